@@ -1,0 +1,197 @@
+package flush
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Errors that a port's implementation answers with, matched by errors.Is.
+var (
+	// ErrFenced: a newer leader has taken this job's fence. Nothing was written; step down.
+	ErrFenced = errors.New("flush: fenced off by a newer leader")
+	// ErrTransient: the transaction was not applied, or its outcome is unknown
+	// (connection lost, deadlock, lock or statement timeout). Applying the very
+	// same batch again is safe: the ledger tells.
+	ErrTransient = errors.New("flush: database did not answer conclusively")
+	// ErrNoTable: the target table does not exist, or this user cannot see it.
+	ErrNoTable = errors.New("flush: no such table")
+	// ErrStaleStage: the stage of that id is no longer there; somebody else discarded it.
+	ErrStaleStage = errors.New("flush: stage is gone")
+)
+
+// FencedError says who holds the fence. It matches ErrFenced.
+type FencedError struct {
+	Job   string
+	Epoch int64 // the epoch found in the fence
+	Owner string
+}
+
+func (e *FencedError) Error() string {
+	return fmt.Sprintf("flush: fence of job %q is held by epoch %d (owner %s)", e.Job, e.Epoch, e.Owner)
+}
+
+// Is makes errors.Is(err, ErrFenced) true.
+func (e *FencedError) Is(target error) bool { return target == ErrFenced }
+
+// Leadership is what a flush must know of the term that it works for. It is
+// declared here so that this package never imports the elector.
+type Leadership interface {
+	// Owner is the term's UUID.
+	Owner() string
+	// Epoch is the term's fencing token.
+	Epoch() int64
+	// Raise asks the lock for an epoch above floor, because a database has
+	// recorded floor already. It fails when the lock is no longer ours.
+	Raise(ctx context.Context, floor int64) (int64, error)
+}
+
+// Fence is the claim that every transaction of one job checks before it commits.
+type Fence struct {
+	Job    string
+	Epoch  int64
+	Owner  string
+	NodeID string
+}
+
+// Source is one shard of what a job reads: one live key in Redis and its stage.
+// All methods may be called again after any failure; that is the whole point.
+type Source interface {
+	// Name identifies the shard in logs and errors, for example "views:3".
+	Name() string
+	// Stage freezes what is pending under newID, or finds the stage that an
+	// earlier run left (Stage.Resumed). ok is false when nothing is pending.
+	Stage(ctx context.Context, newID string) (s Stage, ok bool, err error)
+	// Read hands over the stage's records page by page until yield fails or the
+	// stage is read. It keeps at most one page ahead of yield.
+	Read(ctx context.Context, s Stage, yield func(Page) error) error
+	// Done is called after a page has been committed; a source whose pages can
+	// be removed one by one does so here, idempotently and only under s.ID.
+	Done(ctx context.Context, s Stage, p Page) error
+	// Discard removes the stage if it still has the id s.ID. Called after the
+	// last page was committed.
+	Discard(ctx context.Context, s Stage) error
+	// Backlog counts the pending changes, staged ones included, without scanning.
+	Backlog(ctx context.Context) (int64, error)
+}
+
+// Stage is what one batch consists of, frozen in Redis under an id.
+type Stage struct {
+	ID      string
+	Parts   int   // number of deterministic parts; 0 for a source that is idempotent by nature
+	Size    int64 // records in the stage when it was found
+	Resumed bool  // an earlier run made it
+}
+
+// Page is what one transaction writes.
+type Page struct {
+	// Part numbers a deterministic part of the stage; the ledger remembers it.
+	// -1: the page is idempotent (the last hash written wins) and needs no ledger.
+	Part    int
+	Records []Record
+}
+
+// Record is one thing read from a source, before the mapping: raw texts in the
+// order of the inputs that the source was built with.
+type Record struct {
+	Key    string // what names it in the source: the hash field, the row's id
+	Inputs []Raw
+	Gone   bool  // the source says that this row no longer exists
+	Err    error // why the source could not read it; goes to the dead letters
+}
+
+// Raw is one raw text; OK is false where the source has no such field.
+type Raw struct {
+	Text string
+	OK   bool
+}
+
+// Sink is one database.
+type Sink interface {
+	// Table reads the catalogue. ErrNoTable if there is no such table.
+	Table(ctx context.Context, name string) (Table, error)
+	// TakeOver makes f the job's fence, committed when it returns. It waits for
+	// the old leader's transaction in flight. *FencedError when the fence has a
+	// higher epoch, or the same epoch and another owner. Calling it again with
+	// the same fence succeeds.
+	TakeOver(ctx context.Context, f Fence) error
+	// Apply writes one batch in one transaction: ledger, rows, dead letters and,
+	// last, the check of the fence. *FencedError or ErrTransient as documented there.
+	Apply(ctx context.Context, f Fence, p *Plan, b Batch) (Outcome, error)
+}
+
+// Table is what the catalogue says of a table.
+type Table struct {
+	Name    string
+	Columns []Column
+	// Unique lists the columns of every unique index, the primary key first.
+	Unique [][]string
+}
+
+// Column is one column of a table. A limit of zero means: no limit.
+type Column struct {
+	Name      string
+	Kind      Kind
+	DBType    string // the database's own name of the type, for messages and casts
+	Nullable  bool
+	Default   bool // has a default: may be left out of an insert
+	Generated bool // computed or identity always: cannot be written
+	Bits      int  // KindInteger: 8, 16, 24, 32 or 64; KindFloat: 32 or 64
+	Unsigned  bool
+	MaxChars  int // KindText: characters
+	MaxBytes  int // KindText, KindBytes: bytes
+	Precision int // KindNumeric
+	Scale     int
+}
+
+// Plan is the compiled write side of a mapping: which table, which columns, how.
+// A sink may keep statements prepared for a *Plan.
+type Plan struct {
+	Table   Table
+	Columns []PlanColumn // the written columns, in the order of Row.Values
+	Key     []int        // indexes into Columns of the columns that identify a row
+}
+
+// PlanColumn is one written column and what a conflict does to it.
+type PlanColumn struct {
+	Column
+	Op Op
+}
+
+// Op tells how a value meets the row that is already there.
+type Op uint8
+
+// The operations of a column.
+const (
+	OpSet Op = iota // the new value replaces the old one
+	OpAdd           // the new value is added to the old one; NULL counts as 0
+)
+
+// Row is one row to write. Values has one entry for every Plan.Columns; a
+// deleted row has only its key columns set.
+type Row struct {
+	Values []Value
+	Delete bool
+	Record Record // what it was made of, for a dead letter
+}
+
+// Batch is the content of one transaction. Rows are unique by key and sorted by key.
+type Batch struct {
+	ID   string
+	Part int // see Page.Part
+	Rows []Row
+	Dead []DeadLetter
+}
+
+// DeadLetter is a record that does not fit, and why.
+type DeadLetter struct {
+	Record string // JSON object
+	Error  string
+}
+
+// Outcome is what a batch did.
+type Outcome struct {
+	Applied bool // false: the ledger had it already, nothing was written
+	Rows    int64
+	Dead    []DeadLetter // every dead letter of the batch, also those the database refused
+}

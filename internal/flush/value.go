@@ -1,0 +1,92 @@
+package flush
+
+import (
+	"math"
+	"time"
+)
+
+// Kind is the type of a value or of a column, as far as a flush tells types apart.
+type Kind uint8
+
+// The kinds. A column whose database type is none of these is KindOther: it is
+// written as text, and the database decides.
+const (
+	KindNull Kind = iota
+	KindInteger
+	KindFloat
+	KindNumeric
+	KindText
+	KindBytes
+	KindBoolean
+	KindTimestamp
+	KindDate
+	KindJSON
+	KindUUID
+	KindOther
+)
+
+// Value is one column of one row, already converted to what its column holds.
+// It is a small struct, not an interface, so that a page of rows is a handful
+// of allocations. The zero Value is SQL NULL.
+type Value struct {
+	kind Kind
+	num  uint64 // integer, float bits, boolean, microseconds or days since 1970
+	str  string // text, bytes, numeric digits, JSON, UUID
+}
+
+// Kind tells what the value holds; KindNull for SQL NULL.
+func (v Value) Kind() Kind { return v.kind }
+
+// IsNull reports whether the value is SQL NULL.
+func (v Value) IsNull() bool { return v.kind == KindNull }
+
+// Integer makes a KindInteger value.
+func Integer(n int64) Value { return Value{kind: KindInteger, num: uint64(n)} }
+
+// Float makes a KindFloat value.
+func Float(f float64) Value { return Value{kind: KindFloat, num: math.Float64bits(f)} }
+
+// Boolean makes a KindBoolean value.
+func Boolean(b bool) Value {
+	v := Value{kind: KindBoolean}
+	if b {
+		v.num = 1
+	}
+	return v
+}
+
+// Timestamp makes a KindTimestamp value of microsecond precision, in UTC.
+func Timestamp(t time.Time) Value {
+	return Value{kind: KindTimestamp, num: uint64(t.UnixMicro())}
+}
+
+// Date makes a KindDate value: the calendar day of t, in t's own location.
+func Date(t time.Time) Value {
+	y, m, d := t.Date()
+	days := time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Unix() / 86400
+	return Value{kind: KindDate, num: uint64(days)}
+}
+
+// String makes a value of any kind that is kept as text: KindText, KindBytes,
+// KindNumeric (plain decimal digits), KindJSON, KindUUID (canonical form) and KindOther.
+func String(k Kind, s string) Value { return Value{kind: k, str: s} }
+
+// Int returns the integer of a KindInteger value.
+func (v Value) Int() int64 { return int64(v.num) }
+
+// Float returns the number of a KindFloat value.
+func (v Value) Float() float64 { return math.Float64frombits(v.num) }
+
+// Bool returns the truth of a KindBoolean value.
+func (v Value) Bool() bool { return v.num == 1 }
+
+// Time returns the instant of a KindTimestamp or the UTC midnight of a KindDate value.
+func (v Value) Time() time.Time {
+	if v.kind == KindDate {
+		return time.Unix(int64(v.num)*86400, 0).UTC()
+	}
+	return time.UnixMicro(int64(v.num)).UTC()
+}
+
+// Text returns the text of a value made by String.
+func (v Value) Text() string { return v.str }

@@ -1,0 +1,88 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Errors that a Ledger answers with, matched by errors.Is.
+var (
+	// ErrSlotTaken: this slot, or a later one, has been claimed already, here or on another node.
+	ErrSlotTaken = errors.New("job: slot is taken")
+	// ErrNotLeader: the lock's owner is not the one that asked. Stop starting things.
+	ErrNotLeader = errors.New("job: this node no longer leads")
+)
+
+// Trigger says why a run was started.
+type Trigger string
+
+// The triggers.
+const (
+	TriggerSchedule Trigger = "schedule"
+	TriggerCatchUp  Trigger = "catch_up"
+	TriggerRetry    Trigger = "retry"
+	TriggerManual   Trigger = "manual"
+)
+
+// State is how a run stands.
+type State string
+
+// The states of a run.
+const (
+	StateRunning   State = "running"
+	StateSucceeded State = "succeeded"
+	StateFailed    State = "failed"
+	StateTimedOut  State = "timed_out"
+	StateCancelled State = "cancelled" // leadership ended, or the daemon shut down
+)
+
+// Term is what jobs know of the leadership that they run under: who claims their
+// slots, and the fencing token. Its end reaches them through their context.
+type Term struct {
+	NodeID string
+	Owner  string
+	Epoch  int64
+}
+
+// Run is one execution of a job.
+type Run struct {
+	ID      string
+	Job     string
+	Slot    time.Time
+	Trigger Trigger
+	Attempt int // 1 for the first
+	Term    Term
+}
+
+// Result is what a run tells of its work.
+type Result struct {
+	Rows int64 // rows written
+	Dead int64 // records put aside as dead letters
+}
+
+// Func is the work of a job. It returns soon after ctx ends.
+type Func func(ctx context.Context, r Run) (Result, error)
+
+// Record is a finished run, for the history.
+type Record struct {
+	Run
+	State    State
+	Started  time.Time
+	Finished time.Time
+	Result   Result
+	Error    string
+}
+
+// Ledger remembers over all nodes which slots were started and how the runs ended.
+type Ledger interface {
+	// LastSlots returns the last claimed slot of each named job; a job that has
+	// none is absent.
+	LastSlots(ctx context.Context, jobs []string) (map[string]time.Time, error)
+	// Claim starts a run: exactly one caller over all nodes succeeds for a slot,
+	// and only while its term's owner holds the lock. ErrSlotTaken, ErrNotLeader,
+	// or an error that leaves the outcome unknown: the slot must then be given up.
+	Claim(ctx context.Context, r Run) error
+	// Finish records how a claimed run ended.
+	Finish(ctx context.Context, rec Record) error
+}
