@@ -1,0 +1,124 @@
+package elector
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"baton/internal/heartbeat"
+
+	"github.com/cenkalti/backoff/v5"
+)
+
+// After a held lock's lease should have ended, its key may live for another tick
+// of the store's clock.
+const expirySlack = 5 * time.Millisecond
+
+// The spread of many standbys' attempts: after a wait, and after a hint that all
+// of them got at the same moment.
+const (
+	pollJitter = 50 * time.Millisecond
+	hintJitter = 5 * time.Millisecond
+)
+
+// campaign asks for the lock until it is ours. It returns nil when ctx ends
+// first, having given back a lock that an unanswered request may have taken.
+func (e *Elector) campaign(ctx context.Context) (*Term, error) {
+	owner, err := e.cfg.NewOwner()
+	if err != nil {
+		return nil, err
+	}
+	trouble := newBackoff()
+	doubtful := false
+	for ctx.Err() == nil {
+		sent := e.cfg.Clock()
+		answer, err := e.attempt(ctx, Candidate{Owner: owner, Floor: e.floor, Doubtful: doubtful})
+		if ctx.Err() != nil {
+			if doubtful || err != nil || answer.Outcome == Won {
+				e.giveBack(ctx, owner)
+			}
+			return nil, nil
+		}
+		e.contact(err)
+		if err != nil {
+			// A refusal was not applied, but an earlier attempt may have been.
+			doubtful = doubtful || !errors.Is(err, ErrRefused)
+			e.known("")
+			e.pause(ctx, trouble.NextBackOff())
+			continue
+		}
+		trouble.Reset()
+		if answer.Outcome == Won {
+			term := e.newTerm(owner, answer.Epoch, sent)
+			if term.Trusted() {
+				return term, nil
+			}
+			// The answer took so long that nothing may be started any more.
+			e.giveBack(ctx, owner)
+			if owner, err = e.cfg.NewOwner(); err != nil {
+				return nil, err
+			}
+			doubtful = false
+			continue
+		}
+		doubtful = false
+		e.known(answer.Holder)
+		e.await(ctx, answer)
+	}
+	if doubtful {
+		e.giveBack(ctx, owner)
+	}
+	return nil, nil
+}
+
+func (e *Elector) attempt(ctx context.Context, c Candidate) (Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, e.cfg.Timing.Timeout)
+	defer cancel()
+	return e.lock.Acquire(ctx, c)
+}
+
+func (e *Elector) newTerm(owner string, epoch int64, sent heartbeat.Instant) *Term {
+	t := &Term{
+		lock: e.lock, owner: owner, nodeID: e.cfg.NodeID,
+		window: heartbeat.NewWindow(e.cfg.Clock, e.cfg.Timing, sent),
+	}
+	t.epoch.Store(epoch)
+	return t
+}
+
+// await waits as long as the answer makes an attempt pointless, at most a poll
+// interval: the poll is the truth, hints only shorten it.
+func (e *Elector) await(ctx context.Context, a Answer) {
+	wait := min(a.Left+expirySlack, e.cfg.PollInterval) + rand.N(pollJitter)
+	if e.pause(ctx, wait) {
+		e.pause(ctx, rand.N(hintJitter))
+	}
+}
+
+// known notes who holds the lock and tells when that changes.
+func (e *Elector) known(holder string) {
+	changed := e.Holder() != holder
+	e.setRole(nil, holder)
+	if changed && holder != "" {
+		e.cfg.Observe(Event{Kind: EventStandby, Holder: holder})
+	}
+}
+
+// giveBack releases a lock that a request of ours has taken, or may have taken,
+// although no term came of it. Its own deadline, because ctx may have ended.
+func (e *Elector) giveBack(ctx context.Context, owner string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.cfg.Timing.Timeout)
+	defer cancel()
+	e.contact(e.lock.Release(ctx, owner, Handover{Event: string(EventReleased), Reason: "no term came of it"}))
+}
+
+// newBackoff paces the attempts while the store is away: 100 ms to 5 s, for ever.
+func newBackoff() *backoff.ExponentialBackOff {
+	b := backoff.NewExponentialBackOff()
+	b.InitialInterval = 100 * time.Millisecond
+	b.MaxInterval = 5 * time.Second
+	b.Multiplier = 2
+	b.RandomizationFactor = 0.5
+	return b
+}

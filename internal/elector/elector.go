@@ -1,0 +1,185 @@
+package elector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"baton/internal/heartbeat"
+)
+
+// Why a leader's context ends: context.Cause of the ctx that a LeadFunc gets.
+var (
+	ErrSteppedDown  = errors.New("stepped down")
+	ErrLeaseLost    = errors.New("lease lost")
+	ErrTrustClosed  = errors.New("trust window closed")
+	ErrShuttingDown = errors.New("shutting down")
+)
+
+// LeadFunc does the leader's work. It starts nothing once ctx has ended, and
+// returns only when everything that it started has ended; the lock is kept, and
+// renewed, until then. If it returns while ctx is alive, the term ends.
+type LeadFunc func(ctx context.Context, t *Term) error
+
+// Config is what an elector can be told beyond its lock and its work.
+type Config struct {
+	NodeID string
+	Timing heartbeat.Timing
+	// PollInterval is the longest that a standby waits between two attempts.
+	PollInterval time.Duration
+	// NewOwner makes the UUID of the next term.
+	NewOwner func() (string, error)
+	// Die ends the process at once. It is called when the work has not returned
+	// by the hard stop: a leader that cannot stop must die.
+	Die func(reason string)
+	// Hints may be nil: they only make things faster.
+	Hints <-chan Hint
+	// Observe may be nil.
+	Observe func(Event)
+	// Clock is heartbeat.Boottime unless set.
+	Clock heartbeat.Clock
+}
+
+// Elector campaigns for a lock, leads while it holds it, and campaigns again.
+type Elector struct {
+	lock Lock
+	lead LeadFunc
+	cfg  Config
+
+	kick  chan struct{} // renew now
+	floor int64         // the highest epoch this process has seen
+
+	mu        sync.Mutex
+	storeDown error // what the store's trouble is, nil while it answers
+	leading   *Term
+	holder    string
+	progress  heartbeat.Instant // when a loop last went round
+}
+
+// New checks the configuration. It starts nothing.
+func New(lock Lock, lead LeadFunc, cfg Config) (*Elector, error) {
+	if lock == nil || lead == nil || cfg.NewOwner == nil || cfg.Die == nil {
+		return nil, errors.New("elector: a lock, a LeadFunc, NewOwner and Die are required")
+	}
+	if err := cfg.Timing.Validate(); err != nil {
+		return nil, fmt.Errorf("elector: %w", err)
+	}
+	if cfg.PollInterval <= 0 {
+		return nil, fmt.Errorf("elector: poll_interval is %v; it must be positive", cfg.PollInterval)
+	}
+	if cfg.Observe == nil {
+		cfg.Observe = func(Event) {}
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = heartbeat.Boottime
+	}
+	return &Elector{lock: lock, lead: lead, cfg: cfg, kick: make(chan struct{}, 1), progress: cfg.Clock()}, nil
+}
+
+// Run campaigns and leads until ctx ends, and returns when the work has returned
+// and the lock is released. The error is nil, or why no owner could be made.
+func (e *Elector) Run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		term, err := e.campaign(ctx)
+		if err != nil {
+			return err
+		}
+		if term == nil {
+			return nil
+		}
+		if aside := e.reign(ctx, term); aside > 0 {
+			standAside(ctx, aside)
+		}
+	}
+	return nil
+}
+
+// Leading returns the running term, or nil on a standby.
+func (e *Elector) Leading() *Term {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.leading
+}
+
+// Holder returns the node that holds the lock as far as this node knows; "" when
+// nobody is known to.
+func (e *Elector) Holder() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.holder
+}
+
+// StoreTrouble returns why the store does not answer, or nil.
+func (e *Elector) StoreTrouble() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.storeDown
+}
+
+// SinceProgress is how long ago the election last made a step. A store that is
+// away does not stop progress: failing and waiting is a step too.
+func (e *Elector) SinceProgress() time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.cfg.Clock().Sub(e.progress)
+}
+
+// contact notes whether the store answered, and tells once when that changes. A
+// refusal is an answer, but not one that helps: it counts as trouble of its own.
+func (e *Elector) contact(err error) {
+	if errors.Is(err, ErrLost) {
+		err = nil
+	}
+	e.mu.Lock()
+	e.progress = e.cfg.Clock()
+	before := e.storeDown
+	e.storeDown = err
+	e.mu.Unlock()
+	switch {
+	case err == nil && before != nil:
+		e.cfg.Observe(Event{Kind: EventStoreBack})
+	case err != nil && (before == nil || errors.Is(err, ErrRefused) != errors.Is(before, ErrRefused)):
+		e.cfg.Observe(Event{Kind: EventStoreLost, Err: err})
+	}
+}
+
+func (e *Elector) setRole(leading *Term, holder string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.leading, e.holder = leading, holder
+}
+
+// standAside waits for d whatever the store hints: the hint of our own release
+// must not bring us back before the others have asked.
+func standAside(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// pause waits for d, or until ctx ends or the store hints that waiting is over.
+// It reports whether a hint cut it short.
+func (e *Elector) pause(ctx context.Context, d time.Duration) (hinted bool) {
+	if d <= 0 {
+		return false
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-timer.C:
+			return false
+		case h := <-e.cfg.Hints:
+			if h != HintControl {
+				return true
+			}
+		}
+	}
+}

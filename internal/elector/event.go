@@ -1,0 +1,42 @@
+package elector
+
+import "time"
+
+// EventKind names what happened; the words are those of the event history.
+type EventKind string
+
+// The kinds of events.
+const (
+	EventWon         EventKind = "won"          // a term begins
+	EventStandby     EventKind = "standby"      // somebody else leads: Holder changed
+	EventStopping    EventKind = "stopping"     // the work was told to end: Reason
+	EventLost        EventKind = "lost"         // the term ended: the lock is somebody else's
+	EventExpired     EventKind = "expired"      // the term ended: the trust window closed unrenewed
+	EventSteppedDown EventKind = "stepped_down" // the term ended by order, or by its work
+	EventReleased    EventKind = "released"     // the term ended by shutdown
+	EventStoreLost   EventKind = "store_lost"   // the store does not answer: Err
+	EventStoreBack   EventKind = "store_back"   // it does again
+	EventRenewal     EventKind = "renewal"      // one renewal: Took, Err
+)
+
+// Ends reports whether a term has ended with this event, its lock given up as far
+// as that was possible.
+func (k EventKind) Ends() bool {
+	switch k {
+	case EventLost, EventExpired, EventSteppedDown, EventReleased:
+		return true
+	}
+	return false
+}
+
+// Event is told to the observer, from the elector's own goroutines: an observer
+// must return soon.
+type Event struct {
+	Kind   EventKind
+	Owner  string
+	Epoch  int64
+	Holder string
+	Reason string
+	Took   time.Duration
+	Err    error
+}

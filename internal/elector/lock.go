@@ -1,0 +1,91 @@
+package elector
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"baton/internal/heartbeat"
+)
+
+// Errors that a Lock answers with, matched by errors.Is. Any other error means:
+// outcome unknown, it may or may not have been applied.
+var (
+	// ErrLost: the lock is not held by this owner.
+	ErrLost = heartbeat.ErrLost
+	// ErrRefused: the server answered, and did not do it (read-only replica, still
+	// loading, wrong password, key of a wrong type). Wrapped with what and why.
+	ErrRefused = errors.New("not done")
+)
+
+// Lock is the contended lock of one election, as seen by one node. Every method
+// is one attempt, bounded by ctx; none retries an unknown outcome by itself.
+type Lock interface {
+	// Acquire takes the lock if it is free. Asked again by the owner that holds
+	// it, it answers Won with the same epoch and renews the lease: the reply to
+	// the first request may have been lost.
+	Acquire(ctx context.Context, c Candidate) (Answer, error)
+	// Renew extends the lease by its TTL if owner still holds it, and brings back
+	// what operators ask of the leader. ErrLost if somebody else, or nobody, holds it.
+	Renew(ctx context.Context, owner string) (Order, error)
+	// Release gives the lock up if owner holds it; if not, it does nothing.
+	Release(ctx context.Context, owner string, h Handover) error
+	// Raise lifts the epoch of owner's term above floor. ErrLost as in Renew.
+	Raise(ctx context.Context, owner string, floor int64) (int64, error)
+}
+
+// Candidate is who asks for the lock.
+type Candidate struct {
+	Owner string // the UUID that the term will have
+	Floor int64  // the epoch must be above it
+	// Doubtful: an earlier request of this owner went unanswered, so the lock may
+	// already be ours.
+	Doubtful bool
+}
+
+// Outcome is the answer to an acquire.
+type Outcome int
+
+// The outcomes.
+const (
+	Held Outcome = iota // somebody else holds the lock
+	Won                 // it is ours, under Epoch
+	Wait                // nobody holds it, and we may not have it yet: Reason
+)
+
+// Answer is what an acquire brought.
+type Answer struct {
+	Outcome Outcome
+	Epoch   int64         // of the term that was won
+	Holder  string        // node that holds the lock; "" when a foreign client does
+	Left    time.Duration // until the lease ends (Held) or the wait is over (Wait)
+	Reason  string        // of Wait: "reserved for db2"
+}
+
+// Order is what operators ask of the leader; the zero Order asks nothing.
+type Order struct {
+	StepDown bool
+	To       string // the named successor, if any
+	Reason   string // for the event history: "asked by alice: upgrade"
+}
+
+// Handover says how a term ended and to whom the lock should go.
+type Handover struct {
+	Event  string // stepped_down, released, expired …: the event history's word
+	Reason string
+	To     string // reserve the lock for this node for ReserveFor
+}
+
+// ReserveFor is how long a released lock is kept for a named successor.
+const ReserveFor = 2 * time.Second
+
+// Hint is news from the store that may cut a wait short. Hints may be lost,
+// repeated or false: they only ever cause an attempt that would come anyway.
+type Hint int
+
+// The hints.
+const (
+	HintReleased   Hint = iota // the lock was released
+	HintControl                // an operator's order awaits the leader
+	HintSubscribed             // hints were interrupted and are back
+)

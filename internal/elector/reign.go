@@ -1,0 +1,152 @@
+package elector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"baton/internal/heartbeat"
+)
+
+// ending is why and how a term ends.
+type ending struct {
+	cause  error // of the work's context
+	event  EventKind
+	reason string
+	to     string
+	aside  time.Duration // how long this node then lets others go first
+}
+
+// reign runs the work of one term and returns, when the work has returned and the
+// lock is released, how long to stand aside.
+//
+// The order is the point: the work's context ends first; renewal goes on until
+// the work has returned; only then is the lock released.
+func (e *Elector) reign(ctx context.Context, term *Term) time.Duration {
+	e.setRole(term, e.cfg.NodeID)
+	e.cfg.Observe(Event{Kind: EventWon, Owner: term.owner, Epoch: term.Epoch(), Holder: e.cfg.NodeID})
+
+	// The work must not see ctx itself end: it would not know the cause.
+	work, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stop(nil)
+	keepers, stopKeepers := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopKeepers()
+
+	worked := make(chan error, 1)
+	go func() { worked <- e.lead(work, term) }()
+
+	ends := make(chan ending, 4) // one for each of the senders below
+	var wg sync.WaitGroup
+	wg.Go(func() { e.keep(keepers, term, ends) })
+	wg.Go(func() {
+		term.window.Guard(keepers,
+			func() {
+				ends <- ending{cause: ErrTrustClosed, event: EventExpired, reason: "no renewal was answered in time"}
+			},
+			func() {
+				e.cfg.Die(fmt.Sprintf("the work of epoch %d has not returned by the end of its trust window", term.Epoch()))
+			})
+	})
+
+	end, err := e.attend(ctx, ends, worked, stop)
+	stopKeepers()
+	wg.Wait()
+	e.floor = max(e.floor, term.Epoch())
+	return e.conclude(ctx, term, end, err)
+}
+
+// attend waits until the work has returned, telling it to stop at the first
+// reason to. It returns that reason and the work's own error.
+func (e *Elector) attend(ctx context.Context, ends <-chan ending, worked <-chan error, stop context.CancelCauseFunc) (ending, error) {
+	var end ending
+	shutdown := ctx.Done()
+	for {
+		var next ending
+		select {
+		case err := <-worked:
+			if end.cause == nil {
+				end = workEnded(err, e.asideTime())
+			}
+			return end, err
+		case <-shutdown:
+			shutdown = nil
+			next = ending{cause: ErrShuttingDown, event: EventReleased, reason: "shutting down"}
+		case next = <-ends:
+		case h := <-e.cfg.Hints:
+			if h == HintControl {
+				e.renewNow()
+			}
+			continue
+		}
+		switch {
+		case end.cause == nil:
+			end = next
+			e.cfg.Observe(Event{Kind: EventStopping, Reason: next.reason})
+			stop(next.cause)
+		case next.event == EventLost || next.event == EventExpired:
+			// A drain that outlives the lease ends as what it has become.
+			end.event, end.reason = next.event, next.reason+" while "+end.reason
+		}
+	}
+}
+
+// keep renews, and turns what the lock says into reasons to end.
+func (e *Elector) keep(ctx context.Context, term *Term, ends chan<- ending) {
+	ordered := false
+	renew := func(ctx context.Context) error {
+		order, err := e.lock.Renew(ctx, term.owner)
+		if err == nil && order.StepDown && !ordered {
+			ordered = true
+			ends <- ending{cause: ErrSteppedDown, event: EventSteppedDown, reason: order.Reason, to: order.To, aside: e.asideTime()}
+		}
+		return err
+	}
+	observe := func(a heartbeat.Attempt) {
+		e.contact(a.Err)
+		e.cfg.Observe(Event{Kind: EventRenewal, Epoch: term.Epoch(), Took: a.Took, Err: a.Err})
+	}
+	switch err := heartbeat.Keep(ctx, term.window, renew, e.kick, observe); {
+	case errors.Is(err, heartbeat.ErrLost):
+		ends <- ending{cause: ErrLeaseLost, event: EventLost, reason: "the lock is no longer ours"}
+	case errors.Is(err, heartbeat.ErrExpired):
+		ends <- ending{cause: ErrTrustClosed, event: EventExpired, reason: "no renewal was answered in time"}
+	}
+}
+
+// conclude releases the lock, if there is still something to release, and tells.
+func (e *Elector) conclude(ctx context.Context, term *Term, end ending, workErr error) time.Duration {
+	var err error
+	if end.event != EventLost {
+		// ctx may have ended; the release must still be tried, with a bound.
+		release, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.cfg.Timing.Timeout)
+		err = e.lock.Release(release, term.owner, Handover{Event: string(end.event), Reason: end.reason, To: end.to})
+		cancel()
+		e.contact(err)
+	}
+	e.setRole(nil, "")
+	e.cfg.Observe(Event{Kind: end.event, Owner: term.owner, Epoch: term.Epoch(), Reason: end.reason, Err: errors.Join(workErr, err)})
+	return end.aside
+}
+
+// workEnded is the ending of a term whose work returned by itself.
+func workEnded(err error, aside time.Duration) ending {
+	end := ending{event: EventSteppedDown, reason: "the leader's work returned", aside: aside}
+	if err != nil {
+		end.reason = "the leader's work failed: " + err.Error()
+	}
+	return end
+}
+
+// asideTime is long enough for every live standby to have asked once.
+func (e *Elector) asideTime() time.Duration {
+	return e.cfg.PollInterval + 2*pollJitter
+}
+
+func (e *Elector) renewNow() {
+	select {
+	case e.kick <- struct{}{}:
+	default: // a renewal is due already
+	}
+}

@@ -1,0 +1,78 @@
+package heartbeat
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+)
+
+// Why a lease ended.
+var (
+	// ErrLost: the store says that the lease is not ours.
+	ErrLost = errors.New("heartbeat: lease lost")
+	// ErrExpired: the hard stop passed without an answer.
+	ErrExpired = errors.New("heartbeat: lease expired unrenewed")
+)
+
+// Renew asks the store once to extend the lease. It answers nil (extended),
+// ErrLost (not ours), or another error: not known to be extended. It must return
+// when ctx ends.
+type Renew func(ctx context.Context) error
+
+// Attempt tells an observer of one renewal: how long it took, and how it ended.
+type Attempt struct {
+	Took time.Duration
+	Err  error
+}
+
+// retries after an attempt without an answer: the first at once, then pausing,
+// so that a store that refuses connections is not flooded.
+const (
+	firstRetryPause = 20 * time.Millisecond
+	retryPauseLimit = 500 * time.Millisecond
+)
+
+// Keep renews the lease behind w until ctx ends, and returns nil then. It returns
+// ErrLost or ErrExpired when the lease is gone. A signal on now renews without
+// waiting for the interval. observe may be nil.
+//
+// Keep does not enforce the window; [Window.Guard] does, beside it.
+func Keep(ctx context.Context, w *Window, renew Renew, now <-chan struct{}, observe func(Attempt)) error {
+	wait, pause := jittered(w.timing.Interval), time.Duration(0)
+	for sleep(ctx, wait, now) {
+		left := w.UntilHard()
+		if left <= 0 {
+			return ErrExpired
+		}
+		sent := w.clock()
+		attempt, cancel := context.WithTimeout(ctx, min(w.timing.Timeout, left))
+		err := renew(attempt)
+		cancel()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if observe != nil {
+			observe(Attempt{Took: w.clock().Sub(sent), Err: err})
+		}
+		switch {
+		case err == nil:
+			if !w.Extend(sent) {
+				return ErrExpired
+			}
+			wait, pause = jittered(w.timing.Interval), 0
+		case errors.Is(err, ErrLost):
+			w.Lose()
+			return ErrLost
+		default:
+			wait = pause
+			pause = min(max(2*pause, firstRetryPause), retryPauseLimit)
+		}
+	}
+	return nil
+}
+
+// jittered spreads the renewals of many holders: d ± 10 %.
+func jittered(d time.Duration) time.Duration {
+	return d*9/10 + rand.N(d/5+1)
+}

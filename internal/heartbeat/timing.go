@@ -1,0 +1,40 @@
+package heartbeat
+
+import (
+	"fmt"
+	"time"
+)
+
+// Timing is the arithmetic of a lease.
+type Timing struct {
+	TTL      time.Duration // how long the store keeps the lease without a renewal
+	Interval time.Duration // between renewals, ±10 %
+	Timeout  time.Duration // of one attempt, dialling included
+	Margin   time.Duration // between the hard stop and the end of the lease
+	Drain    time.Duration // between the soft stop and the hard stop
+}
+
+// DefaultMargin is 250 ms, for a late scheduler, and 1 % of the TTL, for clocks
+// that run at different speeds.
+func DefaultMargin(ttl time.Duration) time.Duration {
+	return 250*time.Millisecond + ttl/100
+}
+
+// Validate refuses a timing in which one missed renewal would already end the
+// term: two intervals, an attempt that times out, drain and margin must fit into
+// the TTL.
+func (t Timing) Validate() error {
+	for _, f := range []struct {
+		name  string
+		value time.Duration
+	}{{"ttl", t.TTL}, {"heartbeat_interval", t.Interval}, {"attempt timeout", t.Timeout}, {"margin", t.Margin}, {"drain", t.Drain}} {
+		if f.value <= 0 {
+			return fmt.Errorf("%s is %v; it must be positive", f.name, f.value)
+		}
+	}
+	if need := 2*t.Interval + t.Timeout + t.Drain + t.Margin; need >= t.TTL {
+		return fmt.Errorf("ttl %v is too short: 2 × heartbeat_interval %v + attempt timeout %v + drain %v + margin %v = %v must be less; raise ttl or lower the others",
+			t.TTL, t.Interval, t.Timeout, t.Drain, t.Margin, need)
+	}
+	return nil
+}
