@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Errors that a port's implementation answers with, matched by errors.Is.
@@ -66,7 +67,8 @@ type Source interface {
 	// stage is read. It keeps at most one page ahead of yield.
 	Read(ctx context.Context, s Stage, yield func(Page) error) error
 	// Done is called after a page has been committed; a source whose pages can
-	// be removed one by one does so here, idempotently and only under s.ID.
+	// be removed one by one does so here, idempotently and only under s.ID. It
+	// may be called while Read reads the next page.
 	Done(ctx context.Context, s Stage, p Page) error
 	// Discard removes the stage if it still has the id s.ID. Called after the
 	// last page was committed.
@@ -142,6 +144,9 @@ type Column struct {
 	MaxBytes  int // KindText, KindBytes: bytes
 	Precision int // KindNumeric
 	Scale     int
+	// TimeUnit is the finest step that a KindTimestamp column keeps, such as a
+	// second for MySQL's plain DATETIME. Zero: a microsecond.
+	TimeUnit time.Duration
 }
 
 // Plan is the compiled write side of a mapping: which table, which columns, how.
@@ -150,6 +155,9 @@ type Plan struct {
 	Table   Table
 	Columns []PlanColumn // the written columns, in the order of Row.Values
 	Key     []int        // indexes into Columns of the columns that identify a row
+	// Inputs names the inputs of every Record, in order. A sink that turns a row
+	// into a dead letter writes RecordJSON(p.Inputs, row.Record).
+	Inputs []string
 }
 
 // PlanColumn is one written column and what a conflict does to it.
