@@ -30,10 +30,10 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 		return nil, err
 	}
 	trouble := newBackoff()
-	doubtful := false
+	doubtful, polling := false, false
 	for ctx.Err() == nil {
 		sent := e.cfg.Clock()
-		answer, err := e.attempt(ctx, Candidate{Owner: owner, Floor: e.floor, Doubtful: doubtful})
+		answer, err := e.attempt(ctx, Candidate{Owner: owner, Floor: e.floor, Doubtful: doubtful, Polling: polling})
 		if ctx.Err() != nil {
 			if doubtful || err != nil || answer.Outcome == Won {
 				e.giveBack(ctx, owner)
@@ -43,7 +43,7 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 		e.contact(err)
 		if err != nil {
 			// A refusal was not applied, but an earlier attempt may have been.
-			doubtful = doubtful || !errors.Is(err, ErrRefused)
+			doubtful, polling = doubtful || !errors.Is(err, ErrRefused), false
 			e.known("")
 			e.pause(ctx, trouble.NextBackOff())
 			continue
@@ -64,7 +64,8 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 		}
 		doubtful = false
 		e.known(answer.Holder)
-		e.await(ctx, answer)
+		hinted := e.await(ctx, answer)
+		polling = answer.Outcome == Held && !hinted
 	}
 	if doubtful {
 		e.giveBack(ctx, owner)
@@ -89,11 +90,14 @@ func (e *Elector) newTerm(owner string, epoch int64, sent heartbeat.Instant) *Te
 
 // await waits as long as the answer makes an attempt pointless, at most a poll
 // interval: the poll is the truth, hints only shorten it.
-func (e *Elector) await(ctx context.Context, a Answer) {
+// It reports whether one did.
+func (e *Elector) await(ctx context.Context, a Answer) (hinted bool) {
 	wait := min(a.Left+expirySlack, e.cfg.PollInterval) + rand.N(pollJitter)
-	if e.pause(ctx, wait) {
+	hinted = e.pause(ctx, wait)
+	if hinted {
 		e.pause(ctx, rand.N(hintJitter))
 	}
+	return hinted
 }
 
 // known notes who holds the lock and tells when that changes.

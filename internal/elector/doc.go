@@ -12,26 +12,26 @@
 //
 // # States
 //
-//	              ctx ends (give back what may be ours)
-//	        ┌──────────────────────────────────────────────► end
-//	        │
-//	   ┌────┴────┐  held, wait, refused,  ┌─────────┐
-//	   │ standby │ ◄───── unknown ─────── │ attempt │
-//	   │         │ ───── wait is over ──► │         │
-//	   └─────────┘                        └────┬────┘
-//	        ▲                                  │ won, and trusted still
-//	        │ released                         ▼
-//	   ┌────┴────┐   work has returned    ┌─────────┐
-//	   │conclude │ ◄───────────────────── │ leading │ ◄─┐ renewed
-//	   └─────────┘                        └────┬────┘ ──┘
-//	        ▲                                  │ ordered to step down, shutting down,
-//	        │ work has returned                │ soft stop passed, lease lost
-//	        │                             ┌────▼────┐
-//	        └──────────────────────────── │stopping │ ◄─┐ renewed: the lease is kept
-//	                                      └────┬────┘ ──┘ until the work has returned
-//	                                           │ hard stop passed
-//	                                           ▼
-//	                                          Die
+//	           ctx ends (give back what may be ours)
+//	     ┌──────────────────────────────────────────────► end
+//	     │
+//	┌────┴────┐  held, wait, refused,  ┌─────────┐
+//	│ standby │ ◄───── unknown ─────── │ attempt │
+//	│         │ ───── wait is over ──► │         │
+//	└─────────┘                        └────┬────┘
+//	     ▲                                  │ won, and trusted still
+//	     │ released                         ▼
+//	┌────┴────┐   work has returned    ┌─────────┐
+//	│conclude │ ◄───────────────────── │ leading │ ◄─┐ renewed
+//	└─────────┘                        └────┬────┘ ──┘
+//	     ▲                                  │ ordered to step down, shutting down,
+//	     │ work has returned                │ soft stop passed, lease lost
+//	     │                             ┌────▼────┐
+//	     └──────────────────────────── │stopping │ ◄─┐ renewed: the lease is kept
+//	                                   └────┬────┘ ──┘ until the work has returned
+//	                                        │ hard stop passed
+//	                                        ▼
+//	                                       Die
 //
 // # What fails, and what then
 //

@@ -41,6 +41,9 @@ type Candidate struct {
 	// Doubtful: an earlier request of this owner went unanswered, so the lock may
 	// already be ours.
 	Doubtful bool
+	// Polling: nothing suggests that anything has changed since the last answer,
+	// Held. A lock may then answer Held by a cheaper look, with an older Holder.
+	Polling bool
 }
 
 // Outcome is the answer to an acquire.

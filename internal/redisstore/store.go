@@ -79,9 +79,20 @@ func (s *Store) Dial(ctx context.Context) (redis.Conn, error) {
 	}
 	c, err := redis.DialURLContext(ctx, s.opts.URL, opts...)
 	if err != nil {
-		return nil, fmt.Errorf("connect to redis %s: %w", s.host, err)
+		return nil, fmt.Errorf("connect to redis %s: %w", s.host, explain(err))
 	}
 	return c, nil
+}
+
+// run borrows a connection for one command and explains its error.
+func (s *Store) run(ctx context.Context, command func(redis.Conn) (any, error)) (any, error) {
+	conn, err := s.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close() //nolint:errcheck // it goes back to the pool
+	reply, err := command(conn)
+	return reply, explain(err)
 }
 
 // Conn borrows a pooled connection; close it to give it back.

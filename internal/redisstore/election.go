@@ -1,0 +1,207 @@
+package redisstore
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+var stepDownScript = loadScript("control_stepdown", 3)
+
+// ErrNobodyLeads is the answer to a step-down that nobody can obey.
+var ErrNobodyLeads = errors.New("nobody leads")
+
+// Election reads an election, and asks things of its leader, from outside: it
+// neither campaigns nor leads. Commands and status pages use it.
+type Election struct {
+	store *Store
+	keys  keys
+}
+
+// NewElection looks at the election of that lock key.
+func NewElection(store *Store, lockKey string) *Election {
+	return &Election{store: store, keys: newKeys(lockKey)}
+}
+
+// Picture is an election at one moment, by Redis' own clock.
+type Picture struct {
+	Now    time.Time
+	Owner  string        // "" when nobody holds the lock
+	Left   time.Duration // of the lease; negative when the lock has no expiry
+	Leader string        // node; "" when nobody, or a foreign client, holds the lock
+	Epoch  int64         // of the last term, over or not
+	Since  time.Time     // when that term began
+	TTL    time.Duration
+	Nodes  []Node
+	Events []Event // newest first
+}
+
+// Node is one node as it last told of itself.
+type Node struct {
+	ID string `json:"-"`
+	Presence
+	State  string `json:"state"`
+	SeenMS int64  `json:"seen_ms"`
+}
+
+// Seen is when the node last told of itself, by Redis' clock.
+func (n Node) Seen() time.Time { return time.UnixMilli(n.SeenMS) }
+
+// Event is one entry of the election's history.
+type Event struct {
+	At     time.Time
+	Event  string
+	NodeID string
+	Epoch  int64
+	Reason string
+}
+
+// Picture reads everything in one round trip; events is how many of the newest.
+func (e *Election) Picture(ctx context.Context, events int) (Picture, error) {
+	conn, err := e.store.Conn(ctx)
+	if err != nil {
+		return Picture{}, err
+	}
+	defer conn.Close() //nolint:errcheck // it goes back to the pool
+	k := e.keys
+	commands := [][]any{
+		{"TIME"}, {"GET", k.lock()}, {"PTTL", k.lock()}, {"HGETALL", k.term()}, {"HGETALL", k.nodes()},
+		{"XREVRANGE", k.events(), "+", "-", "COUNT", events},
+	}
+	for _, c := range commands {
+		if err := conn.Send(c[0].(string), c[1:]...); err != nil {
+			return Picture{}, fmt.Errorf("read the election of %q: %w", k.lock(), err)
+		}
+	}
+	replies, err := redis.Values(redis.DoContext(conn, ctx, ""))
+	if err != nil {
+		return Picture{}, fmt.Errorf("read the election of %q: %w", k.lock(), explain(err))
+	}
+	for i, r := range replies {
+		if err, ok := r.(redis.Error); ok {
+			return Picture{}, fmt.Errorf("read the election of %q: %s: %w", k.lock(), commands[i][0], explain(err))
+		}
+	}
+	return decodePicture(replies)
+}
+
+func decodePicture(replies []any) (Picture, error) {
+	var p Picture
+	clock, err := redis.Int64s(replies[0], nil)
+	if err != nil || len(clock) != 2 {
+		return p, fmt.Errorf("redis TIME: unexpected reply %v: %w", replies[0], err)
+	}
+	p.Now = time.Unix(clock[0], clock[1]*1000)
+	if p.Owner, err = redis.String(replies[1], nil); err != nil && !errors.Is(err, redis.ErrNil) {
+		return p, err
+	}
+	left, err := redis.Int64(replies[2], nil)
+	if err != nil {
+		return p, err
+	}
+	p.Left = milliseconds(left)
+	term, err := redis.StringMap(replies[3], nil)
+	if err != nil {
+		return p, err
+	}
+	p.Epoch = number(term["epoch"])
+	p.Since = time.UnixMilli(number(term["since"]))
+	p.TTL = milliseconds(number(term["ttl_ms"]))
+	if p.Owner != "" && p.Owner == term["owner"] {
+		p.Leader = term["node_id"]
+	}
+	if p.Nodes, err = decodeNodes(replies[4]); err != nil {
+		return p, err
+	}
+	p.Events, err = decodeEvents(replies[5])
+	return p, err
+}
+
+func decodeNodes(reply any) ([]Node, error) {
+	texts, err := redis.StringMap(reply, nil)
+	if err != nil {
+		return nil, err
+	}
+	nodes := make([]Node, 0, len(texts))
+	for id, text := range texts {
+		n := Node{ID: id}
+		if err := json.Unmarshal([]byte(text), &n); err != nil {
+			n.State = "unreadable" // another version's, or another program's: show it, do not fail on it
+		}
+		nodes = append(nodes, n)
+	}
+	slices.SortFunc(nodes, func(a, b Node) int { return strings.Compare(a.ID, b.ID) })
+	return nodes, nil
+}
+
+func decodeEvents(reply any) ([]Event, error) {
+	entries, err := redis.Values(reply, nil)
+	if err != nil {
+		return nil, err
+	}
+	events := make([]Event, 0, len(entries))
+	for _, entry := range entries {
+		var id string
+		var fields []string
+		pair, err := redis.Values(entry, nil)
+		if err == nil {
+			_, err = redis.Scan(pair, &id, &fields)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("unexpected entry in the event history: %w", err)
+		}
+		m := map[string]string{}
+		for i := 0; i+1 < len(fields); i += 2 {
+			m[fields[i]] = fields[i+1]
+		}
+		ms, _, _ := strings.Cut(id, "-")
+		events = append(events, Event{At: time.UnixMilli(number(ms)), Event: m["event"], NodeID: m["node_id"], Epoch: number(m["epoch"]), Reason: m["reason"]})
+	}
+	return events, nil
+}
+
+// number reads a number that our own scripts wrote; 0 for none.
+func number(s string) int64 {
+	n, _ := strconv.ParseInt(s, 10, 64)
+	return n
+}
+
+// StepDown asks the current leader to step down, in favour of a named node if to
+// is not empty. It returns the term's owner and node; ErrNobodyLeads if there is
+// none. It does not wait for it to happen.
+func (e *Election) StepDown(ctx context.Context, to, reason string) (owner, nodeID string, err error) {
+	reply, err := redis.Strings(e.store.run(ctx, func(conn redis.Conn) (any, error) {
+		return stepDownScript.DoContext(ctx, conn, e.keys.lock(), e.keys.term(), e.keys.control(), to, reason, e.keys.wake())
+	}))
+	if err != nil {
+		return "", "", fmt.Errorf("ask the leader of %q to step down: %w", e.keys.lock(), err)
+	}
+	if reply[0] == "nobody" {
+		return "", "", ErrNobodyLeads
+	}
+	return reply[1], reply[2], nil
+}
+
+// Forget takes nodes off the list that have not told of themselves since before.
+func (e *Election) Forget(ctx context.Context, nodes []Node, before time.Time) error {
+	args := redis.Args{e.keys.nodes()}
+	for _, n := range nodes {
+		if n.Seen().Before(before) {
+			args = args.Add(n.ID)
+		}
+	}
+	if len(args) == 1 {
+		return nil
+	}
+	_, err := e.store.run(ctx, func(conn redis.Conn) (any, error) {
+		return redis.DoContext(conn, ctx, "HDEL", args...)
+	})
+	return err
+}
