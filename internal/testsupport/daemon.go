@@ -1,0 +1,167 @@
+package testsupport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	readyWithin = 60 * time.Second // generous: two cores may run everything at once
+	pollReady   = 10 * time.Millisecond
+	portTries   = 5
+)
+
+// errExited: the server ended before it was ready.
+var errExited = errors.New("server ended before it was ready")
+
+// Daemon is one server on loopback with its own port and directory. Its methods
+// may be called by one goroutine at a time or many; they take turns.
+type Daemon struct {
+	name string
+	port int
+	dir  *serverDir
+	cred *syscall.Credential
+	argv func(port int) []string
+	// ready asks the server for a sign of life, and that it is ours: another
+	// process may have taken the port.
+	ready func(ctx context.Context, d *Daemon) error
+	// stop is the signal of a quick but orderly end.
+	stop syscall.Signal
+
+	mu   sync.Mutex
+	proc *process
+}
+
+// start picks ports until the server runs.
+func (d *Daemon) start() error {
+	var err error
+	for range portTries {
+		if d.port, err = freePort(); err != nil {
+			return err
+		}
+		if err = d.launch(); !errors.Is(err, errExited) {
+			return err
+		}
+	}
+	return err
+}
+
+// launch runs the server on its port and waits until it answers.
+func (d *Daemon) launch() error {
+	proc, err := startProcess(d.argv(d.port), d.dir.path, d.logFile(), d.cred)
+	if err != nil {
+		return err
+	}
+	d.proc = proc
+	ctx, cancel := context.WithTimeout(context.Background(), readyWithin)
+	defer cancel()
+	for {
+		err = d.ready(ctx, d)
+		switch {
+		case proc.exited():
+			return fmt.Errorf("%s on port %d: %w; its log ends with:\n%s", d.name, d.port, errExited, d.logTail())
+		case err == nil:
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s on port %d does not answer within %s: %w; its log ends with:\n%s",
+				d.name, d.port, readyWithin, errors.Join(err, proc.kill()), d.logTail())
+		case <-proc.done:
+		case <-time.After(pollReady):
+		}
+	}
+}
+
+// Addr is host:port.
+func (d *Daemon) Addr() string { return loopback(d.port) }
+
+// Pid is the process id of the server that runs now or ran last.
+func (d *Daemon) Pid() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.proc.pid
+}
+
+// Kill ends the server with SIGKILL, children included: a crash.
+func (d *Daemon) Kill() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.proc.kill()
+}
+
+// Restart starts the server again on the same port and directory. A server that
+// still runs is killed first.
+func (d *Daemon) Restart() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.proc.kill(); err != nil {
+		return err
+	}
+	// The port, or a dying backend's shared memory, may need a moment to be free.
+	var err error
+	for range portTries {
+		if err = d.launch(); !errors.Is(err, errExited) {
+			return err
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return err
+}
+
+// Freeze stops the server's processes where they are (SIGSTOP): connections stay
+// open and nobody answers.
+func (d *Daemon) Freeze() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.proc.signalTree(syscall.SIGSTOP)
+}
+
+// Thaw lets a frozen server go on.
+func (d *Daemon) Thaw() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.proc.signalTree(syscall.SIGCONT)
+}
+
+// Stop ends the server for good and removes its directory.
+func (d *Daemon) Stop() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	defer d.dir.remove()
+	if d.proc == nil {
+		return nil
+	}
+	if err := errors.Join(d.proc.signalTree(syscall.SIGCONT), d.quit()); err != nil {
+		return err
+	}
+	select {
+	case <-d.proc.done:
+		return nil
+	case <-time.After(5 * time.Second):
+		return d.proc.kill()
+	}
+}
+
+func (d *Daemon) quit() error {
+	if err := syscall.Kill(d.proc.pid, d.stop); err != nil && !d.proc.exited() && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("end %s: %w", d.name, err)
+	}
+	return nil
+}
+
+func (d *Daemon) logFile() string { return filepath.Join(d.dir.path, "server.log") }
+
+func (d *Daemon) logTail() string {
+	b, err := os.ReadFile(d.logFile())
+	if err != nil {
+		return err.Error()
+	}
+	return tail(b)
+}

@@ -1,0 +1,15 @@
+// Package testsupport starts the real servers that tests run against: Redis,
+// PostgreSQL and MariaDB from the system's packages, SQLite files, and a TCP
+// proxy that breaks connections on purpose.
+//
+// Every server is private: a free port on loopback, a temporary directory, and
+// durable settings left on, so that a test that kills one is honest. It dies
+// with the process that started it, also when that one is killed with SIGKILL.
+//
+//	Daemon, SQLDaemon   servers with error returns, for programs such as benchmarks
+//	Redis, Database     the same bound to a test, which fails when anything goes wrong
+//	Proxy               cut, refuse, hang, lose one request or one reply
+//
+// A server that is not installed fails the test and names the remedy; nothing
+// is ever skipped.
+package testsupport

@@ -1,0 +1,221 @@
+// Package fakelock is an election's store in memory, with every fault a network
+// can have, for tests of time logic inside a synctest bubble. It proves nothing
+// about Redis: the conformance suite in locktest runs against both.
+package fakelock
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"baton/internal/elector"
+)
+
+// Fault is what happens to one request. The zero Fault is a network without delay.
+type Fault struct {
+	Before      time.Duration // on its way to the store; it is applied even if the caller has given up
+	After       time.Duration // on its way back
+	LoseRequest bool          // never applied, never answered
+	LoseReply   bool          // applied, never answered
+	Refuse      bool          // answered with elector.ErrRefused, not applied
+	Deaf        bool          // the caller ignores its ctx until the reply comes (a driver that hangs)
+}
+
+// Store is the lock's one truth, shared by the nodes of a test.
+type Store struct {
+	ttl time.Duration
+
+	mu       sync.Mutex
+	owner    string
+	node     string
+	expires  time.Time
+	epoch    int64
+	reserved string
+	until    time.Time
+	order    elector.Order
+	orderFor string
+	hints    []chan elector.Hint
+	owners   []string // every owner that ever won, in order
+}
+
+// NewStore makes an empty store whose leases last ttl.
+func NewStore(ttl time.Duration) *Store { return &Store{ttl: ttl} }
+
+// Node is the lock as node id sees it. fault is asked once for every request; nil
+// means none. op is acquire, renew, release or raise.
+func (s *Store) Node(id string, fault func(op string) Fault) *Node {
+	if fault == nil {
+		fault = func(string) Fault { return Fault{} }
+	}
+	return &Node{store: s, id: id, fault: fault}
+}
+
+// Hints returns a channel on which the store tells of releases and orders.
+func (s *Store) Hints() <-chan elector.Hint {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := make(chan elector.Hint, 8)
+	s.hints = append(s.hints, c)
+	return c
+}
+
+// Holder returns the owner and node that hold the lock now, or "".
+func (s *Store) Holder() (owner, node string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expire()
+	return s.owner, s.node
+}
+
+// Owners lists every owner that has won, in order.
+func (s *Store) Owners() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.owners...)
+}
+
+// Steal gives the lock to a foreign owner, as an operator's SET would.
+func (s *Store) Steal(owner string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.owner, s.node, s.expires = owner, "", time.Now().Add(s.ttl)
+}
+
+// Forge sends a hint that nothing stands behind.
+func (s *Store) Forge(h elector.Hint) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tell(h)
+}
+
+// Order asks the current leader for o.
+func (s *Store) Order(o elector.Order) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.order, s.orderFor = o, s.owner
+	s.tell(elector.HintControl)
+}
+
+func (s *Store) tell(h elector.Hint) {
+	for _, c := range s.hints {
+		select {
+		case c <- h:
+		default:
+		}
+	}
+}
+
+func (s *Store) expire() {
+	if s.owner != "" && !time.Now().Before(s.expires) {
+		s.owner, s.node = "", ""
+	}
+}
+
+// Node is one node's handle on a Store.
+type Node struct {
+	store *Store
+	id    string
+	fault func(op string) Fault
+}
+
+var errNoReply = errors.New("fakelock: no reply")
+
+// roundTrip carries one request to the store and back, with the node's fault.
+func roundTrip[T any](ctx context.Context, n *Node, op string, apply func() (T, error)) (T, error) {
+	type reply struct {
+		value T
+		err   error
+	}
+	var zero T
+	f := n.fault(op)
+	if f.Refuse {
+		return zero, elector.ErrRefused
+	}
+	replies := make(chan reply, 1)
+	if !f.LoseRequest {
+		go func() {
+			time.Sleep(f.Before)
+			n.store.mu.Lock()
+			n.store.expire()
+			v, err := apply()
+			n.store.mu.Unlock()
+			time.Sleep(f.After)
+			if !f.LoseReply {
+				replies <- reply{v, err}
+			}
+		}()
+	}
+	done := ctx.Done()
+	if f.Deaf {
+		done = nil
+	}
+	select {
+	case r := <-replies:
+		return r.value, r.err
+	case <-done:
+		return zero, errors.Join(errNoReply, ctx.Err())
+	}
+}
+
+// Acquire implements elector.Lock.
+func (n *Node) Acquire(ctx context.Context, c elector.Candidate) (elector.Answer, error) {
+	s := n.store
+	return roundTrip(ctx, n, "acquire", func() (elector.Answer, error) {
+		switch {
+		case s.owner == c.Owner:
+			s.expires = time.Now().Add(s.ttl)
+			return elector.Answer{Outcome: elector.Won, Epoch: s.epoch}, nil
+		case s.owner != "":
+			return elector.Answer{Outcome: elector.Held, Holder: s.node, Left: time.Until(s.expires)}, nil
+		case s.reserved != "" && s.reserved != n.id && time.Now().Before(s.until):
+			return elector.Answer{Outcome: elector.Wait, Reason: "reserved for " + s.reserved, Left: time.Until(s.until)}, nil
+		}
+		s.epoch = max(s.epoch, c.Floor) + 1
+		s.owner, s.node, s.expires, s.reserved = c.Owner, n.id, time.Now().Add(s.ttl), ""
+		s.owners = append(s.owners, c.Owner)
+		return elector.Answer{Outcome: elector.Won, Epoch: s.epoch}, nil
+	})
+}
+
+// Renew implements elector.Lock.
+func (n *Node) Renew(ctx context.Context, owner string) (elector.Order, error) {
+	s := n.store
+	return roundTrip(ctx, n, "renew", func() (elector.Order, error) {
+		if s.owner != owner {
+			return elector.Order{}, elector.ErrLost
+		}
+		s.expires = time.Now().Add(s.ttl)
+		if s.orderFor == owner {
+			return s.order, nil
+		}
+		return elector.Order{}, nil
+	})
+}
+
+// Release implements elector.Lock.
+func (n *Node) Release(ctx context.Context, owner string, h elector.Handover) error {
+	s := n.store
+	_, err := roundTrip(ctx, n, "release", func() (struct{}, error) {
+		if s.owner == owner {
+			s.owner, s.node = "", ""
+			s.reserved, s.until = h.To, time.Now().Add(elector.ReserveFor)
+			s.order, s.orderFor = elector.Order{}, ""
+			s.tell(elector.HintReleased)
+		}
+		return struct{}{}, nil
+	})
+	return err
+}
+
+// Raise implements elector.Lock.
+func (n *Node) Raise(ctx context.Context, owner string, floor int64) (int64, error) {
+	s := n.store
+	return roundTrip(ctx, n, "raise", func() (int64, error) {
+		if s.owner != owner {
+			return 0, elector.ErrLost
+		}
+		s.epoch = max(s.epoch, floor+1)
+		return s.epoch, nil
+	})
+}

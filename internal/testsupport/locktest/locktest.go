@@ -1,0 +1,237 @@
+// Package locktest is the conformance suite of elector.Lock: one suite, run
+// against every implementation.
+package locktest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"baton/internal/elector"
+)
+
+// Bench is one lock under test.
+type Bench struct {
+	TTL time.Duration
+	// A and B are two nodes' views of the same lock, called "a" and "b".
+	A, B elector.Lock
+	// Flush empties the store, as FLUSHALL does.
+	Flush func()
+	// Sleep lets the store's time pass.
+	Sleep func(time.Duration)
+	// StepDown asks the current leader to step down in favour of node to.
+	StepDown func(to, reason string)
+}
+
+// Run runs the suite; open makes a fresh lock for each case.
+func Run(t *testing.T, open func(t *testing.T) Bench) {
+	cases := []struct {
+		name string
+		test func(t *testing.T, ctx context.Context, b Bench)
+	}{
+		{"AFreeLockIsWonOnce", aFreeLockIsWonOnce},
+		{"TheSameOwnerWinsAgainWithTheSameEpoch", sameOwnerWinsAgain},
+		{"AskingAgainRenewsTheLease", askingAgainRenews},
+		{"AnotherOwnerOfTheSameNodeIsSomebodyElse", otherOwnerOfSameNode},
+		{"ALeaseExpiresUnlessRenewed", leaseExpires},
+		{"RenewKeepsTheLease", renewKeeps},
+		{"OnlyTheOwnerRenewsAndReleases", onlyTheOwner},
+		{"AnExpiredLeaseIsNotRenewed", expiredIsNotRenewed},
+		{"TheEpochRisesWithEveryTerm", epochRises},
+		{"TheEpochRisesAboveTheFloor", epochAboveFloor},
+		{"TheEpochSurvivesAnEmptyStore", epochSurvivesFlush},
+		{"RaiseLiftsTheEpochOfTheOwnerOnly", raise},
+		{"AHandoverReservesTheLock", handoverReserves},
+		{"AnOrderReachesTheLeaderItWasMeantFor", orderReaches},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			c.test(t, ctx, open(t))
+		})
+	}
+}
+
+func win(t *testing.T, ctx context.Context, l elector.Lock, owner string) int64 {
+	t.Helper()
+	a := ask(t, ctx, l, elector.Candidate{Owner: owner})
+	if a.Outcome != elector.Won {
+		t.Fatalf("acquire by %s: got %+v, want it won", owner, a)
+	}
+	return a.Epoch
+}
+
+func ask(t *testing.T, ctx context.Context, l elector.Lock, c elector.Candidate) elector.Answer {
+	t.Helper()
+	a, err := l.Acquire(ctx, c)
+	if err != nil {
+		t.Fatalf("acquire by %s: %v", c.Owner, err)
+	}
+	return a
+}
+
+func release(t *testing.T, ctx context.Context, l elector.Lock, owner string, h elector.Handover) {
+	t.Helper()
+	if err := l.Release(ctx, owner, h); err != nil {
+		t.Fatalf("release by %s: %v", owner, err)
+	}
+}
+
+func wantHeld(t *testing.T, a elector.Answer, holder string, atMost time.Duration) {
+	t.Helper()
+	if a.Outcome != elector.Held || a.Holder != holder || a.Left <= 0 || a.Left > atMost {
+		t.Fatalf("got %+v, want it held by %q for at most %v", a, holder, atMost)
+	}
+}
+
+func aFreeLockIsWonOnce(t *testing.T, ctx context.Context, b Bench) {
+	if e := win(t, ctx, b.A, "o1"); e <= 0 {
+		t.Errorf("epoch %d is not positive", e)
+	}
+	wantHeld(t, ask(t, ctx, b.B, elector.Candidate{Owner: "o2"}), "a", b.TTL)
+	wantHeld(t, ask(t, ctx, b.B, elector.Candidate{Owner: "o2", Polling: true}), "a", b.TTL)
+}
+
+func sameOwnerWinsAgain(t *testing.T, ctx context.Context, b Bench) {
+	first := win(t, ctx, b.A, "o1")
+	a := ask(t, ctx, b.A, elector.Candidate{Owner: "o1", Doubtful: true})
+	if a.Outcome != elector.Won || a.Epoch != first {
+		t.Fatalf("asked again: got %+v, want it won with epoch %d", a, first)
+	}
+}
+
+func askingAgainRenews(t *testing.T, ctx context.Context, b Bench) {
+	win(t, ctx, b.A, "o1")
+	b.Sleep(b.TTL * 6 / 10)
+	win(t, ctx, b.A, "o1")
+	b.Sleep(b.TTL * 6 / 10)
+	wantHeld(t, ask(t, ctx, b.B, elector.Candidate{Owner: "o2"}), "a", b.TTL)
+}
+
+func otherOwnerOfSameNode(t *testing.T, ctx context.Context, b Bench) {
+	win(t, ctx, b.A, "o1")
+	wantHeld(t, ask(t, ctx, b.A, elector.Candidate{Owner: "o2"}), "a", b.TTL)
+}
+
+func leaseExpires(t *testing.T, ctx context.Context, b Bench) {
+	first := win(t, ctx, b.A, "o1")
+	b.Sleep(b.TTL + b.TTL/10)
+	if second := win(t, ctx, b.B, "o2"); second <= first {
+		t.Errorf("epoch %d after %d: want it higher", second, first)
+	}
+}
+
+func renewKeeps(t *testing.T, ctx context.Context, b Bench) {
+	win(t, ctx, b.A, "o1")
+	for range 3 {
+		b.Sleep(b.TTL * 6 / 10)
+		order, err := b.A.Renew(ctx, "o1")
+		if err != nil || order != (elector.Order{}) {
+			t.Fatalf("renew: %+v, %v", order, err)
+		}
+	}
+	wantHeld(t, ask(t, ctx, b.B, elector.Candidate{Owner: "o2"}), "a", b.TTL)
+}
+
+func onlyTheOwner(t *testing.T, ctx context.Context, b Bench) {
+	win(t, ctx, b.A, "o1")
+	if _, err := b.B.Renew(ctx, "o2"); !errors.Is(err, elector.ErrLost) {
+		t.Errorf("renew by another owner: %v, want ErrLost", err)
+	}
+	release(t, ctx, b.B, "o2", elector.Handover{Event: "released"})
+	wantHeld(t, ask(t, ctx, b.B, elector.Candidate{Owner: "o2"}), "a", b.TTL)
+	release(t, ctx, b.A, "o1", elector.Handover{Event: "released"})
+	win(t, ctx, b.B, "o2")
+}
+
+func expiredIsNotRenewed(t *testing.T, ctx context.Context, b Bench) {
+	win(t, ctx, b.A, "o1")
+	b.Sleep(b.TTL + b.TTL/10)
+	if _, err := b.A.Renew(ctx, "o1"); !errors.Is(err, elector.ErrLost) {
+		t.Errorf("renew after the lease: %v, want ErrLost", err)
+	}
+}
+
+func epochRises(t *testing.T, ctx context.Context, b Bench) {
+	var last int64
+	for i := range 5 {
+		owner := string(rune('p' + i))
+		e := win(t, ctx, b.A, owner)
+		if e <= last {
+			t.Fatalf("term %d: epoch %d after %d", i, e, last)
+		}
+		last = e
+		release(t, ctx, b.A, owner, elector.Handover{Event: "released"})
+	}
+}
+
+func epochAboveFloor(t *testing.T, ctx context.Context, b Bench) {
+	const floor = 9_000_000_000_000
+	a := ask(t, ctx, b.A, elector.Candidate{Owner: "o1", Floor: floor})
+	if a.Outcome != elector.Won || a.Epoch <= floor {
+		t.Fatalf("got %+v, want it won above %d", a, int64(floor))
+	}
+}
+
+func epochSurvivesFlush(t *testing.T, ctx context.Context, b Bench) {
+	if b.Flush == nil {
+		t.Log("this store cannot be emptied")
+		return
+	}
+	last := win(t, ctx, b.A, "o1")
+	for i := range 3 {
+		b.Flush()
+		b.Sleep(5 * time.Millisecond)
+		e := win(t, ctx, b.B, string(rune('p'+i)))
+		if e <= last {
+			t.Fatalf("after the store was emptied: epoch %d after %d", e, last)
+		}
+		last = e
+	}
+}
+
+func raise(t *testing.T, ctx context.Context, b Bench) {
+	first := win(t, ctx, b.A, "o1")
+	raised, err := b.A.Raise(ctx, "o1", first+100)
+	if err != nil || raised <= first+100 {
+		t.Fatalf("raise: %d, %v; want above %d", raised, err, first+100)
+	}
+	if again := win(t, ctx, b.A, "o1"); again != raised {
+		t.Errorf("asked again after the raise: epoch %d, want %d", again, raised)
+	}
+	if _, err := b.B.Raise(ctx, "o2", raised); !errors.Is(err, elector.ErrLost) {
+		t.Errorf("raise by another owner: %v, want ErrLost", err)
+	}
+	release(t, ctx, b.A, "o1", elector.Handover{Event: "released"})
+	if next := win(t, ctx, b.B, "o2"); next <= raised {
+		t.Errorf("the next term has epoch %d, want above %d", next, raised)
+	}
+}
+
+func handoverReserves(t *testing.T, ctx context.Context, b Bench) {
+	win(t, ctx, b.A, "o1")
+	release(t, ctx, b.A, "o1", elector.Handover{Event: "stepped_down", To: "b"})
+	a := ask(t, ctx, b.A, elector.Candidate{Owner: "o2"})
+	if a.Outcome != elector.Wait || a.Left <= 0 || a.Left > elector.ReserveFor || a.Reason != "reserved for b" {
+		t.Fatalf("another node during the reservation: %+v", a)
+	}
+	win(t, ctx, b.B, "o3")
+	release(t, ctx, b.B, "o3", elector.Handover{Event: "released"})
+	win(t, ctx, b.A, "o2") // the reservation went with the term it was for
+}
+
+func orderReaches(t *testing.T, ctx context.Context, b Bench) {
+	win(t, ctx, b.A, "o1")
+	b.StepDown("b", "upgrade")
+	want := elector.Order{StepDown: true, To: "b", Reason: "upgrade"}
+	if order, err := b.A.Renew(ctx, "o1"); err != nil || order != want {
+		t.Fatalf("renew: %+v, %v; want %+v", order, err, want)
+	}
+	release(t, ctx, b.A, "o1", elector.Handover{Event: "stepped_down"})
+	win(t, ctx, b.B, "o2")
+	if order, err := b.B.Renew(ctx, "o2"); err != nil || order.StepDown {
+		t.Fatalf("the successor's renewal: %+v, %v; the order was not for it", order, err)
+	}
+}

@@ -1,0 +1,51 @@
+package testsupport
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+)
+
+// shared holds the servers that the tests of one process share. It is a variable
+// of the package because a test binary has one process and many entry points.
+var shared = &sharedServers{}
+
+type sharedServers struct{ pg, maria lazyServer }
+
+// lazyServer is started by the first test that asks for it.
+type lazyServer struct {
+	once sync.Once
+	d    *SQLDaemon
+	err  error
+}
+
+func (s *sharedServers) postgres(t testing.TB) *SQLDaemon { return s.pg.get(t, RunPostgres) }
+
+func (s *sharedServers) mariadb(t testing.TB) *SQLDaemon { return s.maria.get(t, RunMariaDB) }
+
+func (l *lazyServer) get(t testing.TB, start func(dir string) (*SQLDaemon, error)) *SQLDaemon {
+	t.Helper()
+	l.once.Do(func() { l.d, l.err = start("") })
+	if l.err != nil {
+		t.Fatalf("start the database server that the tests share: %v", l.err)
+	}
+	return l.d
+}
+
+// Main runs a package's tests and stops the servers they shared. Call it from
+// TestMain. Without it the servers die with the process just the same; only
+// their directories stay behind for the next process to remove.
+func Main(m *testing.M) {
+	code := m.Run()
+	for _, l := range []*lazyServer{&shared.pg, &shared.maria} {
+		if l.d == nil {
+			continue
+		}
+		if err := l.d.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, "testsupport:", err)
+			code = max(code, 1)
+		}
+	}
+	os.Exit(code)
+}

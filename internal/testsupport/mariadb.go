@@ -1,0 +1,124 @@
+package testsupport
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// MariaDB is a fresh database on the MariaDB that all tests of this process
+// share. Its user "app" has every right.
+func MariaDB(t testing.TB) *Database {
+	t.Helper()
+	return shared.mariadb(t).database(t)
+}
+
+// StartMariaDB is a fresh database on a MariaDB of this test alone.
+func StartMariaDB(t testing.TB) *Database {
+	t.Helper()
+	return private(t, RunMariaDB)
+}
+
+// RunMariaDB starts a MariaDB with its files below dir, or below the system's
+// temporary directory if dir is empty. The caller stops it.
+func RunMariaDB(dir string) (*SQLDaemon, error) {
+	install, err := lookProgram("mariadb-install-db")
+	if err != nil {
+		return nil, err
+	}
+	program, err := lookProgram("mariadbd")
+	if err != nil {
+		return nil, err
+	}
+	cred, err := credentialOf("mysql")
+	if err != nil {
+		return nil, err
+	}
+	sd, err := newServerDir(dir, "mariadb")
+	if err != nil {
+		return nil, err
+	}
+	data, err := sd.data(cred)
+	if err != nil {
+		return nil, sd.fail(err)
+	}
+	err = run([]string{install, "--no-defaults", "--datadir=" + data, "--skip-test-db", "--skip-name-resolve",
+		"--auth-root-authentication-method=normal", "--innodb-log-file-size=16M"}, data, cred)
+	if err != nil {
+		return nil, sd.fail(fmt.Errorf("make a MariaDB data directory: %w", err))
+	}
+	socket := filepath.Join(data, "s.sock")
+	d := &Daemon{name: "mariadbd", dir: sd, cred: cred, stop: syscall.SIGKILL}
+	d.argv = func(port int) []string {
+		return []string{program, "--no-defaults", "--datadir=" + data, "--port=" + strconv.Itoa(port),
+			"--bind-address=127.0.0.1", "--socket=" + socket, "--pid-file=" + filepath.Join(data, "pid"),
+			"--skip-name-resolve", "--character-set-server=utf8mb4", "--collation-server=utf8mb4_general_ci",
+			"--innodb-flush-log-at-trx-commit=1", "--innodb-buffer-pool-size=64M", "--innodb-log-file-size=16M"}
+	}
+	// The socket lies in our own directory: whoever answers there is ours.
+	d.ready = func(ctx context.Context, _ *Daemon) error { return pingMariaDB(ctx, socket) }
+	if err := d.start(); err != nil {
+		return nil, sd.fail(err)
+	}
+	s := &SQLDaemon{Daemon: d, engine: mariadbEngine(socket)}
+	if err := s.setUp("CREATE USER app@'%' IDENTIFIED BY 'pw'", "GRANT ALL ON *.* TO app@'%' WITH GRANT OPTION"); err != nil {
+		return nil, errors.Join(err, d.Stop())
+	}
+	return s, nil
+}
+
+func mariadbEngine(socket string) engine {
+	return engine{
+		driver: "mysql",
+		dsn:    func(addr, database string) string { return "app:pw@tcp(" + addr + ")/" + database },
+		admin:  func() (*sql.DB, error) { return sql.Open("mysql", mariadbAdmin(socket)) },
+		open: func(dsn string) (*sql.DB, error) {
+			sep := "?"
+			if strings.Contains(dsn, "?") {
+				sep = "&"
+			}
+			return sql.Open("mysql", dsn+sep+"multiStatements=true")
+		},
+		create: func(name string) string { return "CREATE DATABASE " + name },
+		drop:   dropMariaDB,
+	}
+}
+
+func mariadbAdmin(socket string) string { return "root@unix(" + socket + ")/?timeout=2s" }
+
+func pingMariaDB(ctx context.Context, socket string) error {
+	db, err := sql.Open("mysql", mariadbAdmin(socket))
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return db.PingContext(ctx)
+}
+
+// dropMariaDB first ends the connections that are still using the database: DROP
+// would wait for their transactions.
+func dropMariaDB(ctx context.Context, c *sql.DB, name string) error {
+	ids, err := c.QueryContext(ctx, "SELECT id FROM information_schema.processlist WHERE db = ?", name)
+	if err != nil {
+		return err
+	}
+	defer ids.Close()
+	for ids.Next() {
+		var id int64
+		if err := ids.Scan(&id); err != nil {
+			return err
+		}
+		_, _ = c.ExecContext(ctx, "KILL "+strconv.FormatInt(id, 10)) // it may have left by itself
+	}
+	if err := ids.Err(); err != nil {
+		return err
+	}
+	_, err = c.ExecContext(ctx, "DROP DATABASE IF EXISTS "+name)
+	return err
+}

@@ -1,0 +1,94 @@
+package testsupport_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"baton/internal/testsupport"
+)
+
+const holdServers = "TESTSUPPORT_HOLD_SERVERS"
+
+// TestHoldServers is the victim of TestServersDieWithAKilledTestProcess: it does
+// nothing unless that test runs it.
+func TestHoldServers(t *testing.T) {
+	if os.Getenv(holdServers) == "" {
+		return
+	}
+	dir := os.Getenv(holdServers)
+	r, err := testsupport.RunRedis(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pg, err := testsupport.RunPostgres(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	maria, err := testsupport.RunMariaDB(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Println("servers", r.Pid(), pg.Pid(), maria.Pid())
+	select {}
+}
+
+func TestServersDieWithAKilledTestProcess(t *testing.T) {
+	dir := t.TempDir()
+	for parent := dir; parent != os.TempDir() && len(parent) > 1; parent = parent[:strings.LastIndex(parent, "/")] {
+		if err := os.Chmod(parent, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^TestHoldServers$", "-test.v")
+	cmd.Env = append(os.Environ(), holdServers+"="+dir)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var pids []string
+	for in := bufio.NewScanner(out); in.Scan(); {
+		if line, ok := strings.CutPrefix(in.Text(), "servers "); ok {
+			pids = strings.Fields(line)
+			break
+		}
+		t.Log(in.Text())
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // killed
+	if len(pids) != 3 {
+		t.Fatalf("the other process started %v, want 3 servers", pids)
+	}
+	for _, s := range pids {
+		pid, err := strconv.Atoi(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		awaitDeath(t, pid)
+	}
+}
+
+func awaitDeath(t *testing.T, pid int) {
+	t.Helper()
+	for range 500 {
+		// Whoever adopts the dead server may be slow to collect it.
+		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) || strings.Contains(string(stat), ") Z ") {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("server %d outlives the process that started it", pid)
+}

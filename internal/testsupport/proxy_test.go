@@ -1,0 +1,198 @@
+package testsupport_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"baton/internal/testsupport"
+)
+
+// echo answers every line, and remembers what it heard.
+type echo struct {
+	ln    net.Listener
+	mu    sync.Mutex
+	heard []string
+}
+
+func startEcho(t *testing.T) *echo {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &echo{ln: ln}
+	var work sync.WaitGroup
+	t.Cleanup(func() { _ = ln.Close(); work.Wait() })
+	work.Go(func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			work.Go(func() { e.serve(c) })
+		}
+	})
+	return e
+}
+
+func (e *echo) serve(c net.Conn) {
+	defer c.Close()
+	for in := bufio.NewScanner(c); in.Scan(); {
+		e.mu.Lock()
+		e.heard = append(e.heard, in.Text())
+		e.mu.Unlock()
+		fmt.Fprintln(c, "re:"+in.Text())
+	}
+}
+
+func (e *echo) log() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return strings.Join(e.heard, " ")
+}
+
+func dial(t *testing.T, p *testsupport.Proxy) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", p.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// ask says a line and waits for the answer.
+func ask(c net.Conn, line string, wait time.Duration) (string, error) {
+	if err := c.SetDeadline(time.Now().Add(wait)); err != nil {
+		return "", err
+	}
+	if _, err := fmt.Fprintln(c, line); err != nil {
+		return "", err
+	}
+	answer, err := bufio.NewReader(c).ReadString('\n')
+	return strings.TrimSpace(answer), err
+}
+
+func mustAsk(t *testing.T, c net.Conn, line string) {
+	t.Helper()
+	if got, err := ask(c, line, 5*time.Second); err != nil || got != "re:"+line {
+		t.Fatalf("asked %q: %q, %v", line, got, err)
+	}
+}
+
+func TestProxyForwardsAndPassesOnTheEnd(t *testing.T) {
+	p := testsupport.NewProxy(t, startEcho(t).ln.Addr().String())
+	c := dial(t, p)
+	mustAsk(t, c, "a")
+	if err := c.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Fatalf("after the end: %v, want EOF", err)
+	}
+}
+
+func TestCutResetsConnectionsAndWelcomesNewOnes(t *testing.T) {
+	p := testsupport.NewProxy(t, startEcho(t).ln.Addr().String())
+	c := dial(t, p)
+	mustAsk(t, c, "a")
+	p.Cut()
+	if got, err := ask(c, "b", 5*time.Second); err == nil {
+		t.Fatalf("a cut connection answered %q", got)
+	}
+	mustAsk(t, dial(t, p), "c")
+}
+
+func TestBlockedProxyRefuses(t *testing.T) {
+	p := testsupport.NewProxy(t, startEcho(t).ln.Addr().String())
+	c := dial(t, p)
+	mustAsk(t, c, "a")
+	p.Block()
+	if got, err := ask(c, "b", 5*time.Second); err == nil {
+		t.Fatalf("an old connection answered %q", got)
+	}
+	if _, err := net.Dial("tcp", p.Addr()); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Fatalf("dial: %v, want refused", err)
+	}
+	p.Unblock()
+	mustAsk(t, dial(t, p), "c")
+}
+
+func TestHungProxyDeliversLater(t *testing.T) {
+	e := startEcho(t)
+	p := testsupport.NewProxy(t, e.ln.Addr().String())
+	c := dial(t, p)
+	mustAsk(t, c, "a")
+	p.Hang()
+	if got, err := ask(c, "b", 200*time.Millisecond); err == nil {
+		t.Fatalf("a hung proxy answered %q", got)
+	}
+	if e.log() != "a" {
+		t.Fatalf("the server heard %q through a hung proxy", e.log())
+	}
+	p.Unhang()
+	if got, err := ask(c, "c", 5*time.Second); err != nil || got != "re:b" {
+		t.Fatalf("first answer after the hang: %q, %v", got, err)
+	}
+}
+
+func TestHungRepliesLetRequestsThrough(t *testing.T) {
+	e := startEcho(t)
+	p := testsupport.NewProxy(t, e.ln.Addr().String())
+	c := dial(t, p)
+	p.HangReplies()
+	if got, err := ask(c, "a", 200*time.Millisecond); err == nil {
+		t.Fatalf("got %q while replies hang", got)
+	}
+	if e.log() != "a" {
+		t.Fatalf("the server heard %q, want a", e.log())
+	}
+}
+
+func TestLostRequestNeverArrives(t *testing.T) {
+	e := startEcho(t)
+	p := testsupport.NewProxy(t, e.ln.Addr().String())
+	lost := p.LoseRequest("commit")
+	c := dial(t, p)
+	mustAsk(t, c, "begin")
+	if got, err := ask(c, "commit", 5*time.Second); err == nil {
+		t.Fatalf("got %q for a lost request", got)
+	}
+	<-lost
+	if e.log() != "begin" {
+		t.Fatalf("the server heard %q, want begin alone", e.log())
+	}
+	mustAsk(t, dial(t, p), "commit") // once only
+}
+
+func TestLostReplyIsOfARequestThatArrived(t *testing.T) {
+	e := startEcho(t)
+	p := testsupport.NewProxy(t, e.ln.Addr().String())
+	lost := p.LoseReply("commit")
+	c := dial(t, p)
+	mustAsk(t, c, "begin")
+	if got, err := ask(c, "commit", 5*time.Second); err == nil {
+		t.Fatalf("got %q for a lost reply", got)
+	}
+	<-lost
+	if e.log() != "begin commit" {
+		t.Fatalf("the server heard %q, want begin commit", e.log())
+	}
+	mustAsk(t, dial(t, p), "commit") // once only
+}
+
+func TestDatabasesAreReachedThroughAProxy(t *testing.T) {
+	db := testsupport.Postgres(t)
+	p := db.Proxy()
+	if dsn := db.DSNThrough(p); !strings.Contains(dsn, p.Addr()) || strings.Contains(dsn, db.Addr()) {
+		t.Fatalf("DSN %s does not go through %s", dsn, p.Addr())
+	}
+}
