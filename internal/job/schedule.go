@@ -1,0 +1,123 @@
+package job
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+)
+
+// Schedule gives the slots of a job. Slots are whole milliseconds, so that a ledger
+// can keep them exactly, and every node computes the same ones.
+type Schedule interface {
+	// Next returns the first slot after the given time, in the schedule's zone, or
+	// the zero time if there is none.
+	Next(after time.Time) time.Time
+	// Describe says in words when the slots are: "at 02:30 every day".
+	Describe() string
+}
+
+// descriptors are the names that stand for a cron expression.
+const descriptors = "@yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly and @every DURATION"
+
+// ParseSchedule reads five-field cron, a descriptor such as @hourly, or "@every 5s".
+// The slots of cron and of descriptors are wall clock times in loc (nil: UTC).
+//
+// Sunday is 0, 7 or sun. Where the clock is put forward, a slot in the gap is due
+// once right after the gap. Where it is put back, a slot at a fixed hour is due the
+// first time only. A schedule for every hour follows the time that passes instead:
+// it has no slot in a gap, and slots in both passes of a repeated hour.
+func ParseSchedule(spec string, loc *time.Location) (Schedule, error) {
+	s, err := parse(strings.TrimSpace(spec), loc)
+	if err != nil {
+		return nil, fmt.Errorf("schedule %q: %w", spec, err)
+	}
+	return s, nil
+}
+
+func parse(spec string, loc *time.Location) (Schedule, error) {
+	if loc == nil {
+		loc = time.UTC
+	}
+	fields := strings.Fields(spec)
+	switch {
+	case len(fields) == 0:
+		return nil, errors.New(`it is empty; write five-field cron ("30 2 * * *"), @hourly or "@every 5s"`)
+	// The library panics on some of these, and the zone must be seen by Describe.
+	case strings.HasPrefix(spec, "TZ="), strings.HasPrefix(spec, "CRON_TZ="):
+		return nil, errors.New("the time zone does not belong here; use the job's time_zone setting")
+	case fields[0] == "@every":
+		return parseEvery(fields[1:], loc)
+	case strings.HasPrefix(spec, "@"):
+		bits, err := cron.ParseStandard(spec)
+		if err != nil {
+			return nil, errors.New("no such descriptor; there are " + descriptors)
+		}
+		return newCronSchedule(spec, bits, loc)
+	}
+	bits, err := parseFields(fields)
+	if err != nil {
+		return nil, err
+	}
+	return newCronSchedule(spec, bits, loc)
+}
+
+// cronFields are the five fields in order, with the option by which the library
+// parses one of them alone: its own errors do not say which field they are about.
+func cronFields() [5]struct {
+	name   string
+	option cron.ParseOption
+} {
+	return [5]struct {
+		name   string
+		option cron.ParseOption
+	}{
+		{"minute", cron.Minute},
+		{"hour", cron.Hour},
+		{"day of month", cron.Dom},
+		{"month", cron.Month},
+		{"day of week", cron.Dow},
+	}
+}
+
+func parseFields(fields []string) (cron.Schedule, error) {
+	known := cronFields()
+	if len(fields) != len(known) {
+		return nil, fmt.Errorf("it has %d fields, not five: minute, hour, day of month, month, day of week "+
+			`(for seconds use "@every 5s")`, len(fields))
+	}
+	normal := make([]string, len(fields))
+	for i, field := range fields {
+		if err := checkElements(field); err != nil {
+			return nil, fmt.Errorf("%s %q: %w", known[i].name, field, err)
+		}
+		normal[i] = field
+		if known[i].option == cron.Dow {
+			normal[i] = sundayAsZero(field)
+		}
+		if _, err := cron.NewParser(known[i].option).Parse(normal[i]); err != nil {
+			return nil, fmt.Errorf("%s %q: %w", known[i].name, field, err)
+		}
+	}
+	return cron.ParseStandard(strings.Join(normal, " "))
+}
+
+// checkElements refuses what the library would accept and read as something else,
+// or panic about.
+func checkElements(field string) error {
+	if strings.Contains(field, "=") {
+		return errors.New("the time zone does not belong here; use the job's time_zone setting")
+	}
+	for element := range strings.SplitSeq(field, ",") {
+		values, _, _ := strings.Cut(element, "/")
+		switch {
+		case element == "":
+			return errors.New("an element of the list is empty")
+		case len(values) > 1 && strings.ContainsAny(values, "*?"):
+			return fmt.Errorf("%q mixes a star with something else", element)
+		}
+	}
+	return nil
+}
