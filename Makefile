@@ -1,0 +1,64 @@
+# `make help` lists the targets. What a target needs beyond Go, git and make, it
+# brings along: tools by exact version through Go modules (tools/*/go.mod, apart
+# from the program's own), servers for the tests through apt-get (test-deps).
+
+.DEFAULT_GOAL := help
+
+VERSION      ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+TEST_TIMEOUT ?= 9m
+CHAOS_TIME   ?= 2m
+
+# The version comes from git describe above. Stamping by the go command itself
+# fails in a clone that belongs to somebody else.
+export GOFLAGS := $(GOFLAGS) -buildvcs=false
+
+GOLANGCI_LINT := go tool -modfile=tools/golangci-lint/go.mod golangci-lint
+GOVULNCHECK   := go tool -modfile=tools/govulncheck/go.mod govulncheck
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build the static binary bin/baton
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/baton ./cmd/baton
+
+.PHONY: demo
+demo: build ## three nodes, Redis and SQLite in it: kill the leader and watch
+	bin/baton demo $(DEMO_FLAGS)
+
+.PHONY: test
+test: test-deps ## vet, and run all tests against real servers with the race detector
+	go vet ./...
+	CGO_ENABLED=1 go test -race -timeout $(TEST_TIMEOUT) ./...
+
+.PHONY: test-deps
+test-deps: ## install the servers and the C compiler that tests need, if missing
+	@scripts/test-deps
+
+.PHONY: chaos
+chaos: test-deps ## kill, freeze and restart everything at random for CHAOS_TIME
+	CHAOS_TIME=$(CHAOS_TIME) CGO_ENABLED=1 go test -race -count=1 -timeout 0 -run '^TestChaos' -v ./test/chaos
+
+.PHONY: cover
+cover: test-deps ## test coverage, written to .cache/cover.html
+	@mkdir -p .cache
+	go test -timeout $(TEST_TIMEOUT) -coverpkg=./... -coverprofile=.cache/cover.out ./...
+	go tool cover -html=.cache/cover.out -o .cache/cover.html
+	go tool cover -func=.cache/cover.out | tail -n 1
+
+.PHONY: lint
+lint: ## static analysis (builds the linter at first: some minutes)
+	$(GOLANGCI_LINT) run
+
+.PHONY: fmt
+fmt: ## format the code
+	$(GOLANGCI_LINT) fmt
+
+.PHONY: vuln
+vuln: ## look up known vulnerabilities (needs vuln.go.dev)
+	$(GOVULNCHECK) ./...
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf bin dist .cache
