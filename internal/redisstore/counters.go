@@ -1,0 +1,210 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/flush"
+)
+
+// The inputs of a counters source.
+const (
+	inputField = "$field"
+	inputValue = "$value"
+)
+
+// CountersOptions describe one live key of a counters job: a hash of
+// field → delta that producers add to with HINCRBY.
+type CountersOptions struct {
+	Job string
+	Key string // the live key, of one shard
+	// Inputs are what a record consists of: "$field", "$value", in any order.
+	Inputs []string
+	// PartRows is the aim for the fields of a part, that is of a transaction. Default 5000.
+	PartRows int
+	// MemoryBudget bounds what is held while reading, in bytes. Default 32 MiB.
+	MemoryBudget int
+	// Observe is told every step (see Steps); its error ends the work there. For tests.
+	Observe func(step string) error
+}
+
+// Counters reads one hash of counters: a flush.Source.
+//
+// Adding a delta is not idempotent, so a stage is cut into parts that are the
+// same at every reading, and the database's ledger remembers each part. The part
+// of a field is FNV-1a (64 bit) of its bytes, modulo the number of parts that was
+// stored at staging. That is a format: a stage may outlive an upgrade.
+type Counters struct {
+	stagedKey
+	inputs []string
+	budget int
+}
+
+// NewCounters checks the options; it does not connect.
+func NewCounters(store *Store, o CountersOptions) (*Counters, error) {
+	key, err := newStagedKey(store, o.Job, o.Key, o.Observe, "hash")
+	if err != nil {
+		return nil, err
+	}
+	for _, input := range o.Inputs {
+		if input != inputField && input != inputValue {
+			return nil, fmt.Errorf("counters have no input %q: use %s and %s", input, inputField, inputValue)
+		}
+	}
+	key.parts = positive(o.PartRows, defaultPageRows)
+	return &Counters{stagedKey: key, inputs: o.Inputs, budget: positive(o.MemoryBudget, defaultMemoryBudget)}, nil
+}
+
+func positive(n, otherwise int) int {
+	if n > 0 {
+		return n
+	}
+	return otherwise
+}
+
+// Read yields the parts of the stage in order, each as one page; empty parts are
+// left out. As many parts as fit the memory budget are collected in one pass over
+// the stage, the rest in further passes.
+func (s *Counters) Read(ctx context.Context, st flush.Stage, yield func(flush.Page) error) error {
+	c, err := s.store.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for lo := 0; lo < st.Parts; {
+		w := newWindow(lo, st.Parts, s.budget)
+		if err := s.collect(ctx, c, st, w); err != nil {
+			return err
+		}
+		for part := lo; part < w.hi; part++ {
+			if page := s.page(w, part); len(page.Records) > 0 {
+				if err := yield(page); err != nil {
+					return err
+				}
+			}
+		}
+		lo = w.hi
+	}
+	return nil
+}
+
+// Done does nothing: the stage of counters is removed as a whole, by Discard.
+func (s *Counters) Done(context.Context, flush.Stage, flush.Page) error { return nil }
+
+// collect makes one pass over the stage. It fails rather than hand over parts of
+// which something may be missing.
+func (s *Counters) collect(ctx context.Context, c redis.Conn, st flush.Stage, w *window) error {
+	if err := s.step(stepScan); err != nil {
+		return err
+	}
+	var seen int64
+	for cursor := "0"; ; {
+		reply, err := redis.Values(redis.DoContext(c, ctx, "HSCAN", s.stage(), cursor, "COUNT", scanCount))
+		if err != nil {
+			return fmt.Errorf("read the stage of %q: %w", s.live, err)
+		}
+		var pairs [][]byte
+		if _, err := redis.Scan(reply, &cursor, &pairs); err != nil {
+			return fmt.Errorf("read the stage of %q: %w", s.live, err)
+		}
+		for i := 0; i+1 < len(pairs); i += 2 {
+			w.add(pairs[i], pairs[i+1])
+		}
+		seen += int64(len(pairs) / 2)
+		if cursor == "0" {
+			break
+		}
+	}
+	if err := s.step(stepScanned); err != nil {
+		return err
+	}
+	if _, err := s.check(ctx, c, st); err != nil {
+		return err
+	}
+	size, err := redis.Int64(redis.DoContext(c, ctx, "HLEN", s.stage()))
+	if err != nil {
+		return fmt.Errorf("count the stage of %q: %w", s.live, err)
+	}
+	if seen < size {
+		return fmt.Errorf("read the stage of %q: the scan returned %d of %d fields; is there a proxy between baton and Redis? Nothing of this pass was written", s.live, seen, size)
+	}
+	return nil
+}
+
+// page takes one part out of the window, as records without duplicates.
+func (s *Counters) page(w *window, part int) flush.Page {
+	pairs := w.take(part)
+	p := flush.Page{Part: part, Records: make([]flush.Record, len(pairs))}
+	raws := make([]flush.Raw, 0, len(pairs)*len(s.inputs))
+	for i, pair := range pairs {
+		for _, input := range s.inputs {
+			text := pair.value
+			if input == inputField {
+				text = pair.field
+			}
+			raws = append(raws, flush.Raw{Text: text, OK: true})
+		}
+		n := len(s.inputs)
+		p.Records[i] = flush.Record{Key: pair.field, Inputs: raws[i*n : (i+1)*n : (i+1)*n]}
+	}
+	return p
+}
+
+// pair is one field of a hash.
+type pair struct{ field, value string }
+
+// pairCost is what a pair takes beside its text: two string headers, and the
+// spare capacity of the slice that it is in.
+const pairCost = 48
+
+// window collects the parts lo ≤ part < hi. It gives up parts at its upper end
+// when they outgrow the budget, down to a single part, which is always kept.
+type window struct {
+	lo, hi, of    int
+	budget, bytes int
+	parts         [][]pair
+	sizes         []int
+}
+
+func newWindow(lo, of, budget int) *window {
+	return &window{lo: lo, hi: of, of: of, budget: budget, parts: make([][]pair, of-lo), sizes: make([]int, of-lo)}
+}
+
+func (w *window) add(field, value []byte) {
+	part := partOf(field, w.of)
+	if part < w.lo || part >= w.hi {
+		return
+	}
+	i := part - w.lo
+	w.parts[i] = append(w.parts[i], pair{field: string(field), value: string(value)})
+	cost := len(field) + len(value) + pairCost
+	w.sizes[i] += cost
+	w.bytes += cost
+	for w.bytes > w.budget && w.hi-w.lo > 1 {
+		w.hi--
+		w.bytes -= w.sizes[w.hi-w.lo]
+		w.parts[w.hi-w.lo] = nil
+	}
+}
+
+// take hands a part over and forgets it. HSCAN may return a field more than once.
+func (w *window) take(part int) []pair {
+	pairs := w.parts[part-w.lo]
+	w.parts[part-w.lo] = nil
+	slices.SortFunc(pairs, func(a, b pair) int { return strings.Compare(a.field, b.field) })
+	return slices.CompactFunc(pairs, func(a, b pair) bool { return a.field == b.field })
+}
+
+// partOf is the format that Counters documents.
+func partOf(field []byte, parts int) int {
+	const offset, prime = 14695981039346656037, 1099511628211
+	h := uint64(offset)
+	for _, b := range field {
+		h = (h ^ uint64(b)) * prime
+	}
+	return int(h % uint64(parts))
+}

@@ -1,0 +1,185 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/flush"
+)
+
+// removeChunk is how many members one script removes: Redis serves nobody else meanwhile.
+const removeChunk = 1000
+
+// HashesOptions describe a hashes job: one hash for each row, and an index of the
+// ids that were changed.
+type HashesOptions struct {
+	Job     string
+	Key     string // pattern of the rows' keys: "user:<id>"
+	Changed string // the index's live key: a SET, or a ZSET scored by anything
+	// Inputs are what a record consists of: the captured name ("id"), and fields
+	// of the hash. The captured name wins over a field of that name.
+	Inputs []string
+	// PageRows is the number of rows of a page, that is of a transaction. Default 5000.
+	PageRows int
+	// MemoryBudget bounds the ids held while reading, in bytes. Default 32 MiB.
+	MemoryBudget int
+	// Observe is told every step (see Steps); its error ends the work there. For tests.
+	Observe func(step string) error
+}
+
+// Hashes reads the rows that an index says have changed: a flush.Source.
+//
+// The index is staged first and the rows are read after that, so a change that
+// comes too late for the reading has put its id into the live index again, and is
+// flushed next. Writing a row twice is harmless; pages need no ledger.
+type Hashes struct {
+	stagedKey
+	row      flush.RowKey
+	inputs   []string
+	fields   []string // the inputs that are fields of the hash
+	pageRows int
+	budget   int
+}
+
+// NewHashes checks the options; it does not connect.
+func NewHashes(store *Store, o HashesOptions) (*Hashes, error) {
+	key, err := newStagedKey(store, o.Job, o.Changed, o.Observe, "set", "zset")
+	if err != nil {
+		return nil, err
+	}
+	row, err := flush.ParseRowKey(o.Key)
+	if err != nil {
+		return nil, err
+	}
+	h := &Hashes{
+		stagedKey: key, row: row, inputs: o.Inputs,
+		pageRows: positive(o.PageRows, defaultPageRows),
+		budget:   positive(o.MemoryBudget, defaultMemoryBudget),
+	}
+	for _, input := range o.Inputs {
+		if input != row.Name {
+			h.fields = append(h.fields, input)
+		}
+	}
+	return h, nil
+}
+
+// Read yields the rows of the stage's ids, page by page. As many ids as fit the
+// memory budget are collected and sorted, so that pages come in key order; then
+// the scan goes on. Pages that are done may leave the stage meanwhile: a scan
+// returns whatever stays in the stage from its first call to its last.
+func (s *Hashes) Read(ctx context.Context, st flush.Stage, yield func(flush.Page) error) error {
+	c, err := s.store.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	kind, err := s.check(ctx, c, st)
+	if err != nil {
+		return err
+	}
+	if kind == "none" {
+		return nil
+	}
+	scan := idScan{key: s.stage(), command: "SSCAN", stride: 1, cursor: "0"}
+	if kind == "zset" {
+		scan.command, scan.stride = "ZSCAN", 2
+	}
+	for first := true; first || scan.cursor != "0"; first = false {
+		if err := s.step(stepScan); err != nil {
+			return err
+		}
+		ids, err := scan.next(ctx, c, s.budget)
+		if err != nil {
+			return fmt.Errorf("read the stage of %q: %w", s.live, err)
+		}
+		if err := s.step(stepScanned); err != nil {
+			return err
+		}
+		for page := range slices.Chunk(ids, s.pageRows) {
+			if err := s.page(ctx, c, page, yield); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Hashes) page(ctx context.Context, c redis.Conn, ids []string, yield func(flush.Page) error) error {
+	if err := s.step(stepRows); err != nil {
+		return err
+	}
+	records, err := s.readRows(ctx, c, ids)
+	if err != nil {
+		return fmt.Errorf("read rows %q: %w", s.row.Key("<"+s.row.Name+">"), err)
+	}
+	if err := s.step(stepRowsRead); err != nil {
+		return err
+	}
+	return yield(flush.Page{Part: -1, Records: records})
+}
+
+// Done removes the page's ids from the stage. A change of such a row since it was
+// read is in the live index.
+func (s *Hashes) Done(ctx context.Context, st flush.Stage, p flush.Page) error {
+	for records := range slices.Chunk(p.Records, removeChunk) {
+		if err := s.step(stepRemove); err != nil {
+			return err
+		}
+		args := make([]any, 0, len(records)+3)
+		args = append(args, s.stage(), s.meta(), st.ID)
+		for _, r := range records {
+			args = append(args, r.Key)
+		}
+		ours, err := redis.Bool(s.script(ctx, "remove flushed ids from the stage of", removeScript, args...))
+		if err != nil {
+			return err
+		}
+		if err := s.step(stepRemoved); err != nil {
+			return err
+		}
+		if !ours {
+			return s.stale(st)
+		}
+	}
+	return nil
+}
+
+// idScan is one pass over the ids of a stage, in batches.
+type idScan struct {
+	key     string
+	command string
+	stride  int // a ZSCAN returns a score after each member
+	cursor  string
+}
+
+// idCost is what an id takes beside its text: a string header, and the spare
+// capacity of the slice that it is in.
+const idCost = 32
+
+// next scans until the budget is used up or the pass is over (cursor "0"), and
+// returns what it found, sorted and without duplicates.
+func (s *idScan) next(ctx context.Context, c redis.Conn, budget int) ([]string, error) {
+	var ids []string
+	for bytes := 0; ; {
+		reply, err := redis.Values(redis.DoContext(c, ctx, s.command, s.key, s.cursor, "COUNT", scanCount))
+		if err != nil {
+			return nil, err
+		}
+		var members [][]byte
+		if _, err := redis.Scan(reply, &s.cursor, &members); err != nil {
+			return nil, err
+		}
+		for i := 0; i < len(members); i += s.stride {
+			ids = append(ids, string(members[i]))
+			bytes += len(members[i]) + idCost
+		}
+		if s.cursor == "0" || bytes >= budget {
+			sortIDs(ids)
+			return slices.Compact(ids), nil
+		}
+	}
+}

@@ -1,0 +1,164 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/flush"
+)
+
+// pipelineDepth is how many rows are asked for before the replies are read. Twice
+// as many gains next to nothing, and costs memory in Redis and here.
+const pipelineDepth = 1000
+
+// readRows reads the rows of a page, in the order of ids.
+func (s *Hashes) readRows(ctx context.Context, c redis.Conn, ids []string) ([]flush.Record, error) {
+	n := len(s.inputs)
+	records := make([]flush.Record, len(ids))
+	raws := make([]flush.Raw, len(ids)*n)
+	for i, id := range ids {
+		records[i] = flush.Record{Key: id, Inputs: raws[i*n : (i+1)*n : (i+1)*n]}
+	}
+	for lo := 0; lo < len(records); lo += pipelineDepth {
+		blank, err := s.readFields(ctx, c, records[lo:min(lo+pipelineDepth, len(records))])
+		if err != nil {
+			return nil, err
+		}
+		if err := s.settle(ctx, c, blank); err != nil {
+			return nil, err
+		}
+	}
+	return records, nil
+}
+
+// readFields fills the records in and returns those of which no field was found.
+func (s *Hashes) readFields(ctx context.Context, c redis.Conn, records []flush.Record) ([]*flush.Record, error) {
+	var blank []*flush.Record
+	if len(s.fields) == 0 { // only the ids are wanted
+		for i := range records {
+			s.fill(&records[i], nil)
+			blank = append(blank, &records[i])
+		}
+		return blank, nil
+	}
+	for i := range records {
+		if err := c.Send("HMGET", s.hmget(records[i].Key)...); err != nil {
+			return nil, err
+		}
+	}
+	replies, err := receiveAll(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	for i := range records {
+		found, err := s.decode(&records[i], replies[i])
+		if err != nil {
+			return nil, err
+		}
+		if !found && records[i].Err == nil {
+			blank = append(blank, &records[i])
+		}
+	}
+	return blank, nil
+}
+
+// settle decides for records without any field whether their row is gone or has
+// none of the fields. Both questions are put in one transaction for each row: a
+// row that is created or deleted in between must not look like an empty one.
+func (s *Hashes) settle(ctx context.Context, c redis.Conn, blank []*flush.Record) error {
+	if len(blank) == 0 {
+		return nil
+	}
+	stride := 3 // replies for one record: of MULTI, the queued EXISTS, EXEC
+	if len(s.fields) > 0 {
+		stride = 4 // and the queued HMGET
+	}
+	for _, rec := range blank {
+		commands := []command{{"MULTI", nil}, {"EXISTS", []any{s.row.Key(rec.Key)}}}
+		if len(s.fields) > 0 {
+			commands = append(commands, command{"HMGET", s.hmget(rec.Key)})
+		}
+		if err := sendAll(c, append(commands, command{"EXEC", nil})...); err != nil {
+			return err
+		}
+	}
+	replies, err := receiveAll(ctx, c)
+	if err != nil {
+		return err
+	}
+	for i, rec := range blank {
+		results, err := redis.Values(replies[i*stride+stride-1], nil)
+		if err != nil {
+			return err
+		}
+		exists, err := redis.Int(results[0], nil)
+		if err != nil {
+			return err
+		}
+		rec.Gone = exists == 0
+		if len(results) > 1 {
+			if _, err := s.decode(rec, results[1]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Hashes) hmget(id string) []any {
+	args := make([]any, 0, 1+len(s.fields))
+	args = append(args, s.row.Key(id))
+	for _, f := range s.fields {
+		args = append(args, f)
+	}
+	return args
+}
+
+// decode reads the reply of an HMGET into rec. That the key holds another type is
+// the record's own misfortune; any other error is everybody's.
+func (s *Hashes) decode(rec *flush.Record, reply any) (found bool, err error) {
+	if e, ok := reply.(redis.Error); ok && strings.HasPrefix(string(e), "WRONGTYPE") {
+		s.fill(rec, nil)
+		rec.Err = fmt.Errorf("%w: %q is not a hash, so it is no row", ErrWrongType, s.row.Key(rec.Key))
+		return false, nil
+	}
+	values, err := redis.ByteSlices(reply, nil)
+	if err != nil {
+		return false, err
+	}
+	return s.fill(rec, values), nil
+}
+
+// fill sets the inputs of rec from the values of the hash's fields. The texts of a
+// row share one allocation.
+func (s *Hashes) fill(rec *flush.Record, values [][]byte) (found bool) {
+	var size int
+	for _, v := range values {
+		size += len(v)
+	}
+	var all strings.Builder
+	all.Grow(size)
+	for _, v := range values {
+		all.Write(v)
+	}
+	texts := all.String()
+	next := 0
+	for i, input := range s.inputs {
+		if input == s.row.Name {
+			rec.Inputs[i] = flush.Raw{Text: rec.Key, OK: true}
+			continue
+		}
+		rec.Inputs[i] = flush.Raw{}
+		if next < len(values) && values[next] != nil {
+			n := len(values[next])
+			rec.Inputs[i] = flush.Raw{Text: texts[:n], OK: true}
+			texts = texts[n:]
+			found = true
+		}
+		next++
+	}
+	return found
+}

@@ -1,0 +1,227 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/flush"
+)
+
+// Errors of a source that an operator has to mend, matched by errors.Is.
+var (
+	// ErrWrongType: a key holds another type than its use needs.
+	ErrWrongType = errors.New("redisstore: key has the wrong type")
+	// ErrBrokenStage: a stage and its id do not belong together any more, so
+	// somebody else wrote to them.
+	ErrBrokenStage = errors.New("redisstore: stage is broken")
+)
+
+// Steps are the names of what the sources tell Observe, in the order of a flush:
+// a process may die, or lose its connection, before and after each of them.
+func Steps() []string {
+	return []string{
+		stepStage, stepStaged, stepScan, stepScanned, stepRows, stepRowsRead,
+		stepRemove, stepRemoved, stepDiscard, stepDiscarded,
+	}
+}
+
+const (
+	stepStage     = "redis stage"
+	stepStaged    = "redis staged"
+	stepScan      = "redis scan"
+	stepScanned   = "redis scanned"
+	stepRows      = "redis read rows"
+	stepRowsRead  = "redis rows read"
+	stepRemove    = "redis remove page"
+	stepRemoved   = "redis page removed"
+	stepDiscard   = "redis discard"
+	stepDiscarded = "redis discarded"
+)
+
+const (
+	defaultPageRows     = 5000
+	defaultMemoryBudget = 32 << 20
+	// scanCount is how much one HSCAN, SSCAN or ZSCAN may look at: other clients
+	// wait that long.
+	scanCount = 1000
+)
+
+// stagedKey is a live key and its stage: where a source freezes what is pending.
+// Both halves and the id ("meta") share the live key's slot. None has a TTL.
+type stagedKey struct {
+	store   *Store
+	job     string
+	live    string
+	types   [2]string // the Redis types that a live key may have; the second may be ""
+	parts   int       // records a part; 0 when records are removed one by one
+	observe func(step string) error
+}
+
+func (k stagedKey) stage() string { return slotPrefix(k.live) + ":baton:" + k.job + ":stage" }
+func (k stagedKey) meta() string  { return slotPrefix(k.live) + ":baton:" + k.job + ":meta" }
+
+var (
+	stageScript   = loadScript("stage", 3)
+	discardScript = loadScript("stage_discard", 2)
+	removeScript  = loadScript("stage_remove", 2)
+	backlogScript = loadScript("stage_backlog", 2)
+)
+
+// step tells the observer where we are; an error of its ends the work there.
+func (k stagedKey) step(name string) error {
+	if k.observe == nil {
+		return nil
+	}
+	return k.observe(name)
+}
+
+// script runs a script on a connection of its own and names the job in errors.
+func (k stagedKey) script(ctx context.Context, doing string, s *redis.Script, args ...any) (any, error) {
+	c, err := k.store.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	reply, err := s.DoContext(ctx, c, args...)
+	if err != nil {
+		return nil, fmt.Errorf("%s %q for job %q: %w", doing, k.live, k.job, err)
+	}
+	return reply, nil
+}
+
+// Name is the live key.
+func (k stagedKey) Name() string { return k.live }
+
+// Stage freezes what is pending under newID, or finds what an earlier run froze.
+func (k stagedKey) Stage(ctx context.Context, newID string) (s flush.Stage, ok bool, err error) {
+	if err := k.step(stepStage); err != nil {
+		return s, false, err
+	}
+	reply, err := redis.Values(k.script(ctx, "stage", stageScript,
+		k.live, k.stage(), k.meta(), newID, k.parts, k.types[0], k.types[1]))
+	if err != nil {
+		return s, false, err
+	}
+	if err := k.step(stepStaged); err != nil {
+		return s, false, err
+	}
+	var verdict string
+	if reply, err = redis.Scan(reply, &verdict); err != nil {
+		return s, false, fmt.Errorf("stage %q: %w", k.live, err)
+	}
+	switch verdict {
+	case "nothing":
+		return s, false, nil
+	case "staged":
+		_, err = redis.Scan(reply, &s.ID, &s.Parts, &s.Size)
+		s.Resumed = s.ID != newID
+		return s, err == nil, err
+	case "wrong_type":
+		return s, false, k.wrongType(reply)
+	case "orphan":
+		return s, false, fmt.Errorf("%w: %q has no id in %q, so nobody can tell whether its counts are in the database. "+
+			"If they are, UNLINK it; if not, HSET %s id NEW-UUID parts 1 has it flushed", ErrBrokenStage, k.stage(), k.meta(), k.meta())
+	default: // lost
+		return s, false, fmt.Errorf("%w: %q names a batch, but what was staged in %q is gone (evicted or removed by somebody). "+
+			"Restore it, or give it up with DEL %s", ErrBrokenStage, k.meta(), k.stage(), k.meta())
+	}
+}
+
+// Backlog counts the pending changes, staged ones included.
+func (k stagedKey) Backlog(ctx context.Context) (int64, error) {
+	reply, err := redis.Values(k.script(ctx, "count what is pending in", backlogScript,
+		k.live, k.stage(), k.types[0], k.types[1]))
+	if err != nil {
+		return 0, err
+	}
+	var verdict string
+	if reply, err = redis.Scan(reply, &verdict); err != nil {
+		return 0, err
+	}
+	if verdict == "wrong_type" {
+		return 0, k.wrongType(reply)
+	}
+	var n int64
+	_, err = redis.Scan(reply, &n)
+	return n, err
+}
+
+// Discard removes the stage of s and its id. flush.ErrStaleStage when it is gone
+// already, be it by an earlier call whose reply was lost.
+//
+// Where records are removed one by one, only an empty stage goes. What is left in
+// it (Done failed, or a scan has missed it) stays, and the next run resumes it.
+func (k stagedKey) Discard(ctx context.Context, s flush.Stage) error {
+	if err := k.step(stepDiscard); err != nil {
+		return err
+	}
+	how := "whole"
+	if k.parts == 0 {
+		how = "drained"
+	}
+	verdict, err := redis.String(k.script(ctx, "discard the stage of", discardScript, k.stage(), k.meta(), s.ID, how))
+	if err != nil {
+		return err
+	}
+	if err := k.step(stepDiscarded); err != nil {
+		return err
+	}
+	if verdict == "stale" {
+		return k.stale(s)
+	}
+	return nil
+}
+
+// check fails with flush.ErrStaleStage unless the stage still has the id of s. As
+// an id is removed together with its stage and never used again, whatever was
+// read from the stage before a check that passes, was read from an intact stage.
+// It also returns the stage's type ("none" once it is drained).
+func (k stagedKey) check(ctx context.Context, c redis.Conn, s flush.Stage) (kind string, err error) {
+	if err := sendAll(c, command{"HGET", []any{k.meta(), "id"}}, command{"TYPE", []any{k.stage()}}); err != nil {
+		return "", err
+	}
+	replies, err := receiveAll(ctx, c)
+	if err != nil {
+		return "", fmt.Errorf("look up the stage of %q: %w", k.live, err)
+	}
+	id, err := redis.String(replies[0], nil)
+	if err != nil && !errors.Is(err, redis.ErrNil) {
+		return "", fmt.Errorf("look up the stage of %q: %w", k.live, err)
+	}
+	if id != s.ID {
+		return "", k.stale(s)
+	}
+	return redis.String(replies[1], nil)
+}
+
+func (k stagedKey) stale(s flush.Stage) error {
+	return fmt.Errorf("batch %s of %q: %w", s.ID, k.live, flush.ErrStaleStage)
+}
+
+// wrongType reads the rest of a script's {"wrong_type", key, type}.
+func (k stagedKey) wrongType(reply []any) error {
+	var key, found string
+	if _, err := redis.Scan(reply, &key, &found); err != nil {
+		return err
+	}
+	want := strings.TrimSuffix(k.types[0]+" or a "+k.types[1], " or a ")
+	return fmt.Errorf("%w: %q is a %s, job %q needs a %s there: correct the key in the job's configuration, or move what is in the way with RENAME",
+		ErrWrongType, key, found, k.job, want)
+}
+
+// newStagedKey checks what a source was asked for.
+func newStagedKey(store *Store, jobName, live string, observe func(string) error, types ...string) (stagedKey, error) {
+	if err := CheckKey(live); err != nil {
+		return stagedKey{}, err
+	}
+	if jobName == "" {
+		return stagedKey{}, errors.New("a flush source needs the name of its job")
+	}
+	k := stagedKey{store: store, job: jobName, live: live, observe: observe}
+	copy(k.types[:], types)
+	return k, nil
+}
