@@ -1,0 +1,112 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/job"
+)
+
+var (
+	claimScript  = loadScript("job_claim", 2)
+	finishScript = loadScript("job_finish", 2)
+)
+
+// keepRuns is about how many finished runs of a job its history holds.
+const keepRuns = 200
+
+// Ledger remembers, beside the lock, which slots were started and how the runs
+// ended: a job.Ledger, and the history for status pages.
+//
+// The hash {K}:job:NAME has last_slot (ms), the current run as running_FIELD, the
+// last finished one as result_FIELD, last_success (ms) and consecutive_failures;
+// the stream {K}:job:NAME:runs has one entry of the same FIELDs for each finished run.
+type Ledger struct {
+	store *Store
+	keys  keys
+}
+
+var _ job.Ledger = (*Ledger)(nil)
+
+// NewLedger makes the ledger of the election with that lock key.
+func NewLedger(store *Store, lockKey string) *Ledger {
+	return &Ledger{store: store, keys: newKeys(lockKey)}
+}
+
+// LastSlots implements job.Ledger.
+func (l *Ledger) LastSlots(ctx context.Context, jobs []string) (map[string]time.Time, error) {
+	c, err := l.store.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	if len(jobs) == 0 {
+		return nil, nil
+	}
+	for _, name := range jobs {
+		if err := c.Send("HGET", l.keys.job(name), "last_slot"); err != nil {
+			return nil, fmt.Errorf("read the last slots: %w", err)
+		}
+	}
+	replies, err := receiveAll(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("read the last slots: %w", err)
+	}
+	slots := make(map[string]time.Time, len(jobs))
+	for i, name := range jobs {
+		ms, err := redis.Int64(replies[i], nil)
+		if errors.Is(err, redis.ErrNil) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the last slot of job %q in %q: %w", name, l.keys.job(name), err)
+		}
+		slots[name] = fromMillis(ms)
+	}
+	return slots, nil
+}
+
+// Claim implements job.Ledger.
+func (l *Ledger) Claim(ctx context.Context, r job.Run) error {
+	started := job.Record{Run: r, State: job.StateRunning, Started: time.Now()}
+	args := []any{l.keys.lock(), l.keys.job(r.Job), r.Term.Owner, r.Slot.UnixMilli(), r.ID}
+	reply, err := redis.Strings(l.script(ctx, claimScript, append(args, startFields(started)...)))
+	if err != nil {
+		return fmt.Errorf("claim slot %s of job %q: %w", r.Slot.Format(time.RFC3339), r.Job, err)
+	}
+	switch reply[0] {
+	case "ok":
+		return nil
+	case "not_leader":
+		return fmt.Errorf("claim slot %s of job %q: %w (lock %q has owner %q)",
+			r.Slot.Format(time.RFC3339), r.Job, job.ErrNotLeader, l.keys.lock(), reply[1])
+	default: // taken
+		return fmt.Errorf("claim slot %s of job %q: %w (last slot in ms: %s)",
+			r.Slot.Format(time.RFC3339), r.Job, job.ErrSlotTaken, reply[1])
+	}
+}
+
+// Finish implements job.Ledger. It may be called again after a lost reply: a run
+// is recorded once. It does not ask for the lock: a leader that was deposed shall
+// still tell how its run ended.
+func (l *Ledger) Finish(ctx context.Context, rec job.Record) error {
+	args := []any{l.keys.job(rec.Job), l.keys.runs(rec.Job), keepRuns, rec.ID, string(rec.State), rec.Finished.UnixMilli()}
+	args = append(append(args, startFields(rec)...), endFields(rec)...)
+	if _, err := l.script(ctx, finishScript, args); err != nil {
+		return fmt.Errorf("record the end of run %s of job %q: %w", rec.ID, rec.Job, err)
+	}
+	return nil
+}
+
+func (l *Ledger) script(ctx context.Context, s *redis.Script, args []any) (any, error) {
+	c, err := l.store.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	return s.DoContext(ctx, c, args...)
+}
