@@ -25,6 +25,54 @@ const (
 	KindOther
 )
 
+// String is the name of the kind in a configuration and in messages.
+func (k Kind) String() string {
+	switch k {
+	case KindNull:
+		return "null"
+	case KindInteger:
+		return "integer"
+	case KindFloat:
+		return "float"
+	case KindNumeric:
+		return "numeric"
+	case KindText:
+		return "text"
+	case KindBytes:
+		return "bytes"
+	case KindBoolean:
+		return "boolean"
+	case KindTimestamp:
+		return "timestamp"
+	case KindDate:
+		return "date"
+	case KindJSON:
+		return "json"
+	case KindUUID:
+		return "uuid"
+	default:
+		return "other"
+	}
+}
+
+// kindByName is the inverse of Kind.String for the kinds that a configuration may name.
+func kindByName(name string) (Kind, bool) {
+	for k := KindInteger; k < KindOther; k++ {
+		if k.String() == name {
+			return k, true
+		}
+	}
+	return KindNull, false
+}
+
+func typeNames() []string {
+	var names []string
+	for k := KindInteger; k < KindOther; k++ {
+		names = append(names, k.String())
+	}
+	return names
+}
+
 // Value is one column of one row, already converted to what its column holds.
 // It is a small struct, not an interface, so that a page of rows is a handful
 // of allocations. The zero Value is SQL NULL.

@@ -1,0 +1,253 @@
+package flush
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// reader turns a raw text into the value that a column holds, or refuses it. It
+// never changes what the text says: no rounding, cutting or guessing.
+type reader func(text string) (Value, error)
+
+var errMissing = errors.New("the source has no such field, and the column must not be NULL")
+
+// newReader returns the reader of texts of kind as for column c, or false if a
+// column of c's kind cannot hold them.
+func newReader(as Kind, c Column, op Op, format string) (reader, bool) {
+	switch store := c.Kind; {
+	case as == store || store == KindOther:
+		return nativeReader(as, c, op, format), true
+	case as == KindBoolean && store == KindInteger:
+		return booleanAsInteger, true
+	case as == KindInteger && (store == KindFloat || store == KindNumeric):
+		return both(integerReader(Column{}, op), nativeReader(store, c, op, "")), true
+	case as == KindText && store == KindBytes:
+		return both(textReader(KindText, Column{}), nativeReader(store, c, op, "")), true
+	case store == KindText && as != KindBytes:
+		return both(nativeReader(as, Column{}, op, format), textReader(KindText, c)), true
+	}
+	return nil, false
+}
+
+// both reads a text that must be right by two readers; the second one's value counts.
+func both(check, read reader) reader {
+	return func(s string) (Value, error) {
+		if v, err := check(s); err != nil {
+			return v, err
+		}
+		return read(s)
+	}
+}
+
+func nativeReader(k Kind, c Column, op Op, format string) reader {
+	switch k {
+	case KindInteger:
+		return integerReader(c, op)
+	case KindFloat:
+		return floatReader(c)
+	case KindNumeric:
+		return numericReader(c)
+	case KindBytes:
+		return bytesReader(c)
+	case KindBoolean:
+		return readBoolean
+	case KindTimestamp:
+		return timestampReader(c, format)
+	case KindDate:
+		return dateReader(format)
+	case KindJSON:
+		return readJSON
+	case KindUUID:
+		return readUUID
+	case KindOther:
+		return textReader(KindOther, Column{})
+	default:
+		return textReader(KindText, c)
+	}
+}
+
+// integerReader reads whole numbers written in decimal digits. What is added
+// may be anything that fits 64 bits: only the sum must fit the column, and the
+// database sees to that.
+func integerReader(c Column, op Op) reader {
+	bits := c.Bits
+	if bits == 0 || op == OpAdd {
+		bits = 64
+	}
+	if c.Unsigned && op != OpAdd {
+		return func(s string) (Value, error) { return readUnsigned(s, bits) }
+	}
+	least, most := int64(math.MinInt64)>>(64-bits), int64(math.MaxInt64)>>(64-bits)
+	return func(s string) (Value, error) {
+		n, err := strconv.ParseInt(s, 10, 64)
+		if err != nil {
+			return Value{}, notInteger(s, err, least, uint64(most))
+		}
+		if n < least || n > most {
+			return Value{}, notInteger(s, strconv.ErrRange, least, uint64(most))
+		}
+		return Integer(n), nil
+	}
+}
+
+func readUnsigned(s string, bits int) (Value, error) {
+	most := uint64(math.MaxUint64) >> (64 - bits)
+	n, err := strconv.ParseUint(strings.TrimPrefix(s, "+"), 10, 64)
+	switch {
+	case err != nil && readsAsInteger(s):
+		return Value{}, notInteger(s, strconv.ErrRange, 0, most)
+	case err != nil:
+		return Value{}, notInteger(s, err, 0, most)
+	case n > most:
+		return Value{}, notInteger(s, strconv.ErrRange, 0, most)
+	case n > math.MaxInt64:
+		return String(KindNumeric, strconv.FormatUint(n, 10)), nil
+	}
+	return Integer(int64(n)), nil
+}
+
+func readsAsInteger(s string) bool {
+	_, err := strconv.ParseInt(s, 10, 64)
+	return err == nil
+}
+
+func notInteger(s string, err error, least int64, most uint64) error {
+	if errors.Is(err, strconv.ErrRange) {
+		return fmt.Errorf("%s is outside of %d to %d", quote(s), least, most)
+	}
+	return fmt.Errorf("%s is not a whole number in decimal digits", quote(s))
+}
+
+// floatReader accepts that a float column holds the nearest float of a
+// fraction; that is what it is for. It refuses what would be a different number:
+// infinity, zero for a tiny one, and whole numbers that a float cannot hold.
+func floatReader(c Column) reader {
+	bits := c.Bits
+	if bits != 32 {
+		bits = 64
+	}
+	return func(s string) (Value, error) {
+		d, ok := scanDecimal(s)
+		if !ok {
+			return Value{}, fmt.Errorf("%s is not a decimal number", quote(s))
+		}
+		f, err := strconv.ParseFloat(s, bits)
+		if err != nil || f == 0 && !d.zero() {
+			return Value{}, fmt.Errorf("%s is outside of what a %d-bit float holds", quote(s), bits)
+		}
+		if d.whole() && !exactFloat(d, f) {
+			return Value{}, fmt.Errorf("a %d-bit float cannot hold the whole number %s exactly", bits, quote(s))
+		}
+		return Float(f), nil
+	}
+}
+
+// exactFloat reports whether f is just the whole number d.
+func exactFloat(d decimalText, f float64) bool {
+	if math.Abs(f) < 1<<24 {
+		return true // every smaller whole number has a float, of 32 bits too
+	}
+	return strconv.FormatFloat(f, 'f', 0, 64) == d.plain()
+}
+
+func booleanAsInteger(s string) (Value, error) {
+	v, err := readBoolean(s)
+	if err != nil {
+		return v, err
+	}
+	return Integer(int64(v.num)), nil
+}
+
+func readBoolean(s string) (Value, error) {
+	switch s {
+	case "1", "true", "t", "yes", "y", "on":
+		return Boolean(true), nil
+	case "0", "false", "f", "no", "n", "off":
+		return Boolean(false), nil
+	}
+	if lower := strings.ToLower(s); lower != s && len(s) <= len("false") {
+		return readBoolean(lower)
+	}
+	return Value{}, fmt.Errorf("%s is neither true nor false (true, t, yes, y, on, 1; false, f, no, n, off, 0)", quote(s))
+}
+
+func textReader(k Kind, c Column) reader {
+	return func(s string) (Value, error) {
+		switch {
+		case strings.IndexByte(s, 0) >= 0:
+			return Value{}, fmt.Errorf("%s has a NUL byte, which a text cannot hold", quote(s))
+		case !utf8.ValidString(s):
+			return Value{}, fmt.Errorf("%s is not valid UTF-8", quote(s))
+		case c.MaxBytes > 0 && len(s) > c.MaxBytes:
+			return Value{}, fmt.Errorf("%s is longer than %d bytes", quote(s), c.MaxBytes)
+		case c.MaxChars > 0 && len(s) > c.MaxChars && utf8.RuneCountInString(s) > c.MaxChars:
+			return Value{}, fmt.Errorf("%s is longer than %d characters", quote(s), c.MaxChars)
+		}
+		return String(k, s), nil
+	}
+}
+
+func bytesReader(c Column) reader {
+	return func(s string) (Value, error) {
+		if c.MaxBytes > 0 && len(s) > c.MaxBytes {
+			return Value{}, fmt.Errorf("%s is longer than %d bytes", quote(s), c.MaxBytes)
+		}
+		return String(KindBytes, s), nil
+	}
+}
+
+// readJSON also wants UTF-8, which json.Valid does not check and databases do.
+func readJSON(s string) (Value, error) {
+	if !utf8.ValidString(s) || !json.Valid([]byte(s)) {
+		return Value{}, fmt.Errorf("%s is not valid JSON", quote(s))
+	}
+	return String(KindJSON, s), nil
+}
+
+// readUUID makes the canonical form of 32 hexadecimal digits, with hyphens in
+// their places or without, in braces or after urn:uuid: or not.
+func readUUID(s string) (Value, error) {
+	t := strings.TrimPrefix(s, "urn:uuid:")
+	if len(t) == 38 && t[0] == '{' && t[37] == '}' {
+		t = t[1:37]
+	}
+	var out [36]byte
+	hyphens := len(t) == 36
+	if !hyphens && len(t) != 32 {
+		return Value{}, notUUID(s)
+	}
+	from := 0
+	for i := range out {
+		if i == 8 || i == 13 || i == 18 || i == 23 {
+			out[i] = '-'
+			if hyphens && t[from] != '-' {
+				return Value{}, notUUID(s)
+			}
+			if hyphens {
+				from++
+			}
+			continue
+		}
+		b := t[from]
+		from++
+		switch {
+		case '0' <= b && b <= '9', 'a' <= b && b <= 'f':
+		case 'A' <= b && b <= 'F':
+			b += 'a' - 'A'
+		default:
+			return Value{}, notUUID(s)
+		}
+		out[i] = b
+	}
+	if string(out[:]) == t {
+		return String(KindUUID, t), nil
+	}
+	return String(KindUUID, string(out[:])), nil
+}
+
+func notUUID(s string) error { return fmt.Errorf("%s is not a UUID", quote(s)) }

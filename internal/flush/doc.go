@@ -1,0 +1,37 @@
+// Package flush moves what changed in Redis into a SQL table: nothing lost,
+// nothing twice.
+//
+// A [Pipeline] joins a [Source], which is one shard of Redis data, to a [Sink],
+// which is one database, by a [Mapping], which turns records into typed rows.
+// Source and Sink are ports: the package knows neither Redis nor SQL.
+//
+// One run:
+//
+//	compile      the table's catalogue and the job's columns become a Mapping
+//	take over    the job's fence in the database gets this term's epoch, once a term
+//	stage        what is pending is frozen in Redis under an id, or the stage that
+//	             an earlier run left is found
+//	  read       a page of the stage ...
+//	  convert    ... becomes rows, unique by key and sorted by key, and dead letters
+//	  apply      one transaction: ledger, rows, dead letters, last the fence
+//	  done       the page is removed from the stage, if the source can do so
+//	discard      the stage is removed
+//
+// A run may end between any two of these, or in the middle of one, by an error,
+// by a crash or because the leadership is over. The next run, on whatever node,
+// starts at the top and finds what is left:
+//
+//	what is found                       what happens
+//	nothing staged                      a new stage
+//	a stage, not or partly applied      the ledger skips the parts that are in the
+//	                                    database; the others are applied
+//	a stage, wholly applied             every part is skipped, the stage discarded
+//	a fence with a higher epoch         ErrFenced, unless the lock is still ours:
+//	                                    then our epoch is raised above it
+//
+// A record that does not fit its columns is never bent to fit: it is written to
+// the dead letters, in the same transaction as the rest of its batch.
+//
+// DESIGN.md beside this file goes through every pair of steps and says what is
+// not promised.
+package flush

@@ -1,0 +1,57 @@
+package flush
+
+import (
+	"errors"
+	"fmt"
+)
+
+// OnMissing says what becomes of a row whose record is gone from the source.
+type OnMissing string
+
+// The choices of on_missing. The zero value means MissingDelete.
+const (
+	MissingDelete OnMissing = "delete" // delete the row
+	MissingIgnore OnMissing = "ignore" // leave the row as it is
+	MissingNull   OnMissing = "null"   // set all but its key to NULL
+)
+
+// check refuses a choice that is unknown or that the mapping's columns rule out.
+func (o OnMissing) check(m *Mapping) error {
+	var problems []error
+	problem := func(c column, text string) {
+		problems = append(problems, fmt.Errorf("table %q: column %q %s", m.plan.Table.Name, c.name, text))
+	}
+	switch o {
+	case MissingIgnore:
+		return nil
+	case MissingDelete, MissingNull:
+	default:
+		return fmt.Errorf("on_missing: %q is unknown: it is delete, ignore or null", string(o))
+	}
+	for i, c := range m.columns {
+		switch {
+		case c.key && !c.named:
+			problem(c, fmt.Sprintf("of `key` is made from field %q of the hash, so nothing is left to find the row by when the hash is gone: make it from what the key's pattern captures, or set `on_missing: ignore`", m.plan.Inputs[c.input]))
+		case o == MissingNull && !c.key && !m.plan.Columns[i].Nullable:
+			problem(c, "is NOT NULL, which `on_missing: null` would have to break: let it be NULL, or choose delete or ignore")
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// row converts a record under this choice; ok is false when nothing is to be written.
+func (o OnMissing) row(m *Mapping, row *Row, r Record) (ok bool, err error) {
+	if r.Gone && r.Err == nil && o == MissingIgnore {
+		return false, nil
+	}
+	if err := m.fill(row, r); err != nil {
+		return false, err
+	}
+	if row.Delete && m.adds {
+		return false, errors.New("the source says that it is gone, but a sum cannot be deleted exactly")
+	}
+	if o == MissingNull {
+		row.Delete = false // all but its key is NULL already
+	}
+	return true, nil
+}

@@ -1,0 +1,185 @@
+package flush
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Config is what a pipeline is made of.
+type Config struct {
+	Job    string // fence, ledger and dead letters are kept under this name
+	NodeID string
+	Sink   Sink
+	// NewSources makes the source of every shard, delivering these inputs in
+	// this order. It is called whenever the mapping has been compiled. With nil
+	// inputs the sources are asked for their Backlog alone.
+	NewSources func(inputs []string) ([]Source, error)
+	Mapping    MappingSpec
+	Inputs     Inputs // what the sources can deliver
+	// OnMissing is what becomes of a row that is gone from the source. Default: delete.
+	OnMissing OnMissing
+	// NewID makes an id that is unique for ever, such as a UUID.
+	NewID func() (string, error)
+	// Retry bounds the repetition of what the database left unanswered.
+	Retry Retry
+	// Observe, if set, is called at every step, never twice at a time; an error
+	// ends the run at that place. For tests.
+	Observe func(Step) error
+	// OnBatch, if set, is told of every batch that the database has answered.
+	OnBatch func(BatchStats)
+}
+
+// Retry bounds the attempts at one transaction whose outcome is unknown.
+type Retry struct {
+	Attempts int           // default: 5
+	Wait     time.Duration // after the first attempt; doubles. Default: 50 ms
+	MaxWait  time.Duration // default: 1 s
+}
+
+// BatchStats is what one batch did, for metrics.
+type BatchStats struct {
+	Source  string
+	Applied bool          // false: the ledger had it already
+	Rows    int64         // rows written
+	Dead    int64         // records put aside as dead letters
+	Took    time.Duration // of the transaction, repetitions included
+	// Lag is the time from freezing the stage in Redis to the commit; for a stage
+	// that an earlier run left, from finding it.
+	Lag time.Duration
+}
+
+// Result is what one run did.
+type Result struct {
+	Rows    int64 // rows written
+	Dead    int64 // records put aside as dead letters
+	Batches int64 // transactions that wrote something
+	Skipped int64 // batches that the ledger had already
+}
+
+// Pipeline is one flush job: it moves what is pending in its sources into one
+// table, whenever it is run. See the package documentation for the protocol.
+type Pipeline struct {
+	cfg      Config
+	running  sync.Mutex // one run at a time
+	taken    Fence      // the fence this pipeline took last; guarded by running
+	compiled atomic.Pointer[compiled]
+}
+
+// compiled is what the pipeline knows once it has seen the table.
+type compiled struct {
+	mapping *Mapping
+	sources []Source
+}
+
+// New checks a configuration and makes its pipeline. It talks to nobody yet.
+func New(cfg Config) (*Pipeline, error) {
+	var problems []error
+	for _, need := range []struct {
+		ok   bool
+		what string
+	}{
+		{cfg.Job != "", "Job"}, {cfg.NodeID != "", "NodeID"}, {cfg.Sink != nil, "Sink"},
+		{cfg.NewSources != nil, "NewSources"}, {cfg.NewID != nil, "NewID"}, {cfg.Mapping.Table != "", "Mapping.Table"},
+	} {
+		if !need.ok {
+			problems = append(problems, fmt.Errorf("flush: job %q: %s is not set", cfg.Job, need.what))
+		}
+	}
+	switch cfg.OnMissing {
+	case "":
+		cfg.OnMissing = MissingDelete
+	case MissingDelete, MissingIgnore, MissingNull:
+	default:
+		problems = append(problems, fmt.Errorf("flush: job %q: on_missing: %q is unknown: it is delete, ignore or null", cfg.Job, string(cfg.OnMissing)))
+	}
+	if cfg.Retry.Attempts <= 0 {
+		cfg.Retry.Attempts = 5
+	}
+	if cfg.Retry.Wait <= 0 {
+		cfg.Retry.Wait = 50 * time.Millisecond
+	}
+	if cfg.Retry.MaxWait <= 0 {
+		cfg.Retry.MaxWait = time.Second
+	}
+	if len(problems) > 0 {
+		return nil, errors.Join(problems...)
+	}
+	return &Pipeline{cfg: cfg}, nil
+}
+
+// Run flushes what is pending, under the leadership that ctx ends with. A run
+// that fails anywhere, or whose process dies, is finished by the next run, here
+// or on another node. An error that matches ErrFenced means: step down.
+//
+// Only one run of a job may be under way at a time and term; a second call on
+// the same pipeline is refused.
+func (p *Pipeline) Run(ctx context.Context, lead Leadership) (Result, error) {
+	if !p.running.TryLock() {
+		return Result{}, fmt.Errorf("flush: job %q is being run already", p.cfg.Job)
+	}
+	defer p.running.Unlock()
+	r := &run{Pipeline: p, lead: lead}
+	err := r.all(ctx)
+	if err != nil {
+		p.forget()
+	}
+	return r.result, err
+}
+
+// Backlog counts the changes that wait in Redis, over all shards. It works
+// without the database too, so that it can be watched while that is away.
+func (p *Pipeline) Backlog(ctx context.Context) (int64, error) {
+	sources, err := p.counted()
+	if err != nil {
+		return 0, err
+	}
+	var total int64
+	for _, s := range sources {
+		n, err := s.Backlog(ctx)
+		if err != nil {
+			return 0, fmt.Errorf("count the backlog of %s: %w", s.Name(), err)
+		}
+		total += n
+	}
+	return total, nil
+}
+
+func (p *Pipeline) counted() ([]Source, error) {
+	if c := p.compiled.Load(); c != nil {
+		return c.sources, nil
+	}
+	return p.cfg.NewSources(nil)
+}
+
+// forget makes the next run read the catalogue anew: a table that was mended
+// needs no restart.
+func (p *Pipeline) forget() { p.compiled.Store(nil) }
+
+// compile reads the catalogue, unless it is known.
+func (p *Pipeline) compile(ctx context.Context) (*compiled, error) {
+	if c := p.compiled.Load(); c != nil {
+		return c, nil
+	}
+	table, err := p.cfg.Sink.Table(ctx, p.cfg.Mapping.Table)
+	if err != nil {
+		return nil, fmt.Errorf("read the columns of table %q: %w", p.cfg.Mapping.Table, err)
+	}
+	mapping, err := Compile(p.cfg.Mapping, table, p.cfg.Inputs)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.cfg.OnMissing.check(mapping); err != nil {
+		return nil, err
+	}
+	sources, err := p.cfg.NewSources(mapping.Inputs())
+	if err != nil {
+		return nil, fmt.Errorf("open the sources of job %q: %w", p.cfg.Job, err)
+	}
+	c := &compiled{mapping: mapping, sources: sources}
+	p.compiled.Store(c)
+	return c, nil
+}

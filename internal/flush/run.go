@@ -1,0 +1,298 @@
+package flush
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+)
+
+// takeOverTries bounds how often a run raises its epoch to get the fence.
+const takeOverTries = 3
+
+// run is one execution of a pipeline.
+type run struct {
+	*Pipeline
+	lead   Leadership
+	fence  Fence
+	m      *Mapping
+	result Result
+
+	observing sync.Mutex
+}
+
+// sourceError is a failure of one shard, which need not keep the others from being flushed.
+type sourceError struct{ error }
+
+func (e sourceError) Unwrap() error { return e.error }
+
+func (r *run) all(ctx context.Context) error {
+	if r.taken.Owner != r.lead.Owner() {
+		r.forget() // a new term looks at the table anew
+	}
+	c, err := r.compile(ctx)
+	if err != nil {
+		return err
+	}
+	r.m = c.mapping
+	if err := r.observe(StepCompiled); err != nil {
+		return err
+	}
+	if err := r.takeOver(ctx); err != nil {
+		return err
+	}
+	var failed []error
+	for _, source := range c.sources {
+		err := r.flush(ctx, source)
+		if err == nil {
+			continue
+		}
+		failed = append(failed, err)
+		if !errors.As(err, new(sourceError)) || ctx.Err() != nil {
+			break
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// takeOver claims the job's fence, once a term. A fence with a higher epoch is
+// either a newer leader's, and then the lock is no longer ours to raise; or
+// Redis has forgotten epochs that the database has seen, and then ours is raised.
+func (r *run) takeOver(ctx context.Context) error {
+	r.fence = Fence{Job: r.cfg.Job, Epoch: r.lead.Epoch(), Owner: r.lead.Owner(), NodeID: r.cfg.NodeID}
+	if r.taken.Owner == r.fence.Owner && r.taken.Epoch >= r.fence.Epoch {
+		r.fence = r.taken
+		return nil
+	}
+	var err error
+	for range takeOverTries {
+		if err := r.observe(StepBeforeTakeOver); err != nil {
+			return err
+		}
+		_, err = retry(ctx, r.cfg.Retry, func() (struct{}, error) {
+			return struct{}{}, r.cfg.Sink.TakeOver(ctx, r.fence)
+		})
+		if err == nil {
+			r.taken = r.fence
+			return r.observe(StepTakenOver)
+		}
+		var fenced *FencedError
+		if !errors.As(err, &fenced) {
+			return fmt.Errorf("take the fence of job %q: %w", r.cfg.Job, err)
+		}
+		epoch, raiseErr := r.lead.Raise(ctx, fenced.Epoch)
+		if raiseErr != nil {
+			return fmt.Errorf("%w, and our epoch could not be raised above it: %w", err, raiseErr)
+		}
+		r.fence.Epoch = epoch
+	}
+	return fmt.Errorf("the fence of job %q was taken %d times before us: %w", r.cfg.Job, takeOverTries, err)
+}
+
+// flush empties one source. A stage that an earlier run left is finished first;
+// then what has come in since is staged and flushed in the same run.
+func (r *run) flush(ctx context.Context, source Source) error {
+	for range 2 {
+		id, err := r.cfg.NewID()
+		if err != nil {
+			return fmt.Errorf("make an id for a stage: %w", err)
+		}
+		if err := r.enter(ctx, StepBeforeStage); err != nil {
+			return err
+		}
+		began := time.Now()
+		stage, ok, err := source.Stage(ctx, id)
+		if err != nil {
+			return failedSource(ctx, "stage", source, err)
+		}
+		if !ok {
+			return nil
+		}
+		if err := r.observe(StepStaged); err != nil {
+			return err
+		}
+		if err := r.finish(ctx, source, stage, began); err != nil {
+			return err
+		}
+		if !stage.Resumed {
+			return nil
+		}
+	}
+	return nil
+}
+
+// finish writes every page of a stage and then removes the stage.
+func (r *run) finish(ctx context.Context, source Source, stage Stage, began time.Time) error {
+	if err := r.pages(ctx, source, stage, began); err != nil {
+		return err
+	}
+	if err := r.enter(ctx, StepBeforeDiscard); err != nil {
+		return err
+	}
+	if err := source.Discard(ctx, stage); err != nil {
+		return failedSource(ctx, "discard the stage of", source, err)
+	}
+	return r.observe(StepDiscarded)
+}
+
+// work is a page on its way from the reader to the writer.
+type work struct {
+	page  Page
+	batch Batch
+}
+
+// pages reads, converts and writes. A goroutine reads and converts while this
+// one writes, and holds at most one page that is not being written; it has
+// ended when pages returns.
+func (r *run) pages(ctx context.Context, source Source, stage Stage, began time.Time) error {
+	reading, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	works := make(chan work)
+	read := make(chan error, 1)
+	go func() {
+		defer close(works)
+		read <- r.read(reading, source, stage, works)
+	}()
+	var failed error
+	for w := range works {
+		if failed != nil {
+			continue // the reader was faster than its cancellation
+		}
+		if failed = r.write(ctx, source, stage, w, began); failed != nil {
+			stop(failed)
+		}
+	}
+	if err := <-read; failed == nil {
+		return err
+	}
+	return failed
+}
+
+// read is the reading goroutine. A panic in it must be a failed run like one
+// anywhere else in a job, not the end of the process.
+func (r *run) read(ctx context.Context, source Source, stage Stage, works chan<- work) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("reading %s panicked: %v\n%s", source.Name(), p, debug.Stack())
+		}
+	}()
+	var ours error // not the source's fault
+	err = source.Read(ctx, stage, func(page Page) error {
+		var w work
+		if w, ours = r.convert(stage, page); ours != nil {
+			return ours
+		}
+		select {
+		case works <- w:
+			return nil
+		case <-ctx.Done():
+			ours = context.Cause(ctx)
+			return ours
+		}
+	})
+	if err == nil || ours != nil {
+		return ours
+	}
+	return failedSource(ctx, "read", source, err)
+}
+
+func (r *run) convert(stage Stage, page Page) (work, error) {
+	if err := r.observe(StepPageRead); err != nil {
+		return work{}, err
+	}
+	if page.Part < 0 && r.m.adds {
+		return work{}, errors.New("the source gave a page without a part number; what is added from it could be added twice")
+	}
+	w := work{page: page, batch: r.m.batchOf(stage.ID, page, r.cfg.OnMissing)}
+	return w, r.observe(StepConverted)
+}
+
+// write commits one batch, and only then lets go of its page.
+func (r *run) write(ctx context.Context, source Source, stage Stage, w work, began time.Time) error {
+	if len(w.batch.Rows)+len(w.batch.Dead) > 0 {
+		if err := r.apply(ctx, source, w.batch, began); err != nil {
+			return err
+		}
+	}
+	if err := source.Done(ctx, stage, w.page); err != nil {
+		return failedSource(ctx, "remove what was flushed from", source, err)
+	}
+	return r.observe(StepDone)
+}
+
+func (r *run) apply(ctx context.Context, source Source, b Batch, began time.Time) error {
+	if err := r.enter(ctx, StepBeforeApply); err != nil {
+		return err
+	}
+	start := time.Now()
+	out, err := retry(ctx, r.cfg.Retry, func() (Outcome, error) {
+		return r.cfg.Sink.Apply(ctx, r.fence, r.m.Plan(), b)
+	})
+	if errors.Is(err, ErrFenced) {
+		r.taken = Fence{}
+	}
+	if err != nil {
+		return fmt.Errorf("write a batch of %s to table %q: %w", source.Name(), r.cfg.Mapping.Table, err)
+	}
+	stats := BatchStats{Source: source.Name(), Applied: out.Applied, Took: time.Since(start), Lag: time.Since(began)}
+	if out.Applied {
+		stats.Rows, stats.Dead = out.Rows, int64(len(out.Dead))
+		r.result.Rows += stats.Rows
+		r.result.Dead += stats.Dead
+		r.result.Batches++
+	} else {
+		r.result.Skipped++
+	}
+	if r.cfg.OnBatch != nil {
+		r.cfg.OnBatch(stats)
+	}
+	return r.observe(StepApplied)
+}
+
+// retry repeats what ended in ErrTransient: the ledger makes sure that it
+// happens once. Nothing is begun after ctx has ended.
+func retry[T any](ctx context.Context, limits Retry, do func() (T, error)) (T, error) {
+	b := backoff.NewExponentialBackOff()
+	b.InitialInterval, b.MaxInterval = limits.Wait, limits.MaxWait
+	return backoff.Retry(ctx, func() (T, error) {
+		if ctx.Err() != nil {
+			var none T
+			return none, backoff.Permanent(context.Cause(ctx))
+		}
+		out, err := do()
+		if err != nil && !errors.Is(err, ErrTransient) {
+			err = backoff.Permanent(err)
+		}
+		return out, err
+	}, backoff.WithBackOff(b), backoff.WithMaxTries(uint(limits.Attempts)), backoff.WithMaxElapsedTime(0))
+}
+
+// enter is a step that begins something, which a run whose leadership has ended must not.
+func (r *run) enter(ctx context.Context, s Step) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return r.observe(s)
+}
+
+func (r *run) observe(s Step) error {
+	if r.cfg.Observe == nil {
+		return nil
+	}
+	r.observing.Lock()
+	defer r.observing.Unlock()
+	return r.cfg.Observe(s)
+}
+
+// failedSource wraps what a source answered. Once ctx has ended its cause is
+// the reason, whatever the connection said about it.
+func failedSource(ctx context.Context, action string, source Source, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("%s %s: %w (%v)", action, source.Name(), context.Cause(ctx), err)
+	}
+	return sourceError{fmt.Errorf("%s %s: %w", action, source.Name(), err)}
+}

@@ -1,0 +1,31 @@
+package flush
+
+// Step names a boundary of the protocol: a place where the process may die, the
+// connection may break or the leadership may end. Tests stop a run at each.
+type Step string
+
+// The boundaries, in the order in which a run comes by. From StepPageRead to
+// StepDone they repeat for every page, and the reader may be one page ahead of
+// the writer.
+const (
+	StepCompiled       Step = "compiled"         // catalogue read, mapping compiled
+	StepBeforeTakeOver Step = "before-take-over" // about to claim the fence
+	StepTakenOver      Step = "taken-over"       // the fence is ours, and committed
+	StepBeforeStage    Step = "before-stage"     // a new stage id is chosen
+	StepStaged         Step = "staged"           // the stage is frozen in Redis
+	StepPageRead       Step = "page-read"        // a page has been read
+	StepConverted      Step = "converted"        // and made into a batch
+	StepBeforeApply    Step = "before-apply"     // about to write the batch
+	StepApplied        Step = "applied"          // the batch is committed
+	StepDone           Step = "done"             // the page is removed from the stage
+	StepBeforeDiscard  Step = "before-discard"   // every page is committed
+	StepDiscarded      Step = "discarded"        // the stage is gone
+)
+
+// Steps lists every boundary, in order.
+func Steps() []Step {
+	return []Step{
+		StepCompiled, StepBeforeTakeOver, StepTakenOver, StepBeforeStage, StepStaged, StepPageRead,
+		StepConverted, StepBeforeApply, StepApplied, StepDone, StepBeforeDiscard, StepDiscarded,
+	}
+}
