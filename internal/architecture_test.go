@@ -1,0 +1,319 @@
+// Package internal_test holds the tests of the program's shape: which package
+// may import which, and what only one of them may do.
+package internal_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// rule says what of this module one package may import, and why no more.
+type rule struct {
+	pkg    string // relative to the module; covers what is below it, too
+	may    []string
+	reason string
+}
+
+const anything = "*"
+
+// The most specific rule counts. A package without one is an error: decide what
+// it may know before it grows.
+var rules = []rule{
+	{"cmd", []string{"internal/daemon", "internal/config", "configs"}, "a command turns arguments into a call of daemon and its result into an exit code"},
+	{"configs", nil, "the shipped example is data"},
+	{"internal/config", nil, "a configuration is checked without any server or package that it configures"},
+	{"internal/daemon", []string{anything}, "the one place that knows every package"},
+	{"internal/demo", []string{"internal/config", "internal/status"}, "an auditor that shared code with the flush would share its mistakes"},
+	{"internal/elector", []string{"internal/heartbeat"}, "the election is decided without knowing any store: adapters point inward"},
+	{"internal/flush", nil, "leadership reaches a flush as a context and an epoch, a store through its ports"},
+	{"internal/heartbeat", nil, "the trust window is the root of all promises: it depends on nothing but the clock"},
+	{"internal/job", nil, "leadership reaches jobs as a context and an epoch, a store through their ports"},
+	{"internal/quorum", []string{"internal/elector"}, "a Lock made of Locks; which store they are in is not its business"},
+	{"internal/redisstore", []string{"internal/elector", "internal/heartbeat", "internal/job", "internal/flush"}, "an adapter knows the ports that it implements, and no other adapter"},
+	{"internal/sqlstore", []string{"internal/flush"}, "an adapter knows the ports that it implements, and no other adapter"},
+	{"internal/status", nil, "a page shows what it is handed: it can be tried without a store or an election"},
+	{"internal/testsupport", nil, "tests of every package start servers with it: importing one back would be a cycle"},
+	{"internal/testsupport/fakelock", []string{"internal/elector", "internal/heartbeat"}, "a fake implements a port of the domain"},
+	{"internal/testsupport/locktest", []string{"internal/elector", "internal/heartbeat"}, "a conformance suite exercises a port of the domain"},
+}
+
+// limit keeps something in one place.
+type limit struct {
+	what   string // an import path and what is below it
+	only   []string
+	reason string
+}
+
+var limits = []limit{
+	{"baton/internal/testsupport", []string{"internal/testsupport"}, "it is for tests"},
+	{"os/signal", []string{"cmd"}, "signals become a context in cmd; nothing below knows signals"},
+	{"github.com/spf13/cobra", []string{"cmd"}, "nothing below cmd knows that there is a command line"},
+	{"github.com/gomodule/redigo", []string{"internal/redisstore", "internal/demo", "internal/testsupport"}, "one adapter speaks to Redis"},
+	{"github.com/jackc/pgx", []string{"internal/sqlstore", "internal/demo", "internal/testsupport"}, "one adapter speaks SQL"},
+	{"github.com/go-sql-driver/mysql", []string{"internal/sqlstore", "internal/demo", "internal/testsupport"}, "one adapter speaks SQL"},
+	{"modernc.org/sqlite", []string{"internal/sqlstore", "internal/demo", "internal/testsupport"}, "one adapter speaks SQL"},
+	{"github.com/pressly/goose", []string{"internal/sqlstore"}, "migrations belong to the adapter whose tables they make"},
+	{"github.com/alicebob/miniredis", []string{"internal/demo"}, "an imitation of Redis is for the demo alone; tests use the real one"},
+	{"github.com/robfig/cron", []string{"internal/job"}, "the rules of time zones and clock changes are written once"},
+}
+
+// uuidLibrary is called in one file: its versions differ in ways that bite.
+const uuidLibrary = "github.com/satori/go.uuid"
+
+// source is one file of the program, tests excepted.
+type source struct {
+	name string // relative to the module
+	file *ast.File
+}
+
+func (s source) pkg() string { return path.Dir(s.name) }
+
+func (s source) imports() []string {
+	var paths []string
+	for _, spec := range s.file.Imports {
+		p, _ := strconv.Unquote(spec.Path.Value) // the parser has checked it
+		paths = append(paths, p)
+	}
+	return paths
+}
+
+func TestPackagesKeepTheirPlace(t *testing.T) {
+	files := parseModule(t, "..")
+	if len(files) < 10 {
+		t.Fatalf("found %d files of the program: this test looks in the wrong place", len(files))
+	}
+	for _, v := range violations(files) {
+		t.Error(v)
+	}
+}
+
+// Every rule is worth what its breach is noticed.
+func TestEveryBreachIsNoticed(t *testing.T) {
+	for _, c := range []struct{ name, code, want string }{
+		{"internal/job/a.go", `import _ "baton/internal/elector"`, "must not import baton/internal/elector"},
+		{"internal/flush/a.go", `import _ "baton/internal/elector"`, "must not import baton/internal/elector"},
+		{"internal/heartbeat/a.go", `import _ "baton/internal/config"`, "must not import baton/internal/config"},
+		{"internal/heartbeat/a.go", `import _ "golang.org/x/sync/errgroup"`, "standard library"},
+		{"internal/config/a.go", `import _ "baton/internal/job"`, "must not import baton/internal/job"},
+		{"internal/status/a.go", `import _ "baton/internal/job"`, "must not import baton/internal/job"},
+		{"internal/elector/a.go", `import _ "baton/internal/redisstore"`, "must not import baton/internal/redisstore"},
+		{"internal/quorum/a.go", `import _ "baton/internal/redisstore"`, "must not import baton/internal/redisstore"},
+		{"internal/quorum/a.go", `import _ "github.com/gomodule/redigo/redis"`, "one adapter speaks to Redis"},
+		{"internal/sqlstore/a.go", `import _ "baton/internal/redisstore"`, "must not import baton/internal/redisstore"},
+		{"internal/sqlstore/deep/a.go", `import _ "baton/internal/elector"`, "must not import baton/internal/elector"},
+		{"internal/redisstore/a.go", `import _ "baton/internal/sqlstore"`, "must not import baton/internal/sqlstore"},
+		{"internal/redisstore/a.go", `import _ "baton/internal/testsupport"`, "it is for tests"},
+		{"internal/demo/a.go", `import _ "baton/internal/flush"`, "share its mistakes"},
+		{"internal/demo/a.go", `import _ "baton/internal/sqlstore"`, "share its mistakes"},
+		{"internal/demo/a.go", `import _ "baton/internal/daemon"`, "share its mistakes"},
+		{"internal/testsupport/a.go", `import _ "baton/internal/flush"`, "would be a cycle"},
+		{"internal/testsupport/a.go", `import _ "github.com/alicebob/miniredis/v2"`, "tests use the real one"},
+		{"cmd/baton/a.go", `import _ "baton/internal/redisstore"`, "must not import baton/internal/redisstore"},
+		{"internal/new/a.go", ``, "no rule"},
+		{"internal/daemon/a.go", `import _ "os/signal"`, "signals become a context"},
+		{"internal/daemon/a.go", `import _ "github.com/spf13/cobra"`, "command line"},
+		{"internal/daemon/a.go", `import "os"; func f() { os.Exit(1) }`, "os.Exit"},
+		{"internal/daemon/a.go", `import "os"; var exit = os.Exit`, "os.Exit"},
+		{"internal/daemon/a.go", `import sys "os"; func f() { sys.Exit(1) }`, "os.Exit"},
+		{"internal/daemon/a.go", `import "log"; func f() { log.Fatalf("x") }`, "log.Fatalf"},
+		{"internal/daemon/a.go", `func init() {}`, "init()"},
+		{"cmd/baton/a.go", `func init() {}`, "init()"},
+	} {
+		t.Run(c.name+" "+c.code, func(t *testing.T) {
+			got := violations([]source{parseSource(t, c.name, c.code)})
+			if len(got) != 1 || !strings.Contains(got[0], c.want) || !strings.Contains(got[0], c.name) {
+				t.Errorf("got %q, want one line that names %s and says %q", got, c.name, c.want)
+			}
+		})
+	}
+}
+
+func TestAllowedSourcesPass(t *testing.T) {
+	for _, c := range []struct{ name, code string }{
+		{"cmd/baton/main.go", `import ("os"; "os/signal"; "baton/internal/daemon"); func main() { os.Exit(daemon.X) }`},
+		{"internal/daemon/a.go", `import (_ "baton/internal/redisstore"; _ "baton/internal/demo")`},
+		{"internal/job/cron/a.go", `import _ "baton/internal/job"`},
+		{"internal/job/a.go", `import "os"; type T struct{}; func (T) init() {}; func f() { os.Getpid() }`},
+		{"internal/elector/a.go", `import _ "github.com/satori/go.uuid"`},
+	} {
+		if got := violations([]source{parseSource(t, c.name, c.code)}); len(got) != 0 {
+			t.Errorf("%s %s: %q", c.name, c.code, got)
+		}
+	}
+}
+
+func TestSecondCallerOfTheUUIDLibraryIsNoticed(t *testing.T) {
+	code := fmt.Sprintf("import _ %q", uuidLibrary)
+	got := violations([]source{parseSource(t, "internal/elector/a.go", code), parseSource(t, "internal/elector/b.go", code)})
+	if len(got) != 1 || !strings.Contains(got[0], "internal/elector/b.go") {
+		t.Errorf("got %q", got)
+	}
+}
+
+// violations lists every breach, one line each.
+func violations(files []source) []string {
+	var all []string
+	report := func(s source, format string, args ...any) {
+		all = append(all, s.name+": "+fmt.Sprintf(format, args...))
+	}
+	uuidIn := ""
+	for _, s := range files {
+		r := ruleFor(s.pkg())
+		if r == nil {
+			report(s, "there is no rule for package %s: say in architecture_test.go what it may import, and why", s.pkg())
+			continue
+		}
+		for _, imported := range s.imports() {
+			if l := limitOf(imported); l != nil {
+				if !slices.ContainsFunc(l.only, func(dir string) bool { return within(s.pkg(), dir) }) {
+					report(s, "must not import %s, only %s may: %s", imported, strings.Join(l.only, ", "), l.reason)
+				}
+			} else if dep, ours := strings.CutPrefix(imported, "baton/"); ours && !r.allows(dep) {
+				report(s, "must not import %s: %s", imported, r.reason)
+			} else if !ours && r.pkg == "internal/heartbeat" && strings.Contains(imported, ".") && !within(imported, "golang.org/x/sys") {
+				report(s, "must not import %s: heartbeat needs the standard library and the kernel's clock, nothing else", imported)
+			}
+			if imported == uuidLibrary {
+				if uuidIn != "" {
+					report(s, "%s is called in %s already: it has one caller", uuidLibrary, uuidIn)
+				}
+				uuidIn = s.name
+			}
+		}
+		if !within(s.pkg(), "cmd") && !within(s.pkg(), "internal/testsupport") {
+			for _, call := range exits(s.file) {
+				report(s, "%s: only cmd ends the process; return an error", call)
+			}
+		}
+		if hasInit(s.file) {
+			report(s, "has an init(): what happens at start is written in one straight line, in daemon")
+		}
+	}
+	return all
+}
+
+// allows says whether the package may import dep. Its own sub-packages are part of it.
+func (r *rule) allows(dep string) bool {
+	return within(dep, r.pkg) || slices.Contains(r.may, anything) ||
+		slices.ContainsFunc(r.may, func(dir string) bool { return within(dep, dir) })
+}
+
+// ruleFor finds the most specific rule of a package.
+func ruleFor(pkg string) *rule {
+	var best *rule
+	for i := range rules {
+		if within(pkg, rules[i].pkg) && (best == nil || len(rules[i].pkg) > len(best.pkg)) {
+			best = &rules[i]
+		}
+	}
+	return best
+}
+
+func limitOf(imported string) *limit {
+	for i := range limits {
+		if within(imported, limits[i].what) {
+			return &limits[i]
+		}
+	}
+	return nil
+}
+
+func within(name, dir string) bool { return name == dir || strings.HasPrefix(name, dir+"/") }
+
+// exits lists the places that name a function which ends the process.
+func exits(file *ast.File) []string {
+	enders := map[string][]string{
+		"os":                    {"Exit"},
+		"syscall":               {"Exit"},
+		"golang.org/x/sys/unix": {"Exit"},
+		"runtime":               {"Goexit"},
+		"log":                   {"Fatal", "Fatalf", "Fatalln"},
+	}
+	known := map[string]string{} // a package's name in this file → its path
+	for _, spec := range file.Imports {
+		p, _ := strconv.Unquote(spec.Path.Value) // the parser has checked it
+		name := path.Base(p)
+		if spec.Name != nil {
+			name = spec.Name.Name
+		}
+		known[name] = p
+	}
+	var found []string
+	ast.Inspect(file, func(n ast.Node) bool {
+		sel, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		if x, ok := sel.X.(*ast.Ident); ok && slices.Contains(enders[known[x.Name]], sel.Sel.Name) {
+			found = append(found, known[x.Name]+"."+sel.Sel.Name)
+		}
+		return true
+	})
+	return found
+}
+
+func hasInit(file *ast.File) bool {
+	return !ast.IsGenerated(file) && slices.ContainsFunc(file.Decls, func(d ast.Decl) bool {
+		f, ok := d.(*ast.FuncDecl)
+		return ok && f.Recv == nil && f.Name.Name == "init"
+	})
+}
+
+// parseModule reads every file of the program below root, whatever it is built
+// for. Modules of their own (tools, benchmarks) are not the program.
+func parseModule(t *testing.T, root string) []source {
+	t.Helper()
+	var files []source
+	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, name)
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			_, noModule := os.Stat(filepath.Join(name, "go.mod"))
+			if rel != "." && (noModule == nil || d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".")) {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") {
+			code, err := os.ReadFile(name)
+			if err != nil {
+				return err
+			}
+			files = append(files, parse(t, filepath.ToSlash(rel), string(code)))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func parseSource(t *testing.T, name, code string) source {
+	t.Helper()
+	return parse(t, name, "package p; "+code)
+}
+
+func parse(t *testing.T, name, code string) source {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), name, code, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return source{name, file}
+}
