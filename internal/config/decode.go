@@ -1,0 +1,241 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/token"
+)
+
+// decoder fills a Config from the syntax tree. It is our own, where the library
+// has one, because the library stops at the first error, forgets where a value
+// stood, and quotes the source in its messages.
+type decoder struct {
+	file     string
+	env      Lookup
+	config   *Config
+	problems Problems
+}
+
+// shorthand is a struct that may also be written as one text.
+type shorthand interface{ fromText(string) }
+
+// fail reports a problem of what stands at n itself, such as a key.
+func (d *decoder) fail(n ast.Node, path, format string, args ...any) {
+	p := Problem{Source: d.file, Path: path, Message: fmt.Sprintf(format, args...)}
+	if tk := n.GetToken(); tk != nil && tk.Position != nil {
+		p.Line, p.Column = tk.Position.Line, tk.Position.Column
+	}
+	d.problems = append(d.problems, p)
+}
+
+// bad reports a problem of a value, where its key stands.
+func (d *decoder) bad(n ast.Node, path, format string, args ...any) {
+	if path == "" {
+		d.fail(n, path, format, args...)
+		return
+	}
+	d.problems = append(d.problems, d.config.problem(path, fmt.Sprintf(format, args...)))
+}
+
+// here remembers where a value was set: at its key, or as an item of a list.
+func (d *decoder) here(n ast.Node, path string) {
+	if tk := n.GetToken(); tk != nil && tk.Position != nil {
+		d.config.places[path] = place{d.file, tk.Position.Line, tk.Position.Column}
+	}
+}
+
+// decode sets v from n. Messages never quote n: it may be a secret that slipped
+// into the wrong place.
+func (d *decoder) decode(n ast.Node, v reflect.Value, path string, tag reflect.StructTag) {
+	switch n := n.(type) {
+	case *ast.AnchorNode, *ast.AliasNode, *ast.TagNode:
+		d.bad(n, path, "anchors, aliases and tags are not supported; write the value out, or use defaults:")
+		return
+	case *ast.NullNode:
+		if tag.Get("config") == "null" && n.GetToken().Value == "null" {
+			v.SetString("null")
+		}
+		return
+	}
+	if short, ok := v.Addr().Interface().(shorthand); ok {
+		if s, ok := text(n); ok {
+			short.fromText(s)
+			return
+		}
+	}
+	switch {
+	case v.Type() == reflect.TypeFor[time.Duration]():
+		d.duration(n, v, path)
+	case v.Kind() == reflect.String:
+		d.text(n, v, path, tag)
+	case v.Kind() == reflect.Slice:
+		d.list(n, v, path, tag)
+	default:
+		d.mapping(n, v, path)
+	}
+}
+
+// mapping decodes a struct, or a map whose keys are the operator's own names.
+func (d *decoder) mapping(n ast.Node, v reflect.Value, path string) {
+	m, ok := n.(ast.MapNode)
+	if !ok {
+		d.bad(n, path, "want key: value pairs here")
+		return
+	}
+	seen := map[string]int{}
+	for it := m.MapRange(); it.Next(); {
+		key, value := it.Key(), it.Value()
+		name := key.GetToken().Value
+		at := strings.TrimPrefix(path+"."+name, ".")
+		if _, merge := key.(*ast.MergeKeyNode); merge || key.GetToken().Type == token.MappingKeyType {
+			d.fail(key, at, "merge keys and complex keys are not supported; write the value out, or use defaults:")
+			continue
+		}
+		if line, twice := seen[name]; twice {
+			d.fail(key, at, "set twice; the first time in line %d", line)
+			continue
+		}
+		seen[name] = key.GetToken().Position.Line
+		if v.Kind() == reflect.Map {
+			d.here(key, at)
+			d.entry(value, v, name, at)
+			continue
+		}
+		if field, tag, ok := fieldNamed(v, name); ok {
+			d.here(key, at)
+			d.decode(value, field, at, tag)
+			continue
+		}
+		d.unknown(key, value, v, name, at)
+	}
+}
+
+func (d *decoder) entry(n ast.Node, m reflect.Value, name, at string) {
+	if m.IsNil() {
+		m.Set(reflect.MakeMap(m.Type()))
+	}
+	elem := reflect.New(m.Type().Elem()).Elem()
+	d.decode(n, elem, at, "")
+	m.SetMapIndex(reflect.ValueOf(name), elem)
+}
+
+func (d *decoder) list(n ast.Node, v reflect.Value, path string, tag reflect.StructTag) {
+	seq, ok := n.(*ast.SequenceNode)
+	if !ok {
+		d.bad(n, path, "want a list here, for example [id] or lines that begin with a dash")
+		return
+	}
+	out := reflect.MakeSlice(v.Type(), len(seq.Values), len(seq.Values))
+	for i, item := range seq.Values {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		d.here(item, at)
+		// A mapping's own token is a colon; its first key is where people look.
+		if m, ok := item.(ast.MapNode); ok {
+			if it := m.MapRange(); it.Next() {
+				d.here(it.Key(), at)
+			}
+		}
+		d.decode(item, out.Index(i), at, tag)
+	}
+	v.Set(out)
+}
+
+func (d *decoder) text(n ast.Node, v reflect.Value, path string, tag reflect.StructTag) {
+	s, ok := text(n)
+	if !ok {
+		d.bad(n, path, "want one text here")
+		return
+	}
+	if tag.Get("config") == "expand" {
+		var missing string
+		if s, missing = expand(s, d.env); missing != "" {
+			d.bad(n, path, "%s", missing)
+			return
+		}
+	}
+	v.SetString(s)
+}
+
+func (d *decoder) duration(n ast.Node, v reflect.Value, path string) {
+	s, ok := text(n)
+	if !ok {
+		d.bad(n, path, "want one duration here, for example 10s")
+		return
+	}
+	dur, err := parseDuration(s)
+	if err != nil {
+		d.bad(n, path, "%v", err)
+		return
+	}
+	v.SetInt(int64(dur))
+}
+
+// parseDuration refuses zero too: no duration here means anything at zero, and
+// inside Config a zero says that nobody set it.
+func parseDuration(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		return 0, fmt.Errorf("bad duration %q: write a number and a unit, for example 500ms, 10s or 1m30s", s)
+	}
+	if d <= 0 {
+		return 0, fmt.Errorf("bad duration %q: must be more than 0; leave it out for the default", s)
+	}
+	return d, nil
+}
+
+// text is a scalar as the operator wrote it: 007 stays 007.
+func text(n ast.Node) (string, bool) {
+	switch n := n.(type) {
+	case *ast.LiteralNode:
+		return n.Value.Value, true
+	case *ast.StringNode:
+		return n.Value, true
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
+		return n.GetToken().Value, true
+	}
+	return "", false
+}
+
+func fieldNamed(v reflect.Value, name string) (reflect.Value, reflect.StructTag, bool) {
+	for f := range v.Type().Fields() {
+		if keyOf(f) == name {
+			return v.FieldByIndex(f.Index), f.Tag, true
+		}
+	}
+	return reflect.Value{}, "", false
+}
+
+// keyOf is a field's name in YAML; empty for what is not configuration.
+func keyOf(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+	return name
+}
+
+// variable is ${NAME}; a dollar sign before it keeps it as it is.
+var variable = regexp.MustCompile(`\$?\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+
+// expand replaces ${NAME} by the environment's value; $${NAME} stands for ${NAME}.
+func expand(s string, env Lookup) (out, problem string) {
+	out = variable.ReplaceAllStringFunc(s, func(m string) string {
+		if strings.HasPrefix(m, "$$") {
+			return m[1:]
+		}
+		name := m[2 : len(m)-1]
+		if env != nil {
+			if value, ok := env(name); ok {
+				return value
+			}
+		}
+		problem = fmt.Sprintf("environment variable %s is not set", name)
+		if name == "CREDENTIALS_DIRECTORY" {
+			problem += "; systemd sets it for a unit that has LoadCredential=, elsewhere set it yourself"
+		}
+		return m
+	})
+	return out, problem
+}

@@ -1,0 +1,86 @@
+package config
+
+import (
+	"maps"
+	"os"
+	"slices"
+	"time"
+)
+
+// Default holds every default that does not depend on another value; the rest is
+// filled in by WithDefaults.
+func Default() Config {
+	return Config{
+		Redis: Redis{URL: "redis://127.0.0.1:6379/0"},
+		Election: Election{
+			LockKey: "baton",
+			TTL:     10 * time.Second,
+		},
+		HTTP:     HTTP{Listen: "127.0.0.1:9747"},
+		Log:      Log{Level: "info", Format: "text"},
+		Defaults: Defaults{TimeZone: "UTC", Timeout: time.Hour, CatchUp: "latest"},
+	}
+}
+
+// WithDefaults returns c with all that was left out filled in: the host name as
+// the node's id, timings that fit the ttl, and each job's own values.
+func (c Config) WithDefaults() Config {
+	if c.Node.ID == "" {
+		// Without a host name the id stays empty, and Validate asks for it.
+		c.Node.ID, _ = os.Hostname()
+	}
+	d := Default()
+	fill(&c.Redis.URL, d.Redis.URL)
+	fill(&c.Election.LockKey, d.Election.LockKey)
+	fill(&c.HTTP.Listen, d.HTTP.Listen)
+	fill(&c.Log.Level, d.Log.Level)
+	fill(&c.Log.Format, d.Log.Format)
+	fill(&c.Defaults.TimeZone, d.Defaults.TimeZone)
+	fill(&c.Defaults.Timeout, d.Defaults.Timeout)
+	fill(&c.Defaults.CatchUp, d.Defaults.CatchUp)
+
+	e := &c.Election
+	fill(&e.TTL, d.Election.TTL)
+	fill(&e.HeartbeatInterval, min(2*time.Second, e.TTL/5))
+	fill(&e.AttemptTimeout, min(time.Second, e.TTL/10))
+	fill(&e.PollInterval, min(2*time.Second, e.TTL/5))
+	fill(&e.Drain, min(2*time.Second, e.TTL/5))
+
+	c.Jobs = slices.Clone(c.Jobs)
+	for i := range c.Jobs {
+		c.Jobs[i].withDefaults(c.Defaults)
+	}
+	return c
+}
+
+func (j *Job) withDefaults(d Defaults) {
+	fill(&j.TimeZone, d.TimeZone)
+	fill(&j.Timeout, d.Timeout)
+	fill(&j.CatchUp, d.CatchUp)
+	f := &j.Flush
+	if f.From.Type == Hashes {
+		fill(&f.From.OnMissing, "delete")
+	}
+	f.Columns = maps.Clone(f.Columns)
+	for name, col := range f.Columns {
+		fill(&col.From, name)
+		op := "set"
+		if f.From.Type == Counters && col.From == "$value" {
+			op = "add" // a counter's value is an increment: to set it would lose what the row has
+		}
+		fill(&col.Op, op)
+		f.Columns[name] = col
+	}
+}
+
+// Margin is how much sooner than the lease this node stops trusting it: 250 ms
+// and 1 % of the ttl, for the time that a process may stand still unnoticed and
+// for clocks that run at different speeds.
+func (e Election) Margin() time.Duration { return 250*time.Millisecond + e.TTL/100 }
+
+func fill[T comparable](v *T, def T) {
+	var zero T
+	if *v == zero {
+		*v = def
+	}
+}

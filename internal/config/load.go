@@ -1,0 +1,144 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"reflect"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+)
+
+// maxFile is far more than a thousand jobs need; beyond it the file is something else.
+const maxFile = 1 << 20
+
+// Lookup finds a named value: os.LookupEnv is one, a set of flags another.
+type Lookup func(name string) (string, bool)
+
+// Input is what Read makes a configuration of.
+type Input struct {
+	Path   string // of the file; empty: there is none
+	Env    Lookup // environment variables, BATON_… and those named in the file
+	Flags  Lookup // flags that were given, by name
+	Checks Checks
+}
+
+// Read returns the configuration in effect: flags over environment over file
+// over defaults, complete and valid. Its error is Problems, or says why the file
+// could not be read.
+func Read(in Input) (Config, error) {
+	c := Default()
+	var found Problems
+	for _, step := range []func() error{
+		func() (err error) {
+			if in.Path != "" {
+				c, err = Load(in.Path, in.Env)
+			}
+			return err
+		},
+		func() (err error) { c, err = Overlay(c, Environment(), in.Env); return err },
+		func() (err error) { c, err = Overlay(c, Flags(), in.Flags); return err },
+		func() error { c = c.WithDefaults(); return c.Validate(in.Checks) },
+	} {
+		var ps Problems
+		if err := step(); errors.As(err, &ps) {
+			found = append(found, ps...)
+		} else if err != nil {
+			return Config{}, err
+		}
+	}
+	return c, firstOfEach(found).err()
+}
+
+// firstOfEach keeps one problem a value, and drops what is only a consequence of
+// it: once the file has a bad ttl, that the default ttl does not suit the
+// heartbeat says nothing.
+func firstOfEach(found Problems) Problems {
+	var out Problems
+	bad, above := map[string]bool{}, map[string]bool{} // values, and what contains them
+	for _, p := range found {
+		echo := above[p.Path]
+		for at := p.Path; at != ""; at = parent(at) {
+			echo = echo || bad[at]
+		}
+		if echo {
+			continue
+		}
+		out = append(out, p)
+		bad[p.Path] = p.Path != ""
+		for at := parent(p.Path); at != ""; at = parent(at) {
+			above[at] = true
+		}
+	}
+	return out
+}
+
+// Load reads the file at path over Default(). Its error is Problems if the file
+// is there but has unknown keys, values of the wrong kind or duplicates, each with
+// its line; the Config is then as far as it could be read. It does not validate.
+func Load(path string, env Lookup) (Config, error) {
+	f, err := os.Open(path) // #nosec G304 -- the operator names the file
+	if errors.Is(err, fs.ErrNotExist) {
+		return Config{}, fmt.Errorf("read the configuration: %w; to write one: baton config init %s", err, path)
+	}
+	if err != nil {
+		return Config{}, fmt.Errorf("read the configuration: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return Config{}, fmt.Errorf("read the configuration: %w", err)
+	}
+	return parse(path, data, env)
+}
+
+// parse decodes data, which stands in the named file.
+func parse(name string, data []byte, env Lookup) (Config, error) {
+	c := Default()
+	c.places = map[string]place{}
+	if len(data) > maxFile {
+		return c, Problems{{Source: name, Message: "larger than 1 MiB: is this baton's configuration?"}}
+	}
+	file, err := parseYAML(data)
+	if err != nil {
+		p := Problem{Source: name, Message: "not YAML: " + err.Error()}
+		// Only the message and the position: the error's own text quotes the
+		// source, and a line near the mistake may hold a secret.
+		var syntax yaml.Error
+		if errors.As(err, &syntax) {
+			p.Message = "not YAML: " + syntax.GetMessage()
+			if tk := syntax.GetToken(); tk != nil && tk.Position != nil {
+				p.Line, p.Column = tk.Position.Line, tk.Position.Column
+			}
+		}
+		return c, Problems{p}
+	}
+	d := &decoder{file: name, env: env, config: &c}
+	body := 0
+	for _, doc := range file.Docs {
+		if doc.Body == nil {
+			continue
+		}
+		if body++; body > 1 {
+			d.fail(doc.Body, "", "a second YAML document; baton reads one")
+			break
+		}
+		d.decode(doc.Body, reflect.ValueOf(&c).Elem(), "", "")
+	}
+	return c, d.problems.err()
+}
+
+// parseYAML keeps a bug of the parser from ending the daemon at a reload.
+func parseYAML(data []byte) (file *ast.File, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = errors.New("the parser gives up; look for unbalanced quotes or brackets")
+		}
+	}()
+	// Duplicates are allowed here because decode reports them with all the rest.
+	return parser.ParseBytes(data, 0, parser.AllowDuplicateMapKey())
+}

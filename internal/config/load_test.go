@@ -1,0 +1,207 @@
+package config
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// read makes a configuration of a file's text, as `baton run` would with this
+// environment and these flags.
+func read(t *testing.T, text string, env, flags map[string]string) (Config, error) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("baton.yaml", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return Read(Input{Path: "baton.yaml", Env: lookup(env), Flags: lookup(flags), Checks: Checks{
+		Schedule: func(spec, zone string) error {
+			if spec == "61 * * * *" {
+				return errors.New("minute 61 of " + zone + " does not exist")
+			}
+			return nil
+		},
+		Key: func(key string) error {
+			if strings.Contains(key, "<") {
+				return errors.New("no <id> here")
+			}
+			return nil
+		},
+		RowKey: func(key string) error {
+			if !strings.Contains(key, "<id>") {
+				return errors.New("want one <id>")
+			}
+			return nil
+		},
+	}})
+}
+
+func lookup(m map[string]string) Lookup {
+	return func(name string) (string, bool) { v, ok := m[name]; return v, ok }
+}
+
+// good is a node with one job of each kind.
+const good = `
+node: {id: db1}
+databases:
+  main: {driver: postgres, dsn_file: /etc/baton/main.dsn}
+jobs:
+  - name: page-views
+    schedule: "@every 5s"
+    flush:
+      from: {type: counters, key: "views:[0-15]"}
+      to: {database: main, table: articles, key: [id]}
+      columns: {id: $field, views: $value}
+  - name: users
+    schedule: "30 2 * * *"
+    time_zone: Asia/Shanghai
+    timeout: 90s
+    flush:
+      from: {type: hashes, key: "user:<id>", changed: changed:user}
+      to: {database: main, table: users, key: [id]}
+      columns: {id: id, name: {missing: error}}
+`
+
+func TestLoadedConfigurationIsComplete(t *testing.T) {
+	c, err := read(t, good, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.places = nil
+	want := Config{
+		Node:  Node{ID: "db1"},
+		Redis: Redis{URL: "redis://127.0.0.1:6379/0"},
+		Election: Election{LockKey: "baton", TTL: 10 * time.Second, HeartbeatInterval: 2 * time.Second,
+			AttemptTimeout: time.Second, PollInterval: 2 * time.Second, Drain: 2 * time.Second},
+		HTTP:      HTTP{Listen: "127.0.0.1:9747"},
+		Log:       Log{Level: "info", Format: "text"},
+		Databases: map[string]Database{"main": {Driver: "postgres", DSNFile: "/etc/baton/main.dsn"}},
+		Defaults:  Defaults{TimeZone: "UTC", Timeout: time.Hour, CatchUp: "latest"},
+		Jobs: []Job{
+			{Name: "page-views", Schedule: "@every 5s", TimeZone: "UTC", Timeout: time.Hour, CatchUp: "latest", Flush: Flush{
+				From:    From{Type: "counters", Key: "views:[0-15]"},
+				To:      To{Database: "main", Table: "articles", Key: []string{"id"}},
+				Columns: map[string]Column{"id": {From: "$field", Op: "set"}, "views": {From: "$value", Op: "add"}},
+			}},
+			{Name: "users", Schedule: "30 2 * * *", TimeZone: "Asia/Shanghai", Timeout: 90 * time.Second, CatchUp: "latest", Flush: Flush{
+				From:    From{Type: "hashes", Key: "user:<id>", Changed: "changed:user", OnMissing: "delete"},
+				To:      To{Database: "main", Table: "users", Key: []string{"id"}},
+				Columns: map[string]Column{"id": {From: "id", Op: "set"}, "name": {From: "name", Op: "set", Missing: "error"}},
+			}},
+		},
+	}
+	if diff := cmp.Diff(want, c, cmp.AllowUnexported(Config{})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestEmptyFileIsANodeWithoutJobs(t *testing.T) {
+	for _, text := range []string{"", "# nothing yet\n", "---\n", "jobs:\n", "jobs: []\nnode: {}\n", "redis: null\n"} {
+		if c, err := read(t, text, nil, nil); err != nil || len(c.Jobs) != 0 || c.Redis.URL == "" {
+			t.Errorf("%q: %v, %+v", text, err, c)
+		}
+	}
+}
+
+func TestValuesThatAskForWhatThisVersionDoesAreLetThrough(t *testing.T) {
+	_, err := read(t, `
+node: {id: "", priority: 0, candidate: true}
+election: {acquire: lua}
+defaults: {overlap: forbid}
+`, nil, nil)
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWordNullIsAChoiceWhereItIsOne(t *testing.T) {
+	c, err := read(t, strings.ReplaceAll(strings.ReplaceAll(good,
+		"changed: changed:user", "changed: changed:user, on_missing: null"),
+		"missing: error", "missing: null, empty: \"null\""), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	col := c.Jobs[1].Flush.Columns["name"]
+	if c.Jobs[1].Flush.From.OnMissing != "null" || col.Missing != "null" || col.Empty != "null" {
+		t.Errorf("%+v", c.Jobs[1].Flush)
+	}
+}
+
+func TestEnvironmentIsExpandedInPathsAndURLsOnly(t *testing.T) {
+	c, err := read(t, `
+node: {id: node}
+redis: {url: "redis://${HOST}:6379", username: "${HOST}", password_file: "${CREDENTIALS_DIRECTORY}/pw"}
+election: {lock_key: "{HOST}"}
+databases:
+  main: {driver: sqlite, dsn: "$HOST $${HOST} ${HOST}"}
+`, map[string]string{"HOST": "example.com", "CREDENTIALS_DIRECTORY": "/run/credentials"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Redis{URL: "redis://example.com:6379", Username: "${HOST}", PasswordFile: "/run/credentials/pw"}
+	if c.Redis != want {
+		t.Errorf("%+v", c.Redis)
+	}
+	if dsn, _ := c.Databases["main"].DSN(); dsn != "$HOST ${HOST} example.com" {
+		t.Errorf("dsn %q", dsn)
+	}
+}
+
+func TestFileThatCannotBeReadIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	_, err := Load(filepath.Join(dir, "none.yaml"), nil)
+	if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "; to write one: baton config init ") {
+		t.Errorf("missing file: %v", err)
+	}
+	if _, err := Load(dir, nil); err == nil || !strings.Contains(err.Error(), dir) {
+		t.Errorf("directory: %v", err)
+	}
+	big := filepath.Join(dir, "big.yaml")
+	if err := os.WriteFile(big, []byte(strings.Repeat("#\n", maxFile)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(big, nil); err == nil || !strings.Contains(err.Error(), "larger than 1 MiB") {
+		t.Errorf("big file: %v", err)
+	}
+}
+
+func TestLaterKeysAreNotSupportedAlready(t *testing.T) {
+	for path := range laterKeys() {
+		if !strings.HasPrefix(path, "jobs[].") {
+			text := strings.Replace(path, ".", ": {", 1) + ": 17"
+			if strings.Contains(text, "{") {
+				text += "}"
+			}
+			_, err := read(t, text, nil, nil)
+			if err == nil || !strings.Contains(err.Error(), path+": not supported by this version") {
+				t.Errorf("%s: %v", path, err)
+			}
+		}
+	}
+}
+
+func FuzzLoad(f *testing.F) {
+	for _, s := range []string{good, "", "a", "- a", "jobs: [*a]", "&a {b: *a}", "<<: {a: b}", "? x\n: y", "redis: {url: ${X}}", "{", "a: [", "\"\\", "!!x y", ": x", "null: 1"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		c, err := parse("f.yaml", []byte(text), lookup(nil))
+		c = c.WithDefaults()
+		if errors.Join(err, c.Validate(Checks{})) != nil {
+			return
+		}
+		// What is valid can be printed, and what is printed is read back.
+		again, err := parse("f.yaml", Encode(c), lookup(nil))
+		if err != nil {
+			t.Fatalf("%v\n%s", err, Encode(c))
+		}
+		if diff := cmp.Diff(string(Encode(c)), string(Encode(again))); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}

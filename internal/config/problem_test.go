@@ -1,0 +1,177 @@
+package config
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// job is a good job, for the table to spoil: name: is in line 4.
+func job(extra string) string {
+	return `node: {id: n}
+databases: {main: {driver: sqlite, dsn: x}}
+jobs:
+  - name: a
+    schedule: "@hourly"
+    flush:
+      from: {type: hashes, key: "u:<id>", changed: c}
+      to: {database: main, table: t, key: [id]}
+` + extra
+}
+
+// spoil replaces a part of the good job.
+func spoil(old, by string) string {
+	if !strings.Contains(job(""), old) {
+		panic("nothing to spoil: " + old)
+	}
+	return strings.Replace(job(""), old, by, 1)
+}
+
+const countersFrom = `from: {type: counters, key: v}`
+const hashesFrom = `from: {type: hashes, key: "u:<id>", changed: c}`
+
+func TestBadInputIsReportedAtItsPlaceWithTheRemedy(t *testing.T) {
+	for _, tc := range []struct{ name, text, want string }{
+		{"not yaml", "node: {id: n\n", "1:7: not YAML: could not find flow mapping end token '}'"},
+		{"not a mapping", "- a\n", "1:1: want key: value pairs here"},
+		{"two documents", "node: {id: n}\n---\nnode: {id: m}\n", "3:5: a second YAML document; baton reads one"},
+		{"unknown key", "nod: {id: n}\n", "1:1: nod: unknown key; did you mean node?"},
+		{"unknown key without a near miss", "log:\n  colour: red\n", "2:3: log.colour: unknown key; there are level, format"},
+		{"duplicate", "log:\n  level: info\n  level: warn\n", "3:3: log.level: set twice; the first time in line 2"},
+		{"duplicate database", "databases:\n  a: {driver: sqlite, dsn: x}\n  a: {driver: sqlite, dsn: x}\n", "3:3: databases.a: set twice; the first time in line 2"},
+		{"bad duration", "election:\n  ttl: 10\n", `2:3: election.ttl: bad duration "10": write a number and a unit, for example 500ms, 10s or 1m30s`},
+		{"zero duration", "election: {drain: 0s}\n", `1:12: election.drain: bad duration "0s": must be more than 0; leave it out for the default`},
+		{"duration of the wrong kind", "election: {ttl: [1s]}\n", "1:12: election.ttl: want one duration here, for example 10s"},
+		{"text of the wrong kind", "redis: {url: {a: b}}\n", "1:9: redis.url: want one text here"},
+		{"list of the wrong kind", spoil("key: [id]", "key: id"), "8:38: jobs[0].flush.to.key: want a list here, for example [id] or lines that begin with a dash"},
+		{"anchor", "node: &n {id: n}\n", "1:1: node: anchors, aliases and tags are not supported; write the value out, or use defaults:"},
+		{"merge key", "node:\n  <<: {id: n}\n", "2:3: node.<<: merge keys and complex keys are not supported; write the value out, or use defaults:"},
+		{"variable", "redis:\n  password_file: ${NONE}/x\n", "2:3: redis.password_file: environment variable NONE is not set"},
+		{"credentials", "redis:\n  password_file: ${CREDENTIALS_DIRECTORY}/x\n", "2:3: redis.password_file: environment variable CREDENTIALS_DIRECTORY is not set; systemd sets it for a unit that has LoadCredential=, elsewhere set it yourself"},
+
+		{"node id", "node: {id: a b}\n", `1:8: node.id: "a b": want letters, digits, dots, dashes and underscores, at most 128`},
+		{"redis scheme", "redis: {url: \"http://h:1\"}\n", "1:9: redis.url: want redis://host:port/db or rediss://host:port/db"},
+		{"redis without a host", "redis: {url: \"redis:///0\"}\n", "1:9: redis.url: want redis://host:port/db or rediss://host:port/db"},
+		{"redis url that is none", "redis: {url: \"redis://:secret@%zz\"}\n", "1:9: redis.url: not a URL; want redis://host:port/db or rediss://host:port/db"},
+		{"redis database", "redis: {url: \"redis://h/x\"}\n", "1:9: redis.url: what follows the port is the number of a database; want redis://host:port/db or rediss://host:port/db"},
+		{"redis query", "redis: {url: \"redis://h/0?ssl=1\"}\n", "1:9: redis.url: has a ? or # part, which has no effect; want redis://host:port/db or rediss://host:port/db"},
+		{"redis user alone", "redis: {url: \"redis://joe@h\"}\n", "1:9: redis.url: has a user without a password; set username: and password_file: instead"},
+		{"two passwords", "redis: {url: \"redis://:x@h\", password_file: /x}\n", "1:30: redis.password_file: redis.url has a password too; keep one of them"},
+		{"two users", "redis: {url: \"redis://u:x@h\", username: v}\n", "1:31: redis.username: redis.url has a user too; keep one of them"},
+		{"short ttl", "election: {ttl: 900ms}\n", "1:12: election.ttl: 900ms is too short; a lease needs at least 1s"},
+		{"ratio", "election:\n  ttl: 5s\n  heartbeat_interval: 2s\n", "2:3: election: 2·heartbeat_interval + attempt_timeout + drain + margin must be less than ttl, but 2·2s + 500ms + 1s + 300ms = 5.8s and ttl is 5s; raise ttl, or leave the others out: their defaults fit it"},
+		{"ratio by the drain", "election:\n  drain: 1h\n", "2:3: election: 2·heartbeat_interval + attempt_timeout + drain + margin must be less than ttl, but 2·2s + 1s + 1h0m0s + 350ms = 1h0m5.35s and ttl is 10s; raise ttl, or leave the others out: their defaults fit it"},
+		{"lock key with a space", "election: {lock_key: a b}\n", `1:12: election.lock_key: "a b" has a space or a control character in it`},
+		{"lock key with braces", "election: {lock_key: \"a}b\"}\n", `1:12: election.lock_key: "a}b": braces must be one {tag}, for example {shop}:leader`},
+		{"listen", "http: {listen: localhost}\n", `1:8: http.listen: "localhost": want host:port, for example 127.0.0.1:9747, or off`},
+		{"listen port", "http: {listen: \":99999\"}\n", `1:8: http.listen: ":99999": want host:port, for example 127.0.0.1:9747, or off`},
+		{"log level", "log: {level: warm}\n", `1:7: log.level: "warm" is not known here; did you mean warn?`},
+		{"log format", "log: {format: pretty}\n", `1:7: log.format: "pretty" is not known here; want text or json`},
+		{"priority", "node: {priority: 5}\n", "1:8: node.priority: not supported by this version: all nodes are equal; leave it out or write 0"},
+		{"setnx", "election: {acquire: setnx}\n", "1:12: election.acquire: not supported by this version: the lock is taken by a Lua script; leave it out or write lua"},
+		{"sentinel", "redis:\n  sentinel: {addresses: [a]}\n", "2:3: redis.sentinel: not supported by this version: redis.url names one server; remove it"},
+
+		{"database name", "databases: {Main: {driver: sqlite, dsn: x}}\n", "1:13: databases.Main: want a name of lower-case letters, digits, dashes and underscores, at most 63"},
+		{"database without a driver", "databases: {m: {dsn: x}}\n", "1:13: databases.m.driver: required; for example postgres"},
+		{"mariadb", "databases: {m: {driver: mariadb, dsn: x}}\n", `1:17: databases.m.driver: "mariadb" is not known here; write mysql`},
+		{"oracle", "databases: {m: {driver: oracle, dsn: x}}\n", `1:17: databases.m.driver: "oracle" is not known here; want postgres, mysql or sqlite`},
+		{"database without a dsn", "databases: {m: {driver: sqlite}}\n", "1:13: databases.m: needs dsn_file (or dsn); for example dsn_file: /etc/baton/m.dsn"},
+		{"database with two dsns", "databases: {m: {driver: sqlite, dsn: x, dsn_file: y}}\n", "1:33: databases.m.dsn: dsn_file is set too; keep one of them"},
+		{"dsn in the wrong place", "databases:\n  m: postgres://u:secret@h/db\n", "2:3: databases.m: want key: value pairs here"},
+
+		{"default zone", "defaults: {time_zone: Mars}\n", `1:12: defaults.time_zone: "Mars" is not a time zone; write a name such as UTC or Europe/Berlin`},
+		{"catch up all", "defaults: {catch_up: all}\n", `1:12: defaults.catch_up: all is not supported by this version; want latest or none`},
+		{"job name", spoil("name: a", "name: A"), `4:5: jobs[0].name: "A": want lower-case letters, digits and dashes, at most 63`},
+		{"job without a name", spoil("name: a", "timeout: 1s"), `4:5: jobs[0].name: required; for example page-views`},
+		{"job twice", job("  - name: a\n    schedule: \"@daily\"\n    flush:\n      from: {type: counters, key: k}\n      to: {database: main, table: t, key: [id]}\n      columns: {id: $field, n: $value}\n"), `9:5: jobs[1].name: "a" is the name of jobs[0] too`},
+		{"no schedule", spoil(`schedule: "@hourly"`, "timeout: 1s"), `4:5: jobs[0].schedule: required; for example "@every 5s" or "30 2 * * *"`},
+		{"bad schedule", spoil(`"@hourly"`, `"61 * * * *"`), `5:5: jobs[0].schedule: minute 61 of UTC does not exist`},
+		{"always", spoil(`"@hourly"`, `"@always"`), `5:5: jobs[0].schedule: @always is not supported by this version; "@every 1s" comes close`},
+		{"local zone", job("    time_zone: Local\n"), `9:5: jobs[0].time_zone: Local differs from host to host; write a name such as Europe/Berlin`},
+		{"job catch up", job("    catch_up: some\n"), `9:5: jobs[0].catch_up: "some" is not known here; want latest or none`},
+		{"overlap", job("    overlap: allow\n"), `9:5: jobs[0].overlap: not supported by this version: a run never overlaps the one before; leave it out or write forbid`},
+		{"command", "jobs:\n  - name: a\n    schedule: \"@hourly\"\n    command: [x]\n", "2:5: jobs[0].flush: required: what to flush, from where, and to which table\n4:5: jobs[0].command: not supported by this version: a job is a flush; remove it"},
+
+		{"source without a type", spoil("type: hashes, ", ""), "7:7: jobs[0].flush.from.type: required: counters or hashes"},
+		{"stream", spoil("type: hashes", "type: stream"), "7:14: jobs[0].flush.from.type: stream is not supported by this version; want counters or hashes"},
+		{"source unknown", spoil("type: hashes", "type: hash"), `7:14: jobs[0].flush.from.type: "hash" is not known here; did you mean hashes?`},
+		{"watermark", spoil("type: hashes", "mode: watermark, type: hashes"), "7:14: jobs[0].flush.from.mode: not supported by this version: counters hold increments and are staged by RENAME; remove it"},
+		{"no key", spoil(`key: "u:<id>", `, ""), "7:7: jobs[0].flush.from.key: required; for example user:<id>"},
+		{"row key", spoil("u:<id>", "u"), "7:28: jobs[0].flush.from.key: want one <id>"},
+		{"no index", spoil(", changed: c", ""), "7:7: jobs[0].flush.from.changed: required; for example changed:user, the set of changed ids"},
+		{"on missing", spoil("changed: c", "changed: c, on_missing: drop"), `7:55: jobs[0].flush.from.on_missing: "drop" is not known here; want delete, ignore or null`},
+		{"index of counters", strings.Replace(spoil(hashesFrom, `from: {type: counters, key: v, changed: c, on_missing: null}`), "t, key: [id]}", "t, key: [id]}\n      columns: {id: $field, n: $value}", 1),
+			"7:38: jobs[0].flush.from.changed: only hashes have an index of changes; remove it\n7:50: jobs[0].flush.from.on_missing: only for hashes; remove it"},
+		{"key of counters", counters("{id: $field, n: $value}", `key: "v:<id>"`), "7:30: jobs[0].flush.from.key: no <id> here"},
+		{"key flushed twice", job("  - name: b\n    schedule: \"@daily\"\n    flush:\n      from: {type: hashes, key: \"w:<id>\", changed: c}\n      to: {database: main, table: t, key: [id]}\n"), `12:43: jobs[1].flush.from.changed: "c" is flushed by jobs[0] already; a key belongs to one job`},
+
+		{"database reference", spoil("database: main", "database: man"), `8:12: jobs[0].flush.to.database: "man" is not under databases; did you mean main?`},
+		{"no database at all", strings.Replace(job(""), "databases: {main: {driver: sqlite, dsn: x}}\n", "", 1), `7:12: jobs[0].flush.to.database: "main" is not under databases, where there is none`},
+		{"no table", spoil("table: t, ", ""), "8:7: jobs[0].flush.to.table: required; for example articles"},
+		{"no row key", spoil(", key: [id]", ""), "8:7: jobs[0].flush.to.key: required: the columns that identify a row, for example [id]"},
+		{"column twice in the key", spoil("[id]", "[id, id]"), `8:48: jobs[0].flush.to.key[1]: "id": want each column once`},
+		{"create", spoil("table: t", "schema: create, table: t"), "8:28: jobs[0].flush.to.schema: not supported by this version: the table must exist and is compared with the columns; leave it out or write verify"},
+
+		{"counters without columns", spoil(hashesFrom, countersFrom), "6:5: jobs[0].flush.columns: required for counters; for example {id: $field, views: $value}"},
+		{"counters without a value", counters("{id: $field}", ""), "9:7: jobs[0].flush.columns: no column takes the increments; for example {views: $value}"},
+		{"counters of a field", counters("{id: name, n: $value}", ""), `9:17: jobs[0].flush.columns.id.from: "name": a counter has $field, its field's name, and $value, its increment`},
+		{"counters that set", counters("{id: $field, n: {from: $value, op: set}}", ""), `9:47: jobs[0].flush.columns.n.op: $value is an increment; set would lose what the row has, write add or leave op out`},
+		{"a name added", counters("{id: $field, m: {from: $field, op: add}, n: $value}", ""), `9:47: jobs[0].flush.columns.m.op: $field is a name, not a number; leave op out`},
+		{"a text added", counters("{id: $field, n: {from: $value, type: text}}", ""), `9:47: jobs[0].flush.columns.n.type: text cannot be added to; want integer, float or numeric`},
+		{"key added to", counters("{id: $value}", ""), `8:44: jobs[0].flush.to.key[0]: column "id" is added to; a key identifies a row and cannot change`},
+		{"key not mapped", job("      columns: {name: name}\n"), `8:44: jobs[0].flush.to.key[0]: column "id" is not under columns`},
+		{"hashes that add", job("      columns: {id: id, n: {op: add}}\n"), `9:29: jobs[0].flush.columns.n.op: only counters add; a hash read twice would be added twice`},
+		{"column type", job("      columns: {id: {type: int}}\n"), `9:22: jobs[0].flush.columns.id.type: "int" is not known here; want integer, float, numeric, text, bytes, boolean, timestamp, date, json or uuid`},
+		{"column format", job("      columns: {id: {type: text, format: unix}}\n"), `9:34: jobs[0].flush.columns.id.format: only a timestamp or a date has a format, this is of type text`},
+		{"missing keep", job("      columns: {id: {missing: keep}}\n"), `9:22: jobs[0].flush.columns.id.missing: keep is not supported by this version; want error or null`},
+		{"empty", job("      columns: {id: {empty: zero}}\n"), `9:22: jobs[0].flush.columns.id.empty: "zero" is not known here; want null`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := read(t, tc.text, nil, nil)
+			want := "baton.yaml:" + strings.ReplaceAll(tc.want, "\n", "\nbaton.yaml:")
+			if err == nil || err.Error() != want {
+				t.Errorf("got  %v\nwant %s", err, want)
+			}
+			var problems Problems
+			if !errors.As(err, &problems) {
+				t.Errorf("not Problems: %T", err)
+			}
+		})
+	}
+}
+
+// counters is a good job of counters with these columns; from replaces key: v.
+func counters(columns, from string) string {
+	text := spoil(hashesFrom, countersFrom)
+	if from != "" {
+		text = strings.Replace(text, "key: v", from, 1)
+	}
+	return text + "      columns: " + columns + "\n"
+}
+
+func TestAllProblemsAreReportedAtOnceSortedByLine(t *testing.T) {
+	_, err := read(t, `nodes: {}
+jobs:
+  - name: Bad
+    schedule: "@hourly"
+    timeout: soon
+  - just text
+election:
+  ttl: 1x
+  heartbeat_interval: 9s
+log: {level: loud}
+`, map[string]string{"BATON_POLL_INTERVAL": "often"}, map[string]string{"http": "x"})
+	want := strings.TrimSpace(`
+baton.yaml:1:1: nodes: unknown key; did you mean node?
+baton.yaml:3:5: jobs[0].flush: required: what to flush, from where, and to which table
+baton.yaml:3:5: jobs[0].name: "Bad": want lower-case letters, digits and dashes, at most 63
+baton.yaml:5:5: jobs[0].timeout: bad duration "soon": write a number and a unit, for example 500ms, 10s or 1m30s
+baton.yaml:6:5: jobs[1]: want key: value pairs here
+baton.yaml:8:3: election.ttl: bad duration "1x": write a number and a unit, for example 500ms, 10s or 1m30s
+baton.yaml:10:7: log.level: "loud" is not known here; want debug, info, warn or error
+BATON_POLL_INTERVAL: election.poll_interval: bad duration "often": write a number and a unit, for example 500ms, 10s or 1m30s
+--http: http.listen: "x": want host:port, for example 127.0.0.1:9747, or off`)
+	if err == nil || err.Error() != want {
+		t.Errorf("got:\n%v\nwant:\n%s", err, want)
+	}
+}

@@ -1,0 +1,221 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Checks are what only other packages can tell; a nil one is not made.
+type Checks struct {
+	// Schedule says what is wrong with a schedule in a time zone.
+	Schedule func(spec, timeZone string) error
+	// Key says what is wrong with the key of counters: its [a-b].
+	Key func(pattern string) error
+	// RowKey says what is wrong with the key of hashes: its <id>.
+	RowKey func(pattern string) error
+	// Flush says what is wrong with a flush as a whole, after the checks made here.
+	Flush func(Flush) error
+}
+
+// validator collects problems.
+type validator struct {
+	Config
+	problems Problems
+}
+
+// Validate reports everything that is wrong with c, which WithDefaults has
+// completed, as Problems sorted by line. It reads no file and connects nowhere.
+func (c Config) Validate(checks Checks) error {
+	v := &validator{Config: c}
+	v.node()
+	v.redis()
+	v.election()
+	v.choice("log.level", c.Log.Level, "debug", "info", "warn", "error")
+	v.choice("log.format", c.Log.Format, "text", "json")
+	v.listen()
+	v.databases()
+	v.zone("defaults.time_zone", c.Defaults.TimeZone)
+	v.catchUp("defaults.catch_up", c.Defaults.CatchUp)
+	v.jobs(checks)
+	return v.problems.err()
+}
+
+func (v *validator) fail(path, format string, args ...any) {
+	v.problems = append(v.problems, v.problem(path, fmt.Sprintf(format, args...)))
+}
+
+func (v *validator) required(path, value, example string) bool {
+	if value == "" {
+		v.fail(path, "required; for example %s", example)
+	}
+	return value != ""
+}
+
+// choice checks a value that is one of a few words; it does not ask for one.
+func (v *validator) choice(path, value string, words ...string) {
+	if value == "" || slices.Contains(words, value) {
+		return
+	}
+	if s := suggest(value, words); strings.HasPrefix(s, "did") {
+		v.fail(path, "%q is not known here; %s", value, s)
+		return
+	}
+	v.fail(path, "%q is not known here; want %s", value, orList(words))
+}
+
+func (v *validator) catchUp(path, value string) {
+	if value == "all" {
+		v.fail(path, "all is not supported by this version; want latest or none")
+		return
+	}
+	v.choice(path, value, "latest", "none")
+}
+
+// orList writes a, b or c.
+func orList(words []string) string {
+	last := len(words) - 1
+	if last == 0 {
+		return words[0]
+	}
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
+// nodeID is what fits into a key, a log field and a shell argument without quotes.
+var nodeID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$`)
+
+func (v *validator) node() {
+	if v.Node.ID == "" {
+		v.fail("node.id", "this host has no name; set node.id or --node-id")
+	} else if !nodeID.MatchString(v.Node.ID) {
+		v.fail("node.id", "%q: want letters, digits, dots, dashes and underscores, at most 128", v.Node.ID)
+	}
+}
+
+// redis never quotes the URL: it may hold a password, also where it cannot be parsed.
+func (v *validator) redis() {
+	const want = "want redis://host:port/db or rediss://host:port/db"
+	u, err := url.Parse(v.Redis.URL)
+	switch {
+	case err != nil:
+		v.fail("redis.url", "not a URL; %s", want)
+		return
+	case u.Scheme != "redis" && u.Scheme != "rediss", u.Hostname() == "":
+		v.fail("redis.url", want)
+		return
+	}
+	if db := strings.Trim(u.Path, "/"); db != "" {
+		if n, err := strconv.Atoi(db); err != nil || n < 0 {
+			v.fail("redis.url", "what follows the port is the number of a database; %s", want)
+		}
+	}
+	if u.RawQuery != "" || u.Fragment != "" {
+		v.fail("redis.url", "has a ? or # part, which has no effect; %s", want)
+	}
+	_, hasPassword := u.User.Password()
+	if u.User.Username() != "" && !hasPassword {
+		v.fail("redis.url", "has a user without a password; set username: and password_file: instead")
+	}
+	if hasPassword && v.Redis.PasswordFile != "" {
+		v.fail("redis.password_file", "redis.url has a password too; keep one of them")
+	}
+	if u.User.Username() != "" && v.Redis.Username != "" {
+		v.fail("redis.username", "redis.url has a user too; keep one of them")
+	}
+}
+
+func (v *validator) election() {
+	e := v.Election
+	v.lockKey(e.LockKey)
+	if e.TTL < time.Second {
+		v.fail("election.ttl", "%v is too short; a lease needs at least 1s", e.TTL)
+		return
+	}
+	need := 2*e.HeartbeatInterval + e.AttemptTimeout + e.Drain + e.Margin()
+	if need < e.TTL {
+		return
+	}
+	// The sum is of four values; it is reported at the one that the operator set.
+	p := v.problem("election", fmt.Sprintf(
+		"2·heartbeat_interval + attempt_timeout + drain + margin must be less than ttl, but 2·%v + %v + %v + %v = %v and ttl is %v; "+
+			"raise ttl, or leave the others out: their defaults fit it",
+		e.HeartbeatInterval, e.AttemptTimeout, e.Drain, e.Margin(), need, e.TTL))
+	for _, key := range []string{"ttl", "heartbeat_interval", "drain", "attempt_timeout"} {
+		if pl, ok := v.places["election."+key]; ok {
+			p.Source, p.Line, p.Column = pl.source, pl.line, pl.column
+			break
+		}
+	}
+	v.problems = append(v.problems, p)
+}
+
+// lockKey refuses what would put the keys of one election into different slots
+// of a cluster: braces that are no {tag}.
+func (v *validator) lockKey(key string) {
+	for _, r := range key {
+		if r <= ' ' || r == 0x7f {
+			v.fail("election.lock_key", "%q has a space or a control character in it", key)
+			return
+		}
+	}
+	if strings.ContainsAny(key, "{}") && !tagged.MatchString(key) {
+		v.fail("election.lock_key", "%q: braces must be one {tag}, for example {shop}:leader", key)
+	}
+}
+
+var tagged = regexp.MustCompile(`^[^{}]*\{[^{}]+\}[^{}]*$`)
+
+func (v *validator) listen() {
+	if v.HTTP.Listen == "off" {
+		return
+	}
+	_, port, err := net.SplitHostPort(v.HTTP.Listen)
+	if n, e := strconv.Atoi(port); err != nil || e != nil || n < 0 || n > 65535 {
+		v.fail("http.listen", "%q: want host:port, for example 127.0.0.1:9747, or off", v.HTTP.Listen)
+	}
+}
+
+func (v *validator) databases() {
+	for _, name := range slices.Sorted(maps.Keys(v.Databases)) {
+		at, db := "databases."+name, v.Databases[name]
+		if !databaseName.MatchString(name) {
+			v.fail(at, "want a name of lower-case letters, digits, dashes and underscores, at most 63")
+		}
+		if v.required(at+".driver", db.Driver, "postgres") {
+			v.driver(at+".driver", db.Driver)
+		}
+		switch {
+		case db.DSNFile == "" && db.DSNInline == "":
+			v.fail(at, "needs dsn_file (or dsn); for example dsn_file: /etc/baton/%s.dsn", name)
+		case db.DSNFile != "" && db.DSNInline != "":
+			v.fail(at+".dsn", "dsn_file is set too; keep one of them")
+		}
+	}
+}
+
+func (v *validator) driver(path, driver string) {
+	alias := map[string]string{
+		"mariadb": "mysql", "postgresql": "postgres", "pgx": "postgres", "pg": "postgres", "sqlite3": "sqlite",
+	}
+	if to, ok := alias[strings.ToLower(driver)]; ok {
+		v.fail(path, "%q is not known here; write %s", driver, to)
+		return
+	}
+	v.choice(path, driver, "postgres", "mysql", "sqlite")
+}
+
+var databaseName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
+
+func (v *validator) zone(path, name string) {
+	if name == "Local" {
+		v.fail(path, "Local differs from host to host; write a name such as Europe/Berlin")
+	} else if _, err := time.LoadLocation(name); err != nil {
+		v.fail(path, "%q is not a time zone; write a name such as UTC or Europe/Berlin", name)
+	}
+}
