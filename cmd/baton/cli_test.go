@@ -1,0 +1,57 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+)
+
+// cli is a shell in a fresh directory with its own environment.
+type cli struct {
+	t   *testing.T
+	env map[string]string
+}
+
+func newCLI(t *testing.T) *cli {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	return &cli{t, map[string]string{}}
+}
+
+// file writes a file in the directory.
+func (c *cli) file(name, text string) {
+	c.t.Helper()
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// result is what a command did.
+type result struct {
+	code           int
+	stdout, stderr string
+}
+
+// run runs the whole program, apart from main.
+func (c *cli) run(args ...string) result {
+	c.t.Helper()
+	var stdout, stderr bytes.Buffer
+	code := run(c.t.Context(), env{
+		args:   args,
+		stdin:  strings.NewReader(""),
+		stdout: &stdout,
+		stderr: &stderr,
+		getenv: func(name string) (string, bool) { v, ok := c.env[name]; return v, ok },
+	})
+	return result{code, stdout.String(), stderr.String()}
+}
+
+// want fails unless the command did exactly this.
+func (c *cli) want(code int, stdout, stderr string, args ...string) {
+	c.t.Helper()
+	if got, want := c.run(args...), (result{code, stdout, stderr}); got != want {
+		c.t.Errorf("baton %s\ngot  %d\n%s%s\nwant %d\n%s%s", strings.Join(args, " "),
+			got.code, got.stdout, got.stderr, want.code, want.stdout, want.stderr)
+	}
+}

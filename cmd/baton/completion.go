@@ -1,0 +1,30 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+)
+
+func newCompletionCommand(e env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "completion bash|zsh|fish",
+		Short: "Print a script that completes baton's commands in a shell",
+		Long: `Print a script that completes baton's commands in a shell. To load it:
+
+  bash   source <(baton completion bash)
+  zsh    baton completion zsh > "${fpath[1]}/_baton"
+  fish   baton completion fish > ~/.config/fish/completions/baton.fish`,
+		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		ValidArgs: []string{"bash", "zsh", "fish"},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root := cmd.Root()
+			switch args[0] {
+			case "bash":
+				return root.GenBashCompletionV2(e.stdout, true)
+			case "zsh":
+				return root.GenZshCompletion(e.stdout)
+			default:
+				return root.GenFishCompletion(e.stdout, true)
+			}
+		},
+	}
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/goccy/go-yaml"
+	"github.com/google/renameio/v2"
+	"github.com/spf13/cobra"
+
+	"baton/configs"
+	"baton/internal/config"
+)
+
+func newConfigCommand(e env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Check, show or write the configuration",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return usageError(fmt.Errorf("%s needs check, show or init\nsee %[1]s --help", cmd.CommandPath()))
+		},
+	}
+	cmd.AddCommand(newConfigCheckCommand(e), newConfigShowCommand(e), newConfigInitCommand(e))
+	return cmd
+}
+
+// checked is what `config check -o json` prints.
+type checked struct {
+	File      string           `json:"file"`
+	OK        bool             `json:"ok"`
+	Jobs      int              `json:"jobs"`
+	Databases int              `json:"databases"`
+	Problems  []config.Problem `json:"problems"`
+}
+
+func newConfigCheckCommand(e env) *cobra.Command {
+	var out output
+	cmd := &cobra.Command{
+		Use:   "check [FILE]",
+		Short: "Say what is wrong with the configuration, each problem with its line",
+		Long: "Say what is wrong with the configuration, each problem with its line: of FILE, else of\n" +
+			"the one that run would take, with environment and flags on top. Nothing is connected to.",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path, err := existingConfig(cmd, e, args)
+			if err != nil {
+				return usageError(err)
+			}
+			c, err := readConfig(cmd, e, path)
+			report := checked{path, err == nil, len(c.Jobs), len(c.Databases), config.Problems{}}
+			var problems config.Problems
+			if errors.As(err, &problems) {
+				report.Problems = problems
+			} else if err != nil {
+				return err
+			}
+			if err != nil && !out.json {
+				return err
+			}
+			printed := out.print(e.stdout, report, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "%s: ok, %s into %s\n", path, count(len(c.Jobs), "job"), count(len(c.Databases), "database"))
+				return err
+			})
+			return errors.Join(err, printed)
+		},
+	}
+	addRunFlags(cmd)
+	out.addFlag(cmd)
+	return cmd
+}
+
+func newConfigShowCommand(e env) *cobra.Command {
+	var out output
+	cmd := &cobra.Command{
+		Use:   "show [FILE]",
+		Short: "Print the configuration in effect, with every default and without secrets",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path, err := configPath(cmd, e)
+			if err != nil {
+				return usageError(err)
+			}
+			if len(args) == 1 {
+				path = args[0]
+			}
+			c, err := readConfig(cmd, e, path)
+			if err != nil {
+				return err
+			}
+			shown := config.Show(c)
+			asJSON, err := yaml.YAMLToJSON(shown)
+			if err != nil {
+				return fmt.Errorf("print the configuration as JSON: %w", err)
+			}
+			return out.print(e.stdout, json.RawMessage(asJSON), func(w io.Writer) error {
+				_, err := w.Write(shown)
+				return err
+			})
+		},
+	}
+	addRunFlags(cmd)
+	out.addFlag(cmd)
+	return cmd
+}
+
+// existingConfig is the file to check. Without one there is nothing to check.
+func existingConfig(cmd *cobra.Command, e env, args []string) (string, error) {
+	if len(args) == 1 {
+		return args[0], nil
+	}
+	path, err := configPath(cmd, e)
+	if err == nil && path == "" {
+		err = fmt.Errorf("no configuration file: name one, set $%s, or write %s", configEnv, defaultConfig)
+	}
+	return path, err
+}
+
+func newConfigInitCommand(e env) *cobra.Command {
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "init [FILE]",
+		Short: "Write an example configuration, to begin with",
+		Long: "Write an example configuration, with every key explained, to FILE (default baton.yaml;\n" +
+			"- is standard output). An existing file is kept, unless --force is given.",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			path := "baton.yaml"
+			if len(args) == 1 {
+				path = args[0]
+			}
+			if path == "-" {
+				_, err := e.stdout.Write(configs.Example)
+				return err
+			}
+			if err := writeExample(path, force); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintf(e.stdout, "wrote %s; edit it, then: baton config check %[1]s\n", path)
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&force, "force", false, "overwrite FILE")
+	return cmd
+}
+
+// writeExample leaves either the old file or the whole new one, never a part.
+// The group may read it and others may not, because a dsn may go into it.
+func writeExample(path string, force bool) error {
+	if _, err := os.Lstat(path); err == nil && !force {
+		return fmt.Errorf("%s exists already; use --force to overwrite it", path)
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("write the example: %w", err)
+	}
+	if err := renameio.WriteFile(path, configs.Example, 0o640, renameio.WithExistingPermissions()); err != nil {
+		return fmt.Errorf("write the example: %w", err)
+	}
+	return nil
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

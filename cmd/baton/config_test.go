@@ -1,0 +1,190 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"baton/configs"
+)
+
+const small = `node: {id: n1}
+databases:
+  main: {driver: sqlite, dsn: /tmp/x.db}
+jobs:
+  - name: views
+    schedule: "@every 5s"
+    flush:
+      from: {type: counters, key: views}
+      to: {database: main, table: articles, key: [id]}
+      columns: {id: $field, views: $value}
+`
+
+func TestCheckSaysThatAConfigurationIsGood(t *testing.T) {
+	c := newCLI(t)
+	c.file("a.yaml", small)
+	const ok = "a.yaml: ok, 1 job into 1 database\n"
+	c.want(exitOK, ok, "", "config", "check", "a.yaml")
+	c.want(exitOK, ok, "", "config", "check", "--config", "a.yaml")
+	c.env["BATON_CONFIG"] = "a.yaml"
+	c.want(exitOK, ok, "", "config", "check")
+	c.want(exitUsage, "", "baton: read the configuration: open b.yaml: no such file or directory; to write one: baton config init b.yaml\n",
+		"config", "check", "--config", "b.yaml")
+	c.want(exitUsage, "", "baton: --config is empty; name a file\n", "config", "check", "--config", "")
+}
+
+func TestCheckWithoutAFileHasNothingToCheck(t *testing.T) {
+	if _, err := os.Stat(defaultConfig); err == nil {
+		t.Fatalf("%s is in the way of this test", defaultConfig)
+	}
+	newCLI(t).want(exitUsage, "", "baton: no configuration file: name one, set $BATON_CONFIG, or write /etc/baton/baton.yaml\n", "config", "check")
+}
+
+func TestCheckListsEveryProblemWithItsPlace(t *testing.T) {
+	c := newCLI(t)
+	c.file("a.yaml", "election: {tll: 5s}\nlog: {level: loud}\n")
+	c.env["BATON_TTL"] = "10"
+	const problems = `baton: 3 problems in the configuration:
+a.yaml:1:12: election.tll: unknown key; did you mean ttl?
+a.yaml:2:7: log.level: "loud" is not known here; want debug, info, warn or error
+BATON_TTL: election.ttl: bad duration "10": write a number and a unit, for example 500ms, 10s or 1m30s
+`
+	c.want(exitUsage, "", problems, "config", "check", "a.yaml")
+
+	got := c.run("config", "check", "-o", "json", "a.yaml")
+	var report checked
+	if err := json.Unmarshal([]byte(got.stdout), &report); err != nil || got.code != exitUsage || got.stderr != problems {
+		t.Fatalf("%v: %+v", err, got)
+	}
+	if report.OK || report.File != "a.yaml" || len(report.Problems) != 3 || report.Problems[1].Line != 2 || report.Problems[1].Path != "log.level" {
+		t.Errorf("%+v", report)
+	}
+}
+
+func TestCheckAsJSONOfAGoodFile(t *testing.T) {
+	c := newCLI(t)
+	c.file("a.yaml", small)
+	c.want(exitOK, `{
+  "file": "a.yaml",
+  "ok": true,
+  "jobs": 1,
+  "databases": 1,
+  "problems": []
+}
+`, "", "config", "check", "-o", "json", "a.yaml")
+}
+
+func TestShowIsTheConfigurationInEffect(t *testing.T) {
+	c := newCLI(t)
+	c.file("a.yaml", "node: {id: n1}\nelection: {lock_key: file, ttl: 3s}\n")
+	c.env["BATON_LOCK_KEY"], c.env["BATON_TTL"] = "env", "4s"
+	c.want(exitOK, `node:
+  id: n1
+redis:
+  url: redis://127.0.0.1:6379/0
+election:
+  lock_key: env
+  ttl: 2s
+  heartbeat_interval: 400ms
+  attempt_timeout: 200ms
+  poll_interval: 400ms
+  drain: 400ms
+http:
+  listen: 127.0.0.1:9747
+log:
+  level: info
+  format: text
+defaults:
+  time_zone: UTC
+  timeout: 1h
+  catch_up: latest
+`, "", "config", "show", "--ttl", "2s", "a.yaml")
+}
+
+func TestShowNeedsNoFile(t *testing.T) {
+	c := newCLI(t)
+	got := c.run("config", "show", "--node-id", "n7", "-o", "json")
+	var shown struct {
+		Node     struct{ ID string }
+		Election struct{ TTL string }
+	}
+	if err := json.Unmarshal([]byte(got.stdout), &shown); err != nil || got.code != exitOK {
+		t.Fatalf("%v: %+v", err, got)
+	}
+	if shown.Node.ID != "n7" || shown.Election.TTL != "10s" {
+		t.Errorf("%+v", shown)
+	}
+}
+
+func TestNoCommandPrintsASecret(t *testing.T) {
+	const planted = "pl4nted-s3cret"
+	c := newCLI(t)
+	c.file("a.yaml", strings.Replace(small, "/tmp/x.db", "u:"+planted+"@/db", 1)+"redis: {url: \"redis://u:"+planted+"@h:1/0\"}\n")
+	c.file("bad.yaml", "redis: {url: \"redis://u:"+planted+"@h:1/x\"}\ndatabases: {a: "+planted+"}\n")
+	c.env["BATON_REDIS"] = "rediss://:" + planted + "@other"
+	for _, args := range [][]string{
+		{"config", "show", "a.yaml"},
+		{"config", "show", "-o", "json", "a.yaml"},
+		{"config", "check", "a.yaml"},
+		{"config", "check", "bad.yaml"},
+		{"config", "check", "-o", "json", "bad.yaml"},
+		{"config", "show", "--redis", "redis://:" + planted + "@h/nan", "a.yaml"},
+		{"config", "show", "--redis", planted, "a.yaml"},
+		{"config", "show", "--ttl", "x", "--redis", "redis://:" + planted + "@%zz"},
+	} {
+		got := c.run(args...)
+		if got.stdout+got.stderr == "" || strings.Contains(got.stdout+got.stderr, planted) {
+			t.Errorf("%v: %+v", args, got)
+		}
+	}
+}
+
+func TestInitWritesTheExampleAndKeepsWhatIsThere(t *testing.T) {
+	c := newCLI(t)
+	c.want(exitOK, "wrote baton.yaml; edit it, then: baton config check baton.yaml\n", "", "config", "init")
+	c.want(exitOK, "baton.yaml: ok, 2 jobs into 1 database\n", "", "config", "check", "baton.yaml")
+	if info, err := os.Stat("baton.yaml"); err != nil || info.Mode().Perm()&0o007 != 0 {
+		t.Errorf("others can read it: %v %v", info.Mode(), err)
+	}
+
+	c.file("mine.yaml", "mine")
+	c.want(exitFailure, "", "baton: mine.yaml exists already; use --force to overwrite it\n", "config", "init", "mine.yaml")
+	if b, _ := os.ReadFile("mine.yaml"); string(b) != "mine" {
+		t.Errorf("overwritten by %q", b)
+	}
+	c.want(exitOK, "wrote mine.yaml; edit it, then: baton config check mine.yaml\n", "", "config", "init", "--force", "mine.yaml")
+	if b, _ := os.ReadFile("mine.yaml"); string(b) != string(configs.Example) {
+		t.Errorf("got %q", b)
+	}
+	if info, _ := os.Stat("mine.yaml"); info.Mode().Perm() != 0o600 {
+		t.Errorf("the file's own mode became %v", info.Mode())
+	}
+	c.want(exitOK, string(configs.Example), "", "config", "init", "-")
+
+	got := c.run("config", "init", "none/baton.yaml")
+	if got.code != exitFailure || !strings.HasPrefix(got.stderr, "baton: write the example: ") {
+		t.Errorf("%+v", got)
+	}
+	if left, _ := filepath.Glob(".*"); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// The one test of main: that it passes on arguments, streams and the exit code.
+func TestBinaryPassesOnItsExitCode(t *testing.T) {
+	binary := filepath.Join(t.TempDir(), "baton")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-ldflags", "-X main.version=1.2.3 -X main.commit=abc", "-o", binary, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	cmd := exec.CommandContext(t.Context(), binary, "version")
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "baton 1.2.3 (commit abc, ") {
+		t.Errorf("%v: %s", err, out)
+	}
+	cmd = exec.CommandContext(t.Context(), binary, "nonsense")
+	if out, _ := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != exitUsage {
+		t.Errorf("exit code %d: %s", cmd.ProcessState.ExitCode(), out)
+	}
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"baton/internal/config"
+)
+
+// env is the world outside, so that a test can bring its own.
+type env struct {
+	args           []string // without the program's name
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	getenv         config.Lookup
+}
+
+// commands lists every command of baton, in the order of the help text.
+func commands(e env) []*cobra.Command {
+	return []*cobra.Command{
+		newConfigCommand(e),
+		newCompletionCommand(e),
+		newVersionCommand(e),
+		newExitCodesTopic(),
+		newEnvironmentTopic(),
+	}
+}
+
+// The exit codes; the help topic exit-codes explains them.
+const (
+	exitOK       = 0
+	exitFailure  = 1
+	exitUsage    = 2
+	exitNoLeader = 3
+)
+
+// exitError gives an error the exit code that a script can tell it by. With a
+// nil err the command has said everything itself.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// usageError marks an error as the caller's: wrong arguments, or a
+// configuration that cannot be used.
+func usageError(err error) error { return &exitError{exitUsage, err} }
+
+// run is the whole program, apart from what only main can have.
+func run(ctx context.Context, e env) int {
+	return execute(ctx, newRootCommand(e), e.stderr)
+}
+
+// execute runs the command that root finds in its arguments, prints an error
+// once, and answers with the exit code.
+func execute(ctx context.Context, root *cobra.Command, stderr io.Writer) int {
+	started := false
+	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return exitOK
+	}
+	code := exitFailure
+	var coded *exitError
+	if errors.As(err, &coded) {
+		code = coded.code
+	} else if !started { // the arguments were not understood
+		code = exitUsage
+		err = fmt.Errorf("%w\nsee %s --help", err, cmd.CommandPath())
+	}
+	if coded == nil || coded.err != nil {
+		printError(stderr, err)
+	}
+	return code
+}
+
+func newRootCommand(e env) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "baton",
+		Short: "Run scheduled jobs on one of many hosts",
+		Long: "baton runs on every host. One host holds the baton, a lock in Redis, and runs the\n" +
+			"scheduled jobs: it flushes Redis data into a SQL database. The others stand ready\n" +
+			"and take over by themselves.",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetArgs(e.args)
+	root.SetIn(e.stdin)
+	root.SetOut(e.stdout)
+	root.SetErr(e.stderr)
+	root.AddCommand(commands(e)...)
+	return root
+}
+
+// printError writes "baton: what happened". Several problems of a configuration
+// get a line each, which begins with its place so that editors can go there.
+func printError(w io.Writer, err error) {
+	var problems config.Problems
+	if errors.As(err, &problems) && len(problems) > 1 {
+		_, _ = fmt.Fprintf(w, "baton: %d problems in the configuration:\n%v\n", len(problems), err)
+		return
+	}
+	_, _ = fmt.Fprintf(w, "baton: %v\n", err)
+}
+
+func newExitCodesTopic() *cobra.Command {
+	return &cobra.Command{
+		Use:   "exit-codes",
+		Short: "What the exit codes mean",
+		Long: `Exit codes of baton:
+
+  0  done
+  1  it failed; standard error says what, and what to do
+  2  wrong arguments, or a configuration that cannot be used
+  3  nobody leads (leader), or this node does not lead where it has to`,
+	}
+}
+
+func newEnvironmentTopic() *cobra.Command {
+	var b strings.Builder
+	b.WriteString("Flags go over environment variables, these go over the configuration file.\n" +
+		"An empty variable counts as not set.\n\n")
+	fmt.Fprintf(&b, "  %-26s %-22s %s\n", "VARIABLE", "FLAG", "IN THE FILE")
+	fmt.Fprintf(&b, "  %-26s %-22s\n", configEnv, "--config")
+	for _, s := range config.Settings() {
+		fmt.Fprintf(&b, "  %-26s %-22s %s\n", s.Env, "--"+s.Flag, s.Path)
+	}
+	return &cobra.Command{
+		Use:   "environment",
+		Short: "Which environment variables baton reads",
+		Long:  strings.TrimRight(b.String(), "\n"),
+	}
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"baton/internal/config"
+)
+
+func TestCommandLineThatIsNotUnderstoodIsUsage(t *testing.T) {
+	c := newCLI(t)
+	for args, want := range map[string]string{
+		"foo":                 "baton: unknown command \"foo\" for \"baton\"\nsee baton --help\n",
+		"versio":              "baton: unknown command \"versio\" for \"baton\"\n\nDid you mean this?\n\tversion\n\nsee baton --help\n",
+		"version x":           "baton: unknown command \"x\" for \"baton version\"\nsee baton version --help\n",
+		"version --nope":      "baton: unknown flag: --nope\nsee baton version --help\n",
+		"version -o xml":      "baton: invalid argument \"xml\" for \"-o, --output\" flag: want text or json\nsee baton version --help\n",
+		"completion":          "baton: accepts 1 arg(s), received 0\nsee baton completion --help\n",
+		"completion tcsh":     "baton: invalid argument \"tcsh\" for \"baton completion\"\nsee baton completion --help\n",
+		"config":              "baton: baton config needs check, show or init\nsee baton config --help\n",
+		"config chek":         "baton: unknown command \"chek\" for \"baton config\"\nsee baton config --help\n",
+		"config check a b":    "baton: accepts at most 1 arg(s), received 2\nsee baton config check --help\n",
+		"config show --ttl":   "baton: flag needs an argument: --ttl\nsee baton config show --help\n",
+		"config show --ttl=x": "baton: --ttl: election.ttl: bad duration \"x\": write a number and a unit, for example 500ms, 10s or 1m30s\n",
+	} {
+		c.want(exitUsage, "", want, strings.Fields(args)...)
+	}
+}
+
+func TestHelpIsOnStandardOutput(t *testing.T) {
+	c := newCLI(t)
+	for args, want := range map[string]string{
+		"":                     "config      Check, show or write the configuration",
+		"--help":               "baton exit-codes  What the exit codes mean",
+		"help exit-codes":      "  2  wrong arguments, or a configuration that cannot be used\n",
+		"help environment":     "  BATON_LOCK_KEY             --lock-key             election.lock_key\n",
+		"config show --help":   "--poll-interval duration",
+		"help config check":    "[$BATON_HTTP]",
+		"completion --help":    "source <(baton completion bash)",
+		"__complete completio": "completion\t",
+	} {
+		got := c.run(strings.Fields(args)...)
+		if got.code != exitOK || !strings.Contains(got.stdout, want) {
+			t.Errorf("baton %s: %+v", args, got)
+		}
+	}
+}
+
+func TestErrorsHaveTheirExitCodeAndAreSaidOnce(t *testing.T) {
+	problems := config.Problems{{Source: "a", Line: 1, Column: 2, Message: "x"}, {Message: "y"}}
+	for _, tc := range []struct {
+		err    error
+		code   int
+		stderr string
+	}{
+		{nil, exitOK, ""},
+		{errors.New("no route"), exitFailure, "baton: no route\n"},
+		{usageError(errors.New("which?")), exitUsage, "baton: which?\n"},
+		{fmt.Errorf("leader: %w", &exitError{exitNoLeader, errors.New("nobody leads")}), exitNoLeader, "baton: leader: nobody leads\n"},
+		{&exitError{exitNoLeader, nil}, exitNoLeader, ""},
+		{usageError(problems), exitUsage, "baton: 2 problems in the configuration:\na:1:2: x\ny\n"},
+		{usageError(problems[:1]), exitUsage, "baton: a:1:2: x\n"},
+	} {
+		var stderr bytes.Buffer
+		root := &cobra.Command{
+			Use: "baton", SilenceErrors: true, SilenceUsage: true,
+			RunE: func(*cobra.Command, []string) error { return tc.err },
+		}
+		root.SetArgs(nil)
+		if code := execute(t.Context(), root, &stderr); code != tc.code || stderr.String() != tc.stderr {
+			t.Errorf("%v: %d %q, want %d %q", tc.err, code, stderr.String(), tc.code, tc.stderr)
+		}
+	}
+}
+
+func TestVersionSaysWhatTheBinaryIs(t *testing.T) {
+	c := newCLI(t)
+	got := c.run("version")
+	if got.code != exitOK || !strings.HasPrefix(got.stdout, "baton dev (commit ") || strings.Count(got.stdout, "\n") != 1 {
+		t.Errorf("%+v", got)
+	}
+	var v map[string]string
+	if err := json.Unmarshal([]byte(c.run("version", "-o", "json").stdout), &v); err != nil {
+		t.Fatal(err)
+	}
+	if v["version"] != "dev" || v["commit"] == "" || v["go"] != runtime.Version() || v["platform"] != runtime.GOOS+"/"+runtime.GOARCH || len(v) != 4 {
+		t.Errorf("%v", v)
+	}
+}
+
+func TestCompletionScriptsAreOfTheirShell(t *testing.T) {
+	c := newCLI(t)
+	for shell, want := range map[string]string{"bash": "__start_baton", "zsh": "#compdef baton", "fish": "complete -c baton"} {
+		if got := c.run("completion", shell); got.code != exitOK || !strings.Contains(got.stdout, want) {
+			t.Errorf("%s: %d\n%.200s", shell, got.code, got.stdout)
+		}
+	}
+}
+
+func TestEveryCommandHasAShortHelpAndNoSurprise(t *testing.T) {
+	var walk func(*cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		for _, sub := range cmd.Commands() {
+			if sub.Short == "" || strings.HasSuffix(sub.Short, ".") {
+				t.Errorf("%s: short help %q", sub.CommandPath(), sub.Short)
+			}
+			if sub.Runnable() && sub.Args == nil && sub.Name() != "help" {
+				t.Errorf("%s: takes any arguments and ignores them", sub.CommandPath())
+			}
+			if sub.PersistentPreRun != nil || sub.PersistentPreRunE != nil {
+				t.Errorf("%s: its PersistentPreRun hides the root's, by which run tells usage errors", sub.CommandPath())
+			}
+			walk(sub)
+		}
+	}
+	walk(newRootCommand(env{}))
+}
