@@ -85,7 +85,7 @@ func (e *Elector) attend(ctx context.Context, ends <-chan ending, worked <-chan 
 			end = next
 			e.cfg.Observe(Event{Kind: EventStopping, Reason: next.reason})
 			stop(next.cause)
-		case next.event == EventLost || next.event == EventExpired:
+		case next.event != end.event && (next.event == EventLost || next.event == EventExpired):
 			// A drain that outlives the lease ends as what it has become.
 			end.event, end.reason = next.event, next.reason+" while "+end.reason
 		}
@@ -107,12 +107,17 @@ func (e *Elector) keep(ctx context.Context, term *Term, ends chan<- ending) {
 		e.contact(a.Err)
 		e.cfg.Observe(Event{Kind: EventRenewal, Epoch: term.Epoch(), Took: a.Took, Err: a.Err})
 	}
-	switch err := heartbeat.Keep(ctx, term.window, renew, e.kick, observe); {
-	case errors.Is(err, heartbeat.ErrLost):
-		ends <- ending{cause: ErrLeaseLost, event: EventLost, reason: "the lock is no longer ours"}
-	case errors.Is(err, heartbeat.ErrExpired):
-		ends <- ending{cause: ErrTrustClosed, event: EventExpired, reason: "no renewal was answered in time"}
+	if err := heartbeat.Keep(ctx, term.window, renew, e.kick, observe); err != nil {
+		ends <- leaseEnded(errors.Is(err, heartbeat.ErrLost))
 	}
+}
+
+// leaseEnded is the ending of a term whose lease did.
+func leaseEnded(lost bool) ending {
+	if lost {
+		return ending{cause: ErrLeaseLost, event: EventLost, reason: "the lock is no longer ours"}
+	}
+	return ending{cause: ErrTrustClosed, event: EventExpired, reason: "no renewal was answered in time"}
 }
 
 // conclude releases the lock, if there is still something to release, and tells.

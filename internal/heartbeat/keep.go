@@ -40,7 +40,7 @@ const (
 // Keep does not enforce the window; [Window.Guard] does, beside it.
 func Keep(ctx context.Context, w *Window, renew Renew, now <-chan struct{}, observe func(Attempt)) error {
 	wait, pause := jittered(w.timing.Interval), time.Duration(0)
-	for sleep(ctx, wait, now) {
+	for sleep(ctx, min(wait, max(w.UntilHard(), 0)), now) {
 		left := w.UntilHard()
 		if left <= 0 {
 			return ErrExpired

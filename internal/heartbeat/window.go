@@ -59,6 +59,13 @@ func (w *Window) Lose() {
 	}
 }
 
+// Lost reports whether the window was closed by Lose.
+func (w *Window) Lost() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.lost
+}
+
 // Trusted reports whether the holder may start something: before the soft stop.
 func (w *Window) Trusted() bool { return w.UntilSoft() > 0 }
 

@@ -82,6 +82,13 @@ func (s *Store) Steal(owner string) {
 	s.owner, s.node, s.expires = owner, "", time.Now().Add(s.ttl)
 }
 
+// Flush empties the store, as FLUSHALL does.
+func (s *Store) Flush() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.owner, s.node, s.epoch, s.reserved, s.order, s.orderFor = "", "", 0, "", elector.Order{}, ""
+}
+
 // Forge sends a hint that nothing stands behind.
 func (s *Store) Forge(h elector.Hint) {
 	s.mu.Lock()
@@ -170,6 +177,9 @@ func (n *Node) Acquire(ctx context.Context, c elector.Candidate) (elector.Answer
 			return elector.Answer{Outcome: elector.Held, Holder: s.node, Left: time.Until(s.expires)}, nil
 		case s.reserved != "" && s.reserved != n.id && time.Now().Before(s.until):
 			return elector.Answer{Outcome: elector.Wait, Reason: "reserved for " + s.reserved, Left: time.Until(s.until)}, nil
+		}
+		if s.epoch == 0 {
+			s.epoch = time.Now().UnixMilli()
 		}
 		s.epoch = max(s.epoch, c.Floor) + 1
 		s.owner, s.node, s.expires, s.reserved = c.Owner, n.id, time.Now().Add(s.ttl), ""

@@ -176,10 +176,6 @@ func epochAboveFloor(t *testing.T, ctx context.Context, b Bench) {
 }
 
 func epochSurvivesFlush(t *testing.T, ctx context.Context, b Bench) {
-	if b.Flush == nil {
-		t.Log("this store cannot be emptied")
-		return
-	}
 	last := win(t, ctx, b.A, "o1")
 	for i := range 3 {
 		b.Flush()

@@ -1,0 +1,388 @@
+package elector_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"baton/internal/elector"
+	"baton/internal/testsupport/fakelock"
+	"baton/internal/testsupport/locktest"
+)
+
+func TestFakeLockConforms(t *testing.T) {
+	locktest.Run(t, func(*testing.T) locktest.Bench {
+		s := fakelock.NewStore(time.Second)
+		return locktest.Bench{
+			TTL: time.Second, A: s.Node("a", nil), B: s.Node("b", nil), Flush: s.Flush, Sleep: time.Sleep,
+			StepDown: func(to, reason string) { s.Order(elector.Order{StepDown: true, To: to, Reason: reason}) },
+		}
+	})
+}
+
+func TestOneLeadsAndTheOtherKnowsIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := fakelock.NewStore(timing.TTL)
+		a := start(t, "a", s.Node("a", nil), nil, nil)
+		time.Sleep(time.Second)
+		b := start(t, "b", s.Node("b", nil), nil, nil)
+		time.Sleep(time.Hour)
+		if a.Leading() == nil || b.Leading() != nil || b.Holder() != "a" {
+			t.Errorf("a leads %v, b leads %v and takes %q for the leader", a.Leading(), b.Leading(), b.Holder())
+		}
+		if n := len(s.Owners()); n != 1 {
+			t.Errorf("%d terms in an hour without a fault", n)
+		}
+		b.stop()
+		a.stop()
+	})
+}
+
+func TestALostReplyOfTheAcquireDoesNotLockUsOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := fakelock.NewStore(timing.TTL)
+		var faults script
+		first := true
+		faults.set(func(op string) fakelock.Fault {
+			defer func() { first = false }()
+			return fakelock.Fault{LoseReply: first && op == "acquire"}
+		})
+		a := start(t, "a", s.Node("a", faults.fault), nil, nil)
+		time.Sleep(2 * time.Second)
+		if a.Leading() == nil {
+			t.Fatal("the node does not lead although its request was granted")
+		}
+		if owners := s.Owners(); len(owners) != 1 {
+			t.Errorf("owners %v: the lock was won twice", owners)
+		}
+		a.stop()
+	})
+}
+
+func TestAGrantThatArrivesTooLateIsGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := fakelock.NewStore(timing.TTL)
+		slow := true
+		worked := 0
+		a := start(t, "a", s.Node("a", func(op string) fakelock.Fault {
+			if op != "acquire" || !slow {
+				return fakelock.Fault{}
+			}
+			slow = false
+			return fakelock.Fault{After: 9 * time.Second, Deaf: true}
+		}), nil, func(ctx context.Context, term *elector.Term) error {
+			worked++
+			if !term.Trusted() {
+				t.Error("work began outside the trust window")
+			}
+			<-ctx.Done()
+			return nil
+		})
+		time.Sleep(9*time.Second + time.Millisecond)
+		if owners := s.Owners(); len(owners) != 2 || owners[0] == owners[1] {
+			t.Errorf("owners %v, want the late one given back and a new one", owners)
+		}
+		a.stop()
+		if worked != 1 {
+			t.Errorf("the work ran %d times, want once", worked)
+		}
+	})
+}
+
+func TestShuttingDownInDoubtGivesTheLockBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := fakelock.NewStore(timing.TTL)
+		a := start(t, "a", s.Node("a", func(op string) fakelock.Fault { return fakelock.Fault{LoseReply: op == "acquire"} }), nil, nil)
+		time.Sleep(1500 * time.Millisecond)
+		if owner, _ := s.Holder(); owner == "" {
+			t.Fatal("the request was not applied: nothing to test")
+		}
+		a.stop()
+		if owner, _ := s.Holder(); owner != "" {
+			t.Errorf("%s still holds the lock after its node has stopped", owner)
+		}
+	})
+}
+
+func TestTheWorkStopsBeforeTheLeaseCanEndWhenTheStoreHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := fakelock.NewStore(timing.TTL)
+		var faults script
+		var lastSent, stopped time.Time
+		var cause error
+		faults.set(func(string) fakelock.Fault { lastSent = time.Now(); return fakelock.Fault{} })
+		a := start(t, "a", s.Node("a", faults.fault), nil, func(ctx context.Context, _ *elector.Term) error {
+			<-ctx.Done()
+			if stopped.IsZero() {
+				stopped, cause = time.Now(), context.Cause(ctx)
+			}
+			return nil
+		})
+		time.Sleep(time.Minute)
+		faults.set(silent)
+		time.Sleep(3 * timing.TTL)
+		synctest.Wait()
+		if got := stopped.Sub(lastSent); got != softAfter {
+			t.Errorf("the work was stopped %v after the last answered request was sent, want %v", got, softAfter)
+		}
+		if !errors.Is(cause, elector.ErrTrustClosed) {
+			t.Errorf("cause %v, want ErrTrustClosed", cause)
+		}
+		if a.deaths() != 0 {
+			t.Error("the process died although its work returned")
+		}
+		if lost := a.kinds(elector.EventStoreLost); len(lost) != 1 {
+			t.Errorf("the trouble was told %d times, want once", len(lost))
+		}
+		back := time.Now()
+		faults.set(nil)
+		for a.Leading() == nil && time.Since(back) < time.Minute {
+			time.Sleep(10 * time.Millisecond)
+		}
+		if took := time.Since(back); took > timing.TTL {
+			t.Errorf("leads again %v after the store is back, want within one lease", took)
+		}
+		if n := len(a.kinds(elector.EventStoreBack)); n != 1 {
+			t.Errorf("the return was told %d times, want once", n)
+		}
+		if owners := s.Owners(); len(owners) != 2 || owners[0] == owners[1] {
+			t.Errorf("owners %v: the new term needs an owner of its own", owners)
+		}
+		a.stop()
+	})
+}
+
+func TestALeaderThatCannotStopDies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := fakelock.NewStore(timing.TTL)
+		var faults script
+		var lastSent time.Time
+		faults.set(func(string) fakelock.Fault { lastSent = time.Now(); return fakelock.Fault{} })
+		release := make(chan struct{})
+		a := start(t, "a", s.Node("a", faults.fault), nil, func(context.Context, *elector.Term) error {
+			<-release // deaf to its context
+			return nil
+		})
+		time.Sleep(time.Minute)
+		faults.set(silent)
+		time.Sleep(time.Until(lastSent.Add(hardAfter - time.Millisecond)))
+		if a.deaths() != 0 {
+			t.Error("died before the hard stop")
+		}
+		time.Sleep(2 * time.Millisecond)
+		if a.deaths() != 1 {
+			t.Error("still alive after the hard stop")
+		}
+		close(release)
+		a.stop()
+	})
+}
+
+func TestALeaseThatSomebodyElseHoldsStopsTheWorkAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := fakelock.NewStore(timing.TTL)
+		var cause error
+		var stopped time.Time
+		a := start(t, "a", s.Node("a", nil), nil, func(ctx context.Context, term *elector.Term) error {
+			<-ctx.Done()
+			if cause == nil {
+				cause, stopped = context.Cause(ctx), time.Now()
+			}
+			if term.Trusted() {
+				t.Error("a lost lease is trusted")
+			}
+			return nil
+		})
+		time.Sleep(time.Minute)
+		s.Steal("intruder")
+		stolen := time.Now()
+		time.Sleep(timing.TTL / 2)
+		synctest.Wait()
+		if !errors.Is(cause, elector.ErrLeaseLost) {
+			t.Errorf("cause %v, want ErrLeaseLost", cause)
+		}
+		if took := stopped.Sub(stolen); took > timing.Interval*11/10 {
+			t.Errorf("noticed after %v, want within one renewal", took)
+		}
+		if owner, _ := s.Holder(); owner != "intruder" {
+			t.Errorf("the lock of another owner was taken away: %q holds it", owner)
+		}
+		a.stop()
+	})
+}
+
+func TestTheLeaseIsKeptUntilTheWorkHasReturned(t *testing.T) {
+	endings := map[string]func(*fakelock.Store, *node){
+		"step-down": func(s *fakelock.Store, _ *node) { s.Order(elector.Order{StepDown: true, Reason: "upgrade"}) },
+		"shutdown":  func(_ *fakelock.Store, a *node) { a.cancel() },
+	}
+	for name, end := range endings {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := fakelock.NewStore(timing.TTL)
+				var returned time.Time
+				a := start(t, "a", s.Node("a", nil), s.Hints(), func(ctx context.Context, _ *elector.Term) error {
+					<-ctx.Done()
+					if returned.IsZero() {
+						time.Sleep(5 * timing.TTL) // a long drain
+						returned = time.Now()
+					}
+					return nil
+				})
+				time.Sleep(time.Second)
+				owner, _ := s.Holder()
+				end(s, a)
+				for range 49 {
+					time.Sleep(timing.TTL / 10)
+					if now, _ := s.Holder(); now != owner {
+						t.Fatalf("%q holds the lock while the work of %q still runs", now, owner)
+					}
+				}
+				time.Sleep(timing.TTL / 5)
+				if now, _ := s.Holder(); now == owner || returned.IsZero() {
+					t.Errorf("returned %v: %q holds the lock", !returned.IsZero(), now)
+				}
+				if a.deaths() != 0 {
+					t.Error("died although the lease was kept")
+				}
+				a.stop()
+			})
+		})
+	}
+}
+
+func TestAStepDownHandsOverAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := fakelock.NewStore(timing.TTL)
+		a := start(t, "a", s.Node("a", nil), s.Hints(), nil)
+		time.Sleep(time.Second)
+		b := start(t, "b", s.Node("b", nil), s.Hints(), nil)
+		c := start(t, "c", s.Node("c", nil), s.Hints(), nil)
+		time.Sleep(10 * time.Second)
+		s.Order(elector.Order{StepDown: true, To: "c", Reason: "drill"})
+		time.Sleep(20 * time.Millisecond)
+		if c.Leading() == nil {
+			t.Error("the named successor does not lead 20ms after the order")
+		}
+		ended := a.kinds(elector.EventSteppedDown)
+		if len(ended) != 1 || ended[0].Reason != "drill" {
+			t.Errorf("the leader told %+v, want one step-down for the order's reason", ended)
+		}
+		s.Order(elector.Order{StepDown: true})
+		time.Sleep(20 * time.Millisecond)
+		if a.Leading() == nil && b.Leading() == nil {
+			t.Error("nobody else leads 20ms after an order without a successor")
+		}
+		for _, n := range []*node{a, b, c} {
+			n.stop()
+		}
+	})
+}
+
+func TestALonelyNodeLeadsAgainAfterAStepDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := fakelock.NewStore(timing.TTL)
+		a := start(t, "a", s.Node("a", nil), s.Hints(), nil)
+		time.Sleep(time.Second)
+		s.Order(elector.Order{StepDown: true})
+		time.Sleep(poll)
+		if a.Leading() != nil {
+			t.Error("did not stand aside for a poll interval")
+		}
+		time.Sleep(poll)
+		if a.Leading() == nil {
+			t.Error("nobody leads although the only node has stood aside long enough")
+		}
+		a.stop()
+	})
+}
+
+func TestWorkThatFailsEndsTheTerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := fakelock.NewStore(timing.TTL)
+		a := start(t, "a", s.Node("a", nil), s.Hints(), func(context.Context, *elector.Term) error { return errWork })
+		time.Sleep(time.Second)
+		ended := a.kinds(elector.EventSteppedDown)
+		if len(ended) != 1 || !errors.Is(ended[0].Err, errWork) {
+			t.Errorf("told %+v, want one end of term with the work's error", ended)
+		}
+		if owner, _ := s.Holder(); owner != "" {
+			t.Errorf("%s still holds the lock", owner)
+		}
+		a.stop()
+	})
+}
+
+func TestAStandbyTakesOverWhenTheLeaseEndsWithoutAnyHint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := fakelock.NewStore(timing.TTL)
+		var cable script
+		a := start(t, "a", s.Node("a", cable.fault), nil, nil)
+		time.Sleep(time.Second)
+		b := start(t, "b", s.Node("b", nil), nil, nil)
+		time.Sleep(10*time.Second + 1234*time.Millisecond)
+		cable.set(silent)
+		for owner, node := s.Holder(); owner != "" && node == "a"; owner, node = s.Holder() {
+			time.Sleep(time.Millisecond)
+		}
+		free := time.Now()
+		for b.Leading() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		if took := time.Since(free); took > 60*time.Millisecond {
+			t.Errorf("the lock was free for %v, want at most the jitter of 50ms and 5ms of slack", took)
+		}
+		b.stop()
+		a.stop()
+	})
+}
+
+func TestForgedHintsDoNoHarm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := fakelock.NewStore(timing.TTL)
+		a := start(t, "a", s.Node("a", nil), s.Hints(), nil)
+		time.Sleep(time.Second)
+		b := start(t, "b", s.Node("b", nil), s.Hints(), nil)
+		for range 100 {
+			for _, h := range []elector.Hint{elector.HintReleased, elector.HintControl, elector.HintSubscribed} {
+				s.Forge(h)
+				time.Sleep(37 * time.Millisecond)
+			}
+		}
+		if a.Leading() == nil || b.Leading() != nil || len(s.Owners()) != 1 {
+			t.Errorf("a leads %v, b leads %v, owners %v", a.Leading() != nil, b.Leading() != nil, s.Owners())
+		}
+		b.stop()
+		a.stop()
+	})
+}
+
+func TestRaiseLiftsTheTermsEpoch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := fakelock.NewStore(timing.TTL)
+		var before, after int64
+		a := start(t, "a", s.Node("a", nil), nil, func(ctx context.Context, term *elector.Term) error {
+			if before == 0 {
+				before = term.Epoch()
+				if _, err := term.Raise(ctx, before+1000); err != nil {
+					t.Errorf("raise: %v", err)
+				}
+				after = term.Epoch()
+				return nil
+			}
+			if term.Epoch() <= after {
+				t.Errorf("the next term has epoch %d after %d", term.Epoch(), after)
+			}
+			<-ctx.Done()
+			return nil
+		})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if after <= before+1000 {
+			t.Errorf("epoch %d, want above %d", after, before+1000)
+		}
+		a.stop()
+	})
+}

@@ -1,0 +1,239 @@
+package heartbeat_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"baton/internal/heartbeat"
+)
+
+var timing = heartbeat.Timing{
+	TTL: 10 * time.Second, Interval: 2 * time.Second, Timeout: time.Second,
+	Margin: 350 * time.Millisecond, Drain: 2 * time.Second,
+}
+
+// Of the timing above, counted from the sending of the request.
+const (
+	softAfter = 7650 * time.Millisecond
+	hardAfter = 9650 * time.Millisecond
+)
+
+// bubbleClock follows the time of the synctest bubble; skew lets a test suspend
+// the machine: the boot clock goes on, timers do not.
+func bubbleClock() (clock heartbeat.Clock, skew *atomic.Int64) {
+	start := time.Now()
+	skew = new(atomic.Int64)
+	return func() heartbeat.Instant {
+		return heartbeat.Instant(time.Since(start) + time.Duration(skew.Load()))
+	}, skew
+}
+
+func TestTrustCountsFromTheSending(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock, _ := bubbleClock()
+		sent := clock()
+		time.Sleep(900 * time.Millisecond) // the reply is slow
+		w := heartbeat.NewWindow(clock, timing, sent)
+		if got, want := w.UntilSoft(), softAfter-900*time.Millisecond; got != want {
+			t.Errorf("after a slow grant the soft stop is in %v, want %v", got, want)
+		}
+		sent = clock()
+		time.Sleep(900 * time.Millisecond)
+		w.Extend(sent)
+		if got, want := w.UntilHard(), hardAfter-900*time.Millisecond; got != want {
+			t.Errorf("after a slow renewal the hard stop is in %v, want %v", got, want)
+		}
+	})
+}
+
+func TestALateReplyNeverShortensNorRevivesTheWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock, _ := bubbleClock()
+		early := clock()
+		time.Sleep(time.Second)
+		w := heartbeat.NewWindow(clock, timing, clock())
+		if !w.Extend(early) {
+			t.Error("an older request's answer was refused inside the window")
+		}
+		if got := w.UntilHard(); got != hardAfter {
+			t.Errorf("an older request's answer moved the hard stop to %v, want %v", got, hardAfter)
+		}
+		late := clock().Add(9 * time.Second)
+		time.Sleep(hardAfter)
+		if w.Extend(late) {
+			t.Error("a reply after the hard stop revived the window")
+		}
+		if w.UntilHard() > 0 {
+			t.Error("the hard stop moved after it had passed")
+		}
+	})
+}
+
+func TestGuardStopsOnTimeAlthoughRenewHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock, _ := bubbleClock()
+		w := heartbeat.NewWindow(clock, timing, clock())
+		hung := make(chan struct{})
+		go func() {
+			_ = heartbeat.Keep(t.Context(), w, func(context.Context) error { <-hung; return nil }, nil, nil)
+		}()
+		start := time.Now()
+		var soft, hard time.Duration
+		w.Guard(t.Context(), func() { soft = time.Since(start) }, func() { hard = time.Since(start) })
+		if soft != softAfter || hard != hardAfter {
+			t.Errorf("soft stop after %v and hard stop after %v, want %v and %v", soft, hard, softAfter, hardAfter)
+		}
+		close(hung)
+		synctest.Wait()
+	})
+}
+
+func TestGuardNoticesALossAtOnceAndKeepsTheHardStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock, _ := bubbleClock()
+		w := heartbeat.NewWindow(clock, timing, clock())
+		time.AfterFunc(3*time.Second, w.Lose)
+		start := time.Now()
+		var soft, hard time.Duration
+		w.Guard(t.Context(), func() { soft = time.Since(start) }, func() { hard = time.Since(start) })
+		if soft != 3*time.Second || hard != hardAfter {
+			t.Errorf("soft stop after %v and hard stop after %v, want 3s and %v", soft, hard, hardAfter)
+		}
+		if w.Trusted() || w.Extend(clock()) {
+			t.Error("a lost lease is trusted or extended")
+		}
+	})
+}
+
+func TestAStoppedProcessWakesToAClosedWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock, skew := bubbleClock()
+		w := heartbeat.NewWindow(clock, timing, clock())
+		// A suspend of an hour: no timer has moved, the boot clock has.
+		time.AfterFunc(time.Second, func() { skew.Store(int64(time.Hour)) })
+		start := time.Now()
+		var soft, hard time.Duration
+		w.Guard(t.Context(), func() { soft = time.Since(start) }, func() { hard = time.Since(start) })
+		if soft > 1100*time.Millisecond {
+			t.Errorf("the guard slept %v before it noticed", soft)
+		}
+		if got := hard - soft; got != 250*time.Millisecond {
+			t.Errorf("the work got %v to return, want 250ms", got)
+		}
+	})
+}
+
+func TestKeepRenewsUntilItIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock, _ := bubbleClock()
+		w := heartbeat.NewWindow(clock, timing, clock())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		renewals := 0
+		err := heartbeat.Keep(ctx, w, func(context.Context) error { renewals++; return nil }, nil, nil)
+		if err != nil || !w.Trusted() {
+			t.Fatalf("Keep: %v, trusted %v", err, w.Trusted())
+		}
+		if perHour := 1800; renewals < perHour*95/100 || renewals > perHour*105/100 {
+			t.Errorf("%d renewals in an hour, want about %d", renewals, perHour)
+		}
+	})
+}
+
+func TestAnUnansweredRenewalIsAskedAgainAtOnceAndMovesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock, _ := bubbleClock()
+		w := heartbeat.NewWindow(clock, timing, clock())
+		start := time.Now()
+		var asked []time.Duration
+		err := heartbeat.Keep(t.Context(), w, func(ctx context.Context) error {
+			asked = append(asked, time.Since(start))
+			<-ctx.Done() // the store hangs
+			return ctx.Err()
+		}, nil, nil)
+		if !errors.Is(err, heartbeat.ErrExpired) {
+			t.Fatalf("Keep: %v, want ErrExpired", err)
+		}
+		if gap := asked[1] - asked[0]; gap != timing.Timeout {
+			t.Errorf("asked again %v after an attempt of %v, want at once", gap, timing.Timeout)
+		}
+		if got := time.Since(start); got != hardAfter {
+			t.Errorf("Keep gave up after %v, want %v", got, hardAfter)
+		}
+	})
+}
+
+func TestAStoreThatRefusesIsNotFlooded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock, _ := bubbleClock()
+		w := heartbeat.NewWindow(clock, timing, clock())
+		asked := 0
+		_ = heartbeat.Keep(t.Context(), w, func(context.Context) error { asked++; return errors.New("connection refused") }, nil, nil)
+		if asked > 30 {
+			t.Errorf("%d attempts in one lease", asked)
+		}
+	})
+}
+
+func TestKeepEndsWhenTheLeaseIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock, _ := bubbleClock()
+		w := heartbeat.NewWindow(clock, timing, clock())
+		err := heartbeat.Keep(t.Context(), w, func(context.Context) error { return heartbeat.ErrLost }, nil, nil)
+		if !errors.Is(err, heartbeat.ErrLost) || w.Trusted() {
+			t.Errorf("Keep: %v, trusted %v; want ErrLost, false", err, w.Trusted())
+		}
+	})
+}
+
+func TestKeepRenewsAtOnceWhenAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock, _ := bubbleClock()
+		w := heartbeat.NewWindow(clock, timing, clock())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		now := make(chan struct{}, 1)
+		now <- struct{}{}
+		renewals := 0
+		_ = heartbeat.Keep(ctx, w, func(context.Context) error { renewals++; return nil }, now, nil)
+		if renewals != 1 {
+			t.Errorf("%d renewals in the first second, want the one asked for", renewals)
+		}
+	})
+}
+
+func TestTimingIsRefusedWhereOneMissedRenewalEndsTheTerm(t *testing.T) {
+	cases := []struct {
+		name   string
+		change func(*heartbeat.Timing)
+		ok     bool
+	}{
+		{"the defaults", func(*heartbeat.Timing) {}, true},
+		{"equal to the ttl", func(h *heartbeat.Timing) { h.TTL = 7350 * time.Millisecond }, false},
+		{"just above", func(h *heartbeat.Timing) { h.TTL = 7351 * time.Millisecond }, true},
+		{"no drain", func(h *heartbeat.Timing) { h.Drain = 0 }, false},
+		{"a negative interval", func(h *heartbeat.Timing) { h.Interval = -1 }, false},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			h := timing
+			c.change(&h)
+			if err := h.Validate(); (err == nil) != c.ok {
+				t.Errorf("Validate(%+v) = %v", h, err)
+			}
+		})
+	}
+}
+
+func TestBoottimeGoesOn(t *testing.T) {
+	a := heartbeat.Boottime()
+	for b := a; b == a; b = heartbeat.Boottime() {
+	}
+	if d := heartbeat.Boottime().Sub(a); d <= 0 || d > time.Minute {
+		t.Errorf("the clock moved by %v", d)
+	}
+}
