@@ -1,0 +1,44 @@
+package status
+
+import (
+	"fmt"
+	"net/http"
+)
+
+// serveHealthy tells a supervisor whether the process still works. It does not
+// depend on Redis: restarting a node does not bring Redis back.
+func (s *Server) serveHealthy(w http.ResponseWriter, _ *http.Request) {
+	h := s.cfg.Health()
+	answer(w, h.Live, "healthy", "not healthy: "+or(h.Reason, "a loop makes no progress"))
+}
+
+// serveReady tells whether the node takes part in the election, in either role.
+func (s *Server) serveReady(w http.ResponseWriter, _ *http.Request) {
+	h := s.cfg.Health()
+	answer(w, h.Ready, "ready", "not ready: "+or(h.Reason, "the election loop does not run yet"))
+}
+
+// serveLeader lets a load balancer find the leader.
+func (s *Server) serveLeader(w http.ResponseWriter, _ *http.Request) {
+	h := s.cfg.Health()
+	answer(w, h.Leading, "leading", "not leading; leader: "+or(h.Leader, "unknown"))
+}
+
+func answer(w http.ResponseWriter, ok bool, yes, no string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	text := yes
+	if !ok {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		text = no
+	}
+	// A probe that hung up wants no answer.
+	_, _ = fmt.Fprintln(w, text)
+}
+
+// or is text, or otherwise where text is empty.
+func or(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}

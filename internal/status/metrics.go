@@ -1,0 +1,179 @@
+package status
+
+import (
+	"net/http"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.uber.org/zap"
+)
+
+// Metrics are the node's metrics, on a registry of their own. Every series that
+// the configuration can lead to is there from the start, at zero, so that rates
+// and alerts see the first event. METRICS.md lists them.
+//
+// The methods take plain values and never block; all may be called at any time.
+type Metrics struct {
+	registry *prometheus.Registry
+
+	leader      prometheus.Gauge
+	epoch       prometheus.Gauge
+	transitions *prometheus.CounterVec
+	renewTook   prometheus.Histogram
+	renewals    *prometheus.CounterVec
+	lease       lease
+
+	jobRuns        *prometheus.CounterVec
+	jobMissed      *prometheus.CounterVec
+	jobTook        *prometheus.HistogramVec
+	jobDelay       *prometheus.HistogramVec
+	jobNext        *prometheus.GaugeVec
+	jobLastSuccess *prometheus.GaugeVec
+
+	flushRows    *prometheus.CounterVec
+	flushTook    *prometheus.HistogramVec
+	flushLag     *prometheus.GaugeVec
+	flushBacklog *prometheus.GaugeVec
+	flushFenced  *prometheus.CounterVec
+
+	mu   sync.Mutex
+	jobs map[string]bool
+}
+
+// The label values that are registered at zero. Another value that is reported
+// shows up from then on.
+func transitionReasons() []string {
+	return []string{"won", "lost", "expired", "stepped_down", "released", "quarantined"}
+}
+func renewOutcomes() []string { return []string{"renewed", "lost", "refused", "unknown"} }
+func jobTriggers() []string   { return []string{"schedule", "catch_up", "retry", "manual"} }
+func jobResults() []string    { return []string{"succeeded", "failed", "timed_out", "cancelled"} }
+func missedReasons() []string {
+	return []string{"overlap", "late", "taken", "unknown", "not_leading", "paused"}
+}
+func flushOutcomes() []string { return []string{"written", "repeated", "dead"} }
+
+// Bounds in seconds: from what a healthy network takes to what ends a term, and
+// from a flush of nothing to a nightly report.
+func quickBuckets() []float64 {
+	return []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
+}
+func runBuckets() []float64 {
+	return []float64{.01, .05, .1, .5, 1, 5, 15, 60, 300, 900, 3600, 14400}
+}
+
+// NewMetrics returns the metrics of a node of that version with those jobs.
+func NewMetrics(version string, jobs []string) *Metrics {
+	m := &Metrics{registry: prometheus.NewRegistry(), jobs: map[string]bool{}}
+	m.registerElection(version)
+	m.registerJobs()
+	m.registerFlush()
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.AddJobs(jobs...)
+	return m
+}
+
+func (m *Metrics) registerElection(version string) {
+	m.leader = m.gauge("leader", "1 while this node leads, else 0.")
+	m.epoch = m.gauge("epoch", "Epoch (fencing token) of the term that this node knows; 0: of none.")
+	m.transitions = m.counters("leader_transitions_total", "Changes of leadership on this node, by reason.", "reason")
+	m.renewTook = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Namespace: "baton", Name: "renew_seconds", Help: "Time that renewals of the lease took.", Buckets: quickBuckets()})
+	m.renewals = m.counters("renew_outcomes_total", "Renewals of the lease, by outcome.", "outcome")
+	m.registry.MustRegister(m.renewTook,
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "baton", Name: "lease_remaining_seconds",
+			Help: "Time until this node must have stopped leading if no renewal succeeds; 0 on a standby."}, m.lease.remaining),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "baton", Name: "lease_remaining_low_seconds",
+			Help: "Lowest lease_remaining_seconds of the last 5 to 10 minutes of this term; 0 on a standby."}, m.lease.low))
+	for _, reason := range transitionReasons() {
+		m.transitions.WithLabelValues(reason)
+	}
+	for _, outcome := range renewOutcomes() {
+		m.renewals.WithLabelValues(outcome)
+	}
+	m.gauges("build_info", "1; the labels say what runs.", "version", "goversion").WithLabelValues(version, runtime.Version()).Set(1)
+}
+
+func (m *Metrics) registerJobs() {
+	m.jobRuns = m.counters("job_runs_total", "Finished runs, by trigger and result.", "job", "trigger", "result")
+	m.jobMissed = m.counters("job_missed_total", "Slots that were not run, by reason.", "job", "reason")
+	m.jobTook = m.histograms("job_duration_seconds", "Time that runs took.", runBuckets())
+	m.jobDelay = m.histograms("job_start_delay_seconds", "Time from a slot to the start of its run.", quickBuckets())
+	m.jobNext = m.gauges("job_next_run_timestamp_seconds", "When the job runs next, as Unix time; 0: not on this node.", "job")
+	m.jobLastSuccess = m.gauges("job_last_success_timestamp_seconds", "When the job last succeeded, as Unix time; 0: not known to this node.", "job")
+}
+
+func (m *Metrics) registerFlush() {
+	m.flushRows = m.counters("flush_rows_total", "Rows, by what became of them: written, repeated (an earlier attempt had written them), dead (put aside).", "job", "outcome")
+	m.flushTook = m.histograms("flush_batch_seconds", "Time from a batch's reading to its commit.", quickBuckets())
+	m.flushLag = m.gauges("flush_lag_seconds", "Age of the oldest change that is not yet in the database; 0 on a standby.", "job")
+	m.flushBacklog = m.gauges("flush_backlog", "Changes that wait in Redis; 0 on a standby.", "job")
+	m.flushFenced = m.counters("flush_fenced_total", "Batches that a newer leader's fence stopped.", "job")
+}
+
+// AddJobs registers jobs at zero, those that are not there yet.
+func (m *Metrics) AddJobs(names ...string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, job := range names {
+		if m.jobs[job] {
+			continue
+		}
+		m.jobs[job] = true
+		for _, trigger := range jobTriggers() {
+			for _, result := range jobResults() {
+				m.jobRuns.WithLabelValues(job, trigger, result)
+			}
+		}
+		for _, reason := range missedReasons() {
+			m.jobMissed.WithLabelValues(job, reason)
+		}
+		for _, outcome := range flushOutcomes() {
+			m.flushRows.WithLabelValues(job, outcome)
+		}
+		for _, vec := range []*prometheus.HistogramVec{m.jobTook, m.jobDelay, m.flushTook} {
+			vec.WithLabelValues(job)
+		}
+		for _, vec := range []*prometheus.GaugeVec{m.jobNext, m.jobLastSuccess, m.flushLag, m.flushBacklog} {
+			vec.WithLabelValues(job)
+		}
+		m.flushFenced.WithLabelValues(job)
+	}
+}
+
+func (m *Metrics) gauge(name, help string) prometheus.Gauge {
+	g := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "baton", Name: name, Help: help})
+	m.registry.MustRegister(g)
+	return g
+}
+
+func (m *Metrics) gauges(name, help string, labels ...string) *prometheus.GaugeVec {
+	v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "baton", Name: name, Help: help}, labels)
+	m.registry.MustRegister(v)
+	return v
+}
+
+func (m *Metrics) counters(name, help string, labels ...string) *prometheus.CounterVec {
+	v := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "baton", Name: name, Help: help}, labels)
+	m.registry.MustRegister(v)
+	return v
+}
+
+// histograms are by job.
+func (m *Metrics) histograms(name, help string, buckets []float64) *prometheus.HistogramVec {
+	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "baton", Name: name, Help: help, Buckets: buckets}, []string{"job"})
+	m.registry.MustRegister(v)
+	return v
+}
+
+// handler serves the metrics. One collector that fails does not hide the others.
+func (m *Metrics) handler(log *zap.Logger) http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
+		ErrorLog: zap.NewStdLog(log), ErrorHandling: promhttp.ContinueOnError, Registry: nil,
+		EnableOpenMetrics: true, Timeout: 5 * time.Second,
+	})
+}

@@ -1,0 +1,122 @@
+package status
+
+import (
+	"context"
+	"time"
+)
+
+// Source gathers a Snapshot. It must return soon after ctx ends. Together with an
+// error it may return a Snapshot of what the node knows by itself (NodeID, Version,
+// LockKey, Role, Redis, and Jobs as configured): the rest is shown as last known.
+type Source func(ctx context.Context) (Snapshot, error)
+
+// Snapshot is what one node knows of its election and jobs at one moment. Nothing
+// in it is secret, and every text in it may come from outside: the page escapes all.
+type Snapshot struct {
+	NodeID  string    `json:"node_id"`
+	Version string    `json:"version"`
+	LockKey string    `json:"lock_key"`
+	Role    Role      `json:"role"`
+	Now     time.Time `json:"now,omitzero"`     // when it was gathered, by this node's clock
+	Leader  *Leader   `json:"leader"`           // null: nobody holds the lock
+	Vacancy string    `json:"vacancy,omitzero"` // without a leader, why nobody may lead yet: "quarantine, 4s left"
+	Redis   Redis     `json:"redis"`
+	Nodes   []Node    `json:"nodes"`
+	Jobs    []Job     `json:"jobs"`
+	Events  []Event   `json:"events"` // the latest first
+
+	// AgeMS and Error are set by the server when it answers with a Snapshot that it
+	// could not refresh: how old that is, and what went wrong.
+	AgeMS int64  `json:"age_ms"`
+	Error string `json:"error,omitzero"`
+}
+
+// Role is what a node does in its election.
+type Role string
+
+// The roles.
+const (
+	RoleLeading    Role = "leading"
+	RoleStandby    Role = "standby"
+	RoleConnecting Role = "connecting" // has not reached Redis yet, or has lost it
+)
+
+// Leader is who holds the lock.
+type Leader struct {
+	NodeID      string    `json:"node_id"`
+	Owner       string    `json:"owner"` // the lock's value
+	Epoch       int64     `json:"epoch"`
+	Since       time.Time `json:"since,omitzero"`
+	LeaseLeftMS int64     `json:"lease_left_ms"` // below 0: the lock has no time to live
+	TTLMS       int64     `json:"ttl_ms"`
+	Foreign     bool      `json:"foreign"` // held by a client that is not baton: only Owner and the lease are known
+}
+
+// Redis is how the election's store answers this node.
+type Redis struct {
+	Host  string    `json:"host"` // host and port, never a password
+	OK    bool      `json:"ok"`
+	Error string    `json:"error,omitzero"`
+	Since time.Time `json:"since,omitzero"` // since when it answers, or does not
+}
+
+// Node is one node of the election.
+type Node struct {
+	ID            string `json:"id"`
+	State         string `json:"state"`
+	Version       string `json:"version"`
+	ConfigHash    string `json:"config_hash"`
+	Address       string `json:"address"`
+	LastSeenMSAgo int64  `json:"last_seen_ms_ago"`
+	Stale         bool   `json:"stale"` // not seen for so long that it should be taken for gone
+}
+
+// Job is one configured job and how it stands.
+type Job struct {
+	Name                string    `json:"name"`
+	Schedule            string    `json:"schedule"`                // as configured
+	ScheduleWords       string    `json:"schedule_words,omitzero"` // "every 5 seconds"
+	TimeZone            string    `json:"time_zone,omitzero"`
+	Target              string    `json:"target,omitzero"`   // where a flush writes to, or the command that runs
+	NextRun             time.Time `json:"next_run,omitzero"` // shown in the zone that it carries
+	Running             *Run      `json:"running"`
+	LastRun             *Run      `json:"last_run"`
+	ConsecutiveFailures int       `json:"consecutive_failures"`
+	Backlog             *int64    `json:"backlog"`     // changes that wait in Redis; null: not a flush, or not known
+	LagSeconds          *float64  `json:"lag_seconds"` // age of the oldest of them
+	// LateAfterSeconds is the lag from which the page calls the job late; 0: 60.
+	LateAfterSeconds float64 `json:"late_after_seconds,omitzero"`
+}
+
+// Run is one execution of a job; one that still runs has no duration, rows or error yet.
+type Run struct {
+	ID         string    `json:"run_id,omitzero"`
+	State      string    `json:"state"` // running, succeeded, failed, timed_out, cancelled
+	Trigger    string    `json:"trigger"`
+	Slot       time.Time `json:"slot,omitzero"`
+	Started    time.Time `json:"started,omitzero"`
+	DurationMS int64     `json:"duration_ms"`
+	Rows       int64     `json:"rows"`
+	Dead       int64     `json:"dead"`
+	Error      string    `json:"error,omitzero"`
+	NodeID     string    `json:"node_id"`
+	Epoch      int64     `json:"epoch"`
+}
+
+// Event is one transition of the election.
+type Event struct {
+	At     time.Time `json:"at"`
+	Event  string    `json:"event"` // won, lost, expired, stepped_down, released, quarantined
+	NodeID string    `json:"node_id"`
+	Epoch  int64     `json:"epoch"`
+	Reason string    `json:"reason,omitzero"`
+}
+
+// Health is what the daemon knows of itself without asking anybody.
+type Health struct {
+	Live    bool   // every loop made progress lately
+	Ready   bool   // the configuration is valid and the election loop runs
+	Leading bool   // this node leads, inside its trust window
+	Leader  string // the node that leads, as far as is known
+	Reason  string // why not Live or not Ready
+}

@@ -1,0 +1,157 @@
+package status
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+const (
+	// defaultPatience is how long a request waits for the Source; with rendering
+	// and a slow machine it stays below the two seconds that are promised.
+	defaultPatience = 1500 * time.Millisecond
+	// sourceTimeout ends an attempt to gather, so that the next one starts afresh.
+	sourceTimeout = 5 * time.Second
+	// shareFor is how long a Snapshot serves further requests: many open pages
+	// cost Redis no more than two.
+	shareFor = 500 * time.Millisecond
+)
+
+// watch asks a Source, one request at a time, and remembers the last good answer.
+type watch struct {
+	source   Source
+	patience time.Duration
+	log      *zap.Logger
+
+	life context.Context // ends when the server does
+	stop context.CancelFunc
+	busy sync.WaitGroup
+
+	mu      sync.Mutex
+	last    Snapshot      // the last good answer
+	known   bool          // there is one
+	at      time.Time     // when it came
+	current Snapshot      // the last answer, whatever it was
+	asked   time.Time     // when that came
+	flight  chan struct{} // closed when the attempt under way ends; nil: none is
+}
+
+func newWatch(source Source, patience time.Duration, log *zap.Logger) *watch {
+	life, stop := context.WithCancel(context.Background())
+	return &watch{source: source, patience: patience, log: log, life: life, stop: stop}
+}
+
+// snapshot returns the state as of now, or within w.patience the last known one,
+// marked as such. ok is false when nothing is known but the error.
+func (w *watch) snapshot(ctx context.Context) (s Snapshot, ok bool) {
+	flight := w.join()
+	if flight != nil {
+		patience := time.NewTimer(w.patience)
+		defer patience.Stop()
+		select {
+		case <-flight:
+		case <-ctx.Done():
+		case <-patience.C:
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			s := w.lastKnown("Redis did not answer within " + span(w.patience))
+			s.Redis.OK, s.Redis.Error, s.Redis.Since = false, "no answer within "+span(w.patience), time.Time{}
+			return s, w.known
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.current, w.known
+}
+
+// join returns the attempt under way, started now if there is none; nil when the
+// last answer is young enough to be used again.
+func (w *watch) join() chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.flight != nil {
+		return w.flight
+	}
+	if !w.asked.IsZero() && time.Since(w.asked) < shareFor || w.life.Err() != nil {
+		return nil
+	}
+	flight := make(chan struct{})
+	w.flight = flight
+	w.busy.Go(func() {
+		s, err := w.ask()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.take(s, err)
+		w.flight = nil
+		close(flight)
+	})
+	return flight
+}
+
+// ask calls the Source. It runs outside of any request, where a panic would end
+// the daemon and its leadership with it.
+func (w *watch) ask() (s Snapshot, err error) {
+	ctx, cancel := context.WithTimeout(w.life, sourceTimeout)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("gathering the status panicked: %v", p)
+			w.log.Error("gathering the status panicked", zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+		}
+	}()
+	return w.source(ctx)
+}
+
+// take stores an answer. The caller holds w.mu.
+func (w *watch) take(s Snapshot, err error) {
+	w.asked = time.Now()
+	if err == nil {
+		s.AgeMS, s.Error = 0, ""
+		w.last, w.current, w.known, w.at = s, s, true, w.asked
+		return
+	}
+	w.log.Debug("status is incomplete", zap.Error(err))
+	w.current = complete(w.lastKnown(err.Error()), s)
+}
+
+// complete puts into old what the node knows by itself.
+func complete(old, own Snapshot) Snapshot {
+	if own.NodeID == "" {
+		return old
+	}
+	old.NodeID, old.Version, old.LockKey, old.Role, old.Redis = own.NodeID, own.Version, own.LockKey, own.Role, own.Redis
+	if own.Jobs != nil && old.Jobs == nil {
+		old.Jobs = own.Jobs
+	}
+	return old
+}
+
+// lastKnown is the last good Snapshot with its age and the reason why there is no
+// newer one. The caller holds w.mu.
+func (w *watch) lastKnown(reason string) Snapshot {
+	s := w.last
+	s.Error = reason
+	if w.known {
+		s.AgeMS = time.Since(w.at).Milliseconds()
+	}
+	return s
+}
+
+// close ends the attempt under way and waits for it, as long as ctx lasts.
+func (w *watch) close(ctx context.Context) error {
+	w.mu.Lock() // join starts nothing once it sees life ended
+	w.stop()
+	w.mu.Unlock()
+	done := make(chan struct{})
+	go func() { w.busy.Wait(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("a status request still hangs: %w", ctx.Err())
+	}
+}
