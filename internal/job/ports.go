@@ -61,7 +61,9 @@ type Result struct {
 	Dead int64 // records put aside as dead letters
 }
 
-// Func is the work of a job. It returns soon after ctx ends.
+// Func is the work of a job. It returns soon after ctx ends, and what it returns is
+// weighed against why ctx ended: an error after its timeout is a run that timed out.
+// An error that is ErrNotLeader ends the term: the work has met a newer leader.
 type Func func(ctx context.Context, r Run) (Result, error)
 
 // Record is a finished run, for the history.
@@ -80,9 +82,11 @@ type Ledger interface {
 	// none is absent.
 	LastSlots(ctx context.Context, jobs []string) (map[string]time.Time, error)
 	// Claim starts a run: exactly one caller over all nodes succeeds for a slot,
-	// and only while its term's owner holds the lock. ErrSlotTaken, ErrNotLeader,
-	// or an error that leaves the outcome unknown: the slot must then be given up.
+	// and only while its term's owner holds the lock. ErrSlotTaken, ErrNotLeader, or
+	// an error that leaves the outcome unknown. It may then be asked again with the
+	// very same Run: that is granted to the run that holds the slot already, or
+	// answered with ErrSlotTaken, but never lets two runs have the slot.
 	Claim(ctx context.Context, r Run) error
-	// Finish records how a claimed run ended.
+	// Finish records how a claimed run ended. Asked again, it records it once.
 	Finish(ctx context.Context, rec Record) error
 }

@@ -1,0 +1,178 @@
+// Package jobtest has what tests of job ledgers and of their callers share: a ledger
+// in memory that fails on demand, and the suite that every job.Ledger must pass.
+package jobtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"baton/internal/job"
+)
+
+// ErrUnreachable is what a Ledger answers with when it is told to fail.
+var ErrUnreachable = errors.New("jobtest: the ledger is unreachable")
+
+// Op names a call, for the decision which to disturb.
+type Op string
+
+// The calls of a job.Ledger.
+const (
+	OpLastSlots Op = "last_slots"
+	OpClaim     Op = "claim"
+	OpFinish    Op = "finish"
+)
+
+// Fault is what happens to one call.
+type Fault struct {
+	Delay     time.Duration // the request is under way for so long; it arrives even if the caller has gone
+	Lost      bool          // it never arrives
+	ReplyLost bool          // it is carried out, but the caller does not learn of it
+}
+
+// Ledger is a job.Ledger in memory.
+type Ledger struct {
+	// Forgetful makes a claim asked again by its own run answer ErrSlotTaken.
+	Forgetful bool
+	// Disturb decides about each call; nil: all goes well. The run is zero for
+	// OpLastSlots.
+	Disturb func(Op, job.Run) Fault
+
+	mu      sync.Mutex
+	owner   string
+	last    map[string]job.Run
+	granted []job.Run
+	records []job.Record
+}
+
+var _ job.Ledger = (*Ledger)(nil)
+
+// NewLedger returns an empty Ledger whose lock that owner holds.
+func NewLedger(owner string) *Ledger {
+	return &Ledger{owner: owner, last: make(map[string]job.Run)}
+}
+
+// SetOwner gives the lock to another owner; "" to nobody.
+func (l *Ledger) SetOwner(owner string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.owner = owner
+}
+
+// SetLast pretends that a slot was claimed long ago.
+func (l *Ledger) SetLast(name string, slot time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last[name] = job.Run{Job: name, Slot: slot}
+}
+
+// Granted returns the claims that were granted, in order.
+func (l *Ledger) Granted() []job.Run {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.granted)
+}
+
+// Records returns the finished runs, in order.
+func (l *Ledger) Records() []job.Record {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.records)
+}
+
+// LastSlots implements job.Ledger.
+func (l *Ledger) LastSlots(ctx context.Context, jobs []string) (map[string]time.Time, error) {
+	slots := make(map[string]time.Time)
+	err := l.carry(ctx, OpLastSlots, job.Run{}, func() error {
+		for _, name := range jobs {
+			if run, ok := l.last[name]; ok {
+				slots[name] = run.Slot
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return slots, nil
+}
+
+// Claim implements job.Ledger.
+func (l *Ledger) Claim(ctx context.Context, r job.Run) error {
+	return l.carry(ctx, OpClaim, r, func() error {
+		last, known := l.last[r.Job]
+		switch {
+		case l.owner == "" || l.owner != r.Term.Owner:
+			return fmt.Errorf("claim: %w", job.ErrNotLeader)
+		case known && !l.Forgetful && last.ID == r.ID && last.Slot.Equal(r.Slot):
+			return nil
+		case known && !r.Slot.After(last.Slot):
+			return fmt.Errorf("claim: %w", job.ErrSlotTaken)
+		}
+		l.last[r.Job] = r
+		l.granted = append(l.granted, r)
+		return nil
+	})
+}
+
+// Finish implements job.Ledger.
+func (l *Ledger) Finish(ctx context.Context, rec job.Record) error {
+	return l.carry(ctx, OpFinish, rec.Run, func() error {
+		if !slices.ContainsFunc(l.records, func(have job.Record) bool { return have.ID == rec.ID }) {
+			l.records = append(l.records, rec)
+		}
+		return nil
+	})
+}
+
+// carry takes a request to the ledger and its answer back, with what befalls them. A
+// request whose caller has given up is carried out all the same when it arrives.
+func (l *Ledger) carry(ctx context.Context, op Op, run job.Run, apply func() error) error {
+	var fault Fault
+	if l.Disturb != nil {
+		fault = l.Disturb(op, run)
+	}
+	if fault.Lost {
+		if fault.Delay == 0 {
+			return ErrUnreachable
+		}
+		return wait(ctx, fault.Delay)
+	}
+	answer := make(chan error, 1)
+	arrive := func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		answer <- apply()
+	}
+	if fault.Delay == 0 {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		arrive()
+	} else {
+		time.AfterFunc(fault.Delay, arrive)
+	}
+	select {
+	case err := <-answer:
+		if fault.ReplyLost {
+			return ErrUnreachable
+		}
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ErrUnreachable
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,169 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// Config is what a [Runner] can be told beyond its ledger. Every field may be left
+// out. The hooks are called from several goroutines and must return at once.
+type Config struct {
+	Logger *zap.Logger
+	// ClaimTimeout bounds one question to the ledger. Default: 1s.
+	ClaimTimeout time.Duration
+	// FinishTimeout bounds the recording of how a run ended, tries included. It can
+	// go on for so long after the term's end, and so must be shorter than the drain.
+	// Default: 1s.
+	FinishTimeout time.Duration
+
+	OnStart  func(Run)    // a slot is claimed and its run begins
+	OnFinish func(Record) // a run has ended; it may not be recorded yet
+	OnMissed func(Missed) // slots were not run
+}
+
+func (c *Config) setDefaults() {
+	if c.Logger == nil {
+		c.Logger = zap.NewNop()
+	}
+	if c.ClaimTimeout <= 0 {
+		c.ClaimTimeout = time.Second
+	}
+	if c.FinishTimeout <= 0 {
+		c.FinishTimeout = time.Second
+	}
+	if c.OnStart == nil {
+		c.OnStart = func(Run) {}
+	}
+	if c.OnFinish == nil {
+		c.OnFinish = func(Record) {}
+	}
+	if c.OnMissed == nil {
+		c.OnMissed = func(Missed) {}
+	}
+}
+
+// Runner starts jobs at their slots while this node leads. It is used again for
+// every term; what it knows of a term it forgets when the term ends.
+type Runner struct {
+	ledger Ledger
+	newID  func() (string, error)
+	cfg    Config
+
+	mu       sync.Mutex
+	running  map[string]Active // by run ID
+	next     map[string]time.Time
+	progress time.Time // when the loop last went round; zero between terms
+}
+
+// Active is a run that goes on.
+type Active struct {
+	Run
+	Started time.Time
+}
+
+// NewRunner returns a Runner that claims slots in ledger and names runs by newID.
+func NewRunner(ledger Ledger, newID func() (string, error), cfg Config) *Runner {
+	cfg.setDefaults()
+	return &Runner{
+		ledger:  ledger,
+		newID:   newID,
+		cfg:     cfg,
+		running: make(map[string]Active),
+		next:    make(map[string]time.Time),
+	}
+}
+
+// Run runs the jobs of one term. It starts nothing once ctx has ended, and returns
+// when every run has returned, however long they take. The error is nil if it was
+// ctx that ended the term, and otherwise says why the term must end: [ErrNotLeader].
+func (r *Runner) Run(ctx context.Context, term Term, jobs []Job) error {
+	if err := validate(jobs); err != nil {
+		return err
+	}
+	s := r.newSession(ctx, term, jobs)
+	defer r.forget()
+	return s.run()
+}
+
+// Running returns the runs that go on, the longest first.
+func (r *Runner) Running() []Active {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list := make([]Active, 0, len(r.running))
+	for _, a := range r.running {
+		list = append(list, a)
+	}
+	slices.SortFunc(list, func(a, b Active) int { return a.Started.Compare(b.Started) })
+	return list
+}
+
+// Next returns the next slot of a job that this node will come to, if it leads.
+func (r *Runner) Next(job string) (time.Time, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at, ok := r.next[job]
+	return at, ok
+}
+
+// SinceProgress is how long ago the loop last went round; zero between terms. It is
+// above maxSleep only if the loop is stuck, whatever the jobs and the ledger do.
+func (r *Runner) SinceProgress() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.progress.IsZero() {
+		return 0
+	}
+	return time.Since(r.progress)
+}
+
+func (r *Runner) noteProgress(now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.progress = now
+}
+
+func (r *Runner) noteNext(job string, at time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.next[job] = at
+}
+
+func (r *Runner) noteStart(run Run, started time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.running[run.ID] = Active{Run: run, Started: started}
+}
+
+func (r *Runner) noteEnd(run Run) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.running, run.ID)
+}
+
+func (r *Runner) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	clear(r.next)
+	r.progress = time.Time{}
+}
+
+// wallNow is the wall clock alone: slots are wall clock times, and the monotonic
+// reading that time.Now carries would hide that the clock was set.
+func wallNow() time.Time { return time.Now().Round(0) }
+
+// pause waits for d, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return fmt.Errorf("wait: %w", context.Cause(ctx))
+	case <-timer.C:
+		return nil
+	}
+}
