@@ -35,8 +35,8 @@ func TestExampleIsValid(t *testing.T) {
 	}
 }
 
-// The example says that a key which is commented out shows its default, and
-// writes out others: taking both at their word must change nothing.
+// The example names defaults in keys that are commented out, and writes out
+// others: taking both at their word must change nothing.
 func TestExampleShowsTheDefaults(t *testing.T) {
 	written := regexp.MustCompile(`(?m)^  # (heartbeat_interval|attempt_timeout|poll_interval|drain|username):`)
 	if n := len(written.FindAll(configs.Example, -1)); n != 5 {

@@ -100,6 +100,9 @@ type Defaults struct {
 	// CatchUp is latest, to run the last slot that no node ran because none led,
 	// or none, to wait for the next one. Default: latest.
 	CatchUp string `yaml:"catch_up"`
+	// StartingDeadline is how long after its slot a run may still start; a slot
+	// older than that is counted as missed. Default: none, the latest slot always runs.
+	StartingDeadline time.Duration `yaml:"starting_deadline,omitempty"`
 }
 
 // Job is one scheduled flush.
@@ -109,10 +112,11 @@ type Job struct {
 	Name string `yaml:"name"`
 	// Schedule is five-field cron, "@hourly" and the like, or "@every 5s". Required.
 	Schedule string `yaml:"schedule"`
-	// TimeZone, Timeout and CatchUp: as in Defaults, which fill them in.
-	TimeZone string        `yaml:"time_zone"`
-	Timeout  time.Duration `yaml:"timeout"`
-	CatchUp  string        `yaml:"catch_up"`
+	// These are as in Defaults, which fill them in.
+	TimeZone         string        `yaml:"time_zone"`
+	Timeout          time.Duration `yaml:"timeout"`
+	CatchUp          string        `yaml:"catch_up"`
+	StartingDeadline time.Duration `yaml:"starting_deadline,omitempty"`
 	// Flush is what the job does. Required.
 	Flush Flush `yaml:"flush"`
 }

@@ -57,6 +57,7 @@ func (j *Job) withDefaults(d Defaults) {
 	fill(&j.TimeZone, d.TimeZone)
 	fill(&j.Timeout, d.Timeout)
 	fill(&j.CatchUp, d.CatchUp)
+	fill(&j.StartingDeadline, d.StartingDeadline)
 	f := &j.Flush
 	if f.From.Type == Hashes {
 		fill(&f.From.OnMissing, "delete")

@@ -61,6 +61,7 @@ jobs:
     schedule: "30 2 * * *"
     time_zone: Asia/Shanghai
     timeout: 90s
+    starting_deadline: 15m
     flush:
       from: {type: hashes, key: "user:<id>", changed: changed:user}
       to: {database: main, table: users, key: [id]}
@@ -88,7 +89,7 @@ func TestLoadedConfigurationIsComplete(t *testing.T) {
 				To:      To{Database: "main", Table: "articles", Key: []string{"id"}},
 				Columns: map[string]Column{"id": {From: "$field", Op: "set"}, "views": {From: "$value", Op: "add"}},
 			}},
-			{Name: "users", Schedule: "30 2 * * *", TimeZone: "Asia/Shanghai", Timeout: 90 * time.Second, CatchUp: "latest", Flush: Flush{
+			{Name: "users", Schedule: "30 2 * * *", TimeZone: "Asia/Shanghai", Timeout: 90 * time.Second, CatchUp: "latest", StartingDeadline: 15 * time.Minute, Flush: Flush{
 				From:    From{Type: "hashes", Key: "user:<id>", Changed: "changed:user", OnMissing: "delete"},
 				To:      To{Database: "main", Table: "users", Key: []string{"id"}},
 				Columns: map[string]Column{"id": {From: "id", Op: "set"}, "name": {From: "name", Op: "set", Missing: "error"}},

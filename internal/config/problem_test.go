@@ -61,6 +61,7 @@ func TestBadInputIsReportedAtItsPlaceWithTheRemedy(t *testing.T) {
 		{"short ttl", "election: {ttl: 900ms}\n", "1:12: election.ttl: 900ms is too short; a lease needs at least 1s"},
 		{"ratio", "election:\n  ttl: 5s\n  heartbeat_interval: 2s\n", "2:3: election: 2·heartbeat_interval + attempt_timeout + drain + margin must be less than ttl, but 2·2s + 500ms + 1s + 300ms = 5.8s and ttl is 5s; raise ttl, or leave the others out: their defaults fit it"},
 		{"ratio by the drain", "election:\n  drain: 1h\n", "2:3: election: 2·heartbeat_interval + attempt_timeout + drain + margin must be less than ttl, but 2·2s + 1s + 1h0m0s + 350ms = 1h0m5.35s and ttl is 10s; raise ttl, or leave the others out: their defaults fit it"},
+		{"ratio on the brink", "election: {heartbeat_interval: 3325ms}\n", "1:12: election: 2·heartbeat_interval + attempt_timeout + drain + margin must be less than ttl, but 2·3.325s + 1s + 2s + 350ms = 10s and ttl is 10s; raise ttl, or leave the others out: their defaults fit it"},
 		{"lock key with a space", "election: {lock_key: a b}\n", `1:12: election.lock_key: "a b" has a space or a control character in it`},
 		{"lock key with braces", "election: {lock_key: \"a}b\"}\n", `1:12: election.lock_key: "a}b": braces must be one {tag}, for example {shop}:leader`},
 		{"listen", "http: {listen: localhost}\n", `1:8: http.listen: "localhost": want host:port, for example 127.0.0.1:9747, or off`},
