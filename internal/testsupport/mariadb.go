@@ -7,9 +7,10 @@ import (
 	"fmt"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/go-sql-driver/mysql"
 )
 
 // MariaDB is a fresh database on the MariaDB that all tests of this process
@@ -78,16 +79,26 @@ func mariadbEngine(socket string) engine {
 		driver: "mysql",
 		dsn:    func(addr, database string) string { return "app:pw@tcp(" + addr + ")/" + database },
 		admin:  func() (*sql.DB, error) { return sql.Open("mysql", mariadbAdmin(socket)) },
-		open: func(dsn string) (*sql.DB, error) {
-			sep := "?"
-			if strings.Contains(dsn, "?") {
-				sep = "&"
-			}
-			return sql.Open("mysql", dsn+sep+"multiStatements=true")
-		},
+		open:   openMariaDB,
 		create: func(name string) string { return "CREATE DATABASE " + name },
 		drop:   dropMariaDB,
 	}
+}
+
+// openMariaDB is for the test's own statements: several at once are allowed, and
+// a connection that a killed server cut is no news.
+func openMariaDB(dsn string) (*sql.DB, error) {
+	cfg, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		return nil, err
+	}
+	cfg.MultiStatements = true
+	cfg.Logger = &mysql.NopLogger{}
+	connector, err := mysql.NewConnector(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return sql.OpenDB(connector), nil
 }
 
 func mariadbAdmin(socket string) string { return "root@unix(" + socket + ")/?timeout=2s" }

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const holdServers = "TESTSUPPORT_HOLD_SERVERS"
@@ -46,20 +48,7 @@ func TestServersDieWithAKilledTestProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// What a killed process leaves behind is removed by the next one that starts a server.
-	defer func() {
-		long := time.Now().Add(-time.Hour)
-		left, _ := filepath.Glob(filepath.Join(dir, "*"))
-		for _, d := range left {
-			if err := os.Chtimes(d, long, long); err != nil {
-				t.Error(err)
-			}
-		}
-		sweep(dir)
-		if after, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) != 3 || len(after) != 0 {
-			t.Errorf("directories left by the killed process: %v; after the sweep: %v", left, after)
-		}
-	}()
+	defer sweepAll(t, dir)
 	cmd := exec.Command(os.Args[0], "-test.run=^TestHoldServers$", "-test.v")
 	cmd.Env = append(os.Environ(), holdServers+"="+dir)
 	out, err := cmd.StdoutPipe()
@@ -90,6 +79,35 @@ func TestServersDieWithAKilledTestProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 		awaitDeath(t, pid)
+	}
+}
+
+// sweepAll shows that what a killed process left behind is removed by the next
+// one that starts a server.
+func sweepAll(t *testing.T, dir string) {
+	t.Helper()
+	left, _ := filepath.Glob(filepath.Join(dir, "*"))
+	long := time.Now().Add(-time.Hour)
+	var segments []int
+	for _, d := range left {
+		if id, ok := sharedMemory(filepath.Join(d, "data")); ok {
+			segments = append(segments, id)
+		}
+		if err := os.Chtimes(d, long, long); err != nil {
+			t.Error(err)
+		}
+	}
+	sweep(dir)
+	if after, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) != 3 || len(after) != 0 {
+		t.Errorf("directories left by the killed process: %v; after the sweep: %v", left, after)
+	}
+	if len(segments) != 1 {
+		t.Errorf("shared memory left by the killed process: %v, want one segment", segments)
+	}
+	for _, id := range segments {
+		if _, err := unix.SysvShmCtl(id, unix.IPC_STAT, new(unix.SysvShmDesc)); err == nil {
+			t.Errorf("shared memory %d is still there after the sweep", id)
+		}
 	}
 }
 

@@ -103,26 +103,33 @@ func sweep(parent string) {
 // removeSharedMemory removes the System V segment that a PostgreSQL killed by
 // force leaves behind: a machine has only so many of them.
 func removeSharedMemory(dataDir string) {
-	b, err := os.ReadFile(filepath.Join(dataDir, "postmaster.pid"))
-	if err != nil {
-		return
-	}
-	lines := strings.Split(string(b), "\n")
-	if len(lines) < 7 {
-		return
-	}
-	key := strings.Fields(lines[6]) // key and id of the segment
-	if len(key) != 2 {
-		return
-	}
-	id, err := strconv.Atoi(key[1])
-	if err != nil {
+	id, ok := sharedMemory(dataDir)
+	if !ok {
 		return
 	}
 	var stat unix.SysvShmDesc
 	if _, err := unix.SysvShmCtl(id, unix.IPC_STAT, &stat); err == nil && stat.Nattch == 0 {
 		_, _ = unix.SysvShmCtl(id, unix.IPC_RMID, nil)
 	}
+}
+
+// sharedMemory is the id of the segment that a PostgreSQL noted in its lock file,
+// which it removes when it ends in order.
+func sharedMemory(dataDir string) (id int, ok bool) {
+	b, err := os.ReadFile(filepath.Join(dataDir, "postmaster.pid"))
+	if err != nil {
+		return 0, false
+	}
+	lines := strings.Split(string(b), "\n")
+	if len(lines) < 7 {
+		return 0, false
+	}
+	key := strings.Fields(lines[6]) // key and id
+	if len(key) != 2 {
+		return 0, false
+	}
+	id, err = strconv.Atoi(key[1])
+	return id, err == nil
 }
 
 // traversable says whether every user can walk to dir.
