@@ -1,0 +1,203 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"baton/internal/flush"
+)
+
+// errApplied ends a transaction whose batch the ledger knows already.
+var errApplied = errors.New("the ledger has this batch already")
+
+// Apply writes one batch in one transaction: see flush.Sink, and the package's
+// documentation for why applying it again after any error is safe.
+func (s *Store) Apply(ctx context.Context, f flush.Fence, p *flush.Plan, b flush.Batch) (flush.Outcome, error) {
+	if err := s.at(StepBeforeBegin); err != nil {
+		return flush.Outcome{}, err
+	}
+	a := application{store: s, fence: f, plan: p, batch: b, dead: b.Dead[:len(b.Dead):len(b.Dead)]}
+	err := s.transact(ctx, fmt.Sprintf("apply batch %s of job %q", b.ID, f.Job), func(tx session) error {
+		return a.run(ctx, tx)
+	})
+	if errors.Is(err, errApplied) {
+		return flush.Outcome{}, nil
+	}
+	if err != nil {
+		return flush.Outcome{}, err
+	}
+	return flush.Outcome{Applied: true, Rows: a.written, Dead: a.dead}, nil
+}
+
+// application is one try at one batch.
+type application struct {
+	store   *Store
+	fence   flush.Fence
+	plan    *flush.Plan
+	batch   flush.Batch
+	written int64
+	dead    []flush.DeadLetter
+}
+
+func (a *application) run(ctx context.Context, tx session) error {
+	if err := a.write(ctx, tx); err != nil {
+		return err
+	}
+	if err := a.store.at(StepAfterRows); err != nil {
+		return err
+	}
+	if len(a.dead) > 0 {
+		if err := tx.run(ctx, a.bury()...); err != nil {
+			return err
+		}
+	}
+	if err := a.store.at(StepAfterDead); err != nil {
+		return err
+	}
+	if err := checkFence(ctx, tx, a.fence); err != nil {
+		return err
+	}
+	if err := a.store.at(StepAfterFence); err != nil {
+		return err
+	}
+	// A round trip of its own: sent together with the check, it would commit
+	// whatever the check says.
+	if err := tx.commit(ctx); err != nil {
+		return err
+	}
+	return a.store.at(StepAfterCommit)
+}
+
+// write begins, asks the ledger and writes the rows, all in one go where the
+// database can. Rows that are refused are cut in halves until they stand alone.
+func (a *application) write(ctx context.Context, tx session) error {
+	todo := [][]flush.Row{deletesFirst(a.batch.Rows)} // a stack
+	tasks := a.opening()
+	for {
+		var rows []flush.Row
+		if len(todo) > 0 {
+			rows = todo[len(todo)-1]
+			todo = todo[:len(todo)-1]
+		}
+		if len(rows) > 0 {
+			tasks = append(tasks, task{plan: a.plan, rows: rows})
+		}
+		err := tx.run(ctx, tasks...)
+		tasks = tasks[:0]
+		var refused *refusal
+		switch {
+		case errors.As(err, &refused):
+			bad := rows[refused.done : refused.done+refused.size]
+			a.written += int64(refused.done)
+			if after := rows[refused.done+refused.size:]; len(after) > 0 {
+				todo = append(todo, after)
+			}
+			if len(bad) == 1 {
+				if err := a.last(ctx, tx, bad, refused.cause); err != nil {
+					return err
+				}
+			} else {
+				todo = append(todo, bad[len(bad)/2:], bad[:len(bad)/2])
+			}
+		case err != nil:
+			return err
+		default:
+			a.written += int64(len(rows))
+		}
+		if len(todo) == 0 {
+			return nil
+		}
+	}
+}
+
+// last deals with a single row that was refused. What is to be added to a row
+// that is there gets another chance: databases check the row that an upsert would
+// insert, and refuse -1 for an unsigned column although 10 - 1 fits.
+func (a *application) last(ctx context.Context, tx session, row []flush.Row, cause error) error {
+	var refused *refusal
+	if a.adds() && !row[0].Delete {
+		found := false
+		err := tx.run(ctx, task{plan: a.plan, rows: row, update: true, then: func(touched int64) error {
+			found = touched > 0
+			return nil
+		}})
+		switch {
+		case errors.As(err, &refused):
+			cause = refused.cause
+		case err != nil:
+			return err
+		case found:
+			a.written++
+			return nil
+		}
+	}
+	a.dead = append(a.dead, a.letter(row[0], cause))
+	return nil
+}
+
+func (a *application) adds() bool {
+	for i := range a.plan.Columns {
+		if a.plan.Columns[i].Op == flush.OpAdd {
+			return len(a.plan.Key) > 0
+		}
+	}
+	return false
+}
+
+// opening begins the transaction and enters the batch into the ledger. The insert
+// waits while an older transaction with the same entry is in flight, even one whose
+// COMMIT is under way and whose client is gone. That makes its answer conclusive.
+func (a *application) opening() []task {
+	begin := task{query: "begin", then: func(int64) error {
+		err := a.store.at(StepAfterBegin)
+		if err == nil && a.batch.Part < 0 {
+			err = a.store.at(StepAfterLedger) // there is none to wait for
+		}
+		return err
+	}}
+	if a.batch.Part < 0 {
+		return []task{begin}
+	}
+	args := []any{a.fence.Job, a.batch.ID, a.batch.Part, len(a.batch.Rows)}
+	return []task{begin, {query: "ledger_insert", args: args, once: true, then: func(touched int64) error {
+		if touched == 0 {
+			return errApplied
+		}
+		return a.store.at(StepAfterLedger)
+	}}}
+}
+
+// deletesFirst lets a row take over a unique value that a deleted one had. Both
+// kinds stay in the order of their keys.
+func deletesFirst(rows []flush.Row) []flush.Row {
+	deletes := 0
+	sorted := true
+	for i := range rows {
+		if rows[i].Delete {
+			sorted = sorted && deletes == i
+			deletes++
+		}
+	}
+	if sorted {
+		return rows
+	}
+	out := make([]flush.Row, 0, len(rows))
+	for _, deleted := range []bool{true, false} {
+		for i := range rows {
+			if rows[i].Delete == deleted {
+				out = append(out, rows[i])
+			}
+		}
+	}
+	return out
+}
+
+// countDeletes of rows that deletesFirst has ordered.
+func countDeletes(rows []flush.Row) int {
+	n := 0
+	for n < len(rows) && rows[n].Delete {
+		n++
+	}
+	return n
+}

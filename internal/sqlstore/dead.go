@@ -1,0 +1,59 @@
+package sqlstore
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"baton/internal/flush"
+)
+
+// maxError bounds the error text of a dead letter, in bytes.
+const maxError = 4000
+
+// letter makes a dead letter of a row that the database refused.
+func (a *application) letter(row flush.Row, cause error) flush.DeadLetter {
+	return flush.DeadLetter{
+		Record: flush.RecordJSON(a.plan.Inputs, row.Record),
+		Error:  "the database refused the row: " + a.store.explain(cause),
+	}
+}
+
+// bury inserts the dead letters. Their ids are made from what they are and
+// where they stand, so that a batch without a ledger entry, applied again,
+// meets its own dead letters and does not add to them.
+func (a *application) bury() []task {
+	tasks := make([]task, len(a.dead))
+	seen := make(map[string]int, len(a.dead))
+	for i, letter := range a.dead {
+		record := storable(letter.Record)
+		// The same record twice in a batch is two dead letters.
+		n := seen[record]
+		seen[record]++
+		tasks[i] = task{query: "dead_insert", once: true, args: []any{
+			deadID(a.fence.Job, a.batch.ID, a.batch.Part, n, record),
+			a.fence.Job, a.batch.ID, record, truncate(storable(letter.Error)),
+		}}
+	}
+	return tasks
+}
+
+func deadID(job, batch string, part, n int, record string) string {
+	h := sha256.Sum256(fmt.Appendf(nil, "%q %q %d %d %s", job, batch, part, n, record))
+	return hex.EncodeToString(h[:16])
+}
+
+// storable takes out what no text column can hold: a dead letter must not be
+// refused itself. RecordJSON never writes such bytes; an error that quotes a
+// value may.
+func storable(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}
+
+func truncate(s string) string {
+	if len(s) <= maxError {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxError], "") + "…"
+}

@@ -1,0 +1,44 @@
+// Package sqlstore writes batches into PostgreSQL, MySQL, MariaDB and SQLite.
+// It is the Sink of package flush.
+//
+// # One batch, one transaction
+//
+//	BEGIN
+//	  INSERT ledger (job, batch, part)      conflict: applied before, roll back
+//	  DELETE, INSERT … ON CONFLICT UPDATE   refused rows are found by bisection
+//	  INSERT dead letters                   what did not fit, in the same transaction
+//	  SELECT epoch, owner FROM fence FOR SHARE
+//	COMMIT                                  sent only when the answer was: ours
+//
+// Taking over is UPDATE fence SET epoch WHERE epoch < ours, committed. A batch
+// that has read its fence holds the row shared until its COMMIT is done, so the
+// taker waits for it. A batch that has not read it yet finds the new epoch and
+// rolls back. Once TakeOver returns, no older transaction can commit.
+//
+// # When an answer is lost
+//
+//	lost at               the database                apply the same batch again
+//	before COMMIT sent    rolls back                  applies it
+//	COMMIT sent           committed, or rolls back    the ledger tells
+//
+// The second case is conclusive because the ledger has a unique key: the insert
+// of the new transaction waits until the old one, wherever its COMMIT is, has
+// ended, and then either conflicts or does not. A batch without a ledger row
+// (Part -1) is idempotent by nature; its dead letters have an id made from their
+// content.
+//
+// A leader that froze inside a transaction is thrown off by the server: the
+// limits of waiting for a lock and of one statement are half of the lease, that
+// of idling in a transaction a quarter. SQLite has no server to do so. There
+// others find the database busy until the frozen process goes on or dies; as
+// nobody could take the fence meanwhile, what it then commits is right.
+//
+// # What a table must be
+//
+// MySQL and MariaDB: a transactional engine. INSERT … ON DUPLICATE KEY UPDATE
+// reacts to every unique index, not only to the job's key: a row that collides
+// with another one in a second unique index changes that other row. Do not have
+// one on a flushed table there.
+// SQLite: a foreign key that is DEFERRED is checked by COMMIT only, which cannot
+// say whose fault it was: such a batch fails as a whole.
+package sqlstore

@@ -1,0 +1,37 @@
+-- +goose Up
+CREATE TABLE {prefix}fence (
+    job      text PRIMARY KEY,
+    epoch    bigint NOT NULL,
+    owner    text NOT NULL,
+    node_id  text NOT NULL,
+    taken_at timestamptz NOT NULL DEFAULT now()
+);
+
+CREATE TABLE {prefix}ledger (
+    job        text NOT NULL,
+    batch_id   text NOT NULL,
+    part       integer NOT NULL,
+    "rows"     bigint NOT NULL,
+    applied_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (job, batch_id, part)
+);
+
+CREATE TABLE {prefix}position (
+    job      text NOT NULL,
+    shard    text NOT NULL,
+    position text NOT NULL,
+    PRIMARY KEY (job, shard)
+);
+
+-- The record is text, not jsonb: jsonb refuses \u0000, and a dead letter must
+-- always be storable.
+CREATE TABLE {prefix}dead_letter (
+    id       text PRIMARY KEY,
+    job      text NOT NULL,
+    batch_id text NOT NULL,
+    record   text NOT NULL,
+    error    text NOT NULL,
+    at       timestamptz NOT NULL DEFAULT now()
+);
+
+CREATE INDEX {prefix}dead_letter_job_at ON {prefix}dead_letter (job, at);

@@ -1,0 +1,141 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/pressly/goose/v3"
+)
+
+// mysqlQuote quotes in every sql_mode.
+const mysqlQuote quote = "`"
+
+var errMySQLDSN = errors.New("the DSN cannot be read: use user:password@tcp(host:3306)/database")
+
+// mysqlDB is MySQL or MariaDB. What differs between the two is in comments that
+// only one of them executes, in queries/mysql.sql.
+type mysqlDB struct{ *sqlDB }
+
+func openMySQL(s *Store, o Options) (database, error) {
+	config, err := mysql.ParseDSN(o.DSN)
+	if err != nil {
+		return nil, errMySQLDSN
+	}
+	if config.DBName == "" {
+		return nil, errors.New("the DSN names no database: use user:password@tcp(host:3306)/database")
+	}
+	if err := config.Apply(mysql.Charset("utf8mb4", "")); err != nil {
+		return nil, errMySQLDSN
+	}
+	config.ClientFoundRows = true // an UPDATE tells the rows it found, as elsewhere
+	config.InterpolateParams = false
+	config.MultiStatements = false
+	config.AllowAllFiles = false
+	config.ParseTime = false
+	config.Loc = time.UTC
+	config.Logger = &mysql.NopLogger{} // every error is returned, too
+	if config.Timeout == 0 {
+		config.Timeout = s.limits.statement
+	}
+	connector, err := mysql.NewConnector(config)
+	if err != nil {
+		return nil, errMySQLDSN
+	}
+	setUp := []string{s.queries["session"], s.queries["isolation"]}
+	db := mysqlDB{newSQLDB(s, sessionConnector{connector, setUp}, o.MaxConns)}
+	db.writer = &mysqlWriter{}
+	db.duplicate = func(err error) bool { return mysqlNumber(err) == 1062 }
+	db.refused = func(err error) bool { return db.judge(err) == refused }
+	return db, nil
+}
+
+// sessionConnector sets up every new connection.
+type sessionConnector struct {
+	driver.Connector
+	setUp []string
+}
+
+func (c sessionConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, text := range c.setUp {
+		if _, err := conn.(driver.ExecerContext).ExecContext(ctx, text, nil); err != nil {
+			_ = conn.Close()
+			return nil, fmt.Errorf("set up the connection: %w", err)
+		}
+	}
+	return conn, nil
+}
+
+func (d mysqlDB) migration() (migration, error) {
+	return migration{
+		db:      d.db,
+		dialect: goose.DialectMySQL,
+		locker:  serverLock{lock: d.store.queries["migrate_lock"], unlock: d.store.queries["migrate_unlock"]},
+		release: func() error { return nil },
+	}, nil
+}
+
+func mysqlNumber(err error) uint16 {
+	var e *mysql.MySQLError
+	if errors.As(err, &e) {
+		return e.Number
+	}
+	return 0
+}
+
+// judge goes by the server's error numbers. Above 1900 MySQL and MariaDB use
+// some for different things; none of those is listed for the wrong one.
+func (d mysqlDB) judge(err error) verdict {
+	switch mysqlNumber(err) {
+	case 0:
+		return judgeMySQLDriver(err)
+	case 1048, // NULL in a NOT NULL column
+		1062,       // another unique index, or none of ours
+		1264, 1690, // out of range, also of a sum
+		1265, 1292, 1366, 1367, 1411, 1525, // wrong value
+		1406,       // too long
+		1451, 1452, // foreign key
+		1644,       // SIGNAL in a trigger
+		1761, 1762, // foreign key, by way of a duplicate
+		3140, 3141, 3156, 3157, 3158, // JSON
+		3819, 4025, // CHECK, of MySQL and of MariaDB
+		1301, 1153: // longer than max_allowed_packet
+		return refused
+	case 1205, 1213, // lock timeout, deadlock
+		1020,                   // changed since it was read (a cluster's conflict)
+		1021, 1041, 1114, 1135, // disk full, memory, table full, threads
+		1040, 1203, 1226, // too many connections
+		1047, 1927, // node not ready, connection killed
+		1053, 1077, 1079, // server shutdown
+		1158, 1159, 1160, 1161, // network
+		1180,       // COMMIT failed
+		1290, 1792, // read-only server, read-only transaction
+		1317, 1969, 3024, // interrupted; statement timeouts of both
+		1836, 1637, // read-only mode; too many transactions
+		4031, 2006, 2013: // idle for too long; gone
+		return passing
+	}
+	return lasting
+}
+
+// judgeMySQLDriver judges what the server did not say.
+func judgeMySQLDriver(err error) verdict {
+	var wrong *wrongValue
+	var network *net.OpError
+	switch {
+	case errors.As(err, &wrong), errors.Is(err, mysql.ErrPktTooLarge):
+		return refused
+	case disconnected(err), errors.Is(err, mysql.ErrInvalidConn), errors.Is(err, mysql.ErrMalformPkt),
+		errors.Is(err, mysql.ErrPktSync), errors.Is(err, mysql.ErrBusyBuffer), errors.As(err, &network):
+		return passing
+	}
+	return lasting
+}

@@ -1,0 +1,42 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"baton/internal/flush"
+)
+
+// updateOrder is the order of an UPDATE's parameters: what is set, then the key.
+func updateOrder(p *flush.Plan) []int {
+	out := make([]int, 0, len(p.Columns))
+	for i := range p.Columns {
+		if !isKey(p, i) {
+			out = append(out, i)
+		}
+	}
+	return append(out, p.Key...)
+}
+
+func (w *mysqlWriter) update(ctx context.Context, s *sqlSession, p *flush.Plan, row *flush.Row) (int64, error) {
+	var set, where []string
+	for i, c := range p.Columns {
+		name := mysqlQuote.ident(c.Name)
+		switch {
+		case isKey(p, i):
+		case c.Op == flush.OpAdd:
+			set = append(set, fmt.Sprintf("%s = COALESCE(%[1]s, 0) + COALESCE(?, 0)", name))
+		default:
+			set = append(set, name+" = ?")
+		}
+	}
+	for _, k := range p.Key {
+		where = append(where, mysqlQuote.ident(p.Columns[k].Name)+" = ?")
+	}
+	if err := mysqlArgs(s, p, []flush.Row{*row}, updateOrder(p)); err != nil {
+		return 0, err
+	}
+	text := "UPDATE " + mysqlQuote.table(p.Table.Name) + " SET " + strings.Join(set, ", ") + " WHERE " + strings.Join(where, " AND ")
+	return s.exec(ctx, text, s.args)
+}

@@ -1,0 +1,181 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+
+	"baton/internal/flush"
+)
+
+const (
+	// mysqlChunk is the number of rows in one full statement.
+	mysqlChunk = 1000
+	// mysqlDeletes is lower: from 1000 values on, MariaDB makes a subquery of IN.
+	mysqlDeletes = 500
+	// mysqlParams is the protocol's limit of parameters in a prepared statement.
+	mysqlParams = 65535
+)
+
+// mysqlWriter writes rows by multi-row statements.
+type mysqlWriter struct {
+	plans planCache[*mysqlPlan]
+}
+
+// mysqlPlan keeps the texts of a plan's statements by their number of rows.
+type mysqlPlan struct {
+	plan            *flush.Plan
+	upserts, remove map[int]string
+	every           []int // all columns
+}
+
+func (w *mysqlWriter) write(ctx context.Context, s *sqlSession, p *flush.Plan, rows []flush.Row, remove bool) (int, int, error) {
+	done := 0
+	for done < len(rows) {
+		n := chunk(len(rows)-done, len(p.Columns), remove)
+		text, columns := w.statement(p, n, remove)
+		err := mysqlArgs(s, p, rows[done:done+n], columns)
+		if err == nil {
+			_, err = s.exec(ctx, text, s.args)
+		}
+		if err != nil {
+			return done, n, err
+		}
+		done += n
+	}
+	return done, 0, nil
+}
+
+// chunk is the size of the next statement: a full one, or a power of two. So a
+// plan has a dozen statements at most, and each is prepared once.
+func chunk(rows, columns int, remove bool) int {
+	full := mysqlChunk
+	if remove {
+		full = mysqlDeletes
+	}
+	full = max(1, min(full, mysqlParams/max(1, columns)))
+	if rows >= full {
+		return full
+	}
+	n := 1
+	for n*2 <= rows {
+		n *= 2
+	}
+	return n
+}
+
+// statement is the text for n rows, and the columns that its parameters come from.
+func (w *mysqlWriter) statement(p *flush.Plan, n int, remove bool) (string, []int) {
+	w.plans.mu.Lock()
+	defer w.plans.mu.Unlock()
+	plan := w.plans.locked(p, newMySQLPlan)
+	texts, compile, columns := plan.upserts, mysqlUpsert, plan.every
+	if remove {
+		texts, compile, columns = plan.remove, mysqlDelete, p.Key
+	}
+	text, ok := texts[n]
+	if !ok {
+		text = compile(p, n)
+		texts[n] = text
+	}
+	return text, columns
+}
+
+func newMySQLPlan(p *flush.Plan) *mysqlPlan {
+	out := &mysqlPlan{plan: p, upserts: map[int]string{}, remove: map[int]string{}}
+	for i := range p.Columns {
+		out.every = append(out.every, i)
+	}
+	return out
+}
+
+// mysqlUpsert uses VALUES(), which MySQL calls deprecated and MariaDB has no
+// other word for.
+func mysqlUpsert(p *flush.Plan, n int) string {
+	names := make([]string, len(p.Columns))
+	var set []string
+	for i, c := range p.Columns {
+		name := mysqlQuote.ident(c.Name)
+		names[i] = name
+		if c.Op == flush.OpAdd {
+			set = append(set, fmt.Sprintf("%s = COALESCE(%[1]s, 0) + COALESCE(VALUES(%[1]s), 0)", name))
+		} else if !isKey(p, i) {
+			set = append(set, fmt.Sprintf("%s = VALUES(%[1]s)", name))
+		}
+	}
+	row := "(" + repeat("?", len(names)) + ")"
+	text := "INSERT INTO " + mysqlQuote.table(p.Table.Name) + " (" + strings.Join(names, ", ") + ") VALUES " + repeat(row, n)
+	if len(p.Key) == 0 {
+		return text
+	}
+	if len(set) == 0 {
+		set = []string{names[p.Key[0]] + " = " + names[p.Key[0]]} // there already: leave it
+	}
+	return text + " ON DUPLICATE KEY UPDATE " + strings.Join(set, ", ")
+}
+
+// mysqlDelete spells a composite key out with OR: for (a, b) IN (…) MariaDB reads
+// the whole index.
+func mysqlDelete(p *flush.Plan, n int) string {
+	text := "DELETE FROM " + mysqlQuote.table(p.Table.Name) + " WHERE "
+	if len(p.Key) == 1 {
+		return text + mysqlQuote.ident(p.Columns[p.Key[0]].Name) + " IN (" + repeat("?", n) + ")"
+	}
+	same := make([]string, len(p.Key))
+	for i, k := range p.Key {
+		same[i] = mysqlQuote.ident(p.Columns[k].Name) + " = ?"
+	}
+	row := "(" + strings.Join(same, " AND ") + ")"
+	return text + strings.TrimSuffix(strings.Repeat(row+" OR ", n), " OR ")
+}
+
+func isKey(p *flush.Plan, column int) bool {
+	for _, k := range p.Key {
+		if k == column {
+			return true
+		}
+	}
+	return false
+}
+
+func repeat(what string, n int) string {
+	return strings.TrimSuffix(strings.Repeat(what+", ", n), ", ")
+}
+
+func mysqlArgs(s *sqlSession, p *flush.Plan, rows []flush.Row, columns []int) error {
+	s.args = s.args[:0]
+	for i := range rows {
+		for _, c := range columns {
+			v := &rows[i].Values[c]
+			if v.Kind() == flush.KindFloat && (math.IsNaN(v.Float()) || math.IsInf(v.Float(), 0)) {
+				return &wrongValue{p.Columns[c].Column, "MySQL has no NaN and no infinity"}
+			}
+			s.args = append(s.args, sqlArg(v))
+		}
+	}
+	return nil
+}
+
+// sqlArg is the value as database/sql's drivers take it.
+func sqlArg(v *flush.Value) any {
+	switch v.Kind() {
+	case flush.KindNull:
+		return nil
+	case flush.KindInteger:
+		return v.Int()
+	case flush.KindFloat:
+		return v.Float()
+	case flush.KindBoolean:
+		if v.Bool() {
+			return int64(1)
+		}
+		return int64(0)
+	case flush.KindTimestamp, flush.KindDate:
+		return string(appendText(make([]byte, 0, len(timestampText)), v))
+	case flush.KindBytes:
+		return []byte(v.Text())
+	default:
+		return v.Text()
+	}
+}

@@ -1,0 +1,161 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/pressly/goose/v3"
+)
+
+// pgQuote quotes as standard SQL does.
+const pgQuote quote = `"`
+
+// errPostgresDSN names the form and not the text: what made a DSN unreadable is
+// often the password.
+var errPostgresDSN = errors.New(`the DSN cannot be read: use postgres://user:password@host:5432/database?sslmode=require, with special characters of the password percent-encoded, or "host=… user=… dbname=…"`)
+
+// postgres is a database behind pgx's native pool. Batches go through pgconn's
+// pipeline mode with parameters encoded here: that is what spares a page of rows
+// an allocation for every value.
+type postgres struct {
+	store *Store
+	pool  *pgxpool.Pool
+	plans planCache[*pgPlan]
+
+	buffers  sync.Pool // *[]byte, for encoded parameters
+	names    sync.Map  // text of a statement -> name under which sessions prepare it
+	prepared atomic.Int64
+}
+
+func openPostgres(s *Store, o Options) (database, error) {
+	if strings.TrimSpace(o.DSN) == "" {
+		return nil, errPostgresDSN // pgx would go by the environment
+	}
+	config, err := pgxpool.ParseConfig(o.DSN)
+	if err != nil {
+		return nil, errPostgresDSN
+	}
+	config.MaxConns = int32(min(o.MaxConns, 1000)) + 1 // one for catalogue and migration
+	config.MinConns = 0
+	config.MaxConnIdleTime = 5 * time.Minute
+	if config.ConnConfig.ConnectTimeout == 0 {
+		config.ConnConfig.ConnectTimeout = s.limits.statement
+	}
+	params := config.ConnConfig.RuntimeParams
+	params["lock_timeout"] = millis(s.limits.lock)
+	params["statement_timeout"] = millis(s.limits.statement)
+	params["idle_in_transaction_session_timeout"] = millis(s.limits.idle)
+	// A role or a database may have other defaults. What we remove from Redis
+	// must be on disk, and the check of the fence must see the newest row.
+	params["synchronous_commit"] = "on"
+	params["default_transaction_isolation"] = "read committed"
+	params["default_transaction_read_only"] = "off"
+	params["TimeZone"] = "UTC"
+	if params["application_name"] == "" {
+		params["application_name"] = "baton"
+	}
+	pool, err := pgxpool.NewWithConfig(context.Background(), config)
+	if err != nil {
+		return nil, errPostgresDSN
+	}
+	db := &postgres{store: s, pool: pool}
+	db.buffers.New = func() any { return new([]byte) }
+	return db, nil
+}
+
+func millis(d time.Duration) string { return strconv.FormatInt(max(1, d.Milliseconds()), 10) }
+
+func (p *postgres) session(ctx context.Context) (session, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.store.limits.trip)
+	defer cancel()
+	conn, err := p.pool.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &pgSession{db: p, conn: conn, pg: conn.Conn().PgConn(), buf: p.buffers.Get().(*[]byte)}, nil
+}
+
+func (p *postgres) ping(ctx context.Context) error { return p.pool.Ping(ctx) }
+
+func (p *postgres) close() error {
+	p.pool.Close()
+	return nil
+}
+
+func (p *postgres) migration() (migration, error) {
+	db := stdlib.OpenDBFromPool(p.pool)
+	return migration{
+		db:      db,
+		dialect: goose.DialectPostgres,
+		locker:  serverLock{lock: p.store.queries["migrate_lock"], unlock: p.store.queries["migrate_unlock"]},
+		release: db.Close, // gives the connections back to the pool
+	}, nil
+}
+
+// judge goes by SQLSTATE.
+func (p *postgres) judge(err error) verdict {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) || len(pg.Code) != 5 {
+		var kind *wrongKind
+		if errors.As(err, &kind) {
+			return lasting
+		}
+		return passing // whatever the server did not say comes from the connection
+	}
+	switch pg.Code {
+	case "21000", // the same key twice in one statement, in the database's eyes: halves part them
+		"44000", // WITH CHECK OPTION
+		"54000", // too long for an index
+		"P0001": // RAISE EXCEPTION in a trigger
+		return refused
+	case "25006", // read-only: a standby, or not promoted yet
+		"25P03", // idle in transaction for too long
+		"26000", // a pooler gave us another server session
+		"55P03", // lock timeout
+		"57014": // statement timeout
+		return passing
+	}
+	switch pg.Code[:2] {
+	case "22", "23":
+		return refused
+	case "08", "40", "53", "57", "58": // connection, rolled back, resources, operator, system
+		return passing
+	}
+	return lasting
+}
+
+// explain adds what PostgreSQL says beside its message.
+func (p *postgres) explain(err error) string {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return err.Error()
+	}
+	text := pg.Message
+	for _, more := range []struct{ what, name string }{{"column", pg.ColumnName}, {"constraint", pg.ConstraintName}} {
+		if more.name != "" && !strings.Contains(text, more.name) {
+			text += " (" + more.what + " " + more.name + ")"
+		}
+	}
+	if pg.Detail != "" {
+		text += ": " + pg.Detail
+	}
+	return text + " (SQLSTATE " + pg.Code + ")"
+}
+
+// name is what sessions call the prepared form of a statement.
+func (p *postgres) name(text string) string {
+	if name, ok := p.names.Load(text); ok {
+		return name.(string)
+	}
+	name, _ := p.names.LoadOrStore(text, "baton_"+strconv.FormatInt(p.prepared.Add(1), 10))
+	return name.(string)
+}

@@ -1,0 +1,253 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"baton/internal/flush"
+)
+
+// What surrounds the rows of one task. A refused row aborts a PostgreSQL
+// transaction; the savepoint brings it back. Deferred constraints are checked
+// at once, or COMMIT would find the bad row and could not say which it was.
+const (
+	pgSavepoint = "SAVEPOINT baton_rows"
+	pgCheck     = "SET CONSTRAINTS ALL IMMEDIATE"
+	pgRelease   = "RELEASE SAVEPOINT baton_rows"
+	pgUndo      = "ROLLBACK TO SAVEPOINT baton_rows"
+)
+
+// pgSession is one connection in pipeline mode: the statements of a run are sent
+// together, and their answers read one by one. The first error makes the server
+// skip the rest.
+type pgSession struct {
+	db   *postgres
+	conn *pgxpool.Conn
+	pg   *pgconn.PgConn
+	undo bool // rows were refused: back to the savepoint first
+	buf  *[]byte
+}
+
+// pgStatement is one statement of a run. Without a name it is sent as text.
+type pgStatement struct {
+	text    string
+	name    string
+	params  [][]byte
+	formats []int16
+	task    int // index of its task; -1: of none
+	last    bool
+}
+
+func (t *pgSession) run(ctx context.Context, tasks ...task) error {
+	ctx, cancel := context.WithTimeout(ctx, t.db.store.limits.trip)
+	defer cancel()
+	statements, err := t.statements(tasks)
+	if err != nil {
+		return err
+	}
+	if err := t.prepare(ctx, statements); err != nil {
+		return err
+	}
+	pipe := t.pg.StartPipeline(ctx)
+	for i := range statements {
+		if s := &statements[i]; s.name != "" {
+			pipe.SendQueryPrepared(s.name, s.params, s.formats, nil)
+		} else {
+			pipe.SendQueryParams(s.text, nil, nil, nil, nil)
+		}
+	}
+	err = pipe.Sync()
+	if err == nil {
+		err = t.answers(pipe, statements, tasks)
+	}
+	// Reads what is left, so that the connection can be used again.
+	if closing := pipe.Close(); err == nil {
+		err = closing
+	}
+	return err
+}
+
+// answers reads the results in order and tells the tasks.
+func (t *pgSession) answers(pipe *pgconn.Pipeline, statements []pgStatement, tasks []task) error {
+	var touched int64
+	for i := range statements {
+		s := &statements[i]
+		n, err := answer(pipe)
+		touched += n
+		if err != nil && s.task >= 0 && tasks[s.task].plan != nil && t.db.judge(err) == refused {
+			t.undo = true
+			return &refusal{size: len(tasks[s.task].rows), cause: err}
+		}
+		if err != nil {
+			return err
+		}
+		if s.last {
+			if err := tasks[s.task].done(touched); err != nil {
+				return err
+			}
+			touched = 0
+		}
+	}
+	return nil
+}
+
+func answer(pipe *pgconn.Pipeline) (touched int64, err error) {
+	result, err := pipe.GetResults()
+	if err != nil {
+		return 0, err
+	}
+	reader, ok := result.(*pgconn.ResultReader)
+	if !ok {
+		return 0, fmt.Errorf("PostgreSQL answered with %T where a result was due", result)
+	}
+	tag, err := reader.Close()
+	return tag.RowsAffected(), err
+}
+
+// statements spells the tasks out.
+func (t *pgSession) statements(tasks []task) ([]pgStatement, error) {
+	out := make([]pgStatement, 0, len(tasks)+6)
+	*t.buf = (*t.buf)[:0]
+	if t.undo {
+		out = append(out, pgStatement{text: pgUndo, task: -1}, pgStatement{text: pgRelease, task: -1})
+		t.undo = false
+	}
+	for i, task := range tasks {
+		first := len(out)
+		if task.plan == nil {
+			out = append(out, t.fixed(task.query, task.args))
+		} else {
+			out = append(out, pgStatement{text: pgSavepoint})
+			rows, err := t.rows(task)
+			if err != nil {
+				return nil, err
+			}
+			out = append(append(out, rows...), pgStatement{text: pgCheck}, pgStatement{text: pgRelease})
+		}
+		for j := first; j < len(out); j++ {
+			out[j].task = i
+		}
+		out[len(out)-1].last = true
+	}
+	return out, nil
+}
+
+// fixed spells out one of our own queries. Its parameters are sent as text; the
+// server knows their types from the columns.
+func (t *pgSession) fixed(query string, args []any) pgStatement {
+	s := pgStatement{text: t.db.store.queries[query]}
+	if len(args) == 0 {
+		return s
+	}
+	s.name = t.db.name(s.text)
+	for _, arg := range args {
+		s.params = append(s.params, fmt.Append(nil, arg))
+	}
+	return s
+}
+
+// rows spells out the writing of rows, deletes first.
+func (t *pgSession) rows(k task) ([]pgStatement, error) {
+	plan := t.db.plans.get(k.plan, compilePostgres)
+	if k.update {
+		s, err := t.write(plan.update, plan, plan.columns, k.rows)
+		return []pgStatement{s}, err
+	}
+	deletes := countDeletes(k.rows)
+	var out []pgStatement
+	if deletes > 0 {
+		s, err := t.write(plan.remove, plan, plan.key, k.rows[:deletes])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, s)
+	}
+	if deletes < len(k.rows) {
+		s, err := t.write(plan.upsert, plan, plan.columns, k.rows[deletes:])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// write encodes the columns of rows as the statement's parameters.
+func (t *pgSession) write(text string, plan *pgPlan, columns []pgColumn, rows []flush.Row) (pgStatement, error) {
+	s := pgStatement{text: text, name: t.db.name(text), formats: plan.formats[:len(columns)]}
+	for _, c := range columns {
+		start := len(*t.buf)
+		buf, err := c.encode(*t.buf, rows)
+		if err != nil {
+			return s, err
+		}
+		*t.buf = buf
+		s.params = append(s.params, buf[start:len(buf):len(buf)])
+	}
+	return s, nil
+}
+
+// prepare makes sure that this connection knows the statements. It costs a round
+// trip only the first time.
+func (t *pgSession) prepare(ctx context.Context, statements []pgStatement) error {
+	known := t.pg.CustomData()
+	for i := range statements {
+		name := statements[i].name
+		if name == "" || known[name] != nil {
+			continue
+		}
+		if _, err := t.pg.Prepare(ctx, name, statements[i].text, nil); err != nil {
+			return err
+		}
+		known[name] = true
+	}
+	return nil
+}
+
+func (t *pgSession) fence(ctx context.Context, query, job string) (flush.Fence, bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, t.db.store.limits.trip)
+	defer cancel()
+	s := []pgStatement{t.fixed(query, []any{job})}
+	if err := t.prepare(ctx, s); err != nil {
+		return flush.Fence{}, false, err
+	}
+	result := t.pg.ExecPrepared(ctx, s[0].name, s[0].params, nil, nil).Read()
+	if result.Err != nil || len(result.Rows) == 0 {
+		return flush.Fence{}, false, result.Err
+	}
+	epoch, err := strconv.ParseInt(string(result.Rows[0][0]), 10, 64)
+	return flush.Fence{Job: job, Epoch: epoch, Owner: string(result.Rows[0][1])}, true, err
+}
+
+// errNotCommitted: PostgreSQL answers COMMIT of an aborted transaction with
+// ROLLBACK, and calls that a success.
+var errNotCommitted = errors.New("the server rolled the transaction back instead of committing it")
+
+func (t *pgSession) commit(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, t.db.store.limits.trip)
+	defer cancel()
+	results, err := t.pg.Exec(ctx, t.db.store.queries["commit"]).ReadAll()
+	if err == nil && (len(results) != 1 || results[0].CommandTag.String() != "COMMIT") {
+		err = errNotCommitted
+	}
+	return err
+}
+
+func (t *pgSession) close(sound bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if sound && !t.pg.IsClosed() && t.pg.TxStatus() != 'I' {
+		_, _ = t.pg.Exec(ctx, t.db.store.queries["rollback"]).ReadAll() // the pool drops a connection where this failed
+	}
+	if !sound {
+		_ = t.pg.Close(ctx) // the server rolls back
+	}
+	t.conn.Release()
+	t.db.buffers.Put(t.buf)
+}

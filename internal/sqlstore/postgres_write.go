@@ -1,0 +1,218 @@
+package sqlstore
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"baton/internal/flush"
+)
+
+// pgPlan is a plan as PostgreSQL statements. Every column travels as one array:
+// a batch of any size is one statement with as many parameters as columns.
+type pgPlan struct {
+	upsert, remove, update string
+	columns, key           []pgColumn
+	formats                []int16 // one per column: binary
+}
+
+// pgColumn is a column and the array it travels in.
+type pgColumn struct {
+	flush.Column
+	index   int
+	element string // type of the array's elements
+	oid     uint32
+}
+
+func compilePostgres(p *flush.Plan) *pgPlan {
+	out := &pgPlan{}
+	for i, c := range p.Columns {
+		out.columns = append(out.columns, newPGColumn(c.Column, i))
+		out.formats = append(out.formats, 1)
+	}
+	for _, i := range p.Key {
+		out.key = append(out.key, out.columns[i])
+	}
+	table := pgQuote.table(p.Table.Name)
+	out.upsert = "INSERT INTO " + table + " AS t (" + pgList(out.columns, pgQuotedName) + ") SELECT " +
+		pgList(out.columns, pgCast) + " FROM " + pgUnnest(out.columns) + pgConflict(p)
+	var same []string
+	for _, c := range out.key {
+		same = append(same, "t."+pgQuote.ident(c.Name)+" = "+pgCast(c))
+	}
+	if len(same) > 0 {
+		out.remove = "DELETE FROM " + table + " AS t USING " + pgUnnest(out.key) + " WHERE " + strings.Join(same, " AND ")
+		out.update = "UPDATE " + table + " AS t SET " + strings.Join(pgUpdates(p, out.columns), ", ") +
+			" FROM " + pgUnnest(out.columns) + " WHERE " + strings.Join(same, " AND ")
+	}
+	return out
+}
+
+// pgConflict says what happens to a row that is there. Without a key every row
+// is a new one.
+func pgConflict(p *flush.Plan) string {
+	if len(p.Key) == 0 {
+		return ""
+	}
+	key := make([]string, len(p.Key))
+	for i, k := range p.Key {
+		key[i] = pgQuote.ident(p.Columns[k].Name)
+	}
+	var set []string
+	for i, c := range p.Columns {
+		name := pgQuote.ident(c.Name)
+		switch {
+		case isKey(p, i):
+		case c.Op == flush.OpAdd:
+			set = append(set, name+" = COALESCE(t."+name+", 0) + COALESCE(excluded."+name+", 0)")
+		default:
+			set = append(set, name+" = excluded."+name)
+		}
+	}
+	target := " ON CONFLICT (" + strings.Join(key, ", ") + ") DO "
+	if len(set) == 0 {
+		return target + "NOTHING"
+	}
+	return target + "UPDATE SET " + strings.Join(set, ", ")
+}
+
+// pgUpdates adds without a cast: only the sum must fit the column.
+func pgUpdates(p *flush.Plan, columns []pgColumn) []string {
+	var set []string
+	for i, c := range p.Columns {
+		name, value := pgQuote.ident(c.Name), pgCast(columns[i])
+		switch {
+		case isKey(p, i):
+			continue
+		case c.Op == flush.OpAdd && columns[i].element != "text":
+			value = "u.c" + strconv.Itoa(i+1)
+			fallthrough
+		case c.Op == flush.OpAdd:
+			value = "COALESCE(t." + name + ", 0) + COALESCE(" + value + ", 0)"
+		}
+		set = append(set, name+" = "+value)
+	}
+	return set
+}
+
+func pgQuotedName(c pgColumn) string { return pgQuote.ident(c.Name) }
+
+// pgCast casts to the type without its length. A cast to varchar(5) would cut,
+// where the assignment to such a column refuses.
+func pgCast(c pgColumn) string {
+	return "u.c" + strconv.Itoa(c.index+1) + "::" + c.DBType
+}
+
+func pgUnnest(columns []pgColumn) string {
+	n := 0
+	arrays := pgList(columns, func(c pgColumn) string {
+		n++
+		return fmt.Sprintf("$%d::%s[]", n, c.element)
+	})
+	names := pgList(columns, func(c pgColumn) string { return "c" + strconv.Itoa(c.index+1) })
+	return "unnest(" + arrays + ") AS u(" + names + ")"
+}
+
+func pgList(columns []pgColumn, text func(pgColumn) string) string {
+	out := make([]string, len(columns))
+	for i, c := range columns {
+		out[i] = text(c)
+	}
+	return strings.Join(out, ", ")
+}
+
+func newPGColumn(c flush.Column, index int) pgColumn {
+	out := pgColumn{Column: c, index: index, element: "text", oid: 25}
+	switch c.Kind {
+	case flush.KindInteger:
+		out.element, out.oid = "int8", 20
+	case flush.KindFloat:
+		out.element, out.oid = "float8", 701
+	case flush.KindBoolean:
+		out.element, out.oid = "bool", 16
+	case flush.KindTimestamp:
+		out.element, out.oid = "timestamptz", 1184
+		if c.DBType == "timestamp without time zone" {
+			out.element, out.oid = "timestamp", 1114
+		}
+	case flush.KindDate:
+		out.element, out.oid = "date", 1082
+	case flush.KindBytes:
+		out.element, out.oid = "bytea", 17
+	}
+	return out
+}
+
+// Where PostgreSQL's times and dates start, in microseconds and days since 1970.
+const (
+	pgEpoch    = 946_684_800_000_000
+	pgEpochDay = 10_957
+)
+
+// encode appends the column of all rows in PostgreSQL's binary array format:
+// dimensions, null flag, element type, length, lower bound; then the elements,
+// each after its length.
+func (c *pgColumn) encode(buf []byte, rows []flush.Row) ([]byte, error) {
+	u32 := binary.BigEndian.AppendUint32
+	buf = u32(u32(u32(u32(u32(buf, 1), 1), c.oid), uint32(len(rows))), 1)
+	for i := range rows {
+		v := &rows[i].Values[c.index]
+		if v.IsNull() {
+			buf = u32(buf, math.MaxUint32) // length -1
+			continue
+		}
+		if c.element == "text" {
+			start := len(buf)
+			buf = appendText(u32(buf, 0), v)
+			binary.BigEndian.PutUint32(buf[start:], uint32(len(buf)-start-4))
+			continue
+		}
+		if v.Kind() != c.Kind {
+			return buf, &wrongKind{c.Column, v.Kind()}
+		}
+		switch c.Kind {
+		case flush.KindInteger:
+			buf = binary.BigEndian.AppendUint64(u32(buf, 8), uint64(v.Int()))
+		case flush.KindFloat:
+			buf = binary.BigEndian.AppendUint64(u32(buf, 8), math.Float64bits(v.Float()))
+		case flush.KindBoolean:
+			bit := byte(0)
+			if v.Bool() {
+				bit = 1
+			}
+			buf = append(u32(buf, 1), bit)
+		case flush.KindTimestamp:
+			buf = binary.BigEndian.AppendUint64(u32(buf, 8), uint64(v.Time().UnixMicro()-pgEpoch))
+		case flush.KindDate:
+			buf = u32(u32(buf, 4), uint32(int32(v.Time().Unix()/86400-pgEpochDay)))
+		case flush.KindBytes:
+			buf = append(u32(buf, uint32(len(v.Text()))), v.Text()...)
+		}
+	}
+	return buf, nil
+}
+
+// The texts of times, in UTC.
+const (
+	timestampText = "2006-01-02 15:04:05.000000"
+	dateText      = "2006-01-02"
+)
+
+// appendText appends what databases read as the value.
+func appendText(buf []byte, v *flush.Value) []byte {
+	switch v.Kind() {
+	case flush.KindInteger:
+		return strconv.AppendInt(buf, v.Int(), 10)
+	case flush.KindFloat:
+		return strconv.AppendFloat(buf, v.Float(), 'g', -1, 64)
+	case flush.KindBoolean:
+		return strconv.AppendBool(buf, v.Bool())
+	case flush.KindTimestamp:
+		return v.Time().AppendFormat(buf, timestampText)
+	case flush.KindDate:
+		return v.Time().AppendFormat(buf, dateText)
+	}
+	return append(buf, v.Text()...)
+}

@@ -1,0 +1,78 @@
+-- name: session
+-- STRICT_ALL_TABLES: a value that does not fit is an error, never cut.
+-- NO_AUTO_VALUE_ON_ZERO: a 0 stays 0. The limits: MariaDB knows its own in its
+-- own comments, MySQL those in the other ones; they throw off a leader that froze
+-- inside a transaction.
+SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION',
+    time_zone = '+00:00',
+    foreign_key_checks = 1,
+    unique_checks = 1,
+    innodb_lock_wait_timeout = {lock_seconds}
+    /*M!100301 , max_statement_time = {statement_seconds}, idle_transaction_timeout = {idle_seconds} */
+    /*!50708 , max_execution_time = {statement_millis}, wait_timeout = {idle_seconds} */
+
+-- name: isolation
+-- No gap locks, so that batches and the application wait less for each other.
+-- Nothing here relies on reading the same thing twice, and every check is a
+-- locking read, which sees the newest row at any level.
+SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED
+
+-- name: begin
+START TRANSACTION
+
+-- name: commit
+COMMIT
+
+-- name: rollback
+ROLLBACK
+
+-- name: fence_take
+UPDATE {prefix}fence SET epoch = ?, owner = ?, node_id = ?, taken_at = UTC_TIMESTAMP(6) WHERE job = ? AND epoch < ?
+
+-- name: fence_insert
+INSERT INTO {prefix}fence (job, epoch, owner, node_id, taken_at) VALUES (?, ?, ?, ?, UTC_TIMESTAMP(6))
+
+-- name: fence_read
+SELECT epoch, owner FROM {prefix}fence WHERE job = ?
+
+-- name: fence_check
+-- Not FOR SHARE: MariaDB does not know it, and MySQL knows both.
+SELECT epoch, owner FROM {prefix}fence WHERE job = ? LOCK IN SHARE MODE
+
+-- name: ledger_insert
+-- A plain INSERT: with INSERT IGNORE a value that is too long would be cut.
+INSERT INTO {prefix}ledger (job, batch_id, part, `rows`, applied_at) VALUES (?, ?, ?, ?, UTC_TIMESTAMP(6))
+
+-- name: dead_insert
+INSERT INTO {prefix}dead_letter (id, job, batch_id, record, error, at) VALUES (?, ?, ?, ?, ?, UTC_TIMESTAMP(6))
+
+-- name: migrate_lock
+SELECT GET_LOCK(SHA1(CONCAT('baton migrate ', DATABASE(), ' {prefix}')), {lock_seconds})
+
+-- name: migrate_unlock
+SELECT RELEASE_LOCK(SHA1(CONCAT('baton migrate ', DATABASE(), ' {prefix}')))
+
+-- name: table
+SELECT t.table_schema, t.table_name, t.table_type, COALESCE(e.transactions, 'NO'), COALESCE(t.engine, '')
+FROM information_schema.tables t
+LEFT JOIN information_schema.engines e ON e.engine = t.engine
+WHERE t.table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND t.table_name = ?
+
+-- name: columns
+SELECT column_name, data_type, column_type, is_nullable = 'YES',
+       COALESCE(column_default, 'NULL') <> 'NULL' OR extra LIKE '%auto_increment%',
+       COALESCE(generation_expression, '') <> '',
+       COALESCE(character_maximum_length, 0), COALESCE(character_octet_length, 0),
+       COALESCE(numeric_precision, 0), COALESCE(numeric_scale, 0), COALESCE(datetime_precision, 0)
+FROM information_schema.columns WHERE table_schema = ? AND table_name = ?
+ORDER BY ordinal_position
+
+-- name: unique
+SELECT index_name, column_name, sub_part IS NOT NULL OR column_name IS NULL
+FROM information_schema.statistics
+WHERE table_schema = ? AND table_name = ? AND non_unique = 0
+ORDER BY index_name <> 'PRIMARY', index_name, seq_in_index
+
+-- name: table_names
+SELECT table_name FROM information_schema.tables
+WHERE table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND table_type = 'BASE TABLE' LIMIT 1000

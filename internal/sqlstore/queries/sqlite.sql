@@ -1,0 +1,45 @@
+-- name: begin
+-- IMMEDIATE takes the only write lock at once: from here on nobody else changes
+-- the fence, and no statement in the transaction can find the database busy.
+BEGIN IMMEDIATE
+
+-- name: commit
+COMMIT
+
+-- name: rollback
+ROLLBACK
+
+-- name: fence_take
+UPDATE {prefix}fence SET epoch = ?, owner = ?, node_id = ?, taken_at = strftime('%Y-%m-%d %H:%M:%f', 'now') WHERE job = ? AND epoch < ?
+
+-- name: fence_insert
+INSERT INTO {prefix}fence (job, epoch, owner, node_id, taken_at) VALUES (?, ?, ?, ?, strftime('%Y-%m-%d %H:%M:%f', 'now')) ON CONFLICT (job) DO NOTHING
+
+-- name: fence_read
+SELECT epoch, owner FROM {prefix}fence WHERE job = ?
+
+-- name: fence_check
+-- BEGIN IMMEDIATE has locked it already.
+SELECT epoch, owner FROM {prefix}fence WHERE job = ?
+
+-- name: ledger_insert
+INSERT INTO {prefix}ledger (job, batch_id, part, "rows", applied_at) VALUES (?, ?, ?, ?, strftime('%Y-%m-%d %H:%M:%f', 'now')) ON CONFLICT (job, batch_id, part) DO NOTHING
+
+-- name: dead_insert
+INSERT INTO {prefix}dead_letter (id, job, batch_id, record, error, at) VALUES (?, ?, ?, ?, ?, strftime('%Y-%m-%d %H:%M:%f', 'now')) ON CONFLICT (id) DO NOTHING
+
+-- name: table
+SELECT name, type FROM pragma_table_list WHERE schema = ? AND name = ? COLLATE NOCASE
+
+-- name: columns
+SELECT name, type, "notnull", dflt_value IS NOT NULL, pk, hidden FROM pragma_table_xinfo(?, ?) ORDER BY cid
+
+-- name: unique
+-- cid -2 is an expression; key 0 is a column that is only stored along.
+SELECT l.seq, x.name, x.cid = -2
+FROM pragma_index_list(?1, ?2) AS l, pragma_index_xinfo(l.name, ?2) AS x
+WHERE l."unique" AND NOT l.partial AND x.key
+ORDER BY l.origin <> 'pk', l.seq, x.seqno
+
+-- name: table_names
+SELECT name FROM pragma_table_list WHERE schema = ? AND type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\' LIMIT 1000

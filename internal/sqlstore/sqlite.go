@@ -1,0 +1,114 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/pressly/goose/v3"
+	"modernc.org/sqlite"
+	lib "modernc.org/sqlite/lib"
+)
+
+// sqliteQuote quotes as standard SQL does.
+const sqliteQuote quote = `"`
+
+// sqliteDB is one file. It has one session, because a file has one writer; the
+// catalogue is read beside it.
+type sqliteDB struct{ *sqlDB }
+
+func openSQLite(s *Store, o Options) (database, error) {
+	path, query, err := sqliteFile(o.DSN)
+	if err != nil {
+		return nil, err
+	}
+	query["_pragma"] = append(query["_pragma"],
+		"busy_timeout("+millis(s.limits.lock)+")", // first: switching to WAL may have to wait
+		"journal_mode(WAL)",
+		"synchronous(FULL)", // in WAL mode NORMAL may lose the last commits with the power
+		"foreign_keys(1)",
+	)
+	query.Set("_txlock", "immediate")
+	connector, err := sqlite.NewConnector("file:" + (&url.URL{Path: path}).EscapedPath() + "?" + query.Encode())
+	if err != nil {
+		return nil, errors.New("the parameters after ? in the DSN cannot be read: give a file's path")
+	}
+	db := sqliteDB{newSQLDB(s, sqliteConnector{connector, path}, 1)}
+	db.writer = &sqliteWriter{}
+	db.duplicate = func(error) bool { return false } // ON CONFLICT DO NOTHING answers 0 rows
+	db.refused = func(err error) bool { return db.judge(err) == refused }
+	return db, nil
+}
+
+// sqliteFile accepts a path, or SQLite's own file: URI.
+func sqliteFile(dsn string) (path string, query url.Values, err error) {
+	path, query = dsn, url.Values{}
+	if rest, ok := strings.CutPrefix(dsn, "file:"); ok {
+		var encoded string
+		path, encoded, _ = strings.Cut(rest, "?")
+		path = strings.TrimPrefix(path, "//")
+		if path, err = url.PathUnescape(path); err == nil {
+			query, err = url.ParseQuery(encoded)
+		}
+		if err != nil {
+			return "", nil, errors.New("the file: URI cannot be read: give the file's path instead")
+		}
+	}
+	if path == "" || strings.Contains(path, ":memory:") || query.Get("mode") == "memory" {
+		return "", nil, errors.New("a database in memory keeps nothing: give the path of a file")
+	}
+	return path, query, nil
+}
+
+func (d sqliteDB) migration() (migration, error) {
+	return migration{db: d.db, dialect: goose.DialectSQLite3, release: func() error { return nil }}, nil
+}
+
+// judge goes by SQLite's primary result codes.
+func (d sqliteDB) judge(err error) verdict {
+	var wrong *wrongValue
+	var e *sqlite.Error
+	switch {
+	case errors.As(err, &wrong):
+		return refused
+	case disconnected(err), errors.Is(err, driver.ErrBadConn):
+		return passing
+	case !errors.As(err, &e):
+		return lasting
+	}
+	switch e.Code() & 0xff {
+	case lib.SQLITE_CONSTRAINT, lib.SQLITE_MISMATCH, lib.SQLITE_TOOBIG:
+		return refused
+	case lib.SQLITE_ERROR:
+		if strings.Contains(e.Error(), "integer overflow") {
+			return refused // see sqliteSum
+		}
+	case lib.SQLITE_BUSY, lib.SQLITE_LOCKED, lib.SQLITE_PROTOCOL, lib.SQLITE_INTERRUPT, lib.SQLITE_ABORT,
+		lib.SQLITE_FULL, lib.SQLITE_IOERR, lib.SQLITE_NOMEM, lib.SQLITE_READONLY, lib.SQLITE_CANTOPEN:
+		return passing
+	}
+	return lasting
+}
+
+// sqliteConnector names the file where SQLite says no more than that it cannot
+// open it.
+type sqliteConnector struct {
+	driver.Connector
+	path string
+}
+
+func (c sqliteConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.Connector.Connect(ctx)
+	if err == nil {
+		return conn, nil
+	}
+	if _, missing := os.Stat(filepath.Dir(c.path)); missing != nil {
+		return nil, fmt.Errorf("file %s: its directory cannot be used: %w: %w", c.path, missing, err)
+	}
+	return nil, fmt.Errorf("file %s: %w", c.path, err)
+}

@@ -1,0 +1,193 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"baton/internal/flush"
+)
+
+// sqliteWriter writes row by row: within one transaction there is no round trip
+// to save.
+type sqliteWriter struct {
+	plans planCache[*sqlitePlan]
+}
+
+type sqlitePlan struct {
+	upsert, remove, update string
+	columns                []sqliteColumn
+	every                  []int
+}
+
+// sqliteColumn is a column and whether SQLite turns texts in it into numbers.
+type sqliteColumn struct {
+	flush.Column
+	numeric bool
+}
+
+// checkEvery is the number of rows after which to look whether we may go on.
+const checkEvery = 256
+
+func (w *sqliteWriter) write(ctx context.Context, s *sqlSession, p *flush.Plan, rows []flush.Row, remove bool) (int, int, error) {
+	if len(rows) == 0 {
+		return 0, 0, nil
+	}
+	plan := w.plans.get(p, compileSQLite)
+	text, columns := plan.upsert, plan.every
+	if remove {
+		text, columns = plan.remove, p.Key
+	}
+	statement, err := s.prepare(ctx, text)
+	if err != nil {
+		return 0, 0, err
+	}
+	// The write lock is ours and nothing here waits, so rows need not be
+	// interrupted one by one: the driver would start a goroutine for each.
+	calm := context.WithoutCancel(ctx)
+	for i := range rows {
+		if i%checkEvery == 0 && ctx.Err() != nil {
+			return i, 0, ctx.Err()
+		}
+		if err := plan.args(s, &rows[i], columns); err != nil {
+			return i, 1, err
+		}
+		if _, err := statement.ExecContext(calm, s.args...); err != nil {
+			return i, 1, err
+		}
+	}
+	return len(rows), 0, nil
+}
+
+func (w *sqliteWriter) update(ctx context.Context, s *sqlSession, p *flush.Plan, row *flush.Row) (int64, error) {
+	plan := w.plans.get(p, compileSQLite)
+	if err := plan.args(s, row, updateOrder(p)); err != nil {
+		return 0, err
+	}
+	return s.exec(ctx, plan.update, s.args)
+}
+
+func (p *sqlitePlan) args(s *sqlSession, row *flush.Row, columns []int) error {
+	s.args = s.args[:0]
+	for _, c := range columns {
+		v := &row.Values[c]
+		if err := p.columns[c].check(v); err != nil {
+			return err
+		}
+		s.args = append(s.args, sqlArg(v))
+	}
+	return nil
+}
+
+func compileSQLite(p *flush.Plan) *sqlitePlan {
+	out := &sqlitePlan{}
+	names := make([]string, len(p.Columns))
+	var set, update []string
+	for i, c := range p.Columns {
+		out.every = append(out.every, i)
+		out.columns = append(out.columns, sqliteColumn{c.Column, sqliteNumeric(c.DBType)})
+		name := sqliteQuote.ident(c.Name)
+		names[i] = name
+		switch {
+		case isKey(p, i):
+		case c.Op == flush.OpAdd:
+			set = append(set, name+" = "+sqliteSum("t."+name, "excluded."+name))
+			update = append(update, name+" = "+sqliteSum(name, "?"+strconv.Itoa(len(update)+1)))
+		default:
+			set = append(set, name+" = excluded."+name)
+			update = append(update, name+" = ?"+strconv.Itoa(len(update)+1))
+		}
+	}
+	key := make([]string, len(p.Key))
+	where := make([]string, len(p.Key))
+	whereUpdate := make([]string, len(p.Key))
+	for i, k := range p.Key {
+		key[i], where[i] = names[k], names[k]+" = ?"
+		whereUpdate[i] = names[k] + " = ?" + strconv.Itoa(len(update)+i+1)
+	}
+	table := sqliteQuote.table(p.Table.Name)
+	out.upsert = "INSERT INTO " + table + " AS t (" + strings.Join(names, ", ") + ") VALUES (" + repeat("?", len(names)) + ")"
+	if len(key) > 0 {
+		out.upsert += " ON CONFLICT (" + strings.Join(key, ", ") + ") DO "
+		if len(set) == 0 {
+			out.upsert += "NOTHING"
+		} else {
+			out.upsert += "UPDATE SET " + strings.Join(set, ", ")
+		}
+		out.remove = "DELETE FROM " + table + " WHERE " + strings.Join(where, " AND ")
+		out.update = "UPDATE " + table + " SET " + strings.Join(update, ", ") + " WHERE " + strings.Join(whereUpdate, " AND ")
+	}
+	return out
+}
+
+// sqliteSum adds two numbers. Where integers overflow SQLite goes on with a
+// float, which has lost the last digits; abs of the smallest integer is its way
+// to raise an error in an expression.
+func sqliteSum(a, b string) string {
+	a, b = "COALESCE("+a+", 0)", "COALESCE("+b+", 0)"
+	sum := a + " + " + b
+	return "CASE WHEN typeof(" + sum + ") = 'real' AND typeof(" + a + ") = 'integer' AND typeof(" + b + ") = 'integer'" +
+		" THEN abs(-9223372036854775808) ELSE " + sum + " END"
+}
+
+// sqliteNumeric follows SQLite's rules of affinity: such a column turns a text
+// that looks like a number into one.
+func sqliteNumeric(declared string) bool {
+	d := strings.ToUpper(declared)
+	if d == "" {
+		return false
+	}
+	if strings.Contains(d, "INT") {
+		return true
+	}
+	for _, kept := range []string{"CHAR", "CLOB", "TEXT", "BLOB"} {
+		if strings.Contains(d, kept) {
+			return false
+		}
+	}
+	return d != "ANY"
+}
+
+// check refuses what SQLite would store as something else.
+func (c *sqliteColumn) check(v *flush.Value) error {
+	switch v.Kind() {
+	case flush.KindFloat:
+		if math.IsNaN(v.Float()) {
+			return &wrongValue{c.Column, "SQLite has no NaN, it would store NULL"}
+		}
+	case flush.KindNull, flush.KindInteger, flush.KindBoolean, flush.KindTimestamp, flush.KindDate, flush.KindBytes:
+	default:
+		if c.numeric && losesDigits(v.Text(), v.Kind()) {
+			return &wrongValue{c.Column, fmt.Sprintf("SQLite would store %s as a number and change it: declare the column TEXT", v.Text())}
+		}
+	}
+	return nil
+}
+
+// losesDigits: SQLite keeps a numeric text as an integer of 64 bits or a float,
+// and a float keeps 15 digits. A text that is no number is left alone; one that
+// is a number only by accident, such as 007, must come back as it was.
+func losesDigits(text string, kind flush.Kind) bool {
+	f, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	if err != nil {
+		return f != 0 // out of range: it is a number
+	}
+	if !strings.ContainsAny(text, "0123456789") {
+		return false // "inf" and "nan" are texts to SQLite
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	whole := err == nil
+	if kind != flush.KindNumeric && kind != flush.KindJSON {
+		return !whole || strconv.FormatInt(n, 10) != text
+	}
+	return !whole && significant(text) > 15
+}
+
+// significant counts digits from the first to the last that is not 0.
+func significant(number string) int {
+	mantissa, _, _ := strings.Cut(strings.ToLower(number), "e")
+	digits := strings.NewReplacer(".", "", "-", "", "+", "", " ", "").Replace(mantissa)
+	return len(strings.Trim(digits, "0"))
+}
