@@ -53,8 +53,7 @@ func newConfigCheckCommand(e env) *cobra.Command {
 			}
 			c, err := readConfig(cmd, e, path)
 			report := checked{path, err == nil, len(c.Jobs), len(c.Databases), config.Problems{}}
-			var problems config.Problems
-			if errors.As(err, &problems) {
+			if problems, ok := errors.AsType[config.Problems](err); ok {
 				report.Problems = problems
 			} else if err != nil {
 				return err

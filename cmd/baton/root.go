@@ -74,14 +74,14 @@ func execute(ctx context.Context, root *cobra.Command, stderr io.Writer) int {
 		return exitOK
 	}
 	code := exitFailure
-	var coded *exitError
-	if errors.As(err, &coded) {
+	coded, ok := errors.AsType[*exitError](err)
+	if ok {
 		code = coded.code
 	} else if !started { // the arguments were not understood
 		code = exitUsage
 		err = fmt.Errorf("%w\nsee %s --help", err, cmd.CommandPath())
 	}
-	if coded == nil || coded.err != nil {
+	if !ok || coded.err != nil {
 		printError(stderr, err)
 	}
 	return code
@@ -109,8 +109,7 @@ func newRootCommand(e env) *cobra.Command {
 // printError writes "baton: what happened". Several problems of a configuration
 // get a line each, which begins with its place so that editors can go there.
 func printError(w io.Writer, err error) {
-	var problems config.Problems
-	if errors.As(err, &problems) && len(problems) > 1 {
+	if problems, ok := errors.AsType[config.Problems](err); ok && len(problems) > 1 {
 		_, _ = fmt.Fprintf(w, "baton: %d problems in the configuration:\n%v\n", len(problems), err)
 		return
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strings"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -34,9 +34,8 @@ func addConfigFlags(cmd *cobra.Command, names ...string) {
 	flags := cmd.PersistentFlags()
 	flags.String("config", "", fmt.Sprintf("configuration `file` (default $%s, else %s if it is there)", configEnv, defaultConfig))
 	_ = cmd.MarkPersistentFlagFilename("config", "yaml", "yml")
-	wanted := strings.Join(names, " ") + " "
 	for _, s := range config.Settings() {
-		if strings.Contains(wanted, s.Flag+" ") {
+		if slices.Contains(names, s.Flag) {
 			// Texts, also for durations: config parses them, so that a bad one is
 			// reported in the same words wherever it comes from.
 			flags.String(s.Flag, "", fmt.Sprintf("%s [$%s]", s.Usage, s.Env))

@@ -62,7 +62,7 @@ func (d *decoder) decode(n ast.Node, v reflect.Value, path string, tag reflect.S
 		}
 		return
 	}
-	if short, ok := v.Addr().Interface().(shorthand); ok {
+	if short, ok := reflect.TypeAssert[shorthand](v.Addr()); ok {
 		if s, ok := text(n); ok {
 			short.fromText(s)
 			return

@@ -44,8 +44,8 @@ func Read(in Input) (Config, error) {
 		func() (err error) { c, err = Overlay(c, Flags(), in.Flags); return err },
 		func() error { c = c.WithDefaults(); return c.Validate(in.Checks) },
 	} {
-		var ps Problems
-		if err := step(); errors.As(err, &ps) {
+		err := step()
+		if ps, ok := errors.AsType[Problems](err); ok {
 			found = append(found, ps...)
 		} else if err != nil {
 			return Config{}, err
@@ -108,8 +108,7 @@ func parse(name string, data []byte, env Lookup) (Config, error) {
 		p := Problem{Source: name, Message: "not YAML: " + err.Error()}
 		// Only the message and the position: the error's own text quotes the
 		// source, and a line near the mistake may hold a secret.
-		var syntax yaml.Error
-		if errors.As(err, &syntax) {
+		if syntax, ok := errors.AsType[yaml.Error](err); ok {
 			p.Message = "not YAML: " + syntax.GetMessage()
 			if tk := syntax.GetToken(); tk != nil && tk.Position != nil {
 				p.Line, p.Column = tk.Position.Line, tk.Position.Column

@@ -133,8 +133,7 @@ func TestBadInputIsReportedAtItsPlaceWithTheRemedy(t *testing.T) {
 			if err == nil || err.Error() != want {
 				t.Errorf("got  %v\nwant %s", err, want)
 			}
-			var problems Problems
-			if !errors.As(err, &problems) {
+			if _, ok := errors.AsType[Problems](err); !ok {
 				t.Errorf("not Problems: %T", err)
 			}
 		})

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"baton/internal/config"
+)
+
+// load runs a command that only loads its configuration.
+func (c *cli) load(flags func(*cobra.Command), args ...string) (config.Config, error) {
+	c.t.Helper()
+	var got config.Config
+	e := env{getenv: func(name string) (string, bool) { v, ok := c.env[name]; return v, ok }}
+	cmd := &cobra.Command{
+		Use: "x", SilenceErrors: true, SilenceUsage: true,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			got, err = loadConfig(cmd, e)
+			return err
+		},
+	}
+	flags(cmd)
+	cmd.SetArgs(args)
+	cmd.SetOut(io.Discard)
+	err := cmd.ExecuteContext(context.Background())
+	return got, err
+}
+
+func TestRunHasTheFlagsThatItPromises(t *testing.T) {
+	for _, tc := range []struct {
+		add  func(*cobra.Command)
+		want []string
+	}{
+		{addRunFlags, []string{"config", "redis", "lock-key", "ttl", "heartbeat-interval", "poll-interval", "node-id", "http", "log-level", "log-format"}},
+		{addTargetFlags, []string{"config", "redis", "lock-key"}},
+	} {
+		cmd := &cobra.Command{}
+		tc.add(cmd)
+		n := strings.Count(cmd.PersistentFlags().FlagUsages(), "--")
+		for _, name := range tc.want {
+			if cmd.PersistentFlags().Lookup(name) == nil {
+				t.Errorf("no flag --%s", name)
+			}
+		}
+		if n != len(tc.want) {
+			t.Errorf("%d flags, want %v", n, tc.want)
+		}
+	}
+}
+
+func TestConfigurationIsLoadedFromTheNearestPlace(t *testing.T) {
+	c := newCLI(t)
+	c.file("flag.yaml", "election: {lock_key: flag}")
+	c.file("env.yaml", "election: {lock_key: env}")
+	want := func(key string, args ...string) {
+		t.Helper()
+		if got, err := c.load(addTargetFlags, args...); err != nil || got.Election.LockKey != key {
+			t.Errorf("%v: got %q, %v, want %q", args, got.Election.LockKey, err, key)
+		}
+	}
+	want("baton") // no file at all
+	c.env["BATON_CONFIG"] = "env.yaml"
+	want("env")
+	want("flag", "--config", "flag.yaml")
+	c.env["BATON_LOCK_KEY"] = "variable"
+	want("variable", "--config", "flag.yaml")
+	want("given", "--config", "flag.yaml", "--lock-key", "given")
+}
