@@ -178,7 +178,7 @@ func (c *compiler) setOp(out *column, target Column, spec ColumnSpec) {
 	case target.Kind != KindInteger && target.Kind != KindFloat && target.Kind != KindNumeric:
 		c.problem(target.Name, "is a %s (%s) and cannot be added to: make it a number, or use `op: set`", target.Kind, target.DBType)
 	case spec.Type != "" && spec.Type != target.Kind.String():
-		c.problem(target.Name, "has `op: add` and `type: %s`: what is added to a %s must be one, so take `type` out", spec.Type, target.Kind)
+		c.problem(target.Name, "has `op: add` and `type: %s`: what is added must have the type of the column (%s), so take `type` out", spec.Type, target.Kind)
 	}
 }
 

@@ -1,0 +1,291 @@
+package flush
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+var errCrash = errors.New("the process died here")
+
+// world is one Redis, one database and the nodes that flush between them.
+type world struct {
+	mem   *memory
+	db    *base
+	kind  string // counters or hashes
+	epoch int64
+	ids   int
+}
+
+func newWorld(kind string) *world {
+	return &world{mem: newMemory(), kind: kind, db: newBase(
+		Table{Name: "counts", Unique: [][]string{{"name"}}, Columns: []Column{
+			{Name: "name", Kind: KindText}, {Name: "n", Kind: KindInteger, Bits: 64},
+		}},
+		Table{Name: "users", Unique: [][]string{{"id"}}, Columns: []Column{
+			{Name: "id", Kind: KindInteger, Bits: 64}, {Name: "name", Kind: KindText, Nullable: true},
+		}},
+	)}
+}
+
+// config is that of a fresh process of the job.
+func (w *world) config(f *faults) Config {
+	cfg := Config{
+		Job: "job", NodeID: "node", Sink: &fakeSink{base: w.db, faults: f},
+		NewID: func() (string, error) { w.ids++; return "id" + strconv.Itoa(w.ids), nil },
+	}
+	if w.kind == "counters" {
+		cfg.Inputs = Inputs{Names: []string{InputField, InputValue}, Ledger: true}
+		cfg.Mapping = MappingSpec{Table: "counts", Key: []string{"name"}, Columns: map[string]ColumnSpec{"name": {From: InputField}, "n": {From: InputValue}}}
+		cfg.NewSources = func(inputs []string) ([]Source, error) {
+			return []Source{&fakeCounters{memory: w.mem, faults: f, inputs: inputs}}, nil
+		}
+		return cfg
+	}
+	cfg.Inputs = Inputs{Names: []string{"id"}, Fields: true}
+	cfg.Mapping = MappingSpec{Table: "users", Key: []string{"id"}}
+	cfg.NewSources = func(inputs []string) ([]Source, error) {
+		return []Source{&fakeHashes{memory: w.mem, faults: f, inputs: inputs}}, nil
+	}
+	return cfg
+}
+
+// elect makes the next leader.
+func (w *world) elect() *fakeLead {
+	w.epoch++
+	return &fakeLead{owner: fmt.Sprint("owner", w.epoch), epoch: w.epoch}
+}
+
+func mustNew(t rapid.TB, cfg Config) *Pipeline {
+	t.Helper()
+	p, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// produce changes something, the same for the same n.
+func (w *world) produce(n int) {
+	w.mem.count("c"+strconv.Itoa(n%8), int64(n%5+1))
+	if id := strconv.Itoa(n * 7 % 11); n%6 == 5 {
+		w.mem.remove(id)
+	} else {
+		w.mem.set(id, "v"+strconv.Itoa(n))
+	}
+}
+
+// audit lets a healthy leader finish and compares the database with what was written.
+func (w *world) audit() error {
+	p, err := New(w.config(nil))
+	if err != nil {
+		return err
+	}
+	if _, err := p.Run(context.Background(), w.elect()); err != nil {
+		return fmt.Errorf("the last run failed: %w", err)
+	}
+	if n, err := p.Backlog(context.Background()); n != 0 || err != nil {
+		return fmt.Errorf("backlog is %d after the last run (%v)", n, err)
+	}
+	w.db.mu.Lock()
+	defer w.db.mu.Unlock()
+	want := map[string]string{}
+	if w.kind == "counters" {
+		for field, n := range w.mem.total {
+			want["text "+field] = fmt.Sprint("integer ", n)
+		}
+	} else {
+		for id, name := range w.mem.hashes {
+			want["integer "+id] = "text " + name
+		}
+	}
+	got := map[string]string{}
+	for key, row := range w.db.rows {
+		got[key] = show(row[1])
+	}
+	if diff := gocmp.Diff(want, got); diff != "" {
+		return fmt.Errorf("database differs from what was written (-written +flushed):\n%s", diff)
+	}
+	return nil
+}
+
+// nth fires once, at the nth call.
+func nth(n int) func() bool {
+	calls := 0
+	return func() bool { calls++; return calls == n }
+}
+
+func TestEveryStepSurvivesACrash(t *testing.T) {
+	for _, kind := range []string{"counters", "hashes"} {
+		for _, step := range Steps() {
+			for n := 1; n <= 3; n++ {
+				t.Run(fmt.Sprint(kind, " ", step, " ", n), func(t *testing.T) {
+					w := newWorld(kind)
+					for i := range 20 {
+						w.produce(i)
+					}
+					crash, crashed := nth(n), false
+					cfg := w.config(nil)
+					cfg.Observe = func(s Step) error {
+						if s == step && crash() {
+							crashed = true
+							return errCrash
+						}
+						return nil
+					}
+					_, err := mustNew(t, cfg).Run(context.Background(), w.elect())
+					if crashed != errors.Is(err, errCrash) {
+						t.Errorf("crashed: %v, but the run ended with %v", crashed, err)
+					}
+					if n == 1 && !crashed {
+						t.Error("the run never came by this step")
+					}
+					for i := range 7 {
+						w.produce(100 + i) // while nobody leads
+					}
+					if err := w.audit(); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		}
+	}
+}
+
+func TestEveryLostRequestAndReplyIsSurvived(t *testing.T) {
+	for _, kind := range []string{"counters", "hashes"} {
+		for _, call := range []string{"table", "take over", "stage", "read", "apply", "done", "discard"} {
+			for _, reply := range []bool{false, true} {
+				for n := 1; n <= 3; n++ {
+					t.Run(fmt.Sprint(kind, " ", call, " reply ", reply, " ", n), func(t *testing.T) {
+						synctest.Test(t, func(t *testing.T) { // retries wait
+							w := newWorld(kind)
+							for i := range 20 {
+								w.produce(i)
+							}
+							lose := nth(n)
+							f := &faults{plan: func(c string) (before, after bool) {
+								hit := c == call && lose()
+								return hit && !reply, hit && reply
+							}}
+							_, err := mustNew(t, w.config(f)).Run(context.Background(), w.elect())
+							if err != nil && (!errors.Is(err, errLost) || call == "apply" || call == "take over") {
+								t.Errorf("run ended with %v", err)
+							}
+							if err := w.audit(); err != nil {
+								t.Error(err)
+							}
+						})
+					})
+				}
+			}
+		}
+	}
+}
+
+func TestADeposedLeaderThatWakesUpWritesNothing(t *testing.T) {
+	for _, kind := range []string{"counters", "hashes"} {
+		for _, step := range Steps() {
+			t.Run(fmt.Sprint(kind, " ", step), func(t *testing.T) {
+				w := newWorld(kind)
+				for i := range 20 {
+					w.produce(i)
+				}
+				asleep := nth(1)
+				cfg := w.config(nil)
+				old := w.elect()
+				old.raise = func(int64) (int64, error) { return 0, errors.New("the lock is somebody else's") }
+				cfg.Observe = func(s Step) error {
+					if s != step || !asleep() {
+						return nil
+					}
+					// While this one sleeps, its successors flush everything, twice.
+					for round := range 2 {
+						for i := range 13 {
+							w.produce(100*round + i)
+						}
+						if err := w.audit(); err != nil {
+							t.Error(err)
+						}
+					}
+					return nil
+				}
+				_, err := mustNew(t, cfg).Run(context.Background(), old)
+				late := step == StepDiscarded // it had finished already
+				if fenced := errors.Is(err, ErrFenced) || errors.Is(err, ErrStaleStage); !fenced && !late && err != nil {
+					t.Errorf("run ended with %v", err)
+				}
+				if step == StepBeforeApply && !errors.Is(err, ErrFenced) {
+					t.Errorf("run ended with %v, want ErrFenced", err)
+				}
+				if err := w.audit(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// TestRandomFaults mixes everything: traffic, crashes at any step, lost requests
+// and replies of any call, and successors that take over in the middle of a run.
+func TestRandomFaults(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(rapid.SampledFrom([]string{"counters", "hashes"}).Draw(t, "source"))
+		rate := rapid.IntRange(2, 40).Draw(t, "one fault in")
+		// Both goroutines of a run draw, and rapid allows one only.
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		var mu sync.Mutex
+		upTo := func(n int) int { mu.Lock(); defer mu.Unlock(); return rng.IntN(n + 1) }
+		dice := func() bool { return upTo(rate-1) == 0 }
+		traffic := 0
+		produce := func(most int) {
+			for range upTo(most) {
+				traffic++
+				w.produce(traffic)
+			}
+		}
+		lead := w.elect()
+		var broken error
+		fresh := func() *Pipeline {
+			cfg := w.config(&faults{plan: func(string) (bool, bool) { return dice(), dice() }})
+			cfg.Retry = Retry{Attempts: 3, Wait: 1, MaxWait: 1}
+			cfg.Observe = func(Step) error {
+				produce(2)
+				if dice() { // a successor runs while this one stands still
+					lead.mu.Lock()
+					lead.raise = func(int64) (int64, error) { return 0, errors.New("the lock is somebody else's") }
+					lead.mu.Unlock()
+					successor, _ := New(w.config(nil))
+					if _, err := successor.Run(context.Background(), w.elect()); err != nil {
+						broken = err
+					}
+				}
+				if dice() {
+					return errCrash
+				}
+				return nil
+			}
+			return mustNew(t, cfg)
+		}
+		p := fresh()
+		for range rapid.IntRange(1, 6).Draw(t, "runs") {
+			produce(25)
+			_, err := p.Run(context.Background(), lead)
+			if errors.Is(err, ErrFenced) || errors.Is(err, errCrash) {
+				lead = w.elect()
+				p = fresh()
+			}
+		}
+		if err := errors.Join(broken, w.audit()); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
