@@ -52,10 +52,8 @@ func transitionReasons() []string {
 func renewOutcomes() []string { return []string{"renewed", "lost", "refused", "unknown"} }
 func jobTriggers() []string   { return []string{"schedule", "catch_up", "retry", "manual"} }
 func jobResults() []string    { return []string{"succeeded", "failed", "timed_out", "cancelled"} }
-func missedReasons() []string {
-	return []string{"overlap", "late", "taken", "unknown", "not_leading", "paused"}
-}
-func flushOutcomes() []string { return []string{"written", "repeated", "dead"} }
+func missedReasons() []string { return []string{"overlap", "no_leader", "late", "ledger"} }
+func flushOutcomes() []string { return []string{"written", "dead"} }
 
 // Bounds in seconds: from what a healthy network takes to what ends a term, and
 // from a flush of nothing to a nightly report.
@@ -108,9 +106,9 @@ func (m *Metrics) registerJobs() {
 }
 
 func (m *Metrics) registerFlush() {
-	m.flushRows = m.counters("flush_rows_total", "Rows, by what became of them: written, repeated (an earlier attempt had written them), dead (put aside).", "job", "outcome")
-	m.flushTook = m.histograms("flush_batch_seconds", "Time from a batch's reading to its commit.", quickBuckets())
-	m.flushLag = m.gauges("flush_lag_seconds", "Age of the oldest change that is not yet in the database; 0 on a standby.", "job")
+	m.flushRows = m.counters("flush_rows_total", "Records, by what became of them: written to the table, or put aside as dead letters.", "job", "outcome")
+	m.flushTook = m.histograms("flush_batch_seconds", "Time that transactions of a flush took, repetitions included.", quickBuckets())
+	m.flushLag = m.gauges("flush_lag_seconds", "How far the database is behind Redis; 0 on a standby.", "job")
 	m.flushBacklog = m.gauges("flush_backlog", "Changes that wait in Redis; 0 on a standby.", "job")
 	m.flushFenced = m.counters("flush_fenced_total", "Batches that a newer leader's fence stopped.", "job")
 }

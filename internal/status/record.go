@@ -69,24 +69,22 @@ func (m *Metrics) JobSucceeded(job string, at time.Time) {
 	m.jobLastSuccess.WithLabelValues(job).Set(unix(at))
 }
 
-// JobMissed counts slots that were not run: overlap, late, taken, unknown,
-// not_leading or paused.
+// JobMissed counts slots that were not run: overlap, no_leader, late or ledger.
 func (m *Metrics) JobMissed(job, reason string, slots int) {
 	m.jobMissed.WithLabelValues(job, reason).Add(float64(max(slots, 0)))
 }
 
-// FlushRows counts rows: written, repeated (an earlier attempt had written them
-// already) or dead.
+// FlushRows counts records: written, or dead.
 func (m *Metrics) FlushRows(job, outcome string, rows int64) {
 	m.flushRows.WithLabelValues(job, outcome).Add(float64(max(rows, 0)))
 }
 
-// FlushBatch tells how long one batch took, from its reading to its commit.
+// FlushBatch tells how long the transaction of one batch took, repetitions included.
 func (m *Metrics) FlushBatch(job string, took time.Duration) {
 	m.flushTook.WithLabelValues(job).Observe(took.Seconds())
 }
 
-// FlushLag tells the age of the oldest change that is not yet in the database.
+// FlushLag tells how far the database is behind Redis.
 func (m *Metrics) FlushLag(job string, lag time.Duration) {
 	m.flushLag.WithLabelValues(job).Set(max(lag, 0).Seconds())
 }

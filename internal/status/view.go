@@ -117,6 +117,8 @@ func newLeaderView(s Snapshot, known bool, now time.Time) leaderView {
 	switch l := s.Leader; {
 	case !known:
 		return leaderView{Tone: warn, Headline: "Leader not known yet", Note: "This node has not been able to read the election's state."}
+	case l == nil && s.Error != "":
+		return leaderView{Tone: warn, Headline: "Nobody led when last seen", Note: "A node may lead by now."}
 	case l == nil:
 		return leaderView{Tone: warn, Headline: "Nobody leads", Note: or(s.Vacancy, "The lock is free: a standby takes it within moments.")}
 	case l.Foreign:

@@ -34,8 +34,8 @@ func newJobView(j Job, s Snapshot, now time.Time) jobView {
 	if v.Words == v.Schedule {
 		v.Schedule = "" // once is enough
 	}
-	if strings.HasPrefix(j.Schedule, "@every") || strings.HasPrefix(j.Schedule, "@always") {
-		v.Zone = "" // the same in every zone
+	if strings.HasPrefix(j.Schedule, "@every") || strings.HasPrefix(j.Schedule, "@always") || strings.Contains(v.Words, v.Zone) {
+		v.Zone = "" // the same in every zone, or said already
 	}
 	if !j.NextRun.IsZero() && j.NextRun.Before(now) {
 		v.Next.Near = "due"

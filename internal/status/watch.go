@@ -123,7 +123,8 @@ func complete(old, own Snapshot) Snapshot {
 	if own.NodeID == "" {
 		return old
 	}
-	old.NodeID, old.Version, old.LockKey, old.Role, old.Redis = own.NodeID, own.Version, own.LockKey, own.Role, own.Redis
+	old.NodeID, old.Role, old.Redis = own.NodeID, own.Role, own.Redis
+	old.Version, old.LockKey = or(own.Version, old.Version), or(own.LockKey, old.LockKey)
 	if own.Jobs != nil && old.Jobs == nil {
 		old.Jobs = own.Jobs
 	}

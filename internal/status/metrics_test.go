@@ -1,0 +1,232 @@
+package status
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+)
+
+// scrape returns what /metrics shows of baton: series → value.
+func scrape(t *testing.T, m *Metrics) map[string]string {
+	t.Helper()
+	rec := get(New(Config{Source: fixed(Snapshot{}), Health: standby, Metrics: m}), "/metrics")
+	if rec.Code != 200 {
+		t.Fatalf("/metrics: %d %s", rec.Code, rec.Body)
+	}
+	series := map[string]string{}
+	for line := range strings.Lines(rec.Body.String()) {
+		if strings.HasPrefix(line, "baton_") {
+			name, value, _ := cutLast(strings.TrimSpace(line), " ")
+			series[name] = value
+		}
+	}
+	return series
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+len(sep):], true
+}
+
+func wantSeries(t *testing.T, got map[string]string, want map[string]string) {
+	t.Helper()
+	for name, value := range want {
+		if got[name] != value {
+			t.Errorf("%s is %q, want %q", name, got[name], value)
+		}
+	}
+}
+
+func TestEverySeriesIsThereAtZero(t *testing.T) {
+	got := scrape(t, NewMetrics("1.2.3", []string{"a", "b"}))
+	for name, value := range got {
+		if !strings.HasPrefix(name, "baton_build_info") && value != "0" {
+			t.Errorf("%s starts at %s", name, value)
+		}
+	}
+	want := []string{
+		`baton_leader`, `baton_epoch`, `baton_leader_transitions_total{reason="stepped_down"}`, `baton_lease_remaining_seconds`,
+		`baton_lease_remaining_low_seconds`, `baton_renew_seconds_count`, `baton_renew_outcomes_total{outcome="unknown"}`,
+		`baton_job_runs_total{job="b",result="timed_out",trigger="catch_up"}`, `baton_job_missed_total{job="a",reason="no_leader"}`,
+		`baton_job_duration_seconds_count{job="a"}`, `baton_job_start_delay_seconds_count{job="b"}`,
+		`baton_job_next_run_timestamp_seconds{job="a"}`, `baton_job_last_success_timestamp_seconds{job="a"}`,
+		`baton_flush_rows_total{job="a",outcome="dead"}`, `baton_flush_batch_seconds_count{job="a"}`,
+		`baton_flush_lag_seconds{job="a"}`, `baton_flush_backlog{job="b"}`, `baton_flush_fenced_total{job="b"}`,
+	}
+	for _, name := range want {
+		if _, ok := got[name]; !ok {
+			t.Errorf("no %s", name)
+		}
+	}
+	runs := 0
+	for name := range got {
+		if strings.HasPrefix(name, "baton_job_runs_total") {
+			runs++
+		}
+	}
+	if want := 2 * len(jobTriggers()) * len(jobResults()); runs != want {
+		t.Errorf("%d series of runs, want %d", runs, want)
+	}
+}
+
+func TestMetricsSayWhatHappened(t *testing.T) {
+	m := NewMetrics("1.2.3", []string{"a"})
+	at := time.UnixMilli(1_753_192_331_500)
+	m.Won(41)
+	m.Epoch(42)
+	m.Transition("quarantined")
+	m.Renewal("renewed", 3*time.Millisecond)
+	m.Renewal("unknown", time.Second)
+	m.JobStarted("a", 200*time.Millisecond)
+	m.JobFinished("a", "schedule", "succeeded", at, 2*time.Second)
+	m.JobFinished("a", "retry", "failed", at.Add(time.Hour), time.Second)
+	m.JobMissed("a", "overlap", 3)
+	m.JobNext("a", at)
+	m.FlushRows("a", "written", 500)
+	m.FlushRows("a", "dead", 2)
+	m.FlushBatch("a", 30*time.Millisecond)
+	m.FlushLag("a", 1500*time.Millisecond)
+	m.FlushBacklog("a", 77)
+	m.FlushFenced("a")
+	led := map[string]string{
+		"baton_leader": "1", "baton_epoch": "42", `baton_leader_transitions_total{reason="won"}`: "1",
+		`baton_leader_transitions_total{reason="quarantined"}`: "1", "baton_renew_seconds_count": "2", "baton_renew_seconds_sum": "1.003",
+		`baton_renew_outcomes_total{outcome="renewed"}`: "1", `baton_renew_outcomes_total{outcome="unknown"}`: "1",
+		`baton_job_runs_total{job="a",result="succeeded",trigger="schedule"}`: "1", `baton_job_runs_total{job="a",result="failed",trigger="retry"}`: "1",
+		`baton_job_duration_seconds_sum{job="a"}`: "3", `baton_job_start_delay_seconds_sum{job="a"}`: "0.2",
+		`baton_job_missed_total{job="a",reason="overlap"}`: "3", `baton_job_next_run_timestamp_seconds{job="a"}`: "1.7531923315e+09",
+		`baton_job_last_success_timestamp_seconds{job="a"}`: "1.7531923315e+09", `baton_flush_rows_total{job="a",outcome="written"}`: "500",
+		`baton_flush_rows_total{job="a",outcome="dead"}`: "2", `baton_flush_batch_seconds_count{job="a"}`: "1",
+		`baton_flush_lag_seconds{job="a"}`: "1.5", `baton_flush_backlog{job="a"}`: "77", `baton_flush_fenced_total{job="a"}`: "1",
+	}
+	wantSeries(t, scrape(t, m), led)
+
+	m.Ended("lost")
+	wantSeries(t, scrape(t, m), map[string]string{
+		"baton_leader": "0", "baton_epoch": "42", `baton_leader_transitions_total{reason="lost"}`: "1",
+		// What only the leader knows does not linger on a standby.
+		`baton_flush_lag_seconds{job="a"}`: "0", `baton_flush_backlog{job="a"}`: "0", `baton_job_next_run_timestamp_seconds{job="a"}`: "0",
+		`baton_flush_rows_total{job="a",outcome="written"}`: "500", `baton_job_last_success_timestamp_seconds{job="a"}`: "1.7531923315e+09",
+	})
+}
+
+func TestLowWaterOfTheLeaseIsKeptAndForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := NewMetrics("v", nil)
+		deadline := time.Now().Add(8 * time.Second)
+		m.Lease(func() time.Duration { return time.Until(deadline) })
+		renew := func() {
+			m.Renewal("renewed", time.Millisecond)
+			deadline = time.Now().Add(8 * time.Second)
+		}
+		remaining := func(now, low string) {
+			t.Helper()
+			wantSeries(t, scrape(t, m), map[string]string{"baton_lease_remaining_seconds": now, "baton_lease_remaining_low_seconds": low})
+		}
+		remaining("8", "8")
+		time.Sleep(2 * time.Second)
+		remaining("6", "6")
+		renew()
+		time.Sleep(7 * time.Second) // Redis hung for a moment, between two scrapes
+		renew()
+		remaining("8", "1")
+		for range 151 { // five minutes of health
+			time.Sleep(2 * time.Second)
+			renew()
+		}
+		remaining("8", "1")
+		for range 151 {
+			time.Sleep(2 * time.Second)
+			renew()
+		}
+		remaining("8", "6")
+		time.Sleep(time.Minute)
+		remaining("0", "0")
+		m.Ended("expired")
+		remaining("0", "0")
+		deadline = time.Now().Add(5 * time.Second)
+		m.Lease(func() time.Duration { return time.Until(deadline) })
+		remaining("5", "5")
+	})
+}
+
+func TestMetricsMayBeToldFromEverywhereAtOnce(t *testing.T) {
+	m := NewMetrics("v", []string{"a"})
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 50 {
+				m.Won(1)
+				m.Lease(func() time.Duration { return time.Second })
+				m.Renewal("renewed", time.Millisecond)
+				m.AddJobs("b", "c")
+				m.FlushLag("a", time.Second)
+				m.Ended("lost")
+			}
+		})
+		all.Go(func() {
+			for range 10 {
+				scrape(t, m)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestEveryMetricIsDocumented holds METRICS.md against what is registered, in
+// both directions: name, type, labels and the values that start at zero.
+func TestEveryMetricIsDocumented(t *testing.T) {
+	doc, err := os.ReadFile("METRICS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]string{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `(baton_[a-z_]+)` (.*)$").FindAllStringSubmatch(string(doc), -1) {
+		rows[row[1]] = row[2]
+	}
+	families, err := NewMetrics("v", []string{"a"}).registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, family := range families {
+		name := family.GetName()
+		if !strings.HasPrefix(name, "baton_") {
+			continue
+		}
+		row, ok := rows[name]
+		delete(rows, name)
+		if !ok {
+			t.Errorf("%s is not in METRICS.md", name)
+			continue
+		}
+		if kind := strings.ToLower(family.GetType().String()); !strings.HasPrefix(row, "| "+kind+" |") {
+			t.Errorf("METRICS.md does not call %s a %s: %s", name, kind, row)
+		}
+		for _, metric := range family.GetMetric() {
+			for _, label := range metric.GetLabel() {
+				if !strings.Contains(row, "`"+label.GetName()+"`") {
+					t.Errorf("METRICS.md lacks the label %s of %s", label.GetName(), name)
+				}
+				if free := label.GetName() == "job" || name == "baton_build_info"; !free && !strings.Contains(row, "`"+label.GetValue()+"`") {
+					t.Errorf("METRICS.md lacks %s=%q of %s", label.GetName(), label.GetValue(), name)
+				}
+			}
+		}
+		problems, err := promlint.NewWithMetricFamilies(families[i : i+1]).Lint()
+		if err != nil || len(problems) > 0 {
+			t.Errorf("%s: %v %v", name, problems, err)
+		}
+	}
+	for name := range rows {
+		t.Errorf("METRICS.md describes %s, which there is not", name)
+	}
+}

@@ -1,0 +1,185 @@
+package status
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// render returns the page of s.
+func render(t *testing.T, s Snapshot) string {
+	t.Helper()
+	body, err := newPage().render(s, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+func TestPageEscapesEveryText(t *testing.T) {
+	s := sample(time.Now())
+	s.NodeID, s.Version, s.LockKey, s.Role, s.Error = hostile, hostile, hostile, hostile, hostile
+	s.Leader.NodeID, s.Leader.Owner = hostile, hostile
+	s.Redis = Redis{Host: hostile, Error: hostile}
+	for i := range s.Nodes {
+		s.Nodes[i] = Node{ID: hostile, State: hostile, Version: hostile, ConfigHash: hostile, Address: hostile}
+	}
+	run := &Run{ID: hostile, State: hostile, Trigger: hostile, Error: hostile, NodeID: hostile, Dead: 1}
+	for i := range s.Jobs {
+		s.Jobs[i] = Job{Name: hostile, Schedule: hostile, ScheduleWords: hostile + ".", TimeZone: hostile, Target: hostile, LastRun: run}
+	}
+	s.Jobs[0].Running = run
+	for i := range s.Events {
+		s.Events[i] = Event{Event: hostile, NodeID: hostile, Reason: hostile}
+	}
+	page := render(t, s)
+	if n := strings.Count(page, "<script"); n != 1 {
+		t.Errorf("%d scripts on the page, want its own alone", n)
+	}
+	for _, bad := range []string{"<script>alert", "<img", "onerror='", "</style><"} {
+		if strings.Contains(page, bad) {
+			t.Errorf("the page contains %q", bad)
+		}
+	}
+	for _, s.Leader = range []*Leader{nil, {Foreign: true, Owner: hostile, LeaseLeftMS: 5, TTLMS: 10}} {
+		s.Vacancy = hostile
+		if page := render(t, s); strings.Count(page, "<script") != 1 || strings.Contains(page, "<img") {
+			t.Errorf("leader %+v: hostile text came through", s.Leader)
+		}
+	}
+}
+
+func TestPolicyAllowsExactlyThePartsOfThePage(t *testing.T) {
+	p, page := newPage(), render(t, sample(time.Now()))
+	for tag, directive := range map[string]string{"style": "style-src", "script": "script-src"} {
+		part := regexp.MustCompile(`(?s)<` + tag + `>(.*?)</` + tag + `>`).FindStringSubmatch(page)
+		if part == nil {
+			t.Fatalf("no <%s>", tag)
+		}
+		if want := directive + " 'sha256-" + digest(part[1]) + "'"; !strings.Contains(p.policy, want) {
+			t.Errorf("policy %q lacks %q", p.policy, want)
+		}
+	}
+	// The policy would silently drop these.
+	if found := regexp.MustCompile(`(?i)<[^>]*\s(?:style|src|on[a-z]+)=|<[^>]*="https?:[^>]*`).FindString(page); found != "" {
+		t.Errorf("the page has an inline style, an inline handler or an outside address: %q", found)
+	}
+}
+
+func TestPageIsWellFormedWhateverTheState(t *testing.T) {
+	now := time.Now()
+	empty := Snapshot{}
+	foreign := sample(now)
+	foreign.Leader = &Leader{Foreign: true, Owner: "java:1", LeaseLeftMS: -1}
+	failing := sample(now)
+	failing.Error, failing.AgeMS = "boom", 90_000
+	vacant := failing
+	vacant.Leader = nil
+	for name, s := range map[string]Snapshot{"sample": sample(now), "empty": empty, "foreign": foreign, "failing": failing, "vacant": vacant} {
+		for _, known := range []bool{true, false} {
+			body, err := newPage().render(s, known)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := regexp.MustCompile(`(?s)<(style|script)>.*?</(style|script)>`).ReplaceAllString(string(body), "")
+			text = regexp.MustCompile(`<(meta|link)([^>]*)>`).ReplaceAllString(text, "<$1$2/>")
+			dec := xml.NewDecoder(strings.NewReader(text))
+			dec.Entity = xml.HTMLEntity
+			for err == nil {
+				_, err = dec.Token()
+			}
+			if !errors.Is(err, io.EOF) {
+				t.Errorf("%s, known %v: %v", name, known, err)
+			}
+		}
+	}
+}
+
+func TestPageCanBeReadWithoutScriptAndWithoutEyes(t *testing.T) {
+	page := render(t, sample(time.Now()))
+	for _, want := range []string{
+		`<html lang="en"`, `<noscript><meta http-equiv="refresh" content="5"></noscript>`, `name="viewport"`,
+		`<header`, `<main`, `<footer>`, `role="status" aria-live="polite">db1 leads, epoch 1753192331043<`,
+		`<progress aria-label="Lease left" max="10000" value="8120">`, `<th scope="col">Schedule`, `<th scope="row"><bdi>users</bdi>`,
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("page lacks %s", want)
+		}
+	}
+}
+
+func TestPageAnswersWhoLeadsAndWhatIsWrong(t *testing.T) {
+	page := render(t, sample(time.Now()))
+	for _, want := range []string{
+		"<title>db1 leads · baton</title>", "1753192331043", "2 h 3 min", "8.1 s", "of 10 s left", // the leader
+		"3 min 20 s late", "users; 185,440 changes waiting", "1 of 4 failing", "2 live, 1 silent", "db3 not seen", // the verdicts
+		"every day at 02:30", "30 2 * * *", "Asia/Shanghai", "3 failures in a row", "3 dead letters", "varchar(80)", "for 12 s on db1", // the jobs
+		"not the leader’s", "asked by alice: upgrade", "stepped down", "no renewal was answered in time", // nodes, events
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("page lacks %q", want)
+		}
+	}
+}
+
+func TestVerdicts(t *testing.T) {
+	job := func(name string, lag float64, change func(*Job)) Job {
+		j := Job{Name: name, LagSeconds: new(lag), Backlog: new(int64(10)), LastRun: &Run{State: "succeeded"}}
+		if change != nil {
+			change(&j)
+		}
+		return j
+	}
+	failed := func(j *Job) { j.LastRun.State = "timed_out" }
+	patient := func(j *Job) { j.LateAfterSeconds = 3600 }
+	now := time.Now()
+	for name, c := range map[string]struct {
+		got  verdict
+		want verdict
+	}{
+		"data current": {dataVerdict(Snapshot{Jobs: []Job{job("a", 1, nil), job("b", 59, nil)}}), verdict{good, "Data", "Up to date", "at most 59 s behind; 20 changes waiting"}},
+		"data late":    {dataVerdict(Snapshot{Jobs: []Job{job("a", 1, nil), job("b", 60, nil)}}), verdict{bad, "Data", "1 min late", "b; 20 changes waiting"}},
+		"data later":   {dataVerdict(Snapshot{Jobs: []Job{job("a", 90, nil), job("b", 60, nil)}}), verdict{bad, "Data", "1 min 30 s late", "a and 1 more; 20 changes waiting"}},
+		"data patient": {dataVerdict(Snapshot{Jobs: []Job{job("a", 90, patient)}}), verdict{good, "Data", "Up to date", "at most 1 min 30 s behind; 10 changes waiting"}},
+		"data unknown": {dataVerdict(Snapshot{Error: "x", Jobs: []Job{job("a", 1, nil)}}), verdict{warn, "Data", "Not known", "the state could not be read"}},
+		"data none":    {dataVerdict(Snapshot{Jobs: []Job{{Name: "a"}}}), verdict{idle, "Data", "Not measured", "no flush has reported its lag"}},
+		"jobs well":    {jobsVerdict(Snapshot{Jobs: []Job{job("a", 1, nil), job("b", 1, nil)}}, true), verdict{good, "Jobs", "All 2 well", "0 running now"}},
+		"jobs failing": {jobsVerdict(Snapshot{Jobs: []Job{job("a", 1, failed), job("b", 1, nil)}}, true), verdict{bad, "Jobs", "1 of 2 failing", "a"}},
+		"jobs fresh":   {jobsVerdict(Snapshot{Jobs: []Job{{Name: "a"}}}, true), verdict{idle, "Jobs", "None has run yet", "0 running now"}},
+		"jobs none":    {jobsVerdict(Snapshot{}, true), verdict{idle, "Jobs", "None", "no job is configured on this node"}},
+		"jobs unknown": {jobsVerdict(Snapshot{Error: "x"}, false), verdict{warn, "Jobs", "Not known", "the state could not be read"}},
+		"jobs stale":   {jobsVerdict(Snapshot{Error: "x", Jobs: []Job{job("a", 1, nil)}}, true), verdict{warn, "Jobs", "Well", "when last seen"}},
+		"redis":        {redisVerdict(Snapshot{Redis: Redis{Host: "r:1", OK: true, Since: now.Add(-time.Hour)}}, now), verdict{good, "Redis", "Answers", "r:1, for 1 h"}},
+		"redis down":   {redisVerdict(Snapshot{Redis: Redis{Host: "r:1", Error: "refused"}}, now), verdict{bad, "Redis", "Does not answer", "refused"}},
+		"nodes":        {nodesVerdict(Snapshot{Nodes: []Node{{ID: "a"}, {ID: "b"}}}, true), verdict{good, "Nodes", "2 live", "1 could take over"}},
+		"node alone":   {nodesVerdict(Snapshot{Nodes: []Node{{ID: "a"}}}, true), verdict{warn, "Nodes", "1 live", "no standby could take over"}},
+		"nodes silent": {nodesVerdict(Snapshot{Nodes: []Node{{ID: "a"}, {ID: "b", Stale: true}}}, true), verdict{warn, "Nodes", "1 live, 1 silent", "b not seen"}},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, c.got, c.want)
+		}
+	}
+}
+
+func TestLeaseGoesOnEndingWhileTheStateIsOld(t *testing.T) {
+	for _, c := range []struct {
+		left, ttl, age int64
+		want           string
+		tone           tone
+	}{
+		{8000, 10000, 0, "8 s", good}, {8000, 10000, 4500, "3.5 s", warn}, {8000, 10000, 7000, "1 s", bad},
+		{8000, 10000, 60000, "0 ms", bad}, {12000, 10000, 0, "10 s", good},
+	} {
+		v := newLeaseView(&Leader{LeaseLeftMS: c.left, TTLMS: c.ttl}, c.age)
+		if v.Left != c.want || v.Tone != c.tone {
+			t.Errorf("%+v: %+v", c, v)
+		}
+	}
+	if v := newLeaseView(&Leader{LeaseLeftMS: -1, TTLMS: 10}, 0); v != nil {
+		t.Errorf("a lock without time to live has the lease %+v", v)
+	}
+}

@@ -1,0 +1,311 @@
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// get asks h without a network in between.
+func get(h http.Handler, path string) *httptest.ResponseRecorder {
+	rec := httptest.NewRecorder()
+	h.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, path, nil))
+	return rec
+}
+
+func standby() Health { return Health{Live: true, Ready: true, Leader: "db1"} }
+
+func fixed(s Snapshot) Source {
+	return func(context.Context) (Snapshot, error) { return s, nil }
+}
+
+// apiState decodes what the API answers.
+func apiState(t *testing.T, rec *httptest.ResponseRecorder) Snapshot {
+	t.Helper()
+	var s Snapshot
+	if err := json.Unmarshal(rec.Body.Bytes(), &s); err != nil {
+		t.Fatalf("API answered %d and no JSON: %v\n%s", rec.Code, err, rec.Body)
+	}
+	return s
+}
+
+func TestHealthEndpointsAnswerByRoleAndReason(t *testing.T) {
+	starting := Health{Live: true, Reason: "the databases are being checked"}
+	leading := Health{Live: true, Ready: true, Leading: true, Leader: "db2"}
+	stuck := Health{Ready: true, Reason: "the job loop has not moved for 40s"}
+	for _, c := range []struct {
+		path   string
+		health Health
+		code   int
+		text   string
+	}{
+		{"/-/healthy", standby(), 200, "healthy"},
+		{"/-/healthy", leading, 200, "healthy"},
+		{"/-/healthy", stuck, 503, "the job loop has not moved for 40s"},
+		{"/-/healthy", Health{}, 503, "a loop makes no progress"},
+		{"/-/ready", standby(), 200, "ready"},
+		{"/-/ready", leading, 200, "ready"},
+		{"/-/ready", starting, 503, "the databases are being checked"},
+		{"/-/leader", leading, 200, "leading"},
+		{"/-/leader", standby(), 503, "leader: db1"},
+		{"/-/leader", starting, 503, "leader: unknown"},
+	} {
+		rec := get(New(Config{Source: fixed(Snapshot{}), Health: func() Health { return c.health }}), c.path)
+		if rec.Code != c.code || !strings.Contains(rec.Body.String(), c.text) {
+			t.Errorf("%s with %+v: %d %q, want %d with %q", c.path, c.health, rec.Code, rec.Body, c.code, c.text)
+		}
+	}
+}
+
+func TestAPIAnswersTheSnapshot(t *testing.T) {
+	want := sample(time.Date(2026, 7, 22, 14, 0, 0, 0, time.UTC))
+	rec := get(New(Config{Source: fixed(want), Health: standby}), "/api/v1/status")
+	if rec.Code != 200 || rec.Header().Get("Content-Type") != "application/json; charset=utf-8" {
+		t.Fatalf("%d %v", rec.Code, rec.Header())
+	}
+	got := apiState(t, rec)
+	if got.Leader == nil || *got.Leader != *want.Leader || len(got.Jobs) != len(want.Jobs) || got.Jobs[2].LastRun.Error != want.Jobs[2].LastRun.Error {
+		t.Errorf("got %+v", got)
+	}
+	for _, key := range []string{`"node_id"`, `"lease_left_ms": 8120`, `"config_hash"`, `"last_seen_ms_ago"`, `"schedule_words"`,
+		`"consecutive_failures": 3`, `"lag_seconds": 1.4`, `"duration_ms"`, `"next_run"`, `"age_ms": 0`} {
+		if !strings.Contains(rec.Body.String(), key) {
+			t.Errorf("no %s in the answer", key)
+		}
+	}
+}
+
+func TestAPIListsAreNeverNull(t *testing.T) {
+	body := get(New(Config{Source: fixed(Snapshot{NodeID: "db1"}), Health: standby}), "/api/v1/status").Body.String()
+	for _, want := range []string{`"nodes": []`, `"jobs": []`, `"events": []`, `"leader": null`} {
+		if !strings.Contains(body, want) {
+			t.Errorf("no %s in\n%s", want, body)
+		}
+	}
+}
+
+func TestEverythingElseThanReadingIsRefused(t *testing.T) {
+	h := New(Config{Source: fixed(sample(time.Now())), Health: standby, Metrics: NewMetrics("v", nil)})
+	for _, path := range []string{"/", "/api/v1/status", "/-/healthy", "/-/ready", "/-/leader", "/metrics", "/nothing"} {
+		for _, method := range []string{"POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "BREW"} {
+			rec := httptest.NewRecorder()
+			h.ServeHTTP(rec, httptest.NewRequest(method, path, strings.NewReader("x")))
+			if rec.Code != http.StatusMethodNotAllowed || rec.Header().Get("Allow") != "GET, HEAD" {
+				t.Errorf("%s %s: %d, Allow %q", method, path, rec.Code, rec.Header().Get("Allow"))
+			}
+		}
+	}
+	for path, code := range map[string]int{"/nothing": 404, "/api/v1/": 404, "/index.html": 404, "/metrics": 200} {
+		if rec := get(h, path); rec.Code != code {
+			t.Errorf("GET %s: %d, want %d", path, rec.Code, code)
+		}
+	}
+}
+
+func TestEveryAnswerCarriesTheSecurityHeaders(t *testing.T) {
+	h := New(Config{Source: fixed(sample(time.Now())), Health: standby, Metrics: NewMetrics("v", nil)})
+	for _, path := range []string{"/", "/api/v1/status", "/-/leader", "/metrics", "/nothing"} {
+		header := get(h, path).Header()
+		for name, want := range map[string]string{
+			"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY", "Cache-Control": "no-store",
+		} {
+			if header.Get(name) != want {
+				t.Errorf("%s: %s is %q, want %q", path, name, header.Get(name), want)
+			}
+		}
+		policy := header.Get("Content-Security-Policy")
+		for _, want := range []string{"default-src 'none'", "frame-ancestors 'none'", "form-action 'none'", "base-uri 'none'"} {
+			if !strings.Contains(policy, want) || strings.Contains(policy, "unsafe") {
+				t.Errorf("%s: policy %q lacks %q, or allows what is unsafe", path, policy, want)
+			}
+		}
+	}
+}
+
+func TestForeignHostNamesAreRefusedOnLoopback(t *testing.T) {
+	server := httptest.NewServer(New(Config{Source: fixed(sample(time.Now())), Health: standby, Hosts: []string{"Baton.example.com"}}))
+	defer server.Close()
+	for host, code := range map[string]int{
+		"localhost": 200, "LOCALHOST:9747": 200, "localhost.": 200, "db.localhost:80": 200, "127.0.0.1:9747": 200, "127.0.1.1": 200,
+		"[::1]:9747": 200, "[::1]": 200, "10.0.0.7": 200, "baton.example.com:443": 200,
+		"evil.example": 421, "evil.example:9747": 421, "localhost.evil.example": 421, "127.0.0.1.evil.example:9747": 421, "evillocalhost": 421,
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/api/v1/status", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = host
+		resp, err := server.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != code {
+			t.Errorf("Host %q: %d, want %d", host, resp.StatusCode, code)
+		}
+	}
+}
+
+func TestHangingSourceIsAnsweredWithTheLastKnownState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		unblock := make(chan struct{})
+		var calls atomic.Int32
+		source := func(context.Context) (Snapshot, error) { // ignores its ctx, as a bad driver does
+			if calls.Add(1) > 1 {
+				<-unblock
+			}
+			return sample(time.Now()), nil
+		}
+		h := New(Config{Source: source, Health: standby})
+		if s := apiState(t, get(h, "/api/v1/status")); s.Error != "" || s.Role != RoleStandby {
+			t.Fatalf("while all is well: %+v", s)
+		}
+		time.Sleep(4 * time.Second)
+		for range 20 { // far more requests than would be good for a hanging Redis
+			began := time.Now()
+			rec := get(h, "/api/v1/status")
+			if took := time.Since(began); took > 2*time.Second {
+				t.Fatalf("answered after %s", took)
+			}
+			s := apiState(t, rec)
+			if rec.Code != 200 || s.Leader == nil || s.Error == "" || s.Redis.OK || s.Role != RoleConnecting || s.AgeMS < 4000 {
+				t.Fatalf("%d %+v", rec.Code, s)
+			}
+		}
+		page := get(h, "/").Body.String()
+		for _, want := range []string{"<bdi>db1</bdi> led when last seen", "Redis did not answer within 1.5 s", "What you see is 3", `value="0"`} {
+			if !strings.Contains(page, want) {
+				t.Errorf("page lacks %q", want)
+			}
+		}
+		if n := calls.Load(); n != 2 {
+			t.Errorf("the hanging source was asked %d times, want once beside the first", n)
+		}
+		for _, path := range []string{"/-/healthy", "/-/ready"} {
+			began := time.Now()
+			if rec := get(h, path); rec.Code != 200 || time.Since(began) > 0 {
+				t.Errorf("%s waits for the source, or fails with it: %d", path, rec.Code)
+			}
+		}
+		close(unblock)
+		synctest.Wait()
+		if s := apiState(t, get(h, "/api/v1/status")); s.Error != "" || s.AgeMS != 0 {
+			t.Errorf("after the source came back: %+v", s)
+		}
+	})
+}
+
+func TestSourceThatNeverAnsweredLeavesWhatTheNodeKnows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := func(ctx context.Context) (Snapshot, error) {
+			<-ctx.Done()
+			return Snapshot{}, ctx.Err()
+		}
+		h := New(Config{Source: source, NodeID: "db7", Version: "1.2.3", Health: func() Health { return Health{Leading: true} }})
+		rec := get(h, "/api/v1/status")
+		s := apiState(t, rec)
+		if rec.Code != 503 || s.NodeID != "db7" || s.Version != "1.2.3" || s.Role != RoleLeading || s.Error == "" {
+			t.Errorf("%d %+v", rec.Code, s)
+		}
+		rec = get(h, "/")
+		if rec.Code != 200 || !strings.Contains(rec.Body.String(), "Leader not known yet") || strings.Contains(rec.Body.String(), "No job is configured") {
+			t.Errorf("%d\n%s", rec.Code, rec.Body)
+		}
+		time.Sleep(sourceTimeout)
+	})
+}
+
+func TestFailingSourceKeepsSharedStateAndShowsItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var fail error
+		source := func(context.Context) (Snapshot, error) {
+			if fail != nil {
+				return Snapshot{NodeID: "db2", Role: RoleConnecting, Redis: Redis{Host: "redis:6379", Error: "connection refused"}}, fail
+			}
+			return sample(time.Now()), nil
+		}
+		h := New(Config{Source: source, Health: standby})
+		get(h, "/")
+		fail = errors.New("Redis at redis:6379 refuses connections")
+		time.Sleep(time.Second)
+		s := apiState(t, get(h, "/api/v1/status"))
+		if s.Error != fail.Error() || s.Redis.Error != "connection refused" || s.Redis.OK || s.Leader == nil || len(s.Jobs) != 4 || s.AgeMS != 1000 || s.Version != "0.1.0" {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+func TestPanicOfASourceIsAnErrorOnThePage(t *testing.T) {
+	h := New(Config{Source: func(context.Context) (Snapshot, error) { panic("nil map") }, Health: standby, NodeID: "db1"})
+	if s := apiState(t, get(h, "/api/v1/status")); !strings.Contains(s.Error, "nil map") {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestManyReadersShareOneReading(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		h := New(Config{Health: standby, Source: func(context.Context) (Snapshot, error) {
+			calls++
+			return sample(time.Now()), nil
+		}})
+		for range 100 { // 100 requests in a second
+			get(h, "/")
+			time.Sleep(10 * time.Millisecond)
+		}
+		if calls > 2 {
+			t.Errorf("100 requests in a second read the state %d times, want 2", calls)
+		}
+	})
+}
+
+func TestTooManyRequestsAreTurnedAwayButHealthIsNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := New(Config{Health: standby, Source: func(ctx context.Context) (Snapshot, error) {
+			<-ctx.Done()
+			return Snapshot{}, ctx.Err()
+		}})
+		codes := make(chan int, maxRequests)
+		for range maxRequests {
+			go func() { codes <- get(h, "/").Code }()
+		}
+		synctest.Wait()
+		rec := get(h, "/")
+		if rec.Code != 503 || rec.Header().Get("Retry-After") == "" {
+			t.Errorf("request %d: %d", maxRequests+1, rec.Code)
+		}
+		if rec := get(h, "/-/healthy"); rec.Code != 200 {
+			t.Errorf("health: %d", rec.Code)
+		}
+		for range maxRequests {
+			if code := <-codes; code != 200 {
+				t.Errorf("a request within the limit: %d", code)
+			}
+		}
+		time.Sleep(sourceTimeout)
+	})
+}
+
+func TestHeadHasTheHeadersAndNoBody(t *testing.T) {
+	server := httptest.NewServer(New(Config{Source: fixed(sample(time.Now())), Health: standby}))
+	defer server.Close()
+	for _, path := range []string{"/", "/api/v1/status", "/-/ready"} {
+		resp, err := http.Head(server.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := fmt.Fscan(resp.Body, new(string))
+		_ = resp.Body.Close()
+		if resp.StatusCode != 200 || n != 0 || err == nil || resp.Header.Get("Content-Type") == "" {
+			t.Errorf("HEAD %s: %d, %d, %v", path, resp.StatusCode, n, resp.Header)
+		}
+	}
+}
