@@ -39,14 +39,14 @@ func NewLedger(store *Store, lockKey string) *Ledger {
 
 // LastSlots implements job.Ledger.
 func (l *Ledger) LastSlots(ctx context.Context, jobs []string) (map[string]time.Time, error) {
+	if len(jobs) == 0 {
+		return nil, nil
+	}
 	c, err := l.store.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
-	if len(jobs) == 0 {
-		return nil, nil
-	}
 	for _, name := range jobs {
 		if err := c.Send("HGET", l.keys.job(name), "last_slot"); err != nil {
 			return nil, fmt.Errorf("read the last slots: %w", err)

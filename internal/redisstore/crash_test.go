@@ -1,0 +1,214 @@
+package redisstore
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"baton/internal/flush"
+)
+
+var errCrash = errors.New("crash")
+
+// crashAt returns an observer that fails at the n-th step (from 1), and every
+// later one: a dead process does nothing more. names collects what it heard of.
+func crashAt(n int, names map[string]bool) (observe func(string) error, reached func() int) {
+	var mu sync.Mutex
+	count := 0
+	return func(step string) error {
+			mu.Lock()
+			defer mu.Unlock()
+			count++
+			if names != nil {
+				names[step] = true
+			}
+			if count >= n {
+				return errCrash
+			}
+			return nil
+		}, func() int {
+			mu.Lock()
+			defer mu.Unlock()
+			return count
+		}
+}
+
+// Every step boundary of the protocol is a crash once. What the process left is
+// then finished by a fresh one: the result must be the same as without a crash.
+func TestCrashAtAnyStepIsResumedExactly(t *testing.T) {
+	g := newRig(t)
+	names := map[string]bool{}
+
+	t.Run("counters", func(t *testing.T) {
+		for n := 1; ; n++ {
+			db := newDatabase()
+			want := g.fillCounters("views:3", 300)
+			observe, reached := crashAt(n, names)
+			src := g.counters(CountersOptions{PartRows: 100, MemoryBudget: 8 << 10, Observe: observe})
+			_, err := db.flushOnce(t.Context(), src, observe)
+			g.do("HINCRBY", "views:3", "article:1", 1000)
+			want["article:1"] += 1000
+			db.drain(t, g.counters(CountersOptions{PartRows: 50}))
+			same(t, fmt.Sprintf("counts after a crash at step %d", n), want, db.counts)
+			g.nothingLeft()
+			if err == nil {
+				t.Logf("%d crashes", n-1)
+				break
+			}
+			if !errors.Is(err, errCrash) || reached() < n {
+				t.Fatalf("crash at %d: %v", n, err)
+			}
+		}
+	})
+	for _, zset := range []bool{false, true} {
+		t.Run(fmt.Sprintf("hashes zset=%v", zset), func(t *testing.T) {
+			for n := 1; ; n++ {
+				g.do("FLUSHALL")
+				db := newDatabase()
+				want := map[string]string{}
+				for i := range 60 {
+					id := fmt.Sprint(i)
+					g.change(zset, id, "name", i)
+					want[id] = id + "|name|" + id
+				}
+				g.remove(zset, "7")
+				delete(want, "7")
+				db.rows["7"] = "old"
+				observe, reached := crashAt(n, names)
+				_, err := db.flushOnce(t.Context(), g.hashes(HashesOptions{PageRows: 25, Observe: observe}), observe)
+				g.change(zset, "8", "later", 1)
+				want["8"] = "8|later|1"
+				db.drain(t, g.hashes(HashesOptions{PageRows: 40}))
+				same(t, fmt.Sprintf("rows after a crash at step %d", n), want, db.rows)
+				g.nothingLeft()
+				if err == nil {
+					t.Logf("%d crashes", n-1)
+					break
+				}
+				if !errors.Is(err, errCrash) || reached() < n {
+					t.Fatalf("crash at %d: %v", n, err)
+				}
+			}
+		})
+	}
+	for _, step := range Steps() {
+		if !names[step] {
+			t.Errorf("nothing has crashed at %q", step)
+		}
+		delete(names, step)
+	}
+	delete(names, "apply")
+	delete(names, "applied")
+	if len(names) > 0 {
+		t.Errorf("steps that Steps does not tell of: %v", names)
+	}
+}
+
+// seeded returns a generator whose seed is printed, and can be given back.
+func seeded(t *testing.T) *rand.Rand {
+	t.Helper()
+	seed := uint64(time.Now().UnixNano())
+	if s := os.Getenv("BATON_TEST_SEED"); s != "" {
+		n, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seed = n
+	}
+	t.Logf("BATON_TEST_SEED=%d", seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
+// flushUnder flushes, crashing at random, until stop is closed; then it drains.
+func flushUnder(t *testing.T, rnd *rand.Rand, db *database, stop <-chan struct{}, source func(observe func(string) error) flush.Source) {
+	t.Helper()
+	flushes, crashes := 0, 0
+	for running := true; running; {
+		select {
+		case <-stop:
+			running = false
+		default:
+		}
+		observe, _ := crashAt(1+rnd.IntN(30), nil)
+		more, err := db.flushOnce(t.Context(), source(observe), observe)
+		switch {
+		case errors.Is(err, errCrash):
+			crashes++
+		case err != nil:
+			t.Fatal(err)
+		case more:
+			flushes++
+		}
+	}
+	db.drain(t, source(nil))
+	t.Logf("%d flushes, %d crashes", flushes, crashes)
+	if crashes == 0 {
+		t.Error("nothing was tested: no crash happened")
+	}
+}
+
+func TestNothingIsLostOfCountersWhileProducersGoOn(t *testing.T) {
+	g := newRig(t)
+	rnd := seeded(t)
+	stop := make(chan struct{})
+	want := map[string]int64{}
+	var mu sync.Mutex
+	var producers sync.WaitGroup
+	for range 2 {
+		own, c := rand.New(rand.NewPCG(rnd.Uint64(), 1)), g.redis.Conn()
+		producers.Go(func() {
+			for range 3000 {
+				field, n := fmt.Sprint(own.IntN(200)), own.IntN(9)-2
+				if _, err := c.Do("HINCRBY", "views:3", field, n); err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				want[field] += int64(n)
+				mu.Unlock()
+			}
+		})
+	}
+	go func() { producers.Wait(); close(stop) }()
+	db := newDatabase()
+	flushUnder(t, rnd, db, stop, func(observe func(string) error) flush.Source {
+		return g.counters(CountersOptions{PartRows: 1 + rnd.IntN(100), MemoryBudget: 1 + rnd.IntN(20_000), Observe: observe})
+	})
+	same(t, "counts", want, db.counts)
+	g.nothingLeft()
+}
+
+func TestLastWriteOfEveryHashArrivesWhileProducersGoOn(t *testing.T) {
+	bothIndexes(t, func(t *testing.T, g *rig, zset bool) {
+		rnd := seeded(t)
+		stop := make(chan struct{})
+		producer := &rig{t: t, redis: g.redis, store: g.store, conn: g.redis.Conn()}
+		own := rand.New(rand.NewPCG(rnd.Uint64(), 1))
+		want := map[string]string{}
+		go func() {
+			defer close(stop)
+			for i := range 2000 {
+				id := fmt.Sprint(own.IntN(150))
+				if own.IntN(5) == 0 {
+					producer.remove(zset, id)
+					delete(want, id)
+				} else {
+					producer.change(zset, id, "v", i)
+					want[id] = fmt.Sprintf("%s|v|%d", id, i)
+				}
+			}
+		}()
+		db := newDatabase()
+		flushUnder(t, rnd, db, stop, func(observe func(string) error) flush.Source {
+			return g.hashes(HashesOptions{PageRows: 1 + rnd.IntN(60), MemoryBudget: 1 + rnd.IntN(20_000), Observe: observe})
+		})
+		<-stop
+		same(t, "rows", want, db.rows)
+		g.nothingLeft()
+	})
+}

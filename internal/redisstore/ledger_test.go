@@ -1,0 +1,295 @@
+package redisstore
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"baton/internal/job"
+)
+
+var slotZero = time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
+
+// newRun is a run of job "users" in the n-th minute, by the owner of a lock.
+func newRun(id string, minute int, owner string) job.Run {
+	return job.Run{
+		ID: id, Job: "users", Slot: slotZero.Add(time.Duration(minute) * time.Minute),
+		Trigger: job.TriggerSchedule, Attempt: 1, Term: job.Term{NodeID: "node-" + owner, Owner: owner, Epoch: 7},
+	}
+}
+
+func ended(r job.Run, s job.State, text string) job.Record {
+	return job.Record{
+		Run: r, State: s, Started: r.Slot.Add(time.Second), Finished: r.Slot.Add(3 * time.Second),
+		Result: job.Result{Rows: 12, Dead: 1}, Error: text,
+	}
+}
+
+// ledgerRig has a lock held by owner "a".
+func ledgerRig(t *testing.T) (*rig, *Ledger) {
+	g := newRig(t)
+	g.do("SET", "baton", "a", "PX", 60_000)
+	return g, NewLedger(g.store, "baton")
+}
+
+func claim(t *testing.T, l *Ledger, r job.Run) {
+	t.Helper()
+	if err := l.Claim(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func finish(t *testing.T, l *Ledger, rec job.Record) {
+	t.Helper()
+	if err := l.Finish(t.Context(), rec); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func stateOf(t *testing.T, l *Ledger, name string) JobState {
+	t.Helper()
+	states, err := l.Jobs(t.Context(), []string{name})
+	if err != nil || len(states) != 1 {
+		t.Fatalf("%d states, %v", len(states), err)
+	}
+	return states[0]
+}
+
+func TestSlotIsClaimedOnceAndOnlyForwards(t *testing.T) {
+	_, l := ledgerRig(t)
+	claim(t, l, newRun("r1", 5, "a"))
+	for _, c := range []struct {
+		minute int
+		want   error
+	}{{5, job.ErrSlotTaken}, {4, job.ErrSlotTaken}, {6, nil}, {5, job.ErrSlotTaken}} {
+		err := l.Claim(t.Context(), newRun(fmt.Sprint("other", c.minute), c.minute, "a"))
+		if !errors.Is(err, c.want) {
+			t.Errorf("minute %d: %v, want %v", c.minute, err, c.want)
+		}
+	}
+	slots, err := l.LastSlots(t.Context(), []string{"users", "unknown"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]time.Time{"users": slotZero.Add(6 * time.Minute)}, slots); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestOnlyTheLocksOwnerClaims(t *testing.T) {
+	g, l := ledgerRig(t)
+	if err := l.Claim(t.Context(), newRun("r1", 5, "b")); !errors.Is(err, job.ErrNotLeader) || !strings.Contains(err.Error(), `owner "a"`) {
+		t.Errorf("another owner: %v", err)
+	}
+	g.do("DEL", "baton")
+	if err := l.Claim(t.Context(), newRun("r1", 5, "a")); !errors.Is(err, job.ErrNotLeader) {
+		t.Errorf("no lock: %v", err)
+	}
+	if n := g.num("EXISTS", "{baton}:job:users"); n != 0 {
+		t.Error("a refused claim has left something")
+	}
+	g.do("RPUSH", "baton", "a")
+	if err := l.Claim(t.Context(), newRun("r1", 5, "a")); err == nil || errors.Is(err, job.ErrNotLeader) {
+		t.Errorf("lock of another type: %v", err)
+	}
+}
+
+func TestOfTwoRacingOwnersExactlyOneClaims(t *testing.T) {
+	g, l := ledgerRig(t)
+	other := NewLedger(openStore(t, g.redis.URL()), "baton")
+	for minute := range 50 {
+		var won atomic.Int64
+		var racers sync.WaitGroup
+		for i, ledger := range []*Ledger{l, other, l, other} {
+			racers.Go(func() {
+				// Both believe that they lead; the lock knows better, and may change hands.
+				err := ledger.Claim(t.Context(), newRun(fmt.Sprint(minute, i), minute, []string{"a", "b"}[i%2]))
+				switch {
+				case err == nil:
+					won.Add(1)
+				case !errors.Is(err, job.ErrSlotTaken) && !errors.Is(err, job.ErrNotLeader):
+					t.Error(err)
+				}
+			})
+		}
+		racers.Go(func() {
+			if _, err := g.conn.Do("SET", "baton", []string{"b", "a"}[minute%2], "PX", 60_000); err != nil {
+				t.Error(err)
+			}
+		})
+		racers.Wait()
+		if won.Load() > 1 {
+			t.Fatalf("slot %d was claimed %d times", minute, won.Load())
+		}
+	}
+	if err := l.Claim(t.Context(), newRun("last", 50, "a")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestClaimWhoseReplyWasLostIsStillTheRunsOwn(t *testing.T) {
+	g, _ := ledgerRig(t)
+	g.loadScripts()
+	p := g.redis.Proxy()
+	l := NewLedger(openStore(t, g.redis.URLThrough(p)), "baton")
+	r := newRun("the-run-id", 5, "a")
+	lost := p.LoseReply("the-run-id")
+	if err := l.Claim(t.Context(), r); err == nil || errors.Is(err, job.ErrSlotTaken) || errors.Is(err, job.ErrNotLeader) {
+		t.Fatalf("claim without a reply: %v", err)
+	}
+	<-lost
+	if err := l.Claim(t.Context(), r); err != nil {
+		t.Errorf("asked again: %v", err)
+	}
+	finish(t, l, ended(r, job.StateSucceeded, ""))
+	if err := l.Claim(t.Context(), r); !errors.Is(err, job.ErrSlotTaken) {
+		t.Errorf("asked again after its end: %v", err)
+	}
+}
+
+func TestStateOfAJobFollowsItsRuns(t *testing.T) {
+	_, l := ledgerRig(t)
+	if diff := cmp.Diff(JobState{Job: "users"}, stateOf(t, l, "users")); diff != "" {
+		t.Errorf("before the first run: %s", diff)
+	}
+
+	first := newRun("r1", 1, "a")
+	before := time.Now().Add(-time.Millisecond)
+	claim(t, l, first)
+	got := stateOf(t, l, "users")
+	if got.Running == nil || got.Running.Run != first || got.Running.State != job.StateRunning || got.Running.Started.Before(before) {
+		t.Errorf("running: %+v", got.Running)
+	}
+	if !got.LastSlot.Equal(first.Slot) || got.Last != nil {
+		t.Errorf("while running: %+v", got)
+	}
+
+	finish(t, l, ended(first, job.StateSucceeded, ""))
+	done := ended(first, job.StateSucceeded, "")
+	want := JobState{Job: "users", LastSlot: first.Slot, Last: &done, LastSuccess: done.Finished}
+	if diff := cmp.Diff(want, stateOf(t, l, "users")); diff != "" {
+		t.Errorf("after a success: %s", diff)
+	}
+
+	for i, c := range []struct {
+		state    job.State
+		failures int64
+	}{{job.StateFailed, 1}, {job.StateTimedOut, 2}, {job.StateCancelled, 2}, {job.StateFailed, 3}, {job.StateSucceeded, 0}} {
+		r := newRun(fmt.Sprint("x", i), 2+i, "a")
+		claim(t, l, r)
+		finish(t, l, ended(r, c.state, "no such table"))
+		s := stateOf(t, l, "users")
+		if s.ConsecutiveFailures != c.failures || s.Running != nil || s.Last.State != c.state || s.Last.Error != "no such table" {
+			t.Errorf("after %s: %+v, last %+v", c.state, s, s.Last)
+		}
+		if c.state != job.StateSucceeded && !s.LastSuccess.Equal(done.Finished) {
+			t.Errorf("after %s the last success is %s", c.state, s.LastSuccess)
+		}
+	}
+}
+
+func TestHistoryHoldsEveryRunOnceNewestFirst(t *testing.T) {
+	g, l := ledgerRig(t)
+	g.loadScripts()
+	p := g.redis.Proxy()
+	through := NewLedger(openStore(t, g.redis.URLThrough(p)), "baton")
+	r := newRun("run-with-lost-end", 1, "a")
+	claim(t, l, r)
+	lost := p.LoseReply("run-with-lost-end")
+	if err := through.Finish(t.Context(), ended(r, job.StateFailed, "x")); err == nil {
+		t.Error("finished without a reply")
+	}
+	<-lost
+	if err := through.Finish(t.Context(), ended(r, job.StateFailed, "x")); err != nil {
+		t.Error(err)
+	}
+	want := []job.Record{ended(r, job.StateFailed, "x")}
+	for minute := 2; minute < 5; minute++ {
+		r := newRun(fmt.Sprint(minute), minute, "a")
+		claim(t, l, r)
+		finish(t, l, ended(r, job.StateSucceeded, ""))
+		want = append([]job.Record{ended(r, job.StateSucceeded, "")}, want...)
+	}
+	for _, n := range []int{10, 2} {
+		runs, err := l.Runs(t.Context(), "users", n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want[:min(n, len(want))], runs); diff != "" {
+			t.Errorf("the last %d: %s", n, diff)
+		}
+	}
+	if s := stateOf(t, l, "users"); s.ConsecutiveFailures != 0 {
+		t.Errorf("%d failures", s.ConsecutiveFailures)
+	}
+	if runs, err := l.Runs(t.Context(), "unknown", 5); len(runs) != 0 || err != nil {
+		t.Errorf("runs of a job without any: %v, %v", runs, err)
+	}
+}
+
+func TestLateReportOfADeposedLeaderLeavesTheCurrentRunAlone(t *testing.T) {
+	g, l := ledgerRig(t)
+	old, current := newRun("old", 1, "a"), newRun("new", 2, "b")
+	claim(t, l, old)
+	g.do("SET", "baton", "b")
+	claim(t, l, current)
+	finish(t, l, ended(old, job.StateCancelled, "lease lost"))
+	s := stateOf(t, l, "users")
+	if s.Running == nil || s.Running.ID != "new" || s.Last != nil {
+		t.Errorf("running %+v, last %+v", s.Running, s.Last)
+	}
+	runs, err := l.Runs(t.Context(), "users", 5)
+	if err != nil || len(runs) != 1 || runs[0].ID != "old" {
+		t.Errorf("history: %+v, %v", runs, err)
+	}
+}
+
+func TestHistoryIsCapped(t *testing.T) {
+	g, l := ledgerRig(t)
+	for i := range 450 {
+		finish(t, l, ended(newRun(fmt.Sprint(i), i, "a"), job.StateSucceeded, ""))
+	}
+	if n := g.num("XLEN", "{baton}:job:users:runs"); n < keepRuns || n > keepRuns+100 {
+		t.Errorf("%d runs are kept, want about %d", n, keepRuns)
+	}
+}
+
+func TestLongErrorIsCutBetweenCharacters(t *testing.T) {
+	_, l := ledgerRig(t)
+	r := newRun("r", 1, "a")
+	claim(t, l, r)
+	finish(t, l, ended(r, job.StateFailed, "x"+strings.Repeat("ü", maxErrorText)))
+	text := stateOf(t, l, "users").Last.Error
+	if !utf8.ValidString(text) || len(text) > maxErrorText+3 || !strings.HasSuffix(text, "ü…") {
+		t.Errorf("%d bytes that end in %q", len(text), text[len(text)-8:])
+	}
+}
+
+func TestLedgerWithoutJobsAsksNothing(t *testing.T) {
+	l := NewLedger(openStore(t, "redis://127.0.0.1:1/0"), "baton")
+	if slots, err := l.LastSlots(t.Context(), nil); len(slots) != 0 || err != nil {
+		t.Errorf("%v, %v", slots, err)
+	}
+	if states, err := l.Jobs(t.Context(), nil); len(states) != 0 || err != nil {
+		t.Errorf("%v, %v", states, err)
+	}
+}
+
+func TestLedgerKeyOfAnotherTypeIsNamed(t *testing.T) {
+	g, l := ledgerRig(t)
+	g.do("SET", "{baton}:job:users", "x")
+	_, err := l.LastSlots(t.Context(), []string{"users"})
+	if err == nil || !strings.Contains(err.Error(), "{baton}:job:users") {
+		t.Errorf("last slots: %v", err)
+	}
+	if _, err := l.Jobs(t.Context(), []string{"users"}); err == nil || !strings.Contains(err.Error(), "{baton}:job:users") {
+		t.Errorf("jobs: %v", err)
+	}
+}

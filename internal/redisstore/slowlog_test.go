@@ -1,0 +1,95 @@
+package redisstore
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/flush"
+)
+
+// Redis serves one command at a time: what takes one of ours long, it takes from
+// everybody. SLOWLOG measures by the clock, so on a busy machine any command may be
+// found slow now and then; one that is slow by nature is so at every attempt.
+func TestNoCommandBlocksRedisForLong(t *testing.T) {
+	const rows, attempts = 200_000, 8
+	g := newRig(t)
+	for lo := 0; lo < rows; lo += 1000 {
+		for i := lo; i < lo+1000; i++ {
+			if err := g.conn.Send("HSET", fmt.Sprintf("user:u%d", i), "name", "somebody", "n", i); err != nil {
+				t.Fatal(err)
+			}
+		}
+		g.do("")
+	}
+	for _, c := range []struct {
+		kind string
+		fill func()
+		src  flush.Source
+	}{
+		{"counters", func() { g.fillCounters("views:3", rows) }, g.counters(CountersOptions{})},
+		{"hashes by a set", func() { g.fillIndex(false, rows) }, g.hashes(HashesOptions{})},
+		{"hashes by a zset", func() { g.fillIndex(true, rows) }, g.hashes(HashesOptions{})},
+	} {
+		t.Run(c.kind, func(t *testing.T) {
+			var always map[string]string // the slow commands of every attempt so far
+			for range attempts {
+				c.fill()
+				slow := g.slowCommands(c.src, rows)
+				for name := range always {
+					if slow[name] == "" {
+						delete(always, name)
+					}
+				}
+				if always == nil {
+					always = slow
+				}
+				if len(always) == 0 {
+					return
+				}
+			}
+			t.Errorf("slower than 10 ms at each of %d attempts: %q", attempts, always)
+		})
+	}
+}
+
+// fillIndex puts n ids into the index of changed rows.
+func (g *rig) fillIndex(zset bool, n int) {
+	g.t.Helper()
+	for lo := 0; lo < n; lo += 1000 {
+		name, args := "SADD", []any{"changed:user"}
+		for i := lo; i < lo+1000; i++ {
+			if zset {
+				name, args = "ZADD", append(args, i)
+			}
+			// Ids that are no integers make Redis keep a hash table, its slower form.
+			args = append(args, fmt.Sprintf("u%d", i))
+		}
+		g.do(name, args...)
+	}
+}
+
+// slowCommands flushes once and returns the commands that took over 10 ms.
+func (g *rig) slowCommands(src flush.Source, want int64) map[string]string {
+	g.t.Helper()
+	g.do("CONFIG", "SET", "slowlog-log-slower-than", 10_000)
+	g.do("SLOWLOG", "RESET")
+	if n, err := src.Backlog(g.t.Context()); n != want || err != nil {
+		g.t.Errorf("backlog %d, %v; want %d", n, err, want)
+	}
+	if _, err := newDatabase().flushOnce(g.t.Context(), src, nil); err != nil {
+		g.t.Fatal(err)
+	}
+	g.do("CONFIG", "SET", "slowlog-log-slower-than", -1)
+	logs, err := redis.SlowLogs(g.do("SLOWLOG", "GET", 128), nil)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	slow := map[string]string{}
+	for _, l := range logs {
+		slow[l.Args[0]] = fmt.Sprint(l.Args[:min(4, len(l.Args))], l.ExecutionTime)
+	}
+	g.nothingLeft()
+	return slow
+}
