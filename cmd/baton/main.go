@@ -22,5 +22,6 @@ func main() {
 		stdout: os.Stdout,
 		stderr: os.Stderr,
 		getenv: os.LookupEnv,
+		exit:   os.Exit,
 	}))
 }

@@ -18,11 +18,17 @@ type env struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	getenv         config.Lookup
+	exit           func(code int) // ends the process at once
 }
 
 // commands lists every command of baton, in the order of the help text.
 func commands(e env) []*cobra.Command {
 	return []*cobra.Command{
+		newRunCommand(e),
+		newStatusCommand(e),
+		newLeaderCommand(e),
+		newStepDownCommand(e),
+		newReleaseCommand(e),
 		newConfigCommand(e),
 		newCompletionCommand(e),
 		newVersionCommand(e),
@@ -125,7 +131,8 @@ func newExitCodesTopic() *cobra.Command {
   0  done
   1  it failed; standard error says what, and what to do
   2  wrong arguments, or a configuration that cannot be used
-  3  nobody leads (leader), or this node does not lead where it has to`,
+  3  nobody leads (leader, stepdown)
+  4  run: the leader's work did not end before its lease could, so the process did`,
 	}
 }
 

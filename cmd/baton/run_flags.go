@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"baton/internal/config"
+	"baton/internal/daemon"
 )
 
 const (
@@ -60,7 +61,7 @@ func readConfig(cmd *cobra.Command, e env, path string) (config.Config, error) {
 		Path:   path,
 		Env:    e.getenv,
 		Flags:  givenFlags(cmd),
-		Checks: checks(),
+		Checks: daemon.Checks(),
 	})
 	if err != nil {
 		return c, usageError(err)
@@ -100,6 +101,3 @@ func givenFlags(cmd *cobra.Command) config.Lookup {
 		return f.Value.String(), true
 	}
 }
-
-// checks are the rules of the packages that a configuration speaks of.
-func checks() config.Checks { return config.Checks{} }

@@ -39,4 +39,6 @@ type Event struct {
 	Reason string
 	Took   time.Duration
 	Err    error
+	// Released: the store has confirmed that this owner no longer holds the lock.
+	Released bool
 }

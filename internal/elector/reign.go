@@ -131,7 +131,7 @@ func (e *Elector) conclude(ctx context.Context, term *Term, end ending, workErr 
 		e.contact(err)
 	}
 	e.setRole(nil, "")
-	e.cfg.Observe(Event{Kind: end.event, Owner: term.owner, Epoch: term.Epoch(), Reason: end.reason, Err: errors.Join(workErr, err)})
+	e.cfg.Observe(Event{Kind: end.event, Owner: term.owner, Epoch: term.Epoch(), Reason: end.reason, Err: errors.Join(workErr, err), Released: err == nil})
 	return end.aside
 }
 

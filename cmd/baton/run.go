@@ -1,0 +1,62 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"baton/internal/config"
+	"baton/internal/daemon"
+)
+
+func newRunCommand(e env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Run the daemon: campaign, and run the jobs while leading",
+		Long: "Run the daemon: campaign for the lock, and run the jobs while this node leads.\n" +
+			"SIGTERM ends it in order: jobs stop, the lock is released, another node takes over.\n" +
+			"Without a configuration file it campaigns and runs no jobs.",
+		Example: "  baton run --config /etc/baton/baton.yaml\n" +
+			"  baton run --redis redis://127.0.0.1:6379/0 --lock-key reports --http off",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := loadConfig(cmd, e)
+			if err != nil {
+				return err
+			}
+			return daemon.Run(cmd.Context(), c, daemon.Options{
+				Version: thisBuild().Version,
+				Logger:  newLogger(e.stderr, c.Log),
+				Getenv:  e.getenv,
+				Exit:    e.exit,
+			})
+		},
+	}
+	addRunFlags(cmd)
+	return cmd
+}
+
+// newLogger writes to w what log asks for.
+func newLogger(w io.Writer, log config.Log) *zap.Logger {
+	level, err := zapcore.ParseLevel(log.Level)
+	if err != nil {
+		level = zapcore.InfoLevel // the configuration is validated: it cannot be
+	}
+	enc := zap.NewProductionEncoderConfig()
+	enc.TimeKey, enc.MessageKey = "time", "message"
+	enc.EncodeTime = zapcore.ISO8601TimeEncoder
+	encoder := zapcore.NewJSONEncoder(enc)
+	if log.Format == "text" {
+		enc.EncodeLevel = zapcore.CapitalLevelEncoder
+		encoder = zapcore.NewConsoleEncoder(enc)
+	}
+	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(w)), level))
+}
+
+// noLeader gives an error the exit code for "nobody leads".
+func noLeader(lockKey string) error {
+	return &exitError{exitNoLeader, fmt.Errorf("nobody holds lock %q: is a node running? See baton status", lockKey)}
+}

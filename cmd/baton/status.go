@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"baton/internal/daemon"
+)
+
+func newStatusCommand(e env) *cobra.Command {
+	var out output
+	var watch bool
+	var every time.Duration
+	cmd := &cobra.Command{
+		Use:     "status",
+		Short:   "Show who leads, the nodes and the jobs",
+		Example: "  baton status\n  baton status --watch\n  baton status -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return withRemote(cmd, e, func(r *daemon.Remote, _ string) error {
+				if watch {
+					return watchStatus(cmd.Context(), e.stdout, r, out, every)
+				}
+				s, err := r.Snapshot(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return out.print(e.stdout, s, func(w io.Writer) error { return printStatus(w, s) })
+			})
+		},
+	}
+	addTargetFlags(cmd)
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show it again and again, in place on a terminal")
+	cmd.Flags().DurationVar(&every, "interval", time.Second, "how often, with --watch")
+	out.addFlag(cmd)
+	return cmd
+}
+
+// watchStatus shows the state until ctx ends. On a terminal it redraws in place.
+// A Redis that is away is shown, and waited for.
+func watchStatus(ctx context.Context, w io.Writer, r *daemon.Remote, out output, every time.Duration) error {
+	clear := ""
+	if isTerminal(w) && !out.json {
+		clear = "\x1b[H\x1b[2J\x1b[3J"
+	}
+	ticker := time.NewTicker(max(every, 100*time.Millisecond))
+	defer ticker.Stop()
+	for {
+		s, err := r.Snapshot(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		var frame strings.Builder
+		frame.WriteString(clear)
+		if err != nil {
+			fmt.Fprintf(&frame, "%s  %v\n", time.Now().Format(time.TimeOnly), err)
+		} else if err := out.print(&frame, s, func(w io.Writer) error { return printStatus(w, s) }); err != nil {
+			return err
+		}
+		if _, err := io.WriteString(w, frame.String()); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// printStatus writes the tables for people.
+func printStatus(out io.Writer, s daemon.Snapshot) error {
+	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	p := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) } // Flush tells a write error
+	switch l := s.Leader; {
+	case l == nil:
+		p("Lock %q: nobody leads\n", s.LockKey)
+	case l.Foreign:
+		p("Lock %q: held by a client that is not baton (owner %s), %s\n", s.LockKey, l.Owner, leaseLeft(l.LeaseLeftMS))
+	default:
+		p("Lock %q: %s leads, epoch %d, for %s, %s\n", s.LockKey, l.NodeID, l.Epoch, short(s.Now.Sub(l.Since)), leaseLeft(l.LeaseLeftMS))
+	}
+	if len(s.Nodes) > 0 {
+		p("\nNODE\tSTATE\tSEEN\tVERSION\tCONFIG\tSTATUS PAGE\n")
+	}
+	for _, n := range s.Nodes {
+		state := n.State
+		if n.Stale {
+			state = "gone"
+		}
+		p("%s\t%s\t%s ago\t%s\t%s\t%s\n", n.ID, state, short(time.Duration(n.LastSeenMSAgo)*time.Millisecond), n.Version, n.ConfigHash, n.Address)
+	}
+	if len(s.Jobs) > 0 {
+		p("\nJOB\tSCHEDULE\tNEXT\tLAST\tROWS\tDEAD\tTOOK\tWAITING\tFAILURES\n")
+	}
+	for _, j := range s.Jobs {
+		next, last, rows, dead, took, waiting := "-", "never", "-", "-", "-", "?"
+		if !j.NextRun.IsZero() {
+			next = "in " + short(j.NextRun.Sub(s.Now))
+		}
+		if r := j.LastRun; r != nil {
+			last = fmt.Sprintf("%s %s ago", r.State, short(s.Now.Sub(r.Started)))
+			rows, dead = fmt.Sprint(r.Rows), fmt.Sprint(r.Dead)
+			took = short(time.Duration(r.DurationMS) * time.Millisecond)
+		}
+		if j.Backlog != nil {
+			waiting = fmt.Sprint(*j.Backlog)
+		}
+		p("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\n", j.Name, j.Schedule, next, last, rows, dead, took, waiting, j.ConsecutiveFailures)
+	}
+	for _, j := range s.Jobs {
+		if r := j.LastRun; r != nil && r.Error != "" {
+			p("\n%s, at %s on %s: %s\n", j.Name, r.Started.Format(time.DateTime), r.NodeID, r.Error)
+		}
+	}
+	return w.Flush()
+}
+
+func leaseLeft(ms int64) string {
+	if ms < 0 {
+		return "without an expiry"
+	}
+	return fmt.Sprintf("lease %.1f s left", float64(ms)/1000)
+}
+
+// short is a duration as people say it: its two largest units at most.
+func short(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0s"
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return d.Round(100 * time.Millisecond).String()
+	case d < time.Hour:
+		return d.Round(time.Second).String()
+	case d < 48*time.Hour:
+		return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
+	}
+	return fmt.Sprintf("%dd", int(d.Hours()/24))
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os/user"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"baton/internal/daemon"
+)
+
+func newStepDownCommand(e env) *cobra.Command {
+	var out output
+	var to, reason string
+	var wait time.Duration
+	var noWait bool
+	cmd := &cobra.Command{
+		Use:   "stepdown",
+		Short: "Have the leader hand over, in order, and wait for its successor",
+		Long: "Have the leader hand over: it starts nothing more, ends what runs, and releases the\n" +
+			"lock. Another node takes it at once: the one that --to names, or any that is ready.",
+		Example: "  baton stepdown\n  baton stepdown --to db2 --reason 'kernel upgrade'",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if noWait {
+				wait = 0
+			}
+			return withRemote(cmd, e, func(r *daemon.Remote, lockKey string) error {
+				h, err := r.StepDown(cmd.Context(), to, orderedBy(reason), wait)
+				if errors.Is(err, daemon.ErrNoLeader) {
+					return noLeader(lockKey)
+				}
+				if err != nil {
+					return err
+				}
+				return out.print(e.stdout, h, func(w io.Writer) error {
+					if h.To == "" {
+						_, err = fmt.Fprintf(w, "%s was asked to step down\n", h.From)
+					} else {
+						_, err = fmt.Fprintf(w, "%s leads after %s: epoch %d, %d ms after the order\n", h.To, h.From, h.Epoch, h.TookMS)
+					}
+					return err
+				})
+			})
+		},
+	}
+	addTargetFlags(cmd)
+	cmd.Flags().StringVar(&to, "to", "", "the `node` to hand over to (default: whichever is ready first)")
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the event history")
+	cmd.Flags().DurationVar(&wait, "wait", 30*time.Second, "how long to wait for the next term")
+	cmd.Flags().BoolVar(&noWait, "no-wait", false, "ask, and do not wait")
+	out.addFlag(cmd)
+	return cmd
+}
+
+// orderedBy says who asks, for those who read the event history later.
+func orderedBy(reason string) string {
+	who := "somebody"
+	if u, err := user.Current(); err == nil {
+		who = u.Username
+	}
+	if reason == "" {
+		return "asked by " + who
+	}
+	return fmt.Sprintf("asked by %s: %s", who, reason)
+}

@@ -1,0 +1,54 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"baton/internal/config"
+	"baton/internal/flush"
+	"baton/internal/job"
+	"baton/internal/redisstore"
+)
+
+// Checks are the rules for a configuration's values that other packages own.
+func Checks() config.Checks {
+	return config.Checks{
+		Schedule: func(spec, timeZone string) error {
+			loc, err := time.LoadLocation(timeZone)
+			if err != nil {
+				return nil // told at the time zone's own place
+			}
+			_, err = job.ParseSchedule(spec, loc)
+			return err
+		},
+		Key: func(pattern string) error {
+			keys, err := flush.ExpandKey(pattern)
+			if err != nil {
+				return err
+			}
+			return checkKeys(keys)
+		},
+		RowKey: func(pattern string) error {
+			_, err := flush.ParseRowKey(pattern)
+			return err
+		},
+		Flush: func(f config.Flush) error {
+			if f.From.Type != config.Hashes || f.From.Changed == "" {
+				return nil
+			}
+			if err := redisstore.CheckKey(f.From.Changed); err != nil {
+				return fmt.Errorf("from.changed: %w", err)
+			}
+			return nil
+		},
+	}
+}
+
+func checkKeys(keys []string) error {
+	var problems []error
+	for _, key := range keys {
+		problems = append(problems, redisstore.CheckKey(key))
+	}
+	return errors.Join(problems...)
+}

@@ -1,0 +1,147 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"baton/internal/config"
+	"baton/internal/elector"
+	"baton/internal/redisstore"
+	"baton/internal/status"
+)
+
+// ErrNoLeader is returned where a leader is needed and nobody leads.
+var ErrNoLeader = redisstore.ErrNobodyLeads
+
+// commandTimeout bounds a command's dealings with Redis.
+const commandTimeout = 5 * time.Second
+
+// Remote looks at an election from outside, for one command.
+type Remote struct {
+	config   config.Config
+	store    *redisstore.Store
+	election *redisstore.Election
+	ledger   *redisstore.Ledger
+	tasks    []task
+}
+
+// Dial prepares to look at the election that the configuration names. It needs no
+// database, and connects when it is asked something.
+func Dial(c config.Config) (*Remote, error) {
+	store, err := openRedis(c)
+	if err != nil {
+		return nil, err
+	}
+	tasks, err := newTasks(c, store, nil, nil)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return &Remote{
+		config: c, store: store, tasks: tasks,
+		election: redisstore.NewElection(store, c.Election.LockKey), ledger: redisstore.NewLedger(store, c.Election.LockKey),
+	}, nil
+}
+
+// Close drops the connections.
+func (r *Remote) Close() error { return r.store.Close() }
+
+// Snapshot is the state of the election and its jobs now.
+func (r *Remote) Snapshot(ctx context.Context) (Snapshot, error) {
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	now := time.Now()
+	s := status.Snapshot{LockKey: r.config.Election.LockKey, Now: now, Redis: status.Redis{Host: r.store.Host(), OK: true}, Jobs: configuredJobs(r.tasks, now)}
+	return gather(ctx, s, r.election, r.ledger, r.tasks)
+}
+
+// Handover is what a step-down came to.
+type Handover struct {
+	From  string `json:"from"` // "" when a foreign client held the lock
+	To    string `json:"to"`   // "" when it was not waited for
+	Epoch int64  `json:"epoch"`
+	// TookMS is the time from the order to the next term, in milliseconds.
+	TookMS int64 `json:"took_ms"`
+}
+
+// StepDown asks the leader to step down and waits, at most wait, until another
+// term begins; wait zero does not. ErrNoLeader if nobody leads.
+func (r *Remote) StepDown(ctx context.Context, to, reason string, wait time.Duration) (Handover, error) {
+	before, err := r.picture(ctx)
+	if err != nil {
+		return Handover{}, err
+	}
+	if err := successor(before, to); err != nil {
+		return Handover{}, err
+	}
+	asked := time.Now()
+	ask, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	owner, from, err := r.election.StepDown(ask, to, reason)
+	if err != nil {
+		return Handover{}, err
+	}
+	if from == "" {
+		return Handover{}, fmt.Errorf("lock %q is held by a client that is not baton (owner %s): it does not take orders", r.config.Election.LockKey, owner)
+	}
+	h := Handover{From: from}
+	for time.Since(asked) < wait {
+		p, err := r.picture(ctx)
+		if err != nil {
+			return h, err
+		}
+		if p.Owner != "" && p.Owner != owner {
+			h.To, h.Epoch, h.TookMS = p.Leader, p.Epoch, time.Since(asked).Milliseconds()
+			return h, nil
+		}
+		select {
+		case <-ctx.Done():
+			return h, ctx.Err()
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	if wait > 0 {
+		return h, fmt.Errorf("%s was asked to step down, and after %v no other term has begun: it may be finishing its jobs; see baton status", from, wait)
+	}
+	return h, nil
+}
+
+func (r *Remote) picture(ctx context.Context) (redisstore.Picture, error) {
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	return r.election.Picture(ctx, 1)
+}
+
+// successor refuses a successor that cannot take over.
+func successor(p redisstore.Picture, to string) error {
+	if to == "" {
+		return nil
+	}
+	if to == p.Leader {
+		return fmt.Errorf("node %q leads already", to)
+	}
+	for _, n := range p.Nodes {
+		if n.ID == to && p.Now.Sub(n.Seen()) <= goneAfter {
+			return nil
+		}
+	}
+	return fmt.Errorf("node %q is not among the live nodes: see baton status", to)
+}
+
+// Release gives up the lock of a term that ended without doing so itself. It
+// changes nothing if another owner holds the lock.
+func Release(ctx context.Context, c config.Config, owner, reason string) error {
+	store, err := openRedis(c)
+	if err != nil {
+		return err
+	}
+	lock, err := redisstore.NewLock(store, c.Election.LockKey, c.Node.ID, c.Election.TTL, redisstore.Presence{})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	err = lock.Release(ctx, owner, elector.Handover{Event: string(elector.EventReleased), Reason: reason})
+	return errors.Join(err, lock.Leave(ctx), store.Close())
+}

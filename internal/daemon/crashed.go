@@ -1,0 +1,142 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"baton/internal/config"
+)
+
+// killWithin bounds the wait for killed processes to be gone.
+const killWithin = 5 * time.Second
+
+// ReleaseCrashed is what systemd runs when the daemon's process is gone, however
+// it went (ExecStopPost=). First it kills every other process of its own control
+// group: systemd does not promise that they are dead by then, and a job that
+// lives on must not meet the next leader's. Then it releases the lock that the
+// lease file names. It returns whether there was one.
+func ReleaseCrashed(ctx context.Context, c config.Config, getenv func(string) (string, bool)) (bool, error) {
+	// Outside a service the control group is the user's own session.
+	if _, service := getenv("SERVICE_RESULT"); !service {
+		return false, errors.New("release --crashed kills every process of its control group, so it runs only as ExecStopPost= of a systemd service ($SERVICE_RESULT is not set); to release a lock by hand: baton release --owner UUID")
+	}
+	path, ok := leasePath(getenv)
+	if !ok {
+		return false, errors.New("$RUNTIME_DIRECTORY is not set: the unit needs RuntimeDirectory=")
+	}
+	if err := killOthers(ctx); err != nil {
+		return false, err
+	}
+	l, found, err := readLease(path)
+	if err != nil || !found {
+		return false, err
+	}
+	c.Election.LockKey = l.LockKey
+	if err := Release(ctx, c, l.Owner, "its process ended without releasing"); err != nil {
+		return false, err
+	}
+	return true, removeLease(path)
+}
+
+// killOthers kills every process of this one's control group but itself, and
+// waits until they are gone.
+func killOthers(ctx context.Context) error {
+	group, err := ownCgroup()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, killWithin)
+	defer cancel()
+	for {
+		pids, err := processes(group)
+		if err != nil {
+			return err
+		}
+		left := 0
+		for _, pid := range pids {
+			if pid == os.Getpid() {
+				continue
+			}
+			if err := syscall.Kill(pid, syscall.SIGKILL); err == nil {
+				left++
+			} else if !errors.Is(err, syscall.ESRCH) {
+				return fmt.Errorf("kill process %d, left over in %s: %w", pid, group, err)
+			}
+		}
+		if left == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%d processes in %s do not die; the lock is not released and runs out by itself", left, group)
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}
+
+// ownCgroup finds the folder of this process' control group: of the unified
+// hierarchy, or of systemd's own where that is all there is.
+func ownCgroup() (string, error) {
+	text, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return "", fmt.Errorf("find the control group: %w", err)
+	}
+	for line := range strings.Lines(string(text)) {
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(parts) != 3 || (parts[1] != "" && parts[1] != "name=systemd") {
+			continue
+		}
+		for _, mount := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/systemd"} {
+			if dir := filepath.Join(mount, parts[2]); holdsSelf(dir) {
+				return dir, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("no control group in /proc/self/cgroup is mounted under /sys/fs/cgroup: %s", bytes.TrimSpace(text))
+}
+
+func holdsSelf(dir string) bool {
+	pids, err := processes(dir)
+	if err != nil {
+		return false
+	}
+	for _, pid := range pids {
+		if pid == os.Getpid() {
+			return true
+		}
+	}
+	return false
+}
+
+// processes lists the processes of a control group and of those below it.
+func processes(group string) ([]int, error) {
+	var pids []int
+	err := filepath.WalkDir(group, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.Name() != "cgroup.procs" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, word := range strings.Fields(string(text)) {
+			if pid, err := strconv.Atoi(word); err == nil {
+				pids = append(pids, pid)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the processes of control group %s: %w", group, err)
+	}
+	return pids, nil
+}

@@ -1,0 +1,183 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"baton/internal/config"
+	"baton/internal/elector"
+	"baton/internal/job"
+	"baton/internal/redisstore"
+	"baton/internal/status"
+
+	"go.uber.org/zap"
+)
+
+// Options are what a daemon has from the process that it lives in.
+type Options struct {
+	Version string
+	Logger  *zap.Logger
+	Getenv  func(string) (string, bool)
+	// Exit ends the process at once. It is called when work does not stop in time.
+	Exit func(code int)
+	// Ready, if set, is told the address of the status page once everything runs.
+	Ready func(address string)
+}
+
+// ExitCannotStop is the process' exit code when its work outlived its lease.
+const ExitCannotStop = 4
+
+// Run is the daemon: it campaigns, leads and runs jobs until ctx ends, then stops
+// the jobs, releases the lock and returns. An error means that it could not start,
+// or that its listener failed; a Redis or database that is away is none.
+func Run(ctx context.Context, c config.Config, o Options) error {
+	log := o.Logger.With(zap.String("node_id", c.Node.ID))
+
+	store, err := openRedis(c)
+	if err != nil {
+		return err
+	}
+	defer closing(log, "redis", store.Close)
+	dbs, err := openDatabases(c)
+	if err != nil {
+		return err
+	}
+	defer closing(log, "databases", dbs.close)
+
+	metrics := status.NewMetrics(o.Version, jobNames(c))
+	tasks, err := newTasks(c, store, dbs, metrics)
+	if err != nil {
+		return err
+	}
+
+	listener, address, err := listen(c.HTTP.Listen)
+	if err != nil {
+		return err
+	}
+
+	ledger := redisstore.NewLedger(store, c.Election.LockKey)
+	runner := job.NewRunner(ledger, newID, job.Config{
+		Logger:        log.Named("job"),
+		FinishTimeout: min(time.Second, c.Election.Drain/2), // shorter than the drain
+		OnStart:       func(r job.Run) { metrics.JobStarted(r.Job, time.Since(r.Slot)) },
+		OnFinish: func(r job.Record) {
+			metrics.JobFinished(r.Job, string(r.Trigger), string(r.State), r.Finished, r.Finished.Sub(r.Started))
+		},
+		OnMissed: func(m job.Missed) { metrics.JobMissed(m.Job, string(m.Reason), m.Count) },
+	})
+	lead := func(ctx context.Context, term *elector.Term) error {
+		jobs := make([]job.Job, len(tasks))
+		for i, t := range tasks {
+			jobs[i] = t.bind(term, metrics)
+		}
+		return work(ctx, runner, term, jobs)
+	}
+
+	lock, err := redisstore.NewLock(store, c.Election.LockKey, c.Node.ID, c.Election.TTL, redisstore.Presence{
+		Version: o.Version, ConfigHash: config.Hash(c), Address: address,
+	})
+	if err != nil {
+		return fmt.Errorf("election.lock_key: %w", err)
+	}
+	notifier := newNotifier(log)
+	watcher := &observer{log: log.Named("election"), metrics: metrics, notify: notifier.send, lockKey: c.Election.LockKey, storeSince: time.Now()}
+	watcher.leaseFile, _ = leasePath(o.Getenv)
+	hints := make(chan elector.Hint, 16)
+	el, err := elector.New(lock, lead, elector.Config{
+		NodeID: c.Node.ID, Timing: timing(c.Election), PollInterval: c.Election.PollInterval,
+		NewOwner: newID, Hints: hints, Observe: watcher.observe,
+		Die: func(reason string) {
+			log.Error("ending the process: a leader that cannot stop must die", zap.String("reason", reason))
+			_ = log.Sync()
+			o.Exit(ExitCannotStop)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	watcher.elector = el
+
+	n := &node{config: c, version: o.Version, store: store, election: redisstore.NewElection(store, c.Election.LockKey),
+		ledger: ledger, tasks: tasks, elector: el, runner: runner, observer: watcher}
+
+	// Everything below runs until its own context ends. The election goes first:
+	// while it winds down, the page still tells.
+	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopBackground()
+	var wg sync.WaitGroup
+	wg.Go(func() { store.Watch(background, c.Election.LockKey, hints) })
+	wg.Go(func() { notifier.watchdog(background, n.health) })
+
+	electing, stopElecting := context.WithCancel(ctx)
+	defer stopElecting()
+	var served error
+	if listener != nil {
+		server := status.New(status.Config{
+			Source: n.snapshot, Health: n.health, Metrics: metrics, Logger: log.Named("http"), NodeID: c.Node.ID, Version: o.Version,
+		})
+		wg.Go(func() {
+			defer stopElecting() // a listener that fails ends the daemon, in order
+			served = server.Serve(background, listener)
+		})
+	}
+
+	log.Info("started", zap.String("version", o.Version), zap.String("redis", store.Host()), zap.Int("jobs", len(tasks)), zap.String("http", address))
+	notifier.ready()
+	if o.Ready != nil {
+		o.Ready(address)
+	}
+	err = el.Run(electing)
+	notifier.send("STOPPING=1")
+	leave(ctx, lock, c.Election.AttemptTimeout)
+	stopBackground()
+	wg.Wait()
+	log.Info("stopped")
+	return errors.Join(err, served)
+}
+
+// work runs the jobs of a term. Without jobs a node still leads: its lock may be
+// all that its users want.
+func work(ctx context.Context, runner *job.Runner, term *elector.Term, jobs []job.Job) error {
+	if len(jobs) == 0 {
+		<-ctx.Done()
+		return nil
+	}
+	return runner.Run(ctx, job.Term{NodeID: term.NodeID(), Owner: term.Owner(), Epoch: term.Epoch()}, jobs)
+}
+
+// listen binds the status page's address; "off" binds nothing.
+func listen(address string) (net.Listener, string, error) {
+	if address == "off" {
+		return nil, "", nil
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, "", fmt.Errorf("http.listen: %w; is another baton running here? Choose another address, or \"off\"", err)
+	}
+	return l, l.Addr().String(), nil
+}
+
+// leave takes the node off the list; the list forgets it later if that fails.
+func leave(ctx context.Context, lock *redisstore.Lock, timeout time.Duration) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	defer cancel()
+	_ = lock.Leave(ctx)
+}
+
+func closing(log *zap.Logger, what string, shut func() error) {
+	if err := shut(); err != nil {
+		log.Warn("closing "+what, zap.Error(err))
+	}
+}
+
+func jobNames(c config.Config) []string {
+	names := make([]string, len(c.Jobs))
+	for i, j := range c.Jobs {
+		names[i] = j.Name
+	}
+	return names
+}

@@ -1,0 +1,49 @@
+package daemon
+
+import (
+	"context"
+	"time"
+
+	"baton/internal/status"
+
+	sd "github.com/coreos/go-systemd/v22/daemon"
+	"go.uber.org/zap"
+)
+
+// notifier talks to systemd. Without systemd it talks to nobody.
+type notifier struct {
+	log *zap.Logger
+}
+
+func newNotifier(log *zap.Logger) notifier { return notifier{log: log} }
+
+func (n notifier) send(state string) {
+	if _, err := sd.SdNotify(false, state); err != nil {
+		n.log.Debug("systemd was not told", zap.String("state", state), zap.Error(err))
+	}
+}
+
+func (n notifier) ready() { n.send(sd.SdNotifyReady) }
+
+// watchdog pings systemd's watchdog, at half its interval, while the loops of the
+// process make progress. Redis being away does not stop them.
+func (n notifier) watchdog(ctx context.Context, health func() status.Health) {
+	interval, err := sd.SdWatchdogEnabled(false)
+	if err != nil || interval <= 0 {
+		return
+	}
+	ticker := time.NewTicker(interval / 2)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			if h := health(); h.Live {
+				n.send(sd.SdNotifyWatchdog)
+			} else {
+				n.log.Error("not pinging the watchdog", zap.String("reason", h.Reason))
+			}
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"baton/internal/elector"
+	"baton/internal/heartbeat"
+	"baton/internal/status"
+
+	"go.uber.org/zap"
+)
+
+// observer turns what the elector tells into log lines, metrics, systemd's status
+// and the lease file.
+type observer struct {
+	log       *zap.Logger
+	metrics   *status.Metrics
+	notify    func(state string)
+	lockKey   string
+	leaseFile string // "" without a runtime directory
+	elector   *elector.Elector
+
+	mu         sync.Mutex
+	storeSince time.Time // since when Redis answers, or does not
+}
+
+func (o *observer) observe(ev elector.Event) {
+	log := o.log.With(zap.String("lock_key", o.lockKey))
+	switch ev.Kind {
+	case elector.EventWon:
+		o.won(log, ev)
+	case elector.EventStandby:
+		log.Info("standing by", zap.String("leader", ev.Holder))
+		o.notify("STATUS=standby, leader " + ev.Holder)
+	case elector.EventStopping:
+		log.Info("stopping to lead: jobs are told to end", zap.Int64("epoch", ev.Epoch), zap.String("reason", ev.Reason))
+		o.notify("STATUS=stopping: " + ev.Reason)
+	case elector.EventStoreLost:
+		o.storeChanged()
+		log.Warn("redis does not serve us; trying again for ever", zap.Error(ev.Err))
+		o.notify("STATUS=waiting for redis")
+	case elector.EventStoreBack:
+		o.storeChanged()
+		log.Info("redis is back")
+	case elector.EventRenewal:
+		o.metrics.Renewal(renewalOutcome(ev.Err), ev.Took)
+		log.Debug("renewed", zap.Int64("epoch", ev.Epoch), zap.Duration("took", ev.Took), zap.Error(ev.Err))
+	default:
+		if ev.Kind.Ends() {
+			o.ended(log, ev)
+		}
+	}
+}
+
+func (o *observer) won(log *zap.Logger, ev elector.Event) {
+	log.Info("leading", zap.Int64("epoch", ev.Epoch))
+	o.notify(fmt.Sprintf("STATUS=leading epoch %d", ev.Epoch))
+	o.metrics.Won(ev.Epoch)
+	if term := o.elector.Leading(); term != nil {
+		o.metrics.Lease(term.UntilHardStop)
+	}
+	if o.leaseFile != "" {
+		if err := writeLease(o.leaseFile, lease{LockKey: o.lockKey, Owner: ev.Owner, Epoch: ev.Epoch}); err != nil {
+			log.Warn("leading without a lease file", zap.Error(err))
+		}
+	}
+}
+
+func (o *observer) ended(log *zap.Logger, ev elector.Event) {
+	fields := []zap.Field{zap.String("event", string(ev.Kind)), zap.Int64("epoch", ev.Epoch), zap.String("reason", ev.Reason), zap.Error(ev.Err)}
+	if ev.Kind == elector.EventLost || ev.Kind == elector.EventExpired {
+		log.Warn("no longer leading", fields...)
+	} else {
+		log.Info("no longer leading", fields...)
+	}
+	o.notify("STATUS=standby")
+	o.metrics.Ended(string(ev.Kind))
+	// A lock that could not be released may still be there for `release --crashed`.
+	if o.leaseFile != "" && ev.Released {
+		if err := removeLease(o.leaseFile); err != nil {
+			log.Warn("the lease file stays", zap.Error(err))
+		}
+	}
+}
+
+func (o *observer) storeChanged() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.storeSince = time.Now()
+}
+
+// since is since when Redis is as it is.
+func (o *observer) since() time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.storeSince
+}
+
+func renewalOutcome(err error) string {
+	switch {
+	case err == nil:
+		return "renewed"
+	case errors.Is(err, heartbeat.ErrLost):
+		return "lost"
+	case errors.Is(err, elector.ErrRefused):
+		return "refused"
+	}
+	return "unknown"
+}

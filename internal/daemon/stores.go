@@ -1,0 +1,67 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"baton/internal/config"
+	"baton/internal/heartbeat"
+	"baton/internal/redisstore"
+	"baton/internal/sqlstore"
+)
+
+// openRedis prepares the connections; it does not connect.
+func openRedis(c config.Config) (*redisstore.Store, error) {
+	store, err := redisstore.Open(redisstore.Options{
+		URL:        c.Redis.Address(),
+		Username:   c.Redis.User(),
+		Password:   c.Redis.Password,
+		ClientName: "baton:" + c.Node.ID,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("redis.url: %w", err)
+	}
+	return store, nil
+}
+
+// databases are the open databases by their names in the configuration.
+type databases map[string]*sqlstore.Store
+
+// openDatabases prepares all databases; it does not connect: they may come later.
+func openDatabases(c config.Config) (databases, error) {
+	open := databases{}
+	var problems []error
+	for _, name := range slices.Sorted(maps.Keys(c.Databases)) {
+		d := c.Databases[name]
+		dsn, err := d.DSN()
+		if err == nil {
+			open[name], err = sqlstore.Open(sqlstore.Options{Name: name, Driver: d.Driver, DSN: dsn, TTL: c.Election.TTL})
+		}
+		if err != nil {
+			delete(open, name)
+			problems = append(problems, fmt.Errorf("databases.%s: %w", name, err))
+		}
+	}
+	if len(problems) > 0 {
+		return nil, errors.Join(append(problems, open.close())...)
+	}
+	return open, nil
+}
+
+func (d databases) close() error {
+	var problems []error
+	for _, store := range d {
+		problems = append(problems, store.Close())
+	}
+	return errors.Join(problems...)
+}
+
+// timing is the arithmetic of the lease that the configuration asks for.
+func timing(e config.Election) heartbeat.Timing {
+	return heartbeat.Timing{
+		TTL: e.TTL, Interval: e.HeartbeatInterval, Timeout: e.AttemptTimeout,
+		Margin: heartbeat.DefaultMargin(e.TTL), Drain: e.Drain,
+	}
+}
