@@ -11,21 +11,23 @@
 //
 // # Life of a slot
 //
-//	        due, by the wall clock
-//	           │
-//	           ├──── the job still runs ──────────► missed: overlap
-//	           ├──── noticed too late ────────────► missed: late
-//	           ▼
-//	       ┌────────┐ no answer (asked again until the next slot is due)
-//	       │ claim  │──────────────────────────────► missed: ledger
-//	       └──┬──┬──┘
-//	granted   │  ├──── taken ────────────────────► nothing: it has been started
-//	          │  └──── not the leader ───────────► the term ends
-//	          ▼
-//	       ┌────────┐ nil ──────────────────────► succeeded
-//	       │  run   │ error, panic ─────────────► failed
-//	       └────────┘ error after the timeout ──► timed_out
-//	                  error after the term's end► cancelled
+//	due, by the wall clock
+//	   │
+//	   ├──── the job still runs ─────────► missed: overlap
+//	   ├──── noticed too late ───────────► missed: late
+//	   ▼
+//	┌────────┐
+//	│ claim  │ no answer (asked again until the next slot is due)
+//	│        │ ──────────────────────────► missed: ledger
+//	│        │ taken ────────────────────► nothing: it has been started
+//	│        │ not the leader ───────────► the term ends
+//	└──┬─────┘
+//	   │ granted
+//	   ▼
+//	┌────────┐ nil ──────────────────────► succeeded
+//	│  run   │ error, panic ─────────────► failed
+//	│        │ error after the timeout ──► timed_out
+//	└────────┘ error after the term ─────► cancelled
 //
 // A slot that passes while nobody leads is found at the start of the next term, from
 // the last claimed slot: the latest one is run if the job catches up, the others are

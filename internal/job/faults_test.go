@@ -270,10 +270,58 @@ func TestTermCatchesUpWhenTheLedgerComesBack(t *testing.T) {
 	})
 }
 
+func TestCatchUpDoesNotGoBehindASlotOfThisTerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(9500 * time.Millisecond)
+		ledger := jobtest.NewLedger("me")
+		ledger.SetLast("report", time.Now().Add(-40*time.Second))
+		begin := time.Now()
+		ledger.Disturb = func(op jobtest.Op, _ job.Run) jobtest.Fault {
+			passed := time.Since(begin)
+			return jobtest.Fault{Lost: op == jobtest.OpLastSlots && passed < 600*time.Millisecond ||
+				op == jobtest.OpClaim && passed < 3*time.Second}
+		}
+		j := every(t, "report", "10s", nothing)
+		j.CatchUp = job.CatchUpLatest
+		n := lead(t, ledger, j)
+		after(5 * time.Second)
+		n.end()
+		want(t, "starts", n.starts("report"), []float64{0.5})
+		want(t, "missed", n.misses(), map[job.Reason]int{job.ReasonNoLeader: 4})
+	})
+}
+
+func TestEverySlotBehindASlowClaimIsAccountedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ledger := jobtest.NewLedger("me")
+		ledger.Disturb = during(jobtest.OpClaim, 0, time.Hour, jobtest.Fault{Delay: 700 * time.Millisecond})
+		n := lead(t, ledger, every(t, "flush", "500ms", takes(750*time.Millisecond)))
+		after(5900 * time.Millisecond) // the slot 5.5 waits, and is left to the successor
+		n.end()
+		want(t, "starts", n.starts("flush"), []float64{0.5, 2, 3.5, 5})
+		want(t, "missed", n.misses(), map[job.Reason]int{job.ReasonOverlap: 6})
+	})
+}
+
+func TestEverySlotBehindAHangingClaimIsAccountedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ledger := jobtest.NewLedger("me")
+		ledger.Disturb = during(jobtest.OpClaim, 0, 3*time.Second, jobtest.Fault{Lost: true, Delay: time.Hour})
+		n := lead(t, ledger, every(t, "flush", "300ms", nothing))
+		after(6100 * time.Millisecond) // slots 0.3 to 6.0
+		n.end()
+		started, missed := len(n.starts("flush")), n.misses()[job.ReasonLedger]
+		want(t, "started and missed", started+missed, 20)
+		if missed < 8 {
+			t.Errorf("missed %d slots in 3 s of an outage", missed)
+		}
+	})
+}
+
 func TestLogTellsTroubleOnceAndItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := func(_ context.Context, r job.Run) (job.Result, error) {
-			if r.Slot.Sub(epoch2000) <= 30*time.Second {
+			if r.Slot.Sub(bubbleStart()) <= 30*time.Second {
 				return job.Result{}, errors.New("database is away")
 			}
 			return job.Result{}, nil

@@ -23,8 +23,8 @@ import (
 
 var errSteppedDown = errors.New("stepped down")
 
-// epoch2000 is when a bubble starts.
-var epoch2000 = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+// bubbleStart is when the clock of a bubble starts.
+func bubbleStart() time.Time { return time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) }
 
 // node is a Runner in a bubble, with all that it told.
 type node struct {
@@ -237,6 +237,20 @@ func TestPanicIsAFailedRunWithItsStack(t *testing.T) {
 				t.Errorf("record of a panic: got %s, %q", rec.State, rec.Error)
 			}
 		}
+	})
+}
+
+func TestPanicOfARunThatWasToldToStopIsAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := every(t, "flush", "5s", func(ctx context.Context, _ job.Run) (job.Result, error) {
+			<-ctx.Done()
+			panic("while cleaning up")
+		})
+		j.Timeout = time.Second
+		n := lead(t, jobtest.NewLedger("me"), j)
+		after(7 * time.Second)
+		n.end()
+		want(t, "state", n.records()[0].State, job.StateFailed)
 	})
 }
 
