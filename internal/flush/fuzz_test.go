@@ -92,7 +92,9 @@ func FuzzNumericOfAPrecisionHoldsItsDigits(f *testing.F) {
 			return
 		}
 		// It fits if worth·10^scale is a whole number of at most precision digits.
-		ten := func(n int) *big.Rat { return new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil)) }
+		ten := func(n int) *big.Rat {
+			return new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil))
+		}
 		scaled := new(big.Rat).Set(worth)
 		if scale >= 0 {
 			scaled.Mul(scaled, ten(scale))

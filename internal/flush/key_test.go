@@ -125,15 +125,15 @@ func TestTheLastOfAKeyWins(t *testing.T) {
 
 func TestASumThatTheDatabaseRefusesIsOneRecord(t *testing.T) {
 	m := mapped(t, Column{Kind: KindInteger}, Inputs{Ledger: true}, Column{Kind: KindInteger})
-	first := recordOf("1", "40", "a")
-	b := m.batchOf("id", Page{Records: []Record{first, recordOf("01", "2", "b")}}, MissingDelete)
+	first, second := recordOf("1", "40", "a"), recordOf("01", "2", "b")
+	b := m.batchOf("id", Page{Records: []Record{first, second}}, MissingDelete)
 	if len(b.Rows) != 1 {
 		t.Fatalf("batch is %+v", b)
 	}
 	if got, want := RecordJSON(m.Inputs(), b.Rows[0].Record), `{"key":"01","k0":"01","n":"42","s":"b"}`; got != want {
 		t.Errorf("record is %s, want %s: replaying it must add all that was merged", got, want)
 	}
-	if first.Inputs[1].Text != "40" {
+	if first.Inputs[1].Text != "40" || second.Inputs[1].Text != "2" {
 		t.Error("merging changed the source's own record")
 	}
 }

@@ -1,0 +1,441 @@
+package flush
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// stub is a source of given pages.
+type stub struct {
+	name  string
+	pages []Page
+	calls []string
+	fail  string // the call that fails
+	panic bool
+	ahead func() // called before a page is yielded
+}
+
+var errStub = errors.New("WRONGTYPE")
+
+func (s *stub) call(name string) error {
+	s.calls = append(s.calls, name)
+	if s.fail == name {
+		return errStub
+	}
+	return nil
+}
+
+func (s *stub) Name() string { return s.name }
+
+func (s *stub) Stage(_ context.Context, id string) (Stage, bool, error) {
+	err := s.call("stage")
+	return Stage{ID: id}, len(s.pages) > 0, err
+}
+
+func (s *stub) Read(_ context.Context, _ Stage, yield func(Page) error) error {
+	if s.fail == "read" {
+		return errStub
+	}
+	for _, p := range s.pages {
+		if s.panic {
+			panic("boom")
+		}
+		if s.ahead != nil {
+			s.ahead()
+		}
+		if err := yield(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *stub) Done(context.Context, Stage, Page) error { return s.call("done") }
+func (s *stub) Discard(context.Context, Stage) error    { return s.call("discard") }
+func (s *stub) Backlog(context.Context) (int64, error)  { return int64(len(s.pages)), s.call("backlog") }
+
+// user is a page of one row of the users table.
+func user(id, name string) Page {
+	return Page{Part: -1, Records: []Record{{Key: id, Inputs: []Raw{{id, true}, {name, true}}}}}
+}
+
+// sinkFunc lets a test watch or replace what Apply does.
+type sinkFunc struct {
+	*fakeSink
+	apply func(context.Context, Fence, *Plan, Batch) (Outcome, error)
+}
+
+func (s *sinkFunc) Apply(ctx context.Context, f Fence, p *Plan, b Batch) (Outcome, error) {
+	return s.apply(ctx, f, p, b)
+}
+
+// users is a config over these sources, and its database.
+func users(sources ...Source) (Config, *base) {
+	w := newWorld("hashes")
+	cfg := w.config(nil)
+	cfg.NewSources = func([]string) ([]Source, error) { return sources, nil }
+	return cfg, w.db
+}
+
+func leader(epoch int64) *fakeLead { return &fakeLead{owner: fmt.Sprint("owner", epoch), epoch: epoch} }
+
+func TestNewRefusesAnIncompleteConfiguration(t *testing.T) {
+	_, err := New(Config{Job: "j", OnMissing: "drop"})
+	for _, want := range []string{"NodeID is not set", "Sink is not set", "NewSources is not set", "NewID is not set", "Mapping.Table is not set", `on_missing: "drop" is unknown`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error lacks %q: %v", want, err)
+		}
+	}
+}
+
+func TestARunTellsWhatItDid(t *testing.T) {
+	s := &stub{name: "s", pages: []Page{user("1", "Ann"), user("x", "Bob"), {Part: -1}}}
+	cfg, db := users(s)
+	var stats []BatchStats
+	cfg.OnBatch = func(b BatchStats) { stats = append(stats, b) }
+	got, err := mustNew(t, cfg).Run(t.Context(), leader(1))
+	if err != nil || got != (Result{Rows: 1, Dead: 1, Batches: 2}) {
+		t.Errorf("result is %+v, %v", got, err)
+	}
+	if len(stats) != 2 || stats[0].Source != "s" || stats[0].Rows != 1 || stats[1].Dead != 1 || !stats[0].Applied || stats[0].Lag < stats[0].Took {
+		t.Errorf("stats are %+v", stats)
+	}
+	for _, d := range db.dead {
+		if d.Record != `{"key":"x","id":"x","name":"Bob"}` || d.Error != `column "id" (integer): "x" is not a whole number in decimal digits` {
+			t.Errorf("dead letter is %+v", d)
+		}
+	}
+	if want := "stage done done done discard"; strings.Join(s.calls, " ") != want {
+		t.Errorf("calls were %q, want %q", s.calls, want)
+	}
+}
+
+func TestTheLedgersVerdictIsCounted(t *testing.T) {
+	cfg, db := users(&stub{name: "s", pages: []Page{user("1", "Ann")}})
+	cfg.Sink = &sinkFunc{&fakeSink{base: db}, func(context.Context, Fence, *Plan, Batch) (Outcome, error) { return Outcome{}, nil }}
+	if got, err := mustNew(t, cfg).Run(t.Context(), leader(1)); err != nil || got != (Result{Skipped: 1}) {
+		t.Errorf("result is %+v, %v", got, err)
+	}
+}
+
+func TestReadingIsOnePageAheadOfWriting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		read := 0
+		s := &stub{name: "s", pages: []Page{user("1", "a"), user("2", "b"), user("3", "c"), user("4", "d")}, ahead: func() { read++ }}
+		cfg, db := users(s)
+		sink := &fakeSink{base: db}
+		written := 0
+		cfg.Sink = &sinkFunc{sink, func(ctx context.Context, f Fence, p *Plan, b Batch) (Outcome, error) {
+			synctest.Wait() // the reader has done what it can while this page is written
+			if want := min(written+2, 4); read != want {
+				t.Errorf("%d pages read while page %d is written, want %d", read, written+1, want)
+			}
+			written++
+			return sink.Apply(ctx, f, p, b)
+		}}
+		if _, err := mustNew(t, cfg).Run(t.Context(), leader(1)); err != nil || written != 4 {
+			t.Errorf("%d pages written, %v", written, err)
+		}
+	})
+}
+
+func TestAnUnknownOutcomeIsTriedAgainWithTheSameBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg, db := users(&stub{name: "s", pages: []Page{user("1", "a")}})
+		var tried []string
+		cfg.Sink = &sinkFunc{&fakeSink{base: db}, func(_ context.Context, _ Fence, _ *Plan, b Batch) (Outcome, error) {
+			tried = append(tried, fmt.Sprint(b.ID, b.Part, b.Rows[0].Values))
+			return Outcome{}, fmt.Errorf("deadlock: %w", ErrTransient)
+		}}
+		began := time.Now()
+		_, err := mustNew(t, cfg).Run(t.Context(), leader(1))
+		if !errors.Is(err, ErrTransient) || !strings.Contains(err.Error(), `write a batch of s to table "users"`) {
+			t.Errorf("run ended with %v", err)
+		}
+		if len(tried) != 5 || tried[0] != tried[4] {
+			t.Errorf("tried %q", tried)
+		}
+		if waited := time.Since(began); waited < 100*time.Millisecond || waited > 3*time.Second {
+			t.Errorf("waited %v between the attempts", waited)
+		}
+	})
+}
+
+func TestNothingIsBegunOnceLeadershipHasEnded(t *testing.T) {
+	over := errors.New("trust window closed")
+	for _, end := range []Step{StepBeforeTakeOver, StepTakenOver, StepStaged, StepPageRead, StepConverted, StepBeforeApply, StepDone} {
+		t.Run(string(end), func(t *testing.T) {
+			ctx, stop := context.WithCancelCause(t.Context())
+			cfg, db := users(&stub{name: "s", pages: []Page{user("1", "a"), user("2", "b")}})
+			ended := false
+			var begun []Step
+			cfg.Observe = func(s Step) error {
+				if ended && (s == StepTakenOver || s == StepBeforeApply || s == StepBeforeStage || s == StepBeforeDiscard) {
+					begun = append(begun, s)
+				}
+				if s == end && !ended {
+					ended = true
+					stop(over)
+				}
+				return nil
+			}
+			sink := &fakeSink{base: db}
+			cfg.Sink = &sinkFunc{sink, func(c context.Context, f Fence, p *Plan, b Batch) (Outcome, error) {
+				if c.Err() != nil {
+					t.Error("a batch was begun after the end")
+				}
+				return sink.Apply(c, f, p, b)
+			}}
+			_, err := mustNew(t, cfg).Run(ctx, leader(1))
+			if !errors.Is(err, over) {
+				t.Errorf("run ended with %v, want the cause", err)
+			}
+			if len(begun) > 0 {
+				t.Errorf("%v came after the end", begun)
+			}
+		})
+	}
+}
+
+func TestWaitingForTheDatabaseEndsWithLeadership(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		over := errors.New("lease lost")
+		ctx, stop := context.WithCancelCause(t.Context())
+		cfg, db := users(&stub{name: "s", pages: []Page{user("1", "a"), user("2", "b")}})
+		cfg.Retry = Retry{Attempts: 100, Wait: time.Hour, MaxWait: time.Hour}
+		cfg.Sink = &sinkFunc{&fakeSink{base: db}, func(context.Context, Fence, *Plan, Batch) (Outcome, error) {
+			return Outcome{}, ErrTransient
+		}}
+		time.AfterFunc(time.Second, func() { stop(over) })
+		began := time.Now()
+		if _, err := mustNew(t, cfg).Run(ctx, leader(1)); !errors.Is(err, over) || time.Since(began) != time.Second {
+			t.Errorf("run ended with %v after %v", err, time.Since(began))
+		}
+	})
+}
+
+func TestTheFenceIsTakenOnceATerm(t *testing.T) {
+	cfg, db := users(&stub{name: "s"})
+	p := mustNew(t, cfg)
+	for _, lead := range []*fakeLead{leader(1), leader(1), leader(2), leader(2)} {
+		if _, err := p.Run(t.Context(), lead); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if db.takes != 2 || db.fence != (Fence{Job: "job", Epoch: 2, Owner: "owner2", NodeID: "node"}) {
+		t.Errorf("taken %d times, fence is %+v", db.takes, db.fence)
+	}
+	raised := leader(2)
+	raised.epoch = 9 // another job of this term had to raise it
+	if _, err := p.Run(t.Context(), raised); err != nil || db.fence.Epoch != 9 {
+		t.Errorf("fence is %+v, %v", db.fence, err)
+	}
+}
+
+func TestAnEpochThatRedisForgotIsRaised(t *testing.T) {
+	cfg, db := users(&stub{name: "s", pages: []Page{user("1", "a")}})
+	db.fence = Fence{Job: "job", Epoch: 40, Owner: "before"}
+	p := mustNew(t, cfg)
+	lead := leader(3)
+	for range 2 {
+		if _, err := p.Run(t.Context(), lead); err != nil || db.fence.Epoch != 41 || db.takes != 2 {
+			t.Errorf("fence is %+v after %d tries, %v", db.fence, db.takes, err)
+		}
+	}
+}
+
+func TestANewTermWithALowerEpochTakesTheFenceToo(t *testing.T) {
+	cfg, db := users(&stub{name: "s", pages: []Page{user("1", "a")}})
+	p := mustNew(t, cfg)
+	for _, lead := range []*fakeLead{leader(40), leader(3)} { // Redis lost its data in between
+		if _, err := p.Run(t.Context(), lead); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if db.fence != (Fence{Job: "job", Epoch: 41, Owner: "owner3", NodeID: "node"}) {
+		t.Errorf("fence is %+v", db.fence)
+	}
+}
+
+func TestALockThatCannotBeRaisedMeansFenced(t *testing.T) {
+	cfg, db := users(&stub{name: "s"})
+	db.fence = Fence{Job: "job", Epoch: 40, Owner: "newer"}
+	lead := leader(3)
+	gone := errors.New("the lock is gone")
+	lead.raise = func(int64) (int64, error) { return 0, gone }
+	_, err := mustNew(t, cfg).Run(t.Context(), lead)
+	if !errors.Is(err, ErrFenced) || !errors.Is(err, gone) || !strings.Contains(err.Error(), "epoch 40 (owner newer)") {
+		t.Errorf("run ended with %v", err)
+	}
+}
+
+func TestRaisingIsGivenUpAfterThreeTries(t *testing.T) {
+	cfg, db := users(&stub{name: "s"})
+	db.fence = Fence{Job: "job", Epoch: 40, Owner: "newer"}
+	lead := leader(3)
+	lead.raise = func(floor int64) (int64, error) { db.fence.Epoch += 10; return floor + 1, nil } // a race that is never won
+	_, err := mustNew(t, cfg).Run(t.Context(), lead)
+	if !errors.Is(err, ErrFenced) || db.takes != 3 {
+		t.Errorf("run ended with %v after %d tries", err, db.takes)
+	}
+}
+
+func TestFencedEndsTheRunAtOnce(t *testing.T) {
+	first := &stub{name: "first", pages: []Page{user("1", "a"), user("2", "b")}}
+	second := &stub{name: "second", pages: []Page{user("3", "c")}}
+	cfg, db := users(first, second)
+	applied := 0
+	cfg.Sink = &sinkFunc{&fakeSink{base: db}, func(context.Context, Fence, *Plan, Batch) (Outcome, error) {
+		applied++
+		return Outcome{}, &FencedError{Job: "job", Epoch: 9, Owner: "newer"}
+	}}
+	p := mustNew(t, cfg)
+	_, err := p.Run(t.Context(), leader(1))
+	if !errors.Is(err, ErrFenced) || applied != 1 || len(second.calls) != 0 || strings.Join(first.calls, " ") != "stage" {
+		t.Errorf("%v after %d batches; calls were %v, %v", err, applied, first.calls, second.calls)
+	}
+	if _, err = p.Run(t.Context(), leader(1)); db.takes != 2 {
+		t.Errorf("after being fenced the fence must be claimed again, but it was taken %d times (%v)", db.takes, err)
+	}
+}
+
+func TestABrokenShardDoesNotHoldUpTheOthers(t *testing.T) {
+	for _, fail := range []string{"stage", "read", "done", "discard"} {
+		first := &stub{name: "first", pages: []Page{user("1", "a")}, fail: fail}
+		second := &stub{name: "second", pages: []Page{user("2", "b")}}
+		cfg, db := users(first, second)
+		_, err := mustNew(t, cfg).Run(t.Context(), leader(1))
+		if !errors.Is(err, errStub) || !strings.Contains(err.Error(), "first") {
+			t.Errorf("%s: run ended with %v", fail, err)
+		}
+		if db.rows["integer 2"] == nil {
+			t.Errorf("%s: the second shard was not flushed", fail)
+		}
+	}
+}
+
+func TestADatabaseErrorEndsTheRun(t *testing.T) {
+	first := &stub{name: "first", pages: []Page{user("1", "a")}}
+	second := &stub{name: "second", pages: []Page{user("2", "b")}}
+	cfg, db := users(first, second)
+	cfg.Sink = &sinkFunc{&fakeSink{base: db}, func(context.Context, Fence, *Plan, Batch) (Outcome, error) {
+		return Outcome{}, errors.New("permission denied")
+	}}
+	p := mustNew(t, cfg)
+	if _, err := p.Run(t.Context(), leader(1)); err == nil || len(second.calls) != 0 || len(first.calls) != 1 {
+		t.Errorf("%v; calls were %v, %v", err, first.calls, second.calls)
+	}
+	if _, err := p.Run(t.Context(), leader(1)); err == nil || db.reads != 2 {
+		t.Errorf("after an error the catalogue must be read again, but was read %d times (%v)", db.reads, err)
+	}
+}
+
+func TestAMendedTableNeedsNoRestart(t *testing.T) {
+	cfg, db := users(&stub{name: "s", pages: []Page{user("1", "a")}})
+	table := db.tables["users"]
+	delete(db.tables, "users")
+	p := mustNew(t, cfg)
+	if _, err := p.Run(t.Context(), leader(1)); !errors.Is(err, ErrNoTable) || !strings.Contains(err.Error(), `"users"`) {
+		t.Errorf("run without the table ended with %v", err)
+	}
+	broken := table
+	broken.Unique = nil
+	db.tables["users"] = broken
+	if _, err := p.Run(t.Context(), leader(1)); err == nil || !strings.Contains(err.Error(), "no unique index") {
+		t.Errorf("run without the index ended with %v", err)
+	}
+	db.tables["users"] = table
+	for range 3 {
+		if _, err := p.Run(t.Context(), leader(1)); err != nil {
+			t.Error(err)
+		}
+	}
+	if db.reads != 3 {
+		t.Errorf("the catalogue was read %d times; a run that went well must keep it", db.reads)
+	}
+	if _, err := p.Run(t.Context(), leader(2)); err != nil || db.reads != 4 {
+		t.Errorf("the catalogue was read %d times; a new term must look again (%v)", db.reads, err)
+	}
+}
+
+func TestAPanicWhileReadingIsAFailedRun(t *testing.T) {
+	cfg, _ := users(&stub{name: "s", pages: []Page{user("1", "a")}, panic: true})
+	_, err := mustNew(t, cfg).Run(t.Context(), leader(1))
+	if err == nil || !strings.Contains(err.Error(), "reading s panicked: boom") || !strings.Contains(err.Error(), "pipeline_test.go") {
+		t.Errorf("run ended with %v", err)
+	}
+}
+
+func TestSumsNeedNumberedParts(t *testing.T) {
+	w := newWorld("counters")
+	cfg := w.config(nil)
+	cfg.NewSources = func([]string) ([]Source, error) {
+		return []Source{&stub{name: "s", pages: []Page{user("1", "2")}}}, nil
+	}
+	_, err := mustNew(t, cfg).Run(t.Context(), leader(1))
+	if err == nil || !strings.Contains(err.Error(), "added twice") || len(w.db.rows) != 0 {
+		t.Errorf("run ended with %v, rows %v", err, w.db.rows)
+	}
+}
+
+func TestBacklogNeedsNoDatabase(t *testing.T) {
+	cfg, _ := users(&stub{name: "a", pages: []Page{user("1", "a")}}, &stub{name: "b", pages: []Page{user("1", "a"), user("2", "b")}})
+	cfg.Sink = &fakeSink{}
+	if n, err := mustNew(t, cfg).Backlog(t.Context()); n != 3 || err != nil {
+		t.Errorf("backlog is %d, %v", n, err)
+	}
+	cfg, _ = users(&stub{name: "a", fail: "backlog"})
+	if _, err := mustNew(t, cfg).Backlog(t.Context()); !errors.Is(err, errStub) || !strings.Contains(err.Error(), "backlog of a") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestASecondRunAtTheSameTimeIsRefused(t *testing.T) {
+	cfg, _ := users(&stub{name: "s"})
+	var p *Pipeline
+	var second error
+	cfg.Observe = func(s Step) error {
+		if s == StepTakenOver {
+			_, second = p.Run(context.Background(), leader(1))
+		}
+		return nil
+	}
+	p = mustNew(t, cfg)
+	if _, err := p.Run(t.Context(), leader(1)); err != nil || second == nil || !strings.Contains(second.Error(), "being run already") {
+		t.Errorf("first %v, second %v", err, second)
+	}
+}
+
+func TestWhatCameWhileAnOldStageWasFinishedIsFlushedInTheSameRun(t *testing.T) {
+	for _, kind := range []string{"counters", "hashes"} {
+		w := newWorld(kind)
+		for i := range 9 {
+			w.produce(i)
+		}
+		cfg := w.config(nil)
+		cfg.Observe = func(s Step) error {
+			if s == StepStaged {
+				return errCrash
+			}
+			return nil
+		}
+		if _, err := mustNew(t, cfg).Run(t.Context(), w.elect()); !errors.Is(err, errCrash) {
+			t.Fatal(err)
+		}
+		for i := range 9 {
+			w.produce(50 + i)
+		}
+		p := mustNew(t, w.config(nil))
+		if _, err := p.Run(t.Context(), w.elect()); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := p.Backlog(t.Context()); n != 0 || err != nil {
+			t.Errorf("%s: backlog is %d after one run, %v", kind, n, err)
+		}
+	}
+}
