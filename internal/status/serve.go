@@ -16,8 +16,7 @@ const (
 	// maxConnections bounds the file descriptors that readers can take from a
 	// process that needs them for Redis and databases.
 	maxConnections = 128
-	// shutdownWithin is what requests under way get when the server ends. They
-	// take at most two seconds.
+	// shutdownWithin is what requests under way get when the server ends.
 	shutdownWithin = 3 * time.Second
 )
 
@@ -45,6 +44,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	// ctx has ended, and what is left to do must still be done.
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownWithin)
 	defer cancel()
+	s.watch.end() // whoever waits for it is answered with what is known
 	if shut := server.Shutdown(stop); shut != nil {
 		// Whoever still reads after that is cut off.
 		_ = server.Close()
@@ -54,7 +54,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 			err = fmt.Errorf("serve the status page on %s: %w", ln.Addr(), served)
 		}
 	}
-	return errors.Join(err, s.watch.close(stop))
+	return errors.Join(err, s.watch.wait(stop))
 }
 
 // limitListener accepts no more than n connections at a time; further ones wait

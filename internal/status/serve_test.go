@@ -57,13 +57,21 @@ func TestServeLetsRequestsFinishAndStopsTheSource(t *testing.T) {
 	}()
 	within(t, asked, "the source is asked")
 	stop()
+	began := time.Now()
 	if text := within(t, answer, "the request under way is answered"); !strings.Contains(text, "db9") {
 		t.Errorf("the request under way was answered %q", text)
 	}
 	if err := within(t, served, "Serve returns"); err != nil {
 		t.Error(err)
 	}
-	within(t, ended, "the source is told to stop")
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("shutting down took %s: it waited out the source's patience", took)
+	}
+	select {
+	case <-ended:
+	default:
+		t.Error("Serve returned before its source had")
+	}
 	if _, err := net.Dial("tcp", ln.Addr().String()); err == nil {
 		t.Error("the listener is still open")
 	}
@@ -129,5 +137,41 @@ func TestListenerClosesWhileItIsFull(t *testing.T) {
 	_ = ln.Close()
 	if err := within(t, failed, "Accept returns"); err == nil {
 		t.Error("Accept succeeded on a closed listener")
+	}
+}
+
+func TestServeOutlivesItsSource(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	request, hangUp := context.WithCancel(t.Context())
+	asked, release := make(chan struct{}), make(chan struct{})
+	s := New(Config{Health: standby, Source: func(ctx context.Context) (Snapshot, error) {
+		close(asked)
+		<-ctx.Done()
+		<-release
+		return Snapshot{}, ctx.Err()
+	}})
+	ln, served := listen(t), make(chan error, 1)
+	go func() { served <- s.Serve(ctx, ln) }()
+	go func() {
+		<-asked
+		hangUp()
+	}()
+	req, err := http.NewRequestWithContext(request, http.MethodGet, "http://"+ln.Addr().String(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp, err := http.DefaultClient.Do(req); err == nil {
+		_ = resp.Body.Close()
+		t.Fatal("the request was answered before the client hung up")
+	}
+	stop()
+	select {
+	case err := <-served:
+		t.Fatalf("Serve returned %v while its source still ran", err)
+	case <-time.After(100 * time.Millisecond):
+	}
+	close(release)
+	if err := within(t, served, "Serve returns"); err != nil {
+		t.Error(err)
 	}
 }

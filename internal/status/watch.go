@@ -142,17 +142,21 @@ func (w *watch) lastKnown(reason string) Snapshot {
 	return s
 }
 
-// close ends the attempt under way and waits for it, as long as ctx lasts.
-func (w *watch) close(ctx context.Context) error {
-	w.mu.Lock() // join starts nothing once it sees life ended
+// end ends the attempt under way; no other is begun.
+func (w *watch) end() {
+	w.mu.Lock() // join looks at life under it
+	defer w.mu.Unlock()
 	w.stop()
-	w.mu.Unlock()
+}
+
+// wait returns once the attempt under way has ended, or with an error when ctx has.
+func (w *watch) wait(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() { w.busy.Wait(); close(done) }()
 	select {
 	case <-done:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("a status request still hangs: %w", ctx.Err())
+		return fmt.Errorf("gathering the status does not end: %w", ctx.Err())
 	}
 }
