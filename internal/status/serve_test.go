@@ -105,7 +105,7 @@ func TestConnectionsAreLimitedAndFreedAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = conn.Close() }()
+		t.Cleanup(func() { _ = conn.Close() })
 	}
 	first, second := within(t, accepted, "the first"), within(t, accepted, "the second")
 	select {

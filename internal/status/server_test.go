@@ -304,7 +304,7 @@ func TestHeadHasTheHeadersAndNoBody(t *testing.T) {
 		}
 		n, err := fmt.Fscan(resp.Body, new(string))
 		_ = resp.Body.Close()
-		if resp.StatusCode != 200 || n != 0 || err == nil || resp.Header.Get("Content-Type") == "" {
+		if resp.StatusCode != http.StatusOK || n != 0 || err == nil || resp.Header.Get("Content-Type") == "" {
 			t.Errorf("HEAD %s: %d, %d, %v", path, resp.StatusCode, n, resp.Header)
 		}
 	}

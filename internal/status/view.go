@@ -102,7 +102,7 @@ func newView(s Snapshot, known bool, build string) view {
 		v.Nodes = append(v.Nodes, newNodeView(n, s))
 	}
 	for _, j := range s.Jobs {
-		v.Jobs = append(v.Jobs, newJobView(j, s, now))
+		v.Jobs = append(v.Jobs, newJobView(j, now))
 	}
 	for _, e := range s.Events {
 		v.Events = append(v.Events, eventView{

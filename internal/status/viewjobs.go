@@ -26,7 +26,7 @@ type runView struct {
 	Started                     instant
 }
 
-func newJobView(j Job, s Snapshot, now time.Time) jobView {
+func newJobView(j Job, now time.Time) jobView {
 	v := jobView{
 		Name: j.Name, Target: j.Target, Words: or(j.ScheduleWords, j.Schedule), Schedule: j.Schedule, Zone: j.TimeZone,
 		Next: at(j.NextRun, now), Last: newRunView(j.LastRun, now),
