@@ -90,7 +90,7 @@ func (e *Elector) Run(ctx context.Context) error {
 			return nil
 		}
 		if aside := e.reign(ctx, term); aside > 0 {
-			standAside(ctx, aside)
+			e.standAside(ctx, aside)
 		}
 	}
 	return nil
@@ -151,14 +151,27 @@ func (e *Elector) setRole(leading *Term, holder string) {
 	e.leading, e.holder = leading, holder
 }
 
-// standAside waits for d whatever the store hints: the hint of our own release
-// must not bring us back before the others have asked.
-func standAside(ctx context.Context, d time.Duration) {
+// ownHint is how long after our own release the hint of it may come back to us.
+const ownHint = 100 * time.Millisecond
+
+// standAside waits for d, so that others go first, unless somebody else releases
+// the lock meanwhile: then others had their turn. The hint of our own release must
+// not bring us back.
+func (e *Elector) standAside(ctx context.Context, d time.Duration) {
+	began := e.cfg.Clock()
 	timer := time.NewTimer(d)
 	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+			return
+		case h := <-e.cfg.Hints:
+			if h == HintReleased && e.cfg.Clock().Sub(began) > ownHint {
+				return
+			}
+		}
 	}
 }
 

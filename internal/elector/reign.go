@@ -50,7 +50,7 @@ func (e *Elector) reign(ctx context.Context, term *Term) time.Duration {
 			})
 	})
 
-	end, err := e.attend(ctx, ends, worked, stop)
+	end, err := e.attend(ctx, term, ends, worked, stop)
 	stopKeepers()
 	wg.Wait()
 	e.floor = max(e.floor, term.Epoch())
@@ -59,7 +59,7 @@ func (e *Elector) reign(ctx context.Context, term *Term) time.Duration {
 
 // attend waits until the work has returned, telling it to stop at the first
 // reason to. It returns that reason and the work's own error.
-func (e *Elector) attend(ctx context.Context, ends <-chan ending, worked <-chan error, stop context.CancelCauseFunc) (ending, error) {
+func (e *Elector) attend(ctx context.Context, term *Term, ends <-chan ending, worked <-chan error, stop context.CancelCauseFunc) (ending, error) {
 	var end ending
 	shutdown := ctx.Done()
 	for {
@@ -83,7 +83,7 @@ func (e *Elector) attend(ctx context.Context, ends <-chan ending, worked <-chan 
 		switch {
 		case end.cause == nil:
 			end = next
-			e.cfg.Observe(Event{Kind: EventStopping, Reason: next.reason})
+			e.cfg.Observe(Event{Kind: EventStopping, Owner: term.owner, Epoch: term.Epoch(), Reason: next.reason})
 			stop(next.cause)
 		case next.event != end.event && (next.event == EventLost || next.event == EventExpired):
 			// A drain that outlives the lease ends as what it has become.
