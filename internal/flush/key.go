@@ -54,8 +54,8 @@ func (m *Mapping) coalesce(rows []Row) ([]Row, []DeadLetter) {
 		places[i] = place{prefix: m.prefix(&rows[i]), index: int32(i)}
 	}
 	order := func(a, b place) int {
-		if c := cmp.Compare(a.prefix, b.prefix); c != 0 {
-			return c
+		if a.prefix != b.prefix {
+			return cmp.Compare(a.prefix, b.prefix)
 		}
 		return m.compareKeys(&rows[a.index], &rows[b.index])
 	}
@@ -63,7 +63,10 @@ func (m *Mapping) coalesce(rows []Row) ([]Row, []DeadLetter) {
 		return rows, nil
 	}
 	slices.SortFunc(places, func(a, b place) int {
-		return cmp.Or(order(a, b), cmp.Compare(a.index, b.index))
+		if c := order(a, b); c != 0 {
+			return c
+		}
+		return cmp.Compare(a.index, b.index)
 	})
 	var dead []DeadLetter
 	out := make([]Row, 0, len(rows))
