@@ -143,7 +143,7 @@ func decodeNodes(reply any) ([]Node, error) {
 
 func decodeEvents(reply any) ([]Event, error) {
 	entries, err := redis.Values(reply, nil)
-	if err != nil {
+	if err != nil && !errors.Is(err, redis.ErrNil) { // nil is the answer to COUNT 0
 		return nil, err
 	}
 	events := make([]Event, 0, len(entries))

@@ -38,6 +38,9 @@ func explain(err error) error {
 		return nil
 	case errors.As(err, &reply):
 		code, _, _ := strings.Cut(string(reply), " ")
+		if strings.Contains(string(reply), "unauthenticated") {
+			code = "NOAUTH" // what Redis answers to a long command before it answers NOAUTH
+		}
 		if remedy, ok := remedies[code]; ok {
 			return fmt.Errorf("%w: %s: %w", elector.ErrRefused, remedy, err)
 		}

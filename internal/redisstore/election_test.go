@@ -1,0 +1,249 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"baton/internal/elector"
+	"baton/internal/job"
+	"baton/internal/job/jobtest"
+	"baton/internal/redisstore"
+	"baton/internal/testsupport"
+)
+
+func TestLedgerConforms(t *testing.T) {
+	r := testsupport.StartRedis(t)
+	jobtest.Conformance(t, func(t *testing.T) (job.Ledger, func(owner string)) {
+		key := "election:" + t.Name()
+		lead := func(owner string) {
+			if _, err := r.Conn().Do("SET", key, owner); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return redisstore.NewLedger(open(t, r), key), lead
+	})
+}
+
+func TestHintsArriveAndComeBackAfterRedisDoes(t *testing.T) {
+	r := testsupport.StartRedis(t)
+	s := open(t, r)
+	lock := newLock(t, s, "baton", "a", time.Second)
+	hints := make(chan elector.Hint, 8)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); s.Watch(ctx, "baton", hints) }()
+
+	await := func(want elector.Hint) {
+		t.Helper()
+		for deadline := time.After(15 * time.Second); ; {
+			select {
+			case h := <-hints:
+				if h == want {
+					return
+				}
+			case <-deadline:
+				t.Fatalf("hint %v has not come", want)
+			}
+		}
+	}
+	round := func(owner string) {
+		t.Helper()
+		await(elector.HintSubscribed)
+		a, err := lock.Acquire(ctx, elector.Candidate{Owner: owner})
+		if err != nil { // on the connection to the Redis that was killed
+			a, err = lock.Acquire(ctx, elector.Candidate{Owner: owner})
+		}
+		if err != nil || a.Outcome != elector.Won {
+			t.Fatalf("acquire: %+v, %v", a, err)
+		}
+		if _, _, err := redisstore.NewElection(s, "baton").StepDown(ctx, "", "test"); err != nil {
+			t.Fatal(err)
+		}
+		await(elector.HintControl)
+		if err := lock.Release(ctx, owner, elector.Handover{Event: "stepped_down"}); err != nil {
+			t.Fatal(err)
+		}
+		await(elector.HintReleased)
+	}
+	round("o1")
+	r.Kill()
+	r.Restart()
+	round("o2")
+	cancel()
+	<-done
+}
+
+func TestAPictureShowsTheElection(t *testing.T) {
+	r := testsupport.StartRedis(t)
+	s := open(t, r)
+	e := redisstore.NewElection(s, "baton")
+	ctx := t.Context()
+	if p, err := e.Picture(ctx, 10); err != nil || p.Owner != "" || p.Leader != "" || len(p.Nodes) != 0 {
+		t.Fatalf("an election that never was: %+v, %v", p, err)
+	}
+	if _, _, err := e.StepDown(ctx, "", ""); !errors.Is(err, redisstore.ErrNobodyLeads) {
+		t.Errorf("step down without a leader: %v, want ErrNobodyLeads", err)
+	}
+	a, b := newLock(t, s, "baton", "a", 5*time.Second), newLock(t, s, "baton", "b", 5*time.Second)
+	won, err := a.Acquire(ctx, elector.Candidate{Owner: "o1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Acquire(ctx, elector.Candidate{Owner: "o2"}); err != nil {
+		t.Fatal(err)
+	}
+	p, err := e.Picture(ctx, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Owner != "o1" || p.Leader != "a" || p.Epoch != won.Epoch || p.TTL != 5*time.Second || p.Left <= 0 || p.Left > p.TTL {
+		t.Errorf("picture %+v", p)
+	}
+	if len(p.Nodes) != 2 || p.Nodes[0].State != "leading" || p.Nodes[1].State != "standby" || p.Nodes[0].Version != "test" {
+		t.Errorf("nodes %+v", p.Nodes)
+	}
+	if age := p.Now.Sub(p.Nodes[1].Seen()); age < 0 || age > 5*time.Second {
+		t.Errorf("node b was seen %v ago", age)
+	}
+	if err := a.Release(ctx, "o1", elector.Handover{Event: "stepped_down", Reason: "drill"}); err != nil {
+		t.Fatal(err)
+	}
+	p, err = e.Picture(ctx, 1)
+	if err != nil || p.Owner != "" || len(p.Events) != 1 || p.Events[0].Event != "stepped_down" || p.Events[0].Reason != "drill" {
+		t.Errorf("after the release: %+v, %v", p, err)
+	}
+	if err := e.Forget(ctx, p.Nodes, p.Now.Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if p, err = e.Picture(ctx, 0); err != nil || len(p.Nodes) != 0 {
+		t.Errorf("nodes after forgetting them: %+v, %v", p.Nodes, err)
+	}
+}
+
+func TestALeaseThatRanOutIsInTheHistory(t *testing.T) {
+	r := testsupport.StartRedis(t)
+	s := open(t, r)
+	a, b := newLock(t, s, "baton", "a", 100*time.Millisecond), newLock(t, s, "baton", "b", 100*time.Millisecond)
+	if _, err := a.Acquire(t.Context(), elector.Candidate{Owner: "o1"}); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(150 * time.Millisecond)
+	if _, err := b.Acquire(t.Context(), elector.Candidate{Owner: "o2"}); err != nil {
+		t.Fatal(err)
+	}
+	p, err := redisstore.NewElection(s, "baton").Picture(t.Context(), 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var words []string
+	for _, e := range p.Events {
+		words = append(words, e.NodeID+" "+e.Event)
+	}
+	if got := strings.Join(words, ", "); got != "b won, a expired, a won" {
+		t.Errorf("history, newest first: %s", got)
+	}
+}
+
+func TestALockThatAForeignClientHoldsForEverIsJustHeld(t *testing.T) {
+	r := testsupport.StartRedis(t)
+	if _, err := r.Conn().Do("SET", "baton", "somebody"); err != nil {
+		t.Fatal(err)
+	}
+	lock := newLock(t, open(t, r), "baton", "a", time.Second)
+	for _, polling := range []bool{false, true} {
+		a, err := lock.Acquire(t.Context(), elector.Candidate{Owner: "o1", Polling: polling})
+		if err != nil || a.Outcome != elector.Held || a.Holder != "" || a.Left < time.Minute {
+			t.Errorf("polling %v: %+v, %v; want it held by nobody we know, without an end", polling, a, err)
+		}
+	}
+}
+
+// TestARefusalSaysWhatToDo brings real servers into the states that refuse a lock.
+func TestARefusalSaysWhatToDo(t *testing.T) {
+	cases := []struct {
+		name  string
+		start func(t *testing.T) redisstore.Options
+		want  string
+	}{
+		{"the lock key has another type", func(t *testing.T) redisstore.Options {
+			r := testsupport.StartRedis(t)
+			if _, err := r.Conn().Do("SADD", "baton", "x"); err != nil {
+				t.Fatal(err)
+			}
+			return redisstore.Options{URL: r.URL()}
+		}, "Choose another election.lock_key"},
+		{"no password", func(t *testing.T) redisstore.Options {
+			return redisstore.Options{URL: address(testsupport.StartRedis(t, testsupport.RedisPassword("planted-secret")))}
+		}, "set redis.password_file"},
+		{"a wrong password", func(t *testing.T) redisstore.Options {
+			r := testsupport.StartRedis(t, testsupport.RedisPassword("planted-secret"))
+			return redisstore.Options{URL: address(r), Password: func() (string, error) { return "another-planted-secret", nil }}
+		}, "check redis.username and redis.password_file"},
+		{"a replica", func(t *testing.T) redisstore.Options {
+			master := testsupport.StartRedis(t)
+			host, port, err := net.SplitHostPort(master.Addr())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return redisstore.Options{URL: testsupport.StartRedis(t, testsupport.RedisArgs("--replicaof", host, port)).URL()}
+		}, "is a replica"},
+		{"too few replicas", func(t *testing.T) redisstore.Options {
+			return redisstore.Options{URL: testsupport.StartRedis(t, testsupport.RedisArgs("--min-replicas-to-write", "1")).URL()}
+		}, "min-replicas-to-write"},
+		{"memory full", func(t *testing.T) redisstore.Options {
+			return redisstore.Options{URL: testsupport.StartRedis(t, testsupport.RedisArgs("--maxmemory", "1b")).URL()}
+		}, "maxmemory"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s, err := redisstore.Open(c.start(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = s.Close() })
+			lock := newLock(t, s, "baton", "a", time.Second)
+			_, err = lock.Acquire(t.Context(), elector.Candidate{Owner: "o1"})
+			if !errors.Is(err, elector.ErrRefused) {
+				t.Fatalf("acquire: %v, want a refusal", err)
+			}
+			if !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "planted-secret") {
+				t.Errorf("the error says %q; want it to say %q and no secret", err, c.want)
+			}
+		})
+	}
+}
+
+func TestAServerThatIsNotRedisIsNamedAsSuch(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"))
+			_ = c.Close()
+		}
+	}()
+	s, err := redisstore.Open(redisstore.Options{URL: "redis://" + l.Addr().String() + "/0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	_, err = newLock(t, s, "baton", "a", time.Second).Acquire(t.Context(), elector.Candidate{Owner: "o1"})
+	if err == nil || errors.Is(err, elector.ErrRefused) || !strings.Contains(err.Error(), "not Redis' protocol") {
+		t.Errorf("acquire: %v", err)
+	}
+}
+
+// address is the server's URL without its password.
+func address(r *testsupport.Redis) string { return "redis://" + r.Addr() + "/0" }
