@@ -235,6 +235,18 @@ func TestWindowKeepsWithinItsBudgetAndHandsOverDistinctFields(t *testing.T) {
 	if w.hi <= w.lo {
 		t.Fatal("no part was kept")
 	}
+	held := 0
+	for i, pairs := range w.parts {
+		if w.lo+i >= w.hi && pairs != nil {
+			t.Errorf("part %d is held outside of the window", w.lo+i)
+		}
+		for _, p := range pairs {
+			held += len(p.field) + len(p.value) + pairCost
+		}
+	}
+	if held != w.bytes {
+		t.Errorf("%d bytes are held, %d accounted for", held, w.bytes)
+	}
 	for part := w.lo; part < w.hi; part++ {
 		var got []string
 		for _, p := range w.take(part) {

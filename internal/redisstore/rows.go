@@ -34,7 +34,7 @@ func (s *Hashes) readRows(ctx context.Context, c redis.Conn, ids []string) ([]fl
 	return records, nil
 }
 
-// readFields fills the records in and returns those of which no field was found.
+// readFields fills the records in and returns those of which no field was read.
 func (s *Hashes) readFields(ctx context.Context, c redis.Conn, records []flush.Record) ([]*flush.Record, error) {
 	var blank []*flush.Record
 	if len(s.fields) == 0 { // only the ids are wanted
@@ -58,14 +58,14 @@ func (s *Hashes) readFields(ctx context.Context, c redis.Conn, records []flush.R
 		if err != nil {
 			return nil, err
 		}
-		if !found && records[i].Err == nil {
+		if !found {
 			blank = append(blank, &records[i])
 		}
 	}
 	return blank, nil
 }
 
-// settle decides for records without any field whether their row is gone or has
+// settle decides for records without any field whether their row is gone, or has
 // none of the fields. Both questions are put in one transaction for each row: a
 // row that is created or deleted in between must not look like an empty one.
 func (s *Hashes) settle(ctx context.Context, c redis.Conn, blank []*flush.Record) error {
