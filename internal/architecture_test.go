@@ -29,7 +29,7 @@ const anything = "*"
 // The most specific rule counts. A package without one is an error: decide what
 // it may know before it grows.
 var rules = []rule{
-	{"cmd", []string{"internal/daemon", "internal/config", "configs"}, "a command turns arguments into a call of daemon and its result into an exit code"},
+	{"cmd", []string{"internal/daemon", "internal/config", "internal/demo", "configs"}, "a command turns arguments into a call of daemon and its result into an exit code; demo is a program of its own that runs daemons as child processes"},
 	{"configs", nil, "the shipped example is data"},
 	{"internal/config", nil, "a configuration is checked without any server or package that it configures"},
 	{"internal/daemon", []string{anything}, "the one place that knows every package"},

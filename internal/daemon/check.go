@@ -17,7 +17,7 @@ func Checks() config.Checks {
 		Schedule: func(spec, timeZone string) error {
 			loc, err := time.LoadLocation(timeZone)
 			if err != nil {
-				return nil // told at the time zone's own place
+				return nil //nolint:nilerr // told at the time zone's own place
 			}
 			_, err = job.ParseSchedule(spec, loc)
 			return err

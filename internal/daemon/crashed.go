@@ -120,15 +120,16 @@ func holdsSelf(dir string) bool {
 // processes lists the processes of a control group and of those below it.
 func processes(group string) ([]int, error) {
 	var pids []int
-	err := filepath.WalkDir(group, func(path string, d fs.DirEntry, err error) error {
+	tree := os.DirFS(group)
+	err := fs.WalkDir(tree, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.Name() != "cgroup.procs" {
-			return err
+			return gone(path, err)
 		}
-		text, err := os.ReadFile(path)
+		text, err := fs.ReadFile(tree, path)
 		if err != nil {
-			return err
+			return gone(path, err)
 		}
-		for _, word := range strings.Fields(string(text)) {
+		for word := range strings.FieldsSeq(string(text)) {
 			if pid, err := strconv.Atoi(word); err == nil {
 				pids = append(pids, pid)
 			}
@@ -139,4 +140,12 @@ func processes(group string) ([]int, error) {
 		return nil, fmt.Errorf("list the processes of control group %s: %w", group, err)
 	}
 	return pids, nil
+}
+
+// gone forgives that a group below the first has vanished while it was listed.
+func gone(path string, err error) error {
+	if path != "." && path != "cgroup.procs" && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV)) {
+		return nil
+	}
+	return err
 }

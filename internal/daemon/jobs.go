@@ -70,10 +70,18 @@ func newTask(c config.Config, j config.Job, store *redisstore.Store, dbs databas
 			metrics.FlushRows(j.Name, "written", b.Rows)
 			metrics.FlushRows(j.Name, "dead", b.Dead)
 			metrics.FlushBatch(j.Name, b.Took)
-			metrics.FlushLag(j.Name, b.Lag)
 		},
 	})
 	return t, err
+}
+
+// lag is the greatest age that one of backlog waiting changes can have, if all
+// changes before fresh have been flushed.
+func lag(backlog int64, fresh, now time.Time) time.Duration {
+	if backlog == 0 || fresh.IsZero() {
+		return 0
+	}
+	return max(now.Sub(fresh), 0)
 }
 
 // backlog counts the changes that wait in Redis.
@@ -118,17 +126,25 @@ func flushSources(j config.Job, store *redisstore.Store) (func([]string) ([]flus
 
 // bind makes the job of one term: its work flushes under the term's fencing token.
 func (t task) bind(term *elector.Term, metrics *status.Metrics) job.Job {
+	name := t.config.Name
+	fresh := time.Now() // what waits is not older than this, as far as this term knows
 	return job.Job{
-		Name: t.config.Name, Schedule: t.schedule, Timeout: t.config.Timeout,
+		Name: name, Schedule: t.schedule, Timeout: t.config.Timeout,
 		CatchUp: job.CatchUp(t.config.CatchUp), StartingDeadline: t.config.StartingDeadline,
 		Run: func(ctx context.Context, _ job.Run) (job.Result, error) {
+			began := time.Now()
 			res, err := t.pipeline.Run(ctx, term)
+			if err == nil {
+				fresh = began // everything older has been flushed
+			}
 			metrics.Epoch(term.Epoch()) // taking over a fence may have raised it
+			metrics.JobNext(name, t.schedule.Next(time.Now()))
 			if backlog, err := t.backlog(ctx); err == nil {
-				metrics.FlushBacklog(t.config.Name, backlog)
+				metrics.FlushBacklog(name, backlog)
+				metrics.FlushLag(name, lag(backlog, fresh, time.Now()))
 			}
 			if errors.Is(err, flush.ErrFenced) {
-				metrics.FlushFenced(t.config.Name)
+				metrics.FlushFenced(name)
 				err = fmt.Errorf("%w: %w", job.ErrNotLeader, err)
 			}
 			return job.Result{Rows: res.Rows, Dead: res.Dead}, err

@@ -50,12 +50,8 @@ func gather(ctx context.Context, s status.Snapshot, election *redisstore.Electio
 		fillJob(&s.Jobs[i], st)
 		if backlog, err := tasks[i].backlog(ctx); err == nil {
 			s.Jobs[i].Backlog = &backlog
-			lag := 0.0
-			if backlog > 0 && !st.LastSuccess.IsZero() {
-				// What waits came after the last flush began at the earliest.
-				lag = max(p.Now.Sub(st.LastSuccess).Seconds(), 0)
-			}
-			s.Jobs[i].LagSeconds = &lag
+			seconds := lag(backlog, st.LastSuccess, p.Now).Seconds()
+			s.Jobs[i].LagSeconds = &seconds
 		}
 	}
 	return s, nil

@@ -2,6 +2,7 @@ package elector_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -111,7 +112,7 @@ func contend(t *testing.T, seed uint64) {
 				}
 			}
 			<-ctx.Done()
-			if context.Cause(ctx) != elector.ErrLeaseLost {
+			if !errors.Is(context.Cause(ctx), elector.ErrLeaseLost) {
 				// Drain, but never beyond the drain time.
 				time.Sleep(time.Duration(term.Epoch() % int64(timing.Drain)))
 			}

@@ -50,7 +50,7 @@ func Keep(ctx context.Context, w *Window, renew Renew, now <-chan struct{}, obse
 		err := renew(attempt)
 		cancel()
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // an attempt that ctx cut short says nothing of the lease
 		}
 		if observe != nil {
 			observe(Attempt{Took: w.clock().Sub(sent), Err: err})

@@ -69,7 +69,7 @@ func (e *Election) Picture(ctx context.Context, events int) (Picture, error) {
 	if err != nil {
 		return Picture{}, err
 	}
-	defer conn.Close() //nolint:errcheck // it goes back to the pool
+	defer conn.Close() // it goes back to the pool
 	k := e.keys
 	commands := [][]any{
 		{"TIME"}, {"GET", k.lock()}, {"PTTL", k.lock()}, {"HGETALL", k.term()}, {"HGETALL", k.nodes()},

@@ -90,7 +90,7 @@ func (s *Store) run(ctx context.Context, command func(redis.Conn) (any, error)) 
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close() //nolint:errcheck // it goes back to the pool
+	defer conn.Close() // it goes back to the pool
 	reply, err := command(conn)
 	return reply, explain(err)
 }
