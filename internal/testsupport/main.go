@@ -11,7 +11,12 @@ import (
 // of the package because a test binary has one process and many entry points.
 var shared = &sharedServers{}
 
-type sharedServers struct{ pg, maria lazyServer }
+type sharedServers struct {
+	pg, maria lazyServer
+
+	mu   sync.Mutex
+	dirs []*serverDir
+}
 
 // lazyServer is started by the first test that asks for it.
 type lazyServer struct {
@@ -33,6 +38,19 @@ func (l *lazyServer) get(t testing.TB, start func(dir string) (*SQLDaemon, error
 	return l.d
 }
 
+// SharedDir makes a directory for what all tests of one process share, such as a
+// program that they run. Main removes it; without Main a later process does.
+func SharedDir(name string) (string, error) {
+	d, err := newServerDir("", name)
+	if err != nil {
+		return "", err
+	}
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	shared.dirs = append(shared.dirs, d)
+	return d.path, nil
+}
+
 // Main runs a package's tests and stops the servers they shared. Call it from
 // TestMain. Without it the servers die with the process just the same; only
 // their directories stay behind for the next process to remove.
@@ -46,6 +64,9 @@ func Main(m *testing.M) {
 			fmt.Fprintln(os.Stderr, "testsupport:", err)
 			code = max(code, 1)
 		}
+	}
+	for _, d := range shared.dirs {
+		d.remove()
 	}
 	os.Exit(code)
 }

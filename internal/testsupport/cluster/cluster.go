@@ -1,0 +1,156 @@
+package cluster
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+const (
+	startWithin  = 30 * time.Second // generous: two cores may run everything at once
+	answerWithin = time.Second
+	pollEvery    = 5 * time.Millisecond
+)
+
+// Cluster is the nodes of one election.
+type Cluster struct {
+	Nodes []*Node
+
+	t      testing.TB
+	opts   Options
+	client *http.Client
+}
+
+// Start starts the nodes and returns when each runs its election loop. They are
+// killed at the test's end; their logs are shown if the test has failed.
+func Start(t testing.TB, o Options) *Cluster {
+	t.Helper()
+	o.setDefaults()
+	c := &Cluster{t: t, opts: o, client: &http.Client{
+		Timeout: answerWithin,
+		// A frozen node keeps its connections: none is used twice.
+		Transport: &http.Transport{DisableKeepAlives: true},
+	}}
+	program := Build(t)
+	dir := t.TempDir()
+	for i := range o.Nodes {
+		id := fmt.Sprintf("n%d", i+1)
+		n := &Node{
+			ID: id, c: c, t: t, program: program,
+			config: filepath.Join(dir, id+".yaml"), log: filepath.Join(dir, id+".log"), env: environment(o.Env),
+		}
+		if err := os.WriteFile(n.config, []byte(o.yaml(i)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if o.RuntimeDir {
+			n.runtimeDir = filepath.Join(dir, id)
+			if err := os.Mkdir(n.runtimeDir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			n.env = append(n.env, "RUNTIME_DIRECTORY="+n.runtimeDir)
+		}
+		c.Nodes = append(c.Nodes, n)
+	}
+	t.Cleanup(c.end)
+	for _, n := range c.Nodes {
+		n.launch()
+	}
+	for _, n := range c.Nodes {
+		n.awaitStarted()
+	}
+	return c
+}
+
+// end kills the nodes and tells which of them had ended by themselves.
+func (c *Cluster) end() {
+	for _, n := range c.Nodes {
+		if n.proc == nil {
+			continue
+		}
+		if n.proc.exited() && !n.ordered && !c.opts.MayExit {
+			c.t.Errorf("node %s ended by itself with code %d", n.ID, n.proc.code)
+		}
+		n.Kill()
+	}
+	if !c.t.Failed() {
+		return
+	}
+	for _, n := range c.Nodes {
+		c.t.Logf("log of node %s:\n%s", n.ID, tail(n.Log()))
+	}
+}
+
+// Leader is the node that says that it leads, or nil. More than one fails the test.
+func (c *Cluster) Leader() *Node {
+	c.t.Helper()
+	var leader *Node
+	for _, n := range c.Nodes {
+		if !n.Leading() {
+			continue
+		}
+		// The first may have handed over between the two questions.
+		if leader != nil && leader.Leading() {
+			c.t.Fatalf("%s and %s both say that they lead", leader.ID, n.ID)
+		}
+		leader = n
+	}
+	return leader
+}
+
+// AwaitLeader waits until a node leads.
+func (c *Cluster) AwaitLeader(timeout time.Duration) *Node {
+	c.t.Helper()
+	return c.AwaitOther(nil, timeout)
+}
+
+// AwaitOther waits until a node other than old leads.
+func (c *Cluster) AwaitOther(old *Node, timeout time.Duration) *Node {
+	c.t.Helper()
+	var leader *Node
+	c.Await(timeout, "one node to lead", func() bool {
+		leader = c.Leader()
+		return leader != nil && leader != old
+	})
+	return leader
+}
+
+// Await waits until what is asked for has come true.
+func (c *Cluster) Await(timeout time.Duration, what string, reached func() bool) {
+	c.t.Helper()
+	for deadline := time.Now().Add(timeout); !reached(); time.Sleep(pollEvery) {
+		if time.Now().After(deadline) {
+			c.t.Fatalf("waited %v in vain for %s", timeout, what)
+		}
+	}
+}
+
+// Standbys are the running nodes but the leader.
+func (c *Cluster) Standbys() []*Node {
+	c.t.Helper()
+	var standbys []*Node
+	leader := c.Leader()
+	for _, n := range c.Nodes {
+		if n != leader && n.Running() {
+			standbys = append(standbys, n)
+		}
+	}
+	return standbys
+}
+
+// Command runs a command of baton that looks at this cluster's election.
+func (c *Cluster) Command(args ...string) Result {
+	c.t.Helper()
+	return Command(c.t, startWithin, nil, append(args, "--config", c.Nodes[0].config)...)
+}
+
+// tail is the end of a log, short enough for a failure message.
+func tail(log string) string {
+	const most = 6000
+	if len(log) > most {
+		return "..." + log[len(log)-most:]
+	}
+	return log
+}
