@@ -93,7 +93,7 @@ func (w *world) audit() error {
 		return fmt.Errorf("the last run failed: %w", err)
 	}
 	if n, err := p.Backlog(context.Background()); n != 0 || err != nil {
-		return fmt.Errorf("backlog is %d after the last run (%v)", n, err)
+		return fmt.Errorf("backlog is %d after the last run: %w", n, err)
 	}
 	w.db.mu.Lock()
 	defer w.db.mu.Unlock()

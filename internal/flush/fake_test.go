@@ -49,11 +49,10 @@ type memory struct {
 	stageID string // of the counters
 	total   map[string]int64
 
-	hashes    map[string]string // id -> name
-	changed   map[string]bool
-	marked    map[string]bool // the staged index
-	markedID  string
-	discarded int
+	hashes   map[string]string // id -> name
+	changed  map[string]bool
+	marked   map[string]bool // the staged index
+	markedID string
 }
 
 func newMemory() *memory {
@@ -208,7 +207,7 @@ func (s *fakeHashes) Stage(_ context.Context, newID string) (st Stage, ok bool, 
 	return st, ok && err == nil, err
 }
 
-func (s *fakeHashes) Read(_ context.Context, st Stage, yield func(Page) error) error {
+func (s *fakeHashes) Read(_ context.Context, _ Stage, yield func(Page) error) error {
 	s.memory.mu.Lock()
 	ids := slices.Sorted(maps.Keys(s.marked))
 	s.memory.mu.Unlock()

@@ -45,10 +45,7 @@ func checkFormat(k Kind, format string) error {
 
 // timestampReader reads instants to the microsecond. A layout without an offset is in UTC.
 func timestampReader(c Column, format string) reader {
-	unit := c.TimeUnit
-	if unit < time.Microsecond {
-		unit = time.Microsecond
-	}
+	unit := max(c.TimeUnit, time.Microsecond)
 	parse := instantParser(format)
 	return func(s string) (Value, error) {
 		t, err := parse(s)

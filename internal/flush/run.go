@@ -292,7 +292,7 @@ func (r *run) observe(s Step) error {
 // the reason, whatever the connection said about it.
 func failedSource(ctx context.Context, action string, source Source, err error) error {
 	if ctx.Err() != nil {
-		return fmt.Errorf("%s %s: %w (%v)", action, source.Name(), context.Cause(ctx), err)
+		return fmt.Errorf("%s %s: %w (%w)", action, source.Name(), context.Cause(ctx), err)
 	}
 	return sourceError{fmt.Errorf("%s %s: %w", action, source.Name(), err)}
 }

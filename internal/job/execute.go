@@ -57,7 +57,7 @@ func (s *session) claim(run Run, j Job) error {
 			return err
 		case errors.Is(err, ErrSlotTaken):
 			// Not wrapped: the slot counts as missed, since it may be our own claim.
-			return fmt.Errorf("%v, maybe by an attempt of this run that got no answer: %w", err, unknown)
+			return fmt.Errorf("%v, maybe by an attempt of this run that got no answer: %w", err, unknown) //nolint:errorlint // see above
 		}
 		unknown = err
 		if stopped := pause(s.ctx, delay); stopped != nil {
