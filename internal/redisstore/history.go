@@ -38,18 +38,18 @@ func (l *Ledger) Jobs(ctx context.Context, names []string) ([]JobState, error) {
 	for _, name := range names {
 		// Everything, whatever a newer version has added: the hash is small and bounded.
 		if err := c.Send("HGETALL", l.keys.job(name)); err != nil {
-			return nil, fmt.Errorf("read the state of the jobs: %w", err)
+			return nil, fmt.Errorf("read the state of the jobs: %w", explain(err))
 		}
 	}
 	replies, err := receiveAll(ctx, c)
 	if err != nil {
-		return nil, fmt.Errorf("read the state of the jobs: %w", err)
+		return nil, fmt.Errorf("read the state of the jobs: %w", explain(err))
 	}
 	states := make([]JobState, len(names))
 	for i, name := range names {
 		fields, err := redis.StringMap(replies[i], nil)
 		if err != nil {
-			return nil, fmt.Errorf("read the state of job %q in %q: %w", name, l.keys.job(name), err)
+			return nil, fmt.Errorf("read the state of job %q in %q: %w", name, l.keys.job(name), explain(err))
 		}
 		states[i] = JobState{
 			Job:                 name,
@@ -65,12 +65,9 @@ func (l *Ledger) Jobs(ctx context.Context, names []string) ([]JobState, error) {
 
 // Runs returns the last n finished runs of a job, the newest first.
 func (l *Ledger) Runs(ctx context.Context, name string, n int) ([]job.Record, error) {
-	c, err := l.store.Conn(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer c.Close()
-	entries, err := redis.Values(redis.DoContext(c, ctx, "XREVRANGE", l.keys.runs(name), "+", "-", "COUNT", n))
+	entries, err := redis.Values(l.store.run(ctx, func(c redis.Conn) (any, error) {
+		return redis.DoContext(c, ctx, "XREVRANGE", l.keys.runs(name), "+", "-", "COUNT", n)
+	}))
 	if err != nil {
 		return nil, fmt.Errorf("read the runs of job %q: %w", name, err)
 	}

@@ -49,12 +49,12 @@ func (l *Ledger) LastSlots(ctx context.Context, jobs []string) (map[string]time.
 	defer c.Close()
 	for _, name := range jobs {
 		if err := c.Send("HGET", l.keys.job(name), "last_slot"); err != nil {
-			return nil, fmt.Errorf("read the last slots: %w", err)
+			return nil, fmt.Errorf("read the last slots: %w", explain(err))
 		}
 	}
 	replies, err := receiveAll(ctx, c)
 	if err != nil {
-		return nil, fmt.Errorf("read the last slots: %w", err)
+		return nil, fmt.Errorf("read the last slots: %w", explain(err))
 	}
 	slots := make(map[string]time.Time, len(jobs))
 	for i, name := range jobs {
@@ -63,7 +63,7 @@ func (l *Ledger) LastSlots(ctx context.Context, jobs []string) (map[string]time.
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read the last slot of job %q in %q: %w", name, l.keys.job(name), err)
+			return nil, fmt.Errorf("read the last slot of job %q in %q: %w", name, l.keys.job(name), explain(err))
 		}
 		slots[name] = fromMillis(ms)
 	}
@@ -103,10 +103,5 @@ func (l *Ledger) Finish(ctx context.Context, rec job.Record) error {
 }
 
 func (l *Ledger) script(ctx context.Context, s *redis.Script, args []any) (any, error) {
-	c, err := l.store.Conn(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer c.Close()
-	return s.DoContext(ctx, c, args...)
+	return l.store.run(ctx, func(c redis.Conn) (any, error) { return s.DoContext(ctx, c, args...) })
 }

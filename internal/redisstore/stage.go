@@ -79,7 +79,7 @@ func (k stagedKey) step(name string) error {
 	return k.observe(name)
 }
 
-// script runs a script on a connection of its own and names the job in errors.
+// script runs a script on a connection of its own.
 func (k stagedKey) script(ctx context.Context, doing string, s *redis.Script, args ...any) (any, error) {
 	c, err := k.store.Conn(ctx)
 	if err != nil {
@@ -87,10 +87,21 @@ func (k stagedKey) script(ctx context.Context, doing string, s *redis.Script, ar
 	}
 	defer c.Close()
 	reply, err := s.DoContext(ctx, c, args...)
-	if err != nil {
-		return nil, fmt.Errorf("%s %q for job %q: %w", doing, k.live, k.job, err)
+	return reply, k.fail(doing, err)
+}
+
+// fail says of an error what was done to what, and what to do about it.
+func (k stagedKey) fail(doing string, err error) error {
+	var reply redis.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &reply) && strings.HasPrefix(string(reply), "WRONGTYPE"):
+		err = fmt.Errorf("%w: does another program use %q or %q? %w", ErrWrongType, k.stage(), k.meta(), err)
+	default:
+		err = explain(err)
 	}
-	return reply, nil
+	return fmt.Errorf("%s %q for job %q: %w", doing, k.live, k.job, err)
 }
 
 // Name is the live key.
@@ -111,7 +122,7 @@ func (k stagedKey) Stage(ctx context.Context, newID string) (s flush.Stage, ok b
 	}
 	var verdict string
 	if reply, err = redis.Scan(reply, &verdict); err != nil {
-		return s, false, fmt.Errorf("stage %q: %w", k.live, err)
+		return s, false, k.fail("stage", err)
 	}
 	switch verdict {
 	case "nothing":
@@ -181,16 +192,17 @@ func (k stagedKey) Discard(ctx context.Context, s flush.Stage) error {
 // read from the stage before a check that passes, was read from an intact stage.
 // It also returns the stage's type ("none" once it is drained).
 func (k stagedKey) check(ctx context.Context, c redis.Conn, s flush.Stage) (kind string, err error) {
+	const doing = "look up the stage of"
 	if err := sendAll(c, command{"HGET", []any{k.meta(), "id"}}, command{"TYPE", []any{k.stage()}}); err != nil {
-		return "", err
+		return "", k.fail(doing, err)
 	}
 	replies, err := receiveAll(ctx, c)
 	if err != nil {
-		return "", fmt.Errorf("look up the stage of %q: %w", k.live, err)
+		return "", k.fail(doing, err)
 	}
 	id, err := redis.String(replies[0], nil)
 	if err != nil && !errors.Is(err, redis.ErrNil) {
-		return "", fmt.Errorf("look up the stage of %q: %w", k.live, err)
+		return "", k.fail(doing, err)
 	}
 	if id != s.ID {
 		return "", k.stale(s)
