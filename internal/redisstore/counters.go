@@ -102,22 +102,21 @@ func (s *Counters) collect(ctx context.Context, c redis.Conn, st flush.Stage, w 
 		return err
 	}
 	var seen int64
-	for cursor := "0"; ; {
-		reply, err := redis.Values(redis.DoContext(c, ctx, "HSCAN", s.stage(), cursor, "COUNT", scanCount))
+	var field []byte // waits for its value
+	for cursor, first := "0", true; first || cursor != "0"; first = false {
+		next, err := scan(ctx, c, "HSCAN", s.stage(), cursor, func(text []byte) {
+			if field == nil {
+				field = text
+				return
+			}
+			w.add(field, text)
+			field = nil
+			seen++
+		})
 		if err != nil {
-			return fmt.Errorf("read the stage of %q: %w", s.live, err)
+			return s.fail("read the stage of", err)
 		}
-		var pairs [][]byte
-		if _, err := redis.Scan(reply, &cursor, &pairs); err != nil {
-			return fmt.Errorf("read the stage of %q: %w", s.live, err)
-		}
-		for i := 0; i+1 < len(pairs); i += 2 {
-			w.add(pairs[i], pairs[i+1])
-		}
-		seen += int64(len(pairs) / 2)
-		if cursor == "0" {
-			break
-		}
+		cursor = next
 	}
 	if err := s.step(stepScanned); err != nil {
 		return err
@@ -127,7 +126,7 @@ func (s *Counters) collect(ctx context.Context, c redis.Conn, st flush.Stage, w 
 	}
 	size, err := redis.Int64(redis.DoContext(c, ctx, "HLEN", s.stage()))
 	if err != nil {
-		return fmt.Errorf("count the stage of %q: %w", s.live, err)
+		return s.fail("count the stage of", err)
 	}
 	if seen < size {
 		return fmt.Errorf("read the stage of %q: the scan returned %d of %d fields; is there a proxy between baton and Redis? Nothing of this pass was written", s.live, seen, size)
@@ -168,6 +167,7 @@ type window struct {
 	budget, bytes int
 	parts         [][]pair
 	sizes         []int
+	text          []byte // to build a pair in
 }
 
 func newWindow(lo, of, budget int) *window {
@@ -180,7 +180,9 @@ func (w *window) add(field, value []byte) {
 		return
 	}
 	i := part - w.lo
-	w.parts[i] = append(w.parts[i], pair{field: string(field), value: string(value)})
+	w.text = append(append(w.text[:0], field...), value...)
+	text := string(w.text) // one allocation for both
+	w.parts[i] = append(w.parts[i], pair{field: text[:len(field)], value: text[len(field):]})
 	cost := len(field) + len(value) + pairCost
 	w.sizes[i] += cost
 	w.bytes += cost

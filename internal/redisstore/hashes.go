@@ -94,7 +94,7 @@ func (s *Hashes) Read(ctx context.Context, st flush.Stage, yield func(flush.Page
 		}
 		ids, err := scan.next(ctx, c, s.budget)
 		if err != nil {
-			return fmt.Errorf("read the stage of %q: %w", s.live, err)
+			return s.fail("read the stage of", err)
 		}
 		if err := s.step(stepScanned); err != nil {
 			return err
@@ -114,7 +114,7 @@ func (s *Hashes) page(ctx context.Context, c redis.Conn, ids []string, yield fun
 	}
 	records, err := s.readRows(ctx, c, ids)
 	if err != nil {
-		return fmt.Errorf("read rows %q: %w", s.row.Key("<"+s.row.Name+">"), err)
+		return s.fail(fmt.Sprintf("read rows %q of", s.row.Key("<"+s.row.Name+">")), err)
 	}
 	if err := s.step(stepRowsRead); err != nil {
 		return err
@@ -164,22 +164,22 @@ const idCost = 32
 // returns what it found, sorted and without duplicates.
 func (s *idScan) next(ctx context.Context, c redis.Conn, budget int) ([]string, error) {
 	var ids []string
-	for bytes := 0; ; {
-		reply, err := redis.Values(redis.DoContext(c, ctx, s.command, s.key, s.cursor, "COUNT", scanCount))
+	for bytes := 0; bytes < budget; {
+		element := 0
+		next, err := scan(ctx, c, s.command, s.key, s.cursor, func(member []byte) {
+			if element%s.stride == 0 {
+				ids = append(ids, string(member))
+				bytes += len(member) + idCost
+			}
+			element++
+		})
 		if err != nil {
 			return nil, err
 		}
-		var members [][]byte
-		if _, err := redis.Scan(reply, &s.cursor, &members); err != nil {
-			return nil, err
-		}
-		for i := 0; i < len(members); i += s.stride {
-			ids = append(ids, string(members[i]))
-			bytes += len(members[i]) + idCost
-		}
-		if s.cursor == "0" || bytes >= budget {
-			sortIDs(ids)
-			return slices.Compact(ids), nil
+		if s.cursor = next; next == "0" {
+			break
 		}
 	}
+	sortIDs(ids)
+	return slices.Compact(ids), nil
 }

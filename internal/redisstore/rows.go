@@ -44,8 +44,10 @@ func (s *Hashes) readFields(ctx context.Context, c redis.Conn, records []flush.R
 		}
 		return blank, nil
 	}
+	args := s.hmget("")
 	for i := range records {
-		if err := c.Send("HMGET", s.hmget(records[i].Key)...); err != nil {
+		args[0] = s.row.Key(records[i].Key)
+		if err := c.Send("HMGET", args...); err != nil {
 			return nil, err
 		}
 	}
@@ -125,38 +127,40 @@ func (s *Hashes) decode(rec *flush.Record, reply any) (found bool, err error) {
 		rec.Err = fmt.Errorf("%w: %q is not a hash, so it is no row", ErrWrongType, s.row.Key(rec.Key))
 		return false, nil
 	}
-	values, err := redis.ByteSlices(reply, nil)
+	values, err := redis.Values(reply, nil)
 	if err != nil {
 		return false, err
 	}
 	return s.fill(rec, values), nil
 }
 
-// fill sets the inputs of rec from the values of the hash's fields. The texts of a
-// row share one allocation.
-func (s *Hashes) fill(rec *flush.Record, values [][]byte) (found bool) {
-	var size int
+// fill sets the inputs of rec from the values of the hash's fields, of which one
+// that is missing is nil. The texts of a row share one allocation.
+func (s *Hashes) fill(rec *flush.Record, values []any) (found bool) {
+	size := 0
 	for _, v := range values {
-		size += len(v)
+		text, _ := v.([]byte)
+		size += len(text)
 	}
 	var all strings.Builder
 	all.Grow(size)
 	for _, v := range values {
-		all.Write(v)
+		text, _ := v.([]byte)
+		all.Write(text)
 	}
-	texts := all.String()
-	next := 0
+	texts, next := all.String(), 0
 	for i, input := range s.inputs {
 		if input == s.row.Name {
 			rec.Inputs[i] = flush.Raw{Text: rec.Key, OK: true}
 			continue
 		}
 		rec.Inputs[i] = flush.Raw{}
-		if next < len(values) && values[next] != nil {
-			n := len(values[next])
-			rec.Inputs[i] = flush.Raw{Text: texts[:n], OK: true}
-			texts = texts[n:]
-			found = true
+		if next < len(values) {
+			if text, ok := values[next].([]byte); ok {
+				rec.Inputs[i] = flush.Raw{Text: texts[:len(text)], OK: true}
+				texts = texts[len(text):]
+				found = true
+			}
 		}
 		next++
 	}
