@@ -402,6 +402,19 @@ func TestCounterKeyOfTheWrongTypeIsNamed(t *testing.T) {
 	}
 }
 
+func TestForeignKeyInTheStagesPlaceIsNamed(t *testing.T) {
+	g := newRig(t)
+	g.do("HSET", "views:3", "a", 1)
+	g.do("SET", viewsMeta, "x")
+	err := errOf(g.counters(CountersOptions{}).Stage(t.Context(), "a"))
+	if !errors.Is(err, ErrWrongType) || !strings.Contains(err.Error(), viewsMeta) {
+		t.Errorf("stage: %v", err)
+	}
+	if n := g.num("HLEN", "views:3"); n != 1 {
+		t.Error("the live key was staged without an id")
+	}
+}
+
 func errOf(_ flush.Stage, _ bool, err error) error { return err }
 func second(_ int64, err error) error              { return err }
 

@@ -109,6 +109,69 @@ func TestCrashAtAnyStepIsResumedExactly(t *testing.T) {
 	}
 }
 
+// The connection is cut at every step boundary, once each; the process lives on
+// and tries again.
+func TestConnectionCutAtAnyStepIsResumedExactly(t *testing.T) {
+	g := newRig(t)
+	p := g.redis.Proxy()
+	store := openStore(t, g.redis.URLThrough(p))
+	for _, kind := range []string{"counters", "hashes"} {
+		t.Run(kind, func(t *testing.T) {
+			failed := 0
+			for n, reached := 1, 1; reached >= n; n++ {
+				db := newDatabase()
+				counts, rows := map[string]int64{}, map[string]string{}
+				steps := 0
+				cut := func(string) error {
+					if steps++; steps == n {
+						p.Cut()
+					}
+					return nil
+				}
+				var src flush.Source
+				if kind == "counters" {
+					counts = g.fillCounters("views:3", 300)
+					src = countersOn(t, store, CountersOptions{PartRows: 100, MemoryBudget: 8 << 10, Observe: locked(cut)})
+				} else {
+					for i := range 60 {
+						id := fmt.Sprint(i)
+						g.change(false, id, "name", i)
+						rows[id] = id + "|name|" + id
+					}
+					src = hashesOn(t, store, HashesOptions{PageRows: 25, Observe: locked(cut)})
+				}
+				for more, tries := true, 0; more; tries++ {
+					var err error
+					if more, err = db.flushOnce(t.Context(), src, nil); err != nil {
+						failed++
+						more = true
+					}
+					if tries == 10 {
+						t.Fatalf("cut at step %d: does not recover: %v", n, err)
+					}
+				}
+				same(t, fmt.Sprintf("counts after a cut at step %d", n), counts, db.counts)
+				same(t, fmt.Sprintf("rows after a cut at step %d", n), rows, db.rows)
+				g.nothingLeft()
+				reached = steps
+			}
+			if failed == 0 {
+				t.Error("no cut made anything fail")
+			}
+		})
+	}
+}
+
+// locked makes an observer safe for the reader and the writer at once.
+func locked(observe func(string) error) func(string) error {
+	var mu sync.Mutex
+	return func(step string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		return observe(step)
+	}
+}
+
 // seeded returns a generator whose seed is printed, and can be given back.
 func seeded(t *testing.T) *rand.Rand {
 	t.Helper()
