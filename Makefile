@@ -40,6 +40,10 @@ test-deps: ## install the servers and the C compiler that tests need, if missing
 chaos: test-deps ## kill, freeze and restart everything at random for CHAOS_TIME
 	CHAOS_TIME=$(CHAOS_TIME) CGO_ENABLED=1 go test -race -count=1 -timeout 0 -run '^TestChaos' -v ./test/chaos
 
+.PHONY: failover
+failover: test-deps ## measure failover times and what an idle standby costs, against the limits
+	FAILOVER_ROUNDS=20 IDLE_SECONDS=60 OUTAGE_SECONDS=60 go test -count=1 -timeout 20m -run '^Test(Failover|Idle|Outage)' -v ./test/process
+
 .PHONY: cover
 cover: test-deps ## test coverage, written to .cache/cover.html
 	@mkdir -p .cache

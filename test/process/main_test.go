@@ -1,0 +1,33 @@
+// Package process tests the program as operators meet it: real processes, real
+// servers, real signals.
+package process
+
+import (
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"baton/internal/testsupport"
+)
+
+func TestMain(m *testing.M) { testsupport.Main(m) }
+
+// soon is generous: two cores may run everything at once.
+const soon = 20 * time.Second
+
+// effort is how much a test that measures does: 1 in an ordinary run, where other
+// tests share the machine and limits are doubled; more when asked by the
+// environment, which then also holds it to the limits themselves.
+func effort(t *testing.T, name string, ordinary int) (n int, strict bool) {
+	t.Helper()
+	text, strict := os.LookupEnv(name)
+	if !strict {
+		return ordinary, false
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("$%s is %q: want a positive number", name, text)
+	}
+	return n, true
+}
