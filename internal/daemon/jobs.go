@@ -86,15 +86,7 @@ func lag(backlog int64, fresh, now time.Time) time.Duration {
 
 // backlog counts the changes that wait in Redis.
 func (t task) backlog(ctx context.Context) (int64, error) {
-	var total int64
-	for _, s := range t.counted {
-		n, err := s.Backlog(ctx)
-		if err != nil {
-			return 0, fmt.Errorf("count the backlog of %s: %w", s.Name(), err)
-		}
-		total += n
-	}
-	return total, nil
+	return flush.Backlog(ctx, t.counted)
 }
 
 // flushSources tells how the sources of a flush are made, once the inputs that its

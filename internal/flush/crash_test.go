@@ -83,6 +83,15 @@ func (w *world) produce(n int) {
 	}
 }
 
+// backlog is what still waits in the sources.
+func (w *world) backlog() (int64, error) {
+	sources, err := w.config(nil).NewSources(nil)
+	if err != nil {
+		return 0, err
+	}
+	return Backlog(context.Background(), sources)
+}
+
 // audit lets a healthy leader finish and compares the database with what was written.
 func (w *world) audit() error {
 	p, err := New(w.config(nil))
@@ -92,7 +101,7 @@ func (w *world) audit() error {
 	if _, err := p.Run(context.Background(), w.elect()); err != nil {
 		return fmt.Errorf("the last run failed: %w", err)
 	}
-	if n, err := p.Backlog(context.Background()); n != 0 || err != nil {
+	if n, err := w.backlog(); n != 0 || err != nil {
 		return fmt.Errorf("backlog is %d after the last run: %w", n, err)
 	}
 	w.db.mu.Lock()

@@ -15,8 +15,7 @@ type Config struct {
 	NodeID string
 	Sink   Sink
 	// NewSources makes the source of every shard, delivering these inputs in
-	// this order. It is called whenever the mapping has been compiled. With nil
-	// inputs the sources are asked for their Backlog alone.
+	// this order. It is called whenever the mapping has been compiled.
 	NewSources func(inputs []string) ([]Source, error)
 	Mapping    MappingSpec
 	Inputs     Inputs // what the sources can deliver
@@ -130,13 +129,9 @@ func (p *Pipeline) Run(ctx context.Context, lead Leadership) (Result, error) {
 	return r.result, err
 }
 
-// Backlog counts the changes that wait in Redis, over all shards. It works
-// without the database too, so that it can be watched while that is away.
-func (p *Pipeline) Backlog(ctx context.Context) (int64, error) {
-	sources, err := p.counted()
-	if err != nil {
-		return 0, err
-	}
+// Backlog counts the changes that wait in Redis, over all shards. It needs no
+// pipeline and no database, so that it can be watched while that is away.
+func Backlog(ctx context.Context, sources []Source) (int64, error) {
 	var total int64
 	for _, s := range sources {
 		n, err := s.Backlog(ctx)
@@ -146,13 +141,6 @@ func (p *Pipeline) Backlog(ctx context.Context) (int64, error) {
 		total += n
 	}
 	return total, nil
-}
-
-func (p *Pipeline) counted() ([]Source, error) {
-	if c := p.compiled.Load(); c != nil {
-		return c.sources, nil
-	}
-	return p.cfg.NewSources(nil)
 }
 
 // forget makes the next run read the catalogue anew: a table that was mended

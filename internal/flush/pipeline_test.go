@@ -384,13 +384,11 @@ func TestSumsNeedNumberedParts(t *testing.T) {
 }
 
 func TestBacklogNeedsNoDatabase(t *testing.T) {
-	cfg, _ := users(&stub{name: "a", pages: []Page{user("1", "a")}}, &stub{name: "b", pages: []Page{user("1", "a"), user("2", "b")}})
-	cfg.Sink = &fakeSink{}
-	if n, err := mustNew(t, cfg).Backlog(t.Context()); n != 3 || err != nil {
+	sources := []Source{&stub{name: "a", pages: []Page{user("1", "a")}}, &stub{name: "b", pages: []Page{user("1", "a"), user("2", "b")}}}
+	if n, err := Backlog(t.Context(), sources); n != 3 || err != nil {
 		t.Errorf("backlog is %d, %v", n, err)
 	}
-	cfg, _ = users(&stub{name: "a", fail: "backlog"})
-	if _, err := mustNew(t, cfg).Backlog(t.Context()); !errors.Is(err, errStub) || !strings.Contains(err.Error(), "backlog of a") {
+	if _, err := Backlog(t.Context(), []Source{&stub{name: "a", fail: "backlog"}}); !errors.Is(err, errStub) || !strings.Contains(err.Error(), "backlog of a") {
 		t.Errorf("error is %v", err)
 	}
 }
@@ -434,7 +432,7 @@ func TestWhatCameWhileAnOldStageWasFinishedIsFlushedInTheSameRun(t *testing.T) {
 		if _, err := p.Run(t.Context(), w.elect()); err != nil {
 			t.Fatal(err)
 		}
-		if n, err := p.Backlog(t.Context()); n != 0 || err != nil {
+		if n, err := w.backlog(); n != 0 || err != nil {
 			t.Errorf("%s: backlog is %d after one run, %v", kind, n, err)
 		}
 	}
