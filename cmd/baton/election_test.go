@@ -1,0 +1,191 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"baton/internal/testsupport"
+)
+
+func TestMain(m *testing.M) { testsupport.Main(m) }
+
+// buffer is what a daemon in the background writes.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// daemon runs `baton run` in the background until the test ends, or stop is called.
+func (c *cli) daemon(args ...string) (log *buffer, stop func() int) {
+	c.t.Helper()
+	log = &buffer{}
+	ctx, cancel := context.WithCancel(context.Background())
+	code := make(chan int, 1)
+	go func() {
+		code <- run(ctx, env{
+			args: append([]string{"run"}, args...), stdin: strings.NewReader(""), stdout: log, stderr: log,
+			getenv: func(name string) (string, bool) { v, ok := c.env[name]; return v, ok },
+			exit:   func(code int) { c.t.Errorf("the daemon ended the process with %d", code) },
+		})
+	}()
+	stop = sync.OnceValue(func() int { cancel(); return <-code })
+	c.t.Cleanup(func() { stop() })
+	return log, stop
+}
+
+// until runs a command again and again until its standard output has text.
+func (c *cli) until(text string, args ...string) result {
+	c.t.Helper()
+	var got result
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if got = c.run(args...); strings.Contains(got.stdout, text) {
+			return got
+		}
+	}
+	c.t.Fatalf("baton %s never said %q; at last: %d\n%s%s", strings.Join(args, " "), text, got.code, got.stdout, got.stderr)
+	return got
+}
+
+func TestTheElectionIsSeenAndHandedOverFromOutside(t *testing.T) {
+	c := newCLI(t)
+	c.env["BATON_REDIS"] = testsupport.StartRedis(t).URL()
+	c.env["BATON_TTL"] = "2s"
+
+	for _, command := range []string{"leader", "stepdown"} {
+		if got := c.run(command); got.code != exitNoLeader || !strings.Contains(got.stderr, `nobody holds lock "baton"`) {
+			t.Errorf("%s without a leader: %+v", command, got)
+		}
+	}
+	if got := c.run("status"); got.code != exitOK || !strings.Contains(got.stdout, `Lock "baton": nobody leads`) {
+		t.Errorf("status without a leader: %+v", got)
+	}
+
+	log, stop := c.daemon("--node-id", "db1", "--http", "127.0.0.1:0")
+	c.until("db1\n", "leader")
+	c.daemon("--node-id", "db2", "--http", "off")
+	c.until("db2", "status")
+
+	status := c.run("status").stdout
+	for _, want := range []string{`(?m)^Lock "baton": db1 leads, epoch \d+, for `, `lease [012]\.\d s left`, `(?m)^db1 +leading `, `(?m)^db2 +standby `, `127\.0\.0\.1:\d+`} {
+		if !regexp.MustCompile(want).MatchString(status) {
+			t.Errorf("status lacks %s:\n%s", want, status)
+		}
+	}
+	var snapshot struct {
+		Leader struct {
+			NodeID string `json:"node_id"`
+			Epoch  int64  `json:"epoch"`
+		} `json:"leader"`
+	}
+	if err := json.Unmarshal([]byte(c.run("status", "-o", "json").stdout), &snapshot); err != nil || snapshot.Leader.NodeID != "db1" {
+		t.Errorf("status -o json: %+v, %v", snapshot, err)
+	}
+
+	if got := c.run("stepdown", "--to", "db9"); got.code != exitFailure || !strings.Contains(got.stderr, `node "db9" is not among the live nodes`) {
+		t.Errorf("stepdown to nobody: %+v", got)
+	}
+	if got := c.run("stepdown", "--to", "db1"); got.code != exitFailure || !strings.Contains(got.stderr, "leads already") {
+		t.Errorf("stepdown to the leader: %+v", got)
+	}
+	if got := c.run("stepdown", "--to", "db2", "--reason", "kernel upgrade"); got.code != exitOK || !strings.HasPrefix(got.stdout, "db2 leads after db1: epoch ") {
+		t.Fatalf("stepdown: %+v", got)
+	}
+	if !strings.Contains(log.String(), "kernel upgrade") {
+		t.Errorf("the old leader's log does not say why:\n%s", log)
+	}
+	if got := c.run("leader").stdout; got != "db2\n" {
+		t.Errorf("leader after the step-down: %q", got)
+	}
+	if code := stop(); code != exitOK {
+		t.Errorf("the daemon ended with %d:\n%s", code, log)
+	}
+	if got := c.run("status").stdout; strings.Contains(got, "db1") {
+		t.Errorf("a node that has shut down is still listed:\n%s", got)
+	}
+}
+
+func TestReleaseIsForWhoeverCannotAnyMore(t *testing.T) {
+	c := newCLI(t)
+	r := testsupport.StartRedis(t)
+	c.env["BATON_REDIS"] = r.URL()
+	if _, err := r.Conn().Do("SET", "baton", "0b9b3f6e-6f0a-4c43-8d5e-3c1f6b1d8a52"); err != nil {
+		t.Fatal(err)
+	}
+	c.want(exitUsage, "", "baton: say either --crashed or --owner; see baton release --help\n", "release")
+	c.want(exitOK, "", "", "release", "--owner", "somebody-else")
+	if got := c.run("leader").stdout; !strings.Contains(got, "not baton") {
+		t.Errorf("the lock of another owner is gone: %q", got)
+	}
+	if got := c.run("release", "--crashed"); got.code != exitFailure || !strings.Contains(got.stderr, "ExecStopPost=") {
+		t.Errorf("release --crashed outside a service: %+v", got)
+	}
+	c.want(exitOK, "", "", "release", "--owner", "0b9b3f6e-6f0a-4c43-8d5e-3c1f6b1d8a52")
+	if got := c.run("leader"); got.code != exitNoLeader {
+		t.Errorf("the lock is still held: %+v", got)
+	}
+}
+
+func TestAWatchShowsThatRedisIsAwayAndWaits(t *testing.T) {
+	r := testsupport.StartRedis(t)
+	r.Kill()
+	ctx, cancel := context.WithCancel(t.Context())
+	out := &buffer{}
+	code := make(chan int, 1)
+	go func() {
+		code <- run(ctx, env{args: []string{"status", "--watch", "--interval", "100ms", "--redis", r.URL()}, stdout: out, stderr: out,
+			getenv: func(string) (string, bool) { return "", false }})
+	}()
+	await := func(text string) {
+		t.Helper()
+		for deadline := time.Now().Add(20 * time.Second); !strings.Contains(out.String(), text); time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("never said %q:\n%s", text, out)
+			}
+		}
+	}
+	await("connect to redis")
+	r.Restart()
+	await("nobody leads")
+	cancel()
+	if got := <-code; got != exitOK {
+		t.Errorf("exit code %d", got)
+	}
+}
+
+// TestTheReadmesConfigurationIsValid loads what a newcomer copies.
+func TestTheReadmesConfigurationIsValid(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(readme, -1)
+	if len(blocks) == 0 {
+		t.Fatal("the README shows no configuration")
+	}
+	c := newCLI(t)
+	for _, b := range blocks {
+		c.file("readme.yaml", string(b[1]))
+		if got := c.run("config", "check", "readme.yaml"); got.code != exitOK {
+			t.Errorf("the README's configuration: %+v\n%s", got, b[1])
+		}
+	}
+}
