@@ -29,7 +29,7 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 	if err != nil {
 		return nil, err
 	}
-	trouble := newBackoff()
+	trouble := newBackoff(e.cfg.Timing.TTL)
 	doubtful, polling := false, false
 	for ctx.Err() == nil {
 		sent := e.cfg.Clock()
@@ -118,10 +118,12 @@ func (e *Elector) giveBack(ctx context.Context, owner string) {
 }
 
 // newBackoff paces the attempts while the store is away: 100 ms to 5 s, for ever.
-func newBackoff() *backoff.ExponentialBackOff {
+// With a short ttl the pause, jitter included, stays below it: once the store is
+// back, somebody leads within one lease.
+func newBackoff(ttl time.Duration) *backoff.ExponentialBackOff {
 	b := backoff.NewExponentialBackOff()
 	b.InitialInterval = 100 * time.Millisecond
-	b.MaxInterval = 5 * time.Second
+	b.MaxInterval = min(5*time.Second, ttl/2)
 	b.Multiplier = 2
 	b.RandomizationFactor = 0.5
 	return b
