@@ -21,8 +21,11 @@ type lease struct {
 
 // leasePath is lease.json in systemd's runtime directory; false without one.
 func leasePath(getenv func(string) (string, bool)) (string, bool) {
-	dir, ok := getenv("RUNTIME_DIRECTORY")
-	return filepath.Join(dir, "lease.json"), ok && dir != ""
+	dir, _ := getenv("RUNTIME_DIRECTORY")
+	if dir == "" {
+		return "", false // not "lease.json": that would be a file wherever the daemon was started
+	}
+	return filepath.Join(dir, "lease.json"), true
 }
 
 func writeLease(path string, l lease) error {

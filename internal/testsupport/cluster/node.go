@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -44,7 +45,7 @@ func (n *Node) launch() {
 		n.t.Fatal(err)
 	}
 	cmd := exec.Command(n.program, "run", "--config", n.config)
-	cmd.Env, cmd.Stdout, cmd.Stderr = n.env, log, log
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = filepath.Dir(n.log), n.env, log, log
 	n.frozen, n.ordered, n.url = false, false, ""
 	if n.proc, err = startProcess(cmd); err != nil {
 		n.t.Fatal(err)
