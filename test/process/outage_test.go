@@ -1,0 +1,149 @@
+package process
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/testsupport"
+	"baton/internal/testsupport/cluster"
+)
+
+const (
+	outageTTL = 2 * time.Second
+	// What the leader keeps between its soft stop and the end of its lease: the
+	// margin, and the default drain of this ttl.
+	outageReserve = 270*time.Millisecond + outageTTL/5
+
+	redisLost = "redis does not serve us; trying again for ever"
+	redisBack = "redis is back"
+)
+
+// An outage is survived by every process: the leader stops before its lease can
+// have ended, and when Redis is back one node leads within one lease.
+func TestOutageOfRedis(t *testing.T) {
+	seconds, _ := effort(t, "OUTAGE_SECONDS", 8)
+	for _, c := range []struct {
+		name   string
+		lasts  time.Duration
+		begin  func(*testsupport.Redis, *testsupport.Proxy)
+		finish func(*testsupport.Redis, *testsupport.Proxy)
+	}{
+		{
+			"killed and restarted", 3 * outageTTL,
+			func(r *testsupport.Redis, _ *testsupport.Proxy) { r.Kill() },
+			func(r *testsupport.Redis, _ *testsupport.Proxy) { r.Restart() },
+		},
+		{
+			"hung for three leases", 3 * outageTTL,
+			func(r *testsupport.Redis, _ *testsupport.Proxy) { r.Freeze() },
+			func(r *testsupport.Redis, _ *testsupport.Proxy) { r.Thaw() },
+		},
+		{
+			"refusing connections", time.Duration(seconds) * time.Second,
+			func(_ *testsupport.Redis, p *testsupport.Proxy) { p.Block() },
+			func(_ *testsupport.Redis, p *testsupport.Proxy) { p.Unblock() },
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			server := testsupport.StartRedis(t)
+			proxy := server.Proxy()
+			nodes := cluster.Start(t, cluster.Options{TTL: outageTTL, LockKey: lockKey, RedisURL: server.URLThrough(proxy)})
+			leader := nodes.AwaitLeader(soon)
+			for _, n := range nodes.Nodes {
+				nodes.Await(soon, n.ID+" to know the leader", func() bool { return n == leader || len(n.Lines("standing by")) > 0 })
+			}
+
+			leaseEnds := renewedLease(t, nodes, server.Conn())
+			began := time.Now()
+			c.begin(server, proxy)
+			stopsInTime(t, nodes, leader, leaseEnds)
+			time.Sleep(time.Until(began.Add(c.lasts)))
+			c.finish(server, proxy)
+			back := time.Now()
+			nodes.AwaitLeader(soon)
+			took := time.Since(back)
+			t.Logf("a leader %v after Redis' return", took.Round(time.Millisecond))
+			if took > outageTTL {
+				t.Errorf("a leader came %v after Redis' return, later than one lease", took)
+			}
+			for _, n := range nodes.Nodes {
+				nodes.Await(soon, n.ID+" to have Redis back", func() bool { return len(n.Lines(redisBack)) > 0 })
+				if lost, back := len(n.Lines(redisLost)), len(n.Lines(redisBack)); lost != 1 || back != 1 {
+					t.Errorf("%s told of the loss %d times and of the return %d times; want once each", n.ID, lost, back)
+				}
+			}
+		})
+	}
+}
+
+// A Redis that keeps its data and is back before the lease ends is a hiccup: the
+// term goes on.
+func TestOutageThatIsShortAndLosesNothingEndsNoTerm(t *testing.T) {
+	t.Parallel()
+	server := testsupport.StartRedis(t, testsupport.RedisAOF())
+	nodes := cluster.Start(t, cluster.Options{TTL: outageTTL, LockKey: lockKey, RedisURL: server.URL()})
+	leader := nodes.AwaitLeader(soon)
+	renewedLease(t, nodes, server.Conn())
+	server.Restart()
+	watched := time.Now()
+	for time.Since(watched) < 2*outageTTL {
+		if now := nodes.Leader(); now != nil && now != leader {
+			t.Fatalf("%s leads after %s", now.ID, leader.ID)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	for _, n := range nodes.Nodes {
+		if terms := len(n.Lines("leading")); (terms == 1) != (n == leader) || terms > 1 {
+			t.Errorf("%s began %d terms", n.ID, terms)
+		}
+		if lost, back := len(n.Lines(redisLost)), len(n.Lines(redisBack)); lost > 1 || lost != back {
+			t.Errorf("%s told of the loss %d times and of the return %d times; want the same, at most once", n.ID, lost, back)
+		}
+	}
+}
+
+// renewedLease waits for a renewal, so that the next one is some time away, and
+// returns when the lease ends that it brought.
+func renewedLease(t *testing.T, nodes *cluster.Cluster, conn redis.Conn) time.Time {
+	t.Helper()
+	var ends time.Time
+	nodes.Await(soon, "a renewal", func() bool {
+		left, err := redis.Int64(conn.Do("PTTL", lockKey))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends = time.Now().Add(time.Duration(left) * time.Millisecond)
+		return time.Duration(left)*time.Millisecond > outageTTL-20*time.Millisecond
+	})
+	return ends
+}
+
+// stopsInTime watches the leader end its term without Redis: it stops to say that
+// it leads before the soft stop has passed, and its work has ended before its
+// lease has.
+func stopsInTime(t *testing.T, nodes *cluster.Cluster, leader *cluster.Node, leaseEnds time.Time) {
+	t.Helper()
+	nodes.Await(soon, "the leader to stop", func() bool { return leader.Answer("/-/leader") == http.StatusServiceUnavailable })
+	stopped := time.Now()
+	if late := stopped.Sub(leaseEnds.Add(-outageReserve)); late > 100*time.Millisecond {
+		t.Errorf("the leader said so until %v before its lease ended; that should be %v", leaseEnds.Sub(stopped), outageReserve)
+	}
+	nodes.Await(soon, "the term's end in the log", func() bool { return len(leader.Lines("no longer leading")) == 1 })
+	end := leader.Lines("no longer leading")[0]
+	if end.Text("event") != "expired" || end.Level != "warn" {
+		t.Errorf("the term ended as %q, level %s; want expired, as a warning", end.Text("event"), end.Level)
+	}
+	if !end.Time.Before(leaseEnds) {
+		t.Errorf("the term ended %v after its lease", end.Time.Sub(leaseEnds))
+	}
+	for _, n := range nodes.Nodes {
+		if code := n.Answer("/-/healthy"); code != http.StatusOK {
+			t.Errorf("%s is not healthy while Redis is away: %s", n.ID, fmt.Sprint(code))
+		}
+	}
+}
