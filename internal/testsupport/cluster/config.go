@@ -22,8 +22,10 @@ type Options struct {
 	// (beside the lock key and the ttl), databases: and jobs:, with any common
 	// indentation.
 	ElectionYAML, DatabasesYAML, JobsYAML string
-	LogLevel                              string   // default info
-	Env                                   []string // further environment of every node
+	// DatabasesYAMLOf may be set instead of DatabasesYAML, for ways of their own.
+	DatabasesYAMLOf func(node int) string
+	LogLevel        string   // default info
+	Env             []string // further environment of every node
 	// RuntimeDir gives every node a $RUNTIME_DIRECTORY, as systemd does.
 	RuntimeDir bool
 	// MayExit: a node that ends by itself does not fail the test. One that was
@@ -48,6 +50,10 @@ func (o *Options) setDefaults() {
 		url := o.RedisURL
 		o.RedisURLOf = func(int) string { return url }
 	}
+	if o.DatabasesYAMLOf == nil {
+		databases := o.DatabasesYAML
+		o.DatabasesYAMLOf = func(int) string { return databases }
+	}
 }
 
 // yaml is the configuration file of one node.
@@ -56,8 +62,8 @@ func (o *Options) yaml(node int) string {
 	fmt.Fprintf(&b, "node: {id: n%d}\nredis: {url: %q}\n", node+1, o.RedisURLOf(node))
 	fmt.Fprintf(&b, "http: {listen: \"127.0.0.1:0\"}\nlog: {level: %s, format: json}\n", o.LogLevel)
 	fmt.Fprintf(&b, "election:\n  lock_key: %q\n  ttl: %v\n%s", o.LockKey, o.TTL, indent(o.ElectionYAML))
-	if o.DatabasesYAML != "" {
-		b.WriteString("databases:\n" + indent(o.DatabasesYAML))
+	if databases := o.DatabasesYAMLOf(node); databases != "" {
+		b.WriteString("databases:\n" + indent(databases))
 	}
 	if o.JobsYAML != "" {
 		b.WriteString("jobs:\n" + indent(o.JobsYAML))
