@@ -73,13 +73,11 @@ func (a *application) run(ctx context.Context, tx session) error {
 // database can. Rows that are refused are cut in halves until they stand alone.
 func (a *application) write(ctx context.Context, tx session) error {
 	todo := [][]flush.Row{deletesFirst(a.batch.Rows)} // a stack
+	var alone []lonely
 	tasks := a.opening()
-	for {
-		var rows []flush.Row
-		if len(todo) > 0 {
-			rows = todo[len(todo)-1]
-			todo = todo[:len(todo)-1]
-		}
+	for len(todo) > 0 {
+		rows := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
 		if len(rows) > 0 {
 			tasks = append(tasks, task{plan: a.plan, rows: rows})
 		}
@@ -94,9 +92,7 @@ func (a *application) write(ctx context.Context, tx session) error {
 				todo = append(todo, after)
 			}
 			if len(bad) == 1 {
-				if err := a.last(ctx, tx, bad, refused.cause); err != nil {
-					return err
-				}
+				alone = append(alone, lonely{row: bad, cause: refused.cause})
 			} else {
 				todo = append(todo, bad[len(bad)/2:], bad[:len(bad)/2])
 			}
@@ -105,35 +101,69 @@ func (a *application) write(ctx context.Context, tx session) error {
 		default:
 			a.written += int64(len(rows))
 		}
-		if len(todo) == 0 {
-			return nil
-		}
 	}
+	return a.retry(ctx, tx, alone)
 }
 
-// last deals with a single row that was refused. What is to be added to a row
-// that is there gets another chance: databases check the row that an upsert would
-// insert, and refuse -1 for an unsigned column although 10 - 1 fits.
-func (a *application) last(ctx context.Context, tx session, row []flush.Row, cause error) error {
-	var refused *refusal
-	if a.adds() && !row[0].Delete {
-		found := false
-		err := tx.run(ctx, task{plan: a.plan, rows: row, update: true, then: func(touched int64) error {
+// lonely is a single row that was refused.
+type lonely struct {
+	row   []flush.Row
+	cause error
+}
+
+// retry tries rows that were refused again, for as long as it helps: one may have
+// referred to another row of the batch that was written after it. What remains
+// are dead letters.
+func (a *application) retry(ctx context.Context, tx session, alone []lonely) error {
+	for again := a.written > 0 || a.adds(); again && len(alone) > 0; {
+		left := alone[:0]
+		for _, l := range alone {
+			cause, err := a.one(ctx, tx, l)
+			switch {
+			case err != nil:
+				return err
+			case cause == nil:
+				a.written++
+			default:
+				left = append(left, lonely{row: l.row, cause: cause})
+			}
+		}
+		again = len(left) < len(alone)
+		alone = left
+	}
+	for _, l := range alone {
+		a.dead = append(a.dead, a.letter(l.row[0], l.cause))
+	}
+	return nil
+}
+
+// one tries one row. What is to be added to a row that is there is tried as a mere
+// update, too: databases check the row that an upsert would insert, and refuse -1
+// for an unsigned column although 10 - 1 fits.
+func (a *application) one(ctx context.Context, tx session, l lonely) (cause, err error) {
+	found := true
+	tries := []task{{plan: a.plan, rows: l.row}}
+	if a.adds() && !l.row[0].Delete {
+		update := task{plan: a.plan, rows: l.row, update: true, then: func(touched int64) error {
 			found = touched > 0
 			return nil
-		}})
+		}}
+		tries = []task{update, tries[0]}
+	}
+	for _, try := range tries {
+		found = true
+		err := tx.run(ctx, try)
+		var refused *refusal
 		switch {
 		case errors.As(err, &refused):
 			cause = refused.cause
 		case err != nil:
-			return err
+			return nil, err
 		case found:
-			a.written++
-			return nil
+			return nil, nil
 		}
 	}
-	a.dead = append(a.dead, a.letter(row[0], cause))
-	return nil
+	return cause, nil
 }
 
 func (a *application) adds() bool {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/pressly/goose/v3"
-	"github.com/pressly/goose/v3/lock"
 
 	"baton/internal/flush"
 )
@@ -23,11 +22,10 @@ type database interface {
 }
 
 // migration is what goose must know of a database. release gives back what was
-// opened for it. A nil locker: the migrations themselves can be run twice.
+// opened for it.
 type migration struct {
 	db      *sql.DB
 	dialect goose.Dialect
-	locker  lock.SessionLocker
 	release func() error
 }
 

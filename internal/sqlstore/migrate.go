@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"github.com/pressly/goose/v3"
+
+	"baton/internal/flush"
 )
 
 // fill replaces what stands in braces in our SQL files.
@@ -51,30 +54,42 @@ func (s *Store) migrate(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.release()) }()
-	for range 10 {
-		err = s.migrateOnce(ctx, m)
-		if err == nil || ctx.Err() != nil || m.locker != nil {
+	conn, err := m.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	if lock, ok := s.queries["migrate_lock"]; ok {
+		if err := s.lockMigrations(ctx, conn, lock); err != nil {
 			return err
 		}
-		// Without a lock another process may have been faster. What it did
-		// is there now: look again.
+		defer s.unlockMigrations(conn)
+	}
+	// goose makes this table too, but in two steps and before it takes any lock:
+	// a node that looks between the steps, or dies there, leaves all of them stuck.
+	for _, name := range []string{"version_table", "version_zero"} {
+		if _, err := conn.ExecContext(ctx, s.queries[name]); err != nil {
+			return fmt.Errorf("create the table of versions: %w", err)
+		}
+	}
+	for range 10 {
+		err = s.goose(ctx, m)
+		if err == nil || ctx.Err() != nil || s.queries["migrate_lock"] != "" {
+			return err
+		}
+		// SQLite has no lock to hold over a whole migration. Another process
+		// may have been faster; what it did is there now.
 	}
 	return err
 }
 
-func (s *Store) migrateOnce(ctx context.Context, m migration) error {
+func (s *Store) goose(ctx context.Context, m migration) error {
 	dir, err := fs.Sub(migrationFiles, "migrations/"+s.driver)
 	if err != nil {
 		return err
 	}
-	options := []goose.ProviderOption{
-		goose.WithTableName(s.prefix + "schema_version"),
-		goose.WithDisableGlobalRegistry(true),
-	}
-	if m.locker != nil {
-		options = append(options, goose.WithSessionLocker(m.locker))
-	}
-	provider, err := goose.NewProvider(m.dialect, m.db, filledFS{FS: dir, fill: s.fill()}, options...)
+	provider, err := goose.NewProvider(m.dialect, m.db, filledFS{FS: dir, fill: s.fill()},
+		goose.WithTableName(s.prefix+"schema_version"), goose.WithDisableGlobalRegistry(true))
 	if err != nil {
 		return err
 	}
@@ -82,36 +97,23 @@ func (s *Store) migrateOnce(ctx context.Context, m migration) error {
 	return err
 }
 
-// serverLock keeps migrations of several nodes apart by a lock that the server
-// ties to the connection: a node that dies leaves none behind.
-type serverLock struct{ lock, unlock string }
-
-func (l serverLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
-	return l.ask(ctx, conn, l.lock, "another node holds the lock on migrations")
-}
-
-func (l serverLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
-	return l.ask(ctx, conn, l.unlock, "the lock on migrations was lost")
-}
-
-func (serverLock) ask(ctx context.Context, conn *sql.Conn, query, no string) error {
-	var yes sql.NullBool
-	if err := conn.QueryRowContext(ctx, query).Scan(&yes); err != nil {
+// lockMigrations keeps nodes apart by a lock that the server ties to the
+// connection: a node that dies leaves none behind.
+func (s *Store) lockMigrations(ctx context.Context, conn *sql.Conn, query string) error {
+	var got sql.NullBool
+	if err := conn.QueryRowContext(ctx, query).Scan(&got); err != nil {
 		return fmt.Errorf("lock the migrations: %w", err)
 	}
-	if !yes.Bool {
-		return &lockTimeout{no}
+	if !got.Bool {
+		return fmt.Errorf("another node is still migrating: %w", flush.ErrTransient)
 	}
 	return nil
 }
 
-// lockTimeout is a lock that could not be had in time.
-type lockTimeout struct{ text string }
-
-func (e *lockTimeout) Error() string { return e.text }
-
-// Timeout makes it a passing error.
-func (e *lockTimeout) Timeout() bool { return true }
-
-// Temporary belongs to net.Error.
-func (e *lockTimeout) Temporary() bool { return true }
+func (s *Store) unlockMigrations(conn *sql.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if _, err := conn.ExecContext(ctx, s.queries["migrate_unlock"]); err != nil {
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // unlocks, too
+	}
+}

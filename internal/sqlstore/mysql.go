@@ -78,7 +78,6 @@ func (d mysqlDB) migration() (migration, error) {
 	return migration{
 		db:      d.db,
 		dialect: goose.DialectMySQL,
-		locker:  serverLock{lock: d.store.queries["migrate_lock"], unlock: d.store.queries["migrate_unlock"]},
 		release: func() error { return nil },
 	}, nil
 }

@@ -96,7 +96,6 @@ func (p *postgres) migration() (migration, error) {
 	return migration{
 		db:      db,
 		dialect: goose.DialectPostgres,
-		locker:  serverLock{lock: p.store.queries["migrate_lock"], unlock: p.store.queries["migrate_unlock"]},
 		release: db.Close, // gives the connections back to the pool
 	}, nil
 }

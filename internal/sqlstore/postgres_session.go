@@ -20,7 +20,7 @@ const (
 	pgSavepoint = "SAVEPOINT baton_rows"
 	pgCheck     = "SET CONSTRAINTS ALL IMMEDIATE"
 	pgRelease   = "RELEASE SAVEPOINT baton_rows"
-	pgUndo      = "ROLLBACK TO SAVEPOINT baton_rows"
+	pgUndo      = "ROLLBACK TO SAVEPOINT baton_rows; RELEASE SAVEPOINT baton_rows"
 )
 
 // pgSession is one connection in pipeline mode: the statements of a run are sent
@@ -40,7 +40,7 @@ type pgStatement struct {
 	name    string
 	params  [][]byte
 	formats []int16
-	task    int // index of its task; -1: of none
+	task    int // index of its task
 	last    bool
 }
 
@@ -50,6 +50,12 @@ func (t *pgSession) run(ctx context.Context, tasks ...task) error {
 	statements, err := t.statements(tasks)
 	if err != nil {
 		return err
+	}
+	if t.undo { // first of all: in an aborted transaction nothing can be prepared
+		if _, err := t.pg.Exec(ctx, pgUndo).ReadAll(); err != nil {
+			return err
+		}
+		t.undo = false
 	}
 	if err := t.prepare(ctx, statements); err != nil {
 		return err
@@ -80,7 +86,7 @@ func (t *pgSession) answers(pipe *pgconn.Pipeline, statements []pgStatement, tas
 		s := &statements[i]
 		n, err := answer(pipe)
 		touched += n
-		if err != nil && s.task >= 0 && tasks[s.task].plan != nil && t.db.judge(err) == refused {
+		if err != nil && tasks[s.task].plan != nil && t.db.judge(err) == refused {
 			t.undo = true
 			return &refusal{size: len(tasks[s.task].rows), cause: err}
 		}
@@ -112,12 +118,8 @@ func answer(pipe *pgconn.Pipeline) (touched int64, err error) {
 
 // statements spells the tasks out.
 func (t *pgSession) statements(tasks []task) ([]pgStatement, error) {
-	out := make([]pgStatement, 0, len(tasks)+6)
+	out := make([]pgStatement, 0, len(tasks)+5)
 	*t.buf = (*t.buf)[:0]
-	if t.undo {
-		out = append(out, pgStatement{text: pgUndo, task: -1}, pgStatement{text: pgRelease, task: -1})
-		t.undo = false
-	}
 	for i, task := range tasks {
 		first := len(out)
 		if task.plan == nil {
@@ -247,6 +249,7 @@ func (t *pgSession) close(sound bool) {
 	}
 	if !sound {
 		_ = t.pg.Close(ctx) // the server rolls back
+		t.db.pool.Reset()   // what cut this connection has likely cut the idle ones
 	}
 	t.conn.Release()
 	t.db.buffers.Put(t.buf)

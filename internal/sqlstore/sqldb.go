@@ -47,13 +47,17 @@ func newSQLDB(s *Store, connector driver.Connector, sessions int) *sqlDB {
 func (d *sqlDB) ping(ctx context.Context) error { return d.db.PingContext(ctx) }
 
 func (d *sqlDB) close() error {
+	d.dropIdle()
+	return d.db.Close()
+}
+
+func (d *sqlDB) dropIdle() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, s := range d.idle {
 		s.drop()
 	}
 	d.idle = nil
-	return d.db.Close()
 }
 
 // freshFor is how long an idle connection is taken to be alive.
@@ -230,6 +234,7 @@ func (s *sqlSession) close(sound bool) {
 	}
 	if !sound {
 		s.drop()
+		s.db.dropIdle() // what cut this connection has likely cut them, too
 		return
 	}
 	s.open, s.used = false, time.Now()
@@ -239,8 +244,12 @@ func (s *sqlSession) close(sound bool) {
 	s.db.idle = append(s.db.idle, s)
 }
 
-// drop closes the connection for good; the database rolls back.
+// drop closes the connection for good; the database rolls back. SQLite does so
+// only when no statement is left on the connection.
 func (s *sqlSession) drop() {
+	for _, statement := range s.statements {
+		_ = statement.Close()
+	}
 	_ = s.conn.Raw(func(any) error { return driver.ErrBadConn })
 	_ = s.conn.Close()
 }

@@ -170,19 +170,20 @@ func (c *sqliteColumn) check(v *flush.Value) error {
 // and a float keeps 15 digits. A text that is no number is left alone; one that
 // is a number only by accident, such as 007, must come back as it was.
 func losesDigits(text string, kind flush.Kind) bool {
+	if !strings.ContainsAny(text, "0123456789") || strings.ContainsAny(text, "xX_") {
+		return false // to SQLite "inf", "nan" and "0x1p4" are no numbers
+	}
 	f, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 	if err != nil {
-		return f != 0 // out of range: it is a number
-	}
-	if !strings.ContainsAny(text, "0123456789") {
-		return false // "inf" and "nan" are texts to SQLite
+		return math.IsInf(f, 0)
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	whole := err == nil
 	if kind != flush.KindNumeric && kind != flush.KindJSON {
 		return !whole || strconv.FormatInt(n, 10) != text
 	}
-	return !whole && significant(text) > 15
+	digits := significant(text)
+	return !whole && (digits > 15 || digits > 0 && f == 0)
 }
 
 // significant counts digits from the first to the last that is not 0.

@@ -52,6 +52,18 @@ SELECT GET_LOCK(SHA1(CONCAT('baton migrate ', DATABASE(), ' {prefix}')), {lock_s
 -- name: migrate_unlock
 SELECT RELEASE_LOCK(SHA1(CONCAT('baton migrate ', DATABASE(), ' {prefix}')))
 
+-- name: version_table
+CREATE TABLE IF NOT EXISTS {prefix}schema_version (
+    id bigint unsigned NOT NULL AUTO_INCREMENT PRIMARY KEY,
+    version_id bigint NOT NULL,
+    is_applied boolean NOT NULL,
+    tstamp datetime NULL DEFAULT CURRENT_TIMESTAMP
+) ENGINE=InnoDB
+
+-- name: version_zero
+INSERT INTO {prefix}schema_version (version_id, is_applied)
+SELECT 0, true FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM {prefix}schema_version WHERE version_id = 0)
+
 -- name: table
 SELECT t.table_schema, t.table_name, t.table_type, COALESCE(e.transactions, 'NO'), COALESCE(t.engine, '')
 FROM information_schema.tables t

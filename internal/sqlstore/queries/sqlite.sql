@@ -28,6 +28,18 @@ INSERT INTO {prefix}ledger (job, batch_id, part, "rows", applied_at) VALUES (?, 
 -- name: dead_insert
 INSERT INTO {prefix}dead_letter (id, job, batch_id, record, error, at) VALUES (?, ?, ?, ?, ?, strftime('%Y-%m-%d %H:%M:%f', 'now')) ON CONFLICT (id) DO NOTHING
 
+-- name: version_table
+CREATE TABLE IF NOT EXISTS {prefix}schema_version (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    version_id INTEGER NOT NULL,
+    is_applied INTEGER NOT NULL,
+    tstamp TIMESTAMP DEFAULT (datetime('now'))
+)
+
+-- name: version_zero
+INSERT INTO {prefix}schema_version (version_id, is_applied)
+SELECT 0, 1 WHERE NOT EXISTS (SELECT 1 FROM {prefix}schema_version WHERE version_id = 0)
+
 -- name: table
 SELECT name, type FROM pragma_table_list WHERE schema = ? AND name = ? COLLATE NOCASE
 

@@ -1,7 +1,7 @@
 -- +goose Up
--- IF NOT EXISTS: SQLite has no lock to hold over a whole migration, so two
--- processes may both run this one, one after the other.
-CREATE TABLE IF NOT EXISTS {prefix}fence (
+-- Never IF NOT EXISTS: of two processes that migrate at once, the slower one is
+-- to fail here, roll back and look again.
+CREATE TABLE {prefix}fence (
     job      text NOT NULL PRIMARY KEY,
     epoch    integer NOT NULL,
     owner    text NOT NULL,
@@ -9,7 +9,7 @@ CREATE TABLE IF NOT EXISTS {prefix}fence (
     taken_at text NOT NULL
 ) WITHOUT ROWID;
 
-CREATE TABLE IF NOT EXISTS {prefix}ledger (
+CREATE TABLE {prefix}ledger (
     job        text NOT NULL,
     batch_id   text NOT NULL,
     part       integer NOT NULL,
@@ -18,14 +18,14 @@ CREATE TABLE IF NOT EXISTS {prefix}ledger (
     PRIMARY KEY (job, batch_id, part)
 ) WITHOUT ROWID;
 
-CREATE TABLE IF NOT EXISTS {prefix}position (
+CREATE TABLE {prefix}position (
     job      text NOT NULL,
     shard    text NOT NULL,
     position text NOT NULL,
     PRIMARY KEY (job, shard)
 ) WITHOUT ROWID;
 
-CREATE TABLE IF NOT EXISTS {prefix}dead_letter (
+CREATE TABLE {prefix}dead_letter (
     id       text NOT NULL PRIMARY KEY,
     job      text NOT NULL,
     batch_id text NOT NULL,
@@ -34,4 +34,4 @@ CREATE TABLE IF NOT EXISTS {prefix}dead_letter (
     at       text NOT NULL
 );
 
-CREATE INDEX IF NOT EXISTS {prefix}dead_letter_job_at ON {prefix}dead_letter (job, at);
+CREATE INDEX {prefix}dead_letter_job_at ON {prefix}dead_letter (job, at);

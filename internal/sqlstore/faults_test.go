@@ -1,0 +1,288 @@
+package sqlstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"baton/internal/flush"
+	"baton/internal/sqlstore"
+	"baton/internal/testsupport"
+)
+
+var errStopped = errors.New("stopped by the test")
+
+// stopAt fails at a step, once, and does something before that.
+func stopAt(at sqlstore.Step, first func() error) func(*sqlstore.Options) {
+	done := false
+	return observing(func(step sqlstore.Step) error {
+		if step != at || done {
+			return nil
+		}
+		done = true
+		return first()
+	})
+}
+
+func through(db *bench, proxy *testsupport.Proxy) func(*sqlstore.Options) {
+	return func(o *sqlstore.Options) { o.DSN = db.DSNThrough(proxy) }
+}
+
+// crashes runs a batch of counters, a good and a bad one, with a store that is
+// stopped at every step; then the same batch again.
+func crashes(t *testing.T, db *bench, make func(step sqlstore.Step) *sqlstore.Store) {
+	for n, step := range sqlstore.Steps() {
+		t.Run(string(step), func(t *testing.T) {
+			s := make(step)
+			f := fence(int64(n + 1))
+			if err := s.TakeOver(t.Context(), f); err != nil {
+				wantTransient(t, err)
+				takeOver(t, s, f)
+			}
+			p := plan(t, s, "articles", []string{"id"}, "views")
+			b := batch(string(step), 0, row(n, 5), row(1000+n, flush.Integer(1)))
+			b.Dead = []flush.DeadLetter{{Record: string(step), Error: "bad"}}
+			_, err := s.Apply(t.Context(), f, p, b)
+			if takingOver := strings.HasPrefix(string(step), "take over"); takingOver != (err == nil) {
+				t.Fatalf("first try: %v", err)
+			}
+			if err != nil {
+				wantTransient(t, err)
+				persist(t, s, f, p, b)
+			}
+			if out := persist(t, s, f, p, b); out.Applied {
+				t.Error("applied a third time")
+			}
+		})
+	}
+	steps := len(sqlstore.Steps())
+	db.expect("SELECT count(*), min(views), max(views) FROM articles WHERE id < 1000", textOf(steps, 5, 5))
+	db.expect("SELECT count(*) FROM baton_dead_letter", textOf(steps))
+	db.expect("SELECT count(*) FROM baton_ledger", textOf(steps))
+}
+
+func textOf(numbers ...int) string {
+	return strings.ReplaceAll(strings.Trim(fmt.Sprint(numbers), "[]"), " ", "|")
+}
+
+func TestStoppedAtAnyStepAppliesExactlyOnce(t *testing.T) {
+	everywhere(t, func(t *testing.T, db *bench) {
+		db.articles()
+		crashes(t, db, func(step sqlstore.Step) *sqlstore.Store {
+			return db.open(stopAt(step, func() error { return errStopped }))
+		})
+	})
+}
+
+func TestConnectionCutAtAnyStepAppliesExactlyOnce(t *testing.T) {
+	servers(t, func(t *testing.T, db *bench) {
+		db.articles()
+		crashes(t, db, func(step sqlstore.Step) *sqlstore.Store {
+			proxy := db.Proxy()
+			return db.open(through(db, proxy), stopAt(step, func() error {
+				proxy.Cut()
+				// At the last step the answer has been read already.
+				if step == sqlstore.StepAfterCommit || step == sqlstore.StepTakeOverAfterCommit || step == sqlstore.StepBeforeBegin {
+					return errStopped
+				}
+				return nil
+			}))
+		})
+	})
+}
+
+// The connection dies between COMMIT and its answer: committed or not, the same
+// batch again is conclusive.
+func TestUnknownOutcomeOfCommitAppliesExactlyOnce(t *testing.T) {
+	servers(t, func(t *testing.T, db *bench) {
+		db.articles()
+		proxy := db.Proxy()
+		s := db.open(through(db, proxy))
+		takeOver(t, s, fence(1))
+		p := plan(t, s, "articles", []string{"id"}, "views")
+		for _, c := range []struct {
+			id        string
+			lose      func(string) <-chan struct{}
+			committed bool
+		}{
+			{"request lost", proxy.LoseRequest, false},
+			{"reply lost", proxy.LoseReply, true},
+		} {
+			b := batch(c.id, 0, row(1, 5))
+			happened := c.lose("COMMIT")
+			_, err := s.Apply(t.Context(), fence(1), p, b)
+			wantTransient(t, err)
+			<-happened
+			if out := persist(t, s, fence(1), p, b); out.Applied == c.committed {
+				t.Errorf("%s: applied again = %v", c.id, out.Applied)
+			}
+		}
+		db.expect("SELECT views FROM articles", "10")
+	})
+}
+
+// The network hangs while the old transaction holds its ledger entry. The same
+// batch over another connection waits for it; it does not guess.
+func TestApplyingAgainWaitsForTheTransactionWithUnknownOutcome(t *testing.T) {
+	servers(t, func(t *testing.T, db *bench) {
+		db.articles()
+		proxy := db.Proxy()
+		const lease = 4 * time.Second
+		hanging := db.open(ttl(lease), through(db, proxy), stopAt(sqlstore.StepAfterFence, func() error {
+			proxy.Hang()
+			return nil
+		}))
+		takeOver(t, hanging, fence(1))
+		p := plan(t, hanging, "articles", []string{"id"}, "views")
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		b := batch("a", 0, row(1, 5))
+		_, err := hanging.Apply(ctx, fence(1), p, b)
+		wantTransient(t, err)
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v does not say that the context ended", err)
+		}
+		other := db.open(ttl(lease))
+		start := time.Now()
+		if out := persist(t, other, fence(1), p, b); !out.Applied {
+			t.Error("not applied, although COMMIT never arrived")
+		}
+		if took := time.Since(start); took > lease {
+			t.Errorf("took %v", took)
+		}
+		db.expect("SELECT views FROM articles", "5")
+		proxy.Unhang()
+	})
+}
+
+func TestHangingDatabaseIsGivenUpWithinALease(t *testing.T) {
+	servers(t, func(t *testing.T, db *bench) {
+		db.articles()
+		proxy := db.Proxy()
+		s := db.open(ttl(2*time.Second), through(db, proxy))
+		takeOver(t, s, fence(1))
+		p := plan(t, s, "articles", []string{"id"}, "views")
+		proxy.Hang()
+		start := time.Now()
+		_, err := s.Apply(t.Context(), fence(1), p, batch("a", 0, row(1, 5)))
+		wantTransient(t, err)
+		if took := time.Since(start); took > 4*time.Second {
+			t.Errorf("took %v", took)
+		}
+		proxy.Unhang()
+		persist(t, s, fence(1), p, batch("a", 0, row(1, 5)))
+		db.expect("SELECT views FROM articles", "5")
+	})
+}
+
+func TestCancelledContextEndsApplyAndSaysSo(t *testing.T) {
+	everywhere(t, func(t *testing.T, db *bench) {
+		db.articles()
+		ctx, cancel := context.WithCancel(t.Context())
+		s := db.open(stopAt(sqlstore.StepAfterRows, func() error { cancel(); return nil }))
+		takeOver(t, s, fence(1))
+		p := plan(t, s, "articles", []string{"id"}, "views")
+		_, err := s.Apply(ctx, fence(1), p, batch("a", 0, row(1, 5)))
+		wantTransient(t, err)
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("error %v does not say that the context was cancelled", err)
+		}
+		persist(t, s, fence(1), p, batch("a", 0, row(1, 5)))
+		db.expect("SELECT views FROM articles", "5")
+	})
+}
+
+// Somebody else holds a row of the batch for longer than we wait.
+func TestLockedRowIsTransient(t *testing.T) {
+	everywhere(t, func(t *testing.T, db *bench) {
+		db.articles()
+		stop := newPause(sqlstore.StepAfterRows)
+		holder, s := db.open(observing(stop.observe)), db.open(ttl(2*time.Second))
+		takeOver(t, holder, fence(1))
+		p := plan(t, s, "articles", []string{"id"}, "views")
+		done := make(chan error, 1)
+		go func() {
+			_, err := holder.Apply(t.Context(), fence(1), p, batch("a", 0, row(1, 5)))
+			done <- err
+		}()
+		<-stop.reached
+		_, err := s.Apply(t.Context(), fence(1), p, batch("b", 0, row(1, 5)))
+		wantTransient(t, err)
+		stop.resume()
+		<-done
+		persist(t, s, fence(1), p, batch("a", 0, row(1, 5)))
+		persist(t, s, fence(1), p, batch("b", 0, row(1, 5)))
+		db.expect("SELECT views FROM articles", "10")
+	})
+}
+
+// Two batches that lock the same rows in opposite orders.
+func TestDeadlockIsTransient(t *testing.T) {
+	servers(t, func(t *testing.T, db *bench) {
+		db.articles()
+		db.Exec(t, "INSERT INTO articles VALUES (1, 0), (2, 0)")
+		s := db.open()
+		takeOver(t, s, fence(1))
+		p := plan(t, s, "articles", []string{"id"}, "views")
+		errs := make(chan error, 40)
+		for n := range cap(errs) {
+			rows := []flush.Row{row(1, 1), row(2, 1)}
+			if n%2 == 1 {
+				rows[0], rows[1] = rows[1], rows[0]
+			}
+			go func() {
+				_, err := s.Apply(t.Context(), fence(1), p, batch("a", n, rows...))
+				errs <- err
+			}()
+		}
+		for range cap(errs) {
+			if err := <-errs; err != nil {
+				wantTransient(t, err)
+			}
+		}
+		for n := range cap(errs) {
+			persist(t, s, fence(1), p, batch("a", n, row(1, 1), row(2, 1)))
+		}
+		db.expect("SELECT views FROM articles ORDER BY id", textOf(cap(errs)), textOf(cap(errs)))
+	})
+}
+
+func TestDatabaseThatWasRestartedIsFoundAgain(t *testing.T) {
+	for name, start := range map[string]func(testing.TB) *testsupport.Database{
+		"postgres": testsupport.StartPostgres, "mariadb": testsupport.StartMariaDB,
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := &bench{Database: start(t), t: t}
+			db.articles()
+			s := db.open()
+			takeOver(t, s, fence(1))
+			p := plan(t, s, "articles", []string{"id"}, "views")
+			apply(t, s, fence(1), p, batch("a", 0, row(1, 5)))
+			db.Server().Kill()
+			_, err := s.Apply(t.Context(), fence(1), p, batch("b", 0, row(1, 5)))
+			wantTransient(t, err)
+			wantTransient(t, s.Ping(t.Context()))
+			wantTransient(t, s.TakeOver(t.Context(), fence(1)))
+			_, err = s.Table(t.Context(), "articles")
+			wantTransient(t, err)
+			db.Server().Restart()
+			persist(t, s, fence(1), p, batch("b", 0, row(1, 5)))
+			if out := persist(t, s, fence(1), p, batch("a", 0, row(1, 5))); out.Applied {
+				t.Error("a batch from before the crash was applied again")
+			}
+			if err := s.Ping(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A file that cannot be written now may be later, like a standby that is promoted.
+func TestReadOnlyDatabaseIsTransient(t *testing.T) {
+	db := &bench{Database: testsupport.SQLite(t), t: t}
+	s := db.open(func(o *sqlstore.Options) { o.DSN = "file:" + o.DSN + "?mode=ro" })
+	wantTransient(t, s.TakeOver(t.Context(), fence(1)))
+}

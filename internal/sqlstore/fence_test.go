@@ -1,0 +1,222 @@
+package sqlstore_test
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"baton/internal/flush"
+	"baton/internal/sqlstore"
+)
+
+func TestTakeOverOnlyRaisesTheEpoch(t *testing.T) {
+	everywhere(t, func(t *testing.T, db *bench) {
+		s := db.open()
+		takeOver(t, s, fence(5))
+		takeOver(t, s, fence(5)) // the reply was lost
+		other := fence(5)
+		other.Owner = "somebody else"
+		wantFenced(t, s.TakeOver(t.Context(), other), 5)
+		wantFenced(t, s.TakeOver(t.Context(), fence(4)), 5)
+		takeOver(t, s, fence(9))
+		wantFenced(t, s.TakeOver(t.Context(), fence(5)), 9)
+		db.expect("SELECT job, epoch, owner, node_id FROM baton_fence", "j|9|owner-9|n")
+	})
+}
+
+func TestEveryJobHasItsOwnFence(t *testing.T) {
+	everywhere(t, func(t *testing.T, db *bench) {
+		s := db.open()
+		takeOver(t, s, fence(9))
+		other := fence(2)
+		other.Job = "J" // names differ by case
+		takeOver(t, s, other)
+		db.expect("SELECT epoch FROM baton_fence ORDER BY epoch", "2", "9")
+	})
+}
+
+func TestOldEpochDoesNotCommit(t *testing.T) {
+	everywhere(t, func(t *testing.T, db *bench) {
+		db.articles()
+		s := db.open()
+		takeOver(t, s, fence(1))
+		p := plan(t, s, "articles", []string{"id"}, "views")
+		takeOver(t, s, fence(2))
+		_, err := s.Apply(t.Context(), fence(1), p, batch("a", 0, row(1, 5)))
+		wantFenced(t, err, 2)
+		impostor := fence(2)
+		impostor.Owner = "impostor"
+		_, err = s.Apply(t.Context(), impostor, p, batch("a", 0, row(1, 5)))
+		wantFenced(t, err, 2)
+		stranger := fence(2)
+		stranger.Job = "never taken over"
+		_, err = s.Apply(t.Context(), stranger, p, batch("a", 0, row(1, 5)))
+		wantFenced(t, err, 0)
+		db.expect("SELECT count(*) FROM articles", "0")
+		db.expect("SELECT count(*) FROM baton_ledger", "0")
+		apply(t, s, fence(2), p, batch("a", 0, row(1, 5)))
+		db.expect("SELECT views FROM articles", "5")
+	})
+}
+
+// pause stops a store at a step, once, until resume is called.
+type pause struct {
+	at      sqlstore.Step
+	reached chan struct{}
+	resume  func()
+	used    atomic.Bool
+	gate    chan struct{}
+}
+
+func newPause(at sqlstore.Step) *pause {
+	p := &pause{at: at, reached: make(chan struct{}), gate: make(chan struct{})}
+	p.resume = sync.OnceFunc(func() { close(p.gate) })
+	return p
+}
+
+func (p *pause) observe(step sqlstore.Step) error {
+	if step == p.at && p.used.CompareAndSwap(false, true) {
+		close(p.reached)
+		<-p.gate
+	}
+	return nil
+}
+
+// A leader that is deposed in the middle of a batch wakes up and goes on: what it
+// wrote does not stay. In SQLite its successor waits instead, for the write lock.
+func TestDeposedLeaderRollsBackInTheMiddleOfABatch(t *testing.T) {
+	servers(t, func(t *testing.T, db *bench) {
+		for _, step := range []sqlstore.Step{sqlstore.StepAfterBegin, sqlstore.StepAfterLedger, sqlstore.StepAfterRows, sqlstore.StepAfterDead} {
+			t.Run(string(step), func(t *testing.T) {
+				db.Exec(t, "DROP TABLE IF EXISTS articles")
+				db.Exec(t, "DROP TABLE IF EXISTS baton_fence, baton_ledger, baton_position, baton_dead_letter, baton_schema_version")
+				db.articles()
+				stop := newPause(step)
+				old, successor := db.open(observing(stop.observe)), db.open()
+				takeOver(t, old, fence(1))
+				p := plan(t, old, "articles", []string{"id"}, "views")
+				failed := make(chan error, 1)
+				go func() {
+					_, err := old.Apply(t.Context(), fence(1), p, batch("a", 0, row(1, 5)))
+					failed <- err
+				}()
+				<-stop.reached
+				takeOver(t, successor, fence(2))
+				stop.resume()
+				wantFenced(t, <-failed, 2)
+				apply(t, successor, fence(2), p, batch("a", 0, row(1, 5)))
+				db.expect("SELECT views FROM articles", "5")
+			})
+		}
+	})
+}
+
+// Past its check a transaction still commits, and TakeOver waits for it: when
+// TakeOver has returned, nothing of an older epoch appears any more.
+func TestTakeOverWaitsForTheTransactionInFlight(t *testing.T) {
+	everywhere(t, func(t *testing.T, db *bench) {
+		db.articles()
+		stop := newPause(sqlstore.StepAfterFence)
+		old, successor := db.open(observing(stop.observe)), db.open()
+		takeOver(t, old, fence(1))
+		p := plan(t, old, "articles", []string{"id"}, "views")
+		applied := make(chan error, 1)
+		go func() {
+			_, err := old.Apply(t.Context(), fence(1), p, batch("a", 0, row(1, 5)))
+			applied <- err
+		}()
+		<-stop.reached
+		taken := make(chan error, 1)
+		go func() { taken <- successor.TakeOver(t.Context(), fence(2)) }()
+		select {
+		case err := <-taken:
+			t.Fatalf("took over (%v) while an older transaction could still commit", err)
+		case <-time.After(300 * time.Millisecond):
+		}
+		stop.resume()
+		if err := <-applied; err != nil {
+			t.Fatal(err)
+		}
+		if err := <-taken; err != nil {
+			t.Fatal(err)
+		}
+		db.expect("SELECT views FROM articles", "5")
+	})
+}
+
+// Lanes of one leader do not wait for each other at the fence.
+func TestTransactionsOfOneLeaderShareTheFence(t *testing.T) {
+	servers(t, func(t *testing.T, db *bench) {
+		db.articles()
+		stop := newPause(sqlstore.StepAfterFence)
+		s := db.open(observing(stop.observe))
+		takeOver(t, s, fence(1))
+		p := plan(t, s, "articles", []string{"id"}, "views")
+		first := make(chan error, 1)
+		go func() {
+			_, err := s.Apply(t.Context(), fence(1), p, batch("a", 0, row(1, 5)))
+			first <- err
+		}()
+		<-stop.reached
+		apply(t, s, fence(1), p, batch("a", 1, row(2, 5)))
+		stop.resume()
+		if err := <-first; err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// A leader freezes inside its transaction, with a row and the fence locked. The
+// server throws it off before a lease has passed.
+func TestFrozenLeaderIsThrownOff(t *testing.T) {
+	servers(t, func(t *testing.T, db *bench) {
+		db.articles()
+		const lease = 4 * time.Second
+		stop := newPause(sqlstore.StepAfterFence)
+		frozen, successor := db.open(ttl(lease), observing(stop.observe)), db.open(ttl(lease))
+		takeOver(t, frozen, fence(1))
+		p := plan(t, frozen, "articles", []string{"id"}, "views")
+		thawed := make(chan error, 1)
+		go func() {
+			_, err := frozen.Apply(t.Context(), fence(1), p, batch("a", 0, row(1, 5)))
+			thawed <- err
+		}()
+		<-stop.reached
+		start := time.Now()
+		for {
+			err := successor.TakeOver(t.Context(), fence(2))
+			if err == nil {
+				break
+			}
+			wantTransient(t, err)
+		}
+		persist(t, successor, fence(2), p, batch("a", 0, row(1, 5)))
+		if took := time.Since(start); took > lease {
+			t.Errorf("the successor was held up for %v, longer than a lease", took)
+		}
+		stop.resume()
+		if err := <-thawed; !errors.Is(err, flush.ErrTransient) {
+			t.Errorf("the frozen leader's commit: %v", err)
+		}
+		db.expect("SELECT views FROM articles", "5")
+	})
+}
+
+func TestConcurrentFirstTakeOverLeavesTheHighestEpoch(t *testing.T) {
+	everywhere(t, func(t *testing.T, db *bench) {
+		var wg sync.WaitGroup
+		for epoch := int64(1); epoch <= 8; epoch++ {
+			s := db.open()
+			wg.Go(func() {
+				if err := s.TakeOver(t.Context(), fence(epoch)); err != nil && !errors.Is(err, flush.ErrFenced) {
+					t.Errorf("epoch %d: %v", epoch, err)
+				}
+			})
+		}
+		wg.Wait()
+		db.expect("SELECT epoch, owner FROM baton_fence", "8|owner-8")
+		db.expect("SELECT count(*) FROM baton_schema_version WHERE version_id = 1 AND is_applied", "1")
+	})
+}

@@ -1,0 +1,117 @@
+package sqlstore_test
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"baton/internal/flush"
+	"baton/internal/sqlstore"
+)
+
+func TestOpenRefusesWhatCannotWorkAndKeepsThePasswordToItself(t *testing.T) {
+	for _, c := range []struct{ driver, dsn, prefix, want string }{
+		{"oracle", "x", "", "postgres, mysql, mariadb or sqlite"},
+		{"postgres", "", "", "cannot be read"},
+		{"postgres", "postgres://u:secret@host:port/db", "", "cannot be read"},
+		{"postgres", "host=h password='secret", "", "cannot be read"},
+		{"mysql", "u:secret@tcp(host:3306)", "", "user:password@tcp(host:3306)/database"},
+		{"mariadb", "u:secret@tcp(host:3306)/", "", "names no database"},
+		{"mysql", "u:secret@host/db?parseTime=secret", "", "cannot be read"},
+		{"sqlite", "", "", "path of a file"},
+		{"sqlite", ":memory:", "", "path of a file"},
+		{"sqlite", "file:x?mode=memory", "", "path of a file"},
+		{"sqlite", "x.db", "My-prefix", "lower-case letters"},
+		{"sqlite", "x.db", "1_", "not starting with a digit"},
+	} {
+		_, err := sqlstore.Open(sqlstore.Options{Name: "main", Driver: c.driver, DSN: c.dsn, Prefix: c.prefix})
+		if err == nil || !strings.Contains(err.Error(), `"main"`) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s %q: %v", c.driver, c.dsn, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "cret") {
+			t.Errorf("the password is in the error: %v", err)
+		}
+	}
+}
+
+func TestWrongPasswordIsNoTransientErrorAndIsNotPrinted(t *testing.T) {
+	servers(t, func(t *testing.T, db *bench) {
+		if db.Driver == "postgres" {
+			// The test's server trusts every password: keep this role out otherwise.
+			db.Exec(t, "CREATE ROLE guest NOLOGIN")
+			defer db.Exec(t, "DROP ROLE guest")
+		}
+		dsn := map[string]string{
+			"postgres": "postgres://guest:secret@" + db.Addr() + "/" + "postgres?sslmode=disable",
+			"mysql":    "app:secret@tcp(" + db.Addr() + ")/x",
+		}[db.Driver]
+		s := db.open(func(o *sqlstore.Options) { o.DSN = dsn })
+		err := s.Ping(t.Context())
+		if err == nil || errors.Is(err, flush.ErrTransient) || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), `"main"`) {
+			t.Errorf("ping: %v", err)
+		}
+	})
+}
+
+func TestDatabaseThatIsNotThereYetIsTransient(t *testing.T) {
+	for driver, dsn := range map[string]string{
+		"postgres": "postgres://u:secret@127.0.0.1:1/db",
+		"mysql":    "u:secret@tcp(127.0.0.1:1)/db",
+		"sqlite":   filepath.Join(t.TempDir(), "missing", "x.db"),
+	} {
+		s, err := sqlstore.Open(sqlstore.Options{Name: "main", Driver: driver, DSN: dsn})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = s.TakeOver(t.Context(), fence(1))
+		wantTransient(t, err)
+		if strings.Contains(err.Error(), "secret") {
+			t.Errorf("the password is in the error: %v", err)
+		}
+		t.Log(err)
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestPrefixKeepsTwoInstallationsApart(t *testing.T) {
+	everywhere(t, func(t *testing.T, db *bench) {
+		db.articles()
+		p := func(o *sqlstore.Options) { o.Prefix = "other_" }
+		one, two := db.open(), db.open(p)
+		takeOver(t, one, fence(5))
+		takeOver(t, two, fence(2))
+		apply(t, two, fence(2), plan(t, two, "articles", []string{"id"}, "views"), batch("a", 0, row(1, 1)))
+		db.expect("SELECT count(*) FROM baton_ledger", "0")
+		db.expect("SELECT count(*) FROM other_ledger", "1")
+		db.expect("SELECT max(version_id) FROM other_schema_version", "1")
+		if err := two.Migrate(t.Context()); err != nil {
+			t.Error(err)
+		}
+		takeOver(t, db.open(), fence(6)) // a later process finds the tables there
+	})
+}
+
+func TestSessionsAreDurableAndStrict(t *testing.T) {
+	db := &bench{Database: kinds[0].make(t), t: t}
+	db.Exec(t, "ALTER ROLE CURRENT_USER SET synchronous_commit = off")
+	defer db.Exec(t, "ALTER ROLE CURRENT_USER RESET synchronous_commit")
+	db.Exec(t, "CREATE TABLE setting (id int PRIMARY KEY, v text DEFAULT current_setting('synchronous_commit') || ' ' || current_setting('transaction_isolation') || ' ' || current_setting('idle_in_transaction_session_timeout'))")
+	s := db.open()
+	takeOver(t, s, fence(1))
+	p := plan(t, s, "setting", []string{"id"})
+	p.Columns = p.Columns[:1]
+	apply(t, s, fence(1), p, batch("a", 0, row(1)))
+	db.expect("SELECT v FROM setting", "on read committed 2500ms")
+
+	db = &bench{Database: kinds[1].make(t), t: t}
+	db.Exec(t, "CREATE TABLE setting (id int PRIMARY KEY, v varchar(999) DEFAULT (concat_ws(' ', @@session.sql_mode LIKE '%STRICT_ALL_TABLES%', @@session.tx_isolation, @@session.time_zone, @@session.idle_transaction_timeout, @@session.innodb_lock_wait_timeout, @@session.max_statement_time, @@session.character_set_client)))")
+	s = db.open()
+	takeOver(t, s, fence(1))
+	p = plan(t, s, "setting", []string{"id"})
+	p.Columns = p.Columns[:1]
+	apply(t, s, fence(1), p, batch("a", 0, row(1)))
+	db.expect("SELECT v FROM setting", "1 READ-COMMITTED +00:00 3 5 5.000000 utf8mb4")
+}

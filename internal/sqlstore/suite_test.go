@@ -1,0 +1,235 @@
+package sqlstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"baton/internal/flush"
+	"baton/internal/sqlstore"
+	"baton/internal/testsupport"
+)
+
+func TestMain(m *testing.M) { testsupport.Main(m) }
+
+// The suite runs every test of a promise against every kind of database.
+var kinds = []struct {
+	name string
+	make func(testing.TB) *testsupport.Database
+}{
+	{"postgres", testsupport.Postgres},
+	{"mariadb", testsupport.MariaDB},
+	{"sqlite", testsupport.SQLite},
+}
+
+func everywhere(t *testing.T, test func(t *testing.T, db *bench)) {
+	for _, kind := range kinds {
+		t.Run(kind.name, func(t *testing.T) { test(t, &bench{Database: kind.make(t), t: t}) })
+	}
+}
+
+// servers leaves SQLite out: it has no connection to cut.
+func servers(t *testing.T, test func(t *testing.T, db *bench)) {
+	for _, kind := range kinds[:2] {
+		t.Run(kind.name, func(t *testing.T) { test(t, &bench{Database: kind.make(t), t: t}) })
+	}
+}
+
+// bench is a database under test.
+type bench struct {
+	*testsupport.Database
+	t *testing.T
+}
+
+// open opens a store; change may alter its options.
+func (b *bench) open(change ...func(*sqlstore.Options)) *sqlstore.Store {
+	b.t.Helper()
+	o := sqlstore.Options{Name: "main", Driver: b.Driver, DSN: b.DSN}
+	for _, c := range change {
+		c(&o)
+	}
+	s, err := sqlstore.Open(o)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			b.t.Error(err)
+		}
+	})
+	return s
+}
+
+// benchStore is open for a benchmark.
+func (b *bench) benchStore(t testing.TB) *sqlstore.Store {
+	t.Helper()
+	s, err := sqlstore.Open(sqlstore.Options{Name: "main", Driver: b.Driver, DSN: b.DSN})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func observing(f func(sqlstore.Step) error) func(*sqlstore.Options) {
+	return func(o *sqlstore.Options) { o.Observe = f }
+}
+
+func ttl(d time.Duration) func(*sqlstore.Options) {
+	return func(o *sqlstore.Options) { o.TTL = d }
+}
+
+// create runs the statement for this kind of database.
+func (b *bench) create(postgres, mysql, sqlite string) {
+	b.t.Helper()
+	b.Exec(b.t, map[string]string{"postgres": postgres, "mysql": mysql, "sqlite": sqlite}[b.Driver])
+}
+
+// articles is a table of counters: id, views.
+func (b *bench) articles() {
+	b.t.Helper()
+	b.create(
+		"CREATE TABLE articles (id bigint PRIMARY KEY, views bigint)",
+		"CREATE TABLE articles (id bigint PRIMARY KEY, views bigint) ENGINE=InnoDB",
+		"CREATE TABLE articles (id INTEGER PRIMARY KEY, views INTEGER)")
+}
+
+// people is a table of rows: id, name of at most 10 characters, age of at least 0.
+func (b *bench) people() {
+	b.t.Helper()
+	b.create(
+		"CREATE TABLE people (id bigint PRIMARY KEY, name varchar(10) NOT NULL, age integer CONSTRAINT grown CHECK (age >= 0))",
+		"CREATE TABLE people (id bigint PRIMARY KEY, name varchar(10) NOT NULL, age integer, CONSTRAINT grown CHECK (age >= 0)) ENGINE=InnoDB",
+		"CREATE TABLE people (id INTEGER PRIMARY KEY, name varchar(10) NOT NULL CHECK (length(name) <= 10), age integer CONSTRAINT grown CHECK (age >= 0))")
+}
+
+// expect compares the rows of a query, each written as its values joined by |.
+func (b *bench) expect(query string, want ...string) {
+	b.t.Helper()
+	var got []string
+	for _, row := range b.Rows(b.t, query) {
+		got = append(got, strings.Join(row, "|"))
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		b.t.Errorf("%s:\ngot  %q\nwant %q", query, got, want)
+	}
+}
+
+// plan compiles the write of all columns, by the key. Columns named in add are added to.
+func plan(t *testing.T, s *sqlstore.Store, table string, key []string, add ...string) *flush.Plan {
+	t.Helper()
+	found, err := s.Table(t.Context(), table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &flush.Plan{Table: found, Inputs: []string{"all"}}
+	for i, c := range found.Columns {
+		column := flush.PlanColumn{Column: c}
+		for _, name := range add {
+			if c.Name == name {
+				column.Op = flush.OpAdd
+			}
+		}
+		for _, name := range key {
+			if c.Name == name {
+				p.Key = append(p.Key, i)
+			}
+		}
+		p.Columns = append(p.Columns, column)
+	}
+	return p
+}
+
+// row makes a row of Go values: int, string (text), float64, bool, time.Time, nil.
+func row(values ...any) flush.Row {
+	r := flush.Row{Record: flush.Record{Key: fmt.Sprint(values[0]), Inputs: []flush.Raw{{Text: fmt.Sprintf("%v", values), OK: true}}}}
+	for _, v := range values {
+		r.Values = append(r.Values, value(v))
+	}
+	return r
+}
+
+func value(v any) flush.Value {
+	switch v := v.(type) {
+	case nil:
+		return flush.Value{}
+	case int:
+		return flush.Integer(int64(v))
+	case float64:
+		return flush.Float(v)
+	case bool:
+		return flush.Boolean(v)
+	case time.Time:
+		return flush.Timestamp(v)
+	case flush.Value:
+		return v
+	default:
+		return flush.String(flush.KindText, fmt.Sprint(v))
+	}
+}
+
+// gone is a deleted row of a table with so many columns, its key first.
+func gone(columns int, key ...any) flush.Row {
+	r := row(key...)
+	r.Values = append(r.Values, make([]flush.Value, columns-len(key))...)
+	r.Delete = true
+	return r
+}
+
+func batch(id string, part int, rows ...flush.Row) flush.Batch {
+	return flush.Batch{ID: id, Part: part, Rows: rows}
+}
+
+func fence(epoch int64) flush.Fence {
+	return flush.Fence{Job: "j", Epoch: epoch, Owner: fmt.Sprintf("owner-%d", epoch), NodeID: "n"}
+}
+
+func takeOver(t *testing.T, s *sqlstore.Store, f flush.Fence) {
+	t.Helper()
+	if err := s.TakeOver(t.Context(), f); err != nil {
+		t.Fatalf("take over with epoch %d: %v", f.Epoch, err)
+	}
+}
+
+func apply(t *testing.T, s *sqlstore.Store, f flush.Fence, p *flush.Plan, b flush.Batch) flush.Outcome {
+	t.Helper()
+	out, err := s.Apply(t.Context(), f, p, b)
+	if err != nil {
+		t.Fatalf("apply batch %s: %v", b.ID, err)
+	}
+	return out
+}
+
+// persist applies again while the answer is that this is safe, as a flush does.
+func persist(t *testing.T, s *sqlstore.Store, f flush.Fence, p *flush.Plan, b flush.Batch) flush.Outcome {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for {
+		out, err := s.Apply(ctx, f, p, b)
+		if err == nil {
+			return out
+		}
+		if !errors.Is(err, flush.ErrTransient) || ctx.Err() != nil {
+			t.Fatalf("apply batch %s: %v", b.ID, err)
+		}
+	}
+}
+
+func wantTransient(t *testing.T, err error) {
+	t.Helper()
+	if !errors.Is(err, flush.ErrTransient) {
+		t.Fatalf("got error %v, want one that says the batch may be applied again", err)
+	}
+}
+
+func wantFenced(t *testing.T, err error, epoch int64) {
+	t.Helper()
+	var fenced *flush.FencedError
+	if !errors.As(err, &fenced) || fenced.Epoch != epoch {
+		t.Fatalf("got error %v, want fenced off by epoch %d", err, epoch)
+	}
+}
