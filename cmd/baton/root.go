@@ -25,6 +25,7 @@ type env struct {
 func commands(e env) []*cobra.Command {
 	return []*cobra.Command{
 		newRunCommand(e),
+		newDemoCommand(e),
 		newStatusCommand(e),
 		newLeaderCommand(e),
 		newStepDownCommand(e),

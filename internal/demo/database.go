@@ -1,0 +1,139 @@
+package demo
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+
+	_ "modernc.org/sqlite" // driver "sqlite"
+)
+
+// database is the SQL database of one run: a place of its own, with the tables
+// that the nodes flush into.
+type database struct {
+	*sql.DB
+	driver string // as in baton's configuration
+	dsn    string // for the nodes; may hold a password
+	what   string // for people; never a password
+	drop   func(ctx context.Context) error
+}
+
+// openDatabase makes a SQLite file in dir, or a place of its own called name in
+// the database that the DSN names.
+func openDatabase(ctx context.Context, dsn, dir, name string) (*database, error) {
+	var d *database
+	var err error
+	switch {
+	case dsn == "":
+		d, err = openSQLite(filepath.Join(dir, "demo.db"))
+	case strings.HasPrefix(dsn, "postgres://"), strings.HasPrefix(dsn, "postgresql://"):
+		d, err = openPostgres(ctx, dsn, name)
+	case strings.HasPrefix(dsn, "mysql://"), strings.HasPrefix(dsn, "mariadb://"), strings.Contains(dsn, "@"):
+		d, err = openMySQL(ctx, dsn, name)
+	default:
+		err = errors.New("want postgres://user:password@host:5432/database or user:password@tcp(host:3306)/database")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--database: %w", err)
+	}
+	if err := d.createTables(ctx); err != nil {
+		return nil, errors.Join(err, d.close(ctx))
+	}
+	return d, nil
+}
+
+// createTables never says IF NOT EXISTS: what is there already is not ours.
+func (d *database) createTables(ctx context.Context) error {
+	options := ""
+	if d.driver == "mysql" {
+		options = " CHARACTER SET utf8mb4"
+	}
+	for _, text := range []string{
+		"CREATE TABLE articles (id varchar(40) NOT NULL PRIMARY KEY, views bigint NOT NULL)" + options,
+		"CREATE TABLE users (id bigint NOT NULL PRIMARY KEY, name varchar(100) NOT NULL, note varchar(200), version bigint NOT NULL)" + options,
+	} {
+		if _, err := d.ExecContext(ctx, text); err != nil {
+			return fmt.Errorf("create the demo's tables: %w", err)
+		}
+	}
+	return nil
+}
+
+// close removes what the run made in the database.
+func (d *database) close(ctx context.Context) error {
+	return errors.Join(d.drop(ctx), d.DB.Close())
+}
+
+func openSQLite(path string) (*database, error) {
+	// The nodes write beside us; a reader in WAL mode waits for nobody.
+	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)")
+	if err != nil {
+		return nil, err
+	}
+	return &database{
+		DB: db, driver: "sqlite", dsn: path, what: "SQLite, " + path,
+		drop: func(context.Context) error { return nil }, // the directory goes
+	}, nil
+}
+
+// rows reads the users that are in the table.
+func (d *database) rows(ctx context.Context) (map[int64]user, error) {
+	return readUsers(ctx, d.DB)
+}
+
+// views sums up what was flushed of the counters.
+func (d *database) views(ctx context.Context) (n int64, err error) {
+	err = d.QueryRowContext(ctx, "SELECT COALESCE(SUM(views), 0) FROM articles").Scan(&n)
+	return n, err
+}
+
+// own makes a place called name with create, or falls back on the one that the
+// DSN names if this user may not do that and nothing is there that the demo
+// could harm. borrowed tells which.
+func own(ctx context.Context, db *sql.DB, what, create, countTables string, denied func(error) bool) (borrowed bool, err error) {
+	_, err = db.ExecContext(ctx, create)
+	if err == nil || !denied(err) {
+		return false, err
+	}
+	var tables int
+	if err := db.QueryRowContext(ctx, countTables).Scan(&tables); err != nil {
+		return false, err
+	}
+	if tables > 0 {
+		return false, fmt.Errorf("this user may not create a %s for the demo, and the one that the DSN names has %d tables in it: "+
+			"grant CREATE, or name an empty %s", what, tables, what)
+	}
+	return true, nil
+}
+
+// dropTables removes our tables, and those of the nodes, from a borrowed place.
+func dropTables(ctx context.Context, db *sql.DB, list string) error {
+	rows, err := db.QueryContext(ctx, list)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var names []string
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return err
+		}
+		if name == "articles" || name == "users" || strings.HasPrefix(name, "baton_") {
+			names = append(names, name)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	var problems []error
+	for _, name := range names { // which all are plain words
+		_, err := db.ExecContext(ctx, "DROP TABLE "+name)
+		problems = append(problems, err)
+	}
+	return errors.Join(problems...)
+}

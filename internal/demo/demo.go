@@ -1,0 +1,228 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// firstLeader bounds the wait for the first term.
+	firstLeader = 20 * time.Second
+	// drainTimeout bounds the wait for the rest to be flushed.
+	drainTimeout = time.Minute
+	// cleanUpTimeout bounds the removal of what the run made.
+	cleanUpTimeout = 20 * time.Second
+)
+
+// Run runs the demo until its time is over or ctx ends, audits and cleans up. An
+// error means that there is nothing to report: the demo could not be run, or not
+// be audited.
+func Run(ctx context.Context, o Options) (report Report, err error) {
+	if err := o.check(); err != nil {
+		return report, err
+	}
+	if o.Seed == 0 {
+		o.Seed = rand.Uint64N(1_000_000) + 1
+	}
+	d := &diary{log: o.Log}
+	if o.Screen != nil {
+		d.log = nil
+	}
+	dir, err := newWorkDir(o.TempDir)
+	if err != nil {
+		return report, err
+	}
+	keep := o.Keep
+	defer func() {
+		if !keep {
+			dir.remove()
+			return
+		}
+		dir.keep()
+		report.Kept = dir.path
+	}()
+
+	// A name that nobody else has, also not another run with the same seed.
+	name := fmt.Sprintf("baton_demo_%08x", rand.Uint32())
+	server, err := openServer(ctx, o.Redis, name)
+	if err != nil {
+		return report, err
+	}
+	defer server.stop()
+	defer cleanUp(ctx, o.Log, server.cleanUp)
+	database, err := openDatabase(ctx, o.Database, dir.path, name)
+	if err != nil {
+		return report, err
+	}
+	defer cleanUp(ctx, o.Log, database.close)
+
+	r := &run{options: o, server: server, database: database, diary: d, expected: newExpected(), watcher: newWatcher(server, d)}
+	if r.fleet, err = newFleet(o, dir.path, server, database, r.watcher); err != nil {
+		return report, err
+	}
+	report, err = r.execute(ctx)
+	switch {
+	case errors.Is(err, errStopped):
+	case err != nil:
+		keep = true
+		err = fmt.Errorf("%w\nlogs and configuration of the nodes: %s", err, dir.path)
+	case !report.Clean():
+		keep = true // for whoever looks for the reason
+	}
+	return report, err
+}
+
+// errStopped: ctx has ended before there was anything to report.
+var errStopped = errors.New("stopped before any node led")
+
+// cleanUp calls undo, also after ctx has ended, and tells its error: that is no
+// reason to hold the report back.
+func cleanUp(ctx context.Context, log io.Writer, undo func(context.Context) error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
+	defer cancel()
+	if err := undo(ctx); err != nil {
+		_, _ = fmt.Fprintf(log, "not cleaned up: %v\n", err)
+	}
+}
+
+// run is one run of the demo.
+type run struct {
+	options  Options
+	server   *server
+	database *database
+	diary    *diary
+	expected *expected
+	watcher  *watcher
+	fleet    *fleet
+	phase    atomic.Value // string
+}
+
+// execute has the nodes up around traffic, drain and audit. What runs beside ends
+// in the opposite order of its start.
+func (r *run) execute(ctx context.Context) (Report, error) {
+	report := Report{Seed: r.options.Seed}
+	r.phase.Store("starting")
+	gauge := &gauge{database: r.database, expected: r.expected}
+	v := &view{
+		options: r.options, server: r.server, database: r.database, fleet: r.fleet, watcher: r.watcher,
+		gauge: gauge, diary: r.diary, started: time.Now(), phase: func() string { return r.phase.Load().(string) },
+	}
+	stopWatching := background(ctx, r.watcher.run, gauge.run, v.run)
+	defer stopWatching()
+	stopNodes := background(ctx, r.fleet.run)
+	defer stopNodes()
+
+	if err := r.awaitLeader(ctx); err != nil {
+		return report, err
+	}
+	started := time.Now()
+	faults, err := r.traffic(ctx)
+	if err != nil {
+		return report, err
+	}
+	report.DurationMS = time.Since(started).Milliseconds()
+	drained := r.drain(ctx)
+	r.phase.Store("stopping")
+	stopNodes()
+	_, report.Terms, _, _ = r.watcher.state()
+	_, _, times, _ := r.watcher.state()
+	report.FailoverMS, report.Faults = summarize(times), faults
+	stopWatching()
+	r.clear()
+
+	found, err := audit(context.WithoutCancel(ctx), r.database.DB, r.expected)
+	if err != nil {
+		return report, err
+	}
+	report.Written, report.Flushed = r.expected.total(), found.flushed
+	report.Lost, report.Duplicated, report.Findings = found.lost, found.duplicated, found.examples
+	if drained != nil && !report.Clean() {
+		report.Findings = append(report.Findings, drained.Error())
+	}
+	return report, nil
+}
+
+// background starts functions that work until their context ends. The function
+// that it returns ends it and waits for them; it may be called again.
+func background(ctx context.Context, work ...func(context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var wg sync.WaitGroup
+	for _, f := range work {
+		wg.Go(func() { f(ctx) })
+	}
+	return func() {
+		cancel()
+		wg.Wait()
+	}
+}
+
+// awaitLeader waits for the first term.
+func (r *run) awaitLeader(ctx context.Context) error {
+	deadline := time.Now().Add(firstLeader)
+	for r.watcher.leader() == "" {
+		if !pause(ctx, 20*time.Millisecond) {
+			return errStopped
+		}
+		if err := r.fleet.broken(); err != nil {
+			return err
+		}
+		if time.Now().After(deadline) {
+			_, _, _, trouble := r.watcher.state()
+			return errors.Join(fmt.Errorf("after %v no node leads; the log of node-1 ends with:\n%s", firstLeader, tail(r.fleet.nodes[0].logFile())), trouble)
+		}
+	}
+	return nil
+}
+
+// traffic writes, and attacks, until the time is over or ctx ends.
+func (r *run) traffic(ctx context.Context) (faults, error) {
+	if r.options.Duration > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, r.options.Duration)
+		defer cancel()
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r.phase.Store("running")
+	var failed error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer cancel() // without traffic no chaos
+		failed = newGenerator(r.server, r.expected, r.options.Seed, r.options.Rate).run(ctx)
+	}()
+	faults := newChaos(r.options.Chaos, r.options.Seed, r.fleet, r.watcher).run(ctx)
+	<-done
+	return faults, failed
+}
+
+// drain waits until nothing waits in Redis.
+func (r *run) drain(ctx context.Context) error {
+	r.phase.Store("flushing the rest")
+	r.diary.note("the traffic has stopped; waiting for the rest to be flushed")
+	since := time.Now()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+	defer cancel()
+	for {
+		n, err := r.fleet.backlog(ctx, since)
+		if err == nil && n == 0 {
+			return nil
+		}
+		if !pause(ctx, 100*time.Millisecond) {
+			return errors.Join(fmt.Errorf("%v after the end of the traffic %d changes still waited in Redis", drainTimeout, n), err)
+		}
+	}
+}
+
+// clear gives the screen back.
+func (r *run) clear() {
+	if r.options.Screen != nil {
+		_, _ = io.WriteString(r.options.Screen, "\x1b[H\x1b[2J")
+	}
+}

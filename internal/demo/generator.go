@@ -1,0 +1,197 @@
+package demo
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+const (
+	shards   = 16
+	articles = 400
+	people   = 300
+	maxBatch = 500
+	// batchEvery is how often the generator writes.
+	batchEvery = 10 * time.Millisecond
+	// doubtTimeout bounds how long the outcome of the last batch is asked for.
+	doubtTimeout = 30 * time.Second
+)
+
+//go:embed write.lua
+var writeLua string
+
+// batch is what the generator writes at a time.
+type batch struct {
+	number  int64
+	counts  []string // articles that are viewed once each
+	changes []change // of users; each user at most once
+}
+
+// change writes or deletes a user's hash.
+type change struct {
+	id int64
+	user
+}
+
+// generator writes to Redis as an application would. It knows at every moment
+// exactly what Redis has: a batch whose reply was lost is asked for again, under
+// the number by which Redis remembers the last one.
+type generator struct {
+	server   *server
+	expected *expected
+	rng      *rand.Rand
+	rate     int
+	script   *redis.Script
+	conn     redis.Conn // nil after trouble
+	batches  int64
+	changes  int64
+}
+
+func newGenerator(s *server, e *expected, seed uint64, rate int) *generator {
+	return &generator{
+		server: s, expected: e, rng: rand.New(rand.NewPCG(seed, 1)), rate: rate,
+		script: redis.NewScript(1, writeLua),
+	}
+}
+
+// run writes until ctx ends. Then the last batch's outcome is known, or an error
+// says that it is not.
+func (g *generator) run(ctx context.Context) error {
+	defer g.hangUp()
+	tick := time.NewTicker(batchEvery)
+	defer tick.Stop()
+	for last := time.Now(); ; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		// What was not written while Redis was away is not made up for.
+		now := time.Now()
+		n := int(float64(g.rate)*min(now.Sub(last), time.Second).Seconds() + g.rng.Float64())
+		last = now
+		if n == 0 {
+			continue
+		}
+		b := g.next(min(n, maxBatch))
+		if err := g.write(ctx, b); err != nil {
+			return err
+		}
+		g.expected.add(b, time.Now())
+	}
+}
+
+// next makes up n writes: three of four are views of an article.
+func (g *generator) next(n int) batch {
+	g.batches++
+	b := batch{number: g.batches}
+	touched := map[int64]bool{}
+	for range n {
+		if g.rng.IntN(4) > 0 {
+			// A few articles get most of the views.
+			a := int(float64(articles) * g.rng.Float64() * g.rng.Float64())
+			b.counts = append(b.counts, strconv.Itoa(a))
+			continue
+		}
+		id := int64(g.rng.IntN(people)) + 1
+		if touched[id] {
+			continue
+		}
+		touched[id] = true
+		g.changes++
+		u := user{version: g.changes, deleted: g.rng.IntN(10) == 0}
+		if !u.deleted {
+			u.name = names()[g.rng.IntN(len(names()))]
+			u.note = fmt.Sprintf("note %d of 'user' \"%d\"", g.changes, id)
+		}
+		b.changes = append(b.changes, change{id, u})
+	}
+	return b
+}
+
+// names have in them what has to be passed on as it is.
+func names() []string {
+	return []string{"Ada", "Grace O'Hopper", "Łukasz", "李 雷", "Zoë \\ Smith", "\"Q\"", "🦉 Athena", "a, b\tc"}
+}
+
+// write has Redis do the batch once. On trouble it asks until Redis answers; when
+// ctx has ended, no longer than doubtTimeout.
+func (g *generator) write(ctx context.Context, b batch) error {
+	var deadline time.Time
+	for {
+		err := g.attempt(context.WithoutCancel(ctx), b)
+		if err == nil {
+			return nil
+		}
+		g.hangUp()
+		if ctx.Err() != nil {
+			if deadline.IsZero() {
+				deadline = time.Now().Add(doubtTimeout)
+			}
+			if time.Now().After(deadline) {
+				return fmt.Errorf("nobody knows whether Redis has the last %d writes, so nothing can be audited: %w", len(b.counts)+len(b.changes), err)
+			}
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// attempt writes the hashes and counts, and after that tells which rows changed,
+// in the order in which an application does it.
+func (g *generator) attempt(ctx context.Context, b batch) error {
+	if g.conn == nil {
+		c, err := g.server.dial(ctx)
+		if err != nil {
+			return err
+		}
+		g.conn = c
+	}
+	if _, err := g.script.DoContext(ctx, g.conn, g.writes(b)...); err != nil {
+		return err
+	}
+	if len(b.changes) == 0 {
+		return nil
+	}
+	// Twice does no harm here: the row is looked at once more.
+	ids := redis.Args{g.server.changedKey()}
+	for _, c := range b.changes {
+		ids = ids.Add(c.id)
+	}
+	_, err := redis.DoContext(g.conn, ctx, "SADD", ids...)
+	return err
+}
+
+// writes are the arguments of write.lua.
+func (g *generator) writes(b batch) redis.Args {
+	args := redis.Args{g.server.prefix + ":batch", b.number}
+	command := func(words ...any) { args = args.Add(len(words)).Add(words...) }
+	for _, article := range b.counts {
+		n, _ := strconv.Atoi(article)
+		command("HINCRBY", g.server.viewsKey(strconv.Itoa(n%shards)), article, 1)
+	}
+	for _, c := range b.changes {
+		key := g.server.userKey(strconv.FormatInt(c.id, 10))
+		if c.deleted {
+			command("DEL", key)
+		} else {
+			command("HSET", key, "name", c.name, "note", c.note, "version", c.version)
+		}
+	}
+	return args
+}
+
+func (g *generator) hangUp() {
+	if g.conn != nil {
+		_ = g.conn.Close()
+		g.conn = nil
+	}
+}
+
+func (s *server) viewsKey(shard string) string { return s.prefix + ":views:" + shard }
+func (s *server) userKey(id string) string     { return s.prefix + ":user:" + id }
+func (s *server) changedKey() string           { return s.prefix + ":changed:user" }

@@ -1,0 +1,214 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"baton/internal/config"
+)
+
+const (
+	// restartAfter is how long a dead node stays dead, as with systemd's RestartSec=.
+	restartAfter = time.Second
+	// stopTimeout is how long a node has to end when it is asked to.
+	stopTimeout = 10 * time.Second
+)
+
+// nodeState is what can be seen of a node's process.
+type nodeState string
+
+const (
+	nodeDown    nodeState = "down"
+	nodeRunning nodeState = "running"
+	nodeFrozen  nodeState = "frozen"
+)
+
+// node is one baton run, started again whenever it ends.
+type node struct {
+	id      string
+	config  config.Config
+	dir     string
+	program string
+	environ []string
+	told    nodeEvents
+
+	mu    sync.Mutex
+	cmd   *exec.Cmd // nil while it is down
+	state nodeState
+	exits int // that no signal caused
+}
+
+// nodeEvents is told what happens to nodes.
+type nodeEvents interface {
+	// down: a node has stopped working at that time, dead or frozen.
+	down(id string, at time.Time)
+	// up: a frozen node goes on.
+	up(id string)
+	note(format string, args ...any)
+}
+
+func (n *node) configFile() string { return filepath.Join(n.dir, n.id+".yaml") }
+func (n *node) logFile() string    { return filepath.Join(n.dir, n.id+".log") }
+func (n *node) url() string        { return "http://" + n.config.HTTP.Listen + "/" }
+
+// writeConfig settles the node's port and writes its configuration.
+func (n *node) writeConfig() error {
+	listen, err := freeAddress(n.config.HTTP.Listen)
+	if err != nil {
+		return err
+	}
+	n.mu.Lock()
+	n.config.HTTP.Listen = listen
+	n.mu.Unlock()
+	return os.WriteFile(n.configFile(), config.Encode(n.config), 0o600)
+}
+
+// freeAddress is the wanted address if it can be listened on, else another one.
+func freeAddress(wanted string) (string, error) {
+	if wanted != "" {
+		if ln, err := net.Listen("tcp", wanted); err == nil {
+			return wanted, ln.Close()
+		}
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find a port for a status page: %w", err)
+	}
+	return ln.Addr().String(), ln.Close()
+}
+
+// supervise keeps the node running until ctx ends, then has it end in order.
+func (n *node) supervise(ctx context.Context, l *launcher) {
+	for ctx.Err() == nil {
+		cmd, err := n.start(l)
+		if err != nil {
+			n.told.note("%s cannot be started: %v", n.id, err)
+		} else {
+			n.wait(ctx, cmd)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(restartAfter):
+		}
+	}
+}
+
+func (n *node) start(l *launcher) (*exec.Cmd, error) {
+	if err := n.writeConfig(); err != nil {
+		return nil, err
+	}
+	cmd, err := l.start([]string{n.program, "run", "--config", n.configFile()}, n.environ, n.logFile())
+	if err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.cmd, n.state = cmd, nodeRunning
+	n.told.note("%s started, pid %d", n.id, cmd.Process.Pid)
+	return cmd, nil
+}
+
+// wait returns when the process has ended.
+func (n *node) wait(ctx context.Context, cmd *exec.Cmd) {
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case err := <-ended:
+		n.ended(err, time.Now())
+		return
+	case <-ctx.Done():
+	}
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	_ = cmd.Process.Signal(syscall.SIGCONT)
+	select {
+	case err := <-ended:
+		if err != nil {
+			n.told.note("%s ended with %v", n.id, err)
+		}
+	case <-time.After(stopTimeout):
+		n.told.note("%s did not end within %v of SIGTERM and was killed: see %s", n.id, stopTimeout, n.logFile())
+		_ = cmd.Process.Kill()
+		<-ended
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.cmd, n.state = nil, nodeDown
+}
+
+// ended takes note of the end of a process that was not asked to.
+func (n *node) ended(err error, at time.Time) {
+	how := "it has stopped"
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		how = exit.String()
+	}
+	n.mu.Lock()
+	pid := n.cmd.Process.Pid
+	n.cmd, n.state = nil, nodeDown
+	if exit == nil || exit.Exited() {
+		n.exits++
+	}
+	n.mu.Unlock()
+	n.told.down(n.id, at)
+	n.told.note("%s (pid %d) is gone: %s", n.id, pid, how)
+}
+
+// signal sends a signal and returns the process that got it; 0 if there is none.
+func (n *node) signal(sig syscall.Signal) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.cmd == nil || n.cmd.Process.Signal(sig) != nil {
+		return 0
+	}
+	return n.cmd.Process.Pid
+}
+
+// look notices a node that was frozen, or woken up.
+func (n *node) look() {
+	n.mu.Lock()
+	if n.cmd == nil {
+		n.mu.Unlock()
+		return
+	}
+	pid, before := n.cmd.Process.Pid, n.state
+	n.state = nodeRunning
+	if stopped(pid) {
+		n.state = nodeFrozen
+	}
+	after := n.state
+	n.mu.Unlock()
+	switch {
+	case before == after:
+	case after == nodeFrozen:
+		n.told.down(n.id, time.Now())
+		n.told.note("%s (pid %d) is frozen", n.id, pid)
+	default:
+		n.told.up(n.id)
+		n.told.note("%s (pid %d) goes on", n.id, pid)
+	}
+}
+
+// view is what the screen shows of a node.
+func (n *node) view() (pid int, state nodeState, url string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.cmd != nil {
+		pid = n.cmd.Process.Pid
+	}
+	return pid, n.state, n.url()
+}
+
+// working says whether the process runs and is not frozen.
+func (n *node) working() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.state == nodeRunning
+}

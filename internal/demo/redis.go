@@ -1,0 +1,139 @@
+package demo
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/config"
+)
+
+const (
+	redisTimeout = 3 * time.Second
+	// clockStep is how often the embedded server's clock is moved on.
+	clockStep = 10 * time.Millisecond
+)
+
+// server is the Redis of one run. All keys of the run have the prefix in them.
+type server struct {
+	config config.Redis
+	what   string // for people; never a password
+	prefix string
+	stop   func()
+}
+
+// openServer starts the embedded server, or looks at the one that url names, and
+// claims the prefix there.
+func openServer(ctx context.Context, rawURL, prefix string) (*server, error) {
+	s := &server{prefix: prefix, stop: func() {}}
+	if rawURL == "" {
+		m := miniredis.NewMiniRedis()
+		if err := m.StartAddr("127.0.0.1:0"); err != nil {
+			return nil, fmt.Errorf("start the embedded Redis: %w", err)
+		}
+		s.stop = runClock(m)
+		s.config.URL = "redis://" + m.Addr() + "/0"
+		s.what = "embedded, " + s.config.URL
+	} else {
+		s.config.URL = rawURL
+		s.what = s.config.Address()
+		// Anything else may be a password that was put in the wrong place.
+		if u, err := url.Parse(rawURL); err != nil || (u.Scheme != "redis" && u.Scheme != "rediss") || u.Host == "" {
+			return nil, errors.New("--redis: want redis://host:port/db or rediss://host:port/db")
+		}
+	}
+	if err := s.claim(ctx); err != nil {
+		s.stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+// runClock moves the embedded server's clock on with ours: its keys do not expire
+// by themselves.
+func runClock(m *miniredis.Miniredis) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(clockStep)
+		defer tick.Stop()
+		for last := time.Now(); ; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			now := time.Now()
+			m.FastForward(now.Sub(last))
+			last = now
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+		m.Close()
+	}
+}
+
+func (s *server) lockKey() string { return s.prefix + ":lock" }
+
+// dial opens a connection of one's own.
+func (s *server) dial(ctx context.Context) (redis.Conn, error) {
+	c, err := redis.DialURLContext(ctx, s.config.URL,
+		redis.DialConnectTimeout(redisTimeout), redis.DialReadTimeout(redisTimeout), redis.DialWriteTimeout(redisTimeout),
+		redis.DialClientName("baton-demo"), redis.DialTLSConfig(&tls.Config{MinVersion: tls.VersionTLS12}))
+	if err != nil {
+		return nil, fmt.Errorf("connect to Redis %s: %w", s.config.Address(), err)
+	}
+	return c, nil
+}
+
+// claim makes sure that nobody else uses the prefix.
+func (s *server) claim(ctx context.Context) error {
+	c, err := s.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	_, err = redis.String(redis.DoContext(c, ctx, "SET", s.prefix, "a run of baton demo", "NX"))
+	if errors.Is(err, redis.ErrNil) {
+		return fmt.Errorf("redis %s has a key %q already: start the demo again, with another --seed", s.config.Address(), s.prefix)
+	}
+	if err != nil {
+		return fmt.Errorf("write to Redis %s: %w", s.config.Address(), err)
+	}
+	return nil
+}
+
+// cleanUp removes every key of the run, in small steps: the Redis may be
+// somebody's who has much in it.
+func (s *server) cleanUp(ctx context.Context) error {
+	c, err := s.dial(ctx)
+	if err != nil {
+		return fmt.Errorf("the keys *%s* stay: %w", s.prefix, err)
+	}
+	defer c.Close()
+	for cursor := "0"; ; {
+		reply, err := redis.Values(redis.DoContext(c, ctx, "SCAN", cursor, "MATCH", "*"+s.prefix+"*", "COUNT", 1000))
+		var keys []any
+		if err == nil {
+			_, err = redis.Scan(reply, &cursor, &keys)
+		}
+		if err == nil && len(keys) > 0 {
+			_, err = redis.DoContext(c, ctx, "UNLINK", keys...)
+		}
+		if err != nil {
+			return fmt.Errorf("remove the keys *%s* from Redis %s: %w", s.prefix, s.config.Address(), err)
+		}
+		if cursor == "0" {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package demo
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Report is what a run came to.
+type Report struct {
+	Seed       uint64 `json:"seed"`
+	DurationMS int64  `json:"duration_ms"` // of the traffic
+	Written    amount `json:"written"`     // acknowledged by Redis
+	// Flushed is the sum in the table of counters, and the changes of hashes
+	// whose row is as it should be.
+	Flushed amount `json:"flushed"`
+	// Lost is increments that are missing, and rows that are missing, stale, or
+	// there although they were deleted.
+	Lost int64 `json:"lost"`
+	// Duplicated is increments too many, and rows that nobody wrote.
+	Duplicated int64     `json:"duplicated"`
+	Terms      int       `json:"terms"`
+	FailoverMS failovers `json:"failover_ms"`
+	Faults     faults    `json:"faults"` // done to leaders by --chaos
+	// Findings are the first of what was lost or duplicated, in words.
+	Findings []string `json:"findings,omitempty"`
+	// Kept is the directory with logs and configuration, if it stays.
+	Kept string `json:"kept,omitempty"`
+}
+
+// failovers are times from a leader's end to the next term.
+type failovers struct {
+	Count int    `json:"count"`
+	P50   *int64 `json:"p50"` // null when there was none
+	Max   *int64 `json:"max"`
+}
+
+// Clean says whether everything is in the database exactly once.
+func (r Report) Clean() bool { return r.Lost == 0 && r.Duplicated == 0 }
+
+func summarize(times []time.Duration) failovers {
+	f := failovers{Count: len(times)}
+	if f.Count > 0 {
+		slices.Sort(times)
+		p50, most := times[(f.Count-1)/2].Milliseconds(), times[f.Count-1].Milliseconds()
+		f.P50, f.Max = &p50, &most
+	}
+	return f
+}
+
+// Print writes the report for people.
+func (r Report) Print(w io.Writer) error {
+	var b strings.Builder
+	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	p("")
+	p("  written     %11s increments  %11s changes of rows", group(r.Written.Counters), group(r.Written.Hashes))
+	p("  flushed     %11s             %11s", group(r.Flushed.Counters), group(r.Flushed.Hashes))
+	p("  lost        %11s", group(r.Lost))
+	p("  duplicated  %11s", group(r.Duplicated))
+	p("  terms       %11d", r.Terms)
+	if r.Faults.Killed+r.Faults.Frozen > 0 {
+		p("  chaos       %11d leaders killed, %d frozen (seed %d)", r.Faults.Killed, r.Faults.Frozen, r.Seed)
+	}
+	if f := r.FailoverMS; f.Count > 0 {
+		p("  failover    %9d ms p50, %d ms max, of %d: from the leader's death or freeze", *f.P50, *f.Max, f.Count)
+		p("                          until Redis shows the next term, with a lease of %v", ttl)
+	}
+	p("")
+	for _, finding := range r.Findings {
+		p("  %s", finding)
+	}
+	if r.Clean() {
+		p("Every value in the database is the one that was written: nothing lost, nothing twice.")
+	} else {
+		p("THE DATABASE DIFFERS FROM WHAT WAS WRITTEN.")
+	}
+	if r.Kept != "" {
+		p("Logs and configuration of the nodes: %s", r.Kept)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// group writes 1234567 as 1,234,567.
+func group(n int64) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

@@ -1,0 +1,207 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+const (
+	// watchEvery is how often the lock is looked at: failover times are exact to this.
+	watchEvery = 5 * time.Millisecond
+	// eventsEvery is how often the election's history is read.
+	eventsEvery = 200 * time.Millisecond
+)
+
+// look is the election at one moment, by the keys that it publishes.
+type look struct {
+	owner string // value of the lock: one for each term; "" while nobody leads
+	node  string // which leads
+	epoch int64
+	left  time.Duration // of the lease
+}
+
+// watcher looks at the election from outside: who leads, how many terms there
+// were, and how long nobody led.
+type watcher struct {
+	server *server
+	diary  *diary
+
+	mu        sync.Mutex
+	now       look
+	lastOwner string
+	trouble   error // Redis does not answer us
+	terms     int
+	outage    *outage
+	failovers []time.Duration
+	lastEvent string // id in the history
+}
+
+// outage is a leader that has stopped working, until the next term.
+type outage struct {
+	owner, node string
+	since       time.Time
+}
+
+func newWatcher(s *server, d *diary) *watcher { return &watcher{server: s, diary: d, lastEvent: "0"} }
+
+// run watches until ctx ends.
+func (w *watcher) run(ctx context.Context) {
+	var conn redis.Conn
+	defer func() {
+		if conn != nil {
+			_ = conn.Close()
+		}
+	}()
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for events := (time.Time{}); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		var err error
+		if conn == nil {
+			conn, err = w.server.dial(ctx)
+		}
+		if err == nil {
+			err = w.lookOnce(ctx, conn)
+		}
+		if err == nil && time.Since(events) > eventsEvery {
+			events = time.Now()
+			err = w.readEvents(ctx, conn)
+		}
+		w.setTrouble(err)
+		if err != nil && conn != nil {
+			_ = conn.Close()
+			conn = nil
+		}
+	}
+}
+
+func (w *watcher) setTrouble(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.trouble = err
+}
+
+func (w *watcher) lookOnce(ctx context.Context, conn redis.Conn) error {
+	lock := w.server.lockKey()
+	for _, c := range []redis.Args{{"GET", lock}, {"PTTL", lock}, {"HMGET", "{" + lock + "}:term", "node_id", "epoch"}} {
+		if err := conn.Send(c[0].(string), c[1:]...); err != nil {
+			return err
+		}
+	}
+	replies, err := redis.Values(redis.DoContext(conn, ctx, ""))
+	if err != nil {
+		return err
+	}
+	owner, err := redis.String(replies[0], nil)
+	if err != nil && !errors.Is(err, redis.ErrNil) {
+		return err
+	}
+	left, err := redis.Int64(replies[1], nil)
+	if err != nil {
+		return err
+	}
+	term, err := redis.Strings(replies[2], nil)
+	if err != nil {
+		return err
+	}
+	now := look{owner: owner, left: time.Duration(left) * time.Millisecond}
+	now.epoch, _ = strconv.ParseInt(term[1], 10, 64) // absent before the first term
+	if owner != "" {
+		now.node = term[0]
+	}
+	w.saw(now, time.Now())
+	return nil
+}
+
+// saw takes in a look: a lock with another value is another term.
+func (w *watcher) saw(now look, at time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now = now
+	if now.owner == "" || now.owner == w.lastOwner {
+		return
+	}
+	w.lastOwner = now.owner
+	w.terms++
+	if w.outage != nil {
+		w.failovers = append(w.failovers, at.Sub(w.outage.since))
+		w.outage = nil
+	}
+}
+
+// down is told of a node that died or froze. If it led, a failover begins.
+func (w *watcher) down(id string, at time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.outage == nil && w.now.owner != "" && w.now.node == id {
+		w.outage = &outage{w.now.owner, id, at}
+	}
+}
+
+// up is told of a frozen node that goes on. If it still holds the lock, there is
+// no failover.
+func (w *watcher) up(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.outage != nil && w.outage.node == id && w.now.owner == w.outage.owner {
+		w.outage = nil
+	}
+}
+
+func (w *watcher) note(format string, args ...any) { w.diary.note(format, args...) }
+
+// state is a copy of what is known.
+func (w *watcher) state() (now look, terms int, failovers []time.Duration, trouble error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.now, w.terms, append([]time.Duration(nil), w.failovers...), w.trouble
+}
+
+// leader is the node that leads; "" when nobody does, or nobody knows.
+func (w *watcher) leader() string {
+	now, _, _, trouble := w.state()
+	if trouble != nil {
+		return ""
+	}
+	return now.node
+}
+
+// readEvents puts what is new in the election's history into the diary.
+func (w *watcher) readEvents(ctx context.Context, conn redis.Conn) error {
+	entries, err := redis.Values(redis.DoContext(conn, ctx, "XRANGE", "{"+w.server.lockKey()+"}:events", "("+w.lastEvent, "+"))
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		pair, err := redis.Values(entry, nil)
+		if err != nil || len(pair) != 2 {
+			return fmt.Errorf("unexpected entry in the event history: %v", entry)
+		}
+		id, _ := redis.String(pair[0], nil)
+		fields, err := redis.StringMap(pair[1], nil)
+		if err != nil {
+			return fmt.Errorf("unexpected entry in the event history: %w", err)
+		}
+		w.lastEvent = id
+		text := fmt.Sprintf("%s: %s", fields["node_id"], strings.ReplaceAll(fields["event"], "_", " "))
+		if fields["event"] == "won" {
+			text += ", epoch " + fields["epoch"]
+		}
+		if fields["reason"] != "" {
+			text += " (" + fields["reason"] + ")"
+		}
+		w.diary.note("%s", text)
+	}
+	return nil
+}

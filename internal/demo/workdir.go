@@ -1,0 +1,63 @@
+package demo
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+const dirPrefix = "baton-demo-"
+
+// workDir is the directory of one run: configuration, logs, the SQLite file. An
+// flock marks it as in use, so that what a killed run left behind can be told.
+type workDir struct {
+	path string
+	lock *os.File
+}
+
+func newWorkDir(parent string) (*workDir, error) {
+	sweep(parent)
+	path, err := os.MkdirTemp(parent, dirPrefix)
+	if err != nil {
+		return nil, fmt.Errorf("make a directory for the demo: %w", err)
+	}
+	d := &workDir{path: path}
+	if d.lock, err = os.Create(filepath.Join(path, "lock")); err == nil {
+		err = syscall.Flock(int(d.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	}
+	if err != nil {
+		d.remove()
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	return d, nil
+}
+
+// remove is best effort: what stays is swept by a later run.
+func (d *workDir) remove() {
+	_ = os.RemoveAll(d.path)
+	if d.lock != nil {
+		_ = d.lock.Close()
+	}
+}
+
+// keep leaves the directory there for good.
+func (d *workDir) keep() {
+	_ = os.Remove(d.lock.Name()) // sweep removes only what has a lock
+	_ = d.lock.Close()
+}
+
+// sweep removes the directories of runs that were killed.
+func sweep(parent string) {
+	locks, _ := filepath.Glob(filepath.Join(parent, dirPrefix+"*", "lock"))
+	for _, name := range locks {
+		lock, err := os.Open(name)
+		if err != nil {
+			continue
+		}
+		if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+			_ = os.RemoveAll(filepath.Dir(name))
+		}
+		_ = lock.Close()
+	}
+}
