@@ -1,0 +1,5 @@
+package crash_test
+
+const daemonEnv = "X_D"
+
+func runDaemon(string) int { return 0 }

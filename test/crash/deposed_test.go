@@ -1,0 +1,179 @@
+package crash_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"baton/internal/flush"
+)
+
+// A leader that freezes at any step wakes up after another one has taken over and
+// finished, and more has been staged. It commits nothing more, removes nothing,
+// and is told to step down.
+func TestLeaderDeposedAtAnyStepChangesNothing(t *testing.T) {
+	everywhere(t, func(t *testing.T, l *lab) {
+		var cells waiting
+		for _, s := range l.matrix(t, middles) {
+			if !inTransaction(s.point) || l.hasServer() { // nobody gets past the lock of a file: see below
+				cells.run(t, s.String(), func(t *testing.T) { l.cell(t, s.kind).deposed(s.point) })
+			}
+		}
+		cells.wait()
+		l.nothingLeft(t)
+	})
+}
+
+// A leader that freezes inside its transaction wakes up while that is alive still,
+// and its successor has taken the fence or waits for it. If the fence is taken, the
+// transaction does not commit. In a file the successor cannot take it before.
+func TestLeaderThatWakesInsideItsTransactionDoesNotCommit(t *testing.T) {
+	everywhere(t, func(t *testing.T, l *lab) {
+		var cells waiting
+		for _, s := range l.matrix(t, middles) {
+			if inTransaction(s.point) {
+				cells.run(t, s.String(), func(t *testing.T) { l.cell(t, s.kind).overtaken(s.point) })
+			}
+		}
+		cells.wait()
+		l.nothingLeft(t)
+	})
+}
+
+// inTransaction says whether a transaction is open at a step.
+func inTransaction(p point) bool {
+	switch p.boundary {
+	case boundary{"sql", "before begin"}, boundary{"sql", "after commit"}, boundary{"sql", "take over: after commit"}:
+		return false
+	}
+	return p.Layer == "sql"
+}
+
+// holdsFence says whether that transaction keeps others from the fence.
+func holdsFence(p point) bool {
+	return p.boundary == boundary{"sql", "after fence check"} || p.boundary == boundary{"sql", "take over: before commit"}
+}
+
+// frozen is a leader that has stopped at a point.
+type frozen struct {
+	node *node
+	wake func()
+	end  chan error
+}
+
+// freeze starts a leader and returns when it has come to p.
+func (c *cell) freeze(p point, change ...func(*spec)) *frozen {
+	c.t.Helper()
+	reached, gate := make(chan struct{}), make(chan struct{})
+	at := newTally(p, func() error {
+		close(reached)
+		<-gate
+		return nil
+	})
+	f := &frozen{node: c.leader("old", at.observe, change...), wake: func() { close(gate) }, end: make(chan error, 1)}
+	ctx, cancel := context.WithTimeout(c.t.Context(), 30*time.Second)
+	c.t.Cleanup(cancel)
+	go func() {
+		_, err := f.node.persist(ctx)
+		f.end <- err
+	}()
+	select {
+	case <-reached:
+	case err := <-f.end:
+		c.t.Fatalf("the leader ended before it came to %q: %v", p, err)
+	}
+	return f
+}
+
+// deposed lets a successor finish before the leader wakes up at p.
+func (c *cell) deposed(p point) {
+	c.t.Helper()
+	c.fill()
+	// The server must end a transaction whose client is frozen: after a quarter of
+	// the lease, or a second.
+	short := func(s *spec) { s.TTL = 2 * time.Second }
+	old := c.freeze(p, short)
+
+	c.traffic("second")
+	c.expire()
+	successor := c.leader("successor", ignore, short)
+	ctx, cancel := context.WithTimeout(c.t.Context(), 20*time.Second)
+	defer cancel()
+	if _, err := successor.persist(ctx); err != nil {
+		c.t.Fatalf("the successor could not finish: %v", err)
+	}
+	c.close(successor)
+
+	// A stage of a later term: nothing that the old leader does may touch it.
+	c.traffic("third")
+	third := c.leader("third", newTally(point{boundary{"flush", "staged"}, 1}, func() error { return errStop }).observe, short)
+	if err := third.flush(ctx); !errors.Is(err, errStop) {
+		c.t.Fatalf("the third leader was to stop after staging: %v", err)
+	}
+	c.close(third)
+
+	old.wake()
+	if err := <-old.end; !fenced(err) {
+		c.t.Errorf("the deposed leader was not told to step down: %v", err)
+	}
+	c.close(old.node)
+	c.fresh(ignore)
+	c.check()
+}
+
+// overtaken wakes a leader up inside its transaction, as soon as its successor has
+// the fence or is seen to wait for it. The successor writes nothing before the old
+// leader has ended, so that only the fence can stop that one.
+func (c *cell) overtaken(p point) {
+	c.t.Helper()
+	c.fill()
+	old := c.freeze(p)
+	c.traffic("second")
+	c.expire()
+	taken, goOn := make(chan struct{}), make(chan struct{})
+	hold := newTally(point{boundary{"flush", "taken-over"}, 1}, func() error {
+		close(taken)
+		<-goOn
+		return nil
+	})
+	successor := c.leader("successor", hold.observe)
+	ctx, cancel := context.WithTimeout(c.t.Context(), 20*time.Second)
+	defer cancel()
+	finished := make(chan error, 1)
+	go func() {
+		_, err := successor.persist(ctx)
+		finished <- err
+	}()
+	overtook := false
+	select {
+	case <-taken:
+		overtook = true
+	case <-time.After(patience):
+	}
+	if want := c.hasServer() && !holdsFence(p); overtook != want {
+		c.t.Errorf("the successor has the fence: %v, want %v", overtook, want)
+	}
+	old.wake()
+	if err := <-old.end; overtook && !fenced(err) || err != nil && !fenced(err) {
+		c.t.Errorf("the overtaken leader was not told to step down: %v", err)
+	}
+	close(goOn)
+	if err := <-finished; err != nil {
+		c.t.Errorf("the successor could not finish: %v", err)
+	}
+	c.close(successor)
+	c.close(old.node)
+	c.fresh(ignore)
+	c.check()
+}
+
+// patience is how long a successor is watched that must wait. One that need not has
+// the fence long before.
+const patience = 300 * time.Millisecond
+
+var errStop = errors.New("stopped here")
+
+func ignore(boundary) error { return nil }
+
+func fenced(err error) bool { return errors.Is(err, flush.ErrFenced) }

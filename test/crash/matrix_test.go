@@ -1,0 +1,172 @@
+package crash_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"baton/internal/flush"
+	"baton/internal/redisstore"
+	"baton/internal/sqlstore"
+)
+
+// kind is a source under test.
+type kind string
+
+const (
+	counters kind = "counters"
+	hashes   kind = "hashes"
+)
+
+func kinds() []kind { return []kind{counters, hashes} }
+
+// boundary is a step of one layer.
+type boundary struct {
+	Layer string // flush, redis or sql
+	Step  string
+}
+
+func (b boundary) String() string { return b.Layer + ": " + b.Step }
+
+// boundaries are all there are.
+func boundaries() []boundary {
+	var all []boundary
+	for _, s := range flush.Steps() {
+		all = append(all, boundary{"flush", string(s)})
+	}
+	for _, s := range redisstore.Steps() {
+		all = append(all, boundary{"redis", s})
+	}
+	for _, s := range sqlstore.Steps() {
+		all = append(all, boundary{"sql", string(s)})
+	}
+	return all
+}
+
+// never says why a source does not come by a boundary; "" if it does.
+func never(k kind, b boundary) string {
+	const whole = "a stage of counters is removed as a whole, after its last part"
+	const inside = "a stage of counters holds the counts themselves: there are no rows to read"
+	if k != counters {
+		return ""
+	}
+	return map[boundary]string{
+		{"redis", "redis read rows"}:    inside,
+		{"redis", "redis rows read"}:    inside,
+		{"redis", "redis remove page"}:  whole,
+		{"redis", "redis page removed"}: whole,
+	}[b]
+}
+
+// point is one passing of a boundary: the nth, from 1.
+type point struct {
+	boundary
+	Nth int
+}
+
+func (p point) String() string { return fmt.Sprintf("%s #%d", p.boundary, p.Nth) }
+
+// tally counts passings, and acts at one of them.
+type tally struct {
+	at  point
+	act func() error
+
+	mu   sync.Mutex
+	seen map[boundary]int
+}
+
+func newTally(at point, act func() error) *tally {
+	return &tally{at: at, act: act, seen: map[boundary]int{}}
+}
+
+func (c *tally) observe(b boundary) error {
+	c.mu.Lock()
+	c.seen[b]++
+	hit := c.at == point{b, c.seen[b]}
+	c.mu.Unlock() // the reader must be able to go on while the writer is held up
+	if hit {
+		return c.act()
+	}
+	return nil
+}
+
+func (c *tally) times(b boundary) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.seen[b]
+}
+
+// scene is a point of one source's flush.
+type scene struct {
+	kind
+	point
+}
+
+func (s scene) String() string { return string(s.kind) + "/" + s.point.String() }
+
+// matrix is every point of every source that pick leaves. It says how many.
+func (l *lab) matrix(t *testing.T, pick func([]point) []point) []scene {
+	t.Helper()
+	var all []scene
+	for _, k := range kinds() {
+		passed := l.points(t, k)
+		picked := pick(passed)
+		t.Logf("%s: %d steps are passed %d times in a flush; %d of these are tried", k, len(boundaries()), len(passed), len(picked))
+		for _, p := range picked {
+			all = append(all, scene{k, p})
+		}
+	}
+	return all
+}
+
+func every(points []point) []point { return points }
+
+// middles picks of each boundary the passing that is in the middle of a stage, if
+// it is passed more than once.
+func middles(points []point) []point {
+	var out []point
+	for _, p := range points {
+		last := len(out) - 1
+		switch {
+		case last < 0 || out[last].boundary != p.boundary:
+			out = append(out, p)
+		case p.Nth == 2:
+			out[last] = p
+		}
+	}
+	return out
+}
+
+// points are the passings of an undisturbed flush, which must itself be exact.
+// Every boundary is among them, or never says why not.
+func (l *lab) points(t *testing.T, k kind) []point {
+	t.Helper()
+	c := l.cell(t, k)
+	c.fill()
+	passed := newTally(point{}, nil)
+	c.fresh(passed.observe)
+	c.check()
+	var all []point
+	for _, b := range boundaries() {
+		n := passed.times(b)
+		switch why := never(k, b); {
+		case n == 0 && why == "":
+			t.Errorf("no %s come by %q: the proof has a hole there", k, b)
+		case n > 0 && why != "":
+			t.Errorf("%s come by %q, although they should not: %s", k, b, why)
+		}
+		for nth := range n {
+			all = append(all, point{b, nth + 1})
+		}
+	}
+	for b := range passed.seen {
+		if !slices.Contains(boundaries(), b) {
+			t.Errorf("step %q is in no list of steps", b)
+		}
+	}
+	if t.Failed() {
+		t.FailNow()
+	}
+	return all
+}

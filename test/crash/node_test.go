@@ -1,0 +1,162 @@
+package crash_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"baton/internal/elector"
+	"baton/internal/flush"
+	"baton/internal/redisstore"
+	"baton/internal/sqlstore"
+)
+
+const (
+	// Small, so that a flush of one cell's data has more than one of each.
+	partRows = 20
+	pageRows = 10
+)
+
+// spec says what a node is made of. It crosses to another process as JSON.
+type spec struct {
+	Driver, DSN, RedisURL string
+	LockKey, NodeID, Job  string
+	Source                kind
+	Live, Rows            string // keys in Redis: the live key, the pattern of hashes
+	TTL                   time.Duration
+	KillAt                point // of a process
+}
+
+// node is a leader made of the real parts: the lock, one flush job, its source
+// and its database.
+type node struct {
+	redis    *redisstore.Store
+	sink     *sqlstore.Store
+	lock     *redisstore.Lock
+	pipeline *flush.Pipeline
+	pending  flush.Source // counts what is left to do
+	term     *term
+}
+
+// term is a won lock, as a flush sees it.
+type term struct {
+	lock  *redisstore.Lock
+	owner string
+	epoch int64
+}
+
+func (t *term) Owner() string { return t.owner }
+func (t *term) Epoch() int64  { return t.epoch }
+
+func (t *term) Raise(ctx context.Context, floor int64) (int64, error) {
+	epoch, err := t.lock.Raise(ctx, t.owner, floor)
+	if err == nil {
+		t.epoch = epoch
+	}
+	return epoch, err
+}
+
+// newNode builds a node. It connects to nothing yet.
+func newNode(s spec, observe func(boundary) error) (*node, error) {
+	n := &node{}
+	var err error
+	if n.redis, err = redisstore.Open(redisstore.Options{URL: s.RedisURL, ClientName: s.NodeID}); err != nil {
+		return nil, err
+	}
+	if n.lock, err = redisstore.NewLock(n.redis, s.LockKey, s.NodeID, s.TTL, redisstore.Presence{}); err != nil {
+		return nil, err
+	}
+	n.sink, err = sqlstore.Open(sqlstore.Options{Name: "main", Driver: s.Driver, DSN: s.DSN, TTL: s.TTL,
+		Observe: func(step sqlstore.Step) error { return observe(boundary{"sql", string(step)}) }})
+	if err != nil {
+		return nil, err
+	}
+	config := flush.Config{
+		Job: s.Job, NodeID: s.NodeID, Sink: n.sink,
+		NewID:   func() (string, error) { return rand.Text(), nil },
+		Retry:   flush.Retry{Wait: 2 * time.Millisecond, MaxWait: 50 * time.Millisecond},
+		Observe: func(step flush.Step) error { return observe(boundary{"flush", string(step)}) },
+	}
+	source := func(step string) error { return observe(boundary{"redis", step}) }
+	if s.Source == counters {
+		config.Mapping = flush.MappingSpec{Table: "counts", Key: []string{"id"},
+			Columns: map[string]flush.ColumnSpec{"id": {From: flush.InputField}, "n": {From: flush.InputValue, Op: "add"}}}
+		config.Inputs = flush.Inputs{Names: []string{flush.InputField, flush.InputValue}, Ledger: true}
+		config.NewSources = func(inputs []string) ([]flush.Source, error) {
+			src, err := redisstore.NewCounters(n.redis, redisstore.CountersOptions{
+				Job: s.Job, Key: s.Live, Inputs: inputs, PartRows: partRows, Observe: source})
+			return []flush.Source{src}, err
+		}
+	} else {
+		config.Mapping = flush.MappingSpec{Table: "people", Key: []string{"id"}}
+		config.Inputs = flush.Inputs{Names: []string{"id"}, Fields: true}
+		config.NewSources = func(inputs []string) ([]flush.Source, error) {
+			src, err := redisstore.NewHashes(n.redis, redisstore.HashesOptions{
+				Job: s.Job, Key: s.Rows, Changed: s.Live, Inputs: inputs, PageRows: pageRows, Observe: source})
+			return []flush.Source{src}, err
+		}
+	}
+	sources, err := config.NewSources(nil)
+	if err != nil {
+		return nil, err
+	}
+	n.pending = sources[0]
+	n.pipeline, err = flush.New(config)
+	return n, err
+}
+
+// lead wins the lock, which must be free.
+func (n *node) lead(ctx context.Context) error {
+	owner := rand.Text()
+	answer, err := n.lock.Acquire(ctx, elector.Candidate{Owner: owner})
+	if err != nil {
+		return err
+	}
+	if answer.Outcome != elector.Won {
+		return fmt.Errorf("the lock is not free: held by %q", answer.Holder)
+	}
+	n.term = &term{lock: n.lock, owner: owner, epoch: answer.Epoch}
+	return nil
+}
+
+// flush runs the job until nothing is pending.
+func (n *node) flush(ctx context.Context) error {
+	for {
+		if _, err := n.pipeline.Run(ctx, n.term); err != nil {
+			return err
+		}
+		left, err := n.pending.Backlog(ctx)
+		if err != nil || left == 0 {
+			return err
+		}
+	}
+}
+
+// persist goes on after errors, as the next slots of a job do, until nothing is
+// pending or the leader is told to step down. failures counts the errors.
+func (n *node) persist(ctx context.Context) (failures int, err error) {
+	for {
+		err := n.flush(ctx)
+		if err == nil || errors.Is(err, flush.ErrFenced) {
+			return failures, err
+		}
+		failures++
+		select {
+		case <-ctx.Done():
+			return failures, fmt.Errorf("%d runs failed, the last with: %w", failures, err)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// close gives the lock up, if it can, and every connection.
+func (n *node) close(ctx context.Context) error {
+	var released error
+	if n.term != nil {
+		released = n.lock.Release(ctx, n.term.owner, elector.Handover{Event: "released"})
+	}
+	_ = n.lock.Leave(ctx) // closes the lock's own connection
+	return errors.Join(released, n.sink.Close(), n.redis.Close())
+}
