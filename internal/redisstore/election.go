@@ -86,7 +86,7 @@ func (e *Election) Picture(ctx context.Context, events int) (Picture, error) {
 	}
 	for i, r := range replies {
 		if err, ok := r.(redis.Error); ok {
-			return Picture{}, fmt.Errorf("read the election of %q: %s: %w", k.lock(), commands[i][0], explain(err))
+			return Picture{}, fmt.Errorf("read the election of %q: %s: %w", k.lock(), strings.Trim(fmt.Sprint(commands[i]), "[]"), explain(err))
 		}
 	}
 	return decodePicture(replies)

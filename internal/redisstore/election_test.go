@@ -176,7 +176,7 @@ func TestARefusalSaysWhatToDo(t *testing.T) {
 				t.Fatal(err)
 			}
 			return redisstore.Options{URL: r.URL()}
-		}, "Choose another election.lock_key"},
+		}, `key "baton" is a set and should be a string: a key of the election has another type than it should: is it used by another program? Choose another election.lock_key`},
 		{"no password", func(t *testing.T) redisstore.Options {
 			return redisstore.Options{URL: address(testsupport.StartRedis(t, testsupport.RedisPassword("planted-secret")))}
 		}, "set redis.password_file"},

@@ -1,8 +1,10 @@
 package redisstore
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 
 	"baton/internal/elector"
@@ -33,6 +35,7 @@ var remedies = map[string]string{
 // Every other error leaves open whether it was.
 func explain(err error) error {
 	var reply redis.Error
+	var network *net.OpError
 	switch {
 	case err == nil:
 		return nil
@@ -42,12 +45,39 @@ func explain(err error) error {
 			code = "NOAUTH" // what Redis answers to a long command before it answers NOAUTH
 		}
 		if remedy, ok := remedies[code]; ok {
-			return fmt.Errorf("%w: %s: %w", elector.ErrRefused, remedy, err)
+			return fmt.Errorf("%s (%w: %w)", remedy, elector.ErrRefused, err)
 		}
 		return fmt.Errorf("%w: %w", elector.ErrRefused, err)
 	case strings.Contains(err.Error(), "redigo: "):
 		// The client library has no sentinel for a reply that it cannot parse.
-		return fmt.Errorf("the server's answer is not Redis' protocol: is this the right address? %w", err)
+		return fmt.Errorf("the server's answer is not Redis' protocol: is redis.url right? (%w)", err)
+	case errors.As(err, &network) && network.Op == "dial":
+		return fmt.Errorf("%w: is redis running there, and is redis.url right?", err)
+	}
+	return err
+}
+
+// misfit adds to an error which key of the election is of another type than it
+// should be, because Redis' own message does not.
+func (s *Store) misfit(ctx context.Context, k keys, err error) error {
+	if !strings.Contains(err.Error(), "WRONGTYPE") {
+		return err
+	}
+	conn, dialErr := s.Conn(ctx)
+	if dialErr != nil {
+		return err // the first one matters more
+	}
+	defer conn.Close() //nolint:errcheck // it goes back to the pool
+	for _, key := range []struct{ name, kind string }{
+		{k.lock(), "string"}, {k.term(), "hash"}, {k.nodes(), "hash"}, {k.control(), "hash"},
+	} {
+		kind, askErr := redis.String(redis.DoContext(conn, ctx, "TYPE", key.name))
+		if askErr != nil {
+			return err
+		}
+		if kind != "none" && kind != key.kind {
+			return fmt.Errorf("key %q is a %s and should be a %s: %w", key.name, kind, key.kind, err)
+		}
 	}
 	return err
 }

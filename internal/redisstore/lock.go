@@ -81,7 +81,7 @@ func (l *Lock) Acquire(ctx context.Context, c elector.Candidate) (elector.Answer
 			c.Owner, l.ttlMS, l.nodeID, l.presence, c.Floor)
 	}))
 	if err != nil {
-		return elector.Answer{}, fmt.Errorf("acquire lock %q: %w", k.lock(), err)
+		return elector.Answer{}, fmt.Errorf("acquire lock %q: %w", k.lock(), l.store.misfit(ctx, k, err))
 	}
 	return l.answer(reply)
 }
