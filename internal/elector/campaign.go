@@ -110,11 +110,10 @@ func (e *Elector) known(holder string) {
 }
 
 // giveBack releases a lock that a request of ours has taken, or may have taken,
-// although no term came of it. Its own deadline, because ctx may have ended.
+// although no term came of it.
 func (e *Elector) giveBack(ctx context.Context, owner string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.cfg.Timing.Timeout)
-	defer cancel()
-	e.contact(e.lock.Release(ctx, owner, Handover{Event: string(EventReleased), Reason: "no term came of it"}))
+	// Not known to be given back, it runs out by itself: contact has told why.
+	_ = e.release(ctx, owner, Handover{Event: string(EventReleased), Reason: "no term came of it"})
 }
 
 // newBackoff paces the attempts while the store is away: 100 ms to 5 s, for ever.

@@ -27,6 +27,9 @@ type ending struct {
 func (e *Elector) reign(ctx context.Context, term *Term) time.Duration {
 	e.setRole(term, e.cfg.NodeID)
 	e.cfg.Observe(Event{Kind: EventWon, Owner: term.owner, Epoch: term.Epoch(), Holder: e.cfg.NodeID})
+	if !term.Trusted() { // the observer writes a file, and a disk may hang
+		return e.conclude(ctx, term, leaseEnded(false), nil)
+	}
 
 	// The work must not see ctx itself end: it would not know the cause.
 	work, stop := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -42,9 +45,7 @@ func (e *Elector) reign(ctx context.Context, term *Term) time.Duration {
 	wg.Go(func() { e.keep(keepers, term, ends) })
 	wg.Go(func() {
 		term.window.Guard(keepers,
-			func() {
-				ends <- ending{cause: ErrTrustClosed, event: EventExpired, reason: "no renewal was answered in time"}
-			},
+			func() { ends <- leaseEnded(term.window.Lost()) },
 			func() {
 				e.cfg.Die(fmt.Sprintf("the work of epoch %d has not returned by the end of its trust window", term.Epoch()))
 			})
@@ -83,8 +84,9 @@ func (e *Elector) attend(ctx context.Context, term *Term, ends <-chan ending, wo
 		switch {
 		case end.cause == nil:
 			end = next
-			e.cfg.Observe(Event{Kind: EventStopping, Owner: term.owner, Epoch: term.Epoch(), Reason: next.reason})
+			// First of all, since an observer may hang.
 			stop(next.cause)
+			e.cfg.Observe(Event{Kind: EventStopping, Owner: term.owner, Epoch: term.Epoch(), Reason: next.reason})
 		case next.event != end.event && (next.event == EventLost || next.event == EventExpired):
 			// A drain that outlives the lease ends as what it has become.
 			end.event, end.reason = next.event, next.reason+" while "+end.reason
@@ -124,15 +126,25 @@ func leaseEnded(lost bool) ending {
 func (e *Elector) conclude(ctx context.Context, term *Term, end ending, workErr error) time.Duration {
 	var err error
 	if end.event != EventLost {
-		// ctx may have ended; the release must still be tried, with a bound.
-		release, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.cfg.Timing.Timeout)
-		err = e.lock.Release(release, term.owner, Handover{Event: string(end.event), Reason: end.reason, To: end.to})
-		cancel()
-		e.contact(err)
+		err = e.release(ctx, term.owner, Handover{Event: string(end.event), Reason: end.reason, To: end.to})
 	}
 	e.setRole(nil, "")
 	e.cfg.Observe(Event{Kind: end.event, Owner: term.owner, Epoch: term.Epoch(), Reason: end.reason, Err: errors.Join(workErr, err), Released: err == nil})
 	return end.aside
+}
+
+// release gives the lock up. If it fails it is tried once more: the connection may
+// have been cut since the last renewal, and a lock that stays costs a whole lease.
+func (e *Elector) release(ctx context.Context, owner string, h Handover) error {
+	// ctx may have ended; the release must still be tried, with a bound.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.cfg.Timing.Timeout)
+	defer cancel()
+	err := e.lock.Release(ctx, owner, h)
+	if err != nil && ctx.Err() == nil {
+		err = e.lock.Release(ctx, owner, h)
+	}
+	e.contact(err)
+	return err
 }
 
 // workEnded is the ending of a term whose work returned by itself.
