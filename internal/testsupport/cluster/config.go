@@ -18,10 +18,9 @@ type Options struct {
 	RedisURL   string
 	RedisURLOf func(node int) string
 	LockKey    string // default baton
-	// ElectionYAML, DatabasesYAML and JobsYAML are what stands under election:
-	// (beside the lock key and the ttl), databases: and jobs:, with any common
-	// indentation.
-	ElectionYAML, DatabasesYAML, JobsYAML string
+	// What stands under redis: (beside the url), election: (beside the lock key and
+	// the ttl), databases: and jobs:, with any common indentation.
+	RedisYAML, ElectionYAML, DatabasesYAML, JobsYAML string
 	// DatabasesYAMLOf may be set instead of DatabasesYAML, for ways of their own.
 	DatabasesYAMLOf func(node int) string
 	LogLevel        string   // default info
@@ -59,7 +58,7 @@ func (o *Options) setDefaults() {
 // yaml is the configuration file of one node.
 func (o *Options) yaml(node int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "node: {id: n%d}\nredis: {url: %q}\n", node+1, o.RedisURLOf(node))
+	fmt.Fprintf(&b, "node: {id: n%d}\nredis:\n  url: %q\n%s", node+1, o.RedisURLOf(node), indent(o.RedisYAML))
 	fmt.Fprintf(&b, "http: {listen: \"127.0.0.1:0\"}\nlog: {level: %s, format: json}\n", o.LogLevel)
 	fmt.Fprintf(&b, "election:\n  lock_key: %q\n  ttl: %v\n%s", o.LockKey, o.TTL, indent(o.ElectionYAML))
 	if databases := o.DatabasesYAMLOf(node); databases != "" {
