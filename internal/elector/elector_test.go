@@ -16,7 +16,7 @@ func TestFakeLockConforms(t *testing.T) {
 	locktest.Run(t, func(*testing.T) locktest.Bench {
 		s := fakelock.NewStore(time.Second)
 		return locktest.Bench{
-			TTL: time.Second, A: s.Node("a", nil), B: s.Node("b", nil), Flush: s.Flush, Sleep: time.Sleep,
+			TTL: time.Second, A: s.Node("a", nil), B: s.Node("b", nil), C: s.Node("c", nil), Flush: s.Flush, Sleep: time.Sleep,
 			StepDown: func(to, reason string) { s.Order(elector.Order{StepDown: true, To: to, Reason: reason}) },
 		}
 	})

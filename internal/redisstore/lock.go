@@ -45,8 +45,10 @@ type Lock struct {
 	mu   sync.Mutex
 	conn redis.Conn
 
+	// Of the campaign alone:
 	asked  time.Time // when the whole script last answered held
 	holder string    // and what it said
+	until  time.Time // when the lease of the last answer has ended: somebody else may hold the lock then
 }
 
 // NewLock makes the node's view of the lock with that key.
@@ -63,8 +65,9 @@ func NewLock(store *Store, lockKey, nodeID string, ttl time.Duration, p Presence
 
 // Acquire implements elector.Lock.
 func (l *Lock) Acquire(ctx context.Context, c elector.Candidate) (elector.Answer, error) {
-	if c.Polling && time.Since(l.asked) < presenceInterval {
-		// One plain command instead of a script of six: standbys are many.
+	if now := time.Now(); c.Polling && now.Sub(l.asked) < presenceInterval && now.Before(l.until) {
+		// One plain command instead of a script of six: standbys are many. The
+		// holder is still the same, since the lease that it had has not ended.
 		left, err := redis.Int64(l.do(ctx, func(conn redis.Conn) (any, error) {
 			return redis.DoContext(conn, ctx, "PTTL", l.keys.lock())
 		}))
@@ -72,6 +75,7 @@ func (l *Lock) Acquire(ctx context.Context, c elector.Candidate) (elector.Answer
 			return elector.Answer{}, fmt.Errorf("look at lock %q: %w", l.keys.lock(), err)
 		}
 		if left > 0 || left == noExpiry {
+			l.until = time.Now().Add(leaseLeft(left))
 			return elector.Answer{Outcome: elector.Held, Holder: l.holder, Left: leaseLeft(left)}, nil
 		}
 	}
@@ -102,6 +106,7 @@ func (l *Lock) answer(reply []any) (elector.Answer, error) {
 		return elector.Answer{Outcome: elector.Won, Epoch: epoch}, nil
 	case "held":
 		l.asked, l.holder = time.Now(), detail
+		l.until = l.asked.Add(leaseLeft(left))
 		return elector.Answer{Outcome: elector.Held, Holder: detail, Left: leaseLeft(left)}, nil
 	default:
 		return elector.Answer{Outcome: elector.Wait, Reason: word + " for " + detail, Left: milliseconds(left)}, nil

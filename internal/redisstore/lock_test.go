@@ -43,7 +43,9 @@ func TestRedisLockConforms(t *testing.T) {
 			}
 		}
 		return locktest.Bench{
-			TTL: ttl, A: newLock(t, s, key, "a", ttl), B: newLock(t, s, key, "b", ttl), Flush: flush, Sleep: time.Sleep,
+			TTL: ttl,
+			A:   newLock(t, s, key, "a", ttl), B: newLock(t, s, key, "b", ttl), C: newLock(t, s, key, "c", ttl),
+			Flush: flush, Sleep: time.Sleep,
 			StepDown: func(to, reason string) {
 				if _, _, err := redisstore.NewElection(s, key).StepDown(t.Context(), to, reason); err != nil {
 					t.Fatal(err)

@@ -14,8 +14,8 @@ import (
 // Bench is one lock under test.
 type Bench struct {
 	TTL time.Duration
-	// A and B are two nodes' views of the same lock, called "a" and "b".
-	A, B elector.Lock
+	// A, B and C are three nodes' views of the same lock, called "a", "b" and "c".
+	A, B, C elector.Lock
 	// Flush empties the store, as FLUSHALL does.
 	Flush func()
 	// Sleep lets the store's time pass.
@@ -35,6 +35,7 @@ func Run(t *testing.T, open func(t *testing.T) Bench) {
 		{"AskingAgainRenewsTheLease", askingAgainRenews},
 		{"AnotherOwnerOfTheSameNodeIsSomebodyElse", otherOwnerOfSameNode},
 		{"ALeaseExpiresUnlessRenewed", leaseExpires},
+		{"WhoeverPollsHearsOfTheNextHolder", pollHearsOfNext},
 		{"RenewKeepsTheLease", renewKeeps},
 		{"OnlyTheOwnerRenewsAndReleases", onlyTheOwner},
 		{"AnExpiredLeaseIsNotRenewed", expiredIsNotRenewed},
@@ -121,6 +122,14 @@ func leaseExpires(t *testing.T, ctx context.Context, b Bench) {
 	if second := win(t, ctx, b.B, "o2"); second <= first {
 		t.Errorf("epoch %d after %d: want it higher", second, first)
 	}
+}
+
+func pollHearsOfNext(t *testing.T, ctx context.Context, b Bench) {
+	win(t, ctx, b.A, "o1")
+	wantHeld(t, ask(t, ctx, b.B, elector.Candidate{Owner: "o2"}), "a", b.TTL)
+	b.Sleep(b.TTL + b.TTL/10)
+	win(t, ctx, b.C, "o3")
+	wantHeld(t, ask(t, ctx, b.B, elector.Candidate{Owner: "o2", Polling: true}), "c", b.TTL)
 }
 
 func renewKeeps(t *testing.T, ctx context.Context, b Bench) {
