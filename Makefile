@@ -44,6 +44,10 @@ chaos: test-deps ## kill, freeze and restart everything at random for CHAOS_TIME
 failover: test-deps ## measure failover times and what an idle standby costs, against the limits
 	FAILOVER_ROUNDS=20 IDLE_SECONDS=60 OUTAGE_SECONDS=60 go test -count=1 -timeout 20m -run '^Test(Failover|Idle|Outage)' -v ./test/process
 
+.PHONY: bench
+bench: test-deps ## speed and memory against real servers, as ratios in one run
+	cd bench && go run . $(BENCH_FLAGS)
+
 .PHONY: cover
 cover: test-deps ## test coverage, written to .cache/cover.html
 	@mkdir -p .cache

@@ -28,7 +28,11 @@ func StartMariaDB(t testing.TB) *Database {
 
 // RunMariaDB starts a MariaDB with its files below dir, or below the system's
 // temporary directory if dir is empty. The caller stops it.
-func RunMariaDB(dir string) (*SQLDaemon, error) {
+func RunMariaDB(dir string) (*SQLDaemon, error) { return RunMariaDBWith(dir) }
+
+// RunMariaDBWith is RunMariaDB with options of the caller's, such as
+// "--innodb-buffer-pool-size=256M", over those that suit tests.
+func RunMariaDBWith(dir string, options ...string) (*SQLDaemon, error) {
 	install, err := lookProgram("mariadb-install-db")
 	if err != nil {
 		return nil, err
@@ -57,10 +61,10 @@ func RunMariaDB(dir string) (*SQLDaemon, error) {
 	socket := filepath.Join(data, "s.sock")
 	d := &Daemon{name: "mariadbd", dir: sd, cred: cred, stop: syscall.SIGKILL}
 	d.argv = func(port int) []string {
-		return []string{program, "--no-defaults", "--datadir=" + data, "--port=" + strconv.Itoa(port),
+		return append([]string{program, "--no-defaults", "--datadir=" + data, "--port=" + strconv.Itoa(port),
 			"--bind-address=127.0.0.1", "--socket=" + socket, "--pid-file=" + filepath.Join(data, "pid"),
 			"--skip-name-resolve", "--character-set-server=utf8mb4", "--collation-server=utf8mb4_general_ci",
-			"--innodb-flush-log-at-trx-commit=1", "--innodb-buffer-pool-size=64M", "--innodb-log-file-size=16M"}
+			"--innodb-flush-log-at-trx-commit=1", "--innodb-buffer-pool-size=64M", "--innodb-log-file-size=16M"}, options...)
 	}
 	// The socket lies in our own directory: whoever answers there is ours.
 	d.ready = func(ctx context.Context, _ *Daemon) error { return pingMariaDB(ctx, socket) }

@@ -28,7 +28,11 @@ func StartPostgres(t testing.TB) *Database {
 
 // RunPostgres starts a PostgreSQL with its files below dir, or below the system's
 // temporary directory if dir is empty. The caller stops it.
-func RunPostgres(dir string) (*SQLDaemon, error) {
+func RunPostgres(dir string) (*SQLDaemon, error) { return RunPostgresWith(dir) }
+
+// RunPostgresWith is RunPostgres with settings of the caller's, such as
+// "shared_buffers=256MB", over those that suit tests.
+func RunPostgresWith(dir string, settings ...string) (*SQLDaemon, error) {
 	bin, err := postgresBin()
 	if err != nil {
 		return nil, err
@@ -53,8 +57,11 @@ func RunPostgres(dir string) (*SQLDaemon, error) {
 	}
 	d := &Daemon{name: "postgres", dir: sd, cred: cred, stop: syscall.SIGQUIT}
 	d.argv = func(port int) []string {
-		return []string{filepath.Join(bin, "postgres"), "-D", data, "-p", strconv.Itoa(port), "-h", "127.0.0.1", "-k", "",
-			"-c", "shared_buffers=32MB", "-c", "max_connections=100", "-c", "jit=off"}
+		argv := []string{filepath.Join(bin, "postgres"), "-D", data, "-p", strconv.Itoa(port), "-h", "127.0.0.1", "-k", ""}
+		for _, s := range append([]string{"shared_buffers=32MB", "max_connections=100", "jit=off"}, settings...) {
+			argv = append(argv, "-c", s)
+		}
+		return argv
 	}
 	d.ready = func(ctx context.Context, d *Daemon) error { return pingPostgres(ctx, d.Addr(), data) }
 	if err := d.start(); err != nil {

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	var err error
+	if len(os.Args) == 2 && os.Args[1] == childArgument {
+		err = child(ctx, os.Stdin, os.Stdout)
+	} else {
+		err = run(ctx, os.Args[1:], os.Stdout)
+	}
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// options are the command line.
+type options struct {
+	rows    int
+	rounds  int
+	backlog int
+	only    string
+	dir     string
+	profile string
+	write   string
+}
+
+// wants says whether a part is to be run.
+func (o options) wants(part string) bool {
+	if o.only == "" {
+		return true
+	}
+	for word := range strings.SplitSeq(o.only, ",") {
+		if strings.Contains(part, strings.TrimSpace(word)) {
+			return true
+		}
+	}
+	return false
+}
+
+func parse(args []string) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.IntVar(&o.rows, "rows", 200_000, "rows that each program writes (the naive ones: a tenth)")
+	flags.IntVar(&o.rounds, "rounds", 3, "how often each program runs; medians count")
+	flags.IntVar(&o.backlog, "backlog", 1_000_000, "changed hashes, and counters, in the memory test")
+	flags.StringVar(&o.only, "only", "", "run only the `parts` whose names contain one of these words: "+strings.Join(partNames(), ", "))
+	flags.StringVar(&o.dir, "dir", "", "where the servers keep their files (default: the system's temporary directory)")
+	flags.StringVar(&o.profile, "profile", "", "write baton's CPU profiles into this `directory`")
+	flags.StringVar(&o.write, "write", "", "put the tables into this Markdown `file`, between its markers")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if flags.NArg() > 0 || o.rows < 1000 || o.rounds < 1 || o.backlog < 1000 {
+		return o, errors.New("want only flags, -rows and -backlog from 1000, -rounds from 1")
+	}
+	return o, nil
+}
+
+func partNames() []string {
+	var names []string
+	for _, p := range paths() {
+		names = append(names, p.name)
+	}
+	return append(names, memoryPart, standbyPart)
+}
+
+// run does what the command line asks for and reports what was missed as an error.
+func run(ctx context.Context, args []string, out io.Writer) error {
+	o, err := parse(args)
+	if err != nil {
+		return err
+	}
+	r := newReport(out, o)
+	err = errors.Join(measureSpeed(ctx, o, r), measureDaemon(ctx, o, r))
+	if err != nil {
+		return err
+	}
+	if o.write != "" {
+		if err := r.writeInto(o.write); err != nil {
+			return err
+		}
+	}
+	return r.verdict()
+}

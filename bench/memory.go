@@ -1,0 +1,224 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/redisstore"
+)
+
+// The parts that measure a real process.
+const (
+	memoryPart  = "memory"
+	standbyPart = "standby"
+)
+
+// What is required of it.
+const (
+	mostMB        = 150.0
+	mostBlocked   = 10 * time.Millisecond
+	mostStandbyMB = 25.0
+	mostCommands  = 1.0 // a second, of an idle standby
+)
+
+// measureDaemon measures real `baton run` processes.
+func measureDaemon(ctx context.Context, o options, r *report) (err error) {
+	if !o.wants(memoryPart) && !o.wants(standbyPart) {
+		return nil
+	}
+	dir, err := os.MkdirTemp(o.dir, "baton-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	program, err := buildBaton(ctx, dir)
+	if err != nil {
+		return err
+	}
+	b, err := newBed(ctx, postgres(), o.dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+	if o.wants(memoryPart) {
+		r.printf("\n### Memory of `baton run`, and how long it blocks Redis\n")
+		for _, data := range []dataset{users(), articles()} {
+			if err := b.memory(ctx, o, r, data, program, dir); err != nil {
+				return err
+			}
+		}
+	}
+	if o.wants(standbyPart) {
+		r.printf("\n### An idle standby\n")
+		return b.standby(ctx, r, program, dir)
+	}
+	return nil
+}
+
+// config is a node's configuration; its job is appended.
+func (b *bed) config(lockKey string) string {
+	return fmt.Sprintf(`node: {id: bench}
+redis: {url: "redis://%s/0"}
+election: {lock_key: %s}
+http: {listen: "127.0.0.1:0"}
+databases:
+  main: {driver: %s, dsn: "%s"}
+`, b.redis, lockKey, b.database.engine.driver, b.database.dsn)
+}
+
+// flushJob configures what the dataset describes.
+func flushJob(data dataset) string {
+	if data.inputs.Ledger {
+		return `jobs:
+  - name: views
+    schedule: "@every 1s"
+    flush:
+      from: {type: counters, key: views}
+      to: {database: main, table: articles, key: [id]}
+      columns: {id: $field, views: {from: $value, op: add}}
+`
+	}
+	return `jobs:
+  - name: users
+    schedule: "@every 1s"
+    flush:
+      from: {type: hashes, key: "user:<id>", changed: "changed:user"}
+      to: {database: main, table: users, key: [id]}
+`
+}
+
+// memory has a backlog flushed by a real node. Redis' slow log goes by the clock:
+// on a busy machine any command may be found slow now and then, so only what is
+// slow at every attempt counts.
+func (b *bed) memory(ctx context.Context, o options, r *report, data dataset, program, dir string) error {
+	const attempts = 3
+	r.progress("memory: preparing a backlog of %d %s", o.backlog, data.table)
+	if err := b.prepare(ctx, data, o.backlog); err != nil {
+		return err
+	}
+	var peak float64
+	var longest slowCommand
+	var took time.Duration
+	for i := range attempts {
+		got, err := b.backlog(ctx, o.backlog, data, program, dir)
+		if err != nil {
+			return err
+		}
+		took = time.Duration(got.Seconds * float64(time.Second))
+		peak = max(peak, got.PeakMB)
+		if i == 0 || got.Longest.Took < longest.Took {
+			longest = got.Longest
+		}
+		if longest.Took <= mostBlocked {
+			break
+		}
+	}
+	r.want(peak <= mostMB, "%d changed %s flushed within %.0f MB resident (required: %.0f MB), in %.1f s",
+		o.backlog, data.table, peak, mostMB, took.Seconds())
+	r.want(longest.Took <= mostBlocked, "longest command in Redis: %s (required: %s)", longest, mostBlocked)
+	_, err := b.conn.Do("FLUSHALL")
+	return err
+}
+
+// backlog is one attempt.
+func (b *bed) backlog(ctx context.Context, rows int, data dataset, program, dir string) (got result, err error) {
+	log := &slowlog{b.conn}
+	err = errors.Join(b.database.seed(ctx, data, rows), data.change(b.conn, rows), log.reset())
+	if err != nil {
+		return got, err
+	}
+	n, err := startNode(ctx, program, dir, b.config("memory-"+data.job)+flushJob(data))
+	if err != nil {
+		return got, err
+	}
+	defer func() { err = errors.Join(err, n.stop()) }()
+	began := time.Now()
+	if err := n.await(ctx, b.flushed(ctx, data)); err != nil {
+		return got, err
+	}
+	got.Seconds = time.Since(began).Seconds()
+	if err := b.database.check(ctx, data, rows); err != nil {
+		return got, err
+	}
+	if got.PeakMB, err = peakMB(n.pid()); err != nil {
+		return got, err
+	}
+	got.Longest, err = log.longest(clientName)
+	return got, err
+}
+
+// flushed asks Redis whether nothing is pending any more, the stage included.
+func (b *bed) flushed(ctx context.Context, data dataset) func() (bool, error) {
+	return func() (bool, error) {
+		store, err := redisstore.Open(redisstore.Options{URL: "redis://" + b.redis + "/0", ClientName: clientName})
+		if err != nil {
+			return false, err
+		}
+		defer store.Close()
+		source, err := data.source(store, nil)
+		if err != nil {
+			return false, err
+		}
+		left, err := source.Backlog(ctx)
+		return left == 0, err
+	}
+}
+
+// standby measures a node that waits for a lock which somebody else holds.
+func (b *bed) standby(ctx context.Context, r *report, program, dir string) (err error) {
+	const lock, settle, watch = "standby", 5 * time.Second, 20 * time.Second
+	if _, err := b.conn.Do("SET", lock, "somebody-else", "PX", (10 * time.Minute).Milliseconds()); err != nil {
+		return err
+	}
+	n, err := startNode(ctx, program, dir, b.config(lock)+flushJob(users()))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, n.stop()) }()
+	if err := sleep(ctx, settle); err != nil {
+		return err
+	}
+	before, err := countCommands(b.conn)
+	if err != nil {
+		return err
+	}
+	if err := sleep(ctx, watch); err != nil {
+		return err
+	}
+	after, err := countCommands(b.conn)
+	if err != nil {
+		return err
+	}
+	resident, err := residentMB(n.pid())
+	if err != nil {
+		return err
+	}
+	each := float64(after-before-1) / watch.Seconds() // one of them was ours
+	r.want(resident <= mostStandbyMB, "%.0f MB resident (required: %.0f MB)", resident, mostStandbyMB)
+	r.want(each <= mostCommands, "%.1f Redis commands a second (required: %.0f)", each, mostCommands)
+	return nil
+}
+
+// countCommands is how many commands Redis has served; those that scripts call
+// count too.
+func countCommands(c redis.Conn) (int64, error) {
+	info, err := redis.String(c.Do("INFO", "stats"))
+	if err != nil {
+		return 0, err
+	}
+	return infoNumber(info, "total_commands_processed")
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/testsupport"
+)
+
+// clientName is what the bench's own connections call themselves, so that their
+// commands do not count as anybody's.
+const clientName = "bench"
+
+// startRedis starts a Redis that notes every command slower than 100 µs.
+func startRedis(dir string) (*testsupport.RedisDaemon, error) {
+	return testsupport.RunRedis(dir, testsupport.RedisArgs(
+		"--slowlog-log-slower-than", "100", "--slowlog-max-len", "100000"))
+}
+
+func dialRedis(addr string) (redis.Conn, error) {
+	return redis.Dial("tcp", addr, redis.DialClientName(clientName))
+}
+
+// pipelined sends commands made by command, some thousand deep, and reads the replies.
+func pipelined(c redis.Conn, n int, command func(i int) (name string, args []any)) error {
+	const depth = 2000
+	for lo := 0; lo < n; lo += depth {
+		hi := min(lo+depth, n)
+		for i := lo; i < hi; i++ {
+			name, args := command(i)
+			if err := c.Send(name, args...); err != nil {
+				return err
+			}
+		}
+		replies, err := redis.Values(c.Do(""))
+		if err != nil {
+			return err
+		}
+		for _, reply := range replies {
+			if err, failed := reply.(redis.Error); failed {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// database is one empty database with what it takes to fill it and look at it.
+type database struct {
+	engine engine
+	dsn    string
+	db     *sql.DB
+	stop   func() error
+}
+
+// startDatabase starts a server with durable settings and enough cache for the
+// table; see the engines.
+func startDatabase(ctx context.Context, e engine, dir string) (*database, error) {
+	if e.start == nil { // a file
+		path := filepath.Join(dir, "bench.db")
+		db, err := sql.Open(e.sqlDriver, path)
+		return &database{engine: e, dsn: path, db: db, stop: func() error { return nil }}, err
+	}
+	server, err := e.start(dir)
+	if err != nil {
+		return nil, err
+	}
+	made, err := server.CreateDatabase(ctx)
+	if err != nil {
+		return nil, errors.Join(err, server.Stop())
+	}
+	db, err := sql.Open(e.sqlDriver, made.DSN)
+	if err != nil {
+		return nil, errors.Join(err, server.Stop())
+	}
+	return &database{engine: e, dsn: made.DSN, db: db, stop: server.Stop}, nil
+}
+
+func (d *database) close() error { return errors.Join(d.db.Close(), d.stop()) }
+
+func (d *database) exec(ctx context.Context, statements ...string) error {
+	for _, s := range statements {
+		if _, err := d.db.ExecContext(ctx, s); err != nil {
+			return fmt.Errorf("%s: %s: %w", d.engine.title, s, err)
+		}
+	}
+	return nil
+}
+
+// seed fills a table with n rows that are then updated.
+func (d *database) seed(ctx context.Context, data dataset, n int) error {
+	if err := d.exec(ctx, d.engine.empty(data.table), data.seed(d.engine, n)); err != nil {
+		return err
+	}
+	return d.exec(ctx, d.engine.settle(data.table)...)
+}
+
+// check wants exactly n rows of the table to have been written.
+func (d *database) check(ctx context.Context, data dataset, n int) error {
+	var got int
+	query := "SELECT count(*) FROM " + data.table + " WHERE " + data.written
+	if err := d.db.QueryRowContext(ctx, query).Scan(&got); err != nil {
+		return fmt.Errorf("%s: %s: %w", d.engine.title, query, err)
+	}
+	if got != n {
+		return fmt.Errorf("%s: %d rows of %s were to be written, %d were", d.engine.title, n, data.table, got)
+	}
+	return nil
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// measureSpeed runs every program of every path that is wanted.
+func measureSpeed(ctx context.Context, o options, r *report) error {
+	wanted := map[string][]path{}
+	var engines []engine
+	for _, p := range paths() {
+		if !o.wants(p.name) {
+			continue
+		}
+		if wanted[p.engine.driver] == nil {
+			engines = append(engines, p.engine)
+		}
+		wanted[p.engine.driver] = append(wanted[p.engine.driver], p)
+	}
+	for _, e := range engines {
+		if err := measureEngine(ctx, o, r, e, wanted[e.driver]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// measureEngine has a Redis and a database of its own: what one kind of database
+// leaves in the caches of the system, the next does not pay for.
+func measureEngine(ctx context.Context, o options, r *report, e engine, paths []path) (err error) {
+	b, err := newBed(ctx, e, o.dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+	for _, p := range paths {
+		if err := b.prepare(ctx, p.data, o.rows); err != nil {
+			return err
+		}
+		results, err := b.rounds(ctx, o, p, r)
+		if err != nil {
+			return err
+		}
+		r.speed(p, results)
+	}
+	return nil
+}
+
+// bed is a Redis and a database to measure in.
+type bed struct {
+	redis    string // host:port
+	conn     redis.Conn
+	database *database
+	closers  []func() error // in the order of opening
+}
+
+func newBed(ctx context.Context, e engine, dir string) (b *bed, err error) {
+	b = &bed{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, b.close())
+		}
+	}()
+	server, err := startRedis(dir)
+	if err != nil {
+		return b, err
+	}
+	b.closers = append(b.closers, server.Stop)
+	b.redis = server.Addr()
+	if b.conn, err = dialRedis(b.redis); err != nil {
+		return b, err
+	}
+	b.closers = append(b.closers, b.conn.Close)
+	if b.database, err = startDatabase(ctx, e, dir); err != nil {
+		return b, err
+	}
+	b.closers = append(b.closers, b.database.close)
+	return b, nil
+}
+
+func (b *bed) close() error {
+	var problems []error
+	for i := len(b.closers) - 1; i >= 0; i-- {
+		problems = append(problems, b.closers[i]())
+	}
+	return errors.Join(problems...)
+}
+
+// prepare makes the table and puts the rows into Redis.
+func (b *bed) prepare(ctx context.Context, data dataset, n int) error {
+	if err := data.load(b.conn, n); err != nil {
+		return fmt.Errorf("put %s into Redis: %w", data.table, err)
+	}
+	return b.database.exec(ctx, data.create(b.database.engine))
+}
+
+// rounds lets the programs take turns. Each round begins with another one, so
+// that no program always follows the same one.
+func (b *bed) rounds(ctx context.Context, o options, p path, r *report) (map[string][]result, error) {
+	results := map[string][]result{}
+	for round := range o.rounds {
+		for i := range p.programs {
+			program := p.programs[(i+round)%len(p.programs)]
+			t := task{Path: p.name, Program: program.name, Redis: b.redis, DSN: b.database.dsn, Rows: program.rows(o.rows)}
+			if o.profile != "" && program.role == roleBaton {
+				if err := os.MkdirAll(o.profile, 0o755); err != nil {
+					return nil, err
+				}
+				t.Profile = filepath.Join(o.profile, p.name+".prof")
+			}
+			got, err := b.turn(ctx, p, t, o.rows)
+			if err != nil {
+				return nil, err
+			}
+			r.progress("%-20s round %d: %-28s %8.0f rows/s", p.name, round+1, program.name, got.perSecond())
+			results[program.name] = append(results[program.name], got)
+		}
+	}
+	return results, nil
+}
+
+// turn is one program's run, over n rows that are in the table already.
+func (b *bed) turn(ctx context.Context, p path, t task, n int) (result, error) {
+	if _, err := b.conn.Do("DEL", p.data.pending); err != nil {
+		return result{}, err
+	}
+	if err := b.database.seed(ctx, p.data, n); err != nil {
+		return result{}, err
+	}
+	got, err := spawn(ctx, t)
+	if err != nil {
+		return got, err
+	}
+	if err := b.database.check(ctx, p.data, t.Rows); err != nil {
+		return got, fmt.Errorf("after %s: %w", t.Program, err)
+	}
+	return got, nil
+}
