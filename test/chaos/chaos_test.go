@@ -1,0 +1,192 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// ordinary is how long an ordinary test run breaks things; CHAOS_TIME asks for more.
+const ordinary = 15 * time.Second
+
+// Nothing is lost and nothing doubled, whatever is killed, frozen, restarted or cut;
+// and on the way nobody leads beside another, no epoch comes twice, no slot is started
+// twice, nobody dies by himself, and after every fault one node leads within a lease.
+func TestChaos(t *testing.T) {
+	total, seed, strict := plan(t)
+	fmt.Printf("chaos for %v with CHAOS_SEED=%d\n", total, seed)
+	schedule := draw(seed, total)
+	l := newLab(t, seed)
+	defer l.keep(seed)
+
+	traffic, stop := context.WithCancel(t.Context())
+	defer stop()
+	var writing sync.WaitGroup
+	for _, w := range l.writers {
+		writing.Go(func() {
+			if err := w.run(traffic); err != nil {
+				l.wrong("%v", err)
+			}
+		})
+	}
+	time.Sleep(time.Second)
+	l.log.start = time.Now()
+	l.rage(schedule)
+	calm := time.Now()
+	l.settle(quiet)
+	stop()
+	writing.Wait()
+	l.log.add("traffic has stopped")
+	l.drain()
+	l.retire()
+	l.judge(strict, calm.Add(quiet))
+	l.audit()
+}
+
+func plan(t *testing.T) (total time.Duration, seed uint64, strict bool) {
+	t.Helper()
+	var err error
+	total, seed = ordinary, rand.Uint64N(1e9)
+	if text := os.Getenv("CHAOS_TIME"); text != "" {
+		strict = true
+		if total, err = time.ParseDuration(text); err != nil || total < 5*time.Second {
+			t.Fatalf("$CHAOS_TIME is %q: want a duration of at least 5s, such as 2m", text)
+		}
+	}
+	if text := os.Getenv("CHAOS_SEED"); text != "" {
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("$CHAOS_SEED is %q: want a number that an earlier run has printed", text)
+		}
+	}
+	return total, seed, strict
+}
+
+// settle looks after the nodes for a while, with nothing broken.
+func (l *lab) settle(d time.Duration) {
+	for until := time.Now().Add(d); time.Now().Before(until); time.Sleep(2 * time.Millisecond) {
+		l.supervise()
+	}
+}
+
+// drain waits until all that was written has left Redis.
+func (l *lab) drain() {
+	l.t.Helper()
+	const patience = 60 * time.Second
+	began := time.Now()
+	for {
+		left, err := l.history.pending()
+		if err == nil && len(left) == 0 {
+			l.drained = time.Since(began)
+			return
+		}
+		if time.Since(began) > patience {
+			l.wrong("after %v without any fault Redis still holds what is to be flushed: %v (%v)", patience, left, err)
+			return
+		}
+		l.settle(50 * time.Millisecond)
+	}
+}
+
+// retire ends the nodes in order, which they must obey.
+func (l *lab) retire() {
+	for _, u := range l.units {
+		if !u.node.Running() {
+			continue
+		}
+		l.probes.at(u.node.ID, "")
+		if code := u.node.Terminate(termWithin); code != 0 {
+			l.wrong("%s was told to end and did with code %d", u.node.ID, code)
+		}
+	}
+	if left, err := l.history.pending(); err != nil || len(left) > 0 {
+		l.wrong("what was flushed came back: %v (%v)", left, err)
+	}
+	if err := l.history.follow(); err != nil {
+		l.wrong("the history cannot be read: %v", err)
+	}
+}
+
+// audit compares the database with what was written.
+func (l *lab) audit() {
+	l.t.Helper()
+	want := newState()
+	for _, w := range l.writers {
+		want.add(w.state)
+	}
+	v, err := audit(l.t.Context(), l.db, want)
+	if err != nil {
+		l.t.Fatalf("audit: %v", err)
+	}
+	l.report(want, v)
+	if v.lost > 0 || v.double > 0 || len(v.findings) > 0 {
+		l.t.Errorf("%d lost, %d duplicated:\n%s", v.lost, v.double, v.explain(l.t.Context(), l.db))
+	}
+}
+
+// judge holds the records against the promises.
+func (l *lab) judge(strict bool, end time.Time) {
+	events, runs := l.history.result()
+	answers, _ := l.probes.result()
+	takeovers, err := l.db.Query(l.t.Context(), "SELECT job, epoch, node_id FROM chaos_fence ORDER BY n")
+	if err != nil {
+		l.wrong("the takeovers cannot be read: %v", err)
+	}
+	for _, e := range events {
+		l.log.at(e.at, "%s %s epoch %d %s", e.node, e.name, e.epoch, e.reason)
+	}
+	l.recoveries = recoveries(l.strikes, l.units[:], answers, runs, end)
+	slack := 250 * time.Millisecond // for two busy cores
+	if !strict {
+		slack += lease // other tests share them
+	}
+	for _, wrongs := range [][]string{
+		overlaps(answers, events), rising(events), fenced(takeovers, events), once(runs), late(l.recoveries, slack),
+	} {
+		for _, w := range wrongs[:min(10, len(wrongs))] {
+			l.wrong("%s", w)
+		}
+		if len(wrongs) > 10 {
+			l.wrong("and %d more of this sort", len(wrongs)-10)
+		}
+	}
+	for _, u := range l.units {
+		if log := u.node.Log(); strings.Contains(log, "panic") || strings.Contains(log, "DATA RACE") {
+			l.wrong("%s has panicked:\n%s", u.node.ID, tail(log[strings.Index(log, "panic"):], 3000))
+		}
+	}
+}
+
+// keep fails the test for what was wrong, and keeps what may tell why.
+func (l *lab) keep(seed uint64) {
+	l.mu.Lock()
+	wrongs := l.wrongs
+	l.mu.Unlock()
+	for _, w := range wrongs {
+		l.t.Error(w)
+	}
+	if !l.t.Failed() {
+		return
+	}
+	dir, err := os.MkdirTemp("", fmt.Sprintf("baton-chaos-%d-", seed))
+	if err != nil {
+		l.t.Error(err)
+		return
+	}
+	files := map[string]string{"timeline.txt": l.log.String()}
+	for _, u := range l.units {
+		files[u.node.ID+".log"] = u.node.Log()
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			l.t.Error(err)
+		}
+	}
+	l.t.Errorf("CHAOS_SEED=%d replays these faults; the logs are kept in %s\n%s", seed, dir, l.log)
+}

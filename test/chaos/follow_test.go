@@ -1,0 +1,242 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/testsupport"
+)
+
+// event is one entry of the election's history.
+type event struct {
+	id     string // of the stream: milliseconds of Redis' clock, which is ours
+	at     time.Time
+	name   string
+	node   string
+	epoch  int64
+	reason string
+}
+
+// jobRun is one run as the history, or the ledger of the slots, knows it.
+type jobRun struct {
+	id, job, state, node string
+	slot, epoch          int64
+	started, finished    time.Time
+	rows                 int64
+	err                  string
+}
+
+// history follows what Redis keeps of an election and of its jobs, and caps.
+type history struct {
+	redis *testsupport.Redis
+	work  sync.WaitGroup
+
+	asking sync.Mutex // held while Redis is asked
+	conn   redis.Conn
+	last   map[string]string // of each stream, what was read
+
+	mu      sync.Mutex
+	leading string // "" for nobody
+	events  []event
+	runs    map[string]jobRun // by ID; running ones too
+}
+
+const followEvery = 50 * time.Millisecond
+
+func startHistory(t *testing.T, server *testsupport.Redis) *history {
+	h := &history{redis: server, runs: map[string]jobRun{}, last: map[string]string{}}
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(func() {
+		cancel()
+		h.work.Wait()
+		h.drop()
+	})
+	h.work.Go(func() {
+		for ctx.Err() == nil {
+			_ = h.follow() // Redis is away: that is what this is about
+			pause(ctx, followEvery)
+		}
+	})
+	return h
+}
+
+func (h *history) do(command string, args ...any) (any, error) {
+	if h.conn == nil {
+		const timeout = 500 * time.Millisecond
+		conn, err := redis.Dial("tcp", h.redis.Addr(), redis.DialConnectTimeout(timeout), redis.DialReadTimeout(timeout), redis.DialWriteTimeout(timeout))
+		if err != nil {
+			return nil, err
+		}
+		h.conn = conn
+	}
+	reply, err := h.conn.Do(command, args...)
+	if err != nil {
+		h.drop()
+	}
+	return reply, err
+}
+
+func (h *history) drop() {
+	if h.conn != nil {
+		_ = h.conn.Close() // nothing was written
+		h.conn = nil
+	}
+}
+
+// follow reads what is new.
+func (h *history) follow() error {
+	h.asking.Lock()
+	defer h.asking.Unlock()
+	if err := h.followLeader(); err != nil {
+		return err
+	}
+	err := h.entries("{"+lockKey+"}:events", func(id string, f map[string]string) {
+		ms, _, _ := strings.Cut(id, "-")
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.events = append(h.events, event{
+			id: id, at: time.UnixMilli(number(ms)), name: f["event"], node: f["node_id"], epoch: number(f["epoch"]), reason: f["reason"],
+		})
+	})
+	if err != nil {
+		return err
+	}
+	for _, job := range jobNames {
+		key := "{" + lockKey + "}:job:" + job
+		running, err := redis.StringMap(h.do("HGETALL", key))
+		if err != nil {
+			return err
+		}
+		if running["running_id"] != "" {
+			h.note(runOf(job, running, "running_"))
+		}
+		if err := h.entries(key+":runs", func(_ string, f map[string]string) { h.note(runOf(job, f, "")) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// note keeps a run. Its end is in the stream, and never followed by its beginning.
+func (h *history) note(r jobRun) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.runs[r.id] = r
+}
+
+// followLeader notes who leads; while Redis does not answer, the last one is it.
+func (h *history) followLeader() error {
+	owner, err := redis.String(h.do("GET", lockKey))
+	if err != nil && err != redis.ErrNil { //nolint:errorlint // redigo's own, and never wrapped
+		return err
+	}
+	term, err := redis.StringMap(h.do("HGETALL", "{"+lockKey+"}:term"))
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.leading = ""
+	if owner != "" && owner == term["owner"] {
+		h.leading = term["node_id"]
+	}
+	return nil
+}
+
+// entries reads a stream from where it was read last.
+func (h *history) entries(key string, each func(id string, fields map[string]string)) error {
+	from := "-"
+	if last := h.last[key]; last != "" {
+		from = "(" + last
+	}
+	all, err := redis.Values(h.do("XRANGE", key, from, "+"))
+	if err != nil {
+		return err
+	}
+	for _, entry := range all {
+		parts, err := redis.Values(entry, nil)
+		if err != nil {
+			return err
+		}
+		id, err := redis.String(parts[0], nil)
+		if err != nil {
+			return err
+		}
+		fields, err := redis.StringMap(parts[1], nil)
+		if err != nil {
+			return err
+		}
+		each(id, fields)
+		h.last[key] = id
+	}
+	return nil
+}
+
+func runOf(job string, fields map[string]string, prefix string) jobRun {
+	f := func(name string) string { return fields[prefix+name] }
+	return jobRun{
+		id: f("id"), job: job, state: f("state"), node: f("node"), slot: number(f("slot")), epoch: number(f("epoch")),
+		started: time.UnixMilli(number(f("started"))), finished: time.UnixMilli(number(f("finished"))), rows: number(f("rows")), err: f("error"),
+	}
+}
+
+func number(text string) int64 {
+	n, _ := strconv.ParseInt(text, 10, 64) // what is missing is 0
+	return n
+}
+
+func (h *history) leader() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.leading
+}
+
+// result is everything so far, events and runs in their order.
+func (h *history) result() ([]event, []jobRun) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	runs := slices.SortedFunc(maps.Values(h.runs), func(a, b jobRun) int { return a.started.Compare(b.started) })
+	return slices.Clone(h.events), runs
+}
+
+// pending names what Redis still holds for a flush: live keys and stages.
+func (h *history) pending() ([]string, error) {
+	h.asking.Lock()
+	defer h.asking.Unlock()
+	var left []string
+	for _, key := range liveKeys {
+		n, err := redis.Int(h.do("EXISTS", key))
+		if err != nil {
+			return nil, err
+		}
+		if n > 0 {
+			left = append(left, key)
+		}
+	}
+	for cursor := "0"; ; {
+		reply, err := redis.Values(h.do("SCAN", cursor, "MATCH", "*:baton:*", "COUNT", 1000))
+		if err != nil {
+			return nil, err
+		}
+		keys, err := redis.Strings(reply[1], nil)
+		if err != nil {
+			return nil, err
+		}
+		left = append(left, keys...)
+		if cursor, err = redis.String(reply[0], nil); err != nil || cursor == "0" {
+			if err != nil {
+				return nil, fmt.Errorf("scan: %w", err)
+			}
+			return left, nil
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package chaos
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"baton/internal/testsupport"
+	"baton/internal/testsupport/cluster"
+)
+
+const lockKey = "baton"
+
+// The jobs, and the tables that they fill.
+var (
+	jobNames      = []string{"hits", "sessions", "users", "views"}
+	counterTables = []string{"articles", "hits"}
+	rowTables     = []string{"sessions", "users"}
+	// liveKeys is every key from which a job takes its work.
+	liveKeys = append(shardKeys(), "hits", "changed:user", "changed:session")
+)
+
+func shardKeys() []string {
+	keys := make([]string, shards)
+	for i := range keys {
+		keys[i] = fmt.Sprintf("views:%d", i)
+	}
+	return keys
+}
+
+const jobsYAML = `
+- name: views
+  schedule: "@every 500ms"
+  flush:
+    from: {type: counters, key: "views:[0-7]"}
+    to: {database: main, table: articles, key: [id]}
+    columns: {id: $field, views: {from: $value, op: add}}
+- name: hits
+  schedule: "@every 250ms"
+  flush:
+    from: {type: counters, key: "hits"}
+    to: {database: main, table: hits, key: [id]}
+    columns: {id: $field, hits: $value}
+- name: users
+  schedule: "@every 250ms"
+  flush:
+    from: {type: hashes, key: "user:<id>", changed: "changed:user"}
+    to: {database: main, table: users, key: [id]}
+- name: sessions
+  schedule: "@every 500ms"
+  flush:
+    from: {type: hashes, key: "session:<id>", changed: "changed:session"}
+    to: {database: main, table: sessions, key: [id]}
+`
+
+// The triggers note every change for the report: the ledger's row of the same
+// transaction tells the batch. The fence's tell every takeover there ever was.
+const tablesSQL = `
+CREATE TABLE articles (id text PRIMARY KEY, views bigint NOT NULL DEFAULT 0);
+CREATE TABLE hits     (id text PRIMARY KEY, hits  bigint NOT NULL DEFAULT 0);
+CREATE TABLE users    (id text PRIMARY KEY, name text NOT NULL, version bigint NOT NULL, email text);
+CREATE TABLE sessions (id text PRIMARY KEY, name text NOT NULL, version bigint NOT NULL, email text);
+CREATE TABLE chaos_changes (tx text NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp(), tab text NOT NULL, id text NOT NULL, value text);
+`
+
+const triggersSQL = `
+CREATE FUNCTION chaos_changed_%[1]s() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+	INSERT INTO chaos_changes (tx, tab, id, value) SELECT txid_current()::text, '%[1]s', id, %[2]s::text FROM changed; RETURN NULL;
+END $$;
+CREATE FUNCTION chaos_deleted_%[1]s() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+	INSERT INTO chaos_changes (tx, tab, id, value) SELECT txid_current()::text, '%[1]s', id, NULL FROM changed; RETURN NULL;
+END $$;
+CREATE TRIGGER chaos_i AFTER INSERT ON %[1]s REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION chaos_changed_%[1]s();
+CREATE TRIGGER chaos_u AFTER UPDATE ON %[1]s REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION chaos_changed_%[1]s();
+CREATE TRIGGER chaos_d AFTER DELETE ON %[1]s REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION chaos_deleted_%[1]s();
+`
+
+const fenceSQL = `
+CREATE TABLE chaos_fence (n bigserial PRIMARY KEY, job text NOT NULL, epoch bigint NOT NULL, owner text NOT NULL, node_id text NOT NULL);
+CREATE FUNCTION chaos_fenced() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+	INSERT INTO chaos_fence (job, epoch, owner, node_id) VALUES (NEW.job, NEW.epoch, NEW.owner, NEW.node_id); RETURN NULL;
+END $$;
+CREATE TRIGGER chaos AFTER INSERT OR UPDATE ON baton_fence FOR EACH ROW EXECUTE FUNCTION chaos_fenced();
+INSERT INTO chaos_fence (job, epoch, owner, node_id) SELECT job, epoch, owner, node_id FROM baton_fence;
+`
+
+// lab is the installation. Its fields belong to the test's goroutine, except for what
+// guards itself.
+type lab struct {
+	t          *testing.T
+	program    string
+	log        *timeline
+	redis      *testsupport.Redis
+	db         *testsupport.Database
+	cluster    *cluster.Cluster
+	ways       [nodes]ways
+	units      [nodes]*unit
+	probes     *probes
+	history    *history
+	writers    []*writer
+	heals      map[int]heal   // of faults that last, by their place in strikes
+	background sync.WaitGroup // faults that end by themselves
+	cannotStop int            // exits with code 4 after SIGSTOP
+	recoveries []recovery
+	drained    time.Duration // what it took to flush the rest
+
+	mu      sync.Mutex
+	strikes []strike
+	wrongs  []string
+}
+
+// ways are how one node reaches the servers.
+type ways struct{ redis, db *testsupport.Proxy }
+
+func newLab(t *testing.T, seed uint64) *lab {
+	t.Helper()
+	l := &lab{t: t, log: newTimeline(), program: cluster.Build(t)}
+	l.redis = testsupport.StartRedis(t, testsupport.RedisAOF())
+	l.db = testsupport.StartPostgres(t)
+	l.db.Exec(t, tablesSQL)
+	for table, value := range map[string]string{"articles": "views", "hits": "hits", "users": "version", "sessions": "version"} {
+		l.db.Exec(t, fmt.Sprintf(triggersSQL, table, value))
+	}
+	for i := range l.ways {
+		l.ways[i] = ways{redis: l.redis.Proxy(), db: l.db.Proxy()}
+	}
+	l.cluster = cluster.Start(t, cluster.Options{
+		Nodes: nodes, TTL: lease, LockKey: lockKey, MayExit: true, JobsYAML: jobsYAML,
+		RedisURLOf: func(i int) string { return l.redis.URLThrough(l.ways[i].redis) },
+		DatabasesYAMLOf: func(i int) string {
+			return fmt.Sprintf("main: {driver: postgres, dsn: %q}\n", l.db.DSNThrough(l.ways[i].db))
+		},
+	})
+	for i, n := range l.cluster.Nodes {
+		l.units[i] = &unit{node: n, up: []time.Time{time.Now()}}
+	}
+	l.cluster.AwaitLeader(10 * time.Second)
+	l.cluster.Await(10*time.Second, "every job to take its fence", func() bool {
+		got, err := l.db.Query(t.Context(), "SELECT job FROM baton_fence")
+		return err == nil && len(got) == len(jobNames)
+	})
+	l.db.Exec(t, fenceSQL)
+	l.probes = startProbes(t, l.cluster.Nodes)
+	l.history = startHistory(t, l.redis)
+	l.newWriters(seed)
+	return l
+}
+
+func (l *lab) newWriters(seed uint64) {
+	shard := func(rng *rand.Rand) string { return fmt.Sprintf("views:%d", rng.IntN(shards)) }
+	hits := func(*rand.Rand) string { return "hits" }
+	for i := range 2 {
+		l.newWriter(seed, fmt.Sprintf("v%d", i), counts("articles", shard))
+		l.newWriter(seed, fmt.Sprintf("h%d", i), counts("hits", hits))
+		l.newWriter(seed, fmt.Sprintf("u%d", i), rows("users", "user:", "changed:user", "set"))
+		l.newWriter(seed, fmt.Sprintf("s%d", i), rows("sessions", "session:", "changed:session", "zset"))
+	}
+}
+
+func (l *lab) newWriter(seed uint64, name string, make func(*writer) (string, []any, func(*state))) {
+	rng := rand.New(rand.NewPCG(seed, uint64(len(l.writers)+1)))
+	l.writers = append(l.writers, &writer{name: name, addr: l.redis.Addr(), rng: rng, make: make, state: newState()})
+}
+
+// leader is the node that leads as far as Redis tells, or -1: cheap, and unlike the
+// nodes' own answers never kept waiting by one that is frozen.
+func (l *lab) leader() int {
+	id := l.history.leader()
+	for i, n := range l.cluster.Nodes {
+		if n.ID == id && n.Running() {
+			return i
+		}
+	}
+	return -1
+}

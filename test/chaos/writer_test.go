@@ -1,0 +1,193 @@
+package chaos
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+//go:embed write.lua
+var writeLua string
+
+// write is one numbered change, and what it means to the expected state.
+type write struct {
+	number int64
+	args   []any // of the script
+	expect func(*state)
+}
+
+// writer changes what it alone changes, or what commutes, over its own direct
+// connection to Redis. A write without an answer is sent again until there is one:
+// the script knows the number of the last write that was applied, so that it is
+// applied once even if Redis still finds the first copy in a socket.
+type writer struct {
+	name  string
+	addr  string
+	rng   *rand.Rand
+	make  func(w *writer) (key string, args []any, expect func(*state))
+	last  int64 // the number of the last write that was made
+	acked int64 // and of the last that was acknowledged
+	state *state
+	conn  redis.Conn
+}
+
+var errGap = errors.New("Redis has lost a write that it had acknowledged: this test's own ground is gone")
+
+// run writes until stop, and returns when every write has been acknowledged.
+func (w *writer) run(stop context.Context) error {
+	defer w.drop()
+	script := redis.NewScript(2, writeLua)
+	for stop.Err() == nil {
+		batch := make([]write, 1+w.rng.IntN(8))
+		for i := range batch {
+			batch[i] = w.next()
+		}
+		for len(batch) > 0 {
+			done, err := w.send(script, batch)
+			for _, b := range batch[:done] {
+				b.expect(w.state)
+				w.acked = b.number
+			}
+			batch = batch[done:]
+			if errors.Is(err, errGap) {
+				return fmt.Errorf("%s: %w: %w", w.name, errGap, err)
+			}
+			if err != nil {
+				w.drop()
+				time.Sleep(20 * time.Millisecond)
+			}
+		}
+		pause(stop, time.Duration(w.rng.IntN(50))*time.Millisecond)
+	}
+	return nil
+}
+
+func (w *writer) next() write {
+	key, args, expect := w.make(w)
+	w.last++
+	return write{number: w.last, args: append([]any{"writer:" + w.name, key, w.last}, args...), expect: expect}
+}
+
+// send pipelines the writes and returns how many were acknowledged, in their order.
+func (w *writer) send(script *redis.Script, batch []write) (done int, err error) {
+	if w.conn == nil {
+		// Longer than any freeze: an answer that comes late is still an answer.
+		const patience = 20 * time.Second
+		conn, err := redis.Dial("tcp", w.addr, redis.DialConnectTimeout(time.Second), redis.DialReadTimeout(patience), redis.DialWriteTimeout(patience))
+		if err != nil {
+			return 0, err
+		}
+		w.conn = conn
+		if err := script.Load(conn); err != nil {
+			return 0, err
+		}
+	}
+	for _, b := range batch {
+		if err := script.SendHash(w.conn, b.args...); err != nil {
+			return 0, err
+		}
+	}
+	if err := w.conn.Flush(); err != nil {
+		return 0, err
+	}
+	for range batch {
+		if _, err := redis.Int(w.conn.Receive()); err != nil {
+			if strings.HasPrefix(err.Error(), "GAP") && done == 0 {
+				return done, fmt.Errorf("%w: %w", errGap, err)
+			}
+			return done, err
+		}
+		done++
+	}
+	return done, nil
+}
+
+func (w *writer) drop() {
+	if w.conn != nil {
+		_ = w.conn.Close() // every write is sent again on another
+		w.conn = nil
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+const (
+	counterFields = 3000
+	rowIDs        = 800 // of each writer
+	shards        = 8
+)
+
+// counts makes increments: mostly of a few fields, now and then of thousands, so that
+// stages have several parts and transactions take a while.
+func counts(table string, key func(*rand.Rand) string) func(*writer) (string, []any, func(*state)) {
+	return func(w *writer) (string, []any, func(*state)) {
+		n := 1 + w.rng.IntN(5)
+		if w.rng.IntN(300) == 0 {
+			n = 2500
+		}
+		deltas := make(map[string]int64, n)
+		for range n {
+			deltas[fmt.Sprintf("a%04d", w.rng.IntN(counterFields))] += 1 + w.rng.Int64N(9)
+		}
+		args := []any{"count"}
+		for field, delta := range deltas {
+			args = append(args, field, delta)
+		}
+		return key(w.rng), args, func(s *state) {
+			for field, delta := range deltas {
+				s.count(table, field, delta)
+			}
+		}
+	}
+}
+
+// rows puts and drops rows that only this writer touches.
+func rows(table, prefix, index, indexType string) func(*writer) (string, []any, func(*state)) {
+	return func(w *writer) (string, []any, func(*state)) {
+		n := 1 + w.rng.IntN(3)
+		if w.rng.IntN(300) == 0 {
+			n = rowIDs / 2
+		}
+		ids := map[string]bool{}
+		for range n {
+			ids[fmt.Sprintf("%s-%03d", w.name, w.rng.IntN(rowIDs))] = true
+		}
+		args := []any{"drop", prefix, indexType}
+		if w.rng.IntN(8) == 0 {
+			for id := range ids {
+				args = append(args, id)
+			}
+			return index, args, func(s *state) {
+				for id := range ids {
+					s.drop(table, id)
+				}
+			}
+		}
+		args[0] = "put"
+		puts := make(map[string]row, len(ids))
+		for id := range ids {
+			r := row{name: fmt.Sprintf("né %x", w.rng.Uint64()), version: fmt.Sprint(w.last + 1)}
+			if w.rng.IntN(3) > 0 {
+				r.email = fmt.Sprintf("%d@example.com", w.rng.IntN(1e6))
+			}
+			puts[id] = r
+			args = append(args, id, r.name, r.version, r.email)
+		}
+		return index, args, func(s *state) {
+			for id, r := range puts {
+				s.put(table, id, r)
+			}
+		}
+	}
+}
