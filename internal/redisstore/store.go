@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"time"
 
@@ -63,8 +64,17 @@ func (s *Store) Host() string { return s.host }
 
 // Dial opens a connection of its own, outside the pool.
 func (s *Store) Dial(ctx context.Context) (redis.Conn, error) {
+	stop := func() bool { return true }
 	opts := []redis.DialOption{
-		redis.DialConnectTimeout(s.opts.Timeout),
+		redis.DialContextFunc(func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := (&net.Dialer{Timeout: s.opts.Timeout}).DialContext(ctx, network, addr)
+			if err == nil {
+				// The library's TLS handshake does not know ctx; this makes it end.
+				stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
+			}
+			return conn, err
+		}),
+		redis.DialTLSHandshakeTimeout(s.opts.Timeout),
 		redis.DialReadTimeout(s.opts.Timeout),
 		redis.DialWriteTimeout(s.opts.Timeout),
 		redis.DialClientName(s.opts.ClientName),
@@ -78,6 +88,9 @@ func (s *Store) Dial(ctx context.Context) (redis.Conn, error) {
 		opts = append(opts, redis.DialUsername(s.opts.Username), redis.DialPassword(pw))
 	}
 	c, err := redis.DialURLContext(ctx, s.opts.URL, opts...)
+	if !stop() {
+		err = ctx.Err() // whatever it led to
+	}
 	if err != nil {
 		return nil, fmt.Errorf("connect to redis %s: %w", s.host, explain(err))
 	}
