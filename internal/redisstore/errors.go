@@ -27,6 +27,7 @@ var remedies = map[string]string{
 	"MISCONF":     "redis refuses writes because it cannot save to disk: is the disk full?",
 	"OOM":         "redis refuses writes because its memory is full (maxmemory)",
 	"BUSY":        "redis is busy with somebody's script",
+	"EPOCH":       "an epoch, in redis or in a database's fence table, is no number below 2^53: it was written by hand; set it back to what it was",
 	"ERR":         "redis refuses the command",
 }
 

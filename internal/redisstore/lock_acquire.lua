@@ -1,7 +1,8 @@
 -- Takes the lock if it is free, and gives its term an epoch above every earlier one.
 -- KEYS: lock, term, nodes, control, events
 -- ARGV: owner, ttl in ms, node id, presence (a JSON object), epoch floor
--- Reply: {"won", epoch, 0}, {"held", holder's node id or "", ms left or -1} or {"reserved", for node id, ms left}
+-- Reply: {"won", epoch, 0}, {"held", holder's node id or "", ms left or -1} or {"reserved", for node id, ms left}; error EPOCH if
+-- the epoch cannot rise
 --
 -- Asked again by the owner that holds the lock it renews and answers the same epoch.
 -- The lock itself is written last: an error before that has taken nothing.
@@ -33,7 +34,13 @@ if not holder and reserved[1] and reserved[1] ~= ARGV[3] and tonumber(reserved[2
 end
 
 -- An empty store starts at its wall clock, which is beyond what it can have counted to before it lost its data.
-local epoch = integer(math.max(tonumber(term[1] or now), tonumber(ARGV[5])) + 1)
+local before = tonumber(term[1] or now)
+local epoch = before and math.max(before, tonumber(ARGV[5])) + 1
+-- Beyond 2^53 Lua cannot count: the epoch would stand still.
+if not epoch or not (before >= 0 and epoch < 2 ^ 53) then
+  return redis.error_reply('EPOCH ' .. string.sub(term[1] or '', 1, 30) .. ' in ' .. KEYS[2] .. ', or the floor ' .. ARGV[5] .. ', cannot be counted on from')
+end
+epoch = integer(epoch)
 -- Which incarnation of Redis wrote this. A server that hides INFO is an incarnation without a name.
 local info = redis.pcall('INFO', 'server')
 local run_id = type(info) == 'string' and string.match(info, 'run_id:(%w+)') or ''

@@ -2,9 +2,15 @@ package redisstore_test
 
 import (
 	"context"
+	"errors"
+	"math"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/elector"
 	"baton/internal/redisstore"
 	"baton/internal/testsupport"
 	"baton/internal/testsupport/locktest"
@@ -53,4 +59,47 @@ func TestRedisLockConforms(t *testing.T) {
 			},
 		}
 	})
+}
+
+// An epoch that was written by hand, in Redis or in a database, must not make the
+// epoch stand still, nor leave the lock to a node that cannot read its own epoch.
+func TestAnEpochThatCannotRiseIsRefusedBeforeAnythingIsTaken(t *testing.T) {
+	const tooHigh = 1<<53 - 1
+	r := testsupport.StartRedis(t)
+	lock, conn := newLock(t, open(t, r), "baton", "a", 5*time.Second), r.Conn()
+	refused := func(what string, err error) {
+		t.Helper()
+		if !errors.Is(err, elector.ErrRefused) || !strings.Contains(err.Error(), "set it back") {
+			t.Errorf("%s: %v; want a refusal that says what to do", what, err)
+		}
+	}
+	for _, epoch := range []string{"abc", "", "-5", "nan", "inf", "9007199254740991", "9223372036854775807"} {
+		if _, err := conn.Do("HSET", "{baton}:term", "epoch", epoch); err != nil {
+			t.Fatal(err)
+		}
+		_, err := lock.Acquire(t.Context(), elector.Candidate{Owner: "o1"})
+		refused("acquire after epoch "+epoch, err)
+		if owner, err := redis.String(conn.Do("GET", "baton")); !errors.Is(err, redis.ErrNil) {
+			t.Fatalf("after epoch %q: %q holds the lock, %v", epoch, owner, err)
+		}
+	}
+	if _, err := conn.Do("DEL", "{baton}:term"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := lock.Acquire(t.Context(), elector.Candidate{Owner: "o1", Floor: tooHigh})
+	refused("acquire above a floor", err)
+	won, err := lock.Acquire(t.Context(), elector.Candidate{Owner: "o1"})
+	if err != nil || won.Outcome != elector.Won {
+		t.Fatalf("acquire: %+v, %v", won, err)
+	}
+	for _, floor := range []int64{tooHigh, math.MaxInt64} {
+		_, err = lock.Raise(t.Context(), "o1", floor)
+		refused("raise", err)
+	}
+	if again, err := lock.Acquire(t.Context(), elector.Candidate{Owner: "o1"}); err != nil || again.Epoch != won.Epoch {
+		t.Errorf("after a refused raise: %+v, %v; want epoch %d", again, err, won.Epoch)
+	}
+	if raised, err := lock.Raise(t.Context(), "o1", tooHigh-1); err != nil || raised != tooHigh {
+		t.Errorf("the highest epoch: %d, %v", raised, err)
+	}
 }
