@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -90,18 +89,36 @@ func ownCgroup() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find the control group: %w", err)
 	}
-	for line := range strings.Lines(string(text)) {
-		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if len(parts) != 3 || (parts[1] != "" && parts[1] != "name=systemd") {
-			continue
-		}
+	paths, err := serviceGroups(string(text))
+	if err != nil {
+		return "", err
+	}
+	for _, path := range paths {
 		for _, mount := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/systemd"} {
-			if dir := filepath.Join(mount, parts[2]); holdsSelf(dir) {
+			if dir := filepath.Join(mount, path); holdsSelf(dir) {
 				return dir, nil
 			}
 		}
 	}
-	return "", fmt.Errorf("no control group in /proc/self/cgroup is mounted under /sys/fs/cgroup: %s", bytes.TrimSpace(text))
+	return "", fmt.Errorf("control group %s is not mounted under /sys/fs/cgroup", paths[0])
+}
+
+// serviceGroups finds in /proc/self/cgroup the paths that are a systemd service's
+// own. Any other group holds processes that are not ours to kill: a session's, or
+// in the root group every one of the machine.
+func serviceGroups(text string) ([]string, error) {
+	var paths []string
+	for line := range strings.Lines(text) {
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(parts) == 3 && (parts[1] == "" || parts[1] == "name=systemd") && strings.HasSuffix(parts[2], ".service") {
+			paths = append(paths, parts[2])
+		}
+	}
+	if len(paths) == 0 {
+		return nil, fmt.Errorf("this process is in no systemd service's control group, so nothing was killed and the lock runs out by itself (/proc/self/cgroup: %s)",
+			strings.Join(strings.Fields(text), " "))
+	}
+	return paths, nil
 }
 
 func holdsSelf(dir string) bool {
