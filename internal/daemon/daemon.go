@@ -90,11 +90,7 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 	el, err := elector.New(lock, lead, elector.Config{
 		NodeID: c.Node.ID, Timing: timing(c.Election), PollInterval: c.Election.PollInterval,
 		NewOwner: newID, Hints: hints, Observe: watcher.observe,
-		Die: func(reason string) {
-			log.Error("ending the process: a leader that cannot stop must die", zap.String("reason", reason))
-			_ = log.Sync()
-			o.Exit(ExitCannotStop)
-		},
+		Die: func(reason string) { die(log, reason, o.Exit) },
 	})
 	if err != nil {
 		return err
@@ -147,6 +143,25 @@ func work(ctx context.Context, runner *job.Runner, term *elector.Term, jobs []jo
 		return nil
 	}
 	return runner.Run(ctx, job.Term{NodeID: term.NodeID(), Owner: term.Owner(), Epoch: term.Epoch()}, jobs)
+}
+
+// tellWithin is what the log gets to note why the process dies; it is below the
+// margin between the hard stop and the end of the lease.
+const tellWithin = 50 * time.Millisecond
+
+// die ends the process at once: it tells why, but waits for no log that hangs.
+func die(log *zap.Logger, reason string, exit func(code int)) {
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		log.Error("ending the process: a leader that cannot stop must die", zap.String("reason", reason))
+		_ = log.Sync() // a terminal or pipe cannot be synced
+	}()
+	select {
+	case <-told:
+	case <-time.After(tellWithin):
+	}
+	exit(ExitCannotStop)
 }
 
 // listen binds the status page's address; "off" binds nothing.

@@ -3,6 +3,7 @@ package daemon
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,7 +25,9 @@ type observer struct {
 	elector   *elector.Elector
 
 	mu         sync.Mutex
-	storeSince time.Time // since when Redis answers, or does not
+	role       string    // what systemd is told that this node does
+	storeAway  bool      // Redis does not answer
+	storeSince time.Time // since when it does, or does not
 }
 
 func (o *observer) observe(ev elector.Event) {
@@ -34,17 +37,16 @@ func (o *observer) observe(ev elector.Event) {
 		o.won(log, ev)
 	case elector.EventStandby:
 		log.Info("standing by", zap.String("leader", ev.Holder))
-		o.notify("STATUS=standby, leader " + ev.Holder)
+		o.does("standby, leader " + ev.Holder)
 	case elector.EventStopping:
 		log.Info("stopping to lead: jobs are told to end", zap.Int64("epoch", ev.Epoch), zap.String("reason", ev.Reason))
-		o.notify("STATUS=stopping: " + ev.Reason)
+		o.does("stopping: " + ev.Reason)
 	case elector.EventStoreLost:
-		o.storeChanged()
 		log.Warn("redis does not serve us; trying again for ever", zap.Error(ev.Err))
-		o.notify("STATUS=waiting for redis")
+		o.storeChanged(true)
 	case elector.EventStoreBack:
-		o.storeChanged()
 		log.Info("redis is back")
+		o.storeChanged(false)
 	case elector.EventRenewal:
 		o.metrics.Renewal(renewalOutcome(ev.Err), ev.Took)
 		log.Debug("renewed", zap.Int64("epoch", ev.Epoch), zap.Duration("took", ev.Took), zap.Error(ev.Err))
@@ -57,7 +59,7 @@ func (o *observer) observe(ev elector.Event) {
 
 func (o *observer) won(log *zap.Logger, ev elector.Event) {
 	log.Info("leading", zap.Int64("epoch", ev.Epoch))
-	o.notify(fmt.Sprintf("STATUS=leading epoch %d", ev.Epoch))
+	o.does(fmt.Sprintf("leading epoch %d", ev.Epoch))
 	o.metrics.Won(ev.Epoch)
 	if term := o.elector.Leading(); term != nil {
 		o.metrics.Lease(term.UntilHardStop)
@@ -76,7 +78,7 @@ func (o *observer) ended(log *zap.Logger, ev elector.Event) {
 	} else {
 		log.Info("no longer leading", fields...)
 	}
-	o.notify("STATUS=standby")
+	o.does("standby")
 	o.metrics.Ended(string(ev.Kind))
 	// A lock that could not be released may still be there for `release --crashed`.
 	if o.leaseFile != "" && ev.Released {
@@ -86,10 +88,39 @@ func (o *observer) ended(log *zap.Logger, ev elector.Event) {
 	}
 }
 
-func (o *observer) storeChanged() {
+// does tells systemd what this node does now.
+func (o *observer) does(role string) {
 	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.storeSince = time.Now()
+	o.role = role
+	o.mu.Unlock()
+	o.tell()
+}
+
+func (o *observer) storeChanged(away bool) {
+	o.mu.Lock()
+	o.storeAway, o.storeSince = away, time.Now()
+	o.mu.Unlock()
+	o.tell()
+}
+
+func (o *observer) tell() {
+	o.mu.Lock()
+	text := o.role
+	if o.storeAway {
+		text = strings.TrimPrefix(text+"; waiting for redis", "; ")
+	}
+	o.mu.Unlock()
+	o.notify("STATUS=" + oneLine(text))
+}
+
+// oneLine keeps a text that others have written from being several assignments.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' {
+			return ' '
+		}
+		return r
+	}, text)
 }
 
 // since is since when Redis is as it is.

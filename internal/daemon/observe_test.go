@@ -1,0 +1,104 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"baton/internal/config"
+	"baton/internal/elector"
+	"baton/internal/redisstore"
+	"baton/internal/status"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// stuck is a log whose reader has stopped.
+type stuck struct{ hang chan struct{} }
+
+func (s stuck) Write([]byte) (int, error) { <-s.hang; return 0, io.ErrClosedPipe }
+func (s stuck) Sync() error               { <-s.hang; return nil }
+
+func TestAProcessThatMustDieDoesNotWaitForItsLog(t *testing.T) {
+	w := stuck{hang: make(chan struct{})}
+	defer close(w.hang)
+	log := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), zapcore.Lock(w), zap.InfoLevel))
+	code := make(chan int, 1)
+	began := time.Now()
+	go die(log, "its work goes on", func(c int) { code <- c })
+	select {
+	case c := <-code:
+		if took := time.Since(began); c != ExitCannotStop || took > 200*time.Millisecond {
+			t.Errorf("exit code %d after %v", c, took)
+		}
+	case <-time.After(5 * time.Second):
+		t.Fatal("still alive after 5 s")
+	}
+}
+
+// newObserver is an observer of a node that has never led; told collects what
+// systemd is told.
+func newObserver(t *testing.T) (o *observer, told *[]string) {
+	t.Helper()
+	store, err := redisstore.Open(redisstore.Options{URL: "redis://127.0.0.1:1/0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	lock, err := redisstore.NewLock(store, "baton", "a", time.Second, redisstore.Presence{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lead := func(context.Context, *elector.Term) error { return nil }
+	el, err := elector.New(lock, lead, elector.Config{
+		NodeID: "a", Timing: timing(config.Config{}.WithDefaults().Election), PollInterval: time.Second, NewOwner: newID, Die: func(string) {},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	told = new([]string)
+	return &observer{
+		log: zap.NewNop(), metrics: status.NewMetrics("test", nil), elector: el, lockKey: "baton",
+		notify: func(state string) { *told = append(*told, state) },
+	}, told
+}
+
+func TestSystemdIsToldWhatTheNodeDoesAndWhatItWaitsFor(t *testing.T) {
+	o, told := newObserver(t)
+	steps := []struct {
+		event elector.Event
+		want  string
+	}{
+		{elector.Event{Kind: elector.EventStandby, Holder: "b"}, "STATUS=standby, leader b"},
+		{elector.Event{Kind: elector.EventWon, Epoch: 7}, "STATUS=leading epoch 7"},
+		{elector.Event{Kind: elector.EventStoreLost, Err: errors.New("refused")}, "STATUS=leading epoch 7; waiting for redis"},
+		{elector.Event{Kind: elector.EventStoreBack}, "STATUS=leading epoch 7"},
+		{elector.Event{Kind: elector.EventStoreLost, Err: errors.New("refused")}, "STATUS=leading epoch 7; waiting for redis"},
+		{elector.Event{Kind: elector.EventStopping, Reason: "no renewal"}, "STATUS=stopping: no renewal; waiting for redis"},
+		{elector.Event{Kind: elector.EventExpired, Epoch: 7}, "STATUS=standby; waiting for redis"},
+		{elector.Event{Kind: elector.EventStoreBack}, "STATUS=standby"},
+	}
+	for _, s := range steps {
+		o.observe(s.event)
+		if got := (*told)[len(*told)-1]; got != s.want {
+			t.Errorf("after %s systemd knows %q, want %q", s.event.Kind, got, s.want)
+		}
+	}
+}
+
+// A reason comes from whoever can write to Redis, and a line of its own would be
+// an order to systemd.
+func TestAReasonCannotOrderSystemdAround(t *testing.T) {
+	o, told := newObserver(t)
+	o.observe(elector.Event{Kind: elector.EventStopping, Reason: "drill\nWATCHDOG=trigger\r\nMAINPID=1"})
+	o.observe(elector.Event{Kind: elector.EventStandby, Holder: "b\nSTOPPING=1"})
+	for _, state := range *told {
+		if strings.ContainsAny(state, "\r\n") {
+			t.Errorf("systemd was told several things: %q", state)
+		}
+	}
+}
