@@ -53,6 +53,11 @@ func killOthers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return killGroup(ctx, group)
+}
+
+// killGroup is killOthers for a named group.
+func killGroup(ctx context.Context, group string) error {
 	ctx, cancel := context.WithTimeout(ctx, killWithin)
 	defer cancel()
 	for {
