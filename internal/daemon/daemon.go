@@ -126,8 +126,9 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 	if o.Ready != nil {
 		o.Ready(address)
 	}
+	// When the shutdown begins, not when it is over: jobs may take a while to end.
+	context.AfterFunc(electing, func() { notifier.send("STOPPING=1") })
 	err = el.Run(electing)
-	notifier.send("STOPPING=1")
 	leave(ctx, lock, c.Election.AttemptTimeout)
 	stopBackground()
 	wg.Wait()

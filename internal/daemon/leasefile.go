@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/google/renameio/v2"
 )
@@ -19,9 +20,10 @@ type lease struct {
 	Epoch   int64  `json:"epoch"`
 }
 
-// leasePath is lease.json in systemd's runtime directory; false without one.
+// leasePath is lease.json in the first of systemd's runtime directories; false without one.
 func leasePath(getenv func(string) (string, bool)) (string, bool) {
-	dir, _ := getenv("RUNTIME_DIRECTORY")
+	dirs, _ := getenv("RUNTIME_DIRECTORY")
+	dir, _, _ := strings.Cut(dirs, ":") // a unit may have several
 	if dir == "" {
 		return "", false // not "lease.json": that would be a file wherever the daemon was started
 	}

@@ -25,14 +25,20 @@ type node struct {
 	observer *observer
 }
 
-// stuckAfter is far beyond the longest pause of either loop.
+// stuckAfter is far beyond the longest pause of the job loop.
 const stuckAfter = 2 * time.Minute
+
+// electionStuckAfter is far beyond the longest pause of the election loop: what
+// the configuration asks for, and an attempt.
+func electionStuckAfter(e config.Election) time.Duration {
+	return stuckAfter + 2*max(e.HeartbeatInterval, e.PollInterval) + e.AttemptTimeout
+}
 
 // health answers from memory: it must never wait for anything.
 func (n *node) health() status.Health {
 	term := n.elector.Leading()
 	h := status.Health{Live: true, Ready: true, Leading: term != nil && term.Trusted(), Leader: n.elector.Holder()}
-	if idle := n.elector.SinceProgress(); idle > stuckAfter {
+	if idle := n.elector.SinceProgress(); idle > electionStuckAfter(n.config.Election) {
 		h.Live, h.Reason = false, fmt.Sprintf("the election loop has not moved for %v", idle.Round(time.Second))
 	} else if idle := n.runner.SinceProgress(); idle > stuckAfter {
 		h.Live, h.Reason = false, fmt.Sprintf("the job loop has not moved for %v", idle.Round(time.Second))

@@ -1,0 +1,85 @@
+package daemon
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"baton/internal/config"
+	"baton/internal/testsupport"
+
+	"go.uber.org/zap"
+)
+
+// TestSystemdHearsOfTheShutdownWhenItBegins has a Redis that hangs, so that the
+// shutdown takes as long as a release is tried.
+func TestSystemdHearsOfTheShutdownWhenItBegins(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "notify")
+	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	t.Setenv("NOTIFY_SOCKET", path)
+	await := func(state string) {
+		t.Helper()
+		if err := socket.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		for buf := make([]byte, 1024); ; {
+			n, err := socket.Read(buf)
+			if err != nil {
+				t.Fatalf("systemd never heard %s: %v", state, err)
+			}
+			if strings.HasPrefix(string(buf[:n]), state) {
+				return
+			}
+		}
+	}
+
+	r := testsupport.StartRedis(t)
+	c := config.Config{}.WithDefaults()
+	c.Redis.URL, c.HTTP.Listen = r.URL(), "off"
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		done <- Run(ctx, c, Options{Version: "test", Logger: zap.NewNop(), Getenv: func(string) (string, bool) { return "", false }, Exit: func(int) {}})
+	}()
+	await("READY=1")
+	await("STATUS=leading epoch ")
+	r.Freeze()
+	began := time.Now()
+	stop()
+	await("STOPPING=1")
+	heard := time.Since(began)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); heard > c.Election.AttemptTimeout/2 || took < c.Election.AttemptTimeout || took > 5*c.Election.AttemptTimeout {
+		t.Errorf("systemd heard of the shutdown after %v, and it took %v", heard, took)
+	}
+}
+
+func TestALoopThatIsAskedToBeSlowIsNotStuck(t *testing.T) {
+	for _, e := range []config.Election{
+		config.Config{}.WithDefaults().Election,
+		{TTL: time.Hour, HeartbeatInterval: 20 * time.Minute, PollInterval: time.Second, AttemptTimeout: time.Second},
+		{TTL: time.Hour, HeartbeatInterval: time.Second, PollInterval: 30 * time.Minute, AttemptTimeout: time.Second},
+	} {
+		if after := electionStuckAfter(e); after < time.Minute+max(e.HeartbeatInterval, e.PollInterval)*11/10 {
+			t.Errorf("%+v counts as stuck after %v", e, after)
+		}
+	}
+}
+
+func TestTheLeaseFileIsInTheFirstRuntimeDirectory(t *testing.T) {
+	for dirs, want := range map[string]string{"": "", "/run/baton": "/run/baton/lease.json", "/run/baton:/run/other": "/run/baton/lease.json"} {
+		got, ok := leasePath(func(string) (string, bool) { return dirs, dirs != "" })
+		if got != want || ok != (want != "") {
+			t.Errorf("with %q: %q, %v; want %q", dirs, got, ok, want)
+		}
+	}
+}
