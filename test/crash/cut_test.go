@@ -12,15 +12,19 @@ import (
 type fault struct {
 	name     string
 	database bool
-	strike   func(p *testsupport.Proxy)
+	pick     func([]point) []point
+	// strike's channel is closed once something is lost.
+	strike func(p *testsupport.Proxy) <-chan struct{}
 }
 
 func faults() []fault {
-	cut := func(p *testsupport.Proxy) { p.Cut() }
-	lose := func(p *testsupport.Proxy) { p.LoseReply("") } // of whatever is asked next
+	done := make(chan struct{})
+	close(done)
+	cut := func(p *testsupport.Proxy) <-chan struct{} { p.Cut(); return done }
+	lose := func(p *testsupport.Proxy) <-chan struct{} { return p.LoseReply("") } // of whatever is asked next
 	return []fault{
-		{"redis cut", false, cut}, {"redis reply lost", false, lose},
-		{"database cut", true, cut}, {"database reply lost", true, lose},
+		{"redis cut", false, every, cut}, {"redis reply lost", false, middles, lose},
+		{"database cut", true, every, cut}, {"database reply lost", true, middles, lose},
 	}
 }
 
@@ -28,39 +32,58 @@ func faults() []fault {
 // its reply, costs a run at most: the same leader goes on, and the result is exact.
 func TestConnectionLostAtAnyStepIsFinishedExactly(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *lab) {
-		scenes := l.matrix(t, every)
+		w := l.wire(t)
 		for _, f := range faults() {
 			if f.database && !l.hasServer() {
 				continue // a file has no connection
 			}
 			failed := 0
-			for _, s := range scenes {
+			for _, s := range l.matrix(t, f.pick) {
 				t.Run(f.name+"/"+s.String(), func(t *testing.T) {
-					failed += l.cell(t, s.kind).disturbed(f, s.point)
+					failed += l.cell(t, s.kind).disturbed(w, f, s.point)
 				})
 			}
-			t.Logf("%s: %d times, which failed %d runs", f.name, len(scenes), failed)
+			t.Logf("%s: this failed %d runs", f.name, failed)
 		}
 		l.nothingLeft(t)
 	})
 }
 
+// wire is a process' connections to both servers, which can be broken.
+type wire struct {
+	*stores
+	redis, database *testsupport.Proxy   // a file has none
+	sql             func(boundary) error // hears of the steps in the database
+}
+
+func (l *lab) wire(t *testing.T) *wire {
+	t.Helper()
+	s := l.spec("wire")
+	w := &wire{redis: l.redis.Proxy()}
+	s.RedisURL = l.redis.URLThrough(w.redis)
+	if l.hasServer() {
+		w.database = l.db.Proxy()
+		s.DSN = l.db.DSNThrough(w.database)
+	}
+	w.stores = l.open(t, s, func(b boundary) error { return w.sql(b) })
+	return w
+}
+
 // disturbed flushes with a fault at p, writes more, and lets the same node finish.
-func (c *cell) disturbed(f fault, p point) (failures int) {
+func (c *cell) disturbed(w *wire, f fault, p point) (failures int) {
 	c.t.Helper()
 	c.fill()
-	redis, database := c.proxies()
-	struck := false
+	var struck <-chan struct{} // blocks for ever until the flush comes by p
 	strike := newTally(p, func() error {
-		struck = true
 		if f.database {
-			f.strike(database)
+			struck = f.strike(w.database)
 		} else {
-			f.strike(redis)
+			struck = f.strike(w.redis)
 		}
 		return nil
 	})
-	n := c.leader("node", strike.observe, c.through(redis, database))
+	w.sql = strike.observe
+	n := c.leader("node", w.stores, strike.observe)
 	ctx, cancel := context.WithTimeout(c.t.Context(), 20*time.Second)
 	defer cancel()
 	if err := n.flush(ctx); err != nil {
@@ -71,37 +94,14 @@ func (c *cell) disturbed(f fault, p point) (failures int) {
 	if err != nil {
 		c.t.Fatalf("the node did not get over it: %v", err)
 	}
-	_ = n.close(ctx) // the lock's own connection may be broken still
+	_ = n.release(ctx) // the lock's own connection may be broken
 	c.check()
-	if !struck {
-		c.t.Errorf("nothing came by %q", p)
+	select {
+	case <-struck:
+	default:
+		c.t.Errorf("nothing was lost at %q", p)
 	}
 	return failures + more
-}
-
-// proxies stand before both servers; a file has none.
-func (c *cell) proxies() (redis, database *testsupport.Proxy) {
-	c.t.Helper()
-	redis = c.proxy(c.redis.Addr())
-	if c.hasServer() {
-		database = c.proxy(c.db.Addr())
-	}
-	return redis, database
-}
-
-func (c *cell) proxy(target string) *testsupport.Proxy {
-	c.t.Helper()
-	return testsupport.NewProxy(c.t, target)
-}
-
-// through makes a node connect by way of proxies.
-func (c *cell) through(redis, database *testsupport.Proxy) func(*spec) {
-	return func(s *spec) {
-		s.RedisURL = c.redis.URLThrough(redis)
-		if database != nil {
-			s.DSN = c.db.DSNThrough(database)
-		}
-	}
 }
 
 // What is between COMMIT and its reply is the one moment at which a client cannot
@@ -111,6 +111,7 @@ func TestUnknownOutcomeOfCommitIsFoundInTheLedger(t *testing.T) {
 		if !l.hasServer() {
 			return // COMMIT of a file is a call, not a message
 		}
+		w := l.wire(t)
 		for _, reply := range []bool{true, false} {
 			name, skipped := "request lost", int64(0)
 			if reply {
@@ -119,17 +120,17 @@ func TestUnknownOutcomeOfCommitIsFoundInTheLedger(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				c := l.cell(t, counters)
 				c.fill()
-				redis, database := c.proxies()
 				var sprung <-chan struct{}
 				at := newTally(point{boundary{"sql", "after fence check"}, 2}, func() error {
 					if reply {
-						sprung = database.LoseReply("COMMIT")
+						sprung = w.database.LoseReply("COMMIT")
 					} else {
-						sprung = database.LoseRequest("COMMIT")
+						sprung = w.database.LoseRequest("COMMIT")
 					}
 					return nil
 				})
-				n := c.leader("node", at.observe, c.through(redis, database))
+				w.sql = at.observe
+				n := c.leader("node", w.stores, ignore)
 				result, err := n.pipeline.Run(t.Context(), n.term)
 				if err != nil {
 					t.Fatal(err)
@@ -138,7 +139,7 @@ func TestUnknownOutcomeOfCommitIsFoundInTheLedger(t *testing.T) {
 				if result.Skipped != skipped {
 					t.Errorf("the ledger knew %d batches, want %d", result.Skipped, skipped)
 				}
-				c.close(n)
+				c.release(n)
 				c.check()
 			})
 		}

@@ -1,5 +1,361 @@
 package crash_test
 
-const daemonEnv = "X_D"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
 
-func runDaemon(string) int { return 0 }
+	"github.com/gomodule/redigo/redis"
+	"go.uber.org/zap"
+
+	"baton/internal/config"
+	"baton/internal/daemon"
+)
+
+// daemonEnv holds the path of a daemon's configuration.
+const daemonEnv = "BATON_TEST_DAEMON"
+
+// lease is long enough for a busy machine and short enough for a test.
+const lease = 2 * time.Second
+
+// runDaemon is the program of a whole node: `baton run`, without its command line.
+func runDaemon(path string) (code int) {
+	c, err := config.Read(config.Input{Path: path, Env: os.LookupEnv, Flags: none, Checks: daemon.Checks()})
+	if err == nil {
+		var log *zap.Logger
+		if log, err = zap.NewProduction(); err == nil {
+			err = daemon.Run(context.Background(), c, daemon.Options{Version: "test", Logger: log, Getenv: none, Exit: os.Exit})
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+func none(string) (string, bool) { return "", false }
+
+// A leader of two real nodes that is frozen in the middle of a flush, for longer
+// than its lease, wakes up deposed: it steps down, or ends as one that cannot stop
+// in time must, and what it wrote too late does not stay.
+func TestLeaderFrozenPastItsLeaseStepsDownWhenItWakes(t *testing.T) {
+	var cells waiting // for leases to run out
+	for _, d := range databases() {
+		cells.run(t, d.name, func(t *testing.T) {
+			p := newPair(t, newLab(t, d.make(t)))
+			for round, table := range []string{"people", "counts"} {
+				p.round(round, table)
+			}
+			p.drained()
+			p.check()
+		})
+	}
+	cells.wait()
+}
+
+// pair is two nodes, and what was written for them to flush.
+type pair struct {
+	*lab
+	t     *testing.T
+	conn  redis.Conn
+	nodes map[string]*daemonProcess
+	dir   string
+	names map[string]string
+	sums  map[string]int
+}
+
+const (
+	peopleRows = 11_000 // 3 pages
+	countRows  = 11_000 // 3 parts
+)
+
+func newPair(t *testing.T, l *lab) *pair {
+	t.Helper()
+	p := &pair{lab: l, t: t, conn: l.redis.Conn(), dir: t.TempDir(), nodes: map[string]*daemonProcess{},
+		names: map[string]string{}, sums: map[string]int{}}
+	for _, id := range []string{"one", "two"} {
+		p.start(id)
+	}
+	return p
+}
+
+const daemonConfig = `
+node: {id: %s}
+redis: {url: %s}
+election: {lock_key: lock, ttl: %s}
+http: {listen: "off"}
+databases: {main: {driver: %s, dsn: %q}}
+jobs:
+  - name: people
+    schedule: "@every 1s"
+    flush:
+      from: {type: hashes, key: "row:<id>", changed: "pending:people"}
+      to: {database: main, table: people, key: [id]}
+  - name: counts
+    schedule: "@every 1s"
+    flush:
+      from: {type: counters, key: "pending:counts"}
+      to: {database: main, table: counts, key: [id]}
+      columns: {id: $field, n: {from: $value, op: add}}
+`
+
+func (p *pair) start(id string) {
+	p.t.Helper()
+	path := filepath.Join(p.dir, id+".yaml")
+	text := fmt.Sprintf(daemonConfig, id, p.redis.URL(), lease, p.db.Driver, p.db.DSN)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+	d, err := startDaemon(path, filepath.Join(p.dir, id+".log"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(d.kill)
+	p.nodes[id] = d
+}
+
+// round freezes the leader in the middle of flushing table, and wakes it up when
+// its successor is at work.
+func (p *pair) round(round int, table string) {
+	p.t.Helper()
+	var old string
+	for try := 0; ; try++ {
+		before := p.total()
+		p.write(fmt.Sprintf("round %d, try %d", round, try), 1)
+		if old = p.freezeInside(table, before); old != "" {
+			break
+		}
+		if try == 10 {
+			p.t.Fatalf("no leader could be frozen in the middle of flushing %s", table)
+		}
+		p.drained()
+	}
+	frozen := p.nodes[old]
+	p.await("a successor", func() bool { return p.leader() != old })
+	if p.hasServer() {
+		p.drained() // by the successor; a file may be locked by the frozen one
+	}
+	p.write(fmt.Sprintf("round %d, after the freeze", round), 3)
+	woken := frozen.logSize()
+	frozen.signal(syscall.SIGCONT)
+	p.await("the deposed leader to step down", func() bool {
+		return frozen.exited() || strings.Contains(frozen.logSince(woken), "no longer leading")
+	})
+	if frozen.exited() {
+		if code := frozen.cmd.ProcessState.ExitCode(); code != daemon.ExitCannotStop {
+			p.t.Fatalf("node %s ended with code %d:\n%s", old, code, frozen.logSince(0))
+		}
+		p.start(old)
+	}
+	p.t.Logf("%s frozen in %s: %s", old, table, summary(frozen.logSince(woken)))
+}
+
+// write changes every row, or every nth.
+func (p *pair) write(name string, nth int) {
+	p.t.Helper()
+	send := func(command string, args ...any) {
+		if err := p.conn.Send(command, args...); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+	for i := 0; i < peopleRows; i += nth {
+		id := fmt.Sprint(i)
+		send("HSET", "row:"+id, "name", name, "age", i)
+		send("SADD", "pending:people", id)
+		p.names[id] = name
+	}
+	for i := 0; i < countRows; i += nth {
+		id := fmt.Sprint(i)
+		send("HINCRBY", "pending:counts", id, i+1)
+		p.sums[id] += i + 1
+	}
+	if _, err := p.conn.Do(""); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// freezeInside stops the leader when the table has some of what it is to have, but
+// not all. It returns "" if that was missed, and nobody is stopped.
+func (p *pair) freezeInside(table string, before int) string {
+	p.t.Helper()
+	query, from, to := "SELECT count(*) FROM people WHERE name = '"+p.names["0"]+"'", 0, peopleRows
+	if table == "counts" {
+		query, from, to = "SELECT COALESCE(sum(n), 0) FROM counts", before, p.total()
+	}
+	progress := func() int {
+		n, err := strconv.Atoi(p.db.Rows(p.t, query)[0][0])
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		return n
+	}
+	p.await("a flush", func() bool { return progress() > from })
+	leader := p.leader()
+	if leader == "" {
+		return "" // its lease ran out by itself: the machine is busy
+	}
+	node := p.nodes[leader]
+	node.signal(syscall.SIGSTOP)
+	node.stopped()
+	if progress() < to {
+		return leader
+	}
+	node.signal(syscall.SIGCONT)
+	return ""
+}
+
+// total is the sum of all counts.
+func (p *pair) total() int {
+	total := 0
+	for _, n := range p.sums {
+		total += n
+	}
+	return total
+}
+
+func (p *pair) rows(table string) map[string]string {
+	p.t.Helper()
+	query := "SELECT id, n FROM counts"
+	if table == "people" {
+		query = "SELECT id, name FROM people"
+	}
+	rows := map[string]string{}
+	for _, row := range p.db.Rows(p.t, query) {
+		rows[row[0]] = row[1]
+	}
+	return rows
+}
+
+// leader is the node that holds the lock, or "".
+func (p *pair) leader() string {
+	p.t.Helper()
+	held, err := redis.Bool(p.conn.Do("EXISTS", "lock"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	node, err := redis.String(p.conn.Do("HGET", "{lock}:term", "node_id"))
+	if err != nil && !errors.Is(err, redis.ErrNil) {
+		p.t.Fatal(err)
+	}
+	if !held {
+		return ""
+	}
+	return node
+}
+
+func (p *pair) drained() {
+	p.t.Helper()
+	p.await("everything to be flushed", func() bool { return len(pending(p.t, p.conn)) == 0 })
+}
+
+func (p *pair) check() {
+	p.t.Helper()
+	if text := diff(p.names, p.rows("people")); text != "" {
+		p.t.Errorf("table people is not exact (-want +got):\n%s", text)
+	}
+	want := map[string]string{}
+	for id, n := range p.sums {
+		want[id] = fmt.Sprint(n)
+	}
+	if text := diff(want, p.rows("counts")); text != "" {
+		p.t.Errorf("table counts is not exact (-want +got):\n%s", text)
+	}
+}
+
+func (p *pair) await(what string, ok func() bool) {
+	p.t.Helper()
+	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			for id, n := range p.nodes {
+				p.t.Logf("log of node %s:\n%s", id, n.logSince(0))
+			}
+			p.t.Fatalf("waited a minute for %s", what)
+		}
+	}
+}
+
+// summary is what a log tells about the end of a term.
+func summary(log string) string {
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, "no longer leading") {
+			return strings.TrimSpace(line)
+		}
+	}
+	return "ended by itself"
+}
+
+// daemonProcess is a node in a process of its own, which dies with the test's.
+type daemonProcess struct {
+	cmd  *exec.Cmd
+	log  string
+	done chan struct{}
+}
+
+func startDaemon(config, log string) (*daemonProcess, error) {
+	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close()
+	d := &daemonProcess{cmd: exec.Command(os.Args[0]), log: log, done: make(chan struct{})}
+	d.cmd.Env = append(os.Environ(), daemonEnv+"="+config, "GORACE=atexit_sleep_ms=0")
+	d.cmd.Stdout, d.cmd.Stderr = out, out
+	d.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	started := make(chan error, 1)
+	go func() {
+		// The signal comes when the thread ends that has started the child.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer close(d.done)
+		err := d.cmd.Start()
+		started <- err
+		if err == nil {
+			_ = d.cmd.Wait() // how it ended is in ProcessState
+		}
+	}()
+	return d, <-started
+}
+
+func (d *daemonProcess) signal(s syscall.Signal) { _ = d.cmd.Process.Signal(s) } // it may have ended
+
+func (d *daemonProcess) kill() {
+	d.signal(syscall.SIGKILL)
+	<-d.done
+}
+
+func (d *daemonProcess) exited() bool {
+	select {
+	case <-d.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// stopped waits until the kernel has stopped every thread.
+func (d *daemonProcess) stopped() {
+	for !d.exited() {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", d.cmd.Process.Pid))
+		if err != nil || strings.Contains(string(stat[strings.LastIndexByte(string(stat), ')'):]), " T ") {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func (d *daemonProcess) logSize() int { return len(d.logSince(0)) }
+
+func (d *daemonProcess) logSince(size int) string {
+	text, _ := os.ReadFile(d.log)
+	return string(text[min(size, len(text)):])
+}

@@ -63,7 +63,7 @@ type frozen struct {
 }
 
 // freeze starts a leader and returns when it has come to p.
-func (c *cell) freeze(p point, change ...func(*spec)) *frozen {
+func (c *cell) freeze(p point, lease time.Duration) *frozen {
 	c.t.Helper()
 	reached, gate := make(chan struct{}), make(chan struct{})
 	at := newTally(p, func() error {
@@ -71,7 +71,9 @@ func (c *cell) freeze(p point, change ...func(*spec)) *frozen {
 		<-gate
 		return nil
 	})
-	f := &frozen{node: c.leader("old", at.observe, change...), wake: func() { close(gate) }, end: make(chan error, 1)}
+	s := c.spec("old")
+	s.TTL = lease
+	f := &frozen{node: c.leader("old", c.open(c.t, s, at.observe), at.observe), wake: func() { close(gate) }, end: make(chan error, 1)}
 	ctx, cancel := context.WithTimeout(c.t.Context(), 30*time.Second)
 	c.t.Cleanup(cancel)
 	go func() {
@@ -92,33 +94,33 @@ func (c *cell) deposed(p point) {
 	c.fill()
 	// The server must end a transaction whose client is frozen: after a quarter of
 	// the lease, or a second.
-	short := func(s *spec) { s.TTL = 2 * time.Second }
-	old := c.freeze(p, short)
+	old := c.freeze(p, 2*time.Second)
 
 	c.traffic("second")
 	c.expire()
-	successor := c.leader("successor", ignore, short)
+	successor := c.leader("successor", c.stores, ignore)
 	ctx, cancel := context.WithTimeout(c.t.Context(), 20*time.Second)
 	defer cancel()
 	if _, err := successor.persist(ctx); err != nil {
 		c.t.Fatalf("the successor could not finish: %v", err)
 	}
-	c.close(successor)
+	c.release(successor)
 
 	// A stage of a later term: nothing that the old leader does may touch it.
 	c.traffic("third")
-	third := c.leader("third", newTally(point{boundary{"flush", "staged"}, 1}, func() error { return errStop }).observe, short)
+	staged := newTally(point{boundary{"flush", "staged"}, 1}, func() error { return errStop })
+	third := c.leader("third", c.stores, staged.observe)
 	if err := third.flush(ctx); !errors.Is(err, errStop) {
 		c.t.Fatalf("the third leader was to stop after staging: %v", err)
 	}
-	c.close(third)
+	c.release(third)
 
 	old.wake()
 	if err := <-old.end; !fenced(err) {
 		c.t.Errorf("the deposed leader was not told to step down: %v", err)
 	}
-	c.close(old.node)
-	c.fresh(ignore)
+	c.release(old.node)
+	c.fresh()
 	c.check()
 }
 
@@ -128,7 +130,7 @@ func (c *cell) deposed(p point) {
 func (c *cell) overtaken(p point) {
 	c.t.Helper()
 	c.fill()
-	old := c.freeze(p)
+	old := c.freeze(p, ttl)
 	c.traffic("second")
 	c.expire()
 	taken, goOn := make(chan struct{}), make(chan struct{})
@@ -137,7 +139,7 @@ func (c *cell) overtaken(p point) {
 		<-goOn
 		return nil
 	})
-	successor := c.leader("successor", hold.observe)
+	successor := c.leader("successor", c.stores, hold.observe)
 	ctx, cancel := context.WithTimeout(c.t.Context(), 20*time.Second)
 	defer cancel()
 	finished := make(chan error, 1)
@@ -162,9 +164,9 @@ func (c *cell) overtaken(p point) {
 	if err := <-finished; err != nil {
 		c.t.Errorf("the successor could not finish: %v", err)
 	}
-	c.close(successor)
-	c.close(old.node)
-	c.fresh(ignore)
+	c.release(successor)
+	c.release(old.node)
+	c.fresh()
 	c.check()
 }
 
@@ -173,7 +175,5 @@ func (c *cell) overtaken(p point) {
 const patience = 300 * time.Millisecond
 
 var errStop = errors.New("stopped here")
-
-func ignore(boundary) error { return nil }
 
 func fenced(err error) bool { return errors.Is(err, flush.ErrFenced) }

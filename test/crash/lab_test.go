@@ -16,21 +16,27 @@ type lab struct {
 	db    *testsupport.Database
 	redis *testsupport.Redis
 	cells atomic.Int64
+	// stores of the test's own process, for all whose steps in the database matter to nobody.
+	stores *stores
 }
 
-// everywhere runs a test against every kind of database, at the same time.
+// everywhere runs a test against every kind of database, two at a time or so.
 func everywhere(t *testing.T, test func(t *testing.T, l *lab)) {
-	for _, d := range []struct {
-		name string
-		make func(testing.TB) *testsupport.Database
-	}{
-		{"postgres", testsupport.Postgres}, {"mariadb", testsupport.MariaDB}, {"sqlite", testsupport.SQLite},
-	} {
+	for _, d := range databases() {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
 			test(t, newLab(t, d.make(t)))
 		})
 	}
+}
+
+type database struct {
+	name string
+	make func(testing.TB) *testsupport.Database
+}
+
+func databases() []database {
+	return []database{{"postgres", testsupport.Postgres}, {"mariadb", testsupport.MariaDB}, {"sqlite", testsupport.SQLite}}
 }
 
 func newLab(t *testing.T, db *testsupport.Database) *lab {
@@ -39,8 +45,31 @@ func newLab(t *testing.T, db *testsupport.Database) *lab {
 	engine := map[string]string{"mysql": " ENGINE=InnoDB"}[db.Driver]
 	db.Exec(t, "CREATE TABLE counts (id bigint PRIMARY KEY, n bigint NOT NULL)"+engine)
 	db.Exec(t, "CREATE TABLE people (id bigint PRIMARY KEY, name varchar(40) NOT NULL, age integer CHECK (age >= 0))"+engine)
+	l.stores = l.open(t, l.spec("test"), ignore)
 	return l
 }
+
+// spec has all that cells have in common.
+func (l *lab) spec(nodeID string) spec {
+	return spec{Driver: l.db.Driver, DSN: l.db.DSN, RedisURL: l.redis.URL(), TTL: ttl, NodeID: nodeID}
+}
+
+// open opens stores that are closed at the test's end.
+func (l *lab) open(t *testing.T, s spec, observe func(boundary) error) *stores {
+	t.Helper()
+	st, err := openStores(s, observe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := st.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return st
+}
+
+func ignore(boundary) error { return nil }
 
 // hasServer says whether there is a connection to the database that can break.
 func (l *lab) hasServer() bool { return l.db.Driver != "sqlite" }
@@ -70,6 +99,7 @@ const livePrefix = "pending:"
 type cell struct {
 	*lab
 	t    *testing.T
+	name string // what befalls it, if its test is not named for that
 	kind kind
 	n    int64
 	conn redis.Conn
@@ -88,11 +118,10 @@ func (l *lab) cell(t *testing.T, k kind) *cell {
 func (c *cell) id(i int64) int64 { return c.n*1000 + i }
 
 func (c *cell) spec(nodeID string) spec {
-	return spec{
-		Driver: c.db.Driver, DSN: c.db.DSN, RedisURL: c.redis.URL(), TTL: ttl,
-		LockKey: c.lockKey(), NodeID: nodeID, Job: fmt.Sprintf("job-%d", c.n), Source: c.kind,
-		Live: livePrefix + fmt.Sprint(c.n), Rows: fmt.Sprintf("row:%d:<id>", c.n),
-	}
+	s := c.lab.spec(nodeID)
+	s.LockKey, s.Job, s.Source = c.lockKey(), fmt.Sprintf("job-%d", c.n), c.kind
+	s.Live, s.Rows = livePrefix+fmt.Sprint(c.n), fmt.Sprintf("row:%d:<id>", c.n)
+	return s
 }
 
 func (c *cell) lockKey() string { return fmt.Sprintf("{lock:%d}", c.n) }
@@ -212,23 +241,19 @@ func (c *cell) traffic(round string) {
 }
 
 // fresh makes a node, and lets it flush until nothing is pending.
-func (c *cell) fresh(observe func(boundary) error) {
+func (c *cell) fresh() {
 	c.t.Helper()
-	n := c.leader("fresh", observe)
+	n := c.leader("fresh", c.stores, ignore)
 	if err := n.flush(c.t.Context()); err != nil {
 		c.t.Fatalf("a fresh node could not finish: %v", err)
 	}
-	c.close(n)
+	c.release(n)
 }
 
 // leader makes a node that holds the lock.
-func (c *cell) leader(nodeID string, observe func(boundary) error, change ...func(*spec)) *node {
+func (c *cell) leader(nodeID string, st *stores, observe func(boundary) error) *node {
 	c.t.Helper()
-	s := c.spec(nodeID)
-	for _, f := range change {
-		f(&s)
-	}
-	n, err := newNode(s, observe)
+	n, err := newNode(c.spec(nodeID), st, observe)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -238,9 +263,9 @@ func (c *cell) leader(nodeID string, observe func(boundary) error, change ...fun
 	return n
 }
 
-func (c *cell) close(n *node) {
+func (c *cell) release(n *node) {
 	c.t.Helper()
-	if err := n.close(c.t.Context()); err != nil {
+	if err := n.release(c.t.Context()); err != nil {
 		c.t.Error(err)
 	}
 }
@@ -261,10 +286,10 @@ func (c *cell) check() {
 		got[row[0]] = strings.Join(row[1:], " ")
 	}
 	if text := diff(c.want, got); text != "" {
-		c.t.Errorf("table %s is not exact (-want +got):\n%s", table, text)
+		c.t.Errorf("%s: table %s is not exact (-want +got):\n%s", c.name, table, text)
 	}
 	dead := c.db.Rows(c.t, fmt.Sprintf("SELECT record, error FROM baton_dead_letter WHERE job = '%s'", c.spec("").Job))
 	if len(dead) != c.dead {
-		c.t.Errorf("got %d dead letters, want %d: %q", len(dead), c.dead, dead)
+		c.t.Errorf("%s: got %d dead letters, want %d: %q", c.name, len(dead), c.dead, dead)
 	}
 }

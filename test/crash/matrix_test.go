@@ -112,7 +112,8 @@ func (l *lab) matrix(t *testing.T, pick func([]point) []point) []scene {
 	for _, k := range kinds() {
 		passed := l.points(t, k)
 		picked := pick(passed)
-		t.Logf("%s: %d steps are passed %d times in a flush; %d of these are tried", k, len(boundaries()), len(passed), len(picked))
+		t.Logf("matrix: %s come by %d of %d steps, %d times in a flush, of which %d are tried",
+			k, len(middles(passed)), len(boundaries()), len(passed), len(picked))
 		for _, p := range picked {
 			all = append(all, scene{k, p})
 		}
@@ -145,7 +146,11 @@ func (l *lab) points(t *testing.T, k kind) []point {
 	c := l.cell(t, k)
 	c.fill()
 	passed := newTally(point{}, nil)
-	c.fresh(passed.observe)
+	n := c.leader("undisturbed", l.open(t, c.spec("undisturbed"), passed.observe), passed.observe)
+	if err := n.flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.release(n)
 	c.check()
 	var all []point
 	for _, b := range boundaries() {

@@ -29,11 +29,28 @@ type spec struct {
 	KillAt                point // of a process
 }
 
+// stores are the connections of a process to both servers.
+type stores struct {
+	redis *redisstore.Store
+	sink  *sqlstore.Store
+}
+
+// openStores connects to nothing yet. observe hears of the steps in the database.
+func openStores(s spec, observe func(boundary) error) (*stores, error) {
+	r, err := redisstore.Open(redisstore.Options{URL: s.RedisURL, ClientName: s.NodeID})
+	if err != nil {
+		return nil, err
+	}
+	sink, err := sqlstore.Open(sqlstore.Options{Name: "main", Driver: s.Driver, DSN: s.DSN, TTL: s.TTL, MaxConns: 8,
+		Observe: func(step sqlstore.Step) error { return observe(boundary{"sql", string(step)}) }})
+	return &stores{redis: r, sink: sink}, err
+}
+
+func (s *stores) close() error { return errors.Join(s.sink.Close(), s.redis.Close()) }
+
 // node is a leader made of the real parts: the lock, one flush job, its source
 // and its database.
 type node struct {
-	redis    *redisstore.Store
-	sink     *sqlstore.Store
 	lock     *redisstore.Lock
 	pipeline *flush.Pipeline
 	pending  flush.Source // counts what is left to do
@@ -58,23 +75,16 @@ func (t *term) Raise(ctx context.Context, floor int64) (int64, error) {
 	return epoch, err
 }
 
-// newNode builds a node. It connects to nothing yet.
-func newNode(s spec, observe func(boundary) error) (*node, error) {
+// newNode builds a node. It connects to nothing yet. observe hears of the steps of
+// the flush and of its source.
+func newNode(s spec, st *stores, observe func(boundary) error) (*node, error) {
 	n := &node{}
 	var err error
-	if n.redis, err = redisstore.Open(redisstore.Options{URL: s.RedisURL, ClientName: s.NodeID}); err != nil {
-		return nil, err
-	}
-	if n.lock, err = redisstore.NewLock(n.redis, s.LockKey, s.NodeID, s.TTL, redisstore.Presence{}); err != nil {
-		return nil, err
-	}
-	n.sink, err = sqlstore.Open(sqlstore.Options{Name: "main", Driver: s.Driver, DSN: s.DSN, TTL: s.TTL,
-		Observe: func(step sqlstore.Step) error { return observe(boundary{"sql", string(step)}) }})
-	if err != nil {
+	if n.lock, err = redisstore.NewLock(st.redis, s.LockKey, s.NodeID, s.TTL, redisstore.Presence{}); err != nil {
 		return nil, err
 	}
 	config := flush.Config{
-		Job: s.Job, NodeID: s.NodeID, Sink: n.sink,
+		Job: s.Job, NodeID: s.NodeID, Sink: st.sink,
 		NewID:   func() (string, error) { return rand.Text(), nil },
 		Retry:   flush.Retry{Wait: 2 * time.Millisecond, MaxWait: 50 * time.Millisecond},
 		Observe: func(step flush.Step) error { return observe(boundary{"flush", string(step)}) },
@@ -85,7 +95,7 @@ func newNode(s spec, observe func(boundary) error) (*node, error) {
 			Columns: map[string]flush.ColumnSpec{"id": {From: flush.InputField}, "n": {From: flush.InputValue, Op: "add"}}}
 		config.Inputs = flush.Inputs{Names: []string{flush.InputField, flush.InputValue}, Ledger: true}
 		config.NewSources = func(inputs []string) ([]flush.Source, error) {
-			src, err := redisstore.NewCounters(n.redis, redisstore.CountersOptions{
+			src, err := redisstore.NewCounters(st.redis, redisstore.CountersOptions{
 				Job: s.Job, Key: s.Live, Inputs: inputs, PartRows: partRows, Observe: source})
 			return []flush.Source{src}, err
 		}
@@ -93,7 +103,7 @@ func newNode(s spec, observe func(boundary) error) (*node, error) {
 		config.Mapping = flush.MappingSpec{Table: "people", Key: []string{"id"}}
 		config.Inputs = flush.Inputs{Names: []string{"id"}, Fields: true}
 		config.NewSources = func(inputs []string) ([]flush.Source, error) {
-			src, err := redisstore.NewHashes(n.redis, redisstore.HashesOptions{
+			src, err := redisstore.NewHashes(st.redis, redisstore.HashesOptions{
 				Job: s.Job, Key: s.Rows, Changed: s.Live, Inputs: inputs, PageRows: pageRows, Observe: source})
 			return []flush.Source{src}, err
 		}
@@ -151,12 +161,8 @@ func (n *node) persist(ctx context.Context) (failures int, err error) {
 	}
 }
 
-// close gives the lock up, if it can, and every connection.
-func (n *node) close(ctx context.Context) error {
-	var released error
-	if n.term != nil {
-		released = n.lock.Release(ctx, n.term.owner, elector.Handover{Event: "released"})
-	}
-	_ = n.lock.Leave(ctx) // closes the lock's own connection
-	return errors.Join(released, n.sink.Close(), n.redis.Close())
+// release gives the lock up.
+func (n *node) release(ctx context.Context) error {
+	released := n.lock.Release(ctx, n.term.owner, elector.Handover{Event: "released"})
+	return errors.Join(released, n.lock.Leave(ctx)) // Leave closes the lock's own connection
 }

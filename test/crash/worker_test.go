@@ -12,53 +12,65 @@ import (
 	"time"
 )
 
-// workerEnv holds the spec of a worker process.
+// workerEnv holds the specs of a worker process.
 const workerEnv = "BATON_TEST_WORKER"
 
-// work is the program of a worker process: lead, flush until nothing is pending,
-// and die at spec.KillAt if it is set.
+// work is the program of a worker process: for one spec after the other it leads and
+// flushes until nothing is pending, and dies at KillAt of one that has it.
 func work(text string) (code int) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if err := workOn(ctx, text); err != nil {
+	var specs []spec
+	err := json.Unmarshal([]byte(text), &specs)
+	if err == nil {
+		err = workOn(ctx, specs)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return 0
 }
 
-func workOn(ctx context.Context, text string) error {
-	var s spec
-	if err := json.Unmarshal([]byte(text), &s); err != nil {
-		return err
-	}
-	killed := newTally(s.KillAt, func() error {
-		if err := syscall.Kill(os.Getpid(), syscall.SIGKILL); err != nil {
-			return err
-		}
-		select {} // nothing more may be done until the signal arrives
-	})
-	n, err := newNode(s, killed.observe)
+func workOn(ctx context.Context, specs []spec) error {
+	var now *tally
+	st, err := openStores(specs[0], func(b boundary) error { return now.observe(b) })
 	if err != nil {
 		return err
 	}
-	if err := n.lead(ctx); err != nil {
+	for _, s := range specs {
+		now = newTally(s.KillAt, suicide)
+		n, err := newNode(s, st, now.observe)
+		if err != nil {
+			return err
+		}
+		if err := n.lead(ctx); err != nil {
+			return err
+		}
+		if err := n.flush(ctx); err != nil {
+			return fmt.Errorf("job %s: %w", s.Job, err)
+		}
+		if err := n.release(ctx); err != nil {
+			return err
+		}
+	}
+	return st.close()
+}
+
+func suicide() error {
+	if err := syscall.Kill(os.Getpid(), syscall.SIGKILL); err != nil {
 		return err
 	}
-	if err := n.flush(ctx); err != nil {
-		return err
-	}
-	return n.close(ctx)
+	select {} // nothing more may be done until the signal arrives
 }
 
 // process runs a worker to its end.
-func (c *cell) process(s spec) (stderr string, err error) {
-	c.t.Helper()
-	text, err := json.Marshal(s)
+func process(ctx context.Context, specs ...spec) (stderr string, err error) {
+	text, err := json.Marshal(specs)
 	if err != nil {
-		c.t.Fatal(err)
+		return "", err
 	}
-	cmd := exec.CommandContext(c.t.Context(), os.Args[0])
+	cmd := exec.CommandContext(ctx, os.Args[0])
 	var out strings.Builder
 	cmd.Stderr = &out
 	// The race detector would make each of hundreds of processes sleep before it exits.
@@ -67,22 +79,8 @@ func (c *cell) process(s spec) (stderr string, err error) {
 	return out.String(), err
 }
 
-// killed runs a worker that must die at p by SIGKILL.
-func (c *cell) killed(p point) {
-	c.t.Helper()
-	s := c.spec("victim")
-	s.KillAt = p
-	stderr, err := c.process(s)
+// isKilled says whether a process ended by SIGKILL.
+func isKilled(err error) bool {
 	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-		c.t.Fatalf("the process was to be killed at %q, but ended with %v: it never came there\n%s", p, err, stderr)
-	}
-}
-
-// finished runs a worker that must leave nothing pending.
-func (c *cell) finished() {
-	c.t.Helper()
-	if stderr, err := c.process(c.spec("fresh")); err != nil {
-		c.t.Fatalf("a fresh process could not finish: %v\n%s", err, stderr)
-	}
+	return errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL
 }
