@@ -1,0 +1,35 @@
+package daemon
+
+import (
+	"strings"
+	"testing"
+
+	"baton/internal/config"
+)
+
+func TestChecksSayWhatOnlyOtherPackagesKnow(t *testing.T) {
+	c := Checks()
+	for _, x := range []struct {
+		name string
+		err  error
+		want string // "" for none
+	}{
+		{"a good schedule", c.Schedule("30 2 * * *", "Asia/Shanghai"), ""},
+		{"a schedule in a zone that is told elsewhere", c.Schedule("30 2 * * *", "Mars/Olympus"), ""},
+		{"a bad minute", c.Schedule("61 * * * *", "UTC"), "61"},
+		{"a schedule that never fires", c.Schedule("0 0 30 2 *", "UTC"), "never"},
+		{"a good key", c.Key("views:[0-15]"), ""},
+		{"a range that runs backwards", c.Key("views:[15-0]"), "15"},
+		{"a brace without a tag", c.Key("views}"), "hash tag"},
+		{"an empty key", c.Key(""), "empty"},
+		{"a good row key", c.RowKey("user:<id>"), ""},
+		{"a row key without an id", c.RowKey("user:"), "<"},
+		{"a good index", c.Flush(config.Flush{From: config.From{Type: config.Hashes, Changed: "changed:user"}}), ""},
+		{"an index without a slot", c.Flush(config.Flush{From: config.From{Type: config.Hashes, Changed: "changed}"}}), "from.changed: "},
+		{"counters have no index", c.Flush(config.Flush{From: config.From{Type: config.Counters, Changed: "changed}"}}), ""},
+	} {
+		if (x.err == nil) != (x.want == "") || x.err != nil && !strings.Contains(x.err.Error(), x.want) {
+			t.Errorf("%s: %v; want it to say %q", x.name, x.err, x.want)
+		}
+	}
+}

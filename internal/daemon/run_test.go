@@ -1,0 +1,335 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	recorder "go.uber.org/zap/zaptest/observer"
+
+	"baton/internal/config"
+	"baton/internal/testsupport"
+)
+
+// soon is generous: two cores may run everything at once.
+const soon = 20 * time.Second
+
+// running is a daemon inside this test.
+type running struct {
+	t       *testing.T
+	address string // of the status page
+	logs    *recorder.ObservedLogs
+	stop    context.CancelFunc
+	ended   chan error
+	exited  chan int
+}
+
+// configFor is a node "a" of the election "baton" in that Redis.
+func configFor(url string) config.Config {
+	c := config.Default()
+	c.Node.ID = "a"
+	c.Redis.URL = url
+	c.Election.TTL = 2 * time.Second
+	c.HTTP.Listen = "127.0.0.1:0"
+	return c.WithDefaults()
+}
+
+// start runs a daemon until the test stops it, and returns once it is ready. env is
+// all of its environment.
+func start(t *testing.T, c config.Config, env map[string]string) *running {
+	t.Helper()
+	core, logs := recorder.New(zapcore.InfoLevel)
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &running{t: t, logs: logs, stop: cancel, ended: make(chan error, 1), exited: make(chan int, 1)}
+	ready := make(chan string, 1)
+	go func() {
+		r.ended <- Run(ctx, c, Options{
+			Version: "test", Logger: zap.New(core),
+			Getenv: func(name string) (string, bool) { v, ok := env[name]; return v, ok },
+			Exit:   func(code int) { r.exited <- code },
+			Ready:  func(address string) { ready <- address },
+		})
+	}()
+	t.Cleanup(cancel)
+	select {
+	case r.address = <-ready:
+	case err := <-r.ended:
+		t.Fatalf("the daemon ended before it was ready: %v", err)
+	case <-time.After(soon):
+		t.Fatal("the daemon is not ready")
+	}
+	return r
+}
+
+// end stops the daemon and returns what Run did.
+func (r *running) end() error {
+	r.t.Helper()
+	r.stop()
+	select {
+	case err := <-r.ended:
+		return err
+	case <-time.After(soon):
+		r.t.Fatal("the daemon does not end")
+		return nil
+	}
+}
+
+func (r *running) answer(path string) int {
+	r.t.Helper()
+	resp, err := http.Get("http://" + r.address + path)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	return resp.StatusCode
+}
+
+func (r *running) leads() {
+	r.t.Helper()
+	await(r.t, "the daemon to lead", func() bool { return r.answer("/-/leader") == http.StatusOK })
+}
+
+func await(t *testing.T, what string, reached func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(soon); !reached(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited %v in vain for %s", soon, what)
+		}
+	}
+}
+
+func TestReadyIsToldTheAddressOfTheStatusPage(t *testing.T) {
+	r := start(t, configFor("redis://127.0.0.1:1/0"), nil)
+	for path, want := range map[string]int{"/": 200, "/-/healthy": 200, "/-/ready": 200, "/-/leader": 503, "/metrics": 200, "/api/v1/status": 503} {
+		if got := r.answer(path); got != want {
+			t.Errorf("%s of a node without Redis: %d, want %d", path, got, want)
+		}
+	}
+	if err := r.end(); err != nil {
+		t.Errorf("a daemon that never reached Redis ended with %v", err)
+	}
+}
+
+func TestNothingListensWhenTheStatusPageIsOff(t *testing.T) {
+	c := configFor(testsupport.StartRedis(t).URL())
+	c.HTTP.Listen = "off"
+	r := start(t, c, nil)
+	if r.address != "" {
+		t.Errorf("ready with address %q", r.address)
+	}
+	await(t, "the daemon to lead", func() bool { return r.logs.FilterMessage("leading").Len() == 1 })
+	if err := r.end(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAListenerInUseIsAnErrorThatSaysSo(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	server := testsupport.StartRedis(t)
+	c := configFor(server.URL())
+	c.HTTP.Listen = taken.Addr().String()
+	err = Run(t.Context(), c, Options{Logger: zap.NewNop(), Getenv: nothingSet, Exit: func(int) { t.Error("the process was ended") }})
+	if err == nil || !strings.Contains(err.Error(), "http.listen: ") || !strings.Contains(err.Error(), taken.Addr().String()) || !strings.Contains(err.Error(), "another baton") {
+		t.Errorf("error %v", err)
+	}
+	if keys, err := redis.Strings(server.Conn().Do("KEYS", "*")); err != nil || len(keys) != 0 {
+		t.Errorf("a daemon that could not start has left %q in Redis (%v)", keys, err)
+	}
+}
+
+func nothingSet(string) (string, bool) { return "", false }
+
+// What a node has taken it gives back, in that order: its work ends, the lock is
+// released, the node leaves the list, the page ends.
+func TestShutdownGivesBackWhatWasTaken(t *testing.T) {
+	server := testsupport.StartRedis(t)
+	conn := server.Conn()
+	r := start(t, configFor(server.URL()), nil)
+	r.leads()
+	if nodes, err := redis.Strings(conn.Do("HKEYS", "{baton}:nodes")); err != nil || !slices.Equal(nodes, []string{"a"}) {
+		t.Fatalf("nodes of a running daemon: %q, %v", nodes, err)
+	}
+	if err := r.end(); err != nil {
+		t.Errorf("the daemon ended with %v", err)
+	}
+	for _, key := range []string{"baton", "{baton}:nodes"} {
+		if left, err := redis.Int(conn.Do("EXISTS", key)); err != nil || left != 0 {
+			t.Errorf("%s is still there (%v)", key, err)
+		}
+	}
+	var told []string
+	for _, line := range r.logs.All() {
+		told = append(told, line.Message)
+	}
+	want := []string{"started", "leading", "stopping to lead: jobs are told to end", "no longer leading", "stopped"}
+	if !slices.Equal(told, want) {
+		t.Errorf("the log says %q, want %q", told, want)
+	}
+	if conn, err := net.Dial("tcp", r.address); err == nil {
+		_ = conn.Close()
+		t.Error("the status page is still there")
+	}
+	if clients, err := redis.String(conn.Do("CLIENT", "LIST")); err != nil || strings.Contains(clients, "name=baton:a") {
+		t.Errorf("connections are left: %s (%v)", clients, err)
+	}
+}
+
+func TestShutdownDoesNotWaitForARedisThatIsAway(t *testing.T) {
+	server := testsupport.StartRedis(t)
+	r := start(t, configFor(server.URL()), nil)
+	r.leads()
+	server.Freeze()
+	defer server.Thaw()
+	began := time.Now()
+	if err := r.end(); err != nil {
+		t.Errorf("the daemon ended with %v", err)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	select {
+	case code := <-r.exited:
+		t.Errorf("the process was ended with code %d", code)
+	default:
+	}
+}
+
+func TestTheLeaseFileIsThereWhileTheLockIs(t *testing.T) {
+	server := testsupport.StartRedis(t)
+	dir := t.TempDir()
+	path := filepath.Join(dir, "lease.json")
+	r := start(t, configFor(server.URL()), map[string]string{"RUNTIME_DIRECTORY": dir})
+	r.leads()
+	await(t, "the lease file", func() bool { _, err := os.Stat(path); return err == nil })
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v; want a file for its owner alone", info, err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		LockKey string `json:"lock_key"`
+		Owner   string `json:"owner"`
+		Epoch   int64  `json:"epoch"`
+	}
+	if err := json.Unmarshal(text, &got); err != nil {
+		t.Fatal(err)
+	}
+	owner, err := redis.String(server.Conn().Do("GET", "baton"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	epoch, err := redis.Int64(server.Conn().Do("HGET", "{baton}:term", "epoch"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.LockKey != "baton" || got.Owner != owner || got.Epoch != epoch {
+		t.Errorf("lease file %s; want owner %s, epoch %d", text, owner, epoch)
+	}
+	if err := r.end(); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("left in the runtime directory: %v, %v", left, err)
+	}
+}
+
+// What was not released is left for `release --crashed`.
+func TestTheLeaseFileStaysIfTheReleaseWasNotAnswered(t *testing.T) {
+	server := testsupport.StartRedis(t)
+	dir := t.TempDir()
+	r := start(t, configFor(server.URL()), map[string]string{"RUNTIME_DIRECTORY": dir})
+	r.leads()
+	await(t, "the lease file", func() bool { _, found, err := readLease(filepath.Join(dir, "lease.json")); return found && err == nil })
+	server.Freeze()
+	defer server.Thaw()
+	if err := r.end(); err != nil {
+		t.Error(err)
+	}
+	if l, found, err := readLease(filepath.Join(dir, "lease.json")); err != nil || !found || l.LockKey != "baton" || l.Owner == "" {
+		t.Errorf("lease %+v, %v, %v", l, found, err)
+	}
+}
+
+// Without a runtime directory no file appears wherever the daemon was started.
+func TestThereIsNoLeaseFileWithoutARuntimeDirectory(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	r := start(t, configFor(testsupport.StartRedis(t).URL()), map[string]string{"RUNTIME_DIRECTORY": ""})
+	r.leads()
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("a leader has made %v (%v)", left, err)
+	}
+	if err := r.end(); err != nil {
+		t.Error(err)
+	}
+}
+
+// systemd is told through a socket of its own: what a service of Type=notify needs.
+func TestSystemdIsToldOfReadinessRoleAndEnd(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "notify")
+	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	t.Setenv("NOTIFY_SOCKET", socket)
+	t.Setenv("WATCHDOG_USEC", "200000")
+	t.Setenv("WATCHDOG_PID", "")
+	told := make(chan string, 1000)
+	go func() {
+		defer close(told)
+		buf := make([]byte, 4096)
+		for {
+			n, err := l.Read(buf)
+			if err != nil {
+				return
+			}
+			told <- string(buf[:n])
+		}
+	}()
+	r := start(t, configFor(testsupport.StartRedis(t).URL()), nil)
+	r.leads()
+	time.Sleep(500 * time.Millisecond) // some pings
+	if err := r.end(); err != nil {
+		t.Error(err)
+	}
+	_ = l.Close()
+	var states []string
+	pings := 0
+	for state := range told {
+		if state == "WATCHDOG=1" {
+			pings++
+		} else {
+			states = append(states, state)
+		}
+	}
+	all := strings.Join(states, "\n")
+	for _, want := range []string{"READY=1\n", "STATUS=leading epoch ", "STATUS=stopping: shutting down", "STOPPING=1"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("systemd was not told %q:\n%s", want, all)
+		}
+	}
+	if strings.Index(all, "STOPPING=1") < max(strings.Index(all, "READY=1"), strings.Index(all, "STATUS=leading")) {
+		t.Errorf("systemd was told of the end before it came:\n%s", all)
+	}
+	if pings < 2 {
+		t.Errorf("the watchdog was pinged %d times in half a second, at an interval of 200 ms", pings)
+	}
+}
