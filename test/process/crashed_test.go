@@ -1,0 +1,206 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/testsupport"
+	"baton/internal/testsupport/cluster"
+)
+
+// What systemd does after a crash (KillMode=mixed, ExecStopPost=), done by hand in
+// a control group like a service's: the leader dies, its stubborn child lives on,
+// `baton release --crashed` ends that one and releases the lock, and a standby
+// leads at once although the lease has hours left.
+func TestReleaseAfterACrash(t *testing.T) {
+	server := testsupport.StartRedis(t)
+	nodes := cluster.Start(t, cluster.Options{Nodes: 2, TTL: time.Hour, RedisURL: server.URL(), RuntimeDir: true,
+		ElectionYAML: "heartbeat_interval: 1s\npoll_interval: 1h"})
+	leader := nodes.AwaitLeader(soon)
+	env := []string{"SERVICE_RESULT=signal", "RUNTIME_DIRECTORY=" + leader.RuntimeDir()}
+	release := []string{cluster.Build(t), "release", "--crashed", "--config", leader.ConfigPath()}
+
+	groups, err := makeGroups(t)
+	if err != nil {
+		// What the command does in a group is also tested beside the code, with a
+		// directory in place of the kernel's. Here it must refuse, unless the tests
+		// themselves run in a service, which it would end.
+		t.Logf("no control group can be made here (%v): only the refusal is tested", err)
+		if own, err := os.ReadFile("/proc/self/cgroup"); err != nil || strings.Contains(string(own), ".service\n") {
+			t.Logf("and not even that, in %s (%v)", own, err)
+			return
+		}
+		out := cluster.Command(t, soon, env, release[1:]...)
+		if out.Code != 1 || !strings.Contains(out.Stderr, "no systemd service's control group") {
+			t.Errorf("code %d: %s", out.Code, out.Stderr)
+		}
+		if !leader.Leading() {
+			t.Error("a refused release has ended the term")
+		}
+		return
+	}
+	stubborn := exec.Command("sh", "-c", "trap '' TERM; echo; sleep 1000; sleep 1000")
+	stubborn.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	out, err := stubborn.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stubborn.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	groups.add(t, leader.Pid())
+	groups.add(t, stubborn.Process.Pid)
+	groups.add(t, childOf(t, stubborn.Process.Pid))
+
+	killed := time.Now()
+	leader.Kill()
+	if err := syscall.Kill(stubborn.Process.Pid, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := redis.Int(server.Conn().Do("EXISTS", lockKey)); err != nil || left != 1 {
+		t.Fatalf("the lock of a killed leader: %d, %v", left, err)
+	}
+	// The shell enters the group, as systemd's helper does, and becomes baton.
+	enter := groups.script() + `exec "$0" "$@"`
+	cmd := exec.Command("sh", append([]string{"-c", enter}, release...)...)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	began := time.Now()
+	text, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(text), "released the lock that the daemon left behind") {
+		t.Errorf("baton release --crashed: %v: %s", err, text)
+	}
+	took := time.Since(began)
+	successor := nodes.AwaitOther(leader, soon)
+	t.Logf("the release took %v; a successor %v after the crash, of a lease of an hour", took, time.Since(killed))
+
+	if err := stubborn.Wait(); err == nil || err.Error() != "signal: killed" {
+		t.Errorf("the child that ignores TERM ended with %v", err)
+	}
+	if left := groups.processes(t); left != "" {
+		t.Errorf("left in the group: %s", left)
+	}
+	if _, err := os.Stat(filepath.Join(leader.RuntimeDir(), "lease.json")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the lease file: %v", err)
+	}
+	if !successor.Running() {
+		t.Error("a node outside the group was killed")
+	}
+}
+
+// controlGroups are one new group in each hierarchy that baton looks at.
+type controlGroups []string
+
+// makeGroups makes groups below those that the tests run in, named as systemd names
+// a service's. In every such hierarchy or in none: a process that is in one only
+// would still be in our own group of the other.
+func makeGroups(t *testing.T) (controlGroups, error) {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return nil, err
+	}
+	name := fmt.Sprintf("baton-test-%d.service", os.Getpid())
+	var groups controlGroups
+	for line := range strings.Lines(string(text)) {
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(parts) != 3 || parts[1] != "" && parts[1] != "name=systemd" {
+			continue
+		}
+		made := ""
+		for _, mount := range []string{"", "unified", "systemd"} {
+			dir := filepath.Join("/sys/fs/cgroup", mount, parts[2])
+			if procs, err := os.ReadFile(filepath.Join(dir, "cgroup.procs")); err != nil || !strings.Contains("\n"+string(procs), fmt.Sprintf("\n%d\n", os.Getpid())) {
+				continue
+			}
+			made = filepath.Join(dir, name)
+			if err := os.Mkdir(made, 0o755); errors.Is(err, fs.ErrExist) && len(groups) > 0 {
+				made = "" // the other hierarchy's, seen again
+				continue
+			} else if err != nil {
+				return nil, err
+			}
+			t.Cleanup(func() { removeGroup(t, made) })
+			groups = append(groups, made)
+			break
+		}
+		if made == "" {
+			return nil, fmt.Errorf("hierarchy %q is not mounted", line)
+		}
+	}
+	if len(groups) == 0 {
+		return nil, errors.New("no hierarchy of control groups")
+	}
+	return groups, nil
+}
+
+// removeGroup waits for the dead of the group to be reaped, which is for init to do.
+func removeGroup(t *testing.T, dir string) {
+	var err error
+	for range 100 {
+		if err = os.Remove(dir); err == nil {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("remove the control group of this test: %v", err)
+}
+
+func (g controlGroups) add(t *testing.T, pid int) {
+	t.Helper()
+	for _, dir := range g {
+		if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// script makes a shell enter the groups.
+func (g controlGroups) script() string {
+	var b strings.Builder
+	for _, dir := range g {
+		fmt.Fprintf(&b, "echo $$ > '%s/cgroup.procs' || exit 99; ", dir)
+	}
+	return b.String()
+}
+
+func (g controlGroups) processes(t *testing.T) string {
+	t.Helper()
+	var all string
+	for _, dir := range g {
+		text, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all += string(text)
+	}
+	return strings.TrimSpace(all)
+}
+
+// childOf is the one child of a process.
+func childOf(t *testing.T, parent int) int {
+	t.Helper()
+	var child int
+	for deadline := time.Now().Add(soon); child == 0; time.Sleep(time.Millisecond) {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", parent, parent))
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("process %d has no child: %v", parent, err)
+		}
+		child, _ = strconv.Atoi(strings.TrimSpace(string(text)))
+	}
+	return child
+}
