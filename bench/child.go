@@ -33,7 +33,9 @@ type result struct {
 	Seconds float64
 	CPU     float64 // seconds of the program itself, not of the servers
 	PeakMB  float64
-	Longest slowCommand // of the program's commands in Redis
+	// DatabaseCPU are the seconds of the database's server, connecting included.
+	DatabaseCPU float64
+	Longest     slowCommand // of the program's commands in Redis
 }
 
 // perSecond is the rate.

@@ -35,6 +35,7 @@ type options struct {
 	only    string
 	dir     string
 	profile string
+	program string
 	write   string
 }
 
@@ -60,6 +61,7 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.only, "only", "", "run only the `parts` whose names contain one of these words: "+strings.Join(partNames(), ", "))
 	flags.StringVar(&o.dir, "dir", "", "where the servers keep their files (default: the system's temporary directory)")
 	flags.StringVar(&o.profile, "profile", "", "write baton's CPU profiles into this `directory`")
+	flags.StringVar(&o.program, "program", "", "run only the programs whose names contain this `word`; no ratios then")
 	flags.StringVar(&o.write, "write", "", "put the tables into this Markdown `file`, between its markers")
 	if err := flags.Parse(args); err != nil {
 		return o, err

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -37,6 +39,56 @@ func statusMB(pid int, line string) (float64, error) {
 		}
 	}
 	return 0, fmt.Errorf("process %d has no %s", pid, line)
+}
+
+// treeCPU is the CPU time in seconds that a process, its children and those that
+// have ended and were waited for have used so far.
+func treeCPU(pid int) (float64, error) {
+	own, err := cpuTimes(pid)
+	if err != nil {
+		return 0, err
+	}
+	ticks := own.self + own.waited
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		return 0, err
+	}
+	for _, name := range stats {
+		child, err := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+		if err != nil {
+			continue
+		}
+		if t, err := cpuTimes(child); err == nil && t.parent == pid { // else ended meanwhile
+			ticks += t.self + t.waited
+		}
+	}
+	const perSecond = 100 // clock ticks; Linux has had no other value since 2.6
+	return float64(ticks) / perSecond, nil
+}
+
+// cpuTicks are what /proc says of a process.
+type cpuTicks struct {
+	parent       int
+	self, waited int64
+}
+
+func cpuTimes(pid int) (t cpuTicks, err error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return t, err
+	}
+	// pid (comm) state ppid ...: comm may hold spaces and parentheses.
+	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	if len(fields) < 15 {
+		return t, fmt.Errorf("/proc/%d/stat is short", pid)
+	}
+	var n [15]int64
+	for i := 1; i < len(n); i++ {
+		if n[i], err = strconv.ParseInt(fields[i], 10, 64); err != nil {
+			return t, fmt.Errorf("/proc/%d/stat: %w", pid, err)
+		}
+	}
+	return cpuTicks{parent: int(n[1]), self: n[11] + n[12], waited: n[13] + n[14]}, nil
 }
 
 // machine describes what this runs on.

@@ -47,10 +47,15 @@ func (r *report) verdict() error { return errors.Join(r.missed...) }
 // speed prints the table of one path and checks its ratios.
 func (r *report) speed(p path, results map[string][]result) {
 	r.printf("\n### %s\n", p.title)
-	r.printf("| program | rows/s | CPU s per 1 M rows | peak memory | longest Redis command |")
-	r.printf("|---|--:|--:|--:|--:|")
+	r.printf("| program | rows/s | CPU s per 1 M rows | database's CPU s | peak memory | longest Redis command |")
+	r.printf("|---|--:|--:|--:|--:|--:|")
 	for _, program := range p.programs {
-		r.line(program, results[program.name])
+		if got := results[program.name]; len(got) > 0 {
+			r.line(program, got)
+		}
+	}
+	if len(results) < len(p.programs) {
+		return // a part of the programs: nothing to compare
 	}
 	r.printf("")
 	best := func(with func(program) bool) []result {
@@ -86,8 +91,9 @@ func (r *report) line(p program, got []result) {
 	if p.role == roleDirect {
 		name = "direct: " + name
 	}
-	r.printf("| %s | %s | %.2f | %.0f MB | %s |", name, thousands(rate(got)),
+	r.printf("| %s | %s | %.2f | %.1f | %.0f MB | %s |", name, thousands(rate(got)),
 		median(got, func(g result) float64 { return g.CPU / float64(g.Rows) * 1e6 }),
+		median(got, func(g result) float64 { return g.DatabaseCPU / float64(g.Rows) * 1e6 }),
 		median(got, func(g result) float64 { return g.PeakMB }), redis)
 }
 

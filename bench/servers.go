@@ -56,6 +56,7 @@ type database struct {
 	dsn    string
 	db     *sql.DB
 	stop   func() error
+	pid    int // of the server; 0 for a file
 }
 
 // startDatabase starts a server with durable settings and enough cache for the
@@ -78,7 +79,7 @@ func startDatabase(ctx context.Context, e engine, dir string) (*database, error)
 	if err != nil {
 		return nil, errors.Join(err, server.Stop())
 	}
-	return &database{engine: e, dsn: made.DSN, db: db, stop: server.Stop}, nil
+	return &database{engine: e, dsn: made.DSN, db: db, stop: server.Stop, pid: server.Pid()}, nil
 }
 
 func (d *database) close() error { return errors.Join(d.db.Close(), d.stop()) }
@@ -90,6 +91,14 @@ func (d *database) exec(ctx context.Context, statements ...string) error {
 		}
 	}
 	return nil
+}
+
+// cpuSeconds is what the server has used so far.
+func (d *database) cpuSeconds() (float64, error) {
+	if d.pid == 0 {
+		return 0, nil
+	}
+	return treeCPU(d.pid)
 }
 
 // seed fills a table with n rows that are then updated.

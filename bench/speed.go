@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"github.com/gomodule/redigo/redis"
 )
@@ -107,6 +109,9 @@ func (b *bed) rounds(ctx context.Context, o options, p path, r *report) (map[str
 	for round := range o.rounds {
 		for i := range p.programs {
 			program := p.programs[(i+round)%len(p.programs)]
+			if !strings.Contains(program.name, o.program) {
+				continue
+			}
 			t := task{Path: p.name, Program: program.name, Redis: b.redis, DSN: b.database.dsn, Rows: program.rows(o.rows)}
 			if o.profile != "" && program.role == roleBaton {
 				if err := os.MkdirAll(o.profile, 0o755); err != nil {
@@ -133,10 +138,23 @@ func (b *bed) turn(ctx context.Context, p path, t task, n int) (result, error) {
 	if err := b.database.seed(ctx, p.data, n); err != nil {
 		return result{}, err
 	}
+	cpu, err := b.database.cpuSeconds()
+	if err != nil {
+		return result{}, err
+	}
 	got, err := spawn(ctx, t)
 	if err != nil {
 		return got, err
 	}
+	// The connection's process is between two places where it could be counted.
+	if err := sleep(ctx, 200*time.Millisecond); err != nil {
+		return got, err
+	}
+	after, err := b.database.cpuSeconds()
+	if err != nil {
+		return got, err
+	}
+	got.DatabaseCPU = after - cpu
 	if err := b.database.check(ctx, p.data, t.Rows); err != nil {
 		return got, fmt.Errorf("after %s: %w", t.Program, err)
 	}
