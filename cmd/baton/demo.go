@@ -32,6 +32,9 @@ func newDemoCommand(e env) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("find this program, to run three of it: %w", err)
 			}
+			if err := o.Check(); err != nil {
+				return usageError(err)
+			}
 			o.Program, o.Environ, o.TempDir = program, os.Environ(), os.TempDir()
 			o.Log, o.Screen = e.stderr, screen(e)
 			report, err := daemon.Demo(cmd.Context(), o)
@@ -53,7 +56,7 @@ func newDemoCommand(e env) *cobra.Command {
 	flags.DurationVar(&o.Chaos, "chaos", 0, "kill or freeze the leader, at random, once in this `time`")
 	flags.StringVar(&o.Redis, "redis", "", "a real Redis, redis://host:port/db, instead of the embedded one")
 	flags.StringVar(&o.Database, "database", "", "a real PostgreSQL (postgres://…) or MariaDB (mysql://… or user:password@tcp(host:port)/db) instead of SQLite")
-	flags.Uint64Var(&o.Seed, "seed", 0, "of traffic and chaos, to repeat a run (default: any)")
+	flags.Uint64Var(&o.Seed, "seed", 0, "of what is random in traffic and chaos (default: any)")
 	flags.IntVar(&o.Rate, "rate", daemon.DemoRate, "changes a second")
 	flags.BoolVar(&o.Keep, "keep", false, "keep the directory with logs, configuration and the SQLite file")
 	out.addFlag(cmd)

@@ -27,15 +27,13 @@ type database struct {
 func openDatabase(ctx context.Context, dsn, dir, name string) (*database, error) {
 	var d *database
 	var err error
-	switch {
-	case dsn == "":
-		d, err = openSQLite(filepath.Join(dir, "demo.db"))
-	case strings.HasPrefix(dsn, "postgres://"), strings.HasPrefix(dsn, "postgresql://"):
+	switch databaseOf(dsn) {
+	case "postgres":
 		d, err = openPostgres(ctx, dsn, name)
-	case strings.HasPrefix(dsn, "mysql://"), strings.HasPrefix(dsn, "mariadb://"), strings.Contains(dsn, "@"):
+	case "mysql":
 		d, err = openMySQL(ctx, dsn, name)
 	default:
-		err = errors.New("want postgres://user:password@host:5432/database or user:password@tcp(host:3306)/database")
+		d, err = openSQLite(filepath.Join(dir, "demo.db"))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--database: %w", err)
@@ -78,11 +76,6 @@ func openSQLite(path string) (*database, error) {
 		DB: db, driver: "sqlite", dsn: path, what: "SQLite, " + path,
 		drop: func(context.Context) error { return nil }, // the directory goes
 	}, nil
-}
-
-// rows reads the users that are in the table.
-func (d *database) rows(ctx context.Context) (map[int64]user, error) {
-	return readUsers(ctx, d.DB)
 }
 
 // views sums up what was flushed of the counters.

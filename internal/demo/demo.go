@@ -24,11 +24,8 @@ const (
 // error means that there is nothing to report: the demo could not be run, or not
 // be audited.
 func Run(ctx context.Context, o Options) (report Report, err error) {
-	if err := o.check(); err != nil {
+	if err := o.Check(); err != nil {
 		return report, err
-	}
-	if o.Seed == 0 {
-		o.Seed = rand.Uint64N(1_000_000) + 1
 	}
 	d := &diary{log: o.Log}
 	if o.Screen != nil {
@@ -130,9 +127,9 @@ func (r *run) execute(ctx context.Context) (Report, error) {
 	drained := r.drain(ctx)
 	r.phase.Store("stopping")
 	stopNodes()
-	_, report.Terms, _, _ = r.watcher.state()
-	_, _, times, _ := r.watcher.state()
-	report.FailoverMS, report.Faults = summarize(times), faults
+	_, terms, times, _ := r.watcher.state()
+	report.Terms, report.FailoverMS, report.Faults = terms, summarize(times), faults
+	report.NodeExits, _ = r.fleet.exits()
 	stopWatching()
 	r.clear()
 
@@ -169,8 +166,8 @@ func (r *run) awaitLeader(ctx context.Context) error {
 		if !pause(ctx, 20*time.Millisecond) {
 			return errStopped
 		}
-		if err := r.fleet.broken(); err != nil {
-			return err
+		if _, n := r.fleet.exits(); n != nil { // so soon: this cannot work
+			return fmt.Errorf("%s ended at once; its log ends with:\n%s", n.id, tail(n.logFile()))
 		}
 		if time.Now().After(deadline) {
 			_, _, _, trouble := r.watcher.state()

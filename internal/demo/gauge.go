@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-const gaugeEvery = 500 * time.Millisecond
+const gaugeEvery = 250 * time.Millisecond
 
 // gauge compares, while the demo runs, what is in the tables with what was
 // written. The audit at the end does not rely on it.
@@ -61,11 +61,9 @@ func (g *gauge) read(ctx context.Context) (r reading, err error) {
 	return r, nil
 }
 
-// reading is the latest one, with what is written by now.
+// reading is the latest one.
 func (g *gauge) reading() reading {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	r := g.now
-	r.written = g.expected.total()
-	return r
+	return g.now
 }

@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -17,8 +18,7 @@ const (
 	people   = 300
 	maxBatch = 500
 	// batchEvery is how often the generator writes.
-	batchEvery = 10 * time.Millisecond
-	// doubtTimeout bounds how long the outcome of the last batch is asked for.
+	batchEvery   = 10 * time.Millisecond
 	doubtTimeout = 30 * time.Second
 )
 
@@ -38,6 +38,9 @@ type change struct {
 	user
 }
 
+// errInDoubt: the demo ended while Redis was away.
+var errInDoubt = errors.New("nobody knows whether Redis has the last writes, so nothing can be audited")
+
 // generator writes to Redis as an application would. It knows at every moment
 // exactly what Redis has: a batch whose reply was lost is asked for again, under
 // the number by which Redis remembers the last one.
@@ -50,12 +53,13 @@ type generator struct {
 	conn     redis.Conn // nil after trouble
 	batches  int64
 	changes  int64
+	doubt    time.Duration // how long the outcome of the last batch is asked for
 }
 
 func newGenerator(s *server, e *expected, seed uint64, rate int) *generator {
 	return &generator{
 		server: s, expected: e, rng: rand.New(rand.NewPCG(seed, 1)), rate: rate,
-		script: redis.NewScript(1, writeLua),
+		script: redis.NewScript(1, writeLua), doubt: doubtTimeout,
 	}
 }
 
@@ -120,7 +124,7 @@ func names() []string {
 }
 
 // write has Redis do the batch once. On trouble it asks until Redis answers; when
-// ctx has ended, no longer than doubtTimeout.
+// ctx has ended, no longer than g.doubt.
 func (g *generator) write(ctx context.Context, b batch) error {
 	var deadline time.Time
 	for {
@@ -131,10 +135,10 @@ func (g *generator) write(ctx context.Context, b batch) error {
 		g.hangUp()
 		if ctx.Err() != nil {
 			if deadline.IsZero() {
-				deadline = time.Now().Add(doubtTimeout)
+				deadline = time.Now().Add(g.doubt)
 			}
 			if time.Now().After(deadline) {
-				return fmt.Errorf("nobody knows whether Redis has the last %d writes, so nothing can be audited: %w", len(b.counts)+len(b.changes), err)
+				return fmt.Errorf("%w: %w", errInDoubt, err)
 			}
 		}
 		time.Sleep(100 * time.Millisecond)

@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
+	"net/url"
+	"strings"
 	"time"
 )
 
@@ -50,8 +53,9 @@ const (
 	ttl = 2 * time.Second
 )
 
-// check refuses what cannot be meant.
-func (o *Options) check() error {
+// Check fills in what was left out and refuses what cannot be meant. No text of
+// its errors may hold a password.
+func (o *Options) Check() error {
 	if o.Duration < 0 || o.Chaos < 0 {
 		return errors.New("--duration and --chaos cannot be negative")
 	}
@@ -64,5 +68,28 @@ func (o *Options) check() error {
 	if o.Rate < 0 || o.Rate > maxRate {
 		return fmt.Errorf("--rate %d: want 1 to %d changes a second", o.Rate, maxRate)
 	}
+	if o.Seed == 0 {
+		o.Seed = rand.Uint64N(1_000_000) + 1
+	}
+	if o.Redis != "" {
+		if u, err := url.Parse(o.Redis); err != nil || (u.Scheme != "redis" && u.Scheme != "rediss") || u.Host == "" {
+			return errors.New("--redis: want redis://host:port/db or rediss://host:port/db")
+		}
+	}
+	if o.Database != "" && databaseOf(o.Database) == "" {
+		return errors.New("--database: want postgres://user:password@host:5432/database or user:password@tcp(host:3306)/database")
+	}
 	return nil
+}
+
+// databaseOf tells by the look of a DSN which driver it is for; "" for none.
+func databaseOf(dsn string) string {
+	scheme, _, _ := strings.Cut(dsn, "://")
+	switch {
+	case scheme == "postgres" || scheme == "postgresql":
+		return "postgres"
+	case scheme == "mysql" || scheme == "mariadb" || strings.Contains(dsn, ")/"):
+		return "mysql"
+	}
+	return ""
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net/url"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
@@ -43,10 +42,6 @@ func openServer(ctx context.Context, rawURL, prefix string) (*server, error) {
 	} else {
 		s.config.URL = rawURL
 		s.what = s.config.Address()
-		// Anything else may be a password that was put in the wrong place.
-		if u, err := url.Parse(rawURL); err != nil || (u.Scheme != "redis" && u.Scheme != "rediss") || u.Host == "" {
-			return nil, errors.New("--redis: want redis://host:port/db or rediss://host:port/db")
-		}
 	}
 	if err := s.claim(ctx); err != nil {
 		s.stop()

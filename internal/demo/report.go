@@ -24,6 +24,8 @@ type Report struct {
 	Terms      int       `json:"terms"`
 	FailoverMS failovers `json:"failover_ms"`
 	Faults     faults    `json:"faults"` // done to leaders by --chaos
+	// NodeExits is how often a node ended without a signal: by itself.
+	NodeExits int `json:"node_exits"`
 	// Findings are the first of what was lost or duplicated, in words.
 	Findings []string `json:"findings,omitempty"`
 	// Kept is the directory with logs and configuration, if it stays.
@@ -64,15 +66,19 @@ func (r Report) Print(w io.Writer) error {
 		p("  chaos       %11d leaders killed, %d frozen (seed %d)", r.Faults.Killed, r.Faults.Frozen, r.Seed)
 	}
 	if f := r.FailoverMS; f.Count > 0 {
-		p("  failover    %9d ms p50, %d ms max, of %d: from the leader's death or freeze", *f.P50, *f.Max, f.Count)
-		p("                          until Redis shows the next term, with a lease of %v", ttl)
+		p("  failover    %8d ms p50, %d ms max, of %d", *f.P50, *f.Max, f.Count)
+		p("              from the leader's death or freeze to the next term in Redis,")
+		p("              looked at every %v; the lease is %v", watchEvery, ttl)
+	}
+	if r.NodeExits > 0 {
+		p("  %d times a node ended by itself; its log tells why (--keep)", r.NodeExits)
 	}
 	p("")
 	for _, finding := range r.Findings {
 		p("  %s", finding)
 	}
 	if r.Clean() {
-		p("Every value in the database is the one that was written: nothing lost, nothing twice.")
+		p("Every value in the database is as it was written: nothing lost, nothing twice.")
 	} else {
 		p("THE DATABASE DIFFERS FROM WHAT WAS WRITTEN.")
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -80,27 +81,20 @@ const (
 func (v *view) frame() {
 	width, height := v.options.Screen.Size()
 	lines := v.lines()
-	// The events are what gives way on a small screen.
-	events := v.diary.last(max(3, height-len(lines)-1))
+	if height < len(lines)+6 {
+		lines = slices.DeleteFunc(lines, func(l line) bool { return l.text == "" })
+	}
+	for _, e := range v.diary.last(max(0, height-1-len(lines))) {
+		lines = append(lines, line{"  " + e.at.Format(time.TimeOnly) + "  " + e.text, plain})
+	}
 	var b strings.Builder
 	b.WriteString("\x1b[H")
-	shown := 0
-	put := func(l line) {
-		if shown >= height-1 {
-			return
-		}
-		shown++
+	for _, l := range lines[:min(len(lines), max(0, height-1))] {
 		text := crop(l.text, width)
 		if v.options.Screen.Color && l.style != plain {
 			text = l.style + text + reset
 		}
 		b.WriteString(text + "\x1b[K\r\n")
-	}
-	for _, l := range lines {
-		put(l)
-	}
-	for _, e := range events {
-		put(line{"  " + e.at.Format(time.TimeOnly) + "  " + e.text, plain})
 	}
 	b.WriteString("\x1b[J")
 	_, _ = io.WriteString(v.options.Screen, b.String())
@@ -108,67 +102,101 @@ func (v *view) frame() {
 
 // lines is the whole screen but for the events, which come last.
 func (v *view) lines() []line {
-	now, terms, failovers, redisTrouble := v.watcher.state()
-	r := v.gauge.reading()
-	var list []line
-	put := func(style, format string, args ...any) {
-		list = append(list, line{fmt.Sprintf(format, args...), style})
+	now, terms, failovers, trouble := v.watcher.state()
+	if trouble != nil {
+		now.node = ""
 	}
-
-	put(bold, "baton demo  %s  %s  seed %d", v.phase(), clock(time.Since(v.started)), v.options.Seed)
-	put(dim, "  Redis: %s   Database: %s", v.server.what, v.database.what)
-	put(plain, "")
-	switch {
-	case redisTrouble != nil:
-		put(red, "  Redis does not answer: %v", redisTrouble)
-	case now.node == "":
-		put(red, "  Nobody leads; the last epoch was %d", now.epoch)
-	default:
-		put(green, "  %s leads   epoch %d   lease left %s %s", now.node, now.epoch, bar(now.left, ttl), seconds(now.left))
+	r := v.gauge.reading()
+	var s sheet
+	s.put(bold, "baton demo   %s %s   Ctrl-C: flush the rest, audit, report", v.phase(), clock(time.Since(v.started)))
+	s.put(dim, "  Redis     %s", v.server.what)
+	s.put(dim, "  Database  %s", v.database.what)
+	s.put(plain, "")
+	if trouble != nil {
+		s.put(red, "  Redis does not answer: %v", trouble)
+	} else {
+		s.leader(now, v.fleet.find(now.node))
 	}
 	times := "none yet"
 	if f := summarize(failovers); f.Count > 0 {
-		times = fmt.Sprintf("%d, p50 %s, max %s", f.Count, seconds(time.Duration(*f.P50)*time.Millisecond), seconds(time.Duration(*f.Max)*time.Millisecond))
+		times = fmt.Sprintf("%d, p50 %d ms, max %d ms", f.Count, *f.P50, *f.Max)
 	}
-	put(plain, "  terms %d   failovers: %s", terms, times)
-	put(plain, "")
-	put(bold, "  %-14s %13s %13s %13s %9s", "", "WRITTEN", "FLUSHED", "WAITING", "LAG")
+	s.put(plain, "  terms %d   failovers: %s", terms, times)
+	s.put(plain, "")
+	s.put(bold, "  %-10s %12s %12s %12s %8s", "", "WRITTEN", "FLUSHED", "WAITING", "LAG")
 	if r.trouble != nil {
-		put(red, "  The database does not answer: %v", r.trouble)
+		s.put(red, "  The database does not answer: %v", r.trouble)
 	}
-	put(plain, "  %-14s %13s %13s %13s %9s", "views:*", group(r.written.Counters), group(r.flushed.Counters), group(r.waiting.Counters), seconds(r.lag))
-	put(plain, "  %-14s %13s %13s %13s", "user:*", group(r.written.Hashes), group(r.flushed.Hashes), group(r.waiting.Hashes))
-	put(plain, "")
-	put(bold, "  %-8s %-9s %8s  %s", "NODE", "STATE", "PID", "STATUS PAGE")
-	leaderPID := 0
-	for _, n := range v.fleet.nodes {
+	s.put(plain, "  %-10s %12s %12s %12s %8s", "views:*", group(r.written.Counters), group(r.flushed.Counters), group(r.waiting.Counters), seconds(r.lag))
+	s.put(plain, "  %-10s %12s %12s %12s", "user:*", group(r.written.Hashes), group(r.flushed.Hashes), group(r.waiting.Hashes))
+	s.put(plain, "")
+	s.nodes(v.fleet.nodes, now.node)
+	s.put(plain, "")
+	s.hints(v, now.node)
+	s.put(plain, "")
+	return s.list
+}
+
+// sheet collects lines.
+type sheet struct{ list []line }
+
+func (s *sheet) put(style, format string, args ...any) {
+	s.list = append(s.list, line{fmt.Sprintf(format, args...), style})
+}
+
+// leader tells who holds the lease, and whether it can use it.
+func (s *sheet) leader(now look, n *node) {
+	if now.node == "" {
+		s.put(red, "  Nobody leads; the last epoch was %d", now.epoch)
+		return
+	}
+	style, verb := green, "leads"
+	if n != nil && !n.working() {
+		_, state, _ := n.view()
+		style, verb = red, "is "+string(state)+", and holds the lease:"
+	}
+	s.put(style, "  %s %s   epoch %d   lease left %s %s", now.node, verb, now.epoch, bar(now.left, ttl), seconds(now.left))
+}
+
+func (s *sheet) nodes(nodes []*node, leader string) {
+	s.put(bold, "  %-8s %-9s %8s  %s", "NODE", "STATE", "PID", "STATUS PAGE")
+	for _, n := range nodes {
 		pid, state, url := n.view()
-		what, style, process := string(state), plain, fmt.Sprint(pid)
 		switch {
 		case state == nodeDown:
-			style, process = red, "-"
+			s.put(red, "  %-8s %-9s %8s  %s", n.id, state, "-", url)
 		case state == nodeFrozen:
-			style = red
-		case n.id == now.node && redisTrouble == nil:
-			what, style, leaderPID = "leading", green, pid
+			s.put(red, "  %-8s %-9s %8d  %s", n.id, state, pid, url)
+		case n.id == leader:
+			s.put(green, "  %-8s %-9s %8d  %s", n.id, "leading", pid, url)
 		default:
-			what = "standby"
+			s.put(plain, "  %-8s %-9s %8d  %s", n.id, "standby", pid, url)
 		}
-		put(style, "  %-8s %-9s %8s  %s", n.id, what, process, url)
 	}
-	put(plain, "")
+}
+
+// hints say how to disturb the leader, or to wake up who is frozen.
+func (s *sheet) hints(v *view, leader string) {
 	target := "PID"
-	if leaderPID != 0 {
-		target = fmt.Sprint(leaderPID)
+	if n := v.fleet.find(leader); n != nil && n.working() {
+		pid, _, _ := n.view()
+		target = fmt.Sprint(pid)
 	}
-	config := v.fleet.nodes[0].configFile()
-	put(plain, "  Take the leader down, from another terminal:")
-	put(bold, "    kill -9 %-10s dies: a standby leads when the lease has run out", target)
-	put(bold, "    kill -STOP %-7s freezes: and kill -CONT %s wakes it up, deposed", target, target)
-	put(bold, "    baton stepdown --config %s", config)
-	put(plain, "  Ctrl-C ends the traffic, flushes the rest and audits every row.")
-	put(plain, "")
-	return list
+	s.put(plain, "  Take the leader down, from another terminal:")
+	s.put(bold, "    kill -9 %-9s  it dies; another leads when the lease has run out", target)
+	frozen := ""
+	for _, n := range v.fleet.nodes {
+		if pid, state, _ := n.view(); state == nodeFrozen {
+			frozen = fmt.Sprint(pid)
+		}
+	}
+	if frozen != "" {
+		s.put(bold, "    kill -CONT %-6s  it wakes up, and finds itself deposed", frozen)
+	} else {
+		s.put(bold, "    kill -STOP %-6s  it freezes, in the middle of whatever it does", target)
+	}
+	s.put(bold, "    export BATON_CONFIG=%s", v.fleet.nodes[0].configFile())
+	s.put(bold, "    %s stepdown       (or status --watch)", v.options.Program)
 }
 
 // bar draws a part of a whole.
