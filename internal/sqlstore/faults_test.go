@@ -200,6 +200,7 @@ func TestLockedRowIsTransient(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.articles()
 		stop := newPause(sqlstore.StepAfterRows)
+		defer stop.resume()
 		holder, s := db.open(observing(stop.observe)), db.open(ttl(2*time.Second))
 		takeOver(t, holder, fence(1))
 		p := plan(t, s, "articles", []string{"id"}, "views")

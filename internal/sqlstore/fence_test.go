@@ -9,6 +9,7 @@ import (
 
 	"baton/internal/flush"
 	"baton/internal/sqlstore"
+	"baton/internal/testsupport"
 )
 
 func TestTakeOverOnlyRaisesTheEpoch(t *testing.T) {
@@ -94,6 +95,7 @@ func TestDeposedLeaderRollsBackInTheMiddleOfABatch(t *testing.T) {
 				db.Exec(t, "DROP TABLE IF EXISTS baton_fence, baton_ledger, baton_position, baton_dead_letter, baton_schema_version")
 				db.articles()
 				stop := newPause(step)
+				defer stop.resume()
 				old, successor := db.open(observing(stop.observe)), db.open()
 				takeOver(t, old, fence(1))
 				p := plan(t, old, "articles", []string{"id"}, "views")
@@ -119,6 +121,7 @@ func TestTakeOverWaitsForTheTransactionInFlight(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.articles()
 		stop := newPause(sqlstore.StepAfterFence)
+		defer stop.resume()
 		old, successor := db.open(observing(stop.observe)), db.open()
 		takeOver(t, old, fence(1))
 		p := plan(t, old, "articles", []string{"id"}, "views")
@@ -146,11 +149,36 @@ func TestTakeOverWaitsForTheTransactionInFlight(t *testing.T) {
 	})
 }
 
+// SQLite's only write lock is held from the first statement on, whatever the
+// batch has to write.
+func TestSQLiteTransactionLocksOutATakerFromItsBeginning(t *testing.T) {
+	db := &bench{Database: testsupport.SQLite(t), t: t}
+	db.articles()
+	stop := newPause(sqlstore.StepAfterBegin)
+	defer stop.resume()
+	old, successor := db.open(observing(stop.observe)), db.open(ttl(time.Second))
+	takeOver(t, old, fence(1))
+	p := plan(t, old, "articles", []string{"id"}, "views")
+	applied := make(chan error, 1)
+	go func() {
+		_, err := old.Apply(t.Context(), fence(1), p, batch("a", -1))
+		applied <- err
+	}()
+	<-stop.reached
+	wantTransient(t, successor.TakeOver(t.Context(), fence(2)))
+	stop.resume()
+	if err := <-applied; err != nil {
+		t.Fatal(err)
+	}
+	takeOver(t, successor, fence(2))
+}
+
 // Lanes of one leader do not wait for each other at the fence.
 func TestTransactionsOfOneLeaderShareTheFence(t *testing.T) {
 	servers(t, func(t *testing.T, db *bench) {
 		db.articles()
 		stop := newPause(sqlstore.StepAfterFence)
+		defer stop.resume()
 		s := db.open(observing(stop.observe))
 		takeOver(t, s, fence(1))
 		p := plan(t, s, "articles", []string{"id"}, "views")
@@ -175,6 +203,7 @@ func TestFrozenLeaderIsThrownOff(t *testing.T) {
 		db.articles()
 		const lease = 4 * time.Second
 		stop := newPause(sqlstore.StepAfterFence)
+		defer stop.resume()
 		frozen, successor := db.open(ttl(lease), observing(stop.observe)), db.open(ttl(lease))
 		takeOver(t, frozen, fence(1))
 		p := plan(t, frozen, "articles", []string{"id"}, "views")

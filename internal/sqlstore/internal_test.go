@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"baton/internal/flush"
+	"baton/internal/testsupport"
 )
 
 func TestVerdictOfPostgresErrors(t *testing.T) {
@@ -30,6 +31,27 @@ func TestVerdictOfPostgresErrors(t *testing.T) {
 		if got := (&postgres{}).judge(err); got != want {
 			t.Errorf("%v: %d, want %d", err, got, want)
 		}
+	}
+}
+
+// PostgreSQL calls it a success when COMMIT ends an aborted transaction.
+func TestCommitOfAnAbortedTransactionIsNoCommit(t *testing.T) {
+	s, err := Open(Options{Driver: "postgres", DSN: testsupport.Postgres(t).DSN})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	s.queries["fail"] = "SELECT 1 / 0"
+	tx, err := s.database.session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.close(true)
+	if err := tx.run(t.Context(), task{query: "begin"}, task{query: "fail"}); err == nil {
+		t.Fatal("divided by zero")
+	}
+	if err := tx.commit(t.Context()); !errors.Is(err, errNotCommitted) {
+		t.Errorf("commit: %v", err)
 	}
 }
 
