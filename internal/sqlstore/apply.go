@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"baton/internal/flush"
 )
@@ -17,7 +18,7 @@ func (s *Store) Apply(ctx context.Context, f flush.Fence, p *flush.Plan, b flush
 	if err := s.at(StepBeforeBegin); err != nil {
 		return flush.Outcome{}, err
 	}
-	a := application{store: s, fence: f, plan: p, batch: b, dead: b.Dead[:len(b.Dead):len(b.Dead)]}
+	a := application{store: s, fence: f, plan: p, batch: b, dead: slices.Clip(b.Dead)}
 	err := s.transact(ctx, fmt.Sprintf("apply batch %s of job %q", b.ID, f.Job), func(tx session) error {
 		return a.run(ctx, tx)
 	})

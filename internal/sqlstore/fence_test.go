@@ -220,6 +220,9 @@ func TestFrozenLeaderIsThrownOff(t *testing.T) {
 				break
 			}
 			wantTransient(t, err)
+			if time.Since(start) > 3*lease {
+				t.Fatalf("still held up after %v: %v", time.Since(start), err)
+			}
 		}
 		persist(t, successor, fence(2), p, batch("a", 0, row(1, 5)))
 		if took := time.Since(start); took > lease {

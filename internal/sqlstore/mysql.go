@@ -83,8 +83,7 @@ func (d mysqlDB) migration() (migration, error) {
 }
 
 func mysqlNumber(err error) uint16 {
-	var e *mysql.MySQLError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
 		return e.Number
 	}
 	return 0

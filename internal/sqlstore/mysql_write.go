@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"baton/internal/flush"
@@ -131,12 +132,7 @@ func mysqlDelete(p *flush.Plan, n int) string {
 }
 
 func isKey(p *flush.Plan, column int) bool {
-	for _, k := range p.Key {
-		if k == column {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(p.Key, column)
 }
 
 func repeat(what string, n int) string {

@@ -104,8 +104,7 @@ func (p *postgres) migration() (migration, error) {
 func (p *postgres) judge(err error) verdict {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) || len(pg.Code) != 5 {
-		var kind *wrongKind
-		if errors.As(err, &kind) {
+		if _, ok := errors.AsType[*wrongKind](err); ok {
 			return lasting
 		}
 		return passing // whatever the server did not say comes from the connection

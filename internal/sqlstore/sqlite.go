@@ -12,7 +12,7 @@ import (
 
 	"github.com/pressly/goose/v3"
 	"modernc.org/sqlite"
-	lib "modernc.org/sqlite/lib"
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // sqliteQuote quotes as standard SQL does.
@@ -82,14 +82,14 @@ func (d sqliteDB) judge(err error) verdict {
 		return lasting
 	}
 	switch e.Code() & 0xff {
-	case lib.SQLITE_CONSTRAINT, lib.SQLITE_MISMATCH, lib.SQLITE_TOOBIG:
+	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG:
 		return refused
-	case lib.SQLITE_ERROR:
+	case sqlite3.SQLITE_ERROR:
 		if strings.Contains(e.Error(), "integer overflow") {
 			return refused // see sqliteSum
 		}
-	case lib.SQLITE_BUSY, lib.SQLITE_LOCKED, lib.SQLITE_PROTOCOL, lib.SQLITE_INTERRUPT, lib.SQLITE_ABORT,
-		lib.SQLITE_FULL, lib.SQLITE_IOERR, lib.SQLITE_NOMEM, lib.SQLITE_READONLY, lib.SQLITE_CANTOPEN:
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_ABORT,
+		sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN:
 		return passing
 	}
 	return lasting
