@@ -132,16 +132,23 @@ func successor(p redisstore.Picture, to string) error {
 // Release gives up the lock of a term that ended without doing so itself. It
 // changes nothing if another owner holds the lock.
 func Release(ctx context.Context, c config.Config, owner, reason string) error {
+	return withLock(ctx, c, func(ctx context.Context, lock *redisstore.Lock) error {
+		return lock.Release(ctx, owner, elector.Handover{Event: string(elector.EventReleased), Reason: reason})
+	})
+}
+
+// withLock does one command's work on this node's view of the lock.
+func withLock(ctx context.Context, c config.Config, do func(context.Context, *redisstore.Lock) error) error {
 	store, err := openRedis(c)
 	if err != nil {
 		return err
 	}
 	lock, err := redisstore.NewLock(store, c.Election.LockKey, c.Node.ID, c.Election.TTL, redisstore.Presence{})
 	if err != nil {
-		return err
+		return errors.Join(err, store.Close())
 	}
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
-	err = lock.Release(ctx, owner, elector.Handover{Event: string(elector.EventReleased), Reason: reason})
-	return errors.Join(err, lock.Leave(ctx), store.Close())
+	defer lock.Close()
+	return errors.Join(do(ctx, lock), store.Close())
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"baton/internal/config"
+	"baton/internal/elector"
+	"baton/internal/redisstore"
 )
 
 // killWithin bounds the wait for killed processes to be gone.
@@ -40,7 +42,11 @@ func ReleaseCrashed(ctx context.Context, c config.Config, getenv func(string) (s
 		return false, err
 	}
 	c.Election.LockKey = l.LockKey
-	if err := Release(ctx, c, l.Owner, "its process ended without releasing"); err != nil {
+	const reason = "its process ended without releasing"
+	if err := withLock(ctx, c, func(ctx context.Context, lock *redisstore.Lock) error {
+		err := lock.Release(ctx, l.Owner, elector.Handover{Event: string(elector.EventReleased), Reason: reason})
+		return errors.Join(err, lock.Leave(ctx)) // unlike by hand: it is this node that is gone
+	}); err != nil {
 		return false, err
 	}
 	return true, removeLease(path)

@@ -161,10 +161,15 @@ func (l *Lock) Leave(ctx context.Context) error {
 	_, err := l.do(ctx, func(conn redis.Conn) (any, error) {
 		return redis.DoContext(conn, ctx, "HDEL", l.keys.nodes(), l.nodeID)
 	})
+	l.Close()
+	return err
+}
+
+// Close drops the lock's connection. The lock, if held, stays held.
+func (l *Lock) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.drop()
-	return err
 }
 
 // do runs one command on the lock's own connection, dialling if there is none. A
