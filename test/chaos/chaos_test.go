@@ -163,7 +163,8 @@ func (l *lab) judge(strict bool, end time.Time) {
 	}
 }
 
-// keep fails the test for what was wrong, and keeps what may tell why.
+// keep fails the test for what was wrong, and keeps what may tell why; always, if
+// $CHAOS_KEEP is set.
 func (l *lab) keep(seed uint64) {
 	l.mu.Lock()
 	wrongs := l.wrongs
@@ -171,7 +172,7 @@ func (l *lab) keep(seed uint64) {
 	for _, w := range wrongs {
 		l.t.Error(w)
 	}
-	if !l.t.Failed() {
+	if !l.t.Failed() && os.Getenv("CHAOS_KEEP") == "" {
 		return
 	}
 	dir, err := os.MkdirTemp("", fmt.Sprintf("baton-chaos-%d-", seed))
@@ -188,5 +189,8 @@ func (l *lab) keep(seed uint64) {
 			l.t.Error(err)
 		}
 	}
-	l.t.Errorf("CHAOS_SEED=%d replays these faults; the logs are kept in %s\n%s", seed, dir, l.log)
+	l.t.Logf("CHAOS_SEED=%d replays these faults; the logs are kept in %s", seed, dir)
+	if l.t.Failed() {
+		l.t.Log("\n" + l.log.String())
+	}
 }

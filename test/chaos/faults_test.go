@@ -138,6 +138,13 @@ func (l *lab) begin(i int, f fault, u *unit, w ways) (end func()) {
 		l.background.Go(func() { l.freeze(i, l.db.Server().Daemon(), f.lasts) })
 	case redisCut, redisBlock, redisHang, redisMute:
 		return cutWay(f.kind, w.redis)
+	case unplug:
+		w.redis.Hang()
+		w.db.Hang()
+		return func() {
+			w.redis.Unhang()
+			w.db.Unhang()
+		}
 	default:
 		return cutWay(f.kind, w.db)
 	}

@@ -27,6 +27,7 @@ const (
 	dbBlock      kind = "way to PostgreSQL: refused"
 	dbHang       kind = "way to PostgreSQL: hangs"
 	dbMute       kind = "way to PostgreSQL: replies hang"
+	unplug       kind = "every way hangs"
 )
 
 // place is what only one fault at a time may be at.
@@ -39,6 +40,7 @@ const (
 	atDB      place = "database"
 	onRedis   place = "way to redis"
 	onDB      place = "way to database"
+	onBoth    place = "every way" // may overlap with a fault of one: the way is whole when either ends
 	atControl place = "control"
 )
 
@@ -69,6 +71,7 @@ var traits = []trait{
 	{dbBlock, onDB, 1, 0.25, 2},
 	{dbHang, onDB, 2, 0.25, 2},
 	{dbMute, onDB, 2, 0.25, 2},
+	{unplug, onBoth, 3, 0.5, 3},
 }
 
 // fault is one entry of a schedule.
