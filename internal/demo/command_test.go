@@ -190,7 +190,8 @@ func limitedUser(t *testing.T, db *testsupport.Database) (dsn, listTables string
 	if db.Driver == "postgres" {
 		db.Exec(t, "CREATE ROLE limited LOGIN")
 		db.Exec(t, "GRANT ALL ON SCHEMA public TO limited")
-		dsn = "postgres://limited" + db.DSN[strings.Index(db.DSN, "@"):]
+		_, at, _ := strings.Cut(db.DSN, "@")
+		dsn = "postgres://limited@" + at
 		drop = func() {
 			own, err := sql.Open("pgx", dsn)
 			if err == nil {
@@ -205,10 +206,10 @@ func limitedUser(t *testing.T, db *testsupport.Database) (dsn, listTables string
 		}
 		return dsn, "SELECT tablename FROM pg_tables WHERE schemaname = 'public'", drop
 	}
-	rest := db.DSN[strings.Index(db.DSN, "@tcp"):]
-	name, _, _ := strings.Cut(rest[strings.LastIndex(rest, "/")+1:], "?")
+	_, at, _ := strings.Cut(db.DSN, "@")
+	name, _, _ := strings.Cut(at[strings.LastIndex(at, "/")+1:], "?")
 	db.Exec(t, "CREATE USER limited IDENTIFIED BY 'pw'")
 	db.Exec(t, "GRANT ALL ON "+name+".* TO limited")
 	drop = func() { db.Exec(t, "DROP USER limited") }
-	return "limited:pw" + rest, "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()", drop
+	return "limited:pw@" + at, "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()", drop
 }

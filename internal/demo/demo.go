@@ -18,6 +18,8 @@ const (
 	drainTimeout = time.Minute
 	// cleanUpTimeout bounds the removal of what the run made.
 	cleanUpTimeout = 20 * time.Second
+
+	phaseRunning = "running"
 )
 
 // Run runs the demo until its time is over or ctx ends, audits and cleans up. An
@@ -186,7 +188,7 @@ func (r *run) traffic(ctx context.Context) (faults, error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r.phase.Store("running")
+	r.phase.Store(phaseRunning)
 	var failed error
 	done := make(chan struct{})
 	go func() {

@@ -136,7 +136,7 @@ func (n *node) wait(ctx context.Context, cmd *exec.Cmd) {
 	case <-time.After(stopTimeout):
 		n.told.note("%s did not end within %v of SIGTERM and was killed: see %s", n.id, stopTimeout, n.logFile())
 		_ = cmd.Process.Kill()
-		<-ended
+		_ = <-ended // killed: that it is no success goes without saying
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()

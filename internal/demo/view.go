@@ -108,7 +108,11 @@ func (v *view) lines() []line {
 	}
 	r := v.gauge.reading()
 	var s sheet
-	s.put(bold, "baton demo   %s %s   Ctrl-C: flush the rest, audit, report", v.phase(), clock(time.Since(v.started)))
+	hint := "Ctrl-C: flush the rest, audit, report"
+	if v.phase() != phaseRunning {
+		hint = "Ctrl-C: stop at once"
+	}
+	s.put(bold, "baton demo   %s %s   %s", v.phase(), clock(time.Since(v.started)), hint)
 	s.put(dim, "  Redis     %s", v.server.what)
 	s.put(dim, "  Database  %s", v.database.what)
 	s.put(plain, "")
@@ -153,7 +157,7 @@ func (s *sheet) leader(now look, n *node) {
 	style, verb := green, "leads"
 	if n != nil && !n.working() {
 		_, state, _ := n.view()
-		style, verb = red, "is "+string(state)+", and holds the lease:"
+		style, verb = red, "is "+string(state)
 	}
 	s.put(style, "  %s %s   epoch %d   lease left %s %s", now.node, verb, now.epoch, bar(now.left, ttl), seconds(now.left))
 }

@@ -32,7 +32,7 @@ func scene(t *testing.T, width, height int) (*view, *strings.Builder) {
 	return &view{
 		options: Options{Program: "/usr/bin/baton", Screen: &Screen{Writer: &out, Size: func() (int, int) { return width, height }}},
 		server:  &server{what: "embedded, redis://127.0.0.1:40000/0"}, database: &database{what: "SQLite, /tmp/baton-demo-1234567890/demo.db"},
-		fleet: f, watcher: w, gauge: &gauge{}, diary: d, started: time.Now(), phase: func() string { return "running" },
+		fleet: f, watcher: w, gauge: &gauge{}, diary: d, started: time.Now(), phase: func() string { return phaseRunning },
 	}, &out
 }
 
@@ -52,7 +52,7 @@ func TestScreenTellsWhoLeadsAndHowToKillIt(t *testing.T) {
 	v.fleet.nodes[0].state = nodeFrozen
 	out.Reset()
 	v.frame()
-	for _, want := range []string{"node-1 is frozen, and holds the lease", "kill -CONT 4001 ", "kill -9 PID"} {
+	for _, want := range []string{"node-1 is frozen   epoch 42   lease left", "kill -CONT 4001 ", "kill -9 PID"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("frozen: no %q in\n%s", want, out)
 		}
