@@ -133,14 +133,15 @@ func (e *Elector) conclude(ctx context.Context, term *Term, end ending, workErr 
 	return end.aside
 }
 
-// release gives the lock up. If it fails it is tried once more: the connection may
-// have been cut since the last renewal, and a lock that stays costs a whole lease.
+// release gives the lock up. If it fails at once it is tried once more: the connection
+// may have been cut since the last renewal, and a lock that stays costs a whole lease.
 func (e *Elector) release(ctx context.Context, owner string, h Handover) error {
 	// ctx may have ended; the release must still be tried, with a bound.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.cfg.Timing.Timeout)
 	defer cancel()
+	began := e.cfg.Clock()
 	err := e.lock.Release(ctx, owner, h)
-	if err != nil && ctx.Err() == nil {
+	if err != nil && e.cfg.Clock().Sub(began) < e.cfg.Timing.Timeout/2 {
 		err = e.lock.Release(ctx, owner, h)
 	}
 	e.contact(err)
