@@ -36,8 +36,7 @@ func (o *observer) observe(ev elector.Event) {
 	case elector.EventWon:
 		o.won(log, ev)
 	case elector.EventStandby:
-		log.Info("standing by", zap.String("leader", ev.Holder))
-		o.does("standby, leader " + ev.Holder)
+		o.standsBy(log, ev.Holder)
 	case elector.EventStopping:
 		log.Info("stopping to lead: jobs are told to end", zap.Int64("epoch", ev.Epoch), zap.String("reason", ev.Reason))
 		o.does("stopping: " + ev.Reason)
@@ -55,6 +54,16 @@ func (o *observer) observe(ev elector.Event) {
 			o.ended(log, ev)
 		}
 	}
+}
+
+func (o *observer) standsBy(log *zap.Logger, holder string) {
+	if holder == "" {
+		log.Warn("standing by: the lock is held by a client that is not baton; is election.lock_key meant for both?")
+		o.does("standby, the lock is held by a client that is not baton")
+		return
+	}
+	log.Info("standing by", zap.String("leader", holder))
+	o.does("standby, leader " + holder)
 }
 
 func (o *observer) won(log *zap.Logger, ev elector.Event) {

@@ -74,6 +74,7 @@ func TestSystemdIsToldWhatTheNodeDoesAndWhatItWaitsFor(t *testing.T) {
 		want  string
 	}{
 		{elector.Event{Kind: elector.EventStandby, Holder: "b"}, "STATUS=standby, leader b"},
+		{elector.Event{Kind: elector.EventStandby}, "STATUS=standby, the lock is held by a client that is not baton"},
 		{elector.Event{Kind: elector.EventWon, Epoch: 7}, "STATUS=leading epoch 7"},
 		{elector.Event{Kind: elector.EventStoreLost, Err: errors.New("refused")}, "STATUS=leading epoch 7; waiting for redis"},
 		{elector.Event{Kind: elector.EventStoreBack}, "STATUS=leading epoch 7"},

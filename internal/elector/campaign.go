@@ -44,7 +44,7 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 		if err != nil {
 			// A refusal was not applied, but an earlier attempt may have been.
 			doubtful, polling = doubtful || !errors.Is(err, ErrRefused), false
-			e.known("")
+			e.known(Answer{Outcome: Wait}) // nothing is known any more
 			e.pause(ctx, trouble.NextBackOff())
 			continue
 		}
@@ -63,7 +63,7 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 			continue
 		}
 		doubtful = false
-		e.known(answer.Holder)
+		e.known(answer)
 		hinted := e.await(ctx, answer)
 		polling = answer.Outcome == Held && !hinted
 	}
@@ -101,11 +101,14 @@ func (e *Elector) await(ctx context.Context, a Answer) (hinted bool) {
 }
 
 // known notes who holds the lock and tells when that changes.
-func (e *Elector) known(holder string) {
-	changed := e.Holder() != holder
-	e.setRole(nil, holder)
-	if changed && holder != "" {
-		e.cfg.Observe(Event{Kind: EventStandby, Holder: holder})
+func (e *Elector) known(a Answer) {
+	e.mu.Lock()
+	held := a.Outcome == Held
+	changed := e.held != held || e.holder != a.Holder
+	e.leading, e.held, e.holder = nil, held, a.Holder
+	e.mu.Unlock()
+	if changed && held {
+		e.cfg.Observe(Event{Kind: EventStandby, Holder: a.Holder})
 	}
 }
 

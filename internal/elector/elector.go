@@ -54,7 +54,8 @@ type Elector struct {
 	mu        sync.Mutex
 	storeDown error // what the store's trouble is, nil while it answers
 	leading   *Term
-	holder    string
+	held      bool              // by somebody else
+	holder    string            // node; "" while nobody is known to, or a foreign client does
 	progress  heartbeat.Instant // when a loop last went round
 }
 
@@ -148,7 +149,7 @@ func (e *Elector) contact(err error) {
 func (e *Elector) setRole(leading *Term, holder string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.leading, e.holder = leading, holder
+	e.leading, e.held, e.holder = leading, false, holder
 }
 
 // ownHint is how long after our own release the hint of it may come back to us.

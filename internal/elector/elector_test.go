@@ -209,6 +209,9 @@ func TestALeaseThatSomebodyElseHoldsStopsTheWorkAtOnce(t *testing.T) {
 		if owner, _ := s.Holder(); owner != "intruder" {
 			t.Errorf("the lock of another owner was taken away: %q holds it", owner)
 		}
+		if by := a.kinds(elector.EventStandby); len(by) != 1 || by[0].Holder != "" {
+			t.Errorf("told %+v, want once that a foreign client holds the lock", by)
+		}
 		a.stop()
 	})
 }

@@ -8,7 +8,7 @@ type EventKind string
 // The kinds of events.
 const (
 	EventWon         EventKind = "won"          // a term begins
-	EventStandby     EventKind = "standby"      // somebody else leads: Holder changed
+	EventStandby     EventKind = "standby"      // somebody else holds the lock: Holder, or "" for a foreign client
 	EventStopping    EventKind = "stopping"     // the work was told to end: Reason
 	EventLost        EventKind = "lost"         // the term ended: the lock is somebody else's
 	EventExpired     EventKind = "expired"      // the term ended: the trust window closed unrenewed
