@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -18,6 +19,7 @@ type stub struct {
 	fail  string // the call that fails
 	panic bool
 	ahead func() // called before a page is yielded
+	done  func() // called when a page is to be removed
 }
 
 var errStub = errors.New("WRONGTYPE")
@@ -55,9 +57,14 @@ func (s *stub) Read(_ context.Context, _ Stage, yield func(Page) error) error {
 	return nil
 }
 
-func (s *stub) Done(context.Context, Stage, Page) error { return s.call("done") }
-func (s *stub) Discard(context.Context, Stage) error    { return s.call("discard") }
-func (s *stub) Backlog(context.Context) (int64, error)  { return int64(len(s.pages)), s.call("backlog") }
+func (s *stub) Done(context.Context, Stage, Page) error {
+	if s.done != nil {
+		s.done()
+	}
+	return s.call("done")
+}
+func (s *stub) Discard(context.Context, Stage) error   { return s.call("discard") }
+func (s *stub) Backlog(context.Context) (int64, error) { return int64(len(s.pages)), s.call("backlog") }
 
 // user is a page of one row of the users table.
 func user(id, name string) Page {
@@ -144,6 +151,44 @@ func TestReadingIsOnePageAheadOfWriting(t *testing.T) {
 	})
 }
 
+// The page before is removed from its stage while the next one is written, and no
+// third page is written before that has succeeded.
+func TestRemovingIsOnePageBehindWriting(t *testing.T) {
+	for _, ok := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &stub{name: "s", pages: []Page{user("1", "a"), user("2", "b"), user("3", "c")}}
+			removing := make(chan struct{})
+			s.done = func() { <-removing }
+			if !ok {
+				s.fail = "done"
+			}
+			cfg, db := users(s)
+			sink, applied := &fakeSink{base: db}, 0
+			cfg.Sink = &sinkFunc{sink, func(c context.Context, f Fence, p *Plan, b Batch) (Outcome, error) {
+				applied++
+				return sink.Apply(c, f, p, b)
+			}}
+			ended := make(chan error)
+			go func() {
+				_, err := mustNew(t, cfg).Run(t.Context(), leader(1))
+				ended <- err
+			}()
+			synctest.Wait()
+			if applied != 2 {
+				t.Errorf("%d pages were written while the first was being removed, want 2", applied)
+			}
+			close(removing)
+			err := <-ended
+			switch {
+			case ok && (err != nil || applied != 3):
+				t.Errorf("run ended with %v after %d pages", err, applied)
+			case !ok && (!errors.Is(err, errStub) || applied != 2 || slices.Contains(s.calls, "discard")):
+				t.Errorf("run ended with %v after %d pages, with calls %q", err, applied, s.calls)
+			}
+		})
+	}
+}
+
 func TestAnUnknownOutcomeIsTriedAgainWithTheSameBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg, db := users(&stub{name: "s", pages: []Page{user("1", "a")}})
@@ -171,7 +216,11 @@ func TestNothingIsBegunOnceLeadershipHasEnded(t *testing.T) {
 	for _, end := range []Step{StepBeforeTakeOver, StepTakenOver, StepStaged, StepPageRead, StepConverted, StepBeforeApply, StepDone} {
 		t.Run(string(end), func(t *testing.T) {
 			ctx, stop := context.WithCancelCause(t.Context())
-			cfg, db := users(&stub{name: "s", pages: []Page{user("1", "a"), user("2", "b")}})
+			pages := []Page{user("1", "a"), user("2", "b")}
+			if end == StepDone {
+				pages = pages[:1] // a second one may be under way while the first is let go of
+			}
+			cfg, db := users(&stub{name: "s", pages: pages})
 			ended := false
 			var begun []Step
 			cfg.Observe = func(s Step) error {
@@ -367,6 +416,14 @@ func TestAPanicWhileReadingIsAFailedRun(t *testing.T) {
 	cfg, _ := users(&stub{name: "s", pages: []Page{user("1", "a")}, panic: true})
 	_, err := mustNew(t, cfg).Run(t.Context(), leader(1))
 	if err == nil || !strings.Contains(err.Error(), "reading s panicked: boom") || !strings.Contains(err.Error(), "pipeline_test.go") {
+		t.Errorf("run ended with %v", err)
+	}
+}
+
+func TestAPanicWhileRemovingIsAFailedRun(t *testing.T) {
+	cfg, _ := users(&stub{name: "s", pages: []Page{user("1", "a")}, done: func() { panic("boom") }})
+	_, err := mustNew(t, cfg).Run(t.Context(), leader(1))
+	if err == nil || !strings.Contains(err.Error(), "removing from s panicked: boom") {
 		t.Errorf("run ended with %v", err)
 	}
 }

@@ -68,7 +68,7 @@ type Source interface {
 	Read(ctx context.Context, s Stage, yield func(Page) error) error
 	// Done is called after a page has been committed; a source whose pages can
 	// be removed one by one does so here, idempotently and only under s.ID. It
-	// may be called while Read reads the next page.
+	// may be called while Read reads another page, never twice at a time.
 	Done(ctx context.Context, s Stage, p Page) error
 	// Discard removes the stage if it still has the id s.ID. Called after the
 	// last page was committed.

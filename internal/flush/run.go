@@ -145,9 +145,10 @@ type work struct {
 	batch Batch
 }
 
-// pages reads, converts and writes. A goroutine reads and converts while this
-// one writes, and holds at most one page that is not being written; it has
-// ended when pages returns.
+// pages reads, converts, writes and lets go. One goroutine reads and converts, and
+// holds at most one page that is not being written; this one writes; a third one
+// takes the page that was written last out of the stage meanwhile. Both have ended
+// when pages returns.
 func (r *run) pages(ctx context.Context, source Source, stage Stage, began time.Time) error {
 	reading, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -157,14 +158,26 @@ func (r *run) pages(ctx context.Context, source Source, stage Stage, began time.
 		defer close(works)
 		read <- r.read(reading, source, stage, works)
 	}()
+	released := make(chan error, 1) // what came of the page before
+	released <- nil
 	var failed error
 	for w := range works {
 		if failed != nil {
 			continue // the reader was faster than its cancellation
 		}
-		if failed = r.write(ctx, source, stage, w, began); failed != nil {
-			stop(failed)
+		failed = r.write(ctx, source, w, began)
+		if err := <-released; failed == nil {
+			failed = err
 		}
+		if failed != nil {
+			released <- nil
+			stop(failed)
+			continue
+		}
+		go func() { released <- r.release(ctx, source, stage, w.page) }()
+	}
+	if err := <-released; failed == nil {
+		failed = err
 	}
 	if err := <-read; failed == nil {
 		return err
@@ -172,14 +185,17 @@ func (r *run) pages(ctx context.Context, source Source, stage Stage, began time.
 	return failed
 }
 
-// read is the reading goroutine. A panic in it must be a failed run like one
-// anywhere else in a job, not the end of the process.
+// panicked makes a panic of a goroutine a failed run, like one anywhere else in a
+// job, and not the end of the process. Defer it.
+func panicked(err *error, doing string, source Source) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("%s %s panicked: %v\n%s", doing, source.Name(), p, debug.Stack())
+	}
+}
+
+// read is the reading goroutine.
 func (r *run) read(ctx context.Context, source Source, stage Stage, works chan<- work) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("reading %s panicked: %v\n%s", source.Name(), p, debug.Stack())
-		}
-	}()
+	defer panicked(&err, "reading", source)
 	var ours error // not the source's fault
 	err = source.Read(ctx, stage, func(page Page) error {
 		var w work
@@ -211,14 +227,18 @@ func (r *run) convert(stage Stage, page Page) (work, error) {
 	return w, r.observe(StepConverted)
 }
 
-// write commits one batch, and only then lets go of its page.
-func (r *run) write(ctx context.Context, source Source, stage Stage, w work, began time.Time) error {
-	if len(w.batch.Rows)+len(w.batch.Dead) > 0 {
-		if err := r.apply(ctx, source, w.batch, began); err != nil {
-			return err
-		}
+// write commits one batch.
+func (r *run) write(ctx context.Context, source Source, w work, began time.Time) error {
+	if len(w.batch.Rows)+len(w.batch.Dead) == 0 {
+		return nil
 	}
-	if err := source.Done(ctx, stage, w.page); err != nil {
+	return r.apply(ctx, source, w.batch, began)
+}
+
+// release takes a page that is committed out of its stage.
+func (r *run) release(ctx context.Context, source Source, stage Stage, page Page) (err error) {
+	defer panicked(&err, "removing from", source)
+	if err := source.Done(ctx, stage, page); err != nil {
 		return failedSource(ctx, "remove what was flushed from", source, err)
 	}
 	return r.observe(StepDone)

@@ -5,8 +5,8 @@ package flush
 type Step string
 
 // The boundaries, in the order in which a run comes by. From StepPageRead to
-// StepDone they repeat for every page, and the reader may be one page ahead of
-// the writer.
+// StepDone they repeat for every page; the reader may be one page ahead of the
+// writer, and StepDone one page behind.
 const (
 	StepCompiled       Step = "compiled"         // catalogue read, mapping compiled
 	StepBeforeTakeOver Step = "before-take-over" // about to claim the fence
