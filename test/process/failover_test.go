@@ -44,7 +44,7 @@ func (m *times) at(percent int) time.Duration {
 }
 
 // report prints the figures and fails the test where they are above the limit: to
-// the letter where nothing else runs, else at twice the limit.
+// the letter where nothing else runs, else with a second's grace.
 func (m *times) report(t *testing.T, strict bool) {
 	t.Helper()
 	slices.Sort(m.all)
@@ -53,7 +53,9 @@ func (m *times) report(t *testing.T, strict bool) {
 		ms(m.all[0]), ms(m.at(50)), ms(m.at(95)), ms(m.all[len(m.all)-1]), ms(m.limit))
 	limit := m.limit
 	if !strict {
-		limit *= 2
+		// Among other tests the figure says nothing; that a hand-over did not wait
+		// for the lease to run out still does.
+		limit += failoverTTL / 2
 	}
 	if p95 := m.at(95); p95 > limit {
 		t.Errorf("%s: p95 is %v, above %v", m.what, p95, limit)
