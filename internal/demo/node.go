@@ -134,9 +134,8 @@ func (n *node) wait(ctx context.Context, cmd *exec.Cmd) {
 			n.told.note("%s ended with %v", n.id, err)
 		}
 	case <-time.After(stopTimeout):
-		n.told.note("%s did not end within %v of SIGTERM and was killed: see %s", n.id, stopTimeout, n.logFile())
 		_ = cmd.Process.Kill()
-		_ = <-ended // killed: that it is no success goes without saying
+		n.told.note("%s did not end within %v of SIGTERM (%v): see %s", n.id, stopTimeout, <-ended, n.logFile())
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
