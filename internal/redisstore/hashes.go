@@ -99,7 +99,7 @@ func (s *Hashes) Read(ctx context.Context, st flush.Stage, yield func(flush.Page
 		if err := s.step(stepScanned); err != nil {
 			return err
 		}
-		for page := range slices.Chunk(ids, s.pageRows) {
+		for page := range ids.pages(s.pageRows) {
 			if err := s.page(ctx, c, page, yield); err != nil {
 				return err
 			}
@@ -156,20 +156,15 @@ type idScan struct {
 	cursor  string
 }
 
-// idCost is what an id takes beside its text: a string header, and the spare
-// capacity of the slice that it is in.
-const idCost = 32
-
 // next scans until the budget is used up or the pass is over (cursor "0"), and
 // returns what it found, sorted and without duplicates.
-func (s *idScan) next(ctx context.Context, c redis.Conn, budget int) ([]string, error) {
-	var ids []string
-	for bytes := 0; bytes < budget; {
+func (s *idScan) next(ctx context.Context, c redis.Conn, budget int) (*idPile, error) {
+	ids := &idPile{}
+	for !ids.full(budget) {
 		element := 0
 		next, err := scan(ctx, c, s.command, s.key, s.cursor, func(member []byte) {
 			if element%s.stride == 0 {
-				ids = append(ids, string(member))
-				bytes += len(member) + idCost
+				ids.add(member)
 			}
 			element++
 		})
@@ -180,6 +175,6 @@ func (s *idScan) next(ctx context.Context, c redis.Conn, budget int) ([]string, 
 			break
 		}
 	}
-	sortIDs(ids)
-	return slices.Compact(ids), nil
+	ids.sort()
+	return ids, nil
 }

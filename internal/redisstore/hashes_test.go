@@ -119,15 +119,22 @@ func TestIDsSortLikeADatabaseKey(t *testing.T) {
 	for _, want := range [][]string{
 		{"-100", "-20", "-3", "0", "1", "9", "10", "123456789012345678901", "9234567890123456789012"},
 		{"7", "07", "007", "8"}, // one number, three ids
-		{"", "10", "9"},         // not all integers: by bytes
+		{"-9223372036854775809", "-9223372036854775808", "9223372036854775807", "9223372036854775808"},
+		{"some-body1", "some-body10", "some-body2"},
+		{"", "10", "9"}, // not all integers: by bytes
 		{"10", "9", "a"},
 		{"-", "1"},
 		{"1", "é", "日"},
 	} {
 		for range 10 {
-			got := slices.Clone(want)
-			rand.Shuffle(len(got), func(i, j int) { got[i], got[j] = got[j], got[i] })
-			sortIDs(got)
+			ids := slices.Concat(want, want[:1]) // a duplicate is dropped
+			rand.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
+			var pile idPile
+			for _, id := range ids {
+				pile.add([]byte(id))
+			}
+			pile.sort()
+			got := slices.Concat(slices.Collect(pile.pages(2))...)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Fatal(diff)
 			}

@@ -1,28 +1,112 @@
 package redisstore
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"iter"
 	"slices"
+	"strconv"
 	"strings"
 )
 
-// sortIDs sorts ids as a database's key would: by number if all of them are
-// integers (of any size), else by bytes. Only speed depends on it.
-func sortIDs(ids []string) {
-	if slices.ContainsFunc(ids, func(id string) bool { return !isInteger(id) }) {
-		slices.Sort(ids)
-		return
-	}
-	slices.SortFunc(ids, compareIntegers)
+// idPile collects ids and sorts them. It has no pointer for each id: the garbage
+// collector would follow a million of them again and again while pages are written.
+type idPile struct {
+	text   []byte
+	places []idPlace
 }
 
-func isInteger(s string) bool {
-	digits := strings.TrimPrefix(s, "-")
+// idPlace is where the text of an id is, and as much of its order as fits.
+type idPlace struct {
+	rank     uint64
+	at, size uint32
+}
+
+// idCost is what an id takes beside its text: a place, and the spare capacity of
+// the slices.
+const idCost = 24
+
+// bytes is what the pile takes.
+func (p *idPile) bytes() int { return len(p.text) + idCost*len(p.places) }
+
+// full says whether another id would be too much. Places reach 4 GiB of text; Redis
+// itself has no id longer than 512 MiB.
+func (p *idPile) full(budget int) bool { return p.bytes() >= min(budget, 1<<30) }
+
+func (p *idPile) add(id []byte) {
+	p.places = append(p.places, idPlace{at: uint32(len(p.text)), size: uint32(len(id))})
+	p.text = append(p.text, id...)
+}
+
+func (p *idPile) id(at idPlace) []byte { return p.text[at.at : at.at+at.size] }
+
+// sort sorts the ids as a database's key would: by number if all of them are
+// integers (of any size), else by bytes. Only speed depends on it. It also drops
+// duplicates: a scan may return an id more than once.
+func (p *idPile) sort() {
+	rank, order := rankOfInteger, func(a, b []byte) int { return compareIntegers(string(a), string(b)) }
+	if slices.ContainsFunc(p.places, func(at idPlace) bool { return !isInteger(p.id(at)) }) {
+		rank, order = rankOfBytes, bytes.Compare
+	}
+	for i := range p.places {
+		p.places[i].rank = rank(p.id(p.places[i]))
+	}
+	slices.SortFunc(p.places, func(a, b idPlace) int {
+		if a.rank != b.rank {
+			return cmp.Compare(a.rank, b.rank)
+		}
+		return order(p.id(a), p.id(b))
+	})
+	p.places = slices.CompactFunc(p.places, func(a, b idPlace) bool { return bytes.Equal(p.id(a), p.id(b)) })
+}
+
+// pages cuts the ids into pages of n. The texts of a page share one allocation.
+func (p *idPile) pages(n int) iter.Seq[[]string] {
+	return func(yield func([]string) bool) {
+		for places := range slices.Chunk(p.places, n) {
+			size := 0
+			for _, at := range places {
+				size += int(at.size)
+			}
+			var all strings.Builder
+			all.Grow(size)
+			for _, at := range places {
+				all.Write(p.id(at))
+			}
+			texts := all.String()
+			ids := make([]string, len(places))
+			for i, at := range places {
+				ids[i], texts = texts[:at.size], texts[at.size:]
+			}
+			if !yield(ids) {
+				return
+			}
+		}
+	}
+}
+
+// rankOfBytes and rankOfInteger map an id to a number in the same order, except that
+// different ids may have the same rank.
+func rankOfBytes(id []byte) uint64 {
+	var first [8]byte
+	copy(first[:], id)
+	return binary.BigEndian.Uint64(first[:])
+}
+
+func rankOfInteger(id []byte) uint64 {
+	n, _ := strconv.ParseInt(string(id), 10, 64) // out of range: the nearest, which is as good
+	return uint64(n) ^ 1<<63
+}
+
+func isInteger(id []byte) bool {
+	digits := bytes.TrimPrefix(id, []byte("-"))
 	for i := range len(digits) {
 		if digits[i] < '0' || digits[i] > '9' {
 			return false
 		}
 	}
-	return digits != ""
+	return len(digits) > 0
 }
 
 // compareIntegers orders "-7" < "7" < "07" < "10"; equal numbers by their text,
