@@ -85,8 +85,8 @@ func TestAGrantThatArrivesTooLateIsGivenBack(t *testing.T) {
 			t.Errorf("owners %v, want the late one given back and a new one", owners)
 		}
 		a.stop()
-		if worked != 1 {
-			t.Errorf("the work ran %d times, want once", worked)
+		if won := len(a.kinds(elector.EventWon)); worked != 1 || won != 1 {
+			t.Errorf("the work ran %d times, and %d wins were told; want once", worked, won)
 		}
 	})
 }

@@ -140,3 +140,35 @@ func TestAReleaseOnABrokenConnectionIsTriedAgain(t *testing.T) {
 		}
 	})
 }
+
+// What a drain becomes while it lasts is what its term has ended by.
+func TestADrainThatLosesTheLeaseEndsAsALoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := fakelock.NewStore(timing.TTL)
+		a := start(t, "a", s.Node("a", nil), s.Hints(), func(ctx context.Context, _ *elector.Term) error {
+			<-ctx.Done()
+			if !errors.Is(context.Cause(ctx), elector.ErrSteppedDown) {
+				t.Errorf("cause %v", context.Cause(ctx))
+			}
+			time.Sleep(timing.TTL / 2)
+			return nil
+		})
+		time.Sleep(time.Second)
+		s.Order(elector.Order{StepDown: true, Reason: "drill"})
+		time.Sleep(time.Second)
+		s.Steal("intruder")
+		time.Sleep(timing.TTL / 2)
+		a.cancel()
+		<-a.done
+		ended := a.kinds(elector.EventLost, elector.EventExpired, elector.EventSteppedDown)
+		if len(ended) != 1 || ended[0].Kind != elector.EventLost || ended[0].Reason != "the lock is no longer ours while drill" {
+			t.Errorf("told %+v, want a loss during the drill", ended)
+		}
+		if told := a.kinds(elector.EventStopping); len(told) != 1 {
+			t.Errorf("the work was told to stop %d times", len(told))
+		}
+		if trouble := a.kinds(elector.EventStoreLost); len(trouble) != 0 {
+			t.Errorf("a loss was told as trouble with the store: %+v", trouble)
+		}
+	})
+}
