@@ -102,29 +102,50 @@ func (p *Proxy) HangReplies() { p.setGates(false, true) }
 // Unhang forwards again, first of all what was held back.
 func (p *Proxy) Unhang() { p.setGates(false, false) }
 
+// Strand silences the connections that there are, for good: nothing is forwarded on
+// them any more and neither side is told, as if a firewall had forgotten them. New
+// ones work.
+func (p *Proxy) Strand() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.links {
+		l.stranded = true
+	}
+}
+
 // LoseRequest cuts every connection instead of forwarding the next bytes from a
 // client that contain pattern: the server never hears of them. It works once.
 // The channel is closed when it happened.
-func (p *Proxy) LoseRequest(pattern string) <-chan struct{} { return p.setTrap(pattern, false) }
+func (p *Proxy) LoseRequest(pattern string) <-chan struct{} {
+	return p.setTrap(trap{pattern: []byte(pattern)})
+}
 
 // LoseReply forwards the next bytes from a client that contain pattern, and cuts
 // every connection when the server answers: done, but nobody was told. It works
 // once. The channel is closed when it happened.
-func (p *Proxy) LoseReply(pattern string) <-chan struct{} { return p.setTrap(pattern, true) }
+func (p *Proxy) LoseReply(pattern string) <-chan struct{} {
+	return p.setTrap(trap{pattern: []byte(pattern), reply: true})
+}
+
+// LoseNextReply cuts every connection when the server next says anything. Some
+// requests have no reply, so this is not LoseReply of just any request.
+func (p *Proxy) LoseNextReply() <-chan struct{} { return p.setTrap(trap{any: true}) }
 
 // trap waits for a pattern in what clients say.
 type trap struct {
 	pattern []byte
 	reply   bool  // let the request through, lose its reply
+	any     bool  // lose whatever the server says next
 	armed   *link // the connection whose next reply is lost
 	sprung  chan struct{}
 }
 
-func (p *Proxy) setTrap(pattern string, reply bool) <-chan struct{} {
+func (p *Proxy) setTrap(t trap) <-chan struct{} {
+	t.sprung = make(chan struct{})
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.trap = &trap{pattern: []byte(pattern), reply: reply, sprung: make(chan struct{})}
-	return p.trap.sprung
+	p.trap = &t
+	return t.sprung
 }
 
 // springs says whether these bytes are to be lost.
@@ -136,6 +157,10 @@ func (p *Proxy) springs(l *link, request bool, b []byte) bool {
 		return false
 	}
 	switch {
+	case t.any:
+		if request {
+			return false
+		}
 	case request && t.armed == nil && bytes.Contains(b, t.pattern):
 		if t.reply {
 			t.armed = l
@@ -190,6 +215,7 @@ type link struct {
 	client, server *net.TCPConn
 	gone           chan struct{}
 	once           sync.Once
+	stranded       bool // guarded by the proxy's mu
 }
 
 // reset drops both sides hard: what was under way is lost.
@@ -225,6 +251,9 @@ func (p *Proxy) forward(ln net.Listener, client *net.TCPConn) {
 	l.reset()
 	p.mu.Lock()
 	delete(p.links, l)
+	if p.trap != nil && p.trap.armed == l {
+		p.trap.armed = nil // it ended without a reply: that of the next request is lost
+	}
 	p.mu.Unlock()
 }
 
@@ -259,7 +288,12 @@ func (p *Proxy) waitGate(l *link, request bool) {
 	if request {
 		shut = p.requests.shut
 	}
+	stranded := l.stranded
 	p.mu.Unlock()
+	if stranded {
+		<-l.gone
+		return
+	}
 	if shut == nil {
 		return
 	}

@@ -49,6 +49,9 @@ func (e *echo) serve(c net.Conn) {
 		e.mu.Lock()
 		e.heard = append(e.heard, in.Text())
 		e.mu.Unlock()
+		if in.Text() == "bye" {
+			return // hangs up without an answer
+		}
 		fmt.Fprintln(c, "re:"+in.Text())
 	}
 }
@@ -157,6 +160,23 @@ func TestHungRepliesLetRequestsThrough(t *testing.T) {
 	}
 }
 
+func TestStrandedConnectionsStaySilentAndNewOnesWork(t *testing.T) {
+	e := startEcho(t)
+	p := testsupport.NewProxy(t, e.ln.Addr().String())
+	old := dial(t, p)
+	mustAsk(t, old, "a")
+	p.Strand()
+	got, err := ask(old, "b", 100*time.Millisecond)
+	var silence net.Error
+	if !errors.As(err, &silence) || !silence.Timeout() {
+		t.Errorf("a stranded connection: %q, %v; want silence", got, err)
+	}
+	mustAsk(t, dial(t, p), "c")
+	if strings.Contains(e.log(), "b") {
+		t.Error("the server has heard what was said on a stranded connection")
+	}
+}
+
 func TestLostRequestNeverArrives(t *testing.T) {
 	e := startEcho(t)
 	p := testsupport.NewProxy(t, e.ln.Addr().String())
@@ -187,6 +207,44 @@ func TestLostReplyIsOfARequestThatArrived(t *testing.T) {
 		t.Fatalf("the server heard %q, want begin commit", e.log())
 	}
 	mustAsk(t, dial(t, p), "commit") // once only
+}
+
+func TestNextReplyIsLostWhateverWasAskedBefore(t *testing.T) {
+	e := startEcho(t)
+	p := testsupport.NewProxy(t, e.ln.Addr().String())
+	c, other := dial(t, p), dial(t, p)
+	mustAsk(t, c, "begin")
+	lost := p.LoseNextReply()
+	if got, err := ask(c, "commit", 5*time.Second); err == nil {
+		t.Fatalf("got %q for a lost reply", got)
+	}
+	<-lost
+	if e.log() != "begin commit" {
+		t.Fatalf("the server heard %q, want begin commit", e.log())
+	}
+	if got, err := ask(other, "more", 5*time.Second); err == nil {
+		t.Fatalf("got %q on a connection that was cut", got)
+	}
+	mustAsk(t, dial(t, p), "commit") // once only
+}
+
+func TestReplyThatNeverComesIsNotTheLostOne(t *testing.T) {
+	p := testsupport.NewProxy(t, startEcho(t).ln.Addr().String())
+	lost := p.LoseReply("")
+	c := dial(t, p)
+	if got, err := ask(c, "bye", 5*time.Second); err == nil {
+		t.Fatalf("got %q from a server that hung up", got)
+	}
+	_ = c.Close()
+	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); {
+		_, _ = ask(dial(t, p), "commit", 5*time.Second)
+		select {
+		case <-lost:
+			return
+		case <-time.After(time.Millisecond):
+		}
+	}
+	t.Fatal("the trap waits for a reply on a connection that is gone")
 }
 
 func TestDatabasesAreReachedThroughAProxy(t *testing.T) {

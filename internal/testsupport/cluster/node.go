@@ -40,7 +40,7 @@ func (n *Node) launch() {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	defer log.Close() //nolint:errcheck // the child has it
+	defer log.Close()
 	if n.from, err = log.Seek(0, 2); err != nil {
 		n.t.Fatal(err)
 	}

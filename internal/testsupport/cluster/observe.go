@@ -119,7 +119,7 @@ func (n *Node) Status() (Status, bool) {
 	if err != nil {
 		return Status{}, false
 	}
-	defer resp.Body.Close() //nolint:errcheck // it has been read
+	defer resp.Body.Close()
 	var s Status
 	err = json.NewDecoder(resp.Body).Decode(&s)
 	return s, err == nil
