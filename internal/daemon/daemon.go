@@ -61,7 +61,7 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 
 	ledger := redisstore.NewLedger(store, c.Election.LockKey)
 	runner := job.NewRunner(ledger, newID, job.Config{
-		Logger:        log.Named("job"),
+		Logger:        o.Logger.Named("job"),                // it names the node itself
 		FinishTimeout: min(time.Second, c.Election.Drain/2), // shorter than the drain
 		OnStart:       func(r job.Run) { metrics.JobStarted(r.Job, time.Since(r.Slot)) },
 		OnFinish: func(r job.Record) {

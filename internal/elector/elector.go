@@ -53,6 +53,8 @@ type Elector struct {
 
 	mu        sync.Mutex
 	storeDown error // what the store's trouble is, nil while it answers
+	told      error // the trouble that was told last, and when
+	toldAt    heartbeat.Instant
 	leading   *Term
 	held      bool              // by somebody else
 	holder    string            // node; "" while nobody is known to, or a foreign client does
@@ -127,21 +129,32 @@ func (e *Elector) SinceProgress() time.Duration {
 	return e.cfg.Clock().Sub(e.progress)
 }
 
+// anotherTrouble is how long trouble of another kind must come after what was told
+// before it is told, too: a store that starts up refuses for a moment.
+const anotherTrouble = 5 * time.Second
+
 // contact notes whether the store answered, and tells once when that changes. A
-// refusal is an answer, but not one that helps: it counts as trouble of its own.
+// refusal is an answer, but not one that helps: an operator who has read that the
+// store is silent must also read, if it lasts, that it wants another password.
 func (e *Elector) contact(err error) {
 	if errors.Is(err, ErrLost) {
 		err = nil
 	}
 	e.mu.Lock()
-	e.progress = e.cfg.Clock()
+	now := e.cfg.Clock()
+	e.progress = now
 	before := e.storeDown
 	e.storeDown = err
+	tell := err != nil && (before == nil ||
+		errors.Is(err, ErrRefused) != errors.Is(e.told, ErrRefused) && now.Sub(e.toldAt) > anotherTrouble)
+	if tell {
+		e.told, e.toldAt = err, now
+	}
 	e.mu.Unlock()
 	switch {
 	case err == nil && before != nil:
 		e.cfg.Observe(Event{Kind: EventStoreBack})
-	case err != nil && (before == nil || errors.Is(err, ErrRefused) != errors.Is(before, ErrRefused)):
+	case tell:
 		e.cfg.Observe(Event{Kind: EventStoreLost, Err: err})
 	}
 }

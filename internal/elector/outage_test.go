@@ -54,3 +54,39 @@ func TestAfterALongOutageSomebodyLeadsWithinOneLease(t *testing.T) {
 		})
 	}
 }
+
+// A store that was away and starts up refuses for a moment: one line tells of all
+// of it. One that comes back and goes on refusing, because it wants another
+// password perhaps, is told as such.
+func TestTroubleOfAnotherKindIsToldOnlyIfItLasts(t *testing.T) {
+	refuse := func(string) fakelock.Fault { return fakelock.Fault{Refuse: true} }
+	cases := map[string]struct {
+		refuses time.Duration
+		told    int
+	}{"a moment": {2 * time.Second, 1}, "a minute": {time.Minute, 2}}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				faults := &script{}
+				a := start(t, "a", fakelock.NewStore(timing.TTL).Node("a", faults.fault), nil, nil)
+				time.Sleep(time.Minute)
+				faults.set(silent)
+				for len(a.kinds(elector.EventStoreLost)) == 0 {
+					time.Sleep(10 * time.Millisecond)
+				}
+				faults.set(refuse)
+				time.Sleep(c.refuses)
+				faults.set(nil)
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if told := a.kinds(elector.EventStoreLost); len(told) != c.told {
+					t.Errorf("trouble was told %d times, want %d: %+v", len(told), c.told, told)
+				}
+				if back := a.kinds(elector.EventStoreBack); len(back) != 1 {
+					t.Errorf("the return was told %d times, want once", len(back))
+				}
+				a.stop()
+			})
+		})
+	}
+}

@@ -188,7 +188,7 @@ func (r *run) pages(ctx context.Context, source Source, stage Stage, began time.
 // panicked makes a panic of a goroutine a failed run, like one anywhere else in a
 // job, and not the end of the process. Defer it.
 func panicked(err *error, doing string, source Source) {
-	if p := recover(); p != nil {
+	if p := recover(); p != nil { //nolint:revive // it is itself deferred
 		*err = fmt.Errorf("%s %s panicked: %v\n%s", doing, source.Name(), p, debug.Stack())
 	}
 }

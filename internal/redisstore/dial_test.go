@@ -24,7 +24,7 @@ func TestDiallingASilentServerEndsWithItsContext(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer s.Close()
+		t.Cleanup(func() { _ = s.Close() })
 		lock := newLock(t, s, "baton", "a", time.Second)
 		for name, end := range map[string]func(context.Context) (context.Context, context.CancelFunc){
 			"deadline": func(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -68,7 +68,7 @@ func (s *Store) misfit(ctx context.Context, k keys, err error) error {
 	if dialErr != nil {
 		return err // the first one matters more
 	}
-	defer conn.Close() //nolint:errcheck // it goes back to the pool
+	defer conn.Close() // it goes back to the pool
 	for _, key := range []struct{ name, kind string }{
 		{k.lock(), "string"}, {k.term(), "hash"}, {k.nodes(), "hash"}, {k.control(), "hash"},
 	} {

@@ -101,7 +101,7 @@ func rankOfInteger(id []byte) uint64 {
 
 func isInteger(id []byte) bool {
 	digits := bytes.TrimPrefix(id, []byte("-"))
-	for i := range len(digits) {
+	for i := range digits {
 		if digits[i] < '0' || digits[i] > '9' {
 			return false
 		}
