@@ -21,7 +21,7 @@ func faults() []fault {
 	done := make(chan struct{})
 	close(done)
 	cut := func(p *testsupport.Proxy) <-chan struct{} { p.Cut(); return done }
-	lose := func(p *testsupport.Proxy) <-chan struct{} { return p.LoseReply("") } // of whatever is asked next
+	lose := func(p *testsupport.Proxy) <-chan struct{} { return p.LoseNextReply() }
 	return []fault{
 		{"redis cut", false, every, cut}, {"redis reply lost", false, middles, lose},
 		{"database cut", true, every, cut}, {"database reply lost", true, middles, lose},

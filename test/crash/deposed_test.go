@@ -3,6 +3,7 @@ package crash_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -73,13 +74,23 @@ func (c *cell) freeze(p point, lease time.Duration) *frozen {
 	})
 	s := c.spec("old")
 	s.TTL = lease
-	f := &frozen{node: c.leader("old", c.open(c.t, s, at.observe), at.observe), wake: func() { close(gate) }, end: make(chan error, 1)}
+	f := &frozen{
+		node: c.leader("old", c.open(c.t, s, at.observe), at.observe),
+		wake: sync.OnceFunc(func() { close(gate) }),
+		end:  make(chan error, 1),
+	}
 	ctx, cancel := context.WithTimeout(c.t.Context(), 30*time.Second)
-	c.t.Cleanup(cancel)
 	go func() {
+		defer cancel()
 		_, err := f.node.persist(ctx)
 		f.end <- err
+		close(f.end)
 	}()
+	c.t.Cleanup(func() { // its connections are closed after that
+		f.wake()
+		cancel()
+		<-f.end
+	})
 	select {
 	case <-reached:
 	case err := <-f.end:
