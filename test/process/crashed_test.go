@@ -62,6 +62,9 @@ func TestReleaseAfterACrash(t *testing.T) {
 	if _, err := out.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
+	ended := make(chan error, 1)
+	go func() { ended <- stubborn.Wait() }()
+	t.Cleanup(func() { _ = syscall.Kill(-stubborn.Process.Pid, syscall.SIGKILL) }) // gone already, if all is well
 	groups.add(t, leader.Pid())
 	groups.add(t, stubborn.Process.Pid)
 	groups.add(t, childOf(t, stubborn.Process.Pid))
@@ -88,8 +91,13 @@ func TestReleaseAfterACrash(t *testing.T) {
 	successor := nodes.AwaitOther(leader, soon)
 	t.Logf("the release took %v; a successor %v after the crash, of a lease of an hour", took, time.Since(killed))
 
-	if err := stubborn.Wait(); err == nil || err.Error() != "signal: killed" {
-		t.Errorf("the child that ignores TERM ended with %v", err)
+	select {
+	case err := <-ended:
+		if err == nil || err.Error() != "signal: killed" {
+			t.Errorf("the child that ignores TERM ended with %v", err)
+		}
+	case <-time.After(soon):
+		t.Error("the child that ignores TERM is alive")
 	}
 	if left := groups.processes(t); left != "" {
 		t.Errorf("left in the group: %s", left)

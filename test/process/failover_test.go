@@ -65,8 +65,9 @@ func (m *times) report(t *testing.T, strict bool) {
 // failover is a cluster whose job has a slot every second, and the Redis behind it.
 type failover struct {
 	*cluster.Cluster
-	t    *testing.T
-	conn redis.Conn
+	t      *testing.T
+	server *testsupport.Redis
+	conn   redis.Conn
 }
 
 func newFailover(t *testing.T, db *testsupport.Database) failover {
@@ -76,7 +77,7 @@ func newFailover(t *testing.T, db *testsupport.Database) failover {
 	c := cluster.Start(t, cluster.Options{
 		TTL: failoverTTL, LockKey: lockKey, RedisURL: server.URL(), DatabasesYAML: cluster.DatabaseYAML("main", db), JobsYAML: countersJob,
 	})
-	return failover{Cluster: c, t: t, conn: server.Conn()}
+	return failover{Cluster: c, t: t, server: server, conn: server.Conn()}
 }
 
 // settled waits until a leader has run its job and the others stand by.
