@@ -160,6 +160,40 @@ func TestKeysThatTheDatabaseHoldsForEqual(t *testing.T) {
 	})
 }
 
+// MySQL's upsert reacts to every unique index, and would change the other row.
+func TestRowThatMeetsAnotherOneInASecondUniqueIndexIsADeadLetter(t *testing.T) {
+	everywhere(t, func(t *testing.T, db *bench) {
+		for _, c := range []struct {
+			table, columns string
+			key            []string
+			add            string
+			before, met    flush.Row
+			want           string
+		}{
+			{"sums", "(id bigint PRIMARY KEY, mail varchar(20) UNIQUE, n bigint)", []string{"id"}, "n", row(1, "a", 5), row(2, "a", 7), "1|a|5"},
+			{"states", "(id bigint PRIMARY KEY, mail varchar(20) UNIQUE, n bigint)", []string{"id"}, "", row(1, "a", 5), row(2, "a", 7), "1|a|5"},
+			{"pairs", "(a bigint, b varchar(9), n bigint UNIQUE, PRIMARY KEY (a, b))", []string{"a", "b"}, "", row(1, "x", 5), row(1, "y", 5), "1|x|5"},
+			{"keys_", "(a bigint UNIQUE, b bigint UNIQUE, n bigint)", []string{"a"}, "n", row(nil, 5, 5), row(1, 5, 7), "NULL|5|5"},
+			{"bare", "(a bigint, b bigint UNIQUE, PRIMARY KEY (a, b))", []string{"a", "b"}, "", row(1, 5), row(2, 5), "1|5"},
+		} {
+			db.Exec(t, "CREATE TABLE "+c.table+" "+c.columns)
+			s := db.open()
+			takeOver(t, s, fence(1))
+			p := plan(t, s, c.table, c.key, c.add)
+			if c.table == "keys_" {
+				db.Exec(t, "INSERT INTO keys_ (a, b, n) VALUES (NULL, 5, 5)")
+			} else {
+				apply(t, s, fence(1), p, batch(c.table+" before", 0, c.before))
+			}
+			out := apply(t, s, fence(1), p, batch(c.table, 0, c.met))
+			if out.Rows != 0 || len(out.Dead) != 1 || !strings.Contains(strings.ToLower(out.Dead[0].Error), "unique") {
+				t.Errorf("%s: outcome %+v", c.table, out)
+			}
+			db.expect("SELECT * FROM "+c.table, c.want)
+		}
+	})
+}
+
 // PostgreSQL and SQLite can put a check off until COMMIT, which could not say
 // whose fault it was.
 func TestDeferredConstraintIsCheckedBeforeCommit(t *testing.T) {

@@ -36,9 +36,9 @@
 // # What a table must be
 //
 // MySQL and MariaDB: a transactional engine. INSERT … ON DUPLICATE KEY UPDATE
-// reacts to every unique index, not only to the job's key: a row that collides
-// with another one in a second unique index changes that other row. Do not have
-// one on a flushed table there.
+// reacts to every unique index, not only to the job's key, and would change the row
+// that it comes upon, whichever that is. The statement looks at that row's key and
+// refuses a row that collides with another one in a second unique index.
 // SQLite: a foreign key that is DEFERRED is checked by COMMIT only, which cannot
 // say whose fault it was: such a batch fails as a whole.
 package sqlstore

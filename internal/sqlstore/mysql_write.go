@@ -95,25 +95,48 @@ func newMySQLPlan(p *flush.Plan) *mysqlPlan {
 // other word for.
 func mysqlUpsert(p *flush.Plan, n int) string {
 	names := make([]string, len(p.Columns))
-	var set []string
+	var changed, value []string
 	for i, c := range p.Columns {
 		name := mysqlQuote.ident(c.Name)
 		names[i] = name
-		if c.Op == flush.OpAdd {
-			set = append(set, fmt.Sprintf("%s = COALESCE(%[1]s, 0) + COALESCE(VALUES(%[1]s), 0)", name))
-		} else if !isKey(p, i) {
-			set = append(set, fmt.Sprintf("%s = VALUES(%[1]s)", name))
+		switch {
+		case isKey(p, i):
+			continue
+		case c.Op == flush.OpAdd:
+			value = append(value, fmt.Sprintf("COALESCE(%[1]s, 0) + COALESCE(VALUES(%[1]s), 0)", name))
+		default:
+			value = append(value, "VALUES("+name+")")
 		}
+		changed = append(changed, name)
 	}
 	row := "(" + repeat("?", len(names)) + ")"
 	text := "INSERT INTO " + mysqlQuote.table(p.Table.Name) + " (" + strings.Join(names, ", ") + ") VALUES " + repeat(row, n)
 	if len(p.Key) == 0 {
 		return text
 	}
-	if len(set) == 0 {
-		set = []string{names[p.Key[0]] + " = " + names[p.Key[0]]} // there already: leave it
+	if len(changed) == 0 { // there already: leave it
+		changed = []string{names[p.Key[0]]}
+		value = changed
+	}
+	set := []string{changed[0] + " = IF(" + mysqlSameRow(p) + ", " + value[0] + ", " + changed[0] + ")"}
+	for i := 1; i < len(changed); i++ {
+		set = append(set, changed[i]+" = "+value[i])
 	}
 	return text + " ON DUPLICATE KEY UPDATE " + strings.Join(set, ", ")
+}
+
+// mysqlSameRow is true of the row that has the key. ON DUPLICATE KEY UPDATE also
+// comes upon a row by any other unique index, and would change that one instead.
+// Then the text, which is no number, is an error in strict mode, and the new row is
+// refused. The key in it is that row's; CONCAT_WS never makes NULL of it.
+func mysqlSameRow(p *flush.Plan) string {
+	key := make([]string, len(p.Key))
+	same := make([]string, len(p.Key))
+	for i, k := range p.Key {
+		key[i] = mysqlQuote.ident(p.Columns[k].Name)
+		same[i] = fmt.Sprintf("%[1]s <=> VALUES(%[1]s)", key[i])
+	}
+	return strings.Join(same, " AND ") + " OR 0 + CONCAT_WS(' ', 'another row has a unique value of this one:', " + strings.Join(key, ", ") + ")"
 }
 
 // mysqlDelete spells a composite key out with OR: for (a, b) IN (…) MariaDB reads
