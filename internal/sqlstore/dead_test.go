@@ -194,6 +194,32 @@ func TestRowThatMeetsAnotherOneInASecondUniqueIndexIsADeadLetter(t *testing.T) {
 	})
 }
 
+// SQLite has no exact fractions.
+func TestDecimalsAreAddedExactlyOrRefused(t *testing.T) {
+	everywhere(t, func(t *testing.T, db *bench) {
+		db.create("CREATE TABLE stock (id int PRIMARY KEY, n numeric(30,10) CHECK (n >= 0))",
+			"CREATE TABLE stock (id int PRIMARY KEY, n decimal(30,10) unsigned)",
+			"CREATE TABLE stock (id INTEGER PRIMARY KEY, n decimal(30,10) CHECK (n >= 0))")
+		s := db.open()
+		takeOver(t, s, fence(1))
+		p := plan(t, s, "stock", []string{"id"}, "n")
+		number := func(s string) flush.Value { return flush.String(flush.KindNumeric, s) }
+		before, change, whole := number("12345678901234567890.5"), number("-0.0000000001"), "12345678901234567890.4999999999"
+		dead := 0
+		if db.Driver == "sqlite" {
+			before, whole, dead = number("1234567890123456789"), "1234567890123456789", 1
+		}
+		apply(t, s, fence(1), p, batch("a", 0, row(1, before), row(2, number("7"))))
+		// What would be negative by itself goes another way than an upsert.
+		out := apply(t, s, fence(1), p, batch("b", 0, row(1, change), row(2, number("-5"))))
+		if len(out.Dead) != dead {
+			t.Errorf("outcome %+v", out)
+		}
+		db.expect("SELECT n FROM stock WHERE id = 1", whole)
+		db.expect("SELECT count(*) FROM stock WHERE n = 2", "1")
+	})
+}
+
 // PostgreSQL and SQLite can put a check off until COMMIT, which could not say
 // whose fault it was.
 func TestDeferredConstraintIsCheckedBeforeCommit(t *testing.T) {

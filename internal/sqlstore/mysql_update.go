@@ -19,6 +19,18 @@ func updateOrder(p *flush.Plan) []int {
 	return append(out, p.Key...)
 }
 
+// mysqlSummand is the parameter for what is added to a column. Exact numbers travel
+// as texts, and MySQL would add a text as a float.
+func mysqlSummand(c flush.Column) string {
+	if c.Kind != flush.KindNumeric {
+		return "?"
+	}
+	if c.Precision == 0 {
+		c.Precision, c.Scale = 65, 30 // the most that there is
+	}
+	return fmt.Sprintf("CAST(? AS DECIMAL(%d,%d))", c.Precision, c.Scale)
+}
+
 func (w *mysqlWriter) update(ctx context.Context, s *sqlSession, p *flush.Plan, row *flush.Row) (int64, error) {
 	var set, where []string
 	for i, c := range p.Columns {
@@ -26,7 +38,7 @@ func (w *mysqlWriter) update(ctx context.Context, s *sqlSession, p *flush.Plan, 
 		switch {
 		case isKey(p, i):
 		case c.Op == flush.OpAdd:
-			set = append(set, fmt.Sprintf("%s = COALESCE(%[1]s, 0) + COALESCE(?, 0)", name))
+			set = append(set, fmt.Sprintf("%s = COALESCE(%[1]s, 0) + COALESCE(%s, 0)", name, mysqlSummand(c.Column)))
 		default:
 			set = append(set, name+" = ?")
 		}

@@ -22,10 +22,11 @@ type sqlitePlan struct {
 	every                  []int
 }
 
-// sqliteColumn is a column and whether SQLite turns texts in it into numbers.
+// sqliteColumn is a column, whether SQLite turns texts in it into numbers, and
+// whether values are added to it.
 type sqliteColumn struct {
 	flush.Column
-	numeric bool
+	numeric, add bool
 }
 
 // checkEvery is the number of rows after which to look whether we may go on.
@@ -87,7 +88,7 @@ func compileSQLite(p *flush.Plan) *sqlitePlan {
 	var set, update []string
 	for i, c := range p.Columns {
 		out.every = append(out.every, i)
-		out.columns = append(out.columns, sqliteColumn{c.Column, sqliteNumeric(c.DBType)})
+		out.columns = append(out.columns, sqliteColumn{c.Column, sqliteNumeric(c.DBType), c.Op == flush.OpAdd})
 		name := sqliteQuote.ident(c.Name)
 		names[i] = name
 		switch {
@@ -159,11 +160,21 @@ func (c *sqliteColumn) check(v *flush.Value) error {
 		}
 	case flush.KindNull, flush.KindInteger, flush.KindBoolean, flush.KindTimestamp, flush.KindDate, flush.KindBytes:
 	default:
+		if c.add && !sqliteWhole(v.Text()) {
+			return &wrongValue{c.Column, fmt.Sprintf("SQLite would add %s as a float: declare the column REAL if that will do, or count in the smallest unit", v.Text())}
+		}
 		if c.numeric && losesDigits(v.Text(), v.Kind()) {
 			return &wrongValue{c.Column, fmt.Sprintf("SQLite would store %s as a number and change it: declare the column TEXT", v.Text())}
 		}
 	}
 	return nil
+}
+
+// sqliteWhole: SQLite adds the number as an integer.
+func sqliteWhole(number string) bool {
+	whole, fraction, _ := strings.Cut(number, ".")
+	_, err := strconv.ParseInt(whole, 10, 64)
+	return err == nil && strings.Trim(fraction, "0") == ""
 }
 
 // losesDigits: SQLite keeps a numeric text as an integer of 64 bits or a float,
