@@ -1,6 +1,7 @@
 package sqlstore_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -192,6 +193,37 @@ func TestRowThatMeetsAnotherOneInASecondUniqueIndexIsADeadLetter(t *testing.T) {
 			db.expect("SELECT * FROM "+c.table, c.want)
 		}
 	})
+}
+
+// Otherwise the rows after it would be written outside of any transaction, each
+// time that the batch is tried.
+func TestRowForWhichSQLiteRollsEverythingBackEndsTheBatch(t *testing.T) {
+	for name, ddl := range map[string][]string{
+		"trigger": {"CREATE TABLE a (id INTEGER PRIMARY KEY, n INTEGER)",
+			"CREATE TRIGGER no BEFORE INSERT ON a WHEN NEW.id = 3 BEGIN SELECT RAISE(ROLLBACK, 'not three'); END"},
+		"constraint": {"CREATE TABLE a (id INTEGER PRIMARY KEY, n INTEGER UNIQUE ON CONFLICT ROLLBACK)", "INSERT INTO a VALUES (9, 3)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := &bench{Database: kinds[2].make(t), t: t}
+			for _, text := range ddl {
+				db.Exec(t, text)
+			}
+			s := db.open()
+			takeOver(t, s, fence(1))
+			p := plan(t, s, "a", []string{"id"}, "n")
+			for range 2 {
+				_, err := s.Apply(t.Context(), fence(1), p, batch("a", 0, row(1, 1), row(2, 2), row(3, 3), row(4, 4), row(5, 5)))
+				if err == nil || errors.Is(err, flush.ErrTransient) || !strings.Contains(err.Error(), "RAISE(ABORT") {
+					t.Errorf("apply: %v", err)
+				}
+			}
+			db.expect("SELECT count(*) FROM a WHERE id < 9", "0")
+			out := apply(t, s, fence(1), p, batch("b", 0, row(1, 1), row(2, 2)))
+			if out.Rows != 2 {
+				t.Errorf("the batch after: %+v", out)
+			}
+		})
+	}
 }
 
 // SQLite has no exact fractions.

@@ -21,6 +21,9 @@ type sqlDB struct {
 	// duplicate: the error says that a unique key is taken already.
 	duplicate func(error) bool
 	refused   func(error) bool
+	// intact, if set, fails when the database has ended the transaction because of
+	// the refusal.
+	intact func(ctx context.Context, s *sqlSession, cause error) error
 
 	slots chan struct{} // one per session in use
 	mu    sync.Mutex
@@ -158,6 +161,11 @@ func (s *sqlSession) rows(ctx context.Context, t task) (touched int64, err error
 		touched = int64(done)
 	}
 	if err != nil && s.db.refused(err) {
+		if s.db.intact != nil {
+			if gone := s.db.intact(ctx, s, err); gone != nil {
+				return 0, gone
+			}
+		}
 		return 0, &refusal{done: done, size: doubt, cause: err}
 	}
 	return touched, err

@@ -42,7 +42,25 @@ func openSQLite(s *Store, o Options) (database, error) {
 	db.writer = &sqliteWriter{}
 	db.duplicate = func(error) bool { return false } // ON CONFLICT DO NOTHING answers 0 rows
 	db.refused = func(err error) bool { return db.judge(err) == refused }
+	db.intact = sqliteIntact
 	return db, nil
+}
+
+// errRolledBack: SQLite has undone the whole transaction, for one row of it.
+var errRolledBack = errors.New("a trigger or constraint of the table rolls back the whole transaction: write RAISE(ABORT, …) for RAISE(ROLLBACK, …) and take ON CONFLICT ROLLBACK out, so that only the bad row is refused")
+
+// sqliteIntact fails if the transaction is gone: then every statement would commit
+// by itself, without ledger and fence. It tries to begin one, which SQLite refuses
+// inside of a transaction and which changes nothing there.
+func sqliteIntact(ctx context.Context, s *sqlSession, cause error) error {
+	_, err := s.conn.ExecContext(ctx, "BEGIN")
+	switch {
+	case err == nil:
+		return fmt.Errorf("%w (%w)", errRolledBack, cause)
+	case strings.Contains(err.Error(), "within a transaction"):
+		return nil
+	}
+	return err
 }
 
 // sqliteFile accepts a path, or SQLite's own file: URI.
