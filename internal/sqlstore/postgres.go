@@ -86,8 +86,20 @@ func (p *postgres) session(ctx context.Context) (session, error) {
 
 func (p *postgres) ping(ctx context.Context) error { return p.pool.Ping(ctx) }
 
+// closeWithin bounds the wait for connections to say goodbye to a server that may
+// hang: pgx would wait for a quarter of a minute.
+const closeWithin = time.Second
+
 func (p *postgres) close() error {
-	p.pool.Close()
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		p.pool.Close()
+	}()
+	select {
+	case <-closed:
+	case <-time.After(closeWithin): // nothing is under way on them, and the process is about to end
+	}
 	return nil
 }
 

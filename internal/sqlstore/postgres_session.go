@@ -245,12 +245,16 @@ func (t *pgSession) close(sound bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if sound && !t.pg.IsClosed() && t.pg.TxStatus() != 'I' {
-		_, _ = t.pg.Exec(ctx, t.db.store.queries["rollback"]).ReadAll() // the pool drops a connection where this failed
+		_, _ = t.pg.Exec(ctx, t.db.store.queries["rollback"]).ReadAll() // it is closed where this failed
 	}
-	if !sound {
-		_ = t.pg.Close(ctx) // the server rolls back
-		t.db.pool.Reset()   // what cut this connection has likely cut the idle ones
+	if sound && !t.pg.IsClosed() {
+		t.conn.Release()
+	} else {
+		// The server rolls back. The pool would count the connection until the server
+		// has answered the goodbye, which one that is gone never does: a few of those,
+		// and nobody gets a new one.
+		_ = t.conn.Hijack().Close(ctx)
+		t.db.pool.Reset() // what cut this connection has likely cut the idle ones
 	}
-	t.conn.Release()
 	t.db.buffers.Put(t.buf)
 }
