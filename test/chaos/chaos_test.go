@@ -157,8 +157,8 @@ func (l *lab) judge(strict bool, end time.Time) {
 		}
 	}
 	for _, u := range l.units {
-		if log := u.node.Log(); strings.Contains(log, "panic") || strings.Contains(log, "DATA RACE") {
-			l.wrong("%s has panicked:\n%s", u.node.ID, tail(log[strings.Index(log, "panic"):], 3000))
+		if _, log, found := strings.Cut(u.node.Log(), "panic"); found {
+			l.wrong("%s has panicked: panic%s", u.node.ID, log[:min(len(log), 3000)])
 		}
 	}
 }

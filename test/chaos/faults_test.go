@@ -117,7 +117,8 @@ func (l *lab) begin(i int, f fault, u *unit, w ways) (end func()) {
 		l.kill(u)
 		return nothing
 	case termNode:
-		if u.node.Running() && !u.frozen {
+		// Asked twice it would be killed, as programs are.
+		if u.node.Running() && !u.frozen && u.termed.IsZero() {
 			u.termed = time.Now()
 			u.node.Signal(syscall.SIGTERM)
 		}
@@ -136,7 +137,7 @@ func (l *lab) begin(i int, f fault, u *unit, w ways) (end func()) {
 		l.background.Go(func() { l.freeze(i, l.redis.Daemon(), f.lasts) })
 	case dbFreeze:
 		l.background.Go(func() { l.freeze(i, l.db.Server().Daemon(), f.lasts) })
-	case redisCut, redisBlock, redisHang, redisMute:
+	case redisCut, redisForget, redisBlock, redisHang, redisMute:
 		return cutWay(f.kind, w.redis)
 	case unplug:
 		w.redis.Hang()
@@ -162,6 +163,9 @@ func cutWay(k kind, p *testsupport.Proxy) (end func()) {
 	switch k {
 	case redisCut, dbCut:
 		p.Cut()
+		return func() {}
+	case redisForget, dbForget:
+		p.Strand()
 		return func() {}
 	case redisBlock, dbBlock:
 		p.Block()

@@ -20,10 +20,12 @@ const (
 	dbKill       kind = "SIGKILL of PostgreSQL"
 	dbFreeze     kind = "SIGSTOP of PostgreSQL"
 	redisCut     kind = "way to Redis: connections reset"
+	redisForget  kind = "way to Redis: connections forgotten"
 	redisBlock   kind = "way to Redis: refused"
 	redisHang    kind = "way to Redis: hangs"
 	redisMute    kind = "way to Redis: replies hang"
 	dbCut        kind = "way to PostgreSQL: connections reset"
+	dbForget     kind = "way to PostgreSQL: connections forgotten"
 	dbBlock      kind = "way to PostgreSQL: refused"
 	dbHang       kind = "way to PostgreSQL: hangs"
 	dbMute       kind = "way to PostgreSQL: replies hang"
@@ -64,10 +66,12 @@ var traits = []trait{
 	{dbKill, atDB, 4, 0, 0.5},
 	{dbFreeze, atDB, 2, 0.25, 2},
 	{redisCut, onRedis, 2, 0, 0},
+	{redisForget, onRedis, 2, 0, 0},
 	{redisBlock, onRedis, 1, 0.25, 2},
 	{redisHang, onRedis, 2, 0.25, 2},
 	{redisMute, onRedis, 2, 0.25, 2},
 	{dbCut, onDB, 2, 0, 0},
+	{dbForget, onDB, 2, 0, 0},
 	{dbBlock, onDB, 1, 0.25, 2},
 	{dbHang, onDB, 2, 0.25, 2},
 	{dbMute, onDB, 2, 0.25, 2},

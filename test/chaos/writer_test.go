@@ -37,7 +37,7 @@ type writer struct {
 	conn  redis.Conn
 }
 
-var errGap = errors.New("Redis has lost a write that it had acknowledged: this test's own ground is gone")
+var errGap = errors.New("a write that Redis had acknowledged is lost: this test's own ground is gone")
 
 // run writes until stop, and returns when every write has been acknowledged.
 func (w *writer) run(stop context.Context) error {
