@@ -172,3 +172,22 @@ func TestADrainThatLosesTheLeaseEndsAsALoss(t *testing.T) {
 		}
 	})
 }
+
+func TestOneWhoStandsAsideComesBackAtTheNextRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := fakelock.NewStore(timing.TTL)
+		a := start(t, "a", s.Node("a", nil), s.Hints(), nil)
+		time.Sleep(time.Second)
+		b := start(t, "b", s.Node("b", nil), s.Hints(), nil)
+		time.Sleep(time.Second)
+		for _, next := range []*node{b, a} {
+			s.Order(elector.Order{StepDown: true})
+			time.Sleep(300 * time.Millisecond) // far less than standing aside takes
+			if next.Leading() == nil {
+				t.Errorf("%s does not lead", next.id)
+			}
+		}
+		b.stop()
+		a.stop()
+	})
+}

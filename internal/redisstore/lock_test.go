@@ -103,3 +103,72 @@ func TestAnEpochThatCannotRiseIsRefusedBeforeAnythingIsTaken(t *testing.T) {
 		t.Errorf("the highest epoch: %d, %v", raised, err)
 	}
 }
+
+// The hash of the term may be gone while the lock is there: evicted, or deleted by
+// hand. The owner goes on, and its successor's epoch is still higher.
+func TestAnElectionSurvivesTheLossOfItsTermHash(t *testing.T) {
+	r := testsupport.StartRedis(t)
+	s, conn := open(t, r), r.Conn()
+	a, b := newLock(t, s, "baton", "a", 5*time.Second), newLock(t, s, "baton", "b", 5*time.Second)
+	epoch := func(l *redisstore.Lock, owner string) int64 {
+		t.Helper()
+		won, err := l.Acquire(t.Context(), elector.Candidate{Owner: owner})
+		if err != nil || won.Outcome != elector.Won {
+			t.Fatalf("acquire by %s: %+v, %v", owner, won, err)
+		}
+		time.Sleep(2 * time.Millisecond) // an empty store counts from its clock, which ticks in milliseconds
+		return won.Epoch
+	}
+	lose := func() {
+		t.Helper()
+		if _, err := conn.Do("DEL", "{baton}:term"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := epoch(a, "o1")
+	lose()
+	if order, err := a.Renew(t.Context(), "o1"); err != nil || order.StepDown {
+		t.Errorf("renew: %+v, %v", order, err)
+	}
+	if held, err := b.Acquire(t.Context(), elector.Candidate{Owner: "o2"}); err != nil || held.Outcome != elector.Held {
+		t.Errorf("acquire by another: %+v, %v", held, err)
+	}
+	again := epoch(a, "o1")
+	lose()
+	if err := a.Release(t.Context(), "o1", elector.Handover{Event: "released"}); err != nil {
+		t.Error(err)
+	}
+	if next := epoch(b, "o2"); again <= first || next <= again {
+		t.Errorf("epochs %d, %d, %d; want them to rise", first, again, next)
+	}
+}
+
+// An incarnation of Redis is known by its run_id.
+func TestATermNotesWhichRedisItBeganIn(t *testing.T) {
+	r := testsupport.StartRedis(t)
+	conn := r.Conn()
+	if _, err := newLock(t, open(t, r), "baton", "a", time.Second).Acquire(t.Context(), elector.Candidate{Owner: "o1"}); err != nil {
+		t.Fatal(err)
+	}
+	id, err := redis.String(conn.Do("HGET", "{baton}:term", "run_id"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := redis.String(conn.Do("INFO", "server")); err != nil || len(id) != 40 || !strings.Contains(info, "run_id:"+id+"\r\n") {
+		t.Errorf("run_id %q is not the server's, %v", id, err)
+	}
+}
+
+func TestAnOrderToAnotherOwnerIsNotOurs(t *testing.T) {
+	r := testsupport.StartRedis(t)
+	lock := newLock(t, open(t, r), "baton", "a", 5*time.Second)
+	if _, err := lock.Acquire(t.Context(), elector.Candidate{Owner: "o1"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Conn().Do("HSET", "{baton}:control", "stepdown_owner", "o0"); err != nil {
+		t.Fatal(err)
+	}
+	if order, err := lock.Renew(t.Context(), "o1"); err != nil || order.StepDown {
+		t.Errorf("renew: %+v, %v", order, err)
+	}
+}
