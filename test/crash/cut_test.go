@@ -96,11 +96,7 @@ func (c *cell) disturbed(w *wire, f fault, p point) (failures int) {
 	}
 	_ = n.release(ctx) // the lock's own connection may be broken
 	c.check()
-	select {
-	case <-struck:
-	default:
-		c.t.Errorf("nothing was lost at %q", p)
-	}
+	happened(c.t, struck)
 	return failures + more
 }
 
@@ -135,7 +131,7 @@ func TestUnknownOutcomeOfCommitIsFoundInTheLedger(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				<-sprung
+				happened(t, sprung)
 				if result.Skipped != skipped {
 					t.Errorf("the ledger knew %d batches, want %d", result.Skipped, skipped)
 				}
@@ -144,4 +140,14 @@ func TestUnknownOutcomeOfCommitIsFoundInTheLedger(t *testing.T) {
 			})
 		}
 	})
+}
+
+// happened fails a test whose fault found nothing to strike.
+func happened(t *testing.T, struck <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-struck:
+	default:
+		t.Error("nothing was lost on the connection")
+	}
 }
