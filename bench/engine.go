@@ -6,13 +6,15 @@ import (
 	"baton/internal/testsupport"
 )
 
-// engine is a kind of database.
+// engine is a kind of database, set up to be durable and to hold the table in its cache.
 type engine struct {
 	driver    string // as baton's configuration calls it
 	title     string
 	sqlDriver string // as database/sql knows it; testsupport brings the drivers in
 	// start runs a server; nil for a database that is a file.
 	start func(dir string) (*testsupport.SQLDaemon, error)
+	// open makes database/sql's data source name of baton's.
+	open func(dsn string) string
 	// types of the columns: a key, a text, an integer, a time.
 	key, text, integer, instant string
 	// series is a table of the numbers i from 1 to n.
@@ -25,6 +27,8 @@ type engine struct {
 	// new value of a column in it.
 	conflict string
 	incoming func(column string) string
+	// naiveShare is the fraction of the rows that are enough of the naive program.
+	naiveShare int
 }
 
 func postgres() engine {
@@ -34,13 +38,52 @@ func postgres() engine {
 			return testsupport.RunPostgresWith(dir, "fsync=on", "synchronous_commit=on", "shared_buffers=512MB",
 				"max_wal_size=8GB", "checkpoint_timeout=30min", "autovacuum=off")
 		},
-		key: "bigint PRIMARY KEY", text: "text", integer: "bigint", instant: "timestamptz",
-		series: func(n int) string { return fmt.Sprintf("generate_series(1, %d) AS s(i)", n) },
-		empty:  func(table string) string { return "TRUNCATE " + table },
-		settle: func(table string) []string { return []string{"VACUUM ANALYZE " + table} },
-		place:  func(i int) string { return fmt.Sprintf("$%d", i) },
+		open: func(dsn string) string { return dsn },
+		key:  "bigint PRIMARY KEY", text: "text", integer: "bigint", instant: "timestamptz",
+		series:     func(n int) string { return fmt.Sprintf("generate_series(1, %d) AS s(i)", n) },
+		empty:      func(table string) string { return "TRUNCATE " + table },
+		settle:     func(table string) []string { return []string{"VACUUM ANALYZE " + table} },
+		place:      func(i int) string { return fmt.Sprintf("$%d", i) },
+		conflict:   "ON CONFLICT (id) DO UPDATE SET",
+		incoming:   func(column string) string { return "excluded." + column },
+		naiveShare: 10,
+	}
+}
 
-		conflict: "ON CONFLICT (id) DO UPDATE SET",
-		incoming: func(column string) string { return "excluded." + column },
+func maria() engine {
+	return engine{
+		driver: "mysql", title: "MariaDB", sqlDriver: "mysql",
+		start: func(dir string) (*testsupport.SQLDaemon, error) {
+			return testsupport.RunMariaDBWith(dir, "--innodb-flush-log-at-trx-commit=1",
+				"--innodb-buffer-pool-size=512M", "--innodb-log-file-size=1G")
+		},
+		open: func(dsn string) string { return dsn },
+		key:  "bigint PRIMARY KEY", text: "varchar(200)", integer: "bigint", instant: "datetime",
+		series:     func(n int) string { return fmt.Sprintf("(SELECT seq AS i FROM seq_1_to_%d) AS s", n) },
+		empty:      func(table string) string { return "TRUNCATE " + table },
+		settle:     func(table string) []string { return []string{"ANALYZE TABLE " + table} },
+		place:      func(int) string { return "?" },
+		conflict:   "ON DUPLICATE KEY UPDATE",
+		incoming:   func(column string) string { return "VALUES(" + column + ")" },
+		naiveShare: 10,
+	}
+}
+
+func sqlite() engine {
+	return engine{
+		driver: "sqlite", title: "SQLite", sqlDriver: "sqlite",
+		open: func(dsn string) string {
+			return "file:" + dsn + "?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
+		},
+		key: "INTEGER PRIMARY KEY", text: "text", integer: "integer", instant: "datetime",
+		series: func(n int) string {
+			return fmt.Sprintf("(WITH RECURSIVE s(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM s WHERE i < %d) SELECT i FROM s)", n)
+		},
+		empty:      func(table string) string { return "DELETE FROM " + table },
+		settle:     func(string) []string { return []string{"PRAGMA wal_checkpoint(TRUNCATE)"} },
+		place:      func(int) string { return "?" },
+		conflict:   "ON CONFLICT (id) DO UPDATE SET",
+		incoming:   func(column string) string { return "excluded." + column },
+		naiveShare: 100, // every commit waits for the disk
 	}
 }

@@ -39,10 +39,11 @@ type options struct {
 	write   string
 }
 
-// wants says whether a part is to be run.
-func (o options) wants(part string) bool {
+// wants says whether a part is to be run: one that is named, else one of which
+// something is required.
+func (o options) wants(part string, required bool) bool {
 	if o.only == "" {
-		return true
+		return required
 	}
 	for word := range strings.SplitSeq(o.only, ",") {
 		if strings.Contains(part, strings.TrimSpace(word)) {
@@ -58,7 +59,7 @@ func parse(args []string) (options, error) {
 	flags.IntVar(&o.rows, "rows", 200_000, "rows that each program writes (the naive ones: a tenth)")
 	flags.IntVar(&o.rounds, "rounds", 3, "how often each program runs; medians count")
 	flags.IntVar(&o.backlog, "backlog", 1_000_000, "changed hashes, and counters, in the memory test")
-	flags.StringVar(&o.only, "only", "", "run only the `parts` whose names contain one of these words: "+strings.Join(partNames(), ", "))
+	flags.StringVar(&o.only, "only", "", "run the `parts` whose names contain one of these words: "+strings.Join(partNames(), ", ")+" (default: those of which something is required)")
 	flags.StringVar(&o.dir, "dir", "", "where the servers keep their files (default: the system's temporary directory)")
 	flags.StringVar(&o.profile, "profile", "", "write baton's CPU profiles into this `directory`")
 	flags.StringVar(&o.program, "program", "", "run only the programs whose names contain this `word`; no ratios then")

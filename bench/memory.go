@@ -28,7 +28,7 @@ const (
 
 // measureDaemon measures real `baton run` processes.
 func measureDaemon(ctx context.Context, o options, r *report) (err error) {
-	if !o.wants(memoryPart) && !o.wants(standbyPart) {
+	if !o.wants(memoryPart, true) && !o.wants(standbyPart, true) {
 		return nil
 	}
 	dir, err := os.MkdirTemp(o.dir, "baton-bench-")
@@ -45,7 +45,7 @@ func measureDaemon(ctx context.Context, o options, r *report) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
-	if o.wants(memoryPart) {
+	if o.wants(memoryPart, true) {
 		r.printf("\n### Memory of `baton run`, and how long it blocks Redis\n")
 		for _, data := range []dataset{users(), articles()} {
 			if err := b.memory(ctx, o, r, data, program, dir); err != nil {
@@ -53,7 +53,7 @@ func measureDaemon(ctx context.Context, o options, r *report) (err error) {
 			}
 		}
 	}
-	if o.wants(standbyPart) {
+	if o.wants(standbyPart, true) {
 		r.printf("\n### An idle standby\n")
 		return b.standby(ctx, r, program, dir)
 	}

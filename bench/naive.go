@@ -14,13 +14,13 @@ import (
 // naiveProgram is the first thing that one writes. It takes nothing out of Redis
 // and it has neither ledger nor fence.
 func naiveProgram(e engine, data dataset) program {
-	return program{name: "naive: one row at a time", role: roleNaive, share: 10, redis: true,
+	return program{name: "naive: one row at a time", role: roleNaive, share: e.naiveShare, redis: true,
 		prepare: func(_ context.Context, t task) (func(context.Context) (int64, error), error) {
 			conn, err := redis.Dial("tcp", t.Redis, redis.DialClientName("naive"))
 			if err != nil {
 				return nil, err
 			}
-			db, err := sql.Open(e.sqlDriver, t.DSN)
+			db, err := sql.Open(e.sqlDriver, e.open(t.DSN))
 			if err != nil {
 				return nil, err
 			}

@@ -15,7 +15,10 @@ type path struct {
 	least    requirement
 }
 
-// requirement is what baton must reach.
+// required says whether something is required of baton on this path.
+func (p path) required() bool { return p.least != requirement{} }
+
+// requirement is what baton must reach; zero is printed and asks for nothing.
 type requirement struct {
 	ofDirect float64 // of the best direct program's rows a second
 	ofNaive  float64 // times the naive program's
@@ -48,10 +51,14 @@ func (p program) rows(n int) int { return n / max(p.share, 1) }
 // paths are all that are measured.
 func paths() []path {
 	least := requirement{ofDirect: 0.5, ofNaive: 10}
-	pg := postgres()
+	none := requirement{}
 	return []path{
-		newPath("hashes-postgres", "hashes → PostgreSQL", pg, users(), least, postgresPrograms),
-		newPath("counters-postgres", "counters → PostgreSQL", pg, articles(), least, postgresPrograms),
+		newPath("hashes-postgres", "hashes → PostgreSQL", postgres(), users(), least, postgresPrograms),
+		newPath("counters-postgres", "counters → PostgreSQL", postgres(), articles(), least, postgresPrograms),
+		newPath("hashes-mariadb", "hashes → MariaDB", maria(), users(), none, mariaPrograms),
+		newPath("counters-mariadb", "counters → MariaDB", maria(), articles(), none, mariaPrograms),
+		newPath("hashes-sqlite", "hashes → SQLite", sqlite(), users(), none, sqlitePrograms),
+		newPath("counters-sqlite", "counters → SQLite", sqlite(), articles(), none, sqlitePrograms),
 	}
 }
 

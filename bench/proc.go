@@ -106,8 +106,9 @@ func machine() string {
 }
 
 // load is the load average of the last minute.
-func load() string {
-	b, _ := os.ReadFile("/proc/loadavg")
+func load() float64 {
+	b, _ := os.ReadFile("/proc/loadavg") // a description, no more
 	one, _, _ := strings.Cut(string(b), " ")
-	return one
+	f, _ := strconv.ParseFloat(one, 64)
+	return f
 }

@@ -21,7 +21,11 @@ type report struct {
 
 func newReport(out io.Writer, o options) *report {
 	r := &report{out: out}
-	r.printf("%s. %d rows, %d rounds; load average at the start %s.", machine(), o.rows, o.rounds, load())
+	r.printf("%s. %d rows, %d rounds; load average at the start %.1f.", machine(), o.rows, o.rounds, load())
+	if load() > 0.5 {
+		r.progress("The machine is busy. That slows programs down that keep three processes busy, as baton does, " +
+			"more than those that keep two: ratios will be worse than they are.")
+	}
 	return r
 }
 
@@ -71,9 +75,17 @@ func (r *report) speed(p path, results map[string][]result) {
 	arriving := ratio(ours, best(func(q program) bool { return q.role == roleDirect && !q.sorted }))
 	sorted := ratio(ours, best(func(q program) bool { return q.role == roleDirect && q.sorted }))
 	naive := ratio(ours, best(func(q program) bool { return q.role == roleNaive }))
-	r.want(arriving >= p.least.ofDirect, "%.2f of the best direct write path, rows as they arrive (required: %.2f)", arriving, p.least.ofDirect)
-	r.printf("- %.2f of the best direct write path, rows in key order", sorted)
-	r.want(naive >= p.least.ofNaive, "%.1f × the naive program (required: %.0f ×)", naive, p.least.ofNaive)
+	r.want(arriving >= p.least.ofDirect, "%.2f of the best direct write path, rows as they arrive%s", arriving, required(p.least.ofDirect, ""))
+	r.want(true, "%.2f of the best direct write path, rows in key order", sorted)
+	r.want(naive >= p.least.ofNaive, "%.1f × the naive program%s", naive, required(p.least.ofNaive, " ×"))
+}
+
+// required says what is, if anything is.
+func required(least float64, unit string) string {
+	if least == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (required: %v%s)", least, unit)
 }
 
 func (r *report) line(p program, got []result) {

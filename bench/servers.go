@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/gomodule/redigo/redis"
@@ -63,9 +64,13 @@ type database struct {
 // table; see the engines.
 func startDatabase(ctx context.Context, e engine, dir string) (*database, error) {
 	if e.start == nil { // a file
+		dir, err := os.MkdirTemp(dir, "baton-bench-")
+		if err != nil {
+			return nil, err
+		}
 		path := filepath.Join(dir, "bench.db")
-		db, err := sql.Open(e.sqlDriver, path)
-		return &database{engine: e, dsn: path, db: db, stop: func() error { return nil }}, err
+		db, err := sql.Open(e.sqlDriver, e.open(path))
+		return &database{engine: e, dsn: path, db: db, stop: func() error { return os.RemoveAll(dir) }}, err
 	}
 	server, err := e.start(dir)
 	if err != nil {
@@ -75,7 +80,7 @@ func startDatabase(ctx context.Context, e engine, dir string) (*database, error)
 	if err != nil {
 		return nil, errors.Join(err, server.Stop())
 	}
-	db, err := sql.Open(e.sqlDriver, made.DSN)
+	db, err := sql.Open(e.sqlDriver, e.open(made.DSN))
 	if err != nil {
 		return nil, errors.Join(err, server.Stop())
 	}

@@ -17,7 +17,7 @@ func measureSpeed(ctx context.Context, o options, r *report) error {
 	wanted := map[string][]path{}
 	var engines []engine
 	for _, p := range paths() {
-		if !o.wants(p.name) {
+		if !o.wants(p.name, p.required()) {
 			continue
 		}
 		if wanted[p.engine.driver] == nil {
