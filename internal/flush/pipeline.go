@@ -154,7 +154,7 @@ func (p *Pipeline) compile(ctx context.Context) (*compiled, error) {
 	}
 	table, err := p.cfg.Sink.Table(ctx, p.cfg.Mapping.Table)
 	if err != nil {
-		return nil, fmt.Errorf("read the columns of table %q: %w", p.cfg.Mapping.Table, err)
+		return nil, fmt.Errorf("look at table %q: %w", p.cfg.Mapping.Table, err)
 	}
 	mapping, err := Compile(p.cfg.Mapping, table, p.cfg.Inputs)
 	if err != nil {

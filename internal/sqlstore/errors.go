@@ -30,9 +30,15 @@ func (s *Store) failed(ctx context.Context, doing string, err error) error {
 	if err == nil || errors.Is(err, errApplied) {
 		return err
 	}
+	if errors.Is(err, flush.ErrNoTable) {
+		return fmt.Errorf("database %q: %w", s.name, err) // it names the table
+	}
 	wrapped := fmt.Errorf("database %q: %s: %w", s.name, doing, err)
-	if errors.Is(err, flush.ErrFenced) || errors.Is(err, flush.ErrNoTable) {
+	if errors.Is(err, flush.ErrFenced) {
 		return wrapped
+	}
+	if op := new(net.OpError); errors.As(err, &op) && op.Op == "dial" {
+		return fmt.Errorf("database %q cannot be reached: is it up, and is its dsn right? %s: %w: %w", s.name, doing, flush.ErrTransient, err)
 	}
 	if cause := ctx.Err(); cause != nil {
 		// A driver may report a cancelled context as a broken connection.

@@ -114,7 +114,7 @@ func (s *Store) Table(ctx context.Context, name string) (flush.Table, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.limits.trip)
 	defer cancel()
 	t, err := s.database.table(ctx, name)
-	return t, s.failed(ctx, fmt.Sprintf("table %q", name), err)
+	return t, s.failed(ctx, fmt.Sprintf("read the columns of table %q", name), err)
 }
 
 // transact runs work in a session of its own. Whatever work has not committed
