@@ -48,10 +48,8 @@ func (a *application) run(ctx context.Context, tx session) error {
 	if err := a.store.at(StepAfterRows); err != nil {
 		return err
 	}
-	if len(a.dead) > 0 {
-		if err := tx.run(ctx, a.bury()...); err != nil {
-			return err
-		}
+	if err := a.buryAll(ctx, tx); err != nil {
+		return err
 	}
 	if err := a.store.at(StepAfterDead); err != nil {
 		return err

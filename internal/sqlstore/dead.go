@@ -1,8 +1,10 @@
 package sqlstore
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -20,10 +22,25 @@ func (a *application) letter(row flush.Row, cause error) flush.DeadLetter {
 	}
 }
 
-// bury inserts the dead letters. Their ids are made from what they are and
-// where they stand, so that a batch without a ledger entry, applied again,
-// meets its own dead letters and does not add to them.
-func (a *application) bury() []task {
+// buryAll inserts the dead letters. A database may take no value as long as a
+// record; then what is too long is cut, because a dead letter must be storable.
+func (a *application) buryAll(ctx context.Context, tx session) error {
+	if len(a.dead) == 0 {
+		return nil
+	}
+	err := tx.run(ctx, a.bury(storable)...)
+	if err != nil && a.store.database.judge(err) == refused {
+		if tx.run(ctx, a.bury(shortened)...) == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// bury makes the tasks that insert the dead letters. Their ids are made from what
+// they are and where they stand, so that a batch without a ledger entry, applied
+// again, meets its own dead letters and does not add to them.
+func (a *application) bury(form func(record string) string) []task {
 	tasks := make([]task, len(a.dead))
 	seen := make(map[string]int, len(a.dead))
 	for i, letter := range a.dead {
@@ -33,10 +50,35 @@ func (a *application) bury() []task {
 		seen[record]++
 		tasks[i] = task{query: "dead_insert", once: true, args: []any{
 			deadID(a.fence.Job, a.batch.ID, a.batch.Part, n, record),
-			a.fence.Job, a.batch.ID, record, truncate(storable(letter.Error)),
+			a.fence.Job, a.batch.ID, form(record), truncate(storable(letter.Error)),
 		}}
 	}
 	return tasks
+}
+
+// maxText is how much of a text a shortened record keeps, in bytes.
+const maxText = 1024
+
+// shortened cuts the long texts of a record and marks their names with "_cut".
+func shortened(record string) string {
+	if len(record) <= maxText {
+		return record
+	}
+	var all map[string]any
+	if json.Unmarshal([]byte(record), &all) != nil {
+		return record
+	}
+	for name, value := range all {
+		if text, ok := value.(string); ok && len(text) > maxText {
+			delete(all, name)
+			all[name+"_cut"] = strings.ToValidUTF8(text[:maxText], "")
+		}
+	}
+	short, err := json.Marshal(all)
+	if err != nil {
+		return record
+	}
+	return string(short)
 }
 
 func deadID(job, batch string, part, n int, record string) string {

@@ -161,6 +161,34 @@ func TestKeysThatTheDatabaseHoldsForEqual(t *testing.T) {
 	})
 }
 
+// A server of MySQL hangs up on whoever sends more than max_allowed_packet.
+func TestLongRowsAreWrittenAndOneThatIsTooLongIsADeadLetter(t *testing.T) {
+	everywhere(t, func(t *testing.T, db *bench) {
+		db.create("CREATE TABLE notes (id bigint PRIMARY KEY, text text)",
+			"CREATE TABLE notes (id bigint PRIMARY KEY, text longtext)",
+			"CREATE TABLE notes (id INTEGER PRIMARY KEY, text text)")
+		s := db.open()
+		takeOver(t, s, fence(1))
+		p := plan(t, s, "notes", []string{"id"})
+		var rows []flush.Row
+		for i := range 1000 {
+			rows = append(rows, row(i, strings.Repeat("x", 17<<10)))
+		}
+		if out := apply(t, s, fence(1), p, batch("a", 0, rows...)); out.Rows != 1000 {
+			t.Errorf("of long rows: %d written, %d dead", out.Rows, len(out.Dead))
+		}
+		if db.Driver != "mysql" {
+			return // these have no limit that a test could reach
+		}
+		out := apply(t, s, fence(1), p, batch("b", 0, row(1, "short"), row(2, strings.Repeat("x", 17<<20)), row(3, "short")))
+		if out.Rows != 2 || len(out.Dead) != 1 || !strings.Contains(out.Dead[0].Error, "max_allowed_packet") {
+			t.Errorf("outcome %d rows, %d dead", out.Rows, len(out.Dead))
+		}
+		db.expect("SELECT JSON_VALUE(record, '$.key'), LENGTH(JSON_VALUE(record, '$.all_cut')) FROM baton_dead_letter", "2|1024")
+		db.expect("SELECT count(*) FROM notes WHERE text = 'short'", "2")
+	})
+}
+
 // MySQL's upsert reacts to every unique index, and would change the other row.
 func TestRowThatMeetsAnotherOneInASecondUniqueIndexIsADeadLetter(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -36,6 +37,7 @@ func openMySQL(s *Store, o Options) (database, error) {
 	config.InterpolateParams = false
 	config.MultiStatements = false
 	config.AllowAllFiles = false
+	config.MaxAllowedPacket = 0 // ask the server: it hangs up on whoever sends more
 	config.ParseTime = false
 	config.Loc = time.UTC
 	config.Logger = &mysql.NopLogger{} // every error is returned, too
@@ -51,6 +53,8 @@ func openMySQL(s *Store, o Options) (database, error) {
 	db.writer = &mysqlWriter{}
 	db.duplicate = func(err error) bool { return mysqlNumber(err) == 1062 }
 	db.refused = func(err error) bool { return db.judge(err) == refused }
+	// MariaDB repeats this error for whatever the statement is given next.
+	db.spoilt = func(err error) bool { return mysqlNumber(err) == 1105 }
 	return db, nil
 }
 
@@ -95,6 +99,10 @@ func (d mysqlDB) judge(err error) verdict {
 	switch mysqlNumber(err) {
 	case 0:
 		return judgeMySQLDriver(err)
+	case 1105: // "unknown", with a text
+		if strings.Contains(err.Error(), "max_allowed_packet") {
+			return refused
+		}
 	case 1048, // NULL in a NOT NULL column
 		1062,       // another unique index, or none of ours
 		1264, 1690, // out of range, also of a sum
@@ -102,6 +110,8 @@ func (d mysqlDB) judge(err error) verdict {
 		1406,       // too long
 		1451, 1452, // foreign key
 		1644,       // SIGNAL in a trigger
+		1118,       // too much for the log
+		1416,       // geometry
 		1761, 1762, // foreign key, by way of a duplicate
 		3140, 3141, 3156, 3157, 3158, // JSON
 		3819, 4025, // CHECK, of MySQL and of MariaDB

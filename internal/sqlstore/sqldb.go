@@ -21,6 +21,8 @@ type sqlDB struct {
 	// duplicate: the error says that a unique key is taken already.
 	duplicate func(error) bool
 	refused   func(error) bool
+	// spoilt, if set, says that a prepared statement is of no use after this error.
+	spoilt func(error) bool
 	// intact, if set, fails when the database has ended the transaction because of
 	// the refusal.
 	intact func(ctx context.Context, s *sqlSession, cause error) error
@@ -179,6 +181,10 @@ func (s *sqlSession) exec(ctx context.Context, text string, args []any) (touched
 		var statement *sql.Stmt
 		if statement, err = s.prepare(ctx, text); err == nil {
 			result, err = statement.ExecContext(ctx, args...)
+		}
+		if err != nil && s.db.spoilt != nil && s.db.spoilt(err) {
+			_ = statement.Close() // at worst it lives as long as the connection
+			delete(s.statements, text)
 		}
 	}
 	if err != nil {
