@@ -90,6 +90,39 @@ func TestRefusalsOfEveryKindAreDeadLetters(t *testing.T) {
 	})
 }
 
+// Whatever code a trigger or a type's own parser makes up for a bad row.
+func TestRefusalInAnyWordsOfPostgresIsADeadLetter(t *testing.T) {
+	db := &bench{Database: kinds[0].make(t), t: t}
+	db.Exec(t, `CREATE FUNCTION no() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		IF NEW.id = 2 THEN RAISE EXCEPTION 'no' USING ERRCODE = 'ZX001'; END IF;
+		IF NEW.id = 3 THEN SELECT 1 INTO STRICT NEW.id WHERE false; END IF;
+		RETURN NEW; END $$`)
+	db.Exec(t, "CREATE TABLE q (id int PRIMARY KEY, q tsquery)")
+	db.Exec(t, "CREATE TRIGGER no BEFORE INSERT ON q FOR EACH ROW EXECUTE FUNCTION no()")
+	s := db.open()
+	takeOver(t, s, fence(1))
+	p := plan(t, s, "q", []string{"id"})
+	query := func(s string) flush.Value { return flush.String(flush.KindOther, s) }
+	out := apply(t, s, fence(1), p, batch("a", 0, row(1, query("a")), row(2, query("a")), row(3, query("a")), row(4, query("a b")), row(5, query("a"))))
+	if out.Rows != 2 || len(out.Dead) != 3 {
+		t.Errorf("outcome %+v", out)
+	}
+	db.expect("SELECT id FROM q ORDER BY id", "1", "5")
+}
+
+// What every row meets is the table's fault, not theirs.
+func TestSequenceThatHasRunOutFailsTheBatch(t *testing.T) {
+	db := &bench{Database: kinds[0].make(t), t: t}
+	db.Exec(t, "CREATE SEQUENCE few MAXVALUE 2; CREATE TABLE a (id int PRIMARY KEY, n int DEFAULT nextval('few'))")
+	s := db.open()
+	takeOver(t, s, fence(1))
+	p := plan(t, s, "a", []string{"id"})
+	p.Columns = p.Columns[:1]
+	if _, err := s.Apply(t.Context(), fence(1), p, batch("a", 0, row(1), row(2), row(3))); err == nil || errors.Is(err, flush.ErrTransient) {
+		t.Errorf("apply: %v", err)
+	}
+}
+
 func TestRefusedDeleteIsADeadLetter(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.Exec(t, "CREATE TABLE city (id int PRIMARY KEY)")

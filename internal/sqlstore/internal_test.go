@@ -17,9 +17,10 @@ import (
 func TestVerdictOfPostgresErrors(t *testing.T) {
 	for code, want := range map[string]verdict{
 		"22001": refused, "22P02": refused, "23505": refused, "23514": refused, "21000": refused, "P0001": refused, "54000": refused,
+		"42601": refused, "P0002": refused, "45000": refused, "ZX001": refused, "99999": refused, "XX000": lasting, "54001": lasting,
 		"40P01": passing, "40001": passing, "55P03": passing, "57014": passing, "57P01": passing, "57P03": passing,
 		"08006": passing, "25006": passing, "25P03": passing, "53300": passing, "53100": passing,
-		"28P01": lasting, "3D000": lasting, "42703": lasting, "42501": lasting, "25P02": lasting,
+		"28P01": lasting, "3D000": lasting, "42703": lasting, "42501": lasting, "25P02": lasting, "2200H": lasting,
 	} {
 		if got := (&postgres{}).judge(fmt.Errorf("wrapped: %w", &pgconn.PgError{Code: code})); got != want {
 			t.Errorf("SQLSTATE %s: %d, want %d", code, got, want)

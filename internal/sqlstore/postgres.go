@@ -122,11 +122,13 @@ func (p *postgres) judge(err error) verdict {
 		return passing // whatever the server did not say comes from the connection
 	}
 	switch pg.Code {
-	case "21000", // the same key twice in one statement, in the database's eyes: halves part them
+	case "42601", // our statement is prepared, so this is of a value: a tsquery, a jsonpath
+		"21000", // the same key twice in one statement, in the database's eyes: halves part them
 		"44000", // WITH CHECK OPTION
-		"54000", // too long for an index
-		"P0001": // RAISE EXCEPTION in a trigger
+		"54000": // too long for an index
 		return refused
+	case "2200H": // a sequence has run out: not the fault of a row
+		return lasting
 	case "25006", // read-only: a standby, or not promoted yet
 		"25P03", // idle in transaction for too long
 		"26000", // a pooler gave us another server session
@@ -135,10 +137,15 @@ func (p *postgres) judge(err error) verdict {
 		return passing
 	}
 	switch pg.Code[:2] {
-	case "22", "23":
+	case "22", "23", "09", "27", "2F", "38", "39", "45", "P0": // data, constraints, what triggers do and say
 		return refused
+	case "72", "XX":
+		return lasting
 	case "08", "40", "53", "57", "58": // connection, rolled back, resources, operator, system
 		return passing
+	}
+	if c := pg.Code[0]; c >= '6' && c <= '9' || c >= 'I' {
+		return refused // the standard leaves these to users: a trigger's own
 	}
 	return lasting
 }
