@@ -110,6 +110,21 @@ func TestRefusalInAnyWordsOfPostgresIsADeadLetter(t *testing.T) {
 	db.expect("SELECT id FROM q ORDER BY id", "1", "5")
 }
 
+func TestColumnAddedMeanwhileThatMustBeWrittenFailsTheBatch(t *testing.T) {
+	everywhere(t, func(t *testing.T, db *bench) {
+		db.articles()
+		s := db.open()
+		takeOver(t, s, fence(1))
+		p := plan(t, s, "articles", []string{"id"}, "views")
+		db.Exec(t, "DROP TABLE articles")
+		db.Exec(t, "CREATE TABLE articles (id bigint PRIMARY KEY, views bigint, slug varchar(9) NOT NULL)")
+		if _, err := s.Apply(t.Context(), fence(1), p, batch("a", 0, row(1, 1), row(2, 2))); err == nil || errors.Is(err, flush.ErrTransient) || !strings.Contains(err.Error(), "slug") {
+			t.Errorf("apply: %v", err)
+		}
+		db.expect("SELECT count(*) FROM baton_dead_letter", "0")
+	})
+}
+
 // What every row meets is the table's fault, not theirs.
 func TestSequenceThatHasRunOutFailsTheBatch(t *testing.T) {
 	db := &bench{Database: kinds[0].make(t), t: t}

@@ -158,6 +158,10 @@ func isKey(p *flush.Plan, column int) bool {
 	return slices.Contains(p.Key, column)
 }
 
+func hasColumn(p *flush.Plan, name string) bool {
+	return slices.ContainsFunc(p.Columns, func(c flush.PlanColumn) bool { return c.Name == name })
+}
+
 func repeat(what string, n int) string {
 	return strings.TrimSuffix(strings.Repeat(what+", ", n), ", ")
 }

@@ -86,7 +86,7 @@ func (t *pgSession) answers(pipe *pgconn.Pipeline, statements []pgStatement, tas
 		s := &statements[i]
 		n, err := answer(pipe)
 		touched += n
-		if err != nil && tasks[s.task].plan != nil && t.db.judge(err) == refused {
+		if err != nil && tasks[s.task].plan != nil && t.db.judge(err) == refused && !pgUnplanned(err, tasks[s.task].plan) {
 			t.undo = true
 			return &refusal{size: len(tasks[s.task].rows), cause: err}
 		}
@@ -101,6 +101,14 @@ func (t *pgSession) answers(pipe *pgconn.Pipeline, statements []pgStatement, tas
 		}
 	}
 	return nil
+}
+
+// pgUnplanned: a column that we do not write must not be NULL. It was added to the
+// table since the plan was made: no row is at fault.
+func pgUnplanned(err error, p *flush.Plan) bool {
+	var pg *pgconn.PgError
+	_, table := pgQuote.schema(p.Table.Name)
+	return errors.As(err, &pg) && pg.Code == "23502" && pg.TableName == table && !hasColumn(p, pg.ColumnName)
 }
 
 func answer(pipe *pgconn.Pipeline) (touched int64, err error) {

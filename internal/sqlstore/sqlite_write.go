@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -56,10 +57,23 @@ func (w *sqliteWriter) write(ctx context.Context, s *sqlSession, p *flush.Plan, 
 			return i, 1, err
 		}
 		if _, err := statement.ExecContext(calm, s.args...); err != nil {
-			return i, 1, err
+			return i, 1, sqliteUnplanned(err, p)
 		}
 	}
 	return len(rows), 0, nil
+}
+
+// errUnplanned: a column that we do not write must not be NULL. It was added to the
+// table since the plan was made: no row is at fault.
+var errUnplanned = errors.New("the table has a column that must not be NULL and is not written")
+
+func sqliteUnplanned(err error, p *flush.Plan) error {
+	_, table := sqliteQuote.schema(p.Table.Name)
+	_, after, found := strings.Cut(err.Error(), "NOT NULL constraint failed: "+table+".")
+	if column, _, _ := strings.Cut(after, " ("); found && !hasColumn(p, column) {
+		return fmt.Errorf("%w: %s", errUnplanned, column)
+	}
+	return err
 }
 
 func (w *sqliteWriter) update(ctx context.Context, s *sqlSession, p *flush.Plan, row *flush.Row) (int64, error) {
