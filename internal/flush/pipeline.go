@@ -123,6 +123,10 @@ func (p *Pipeline) Run(ctx context.Context, lead Leadership) (Result, error) {
 	defer p.running.Unlock()
 	r := &run{Pipeline: p, lead: lead}
 	err := r.all(ctx)
+	if errors.Is(err, errTableChanged) {
+		p.forget()
+		err = r.all(ctx) // from the top: what is staged is found again
+	}
 	if err != nil {
 		p.forget()
 	}

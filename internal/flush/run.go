@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -21,9 +22,13 @@ type run struct {
 	fence  Fence
 	m      *Mapping
 	result Result
+	fresh  bool // this run has read the table's catalogue
 
 	observing sync.Mutex
 }
+
+// errTableChanged: the table is no longer what the mapping was compiled for.
+var errTableChanged = errors.New("the table was changed")
 
 // sourceError is a failure of one shard, which need not keep the others from being flushed.
 type sourceError struct{ error }
@@ -34,6 +39,7 @@ func (r *run) all(ctx context.Context) error {
 	if r.taken.Owner != r.lead.Owner() {
 		r.forget() // a new term looks at the table anew
 	}
+	r.fresh = r.compiled.Load() == nil
 	c, err := r.compile(ctx)
 	if err != nil {
 		return err
@@ -115,6 +121,9 @@ func (r *run) flush(ctx context.Context, source Source) error {
 		if err := r.observe(StepStaged); err != nil {
 			return err
 		}
+		if err := r.verify(ctx); err != nil {
+			return err
+		}
 		if err := r.finish(ctx, source, stage, began); err != nil {
 			return err
 		}
@@ -122,6 +131,25 @@ func (r *run) flush(ctx context.Context, source Source) error {
 			return nil
 		}
 	}
+	return nil
+}
+
+// verify looks whether the table is still what the mapping was compiled for: a
+// database rounds without a word to a scale that was reduced meanwhile. Once a run,
+// and only when there is something to write.
+func (r *run) verify(ctx context.Context) error {
+	if r.fresh {
+		return nil
+	}
+	name := r.cfg.Mapping.Table
+	table, err := retry(ctx, r.cfg.Retry, func() (Table, error) { return r.cfg.Sink.Table(ctx, name) })
+	switch {
+	case err != nil:
+		return fmt.Errorf("read the columns of table %q: %w", name, err)
+	case !reflect.DeepEqual(table, r.m.plan.Table):
+		return errTableChanged
+	}
+	r.fresh = true
 	return nil
 }
 
