@@ -89,7 +89,7 @@ func (c *cell) freeze(p point, lease time.Duration) *frozen {
 	c.t.Cleanup(func() { // its connections are closed after that
 		f.wake()
 		cancel()
-		<-f.end
+		_ = <-f.end
 	})
 	select {
 	case <-reached:

@@ -6,6 +6,9 @@
 //	cuts the connection to Redis or to the database   cut_test.go
 //	or loses the next reply on it
 //	freezes the leader until it has been deposed      deposed_test.go
+//	writes more                                       write_test.go
+//
+// and, of two whole nodes, freezes the leading process    daemon_test.go
 //
 // More is written meanwhile. Then somebody finishes, and the table must hold the
 // sum of all increments and the last state of every hash, no row that is gone,
