@@ -89,7 +89,8 @@ func (c *cell) freeze(p point, lease time.Duration) *frozen {
 	c.t.Cleanup(func() { // its connections are closed after that
 		f.wake()
 		cancel()
-		_ = <-f.end
+		for range f.end { // until it has ended, whoever read how
+		}
 	})
 	select {
 	case <-reached:
