@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -65,7 +66,7 @@ func nativeReader(k Kind, c Column, op Op, format string) reader {
 	case KindUUID:
 		return readUUID
 	case KindOther:
-		return textReader(KindOther, Column{})
+		return otherReader(c)
 	default:
 		return textReader(KindText, c)
 	}
@@ -140,6 +141,9 @@ func floatReader(c Column) reader {
 		if err != nil || f == 0 && !d.zero() {
 			return Value{}, fmt.Errorf("%s is outside of what a %d-bit float holds", quote(s), bits)
 		}
+		if c.Precision > 0 && !fitsShifted(d, c) {
+			return Value{}, fmt.Errorf("%s does not fit %s exactly", quote(s), c.DBType)
+		}
 		if d.whole() && !exactFloat(d, f) {
 			return Value{}, fmt.Errorf("a %d-bit float cannot hold the whole number %s exactly", bits, quote(s))
 		}
@@ -187,8 +191,26 @@ func textReader(k Kind, c Column) reader {
 			return Value{}, fmt.Errorf("%s is longer than %d bytes", quote(s), c.MaxBytes)
 		case c.MaxChars > 0 && len(s) > c.MaxChars && utf8.RuneCountInString(s) > c.MaxChars:
 			return Value{}, fmt.Errorf("%s is longer than %d characters", quote(s), c.MaxChars)
+		case c.Padded && strings.HasSuffix(s, " "):
+			return Value{}, fmt.Errorf("%s has blanks at its end, which a column of fixed length does not keep", quote(s))
 		}
 		return String(k, s), nil
+	}
+}
+
+// otherReader reads texts that only the database understands, as far as it is
+// known to keep them.
+func otherReader(c Column) reader {
+	read := textReader(KindOther, Column{MaxBytes: c.MaxBytes})
+	if c.Form == "" {
+		return read
+	}
+	form := regexp.MustCompile(`^(?:` + c.Form + `)$`)
+	return func(s string) (Value, error) {
+		if !form.MatchString(s) {
+			return Value{}, fmt.Errorf("%s is not what the column can keep as it is", quote(s))
+		}
+		return read(s)
 	}
 }
 
@@ -196,6 +218,9 @@ func bytesReader(c Column) reader {
 	return func(s string) (Value, error) {
 		if c.MaxBytes > 0 && len(s) > c.MaxBytes {
 			return Value{}, fmt.Errorf("%s is longer than %d bytes", quote(s), c.MaxBytes)
+		}
+		if c.Padded && len(s) < c.MaxBytes {
+			return Value{}, fmt.Errorf("%s is shorter than %d bytes, and the column would fill it up", quote(s), c.MaxBytes)
 		}
 		return String(KindBytes, s), nil
 	}

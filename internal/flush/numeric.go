@@ -158,6 +158,12 @@ func (d decimalText) fits(precision, scale int) bool {
 	return d.digits != "" || leading >= scale-precision
 }
 
+// fitsShifted is fits for a number that may have an exponent.
+func fitsShifted(d decimalText, c Column) bool {
+	plain, ok := d.unshifted()
+	return ok && plain.fits(c.Precision, c.Scale)
+}
+
 // compareDecimal orders two plain numbers by what they are worth.
 func compareDecimal(a, b string) int {
 	negativeA, negativeB := strings.HasPrefix(a, "-"), strings.HasPrefix(b, "-")

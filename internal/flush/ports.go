@@ -141,9 +141,15 @@ type Column struct {
 	Bits      int  // KindInteger: 8, 16, 24, 32 or 64; KindFloat: 32 or 64
 	Unsigned  bool
 	MaxChars  int // KindText: characters
-	MaxBytes  int // KindText, KindBytes: bytes
-	Precision int // KindNumeric
+	MaxBytes  int // KindText, KindBytes, KindOther: bytes
+	// Padded: the length is fixed. A KindText column does not keep blanks at the
+	// end, a KindBytes column fills up what is shorter than MaxBytes.
+	Padded    bool
+	Precision int // KindNumeric, and a KindFloat that rounds to Scale
 	Scale     int
+	// Form, if set, is a regular expression for the texts that a KindOther column
+	// keeps as they are; others the database might change without a word.
+	Form string
 	// TimeUnit is the finest step that a KindTimestamp column keeps, such as a
 	// second for MySQL's plain DATETIME. Zero: a microsecond.
 	TimeUnit time.Duration

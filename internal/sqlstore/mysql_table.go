@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"baton/internal/flush"
@@ -54,18 +55,19 @@ func mysqlColumn(scan func(...any) error) (flush.Column, error) {
 		}
 	case "bit": // a number to us; more bits than it has are refused by the server
 		c.Kind, c.Bits, c.Unsigned = flush.KindInteger, 64, true
-	case "float":
-		c.Kind, c.Bits = flush.KindFloat, 32
-	case "double":
-		c.Kind, c.Bits = flush.KindFloat, 64
+	case "float", "double":
+		c.Kind, c.Bits = flush.KindFloat, map[string]int{"float": 32, "double": 64}[data]
+		if strings.Contains(c.DBType, ",") { // float(7,2) rounds
+			c.Precision, c.Scale = precision, scale
+		}
 	case "decimal":
 		c.Kind, c.Precision, c.Scale = flush.KindNumeric, precision, scale
 	case "char", "varchar":
-		c.Kind, c.MaxChars = flush.KindText, int(chars)
+		c.Kind, c.MaxChars, c.Padded = flush.KindText, int(chars), data == "char"
 	case "tinytext", "text", "mediumtext", "longtext":
 		c.Kind, c.MaxBytes = flush.KindText, int(octets)
 	case "binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob":
-		c.Kind, c.MaxBytes = flush.KindBytes, int(octets)
+		c.Kind, c.MaxBytes, c.Padded = flush.KindBytes, int(octets), data == "binary"
 	case "timestamp", "datetime":
 		c.Kind, c.TimeUnit = flush.KindTimestamp, timeUnit(fraction)
 	case "date":
@@ -75,10 +77,37 @@ func mysqlColumn(scan func(...any) error) (flush.Column, error) {
 	case "uuid":
 		c.Kind = flush.KindUUID
 	default:
-		c.Kind = flush.KindOther
+		c.Kind, c.Form = flush.KindOther, mysqlForm(data, c.DBType, fraction)
 	}
 	return c, err
 }
+
+// mysqlForm is the form of the texts that these types keep. To an ENUM "1" is its
+// first value, to a YEAR 24 is 2024, to a TIME "100" is a minute.
+func mysqlForm(data, full string, fraction int) string {
+	switch data {
+	case "year":
+		return `\d{4}`
+	case "time":
+		return fmt.Sprintf(`-?\d+:\d\d(:\d\d(\.\d{0,%d}0*)?)?`, fraction)
+	case "enum", "set":
+		_, list, _ := strings.Cut(full, "(")
+		var values []string
+		for _, part := range mysqlValue.FindAllString(list, -1) {
+			value := strings.ReplaceAll(part[1:len(part)-1], "''", "'")
+			values = append(values, regexp.QuoteMeta(value))
+		}
+		one := "(" + strings.Join(values, "|") + ")"
+		if data == "set" {
+			return "(" + one + "(," + one + ")*)?"
+		}
+		return one
+	}
+	return ""
+}
+
+// mysqlValue is one value in the text of an ENUM or SET.
+var mysqlValue = regexp.MustCompile("'(?:[^']|'')*'")
 
 // uniqueIndexes reads rows of index, column, and whether the column is only part
 // of one or an expression: an index with such a column does not count.

@@ -87,7 +87,7 @@ func pgCatalogueColumn(row pgx.CollectableRow) (flush.Column, error) {
 	case "text":
 		c.Kind = flush.KindText
 	case "varchar", "bpchar":
-		c.Kind, c.MaxChars = flush.KindText, int(max(0, modifier-4))
+		c.Kind, c.MaxChars, c.Padded = flush.KindText, int(max(0, modifier-4)), native == "bpchar"
 	case "bytea":
 		c.Kind = flush.KindBytes
 	case "bool":
@@ -104,6 +104,16 @@ func pgCatalogueColumn(row pgx.CollectableRow) (flush.Column, error) {
 	case "bit":
 		// A cast to bit is a cast to bit(1), which cuts.
 		c.Kind, c.DBType = flush.KindOther, "bit varying"
+	case "time", "timetz", "interval":
+		c.Kind = flush.KindOther
+		// The lower half of an interval's modifier is its digits; 0xffff: all six.
+		if digits := int(modifier & 0xffff); modifier >= 0 && digits < 6 {
+			c.Form = fmt.Sprintf(`[^.]*(\.\d{0,%d}0*(\D.*)?)?`, digits)
+		}
+	case "name":
+		c.Kind, c.MaxBytes = flush.KindOther, 63
+	case "char":
+		c.Kind, c.MaxBytes = flush.KindOther, 1
 	default:
 		c.Kind = flush.KindOther
 	}

@@ -179,3 +179,52 @@ func TestValueThatTheDatabaseWouldChangeIsADeadLetter(t *testing.T) {
 		}
 	})
 }
+
+// What the catalogue tells of a column lets the mapping refuse what the database
+// would round, cut, fill up or take for something else.
+func TestTextsThatADatabaseWouldChangeAreRefusedBeforehand(t *testing.T) {
+	for _, kind := range kinds[:2] {
+		t.Run(kind.name, func(t *testing.T) {
+			db := &bench{Database: kind.make(t), t: t}
+			s := db.open()
+			takeOver(t, s, fence(1))
+			for i, c := range map[string][]struct{ column, kept, changed string }{
+				"postgres": {
+					{"char(5)", "ab", "ab  "}, {"time(0)", "12:00:00.000", "12:00:00.789"}, {"time", "12:00:00.789", ""},
+					{"timetz(2)", "12:00:00.78+00", "12:00:00.789+00"}, {"interval(0)", "1 day", "1.7 seconds"},
+					{`"char"`, "a", "abc"}, {"name", "n", strings.Repeat("n", 64)},
+				},
+				"mysql": {
+					{"char(5)", "ab", "ab  "}, {"binary(4)", "abcd", "ab"}, {"varbinary(4)", "ab", ""}, {"float(7,2)", "1.25", "1.239"}, {"double(7,2)", "1e1", "1.239"},
+					{"time", "24:00:00.0", "12:00:00.789"}, {"time(2)", "-12:00:00.78", "100"}, {"year", "2024", "24"},
+					{"enum('s','it''s','a,b')", "it's", "1"}, {"enum('s','1')", "1", "2"}, {"enum('s')", "s", "S"}, {"set('a','b','c')", "a,c", "3"}, {"set('a')", "", "a,d"},
+				},
+			}[db.Driver] {
+				name := fmt.Sprintf("t%d", i)
+				db.Exec(t, "CREATE TABLE "+name+" (id bigint PRIMARY KEY, c "+c.column+")")
+				table, err := s.Table(t.Context(), name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				m, err := flush.Compile(flush.MappingSpec{Table: name, Key: []string{"id"}}, table, flush.Inputs{Names: []string{"id"}, Fields: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				read := func(text string) (flush.Row, error) {
+					return m.Row(flush.Record{Key: "1", Inputs: []flush.Raw{{Text: "1", OK: true}, {Text: text, OK: true}}})
+				}
+				if _, err := read(c.changed); err == nil && c.changed != "" {
+					t.Errorf("%s took %q", c.column, c.changed)
+				}
+				row, err := read(c.kept)
+				if err != nil {
+					t.Errorf("%s refused %q: %v", c.column, c.kept, err)
+					continue
+				}
+				if out := apply(t, s, fence(1), m.Plan(), batch(name, 0, row)); out.Rows != 1 {
+					t.Errorf("%s: %q: %+v", c.column, c.kept, out)
+				}
+			}
+		})
+	}
+}
