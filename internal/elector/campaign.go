@@ -93,11 +93,20 @@ func (e *Elector) newTerm(owner string, epoch int64, sent heartbeat.Instant) *Te
 // It reports whether one did.
 func (e *Elector) await(ctx context.Context, a Answer) (hinted bool) {
 	wait := min(a.Left+expirySlack, e.cfg.PollInterval) + rand.N(pollJitter)
-	hinted = e.pause(ctx, wait)
-	if hinted {
-		e.pause(ctx, rand.N(hintJitter))
+	if !e.pause(ctx, wait) {
+		return false
 	}
-	return hinted
+	// Hints that come meanwhile are answered by the same attempt.
+	spread := time.After(rand.N(hintJitter))
+	for {
+		select {
+		case <-ctx.Done():
+			return true
+		case <-spread:
+			return true
+		case <-e.cfg.Hints:
+		}
+	}
 }
 
 // known notes who holds the lock and tells when that changes.

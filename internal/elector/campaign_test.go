@@ -212,3 +212,22 @@ func TestPausesBeginAnewAfterTheStoreWasBack(t *testing.T) {
 		a.stop()
 	})
 }
+
+func TestAFloodOfHintsIsNotAFloodOfAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := fakelock.NewStore(timing.TTL)
+		keepStolen(t, s)
+		lock := &acquireFails{Lock: s.Node("a", nil)}
+		a := start(t, "a", lock, s.Hints(), nil)
+		time.Sleep(time.Second)
+		before := len(lock.attempts())
+		for range 10_000 {
+			s.Forge(elector.HintReleased)
+			time.Sleep(100 * time.Microsecond)
+		}
+		if n := len(lock.attempts()) - before; n < 100 || n > 1000 {
+			t.Errorf("%d attempts in a second of 10,000 hints, want about 400", n)
+		}
+		a.stop()
+	})
+}
