@@ -45,14 +45,19 @@
 //   - A renewal is answered "not yours": the work is told to stop now.
 //   - The hard stop passes and the work has not returned: the process dies. What it
 //     leaves half done in a database is rolled back there, or fenced by the epoch.
-//   - The process was stopped (SIGSTOP, suspend, a paused VM) beyond its hard stop:
-//     the first thing that runs on waking is the guard, not the store's answer. The
-//     window is closed, the work gets a quarter of a second to return, then Die.
+//   - The process was stopped (SIGSTOP, suspend) beyond its hard stop: the first
+//     thing that runs on waking is the guard, not the store's answer. The window is
+//     closed, the work gets a quarter of a second to return, then Die. A paused VM
+//     is the same if its boot clock goes on or is set on waking; if not, nothing
+//     here can notice, and the epoch in the databases is what is left.
 //   - The lease has expired: it is never renewed again, even if the store would.
 //     The owner is deleted if it is still there, and the next term has a new one.
 //   - The store is away: attempts go on for ever, paced from 100 ms to 5 s. Trouble
 //     is told once, and once more when it is over.
-//   - The release is not answered: the lease runs out by itself.
+//   - The release fails at once (a cut connection): it is tried once more. If it is
+//     not answered, the lease runs out by itself.
+//   - The observer hangs (its log is not read any more): the work is told to stop
+//     first, and Die waits for nobody.
 //   - A hint is lost, doubled or false: the poll is the truth.
 //
 // # What does not depend on this package
