@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"baton/internal/flush"
 )
@@ -28,7 +30,11 @@ func (a *application) buryAll(ctx context.Context, tx session) error {
 	if len(a.dead) == 0 {
 		return nil
 	}
-	err := tx.run(ctx, a.bury(storable)...)
+	form := storable
+	if narrow, ok := tx.(interface{ narrow() bool }); ok && narrow.narrow() {
+		form = escaped
+	}
+	err := tx.run(ctx, a.bury(form)...)
 	if err != nil && a.store.database.judge(err) == refused {
 		if tx.run(ctx, a.bury(shortened)...) == nil {
 			return nil
@@ -40,7 +46,7 @@ func (a *application) buryAll(ctx context.Context, tx session) error {
 // bury makes the tasks that insert the dead letters. Their ids are made from what
 // they are and where they stand, so that a batch without a ledger entry, applied
 // again, meets its own dead letters and does not add to them.
-func (a *application) bury(form func(record string) string) []task {
+func (a *application) bury(form func(text string) string) []task {
 	tasks := make([]task, len(a.dead))
 	seen := make(map[string]int, len(a.dead))
 	for i, letter := range a.dead {
@@ -50,10 +56,28 @@ func (a *application) bury(form func(record string) string) []task {
 		seen[record]++
 		tasks[i] = task{query: "dead_insert", once: true, args: []any{
 			deadID(a.fence.Job, a.batch.ID, a.batch.Part, n, record),
-			a.fence.Job, a.batch.ID, form(record), truncate(storable(letter.Error)),
+			a.fence.Job, a.batch.ID, form(record), truncate(form(storable(letter.Error))),
 		}}
 	}
 	return tasks
+}
+
+// escaped writes as JSON does what a database cannot hold that has an encoding of
+// few characters.
+func escaped(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case r < utf8.RuneSelf:
+			b.WriteRune(r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
 }
 
 // maxText is how much of a text a shortened record keeps, in bytes.

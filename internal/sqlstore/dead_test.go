@@ -1,12 +1,18 @@
 package sqlstore_test
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"baton/internal/flush"
+	"baton/internal/sqlstore"
 )
 
 func TestOneBadRowAmongManyIsTheOnlyDeadLetter(t *testing.T) {
@@ -123,6 +129,48 @@ func TestColumnAddedMeanwhileThatMustBeWrittenFailsTheBatch(t *testing.T) {
 		}
 		db.expect("SELECT count(*) FROM baton_dead_letter", "0")
 	})
+}
+
+// A dead letter must be storable where the row is not.
+func TestCharactersThatTheDatabaseDoesNotHaveAreADeadLetter(t *testing.T) {
+	db := &bench{Database: kinds[0].make(t), t: t}
+	dsn := func(user, database string) string {
+		u, err := url.Parse(db.DSN)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.User, u.Path = url.User(user), "/"+database
+		return u.String()
+	}
+	exec := func(user, database, text string) string {
+		t.Helper()
+		c, err := pgx.Connect(context.Background(), dsn(user, database)+"&client_encoding=UTF8")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close(context.Background())
+		results, err := c.PgConn().Exec(context.Background(), text).ReadAll()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, r := range results[len(results)-1].Rows {
+			got = append(got, string(bytes.Join(r, []byte("|"))))
+		}
+		return strings.Join(got, "\n")
+	}
+	exec("postgres", "postgres", "CREATE DATABASE narrow OWNER app ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
+	t.Cleanup(func() { exec("postgres", "postgres", "DROP DATABASE narrow WITH (FORCE)") })
+	exec("app", "narrow", "CREATE TABLE people (id bigint PRIMARY KEY, name text)")
+	s := db.open(func(o *sqlstore.Options) { o.DSN = dsn("app", "narrow") })
+	takeOver(t, s, fence(1))
+	out := apply(t, s, fence(1), plan(t, s, "people", []string{"id"}), batch("a", 0, row(1, "Zoë"), row(2, "😀 ł")))
+	if out.Rows != 1 || len(out.Dead) != 1 {
+		t.Errorf("outcome %+v", out)
+	}
+	if got := exec("app", "narrow", "SELECT name, record FROM people, baton_dead_letter"); got != `Zoë|{"key":"2","all":"[2 \ud83d\ude00 \u0142]"}` {
+		t.Errorf("got %s", got)
+	}
 }
 
 // What every row meets is the table's fault, not theirs.

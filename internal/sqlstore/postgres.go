@@ -60,6 +60,7 @@ func openPostgres(s *Store, o Options) (database, error) {
 	params["default_transaction_isolation"] = "read committed"
 	params["default_transaction_read_only"] = "off"
 	params["TimeZone"] = "UTC"
+	params["client_encoding"] = "UTF8" // without it the server takes our texts for its own encoding
 	if params["application_name"] == "" {
 		params["application_name"] = "baton"
 	}

@@ -235,6 +235,12 @@ func (t *pgSession) fence(ctx context.Context, query, job string) (flush.Fence, 
 	return flush.Fence{Job: job, Epoch: epoch, Owner: string(result.Rows[0][1])}, true, err
 }
 
+// narrow: the database cannot hold every character.
+func (t *pgSession) narrow() bool {
+	encoding := t.pg.ParameterStatus("server_encoding")
+	return encoding != "UTF8" && encoding != "SQL_ASCII"
+}
+
 // errNotCommitted: PostgreSQL answers COMMIT of an aborted transaction with
 // ROLLBACK, and calls that a success.
 var errNotCommitted = errors.New("the server rolled the transaction back instead of committing it")
