@@ -280,8 +280,8 @@ func (r *run) apply(ctx context.Context, source Source, b Batch, began time.Time
 	out, err := retry(ctx, r.cfg.Retry, func() (Outcome, error) {
 		return r.cfg.Sink.Apply(ctx, r.fence, r.m.Plan(), b)
 	})
-	if errors.Is(err, ErrFenced) {
-		r.taken = Fence{}
+	if err != nil && !errors.Is(err, ErrTransient) {
+		r.taken = Fence{} // lost to another, or gone with the database that it was in
 	}
 	if err != nil {
 		return fmt.Errorf("write a batch of %s to table %q: %w", source.Name(), r.cfg.Mapping.Table, err)

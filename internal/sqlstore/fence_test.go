@@ -2,6 +2,7 @@ package sqlstore_test
 
 import (
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -251,4 +252,35 @@ func TestConcurrentFirstTakeOverLeavesTheHighestEpoch(t *testing.T) {
 		db.expect("SELECT epoch, owner FROM baton_fence", "8|owner-8")
 		db.expect("SELECT count(*) FROM baton_schema_version WHERE version_id = 1 AND is_applied", "1")
 	})
+}
+
+// A database that was made anew while we run has none of our tables.
+func TestTablesThatAreGoneAreMadeAgain(t *testing.T) {
+	everywhere(t, func(t *testing.T, db *bench) {
+		db.articles()
+		s := db.open()
+		takeOver(t, s, fence(1))
+		p := plan(t, s, "articles", []string{"id"}, "views")
+		apply(t, s, fence(1), p, batch("a", 0, row(1, 5)))
+		for _, table := range []string{"fence", "ledger", "position", "dead_letter", "schema_version"} {
+			db.Exec(t, "DROP TABLE baton_"+table)
+		}
+		if _, err := s.Apply(t.Context(), fence(1), p, batch("b", 0, row(1, 5))); err == nil || errors.Is(err, flush.ErrTransient) {
+			t.Errorf("apply without our tables: %v", err)
+		}
+		takeOver(t, s, fence(1))
+		apply(t, s, fence(1), p, batch("b", 0, row(1, 5)))
+		db.expect("SELECT views FROM articles", "10")
+	})
+}
+
+// Whoever may create tables can do so beforehand.
+func TestTakingOverNeedsNoRightToCreateTables(t *testing.T) {
+	db := &bench{Database: kinds[0].make(t), t: t}
+	takeOver(t, db.open(), fence(1))
+	db.Exec(t, "CREATE ROLE writer LOGIN")
+	defer db.Exec(t, "REVOKE ALL ON ALL TABLES IN SCHEMA public FROM writer; DROP ROLE writer")
+	db.Exec(t, "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO writer")
+	s := db.open(func(o *sqlstore.Options) { o.DSN = strings.Replace(o.DSN, "//app@", "//writer@", 1) })
+	takeOver(t, s, fence(2))
 }

@@ -83,7 +83,7 @@ func TestEveryKindOfDatabaseHasTheQueriesOfTheProtocol(t *testing.T) {
 		}
 		for _, name := range []string{
 			"begin", "commit", "rollback", "fence_take", "fence_insert", "fence_read", "fence_check", "ledger_insert", "dead_insert",
-			"version_table", "version_zero", "table", "columns", "unique", "table_names",
+			"version", "version_table", "version_zero", "table", "columns", "unique", "table_names",
 		} {
 			if q[name] == "" {
 				t.Errorf("%s has no query %q", driver, name)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"strconv"
 	"strings"
 	"time"
@@ -48,6 +49,12 @@ func (s *Store) Migrate(ctx context.Context) error {
 	return nil
 }
 
+func (s *Store) forgetMigration() {
+	s.migrating.Lock()
+	defer s.migrating.Unlock()
+	s.migrated = false
+}
+
 func (s *Store) migrate(ctx context.Context) (err error) {
 	m, err := s.database.migration()
 	if err != nil {
@@ -59,6 +66,9 @@ func (s *Store) migrate(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
+	if current, err := s.current(ctx, conn); err != nil || current {
+		return err
+	}
 	if lock, ok := s.queries["migrate_lock"]; ok {
 		if err := s.lockMigrations(ctx, conn, lock); err != nil {
 			return err
@@ -81,6 +91,24 @@ func (s *Store) migrate(ctx context.Context) (err error) {
 		// may have been faster; what it did is there now.
 	}
 	return err
+}
+
+// current reports whether nothing is to be done, which needs no right to create
+// tables.
+func (s *Store) current(ctx context.Context, conn *sql.Conn) (bool, error) {
+	files, err := fs.Glob(migrationFiles, "migrations/"+s.driver+"/*.sql")
+	if err != nil {
+		return false, err
+	}
+	newest, _, _ := strings.Cut(path.Base(files[len(files)-1]), "_") // Glob sorts
+	want, err := strconv.ParseInt(newest, 10, 64)
+	if err != nil {
+		return false, err
+	}
+	var version sql.NullInt64
+	// An error is most likely that there is no such table; any other one comes again.
+	found := conn.QueryRowContext(ctx, s.queries["version"]).Scan(&version)
+	return found == nil && version.Int64 >= want, nil
 }
 
 func (s *Store) goose(ctx context.Context, m migration) error {

@@ -127,5 +127,9 @@ func (s *Store) transact(ctx context.Context, doing string, work func(session) e
 	err = work(tx)
 	var known *flush.FencedError
 	tx.close(err == nil || errors.As(err, &known) || errors.Is(err, errApplied))
-	return s.failed(ctx, doing, err)
+	err = s.failed(ctx, doing, err)
+	if err != nil && known == nil && !errors.Is(err, errApplied) && !errors.Is(err, flush.ErrTransient) {
+		s.forgetMigration() // our own tables may be gone, with a database that was made anew
+	}
+	return err
 }

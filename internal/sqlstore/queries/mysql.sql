@@ -64,6 +64,9 @@ CREATE TABLE IF NOT EXISTS {prefix}schema_version (
 INSERT INTO {prefix}schema_version (version_id, is_applied)
 SELECT 0, true FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM {prefix}schema_version WHERE version_id = 0)
 
+-- name: version
+SELECT max(version_id) FROM {prefix}schema_version WHERE is_applied
+
 -- name: table
 SELECT t.table_schema, t.table_name, t.table_type, COALESCE(e.transactions, 'NO'), COALESCE(t.engine, '')
 FROM information_schema.tables t

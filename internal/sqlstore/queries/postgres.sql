@@ -43,6 +43,9 @@ CREATE TABLE IF NOT EXISTS {prefix}schema_version (
 INSERT INTO {prefix}schema_version (version_id, is_applied)
 SELECT 0, true WHERE NOT EXISTS (SELECT 1 FROM {prefix}schema_version WHERE version_id = 0)
 
+-- name: version
+SELECT max(version_id) FROM {prefix}schema_version WHERE is_applied
+
 -- name: table
 SELECT c.oid::bigint, c.oid::regclass::text, c.relkind::text
 FROM pg_class c WHERE c.oid = to_regclass($1)

@@ -40,6 +40,9 @@ CREATE TABLE IF NOT EXISTS {prefix}schema_version (
 INSERT INTO {prefix}schema_version (version_id, is_applied)
 SELECT 0, 1 WHERE NOT EXISTS (SELECT 1 FROM {prefix}schema_version WHERE version_id = 0)
 
+-- name: version
+SELECT max(version_id) FROM {prefix}schema_version WHERE is_applied
+
 -- name: table
 SELECT name, type FROM pragma_table_list WHERE schema = ? AND name = ? COLLATE NOCASE
 
