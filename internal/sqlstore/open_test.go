@@ -2,12 +2,14 @@ package sqlstore_test
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"baton/internal/flush"
 	"baton/internal/sqlstore"
+	"baton/internal/testsupport"
 )
 
 func TestOpenRefusesWhatCannotWorkAndKeepsThePasswordToItself(t *testing.T) {
@@ -114,4 +116,20 @@ func TestSessionsAreDurableAndStrict(t *testing.T) {
 	p.Columns = p.Columns[:1]
 	apply(t, s, fence(1), p, batch("a", 0, row(1)))
 	db.expect("SELECT v FROM setting", "1 READ-COMMITTED +00:00 3 5 5.000000 utf8mb4")
+}
+
+func TestMySQLServersDefaultsDoNotChangeWhatACommitIs(t *testing.T) {
+	db := &bench{Database: testsupport.StartMariaDB(t), t: t}
+	db.articles()
+	for i, setting := range []string{"autocommit = 0", "completion_type = CHAIN", "completion_type = RELEASE"} {
+		db.Exec(t, "SET GLOBAL "+setting)
+		s := db.open()
+		takeOver(t, s, fence(1))
+		p := plan(t, s, "articles", []string{"id"}, "views")
+		for j := range 2 {
+			apply(t, s, fence(1), p, batch(fmt.Sprint(i, j), 0, row(1, 1)))
+		}
+		db.Exec(t, "SET GLOBAL autocommit = 1, completion_type = NO_CHAIN")
+	}
+	db.expect("SELECT views FROM articles", "6")
 }

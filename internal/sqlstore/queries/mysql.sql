@@ -1,12 +1,15 @@
 -- name: session
 -- STRICT_ALL_TABLES: a value that does not fit is an error, never cut.
--- NO_AUTO_VALUE_ON_ZERO: a 0 stays 0. The limits: MariaDB knows its own in its
+-- NO_AUTO_VALUE_ON_ZERO: a 0 stays 0. autocommit, completion_type: a statement or a
+-- COMMIT does just that, whatever the server's defaults are. The limits: MariaDB knows its own in its
 -- own comments, MySQL those in the other ones; they throw off a leader that froze
 -- inside a transaction.
 SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION',
     time_zone = '+00:00',
     foreign_key_checks = 1,
     unique_checks = 1,
+    autocommit = 1,
+    completion_type = NO_CHAIN,
     innodb_lock_wait_timeout = {lock_seconds}
     /*M!100301 , max_statement_time = {statement_seconds}, idle_transaction_timeout = {idle_seconds} */
     /*!50708 , max_execution_time = {statement_millis}, wait_timeout = {idle_seconds} */
