@@ -121,7 +121,7 @@ func TestSessionsAreDurableAndStrict(t *testing.T) {
 func TestMySQLServersDefaultsDoNotChangeWhatACommitIs(t *testing.T) {
 	db := &bench{Database: testsupport.StartMariaDB(t), t: t}
 	db.articles()
-	for i, setting := range []string{"autocommit = 0", "completion_type = CHAIN", "completion_type = RELEASE"} {
+	for i, setting := range []string{"autocommit = 0", "completion_type = 'CHAIN'", "completion_type = 'RELEASE'"} {
 		db.Exec(t, "SET GLOBAL "+setting)
 		s := db.open()
 		takeOver(t, s, fence(1))
@@ -129,7 +129,7 @@ func TestMySQLServersDefaultsDoNotChangeWhatACommitIs(t *testing.T) {
 		for j := range 2 {
 			apply(t, s, fence(1), p, batch(fmt.Sprint(i, j), 0, row(1, 1)))
 		}
-		db.Exec(t, "SET GLOBAL autocommit = 1, completion_type = NO_CHAIN")
+		db.Exec(t, "SET GLOBAL autocommit = 1, completion_type = 'NO_CHAIN'")
 	}
 	db.expect("SELECT views FROM articles", "6")
 }

@@ -9,7 +9,7 @@ SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ZERO_IN_DATE,
     foreign_key_checks = 1,
     unique_checks = 1,
     autocommit = 1,
-    completion_type = NO_CHAIN,
+    completion_type = 'NO_CHAIN',
     innodb_lock_wait_timeout = {lock_seconds}
     /*M!100301 , max_statement_time = {statement_seconds}, idle_transaction_timeout = {idle_seconds} */
     /*!50708 , max_execution_time = {statement_millis}, wait_timeout = {idle_seconds} */
