@@ -69,11 +69,15 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 		},
 		OnMissed: func(m job.Missed) { metrics.JobMissed(m.Job, string(m.Reason), m.Count) },
 	})
+	election := redisstore.NewElection(store, c.Election.LockKey)
 	lead := func(ctx context.Context, term *elector.Term) error {
 		jobs := make([]job.Job, len(tasks))
 		for i, t := range tasks {
 			jobs[i] = t.bind(term, metrics)
 		}
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		wg.Go(func() { forgetGone(ctx, election) })
 		return work(ctx, runner, term, jobs)
 	}
 
@@ -97,7 +101,7 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 	}
 	watcher.elector = el
 
-	n := &node{config: c, version: o.Version, store: store, election: redisstore.NewElection(store, c.Election.LockKey),
+	n := &node{config: c, version: o.Version, store: store, election: election,
 		ledger: ledger, tasks: tasks, elector: el, runner: runner, observer: watcher}
 
 	// Everything below runs until its own context ends. The election goes first:
@@ -144,6 +148,16 @@ func work(ctx context.Context, runner *job.Runner, term *elector.Term, jobs []jo
 		return nil
 	}
 	return runner.Run(ctx, job.Term{NodeID: term.NodeID(), Owner: term.Owner(), Epoch: term.Epoch()}, jobs)
+}
+
+// forgetGone takes nodes off the list that have been gone for a day: hosts come
+// and go, and nobody else clears up. What fails is done in the next term.
+func forgetGone(ctx context.Context, election *redisstore.Election) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if p, err := election.Picture(ctx, 0); err == nil {
+		_ = election.Forget(ctx, p.Nodes, p.Now.Add(-forgottenAfter))
+	}
 }
 
 // tellWithin is what the log gets to note why the process dies; it is below the

@@ -333,3 +333,33 @@ func TestSystemdIsToldOfReadinessRoleAndEnd(t *testing.T) {
 		t.Errorf("the watchdog was pinged %d times in half a second, at an interval of 200 ms", pings)
 	}
 }
+
+func TestANewLeaderForgetsNodesThatAreLongGone(t *testing.T) {
+	r := testsupport.StartRedis(t)
+	conn := r.Conn()
+	old := time.Now().Add(-25 * time.Hour).UnixMilli()
+	recent := time.Now().Add(-time.Hour).UnixMilli()
+	for id, seen := range map[string]int64{"long-gone": old, "gone": recent} {
+		presence, err := json.Marshal(map[string]any{"state": "standby", "seen_ms": seen})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Do("HSET", "{baton}:nodes", id, presence); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start(t, configFor(r.URL()), nil)
+	for deadline := time.Now().Add(soon); ; time.Sleep(5 * time.Millisecond) {
+		ids, err := redis.Strings(conn.Do("HKEYS", "{baton}:nodes"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(ids)
+		if slices.Equal(ids, []string{"a", "gone"}) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the nodes are %v, want a and gone", ids)
+		}
+	}
+}

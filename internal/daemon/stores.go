@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"baton/internal/config"
 	"baton/internal/heartbeat"
@@ -19,6 +20,9 @@ func openRedis(c config.Config) (*redisstore.Store, error) {
 		Username:   c.Redis.User(),
 		Password:   c.Redis.Password,
 		ClientName: "baton:" + c.Node.ID,
+		// As with databases: a connection that a firewall has forgotten must not hold a
+		// run up for longer than a fraction of the term.
+		Timeout: min(5*time.Second, c.Election.TTL/2),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("redis.url: %w", err)

@@ -273,3 +273,20 @@ func again(t *testing.T, try func() error) {
 
 // address is the server's URL without its password.
 func address(r *testsupport.Redis) string { return "redis://" + r.Addr() + "/0" }
+
+func TestASlotFarAheadIsNotClaimed(t *testing.T) {
+	r := testsupport.StartRedis(t)
+	if _, err := r.Conn().Do("SET", "baton", "o1"); err != nil {
+		t.Fatal(err)
+	}
+	ledger := redisstore.NewLedger(open(t, r), "baton")
+	claim := func(ahead time.Duration) error {
+		return ledger.Claim(t.Context(), job.Run{ID: "r", Job: "report", Slot: time.Now().Add(ahead), Attempt: 1, Term: job.Term{Owner: "o1"}})
+	}
+	if err := claim(365 * 24 * time.Hour); err == nil || errors.Is(err, job.ErrSlotTaken) || !strings.Contains(err.Error(), "clock") {
+		t.Errorf("a slot of next year: %v", err)
+	}
+	if err := claim(10 * time.Second); err != nil {
+		t.Errorf("a slot that a clock a little ahead has come to: %v", err)
+	}
+}

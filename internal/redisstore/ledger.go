@@ -84,6 +84,9 @@ func (l *Ledger) Claim(ctx context.Context, r job.Run) error {
 	case "not_leader":
 		return fmt.Errorf("claim slot %s of job %q: %w (lock %q has owner %q)",
 			r.Slot.Format(time.RFC3339), r.Job, job.ErrNotLeader, l.keys.lock(), reply[1])
+	case "future":
+		return fmt.Errorf("claim slot %s of job %q: it is %s ms ahead of Redis' clock; is this host's clock right? Check its time synchronisation",
+			r.Slot.Format(time.RFC3339), r.Job, reply[1])
 	default: // taken
 		return fmt.Errorf("claim slot %s of job %q: %w (last slot in ms: %s)",
 			r.Slot.Format(time.RFC3339), r.Job, job.ErrSlotTaken, reply[1])
