@@ -75,9 +75,12 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 		for i, t := range tasks {
 			jobs[i] = t.bind(term, metrics)
 		}
+		ctx, cancel := context.WithCancel(ctx)
 		var wg sync.WaitGroup
 		defer wg.Wait()
+		defer cancel()
 		wg.Go(func() { forgetGone(ctx, election) })
+		wg.Go(func() { pruneLedgers(ctx, log.Named("ledger"), dbs) })
 		return work(ctx, runner, term, jobs)
 	}
 

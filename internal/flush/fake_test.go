@@ -332,6 +332,9 @@ func (s *fakeSink) Apply(_ context.Context, f Fence, p *Plan, b Batch) (out Outc
 		if s.fence.Epoch != f.Epoch || s.fence.Owner != f.Owner {
 			return &FencedError{Job: f.Job, Epoch: s.fence.Epoch, Owner: s.fence.Owner}
 		}
+		if b.Shard == "" {
+			return errors.New("a batch does not say of which shard it is")
+		}
 		entry := fmt.Sprint(b.ID, "/", b.Part)
 		if b.Part >= 0 && s.ledger[entry] {
 			return nil

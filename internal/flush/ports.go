@@ -191,10 +191,11 @@ type Row struct {
 
 // Batch is the content of one transaction. Rows are unique by key and sorted by key.
 type Batch struct {
-	ID   string
-	Part int // see Page.Part
-	Rows []Row
-	Dead []DeadLetter
+	ID    string
+	Shard string // the Name of the source; it has one stage at a time
+	Part  int    // see Page.Part
+	Rows  []Row
+	Dead  []DeadLetter
 }
 
 // DeadLetter is a record that does not fit, and why.

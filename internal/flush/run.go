@@ -227,7 +227,7 @@ func (r *run) read(ctx context.Context, source Source, stage Stage, works chan<-
 	var ours error // not the source's fault
 	err = source.Read(ctx, stage, func(page Page) error {
 		var w work
-		if w, ours = r.convert(stage, page); ours != nil {
+		if w, ours = r.convert(source, stage, page); ours != nil {
 			return ours
 		}
 		select {
@@ -244,7 +244,7 @@ func (r *run) read(ctx context.Context, source Source, stage Stage, works chan<-
 	return failedSource(ctx, "read", source, err)
 }
 
-func (r *run) convert(stage Stage, page Page) (work, error) {
+func (r *run) convert(source Source, stage Stage, page Page) (work, error) {
 	if err := r.observe(StepPageRead); err != nil {
 		return work{}, err
 	}
@@ -252,6 +252,7 @@ func (r *run) convert(stage Stage, page Page) (work, error) {
 		return work{}, errors.New("the source gave a page without a part number; what is added from it could be added twice")
 	}
 	w := work{page: page, batch: r.m.batchOf(stage.ID, page, r.cfg.OnMissing)}
+	w.batch.Shard = source.Name()
 	return w, r.observe(StepConverted)
 }
 

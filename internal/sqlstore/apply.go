@@ -28,6 +28,9 @@ func (s *Store) Apply(ctx context.Context, f flush.Fence, p *flush.Plan, b flush
 	if err != nil {
 		return flush.Outcome{}, err
 	}
+	if b.Part >= 0 {
+		s.newest.Store(newestKey{f.Job, b.Shard}, b.ID)
+	}
 	return flush.Outcome{Applied: true, Rows: a.written, Dead: a.dead}, nil
 }
 
@@ -189,12 +192,16 @@ func (a *application) opening() []task {
 		return []task{begin}
 	}
 	args := []any{a.fence.Job, a.batch.ID, a.batch.Part, len(a.batch.Rows)}
-	return []task{begin, {query: "ledger_insert", args: args, once: true, then: func(touched int64) error {
+	tasks := []task{begin, {query: "ledger_insert", args: args, once: true, then: func(touched int64) error {
 		if touched == 0 {
 			return errApplied
 		}
 		return a.store.at(StepAfterLedger)
 	}}}
+	if known, _ := a.store.newest.Load(newestKey{a.fence.Job, a.batch.Shard}); known != a.batch.ID {
+		tasks = append(tasks, task{query: "newest_batch", args: []any{a.fence.Job, shardName(a.batch.Shard), a.batch.ID}})
+	}
+	return tasks
 }
 
 // deletesFirst lets a row take over a unique value that a deleted one had. Both

@@ -82,7 +82,7 @@ func TestEveryKindOfDatabaseHasTheQueriesOfTheProtocol(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, name := range []string{
-			"begin", "commit", "rollback", "fence_take", "fence_insert", "fence_read", "fence_check", "ledger_insert", "dead_insert",
+			"begin", "commit", "rollback", "fence_take", "fence_insert", "fence_read", "fence_check", "ledger_insert", "newest_batch", "prune", "dead_insert",
 			"version", "version_table", "version_zero", "table", "columns", "unique", "table_names",
 		} {
 			if q[name] == "" {

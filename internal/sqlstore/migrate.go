@@ -53,6 +53,7 @@ func (s *Store) forgetMigration() {
 	s.migrating.Lock()
 	defer s.migrating.Unlock()
 	s.migrated = false
+	s.newest.Clear()
 }
 
 func (s *Store) migrate(ctx context.Context) (err error) {

@@ -40,6 +40,8 @@ type Store struct {
 
 	migrating sync.Mutex
 	migrated  bool
+
+	newest sync.Map // newestKey -> id of the batch that is recorded as the shard's newest
 }
 
 var _ flush.Sink = (*Store)(nil)

@@ -46,6 +46,16 @@ SELECT epoch, owner FROM {prefix}fence WHERE job = ? LOCK IN SHARE MODE
 -- A plain INSERT: with INSERT IGNORE a value that is too long would be cut.
 INSERT INTO {prefix}ledger (job, batch_id, part, `rows`, applied_at) VALUES (?, ?, ?, ?, UTC_TIMESTAMP(6))
 
+-- name: newest_batch
+INSERT INTO {prefix}position (job, shard, position) VALUES (?, ?, ?) ON DUPLICATE KEY UPDATE position = VALUES(position)
+
+-- name: prune
+-- See Prune for why the newest batch of a shard stays.
+DELETE FROM {prefix}ledger
+WHERE applied_at < UTC_TIMESTAMP(6) - INTERVAL ? SECOND
+  AND NOT EXISTS (SELECT 1 FROM {prefix}position AS p WHERE p.job = {prefix}ledger.job AND p.position = {prefix}ledger.batch_id)
+ORDER BY applied_at LIMIT 1000
+
 -- name: dead_insert
 INSERT INTO {prefix}dead_letter (id, job, batch_id, record, error, at) VALUES (?, ?, ?, ?, ?, UTC_TIMESTAMP(6))
 

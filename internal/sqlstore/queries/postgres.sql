@@ -22,6 +22,17 @@ SELECT epoch, owner FROM {prefix}fence WHERE job = $1 FOR SHARE
 -- name: ledger_insert
 INSERT INTO {prefix}ledger (job, batch_id, part, "rows") VALUES ($1, $2, $3, $4) ON CONFLICT (job, batch_id, part) DO NOTHING
 
+-- name: newest_batch
+INSERT INTO {prefix}position (job, shard, position) VALUES ($1, $2, $3) ON CONFLICT (job, shard) DO UPDATE SET position = excluded.position
+
+-- name: prune
+-- See Prune for why the newest batch of a shard stays.
+DELETE FROM {prefix}ledger WHERE (job, batch_id, part) IN (
+    SELECT l.job, l.batch_id, l.part FROM {prefix}ledger AS l
+    WHERE l.applied_at < now() - make_interval(secs => $1)
+      AND NOT EXISTS (SELECT 1 FROM {prefix}position AS p WHERE p.job = l.job AND p.position = l.batch_id)
+    ORDER BY l.applied_at LIMIT 1000)
+
 -- name: dead_insert
 INSERT INTO {prefix}dead_letter (id, job, batch_id, record, error) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (id) DO NOTHING
 

@@ -15,7 +15,8 @@ CREATE TABLE IF NOT EXISTS {prefix}ledger (
     part       int NOT NULL,
     `rows`     bigint NOT NULL,
     applied_at datetime(6) NOT NULL,
-    PRIMARY KEY (job, batch_id, part)
+    PRIMARY KEY (job, batch_id, part),
+    KEY {prefix}ledger_applied_at (applied_at)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin;
 
 CREATE TABLE IF NOT EXISTS {prefix}position (

@@ -16,6 +16,8 @@ CREATE TABLE {prefix}ledger (
     PRIMARY KEY (job, batch_id, part)
 );
 
+CREATE INDEX {prefix}ledger_applied_at ON {prefix}ledger (applied_at);
+
 CREATE TABLE {prefix}position (
     job      text NOT NULL,
     shard    text NOT NULL,

@@ -18,6 +18,8 @@ CREATE TABLE {prefix}ledger (
     PRIMARY KEY (job, batch_id, part)
 ) WITHOUT ROWID;
 
+CREATE INDEX {prefix}ledger_applied_at ON {prefix}ledger (applied_at);
+
 CREATE TABLE {prefix}position (
     job      text NOT NULL,
     shard    text NOT NULL,

@@ -1,0 +1,50 @@
+package daemon
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+const (
+	// ledgerKept is the age of the oldest snapshot that Redis may be restored from
+	// without its discarded stages being added again.
+	ledgerKept = 7 * 24 * time.Hour
+	pruneFirst = time.Minute    // of a term: a handover has more urgent work
+	pruneEvery = 24 * time.Hour // after that, for as long as the term lasts
+	pruneAgain = time.Hour      // after a failure
+)
+
+// ledger is a database, as far as its ledger is concerned.
+type ledger interface {
+	// Prune deletes entries older than that, if nobody can ask for them any more.
+	Prune(ctx context.Context, olderThan time.Duration) (int64, error)
+}
+
+// pruneLedgers keeps the ledgers from growing until ctx ends. The leader does it,
+// so that it is done once; it would be right on any node.
+func pruneLedgers[L ledger](ctx context.Context, log *zap.Logger, ledgers map[string]L) {
+	for wait := pruneFirst; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		wait = pruneEvery
+		for _, name := range slices.Sorted(maps.Keys(ledgers)) {
+			deleted, err := ledgers[name].Prune(ctx, ledgerKept)
+			switch {
+			case ctx.Err() != nil:
+				return
+			case err != nil:
+				log.Warn("the ledger could not be pruned, which only costs space", zap.String("database", name), zap.Duration("again_in", pruneAgain), zap.Error(err))
+				wait = pruneAgain
+			case deleted > 0:
+				log.Info("pruned the ledger", zap.String("database", name), zap.Int64("entries", deleted))
+			}
+		}
+	}
+}
