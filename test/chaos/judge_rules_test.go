@@ -87,8 +87,10 @@ func TestRecoveryIsMeasuredWhereNothingIsBroken(t *testing.T) {
 	units := []*unit{{up: []time.Time{at(0), at(11)}, down: []time.Time{at(10)}}}
 	answers := []answer{{sent: at(3), got: at(5)}, {sent: at(4.5), got: at(4.6)}, {sent: at(14), got: at(14.1)}, {sent: at(24.5), got: at(24.6)}}
 	runs := []jobRun{
-		{state: "succeeded", started: at(3.9), finished: at(4.2)}, {state: "failed", started: at(4.4), finished: at(4.5)},
-		{state: "succeeded", started: at(4.7), finished: at(4.8)},
+		{job: "hits", state: "succeeded", started: at(3.9), finished: at(4.2)}, {job: "hits", state: "failed", started: at(4.4), finished: at(4.5)},
+	}
+	for i, job := range jobNames {
+		runs = append(runs, jobRun{job: job, state: "succeeded", started: at(4.1), finished: at(4.5 + float64(i)/10)})
 	}
 	got := recoveries(strikes, units, answers, runs, at(30))
 	want := []struct{ lead, flush float64 }{{0.6, 0.8}, {3.1, -1}, {3.6, -1}}

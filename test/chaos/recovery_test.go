@@ -3,6 +3,7 @@ package chaos
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -13,8 +14,8 @@ type recovery struct {
 	after strike // the fault that ended last
 	from  time.Time
 	until time.Time // when the next fault began
-	// lead is the time until a node said that it leads, flush until a run that
-	// started later had succeeded; negative: not before the next fault.
+	// lead is the time until a node said that it leads, flush until every job had
+	// succeeded in a run that started later; negative: not before the next fault.
 	lead, flush time.Duration
 }
 
@@ -56,6 +57,7 @@ func recoveries(strikes []strike, units []*unit, answers []answer, runs []jobRun
 
 func (r *recovery) measure(answers []answer, runs []jobRun) {
 	var lead, flush time.Time
+	flushed := map[string]time.Time{}
 	for _, a := range answers {
 		if !a.sent.Before(r.from) {
 			lead = earliest(lead, a.got)
@@ -63,8 +65,11 @@ func (r *recovery) measure(answers []answer, runs []jobRun) {
 	}
 	for _, run := range runs {
 		if run.state == "succeeded" && !run.started.Before(r.from) {
-			flush = earliest(flush, run.finished)
+			flushed[run.job] = earliest(flushed[run.job], run.finished)
 		}
+	}
+	if len(flushed) == len(jobNames) {
+		flush = slices.MaxFunc(slices.Collect(maps.Values(flushed)), time.Time.Compare)
 	}
 	if !lead.IsZero() && !lead.After(r.until) {
 		r.lead = lead.Sub(r.from)
@@ -122,6 +127,10 @@ func tell(all []recovery, of func(recovery) time.Duration) string {
 	}
 	slices.SortFunc(measured, func(a, b recovery) int { return cmp.Compare(of(a), of(b)) })
 	longest := measured[len(measured)-1]
-	return fmt.Sprintf("p50 %4d ms, max %4d ms (after %s), of %d", of(measured[len(measured)/2]).Milliseconds(),
+	text := fmt.Sprintf("p50 %4d ms, max %4d ms (after %s), of %d", of(measured[len(measured)/2]).Milliseconds(),
 		of(longest).Milliseconds(), strings.ReplaceAll(string(longest.after.kind), ":", ""), len(measured))
+	if unmeasured := len(all) - len(measured); unmeasured > 0 {
+		text += fmt.Sprintf("; %d times the next fault came first", unmeasured)
+	}
+	return text
 }
