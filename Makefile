@@ -37,7 +37,7 @@ test-deps: ## install the servers and the C compiler that tests need, if missing
 	@scripts/test-deps
 
 .PHONY: chaos
-chaos: test-deps ## kill, freeze and restart everything at random for CHAOS_TIME
+chaos: test-deps ## break everything at random for CHAOS_TIME; CHAOS_SEED=N replays
 	CHAOS_TIME=$(CHAOS_TIME) CGO_ENABLED=1 go test -race -count=1 -timeout 0 -run '^TestChaos' -v ./test/chaos
 
 .PHONY: failover
