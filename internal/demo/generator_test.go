@@ -172,7 +172,7 @@ func TestPrefixThatIsTakenIsRefused(t *testing.T) {
 		t.Error("two runs share their keys")
 	}
 	c := r.Conn()
-	for _, key := range []string{"{demo:lock}:term", "demo:user:1", "{demo:changed:user}:baton:users:stage", "other"} {
+	for _, key := range []string{"{demo:lock}:term", "demo:user:1", "{demo:changed:user}:baton:stage", "other"} {
 		if _, err := c.Do("SET", key, "x"); err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 // stub is a source of given pages.
 type stub struct {
 	name  string
+	job   string // that has staged
 	pages []Page
 	calls []string
 	fail  string // the call that fails
@@ -36,7 +37,7 @@ func (s *stub) Name() string { return s.name }
 
 func (s *stub) Stage(_ context.Context, id string) (Stage, bool, error) {
 	err := s.call("stage")
-	return Stage{ID: id}, len(s.pages) > 0, err
+	return Stage{ID: id, Job: s.job}, len(s.pages) > 0, err
 }
 
 func (s *stub) Read(_ context.Context, _ Stage, yield func(Page) error) error {
@@ -442,6 +443,45 @@ func TestATableThatWasChangedIsSeenByTheNextRunThatWrites(t *testing.T) {
 	source.pages = nil
 	if err := run(); err != nil || db.reads != reads {
 		t.Errorf("a run without work read the catalogue (%v)", err)
+	}
+}
+
+// adopting is a database with a fence for each job.
+type adopting struct {
+	Sink
+	fences  map[string]Fence
+	batches []Batch
+}
+
+func (s *adopting) TakeOver(_ context.Context, f Fence) error {
+	if held := s.fences[f.Job]; held.Epoch > f.Epoch {
+		return &FencedError{Job: f.Job, Epoch: held.Epoch, Owner: held.Owner}
+	}
+	s.fences[f.Job] = f
+	return nil
+}
+
+func (s *adopting) Apply(_ context.Context, _ Fence, _ *Plan, b Batch) (Outcome, error) {
+	s.batches = append(s.batches, b)
+	return Outcome{Applied: true}, nil
+}
+
+func TestAStageOfAnotherNameIsFinishedUnderThatNameAndItsFence(t *testing.T) {
+	cfg, _ := users(&stub{name: "s", job: "old", pages: []Page{user("1", "a")}})
+	sink := &adopting{Sink: cfg.Sink, fences: map[string]Fence{"old": {Job: "old", Epoch: 6, Owner: "deposed"}}}
+	cfg.Sink = sink
+	p := mustNew(t, cfg)
+	if _, err := p.Run(t.Context(), leader(7)); err != nil {
+		t.Fatal(err)
+	}
+	if got := sink.fences["old"]; got.Epoch != 7 || got.Owner != "owner7" || len(sink.batches) != 1 || sink.batches[0].Job != "old" {
+		t.Errorf("fence %+v, batches %+v", got, sink.batches)
+	}
+
+	// Another election runs that job: the key is flushed by two.
+	sink.fences["old"] = Fence{Job: "old", Epoch: 9, Owner: "other"}
+	if _, err := p.Run(t.Context(), leader(8)); err == nil || errors.Is(err, ErrFenced) || !strings.Contains(err.Error(), "one job only") || len(sink.batches) != 1 {
+		t.Errorf("run ended with %v", err)
 	}
 }
 

@@ -83,6 +83,9 @@ type Stage struct {
 	Parts   int   // number of deterministic parts; 0 for a source that is idempotent by nature
 	Size    int64 // records in the stage when it was found
 	Resumed bool  // an earlier run made it
+	// Job is the name of the job that staged it, under which the ledger knows its
+	// parts. Empty: that of the job that asks.
+	Job string
 }
 
 // Page is what one transaction writes.
@@ -192,6 +195,7 @@ type Row struct {
 // Batch is the content of one transaction. Rows are unique by key and sorted by key.
 type Batch struct {
 	ID    string
+	Job   string // in the ledger, if it is not the fence's: see Stage.Job
 	Shard string // the Name of the source; it has one stage at a time
 	Part  int    // see Page.Part
 	Rows  []Row

@@ -124,6 +124,9 @@ func (r *run) flush(ctx context.Context, source Source) error {
 		if err := r.verify(ctx); err != nil {
 			return err
 		}
+		if err := r.adopt(ctx, source, stage); err != nil {
+			return err
+		}
 		if err := r.finish(ctx, source, stage, began); err != nil {
 			return err
 		}
@@ -150,6 +153,30 @@ func (r *run) verify(ctx context.Context) error {
 		return errTableChanged
 	}
 	r.fresh = true
+	return nil
+}
+
+// adopt prepares for a stage that the job left under another name. What may still
+// go on under that name, on a node that has not got the new configuration yet, is
+// fenced off like a deposed leader. A fence that is ahead of ours belongs to another
+// election: then two jobs flush the same key.
+func (r *run) adopt(ctx context.Context, source Source, stage Stage) error {
+	if stage.Job == "" || stage.Job == r.cfg.Job {
+		return nil
+	}
+	fence := r.fence
+	fence.Job = stage.Job
+	_, err := retry(ctx, r.cfg.Retry, func() (struct{}, error) {
+		return struct{}{}, r.cfg.Sink.TakeOver(ctx, fence)
+	})
+	var fenced *FencedError
+	if errors.As(err, &fenced) {
+		// Not ErrFenced: our own leadership is sound.
+		return fmt.Errorf("%s has a stage of job %q, which somebody else runs (epoch %d, owner %s): one key must be flushed by one job only", source.Name(), stage.Job, fenced.Epoch, fenced.Owner)
+	}
+	if err != nil {
+		return fmt.Errorf("take the fence of job %q, which left a stage of %s: %w", stage.Job, source.Name(), err)
+	}
 	return nil
 }
 
@@ -252,7 +279,7 @@ func (r *run) convert(source Source, stage Stage, page Page) (work, error) {
 		return work{}, errors.New("the source gave a page without a part number; what is added from it could be added twice")
 	}
 	w := work{page: page, batch: r.m.batchOf(stage.ID, page, r.cfg.OnMissing)}
-	w.batch.Shard = source.Name()
+	w.batch.Shard, w.batch.Job = source.Name(), stage.Job
 	return w, r.observe(StepConverted)
 }
 

@@ -16,7 +16,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-const viewsStage, viewsMeta = "{views:3}:baton:views:stage", "{views:3}:baton:views:meta"
+const viewsStage, viewsMeta = "{views:3}:baton:stage", "{views:3}:baton:meta"
 
 // fillCounters sets n fields of a hash, pipelined.
 func (g *rig) fillCounters(key string, n int) map[string]int64 {
@@ -54,17 +54,42 @@ func TestStagingCountersAgainFindsTheSameStage(t *testing.T) {
 	g := newRig(t)
 	g.fillCounters("views:3", 950)
 	first := stageNow(t, g.counters(CountersOptions{PartRows: 100}), "a")
-	if want := (flush.Stage{ID: "a", Parts: 10, Size: 950}); first != want {
+	if want := (flush.Stage{ID: "a", Parts: 10, Size: 950, Job: "views"}); first != want {
 		t.Fatalf("staged %+v, want %+v", first, want)
 	}
 	g.do("HINCRBY", "views:3", "x", 1) // a producer goes on
 	// Another process, with another size of parts: the stage stays as it was cut.
 	again := stageNow(t, g.counters(CountersOptions{PartRows: 7}), "b")
-	if want := (flush.Stage{ID: "a", Parts: 10, Size: 950, Resumed: true}); again != want {
+	if want := (flush.Stage{ID: "a", Parts: 10, Size: 950, Resumed: true, Job: "views"}); again != want {
 		t.Fatalf("found %+v, want %+v", again, want)
 	}
 	if n := g.num("HLEN", "views:3"); n != 1 {
 		t.Errorf("live key has %d fields, want the 1 that came later", n)
+	}
+}
+
+// The new name's job must know under which name the ledger has the parts.
+func TestRenamedJobFindsTheStageItLeft(t *testing.T) {
+	g := newRig(t)
+	want := g.fillCounters("views:3", 950)
+	stageNow(t, g.counters(CountersOptions{PartRows: 100}), "a")
+	renamed := g.counters(CountersOptions{Job: "page-views", PartRows: 100})
+	if found, want := stageNow(t, renamed, "b"), (flush.Stage{ID: "a", Parts: 10, Size: 950, Resumed: true, Job: "views"}); found != want {
+		t.Fatalf("found %+v, want %+v", found, want)
+	}
+	db := newDatabase()
+	db.drain(t, renamed)
+	same(t, "counts", want, db.counts)
+	g.do("HINCRBY", "views:3", "x", 1)
+	if st := stageNow(t, renamed, "c"); st.Job != "page-views" {
+		t.Errorf("the next stage is of job %q", st.Job)
+	}
+
+	g.do("HSET", "user:1", "name", "Ann")
+	g.do("SADD", "changed:user", "1")
+	stageNow(t, g.hashes(HashesOptions{}), "d")
+	if found := stageNow(t, g.hashes(HashesOptions{Job: "people"}), "e"); found.ID != "d" || found.Job != "users" {
+		t.Errorf("found %+v", found)
 	}
 }
 
@@ -118,9 +143,9 @@ func TestStageHasNoTTLEvenIfTheLiveKeyHad(t *testing.T) {
 func TestStageSharesTheSlotOfItsLiveKey(t *testing.T) {
 	g := newRig(t)
 	for _, c := range []struct{ live, stage string }{
-		{"views:3", "{views:3}:baton:views:stage"},
-		{"{views}:3", "{views}:3:baton:views:stage"},
-		{"a{x}b", "a{x}b:baton:views:stage"},
+		{"views:3", "{views:3}:baton:stage"},
+		{"{views}:3", "{views}:3:baton:stage"},
+		{"a{x}b", "a{x}b:baton:stage"},
 	} {
 		g.do("HSET", c.live, "f", 1)
 		stageNow(t, g.counters(CountersOptions{Key: c.live}), "a")

@@ -13,7 +13,7 @@ import (
 	"baton/internal/flush"
 )
 
-const usersStage, usersMeta = "{changed:user}:baton:users:stage", "{changed:user}:baton:users:meta"
+const usersStage, usersMeta = "{changed:user}:baton:stage", "{changed:user}:baton:meta"
 
 // change writes a row the way a producer must: the row and its id in the index in
 // one transaction.

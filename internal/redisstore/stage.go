@@ -61,8 +61,9 @@ type stagedKey struct {
 	observe func(step string) error
 }
 
-func (k stagedKey) stage() string { return slotPrefix(k.live) + ":baton:" + k.job + ":stage" }
-func (k stagedKey) meta() string  { return slotPrefix(k.live) + ":baton:" + k.job + ":meta" }
+// The job's name is no part of these: a job that was renamed must find what it left.
+func (k stagedKey) stage() string { return slotPrefix(k.live) + ":baton:stage" }
+func (k stagedKey) meta() string  { return slotPrefix(k.live) + ":baton:meta" }
 
 var (
 	stageScript   = loadScript("stage", 3)
@@ -113,7 +114,7 @@ func (k stagedKey) Stage(ctx context.Context, newID string) (s flush.Stage, ok b
 		return s, false, err
 	}
 	reply, err := redis.Values(k.script(ctx, "stage", stageScript,
-		k.live, k.stage(), k.meta(), newID, k.parts, k.types[0], k.types[1]))
+		k.live, k.stage(), k.meta(), newID, k.parts, k.types[0], k.types[1], k.job))
 	if err != nil {
 		return s, false, err
 	}
@@ -128,7 +129,7 @@ func (k stagedKey) Stage(ctx context.Context, newID string) (s flush.Stage, ok b
 	case "nothing":
 		return s, false, nil
 	case "staged":
-		_, err = redis.Scan(reply, &s.ID, &s.Parts, &s.Size)
+		_, err = redis.Scan(reply, &s.ID, &s.Parts, &s.Size, &s.Job)
 		s.Resumed = s.ID != newID
 		return s, err == nil, err
 	case "wrong_type":

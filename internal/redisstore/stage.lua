@@ -1,19 +1,20 @@
 -- Freezes what is pending in a live key under an id, or finds what an earlier run froze.
 -- KEYS: live, stage, meta
--- ARGV: new id, records a part, wanted type, another wanted type or ""
--- Reply: {"staged", id, parts, size}, {"nothing"}, {"wrong_type", key, type},
+-- ARGV: new id, records a part, wanted type, another wanted type or "", job
+-- Reply: {"staged", id, parts, size, job}, {"nothing"}, {"wrong_type", key, type},
 --        {"orphan"}: a stage without an id, or {"lost", id}: an id without its stage
 --
 -- Records a part is 0 for a source that is idempotent and removes its records one
 -- by one. Its drained stage has vanished and leaves the id behind, and a stage
 -- that has lost its id may simply be read again under a new one. For any other
 -- source both mean that somebody else touched the keys.
+-- The job of the reply is the one that has staged it, whatever it is called now.
 -- The number of parts is computed once, here: it must be the same at every reading.
 local card = {hash = 'HLEN', set = 'SCARD', zset = 'ZCARD'}
 local part_rows = tonumber(ARGV[2])
 local one_by_one = part_rows == 0
 
-local meta = redis.call('HMGET', KEYS[3], 'id', 'parts')
+local meta = redis.call('HMGET', KEYS[3], 'id', 'parts', 'job')
 local staged = redis.call('TYPE', KEYS[2]).ok
 local function wanted(found)
   return found == ARGV[3] or found == ARGV[4]
@@ -24,7 +25,7 @@ if staged ~= 'none' then
     return {'wrong_type', KEYS[2], staged}
   end
   if meta[1] then
-    return {'staged', meta[1], tonumber(meta[2]), redis.call(card[staged], KEYS[2])}
+    return {'staged', meta[1], tonumber(meta[2]), redis.call(card[staged], KEYS[2]), meta[3] or ARGV[5]}
   end
   if not one_by_one then
     return {'orphan'}
@@ -47,5 +48,5 @@ end
 redis.call('PERSIST', KEYS[2])
 local size = redis.call(card[staged], KEYS[2])
 local parts = one_by_one and 0 or math.ceil(size / part_rows)
-redis.call('HSET', KEYS[3], 'id', ARGV[1], 'parts', parts)
-return {'staged', ARGV[1], parts, size}
+redis.call('HSET', KEYS[3], 'id', ARGV[1], 'parts', parts, 'job', ARGV[5])
+return {'staged', ARGV[1], parts, size, ARGV[5]}

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,7 +30,7 @@ func (s *Store) Apply(ctx context.Context, f flush.Fence, p *flush.Plan, b flush
 		return flush.Outcome{}, err
 	}
 	if b.Part >= 0 {
-		s.newest.Store(newestKey{f.Job, b.Shard}, b.ID)
+		s.newest.Store(newestKey{a.ledgerJob(), b.Shard}, b.ID)
 	}
 	return flush.Outcome{Applied: true, Rows: a.written, Dead: a.dead}, nil
 }
@@ -177,6 +178,9 @@ func (a *application) adds() bool {
 	return false
 }
 
+// ledgerJob is the name under which the ledger knows the batch.
+func (a *application) ledgerJob() string { return cmp.Or(a.batch.Job, a.fence.Job) }
+
 // opening begins the transaction and enters the batch into the ledger. The insert
 // waits while an older transaction with the same entry is in flight, even one whose
 // COMMIT is under way and whose client is gone. That makes its answer conclusive.
@@ -191,15 +195,16 @@ func (a *application) opening() []task {
 	if a.batch.Part < 0 {
 		return []task{begin}
 	}
-	args := []any{a.fence.Job, a.batch.ID, a.batch.Part, len(a.batch.Rows)}
+	job := a.ledgerJob()
+	args := []any{job, a.batch.ID, a.batch.Part, len(a.batch.Rows)}
 	tasks := []task{begin, {query: "ledger_insert", args: args, once: true, then: func(touched int64) error {
 		if touched == 0 {
 			return errApplied
 		}
 		return a.store.at(StepAfterLedger)
 	}}}
-	if known, _ := a.store.newest.Load(newestKey{a.fence.Job, a.batch.Shard}); known != a.batch.ID {
-		tasks = append(tasks, task{query: "newest_batch", args: []any{a.fence.Job, shardName(a.batch.Shard), a.batch.ID}})
+	if known, _ := a.store.newest.Load(newestKey{job, a.batch.Shard}); known != a.batch.ID {
+		tasks = append(tasks, task{query: "newest_batch", args: []any{job, shardName(a.batch.Shard), a.batch.ID}})
 	}
 	return tasks
 }

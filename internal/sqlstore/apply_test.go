@@ -173,3 +173,27 @@ func TestBatchWithoutLedgerMayBeAppliedAgain(t *testing.T) {
 		db.expect("SELECT count(*) FROM baton_ledger", "0")
 	})
 }
+
+// A job that was renamed finishes what it has staged under its old name.
+func TestLedgerKnowsABatchByTheNameOfItsStage(t *testing.T) {
+	everywhere(t, func(t *testing.T, db *bench) {
+		db.articles()
+		s := db.open()
+		takeOver(t, s, fence(1))
+		p := plan(t, s, "articles", []string{"id"}, "views")
+		apply(t, s, fence(1), p, batch("a", 0, row(1, 5)))
+		renamed := fence(2)
+		renamed.Job = "renamed"
+		takeOver(t, s, renamed)
+		for part, applied := range []bool{false, true, false} {
+			b := batch("a", part%2, row(1, 7))
+			b.Job = "j"
+			if out := apply(t, s, renamed, p, b); out.Applied != applied {
+				t.Errorf("try %d: %+v", part, out)
+			}
+		}
+		db.expect("SELECT views FROM articles", "12")
+		db.expect("SELECT job, batch_id, part FROM baton_ledger ORDER BY part", "j|a|0", "j|a|1")
+		db.expect("SELECT job, position FROM baton_position", "j|a")
+	})
+}
