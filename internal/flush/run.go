@@ -169,8 +169,7 @@ func (r *run) adopt(ctx context.Context, source Source, stage Stage) error {
 	_, err := retry(ctx, r.cfg.Retry, func() (struct{}, error) {
 		return struct{}{}, r.cfg.Sink.TakeOver(ctx, fence)
 	})
-	var fenced *FencedError
-	if errors.As(err, &fenced) {
+	if fenced, ok := errors.AsType[*FencedError](err); ok {
 		// Not ErrFenced: our own leadership is sound.
 		return fmt.Errorf("%s has a stage of job %q, which somebody else runs (epoch %d, owner %s): one key must be flushed by one job only", source.Name(), stage.Job, fenced.Epoch, fenced.Owner)
 	}
