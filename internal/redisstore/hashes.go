@@ -24,7 +24,8 @@ type HashesOptions struct {
 	Inputs []string
 	// PageRows is the number of rows of a page, that is of a transaction. Default 5000.
 	PageRows int
-	// MemoryBudget bounds the ids held while reading, in bytes. Default 32 MiB.
+	// MemoryBudget bounds the ids held while reading, in bytes, and by a quarter of it
+	// each page, which is longer by a few rows at most. Default 32 MiB.
 	MemoryBudget int
 	// Observe is told every step (see Steps); its error ends the work there. For tests.
 	Observe func(step string) error
@@ -88,6 +89,7 @@ func (s *Hashes) Read(ctx context.Context, st flush.Stage, yield func(flush.Page
 	if kind == "zset" {
 		scan.command, scan.stride = "ZSCAN", 2
 	}
+	rows := newPace(s.budget)
 	for first := true; first || scan.cursor != "0"; first = false {
 		if err := s.step(stepScan); err != nil {
 			return err
@@ -100,7 +102,7 @@ func (s *Hashes) Read(ctx context.Context, st flush.Stage, yield func(flush.Page
 			return err
 		}
 		for page := range ids.pages(s.pageRows) {
-			if err := s.page(ctx, c, page, yield); err != nil {
+			if err := s.page(ctx, c, page, &rows, yield); err != nil {
 				return err
 			}
 		}
@@ -108,18 +110,25 @@ func (s *Hashes) Read(ctx context.Context, st flush.Stage, yield func(flush.Page
 	return nil
 }
 
-func (s *Hashes) page(ctx context.Context, c redis.Conn, ids []string, yield func(flush.Page) error) error {
-	if err := s.step(stepRows); err != nil {
-		return err
+// page yields the rows of ids, as several pages if they are long.
+func (s *Hashes) page(ctx context.Context, c redis.Conn, ids []string, rows *pace, yield func(flush.Page) error) error {
+	for len(ids) > 0 {
+		if err := s.step(stepRows); err != nil {
+			return err
+		}
+		records, err := s.readRows(ctx, c, ids, rows)
+		if err != nil {
+			return s.fail(fmt.Sprintf("read rows %q of", s.row.Key("<"+s.row.Name+">")), err)
+		}
+		if err := s.step(stepRowsRead); err != nil {
+			return err
+		}
+		if err := yield(flush.Page{Part: -1, Records: records}); err != nil {
+			return err
+		}
+		ids = ids[len(records):]
 	}
-	records, err := s.readRows(ctx, c, ids)
-	if err != nil {
-		return s.fail(fmt.Sprintf("read rows %q of", s.row.Key("<"+s.row.Name+">")), err)
-	}
-	if err := s.step(stepRowsRead); err != nil {
-		return err
-	}
-	return yield(flush.Page{Part: -1, Records: records})
+	return nil
 }
 
 // Done removes the page's ids from the stage. A change of such a row since it was

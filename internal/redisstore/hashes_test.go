@@ -175,6 +175,42 @@ func TestMoreIDsThanMemoryAreReadInRounds(t *testing.T) {
 	})
 }
 
+func TestLongRowsMakeShortPages(t *testing.T) {
+	g := newRig(t)
+	const budget = 1 << 20
+	want := map[string]string{}
+	for i := range 600 {
+		id, name := fmt.Sprint(i), "x"
+		if i%3 > 0 {
+			name = strings.Repeat("x", 20<<10)
+		}
+		g.do("HSET", "user:"+id, "name", name, "n", i)
+		g.do("SADD", "changed:user", id)
+		want[id] = id + "|" + name + "|" + id
+	}
+	src := g.hashes(HashesOptions{MemoryBudget: budget})
+	longest := 0
+	db := newDatabase()
+	if err := src.Read(t.Context(), stageNow(t, src, "a"), func(p flush.Page) error {
+		size := 0
+		for _, r := range p.Records {
+			for _, raw := range r.Inputs {
+				size += len(raw.Text)
+			}
+		}
+		longest = max(longest, size)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if longest > budget/2 {
+		t.Errorf("a page of %d bytes within a budget of %d", longest, budget)
+	}
+	db.drain(t, src)
+	same(t, "rows", want, db.rows)
+	g.nothingLeft()
+}
+
 func TestRowOfAnotherTypeIsADeadLetterAndTheRestIsRead(t *testing.T) {
 	g := newRig(t)
 	g.change(false, "1", "one", 1)

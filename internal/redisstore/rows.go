@@ -10,28 +10,60 @@ import (
 	"baton/internal/flush"
 )
 
-// pipelineDepth is how many rows are asked for before the replies are read. Twice
+// pipelineDepth is how many rows at most are asked for before the replies are read. Twice
 // as many gains next to nothing, and costs memory in Redis and here.
 const pipelineDepth = 1000
 
-// readRows reads the rows of a page, in the order of ids.
-func (s *Hashes) readRows(ctx context.Context, c redis.Conn, ids []string) ([]flush.Record, error) {
+// unknownRow is what a row is taken for, in bytes, before one has been seen.
+const unknownRow = 32 << 10
+
+// pace bounds the bytes of a page and of the replies that are under way: rows may be
+// of any size.
+type pace struct {
+	page, replies int // bytes
+	depth         int // rows to ask for at once
+}
+
+func newPace(budget int) pace {
+	p := pace{page: budget / 4, replies: budget / 16}
+	p.learn(1, unknownRow)
+	return p
+}
+
+// learn adapts the depth to rows that were read.
+func (p *pace) learn(rows, bytes int) {
+	p.depth = min(max(1, p.replies*rows/max(1, bytes)), pipelineDepth)
+}
+
+// readRows reads the rows of ids in their order, until the page is full.
+func (s *Hashes) readRows(ctx context.Context, c redis.Conn, ids []string, p *pace) ([]flush.Record, error) {
 	n := len(s.inputs)
 	records := make([]flush.Record, len(ids))
 	raws := make([]flush.Raw, len(ids)*n)
 	for i, id := range ids {
 		records[i] = flush.Record{Key: id, Inputs: raws[i*n : (i+1)*n : (i+1)*n]}
 	}
-	for lo := 0; lo < len(records); lo += pipelineDepth {
-		blank, err := s.readFields(ctx, c, records[lo:min(lo+pipelineDepth, len(records))])
+	done := 0
+	for size := 0; done < len(records) && size < p.page; {
+		next := records[done:min(done+p.depth, len(records))]
+		blank, err := s.readFields(ctx, c, next)
 		if err != nil {
 			return nil, err
 		}
 		if err := s.settle(ctx, c, blank); err != nil {
 			return nil, err
 		}
+		bytes := 0
+		for i := range next {
+			for _, raw := range next[i].Inputs {
+				bytes += len(raw.Text)
+			}
+		}
+		p.learn(len(next), bytes)
+		size += bytes
+		done += len(next)
 	}
-	return records, nil
+	return records[:done], nil
 }
 
 // readFields fills the records in and returns those of which no field was read.
