@@ -365,6 +365,43 @@ func TestLostReplyOfDiscardIsReportedAsGone(t *testing.T) {
 	g.nothingLeft()
 }
 
+// A script is not undone when Redis refuses its next command.
+func TestPermissionThatIsMissingLeavesNothingHalfDone(t *testing.T) {
+	for _, missing := range []string{"type", "hlen", "persist", "hset", "rename", "hmget", "hget", "unlink", "del"} {
+		t.Run(missing, func(t *testing.T) {
+			g := newRig(t)
+			want := g.fillCounters("views:3", 50)
+			g.do("ACL", "SETUSER", "app", "on", ">pw", "~*", "+@all", "-"+missing)
+			s, err := Open(Options{URL: g.redis.URL(), Username: "app", Password: func() (string, error) { return "pw", nil }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			src := countersOn(t, s, CountersOptions{PartRows: 10})
+			db := newDatabase()
+			_, _ = db.flushOnce(t.Context(), src, nil)
+			g.do("ACL", "SETUSER", "app", "+@all")
+			db.drain(t, src)
+			same(t, "counts", want, db.counts)
+			g.nothingLeft()
+		})
+	}
+}
+
+// RENAME and UNLINK are what a full Redis still does.
+func TestFullRedisIsFlushed(t *testing.T) {
+	g := newRig(t)
+	want := g.fillCounters("views:3", 50)
+	g.do("SET", "much", strings.Repeat("x", 4<<20))
+	g.do("CONFIG", "SET", "maxmemory", "1mb", "maxmemory-policy", "noeviction")
+	if _, err := g.conn.Do("SET", "more", "x"); err == nil || !strings.HasPrefix(err.Error(), "OOM") {
+		t.Fatalf("Redis is not full: %v", err)
+	}
+	db := newDatabase()
+	db.drain(t, g.counters(CountersOptions{PartRows: 10}))
+	same(t, "counts", want, db.counts)
+}
+
 func TestStageWithoutItsIDIsNeverOverwritten(t *testing.T) {
 	g := newRig(t)
 	g.do("HSET", viewsStage, "a", 41)

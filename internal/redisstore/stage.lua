@@ -36,17 +36,27 @@ else
   end
   staged = redis.call('TYPE', KEYS[1]).ok
   if staged == 'none' then
-    redis.call('DEL', KEYS[3])
+    redis.call('UNLINK', KEYS[3])
     return {'nothing'}
   end
   if not wanted(staged) then
     return {'wrong_type', KEYS[1], staged}
   end
-  redis.call('RENAME', KEYS[1], KEYS[2])
 end
 
-redis.call('PERSIST', KEYS[2])
-local size = redis.call(card[staged], KEYS[2])
+-- The order matters if Redis refuses one of these (its user lacks a permission):
+-- whatever is refused, nothing is half staged. PERSIST is the first that writes: then
+-- a full memory refuses no later one.
+local source = redis.call('EXISTS', KEYS[2]) == 1 and KEYS[2] or KEYS[1]
+local size = redis.call(card[staged], source)
 local parts = one_by_one and 0 or math.ceil(size / part_rows)
+redis.call('PERSIST', source)
 redis.call('HSET', KEYS[3], 'id', ARGV[1], 'parts', parts, 'job', ARGV[5])
+if source == KEYS[1] then
+  local renamed = redis.pcall('RENAME', KEYS[1], KEYS[2])
+  if renamed.err then
+    redis.call('UNLINK', KEYS[3])
+    return renamed
+  end
+end
 return {'staged', ARGV[1], parts, size, ARGV[5]}

@@ -8,6 +8,5 @@ end
 if ARGV[2] ~= 'whole' and redis.call('EXISTS', KEYS[1]) == 1 then
   return 'kept'
 end
-redis.call('UNLINK', KEYS[1])
-redis.call('DEL', KEYS[2])
+redis.call('UNLINK', KEYS[1], KEYS[2]) -- one command: both, or if it is refused none
 return 'discarded'
