@@ -18,6 +18,8 @@ type Checks struct {
 	Schedule func(spec, timeZone string) error
 	// Key says what is wrong with the key of counters: its [a-b].
 	Key func(pattern string) error
+	// Keys are those that a key of counters stands for.
+	Keys func(pattern string) []string
 	// RowKey says what is wrong with the key of hashes: its <id>.
 	RowKey func(pattern string) error
 	// Flush says what is wrong with a flush as a whole, after the checks made here.

@@ -91,11 +91,19 @@ func (v *validator) from(path string, f From, seen map[string]string, checks Che
 		v.choice(path+".type", f.Type, Counters, Hashes)
 	}
 	v.required(path+".key", f.Key, "user:<id>")
-	if other, twice := seen[live]; twice && live != "" {
-		v.fail(liveKey, "%q is flushed by %s already; a key belongs to one job", live, other)
-		return
+	lives := []string{live}
+	if f.Type == Counters && checks.Keys != nil {
+		lives = checks.Keys(live)
 	}
-	seen[live] = strings.TrimSuffix(path, ".flush.from")
+	for _, one := range lives {
+		if other, twice := seen[one]; twice && one != "" {
+			v.fail(liveKey, "%q is flushed by %s already; a key belongs to one job", one, other)
+			return
+		}
+	}
+	for _, one := range lives {
+		seen[one] = strings.TrimSuffix(path, ".flush.from")
+	}
 }
 
 func (v *validator) pattern(path, key string, check func(string) error) {

@@ -29,6 +29,13 @@ func Checks() config.Checks {
 			}
 			return checkKeys(keys)
 		},
+		Keys: func(pattern string) []string {
+			keys, err := flush.ExpandKey(pattern)
+			if err != nil {
+				return nil // told by Key
+			}
+			return keys
+		},
 		RowKey: func(pattern string) error {
 			_, err := flush.ParseRowKey(pattern)
 			return err

@@ -33,3 +33,20 @@ func TestChecksSayWhatOnlyOtherPackagesKnow(t *testing.T) {
 		}
 	}
 }
+
+func TestKeysThatTwoJobsShareAreNamed(t *testing.T) {
+	job := func(name, key string) config.Job {
+		return config.Job{Name: name, Schedule: "@every 5s", Flush: config.Flush{
+			From:    config.From{Type: config.Counters, Key: key},
+			To:      config.To{Database: "main", Table: "t", Key: []string{"id"}},
+			Columns: map[string]config.Column{"id": {From: "$field"}, "n": {From: "$value"}},
+		}}
+	}
+	c := config.Default()
+	c.Databases = map[string]config.Database{"main": {Driver: "sqlite", DSNFile: "x"}}
+	c.Jobs = []config.Job{job("a", "views:[0-15]"), job("b", "views:[12-20]"), job("c", "views:[16-20]")}
+	err := c.WithDefaults().Validate(Checks())
+	if err == nil || !strings.Contains(err.Error(), `jobs[1].flush.from.key: "views:12" is flushed by jobs[0] already`) || strings.Contains(err.Error(), "jobs[2]") {
+		t.Errorf("validate: %v", err)
+	}
+}
