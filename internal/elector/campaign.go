@@ -33,7 +33,7 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 	doubtful, polling := false, false
 	for ctx.Err() == nil {
 		sent := e.cfg.Clock()
-		answer, err := e.attempt(ctx, Candidate{Owner: owner, Floor: e.floor, Doubtful: doubtful, Polling: polling})
+		answer, err := e.attempt(ctx, Candidate{Owner: owner, Floor: e.floor, Observer: e.cfg.Observer, Polling: polling})
 		if ctx.Err() != nil {
 			if doubtful || err != nil || answer.Outcome == Won {
 				e.giveBack(ctx, owner)
@@ -109,15 +109,21 @@ func (e *Elector) await(ctx context.Context, a Answer) (hinted bool) {
 	}
 }
 
-// known notes who holds the lock and tells when that changes.
+// known notes who holds the lock, or why nobody may take it, and tells when that
+// changes.
 func (e *Elector) known(a Answer) {
+	e.floor = max(e.floor, a.Epoch)
 	e.mu.Lock()
 	held := a.Outcome == Held
-	changed := e.held != held || e.holder != a.Holder
-	e.leading, e.held, e.holder = nil, held, a.Holder
+	changed := e.held != held || e.holder != a.Holder || e.holderEpoch != a.Epoch
+	waits := a.Reason != "" && a.Reason != e.waiting
+	e.leading, e.held, e.holder, e.holderEpoch, e.waiting = nil, held, a.Holder, a.Epoch, a.Reason
 	e.mu.Unlock()
-	if changed && held {
-		e.cfg.Observe(Event{Kind: EventStandby, Holder: a.Holder})
+	switch {
+	case changed && held:
+		e.cfg.Observe(Event{Kind: EventStandby, Holder: a.Holder, Epoch: a.Epoch})
+	case waits:
+		e.cfg.Observe(Event{Kind: EventWaiting, Reason: a.Reason})
 	}
 }
 

@@ -23,6 +23,15 @@ var (
 // renewed, until then. If it returns while ctx is alive, the term ends.
 type LeadFunc func(ctx context.Context, t *Term) error
 
+// Abdication is what a LeadFunc returns to give the lead up for a while: it cannot
+// do its work on this node, and another node perhaps can.
+type Abdication struct {
+	Reason   string
+	CoolDown time.Duration // how long this node then leaves the lock to others
+}
+
+func (a *Abdication) Error() string { return "abdicated: " + a.Reason }
+
 // Config is what an elector can be told beyond its lock and its work.
 type Config struct {
 	NodeID string
@@ -34,6 +43,11 @@ type Config struct {
 	// Die ends the process at once. It is called when the work has not returned
 	// by the hard stop: a leader that cannot stop must die.
 	Die func(reason string)
+	// Floor is the highest epoch of this lock that is known from elsewhere; zero
+	// says that none is. See [Candidate].
+	Floor int64
+	// Observer: this node never leads. It follows the election all the same.
+	Observer bool
 	// Hints may be nil: they only make things faster.
 	Hints <-chan Hint
 	// Observe may be nil.
@@ -51,14 +65,16 @@ type Elector struct {
 	kick  chan struct{} // renew now
 	floor int64         // the highest epoch this process has seen
 
-	mu        sync.Mutex
-	storeDown error // what the store's trouble is, nil while it answers
-	told      error // the trouble that was told last, and when
-	toldAt    heartbeat.Instant
-	leading   *Term
-	held      bool              // by somebody else
-	holder    string            // node; "" while nobody is known to, or a foreign client does
-	progress  heartbeat.Instant // when a loop last went round
+	mu          sync.Mutex
+	storeDown   error // what the store's trouble is, nil while it answers
+	told        error // the trouble that was told last, and when
+	toldAt      heartbeat.Instant
+	leading     *Term
+	held        bool              // by somebody else
+	holder      string            // node; "" while nobody is known to, or a foreign client does
+	holderEpoch int64             // of its term; 0 while unknown
+	waiting     string            // why nobody may take the free lock; "" when that is not so
+	progress    heartbeat.Instant // when a loop last went round
 }
 
 // New checks the configuration. It starts nothing.
@@ -78,7 +94,7 @@ func New(lock Lock, lead LeadFunc, cfg Config) (*Elector, error) {
 	if cfg.Clock == nil {
 		cfg.Clock = heartbeat.Boottime
 	}
-	return &Elector{lock: lock, lead: lead, cfg: cfg, kick: make(chan struct{}, 1), progress: cfg.Clock()}, nil
+	return &Elector{lock: lock, lead: lead, cfg: cfg, kick: make(chan struct{}, 1), floor: cfg.Floor, progress: cfg.Clock()}, nil
 }
 
 // Run campaigns and leads until ctx ends, and returns when the work has returned
@@ -112,6 +128,13 @@ func (e *Elector) Holder() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.holder
+}
+
+// Waiting returns why nobody may take the free lock yet, or "".
+func (e *Elector) Waiting() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.waiting
 }
 
 // StoreTrouble returns why the store does not answer, or nil.
@@ -162,7 +185,7 @@ func (e *Elector) contact(err error) {
 func (e *Elector) setRole(leading *Term, holder string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.leading, e.held, e.holder = leading, false, holder
+	e.leading, e.held, e.holder, e.holderEpoch, e.waiting = leading, false, holder, 0, ""
 }
 
 // ownHint is how long after our own release the hint of it may come back to us.

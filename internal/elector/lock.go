@@ -26,8 +26,11 @@ type Lock interface {
 	// the first request may have been lost.
 	Acquire(ctx context.Context, c Candidate) (Answer, error)
 	// Renew extends the lease by its TTL if owner still holds it, and brings back
-	// what operators ask of the leader. ErrLost if somebody else, or nobody, holds it.
-	Renew(ctx context.Context, owner string) (Order, error)
+	// what operators ask of the leader. A store that lost the lock, and in which
+	// nobody has won since, gives it back: epoch says whose term it was. ErrLost if
+	// somebody else holds it, or nobody because the lease ran out. It is called
+	// inside the trust window only.
+	Renew(ctx context.Context, owner string, epoch int64) (Order, error)
 	// Release gives the lock up if owner holds it; if not, it does nothing.
 	Release(ctx context.Context, owner string, h Handover) error
 	// Raise lifts the epoch of owner's term above floor. ErrLost as in Renew.
@@ -37,10 +40,13 @@ type Lock interface {
 // Candidate is who asks for the lock.
 type Candidate struct {
 	Owner string // the UUID that the term will have
-	Floor int64  // the epoch must be above it
-	// Doubtful: an earlier request of this owner went unanswered, so the lock may
-	// already be ours.
-	Doubtful bool
+	// Floor is the highest epoch that this node knows of; the term's will be above
+	// it. With zero the node knows of no earlier term at all, so a store that knows
+	// of none either is new; otherwise such a store has lost its data, and nobody
+	// wins before the lease of a leader that it has forgotten must have ended.
+	Floor int64
+	// Observer: this node never leads. It asks to be told who does.
+	Observer bool
 	// Polling: nothing suggests that anything has changed since the last answer,
 	// Held. A lock may then answer Held by a cheaper look, with an older Holder.
 	Polling bool
@@ -59,15 +65,15 @@ const (
 // Answer is what an acquire brought.
 type Answer struct {
 	Outcome Outcome
-	Epoch   int64         // of the term that was won
+	Epoch   int64         // of the term that was won, or of the holder's as far as known
 	Holder  string        // node that holds the lock; "" when a foreign client does
 	Left    time.Duration // until the lease ends (Held) or the wait is over (Wait)
-	Reason  string        // of Wait: "reserved for db2"
+	Reason  string        // of Wait: "reserved for db2", "paused by alice: upgrade"
 }
 
 // Order is what operators ask of the leader; the zero Order asks nothing.
 type Order struct {
-	StepDown bool
+	StepDown bool   // by an order of its own, or because the election is paused
 	To       string // the named successor, if any
 	Reason   string // for the event history: "asked by alice: upgrade"
 }

@@ -98,7 +98,7 @@ func (e *Elector) attend(ctx context.Context, term *Term, ends <-chan ending, wo
 func (e *Elector) keep(ctx context.Context, term *Term, ends chan<- ending) {
 	ordered := false
 	renew := func(ctx context.Context) error {
-		order, err := e.lock.Renew(ctx, term.owner)
+		order, err := e.lock.Renew(ctx, term.owner, term.Epoch())
 		if err == nil && order.StepDown && !ordered {
 			ordered = true
 			ends <- ending{cause: ErrSteppedDown, event: EventSteppedDown, reason: order.Reason, to: order.To, aside: e.asideTime()}
@@ -151,7 +151,11 @@ func (e *Elector) release(ctx context.Context, owner string, h Handover) error {
 // workEnded is the ending of a term whose work returned by itself.
 func workEnded(err error, aside time.Duration) ending {
 	end := ending{event: EventSteppedDown, reason: "the leader's work returned", aside: aside}
-	if err != nil {
+	var abdication *Abdication
+	switch {
+	case errors.As(err, &abdication):
+		end.reason, end.aside = abdication.Error(), max(aside, abdication.CoolDown)
+	case err != nil:
 		end.reason = "the leader's work failed: " + err.Error()
 	}
 	return end

@@ -70,7 +70,7 @@ func positive(n, otherwise int) int {
 // left out. As many parts as fit the memory budget are collected in one pass over
 // the stage, the rest in further passes.
 func (s *Counters) Read(ctx context.Context, st flush.Stage, yield func(flush.Page) error) error {
-	c, err := s.store.Conn(ctx)
+	c, err := s.store.Conn(ctx, s.live)
 	if err != nil {
 		return err
 	}

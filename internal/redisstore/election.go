@@ -65,12 +65,12 @@ type Event struct {
 
 // Picture reads everything in one round trip; events is how many of the newest.
 func (e *Election) Picture(ctx context.Context, events int) (Picture, error) {
-	conn, err := e.store.Conn(ctx)
+	k := e.keys
+	conn, err := e.store.Conn(ctx, k.lock())
 	if err != nil {
 		return Picture{}, err
 	}
 	defer conn.Close() // it goes back to the pool
-	k := e.keys
 	commands := [][]any{
 		{"TIME"}, {"GET", k.lock()}, {"PTTL", k.lock()}, {"HGETALL", k.term()}, {"HGETALL", k.nodes()},
 		{"XREVRANGE", k.events(), "+", "-", "COUNT", events},
@@ -177,7 +177,7 @@ func number(s string) int64 {
 // is not empty. It returns the term's owner and node; ErrNobodyLeads if there is
 // none. It does not wait for it to happen.
 func (e *Election) StepDown(ctx context.Context, to, reason string) (owner, nodeID string, err error) {
-	reply, err := redis.Strings(e.store.run(ctx, func(conn redis.Conn) (any, error) {
+	reply, err := redis.Strings(e.store.run(ctx, e.keys.lock(), func(conn redis.Conn) (any, error) {
 		return stepDownScript.DoContext(ctx, conn, e.keys.lock(), e.keys.term(), e.keys.control(), to, reason, e.keys.wake())
 	}))
 	if err != nil {
@@ -200,7 +200,7 @@ func (e *Election) Forget(ctx context.Context, nodes []Node, before time.Time) e
 	if len(args) == 1 {
 		return nil
 	}
-	_, err := e.store.run(ctx, func(conn redis.Conn) (any, error) {
+	_, err := e.store.run(ctx, e.keys.lock(), func(conn redis.Conn) (any, error) {
 		return redis.DoContext(conn, ctx, "HDEL", args...)
 	})
 	return err

@@ -64,7 +64,7 @@ func (s *Store) misfit(ctx context.Context, k keys, err error) error {
 	if !strings.Contains(err.Error(), "WRONGTYPE") {
 		return err
 	}
-	conn, dialErr := s.Conn(ctx)
+	conn, dialErr := s.Conn(ctx, k.lock())
 	if dialErr != nil {
 		return err // the first one matters more
 	}

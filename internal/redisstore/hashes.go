@@ -73,7 +73,7 @@ func NewHashes(store *Store, o HashesOptions) (*Hashes, error) {
 // the scan goes on. Pages that are done may leave the stage meanwhile: a scan
 // returns whatever stays in the stage from its first call to its last.
 func (s *Hashes) Read(ctx context.Context, st flush.Stage, yield func(flush.Page) error) error {
-	c, err := s.store.Conn(ctx)
+	c, err := s.store.Conn(ctx, s.live)
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ func (l *Ledger) Jobs(ctx context.Context, names []string) ([]JobState, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
-	c, err := l.store.Conn(ctx)
+	c, err := l.store.Conn(ctx, l.keys.lock())
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (l *Ledger) Jobs(ctx context.Context, names []string) ([]JobState, error) {
 
 // Runs returns the last n finished runs of a job, the newest first.
 func (l *Ledger) Runs(ctx context.Context, name string, n int) ([]job.Record, error) {
-	entries, err := redis.Values(l.store.run(ctx, func(c redis.Conn) (any, error) {
+	entries, err := redis.Values(l.store.run(ctx, l.keys.lock(), func(c redis.Conn) (any, error) {
 		return redis.DoContext(c, ctx, "XREVRANGE", l.keys.runs(name), "+", "-", "COUNT", n)
 	}))
 	if err != nil {

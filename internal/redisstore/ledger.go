@@ -42,7 +42,7 @@ func (l *Ledger) LastSlots(ctx context.Context, jobs []string) (map[string]time.
 	if len(jobs) == 0 {
 		return nil, nil
 	}
-	c, err := l.store.Conn(ctx)
+	c, err := l.store.Conn(ctx, l.keys.lock())
 	if err != nil {
 		return nil, err
 	}
@@ -106,5 +106,5 @@ func (l *Ledger) Finish(ctx context.Context, rec job.Record) error {
 }
 
 func (l *Ledger) script(ctx context.Context, s *redis.Script, args []any) (any, error) {
-	return l.store.run(ctx, func(c redis.Conn) (any, error) { return s.DoContext(ctx, c, args...) })
+	return l.store.run(ctx, l.keys.lock(), func(c redis.Conn) (any, error) { return s.DoContext(ctx, c, args...) })
 }

@@ -114,7 +114,7 @@ func (l *Lock) answer(reply []any) (elector.Answer, error) {
 }
 
 // Renew implements elector.Lock.
-func (l *Lock) Renew(ctx context.Context, owner string) (elector.Order, error) {
+func (l *Lock) Renew(ctx context.Context, owner string, epoch int64) (elector.Order, error) {
 	k := l.keys
 	reply, err := redis.Strings(l.do(ctx, func(conn redis.Conn) (any, error) {
 		return renewScript.DoContext(ctx, conn, k.lock(), k.nodes(), k.control(), owner, l.ttlMS, l.nodeID, l.presence)
@@ -144,7 +144,7 @@ func (l *Lock) Release(ctx context.Context, owner string, h elector.Handover) er
 // Raise implements elector.Lock. It is asked by a job, so it uses a pooled
 // connection: a renewal must not wait for it.
 func (l *Lock) Raise(ctx context.Context, owner string, floor int64) (int64, error) {
-	reply, err := redis.String(l.store.run(ctx, func(conn redis.Conn) (any, error) {
+	reply, err := redis.String(l.store.run(ctx, l.keys.lock(), func(conn redis.Conn) (any, error) {
 		return raiseScript.DoContext(ctx, conn, l.keys.lock(), l.keys.term(), owner, floor)
 	}))
 	if err != nil {
@@ -180,7 +180,7 @@ func (l *Lock) do(ctx context.Context, command func(redis.Conn) (any, error)) (a
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.conn == nil {
-		conn, err := l.store.Dial(ctx)
+		conn, err := l.store.Dial(ctx, l.keys.lock())
 		if err != nil {
 			return nil, err
 		}

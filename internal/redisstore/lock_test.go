@@ -127,7 +127,7 @@ func TestAnElectionSurvivesTheLossOfItsTermHash(t *testing.T) {
 	}
 	first := epoch(a, "o1")
 	lose()
-	if order, err := a.Renew(t.Context(), "o1"); err != nil || order.StepDown {
+	if order, err := a.Renew(t.Context(), "o1", 1); err != nil || order.StepDown {
 		t.Errorf("renew: %+v, %v", order, err)
 	}
 	if held, err := b.Acquire(t.Context(), elector.Candidate{Owner: "o2"}); err != nil || held.Outcome != elector.Held {
@@ -168,7 +168,7 @@ func TestAnOrderToAnotherOwnerIsNotOurs(t *testing.T) {
 	if _, err := r.Conn().Do("HSET", "{baton}:control", "stepdown_owner", "o0"); err != nil {
 		t.Fatal(err)
 	}
-	if order, err := lock.Renew(t.Context(), "o1"); err != nil || order.StepDown {
+	if order, err := lock.Renew(t.Context(), "o1", 1); err != nil || order.StepDown {
 		t.Errorf("renew: %+v, %v", order, err)
 	}
 }

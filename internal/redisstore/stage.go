@@ -82,7 +82,7 @@ func (k stagedKey) step(name string) error {
 
 // script runs a script on a connection of its own.
 func (k stagedKey) script(ctx context.Context, doing string, s *redis.Script, args ...any) (any, error) {
-	c, err := k.store.Conn(ctx)
+	c, err := k.store.Conn(ctx, k.live)
 	if err != nil {
 		return nil, err
 	}

@@ -47,7 +47,7 @@ func Open(o Options) (*Store, error) {
 	s.pool = &redis.Pool{
 		MaxIdle:     4,
 		IdleTimeout: time.Minute,
-		DialContext: s.Dial,
+		DialContext: s.dial,
 		TestOnBorrowContext: func(ctx context.Context, c redis.Conn, idleSince time.Time) error {
 			if time.Since(idleSince) < 10*time.Second {
 				return nil
@@ -62,8 +62,10 @@ func Open(o Options) (*Store, error) {
 // Host is the server's address, for messages.
 func (s *Store) Host() string { return s.host }
 
-// Dial opens a connection of its own, outside the pool.
-func (s *Store) Dial(ctx context.Context) (redis.Conn, error) {
+// Dial opens a connection of its own, outside the pool, to the server that has key.
+func (s *Store) Dial(ctx context.Context, _ string) (redis.Conn, error) { return s.dial(ctx) }
+
+func (s *Store) dial(ctx context.Context) (redis.Conn, error) {
 	stop := func() bool { return true }
 	opts := []redis.DialOption{
 		redis.DialContextFunc(func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -97,9 +99,10 @@ func (s *Store) Dial(ctx context.Context) (redis.Conn, error) {
 	return c, nil
 }
 
-// run borrows a connection for one command and explains its error.
-func (s *Store) run(ctx context.Context, command func(redis.Conn) (any, error)) (any, error) {
-	conn, err := s.Conn(ctx)
+// run borrows a connection to the server that has key for one command and explains
+// its error.
+func (s *Store) run(ctx context.Context, key string, command func(redis.Conn) (any, error)) (any, error) {
+	conn, err := s.Conn(ctx, key)
 	if err != nil {
 		return nil, err
 	}
@@ -108,8 +111,8 @@ func (s *Store) run(ctx context.Context, command func(redis.Conn) (any, error)) 
 	return reply, explain(err)
 }
 
-// Conn borrows a pooled connection; close it to give it back.
-func (s *Store) Conn(ctx context.Context) (redis.Conn, error) {
+// Conn borrows a pooled connection to the server that has key; close it to give it back.
+func (s *Store) Conn(ctx context.Context, _ string) (redis.Conn, error) {
 	c, err := s.pool.GetContext(ctx)
 	if err != nil {
 		return nil, err

@@ -43,7 +43,7 @@ func (s *Store) Watch(ctx context.Context, lockKey string, hints chan<- elector.
 func (s *Store) listen(ctx context.Context, channel string, subscribed func(), hints chan<- elector.Hint) error {
 	dial, cancelDial := context.WithTimeout(ctx, s.opts.Timeout)
 	defer cancelDial()
-	conn, err := s.Dial(dial)
+	conn, err := s.Dial(dial, channel)
 	if err != nil {
 		return err
 	}

@@ -189,7 +189,7 @@ func (n *Node) Acquire(ctx context.Context, c elector.Candidate) (elector.Answer
 }
 
 // Renew implements elector.Lock.
-func (n *Node) Renew(ctx context.Context, owner string) (elector.Order, error) {
+func (n *Node) Renew(ctx context.Context, owner string, epoch int64) (elector.Order, error) {
 	s := n.store
 	return roundTrip(ctx, n, "renew", func() (elector.Order, error) {
 		if s.owner != owner {

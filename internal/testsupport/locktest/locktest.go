@@ -97,7 +97,7 @@ func aFreeLockIsWonOnce(t *testing.T, ctx context.Context, b Bench) {
 
 func sameOwnerWinsAgain(t *testing.T, ctx context.Context, b Bench) {
 	first := win(t, ctx, b.A, "o1")
-	a := ask(t, ctx, b.A, elector.Candidate{Owner: "o1", Doubtful: true})
+	a := ask(t, ctx, b.A, elector.Candidate{Owner: "o1"})
 	if a.Outcome != elector.Won || a.Epoch != first {
 		t.Fatalf("asked again: got %+v, want it won with epoch %d", a, first)
 	}
@@ -136,7 +136,7 @@ func renewKeeps(t *testing.T, ctx context.Context, b Bench) {
 	win(t, ctx, b.A, "o1")
 	for range 3 {
 		b.Sleep(b.TTL * 6 / 10)
-		order, err := b.A.Renew(ctx, "o1")
+		order, err := b.A.Renew(ctx, "o1", 1)
 		if err != nil || order != (elector.Order{}) {
 			t.Fatalf("renew: %+v, %v", order, err)
 		}
@@ -146,7 +146,7 @@ func renewKeeps(t *testing.T, ctx context.Context, b Bench) {
 
 func onlyTheOwner(t *testing.T, ctx context.Context, b Bench) {
 	win(t, ctx, b.A, "o1")
-	if _, err := b.B.Renew(ctx, "o2"); !errors.Is(err, elector.ErrLost) {
+	if _, err := b.B.Renew(ctx, "o2", 1); !errors.Is(err, elector.ErrLost) {
 		t.Errorf("renew by another owner: %v, want ErrLost", err)
 	}
 	release(t, ctx, b.B, "o2", elector.Handover{Event: "released"})
@@ -158,7 +158,7 @@ func onlyTheOwner(t *testing.T, ctx context.Context, b Bench) {
 func expiredIsNotRenewed(t *testing.T, ctx context.Context, b Bench) {
 	win(t, ctx, b.A, "o1")
 	b.Sleep(b.TTL + b.TTL/10)
-	if _, err := b.A.Renew(ctx, "o1"); !errors.Is(err, elector.ErrLost) {
+	if _, err := b.A.Renew(ctx, "o1", 1); !errors.Is(err, elector.ErrLost) {
 		t.Errorf("renew after the lease: %v, want ErrLost", err)
 	}
 }
@@ -231,12 +231,12 @@ func orderReaches(t *testing.T, ctx context.Context, b Bench) {
 	win(t, ctx, b.A, "o1")
 	b.StepDown("b", "upgrade")
 	want := elector.Order{StepDown: true, To: "b", Reason: "upgrade"}
-	if order, err := b.A.Renew(ctx, "o1"); err != nil || order != want {
+	if order, err := b.A.Renew(ctx, "o1", 1); err != nil || order != want {
 		t.Fatalf("renew: %+v, %v; want %+v", order, err, want)
 	}
 	release(t, ctx, b.A, "o1", elector.Handover{Event: "stepped_down"})
 	win(t, ctx, b.B, "o2")
-	if order, err := b.B.Renew(ctx, "o2"); err != nil || order.StepDown {
+	if order, err := b.B.Renew(ctx, "o2", 1); err != nil || order.StepDown {
 		t.Fatalf("the successor's renewal: %+v, %v; the order was not for it", order, err)
 	}
 }
