@@ -245,7 +245,7 @@ func TestRowThatAppearsAfterItWasMissedIsReadAgain(t *testing.T) {
 	g := newRig(t)
 	src := g.hashes(HashesOptions{})
 	recs := []flush.Record{{Key: "1", Inputs: make([]flush.Raw, 3)}, {Key: "2", Inputs: make([]flush.Raw, 3)}, {Key: "3", Inputs: make([]flush.Raw, 3)}}
-	c, err := g.store.Conn(t.Context())
+	c, err := g.store.Conn(t.Context(), "changed")
 	if err != nil {
 		t.Fatal(err)
 	}
