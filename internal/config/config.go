@@ -25,21 +25,15 @@ type Node struct {
 	// ID tells this node from the others in status, events and the fence; two
 	// nodes of one election must not share it. Default: the host name.
 	ID string `yaml:"id"`
+	// Priority, 0 to 1000: of the nodes that are there, one with a higher priority
+	// leads before one with a lower. Default: 0.
+	Priority int `yaml:"priority"`
+	// Candidate is false for a node that never leads. Default: true.
+	Candidate *bool `yaml:"candidate"`
 }
 
-// Redis is where the lock and the data to flush are.
-type Redis struct {
-	// URL is redis://host:port/db, or rediss:// for TLS. It may hold a user and
-	// a password, but password_file keeps them out of the file. ${NAME} is
-	// replaced from the environment. Default: redis://127.0.0.1:6379/0.
-	URL string `yaml:"url" config:"expand"`
-	// Username is the ACL user. Default: none, which Redis takes as "default".
-	Username string `yaml:"username"`
-	// PasswordFile holds the password, one line. It is read at every dial, so a
-	// rotated password needs no restart. ${NAME} is replaced from the
-	// environment. Default: none.
-	PasswordFile string `yaml:"password_file" config:"expand"`
-}
+// IsCandidate reports whether this node may lead.
+func (n Node) IsCandidate() bool { return n.Candidate == nil || *n.Candidate }
 
 // Election is how one leader is chosen. The defaults that depend on the ttl
 // scale down with it, so that setting the ttl alone is always right.
@@ -62,7 +56,28 @@ type Election struct {
 	// Drain is how long jobs have to end, once this node must stop leading,
 	// before they are killed. Default: a fifth of the ttl, at most 2s.
 	Drain time.Duration `yaml:"drain"`
+	// Acquire is lua, or setnx for a server that forbids scripts. Default: lua.
+	Acquire string `yaml:"acquire"`
+	// LockFormat is string, or redisson to exclude Java services that hold
+	// Redisson's RLock of the same name. Default: string.
+	LockFormat string `yaml:"lock_format"`
+	// WaitReplicas is how many replicas must have a lock before it counts, so that a
+	// failover does not lose it; with fewer of them alive nobody leads. Default: 0.
+	WaitReplicas int `yaml:"wait_replicas"`
+	// AbdicateAfter is how long a leader that reaches Redis but not its databases
+	// goes on before it lets another node try. At least the ttl. Default: 30s, or
+	// the ttl if that is longer.
+	AbdicateAfter time.Duration `yaml:"abdicate_after"`
 }
+
+// The values of acquire and lock_format.
+const (
+	AcquireLua   = "lua"
+	AcquireSetNX = "setnx"
+
+	FormatString   = "string"
+	FormatRedisson = "redisson"
+)
 
 // HTTP is the status page, the API and the health endpoints.
 type HTTP struct {

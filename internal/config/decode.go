@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -68,12 +69,21 @@ func (d *decoder) decode(n ast.Node, v reflect.Value, path string, tag reflect.S
 			return
 		}
 	}
-	switch {
-	case v.Type() == reflect.TypeFor[time.Duration]():
+	if v.Type() == reflect.TypeFor[time.Duration]() {
 		d.duration(n, v, path)
-	case v.Kind() == reflect.String:
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer: // what may be left out altogether
+		v.Set(reflect.New(v.Type().Elem()))
+		d.decode(n, v.Elem(), path, tag)
+	case reflect.String:
 		d.text(n, v, path, tag)
-	case v.Kind() == reflect.Slice:
+	case reflect.Int:
+		d.integer(n, v, path)
+	case reflect.Bool:
+		d.boolean(n, v, path)
+	case reflect.Slice:
 		d.list(n, v, path, tag)
 	default:
 		d.mapping(n, v, path)
@@ -159,6 +169,25 @@ func (d *decoder) text(n ast.Node, v reflect.Value, path string, tag reflect.Str
 		}
 	}
 	v.SetString(s)
+}
+
+func (d *decoder) integer(n ast.Node, v reflect.Value, path string) {
+	s, _ := text(n)
+	i, err := strconv.Atoi(s)
+	if err != nil {
+		d.bad(n, path, "want a whole number here")
+		return
+	}
+	v.SetInt(int64(i))
+}
+
+func (d *decoder) boolean(n ast.Node, v reflect.Value, path string) {
+	s, _ := text(n)
+	if s != "true" && s != "false" {
+		d.bad(n, path, "want true or false here")
+		return
+	}
+	v.SetBool(s == "true")
 }
 
 func (d *decoder) duration(n ast.Node, v reflect.Value, path string) {

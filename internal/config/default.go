@@ -11,10 +11,11 @@ import (
 // filled in by WithDefaults.
 func Default() Config {
 	return Config{
-		Redis: Redis{URL: "redis://127.0.0.1:6379/0"},
 		Election: Election{
-			LockKey: "baton",
-			TTL:     10 * time.Second,
+			LockKey:    "baton",
+			TTL:        10 * time.Second,
+			Acquire:    AcquireLua,
+			LockFormat: FormatString,
 		},
 		HTTP:     HTTP{Listen: "127.0.0.1:9747"},
 		Log:      Log{Level: "info", Format: "text"},
@@ -23,15 +24,22 @@ func Default() Config {
 }
 
 // WithDefaults returns c with all that was left out filled in: the host name as
-// the node's id, timings that fit the ttl, and each job's own values.
+// the node's id, a Redis on this host, timings that fit the ttl, and each job's own
+// values.
 func (c Config) WithDefaults() Config {
 	if c.Node.ID == "" {
 		// Without a host name the id stays empty, and Validate asks for it.
 		c.Node.ID, _ = os.Hostname()
 	}
+	candidate := c.Node.IsCandidate()
+	c.Node.Candidate = &candidate
+	if c.Redis.Sentinel == nil && c.Redis.Cluster == nil {
+		fill(&c.Redis.URL, "redis://127.0.0.1:6379/0")
+	}
 	d := Default()
-	fill(&c.Redis.URL, d.Redis.URL)
 	fill(&c.Election.LockKey, d.Election.LockKey)
+	fill(&c.Election.Acquire, d.Election.Acquire)
+	fill(&c.Election.LockFormat, d.Election.LockFormat)
 	fill(&c.HTTP.Listen, d.HTTP.Listen)
 	fill(&c.Log.Level, d.Log.Level)
 	fill(&c.Log.Format, d.Log.Format)
@@ -45,6 +53,7 @@ func (c Config) WithDefaults() Config {
 	fill(&e.AttemptTimeout, min(time.Second, e.TTL/10))
 	fill(&e.PollInterval, min(2*time.Second, e.TTL/5))
 	fill(&e.Drain, min(2*time.Second, e.TTL/5))
+	fill(&e.AbdicateAfter, max(30*time.Second, e.TTL))
 
 	c.Jobs = slices.Clone(c.Jobs)
 	for i := range c.Jobs {

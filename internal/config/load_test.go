@@ -75,10 +75,11 @@ func TestLoadedConfigurationIsComplete(t *testing.T) {
 	}
 	c.places = nil
 	want := Config{
-		Node:  Node{ID: "db1"},
+		Node:  Node{ID: "db1", Candidate: new(true)},
 		Redis: Redis{URL: "redis://127.0.0.1:6379/0"},
 		Election: Election{LockKey: "baton", TTL: 10 * time.Second, HeartbeatInterval: 2 * time.Second,
-			AttemptTimeout: time.Second, PollInterval: 2 * time.Second, Drain: 2 * time.Second},
+			AttemptTimeout: time.Second, PollInterval: 2 * time.Second, Drain: 2 * time.Second,
+			Acquire: "lua", LockFormat: "string", AbdicateAfter: 30 * time.Second},
 		HTTP:      HTTP{Listen: "127.0.0.1:9747"},
 		Log:       Log{Level: "info", Format: "text"},
 		Databases: map[string]Database{"main": {Driver: "postgres", DSNFile: "/etc/baton/main.dsn"}},
@@ -145,8 +146,8 @@ databases:
 		t.Fatal(err)
 	}
 	want := Redis{URL: "redis://example.com:6379", Username: "${HOST}", PasswordFile: "/run/credentials/pw"}
-	if c.Redis != want {
-		t.Errorf("%+v", c.Redis)
+	if diff := cmp.Diff(want, c.Redis); diff != "" {
+		t.Error(diff)
 	}
 	if dsn, _ := c.Databases["main"].DSN(); dsn != "$HOST ${HOST} example.com" {
 		t.Errorf("dsn %q", dsn)

@@ -31,7 +31,7 @@ func Settings() []Setting {
 	}
 	list := []Setting{
 		{Flag: "redis", Path: "redis.url", Usage: "`url` of Redis: redis://host:port/db",
-			set: text(func(c *Config) *string { return &c.Redis.URL })},
+			set: setURL},
 		{Flag: "lock-key", Path: "election.lock_key", Usage: "Redis `key` that the nodes contend for",
 			set: text(func(c *Config) *string { return &c.Election.LockKey })},
 		{Flag: "ttl", Path: "election.ttl", Usage: "lease, a `duration` of at least 1s",
@@ -53,6 +53,13 @@ func Settings() []Setting {
 		list[i].Env = "BATON_" + strings.ToUpper(strings.ReplaceAll(list[i].Flag, "-", "_"))
 	}
 	return list
+}
+
+// setURL names the one server to talk to, whatever deployment the file has.
+func setURL(c *Config, url string) error {
+	c.Redis.URL = url
+	c.Redis.Sentinel, c.Redis.Cluster, c.Redis.Database = nil, nil, 0
+	return nil
 }
 
 // Layer is one place that settings come from: how it names them, and whether an

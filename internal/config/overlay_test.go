@@ -45,7 +45,8 @@ func TestEverySettingReachesItsField(t *testing.T) {
 		}
 		want := Default()
 		want.Redis.URL, want.Node.ID, want.HTTP.Listen = "redis://other:1/2", "n2", "off"
-		want.Election = Election{LockKey: "k", TTL: 30 * time.Second, HeartbeatInterval: 3 * time.Second, PollInterval: 4 * time.Second}
+		e := &want.Election
+		e.LockKey, e.TTL, e.HeartbeatInterval, e.PollInterval = "k", 30*time.Second, 3*time.Second, 4*time.Second
 		want.Log = Log{Level: "debug", Format: "json"}
 		c.places = nil
 		if diff := cmp.Diff(want, c, cmp.AllowUnexported(Config{})); diff != "" {

@@ -68,9 +68,6 @@ func TestBadInputIsReportedAtItsPlaceWithTheRemedy(t *testing.T) {
 		{"listen port", "http: {listen: \":99999\"}\n", `1:8: http.listen: ":99999": want host:port, for example 127.0.0.1:9747, or off`},
 		{"log level", "log: {level: warm}\n", `1:7: log.level: "warm" is not known here; did you mean warn?`},
 		{"log format", "log: {format: pretty}\n", `1:7: log.format: "pretty" is not known here; want text or json`},
-		{"priority", "node: {priority: 5}\n", "1:8: node.priority: not supported by this version: all nodes are equal; leave it out or write 0"},
-		{"setnx", "election: {acquire: setnx}\n", "1:12: election.acquire: not supported by this version: the lock is taken by a Lua script; leave it out or write lua"},
-		{"sentinel", "redis:\n  sentinel: {addresses: [a]}\n", "2:3: redis.sentinel: not supported by this version: redis.url names one server; remove it"},
 
 		{"database name", "databases: {Main: {driver: sqlite, dsn: x}}\n", "1:13: databases.Main: want a name of lower-case letters, digits, dashes and underscores, at most 63"},
 		{"database without a driver", "databases: {m: {dsn: x}}\n", "1:13: databases.m.driver: required; for example postgres"},

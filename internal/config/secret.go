@@ -1,6 +1,8 @@
 package config
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,36 +11,25 @@ import (
 	"strings"
 )
 
-// Address is the URL without user and password: what may be printed, and dialled
-// together with User and Password.
-func (r Redis) Address() string {
-	u, err := url.Parse(r.URL)
-	if err != nil {
-		return ""
-	}
-	u.User = nil
-	return u.String()
-}
-
-// User is the ACL user, or empty for Redis' default one.
-func (r Redis) User() string {
-	if u, err := url.Parse(r.URL); err == nil && u.User.Username() != "" {
-		return u.User.Username()
-	}
-	return r.Username
-}
-
 // Password is the content of the password file, read anew at every call, or the
-// URL's password, or empty.
+// password that stands in the configuration or the URL, or empty.
 func (r Redis) Password() (string, error) {
 	if r.PasswordFile != "" {
 		return readSecret("redis.password_file", r.PasswordFile)
 	}
-	if u, err := url.Parse(r.URL); err == nil {
+	if u, err := url.Parse(r.URL); err == nil && u.User != nil {
 		password, _ := u.User.Password()
 		return password, nil
 	}
-	return "", nil
+	return r.PasswordInline, nil
+}
+
+// Password is the Sentinels' own password, as Redis' Password is.
+func (s Sentinel) Password() (string, error) {
+	if s.PasswordFile != "" {
+		return readSecret("redis.sentinel.password_file", s.PasswordFile)
+	}
+	return s.PasswordInline, nil
 }
 
 // DSN is the data source name: the content of dsn_file, read anew at every call,
@@ -50,16 +41,59 @@ func (d Database) DSN() (string, error) {
 	return d.DSNInline, nil
 }
 
+// TLSConfig is how to encrypt a connection to Redis; nil where TLS is not on. It
+// reads the files anew at every call. Without server_name the name is left to
+// whoever dials, who knows the host.
+func (r Redis) TLSConfig() (*tls.Config, error) {
+	if !r.encrypted() {
+		return nil, nil
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if r.TLS == nil {
+		return c, nil
+	}
+	c.ServerName = r.TLS.ServerName
+	if r.TLS.CAFile != "" {
+		pem, err := readFile("redis.tls.ca_file", r.TLS.CAFile)
+		if err != nil {
+			return nil, err
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("redis.tls.ca_file: %s has no certificate in it; want PEM, lines from -----BEGIN CERTIFICATE----- on", r.TLS.CAFile)
+		}
+	}
+	if r.TLS.CertFile != "" {
+		own, err := r.TLS.keyPair()
+		if err != nil {
+			return nil, err
+		}
+		c.Certificates = []tls.Certificate{own}
+	}
+	return c, nil
+}
+
+func (t TLS) keyPair() (tls.Certificate, error) {
+	cert, err := readFile("redis.tls.cert_file", t.CertFile)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	key, err := readFile("redis.tls.key_file", t.KeyFile)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	own, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return own, fmt.Errorf("redis.tls: %s and %s: %w; want a certificate and its private key, both PEM, the key without a passphrase", t.CertFile, t.KeyFile, err)
+	}
+	return own, nil
+}
+
 // readSecret reads a file of one line. Its errors name the file, never its content.
 func readSecret(key, path string) (string, error) {
-	b, err := os.ReadFile(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return "", fmt.Errorf("%s: %w; create it or correct the path", key, err)
-	case errors.Is(err, fs.ErrPermission):
-		return "", fmt.Errorf("%s: %w; let this user read it, or hand it over by systemd's LoadCredential=", key, err)
-	case err != nil:
-		return "", fmt.Errorf("%s: %w", key, err)
+	b, err := readFile(key, path)
+	if err != nil {
+		return "", err
 	}
 	s := strings.TrimRight(string(b), "\r\n")
 	if s == "" {
@@ -69,4 +103,18 @@ func readSecret(key, path string) (string, error) {
 		return "", fmt.Errorf("%s: %s has more than one line; it must hold the secret alone", key, path)
 	}
 	return s, nil
+}
+
+// readFile tells in its errors which key named the file, and the remedy.
+func readFile(key, path string) ([]byte, error) {
+	b, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%s: %w; create it or correct the path", key, err)
+	case errors.Is(err, fs.ErrPermission):
+		return nil, fmt.Errorf("%s: %w; let this user read it, or hand it over by systemd's LoadCredential=", key, err)
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", key, err)
+	}
+	return b, nil
 }

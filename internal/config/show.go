@@ -18,12 +18,10 @@ const hidden = "***"
 
 // Show is c as YAML, for people: every secret is ***.
 func Show(c Config) []byte {
-	c.Redis.URL = hideUser(c.Redis.URL)
+	c.Redis = c.Redis.hidden()
 	c.Databases = maps.Clone(c.Databases)
 	for name, db := range c.Databases {
-		if db.DSNInline != "" {
-			db.DSNInline = hidden
-		}
+		db.DSNInline = hide(db.DSNInline)
 		c.Databases[name] = db
 	}
 	return Encode(c)
@@ -32,8 +30,7 @@ func Show(c Config) []byte {
 // Encode is c as YAML that Load reads back, secrets and all: for files that only
 // their owner can read, never for a terminal or a log.
 func Encode(c Config) []byte {
-	c.Redis.URL = escape(c.Redis.URL)
-	c.Redis.PasswordFile = escape(c.Redis.PasswordFile)
+	c.Redis = c.Redis.escaped()
 	c.Databases = maps.Clone(c.Databases)
 	for name, db := range c.Databases {
 		db.DSNFile, db.DSNInline = escape(db.DSNFile), escape(db.DSNInline)
@@ -60,6 +57,52 @@ func Hash(c Config) string {
 	}{c.Jobs, dbs})
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:4])
+}
+
+// hidden is r without its secrets.
+func (r Redis) hidden() Redis {
+	r.URL, r.Quorum = hideUser(r.URL), each(r.Quorum, hideUser)
+	r.PasswordInline = hide(r.PasswordInline)
+	if r.Sentinel != nil {
+		s := *r.Sentinel
+		s.PasswordInline = hide(s.PasswordInline)
+		r.Sentinel = &s
+	}
+	return r
+}
+
+// escaped is r such that Load reads it as it is.
+func (r Redis) escaped() Redis {
+	r.URL, r.Cluster, r.Quorum = escape(r.URL), each(r.Cluster, escape), each(r.Quorum, escape)
+	r.PasswordFile, r.PasswordInline = escape(r.PasswordFile), escape(r.PasswordInline)
+	if r.Sentinel != nil {
+		s := *r.Sentinel
+		s.Addresses = each(s.Addresses, escape)
+		s.PasswordFile, s.PasswordInline = escape(s.PasswordFile), escape(s.PasswordInline)
+		r.Sentinel = &s
+	}
+	if r.TLS != nil {
+		t := *r.TLS
+		t.CAFile, t.CertFile, t.KeyFile = escape(t.CAFile), escape(t.CertFile), escape(t.KeyFile)
+		r.TLS = &t
+	}
+	return r
+}
+
+// each is f of every text, in a list of its own.
+func each(list []string, f func(string) string) []string {
+	out := slices.Clone(list)
+	for i, s := range out {
+		out[i] = f(s)
+	}
+	return out
+}
+
+func hide(secret string) string {
+	if secret == "" {
+		return ""
+	}
+	return hidden
 }
 
 // hideUser hides what stands before the @ of a URL.

@@ -39,7 +39,7 @@ func TestEncodeKeepsSecretsAndDollarSigns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again.Redis != c.Redis || again.Databases["main"] != c.Databases["main"] {
+	if again.Redis.URL != c.Redis.URL || again.Databases["main"] != c.Databases["main"] {
 		t.Errorf("%+v", again)
 	}
 	if c.Databases["main"].DSNInline != "u:$${X}${Y}$@/db" {

@@ -22,14 +22,6 @@ type laterKey struct {
 // setting that has no effect.
 func laterKeys() map[string]laterKey {
 	return map[string]laterKey{
-		"node.priority":              {[]string{"0"}, "all nodes are equal"},
-		"node.candidate":             {[]string{"true"}, "every node may lead"},
-		"redis.sentinel":             {nil, "redis.url names one server"},
-		"redis.cluster":              {nil, "redis.url names one server"},
-		"redis.quorum":               {nil, "redis.url names one server"},
-		"election.acquire":           {[]string{"lua"}, "the lock is taken by a Lua script"},
-		"election.lock_format":       {nil, "the lock is a plain string"},
-		"election.wait_replicas":     {nil, "the lock does not wait for replicas"},
 		"defaults.overlap":           {[]string{"forbid"}, "a run never overlaps the one before"},
 		"jobs[].overlap":             {[]string{"forbid"}, "a run never overlaps the one before"},
 		"jobs[].command":             {nil, "a job is a flush"},
