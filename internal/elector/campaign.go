@@ -1,6 +1,7 @@
 package elector
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -36,7 +37,7 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 		answer, err := e.attempt(ctx, Candidate{Owner: owner, Floor: e.floor, Observer: e.cfg.Observer, Polling: polling})
 		if ctx.Err() != nil {
 			if doubtful || err != nil || answer.Outcome == Won {
-				e.giveBack(ctx, owner)
+				e.giveBack(ctx, cmp.Or(answer.Owner, owner))
 			}
 			return nil, nil
 		}
@@ -50,12 +51,12 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 		}
 		trouble.Reset()
 		if answer.Outcome == Won {
-			term := e.newTerm(owner, answer.Epoch, sent)
+			term := e.newTerm(cmp.Or(answer.Owner, owner), answer.Epoch, sent)
 			if term.Trusted() {
 				return term, nil
 			}
 			// The answer took so long that nothing may be started any more.
-			e.giveBack(ctx, owner)
+			e.giveBack(ctx, term.owner)
 			if owner, err = e.cfg.NewOwner(); err != nil {
 				return nil, err
 			}

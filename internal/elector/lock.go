@@ -69,6 +69,9 @@ type Answer struct {
 	Holder  string        // node that holds the lock; "" when a foreign client does
 	Left    time.Duration // until the lease ends (Held) or the wait is over (Wait)
 	Reason  string        // of Wait: "reserved for db2", "paused by alice: upgrade"
+	// Owner is the owner of the term that was won, where the lock could not use the
+	// candidate's any more: a late request might still release it. Else it is "".
+	Owner string
 }
 
 // Order is what operators ask of the leader; the zero Order asks nothing.
