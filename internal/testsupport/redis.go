@@ -2,8 +2,12 @@ package testsupport
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -11,66 +15,93 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// RedisOption changes how a Redis is started.
-type RedisOption func(*redisOptions)
-
-type redisOptions struct {
-	password string
-	args     []string
-}
-
-// RedisPassword makes the server ask for a password.
-func RedisPassword(pw string) RedisOption { return func(o *redisOptions) { o.password = pw } }
-
-// RedisAOF makes every acknowledged write survive Kill and Restart. Without it a
-// restarted server is empty.
-func RedisAOF() RedisOption {
-	return RedisArgs("--appendonly", "yes", "--appendfsync", "always")
-}
-
-// RedisArgs are appended to the server's command line.
-func RedisArgs(args ...string) RedisOption {
-	return func(o *redisOptions) { o.args = append(o.args, args...) }
-}
+const (
+	redisConf   = "redis.conf"
+	redisSocket = "redis.sock"
+)
 
 // RedisDaemon is a Redis for programs that are not tests.
 type RedisDaemon struct {
 	*Daemon
 	password string
+	busPort  int // of a node of a Cluster
+	tls      *tlsFiles
+	clock    *steppedClock
+	unix     bool
+	// loadDelay is microseconds for each key while RestartLoading starts the server.
+	loadDelay atomic.Int64
 }
 
 // RunRedis starts a Redis with its files below dir, or below the system's
 // temporary directory if dir is empty. The caller stops it.
 func RunRedis(dir string, opts ...RedisOption) (*RedisDaemon, error) {
-	var o redisOptions
-	for _, opt := range opts {
-		opt(&o)
-	}
-	program, err := lookProgram("redis-server")
+	o := redisOptionsOf(opts)
+	r, program, err := newRedisDaemon(dir, "redis", o)
 	if err != nil {
 		return nil, err
 	}
-	sd, err := newServerDir(dir, "redis")
-	if err != nil {
-		return nil, err
+	if err := r.prepare(o); err != nil {
+		return nil, r.dir.fail(err)
 	}
-	r := &RedisDaemon{password: o.password, Daemon: &Daemon{name: "redis-server", dir: sd, stop: syscall.SIGKILL}}
 	r.argv = func(port int) []string {
-		argv := []string{program, "--port", fmt.Sprint(port), "--bind", "127.0.0.1", "--dir", sd.path,
-			"--save", "", "--appendonly", "no", "--daemonize", "no"}
-		if o.password != "" {
-			argv = append(argv, "--requirepass", o.password)
+		argv := append(r.clock.wrap(), o.argv(program, r.dir.path, port, r.busPort, r.tls)...)
+		if delay := r.loadDelay.Load(); delay > 0 {
+			argv = append(argv, "--key-load-delay", fmt.Sprint(delay), "--loading-process-events-interval-bytes", "1024")
 		}
-		return append(argv, o.args...)
+		return argv
 	}
 	r.ready = r.ping
 	if err := r.start(); err != nil {
-		return nil, sd.fail(err)
+		return nil, r.dir.fail(err)
+	}
+	if o.master != nil {
+		if err := r.awaitLink(); err != nil {
+			return nil, errors.Join(err, r.Stop())
+		}
 	}
 	return r, nil
 }
 
-// ping also waits while the server loads its data.
+// newRedisDaemon makes the directory of a server and finds its program.
+func newRedisDaemon(dir, name string, o *redisOptions) (*RedisDaemon, string, error) {
+	program, err := lookProgram("redis-server")
+	if err != nil {
+		return nil, "", err
+	}
+	sd, err := newServerDir(dir, name)
+	if err != nil {
+		return nil, "", err
+	}
+	r := &RedisDaemon{
+		password: o.password, unix: o.unix,
+		Daemon: &Daemon{name: "redis-server", dir: sd, stop: syscall.SIGKILL},
+	}
+	if o.tls != nil {
+		if r.tls, err = o.tls.in(sd.path); err != nil {
+			return nil, "", sd.fail(err)
+		}
+	}
+	return r, program, nil
+}
+
+// prepare makes what the server needs in its directory.
+func (r *RedisDaemon) prepare(o *redisOptions) error {
+	var err error
+	if o.cluster {
+		if r.busPort, err = freePort(); err != nil {
+			return err
+		}
+	}
+	if o.clock {
+		if r.clock, err = newSteppedClock(r.dir.path); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(filepath.Join(r.dir.path, redisConf), []byte(o.conf()), 0o600)
+}
+
+// ping also waits while the server loads its data. Any other answer, a refusal
+// included, shows that the server is in the state that the test wants.
 func (r *RedisDaemon) ping(_ context.Context, d *Daemon) error {
 	c, err := r.dial(time.Second)
 	if err != nil {
@@ -85,19 +116,76 @@ func (r *RedisDaemon) ping(_ context.Context, d *Daemon) error {
 		return fmt.Errorf("another redis-server answers on %s", r.Addr())
 	}
 	_, err = c.Do("EXISTS", "baton")
+	var refusal redis.Error
+	if errors.As(err, &refusal) && (!strings.HasPrefix(err.Error(), "LOADING") || r.loadDelay.Load() > 0) {
+		return nil
+	}
+	return err
+}
+
+// awaitLink waits until a replica follows its master.
+func (r *RedisDaemon) awaitLink() error {
+	return await(readyWithin, fmt.Sprintf("the replica on port %d follows its master", r.port), func() error {
+		return r.infoHas("replication", "master_link_status:up")
+	})
+}
+
+// infoHas is nil if a line of INFO's section is want.
+func (r *RedisDaemon) infoHas(section, want string) error {
+	c, err := r.dial(time.Second)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	info, err := redis.String(c.Do("INFO", section))
+	if err == nil && !strings.Contains(info, want+"\r\n") {
+		err = fmt.Errorf("INFO %s has no %s:\n%s", section, want, info)
+	}
 	return err
 }
 
 // URL has no password in it.
-func (r *RedisDaemon) URL() string { return "redis://" + r.Addr() + "/0" }
+func (r *RedisDaemon) URL() string { return r.urlAt(r.Addr()) }
+
+func (r *RedisDaemon) urlAt(addr string) string {
+	if r.tls != nil {
+		return "rediss://" + addr + "/0"
+	}
+	return "redis://" + addr + "/0"
+}
+
+// SocketURL is that of the Unix socket, for a server started with RedisUnix.
+func (r *RedisDaemon) SocketURL() string { return "unix://" + filepath.Join(r.dir.path, redisSocket) }
 
 // Dial opens a connection, logged in.
 func (r *RedisDaemon) Dial() (redis.Conn, error) { return r.dial(5 * time.Second) }
 
 func (r *RedisDaemon) dial(timeout time.Duration) (redis.Conn, error) {
-	return redis.Dial("tcp", r.Addr(), redis.DialPassword(r.password), redis.DialConnectTimeout(timeout),
-		redis.DialReadTimeout(timeout), redis.DialWriteTimeout(timeout))
+	opts := []redis.DialOption{
+		redis.DialPassword(r.password), redis.DialConnectTimeout(timeout),
+		redis.DialReadTimeout(timeout), redis.DialWriteTimeout(timeout),
+	}
+	if r.tls != nil {
+		opts = append(opts, redis.DialUseTLS(true), redis.DialTLSConfig(r.tls.config()))
+	}
+	return redis.Dial("tcp", r.Addr(), opts...)
 }
+
+// do is one command on a connection of its own.
+func (r *RedisDaemon) do(command string, args ...any) (any, error) {
+	c, err := r.dial(time.Second)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	reply, err := c.Do(command, args...)
+	if err != nil {
+		return nil, fmt.Errorf("%s %v on %s: %w", command, args, r.Addr(), err)
+	}
+	return reply, nil
+}
+
+func (r *RedisDaemon) redisDaemon() *RedisDaemon { return r }
 
 // Redis is a private Redis of one test.
 type Redis struct {
@@ -119,7 +207,16 @@ func StartRedis(t testing.TB, opts ...RedisOption) *Redis {
 func (r *Redis) URL() string { return r.daemon.URL() }
 
 // URLThrough is URL by way of a proxy.
-func (r *Redis) URLThrough(p *Proxy) string { return "redis://" + p.Addr() + "/0" }
+func (r *Redis) URLThrough(p *Proxy) string { return r.daemon.urlAt(p.Addr()) }
+
+// SocketURL is that of the Unix socket: unix:///path.
+func (r *Redis) SocketURL() string {
+	r.t.Helper()
+	if !r.daemon.unix {
+		r.t.Fatal("this Redis has no Unix socket: start it with RedisUnix()")
+	}
+	return r.daemon.SocketURL()
+}
 
 // Conn opens a connection, logged in and closed at the test's end.
 func (r *Redis) Conn() redis.Conn {
@@ -137,3 +234,5 @@ func (r *Redis) Proxy() *Proxy {
 	r.t.Helper()
 	return NewProxy(r.t, r.Addr())
 }
+
+func (r *Redis) redisDaemon() *RedisDaemon { return r.daemon }

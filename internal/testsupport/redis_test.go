@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,6 +51,35 @@ func TestRedisPasswordIsAskedFor(t *testing.T) {
 	}
 	if err == nil {
 		t.Fatal("a command without a password went through")
+	}
+}
+
+func TestRedisListensOnAUnixSocketToo(t *testing.T) {
+	r := testsupport.StartRedis(t, testsupport.RedisUnix())
+	path, ok := strings.CutPrefix(r.SocketURL(), "unix://")
+	if !ok {
+		t.Fatalf("socket's URL is %s", r.SocketURL())
+	}
+	c, err := redis.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	set(t, c, "a", "1")
+	set(t, r.Conn(), "a", "2")
+}
+
+func TestReplicaHasItsMastersDataFromTheStart(t *testing.T) {
+	master := testsupport.StartRedis(t, testsupport.RedisPassword("secret"))
+	set(t, master.Conn(), "a", "1")
+	replica := testsupport.StartRedis(t, testsupport.RedisReplicaOf(master))
+	if got, err := redis.String(replica.Conn().Do("GET", "a")); err != nil || got != "1" {
+		t.Fatalf("GET from the replica: %q, %v", got, err)
+	}
+	c := master.Conn()
+	set(t, c, "a", "2")
+	if n, err := redis.Int(c.Do("WAIT", 1, 5000)); err != nil || n != 1 {
+		t.Fatalf("WAIT: %d replicas, %v", n, err)
 	}
 }
 

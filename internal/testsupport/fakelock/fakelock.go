@@ -31,7 +31,12 @@ type Store struct {
 	node     string
 	expires  time.Time
 	epoch    int64
-	reserved string
+	// Incarnations are counted from 1. What confirmed is, somebody has won or
+	// renewed in; 0 says that the store knows of no term.
+	incarnation, confirmed int
+	quarantined            int // the incarnation whose quarantine has begun
+	quarantine             time.Time
+	reserved               string
 	until    time.Time
 	order    elector.Order
 	orderFor string
@@ -40,7 +45,7 @@ type Store struct {
 }
 
 // NewStore makes an empty store whose leases last ttl.
-func NewStore(ttl time.Duration) *Store { return &Store{ttl: ttl} }
+func NewStore(ttl time.Duration) *Store { return &Store{ttl: ttl, incarnation: 1} }
 
 // Node is the lock as node id sees it. fault is asked once for every request; nil
 // means none. op is acquire, renew, release or raise.
@@ -86,7 +91,22 @@ func (s *Store) Steal(owner string) {
 func (s *Store) Flush() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.empty()
+}
+
+func (s *Store) empty() {
 	s.owner, s.node, s.epoch, s.reserved, s.order, s.orderFor = "", "", 0, "", elector.Order{}, ""
+	s.confirmed, s.quarantined = 0, 0
+}
+
+// Restart is a crash of the store: with its data, or without.
+func (s *Store) Restart(data bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.incarnation++
+	if !data {
+		s.empty()
+	}
 }
 
 // Forge sends a hint that nothing stands behind.
@@ -117,6 +137,18 @@ func (s *Store) expire() {
 	if s.owner != "" && !time.Now().Before(s.expires) {
 		s.owner, s.node = "", ""
 	}
+}
+
+// quarantines reports whether no new owner may win, because a leader that the
+// store has forgotten may still trust its lease.
+func (s *Store) quarantines(floor int64) bool {
+	if s.confirmed == s.incarnation || s.epoch == 0 && s.quarantined == 0 && floor == 0 {
+		return false
+	}
+	if s.quarantined != s.incarnation {
+		s.quarantined, s.quarantine = s.incarnation, time.Now().Add(s.ttl)
+	}
+	return time.Now().Before(s.quarantine)
 }
 
 // Node is one node's handle on a Store.
@@ -174,14 +206,20 @@ func (n *Node) Acquire(ctx context.Context, c elector.Candidate) (elector.Answer
 			s.expires = time.Now().Add(s.ttl)
 			return elector.Answer{Outcome: elector.Won, Epoch: s.epoch}, nil
 		case s.owner != "":
-			return elector.Answer{Outcome: elector.Held, Holder: s.node, Left: time.Until(s.expires)}, nil
+			s.quarantines(c.Floor)
+			return elector.Answer{Outcome: elector.Held, Holder: s.node, Epoch: s.epoch, Left: time.Until(s.expires)}, nil
+		case s.quarantines(c.Floor):
+			return elector.Answer{Outcome: elector.Wait, Reason: "in quarantine", Left: time.Until(s.quarantine)}, nil
+		case c.Observer:
+			return elector.Answer{Outcome: elector.Wait, Reason: "no candidate", Left: time.Hour}, nil
 		case s.reserved != "" && s.reserved != n.id && time.Now().Before(s.until):
 			return elector.Answer{Outcome: elector.Wait, Reason: "reserved for " + s.reserved, Left: time.Until(s.until)}, nil
 		}
-		if s.epoch == 0 {
-			s.epoch = time.Now().UnixMilli()
+		if s.confirmed != s.incarnation {
+			s.epoch = max(s.epoch, time.Now().UnixMilli())
 		}
 		s.epoch = max(s.epoch, c.Floor) + 1
+		s.confirmed = s.incarnation
 		s.owner, s.node, s.expires, s.reserved = c.Owner, n.id, time.Now().Add(s.ttl), ""
 		s.owners = append(s.owners, c.Owner)
 		return elector.Answer{Outcome: elector.Won, Epoch: s.epoch}, nil
@@ -193,8 +231,12 @@ func (n *Node) Renew(ctx context.Context, owner string, epoch int64) (elector.Or
 	s := n.store
 	return roundTrip(ctx, n, "renew", func() (elector.Order, error) {
 		if s.owner != owner {
-			return elector.Order{}, elector.ErrLost
+			if s.owner != "" || s.confirmed == s.incarnation || s.epoch > epoch {
+				return elector.Order{}, elector.ErrLost
+			}
+			s.owner, s.node = owner, n.id // the store had lost it
 		}
+		s.epoch, s.confirmed = max(s.epoch, epoch), s.incarnation
 		s.expires = time.Now().Add(s.ttl)
 		if s.orderFor == owner {
 			return s.order, nil

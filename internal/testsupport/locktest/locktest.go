@@ -42,6 +42,11 @@ func Run(t *testing.T, open func(t *testing.T) Bench) {
 		{"TheEpochRisesWithEveryTerm", epochRises},
 		{"TheEpochRisesAboveTheFloor", epochAboveFloor},
 		{"TheEpochSurvivesAnEmptyStore", epochSurvivesFlush},
+		{"HeldTellsTheEpoch", heldTellsEpoch},
+		{"AnEmptiedStoreMakesNewOwnersWaitOneLease", emptiedStoreWaits},
+		{"TheLeaderPutsTheLockOfAnEmptiedStoreBack", leaderPutsBack},
+		{"AnEarlierOwnerPutsNothingBack", earlierPutsNothingBack},
+		{"AnObserverLooksAndNeverWins", observerNeverWins},
 		{"RaiseLiftsTheEpochOfTheOwnerOnly", raise},
 		{"AHandoverReservesTheLock", handoverReserves},
 		{"AnOrderReachesTheLeaderItWasMeantFor", orderReaches},
@@ -195,6 +200,80 @@ func epochSurvivesFlush(t *testing.T, ctx context.Context, b Bench) {
 		}
 		last = e
 	}
+}
+
+func heldTellsEpoch(t *testing.T, ctx context.Context, b Bench) {
+	epoch := win(t, ctx, b.A, "o1")
+	for _, polling := range []bool{false, true} {
+		if a := ask(t, ctx, b.B, elector.Candidate{Owner: "o2", Polling: polling}); a.Epoch != epoch {
+			t.Errorf("polling %v: held with epoch %d, want %d", polling, a.Epoch, epoch)
+		}
+	}
+}
+
+// wantQuarantine asks for the lock with what the node knows.
+func wantQuarantine(t *testing.T, ctx context.Context, b Bench, l elector.Lock, owner string, floor int64) {
+	t.Helper()
+	a := ask(t, ctx, l, elector.Candidate{Owner: owner, Floor: floor})
+	if a.Outcome != elector.Wait || a.Left <= 0 || a.Left > b.TTL || a.Reason == "" {
+		t.Fatalf("a new owner after the store was emptied: %+v; want it to wait for at most %v", a, b.TTL)
+	}
+}
+
+func emptiedStoreWaits(t *testing.T, ctx context.Context, b Bench) {
+	epoch := win(t, ctx, b.A, "o1")
+	b.Flush()
+	wantQuarantine(t, ctx, b, b.B, "o2", epoch)
+	b.Sleep(b.TTL / 2)
+	// Whoever knows of no term waits all the same, and nobody makes it last longer.
+	wantQuarantine(t, ctx, b, b.C, "o3", 0)
+	b.Sleep(b.TTL * 6 / 10)
+	a := ask(t, ctx, b.B, elector.Candidate{Owner: "o2", Floor: epoch})
+	if a.Outcome != elector.Won || a.Epoch <= epoch {
+		t.Fatalf("after one lease: %+v; want it won above %d", a, epoch)
+	}
+}
+
+func leaderPutsBack(t *testing.T, ctx context.Context, b Bench) {
+	epoch := win(t, ctx, b.A, "o1")
+	b.Flush()
+	wantQuarantine(t, ctx, b, b.B, "o2", epoch)
+	if _, err := b.A.Renew(ctx, "o1", epoch); err != nil {
+		t.Fatalf("the leader's renewal after the store was emptied: %v", err)
+	}
+	wantHeld(t, ask(t, ctx, b.B, elector.Candidate{Owner: "o2", Floor: epoch}), "a", b.TTL)
+	release(t, ctx, b.A, "o1", elector.Handover{Event: "released"})
+	// The leader was there, and has gone: nobody is left to wait for.
+	if a := ask(t, ctx, b.B, elector.Candidate{Owner: "o2", Floor: epoch}); a.Outcome != elector.Won || a.Epoch <= epoch {
+		t.Fatalf("after its release: %+v; want it won above %d", a, epoch)
+	}
+}
+
+func earlierPutsNothingBack(t *testing.T, ctx context.Context, b Bench) {
+	first := win(t, ctx, b.A, "o1")
+	release(t, ctx, b.A, "o1", elector.Handover{Event: "released"})
+	if _, err := b.A.Renew(ctx, "o1", first); !errors.Is(err, elector.ErrLost) {
+		t.Errorf("renew after the release: %v, want ErrLost", err)
+	}
+	second := win(t, ctx, b.B, "o2")
+	b.Flush()
+	wantQuarantine(t, ctx, b, b.C, "o3", second)
+	b.Sleep(b.TTL + b.TTL/10)
+	if a := ask(t, ctx, b.C, elector.Candidate{Owner: "o3", Floor: second}); a.Outcome != elector.Won {
+		t.Fatalf("after one lease: %+v", a)
+	}
+	release(t, ctx, b.C, "o3", elector.Handover{Event: "released"})
+	if _, err := b.B.Renew(ctx, "o2", second); !errors.Is(err, elector.ErrLost) {
+		t.Errorf("a late renewal, after the next term: %v, want ErrLost", err)
+	}
+}
+
+func observerNeverWins(t *testing.T, ctx context.Context, b Bench) {
+	if a := ask(t, ctx, b.A, elector.Candidate{Owner: "o1", Observer: true}); a.Outcome != elector.Wait || a.Reason == "" || a.Left <= 0 {
+		t.Fatalf("an observer of a free lock: %+v; want it to wait", a)
+	}
+	win(t, ctx, b.B, "o2")
+	wantHeld(t, ask(t, ctx, b.A, elector.Candidate{Owner: "o1", Observer: true}), "b", b.TTL)
 }
 
 func raise(t *testing.T, ctx context.Context, b Bench) {

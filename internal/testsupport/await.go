@@ -1,0 +1,21 @@
+package testsupport
+
+import (
+	"fmt"
+	"time"
+)
+
+// await asks until ok is nil. The error says what was waited for, and why not.
+func await(within time.Duration, what string, ok func() error) error {
+	deadline := time.Now().Add(within)
+	for {
+		err := ok()
+		if err == nil {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("after %s it is still not so that %s: %w", within, what, err)
+		}
+		time.Sleep(pollReady)
+	}
+}

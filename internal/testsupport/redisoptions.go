@@ -1,0 +1,115 @@
+package testsupport
+
+import (
+	"fmt"
+	"path/filepath"
+	"strconv"
+)
+
+// RedisOption changes how a Redis is started.
+type RedisOption func(*redisOptions)
+
+type redisOptions struct {
+	password         string
+	sentinelPassword string
+	args             []string
+	unix             bool
+	clock            bool
+	cluster          bool
+	tls              *tlsOption
+	master           *RedisDaemon
+}
+
+func redisOptionsOf(opts []RedisOption) *redisOptions {
+	var o redisOptions
+	for _, opt := range opts {
+		opt(&o)
+	}
+	return &o
+}
+
+// RedisPassword makes the server ask for a password.
+func RedisPassword(pw string) RedisOption { return func(o *redisOptions) { o.password = pw } }
+
+// RedisAOF makes every acknowledged write survive Kill and Restart. Without it a
+// restarted server is empty, or has what a SAVE of the test left it.
+func RedisAOF() RedisOption {
+	return RedisArgs("--appendonly", "yes", "--appendfsync", "always")
+}
+
+// RedisArgs are appended to the server's command line.
+func RedisArgs(args ...string) RedisOption {
+	return func(o *redisOptions) { o.args = append(o.args, args...) }
+}
+
+// RedisUnix makes the server listen on a Unix socket too.
+func RedisUnix() RedisOption { return func(o *redisOptions) { o.unix = true } }
+
+// redisServer is a *Redis or a *RedisDaemon.
+type redisServer interface{ redisDaemon() *RedisDaemon }
+
+// RedisReplicaOf makes the server a replica of master, with master's password and
+// certificates. It is ready once it has copied master's data. Writes to it are
+// answered with READONLY.
+func RedisReplicaOf(master redisServer) RedisOption {
+	return func(o *redisOptions) {
+		o.master = master.redisDaemon()
+		o.password = o.master.password
+		if o.master.tls != nil {
+			o.tls = &tlsOption{clientCert: o.master.tls.clientCert, files: o.master.tls}
+		}
+	}
+}
+
+// RedisHidesStaleData makes a replica answer MASTERDOWN while it has no link to its
+// master.
+func RedisHidesStaleData() RedisOption { return RedisArgs("--replica-serve-stale-data", "no") }
+
+// RedisNeedsReplicas makes a master answer writes with NOREPLICAS while fewer than n
+// replicas are linked to it.
+func RedisNeedsReplicas(n int) RedisOption {
+	return RedisArgs("--min-replicas-to-write", strconv.Itoa(n))
+}
+
+// RedisClusterNode puts the server into Cluster mode. By itself it serves no slot
+// and answers whatever names a key with CLUSTERDOWN; see StartCluster for a whole one.
+func RedisClusterNode() RedisOption { return func(o *redisOptions) { o.cluster = true } }
+
+// argv is the command line of a server that keeps its files in dir.
+func (o *redisOptions) argv(program, dir string, port, busPort int, tls *tlsFiles) []string {
+	argv := []string{program, filepath.Join(dir, redisConf), "--bind", "127.0.0.1", "--dir", dir, "--daemonize", "no"}
+	if tls == nil {
+		argv = append(argv, "--port", fmt.Sprint(port))
+	} else {
+		argv = append(argv, tls.args(port)...)
+	}
+	return append(argv, o.modeArgs(dir, busPort)...)
+}
+
+// modeArgs are those of a server that is not a Sentinel.
+func (o *redisOptions) modeArgs(dir string, busPort int) []string {
+	// A replica is fed at once instead of after 5 s in which others might come.
+	argv := []string{"--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0"}
+	if o.password != "" {
+		argv = append(argv, "--requirepass", o.password, "--masterauth", o.password)
+	}
+	if o.unix {
+		argv = append(argv, "--unixsocket", filepath.Join(dir, redisSocket))
+	}
+	if o.cluster {
+		argv = append(argv, "--cluster-enabled", "yes", "--cluster-port", fmt.Sprint(busPort))
+		if o.tls != nil {
+			argv = append(argv, "--tls-cluster", "yes")
+		}
+	}
+	return append(argv, o.args...)
+}
+
+// conf is what the server finds in its configuration file when it first starts. It
+// may rewrite the file: Sentinel makes it remember whose replica it is.
+func (o *redisOptions) conf() string {
+	if o.master == nil {
+		return ""
+	}
+	return fmt.Sprintf("replicaof 127.0.0.1 %d\n", o.master.port)
+}
