@@ -40,7 +40,7 @@ func Dial(c config.Config) (*Remote, error) {
 	}
 	return &Remote{
 		config: c, store: store, tasks: tasks,
-		election: redisstore.NewElection(store, c.Election.LockKey), ledger: redisstore.NewLedger(store, c.Election.LockKey),
+		election: redisstore.NewElection(store, c.Election.LockKey, redisstore.Format(c.Election.LockFormat)), ledger: redisstore.NewLedger(store, c.Election.LockKey),
 	}, nil
 }
 
@@ -143,7 +143,7 @@ func withLock(ctx context.Context, c config.Config, do func(context.Context, *re
 	if err != nil {
 		return err
 	}
-	lock, err := redisstore.NewLock(store, c.Election.LockKey, c.Node.ID, c.Election.TTL, redisstore.Presence{})
+	lock, err := redisstore.NewLock(store, lockOptions(c))
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}

@@ -69,7 +69,7 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 		},
 		OnMissed: func(m job.Missed) { metrics.JobMissed(m.Job, string(m.Reason), m.Count) },
 	})
-	election := redisstore.NewElection(store, c.Election.LockKey)
+	election := redisstore.NewElection(store, c.Election.LockKey, redisstore.Format(c.Election.LockFormat))
 	lead := func(ctx context.Context, term *elector.Term) error {
 		jobs := make([]job.Job, len(tasks))
 		for i, t := range tasks {
@@ -84,9 +84,11 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 		return work(ctx, runner, term, jobs)
 	}
 
-	lock, err := redisstore.NewLock(store, c.Election.LockKey, c.Node.ID, c.Election.TTL, redisstore.Presence{
-		Version: o.Version, ConfigHash: config.Hash(c), Address: address,
-	})
+	view := lockOptions(c)
+	view.Presence = redisstore.Presence{
+		Version: o.Version, ConfigHash: config.Hash(c), Address: address, Priority: c.Node.Priority, Observer: !c.Node.IsCandidate(),
+	}
+	lock, err := redisstore.NewLock(store, view)
 	if err != nil {
 		return fmt.Errorf("election.lock_key: %w", err)
 	}
@@ -96,7 +98,7 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 	hints := make(chan elector.Hint, 16)
 	el, err := elector.New(lock, lead, elector.Config{
 		NodeID: c.Node.ID, Timing: timing(c.Election), PollInterval: c.Election.PollInterval,
-		NewOwner: newID, Hints: hints, Observe: watcher.observe,
+		NewOwner: newID, Observer: !c.Node.IsCandidate(), Hints: hints, Observe: watcher.observe,
 		Die: func(reason string) { die(log, reason, o.Exit) },
 	})
 	if err != nil {

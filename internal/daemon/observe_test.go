@@ -49,7 +49,7 @@ func newObserver(t *testing.T) (o *observer, told *[]string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
-	lock, err := redisstore.NewLock(store, "baton", "a", time.Second, redisstore.Presence{})
+	lock, err := redisstore.NewLock(store, redisstore.LockOptions{Key: "baton", NodeID: "a", TTL: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

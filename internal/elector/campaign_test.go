@@ -155,8 +155,10 @@ func TestANodeRemembersTheEpochsThatItHasSeen(t *testing.T) {
 			return nil
 		})
 		time.Sleep(time.Second)
+		s.Order(elector.Order{StepDown: true})
+		time.Sleep(2500 * time.Millisecond) // it stands aside
 		s.Flush()
-		time.Sleep(timing.TTL)
+		time.Sleep(2 * timing.TTL)
 		a.stop()
 		if len(epochs) != 2 || epochs[1] <= epochs[0] {
 			t.Errorf("epochs %v of two terms; want them to rise", epochs)

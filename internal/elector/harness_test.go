@@ -41,6 +41,12 @@ type node struct {
 // until told to stop.
 func start(t *testing.T, id string, lock elector.Lock, hints <-chan elector.Hint, lead elector.LeadFunc) *node {
 	t.Helper()
+	return startKnowing(t, 0, id, lock, hints, lead)
+}
+
+// startKnowing is start for a node that knows of an earlier epoch.
+func startKnowing(t *testing.T, floor int64, id string, lock elector.Lock, hints <-chan elector.Hint, lead elector.LeadFunc) *node {
+	t.Helper()
 	n := &node{id: id, done: make(chan struct{})}
 	if lead == nil {
 		lead = func(ctx context.Context, _ *elector.Term) error { <-ctx.Done(); return nil }
@@ -48,7 +54,7 @@ func start(t *testing.T, id string, lock elector.Lock, hints <-chan elector.Hint
 	began := time.Now()
 	var owners atomic.Int64
 	e, err := elector.New(lock, lead, elector.Config{
-		NodeID: id, Timing: timing, PollInterval: poll, Hints: hints,
+		NodeID: id, Timing: timing, PollInterval: poll, Hints: hints, Floor: floor,
 		NewOwner: func() (string, error) { return fmt.Sprintf("%s-%d", id, owners.Add(1)), nil },
 		Clock:    func() heartbeat.Instant { return heartbeat.Instant(time.Since(began)) },
 		Die: func(reason string) {

@@ -118,11 +118,15 @@ func contend(t *testing.T, seed uint64) {
 			}
 			return nil
 		}
-		n := start(t, id, s.Node(id, sky.fault), s.Hints(), lead)
+		// Each has heard of a term: a store that restarts empty is not a new one.
+		n := startKnowing(t, 1, id, s.Node(id, sky.fault), s.Hints(), lead)
 		nodes = append(nodes, n)
 	}
 	for end := time.Now().Add(20 * time.Minute); time.Now().Before(end); {
 		time.Sleep(time.Duration(rng.Int64N(int64(20 * time.Second))))
+		if rng.IntN(6) == 0 {
+			s.Restart(rng.IntN(2) == 0)
+		}
 		if rng.IntN(3) == 0 {
 			s.Order(elector.Order{StepDown: true, To: []string{"", "a", "b"}[rng.IntN(3)]})
 		}

@@ -2,7 +2,7 @@
 -- KEYS: lock, term, control
 -- ARGV: successor or "", reason, wake channel
 -- Reply: {"asked", owner, node id} or {"nobody"}
-local holder = redis.call('GET', KEYS[1])
+local holder = holder()
 if not holder then
   return {'nobody'}
 end

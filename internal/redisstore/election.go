@@ -13,21 +13,20 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-var stepDownScript = loadScript("control_stepdown", 3)
-
 // ErrNobodyLeads is the answer to a step-down that nobody can obey.
 var ErrNobodyLeads = errors.New("nobody leads")
 
 // Election reads an election, and asks things of its leader, from outside: it
 // neither campaigns nor leads. Commands and status pages use it.
 type Election struct {
-	store *Store
-	keys  keys
+	store  *Store
+	keys   keys
+	format Format
 }
 
-// NewElection looks at the election of that lock key.
-func NewElection(store *Store, lockKey string) *Election {
-	return &Election{store: store, keys: newKeys(lockKey)}
+// NewElection looks at the election of that lock key, which is written in that format.
+func NewElection(store *Store, lockKey string, f Format) *Election {
+	return &Election{store: store, keys: newKeys(lockKey), format: f}
 }
 
 // Picture is an election at one moment, by Redis' own clock.
@@ -71,8 +70,12 @@ func (e *Election) Picture(ctx context.Context, events int) (Picture, error) {
 		return Picture{}, err
 	}
 	defer conn.Close() // it goes back to the pool
+	holder := []any{"GET", k.lock()}
+	if e.format == Redisson {
+		holder[0] = "HKEYS"
+	}
 	commands := [][]any{
-		{"TIME"}, {"GET", k.lock()}, {"PTTL", k.lock()}, {"HGETALL", k.term()}, {"HGETALL", k.nodes()},
+		{"TIME"}, holder, {"PTTL", k.lock()}, {"HGETALL", k.term()}, {"HGETALL", k.nodes()},
 		{"XREVRANGE", k.events(), "+", "-", "COUNT", events},
 	}
 	for _, c := range commands {
@@ -99,7 +102,7 @@ func decodePicture(replies []any) (Picture, error) {
 		return p, fmt.Errorf("redis TIME: unexpected reply %v: %w", replies[0], err)
 	}
 	p.Now = time.Unix(clock[0], clock[1]*1000)
-	if p.Owner, err = redis.String(replies[1], nil); err != nil && !errors.Is(err, redis.ErrNil) {
+	if p.Owner, err = ownerOf(replies[1]); err != nil {
 		return p, err
 	}
 	left, err := redis.Int64(replies[2], nil)
@@ -122,6 +125,22 @@ func decodePicture(replies []any) (Picture, error) {
 	}
 	p.Events, err = decodeEvents(replies[5])
 	return p, err
+}
+
+// ownerOf reads the lock key in either format: GET's reply, or HKEYS'.
+func ownerOf(reply any) (string, error) {
+	if fields, ok := reply.([]any); ok {
+		if len(fields) == 0 {
+			return "", nil
+		}
+		owner, err := redis.String(fields[0], nil)
+		return strings.TrimSuffix(owner, redissonThread), err
+	}
+	owner, err := redis.String(reply, nil)
+	if errors.Is(err, redis.ErrNil) {
+		return "", nil
+	}
+	return owner, err
 }
 
 func decodeNodes(reply any) ([]Node, error) {
@@ -178,7 +197,7 @@ func number(s string) int64 {
 // none. It does not wait for it to happen.
 func (e *Election) StepDown(ctx context.Context, to, reason string) (owner, nodeID string, err error) {
 	reply, err := redis.Strings(e.store.run(ctx, e.keys.lock(), func(conn redis.Conn) (any, error) {
-		return stepDownScript.DoContext(ctx, conn, e.keys.lock(), e.keys.term(), e.keys.control(), to, reason, e.keys.wake())
+		return e.format.scripts().stepDown.DoContext(ctx, conn, e.keys.lock(), e.keys.term(), e.keys.control(), to, reason, e.keys.wake())
 	}))
 	if err != nil {
 		return "", "", fmt.Errorf("ask the leader of %q to step down: %w", e.keys.lock(), err)

@@ -61,7 +61,7 @@ func TestHintsArriveAndComeBackAfterRedisDoes(t *testing.T) {
 			return err
 		})
 		again(t, func() error {
-			_, _, err := redisstore.NewElection(s, "baton").StepDown(ctx, "", "test")
+			_, _, err := redisstore.NewElection(s, "baton", redisstore.String).StepDown(ctx, "", "test")
 			return err
 		})
 		await(elector.HintControl)
@@ -81,7 +81,7 @@ func TestHintsArriveAndComeBackAfterRedisDoes(t *testing.T) {
 func TestAPictureShowsTheElection(t *testing.T) {
 	r := testsupport.StartRedis(t)
 	s := open(t, r)
-	e := redisstore.NewElection(s, "baton")
+	e := redisstore.NewElection(s, "baton", redisstore.String)
 	ctx := t.Context()
 	if p, err := e.Picture(ctx, 10); err != nil || p.Owner != "" || p.Leader != "" || len(p.Nodes) != 0 {
 		t.Fatalf("an election that never was: %+v, %v", p, err)
@@ -146,7 +146,7 @@ func TestALeaseThatRanOutIsInTheHistory(t *testing.T) {
 	if _, err := b.Acquire(t.Context(), elector.Candidate{Owner: "o4"}); err != nil {
 		t.Fatal(err)
 	}
-	p, err := redisstore.NewElection(s, "baton").Picture(t.Context(), 10)
+	p, err := redisstore.NewElection(s, "baton", redisstore.String).Picture(t.Context(), 10)
 	if err != nil {
 		t.Fatal(err)
 	}

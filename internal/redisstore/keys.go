@@ -18,15 +18,16 @@ type keys struct {
 
 func newKeys(lockKey string) keys { return keys{lockKey: lockKey, prefix: slotPrefix(lockKey)} }
 
-func (k keys) lock() string            { return k.lockKey }
-func (k keys) term() string            { return k.prefix + ":term" }
-func (k keys) quarantine() string      { return k.prefix + ":quarantine" }
-func (k keys) nodes() string           { return k.prefix + ":nodes" }
-func (k keys) control() string         { return k.prefix + ":control" }
-func (k keys) events() string          { return k.prefix + ":events" }
-func (k keys) wake() string            { return k.prefix + ":wake" }
-func (k keys) job(name string) string  { return k.prefix + ":job:" + name }
-func (k keys) runs(name string) string { return k.job(name) + ":runs" }
+func (k keys) lock() string                { return k.lockKey }
+func (k keys) term() string                { return k.prefix + ":term" }
+func (k keys) quarantine() string          { return k.prefix + ":quarantine" }
+func (k keys) nodes() string               { return k.prefix + ":nodes" }
+func (k keys) control() string             { return k.prefix + ":control" }
+func (k keys) events() string              { return k.prefix + ":events" }
+func (k keys) wake() string                { return k.prefix + ":wake" }
+func (k keys) priority(node string) string { return "priority:" + node } // a field of control
+func (k keys) job(name string) string      { return k.prefix + ":job:" + name }
+func (k keys) runs(name string) string     { return k.job(name) + ":runs" }
 
 // CheckKey refuses a key beside which baton could not place keys of its own in
 // the same slot: an empty one, and one with a '}' that closes no hash tag.

@@ -3,8 +3,8 @@ package redisstore
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 	"time"
 
@@ -13,152 +13,243 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-var (
-	acquireScript = loadScript("lock_acquire", 5)
-	renewScript   = loadScript("lock_renew", 3)
-	releaseScript = loadScript("lock_release", 4)
-	raiseScript   = loadScript("lock_raise", 2)
-)
-
 // presenceInterval is how often a standby that only polls writes that it is alive.
 const presenceInterval = 15 * time.Second
 
 // Presence is what a node tells the others of itself. State and the time are
-// added by the scripts.
+// added when it is written.
 type Presence struct {
 	Version    string `json:"version"`
 	ConfigHash string `json:"config_hash"`
 	Address    string `json:"address"` // of its status page
+	// Priority: of live nodes the one with the highest goes first.
+	Priority int `json:"priority,omitempty"`
+	// Observer: the node never leads.
+	Observer bool `json:"observer,omitempty"`
 }
 
-// Lock is the election's lock in a single Redis: a string key with a lease. It
+// LockOptions are one node's view of one lock.
+type LockOptions struct {
+	Key      string
+	NodeID   string
+	TTL      time.Duration
+	Presence Presence
+	// Format is how the key is written; String unless set.
+	Format Format
+	// WithoutScripts takes, renews and releases by SET NX PX and WATCH/MULTI/EXEC,
+	// for servers that forbid scripts.
+	WithoutScripts bool
+	// WaitReplicas is how many replicas must have the lock before it counts as
+	// taken or renewed.
+	WaitReplicas int
+}
+
+// Lock is the election's lock in one Redis deployment: a key with a lease. It
 // implements elector.Lock.
 type Lock struct {
 	store    *Store
 	keys     keys
 	nodeID   string
-	ttlMS    int64
-	presence string
+	replicas int
+	protocol protocol
 
 	// The connection is the lock's own: a renewal never waits for a place in a
 	// pool that jobs use.
-	mu   sync.Mutex
-	conn redis.Conn
+	mu    sync.Mutex
+	conn  redis.Conn
+	fresh bool // no renewal has been answered on conn
 
 	// Of the campaign alone:
-	asked  time.Time // when the whole script last answered held
-	holder string    // and what it said
-	until  time.Time // when the lease of the last answer has ended: somebody else may hold the lock then
+	asked time.Time // when the lock last answered held, by more than a look
+	held  verdict   // and what it said
+	until time.Time // when the lease of the last answer has ended: somebody else may hold the lock then
 }
 
-// NewLock makes the node's view of the lock with that key.
-func NewLock(store *Store, lockKey, nodeID string, ttl time.Duration, p Presence) (*Lock, error) {
-	if err := CheckKey(lockKey); err != nil {
+// protocol is how a lock is asked: by scripts, or without. Each method is one
+// attempt on a connection to the server that has the lock key.
+type protocol interface {
+	acquire(ctx context.Context, conn redis.Conn, c elector.Candidate) (verdict, error)
+	// renew returns ErrLost, and who holds the lock instead, in its error. fresh
+	// says that it is the first renewal on conn: the server behind it may be
+	// another, or have restarted.
+	renew(ctx context.Context, conn redis.Conn, owner string, epoch int64, fresh bool) (elector.Order, error)
+	// release reports whether the lock was the owner's.
+	release(ctx context.Context, conn redis.Conn, owner string, h elector.Handover) (bool, error)
+	raise(ctx context.Context, conn redis.Conn, owner string, floor int64) (int64, error)
+}
+
+// verdict is the reply to an acquire.
+type verdict struct {
+	word   string // won, held or wait
+	detail string // held: the holder's node; wait: why
+	left   int64  // in ms: of the lease, or of the wait; noExpiry without an end
+	epoch  int64  // the last one that is known; of held 0 for a foreign client's
+}
+
+// NewLock makes the node's view of a lock. It does not connect.
+func NewLock(store *Store, o LockOptions) (*Lock, error) {
+	if err := CheckKey(o.Key); err != nil {
 		return nil, err
 	}
-	text, err := json.Marshal(p)
-	if err != nil {
-		return nil, fmt.Errorf("encode the presence of node %q: %w", nodeID, err)
+	if o.WithoutScripts && o.Format == Redisson {
+		return nil, errors.New("a lock in Redisson's format is taken by scripts only: set acquire to lua")
 	}
-	return &Lock{store: store, keys: newKeys(lockKey), nodeID: nodeID, ttlMS: ttl.Milliseconds(), presence: string(text)}, nil
+	text, err := json.Marshal(o.Presence)
+	if err != nil {
+		return nil, fmt.Errorf("encode the presence of node %q: %w", o.NodeID, err)
+	}
+	p := participant{
+		keys: newKeys(o.Key), nodeID: o.NodeID, ttlMS: o.TTL.Milliseconds(),
+		presence: string(text), priority: o.Presence.Priority,
+	}
+	l := &Lock{store: store, keys: p.keys, nodeID: o.NodeID, replicas: o.WaitReplicas, protocol: scripted{p, o.Format.scripts()}}
+	if o.WithoutScripts {
+		l.protocol = transactional{p}
+	}
+	return l, nil
+}
+
+// participant is what every protocol needs to know of the node and its lock.
+type participant struct {
+	keys     keys
+	nodeID   string
+	ttlMS    int64
+	presence string // a JSON object
+	priority int
 }
 
 // Acquire implements elector.Lock.
 func (l *Lock) Acquire(ctx context.Context, c elector.Candidate) (elector.Answer, error) {
 	if now := time.Now(); c.Polling && now.Sub(l.asked) < presenceInterval && now.Before(l.until) {
-		// One plain command instead of a script of six: standbys are many. The
-		// holder is still the same, since the lease that it had has not ended.
-		left, err := redis.Int64(l.do(ctx, func(conn redis.Conn) (any, error) {
-			return redis.DoContext(conn, ctx, "PTTL", l.keys.lock())
-		}))
-		if err != nil {
-			return elector.Answer{}, fmt.Errorf("look at lock %q: %w", l.keys.lock(), err)
-		}
-		if left > 0 || left == noExpiry {
-			l.until = time.Now().Add(leaseLeft(left))
-			return elector.Answer{Outcome: elector.Held, Holder: l.holder, Left: leaseLeft(left)}, nil
+		left, err := l.look(ctx)
+		if err != nil || left != 0 {
+			return l.stillHeld(left), err
 		}
 	}
-	k := l.keys
-	reply, err := redis.Values(l.do(ctx, func(conn redis.Conn) (any, error) {
-		return acquireScript.DoContext(ctx, conn, k.lock(), k.term(), k.nodes(), k.control(), k.events(),
-			c.Owner, l.ttlMS, l.nodeID, l.presence, c.Floor)
-	}))
+	v, err := l.acquire(ctx, c)
 	if err != nil {
-		return elector.Answer{}, fmt.Errorf("acquire lock %q: %w", k.lock(), l.store.misfit(ctx, k, err))
+		return elector.Answer{}, fmt.Errorf("acquire lock %q: %w", l.keys.lock(), l.store.misfit(ctx, l.keys, err))
 	}
-	return l.answer(reply)
-}
-
-func (l *Lock) answer(reply []any) (elector.Answer, error) {
-	var word, detail string
-	var left int64
-	if _, err := redis.Scan(reply, &word, &detail, &left); err != nil {
-		return elector.Answer{}, fmt.Errorf("acquire lock %q: unexpected reply: %w", l.keys.lock(), err)
-	}
-	switch word {
+	left := leaseLeft(v.left)
+	switch v.word {
 	case "won":
 		l.asked = time.Time{}
-		epoch, err := strconv.ParseInt(detail, 10, 64)
-		if err != nil {
-			return elector.Answer{}, fmt.Errorf("acquire lock %q: epoch %q in %q is not a number: %w", l.keys.lock(), detail, l.keys.term(), err)
-		}
-		return elector.Answer{Outcome: elector.Won, Epoch: epoch}, nil
+		return elector.Answer{Outcome: elector.Won, Epoch: v.epoch}, nil
 	case "held":
-		l.asked, l.holder = time.Now(), detail
-		l.until = l.asked.Add(leaseLeft(left))
-		return elector.Answer{Outcome: elector.Held, Holder: detail, Left: leaseLeft(left)}, nil
+		l.asked, l.held = time.Now(), v
+		return l.stillHeld(left), nil
 	default:
-		return elector.Answer{Outcome: elector.Wait, Reason: word + " for " + detail, Left: milliseconds(left)}, nil
+		return elector.Answer{Outcome: elector.Wait, Reason: v.detail, Left: left, Epoch: v.epoch}, nil
 	}
+}
+
+// look asks by one plain command, instead of a script of many, how much of the
+// lease is left: standbys are many. 0 says that the lock is free.
+func (l *Lock) look(ctx context.Context) (time.Duration, error) {
+	left, err := redis.Int64(l.do(ctx, func(conn redis.Conn) (any, error) {
+		return redis.DoContext(conn, ctx, "PTTL", l.keys.lock())
+	}))
+	if err != nil {
+		return 0, fmt.Errorf("look at lock %q: %w", l.keys.lock(), err)
+	}
+	if left != noExpiry && left <= 0 {
+		return 0, nil
+	}
+	return leaseLeft(left), nil
+}
+
+// stillHeld is the answer while the lease that was seen last has not ended: the
+// holder is the same.
+func (l *Lock) stillHeld(left time.Duration) elector.Answer {
+	l.until = time.Now().Add(left)
+	return elector.Answer{Outcome: elector.Held, Holder: l.held.detail, Epoch: l.held.epoch, Left: left}
+}
+
+func (l *Lock) acquire(ctx context.Context, c elector.Candidate) (v verdict, err error) {
+	_, err = l.do(ctx, func(conn redis.Conn) (any, error) {
+		if v, err = l.protocol.acquire(ctx, conn, c); err != nil || v.word != "won" {
+			return nil, err
+		}
+		short := l.awaitReplicas(ctx, conn)
+		if short != nil {
+			// Not taken as far as we are concerned. Unreleased, it runs out by itself.
+			_, _ = l.protocol.release(ctx, conn, c.Owner, elector.Handover{Event: string(elector.EventReleased), Reason: short.Error()})
+		}
+		return nil, short
+	})
+	return v, err
 }
 
 // Renew implements elector.Lock.
-func (l *Lock) Renew(ctx context.Context, owner string, epoch int64) (elector.Order, error) {
-	k := l.keys
-	reply, err := redis.Strings(l.do(ctx, func(conn redis.Conn) (any, error) {
-		return renewScript.DoContext(ctx, conn, k.lock(), k.nodes(), k.control(), owner, l.ttlMS, l.nodeID, l.presence)
-	}))
+func (l *Lock) Renew(ctx context.Context, owner string, epoch int64) (order elector.Order, err error) {
+	_, err = l.do(ctx, func(conn redis.Conn) (any, error) {
+		if order, err = l.protocol.renew(ctx, conn, owner, epoch, l.fresh); err != nil {
+			return nil, err
+		}
+		l.fresh = false
+		return nil, l.awaitReplicas(ctx, conn)
+	})
 	if err != nil {
-		return elector.Order{}, fmt.Errorf("renew lock %q: %w", k.lock(), err)
+		return elector.Order{}, fmt.Errorf("renew lock %q: %w", l.keys.lock(), err)
 	}
-	if reply[0] != "renewed" {
-		return elector.Order{}, fmt.Errorf("renew lock %q (found owner %q): %w", k.lock(), reply[1], elector.ErrLost)
-	}
-	return elector.Order{StepDown: reply[1] == "1", To: reply[2], Reason: reply[3]}, nil
+	return order, nil
 }
 
 // Release implements elector.Lock.
 func (l *Lock) Release(ctx context.Context, owner string, h elector.Handover) error {
-	k := l.keys
-	_, err := l.do(ctx, func(conn redis.Conn) (any, error) {
-		return releaseScript.DoContext(ctx, conn, k.lock(), k.term(), k.control(), k.events(),
-			owner, l.nodeID, h.Event, h.Reason, h.To, elector.ReserveFor.Milliseconds(), k.wake())
+	_, err := l.GiveUp(ctx, owner, h)
+	return err
+}
+
+// GiveUp is Release that also tells whether the owner held the lock.
+func (l *Lock) GiveUp(ctx context.Context, owner string, h elector.Handover) (was bool, err error) {
+	_, err = l.do(ctx, func(conn redis.Conn) (any, error) {
+		was, err = l.protocol.release(ctx, conn, owner, h)
+		return nil, err
 	})
 	if err != nil {
-		return fmt.Errorf("release lock %q: %w", k.lock(), err)
+		return false, fmt.Errorf("release lock %q: %w", l.keys.lock(), err)
 	}
-	return nil
+	return was, nil
 }
 
 // Raise implements elector.Lock. It is asked by a job, so it uses a pooled
 // connection: a renewal must not wait for it.
-func (l *Lock) Raise(ctx context.Context, owner string, floor int64) (int64, error) {
-	reply, err := redis.String(l.store.run(ctx, l.keys.lock(), func(conn redis.Conn) (any, error) {
-		return raiseScript.DoContext(ctx, conn, l.keys.lock(), l.keys.term(), owner, floor)
-	}))
+func (l *Lock) Raise(ctx context.Context, owner string, floor int64) (epoch int64, err error) {
+	_, err = l.store.run(ctx, l.keys.lock(), func(conn redis.Conn) (any, error) {
+		epoch, err = l.protocol.raise(ctx, conn, owner, floor)
+		return nil, err
+	})
 	if err != nil {
 		return 0, fmt.Errorf("raise the epoch of lock %q: %w", l.keys.lock(), err)
 	}
-	if reply == "lost" {
-		return 0, elector.ErrLost
+	return epoch, nil
+}
+
+// awaitReplicas waits until enough replicas have what was written on conn. Its
+// error leaves open what happens to it: an isolated master keeps what nobody else
+// will ever see.
+func (l *Lock) awaitReplicas(ctx context.Context, conn redis.Conn) error {
+	if l.replicas == 0 {
+		return nil
 	}
-	return strconv.ParseInt(reply, 10, 64)
+	patience := time.Second
+	if deadline, ok := ctx.Deadline(); ok {
+		patience = time.Until(deadline) * 9 / 10 // the answer must still come in time
+	}
+	got, err := redis.Int(redis.DoContext(conn, ctx, "WAIT", l.replicas, max(patience.Milliseconds(), 1)))
+	if err == nil && got < l.replicas {
+		err = fmt.Errorf("%d of the %d replicas that election.wait_replicas asks for have the lock: are they connected to the master?", got, l.replicas)
+	}
+	return err
 }
 
 // Leave takes the node off the list of nodes, when it shuts down.
 func (l *Lock) Leave(ctx context.Context) error {
 	_, err := l.do(ctx, func(conn redis.Conn) (any, error) {
+		if err := conn.Send("HDEL", l.keys.control(), l.keys.priority(l.nodeID)); err != nil {
+			return nil, err
+		}
 		return redis.DoContext(conn, ctx, "HDEL", l.keys.nodes(), l.nodeID)
 	})
 	l.Close()
@@ -184,10 +275,10 @@ func (l *Lock) do(ctx context.Context, command func(redis.Conn) (any, error)) (a
 		if err != nil {
 			return nil, err
 		}
-		l.conn = conn
+		l.conn, l.fresh = conn, true
 	}
 	reply, err := command(l.conn)
-	if err != nil {
+	if err != nil && !errors.Is(err, elector.ErrLost) {
 		l.drop()
 	}
 	return reply, explain(err)

@@ -2,13 +2,12 @@
 -- KEYS: lock, term
 -- ARGV: owner, floor
 -- Reply: the epoch, or "lost" if the lock is not the owner's; error EPOCH if it cannot rise
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then
+if holder() ~= ARGV[1] then
   return 'lost'
 end
 local epoch = math.max(tonumber(redis.call('HGET', KEYS[2], 'epoch') or 0), tonumber(ARGV[2]) + 1)
 if not (epoch < 2 ^ 53) then -- beyond it Lua cannot count
   return redis.error_reply('EPOCH ' .. ARGV[2] .. ' cannot be counted on from')
 end
-epoch = string.format('%.0f', epoch)
-redis.call('HSET', KEYS[2], 'epoch', epoch, 'owner', ARGV[1])
-return epoch
+redis.call('HSET', KEYS[2], 'epoch', integer(epoch), 'owner', ARGV[1])
+return integer(epoch)

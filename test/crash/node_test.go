@@ -80,7 +80,7 @@ func (t *term) Raise(ctx context.Context, floor int64) (int64, error) {
 func newNode(s spec, st *stores, observe func(boundary) error) (*node, error) {
 	n := &node{}
 	var err error
-	if n.lock, err = redisstore.NewLock(st.redis, s.LockKey, s.NodeID, s.TTL, redisstore.Presence{}); err != nil {
+	if n.lock, err = redisstore.NewLock(st.redis, redisstore.LockOptions{Key: s.LockKey, NodeID: s.NodeID, TTL: s.TTL}); err != nil {
 		return nil, err
 	}
 	config := flush.Config{

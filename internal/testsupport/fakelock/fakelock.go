@@ -26,22 +26,22 @@ type Fault struct {
 type Store struct {
 	ttl time.Duration
 
-	mu       sync.Mutex
-	owner    string
-	node     string
-	expires  time.Time
-	epoch    int64
+	mu      sync.Mutex
+	owner   string
+	node    string
+	expires time.Time
+	epoch   int64
 	// Incarnations are counted from 1. What confirmed is, somebody has won or
 	// renewed in; 0 says that the store knows of no term.
 	incarnation, confirmed int
 	quarantined            int // the incarnation whose quarantine has begun
 	quarantine             time.Time
 	reserved               string
-	until    time.Time
-	order    elector.Order
-	orderFor string
-	hints    []chan elector.Hint
-	owners   []string // every owner that ever won, in order
+	until                  time.Time
+	order                  elector.Order
+	orderFor               string
+	hints                  []chan elector.Hint
+	owners                 []string // every owner that ever won, in order
 }
 
 // NewStore makes an empty store whose leases last ttl.

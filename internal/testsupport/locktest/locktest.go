@@ -183,6 +183,8 @@ func epochRises(t *testing.T, ctx context.Context, b Bench) {
 
 func epochAboveFloor(t *testing.T, ctx context.Context, b Bench) {
 	const floor = 9_000_000_000_000
+	win(t, ctx, b.A, "o0") // a store that knows of no term waits for what the floor speaks of
+	release(t, ctx, b.A, "o0", elector.Handover{Event: "released"})
 	a := ask(t, ctx, b.A, elector.Candidate{Owner: "o1", Floor: floor})
 	if a.Outcome != elector.Won || a.Epoch <= floor {
 		t.Fatalf("got %+v, want it won above %d", a, int64(floor))

@@ -1,0 +1,18 @@
+local function integer(n) return string.format('%.0f', n) end
+local function clock()
+  local time = redis.call('TIME')
+  return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+-- Which incarnation of Redis this is. A server that hides INFO is an incarnation without a name.
+local function incarnation()
+  local info = redis.pcall('INFO', 'server')
+  return type(info) == 'string' and string.match(info, 'run_id:(%w+)') or ''
+end
+-- A node tells of itself: presence is a JSON object, to which its state and the time are added.
+local function present(nodes, node, presence, state, now)
+  redis.call('HSET', nodes, node, string.sub(presence, 1, -2) .. ',"state":"' .. state .. '","seen_ms":' .. integer(now) .. '}')
+end
+-- History is a courtesy: a user who may not write it is served all the same.
+local function tell(events, event, node, epoch, reason)
+  redis.pcall('XADD', events, 'MAXLEN', '~', 1000, '*', 'event', event, 'node_id', node or '', 'epoch', epoch or '', 'reason', reason)
+end

@@ -1,0 +1,81 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"baton/internal/elector"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// scripted asks by Lua scripts: each request is one step for Redis.
+type scripted struct {
+	participant
+	scripts *lockScripts
+}
+
+func (p scripted) acquire(ctx context.Context, conn redis.Conn, c elector.Candidate) (verdict, error) {
+	k, observer := p.keys, 0
+	if c.Observer {
+		observer = 1
+	}
+	reply, err := redis.Values(p.scripts.acquire.DoContext(ctx, conn, k.lock(), k.term(), k.nodes(), k.control(), k.events(), k.quarantine(),
+		c.Owner, p.ttlMS, p.nodeID, p.presence, c.Floor, p.priority, observer))
+	if err != nil {
+		return verdict{}, err
+	}
+	var v verdict
+	var epoch string
+	if _, err := redis.Scan(reply, &v.word, &v.detail, &v.left, &epoch); err != nil {
+		return verdict{}, fmt.Errorf("unexpected reply: %w", err)
+	}
+	if epoch != "" {
+		if v.epoch, err = strconv.ParseInt(epoch, 10, 64); err != nil {
+			return verdict{}, fmt.Errorf("epoch %q in %q is not a number: %w", epoch, k.term(), err)
+		}
+	}
+	return v, nil
+}
+
+func (p scripted) renew(ctx context.Context, conn redis.Conn, owner string, epoch int64, fresh bool) (elector.Order, error) {
+	k, first := p.keys, 0
+	if fresh {
+		first = 1
+	}
+	reply, err := redis.Strings(p.scripts.renew.DoContext(ctx, conn, k.lock(), k.nodes(), k.control(), k.term(), k.events(), k.quarantine(),
+		owner, p.ttlMS, p.nodeID, p.presence, epoch, first))
+	if err != nil {
+		return elector.Order{}, err
+	}
+	if reply[0] != "renewed" {
+		return elector.Order{}, lost(reply[1])
+	}
+	return elector.Order{StepDown: reply[1] == "1", To: reply[2], Reason: reply[3]}, nil
+}
+
+func (p scripted) release(ctx context.Context, conn redis.Conn, owner string, h elector.Handover) (bool, error) {
+	k := p.keys
+	return redis.Bool(p.scripts.release.DoContext(ctx, conn, k.lock(), k.term(), k.control(), k.events(),
+		owner, p.nodeID, h.Event, h.Reason, h.To, elector.ReserveFor.Milliseconds(), k.wake()))
+}
+
+func (p scripted) raise(ctx context.Context, conn redis.Conn, owner string, floor int64) (int64, error) {
+	reply, err := redis.String(p.scripts.raise.DoContext(ctx, conn, p.keys.lock(), p.keys.term(), owner, floor))
+	if err != nil {
+		return 0, err
+	}
+	if reply == "lost" {
+		return 0, elector.ErrLost
+	}
+	return strconv.ParseInt(reply, 10, 64)
+}
+
+// lost says who holds the lock instead.
+func lost(holder string) error {
+	if holder == "" {
+		return fmt.Errorf("nobody holds it: %w", elector.ErrLost)
+	}
+	return fmt.Errorf("%s holds it: %w", holder, elector.ErrLost)
+}

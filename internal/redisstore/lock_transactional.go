@@ -1,0 +1,255 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"baton/internal/elector"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// transactional asks without scripts: WATCH what a decision rests on, read it,
+// decide here, and write by MULTI/EXEC, which does nothing if any of it has changed
+// meanwhile. The decisions are those of the scripts of the same names.
+type transactional struct{ participant }
+
+// conflicts is how often a transaction is tried that others keep interrupting.
+const conflicts = 5
+
+var errConflict = fmt.Errorf("%w: other nodes keep changing the election's keys", elector.ErrRefused)
+
+func (p transactional) acquire(ctx context.Context, conn redis.Conn, c elector.Candidate) (verdict, error) {
+	for range conflicts {
+		s, err := p.look(ctx, conn, true)
+		if err != nil {
+			return verdict{}, err
+		}
+		d, err := p.decide(s, c)
+		if err != nil {
+			return verdict{}, err
+		}
+		done, err := p.exec(ctx, conn, d.writes)
+		if err != nil {
+			return verdict{}, err
+		}
+		if done {
+			return d.verdict, p.courtesies(ctx, conn, d.courtesies)
+		}
+	}
+	return verdict{}, errConflict
+}
+
+func (p transactional) renew(ctx context.Context, conn redis.Conn, owner string, epoch int64, _ bool) (elector.Order, error) {
+	k := p.keys
+	for range conflicts {
+		s, err := p.look(ctx, conn, true)
+		if err != nil {
+			return elector.Order{}, err
+		}
+		var writes, courtesies []command
+		confirmed := s.term["run_id"] == s.runID && s.hasTerm
+		last := number(s.term["epoch"])
+		switch {
+		case s.holder == owner:
+			writes = []command{{"PEXPIRE", []any{k.lock(), p.ttlMS}}}
+		case confirmed, s.term["owner"] != "" && last > epoch, s.holder != "" && (s.holder != s.term["owner"] || last >= epoch):
+			_, err := redis.DoContext(conn, ctx, "UNWATCH")
+			return elector.Order{}, errors.Join(lost(s.holder), err)
+		default: // see lock_renew.lua
+			writes = []command{{"SET", []any{k.lock(), owner, "PX", p.ttlMS}}}
+			courtesies = p.event("restored", epoch, "redis had lost the lock; its leader has put it back")
+		}
+		if !confirmed {
+			writes = append(writes,
+				command{"HSET", []any{k.term(), "epoch", max(last, epoch), "owner", owner, "node_id", p.nodeID, "ttl_ms", p.ttlMS, "run_id", s.runID, "ended", "0"}},
+				command{"HSETNX", []any{k.term(), "since", s.now}}, command{"HDEL", []any{k.term(), "quarantine_run"}}, command{"DEL", []any{k.quarantine()}})
+		}
+		done, err := p.exec(ctx, conn, writes)
+		if err != nil {
+			return elector.Order{}, err
+		}
+		if done {
+			return s.order(owner), p.courtesies(ctx, conn, append(courtesies, p.present("leading", s.now)))
+		}
+	}
+	return elector.Order{}, errConflict
+}
+
+// order is what operators ask of the leader.
+func (s sight) order(owner string) elector.Order {
+	if s.control["paused_at"] != "" {
+		return elector.Order{StepDown: true, Reason: "paused " + s.control["paused_reason"]}
+	}
+	if s.control["stepdown_owner"] != owner {
+		return elector.Order{}
+	}
+	return elector.Order{StepDown: true, To: s.control["stepdown_to"], Reason: s.control["stepdown_reason"]}
+}
+
+func (p transactional) release(ctx context.Context, conn redis.Conn, owner string, h elector.Handover) (bool, error) {
+	k := p.keys
+	for range conflicts {
+		s, err := p.look(ctx, conn, false)
+		if err != nil {
+			return false, err
+		}
+		if s.holder != owner {
+			_, err := redis.DoContext(conn, ctx, "UNWATCH")
+			return false, err
+		}
+		writes := []command{{"HDEL", []any{k.control(), "stepdown_owner", "stepdown_to", "stepdown_reason"}}}
+		if h.To != "" {
+			writes = append(writes, command{"HSET", []any{k.control(), "reserved_for", h.To, "reserved_until", s.now + elector.ReserveFor.Milliseconds()}})
+		}
+		writes = append(writes, command{"HSET", []any{k.term(), "ended", "1"}}, command{"DEL", []any{k.lock()}})
+		done, err := p.exec(ctx, conn, writes)
+		if err != nil {
+			return false, err
+		}
+		if done {
+			told := append(p.event(h.Event, number(s.term["epoch"]), h.Reason), command{"PUBLISH", []any{k.wake(), "released"}})
+			return true, p.courtesies(ctx, conn, told)
+		}
+	}
+	return false, errConflict
+}
+
+func (p transactional) raise(ctx context.Context, conn redis.Conn, owner string, floor int64) (int64, error) {
+	for range conflicts {
+		s, err := p.look(ctx, conn, false)
+		if err != nil {
+			return 0, err
+		}
+		if s.holder != owner {
+			_, err := redis.DoContext(conn, ctx, "UNWATCH")
+			return 0, errors.Join(elector.ErrLost, err)
+		}
+		if _, err := above(s.term["epoch"], floor, 0); err != nil {
+			return 0, err
+		}
+		epoch := max(number(s.term["epoch"]), floor+1)
+		done, err := p.exec(ctx, conn, []command{{"HSET", []any{p.keys.term(), "epoch", epoch, "owner", owner}}})
+		if err != nil || done {
+			return epoch, err
+		}
+	}
+	return 0, errConflict
+}
+
+// sight is what a decision rests on, at one moment.
+type sight struct {
+	now        int64 // Redis' clock, in ms
+	holder     string
+	left       int64 // of the lease, in ms
+	term       map[string]string
+	hasTerm    bool // it says which incarnation wrote it
+	control    map[string]string
+	quarantine int64 // in ms; not positive when it is over
+	runID      string
+}
+
+// look reads what a decision rests on, and has Redis watch it.
+func (p transactional) look(ctx context.Context, conn redis.Conn, incarnation bool) (s sight, err error) {
+	k := p.keys
+	commands := []command{
+		{"WATCH", []any{k.lock(), k.term(), k.control(), k.quarantine()}}, {"TIME", nil}, {"GET", []any{k.lock()}}, {"PTTL", []any{k.lock()}},
+		{"HGETALL", []any{k.term()}}, {"HGETALL", []any{k.control()}}, {"PTTL", []any{k.quarantine()}},
+	}
+	if incarnation {
+		commands = append(commands, command{"INFO", []any{"server"}})
+	}
+	if err := sendAll(conn, commands...); err != nil {
+		return s, err
+	}
+	replies, err := receiveAll(ctx, conn)
+	if err != nil {
+		return s, err
+	}
+	for _, r := range replies[:7] {
+		if refusal, ok := r.(redis.Error); ok {
+			return s, refusal
+		}
+	}
+	clock, err := redis.Int64s(replies[1], nil)
+	if err != nil || len(clock) != 2 {
+		return s, fmt.Errorf("redis TIME: unexpected reply %v: %w", replies[1], err)
+	}
+	s.now = clock[0]*1000 + clock[1]/1000
+	if s.holder, err = redis.String(replies[2], nil); err != nil && !errors.Is(err, redis.ErrNil) {
+		return s, err
+	}
+	var errs [4]error
+	s.left, errs[0] = redis.Int64(replies[3], nil)
+	s.term, errs[1] = redis.StringMap(replies[4], nil)
+	s.control, errs[2] = redis.StringMap(replies[5], nil)
+	s.quarantine, errs[3] = redis.Int64(replies[6], nil)
+	_, s.hasTerm = s.term["run_id"]
+	if incarnation {
+		// A server that hides INFO is an incarnation without a name.
+		info, _ := redis.String(replies[7], nil)
+		s.runID = runID(info)
+	}
+	return s, errors.Join(errs[:]...)
+}
+
+// exec writes in one transaction, and reports whether it was done: not, if
+// anything that was looked at has changed. Without writes it only stops watching.
+func (p transactional) exec(ctx context.Context, conn redis.Conn, writes []command) (bool, error) {
+	if len(writes) == 0 {
+		_, err := redis.DoContext(conn, ctx, "UNWATCH")
+		return true, err
+	}
+	commands := append(append([]command{{"MULTI", nil}}, writes...), command{"EXEC", nil})
+	if err := sendAll(conn, commands...); err != nil {
+		return false, err
+	}
+	replies, err := receiveAll(ctx, conn)
+	if err != nil {
+		return false, err
+	}
+	for _, r := range replies[:len(replies)-1] {
+		if refusal, ok := r.(redis.Error); ok {
+			return false, refusal
+		}
+	}
+	results, err := redis.Values(replies[len(replies)-1], nil)
+	if errors.Is(err, redis.ErrNil) {
+		return false, nil
+	}
+	for i, r := range results {
+		if refusal, ok := r.(redis.Error); ok {
+			return false, refusal
+		}
+		// A lease that runs out between the look and the transaction is nobody's
+		// change, so that EXEC goes through.
+		if extended, ok := r.(int64); ok && extended == 0 && writes[i].name == "PEXPIRE" {
+			return false, nil
+		}
+	}
+	return true, err
+}
+
+// courtesies are written for those who look on: a user who may not is served all
+// the same. Its error is that of the connection.
+func (p transactional) courtesies(ctx context.Context, conn redis.Conn, commands []command) error {
+	if len(commands) == 0 {
+		return nil
+	}
+	if err := sendAll(conn, commands...); err != nil {
+		return err
+	}
+	_, err := receiveAll(ctx, conn)
+	return err
+}
+
+func (p transactional) event(event string, epoch int64, reason string) []command {
+	return []command{{"XADD", []any{p.keys.events(), "MAXLEN", "~", 1000, "*", "event", event, "node_id", p.nodeID, "epoch", epoch, "reason", reason}}}
+}
+
+func (p transactional) present(state string, now int64) command {
+	text := p.presence[:len(p.presence)-1] + `,"state":"` + state + `","seen_ms":` + strconv.FormatInt(now, 10) + "}"
+	return command{"HSET", []any{p.keys.nodes(), p.nodeID, text}}
+}
