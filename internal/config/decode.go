@@ -137,7 +137,7 @@ func (d *decoder) entry(n ast.Node, m reflect.Value, name, at string) {
 func (d *decoder) list(n ast.Node, v reflect.Value, path string, tag reflect.StructTag) {
 	seq, ok := n.(*ast.SequenceNode)
 	if !ok {
-		d.bad(n, path, "want a list here, for example [id] or lines that begin with a dash")
+		d.bad(n, path, "want a list here, for example [a, b] or lines that begin with a dash")
 		return
 	}
 	out := reflect.MakeSlice(v.Type(), len(seq.Values), len(seq.Values))

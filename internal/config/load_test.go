@@ -188,7 +188,9 @@ func TestLaterKeysAreNotSupportedAlready(t *testing.T) {
 }
 
 func FuzzLoad(f *testing.F) {
-	for _, s := range []string{good, "", "a", "- a", "jobs: [*a]", "&a {b: *a}", "<<: {a: b}", "? x\n: y", "redis: {url: ${X}}", "{", "a: [", "\"\\", "!!x y", ": x", "null: 1"} {
+	for _, s := range []string{good, "", "a", "- a", "jobs: [*a]", "&a {b: *a}", "<<: {a: b}", "? x\n: y", "redis: {url: ${X}}", "{", "a: [", "\"\\", "!!x y", ": x", "null: 1",
+		"redis: {sentinel: {" + sentinels + ", password: $${X}}, database: 1, tls: {}}", "redis: {cluster: [\"a:1\"], tls: {ca_file: /c}}",
+		"redis: {quorum: [\"redis://a\", \"unix://u:p@/s?db=1\", \"rediss://c\"]}", "node: {priority: 007, candidate: false}"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

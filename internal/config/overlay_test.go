@@ -64,13 +64,36 @@ func TestBadSettingNamesItsFlagOrVariable(t *testing.T) {
 		{nil, map[string]string{"ttl": "0.5s"}, `--ttl: election.ttl: 500ms is too short; a lease needs at least 1s`},
 		{nil, map[string]string{"ttl": ""}, `--ttl: election.ttl: must not be empty; leave it out for the default`},
 		{map[string]string{"BATON_LOG_LEVEL": "loud"}, nil, `BATON_LOG_LEVEL: log.level: "loud" is not known here; want debug, info, warn or error`},
-		{map[string]string{"BATON_REDIS": "http://x"}, map[string]string{"redis": "ftp://x"}, `--redis: redis.url: want redis://host:port/db or rediss://host:port/db`},
+		{map[string]string{"BATON_REDIS": "http://x"}, map[string]string{"redis": "ftp://x"}, "--redis: redis.url: " + wantURL},
 		{nil, map[string]string{"heartbeat-interval": "4s"}, `--heartbeat-interval: election: 2·heartbeat_interval + attempt_timeout + drain + margin must be less than ttl, but 2·4s + 1s + 2s + 350ms = 11.35s and ttl is 10s; raise ttl, or leave the others out: their defaults fit it`},
 	} {
 		_, err := read(t, "", tc.env, tc.flags)
 		if err == nil || err.Error() != tc.want {
 			t.Errorf("got  %v\nwant %s", err, tc.want)
 		}
+	}
+}
+
+func TestURLOnTopTakesThePlaceOfSentinelsAndClusters(t *testing.T) {
+	for _, file := range []string{
+		`redis: {url: "rediss://old/3", tls: {}}`, `redis: {sentinel: {` + sentinels + `}, database: 3, tls: {}}`, `redis: {cluster: ["a:1"], tls: {}}`,
+	} {
+		for _, layer := range []struct{ env, flags map[string]string }{
+			{env: map[string]string{"BATON_REDIS": "rediss://new/1"}}, {flags: map[string]string{"redis": "rediss://new/1"}},
+		} {
+			c, err := read(t, file, layer.env, layer.flags)
+			if err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			if diff := cmp.Diff(Redis{URL: "rediss://new/1", TLS: &TLS{}}, c.Redis); diff != "" {
+				t.Errorf("%s: %s", file, diff)
+			}
+		}
+	}
+	// Encryption that the file asks for is not lost on the way.
+	_, err := read(t, "redis:\n  cluster: [\"a:1\"]\n  tls: {}\n", nil, map[string]string{"redis": "redis://new"})
+	if want := "baton.yaml:3:3: redis.tls: redis.url is not encrypted; write rediss:// there, or remove tls"; err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
 	}
 }
 

@@ -17,11 +17,14 @@ func (r Redis) Password() (string, error) {
 	if r.PasswordFile != "" {
 		return readSecret("redis.password_file", r.PasswordFile)
 	}
-	if u, err := url.Parse(r.URL); err == nil && u.User != nil {
+	if r.PasswordInline != "" {
+		return r.PasswordInline, nil
+	}
+	if u, err := url.Parse(r.URL); err == nil {
 		password, _ := u.User.Password()
 		return password, nil
 	}
-	return r.PasswordInline, nil
+	return "", nil
 }
 
 // Password is the Sentinels' own password, as Redis' Password is.

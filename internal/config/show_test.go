@@ -2,7 +2,6 @@ package config
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -35,12 +34,26 @@ func TestEncodeKeepsSecretsAndDollarSigns(t *testing.T) {
 	c.Node.ID = "n"
 	c.Redis.URL = "redis://:" + planted + "@h:1"
 	c.Databases = map[string]Database{"main": {Driver: "mysql", DSNInline: "u:$${X}${Y}$@/db"}}
-	again, err := read(t, string(Encode(c)), map[string]string{"X": "no", "Y": "no"}, nil)
+	env := map[string]string{"X": "no", "Y": "no"}
+	again, err := read(t, string(Encode(c)), env, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if again.Redis.URL != c.Redis.URL || again.Databases["main"] != c.Databases["main"] {
 		t.Errorf("%+v", again)
+	}
+	// Not valid together, but every field that is expanded is written so that it reads back.
+	c.Redis = Redis{
+		URL: "redis://${X}", PasswordFile: "${X}/a", PasswordInline: planted + "${X}", Cluster: []string{"${X}:1"}, Quorum: []string{"redis://${X}", "b"},
+		Sentinel: &Sentinel{Master: "${X}", Addresses: []string{"${Y}:1"}, PasswordFile: "${X}/b", PasswordInline: planted + "${Y}"},
+		TLS:      &TLS{CAFile: "${X}/c", CertFile: "${X}/d", KeyFile: "${X}/e", ServerName: "${X}"},
+	}
+	again, err = parse("f.yaml", Encode(c), lookup(env))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(c.Redis, again.Redis); diff != "" {
+		t.Error(diff)
 	}
 	if c.Databases["main"].DSNInline != "u:$${X}${Y}$@/db" {
 		t.Error("Encode changed its argument")
@@ -64,6 +77,22 @@ func TestShowHidesSecrets(t *testing.T) {
 	}
 }
 
+func TestShowHidesEveryPasswordOfRedis(t *testing.T) {
+	c := Default()
+	c.Redis = Redis{
+		URL: "unix://u:" + planted + "@/s", PasswordInline: planted,
+		Quorum:   []string{"redis://:" + planted + "@a", "redis://b", planted + "@c:%zz"},
+		Sentinel: &Sentinel{PasswordInline: planted},
+	}
+	shown := string(Show(c))
+	if strings.Contains(shown, planted) || strings.Count(shown, "***") != 5 || !strings.Contains(shown, "redis://b") {
+		t.Errorf("%s", shown)
+	}
+	if c.Redis.Quorum[0] == hidden || c.Redis.Sentinel.PasswordInline != planted {
+		t.Error("Show changed its argument")
+	}
+}
+
 func TestProblemsNeverQuoteSecrets(t *testing.T) {
 	for _, text := range []string{
 		"redis: {url: \"http://:" + planted + "@h\"}",
@@ -73,6 +102,14 @@ func TestProblemsNeverQuoteSecrets(t *testing.T) {
 		"redis: {url: \"${X}" + planted + "\"}",
 		"redis: redis://:" + planted + "@h",
 		"redis:\n  url: redis://:" + planted + "@h\n foo: [",
+		"redis: {url: \"unix://:" + planted + "@h/s\"}",
+		"redis: {quorum: [\"redis://:" + planted + "@h\", \"redis://:" + planted + "@h\", \"redis://:" + planted + "@%zz\"]}",
+		"redis: {cluster: [\"redis://:" + planted + "@h\", \"" + planted + "@h:1\"]}",
+		"redis: {sentinel: {master: m, addresses: [\"" + planted + "\", \"" + planted + "@h\"], password: " + planted + ", password_file: x}}",
+		"redis: {sentinel: redis://:" + planted + "@h}",
+		"redis: {password: " + planted + ", password_file: x}",
+		"redis: {password: [" + planted + "], database: " + planted + ", tls: " + planted + "}",
+		"node: {priority: " + planted + ", candidate: " + planted + "}",
 		"redis:\n  url: \"redis://:" + planted + "@h\n",
 		"databases: {m: {driver: sqlite, dsn: " + planted + ", dsn_file: x}}",
 		"databases: {m: " + planted + "}",
@@ -99,6 +136,8 @@ func TestHashCoversWhatJobsDoAndNothingElse(t *testing.T) {
 		"node":        {strings.Replace(good, "id: db1", "id: db2", 1), true},
 		"dsn":         {strings.Replace(good, "/etc/baton", "/run", 1), true},
 		"election":    {good + "election: {ttl: 20s}\n", true},
+		"priority":    {strings.Replace(good, "id: db1", "id: db1, priority: 9, candidate: false", 1), true},
+		"redis":       {good + "redis: {cluster: [\"a:1\"], tls: {}}\n", true},
 		"schedule":    {strings.Replace(good, "@every 5s", "@every 6s", 1), false},
 		"driver":      {strings.Replace(good, "driver: postgres", "driver: mysql", 1), false},
 		"default":     {good + "defaults: {timeout: 2h}\n", false},
@@ -126,47 +165,6 @@ func TestDurationsAreWrittenShort(t *testing.T) {
 		}
 		if back, err := time.ParseDuration(short(d)); err != nil || back != d {
 			t.Errorf("%s reads back as %v, %v", short(d), back, err)
-		}
-	}
-}
-
-func TestRedisCredentialsComeApartFromTheAddress(t *testing.T) {
-	dir := t.TempDir()
-	file := filepath.Join(dir, "pw")
-	write(t, file, planted+"\n")
-	for _, tc := range []struct {
-		redis                   Redis
-		address, user, password string
-	}{
-		{Redis{URL: "redis://h:1/2"}, "redis://h:1/2", "", ""},
-		{Redis{URL: "redis://:p%40ss@h:1"}, "redis://h:1", "", "p@ss"},
-		{Redis{URL: "rediss://joe:x@h/1"}, "rediss://h/1", "joe", "x"},
-		{Redis{URL: "redis://h", Username: "joe", PasswordFile: file}, "redis://h", "joe", planted},
-	} {
-		password, err := tc.redis.Password()
-		if err != nil || tc.redis.Address() != tc.address || tc.redis.User() != tc.user || password != tc.password {
-			t.Errorf("%+v: %q %q %q %v", tc.redis, tc.redis.Address(), tc.redis.User(), password, err)
-		}
-	}
-	write(t, file, "rotated")
-	if pw, _ := (Redis{PasswordFile: file}).Password(); pw != "rotated" {
-		t.Errorf("after rotation: %q", pw)
-	}
-}
-
-func TestSecretFilesThatCannotBeUsedAreNamed(t *testing.T) {
-	dir := t.TempDir()
-	empty, two := filepath.Join(dir, "empty"), filepath.Join(dir, "two")
-	write(t, empty, "\n")
-	write(t, two, planted+"\nsecond\n")
-	for path, want := range map[string]string{
-		filepath.Join(dir, "none"): "dsn_file: open " + dir + "/none: no such file or directory; create it or correct the path",
-		empty:                      "dsn_file: " + empty + " is empty; write the secret into it, on one line",
-		two:                        "dsn_file: " + two + " has more than one line; it must hold the secret alone",
-		dir:                        "dsn_file: read " + dir + ": is a directory",
-	} {
-		if _, err := (Database{DSNFile: path}).DSN(); err == nil || err.Error() != want {
-			t.Errorf("got  %v\nwant %s", err, want)
 		}
 	}
 }

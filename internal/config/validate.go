@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -98,46 +97,21 @@ func (v *validator) node() {
 	} else if !nodeID.MatchString(v.Node.ID) {
 		v.fail("node.id", "%q: want letters, digits, dots, dashes and underscores, at most 128", v.Node.ID)
 	}
-}
-
-// redis never quotes the URL: it may hold a password, also where it cannot be parsed.
-func (v *validator) redis() {
-	const want = "want redis://host:port/db or rediss://host:port/db"
-	u, err := url.Parse(v.Redis.URL)
-	switch {
-	case err != nil:
-		v.fail("redis.url", "not a URL; %s", want)
-		return
-	case u.Scheme != "redis" && u.Scheme != "rediss", u.Hostname() == "":
-		v.fail("redis.url", want)
-		return
-	}
-	if db := strings.Trim(u.Path, "/"); db != "" {
-		if n, err := strconv.Atoi(db); err != nil || n < 0 {
-			v.fail("redis.url", "what follows the port is the number of a database; %s", want)
-		}
-	}
-	if u.RawQuery != "" || u.Fragment != "" {
-		v.fail("redis.url", "has a ? or # part, which has no effect; %s", want)
-	}
-	_, hasPassword := u.User.Password()
-	if u.User.Username() != "" && !hasPassword {
-		v.fail("redis.url", "has a user without a password; set username: and password_file: instead")
-	}
-	if hasPassword && v.Redis.PasswordFile != "" {
-		v.fail("redis.password_file", "redis.url has a password too; keep one of them")
-	}
-	if u.User.Username() != "" && v.Redis.Username != "" {
-		v.fail("redis.username", "redis.url has a user too; keep one of them")
+	if p := v.Node.Priority; p < 0 || p > 1000 {
+		v.fail("node.priority", "%d: want 0 to 1000; of two nodes the one with more leads", p)
 	}
 }
 
 func (v *validator) election() {
 	e := v.Election
 	v.lockKey(e.LockKey)
+	v.lockDesign()
 	if e.TTL < time.Second {
 		v.fail("election.ttl", "%v is too short; a lease needs at least 1s", e.TTL)
 		return
+	}
+	if e.AbdicateAfter < e.TTL {
+		v.fail("election.abdicate_after", "%v is shorter than the ttl, %v; raise it, or leave it out", e.AbdicateAfter, e.TTL)
 	}
 	need := 2*e.HeartbeatInterval + e.AttemptTimeout + e.Drain + e.Margin()
 	if need < e.TTL {
@@ -155,6 +129,19 @@ func (v *validator) election() {
 		}
 	}
 	v.problems = append(v.problems, p)
+}
+
+// lockDesign checks how the lock is taken and what it looks like.
+func (v *validator) lockDesign() {
+	e := v.Election
+	v.choice("election.acquire", e.Acquire, AcquireLua, AcquireSetNX)
+	v.choice("election.lock_format", e.LockFormat, FormatString, FormatRedisson)
+	if e.Acquire == AcquireSetNX && e.LockFormat == FormatRedisson {
+		v.fail("election.lock_format", "redisson needs scripts, and acquire: setnx is for servers that forbid them; remove one of the two")
+	}
+	if e.WaitReplicas < 0 {
+		v.fail("election.wait_replicas", "%d: want 0 or more", e.WaitReplicas)
+	}
 }
 
 // lockKey refuses what would put the keys of one election into different slots

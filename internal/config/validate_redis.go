@@ -1,0 +1,233 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// redis never quotes a URL or an address: it may hold a password, also where it
+// cannot be parsed.
+func (v *validator) redis() {
+	r := v.Redis
+	v.deployment()
+	if r.URL != "" {
+		v.url("redis.url", r.URL)
+	}
+	if r.Cluster != nil {
+		v.addresses("redis.cluster", r.Cluster, "10.0.0.1:7000")
+	}
+	v.sentinel()
+	v.quorum()
+	v.tls()
+	v.credentials()
+}
+
+// deployment makes sure that there is one answer to where the data is.
+func (v *validator) deployment() {
+	r := v.Redis
+	chosen := ""
+	for _, d := range []struct {
+		name string
+		set  bool
+	}{{"url", r.URL != ""}, {"sentinel", r.Sentinel != nil}, {"cluster", r.Cluster != nil}} {
+		switch {
+		case !d.set:
+		case chosen == "":
+			chosen = d.name
+		default:
+			v.fail("redis."+d.name, "redis.%s is set too; keep one of them: url for one server, sentinel for one with replicas, cluster for a Redis Cluster", chosen)
+		}
+	}
+	v.required("redis.url", chosen, "redis://127.0.0.1:6379/0")
+	switch {
+	case r.Database < 0:
+		v.fail("redis.database", "%d: want 0 or more", r.Database)
+	case r.Database > 0 && r.URL != "":
+		v.fail("redis.database", "a URL has its database at its own end, redis://host:port/db or unix:///path?db=0; write it there and remove this")
+	case r.Database > 0 && r.Cluster != nil:
+		v.fail("redis.database", "a Redis Cluster has only database 0; remove this")
+	}
+}
+
+// url checks one server's URL.
+func (v *validator) url(path, raw string) {
+	const want = "want redis://host:port/db, rediss://host:port/db for TLS, or unix:///path/to/redis.sock"
+	u, err := url.Parse(raw)
+	if err != nil {
+		v.fail(path, "not a URL; "+want)
+		return
+	}
+	database := strings.Trim(u.Path, "/")
+	switch u.Scheme {
+	case "redis", "rediss", "valkey", "valkeys":
+		if u.Hostname() == "" || u.Port() != "" && !validPort(u.Port()) {
+			v.fail(path, want)
+			return
+		}
+		if u.RawQuery != "" || u.Fragment != "" {
+			v.fail(path, "has a ? or # part, which has no effect; "+want)
+		}
+	case "unix":
+		if u.Host != "" || u.OmitHost || database == "" {
+			v.fail(path, "a socket's URL has three slashes and then its path; want unix:///path/to/redis.sock")
+			return
+		}
+		database = u.Query().Get("db")
+		if u.Fragment != "" || u.RawQuery != "" && u.RawQuery != "db="+database {
+			v.fail(path, "only ?db=N may follow a socket's path; want unix:///path/to/redis.sock?db=0")
+			return
+		}
+	default:
+		if strings.Contains(u.Scheme, "sentinel") {
+			v.fail(path, "a URL is one server; remove it, and write the Sentinels under redis.sentinel")
+			return
+		}
+		v.fail(path, want)
+		return
+	}
+	if n, err := strconv.Atoi(database); database != "" && (err != nil || n < 0) {
+		v.fail(path, "what follows the port or ?db= is the number of a database; "+want)
+	}
+	if _, hasPassword := u.User.Password(); u.User.Username() != "" && !hasPassword {
+		v.fail(path, "has a user without a password; set username: and password_file: instead")
+	}
+}
+
+// addresses checks a list of host:port.
+func (v *validator) addresses(path string, list []string, example string) {
+	if len(list) == 0 {
+		v.fail(path, "required: at least one host:port, for example [%s]", example)
+	}
+	for i, addr := range list {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		host, port, err := net.SplitHostPort(addr)
+		switch first := slices.Index(list, addr); {
+		case strings.ContainsAny(addr, "/@"):
+			v.fail(at, "want host:port alone, for example %s; user and password have keys of their own, and tls: {} turns on TLS", example)
+		case err != nil, host == "", !validPort(port):
+			v.fail(at, "want host:port, for example %s", example)
+		case first < i:
+			v.fail(at, "the same as %s[%d]; want each once", path, first)
+		}
+	}
+}
+
+func validPort(port string) bool {
+	n, err := strconv.Atoi(port)
+	return err == nil && n > 0 && n <= 65535
+}
+
+func (v *validator) sentinel() {
+	s := v.Redis.Sentinel
+	if s == nil {
+		return
+	}
+	v.required("redis.sentinel.master", s.Master, "mymaster, the name that the Sentinels watch it by")
+	v.addresses("redis.sentinel.addresses", s.Addresses, "10.0.0.1:26379")
+	if s.PasswordFile != "" && s.PasswordInline != "" {
+		v.fail("redis.sentinel.password", "password_file is set too; keep one of them")
+	}
+	if s.Username != "" && s.PasswordFile == "" && s.PasswordInline == "" {
+		v.fail("redis.sentinel.username", "has no effect without a password; set password_file too")
+	}
+}
+
+// quorum makes sure that the masters are at least so independent as a
+// configuration can tell.
+func (v *validator) quorum() {
+	list := v.Redis.Quorum
+	if list == nil {
+		return
+	}
+	if v.Redis.URL == "" {
+		v.fail("redis.quorum", "goes beside redis.url, which says where the data is; remove it, or write url instead of sentinel or cluster")
+	}
+	if len(list) < 3 {
+		v.fail("redis.quorum", "%d masters; want 3 or 5: with fewer than 3 the election stops when one is away", len(list))
+	}
+	if v.Election.WaitReplicas > 0 {
+		v.fail("election.wait_replicas", "the lock is on the masters of redis.quorum, which have no replicas; remove one of the two")
+	}
+	seen := map[string]int{}
+	for i, raw := range list {
+		at := fmt.Sprintf("redis.quorum[%d]", i)
+		v.url(at, raw)
+		server := serverOf(raw)
+		if first, twice := seen[server]; twice && server != "" {
+			v.fail(at, "the same server as redis.quorum[%d]; the masters must be independent of each other", first)
+			continue
+		}
+		seen[server] = i
+	}
+}
+
+// serverOf is the process behind a URL, whatever database and user it names.
+func serverOf(raw string) string {
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil:
+		return ""
+	case u.Scheme == "unix":
+		return u.Path
+	case u.Host == "":
+		return ""
+	case u.Port() == "":
+		return net.JoinHostPort(strings.ToLower(u.Hostname()), "6379")
+	}
+	return strings.ToLower(u.Host)
+}
+
+func (v *validator) tls() {
+	t := v.Redis.TLS
+	if t == nil {
+		return
+	}
+	switch {
+	case t.CertFile != "" && t.KeyFile == "":
+		v.fail("redis.tls.cert_file", "needs key_file too, the certificate's private key")
+	case t.CertFile == "" && t.KeyFile != "":
+		v.fail("redis.tls.key_file", "needs cert_file too, the key's certificate")
+	}
+	if net.ParseIP(t.ServerName) == nil && strings.ContainsAny(t.ServerName, ":/@ ") {
+		v.fail("redis.tls.server_name", "want a host name alone, as it stands in the server's certificate")
+	}
+	// Nobody who writes tls: may believe in encryption that is not there.
+	if u, err := url.Parse(v.Redis.URL); err != nil || slices.ContainsFunc(v.Redis.Quorum, encryptedURL) {
+		return
+	} else if u.Scheme == "unix" {
+		v.fail("redis.tls", "a Unix socket is not encrypted; remove tls")
+	} else if u.Scheme == "redis" || u.Scheme == "valkey" {
+		v.fail("redis.tls", "redis.url is not encrypted; write %ss:// there, or remove tls", u.Scheme)
+	}
+}
+
+// credentials makes sure that there is one user and one password, or none.
+func (v *validator) credentials() {
+	r := v.Redis
+	u, err := url.Parse(r.URL)
+	if err != nil {
+		return
+	}
+	_, inURL := u.User.Password()
+	if inURL && r.PasswordFile != "" {
+		v.fail("redis.password_file", "redis.url has a password too; keep one of them")
+	}
+	if inURL && r.PasswordInline != "" {
+		v.fail("redis.password", "redis.url has a password too; keep one of them")
+	}
+	if r.PasswordFile != "" && r.PasswordInline != "" {
+		v.fail("redis.password", "password_file is set too; keep one of them")
+	}
+	if r.Username == "" {
+		return
+	}
+	if u.User.Username() != "" {
+		v.fail("redis.username", "redis.url has a user too; keep one of them")
+	} else if !inURL && r.PasswordFile == "" && r.PasswordInline == "" {
+		v.fail("redis.username", "has no effect without a password; set password_file too")
+	}
+}
