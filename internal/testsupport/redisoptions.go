@@ -75,19 +75,22 @@ func RedisNeedsReplicas(n int) RedisOption {
 // and answers whatever names a key with CLUSTERDOWN; see StartCluster for a whole one.
 func RedisClusterNode() RedisOption { return func(o *redisOptions) { o.cluster = true } }
 
-// argv is the command line of a server that keeps its files in dir.
+// argv is the command line of a Redis that keeps its files in dir.
 func (o *redisOptions) argv(program, dir string, port, busPort int, tls *tlsFiles) []string {
-	argv := []string{program, filepath.Join(dir, redisConf), "--bind", "127.0.0.1", "--dir", dir, "--daemonize", "no"}
-	if tls == nil {
-		argv = append(argv, "--port", fmt.Sprint(port))
-	} else {
-		argv = append(argv, tls.args(port)...)
-	}
-	return append(argv, o.modeArgs(dir, busPort)...)
+	return append(o.serverArgs(program, dir, port, tls), o.dataArgs(dir, busPort)...)
 }
 
-// modeArgs are those of a server that is not a Sentinel.
-func (o *redisOptions) modeArgs(dir string, busPort int) []string {
+// serverArgs are those that a Sentinel has too.
+func (o *redisOptions) serverArgs(program, dir string, port int, tls *tlsFiles) []string {
+	argv := []string{program, filepath.Join(dir, redisConf), "--bind", "127.0.0.1", "--dir", dir, "--daemonize", "no"}
+	if tls != nil {
+		return append(argv, tls.args(port)...)
+	}
+	return append(argv, "--port", fmt.Sprint(port))
+}
+
+// dataArgs are those of a server that holds data.
+func (o *redisOptions) dataArgs(dir string, busPort int) []string {
 	// A replica is fed at once instead of after 5 s in which others might come.
 	argv := []string{"--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0"}
 	if o.password != "" {
