@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"testing"
 
 	"baton/configs"
@@ -39,8 +40,8 @@ func TestExampleIsValid(t *testing.T) {
 // The example names defaults in keys that are commented out, and writes out
 // others: taking both at their word must change nothing.
 func TestExampleShowsTheDefaults(t *testing.T) {
-	written := regexp.MustCompile(`(?m)^  # (heartbeat_interval|attempt_timeout|poll_interval|drain|username):`)
-	if n := len(written.FindAll(configs.Example, -1)); n != 5 {
+	written := regexp.MustCompile(`(?m)^  # (priority|candidate|database|username|heartbeat_interval|attempt_timeout|poll_interval|drain|acquire|lock_format|wait_replicas|abdicate_after):`)
+	if n := len(written.FindAll(configs.Example, -1)); n != 12 {
 		t.Fatalf("%d keys are commented out", n)
 	}
 	shown := config.Show(load(t, configs.Example))
@@ -51,5 +52,46 @@ func TestExampleShowsTheDefaults(t *testing.T) {
 	c, d := load(t, configs.Example), config.Default().WithDefaults()
 	if !reflect.DeepEqual(c.Redis, d.Redis) || c.Election != d.Election || c.HTTP != d.HTTP || c.Log != d.Log || c.Defaults != d.Defaults {
 		t.Errorf("the example departs from the defaults: %+v", c)
+	}
+}
+
+// uncomment takes the comment off key of redis: and off what is below it.
+func uncomment(t *testing.T, text []byte, key string) []byte {
+	t.Helper()
+	block := regexp.MustCompile(`(?m)^  # ` + key + `:.*\n(?:  #   .*\n)*`)
+	if !block.Match(text) {
+		t.Fatalf("no %s is commented out", key)
+	}
+	return block.ReplaceAllFunc(text, func(b []byte) []byte {
+		return regexp.MustCompile(`(?m)^  # `).ReplaceAll(b, []byte("  "))
+	})
+}
+
+func TestExampleShowsEveryDeployment(t *testing.T) {
+	url := []byte("  url: redis://127.0.0.1:6379/0\n")
+	if !bytes.Contains(configs.Example, url) {
+		t.Fatalf("no %s", url)
+	}
+	without := bytes.Replace(configs.Example, url, nil, 1)
+	encrypted := bytes.Replace(configs.Example, []byte("redis://127.0.0.1:6379/0"), []byte("rediss://127.0.0.1:6379/0"), 1)
+	addresses := func(port string) []string {
+		return []string{"10.0.0.1:" + port, "10.0.0.2:" + port, "10.0.0.3:" + port}
+	}
+
+	sentinel := load(t, uncomment(t, uncomment(t, without, "sentinel"), "password_file")).Redis
+	if s := sentinel.Sentinel; sentinel.URL != "" || s == nil || s.Master != "mymaster" || !slices.Equal(s.Addresses, addresses("26379")) ||
+		s.PasswordFile == "" || sentinel.PasswordFile == "" || sentinel.PasswordFile == s.PasswordFile {
+		t.Errorf("sentinel: %+v", sentinel)
+	}
+	if cluster := load(t, uncomment(t, without, "cluster")).Redis; !slices.Equal(cluster.Cluster, addresses("7000")) {
+		t.Errorf("cluster: %+v", cluster)
+	}
+	if quorum := load(t, uncomment(t, configs.Example, "quorum")).Redis; len(quorum.Masters()) != 3 {
+		t.Errorf("quorum: %+v", quorum)
+	}
+	for _, text := range [][]byte{encrypted, uncomment(t, without, "cluster"), uncomment(t, without, "sentinel")} {
+		if tls := load(t, uncomment(t, text, "tls")).Redis.TLS; tls == nil || tls.CAFile == "" || tls.CertFile == "" || tls.KeyFile == "" || tls.ServerName == "" {
+			t.Errorf("tls: %+v", tls)
+		}
 	}
 }

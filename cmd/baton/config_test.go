@@ -83,6 +83,7 @@ func TestShowIsTheConfigurationInEffect(t *testing.T) {
 	c.env["BATON_LOCK_KEY"], c.env["BATON_TTL"] = "env", "4s"
 	c.want(exitOK, `node:
   id: n1
+  candidate: true
 redis:
   url: redis://127.0.0.1:6379/0
 election:
@@ -92,6 +93,9 @@ election:
   attempt_timeout: 200ms
   poll_interval: 400ms
   drain: 400ms
+  acquire: lua
+  lock_format: string
+  abdicate_after: 30s
 http:
   listen: 127.0.0.1:9747
 log:
@@ -102,6 +106,39 @@ defaults:
   timeout: 1h
   catch_up: latest
 `, "", "config", "show", "--ttl", "2s", "a.yaml")
+}
+
+func TestShowOfADeploymentHidesItsSecrets(t *testing.T) {
+	c := newCLI(t)
+	c.file("a.yaml", `
+redis:
+  sentinel: {master: mymaster, addresses: ["10.0.0.1:26379", "10.0.0.2:26379"], password: "${PASSWORD}"}
+  password: ${PASSWORD}
+  database: 3
+  tls: {}
+`)
+	c.env["PASSWORD"] = "pl4nted-s3cret"
+	got := c.run("config", "show", "a.yaml")
+	const want = `redis:
+  password: "***"
+  database: 3
+  sentinel:
+    master: mymaster
+    addresses:
+      - 10.0.0.1:26379
+      - 10.0.0.2:26379
+    password: "***"
+  tls: {}
+election:
+`
+	if got.code != exitOK || !strings.Contains(got.stdout, want) || strings.Contains(got.stdout, "pl4nted") {
+		t.Errorf("%+v\nwant %s", got, want)
+	}
+	// A URL on the command line names another server, whatever the file has.
+	got = c.run("config", "show", "--redis", "rediss://other:6380/1", "a.yaml")
+	if got.code != exitOK || !strings.Contains(got.stdout, "url: rediss://other:6380/1\n") || strings.Contains(got.stdout, "sentinel") {
+		t.Errorf("%+v", got)
+	}
 }
 
 func TestShowNeedsNoFile(t *testing.T) {

@@ -30,7 +30,7 @@ func Settings() []Setting {
 		}
 	}
 	list := []Setting{
-		{Flag: "redis", Path: "redis.url", Usage: "`url` of Redis: redis://host:port/db",
+		{Flag: "redis", Path: "redis.url", Usage: "`url` of Redis, instead of the file's url, sentinel or cluster: redis://host:port/db",
 			set: setURL},
 		{Flag: "lock-key", Path: "election.lock_key", Usage: "Redis `key` that the nodes contend for",
 			set: text(func(c *Config) *string { return &c.Election.LockKey })},
