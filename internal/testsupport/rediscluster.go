@@ -1,0 +1,247 @@
+package testsupport
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+const (
+	clusterMasters     = 3
+	clusterSlots       = 16384
+	clusterNodeTimeout = 1500 * time.Millisecond
+)
+
+// RedisClusterDaemon is a Redis Cluster of three masters with a replica each, for
+// programs that are not tests.
+type RedisClusterDaemon struct {
+	redisGroup
+}
+
+// RunCluster starts it with its files below dir, or below the system's temporary
+// directory if dir is empty. With RedisTLS the nodes speak TLS to each other too.
+func RunCluster(dir string, opts ...RedisOption) (*RedisClusterDaemon, error) {
+	c := &RedisClusterDaemon{}
+	if err := c.run(dir, opts); err != nil {
+		return nil, c.fail(fmt.Errorf("start a Redis Cluster: %w", err))
+	}
+	return c, nil
+}
+
+func (c *RedisClusterDaemon) run(dir string, opts []RedisOption) error {
+	opts, err := c.share(dir, opts)
+	if err != nil {
+		return err
+	}
+	opts = append(opts[:len(opts):len(opts)], RedisClusterNode(), RedisArgs(
+		"--cluster-node-timeout", fmt.Sprint(clusterNodeTimeout.Milliseconds()),
+		"--cluster-replica-validity-factor", "0", // a replica takes over however long it was cut off
+		"--cluster-allow-replica-migration", "no")) // the pairs stay what they are
+	if _, err := c.add(2*clusterMasters, func(int) (*RedisDaemon, error) { return RunRedis(dir, opts...) }); err != nil {
+		return err
+	}
+	if err := c.form(); err != nil {
+		return err
+	}
+	return await(readyWithin, "every node sees the whole Cluster in order", func() error {
+		return each(c.members, seesAll)
+	})
+}
+
+// form makes one Cluster of the nodes: node i+3 becomes the replica of node i.
+func (c *RedisClusterDaemon) form() error {
+	for i, r := range c.members {
+		// As redis-cli does: masters of the same epoch would have to settle it first.
+		if _, err := r.do("CLUSTER", "SET-CONFIG-EPOCH", i+1); err != nil {
+			return err
+		}
+		if i < clusterMasters {
+			first, last := clusterSlots*i/clusterMasters, clusterSlots*(i+1)/clusterMasters-1
+			if _, err := r.do("CLUSTER", "ADDSLOTSRANGE", first, last); err != nil {
+				return err
+			}
+		}
+		for _, other := range c.members[:i] {
+			if _, err := r.do("CLUSTER", "MEET", "127.0.0.1", other.port, other.busPort); err != nil {
+				return err
+			}
+		}
+	}
+	for i, replica := range c.members[clusterMasters:] {
+		id, err := redis.String(c.members[i].do("CLUSTER", "MYID"))
+		if err != nil {
+			return err
+		}
+		err = await(readyWithin, "the nodes have met", func() error {
+			_, err := replica.do("CLUSTER", "REPLICATE", id)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// seesAll is nil if a node sees three masters and their replicas, all linked.
+func seesAll(r *RedisDaemon) error {
+	if err := r.clusterOK(); err != nil {
+		return err
+	}
+	nodes, err := r.clusterNodes()
+	if err != nil {
+		return err
+	}
+	replicas := map[string]int{}
+	for _, n := range nodes {
+		if n.troubled() {
+			return fmt.Errorf("it sees %s as %v", n.addr, n.flags)
+		}
+		if n.is("slave") {
+			replicas[n.master]++
+		}
+		if n.is("myself") && n.is("slave") {
+			if err := r.infoHas("replication", "master_link_status:up"); err != nil {
+				return err
+			}
+		}
+	}
+	if len(nodes) != 2*clusterMasters || len(replicas) != clusterMasters {
+		return fmt.Errorf("it sees %d nodes, %d masters with a replica", len(nodes), len(replicas))
+	}
+	return nil
+}
+
+// Nodes are all six.
+func (c *RedisClusterDaemon) Nodes() []*RedisDaemon { return slices.Clone(c.members) }
+
+// Addresses are those of all six.
+func (c *RedisClusterDaemon) Addresses() []string { return addresses(c.members) }
+
+// AwaitOwner waits until a master that is not the given one (nil: any) serves key.
+func (c *RedisClusterDaemon) AwaitOwner(key string, not *RedisDaemon) (owner *RedisDaemon, err error) {
+	slot, err := c.slot(key)
+	if err != nil {
+		return nil, err
+	}
+	err = await(failoverWithin, fmt.Sprintf("a node serves %q", key), func() error {
+		if owner, err = c.claimant(slot); err != nil {
+			return err
+		}
+		if owner == not {
+			return fmt.Errorf("%s serves it as before", not.Addr())
+		}
+		return owner.clusterOK()
+	})
+	return owner, err
+}
+
+// claimant is the master that says it has the slot. An old one that does not know
+// yet that it was replaced has the lower epoch.
+func (c *RedisClusterDaemon) claimant(slot int) (*RedisDaemon, error) {
+	var mu sync.Mutex
+	var owner *RedisDaemon
+	newest := int64(-1)
+	err := each(c.members, func(r *RedisDaemon) error {
+		me, err := r.clusterSelf()
+		if err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if me.is("master") && me.has(slot) && me.epoch > newest {
+			owner, newest = r, me.epoch
+		}
+		return nil
+	})
+	if owner == nil {
+		return nil, errors.Join(fmt.Errorf("no node has slot %d", slot), err)
+	}
+	return owner, nil // the others may be down
+}
+
+// ReplicaOf is the replica of the master that serves key.
+func (c *RedisClusterDaemon) ReplicaOf(key string) (*RedisDaemon, error) {
+	owner, err := c.AwaitOwner(key, nil)
+	if err != nil {
+		return nil, err
+	}
+	me, err := owner.clusterSelf()
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range c.members {
+		if n, err := r.clusterSelf(); err == nil && n.is("slave") && n.master == me.id {
+			return r, nil
+		}
+	}
+	return nil, fmt.Errorf("%s, which serves %q, has no replica that answers", owner.Addr(), key)
+}
+
+// AwaitWhole waits until all six nodes see three masters with a replica each: after
+// a failover, once the old master is back.
+func (c *RedisClusterDaemon) AwaitWhole() error {
+	return await(failoverWithin, "every node sees the whole Cluster in order", func() error {
+		return each(c.members, seesAll)
+	})
+}
+
+// slot of a key, asked of any node that answers.
+func (c *RedisClusterDaemon) slot(key string) (slot int, err error) {
+	for _, r := range c.members {
+		if slot, err = redis.Int(r.do("CLUSTER", "KEYSLOT", key)); err == nil {
+			return slot, nil
+		}
+	}
+	return 0, err
+}
+
+// RedisCluster is a private Redis Cluster of one test. A master that is killed or
+// frozen is replaced by its replica within two to five seconds.
+type RedisCluster struct {
+	daemon *RedisClusterDaemon
+	group  testGroup
+}
+
+// StartCluster starts six nodes, three of them masters with a replica each, that
+// are stopped at the test's end.
+func StartCluster(t testing.TB, opts ...RedisOption) *RedisCluster {
+	t.Helper()
+	d, err := RunCluster("", opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &RedisCluster{daemon: d, group: newTestGroup(t, &d.redisGroup)}
+}
+
+// Daemon is the same with error returns.
+func (c *RedisCluster) Daemon() *RedisClusterDaemon { return c.daemon }
+
+// Nodes are all six.
+func (c *RedisCluster) Nodes() []*Redis { return c.group.all(c.daemon.members) }
+
+// Addresses are those of all six.
+func (c *RedisCluster) Addresses() []string { return c.daemon.Addresses() }
+
+// Owner is AwaitOwner(key, nil).
+func (c *RedisCluster) Owner(key string) *Redis { c.group.t.Helper(); return c.AwaitOwner(key, nil) }
+
+// AwaitOwner waits until a master that is not the given one (nil: any) serves key.
+func (c *RedisCluster) AwaitOwner(key string, not *Redis) *Redis {
+	c.group.t.Helper()
+	return c.group.one(c.daemon.AwaitOwner(key, daemonOf(not)))
+}
+
+// ReplicaOf is the replica of the master that serves key.
+func (c *RedisCluster) ReplicaOf(key string) *Redis {
+	c.group.t.Helper()
+	return c.group.one(c.daemon.ReplicaOf(key))
+}
+
+// AwaitWhole waits until all six nodes see three masters with a replica each.
+func (c *RedisCluster) AwaitWhole() { c.group.t.Helper(); c.group.check(c.daemon.AwaitWhole()) }

@@ -1,0 +1,194 @@
+package testsupport
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// clusterNode is one line of CLUSTER NODES.
+type clusterNode struct {
+	id, addr string
+	flags    []string
+	master   string // id, of a replica
+	epoch    int64
+	linked   bool
+	slots    [][2]int // first and last
+}
+
+func (n clusterNode) is(flag string) bool { return slices.Contains(n.flags, flag) }
+
+// troubled: not, or not yet, a full member of the Cluster.
+func (n clusterNode) troubled() bool {
+	return n.is("handshake") || n.is("fail") || n.is("fail?") || n.is("noaddr") || !n.linked
+}
+
+func (n clusterNode) has(slot int) bool {
+	return slices.ContainsFunc(n.slots, func(s [2]int) bool { return s[0] <= slot && slot <= s[1] })
+}
+
+// parseClusterNode reads "id addr@bus flags master ping pong epoch link slot...".
+func parseClusterNode(line string) (clusterNode, error) {
+	f := strings.Fields(line)
+	if len(f) < 8 {
+		return clusterNode{}, fmt.Errorf("a line of CLUSTER NODES has %d fields: %q", len(f), line)
+	}
+	addr, _, _ := strings.Cut(f[1], "@")
+	n := clusterNode{id: f[0], addr: addr, flags: strings.Split(f[2], ","), master: f[3], linked: f[7] == "connected"}
+	var err error
+	if n.epoch, err = strconv.ParseInt(f[6], 10, 64); err != nil {
+		return clusterNode{}, fmt.Errorf("epoch in CLUSTER NODES: %w", err)
+	}
+	for _, s := range f[8:] {
+		if strings.HasPrefix(s, "[") {
+			continue // on its way from or to another node
+		}
+		first, last, isRange := strings.Cut(s, "-")
+		if !isRange {
+			last = first
+		}
+		a, errA := strconv.Atoi(first)
+		b, errB := strconv.Atoi(last)
+		if errA != nil || errB != nil {
+			return clusterNode{}, fmt.Errorf("slots in CLUSTER NODES: %q", s)
+		}
+		n.slots = append(n.slots, [2]int{a, b})
+	}
+	return n, nil
+}
+
+// clusterNodes is how a node sees the Cluster.
+func (r *RedisDaemon) clusterNodes() ([]clusterNode, error) {
+	text, err := redis.String(r.do("CLUSTER", "NODES"))
+	if err != nil {
+		return nil, err
+	}
+	var nodes []clusterNode
+	for line := range strings.Lines(text) {
+		n, err := parseClusterNode(line)
+		if err != nil {
+			return nil, err
+		}
+		nodes = append(nodes, n)
+	}
+	return nodes, nil
+}
+
+// clusterSelf is how a node sees itself.
+func (r *RedisDaemon) clusterSelf() (clusterNode, error) {
+	nodes, err := r.clusterNodes()
+	if err != nil {
+		return clusterNode{}, err
+	}
+	i := slices.IndexFunc(nodes, func(n clusterNode) bool { return n.is("myself") })
+	if i < 0 {
+		return clusterNode{}, fmt.Errorf("%s is not in its own CLUSTER NODES", r.Addr())
+	}
+	return nodes[i], nil
+}
+
+// clusterOK is nil if a node would serve its slots.
+func (r *RedisDaemon) clusterOK() error {
+	info, err := redis.String(r.do("CLUSTER", "INFO"))
+	if err == nil && !strings.Contains(info, "cluster_state:ok") {
+		err = fmt.Errorf("%s says:\n%s", r.Addr(), info)
+	}
+	return err
+}
+
+// SlotMove is a slot on its way from one master to another. Its keys are moved one
+// by one while both serve it: the old owner sends clients to the new one (ASK) for
+// what it no longer has, and a script that names keys on both sides has to be tried
+// again (TRYAGAIN).
+type SlotMove struct {
+	cluster  *RedisClusterDaemon
+	slot     int
+	from, to *RedisDaemon
+	toID     string
+}
+
+// BeginMove starts to move the slot of key. Nothing has moved yet.
+func (c *RedisClusterDaemon) BeginMove(key string, to *RedisDaemon) (*SlotMove, error) {
+	from, err := c.AwaitOwner(key, nil)
+	if err != nil {
+		return nil, err
+	}
+	m := &SlotMove{cluster: c, from: from, to: to}
+	if m.slot, err = c.slot(key); err != nil {
+		return nil, err
+	}
+	fromID, err := redis.String(from.do("CLUSTER", "MYID"))
+	if err != nil {
+		return nil, err
+	}
+	if m.toID, err = redis.String(to.do("CLUSTER", "MYID")); err != nil {
+		return nil, err
+	}
+	if _, err := to.do("CLUSTER", "SETSLOT", m.slot, "IMPORTING", fromID); err != nil {
+		return nil, err
+	}
+	_, err = from.do("CLUSTER", "SETSLOT", m.slot, "MIGRATING", m.toID)
+	return m, err
+}
+
+// MoveKeys moves some keys of the slot, with what is left of their time to live.
+func (m *SlotMove) MoveKeys(keys ...string) error {
+	args := redis.Args{"127.0.0.1", m.to.port, "", 0, 5000}
+	if m.to.password != "" {
+		args = args.Add("AUTH", m.to.password)
+	}
+	_, err := m.from.do("MIGRATE", args.Add("KEYS").AddFlat(keys)...)
+	return err
+}
+
+// Finish moves the keys that are left and makes the new master the slot's only one.
+func (m *SlotMove) Finish() error {
+	for {
+		keys, err := redis.Strings(m.from.do("CLUSTER", "GETKEYSINSLOT", m.slot, 100))
+		if err != nil {
+			return err
+		}
+		if len(keys) == 0 {
+			break
+		}
+		if err := m.MoveKeys(keys...); err != nil {
+			return err
+		}
+	}
+	// The new owner first: the old one forgets the move once it hears of it.
+	for _, r := range append([]*RedisDaemon{m.to, m.from}, m.cluster.members...) {
+		if me, err := r.clusterSelf(); err != nil || me.is("slave") {
+			continue // one that is down or a replica learns it from the others
+		}
+		if _, err := r.do("CLUSTER", "SETSLOT", m.slot, "NODE", m.toID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// MoveSlot moves the slot of key with all its keys to a master, while clients use it.
+func (c *RedisClusterDaemon) MoveSlot(key string, to *RedisDaemon) error {
+	m, err := c.BeginMove(key, to)
+	if err != nil {
+		return err
+	}
+	return m.Finish()
+}
+
+// MoveSlot moves the slot of key with all its keys to a master, while clients use it.
+func (c *RedisCluster) MoveSlot(key string, to *Redis) {
+	c.group.t.Helper()
+	c.group.check(c.daemon.MoveSlot(key, to.daemon))
+}
+
+// BeginMove starts to move the slot of key. Nothing has moved yet.
+func (c *RedisCluster) BeginMove(key string, to *Redis) *SlotMove {
+	c.group.t.Helper()
+	m, err := c.daemon.BeginMove(key, to.daemon)
+	c.group.check(err)
+	return m
+}
