@@ -168,17 +168,17 @@ func (v *validator) quorum() {
 // serverOf is the process behind a URL, whatever database and user it names.
 func serverOf(raw string) string {
 	u, err := url.Parse(raw)
-	switch {
-	case err != nil:
+	if err != nil {
 		return ""
+	}
+	host := strings.ToLower(u.Host)
+	switch {
 	case u.Scheme == "unix":
 		return u.Path
-	case u.Host == "":
-		return ""
-	case u.Port() == "":
+	case host != "" && u.Port() == "":
 		return net.JoinHostPort(strings.ToLower(u.Hostname()), "6379")
 	}
-	return strings.ToLower(u.Host)
+	return host
 }
 
 func (v *validator) tls() {

@@ -58,6 +58,7 @@ func TestBadDeploymentIsReportedAtItsPlaceWithTheRemedy(t *testing.T) {
 		{"quorum with a bad url", `quorum: ["redis://a", "10.0.0.1:1", "redis://c"]`, "1:31: redis.quorum[1]: not a URL; " + wantURL},
 		{"quorum with an empty url", `quorum: ["redis://a", null, "redis://c"]`, "1:31: redis.quorum[1]: " + wantURL},
 		{"master twice", `quorum: ["redis://a", "redis://b", "redis://A:6379/1"]`, "1:44: redis.quorum[2]: the same server as redis.quorum[0]; the masters must be independent of each other"},
+		{"master twice without a port", `quorum: ["redis://a:6379", "redis://b", "redis://A"]`, "1:49: redis.quorum[2]: the same server as redis.quorum[0]; the masters must be independent of each other"},
 		{"socket twice", `quorum: ["unix:///a", "unix:///b", "unix:///a?db=1"]`, "1:44: redis.quorum[2]: the same server as redis.quorum[0]; the masters must be independent of each other"},
 		{"quorum beside a cluster", `cluster: ["a:1"], quorum: ["redis://a", "redis://b", "redis://c"]`, "1:27: redis.quorum: goes beside redis.url, which says where the data is; remove it, or write url instead of sentinel or cluster"},
 
@@ -90,7 +91,7 @@ func TestGoodDeployments(t *testing.T) {
 		`sentinel: {` + sentinels + `, username: joe, password_file: /p}, tls: {}`,
 		`cluster: ["a:1", "[::1]:7000"], password_file: /p, database: 0, tls: {ca_file: /ca, cert_file: /c, key_file: /k, server_name: "::1"}`,
 		`url: "rediss://h", tls: {server_name: redis.internal}`, `url: "rediss://h", tls: {}`,
-		quorum, quorum + `, url: "redis://a"`, quorum + `, tls: {ca_file: /ca}`, `url: null, sentinel: null, cluster: null, quorum: null, tls: null`,
+		`quorum: ["unix:///a", "unix:///A", "redis://a"]`, quorum, quorum + `, url: "redis://a"`, quorum + `, tls: {ca_file: /ca}`, `url: null, sentinel: null, cluster: null, quorum: null, tls: null`,
 	} {
 		c, err := read(t, "redis: {"+redis+"}\n", nil, nil)
 		if err != nil {
@@ -153,6 +154,15 @@ election: {acquire: setnx, lock_format: string, wait_replicas: 2, ttl: 40s}
 		if !strings.Contains(shown, line) {
 			t.Errorf("no %q in\n%s", line, shown)
 		}
+	}
+}
+
+func TestBadMastersAreNotTakenForOneServer(t *testing.T) {
+	c := Default()
+	c.Node.ID, c.Redis.Quorum = "n", []string{"a", "a", "a"}
+	err := c.WithDefaults().Validate(Checks{})
+	if err == nil || strings.Count(err.Error(), "\n") != 2 || strings.Contains(err.Error(), "same") {
+		t.Errorf("%v", err)
 	}
 }
 
