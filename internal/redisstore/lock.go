@@ -235,7 +235,7 @@ func (l *Lock) awaitReplicas(ctx context.Context, conn redis.Conn) error {
 	}
 	patience := time.Second
 	if deadline, ok := ctx.Deadline(); ok {
-		patience = time.Until(deadline) * 9 / 10 // the answer must still come in time
+		patience = time.Until(deadline) / 2 // the rest is for the answer, and for giving the lock back
 	}
 	got, err := redis.Int(redis.DoContext(conn, ctx, "WAIT", l.replicas, max(patience.Milliseconds(), 1)))
 	if err == nil && got < l.replicas {
