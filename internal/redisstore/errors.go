@@ -2,10 +2,14 @@ package redisstore
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strings"
+	"syscall"
 
 	"baton/internal/elector"
 
@@ -19,10 +23,14 @@ var remedies = map[string]string{
 	"NOAUTH":      "redis wants a password: set redis.password_file",
 	"WRONGPASS":   "redis refuses the user or password: check redis.username and redis.password_file",
 	"NOPERM":      "the redis user lacks a permission: grant it by ACL SETUSER",
-	"READONLY":    "this redis is a replica: is redis.url the master's?",
+	"READONLY":    "this redis is a replica: wait for the failover, or give baton the master's address in redis.url",
 	"LOADING":     "redis is loading its data: wait",
 	"MASTERDOWN":  "this redis is a replica that has lost its master: wait for the failover",
 	"CLUSTERDOWN": "the redis cluster does not serve this slot: wait for the failover",
+	"MOVED":       "another node of the redis cluster serves this slot: name the nodes in redis.cluster instead of redis.url",
+	"ASK":         "the redis cluster is moving this slot to another node: wait",
+	"TRYAGAIN":    "the redis cluster is moving the keys of this slot to another node: wait until all are there",
+	"DENIED":      "redis runs in protected mode: give it a password, or bind it to an address of its own",
 	"NOREPLICAS":  "redis refuses writes for want of replicas (min-replicas-to-write)",
 	"MISCONF":     "redis refuses writes because it cannot save to disk: is the disk full?",
 	"OOM":         "redis refuses writes because its memory is full (maxmemory)",
@@ -38,25 +46,50 @@ func explain(err error) error {
 	var reply redis.Error
 	var network *net.OpError
 	switch {
-	case err == nil:
-		return nil
+	case err == nil, errors.Is(err, elector.ErrRefused): // explained before
+		return err
 	case errors.As(err, &reply):
-		code, _, _ := strings.Cut(string(reply), " ")
-		if strings.Contains(string(reply), "unauthenticated") {
-			code = "NOAUTH" // what Redis answers to a long command before it answers NOAUTH
-		}
-		if remedy, ok := remedies[code]; ok {
+		if remedy, ok := remedies[codeOf(reply)]; ok {
 			return fmt.Errorf("%s (%w: %w)", remedy, elector.ErrRefused, err)
 		}
 		return fmt.Errorf("%w: %w", elector.ErrRefused, err)
 	case strings.Contains(err.Error(), "redigo: "):
 		// The client library has no sentinel for a reply that it cannot parse.
-		return fmt.Errorf("the server's answer is not Redis' protocol: is redis.url right? (%w)", err)
+		return fmt.Errorf("the server's answer is not Redis' protocol: is that a redis, and without TLS? (%w)", err)
 	case errors.As(err, &network) && network.Op == "dial":
 		return fmt.Errorf("%w: is redis running there, and is redis.url right?", err)
 	}
 	return err
 }
+
+// explainDial is explain for what goes wrong before a connection is there.
+func explainDial(err error, p place, encrypted bool) error {
+	var handshake *handshakeError
+	var alert *net.OpError
+	var certificate *tls.CertificateVerificationError
+	var name x509.HostnameError
+	var record tls.RecordHeaderError
+	var reply redis.Error
+	switch {
+	case errors.As(err, &name):
+		return fmt.Errorf("the certificate is for another host: set redis.tls.server_name (%w)", err)
+	case errors.As(err, &certificate):
+		return fmt.Errorf("the certificate cannot be trusted: is redis.tls.ca_file that of the authority that signed it? (%w)", err)
+	case errors.As(err, &record):
+		return fmt.Errorf("that port does not speak TLS: use redis:// instead of rediss://, and no redis.tls, or the server's tls-port (%w)", err)
+	case errors.As(err, &alert) && alert.Op == "remote error": // the library's word for a TLS alert
+		return fmt.Errorf("the server refuses the TLS connection: does it want a certificate of ours (redis.tls.cert_file and key_file) by an authority that it trusts? (%w)", err)
+	case errors.As(err, &handshake) && (hungUp(err) || errors.Is(err, context.DeadlineExceeded)):
+		return fmt.Errorf("no TLS handshake: does that port speak TLS? (%w)", err)
+	case errors.As(err, &reply) && p.sentinel && strings.HasSuffix(remedies[codeOf(reply)], "redis.password_file"):
+		return fmt.Errorf("the sentinel refuses the user or password: check redis.sentinel.username and password_file (%w: %w)", elector.ErrRefused, err)
+	case hungUp(err) && !encrypted:
+		return fmt.Errorf("the server closed the connection before it answered: does that port want TLS, rediss:// or redis.tls? (%w)", err)
+	}
+	return explain(err)
+}
+
+func hungUp(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) }
 
 // misfit adds to an error which key of the election is of another type than it
 // should be, because Redis' own message does not.

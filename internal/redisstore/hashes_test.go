@@ -244,22 +244,22 @@ func TestRowWithoutAnyOfTheFieldsIsNotGone(t *testing.T) {
 func TestRowThatAppearsAfterItWasMissedIsReadAgain(t *testing.T) {
 	g := newRig(t)
 	src := g.hashes(HashesOptions{})
-	recs := []flush.Record{{Key: "1", Inputs: make([]flush.Raw, 3)}, {Key: "2", Inputs: make([]flush.Raw, 3)}, {Key: "3", Inputs: make([]flush.Raw, 3)}}
+	recs := []*flush.Record{{Key: "1", Inputs: make([]flush.Raw, 3)}, {Key: "2", Inputs: make([]flush.Raw, 3)}, {Key: "3", Inputs: make([]flush.Raw, 3)}}
 	c, err := g.store.Conn(t.Context(), "changed")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	blank, err := src.readFields(t.Context(), c, recs)
+	blank, _, err := src.readFields(t.Context(), c, recs)
 	if err != nil || len(blank) != 3 {
 		t.Fatalf("%d of 3 rows are blank, %v", len(blank), err)
 	}
 	g.change(false, "1", "born", 1)
 	g.do("RPUSH", "user:3", "x")
-	if err := src.settle(t.Context(), c, blank); err != nil {
+	if _, err := src.settle(t.Context(), c, blank); err != nil {
 		t.Fatal(err)
 	}
-	if recs[0].Gone || rowText(recs[0]) != "1|born|1" {
+	if recs[0].Gone || rowText(*recs[0]) != "1|born|1" {
 		t.Errorf("the row that appeared: %+v", recs[0])
 	}
 	if !recs[1].Gone {

@@ -2,10 +2,12 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/gomodule/redigo/redis"
+	"golang.org/x/sync/errgroup"
 
 	"baton/internal/flush"
 )
@@ -46,11 +48,7 @@ func (s *Hashes) readRows(ctx context.Context, c redis.Conn, ids []string, p *pa
 	done := 0
 	for size := 0; done < len(records) && size < p.page; {
 		next := records[done:min(done+p.depth, len(records))]
-		blank, err := s.readFields(ctx, c, next)
-		if err != nil {
-			return nil, err
-		}
-		if err := s.settle(ctx, c, blank); err != nil {
+		if err := s.readBatch(ctx, c, next); err != nil {
 			return nil, err
 		}
 		bytes := 0
@@ -66,45 +64,97 @@ func (s *Hashes) readRows(ctx context.Context, c redis.Conn, ids []string, p *pa
 	return records[:done], nil
 }
 
-// readFields fills the records in and returns those of which no field was read.
-func (s *Hashes) readFields(ctx context.Context, c redis.Conn, records []flush.Record) ([]*flush.Record, error) {
-	var blank []*flush.Record
-	if len(s.fields) == 0 { // only the ids are wanted
-		for i := range records {
-			s.fill(&records[i], nil)
-			blank = append(blank, &records[i])
+// readBatch reads rows, of a Cluster at all nodes that have some of them.
+func (s *Hashes) readBatch(ctx context.Context, c redis.Conn, records []flush.Record) error {
+	nodes := map[*server][]*flush.Record{}
+	for i := range records {
+		var node *server
+		if cluster := s.store.cluster; cluster != nil {
+			var err error
+			if node, err = cluster.owner(ctx, keySlot(s.row.Key(records[i].Key))); err != nil {
+				return err
+			}
 		}
-		return blank, nil
+		nodes[node] = append(nodes[node], &records[i])
+	}
+	if rows, ok := nodes[nil]; ok {
+		return s.readFrom(ctx, c, rows)
+	}
+	all, ctx := errgroup.WithContext(ctx)
+	for node, rows := range nodes {
+		all.Go(func() error {
+			c, err := node.borrow(ctx)
+			if err != nil {
+				return err
+			}
+			defer c.Close() // it goes back to the pool
+			return s.readFrom(ctx, c, rows)
+		})
+	}
+	return all.Wait()
+}
+
+// readFrom reads rows that are on one server, and those that have just left it.
+func (s *Hashes) readFrom(ctx context.Context, c redis.Conn, records []*flush.Record) error {
+	blank, gone, err := s.readFields(ctx, c, records)
+	if err != nil {
+		return err
+	}
+	alsoGone, err := s.settle(ctx, c, blank)
+	if err != nil {
+		return err
+	}
+	for _, rec := range append(gone, alsoGone...) {
+		if err := s.readAfter(ctx, rec); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readFields fills the records in and returns those of which no field was read, and
+// those whose rows are on another node of the Cluster.
+func (s *Hashes) readFields(ctx context.Context, c redis.Conn, records []*flush.Record) (blank, elsewhere []*flush.Record, err error) {
+	if len(s.fields) == 0 { // only the ids are wanted
+		for _, rec := range records {
+			s.fill(rec, nil)
+		}
+		return records, nil, nil
 	}
 	args := s.hmget("")
-	for i := range records {
-		args[0] = s.row.Key(records[i].Key)
+	for _, rec := range records {
+		args[0] = s.row.Key(rec.Key)
 		if err := c.Send("HMGET", args...); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	replies, err := receiveAll(ctx, c)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	for i := range records {
-		found, err := s.decode(&records[i], replies[i])
+	for i, rec := range records {
+		if refusal, ok := replies[i].(redis.Error); ok && isElsewhere(refusal) {
+			elsewhere = append(elsewhere, rec)
+			continue
+		}
+		found, err := s.decode(rec, replies[i])
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if !found {
-			blank = append(blank, &records[i])
+			blank = append(blank, rec)
 		}
 	}
-	return blank, nil
+	return blank, elsewhere, nil
 }
 
 // settle decides for records without any field whether their row is gone, or has
 // none of the fields. Both questions are put in one transaction for each row: a
-// row that is created or deleted in between must not look like an empty one.
-func (s *Hashes) settle(ctx context.Context, c redis.Conn, blank []*flush.Record) error {
+// row that is created or deleted in between must not look like an empty one. It
+// returns the records whose rows are on another node of the Cluster.
+func (s *Hashes) settle(ctx context.Context, c redis.Conn, blank []*flush.Record) (elsewhere []*flush.Record, err error) {
 	if len(blank) == 0 {
-		return nil
+		return nil, nil
 	}
 	stride := 3 // replies for one record: of MULTI, the queued EXISTS, EXEC
 	if len(s.fields) > 0 {
@@ -116,30 +166,60 @@ func (s *Hashes) settle(ctx context.Context, c redis.Conn, blank []*flush.Record
 			commands = append(commands, command{"HMGET", s.hmget(rec.Key)})
 		}
 		if err := sendAll(c, append(commands, command{"EXEC", nil})...); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	replies, err := receiveAll(ctx, c)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for i, rec := range blank {
+		if refusal, ok := replies[i*stride+1].(redis.Error); ok && isElsewhere(refusal) {
+			elsewhere = append(elsewhere, rec)
+			continue
+		}
 		results, err := redis.Values(replies[i*stride+stride-1], nil)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		exists, err := redis.Int(results[0], nil)
-		if err != nil {
-			return err
-		}
-		rec.Gone = exists == 0
-		if len(results) > 1 {
-			if _, err := s.decode(rec, results[1]); err != nil {
-				return err
-			}
+		if err := s.verdict(rec, results[0], results[1:]); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	return elsewhere, nil
+}
+
+// verdict takes over what EXISTS says, and HMGET if it was asked.
+func (s *Hashes) verdict(rec *flush.Record, exists any, values []any) error {
+	n, err := redis.Int(exists, nil)
+	if err != nil {
+		return err
+	}
+	rec.Gone = n == 0
+	if len(values) > 0 {
+		_, err = s.decode(rec, values[0])
+	}
+	return err
+}
+
+var rowScript = loadScript("row_read", 1)
+
+// readAfter reads a row whose slot is on its way between two nodes of a Cluster.
+func (s *Hashes) readAfter(ctx context.Context, rec *flush.Record) error {
+	args := s.hmget(rec.Key)
+	reply, err := s.store.run(ctx, s.row.Key(rec.Key), func(c redis.Conn) (any, error) {
+		return rowScript.DoContext(ctx, c, args...)
+	})
+	var refusal redis.Error
+	if errors.As(err, &refusal) && codeOf(refusal) == "WRONGTYPE" {
+		_, err = s.decode(rec, redis.Error("WRONGTYPE"))
+		return err
+	}
+	results, err := redis.Values(reply, err)
+	if err != nil {
+		return err
+	}
+	return s.verdict(rec, results[0], results[1:])
 }
 
 func (s *Hashes) hmget(id string) []any {

@@ -47,6 +47,9 @@ func (s *Store) listen(ctx context.Context, channel string, subscribed func(), h
 	if err != nil {
 		return err
 	}
+	if r, ok := conn.(*routed); ok {
+		conn = r.Conn // every node of a Cluster hears of every message
+	}
 	psc := redis.PubSubConn{Conn: conn}
 	// Closing is what makes a blocked Receive return. It also ends the pinger.
 	ctx, cancel := context.WithCancel(ctx)

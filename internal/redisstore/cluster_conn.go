@@ -1,0 +1,221 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// routed is a connection to the node of a Cluster that has one key. A command that
+// is answered MOVED, ASK or TRYAGAIN was not executed, so it is sent again to where
+// it belongs; and so are the commands of a pipeline, each by itself and after the
+// others, unless there is a transaction among them.
+type routed struct {
+	redis.Conn // to node; another one after a MOVED
+	cluster    *cluster
+	node       *server
+	open       func(*server, context.Context) (redis.Conn, error)
+
+	sent        []command // that wait for their replies
+	transaction bool      // between WATCH or MULTI and its end: all of it is done, or nothing
+	ends        bool      // its end is under way
+}
+
+// route opens a connection to the master of key's slot.
+func (c *cluster) route(ctx context.Context, key string, open func(*server, context.Context) (redis.Conn, error)) (redis.Conn, error) {
+	slot := keySlot(key)
+	node, err := c.owner(ctx, slot)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := open(node, ctx)
+	if err != nil {
+		// It may have a successor already, and nothing has been sent.
+		if other, lookupErr := c.owner(ctx, slot); lookupErr == nil && other != node {
+			node = other
+			conn, err = open(node, ctx)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &routed{Conn: conn, cluster: c, node: node, open: open}, nil
+}
+
+// Send implements redis.Conn.
+func (r *routed) Send(name string, args ...any) error {
+	r.note(name)
+	r.sent = append(r.sent, command{name, slices.Clone(args)})
+	return r.Conn.Send(name, args...)
+}
+
+// note watches for transactions.
+func (r *routed) note(name string) {
+	switch strings.ToUpper(name) {
+	case "WATCH", "MULTI":
+		r.transaction, r.ends = true, false
+	case "EXEC", "DISCARD", "UNWATCH":
+		r.ends = true
+	}
+}
+
+// Flush implements redis.Conn. Whoever receives by himself also follows by himself.
+func (r *routed) Flush() error {
+	r.sent = nil
+	return r.Conn.Flush()
+}
+
+// Do implements redis.Conn.
+func (r *routed) Do(name string, args ...any) (any, error) {
+	return r.DoContext(context.Background(), name, args...)
+}
+
+// DoContext implements redis.ConnWithContext.
+func (r *routed) DoContext(ctx context.Context, name string, args ...any) (any, error) {
+	r.note(name)
+	sent, whole := r.sent, r.transaction
+	r.sent = nil
+	if r.ends {
+		r.transaction, r.ends = false, false
+	}
+	reply, err := redis.DoContext(r.Conn, ctx, name, args...)
+	replies, pipeline := reply.([]any)
+	switch {
+	case whole:
+		return reply, err
+	case name != "" && len(sent) == 0:
+		return r.follow(ctx, command{name, args}, reply, err)
+	case name != "" || !pipeline || len(replies) != len(sent):
+		return reply, err
+	}
+	for i := range replies {
+		refusal, ok := replies[i].(redis.Error)
+		if !ok || !isElsewhere(refusal) {
+			continue
+		}
+		again, err := r.follow(ctx, sent[i], nil, refusal)
+		if refusal, ok = err.(redis.Error); ok { //nolint:errorlint // a reply is never wrapped
+			again, err = refusal, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		replies[i] = again
+	}
+	return replies, nil
+}
+
+func isElsewhere(err error) bool {
+	refusal, ok := err.(redis.Error) //nolint:errorlint // a reply is never wrapped
+	if !ok {
+		return false
+	}
+	code := codeOf(refusal)
+	return code == "MOVED" || code == "ASK" || code == "TRYAGAIN"
+}
+
+// follow sends a command again until it is done, a few times. TRYAGAIN is given up
+// soon: it lasts until all keys of the command have been moved, and whoever sent it
+// may have another way.
+func (r *routed) follow(ctx context.Context, cmd command, reply any, err error) (any, error) {
+	pause := 10 * time.Millisecond
+	for range 5 {
+		if !isElsewhere(err) {
+			break
+		}
+		code, rest, _ := strings.Cut(err.Error(), " ")
+		slot, address, _ := strings.Cut(rest, " ")
+		switch code {
+		case "MOVED":
+			if err := r.switchTo(ctx, slot, address); err != nil {
+				return nil, err
+			}
+			reply, err = redis.DoContext(r.Conn, ctx, cmd.name, cmd.args...)
+		case "ASK":
+			reply, err = r.askAt(ctx, address, cmd)
+		default: // TRYAGAIN
+			select {
+			case <-ctx.Done():
+				return nil, err // what is known: it was not done
+			case <-time.After(pause):
+			}
+			pause *= 2
+			reply, err = redis.DoContext(r.Conn, ctx, cmd.name, cmd.args...)
+		}
+	}
+	return reply, err
+}
+
+// switchTo goes on with the node that a slot was moved to.
+func (r *routed) switchTo(ctx context.Context, slot, address string) error {
+	n, err := strconv.Atoi(slot)
+	if err != nil || n < 0 || n >= slotCount {
+		return fmt.Errorf("redis %s moves slot %q to %q: is that a redis cluster?", r.node.address, slot, address)
+	}
+	node := r.cluster.at(r.absolute(address))
+	if node == r.node {
+		node.drop() // the address leads to another server than when we connected
+	}
+	r.cluster.moved(n, node.address)
+	_ = r.Conn.Close() // it goes back to its pool, which closes it
+	r.Conn, err = r.open(node, ctx)
+	if err != nil {
+		r.Conn = broken{err}
+		return err
+	}
+	r.node = node
+	return nil
+}
+
+// askAt sends one command to the node that a slot is being moved to. The slot's
+// other keys may still be at the old one.
+func (r *routed) askAt(ctx context.Context, address string, cmd command) (any, error) {
+	conn, err := r.cluster.at(r.absolute(address)).borrow(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close() // it goes back to the pool
+	if _, err := redis.DoContext(conn, ctx, "ASKING"); err != nil {
+		return nil, err
+	}
+	return redis.DoContext(conn, ctx, cmd.name, cmd.args...)
+}
+
+// absolute reads the address in a redirection, which may lack the host, and has no
+// brackets around one of IPv6.
+func (r *routed) absolute(address string) string {
+	i := strings.LastIndexByte(address, ':')
+	return nodeAddress(address[:max(i, 0)], address[i+1:], r.node.address)
+}
+
+// DoWithTimeout implements redis.ConnWithTimeout.
+func (r *routed) DoWithTimeout(timeout time.Duration, name string, args ...any) (any, error) {
+	return redis.DoWithTimeout(r.Conn, timeout, name, args...)
+}
+
+// ReceiveContext implements redis.ConnWithContext.
+func (r *routed) ReceiveContext(ctx context.Context) (any, error) {
+	return redis.ReceiveContext(r.Conn, ctx)
+}
+
+// ReceiveWithTimeout implements redis.ConnWithTimeout.
+func (r *routed) ReceiveWithTimeout(timeout time.Duration) (any, error) {
+	return redis.ReceiveWithTimeout(r.Conn, timeout)
+}
+
+// broken is a connection that there is not.
+type broken struct{ err error }
+
+func (b broken) Close() error                                           { return nil }
+func (b broken) Err() error                                             { return b.err }
+func (b broken) Do(string, ...any) (any, error)                         { return nil, b.err }
+func (b broken) DoContext(context.Context, string, ...any) (any, error) { return nil, b.err }
+func (b broken) ReceiveContext(context.Context) (any, error)            { return nil, b.err }
+func (b broken) Send(string, ...any) error                              { return b.err }
+func (b broken) Flush() error                                           { return b.err }
+func (b broken) Receive() (any, error)                                  { return nil, b.err }

@@ -1,0 +1,186 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// server is what one pool of connections leads to: the server at an address, or
+// whichever the Sentinels call the master.
+type server struct {
+	address string // for messages, and of a Cluster's node
+	pool    *redis.Pool
+	dial    func(context.Context) (redis.Conn, error)
+	// outdated grows when no connection that was made before should be used again.
+	outdated atomic.Uint64
+	// suspect is told so, too; nil if nobody wants to know.
+	suspect func()
+}
+
+func newServer(address string, dial func(context.Context) (redis.Conn, error), test func(context.Context, redis.Conn, time.Duration) error) *server {
+	s := &server{address: address, dial: dial}
+	s.pool = &redis.Pool{
+		MaxIdle:     4,
+		IdleTimeout: time.Minute,
+		DialContext: s.connect,
+		TestOnBorrowContext: func(ctx context.Context, c redis.Conn, since time.Time) error {
+			if err := c.Err(); err != nil {
+				return err
+			}
+			return test(ctx, c, time.Since(since))
+		},
+	}
+	return s
+}
+
+// ping tests a connection that has not been used for a while.
+func ping(ctx context.Context, c redis.Conn, idle time.Duration) error {
+	if idle < 10*time.Second {
+		return nil
+	}
+	_, err := redis.DoContext(c, ctx, "PING")
+	return err
+}
+
+// connect opens a connection of its own.
+func (s *server) connect(ctx context.Context) (redis.Conn, error) {
+	made := s.outdated.Load() // before the dial: what is learnt meanwhile counts
+	c, err := s.dial(ctx)
+	if err != nil {
+		if s.suspect != nil {
+			s.suspect()
+		}
+		return nil, err
+	}
+	return &conn{Conn: c, server: s, made: made}, nil
+}
+
+// borrow takes a connection from the pool, or opens one.
+func (s *server) borrow(ctx context.Context) (redis.Conn, error) {
+	c, err := s.pool.GetContext(ctx)
+	if err != nil {
+		return nil, err // not c, which is an erroneous connection then
+	}
+	return c, nil
+}
+
+// drop makes every connection that was made before now the last of its use.
+func (s *server) drop() {
+	s.outdated.Add(1)
+	if s.suspect != nil {
+		s.suspect()
+	}
+}
+
+// conn watches what its server answers. After a reply by which the server is not,
+// or not now, the one to write to (DESIGN.md, section 3, rule 8), and after the
+// connection broke, Err is not nil, so that a pool closes it, and so it is with all
+// its siblings: where one was cut or met a replica, the others would fail one by
+// one, and cost a run each. The next dial finds the master anew.
+type conn struct {
+	redis.Conn
+	server *server
+	made   uint64
+	unfit  atomic.Bool // this connection alone
+}
+
+var errUnfit = errors.New("this connection is not used any more: its server is not the one to write to")
+
+// Err implements redis.Conn.
+func (c *conn) Err() error {
+	if err := c.Conn.Err(); err != nil {
+		return err
+	}
+	if c.unfit.Load() || c.made != c.server.outdated.Load() {
+		return errUnfit
+	}
+	return nil
+}
+
+// Do implements redis.Conn.
+func (c *conn) Do(name string, args ...any) (any, error) {
+	reply, err := c.Conn.Do(name, args...)
+	return c.judge(reply, err)
+}
+
+// DoContext implements redis.ConnWithContext.
+func (c *conn) DoContext(ctx context.Context, name string, args ...any) (any, error) {
+	reply, err := redis.DoContext(c.Conn, ctx, name, args...)
+	return c.judge(reply, err)
+}
+
+// DoWithTimeout implements redis.ConnWithTimeout.
+func (c *conn) DoWithTimeout(timeout time.Duration, name string, args ...any) (any, error) {
+	reply, err := redis.DoWithTimeout(c.Conn, timeout, name, args...)
+	return c.judge(reply, err)
+}
+
+// Receive implements redis.Conn.
+func (c *conn) Receive() (any, error) {
+	reply, err := c.Conn.Receive()
+	return c.judge(reply, err)
+}
+
+// ReceiveContext implements redis.ConnWithContext.
+func (c *conn) ReceiveContext(ctx context.Context) (any, error) {
+	reply, err := redis.ReceiveContext(c.Conn, ctx)
+	return c.judge(reply, err)
+}
+
+// ReceiveWithTimeout implements redis.ConnWithTimeout.
+func (c *conn) ReceiveWithTimeout(timeout time.Duration) (any, error) {
+	reply, err := redis.ReceiveWithTimeout(c.Conn, timeout)
+	return c.judge(reply, err)
+}
+
+func (c *conn) judge(reply any, err error) (any, error) {
+	if err != nil {
+		c.heed(err)
+		return reply, err
+	}
+	if replies, ok := reply.([]any); ok { // of a pipeline, perhaps
+		for _, r := range replies {
+			if refusal, ok := r.(redis.Error); ok {
+				c.heed(refusal)
+			}
+		}
+	}
+	return reply, nil
+}
+
+func (c *conn) heed(err error) {
+	var refusal redis.Error
+	switch {
+	case !errors.As(err, &refusal):
+		if c.Conn.Err() != nil {
+			c.server.drop()
+		}
+	default:
+		switch codeOf(refusal) {
+		case "READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "NOREPLICAS", "MISCONF":
+			c.unfit.Store(true)
+			c.server.drop()
+		case "MOVED": // the server is well, and still has other keys
+			c.unfit.Store(true)
+		}
+	}
+}
+
+// codeOf is the word that says what kind of error a reply is. Before version 7, what
+// a command inside a script was answered stands within the text of an ERR.
+func codeOf(refusal redis.Error) string {
+	text := string(refusal)
+	if _, inner, ok := strings.Cut(text, ": -"); ok && strings.HasPrefix(text, "ERR Error running script") {
+		text = inner
+	}
+	code, _, _ := strings.Cut(text, " ")
+	if strings.Contains(text, "unauthenticated") {
+		code = "NOAUTH" // what Redis answers to a long command before it answers NOAUTH
+	}
+	return code
+}
