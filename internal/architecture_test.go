@@ -31,6 +31,7 @@ const anything = "*"
 var rules = []rule{
 	{"cmd", []string{"internal/daemon", "internal/config", "internal/demo", "configs"}, "a command turns arguments into a call of daemon and its result into an exit code; demo is a program of its own that runs daemons as child processes"},
 	{"configs", nil, "the shipped example is data"},
+	{"internal/command", nil, "it runs commands for a lock and for jobs alike: neither's rules are its business"},
 	{"internal/config", nil, "a configuration is checked without any server or package that it configures"},
 	{"internal/daemon", []string{anything}, "the one place that knows every package"},
 	{"internal/demo", []string{"internal/config", "internal/status"}, "an auditor that shared code with the flush would share its mistakes"},
@@ -46,6 +47,9 @@ var rules = []rule{
 	{"internal/testsupport/fakelock", []string{"internal/elector", "internal/heartbeat"}, "a fake implements a port of the domain"},
 	{"internal/testsupport/locktest", []string{"internal/elector", "internal/heartbeat"}, "a conformance suite exercises a port of the domain"},
 }
+
+// bare packages import no library but golang.org/x/sys: everything rests on them.
+var bare = []string{"internal/heartbeat", "internal/command"}
 
 // limit keeps something in one place.
 type limit struct {
@@ -104,6 +108,8 @@ func TestEveryBreachIsNoticed(t *testing.T) {
 		{"internal/flush/a.go", `import _ "baton/internal/elector"`, "must not import baton/internal/elector"},
 		{"internal/heartbeat/a.go", `import _ "baton/internal/config"`, "must not import baton/internal/config"},
 		{"internal/heartbeat/a.go", `import _ "golang.org/x/sync/errgroup"`, "standard library"},
+		{"internal/command/a.go", `import _ "baton/internal/job"`, "must not import baton/internal/job"},
+		{"internal/command/a.go", `import _ "go.uber.org/zap"`, "standard library"},
 		{"internal/config/a.go", `import _ "baton/internal/job"`, "must not import baton/internal/job"},
 		{"internal/status/a.go", `import _ "baton/internal/job"`, "must not import baton/internal/job"},
 		{"internal/elector/a.go", `import _ "baton/internal/redisstore"`, "must not import baton/internal/redisstore"},
@@ -180,8 +186,8 @@ func violations(files []source) []string {
 				}
 			} else if dep, ours := strings.CutPrefix(imported, "baton/"); ours && !r.allows(dep) {
 				report(s, "must not import %s: %s", imported, r.reason)
-			} else if !ours && r.pkg == "internal/heartbeat" && strings.Contains(imported, ".") && !within(imported, "golang.org/x/sys") {
-				report(s, "must not import %s: heartbeat needs the standard library and the kernel's clock, nothing else", imported)
+			} else if !ours && slices.Contains(bare, r.pkg) && strings.Contains(imported, ".") && !within(imported, "golang.org/x/sys") {
+				report(s, "must not import %s: %s needs the standard library and the kernel, nothing else", imported, path.Base(r.pkg))
 			}
 			if imported == uuidLibrary {
 				if uuidIn != "" {

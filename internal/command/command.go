@@ -1,0 +1,95 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+// Why a command was not run.
+var (
+	ErrNotFound = errors.New("command not found")
+	ErrNoExec   = errors.New("command cannot be run")
+)
+
+// Exit codes for a command that was not run, as a shell and env(1) have them.
+const (
+	CodeNoExec   = 126
+	CodeNotFound = 127
+)
+
+// Spec is a command and how to run it.
+type Spec struct {
+	Path string   // the program's file, as [Find] tells
+	Argv []string // with the program's name
+	Env  []string
+	Dir  string // "" is the current one
+
+	// The standard streams. Files are handed to the command as they are. No other
+	// descriptor is.
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+
+	// Warden is the command line that ends up in [Warden]: this program's file, and
+	// its arguments.
+	Warden []string
+	// Grace is the time between SIGTERM and SIGKILL.
+	Grace time.Duration
+	// Until, if set, is how much longer the command may live; it is asked again and
+	// again. SIGKILL comes a little sooner, so that everything is dead by then.
+	Until func() time.Duration
+	// Signals are passed on to the command.
+	Signals <-chan os.Signal
+	// Leave what the command leaves running in the background, when it has ended by itself.
+	Leave bool
+}
+
+// Result is how a command ended.
+type Result struct {
+	Code   int            // its exit code, unless a signal ended it
+	Signal syscall.Signal // that ended it, or 0
+	// Stopped: it was told to end, and had not by itself before.
+	Stopped bool
+	// Rest is how many processes the command had left behind that were ended.
+	Rest int
+}
+
+// ExitCode is the result as a shell tells it: 128 and the signal.
+func (r Result) ExitCode() int {
+	if r.Signal != 0 {
+		return 128 + int(r.Signal)
+	}
+	return r.Code
+}
+
+func (r Result) String() string {
+	if r.Signal != 0 {
+		return fmt.Sprintf("ended by signal %d (%v)", int(r.Signal), r.Signal)
+	}
+	return fmt.Sprintf("exit code %d", r.Code)
+}
+
+// Find returns the program's file: name itself if there is a slash in it, else
+// what $PATH has. The error matches ErrNotFound or ErrNoExec.
+func Find(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	switch {
+	case err == nil, errors.Is(err, exec.ErrDot): // whoever has "." in the path wants it
+		return path, nil
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist):
+		return "", fmt.Errorf("%s: %w", name, ErrNotFound)
+	}
+	return "", fmt.Errorf("%s: %w: %w", name, ErrNoExec, err)
+}
+
+// cannotStart tells why the kernel did not start a program.
+func cannotStart(name string, errno syscall.Errno) error {
+	if errno == syscall.ENOENT {
+		return fmt.Errorf("%s, or its interpreter: %w", name, ErrNotFound)
+	}
+	return fmt.Errorf("%s: %w: %w", name, ErrNoExec, errno)
+}

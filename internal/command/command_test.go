@@ -1,0 +1,451 @@
+//go:build linux
+
+package command_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"baton/internal/command"
+)
+
+// soon is generous: two cores may run everything at once.
+const soon = 20 * time.Second
+
+// The test's binary is also the warden, and a process that runs a command and may
+// be stopped or killed.
+func TestMain(m *testing.M) {
+	// A process under the race detector would live on for a second after its end.
+	if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
+		panic(err)
+	}
+	role := ""
+	if len(os.Args) > 1 {
+		role = os.Args[1]
+	}
+	switch role {
+	case "warden":
+		signals := make(chan os.Signal, 16)
+		signal.Notify(signals)
+		if err := command.Warden(os.Args[3:], signals); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	case "runner":
+		os.Exit(runner(os.Args[2]))
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+func warden() []string { return []string{"/proc/self/exe", "warden"} }
+
+// sh is a shell's command line, run with a short grace.
+func sh(script string) command.Spec {
+	return command.Spec{Path: "/bin/sh", Argv: []string{"sh", "-c", script}, Warden: warden(), Grace: 200 * time.Millisecond}
+}
+
+// run runs to the end, within a bound.
+func run(t *testing.T, ctx context.Context, s command.Spec) command.Result {
+	t.Helper()
+	r, err := command.Run(ctx, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// witness is a pipe whose end says that whoever held its other side is dead.
+type witness struct {
+	r, w  *os.File
+	lines chan string
+	ended chan struct{}
+}
+
+func newWitness(t *testing.T) *witness {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &witness{r: r, w: w, lines: make(chan string, 100), ended: make(chan struct{})}
+	go func() {
+		defer close(o.ended)
+		for b := make([]byte, 4096); ; {
+			n, err := r.Read(b)
+			for line := range strings.Lines(string(b[:n])) {
+				o.lines <- strings.TrimSpace(line)
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() { _ = w.Close(); _ = r.Close() })
+	return o
+}
+
+// hears waits for a line that the command writes.
+func (o *witness) hears(t *testing.T) string {
+	t.Helper()
+	select {
+	case line := <-o.lines:
+		return line
+	case <-time.After(soon):
+		t.Fatal("the command says nothing")
+		return ""
+	}
+}
+
+// allDead waits until nobody is left; our own end must be closed.
+func (o *witness) allDead(t *testing.T, within time.Duration) time.Time {
+	t.Helper()
+	_ = o.w.Close()
+	select {
+	case <-o.ended:
+	case <-time.After(within):
+		t.Fatalf("something that the command has started is alive after %v", within)
+	}
+	return time.Now()
+}
+
+func TestTheCommandIsItself(t *testing.T) {
+	dir := t.TempDir()
+	script := filepath.Join(dir, "noshebang")
+	if err := os.WriteFile(script, []byte("exit $1\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name   string
+		spec   command.Spec
+		code   int
+		stdout string
+	}{
+		{"true", sh("true"), 0, ""},
+		{"its exit code", sh("exit 42"), 42, ""},
+		{"a signal", sh("kill -9 $$"), 137, ""},
+		{"its output", sh("echo a; echo b >&2; echo c"), 0, "a\nb\nc\n"},
+		{"its input", sh("cat"), 0, "hello"},
+		{"its environment", sh(`echo "$MARK"`), 0, "mark\n"},
+		{"its directory", sh("pwd -P"), 0, dir + "\n"},
+		{"no other descriptors", sh("ls /proc/self/fd | wc -l"), 0, "4\n"}, // the three, and the folder
+		{"a script without a shell's name", command.Spec{Path: script, Argv: []string{"noshebang", "7"}, Warden: warden(), Grace: time.Second}, 7, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var out bytes.Buffer
+			c.spec.Stdin, c.spec.Stdout, c.spec.Stderr = strings.NewReader("hello"), &out, &out
+			c.spec.Env, c.spec.Dir = append(os.Environ(), "MARK=mark"), dir
+			r := run(t, t.Context(), c.spec)
+			if r.ExitCode() != c.code || out.String() != c.stdout || r.Stopped {
+				t.Errorf("%+v, code %d, output %q; want %d, %q", r, r.ExitCode(), out.String(), c.code, c.stdout)
+			}
+		})
+	}
+}
+
+func TestACommandThatCannotBeRunIsToldApart(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("PATH", dir)
+	plain := filepath.Join(dir, "plain")
+	if err := os.WriteFile(plain, []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]error{
+		"nosuchcommand":          command.ErrNotFound,
+		filepath.Join(dir, "no"): command.ErrNotFound,
+		plain:                    command.ErrNoExec,
+		dir:                      command.ErrNoExec,
+	} {
+		if _, err := command.Find(name); !errors.Is(err, want) {
+			t.Errorf("find %s: %v, want %v", name, err, want)
+		}
+	}
+	// What Find cannot see is told by the kernel.
+	script := filepath.Join(dir, "script")
+	if err := os.WriteFile(script, []byte("#!/no/such/interpreter\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := command.Run(t.Context(), command.Spec{Path: script, Argv: []string{"script"}, Warden: warden(), Grace: time.Second}); !errors.Is(err, command.ErrNotFound) {
+		t.Errorf("run a script without its interpreter: %v", err)
+	}
+}
+
+// family leaves a grandchild in the group, one in a session of its own, and an
+// orphan; all of them deaf to everything that can be ignored.
+const family = `trap '' TERM HUP INT
+sleep 1000 &
+setsid sh -c 'trap "" TERM; sleep 1000; sleep 1000' &
+(setsid sh -c 'trap "" TERM; sleep 1000; sleep 1000' &)
+sleep 0.1; echo ready
+`
+
+func TestAStoppedCommandIsDeadWithAllItsFamily(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	o := newWitness(t)
+	s := sh(family + "wait; sleep 1000; sleep 1000")
+	s.Stdout = o.w
+	go func() { o.hears(t); cancel() }()
+	r := run(t, ctx, s)
+	if !r.Stopped || r.Signal != syscall.SIGKILL {
+		t.Errorf("%+v, want it killed", r)
+	}
+	o.allDead(t, time.Second)
+}
+
+func TestAStoppedCommandMayTidyUp(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	o := newWitness(t)
+	s := sh(`trap 'sleep 0.1; echo tidied; exit 3' TERM; echo ready; while :; do sleep 0.01; done`)
+	s.Stdout, s.Grace = o.w, 10*time.Second
+	go func() { o.hears(t); cancel() }()
+	began := time.Now()
+	r := run(t, ctx, s)
+	if got := o.hears(t); got != "tidied" || !r.Stopped || r.Code != 3 {
+		t.Errorf("%+v, said %q", r, got)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it took %v: the grace was waited for although nothing was left", took)
+	}
+}
+
+func TestWhatACommandLeavesBehindIsEnded(t *testing.T) {
+	o := newWitness(t)
+	s := sh(family + "exit 5")
+	s.Stdout = o.w
+	r := run(t, t.Context(), s)
+	if r.Stopped || r.ExitCode() != 5 || r.Rest < 3 {
+		t.Errorf("%+v, want its own exit code 5, and at least 3 left behind", r)
+	}
+	o.allDead(t, time.Second)
+}
+
+func TestWhatACommandLeavesBehindMayStay(t *testing.T) {
+	o := newWitness(t)
+	s := sh("sleep 1000 & echo $!")
+	s.Stdout, s.Leave = o.w, true
+	if r := run(t, t.Context(), s); r.ExitCode() != 0 {
+		t.Errorf("%+v", r)
+	}
+	pid, err := strconv.Atoi(o.hears(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Errorf("what was to stay is gone: %v", err)
+	}
+	o.allDead(t, soon)
+}
+
+func TestSignalsArePassedOn(t *testing.T) {
+	o := newWitness(t)
+	signals := make(chan os.Signal, 8)
+	s := sh(`for s in HUP INT QUIT USR1 USR2; do trap "echo $s" $s; done; trap 'echo TERM; exit 9' TERM; echo ready; while :; do sleep 0.01; done`)
+	s.Stdout, s.Signals = o.w, signals
+	go func() {
+		o.hears(t)
+		for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTERM} {
+			signals <- sig
+			if got := o.hears(t); got != map[syscall.Signal]string{syscall.SIGHUP: "HUP", syscall.SIGINT: "INT", syscall.SIGQUIT: "QUIT", syscall.SIGUSR1: "USR1", syscall.SIGUSR2: "USR2", syscall.SIGTERM: "TERM"}[sig] {
+				t.Errorf("%v: the command heard %s", sig, got)
+			}
+		}
+	}()
+	if r := run(t, t.Context(), s); r.ExitCode() != 9 || r.Stopped {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestTheDeadlineIsKeptAndMayMove(t *testing.T) {
+	began := time.Now()
+	until := began.Add(700 * time.Millisecond)
+	s := sh(family + "wait; sleep 1000; sleep 1000")
+	s.Grace, s.Env = 100*time.Millisecond, append(os.Environ(), "COMMAND_TEST="+t.Name())
+	s.Until = func() time.Duration {
+		if time.Since(began) > 400*time.Millisecond {
+			return time.Until(until.Add(500 * time.Millisecond))
+		}
+		return time.Until(until)
+	}
+	var alive time.Duration // when somebody was last seen
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		for seen := time.Since(began); seen < 1500*time.Millisecond; seen = time.Since(began) {
+			if len(marked(t)) > 0 {
+				alive = seen
+			}
+			time.Sleep(2 * time.Millisecond)
+		}
+	})
+	r := run(t, t.Context(), s)
+	watch.Wait()
+	if !r.Stopped || alive < time.Second || alive > 1200*time.Millisecond {
+		t.Errorf("%+v, alive after %v; want it dead a little before 1.2s", r, alive)
+	}
+}
+
+// runner runs a family until told otherwise, with a deadline that it moves while it
+// is alive: 1 s from now. It tells when the command runs.
+func runner(grace string) int {
+	g, err := time.ParseDuration(grace)
+	if err != nil {
+		return 2
+	}
+	s := sh(family + "wait; sleep 1000; sleep 1000")
+	s.Stdout, s.Stderr, s.Grace = os.Stdout, os.Stderr, g
+	s.Until = func() time.Duration { return time.Second }
+	r, err := command.Run(context.Background(), s)
+	_ = json.NewEncoder(os.Stderr).Encode(map[string]any{"result": r, "error": fmt.Sprint(err)})
+	return 0
+}
+
+// runnerProcess is a process that runs a command.
+type runnerProcess struct {
+	cmd *exec.Cmd
+	log bytes.Buffer
+	out *witness
+}
+
+// startRunner starts the process, and waits until its command runs.
+func startRunner(t *testing.T) *runnerProcess {
+	t.Helper()
+	p := &runnerProcess{out: newWitness(t), cmd: exec.Command("/proc/self/exe", "runner", "200ms")}
+	p.cmd.Stdout, p.cmd.Stderr = p.out.w, &p.log
+	p.cmd.Env = append(os.Environ(), "COMMAND_TEST="+t.Name())
+	p.cmd.WaitDelay = time.Second
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill() // it has ended already, if all is well
+		_ = p.cmd.Wait()
+		for _, pid := range marked(t) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	})
+	p.out.hears(t)
+	if n := len(marked(t)); n < 4 {
+		t.Fatalf("the command's family has %d members", n)
+	}
+	return p
+}
+
+func (p *runnerProcess) signal(t *testing.T, pid int, s syscall.Signal) time.Time {
+	t.Helper()
+	if err := syscall.Kill(pid, s); err != nil {
+		t.Fatal(err)
+	}
+	return time.Now()
+}
+
+// marked lists the living processes that a test's command is or has started,
+// wherever they are now, by their environment.
+func marked(t *testing.T) []int {
+	t.Helper()
+	names, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pids []int
+	for _, name := range names {
+		dir := filepath.Dir(name)
+		text, _ := os.ReadFile(name) // empty for the dead
+		command, _ := os.ReadFile(filepath.Join(dir, "comm"))
+		if strings.Contains("\x00"+string(text), "\x00COMMAND_TEST="+t.Name()+"\x00") && (string(command) == "sh\n" || string(command) == "sleep\n") {
+			pid, _ := strconv.Atoi(filepath.Base(dir))
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// deadBy waits until the family is dead.
+func (p *runnerProcess) deadBy(t *testing.T, deadline time.Time) {
+	t.Helper()
+	for len(marked(t)) > 0 {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d processes are alive after their deadline", len(marked(t)))
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// childOf finds the one child of a process.
+func childOf(t *testing.T, parent int) int {
+	t.Helper()
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range stats {
+		text, _ := os.ReadFile(name)
+		_, rest, _ := strings.Cut(string(text), ") ")
+		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+			return pid
+		}
+	}
+	t.Fatalf("process %d has no child", parent)
+	return 0
+}
+
+// lifetime is what the runner allows its command, and some for a busy machine.
+const lifetime, busy = time.Second, 300 * time.Millisecond
+
+func TestACommandDiesWithWhoeverRanIt(t *testing.T) {
+	p := startRunner(t)
+	killed := p.signal(t, p.cmd.Process.Pid, syscall.SIGKILL)
+	p.deadBy(t, killed.Add(lifetime+busy))
+}
+
+func TestACommandIsDeadInTimeAlthoughWhoeverRanItIsStopped(t *testing.T) {
+	p := startRunner(t)
+	stopped := p.signal(t, p.cmd.Process.Pid, syscall.SIGSTOP)
+	p.deadBy(t, stopped.Add(lifetime+busy))
+	p.signal(t, p.cmd.Process.Pid, syscall.SIGCONT)
+	_ = p.cmd.Wait() // the log says how
+	if !strings.Contains(p.log.String(), `"Stopped":true`) {
+		t.Errorf("the process that woke says: %s", &p.log)
+	}
+}
+
+// The family is orphaned then, and out of reach: the kernel takes the command alone.
+func TestACommandIsDeadInTimeAlthoughItsWardenIsStoppedToo(t *testing.T) {
+	p := startRunner(t)
+	warden := childOf(t, p.cmd.Process.Pid)
+	p.signal(t, p.cmd.Process.Pid, syscall.SIGSTOP)
+	stopped := p.signal(t, warden, syscall.SIGSTOP)
+	child := slices.Min(marked(t))
+	for syscall.Kill(child, 0) == nil && slices.Contains(marked(t), child) {
+		if time.Since(stopped) > lifetime+busy {
+			t.Fatal("the command lives after its deadline")
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func TestACommandDiesWithItsWarden(t *testing.T) {
+	p := startRunner(t)
+	family := len(marked(t))
+	p.signal(t, childOf(t, p.cmd.Process.Pid), syscall.SIGKILL)
+	_ = p.cmd.Wait() // the log says how
+	if !strings.Contains(p.log.String(), "its warden was killed") {
+		t.Errorf("the process says: %s", &p.log)
+	}
+	if left := len(marked(t)); left > family-2 {
+		t.Errorf("%d of %d are left: the group was not killed", left, family)
+	}
+}
