@@ -1,0 +1,155 @@
+package linear
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"baton/internal/testsupport"
+)
+
+// rage carries the schedule out and returns when every fault is over.
+func (l *lab) rage(faults []fault) {
+	start := time.Now()
+	var lasting sync.WaitGroup
+	for _, f := range faults {
+		time.Sleep(time.Until(start.Add(f.at)))
+		for l.broken(f.place) {
+			time.Sleep(5 * time.Millisecond)
+		}
+		s := &strike{fault: f, begun: now()}
+		l.mu.Lock()
+		l.strikes = append(l.strikes, s)
+		l.mu.Unlock()
+		end := l.strike(s)
+		lasting.Go(func() {
+			time.Sleep(f.lasts)
+			if err := end(); err != nil {
+				l.wrong("%s cannot be ended: %v", f, err)
+			}
+			l.mu.Lock()
+			s.ended = now()
+			l.mu.Unlock()
+			l.log.add("over: %s (%s)", f.kind, s.target)
+		})
+	}
+	lasting.Wait()
+}
+
+// broken says whether an earlier fault lasts at that place.
+func (l *lab) broken(p place) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range l.strikes {
+		if s.place == p && s.ended == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// target chooses the node that a fault hits: one that runs, and whose way no other fault
+// has broken.
+func (l *lab) target(f fault) int {
+	node := f.node
+	if leads := l.history.leader(); leads >= 0 && (f.leader || f.kind == killLeader || f.kind == freezeLeader) {
+		node = leads
+	}
+	for range nodes {
+		if l.units[node].running() && !l.hit(f, nodeID(node)) {
+			break
+		}
+		node = (node + 1) % nodes
+	}
+	return node
+}
+
+func (l *lab) hit(f fault, target string) bool {
+	if f.place != onWay && f.place != onOther {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range l.strikes {
+		if (s.place == onWay || s.place == onOther) && s.ended == 0 && s.target == target {
+			return true
+		}
+	}
+	return false
+}
+
+// strike begins a fault and returns how to end it.
+func (l *lab) strike(s *strike) (end func() error) {
+	done := func() error { return nil }
+	if s.place == atStore || s.place == atOther {
+		target, end, err := l.ground.begin(s.fault)
+		s.target = target
+		l.log.add("FAULT %v (%s)", s.fault, target)
+		if err != nil {
+			l.wrong("%s cannot be begun: %v", s.kind, err)
+		}
+		if end == nil {
+			return done
+		}
+		return end
+	}
+	node := l.target(s.fault)
+	u := l.units[node]
+	l.mu.Lock()
+	s.target = nodeID(node)
+	l.mu.Unlock()
+	l.log.add("FAULT %v (%s)", s.fault, s.target)
+	switch s.kind {
+	case killLeader, killNode:
+		u.kill()
+	case endNode:
+		u.end()
+	case freezeLeader, freezeNode:
+		life := u.freeze()
+		return func() error { u.thaw(life); return nil }
+	case clockAhead, clockBehind:
+		seconds := int64(3600)
+		if s.kind == clockBehind {
+			seconds = -seconds
+		}
+		u.skew(seconds)
+		return func() error { u.skew(0); return nil }
+	case stepDown:
+		return func() error { l.order(); return nil }
+	default:
+		return l.breakWay(s.kind, l.ground.ways(node))
+	}
+	return done
+}
+
+// order has the leader step down, if there is one and the store lets us ask.
+func (l *lab) order() {
+	ctx, cancel := context.WithTimeout(l.t.Context(), time.Second)
+	defer cancel()
+	l.log.add("stepdown said: %v", l.ground.stepDown(ctx))
+}
+
+func (l *lab) breakWay(k kind, ways []*testsupport.Proxy) (end func() error) {
+	each := func(do func(*testsupport.Proxy)) {
+		for _, p := range ways {
+			do(p)
+		}
+	}
+	end = func() error { each((*testsupport.Proxy).Unhang); return nil }
+	switch k {
+	case wayCut:
+		each((*testsupport.Proxy).Cut)
+	case wayForget:
+		each((*testsupport.Proxy).Strand)
+	case wayBlock:
+		each((*testsupport.Proxy).Block)
+		end = func() error { each((*testsupport.Proxy).Unblock); return nil }
+	case wayHang:
+		each((*testsupport.Proxy).Hang)
+	case wayReplies:
+		each((*testsupport.Proxy).HangReplies)
+	case wayRequests:
+		each((*testsupport.Proxy).HangRequests)
+	}
+	return end
+}

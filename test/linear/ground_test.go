@@ -1,0 +1,54 @@
+package linear
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"baton/internal/redisstore"
+	"baton/internal/testsupport"
+	"baton/test/linear/wire"
+)
+
+// ground is the servers that a design runs on, and what can happen to them.
+type ground interface {
+	// tell completes what a node is told: where its servers are, by its own ways.
+	tell(node int, s *wire.Setup)
+	// ways are the node's connections to its servers; a fault of the way hits all.
+	ways(node int) []*testsupport.Proxy
+	// traits are the faults of the servers.
+	traits() []trait
+	// begin carries out a fault of the servers. It returns what was hit, and how to end
+	// the fault.
+	begin(f fault) (target string, end func() error, err error)
+	// stepDown orders the leader to step down.
+	stepDown(ctx context.Context) error
+	// margin is what a lease may be short of its TTL by, for reasons that the ground
+	// knows.
+	margin() time.Duration
+}
+
+// clockRate is what two clocks may drift apart in one lease, and the resolution of the
+// store's.
+const clockRate = 2*time.Millisecond + lease/1000
+
+const lockKey = "baton"
+
+// designs are all that is tested, and on what.
+var designs = []struct {
+	design wire.Design
+	ground func(t *testing.T) ground
+}{
+	{wire.Lua, newSingle},
+}
+
+// stepDownBy is ground.stepDown where one Redis has the lock.
+func stepDownBy(ctx context.Context, o redisstore.Options) error {
+	store, err := redisstore.Open(o)
+	if err != nil {
+		return err
+	}
+	defer store.Close() //nolint:errcheck // it was only asked
+	_, _, err = redisstore.NewElection(store, lockKey, redisstore.String).StepDown(ctx, "", "the nemesis says so")
+	return err
+}

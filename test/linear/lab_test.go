@@ -1,0 +1,129 @@
+package linear
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"baton/internal/heartbeat"
+	"baton/test/linear/wire"
+)
+
+// lab is five nodes, their servers and whoever breaks them.
+type lab struct {
+	t       *testing.T
+	program string
+	ground  ground
+	log     timeline
+	history *history
+	units   [nodes]*unit
+
+	mu      sync.Mutex
+	strikes []*strike
+	wrongs  []string
+}
+
+// strike is a fault as it was carried out.
+type strike struct {
+	fault
+	target       string
+	begun, ended int64 // ended is zero while it lasts
+}
+
+func newLab(t *testing.T, design wire.Design, g ground, seed uint64) *lab {
+	t.Helper()
+	l := &lab{t: t, program: buildNode(t), ground: g, history: follow()}
+	dir := t.TempDir()
+	for i := range l.units {
+		u := &unit{l: l, index: i, dir: dir, done: make(chan struct{}), setup: wire.Setup{
+			NodeID: nodeID(i), Design: design, LockKey: lockKey, Seed: seed + uint64(i)*1000,
+			Poll: lease / 3, FloorFile: dir + "/" + nodeID(i) + ".floor",
+			Timing: heartbeat.Timing{
+				TTL: lease, Interval: lease / 5, Timeout: lease / 6, Margin: heartbeat.DefaultMargin(lease), Drain: 100 * time.Millisecond,
+			},
+		}}
+		g.tell(i, &u.setup)
+		u.skew(0)
+		l.units[i] = u
+		go u.supervise()
+	}
+	l.awaitLeader(20 * time.Second)
+	return l
+}
+
+func (l *lab) awaitLeader(within time.Duration) {
+	l.t.Helper()
+	for until := time.Now().Add(within); l.history.leader() < 0; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(until) {
+			l.wrong("nobody leads after %v", within)
+			return
+		}
+	}
+}
+
+// wrong notes what must not be. The test goes on: the rest may tell why.
+func (l *lab) wrong(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	l.log.add("WRONG: %s", text)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.wrongs = append(l.wrongs, text)
+}
+
+// retire ends everything in order.
+func (l *lab) retire() {
+	var all sync.WaitGroup
+	for _, u := range l.units {
+		all.Go(u.retire)
+	}
+	all.Wait()
+	l.history.end()
+	if l.history.err != nil {
+		l.wrong("a history cannot be read: %v", l.history.err)
+	}
+}
+
+// calm is every span in which nothing was broken, each from the end of a fault on.
+func (l *lab) calm(end int64) []span {
+	var spans []span
+	for _, s := range l.strikes {
+		from, to, broken := s.ended, end, false
+		for _, o := range l.strikes {
+			broken = broken || o != s && o.begun <= from && (o.ended == 0 || o.ended > from)
+			if o.begun > from {
+				to = min(to, o.begun)
+			}
+		}
+		if !broken && from != 0 {
+			spans = append(spans, span{from, to})
+		}
+	}
+	return spans
+}
+
+// keep fails the test for what was wrong, and keeps what may tell why; always, if
+// $CHAOS_KEEP is set. visual is a picture of the check, or nil.
+func (l *lab) keep(seed uint64, visual func(path string) error) {
+	for _, w := range l.wrongs {
+		l.t.Error(w)
+	}
+	if !l.t.Failed() && os.Getenv("CHAOS_KEEP") == "" {
+		return
+	}
+	dir, err := os.MkdirTemp("", fmt.Sprintf("baton-linear-%d-", seed))
+	if err == nil {
+		err = os.CopyFS(dir, os.DirFS(l.units[0].dir))
+	}
+	if err == nil {
+		err = os.WriteFile(dir+"/timeline.txt", []byte(l.log.with(l.history.events)), 0o600)
+	}
+	if err == nil && visual != nil {
+		err = visual(dir + "/check.html")
+	}
+	if err != nil {
+		l.t.Error(err)
+	}
+	l.t.Logf("LINEAR_SEED=%d replays these faults; histories, timeline and picture are in %s", seed, dir)
+}

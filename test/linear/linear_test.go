@@ -1,0 +1,104 @@
+package linear
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// ordinary is how many faults a design meets in an ordinary test run; LINEAR_FAULTS asks
+// for more, and for every design.
+const ordinary = 4
+
+// checkWithin is how long the search for a legal order of the operations may take.
+const checkWithin = 2 * time.Minute
+
+// The lock is linearizable, epochs only ever rise, trust windows never overlap, and after
+// every fault somebody leads, whatever is killed, frozen, restarted or cut.
+func TestLinear(t *testing.T) {
+	faults, seed, strict := plan(t)
+	for i, d := range designs {
+		if !strict && i >= 2 {
+			break
+		}
+		t.Run(string(d.design), func(t *testing.T) {
+			fmt.Printf("%s: %d faults with LINEAR_SEED=%d\n", d.design, faults, seed)
+			g := d.ground(t)
+			l := newLab(t, d.design, g, seed)
+			l.rage(schedule(seed, faults, slices.Concat(common, g.traits())))
+			healed := now()
+			time.Sleep(2 * quiet)
+			l.awaitLeader(lease)
+			end := now()
+			l.retire()
+			if strict {
+				l.sawClocksStepped()
+			}
+			l.judge(strict, seed, healed, end)
+		})
+	}
+}
+
+func plan(t *testing.T) (faults int, seed uint64, strict bool) {
+	t.Helper()
+	var err error
+	faults, seed = ordinary, rand.Uint64N(1e9)
+	if text := os.Getenv("LINEAR_FAULTS"); text != "" {
+		strict = true
+		if faults, err = strconv.Atoi(text); err != nil || faults < 1 {
+			t.Fatalf("$LINEAR_FAULTS is %q: want a number, such as 200", text)
+		}
+	}
+	if text := os.Getenv("LINEAR_SEED"); text != "" {
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("$LINEAR_SEED is %q: want a number that an earlier run has printed", text)
+		}
+	}
+	return faults, seed, strict
+}
+
+// sawClocksStepped makes sure that the nemesis of clocks is one.
+func (l *lab) sawClocksStepped() {
+	for kind, hours := range map[kind]int{clockAhead: 1, clockBehind: -1} {
+		drawn := slices.ContainsFunc(l.strikes, func(s *strike) bool { return s.kind == kind && s.lasts > lease })
+		if drawn && !l.history.stepped[hours] {
+			l.wrong("%s was drawn, but no node has ever seen it", kind)
+		}
+	}
+}
+
+// judge holds the records against the promises.
+func (l *lab) judge(strict bool, seed uint64, healed, end int64) {
+	shared, wrongs := overlaps(l.history.terms)
+	wrongs = append(wrongs, rising(l.history.terms)...)
+	slack := 500 * time.Millisecond // for two busy cores
+	if !strict {
+		slack += 2 * lease // other tests share them
+	}
+	recovered, late := recoveries(l.calm(end), l.history.terms, 2*lease+slack)
+	wrongs = append(wrongs, late...)
+	for _, w := range wrongs[:min(20, len(wrongs))] {
+		l.wrong("%s", w)
+	}
+	ttl := lease - l.ground.margin()
+	history := forPorcupine(l.history.operations)
+	began := time.Now()
+	result := porcupine.CheckOperationsTimeout(model(ttl), history, checkWithin)
+	took := time.Since(began)
+	var visual func(string) error
+	if result != porcupine.Ok {
+		l.wrong("the history of %d operations is %s", len(history), result)
+		visual = func(path string) error {
+			_, info := porcupine.CheckOperationsVerbose(model(ttl), history, checkWithin)
+			return porcupine.VisualizePath(model(ttl), info, path)
+		}
+	}
+	l.report(len(history), string(result), took, recovered, shared)
+	l.keep(seed, visual)
+}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"baton/internal/elector"
+	"baton/internal/redisstore"
+	"baton/test/linear/wire"
+)
+
+// open makes the lock of a design, and feeds hints until ctx ends. leave is called when
+// the election has ended.
+func open(ctx context.Context, s wire.Setup, hints chan<- elector.Hint) (lock elector.Lock, leave func(), err error) {
+	switch s.Design {
+	case wire.Lua:
+		return openRedis(ctx, s, redisstore.Options{URL: s.Redis[0]}, redisstore.LockOptions{}, hints)
+	case wire.SetNX:
+		return openRedis(ctx, s, redisstore.Options{URL: s.Redis[0]}, redisstore.LockOptions{WithoutScripts: true}, hints)
+	case wire.Redisson:
+		return openRedis(ctx, s, redisstore.Options{URL: s.Redis[0]}, redisstore.LockOptions{Format: redisstore.Redisson}, hints)
+	}
+	return nil, nil, fmt.Errorf("no design %q", s.Design)
+}
+
+func openRedis(ctx context.Context, s wire.Setup, o redisstore.Options, l redisstore.LockOptions, hints chan<- elector.Hint) (elector.Lock, func(), error) {
+	o.ClientName = s.NodeID
+	store, err := redisstore.Open(o)
+	if err != nil {
+		return nil, nil, err
+	}
+	l.Key, l.NodeID, l.TTL, l.Presence = s.LockKey, s.NodeID, s.Timing.TTL, redisstore.Presence{Version: "test"}
+	lock, err := redisstore.NewLock(store, l)
+	if err != nil {
+		return nil, nil, err
+	}
+	go store.Watch(ctx, s.LockKey, hints)
+	return lock, func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timing.Timeout)
+		defer cancel()
+		_ = lock.Leave(ctx) // the list of nodes is a courtesy
+	}, nil
+}

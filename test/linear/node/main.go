@@ -1,0 +1,100 @@
+// Command node is one node of the linearizability test: a real elector over a real
+// lock. It writes down every operation of the lock and every moment in which it acts,
+// each line by one write(2), so that nothing that was written is lost with the process.
+//
+//	node SETUP      # wire.Setup as JSON; the node ends in order when its input does
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+
+	"baton/internal/elector"
+	"baton/internal/heartbeat"
+	"baton/test/linear/wire"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	if len(os.Args) != 2 {
+		return errors.New("want one argument, the setup")
+	}
+	var setup wire.Setup
+	if err := json.Unmarshal([]byte(os.Args[1]), &setup); err != nil {
+		return fmt.Errorf("read the setup: %w", err)
+	}
+	ctx, end := context.WithCancel(context.Background())
+	defer end()
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin) // its end is what counts
+		end()
+	}()
+	diary, err := openDiary(setup.History)
+	if err != nil {
+		return err
+	}
+	floor, err := openFloor(setup.FloorFile)
+	if err != nil {
+		return err
+	}
+	hints := make(chan elector.Hint, 16)
+	lock, leave, err := open(ctx, setup, hints)
+	if err != nil {
+		return fmt.Errorf("open the lock: %w", err)
+	}
+	el, err := elector.New(&recorded{lock: lock, diary: diary, floor: floor}, newWork(setup, diary).lead, elector.Config{
+		NodeID: setup.NodeID, Timing: setup.Timing, PollInterval: setup.Poll, Floor: floor.value(), Hints: hints,
+		NewOwner: newOwner,
+		Observe: func(e elector.Event) {
+			if e.Kind != elector.EventRenewal {
+				diary.write(wire.Line{Kind: wire.Event, At: now(), Owner: e.Owner, Epoch: e.Epoch, Text: tell(e)})
+			}
+		},
+		Die: func(reason string) {
+			diary.write(wire.Line{Kind: wire.Die, At: now(), Text: reason})
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	err = el.Run(ctx)
+	leave()
+	return err
+}
+
+func tell(e elector.Event) string {
+	text := string(e.Kind)
+	for _, more := range []string{e.Holder, e.Reason} {
+		if more != "" {
+			text += " " + more
+		}
+	}
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
+}
+
+func now() int64 { return int64(heartbeat.Boottime()) }
+
+// newOwner makes a UUID of version 4.
+func newOwner() (string, error) {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:]), nil
+}

@@ -1,0 +1,108 @@
+package linear
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"baton/internal/redisstore"
+	"baton/internal/testsupport"
+	"baton/test/linear/wire"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// Faults of a Redis.
+const (
+	redisKill   kind = "SIGKILL of Redis"
+	redisFreeze kind = "SIGSTOP of Redis"
+	redisEmpty  kind = "SIGKILL of Redis and loss of its data"
+	redisRewind kind = "SIGKILL of Redis and restart from an old copy"
+	redisFlush  kind = "FLUSHALL"
+)
+
+// single is one Redis that keeps what it has acknowledged, unless the nemesis takes it.
+type single struct {
+	redis *testsupport.Redis
+	node  [nodes]*testsupport.Proxy
+	files string // its append-only files
+	copy  string // what they were some time ago
+}
+
+func newSingle(t *testing.T) ground {
+	t.Helper()
+	g := &single{redis: testsupport.StartRedis(t, testsupport.RedisAOF()), copy: filepath.Join(t.TempDir(), "copy")}
+	for i := range g.node {
+		g.node[i] = g.redis.Proxy()
+	}
+	dir, err := redis.Strings(g.redis.Conn().Do("CONFIG", "GET", "dir"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.files = filepath.Join(dir[1], "appendonlydir")
+	if err := os.CopyFS(g.copy, os.DirFS(g.files)); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func (g *single) tell(node int, s *wire.Setup) {
+	s.Redis = []string{g.redis.URLThrough(g.node[node])}
+}
+
+func (g *single) ways(node int) []*testsupport.Proxy { return g.node[node : node+1] }
+
+func (g *single) margin() time.Duration { return clockRate }
+
+func (g *single) stepDown(ctx context.Context) error {
+	return stepDownBy(ctx, redisstore.Options{URL: g.redis.URL()})
+}
+
+func (g *single) traits() []trait {
+	return []trait{
+		{redisKill, atStore, 4, 0, 0.5},
+		{redisFreeze, atStore, 2, 0.25, 2},
+		{redisEmpty, atStore, 4, 0, 0.5},
+		{redisRewind, atStore, 3, 0, 0.5},
+		{redisFlush, atStore, 2, 0, 0},
+	}
+}
+
+func (g *single) begin(f fault) (target string, end func() error, err error) {
+	d := g.redis.Daemon()
+	switch f.kind {
+	case redisFreeze:
+		return "redis", d.Thaw, d.Freeze()
+	case redisFlush:
+		c, err := redis.Dial("tcp", g.redis.Addr(), redis.DialReadTimeout(time.Second))
+		if err != nil {
+			return "", nil, err
+		}
+		_, err = c.Do("FLUSHALL")
+		return "redis", c.Close, err
+	}
+	return "redis", func() error {
+		var err error
+		switch f.kind {
+		case redisEmpty:
+			err = os.RemoveAll(g.files)
+		case redisRewind:
+			err = g.rewind()
+		}
+		return errors.Join(err, d.Restart())
+	}, d.Kill()
+}
+
+// rewind puts the data back to what it was when Redis was last rewound, and keeps what
+// it is now for the next time.
+func (g *single) rewind() error {
+	newer := g.copy + ".new"
+	if err := os.CopyFS(newer, os.DirFS(g.files)); err != nil {
+		return fmt.Errorf("copy redis' files: %w", err)
+	}
+	return errors.Join(os.RemoveAll(g.files), os.CopyFS(g.files, os.DirFS(g.copy)), os.RemoveAll(g.copy), os.Rename(newer, g.copy))
+}

@@ -1,0 +1,203 @@
+package linear
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"baton/test/linear/wire"
+)
+
+const (
+	restartAfter = 200 * time.Millisecond
+	endWithin    = 5 * time.Second
+	// dieAfterThaw is how long after SIGCONT a leader may still find that it cannot stop.
+	dieAfterThaw = 1500 * time.Millisecond
+)
+
+func nodeID(i int) string { return fmt.Sprintf("n%d", i) }
+
+// unit is a node and its supervisor, which starts it again whenever it has ended.
+type unit struct {
+	l     *lab
+	index int
+	setup wire.Setup // without what differs from life to life
+	dir   string
+	done  chan struct{} // the supervisor has ended
+
+	mu      sync.Mutex
+	life    int
+	pid     int // 0 while it does not run
+	input   io.Closer
+	frozen  bool
+	thawed  time.Time
+	killed  bool // by us
+	ordered time.Time
+	last    bool // it is not to be started again
+}
+
+func (u *unit) file(name string) string { return filepath.Join(u.dir, nodeID(u.index)+name) }
+
+// supervise runs the node, life after life, until end.
+func (u *unit) supervise() {
+	defer close(u.done)
+	for {
+		exited, err := u.start()
+		if err != nil {
+			u.l.wrong("%s cannot be started: %v", nodeID(u.index), err)
+			return
+		}
+		u.judgeEnd(<-exited)
+		u.mu.Lock()
+		last := u.last
+		u.mu.Unlock()
+		if last {
+			return
+		}
+		time.Sleep(restartAfter)
+	}
+}
+
+// start begins the next life. The process ends with this one, however that happens.
+func (u *unit) start() (<-chan *os.ProcessState, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	s := u.setup
+	s.Seed += uint64(u.life)
+	s.History = u.file(fmt.Sprintf("-%d.jsonl", u.life))
+	text, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	log, err := os.OpenFile(u.file(".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	cmd := exec.Command(u.l.program, string(text))
+	cmd.Env = append(os.Environ(), skewEnv+"="+u.file(".skew"), "GOMAXPROCS=2")
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if u.input, err = cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	u.l.history.add(u.index, s.History)
+	started, exited := make(chan error, 1), make(chan *os.ProcessState, 1)
+	go func() {
+		// The kernel sends Pdeathsig when the thread that forked ends, not the
+		// process: keep that thread until the child is gone.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // how it ended is in the state
+			exited <- cmd.ProcessState
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	u.pid, u.frozen, u.killed, u.ordered, u.thawed = cmd.Process.Pid, false, false, time.Time{}, time.Time{}
+	u.life++
+	if u.last { // told to end between two lives
+		u.ordered = time.Now()
+		_ = u.input.Close()
+	}
+	return exited, nil
+}
+
+// judgeEnd says how a life ended, and whether it may have.
+func (u *unit) judgeEnd(s *os.ProcessState) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.pid = 0
+	w, _ := s.Sys().(syscall.WaitStatus)
+	died := w.Signaled() && w.Signal() == syscall.SIGKILL
+	how := fmt.Sprintf("%s ended: %v", nodeID(u.index), s)
+	switch {
+	case u.killed && died, !u.ordered.IsZero() && s.ExitCode() == 0:
+	case died && time.Since(u.thawed) < dieAfterThaw:
+		how += ", having woken up beyond its lease"
+	default:
+		log, _ := os.ReadFile(u.file(".log"))
+		u.l.wrong("%s, and nobody had asked it to; its log ends with:\n%s", how, log[max(0, len(log)-2000):])
+	}
+	u.l.log.add("%s", how)
+}
+
+func (u *unit) running() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.pid != 0
+}
+
+func (u *unit) signal(sig syscall.Signal) {
+	if u.pid != 0 {
+		_ = syscall.Kill(u.pid, sig) // it may have ended this moment
+	}
+}
+
+func (u *unit) kill() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.killed = true
+	u.signal(syscall.SIGKILL)
+}
+
+// end tells the node to end in order, which it must obey unless something hinders it.
+func (u *unit) end() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.ordered = time.Now()
+	if u.pid != 0 {
+		_ = u.input.Close()
+	}
+}
+
+func (u *unit) freeze() (life int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.frozen = true
+	u.signal(syscall.SIGSTOP)
+	return u.life
+}
+
+// thaw ends the freezing of that life; another one was never frozen.
+func (u *unit) thaw(life int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.life == life {
+		u.frozen, u.thawed = false, time.Now()
+		u.signal(syscall.SIGCONT)
+	}
+}
+
+// skew sets the node's wall clock that many seconds off.
+func (u *unit) skew(seconds int64) {
+	if err := writeSkew(u.file(".skew"), seconds); err != nil {
+		u.l.wrong("step the clock of %s: %v", nodeID(u.index), err)
+	}
+}
+
+// retire ends the node for good, and waits.
+func (u *unit) retire() {
+	u.mu.Lock()
+	u.last = true
+	u.mu.Unlock()
+	u.end()
+	select {
+	case <-u.done:
+	case <-time.After(endWithin):
+		u.l.wrong("%s has not ended %v after it was told to", nodeID(u.index), endWithin)
+		u.kill()
+		<-u.done
+	}
+}
