@@ -102,9 +102,6 @@ func (p *Proxy) HangRequests() { p.setGates(true, false) }
 // HangReplies holds back what the server says: it goes on hearing its clients.
 func (p *Proxy) HangReplies() { p.setGates(false, true) }
 
-// HangRequests holds back what clients say: what the server says still reaches them.
-func (p *Proxy) HangRequests() { p.setGates(true, false) }
-
 // Unhang forwards again, first of all what was held back.
 func (p *Proxy) Unhang() { p.setGates(false, false) }
 
