@@ -15,6 +15,7 @@ const (
 	EventExpired     EventKind = "expired"      // the term ended: the trust window closed unrenewed
 	EventSteppedDown EventKind = "stepped_down" // the term ended by order, or by its work
 	EventReleased    EventKind = "released"     // the term ended by shutdown
+	EventWithdrawn   EventKind = "withdrawn"    // of several stores one has granted a term of which nothing came
 	EventStoreLost   EventKind = "store_lost"   // the store does not answer: Err
 	EventStoreBack   EventKind = "store_back"   // it does again
 	EventRenewal     EventKind = "renewal"      // one renewal: Took, Err

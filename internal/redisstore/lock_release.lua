@@ -13,5 +13,7 @@ end
 redis.call('HSET', KEYS[2], 'ended', '1')
 drop()
 tell(KEYS[4], ARGV[3], ARGV[2], epoch, ARGV[4])
-redis.pcall('PUBLISH', ARGV[7], 'released')
+if ARGV[3] ~= 'withdrawn' then -- rivals who wake each other up divide the stores among themselves for ever
+  redis.pcall('PUBLISH', ARGV[7], 'released')
+end
 return 1

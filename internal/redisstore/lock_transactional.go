@@ -110,7 +110,10 @@ func (p transactional) release(ctx context.Context, conn redis.Conn, owner strin
 			return false, err
 		}
 		if done {
-			told := append(p.event(h.Event, number(s.term["epoch"]), h.Reason), command{"PUBLISH", []any{k.wake(), "released"}})
+			told := p.event(h.Event, number(s.term["epoch"]), h.Reason)
+			if h.Event != string(elector.EventWithdrawn) { // as in lock_release.lua
+				told = append(told, command{"PUBLISH", []any{k.wake(), "released"}})
+			}
 			return true, p.courtesies(ctx, conn, told)
 		}
 	}

@@ -209,11 +209,11 @@ func (n *Node) Acquire(ctx context.Context, c elector.Candidate) (elector.Answer
 			s.quarantines(c.Floor)
 			return elector.Answer{Outcome: elector.Held, Holder: s.node, Epoch: s.epoch, Left: time.Until(s.expires)}, nil
 		case s.quarantines(c.Floor):
-			return elector.Answer{Outcome: elector.Wait, Reason: "in quarantine", Left: time.Until(s.quarantine)}, nil
+			return elector.Answer{Outcome: elector.Wait, Reason: "in quarantine", Epoch: s.epoch, Left: time.Until(s.quarantine)}, nil
 		case c.Observer:
-			return elector.Answer{Outcome: elector.Wait, Reason: "no candidate", Left: time.Hour}, nil
+			return elector.Answer{Outcome: elector.Wait, Reason: "no candidate", Epoch: s.epoch, Left: time.Hour}, nil
 		case s.reserved != "" && s.reserved != n.id && time.Now().Before(s.until):
-			return elector.Answer{Outcome: elector.Wait, Reason: "reserved for " + s.reserved, Left: time.Until(s.until)}, nil
+			return elector.Answer{Outcome: elector.Wait, Reason: "reserved for " + s.reserved, Epoch: s.epoch, Left: time.Until(s.until)}, nil
 		}
 		if s.confirmed != s.incarnation {
 			s.epoch = max(s.epoch, time.Now().UnixMilli())
@@ -253,7 +253,9 @@ func (n *Node) Release(ctx context.Context, owner string, h elector.Handover) er
 			s.owner, s.node = "", ""
 			s.reserved, s.until = h.To, time.Now().Add(elector.ReserveFor)
 			s.order, s.orderFor = elector.Order{}, ""
-			s.tell(elector.HintReleased)
+			if h.Event != string(elector.EventWithdrawn) {
+				s.tell(elector.HintReleased)
+			}
 		}
 		return struct{}{}, nil
 	})

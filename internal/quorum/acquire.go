@@ -1,0 +1,189 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"baton/internal/elector"
+)
+
+// Acquire implements elector.Lock.
+func (l *Lock) Acquire(ctx context.Context, c elector.Candidate) (elector.Answer, error) {
+	owner, err := l.candidate(c.Owner)
+	if err != nil {
+		return elector.Answer{}, err
+	}
+	asked := c.Owner
+	c.Owner = owner
+	if c.Floor == 0 && !c.Observer {
+		answer, err := l.look(ctx, &c)
+		if err != nil || answer.Outcome == elector.Held {
+			return answer, err
+		}
+	}
+	sent := l.opts.Clock()
+	b := l.vote(ctx, c)
+	if len(b.won) < l.majority {
+		l.withdraw(ctx, owner, b)
+		return l.defeat(b, l.opts.Clock()-sent)
+	}
+	epoch, err := l.record(ctx, owner, b.won)
+	if err == nil && l.opts.Clock() >= sent+l.opts.TTL-l.opts.Margin {
+		err = errors.New("acquire: the answers took so long that nothing is left of the lease")
+	}
+	if err != nil {
+		l.withdraw(ctx, owner, b)
+		return elector.Answer{}, err
+	}
+	l.mu.Lock()
+	l.splits = 0
+	l.mu.Unlock()
+	l.term(owner)
+	answer := elector.Answer{Outcome: elector.Won, Epoch: epoch}
+	if owner != asked {
+		answer.Owner = owner
+	}
+	return answer, nil
+}
+
+// look finds out, for a candidate that knows of no earlier term, whether there was
+// one, and asks for nothing. A store that knows of none either would take a lock
+// that nobody remembers for a new one and give it away at once; here it may be one
+// master that has lost its data, while a leader relies on it. So only where all
+// masters answer that they know of none the candidate goes on knowing of none.
+func (l *Lock) look(ctx context.Context, c *elector.Candidate) (elector.Answer, error) {
+	watcher := *c
+	watcher.Observer = true
+	b := l.vote(ctx, watcher)
+	answer, err := l.defeat(b, 0)
+	if err != nil {
+		return answer, err
+	}
+	c.Floor = b.epoch()
+	if b.answered() < len(l.lanes) || len(b.held) > 0 {
+		c.Floor = max(c.Floor, 1)
+	}
+	return answer, nil
+}
+
+// ballot is what the masters answered to an acquire.
+type ballot struct {
+	won, held, wait []reply[elector.Answer]
+	failed          []failure
+	silent          int
+	doubtful        []*lane // that have granted it, or may have, or still will
+}
+
+func (b *ballot) answered() int { return len(b.won) + len(b.held) + len(b.wait) }
+
+// epoch is the highest that any of them knows of.
+func (b *ballot) epoch() int64 {
+	var highest int64
+	for _, answers := range [][]reply[elector.Answer]{b.won, b.held, b.wait} {
+		for _, r := range answers {
+			highest = max(highest, r.value.Epoch)
+		}
+	}
+	return highest
+}
+
+// vote asks all masters, and returns soon after a majority has granted the lock or
+// says who else holds it, or when all have had their time.
+func (l *Lock) vote(ctx context.Context, c elector.Candidate) *ballot {
+	replies := ask(ctx, l.lanes, l.opts.Timeout, func(ctx context.Context, lock elector.Lock) (elector.Answer, error) {
+		return lock.Acquire(ctx, c)
+	})
+	b := &ballot{}
+	free := map[*lane]bool{} // of any doubt
+	began, decided := l.opts.Clock(), false
+	count := func(r reply[elector.Answer]) bool {
+		switch {
+		case r.err != nil:
+			b.failed = append(b.failed, failure{r.lane.name, r.err})
+			free[r.lane] = errors.Is(r.err, elector.ErrRefused)
+		case r.value.Outcome == elector.Won:
+			b.won = append(b.won, r)
+		case r.value.Outcome == elector.Held:
+			b.held = append(b.held, r)
+			free[r.lane] = true
+		default:
+			b.wait = append(b.wait, r)
+			free[r.lane] = true
+		}
+		_, held := l.holder(b)
+		decided = held || len(b.won) >= l.majority
+		return decided
+	}
+	b.silent = collect(ctx, len(l.lanes), l.opts.Timeout, replies, count)
+	if decided {
+		// The others cannot change it. They get as long again all the same: those that
+		// are well need then neither be healed nor asked to take anything back.
+		more := max(atLeast, l.opts.Clock()-began)
+		b.silent = collect(ctx, b.silent, more, replies, func(r reply[elector.Answer]) bool { count(r); return false })
+	}
+	if c.Observer {
+		return b
+	}
+	for _, ln := range l.lanes {
+		if !free[ln] {
+			b.doubtful = append(b.doubtful, ln)
+		}
+	}
+	return b
+}
+
+// record makes the epoch of a term the highest of those that the masters gave it,
+// and writes it back to a majority before it is used. See the package comment.
+func (l *Lock) record(ctx context.Context, owner string, given []reply[elector.Answer]) (int64, error) {
+	var epoch int64
+	for _, r := range given {
+		epoch = max(epoch, r.value.Epoch)
+	}
+	var below []*lane
+	for _, r := range given {
+		if r.value.Epoch < epoch {
+			below = append(below, r.lane)
+		}
+	}
+	good, failed, silent := every(ctx, l, below, l.opts.Timeout, func(ctx context.Context, lock elector.Lock) (int64, error) {
+		return lock.Raise(ctx, owner, epoch-1)
+	})
+	if has := len(given) - len(below) + len(good); has < l.majority {
+		return 0, l.tooFew(fmt.Sprintf("write epoch %d back", epoch), has, silent, failed)
+	}
+	return epoch, nil
+}
+
+// withdraw gives back what an attempt that came to nothing has taken, or may still
+// take. It waits for those that have granted it, so that others find them free.
+// A request that is so late that it arrives after its own withdrawal takes the lock
+// of that master for nobody: its lease ends that.
+func (l *Lock) withdraw(ctx context.Context, owner string, b *ballot) {
+	if len(b.doubtful) == 0 {
+		return
+	}
+	l.spend(owner, true)
+	granted := map[*lane]bool{}
+	for _, r := range b.won {
+		granted[r.lane] = true
+	}
+	// Twice the time: the request before it in the lane may take all of its own.
+	replies := ask(ctx, b.doubtful, 2*l.opts.Timeout, func(ctx context.Context, lock elector.Lock) (struct{}, error) {
+		return struct{}{}, lock.Release(ctx, owner, elector.Handover{Event: string(elector.EventWithdrawn), Reason: "no majority of the masters granted it"})
+	})
+	left := len(granted)
+	if left == 0 {
+		return
+	}
+	collect(ctx, len(b.doubtful), l.opts.Timeout, replies, func(r reply[struct{}]) bool {
+		if granted[r.lane] {
+			left--
+		}
+		return left == 0
+	})
+}
+
+// atLeast is how long things take in a network where they take no time.
+const atLeast = 5 * time.Millisecond

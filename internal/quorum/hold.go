@@ -1,0 +1,110 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"baton/internal/elector"
+)
+
+// Renew implements elector.Lock. It returns when a majority has renewed or cannot
+// renew any more, without waiting for the slowest.
+func (l *Lock) Renew(ctx context.Context, owner string, epoch int64) (elector.Order, error) {
+	l.term(owner)
+	replies := ask(ctx, l.lanes, l.opts.Timeout, func(ctx context.Context, lock elector.Lock) (elector.Order, error) {
+		return lock.Renew(ctx, owner, epoch)
+	})
+	var lost []*lane
+	var failed []failure
+	renewed := 0
+	silent := collect(ctx, len(l.lanes), l.opts.Timeout, replies, func(r reply[elector.Order]) bool {
+		switch {
+		case r.err == nil:
+			renewed++
+			l.ordered(owner, r.value)
+		case errors.Is(r.err, elector.ErrLost):
+			lost = append(lost, r.lane)
+			fallthrough
+		default:
+			failed = append(failed, failure{r.lane.name, r.err})
+		}
+		return renewed >= l.majority || len(lost) > len(l.lanes)-l.majority
+	})
+	if len(lost) > len(l.lanes)-l.majority {
+		// The elector does not release what is lost. The rest of it would be in the way.
+		l.withdraw(ctx, owner, &ballot{doubtful: l.lanes})
+		return elector.Order{}, l.tooFew("renew", renewed, 0, failed)
+	}
+	for _, ln := range lost {
+		l.heal(ctx, ln, owner, epoch)
+	}
+	if silent > 0 {
+		go func() {
+			for range silent {
+				switch r := <-replies; {
+				case r.err == nil:
+					l.ordered(owner, r.value)
+				case errors.Is(r.err, elector.ErrLost):
+					l.heal(ctx, r.lane, owner, epoch)
+				}
+			}
+		}()
+	}
+	if renewed < l.majority {
+		return elector.Order{}, l.tooFew("renew", renewed, silent, failed)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.order, nil
+}
+
+// ordered notes an order, from whichever master knows of it. It is kept: the one
+// that knows may be the one whose replies always come too late to be waited for.
+func (l *Lock) ordered(owner string, o elector.Order) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.leads == owner && o.StepDown && (!l.order.StepDown || l.order.To == "") {
+		l.order = o
+	}
+}
+
+// heal takes the lock of one master again, which was away when the term began or
+// has lost it since. It counts from the next renewal on.
+func (l *Lock) heal(ctx context.Context, ln *lane, owner string, epoch int64) {
+	ask(ctx, []*lane{ln}, l.opts.Timeout, func(ctx context.Context, lock elector.Lock) (elector.Answer, error) {
+		if !l.isTerm(owner) {
+			return elector.Answer{}, nil // it has been released meanwhile
+		}
+		return lock.Acquire(ctx, elector.Candidate{Owner: owner, Floor: max(epoch-1, 1)})
+	})
+}
+
+// Release implements elector.Lock. It asks all masters and succeeds if a majority
+// has confirmed it.
+func (l *Lock) Release(ctx context.Context, owner string, h elector.Handover) error {
+	owner = l.alias(owner)
+	l.spend(owner, true)
+	good, failed, silent := every(ctx, l, l.lanes, 2*l.opts.Timeout, func(ctx context.Context, lock elector.Lock) (struct{}, error) {
+		return struct{}{}, lock.Release(ctx, owner, h)
+	})
+	if len(good) == len(l.lanes) {
+		l.spend(owner, false) // none is under way any more
+	}
+	if len(good) < l.majority {
+		return l.tooFew("release", len(good), silent, failed)
+	}
+	return nil
+}
+
+// Raise implements elector.Lock.
+func (l *Lock) Raise(ctx context.Context, owner string, floor int64) (int64, error) {
+	good, failed, silent := every(ctx, l, l.lanes, l.opts.Timeout, func(ctx context.Context, lock elector.Lock) (elector.Answer, error) {
+		epoch, err := lock.Raise(ctx, owner, floor)
+		return elector.Answer{Epoch: epoch}, err
+	})
+	if len(good) < l.majority {
+		return 0, l.tooFew(fmt.Sprintf("raise the epoch above %d", floor), len(good), silent, failed)
+	}
+	return l.record(ctx, owner, good)
+}

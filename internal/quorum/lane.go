@@ -1,0 +1,116 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"baton/internal/elector"
+)
+
+// lane is the way to one master. Requests go one at a time, in the order in which
+// they were made: a release does not overtake the acquire that it takes back.
+type lane struct {
+	lock elector.Lock
+	name string
+
+	mu    sync.Mutex
+	busy  bool
+	queue []chan struct{}
+}
+
+var errBusy = errors.New("it has not answered an earlier request yet")
+
+// enter takes a place in the queue. The channel is closed when it is its turn.
+func (l *lane) enter() chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	turn := make(chan struct{})
+	if l.busy {
+		l.queue = append(l.queue, turn)
+	} else {
+		l.busy = true
+		close(turn)
+	}
+	return turn
+}
+
+// leave ends a turn.
+func (l *lane) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.next()
+}
+
+func (l *lane) next() {
+	if l.busy = len(l.queue) > 0; l.busy {
+		close(l.queue[0])
+		l.queue = l.queue[1:]
+	}
+}
+
+// abandon gives a place in the queue up.
+func (l *lane) abandon(turn chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if i := slices.Index(l.queue, turn); i >= 0 {
+		l.queue = slices.Delete(l.queue, i, i+1)
+		return
+	}
+	l.next() // its turn came at the same moment
+}
+
+// reply is what one master answered.
+type reply[T any] struct {
+	lane  *lane
+	value T
+	err   error
+}
+
+// ask sends a request to every lane at once. Each sends exactly one reply, for
+// which the channel has room: whoever has heard enough may stop listening. A
+// request is not cut short when ctx ends, but by its own timeout: what a majority
+// has decided must not leave the others with broken connections.
+func ask[T any](ctx context.Context, lanes []*lane, timeout time.Duration, request func(context.Context, elector.Lock) (T, error)) <-chan reply[T] {
+	replies := make(chan reply[T], len(lanes))
+	for _, ln := range lanes {
+		turn := ln.enter()
+		go func() {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+			defer cancel()
+			r := reply[T]{lane: ln}
+			select {
+			case <-turn:
+				r.value, r.err = request(ctx, ln.lock)
+				ln.leave()
+			case <-ctx.Done():
+				ln.abandon(turn)
+				r.err = errBusy
+			}
+			replies <- r
+		}()
+	}
+	return replies
+}
+
+// collect takes n replies, but no more once enough says so, the time is over or
+// ctx has ended. It returns how many are still to come.
+func collect[T any](ctx context.Context, n int, within time.Duration, replies <-chan reply[T], enough func(reply[T]) bool) int {
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	for ; n > 0; n-- {
+		select {
+		case r := <-replies:
+			if enough(r) {
+				return n - 1
+			}
+		case <-timer.C:
+			return n
+		case <-ctx.Done():
+			return n
+		}
+	}
+	return 0
+}
