@@ -160,6 +160,33 @@ func TestHungRepliesLetRequestsThrough(t *testing.T) {
 	}
 }
 
+func TestHungRequestsLetRepliesThrough(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	p := testsupport.NewProxy(t, ln.Addr().String())
+	client := dial(t, p)
+	server, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	p.HangRequests()
+	fmt.Fprintln(server, "news")
+	if got, err := ask(client, "question", 5*time.Second); err != nil || got != "news" {
+		t.Fatalf("while requests hang the server's word is %q, %v", got, err)
+	}
+	if got, err := ask(server, "more news", 200*time.Millisecond); err == nil {
+		t.Fatalf("the server heard %q while requests hang", got)
+	}
+	p.Unhang()
+	if got, err := ask(server, "answer", 5*time.Second); err != nil || got != "question" {
+		t.Fatalf("after the hang the server heard %q, %v", got, err)
+	}
+}
+
 func TestStrandedConnectionsStaySilentAndNewOnesWork(t *testing.T) {
 	e := startEcho(t)
 	p := testsupport.NewProxy(t, e.ln.Addr().String())
