@@ -48,6 +48,9 @@ type Config struct {
 	Floor int64
 	// Observer: this node never leads. It follows the election all the same.
 	Observer bool
+	// Beat, if several electors share one, lets them renew at the same moments. It
+	// may be nil.
+	Beat *heartbeat.Beat
 	// Hints may be nil: they only make things faster.
 	Hints <-chan Hint
 	// Observe may be nil.

@@ -109,7 +109,7 @@ func (e *Elector) keep(ctx context.Context, term *Term, ends chan<- ending) {
 		e.contact(a.Err)
 		e.cfg.Observe(Event{Kind: EventRenewal, Epoch: term.Epoch(), Took: a.Took, Err: a.Err})
 	}
-	if err := heartbeat.Keep(ctx, term.window, renew, e.kick, observe); err != nil {
+	if err := heartbeat.Keep(ctx, term.window, renew, heartbeat.Options{Now: e.kick, Observe: observe, Beat: e.cfg.Beat}); err != nil {
 		ends <- leaseEnded(errors.Is(err, heartbeat.ErrLost))
 	}
 }

@@ -3,6 +3,7 @@ package heartbeat_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -79,7 +80,7 @@ func TestGuardStopsOnTimeAlthoughRenewHangs(t *testing.T) {
 		w := heartbeat.NewWindow(clock, timing, clock())
 		hung := make(chan struct{})
 		go func() {
-			_ = heartbeat.Keep(t.Context(), w, func(context.Context) error { <-hung; return nil }, nil, nil)
+			_ = heartbeat.Keep(t.Context(), w, func(context.Context) error { <-hung; return nil }, heartbeat.Options{})
 		}()
 		start := time.Now()
 		var soft, hard time.Duration
@@ -135,7 +136,7 @@ func TestKeepRenewsUntilItIsTold(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		renewals := 0
-		err := heartbeat.Keep(ctx, w, func(context.Context) error { renewals++; return nil }, nil, nil)
+		err := heartbeat.Keep(ctx, w, func(context.Context) error { renewals++; return nil }, heartbeat.Options{})
 		if err != nil || !w.Trusted() {
 			t.Fatalf("Keep: %v, trusted %v", err, w.Trusted())
 		}
@@ -155,7 +156,7 @@ func TestAnUnansweredRenewalIsAskedAgainAtOnceAndMovesNothing(t *testing.T) {
 			asked = append(asked, time.Since(start))
 			<-ctx.Done() // the store hangs
 			return ctx.Err()
-		}, nil, nil)
+		}, heartbeat.Options{})
 		if !errors.Is(err, heartbeat.ErrExpired) {
 			t.Fatalf("Keep: %v, want ErrExpired", err)
 		}
@@ -173,7 +174,7 @@ func TestAStoreThatRefusesIsNotFlooded(t *testing.T) {
 		clock, _ := bubbleClock()
 		w := heartbeat.NewWindow(clock, timing, clock())
 		asked := 0
-		_ = heartbeat.Keep(t.Context(), w, func(context.Context) error { asked++; return errors.New("connection refused") }, nil, nil)
+		_ = heartbeat.Keep(t.Context(), w, func(context.Context) error { asked++; return errors.New("connection refused") }, heartbeat.Options{})
 		if asked > 30 {
 			t.Errorf("%d attempts in one lease", asked)
 		}
@@ -184,7 +185,7 @@ func TestKeepEndsWhenTheLeaseIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock, _ := bubbleClock()
 		w := heartbeat.NewWindow(clock, timing, clock())
-		err := heartbeat.Keep(t.Context(), w, func(context.Context) error { return heartbeat.ErrLost }, nil, nil)
+		err := heartbeat.Keep(t.Context(), w, func(context.Context) error { return heartbeat.ErrLost }, heartbeat.Options{})
 		if !errors.Is(err, heartbeat.ErrLost) || w.Trusted() {
 			t.Errorf("Keep: %v, trusted %v; want ErrLost, false", err, w.Trusted())
 		}
@@ -200,7 +201,7 @@ func TestKeepRenewsAtOnceWhenAsked(t *testing.T) {
 		now := make(chan struct{}, 1)
 		now <- struct{}{}
 		renewals := 0
-		_ = heartbeat.Keep(ctx, w, func(context.Context) error { renewals++; return nil }, now, nil)
+		_ = heartbeat.Keep(ctx, w, func(context.Context) error { renewals++; return nil }, heartbeat.Options{Now: now})
 		if renewals != 1 {
 			t.Errorf("%d renewals in the first second, want the one asked for", renewals)
 		}
@@ -237,4 +238,43 @@ func TestBoottimeGoesOn(t *testing.T) {
 	if d := heartbeat.Boottime().Sub(a); d <= 0 || d > time.Minute {
 		t.Errorf("the clock moved by %v", d)
 	}
+}
+
+// Leases that share a beat are renewed at the same moments, whenever they began.
+func TestLeasesWithOneBeatAreRenewedTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock, _ := bubbleClock()
+		start := time.Now()
+		ctx, cancel := context.WithCancel(t.Context())
+		beat := &heartbeat.Beat{}
+		var mu sync.Mutex
+		moments := map[time.Duration]int{}
+		var wg sync.WaitGroup
+		const leases = 20
+		for i := range leases {
+			wg.Go(func() {
+				time.Sleep(time.Duration(i) * 10 * time.Millisecond)
+				w := heartbeat.NewWindow(clock, timing, clock())
+				_ = heartbeat.Keep(ctx, w, func(context.Context) error {
+					mu.Lock()
+					moments[time.Since(start)]++
+					mu.Unlock()
+					time.Sleep(time.Duration(i) * time.Millisecond) // answers come apart
+					return nil
+				}, heartbeat.Options{Beat: beat})
+			})
+		}
+		const intervals = 10
+		time.Sleep(intervals * timing.Interval)
+		cancel()
+		wg.Wait()
+		renewals := 0
+		for _, n := range moments {
+			renewals += n
+		}
+		// The first wait of each is its own if that is shorter than to the next moment.
+		if most := intervals * 12 / 10; len(moments) > most || renewals < leases*(intervals-2) {
+			t.Errorf("%d renewals at %d moments; want all leases at the same, at most %d", renewals, len(moments), most)
+		}
+	})
 }

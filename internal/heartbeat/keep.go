@@ -3,7 +3,6 @@ package heartbeat
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 )
 
@@ -33,14 +32,20 @@ const (
 	retryPauseLimit = 500 * time.Millisecond
 )
 
+// Options are what Keep can be told beyond its lease. All of them may be nil.
+type Options struct {
+	Now     <-chan struct{} // a signal renews without waiting for the interval
+	Observe func(Attempt)
+	Beat    *Beat // when to renew; without one every lease has moments of its own
+}
+
 // Keep renews the lease behind w until ctx ends, and returns nil then. It returns
-// ErrLost or ErrExpired when the lease is gone. A signal on now renews without
-// waiting for the interval. observe may be nil.
+// ErrLost or ErrExpired when the lease is gone.
 //
 // Keep does not enforce the window; [Window.Guard] does, beside it.
-func Keep(ctx context.Context, w *Window, renew Renew, now <-chan struct{}, observe func(Attempt)) error {
-	wait, pause := jittered(w.timing.Interval), time.Duration(0)
-	for sleep(ctx, min(wait, max(w.UntilHard(), 0)), now) {
+func Keep(ctx context.Context, w *Window, renew Renew, o Options) error {
+	wait, pause := o.Beat.wait(w), time.Duration(0)
+	for sleep(ctx, min(wait, max(w.UntilHard(), 0)), o.Now) {
 		left := w.UntilHard()
 		if left <= 0 {
 			return ErrExpired
@@ -52,15 +57,15 @@ func Keep(ctx context.Context, w *Window, renew Renew, now <-chan struct{}, obse
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // an attempt that ctx cut short says nothing of the lease
 		}
-		if observe != nil {
-			observe(Attempt{Took: w.clock().Sub(sent), Err: err})
+		if o.Observe != nil {
+			o.Observe(Attempt{Took: w.clock().Sub(sent), Err: err})
 		}
 		switch {
 		case err == nil:
 			if !w.Extend(sent) {
 				return ErrExpired
 			}
-			wait, pause = jittered(w.timing.Interval), 0
+			wait, pause = o.Beat.wait(w), 0
 		case errors.Is(err, ErrLost):
 			w.Lose()
 			return ErrLost
@@ -70,9 +75,4 @@ func Keep(ctx context.Context, w *Window, renew Renew, now <-chan struct{}, obse
 		}
 	}
 	return nil
-}
-
-// jittered spreads the renewals of many holders: d ± 10 %.
-func jittered(d time.Duration) time.Duration {
-	return d*9/10 + rand.N(d/5+1)
 }

@@ -42,6 +42,9 @@ type LockOptions struct {
 	// WaitReplicas is how many replicas must have the lock before it counts as
 	// taken or renewed.
 	WaitReplicas int
+	// Shared carries the lock's commands together with those of other locks; nil
+	// gives the lock a connection of its own.
+	Shared *Shared
 }
 
 // Lock is the election's lock in one Redis deployment: a key with a lease. It
@@ -52,12 +55,14 @@ type Lock struct {
 	nodeID   string
 	replicas int
 	protocol protocol
+	leave    func() // tells the process that it campaigns for the key no more; may be nil
 
-	// The connection is the lock's own: a renewal never waits for a place in a
-	// pool that jobs use.
-	mu    sync.Mutex
-	conn  redis.Conn
-	fresh bool // no renewal has been answered on conn
+	// The connection is the lock's own, or that of all locks: a renewal never waits
+	// for a place in a pool that jobs use.
+	shared  *Shared // that of all locks; nil for one of its own
+	mu      sync.Mutex
+	conn    redis.Conn // its own
+	renewed redis.Conn // on which a renewal was answered last
 
 	// Of the campaign alone:
 	asked time.Time // when the lock last answered held, by more than a look
@@ -105,6 +110,16 @@ func NewLock(store *Store, o LockOptions) (*Lock, error) {
 	l := &Lock{store: store, keys: p.keys, nodeID: o.NodeID, replicas: o.WaitReplicas, protocol: scripted{p, o.Format.scripts()}}
 	if o.WithoutScripts {
 		l.protocol = transactional{p}
+	}
+	if o.Shared != nil {
+		if err := o.Shared.claim(o.Key); err != nil {
+			return nil, err
+		}
+		l.leave = func() { o.Shared.free(o.Key) }
+		// A transaction watches keys, which is a state of its connection.
+		if !o.WithoutScripts && store.cluster == nil {
+			l.shared = o.Shared
+		}
 	}
 	return l, nil
 }
@@ -183,10 +198,10 @@ func (l *Lock) acquire(ctx context.Context, c elector.Candidate) (v verdict, err
 // Renew implements elector.Lock.
 func (l *Lock) Renew(ctx context.Context, owner string, epoch int64) (order elector.Order, err error) {
 	_, err = l.do(ctx, func(conn redis.Conn) (any, error) {
-		if order, err = l.protocol.renew(ctx, conn, owner, epoch, l.fresh); err != nil {
+		if order, err = l.protocol.renew(ctx, conn, owner, epoch, conn != l.renewed); err != nil {
 			return nil, err
 		}
-		l.fresh = false
+		l.renewed = conn
 		return nil, l.awaitReplicas(ctx, conn)
 	})
 	if err != nil {
@@ -247,7 +262,7 @@ func (l *Lock) awaitReplicas(ctx context.Context, conn redis.Conn) error {
 // Leave takes the node off the list of nodes, when it shuts down.
 func (l *Lock) Leave(ctx context.Context) error {
 	_, err := l.do(ctx, func(conn redis.Conn) (any, error) {
-		if err := conn.Send("HDEL", l.keys.control(), l.keys.priority(l.nodeID)); err != nil {
+		if _, err := redis.DoContext(conn, ctx, "HDEL", l.keys.control(), l.keys.priority(l.nodeID)); err != nil {
 			return nil, err
 		}
 		return redis.DoContext(conn, ctx, "HDEL", l.keys.nodes(), l.nodeID)
@@ -261,13 +276,21 @@ func (l *Lock) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.drop()
+	if l.leave != nil {
+		l.leave()
+		l.leave = nil
+	}
 }
 
-// do runs one command on the lock's own connection, dialling if there is none. A
+// do runs one command on the lock's connection, dialling if there is none. A
 // connection on which anything went wrong is not used again: a late reply must
 // not be taken for that of the next command, and a server that refuses may have
 // been replaced by another under the same name.
 func (l *Lock) do(ctx context.Context, command func(redis.Conn) (any, error)) (any, error) {
+	if l.shared != nil {
+		reply, err := command(l.shared.conn())
+		return reply, explain(err)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.conn == nil {
@@ -275,10 +298,10 @@ func (l *Lock) do(ctx context.Context, command func(redis.Conn) (any, error)) (a
 		if err != nil {
 			return nil, err
 		}
-		l.conn, l.fresh = conn, true
+		l.conn = conn
 	}
 	reply, err := command(l.conn)
-	if err != nil && !errors.Is(err, elector.ErrLost) {
+	if err != nil && !errors.Is(err, elector.ErrLost) || l.conn.Err() != nil {
 		l.drop()
 	}
 	return reply, explain(err)

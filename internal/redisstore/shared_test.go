@@ -1,0 +1,145 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"baton/internal/elector"
+	"baton/internal/heartbeat"
+	"baton/internal/redisstore"
+	"baton/internal/testsupport"
+	"baton/internal/testsupport/locktest"
+)
+
+func TestALockOnASharedConnectionConforms(t *testing.T) {
+	r := testsupport.StartRedis(t)
+	locktest.Run(t, func(t *testing.T) locktest.Bench {
+		const ttl = 400 * time.Millisecond
+		s, key := open(t, r), "lock:"+t.Name()
+		node := func(id string) *redisstore.Lock {
+			// Each node is a process of its own.
+			return designedLock(t, s, redisstore.LockOptions{Key: key, NodeID: id, TTL: ttl, Shared: redisstore.NewShared(s)})
+		}
+		return locktest.Bench{
+			TTL: ttl, A: node("a"), B: node("b"), C: node("c"), Sleep: time.Sleep,
+			Flush: func() {
+				if _, err := r.Conn().Do("FLUSHALL"); err != nil {
+					t.Fatal(err)
+				}
+			},
+			StepDown: func(to, reason string) {
+				if _, _, err := redisstore.NewElection(s, key, redisstore.String).StepDown(t.Context(), to, reason); err != nil {
+					t.Fatal(err)
+				}
+			},
+		}
+	})
+}
+
+func TestAProcessCampaignsForAKeyOnce(t *testing.T) {
+	s := open(t, testsupport.StartRedis(t))
+	shared := redisstore.NewShared(s)
+	o := redisstore.LockOptions{Key: "baton", NodeID: "a", TTL: time.Second, Shared: shared}
+	first := designedLock(t, s, o)
+	if _, err := redisstore.NewLock(s, o); err == nil || !strings.Contains(err.Error(), "already") {
+		t.Errorf("a second lock for the key: %v; want it refused", err)
+	}
+	first.Close()
+	if _, err := redisstore.NewLock(s, o); err != nil {
+		t.Errorf("after the first was closed: %v", err)
+	}
+}
+
+// many leads many locks from one process until stop, and tells when all of them lead.
+func many(t *testing.T, s *redisstore.Store, shared *redisstore.Shared, n int, timing heartbeat.Timing, ended func(key string)) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	beat := &heartbeat.Beat{}
+	var wg, won sync.WaitGroup
+	won.Add(n)
+	for i := range n {
+		key := fmt.Sprintf("lock-%d", i)
+		lock := designedLock(t, s, redisstore.LockOptions{Key: key, NodeID: "a", TTL: timing.TTL, Shared: shared})
+		first := sync.OnceFunc(won.Done)
+		var owners atomic.Int64
+		e, err := elector.New(lock, func(ctx context.Context, _ *elector.Term) error {
+			first()
+			<-ctx.Done()
+			if !errors.Is(context.Cause(ctx), elector.ErrShuttingDown) {
+				ended(fmt.Sprintf("%s: %v", key, context.Cause(ctx)))
+			}
+			return nil
+		}, elector.Config{
+			NodeID: "a", Timing: timing, PollInterval: time.Second, Beat: beat,
+			NewOwner: func() (string, error) { return fmt.Sprintf("%s-%d", key, owners.Add(1)), nil },
+			Die:      func(reason string) { ended(key + " died: " + reason) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wg.Go(func() { _ = e.Run(ctx) })
+	}
+	won.Wait()
+	return func() {
+		cancel()
+		wg.Wait()
+	}
+}
+
+// A hundred locks cost a process one round trip an interval.
+func TestRenewalsOfManyLocksShareARoundTrip(t *testing.T) {
+	const locks, intervals = 100, 10
+	s := open(t, testsupport.StartRedis(t))
+	shared := redisstore.NewShared(s)
+	timing := heartbeat.Timing{
+		TTL: 5 * time.Second, Interval: 300 * time.Millisecond, Timeout: time.Second,
+		Margin: heartbeat.DefaultMargin(5 * time.Second), Drain: time.Second,
+	}
+	stop := many(t, s, shared, locks, timing, func(what string) { t.Error(what) })
+	time.Sleep(2 * timing.Interval)
+	before := shared.RoundTrips()
+	time.Sleep(intervals * timing.Interval)
+	trips := shared.RoundTrips() - before
+	t.Logf("%d locks for %d intervals: %d round trips", locks, intervals, trips)
+	stop()
+	// On a busy machine some of the hundred come a moment too late for the trip.
+	if trips > 3*intervals {
+		t.Errorf("%d round trips in %d intervals; want about one each, not one a lock", trips, intervals)
+	}
+}
+
+// A connection that is cut, hangs or is forgotten under many locks costs none of
+// them its term.
+func TestManyLocksSurviveTheirConnection(t *testing.T) {
+	r := testsupport.StartRedis(t)
+	proxy := r.Proxy()
+	s, err := redisstore.Open(redisstore.Options{URL: r.URLThrough(proxy), ClientName: "baton-test", Timeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	timing := heartbeat.Timing{
+		TTL: 5 * time.Second, Interval: 200 * time.Millisecond, Timeout: 300 * time.Millisecond,
+		Margin: heartbeat.DefaultMargin(5 * time.Second), Drain: time.Second,
+	}
+	stop := many(t, s, redisstore.NewShared(s), 50, timing, func(what string) { t.Error(what) })
+	for range 6 {
+		time.Sleep(time.Duration(rand.Int64N(int64(300 * time.Millisecond))))
+		if rand.IntN(2) == 0 {
+			proxy.Cut()
+			continue
+		}
+		proxy.Hang()
+		time.Sleep(400 * time.Millisecond)
+		proxy.Unhang()
+	}
+	time.Sleep(time.Second)
+	stop()
+}
