@@ -17,7 +17,7 @@ GOVULNCHECK   := go tool -modfile=tools/govulncheck/go.mod govulncheck
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## build the static binary bin/baton
@@ -47,6 +47,10 @@ failover: test-deps ## measure failover times and what an idle standby costs, ag
 .PHONY: bench
 bench: test-deps ## speed and memory against real servers, as ratios in one run
 	cd bench && go run . $(BENCH_FLAGS)
+
+.PHONY: bench-election
+bench-election: test-deps ## compare the election with what else is used, in one run
+	cd bench && go run ./election $(BENCH_FLAGS)
 
 .PHONY: cover
 cover: test-deps ## test coverage, written to .cache/cover.html

@@ -12,6 +12,8 @@ import (
 	"runtime/debug"
 	"runtime/pprof"
 	"time"
+
+	"baton/bench/internal/rig"
 )
 
 // childArgument makes this program a child of itself that does one task.
@@ -125,6 +127,6 @@ func measure(ctx context.Context, work func(context.Context) (int64, error), pro
 	}
 	r.Seconds = time.Since(began).Seconds()
 	r.CPU = cpuSeconds() - cpu
-	r.PeakMB, err = peakMB(os.Getpid())
+	r.PeakMB, err = rig.PeakMB(os.Getpid())
 	return r, err
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -18,22 +17,6 @@ type node struct {
 	cmd  *exec.Cmd
 	log  bytes.Buffer
 	done chan error // how it ended
-}
-
-// buildBaton builds the program as it is shipped and returns its path.
-func buildBaton(ctx context.Context, dir string) (string, error) {
-	where, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "baton").Output()
-	if err != nil {
-		return "", fmt.Errorf("find baton's sources (run this in bench/): %w", err)
-	}
-	program := filepath.Join(dir, "baton")
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "./cmd/baton")
-	build.Dir = strings.TrimSpace(string(where))
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build baton: %w\n%s", err, out)
-	}
-	return program, nil
 }
 
 // startNode runs baton with that configuration.

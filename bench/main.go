@@ -93,9 +93,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	if o.write != "" {
-		if err := r.writeInto(o.write); err != nil {
+		if err := r.WriteInto(o.write, "make bench"); err != nil {
 			return err
 		}
 	}
-	return r.verdict()
+	return r.Verdict()
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"baton/bench/internal/rig"
 	"baton/internal/redisstore"
 )
 
@@ -36,7 +37,7 @@ func measureDaemon(ctx context.Context, o options, r *report) (err error) {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	program, err := buildBaton(ctx, dir)
+	program, err := rig.BuildBaton(ctx, dir)
 	if err != nil {
 		return err
 	}
@@ -46,7 +47,7 @@ func measureDaemon(ctx context.Context, o options, r *report) (err error) {
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
 	if o.wants(memoryPart, true) {
-		r.printf("\n### Memory of `baton run`, and how long it blocks Redis\n")
+		r.Printf("\n### Memory of `baton run`, and how long it blocks Redis\n")
 		for _, data := range []dataset{users(), articles()} {
 			if err := b.memory(ctx, o, r, data, program, dir); err != nil {
 				return err
@@ -54,7 +55,7 @@ func measureDaemon(ctx context.Context, o options, r *report) (err error) {
 		}
 	}
 	if o.wants(standbyPart, true) {
-		r.printf("\n### An idle standby\n")
+		r.Printf("\n### An idle standby\n")
 		return b.standby(ctx, r, program, dir)
 	}
 	return nil
@@ -97,7 +98,7 @@ func flushJob(data dataset) string {
 // slow at every attempt counts.
 func (b *bed) memory(ctx context.Context, o options, r *report, data dataset, program, dir string) error {
 	const attempts = 3
-	r.progress("memory: preparing a backlog of %d %s", o.backlog, data.table)
+	r.Progress("memory: preparing a backlog of %d %s", o.backlog, data.table)
 	if err := b.prepare(ctx, data, o.backlog); err != nil {
 		return err
 	}
@@ -118,9 +119,9 @@ func (b *bed) memory(ctx context.Context, o options, r *report, data dataset, pr
 			break
 		}
 	}
-	r.want(peak <= mostMB, "%d changed %s flushed within %.0f MB resident (required: %.0f MB), in %.1f s",
+	r.Want(peak <= mostMB, "%d changed %s flushed within %.0f MB resident (required: %.0f MB), in %.1f s",
 		o.backlog, data.table, peak, mostMB, took.Seconds())
-	r.want(longest.Took <= mostBlocked, "longest command in Redis: %s (required: %s)", longest, mostBlocked)
+	r.Want(longest.Took <= mostBlocked, "longest command in Redis: %s (required: %s)", longest, mostBlocked)
 	_, err := b.conn.Do("FLUSHALL")
 	return err
 }
@@ -145,7 +146,7 @@ func (b *bed) backlog(ctx context.Context, rows int, data dataset, program, dir 
 	if err := b.database.check(ctx, data, rows); err != nil {
 		return got, err
 	}
-	if got.PeakMB, err = peakMB(n.pid()); err != nil {
+	if got.PeakMB, err = rig.PeakMB(n.pid()); err != nil {
 		return got, err
 	}
 	got.Longest, err = log.longest(clientName)
@@ -194,13 +195,13 @@ func (b *bed) standby(ctx context.Context, r *report, program, dir string) (err 
 	if err != nil {
 		return err
 	}
-	resident, err := residentMB(n.pid())
+	resident, err := rig.ResidentMB(n.pid())
 	if err != nil {
 		return err
 	}
 	each := float64(after-before-1) / watch.Seconds() // one of them was ours
-	r.want(resident <= mostStandbyMB, "%.0f MB resident (required: %.0f MB)", resident, mostStandbyMB)
-	r.want(each <= mostCommands, "%.1f Redis commands a second (required: %.0f)", each, mostCommands)
+	r.Want(resident <= mostStandbyMB, "%.0f MB resident (required: %.0f MB)", resident, mostStandbyMB)
+	r.Want(each <= mostCommands, "%.1f Redis commands a second (required: %.0f)", each, mostCommands)
 	return nil
 }
 

@@ -1,58 +1,31 @@
 package main
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
-	"strings"
-	"time"
+
+	"baton/bench/internal/rig"
 )
 
-// report prints what was measured, as Markdown that can be read as it is, and
-// remembers what was missed.
-type report struct {
-	out    io.Writer
-	text   bytes.Buffer // what goes into the document
-	missed []error
-}
+// report is the report of this program's own tables.
+type report struct{ *rig.Report }
 
 func newReport(out io.Writer, o options) *report {
-	r := &report{out: out}
-	r.printf("%s. %d rows, %d rounds; load average at the start %.1f.", machine(), o.rows, o.rounds, load())
-	if load() > 0.5 {
-		r.progress("The machine is busy. That slows programs down that keep three processes busy, as baton does, " +
+	r := &report{rig.NewReport(out)}
+	r.Printf("%s. %d rows, %d rounds; load average at the start %.1f.", rig.Machine(), o.rows, o.rounds, rig.Load())
+	if rig.Load() > 0.5 {
+		r.Progress("The machine is busy. That slows programs down that keep three processes busy, as baton does, " +
 			"more than those that keep two: ratios will be worse than they are.")
 	}
 	return r
 }
 
-// progress is for whoever waits, not for the document.
-func (r *report) progress(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
-
-func (r *report) printf(format string, args ...any) {
-	fmt.Fprintf(io.MultiWriter(r.out, &r.text), format+"\n", args...)
-}
-
-// want prints a figure beside what is required of it.
-func (r *report) want(ok bool, format string, args ...any) {
-	line := fmt.Sprintf(format, args...)
-	if !ok {
-		r.missed = append(r.missed, errors.New("missed: "+line))
-		line = "**MISSED** " + line
-	}
-	r.printf("- %s", line)
-}
-
-func (r *report) verdict() error { return errors.Join(r.missed...) }
-
 // speed prints the table of one path and checks its ratios.
 func (r *report) speed(p path, results map[string][]result) {
-	r.printf("\n### %s\n", p.title)
-	r.printf("| program | rows/s | CPU s per 1 M rows | database's CPU s | peak memory | longest Redis command |")
-	r.printf("|---|--:|--:|--:|--:|--:|")
+	r.Printf("\n### %s\n", p.title)
+	r.Printf("| program | rows/s | CPU s per 1 M rows | database's CPU s | peak memory | longest Redis command |")
+	r.Printf("|---|--:|--:|--:|--:|--:|")
 	for _, program := range p.programs {
 		if got := results[program.name]; len(got) > 0 {
 			r.line(program, got)
@@ -61,7 +34,7 @@ func (r *report) speed(p path, results map[string][]result) {
 	if len(results) < len(p.programs) {
 		return // a part of the programs: nothing to compare
 	}
-	r.printf("")
+	r.Printf("")
 	best := func(with func(program) bool) []result {
 		var most []result
 		for _, q := range p.programs {
@@ -75,9 +48,9 @@ func (r *report) speed(p path, results map[string][]result) {
 	arriving := ratio(ours, best(func(q program) bool { return q.role == roleDirect && !q.sorted }))
 	sorted := ratio(ours, best(func(q program) bool { return q.role == roleDirect && q.sorted }))
 	naive := ratio(ours, best(func(q program) bool { return q.role == roleNaive }))
-	r.want(arriving >= p.least.ofDirect, "%.2f of the best direct write path, rows as they arrive%s", arriving, required(p.least.ofDirect, ""))
-	r.want(true, "%.2f of the best direct write path, rows in key order", sorted)
-	r.want(naive >= p.least.ofNaive, "%.1f × the naive program%s", naive, required(p.least.ofNaive, " ×"))
+	r.Want(arriving >= p.least.ofDirect, "%.2f of the best direct write path, rows as they arrive%s", arriving, required(p.least.ofDirect, ""))
+	r.Want(true, "%.2f of the best direct write path, rows in key order", sorted)
+	r.Want(naive >= p.least.ofNaive, "%.1f × the naive program%s", naive, required(p.least.ofNaive, " ×"))
 }
 
 // required says what is, if anything is.
@@ -103,7 +76,7 @@ func (r *report) line(p program, got []result) {
 	if p.role == roleDirect {
 		name = "direct: " + name
 	}
-	r.printf("| %s | %s | %.2f | %.1f | %.0f MB | %s |", name, thousands(rate(got)),
+	r.Printf("| %s | %s | %.2f | %.1f | %.0f MB | %s |", name, thousands(rate(got)),
 		median(got, func(g result) float64 { return g.CPU / float64(g.Rows) * 1e6 }),
 		median(got, func(g result) float64 { return g.DatabaseCPU / float64(g.Rows) * 1e6 }),
 		median(got, func(g result) float64 { return g.PeakMB }), redis)
@@ -140,25 +113,4 @@ func thousands(f float64) string {
 		return fmt.Sprintf("%.0f", f)
 	}
 	return fmt.Sprintf("%.0f,000", f/1000)
-}
-
-// The markers between which the tables stand in a document.
-const (
-	beginMark = "<!-- begin: written by make bench -->"
-	endMark   = "<!-- end: written by make bench -->"
-)
-
-// writeInto replaces what stands between the markers of a document.
-func (r *report) writeInto(name string) error {
-	document, err := os.ReadFile(name)
-	if err != nil {
-		return err
-	}
-	before, rest, begun := strings.Cut(string(document), beginMark)
-	_, after, ended := strings.Cut(rest, endMark)
-	if !begun || !ended {
-		return fmt.Errorf("%s has no lines %q and %q to write between", name, beginMark, endMark)
-	}
-	text := before + beginMark + "\n" + time.Now().Format("2 January 2006") + ", " + r.text.String() + endMark + after
-	return os.WriteFile(name, []byte(text), 0o644)
 }

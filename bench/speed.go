@@ -123,7 +123,7 @@ func (b *bed) rounds(ctx context.Context, o options, p path, r *report) (map[str
 			if err != nil {
 				return nil, err
 			}
-			r.progress("%-20s round %d: %-28s %8.0f rows/s", p.name, round+1, program.name, got.perSecond())
+			r.Progress("%-20s round %d: %-28s %8.0f rows/s", p.name, round+1, program.name, got.perSecond())
 			results[program.name] = append(results[program.name], got)
 		}
 	}

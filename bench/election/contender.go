@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+)
+
+// contender is one way of electing a leader.
+type contender struct {
+	name  string
+	title string
+	// renew is how often a leader extends a lease of ttl.
+	renew func(ttl time.Duration) time.Duration
+	// renews says where that interval comes from.
+	renews string
+	// polls: its standbys look at the lock again and again.
+	polls bool
+	// campaign contends for the lock until ctx ends, and gives it back then.
+	campaign func(ctx context.Context, s setting) error
+	// daemon is not a contender of this program but the shipped binary, which
+	// does not tell when it acts.
+	daemon bool
+}
+
+const (
+	nameBaton  = "baton"
+	nameDaemon = "baton-run"
+)
+
+func contenders() []contender {
+	third := func(ttl time.Duration) time.Duration { return ttl / 3 }
+	own := func(ttl time.Duration) time.Duration { return defaults(ttl).HeartbeatInterval }
+	half := func(ttl time.Duration) time.Duration { return ttl / 2 }
+	return []contender{
+		{name: nameBaton, title: "baton", renew: own, renews: "ttl/5, its default", campaign: batonCampaign},
+		{name: "redsync", title: "redsync", renew: third, renews: "ttl/3", polls: true, campaign: redsyncCampaign(false)},
+		{name: "redsync-until", title: "redsync, asking Until", renew: third, renews: "ttl/3", polls: true, campaign: redsyncCampaign(true)},
+		{name: "redislock", title: "bsm/redislock", renew: third, renews: "ttl/3", polls: true, campaign: redislockCampaign},
+		{name: "rueidislock", title: "rueidislock", renew: half, renews: "ttl/2, its default", campaign: rueidislockCampaign},
+		{name: "gocron", title: "gocron + Redis locker", renew: third, renews: "ttl/3", polls: true, campaign: gocronCampaign},
+		{name: "tutorial-setnx", title: "tutorial: SET NX EX, sleep", renew: third, renews: "ttl/3", polls: true, campaign: setnxCampaign},
+		{name: "tutorial-lua", title: "tutorial: Lua, heartbeat", renew: third, renews: "ttl/3", polls: true, campaign: luaCampaign},
+		{name: nameDaemon, title: "`baton run`, all of it", renew: own, renews: "ttl/5, its default", daemon: true},
+	}
+}
+
+// pollInterval is how long whoever polls waits between two looks at the lock:
+// what baton does by default.
+func pollInterval(ttl time.Duration) time.Duration { return defaults(ttl).PollInterval }
+
+// setting is what a contender's process is told.
+type setting struct {
+	redis   string // host:port
+	key     string
+	node    string
+	ttl     time.Duration
+	poll    time.Duration
+	renew   time.Duration
+	witness *witness
+}
+
+// hold acts until ctx ends, may says no, or renew does, which is asked by a
+// ticker: the way in which most libraries leave it to their users to keep a lock.
+func (s setting) hold(ctx context.Context, renew func(context.Context) bool, may func() bool) {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		tick := time.NewTicker(s.renew)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				if !renew(ctx) {
+					cancel()
+					return
+				}
+			}
+		}
+	})
+	s.witness.lead(ctx, may)
+	cancel()
+	wg.Wait()
+}
+
+// pause waits for d or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// wanted are the contenders whose names contain one of the words, or all.
+func wanted(words string) []contender {
+	if words == "" {
+		return contenders()
+	}
+	var some []contender
+	for _, c := range contenders() {
+		for word := range strings.SplitSeq(words, ",") {
+			if strings.Contains(c.name, strings.TrimSpace(word)) {
+				some = append(some, c)
+				break
+			}
+		}
+	}
+	return some
+}

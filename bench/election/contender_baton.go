@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"baton/internal/config"
+	"baton/internal/elector"
+	"baton/internal/heartbeat"
+	"baton/internal/redisstore"
+)
+
+// defaults are baton's own for a lease of ttl.
+func defaults(ttl time.Duration) config.Election {
+	return config.Config{Election: config.Election{TTL: ttl}}.WithDefaults().Election
+}
+
+// batonCampaign is what the daemon does between its configuration and its jobs,
+// with the daemon's defaults for the lease.
+func batonCampaign(ctx context.Context, s setting) error {
+	store, err := redisstore.Open(redisstore.Options{
+		URL: "redis://" + s.redis + "/0", ClientName: "baton:" + s.node, Timeout: min(5*time.Second, s.ttl/2),
+	})
+	if err != nil {
+		return err
+	}
+	lock, err := redisstore.NewLock(store, s.key, s.node, s.ttl, redisstore.Presence{Version: "bench", ConfigHash: "0123456789ab", Address: "127.0.0.1:9747"})
+	if err != nil {
+		return err
+	}
+	e := defaults(s.ttl)
+	timing := heartbeat.Timing{
+		TTL: e.TTL, Interval: e.HeartbeatInterval, Timeout: e.AttemptTimeout,
+		Margin: heartbeat.DefaultMargin(e.TTL), Drain: e.Drain,
+	}
+	hints := make(chan elector.Hint, 16)
+	lead := func(ctx context.Context, term *elector.Term) error {
+		s.witness.lead(ctx, term.Trusted)
+		<-ctx.Done()
+		return nil
+	}
+	el, err := elector.New(lock, lead, elector.Config{
+		NodeID: s.node, Timing: timing, PollInterval: s.poll, Hints: hints,
+		NewOwner: func() (string, error) { return rand.Text(), nil },
+		Die: func(reason string) {
+			fmt.Fprintln(os.Stderr, reason)
+			os.Exit(4)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		store.Watch(background, s.key, hints)
+	}()
+	err = el.Run(ctx)
+	leaving, cancel := context.WithTimeout(background, timing.Timeout)
+	defer cancel()
+	_ = lock.Leave(leaving) // as the daemon: what is left behind is seen to be gone
+	stop()
+	<-watched
+	return errors.Join(err, store.Close())
+}

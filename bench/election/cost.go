@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/bench/internal/rig"
+)
+
+// Of the trial of what an election costs that nobody disturbs.
+const (
+	standbys = 10
+	settle   = 5 * time.Second
+	// watching is long enough for what happens once in 15 or 30 s to happen as
+	// often as it does in the long run.
+	watching = 30 * time.Second
+)
+
+// cost is what one leader and its standbys need.
+type cost struct {
+	inRedis  float64            // commands a second that Redis carried out, those of scripts too
+	sent     float64            // commands a second that clients sent
+	sentBy   map[string]float64 // by name
+	servedBy map[string]float64
+	cpu      time.Duration // of all processes, a second
+	redisCPU time.Duration // a second
+	memoryMB float64       // resident, median of the processes
+}
+
+// idle watches an election that nobody disturbs.
+func idle(ctx context.Context, l *lab, _ int, o *outcome) (err error) {
+	conn, err := l.redis.Dial()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := l.await(ctx, "somebody leads", func() bool {
+		var keys int
+		keys, err = redis.Int(conn.Do("DBSIZE"))
+		return keys > 0 || err != nil
+	}); err != nil {
+		return err
+	}
+	pause(ctx, settle)
+	m, err := startMonitor(l)
+	if err != nil {
+		return err
+	}
+	before, err := l.usage(conn)
+	if err != nil {
+		return errors.Join(err, m.stop())
+	}
+	pause(ctx, watching)
+	after, err := l.usage(conn)
+	if err := errors.Join(err, m.stop()); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	seconds := watching.Seconds()
+	o.cost = cost{
+		servedBy: map[string]float64{}, sentBy: m.perSecond(seconds),
+		cpu: (after.cpu - before.cpu) / time.Duration(seconds), redisCPU: (after.redisCPU - before.redisCPU) / time.Duration(seconds),
+		memoryMB: after.memoryMB,
+	}
+	for name, n := range after.served {
+		if name == "info" {
+			n-- // the first of our own two; the second is not in its own answer
+		}
+		if more := n - before.served[name]; more > 0 {
+			o.cost.servedBy[name] = float64(more) / seconds
+			o.cost.inRedis += float64(more) / seconds
+		}
+	}
+	for _, n := range o.cost.sentBy {
+		o.cost.sent += n
+	}
+	return nil
+}
+
+// usage is what the processes, and Redis, have used so far.
+type usage struct {
+	served   map[string]int64
+	cpu      time.Duration
+	redisCPU time.Duration
+	memoryMB float64
+}
+
+func (l *lab) usage(conn redis.Conn) (u usage, err error) {
+	info, err := redis.String(conn.Do("INFO", "commandstats"))
+	if err != nil {
+		return u, err
+	}
+	if u.served, err = commandStats(info); err != nil {
+		return u, err
+	}
+	if u.redisCPU, err = rig.CPU(l.redis.Pid()); err != nil {
+		return u, err
+	}
+	var memory []float64
+	for _, p := range l.nodes {
+		used, err := rig.CPU(p.pid())
+		if err != nil {
+			return u, err
+		}
+		resident, err := rig.ResidentMB(p.pid())
+		if err != nil {
+			return u, err
+		}
+		u.cpu += used
+		memory = append(memory, resident)
+	}
+	slices.Sort(memory)
+	u.memoryMB = memory[len(memory)/2]
+	return u, nil
+}
+
+// commandStats reads how often each command was carried out.
+func commandStats(info string) (map[string]int64, error) {
+	stats := map[string]int64{}
+	for line := range strings.Lines(info) {
+		name, rest, found := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls=")
+		if !found {
+			continue
+		}
+		number, _, _ := strings.Cut(rest, ",")
+		n, err := strconv.ParseInt(number, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("INFO commandstats: %q: %w", line, err)
+		}
+		stats[name] = n
+	}
+	return stats, nil
+}
+
+// monitor counts the commands that clients send, as Redis' MONITOR shows them,
+// between two INFO commands of our own.
+type monitor struct {
+	conn   redis.Conn
+	counts map[string]int
+	done   chan error
+}
+
+func startMonitor(l *lab) (*monitor, error) {
+	conn, err := l.redis.Dial()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := conn.Do("MONITOR"); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	m := &monitor{conn: conn, counts: map[string]int{}, done: make(chan error, 1)}
+	go func() { m.done <- m.follow() }()
+	return m, nil
+}
+
+func (m *monitor) follow() error {
+	for infos := 0; infos < 2; {
+		line, err := redis.String(redis.ReceiveWithTimeout(m.conn, watching+time.Minute))
+		if err != nil {
+			return fmt.Errorf("follow MONITOR: %w", err)
+		}
+		name, script := monitored(line)
+		switch {
+		case name == "info" && !script:
+			infos++
+		case infos == 1 && !script:
+			m.counts[name]++
+		}
+	}
+	return nil
+}
+
+// monitored takes the command out of a line like
+// 1339518083.107412 [0 127.0.0.1:60866] "get" "key", and whether a script called it.
+func monitored(line string) (name string, script bool) {
+	_, rest, _ := strings.Cut(line, "[")
+	client, rest, _ := strings.Cut(rest, "]")
+	name, _, _ = strings.Cut(strings.TrimPrefix(rest, ` "`), `"`)
+	return strings.ToLower(name), strings.HasSuffix(client, " lua")
+}
+
+// stop waits until the second INFO was seen.
+func (m *monitor) stop() error {
+	var err error
+	select {
+	case err = <-m.done:
+	case <-time.After(5 * time.Second):
+		err = errors.New("MONITOR does not show our own INFO")
+	}
+	return errors.Join(err, m.conn.Close())
+}
+
+func (m *monitor) perSecond(seconds float64) map[string]float64 {
+	each := map[string]float64{}
+	for name, n := range m.counts {
+		each[name] = float64(n) / seconds
+	}
+	return each
+}
+
+// most lists the names with their rates, the highest first.
+func most(rates map[string]float64) string {
+	names := make([]string, 0, len(rates))
+	for name := range rates {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		if rates[a] != rates[b] {
+			return int(min(max((rates[b]-rates[a])*1e6, -1), 1))
+		}
+		return strings.Compare(a, b)
+	})
+	var parts []string
+	for _, name := range names {
+		parts = append(parts, fmt.Sprintf("%s %.2f", name, rates[name]))
+	}
+	return strings.Join(parts, ", ")
+}

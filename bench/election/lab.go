@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"syscall"
+	"time"
+
+	"baton/internal/heartbeat"
+	"baton/internal/testsupport"
+)
+
+// lockKey is the same for all: every trial has a Redis of its own.
+const lockKey = "leader"
+
+// lab is the place of one trial: a Redis, and processes that contend in it.
+type lab struct {
+	contender contender
+	ttl       time.Duration
+	quiet     bool
+	baton     string // the shipped program, for the daemon
+	redis     *testsupport.RedisDaemon
+	nodes     map[string]*process
+	made      int
+	record    *record
+}
+
+// newLab starts a Redis and n processes.
+func newLab(dir string, c contender, ttl time.Duration, quiet bool, baton string, n int) (l *lab, err error) {
+	l = &lab{contender: c, ttl: ttl, quiet: quiet, baton: baton, nodes: map[string]*process{}, record: newRecord()}
+	if l.redis, err = testsupport.RunRedis(dir); err != nil {
+		return nil, err
+	}
+	for range n {
+		if err := l.add(); err != nil {
+			return nil, errors.Join(err, l.close())
+		}
+	}
+	return l, nil
+}
+
+// add starts one more node.
+func (l *lab) add() error {
+	l.made++
+	node := fmt.Sprintf("n%d", l.made)
+	argv := []string{l.baton, "run", "--redis", l.redis.URL(), "--lock-key", lockKey, "--ttl", l.ttl.String(),
+		"--node-id", node, "--http", "127.0.0.1:0", "--log-level", "error"}
+	if !l.contender.daemon {
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		argv = []string{self, "-child", l.contender.name, "-redis", l.redis.Addr(), "-node", node, "-ttls", l.ttl.String()}
+		if l.quiet {
+			argv = append(argv, "-quiet")
+		}
+	}
+	p, err := launch(node, argv, func(in io.Reader) error {
+		return listen(in, func(word string, at heartbeat.Instant) { l.record.note(node, word, at) })
+	})
+	if err == nil {
+		l.nodes[node] = p
+	}
+	return err
+}
+
+// close ends everything.
+func (l *lab) close() error {
+	var problems []error
+	for _, p := range l.nodes {
+		problems = append(problems, p.kill())
+	}
+	return errors.Join(append(problems, l.redis.Stop())...)
+}
+
+// take removes a node from the lab, which then waits for nothing from it.
+func (l *lab) take(node string) *process {
+	p := l.nodes[node]
+	delete(l.nodes, node)
+	return p
+}
+
+// leader waits until one node alone acts.
+func (l *lab) leader(ctx context.Context) (string, error) {
+	var node string
+	err := l.await(ctx, "one node alone acts", func() bool {
+		acting := l.record.acting()
+		if len(acting) == 1 {
+			node = acting[0]
+		}
+		return len(acting) == 1
+	})
+	return node, err
+}
+
+// await looks again and again. What it waits for is timed by the witnesses, not
+// by when it is seen here.
+func (l *lab) await(ctx context.Context, what string, ready func() bool) error {
+	limit := 3*l.ttl + 10*time.Second
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for !ready() {
+		for node, p := range l.nodes {
+			select {
+			case <-p.done:
+				return fmt.Errorf("%s ended: %w; it wrote:\n%s", node, p.err, p.log.String())
+			default:
+			}
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("waited %v until %s: %w", limit, what, ctx.Err())
+		}
+		pause(ctx, 10*time.Millisecond)
+	}
+	return nil
+}
+
+// someTime lets the processes come to rest, and then any moment come between two
+// of what they do every so often.
+func (l *lab) someTime(ctx context.Context, period time.Duration) error {
+	pause(ctx, 300*time.Millisecond+rand.N(period))
+	return ctx.Err()
+}
+
+// end sends a signal that ends the leader, waits until another acts, and puts a
+// new node in the place of the old. It returns how long nobody had heard of a
+// leader.
+func (l *lab) end(ctx context.Context, leader string, sig syscall.Signal) (time.Duration, error) {
+	p := l.take(leader)
+	sent := heartbeat.Boottime()
+	if err := p.signal(sig); err != nil {
+		return 0, err
+	}
+	var began heartbeat.Instant
+	err := l.await(ctx, "another node acts", func() (ok bool) {
+		began, ok = firstOther(l.record.all(), leader, sent)
+		return ok
+	})
+	if sig == syscall.SIGKILL {
+		err = errors.Join(err, p.kill())
+	} else {
+		err = errors.Join(err, p.wait(ctx))
+	}
+	l.record.ended(leader)
+	if err != nil {
+		return 0, err
+	}
+	return began.Sub(sent), l.add()
+}

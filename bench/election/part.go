@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"baton/bench/internal/rig"
+)
+
+// part is one kind of trial.
+type part struct {
+	name  string
+	trial func(ctx context.Context, l *lab, rounds int, o *outcome) error
+	// nodes a trial has, rounds it goes, and how many trials there are.
+	nodes, rounds, trials int
+	// atOnce is how many trials share the machine. All they do is sleep, mostly;
+	// but where milliseconds count there are few.
+	atOnce int
+	quiet  bool
+	// daemon: the shipped program takes part, too.
+	daemon bool
+}
+
+func parts() []part {
+	return []part{
+		{name: "handover", trial: handover, nodes: 3, rounds: 20, trials: 1, atOnce: 4},
+		{name: "cost", trial: idle, nodes: 1 + standbys, trials: 1, atOnce: 9, quiet: true, daemon: true},
+		{name: "failover", trial: failover, nodes: 3, rounds: 5, trials: 2, atOnce: 20},
+		{name: "freeze", trial: freeze, nodes: 3, trials: 3, atOnce: 20},
+		{name: "recovery", trial: restart, nodes: 3, trials: 6, atOnce: 20},
+	}
+}
+
+func partNames() []string {
+	var names []string
+	for _, p := range parts() {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+// partsOf are the parts that the command line asks for.
+func partsOf(o options) []part {
+	var some []part
+	for _, p := range parts() {
+		if o.quick {
+			p.rounds, p.trials = (p.rounds+3)/4, (p.trials+1)/2
+		}
+		for word := range strings.SplitSeq(o.parts, ",") {
+			if strings.Contains(p.name, strings.TrimSpace(word)) {
+				some = append(some, p)
+				break
+			}
+		}
+	}
+	return some
+}
+
+// result says whose, and with which lease.
+type result struct {
+	contender string
+	ttl       time.Duration
+}
+
+// bench is one run of everything.
+type bench struct {
+	options options
+	dir     string
+	baton   string // the shipped program
+	report  *rig.Report
+
+	mu      sync.Mutex
+	results map[result]*outcome
+}
+
+// run does all trials of a part. The long leases go first, so that the last
+// trials are short ones; contenders take turns, so that whatever slows the machine
+// down for a while meets all of them.
+func (b *bench) run(ctx context.Context, p part) error {
+	began := time.Now()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	places := make(chan struct{}, p.atOnce)
+	var wg sync.WaitGroup
+	for i := len(b.options.ttls) - 1; i >= 0; i-- {
+		ttl := b.options.ttls[i]
+		for range p.trials {
+			for _, c := range wanted(b.options.only) {
+				if c.daemon && !p.daemon {
+					continue
+				}
+				places <- struct{}{}
+				wg.Go(func() {
+					defer func() { <-places }()
+					if err := b.trial(ctx, p, c, ttl); err != nil {
+						cancel(fmt.Errorf("%s, %s, ttl %v: %w", p.name, c.name, ttl, err))
+					}
+				})
+			}
+		}
+	}
+	wg.Wait()
+	b.report.Progress("%-8s done after %v", p.name, time.Since(began).Round(time.Second))
+	return context.Cause(ctx)
+}
+
+func (b *bench) trial(ctx context.Context, p part, c contender, ttl time.Duration) (err error) {
+	if ctx.Err() != nil {
+		return nil // another trial has failed: that is what is told
+	}
+	l, err := newLab(b.dir, c, ttl, p.quiet, b.baton, p.nodes)
+	if err != nil {
+		return err
+	}
+	var o outcome
+	err = errors.Join(p.trial(ctx, l, p.rounds, &o), l.close())
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	key := result{c.name, ttl}
+	if b.results[key] == nil {
+		b.results[key] = &outcome{}
+	}
+	b.results[key].add(o)
+	b.report.Progress("%s", o.summary(p.name, c.name, ttl))
+	return nil
+}

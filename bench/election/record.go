@@ -1,0 +1,144 @@
+package main
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"baton/internal/heartbeat"
+)
+
+// spell is a time in which one process acted without a break.
+type spell struct {
+	node     string
+	from, to heartbeat.Instant
+	acts     int
+}
+
+// longestBreak is how far two acts of one spell may lie apart. They are 5 ms
+// apart, but the machine has other things to do; a frozen process stands still for
+// seconds.
+const longestBreak = 250 * time.Millisecond
+
+// record is who acted when, in one trial.
+type record struct {
+	mu     sync.Mutex
+	spells []spell
+	open   map[string]int // node → its current spell
+}
+
+func newRecord() *record { return &record{open: map[string]int{}} }
+
+// note takes down what a node's witness tells. A spell lasts to the moment at
+// which the process was told to stop: until then it might have acted.
+func (r *record) note(node, word string, at heartbeat.Instant) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	i, open := r.open[node]
+	stops := word == wordEnd || word == wordQuit
+	switch {
+	case open && word != wordStart && at.Sub(r.spells[i].to) <= longestBreak:
+		r.spells[i].to = at
+		if !stops {
+			r.spells[i].acts++
+		}
+	case word == wordEnd:
+		// It stood still, went on as a leader, and was told before it acted.
+		r.spells = append(r.spells, spell{node: node, from: at, to: at})
+	case !stops:
+		r.open[node] = len(r.spells)
+		r.spells = append(r.spells, spell{node: node, from: at, to: at, acts: 1})
+	}
+	if stops {
+		delete(r.open, node)
+	}
+}
+
+// ended forgets the spell of a process that is gone.
+func (r *record) ended(node string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.open, node)
+}
+
+// all is a copy of what is known by now.
+func (r *record) all() []spell {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.spells)
+}
+
+// acting are the nodes that have a spell and have not ended it, latest first.
+func (r *record) acting() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var nodes []string
+	for i := len(r.spells) - 1; i >= 0; i-- {
+		if j, open := r.open[r.spells[i].node]; open && i == j {
+			nodes = append(nodes, r.spells[i].node)
+		}
+	}
+	return nodes
+}
+
+// firstOther finds when, after a moment, a process other than node began to act.
+func firstOther(spells []spell, node string, after heartbeat.Instant) (heartbeat.Instant, bool) {
+	for _, s := range spells {
+		if s.node != node && s.from > after {
+			return s.from, true
+		}
+	}
+	return 0, false
+}
+
+// change is a moment at which the number of acting processes changes.
+type change struct {
+	at heartbeat.Instant
+	by int
+}
+
+// changes are sorted by time; of one moment, ends come first.
+func changes(spells []spell) []change {
+	var all []change
+	for _, s := range spells {
+		all = append(all, change{s.from, 1}, change{s.to, -1})
+	}
+	slices.SortStableFunc(all, func(a, b change) int {
+		if a.at != b.at {
+			return int(min(max(a.at-b.at, -1), 1))
+		}
+		return a.by - b.by
+	})
+	return all
+}
+
+// overlap is how long two or more processes acted at the same time.
+func overlap(spells []spell) time.Duration {
+	var total time.Duration
+	acting := 0
+	var since heartbeat.Instant
+	for _, c := range changes(spells) {
+		if acting > 1 {
+			total += c.at.Sub(since)
+		}
+		acting += c.by
+		since = c.at
+	}
+	return total
+}
+
+// settled is when, after a moment, exactly one process began to act that then was
+// the only one until the end; false if it never came to that.
+func settled(spells []spell, after, end heartbeat.Instant) (heartbeat.Instant, bool) {
+	at, acting, alone := after, 0, false
+	for _, c := range changes(spells) {
+		if c.at > end-heartbeat.Instant(longestBreak) && c.by < 0 {
+			break // it acts on, but the record ends here
+		}
+		acting += c.by
+		if one := acting == 1; one != alone {
+			alone, at = one, max(c.at, after)
+		}
+	}
+	return at, alone
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"syscall"
+	"time"
+
+	"baton/internal/heartbeat"
+)
+
+// outcome is what the trials of one contender with one ttl have shown.
+type outcome struct {
+	handovers []time.Duration
+	failovers []time.Duration
+	freezes   []clash
+	recovered []recovery
+	overlaps  []time.Duration // of handovers and failovers
+	cost      cost
+}
+
+// clash is what a leader did that came back too late.
+type clash struct {
+	overlap time.Duration
+	acts    int
+	never   bool // it had not stopped when the trial ended
+}
+
+// recovery is what follows when Redis comes back empty.
+type recovery struct {
+	after   time.Duration // until one process acts alone
+	overlap time.Duration
+	never   bool
+}
+
+// handover stops leaders in order, one after the other.
+func handover(ctx context.Context, l *lab, rounds int, o *outcome) error {
+	return succession(ctx, l, rounds, syscall.SIGTERM, pollInterval(l.ttl), o, &o.handovers)
+}
+
+// failover kills leaders, one after the other.
+func failover(ctx context.Context, l *lab, rounds int, o *outcome) error {
+	return succession(ctx, l, rounds, syscall.SIGKILL, l.contender.renew(l.ttl), o, &o.failovers)
+}
+
+func succession(ctx context.Context, l *lab, rounds int, sig syscall.Signal, period time.Duration, o *outcome, times *[]time.Duration) error {
+	for range rounds {
+		leader, err := l.leader(ctx)
+		if err != nil {
+			return err
+		}
+		if err := l.someTime(ctx, period); err != nil {
+			return err
+		}
+		took, err := l.end(ctx, leader, sig)
+		if err != nil {
+			return err
+		}
+		*times = append(*times, took)
+	}
+	o.overlaps = append(o.overlaps, overlap(l.record.all()))
+	return nil
+}
+
+// freeze stops the leader's process for two leases and lets it go on.
+func freeze(ctx context.Context, l *lab, _ int, o *outcome) error {
+	leader, err := l.leader(ctx)
+	if err != nil {
+		return err
+	}
+	if err := l.someTime(ctx, l.contender.renew(l.ttl)); err != nil {
+		return err
+	}
+	frozen := heartbeat.Boottime()
+	if err := l.nodes[leader].signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	pause(ctx, 2*l.ttl)
+	if err := l.await(ctx, "another node acts", func() bool {
+		_, ok := firstOther(l.record.all(), leader, frozen)
+		return ok
+	}); err != nil {
+		return err
+	}
+	thawed := heartbeat.Boottime()
+	if err := l.nodes[leader].signal(syscall.SIGCONT); err != nil {
+		return err
+	}
+	pause(ctx, l.contender.renew(l.ttl)+time.Second)
+	o.freezes = append(o.freezes, clashOf(l.record.all(), leader, thawed, heartbeat.Boottime()))
+	return ctx.Err()
+}
+
+// clashOf counts how long, from the thaw on, the old leader acted beside another.
+func clashOf(spells []spell, old string, thawed, end heartbeat.Instant) clash {
+	var c clash
+	var late []spell
+	for _, s := range spells {
+		switch {
+		case s.to < thawed:
+		case s.node == old:
+			c.acts += s.acts
+			c.never = end.Sub(s.to) < longestBreak
+			// It has thought itself the leader from the thaw on.
+			late = append(late, spell{node: old, from: thawed, to: s.to})
+		default:
+			late = append(late, spell{node: s.node, from: max(s.from, thawed), to: s.to})
+		}
+	}
+	if c.overlap = overlap(late); c.overlap == 0 {
+		return clash{} // it leads again, alone
+	}
+	return c
+}
+
+// restart kills Redis, starts it without its data, and waits until things have
+// come to rest.
+func restart(ctx context.Context, l *lab, _ int, o *outcome) error {
+	if _, err := l.leader(ctx); err != nil {
+		return err
+	}
+	if err := l.someTime(ctx, l.contender.renew(l.ttl)); err != nil {
+		return err
+	}
+	if err := l.redis.Restart(); err != nil {
+		return err
+	}
+	up := heartbeat.Boottime()
+	pause(ctx, 2*l.ttl+time.Second)
+	end := heartbeat.Boottime()
+	spells := l.record.all()
+	at, ok := settled(spells, up, end)
+	o.recovered = append(o.recovered, recovery{after: at.Sub(up), overlap: overlap(spells), never: !ok})
+	return ctx.Err()
+}

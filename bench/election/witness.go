@@ -1,0 +1,72 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"baton/internal/heartbeat"
+)
+
+// What a witness writes, each followed by the time.
+const (
+	wordStart = "start"
+	wordAct   = "act"
+	wordEnd   = "end"  // it was told to stop
+	wordQuit  = "quit" // it asked, and may no longer
+)
+
+// actEvery is how often a leader acts.
+const actEvery = 5 * time.Millisecond
+
+// witness stands for the work of a leader: it does nothing but tell when it would
+// have done something.
+type witness struct {
+	out   io.Writer
+	quiet bool // tell starts and ends only
+}
+
+// lead acts until ctx ends or may, asked before every act, says no.
+func (w *witness) lead(ctx context.Context, may func() bool) {
+	tick := time.NewTicker(actEvery)
+	defer tick.Stop()
+	if w.quiet {
+		tick.Stop()
+	}
+	allowed := func() bool { return may == nil || may() }
+	for word := wordStart; ctx.Err() == nil && allowed(); word = wordAct {
+		w.tell(word)
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+	if allowed() {
+		w.tell(wordEnd)
+	} else {
+		w.tell(wordQuit)
+	}
+}
+
+func (w *witness) tell(word string) {
+	// A parent that does not listen has ended, and this process with it.
+	_, _ = fmt.Fprintf(w.out, "%s %d\n", word, heartbeat.Boottime())
+}
+
+// listen reads what a witness tells until it ends.
+func listen(in io.Reader, heard func(word string, at heartbeat.Instant)) error {
+	lines := bufio.NewScanner(in)
+	for lines.Scan() {
+		word, number, _ := strings.Cut(lines.Text(), " ")
+		at, err := strconv.ParseInt(number, 10, 64)
+		if err != nil {
+			return fmt.Errorf("a contender wrote %q", lines.Text())
+		}
+		heard(word, heartbeat.Instant(at))
+	}
+	return lines.Err()
+}
