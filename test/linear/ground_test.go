@@ -39,16 +39,19 @@ var designs = []struct {
 	design wire.Design
 	ground func(t *testing.T) ground
 }{
-	{wire.Lua, newSingle},
+	{wire.Lua, newSingle(redisstore.String)},
+	{wire.Sentinel, newReplicated},
+	{wire.SetNX, newSingle(redisstore.String)},
+	{wire.Redisson, newSingle(redisstore.Redisson)},
 }
 
 // stepDownBy is ground.stepDown where one Redis has the lock.
-func stepDownBy(ctx context.Context, o redisstore.Options) error {
+func stepDownBy(ctx context.Context, o redisstore.Options, f redisstore.Format) error {
 	store, err := redisstore.Open(o)
 	if err != nil {
 		return err
 	}
 	defer store.Close() //nolint:errcheck // it was only asked
-	_, _, err = redisstore.NewElection(store, lockKey, redisstore.String).StepDown(ctx, "", "the nemesis says so")
+	_, _, err = redisstore.NewElection(store, lockKey, f).StepDown(ctx, "", "the nemesis says so")
 	return err
 }

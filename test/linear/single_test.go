@@ -27,15 +27,23 @@ const (
 
 // single is one Redis that keeps what it has acknowledged, unless the nemesis takes it.
 type single struct {
-	redis *testsupport.Redis
-	node  [nodes]*testsupport.Proxy
-	files string // its append-only files
-	copy  string // what they were some time ago
+	format redisstore.Format
+	redis  *testsupport.Redis
+	node   [nodes]*testsupport.Proxy
+	files  string // its append-only files
+	copy   string // what they were some time ago
 }
 
-func newSingle(t *testing.T) ground {
+func newSingle(f redisstore.Format) func(*testing.T) ground {
+	return func(t *testing.T) ground {
+		t.Helper()
+		return startSingle(t, f)
+	}
+}
+
+func startSingle(t *testing.T, f redisstore.Format) *single {
 	t.Helper()
-	g := &single{redis: testsupport.StartRedis(t, testsupport.RedisAOF()), copy: filepath.Join(t.TempDir(), "copy")}
+	g := &single{format: f, redis: testsupport.StartRedis(t, testsupport.RedisAOF()), copy: filepath.Join(t.TempDir(), "copy")}
 	for i := range g.node {
 		g.node[i] = g.redis.Proxy()
 	}
@@ -59,7 +67,7 @@ func (g *single) ways(node int) []*testsupport.Proxy { return g.node[node : node
 func (g *single) margin() time.Duration { return clockRate }
 
 func (g *single) stepDown(ctx context.Context) error {
-	return stepDownBy(ctx, redisstore.Options{URL: g.redis.URL()})
+	return stepDownBy(ctx, redisstore.Options{URL: g.redis.URL()}, g.format)
 }
 
 func (g *single) traits() []trait {

@@ -19,6 +19,9 @@ func open(ctx context.Context, s wire.Setup, hints chan<- elector.Hint) (lock el
 		return openRedis(ctx, s, redisstore.Options{URL: s.Redis[0]}, redisstore.LockOptions{WithoutScripts: true}, hints)
 	case wire.Redisson:
 		return openRedis(ctx, s, redisstore.Options{URL: s.Redis[0]}, redisstore.LockOptions{Format: redisstore.Redisson}, hints)
+	case wire.Sentinel:
+		behind := &redisstore.SentinelOptions{Master: s.Master, Addresses: s.Sentinels}
+		return openRedis(ctx, s, redisstore.Options{Sentinel: behind}, redisstore.LockOptions{WaitReplicas: 1}, hints)
 	}
 	return nil, nil, fmt.Errorf("no design %q", s.Design)
 }

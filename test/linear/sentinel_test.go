@@ -1,0 +1,180 @@
+package linear
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"baton/internal/heartbeat"
+	"baton/internal/redisstore"
+	"baton/internal/testsupport"
+	"baton/test/linear/wire"
+)
+
+// Faults of a master with replicas and Sentinels.
+const (
+	masterKill    kind = "SIGKILL of the master"
+	masterFreeze  kind = "SIGSTOP of the master"
+	replicaKill   kind = "SIGKILL of a replica"
+	replicaFreeze kind = "SIGSTOP of a replica"
+	sentinelKill  kind = "SIGKILL of a Sentinel"
+)
+
+// replicated is a master and two replicas, which keep nothing on disk, behind three
+// Sentinels. The lock waits for one replica.
+//
+// Its lease is only as long as the trust window. Sentinel tells clients of the new master
+// and the remaining replica at almost the same time, but not at the same. In between, an
+// old master that was frozen and goes on just then may renew with that replica's consent,
+// when the quarantine on the new master has begun already: by so little that the trust
+// window, which ends a margin before the lease, still ends before the quarantine does.
+// What takes two servers that fail at once, a replica that stays with the old master, is
+// the limit of one replica: only one server at a time is broken here.
+type replicated struct {
+	servers *testsupport.Sentinel
+	data    []*testsupport.RedisDaemon
+	node    [nodes][]*testsupport.Proxy // first the data servers, then the Sentinels
+}
+
+func newReplicated(t *testing.T) ground {
+	t.Helper()
+	g := &replicated{servers: testsupport.StartSentinel(t)}
+	g.data = g.servers.Daemon().Data()
+	for i := range g.node {
+		var renamed []string // port of a server, port of the node's way to it, ...
+		for _, d := range g.data {
+			p := testsupport.NewProxy(t, d.Addr())
+			g.node[i] = append(g.node[i], p)
+			renamed = append(renamed, bulk(d.Addr()), bulk(p.Addr()))
+		}
+		for _, address := range g.servers.Addresses() {
+			g.node[i] = append(g.node[i], testsupport.NewProxy(t, relay(t, address, strings.NewReplacer(renamed...))))
+		}
+	}
+	return g
+}
+
+// bulk is the port of an address as Redis says it in a list.
+func bulk(address string) string {
+	_, port, _ := net.SplitHostPort(address) // it is one
+	return fmt.Sprintf("$%d\r\n%s\r\n", len(port), port)
+}
+
+// relay forwards to target and rewrites what it answers, so that a Sentinel sends a node
+// by the node's own way. It returns where it listens.
+func relay(t *testing.T, target string, rewrite *strings.Replacer) string {
+	t.Helper()
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var work sync.WaitGroup
+	t.Cleanup(func() {
+		_ = ln.Close()
+		work.Wait()
+	})
+	work.Go(func() {
+		for {
+			client, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			work.Go(func() { relayOne(client, target, rewrite) })
+		}
+	})
+	return ln.Addr().String()
+}
+
+func relayOne(client net.Conn, target string, rewrite *strings.Replacer) {
+	defer client.Close() //nolint:errcheck // either way it is over
+	server, err := net.Dial("tcp4", target)
+	if err != nil {
+		return
+	}
+	var requests sync.WaitGroup
+	requests.Go(func() {
+		_, _ = io.Copy(server, client)
+		_ = server.Close() // which ends the replies
+	})
+	buf := make([]byte, 16<<10)
+	for {
+		n, err := server.Read(buf)
+		if _, werr := rewrite.WriteString(client, string(bytes.Clone(buf[:n]))); err != nil || werr != nil {
+			break
+		}
+	}
+	_ = client.Close() // which ends the requests
+	requests.Wait()
+}
+
+func (g *replicated) tell(node int, s *wire.Setup) {
+	s.Master = g.servers.Name()
+	for _, p := range g.node[node][len(g.data):] {
+		s.Sentinels = append(s.Sentinels, p.Addr())
+	}
+}
+
+func (g *replicated) ways(node int) []*testsupport.Proxy { return g.node[node] }
+
+func (g *replicated) margin() time.Duration { return heartbeat.DefaultMargin(lease) }
+
+func (g *replicated) stepDown(ctx context.Context) error {
+	return stepDownBy(ctx, redisstore.Options{
+		Sentinel: &redisstore.SentinelOptions{Master: g.servers.Name(), Addresses: g.servers.Addresses()},
+	}, redisstore.String)
+}
+
+// A server that does nothing for 500 ms is replaced, which takes one to three seconds.
+func (g *replicated) traits() []trait {
+	return []trait{
+		{masterKill, atStore, 5, 0, 3},
+		{masterFreeze, atStore, 5, 0.25, 3},
+		{replicaKill, atStore, 2, 0, 1},
+		{replicaFreeze, atStore, 1, 0.25, 2},
+		{sentinelKill, atOther, 1, 0, 2},
+	}
+}
+
+func (g *replicated) begin(f fault) (target string, end func() error, err error) {
+	if f.kind == sentinelKill {
+		s := g.servers.Sentinels()[f.draw%3]
+		return s.Addr(), s.Daemon().Restart, s.Daemon().Kill()
+	}
+	master, err := g.servers.Daemon().AwaitMaster(nil)
+	if err != nil {
+		return "", nil, err
+	}
+	d := master
+	if f.kind == replicaKill || f.kind == replicaFreeze {
+		for _, r := range g.data {
+			if r != master {
+				d = r
+				if f.draw%2 == 0 {
+					break
+				}
+			}
+		}
+	}
+	// A fault is over when all servers are what they should be: only then may another
+	// server be broken.
+	whole := func(err error) error {
+		master, more := g.servers.Daemon().AwaitMaster(nil)
+		for _, r := range g.data {
+			if r != master {
+				more = errors.Join(more, g.servers.Daemon().AwaitReplica(r))
+			}
+		}
+		return errors.Join(err, more)
+	}
+	if f.kind == masterFreeze || f.kind == replicaFreeze {
+		return d.Addr(), func() error { return whole(d.Thaw()) }, d.Freeze()
+	}
+	return d.Addr(), func() error { return whole(d.Restart()) }, d.Kill()
+}
