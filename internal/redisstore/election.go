@@ -40,6 +40,7 @@ type Picture struct {
 	TTL    time.Duration
 	Nodes  []Node
 	Events []Event // newest first
+	Control
 }
 
 // Node is one node as it last told of itself.
@@ -70,26 +71,20 @@ func (e *Election) Picture(ctx context.Context, events int) (Picture, error) {
 		return Picture{}, err
 	}
 	defer conn.Close() // it goes back to the pool
-	holder := []any{"GET", k.lock()}
-	if e.format == Redisson {
-		holder[0] = "HKEYS"
+	commands := []command{
+		{"TIME", nil}, e.askHolder(), {"PTTL", []any{k.lock()}}, {"HGETALL", []any{k.term()}}, {"HGETALL", []any{k.nodes()}},
+		{"XREVRANGE", []any{k.events(), "+", "-", "COUNT", events}}, {"HGETALL", []any{k.control()}}, {"PTTL", []any{k.quarantine()}},
 	}
-	commands := [][]any{
-		{"TIME"}, holder, {"PTTL", k.lock()}, {"HGETALL", k.term()}, {"HGETALL", k.nodes()},
-		{"XREVRANGE", k.events(), "+", "-", "COUNT", events},
+	if err := sendAll(conn, commands...); err != nil {
+		return Picture{}, fmt.Errorf("read the election of %q: %w", k.lock(), err)
 	}
-	for _, c := range commands {
-		if err := conn.Send(c[0].(string), c[1:]...); err != nil {
-			return Picture{}, fmt.Errorf("read the election of %q: %w", k.lock(), err)
-		}
-	}
-	replies, err := redis.Values(redis.DoContext(conn, ctx, ""))
+	replies, err := receiveAll(ctx, conn)
 	if err != nil {
 		return Picture{}, fmt.Errorf("read the election of %q: %w", k.lock(), explain(err))
 	}
 	for i, r := range replies {
 		if err, ok := r.(redis.Error); ok {
-			return Picture{}, fmt.Errorf("read the election of %q: %s: %w", k.lock(), strings.Trim(fmt.Sprint(commands[i]), "[]"), explain(err))
+			return Picture{}, fmt.Errorf("read the election of %q: %s %v: %w", k.lock(), commands[i].name, commands[i].args, explain(err))
 		}
 	}
 	return decodePicture(replies)
@@ -97,11 +92,10 @@ func (e *Election) Picture(ctx context.Context, events int) (Picture, error) {
 
 func decodePicture(replies []any) (Picture, error) {
 	var p Picture
-	clock, err := redis.Int64s(replies[0], nil)
-	if err != nil || len(clock) != 2 {
-		return p, fmt.Errorf("redis TIME: unexpected reply %v: %w", replies[0], err)
+	var err error
+	if p.Now, err = decodeTime(replies[0]); err != nil {
+		return p, err
 	}
-	p.Now = time.Unix(clock[0], clock[1]*1000)
 	if p.Owner, err = ownerOf(replies[1]); err != nil {
 		return p, err
 	}
@@ -123,7 +117,15 @@ func decodePicture(replies []any) (Picture, error) {
 	if p.Nodes, err = decodeNodes(replies[4]); err != nil {
 		return p, err
 	}
-	p.Events, err = decodeEvents(replies[5])
+	if p.Events, err = decodeEvents(replies[5]); err != nil {
+		return p, err
+	}
+	control, err := redis.StringMap(replies[6], nil)
+	if err != nil {
+		return p, err
+	}
+	quarantine, err := redis.Int64(replies[7], nil)
+	p.Control = decodeControl(control, quarantine, p.Owner, p.Now)
 	return p, err
 }
 
@@ -192,35 +194,23 @@ func number(s string) int64 {
 	return n
 }
 
-// StepDown asks the current leader to step down, in favour of a named node if to
-// is not empty. It returns the term's owner and node; ErrNobodyLeads if there is
-// none. It does not wait for it to happen.
-func (e *Election) StepDown(ctx context.Context, to, reason string) (owner, nodeID string, err error) {
-	reply, err := redis.Strings(e.store.run(ctx, e.keys.lock(), func(conn redis.Conn) (any, error) {
-		return e.format.scripts().stepDown.DoContext(ctx, conn, e.keys.lock(), e.keys.term(), e.keys.control(), to, reason, e.keys.wake())
-	}))
-	if err != nil {
-		return "", "", fmt.Errorf("ask the leader of %q to step down: %w", e.keys.lock(), err)
-	}
-	if reply[0] == "nobody" {
-		return "", "", ErrNobodyLeads
-	}
-	return reply[1], reply[2], nil
-}
-
 // Forget takes nodes off the list that have not told of themselves since before.
 func (e *Election) Forget(ctx context.Context, nodes []Node, before time.Time) error {
-	args := redis.Args{e.keys.nodes()}
+	listed, control := redis.Args{e.keys.nodes()}, redis.Args{e.keys.control()}
 	for _, n := range nodes {
 		if n.Seen().Before(before) {
-			args = args.Add(n.ID)
+			listed = listed.Add(n.ID)
+			control = control.Add(e.keys.priority(n.ID), e.keys.aside(n.ID))
 		}
 	}
-	if len(args) == 1 {
+	if len(listed) == 1 {
 		return nil
 	}
 	_, err := e.store.run(ctx, e.keys.lock(), func(conn redis.Conn) (any, error) {
-		return redis.DoContext(conn, ctx, "HDEL", args...)
+		if err := conn.Send("HDEL", control...); err != nil {
+			return nil, err
+		}
+		return redis.DoContext(conn, ctx, "HDEL", listed...)
 	})
 	return err
 }
