@@ -58,11 +58,17 @@ func (e *Elector) reign(ctx context.Context, term *Term) time.Duration {
 	return e.conclude(ctx, term, end, err)
 }
 
+// kickSpacing keeps hints, which anybody who reaches the store can forge, from
+// making the leader renew without a pause.
+const kickSpacing = 50 * time.Millisecond
+
 // attend waits until the work has returned, telling it to stop at the first
 // reason to. It returns that reason and the work's own error.
 func (e *Elector) attend(ctx context.Context, term *Term, ends <-chan ending, worked <-chan error, stop context.CancelCauseFunc) (ending, error) {
 	var end ending
 	shutdown := ctx.Done()
+	var kick <-chan time.Time // when to renew for a hint
+	kicked := e.cfg.Clock() - heartbeat.Instant(kickSpacing)
 	for {
 		var next ending
 		select {
@@ -76,9 +82,13 @@ func (e *Elector) attend(ctx context.Context, term *Term, ends <-chan ending, wo
 			next = ending{cause: ErrShuttingDown, event: EventReleased, reason: "shutting down"}
 		case next = <-ends:
 		case h := <-e.cfg.Hints:
-			if h == HintControl {
-				e.renewNow()
+			if h == HintControl && kick == nil {
+				kick = time.After(kickSpacing - e.cfg.Clock().Sub(kicked))
 			}
+			continue
+		case <-kick:
+			kick, kicked = nil, e.cfg.Clock()
+			e.renewNow()
 			continue
 		}
 		switch {
