@@ -21,6 +21,9 @@ type routed struct {
 	node       *server
 	open       func(*server, context.Context) (redis.Conn, error)
 
+	asked redis.Conn // where the last command was done, if that was somewhere else
+	moved bool
+
 	sent        []command // that wait for their replies
 	transaction bool      // between WATCH or MULTI and its end: all of it is done, or nothing
 	ends        bool      // its end is under way
@@ -83,6 +86,12 @@ func (r *routed) DoContext(ctx context.Context, name string, args ...any) (any, 
 	if r.ends {
 		r.transaction, r.ends = false, false
 	}
+	if r.asked != nil {
+		if strings.ToUpper(name) == "WAIT" { // for what was written there
+			return redis.DoContext(r.asked, ctx, name, args...)
+		}
+		r.leave()
+	}
 	reply, err := redis.DoContext(r.Conn, ctx, name, args...)
 	replies, pipeline := reply.([]any)
 	switch {
@@ -123,8 +132,8 @@ func isElsewhere(err error) bool {
 // soon: it lasts until all keys of the command have been moved, and whoever sent it
 // may have another way.
 func (r *routed) follow(ctx context.Context, cmd command, reply any, err error) (any, error) {
-	pause := 10 * time.Millisecond
-	for range 5 {
+	pause := 5 * time.Millisecond
+	for range 4 {
 		if !isElsewhere(err) {
 			break
 		}
@@ -168,8 +177,31 @@ func (r *routed) switchTo(ctx context.Context, slot, address string) error {
 		r.Conn = broken{err}
 		return err
 	}
-	r.node = node
+	r.node, r.moved = node, true
 	return nil
+}
+
+// Err implements redis.Conn. A connection that was moved does what it was opened
+// for, and is not kept: it leads to a server that nobody has asked who it is.
+func (r *routed) Err() error {
+	if r.moved {
+		return errUnfit
+	}
+	return r.Conn.Err()
+}
+
+// Close implements redis.Conn.
+func (r *routed) Close() error {
+	r.leave()
+	return r.Conn.Close()
+}
+
+// leave gives the connection of an ASK back to its pool.
+func (r *routed) leave() {
+	if r.asked != nil {
+		_ = r.asked.Close() // its errors were those of its command
+		r.asked = nil
+	}
 }
 
 // askAt sends one command to the node that a slot is being moved to. The slot's
@@ -179,7 +211,8 @@ func (r *routed) askAt(ctx context.Context, address string, cmd command) (any, e
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close() // it goes back to the pool
+	r.leave()
+	r.asked = conn
 	if _, err := redis.DoContext(conn, ctx, "ASKING"); err != nil {
 		return nil, err
 	}

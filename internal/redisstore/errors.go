@@ -27,7 +27,7 @@ var remedies = map[string]string{
 	"LOADING":     "redis is loading its data: wait",
 	"MASTERDOWN":  "this redis is a replica that has lost its master: wait for the failover",
 	"CLUSTERDOWN": "the redis cluster does not serve this slot: wait for the failover",
-	"MOVED":       "another node of the redis cluster serves this slot: name the nodes in redis.cluster instead of redis.url",
+	"MOVED":       "another node of the redis cluster serves this slot: wait if it is being moved; if redis.url is set, name the nodes in redis.cluster instead",
 	"ASK":         "the redis cluster is moving this slot to another node: wait",
 	"TRYAGAIN":    "the redis cluster is moving the keys of this slot to another node: wait until all are there",
 	"DENIED":      "redis runs in protected mode: give it a password, or bind it to an address of its own",

@@ -46,6 +46,9 @@ func (p scripted) renew(ctx context.Context, conn redis.Conn, owner string, epoc
 	}
 	reply, err := redis.Strings(p.scripts.renew.DoContext(ctx, conn, k.lock(), k.nodes(), k.control(), k.term(), k.events(), k.quarantine(),
 		owner, p.ttlMS, p.nodeID, p.presence, epoch, first))
+	if isElsewhere(err) {
+		return elector.Order{}, p.extend(ctx, conn, owner, err)
+	}
 	if err != nil {
 		return elector.Order{}, err
 	}
@@ -53,6 +56,21 @@ func (p scripted) renew(ctx context.Context, conn redis.Conn, owner string, epoc
 		return elector.Order{}, lost(reply[1])
 	}
 	return elector.Order{StepDown: reply[1] == "1", To: reply[2], Reason: reply[3]}, nil
+}
+
+// extend renews while a Cluster moves the slot, which is why renew was refused. The
+// lock key alone is always on one node or the other. Orders wait until all keys are.
+func (p scripted) extend(ctx context.Context, conn redis.Conn, owner string, refused error) error {
+	holder, err := redis.String(p.scripts.extend.DoContext(ctx, conn, p.keys.lock(), owner, p.ttlMS))
+	switch {
+	case err != nil:
+		return err
+	case holder == "":
+		return refused // whether it is lost, and may be put back, takes a look at the other keys
+	case holder != owner:
+		return lost(holder)
+	}
+	return nil
 }
 
 func (p scripted) release(ctx context.Context, conn redis.Conn, owner string, h elector.Handover) (bool, error) {

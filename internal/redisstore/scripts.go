@@ -41,7 +41,7 @@ const redissonThread = ":1"
 // lockScripts are the scripts that touch the lock key. Each is the same text for
 // every format, put after what the format knows: who holds it, take it, drop it.
 type lockScripts struct {
-	acquire, renew, release, raise *redis.Script
+	acquire, renew, extend, release, raise *redis.Script
 }
 
 var (
@@ -54,7 +54,7 @@ func loadLockScripts(f Format) *lockScripts {
 		return redis.NewScript(keys, source("format_"+string(f))+source("lock_lib")+source(name))
 	}
 	return &lockScripts{
-		acquire: load("lock_acquire", 6), renew: load("lock_renew", 6), release: load("lock_release", 4),
+		acquire: load("lock_acquire", 6), renew: load("lock_renew", 6), extend: load("lock_extend", 1), release: load("lock_release", 4),
 		raise: load("lock_raise", 2),
 	}
 }

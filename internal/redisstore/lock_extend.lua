@@ -1,0 +1,10 @@
+-- Extends the lease, and looks at nothing else: while a Cluster moves the election's keys to another node one by one,
+-- a script that names more than one of them is refused.
+-- KEYS: lock
+-- ARGV: owner, ttl in ms
+-- Reply: who holds the lock, or ""
+local holder = holder()
+if holder == ARGV[1] then
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+end
+return holder or ''
