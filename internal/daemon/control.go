@@ -22,7 +22,8 @@ const commandTimeout = 5 * time.Second
 type Remote struct {
 	config   config.Config
 	store    *redisstore.Store
-	election *redisstore.Election
+	venue    *venue
+	election election
 	ledger   *redisstore.Ledger
 	tasks    []task
 }
@@ -38,21 +39,22 @@ func Dial(c config.Config) (*Remote, error) {
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	return &Remote{
-		config: c, store: store, tasks: tasks,
-		election: redisstore.NewElection(store, c.Election.LockKey, redisstore.Format(c.Election.LockFormat)), ledger: redisstore.NewLedger(store, c.Election.LockKey),
-	}, nil
+	at, err := openVenue(c, store)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return &Remote{config: c, store: store, venue: at, tasks: tasks, election: at.election(), ledger: at.ledger(store)}, nil
 }
 
 // Close drops the connections.
-func (r *Remote) Close() error { return r.store.Close() }
+func (r *Remote) Close() error { return errors.Join(r.venue.close(), r.store.Close()) }
 
 // Snapshot is the state of the election and its jobs now.
 func (r *Remote) Snapshot(ctx context.Context) (Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
 	now := time.Now()
-	s := status.Snapshot{LockKey: r.config.Election.LockKey, Now: now, Redis: status.Redis{Host: r.store.Host(), OK: true}, Jobs: configuredJobs(r.tasks, now)}
+	s := status.Snapshot{LockKey: r.config.Election.LockKey, Now: now, Redis: status.Redis{Host: r.venue.host(), OK: true}, Jobs: configuredJobs(r.tasks, now)}
 	return gather(ctx, s, r.election, r.ledger, r.tasks)
 }
 
@@ -132,23 +134,28 @@ func successor(p redisstore.Picture, to string) error {
 // Release gives up the lock of a term that ended without doing so itself. It
 // changes nothing if another owner holds the lock.
 func Release(ctx context.Context, c config.Config, owner, reason string) error {
-	return withLock(ctx, c, func(ctx context.Context, lock *redisstore.Lock) error {
+	return withLock(ctx, c, func(ctx context.Context, lock nodeLock) error {
 		return lock.Release(ctx, owner, elector.Handover{Event: string(elector.EventReleased), Reason: reason})
 	})
 }
 
 // withLock does one command's work on this node's view of the lock.
-func withLock(ctx context.Context, c config.Config, do func(context.Context, *redisstore.Lock) error) error {
+func withLock(ctx context.Context, c config.Config, do func(context.Context, nodeLock) error) error {
 	store, err := openRedis(c)
 	if err != nil {
 		return err
 	}
-	lock, err := redisstore.NewLock(store, lockOptions(c))
+	at, err := openVenue(c, store)
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
+	lock, err := at.lock(redisstore.Presence{})
+	if err != nil {
+		return errors.Join(err, at.close(), store.Close())
+	}
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
-	defer lock.Close()
-	return errors.Join(do(ctx, lock), store.Close())
+	err = do(ctx, lock)
+	lock.Close()
+	return errors.Join(err, at.close(), store.Close())
 }

@@ -14,7 +14,6 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/elector"
-	"baton/internal/redisstore"
 )
 
 // killWithin bounds the wait for killed processes to be gone.
@@ -43,7 +42,7 @@ func ReleaseCrashed(ctx context.Context, c config.Config, getenv func(string) (s
 	}
 	c.Election.LockKey = l.LockKey
 	const reason = "its process ended without releasing"
-	if err := withLock(ctx, c, func(ctx context.Context, lock *redisstore.Lock) error {
+	if err := withLock(ctx, c, func(ctx context.Context, lock nodeLock) error {
 		err := lock.Release(ctx, l.Owner, elector.Handover{Event: string(elector.EventReleased), Reason: reason})
 		return errors.Join(err, lock.Leave(ctx)) // unlike by hand: it is this node that is gone
 	}); err != nil {

@@ -42,6 +42,11 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 		return err
 	}
 	defer closing(log, "redis", store.Close)
+	at, err := openVenue(c, store)
+	if err != nil {
+		return err
+	}
+	defer closing(log, "quorum", at.close)
 	dbs, err := openDatabases(c)
 	if err != nil {
 		return err
@@ -59,7 +64,7 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 		return err
 	}
 
-	ledger := redisstore.NewLedger(store, c.Election.LockKey)
+	ledger := at.ledger(store)
 	runner := job.NewRunner(ledger, newID, job.Config{
 		Logger:        o.Logger.Named("job"),                // it names the node itself
 		FinishTimeout: min(time.Second, c.Election.Drain/2), // shorter than the drain
@@ -69,7 +74,7 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 		},
 		OnMissed: func(m job.Missed) { metrics.JobMissed(m.Job, string(m.Reason), m.Count) },
 	})
-	election := redisstore.NewElection(store, c.Election.LockKey, redisstore.Format(c.Election.LockFormat))
+	election := at.election()
 	lead := func(ctx context.Context, term *elector.Term) error {
 		jobs := make([]job.Job, len(tasks))
 		for i, t := range tasks {
@@ -84,13 +89,11 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 		return work(ctx, runner, term, jobs)
 	}
 
-	view := lockOptions(c)
-	view.Presence = redisstore.Presence{
+	lock, err := at.lock(redisstore.Presence{
 		Version: o.Version, ConfigHash: config.Hash(c), Address: address, Priority: c.Node.Priority, Observer: !c.Node.IsCandidate(),
-	}
-	lock, err := redisstore.NewLock(store, view)
+	})
 	if err != nil {
-		return fmt.Errorf("election.lock_key: %w", err)
+		return err
 	}
 	notifier := newNotifier(log)
 	watcher := &observer{log: log.Named("election"), metrics: metrics, notify: notifier.send, lockKey: c.Election.LockKey, storeSince: time.Now()}
@@ -106,7 +109,7 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 	}
 	watcher.elector = el
 
-	n := &node{config: c, version: o.Version, store: store, election: election,
+	n := &node{config: c, version: o.Version, venue: at, election: election,
 		ledger: ledger, tasks: tasks, elector: el, runner: runner, observer: watcher}
 
 	// Everything below runs until its own context ends. The election goes first:
@@ -114,7 +117,7 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopBackground()
 	var wg sync.WaitGroup
-	wg.Go(func() { store.Watch(background, c.Election.LockKey, hints) })
+	wg.Go(func() { at.watch(background, hints) })
 	wg.Go(func() { notifier.watchdog(background, n.health) })
 
 	electing, stopElecting := context.WithCancel(ctx)
@@ -130,7 +133,7 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 		})
 	}
 
-	log.Info("started", zap.String("version", o.Version), zap.String("redis", store.Host()), zap.Int("jobs", len(tasks)), zap.String("http", address))
+	log.Info("started", zap.String("version", o.Version), zap.String("redis", at.host()), zap.Int("jobs", len(tasks)), zap.String("http", address))
 	notifier.ready()
 	if o.Ready != nil {
 		o.Ready(address)
@@ -157,7 +160,7 @@ func work(ctx context.Context, runner *job.Runner, term *elector.Term, jobs []jo
 
 // forgetGone takes nodes off the list that have been gone for a day: hosts come
 // and go, and nobody else clears up. What fails is done in the next term.
-func forgetGone(ctx context.Context, election *redisstore.Election) {
+func forgetGone(ctx context.Context, election election) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	if p, err := election.Picture(ctx, 0); err == nil {
@@ -197,7 +200,7 @@ func listen(address string) (net.Listener, string, error) {
 }
 
 // leave takes the node off the list; the list forgets it later if that fails.
-func leave(ctx context.Context, lock *redisstore.Lock, timeout time.Duration) {
+func leave(ctx context.Context, lock nodeLock, timeout time.Duration) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
 	_ = lock.Leave(ctx)

@@ -16,8 +16,8 @@ import (
 type node struct {
 	config   config.Config
 	version  string
-	store    *redisstore.Store
-	election *redisstore.Election
+	venue    *venue
+	election election
 	ledger   *redisstore.Ledger
 	tasks    []task
 	elector  *elector.Elector
@@ -50,7 +50,7 @@ func (n *node) health() status.Health {
 // knows by itself.
 func (n *node) snapshot(ctx context.Context) (status.Snapshot, error) {
 	own := status.Snapshot{NodeID: n.config.Node.ID, Version: n.version, LockKey: n.config.Election.LockKey, Now: time.Now(), Role: status.RoleStandby}
-	own.Redis = status.Redis{Host: n.store.Host(), OK: true, Since: n.observer.since()}
+	own.Redis = status.Redis{Host: n.venue.host(), OK: true, Since: n.observer.since()}
 	trouble := n.elector.StoreTrouble()
 	if trouble != nil {
 		own.Role = status.RoleConnecting

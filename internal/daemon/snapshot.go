@@ -23,7 +23,7 @@ const (
 )
 
 // gather adds to s what Redis knows.
-func gather(ctx context.Context, s status.Snapshot, election *redisstore.Election, ledger *redisstore.Ledger, tasks []task) (status.Snapshot, error) {
+func gather(ctx context.Context, s status.Snapshot, election election, ledger *redisstore.Ledger, tasks []task) (status.Snapshot, error) {
 	p, err := election.Picture(ctx, eventsShown)
 	if err != nil {
 		return s, err

@@ -24,7 +24,7 @@ func TestLedgerConforms(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		return redisstore.NewLedger(open(t, r), key), lead
+		return redisstore.NewLedger(open(t, r), redisstore.LedgerOptions{LockKey: key}), lead
 	})
 }
 
@@ -279,7 +279,7 @@ func TestASlotFarAheadIsNotClaimed(t *testing.T) {
 	if _, err := r.Conn().Do("SET", "baton", "o1"); err != nil {
 		t.Fatal(err)
 	}
-	ledger := redisstore.NewLedger(open(t, r), "baton")
+	ledger := redisstore.NewLedger(open(t, r), redisstore.LedgerOptions{LockKey: "baton"})
 	claim := func(ahead time.Duration) error {
 		return ledger.Claim(t.Context(), job.Run{ID: "r", Job: "report", Slot: time.Now().Add(ahead), Attempt: 1, Term: job.Term{Owner: "o1"}})
 	}

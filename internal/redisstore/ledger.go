@@ -12,9 +12,20 @@ import (
 )
 
 var (
-	claimScript  = loadScript("job_claim", 2)
-	finishScript = loadScript("job_finish", 2)
+	claimByString   = loadClaim("format_string", "claim_by_lock")
+	claimByRedisson = loadClaim("format_redisson", "claim_by_lock")
+	claimByEpoch    = loadClaim("claim_by_epoch")
+	finishScript    = loadScript("job_finish", 2)
 )
+
+// loadClaim makes the script that claims a slot, after what tells it who leads.
+func loadClaim(parts ...string) *redis.Script {
+	text := ""
+	for _, name := range append(parts, "job_claim") {
+		text += source(name)
+	}
+	return redis.NewScript(2, text)
+}
 
 // keepRuns is about how many finished runs of a job its history holds.
 const keepRuns = 200
@@ -28,13 +39,34 @@ const keepRuns = 200
 type Ledger struct {
 	store *Store
 	keys  keys
+	claim *redis.Script
+	fence string // what the claim asks who leads
 }
 
 var _ job.Ledger = (*Ledger)(nil)
 
-// NewLedger makes the ledger of the election with that lock key.
-func NewLedger(store *Store, lockKey string) *Ledger {
-	return &Ledger{store: store, keys: newKeys(lockKey)}
+// LedgerOptions say to which election a ledger belongs.
+type LedgerOptions struct {
+	LockKey string
+	// Format of the lock; String unless set.
+	Format Format
+	// ByEpoch: the lock is not in this store, but on the masters of a quorum. Then no
+	// claim can ask it, and a term is known to be over when a later one has claimed:
+	// the hash {K}:fence has the highest epoch that did.
+	ByEpoch bool
+}
+
+// NewLedger makes the ledger of an election.
+func NewLedger(store *Store, o LedgerOptions) *Ledger {
+	k := newKeys(o.LockKey)
+	l := &Ledger{store: store, keys: k, claim: claimByString, fence: k.lock()}
+	switch {
+	case o.ByEpoch:
+		l.claim, l.fence = claimByEpoch, k.fence()
+	case o.Format == Redisson:
+		l.claim = claimByRedisson
+	}
+	return l
 }
 
 // LastSlots implements job.Ledger.
@@ -73,8 +105,8 @@ func (l *Ledger) LastSlots(ctx context.Context, jobs []string) (map[string]time.
 // Claim implements job.Ledger.
 func (l *Ledger) Claim(ctx context.Context, r job.Run) error {
 	started := job.Record{Run: r, State: job.StateRunning, Started: time.Now()}
-	args := []any{l.keys.lock(), l.keys.job(r.Job), r.Term.Owner, r.Slot.UnixMilli(), r.ID}
-	reply, err := redis.Strings(l.script(ctx, claimScript, append(args, startFields(started)...)))
+	args := []any{l.fence, l.keys.job(r.Job), r.Term.Owner, r.Slot.UnixMilli(), r.ID, r.Term.Epoch}
+	reply, err := redis.Strings(l.script(ctx, l.claim, append(args, startFields(started)...)))
 	if err != nil {
 		return fmt.Errorf("claim slot %s of job %q: %w", r.Slot.Format(time.RFC3339), r.Job, err)
 	}
@@ -82,8 +114,8 @@ func (l *Ledger) Claim(ctx context.Context, r job.Run) error {
 	case "ok":
 		return nil
 	case "not_leader":
-		return fmt.Errorf("claim slot %s of job %q: %w (lock %q has owner %q)",
-			r.Slot.Format(time.RFC3339), r.Job, job.ErrNotLeader, l.keys.lock(), reply[1])
+		return fmt.Errorf("claim slot %s of job %q: %w (%q has owner %q)",
+			r.Slot.Format(time.RFC3339), r.Job, job.ErrNotLeader, l.fence, reply[1])
 	case "future":
 		return fmt.Errorf("claim slot %s of job %q: it is %s ms ahead of Redis' clock; is this host's clock right? Check its time synchronisation",
 			r.Slot.Format(time.RFC3339), r.Job, reply[1])

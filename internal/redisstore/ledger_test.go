@@ -36,7 +36,7 @@ func ended(r job.Run, s job.State, text string) job.Record {
 func ledgerRig(t *testing.T) (*rig, *Ledger) {
 	g := newRig(t)
 	g.do("SET", "baton", "a", "PX", 60_000)
-	return g, NewLedger(g.store, "baton")
+	return g, NewLedger(g.store, LedgerOptions{LockKey: "baton"})
 }
 
 func claim(t *testing.T, l *Ledger, r job.Run) {
@@ -103,7 +103,7 @@ func TestOnlyTheLocksOwnerClaims(t *testing.T) {
 
 func TestOfTwoRacingOwnersExactlyOneClaims(t *testing.T) {
 	g, l := ledgerRig(t)
-	other := NewLedger(openStore(t, g.redis.URL()), "baton")
+	other := NewLedger(openStore(t, g.redis.URL()), LedgerOptions{LockKey: "baton"})
 	for minute := range 50 {
 		var won atomic.Int64
 		var racers sync.WaitGroup
@@ -138,7 +138,7 @@ func TestClaimWhoseReplyWasLostIsStillTheRunsOwn(t *testing.T) {
 	g, _ := ledgerRig(t)
 	g.loadScripts()
 	p := g.redis.Proxy()
-	l := NewLedger(openStore(t, g.redis.URLThrough(p)), "baton")
+	l := NewLedger(openStore(t, g.redis.URLThrough(p)), LedgerOptions{LockKey: "baton"})
 	r := newRun("the-run-id", 5, "a")
 	lost := p.LoseReply("the-run-id")
 	if err := l.Claim(t.Context(), r); err == nil || errors.Is(err, job.ErrSlotTaken) || errors.Is(err, job.ErrNotLeader) {
@@ -199,7 +199,7 @@ func TestHistoryHoldsEveryRunOnceNewestFirst(t *testing.T) {
 	g, l := ledgerRig(t)
 	g.loadScripts()
 	p := g.redis.Proxy()
-	through := NewLedger(openStore(t, g.redis.URLThrough(p)), "baton")
+	through := NewLedger(openStore(t, g.redis.URLThrough(p)), LedgerOptions{LockKey: "baton"})
 	r := newRun("run-with-lost-end", 1, "a")
 	claim(t, l, r)
 	lost := p.LoseReply("run-with-lost-end")
@@ -273,7 +273,7 @@ func TestLongErrorIsCutBetweenCharacters(t *testing.T) {
 }
 
 func TestLedgerWithoutJobsAsksNothing(t *testing.T) {
-	l := NewLedger(openStore(t, "redis://127.0.0.1:1/0"), "baton")
+	l := NewLedger(openStore(t, "redis://127.0.0.1:1/0"), LedgerOptions{LockKey: "baton"})
 	if slots, err := l.LastSlots(t.Context(), nil); len(slots) != 0 || err != nil {
 		t.Errorf("%v, %v", slots, err)
 	}

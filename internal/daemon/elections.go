@@ -1,0 +1,245 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"baton/internal/redisstore"
+)
+
+// election is how commands and the status page look at an election, and what
+// they ask of it: the one beside the data, or those on the masters of a quorum.
+type election interface {
+	Picture(ctx context.Context, events int) (redisstore.Picture, error)
+	StepDown(ctx context.Context, to, reason string) (owner, nodeID string, err error)
+	Pause(ctx context.Context, reason string) (before *redisstore.Pause, err error)
+	Resume(ctx context.Context, reason string) (was *redisstore.Pause, err error)
+	StandAside(ctx context.Context, nodeID string, d time.Duration, reason string) error
+	Forget(ctx context.Context, nodes []redisstore.Node, before time.Time) error
+}
+
+var (
+	_ election = (*redisstore.Election)(nil)
+	_ election = elections(nil)
+)
+
+// elections are those on the masters of a quorum. What they say is one election
+// where a majority says it.
+type elections []election
+
+func (e elections) majority() int { return len(e)/2 + 1 }
+
+// slowest is how much longer than the majority a master may take. One that hangs
+// must not make every look at the election hang.
+const slowest = 250 * time.Millisecond
+
+// askAll asks all masters at once and returns the answers of those that answered.
+// Fewer than a majority are an error.
+func askAll[T any](e elections, ask func(election) (T, error)) ([]T, error) {
+	type answer struct {
+		value T
+		err   error
+	}
+	answers := make(chan answer, len(e)) // room for all: nobody may listen any more
+	for _, one := range e {
+		go func() {
+			value, err := ask(one)
+			answers <- answer{value, err}
+		}()
+	}
+	var good []T
+	var problems []error
+	var late <-chan time.Time
+	for left := len(e); left > 0; left-- {
+		select {
+		case a := <-answers:
+			if a.err != nil {
+				problems = append(problems, a.err)
+			} else if good = append(good, a.value); len(good) == e.majority() {
+				late = time.After(slowest)
+			}
+		case <-late:
+			return good, nil
+		}
+	}
+	if len(good) < e.majority() {
+		return nil, fmt.Errorf("%d of the %d masters of redis.quorum answer, and it takes %d: %w", len(good), len(e), e.majority(), errors.Join(problems...))
+	}
+	return good, nil
+}
+
+// Picture is what a majority agrees on: an owner that fewer have is one whose term
+// has ended, or one who has not won.
+func (e elections) Picture(ctx context.Context, events int) (redisstore.Picture, error) {
+	pictures, err := askAll(e, func(one election) (redisstore.Picture, error) { return one.Picture(ctx, 3*events) })
+	if err != nil {
+		return redisstore.Picture{}, err
+	}
+	owner := agreed(e.majority(), pictures, func(p redisstore.Picture) string { return p.Owner })
+	// The newest term first; of one term, whoever has had it longest.
+	slices.SortStableFunc(pictures, func(a, b redisstore.Picture) int {
+		if mine, other := a.Owner == owner, b.Owner == owner; mine != other {
+			if mine {
+				return -1
+			}
+			return 1
+		}
+		if a.Epoch != b.Epoch {
+			return cmp.Compare(b.Epoch, a.Epoch)
+		}
+		return a.Since.Compare(b.Since)
+	})
+	p := pictures[0]
+	if p.Owner != owner {
+		p.Owner, p.Leader, p.Left = "", "", 0
+	}
+	if owner == "" {
+		p.Leader = ""
+	}
+	p.Nodes = mergeNodes(pictures)
+	p.Events = settled(p.Events, events)
+	p.Control = e.control(pictures, p.Control)
+	return p, nil
+}
+
+// control is what enough masters say that nobody can win against it.
+func (e elections) control(pictures []redisstore.Picture, c redisstore.Control) redisstore.Control {
+	c.Paused, c.Quarantine, c.StepDown = nil, 0, ""
+	var paused []*redisstore.Pause
+	var quarantines []time.Duration
+	for _, p := range pictures {
+		if p.Paused != nil {
+			paused = append(paused, p.Paused)
+		}
+		if p.Quarantine > 0 {
+			quarantines = append(quarantines, p.Quarantine)
+		}
+		if p.StepDown != "" {
+			c.StepDown = p.StepDown // the leader obeys whichever master says so
+		}
+	}
+	against := len(e) - e.majority() + 1
+	if len(paused) >= against {
+		c.Paused = paused[0]
+	}
+	if len(quarantines) >= against {
+		slices.Sort(quarantines)
+		c.Quarantine = quarantines[len(quarantines)-against] // then enough of them are over
+	}
+	return c
+}
+
+// agreed is the text that so many of them say, or "".
+func agreed(enough int, pictures []redisstore.Picture, of func(redisstore.Picture) string) string {
+	count := map[string]int{}
+	for _, p := range pictures {
+		if text := of(p); text != "" {
+			if count[text]++; count[text] >= enough {
+				return text
+			}
+		}
+	}
+	return ""
+}
+
+// mergeNodes takes of every node what it told last. Each master dates it by its own
+// clock, so it is dated anew by that of the first.
+func mergeNodes(pictures []redisstore.Picture) []redisstore.Node {
+	latest := map[string]redisstore.Node{}
+	for _, p := range pictures {
+		for _, n := range p.Nodes {
+			n.SeenMS += pictures[0].Now.Sub(p.Now).Milliseconds()
+			if have, ok := latest[n.ID]; !ok || n.SeenMS > have.SeenMS {
+				latest[n.ID] = n
+			}
+		}
+	}
+	nodes := make([]redisstore.Node, 0, len(latest))
+	for _, n := range latest {
+		nodes = append(nodes, n)
+	}
+	slices.SortFunc(nodes, func(a, b redisstore.Node) int { return strings.Compare(a.ID, b.ID) })
+	return nodes
+}
+
+// settled leaves out the terms that one master granted and no majority did: each is
+// a win, followed by its withdrawal. events are newest first; it returns at most n.
+func settled(events []redisstore.Event, n int) []redisstore.Event {
+	const won, withdrawn = "won", "withdrawn"
+	type term struct {
+		node  string
+		epoch int64
+	}
+	void := map[term]bool{}
+	kept := []redisstore.Event{}
+	for _, ev := range events {
+		of := term{ev.NodeID, ev.Epoch}
+		switch {
+		case ev.Event == withdrawn:
+			void[of] = true
+		case ev.Event == won && void[of]:
+		default:
+			kept = append(kept, ev)
+		}
+	}
+	return kept[:min(n, len(kept))]
+}
+
+// StepDown asks the leader by way of every master: it obeys whichever it hears of.
+func (e elections) StepDown(ctx context.Context, to, reason string) (owner, nodeID string, err error) {
+	p, err := e.Picture(ctx, 0)
+	if err != nil {
+		return "", "", err
+	}
+	if p.Owner == "" {
+		return "", "", redisstore.ErrNobodyLeads
+	}
+	_, err = askAll(e, func(one election) (struct{}, error) {
+		_, _, err := one.StepDown(ctx, to, reason)
+		if errors.Is(err, redisstore.ErrNobodyLeads) {
+			err = nil // this master has not granted the term
+		}
+		return struct{}{}, err
+	})
+	return p.Owner, p.Leader, err
+}
+
+// Pause pauses all of them, and has succeeded when a majority is.
+func (e elections) Pause(ctx context.Context, reason string) (*redisstore.Pause, error) {
+	return e.pauses(func(one election) (*redisstore.Pause, error) { return one.Pause(ctx, reason) })
+}
+
+// Resume ends the pause on all of them.
+func (e elections) Resume(ctx context.Context, reason string) (*redisstore.Pause, error) {
+	return e.pauses(func(one election) (*redisstore.Pause, error) { return one.Resume(ctx, reason) })
+}
+
+func (e elections) pauses(ask func(election) (*redisstore.Pause, error)) (*redisstore.Pause, error) {
+	befores, err := askAll(e, ask)
+	for _, before := range befores {
+		if before != nil {
+			return before, err
+		}
+	}
+	return nil, err
+}
+
+// StandAside tells all of them.
+func (e elections) StandAside(ctx context.Context, nodeID string, d time.Duration, reason string) error {
+	return e.all(func(one election) error { return one.StandAside(ctx, nodeID, d, reason) })
+}
+
+// Forget takes the nodes off every list.
+func (e elections) Forget(ctx context.Context, nodes []redisstore.Node, before time.Time) error {
+	return e.all(func(one election) error { return one.Forget(ctx, nodes, before) })
+}
+
+func (e elections) all(ask func(election) error) error {
+	_, err := askAll(e, func(one election) (struct{}, error) { return struct{}{}, ask(one) })
+	return err
+}

@@ -1,0 +1,153 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"baton/internal/config"
+	"baton/internal/elector"
+	"baton/internal/heartbeat"
+	"baton/internal/quorum"
+	"baton/internal/redisstore"
+)
+
+// venue is where an election takes place: beside the data, or on the masters of a
+// quorum, each of which holds an election of its own that the others know nothing of.
+type venue struct {
+	config config.Config
+	stores []*redisstore.Store
+	apart  bool // they are a quorum's, and ours to close
+}
+
+// openVenue prepares the connections; it does not connect. data is where the jobs'
+// data is.
+func openVenue(c config.Config, data *redisstore.Store) (*venue, error) {
+	v := &venue{config: c, stores: []*redisstore.Store{data}}
+	masters := c.Redis.Masters()
+	if len(masters) == 0 {
+		return v, nil
+	}
+	v.stores, v.apart = nil, true
+	for i, m := range masters {
+		of := c
+		of.Redis = m
+		store, err := openRedis(of)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("redis.quorum[%d]: %w", i, err), v.close())
+		}
+		v.stores = append(v.stores, store)
+	}
+	return v, nil
+}
+
+func (v *venue) close() error {
+	if !v.apart {
+		return nil // whoever has opened it closes it
+	}
+	var problems []error
+	for _, s := range v.stores {
+		problems = append(problems, s.Close())
+	}
+	return errors.Join(problems...)
+}
+
+// hosts is the servers' addresses, for messages.
+func (v *venue) hosts() []string {
+	names := make([]string, len(v.stores))
+	for i, s := range v.stores {
+		names[i] = s.Host()
+	}
+	return names
+}
+
+func (v *venue) host() string { return strings.Join(v.hosts(), ", ") }
+
+// election is the view of all of it.
+func (v *venue) election() election {
+	views := make([]election, len(v.stores))
+	for i, s := range v.stores {
+		views[i] = redisstore.NewElection(s, v.config.Election.LockKey, redisstore.Format(v.config.Election.LockFormat))
+	}
+	if !v.apart {
+		return views[0]
+	}
+	return elections(views)
+}
+
+// ledger remembers the slots beside the data.
+func (v *venue) ledger(data *redisstore.Store) *redisstore.Ledger {
+	return redisstore.NewLedger(data, redisstore.LedgerOptions{
+		LockKey: v.config.Election.LockKey, Format: redisstore.Format(v.config.Election.LockFormat), ByEpoch: v.apart,
+	})
+}
+
+// watch passes hints of every store on until ctx ends.
+func (v *venue) watch(ctx context.Context, hints chan<- elector.Hint) {
+	var wg sync.WaitGroup
+	for _, s := range v.stores {
+		wg.Go(func() { s.Watch(ctx, v.config.Election.LockKey, hints) })
+	}
+	wg.Wait()
+}
+
+// lock is this node's view of the lock. It does not connect.
+func (v *venue) lock(p redisstore.Presence) (nodeLock, error) {
+	options := lockOptions(v.config)
+	options.Presence = p
+	parts := make([]*redisstore.Lock, len(v.stores))
+	locks := make([]elector.Lock, len(v.stores))
+	for i, s := range v.stores {
+		part, err := redisstore.NewLock(s, options)
+		if err != nil {
+			return nil, fmt.Errorf("election.lock_key: %w", err)
+		}
+		parts[i], locks[i] = part, part
+	}
+	if !v.apart {
+		return parts[0], nil
+	}
+	whole, err := quorum.New(locks, quorum.Options{
+		TTL: v.config.Election.TTL, Margin: heartbeat.DefaultMargin(v.config.Election.TTL), NewOwner: newID, Names: v.hosts(),
+		Clock: func() time.Duration { return time.Duration(heartbeat.Boottime()) },
+	})
+	return quorumLock{whole, parts}, err
+}
+
+// nodeLock is a lock of a node that others see in the list of nodes.
+type nodeLock interface {
+	elector.Lock
+	// Leave takes the node off the list.
+	Leave(ctx context.Context) error
+	// Close drops the connections. The lock, if held, stays held.
+	Close()
+}
+
+// quorumLock is a lock made of locks that each list the node.
+type quorumLock struct {
+	*quorum.Lock
+	parts []*redisstore.Lock
+}
+
+// Leave asks all masters. One that is away forgets the node by itself later.
+func (l quorumLock) Leave(ctx context.Context) error {
+	return l.each(func(part *redisstore.Lock) error { return part.Leave(ctx) })
+}
+
+func (l quorumLock) Close() {
+	_ = l.each(func(part *redisstore.Lock) error { part.Close(); return nil }) // it returns none
+}
+
+// each does something with all parts at once: one that hangs delays no other.
+func (l quorumLock) each(do func(*redisstore.Lock) error) error {
+	problems := make([]error, len(l.parts))
+	var wg sync.WaitGroup
+	for i, part := range l.parts {
+		wg.Go(func() { problems[i] = do(part) })
+	}
+	wg.Wait()
+	return errors.Join(problems...)
+}

@@ -1,0 +1,9 @@
+-- The lock is in other stores. Who leads has the highest epoch that has asked here. KEYS[1] is the fence, a hash.
+local function instead(owner, epoch)
+  local last = redis.call('HMGET', KEYS[1], 'epoch', 'owner')
+  local highest = tonumber(last[1]) or 0
+  if highest > tonumber(epoch) or highest == tonumber(epoch) and last[2] ~= owner then
+    return last[2] .. ' in epoch ' .. last[1]
+  end
+  redis.call('HSET', KEYS[1], 'epoch', epoch, 'owner', owner)
+end
