@@ -8,6 +8,8 @@
 //
 //	Daemon, SQLDaemon   servers with error returns, for programs such as benchmarks
 //	Redis, Database     the same bound to a test, which fails when anything goes wrong
+//	Sentinel            a master with two replicas and three Sentinels
+//	RedisCluster        three masters with a replica each
 //	Proxy               cut, refuse, hang, lose one request or one reply
 //
 // A server that is not installed fails the test and names the remedy; nothing

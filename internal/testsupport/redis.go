@@ -24,7 +24,7 @@ const (
 type RedisDaemon struct {
 	*Daemon
 	password string
-	busPort  int // of a node of a Cluster
+	bus      busPort
 	tls      *tlsFiles
 	clock    *steppedClock
 	unix     bool
@@ -44,7 +44,7 @@ func RunRedis(dir string, opts ...RedisOption) (*RedisDaemon, error) {
 		return nil, r.dir.fail(err)
 	}
 	r.argv = func(port int) []string {
-		argv := append(r.clock.wrap(), o.argv(program, r.dir.path, port, r.busPort, r.tls)...)
+		argv := append(r.clock.wrap(), o.argv(program, r.dir.path, port, r.bus.beside(port), r.tls)...)
 		if delay := r.loadDelay.Load(); delay > 0 {
 			argv = append(argv, "--key-load-delay", fmt.Sprint(delay), "--loading-process-events-interval-bytes", "1024")
 		}
@@ -86,13 +86,8 @@ func newRedisDaemon(dir, name string, o *redisOptions) (*RedisDaemon, string, er
 
 // prepare makes what the server needs in its directory.
 func (r *RedisDaemon) prepare(o *redisOptions) error {
-	var err error
-	if o.cluster {
-		if r.busPort, err = freePort(); err != nil {
-			return err
-		}
-	}
 	if o.clock {
+		var err error
 		if r.clock, err = newSteppedClock(r.dir.path); err != nil {
 			return err
 		}

@@ -67,7 +67,7 @@ func (c *RedisClusterDaemon) form() error {
 			}
 		}
 		for _, other := range c.members[:i] {
-			if _, err := r.do("CLUSTER", "MEET", "127.0.0.1", other.port, other.busPort); err != nil {
+			if _, err := r.do("CLUSTER", "MEET", "127.0.0.1", other.port, other.bus.bus); err != nil {
 				return err
 			}
 		}
@@ -191,6 +191,24 @@ func (c *RedisClusterDaemon) AwaitWhole() error {
 	})
 }
 
+// Failover lets the replica of the master that serves key take its place in order, as
+// for maintenance: no write is lost.
+func (c *RedisClusterDaemon) Failover(key string) error {
+	owner, err := c.AwaitOwner(key, nil)
+	if err != nil {
+		return err
+	}
+	replica, err := c.ReplicaOf(key)
+	if err != nil {
+		return err
+	}
+	if _, err := replica.do("CLUSTER", "FAILOVER"); err != nil {
+		return err
+	}
+	_, err = c.AwaitOwner(key, owner)
+	return err
+}
+
 // slot of a key, asked of any node that answers.
 func (c *RedisClusterDaemon) slot(key string) (slot int, err error) {
 	for _, r := range c.members {
@@ -245,3 +263,10 @@ func (c *RedisCluster) ReplicaOf(key string) *Redis {
 
 // AwaitWhole waits until all six nodes see three masters with a replica each.
 func (c *RedisCluster) AwaitWhole() { c.group.t.Helper(); c.group.check(c.daemon.AwaitWhole()) }
+
+// Failover lets the replica of the master that serves key take its place in order, as
+// for maintenance: no write is lost.
+func (c *RedisCluster) Failover(key string) {
+	c.group.t.Helper()
+	c.group.check(c.daemon.Failover(key))
+}

@@ -11,6 +11,7 @@ import (
 )
 
 func TestClusterReplacesAKilledMasterByItsReplica(t *testing.T) {
+	t.Parallel()
 	began := time.Now()
 	cl := testsupport.StartCluster(t, testsupport.RedisPassword("secret"))
 	t.Logf("ready after %s", time.Since(began).Round(time.Millisecond))
@@ -49,6 +50,7 @@ func TestClusterReplacesAKilledMasterByItsReplica(t *testing.T) {
 }
 
 func TestSlotMovesWithItsKeysWhileClientsUseIt(t *testing.T) {
+	t.Parallel()
 	cl := testsupport.StartCluster(t, testsupport.RedisPassword("secret"))
 	from := cl.Owner("{a}")
 	var to *testsupport.Redis
@@ -94,11 +96,19 @@ func TestSlotMovesWithItsKeysWhileClientsUseIt(t *testing.T) {
 	}
 }
 
-func TestClusterOverTLSReplacesAKilledMaster(t *testing.T) {
+func TestClusterOverTLSReplicatesAndFailsOverInOrder(t *testing.T) {
+	t.Parallel()
 	cl := testsupport.StartCluster(t, testsupport.RedisTLS(true))
-	old := cl.Owner("a")
-	old.Kill()
-	set(t, cl.AwaitOwner("a", old).Conn(), "a", "1")
+	old, replica := cl.Owner("a"), cl.ReplicaOf("a")
+	set(t, old.Conn(), "a", "1")
+	cl.Failover("a")
+	if got, err := redis.String(replica.Conn().Do("GET", "a")); err != nil || got != "1" {
+		t.Fatalf("GET from the new master: %q, %v", got, err)
+	}
+	cl.AwaitWhole()
+	if cl.Owner("a") != replica || cl.ReplicaOf("a") != old {
+		t.Fatal("master and replica have not changed places")
+	}
 }
 
 // refusal is the text of the error that a command is answered with.

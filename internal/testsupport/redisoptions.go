@@ -76,8 +76,8 @@ func RedisNeedsReplicas(n int) RedisOption {
 func RedisClusterNode() RedisOption { return func(o *redisOptions) { o.cluster = true } }
 
 // argv is the command line of a Redis that keeps its files in dir.
-func (o *redisOptions) argv(program, dir string, port, busPort int, tls *tlsFiles) []string {
-	return append(o.serverArgs(program, dir, port, tls), o.dataArgs(dir, busPort)...)
+func (o *redisOptions) argv(program, dir string, port, bus int, tls *tlsFiles) []string {
+	return append(o.serverArgs(program, dir, port, tls), o.dataArgs(dir, bus)...)
 }
 
 // serverArgs are those that a Sentinel has too.
@@ -90,7 +90,7 @@ func (o *redisOptions) serverArgs(program, dir string, port int, tls *tlsFiles) 
 }
 
 // dataArgs are those of a server that holds data.
-func (o *redisOptions) dataArgs(dir string, busPort int) []string {
+func (o *redisOptions) dataArgs(dir string, bus int) []string {
 	// A replica is fed at once instead of after 5 s in which others might come.
 	argv := []string{"--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0"}
 	if o.password != "" {
@@ -100,7 +100,7 @@ func (o *redisOptions) dataArgs(dir string, busPort int) []string {
 		argv = append(argv, "--unixsocket", filepath.Join(dir, redisSocket))
 	}
 	if o.cluster {
-		argv = append(argv, "--cluster-enabled", "yes", "--cluster-port", fmt.Sprint(busPort))
+		argv = append(argv, "--cluster-enabled", "yes", "--cluster-port", fmt.Sprint(bus))
 		if o.tls != nil {
 			argv = append(argv, "--tls-cluster", "yes")
 		}

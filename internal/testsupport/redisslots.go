@@ -60,6 +60,23 @@ func parseClusterNode(line string) (clusterNode, error) {
 	return n, nil
 }
 
+// busPort is where a node of a Cluster talks to the others. Redis' own choice, port
+// plus 10000, may be in the range of Linux' ephemeral ports.
+type busPort struct{ port, bus int }
+
+// beside is a free port, the same one for as long as port is the same.
+func (b *busPort) beside(port int) int {
+	if b.port == port {
+		return b.bus
+	}
+	bus, err := freePort()
+	if err != nil {
+		bus = port + 10000 // if that is taken too, the server says so
+	}
+	b.port, b.bus = port, bus
+	return bus
+}
+
 // clusterNodes is how a node sees the Cluster.
 func (r *RedisDaemon) clusterNodes() ([]clusterNode, error) {
 	text, err := redis.String(r.do("CLUSTER", "NODES"))

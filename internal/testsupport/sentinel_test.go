@@ -10,6 +10,7 @@ import (
 )
 
 func TestSentinelReplacesAKilledMasterWhichComesBackAsAReplica(t *testing.T) {
+	t.Parallel()
 	began := time.Now()
 	s := testsupport.StartSentinel(t, testsupport.RedisPassword("secret"), testsupport.SentinelPassword("other"))
 	t.Logf("ready after %s", time.Since(began).Round(time.Millisecond))
@@ -60,9 +61,17 @@ func TestSentinelReplacesAKilledMasterWhichComesBackAsAReplica(t *testing.T) {
 	}
 }
 
-func TestSentinelOverTLSReplacesAKilledMaster(t *testing.T) {
+func TestSentinelOverTLSFailsOverByItselfAndWhenAsked(t *testing.T) {
+	t.Parallel()
 	s := testsupport.StartSentinel(t, testsupport.RedisTLS(true))
 	old := s.Master()
 	old.Kill()
-	set(t, s.AwaitMaster(old).Conn(), "a", "1")
+	promoted := s.AwaitMaster(old)
+	set(t, promoted.Conn(), "a", "1")
+	old.Restart()
+	s.AwaitReplica(old)
+	s.Failover()
+	if s.Master() == promoted {
+		t.Fatal("the failover that was asked for did not happen")
+	}
 }
