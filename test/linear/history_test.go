@@ -118,7 +118,7 @@ func (h *history) take(f *lifeFile, l wire.Line) {
 	switch l.Kind {
 	case wire.Call:
 		f.open[l.N] = len(h.operations)
-		h.operations = append(h.operations, operation{node: f.node, op: l.Op, owner: l.Owner, call: l.At, ret: never})
+		h.operations = append(h.operations, operation{node: f.node, op: l.Op, owner: l.Owner, meddles: l.Meddling, call: l.At, ret: never})
 		off := float64(l.Wall-h.boot) - float64(l.At)/float64(time.Second)
 		h.stepped[int(math.Round(off/3600))] = true
 	case wire.Return:

@@ -3,6 +3,7 @@ package linear
 import (
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -101,6 +102,28 @@ func (l *lab) calm(end int64) []span {
 		}
 	}
 	return spans
+}
+
+// judged are the operations that the lock must answer for. A renewal is to be asked for
+// inside the trust window only, because a store that has lost the lock gives it back to
+// whoever renews: meddlers are no proof of anything soon after the store was broken.
+func (l *lab) judged() (ops []operation, meddling int) {
+	for _, o := range l.history.operations {
+		if o.meddles && o.op == wire.Renew {
+			if l.storeBroken(o.call-int64(3*lease), o.ret) {
+				continue
+			}
+			meddling++
+		}
+		ops = append(ops, o)
+	}
+	return ops, meddling
+}
+
+func (l *lab) storeBroken(from, to int64) bool {
+	return slices.ContainsFunc(l.strikes, func(s *strike) bool {
+		return (s.place == atStore || s.place == atOther) && s.begun <= to && (s.ended == 0 || s.ended >= from)
+	})
 }
 
 // keep fails the test for what was wrong, and keeps what may tell why; always, if

@@ -87,7 +87,8 @@ func (l *lab) judge(strict bool, seed uint64, healed, end int64) {
 		l.wrong("%s", w)
 	}
 	ttl := lease - l.ground.margin()
-	history := forPorcupine(l.history.operations)
+	judged, meddling := l.judged()
+	history := forPorcupine(judged)
 	began := time.Now()
 	result := porcupine.CheckOperationsTimeout(model(ttl), history, checkWithin)
 	took := time.Since(began)
@@ -99,6 +100,6 @@ func (l *lab) judge(strict bool, seed uint64, healed, end int64) {
 			return porcupine.VisualizePath(model(ttl), info, path)
 		}
 	}
-	l.report(len(history), string(result), took, recovered, shared)
+	l.report(fmt.Sprintf("%d operations in %v: %s; %d renewals for nobody", len(history), took.Round(time.Millisecond), result, meddling), recovered, shared)
 	l.keep(seed, visual)
 }

@@ -18,6 +18,7 @@ type operation struct {
 	owner   string
 	outcome wire.Outcome
 	epoch   int64 // that was won, or to which it was lifted
+	meddles bool
 	call    int64 // moments of CLOCK_BOOTTIME, in ns
 	ret     int64
 }

@@ -13,15 +13,16 @@ import (
 // recorded is a lock that writes down when each operation began, and when and how it
 // ended.
 type recorded struct {
-	lock  elector.Lock
-	diary *diary
-	floor *floor
-	calls atomic.Int64
+	lock     elector.Lock
+	diary    *diary
+	floor    *floor
+	calls    *atomic.Int64 // of the process
+	meddling bool
 }
 
 func (r *recorded) call(op wire.Op, owner string, epoch int64) (n int64) {
 	n = r.calls.Add(1)
-	r.diary.write(wire.Line{Kind: wire.Call, At: now(), N: n, Op: op, Owner: owner, Epoch: epoch, Wall: time.Now().Unix()})
+	r.diary.write(wire.Line{Kind: wire.Call, At: now(), N: n, Op: op, Owner: owner, Epoch: epoch, Wall: time.Now().Unix(), Meddling: r.meddling})
 	return n
 }
 

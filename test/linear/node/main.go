@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync/atomic"
 	"syscall"
 
 	"baton/internal/elector"
@@ -54,7 +55,14 @@ func run() error {
 	if err != nil {
 		return fmt.Errorf("open the lock: %w", err)
 	}
-	el, err := elector.New(&recorded{lock: lock, diary: diary, floor: floor}, newWork(setup, diary).lead, elector.Config{
+	meddling, _, err := open(ctx, setup, make(chan elector.Hint, 1))
+	if err != nil {
+		return fmt.Errorf("open the lock once more: %w", err)
+	}
+	calls, terms := &atomic.Int64{}, &past{}
+	go meddle(ctx, setup, &recorded{lock: meddling, diary: diary, floor: floor, calls: calls, meddling: true}, terms)
+	work := newWork(setup, diary, terms)
+	el, err := elector.New(&recorded{lock: lock, diary: diary, floor: floor, calls: calls}, work.lead, elector.Config{
 		NodeID: setup.NodeID, Timing: setup.Timing, PollInterval: setup.Poll, Floor: floor.value(), Hints: hints,
 		NewOwner: newOwner,
 		Observe: func(e elector.Event) {

@@ -16,11 +16,12 @@ const actEvery = 3 * time.Millisecond
 type work struct {
 	setup wire.Setup
 	diary *diary
+	past  *past
 	rng   *rand.Rand // of one term at a time
 }
 
-func newWork(s wire.Setup, d *diary) *work {
-	return &work{setup: s, diary: d, rng: rand.New(rand.NewPCG(s.Seed, 0))} //nolint:gosec // a seed replays
+func newWork(s wire.Setup, d *diary, p *past) *work {
+	return &work{setup: s, diary: d, past: p, rng: rand.New(rand.NewPCG(s.Seed, 0))} //nolint:gosec // a seed replays
 }
 
 // lead acts until it is told to end, or its term has lasted long enough. Then it takes
@@ -29,11 +30,12 @@ func (w *work) lead(ctx context.Context, t *elector.Term) error {
 	w.diary.write(wire.Line{Kind: wire.Enter, At: now(), Owner: t.Owner(), Epoch: t.Epoch()})
 	defer func() {
 		w.diary.write(wire.Line{Kind: wire.Leave, At: now(), Owner: t.Owner(), Epoch: t.Epoch()})
+		w.past.add(t)
 	}()
 	ttl := w.setup.Timing.TTL
 	var enough, lift <-chan time.Time
-	if w.rng.IntN(2) == 0 {
-		enough = time.After(w.between(ttl/4, 3*ttl))
+	if w.rng.IntN(4) > 0 {
+		enough = time.After(w.between(ttl/8, 2*ttl))
 	}
 	if w.rng.IntN(4) == 0 {
 		lift = time.After(w.between(0, ttl))

@@ -94,6 +94,8 @@ type Line struct {
 	Epoch   int64   `json:"epoch,omitempty"`
 	Outcome Outcome `json:"outcome,omitempty"`
 	Text    string  `json:"text,omitempty"`
+	// Meddling marks a call that no elector would make.
+	Meddling bool `json:"meddling,omitempty"`
 	// Wall is the wall clock of the process in Unix seconds, in calls only.
 	Wall int64 `json:"wall,omitempty"`
 }

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"baton/internal/elector"
+	"baton/test/linear/wire"
+)
+
+// past is the terms of this process that are over.
+type past struct {
+	mu    sync.Mutex
+	terms []pastTerm
+}
+
+type pastTerm struct {
+	owner string
+	epoch int64
+	over  int64
+}
+
+func (p *past) add(t *elector.Term) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.terms = append(p.terms, pastTerm{t.Owner(), t.Epoch(), now()})
+}
+
+// any is a term whose lease is over too, however its release went.
+func (p *past) any(lease time.Duration) (pastTerm, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var over []pastTerm
+	for _, t := range p.terms {
+		if now()-t.over > int64(3*lease/2) {
+			over = append(over, t)
+		}
+	}
+	if len(over) == 0 {
+		return pastTerm{}, false
+	}
+	return over[rand.IntN(len(over))], true //nolint:gosec // any will do
+}
+
+// meddle asks of the lock, now and then, what nobody may: to renew, and to release, for an
+// owner that holds nothing. An elector never would, so that without it the lock's own
+// checks could be missing and nobody would notice.
+func meddle(ctx context.Context, s wire.Setup, lock elector.Lock, p *past) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(s.Timing.TTL/4 + rand.N(s.Timing.TTL)): //nolint:gosec // any will do
+		}
+		t, found := p.any(s.Timing.TTL)
+		if owner, err := newOwner(); err == nil && (!found || rand.IntN(3) == 0) { //nolint:gosec // any will do
+			t = pastTerm{owner: owner, epoch: 1}
+		}
+		attempt, cancel := context.WithTimeout(ctx, s.Timing.Timeout)
+		if rand.IntN(2) == 0 { //nolint:gosec // any will do
+			_, _ = lock.Renew(attempt, t.owner, t.epoch)
+		} else {
+			_ = lock.Release(attempt, t.owner, elector.Handover{Event: string(elector.EventReleased), Reason: "meddling"})
+		}
+		cancel()
+	}
+}
