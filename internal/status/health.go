@@ -21,7 +21,11 @@ func (s *Server) serveReady(w http.ResponseWriter, _ *http.Request) {
 // serveLeader lets a load balancer find the leader.
 func (s *Server) serveLeader(w http.ResponseWriter, _ *http.Request) {
 	h := s.cfg.Health()
-	answer(w, h.Leading, "leading", "not leading; leader: "+or(h.Leader, "unknown"))
+	text := "not leading; leader: " + or(h.Leader, "unknown")
+	if h.Leader == "" && h.Waiting != "" {
+		text = "not leading: " + h.Waiting
+	}
+	answer(w, h.Leading, "leading", text)
 }
 
 func answer(w http.ResponseWriter, ok bool, yes, no string) {

@@ -19,7 +19,9 @@ type Snapshot struct {
 	Role    Role      `json:"role"`
 	Now     time.Time `json:"now,omitzero"`     // when it was gathered, by this node's clock
 	Leader  *Leader   `json:"leader"`           // null: nobody holds the lock
-	Vacancy string    `json:"vacancy,omitzero"` // without a leader, why nobody may lead yet: "quarantine, 4s left"
+	Vacancy string    `json:"vacancy,omitzero"` // without a leader, why nobody may lead yet: "in quarantine for another 4s"
+	Paused  *Pause    `json:"paused,omitempty"` // nobody may lead; a leader that there still is steps down
+	Waiting string    `json:"waiting,omitzero"` // why this node does not take the lead, where nobody's lead is the reason
 	Redis   Redis     `json:"redis"`
 	Nodes   []Node    `json:"nodes"`
 	Jobs    []Job     `json:"jobs"`
@@ -52,6 +54,12 @@ type Leader struct {
 	Foreign     bool      `json:"foreign"` // held by a client that is not baton: only Owner and the lease are known
 }
 
+// Pause is that an operator has nobody lead.
+type Pause struct {
+	Since  time.Time `json:"since"`
+	Reason string    `json:"reason"` // "by alice: upgrade"
+}
+
 // Redis is how the election's store answers this node.
 type Redis struct {
 	Host  string    `json:"host"` // host and port, never a password
@@ -67,6 +75,9 @@ type Node struct {
 	Version       string `json:"version"`
 	ConfigHash    string `json:"config_hash"`
 	Address       string `json:"address"`
+	Priority      int    `json:"priority"`
+	Observer      bool   `json:"observer"`       // never leads: node.candidate is false
+	Aside         string `json:"aside,omitzero"` // why it leaves the lead to others for a while: "for another 20s: ..."
 	LastSeenMSAgo int64  `json:"last_seen_ms_ago"`
 	Stale         bool   `json:"stale"` // not seen for so long that it should be taken for gone
 }
@@ -106,7 +117,7 @@ type Run struct {
 // Event is one transition of the election.
 type Event struct {
 	At     time.Time `json:"at"`
-	Event  string    `json:"event"` // won, lost, expired, stepped_down, released, quarantined
+	Event  string    `json:"event"` // won, lost, expired, stepped_down, released, restored, quarantined, paused, resumed
 	NodeID string    `json:"node_id"`
 	Epoch  int64     `json:"epoch"`
 	Reason string    `json:"reason,omitzero"`
@@ -118,5 +129,6 @@ type Health struct {
 	Ready   bool   // the configuration is valid and the election loop runs
 	Leading bool   // this node leads, inside its trust window
 	Leader  string // the node that leads, as far as is known
+	Waiting string // why this node does not take the free lock
 	Reason  string // why not Live or not Ready
 }

@@ -67,6 +67,7 @@ type verdict struct {
 
 type nodeView struct {
 	ID, State, Version, Config, Address, Seen string
+	Priority, Aside                           string
 	Tone                                      tone
 	Here, Leads, OtherVersion, OtherConfig    bool
 }
@@ -119,8 +120,11 @@ func newLeaderView(s Snapshot, known bool, now time.Time) leaderView {
 		return leaderView{Tone: warn, Headline: "Leader not known yet", Note: "This node has not been able to read the election's state."}
 	case l == nil && s.Error != "":
 		return leaderView{Tone: warn, Headline: "Nobody led when last seen", Note: "A node may lead by now."}
+	case l == nil && s.Paused != nil:
+		return leaderView{Tone: warn, Headline: "Paused: nobody leads", Since: at(s.Paused.Since.UTC(), now), Held: span(wholeSeconds(now.Sub(s.Paused.Since))),
+			Note: "Paused " + clip(s.Paused.Reason) + ". No job runs until baton resume."}
 	case l == nil:
-		return leaderView{Tone: warn, Headline: "Nobody leads", Note: or(s.Vacancy, "The lock is free: a standby takes it within moments.")}
+		return leaderView{Tone: warn, Headline: "Nobody leads", Note: or(sentence(s.Vacancy), "The lock is free: a standby takes it within moments.")}
 	case l.Foreign:
 		return leaderView{
 			Tone: bad, Headline: "The lock is held by another program", Owner: l.Owner, Lease: newLeaseView(l, s.AgeMS),
@@ -135,6 +139,9 @@ func newLeaderView(s Snapshot, known bool, now time.Time) leaderView {
 			v.Since = instant{}
 		} else {
 			v.Held = span(wholeSeconds(now.Sub(l.Since)))
+		}
+		if s.Paused != nil {
+			v.Tone, v.Note = warn, "Paused "+clip(s.Paused.Reason)+". It is about to step down."
 		}
 		if s.Error != "" {
 			v.Tone, v.Headline, v.Note = warn, " led when last seen", "Another node may lead by now."
@@ -166,6 +173,12 @@ func newNodeView(n Node, s Snapshot) nodeView {
 		Seen: near(-ms(n.LastSeenMSAgo + s.AgeMS)), Here: n.ID == s.NodeID,
 		Leads: s.Error == "" && s.Leader != nil && !s.Leader.Foreign && s.Leader.NodeID == n.ID,
 	}
+	if n.Priority != 0 {
+		v.Priority = fmt.Sprintf("priority %d", n.Priority)
+	}
+	if n.Aside != "" {
+		v.Aside = "Stands aside " + clip(n.Aside)
+	}
 	const shortHash = 8
 	if len(v.Config) > shortHash {
 		v.Config = v.Config[:shortHash]
@@ -175,6 +188,8 @@ func newNodeView(n Node, s Snapshot) nodeView {
 		v.Tone, v.State = bad, "silent"
 	case v.Leads:
 		v.Tone = good
+	case n.Observer:
+		v.State = "observer"
 	case n.State == string(RoleStandby):
 		v.Tone = busy
 	}
@@ -193,7 +208,7 @@ func eventTone(event string) tone {
 		return good
 	case "lost", "expired":
 		return bad
-	case "quarantined":
+	case "quarantined", "restored", "paused":
 		return warn
 	default:
 		return idle
