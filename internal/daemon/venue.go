@@ -89,7 +89,9 @@ func (v *venue) ledger(data *redisstore.Store) *redisstore.Ledger {
 func (v *venue) watch(ctx context.Context, hints chan<- elector.Hint) {
 	var wg sync.WaitGroup
 	for _, s := range v.stores {
-		wg.Go(func() { s.Watch(ctx, v.config.Election.LockKey, hints) })
+		wg.Go(func() {
+			s.WatchAll(ctx, redisstore.Watched{LockKey: v.config.Election.LockKey, Format: redisstore.Format(v.config.Election.LockFormat), Hints: hints})
+		})
 	}
 	wg.Wait()
 }

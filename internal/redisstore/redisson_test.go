@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -136,6 +137,54 @@ func TestAReleaseWakesWaitingRLocks(t *testing.T) {
 		if m, ok := sub.ReceiveWithTimeout(5 * time.Second).(redis.Message); !ok || string(m.Data) != "0" {
 			t.Errorf("%s: got %v, want the message 0", channel, m)
 		}
+	}
+}
+
+// A standby of ours is woken by Java's unlock, and one subscription serves many locks.
+func TestAnUnlockWakesStandbys(t *testing.T) {
+	r := testsupport.StartRedis(t)
+	s := open(t, r)
+	heard := [3]chan elector.Hint{make(chan elector.Hint, 8), make(chan elector.Hint, 8), make(chan elector.Hint, 8)}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.WatchAll(ctx, redisstore.Watched{LockKey: "java", Format: redisstore.Redisson, Hints: heard[0]},
+			redisstore.Watched{LockKey: "plain", Hints: heard[1]}, redisstore.Watched{LockKey: "{tag}:java", Format: redisstore.Redisson, Hints: heard[2]})
+	}()
+	defer func() { cancel(); <-done }()
+	next := func(i int, want elector.Hint) {
+		t.Helper()
+		select {
+		case h := <-heard[i]:
+			if h != want {
+				t.Fatalf("lock %d: hint %v, want %v", i, h, want)
+			}
+		case <-time.After(5 * time.Second):
+			t.Fatalf("lock %d: nothing was heard", i)
+		}
+	}
+	for i, n := range []int{2, 1, 2} { // one for each channel
+		for range n {
+			next(i, elector.HintSubscribed)
+		}
+	}
+	java := newRLock(r, "java", 7, time.Minute)
+	if got, err := java.tryLock(); err != nil || !got {
+		t.Fatalf("tryLock: %v, %v", got, err)
+	}
+	if n, err := java.unlock(); err != nil || n != 0 {
+		t.Fatalf("unlock: %d, %v", n, err)
+	}
+	next(0, elector.HintReleased)
+	for i, channel := range map[int]string{1: "{plain}:wake", 2: "redisson_lock__channel:{tag}:java"} {
+		if _, err := r.Conn().Do("PUBLISH", channel, map[int]string{1: "control", 2: "0"}[i]); err != nil {
+			t.Fatal(err)
+		}
+		next(i, map[int]elector.Hint{1: elector.HintControl, 2: elector.HintReleased}[i])
+	}
+	if len(heard[0])+len(heard[1])+len(heard[2]) > 0 {
+		t.Error("a hint of one lock reached another")
 	}
 }
 

@@ -3,6 +3,9 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"baton/internal/elector"
@@ -18,20 +21,36 @@ const (
 	pingTimeout  = 15 * time.Second
 )
 
-// Watch listens on the election's wake channel and passes hints on until ctx
-// ends. It subscribes again, for ever, when the connection breaks, and says so by
-// HintSubscribed. A hint for which hints has no room is dropped: it is only a hint.
+// Watched is an election whose wake-ups are wanted. A hint for which Hints has no
+// room is dropped: it is only a hint.
+type Watched struct {
+	LockKey string
+	Format  Format
+	Hints   chan<- elector.Hint
+}
+
+// Watch listens on the wake channel of one election; see WatchAll.
 func (s *Store) Watch(ctx context.Context, lockKey string, hints chan<- elector.Hint) {
+	s.WatchAll(ctx, Watched{LockKey: lockKey, Hints: hints})
+}
+
+// WatchAll listens on the wake channels of elections, all on one connection, and
+// passes hints on until ctx ends. It subscribes again, for ever, when the connection
+// breaks, and says so by HintSubscribed.
+func (s *Store) WatchAll(ctx context.Context, elections ...Watched) {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = 100*time.Millisecond, 5*time.Second
-	for ctx.Err() == nil {
-		subscribed := func() {
-			pause.Reset()
-			offer(hints, elector.HintSubscribed)
+	channels := map[string]chan<- elector.Hint{}
+	for _, w := range elections {
+		channels[newKeys(w.LockKey).wake()] = w.Hints
+		if w.Format == Redisson {
+			channels[redissonChannel(w.LockKey)] = w.Hints
 		}
+	}
+	for ctx.Err() == nil {
 		// The error is not told: the lock's own attempts meet the same trouble,
 		// and the elector tells that once.
-		_ = s.listen(ctx, newKeys(lockKey).wake(), subscribed, hints)
+		_ = s.listen(ctx, channels, pause.Reset)
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause.NextBackOff()):
@@ -39,11 +58,20 @@ func (s *Store) Watch(ctx context.Context, lockKey string, hints chan<- elector.
 	}
 }
 
+// redissonChannel is where an RLock's unlock is told.
+func redissonChannel(lockKey string) string {
+	if strings.Contains(lockKey, "{") {
+		return "redisson_lock__channel:" + lockKey
+	}
+	return "redisson_lock__channel:{" + lockKey + "}"
+}
+
 // listen subscribes and passes messages on until the connection breaks or ctx ends.
-func (s *Store) listen(ctx context.Context, channel string, subscribed func(), hints chan<- elector.Hint) error {
+func (s *Store) listen(ctx context.Context, channels map[string]chan<- elector.Hint, subscribed func()) error {
+	names := slices.Sorted(maps.Keys(channels))
 	dial, cancelDial := context.WithTimeout(ctx, s.opts.Timeout)
 	defer cancelDial()
-	conn, err := s.Dial(dial, channel)
+	conn, err := s.Dial(dial, names[0])
 	if err != nil {
 		return err
 	}
@@ -51,46 +79,52 @@ func (s *Store) listen(ctx context.Context, channel string, subscribed func(), h
 		conn = r.Conn // every node of a Cluster hears of every message
 	}
 	psc := redis.PubSubConn{Conn: conn}
-	// Closing is what makes a blocked Receive return. It also ends the pinger.
 	ctx, cancel := context.WithCancel(ctx)
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
-		ping := time.NewTicker(pingInterval)
-		defer ping.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				_ = psc.Close()
-				return
-			case <-ping.C:
-				if psc.Ping("") != nil {
-					cancel()
-				}
-			}
-		}
+		probe(ctx, cancel, psc)
 	}()
 	defer func() {
 		cancel()
 		<-closed
 	}()
 
-	if err := psc.Subscribe(channel); err != nil {
-		return fmt.Errorf("subscribe to %s: %w", channel, err)
+	if err := psc.Subscribe(redis.Args{}.AddFlat(names)...); err != nil {
+		return fmt.Errorf("subscribe to %s: %w", strings.Join(names, ", "), err)
 	}
 	for {
 		switch m := psc.ReceiveWithTimeout(pingInterval + pingTimeout).(type) {
 		case redis.Subscription:
 			subscribed()
+			offer(channels[m.Channel], elector.HintSubscribed)
 		case redis.Message:
 			switch string(m.Data) {
-			case "released":
-				offer(hints, elector.HintReleased)
+			case "released", "0": // ours, or an RLock's
+				offer(channels[m.Channel], elector.HintReleased)
 			case "control":
-				offer(hints, elector.HintControl)
+				offer(channels[m.Channel], elector.HintControl)
 			}
 		case error:
 			return m
+		}
+	}
+}
+
+// probe asks now and then whether the peer is there, until ctx ends; then it closes
+// the connection, which is what makes a blocked Receive return.
+func probe(ctx context.Context, cancel context.CancelFunc, psc redis.PubSubConn) {
+	ping := time.NewTicker(pingInterval)
+	defer ping.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			_ = psc.Close() // nobody listens any more
+			return
+		case <-ping.C:
+			if psc.Ping("") != nil {
+				cancel()
+			}
 		}
 	}
 }
