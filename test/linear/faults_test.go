@@ -117,7 +117,7 @@ func (l *lab) strike(s *strike) (end func() error) {
 	case stepDown:
 		return func() error { l.order(); return nil }
 	default:
-		return l.breakWay(s.kind, l.ground.ways(node))
+		return l.breakWay(s.kind, l.ground.ways(node, s.draw))
 	}
 	return done
 }

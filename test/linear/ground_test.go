@@ -2,6 +2,8 @@ package linear
 
 import (
 	"context"
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,8 +16,8 @@ import (
 type ground interface {
 	// tell completes what a node is told: where its servers are, by its own ways.
 	tell(node int, s *wire.Setup)
-	// ways are the node's connections to its servers; a fault of the way hits all.
-	ways(node int) []*testsupport.Proxy
+	// ways are those of the node's ways to its servers that a fault hits.
+	ways(node int, draw uint64) []*testsupport.Proxy
 	// traits are the faults of the servers.
 	traits() []trait
 	// begin carries out a fault of the servers. It returns what was hit, and how to end
@@ -41,8 +43,18 @@ var designs = []struct {
 }{
 	{wire.Lua, newSingle(redisstore.String)},
 	{wire.Sentinel, newReplicated},
+	{wire.Quorum, newIndependent},
 	{wire.SetNX, newSingle(redisstore.String)},
 	{wire.Redisson, newSingle(redisstore.Redisson)},
+}
+
+// some is all of the ways in one of three draws, else each with an even chance.
+func some(ways []*testsupport.Proxy, draw uint64) []*testsupport.Proxy {
+	rng := rand.New(rand.NewPCG(draw, 1))
+	if rng.IntN(3) == 0 {
+		return ways
+	}
+	return slices.DeleteFunc(slices.Clone(ways), func(*testsupport.Proxy) bool { return rng.IntN(2) == 0 })
 }
 
 // stepDownBy is ground.stepDown where one Redis has the lock.

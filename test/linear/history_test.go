@@ -125,6 +125,9 @@ func (h *history) take(f *lifeFile, l wire.Line) {
 		o := &h.operations[f.open[l.N]]
 		delete(f.open, l.N)
 		o.outcome, o.epoch, o.ret = l.Outcome, l.Epoch, l.At
+		if l.Owner != "" {
+			o.owner = l.Owner
+		}
 		if o.op == wire.Release && l.Outcome == wire.Unknown || l.Outcome == wire.Won || o.op == wire.Raise {
 			h.tell(f.node, l.At, "%s %s", o, l.Text)
 		}

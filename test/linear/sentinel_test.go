@@ -121,7 +121,10 @@ func (g *replicated) tell(node int, s *wire.Setup) {
 	}
 }
 
-func (g *replicated) ways(node int) []*testsupport.Proxy { return g.node[node] }
+// ways are all, or some: to data servers or Sentinels.
+func (g *replicated) ways(node int, draw uint64) []*testsupport.Proxy {
+	return some(g.node[node], draw)
+}
 
 func (g *replicated) margin() time.Duration { return heartbeat.DefaultMargin(lease) }
 

@@ -47,22 +47,28 @@ func startSingle(t *testing.T, f redisstore.Format) *single {
 	for i := range g.node {
 		g.node[i] = g.redis.Proxy()
 	}
-	dir, err := redis.Strings(g.redis.Conn().Do("CONFIG", "GET", "dir"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	g.files = filepath.Join(dir[1], "appendonlydir")
+	g.files = appendOnlyFiles(t, g.redis)
 	if err := os.CopyFS(g.copy, os.DirFS(g.files)); err != nil {
 		t.Fatal(err)
 	}
 	return g
 }
 
+// appendOnlyFiles is where a Redis keeps its data.
+func appendOnlyFiles(t *testing.T, r *testsupport.Redis) string {
+	t.Helper()
+	dir, err := redis.Strings(r.Conn().Do("CONFIG", "GET", "dir"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir[1], "appendonlydir")
+}
+
 func (g *single) tell(node int, s *wire.Setup) {
 	s.Redis = []string{g.redis.URLThrough(g.node[node])}
 }
 
-func (g *single) ways(node int) []*testsupport.Proxy { return g.node[node : node+1] }
+func (g *single) ways(node int, _ uint64) []*testsupport.Proxy { return g.node[node : node+1] }
 
 func (g *single) margin() time.Duration { return clockRate }
 

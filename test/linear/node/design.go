@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"baton/internal/elector"
+	"baton/internal/quorum"
 	"baton/internal/redisstore"
 	"baton/test/linear/wire"
 )
@@ -22,6 +24,8 @@ func open(ctx context.Context, s wire.Setup, hints chan<- elector.Hint) (lock el
 	case wire.Sentinel:
 		behind := &redisstore.SentinelOptions{Master: s.Master, Addresses: s.Sentinels}
 		return openRedis(ctx, s, redisstore.Options{Sentinel: behind}, redisstore.LockOptions{WaitReplicas: 1}, hints)
+	case wire.Quorum:
+		return openQuorum(ctx, s, hints)
 	}
 	return nil, nil, fmt.Errorf("no design %q", s.Design)
 }
@@ -43,4 +47,25 @@ func openRedis(ctx context.Context, s wire.Setup, o redisstore.Options, l rediss
 		defer cancel()
 		_ = lock.Leave(ctx) // the list of nodes is a courtesy
 	}, nil
+}
+
+// openQuorum makes one lock of the locks of all masters.
+func openQuorum(ctx context.Context, s wire.Setup, hints chan<- elector.Hint) (elector.Lock, func(), error) {
+	var locks []elector.Lock
+	var leaves []func()
+	for _, url := range s.Redis {
+		lock, leave, err := openRedis(ctx, s, redisstore.Options{URL: url}, redisstore.LockOptions{}, hints)
+		if err != nil {
+			return nil, nil, err
+		}
+		locks, leaves = append(locks, lock), append(leaves, leave)
+	}
+	lock, err := quorum.New(locks, quorum.Options{TTL: s.Timing.TTL, NewOwner: newOwner})
+	return lock, func() {
+		var all sync.WaitGroup
+		for _, leave := range leaves {
+			all.Go(leave)
+		}
+		all.Wait()
+	}, err
 }

@@ -27,7 +27,12 @@ func (r *recorded) call(op wire.Op, owner string, epoch int64) (n int64) {
 }
 
 func (r *recorded) returned(n int64, outcome wire.Outcome, epoch int64, err error) {
-	l := wire.Line{Kind: wire.Return, At: now(), N: n, Outcome: outcome, Epoch: epoch}
+	r.ended(n, "", outcome, epoch, err)
+}
+
+// ended also tells that another owner has won than the one that asked.
+func (r *recorded) ended(n int64, owner string, outcome wire.Outcome, epoch int64, err error) {
+	l := wire.Line{Kind: wire.Return, At: now(), N: n, Outcome: outcome, Epoch: epoch, Owner: owner}
 	if err != nil {
 		l.Outcome, l.Text = outcomeOf(err), err.Error()
 	}
@@ -48,7 +53,7 @@ func outcomeOf(err error) wire.Outcome {
 func (r *recorded) Acquire(ctx context.Context, c elector.Candidate) (elector.Answer, error) {
 	n := r.call(wire.Acquire, c.Owner, 0)
 	a, err := r.lock.Acquire(ctx, c)
-	r.returned(n, map[elector.Outcome]wire.Outcome{elector.Held: wire.Held, elector.Won: wire.Won, elector.Wait: wire.Wait}[a.Outcome], a.Epoch, err)
+	r.ended(n, a.Owner, map[elector.Outcome]wire.Outcome{elector.Held: wire.Held, elector.Won: wire.Won, elector.Wait: wire.Wait}[a.Outcome], a.Epoch, err)
 	if err == nil {
 		r.floor.lift(a.Epoch)
 	}
