@@ -23,7 +23,7 @@ var remedies = map[string]string{
 	"NOAUTH":      "redis wants a password: set redis.password_file",
 	"WRONGPASS":   "redis refuses the user or password: check redis.username and redis.password_file",
 	"NOPERM":      "the redis user lacks a permission: grant it by ACL SETUSER",
-	"READONLY":    "this redis is a replica: wait for the failover, or give baton the master's address in redis.url",
+	"READONLY":    "this redis is a replica: is redis.url the master's? If it has just failed over, wait",
 	"LOADING":     "redis is loading its data: wait",
 	"MASTERDOWN":  "this redis is a replica that has lost its master: wait for the failover",
 	"CLUSTERDOWN": "the redis cluster does not serve this slot: wait for the failover",
@@ -55,7 +55,7 @@ func explain(err error) error {
 		return fmt.Errorf("%w: %w", elector.ErrRefused, err)
 	case strings.Contains(err.Error(), "redigo: "):
 		// The client library has no sentinel for a reply that it cannot parse.
-		return fmt.Errorf("the server's answer is not Redis' protocol: is that a redis, and without TLS? (%w)", err)
+		return fmt.Errorf("the server's answer is not Redis' protocol: is redis.url right? (%w)", err)
 	case errors.As(err, &network) && network.Op == "dial":
 		return fmt.Errorf("%w: is redis running there, and is redis.url right?", err)
 	}
@@ -70,6 +70,7 @@ func explainDial(err error, p place, encrypted bool) error {
 	var name x509.HostnameError
 	var record tls.RecordHeaderError
 	var reply redis.Error
+	errors.As(err, &handshake) // nil if it is none
 	switch {
 	case errors.As(err, &name):
 		return fmt.Errorf("the certificate is for another host: set redis.tls.server_name (%w)", err)
@@ -77,9 +78,10 @@ func explainDial(err error, p place, encrypted bool) error {
 		return fmt.Errorf("the certificate cannot be trusted: is redis.tls.ca_file that of the authority that signed it? (%w)", err)
 	case errors.As(err, &record):
 		return fmt.Errorf("that port does not speak TLS: use redis:// instead of rediss://, and no redis.tls, or the server's tls-port (%w)", err)
-	case errors.As(err, &alert) && alert.Op == "remote error": // the library's word for a TLS alert
+	case errors.As(err, &alert) && alert.Op == "remote error", encrypted && handshake == nil && hungUp(err):
+		// An alert, as the library calls it; or it hung up before the alert was read.
 		return fmt.Errorf("the server refuses the TLS connection: does it want a certificate of ours (redis.tls.cert_file and key_file) by an authority that it trusts? (%w)", err)
-	case errors.As(err, &handshake) && (hungUp(err) || errors.Is(err, context.DeadlineExceeded)):
+	case handshake != nil && (hungUp(err) || errors.Is(err, context.DeadlineExceeded)):
 		return fmt.Errorf("no TLS handshake: does that port speak TLS? (%w)", err)
 	case errors.As(err, &reply) && p.sentinel && strings.HasSuffix(remedies[codeOf(reply)], "redis.password_file"):
 		return fmt.Errorf("the sentinel refuses the user or password: check redis.sentinel.username and password_file (%w: %w)", elector.ErrRefused, err)
@@ -89,7 +91,9 @@ func explainDial(err error, p place, encrypted bool) error {
 	return explain(err)
 }
 
-func hungUp(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) }
+func hungUp(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
 
 // misfit adds to an error which key of the election is of another type than it
 // should be, because Redis' own message does not.

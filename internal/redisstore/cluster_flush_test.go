@@ -1,0 +1,194 @@
+package redisstore
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/job"
+	"baton/internal/testsupport"
+)
+
+// clusterRig is a Cluster of one test, with a store on it.
+type clusterRig struct {
+	t       *testing.T
+	cluster *testsupport.RedisCluster
+	store   *Store
+}
+
+func newClusterRig(t *testing.T) *clusterRig {
+	t.Helper()
+	c := testsupport.StartCluster(t)
+	s, err := Open(Options{Cluster: c.Addresses(), ClientName: "baton-test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return &clusterRig{t: t, cluster: c, store: s}
+}
+
+// do runs a command that must succeed at the node of its first argument.
+func (g *clusterRig) do(name string, args ...any) any {
+	c, err := g.store.Conn(g.t.Context(), fmt.Sprint(args[0]))
+	if err != nil {
+		g.t.Error(err)
+		return nil
+	}
+	defer c.Close()
+	reply, err := redis.DoContext(c, g.t.Context(), name, args...)
+	if err != nil {
+		g.t.Errorf("%s: %v", name, err)
+	}
+	return reply
+}
+
+// change writes a row and then its id, as producers do.
+func (g *clusterRig) change(id, name string, n int) {
+	g.do("HSET", "user:"+id, "name", name, "n", n)
+	g.do("SADD", "changed:user", id)
+}
+
+// The stage of a job is in one slot and its rows are in all of them.
+func TestFlushesOfAClusterAreExact(t *testing.T) {
+	t.Parallel()
+	g := newClusterRig(t)
+	t.Run("counters", func(t *testing.T) {
+		db, want := newDatabase(), map[string]int64{}
+		for round := range 3 {
+			for i := range 300 {
+				field := fmt.Sprintf("article:%d", i)
+				g.do("HINCRBY", "views:3", field, i+round)
+				want[field] += int64(i + round)
+			}
+			db.drain(t, countersOn(t, g.store, CountersOptions{PartRows: 100}))
+		}
+		same(t, "counts", want, db.counts)
+	})
+	t.Run("hashes", func(t *testing.T) {
+		db, want := newDatabase(), map[string]string{}
+		for i := range 2500 {
+			id := fmt.Sprint(i)
+			g.change(id, "name"+id, i)
+			want[id] = fmt.Sprintf("%d|name%d|%d", i, i, i)
+		}
+		src := hashesOn(t, g.store, HashesOptions{PageRows: 1000})
+		db.drain(t, src)
+		same(t, "rows", want, db.rows)
+
+		g.do("UNLINK", "user:7")
+		g.do("SADD", "changed:user", "7")
+		g.do("UNLINK", "user:8")
+		g.do("RPUSH", "user:8", "x")
+		g.do("SADD", "changed:user", "8")
+		db.drain(t, src)
+		delete(want, "7")
+		same(t, "rows after a deletion", want, db.rows)
+		if len(db.dead) != 1 || db.dead["8"] == "" {
+			t.Errorf("dead letters: %v", db.dead)
+		}
+		ids := newDatabase()
+		g.change("9", "x", 1)
+		ids.drain(t, hashesOn(t, g.store, HashesOptions{Inputs: []string{"id"}}))
+		same(t, "ids alone", map[string]string{"9": "9"}, ids.rows)
+	})
+	t.Run("ledger", func(t *testing.T) {
+		l := NewLedger(g.store, LedgerOptions{LockKey: "baton"})
+		g.do("SET", "baton", "a", "PX", 60_000)
+		claim(t, l, newRun("r1", 1, "a"))
+		finish(t, l, ended(newRun("r1", 1, "a"), job.StateSucceeded, ""))
+		if s := stateOf(t, l, "users"); s.Last == nil || s.Last.ID != "r1" {
+			t.Errorf("state of the job: %+v", s)
+		}
+	})
+}
+
+// While slots move, rows are on one node, on the other, or nowhere, and a stage may
+// be out of reach. Nothing is lost, nothing is taken for deleted.
+func TestFlushesOfAClusterAreExactWhileSlotsMove(t *testing.T) {
+	t.Parallel()
+	g := newClusterRig(t)
+	const users = 40
+	want := map[string]string{}
+	var mu sync.Mutex
+	change := func(i, n int) {
+		id := fmt.Sprint(i)
+		g.do("HSET", "user:"+id, "name", "x", "n", n)
+		g.do("SADD", "changed:user", id)
+		mu.Lock()
+		defer mu.Unlock()
+		want[id] = fmt.Sprintf("%d|x|%d", i, n)
+	}
+	for i := range users {
+		change(i, 0)
+	}
+	g.do("UNLINK", "user:0")
+	delete(want, "0")
+	db := newDatabase()
+	src := hashesOn(t, g.store, HashesOptions{PageRows: 10})
+
+	for round := range 4 {
+		// One row's slot stays halfway, with the row on the old node or on the new one;
+		// that of a row which is gone, too. The index itself moves in between.
+		halfway := 1 + rand.IntN(users-1)
+		moves := []*testsupport.SlotMove{g.begin(fmt.Sprintf("user:%d", halfway)), g.begin("user:0")}
+		if round%2 == 1 {
+			if err := moves[0].MoveKeys(fmt.Sprintf("user:%d", halfway)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var running sync.WaitGroup
+		running.Go(func() {
+			for n := range 100 {
+				change(1+rand.IntN(users-1), 100*round+n)
+			}
+		})
+		change(halfway, 1000+round)
+		g.do("SADD", "changed:user", "0")
+		for range 5 {
+			db.drain(t, src)
+		}
+		running.Wait()
+		db.drain(t, src)
+		mu.Lock()
+		same(t, fmt.Sprintf("rows in round %d, halfway with user:%d", round, halfway), want, maps.Clone(db.rows))
+		mu.Unlock()
+		for _, m := range moves {
+			if err := m.Finish(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(300 * time.Millisecond) // for the nodes to hear of it
+		}
+		g.do("SADD", "changed:user", "1")
+		g.moveAway("changed:user")
+		db.drain(t, src)
+	}
+}
+
+// begin starts to move a key's slot to the next master.
+func (g *clusterRig) begin(key string) *testsupport.SlotMove {
+	g.t.Helper()
+	return g.cluster.BeginMove(key, g.other(key))
+}
+
+func (g *clusterRig) moveAway(key string) {
+	g.t.Helper()
+	g.cluster.MoveSlot(key, g.other(key))
+	time.Sleep(300 * time.Millisecond)
+}
+
+func (g *clusterRig) other(key string) *testsupport.Redis {
+	g.t.Helper()
+	owner := g.cluster.Owner(key)
+	for _, k := range []string{"a", "b", "c", "d", "e", "f"} {
+		if r := g.cluster.Owner(k); r != owner {
+			return r
+		}
+	}
+	g.t.Fatal("one master has all slots")
+	return nil
+}
