@@ -15,17 +15,25 @@ import (
 
 // openRedis prepares the connections; it does not connect.
 func openRedis(c config.Config) (*redisstore.Store, error) {
-	store, err := redisstore.Open(redisstore.Options{
-		URL:        c.Redis.Address(),
-		Username:   c.Redis.User(),
-		Password:   c.Redis.Password,
+	r := c.Redis
+	o := redisstore.Options{
+		URL:        r.Address(),
+		Cluster:    r.Cluster,
+		Database:   r.Database,
+		Username:   r.User(),
+		Password:   r.Password,
+		TLS:        r.TLSConfig,
 		ClientName: "baton:" + c.Node.ID,
 		// As with databases: a connection that a firewall has forgotten must not hold a
 		// run up for longer than a fraction of the term.
 		Timeout: min(5*time.Second, c.Election.TTL/2),
-	})
+	}
+	if s := r.Sentinel; s != nil {
+		o.Sentinel = &redisstore.SentinelOptions{Master: s.Master, Addresses: s.Addresses, Username: s.Username, Password: s.Password}
+	}
+	store, err := redisstore.Open(o)
 	if err != nil {
-		return nil, fmt.Errorf("redis.url: %w", err)
+		return nil, fmt.Errorf("redis: %w", err)
 	}
 	return store, nil
 }
