@@ -28,7 +28,10 @@ func batonCampaign(ctx context.Context, s setting) error {
 	if err != nil {
 		return err
 	}
-	lock, err := redisstore.NewLock(store, s.key, s.node, s.ttl, redisstore.Presence{Version: "bench", ConfigHash: "0123456789ab", Address: "127.0.0.1:9747"})
+	lock, err := redisstore.NewLock(store, redisstore.LockOptions{
+		Key: s.key, NodeID: s.node, TTL: s.ttl,
+		Presence: redisstore.Presence{Version: "bench", ConfigHash: "0123456789ab", Address: "127.0.0.1:9747"},
+	})
 	if err != nil {
 		return err
 	}

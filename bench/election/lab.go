@@ -137,7 +137,7 @@ func (l *lab) end(ctx context.Context, leader string, sig syscall.Signal) (time.
 	}
 	var began heartbeat.Instant
 	err := l.await(ctx, "another node acts", func() (ok bool) {
-		began, ok = firstOther(l.record.all(), leader, sent)
+		began, ok = firstOther(l.record.sofar(), leader, sent)
 		return ok
 	})
 	if sig == syscall.SIGKILL {
@@ -150,4 +150,15 @@ func (l *lab) end(ctx context.Context, leader string, sig syscall.Signal) (time.
 		return 0, err
 	}
 	return began.Sub(sent), l.add()
+}
+
+// hearingTime is how long it may take on a busy machine until what a process has
+// told is heard.
+const hearingTime = 500 * time.Millisecond
+
+// history is what happened until now.
+func (l *lab) history(ctx context.Context) (spells []spell, now heartbeat.Instant) {
+	now = heartbeat.Boottime()
+	pause(ctx, hearingTime)
+	return l.record.until(now), now
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -94,7 +95,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	defer os.RemoveAll(dir)
 	b := &bench{options: o, dir: dir, report: rig.NewReport(out), results: map[result]*outcome{}}
-	b.report.Printf("%s, load average at the start %.1f.", rig.Machine(), rig.Load())
+	b.report.Printf("%s, load average at the start %.1f. %s.", rig.Machine(), rig.Load(), versions())
 	if b.baton, err = rig.BuildBaton(ctx, dir); err != nil {
 		return err
 	}
@@ -114,6 +115,24 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		}
 	}
 	return b.report.Verdict()
+}
+
+// versions are those of the libraries that are compared.
+func versions() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "Libraries of unknown versions"
+	}
+	var all []string
+	for _, m := range info.Deps {
+		for _, word := range []string{"redsync", "redislock", "rueidis", "gocron", "go-redis/v9"} {
+			if strings.Contains(m.Path, word) {
+				all = append(all, strings.TrimPrefix(m.Path, "github.com/")+" "+m.Version)
+				break
+			}
+		}
+	}
+	return strings.Join(all, ", ")
 }
 
 // child is one process of one contender.

@@ -8,26 +8,33 @@ import (
 	"baton/internal/heartbeat"
 )
 
-// spell is a time in which one process acted without a break.
+// spell is a time in which one process acted, or would have when its turn on the
+// processor came.
 type spell struct {
 	node     string
 	from, to heartbeat.Instant
 	acts     int
 }
 
-// longestBreak is how far two acts of one spell may lie apart. They are 5 ms
-// apart, but the machine has other things to do; a frozen process stands still for
-// seconds.
-const longestBreak = 250 * time.Millisecond
-
 // record is who acted when, in one trial.
 type record struct {
 	mu     sync.Mutex
 	spells []spell
-	open   map[string]int // node → its current spell
+	open   map[string]int               // node → its current spell
+	thaws  map[string]heartbeat.Instant // of processes that had been stopped
 }
 
-func newRecord() *record { return &record{open: map[string]int{}} }
+func newRecord() *record {
+	return &record{open: map[string]int{}, thaws: map[string]heartbeat.Instant{}}
+}
+
+// thaw notes that a stopped process goes on. A spell that it was in ended when it
+// was stopped; what it does from now on is another.
+func (r *record) thaw(node string, at heartbeat.Instant) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.thaws[node] = at
+}
 
 // note takes down what a node's witness tells. A spell lasts to the moment at
 // which the process was told to stop: until then it might have acted.
@@ -36,14 +43,15 @@ func (r *record) note(node, word string, at heartbeat.Instant) {
 	defer r.mu.Unlock()
 	i, open := r.open[node]
 	stops := word == wordEnd || word == wordQuit
+	woke := open && r.thaws[node] > r.spells[i].to && at >= r.thaws[node]
 	switch {
-	case open && word != wordStart && at.Sub(r.spells[i].to) <= longestBreak:
+	case open && !woke && word != wordStart:
 		r.spells[i].to = at
 		if !stops {
 			r.spells[i].acts++
 		}
 	case word == wordEnd:
-		// It stood still, went on as a leader, and was told before it acted.
+		// It went on as a leader, and was told to stop before it acted.
 		r.spells = append(r.spells, spell{node: node, from: at, to: at})
 	case !stops:
 		r.open[node] = len(r.spells)
@@ -54,18 +62,36 @@ func (r *record) note(node, word string, at heartbeat.Instant) {
 	}
 }
 
-// ended forgets the spell of a process that is gone.
+// ended closes the spell of a process that is gone.
 func (r *record) ended(node string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.open, node)
 }
 
-// all is a copy of what is known by now.
-func (r *record) all() []spell {
+// sofar is a copy of what is known by now.
+func (r *record) sofar() []spell {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.spells)
+}
+
+// until is what was the case up to a moment that has passed. Spells that were not
+// over then end with it.
+func (r *record) until(end heartbeat.Instant) []spell {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var before []spell
+	for i, s := range r.spells {
+		if j, open := r.open[s.node]; open && i == j {
+			s.to = end
+		}
+		if s.from <= end {
+			s.to = min(s.to, end)
+			before = append(before, s)
+		}
+	}
+	return before
 }
 
 // acting are the nodes that have a spell and have not ended it, latest first.
@@ -132,7 +158,7 @@ func overlap(spells []spell) time.Duration {
 func settled(spells []spell, after, end heartbeat.Instant) (heartbeat.Instant, bool) {
 	at, acting, alone := after, 0, false
 	for _, c := range changes(spells) {
-		if c.at > end-heartbeat.Instant(longestBreak) && c.by < 0 {
+		if c.at == end && c.by < 0 {
 			break // it acts on, but the record ends here
 		}
 		acting += c.by

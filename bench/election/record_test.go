@@ -25,9 +25,9 @@ func told(r *record, node string, from, to heartbeat.Instant, end string) {
 func TestOverlapIsTheTimeInWhichTwoAct(t *testing.T) {
 	r := newRecord()
 	told(r, "a", 0, 100*ms, wordEnd) // until 102
-	told(r, "b", 90*ms, 200*ms, "")
-	told(r, "c", 200*ms, 300*ms, "") // begins as b ends
-	if got, want := overlap(r.all()), 12*time.Millisecond; got != want {
+	told(r, "b", 90*ms, 200*ms, wordEnd)
+	told(r, "c", 202*ms, 300*ms, "") // begins as b ends
+	if got, want := overlap(r.until(400 * ms)), 12*time.Millisecond; got != want {
 		t.Errorf("overlap is %v, want %v", got, want)
 	}
 }
@@ -49,14 +49,15 @@ func TestALeaderThatWakesTooLateOverlapsFromTheThawOn(t *testing.T) {
 			for at := thawed; at < end; at += 5 * ms {
 				r.note("old", wordAct, at)
 			}
-		}, clash{overlap: 1995 * time.Millisecond, acts: 400, never: true}},
+		}, clash{overlap: 2000 * time.Millisecond, acts: 400, never: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRecord()
-			told(r, "old", 0, 100*ms, "")
+			told(r, "old", 0, 100*ms, "") // and then it is stopped
 			told(r, "new", 2000*ms, end, "")
+			r.thaw("old", thawed)
 			c.late(r)
-			if got := clashOf(r.all(), "old", thawed, end); got != c.want {
+			if got := clashOf(r.until(end), "old", thawed, end); got != c.want {
 				t.Errorf("got %+v, want %+v", got, c.want)
 			}
 		})
@@ -89,7 +90,7 @@ func TestSettledIsWhenTheLastOfTheOthersStopped(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRecord()
 			c.tell(r)
-			got, ok := settled(r.all(), up, end)
+			got, ok := settled(r.until(end), up, end)
 			if ok != c.ok || ok && got != c.want {
 				t.Errorf("got %v, %v; want %v, %v", time.Duration(got), ok, time.Duration(c.want), c.ok)
 			}

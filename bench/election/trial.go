@@ -57,7 +57,8 @@ func succession(ctx context.Context, l *lab, rounds int, sig syscall.Signal, per
 		}
 		*times = append(*times, took)
 	}
-	o.overlaps = append(o.overlaps, overlap(l.record.all()))
+	spells, _ := l.history(ctx)
+	o.overlaps = append(o.overlaps, overlap(spells))
 	return nil
 }
 
@@ -76,17 +77,19 @@ func freeze(ctx context.Context, l *lab, _ int, o *outcome) error {
 	}
 	pause(ctx, 2*l.ttl)
 	if err := l.await(ctx, "another node acts", func() bool {
-		_, ok := firstOther(l.record.all(), leader, frozen)
+		_, ok := firstOther(l.record.sofar(), leader, frozen)
 		return ok
 	}); err != nil {
 		return err
 	}
 	thawed := heartbeat.Boottime()
+	l.record.thaw(leader, thawed)
 	if err := l.nodes[leader].signal(syscall.SIGCONT); err != nil {
 		return err
 	}
 	pause(ctx, l.contender.renew(l.ttl)+time.Second)
-	o.freezes = append(o.freezes, clashOf(l.record.all(), leader, thawed, heartbeat.Boottime()))
+	spells, end := l.history(ctx)
+	o.freezes = append(o.freezes, clashOf(spells, leader, thawed, end))
 	return ctx.Err()
 }
 
@@ -99,7 +102,7 @@ func clashOf(spells []spell, old string, thawed, end heartbeat.Instant) clash {
 		case s.to < thawed:
 		case s.node == old:
 			c.acts += s.acts
-			c.never = end.Sub(s.to) < longestBreak
+			c.never = s.to == end
 			// It has thought itself the leader from the thaw on.
 			late = append(late, spell{node: old, from: thawed, to: s.to})
 		default:
@@ -126,8 +129,7 @@ func restart(ctx context.Context, l *lab, _ int, o *outcome) error {
 	}
 	up := heartbeat.Boottime()
 	pause(ctx, 2*l.ttl+time.Second)
-	end := heartbeat.Boottime()
-	spells := l.record.all()
+	spells, end := l.history(ctx)
 	at, ok := settled(spells, up, end)
 	o.recovered = append(o.recovered, recovery{after: at.Sub(up), overlap: overlap(spells), never: !ok})
 	return ctx.Err()
