@@ -7,6 +7,8 @@
 VERSION      ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 TEST_TIMEOUT ?= 9m
 CHAOS_TIME   ?= 2m
+CHAOS_FAULTS ?= 200
+CHAOS_DESIGN ?=
 
 # The version comes from git describe above. Stamping by the go command itself
 # fails in a clone that belongs to somebody else.
@@ -37,8 +39,15 @@ test-deps: ## install the servers and the C compiler that tests need, if missing
 	@scripts/test-deps
 
 .PHONY: chaos
-chaos: test-deps ## break everything at random for CHAOS_TIME; CHAOS_SEED=N replays
+chaos: chaos-flush chaos-lock ## both of the following: break everything at random; CHAOS_SEED=N replays
+
+.PHONY: chaos-flush
+chaos-flush: test-deps ## break a whole installation under traffic for CHAOS_TIME, and audit its database
 	CHAOS_TIME=$(CHAOS_TIME) CGO_ENABLED=1 go test -race -count=1 -timeout 0 -run '^TestChaos' -v ./test/chaos
+
+.PHONY: chaos-lock
+chaos-lock: test-deps ## break each lock design CHAOS_FAULTS times, and check its history; CHAOS_DESIGN=quorum: that one
+	CHAOS_FAULTS=$(CHAOS_FAULTS) CGO_ENABLED=1 go test -race -count=1 -timeout 0 -run '^TestLinear/$(CHAOS_DESIGN)' -v ./test/linear
 
 .PHONY: failover
 failover: test-deps ## measure failover times and what an idle standby costs, against the limits

@@ -2,8 +2,8 @@
 // elector over a real lock, under a nemesis that is drawn from a seed. What they did is
 // checked against a model of a leased lock, and their trust windows against each other.
 //
-//	make chaos                       # all designs; LINEAR_SEED=N replays a schedule
-//	LINEAR_TIME=1m go test -v -run 'TestLinear/lua' ./test/linear
+//	make chaos-lock                       # all designs; CHAOS_SEED=N replays a schedule
+//	make chaos-lock CHAOS_DESIGN=quorum CHAOS_FAULTS=50
 //
 // The parts: package wire is the line that a node writes for everything that it does,
 // package node the node. The test draws a schedule (schedule), carries it out and starts

@@ -16,6 +16,7 @@ import (
 type lab struct {
 	t       *testing.T
 	program string
+	design  wire.Design
 	ground  ground
 	log     timeline
 	history *history
@@ -35,7 +36,7 @@ type strike struct {
 
 func newLab(t *testing.T, design wire.Design, g ground, seed uint64) *lab {
 	t.Helper()
-	l := &lab{t: t, program: buildNode(t), ground: g, history: follow()}
+	l := &lab{t: t, program: buildNode(t), design: design, ground: g, history: follow()}
 	dir := t.TempDir()
 	for i := range l.units {
 		u := &unit{l: l, index: i, dir: dir, done: make(chan struct{}), setup: wire.Setup{
@@ -148,5 +149,5 @@ func (l *lab) keep(seed uint64, visual func(path string) error) {
 	if err != nil {
 		l.t.Error(err)
 	}
-	l.t.Logf("LINEAR_SEED=%d replays these faults; histories, timeline and picture are in %s", seed, dir)
+	l.t.Logf("CHAOS_SEED=%d replays these faults; histories, timeline and picture are in %s", seed, dir)
 }

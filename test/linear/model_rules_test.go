@@ -50,6 +50,7 @@ func TestModelTellsLegalFromIllegal(t *testing.T) {
 		{"an unknown release was applied long after", true, []operation{won(0, 5, "a", 1), unknown(100, wire.Release, "a"), won(800, 805, "b", 2)}},
 		{"an unknown release was not applied", true, []operation{won(0, 5, "a", 1), unknown(100, wire.Release, "a"), renewed(500, 505, "a"), won(1501, 1505, "b", 2)}},
 		{"an unknown acquire was applied and told later", true, []operation{unknown(0, wire.Acquire, "a"), won(400, 405, "a", 1)}},
+		{"an unknown release comes to nothing, and others win on", true, []operation{won(0, 5, "a", 1), unknown(100, wire.Release, "a"), won(1100, 1105, "b", 2), released(1200, 1205, "b"), won(1300, 1305, "c", 3)}},
 		{"an unknown renewal was not applied", true, []operation{won(0, 5, "a", 1), unknown(500, wire.Renew, "a"), won(1001, 1005, "b", 2)}},
 		{"a call without an end was not applied", true, []operation{won(0, 5, "a", 1), at(500, 0, wire.Renew, "a", "", 0), won(1001, 1005, "b", 2)}},
 		{"answers that change nothing", true, []operation{won(0, 5, "a", 1), at(100, 105, wire.Acquire, "b", wire.Held, 0), at(200, 205, wire.Renew, "a", wire.Lost, 0), at(300, 305, wire.Acquire, "b", wire.Wait, 0), at(310, 315, wire.Acquire, "b", wire.Refused, 0)}},
@@ -76,6 +77,7 @@ func TestModelTellsLegalFromIllegal(t *testing.T) {
 		{"a raise that lowers", false, []operation{won(0, 5, "a", 5), raised(300, 305, "a", 4)}},
 		{"a release frees another's lock", false, []operation{won(0, 5, "a", 1), released(100, 105, "b"), won(200, 205, "c", 2)}},
 		{"an unknown release frees another's lock", false, []operation{won(0, 5, "a", 1), unknown(100, wire.Release, "b"), won(200, 205, "c", 2)}},
+		{"an unknown release frees what others won since", false, []operation{won(0, 5, "a", 1), unknown(100, wire.Release, "a"), won(1100, 1105, "b", 2), won(1200, 1205, "c", 3)}},
 		{"an unknown release frees what was renewed after", false, []operation{won(0, 5, "a", 1), unknown(100, wire.Release, "a"), won(200, 205, "b", 2), renewed(300, 305, "a")}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package linear
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -116,15 +117,46 @@ func model(ttl time.Duration) porcupine.Model {
 // forPorcupine is the history as porcupine takes it: what matters, in the order of calls.
 func forPorcupine(all []operation) []porcupine.Operation {
 	var history []porcupine.Operation
+	wins := winners(all)
 	for _, o := range all {
-		if !o.matters() {
-			continue
+		if !o.matters() || o.op == wire.Release && wins[o.owner] == 0 {
+			continue // who never won has nothing to release
 		}
 		if o.outcome == wire.Unknown || o.outcome == "" {
-			o.ret = never
+			o.ret = until(o, wins[o.owner], all)
 		}
 		history = append(history, porcupine.Operation{ClientId: o.node, Input: o, Call: o.call, Return: o.ret})
 	}
-	slices.SortStableFunc(history, func(a, b porcupine.Operation) int { return int(a.Call - b.Call) })
+	slices.SortStableFunc(history, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
 	return history
+}
+
+// winners are the owners that have won, each with the return of the last operation that
+// shows it to be the holder.
+func winners(all []operation) map[string]int64 {
+	last := map[string]int64{}
+	for _, o := range all {
+		if o.outcome == wire.Won {
+			last[o.owner] = max(last[o.owner], o.ret)
+		}
+	}
+	for _, o := range all {
+		if _, won := last[o.owner]; won && o.outcome == wire.Done && o.op != wire.Release {
+			last[o.owner] = max(last[o.owner], o.ret)
+		}
+	}
+	return last
+}
+
+// until is when a release of unknown outcome ends: it may be applied at any time, but has
+// no effect any more once another owner has won after the last sign of its own. That it
+// ends then allows the same orders, and spares the search most of them.
+func until(release operation, lastSign int64, all []operation) int64 {
+	end := int64(never)
+	for _, o := range all {
+		if o.outcome == wire.Won && o.owner != release.owner && o.call > max(lastSign, release.call) {
+			end = min(end, o.ret)
+		}
+	}
+	return end
 }

@@ -33,6 +33,7 @@ func (l *lab) report(check string, recovered []time.Duration, shared time.Durati
 			acted++
 		}
 	}
+	line("design", "%s", l.design)
 	line("faults", "%d", len(l.strikes))
 	for _, k := range slices.Sorted(maps.Keys(kinds)) {
 		line("", "%3d %s", kinds[k], k)
