@@ -25,7 +25,7 @@ func TestHoldServers(t *testing.T) {
 		return
 	}
 	dir := os.Getenv(holdServers)
-	r, err := RunRedis(dir)
+	r, err := RunRedis(dir, RedisClock()) // which is started by way of another program
 	if err != nil {
 		t.Fatal(err)
 	}

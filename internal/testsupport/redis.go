@@ -55,7 +55,7 @@ func RunRedis(dir string, opts ...RedisOption) (*RedisDaemon, error) {
 		return nil, r.dir.fail(err)
 	}
 	if o.master != nil {
-		if err := r.awaitLink(); err != nil {
+		if err := r.awaitLink(o.master); err != nil {
 			return nil, errors.Join(err, r.Stop())
 		}
 	}
@@ -98,42 +98,39 @@ func (r *RedisDaemon) prepare(o *redisOptions) error {
 // ping also waits while the server loads its data. Any other answer, a refusal
 // included, shows that the server is in the state that the test wants.
 func (r *RedisDaemon) ping(_ context.Context, d *Daemon) error {
-	c, err := r.dial(time.Second)
-	if err != nil {
+	// Another server may have taken the port.
+	if err := r.infoHas("server", fmt.Sprintf("process_id:%d", d.proc.pid)); err != nil {
 		return err
 	}
-	defer c.Close()
-	info, err := redis.String(c.Do("INFO", "server"))
-	if err != nil {
-		return err
-	}
-	if want := fmt.Sprintf("process_id:%d\r\n", d.proc.pid); !strings.Contains(info, want) {
-		return fmt.Errorf("another redis-server answers on %s", r.Addr())
-	}
-	_, err = c.Do("EXISTS", "baton")
+	_, err := r.do("EXISTS", "baton")
 	var refusal redis.Error
-	if errors.As(err, &refusal) && (!strings.HasPrefix(err.Error(), "LOADING") || r.loadDelay.Load() > 0) {
+	if errors.As(err, &refusal) && (!isLoading(refusal) || r.loadDelay.Load() > 0) {
 		return nil
 	}
 	return err
 }
 
-// awaitLink waits until a replica follows its master.
-func (r *RedisDaemon) awaitLink() error {
-	return await(readyWithin, fmt.Sprintf("the replica on port %d follows its master", r.port), func() error {
-		return r.infoHas("replication", "master_link_status:up")
+func isLoading(err redis.Error) bool { return strings.HasPrefix(err.Error(), "LOADING") }
+
+// awaitLink waits until a replica follows its master and the master counts it.
+func (r *RedisDaemon) awaitLink(master *RedisDaemon) error {
+	what := fmt.Sprintf("the replica on port %d follows the master on port %d", r.port, master.port)
+	return await(readyWithin, what, func() error {
+		if err := r.infoHas("replication", "master_link_status:up"); err != nil {
+			return err
+		}
+		info, err := redis.String(master.do("INFO", "replication"))
+		if err == nil && !strings.Contains(info, fmt.Sprintf("port=%d,state=online", r.port)) {
+			err = fmt.Errorf("the master does not count it:\n%s", info)
+		}
+		return err
 	})
 }
 
 // infoHas is nil if a line of INFO's section is want.
 func (r *RedisDaemon) infoHas(section, want string) error {
-	c, err := r.dial(time.Second)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	info, err := redis.String(c.Do("INFO", section))
-	if err == nil && !strings.Contains(info, want+"\r\n") {
+	info, err := redis.String(r.do("INFO", section))
+	if err == nil && !strings.Contains(info, "\n"+want+"\r\n") {
 		err = fmt.Errorf("INFO %s has no %s:\n%s", section, want, info)
 	}
 	return err
