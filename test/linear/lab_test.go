@@ -87,9 +87,11 @@ func (l *lab) retire() {
 	}
 }
 
-// calm is every span in which nothing was broken, each from the end of a fault on.
-func (l *lab) calm(end int64) []span {
-	var spans []span
+// calms are the spans in which nothing was broken, each from the end of a fault on.
+// Somebody leads within one lease, or two if the store itself was broken: slack is for
+// a machine that is busy.
+func (l *lab) calms(end int64, slack time.Duration) []calm {
+	var calms []calm
 	for _, s := range l.strikes {
 		from, to, broken := s.ended, end, false
 		for _, o := range l.strikes {
@@ -98,11 +100,16 @@ func (l *lab) calm(end int64) []span {
 				to = min(to, o.begun)
 			}
 		}
-		if !broken && from != 0 {
-			spans = append(spans, span{from, to})
+		if broken || from == 0 {
+			continue
 		}
+		limit := lease + slack
+		if l.storeBroken(from-int64(2*lease), from) {
+			limit += lease
+		}
+		calms = append(calms, calm{from, to, limit})
 	}
-	return spans
+	return calms
 }
 
 // judged are the operations that the lock must answer for. A renewal is to be asked for

@@ -88,7 +88,7 @@ func (l *lab) judge(strict bool, seed uint64, end int64) {
 	if !strict {
 		slack += 2 * lease // other tests share them
 	}
-	recovered, late := recoveries(l.calm(end), l.history.terms, 2*lease+slack)
+	recovered, late := recoveries(l.calms(end, slack), l.history.terms)
 	wrongs = append(wrongs, late...)
 	for _, w := range wrongs[:min(20, len(wrongs))] {
 		l.wrong("%s", w)

@@ -28,9 +28,9 @@ func TestEpochThatDoesNotRiseIsFound(t *testing.T) {
 
 func TestRecoveryIsMeasuredFromTheLastFaultsEnd(t *testing.T) {
 	terms := []*term{window(0, 10, 100, 1, 1), window(1, 150, 200, 2, 2)}
-	took, wrongs := recoveries([]span{{50, 90}, {110, 190}, {210, 220}, {230, 500}}, terms, 30)
-	if len(took) != 2 || took[0] != 0 || took[1] != 40 {
-		t.Errorf("took %v, want 0 and 40", took)
+	took, wrongs := recoveries([]calm{{50, 90, 30}, {110, 190, 30}, {110, 190, 50}, {210, 220, 30}, {230, 500, 30}}, terms)
+	if len(took) != 3 || took[0] != 0 || took[1] != 40 {
+		t.Errorf("took %v, want 0 and twice 40", took)
 	}
 	if len(wrongs) != 2 { // 40 are too long, and of the last nobody ever led again
 		t.Errorf("found %q", wrongs)

@@ -36,14 +36,18 @@ func rising(terms []*term) (wrongs []string) {
 	return wrongs
 }
 
-// span is a stretch of time, in ns of CLOCK_BOOTTIME.
-type span struct{ from, to int64 }
+// calm is a span in which nothing was broken, in ns of CLOCK_BOOTTIME, and within which
+// time somebody has to lead.
+type calm struct {
+	from, to int64
+	limit    time.Duration
+}
 
-// recoveries is, for every span in which nothing was broken, how long it took until
-// somebody led. One that ended before anybody did tells nothing, unless it was longer
-// than limit: then it is a failure to recover.
-func recoveries(calm []span, terms []*term, limit time.Duration) (took []time.Duration, wrongs []string) {
-	for _, c := range calm {
+// recoveries are how long it took in each calm until somebody led. One that ended before
+// anybody did tells nothing, unless it was longer than its limit: then it is a failure to
+// recover.
+func recoveries(calms []calm, terms []*term) (took []time.Duration, wrongs []string) {
+	for _, c := range calms {
 		back := int64(never)
 		for _, t := range terms {
 			if t.first != 0 && t.last >= c.from {
@@ -51,8 +55,8 @@ func recoveries(calm []span, terms []*term, limit time.Duration) (took []time.Du
 			}
 		}
 		wait := time.Duration(min(back, c.to) - c.from)
-		if wait > limit {
-			wrongs = append(wrongs, fmt.Sprintf("nobody led %v after the last fault had ended (until %v)", wait, time.Duration(min(back, c.to))))
+		if wait > c.limit {
+			wrongs = append(wrongs, fmt.Sprintf("nobody led for %v from %v on, when the last fault had ended; %v are allowed", wait, time.Duration(c.from), c.limit))
 		}
 		if back < c.to {
 			took = append(took, wait)
