@@ -1,0 +1,224 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"baton/internal/command"
+	"baton/internal/daemon"
+)
+
+// Exit codes of lock, beside the command's own.
+const (
+	exitNotHad = 75 // EX_TEMPFAIL: try again later
+	exitLost   = daemon.ExitLockLost
+)
+
+// lockFlags are the flags of lock.
+type lockFlags struct {
+	wait, retry, atLeast time.Duration
+	noWait               bool
+	slots                int
+	shell                string
+	conflict             int
+	leave                bool
+	verbose              bool
+	list                 bool
+	breakUp              string
+	reason               string
+	out                  output
+}
+
+func newLockCommand(e env) *cobra.Command {
+	var f lockFlags
+	cmd := &cobra.Command{
+		Use:   "lock [flags] NAME… -- COMMAND [ARGUMENT…]",
+		Short: "Run a command while holding a lock, on one of many hosts",
+		Long: `Run a command while holding locks in Redis, as flock(1) does with files of one host.
+Several names are taken all or none, and in sorted order, so that two such commands
+never wait for each other. The locks are renewed while the command runs. If one is
+lost, the command gets SIGTERM, election.drain to end, and SIGKILL, it and all that it
+has started, before anybody else can have the lock. So it is if baton is killed.
+
+A name is a Redis key, and is used as it is: whoever does SET NAME value NX PX ms
+excludes baton and is excluded. What the command leaves running in the background is
+ended, too, unless --leave-running is given. Only standard input, output and error are
+handed to the command.
+
+Inside the command, ` + "`baton lock`" + ` of a name that it holds checks that this is still so,
+and does not wait for itself. The command finds in its environment:
+
+  BATON_LOCK_KEY  the lock: the first NAME given; of a semaphore the slot's key
+  BATON_OWNER     the owner's UUID, which is the lock's value in Redis
+  BATON_EPOCH     a number that rises with every holder: the fencing token
+  BATON_SLOT      with -n: which of the slots, from 1
+  BATON_LOCKS     all that are held, as words of NAME=OWNER:EPOCH, NAME escaped as in a URL
+  BATON_NODE_ID   this host
+
+Nothing is printed unless something is wrong; -v tells more. A lock that --no-wait did
+not have is nothing wrong. Exit codes: the command's own, or 128 and the signal that
+ended it; else
+
+   75  a lock was not had (-E chooses another code)
+   76  a lock was lost, and the command was ended
+  126  the command cannot be run
+  127  the command was not found
+    2  wrong arguments`,
+		Example: `  baton lock nightly -- /usr/local/bin/report --yesterday
+  baton lock orders stock -- ./move-stock          # both, or none
+  baton lock -n 3 encoder -- ffmpeg -i in.mkv out.mp4   # three at a time, over all hosts
+  baton lock --wait 30s deploy -c 'make && make install' || echo "exit code $?"
+
+  # In a crontab on every host: one of them runs it, the others do nothing. --at-least
+  # is more than their clocks can differ: else the next one could run it again.
+  30 2 * * *  root  baton lock --no-wait -E 0 --at-least 1m nightly -- /usr/local/bin/report
+
+  baton lock --list
+  baton lock --break nightly --reason 'db1 is on fire'`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(cmd, e, args)
+		},
+	}
+	f.add(cmd)
+	return cmd
+}
+
+func (f *lockFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.DurationVar(&f.wait, "wait", 0, "give up after this `duration` (default: wait for ever)")
+	flags.BoolVar(&f.noWait, "no-wait", false, "give up at once")
+	flags.DurationVar(&f.retry, "retry-interval", 0, "`duration` between looks at a lock that is held; a release is heard of at once (default poll_interval)")
+	flags.DurationVar(&f.atLeast, "at-least", 0, "hold the lock for this `duration`, however soon the command ends")
+	flags.IntVarP(&f.slots, "slots", "n", 0, "a semaphore: so `many` may hold the lock at a time; the same number everywhere")
+	flags.StringVarP(&f.shell, "command", "c", "", "run this `text` by /bin/sh, instead of a command after --")
+	flags.IntVarP(&f.conflict, "conflict-exit-code", "E", exitNotHad, "exit `code` if a lock was not had")
+	flags.BoolVar(&f.leave, "leave-running", false, "leave what the command leaves running; it goes on without the lock")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "tell what happens, on standard error")
+	flags.BoolVar(&f.list, "list", false, "list the locks that baton lock has taken and somebody holds")
+	flags.StringVar(&f.breakUp, "break", "", "take the lock `NAME` away from whoever holds it; nobody has it before its lease would have ended")
+	flags.StringVar(&f.reason, "reason", "", "why, for the event history (with --break)")
+	f.out.addFlag(cmd)
+	addConfigFlags(cmd, "redis", "ttl", "heartbeat-interval", "node-id")
+	cmd.MarkFlagsMutuallyExclusive("wait", "no-wait")
+	cmd.MarkFlagsMutuallyExclusive("list", "break", "command")
+}
+
+func (f *lockFlags) run(cmd *cobra.Command, e env, args []string) error {
+	if f.list || f.breakUp != "" {
+		if len(args) > 0 {
+			return usageError(errors.New("--list and --break take no other NAME and no command"))
+		}
+		return f.inspect(cmd, e)
+	}
+	names, argv, err := f.split(cmd, args)
+	if err != nil {
+		return usageError(fmt.Errorf("%w\nsee %s --help", err, cmd.CommandPath()))
+	}
+	c, err := loadConfig(cmd, e)
+	if err != nil {
+		return err
+	}
+	if f.retry > 0 {
+		c.Election.PollInterval = f.retry
+	}
+	// Signals are the command's. They must not end the context as well, by which
+	// main ends everything else.
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, passedOn()...)
+	defer signal.Stop(signals)
+	ctx := context.WithoutCancel(cmd.Context())
+	result, err := daemon.Hold(ctx, c, daemon.HoldOptions{
+		Names: names, Slots: f.slots, Wait: f.patience(cmd), AtLeast: f.atLeast, Command: argv, Env: os.Environ(),
+		Stdin: e.stdin, Stdout: e.stdout, Stderr: e.stderr, Leave: f.leave,
+		Warden: []string{"/proc/self/exe", wardenCommand}, Signals: signals, Version: thisBuild().Version,
+		Warn: func(text string) { _, _ = fmt.Fprintf(e.stderr, "baton: %s\n", text) },
+		Note: f.note(e.stderr), Exit: e.exit,
+	})
+	return f.coded(result, err, e.stderr)
+}
+
+// split parts the names from the command.
+func (f *lockFlags) split(cmd *cobra.Command, args []string) (names, argv []string, err error) {
+	dash := cmd.ArgsLenAtDash()
+	names = args
+	if dash >= 0 {
+		names, argv = args[:dash], args[dash:]
+	}
+	switch {
+	case f.wait < 0 || f.retry < 0 || f.atLeast < 0:
+		return nil, nil, errors.New("--wait, --at-least and --retry-interval must not be negative")
+	case f.conflict < 0 || f.conflict > 255:
+		return nil, nil, fmt.Errorf("-E is %d: an exit code is a number from 0 to 255", f.conflict)
+	case f.reason != "":
+		return nil, nil, errors.New("--reason goes with --break")
+	case len(names) == 0:
+		return nil, nil, errors.New("which lock? Write baton lock NAME -- COMMAND")
+	case f.shell != "" && len(argv) > 0:
+		return nil, nil, errors.New("-c has the command; nothing may follow --")
+	case f.shell != "":
+		argv = []string{"/bin/sh", "-c", f.shell}
+	case len(argv) == 0:
+		return nil, nil, errors.New("what is to be run? Write baton lock NAME -- COMMAND")
+	}
+	return names, argv, nil
+}
+
+// patience is how long to wait for the locks.
+func (f *lockFlags) patience(cmd *cobra.Command) time.Duration {
+	if f.noWait || cmd.Flags().Changed("wait") {
+		return f.wait
+	}
+	return daemon.Forever
+}
+
+func (f *lockFlags) note(w io.Writer) func(string) {
+	if !f.verbose {
+		return func(string) {}
+	}
+	return func(text string) { _, _ = fmt.Fprintf(w, "baton: %s\n", text) }
+}
+
+// coded turns how it ended into an exit code, and says what is wrong.
+func (f *lockFlags) coded(result command.Result, err error, stderr io.Writer) error {
+	if interrupted, ok := errors.AsType[*daemon.Interrupted](err); ok {
+		return &exitError{128 + int(interrupted.Signal), nil}
+	}
+	switch {
+	case err == nil && result.ExitCode() == exitOK:
+		return nil
+	case err == nil:
+		return &exitError{result.ExitCode(), nil}
+	case errors.Is(err, daemon.ErrNotHad):
+		// In a crontab of many hosts this is what happens on all but one, every time.
+		if f.noWait && !f.verbose && !errors.Is(err, daemon.ErrRedisAway) && !isTerminal(stderr) {
+			err = nil
+		}
+		return &exitError{f.conflict, err}
+	case errors.Is(err, daemon.ErrLockLost):
+		return &exitError{exitLost, err}
+	case errors.Is(err, daemon.ErrHoldUsage):
+		return usageError(err)
+	case errors.Is(err, command.ErrNotFound):
+		return &exitError{command.CodeNotFound, err}
+	case errors.Is(err, command.ErrNoExec):
+		return &exitError{command.CodeNoExec, err}
+	}
+	return err
+}
+
+// passedOn are the signals that a command under a lock gets, but for those that are
+// ignored: nohup(1) ignores them on purpose.
+func passedOn() []os.Signal {
+	all := []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGWINCH}
+	return slices.DeleteFunc(all, signal.Ignored)
+}

@@ -1,0 +1,324 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"baton/internal/command"
+	"baton/internal/config"
+	"baton/internal/elector"
+)
+
+// Why a command was not run under its locks, or not to its end.
+var (
+	// ErrNotHad: the locks were not had. Those that were are given back.
+	ErrNotHad = errors.New("not had")
+	// ErrRedisAway goes with ErrNotHad where that is the reason, not another holder.
+	ErrRedisAway = errors.New("redis does not serve us")
+	// ErrLockLost: a lock was lost, and the command was ended before anybody else
+	// could have it.
+	ErrLockLost = errors.New("lost")
+	// ErrHoldUsage: what was asked for makes no sense.
+	ErrHoldUsage = errors.New("cannot be locked like this")
+)
+
+// Interrupted is the error of a wait that a signal has ended.
+type Interrupted struct{ Signal syscall.Signal }
+
+func (i *Interrupted) Error() string { return fmt.Sprintf("interrupted by signal %d", int(i.Signal)) }
+
+// Forever is a wait without an end.
+const Forever time.Duration = -1
+
+// ExitLockLost is the exit code of a process whose command did not end in time
+// when its lock was lost.
+const ExitLockLost = 76
+
+// HoldOptions are a command, and the locks to run it under.
+type HoldOptions struct {
+	Names []string // of the locks: Redis keys; all are taken, or none
+	// Slots, if not 0, makes a semaphore of the one name: so many may hold it.
+	Slots int
+	// Wait is how long to wait for the locks; 0 asks once, [Forever] never gives up.
+	Wait time.Duration
+	// AtLeast is how long the locks are held, however soon the command ends: on hosts
+	// whose clocks differ a short command would else run again a moment later.
+	AtLeast time.Duration
+
+	Command        []string
+	Env            []string // what the command gets beside the variables of its locks
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	// Leave what the command leaves running in the background.
+	Leave bool
+	// Warden is this program's command line for [command.Warden].
+	Warden []string
+	// Signals end the wait; once the command runs they are passed on to it.
+	Signals <-chan os.Signal
+
+	Version string
+	// Warn is told what is wrong, Note what happens. Both may be called at any time.
+	Warn, Note func(text string)
+	// Exit ends the process at once. It is called if the command cannot be ended
+	// before a lock may be somebody else's.
+	Exit func(code int)
+}
+
+// Hold takes the locks, runs the command, and gives the locks back. While the
+// command runs they are renewed; if one is lost, the command is ended before
+// anybody else can have it. The error matches ErrNotHad, ErrLockLost, *Interrupted,
+// ErrHoldUsage, or one of package command.
+//
+// Every lock is an election of its own, and each one's work is the next one's
+// campaign; the last one's work is the command. They are taken in the order of
+// their names, so that two processes that want the same locks never wait for each
+// other; whatever ends an outer term ends those within it first.
+func Hold(ctx context.Context, c config.Config, o HoldOptions) (command.Result, error) {
+	path, err := command.Find(o.Command[0])
+	if err != nil {
+		return command.Result{}, err
+	}
+	wanted, err := planLocks(o)
+	if err != nil {
+		return command.Result{}, err
+	}
+	place, err := openLockPlace(c)
+	if err != nil {
+		return command.Result{}, err
+	}
+	h := &holding{config: c, o: o, path: path, place: place, wanted: wanted, passed: make(chan os.Signal, 16)}
+	for _, w := range wanted {
+		if w.outer == nil {
+			t, err := newTaking(h, w)
+			if err != nil {
+				return command.Result{}, errors.Join(err, place.close())
+			}
+			h.takings = append(h.takings, t)
+		}
+	}
+	result, err := h.run(ctx)
+	return result, errors.Join(err, place.close())
+}
+
+// holding is one call of Hold.
+type holding struct {
+	config  config.Config
+	o       HoldOptions
+	path    string // the command's file
+	place   lockPlace
+	wanted  []wantedLock // all of them, sorted
+	takings []*taking    // those to take, sorted
+
+	passed chan os.Signal // on to the command
+	giveUp context.CancelCauseFunc
+	wg     sync.WaitGroup // of whatever runs beside
+	beside context.Context
+
+	mu     sync.Mutex
+	begun  bool // the command has, or is about to
+	over   bool // it was given up before
+	away   bool // it was told that Redis does not answer
+	result command.Result
+	err    error // of the command, or what ended it
+}
+
+// run takes the locks one after the other, runs the command, and gives them back.
+func (h *holding) run(ctx context.Context) (command.Result, error) {
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	h.giveUp = giveUp
+	beside, stop := context.WithCancel(context.WithoutCancel(ctx))
+	h.beside = beside
+	h.wg.Go(func() { h.passSignals(beside) })
+	if h.o.Wait >= 0 {
+		timer := time.AfterFunc(h.patience(), func() {
+			h.stopWaiting(fmt.Errorf("within %v", h.o.Wait))
+		})
+		defer timer.Stop()
+	}
+
+	err := h.confirmOuter(ctx)
+	for err == nil && !h.hasBegun() && ctx.Err() == nil {
+		// Again, if a lock was lost while the next one was waited for.
+		err = h.take(ctx, 0)
+	}
+	stop()
+	h.wg.Wait()
+	h.leave()
+	return h.outcome(ctx, err)
+}
+
+// patience bounds the wait. Without any, every lock gets an attempt; it is given up
+// by the answer.
+func (h *holding) patience() time.Duration {
+	if h.o.Wait > 0 {
+		return h.o.Wait
+	}
+	return 2 * h.config.Election.AttemptTimeout * time.Duration(1+len(h.wanted))
+}
+
+// passSignals ends the wait by a signal, or passes it on to the command.
+func (h *holding) passSignals(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case s := <-h.o.Signals:
+			if number, ok := s.(syscall.Signal); ok && ends(number) && h.stopWaiting(&Interrupted{number}) {
+				continue
+			}
+			select {
+			case h.passed <- s:
+			default: // the command is not listening: it has not begun, or is being ended
+			}
+		}
+	}
+}
+
+// ends says whether a signal ends a process that does not mind it.
+func ends(s syscall.Signal) bool {
+	return s == syscall.SIGINT || s == syscall.SIGTERM || s == syscall.SIGHUP || s == syscall.SIGQUIT
+}
+
+// stopWaiting gives up, unless the command has begun; it reports whether it has
+// not. The first reason counts.
+func (h *holding) stopWaiting(why error) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.begun {
+		return false
+	}
+	h.over = true
+	h.giveUp(why)
+	return true
+}
+
+func (h *holding) hasBegun() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.begun
+}
+
+// execute runs the command: the work of the innermost lock.
+func (h *holding) execute(ctx context.Context) {
+	h.mu.Lock()
+	if h.over || h.begun || ctx.Err() != nil || h.until() <= h.config.Election.Drain {
+		h.mu.Unlock()
+		return
+	}
+	h.begun = true
+	h.mu.Unlock()
+	spec := command.Spec{
+		Path: h.path, Argv: h.o.Command, Env: h.environment(),
+		Stdin: h.o.Stdin, Stdout: h.o.Stdout, Stderr: h.o.Stderr,
+		Warden: h.o.Warden, Grace: h.config.Election.Drain, Signals: h.passed, Leave: h.o.Leave,
+	}
+	if len(h.takings) > 0 {
+		spec.Until = h.until
+	}
+	began := time.Now()
+	result, err := command.Run(ctx, spec)
+	h.linger(ctx, h.o.AtLeast-time.Since(began))
+	if result.Rest > 0 {
+		h.o.Note(fmt.Sprintf("the command has left %d processes behind; they were ended", result.Rest))
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.result = result
+	if err != nil {
+		h.err = err
+	} else if result.Stopped && h.err == nil {
+		h.err = fmt.Errorf("the command was told to end since a lock was %w (%v)", ErrLockLost, result)
+	}
+}
+
+// linger keeps the locks although the command has ended. A signal ends that.
+func (h *holding) linger(ctx context.Context, d time.Duration) {
+	over := time.After(d)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-over:
+			return
+		case s := <-h.passed:
+			if number, ok := s.(syscall.Signal); ok && ends(number) {
+				return
+			}
+		}
+	}
+}
+
+// until is how long all of the locks that were taken are ours for certain.
+func (h *holding) until() time.Duration {
+	least := time.Duration(1<<63 - 1)
+	for _, t := range h.takings {
+		least = min(least, t.untilHardStop())
+	}
+	return least
+}
+
+// outcome is what Hold answers.
+func (h *holding) outcome(ctx context.Context, err error) (command.Result, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case err != nil:
+		return h.result, err
+	case h.begun:
+		return h.result, h.err
+	}
+	why := context.Cause(ctx)
+	if interrupted, ok := errors.AsType[*Interrupted](why); ok {
+		return h.result, interrupted
+	}
+	if ctx.Err() == nil || why == nil || errors.Is(why, context.Canceled) {
+		return h.result, fmt.Errorf("%s: %w", h.names(), ErrNotHad)
+	}
+	for _, t := range h.takings {
+		if reason := t.obstacle(); reason != nil {
+			return h.result, fmt.Errorf("lock %q was %w %w: %w", t.name, ErrNotHad, why, reason)
+		}
+	}
+	return h.result, fmt.Errorf("%s: %w %w", h.names(), ErrNotHad, why)
+}
+
+func (h *holding) names() string {
+	if len(h.o.Names) == 1 {
+		return fmt.Sprintf("lock %q", h.o.Names[0])
+	}
+	return fmt.Sprintf("locks %q", h.o.Names)
+}
+
+// die ends the process when the command outlives its lock: its end takes the
+// command along.
+func (h *holding) die(reason string) {
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		h.o.Warn("ending: " + reason)
+	}()
+	select {
+	case <-told:
+	case <-time.After(tellWithin):
+	}
+	h.o.Exit(ExitLockLost)
+}
+
+// lost notes which lock's end has ended the command.
+func (h *holding) lost(name string, cause error) {
+	if cause == nil || errors.Is(cause, elector.ErrShuttingDown) {
+		return // the lock around it has ended, or all is over
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.begun && h.result.Stopped {
+		h.err = fmt.Errorf("lock %q was %w (%w): the command was ended (%v)", name, ErrLockLost, cause, h.result)
+	}
+}

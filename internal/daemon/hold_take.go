@@ -1,0 +1,279 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"baton/internal/elector"
+)
+
+// taking is a lock that is to be taken: an election of one term.
+type taking struct {
+	h     *holding
+	name  string
+	keys  []string
+	lock  elector.Lock
+	slots *elector.AnyOf // of a semaphore
+	leave []func(context.Context)
+	hints chan elector.Hint
+	watch sync.Once
+
+	mu   sync.Mutex
+	term *elector.Term
+	why  error // it was not had so far
+}
+
+// quietly is how long a lock is held before somebody listens for hints about it:
+// most commands are shorter.
+const quietly = time.Second
+
+// noteEvery is how often a lock that is held is put on the list of locks again.
+const noteEvery = time.Hour
+
+func newTaking(h *holding, w wantedLock) (*taking, error) {
+	t := &taking{h: h, name: w.name, keys: w.keys, hints: make(chan elector.Hint, 16)}
+	var slots []elector.Lock
+	for _, key := range w.keys {
+		lock, leave, err := h.place.lock(key, h.o.Version)
+		if err != nil {
+			return nil, err
+		}
+		slots, t.leave = append(slots, lock), append(t.leave, leave)
+	}
+	t.lock = slots[0]
+	if h.o.Slots == 0 {
+		return t, nil
+	}
+	var err error
+	t.slots, err = elector.NewAnyOf(slots)
+	t.lock = t.slots
+	return t, err
+}
+
+// take takes lock i and, while it holds it, those after it; when all are held, the
+// command is run. It returns when whatever it has taken is given back.
+func (h *holding) take(ctx context.Context, i int) error {
+	if i == len(h.takings) {
+		h.execute(ctx)
+		return nil
+	}
+	t := h.takings[i]
+	ctx, enough := context.WithCancel(ctx)
+	defer enough()
+	var inner error
+	el, err := elector.New(t.lock, func(ctx context.Context, term *elector.Term) error {
+		defer enough() // one term, whatever came of it
+		t.begin(term)
+		defer t.begin(nil)
+		h.wg.Go(func() { t.note(ctx) })
+		inner = h.take(ctx, i+1)
+		h.lost(t.name, context.Cause(ctx))
+		return nil
+	}, elector.Config{
+		NodeID: h.config.Node.ID, Timing: timing(h.config.Election), PollInterval: h.config.Election.PollInterval,
+		NewOwner: newID, Hints: t.hints, Observe: t.observe, Die: h.die,
+	})
+	if err != nil {
+		return err
+	}
+	return errors.Join(el.Run(ctx), inner)
+}
+
+func (t *taking) begin(term *elector.Term) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.term = term
+}
+
+// key is what was taken in Redis: of a semaphore the slot's.
+func (t *taking) key() string {
+	if t.slots != nil {
+		return t.keys[t.slots.Slot()-1]
+	}
+	return t.name
+}
+
+// held is the lock as the command is told of it.
+func (t *taking) held() outerLock {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return outerLock{t.key(), t.term.Owner(), t.term.Epoch()}
+}
+
+func (t *taking) untilHardStop() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.term == nil {
+		return 0
+	}
+	return t.term.UntilHardStop()
+}
+
+// obstacle is why the lock was not had, as far as known; nil if it was.
+func (t *taking) obstacle() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.why
+}
+
+func (t *taking) blocked(why error) {
+	t.mu.Lock()
+	t.why = why
+	t.mu.Unlock()
+	if t.h.o.Wait == 0 && why != nil {
+		t.h.stopWaiting(errors.New("without waiting"))
+	}
+}
+
+// observe turns what the elector tells into messages, and ends a wait that was not
+// to be one.
+func (t *taking) observe(ev elector.Event) {
+	h := t.h
+	switch ev.Kind {
+	case elector.EventStandby, elector.EventWaiting:
+		why := errors.New(ev.Reason)
+		if ev.Kind == elector.EventStandby {
+			why = errors.New(heldBy(ev))
+		}
+		t.listen(0)
+		h.o.Note(fmt.Sprintf("lock %q: waiting, %v", t.name, why))
+		t.blocked(why)
+	case elector.EventStoreLost:
+		if h.o.Wait != 0 || h.hasBegun() {
+			h.redisAway(t.name, ev.Err)
+		}
+		t.blocked(fmt.Errorf("%w: %w", ErrRedisAway, ev.Err))
+	case elector.EventStoreBack:
+		h.redisBack()
+		t.blocked(nil)
+	case elector.EventWon:
+		t.blocked(nil)
+		t.listen(quietly)
+		h.o.Note(fmt.Sprintf("lock %q: taken, epoch %d", t.name, ev.Epoch))
+	case elector.EventStopping:
+		h.o.Note(fmt.Sprintf("lock %q: ending, %s", t.name, ev.Reason))
+	default:
+		switch {
+		case !ev.Kind.Ends():
+		case ev.Released:
+			h.o.Note(fmt.Sprintf("lock %q: given back", t.name))
+		case ev.Kind != elector.EventLost:
+			h.o.Warn(fmt.Sprintf("lock %q could not be given back, and runs out by itself within %v: %v", t.name, h.config.Election.TTL, ev.Err))
+		}
+	}
+}
+
+func heldBy(ev elector.Event) string {
+	switch {
+	case ev.Holder == "":
+		return "held by a program that is not baton"
+	case ev.Epoch == 0:
+		return "held by " + ev.Holder
+	}
+	return fmt.Sprintf("held by %s, epoch %d", ev.Holder, ev.Epoch)
+}
+
+// redisAway warns once, however many locks meet the same trouble.
+func (h *holding) redisAway(name string, err error) {
+	h.mu.Lock()
+	told := h.away
+	h.away = true
+	h.mu.Unlock()
+	if !told {
+		h.o.Warn(fmt.Sprintf("lock %q: %v; trying again", name, err))
+	}
+}
+
+func (h *holding) redisBack() {
+	h.mu.Lock()
+	told := h.away
+	h.away = false
+	h.mu.Unlock()
+	if told {
+		h.o.Warn("redis is back")
+	}
+}
+
+// listen has hints come in, so that a release is heard of at once.
+func (t *taking) listen(after time.Duration) {
+	t.watch.Do(func() {
+		t.h.wg.Go(func() {
+			select {
+			case <-t.h.beside.Done():
+			case <-time.After(after):
+				t.h.place.watch(t.h.beside, t.keys, t.hints)
+			}
+		})
+	})
+}
+
+// note keeps the lock on the list of locks until its term ends: a courtesy, whose
+// failure nobody minds.
+func (t *taking) note(ctx context.Context) {
+	for key := t.key(); ; {
+		t.h.place.note(ctx, key)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(noteEvery):
+		}
+	}
+}
+
+// leave takes this node off the lists of those who want the locks. Where Redis does
+// not answer it stays on them.
+func (h *holding) leave() {
+	if h.away {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), h.config.Election.AttemptTimeout)
+	defer cancel()
+	var wg sync.WaitGroup
+	for _, t := range h.takings {
+		for _, leave := range t.leave {
+			wg.Go(func() { leave(ctx) })
+		}
+	}
+	wg.Wait()
+}
+
+// confirmOuter checks that the locks of the command around this one are still its.
+func (h *holding) confirmOuter(ctx context.Context) error {
+	for _, w := range h.wanted {
+		if w.outer == nil {
+			continue
+		}
+		owner, err := h.ownerOf(ctx, w.outer.key)
+		if err != nil {
+			return fmt.Errorf("lock %q, which the command around this one holds, cannot be checked, and was %w: %w: %w", w.outer.key, ErrNotHad, ErrRedisAway, err)
+		}
+		if owner != w.outer.owner {
+			return fmt.Errorf("lock %q was %w: the command around this one held it (owner %s), and in redis %s it does not any more (found owner %q)",
+				w.outer.key, ErrLockLost, w.outer.owner, h.place.host(), owner)
+		}
+		h.o.Note(fmt.Sprintf("lock %q: held by the command around this one", w.outer.key))
+	}
+	return nil
+}
+
+// ownerOf reads a lock's owner, and goes on trying as long as the wait lasts.
+func (h *holding) ownerOf(ctx context.Context, key string) (string, error) {
+	for {
+		owner, err := h.place.owner(ctx, key)
+		if err == nil {
+			return owner, nil
+		}
+		if h.o.Wait == 0 || ctx.Err() != nil {
+			return "", err
+		}
+		h.redisAway(key, err)
+		select {
+		case <-ctx.Done():
+			return "", err
+		case <-time.After(h.config.Election.TTL / 10):
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package redisstore_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"baton/internal/elector"
+	"baton/internal/redisstore"
+	"baton/internal/testsupport"
+)
+
+// Whoever breaks a lock must not let anybody in whom the old holder could meet.
+func TestABrokenLockIsNobodysUntilItsHolderCannotTrustItAnyMore(t *testing.T) {
+	for name, design := range designs {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const ttl = 600 * time.Millisecond
+			s := open(t, testsupport.StartRedis(t))
+			design.Key, design.TTL = "nightly", ttl
+			node := func(id string) *redisstore.Lock {
+				design.NodeID = id
+				return designedLock(t, s, design)
+			}
+			a, b := node("a"), node("b")
+			election := redisstore.NewElection(s, "nightly", design.Format)
+			if _, err := election.Break(t.Context(), "test"); !errors.Is(err, redisstore.ErrNotHeld) {
+				t.Errorf("a free lock was broken: %v", err)
+			}
+			epoch := acquire(t, a, "o1", 0).Epoch
+			granted := time.Now()
+			hints := make(chan elector.Hint, 8)
+			go s.Watch(t.Context(), "nightly", hints)
+			<-hints // it listens
+
+			broken, err := election.Break(t.Context(), "its host is on fire, says alice")
+			if err != nil || broken.Owner != "o1" || broken.NodeID != "a" || broken.Epoch != epoch || broken.Left <= 0 || broken.Left > ttl {
+				t.Fatalf("%+v, %v", broken, err)
+			}
+			if h := <-hints; h != elector.HintControl {
+				t.Errorf("the holder was told %v, not to ask at once", h)
+			}
+			if _, err := a.Renew(t.Context(), "o1", epoch); !errors.Is(err, elector.ErrLost) {
+				t.Errorf("the old holder's renewal: %v, want ErrLost", err)
+			}
+			for _, c := range []struct {
+				lock  *redisstore.Lock
+				owner string
+			}{{b, "o2"}, {a, "o1"}, {a, "o3"}} {
+				if got := acquire(t, c.lock, c.owner, 0); got.Outcome != elector.Wait || got.Left <= 0 || got.Left > ttl {
+					t.Errorf("%s asks for a broken lock: %+v, want to wait", c.owner, got)
+				}
+			}
+			var won elector.Answer
+			for won = acquire(t, b, "o2", 0); won.Outcome != elector.Won; won = acquire(t, b, "o2", 0) {
+				if time.Since(granted) > 20*time.Second {
+					t.Fatalf("the lock is never free again: %+v", won)
+				}
+				time.Sleep(5 * time.Millisecond)
+			}
+			if waited := time.Since(granted); waited < ttl-20*time.Millisecond || won.Epoch <= epoch+1 {
+				t.Errorf("the next term began after %v with epoch %d; want a lease of %v, and above %d", waited, won.Epoch, ttl, epoch+1)
+			}
+			p, err := election.Picture(t.Context(), 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var told bool
+			for _, e := range p.Events {
+				told = told || e.Event == "broken" && e.NodeID == "a" && e.Epoch == epoch && strings.Contains(e.Reason, "says alice")
+			}
+			if !told {
+				t.Errorf("the history does not tell: %+v", p.Events)
+			}
+		})
+	}
+}
+
+func acquire(t *testing.T, l *redisstore.Lock, owner string, floor int64) elector.Answer {
+	t.Helper()
+	a, err := l.Acquire(t.Context(), elector.Candidate{Owner: owner, Floor: floor})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func TestAForeignLockCanBeBroken(t *testing.T) {
+	r := testsupport.StartRedis(t)
+	s := open(t, r)
+	election := redisstore.NewElection(s, "nightly", redisstore.String)
+	lock := newLock(t, s, "nightly", "a", time.Second)
+	if _, err := r.Conn().Do("SET", "nightly", "a shell script"); err != nil {
+		t.Fatal(err)
+	}
+	broken, err := election.Break(t.Context(), "test")
+	if want := (redisstore.Broken{Owner: "a shell script"}); err != nil || broken != want {
+		t.Errorf("%+v, %v", broken, err)
+	}
+	if got := acquire(t, lock, "o1", 0); got.Outcome != elector.Won {
+		t.Errorf("a lock that had no expiry: %+v", got)
+	}
+	if err := lock.Release(t.Context(), "o1", elector.Handover{Event: "released"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Conn().Do("SET", "nightly", "a shell script", "PX", 300); err != nil {
+		t.Fatal(err)
+	}
+	if broken, err := election.Break(t.Context(), "test"); err != nil || broken.Left <= 0 || broken.Left > 300*time.Millisecond {
+		t.Errorf("%+v, %v", broken, err)
+	}
+	if got := acquire(t, lock, "o2", 0); got.Outcome != elector.Wait {
+		t.Errorf("while a foreign client may trust its lock: %+v", got)
+	}
+}
+
+func TestTheIndexOfLocksStaysSmall(t *testing.T) {
+	r := testsupport.StartRedis(t)
+	s := open(t, r)
+	now := time.Now()
+	for name, ago := range map[string]time.Duration{"ancient": 31 * 24 * time.Hour, "old": 29 * 24 * time.Hour, "new": 0} {
+		if err := s.NoteLock(t.Context(), name, now.Add(-ago)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.NoteLock(t.Context(), "old", now.Add(-time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if names, err := s.NotedLocks(t.Context()); err != nil || strings.Join(names, " ") != "new old" {
+		t.Errorf("%q, %v", names, err)
+	}
+	if err := s.ForgetLocks(t.Context(), []string{"old"}); err != nil {
+		t.Fatal(err)
+	}
+	if names, err := s.NotedLocks(t.Context()); err != nil || strings.Join(names, " ") != "new" {
+		t.Errorf("%q, %v", names, err)
+	}
+	conn := r.Conn()
+	for i := range 10_005 {
+		_ = conn.Send("ZADD", "baton:locks", now.UnixMilli()-int64(i)-1, i)
+	}
+	if _, err := conn.Do(""); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.NoteLock(t.Context(), "newest", now); err != nil {
+		t.Fatal(err)
+	}
+	if names, err := s.NotedLocks(t.Context()); err != nil || len(names) != 10_000 || names[0] != "newest" && names[1] != "newest" {
+		t.Errorf("%d names, %v", len(names), err)
+	}
+}
