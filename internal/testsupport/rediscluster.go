@@ -38,7 +38,7 @@ func (c *RedisClusterDaemon) run(dir string, opts []RedisOption) error {
 	if err != nil {
 		return err
 	}
-	opts = append(opts[:len(opts):len(opts)], RedisClusterNode(), RedisArgs(
+	opts = append(slices.Clip(opts), RedisClusterNode(), RedisArgs(
 		"--cluster-node-timeout", fmt.Sprint(clusterNodeTimeout.Milliseconds()),
 		"--cluster-replica-validity-factor", "0", // a replica takes over however long it was cut off
 		"--cluster-allow-replica-migration", "no")) // the pairs stay what they are

@@ -3,6 +3,7 @@ package testsupport
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"golang.org/x/sync/errgroup"
@@ -29,7 +30,7 @@ func (g *redisGroup) share(dir string, opts []RedisOption) ([]RedisOption, error
 	if err != nil {
 		return nil, err
 	}
-	return append(opts[:len(opts):len(opts)], func(o *redisOptions) { o.tls.files = files }), nil
+	return append(slices.Clip(opts), func(o *redisOptions) { o.tls.files = files }), nil
 }
 
 // add starts n more members at once and returns them.

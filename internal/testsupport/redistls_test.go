@@ -23,8 +23,8 @@ func TestRedisOverTLSIsTrustedThroughItsOwnCA(t *testing.T) {
 		if err != nil {
 			t.Fatalf("as %s: %v", host, err)
 		}
-		defer c.Close()
 		set(t, c, "a", "1")
+		_ = c.Close()
 	}
 	plain, err := redis.Dial("tcp", r.Addr())
 	if err == nil {

@@ -65,7 +65,7 @@ func (s *SentinelDaemon) run(dir string, opts []RedisOption) error {
 		return err
 	}
 	master := s.data[0]
-	asReplica := append(opts[:len(opts):len(opts)], RedisReplicaOf(master))
+	asReplica := slices.Concat(opts, []RedisOption{RedisReplicaOf(master)})
 	replicas, err := s.add(2, func(int) (*RedisDaemon, error) { return RunRedis(dir, asReplica...) })
 	if err != nil {
 		return err
