@@ -147,7 +147,7 @@ func (l *Lock) record(ctx context.Context, owner string, given []reply[elector.A
 			below = append(below, r.lane)
 		}
 	}
-	good, failed, silent := every(ctx, l, below, l.opts.Timeout, func(ctx context.Context, lock elector.Lock) (int64, error) {
+	good, failed, silent := every(ctx, l, below, func(ctx context.Context, lock elector.Lock) (int64, error) {
 		return lock.Raise(ctx, owner, epoch-1)
 	})
 	if has := len(given) - len(below) + len(good); has < l.majority {
@@ -169,8 +169,7 @@ func (l *Lock) withdraw(ctx context.Context, owner string, b *ballot) {
 	for _, r := range b.won {
 		granted[r.lane] = true
 	}
-	// Twice the time: the request before it in the lane may take all of its own.
-	replies := ask(ctx, b.doubtful, 2*l.opts.Timeout, func(ctx context.Context, lock elector.Lock) (struct{}, error) {
+	replies := ask(ctx, b.doubtful, l.opts.Timeout, func(ctx context.Context, lock elector.Lock) (struct{}, error) {
 		return struct{}{}, lock.Release(ctx, owner, elector.Handover{Event: string(elector.EventWithdrawn), Reason: "no majority of the masters granted it"})
 	})
 	left := len(granted)

@@ -85,7 +85,7 @@ func (l *Lock) heal(ctx context.Context, ln *lane, owner string, epoch int64) {
 func (l *Lock) Release(ctx context.Context, owner string, h elector.Handover) error {
 	owner = l.alias(owner)
 	l.spend(owner, true)
-	good, failed, silent := every(ctx, l, l.lanes, 2*l.opts.Timeout, func(ctx context.Context, lock elector.Lock) (struct{}, error) {
+	good, failed, silent := every(ctx, l, l.lanes, func(ctx context.Context, lock elector.Lock) (struct{}, error) {
 		return struct{}{}, lock.Release(ctx, owner, h)
 	})
 	if len(good) == len(l.lanes) {
@@ -99,7 +99,7 @@ func (l *Lock) Release(ctx context.Context, owner string, h elector.Handover) er
 
 // Raise implements elector.Lock.
 func (l *Lock) Raise(ctx context.Context, owner string, floor int64) (int64, error) {
-	good, failed, silent := every(ctx, l, l.lanes, l.opts.Timeout, func(ctx context.Context, lock elector.Lock) (elector.Answer, error) {
+	good, failed, silent := every(ctx, l, l.lanes, func(ctx context.Context, lock elector.Lock) (elector.Answer, error) {
 		epoch, err := lock.Raise(ctx, owner, floor)
 		return elector.Answer{Epoch: epoch}, err
 	})

@@ -72,24 +72,29 @@ type reply[T any] struct {
 // ask sends a request to every lane at once. Each sends exactly one reply, for
 // which the channel has room: whoever has heard enough may stop listening. A
 // request is not cut short when ctx ends, but by its own timeout: what a majority
-// has decided must not leave the others with broken connections.
+// has decided must not leave the others with broken connections. It waits as long,
+// at most, for its turn.
 func ask[T any](ctx context.Context, lanes []*lane, timeout time.Duration, request func(context.Context, elector.Lock) (T, error)) <-chan reply[T] {
 	replies := make(chan reply[T], len(lanes))
+	ctx = context.WithoutCancel(ctx)
 	for _, ln := range lanes {
 		turn := ln.enter()
 		go func() {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
-			defer cancel()
 			r := reply[T]{lane: ln}
+			defer func() { replies <- r }()
+			patience := time.NewTimer(timeout)
+			defer patience.Stop()
 			select {
 			case <-turn:
-				r.value, r.err = request(ctx, ln.lock)
-				ln.leave()
-			case <-ctx.Done():
+			case <-patience.C:
 				ln.abandon(turn)
 				r.err = errBusy
+				return
 			}
-			replies <- r
+			ctx, cancel := context.WithTimeout(ctx, timeout)
+			defer cancel()
+			r.value, r.err = request(ctx, ln.lock)
+			ln.leave()
 		}()
 	}
 	return replies

@@ -1,0 +1,264 @@
+package quorum_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"baton/internal/elector"
+	"baton/internal/heartbeat"
+	"baton/internal/testsupport/fakelock"
+)
+
+var timing = heartbeat.Timing{
+	TTL: 10 * time.Second, Interval: 2 * time.Second, Timeout: time.Second,
+	Margin: 350 * time.Millisecond, Drain: 2 * time.Second,
+}
+
+const poll = 2 * time.Second
+
+// node is an elector on a quorum, inside a synctest bubble.
+type node struct {
+	*elector.Elector
+	id   string
+	stop func()
+	died atomic.Int64
+	mu   sync.Mutex
+	told map[elector.EventKind]int
+}
+
+func start(t *testing.T, id string, lock elector.Lock, hints <-chan elector.Hint, lead elector.LeadFunc) *node {
+	t.Helper()
+	if lead == nil {
+		lead = func(ctx context.Context, _ *elector.Term) error { <-ctx.Done(); return nil }
+	}
+	n := &node{id: id, told: map[elector.EventKind]int{}}
+	began := time.Now()
+	owners := 0
+	e, err := elector.New(lock, lead, elector.Config{
+		NodeID: id, Timing: timing, PollInterval: poll, Hints: hints,
+		NewOwner: func() (string, error) { owners++; return fmt.Sprintf("%s-%d", id, owners), nil },
+		Clock:    func() heartbeat.Instant { return heartbeat.Instant(time.Since(began)) },
+		Die:      func(string) { n.died.Add(1) },
+		Observe: func(ev elector.Event) {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.told[ev.Kind]++
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Elector = e
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := e.Run(ctx); err != nil {
+			t.Errorf("node %s: %v", id, err)
+		}
+	}()
+	n.stop = func() { cancel(); <-done }
+	return n
+}
+
+func (n *node) heard(kind elector.EventKind) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.told[kind]
+}
+
+// hints joins those of all masters, as the daemon does.
+func (m masters) hints(ctx context.Context) <-chan elector.Hint {
+	all := make(chan elector.Hint, 16)
+	for _, s := range m {
+		one := s.Hints()
+		go func() {
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case h := <-one:
+					select {
+					case all <- h:
+					default:
+					}
+				}
+			}
+		}()
+	}
+	return all
+}
+
+// world is what the model test checks against: who acts, and under which epoch.
+type world struct {
+	t    *testing.T
+	seed uint64
+
+	mu     sync.Mutex
+	acting map[string]int64
+	last   int64 // the highest epoch that ever acted
+	terms  int
+}
+
+func (w *world) enter(id string, epoch int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for other, e := range w.acting {
+		w.t.Errorf("seed %d: %s acts under epoch %d while %s still acts under %d", w.seed, id, epoch, other, e)
+	}
+	if epoch <= w.last {
+		w.t.Errorf("seed %d: %s acts under epoch %d after %d", w.seed, id, epoch, w.last)
+	}
+	w.acting[id], w.last = epoch, epoch
+	w.terms++
+}
+
+func (w *world) leave(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.acting, id)
+}
+
+// weather gives each request on one link, from a node to a master, a fault; it
+// changes every few seconds.
+type weather struct {
+	mu    sync.Mutex
+	rng   *rand.Rand
+	until time.Time
+	mood  int
+}
+
+func (w *weather) fault() fakelock.Fault {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if time.Now().After(w.until) {
+		w.mood = w.rng.IntN(12)
+		w.until = time.Now().Add(w.delay(15 * time.Second))
+	}
+	f := fakelock.Fault{Before: w.delay(5 * time.Millisecond), After: w.delay(5 * time.Millisecond)}
+	switch w.mood {
+	case 1: // a slow network: requests arrive after the caller has given up
+		f.Before, f.After = w.delay(12*time.Second), w.delay(2*time.Second)
+	case 2: // a slow one, but not so slow that nothing is decided
+		f.Before, f.After = w.delay(400*time.Millisecond), w.delay(400*time.Millisecond)
+	case 3: // a lossy one
+		f.LoseRequest, f.LoseReply = w.rng.IntN(3) == 0, w.rng.IntN(3) == 0
+	case 4: // cut
+		f.LoseRequest = true
+	case 5: // cut one way
+		f.LoseReply = true
+	case 6: // a master that refuses, now and then
+		f.Refuse = w.rng.IntN(2) == 0
+	case 7: // a driver that hangs beyond its deadline
+		f.Deaf, f.Before, f.After = true, w.delay(3*time.Second), w.delay(3*time.Second)
+	}
+	return f
+}
+
+func (w *weather) delay(limit time.Duration) time.Duration {
+	return time.Duration(w.rng.Int64N(int64(limit)))
+}
+
+// TestTwoNodesNeverActAtOnce lets four nodes contend for twenty minutes of bubble
+// time, with a weather of its own between each of them and each of five masters.
+// Masters hang, and restart with and without their data. MODEL_ROUNDS makes it
+// longer; MODEL_SEED replays a round by the seed that it told.
+func TestTwoNodesNeverActAtOnce(t *testing.T) {
+	seed, rounds := rand.Uint64(), uint64(10)
+	if n, err := strconv.ParseUint(os.Getenv("MODEL_ROUNDS"), 10, 32); err == nil {
+		rounds = n
+	}
+	if n, err := strconv.ParseUint(os.Getenv("MODEL_SEED"), 10, 64); err == nil {
+		seed = n
+	}
+	t.Logf("seed %d", seed)
+	for round := range rounds {
+		t.Run(fmt.Sprintf("round %d", round), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { contend(t, seed+round) })
+		})
+	}
+}
+
+func contend(t *testing.T, seed uint64) {
+	n := []int{3, 5}[seed%2]
+	w := &world{t: t, seed: seed, acting: map[string]int64{}}
+	m := newMasters(n, timing.TTL)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	rng := rand.New(rand.NewPCG(seed, 1))
+	hung := make([]atomic.Bool, n)
+	var nodes []*node
+	for i := range 4 {
+		id := string(rune('a' + i))
+		sky := make([]*weather, n)
+		for j := range sky {
+			sky[j] = &weather{rng: rand.New(rand.NewPCG(seed, uint64(100+10*i+j)))}
+		}
+		lock := m.lock(t, id, timing.TTL, func(master int, _ string) fakelock.Fault {
+			f := sky[master].fault()
+			if hung[master].Load() {
+				return fakelock.Fault{LoseRequest: true}
+			}
+			return f
+		})
+		nodes = append(nodes, start(t, id, lock, m.hints(ctx), func(ctx context.Context, term *elector.Term) error {
+			return w.act(ctx, id, term)
+		}))
+	}
+	for end := time.Now().Add(20 * time.Minute); time.Now().Before(end); {
+		time.Sleep(time.Duration(rng.Int64N(int64(20 * time.Second))))
+		switch one := rng.IntN(n); rng.IntN(6) {
+		case 0:
+			m.order(elector.Order{StepDown: true, To: []string{"", "a", "b"}[rng.IntN(3)]})
+		case 1: // only one master hears of it
+			m[one].Order(elector.Order{StepDown: true})
+		case 2:
+			m[one].Restart(true)
+		case 3:
+			m[one].Restart(false)
+		case 4:
+			hung[one].Store(true)
+			time.AfterFunc(time.Duration(rng.Int64N(int64(30*time.Second))), func() { hung[one].Store(false) })
+		}
+	}
+	for _, n := range nodes {
+		n.stop()
+		if n.died.Load() > 0 {
+			t.Errorf("seed %d: node %s died although its work always returns", seed, n.id)
+		}
+	}
+	if w.terms < 20 {
+		t.Errorf("seed %d: only %d terms: the weather was too good, or too bad, to test anything", seed, w.terms)
+	}
+	t.Logf("%d terms", w.terms)
+	cancel()
+	time.Sleep(time.Minute) // the last requests are still on their way
+}
+
+// act is the work of a term. It drains for up to the drain time; a node acts from
+// the moment its work starts until it has returned.
+func (w *world) act(ctx context.Context, id string, term *elector.Term) error {
+	w.enter(id, term.Epoch())
+	defer w.leave(id)
+	if rng := rand.New(rand.NewPCG(uint64(term.Epoch()), 2)); rng.IntN(4) == 0 {
+		select { // work that ends by itself
+		case <-ctx.Done():
+		case <-time.After(time.Duration(rng.Int64N(int64(20 * time.Second)))):
+			return nil
+		}
+	}
+	<-ctx.Done()
+	if !errors.Is(context.Cause(ctx), elector.ErrLeaseLost) {
+		time.Sleep(time.Duration(term.Epoch() % int64(timing.Drain)))
+	}
+	return nil
+}
