@@ -131,16 +131,20 @@ func TestReleaseIsForWhoeverCannotAnyMore(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.want(exitUsage, "", "baton: say either --crashed or --owner; see baton release --help\n", "release")
-	c.want(exitOK, "", "", "release", "--owner", "somebody-else")
+	c.want(exitFailure, "", "baton: nothing was released: lock \"baton\" is not held by owner somebody-else; 0b9b3f6e-6f0a-4c43-8d5e-3c1f6b1d8a52 holds it\n",
+		"release", "--owner", "somebody-else")
 	if got := c.run("leader").stdout; !strings.Contains(got, "not baton") {
 		t.Errorf("the lock of another owner is gone: %q", got)
 	}
 	if got := c.run("release", "--crashed"); got.code != exitFailure || !strings.Contains(got.stderr, "ExecStopPost=") {
 		t.Errorf("release --crashed outside a service: %+v", got)
 	}
-	c.want(exitOK, "", "", "release", "--owner", "0b9b3f6e-6f0a-4c43-8d5e-3c1f6b1d8a52")
+	c.want(exitOK, "released lock \"baton\"\n", "", "release", "--owner", "0b9b3f6e-6f0a-4c43-8d5e-3c1f6b1d8a52")
 	if got := c.run("leader"); got.code != exitNoLeader {
 		t.Errorf("the lock is still held: %+v", got)
+	}
+	if got := c.run("release", "--owner", "0b9b3f6e-6f0a-4c43-8d5e-3c1f6b1d8a52"); got.code != exitFailure || !strings.HasSuffix(got.stderr, "; nobody holds it\n") {
+		t.Errorf("released twice: %+v", got)
 	}
 }
 

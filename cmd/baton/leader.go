@@ -19,17 +19,17 @@ func newLeaderCommand(e env) *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withRemote(cmd, e, func(r *daemon.Remote, lockKey string) error {
-				s, err := r.Snapshot(cmd.Context())
+				leader, vacant, err := r.Leader(cmd.Context())
 				if err != nil {
 					return err
 				}
-				if s.Leader == nil {
-					return noLeader(lockKey)
+				if leader == nil {
+					return noLeader(lockKey, vacant)
 				}
-				return out.print(e.stdout, s.Leader, func(w io.Writer) error {
-					name := s.Leader.NodeID
-					if s.Leader.Foreign {
-						name = fmt.Sprintf("(not baton: owner %s)", s.Leader.Owner)
+				return out.print(e.stdout, leader, func(w io.Writer) error {
+					name := leader.NodeID
+					if leader.Foreign {
+						name = fmt.Sprintf("(not baton: owner %s)", leader.Owner)
 					}
 					_, err := fmt.Fprintln(w, name)
 					return err

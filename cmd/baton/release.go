@@ -1,13 +1,36 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"baton/internal/config"
 	"baton/internal/daemon"
 )
+
+// releaseByHand fails where there was nothing to release: whoever does this by hand
+// has looked at another term than the one that holds the lock.
+func releaseByHand(ctx context.Context, e env, c config.Config, owner string) error {
+	released, err := daemon.Release(ctx, c, owner, orderedBy("released by hand"))
+	if err != nil {
+		return err
+	}
+	if !released.Was {
+		return fmt.Errorf("nothing was released: lock %q is not held by owner %s; %s", c.Election.LockKey, owner, heldBy(released.Holder))
+	}
+	_, err = fmt.Fprintf(e.stdout, "released lock %q\n", c.Election.LockKey)
+	return err
+}
+
+func heldBy(holder string) string {
+	if holder == "" {
+		return "nobody holds it"
+	}
+	return holder + " holds it"
+}
 
 func newReleaseCommand(e env) *cobra.Command {
 	var crashed bool
@@ -32,11 +55,15 @@ func newReleaseCommand(e env) *cobra.Command {
 				return err
 			}
 			if owner != "" {
-				return daemon.Release(cmd.Context(), c, owner, orderedBy("released by hand"))
+				return releaseByHand(cmd.Context(), e, c, owner)
 			}
 			released, err := daemon.ReleaseCrashed(cmd.Context(), c, e.getenv)
-			if err == nil && released {
+			switch {
+			case err != nil || released == nil:
+			case released.Was:
 				_, err = fmt.Fprintln(e.stdout, "released the lock that the daemon left behind")
+			default:
+				_, err = fmt.Fprintf(e.stdout, "nothing to release: the lease that the daemon left behind had ended, and %s\n", heldBy(released.Holder))
 			}
 			return err
 		},

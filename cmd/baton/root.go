@@ -29,6 +29,8 @@ func commands(e env) []*cobra.Command {
 		newStatusCommand(e),
 		newLeaderCommand(e),
 		newStepDownCommand(e),
+		newPauseCommand(e),
+		newResumeCommand(e),
 		newReleaseCommand(e),
 		newConfigCommand(e),
 		newCompletionCommand(e),
@@ -132,7 +134,7 @@ func newExitCodesTopic() *cobra.Command {
   0  done
   1  it failed; standard error says what, and what to do
   2  wrong arguments, or a configuration that cannot be used
-  3  nobody leads (leader, stepdown)
+  3  nobody leads (leader, stepdown, resume)
   4  run: the leader's work did not end before its lease could, so the process did`,
 	}
 }

@@ -56,7 +56,11 @@ func newLogger(w io.Writer, log config.Log) *zap.Logger {
 	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(w)), level))
 }
 
-// noLeader gives an error the exit code for "nobody leads".
-func noLeader(lockKey string) error {
-	return &exitError{exitNoLeader, fmt.Errorf("nobody holds lock %q: is a node running? See baton status", lockKey)}
+// noLeader gives an error the exit code for "nobody leads"; why says why nobody
+// may, as far as that is so.
+func noLeader(lockKey, why string) error {
+	if why == "" {
+		why = "is a node running? See baton status"
+	}
+	return &exitError{exitNoLeader, fmt.Errorf("nobody holds lock %q: %s", lockKey, why)}
 }

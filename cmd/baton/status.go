@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -18,13 +21,21 @@ func newStatusCommand(e env) *cobra.Command {
 	var out output
 	var watch bool
 	var every time.Duration
+	var events int
 	cmd := &cobra.Command{
-		Use:     "status",
-		Short:   "Show who leads, the nodes and the jobs",
-		Example: "  baton status\n  baton status --watch\n  baton status -o json",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Use:   "status",
+		Short: "Show who leads, the nodes and the jobs, or what has happened",
+		Example: "  baton status\n  baton status --watch\n  baton status -o json\n" +
+			"  baton status --events       # the last 20 events, the newest last\n  baton status --events 200",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := countOfEvents(cmd, args, &events); err != nil {
+				return usageError(err)
+			}
 			return withRemote(cmd, e, func(r *daemon.Remote, _ string) error {
+				if events > 0 {
+					return showEvents(cmd.Context(), e.stdout, r, out, events)
+				}
 				if watch {
 					return watchStatus(cmd.Context(), e.stdout, r, out, every)
 				}
@@ -39,8 +50,54 @@ func newStatusCommand(e env) *cobra.Command {
 	addTargetFlags(cmd)
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show it again and again, in place on a terminal")
 	cmd.Flags().DurationVar(&every, "interval", time.Second, "how often, with --watch")
+	cmd.Flags().IntVar(&events, "events", 0, "show the last `N` events of the election instead (20 if N is left out)")
+	cmd.Flags().Lookup("events").NoOptDefVal = "20"
 	out.addFlag(cmd)
 	return cmd
+}
+
+// countOfEvents also takes the N of "--events N", which is an argument to those who
+// parse flags: N may be left out.
+func countOfEvents(cmd *cobra.Command, args []string, events *int) error {
+	asked := cmd.Flags().Changed("events")
+	if len(args) == 1 {
+		n, err := strconv.Atoi(args[0])
+		if err != nil || !asked {
+			return fmt.Errorf("%q: status takes no argument but the N of --events N", args[0])
+		}
+		*events = n
+	}
+	switch {
+	case asked && *events < 1:
+		return fmt.Errorf("--events %d: want a number above 0", *events)
+	case asked && cmd.Flags().Changed("watch"):
+		return errors.New("say either --events or --watch")
+	}
+	return nil
+}
+
+// showEvents prints the history as a log: the newest last.
+func showEvents(ctx context.Context, out io.Writer, r *daemon.Remote, o output, n int) error {
+	events, err := r.Events(ctx, n)
+	if err != nil {
+		return err
+	}
+	return o.print(out, events, func(out io.Writer) error {
+		if len(events) == 0 {
+			_, err := fmt.Fprintln(out, "nothing has happened yet")
+			return err
+		}
+		w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+		_, _ = fmt.Fprintln(w, "TIME\tEVENT\tNODE\tEPOCH\tREASON") // Flush tells a write error
+		for _, e := range events {
+			epoch := "-"
+			if e.Epoch != 0 {
+				epoch = fmt.Sprint(e.Epoch)
+			}
+			_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", e.At.Format("2006-01-02 15:04:05.000"), e.Event, cmp.Or(e.NodeID, "-"), epoch, e.Reason)
+		}
+		return w.Flush()
+	})
 }
 
 // watchStatus shows the state until ctx ends. On a terminal it redraws in place.
@@ -89,6 +146,10 @@ func printStatus(out io.Writer, s daemon.Snapshot) error {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	p := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) } // Flush tells a write error
 	switch l := s.Leader; {
+	case l == nil && s.Paused != nil:
+		p("Lock %q: nobody leads: paused %s, for %s\n", s.LockKey, s.Paused.Reason, short(s.Now.Sub(s.Paused.Since)))
+	case l == nil && s.Vacancy != "":
+		p("Lock %q: nobody leads: %s\n", s.LockKey, s.Vacancy)
 	case l == nil:
 		p("Lock %q: nobody leads\n", s.LockKey)
 	case l.Foreign:
@@ -96,15 +157,28 @@ func printStatus(out io.Writer, s daemon.Snapshot) error {
 	default:
 		p("Lock %q: %s leads, epoch %d, for %s, %s\n", s.LockKey, l.NodeID, l.Epoch, short(s.Now.Sub(l.Since)), leaseLeft(l.LeaseLeftMS))
 	}
+	if s.Leader != nil && s.Paused != nil {
+		p("Paused %s: %s is to stop\n", s.Paused.Reason, cmp.Or(s.Leader.NodeID, s.Leader.Owner))
+	}
 	if len(s.Nodes) > 0 {
-		p("\nNODE\tSTATE\tSEEN\tVERSION\tCONFIG\tSTATUS PAGE\n")
+		p("\nNODE\tSTATE\tPRIORITY\tSEEN\tVERSION\tCONFIG\tSTATUS PAGE\n")
 	}
 	for _, n := range s.Nodes {
-		state := n.State
-		if n.Stale {
+		state, priority := n.State, fmt.Sprint(n.Priority)
+		switch {
+		case n.Stale:
 			state = "gone"
+		case n.Observer:
+			state, priority = "observer", "-"
+		case n.Aside != "":
+			state = "stands aside"
 		}
-		p("%s\t%s\t%s ago\t%s\t%s\t%s\n", n.ID, state, short(time.Duration(n.LastSeenMSAgo)*time.Millisecond), n.Version, n.ConfigHash, n.Address)
+		p("%s\t%s\t%s\t%s ago\t%s\t%s\t%s\n", n.ID, state, priority, short(time.Duration(n.LastSeenMSAgo)*time.Millisecond), n.Version, n.ConfigHash, n.Address)
+	}
+	for _, n := range s.Nodes {
+		if n.Aside != "" && !n.Stale {
+			p("\n%s stands aside %s\n", n.ID, n.Aside)
+		}
 	}
 	if len(s.Jobs) > 0 {
 		p("\nJOB\tSCHEDULE\tNEXT\tLAST\tROWS\tDEAD\tTOOK\tWAITING\tFAILURES\n")

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os/user"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,8 +14,7 @@ import (
 func newStepDownCommand(e env) *cobra.Command {
 	var out output
 	var to, reason string
-	var wait time.Duration
-	var noWait bool
+	var wait waiting
 	cmd := &cobra.Command{
 		Use:   "stepdown",
 		Short: "Have the leader hand over, in order, and wait for its successor",
@@ -25,13 +23,10 @@ func newStepDownCommand(e env) *cobra.Command {
 		Example: "  baton stepdown\n  baton stepdown --to db2 --reason 'kernel upgrade'",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if noWait {
-				wait = 0
-			}
 			return withRemote(cmd, e, func(r *daemon.Remote, lockKey string) error {
-				h, err := r.StepDown(cmd.Context(), to, orderedBy(reason), wait)
+				h, err := r.StepDown(cmd.Context(), to, orderedBy(reason), wait.limit())
 				if errors.Is(err, daemon.ErrNoLeader) {
-					return noLeader(lockKey)
+					return noLeader(lockKey, "")
 				}
 				if err != nil {
 					return err
@@ -50,20 +45,22 @@ func newStepDownCommand(e env) *cobra.Command {
 	addTargetFlags(cmd)
 	cmd.Flags().StringVar(&to, "to", "", "the `node` to hand over to (default: whichever is ready first)")
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the event history")
-	cmd.Flags().DurationVar(&wait, "wait", 30*time.Second, "how long to wait for the next term")
-	cmd.Flags().BoolVar(&noWait, "no-wait", false, "ask, and do not wait")
+	wait.addFlags(cmd, "the next term")
 	out.addFlag(cmd)
 	return cmd
 }
 
 // orderedBy says who asks, for those who read the event history later.
-func orderedBy(reason string) string {
+func orderedBy(reason string) string { return "asked " + by(reason) }
+
+// by is "by alice: reason".
+func by(reason string) string {
 	who := "somebody"
 	if u, err := user.Current(); err == nil {
 		who = u.Username
 	}
 	if reason == "" {
-		return "asked by " + who
+		return "by " + who
 	}
-	return fmt.Sprintf("asked by %s: %s", who, reason)
+	return fmt.Sprintf("by %s: %s", who, reason)
 }

@@ -1,9 +1,11 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"baton/internal/config"
@@ -58,6 +60,26 @@ func (r *Remote) Snapshot(ctx context.Context) (Snapshot, error) {
 	return gather(ctx, s, r.election, r.ledger, r.tasks)
 }
 
+// Leader is who holds the lock now; nil if nobody does, and then why nobody may
+// take it, as far as there is a reason.
+func (r *Remote) Leader(ctx context.Context) (leader *Leader, vacant string, err error) {
+	p, err := r.picture(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	return leaderOf(p), vacancy(p), nil
+}
+
+// Events is the history of the election, the oldest of the last n first.
+func (r *Remote) Events(ctx context.Context, n int) ([]Event, error) {
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	p, err := r.election.Picture(ctx, n)
+	events := eventsOf(p)
+	slices.Reverse(events)
+	return events, err
+}
+
 // Handover is what a step-down came to.
 type Handover struct {
 	From  string `json:"from"` // "" when a foreign client held the lock
@@ -88,24 +110,17 @@ func (r *Remote) StepDown(ctx context.Context, to, reason string, wait time.Dura
 		return Handover{}, fmt.Errorf("lock %q is held by a client that is not baton (owner %s): it does not take orders", r.config.Election.LockKey, owner)
 	}
 	h := Handover{From: from}
-	for time.Since(asked) < wait {
-		p, err := r.picture(ctx)
-		if err != nil {
-			return h, err
-		}
-		if p.Owner != "" && p.Owner != owner {
-			h.To, h.Epoch, h.TookMS = p.Leader, p.Epoch, time.Since(asked).Milliseconds()
-			return h, nil
-		}
-		select {
-		case <-ctx.Done():
-			return h, ctx.Err()
-		case <-time.After(5 * time.Millisecond):
-		}
+	if wait <= 0 {
+		return h, nil
 	}
-	if wait > 0 {
+	p, over, err := r.await(ctx, asked.Add(wait), func(p redisstore.Picture) bool { return p.Owner != "" && p.Owner != owner })
+	if err != nil {
+		return h, err
+	}
+	if !over {
 		return h, fmt.Errorf("%s was asked to step down, and after %v no other term has begun: it may be finishing its jobs; see baton status", from, wait)
 	}
+	h.To, h.Epoch, h.TookMS = p.Leader, p.Epoch, time.Since(asked).Milliseconds()
 	return h, nil
 }
 
@@ -124,23 +139,49 @@ func successor(p redisstore.Picture, to string) error {
 		return fmt.Errorf("node %q leads already", to)
 	}
 	for _, n := range p.Nodes {
-		if n.ID == to && p.Now.Sub(n.Seen()) <= goneAfter {
-			return nil
+		if n.ID != to || p.Now.Sub(n.Seen()) > goneAfter {
+			continue
 		}
+		if n.Observer {
+			return fmt.Errorf("node %q never leads: node.candidate is false in its configuration", to)
+		}
+		return nil
 	}
 	return fmt.Errorf("node %q is not among the live nodes: see baton status", to)
 }
 
+// Released is what the release of an owner's lock came to.
+type Released struct {
+	// Was says that the lock was that owner's, and is free now.
+	Was bool
+	// Holder is the node that held it instead, or the owner of a client that is not
+	// baton; "" if nobody did.
+	Holder string
+}
+
 // Release gives up the lock of a term that ended without doing so itself. It
 // changes nothing if another owner holds the lock.
-func Release(ctx context.Context, c config.Config, owner, reason string) error {
-	return withLock(ctx, c, func(ctx context.Context, lock nodeLock) error {
-		return lock.Release(ctx, owner, elector.Handover{Event: string(elector.EventReleased), Reason: reason})
+func Release(ctx context.Context, c config.Config, owner, reason string) (r Released, err error) {
+	err = withLock(ctx, c, func(ctx context.Context, e election, lock nodeLock) error {
+		r, err = giveUp(ctx, e, lock, owner, reason)
+		return err
 	})
+	return r, err
+}
+
+// giveUp looks who holds the lock and releases it for its owner.
+func giveUp(ctx context.Context, e election, lock nodeLock, owner, reason string) (Released, error) {
+	p, unseen := e.Picture(ctx, 0)
+	r := Released{Was: p.Owner == owner}
+	if !r.Was {
+		r.Holder = cmp.Or(p.Leader, p.Owner)
+	}
+	// The release matters more than what can be told of it.
+	return r, errors.Join(lock.Release(ctx, owner, elector.Handover{Event: string(elector.EventReleased), Reason: reason}), unseen)
 }
 
 // withLock does one command's work on this node's view of the lock.
-func withLock(ctx context.Context, c config.Config, do func(context.Context, nodeLock) error) error {
+func withLock(ctx context.Context, c config.Config, do func(context.Context, election, nodeLock) error) error {
 	store, err := openRedis(c)
 	if err != nil {
 		return err
@@ -155,7 +196,7 @@ func withLock(ctx context.Context, c config.Config, do func(context.Context, nod
 	}
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
-	err = do(ctx, lock)
+	err = do(ctx, at.election(), lock)
 	lock.Close()
 	return errors.Join(err, at.close(), store.Close())
 }

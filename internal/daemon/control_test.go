@@ -20,8 +20,8 @@ func TestReleaseByHandLeavesThisHostsNodeListed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := Release(t.Context(), c, "owner-of-db1", "its host is gone"); err != nil {
-		t.Fatal(err)
+	if r, err := Release(t.Context(), c, "owner-of-db1", "its host is gone"); err != nil || !r.Was {
+		t.Fatalf("%+v, %v", r, err)
 	}
 	if held, err := redis.Int(conn.Do("EXISTS", "baton")); err != nil || held != 0 {
 		t.Errorf("the lock is still held: %d, %v", held, err)

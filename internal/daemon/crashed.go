@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"baton/internal/config"
-	"baton/internal/elector"
 )
 
 // killWithin bounds the wait for killed processes to be gone.
@@ -23,32 +22,33 @@ const killWithin = 5 * time.Second
 // it went (ExecStopPost=). First it kills every other process of its own control
 // group: systemd does not promise that they are dead by then, and a job that
 // lives on must not meet the next leader's. Then it releases the lock that the
-// lease file names. It returns whether there was one.
-func ReleaseCrashed(ctx context.Context, c config.Config, getenv func(string) (string, bool)) (bool, error) {
+// lease file names. It returns nil if there is none: the node did not lead.
+func ReleaseCrashed(ctx context.Context, c config.Config, getenv func(string) (string, bool)) (*Released, error) {
 	// Outside a service the control group is the user's own session.
 	if _, service := getenv("SERVICE_RESULT"); !service {
-		return false, errors.New("release --crashed kills every process of its control group, so it runs only as ExecStopPost= of a systemd service ($SERVICE_RESULT is not set); to release a lock by hand: baton release --owner UUID")
+		return nil, errors.New("release --crashed kills every process of its control group, so it runs only as ExecStopPost= of a systemd service ($SERVICE_RESULT is not set); to release a lock by hand: baton release --owner UUID")
 	}
 	path, ok := leasePath(getenv)
 	if !ok {
-		return false, errors.New("$RUNTIME_DIRECTORY is not set: the unit needs RuntimeDirectory=")
+		return nil, errors.New("$RUNTIME_DIRECTORY is not set: the unit needs RuntimeDirectory=")
 	}
 	if err := killOthers(ctx); err != nil {
-		return false, err
+		return nil, err
 	}
 	l, found, err := readLease(path)
 	if err != nil || !found {
-		return false, err
+		return nil, err
 	}
 	c.Election.LockKey = l.LockKey
 	const reason = "its process ended without releasing"
-	if err := withLock(ctx, c, func(ctx context.Context, lock nodeLock) error {
-		err := lock.Release(ctx, l.Owner, elector.Handover{Event: string(elector.EventReleased), Reason: reason})
+	var r Released
+	if err := withLock(ctx, c, func(ctx context.Context, e election, lock nodeLock) (err error) {
+		r, err = giveUp(ctx, e, lock, l.Owner, reason)
 		return errors.Join(err, lock.Leave(ctx)) // unlike by hand: it is this node that is gone
 	}); err != nil {
-		return false, err
+		return nil, err
 	}
-	return true, removeLease(path)
+	return &r, removeLease(path)
 }
 
 // killOthers kills every process of this one's control group but itself, and

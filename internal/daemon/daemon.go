@@ -96,7 +96,7 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 		return err
 	}
 	notifier := newNotifier(log)
-	watcher := &observer{log: log.Named("election"), metrics: metrics, notify: notifier.send, lockKey: c.Election.LockKey, storeSince: time.Now()}
+	watcher := &observer{log: log.Named("election"), metrics: metrics, notify: notifier.send, lockKey: c.Election.LockKey, storeSince: time.Now(), aside: c.Election.PollInterval}
 	watcher.leaseFile, _ = leasePath(o.Getenv)
 	hints := make(chan elector.Hint, 16)
 	el, err := elector.New(lock, lead, elector.Config{

@@ -37,13 +37,26 @@ func electionStuckAfter(e config.Election) time.Duration {
 // health answers from memory: it must never wait for anything.
 func (n *node) health() status.Health {
 	term := n.elector.Leading()
-	h := status.Health{Live: true, Ready: true, Leading: term != nil && term.Trusted(), Leader: n.elector.Holder()}
+	h := status.Health{
+		Live: true, Ready: true, Leading: term != nil && term.Trusted(), Leader: n.elector.Holder(), Waiting: n.waiting(),
+	}
 	if idle := n.elector.SinceProgress(); idle > electionStuckAfter(n.config.Election) {
 		h.Live, h.Reason = false, fmt.Sprintf("the election loop has not moved for %v", idle.Round(time.Second))
 	} else if idle := n.runner.SinceProgress(); idle > stuckAfter {
 		h.Live, h.Reason = false, fmt.Sprintf("the job loop has not moved for %v", idle.Round(time.Second))
 	}
 	return h
+}
+
+// waiting is why this node does not take the lock, although nobody else may hold it.
+func (n *node) waiting() string {
+	if n.elector.Leading() != nil {
+		return ""
+	}
+	if why := n.elector.Waiting(); why != "" {
+		return why
+	}
+	return n.observer.standsAside()
 }
 
 // snapshot gathers the page's content. With an error it still tells what the node
@@ -59,6 +72,7 @@ func (n *node) snapshot(ctx context.Context) (status.Snapshot, error) {
 	if n.elector.Leading() != nil {
 		own.Role = status.RoleLeading
 	}
+	own.Waiting = n.waiting()
 	own.Jobs = configuredJobs(n.tasks, own.Now)
 	return gather(ctx, own, n.election, n.ledger, n.tasks)
 }

@@ -21,13 +21,16 @@ type observer struct {
 	metrics   *status.Metrics
 	notify    func(state string)
 	lockKey   string
-	leaseFile string // "" without a runtime directory
+	leaseFile string        // "" without a runtime directory
+	aside     time.Duration // how long others go first after a step-down
 	elector   *elector.Elector
 
 	mu         sync.Mutex
 	role       string    // what systemd is told that this node does
 	storeAway  bool      // Redis does not answer
 	storeSince time.Time // since when it does, or does not
+	asideUntil time.Time // when this node stops leaving the lead to others
+	asideWhy   string
 }
 
 func (o *observer) observe(ev elector.Event) {
@@ -37,6 +40,9 @@ func (o *observer) observe(ev elector.Event) {
 		o.won(log, ev)
 	case elector.EventStandby:
 		o.standsBy(log, ev.Holder)
+	case elector.EventWaiting:
+		log.Info("standing by: nobody leads", zap.String("reason", ev.Reason))
+		o.does("standby, nobody leads: " + ev.Reason)
 	case elector.EventStopping:
 		log.Info("stopping to lead: jobs are told to end", zap.Int64("epoch", ev.Epoch), zap.String("reason", ev.Reason))
 		o.does("stopping: " + ev.Reason)
@@ -87,6 +93,9 @@ func (o *observer) ended(log *zap.Logger, ev elector.Event) {
 	} else {
 		log.Info("no longer leading", fields...)
 	}
+	if ev.Kind == elector.EventSteppedDown {
+		o.standAside(o.aside, ev.Reason)
+	}
 	o.does("standby")
 	o.metrics.Ended(string(ev.Kind))
 	// A lock that could not be released may still be there for `release --crashed`.
@@ -95,6 +104,27 @@ func (o *observer) ended(log *zap.Logger, ev elector.Event) {
 			log.Warn("the lease file stays", zap.Error(err))
 		}
 	}
+}
+
+// standAside notes that this node leaves the lead to others, as the elector makes
+// it. A longer time that was noted before stays.
+func (o *observer) standAside(d time.Duration, why string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if until := time.Now().Add(d); until.After(o.asideUntil) {
+		o.asideUntil, o.asideWhy = until, why
+	}
+}
+
+// standsAside is why this node leaves the lead to others for now; "" if it does not.
+func (o *observer) standsAside() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	left := time.Until(o.asideUntil)
+	if left <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("stands aside for another %v, so that others go first: %s", brief(left), o.asideWhy)
 }
 
 // does tells systemd what this node does now.

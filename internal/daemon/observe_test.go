@@ -82,6 +82,7 @@ func TestSystemdIsToldWhatTheNodeDoesAndWhatItWaitsFor(t *testing.T) {
 		{elector.Event{Kind: elector.EventStopping, Reason: "no renewal"}, "STATUS=stopping: no renewal; waiting for redis"},
 		{elector.Event{Kind: elector.EventExpired, Epoch: 7}, "STATUS=standby; waiting for redis"},
 		{elector.Event{Kind: elector.EventStoreBack}, "STATUS=standby"},
+		{elector.Event{Kind: elector.EventWaiting, Reason: "paused by alice: upgrade"}, "STATUS=standby, nobody leads: paused by alice: upgrade"},
 	}
 	for _, s := range steps {
 		o.observe(s.event)

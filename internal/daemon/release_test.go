@@ -32,7 +32,7 @@ func TestReleaseCrashedRefusesOutsideAService(t *testing.T) {
 		{map[string]string{"RUNTIME_DIRECTORY": "/run/baton"}, "baton release --owner UUID"},
 		{map[string]string{"SERVICE_RESULT": "success"}, "the unit needs RuntimeDirectory="},
 	} {
-		if released, err := ReleaseCrashed(t.Context(), c, lookup(x.env)); released || err == nil || !strings.Contains(err.Error(), x.want) {
+		if released, err := ReleaseCrashed(t.Context(), c, lookup(x.env)); released != nil || err == nil || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("environment %v: %v, %v; want it to say %q", x.env, released, err, x.want)
 		}
 	}
@@ -146,9 +146,10 @@ func TestReleaseByOwnerReleasesThatTermOnly(t *testing.T) {
 	for _, x := range []struct {
 		owner string
 		left  int
-	}{{"owner-0", 1}, {"owner-1", 0}, {"owner-1", 0}} {
-		if err := Release(t.Context(), c, x.owner, "test"); err != nil {
-			t.Error(err)
+		want  Released
+	}{{"owner-0", 1, Released{Holder: "owner-1"}}, {"owner-1", 0, Released{Was: true}}, {"owner-1", 0, Released{}}} {
+		if r, err := Release(t.Context(), c, x.owner, "test"); err != nil || r != x.want {
+			t.Errorf("the release by %s: %+v, %v; want %+v", x.owner, r, err, x.want)
 		}
 		if left, err := redis.Int(conn.Do("EXISTS", "baton")); err != nil || left != x.left {
 			t.Errorf("after the release by %s: %d locks, %v; want %d", x.owner, left, err, x.left)

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"baton/internal/config"
@@ -10,8 +11,15 @@ import (
 	"baton/internal/status"
 )
 
-// Snapshot is the state of an election and its jobs, as the commands print it.
-type Snapshot = status.Snapshot
+// What the commands print.
+type (
+	// Snapshot is the state of an election and its jobs.
+	Snapshot = status.Snapshot
+	// Event is one entry of the event history.
+	Event = status.Event
+	// Leader is who holds the lock.
+	Leader = status.Leader
+)
 
 const (
 	eventsShown = 50
@@ -28,7 +36,7 @@ func gather(ctx context.Context, s status.Snapshot, election election, ledger *r
 	if err != nil {
 		return s, err
 	}
-	s.Leader = leaderOf(p)
+	s.Leader, s.Vacancy, s.Paused = leaderOf(p), vacancy(p), pauseOf(p)
 	for _, n := range p.Nodes {
 		ago := p.Now.Sub(n.Seen())
 		if ago > forgottenAfter {
@@ -36,12 +44,11 @@ func gather(ctx context.Context, s status.Snapshot, election election, ledger *r
 		}
 		s.Nodes = append(s.Nodes, status.Node{
 			ID: n.ID, State: nodeState(n, p), Version: n.Version, ConfigHash: n.ConfigHash, Address: n.Address,
+			Priority: n.Priority, Observer: n.Observer, Aside: asideOf(p, n.ID),
 			LastSeenMSAgo: max(ago.Milliseconds(), 0), Stale: ago > goneAfter,
 		})
 	}
-	for _, e := range p.Events {
-		s.Events = append(s.Events, status.Event{At: e.At, Event: e.Event, NodeID: e.NodeID, Epoch: e.Epoch, Reason: e.Reason})
-	}
+	s.Events = eventsOf(p)
 	states, err := ledger.Jobs(ctx, names(tasks))
 	if err != nil {
 		return s, err
@@ -55,6 +62,70 @@ func gather(ctx context.Context, s status.Snapshot, election election, ledger *r
 		}
 	}
 	return s, nil
+}
+
+// eventsOf is the history, newest first.
+func eventsOf(p redisstore.Picture) []Event {
+	events := make([]Event, len(p.Events))
+	for i, e := range p.Events {
+		events[i] = Event{At: e.At, Event: e.Event, NodeID: e.NodeID, Epoch: e.Epoch, Reason: e.Reason}
+	}
+	return events
+}
+
+// vacancy is why nobody takes the free lock yet; "" if a node may, or one leads.
+func vacancy(p redisstore.Picture) string {
+	switch {
+	case p.Owner != "":
+		return ""
+	case p.Paused != nil:
+		return "paused " + p.Paused.Reason
+	case p.Quarantine > 0:
+		return fmt.Sprintf("in quarantine for another %v, since redis has restarted, failed over or lost its data", brief(p.Quarantine))
+	case p.ReservedFor != "":
+		return fmt.Sprintf("reserved for %s for another %v", p.ReservedFor, brief(p.ReservedLeft))
+	case len(candidates(p)) == 0:
+		return "no node is there that may lead"
+	}
+	return ""
+}
+
+// candidates are the live nodes that may lead.
+func candidates(p redisstore.Picture) []redisstore.Node {
+	var nodes []redisstore.Node
+	for _, n := range p.Nodes {
+		if !n.Observer && p.Now.Sub(n.Seen()) <= goneAfter {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
+}
+
+func pauseOf(p redisstore.Picture) *status.Pause {
+	if p.Paused == nil {
+		return nil
+	}
+	return &status.Pause{Since: p.Paused.At, Reason: p.Paused.Reason}
+}
+
+// asideOf is why a node leaves the lead to others; "" if it does not.
+func asideOf(p redisstore.Picture, node string) string {
+	a, ok := p.Aside[node]
+	if !ok || node == p.Leader {
+		return ""
+	}
+	return fmt.Sprintf("for another %v: %s", brief(a.Left), a.Reason)
+}
+
+// brief rounds a time for people.
+func brief(d time.Duration) time.Duration {
+	if d < time.Second {
+		return d.Round(time.Millisecond)
+	}
+	if d < time.Minute {
+		return d.Round(100 * time.Millisecond)
+	}
+	return d.Round(time.Second)
 }
 
 func leaderOf(p redisstore.Picture) *status.Leader {

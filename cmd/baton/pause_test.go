@@ -1,0 +1,135 @@
+package main
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"baton/internal/testsupport"
+)
+
+func TestAPauseIsOrderedShownAndEnded(t *testing.T) {
+	c := newCLI(t)
+	c.env["BATON_REDIS"] = testsupport.StartRedis(t).URL()
+	c.env["BATON_TTL"] = "2s"
+	log1, _ := c.daemon("--node-id", "db1", "--http", "off")
+	c.until("db1\n", "leader")
+	log2, _ := c.daemon("--node-id", "db2", "--http", "off")
+	c.until("db2", "status")
+
+	got := c.run("pause", "--reason", "upgrade of <main>")
+	if !regexp.MustCompile(`^paused by \S+: upgrade of <main>: nobody leads, \d+ ms after the order; db1 did\n$`).MatchString(got.stdout) || got.code != exitOK {
+		t.Fatalf("pause: %+v", got)
+	}
+	if got := c.run("status").stdout; !regexp.MustCompile(`^Lock "baton": nobody leads: paused by \S+: upgrade of <main>, for \S+\n`).MatchString(got) {
+		t.Errorf("status: %s", got)
+	}
+	if got := c.run("leader"); got.code != exitNoLeader || !strings.Contains(got.stderr, `nobody holds lock "baton": paused by `) {
+		t.Errorf("leader: %+v", got)
+	}
+	if got := c.run("stepdown"); got.code != exitNoLeader {
+		t.Errorf("stepdown: %+v", got)
+	}
+	if got := c.run("pause", "--reason", "still at it"); got.code != exitOK || !strings.HasPrefix(got.stdout, "was paused already, by ") || !strings.Contains(got.stdout, ": still at it; nobody led\n") {
+		t.Errorf("paused again: %+v", got)
+	}
+	for node, log := range map[string]*buffer{"db1": log1, "db2": log2} {
+		c.untilLog(log, "still at it", 1)
+		if n := strings.Count(log.String(), "standing by: nobody leads"); n > 2 {
+			t.Errorf("%s told %d times why nobody leads, want once for each reason:\n%s", node, n, log)
+		}
+	}
+
+	resumed := c.run("resume")
+	if !regexp.MustCompile(`^resumed; it was paused by \S+: still at it; db\d leads: epoch \d+, \d+ ms after the order\n$`).MatchString(resumed.stdout) {
+		t.Errorf("resume: %+v", resumed)
+	}
+	c.want(exitOK, "was not paused\n", "", "resume")
+
+	var events []struct{ Event, Reason string }
+	if err := json.Unmarshal([]byte(c.run("status", "--events", "6", "-o", "json").stdout), &events); err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	for _, e := range events {
+		told = append(told, e.Event)
+	}
+	if want := "won paused stepped_down paused resumed won"; strings.Join(told, " ") != want {
+		t.Errorf("the events are %q, want %q", told, want)
+	}
+	table := c.run("status", "--events=2")
+	if !regexp.MustCompile(`^TIME +EVENT +NODE +EPOCH +REASON\n\S+ \S+ +resumed +- +\d+ +by \S+\n\S+ \S+ +won +db\d +\d+ *\n$`).MatchString(table.stdout) {
+		t.Errorf("status --events=2: %+v", table)
+	}
+}
+
+// untilLog waits until the log has a text so many times.
+func (c *cli) untilLog(log *buffer, text string, times int) {
+	c.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); strings.Count(log.String(), text) < times; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			c.t.Fatalf("the log never said %q %d times:\n%s", text, times, log)
+		}
+	}
+}
+
+func TestAPauseWithoutALeaderHoldsForTheNodesToCome(t *testing.T) {
+	c := newCLI(t)
+	c.env["BATON_REDIS"] = testsupport.StartRedis(t).URL()
+	if got := c.run("status", "--events"); got.code != exitOK || got.stdout != "nothing has happened yet\n" {
+		t.Errorf("the history of an election that never was: %+v", got)
+	}
+	if got := c.run("pause"); got.code != exitOK || !regexp.MustCompile(`^paused by \S+: nobody led\n$`).MatchString(got.stdout) {
+		t.Errorf("pause: %+v", got)
+	}
+	log, _ := c.daemon("--node-id", "db1", "--http", "off")
+	c.untilLog(log, "standing by: nobody leads", 1)
+	if got := c.run("resume", "--no-wait"); got.code != exitOK || !strings.HasPrefix(got.stdout, "resumed; it was paused by ") {
+		t.Errorf("resume: %+v", got)
+	}
+	c.until("db1\n", "leader")
+}
+
+func TestResumeTellsThatNobodyIsThereToLead(t *testing.T) {
+	c := newCLI(t)
+	c.env["BATON_REDIS"] = testsupport.StartRedis(t).URL()
+	if got := c.run("pause"); got.code != exitOK {
+		t.Fatalf("pause: %+v", got)
+	}
+	if got := c.run("resume", "--wait", "50ms"); got.code != exitNoLeader || !strings.HasPrefix(got.stderr, "baton: resumed, but after 50ms nobody leads") {
+		t.Errorf("resume: %+v", got)
+	}
+}
+
+func TestAPauseTellsThatAForeignClientGoesOn(t *testing.T) {
+	c := newCLI(t)
+	r := testsupport.StartRedis(t)
+	c.env["BATON_REDIS"] = r.URL()
+	if _, err := r.Conn().Do("SET", "baton", "java"); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.run("pause", "--wait", "50ms"); got.code != exitFailure || !strings.Contains(got.stderr, "held by a client that is not baton (owner java)") {
+		t.Errorf("pause: %+v", got)
+	}
+}
+
+func TestEventsTakeANumberAndNothingElse(t *testing.T) {
+	c := newCLI(t)
+	for args, want := range map[string]string{
+		"status 5":               `"5": status takes no argument but the N of --events N`,
+		"status --events x":      `"x": status takes no argument but the N of --events N`,
+		"status --events 0":      "--events 0: want a number above 0",
+		"status --events=-1":     "--events -1: want a number above 0",
+		"status --events -w":     "either --events or --watch",
+		"status --events 1 2":    "at most 1 arg",
+		"status --events=three":  "invalid argument",
+		"pause now":              `unknown command "now"`,
+		"resume --wait tomorrow": "invalid argument",
+	} {
+		if got := c.run(strings.Fields(args)...); got.code != exitUsage || !strings.Contains(got.stderr, want) {
+			t.Errorf("baton %s: %+v", args, got)
+		}
+	}
+}
