@@ -64,7 +64,7 @@ func writeSkew(path string, seconds int64) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(seconds)), 0) //nolint:gosec // two's complement
+	_, err = f.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(seconds)), 0)
 	return errors.Join(err, f.Close())
 }
 

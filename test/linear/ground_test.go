@@ -63,7 +63,7 @@ func stepDownBy(ctx context.Context, o redisstore.Options, f redisstore.Format) 
 	if err != nil {
 		return err
 	}
-	defer store.Close() //nolint:errcheck // it was only asked
+	defer store.Close() // it was only asked
 	_, _, err = redisstore.NewElection(store, lockKey, f).StepDown(ctx, "", "the nemesis says so")
 	return err
 }

@@ -93,7 +93,7 @@ func relay(t *testing.T, target string, rewrite *strings.Replacer) string {
 }
 
 func relayOne(client net.Conn, target string, rewrite *strings.Replacer) {
-	defer client.Close() //nolint:errcheck // either way it is over
+	defer client.Close() // either way it is over
 	server, err := net.Dial("tcp4", target)
 	if err != nil {
 		return

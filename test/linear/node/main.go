@@ -13,6 +13,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"syscall"
 
@@ -85,16 +87,11 @@ func run() error {
 }
 
 func tell(e elector.Event) string {
-	text := string(e.Kind)
-	for _, more := range []string{e.Holder, e.Reason} {
-		if more != "" {
-			text += " " + more
-		}
-	}
+	parts := []string{string(e.Kind), e.Holder, e.Reason}
 	if e.Err != nil {
-		text += ": " + e.Err.Error()
+		parts = append(parts, e.Err.Error())
 	}
-	return text
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ": ")
 }
 
 func now() int64 { return int64(heartbeat.Boottime()) }

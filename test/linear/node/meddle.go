@@ -41,7 +41,7 @@ func (p *past) any(lease time.Duration) (pastTerm, bool) {
 	if len(over) == 0 {
 		return pastTerm{}, false
 	}
-	return over[rand.IntN(len(over))], true //nolint:gosec // any will do
+	return over[rand.IntN(len(over))], true
 }
 
 // meddle asks of the lock, now and then, what nobody may: to renew, and to release, for an
@@ -52,14 +52,14 @@ func meddle(ctx context.Context, s wire.Setup, lock elector.Lock, p *past) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(s.Timing.TTL/4 + rand.N(s.Timing.TTL)): //nolint:gosec // any will do
+		case <-time.After(s.Timing.TTL/4 + rand.N(s.Timing.TTL)):
 		}
 		t, found := p.any(s.Timing.TTL)
-		if owner, err := newOwner(); err == nil && (!found || rand.IntN(3) == 0) { //nolint:gosec // any will do
+		if owner, err := newOwner(); err == nil && (!found || rand.IntN(3) == 0) {
 			t = pastTerm{owner: owner, epoch: 1}
 		}
 		attempt, cancel := context.WithTimeout(ctx, s.Timing.Timeout)
-		if rand.IntN(2) == 0 { //nolint:gosec // any will do
+		if rand.IntN(2) == 0 {
 			_, _ = lock.Renew(attempt, t.owner, t.epoch)
 		} else {
 			_ = lock.Release(attempt, t.owner, elector.Handover{Event: string(elector.EventReleased), Reason: "meddling"})

@@ -21,7 +21,7 @@ type work struct {
 }
 
 func newWork(s wire.Setup, d *diary, p *past) *work {
-	return &work{setup: s, diary: d, past: p, rng: rand.New(rand.NewPCG(s.Seed, 0))} //nolint:gosec // a seed replays
+	return &work{setup: s, diary: d, past: p, rng: rand.New(rand.NewPCG(s.Seed, 0))}
 }
 
 // lead acts until it is told to end, or its term has lasted long enough. Then it takes
