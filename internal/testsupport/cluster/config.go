@@ -23,8 +23,10 @@ type Options struct {
 	RedisYAML, ElectionYAML, DatabasesYAML, JobsYAML string
 	// DatabasesYAMLOf may be set instead of DatabasesYAML, for ways of their own.
 	DatabasesYAMLOf func(node int) string
-	LogLevel        string   // default info
-	Env             []string // further environment of every node
+	// NodeYAMLOf is what stands under node: beside the id.
+	NodeYAMLOf func(node int) string
+	LogLevel   string   // default info
+	Env        []string // further environment of every node
 	// RuntimeDir gives every node a $RUNTIME_DIRECTORY, as systemd does.
 	RuntimeDir bool
 	// MayExit: a node that ends by itself does not fail the test. One that was
@@ -49,6 +51,9 @@ func (o *Options) setDefaults() {
 		url := o.RedisURL
 		o.RedisURLOf = func(int) string { return url }
 	}
+	if o.NodeYAMLOf == nil {
+		o.NodeYAMLOf = func(int) string { return "" }
+	}
 	if o.DatabasesYAMLOf == nil {
 		databases := o.DatabasesYAML
 		o.DatabasesYAMLOf = func(int) string { return databases }
@@ -58,7 +63,7 @@ func (o *Options) setDefaults() {
 // yaml is the configuration file of one node.
 func (o *Options) yaml(node int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "node: {id: n%d}\nredis:\n  url: %q\n%s", node+1, o.RedisURLOf(node), indent(o.RedisYAML))
+	fmt.Fprintf(&b, "node:\n  id: n%d\n%sredis:\n  url: %q\n%s", node+1, indent(o.NodeYAMLOf(node)), o.RedisURLOf(node), indent(o.RedisYAML))
 	fmt.Fprintf(&b, "http: {listen: \"127.0.0.1:0\"}\nlog: {level: %s, format: json}\n", o.LogLevel)
 	fmt.Fprintf(&b, "election:\n  lock_key: %q\n  ttl: %v\n%s", o.LockKey, o.TTL, indent(o.ElectionYAML))
 	if databases := o.DatabasesYAMLOf(node); databases != "" {

@@ -78,9 +78,17 @@ type Status struct {
 		OK    bool   `json:"ok"`
 		Error string `json:"error"`
 	} `json:"redis"`
-	Nodes []struct {
-		ID    string `json:"id"`
-		State string `json:"state"`
+	Vacancy string `json:"vacancy"`
+	Paused  *struct {
+		Reason string `json:"reason"`
+	} `json:"paused"`
+	Waiting string `json:"waiting"`
+	Nodes   []struct {
+		ID       string `json:"id"`
+		State    string `json:"state"`
+		Priority int    `json:"priority"`
+		Observer bool   `json:"observer"`
+		Aside    string `json:"aside"`
 	} `json:"nodes"`
 	Jobs []struct {
 		Name    string `json:"name"`
