@@ -50,6 +50,7 @@ func TestLoneClusterNodeAnswersClusterDown(t *testing.T) {
 
 func TestFailedSnapshotsAreAnsweredWithMisconf(t *testing.T) {
 	r := testsupport.StartRedis(t)
+	set(t, r.Conn(), "before", "1")
 	r.FailSaves()
 	refuses(t, r, "SET a 1", "MISCONF")
 	r.HealSaves()
