@@ -2,21 +2,27 @@ package linear
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"baton/internal/testsupport"
 )
 
-// rage carries the schedule out and returns when every fault is over.
+// rage carries the schedule out and returns when every fault is over. A fault whose place
+// is broken longer than was planned lets others go before it.
 func (l *lab) rage(faults []fault) {
 	start := time.Now()
 	var lasting sync.WaitGroup
-	for _, f := range faults {
-		time.Sleep(time.Until(start.Add(f.at)))
-		for l.broken(f.place) {
-			time.Sleep(5 * time.Millisecond)
+	for pending := slices.Clone(faults); len(pending) > 0; time.Sleep(2 * time.Millisecond) {
+		i := slices.IndexFunc(pending, func(f fault) bool {
+			return time.Since(start) >= f.at && !l.broken(f.place)
+		})
+		if i < 0 {
+			continue
 		}
+		f := pending[i]
+		pending = slices.Delete(pending, i, i+1)
 		s := &strike{fault: f, begun: now()}
 		l.mu.Lock()
 		l.strikes = append(l.strikes, s)

@@ -137,9 +137,9 @@ func (g *replicated) stepDown(ctx context.Context) error {
 // A server that does nothing for 500 ms is replaced, which takes one to three seconds.
 func (g *replicated) traits() []trait {
 	return []trait{
-		{masterKill, atStore, 5, 0, 3},
-		{masterFreeze, atStore, 5, 0.25, 3},
-		{replicaKill, atStore, 2, 0, 1},
+		{masterKill, atStore, 4, 0, 3},
+		{masterFreeze, atStore, 4, 0.25, 3},
+		{replicaKill, atStore, 1, 0, 1},
 		{replicaFreeze, atStore, 1, 0.25, 2},
 		{sentinelKill, atOther, 1, 0, 2},
 	}
