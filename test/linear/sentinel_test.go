@@ -16,6 +16,8 @@ import (
 	"baton/internal/redisstore"
 	"baton/internal/testsupport"
 	"baton/test/linear/wire"
+
+	"github.com/gomodule/redigo/redis"
 )
 
 // Faults of a master with replicas and Sentinels.
@@ -165,19 +167,65 @@ func (g *replicated) begin(f fault) (target string, end func() error, err error)
 			}
 		}
 	}
-	// A fault is over when all servers are what they should be: only then may another
-	// server be broken.
-	whole := func(err error) error {
-		master, more := g.servers.Daemon().AwaitMaster(nil)
-		for _, r := range g.data {
-			if r != master {
-				more = errors.Join(more, g.servers.Daemon().AwaitReplica(r))
-			}
-		}
-		return errors.Join(err, more)
-	}
 	if f.kind == masterFreeze || f.kind == replicaFreeze {
-		return d.Addr(), func() error { return whole(d.Thaw()) }, d.Freeze()
+		return d.Addr(), func() error { return errors.Join(d.Thaw(), g.awaitWhole()) }, d.Freeze()
 	}
-	return d.Addr(), func() error { return whole(d.Restart()) }, d.Kill()
+	return d.Addr(), func() error { return errors.Join(d.Restart(), g.awaitWhole()) }, d.Kill()
+}
+
+// awaitWhole waits until all servers are what they should be: only then is a fault over,
+// and may another server be broken.
+func (g *replicated) awaitWhole() error {
+	for until := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		err := g.whole()
+		if err == nil || time.Now().After(until) {
+			return err
+		}
+	}
+}
+
+// whole is nil if one server is the master, the Sentinels say so, and both others follow
+// it.
+func (g *replicated) whole() error {
+	master, err := g.servers.Daemon().AwaitMaster(nil)
+	if err != nil {
+		return err
+	}
+	_, port, _ := net.SplitHostPort(master.Addr()) // it is one
+	for _, d := range g.data {
+		role, err := roleOf(d)
+		if err != nil {
+			return err
+		}
+		want := "slave 127.0.0.1 " + port + " connected"
+		if d == master {
+			want = "master"
+		}
+		if !strings.HasPrefix(role, want) {
+			return fmt.Errorf("%s is %q, not %q", d.Addr(), role, want)
+		}
+	}
+	return nil
+}
+
+// roleOf is what a server says of its replication, in words.
+func roleOf(d *testsupport.RedisDaemon) (string, error) {
+	c, err := d.Dial()
+	if err != nil {
+		return "", err
+	}
+	defer c.Close() // it was only asked
+	reply, err := redis.Values(c.Do("ROLE"))
+	if err != nil {
+		return "", err
+	}
+	var words []string
+	for _, part := range reply {
+		if b, ok := part.([]byte); ok {
+			words = append(words, string(b))
+		} else {
+			words = append(words, fmt.Sprint(part))
+		}
+	}
+	return strings.Join(words, " "), nil
 }

@@ -62,7 +62,7 @@ func run() error {
 		return fmt.Errorf("open the lock once more: %w", err)
 	}
 	calls, terms := &atomic.Int64{}, &past{}
-	go meddle(ctx, setup, &recorded{lock: meddling, diary: diary, floor: floor, calls: calls, meddling: true}, terms)
+	go meddle(ctx, setup, &recorded{lock: meddling, diary: diary, floor: floor, calls: calls, meddling: true}, floor, terms)
 	work := newWork(setup, diary, terms)
 	el, err := elector.New(&recorded{lock: lock, diary: diary, floor: floor, calls: calls}, work.lead, elector.Config{
 		NodeID: setup.NodeID, Timing: setup.Timing, PollInterval: setup.Poll, Floor: floor.value(), Hints: hints,

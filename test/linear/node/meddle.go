@@ -46,13 +46,17 @@ func (p *past) any(lease time.Duration) (pastTerm, bool) {
 
 // meddle asks of the lock, now and then, what nobody may: to renew, and to release, for an
 // owner that holds nothing. An elector never would, so that without it the lock's own
-// checks could be missing and nobody would notice.
-func meddle(ctx context.Context, s wire.Setup, lock elector.Lock, p *past) {
+// checks could be missing and nobody would notice. It begins when there has been a term: a
+// new store takes whoever renews for a leader that it has lost.
+func meddle(ctx context.Context, s wire.Setup, lock elector.Lock, f *floor, p *past) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(s.Timing.TTL/4 + rand.N(s.Timing.TTL)):
+		}
+		if f.value() == 0 {
+			continue
 		}
 		t, found := p.any(s.Timing.TTL)
 		if owner, err := newOwner(); err == nil && (!found || rand.IntN(3) == 0) {
