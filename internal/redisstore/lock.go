@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"baton/internal/elector"
+	"baton/internal/heartbeat"
 
 	"github.com/gomodule/redigo/redis"
 )
@@ -64,16 +65,17 @@ type Lock struct {
 	conn    redis.Conn // its own
 	renewed redis.Conn // on which a renewal was answered last
 
-	// Of the campaign alone:
-	asked time.Time // when the lock last answered held, by more than a look
-	held  verdict   // and what it said
-	until time.Time // when the lease of the last answer has ended: somebody else may hold the lock then
+	// Of the campaign alone, by a clock that goes on in suspend:
+	asked heartbeat.Instant // when the lock last answered held, by more than a look; 0 for never
+	held  verdict           // and what it said
+	until heartbeat.Instant // when the lease of the last answer has ended: somebody else may hold the lock then
+	seen  memory            // early is what lasts until then
 }
 
 // protocol is how a lock is asked: by scripts, or without. Each method is one
 // attempt on a connection to the server that has the lock key.
 type protocol interface {
-	acquire(ctx context.Context, conn redis.Conn, c elector.Candidate) (verdict, error)
+	acquire(ctx context.Context, conn redis.Conn, c elector.Candidate, m memory) (verdict, error)
 	// renew returns ErrLost, and who holds the lock instead, in its error. fresh
 	// says that it is the first renewal on conn: the server behind it may be
 	// another, or have restarted.
@@ -85,10 +87,17 @@ type protocol interface {
 
 // verdict is the reply to an acquire.
 type verdict struct {
-	word   string // won, held or wait
-	detail string // held: the holder's node; wait: why
-	left   int64  // in ms: of the lease, or of the wait; noExpiry without an end
-	epoch  int64  // the last one that is known; of held 0 for a foreign client's
+	word    string // won, held, quarantine or wait
+	detail  string // held: the holder's node; wait: why
+	left    int64  // in ms: of the lease, or of the wait; noExpiry without an end
+	epoch   int64  // the last one that is known; of held 0 for a foreign client's
+	leaseMS int64  // of held: how long a lease the holder asks for, if it is one of ours
+}
+
+// memory is what a candidate has seen, and Redis may have lost since.
+type memory struct {
+	early   string // "lease" or "quarantine": one that cannot be over yet by this node's clock
+	leaseMS int64  // the longest of them all
 }
 
 // NewLock makes the node's view of a lock. It does not connect.
@@ -135,7 +144,7 @@ type participant struct {
 
 // Acquire implements elector.Lock.
 func (l *Lock) Acquire(ctx context.Context, c elector.Candidate) (elector.Answer, error) {
-	if now := time.Now(); c.Polling && now.Sub(l.asked) < presenceInterval && now.Before(l.until) {
+	if now := heartbeat.Boottime(); c.Polling && l.asked != 0 && now.Sub(l.asked) < presenceInterval && now < l.until {
 		left, err := l.look(ctx)
 		if err != nil || left != 0 {
 			return l.stillHeld(left), err
@@ -148,18 +157,24 @@ func (l *Lock) Acquire(ctx context.Context, c elector.Candidate) (elector.Answer
 	left := leaseLeft(v.left)
 	switch v.word {
 	case "won":
-		l.asked = time.Time{}
+		l.asked, l.until = 0, 0
 		return elector.Answer{Outcome: elector.Won, Epoch: v.epoch}, nil
 	case "held":
-		l.asked, l.held = time.Now(), v
+		l.asked, l.held, l.seen.early = heartbeat.Boottime(), v, ""
+		l.seen.leaseMS = max(l.seen.leaseMS, v.leaseMS)
+		if v.leaseMS > 0 { // what other programs do with their locks is their own affair
+			l.seen.early = "lease"
+		}
 		return l.stillHeld(left), nil
-	default:
-		return elector.Answer{Outcome: elector.Wait, Reason: v.detail, Left: left, Epoch: v.epoch}, nil
+	case "quarantine":
+		l.until, l.seen.early = heartbeat.Boottime().Add(left), v.word
 	}
+	return elector.Answer{Outcome: elector.Wait, Reason: v.detail, Left: left, Epoch: v.epoch}, nil
 }
 
 // look asks by one plain command, instead of a script of many, how much of the
-// lease is left: standbys are many. 0 says that the lock is free.
+// lease is left: standbys are many. 0 says that it takes more: the lock is free, or
+// lasts for longer than a lease of ours can.
 func (l *Lock) look(ctx context.Context) (time.Duration, error) {
 	left, err := redis.Int64(l.do(ctx, func(conn redis.Conn) (any, error) {
 		return redis.DoContext(conn, ctx, "PTTL", l.keys.lock())
@@ -167,7 +182,7 @@ func (l *Lock) look(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, fmt.Errorf("look at lock %q: %w", l.keys.lock(), err)
 	}
-	if left != noExpiry && left <= 0 {
+	if left != noExpiry && left <= 0 || l.held.leaseMS > 0 && (left == noExpiry || left > l.held.leaseMS) {
 		return 0, nil
 	}
 	return leaseLeft(left), nil
@@ -176,13 +191,27 @@ func (l *Lock) look(ctx context.Context) (time.Duration, error) {
 // stillHeld is the answer while the lease that was seen last has not ended: the
 // holder is the same.
 func (l *Lock) stillHeld(left time.Duration) elector.Answer {
-	l.until = time.Now().Add(left)
+	l.until = heartbeat.Boottime().Add(left)
 	return elector.Answer{Outcome: elector.Held, Holder: l.held.detail, Epoch: l.held.epoch, Left: left}
 }
 
+// haste is how much earlier than it should a lease may seem to end: clocks run a
+// little differently.
+const haste = 50 * time.Millisecond
+
+// remembered is what the node has seen, as of now.
+func (l *Lock) remembered() memory {
+	m := l.seen
+	if l.until.Sub(heartbeat.Boottime()) <= haste+milliseconds(m.leaseMS)/100 {
+		m.early = ""
+	}
+	return m
+}
+
 func (l *Lock) acquire(ctx context.Context, c elector.Candidate) (v verdict, err error) {
+	seen := l.remembered()
 	_, err = l.do(ctx, func(conn redis.Conn) (any, error) {
-		if v, err = l.protocol.acquire(ctx, conn, c); err != nil || v.word != "won" {
+		if v, err = l.protocol.acquire(ctx, conn, c, seen); err != nil || v.word != "won" {
 			return nil, err
 		}
 		short := l.awaitReplicas(ctx, conn)

@@ -26,115 +26,141 @@ const (
 )
 
 // decide is lock_acquire.lua in Go; the reasons stand there.
-func (p transactional) decide(s sight, c elector.Candidate) (decision, error) {
+func (p transactional) decide(s sight, c elector.Candidate, m memory) (decision, error) {
 	k := p.keys
-	if s.holder == "" || s.holder == c.Owner {
-		if _, err := above(s.term["epoch"], c.Floor, 0); err != nil {
-			return decision{}, err
-		}
-	}
-	last := number(s.term["epoch"])
-	_, quarantined := s.term["quarantine_run"]
-	unconfirmed := (!s.hasTerm || s.term["run_id"] != s.runID) && (s.term["epoch"] != "" || quarantined || c.Floor > 0)
-
 	var d decision
 	if p.priority > 0 && !c.Observer {
 		d.courtesies = append(d.courtesies, command{"HSET", []any{k.control(), k.priority(p.nodeID), fmt.Sprintf("%d %d", p.priority, s.now)}})
 	}
-	var left int64
-	switch {
-	case !unconfirmed || s.holder == c.Owner:
-	case quarantined && s.term["quarantine_run"] == s.runID:
-		left = max(s.quarantine, 0)
-	default:
-		left = max(p.ttlMS, number(s.term["ttl_ms"]))
-		d.writes = append(d.writes, command{"HSET", []any{k.term(), "quarantine_run", s.runID}}, command{"SET", []any{k.quarantine(), s.runID, "PX", left}})
-		d.courtesies = append(d.courtesies, p.event("quarantined", last,
-			fmt.Sprintf("redis has restarted, failed over or lost its data; a former leader may trust its lease for %d ms", left))...)
-	}
-	answer := func(word, detail string, left, epoch int64) (decision, error) {
-		d.verdict = verdict{word: word, detail: detail, left: left, epoch: epoch}
+	last := number(s.term["epoch"])
+	foreign := s.holder != s.term["owner"]
+	s.leaseMS = max(p.ttlMS, number(s.term["ttl_ms"]), m.leaseMS)
+	answer := func(word, detail string, left, epoch, leaseMS int64) (decision, error) {
+		d.verdict = verdict{word: word, detail: detail, left: left, epoch: epoch, leaseMS: leaseMS}
 		d.courtesies = append(d.courtesies, p.present("standby", s.now))
 		return d, nil
 	}
 	switch {
-	case s.holder != "" && s.holder != c.Owner && s.holder == s.term["owner"]:
-		return answer("held", s.term["node_id"], s.left, last)
 	case s.holder != "" && s.holder != c.Owner:
-		return answer("held", "", s.left, 0)
-	case s.holder != "" && s.holder == s.term["owner"]:
+		p.quarantine(&s, c, m, &d)
+		if foreign {
+			return answer("held", "", s.left, 0, 0)
+		}
+		return answer("held", s.term["node_id"], p.bounded(k.lock(), s.left, s.leaseMS, &d), last, number(s.term["ttl_ms"]))
+	case s.holder != "" && !foreign:
 		d.writes = append(d.writes, command{"PEXPIRE", []any{k.lock(), p.ttlMS}})
 		d.courtesies = append(d.courtesies, p.present("leading", s.now))
 		d.verdict = verdict{word: "won", epoch: last}
 		return d, nil
 	}
+	floor := max(c.Floor, number(s.term["floor"]))
+	if _, err := above(s.term["epoch"], floor, 0); err != nil {
+		return decision{}, err
+	}
 	if s.holder == "" {
-		if why, ms := p.notYet(s, c, left, &d); why != "" {
-			return answer("wait", why, ms, last)
+		word, why, ms := p.notYet(s, c, p.quarantine(&s, c, m, &d), &d)
+		if word != "" {
+			return answer(word, why, ms, last, 0)
 		}
 	}
-	return p.win(s, c, d)
+	return p.win(s, c.Owner, floor, d)
 }
 
-// notYet tells why the free lock may not be taken, and how long.
-func (p transactional) notYet(s sight, c elector.Candidate, quarantine int64, d *decision) (string, int64) {
-	reserved := number(s.control["reserved_until"]) - s.now
-	reservedFor := s.control["reserved_for"]
-	switch {
-	case s.control["paused_at"] != "":
-		return "paused " + s.control["paused_reason"], noExpiry
-	case quarantine > 0:
-		return "in quarantine, since redis has restarted, failed over or lost its data", quarantine
-	case c.Observer:
-		return "left to others: this node is no candidate", noExpiry
-	case reservedFor != "" && reservedFor != p.nodeID && reserved > 0:
-		return "reserved for " + reservedFor, reserved
-	case reservedFor == p.nodeID && reserved > 0:
-		return "", 0
+// quarantine returns how long no new owner may win, in ms, and begins it if need be.
+func (p transactional) quarantine(s *sight, c elector.Candidate, m memory, d *decision) int64 {
+	k := p.keys
+	vanished := m.early == "lease" && s.holder == "" && s.term["owner"] != "" && s.term["ended"] != "1"
+	if vanished {
+		d.writes = append(d.writes, command{"HDEL", []any{k.term(), "run_id"}})
+		s.hasTerm = false
 	}
-	firstNode, highest := "", int64(p.priority)
+	run, quarantined := s.term["quarantine_run"]
+	known := s.term["epoch"] != "" || quarantined || s.term["proof"] != "" || c.Floor > 0
+	if s.confirmed() || !known {
+		return 0
+	}
+	if c.Floor > number(s.term["floor"]) && c.Floor+1 < countable {
+		d.writes = append(d.writes, command{"HSET", []any{k.term(), "floor", c.Floor}})
+	}
+	if quarantined && (run == s.runID || run == "" || s.runID == "") {
+		left := p.bounded(k.quarantine(), s.quarantine, s.leaseMS, d)
+		if left > 0 || !vanished && m.early != "quarantine" {
+			return max(left, 0)
+		}
+	}
+	d.writes = append(d.writes, command{"HDEL", []any{k.term(), "run_id"}},
+		command{"HSET", []any{k.term(), "quarantine_run", s.runID, "ttl_ms", s.leaseMS}}, command{"SET", []any{k.quarantine(), s.runID, "PX", s.leaseMS}})
+	d.courtesies = append(d.courtesies, p.event("quarantined", number(s.term["epoch"]),
+		fmt.Sprintf("redis has restarted, failed over or lost its data; a former leader may trust its lease for %d ms", s.leaseMS))...)
+	return s.leaseMS
+}
+
+// bounded returns what is left of a key, in ms, and makes it a lease at most.
+func (p transactional) bounded(key string, left, leaseMS int64, d *decision) int64 {
+	if left != noExpiry && left <= leaseMS {
+		return left
+	}
+	d.writes = append(d.writes, command{"PEXPIRE", []any{key, leaseMS}})
+	return leaseMS
+}
+
+// notYet tells why the free lock may not be taken, and how long; "" if it may.
+func (p transactional) notYet(s sight, c elector.Candidate, quarantine int64, d *decision) (word, why string, ms int64) {
+	reserved, reservedFor := number(s.control["reserved_until"])-s.now, s.control["reserved_for"]
+	kept := reservedFor != "" && reserved > 0 && reserved <= elector.ReserveFor.Milliseconds()
+	_, paused := s.control["paused_at"]
+	switch {
+	case paused:
+		return "wait", "paused " + s.control["paused_reason"], noExpiry
+	case quarantine > 0:
+		return "quarantine", "in quarantine, since redis has restarted, failed over or lost its data", quarantine
+	case c.Observer:
+		return "wait", "left to others: this node is no candidate", noExpiry
+	case kept && reservedFor != p.nodeID:
+		return "wait", "reserved for " + reservedFor, reserved
+	case kept:
+		return "", "", 0
+	}
+	first, highest := "", int64(p.priority)
 	for name, value := range s.control {
 		other, found := strings.CutPrefix(name, p.keys.priority(""))
 		rank, seen, ok := strings.Cut(value, " ")
-		if found && ok && number(rank) > highest && other != p.nodeID && other != s.term["node_id"] && s.now-number(seen) < seenFor {
-			firstNode, highest = other, number(rank)
+		age := s.now - number(seen)
+		if found && ok && number(rank) > highest && other != p.nodeID && other != s.term["node_id"] && max(age, -age) < seenFor {
+			first, highest = other, number(rank)
 		}
 	}
-	if firstNode == "" {
-		return "", 0
+	if first == "" {
+		return "", "", 0
 	}
 	until := number(s.control["deferred_until"])
-	if until == 0 {
+	if until == 0 || until > s.now+deferFor {
 		until = s.now + deferFor
 		d.writes = append(d.writes, command{"HSET", []any{p.keys.control(), "deferred_until", until}})
 	}
 	if until <= s.now {
-		return "", 0
+		return "", "", 0
 	}
-	return fmt.Sprintf("left to %s, which has priority %d", firstNode, highest), until - s.now
+	return "wait", fmt.Sprintf("left to %s, which has priority %d", first, highest), until - s.now
 }
 
 // win writes the term and, last, the lock.
-func (p transactional) win(s sight, c elector.Candidate, d decision) (decision, error) {
+func (p transactional) win(s sight, owner string, floor int64, d decision) (decision, error) {
 	k := p.keys
 	var now int64
-	if !s.hasTerm || s.term["run_id"] != s.runID {
+	if !s.confirmed() {
 		now = s.now
 	}
-	epoch, err := above(s.term["epoch"], c.Floor, now)
+	epoch, err := above(s.term["epoch"], floor, now)
 	if err != nil {
 		return d, err
 	}
 	d.verdict = verdict{word: "won", epoch: epoch}
 	d.writes = append(d.writes,
-		command{"HSET", []any{k.term(), "epoch", epoch, "owner", c.Owner, "node_id", p.nodeID, "since", s.now, "ttl_ms", p.ttlMS, "run_id", s.runID, "ended", "0"}},
-		command{"HDEL", []any{k.term(), "quarantine_run"}},
-		command{"HDEL", []any{k.control(), "reserved_for", "reserved_until", "deferred_until", "stepdown_owner", "stepdown_to", "stepdown_reason"}})
-	if s.holder == "" {
-		d.writes = append(d.writes, command{"SET", []any{k.lock(), c.Owner, "NX", "PX", p.ttlMS}})
-	} else {
-		d.writes = append(d.writes, command{"PEXPIRE", []any{k.lock(), p.ttlMS}})
-	}
+		command{"HSET", []any{k.term(), "epoch", epoch, "owner", owner, "node_id", p.nodeID, "since", s.now, "ttl_ms", p.ttlMS, "run_id", s.runID, "ended", "0"}},
+		command{"HDEL", []any{k.term(), "quarantine_run", "proof", "floor"}},
+		command{"HDEL", []any{k.control(), "reserved_for", "reserved_until", "deferred_until", "stepdown_owner", "stepdown_to", "stepdown_reason"}},
+		command{"SET", []any{k.lock(), owner, "PX", p.ttlMS}})
 	if s.term["owner"] != "" && s.term["ended"] != "1" {
 		d.courtesies = append(d.courtesies, command{"XADD", []any{k.events(), "MAXLEN", "~", 1000, "*",
 			"event", "expired", "node_id", s.term["node_id"], "epoch", s.term["epoch"], "reason", "its lease ran out"}})
@@ -143,15 +169,18 @@ func (p transactional) win(s sight, c elector.Candidate, d decision) (decision, 
 	return d, nil
 }
 
+// countable is where Lua's numbers, by which the scripts count, end.
+const countable = 1 << 53
+
 // above is the next epoch after the stored one, above a floor and a time. It is
 // refused where the script's numbers would end.
 func above(stored string, floor, now int64) (int64, error) {
-	last, err := int64(0), error(nil)
+	last, err := uint64(0), error(nil)
 	if stored != "" {
-		last, err = strconv.ParseInt(stored, 10, 64)
+		last, err = strconv.ParseUint(stored, 10, 53)
 	}
-	epoch := max(last, floor, now) + 1
-	if err != nil || last < 0 || epoch <= 0 || epoch >= 1<<53 {
+	epoch := max(int64(last), floor, now) + 1 //nolint:gosec // of 53 bits
+	if err != nil || epoch <= 0 || epoch >= countable {
 		return 0, redis.Error(fmt.Sprintf("EPOCH %.30q, or the floor %d, cannot be counted on from", stored, floor))
 	}
 	return epoch, nil

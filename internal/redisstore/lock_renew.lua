@@ -1,29 +1,44 @@
 -- Extends the lease if it is still the owner's, and brings back what operators ask of the leader.
 -- KEYS: lock, nodes, control, term, events, quarantine
--- ARGV: owner, ttl in ms, node id, presence (a JSON object), epoch, "1" on a new connection
--- Reply: {"renewed", "1" if asked to step down, successor or "", reason or ""} or {"lost", owner found or ""}
+-- ARGV: owner, ttl in ms, node id, presence (a JSON object), epoch, "1" on a new connection, proof or ""
+-- Reply: {"renewed", "1" if asked to step down, successor or "", reason or ""}, {"lost", owner found or ""}
+--   or {"prove", proof}: ask again with this proof
 --
 -- It is sent inside the owner's trust window only. So in an incarnation of Redis in which nobody has won yet, which the
 -- term's run_id tells, the lock is the owner's also where Redis has lost it, and the quarantine has nobody to wait for.
+-- But the request may have been under way since long before, while others led. What was sent after Redis had lost its data
+-- is proved by a word that did not exist earlier.
 local owner, ttl, node, epoch = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[5])
 local now = clock()
 local holder = holder()
-if holder ~= owner or ARGV[6] == '1' then
-  local term = redis.call('HMGET', KEYS[4], 'epoch', 'owner', 'run_id')
+local term = redis.call('HMGET', KEYS[4], 'epoch', 'owner', 'run_id', 'proof')
+if holder ~= owner or ARGV[6] == '1' or term[2] ~= owner or not term[3] then
   local run_id, last = incarnation(), tonumber(term[1]) or 0
+  local confirmed = term[3] == run_id
   if holder ~= owner then
     -- What else may be there is the lock of an earlier term, from a snapshot or a replica that lagged.
     local stale = holder and holder == term[2] and last < epoch
-    if term[3] == run_id or term[2] and last > epoch or holder and not stale then
+    if confirmed or term[2] and last > epoch or holder and not stale then
       return {'lost', holder or ''}
     end
-    tell(KEYS[5], 'restored', node, integer(epoch), 'redis had lost the lock; its leader has put it back')
-    take(owner, ttl)
   end
-  if term[3] ~= run_id then
+  if not confirmed then
+    local proof = term[4]
+    if not (proof and string.sub(proof, 1, #run_id + 1) == run_id .. ' ') then
+      local time = redis.call('TIME')
+      proof = run_id .. ' ' .. time[1] .. ' ' .. time[2]
+      redis.call('HSET', KEYS[4], 'proof', proof)
+    end
+    if ARGV[7] ~= proof then
+      return {'prove', proof}
+    end
+    if holder ~= owner then
+      tell(KEYS[5], 'restored', node, integer(epoch), 'redis had lost the lock; its leader has put it back')
+      take(owner, ttl)
+    end
     redis.call('HSET', KEYS[4], 'epoch', integer(math.max(last, epoch)), 'owner', owner, 'node_id', node, 'ttl_ms', ttl, 'run_id', run_id, 'ended', '0')
     redis.call('HSETNX', KEYS[4], 'since', integer(now))
-    redis.call('HDEL', KEYS[4], 'quarantine_run')
+    redis.call('HDEL', KEYS[4], 'quarantine_run', 'proof')
     redis.call('DEL', KEYS[6])
   end
 end

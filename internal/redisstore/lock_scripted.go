@@ -16,19 +16,19 @@ type scripted struct {
 	scripts *lockScripts
 }
 
-func (p scripted) acquire(ctx context.Context, conn redis.Conn, c elector.Candidate) (verdict, error) {
+func (p scripted) acquire(ctx context.Context, conn redis.Conn, c elector.Candidate, m memory) (verdict, error) {
 	k, observer := p.keys, 0
 	if c.Observer {
 		observer = 1
 	}
 	reply, err := redis.Values(p.scripts.acquire.DoContext(ctx, conn, k.lock(), k.term(), k.nodes(), k.control(), k.events(), k.quarantine(),
-		c.Owner, p.ttlMS, p.nodeID, p.presence, c.Floor, p.priority, observer))
+		c.Owner, p.ttlMS, p.nodeID, p.presence, c.Floor, p.priority, observer, elector.ReserveFor.Milliseconds(), m.leaseMS, m.early))
 	if err != nil {
 		return verdict{}, err
 	}
 	var v verdict
 	var epoch string
-	if _, err := redis.Scan(reply, &v.word, &v.detail, &v.left, &epoch); err != nil {
+	if _, err := redis.Scan(reply, &v.word, &v.detail, &v.left, &epoch, &v.leaseMS); err != nil {
 		return verdict{}, fmt.Errorf("unexpected reply: %w", err)
 	}
 	if epoch != "" {
@@ -44,19 +44,29 @@ func (p scripted) renew(ctx context.Context, conn redis.Conn, owner string, epoc
 	if fresh {
 		first = 1
 	}
-	reply, err := redis.Strings(p.scripts.renew.DoContext(ctx, conn, k.lock(), k.nodes(), k.control(), k.term(), k.events(), k.quarantine(),
-		owner, p.ttlMS, p.nodeID, p.presence, epoch, first))
-	if isElsewhere(err) {
-		return elector.Order{}, p.extend(ctx, conn, owner, err)
+	proof := ""
+	for {
+		reply, err := redis.Strings(p.scripts.renew.DoContext(ctx, conn, k.lock(), k.nodes(), k.control(), k.term(), k.events(), k.quarantine(),
+			owner, p.ttlMS, p.nodeID, p.presence, epoch, first, proof))
+		switch {
+		case isElsewhere(err):
+			return elector.Order{}, p.extend(ctx, conn, owner, err)
+		case err != nil:
+			return elector.Order{}, err
+		case reply[0] == "prove" && proof == "":
+			proof = reply[1]
+		case reply[0] == "prove":
+			return elector.Order{}, errForgets
+		case reply[0] == "lost":
+			return elector.Order{}, lost(reply[1])
+		default:
+			return elector.Order{StepDown: reply[1] == "1", To: reply[2], Reason: reply[3]}, nil
+		}
 	}
-	if err != nil {
-		return elector.Order{}, err
-	}
-	if reply[0] != "renewed" {
-		return elector.Order{}, lost(reply[1])
-	}
-	return elector.Order{StepDown: reply[1] == "1", To: reply[2], Reason: reply[3]}, nil
 }
+
+// errForgets leaves the lease as it was: the next renewal asks for another proof.
+var errForgets = fmt.Errorf("%w: redis has lost its data between two requests", elector.ErrRefused)
 
 // extend renews while a Cluster moves the slot, which is why renew was refused. The
 // lock key alone is always on one node or the other. Orders wait until all keys are.

@@ -21,13 +21,13 @@ const conflicts = 5
 
 var errConflict = fmt.Errorf("%w: other nodes keep changing the election's keys", elector.ErrRefused)
 
-func (p transactional) acquire(ctx context.Context, conn redis.Conn, c elector.Candidate) (verdict, error) {
+func (p transactional) acquire(ctx context.Context, conn redis.Conn, c elector.Candidate, m memory) (verdict, error) {
 	for range conflicts {
 		s, err := p.look(ctx, conn, true)
 		if err != nil {
 			return verdict{}, err
 		}
-		d, err := p.decide(s, c)
+		d, err := p.decide(s, c, m)
 		if err != nil {
 			return verdict{}, err
 		}
@@ -50,7 +50,7 @@ func (p transactional) renew(ctx context.Context, conn redis.Conn, owner string,
 			return elector.Order{}, err
 		}
 		var writes, courtesies []command
-		confirmed := s.term["run_id"] == s.runID && s.hasTerm
+		confirmed := s.confirmed()
 		last := number(s.term["epoch"])
 		switch {
 		case s.holder == owner:
@@ -65,7 +65,7 @@ func (p transactional) renew(ctx context.Context, conn redis.Conn, owner string,
 		if !confirmed {
 			writes = append(writes,
 				command{"HSET", []any{k.term(), "epoch", max(last, epoch), "owner", owner, "node_id", p.nodeID, "ttl_ms", p.ttlMS, "run_id", s.runID, "ended", "0"}},
-				command{"HSETNX", []any{k.term(), "since", s.now}}, command{"HDEL", []any{k.term(), "quarantine_run"}}, command{"DEL", []any{k.quarantine()}})
+				command{"HSETNX", []any{k.term(), "since", s.now}}, command{"HDEL", []any{k.term(), "quarantine_run", "proof"}}, command{"DEL", []any{k.quarantine()}})
 		}
 		done, err := p.exec(ctx, conn, writes)
 		if err != nil {
@@ -152,7 +152,11 @@ type sight struct {
 	control    map[string]string
 	quarantine int64 // in ms; not positive when it is over
 	runID      string
+	leaseMS    int64 // the longest that is known of
 }
+
+// confirmed reports whether somebody has won or renewed in this incarnation.
+func (s sight) confirmed() bool { return s.hasTerm && s.term["run_id"] == s.runID }
 
 // look reads what a decision rests on, and has Redis watch it.
 func (p transactional) look(ctx context.Context, conn redis.Conn, incarnation bool) (s sight, err error) {
