@@ -20,7 +20,10 @@ const sqliteQuote quote = `"`
 
 // sqliteDB is one file. It has one session, because a file has one writer; the
 // catalogue is read beside it.
-type sqliteDB struct{ *sqlDB }
+type sqliteDB struct {
+	*sqlDB
+	path string
+}
 
 func openSQLite(s *Store, o Options) (database, error) {
 	path, query, err := sqliteFile(o.DSN)
@@ -38,7 +41,7 @@ func openSQLite(s *Store, o Options) (database, error) {
 	if err != nil {
 		return nil, errors.New("the parameters after ? in the DSN cannot be read: give a file's path")
 	}
-	db := sqliteDB{newSQLDB(s, sqliteConnector{connector, path}, 1)}
+	db := sqliteDB{newSQLDB(s, sqliteConnector{connector, path}, 1), path}
 	db.writer = &sqliteWriter{}
 	db.duplicate = func(error) bool { return false } // ON CONFLICT DO NOTHING answers 0 rows
 	db.refused = func(err error) bool { return db.judge(err) == refused }
