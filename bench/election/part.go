@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -86,8 +87,7 @@ func (b *bench) run(ctx context.Context, p part) error {
 	defer cancel(nil)
 	places := make(chan struct{}, p.atOnce)
 	var wg sync.WaitGroup
-	for i := len(b.options.ttls) - 1; i >= 0; i-- {
-		ttl := b.options.ttls[i]
+	for _, ttl := range slices.Backward(b.options.ttls) {
 		for range p.trials {
 			for _, c := range wanted(b.options.only) {
 				if c.daemon && !p.daemon {

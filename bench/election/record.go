@@ -99,9 +99,9 @@ func (r *record) acting() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var nodes []string
-	for i := len(r.spells) - 1; i >= 0; i-- {
-		if j, open := r.open[r.spells[i].node]; open && i == j {
-			nodes = append(nodes, r.spells[i].node)
+	for i, s := range slices.Backward(r.spells) {
+		if j, open := r.open[s.node]; open && i == j {
+			nodes = append(nodes, s.node)
 		}
 	}
 	return nodes

@@ -27,7 +27,7 @@ func TestOverlapIsTheTimeInWhichTwoAct(t *testing.T) {
 	told(r, "a", 0, 100*ms, wordEnd) // until 102
 	told(r, "b", 90*ms, 200*ms, wordEnd)
 	told(r, "c", 202*ms, 300*ms, "") // begins as b ends
-	if got, want := overlap(r.until(400 * ms)), 12*time.Millisecond; got != want {
+	if got, want := overlap(r.until(400*ms)), 12*time.Millisecond; got != want {
 		t.Errorf("overlap is %v, want %v", got, want)
 	}
 }
