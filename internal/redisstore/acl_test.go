@@ -1,0 +1,69 @@
+package redisstore_test
+
+import (
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"baton/internal/elector"
+	"baton/internal/redisstore"
+)
+
+func TestTheDocumentedUserCanLeadStandByAndBeAsked(t *testing.T) {
+	t.Parallel()
+	for name, o := range designs {
+		if o.Format == redisstore.Redisson {
+			continue // has a channel of its own
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, opts := redisstore.StartWithUser(t)
+			s := openWith(t, opts)
+			o.Key, o.NodeID, o.TTL = "baton", "a", 3*time.Second
+			a := campaign(t, s, o)
+			a.term(t)
+			await(t, "the node watches", func() error { return a.heard(0) })
+			o.NodeID = "b"
+			b := campaign(t, s, o)
+			await(t, "the other node stands by", func() error {
+				if b.elector.Holder() != "a" {
+					return errors.New("it knows no leader")
+				}
+				return nil
+			})
+			e := redisstore.NewElection(s, "baton", o.Format)
+			if _, _, err := e.StepDown(t.Context(), "b", "test"); err != nil {
+				t.Fatal(err)
+			}
+			b.term(t)
+			p, err := e.Picture(t.Context(), 10)
+			if err != nil || p.Leader != "b" || len(p.Nodes) != 2 || len(p.Events) < 3 {
+				t.Errorf("picture %+v, %v", p, err)
+			}
+		})
+	}
+}
+
+// A password that was rotated is used at the next dial.
+func TestThePasswordIsAskedForAtEveryDial(t *testing.T) {
+	t.Parallel()
+	r, opts := redisstore.StartWithUser(t)
+	var pw atomic.Value
+	pw.Store("wrong")
+	opts.Password = func() (string, error) { return pw.Load().(string), nil }
+	lock := newLock(t, openWith(t, opts), "baton", "a", time.Second)
+	if _, err := acquireOnce(t, lock, "o1"); !errors.Is(err, elector.ErrRefused) || !strings.Contains(err.Error(), "redis.password_file") {
+		t.Errorf("with a wrong password: %v", err)
+	}
+	must(t, r, "ACL", "SETUSER", "baton", ">wrong")
+	if _, err := acquireOnce(t, lock, "o1"); err != nil {
+		t.Errorf("once it is right: %v", err)
+	}
+	opts.Password = func() (string, error) { return "", errors.New("no such file") }
+	lock = newLock(t, openWith(t, opts), "baton", "b", time.Second)
+	if _, err := acquireOnce(t, lock, "o1"); err == nil || !strings.Contains(err.Error(), "no such file") {
+		t.Errorf("without the file: %v", err)
+	}
+}
