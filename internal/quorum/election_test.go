@@ -24,7 +24,7 @@ func jitter(d time.Duration) func(int, string) fakelock.Fault {
 // Five candidates come at the same moment, as they do when a leader gives up, and
 // divide five masters among themselves.
 func TestFiveRivalsSoonAgree(t *testing.T) {
-	const rounds = 40
+	const rounds = 25
 	for _, c := range []struct {
 		oneWay, median, most time.Duration
 	}{

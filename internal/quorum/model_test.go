@@ -173,7 +173,7 @@ func (w *weather) delay(limit time.Duration) time.Duration {
 // Masters hang, and restart with and without their data. MODEL_ROUNDS makes it
 // longer; MODEL_SEED replays a round by the seed that it told.
 func TestTwoNodesNeverActAtOnce(t *testing.T) {
-	seed, rounds := rand.Uint64(), uint64(10)
+	seed, rounds := rand.Uint64(), uint64(4)
 	if n, err := strconv.ParseUint(os.Getenv("MODEL_ROUNDS"), 10, 32); err == nil {
 		rounds = n
 	}

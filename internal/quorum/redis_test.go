@@ -1,0 +1,270 @@
+package quorum_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"baton/internal/elector"
+	"baton/internal/heartbeat"
+	"baton/internal/quorum"
+	"baton/internal/redisstore"
+	"baton/internal/testsupport"
+	"baton/internal/testsupport/locktest"
+)
+
+func TestMain(m *testing.M) { testsupport.Main(m) }
+
+// servers are real Redis masters, none of which knows of the others.
+type servers []*testsupport.Redis
+
+func startServers(t *testing.T, n int, opts ...testsupport.RedisOption) servers {
+	t.Helper()
+	var all servers
+	for range n {
+		all = append(all, testsupport.StartRedis(t, opts...))
+	}
+	return all
+}
+
+// locks are one node's views of the locks on all of them.
+func (s servers) locks(t *testing.T, key, id string, ttl time.Duration) []elector.Lock {
+	t.Helper()
+	var locks []elector.Lock
+	for _, r := range s {
+		store, err := redisstore.Open(redisstore.Options{URL: r.URL(), ClientName: "baton-test"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := redisstore.NewLock(store, redisstore.LockOptions{Key: key, NodeID: id, TTL: ttl, Presence: redisstore.Presence{Version: "test"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close(); _ = store.Close() })
+		locks = append(locks, l)
+	}
+	return locks
+}
+
+func TestQuorumOfRedisConforms(t *testing.T) {
+	const ttl = 400 * time.Millisecond
+	for _, n := range []int{3, 5} {
+		t.Run(fmt.Sprintf("%d masters", n), func(t *testing.T) {
+			t.Parallel()
+			s := startServers(t, n)
+			locktest.Run(t, func(t *testing.T) locktest.Bench {
+				key := "lock:" + t.Name()
+				open := func(id string) elector.Lock {
+					// Two cores may run everything at once: nobody is slow before the lease is.
+					return newLock(t, id, s.locks(t, key, id, ttl), quorum.Options{TTL: ttl, Timeout: ttl})
+				}
+				return locktest.Bench{
+					TTL: ttl, A: open("a"), B: open("b"), C: open("c"), Sleep: time.Sleep,
+					Flush: func() { s.each(t, "FLUSHALL") },
+					StepDown: func(to, reason string) {
+						for _, r := range s {
+							store, err := redisstore.Open(redisstore.Options{URL: r.URL()})
+							if err != nil {
+								t.Fatal(err)
+							}
+							if _, _, err := redisstore.NewElection(store, key, redisstore.String).StepDown(t.Context(), to, reason); err != nil {
+								t.Fatal(err)
+							}
+							_ = store.Close()
+						}
+					},
+				}
+			})
+		})
+	}
+}
+
+func (s servers) each(t *testing.T, command string, args ...any) {
+	t.Helper()
+	for _, r := range s {
+		if _, err := r.Conn().Do(command, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// live is how the nodes of the tests below are timed: two cores may run everything
+// at once.
+var live = heartbeat.Timing{
+	TTL: 2500 * time.Millisecond, Interval: 300 * time.Millisecond, Timeout: 300 * time.Millisecond,
+	Margin: heartbeat.DefaultMargin(2500 * time.Millisecond), Drain: 300 * time.Millisecond,
+}
+
+// witness sees who acts, and under which epoch.
+type witness struct {
+	t *testing.T
+
+	mu     sync.Mutex
+	acting map[string]int64
+	last   int64
+	terms  int
+	ended  []string
+}
+
+func (w *witness) enter(id string, epoch int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.acting) > 0 || epoch <= w.last {
+		w.t.Errorf("%s acts under epoch %d after %d, while these act: %v", id, epoch, w.last, w.acting)
+	}
+	w.acting[id], w.last = epoch, epoch
+	w.terms++
+}
+
+func (w *witness) leave(id, why string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.acting, id)
+	w.ended = append(w.ended, id+": "+why)
+}
+
+// leader returns who acts, "" if nobody, and how many terms there were.
+func (w *witness) leader() (id string, terms int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for id = range w.acting {
+		break
+	}
+	return id, w.terms
+}
+
+func (w *witness) await(what string, within time.Duration, reached func() bool) {
+	w.t.Helper()
+	for deadline := time.Now().Add(within); !reached(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			w.t.Fatalf("waited %v in vain for %s; terms ended: %v", within, what, w.ended)
+		}
+	}
+}
+
+// stays fails the test if the leader changes within d.
+func (w *witness) stays(during string, d time.Duration) {
+	w.t.Helper()
+	before, terms := w.leader()
+	time.Sleep(d)
+	if after, now := w.leader(); after != before || now != terms {
+		w.t.Errorf("%s the lead went from %q to %q in %d terms: %v", during, before, after, now-terms, w.ended)
+	}
+}
+
+// elect starts three electors on the servers, and returns when one of them leads.
+func elect(t *testing.T, s servers) *witness {
+	t.Helper()
+	w := &witness{t: t, acting: map[string]int64{}}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	var owners atomic.Int64
+	for _, id := range []string{"a", "b", "c"} {
+		lock := newLock(t, id, s.locks(t, "baton", id, live.TTL), quorum.Options{TTL: live.TTL, Margin: live.Margin})
+		e, err := elector.New(lock, func(ctx context.Context, term *elector.Term) error {
+			w.enter(id, term.Epoch())
+			<-ctx.Done()
+			w.leave(id, context.Cause(ctx).Error())
+			return nil
+		}, elector.Config{
+			NodeID: id, Timing: live, PollInterval: 300 * time.Millisecond,
+			NewOwner: func() (string, error) { return fmt.Sprintf("%s-owner-%d", id, owners.Add(1)), nil },
+			Die:      func(reason string) { t.Errorf("%s: %s", id, reason) },
+			Observe: func(ev elector.Event) {
+				if ev.Kind == elector.EventStoreLost {
+					t.Logf("%s: %v", id, ev.Err)
+				}
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wg.Go(func() { _ = e.Run(ctx) })
+	}
+	t.Cleanup(func() { cancel(); wg.Wait() })
+	w.await("a first leader", 10*time.Second, func() bool { id, _ := w.leader(); return id != "" })
+	return w
+}
+
+func TestALeaderGoesOnWhileAMinorityOfMastersIsBroken(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 5)
+	w := elect(t, s)
+	const more = 2800 * time.Millisecond // than a lease
+
+	s[0].Kill()
+	s[3].Kill()
+	w.stays("while two masters are dead", more)
+	s[0].Restart() // empty
+	s[3].Restart()
+	w.stays("after they are back, empty", live.TTL/2)
+
+	s[1].Freeze()
+	s[4].Freeze()
+	w.stays("while two masters hang", more)
+	s[1].Thaw()
+	s[4].Thaw()
+	w.stays("after they go on", live.TTL/2)
+
+	// By now the leader has the first two again.
+	for i := range s {
+		s[i].Restart()
+		w.stays(fmt.Sprintf("after master %d was restarted empty", i+1), 2*live.Interval+live.Timeout)
+	}
+}
+
+func TestClocksOfAMinorityOfMastersMaySayWhatTheyLike(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 5, testsupport.RedisClock())
+	w := elect(t, s)
+	s[0].StepClock(time.Hour)
+	s[4].StepClock(-time.Hour)
+	w.stays("with two clocks an hour off", live.TTL*6/5)
+	s[0].StepClock(-time.Hour)
+	s[4].StepClock(time.Hour)
+	w.stays("with the same two clocks off the other way", live.TTL*6/5)
+	_, terms := w.leader()
+	// A new leader under these clocks: its predecessor's leases last an hour on master 1.
+	s.each(t, "SET", "baton", "thief", "PX", live.TTL.Milliseconds())
+	w.await("the next term", 4*live.TTL, func() bool { id, now := w.leader(); return id != "" && now > terms })
+	w.stays("in the next term", live.TTL/2)
+}
+
+func TestWithoutAMajorityOfMastersNobodyLeads(t *testing.T) {
+	t.Parallel()
+	s := startServers(t, 5)
+	w := elect(t, s)
+	for _, c := range []struct {
+		what       string
+		take, give func(*testsupport.Redis)
+		within     time.Duration
+	}{
+		{"killed and restarted empty", (*testsupport.Redis).Kill, (*testsupport.Redis).Restart, 2 * live.TTL},
+		{"hung", (*testsupport.Redis).Freeze, (*testsupport.Redis).Thaw, live.TTL},
+	} {
+		gone := time.Now()
+		for _, r := range s[1:4] {
+			c.take(r)
+		}
+		w.await("the leader to stop with three of five masters "+c.what, live.TTL, func() bool { id, _ := w.leader(); return id == "" })
+		t.Logf("%s: the leader stopped after %v", c.what, time.Since(gone))
+		time.Sleep(live.TTL / 2)
+		if id, _ := w.leader(); id != "" {
+			t.Errorf("%s leads with two of five masters", id)
+		}
+		back := time.Now()
+		for _, r := range s[1:4] {
+			c.give(r)
+		}
+		w.await("a leader after the masters are back", c.within+time.Second, func() bool { id, _ := w.leader(); return id != "" })
+		t.Logf("%s: somebody leads %v after they are back", c.what, time.Since(back))
+		w.stays("after that", live.TTL/2)
+	}
+	if len(w.ended) == 0 || !strings.Contains(w.ended[0], "trust window closed") {
+		t.Errorf("terms ended: %v", w.ended)
+	}
+}
