@@ -98,10 +98,11 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 	notifier := newNotifier(log)
 	watcher := &observer{log: log.Named("election"), metrics: metrics, notify: notifier.send, lockKey: c.Election.LockKey, storeSince: time.Now(), aside: c.Election.PollInterval}
 	watcher.leaseFile, _ = leasePath(o.Getenv)
+	watcher.epochs = openEpochs(statePath(o.Getenv), c.Election.LockKey, watcher.log)
 	hints := make(chan elector.Hint, 16)
 	el, err := elector.New(lock, lead, elector.Config{
 		NodeID: c.Node.ID, Timing: timing(c.Election), PollInterval: c.Election.PollInterval,
-		NewOwner: newID, Observer: !c.Node.IsCandidate(), Hints: hints, Observe: watcher.observe,
+		NewOwner: newID, Floor: watcher.epochs.floor(ctx, c, dbs), Observer: !c.Node.IsCandidate(), Hints: hints, Observe: watcher.observe,
 		Die: func(reason string) { die(log, reason, o.Exit) },
 	})
 	if err != nil {
@@ -118,6 +119,7 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 	defer stopBackground()
 	var wg sync.WaitGroup
 	wg.Go(func() { at.watch(background, hints) })
+	wg.Go(func() { watcher.keepFiles(background) })
 	wg.Go(func() { notifier.watchdog(background, n.health) })
 
 	electing, stopElecting := context.WithCancel(ctx)

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -24,8 +25,13 @@ type observer struct {
 	leaseFile string        // "" without a runtime directory
 	aside     time.Duration // how long others go first after a step-down
 	elector   *elector.Elector
+	epochs    *epochs
+
+	files sync.Mutex // the lease file's
+	lease lease      // of the running term
 
 	mu         sync.Mutex
+	epoch      int64     // of the running or last term
 	role       string    // what systemd is told that this node does
 	storeAway  bool      // Redis does not answer
 	storeSince time.Time // since when it does, or does not
@@ -33,8 +39,12 @@ type observer struct {
 	asideWhy   string
 }
 
+// leadingRole begins what systemd is told while this node leads.
+const leadingRole = "leading epoch "
+
 func (o *observer) observe(ev elector.Event) {
 	log := o.log.With(zap.String("lock_key", o.lockKey))
+	o.epochs.heard(ev.Epoch)
 	switch ev.Kind {
 	case elector.EventWon:
 		o.won(log, ev)
@@ -54,6 +64,7 @@ func (o *observer) observe(ev elector.Event) {
 		o.storeChanged(false)
 	case elector.EventRenewal:
 		o.metrics.Renewal(renewalOutcome(ev.Err), ev.Took)
+		o.raised(ev.Epoch)
 		log.Debug("renewed", zap.Int64("epoch", ev.Epoch), zap.Duration("took", ev.Took), zap.Error(ev.Err))
 	default:
 		if ev.Kind.Ends() {
@@ -74,15 +85,69 @@ func (o *observer) standsBy(log *zap.Logger, holder string) {
 
 func (o *observer) won(log *zap.Logger, ev elector.Event) {
 	log.Info("leading", zap.Int64("epoch", ev.Epoch))
-	o.does(fmt.Sprintf("leading epoch %d", ev.Epoch))
+	o.mu.Lock()
+	o.epoch = ev.Epoch
+	o.mu.Unlock()
+	o.does(fmt.Sprint(leadingRole, ev.Epoch))
 	o.metrics.Won(ev.Epoch)
 	if term := o.elector.Leading(); term != nil {
 		o.metrics.Lease(term.UntilHardStop)
 	}
-	if o.leaseFile != "" {
-		if err := writeLease(o.leaseFile, lease{LockKey: o.lockKey, Owner: ev.Owner, Epoch: ev.Epoch}); err != nil {
-			log.Warn("leading without a lease file", zap.Error(err))
+	if o.leaseFile == "" {
+		return
+	}
+	o.files.Lock()
+	defer o.files.Unlock()
+	o.lease = lease{LockKey: o.lockKey, Owner: ev.Owner, Epoch: ev.Epoch}
+	if err := writeLease(o.leaseFile, o.lease); err != nil {
+		log.Warn("leading without a lease file", zap.Error(err))
+	}
+}
+
+// raised notes that a database has made the term's epoch rise. The files follow:
+// a renewal must not wait for a disk.
+func (o *observer) raised(epoch int64) {
+	o.mu.Lock()
+	higher := epoch > o.epoch
+	o.epoch = max(o.epoch, epoch)
+	leading := strings.HasPrefix(o.role, leadingRole)
+	o.mu.Unlock()
+	if !higher {
+		return
+	}
+	o.metrics.Epoch(epoch)
+	if leading {
+		o.does(fmt.Sprint(leadingRole, epoch))
+	}
+}
+
+// keepFiles brings the epoch file and the lease file up to date until ctx ends.
+func (o *observer) keepFiles(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			o.epochs.write()
+			return
+		case <-o.epochs.changed:
+			o.epochs.write()
+			o.updateLease()
 		}
+	}
+}
+
+// updateLease writes the lease file again if the term's epoch has risen.
+func (o *observer) updateLease() {
+	o.mu.Lock()
+	epoch := o.epoch
+	o.mu.Unlock()
+	o.files.Lock()
+	defer o.files.Unlock()
+	if o.lease.Owner == "" || epoch <= o.lease.Epoch {
+		return
+	}
+	o.lease.Epoch = epoch
+	if err := writeLease(o.leaseFile, o.lease); err != nil {
+		o.log.Warn("the lease file has an old epoch", zap.Error(err))
 	}
 }
 
@@ -99,7 +164,13 @@ func (o *observer) ended(log *zap.Logger, ev elector.Event) {
 	o.does("standby")
 	o.metrics.Ended(string(ev.Kind))
 	// A lock that could not be released may still be there for `release --crashed`.
-	if o.leaseFile != "" && ev.Released {
+	if o.leaseFile == "" {
+		return
+	}
+	o.files.Lock()
+	defer o.files.Unlock()
+	o.lease = lease{}
+	if ev.Released {
 		if err := removeLease(o.leaseFile); err != nil {
 			log.Warn("the lease file stays", zap.Error(err))
 		}

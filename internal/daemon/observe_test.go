@@ -62,7 +62,7 @@ func newObserver(t *testing.T) (o *observer, told *[]string) {
 	}
 	told = new([]string)
 	return &observer{
-		log: zap.NewNop(), metrics: status.NewMetrics("test", nil), elector: el, lockKey: "baton",
+		log: zap.NewNop(), metrics: status.NewMetrics("test", nil), elector: el, lockKey: "baton", epochs: openEpochs("", "baton", zap.NewNop()),
 		notify: func(state string) { *told = append(*told, state) },
 	}, told
 }
@@ -75,6 +75,8 @@ func TestSystemdIsToldWhatTheNodeDoesAndWhatItWaitsFor(t *testing.T) {
 	}{
 		{elector.Event{Kind: elector.EventStandby, Holder: "b"}, "STATUS=standby, leader b"},
 		{elector.Event{Kind: elector.EventStandby}, "STATUS=standby, the lock is held by a client that is not baton"},
+		{elector.Event{Kind: elector.EventWon, Epoch: 7}, "STATUS=leading epoch 7"},
+		{elector.Event{Kind: elector.EventRenewal, Epoch: 12}, "STATUS=leading epoch 12"},
 		{elector.Event{Kind: elector.EventWon, Epoch: 7}, "STATUS=leading epoch 7"},
 		{elector.Event{Kind: elector.EventStoreLost, Err: errors.New("refused")}, "STATUS=leading epoch 7; waiting for redis"},
 		{elector.Event{Kind: elector.EventStoreBack}, "STATUS=leading epoch 7"},

@@ -124,7 +124,7 @@ func (e *Elector) known(a Answer) {
 	case changed && held:
 		e.cfg.Observe(Event{Kind: EventStandby, Holder: a.Holder, Epoch: a.Epoch})
 	case waits:
-		e.cfg.Observe(Event{Kind: EventWaiting, Reason: a.Reason})
+		e.cfg.Observe(Event{Kind: EventWaiting, Epoch: a.Epoch, Reason: a.Reason})
 	}
 }
 

@@ -1,0 +1,218 @@
+package daemon
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	recorder "go.uber.org/zap/zaptest/observer"
+
+	"baton/internal/config"
+	"baton/internal/elector"
+	"baton/internal/flush"
+	"baton/internal/sqlstore"
+	"baton/internal/testsupport"
+)
+
+func TestTheEpochFileKeepsTheHighestOfEveryElection(t *testing.T) {
+	path := statePath(lookup(map[string]string{"STATE_DIRECTORY": t.TempDir() + ":/elsewhere"}))
+	log := zap.NewNop()
+	a, b := openEpochs(path, "a", log), openEpochs(path, "b", log)
+	a.heard(7)
+	a.heard(5)
+	a.write()
+	b.heard(9)
+	b.heard(absurd) // written into Redis by hand
+	b.write()
+	a.heard(8)
+	a.write()
+	if again := openEpochs(path, "a", log).known(); again != 8 {
+		t.Errorf("a is read as %d, want 8", again)
+	}
+	if again := openEpochs(path, "b", log).known(); again != 9 {
+		t.Errorf("b is read as %d, want 9", again)
+	}
+	if again := openEpochs(path, "c", log).known(); again != 0 {
+		t.Errorf("an election that never was is read as %d", again)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v; want a file for its owner alone", info, err)
+	}
+	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 1 {
+		t.Errorf("left beside the file: %v, %v", left, err)
+	}
+}
+
+func TestABadEpochFileIsToldAndReplaced(t *testing.T) {
+	core, logs := recorder.New(zapcore.WarnLevel)
+	path := filepath.Join(t.TempDir(), "epoch.json")
+	if err := os.WriteFile(path, []byte(`{"a": `), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e := openEpochs(path, "a", zap.New(core))
+	if e.known() != 0 || logs.Len() != 1 || !strings.Contains(logs.All()[0].ContextMap()["error"].(string), path) {
+		t.Errorf("known %d, told %v", e.known(), logs.All())
+	}
+	e.heard(3)
+	e.write()
+	if again := openEpochs(path, "a", zap.NewNop()).known(); again != 3 {
+		t.Errorf("read as %d, want 3", again)
+	}
+}
+
+func TestAnEpochFileThatCannotBeWrittenIsToldOnce(t *testing.T) {
+	core, logs := recorder.New(zapcore.WarnLevel)
+	e := openEpochs(filepath.Join(t.TempDir(), "gone", "epoch.json"), "a", zap.New(core))
+	for epoch := range int64(5) {
+		e.heard(epoch)
+		e.write()
+	}
+	if logs.Len() != 1 {
+		t.Errorf("told %d times: %v", logs.Len(), logs.All())
+	}
+	if e.known() != 4 {
+		t.Errorf("known %d, want 4", e.known())
+	}
+	without := openEpochs("", "a", zap.New(core))
+	without.heard(1)
+	without.write()
+	if logs.Len() != 1 {
+		t.Errorf("without a state directory: %v", logs.All())
+	}
+}
+
+// wins starts a daemon and returns how long it took to lead, and under which epoch.
+func wins(t *testing.T, server *testsupport.Redis, c config.Config, env map[string]string) (time.Duration, int64) {
+	t.Helper()
+	began := time.Now()
+	r := start(t, c, env)
+	r.leads()
+	took := time.Since(began)
+	epoch, err := redis.Int64(server.Conn().Do("HGET", "{baton}:term", "epoch"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.end(); err != nil {
+		t.Error(err)
+	}
+	return took, epoch
+}
+
+func forgetAll(t *testing.T, server *testsupport.Redis) {
+	t.Helper()
+	if _, err := server.Conn().Do("FLUSHALL"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A node that knows of an earlier term waits one lease in a Redis that does not: its
+// leader may be alive. One that knows of none takes Redis for new.
+func TestANodeRemembersThatThereWasATerm(t *testing.T) {
+	t.Parallel()
+	server := testsupport.StartRedis(t)
+	c := configFor(server.URL())
+	env := map[string]string{"STATE_DIRECTORY": t.TempDir()}
+	if took, _ := wins(t, server, c, env); took > time.Second {
+		t.Errorf("a new node led a new redis after %v", took)
+	}
+	known := openEpochs(statePath(lookup(env)), "baton", zap.NewNop())
+	// As a database may do, so that it is beyond Redis' clock.
+	known.heard(known.known() + 10_000_000)
+	known.write()
+
+	forgetAll(t, server)
+	took, epoch := wins(t, server, c, env)
+	if took < c.Election.TTL || epoch <= known.known() {
+		t.Errorf("after redis lost everything a node led after %v under epoch %d; want a lease of %v to pass, and more than %d", took, epoch, c.Election.TTL, known.known())
+	}
+	forgetAll(t, server)
+	if took, _ := wins(t, server, c, nil); took > time.Second {
+		t.Errorf("a node without any memory led after %v", took)
+	}
+}
+
+// flushing is a configuration with one job into that database.
+func flushing(c config.Config, driver, dsn string) config.Config {
+	c.Databases = map[string]config.Database{"main": {Driver: driver, DSNInline: dsn}}
+	c.Jobs = []config.Job{{Name: "views", Schedule: "@every 1h", Flush: config.Flush{
+		From: config.From{Type: config.Counters, Key: "views"}, To: config.To{Database: "main", Table: "articles", Key: []string{"id"}},
+		Columns: map[string]config.Column{"id": {From: "$field"}, "views": {From: "$value"}},
+	}}}
+	return c.WithDefaults()
+}
+
+func TestADatabaseRemembersForANodeThatCannot(t *testing.T) {
+	t.Parallel()
+	server := testsupport.StartRedis(t)
+	db := testsupport.SQLite(t)
+	c := flushing(configFor(server.URL()), db.Driver, db.DSN)
+	store, err := sqlstore.Open(sqlstore.Options{Name: "main", Driver: db.Driver, DSN: db.DSN})
+	if err != nil {
+		t.Fatal(err)
+	}
+	high := time.Now().UnixMilli() + 10_000_000
+	if err := store.TakeOver(t.Context(), flush.Fence{Job: "views", Epoch: high, Owner: "o", NodeID: "b"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if took, epoch := wins(t, server, c, nil); took < c.Election.TTL || epoch <= high {
+		t.Errorf("led after %v under epoch %d; want a lease of %v to pass, and more than %d", took, epoch, c.Election.TTL, high)
+	}
+}
+
+// Whatever a database does, a node starts.
+func TestADatabaseThatIsAwayDoesNotHoldUpAStart(t *testing.T) {
+	t.Parallel()
+	hangs, err := net.Listen("tcp", "127.0.0.1:0") // it accepts, and never says anything
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hangs.Close()
+	server := testsupport.StartRedis(t)
+	for name, address := range map[string]string{"refuses": "127.0.0.1:1", "hangs": hangs.Addr().String()} {
+		c := flushing(configFor(server.URL()), "postgres", "postgres://u:p@"+address+"/d?sslmode=disable")
+		began := time.Now()
+		r := start(t, c, nil)
+		if took := time.Since(began); took > askWithin+time.Second {
+			t.Errorf("%s: ready after %v", name, took)
+		}
+		r.leads()
+		if err := r.end(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// What a database makes of a term's epoch is seen wherever the epoch is.
+func TestARaisedEpochReachesTheLeaseFile(t *testing.T) {
+	o, told := newObserver(t)
+	o.leaseFile = filepath.Join(t.TempDir(), "lease.json")
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); o.keepFiles(ctx) }()
+	defer func() { cancel(); <-done }()
+	o.observe(elector.Event{Kind: elector.EventWon, Owner: "o", Epoch: 7})
+	o.observe(elector.Event{Kind: elector.EventRenewal, Epoch: 12})
+	await(t, "the lease file to have the epoch", func() bool {
+		l, found, err := readLease(o.leaseFile)
+		return err == nil && found && l == lease{LockKey: "baton", Owner: "o", Epoch: 12}
+	})
+	if last := (*told)[len(*told)-1]; last != "STATUS=leading epoch 12" {
+		t.Errorf("systemd knows %q", last)
+	}
+	o.observe(elector.Event{Kind: elector.EventReleased, Owner: "o", Epoch: 12, Released: true})
+	o.observe(elector.Event{Kind: elector.EventStandby, Holder: "b", Epoch: 15})
+	await(t, "the epoch to be remembered", func() bool { return o.epochs.known() == 15 })
+	if _, found, err := readLease(o.leaseFile); found || err != nil {
+		t.Errorf("the lease file of a term that is over is back: %v, %v", found, err)
+	}
+}
