@@ -28,10 +28,14 @@ func commands(e env) []*cobra.Command {
 		newDemoCommand(e),
 		newStatusCommand(e),
 		newLeaderCommand(e),
+		newExplainCommand(e),
 		newStepDownCommand(e),
+		newDrillCommand(e),
 		newPauseCommand(e),
 		newResumeCommand(e),
 		newReleaseCommand(e),
+		newLockCommand(e),
+		newWardenCommand(),
 		newConfigCommand(e),
 		newCompletionCommand(e),
 		newVersionCommand(e),
@@ -134,8 +138,15 @@ func newExitCodesTopic() *cobra.Command {
   0  done
   1  it failed; standard error says what, and what to do
   2  wrong arguments, or a configuration that cannot be used
-  3  nobody leads (leader, stepdown, resume)
-  4  run: the leader's work did not end before its lease could, so the process did`,
+  3  nobody leads (leader, stepdown, resume), or holds the lock (lock --break)
+  4  run: the leader's work did not end before its lease could, so the process did
+
+lock answers with its command's exit code, or 128 and the signal that ended it; else:
+
+  75   a lock was not had (-E chooses another code)
+  76   a lock was lost, and the command was ended
+  126  the command cannot be run
+  127  the command was not found`,
 	}
 }
 

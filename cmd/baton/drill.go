@@ -1,0 +1,81 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"baton/internal/daemon"
+)
+
+func newDrillCommand(e env) *cobra.Command {
+	var out output
+	var to, reason string
+	var rounds int
+	var back bool
+	var wait time.Duration
+	cmd := &cobra.Command{
+		Use:   "drill",
+		Short: "Hand over for real, and measure it",
+		Long: "Have the leader hand over, as stepdown does, and measure it: how long its work took to\n" +
+			"end, and how long nobody led. Exit code 1 if a handover took longer than a lease, or if\n" +
+			"no other node is there to take over.",
+		Example: "  baton drill\n  baton drill --to db2 --back\n  baton drill --rounds 10 -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if rounds < 1 || rounds > 1000 {
+				return usageError(errors.New("--rounds: want a number from 1 to 1000"))
+			}
+			return withRemote(cmd, e, func(r *daemon.Remote, lockKey string) error {
+				why := "drill"
+				if reason != "" {
+					why += ", " + reason
+				}
+				done, err := r.Drill(cmd.Context(), to, by(why), rounds, back, wait)
+				if len(done) > 0 {
+					err = errors.Join(err, out.print(e.stdout, done, func(w io.Writer) error { return printDrill(w, done) }))
+				}
+				if errors.Is(err, daemon.ErrNoLeader) {
+					return noLeader(lockKey, "")
+				}
+				for _, d := range done {
+					if err == nil && !d.InTime() {
+						err = fmt.Errorf("the handover to %s took %d ms, longer than the lease of %d ms: do jobs take long to end, or is Redis slow?", d.To, d.TookMS, d.LeaseMS)
+					}
+				}
+				return err
+			})
+		},
+	}
+	addTargetFlags(cmd)
+	cmd.Flags().StringVar(&to, "to", "", "the `node` to hand over to at first (default: whichever is ready first)")
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the event history")
+	cmd.Flags().IntVar(&rounds, "rounds", 1, "how many handovers")
+	cmd.Flags().BoolVar(&back, "back", false, "give the lead back to the first leader at the end")
+	cmd.Flags().DurationVar(&wait, "wait", 30*time.Second, "how long to wait for each next term")
+	out.addFlag(cmd)
+	return cmd
+}
+
+func printDrill(w io.Writer, done []daemon.Drilled) error {
+	for _, d := range done {
+		if _, err := fmt.Fprintf(w, "%s → %s: epoch %d, %d ms after the order; its work ended after %d ms, nobody led for %d ms (lease %d ms)\n",
+			d.From, d.To, d.Epoch, d.TookMS, d.DrainMS, d.GapMS, d.LeaseMS); err != nil {
+			return err
+		}
+	}
+	if len(done) < 2 {
+		return nil
+	}
+	took := make([]int64, len(done))
+	for i, d := range done {
+		took[i] = d.TookMS
+	}
+	slices.Sort(took)
+	_, err := fmt.Fprintf(w, "%d handovers: p50 %d ms, max %d ms\n", len(took), took[len(took)/2], took[len(took)-1])
+	return err
+}

@@ -1,0 +1,105 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"baton/internal/redisstore"
+)
+
+// Drilled is one measured handover. Times are by Redis' clock where both ends are
+// events of the history, in milliseconds.
+type Drilled struct {
+	From  string `json:"from"`
+	To    string `json:"to"`
+	Epoch int64  `json:"epoch"` // of the new term
+	// DrainMS is from the order to the release: the leader was told, and its work ended.
+	DrainMS int64 `json:"drain_ms"`
+	// GapMS is from the release to the next term: nobody led.
+	GapMS int64 `json:"gap_ms"`
+	// TookMS is from the order until the new term was seen.
+	TookMS  int64 `json:"took_ms"`
+	LeaseMS int64 `json:"lease_ms"`
+}
+
+// InTime says whether the handover took less than a lease, which is what a crash
+// may cost.
+func (d Drilled) InTime() bool { return d.TookMS <= d.LeaseMS }
+
+// ErrNobodyElse is the answer where nobody could take over.
+var ErrNobodyElse = errors.New("no other live node may lead: a drill would leave the jobs without a leader")
+
+// Drill is a real handover, measured. With back the lead is given back at the end,
+// which is a handover, too.
+func (r *Remote) Drill(ctx context.Context, to, reason string, rounds int, back bool, wait time.Duration) ([]Drilled, error) {
+	var done []Drilled
+	first := ""
+	for i := range rounds {
+		if i > 0 {
+			settle(ctx)
+		}
+		d, err := r.drillOnce(ctx, to, reason, wait)
+		if err != nil {
+			return done, err
+		}
+		if first == "" {
+			first = d.From
+		}
+		done = append(done, d)
+		to = "" // the next goes to whoever is ready
+	}
+	if back && done[len(done)-1].To != first {
+		settle(ctx)
+		d, err := r.drillOnce(ctx, first, reason+", and back", wait)
+		if err != nil {
+			return done, fmt.Errorf("give the lead back to %s: %w", first, err)
+		}
+		done = append(done, d)
+	}
+	return done, nil
+}
+
+// settle lets the last leader stand by again: just after its own release it takes
+// another one for that, and stays aside.
+func settle(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(300 * time.Millisecond):
+	}
+}
+
+func (r *Remote) drillOnce(ctx context.Context, to, reason string, wait time.Duration) (Drilled, error) {
+	before, err := r.picture(ctx)
+	if err != nil {
+		return Drilled{}, err
+	}
+	if before.Leader != "" && !slices.ContainsFunc(candidates(before), func(n redisstore.Node) bool { return n.ID != before.Leader }) {
+		return Drilled{}, ErrNobodyElse
+	}
+	h, err := r.StepDown(ctx, to, reason, wait)
+	if err != nil {
+		return Drilled{}, err
+	}
+	d := Drilled{From: h.From, To: h.To, Epoch: h.Epoch, TookMS: h.TookMS, LeaseMS: before.TTL.Milliseconds()}
+	events, err := r.Events(ctx, eventsShown)
+	if err != nil {
+		return d, err
+	}
+	var released, won time.Time
+	for _, e := range events {
+		switch {
+		case e.Epoch == before.Epoch && e.NodeID == h.From && (e.Event == "stepped_down" || e.Event == "released"):
+			released = e.At
+		case e.Epoch == h.Epoch && e.Event == "won":
+			won = e.At
+		}
+	}
+	if !released.IsZero() && !won.IsZero() { // the history is a courtesy
+		d.DrainMS = max(released.Sub(before.Now).Milliseconds(), 0)
+		d.GapMS = won.Sub(released).Milliseconds()
+	}
+	return d, nil
+}
