@@ -216,3 +216,15 @@ func TestARaisedEpochReachesTheLeaseFile(t *testing.T) {
 		t.Errorf("the lease file of a term that is over is back: %v, %v", found, err)
 	}
 }
+
+func TestALeaseFileDoesNotComeBackAfterItsTerm(t *testing.T) {
+	o, _ := newObserver(t)
+	o.leaseFile = filepath.Join(t.TempDir(), "lease.json")
+	o.observe(elector.Event{Kind: elector.EventWon, Owner: "o", Epoch: 7})
+	o.observe(elector.Event{Kind: elector.EventRenewal, Epoch: 12})
+	o.observe(elector.Event{Kind: elector.EventReleased, Owner: "o", Epoch: 12, Released: true})
+	o.updateLease() // later than the release
+	if _, found, err := readLease(o.leaseFile); found || err != nil {
+		t.Errorf("the lease file is back: %v, %v", found, err)
+	}
+}
