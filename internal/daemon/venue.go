@@ -136,20 +136,31 @@ type quorumLock struct {
 
 // Leave asks all masters. One that is away forgets the node by itself later.
 func (l quorumLock) Leave(ctx context.Context) error {
-	return l.each(func(part *redisstore.Lock) error { return part.Leave(ctx) })
+	ctx, cancel := context.WithTimeout(ctx, slowest)
+	defer cancel()
+	problems := l.each(func(part *redisstore.Lock) error { return part.Leave(ctx) })
+	if 2*len(problems) < len(l.parts) {
+		return nil
+	}
+	return errors.Join(problems...)
 }
 
 func (l quorumLock) Close() {
 	_ = l.each(func(part *redisstore.Lock) error { part.Close(); return nil }) // it returns none
 }
 
-// each does something with all parts at once: one that hangs delays no other.
-func (l quorumLock) each(do func(*redisstore.Lock) error) error {
-	problems := make([]error, len(l.parts))
-	var wg sync.WaitGroup
-	for i, part := range l.parts {
-		wg.Go(func() { problems[i] = do(part) })
+// each does something with all parts at once: one that hangs delays no other. It
+// returns the errors.
+func (l quorumLock) each(do func(*redisstore.Lock) error) []error {
+	results := make(chan error, len(l.parts))
+	for _, part := range l.parts {
+		go func() { results <- do(part) }()
 	}
-	wg.Wait()
-	return errors.Join(problems...)
+	var problems []error
+	for range l.parts {
+		if err := <-results; err != nil {
+			problems = append(problems, err)
+		}
+	}
+	return problems
 }
