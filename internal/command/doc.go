@@ -26,8 +26,8 @@
 //     keeps it.
 //   - The warden is killed: the command dies with it (PR_SET_PDEATHSIG), its
 //     process group by Run.
-//   - The warden is stopped, too: a timer of the kernel kills it at the deadline,
-//     which kills the command.
+//   - The warden is stopped, too: a timer of the kernel makes it go on (SIGCONT) in
+//     time to keep the deadline.
 //   - Killed is not dead while the kernel does not let go of a process, as with a
 //     disk that hangs: then Run does not return, and whoever called it must see to
 //     its own deadline.

@@ -67,7 +67,7 @@ type warden struct {
 	setup   setup
 	slack   time.Duration // between SIGKILL and the moment at which all must be dead
 	reports *json.Encoder
-	deadMan deadMan
+	waker   waker
 
 	pid    int
 	ended  bool // the command itself; something of it may be left
@@ -118,14 +118,11 @@ func (w *warden) obey(o order) {
 	}
 }
 
-// extend moves the deadline, our own included.
+// extend moves the deadline, and with it when we must be awake.
 func (w *warden) extend(until instant) {
-	if until == 0 {
-		return
-	}
-	w.until = until
-	if kill := w.kill(); now() < kill {
-		w.deadMan.set(until)
+	if until != 0 {
+		w.until = until
+		w.waker.set(w.latest())
 	}
 }
 
@@ -143,8 +140,7 @@ func (w *warden) stop(killAt instant) {
 	}
 }
 
-// kill is when SIGKILL comes, and last when at the latest SIGTERM does although
-// nobody has told us to: who should have is stopped, or hangs. 0 is never.
+// kill is when SIGKILL comes; 0 is never.
 func (w *warden) kill() instant {
 	if w.until == 0 {
 		return w.killAt
@@ -152,11 +148,16 @@ func (w *warden) kill() instant {
 	return earlier(w.killAt, w.until.add(-w.slack))
 }
 
+// latest is when SIGTERM comes although nobody has told us to: who should have is
+// stopped, or hangs.
+func (w *warden) latest() instant { return w.until.add(-w.slack - w.setup.Grace/2) }
+
+// last is latest if that is still to come, else 0.
 func (w *warden) last() instant {
 	if w.until == 0 || w.killAt != 0 {
 		return 0
 	}
-	return w.until.add(-w.slack - w.setup.Grace/2)
+	return w.latest()
 }
 
 // untilNext is how long there is nothing to do.
@@ -176,7 +177,6 @@ func (w *warden) act() {
 	}
 	if kill := w.kill(); kill != 0 && t >= kill && t.sub(w.swept) >= killAgain {
 		w.swept = t
-		w.deadMan.disarm() // we are awake; without us the rest of the family would be out of reach
 		if !w.ended && w.setup.Group == 0 {
 			_ = syscall.Kill(-w.pid, syscall.SIGKILL) // all of the group at once, before it can fork
 		}

@@ -1,0 +1,46 @@
+package command
+
+import (
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// waker is a timer of the kernel that makes this process go on (SIGCONT) if it is
+// stopped then: a stopped process can set nothing right by itself.
+type waker struct {
+	timer int32
+	state int8 // 0 not made yet, 1 made, -1 cannot be
+}
+
+// wakeAgain is how soon a process that is stopped once more is made to go on.
+const wakeAgain = 20 * time.Millisecond
+
+// sigevent is what timer_create(2) wants to know: a signal to the process.
+type sigevent struct {
+	value  uintptr
+	signal int32
+	notify int32 // 0 is SIGEV_SIGNAL
+	_      [48]byte
+}
+
+// set fixes when. A kernel without such timers has one guard less.
+func (w *waker) set(when instant) {
+	if w.state == 0 {
+		event := sigevent{signal: int32(unix.SIGCONT)}
+		_, _, errno := unix.Syscall(unix.SYS_TIMER_CREATE, unix.CLOCK_BOOTTIME,
+			uintptr(unsafe.Pointer(&event)), uintptr(unsafe.Pointer(&w.timer))) //nolint:gosec // the call's own interface
+		w.state = 1
+		if errno != 0 {
+			w.state = -1
+		}
+	}
+	if w.state < 0 {
+		return
+	}
+	const absolute = 1 // TIMER_ABSTIME
+	at := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(when)), Interval: unix.NsecToTimespec(int64(wakeAgain))}
+	_, _, _ = unix.Syscall6(unix.SYS_TIMER_SETTIME, uintptr(w.timer), absolute,
+		uintptr(unsafe.Pointer(&at)), 0, 0, 0) //nolint:gosec // the call's own interface
+}

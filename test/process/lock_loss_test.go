@@ -1,0 +1,156 @@
+package process
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"baton/internal/testsupport"
+)
+
+// stubborn is a command that ignores what can be ignored, and leaves children in
+// its group, in a session of their own, and orphaned.
+const stubborn = `trap '' TERM HUP INT
+sleep 1000 &
+setsid sh -c 'trap "" TERM; sleep 1000; sleep 1000' &
+(setsid sh -c 'trap "" TERM; sleep 1000; sleep 1000' &)
+sleep 0.1; echo x > began; while :; do sleep 0.02; done`
+
+// family counts the living processes of the command that holds a lock, wherever
+// they are now, by their environment.
+func family(t *testing.T, lock string) (n int) {
+	t.Helper()
+	names, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		text, _ := os.ReadFile(name) // empty for the dead
+		comm, _ := os.ReadFile(filepath.Join(filepath.Dir(name), "comm"))
+		if strings.Contains("\x00"+string(text), "\x00BATON_LOCK_KEY="+lock+"\x00") && (string(comm) == "sh\n" || string(comm) == "sleep\n") {
+			n++
+		}
+	}
+	return n
+}
+
+// outlives watches Redis and the family until both the lock and the family are
+// gone, and fails if anybody of the family was seen when the lock was not.
+func (l *locks) outlives(lock, owner string) {
+	l.t.Helper()
+	began := time.Now()
+	var held, alive time.Duration // when last seen
+	for {
+		// In this order: what lives after the lock was seen to be gone, lives too long.
+		isHeld := l.owner(lock) == owner
+		living := family(l.t, lock)
+		if isHeld {
+			held = time.Since(began)
+		}
+		if living > 0 {
+			alive = time.Since(began)
+		}
+		if !isHeld && living > 0 {
+			l.t.Errorf("%d processes live %v after the lease has ended", living, alive-held)
+			return
+		}
+		if !isHeld && living == 0 {
+			l.t.Logf("the command was dead %v before its lease had ended", held-alive)
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+		if time.Since(began) > soon {
+			l.t.Fatalf("after %v the lock is held: %v, and %d processes live", soon, isHeld, living)
+		}
+	}
+}
+
+// uniqueLock is a name that no other test uses: processes are found by it.
+func uniqueLock(t *testing.T) string { return fmt.Sprintf("%s-%d", t.Name(), os.Getpid()) }
+
+// begun starts a stubborn command, and returns when it runs.
+func (l *locks) begun(url, lock string) (p *locker, owner string) {
+	l.t.Helper()
+	p = l.brief("--redis", url, lock, "-c", stubborn)
+	l.file("began")
+	if n := family(l.t, lock); n < 5 {
+		l.t.Fatalf("the command's family has %d members", n)
+	}
+	return p, l.owner(lock)
+}
+
+func TestTheCommandIsDeadBeforeTheLeaseEndsThoughRedisHangs(t *testing.T) {
+	t.Parallel()
+	r := testsupport.StartRedis(t)
+	l, proxy, lock := newLocks(t, r), r.Proxy(), uniqueLock(t)
+	p, owner := l.begun(r.URLThrough(proxy), lock)
+	proxy.Hang()
+	l.outlives(lock, owner)
+	p.want(lost, "", "trust window") // closed; or, on a busy machine, the process was ended by it
+}
+
+// The thief is in at once: all that can be done is to be quick.
+func TestTheCommandIsEndedSoonAfterTheLockIsStolen(t *testing.T) {
+	t.Parallel()
+	l, lock := newLocks(t, testsupport.StartRedis(t)), uniqueLock(t)
+	p, _ := l.begun(l.url, lock)
+	if _, err := l.conn.Do("SET", lock, "thief", "PX", 60_000); err != nil {
+		t.Fatal(err)
+	}
+	stolen := time.Now()
+	for family(t, lock) > 0 && time.Since(stolen) < soon {
+		time.Sleep(5 * time.Millisecond)
+	}
+	// A renewal every 0.4 s, and 0.4 s of grace; the lease would have been 2 s.
+	if took := time.Since(stolen); took > 1500*time.Millisecond {
+		t.Errorf("the command was dead %v after the lock was stolen", took)
+	}
+	p.want(lost, "", "was lost (lease lost): the command was ended")
+	if owner := l.owner(lock); owner != "thief" {
+		t.Errorf("the thief's lock is %q now", owner)
+	}
+}
+
+func TestTheCommandIsDeadBeforeTheLeaseEndsThoughBatonIsKilled(t *testing.T) {
+	t.Parallel()
+	l, lock := newLocks(t, testsupport.StartRedis(t)), uniqueLock(t)
+	p, owner := l.begun(l.url, lock)
+	p.signal(syscall.SIGKILL)
+	l.outlives(lock, owner)
+}
+
+func TestTheCommandIsDeadBeforeTheLeaseEndsThoughBatonIsStopped(t *testing.T) {
+	t.Parallel()
+	l, lock := newLocks(t, testsupport.StartRedis(t)), uniqueLock(t)
+	p, owner := l.begun(l.url, lock)
+	p.signal(syscall.SIGSTOP)
+	l.outlives(lock, owner)
+	p.signal(syscall.SIGCONT)
+	p.want(lost, "", "lost")
+}
+
+// Of several locks the first that is lost ends the command, and all are given back.
+func TestTheLossOfAnyLockEndsTheCommand(t *testing.T) {
+	t.Parallel()
+	l := newLocks(t, testsupport.StartRedis(t))
+	for _, stolen := range []string{"a", "b", "c"} {
+		p := l.brief("a", "b", "c", "-c", "echo x > "+stolen+"; exec sleep 1000")
+		l.file(stolen)
+		if _, err := l.conn.Do("SET", stolen, "thief", "PX", 60_000); err != nil {
+			t.Fatal(err)
+		}
+		p.want(lost, "", fmt.Sprintf("lock %q was lost", stolen))
+		for _, name := range []string{"a", "b", "c"} {
+			if owner := l.owner(name); name != stolen && owner != "" {
+				t.Errorf("%s was stolen, and %s is still held by %s", stolen, name, owner)
+			}
+		}
+		if _, err := l.conn.Do("DEL", stolen); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
