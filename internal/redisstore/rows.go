@@ -66,19 +66,20 @@ func (s *Hashes) readRows(ctx context.Context, c redis.Conn, ids []string, p *pa
 
 // readBatch reads rows, of a Cluster at all nodes that have some of them.
 func (s *Hashes) readBatch(ctx context.Context, c redis.Conn, records []flush.Record) error {
-	nodes := map[*server][]*flush.Record{}
+	rows := make([]*flush.Record, len(records))
 	for i := range records {
-		var node *server
-		if cluster := s.store.cluster; cluster != nil {
-			var err error
-			if node, err = cluster.owner(ctx, keySlot(s.row.Key(records[i].Key))); err != nil {
-				return err
-			}
-		}
-		nodes[node] = append(nodes[node], &records[i])
+		rows[i] = &records[i]
 	}
-	if rows, ok := nodes[nil]; ok {
+	if s.store.cluster == nil {
 		return s.readFrom(ctx, c, rows)
+	}
+	nodes := map[*server][]*flush.Record{}
+	for _, rec := range rows {
+		node, err := s.store.cluster.owner(ctx, keySlot(s.row.Key(rec.Key)))
+		if err != nil {
+			return err
+		}
+		nodes[node] = append(nodes[node], rec)
 	}
 	all, ctx := errgroup.WithContext(ctx)
 	for node, rows := range nodes {
