@@ -3,8 +3,8 @@
 -- ARGV: owner, ttl in ms, node id, presence (a JSON object), epoch floor, priority, "1" for an observer,
 --   ms that a lock is reserved for at most, longest lease in ms that the node has seen, and "lease" or "quarantine" if it
 --   has seen one that by its own clock cannot be over yet, or ""
--- Reply: {"won", "", 0, epoch, 0}, {"held", holder's node id or "", ms left or -1, its epoch or "", its lease in ms or 0},
---   or {"wait" or "quarantine", why, ms left or -1, last epoch or "", 0}; error EPOCH if the epoch cannot rise
+-- Reply: {"won", "", 0, epoch, 0}, {"held", holder's node id or "", ms left or -1, its epoch or 0, its lease in ms or 0},
+--   or {"wait" or "quarantine", why, ms left or -1, last epoch or 0, 0}; error EPOCH if the epoch cannot rise
 --
 -- Asked again by the owner that holds the lock it renews and answers the same epoch.
 -- The lock itself is written last: an error before that has taken nothing.
@@ -14,6 +14,7 @@ local holder = holder()
 local t = redis.call('HMGET', KEYS[2], 'epoch', 'owner', 'node_id', 'ended', 'run_id', 'ttl_ms', 'quarantine_run', 'proof', 'floor')
 local term = {epoch = t[1], owner = t[2], node = t[3], ended = t[4], run_id = t[5], ttl = tonumber(t[6]) or 0, quarantine = t[7], proof = t[8], floor = tonumber(t[9]) or 0}
 local run_id = incarnation()
+local last = epochOf(term.epoch)
 local lease = math.max(tonumber(ttl), term.ttl, tonumber(ARGV[9]))
 
 -- The lock is gone before its time: evicted, deleted, or Redis' clock has leapt. That is as if Redis had lost its data.
@@ -56,7 +57,7 @@ local function quarantine()
   redis.call('HDEL', KEYS[2], 'run_id')
   redis.call('HSET', KEYS[2], 'quarantine_run', run_id, 'ttl_ms', integer(lease))
   redis.call('SET', KEYS[6], run_id, 'PX', integer(lease))
-  tell(KEYS[5], 'quarantined', node, term.epoch, 'redis has restarted, failed over or lost its data; a former leader may trust its lease for ' .. integer(lease) .. ' ms')
+  tell(KEYS[5], 'quarantined', node, integer(last or 0), 'redis has restarted, failed over or lost its data; a former leader may trust its lease for ' .. integer(lease) .. ' ms')
   return lease
 end
 
@@ -68,25 +69,24 @@ if holder and holder ~= owner then
   quarantine() -- runs beside the lease
   present(KEYS[3], node, ARGV[4], 'standby', now)
   if term.owner ~= holder then
-    return {'held', '', redis.call('PTTL', KEYS[1]), '', 0}
+    return {'held', '', redis.call('PTTL', KEYS[1]), '0', 0}
   end
-  return {'held', term.node, bounded(KEYS[1]), term.epoch, term.ttl}
+  return {'held', term.node or '', bounded(KEYS[1]), integer(last or 0), term.ttl}
 end
-if holder and term.owner == holder then
+if holder and term.owner == holder and last then
   present(KEYS[3], node, ARGV[4], 'leading', now)
   redis.call('PEXPIRE', KEYS[1], ttl)
-  return {'won', '', 0, term.epoch, 0}
+  return {'won', '', 0, integer(last), 0}
 end
 
--- Beyond 2^53 Lua cannot count: the epoch would stand still.
-local before = string.match(term.epoch or '0', '^%d+$') and tonumber(term.epoch or 0)
+local before = last or not term.epoch and 0
 if not (before and math.max(before, floor, term.floor) + 1 < 2 ^ 53) then
   return redis.error_reply('EPOCH ' .. string.sub(term.epoch or '', 1, 30) .. ' in ' .. KEYS[2] .. ', or the floor ' .. ARGV[5] .. ', cannot be counted on from')
 end
 
 local function wait(why, ms, word)
   present(KEYS[3], node, ARGV[4], 'standby', now)
-  return {word or 'wait', why, ms, term.epoch or '', 0}
+  return {word or 'wait', why, ms, integer(before), 0}
 end
 if not holder then
   local left = quarantine()
@@ -136,7 +136,7 @@ local epoch = integer(math.max(before, floor, term.floor, term.run_id ~= run_id 
 
 present(KEYS[3], node, ARGV[4], 'leading', now)
 if term.owner and term.ended ~= '1' then
-  tell(KEYS[5], 'expired', term.node, term.epoch, 'its lease ran out')
+  tell(KEYS[5], 'expired', term.node, integer(before), 'its lease ran out')
 end
 redis.call('HSET', KEYS[2], 'epoch', epoch, 'owner', owner, 'node_id', node, 'since', integer(now),
   'ttl_ms', ttl, 'run_id', run_id, 'ended', '0')

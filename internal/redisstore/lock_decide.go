@@ -32,7 +32,7 @@ func (p transactional) decide(s sight, c elector.Candidate, m memory) (decision,
 	if p.priority > 0 && !c.Observer {
 		d.courtesies = append(d.courtesies, command{"HSET", []any{k.control(), k.priority(p.nodeID), fmt.Sprintf("%d %d", p.priority, s.now)}})
 	}
-	last := number(s.term["epoch"])
+	last, counts := epochOf(s.term["epoch"])
 	foreign := s.holder != s.term["owner"]
 	s.leaseMS = max(p.ttlMS, number(s.term["ttl_ms"]), m.leaseMS)
 	answer := func(word, detail string, left, epoch, leaseMS int64) (decision, error) {
@@ -47,14 +47,14 @@ func (p transactional) decide(s sight, c elector.Candidate, m memory) (decision,
 			return answer("held", "", s.left, 0, 0)
 		}
 		return answer("held", s.term["node_id"], p.bounded(k.lock(), s.left, s.leaseMS, &d), last, number(s.term["ttl_ms"]))
-	case s.holder != "" && !foreign:
+	case s.holder != "" && !foreign && counts:
 		d.writes = append(d.writes, command{"PEXPIRE", []any{k.lock(), p.ttlMS}})
 		d.courtesies = append(d.courtesies, p.present("leading", s.now))
 		d.verdict = verdict{word: "won", epoch: last}
 		return d, nil
 	}
 	floor := max(c.Floor, number(s.term["floor"]))
-	if _, err := above(s.term["epoch"], floor, 0); err != nil {
+	if _, err := s.above(floor, 0); err != nil {
 		return decision{}, err
 	}
 	if s.holder == "" {
@@ -75,11 +75,12 @@ func (p transactional) quarantine(s *sight, c elector.Candidate, m memory, d *de
 		s.hasTerm = false
 	}
 	run, quarantined := s.term["quarantine_run"]
-	known := s.term["epoch"] != "" || quarantined || s.term["proof"] != "" || c.Floor > 0
+	_, led := s.term["epoch"]
+	known := led || quarantined || s.term["proof"] != "" || c.Floor > 0
 	if s.confirmed() || !known {
 		return 0
 	}
-	if c.Floor > number(s.term["floor"]) && c.Floor+1 < countable {
+	if c.Floor > number(s.term["floor"]) && c.Floor < countable-1 {
 		d.writes = append(d.writes, command{"HSET", []any{k.term(), "floor", c.Floor}})
 	}
 	if quarantined && (run == s.runID || run == "" || s.runID == "") {
@@ -90,7 +91,7 @@ func (p transactional) quarantine(s *sight, c elector.Candidate, m memory, d *de
 	}
 	d.writes = append(d.writes, command{"HDEL", []any{k.term(), "run_id"}},
 		command{"HSET", []any{k.term(), "quarantine_run", s.runID, "ttl_ms", s.leaseMS}}, command{"SET", []any{k.quarantine(), s.runID, "PX", s.leaseMS}})
-	d.courtesies = append(d.courtesies, p.event("quarantined", number(s.term["epoch"]),
+	d.courtesies = append(d.courtesies, p.event("quarantined", s.epoch(),
 		fmt.Sprintf("redis has restarted, failed over or lost its data; a former leader may trust its lease for %d ms", s.leaseMS))...)
 	return s.leaseMS
 }
@@ -130,7 +131,7 @@ func (p transactional) notYet(s sight, c elector.Candidate, quarantine int64, d 
 			first, highest = other, number(rank)
 		}
 	}
-	if first == "" {
+	if highest == int64(p.priority) {
 		return "", "", 0
 	}
 	until := number(s.control["deferred_until"])
@@ -151,7 +152,7 @@ func (p transactional) win(s sight, owner string, floor int64, d decision) (deci
 	if !s.confirmed() {
 		now = s.now
 	}
-	epoch, err := above(s.term["epoch"], floor, now)
+	epoch, err := s.above(floor, now)
 	if err != nil {
 		return d, err
 	}
@@ -163,7 +164,7 @@ func (p transactional) win(s sight, owner string, floor int64, d decision) (deci
 		command{"SET", []any{k.lock(), owner, "PX", p.ttlMS}})
 	if s.term["owner"] != "" && s.term["ended"] != "1" {
 		d.courtesies = append(d.courtesies, command{"XADD", []any{k.events(), "MAXLEN", "~", 1000, "*",
-			"event", "expired", "node_id", s.term["node_id"], "epoch", s.term["epoch"], "reason", "its lease ran out"}})
+			"event", "expired", "node_id", s.term["node_id"], "epoch", s.epoch(), "reason", "its lease ran out"}})
 	}
 	d.courtesies = append(append(d.courtesies, p.event("won", epoch, "")...), p.present("leading", s.now))
 	return d, nil
@@ -172,15 +173,27 @@ func (p transactional) win(s sight, owner string, floor int64, d decision) (deci
 // countable is where Lua's numbers, by which the scripts count, end.
 const countable = 1 << 53
 
+// epochOf reads an epoch; false if it is none.
+func epochOf(text string) (int64, bool) {
+	n, err := strconv.ParseUint(text, 10, 53)
+	if err != nil {
+		return 0, false
+	}
+	return int64(n), true //nolint:gosec // of 53 bits
+}
+
+func (s sight) epoch() int64 {
+	n, _ := epochOf(s.term["epoch"])
+	return n
+}
+
 // above is the next epoch after the stored one, above a floor and a time. It is
 // refused where the script's numbers would end.
-func above(stored string, floor, now int64) (int64, error) {
-	last, err := uint64(0), error(nil)
-	if stored != "" {
-		last, err = strconv.ParseUint(stored, 10, 53)
-	}
-	epoch := max(int64(last), floor, now) + 1 //nolint:gosec // of 53 bits
-	if err != nil || epoch <= 0 || epoch >= countable {
+func (s sight) above(floor, now int64) (int64, error) {
+	stored, written := s.term["epoch"]
+	last, ok := epochOf(stored)
+	epoch := max(last, floor, now) + 1
+	if written && !ok || epoch <= 0 || epoch >= countable {
 		return 0, redis.Error(fmt.Sprintf("EPOCH %.30q, or the floor %d, cannot be counted on from", stored, floor))
 	}
 	return epoch, nil

@@ -1,4 +1,9 @@
 local function integer(n) return string.format('%.0f', n) end
+-- The epoch that is written there, or nothing if it is none. Beyond 2^53 Lua cannot count: an epoch would stand still.
+local function epochOf(text)
+  local n = string.match(text or '', '^%d+$') and tonumber(text)
+  return n and n < 2 ^ 53 and n or nil
+end
 local function clock()
   local time = redis.call('TIME')
   return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)

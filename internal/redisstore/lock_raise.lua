@@ -5,8 +5,8 @@
 if holder() ~= ARGV[1] then
   return 'lost'
 end
-local epoch = math.max(tonumber(redis.call('HGET', KEYS[2], 'epoch') or 0), tonumber(ARGV[2]) + 1)
-if not (epoch < 2 ^ 53) then -- beyond it Lua cannot count
+local epoch = math.max(epochOf(redis.call('HGET', KEYS[2], 'epoch')) or 0, tonumber(ARGV[2]) + 1)
+if not (epoch < 2 ^ 53) then
   return redis.error_reply('EPOCH ' .. ARGV[2] .. ' cannot be counted on from')
 end
 redis.call('HSET', KEYS[2], 'epoch', integer(epoch), 'owner', ARGV[1])

@@ -5,7 +5,7 @@
 if holder() ~= ARGV[1] then
   return 0
 end
-local epoch = redis.call('HGET', KEYS[2], 'epoch')
+local epoch = integer(epochOf(redis.call('HGET', KEYS[2], 'epoch')) or 0)
 redis.call('HDEL', KEYS[3], 'stepdown_owner', 'stepdown_to', 'stepdown_reason')
 if ARGV[5] ~= '' then
   redis.call('HSET', KEYS[3], 'reserved_for', ARGV[5], 'reserved_until', integer(clock() + tonumber(ARGV[6])))

@@ -13,7 +13,7 @@ local now = clock()
 local holder = holder()
 local term = redis.call('HMGET', KEYS[4], 'epoch', 'owner', 'run_id', 'proof')
 if holder ~= owner or ARGV[6] == '1' or term[2] ~= owner or not term[3] then
-  local run_id, last = incarnation(), tonumber(term[1]) or 0
+  local run_id, last = incarnation(), epochOf(term[1]) or 0
   local confirmed = term[3] == run_id
   if holder ~= owner then
     -- What else may be there is the lock of an earlier term, from a snapshot or a replica that lagged.
@@ -48,4 +48,7 @@ local order = redis.call('HMGET', KEYS[3], 'stepdown_owner', 'stepdown_to', 'ste
 if order[4] then
   return {'renewed', '1', '', 'paused ' .. (order[5] or '')}
 end
-return {'renewed', order[1] == owner and '1' or '0', order[2] or '', order[3] or ''}
+if order[1] ~= owner then
+  return {'renewed', '0', '', ''}
+end
+return {'renewed', '1', order[2] or '', order[3] or ''}

@@ -27,14 +27,8 @@ func (p scripted) acquire(ctx context.Context, conn redis.Conn, c elector.Candid
 		return verdict{}, err
 	}
 	var v verdict
-	var epoch string
-	if _, err := redis.Scan(reply, &v.word, &v.detail, &v.left, &epoch, &v.leaseMS); err != nil {
+	if _, err := redis.Scan(reply, &v.word, &v.detail, &v.left, &v.epoch, &v.leaseMS); err != nil {
 		return verdict{}, fmt.Errorf("unexpected reply: %w", err)
-	}
-	if epoch != "" {
-		if v.epoch, err = strconv.ParseInt(epoch, 10, 64); err != nil {
-			return verdict{}, fmt.Errorf("epoch %q in %q is not a number: %w", epoch, k.term(), err)
-		}
 	}
 	return v, nil
 }

@@ -51,7 +51,7 @@ func (p transactional) renew(ctx context.Context, conn redis.Conn, owner string,
 		}
 		var writes, courtesies []command
 		confirmed := s.confirmed()
-		last := number(s.term["epoch"])
+		last := s.epoch()
 		switch {
 		case s.holder == owner:
 			writes = []command{{"PEXPIRE", []any{k.lock(), p.ttlMS}}}
@@ -110,7 +110,7 @@ func (p transactional) release(ctx context.Context, conn redis.Conn, owner strin
 			return false, err
 		}
 		if done {
-			told := p.event(h.Event, number(s.term["epoch"]), h.Reason)
+			told := p.event(h.Event, s.epoch(), h.Reason)
 			if h.Event != string(elector.EventWithdrawn) { // as in lock_release.lua
 				told = append(told, command{"PUBLISH", []any{k.wake(), "released"}})
 			}
@@ -130,10 +130,10 @@ func (p transactional) raise(ctx context.Context, conn redis.Conn, owner string,
 			_, err := redis.DoContext(conn, ctx, "UNWATCH")
 			return 0, errors.Join(elector.ErrLost, err)
 		}
-		if _, err := above(s.term["epoch"], floor, 0); err != nil {
-			return 0, err
+		epoch := max(s.epoch(), floor+1)
+		if floor >= countable-1 {
+			return 0, redis.Error(fmt.Sprintf("EPOCH %d cannot be counted on from", floor))
 		}
-		epoch := max(number(s.term["epoch"]), floor+1)
 		done, err := p.exec(ctx, conn, []command{{"HSET", []any{p.keys.term(), "epoch", epoch, "owner", owner}}})
 		if err != nil || done {
 			return epoch, err
