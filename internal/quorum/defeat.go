@@ -96,5 +96,5 @@ func (l *Lock) pauseOfRivals(took time.Duration) time.Duration {
 	l.splits = min(l.splits+1, longestDoubling)
 	limit := max(took, atLeast) << l.splits
 	l.mu.Unlock()
-	return rand.N(min(limit, l.opts.TTL)) //nolint:gosec // spread, not secrecy
+	return rand.N(min(limit, l.opts.TTL))
 }

@@ -25,8 +25,8 @@ func (k keys) nodes() string               { return k.prefix + ":nodes" }
 func (k keys) control() string             { return k.prefix + ":control" }
 func (k keys) events() string              { return k.prefix + ":events" }
 func (k keys) wake() string                { return k.prefix + ":wake" }
-func (k keys) priority(node string) string { return "priority:" + node } // a field of control
-func (k keys) aside(node string) string    { return "aside:" + node }    // too
+func (k keys) priority(node string) string { return "priority:" + node }  // a field of control
+func (k keys) aside(node string) string    { return "aside:" + node }     // too
 func (k keys) fence() string               { return k.prefix + ":fence" } // of the ledger
 func (k keys) job(name string) string      { return k.prefix + ":job:" + name }
 func (k keys) runs(name string) string     { return k.job(name) + ":runs" }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -20,11 +21,11 @@ var (
 
 // loadClaim makes the script that claims a slot, after what tells it who leads.
 func loadClaim(parts ...string) *redis.Script {
-	text := ""
+	var text strings.Builder
 	for _, name := range append(parts, "job_claim") {
-		text += source(name)
+		text.WriteString(source(name))
 	}
-	return redis.NewScript(2, text)
+	return redis.NewScript(2, text.String())
 }
 
 // keepRuns is about how many finished runs of a job its history holds.

@@ -179,7 +179,7 @@ func epochOf(text string) (int64, bool) {
 	if err != nil {
 		return 0, false
 	}
-	return int64(n), true //nolint:gosec // of 53 bits
+	return int64(n), true
 }
 
 func (s sight) epoch() int64 {

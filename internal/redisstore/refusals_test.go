@@ -164,12 +164,18 @@ func redisDo(t *testing.T, s *redisstore.Store, name string, args ...any) (any, 
 func idle(t *testing.T, s *redisstore.Store, n int) map[int64]bool {
 	t.Helper()
 	ids := map[int64]bool{}
+	var conns []redis.Conn
+	defer func() {
+		for _, c := range conns {
+			_ = c.Close()
+		}
+	}()
 	for range n {
 		c, err := s.Conn(t.Context(), "baton")
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer c.Close()
+		conns = append(conns, c)
 		id, err := redis.Int64(c.Do("CLIENT", "ID"))
 		if err != nil {
 			t.Fatal(err)

@@ -154,7 +154,7 @@ func TestAnIdleConnectionToADemotedMasterIsNotUsed(t *testing.T) {
 	idle(t, s, 1)
 	for _, r := range sentinel.Sentinels() {
 		r.Freeze()
-		defer r.Thaw()
+		t.Cleanup(r.Thaw)
 	}
 	must(t, master, "REPLICAOF", "127.0.0.1", port(replica))
 	time.Sleep(1100 * time.Millisecond)

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -44,7 +45,7 @@ func TestPageTellsWhichNodesGoFirstNeverOrLater(t *testing.T) {
 func TestHealthTellsWhyNobodyLeads(t *testing.T) {
 	h := Health{Live: true, Ready: true, Waiting: "paused by alice: upgrade"}
 	rec := httptest.NewRecorder()
-	New(Config{Source: fixed(Snapshot{}), Health: func() Health { return h }}).ServeHTTP(rec, httptest.NewRequest("GET", "/-/leader", nil))
+	New(Config{Source: fixed(Snapshot{}), Health: func() Health { return h }}).ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/-/leader", nil))
 	if got := rec.Body.String(); rec.Code != 503 || got != "not leading: paused by alice: upgrade\n" {
 		t.Errorf("%d %q", rec.Code, got)
 	}
