@@ -10,7 +10,6 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/elector"
-	"baton/internal/job"
 	"baton/internal/redisstore"
 	"baton/internal/status"
 
@@ -53,6 +52,12 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 	}
 	defer closing(log, "databases", dbs.close)
 
+	probes, err := openProbes(c)
+	if err != nil {
+		return err
+	}
+	defer closing(log, "databases' probes", probes.close)
+
 	metrics := status.NewMetrics(o.Version, jobNames(c))
 	tasks, err := newTasks(c, store, dbs, metrics)
 	if err != nil {
@@ -65,28 +70,12 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 	}
 
 	ledger := at.ledger(store)
-	runner := job.NewRunner(ledger, newID, job.Config{
-		Logger:        o.Logger.Named("job"),                // it names the node itself
-		FinishTimeout: min(time.Second, c.Election.Drain/2), // shorter than the drain
-		OnStart:       func(r job.Run) { metrics.JobStarted(r.Job, time.Since(r.Slot)) },
-		OnFinish: func(r job.Record) {
-			metrics.JobFinished(r.Job, string(r.Trigger), string(r.State), r.Finished, r.Finished.Sub(r.Started))
-		},
-		OnMissed: func(m job.Missed) { metrics.JobMissed(m.Job, string(m.Reason), m.Count) },
-	})
+	runner := newRunner(c, ledger, o.Logger, metrics)
 	election := at.election()
-	lead := func(ctx context.Context, term *elector.Term) error {
-		jobs := make([]job.Job, len(tasks))
-		for i, t := range tasks {
-			jobs[i] = t.bind(term, metrics)
-		}
-		ctx, cancel := context.WithCancel(ctx)
-		var wg sync.WaitGroup
-		defer wg.Wait()
-		defer cancel()
-		wg.Go(func() { forgetGone(ctx, election) })
-		wg.Go(func() { pruneLedgers(ctx, log.Named("ledger"), dbs) })
-		return work(ctx, runner, term, jobs)
+	hints := make(chan elector.Hint, 16)
+	resign := newAbdicator(c, probes, election, log.Named("election"), hints)
+	lead := leader{
+		log: log, runner: runner, tasks: tasks, metrics: metrics, databases: dbs, election: election, resign: resign,
 	}
 
 	lock, err := at.lock(redisstore.Presence{
@@ -99,8 +88,8 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 	watcher := &observer{log: log.Named("election"), metrics: metrics, notify: notifier.send, lockKey: c.Election.LockKey, storeSince: time.Now(), aside: c.Election.PollInterval}
 	watcher.leaseFile, _ = leasePath(o.Getenv)
 	watcher.epochs = openEpochs(statePath(o.Getenv), c.Election.LockKey, watcher.log)
-	hints := make(chan elector.Hint, 16)
-	el, err := elector.New(lock, lead, elector.Config{
+	resign.observer = watcher
+	el, err := elector.New(lock, lead.lead, elector.Config{
 		NodeID: c.Node.ID, Timing: timing(c.Election), PollInterval: c.Election.PollInterval,
 		NewOwner: newID, Floor: watcher.epochs.floor(ctx, c, dbs), Observer: !c.Node.IsCandidate(), Hints: hints, Observe: watcher.observe,
 		Die: func(reason string) { die(log, reason, o.Exit) },
@@ -120,6 +109,7 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { at.watch(background, hints) })
 	wg.Go(func() { watcher.keepFiles(background) })
+	wg.Go(func() { resign.comeBack(background) })
 	wg.Go(func() { notifier.watchdog(background, n.health) })
 
 	electing, stopElecting := context.WithCancel(ctx)
@@ -148,26 +138,6 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 	wg.Wait()
 	log.Info("stopped")
 	return errors.Join(err, served)
-}
-
-// work runs the jobs of a term. Without jobs a node still leads: its lock may be
-// all that its users want.
-func work(ctx context.Context, runner *job.Runner, term *elector.Term, jobs []job.Job) error {
-	if len(jobs) == 0 {
-		<-ctx.Done()
-		return nil
-	}
-	return runner.Run(ctx, job.Term{NodeID: term.NodeID(), Owner: term.Owner(), Epoch: term.Epoch()}, jobs)
-}
-
-// forgetGone takes nodes off the list that have been gone for a day: hosts come
-// and go, and nobody else clears up. What fails is done in the next term.
-func forgetGone(ctx context.Context, election election) {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	if p, err := election.Picture(ctx, 0); err == nil {
-		_ = election.Forget(ctx, p.Nodes, p.Now.Add(-forgottenAfter))
-	}
 }
 
 // tellWithin is what the log gets to note why the process dies; it is below the

@@ -187,6 +187,13 @@ func (o *observer) standAside(d time.Duration, why string) {
 	}
 }
 
+// comesBack notes that this node leaves the lead to others no longer.
+func (o *observer) comesBack() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.asideUntil = time.Time{}
+}
+
 // standsAside is why this node leaves the lead to others for now; "" if it does not.
 func (o *observer) standsAside() string {
 	o.mu.Lock()

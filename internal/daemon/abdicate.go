@@ -1,0 +1,234 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"baton/internal/config"
+	"baton/internal/elector"
+
+	"go.uber.org/zap"
+)
+
+const (
+	// longestCoolDown bounds how long a node stands aside, however often it abdicates.
+	longestCoolDown = 5 * time.Minute
+	// soonAgain is how long after a cool-down an abdication counts as another one of
+	// the same trouble: the next cool-down is twice as long.
+	soonAgain = 10 * time.Minute
+)
+
+// pinger is a database, as far as its presence is concerned.
+type pinger interface {
+	Ping(ctx context.Context) error
+}
+
+// abdicator ends the term of a leader that reaches Redis but not a database that its
+// jobs write to, if another node may try. That one may not reach it either: so the
+// cool-downs grow, and those who stand aside are not handed the lead back.
+type abdicator struct {
+	nodeID    string
+	after     time.Duration // election.abdicate_after
+	poll      time.Duration
+	databases map[string]pinger
+	election  election
+	observer  *observer
+	log       *zap.Logger
+	hints     chan<- elector.Hint
+	cooling   chan time.Duration // a cool-down has begun
+
+	// Of the running term alone:
+	last time.Time     // the last abdication
+	cool time.Duration // and its cool-down; 0: none yet
+}
+
+// newAbdicator makes the abdicator of a node; it lacks the observer.
+func newAbdicator(c config.Config, probes databases, e election, log *zap.Logger, hints chan<- elector.Hint) *abdicator {
+	a := &abdicator{
+		nodeID: c.Node.ID, after: c.Election.AbdicateAfter, poll: c.Election.PollInterval, databases: map[string]pinger{},
+		election: e, log: log, hints: hints, cooling: make(chan time.Duration, 1),
+	}
+	for name, db := range probes {
+		a.databases[name] = db
+	}
+	return a
+}
+
+// openProbes opens the databases that jobs write to a second time, so that jobs
+// which use all connections do not look like a database that is away. A file has no
+// connection to lose. It connects to nothing yet.
+func openProbes(c config.Config) (databases, error) {
+	used := map[string]config.Database{}
+	for _, j := range c.Jobs {
+		if d, ok := c.Databases[j.Flush.To.Database]; ok && d.Driver != "sqlite" {
+			used[j.Flush.To.Database] = d
+		}
+	}
+	c.Databases = used
+	return openDatabases(c)
+}
+
+// pace is how often the databases are asked.
+func (a *abdicator) pace() time.Duration {
+	return min(max(a.after/6, 200*time.Millisecond), 5*time.Second)
+}
+
+// watch returns when ctx ends, with nil, or when this node must let others lead.
+func (a *abdicator) watch(ctx context.Context) *elector.Abdication {
+	if a.cool > 0 {
+		a.note(ctx, 0, "") // it leads again
+	}
+	if len(a.databases) == 0 {
+		return nil
+	}
+	reached := map[string]time.Time{}
+	for name := range a.databases {
+		reached[name] = time.Now()
+	}
+	told := false
+	ticker := time.NewTicker(a.pace())
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		a.ask(ctx, reached)
+		name, silent := a.silent(reached)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case name == "":
+			told = false
+		case a.alone(ctx):
+			if !told {
+				a.log.Warn("a database is away, and no other node is there to try: going on", zap.String("database", name), zap.Duration("for", brief(silent)))
+			}
+			told = true
+		default:
+			return a.abdicate(ctx, fmt.Sprintf("database %q has not answered here for %v, while redis does", name, brief(silent)))
+		}
+	}
+}
+
+// ask asks every database whether it is there, and notes when it last was.
+func (a *abdicator) ask(ctx context.Context, reached map[string]time.Time) {
+	ctx, cancel := context.WithTimeout(ctx, a.pace())
+	defer cancel()
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for name, db := range a.databases {
+		wg.Go(func() {
+			if err := db.Ping(ctx); err != nil {
+				a.log.Debug("a database does not answer", zap.String("database", name), zap.Error(err))
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			reached[name] = time.Now()
+		})
+	}
+	wg.Wait()
+}
+
+// silent is the first database that has been away for too long, and how long.
+func (a *abdicator) silent(reached map[string]time.Time) (string, time.Duration) {
+	for _, name := range slices.Sorted(maps.Keys(reached)) {
+		if away := time.Since(reached[name]); away >= a.after {
+			return name, away
+		}
+	}
+	return "", 0
+}
+
+// alone reports whether no other node could lead now: one that stands aside has
+// tried already.
+func (a *abdicator) alone(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	p, err := a.election.Picture(ctx, 0)
+	if err != nil {
+		return true // the election has other troubles
+	}
+	for _, n := range candidates(p) {
+		if _, aside := p.Aside[n.ID]; n.ID != a.nodeID && !aside {
+			return false
+		}
+	}
+	return true
+}
+
+func (a *abdicator) abdicate(ctx context.Context, reason string) *elector.Abdication {
+	if again := a.cool > 0 && time.Since(a.last) < a.cool+soonAgain; again {
+		a.cool = min(2*a.cool, max(longestCoolDown, a.after))
+	} else {
+		a.cool = a.after
+	}
+	a.last = time.Now()
+	a.log.Warn("abdicating: another node may try", zap.String("reason", reason), zap.Duration("cool_down", a.cool))
+	a.note(ctx, a.cool, reason)
+	a.observer.standAside(a.cool, reason)
+	select {
+	case a.cooling <- a.cool:
+	default: // comeBack has one to look at already
+	}
+	return &elector.Abdication{Reason: reason, CoolDown: a.cool}
+}
+
+// note tells the others how long this node stands aside.
+func (a *abdicator) note(ctx context.Context, d time.Duration, reason string) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if err := a.election.StandAside(ctx, a.nodeID, d, reason); err != nil {
+		a.log.Debug("the others do not know that this node stands aside", zap.Error(err))
+	}
+}
+
+// comeBack ends a cool-down early if nobody else leads: the other nodes may have died
+// meanwhile, and a leader without its database is better than none. It runs until
+// ctx ends.
+func (a *abdicator) comeBack(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case d := <-a.cooling:
+			cooling, cancel := context.WithTimeout(ctx, d)
+			if a.vacant(cooling) {
+				a.log.Info("nobody else leads: campaigning again before the cool-down is over")
+				a.observer.comesBack()
+				select {
+				case a.hints <- elector.HintReleased:
+				default: // hints enough are on their way
+				}
+			}
+			cancel()
+		}
+	}
+}
+
+// vacant waits until nobody leads at two looks in a row, although somebody may: at one
+// alone the lock may be on its way from one to the other. False if ctx ends first.
+func (a *abdicator) vacant(ctx context.Context) bool {
+	ticker := time.NewTicker(a.poll)
+	defer ticker.Stop()
+	for looks := 0; looks < 2; {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-ticker.C:
+		}
+		look, cancel := context.WithTimeout(ctx, time.Second)
+		p, err := a.election.Picture(look, 0)
+		cancel()
+		if looks++; err != nil || p.Owner != "" || p.Paused != nil || p.Quarantine > 0 {
+			looks = 0
+		}
+	}
+	return true
+}

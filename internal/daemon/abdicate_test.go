@@ -1,0 +1,248 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+
+	"baton/internal/elector"
+	"baton/internal/redisstore"
+)
+
+// distant is a database that a test takes away.
+type distant struct {
+	mu   sync.Mutex
+	away bool
+	hang bool
+}
+
+func (d *distant) set(away, hang bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.away, d.hang = away, hang
+}
+
+func (d *distant) Ping(ctx context.Context) error {
+	d.mu.Lock()
+	away, hang := d.away, d.hang
+	d.mu.Unlock()
+	if hang {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	if away {
+		return errors.New("connection refused")
+	}
+	return nil
+}
+
+// drawn is an election as a test draws it.
+type drawn struct {
+	election
+	mu      sync.Mutex
+	picture redisstore.Picture
+	aside   []time.Duration // what this node has noted
+}
+
+func (d *drawn) Picture(context.Context, int) (redisstore.Picture, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p := d.picture
+	p.Now = time.Now()
+	p.Nodes = slices.Clone(p.Nodes)
+	for i := range p.Nodes {
+		if p.Nodes[i].SeenMS == 0 {
+			p.Nodes[i].SeenMS = p.Now.UnixMilli()
+		}
+	}
+	return p, nil
+}
+
+func (d *drawn) StandAside(_ context.Context, _ string, cool time.Duration, _ string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.aside = append(d.aside, cool)
+	return nil
+}
+
+func (d *drawn) draw(change func(*redisstore.Picture)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	change(&d.picture)
+}
+
+// resigner is the abdicator of node a, which has a live companion b, and its
+// database main.
+func resigner(t *testing.T) (*abdicator, *drawn, *distant, chan elector.Hint) {
+	t.Helper()
+	e := &drawn{picture: redisstore.Picture{Nodes: []redisstore.Node{{ID: "a"}, {ID: "b"}}}}
+	db := &distant{}
+	hints := make(chan elector.Hint, 16)
+	return &abdicator{
+		nodeID: "a", after: 30 * time.Second, poll: 2 * time.Second, databases: map[string]pinger{"main": db, "other": &distant{}},
+		election: e, observer: &observer{}, log: zap.NewNop(), hints: hints, cooling: make(chan time.Duration, 1),
+	}, e, db, hints
+}
+
+// abdicates runs one term for at most d of bubble time.
+func abdicates(t *testing.T, a *abdicator, d time.Duration) (*elector.Abdication, time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	began := time.Now()
+	return a.watch(ctx), time.Since(began)
+}
+
+func TestALeaderWithoutItsDatabaseLetsAnotherTry(t *testing.T) {
+	for name, hang := range map[string]bool{"refuses": false, "hangs": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, e, db, _ := resigner(t)
+				if got, _ := abdicates(t, a, time.Hour); got != nil {
+					t.Fatalf("abdicated with its databases there: %v", got)
+				}
+				db.set(true, hang)
+				got, after := abdicates(t, a, time.Hour)
+				if got == nil || after < a.after || after > a.after+2*a.pace() {
+					t.Fatalf("abdicated %v after %v, want it after %v", got, after, a.after)
+				}
+				if got.CoolDown != a.after || !strings.HasPrefix(got.Reason, `database "main" has not answered here for 3`) {
+					t.Errorf("%+v", got)
+				}
+				if !slices.Equal(e.aside, []time.Duration{a.after}) || !strings.Contains(a.observer.standsAside(), got.Reason) {
+					t.Errorf("noted %v, tells %q", e.aside, a.observer.standsAside())
+				}
+			})
+		})
+	}
+}
+
+func TestADatabaseThatAnswersNowAndThenIsNotAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _, db, _ := resigner(t)
+		stop := make(chan struct{})
+		go func() {
+			for away := true; ; away = !away {
+				select {
+				case <-stop:
+					return
+				case <-time.After(20 * time.Second):
+					db.set(away, false)
+				}
+			}
+		}()
+		if got, after := abdicates(t, a, time.Hour); got != nil {
+			t.Errorf("abdicated after %v: %v", after, got)
+		}
+		close(stop)
+	})
+}
+
+func TestALeaderWithoutItsDatabaseGoesOnWhereNobodyElseCouldLead(t *testing.T) {
+	others := map[string]func(p *redisstore.Picture){
+		"no other node":    func(p *redisstore.Picture) { p.Nodes = p.Nodes[:1] },
+		"an observer":      func(p *redisstore.Picture) { p.Nodes[1].Observer = true },
+		"one long gone":    func(p *redisstore.Picture) { p.Nodes[1].SeenMS = 1 },
+		"one that was it":  func(p *redisstore.Picture) { p.Aside = map[string]redisstore.Aside{"b": {Left: time.Second}} },
+		"a foreign reader": func(p *redisstore.Picture) { p.Nodes = nil },
+	}
+	for name, change := range others {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, e, db, _ := resigner(t)
+				db.set(true, false)
+				e.draw(change)
+				if got, after := abdicates(t, a, time.Hour); got != nil {
+					t.Fatalf("abdicated after %v: %v", after, got)
+				}
+				e.draw(func(p *redisstore.Picture) { p.Aside, p.Nodes = nil, []redisstore.Node{{ID: "a"}, {ID: "b"}} })
+				if got, _ := abdicates(t, a, time.Hour); got == nil {
+					t.Error("did not abdicate when another node was there")
+				}
+			})
+		})
+	}
+}
+
+func TestCoolDownsGrowWhileTheTroubleLasts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, e, db, _ := resigner(t)
+		db.set(true, false)
+		var cools []time.Duration
+		for range 6 {
+			got, _ := abdicates(t, a, time.Hour)
+			if got == nil {
+				t.Fatal("did not abdicate")
+			}
+			cools = append(cools, got.CoolDown)
+			time.Sleep(got.CoolDown)
+		}
+		want := []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 5 * time.Minute, 5 * time.Minute}
+		if !slices.Equal(cools, want) {
+			t.Errorf("cool-downs %v, want %v", cools, want)
+		}
+		if n := len(e.aside); n != 11 || e.aside[1] != 0 {
+			t.Errorf("noted %v; want every new term to take the note back", e.aside)
+		}
+		time.Sleep(longestCoolDown + soonAgain)
+		if got, _ := abdicates(t, a, time.Hour); got == nil || got.CoolDown != a.after {
+			t.Errorf("long after: %+v, want a cool-down of %v again", got, a.after)
+		}
+	})
+}
+
+func TestWhoAbdicatedComesBackIfNobodyElseLeads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, e, _, hints := resigner(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); a.comeBack(ctx) }()
+		hinted := func(within time.Duration) bool {
+			t.Helper()
+			select {
+			case h := <-hints:
+				return h == elector.HintReleased
+			case <-time.After(within):
+				return false
+			}
+		}
+		cools := func(p func(*redisstore.Picture)) {
+			e.draw(func(old *redisstore.Picture) { *old = redisstore.Picture{}; p(old) })
+			a.observer.standAside(time.Minute, "x")
+			a.cooling <- time.Minute
+		}
+
+		cools(func(*redisstore.Picture) {})
+		if began := time.Now(); !hinted(time.Minute) || time.Since(began) != 2*a.poll {
+			t.Errorf("came back after %v, want two looks", time.Since(began))
+		}
+		if why := a.observer.standsAside(); why != "" {
+			t.Errorf("still %q", why)
+		}
+		for name, p := range map[string]redisstore.Picture{
+			"another leads": {Owner: "o"},
+			"paused":        {Control: redisstore.Control{Paused: &redisstore.Pause{}}},
+			"quarantined":   {Control: redisstore.Control{Quarantine: time.Second}},
+		} {
+			cools(func(old *redisstore.Picture) { *old = p })
+			if hinted(2 * time.Minute) {
+				t.Errorf("%s: came back", name)
+			}
+		}
+		cools(func(p *redisstore.Picture) { p.Owner = "o" })
+		time.Sleep(20 * time.Second)
+		e.draw(func(p *redisstore.Picture) { p.Owner = "" }) // it has died
+		if !hinted(10 * time.Second) {
+			t.Error("did not come back when the successor had died")
+		}
+		cancel()
+		<-done
+	})
+}

@@ -1,0 +1,97 @@
+package process
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"baton/internal/testsupport"
+	"baton/internal/testsupport/cluster"
+)
+
+// A leader that alone has lost its database lets another node lead, which flushes
+// what waits; where all have lost it, the lead goes round more and more slowly.
+func TestAbdicationWhereADatabaseIsAwayFromOneNode(t *testing.T) {
+	t.Parallel()
+	const after = 2 * time.Second
+	server := testsupport.StartRedis(t)
+	db := testsupport.Postgres(t)
+	db.Exec(t, "CREATE TABLE articles (id VARCHAR(40) PRIMARY KEY, views BIGINT NOT NULL DEFAULT 0)")
+	ways := []*testsupport.Proxy{db.Proxy(), db.Proxy()}
+	c := cluster.Start(t, cluster.Options{
+		Nodes: 2, TTL: controlTTL, LockKey: lockKey, RedisURL: server.URL(), ElectionYAML: fmt.Sprintf("abdicate_after: %v", after), JobsYAML: countersJob,
+		DatabasesYAMLOf: func(node int) string { return fmt.Sprintf("main: {driver: postgres, dsn: %q}\n", db.DSNThrough(ways[node])) },
+	})
+	f := failover{Cluster: c, t: t, server: server, conn: server.Conn()}
+	first := f.settled()
+	index := map[string]int{"n1": 0, "n2": 1}
+	second := c.Nodes[1-index[first.ID]]
+
+	lost := time.Now()
+	ways[index[first.ID]].Block()
+	f.increment("a")
+	c.AwaitOther(first, soon)
+	t.Logf("%s leads %v after %s has lost the database", second.ID, time.Since(lost).Round(time.Millisecond), first.ID)
+	f.Await(soon, second.ID+" to flush what waited", func() bool { return f.pending() == 0 })
+	if got := db.Rows(t, "SELECT views FROM articles WHERE id = 'a'"); len(got) != 1 || got[0][0] != "1" {
+		t.Errorf("the table has %v", got)
+	}
+	ended := first.Lines("no longer leading")
+	if len(ended) != 1 || !strings.HasPrefix(ended[0].Text("reason"), `abdicated: database "main" has not answered here for 2`) {
+		t.Errorf("%s ended its term with %v", first.ID, ended)
+	}
+	s, ok := second.Status()
+	if !ok || len(s.Events) < 2 || s.Events[1].Event != "stepped_down" || !strings.HasPrefix(s.Events[1].Reason, `abdicated: database "main"`) {
+		t.Errorf("the history: %+v", s.Events)
+	}
+	for _, secret := range []string{"password", "127.0.0.1", "sslmode"} {
+		if strings.Contains(s.Events[1].Reason, secret) {
+			t.Errorf("the reason tells how to connect: %q", s.Events[1].Reason)
+		}
+	}
+
+	// Away from both, it must neither go round at every turn nor be without a leader.
+	ways[index[second.ID]].Block()
+	began, terms := time.Now(), len(first.Lines("leading"))+len(second.Lines("leading"))
+	for time.Since(began) < 7*after {
+		time.Sleep(20 * time.Millisecond)
+	}
+	terms = len(first.Lines("leading")) + len(second.Lines("leading")) - terms
+	t.Logf("%d terms began in %v without a database", terms, 7*after)
+	if terms > 5 {
+		t.Errorf("%d terms began in %v without a database: the nodes play ping-pong", terms, 7*after)
+	}
+	c.AwaitLeader(controlTTL)
+	for _, way := range ways {
+		way.Unblock()
+	}
+	f.increment("a")
+	f.Await(soon, "the flush to go on", func() bool { return f.pending() == 0 })
+}
+
+// A lone node has nobody to abdicate to.
+func TestAbdicationNeedsAnotherNode(t *testing.T) {
+	t.Parallel()
+	server := testsupport.StartRedis(t)
+	db := testsupport.Postgres(t)
+	db.Exec(t, "CREATE TABLE articles (id VARCHAR(40) PRIMARY KEY, views BIGINT NOT NULL DEFAULT 0)")
+	way := db.Proxy()
+	c := cluster.Start(t, cluster.Options{
+		Nodes: 1, TTL: controlTTL, LockKey: lockKey, RedisURL: server.URL(), ElectionYAML: "abdicate_after: 2s", JobsYAML: countersJob,
+		DatabasesYAML: fmt.Sprintf("main: {driver: postgres, dsn: %q}\n", db.DSNThrough(way)),
+	})
+	leader := c.AwaitLeader(soon)
+	way.Hang()
+	c.Await(soon, "the leader to tell that it goes on", func() bool {
+		return len(leader.Lines("a database is away, and no other node is there to try: going on")) > 0
+	})
+	time.Sleep(controlTTL)
+	if n := len(leader.Lines("a database is away, and no other node is there to try: going on")); n != 1 {
+		t.Errorf("it was told %d times", n)
+	}
+	if !leader.Leading() || len(leader.Lines("leading")) != 1 {
+		t.Error("the only node has given the lead up")
+	}
+	way.Unhang()
+}
