@@ -21,6 +21,8 @@ type venue struct {
 	config config.Config
 	stores []*redisstore.Store
 	apart  bool // they are a quorum's, and ours to close
+	// shared, if set, are the connections that the locks of this process share, one a store.
+	shared []*redisstore.Shared
 }
 
 // openVenue prepares the connections; it does not connect. data is where the jobs'
@@ -103,6 +105,9 @@ func (v *venue) lock(p redisstore.Presence) (nodeLock, error) {
 	parts := make([]*redisstore.Lock, len(v.stores))
 	locks := make([]elector.Lock, len(v.stores))
 	for i, s := range v.stores {
+		if v.shared != nil {
+			options.Shared = v.shared[i]
+		}
 		part, err := redisstore.NewLock(s, options)
 		if err != nil {
 			return nil, fmt.Errorf("election.lock_key: %w", err)
@@ -136,7 +141,9 @@ type quorumLock struct {
 
 // Leave asks all masters. One that is away forgets the node by itself later.
 func (l quorumLock) Leave(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, slowest)
+	l.Settle(ctx)
+	// Settling may have taken all of the time, for one master that hangs.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), slowest)
 	defer cancel()
 	problems := l.each(func(part *redisstore.Lock) error { return part.Leave(ctx) })
 	if 2*len(problems) < len(l.parts) {
@@ -146,6 +153,9 @@ func (l quorumLock) Leave(ctx context.Context) error {
 }
 
 func (l quorumLock) Close() {
+	ctx, cancel := context.WithTimeout(context.Background(), slowest)
+	defer cancel()
+	l.Settle(ctx)
 	_ = l.each(func(part *redisstore.Lock) error { part.Close(); return nil }) // it returns none
 }
 

@@ -92,7 +92,7 @@ func (b *ballot) epoch() int64 {
 // vote asks all masters, and returns soon after a majority has granted the lock or
 // says who else holds it, or when all have had their time.
 func (l *Lock) vote(ctx context.Context, c elector.Candidate) *ballot {
-	replies := ask(ctx, l.lanes, l.opts.Timeout, func(ctx context.Context, lock elector.Lock) (elector.Answer, error) {
+	replies := ask(ctx, l, l.lanes, func(ctx context.Context, lock elector.Lock) (elector.Answer, error) {
 		return lock.Acquire(ctx, c)
 	})
 	b := &ballot{}
@@ -164,12 +164,12 @@ func (l *Lock) withdraw(ctx context.Context, owner string, b *ballot) {
 	if len(b.doubtful) == 0 {
 		return
 	}
-	l.spend(owner, true)
+	l.spend(owner)
 	granted := map[*lane]bool{}
 	for _, r := range b.won {
 		granted[r.lane] = true
 	}
-	replies := ask(ctx, b.doubtful, l.opts.Timeout, func(ctx context.Context, lock elector.Lock) (struct{}, error) {
+	replies := ask(ctx, l, b.doubtful, func(ctx context.Context, lock elector.Lock) (struct{}, error) {
 		return struct{}{}, lock.Release(ctx, owner, elector.Handover{Event: string(elector.EventWithdrawn), Reason: "no majority of the masters granted it"})
 	})
 	left := len(granted)

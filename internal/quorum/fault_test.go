@@ -465,3 +465,32 @@ func TestAReleaseThatNoMajorityConfirmsIsAnError(t *testing.T) {
 		}
 	})
 }
+
+// A process that ends after its release takes requests with it that are still on
+// their way to a master that is slow.
+func TestSettlingWaitsForTheSlowestMaster(t *testing.T) {
+	on(t, 3, func(t *testing.T, b *bench) {
+		b.win("o1")
+		b.links.set(always(fakelock.Fault{Before: 2 * perNode / 3}), 2)
+		go func() { _, _ = b.Renew(t.Context(), "o1", 1) }() // the release waits behind it
+		time.Sleep(time.Millisecond)
+		if err := b.Release(t.Context(), "o1", elector.Handover{}); err != nil {
+			t.Fatal(err)
+		}
+		if b.held("o1") == 0 {
+			t.Fatal("the slow master was waited for: nothing to test")
+		}
+		b.Settle(t.Context())
+		if n := b.held("o1"); n != 0 {
+			t.Errorf("%d masters are still held", n)
+		}
+		b.links.set(always(fakelock.Fault{Deaf: true, Before: time.Minute}), 2)
+		_ = b.Release(t.Context(), "o1", elector.Handover{})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if took := elapsed(func() { b.Settle(ctx) }); took != time.Second {
+			t.Errorf("settling took %v, want what it was given", took)
+		}
+		time.Sleep(2 * time.Minute)
+	})
+}

@@ -12,7 +12,7 @@ import (
 // renew any more, without waiting for the slowest.
 func (l *Lock) Renew(ctx context.Context, owner string, epoch int64) (elector.Order, error) {
 	l.term(owner)
-	replies := ask(ctx, l.lanes, l.opts.Timeout, func(ctx context.Context, lock elector.Lock) (elector.Order, error) {
+	replies := ask(ctx, l, l.lanes, func(ctx context.Context, lock elector.Lock) (elector.Order, error) {
 		return lock.Renew(ctx, owner, epoch)
 	})
 	var lost []*lane
@@ -40,7 +40,7 @@ func (l *Lock) Renew(ctx context.Context, owner string, epoch int64) (elector.Or
 		l.heal(ctx, ln, owner, epoch)
 	}
 	if silent > 0 {
-		go func() {
+		l.under.Go(func() {
 			for range silent {
 				switch r := <-replies; {
 				case r.err == nil:
@@ -49,7 +49,7 @@ func (l *Lock) Renew(ctx context.Context, owner string, epoch int64) (elector.Or
 					l.heal(ctx, r.lane, owner, epoch)
 				}
 			}
-		}()
+		})
 	}
 	if renewed < l.majority {
 		return elector.Order{}, l.tooFew("renew", renewed, silent, failed)
@@ -72,7 +72,7 @@ func (l *Lock) ordered(owner string, o elector.Order) {
 // heal takes the lock of one master again, which was away when the term began or
 // has lost it since. It counts from the next renewal on.
 func (l *Lock) heal(ctx context.Context, ln *lane, owner string, epoch int64) {
-	ask(ctx, []*lane{ln}, l.opts.Timeout, func(ctx context.Context, lock elector.Lock) (elector.Answer, error) {
+	ask(ctx, l, []*lane{ln}, func(ctx context.Context, lock elector.Lock) (elector.Answer, error) {
 		if !l.isTerm(owner) {
 			return elector.Answer{}, nil // it has been released meanwhile
 		}
@@ -84,12 +84,12 @@ func (l *Lock) heal(ctx context.Context, ln *lane, owner string, epoch int64) {
 // has confirmed it.
 func (l *Lock) Release(ctx context.Context, owner string, h elector.Handover) error {
 	owner = l.alias(owner)
-	l.spend(owner, true)
+	first := l.spend(owner)
 	good, failed, silent := every(ctx, l, l.lanes, func(ctx context.Context, lock elector.Lock) (struct{}, error) {
 		return struct{}{}, lock.Release(ctx, owner, h)
 	})
-	if len(good) == len(l.lanes) {
-		l.spend(owner, false) // none is under way any more
+	if first && len(good) == len(l.lanes) {
+		l.confirmed(owner)
 	}
 	if len(good) < l.majority {
 		return l.tooFew("release", len(good), silent, failed)

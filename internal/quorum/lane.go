@@ -74,15 +74,15 @@ type reply[T any] struct {
 // request is not cut short when ctx ends, but by its own timeout: what a majority
 // has decided must not leave the others with broken connections. It waits as long,
 // at most, for its turn.
-func ask[T any](ctx context.Context, lanes []*lane, timeout time.Duration, request func(context.Context, elector.Lock) (T, error)) <-chan reply[T] {
+func ask[T any](ctx context.Context, l *Lock, lanes []*lane, request func(context.Context, elector.Lock) (T, error)) <-chan reply[T] {
 	replies := make(chan reply[T], len(lanes))
 	ctx = context.WithoutCancel(ctx)
 	for _, ln := range lanes {
 		turn := ln.enter()
-		go func() {
+		l.under.Go(func() {
 			r := reply[T]{lane: ln}
 			defer func() { replies <- r }()
-			patience := time.NewTimer(timeout)
+			patience := time.NewTimer(l.opts.Timeout)
 			defer patience.Stop()
 			select {
 			case <-turn:
@@ -91,11 +91,11 @@ func ask[T any](ctx context.Context, lanes []*lane, timeout time.Duration, reque
 				r.err = errBusy
 				return
 			}
-			ctx, cancel := context.WithTimeout(ctx, timeout)
+			ctx, cancel := context.WithTimeout(ctx, l.opts.Timeout)
 			defer cancel()
 			r.value, r.err = request(ctx, ln.lock)
 			ln.leave()
-		}()
+		})
 	}
 	return replies
 }

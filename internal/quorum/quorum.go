@@ -33,6 +33,7 @@ type Lock struct {
 	lanes    []*lane
 	majority int
 	opts     Options
+	under    sync.WaitGroup // requests under way
 
 	mu    sync.Mutex
 	asked string // the candidate's owner
@@ -121,15 +122,42 @@ func (l *Lock) isTerm(owner string) bool {
 	return l.leads == owner
 }
 
-// spend notes that releases of owner may arrive from now on.
-func (l *Lock) spend(owner string, spent bool) {
+// spend notes that releases of owner may arrive from now on. It reports whether
+// this is the first of them.
+func (l *Lock) spend(owner string) (first bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.leads == owner {
+		l.leads, l.order = "", elector.Order{}
+	}
+	if l.used != owner {
+		return false
+	}
+	first, l.spent = !l.spent, true
+	return first
+}
+
+// confirmed notes that the only release of owner has arrived everywhere.
+func (l *Lock) confirmed(owner string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.used == owner {
-		l.spent = spent
+		l.spent = false
 	}
-	if l.leads == owner {
-		l.leads, l.order = "", elector.Order{}
+}
+
+// Settle waits until no request is under way any more, or ctx ends: a master that
+// is slow shall still hear of a release before the process ends. Nothing may be
+// asked of the lock meanwhile.
+func (l *Lock) Settle(ctx context.Context) {
+	settled := make(chan struct{})
+	go func() {
+		l.under.Wait()
+		close(settled)
+	}()
+	select {
+	case <-settled:
+	case <-ctx.Done():
 	}
 }
 
@@ -168,7 +196,7 @@ type failure struct {
 // every asks all lanes and waits for their answers, at most for the timeout of a
 // request. It returns the answers, the errors and how many have not answered.
 func every[T any](ctx context.Context, l *Lock, lanes []*lane, request func(context.Context, elector.Lock) (T, error)) (good []reply[T], failed []failure, silent int) {
-	replies := ask(ctx, lanes, l.opts.Timeout, request)
+	replies := ask(ctx, l, lanes, request)
 	silent = collect(ctx, len(lanes), l.opts.Timeout, replies, func(r reply[T]) bool {
 		if r.err != nil {
 			failed = append(failed, failure{r.lane.name, r.err})
