@@ -15,18 +15,19 @@ func (l *lab) rage(faults []fault) {
 	start := time.Now()
 	var lasting sync.WaitGroup
 	for pending := slices.Clone(faults); len(pending) > 0; time.Sleep(2 * time.Millisecond) {
+		var s *strike
 		i := slices.IndexFunc(pending, func(f fault) bool {
-			return time.Since(start) >= f.at && !l.broken(f.place)
+			if time.Since(start) >= f.at {
+				s = l.claim(f)
+			}
+			return s != nil
 		})
 		if i < 0 {
+			l.meddle()
 			continue
 		}
 		f := pending[i]
 		pending = slices.Delete(pending, i, i+1)
-		s := &strike{fault: f, begun: now()}
-		l.mu.Lock()
-		l.strikes = append(l.strikes, s)
-		l.mu.Unlock()
 		end := l.strike(s)
 		lasting.Go(func() {
 			time.Sleep(f.lasts)
@@ -42,16 +43,52 @@ func (l *lab) rage(faults []fault) {
 	lasting.Wait()
 }
 
-// broken says whether an earlier fault lasts at that place.
-func (l *lab) broken(p place) bool {
+// claim takes a fault's place for it, unless an earlier fault lasts there.
+func (l *lab) claim(f fault) *strike {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if f.place == atStore && now() < l.meddling {
+		return nil
+	}
 	for _, s := range l.strikes {
-		if s.place == p && s.ended == 0 {
-			return true
+		if s.place == f.place && s.ended == 0 {
+			return nil
 		}
 	}
-	return false
+	s := &strike{fault: f, begun: now()}
+	l.strikes = append(l.strikes, s)
+	return s
+}
+
+// meddle has the nodes ask what they may not, now and then, while the store is whole and
+// has heard of the leader since it was last broken. It keeps it whole meanwhile.
+func (l *lab) meddle() {
+	until := l.mayMeddle(l.history.lastGrant())
+	if until == 0 {
+		return
+	}
+	for _, u := range l.units {
+		u.meddle(until)
+	}
+}
+
+// mayMeddle is until when, or zero. A leader was last heard by the store when asked at
+// granted.
+func (l *lab) mayMeddle(granted int64) (until int64) {
+	const lasts, every = int64(lease / 5), int64(lease / 3)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at := now()
+	if at < l.meddling+every || granted < at-int64(lease/2) {
+		return 0
+	}
+	for _, s := range l.strikes {
+		if s.place == atStore && (s.ended == 0 || s.ended >= granted) {
+			return 0
+		}
+	}
+	l.meddling = at + lasts
+	return l.meddling
 }
 
 // target chooses the node that a fault hits: one that runs, and whose way no other fault

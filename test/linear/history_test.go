@@ -21,6 +21,7 @@ type history struct {
 	operations []operation
 	terms      []*term
 	events     []entry
+	granted    int64        // when the newest request was sent that won or renewed for a leader
 	boot       int64        // when the boot clock began, in Unix seconds
 	stepped    map[int]bool // by how many hours the nodes' wall clocks were seen to be off
 	err        error
@@ -128,6 +129,9 @@ func (h *history) take(f *lifeFile, l wire.Line) {
 		if l.Owner != "" {
 			o.owner = l.Owner
 		}
+		if !o.meddles && (l.Outcome == wire.Won || o.op == wire.Renew && l.Outcome == wire.Done) {
+			h.granted = max(h.granted, o.call)
+		}
 		if o.op == wire.Release && l.Outcome == wire.Unknown || l.Outcome == wire.Won || o.op == wire.Raise {
 			h.tell(f.node, l.At, "%s %s", o, l.Text)
 		}
@@ -153,6 +157,13 @@ func (h *history) take(f *lifeFile, l wire.Line) {
 
 func (h *history) tell(node int, at int64, format string, args ...any) {
 	h.events = append(h.events, entry{at, nodeID(node) + " " + fmt.Sprintf(format, args...)})
+}
+
+// lastGrant is when the newest request was sent that won or renewed for a leader.
+func (h *history) lastGrant() int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.granted
 }
 
 // leader is the node that acted last, if that was a moment ago; else -1.

@@ -24,7 +24,9 @@ type lab struct {
 
 	mu      sync.Mutex
 	strikes []*strike
-	wrongs  []string
+	// meddling is until when nodes were last told to.
+	meddling int64
+	wrongs   []string
 }
 
 // strike is a fault as it was carried out.
@@ -110,22 +112,6 @@ func (l *lab) calms(end int64, slack time.Duration) []calm {
 		calms = append(calms, calm{from, to, limit})
 	}
 	return calms
-}
-
-// judged are the operations that the lock must answer for. A renewal is to be asked for
-// inside the trust window only, because a store that has lost the lock gives it back to
-// whoever renews: meddlers are no proof of anything soon after the store was broken.
-func (l *lab) judged() (ops []operation, meddling int) {
-	for _, o := range l.history.operations {
-		if o.meddles && o.op == wire.Renew {
-			if l.storeBroken(o.call-int64(3*lease), o.ret) {
-				continue
-			}
-			meddling++
-		}
-		ops = append(ops, o)
-	}
-	return ops, meddling
 }
 
 func (l *lab) storeBroken(from, to int64) bool {

@@ -23,6 +23,9 @@ func (l *lab) report(check string, recovered []time.Duration, shared time.Durati
 		if outcome == "" {
 			outcome = "cut short"
 		}
+		if o.meddles {
+			outcome = "for nobody " + outcome
+		}
 		outcomes[string(o.op)+" "+outcome]++
 	}
 	for _, u := range l.units {

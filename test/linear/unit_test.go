@@ -35,7 +35,7 @@ type unit struct {
 	mu      sync.Mutex
 	life    int
 	pid     int // 0 while it does not run
-	input   io.Closer
+	input   io.WriteCloser
 	frozen  bool
 	thawed  time.Time
 	killed  bool // by us
@@ -159,6 +159,15 @@ func (u *unit) end() {
 	u.ordered = time.Now()
 	if u.pid != 0 {
 		_ = u.input.Close()
+	}
+}
+
+// meddle tells the node to, until that moment.
+func (u *unit) meddle(until int64) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.pid != 0 {
+		_, _ = fmt.Fprintln(u.input, until) // it may have ended this moment
 	}
 }
 

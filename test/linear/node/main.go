@@ -2,7 +2,7 @@
 // lock. It writes down every operation of the lock and every moment in which it acts,
 // each line by one write(2), so that nothing that was written is lost with the process.
 //
-//	node SETUP      # wire.Setup as JSON; the node ends in order when its input does
+//	node SETUP      # wire.Setup as JSON; its input tells it to meddle, and to end in order when that ends
 package main
 
 import (
@@ -11,7 +11,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -40,10 +39,6 @@ func run() error {
 	}
 	ctx, end := context.WithCancel(context.Background())
 	defer end()
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // its end is what counts
-		end()
-	}()
 	diary, err := openDiary(setup.History)
 	if err != nil {
 		return err
@@ -62,7 +57,10 @@ func run() error {
 		return fmt.Errorf("open the lock once more: %w", err)
 	}
 	calls, terms := &atomic.Int64{}, &past{}
-	go meddle(ctx, setup, &recorded{lock: meddling, diary: diary, floor: floor, calls: calls, meddling: true}, floor, terms)
+	go func() {
+		defer end() // with the input
+		meddle(ctx, setup, &recorded{lock: meddling, diary: diary, floor: floor, calls: calls, meddling: true}, terms, os.Stdin)
+	}()
 	work := newWork(setup, diary, terms)
 	el, err := elector.New(&recorded{lock: lock, diary: diary, floor: floor, calls: calls}, work.lead, elector.Config{
 		NodeID: setup.NodeID, Timing: setup.Timing, PollInterval: setup.Poll, Floor: floor.value(), Hints: hints,

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"io"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"time"
 
@@ -44,25 +47,25 @@ func (p *past) any(lease time.Duration) (pastTerm, bool) {
 	return over[rand.IntN(len(over))], true
 }
 
-// meddle asks of the lock, now and then, what nobody may: to renew, and to release, for an
-// owner that holds nothing. An elector never would, so that without it the lock's own
-// checks could be missing and nobody would notice. It begins when there has been a term: a
-// new store takes whoever renews for a leader that it has lost.
-func meddle(ctx context.Context, s wire.Setup, lock elector.Lock, f *floor, p *past) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(s.Timing.TTL/4 + rand.N(s.Timing.TTL)):
-		}
-		if f.value() == 0 {
-			continue
+// meddle asks of the lock, whenever it is told to, what nobody may: to renew, and to
+// release, for an owner that holds nothing. An elector never would, so that without it the
+// lock's own checks could be missing and nobody would notice.
+//
+// Each line of orders is the moment until which it counts. The nemesis gives them when the
+// store is whole and somebody leads: a store that has lost its lock takes whoever renews
+// for the leader that it has lost, as it must.
+func meddle(ctx context.Context, s wire.Setup, lock elector.Lock, p *past, orders io.Reader) {
+	for lines := bufio.NewScanner(orders); lines.Scan(); {
+		until, err := strconv.ParseInt(lines.Text(), 10, 64)
+		left := time.Duration(until - now())
+		if err != nil || left <= 0 {
+			continue // it was given while the process was stopped
 		}
 		t, found := p.any(s.Timing.TTL)
 		if owner, err := newOwner(); err == nil && (!found || rand.IntN(3) == 0) {
 			t = pastTerm{owner: owner, epoch: 1}
 		}
-		attempt, cancel := context.WithTimeout(ctx, s.Timing.Timeout)
+		attempt, cancel := context.WithTimeout(ctx, min(left, s.Timing.Timeout))
 		if rand.IntN(2) == 0 {
 			_, _ = lock.Renew(attempt, t.owner, t.epoch)
 		} else {
