@@ -21,7 +21,9 @@ func TestAbdicationWhereADatabaseIsAwayFromOneNode(t *testing.T) {
 	ways := []*testsupport.Proxy{db.Proxy(), db.Proxy()}
 	c := cluster.Start(t, cluster.Options{
 		Nodes: 2, TTL: controlTTL, LockKey: lockKey, RedisURL: server.URL(), ElectionYAML: fmt.Sprintf("abdicate_after: %v", after), JobsYAML: countersJob,
-		DatabasesYAMLOf: func(node int) string { return fmt.Sprintf("main: {driver: postgres, dsn: %q}\n", db.DSNThrough(ways[node])) },
+		DatabasesYAMLOf: func(node int) string {
+			return fmt.Sprintf("main: {driver: postgres, dsn: %q}\n", db.DSNThrough(ways[node]))
+		},
 	})
 	f := failover{Cluster: c, t: t, server: server, conn: server.Conn()}
 	first := f.settled()
