@@ -13,6 +13,7 @@ import (
 	"baton/internal/command"
 	"baton/internal/config"
 	"baton/internal/elector"
+	"baton/internal/heartbeat"
 )
 
 // Why a command was not run under its locks, or not to its end.
@@ -92,7 +93,7 @@ func Hold(ctx context.Context, c config.Config, o HoldOptions) (command.Result, 
 	if err != nil {
 		return command.Result{}, err
 	}
-	h := &holding{config: c, o: o, path: path, place: place, wanted: wanted, passed: make(chan os.Signal, 16)}
+	h := &holding{config: c, o: o, path: path, place: place, wanted: wanted, passed: make(chan os.Signal, 16), hear: make(chan struct{})}
 	for _, w := range wanted {
 		if w.outer == nil {
 			t, err := newTaking(h, w)
@@ -111,14 +112,17 @@ type holding struct {
 	config  config.Config
 	o       HoldOptions
 	path    string // the command's file
-	place   lockPlace
+	place   *lockPlace
 	wanted  []wantedLock // all of them, sorted
 	takings []*taking    // those to take, sorted
 
 	passed chan os.Signal // on to the command
 	giveUp context.CancelCauseFunc
 	wg     sync.WaitGroup // of whatever runs beside
-	beside context.Context
+
+	beat    heartbeat.Beat // the locks are renewed together
+	hear    chan struct{}  // closed when it is time to listen for hints
+	hearing sync.Once
 
 	mu     sync.Mutex
 	begun  bool // the command has, or is about to
@@ -134,8 +138,8 @@ func (h *holding) run(ctx context.Context) (command.Result, error) {
 	defer giveUp(nil)
 	h.giveUp = giveUp
 	beside, stop := context.WithCancel(context.WithoutCancel(ctx))
-	h.beside = beside
 	h.wg.Go(func() { h.passSignals(beside) })
+	h.wg.Go(func() { h.listen(beside) })
 	if h.o.Wait >= 0 {
 		timer := time.AfterFunc(h.patience(), func() {
 			h.stopWaiting(fmt.Errorf("within %v", h.o.Wait))

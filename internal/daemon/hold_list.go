@@ -54,12 +54,14 @@ func Locks(ctx context.Context, c config.Config) (_ []LockState, err error) {
 				if ok {
 					held = append(held, state)
 				}
-				problems = append(problems, err)
+				if err != nil {
+					problems = append(problems, err)
+				}
 				mu.Unlock()
 			}
 		})
 	}
-	for _, name := range names {
+	for name := range names {
 		queue <- name
 	}
 	close(queue)
@@ -68,25 +70,8 @@ func Locks(ctx context.Context, c config.Config) (_ []LockState, err error) {
 	return held, errors.Join(problems...)
 }
 
-// noted is the list of names that are, or were lately, held. One of several stores
-// that does not answer is done without.
-func (p lockPlace) noted(ctx context.Context) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
-	defer cancel()
-	var names []string
-	var problems []error
-	for _, s := range p.stores {
-		some, err := s.NotedLocks(ctx)
-		names, problems = append(names, some...), append(problems, err)
-	}
-	slices.Sort(names)
-	if err := errors.Join(problems...); err != nil && len(names) == 0 {
-		return nil, err
-	}
-	return slices.Compact(names), nil
-}
-
-func (p lockPlace) state(ctx context.Context, name string) (LockState, bool, error) {
+// state is a lock that is held; false if it is not.
+func (p *lockPlace) state(ctx context.Context, name string) (LockState, bool, error) {
 	picture, err := p.picture(ctx, name)
 	if err != nil || picture.Owner == "" {
 		return LockState{}, false, err
@@ -120,26 +105,10 @@ func BreakLock(ctx context.Context, c config.Config, name, reason string) (_ Bro
 		return b, err
 	}
 	defer func() { err = errors.Join(err, place.close()) }()
-	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
-	defer cancel()
-	free, problems := 0, []error(nil)
-	for _, s := range place.stores {
-		broken, err := place.election(s, name).Break(ctx, reason)
-		switch {
-		case errors.Is(err, ErrNotHeld):
-			free++
-		case err != nil:
-			problems = append(problems, err)
-		default:
-			b.Owner, b.NodeID, b.Epoch = broken.Owner, broken.NodeID, broken.Epoch
-			b.FreeInMS = max(b.FreeInMS, broken.Left.Milliseconds())
-		}
+	broken, err := place.breakUp(ctx, name, reason)
+	if err != nil {
+		return b, fmt.Errorf("lock %q: %w", name, err)
 	}
-	switch {
-	case len(problems) > 0 && len(problems) > (len(place.stores)-1)/2:
-		return b, errors.Join(problems...)
-	case b.Owner == "" && free > 0:
-		return b, fmt.Errorf("lock %q: %w", name, ErrNotHeld)
-	}
+	b.Owner, b.NodeID, b.Epoch, b.FreeInMS = broken.Owner, broken.NodeID, broken.Epoch, broken.Left.Milliseconds()
 	return b, nil
 }

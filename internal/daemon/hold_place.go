@@ -3,157 +3,160 @@ package daemon
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"baton/internal/config"
 	"baton/internal/elector"
-	"baton/internal/quorum"
 	"baton/internal/redisstore"
 )
 
-// lockPlace is where locks are: one Redis deployment, or the masters of a quorum.
+// lockPlace is where locks are: every lock is an election, and all take place at
+// the same venue.
 type lockPlace struct {
-	config config.Config
-	stores []*redisstore.Store
+	venue venue
+	data  *redisstore.Store
 }
 
-func openLockPlace(c config.Config) (lockPlace, error) {
-	p := lockPlace{config: c}
-	deployments := c.Redis.Masters()
-	if len(deployments) == 0 {
-		deployments = []config.Redis{c.Redis}
+func openLockPlace(c config.Config) (*lockPlace, error) {
+	data, err := openRedis(c)
+	if err != nil {
+		return nil, err
 	}
-	for _, d := range deployments {
-		c.Redis = d
-		store, err := openRedis(c)
-		if err != nil {
-			return p, errors.Join(err, p.close())
-		}
-		p.stores = append(p.stores, store)
+	v, err := openVenue(c, data)
+	if err != nil {
+		return nil, errors.Join(err, data.Close())
 	}
-	return p, nil
+	for _, s := range v.stores {
+		v.shared = append(v.shared, redisstore.NewShared(s))
+	}
+	return &lockPlace{*v, data}, nil
 }
 
-func (p lockPlace) close() error {
-	var problems []error
-	for _, s := range p.stores {
-		problems = append(problems, s.Close())
-	}
-	return errors.Join(problems...)
+func (p *lockPlace) close() error { return errors.Join(p.venue.close(), p.data.Close()) }
+
+// at is the venue of one lock's election.
+func (p *lockPlace) at(key string) *venue {
+	v := p.venue
+	v.config.Election.LockKey = key
+	return &v
 }
 
-// host names the place, for messages.
-func (p lockPlace) host() string {
-	if len(p.stores) > 1 {
-		return fmt.Sprintf("%s and %d others", p.stores[0].Host(), len(p.stores)-1)
-	}
-	return p.stores[0].Host()
-}
-
-// lock is this process' view of one lock, and how to leave the list of those who
-// want it.
-func (p lockPlace) lock(key, version string) (elector.Lock, func(context.Context), error) {
-	o := lockOptions(p.config)
-	o.Key, o.Presence = key, redisstore.Presence{Version: version}
-	var locks []elector.Lock
-	var views []*redisstore.Lock
-	for _, s := range p.stores {
-		l, err := redisstore.NewLock(s, o)
-		if err != nil {
-			return nil, nil, err
-		}
-		locks, views = append(locks, l), append(views, l)
-	}
-	if len(locks) == 1 {
-		asked := &askedLock{Lock: locks[0]}
-		return asked, func(ctx context.Context) {
-			if asked.asked.Load() {
-				_ = views[0].Leave(ctx) // else the node stays on the list
-			}
-		}, nil
-	}
-	lock, err := quorum.New(locks, quorum.Options{TTL: o.TTL, NewOwner: newID})
-	return lock, func(context.Context) { // not worth waiting for a master that is away
-		for _, v := range views {
-			v.Close()
-		}
-	}, err
+// lock is this process' view of one lock.
+func (p *lockPlace) lock(key, version string) (*askedLock, error) {
+	l, err := p.at(key).lock(redisstore.Presence{Version: version})
+	return &askedLock{nodeLock: l}, err
 }
 
 // askedLock knows whether it was ever asked for: only then is there anything to leave.
 type askedLock struct {
-	elector.Lock
+	nodeLock
 	asked atomic.Bool
 }
 
 // Acquire implements elector.Lock.
 func (l *askedLock) Acquire(ctx context.Context, c elector.Candidate) (elector.Answer, error) {
 	l.asked.Store(true)
-	return l.Lock.Acquire(ctx, c)
+	return l.nodeLock.Acquire(ctx, c)
 }
 
-// watch passes hints about the keys on until ctx ends.
-func (p lockPlace) watch(ctx context.Context, keys []string, hints chan<- elector.Hint) {
-	var wg sync.WaitGroup
-	for _, s := range p.stores {
-		for _, key := range keys {
-			wg.Go(func() { s.Watch(ctx, key, hints) })
+func (l *askedLock) leave(ctx context.Context) {
+	if l.asked.Load() {
+		_ = l.Leave(ctx) // if that fails the node stays on the list, and looks gone
+	}
+}
+
+// watch passes hints about locks on until ctx ends.
+func (p *lockPlace) watch(ctx context.Context, takings []*taking) {
+	var watched []redisstore.Watched
+	for _, t := range takings {
+		for _, key := range t.keys {
+			watched = append(watched, redisstore.Watched{
+				LockKey: key, Format: redisstore.Format(p.venue.config.Election.LockFormat), Hints: t.hints,
+			})
 		}
+	}
+	var wg sync.WaitGroup
+	for _, s := range p.venue.stores {
+		wg.Go(func() { s.WatchAll(ctx, watched...) })
 	}
 	wg.Wait()
 }
 
 // note puts a lock on the list of those that are held.
-func (p lockPlace) note(ctx context.Context, key string) {
+func (p *lockPlace) note(ctx context.Context, key string) {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
-	for _, s := range p.stores {
-		_ = s.NoteLock(ctx, key, time.Now()) // a courtesy
+	var wg sync.WaitGroup
+	for _, s := range p.venue.stores {
+		wg.Go(func() { _ = s.NoteLock(ctx, key, time.Now()) }) // a courtesy
 	}
+	wg.Wait()
 }
 
-// owner is who holds a lock, "" if nobody does.
-func (p lockPlace) owner(ctx context.Context, key string) (string, error) {
-	picture, err := p.picture(ctx, key)
-	return picture.Owner, err
-}
-
-// picture is a lock as most of the stores show it. Where no majority agrees on an
-// owner nobody holds it.
-func (p lockPlace) picture(ctx context.Context, key string) (redisstore.Picture, error) {
+// noted is the list of names that are, or were lately, held. Of several stores each
+// knows enough.
+func (p *lockPlace) noted(ctx context.Context) (map[string]bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
-	var pictures []redisstore.Picture
+	var mu sync.Mutex
+	var wg sync.WaitGroup
 	var problems []error
-	for _, s := range p.stores {
-		picture, err := p.election(s, key).Picture(ctx, 0)
-		if err != nil {
-			problems = append(problems, err)
-			continue
-		}
-		pictures = append(pictures, picture)
-	}
-	majority := len(p.stores)/2 + 1
-	if len(pictures) < majority {
-		return redisstore.Picture{}, errors.Join(problems...)
-	}
-	for _, one := range pictures {
-		votes := 0
-		for _, other := range pictures {
-			if other.Owner == one.Owner {
-				votes++
+	names := map[string]bool{}
+	for _, s := range p.venue.stores {
+		wg.Go(func() {
+			some, err := s.NotedLocks(ctx)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				problems = append(problems, err)
 			}
-		}
-		if votes >= majority {
-			return one, nil
-		}
+			for _, name := range some {
+				names[name] = true
+			}
+		})
 	}
-	return redisstore.Picture{Now: pictures[0].Now}, nil
+	wg.Wait()
+	if len(problems) == len(p.venue.stores) {
+		return nil, errors.Join(problems...)
+	}
+	return names, nil
 }
 
-func (p lockPlace) election(s *redisstore.Store, key string) *redisstore.Election {
-	return redisstore.NewElection(s, key, redisstore.Format(p.config.Election.LockFormat))
+// picture is a lock as it is now.
+func (p *lockPlace) picture(ctx context.Context, key string) (redisstore.Picture, error) {
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	return p.at(key).election().Picture(ctx, 0)
+}
+
+// breakUp takes a lock away, where it is held. It is done when a majority knows.
+func (p *lockPlace) breakUp(ctx context.Context, key, reason string) (redisstore.Broken, error) {
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	views := make([]election, len(p.venue.stores))
+	for i, s := range p.venue.stores {
+		views[i] = redisstore.NewElection(s, key, redisstore.Format(p.venue.config.Election.LockFormat))
+	}
+	answers, err := askAll(views, func(one election) (redisstore.Broken, error) {
+		b, err := one.(*redisstore.Election).Break(ctx, reason)
+		if errors.Is(err, ErrNotHeld) {
+			err = nil
+		}
+		return b, err
+	})
+	if err != nil {
+		return redisstore.Broken{}, err
+	}
+	var broken redisstore.Broken
+	for _, b := range answers {
+		if b.Owner != "" && b.Left >= broken.Left {
+			broken = b
+		}
+	}
+	if broken.Owner == "" {
+		return broken, ErrNotHeld
+	}
+	return broken, nil
 }

@@ -17,9 +17,8 @@ type taking struct {
 	keys  []string
 	lock  elector.Lock
 	slots *elector.AnyOf // of a semaphore
-	leave []func(context.Context)
+	views []*askedLock   // of the keys
 	hints chan elector.Hint
-	watch sync.Once
 
 	mu   sync.Mutex
 	term *elector.Term
@@ -37,11 +36,11 @@ func newTaking(h *holding, w wantedLock) (*taking, error) {
 	t := &taking{h: h, name: w.name, keys: w.keys, hints: make(chan elector.Hint, 16)}
 	var slots []elector.Lock
 	for _, key := range w.keys {
-		lock, leave, err := h.place.lock(key, h.o.Version)
+		lock, err := h.place.lock(key, h.o.Version)
 		if err != nil {
 			return nil, err
 		}
-		slots, t.leave = append(slots, lock), append(t.leave, leave)
+		slots, t.views = append(slots, lock), append(t.views, lock)
 	}
 	t.lock = slots[0]
 	if h.o.Slots == 0 {
@@ -74,7 +73,7 @@ func (h *holding) take(ctx context.Context, i int) error {
 		return nil
 	}, elector.Config{
 		NodeID: h.config.Node.ID, Timing: timing(h.config.Election), PollInterval: h.config.Election.PollInterval,
-		NewOwner: newID, Hints: t.hints, Observe: t.observe, Die: h.die,
+		NewOwner: newID, Beat: &h.beat, Hints: t.hints, Observe: t.observe, Die: h.die,
 	})
 	if err != nil {
 		return err
@@ -138,7 +137,7 @@ func (t *taking) observe(ev elector.Event) {
 		if ev.Kind == elector.EventStandby {
 			why = errors.New(heldBy(ev))
 		}
-		t.listen(0)
+		h.hearing.Do(func() { close(h.hear) })
 		h.o.Note(fmt.Sprintf("lock %q: waiting, %v", t.name, why))
 		t.blocked(why)
 	case elector.EventStoreLost:
@@ -151,7 +150,6 @@ func (t *taking) observe(ev elector.Event) {
 		t.blocked(nil)
 	case elector.EventWon:
 		t.blocked(nil)
-		t.listen(quietly)
 		h.o.Note(fmt.Sprintf("lock %q: taken, epoch %d", t.name, ev.Epoch))
 	case elector.EventStopping:
 		h.o.Note(fmt.Sprintf("lock %q: ending, %s", t.name, ev.Reason))
@@ -197,17 +195,16 @@ func (h *holding) redisBack() {
 	}
 }
 
-// listen has hints come in, so that a release is heard of at once.
-func (t *taking) listen(after time.Duration) {
-	t.watch.Do(func() {
-		t.h.wg.Go(func() {
-			select {
-			case <-t.h.beside.Done():
-			case <-time.After(after):
-				t.h.place.watch(t.h.beside, t.keys, t.hints)
-			}
-		})
-	})
+// listen has hints come in once a lock is waited for, so that a release is heard of
+// at once, or once the locks have been held for a while.
+func (h *holding) listen(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-h.hear:
+	case <-time.After(quietly):
+	}
+	h.place.watch(ctx, h.takings)
 }
 
 // note keeps the lock on the list of locks until its term ends: a courtesy, whose
@@ -233,8 +230,8 @@ func (h *holding) leave() {
 	defer cancel()
 	var wg sync.WaitGroup
 	for _, t := range h.takings {
-		for _, leave := range t.leave {
-			wg.Go(func() { leave(ctx) })
+		for _, v := range t.views {
+			wg.Go(func() { v.leave(ctx) })
 		}
 	}
 	wg.Wait()
@@ -252,7 +249,7 @@ func (h *holding) confirmOuter(ctx context.Context) error {
 		}
 		if owner != w.outer.owner {
 			return fmt.Errorf("lock %q was %w: the command around this one held it (owner %s), and in redis %s it does not any more (found owner %q)",
-				w.outer.key, ErrLockLost, w.outer.owner, h.place.host(), owner)
+				w.outer.key, ErrLockLost, w.outer.owner, h.place.venue.host(), owner)
 		}
 		h.o.Note(fmt.Sprintf("lock %q: held by the command around this one", w.outer.key))
 	}
@@ -262,9 +259,9 @@ func (h *holding) confirmOuter(ctx context.Context) error {
 // ownerOf reads a lock's owner, and goes on trying as long as the wait lasts.
 func (h *holding) ownerOf(ctx context.Context, key string) (string, error) {
 	for {
-		owner, err := h.place.owner(ctx, key)
+		p, err := h.place.picture(ctx, key)
 		if err == nil {
-			return owner, nil
+			return p.Owner, nil
 		}
 		if h.o.Wait == 0 || ctx.Err() != nil {
 			return "", err
