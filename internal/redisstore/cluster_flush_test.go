@@ -157,6 +157,10 @@ func TestFlushesOfAClusterAreExactWhileSlotsMove(t *testing.T) {
 		mu.Lock()
 		same(t, fmt.Sprintf("rows in round %d, halfway with user:%d", round, halfway), want, maps.Clone(db.rows))
 		mu.Unlock()
+		ids := newDatabase() // of a job that wants no field
+		g.do("SADD", "changed:id", halfway, 0)
+		ids.drain(t, hashesOn(t, g.store, HashesOptions{Changed: "changed:id", Inputs: []string{"id"}}))
+		same(t, "ids alone", map[string]string{fmt.Sprint(halfway): fmt.Sprint(halfway)}, ids.rows)
 		for _, m := range moves {
 			if err := m.Finish(); err != nil {
 				t.Fatal(err)
