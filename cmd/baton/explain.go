@@ -15,9 +15,11 @@ func newExplainCommand(e env) *cobra.Command {
 		Use:   "explain [NODE]",
 		Short: "Tell why a node does not lead, with every reason",
 		Long: "Tell every reason why this host's node, or the named one, does not lead, and what to do\n" +
-			"about it: another leads, a pause, a quarantine, a reservation, its priority, or that it is\n" +
-			"no candidate, or not there.",
-		Example: "  baton explain\n  baton explain db2 -o json",
+			"about it: another leads, a pause, a quarantine, a reservation, a node of a higher priority,\n" +
+			"an abdication, or that it is no candidate, not there, or without Redis. What the node's own\n" +
+			"status page and the databases say is added if they answer within a second. Exit code 1 if\n" +
+			"the election cannot be read.",
+		Example: "  baton explain\n  baton explain db2\n  baton explain db2 -o json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			node := ""
@@ -25,11 +27,14 @@ func newExplainCommand(e env) *cobra.Command {
 				node = args[0]
 			}
 			return withRemote(cmd, e, func(r *daemon.Remote, _ string) error {
-				x, err := r.Explain(cmd.Context(), node)
-				if err != nil {
+				x := r.Explain(cmd.Context(), node)
+				if err := out.print(e.stdout, x, func(w io.Writer) error { return printExplanation(w, x) }); err != nil {
 					return err
 				}
-				return out.print(e.stdout, x, func(w io.Writer) error { return printExplanation(w, x) })
+				if x.Reasons[0].Code == daemon.WhyRedis {
+					return &exitError{exitFailure, nil}
+				}
+				return nil
 			})
 		},
 	}
@@ -39,11 +44,11 @@ func newExplainCommand(e env) *cobra.Command {
 }
 
 func printExplanation(w io.Writer, x daemon.Explanation) error {
+	does := "does not lead"
 	if x.Leads {
-		_, err := fmt.Fprintf(w, "%s leads\n", x.NodeID)
-		return err
+		does = "leads"
 	}
-	if _, err := fmt.Fprintf(w, "%s does not lead:\n", x.NodeID); err != nil {
+	if _, err := fmt.Fprintf(w, "%s %s:\n", x.NodeID, does); err != nil {
 		return err
 	}
 	for _, why := range x.Reasons {

@@ -1,102 +1,263 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	"baton/internal/redisstore"
+	"baton/internal/status"
+
+	"go.uber.org/zap"
 )
 
-// Explanation is why a node does not lead, or that it does.
+// Explanation is why a node leads, or does not.
 type Explanation struct {
 	NodeID  string `json:"node_id"`
+	LockKey string `json:"lock_key"`
 	Leads   bool   `json:"leads"`
-	Reasons []Why  `json:"reasons"` // the gravest first; when it leads, none
+	Reasons []Why  `json:"reasons"` // what weighs most first
 }
 
-// Why is one reason that a node does not lead.
+// Why is one reason.
 type Why struct {
+	Code string `json:"code"` // one word for programs
 	What string `json:"what"`
-	Do   string `json:"do"` // what to do about it; "" where nothing is amiss
+	Do   string `json:"do,omitzero"` // what to do about it; "" where nothing is amiss
 }
 
-// Explain tells every reason why a node does not lead; this host's, if nodeID is empty.
-func (r *Remote) Explain(ctx context.Context, nodeID string) (Explanation, error) {
-	if nodeID == "" {
-		nodeID = r.config.Node.ID
+// WhyRedis is the code of an election that cannot be read: nothing else is known.
+const WhyRedis = "redis_unreachable"
+
+// lookWithin bounds what an explanation asks of others than Redis.
+const lookWithin = time.Second
+
+// Explain tells why a node leads or not; "" is the node of the configuration. What
+// the node's own status page and the databases say is added if they answer soon.
+func (r *Remote) Explain(ctx context.Context, node string) Explanation {
+	f := facts{
+		node: cmp.Or(node, r.config.Node.ID), lockKey: r.config.Election.LockKey, redis: r.venue.host(), poll: r.config.Election.PollInterval,
 	}
-	p, err := r.picture(ctx)
+	f.p, f.unseen = r.picture(ctx)
+	address := ""
+	if f.node == r.config.Node.ID {
+		address = r.config.HTTP.Listen
+	}
+	if n, ok := f.find(f.node); ok {
+		address = n.Address
+	}
+	f.own = askNode(ctx, address, f.node, f.lockKey)
+	f.fences = r.fences(ctx)
+	return f.explain()
+}
+
+// fences are the highest epochs in the databases that answer.
+func (r *Remote) fences(ctx context.Context) map[string]int64 {
+	dbs, err := openDatabases(r.config)
 	if err != nil {
-		return Explanation{NodeID: nodeID}, err
+		return nil // whoever asks may not read the data source names: then it is not told
 	}
-	return explain(p, nodeID, r.config.Election.LockKey), nil
+	ctx, cancel := context.WithTimeout(ctx, lookWithin)
+	defer cancel()
+	found := fences(ctx, zap.NewNop(), dbs, jobsByDatabase(r.config))
+	_ = dbs.close() // nothing was written
+	return found
 }
 
-// explain reads the reasons off a picture.
-func explain(p redisstore.Picture, nodeID, lockKey string) Explanation {
-	e := Explanation{NodeID: nodeID, Leads: p.Owner != "" && p.Leader == nodeID}
-	if e.Leads {
-		return e
+// askNode is what a node tells of itself, nil if it is not to be reached: its page
+// may listen on the loopback of another host.
+func askNode(ctx context.Context, address, node, lockKey string) *status.Snapshot {
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		return nil
 	}
-	why := func(do, format string, args ...any) {
-		e.Reasons = append(e.Reasons, Why{What: fmt.Sprintf(format, args...), Do: do})
+	ctx, cancel := context.WithTimeout(ctx, lookWithin)
+	defer cancel()
+	page := url.URL{Scheme: "http", Host: address, Path: "/api/v1/status"}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, page.String(), nil)
+	if err != nil {
+		return nil
 	}
-	node, known := findNode(p, nodeID)
-	switch ago := p.Now.Sub(node.Seen()); {
-	case !known:
-		why("is it running, with this lock key and this Redis? Look at its log: journalctl -u baton", "%s has never been seen in the election of lock %q", nodeID, lockKey)
-	case ago > goneAfter:
-		why("is it running, and does it reach Redis? Look at its log: journalctl -u baton", "%s was last seen %v ago", nodeID, brief(ago))
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // and no proxy
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil
 	}
-	if known && node.Observer {
-		why("node.candidate: true in its configuration lets it", "%s is no candidate: it only follows the election", nodeID)
+	defer resp.Body.Close()
+	const most = 8 << 20
+	var s status.Snapshot
+	if json.NewDecoder(io.LimitReader(resp.Body, most)).Decode(&s) != nil || s.NodeID != node || s.LockKey != lockKey {
+		return nil // another host's node has that address, too
 	}
-	if p.Paused != nil {
-		why("baton resume ends the pause", "nobody may lead since %s: paused %s", p.Paused.At.Format(time.DateTime), p.Paused.Reason)
+	return &s
+}
+
+// facts are what an explanation rests on.
+type facts struct {
+	node, lockKey, redis string
+	poll                 time.Duration
+	p                    redisstore.Picture
+	unseen               error            // why there is no picture
+	own                  *status.Snapshot // what the node tells of itself; nil: it was not reached
+	fences               map[string]int64 // the highest epoch in each database that answered
+}
+
+func (f facts) find(id string) (redisstore.Node, bool) {
+	i := slices.IndexFunc(f.p.Nodes, func(n redisstore.Node) bool { return n.ID == id })
+	if i < 0 {
+		return redisstore.Node{}, false
 	}
-	if p.Quarantine > 0 {
-		why("", "Redis has restarted, failed over or lost its data: for another %v only a leader from before may go on", brief(p.Quarantine))
+	return f.p.Nodes[i], true
+}
+
+func (f facts) explain() Explanation {
+	x := Explanation{NodeID: f.node, LockKey: f.lockKey}
+	if f.unseen != nil {
+		x.Reasons = append([]Why{{WhyRedis, fmt.Sprintf("the election cannot be read from here: %v", f.unseen), "mend that first: without redis nobody leads, and nothing else is known"}}, f.itself()...)
+		return x
 	}
-	if a, ok := p.Aside[nodeID]; ok {
-		why("", "%s leaves the lead to others for another %v: %s", nodeID, brief(a.Left), a.Reason)
+	x.Leads = f.p.Leader == f.node
+	for _, rule := range []func() []Why{f.lock, f.paused, f.vacant, f.listed, f.itself, f.drift, f.rewound} {
+		x.Reasons = append(x.Reasons, rule()...)
 	}
+	if len(x.Reasons) == 0 {
+		x.Reasons = []Why{{"free", fmt.Sprintf("the lock is free, and nothing keeps %s from it: it asks every %v", f.node, f.poll), "ask again in a moment"}}
+	}
+	return x
+}
+
+// lock tells who holds it.
+func (f facts) lock() []Why {
+	p := f.p
+	lease := fmt.Sprintf("lease %v left", brief(p.Left))
+	if p.Left < 0 {
+		lease = "without an expiry"
+	}
+	term := fmt.Sprintf("epoch %d, for %v, %s", p.Epoch, brief(p.Now.Sub(p.Since)), lease)
+	var found []Why
 	switch {
 	case p.Owner == "":
-		explainVacant(p, nodeID, node, why)
-	case p.Leader == "" && p.Left < 0:
-		why("find out whose it is; if nobody's: baton lock --break "+lockKey, "a client that is not baton holds the lock for ever (owner %s)", p.Owner)
+		return nil
 	case p.Leader == "":
-		why("is election.lock_key meant for both?", "a client that is not baton holds the lock (owner %s), for another %v unless it renews", p.Owner, brief(p.Left))
+		do := "is election.lock_key meant for both? If not, give one of them another key"
+		if p.Left < 0 {
+			do += "; if that client is gone for good: baton lock --break " + f.lockKey
+		}
+		return []Why{{"foreign", fmt.Sprintf("the lock is held by a client that is not baton (owner %s), %s", p.Owner, lease), do}}
+	case p.Leader == f.node:
+		found = []Why{{"leads", fmt.Sprintf("%s leads: %s", f.node, term), ""}}
 	default:
-		why("baton stepdown --to "+nodeID+" moves the lead", "%s leads, under epoch %d, for %v; its lease is good for another %v",
-			p.Leader, p.Epoch, brief(p.Now.Sub(p.Since)), brief(p.Left))
+		do := ""
+		if n, ok := f.find(f.node); ok && !n.Observer && p.Now.Sub(n.Seen()) <= goneAfter && p.Paused == nil {
+			do = "to have it lead: baton stepdown --to " + f.node
+		}
+		found = []Why{{"other_leads", fmt.Sprintf("%s leads: %s", p.Leader, term), do}}
 	}
-	if leader, ok := findNode(p, p.Leader); ok && known && leader.ConfigHash != node.ConfigHash {
-		why("bring the same configuration to both", "%s has other jobs or databases in its configuration than %s, which leads", nodeID, p.Leader)
+	if p.Left < 0 {
+		found = append(found, Why{"no_expiry", "somebody has taken the lease's expiry away: if its leader dies, nobody follows", "the next renewal mends it; if none comes: baton release --owner " + p.Owner})
 	}
-	return e
+	if p.StepDown != "" {
+		found = append(found, Why{"stepping_down", fmt.Sprintf("%s is to step down, %s, and ends its work", p.Leader, p.StepDown), "wait: it releases the lock when its work has ended"})
+	}
+	return found
 }
 
-// explainVacant tells why a free lock is not this node's.
-func explainVacant(p redisstore.Picture, nodeID string, node redisstore.Node, why func(do, format string, args ...any)) {
-	before := len(candidates(p))
-	if p.ReservedFor != "" && p.ReservedFor != nodeID {
-		why("", "the lock is kept for %s for another %v, after a step-down in its favour", p.ReservedFor, brief(p.ReservedLeft))
+func (f facts) paused() []Why {
+	if f.p.Paused == nil {
+		return nil
 	}
+	since := f.p.Paused.At
+	return []Why{{"paused", fmt.Sprintf("the election is paused %s, since %s (%v)", f.p.Paused.Reason, since.Format(time.DateTime), brief(f.p.Now.Sub(since))), "baton resume"}}
+}
+
+// vacant tells why nobody takes the free lock, or why others go first.
+func (f facts) vacant() []Why {
+	p := f.p
+	if p.Owner != "" {
+		return nil
+	}
+	var found []Why
+	if p.Quarantine > 0 {
+		found = append(found, Why{"quarantine", fmt.Sprintf("redis has restarted, failed over or lost its data: nobody new may lead for another %v, because a leader that redis has forgotten may still trust its lease", brief(p.Quarantine)), "wait"})
+	}
+	if p.ReservedFor != "" && p.ReservedFor != f.node {
+		found = append(found, Why{"reserved", fmt.Sprintf("the lock is kept for %s for another %v, as the step-down asked for", p.ReservedFor, brief(p.ReservedLeft)), "wait"})
+	}
+	own, _ := f.find(f.node)
 	for _, n := range candidates(p) {
-		if n.ID != nodeID && n.Priority > node.Priority {
-			why("", "%s has priority %d, and this node %d: it goes first", n.ID, n.Priority, node.Priority)
+		if n.Priority > own.Priority && n.ID != f.node && !own.Observer {
+			found = append(found, Why{"priority", fmt.Sprintf("%s has priority %d, above the %d of %s, and goes first", n.ID, n.Priority, own.Priority, f.node), "wait: if it does not take the lock within half a second, others do"})
 		}
 	}
-	why("", "nobody leads right now; %d nodes are there that may", before)
+	return found
 }
 
-func findNode(p redisstore.Picture, id string) (redisstore.Node, bool) {
-	for _, n := range p.Nodes {
-		if n.ID == id {
-			return n, true
+// listed tells what the others know of the node.
+func (f facts) listed() []Why {
+	n, ok := f.find(f.node)
+	if !ok {
+		known := make([]string, len(f.p.Nodes))
+		for i, other := range f.p.Nodes {
+			known[i] = other.ID
+		}
+		return []Why{{"never_seen", fmt.Sprintf("no node %q has told of itself; known are: %s", f.node, cmp.Or(strings.Join(known, ", "), "none")),
+			fmt.Sprintf("is baton running there, under that node.id, with election.lock_key %q and the redis at %s?", f.lockKey, f.redis)}}
+	}
+	var found []Why
+	if ago := f.p.Now.Sub(n.Seen()); ago > goneAfter && n.ID != f.p.Leader {
+		found = append(found, Why{"not_seen", fmt.Sprintf("%s was last seen %v ago: its process is down, or cut off from redis", f.node, brief(ago)), "on that host: systemctl status baton; journalctl -u baton"})
+	}
+	if n.Observer {
+		found = append(found, Why{"observer", fmt.Sprintf("%s never leads: node.candidate is false in its configuration", f.node), "set node.candidate: true there and restart it, if it should"})
+	}
+	if aside := asideOf(f.p, f.node); aside != "" {
+		found = append(found, Why{"aside", fmt.Sprintf("%s stands aside %s", f.node, aside), "mend what is named; it campaigns again by itself, sooner if nobody else leads"})
+	}
+	return found
+}
+
+// itself tells what only the node knows.
+func (f facts) itself() []Why {
+	if f.own == nil {
+		return nil
+	}
+	var found []Why
+	if !f.own.Redis.OK {
+		found = append(found, Why{"node_without_redis", fmt.Sprintf("%s itself does not reach redis: %s", f.node, f.own.Redis.Error), "mend its way to " + cmp.Or(f.own.Redis.Host, "redis")})
+	}
+	if _, known := f.p.Aside[f.node]; !known && strings.HasPrefix(f.own.Waiting, asideWords) {
+		found = append(found, Why{"aside", f.node + " " + f.own.Waiting, "wait"})
+	}
+	return found
+}
+
+// drift tells of a node whose jobs are not the leader's: it may lead all the same.
+func (f facts) drift() []Why {
+	own, ok := f.find(f.node)
+	leader, led := f.find(f.p.Leader)
+	if !ok || !led || own.ConfigHash == leader.ConfigHash || own.ConfigHash == "" || leader.ConfigHash == "" {
+		return nil
+	}
+	return []Why{{"config_drift", fmt.Sprintf("the jobs of %s (%s) are not those of %s, which leads (%s): whoever leads runs its own", f.node, own.ConfigHash, leader.ID, leader.ConfigHash),
+		"compare baton config show on both hosts"}}
+}
+
+// rewound tells of databases that know a higher epoch than Redis does.
+func (f facts) rewound() []Why {
+	var found []Why
+	for name, epoch := range f.fences {
+		if epoch > f.p.Epoch {
+			found = append(found, Why{"fence_ahead", fmt.Sprintf("database %q has recorded epoch %d, above the %d of redis, which has lost data or was restored", name, epoch, f.p.Epoch),
+				"nothing: the leader raises its epoch above it before it writes there"})
 		}
 	}
-	return redisstore.Node{ID: id}, false
+	slices.SortFunc(found, func(a, b Why) int { return strings.Compare(a.What, b.What) })
+	return found
 }

@@ -1,70 +1,98 @@
 package daemon
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"baton/internal/redisstore"
+	"baton/internal/status"
 )
 
-func TestEveryReasonNotToLeadIsTold(t *testing.T) {
+// drawnFacts are those of db2, which stands by for db1; changes make them others.
+func drawnFacts(changes ...func(*facts)) facts {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	node := func(id string, change func(*redisstore.Node)) redisstore.Node {
-		n := redisstore.Node{ID: id, SeenMS: now.Add(-time.Second).UnixMilli()}
-		n.ConfigHash = "c1"
-		if change != nil {
-			change(&n)
-		}
-		return n
+	node := func(id string) redisstore.Node {
+		return redisstore.Node{ID: id, SeenMS: now.Add(-time.Second).UnixMilli(), Presence: redisstore.Presence{ConfigHash: "c1"}}
 	}
-	leading := func(change func(*redisstore.Picture)) redisstore.Picture {
-		p := redisstore.Picture{
-			Now: now, Owner: "o", Leader: "db1", Epoch: 42, Since: now.Add(-time.Hour), Left: 8 * time.Second, TTL: 10 * time.Second,
-			Nodes: []redisstore.Node{node("db1", nil), node("db2", nil)},
-		}
-		if change != nil {
-			change(&p)
-		}
-		return p
+	f := facts{node: "db2", lockKey: "reports", redis: "10.0.0.1:6379", poll: 2 * time.Second, p: redisstore.Picture{
+		Now: now, Owner: "o", Leader: "db1", Epoch: 42, Since: now.Add(-time.Hour), Left: 8 * time.Second, TTL: 10 * time.Second,
+		Nodes: []redisstore.Node{node("db1"), node("db2")},
+	}}
+	for _, change := range changes {
+		change(&f)
 	}
-	vacant := func(p *redisstore.Picture) { p.Owner, p.Leader = "", "" }
+	return f
+}
+
+func vacated(f *facts)  { f.p.Owner, f.p.Leader, f.p.Left = "", "", 0 }
+func foreign(f *facts)  { f.p.Leader = "" }
+func endless(f *facts)  { f.p.Left = -time.Millisecond }
+func leading(f *facts)  { f.node = "db1" }
+func onlooker(f *facts) { f.p.Nodes[1].Observer = true }
+
+func TestEveryReasonIsToldWithWhatToDo(t *testing.T) {
+	paused := func(f *facts) {
+		f.p.Paused = &redisstore.Pause{At: f.p.Now.Add(-time.Minute), Reason: "by ada: upgrade"}
+	}
 	for name, c := range map[string]struct {
-		picture redisstore.Picture
-		want    []string // a part of each reason, in order
+		facts facts
+		want  []string // "code: part of the text → part of what to do", in order
 	}{
-		"another leads":  {leading(nil), []string{"db1 leads, under epoch 42"}},
-		"never seen":     {leading(func(p *redisstore.Picture) { p.Nodes = p.Nodes[:1] }), []string{"never been seen", "db1 leads"}},
-		"gone":           {leading(func(p *redisstore.Picture) { p.Nodes[1].SeenMS = now.Add(-time.Hour).UnixMilli() }), []string{"last seen 1h", "db1 leads"}},
-		"no candidate":   {leading(func(p *redisstore.Picture) { p.Nodes[1].Observer = true }), []string{"no candidate", "db1 leads"}},
-		"drift":          {leading(func(p *redisstore.Picture) { p.Nodes[1].ConfigHash = "c2" }), []string{"db1 leads", "other jobs"}},
-		"foreign":        {leading(func(p *redisstore.Picture) { p.Leader = "" }), []string{"not baton holds the lock (owner o), for another 8s"}},
-		"foreign, stuck": {leading(func(p *redisstore.Picture) { p.Leader, p.Left = "", -time.Millisecond }), []string{"for ever"}},
-		"aside": {leading(func(p *redisstore.Picture) {
-			p.Aside = map[string]redisstore.Aside{"db2": {Left: time.Minute, Reason: "abdicated: database main is away"}}
-		}), []string{"leaves the lead to others for another 1m", "db1 leads"}},
-		"paused": {leading(func(p *redisstore.Picture) {
-			vacant(p)
-			p.Paused = &redisstore.Pause{At: now, Reason: "by ada: upgrade"}
-		}), []string{"paused by ada: upgrade", "nobody leads"}},
-		"quarantine": {leading(func(p *redisstore.Picture) { vacant(p); p.Quarantine = 3 * time.Second }), []string{"another 3s only a leader from before", "nobody leads"}},
-		"reserved": {leading(func(p *redisstore.Picture) { vacant(p); p.ReservedFor, p.ReservedLeft = "db1", time.Second }),
-			[]string{"kept for db1", "nobody leads"}},
-		"priority": {leading(func(p *redisstore.Picture) { vacant(p); p.Nodes[0].Priority = 5 }), []string{"db1 has priority 5, and this node 0", "nobody leads"}},
+		"leads":           {drawnFacts(leading), []string{"leads: db1 leads: epoch 42, for 1h0m0s, lease 8s left → "}},
+		"leads, draining": {drawnFacts(leading, func(f *facts) { f.p.StepDown = "asked by ada" }), []string{"leads:  → ", "stepping_down: db1 is to step down, asked by ada → wait"}},
+		"leads, paused":   {drawnFacts(leading, paused), []string{"leads:  → ", "paused: by ada: upgrade, since 2026-01-02 03:03:05 (1m0s) → baton resume"}},
+		"no expiry":       {drawnFacts(endless), []string{"other_leads: without an expiry → ", "no_expiry: nobody follows → baton release --owner o"}},
+		"another leads":   {drawnFacts(), []string{"other_leads: db1 leads: epoch 42, for 1h0m0s, lease 8s left → baton stepdown --to db2"}},
+		"never seen": {drawnFacts(func(f *facts) { f.node = "db9" }),
+			[]string{"other_leads: db1 leads → ", `never_seen: no node "db9" has told of itself; known are: db1, db2 → election.lock_key "reports" and the redis at 10.0.0.1:6379?`}},
+		"nobody at all": {drawnFacts(vacated, func(f *facts) { f.p.Nodes = nil }), []string{"never_seen: known are: none → is baton running there"}},
+		"gone": {drawnFacts(func(f *facts) { f.p.Nodes[1].SeenMS = f.p.Now.Add(-time.Hour).UnixMilli() }),
+			[]string{"other_leads:  → ", "not_seen: db2 was last seen 1h0m0s ago: its process is down, or cut off from redis → systemctl status baton"}},
+		"no candidate":   {drawnFacts(onlooker), []string{"other_leads:  → ", "observer: db2 never leads: node.candidate is false → node.candidate: true"}},
+		"foreign":        {drawnFacts(foreign), []string{"foreign: not baton (owner o), lease 8s left → meant for both?"}},
+		"foreign, stuck": {drawnFacts(foreign, endless), []string{"foreign: without an expiry → baton lock --break reports"}},
+		"aside": {drawnFacts(func(f *facts) {
+			f.p.Aside = map[string]redisstore.Aside{"db2": {Left: time.Minute, Reason: `database "main" is away`}}
+		}),
+			[]string{"other_leads:  → ", `aside: db2 stands aside for another 1m0s: database "main" is away → mend`}},
+		"paused":     {drawnFacts(vacated, paused), []string{"paused: the election is paused by ada: upgrade → baton resume"}},
+		"quarantine": {drawnFacts(vacated, func(f *facts) { f.p.Quarantine = 3 * time.Second }), []string{"quarantine: nobody new may lead for another 3s → wait"}},
+		"reserved": {drawnFacts(vacated, func(f *facts) { f.p.ReservedFor, f.p.ReservedLeft = "db1", time.Second }),
+			[]string{"reserved: kept for db1 for another 1s → wait"}},
+		"reserved for it": {drawnFacts(vacated, func(f *facts) { f.p.ReservedFor, f.p.ReservedLeft = "db2", time.Second }), []string{"free: → "}},
+		"priority": {drawnFacts(vacated, func(f *facts) { f.p.Nodes[0].Priority = 5 }),
+			[]string{"priority: db1 has priority 5, above the 0 of db2, and goes first → half a second"}},
+		"priority of an observer": {drawnFacts(vacated, func(f *facts) { f.p.Nodes[0].Priority, f.p.Nodes[0].Observer = 5, true }), []string{"free: → "}},
+		"free":                    {drawnFacts(vacated), []string{"free: nothing keeps db2 from it: it asks every 2s → ask again"}},
+		"drift": {drawnFacts(func(f *facts) { f.p.Nodes[1].ConfigHash = "c2" }),
+			[]string{"other_leads:  → ", "config_drift: the jobs of db2 (c2) are not those of db1, which leads (c1) → config show"}},
+		"rewound": {drawnFacts(func(f *facts) { f.fences = map[string]int64{"main": 50, "other": 42} }),
+			[]string{"other_leads:  → ", `fence_ahead: database "main" has recorded epoch 50, above the 42 of redis → nothing`}},
+		"without redis itself": {drawnFacts(func(f *facts) { f.own = &status.Snapshot{Redis: status.Redis{Host: "10.0.0.1:6379", Error: "refused"}} }),
+			[]string{"other_leads:  → ", "node_without_redis: db2 itself does not reach redis: refused → its way to 10.0.0.1:6379"}},
+		"just stepped down": {drawnFacts(vacated, func(f *facts) {
+			f.own = &status.Snapshot{Redis: status.Redis{OK: true}, Waiting: "stands aside for another 1.2s, so that others go first: asked by ada"}
+		}), []string{"aside: db2 stands aside for another 1.2s, so that others go first: asked by ada → wait"}},
+		"redis unreachable": {drawnFacts(func(f *facts) { f.unseen = errors.New("connection refused") }), []string{"redis_unreachable: cannot be read from here: connection refused → nobody leads"}},
+		"everything": {drawnFacts(vacated, paused, onlooker, func(f *facts) {
+			f.p.Quarantine, f.p.ReservedFor, f.p.ReservedLeft = time.Second, "db1", time.Second
+		}), []string{"paused:  → ", "quarantine:  → ", "reserved:  → ", "observer:  → "}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := explain(c.picture, "db2", "baton")
-			if e.Leads || len(e.Reasons) != len(c.want) {
-				t.Fatalf("got %+v, want %d reasons", e, len(c.want))
+			x := c.facts.explain()
+			if x.Leads != (c.facts.node == "db1") || x.NodeID != c.facts.node || len(x.Reasons) != len(c.want) {
+				t.Fatalf("got %+v, want %d reasons", x, len(c.want))
 			}
 			for i, want := range c.want {
-				if !strings.Contains(e.Reasons[i].What, want) {
-					t.Errorf("reason %d: %q, want it to say %q", i, e.Reasons[i].What, want)
+				code, rest, _ := strings.Cut(want, ":")
+				what, do, _ := strings.Cut(rest, "→")
+				got := x.Reasons[i]
+				if got.Code != code || !strings.Contains(got.What, strings.TrimSpace(what)) || !strings.Contains(got.Do, strings.TrimSpace(do)) {
+					t.Errorf("reason %d: %+v, want %s", i, got, want)
 				}
 			}
 		})
-	}
-	if e := explain(leading(nil), "db1", "baton"); !e.Leads || len(e.Reasons) > 0 {
-		t.Errorf("of the leader: %+v", e)
 	}
 }

@@ -194,6 +194,9 @@ func (o *observer) comesBack() {
 	o.asideUntil = time.Time{}
 }
 
+// asideWords begin what a node says that leaves the lead to others.
+const asideWords = "stands aside"
+
 // standsAside is why this node leaves the lead to others for now; "" if it does not.
 func (o *observer) standsAside() string {
 	o.mu.Lock()
@@ -202,7 +205,7 @@ func (o *observer) standsAside() string {
 	if left <= 0 {
 		return ""
 	}
-	return fmt.Sprintf("stands aside for another %v, so that others go first: %s", brief(left), o.asideWhy)
+	return fmt.Sprintf(asideWords+" for another %v, so that others go first: %s", brief(left), o.asideWhy)
 }
 
 // does tells systemd what this node does now.

@@ -138,17 +138,22 @@ func (e *epochs) floor(ctx context.Context, c config.Config, dbs databases) int6
 	if known := e.known(); known > 0 {
 		return known
 	}
-	jobs := map[string][]string{}
-	for _, j := range c.Jobs {
-		jobs[j.Flush.To.Database] = append(jobs[j.Flush.To.Database], j.Name)
-	}
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
-	for name, epoch := range fences(ctx, e.log, dbs, jobs) {
+	for name, epoch := range fences(ctx, e.log, dbs, jobsByDatabase(c)) {
 		e.log.Debug("a database knows an epoch", zap.String("database", name), zap.Int64("epoch", epoch))
 		e.heard(epoch)
 	}
 	return e.known()
+}
+
+// jobsByDatabase are the names of the jobs that write to each database.
+func jobsByDatabase(c config.Config) map[string][]string {
+	jobs := map[string][]string{}
+	for _, j := range c.Jobs {
+		jobs[j.Flush.To.Database] = append(jobs[j.Flush.To.Database], j.Name)
+	}
+	return jobs
 }
 
 // fences asks databases for the highest epoch that some jobs' fences have recorded.

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"baton/internal/testsupport"
+)
+
+func TestANodeIsExplained(t *testing.T) {
+	c := newCLI(t)
+	c.env["BATON_REDIS"] = testsupport.StartRedis(t).URL()
+	c.env["BATON_TTL"] = "10s"
+	c.daemon("--node-id", "db1", "--http", "127.0.0.1:0")
+	c.until("db1\n", "leader")
+	c.daemon("--node-id", "db2", "--http", "127.0.0.1:0")
+	c.until("db2", "status")
+	codes := func(node string) string {
+		t.Helper()
+		got := c.run("explain", node, "-o", "json")
+		var x struct {
+			NodeID  string                  `json:"node_id"`
+			Reasons []struct{ Code string } `json:"reasons"`
+		}
+		if err := json.Unmarshal([]byte(got.stdout), &x); err != nil || got.code != exitOK || x.NodeID != node {
+			t.Fatalf("explain %s: %+v, %v", node, got, err)
+		}
+		var list []string
+		for _, r := range x.Reasons {
+			list = append(list, r.Code)
+		}
+		return strings.Join(list, " ")
+	}
+
+	if got := c.run("explain", "db2"); !regexp.MustCompile(`^db2 does not lead:\n- db1 leads: epoch \d+, for \S+, lease \S+ left\n  → to have it lead: baton stepdown --to db2\n$`).MatchString(got.stdout) || got.code != exitOK {
+		t.Errorf("a standby: %+v", got)
+	}
+	if got := c.run("explain", "db1"); !strings.HasPrefix(got.stdout, "db1 leads:\n- db1 leads: epoch ") {
+		t.Errorf("the leader: %+v", got)
+	}
+	if got := codes("db9"); got != "other_leads never_seen" {
+		t.Errorf("an unknown node: %s", got)
+	}
+	c.run("stepdown")
+	// Only db1 itself knows, for a poll interval; its page remembers for half a second.
+	got := codes("db1")
+	for until := time.Now().Add(time.Second); got != "other_leads aside" && time.Now().Before(until); got = codes("db1") {
+		time.Sleep(50 * time.Millisecond)
+	}
+	if got != "other_leads aside" {
+		t.Errorf("a node that has just stepped down: %s", got)
+	}
+	c.run("pause")
+	if got := codes("db2"); !strings.HasPrefix(got, "paused") {
+		t.Errorf("in a pause: %s", got)
+	}
+}
+
+func TestExplainWithoutRedisSaysSo(t *testing.T) {
+	c := newCLI(t)
+	began := time.Now()
+	got := c.run("explain", "db1", "--redis", "redis://127.0.0.1:1/0")
+	if got.code != exitFailure || got.stderr != "" || !strings.Contains(got.stdout, "the election cannot be read from here: ") {
+		t.Errorf("%+v", got)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
