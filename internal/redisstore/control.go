@@ -131,8 +131,8 @@ type seen struct {
 	epoch  int64
 }
 
-// change writes what decide says in one transaction, again if the leader or another
-// operator interferes. It needs no script, so that it also works where these are
+// change writes what decide says in one transaction, again if another leads meanwhile.
+// It needs no script, so that it also works where these are
 // forbidden. The courtesies are for those who look on, and for wakers.
 func (e *Election) change(ctx context.Context, doing string, decide func(seen) (writes, courtesies []command, err error)) error {
 	_, err := e.store.run(ctx, e.keys.lock(), func(conn redis.Conn) (any, error) {
@@ -163,10 +163,11 @@ func (e *Election) change(ctx context.Context, doing string, decide func(seen) (
 	return err
 }
 
-// look reads what a change rests on, and has Redis watch it.
+// look reads what a change rests on, and has Redis watch who leads. In the control
+// hash every standby writes all the time.
 func (e *Election) look(ctx context.Context, conn redis.Conn) (s seen, err error) {
 	k := e.keys
-	err = sendAll(conn, command{"WATCH", []any{k.lock(), k.control()}}, command{"TIME", nil}, e.askHolder(),
+	err = sendAll(conn, command{"WATCH", []any{k.lock()}}, command{"TIME", nil}, e.askHolder(),
 		command{"HGETALL", []any{k.term()}}, command{"HGETALL", []any{k.control()}})
 	if err != nil {
 		return s, err

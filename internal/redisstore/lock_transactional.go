@@ -158,11 +158,13 @@ type sight struct {
 // confirmed reports whether somebody has won or renewed in this incarnation.
 func (s sight) confirmed() bool { return s.hasTerm && s.term["run_id"] == s.runID }
 
-// look reads what a decision rests on, and has Redis watch it.
+// look reads what a decision rests on, and has Redis watch it: but for the control
+// hash, in which every standby writes all the time. What is decided in ignorance of
+// an order that is just being given, is as if it had been given a moment later.
 func (p transactional) look(ctx context.Context, conn redis.Conn, incarnation bool) (s sight, err error) {
 	k := p.keys
 	commands := []command{
-		{"WATCH", []any{k.lock(), k.term(), k.control(), k.quarantine()}}, {"TIME", nil}, {"GET", []any{k.lock()}}, {"PTTL", []any{k.lock()}},
+		{"WATCH", []any{k.lock(), k.term(), k.quarantine()}}, {"TIME", nil}, {"GET", []any{k.lock()}}, {"PTTL", []any{k.lock()}},
 		{"HGETALL", []any{k.term()}}, {"HGETALL", []any{k.control()}}, {"PTTL", []any{k.quarantine()}},
 	}
 	if incarnation {
