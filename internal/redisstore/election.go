@@ -84,7 +84,7 @@ func (e *Election) Picture(ctx context.Context, events int) (Picture, error) {
 	}
 	for i, r := range replies {
 		if err, ok := r.(redis.Error); ok {
-			return Picture{}, fmt.Errorf("read the election of %q: %s %v: %w", k.lock(), commands[i].name, commands[i].args, explain(err))
+			return Picture{}, fmt.Errorf("read the election of %q: %s: %w", k.lock(), commands[i], explain(err))
 		}
 	}
 	return decodePicture(replies)

@@ -13,6 +13,15 @@ type command struct {
 	args []any
 }
 
+// String is the command for a message: its name and its key. What else it carries
+// may be long, binary or nobody's business.
+func (c command) String() string {
+	if len(c.args) == 0 {
+		return c.name
+	}
+	return fmt.Sprintf("%s %v", c.name, c.args[0])
+}
+
 // sendAll queues commands; receiveAll sends what is queued.
 func sendAll(c redis.Conn, commands ...command) error {
 	for _, cmd := range commands {
