@@ -83,7 +83,7 @@ func (c *cluster) moved(slot int, address string) {
 // owner is the master of a slot. It asks the nodes first if there is reason to.
 func (c *cluster) owner(ctx context.Context, slot int) (*server, error) {
 	var problem error
-	if _, stale := c.lookup(slot); stale {
+	if node, stale := c.lookup(slot); stale || node == nil { // somebody may be asking now
 		problem = c.refresh(ctx)
 	}
 	node, _ := c.lookup(slot)

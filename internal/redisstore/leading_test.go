@@ -21,6 +21,7 @@ type candidate struct {
 	ended   []string // why terms ended
 	hints   atomic.Int64
 	failed  atomic.Int64 // renewals
+	stop    func()       // end the campaign or the term, and release the lock
 }
 
 // campaign runs an elector until the test's end.
@@ -72,7 +73,8 @@ func campaign(t *testing.T, s *redisstore.Store, o redisstore.LockOptions) *cand
 			}
 		}
 	})
-	t.Cleanup(func() { cancel(); running.Wait() })
+	c.stop = func() { cancel(); running.Wait() }
+	t.Cleanup(c.stop)
 	return c
 }
 
