@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"baton/internal/config"
@@ -41,6 +42,7 @@ func batonCampaign(ctx context.Context, s setting) error {
 		Margin: heartbeat.DefaultMargin(e.TTL), Drain: e.Drain,
 	}
 	hints := make(chan elector.Hint, 16)
+	var listening atomic.Int32
 	lead := func(ctx context.Context, term *elector.Term) error {
 		s.witness.lead(ctx, term.Trusted)
 		<-ctx.Done()
@@ -48,6 +50,7 @@ func batonCampaign(ctx context.Context, s setting) error {
 	}
 	el, err := elector.New(lock, lead, elector.Config{
 		NodeID: s.node, Timing: timing, PollInterval: s.poll, Hints: hints,
+		Hinted:   func() bool { return listening.Load() > 0 },
 		NewOwner: func() (string, error) { return rand.Text(), nil },
 		Die: func(reason string) {
 			fmt.Fprintln(os.Stderr, reason)
@@ -61,7 +64,7 @@ func batonCampaign(ctx context.Context, s setting) error {
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		store.Watch(background, s.key, hints)
+		store.WatchAll(background, redisstore.Watched{LockKey: s.key, Hints: hints, Listening: &listening})
 	}()
 	err = el.Run(ctx)
 	leaving, cancel := context.WithTimeout(background, timing.Timeout)

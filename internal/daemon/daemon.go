@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"baton/internal/config"
@@ -73,6 +74,7 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 	runner := newRunner(c, ledger, o.Logger, metrics)
 	election := at.election()
 	hints := make(chan elector.Hint, 16)
+	var listening atomic.Int32
 	resign := newAbdicator(c, probes, election, log.Named("election"), hints)
 	lead := leader{
 		log: log, runner: runner, tasks: tasks, metrics: metrics, databases: dbs, election: election, resign: resign,
@@ -92,6 +94,7 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 	el, err := elector.New(lock, lead.lead, elector.Config{
 		NodeID: c.Node.ID, Timing: timing(c.Election), PollInterval: c.Election.PollInterval,
 		NewOwner: newID, Floor: watcher.epochs.floor(ctx, c, dbs), Observer: !c.Node.IsCandidate(), Hints: hints, Observe: watcher.observe,
+		Hinted: func() bool { return int(listening.Load()) == len(at.stores) }, HintSpread: at.spread(),
 		Die: func(reason string) { die(log, reason, o.Exit) },
 	})
 	if err != nil {
@@ -107,7 +110,7 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopBackground()
 	var wg sync.WaitGroup
-	wg.Go(func() { at.watch(background, hints) })
+	wg.Go(func() { at.watch(background, hints, &listening) })
 	wg.Go(func() { watcher.keepFiles(background) })
 	wg.Go(func() { resign.comeBack(background) })
 	wg.Go(func() { notifier.watchdog(background, n.health) })

@@ -44,7 +44,7 @@ const leadingRole = "leading epoch "
 
 func (o *observer) observe(ev elector.Event) {
 	log := o.log.With(zap.String("lock_key", o.lockKey))
-	o.epochs.heard(ev.Epoch)
+	defer o.epochs.heard(ev.Epoch) // which has the files written, once all of this is noted
 	switch ev.Kind {
 	case elector.EventWon:
 		o.won(log, ev)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"baton/internal/config"
@@ -87,15 +88,26 @@ func (v *venue) ledger(data *redisstore.Store) *redisstore.Ledger {
 	})
 }
 
-// watch passes hints of every store on until ctx ends.
-func (v *venue) watch(ctx context.Context, hints chan<- elector.Hint) {
+// watch passes hints of every store on until ctx ends. listening is to how many of
+// the stores it listens.
+func (v *venue) watch(ctx context.Context, hints chan<- elector.Hint, listening *atomic.Int32) {
 	var wg sync.WaitGroup
 	for _, s := range v.stores {
 		wg.Go(func() {
-			s.WatchAll(ctx, redisstore.Watched{LockKey: v.config.Election.LockKey, Format: redisstore.Format(v.config.Election.LockFormat), Hints: hints})
+			s.WatchAll(ctx, redisstore.Watched{
+				LockKey: v.config.Election.LockKey, Format: redisstore.Format(v.config.Election.LockFormat), Hints: hints, Listening: listening,
+			})
 		})
 	}
 	wg.Wait()
+}
+
+// spread is what elector.Config.HintSpread should be.
+func (v *venue) spread() time.Duration {
+	if v.apart {
+		return 5 * time.Millisecond // some times what it takes to ask all masters
+	}
+	return 0
 }
 
 // lock is this node's view of the lock. It does not connect.

@@ -16,11 +16,18 @@ import (
 // of the store's clock.
 const expirySlack = 5 * time.Millisecond
 
-// The spread of many standbys' attempts: after a wait, and after a hint that all
-// of them got at the same moment.
+// pollJitter spreads the attempts of standbys that have waited for the same time.
+const pollJitter = 50 * time.Millisecond
+
+// hintSpacing is how soon after an answer a hint may lead to the next attempt:
+// anybody can publish one.
+const hintSpacing = 20 * time.Millisecond
+
+// While hints are being listened for, polls only find out that one was lost. They
+// are rarer then, but no rarer than every hintedPoll.
 const (
-	pollJitter = 50 * time.Millisecond
-	hintJitter = 5 * time.Millisecond
+	hintedPolls = 4 // poll intervals
+	hintedPoll  = 8 * time.Second
 )
 
 // campaign asks for the lock until it is ours. It returns nil when ctx ends
@@ -45,6 +52,13 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 		if err != nil {
 			// A refusal was not applied, but an earlier attempt may have been.
 			doubtful, polling = doubtful || !errors.Is(err, ErrRefused), false
+			if errors.Is(err, ErrSpent) {
+				// What it may hold runs out by itself.
+				if owner, err = e.cfg.NewOwner(); err != nil {
+					return nil, err
+				}
+				doubtful = false
+			}
 			e.known(Answer{Outcome: Wait}) // nothing is known any more
 			e.pause(ctx, trouble.NextBackOff())
 			continue
@@ -93,19 +107,30 @@ func (e *Elector) newTerm(owner string, epoch int64, sent heartbeat.Instant) *Te
 // interval: the poll is the truth, hints only shorten it.
 // It reports whether one did.
 func (e *Elector) await(ctx context.Context, a Answer) (hinted bool) {
-	wait := min(a.Left+expirySlack, e.cfg.PollInterval) + rand.N(pollJitter)
-	if !e.pause(ctx, wait) {
+	poll := e.cfg.PollInterval
+	if a.Outcome == Held && a.Holder != "" && e.cfg.Hinted() { // foreign clients give no hints
+		poll = max(poll, min(hintedPolls*poll, hintedPoll))
+	}
+	began := e.cfg.Clock()
+	if !e.pause(ctx, min(a.Left+expirySlack, poll)+rand.N(pollJitter)) {
 		return false
 	}
-	// Hints that come meanwhile are answered by the same attempt.
-	spread := time.After(rand.N(hintJitter))
-	for {
+	// A flood of hints is not answered one by one.
+	early := hintSpacing - e.cfg.Clock().Sub(began)
+	if e.cfg.HintSpread > 0 {
+		early = max(early, rand.N(e.cfg.HintSpread))
+	}
+	if early > 0 {
 		select {
 		case <-ctx.Done():
-			return true
-		case <-spread:
-			return true
+		case <-time.After(early):
+		}
+	}
+	for {
+		select {
 		case <-e.cfg.Hints:
+		default:
+			return true
 		}
 	}
 }

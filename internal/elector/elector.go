@@ -48,11 +48,17 @@ type Config struct {
 	Floor int64
 	// Observer: this node never leads. It follows the election all the same.
 	Observer bool
+	// HintSpread is how far apart those who got the same hint ask, at random. Where a
+	// lock is on several stores, rivals who ask at once share the stores among themselves.
+	HintSpread time.Duration
 	// Beat, if several electors share one, lets them renew at the same moments. It
 	// may be nil.
 	Beat *heartbeat.Beat
 	// Hints may be nil: they only make things faster.
 	Hints <-chan Hint
+	// Hinted reports whether hints are being listened for: a standby then polls more
+	// rarely. It may be nil.
+	Hinted func() bool
 	// Observe may be nil.
 	Observe func(Event)
 	// Clock is heartbeat.Boottime unless set.
@@ -77,7 +83,7 @@ type Elector struct {
 	holder      string            // node; "" while nobody is known to, or a foreign client does
 	holderEpoch int64             // of its term; 0 while unknown
 	waiting     string            // why nobody may take the free lock; "" when that is not so
-	progress    heartbeat.Instant // when a loop last went round
+	progress    heartbeat.Instant // when a loop last went round, or will after a wait
 }
 
 // New checks the configuration. It starts nothing.
@@ -93,6 +99,9 @@ func New(lock Lock, lead LeadFunc, cfg Config) (*Elector, error) {
 	}
 	if cfg.Observe == nil {
 		cfg.Observe = func(Event) {}
+	}
+	if cfg.Hinted == nil {
+		cfg.Hinted = func() bool { return false }
 	}
 	if cfg.Clock == nil {
 		cfg.Clock = heartbeat.Boottime
@@ -147,12 +156,19 @@ func (e *Elector) StoreTrouble() error {
 	return e.storeDown
 }
 
-// SinceProgress is how long ago the election last made a step. A store that is
-// away does not stop progress: failing and waiting is a step too.
+// SinceProgress is how long ago the election last made a step, or should have. A
+// store that is away does not stop progress: failing and waiting is a step too.
 func (e *Elector) SinceProgress() time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.cfg.Clock().Sub(e.progress)
+	return max(0, e.cfg.Clock().Sub(e.progress))
+}
+
+// waits notes that the next step is due after d.
+func (e *Elector) waits(d time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.progress = e.cfg.Clock().Add(d)
 }
 
 // anotherTrouble is how long trouble of another kind must come after what was told
@@ -199,6 +215,7 @@ const ownHint = 100 * time.Millisecond
 // not bring us back.
 func (e *Elector) standAside(ctx context.Context, d time.Duration) {
 	began := e.cfg.Clock()
+	e.waits(d)
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	for {
@@ -221,6 +238,7 @@ func (e *Elector) pause(ctx context.Context, d time.Duration) (hinted bool) {
 	if d <= 0 {
 		return false
 	}
+	e.waits(d)
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	for {

@@ -47,6 +47,12 @@ func start(t *testing.T, id string, lock elector.Lock, hints <-chan elector.Hint
 // startKnowing is start for a node that knows of an earlier epoch.
 func startKnowing(t *testing.T, floor int64, id string, lock elector.Lock, hints <-chan elector.Hint, lead elector.LeadFunc) *node {
 	t.Helper()
+	return startWith(t, id, lock, lead, elector.Config{Hints: hints, Floor: floor})
+}
+
+// startWith is start with more of the configuration.
+func startWith(t *testing.T, id string, lock elector.Lock, lead elector.LeadFunc, c elector.Config) *node {
+	t.Helper()
 	n := &node{id: id, done: make(chan struct{})}
 	if lead == nil {
 		lead = func(ctx context.Context, _ *elector.Term) error { <-ctx.Done(); return nil }
@@ -54,7 +60,7 @@ func startKnowing(t *testing.T, floor int64, id string, lock elector.Lock, hints
 	began := time.Now()
 	var owners atomic.Int64
 	e, err := elector.New(lock, lead, elector.Config{
-		NodeID: id, Timing: timing, PollInterval: poll, Hints: hints, Floor: floor,
+		NodeID: id, Timing: timing, PollInterval: poll, Hints: c.Hints, Hinted: c.Hinted, Floor: c.Floor,
 		NewOwner: func() (string, error) { return fmt.Sprintf("%s-%d", id, owners.Add(1)), nil },
 		Clock:    func() heartbeat.Instant { return heartbeat.Instant(time.Since(began)) },
 		Die: func(reason string) {

@@ -16,6 +16,9 @@ var (
 	// ErrRefused: the server answered, and did not do it (read-only replica, still
 	// loading, wrong password, key of a wrong type). Wrapped with what and why.
 	ErrRefused = errors.New("not done")
+	// ErrSpent: a release of this owner is under way, and may come at any time. The
+	// owner must not ask for the lock again.
+	ErrSpent = errors.New("a late release may follow")
 )
 
 // Lock is the contended lock of one election, as seen by one node. Every method
@@ -97,7 +100,8 @@ type Hint int
 
 // The hints.
 const (
-	HintReleased   Hint = iota // the lock was released
-	HintControl                // an operator's order awaits the leader
-	HintSubscribed             // hints were interrupted and are back
+	HintReleased    Hint = iota // the lock was released
+	HintControl                 // an operator's order awaits the leader
+	HintSubscribed              // hints were interrupted and are back
+	HintInterrupted             // no hints come for a while
 )

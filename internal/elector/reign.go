@@ -171,7 +171,8 @@ func workEnded(err error, aside time.Duration) ending {
 	return end
 }
 
-// asideTime is long enough for every live standby to have asked once.
+// asideTime is long enough for every live standby to have asked once, but for one
+// that listens for hints and has missed this one.
 func (e *Elector) asideTime() time.Duration {
 	return e.cfg.PollInterval + 2*pollJitter
 }

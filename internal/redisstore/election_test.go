@@ -72,6 +72,7 @@ func TestHintsArriveAndComeBackAfterRedisDoes(t *testing.T) {
 	}
 	round("o1")
 	r.Kill()
+	await(elector.HintInterrupted)
 	r.Restart()
 	round("o2")
 	cancel()

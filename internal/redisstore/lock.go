@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"baton/internal/elector"
@@ -14,8 +16,10 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// presenceInterval is how often a standby that only polls writes that it is alive.
-const presenceInterval = 15 * time.Second
+// presenceInterval is how often a node that only polls, or only renews, writes that
+// it is alive. With the longest wait between two polls it is less than the time
+// after which others take a node for gone.
+const presenceInterval = 20 * time.Second
 
 // Presence is what a node tells the others of itself. State and the time are
 // added when it is written.
@@ -51,9 +55,8 @@ type LockOptions struct {
 // Lock is the election's lock in one Redis deployment: a key with a lease. It
 // implements elector.Lock.
 type Lock struct {
-	store    *Store
-	keys     keys
-	nodeID   string
+	store *Store
+	participant
 	replicas int
 	protocol protocol
 	leave    func() // tells the process that it campaigns for the key no more; may be nil
@@ -66,10 +69,11 @@ type Lock struct {
 	renewed redis.Conn // on which a renewal was answered last
 
 	// Of the campaign alone, by a clock that goes on in suspend:
-	asked heartbeat.Instant // when the lock last answered held, by more than a look; 0 for never
-	held  verdict           // and what it said
+	held  verdict           // what the lock last answered by more than a look
 	until heartbeat.Instant // when the lease of the last answer has ended: somebody else may hold the lock then
 	seen  memory            // early is what lasts until then
+
+	told atomic.Int64 // the heartbeat.Instant at which the node's presence was last written
 }
 
 // protocol is how a lock is asked: by scripts, or without. Each method is one
@@ -78,8 +82,8 @@ type protocol interface {
 	acquire(ctx context.Context, conn redis.Conn, c elector.Candidate, m memory) (verdict, error)
 	// renew returns ErrLost, and who holds the lock instead, in its error. fresh
 	// says that it is the first renewal on conn: the server behind it may be
-	// another, or have restarted.
-	renew(ctx context.Context, conn redis.Conn, owner string, epoch int64, fresh bool) (elector.Order, error)
+	// another, or have restarted. tell says to write the node's presence, too.
+	renew(ctx context.Context, conn redis.Conn, owner string, epoch int64, fresh, tell bool) (elector.Order, error)
 	// release reports whether the lock was the owner's.
 	release(ctx context.Context, conn redis.Conn, owner string, h elector.Handover) (bool, error)
 	raise(ctx context.Context, conn redis.Conn, owner string, floor int64) (int64, error)
@@ -114,9 +118,9 @@ func NewLock(store *Store, o LockOptions) (*Lock, error) {
 	}
 	p := participant{
 		keys: newKeys(o.Key), nodeID: o.NodeID, ttlMS: o.TTL.Milliseconds(),
-		presence: string(text), priority: o.Presence.Priority,
+		presence: string(text), priority: o.Presence.Priority, observer: o.Presence.Observer,
 	}
-	l := &Lock{store: store, keys: p.keys, nodeID: o.NodeID, replicas: o.WaitReplicas, protocol: scripted{p, o.Format.scripts()}}
+	l := &Lock{store: store, participant: p, replicas: o.WaitReplicas, protocol: scripted{p, o.Format.scripts()}}
 	if o.WithoutScripts {
 		l.protocol = transactional{p}
 	}
@@ -125,8 +129,9 @@ func NewLock(store *Store, o LockOptions) (*Lock, error) {
 			return nil, err
 		}
 		l.leave = func() { o.Shared.free(o.Key) }
-		// A transaction watches keys, which is a state of its connection.
-		if !o.WithoutScripts && store.cluster == nil {
+		// A transaction watches keys, which is a state of its connection. WAIT is about
+		// what was written on its own connection, and holds up all others.
+		if !o.WithoutScripts && o.WaitReplicas == 0 && store.cluster == nil {
 			l.shared = o.Shared
 		}
 	}
@@ -140,34 +145,50 @@ type participant struct {
 	ttlMS    int64
 	presence string // a JSON object
 	priority int
+	observer bool
+}
+
+// present writes that the node is there, at a time of Redis' clock in ms.
+func (p participant) present(state string, now int64) command {
+	text := p.presence[:len(p.presence)-1] + `,"state":"` + state + `","seen_ms":` + strconv.FormatInt(now, 10) + "}"
+	return command{"HSET", []any{p.keys.nodes(), p.nodeID, text}}
+}
+
+// preference writes that the node, if alive, goes before those of a lower priority.
+func (p participant) preference(now int64) command {
+	return command{"HSET", []any{p.keys.control(), p.keys.priority(p.nodeID), fmt.Sprintf("%d %d", p.priority, now)}}
 }
 
 // Acquire implements elector.Lock.
 func (l *Lock) Acquire(ctx context.Context, c elector.Candidate) (elector.Answer, error) {
-	if now := heartbeat.Boottime(); c.Polling && l.asked != 0 && now.Sub(l.asked) < presenceInterval && now < l.until {
+	if c.Polling && l.held.word == "held" && heartbeat.Boottime() < l.until {
+		sent := heartbeat.Boottime()
 		left, err := l.look(ctx)
 		if err != nil || left != 0 {
-			return l.stillHeld(left), err
+			return l.stillHeld(sent, left), err
 		}
 	}
+	sent := heartbeat.Boottime()
 	v, err := l.acquire(ctx, c)
 	if err != nil {
 		return elector.Answer{}, fmt.Errorf("acquire lock %q: %w", l.keys.lock(), l.store.misfit(ctx, l.keys, err))
 	}
+	l.told.Store(int64(heartbeat.Boottime()))
+	l.held = v
 	left := leaseLeft(v.left)
 	switch v.word {
 	case "won":
-		l.asked, l.until = 0, 0
+		l.until = 0
 		return elector.Answer{Outcome: elector.Won, Epoch: v.epoch}, nil
 	case "held":
-		l.asked, l.held, l.seen.early = heartbeat.Boottime(), v, ""
+		l.seen.early = ""
 		l.seen.leaseMS = max(l.seen.leaseMS, v.leaseMS)
 		if v.leaseMS > 0 { // what other programs do with their locks is their own affair
 			l.seen.early = "lease"
 		}
-		return l.stillHeld(left), nil
+		return l.stillHeld(sent, left), nil
 	case "quarantine":
-		l.until, l.seen.early = heartbeat.Boottime().Add(left), v.word
+		l.until, l.seen.early = sent.Add(left), v.word
 	}
 	return elector.Answer{Outcome: elector.Wait, Reason: v.detail, Left: left, Epoch: v.epoch}, nil
 }
@@ -177,6 +198,12 @@ func (l *Lock) Acquire(ctx context.Context, c elector.Candidate) (elector.Answer
 // lasts for longer than a lease of ours can.
 func (l *Lock) look(ctx context.Context) (time.Duration, error) {
 	left, err := redis.Int64(l.do(ctx, func(conn redis.Conn) (any, error) {
+		if l.untold() {
+			changed, err := l.tell(ctx, conn)
+			if err != nil || changed {
+				return int64(0), err
+			}
+		}
 		return redis.DoContext(conn, ctx, "PTTL", l.keys.lock())
 	}))
 	if err != nil {
@@ -188,10 +215,41 @@ func (l *Lock) look(ctx context.Context) (time.Duration, error) {
 	return leaseLeft(left), nil
 }
 
+// untold reports whether it is time to tell the others that this node is there.
+func (l *Lock) untold() bool {
+	return heartbeat.Boottime().Sub(heartbeat.Instant(l.told.Load())) >= presenceInterval
+}
+
+// tell writes the presence of a standby. It reports whether another term has begun
+// without a hint of it.
+func (l *Lock) tell(ctx context.Context, conn redis.Conn) (changed bool, err error) {
+	clock, err := redis.Int64s(redis.DoContext(conn, ctx, "TIME"))
+	if err != nil || len(clock) != 2 {
+		return false, fmt.Errorf("redis TIME: unexpected reply %v: %w", clock, err)
+	}
+	now := clock[0]*1000 + clock[1]/1000
+	commands := []command{l.present("standby", now)}
+	if l.priority > 0 && !l.observer {
+		commands = append(commands, l.preference(now))
+	}
+	for _, c := range commands {
+		if _, err := redis.DoContext(conn, ctx, c.name, c.args...); err != nil {
+			return false, err
+		}
+	}
+	l.told.Store(int64(heartbeat.Boottime()))
+	epoch, err := redis.String(redis.DoContext(conn, ctx, "HGET", l.keys.term(), "epoch"))
+	if err != nil && !errors.Is(err, redis.ErrNil) {
+		return false, err
+	}
+	return epoch != strconv.FormatInt(l.held.epoch, 10), nil
+}
+
 // stillHeld is the answer while the lease that was seen last has not ended: the
-// holder is the same.
-func (l *Lock) stillHeld(left time.Duration) elector.Answer {
-	l.until = heartbeat.Boottime().Add(left)
+// holder is the same. What was left when Redis answered is counted from the sending:
+// a lease that seems to last longer than it does seems to have vanished.
+func (l *Lock) stillHeld(sent heartbeat.Instant, left time.Duration) elector.Answer {
+	l.until = sent.Add(left)
 	return elector.Answer{Outcome: elector.Held, Holder: l.held.detail, Epoch: l.held.epoch, Left: left}
 }
 
@@ -215,9 +273,14 @@ func (l *Lock) acquire(ctx context.Context, c elector.Candidate) (v verdict, err
 			return nil, err
 		}
 		short := l.awaitReplicas(ctx, conn)
-		if short != nil {
-			// Not taken as far as we are concerned. Unreleased, it runs out by itself.
-			_, _ = l.protocol.release(ctx, conn, c.Owner, elector.Handover{Event: string(elector.EventReleased), Reason: short.Error()})
+		if short == nil {
+			return nil, nil
+		}
+		// Not taken as far as we are concerned. Nobody is told: the others would find
+		// the replicas missing, too.
+		_, err := l.protocol.release(ctx, conn, c.Owner, elector.Handover{Event: string(elector.EventWithdrawn), Reason: short.Error()})
+		if err != nil {
+			return nil, fmt.Errorf("%w (%w: %w)", short, elector.ErrSpent, err)
 		}
 		return nil, short
 	})
@@ -227,10 +290,14 @@ func (l *Lock) acquire(ctx context.Context, c elector.Candidate) (v verdict, err
 // Renew implements elector.Lock.
 func (l *Lock) Renew(ctx context.Context, owner string, epoch int64) (order elector.Order, err error) {
 	_, err = l.do(ctx, func(conn redis.Conn) (any, error) {
-		if order, err = l.protocol.renew(ctx, conn, owner, epoch, conn != l.renewed); err != nil {
+		fresh := conn != l.renewed
+		tell := fresh || l.untold() // a server that lost its data has lost this, too
+		if order, err = l.protocol.renew(ctx, conn, owner, epoch, fresh, tell); err != nil {
 			return nil, err
 		}
-		l.renewed = conn
+		if l.renewed = conn; tell {
+			l.told.Store(int64(heartbeat.Boottime()))
+		}
 		return nil, l.awaitReplicas(ctx, conn)
 	})
 	if err != nil {

@@ -30,7 +30,7 @@ func (p transactional) decide(s sight, c elector.Candidate, m memory) (decision,
 	k := p.keys
 	var d decision
 	if p.priority > 0 && !c.Observer {
-		d.courtesies = append(d.courtesies, command{"HSET", []any{k.control(), k.priority(p.nodeID), fmt.Sprintf("%d %d", p.priority, s.now)}})
+		d.courtesies = append(d.courtesies, p.preference(s.now))
 	}
 	last, counts := epochOf(s.term["epoch"])
 	foreign := s.holder != s.term["owner"]

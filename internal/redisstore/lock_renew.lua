@@ -1,6 +1,7 @@
 -- Extends the lease if it is still the owner's, and brings back what operators ask of the leader.
 -- KEYS: lock, nodes, control, term, events, quarantine
--- ARGV: owner, ttl in ms, node id, presence (a JSON object), epoch, "1" on a new connection, proof or ""
+-- ARGV: owner, ttl in ms, node id, presence (a JSON object) or "" to leave what is written, epoch, "1" on a new
+--   connection, proof or ""
 -- Reply: {"renewed", "1" if asked to step down, successor or "", reason or ""}, {"lost", owner found or ""}
 --   or {"prove", proof}: ask again with this proof
 --
@@ -9,7 +10,6 @@
 -- But the request may have been under way since long before, while others led. What was sent after Redis had lost its data
 -- is proved by a word that did not exist earlier.
 local owner, ttl, node, epoch = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[5])
-local now = clock()
 local holder = holder()
 local term = redis.call('HMGET', KEYS[4], 'epoch', 'owner', 'run_id', 'proof')
 if holder ~= owner or ARGV[6] == '1' or term[2] ~= owner or not term[3] then
@@ -37,13 +37,15 @@ if holder ~= owner or ARGV[6] == '1' or term[2] ~= owner or not term[3] then
       take(owner, ttl)
     end
     redis.call('HSET', KEYS[4], 'epoch', integer(math.max(last, epoch)), 'owner', owner, 'node_id', node, 'ttl_ms', ttl, 'run_id', run_id, 'ended', '0')
-    redis.call('HSETNX', KEYS[4], 'since', integer(now))
+    redis.call('HSETNX', KEYS[4], 'since', integer(clock()))
     redis.call('HDEL', KEYS[4], 'quarantine_run', 'proof')
     redis.call('DEL', KEYS[6])
   end
 end
 redis.call('PEXPIRE', KEYS[1], ttl)
-present(KEYS[2], node, ARGV[4], 'leading', now)
+if ARGV[4] ~= '' then
+  present(KEYS[2], node, ARGV[4], 'leading', clock())
+end
 local order = redis.call('HMGET', KEYS[3], 'stepdown_owner', 'stepdown_to', 'stepdown_reason', 'paused_at', 'paused_reason')
 if order[4] then
   return {'renewed', '1', '', 'paused ' .. (order[5] or '')}

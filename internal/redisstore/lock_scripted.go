@@ -33,15 +33,18 @@ func (p scripted) acquire(ctx context.Context, conn redis.Conn, c elector.Candid
 	return v, nil
 }
 
-func (p scripted) renew(ctx context.Context, conn redis.Conn, owner string, epoch int64, fresh bool) (elector.Order, error) {
-	k, first := p.keys, 0
+func (p scripted) renew(ctx context.Context, conn redis.Conn, owner string, epoch int64, fresh, tell bool) (elector.Order, error) {
+	k, first, presence := p.keys, 0, ""
 	if fresh {
 		first = 1
+	}
+	if tell {
+		presence = p.presence
 	}
 	proof := ""
 	for {
 		reply, err := redis.Strings(p.scripts.renew.DoContext(ctx, conn, k.lock(), k.nodes(), k.control(), k.term(), k.events(), k.quarantine(),
-			owner, p.ttlMS, p.nodeID, p.presence, epoch, first, proof))
+			owner, p.ttlMS, p.nodeID, presence, epoch, first, proof))
 		switch {
 		case isElsewhere(err):
 			return elector.Order{}, p.extend(ctx, conn, owner, err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"baton/internal/elector"
 
@@ -42,7 +41,7 @@ func (p transactional) acquire(ctx context.Context, conn redis.Conn, c elector.C
 	return verdict{}, errConflict
 }
 
-func (p transactional) renew(ctx context.Context, conn redis.Conn, owner string, epoch int64, _ bool) (elector.Order, error) {
+func (p transactional) renew(ctx context.Context, conn redis.Conn, owner string, epoch int64, _, tell bool) (elector.Order, error) {
 	k := p.keys
 	for range conflicts {
 		s, err := p.look(ctx, conn, true)
@@ -53,6 +52,9 @@ func (p transactional) renew(ctx context.Context, conn redis.Conn, owner string,
 		confirmed := s.confirmed()
 		last := s.epoch()
 		switch {
+		case s.holder == owner && !confirmed:
+			// Not PEXPIRE: old servers let a transaction pass whose watched key has run out.
+			writes = []command{{"SET", []any{k.lock(), owner, "PX", p.ttlMS}}}
 		case s.holder == owner:
 			writes = []command{{"PEXPIRE", []any{k.lock(), p.ttlMS}}}
 		case confirmed, s.term["owner"] != "" && last > epoch, s.holder != "" && (s.holder != s.term["owner"] || last >= epoch):
@@ -72,7 +74,10 @@ func (p transactional) renew(ctx context.Context, conn redis.Conn, owner string,
 			return elector.Order{}, err
 		}
 		if done {
-			return s.order(owner), p.courtesies(ctx, conn, append(courtesies, p.present("leading", s.now)))
+			if tell {
+				courtesies = append(courtesies, p.present("leading", s.now))
+			}
+			return s.order(owner), p.courtesies(ctx, conn, courtesies)
 		}
 	}
 	return elector.Order{}, errConflict
@@ -256,9 +261,4 @@ func (p transactional) courtesies(ctx context.Context, conn redis.Conn, commands
 
 func (p transactional) event(event string, epoch int64, reason string) []command {
 	return []command{{"XADD", []any{p.keys.events(), "MAXLEN", "~", 1000, "*", "event", event, "node_id", p.nodeID, "epoch", epoch, "reason", reason}}}
-}
-
-func (p transactional) present(state string, now int64) command {
-	text := p.presence[:len(p.presence)-1] + `,"state":"` + state + `","seen_ms":` + strconv.FormatInt(now, 10) + "}"
-	return command{"HSET", []any{p.keys.nodes(), p.nodeID, text}}
 }

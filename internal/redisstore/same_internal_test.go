@@ -237,7 +237,7 @@ func (w world) send(d drawn, name string, k keys) string {
 		w.noted(k, v)
 		return v.word
 	case "renew":
-		order, err := p.renew(ctx, w.conn, "me", d.epoch, true)
+		order, err := p.renew(ctx, w.conn, "me", d.epoch, true, true)
 		switch {
 		case errors.Is(err, elector.ErrLost):
 			return "lost"

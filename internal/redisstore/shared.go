@@ -192,6 +192,9 @@ func (s *Shared) Close() { s.hangUp(nil) }
 func (s *Shared) conn() redis.Conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.server == nil {
+		return sharedConn{s, s.dialled + 1}
+	}
 	return sharedConn{s, s.dialled}
 }
 

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"baton/internal/elector"
@@ -27,6 +28,8 @@ type Watched struct {
 	LockKey string
 	Format  Format
 	Hints   chan<- elector.Hint
+	// Listening, if set, is one more while the subscription stands.
+	Listening *atomic.Int32
 }
 
 // Watch listens on the wake channel of one election; see WatchAll.
@@ -36,7 +39,7 @@ func (s *Store) Watch(ctx context.Context, lockKey string, hints chan<- elector.
 
 // WatchAll listens on the wake channels of elections, all on one connection, and
 // passes hints on until ctx ends. It subscribes again, for ever, when the connection
-// breaks, and says so by HintSubscribed.
+// breaks, and says so by HintInterrupted and HintSubscribed.
 func (s *Store) WatchAll(ctx context.Context, elections ...Watched) {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = 100*time.Millisecond, 5*time.Second
@@ -47,10 +50,28 @@ func (s *Store) WatchAll(ctx context.Context, elections ...Watched) {
 			channels[redissonChannel(w.LockKey)] = w.Hints
 		}
 	}
+	count := func(by int32) {
+		for _, w := range elections {
+			if w.Listening != nil {
+				w.Listening.Add(by)
+			}
+		}
+	}
 	for ctx.Err() == nil {
 		// The error is not told: the lock's own attempts meet the same trouble,
 		// and the elector tells that once.
-		_ = s.listen(ctx, channels, pause.Reset)
+		subscribed := false
+		_ = s.listen(ctx, channels, func() {
+			subscribed = true
+			pause.Reset()
+			count(1)
+		})
+		if subscribed {
+			count(-1)
+			for _, hints := range channels {
+				offer(hints, elector.HintInterrupted)
+			}
+		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause.NextBackOff()):
@@ -67,6 +88,7 @@ func redissonChannel(lockKey string) string {
 }
 
 // listen subscribes and passes messages on until the connection breaks or ctx ends.
+// It tells once when it hears all channels.
 func (s *Store) listen(ctx context.Context, channels map[string]chan<- elector.Hint, subscribed func()) error {
 	names := slices.Sorted(maps.Keys(channels))
 	dial, cancelDial := context.WithTimeout(ctx, s.opts.Timeout)
@@ -93,10 +115,12 @@ func (s *Store) listen(ctx context.Context, channels map[string]chan<- elector.H
 	if err := psc.Subscribe(redis.Args{}.AddFlat(names)...); err != nil {
 		return fmt.Errorf("subscribe to %s: %w", strings.Join(names, ", "), err)
 	}
-	for {
+	for left := len(names); ; {
 		switch m := psc.ReceiveWithTimeout(pingInterval + pingTimeout).(type) {
 		case redis.Subscription:
-			subscribed()
+			if left--; left == 0 {
+				subscribed()
+			}
 			offer(channels[m.Channel], elector.HintSubscribed)
 		case redis.Message:
 			switch string(m.Data) {
@@ -122,7 +146,7 @@ func probe(ctx context.Context, cancel context.CancelFunc, psc redis.PubSubConn)
 			_ = psc.Close() // nobody listens any more
 			return
 		case <-ping.C:
-			if psc.Ping("") != nil {
+			if psc.Conn.Err() != nil || psc.Ping("") != nil { // outdated, or gone
 				cancel()
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,6 +36,8 @@ type crowd struct {
 	store *redisstore.Store
 	won   chan string // node ids, as they begin to lead
 	wg    sync.WaitGroup
+	// listening is not 0 while the subscription stands.
+	listening atomic.Int32
 
 	mu      sync.Mutex
 	leading map[string]bool
@@ -63,7 +66,7 @@ func (c *crowd) join(ctx context.Context, t *testing.T, id string, hints <-chan 
 	}
 	terms := 0
 	e, err := elector.New(lock, lead, elector.Config{
-		NodeID: id, Timing: timing, PollInterval: 2 * time.Second, Hints: hints,
+		NodeID: id, Timing: timing, PollInterval: 2 * time.Second, Hints: hints, Hinted: func() bool { return c.listening.Load() > 0 },
 		NewOwner: func() (string, error) { terms++; return fmt.Sprintf("%s-%d", id, terms), nil },
 		Die:      func(reason string) { t.Error(id, reason) },
 	})
@@ -132,7 +135,9 @@ func TestAThousandStandbysOnOneRedis(t *testing.T) {
 	// release can do to Redis.
 	hints := make(chan elector.Hint, 16)
 	each := make([]chan elector.Hint, standbys+1)
-	c.wg.Go(func() { c.store.Watch(ctx, "baton", hints) })
+	c.wg.Go(func() {
+		c.store.WatchAll(ctx, redisstore.Watched{LockKey: "baton", Hints: hints, Listening: &c.listening})
+	})
 	leader := ""
 	for i := range each {
 		each[i] = make(chan elector.Hint, 4)

@@ -1,0 +1,91 @@
+package redisstore
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"baton/internal/elector"
+	"baton/internal/testsupport"
+)
+
+// A standby that only looks, and a leader that only renews, write once in a while
+// that they are there. The standby then notices a term of which it got no hint.
+func TestANodeThatOnlyPollsOrRenewsTellsThatItIsThere(t *testing.T) {
+	t.Parallel()
+	r := testsupport.StartRedis(t)
+	store, err := Open(Options{URL: r.URL(), Timeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() }) // the test has ended
+	for _, withoutScripts := range []bool{false, true} {
+		key := map[bool]string{false: "lua", true: "setnx"}[withoutScripts]
+		node := func(id string) *Lock {
+			l, err := NewLock(store, LockOptions{Key: key, NodeID: id, TTL: 10 * time.Second, WithoutScripts: withoutScripts, Presence: Presence{Priority: 7}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(l.Close)
+			return l
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		leader, standby := node("leader"), node("standby")
+		ask := func(l *Lock, owner string, polling bool) elector.Answer {
+			t.Helper()
+			a, err := l.Acquire(ctx, elector.Candidate{Owner: owner, Polling: polling})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return a
+		}
+		election := NewElection(store, key, String)
+		told := func(id string) Node {
+			t.Helper()
+			p, err := election.Picture(ctx, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, n := range p.Nodes {
+				if n.ID == id {
+					return n
+				}
+			}
+			return Node{}
+		}
+		epoch := ask(leader, "a", false).Epoch
+		ask(standby, "b", false)
+		for id, again := range map[string]func(){
+			"leader": func() {
+				if _, err := leader.Renew(ctx, "a", epoch); err != nil {
+					t.Fatal(err)
+				}
+			},
+			"standby": func() { ask(standby, "b", true) },
+		} {
+			again() // a first renewal on a connection tells, too
+			before := told(id)
+			time.Sleep(5 * time.Millisecond)
+			if again(); told(id) != before {
+				t.Errorf("%s: %s tells all the time", key, id)
+			}
+			map[string]*Lock{"leader": leader, "standby": standby}[id].told.Store(0)
+			if again(); told(id).SeenMS <= before.SeenMS || told(id).State != before.State {
+				t.Errorf("%s: %s told %+v, then %+v", key, id, before, told(id))
+			}
+		}
+
+		if err := leader.Release(ctx, "a", elector.Handover{Event: "released"}); err != nil {
+			t.Fatal(err)
+		}
+		next := ask(node("next"), "c", false).Epoch
+		if a := ask(standby, "b", true); a.Holder != "leader" {
+			t.Fatalf("%s: a mere look tells of %+v", key, a)
+		}
+		standby.told.Store(0)
+		if a := ask(standby, "b", true); a.Holder != "next" || a.Epoch != next {
+			t.Errorf("%s: told of %+v, want the term %d of next", key, a, next)
+		}
+	}
+}
