@@ -44,6 +44,9 @@ type Spec struct {
 	Until func() time.Duration
 	// Signals are passed on to the command.
 	Signals <-chan os.Signal
+	// Terminal: where this process has a terminal, the command shares its process
+	// group, so that the terminal's keys reach the command as if nobody stood between.
+	Terminal bool
 	// Leave what the command leaves running in the background, when it has ended by itself.
 	Leave bool
 }

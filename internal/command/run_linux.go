@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -31,7 +30,10 @@ func Run(ctx context.Context, s Spec) (Result, error) {
 		return Result{}, fmt.Errorf("run %s: %w", s.Argv[0], err)
 	}
 	defer ours.Close() // the warden has told all that it will
-	group := terminalGroup(s.Stdin)
+	group := 0
+	if s.Terminal {
+		group = terminalGroup()
+	}
 	cmd := exec.Cmd{
 		Path: s.Warden[0], Args: append(append([]string{os.Args[0]}, s.Warden[1:]...), append([]string{"--"}, s.Argv...)...),
 		Env: s.Env, Dir: s.Dir, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr,
@@ -132,27 +134,34 @@ func (r *running) forsaken() error {
 }
 
 // byTerminal says whether a signal comes from a terminal's key, which the command
-// feels by itself if it is in the terminal's group.
-func byTerminal(s syscall.Signal) bool { return s == syscall.SIGINT || s == syscall.SIGQUIT }
+// feels by itself if it is in the terminal's group. Only the group in the foreground
+// gets those; a signal to one in the background was meant for us.
+func byTerminal(s syscall.Signal) bool {
+	if s != syscall.SIGINT && s != syscall.SIGQUIT {
+		return false
+	}
+	foreground := 0
+	onTerminal(func(fd int) { foreground, _ = unix.IoctlGetInt(fd, unix.TIOCGPGRP) }) // 0 is no group
+	return foreground == unix.Getpgrp()
+}
 
-// terminalGroup is our process group if stdin is a terminal, else 0: the command
-// then gets a group of its own.
-func terminalGroup(stdin io.Reader) int {
-	f, ok := stdin.(*os.File)
-	if !ok {
-		return 0
-	}
-	raw, err := f.SyscallConn()
-	if err != nil {
-		return 0
-	}
+// terminalGroup is our process group if our session has a terminal, else 0: the
+// command then gets a group of its own. What the standard streams are says nothing:
+// a password is asked for at /dev/tty, and there a group in the background is stopped.
+func terminalGroup() int {
 	group := 0
-	_ = raw.Control(func(fd uintptr) {
-		if _, err := unix.IoctlGetInt(int(fd), unix.TIOCGPGRP); err == nil {
-			group = unix.Getpgrp()
-		}
-	})
+	onTerminal(func(int) { group = unix.Getpgrp() })
 	return group
+}
+
+// onTerminal does something with the terminal of our session, if there is one.
+func onTerminal(do func(fd int)) {
+	fd, err := unix.Open("/dev/tty", unix.O_RDONLY|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	do(fd)
+	_ = unix.Close(fd) // nothing was written
 }
 
 func socketPair() (net.Conn, *os.File, error) {

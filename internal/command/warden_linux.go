@@ -112,6 +112,9 @@ func (w *warden) obey(o order) {
 	}
 	if o.Signal != 0 {
 		w.signal(syscall.Signal(o.Signal))
+		if ends(syscall.Signal(o.Signal)) {
+			w.signal(syscall.SIGCONT) // as timeout(1) does: a stopped process does not hear the other
+		}
 	}
 	if o.Stop != 0 {
 		w.stop(o.Stop)
@@ -215,6 +218,12 @@ func (w *warden) signal(s syscall.Signal) {
 		return
 	}
 	signalEach(descendants(os.Getpid()), s)
+}
+
+// ends says whether a signal ends a process that does not mind it, as whoever sent
+// it most likely wants.
+func ends(s syscall.Signal) bool {
+	return s == syscall.SIGINT || s == syscall.SIGTERM || s == syscall.SIGHUP || s == syscall.SIGQUIT
 }
 
 // forwardable are the signals that say something to the command, not to the

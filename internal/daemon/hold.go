@@ -221,7 +221,7 @@ func (h *holding) execute(ctx context.Context) {
 	spec := command.Spec{
 		Path: h.path, Argv: h.o.Command, Env: h.environment(),
 		Stdin: h.o.Stdin, Stdout: h.o.Stdout, Stderr: h.o.Stderr,
-		Warden: h.o.Warden, Grace: h.config.Election.Drain, Signals: h.passed, Leave: h.o.Leave,
+		Warden: h.o.Warden, Grace: h.config.Election.Drain, Signals: h.passed, Leave: h.o.Leave, Terminal: true,
 	}
 	if len(h.takings) > 0 {
 		spec.Until = h.until

@@ -77,10 +77,16 @@ func (l *locks) brief(args ...string) *locker {
 func (l *locks) start(argv ...string) *locker {
 	l.t.Helper()
 	p := &locker{t: l.t, cmd: exec.Command(argv[0], argv[1:]...), began: time.Now(), done: make(chan struct{})}
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // cron has no terminal either
+	l.run(p)
+	return p
+}
+
+func (l *locks) run(p *locker) {
+	l.t.Helper()
 	p.cmd.Dir = l.dir
 	p.cmd.Env = []string{"PATH=" + l.dir + ":/usr/bin:/bin", "BATON_REDIS=" + l.url}
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	p.cmd.WaitDelay = soon // whatever holds the output open is a failure of its own
 	if err := p.cmd.Start(); err != nil {
 		l.t.Fatal(err)
@@ -94,7 +100,6 @@ func (l *locks) start(argv ...string) *locker {
 		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
 		<-p.done
 	})
-	return p
 }
 
 func (p *locker) signal(s syscall.Signal) time.Time {
