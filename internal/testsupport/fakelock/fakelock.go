@@ -34,6 +34,7 @@ type Store struct {
 	// Incarnations are counted from 1. What confirmed is, somebody has won or
 	// renewed in; 0 says that the store knows of no term.
 	incarnation, confirmed int
+	accidents              int // restarts and losses of data
 	quarantined            int // the incarnation whose quarantine has begun
 	quarantine             time.Time
 	reserved               string
@@ -97,6 +98,7 @@ func (s *Store) Flush() {
 func (s *Store) empty() {
 	s.owner, s.node, s.epoch, s.reserved, s.order, s.orderFor = "", "", 0, "", elector.Order{}, ""
 	s.confirmed, s.quarantined = 0, 0
+	s.accidents++
 }
 
 // Restart is a crash of the store: with its data, or without.
@@ -104,6 +106,7 @@ func (s *Store) Restart(data bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.incarnation++
+	s.accidents++
 	if !data {
 		s.empty()
 	}
@@ -229,7 +232,15 @@ func (n *Node) Acquire(ctx context.Context, c elector.Candidate) (elector.Answer
 // Renew implements elector.Lock.
 func (n *Node) Renew(ctx context.Context, owner string, epoch int64) (elector.Order, error) {
 	s := n.store
+	s.mu.Lock()
+	sent := s.accidents
+	s.mu.Unlock()
 	return roundTrip(ctx, n, "renew", func() (elector.Order, error) {
+		if s.confirmed != s.incarnation && sent != s.accidents {
+			// It has been under way since before, and others may have led meanwhile. Who
+			// still leads asks again.
+			return elector.Order{}, elector.ErrRefused
+		}
 		if s.owner != owner {
 			if s.owner != "" || s.confirmed == s.incarnation || s.epoch > epoch {
 				return elector.Order{}, elector.ErrLost
