@@ -114,7 +114,7 @@ func (f *lockFlags) add(cmd *cobra.Command) {
 }
 
 func (f *lockFlags) run(cmd *cobra.Command, e env, args []string) error {
-	if f.list || f.breakUp != "" {
+	if f.list || cmd.Flags().Changed("break") {
 		if len(args) > 0 {
 			return usageError(errors.New("--list and --break take no other NAME and no command"))
 		}
@@ -159,6 +159,8 @@ func (f *lockFlags) split(cmd *cobra.Command, args []string) (names, argv []stri
 		return nil, nil, errors.New("--wait, --at-least and --retry-interval must not be negative")
 	case f.conflict < 0 || f.conflict > 255:
 		return nil, nil, fmt.Errorf("-E is %d: an exit code is a number from 0 to 255", f.conflict)
+	case f.slots < 1 && cmd.Flags().Changed("slots"):
+		return nil, nil, fmt.Errorf("-n is %d: a semaphore has 1 slot or more", f.slots)
 	case f.reason != "":
 		return nil, nil, errors.New("--reason goes with --break")
 	case len(names) == 0:

@@ -81,7 +81,11 @@ func run(ctx context.Context, e env) int {
 // once, and answers with the exit code.
 func execute(ctx context.Context, root *cobra.Command, stderr io.Writer) int {
 	started := false
-	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		err := cmd.ValidateFlagGroups() // cobra itself does so too late to be told from a failure
+		started = err == nil
+		return err
+	}
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitOK

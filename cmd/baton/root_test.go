@@ -17,18 +17,21 @@ import (
 func TestCommandLineThatIsNotUnderstoodIsUsage(t *testing.T) {
 	c := newCLI(t)
 	for args, want := range map[string]string{
-		"foo":                 "baton: unknown command \"foo\" for \"baton\"\nsee baton --help\n",
-		"versio":              "baton: unknown command \"versio\" for \"baton\"\n\nDid you mean this?\n\tversion\n\nsee baton --help\n",
-		"version x":           "baton: unknown command \"x\" for \"baton version\"\nsee baton version --help\n",
-		"version --nope":      "baton: unknown flag: --nope\nsee baton version --help\n",
-		"version -o xml":      "baton: invalid argument \"xml\" for \"-o, --output\" flag: want text or json\nsee baton version --help\n",
-		"completion":          "baton: accepts 1 arg(s), received 0\nsee baton completion --help\n",
-		"completion tcsh":     "baton: invalid argument \"tcsh\" for \"baton completion\"\nsee baton completion --help\n",
-		"config":              "baton: baton config needs check, show or init\nsee baton config --help\n",
-		"config chek":         "baton: unknown command \"chek\" for \"baton config\"\nsee baton config --help\n",
-		"config check a b":    "baton: accepts at most 1 arg(s), received 2\nsee baton config check --help\n",
-		"config show --ttl":   "baton: flag needs an argument: --ttl\nsee baton config show --help\n",
-		"config show --ttl=x": "baton: --ttl: election.ttl: bad duration \"x\": write a number and a unit, for example 500ms, 10s or 1m30s\n",
+		"foo":                                "baton: unknown command \"foo\" for \"baton\"\nsee baton --help\n",
+		"versio":                             "baton: unknown command \"versio\" for \"baton\"\n\nDid you mean this?\n\tversion\n\nsee baton --help\n",
+		"version x":                          "baton: unknown command \"x\" for \"baton version\"\nsee baton version --help\n",
+		"version --nope":                     "baton: unknown flag: --nope\nsee baton version --help\n",
+		"version -o xml":                     "baton: invalid argument \"xml\" for \"-o, --output\" flag: want text or json\nsee baton version --help\n",
+		"completion":                         "baton: accepts 1 arg(s), received 0\nsee baton completion --help\n",
+		"completion tcsh":                    "baton: invalid argument \"tcsh\" for \"baton completion\"\nsee baton completion --help\n",
+		"config":                             "baton: baton config needs check, show or init\nsee baton config --help\n",
+		"config chek":                        "baton: unknown command \"chek\" for \"baton config\"\nsee baton config --help\n",
+		"config check a b":                   "baton: accepts at most 1 arg(s), received 2\nsee baton config check --help\n",
+		"lock --break=":                      "baton: cannot be locked like this: redis key is empty: give it a name\n",
+		"lock -n 0 a -- true":                "baton: -n is 0: a semaphore has 1 slot or more\nsee baton lock --help\n",
+		"lock --wait 1s --no-wait a -- true": "baton: if any flags in the group [wait no-wait] are set none of the others can be; [no-wait wait] were all set\nsee baton lock --help\n",
+		"config show --ttl":                  "baton: flag needs an argument: --ttl\nsee baton config show --help\n",
+		"config show --ttl=x":                "baton: --ttl: election.ttl: bad duration \"x\": write a number and a unit, for example 500ms, 10s or 1m30s\n",
 	} {
 		c.want(exitUsage, "", want, strings.Fields(args)...)
 	}
