@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -79,7 +80,7 @@ func (r Result) String() string {
 // Find returns the program's file: name itself if there is a slash in it, else
 // what $PATH has. The error matches ErrNotFound or ErrNoExec.
 func Find(name string) (string, error) {
-	path, err := exec.LookPath(name)
+	path, err := lookUp(name)
 	switch {
 	case err == nil, errors.Is(err, exec.ErrDot): // whoever has "." in the path wants it
 		return path, nil
@@ -87,6 +88,19 @@ func Find(name string) (string, error) {
 		return "", fmt.Errorf("%s: %w", name, ErrNotFound)
 	}
 	return "", fmt.Errorf("%s: %w: %w", name, ErrNoExec, err)
+}
+
+// lookUp is exec.LookPath, with execvp(3)'s path where there is none: `env -i` leaves none.
+func lookUp(name string) (string, error) {
+	if _, set := os.LookupEnv("PATH"); set || strings.Contains(name, "/") {
+		return exec.LookPath(name)
+	}
+	for _, dir := range []string{"/bin/", "/usr/bin/"} {
+		if path, err := exec.LookPath(dir + name); err == nil {
+			return path, nil
+		}
+	}
+	return "", exec.ErrNotFound
 }
 
 // cannotStart tells why the kernel did not start a program.

@@ -173,6 +173,12 @@ func TestACommandThatCannotBeRunIsToldApart(t *testing.T) {
 			t.Errorf("find %s: %v, want %v", name, err, want)
 		}
 	}
+	if err := os.Unsetenv("PATH"); err != nil {
+		t.Fatal(err)
+	}
+	if path, err := command.Find("sh"); err != nil || path != "/bin/sh" {
+		t.Errorf("find sh without a PATH: %q, %v", path, err)
+	}
 	// What Find cannot see is told by the kernel.
 	script := filepath.Join(dir, "script")
 	if err := os.WriteFile(script, []byte("#!/no/such/interpreter\n"), 0o755); err != nil {
