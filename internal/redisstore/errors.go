@@ -56,11 +56,18 @@ func explain(err error) error {
 	case strings.Contains(err.Error(), "redigo: "):
 		// The client library has no sentinel for a reply that it cannot parse.
 		return fmt.Errorf("the server's answer is not Redis' protocol: is redis.url right? (%w)", err)
+	case errors.As(err, new(unreached)): // explained before
+		return err
 	case errors.As(err, &network) && network.Op == "dial":
-		return fmt.Errorf("%w: is redis running there, and is redis.url right?", err)
+		return unreached{fmt.Errorf("%w: is redis running there, and is redis.url right?", err)}
 	}
 	return err
 }
+
+// unreached is an explained error of a server to which there is no connection.
+type unreached struct{ error }
+
+func (u unreached) Unwrap() error { return u.error }
 
 // explainDial is explain for what goes wrong before a connection is there.
 func explainDial(err error, p place, encrypted bool) error {

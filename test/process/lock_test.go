@@ -322,6 +322,11 @@ func TestARedisThatIsAwayIsWaitedForNoLongerThanAsked(t *testing.T) {
 		if e.took > c.most {
 			t.Errorf("%v: it took %v", c.args, e.took)
 		}
+		for line := range strings.Lines(e.stderr) {
+			if strings.Count(line, "is redis running there") != 1 {
+				t.Errorf("%v: the advice is not given once: %s", c.args, line)
+			}
+		}
 	}
 	p := l.lock("a", "--", "echo", "ran")
 	time.Sleep(500 * time.Millisecond)
