@@ -155,10 +155,10 @@ func (t *taking) observe(ev elector.Event) {
 		h.o.Note(fmt.Sprintf("lock %q: ending, %s", t.name, ev.Reason))
 	default:
 		switch {
-		case !ev.Kind.Ends():
+		case !ev.Kind.Ends(), ev.Kind == elector.EventLost: // there is nothing to give back
 		case ev.Released:
 			h.o.Note(fmt.Sprintf("lock %q: given back", t.name))
-		case ev.Kind != elector.EventLost:
+		default:
 			h.o.Warn(fmt.Sprintf("lock %q could not be given back, and runs out by itself within %v: %v", t.name, h.config.Election.TTL, ev.Err))
 		}
 	}
