@@ -7,8 +7,20 @@
 // store's clock. Every term has an owner of its own, a fresh UUID, and an epoch
 // that is higher than that of every earlier term. Nodes share nothing but the
 // store. Processes may stop at any point and go on later, or never; requests and
-// replies may be lost, late, or both; clocks may run a little differently and
-// their wall time is not used at all.
+// replies may be lost, late, or both, and requests overtake each other; clocks may
+// run a little differently and their wall time is not used at all.
+//
+// # Who answers for what
+//
+//	elector     when to ask, lead, stop, release and stand aside; that the work has
+//	            returned before the lock is released
+//	heartbeat   the trust window: when to renew, when to stop, when to die
+//	a Lock      who may win, and under which epoch: reservation, pause, priority,
+//	            quarantine (redisstore: in scripts, and the same without)
+//	quorum      one Lock made of N stores
+//	AnyOf       one Lock made of N slots
+//	LeadFunc    that nothing of the work goes on after it has returned
+//	databases   that a deposed leader's transaction does not commit (the fence)
 //
 // # States
 //
@@ -16,33 +28,70 @@
 //	     ┌──────────────────────────────────────────────► end
 //	     │
 //	┌────┴────┐  held, wait, refused,  ┌─────────┐
-//	│ standby │ ◄───── unknown ─────── │ attempt │
-//	│         │ ───── wait is over ──► │         │
+//	│ standby │ ◄───── unknown ─────── │ attempt │ ──┐ won too late: give it back,
+//	│         │ ── wait over, hint ──► │         │ ◄─┘ ask as another owner
 //	└─────────┘                        └────┬────┘
-//	     ▲                                  │ won, and trusted still
-//	     │ released                         ▼
-//	┌────┴────┐   work has returned    ┌─────────┐
-//	│conclude │ ◄───────────────────── │ leading │ ◄─┐ renewed
-//	└─────────┘                        └────┬────┘ ──┘
-//	     ▲                                  │ ordered to step down, shutting down,
-//	     │ work has returned                │ soft stop passed, lease lost
-//	     │                             ┌────▼────┐
-//	     └──────────────────────────── │stopping │ ◄─┐ renewed: the lease is kept
-//	                                   └────┬────┘ ──┘ until the work has returned
-//	                                        │ hard stop passed
-//	                                        ▼
-//	                                       Die
+//	  ▲     ▲                               │ won, and trusted still
+//	  │     │ time over, or somebody        ▼
+//	  │     │ else has released        ┌─────────┐
+//	  │ ┌───┴───┐                      │ leading │ ◄─┐ renewed
+//	  │ │ aside │                      └──┬───┬──┘ ──┘
+//	  │ └───────┘                         │   │ ordered to step down, shutting down,
+//	  │     ▲               work returned │   │ soft stop passed, lease lost
+//	  │     │ stepped down,  by itself    │   ▼
+//	  │     │ abdicated                   │ ┌─────────┐
+//	┌─┴─────┴─┐                           │ │stopping │ ◄─┐ renewed: the lease is kept
+//	│conclude │ ◄─────────────────────────┘ └─┬──┬────┘ ──┘ until the work has returned
+//	│ release │ ◄─────────────────────────────┘  │ hard stop passed
+//	└────┬────┘       work has returned          ▼
+//	     └─► end, if ctx has ended              Die
+//
+// campaign is the left and the attempt, reign is the rest: attend waits for the
+// work, keep renews beside it, and the window's Guard beside both.
+//
+// # What an attempt is answered
+//
+//   - Won: lead, unless the answer took so long that nothing may be started.
+//   - Held: wait for what is left of the lease and 5 ms, for the poll interval, or for
+//     a hint that the lock was released. Where hints are being listened for ([Config]'s
+//     Hinted) polls only find out that one was lost: four intervals, at most 8 s. Other
+//     programs give no hints: their locks are polled as if nobody listened. A foreign
+//     holder has no name and no epoch.
+//   - Wait: nobody holds the lock, and we may not have it. [EventWaiting] tells why:
+//     reserved for the named successor (at most [ReserveFor]), left to a live node of a
+//     higher priority (half a second: it may be dead), paused (until resumed; only the
+//     poll or a hint ends it), in quarantine (see below), or we are an observer.
+//   - Refused ([ErrRefused]): not applied. Unknown (any other error): it may have been,
+//     or will be. Both: pause, 100 ms to 5 s and less than a lease, and ask again as the
+//     same owner, for ever.
+//   - [ErrSpent]: the lock has taken back what it had granted, and the release is under
+//     way still. It would take a later grant away, too: ask again as another owner. The
+//     first one's lease, if there is any, runs out by itself.
 //
 // # What fails, and what then
+//
+// While asking:
 //
 //   - The reply to an acquire is lost: the same owner asks again and is told that
 //     it has won, under the same epoch. If we stop instead, the lock is given back.
 //   - The reply to an acquire is late: trust counts from the sending; if too
 //     little is left to start anything, the lock is given back.
+//   - An acquire arrives after all of that, even after its own give-back: the lock is
+//     held for nobody, until that one lease has ended.
+//   - The store is away: attempts go on. Trouble is told once, once more if it turns
+//     into one of another kind that lasts, and once when it is over.
+//   - A hint is lost, doubled or false: the poll is the truth. A lost one costs a
+//     poll, never more than what is left of the lease; a named successor that missed
+//     its hint comes too late, and whoever steps down may find nobody there. Forged
+//     ones cause an attempt every 20 ms, a renewal every 50 ms, and nothing else.
+//
+// While leading:
+//
 //   - A renewal is unanswered: the window does not move; ask again at once. When
 //     the soft stop passes, the work is told to stop; renewals go on, so that a
 //     drain does not outlive its lease if the store comes back.
-//   - A renewal is answered "not yours": the work is told to stop now.
+//   - A renewal is answered "not yours" ([ErrLost]): the work is told to stop now.
+//     The lock is not released: it is somebody else's.
 //   - The hard stop passes and the work has not returned: the process dies. What it
 //     leaves half done in a database is rolled back there, or fenced by the epoch.
 //   - The process was stopped (SIGSTOP, suspend) beyond its hard stop: the first
@@ -52,13 +101,72 @@
 //     here can notice, and the epoch in the databases is what is left.
 //   - The lease has expired: it is never renewed again, even if the store would.
 //     The owner is deleted if it is still there, and the next term has a new one.
-//   - The store is away: attempts go on for ever, paced from 100 ms to 5 s. Trouble
-//     is told once, and once more when it is over.
-//   - The release fails at once (a cut connection): it is tried once more. If it is
-//     not answered, the lease runs out by itself.
 //   - The observer hangs (its log is not read any more): the work is told to stop
-//     first, and Die waits for nobody.
-//   - A hint is lost, doubled or false: the poll is the truth.
+//     first, and Die waits for nobody. If telling of the win took the window, no work
+//     begins.
+//   - The work panics: that is the process' end; a LeadFunc recovers what it can.
+//
+// While ending:
+//
+//   - The release fails at once (a cut connection): it is tried once more. If it is
+//     not answered, the lease runs out by itself, and the end is told as not Released.
+//   - The release is answered late: its owner is never used again.
+//   - The lease is lost or expires during a drain: the term ends as that.
+//   - The process crashes: the lease runs out, unless somebody who has seen it die
+//     deletes its owner (`baton release --crashed`, by the lease file).
+//
+// When the store has forgotten (a restart, a failover, FLUSHALL, an eviction):
+//
+//   - A leader that it does not know may trust its lease still. So nobody new wins for
+//     one lease: quarantine. It ends early if the leader renews: inside its window it
+//     puts its lock back, unless somebody has won since. A renewal from before the
+//     accident puts nothing back.
+//   - What shows it: another incarnation of the store than that which wrote the term; a
+//     lock that is gone before a lease that a standby has seen can have ended; a
+//     candidate that knows of an epoch ([Candidate]'s Floor) in a store that knows of none.
+//   - To a candidate that knows of none either the lock is new: it wins at once.
+//     Whoever runs remembers what it has heard; a daemon also asks its state directory,
+//     else its databases, when it starts; `baton lock` has nobody to ask.
+//   - The accident does not show: data was replaced beneath a store that goes on under
+//     the same name (made a replica of one that lagged and a master again, with nobody
+//     asking in between). Then the epoch in the databases is what is left.
+//   - The store is an old master that nobody follows any more and that acknowledges all
+//     the same: wait_replicas, or a quorum, and else the epoch in the databases.
+//
+// # Handing over
+//
+// An order ([Order]: step down, perhaps in favour of somebody; a pause is one, too)
+// comes with the answer to a renewal; a hint only makes that renewal come at once. The
+// work ends, the lock is released and perhaps reserved, and this node stands aside: for
+// a poll interval and a bit, so that the others ask first, or for the [Abdication]'s
+// cool-down. Somebody else's release ends that: then others have had their turn. The
+// hint of our own release, within 100 ms, does not. A node alone leads again when its
+// time is over. Work that returns by itself is a step-down; a shutdown, a loss and an
+// expiry put nobody aside. A leader that is asked twice steps down once.
+//
+// # Epochs
+//
+// The lock gives them, above what it has stored and above the candidate's Floor, and
+// from its clock in milliseconds where it may have forgotten some. The Floor is the
+// highest epoch that this process has seen, told with every Held and Wait, and before
+// that what [Config] brings. Where a database knows a higher one than the term's,
+// [Term.Raise] lifts the term's above it, or finds that the lock is lost.
+//
+// # Others of its kind
+//
+//   - An observer (candidate: false) asks in order to know who leads. It never wins,
+//     also where nobody else is there.
+//   - Several electors in one process share a [heartbeat.Beat] and a connection: their
+//     renewals go at the same moments, in one round trip. An error of the connection
+//     costs each of them one attempt. For one key a process makes one lock.
+//   - A semaphore is [AnyOf] its slots, each an election of its own. A slot whose answer
+//     is missing is asked again before any other, so an owner never has two, but for an
+//     acquire that is later than all of that. A slot's epoch says nothing of the other
+//     slots'. One elector leads one term of it: the next would bring the first slot's
+//     epoch to the second.
+//   - A quorum is a Lock as any other, but asked at once by all it is divided:
+//     [Config]'s HintSpread keeps those apart who got the same hint. It may win under
+//     another owner than the candidate's: [Answer]'s Owner.
 //
 // # What does not depend on this package
 //
