@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"baton/internal/elector"
@@ -41,6 +42,9 @@ func (l *Lock) Acquire(ctx context.Context, c elector.Candidate) (elector.Answer
 	l.splits = 0
 	l.mu.Unlock()
 	l.term(owner)
+	for _, ln := range b.missing(l.lanes) {
+		l.heal(ctx, ln, owner, epoch)
+	}
 	answer := elector.Answer{Outcome: elector.Won, Epoch: epoch}
 	if owner != asked {
 		answer.Owner = owner
@@ -87,6 +91,16 @@ func (b *ballot) epoch() int64 {
 		}
 	}
 	return highest
+}
+
+// missing are the lanes that have not granted it.
+func (b *ballot) missing(lanes []*lane) (missing []*lane) {
+	for _, ln := range lanes {
+		if !slices.ContainsFunc(b.won, func(r reply[elector.Answer]) bool { return r.lane == ln }) {
+			missing = append(missing, ln)
+		}
+	}
+	return missing
 }
 
 // vote asks all masters, and returns soon after a majority has granted the lock or

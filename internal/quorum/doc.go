@@ -50,8 +50,10 @@
 //   - The epoch cannot be written back to a majority: not won, given back.
 //   - A master hangs: it costs at most the timeout of one request where its answer
 //     could decide, and nothing where the others have decided.
-//   - A master is lost to us in a term, or was away when it began: a renewal is
-//     answered by the others, and after it this one is asked for its lock again.
+//   - A master was away when a term began: it is asked again at once, since a term
+//     that has a bare majority ends with the next fault of one of these.
+//   - A master is lost to us in a term: a renewal is answered by the others, and
+//     after it this one is asked for its lock again.
 //   - A minority of masters is away: nothing. A majority: renewals are unknown, the
 //     trust window closes, and the term is over; attempts go on.
 //   - A master has restarted with nothing, and the candidate is new, too: to both

@@ -133,6 +133,31 @@ func TestAMinorityThatHangsDelaysNothing(t *testing.T) {
 	})
 }
 
+// Else one more fault, before the first renewal, would end the term.
+func TestAMasterThatIsSlowWhenATermBeginsIsAskedAgainAtOnce(t *testing.T) {
+	on(t, 5, func(t *testing.T, b *bench) {
+		b.win("o0") // there was a term before
+		if err := b.Release(b.ctx, "o0", elector.Handover{}); err != nil {
+			t.Fatal(err)
+		}
+		asked := 0
+		b.links.set(func(string) fakelock.Fault {
+			if asked++; asked == 1 {
+				return fakelock.Fault{LoseRequest: true}
+			}
+			return fakelock.Fault{}
+		}, 1)
+		won := b.ask(elector.Candidate{Owner: "o1", Floor: 1})
+		if n := b.held("o1"); won.Outcome != elector.Won || n != 4 {
+			t.Fatalf("acquire: %+v, at %d masters; want it won at 4", won, n)
+		}
+		time.Sleep(perNode) // when the first request is given up
+		if n := b.held("o1"); n != 5 {
+			t.Errorf("%d masters are held, want all 5", n)
+		}
+	})
+}
+
 // A driver that ignores its deadline costs one goroutine, and those of the
 // requests that wait for it until their own deadline.
 func TestADriverThatHangsForEverPilesNothingUp(t *testing.T) {
