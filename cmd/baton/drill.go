@@ -40,7 +40,7 @@ func newDrillCommand(e env) *cobra.Command {
 					err = errors.Join(err, out.print(e.stdout, done, func(w io.Writer) error { return printDrill(w, done) }))
 				}
 				if errors.Is(err, daemon.ErrNoLeader) {
-					return noLeader(lockKey, "")
+					return noneToStepDown(cmd.Context(), r, lockKey)
 				}
 				for _, d := range done {
 					if err == nil && !d.InTime() {

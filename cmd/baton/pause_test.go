@@ -29,8 +29,10 @@ func TestAPauseIsOrderedShownAndEnded(t *testing.T) {
 	if got := c.run("leader"); got.code != exitNoLeader || !strings.Contains(got.stderr, `nobody holds lock "baton": paused by `) {
 		t.Errorf("leader: %+v", got)
 	}
-	if got := c.run("stepdown"); got.code != exitNoLeader {
-		t.Errorf("stepdown: %+v", got)
+	for _, command := range []string{"stepdown", "drill"} {
+		if got := c.run(command); got.code != exitNoLeader || !strings.Contains(got.stderr, `nobody holds lock "baton": paused by `) {
+			t.Errorf("%s: %+v", command, got)
+		}
 	}
 	if got := c.run("pause", "--reason", "still at it"); got.code != exitOK || !strings.HasPrefix(got.stdout, "was paused already, by ") || !strings.Contains(got.stdout, ": still at it; nobody led\n") {
 		t.Errorf("paused again: %+v", got)

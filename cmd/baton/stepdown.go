@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -26,19 +27,19 @@ func newStepDownCommand(e env) *cobra.Command {
 			return withRemote(cmd, e, func(r *daemon.Remote, lockKey string) error {
 				h, err := r.StepDown(cmd.Context(), to, orderedBy(reason), wait.limit())
 				if errors.Is(err, daemon.ErrNoLeader) {
-					return noLeader(lockKey, "")
+					return noneToStepDown(cmd.Context(), r, lockKey)
 				}
-				if err != nil {
+				if err != nil && (h.To == "" || !out.json) {
 					return err
 				}
-				return out.print(e.stdout, h, func(w io.Writer) error {
+				return errors.Join(err, out.print(e.stdout, h, func(w io.Writer) error {
 					if h.To == "" {
 						_, err = fmt.Fprintf(w, "%s was asked to step down\n", h.From)
 					} else {
 						_, err = fmt.Fprintf(w, "%s leads after %s: epoch %d, %d ms after the order\n", h.To, h.From, h.Epoch, h.TookMS)
 					}
 					return err
-				})
+				}))
 			})
 		},
 	}
@@ -48,6 +49,15 @@ func newStepDownCommand(e env) *cobra.Command {
 	wait.addFlags(cmd, "the next term")
 	out.addFlag(cmd)
 	return cmd
+}
+
+// noneToStepDown says that nobody leads, and why, as far as that is known.
+func noneToStepDown(ctx context.Context, r *daemon.Remote, lockKey string) error {
+	leader, vacant, err := r.Leader(ctx)
+	if err != nil || leader != nil { // somebody does by now
+		vacant = ""
+	}
+	return noLeader(lockKey, vacant)
 }
 
 // orderedBy says who asks, for those who read the event history later.

@@ -90,7 +90,8 @@ type Handover struct {
 }
 
 // StepDown asks the leader to step down and waits, at most wait, until another
-// term begins; wait zero does not. ErrNoLeader if nobody leads.
+// term begins; wait zero does not. ErrNoLeader if nobody leads. If another node than
+// the one that was asked for leads in the end, it answers both that and an error.
 func (r *Remote) StepDown(ctx context.Context, to, reason string, wait time.Duration) (Handover, error) {
 	before, err := r.picture(ctx)
 	if err != nil {
@@ -117,10 +118,16 @@ func (r *Remote) StepDown(ctx context.Context, to, reason string, wait time.Dura
 	if err != nil {
 		return h, err
 	}
-	if !over {
+	switch {
+	case !over && p.Owner == "":
+		return h, fmt.Errorf("%s has stepped down, and after %v nobody has taken over: is another node there that may lead? If not, %s leads again soon; see baton status", from, wait, from)
+	case !over:
 		return h, fmt.Errorf("%s was asked to step down, and after %v no other term has begun: it may be finishing its jobs; see baton status", from, wait)
 	}
 	h.To, h.Epoch, h.TookMS = p.Leader, p.Epoch, time.Since(asked).Milliseconds()
+	if to != "" && h.To != to {
+		return h, fmt.Errorf("%s leads after %s, and not %s: that one did not take the lock while it was kept for it; see baton explain %s", h.To, h.From, to, to)
+	}
 	return h, nil
 }
 
@@ -144,6 +151,9 @@ func successor(p redisstore.Picture, to string) error {
 		}
 		if n.Observer {
 			return fmt.Errorf("node %q never leads: node.candidate is false in its configuration", to)
+		}
+		if aside := asideOf(p, to); aside != "" {
+			return fmt.Errorf("node %q would not take the lock: it stands aside %s", to, aside)
 		}
 		return nil
 	}

@@ -1,13 +1,63 @@
 package daemon
 
 import (
+	"context"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/gomodule/redigo/redis"
 
 	"baton/internal/config"
+	"baton/internal/redisstore"
 	"baton/internal/testsupport"
 )
+
+// handed is an election whose leader steps down for whoever is then.
+type handed struct {
+	election
+	now, then redisstore.Picture
+}
+
+func (h *handed) Picture(context.Context, int) (redisstore.Picture, error) { return h.now, nil }
+
+func (h *handed) StepDown(context.Context, string, string) (owner, nodeID string, err error) {
+	before := h.now
+	h.now = h.then
+	return before.Owner, before.Leader, nil
+}
+
+func TestAStepDownTellsWhereTheLeadWent(t *testing.T) {
+	now := time.Now()
+	led := redisstore.Picture{Owner: "1", Leader: "a", Epoch: 1, Now: now}
+	for _, id := range []string{"a", "b", "c", "tired"} {
+		led.Nodes = append(led.Nodes, redisstore.Node{ID: id, SeenMS: now.UnixMilli()})
+	}
+	led.Aside = map[string]redisstore.Aside{"tired": {Left: time.Minute, Reason: "database away"}}
+	for _, tc := range []struct {
+		to   string
+		then redisstore.Picture
+		from string
+		want string
+	}{
+		{"b", redisstore.Picture{Owner: "2", Leader: "b", Epoch: 2}, "a", ""},
+		{"", redisstore.Picture{Owner: "2", Leader: "c", Epoch: 2}, "a", ""},
+		{"b", redisstore.Picture{Owner: "2", Leader: "c", Epoch: 2}, "a", "c leads after a, and not b"},
+		{"b", redisstore.Picture{}, "a", "nobody has taken over"},
+		{"", led, "a", "it may be finishing its jobs"},
+		{"tired", redisstore.Picture{}, "", `node "tired" would not take the lock: it stands aside for another 1m0s: database away`},
+	} {
+		r := &Remote{election: &handed{now: led, then: tc.then}}
+		h, err := r.StepDown(t.Context(), tc.to, "test", time.Millisecond)
+		told := ""
+		if err != nil {
+			told = err.Error()
+		}
+		if h.From != tc.from || !strings.Contains(told, tc.want) || (told == "") != (tc.want == "") || h.To != tc.then.Leader && tc.then.Owner == "2" {
+			t.Errorf("to %q, then %q leads: %+v, %v", tc.to, tc.then.Leader, h, err)
+		}
+	}
+}
 
 // Whoever releases another node's lock by hand may sit on a host whose own node is
 // alive and well.
