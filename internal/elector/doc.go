@@ -53,7 +53,7 @@
 //
 //   - Won: lead, unless the answer took so long that nothing may be started.
 //   - Held: wait for what is left of the lease and 5 ms, for the poll interval, or for
-//     a hint that the lock was released. Where hints are being listened for ([Config]'s
+//     a hint: the lock was released, or hints cease or are back. Where hints are being listened for ([Config]'s
 //     Hinted) polls only find out that one was lost: four intervals, at most 8 s. Other
 //     programs give no hints: their locks are polled as if nobody listened. A foreign
 //     holder has no name and no epoch.
