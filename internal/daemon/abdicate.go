@@ -41,6 +41,9 @@ type abdicator struct {
 	hints     chan<- elector.Hint
 	cooling   chan time.Duration // a cool-down has begun
 
+	mu    sync.Mutex
+	until time.Time // the cool-down's end
+
 	// Of the running term alone:
 	last time.Time     // the last abdication
 	cool time.Duration // and its cool-down; 0: none yet
@@ -80,6 +83,7 @@ func (a *abdicator) pace() time.Duration {
 // watch returns when ctx ends, with nil, or when this node must let others lead.
 func (a *abdicator) watch(ctx context.Context) *elector.Abdication {
 	if a.cool > 0 {
+		a.coolUntil(time.Time{})
 		a.note(ctx, 0, "") // it leads again
 	}
 	if len(a.databases) == 0 {
@@ -172,6 +176,7 @@ func (a *abdicator) abdicate(ctx context.Context, reason string) *elector.Abdica
 	a.last = time.Now()
 	a.log.Warn("abdicating: another node may try", zap.String("reason", reason), zap.Duration("cool_down", a.cool))
 	a.note(ctx, a.cool, reason)
+	a.coolUntil(time.Now().Add(a.cool))
 	a.observer.standAside(a.cool, reason)
 	select {
 	case a.cooling <- a.cool:
@@ -202,14 +207,47 @@ func (a *abdicator) comeBack(ctx context.Context) {
 			if a.vacant(cooling) {
 				a.log.Info("nobody else leads: campaigning again before the cool-down is over")
 				a.observer.comesBack()
-				select {
-				case a.hints <- elector.HintReleased:
-				default: // hints enough are on their way
-				}
+				a.coolUntil(time.Time{})
+				a.hint(elector.HintReleased)
 			}
 			cancel()
 		}
 	}
+}
+
+// sift passes hints on, but for those of releases during a cool-down: they end an
+// elector's standing aside, and this node must not take the lock from one that
+// reaches its databases whenever that one's leader hands over.
+func (a *abdicator) sift(ctx context.Context, heard <-chan elector.Hint) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case h := <-heard:
+			if h != elector.HintReleased || !a.cools() {
+				a.hint(h)
+			}
+		}
+	}
+}
+
+func (a *abdicator) hint(h elector.Hint) {
+	select {
+	case a.hints <- h:
+	default: // hints enough are on their way
+	}
+}
+
+func (a *abdicator) coolUntil(t time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.until = t
+}
+
+func (a *abdicator) cools() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return time.Now().Before(a.until)
 }
 
 // vacant waits until nobody leads at two looks in a row, although somebody may: at one

@@ -198,6 +198,48 @@ func TestCoolDownsGrowWhileTheTroubleLasts(t *testing.T) {
 	})
 }
 
+// Else whoever abdicated would race for the lock with every node that reaches its
+// databases, each time that the lead is handed over.
+func TestACoolDownOutlastsTheReleasesOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _, db, hints := resigner(t)
+		heard := make(chan elector.Hint)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); a.sift(ctx, heard) }()
+		passes := func(h elector.Hint) bool {
+			heard <- h
+			synctest.Wait()
+			select {
+			case got := <-hints:
+				return got == h
+			default:
+				return false
+			}
+		}
+		if !passes(elector.HintReleased) {
+			t.Error("a release is not told before there was any trouble")
+		}
+		db.set(true, false)
+		for range 2 {
+			got, _ := abdicates(t, a, time.Hour)
+			time.Sleep(got.CoolDown - time.Millisecond)
+			if passes(elector.HintReleased) {
+				t.Error("a release ends the cool-down")
+			}
+			if !passes(elector.HintControl) {
+				t.Error("an order is not told during the cool-down")
+			}
+			time.Sleep(time.Millisecond)
+			if !passes(elector.HintReleased) {
+				t.Error("a release is not told after the cool-down")
+			}
+		}
+		cancel()
+		<-done
+	})
+}
+
 func TestWhoAbdicatedComesBackIfNobodyElseLeads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, e, _, hints := resigner(t)
@@ -216,12 +258,16 @@ func TestWhoAbdicatedComesBackIfNobodyElseLeads(t *testing.T) {
 		cools := func(p func(*redisstore.Picture)) {
 			e.draw(func(old *redisstore.Picture) { *old = redisstore.Picture{}; p(old) })
 			a.observer.standAside(time.Minute, "x")
+			a.coolUntil(time.Now().Add(time.Minute))
 			a.cooling <- time.Minute
 		}
 
 		cools(func(*redisstore.Picture) {})
 		if began := time.Now(); !hinted(time.Minute) || time.Since(began) != 2*a.poll {
 			t.Errorf("came back after %v, want two looks", time.Since(began))
+		}
+		if a.cools() {
+			t.Error("would not hear of the next release")
 		}
 		if why := a.observer.standsAside(); why != "" {
 			t.Errorf("still %q", why)

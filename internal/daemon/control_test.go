@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -78,5 +79,18 @@ func TestReleaseByHandLeavesThisHostsNodeListed(t *testing.T) {
 	}
 	if listed, err := redis.Bool(conn.Do("HEXISTS", "{baton}:nodes", "db2")); err != nil || !listed {
 		t.Errorf("node db2 is listed: %v, %v", listed, err)
+	}
+}
+
+func TestADrillNeedsANodeThatWouldTakeOver(t *testing.T) {
+	now := time.Now()
+	p := redisstore.Picture{Owner: "1", Leader: "a", Epoch: 1, Now: now, Control: redisstore.Control{Aside: map[string]redisstore.Aside{"tired": {Left: time.Minute}}}}
+	for id, observer := range map[string]bool{"a": false, "tired": false, "observer": true} {
+		p.Nodes = append(p.Nodes, redisstore.Node{ID: id, SeenMS: now.UnixMilli(), Presence: redisstore.Presence{Observer: observer}})
+	}
+	p.Nodes = append(p.Nodes, redisstore.Node{ID: "gone", SeenMS: 1})
+	r := &Remote{election: &handed{now: p}}
+	if _, err := r.Drill(t.Context(), "", "test", 1, false, time.Millisecond); !errors.Is(err, ErrNobodyElse) {
+		t.Errorf("drilled: %v", err)
 	}
 }
