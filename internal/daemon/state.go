@@ -1,11 +1,13 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,6 +38,8 @@ type epochs struct {
 // absurd is far beyond any epoch in milliseconds, and near the end of what can be
 // counted: one that somebody has written into Redis by hand must not outlive its repair.
 const absurd = 1 << 52
+
+var errNoEpochs = errors.New("there are no epochs in it")
 
 // statePath is epoch.json in the first of systemd's state directories; "" without one.
 func statePath(getenv func(string) (string, bool)) string {
@@ -73,9 +77,10 @@ func readEpochs(path string) (map[string]int64, error) {
 	if err == nil {
 		err = json.Unmarshal(text, &known)
 	}
-	if err != nil {
-		return map[string]int64{}, fmt.Errorf("read %s: %w", path, err)
+	if err != nil || known == nil { // nil is JSON's null
+		return map[string]int64{}, fmt.Errorf("read %s: %w", path, cmp.Or(err, errNoEpochs))
 	}
+	maps.DeleteFunc(known, func(_ string, epoch int64) bool { return epoch < 1 || epoch >= absurd })
 	return known, nil
 }
 

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -51,19 +52,34 @@ func TestTheEpochFileKeepsTheHighestOfEveryElection(t *testing.T) {
 }
 
 func TestABadEpochFileIsToldAndReplaced(t *testing.T) {
-	core, logs := recorder.New(zapcore.WarnLevel)
+	for _, text := range []string{`{"a": `, "", "null", "[]", `{"a": 1.5}`, `{"a": 99999999999999999999}`} {
+		core, logs := recorder.New(zapcore.WarnLevel)
+		path := filepath.Join(t.TempDir(), "epoch.json")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		e := openEpochs(path, "a", zap.New(core))
+		if e.known() != 0 || logs.Len() != 1 || !strings.Contains(logs.All()[0].ContextMap()["error"].(string), path) {
+			t.Errorf("%q: known %d, told %v", text, e.known(), logs.All())
+		}
+		e.heard(3)
+		e.write()
+		if again := openEpochs(path, "a", zap.NewNop()).known(); again != 3 {
+			t.Errorf("%q: read as %d, want 3", text, again)
+		}
+	}
+}
+
+// Whoever repairs an epoch that was written by hand must not find it again.
+func TestAnEpochInTheFileThatCannotBeIsNone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "epoch.json")
-	if err := os.WriteFile(path, []byte(`{"a": `), 0o600); err != nil {
+	if err := os.WriteFile(path, fmt.Appendf(nil, `{"a": %d, "b": -4, "c": 5}`, int64(absurd)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	e := openEpochs(path, "a", zap.New(core))
-	if e.known() != 0 || logs.Len() != 1 || !strings.Contains(logs.All()[0].ContextMap()["error"].(string), path) {
-		t.Errorf("known %d, told %v", e.known(), logs.All())
-	}
-	e.heard(3)
-	e.write()
-	if again := openEpochs(path, "a", zap.NewNop()).known(); again != 3 {
-		t.Errorf("read as %d, want 3", again)
+	for key, want := range map[string]int64{"a": 0, "b": 0, "c": 5} {
+		if got := openEpochs(path, key, zap.NewNop()).known(); got != want {
+			t.Errorf("%s is read as %d, want %d", key, got, want)
+		}
 	}
 }
 
