@@ -59,6 +59,13 @@ func TestANodeIsExplained(t *testing.T) {
 	}
 }
 
+func TestBreakingALockWithoutRedisSpeaksOfNoQuorum(t *testing.T) {
+	got := newCLI(t).run("lock", "--break", "a", "--redis", "redis://127.0.0.1:1/0")
+	if got.code != exitFailure || !strings.HasPrefix(got.stderr, `baton: lock "a": break lock "a": connect to redis 127.0.0.1:1: `) {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestExplainWithoutRedisSaysSo(t *testing.T) {
 	c := newCLI(t)
 	began := time.Now()

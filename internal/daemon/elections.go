@@ -67,6 +67,9 @@ func askAll[T any](e elections, ask func(election) (T, error)) ([]T, error) {
 			return good, nil
 		}
 	}
+	if len(e) == 1 && len(problems) == 1 {
+		return nil, problems[0]
+	}
 	if len(good) < e.majority() {
 		return nil, fmt.Errorf("%d of the %d masters of redis.quorum answer, and it takes %d: %w", len(good), len(e), e.majority(), errors.Join(problems...))
 	}
