@@ -50,9 +50,12 @@ lost, the command gets SIGTERM, election.drain to end, and SIGKILL, it and all t
 has started, before anybody else can have the lock. So it is if baton is killed.
 
 A name is a Redis key, and is used as it is: whoever does SET NAME value NX PX ms
-excludes baton and is excluded. What the command leaves running in the background is
+excludes baton and is excluded. Beside the key, {NAME}:term and {NAME}:events stay
+for good, so that epochs only rise: do not make up a new name for every run, as with
+$(date). What the command leaves running in the background is
 ended, too, unless --leave-running is given. Only standard input, output and error are
-handed to the command.
+handed to the command. At a terminal it is in the foreground, if baton is; stopped
+there (Ctrl-Z) for longer than the lease it is ended, since its lock is lost.
 
 Inside the command, ` + "`baton lock`" + ` of a name that it holds checks that this is still so,
 and does not wait for itself. The command finds in its environment:
