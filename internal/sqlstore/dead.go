@@ -36,9 +36,7 @@ func (a *application) buryAll(ctx context.Context, tx session) error {
 	}
 	err := tx.run(ctx, a.bury(form)...)
 	if err != nil && a.store.database.judge(err) == refused {
-		if tx.run(ctx, a.bury(shortened)...) == nil {
-			return nil
-		}
+		return tx.run(ctx, a.bury(shortened)...) // the connection may have broken meanwhile
 	}
 	return err
 }

@@ -206,7 +206,7 @@ func apply(t *testing.T, s *sqlstore.Store, f flush.Fence, p *flush.Plan, b flus
 // persist applies again while the answer is that this is safe, as a flush does.
 func persist(t *testing.T, s *sqlstore.Store, f flush.Fence, p *flush.Plan, b flush.Batch) flush.Outcome {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for {
 		out, err := s.Apply(ctx, f, p, b)
