@@ -23,9 +23,9 @@ type (
 
 const (
 	eventsShown = 50
-	// goneAfter is when a node that has not told of itself counts as gone: three
-	// times what a standby takes.
-	goneAfter = 45 * time.Second
+	// goneAfter is when a node that has not told of itself counts as gone: twice
+	// what it takes, and a poll.
+	goneAfter = time.Minute
 	// forgottenAfter is when it is not listed any more.
 	forgottenAfter = 24 * time.Hour
 )

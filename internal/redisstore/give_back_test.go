@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"strings"
@@ -188,5 +189,38 @@ func TestALockThatTooFewReplicasHadWakesNobody(t *testing.T) {
 			case <-time.After(100 * time.Millisecond):
 			}
 		})
+	}
+}
+
+// Where the connection breaks while replicas are waited for, nothing has been given
+// back, nor is about to be: the same owner finds that it has won.
+func TestACutWhileWaitingForReplicasDoesNotSpendTheOwner(t *testing.T) {
+	t.Parallel()
+	master := testsupport.StartRedis(t)
+	replica := testsupport.StartRedis(t, testsupport.RedisReplicaOf(master))
+	p := master.Proxy()
+	far, err := redisstore.Open(redisstore.Options{URL: master.URLThrough(p)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = far.Close() })
+	lock := designedLock(t, far, redisstore.LockOptions{Key: "baton", NodeID: "a", TTL: 10 * time.Second, WaitReplicas: 1})
+	replicated(t, lock)
+	replica.Freeze()
+	time.AfterFunc(200*time.Millisecond, p.Cut)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	if _, err := lock.Acquire(ctx, elector.Candidate{Owner: "o1"}); err == nil || errors.Is(err, elector.ErrSpent) || errors.Is(err, elector.ErrRefused) {
+		t.Errorf("%v; want an outcome that is unknown, and an owner that may ask again", err)
+	}
+	replica.Thaw()
+	for end := time.Now().Add(5 * time.Second); ; {
+		a, err := lock.Acquire(t.Context(), elector.Candidate{Owner: "o1"})
+		if err == nil && a.Outcome == elector.Won {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("asked again: %+v, %v; want it won", a, err)
+		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 // presenceInterval is how often a node that only polls, or only renews, writes that
 // it is alive. With the longest wait between two polls it is less than the time
 // after which others take a node for gone.
-const presenceInterval = 20 * time.Second
+const presenceInterval = 25 * time.Second
 
 // Presence is what a node tells the others of itself. State and the time are
 // added when it is written.
@@ -164,8 +164,11 @@ func (l *Lock) Acquire(ctx context.Context, c elector.Candidate) (elector.Answer
 	if c.Polling && l.held.word == "held" && heartbeat.Boottime() < l.until {
 		sent := heartbeat.Boottime()
 		left, err := l.look(ctx)
-		if err != nil || left != 0 {
-			return l.stillHeld(sent, left), err
+		if err != nil {
+			return elector.Answer{}, err // and what was known of the lease is known still
+		}
+		if left != 0 {
+			return l.stillHeld(sent, left), nil
 		}
 	}
 	sent := heartbeat.Boottime()
@@ -273,13 +276,13 @@ func (l *Lock) acquire(ctx context.Context, c elector.Candidate) (v verdict, err
 			return nil, err
 		}
 		short := l.awaitReplicas(ctx, conn)
-		if short == nil {
-			return nil, nil
+		if short == nil || conn.Err() != nil {
+			return nil, short // cut off: nothing can be given back, and the same owner may ask again
 		}
 		// Not taken as far as we are concerned. Nobody is told: the others would find
 		// the replicas missing, too.
 		_, err := l.protocol.release(ctx, conn, c.Owner, elector.Handover{Event: string(elector.EventWithdrawn), Reason: short.Error()})
-		if err != nil {
+		if err = explain(err); err != nil && !errors.Is(err, elector.ErrRefused) {
 			return nil, fmt.Errorf("%w (%w: %w)", short, elector.ErrSpent, err)
 		}
 		return nil, short

@@ -114,7 +114,7 @@ if not holder then
   for name, value in pairs(control) do
     local other = string.match(name, '^priority:(.*)$')
     local rank, seen = string.match(value, '^(%d+) (%d+)$')
-    if other and rank and tonumber(rank) > highest and other ~= node and other ~= term.node and math.abs(now - tonumber(seen)) < 45000 then
+    if other and rank and tonumber(rank) > highest and other ~= node and other ~= term.node and math.abs(now - tonumber(seen)) < 60000 then
       first, highest = other, tonumber(rank)
     end
   end

@@ -22,7 +22,7 @@ type decision struct {
 // seenFor how long that one counts as alive.
 const (
 	deferFor = 500
-	seenFor  = 45_000
+	seenFor  = 60_000
 )
 
 // decide is lock_acquire.lua in Go; the reasons stand there.

@@ -40,3 +40,32 @@ func TestASlowAnswerDoesNotMakeALeaseSeemToVanish(t *testing.T) {
 		t.Errorf("after the lease has ended: %+v, %v; want it won", next, err)
 	}
 }
+
+// A look that fails tells nothing new: what the node has seen before, it still knows.
+func TestALookThatFailsDoesNotForgetTheLease(t *testing.T) {
+	r := testsupport.StartRedis(t)
+	p := r.Proxy()
+	far, err := redisstore.Open(redisstore.Options{URL: r.URLThrough(p)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = far.Close() })
+	a, b := newLock(t, open(t, r), "baton", "a", 5*time.Second), newLock(t, far, "baton", "b", 5*time.Second)
+	won, err := a.Acquire(t.Context(), elector.Candidate{Owner: "o1"})
+	if err != nil || won.Outcome != elector.Won {
+		t.Fatalf("%+v, %v", won, err)
+	}
+	if _, err := b.Acquire(t.Context(), elector.Candidate{Owner: "o2"}); err != nil {
+		t.Fatal(err)
+	}
+	p.Cut()
+	if _, err := b.Acquire(t.Context(), elector.Candidate{Owner: "o2", Polling: true}); err == nil {
+		t.Fatal("a cut connection answers")
+	}
+	if _, err := r.Conn().Do("DEL", "baton"); err != nil {
+		t.Fatal(err)
+	}
+	if next, err := b.Acquire(t.Context(), elector.Candidate{Owner: "o2"}); err != nil || next.Outcome != elector.Wait {
+		t.Errorf("%+v, %v; want it to wait, since a trusts its lease", next, err)
+	}
+}

@@ -18,7 +18,7 @@ import (
 // A subscription on which nothing comes is probed, so that a peer that vanished
 // without a word is noticed within pingInterval + pingTimeout.
 const (
-	pingInterval = 30 * time.Second
+	pingInterval = time.Minute
 	pingTimeout  = 15 * time.Second
 )
 
