@@ -24,9 +24,11 @@ const pollJitter = 50 * time.Millisecond
 const hintSpacing = 20 * time.Millisecond
 
 // While hints are being listened for, polls only find out that one was lost. They
-// are rarer then, but no rarer than every hintedPoll.
+// are three times rarer then, but no rarer than every hintedPoll. With the defaults that
+// is within what is left of a lease just before its renewal: as long as the leader
+// renews, a standby that looks finds the lease that it has seen.
 const (
-	hintedPolls = 4 // poll intervals
+	hintedPolls = 3 // poll intervals
 	hintedPoll  = 8 * time.Second
 )
 

@@ -36,8 +36,8 @@ func TestAStandbyThatIsHintedPollsMoreRarely(t *testing.T) {
 			t.Errorf("%d polls a minute without hints, want one every 2 s", n)
 		}
 		hinted.Store(true)
-		if n := inAMinute(); n < 7 || n > 8 {
-			t.Errorf("%d polls a minute with hints, want one every 8 s", n)
+		if n := inAMinute(); n < 9 || n > 10 {
+			t.Errorf("%d polls a minute with hints, want one every 6 s", n)
 		}
 		hinted.Store(false)
 		if n := inAMinute(); n < 29 || n > 30 {

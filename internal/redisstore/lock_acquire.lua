@@ -140,7 +140,9 @@ if term.owner and term.ended ~= '1' then
 end
 redis.call('HSET', KEYS[2], 'epoch', epoch, 'owner', owner, 'node_id', node, 'since', integer(now),
   'ttl_ms', ttl, 'run_id', run_id, 'ended', '0')
-redis.call('HDEL', KEYS[2], 'quarantine_run', 'proof', 'floor')
+if term.quarantine or term.proof or t[9] then
+  redis.call('HDEL', KEYS[2], 'quarantine_run', 'proof', 'floor')
+end
 redis.call('HDEL', KEYS[4], 'reserved_for', 'reserved_until', 'deferred_until', 'stepdown_owner', 'stepdown_to', 'stepdown_reason')
 tell(KEYS[5], 'won', node, epoch, '')
 take(owner, ttl)
