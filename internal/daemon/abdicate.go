@@ -29,7 +29,7 @@ type pinger interface {
 
 // abdicator ends the term of a leader that reaches Redis but not a database that its
 // jobs write to, if another node may try. That one may not reach it either: so the
-// cool-downs grow, and those who stand aside are not handed the lead back.
+// cool-downs grow.
 type abdicator struct {
 	nodeID    string
 	after     time.Duration // election.abdicate_after
@@ -38,22 +38,24 @@ type abdicator struct {
 	election  election
 	observer  *observer
 	log       *zap.Logger
-	hints     chan<- elector.Hint
-	cooling   chan time.Duration // a cool-down has begun
-
-	mu    sync.Mutex
-	until time.Time // the cool-down's end
+	cooling   chan coolDown // one has begun
 
 	// Of the running term alone:
 	last time.Time     // the last abdication
 	cool time.Duration // and its cool-down; 0: none yet
 }
 
+// coolDown is for how long a node stands aside, unless over is closed before.
+type coolDown struct {
+	lasts time.Duration
+	over  chan struct{}
+}
+
 // newAbdicator makes the abdicator of a node; it lacks the observer.
-func newAbdicator(c config.Config, probes databases, e election, log *zap.Logger, hints chan<- elector.Hint) *abdicator {
+func newAbdicator(c config.Config, probes databases, e election, log *zap.Logger) *abdicator {
 	a := &abdicator{
 		nodeID: c.Node.ID, after: c.Election.AbdicateAfter, poll: c.Election.PollInterval, databases: map[string]pinger{},
-		election: e, log: log, hints: hints, cooling: make(chan time.Duration, 1),
+		election: e, log: log, cooling: make(chan coolDown, 1),
 	}
 	for name, db := range probes {
 		a.databases[name] = db
@@ -83,7 +85,6 @@ func (a *abdicator) pace() time.Duration {
 // watch returns when ctx ends, with nil, or when this node must let others lead.
 func (a *abdicator) watch(ctx context.Context) *elector.Abdication {
 	if a.cool > 0 {
-		a.coolUntil(time.Time{})
 		a.note(ctx, 0, "") // it leads again
 	}
 	if len(a.databases) == 0 {
@@ -176,13 +177,13 @@ func (a *abdicator) abdicate(ctx context.Context, reason string) *elector.Abdica
 	a.last = time.Now()
 	a.log.Warn("abdicating: another node may try", zap.String("reason", reason), zap.Duration("cool_down", a.cool))
 	a.note(ctx, a.cool, reason)
-	a.coolUntil(time.Now().Add(a.cool))
 	a.observer.standAside(a.cool, reason)
+	c := coolDown{lasts: a.cool, over: make(chan struct{})}
 	select {
-	case a.cooling <- a.cool:
-	default: // comeBack has one to look at already
+	case a.cooling <- c:
+	default: // comeBack still looks after the one before
 	}
-	return &elector.Abdication{Reason: reason, CoolDown: a.cool}
+	return &elector.Abdication{Reason: reason, CoolDown: c.lasts, Over: c.over}
 }
 
 // note tells the others how long this node stands aside.
@@ -202,52 +203,16 @@ func (a *abdicator) comeBack(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case d := <-a.cooling:
-			cooling, cancel := context.WithTimeout(ctx, d)
+		case c := <-a.cooling:
+			cooling, cancel := context.WithTimeout(ctx, c.lasts)
 			if a.vacant(cooling) {
 				a.log.Info("nobody else leads: campaigning again before the cool-down is over")
 				a.observer.comesBack()
-				a.coolUntil(time.Time{})
-				a.hint(elector.HintReleased)
+				close(c.over)
 			}
 			cancel()
 		}
 	}
-}
-
-// sift passes hints on, but for those of releases during a cool-down: they end an
-// elector's standing aside, and this node must not take the lock from one that
-// reaches its databases whenever that one's leader hands over.
-func (a *abdicator) sift(ctx context.Context, heard <-chan elector.Hint) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case h := <-heard:
-			if h != elector.HintReleased || !a.cools() {
-				a.hint(h)
-			}
-		}
-	}
-}
-
-func (a *abdicator) hint(h elector.Hint) {
-	select {
-	case a.hints <- h:
-	default: // hints enough are on their way
-	}
-}
-
-func (a *abdicator) coolUntil(t time.Time) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.until = t
-}
-
-func (a *abdicator) cools() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return time.Now().Before(a.until)
 }
 
 // vacant waits until nobody leads at two looks in a row, although somebody may: at one

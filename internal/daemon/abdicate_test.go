@@ -80,15 +80,14 @@ func (d *drawn) draw(change func(*redisstore.Picture)) {
 
 // resigner is the abdicator of node a, which has a live companion b, and its
 // database main.
-func resigner(t *testing.T) (*abdicator, *drawn, *distant, chan elector.Hint) {
+func resigner(t *testing.T) (*abdicator, *drawn, *distant) {
 	t.Helper()
 	e := &drawn{picture: redisstore.Picture{Nodes: []redisstore.Node{{ID: "a"}, {ID: "b"}}}}
 	db := &distant{}
-	hints := make(chan elector.Hint, 16)
 	return &abdicator{
 		nodeID: "a", after: 30 * time.Second, poll: 2 * time.Second, databases: map[string]pinger{"main": db, "other": &distant{}},
-		election: e, observer: &observer{}, log: zap.NewNop(), hints: hints, cooling: make(chan time.Duration, 1),
-	}, e, db, hints
+		election: e, observer: &observer{}, log: zap.NewNop(), cooling: make(chan coolDown, 1),
+	}, e, db
 }
 
 // abdicates runs one term for at most d of bubble time.
@@ -104,7 +103,7 @@ func TestALeaderWithoutItsDatabaseLetsAnotherTry(t *testing.T) {
 	for name, hang := range map[string]bool{"refuses": false, "hangs": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a, e, db, _ := resigner(t)
+				a, e, db := resigner(t)
 				if got, _ := abdicates(t, a, time.Hour); got != nil {
 					t.Fatalf("abdicated with its databases there: %v", got)
 				}
@@ -126,7 +125,7 @@ func TestALeaderWithoutItsDatabaseLetsAnotherTry(t *testing.T) {
 
 func TestADatabaseThatAnswersNowAndThenIsNotAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _, db, _ := resigner(t)
+		a, _, db := resigner(t)
 		stop := make(chan struct{})
 		go func() {
 			for away := true; ; away = !away {
@@ -156,7 +155,7 @@ func TestALeaderWithoutItsDatabaseGoesOnWhereNobodyElseCouldLead(t *testing.T) {
 	for name, change := range others {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a, e, db, _ := resigner(t)
+				a, e, db := resigner(t)
 				db.set(true, false)
 				e.draw(change)
 				if got, after := abdicates(t, a, time.Hour); got != nil {
@@ -173,7 +172,7 @@ func TestALeaderWithoutItsDatabaseGoesOnWhereNobodyElseCouldLead(t *testing.T) {
 
 func TestCoolDownsGrowWhileTheTroubleLasts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, e, db, _ := resigner(t)
+		a, e, db := resigner(t)
 		db.set(true, false)
 		var cools []time.Duration
 		for range 6 {
@@ -198,59 +197,18 @@ func TestCoolDownsGrowWhileTheTroubleLasts(t *testing.T) {
 	})
 }
 
-// Else whoever abdicated would race for the lock with every node that reaches its
-// databases, each time that the lead is handed over.
-func TestACoolDownOutlastsTheReleasesOfOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a, _, db, hints := resigner(t)
-		heard := make(chan elector.Hint)
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() { defer close(done); a.sift(ctx, heard) }()
-		passes := func(h elector.Hint) bool {
-			heard <- h
-			synctest.Wait()
-			select {
-			case got := <-hints:
-				return got == h
-			default:
-				return false
-			}
-		}
-		if !passes(elector.HintReleased) {
-			t.Error("a release is not told before there was any trouble")
-		}
-		db.set(true, false)
-		for range 2 {
-			got, _ := abdicates(t, a, time.Hour)
-			time.Sleep(got.CoolDown - time.Millisecond)
-			if passes(elector.HintReleased) {
-				t.Error("a release ends the cool-down")
-			}
-			if !passes(elector.HintControl) {
-				t.Error("an order is not told during the cool-down")
-			}
-			time.Sleep(time.Millisecond)
-			if !passes(elector.HintReleased) {
-				t.Error("a release is not told after the cool-down")
-			}
-		}
-		cancel()
-		<-done
-	})
-}
-
 func TestWhoAbdicatedComesBackIfNobodyElseLeads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, e, _, hints := resigner(t)
+		a, e, _ := resigner(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); a.comeBack(ctx) }()
-		hinted := func(within time.Duration) bool {
+		var over chan struct{}
+		comesBack := func(within time.Duration) bool {
 			t.Helper()
 			select {
-			case h := <-hints:
-				return h == elector.HintReleased
+			case <-over:
+				return true
 			case <-time.After(within):
 				return false
 			}
@@ -258,16 +216,13 @@ func TestWhoAbdicatedComesBackIfNobodyElseLeads(t *testing.T) {
 		cools := func(p func(*redisstore.Picture)) {
 			e.draw(func(old *redisstore.Picture) { *old = redisstore.Picture{}; p(old) })
 			a.observer.standAside(time.Minute, "x")
-			a.coolUntil(time.Now().Add(time.Minute))
-			a.cooling <- time.Minute
+			over = make(chan struct{})
+			a.cooling <- coolDown{time.Minute, over}
 		}
 
 		cools(func(*redisstore.Picture) {})
-		if began := time.Now(); !hinted(time.Minute) || time.Since(began) != 2*a.poll {
+		if began := time.Now(); !comesBack(time.Minute) || time.Since(began) != 2*a.poll {
 			t.Errorf("came back after %v, want two looks", time.Since(began))
-		}
-		if a.cools() {
-			t.Error("would not hear of the next release")
 		}
 		if why := a.observer.standsAside(); why != "" {
 			t.Errorf("still %q", why)
@@ -278,14 +233,14 @@ func TestWhoAbdicatedComesBackIfNobodyElseLeads(t *testing.T) {
 			"quarantined":   {Control: redisstore.Control{Quarantine: time.Second}},
 		} {
 			cools(func(old *redisstore.Picture) { *old = p })
-			if hinted(2 * time.Minute) {
+			if comesBack(2 * time.Minute) {
 				t.Errorf("%s: came back", name)
 			}
 		}
 		cools(func(p *redisstore.Picture) { p.Owner = "o" })
 		time.Sleep(20 * time.Second)
 		e.draw(func(p *redisstore.Picture) { p.Owner = "" }) // it has died
-		if !hinted(10 * time.Second) {
+		if !comesBack(10 * time.Second) {
 			t.Error("did not come back when the successor had died")
 		}
 		cancel()

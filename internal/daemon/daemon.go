@@ -73,9 +73,9 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 	ledger := at.ledger(store)
 	runner := newRunner(c, ledger, o.Logger, metrics)
 	election := at.election()
-	heard, hints := make(chan elector.Hint, 16), make(chan elector.Hint, 16)
+	hints := make(chan elector.Hint, 16)
 	var listening atomic.Int32
-	resign := newAbdicator(c, probes, election, log.Named("election"), hints)
+	resign := newAbdicator(c, probes, election, log.Named("election"))
 	lead := leader{
 		log: log, runner: runner, tasks: tasks, metrics: metrics, databases: dbs, election: election, resign: resign,
 	}
@@ -110,8 +110,7 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopBackground()
 	var wg sync.WaitGroup
-	wg.Go(func() { at.watch(background, heard, &listening) })
-	wg.Go(func() { resign.sift(background, heard) })
+	wg.Go(func() { at.watch(background, hints, &listening) })
 	wg.Go(func() { watcher.keepFiles(background) })
 	wg.Go(func() { resign.comeBack(background) })
 	wg.Go(func() { notifier.watchdog(background, n.health) })

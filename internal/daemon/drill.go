@@ -37,10 +37,7 @@ var ErrNobodyElse = errors.New("no other live node may lead: a drill would leave
 func (r *Remote) Drill(ctx context.Context, to, reason string, rounds int, back bool, wait time.Duration) ([]Drilled, error) {
 	var done []Drilled
 	first := ""
-	for i := range rounds {
-		if i > 0 {
-			settle(ctx)
-		}
+	for range rounds {
 		d, err := r.drillOnce(ctx, to, reason, wait)
 		if err != nil {
 			return done, err
@@ -52,7 +49,6 @@ func (r *Remote) Drill(ctx context.Context, to, reason string, rounds int, back 
 		to = "" // the next goes to whoever is ready
 	}
 	if back && done[len(done)-1].To != first {
-		settle(ctx)
 		d, err := r.drillOnce(ctx, first, reason+", and back", wait)
 		if err != nil {
 			return done, fmt.Errorf("give the lead back to %s: %w", first, err)
@@ -60,15 +56,6 @@ func (r *Remote) Drill(ctx context.Context, to, reason string, rounds int, back 
 		done = append(done, d)
 	}
 	return done, nil
-}
-
-// settle lets the last leader stand by again: just after its own release it takes
-// another one for that, and stays aside.
-func settle(ctx context.Context) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(300 * time.Millisecond):
-	}
 }
 
 func (r *Remote) drillOnce(ctx context.Context, to, reason string, wait time.Duration) (Drilled, error) {

@@ -28,3 +28,76 @@ func TestStandingAsideIsProgress(t *testing.T) {
 		a.stop()
 	})
 }
+
+// Two step-downs at once: whoever has given the lead up first must be there when the
+// second does, since others have had their turn.
+func TestStepDownsInQuickSuccessionLeaveNobodyWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := fakelock.NewStore(timing.TTL)
+		a := start(t, "a", s.Node("a", nil), s.Hints(), nil)
+		synctest.Wait()
+		b := start(t, "b", s.Node("b", nil), s.Hints(), nil)
+		time.Sleep(time.Second)
+		for i := range 6 {
+			from, to := a, b
+			if i%2 == 1 {
+				from, to = b, a
+			}
+			if from.Leading() == nil {
+				t.Fatalf("%s does not lead before step-down %d", from.id, i)
+			}
+			s.Order(elector.Order{StepDown: true, To: to.id})
+			time.Sleep(60 * time.Millisecond)
+			if to.Leading() == nil {
+				t.Errorf("%s does not lead 60 ms after step-down %d", to.id, i)
+			}
+		}
+		a.stop()
+		b.stop()
+	})
+}
+
+// Whoever cannot do the work does not take it from others whenever they hand it over,
+// but follows who does, and takes it once it is told that the cool-down is over.
+func TestACoolDownOutlastsTheTermsOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := fakelock.NewStore(timing.TTL)
+		over := make(chan struct{})
+		terms := 0
+		a := start(t, "a", s.Node("a", nil), s.Hints(), func(ctx context.Context, _ *elector.Term) error {
+			if terms++; terms == 1 {
+				return &elector.Abdication{Reason: "its database is away", CoolDown: time.Minute, Over: over}
+			}
+			<-ctx.Done()
+			return nil
+		})
+		synctest.Wait()
+		b := start(t, "b", s.Node("b", nil), s.Hints(), nil)
+		time.Sleep(time.Second)
+		for range 3 {
+			if b.Leading() == nil {
+				t.Fatal("the other node does not lead")
+			}
+			if h := a.Holder(); h != "b" {
+				t.Errorf("in its cool-down the node takes %q for the leader", h)
+			}
+			s.Order(elector.Order{StepDown: true})
+			time.Sleep(poll / 2)
+			if a.Leading() != nil {
+				t.Fatal("a release ends the cool-down")
+			}
+			time.Sleep(2 * poll)
+		}
+		b.stop()
+		time.Sleep(poll)
+		if a.Leading() != nil {
+			t.Error("leads before the cool-down is over")
+		}
+		close(over)
+		time.Sleep(poll / 4)
+		if a.Leading() == nil {
+			t.Error("does not lead although the cool-down was ended")
+		}
+		a.stop()
+	})
+}

@@ -41,9 +41,14 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 	}
 	trouble := newBackoff(e.cfg.Timing.TTL)
 	doubtful, polling := false, false
+	var last Answer
+	if e.standsAside(last) {
+		e.gather(ctx, hintSpacing) // another may lead by then; and the hint is our own
+	}
 	for ctx.Err() == nil {
+		observer := e.cfg.Observer || e.standsAside(last)
 		sent := e.cfg.Clock()
-		answer, err := e.attempt(ctx, Candidate{Owner: owner, Floor: e.floor, Observer: e.cfg.Observer, Polling: polling})
+		answer, err := e.attempt(ctx, Candidate{Owner: owner, Floor: e.floor, Observer: observer, Polling: polling})
 		if ctx.Err() != nil {
 			if doubtful || err != nil || answer.Outcome == Won {
 				e.giveBack(ctx, cmp.Or(answer.Owner, owner))
@@ -79,7 +84,7 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 			doubtful = false
 			continue
 		}
-		doubtful = false
+		doubtful, last = false, answer
 		e.known(answer)
 		hinted := e.await(ctx, answer)
 		polling = answer.Outcome == Held && !hinted
@@ -114,7 +119,8 @@ func (e *Elector) await(ctx context.Context, a Answer) (hinted bool) {
 		poll = max(poll, min(hintedPolls*poll, hintedPoll))
 	}
 	began := e.cfg.Clock()
-	if !e.pause(ctx, min(a.Left+expirySlack, poll)+rand.N(pollJitter)) {
+	wait := e.aside.within(began, min(a.Left+expirySlack, poll)+rand.N(pollJitter))
+	if !e.pause(ctx, wait) {
 		return false
 	}
 	// A flood of hints is not answered one by one.
@@ -122,17 +128,23 @@ func (e *Elector) await(ctx context.Context, a Answer) (hinted bool) {
 	if e.cfg.HintSpread > 0 {
 		early = max(early, rand.N(e.cfg.HintSpread))
 	}
-	if early > 0 {
+	e.gather(ctx, early)
+	return true
+}
+
+// gather lets hints come for d: all of them are answered by the same attempt.
+func (e *Elector) gather(ctx context.Context, d time.Duration) {
+	if d > 0 {
 		select {
 		case <-ctx.Done():
-		case <-time.After(early):
+		case <-time.After(d):
 		}
 	}
 	for {
 		select {
 		case <-e.cfg.Hints:
 		default:
-			return true
+			return
 		}
 	}
 }

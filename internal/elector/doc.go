@@ -33,7 +33,7 @@
 //	└─────────┘                        └────┬────┘
 //	  ▲     ▲                               │ won, and trusted still
 //	  │     │ time over, or somebody        ▼
-//	  │     │ else has released        ┌─────────┐
+//	  │     │ else has led             ┌─────────┐
 //	  │ ┌───┴───┐                      │ leading │ ◄─┐ renewed
 //	  │ │ aside │                      └──┬───┬──┘ ──┘
 //	  │ └───────┘                         │   │ ordered to step down, shutting down,
@@ -54,7 +54,7 @@
 //   - Won: lead, unless the answer took so long that nothing may be started.
 //   - Held: wait for what is left of the lease and 5 ms, for the poll interval, or for
 //     a hint: the lock was released, or hints cease or are back. Where hints are being listened for ([Config]'s
-//     Hinted) polls only find out that one was lost: four intervals, at most 8 s. Other
+//     Hinted) polls only find out that one was lost: three intervals, at most 8 s. Other
 //     programs give no hints: their locks are polled as if nobody listened. A foreign
 //     holder has no name and no epoch.
 //   - Wait: nobody holds the lock, and we may not have it. [EventWaiting] tells why:
@@ -137,11 +137,11 @@
 //
 // An order ([Order]: step down, perhaps in favour of somebody; a pause is one, too)
 // comes with the answer to a renewal; a hint only makes that renewal come at once. The
-// work ends, the lock is released and perhaps reserved, and this node stands aside: for
-// a poll interval and a bit, so that the others ask first, or for the [Abdication]'s
-// cool-down. Somebody else's release ends that: then others have had their turn. The
-// hint of our own release, within 100 ms, does not. A node alone leads again when its
-// time is over. Work that returns by itself is a step-down; a shutdown, a loss and an
+// work ends, the lock is released and perhaps reserved, and this node stands aside: it
+// goes on asking, as an observer. After a step-down that lasts until somebody else has
+// led, which a higher epoch tells, or for a poll interval and a bit: a node alone then
+// leads again. After an [Abdication] it lasts for the cool-down, whoever has led
+// meanwhile, or until whoever abdicated calls it over. Work that returns by itself is a step-down; a shutdown, a loss and an
 // expiry put nobody aside. A leader that is asked twice steps down once.
 //
 // # Epochs

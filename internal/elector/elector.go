@@ -27,7 +27,8 @@ type LeadFunc func(ctx context.Context, t *Term) error
 // do its work on this node, and another node perhaps can.
 type Abdication struct {
 	Reason   string
-	CoolDown time.Duration // how long this node then leaves the lock to others
+	CoolDown time.Duration   // how long this node then leaves the lock to others
+	Over     <-chan struct{} // if set, it ends the cool-down early by being closed
 }
 
 func (a *Abdication) Error() string { return "abdicated: " + a.Reason }
@@ -73,6 +74,7 @@ type Elector struct {
 
 	kick  chan struct{} // renew now
 	floor int64         // the highest epoch this process has seen
+	aside aside         // to what extent others go first
 
 	mu          sync.Mutex
 	storeDown   error // what the store's trouble is, nil while it answers
@@ -120,9 +122,7 @@ func (e *Elector) Run(ctx context.Context) error {
 		if term == nil {
 			return nil
 		}
-		if aside := e.reign(ctx, term); aside > 0 {
-			e.standAside(ctx, aside)
-		}
+		e.aside = e.reign(ctx, term)
 	}
 	return nil
 }
@@ -207,33 +207,8 @@ func (e *Elector) setRole(leading *Term, holder string) {
 	e.leading, e.held, e.holder, e.holderEpoch, e.waiting = leading, false, holder, 0, ""
 }
 
-// ownHint is how long after our own release the hint of it may come back to us.
-const ownHint = 100 * time.Millisecond
-
-// standAside waits for d, so that others go first, unless somebody else releases
-// the lock meanwhile: then others had their turn. The hint of our own release must
-// not bring us back.
-func (e *Elector) standAside(ctx context.Context, d time.Duration) {
-	began := e.cfg.Clock()
-	e.waits(d)
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-			return
-		case h := <-e.cfg.Hints:
-			if h == HintReleased && e.cfg.Clock().Sub(began) > ownHint {
-				return
-			}
-		}
-	}
-}
-
-// pause waits for d, or until ctx ends or the store hints that waiting is over.
-// It reports whether a hint cut it short.
+// pause waits for d, or until ctx ends or the store hints that waiting is over, or so
+// is a cool-down. It reports whether it was cut short.
 func (e *Elector) pause(ctx context.Context, d time.Duration) (hinted bool) {
 	if d <= 0 {
 		return false
@@ -247,6 +222,8 @@ func (e *Elector) pause(ctx context.Context, d time.Duration) (hinted bool) {
 			return false
 		case <-timer.C:
 			return false
+		case <-e.aside.over:
+			return true
 		case h := <-e.cfg.Hints:
 			if h != HintControl {
 				return true

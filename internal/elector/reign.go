@@ -17,14 +17,16 @@ type ending struct {
 	reason string
 	to     string
 	aside  time.Duration // how long this node then lets others go first
+	firm   bool          // whatever they do
+	over   <-chan struct{}
 }
 
 // reign runs the work of one term and returns, when the work has returned and the
-// lock is released, how long to stand aside.
+// lock is released, to what extent to stand aside.
 //
 // The order is the point: the work's context ends first; renewal goes on until
 // the work has returned; only then is the lock released.
-func (e *Elector) reign(ctx context.Context, term *Term) time.Duration {
+func (e *Elector) reign(ctx context.Context, term *Term) aside {
 	e.setRole(term, e.cfg.NodeID)
 	e.cfg.Observe(Event{Kind: EventWon, Owner: term.owner, Epoch: term.Epoch(), Holder: e.cfg.NodeID})
 	if !term.Trusted() { // the observer writes a file, and a disk may hang
@@ -133,14 +135,17 @@ func leaseEnded(lost bool) ending {
 }
 
 // conclude releases the lock, if there is still something to release, and tells.
-func (e *Elector) conclude(ctx context.Context, term *Term, end ending, workErr error) time.Duration {
+func (e *Elector) conclude(ctx context.Context, term *Term, end ending, workErr error) aside {
 	var err error
 	if end.event != EventLost {
 		err = e.release(ctx, term.owner, Handover{Event: string(end.event), Reason: end.reason, To: end.to})
 	}
 	e.setRole(nil, "")
 	e.cfg.Observe(Event{Kind: end.event, Owner: term.owner, Epoch: term.Epoch(), Reason: end.reason, Err: errors.Join(workErr, err), Released: err == nil})
-	return end.aside
+	if end.aside == 0 {
+		return aside{}
+	}
+	return aside{until: e.cfg.Clock().Add(end.aside), over: end.over, firm: end.firm, epoch: term.Epoch()}
 }
 
 // release gives the lock up. If it fails at once it is tried once more: the connection
@@ -165,6 +170,7 @@ func workEnded(err error, aside time.Duration) ending {
 	switch {
 	case errors.As(err, &abdication):
 		end.reason, end.aside = abdication.Error(), max(aside, abdication.CoolDown)
+		end.over, end.firm = abdication.Over, true
 	case err != nil:
 		end.reason = "the leader's work failed: " + err.Error()
 	}

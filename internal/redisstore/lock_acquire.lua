@@ -101,7 +101,7 @@ if not holder then
     return wait('in quarantine, since redis has restarted, failed over or lost its data', left, 'quarantine')
   end
   if ARGV[7] == '1' then
-    return wait('left to others: this node is no candidate', -1)
+    return wait('left to others: this node does not campaign', -1)
   end
   local reserved = (tonumber(control.reserved_until) or 0) - now
   local kept = control.reserved_for and reserved > 0 and reserved <= tonumber(ARGV[8])

@@ -186,7 +186,7 @@ func TestObserverNeverLeads(t *testing.T) {
 	candidate.Kill()
 	c.Await(soon, "the observer to tell why nobody leads", func() bool {
 		s, ok := observer.Status()
-		return ok && s.Leader == nil && s.Waiting == "left to others: this node is no candidate"
+		return ok && s.Leader == nil && s.Waiting == "left to others: this node does not campaign"
 	})
 	for until := time.Now().Add(2 * controlTTL); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
 		if observer.Leading() {
