@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"baton/internal/elector"
 	"baton/internal/quorum"
@@ -13,24 +14,30 @@ import (
 
 // open makes the lock of a design, and feeds hints until ctx ends. leave is called when
 // the election has ended.
-func open(ctx context.Context, s wire.Setup, hints chan<- elector.Hint) (lock elector.Lock, leave func(), err error) {
+func open(ctx context.Context, s wire.Setup, to *ears) (lock elector.Lock, leave func(), err error) {
 	switch s.Design {
 	case wire.Lua:
-		return openRedis(ctx, s, redisstore.Options{URL: s.Redis[0]}, redisstore.LockOptions{}, hints)
+		return openRedis(ctx, s, redisstore.Options{URL: s.Redis[0]}, redisstore.LockOptions{}, to)
 	case wire.SetNX:
-		return openRedis(ctx, s, redisstore.Options{URL: s.Redis[0]}, redisstore.LockOptions{WithoutScripts: true}, hints)
+		return openRedis(ctx, s, redisstore.Options{URL: s.Redis[0]}, redisstore.LockOptions{WithoutScripts: true}, to)
 	case wire.Redisson:
-		return openRedis(ctx, s, redisstore.Options{URL: s.Redis[0]}, redisstore.LockOptions{Format: redisstore.Redisson}, hints)
+		return openRedis(ctx, s, redisstore.Options{URL: s.Redis[0]}, redisstore.LockOptions{Format: redisstore.Redisson}, to)
 	case wire.Sentinel:
 		behind := &redisstore.SentinelOptions{Master: s.Master, Addresses: s.Sentinels}
-		return openRedis(ctx, s, redisstore.Options{Sentinel: behind}, redisstore.LockOptions{WaitReplicas: 1}, hints)
+		return openRedis(ctx, s, redisstore.Options{Sentinel: behind}, redisstore.LockOptions{WaitReplicas: 1}, to)
 	case wire.Quorum:
-		return openQuorum(ctx, s, hints)
+		return openQuorum(ctx, s, to)
 	}
 	return nil, nil, fmt.Errorf("no design %q", s.Design)
 }
 
-func openRedis(ctx context.Context, s wire.Setup, o redisstore.Options, l redisstore.LockOptions, hints chan<- elector.Hint) (elector.Lock, func(), error) {
+// ears are what hears the hints of all stores.
+type ears struct {
+	hints     chan elector.Hint
+	listening atomic.Int32 // to how many of them
+}
+
+func openRedis(ctx context.Context, s wire.Setup, o redisstore.Options, l redisstore.LockOptions, to *ears) (elector.Lock, func(), error) {
 	o.ClientName = s.NodeID
 	store, err := redisstore.Open(o)
 	if err != nil {
@@ -41,7 +48,7 @@ func openRedis(ctx context.Context, s wire.Setup, o redisstore.Options, l rediss
 	if err != nil {
 		return nil, nil, err
 	}
-	go store.Watch(ctx, s.LockKey, hints)
+	go store.WatchAll(ctx, redisstore.Watched{LockKey: s.LockKey, Hints: to.hints, Listening: &to.listening})
 	return lock, func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timing.Timeout)
 		defer cancel()
@@ -50,11 +57,11 @@ func openRedis(ctx context.Context, s wire.Setup, o redisstore.Options, l rediss
 }
 
 // openQuorum makes one lock of the locks of all masters.
-func openQuorum(ctx context.Context, s wire.Setup, hints chan<- elector.Hint) (elector.Lock, func(), error) {
+func openQuorum(ctx context.Context, s wire.Setup, to *ears) (elector.Lock, func(), error) {
 	var locks []elector.Lock
 	var leaves []func()
 	for _, url := range s.Redis {
-		lock, leave, err := openRedis(ctx, s, redisstore.Options{URL: url}, redisstore.LockOptions{}, hints)
+		lock, leave, err := openRedis(ctx, s, redisstore.Options{URL: url}, redisstore.LockOptions{}, to)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"baton/internal/elector"
 	"baton/internal/heartbeat"
@@ -47,12 +48,12 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	hints := make(chan elector.Hint, 16)
-	lock, leave, err := open(ctx, setup, hints)
+	heard := &ears{hints: make(chan elector.Hint, 16)}
+	lock, leave, err := open(ctx, setup, heard)
 	if err != nil {
 		return fmt.Errorf("open the lock: %w", err)
 	}
-	meddling, _, err := open(ctx, setup, make(chan elector.Hint, 1))
+	meddling, _, err := open(ctx, setup, &ears{hints: make(chan elector.Hint, 1)})
 	if err != nil {
 		return fmt.Errorf("open the lock once more: %w", err)
 	}
@@ -62,8 +63,13 @@ func run() error {
 		meddle(ctx, setup, &recorded{lock: meddling, diary: diary, floor: floor, calls: calls, meddling: true}, terms, os.Stdin)
 	}()
 	work := newWork(setup, diary, terms)
+	spread := time.Duration(0) // as the daemon has it
+	if setup.Design == wire.Quorum {
+		spread = 5 * time.Millisecond
+	}
 	el, err := elector.New(&recorded{lock: lock, diary: diary, floor: floor, calls: calls}, work.lead, elector.Config{
-		NodeID: setup.NodeID, Timing: setup.Timing, PollInterval: setup.Poll, Floor: floor.value(), Hints: hints,
+		NodeID: setup.NodeID, Timing: setup.Timing, PollInterval: setup.Poll, Floor: floor.value(), Hints: heard.hints,
+		Hinted: func() bool { return int(heard.listening.Load()) == max(1, len(setup.Redis)) }, HintSpread: spread,
 		NewOwner: newOwner,
 		Observe: func(e elector.Event) {
 			if e.Kind != elector.EventRenewal {
