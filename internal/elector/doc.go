@@ -53,10 +53,10 @@
 //
 //   - Won: lead, unless the answer took so long that nothing may be started.
 //   - Held: wait for what is left of the lease and 5 ms, for the poll interval, or for
-//     a hint: the lock was released, or hints cease or are back. Where hints are being listened for ([Config]'s
-//     Hinted) polls only find out that one was lost: three intervals, at most 8 s. Other
-//     programs give no hints: their locks are polled as if nobody listened. A foreign
-//     holder has no name and no epoch.
+//     a hint: the lock was released, or hints cease or are back. Where hints are being
+//     listened for ([Config]'s Hinted) polls only find out that one was lost: three
+//     intervals, at most 8 s. Other programs give no hints: their locks are polled as if
+//     nobody listened. A foreign holder has no name and no epoch.
 //   - Wait: nobody holds the lock, and we may not have it. [EventWaiting] tells why:
 //     reserved for the named successor (at most [ReserveFor]), left to a live node of a
 //     higher priority (half a second: it may be dead), paused (until resumed; only the
