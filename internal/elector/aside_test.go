@@ -57,6 +57,30 @@ func TestStepDownsInQuickSuccessionLeaveNobodyWaiting(t *testing.T) {
 	})
 }
 
+// A term may begin and end before the node that gave the last one up has asked again,
+// which is how a drill goes that follows another. Its one answer, that others have had
+// their turn, must suffice.
+func TestATermShorterThanALookLeavesNobodyWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := fakelock.NewStore(timing.TTL)
+		a := start(t, "a", s.Node("a", nil), s.Hints(), nil)
+		synctest.Wait()
+		b := start(t, "b", s.Node("b", nil), s.Hints(), nil)
+		time.Sleep(time.Second)
+		s.Order(elector.Order{StepDown: true, To: "b"})
+		for b.Leading() == nil {
+			time.Sleep(100 * time.Microsecond)
+		}
+		s.Order(elector.Order{StepDown: true})
+		time.Sleep(60 * time.Millisecond)
+		if a.Leading() == nil {
+			t.Error("does not lead 60 ms after the short term of another")
+		}
+		a.stop()
+		b.stop()
+	})
+}
+
 // Whoever cannot do the work does not take it from others whenever they hand it over,
 // but follows who does, and takes it once it is told that the cool-down is over.
 func TestACoolDownOutlastsTheTermsOfOthers(t *testing.T) {

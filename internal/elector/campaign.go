@@ -85,6 +85,10 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 			continue
 		}
 		doubtful, last = false, answer
+		if answer.Outcome == Wait && observer && !e.cfg.Observer && !e.standsAside(last) {
+			polling = false
+			continue // others have had their turn already: now as a candidate
+		}
 		e.known(answer)
 		hinted := e.await(ctx, answer)
 		polling = answer.Outcome == Held && !hinted
