@@ -19,6 +19,8 @@ func TestANodeThatOnlyPollsOrRenewsTellsThatItIsThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() }) // the test has ended
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
 	for _, withoutScripts := range []bool{false, true} {
 		key := map[bool]string{false: "lua", true: "setnx"}[withoutScripts]
 		node := func(id string) *Lock {
@@ -29,8 +31,6 @@ func TestANodeThatOnlyPollsOrRenewsTellsThatItIsThere(t *testing.T) {
 			t.Cleanup(l.Close)
 			return l
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
 		leader, standby := node("leader"), node("standby")
 		ask := func(l *Lock, owner string, polling bool) elector.Answer {
 			t.Helper()
