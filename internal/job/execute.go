@@ -135,6 +135,8 @@ func outcome(ctx context.Context, j Job, err error) (State, string) {
 		return StateFailed, clip(err.Error())
 	case errors.Is(cause, ErrTimeout):
 		return StateTimedOut, clip(fmt.Sprintf("timed out after %v: %v", j.Timeout, err))
+	case errors.Is(err, context.Canceled):
+		return StateCancelled, clip(cause.Error()) // it did as it was told; where it was then is no fault
 	default:
 		return StateCancelled, clip(fmt.Sprintf("%v: %v", cause, err))
 	}

@@ -70,6 +70,7 @@ func TestTermEndsWhenTheLedgerSaysNotLeader(t *testing.T) {
 		}
 		want(t, "starts", n.starts("flush"), []float64{})
 		want(t, "state of the other run", n.records()[0].State, job.StateCancelled)
+		want(t, "error of the other run, told once", n.records()[0].Error, `claim a slot of job "flush": claim: job: this node no longer leads`)
 	})
 }
 
