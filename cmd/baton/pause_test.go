@@ -7,8 +7,20 @@ import (
 	"testing"
 	"time"
 
+	"baton/internal/daemon"
 	"baton/internal/testsupport"
 )
+
+func TestStatusOfAPausedElectionPromisesNoNextRun(t *testing.T) {
+	var s daemon.Snapshot
+	if err := json.Unmarshal([]byte(`{"paused": {"reason": "by alice"}, "jobs": [{"name": "a", "schedule": "@hourly", "next_run": "2026-11-21T17:00:00Z"}]}`), &s); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := printStatus(&out, s); err != nil || !regexp.MustCompile(`(?m)^a +@hourly +paused +never`).MatchString(out.String()) {
+		t.Errorf("%v: %s", err, out.String())
+	}
+}
 
 func TestAPauseIsOrderedShownAndEnded(t *testing.T) {
 	c := newCLI(t)

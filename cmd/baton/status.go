@@ -185,7 +185,10 @@ func printStatus(out io.Writer, s daemon.Snapshot) error {
 	}
 	for _, j := range s.Jobs {
 		next, last, rows, dead, took, waiting := "-", "never", "-", "-", "-", "?"
-		if !j.NextRun.IsZero() {
+		switch {
+		case s.Leader == nil && s.Paused != nil:
+			next = "paused"
+		case !j.NextRun.IsZero():
 			next = "in " + short(j.NextRun.Sub(s.Now))
 		}
 		if r := j.LastRun; r != nil {

@@ -155,13 +155,31 @@ func TestVerdicts(t *testing.T) {
 		"jobs stale":   {jobsVerdict(Snapshot{Error: "x", Jobs: []Job{job("a", 1, nil)}}, true), verdict{warn, "Jobs", "Well", "when last seen"}},
 		"redis":        {redisVerdict(Snapshot{Redis: Redis{Host: "r:1", OK: true, Since: now.Add(-time.Hour)}}, now), verdict{good, "Redis", "Answers", "r:1, for 1 h"}},
 		"redis down":   {redisVerdict(Snapshot{Redis: Redis{Host: "r:1", Error: "refused"}}, now), verdict{bad, "Redis", "Does not answer", "refused"}},
-		"nodes":        {nodesVerdict(Snapshot{Nodes: []Node{{ID: "a"}, {ID: "b"}}}, true), verdict{good, "Nodes", "2 live", "1 could take over"}},
-		"node alone":   {nodesVerdict(Snapshot{Nodes: []Node{{ID: "a"}}}, true), verdict{warn, "Nodes", "1 live", "no standby could take over"}},
+		"nodes":        {nodesVerdict(Snapshot{Leader: &Leader{NodeID: "a"}, Nodes: []Node{{ID: "a"}, {ID: "b"}}}, true), verdict{good, "Nodes", "2 live", "1 could take over"}},
+		"node alone":   {nodesVerdict(Snapshot{Leader: &Leader{NodeID: "a"}, Nodes: []Node{{ID: "a"}}}, true), verdict{warn, "Nodes", "1 live", "no standby could take over"}},
+		"no candidate": {nodesVerdict(Snapshot{Leader: &Leader{NodeID: "a"}, Nodes: []Node{{ID: "a"}, {ID: "b", Observer: true}, {ID: "c", Aside: "for 20s: x"}}}, true), verdict{warn, "Nodes", "3 live", "no standby could take over"}},
+		"nodes vacant": {nodesVerdict(Snapshot{Nodes: []Node{{ID: "a"}, {ID: "b"}}}, true), verdict{good, "Nodes", "2 live", "2 could lead"}},
+		"none can":     {nodesVerdict(Snapshot{Nodes: []Node{{ID: "a", Observer: true}}}, true), verdict{warn, "Nodes", "1 live", "none could lead"}},
 		"nodes silent": {nodesVerdict(Snapshot{Nodes: []Node{{ID: "a"}, {ID: "b", Stale: true}}}, true), verdict{warn, "Nodes", "1 live, 1 silent", "b not seen"}},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, c.got, c.want)
 		}
+	}
+}
+
+// A pause has no end that a clock knows: nothing runs at the next slot.
+func TestPausedElectionPromisesNoNextRun(t *testing.T) {
+	now := time.Now()
+	s := sample(now)
+	s.Leader, s.Paused = nil, &Pause{Since: now, Reason: "by alice: upgrade"}
+	for _, j := range newView(s, true, "").Jobs {
+		if want := (instant{Near: "after resume"}); j.Next != want {
+			t.Errorf("next run of %s: %+v, want %+v", j.Name, j.Next, want)
+		}
+	}
+	if page := render(t, s); !strings.Contains(page, ">after resume<") {
+		t.Error("the page does not say when jobs run again")
 	}
 }
 

@@ -103,7 +103,11 @@ func newView(s Snapshot, known bool, build string) view {
 		v.Nodes = append(v.Nodes, newNodeView(n, s))
 	}
 	for _, j := range s.Jobs {
-		v.Jobs = append(v.Jobs, newJobView(j, now))
+		job := newJobView(j, now)
+		if s.Paused != nil && s.Leader == nil {
+			job.Next = instant{Near: "after resume"}
+		}
+		v.Jobs = append(v.Jobs, job)
 	}
 	for _, e := range s.Events {
 		v.Events = append(v.Events, eventView{

@@ -202,16 +202,19 @@ func redisVerdict(s Snapshot, now time.Time) verdict {
 
 // nodesVerdict answers who would take over.
 func nodesVerdict(s Snapshot, known bool) verdict {
-	live := 0
+	live, ready := 0, 0
 	var silent []string
 	for _, n := range s.Nodes {
 		if n.Stale {
 			silent = append(silent, n.ID)
-		} else {
-			live++
+			continue
+		}
+		live++
+		if !n.Observer && n.Aside == "" && (s.Leader == nil || s.Leader.NodeID != n.ID) {
+			ready++
 		}
 	}
-	v := verdict{Question: "Nodes", Tone: good, Answer: fmt.Sprintf("%d live", live), Note: fmt.Sprintf("%d could take over", max(live-1, 0))}
+	v := verdict{Question: "Nodes", Tone: good, Answer: fmt.Sprintf("%d live", live), Note: fmt.Sprintf("%d could take over", ready)}
 	switch {
 	case !known:
 		v.Tone, v.Answer, v.Note = warn, "Not known", "the state could not be read"
@@ -219,7 +222,11 @@ func nodesVerdict(s Snapshot, known bool) verdict {
 		v.Tone, v.Answer, v.Note = warn, "Not known", fmt.Sprintf("%d live when last seen", live)
 	case len(silent) > 0:
 		v.Tone, v.Answer, v.Note = warn, fmt.Sprintf("%d live, %d silent", live, len(silent)), some(silent)+" not seen"
-	case live <= 1:
+	case s.Leader == nil && ready == 0:
+		v.Tone, v.Note = warn, "none could lead"
+	case s.Leader == nil:
+		v.Note = fmt.Sprintf("%d could lead", ready)
+	case ready == 0:
 		v.Tone, v.Note = warn, "no standby could take over"
 	}
 	return v
