@@ -21,7 +21,9 @@ func (l *Lock) defeat(b *ballot, took time.Duration) (elector.Answer, error) {
 		l.mu.Unlock()
 		return elector.Answer{Outcome: elector.Held, Holder: name, Epoch: termEpoch(b.held, name), Left: left}, nil
 	}
-	answer := elector.Answer{Outcome: elector.Wait, Epoch: b.epoch(), Left: left, Reason: reason(b.wait)}
+	// It tells no epoch: the highest may be of a term that one master has granted and no
+	// majority did. Whoever stands aside would take that for others having led.
+	answer := elector.Answer{Outcome: elector.Wait, Left: left, Reason: reason(b.wait)}
 	if len(b.held) > 0 {
 		// Rivals have divided the masters among themselves, and all of them give back
 		// what they have. Who comes back first, alone, wins.

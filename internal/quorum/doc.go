@@ -31,6 +31,10 @@
 //   - So m knew the epoch of T when it granted U, and gave U a higher one. U's is at
 //     least that.
 //
+// Only the epochs of terms that were won tell that somebody has led: rivals who divide
+// the masters among themselves leave higher ones behind. So the answer that nobody has
+// the lock tells none.
+//
 // A master that has forgotten its epochs goes on from its clock, or from the floor
 // that candidates bring. Where it is just that m, and its clock is wrong as well,
 // the floor of the databases is what is left ([elector.Lock]'s Raise).

@@ -1,0 +1,123 @@
+package quorum_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"baton/internal/elector"
+	"baton/internal/quorum"
+	"baton/internal/redisstore"
+)
+
+// relay is what a test hears of nodes that hand the lead on.
+type relay struct {
+	t     *testing.T
+	s     servers
+	wins  chan string
+	began chan time.Time
+	ended chan time.Time
+}
+
+// join starts a node that hears the hints of all masters, and spreads its attempts as
+// the daemon does. It returns when it hears them.
+func (r *relay) join(ctx context.Context, wg *sync.WaitGroup, id string) {
+	r.t.Helper()
+	lock := newLock(r.t, id, r.s.locks(r.t, "baton", id, timing.TTL), quorum.Options{TTL: timing.TTL, Margin: timing.Margin})
+	hints := make(chan elector.Hint, 16)
+	var owners atomic.Int64
+	var listening atomic.Int32
+	for _, server := range r.s {
+		store, err := redisstore.Open(redisstore.Options{URL: server.URL()})
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		wg.Go(func() {
+			store.WatchAll(ctx, redisstore.Watched{LockKey: "baton", Hints: hints, Listening: &listening})
+			_ = store.Close()
+		})
+	}
+	e, err := elector.New(lock, func(ctx context.Context, _ *elector.Term) error {
+		r.began <- time.Now()
+		r.wins <- id
+		<-ctx.Done()
+		r.ended <- time.Now()
+		return nil
+	}, elector.Config{
+		NodeID: id, Timing: timing, PollInterval: poll, Hints: hints, HintSpread: 5 * time.Millisecond,
+		Hinted:   func() bool { return int(listening.Load()) == len(r.s) },
+		NewOwner: func() (string, error) { return fmt.Sprintf("%s-owner-%d", id, owners.Add(1)), nil },
+		Die:      func(reason string) { r.t.Errorf("%s: %s", id, reason) },
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	wg.Go(func() { _ = e.Run(ctx) })
+	for deadline := time.Now().Add(5 * time.Second); int(listening.Load()) < len(r.s); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			r.t.Fatal("no hints are heard")
+		}
+	}
+}
+
+// stepDown asks whoever leads by way of the masters, until one of them is its.
+func (r *relay) stepDown() {
+	r.t.Helper()
+	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		for _, server := range r.s {
+			store, err := redisstore.Open(redisstore.Options{URL: server.URL()})
+			if err != nil {
+				r.t.Fatal(err)
+			}
+			_, _, err = redisstore.NewElection(store, "baton", redisstore.String).StepDown(r.t.Context(), "", "test")
+			_ = store.Close()
+			if err == nil {
+				return
+			}
+			if !errors.Is(err, redisstore.ErrNobodyLeads) {
+				r.t.Fatal(err)
+			}
+		}
+	}
+	r.t.Fatal("nobody leads")
+}
+
+func TestAStepDownIsSoonFollowedBySomebodyElse(t *testing.T) {
+	for _, masters := range []int{3, 5} {
+		t.Run(fmt.Sprintf("%d masters", masters), func(t *testing.T) {
+			t.Parallel()
+			const rounds = 10
+			r := &relay{t: t, s: startServers(t, masters), wins: make(chan string, 9), began: make(chan time.Time, 9), ended: make(chan time.Time, 9)}
+			ctx, cancel := context.WithCancel(context.Background())
+			var wg sync.WaitGroup
+			t.Cleanup(func() { cancel(); wg.Wait() })
+			for _, id := range []string{"a", "b", "c"} {
+				r.join(ctx, &wg, id)
+			}
+			leader := <-r.wins
+			<-r.began
+			var took []time.Duration
+			for range rounds {
+				time.Sleep(150 * time.Millisecond)
+				r.stepDown()
+				gone := <-r.ended
+				took = append(took, (<-r.began).Sub(gone))
+				next := <-r.wins
+				if next == leader {
+					t.Errorf("%s stepped down, and leads again", leader)
+				}
+				leader = next
+			}
+			slices.Sort(took)
+			t.Logf("3 nodes on %d masters: p50 %v, max %v", masters, took[rounds/2], took[rounds-1])
+			if most := took[rounds-1]; most > timing.TTL/4 {
+				t.Errorf("nobody led for %v after a step-down", most)
+			}
+		})
+	}
+}
