@@ -58,6 +58,12 @@ func (l *Lock) Acquire(ctx context.Context, c elector.Candidate) (elector.Answer
 // master that has lost its data, while a leader relies on it. So only where all
 // masters answer that they know of none the candidate goes on knowing of none.
 func (l *Lock) look(ctx context.Context, c *elector.Candidate) (elector.Answer, error) {
+	if deadline, ok := ctx.Deadline(); ok {
+		// One master that hangs must leave time to ask for the lock as well.
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/2)
+		defer cancel()
+	}
 	watcher := *c
 	watcher.Observer = true
 	b := l.vote(ctx, watcher)

@@ -519,3 +519,36 @@ func TestSettlingWaitsForTheSlowestMaster(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 	})
 }
+
+// What one hung master costs a candidate that knows of no term must leave it the time to
+// ask for the lock: an attempt may have less than the master's own timeout.
+func TestAHungMasterKeepsNoNewcomerFromWinning(t *testing.T) {
+	for _, knows := range []string{"a lock that never was", "a lock that was"} {
+		t.Run(knows, func(t *testing.T) {
+			on(t, 3, func(t *testing.T, b *bench) {
+				if knows == "a lock that was" {
+					b.win("o0")
+					_ = b.Release(b.ctx, "o0", elector.Handover{})
+				}
+				time.Sleep(time.Second)
+				b.links.set(always(fakelock.Fault{Deaf: true, Before: 10 * time.Minute}), 1)
+				began := time.Now()
+				for i := 0; ; i++ {
+					ctx, cancel := context.WithTimeout(b.ctx, perNode)
+					a, err := b.Acquire(ctx, elector.Candidate{Owner: "o1"})
+					cancel()
+					if err == nil && a.Outcome == elector.Won {
+						break
+					}
+					if time.Since(began) > 2*timing.TTL {
+						t.Fatalf("nothing is won within two leases: %+v, %v", a, err)
+					}
+					time.Sleep(time.Second)
+				}
+				t.Logf("won after %v", time.Since(began))
+				b.links.set(nil, 1)
+				time.Sleep(10 * time.Minute)
+			})
+		})
+	}
+}
