@@ -60,11 +60,11 @@ func (h *holding) take(ctx context.Context, i int) error {
 		return nil
 	}
 	t := h.takings[i]
-	ctx, enough := context.WithCancel(ctx)
-	defer enough()
+	ctx, enough := context.WithCancelCause(ctx)
+	defer enough(nil)
 	var inner error
 	el, err := elector.New(t.lock, func(ctx context.Context, term *elector.Term) error {
-		defer enough() // one term, whatever came of it
+		defer enough(elector.ErrDone) // one term, whatever came of it
 		t.begin(term)
 		defer t.begin(nil)
 		h.wg.Go(func() { t.note(ctx) })

@@ -140,9 +140,11 @@
 // work ends, the lock is released and perhaps reserved, and this node stands aside: it
 // goes on asking, as an observer. After a step-down that lasts until somebody else has
 // led, which a higher epoch tells, or for a poll interval and a bit: a node alone then
-// leads again. After an [Abdication] it lasts for the cool-down, whoever has led
-// meanwhile, or until whoever abdicated calls it over. Work that returns by itself is a step-down; a shutdown, a loss and an
-// expiry put nobody aside. A leader that is asked twice steps down once.
+// leads again; where the first look already tells so, the next one follows at once.
+// After an [Abdication] it lasts for the cool-down, whoever has led meanwhile, or until
+// whoever abdicated calls it over. Work that returns by itself is a step-down, unless
+// the election ends with it ([ErrDone]); a shutdown, a loss and an expiry put nobody
+// aside. A leader that is asked twice steps down once.
 //
 // # Epochs
 //

@@ -18,6 +18,10 @@ var (
 	ErrShuttingDown = errors.New("shutting down")
 )
 
+// ErrDone is the cause of the ctx of [Elector.Run] where not the process ends, but the
+// work for which the lock was wanted. The history then says that.
+var ErrDone = errors.New("its work is done")
+
 // LeadFunc does the leader's work. It starts nothing once ctx has ended, and
 // returns only when everything that it started has ended; the lock is kept, and
 // renewed, until then. If it returns while ctx is alive, the term ends.

@@ -35,6 +35,39 @@ func startObserved(t *testing.T, lock elector.Lock, lead elector.LeadFunc, obser
 	return func() { cancel(); <-done }
 }
 
+// Whoever needs the lock for one piece of work ends its election with it. The history
+// says so, and not that a host was shutting down.
+func TestALockThatHasServedItsPurposeIsReleasedAsSuch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for range 20 { // the work returns and the election is told to end at once
+			s := fakelock.NewStore(timing.TTL)
+			ctx, enough := context.WithCancelCause(t.Context())
+			var ended []elector.Event
+			e, err := elector.New(s.Node("a", nil), func(context.Context, *elector.Term) error {
+				enough(elector.ErrDone)
+				return nil
+			}, elector.Config{
+				NodeID: "a", Timing: timing, PollInterval: poll, Die: func(string) {},
+				NewOwner: func() (string, error) { return "a-1", nil },
+				Observe: func(ev elector.Event) {
+					if ev.Released {
+						ended = append(ended, ev)
+					}
+				},
+			})
+			if err == nil {
+				err = e.Run(ctx)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(ended) != 1 || ended[0].Kind != elector.EventReleased || ended[0].Reason != "its work is done" {
+				t.Fatalf("ended by %+v", ended)
+			}
+		}
+	})
+}
+
 // An observer writes to a log, and whoever reads the log may have stopped.
 func TestTheWorkIsToldToStopBeforeAnybodyElseIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

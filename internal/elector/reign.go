@@ -75,13 +75,17 @@ func (e *Elector) attend(ctx context.Context, term *Term, ends <-chan ending, wo
 		var next ending
 		select {
 		case err := <-worked:
-			if end.cause == nil {
+			switch {
+			case end.cause != nil:
+			case ctx.Err() != nil:
+				end = shutDown(ctx)
+			default:
 				end = workEnded(err, e.asideTime())
 			}
 			return end, err
 		case <-shutdown:
 			shutdown = nil
-			next = ending{cause: ErrShuttingDown, event: EventReleased, reason: "shutting down"}
+			next = shutDown(ctx)
 		case next = <-ends:
 		case h := <-e.cfg.Hints:
 			if h == HintControl && kick == nil {
@@ -161,6 +165,15 @@ func (e *Elector) release(ctx context.Context, owner string, h Handover) error {
 	}
 	e.contact(err)
 	return err
+}
+
+// shutDown is the ending of a term because ctx, which is that of Run, has ended.
+func shutDown(ctx context.Context) ending {
+	end := ending{cause: ErrShuttingDown, event: EventReleased, reason: ErrShuttingDown.Error()}
+	if errors.Is(context.Cause(ctx), ErrDone) {
+		end.reason = ErrDone.Error()
+	}
+	return end
 }
 
 // workEnded is the ending of a term whose work returned by itself.
