@@ -125,3 +125,27 @@ func TestACoolDownOutlastsTheTermsOfOthers(t *testing.T) {
 		a.stop()
 	})
 }
+
+// A node that stands aside asks as an observer does, but is none: nobody shall be told
+// that it never leads.
+func TestWhoeverStandsAsideIsNotTakenForAnObserver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := fakelock.NewStore(timing.TTL)
+		a := start(t, "a", s.Node("a", nil), s.Hints(), func(context.Context, *elector.Term) error {
+			return &elector.Abdication{Reason: "its database is away", CoolDown: time.Minute}
+		})
+		time.Sleep(30 * time.Second)
+		if why := a.Waiting(); why != "" {
+			t.Errorf("waits because of %q", why)
+		}
+		if told := a.kinds(elector.EventWaiting); len(told) > 0 {
+			t.Errorf("told %v", told)
+		}
+		s.Restart(true)
+		time.Sleep(2 * poll)
+		if why := a.Waiting(); why != "in quarantine" {
+			t.Errorf("waits because of %q; want the quarantine, which is in everybody's way", why)
+		}
+		a.stop()
+	})
+}

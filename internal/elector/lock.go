@@ -65,6 +65,10 @@ const (
 	Wait                // nobody holds it, and we may not have it yet: Reason
 )
 
+// LeftToOthers is the Reason of a Wait where nothing but being an observer keeps the
+// node from winning.
+const LeftToOthers = "left to others: this node does not campaign"
+
 // Answer is what an acquire brought.
 type Answer struct {
 	Outcome Outcome

@@ -116,7 +116,7 @@ func (p transactional) notYet(s sight, c elector.Candidate, quarantine int64, d 
 	case quarantine > 0:
 		return "quarantine", "in quarantine, since redis has restarted, failed over or lost its data", quarantine
 	case c.Observer:
-		return "wait", "left to others: this node does not campaign", noExpiry
+		return "wait", elector.LeftToOthers, noExpiry
 	case kept && reservedFor != p.nodeID:
 		return "wait", "reserved for " + reservedFor, reserved
 	case kept:

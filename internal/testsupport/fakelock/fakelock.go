@@ -214,7 +214,7 @@ func (n *Node) Acquire(ctx context.Context, c elector.Candidate) (elector.Answer
 		case s.quarantines(c.Floor):
 			return elector.Answer{Outcome: elector.Wait, Reason: "in quarantine", Epoch: s.epoch, Left: time.Until(s.quarantine)}, nil
 		case c.Observer:
-			return elector.Answer{Outcome: elector.Wait, Reason: "no candidate", Epoch: s.epoch, Left: time.Hour}, nil
+			return elector.Answer{Outcome: elector.Wait, Reason: elector.LeftToOthers, Epoch: s.epoch, Left: time.Hour}, nil
 		case s.reserved != "" && s.reserved != n.id && time.Now().Before(s.until):
 			return elector.Answer{Outcome: elector.Wait, Reason: "reserved for " + s.reserved, Epoch: s.epoch, Left: time.Until(s.until)}, nil
 		}

@@ -271,7 +271,7 @@ func earlierPutsNothingBack(t *testing.T, ctx context.Context, b Bench) {
 }
 
 func observerNeverWins(t *testing.T, ctx context.Context, b Bench) {
-	if a := ask(t, ctx, b.A, elector.Candidate{Owner: "o1", Observer: true}); a.Outcome != elector.Wait || a.Reason == "" || a.Left <= 0 {
+	if a := ask(t, ctx, b.A, elector.Candidate{Owner: "o1", Observer: true}); a.Outcome != elector.Wait || a.Reason != elector.LeftToOthers || a.Left <= 0 {
 		t.Fatalf("an observer of a free lock: %+v; want it to wait", a)
 	}
 	win(t, ctx, b.B, "o2")
