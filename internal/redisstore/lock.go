@@ -118,7 +118,7 @@ func NewLock(store *Store, o LockOptions) (*Lock, error) {
 	}
 	p := participant{
 		keys: newKeys(o.Key), nodeID: o.NodeID, ttlMS: o.TTL.Milliseconds(),
-		presence: string(text), priority: o.Presence.Priority, observer: o.Presence.Observer,
+		presence: string(text), priority: o.Presence.Priority,
 	}
 	l := &Lock{store: store, participant: p, replicas: o.WaitReplicas, protocol: scripted{p, o.Format.scripts()}}
 	if o.WithoutScripts {
@@ -145,7 +145,6 @@ type participant struct {
 	ttlMS    int64
 	presence string // a JSON object
 	priority int
-	observer bool
 }
 
 // present writes that the node is there, at a time of Redis' clock in ms.
@@ -163,7 +162,7 @@ func (p participant) preference(now int64) command {
 func (l *Lock) Acquire(ctx context.Context, c elector.Candidate) (elector.Answer, error) {
 	if c.Polling && l.held.word == "held" && heartbeat.Boottime() < l.until {
 		sent := heartbeat.Boottime()
-		left, err := l.look(ctx)
+		left, err := l.look(ctx, c)
 		if err != nil {
 			return elector.Answer{}, err // and what was known of the lease is known still
 		}
@@ -199,10 +198,10 @@ func (l *Lock) Acquire(ctx context.Context, c elector.Candidate) (elector.Answer
 // look asks by one plain command, instead of a script of many, how much of the
 // lease is left: standbys are many. 0 says that it takes more: the lock is free, or
 // lasts for longer than a lease of ours can.
-func (l *Lock) look(ctx context.Context) (time.Duration, error) {
+func (l *Lock) look(ctx context.Context, c elector.Candidate) (time.Duration, error) {
 	left, err := redis.Int64(l.do(ctx, func(conn redis.Conn) (any, error) {
 		if l.untold() {
-			changed, err := l.tell(ctx, conn)
+			changed, err := l.tell(ctx, conn, c)
 			if err != nil || changed {
 				return int64(0), err
 			}
@@ -225,18 +224,18 @@ func (l *Lock) untold() bool {
 
 // tell writes the presence of a standby. It reports whether another term has begun
 // without a hint of it.
-func (l *Lock) tell(ctx context.Context, conn redis.Conn) (changed bool, err error) {
+func (l *Lock) tell(ctx context.Context, conn redis.Conn, c elector.Candidate) (changed bool, err error) {
 	clock, err := redis.Int64s(redis.DoContext(conn, ctx, "TIME"))
 	if err != nil || len(clock) != 2 {
 		return false, fmt.Errorf("redis TIME: unexpected reply %v: %w", clock, err)
 	}
 	now := clock[0]*1000 + clock[1]/1000
 	commands := []command{l.present("standby", now)}
-	if l.priority > 0 && !l.observer {
+	if l.priority > 0 && !c.Observer {
 		commands = append(commands, l.preference(now))
 	}
-	for _, c := range commands {
-		if _, err := redis.DoContext(conn, ctx, c.name, c.args...); err != nil {
+	for _, cmd := range commands {
+		if _, err := redis.DoContext(conn, ctx, cmd.name, cmd.args...); err != nil {
 			return false, err
 		}
 	}

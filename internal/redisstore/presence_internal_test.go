@@ -89,3 +89,42 @@ func TestANodeThatOnlyPollsOrRenewsTellsThatItIsThere(t *testing.T) {
 		}
 	}
 }
+
+// Others wait for a node of a higher priority. One that stands aside must not make them.
+func TestWhoeverStandsAsideKeepsNobodyWaitingForItsPriority(t *testing.T) {
+	t.Parallel()
+	r := testsupport.StartRedis(t)
+	store, err := Open(Options{URL: r.URL(), Timeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() }) // the test has ended
+	node := func(id string, priority int) *Lock {
+		l, err := NewLock(store, LockOptions{Key: "k", NodeID: id, TTL: 10 * time.Second, Presence: Presence{Priority: priority}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(l.Close)
+		return l
+	}
+	aside, leader, next := node("aside", 7), node("leader", 0), node("next", 0)
+	ask := func(l *Lock, c elector.Candidate) elector.Answer {
+		t.Helper()
+		a, err := l.Acquire(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	ask(leader, elector.Candidate{Owner: "a"})
+	for _, polling := range []bool{false, true} {
+		aside.told.Store(0)
+		ask(aside, elector.Candidate{Owner: "b", Observer: true, Polling: polling})
+	}
+	if err := leader.Release(t.Context(), "a", elector.Handover{Event: "released"}); err != nil {
+		t.Fatal(err)
+	}
+	if a := ask(next, elector.Candidate{Owner: "c"}); a.Outcome != elector.Won {
+		t.Errorf("the free lock is not won: %+v", a)
+	}
+}
