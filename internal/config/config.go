@@ -51,7 +51,7 @@ type Election struct {
 	// and is tried again on a fresh connection. Default: a tenth of the ttl, at most 1s.
 	AttemptTimeout time.Duration `yaml:"attempt_timeout"`
 	// PollInterval is how often a standby looks at the lock if nothing wakes it.
-	// Default: a fifth of the ttl, at most 2s.
+	// At most 30s. Default: a fifth of the ttl, at most 2s.
 	PollInterval time.Duration `yaml:"poll_interval"`
 	// Drain is how long jobs have to end, once this node must stop leading,
 	// before they are killed. Default: a fifth of the ttl, at most 2s.

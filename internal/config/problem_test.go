@@ -65,6 +65,8 @@ func TestBadInputIsReportedAtItsPlaceWithTheRemedy(t *testing.T) {
 		{"node id", "node: {id: a b}\n", `1:8: node.id: "a b": want letters, digits, dots, dashes and underscores, at most 128`},
 		{"short ttl", "election: {ttl: 900ms}\n", "1:12: election.ttl: 900ms is too short; a lease needs at least 1s"},
 		{"ratio", "election:\n  ttl: 5s\n  heartbeat_interval: 2s\n", "2:3: election: 2·heartbeat_interval + attempt_timeout + drain + margin must be less than ttl, but 2·2s + 500ms + 1s + 300ms = 5.8s and ttl is 5s; raise ttl, or leave the others out: their defaults fit it"},
+		{"rare polls", "election:\n  poll_interval: 31s\n", "2:3: election.poll_interval: 31s: want at most 30s; a node that has not told of itself for a minute counts as gone"},
+		{"rare heartbeats", "election: {ttl: 10m, heartbeat_interval: 1m}\n", "1:22: election.heartbeat_interval: 1m0s: want at most 30s; a node that has not told of itself for a minute counts as gone"},
 		{"ratio by the drain", "election:\n  drain: 1h\n", "2:3: election: 2·heartbeat_interval + attempt_timeout + drain + margin must be less than ttl, but 2·2s + 1s + 1h0m0s + 350ms = 1h0m5.35s and ttl is 10s; raise ttl, or leave the others out: their defaults fit it"},
 		{"ratio on the brink", "election: {heartbeat_interval: 3325ms}\n", "1:12: election: 2·heartbeat_interval + attempt_timeout + drain + margin must be less than ttl, but 2·3.325s + 1s + 2s + 350ms = 10s and ttl is 10s; raise ttl, or leave the others out: their defaults fit it"},
 		{"lock key with a space", "election: {lock_key: a b}\n", `1:12: election.lock_key: "a b" has a space or a control character in it`},

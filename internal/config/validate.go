@@ -102,6 +102,10 @@ func (v *validator) node() {
 	}
 }
 
+// longestInterval keeps a node that lives from being taken for gone: it tells of itself
+// when it asks, but not each time.
+const longestInterval = 30 * time.Second
+
 func (v *validator) election() {
 	e := v.Election
 	v.lockKey(e.LockKey)
@@ -112,6 +116,11 @@ func (v *validator) election() {
 	}
 	if e.AbdicateAfter < e.TTL {
 		v.fail("election.abdicate_after", "%v is shorter than the ttl, %v; raise it, or leave it out", e.AbdicateAfter, e.TTL)
+	}
+	for key, every := range map[string]time.Duration{"heartbeat_interval": e.HeartbeatInterval, "poll_interval": e.PollInterval} {
+		if every > longestInterval {
+			v.fail("election."+key, "%v: want at most %v; a node that has not told of itself for a minute counts as gone", every, longestInterval)
+		}
 	}
 	need := 2*e.HeartbeatInterval + e.AttemptTimeout + e.Drain + e.Margin()
 	if need < e.TTL {
