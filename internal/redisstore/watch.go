@@ -20,6 +20,9 @@ import (
 const (
 	pingInterval = time.Minute
 	pingTimeout  = 15 * time.Second
+	// outdatedInterval is how often it is looked whether other connections have met
+	// trouble: after a failover the old master, if it hangs, has no hints any more.
+	outdatedInterval = 3 * time.Second
 )
 
 // Watched is an election whose wake-ups are wanted. A hint for which Hints has no
@@ -140,13 +143,19 @@ func (s *Store) listen(ctx context.Context, channels map[string]chan<- elector.H
 func probe(ctx context.Context, cancel context.CancelFunc, psc redis.PubSubConn) {
 	ping := time.NewTicker(pingInterval)
 	defer ping.Stop()
+	look := time.NewTicker(outdatedInterval)
+	defer look.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			_ = psc.Close() // nobody listens any more
 			return
+		case <-look.C:
+			if psc.Conn.Err() != nil {
+				cancel()
+			}
 		case <-ping.C:
-			if psc.Conn.Err() != nil || psc.Ping("") != nil { // outdated, or gone
+			if psc.Ping("") != nil {
 				cancel()
 			}
 		}
