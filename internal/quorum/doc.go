@@ -63,7 +63,8 @@
 //   - A master has restarted with nothing, and the candidate is new, too: to both
 //     the lock looks like one that never was. Such a candidate asks first, without
 //     taking anything, whether any master knows of a term; it believes that there
-//     was none only if all N say so.
+//     was none only if all N say so. The price: where rivals come within the same
+//     round trip to a lock that truly never was, the first leader may be a lease late.
 //   - The clock of a minority steps forwards: their leases end early; they are
 //     taken again. Backwards: their leases last longer; the others decide.
 package quorum

@@ -53,6 +53,15 @@ func rivalry(t *testing.T, oneWay time.Duration) time.Duration {
 	m := newMasters(5, timing.TTL)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	// The leader that gives up. At the very first election of all, masters that hear
+	// of a rival's term before they have granted one would wait a lease.
+	former := m.lock(t, "former", timing.TTL, nil)
+	if won, err := former.Acquire(ctx, elector.Candidate{Owner: "former-1"}); err != nil || won.Outcome != elector.Won {
+		t.Fatalf("the former leader: %+v, %v", won, err)
+	}
+	if err := former.Release(ctx, "former-1", elector.Handover{}); err != nil {
+		t.Fatal(err)
+	}
 	began := time.Now()
 	leads := make(chan time.Duration, 10)
 	var nodes []*node
