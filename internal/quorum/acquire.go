@@ -67,15 +67,14 @@ func (l *Lock) look(ctx context.Context, c *elector.Candidate) (elector.Answer, 
 	watcher := *c
 	watcher.Observer = true
 	b := l.vote(ctx, watcher)
-	answer, err := l.defeat(b, 0)
-	if err != nil {
-		return answer, err
+	if _, held := l.holder(b); held || b.answered() < l.majority {
+		return l.defeat(b, 0)
 	}
 	c.Floor = b.epoch()
 	if b.answered() < len(l.lanes) || len(b.held) > 0 {
 		c.Floor = max(c.Floor, 1)
 	}
-	return answer, nil
+	return elector.Answer{Outcome: elector.Wait}, nil // not for long: now it asks
 }
 
 // ballot is what the masters answered to an acquire.

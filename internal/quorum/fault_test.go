@@ -552,3 +552,19 @@ func TestAHungMasterKeepsNoNewcomerFromWinning(t *testing.T) {
 		})
 	}
 }
+
+// A newcomer looks before it asks. That is one attempt, after which it pauses as long as
+// a rival that knows of the lock already.
+func TestANewcomerPausesNoLongerThanItsRivals(t *testing.T) {
+	on(t, 3, func(t *testing.T, b *bench) {
+		for i := range 3 {
+			_, _ = b.masters[i].Node(string(rune('x'+i)), nil).Acquire(b.ctx, elector.Candidate{Owner: fmt.Sprint(i)})
+		}
+		for i := range 5 {
+			limit := 5 * time.Millisecond << (i + 1)
+			if a := b.ask(elector.Candidate{Owner: "o1"}); a.Outcome != elector.Wait || a.Left > limit {
+				t.Errorf("attempt %d: %+v, want a pause of at most %v", i+1, a, limit)
+			}
+		}
+	})
+}
