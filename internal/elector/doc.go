@@ -150,8 +150,8 @@
 //
 // The lock gives them, above what it has stored and above the candidate's Floor, and
 // from its clock in milliseconds where it may have forgotten some. The Floor is the
-// highest epoch that this process has seen, told with every Held and Wait, and before
-// that what [Config] brings. Where a database knows a higher one than the term's,
+// highest epoch that this process has seen, told with every Held and Wait (but by a
+// quorum's Wait, see there), and before that what [Config] brings. Where a database knows a higher one than the term's,
 // [Term.Raise] lifts the term's above it, or finds that the lock is lost.
 //
 // # Others of its kind

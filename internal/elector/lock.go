@@ -72,7 +72,7 @@ const LeftToOthers = "left to others: this node does not campaign"
 // Answer is what an acquire brought.
 type Answer struct {
 	Outcome Outcome
-	Epoch   int64         // of the term that was won, or of the holder's as far as known
+	Epoch   int64         // of the term that was won, or of the holder's, or of Wait the last one; 0 while unknown
 	Holder  string        // node that holds the lock; "" when a foreign client does
 	Left    time.Duration // until the lease ends (Held) or the wait is over (Wait)
 	Reason  string        // of Wait: "reserved for db2", "paused by alice: upgrade"
