@@ -158,6 +158,10 @@ func (d *decoder) list(n ast.Node, v reflect.Value, path string, tag reflect.Str
 func (d *decoder) text(n ast.Node, v reflect.Value, path string, tag reflect.StructTag) {
 	s, ok := text(n)
 	if !ok {
+		if _, pairs := n.(ast.MapNode); pairs { // what [host:port] is taken for within {}
+			d.bad(n, path, "want one text here; if it has a colon in it, write it in quotes")
+			return
+		}
 		d.bad(n, path, "want one text here")
 		return
 	}
