@@ -190,6 +190,9 @@ func (f facts) vacant() []Why {
 	if p.ReservedFor != "" && p.ReservedFor != f.node {
 		found = append(found, Why{"reserved", fmt.Sprintf("the lock is kept for %s for another %v, as the step-down asked for", p.ReservedFor, brief(p.ReservedLeft)), "wait"})
 	}
+	if why := withdrawn(p); why != "" {
+		found = append(found, Why{"withdrawn", why, "mend what is named; it is tried again all the time"})
+	}
 	own, _ := f.find(f.node)
 	for _, n := range candidates(p) {
 		if n.Priority > own.Priority && n.ID != f.node && !own.Observer {

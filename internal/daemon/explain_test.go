@@ -57,6 +57,12 @@ func TestEveryReasonIsToldWithWhatToDo(t *testing.T) {
 			f.p.Aside = map[string]redisstore.Aside{"db2": {Left: time.Minute, Reason: `database "main" is away`}}
 		}),
 			[]string{"other_leads:  → ", `aside: db2 stands aside for another 1m0s: database "main" is away → mend`}},
+		"given back": {drawnFacts(vacated, func(f *facts) {
+			f.p.Events = []redisstore.Event{{At: f.p.Now.Add(-time.Second), Event: "withdrawn", NodeID: "db1", Reason: "0 of the 1 replicas have the lock"}}
+		}), []string{"withdrawn: db1 took the lock and gave it back, 1s ago: 0 of the 1 replicas have the lock → mend"}},
+		"given back long ago": {drawnFacts(vacated, func(f *facts) {
+			f.p.Events = []redisstore.Event{{At: f.p.Now.Add(-time.Hour), Event: "withdrawn", NodeID: "db1"}}
+		}), []string{"free:  → ask again"}},
 		"paused":     {drawnFacts(vacated, paused), []string{"paused: the election is paused by ada: upgrade → baton resume"}},
 		"quarantine": {drawnFacts(vacated, func(f *facts) { f.p.Quarantine = 3 * time.Second }), []string{"quarantine: nobody new may lead for another 3s → wait"}},
 		"reserved": {drawnFacts(vacated, func(f *facts) { f.p.ReservedFor, f.p.ReservedLeft = "db1", time.Second }),

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"baton/internal/config"
+	"baton/internal/elector"
 	"baton/internal/job"
 	"baton/internal/redisstore"
 	"baton/internal/status"
@@ -87,7 +88,20 @@ func vacancy(p redisstore.Picture) string {
 	case len(candidates(p)) == 0:
 		return "no node is there that may lead"
 	}
-	return ""
+	return withdrawn(p)
+}
+
+// withdrawn tells of a lock that was just had and given back, since it did not count:
+// of replicas too few have it. "" if the last that happened is something else.
+func withdrawn(p redisstore.Picture) string {
+	if p.Owner != "" || len(p.Events) == 0 {
+		return ""
+	}
+	ev := p.Events[0]
+	if ev.Event != string(elector.EventWithdrawn) || p.Now.Sub(ev.At) > goneAfter {
+		return ""
+	}
+	return fmt.Sprintf("%s took the lock and gave it back, %v ago: %s", ev.NodeID, brief(p.Now.Sub(ev.At)), ev.Reason)
 }
 
 // candidates are the live nodes that may lead.
