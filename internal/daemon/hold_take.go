@@ -146,8 +146,7 @@ func (t *taking) observe(ev elector.Event) {
 		}
 		t.blocked(fmt.Errorf("%w: %w", ErrRedisAway, ev.Err))
 	case elector.EventStoreBack:
-		h.redisBack()
-		t.blocked(nil)
+		h.redisBack() // giving back what did not count is contact, too: the obstacle stays until another is known
 	case elector.EventWon:
 		t.blocked(nil)
 		h.o.Note(fmt.Sprintf("lock %q: taken, epoch %d", t.name, ev.Epoch))

@@ -485,3 +485,18 @@ func TestALockIsHeldAtLeastAsLongAsAsked(t *testing.T) {
 	p.signal(syscall.SIGTERM)
 	p.want(3, "", "")
 }
+
+// In a crontab silence means that another host has the lock. Too few replicas is
+// nothing that anybody would find out by himself.
+func TestALockThatTooFewReplicasHaveIsToldOf(t *testing.T) {
+	t.Parallel()
+	l := newLocks(t, testsupport.StartRedis(t))
+	file := filepath.Join(l.dir, "baton.yaml")
+	text := "redis: {url: \"" + l.url + "\"}\nelection: {ttl: 2s, wait_replicas: 1}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, wait := range []string{"--no-wait", "--wait=1s"} {
+		l.lock("--config", file, wait, "a", "--", "true").want(notHad, "", "0 of the 1 replicas that election.wait_replicas asks for have the lock")
+	}
+}
