@@ -175,21 +175,27 @@ func TestAWatchShowsThatRedisIsAwayAndWaits(t *testing.T) {
 	}
 }
 
-// TestTheReadmesConfigurationIsValid loads what a newcomer copies.
-func TestTheReadmesConfigurationIsValid(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
+// TestEveryConfigurationInTheDocumentsIsValid loads what a newcomer copies.
+func TestEveryConfigurationInTheDocumentsIsValid(t *testing.T) {
+	texts := map[string][]byte{"README.md": nil, "docs/redis.md": nil}
+	for name := range texts {
+		text, err := os.ReadFile("../../" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[name] = text
 	}
-	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(readme, -1)
-	if len(blocks) == 0 {
-		t.Fatal("the README shows no configuration")
-	}
-	c := newCLI(t)
-	for _, b := range blocks {
-		c.file("readme.yaml", string(b[1]))
-		if got := c.run("config", "check", "readme.yaml"); got.code != exitOK {
-			t.Errorf("the README's configuration: %+v\n%s", got, b[1])
+	c := newCLI(t) // in another directory
+	for name, text := range texts {
+		blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(text, -1)
+		if len(blocks) == 0 {
+			t.Fatalf("%s shows no configuration", name)
+		}
+		for _, b := range blocks {
+			c.file("shown.yaml", string(b[1]))
+			if got := c.run("config", "check", "shown.yaml"); got.code != exitOK {
+				t.Errorf("the configuration in %s: %+v\n%s", name, got, b[1])
+			}
 		}
 	}
 }

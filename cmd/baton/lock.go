@@ -86,7 +86,8 @@ ended it; else
   30 2 * * *  root  baton lock --no-wait -E 0 --at-least 1m nightly -- /usr/local/bin/report
 
   baton lock --list
-  baton lock --break nightly --reason 'db1 is on fire'`,
+  baton lock --break nightly --reason 'db1 is on fire'
+  baton status --events --lock-key nightly     # who had it, and who broke it`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd, e, args)
