@@ -183,6 +183,12 @@ func TestPausedElectionPromisesNoNextRun(t *testing.T) {
 	}
 }
 
+func TestAQuarantineIsNotTheNodes(t *testing.T) {
+	if v := newView(sample(time.Now()), true, ""); v.Events[len(v.Events)-1].Event != "began a quarantine" {
+		t.Errorf("the oldest event: %+v", v.Events[len(v.Events)-1])
+	}
+}
+
 func TestLeaseGoesOnEndingWhileTheStateIsOld(t *testing.T) {
 	for _, c := range []struct {
 		left, ttl, age int64

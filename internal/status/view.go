@@ -111,7 +111,7 @@ func newView(s Snapshot, known bool, build string) view {
 	}
 	for _, e := range s.Events {
 		v.Events = append(v.Events, eventView{
-			At: at(e.At.UTC(), now), Tone: eventTone(e.Event), Event: words(e.Event),
+			At: at(e.At.UTC(), now), Tone: eventTone(e.Event), Event: eventWords(e.Event),
 			NodeID: e.NodeID, Epoch: epoch(e.Epoch), Reason: clip(e.Reason),
 		})
 	}
@@ -204,6 +204,14 @@ func newNodeView(n Node, s Snapshot) nodeView {
 		}
 	}
 	return v
+}
+
+// eventWords is what the node did: it is not the node that is quarantined.
+func eventWords(event string) string {
+	if event == "quarantined" {
+		return "began a quarantine"
+	}
+	return words(event)
 }
 
 func eventTone(event string) tone {
