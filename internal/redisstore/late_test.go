@@ -68,3 +68,42 @@ func TestALateRenewalPutsNoEarlierTermBack(t *testing.T) {
 		})
 	}
 }
+
+// A Redis that hung carries out what it was asked before. By then leases have run out
+// that whoever asked knew could not: their locks have not vanished.
+func TestALateCandidateDoesNotTakeAnEndedLeaseForAVanishedOne(t *testing.T) {
+	for design, o := range designs {
+		t.Run(design, func(t *testing.T) {
+			t.Parallel()
+			r := testsupport.StartRedis(t)
+			o.Key, o.TTL = "baton", time.Second
+			node := func(id string) *redisstore.Lock {
+				o.NodeID = id
+				return designedLock(t, open(t, r), o)
+			}
+			a, b, c := node("a"), node("b"), node("c")
+			ask := func(l *redisstore.Lock, owner string) (elector.Answer, error) {
+				ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+				defer cancel()
+				return l.Acquire(ctx, elector.Candidate{Owner: owner})
+			}
+			if won, err := ask(a, "o1"); err != nil || won.Outcome != elector.Won {
+				t.Fatalf("%+v, %v", won, err)
+			}
+			if held, err := ask(b, "o2"); err != nil || held.Outcome != elector.Held {
+				t.Fatalf("%+v, %v", held, err)
+			}
+			r.Freeze()
+			if _, err := ask(b, "o2"); err == nil {
+				t.Fatal("a frozen Redis answers")
+			}
+			time.Sleep(1500 * time.Millisecond)
+			r.Thaw()
+			time.Sleep(50 * time.Millisecond) // for the late request
+			next, err := ask(c, "o3")
+			if err != nil || next.Outcome == elector.Wait {
+				t.Errorf("%+v, %v; want nobody to wait for a lease that has ended", next, err)
+			}
+		})
+	}
+}

@@ -2,8 +2,8 @@
 -- KEYS: lock, term, nodes, control, events, quarantine
 -- ARGV: owner, ttl in ms, node id, presence (a JSON object), epoch floor, priority, "1" for an observer,
 --   ms that a lock is reserved for at most, longest lease in ms that the node has seen, and "lease" or "quarantine" if it
---   has seen one that by its own clock cannot be over yet, or ""
--- Reply: {"won", "", 0, epoch, 0}, {"held", holder's node id or "", ms left or -1, its epoch or 0, its lease in ms or 0},
+--   has seen one that by its own clock cannot be over yet, or ""; Redis' time in ms at which it was asked to prove that, or ""
+-- Reply: {"prove", Redis' time in ms, 0, 0, 0}: ask again with this time, {"won", "", 0, epoch, 0}, {"held", holder's node id or "", ms left or -1, its epoch or 0, its lease in ms or 0},
 --   or {"wait" or "quarantine", why, ms left or -1, last epoch or 0, 0}; error EPOCH if the epoch cannot rise
 --
 -- Asked again by the owner that holds the lock it renews and answers the same epoch.
@@ -19,6 +19,12 @@ local lease = math.max(tonumber(ttl), term.ttl, tonumber(ARGV[9]))
 
 -- The lock is gone before its time: evicted, deleted, or Redis' clock has leapt. That is as if Redis had lost its data.
 local vanished = ARGV[10] == 'lease' and not holder and term.owner and term.ended ~= '1'
+-- But what a node has seen counts only as long as it is that node's word. In a Redis that hung, requests wait for longer
+-- than leases last: whoever asks again is still there.
+local early = vanished or ARGV[10] == 'quarantine' and redis.call('PTTL', KEYS[6]) <= 0
+if early and not (tonumber(ARGV[11]) and math.abs(now - tonumber(ARGV[11])) < 1000) then
+  return {'prove', integer(now), 0, '0', 0}
+end
 if vanished then
   redis.call('HDEL', KEYS[2], 'run_id')
   term.run_id = false

@@ -26,7 +26,7 @@ import (
 func TestReleaseAfterACrash(t *testing.T) {
 	server := testsupport.StartRedis(t)
 	nodes := cluster.Start(t, cluster.Options{Nodes: 2, TTL: time.Hour, RedisURL: server.URL(), RuntimeDir: true,
-		ElectionYAML: "heartbeat_interval: 1s\npoll_interval: 1h"})
+		ElectionYAML: "heartbeat_interval: 1s\npoll_interval: 30s"})
 	leader := nodes.AwaitLeader(soon)
 	env := []string{"SERVICE_RESULT=signal", "RUNTIME_DIRECTORY=" + leader.RuntimeDir()}
 	release := []string{cluster.Build(t), "release", "--crashed", "--config", leader.ConfigPath()}
