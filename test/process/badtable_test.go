@@ -75,8 +75,9 @@ func TestBadTablesFailTheirJobsAlone(t *testing.T) {
 					t.Errorf("the log does not say why job %s failed", j.name)
 				}
 			}
-			if good := runs["views"]; good.State != "succeeded" || good.Rows != 1 {
-				t.Errorf("the good job beside them: %+v", good)
+			// By now it may have run again, with nothing to do.
+			if good, rows := runs["views"], db.Rows(t, "SELECT id, views FROM articles"); good.State != "succeeded" || len(rows) != 1 || !slices.Equal(rows[0], []string{"1", "5"}) {
+				t.Errorf("the good job beside them: %+v; it has written %v", good, rows)
 			}
 
 			db.Exec(t, "CREATE TABLE artcles (id INTEGER PRIMARY KEY, views BIGINT NOT NULL DEFAULT 0)")

@@ -235,15 +235,18 @@ func TestTheCommandFindsItsLockInTheEnvironment(t *testing.T) {
 func TestWhatAnotherProgramLocksExcludesUsAndIsExcluded(t *testing.T) {
 	t.Parallel()
 	l := newLocks(t, testsupport.StartRedis(t))
-	p := l.lock("a", "-c", "echo $BATON_OWNER > owner; cat")
-	stdin := l.file("owner")
-	if got := l.owner("a"); got != stdin {
-		t.Errorf("Redis has %q, the command was told %q", got, stdin)
+	p := l.lock("a", "-c", "echo $BATON_OWNER > owner; until test -e end; do sleep 0.01; done")
+	told := l.file("owner")
+	if got := l.owner("a"); got != told {
+		t.Errorf("Redis has %q, the command was told %q", got, told)
 	}
 	if reply, err := l.conn.Do("SET", "a", "x", "NX", "PX", 1000); err != nil || reply != nil {
 		t.Errorf("SET NX of a lock that is held: %v, %v", reply, err)
 	}
-	p.wait() // its input is empty
+	if err := os.WriteFile(filepath.Join(l.dir, "end"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.wait()
 	if reply, err := l.conn.Do("SET", "a", "x", "NX", "PX", 60_000); err != nil || reply != "OK" {
 		t.Errorf("SET NX of a lock that was given back: %v, %v", reply, err)
 	}
