@@ -46,12 +46,16 @@ func TestBothProtocolsDoTheSame(t *testing.T) {
 	for i := range 1000 {
 		c := w.draw(rng)
 		scripts, without := w.play(c, "scripts"), w.play(c, "without")
-		if diff := differences(scripts, without); diff != "" {
-			// A moment may have passed between them that matters.
-			scripts, without = w.play(c, "scripts"), w.play(c, "without")
-			if diff := differences(scripts, without); diff != "" {
-				t.Fatalf("case %d: %+v\nscripts: %v\nwithout: %v\ndiffer in %s", i, c, scripts, without, diff)
+		diff := differences(scripts, without)
+		for range 4 { // a moment may have passed between them that matters
+			if diff == "" {
+				break
 			}
+			scripts, without = w.play(c, "scripts"), w.play(c, "without")
+			diff = differences(scripts, without)
+		}
+		if diff != "" {
+			t.Fatalf("case %d: %+v\nscripts: %v\nwithout: %v\ndiffer in %s", i, c, scripts, without, diff)
 		}
 		outcomes[scripts["answer"]]++
 	}
@@ -125,7 +129,7 @@ func (w world) draw(rng *rand.Rand) drawn {
 	time("reserved_until", 3, 1000, -1000, 3_600_000)
 	time("deferred_until", 3, 250, -1000, 3_600_000)
 	for _, other := range []string{"a", "b", "n x:y"} {
-		time("priority:"+other, 4, -1000, -60_000, 60_000)
+		time("priority:"+other, 4, -1000, -61_000, 59_000, 90_000) // never close to the limit: time passes
 	}
 	maybe(d.control, "priority:c", "6", "six 7", "5 x", "")
 	maybe(d.control, "stepdown_owner", "me", "other")
