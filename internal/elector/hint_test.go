@@ -59,3 +59,25 @@ func TestAnOrderAfterAQuietTimeIsObeyedAtOnce(t *testing.T) {
 		a.stop()
 	})
 }
+
+// An order that was told while the subscription was broken waits no longer than that.
+func TestAnOrderThatWasNotHeardIsObeyedOnceHintsAreBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := fakelock.NewStore(timing.TTL)
+		hints := make(chan elector.Hint, 1)
+		a := start(t, "a", s.Node("a", nil), hints, nil)
+		time.Sleep(100 * time.Millisecond)
+		s.Order(elector.Order{StepDown: true, Reason: "drill"})
+		time.Sleep(100 * time.Millisecond)
+		if a.Leading() == nil {
+			t.Fatal("obeys an order that it cannot know")
+		}
+		hints <- elector.HintSubscribed
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		if a.Leading() != nil {
+			t.Error("still leads a millisecond after hints are back")
+		}
+		a.stop()
+	})
+}

@@ -88,7 +88,8 @@ func (e *Elector) attend(ctx context.Context, term *Term, ends <-chan ending, wo
 			next = shutDown(ctx)
 		case next = <-ends:
 		case h := <-e.cfg.Hints:
-			if h == HintControl && kick == nil {
+			// An order may have been told while nobody listened.
+			if (h == HintControl || h == HintSubscribed) && kick == nil {
 				kick = time.After(kickSpacing - e.cfg.Clock().Sub(kicked))
 			}
 			continue
