@@ -31,7 +31,7 @@ func TestABrokenLockIsNobodysUntilItsHolderCannotTrustItAnyMore(t *testing.T) {
 			epoch := acquire(t, a, "o1", 0).Epoch
 			granted := time.Now()
 			hints := make(chan elector.Hint, 8)
-			go s.Watch(t.Context(), "nightly", hints)
+			go s.WatchAll(t.Context(), redisstore.Watched{LockKey: "nightly", Hints: hints})
 			<-hints // it listens
 
 			broken, err := election.Break(t.Context(), "its host is on fire, says alice")

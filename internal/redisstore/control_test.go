@@ -118,7 +118,7 @@ func TestOperatorsWakeThoseWhomItConcerns(t *testing.T) {
 	hints := make(chan elector.Hint, 8)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	go func() { defer close(done); s.Watch(ctx, "baton", hints) }()
+	go func() { defer close(done); s.WatchAll(ctx, redisstore.Watched{LockKey: "baton", Hints: hints}) }()
 	defer func() { cancel(); <-done }()
 	await := func(want elector.Hint) {
 		t.Helper()

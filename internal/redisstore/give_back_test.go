@@ -175,7 +175,7 @@ func TestALockThatTooFewReplicasHadWakesNobody(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			hints := make(chan elector.Hint, 16)
-			go s.Watch(ctx, "baton", hints)
+			go s.WatchAll(ctx, redisstore.Watched{LockKey: "baton", Hints: hints})
 			<-hints // subscribed
 			o.Key, o.NodeID, o.TTL, o.WaitReplicas = "baton", "a", 10*time.Second, 1
 			attempt, end := context.WithTimeout(t.Context(), 200*time.Millisecond)

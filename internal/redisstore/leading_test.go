@@ -58,7 +58,7 @@ func campaign(t *testing.T, s *redisstore.Store, o redisstore.LockOptions) *cand
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { _ = e.Run(ctx) })
-	running.Go(func() { s.Watch(ctx, o.Key, heard) })
+	running.Go(func() { s.WatchAll(ctx, redisstore.Watched{LockKey: o.Key, Hints: heard}) })
 	running.Go(func() {
 		for {
 			select {

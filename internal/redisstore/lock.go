@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,23 +14,6 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 )
-
-// presenceInterval is how often a node that only polls, or only renews, writes that
-// it is alive. With the longest wait between two polls it is less than the time
-// after which others take a node for gone.
-const presenceInterval = 25 * time.Second
-
-// Presence is what a node tells the others of itself. State and the time are
-// added when it is written.
-type Presence struct {
-	Version    string `json:"version"`
-	ConfigHash string `json:"config_hash"`
-	Address    string `json:"address"` // of its status page
-	// Priority: of live nodes the one with the highest goes first.
-	Priority int `json:"priority,omitempty"`
-	// Observer: the node never leads.
-	Observer bool `json:"observer,omitempty"`
-}
 
 // LockOptions are one node's view of one lock.
 type LockOptions struct {
@@ -98,12 +80,6 @@ type verdict struct {
 	leaseMS int64  // of held: how long a lease the holder asks for, if it is one of ours
 }
 
-// memory is what a candidate has seen, and Redis may have lost since.
-type memory struct {
-	early   string // "lease" or "quarantine": one that cannot be over yet by this node's clock
-	leaseMS int64  // the longest of them all
-}
-
 // NewLock makes the node's view of a lock. It does not connect.
 func NewLock(store *Store, o LockOptions) (*Lock, error) {
 	if err := CheckKey(o.Key); err != nil {
@@ -136,26 +112,6 @@ func NewLock(store *Store, o LockOptions) (*Lock, error) {
 		}
 	}
 	return l, nil
-}
-
-// participant is what every protocol needs to know of the node and its lock.
-type participant struct {
-	keys     keys
-	nodeID   string
-	ttlMS    int64
-	presence string // a JSON object
-	priority int
-}
-
-// present writes that the node is there, at a time of Redis' clock in ms.
-func (p participant) present(state string, now int64) command {
-	text := p.presence[:len(p.presence)-1] + `,"state":"` + state + `","seen_ms":` + strconv.FormatInt(now, 10) + "}"
-	return command{"HSET", []any{p.keys.nodes(), p.nodeID, text}}
-}
-
-// preference writes that the node, if alive, goes before those of a lower priority.
-func (p participant) preference(now int64) command {
-	return command{"HSET", []any{p.keys.control(), p.keys.priority(p.nodeID), fmt.Sprintf("%d %d", p.priority, now)}}
 }
 
 // Acquire implements elector.Lock.
@@ -193,79 +149,6 @@ func (l *Lock) Acquire(ctx context.Context, c elector.Candidate) (elector.Answer
 		l.until, l.seen.early = sent.Add(left), v.word
 	}
 	return elector.Answer{Outcome: elector.Wait, Reason: v.detail, Left: left, Epoch: v.epoch}, nil
-}
-
-// look asks by one plain command, instead of a script of many, how much of the
-// lease is left: standbys are many. 0 says that it takes more: the lock is free, or
-// lasts for longer than a lease of ours can.
-func (l *Lock) look(ctx context.Context, c elector.Candidate) (time.Duration, error) {
-	left, err := redis.Int64(l.do(ctx, func(conn redis.Conn) (any, error) {
-		if l.untold() {
-			changed, err := l.tell(ctx, conn, c)
-			if err != nil || changed {
-				return int64(0), err
-			}
-		}
-		return redis.DoContext(conn, ctx, "PTTL", l.keys.lock())
-	}))
-	if err != nil {
-		return 0, fmt.Errorf("look at lock %q: %w", l.keys.lock(), err)
-	}
-	if left != noExpiry && left <= 0 || l.held.leaseMS > 0 && (left == noExpiry || left > l.held.leaseMS) {
-		return 0, nil
-	}
-	return leaseLeft(left), nil
-}
-
-// untold reports whether it is time to tell the others that this node is there.
-func (l *Lock) untold() bool {
-	return heartbeat.Boottime().Sub(heartbeat.Instant(l.told.Load())) >= presenceInterval
-}
-
-// tell writes the presence of a standby. It reports whether another term has begun
-// without a hint of it.
-func (l *Lock) tell(ctx context.Context, conn redis.Conn, c elector.Candidate) (changed bool, err error) {
-	clock, err := redis.Int64s(redis.DoContext(conn, ctx, "TIME"))
-	if err != nil || len(clock) != 2 {
-		return false, fmt.Errorf("redis TIME: unexpected reply %v: %w", clock, err)
-	}
-	now := clock[0]*1000 + clock[1]/1000
-	commands := []command{l.present("standby", now)}
-	if l.priority > 0 && !c.Observer {
-		commands = append(commands, l.preference(now))
-	}
-	for _, cmd := range commands {
-		if _, err := redis.DoContext(conn, ctx, cmd.name, cmd.args...); err != nil {
-			return false, err
-		}
-	}
-	l.told.Store(int64(heartbeat.Boottime()))
-	epoch, err := redis.String(redis.DoContext(conn, ctx, "HGET", l.keys.term(), "epoch"))
-	if err != nil && !errors.Is(err, redis.ErrNil) {
-		return false, err
-	}
-	return epoch != strconv.FormatInt(l.held.epoch, 10), nil
-}
-
-// stillHeld is the answer while the lease that was seen last has not ended: the
-// holder is the same. What was left when Redis answered is counted from the sending:
-// a lease that seems to last longer than it does seems to have vanished.
-func (l *Lock) stillHeld(sent heartbeat.Instant, left time.Duration) elector.Answer {
-	l.until = sent.Add(left)
-	return elector.Answer{Outcome: elector.Held, Holder: l.held.detail, Epoch: l.held.epoch, Left: left}
-}
-
-// haste is how much earlier than it should a lease may seem to end: clocks run a
-// little differently.
-const haste = 50 * time.Millisecond
-
-// remembered is what the node has seen, as of now.
-func (l *Lock) remembered() memory {
-	m := l.seen
-	if l.until.Sub(heartbeat.Boottime()) <= haste+milliseconds(m.leaseMS)/100 {
-		m.early = ""
-	}
-	return m
 }
 
 func (l *Lock) acquire(ctx context.Context, c elector.Candidate) (v verdict, err error) {
@@ -411,17 +294,3 @@ func (l *Lock) drop() {
 		l.conn = nil
 	}
 }
-
-// noExpiry is PTTL's answer for a key without one: another program has taken the
-// lock for ever.
-const noExpiry = -1
-
-// leaseLeft is how long a standby should wait at most, by PTTL's answer.
-func leaseLeft(pttl int64) time.Duration {
-	if pttl == noExpiry {
-		return time.Hour
-	}
-	return milliseconds(pttl)
-}
-
-func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

@@ -35,11 +35,6 @@ type Watched struct {
 	Listening *atomic.Int32
 }
 
-// Watch listens on the wake channel of one election; see WatchAll.
-func (s *Store) Watch(ctx context.Context, lockKey string, hints chan<- elector.Hint) {
-	s.WatchAll(ctx, Watched{LockKey: lockKey, Hints: hints})
-}
-
 // WatchAll listens on the wake channels of elections, all on one connection, and
 // passes hints on until ctx ends. It subscribes again, for ever, when the connection
 // breaks, and says so by HintInterrupted and HintSubscribed.

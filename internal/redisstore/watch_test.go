@@ -8,6 +8,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"baton/internal/elector"
+	"baton/internal/redisstore"
 	"baton/internal/testsupport"
 )
 
@@ -19,7 +20,7 @@ func TestAWatchEndsAtOnceWhateverRedisDoes(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		hints = make(chan elector.Hint, 1)
-		go func() { defer close(done); s.Watch(ctx, "baton", hints) }()
+		go func() { defer close(done); s.WatchAll(ctx, redisstore.Watched{LockKey: "baton", Hints: hints}) }()
 		return func() time.Duration {
 			began := time.Now()
 			cancel()
@@ -51,7 +52,10 @@ func TestHintsThatNobodyTakesHoldNothingUp(t *testing.T) {
 	s, conn := open(t, r), r.Conn()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	go func() { defer close(done); s.Watch(ctx, "baton", make(chan elector.Hint)) }()
+	go func() {
+		defer close(done)
+		s.WatchAll(ctx, redisstore.Watched{LockKey: "baton", Hints: make(chan elector.Hint)})
+	}()
 	for told := 0; told < 100; {
 		n, err := redis.Int(conn.Do("PUBLISH", "{baton}:wake", "released"))
 		if err != nil {

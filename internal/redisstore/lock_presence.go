@@ -1,0 +1,81 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"baton/internal/elector"
+	"baton/internal/heartbeat"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// presenceInterval is how often a node that only polls, or only renews, writes that
+// it is alive. With the longest wait between two polls it is less than the time
+// after which others take a node for gone.
+const presenceInterval = 25 * time.Second
+
+// Presence is what a node tells the others of itself. State and the time are
+// added when it is written.
+type Presence struct {
+	Version    string `json:"version"`
+	ConfigHash string `json:"config_hash"`
+	Address    string `json:"address"` // of its status page
+	// Priority: of live nodes the one with the highest goes first.
+	Priority int `json:"priority,omitempty"`
+	// Observer: the node never leads.
+	Observer bool `json:"observer,omitempty"`
+}
+
+// participant is what every protocol needs to know of the node and its lock.
+type participant struct {
+	keys     keys
+	nodeID   string
+	ttlMS    int64
+	presence string // a JSON object
+	priority int
+}
+
+// present writes that the node is there, at a time of Redis' clock in ms.
+func (p participant) present(state string, now int64) command {
+	text := p.presence[:len(p.presence)-1] + `,"state":"` + state + `","seen_ms":` + strconv.FormatInt(now, 10) + "}"
+	return command{"HSET", []any{p.keys.nodes(), p.nodeID, text}}
+}
+
+// preference writes that the node, if alive, goes before those of a lower priority.
+func (p participant) preference(now int64) command {
+	return command{"HSET", []any{p.keys.control(), p.keys.priority(p.nodeID), fmt.Sprintf("%d %d", p.priority, now)}}
+}
+
+// untold reports whether it is time to tell the others that this node is there.
+func (l *Lock) untold() bool {
+	return heartbeat.Boottime().Sub(heartbeat.Instant(l.told.Load())) >= presenceInterval
+}
+
+// tell writes the presence of a standby. It reports whether another term has begun
+// without a hint of it.
+func (l *Lock) tell(ctx context.Context, conn redis.Conn, c elector.Candidate) (changed bool, err error) {
+	clock, err := redis.Int64s(redis.DoContext(conn, ctx, "TIME"))
+	if err != nil || len(clock) != 2 {
+		return false, fmt.Errorf("redis TIME: unexpected reply %v: %w", clock, err)
+	}
+	now := clock[0]*1000 + clock[1]/1000
+	commands := []command{l.present("standby", now)}
+	if l.priority > 0 && !c.Observer {
+		commands = append(commands, l.preference(now))
+	}
+	for _, cmd := range commands {
+		if _, err := redis.DoContext(conn, ctx, cmd.name, cmd.args...); err != nil {
+			return false, err
+		}
+	}
+	l.told.Store(int64(heartbeat.Boottime()))
+	epoch, err := redis.String(redis.DoContext(conn, ctx, "HGET", l.keys.term(), "epoch"))
+	if err != nil && !errors.Is(err, redis.ErrNil) {
+		return false, err
+	}
+	return epoch != strconv.FormatInt(l.held.epoch, 10), nil
+}
