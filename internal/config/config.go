@@ -143,23 +143,75 @@ type Flush struct {
 	// Columns says what each column is made of. Required for counters. For
 	// hashes it may be left out: fields and columns then match by name.
 	Columns map[string]Column `yaml:"columns,omitempty"`
+	// Lanes is how many connections write at the same time, each its own rows, 1 to 16;
+	// counters, hashes and scan only. SQLite has one. Default: 1.
+	Lanes int `yaml:"lanes,omitempty"`
+	// BatchRows is the aim for the rows of one transaction, 1 to 100000. Default: 5000.
+	BatchRows int `yaml:"batch_rows,omitempty"`
+	// DeadLetters says how much may go wrong.
+	DeadLetters DeadLetters `yaml:"dead_letters,omitempty"`
+}
+
+// DeadLetters bounds the records that are put aside because they do not fit.
+type DeadLetters struct {
+	// PerBatch is the most dead letters of one batch. With more of them nothing of the
+	// batch is written and the job is paused. Default: a tenth of batch_rows.
+	PerBatch int `yaml:"per_batch,omitempty"`
 }
 
 // The types of a source.
 const (
-	Counters = "counters" // hash: field → increment not yet flushed
+	Counters = "counters" // hash: field → increment not yet flushed; or one key each
 	Hashes   = "hashes"   // one hash a row, and an index of the changed ids
+	List     = "list"     // JSON objects, pushed at the tail
+	Stream   = "stream"   // entries, read by position
+	Scan     = "scan"     // everything under a pattern of keys, again and again
+)
+
+// The modes of counters.
+const (
+	ModeStage     = "stage"     // increments are taken out of Redis
+	ModeWatermark = "watermark" // totals stay in Redis, the database remembers what it has
 )
 
 // From is the Redis side of a flush.
 type From struct {
-	// Type is counters or hashes. Required.
+	// Type is counters, hashes, list, stream or scan. Required.
 	Type string `yaml:"type"`
 	// Key is the key to read. [a-b] stands for every number from a to b. For
-	// hashes it has one <id> instead, where a row's id stands. Required.
+	// hashes and scan, and for counters with a key each, it has an <id> instead, where a
+	// row's id stands. Required.
 	Key string `yaml:"key"`
-	// Changed is the SET or ZSET of the ids that changed; hashes only, required.
+	// Changed is the SET or ZSET of the ids that changed. Required for hashes, and for
+	// counters with a key each unless mode is watermark.
 	Changed string `yaml:"changed,omitempty"`
+	// Mode is stage, to take increments out of Redis, or watermark, for totals that
+	// are never reset: they stay, and the database remembers what it has of them.
+	// Counters only. Default: stage.
+	Mode string `yaml:"mode,omitempty"`
+	// OnDecrease is what a total means that is lower than before, with mode watermark:
+	// stop the job, subtract the difference, or restart, as counters do that began
+	// again at zero. Default: stop.
+	OnDecrease string `yaml:"on_decrease,omitempty"`
+	// OnGap is what happens when entries of a stream have gone unread, because it was
+	// trimmed too early or Redis lost data: stop the job, or continue behind the gap.
+	// Stream only. Default: stop.
+	OnGap string `yaml:"on_gap,omitempty"`
+	// Start is where a stream is read from the first time: beginning, end, or an id.
+	// Default: beginning.
+	Start string `yaml:"start,omitempty"`
+	// Retain is how long entries of a stream stay once they are in the database; "0s"
+	// trims them at once. Stream only. Default: they stay, the producer trims.
+	Retain *time.Duration `yaml:"retain,omitempty"`
+	// Value is what the keys of a scan hold: hash, string, json (an object in a
+	// string), set or zset. Scan only. Default: hash.
+	Value string `yaml:"value,omitempty"`
+	// Vanished is what happens to rows whose key is gone after a complete scan: ignore
+	// or delete, which needs generation. Scan only. Default: ignore.
+	Vanished string `yaml:"vanished,omitempty"`
+	// MaxPct is the share of the table's rows, in percent, that one scan may delete;
+	// with more the job fails and deletes none. Scan only. Default: 10.
+	MaxPct int `yaml:"max_pct,omitempty"`
 	// OnMissing is what happens to the row of a changed id whose hash is gone:
 	// delete it, ignore the change, or set its columns to null. Hashes only.
 	// Default: delete.
@@ -170,11 +222,26 @@ type From struct {
 type To struct {
 	// Database is a name under databases. Required.
 	Database string `yaml:"database"`
-	// Table is the target table, or schema.table. It must exist. Required.
+	// Table is the target table, or schema.table. Required.
 	Table string `yaml:"table"`
 	// Key is the columns that identify a row; the table needs a unique index on
-	// exactly these. Required.
-	Key []string `yaml:"key"`
+	// exactly these. Required unless mode is insert.
+	Key []string `yaml:"key,omitempty"`
+	// Mode is upsert, insert, replace (delete the row and insert it anew) or delete.
+	// Default: upsert with a key, else insert.
+	Mode string `yaml:"mode,omitempty"`
+	// DedupeKey is the columns of a unique index; with mode insert a record that is
+	// there already is left out.
+	DedupeKey []string `yaml:"dedupe_key,omitempty"`
+	// DeleteWhen has a record delete its row if it has all of these values:
+	// {op: delete}. List and stream only.
+	DeleteWhen map[string]string `yaml:"delete_when,omitempty"`
+	// Generation is an integer column that counts the passes of a scan; it tells which
+	// rows have vanished.
+	Generation string `yaml:"generation,omitempty"`
+	// Schema is verify, to refuse a table that does not fit, or create, to make one
+	// that is missing, with the types under columns. Default: verify.
+	Schema string `yaml:"schema,omitempty"`
 }
 
 // Column is what one column is made of. In YAML the text alone is short for {from: text}.
@@ -191,8 +258,9 @@ type Column struct {
 	// Format is how a timestamp or a date is written: unix, unix_ms, rfc3339, or
 	// a layout of Go's time package. Default: rfc3339.
 	Format string `yaml:"format,omitempty"`
-	// Missing is what a hash without the field means: error, so that the row
-	// becomes a dead letter, or null. Default: null for a nullable column, else error.
+	// Missing is what a record without the field means: error, so that the row
+	// becomes a dead letter, null, or keep, to leave the column as it is. Default: null
+	// for a nullable column, keep for one with a default, else error.
 	Missing string `yaml:"missing,omitempty" config:"null"`
 	// Empty is "null" to store an empty text as NULL. Default: as it is.
 	Empty string `yaml:"empty,omitempty" config:"null"`

@@ -95,7 +95,7 @@ type fakeCounters struct {
 
 func (s *fakeCounters) Name() string { return "views" }
 
-func (s *fakeCounters) Stage(_ context.Context, newID string) (st Stage, ok bool, err error) {
+func (s *fakeCounters) Stage(_ context.Context, newID, _ string) (st Stage, ok bool, err error) {
 	err = s.around("stage", func() error {
 		s.memory.mu.Lock()
 		defer s.memory.mu.Unlock()
@@ -190,7 +190,7 @@ type fakeHashes struct {
 
 func (s *fakeHashes) Name() string { return "user" }
 
-func (s *fakeHashes) Stage(_ context.Context, newID string) (st Stage, ok bool, err error) {
+func (s *fakeHashes) Stage(_ context.Context, newID, _ string) (st Stage, ok bool, err error) {
 	err = s.around("stage", func() error {
 		s.memory.mu.Lock()
 		defer s.memory.mu.Unlock()
@@ -278,6 +278,7 @@ type base struct {
 	tables map[string]Table
 	rows   map[string][]Value
 	ledger map[string]bool
+	places map[string]string     // positions and marks, by shard
 	dead   map[string]DeadLetter // by an id made from the batch and the record
 	fence  Fence
 	reads  int // of the catalogue
@@ -285,7 +286,7 @@ type base struct {
 }
 
 func newBase(tables ...Table) *base {
-	b := &base{tables: map[string]Table{}, rows: map[string][]Value{}, ledger: map[string]bool{}, dead: map[string]DeadLetter{}}
+	b := &base{tables: map[string]Table{}, rows: map[string][]Value{}, ledger: map[string]bool{}, places: map[string]string{}, dead: map[string]DeadLetter{}}
 	for _, t := range tables {
 		b.tables[t.Name] = t
 	}
@@ -325,6 +326,21 @@ func (s *fakeSink) TakeOver(_ context.Context, f Fence) error {
 	}))
 }
 
+func (s *fakeSink) Positions(_ context.Context, f Fence, shards []string) (found []string, err error) {
+	err = s.around("positions", func() error {
+		s.base.mu.Lock()
+		defer s.base.mu.Unlock()
+		if s.fence.Epoch != f.Epoch || s.fence.Owner != f.Owner {
+			return &FencedError{Job: f.Job, Epoch: s.fence.Epoch, Owner: s.fence.Owner}
+		}
+		for _, shard := range shards {
+			found = append(found, s.places[shard])
+		}
+		return nil
+	})
+	return found, s.transient(err)
+}
+
 func (s *fakeSink) Apply(_ context.Context, f Fence, p *Plan, b Batch) (out Outcome, err error) {
 	err = s.around("apply", func() error {
 		s.base.mu.Lock()
@@ -338,6 +354,16 @@ func (s *fakeSink) Apply(_ context.Context, f Fence, p *Plan, b Batch) (out Outc
 		entry := fmt.Sprint(b.ID, "/", b.Part)
 		if b.Part >= 0 && s.ledger[entry] {
 			return nil
+		}
+		if m := b.Move; m != nil && s.places[b.Shard] == m.To {
+			return nil
+		} else if m != nil && s.places[b.Shard] != m.From {
+			return ErrMoved
+		} else if m != nil {
+			s.places[b.Shard] = m.To
+		}
+		for _, m := range b.Marks {
+			s.places[m.Shard] = m.Value
 		}
 		for i, row := range b.Rows {
 			if i > 0 && !less(p, b.Rows[i-1], row) {

@@ -6,10 +6,15 @@ import (
 	"unicode/utf8"
 )
 
-// Names of the inputs that a source of counters delivers.
+// Names of the inputs that sources deliver beside fields and captures.
 const (
-	InputField = "$field" // the hash field that was counted
-	InputValue = "$value" // what was added to it since the last flush
+	InputField      = "$field"      // counters: the hash field that was counted
+	InputValue      = "$value"      // counters: what was added since the last flush; list and scan: the whole value
+	InputID         = "$id"         // stream: the entry's id
+	InputKey        = "$key"        // scan: the key
+	InputMember     = "$member"     // scan: the member of a set
+	InputScore      = "$score"      // scan: and its score
+	InputGeneration = "$generation" // scan: the number of the pass
 )
 
 // Inputs says what a source can deliver to a mapping.
@@ -20,14 +25,39 @@ type Inputs struct {
 	// Fields: every other name is a field of the row's hash.
 	Fields bool
 	// Ledger: the source's pages are numbered parts, so the ledger makes adding
-	// exact. Without it a page may be written twice, and nothing may be added.
+	// exact; or they have moves, which do the same. Without it a page may be written
+	// twice, and nothing may be added, nor inserted without a key.
 	Ledger bool
+	// Position: the source keeps its place in the database, not in Redis.
+	Position bool
+	// Watermark: $value is a total that only the producers write. What is written is
+	// the difference to the total that the database has a mark of.
+	Watermark bool
 }
+
+// Mode says how rows meet those that are there already.
+type Mode string
+
+// The modes. The zero value means ModeUpsert where there is a key, else ModeInsert.
+const (
+	ModeUpsert  Mode = "upsert"  // insert the row, or change its columns
+	ModeInsert  Mode = "insert"  // insert it; with a dedupe key, unless it is there already
+	ModeReplace Mode = "replace" // delete the row and insert it anew
+	ModeDelete  Mode = "delete"  // delete the row
+)
 
 // MappingSpec is the part of a job's configuration that says what goes where.
 type MappingSpec struct {
 	Table string
 	Key   []string // columns that identify a row
+	Mode  Mode
+	// DedupeKey, for ModeInsert: the columns of a unique index by which a record that
+	// was delivered twice is told.
+	DedupeKey []string
+	// DeleteWhen: a record with all of these inputs deletes its row.
+	DeleteWhen map[string]string
+	// Generation is the column that a scan's passes are counted in; "" for none.
+	Generation string
 	// Columns says what each written column is made of. nil: columns match
 	// inputs by name.
 	Columns map[string]ColumnSpec
@@ -39,7 +69,7 @@ type ColumnSpec struct {
 	Op      string // set or add; default: add for $value, else set
 	Type    string // how the text is read: integer, float, ... Default: as the catalogue says
 	Format  string // of a timestamp or date: unix, unix_ms, rfc3339 (default) or a layout of Go's time package
-	Missing string // error or null; default: null for a nullable column, else error
+	Missing string // error, null or keep; default: null for a nullable column, keep for one with a default, else error
 	Empty   string // "null": an empty text is NULL
 }
 

@@ -21,6 +21,8 @@ type Config struct {
 	Inputs     Inputs // what the sources can deliver
 	// OnMissing is what becomes of a row that is gone from the source. Default: delete.
 	OnMissing OnMissing
+	// DeadLimit is the most dead letters that one batch may come to. 0: no limit.
+	DeadLimit int
 	// NewID makes an id that is unique for ever, such as a UUID.
 	NewID func() (string, error)
 	// Retry bounds the repetition of what the database left unanswered.

@@ -35,7 +35,7 @@ func (s *stub) call(name string) error {
 
 func (s *stub) Name() string { return s.name }
 
-func (s *stub) Stage(_ context.Context, id string) (Stage, bool, error) {
+func (s *stub) Stage(_ context.Context, id, _ string) (Stage, bool, error) {
 	err := s.call("stage")
 	return Stage{ID: id, Job: s.job}, len(s.pages) > 0, err
 }

@@ -19,6 +19,15 @@ var (
 	ErrNoTable = errors.New("flush: no such table")
 	// ErrStaleStage: the stage of that id is no longer there; somebody else discarded it.
 	ErrStaleStage = errors.New("flush: stage is gone")
+	// ErrMoved: a shard's position in the database is not the one that a batch starts
+	// from. Nothing was written; the next run reads the position anew.
+	ErrMoved = errors.New("flush: position was moved meanwhile")
+	// ErrGap: what a position stands for is no longer in the source, so records may
+	// have gone past unread. Nothing was written; an operator has to decide.
+	ErrGap = errors.New("flush: gap in the source")
+	// ErrTooManyDead: more records of one batch do not fit than the job allows.
+	// Nothing was written; the mapping, the table or the producer is wrong.
+	ErrTooManyDead = errors.New("flush: too many dead letters")
 )
 
 // FencedError says who holds the fence. It matches ErrFenced.
@@ -34,6 +43,20 @@ func (e *FencedError) Error() string {
 
 // Is makes errors.Is(err, ErrFenced) true.
 func (e *FencedError) Is(target error) bool { return target == ErrFenced }
+
+// TooManyDeadError says what was wrong with a batch. It matches ErrTooManyDead.
+type TooManyDeadError struct {
+	Dead, Limit int
+	First       DeadLetter // one of them, as an example
+}
+
+func (e *TooManyDeadError) Error() string {
+	return fmt.Sprintf("%d records of one batch do not fit and the limit is %d, so nothing of it was written; the first: %s (record %s)",
+		e.Dead, e.Limit, e.First.Error, quote(e.First.Record))
+}
+
+// Is makes errors.Is(err, ErrTooManyDead) true.
+func (e *TooManyDeadError) Is(target error) bool { return target == ErrTooManyDead }
 
 // Leadership is what a flush must know of the term that it works for. It is
 // declared here so that this package never imports the elector.
@@ -62,9 +85,13 @@ type Source interface {
 	Name() string
 	// Stage freezes what is pending under newID, or finds the stage that an
 	// earlier run left (Stage.Resumed). ok is false when nothing is pending.
-	Stage(ctx context.Context, newID string) (s Stage, ok bool, err error)
+	//
+	// A source that keeps its place in the database (Inputs.Position) freezes
+	// nothing. It is given the position that the database has recorded, "" for none,
+	// and checks that it can go on from there: ErrGap if not.
+	Stage(ctx context.Context, newID, position string) (s Stage, ok bool, err error)
 	// Read hands over the stage's records page by page until yield fails or the
-	// stage is read. It keeps at most one page ahead of yield.
+	// stage is read. It keeps at most one page ahead of yield for each lane.
 	Read(ctx context.Context, s Stage, yield func(Page) error) error
 	// Done is called after a page has been committed; a source whose pages can
 	// be removed one by one does so here, idempotently and only under s.ID. It
@@ -75,6 +102,14 @@ type Source interface {
 	Discard(ctx context.Context, s Stage) error
 	// Backlog counts the pending changes, staged ones included, without scanning.
 	Backlog(ctx context.Context) (int64, error)
+}
+
+// Waiter is a Source that can wait for work without asking again and again.
+type Waiter interface {
+	Source
+	// Wait returns when something may be pending, or ctx has ended. It removes
+	// nothing, and may return early.
+	Wait(ctx context.Context) error
 }
 
 // Stage is what one batch consists of, frozen in Redis under an id.
@@ -91,9 +126,29 @@ type Stage struct {
 // Page is what one transaction writes.
 type Page struct {
 	// Part numbers a deterministic part of the stage; the ledger remembers it.
-	// -1: the page is idempotent (the last hash written wins) and needs no ledger.
+	// -1: the page is idempotent (the last hash written wins) and needs no ledger, or
+	// has a Move, which is as good.
 	Part    int
 	Records []Record
+	// Lane says which of the job's lanes writes the page, from 0. Pages of one lane are
+	// written in their order, those of different lanes at the same time: records of
+	// one row must all have the same lane.
+	Lane int
+	// Move, of a source that keeps its place in the database, is the step from the
+	// page before to this one.
+	Move *Move
+}
+
+// Move takes a shard's position from one place to the next, in the transaction of
+// the records in between.
+type Move struct {
+	From, To string // From is "" at the very first
+}
+
+// Mark is the total that a counter has been flushed up to (mode watermark). It is
+// kept in the database and set in the transaction of the difference.
+type Mark struct {
+	Shard, Value string
 }
 
 // Record is one thing read from a source, before the mapping: raw texts in the
@@ -120,8 +175,13 @@ type Sink interface {
 	// higher epoch, or the same epoch and another owner. Calling it again with
 	// the same fence succeeds.
 	TakeOver(ctx context.Context, f Fence) error
-	// Apply writes one batch in one transaction: ledger, rows, dead letters and,
-	// last, the check of the fence. *FencedError or ErrTransient as documented there.
+	// Positions reads what is recorded for shards of f's job, "" where nothing is. It
+	// waits for the job's transaction in flight, whoever sent it: what it answers
+	// changes by later batches only. *FencedError if the fence is not f.
+	Positions(ctx context.Context, f Fence, shards []string) ([]string, error)
+	// Apply writes one batch in one transaction: ledger or position, rows, dead
+	// letters and, last, the check of the fence. *FencedError, *TooManyDeadError,
+	// ErrMoved or ErrTransient as documented there.
 	Apply(ctx context.Context, f Fence, p *Plan, b Batch) (Outcome, error)
 }
 
@@ -163,7 +223,14 @@ type Column struct {
 type Plan struct {
 	Table   Table
 	Columns []PlanColumn // the written columns, in the order of Row.Values
-	Key     []int        // indexes into Columns of the columns that identify a row
+	// Key are the indexes into Columns of the columns that identify a row. None: every
+	// row is a new one.
+	Key []int
+	// Keep: a row that is there already stays as it is. Key is the dedupe key then.
+	Keep bool
+	// Replace: a row that is there already is deleted first, so that columns that are
+	// not written get their defaults back.
+	Replace bool
 	// Inputs names the inputs of every Record, in order. A sink that turns a row
 	// into a dead letter writes RecordJSON(p.Inputs, row.Record).
 	Inputs []string
@@ -185,7 +252,8 @@ const (
 )
 
 // Row is one row to write. Values has one entry for every Plan.Columns; a
-// deleted row has only its key columns set.
+// deleted row has only its key columns set. A value that is absent (Value.IsAbsent)
+// leaves the column alone in a row that is there, and to its default in a new one.
 type Row struct {
 	Values []Value
 	Delete bool
@@ -200,6 +268,13 @@ type Batch struct {
 	Part  int    // see Page.Part
 	Rows  []Row
 	Dead  []DeadLetter
+	// DeadLimit is the most dead letters that the batch may come to. 0: no limit.
+	DeadLimit int
+	// Move, if set, is made instead of a ledger entry. Where the position is at its
+	// To already, the batch was applied before.
+	Move *Move
+	// Marks are set whatever they were before; see Inputs.Watermark.
+	Marks []Mark
 }
 
 // DeadLetter is a record that does not fit, and why.

@@ -111,7 +111,11 @@ func (r *run) flush(ctx context.Context, source Source) error {
 			return err
 		}
 		began := time.Now()
-		stage, ok, err := source.Stage(ctx, id)
+		position, err := r.position(ctx, source)
+		if err != nil {
+			return err
+		}
+		stage, ok, err := source.Stage(ctx, id, position)
 		if err != nil {
 			return failedSource(ctx, "stage", source, err)
 		}
@@ -135,6 +139,20 @@ func (r *run) flush(ctx context.Context, source Source) error {
 		}
 	}
 	return nil
+}
+
+// position is where a source that keeps its place in the database goes on.
+func (r *run) position(ctx context.Context, source Source) (string, error) {
+	if !r.cfg.Inputs.Position {
+		return "", nil
+	}
+	found, err := retry(ctx, r.cfg.Retry, func() ([]string, error) {
+		return r.cfg.Sink.Positions(ctx, r.fence, []string{source.Name()})
+	})
+	if err != nil {
+		return "", fmt.Errorf("read the position of %s: %w", source.Name(), err)
+	}
+	return found[0], nil
 }
 
 // verify looks whether the table is still what the mapping was compiled for: a

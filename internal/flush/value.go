@@ -23,6 +23,7 @@ const (
 	KindJSON
 	KindUUID
 	KindOther
+	kindAbsent // see Absent
 )
 
 // String is the name of the kind in a configuration and in messages.
@@ -87,6 +88,12 @@ func (v Value) Kind() Kind { return v.kind }
 
 // IsNull reports whether the value is SQL NULL.
 func (v Value) IsNull() bool { return v.kind == KindNull }
+
+// Absent makes the value of a column that is to be left as it is.
+func Absent() Value { return Value{kind: kindAbsent} }
+
+// IsAbsent reports whether the column is to be left as it is.
+func (v Value) IsAbsent() bool { return v.kind == kindAbsent }
 
 // Integer makes a KindInteger value.
 func Integer(n int64) Value { return Value{kind: KindInteger, num: uint64(n)} }

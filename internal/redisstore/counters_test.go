@@ -100,7 +100,7 @@ func TestLostReplyOfStagingIsResumed(t *testing.T) {
 	p := g.redis.Proxy()
 	src := countersOn(t, openStore(t, g.redis.URLThrough(p)), CountersOptions{})
 	lost := p.LoseReply("the-first-id")
-	if _, _, err := src.Stage(t.Context(), "the-first-id"); err == nil {
+	if _, _, err := src.Stage(t.Context(), "the-first-id", ""); err == nil {
 		t.Fatal("staging succeeded without a reply")
 	}
 	<-lost
@@ -115,7 +115,7 @@ func TestLostReplyOfStagingIsResumed(t *testing.T) {
 func TestNothingPendingStagesNothing(t *testing.T) {
 	g := newRig(t)
 	for _, src := range []flush.Source{g.counters(CountersOptions{}), g.hashes(HashesOptions{})} {
-		if st, ok, err := src.Stage(t.Context(), "a"); ok || err != nil {
+		if st, ok, err := src.Stage(t.Context(), "a", ""); ok || err != nil {
 			t.Errorf("%s: staged %+v, %v, %v", src.Name(), st, ok, err)
 		}
 		if n, err := src.Backlog(t.Context()); n != 0 || err != nil {
@@ -406,7 +406,7 @@ func TestStageWithoutItsIDIsNeverOverwritten(t *testing.T) {
 	g := newRig(t)
 	g.do("HSET", viewsStage, "a", 41)
 	g.do("HSET", "views:3", "a", 1)
-	_, _, err := g.counters(CountersOptions{}).Stage(t.Context(), "new")
+	_, _, err := g.counters(CountersOptions{}).Stage(t.Context(), "new", "")
 	if !errors.Is(err, ErrBrokenStage) || !strings.Contains(err.Error(), "HSET "+viewsMeta) {
 		t.Errorf("stage: %v", err)
 	}
@@ -427,7 +427,7 @@ func TestIDWithoutItsStageIsReported(t *testing.T) {
 	stageNow(t, src, "a")
 	g.do("UNLINK", viewsStage) // evicted, say
 	g.do("HSET", "views:3", "a", 1)
-	_, _, err := src.Stage(t.Context(), "b")
+	_, _, err := src.Stage(t.Context(), "b", "")
 	if !errors.Is(err, ErrBrokenStage) || !strings.Contains(err.Error(), "DEL "+viewsMeta) {
 		t.Errorf("stage: %v", err)
 	}
@@ -442,7 +442,7 @@ func TestCounterKeyOfTheWrongTypeIsNamed(t *testing.T) {
 	src := g.counters(CountersOptions{})
 	g.do("RPUSH", "views:3", "x")
 	for what, err := range map[string]error{
-		"stage":   errOf(src.Stage(t.Context(), "a")),
+		"stage":   errOf(src.Stage(t.Context(), "a", "")),
 		"backlog": second(src.Backlog(t.Context())),
 	} {
 		if !errors.Is(err, ErrWrongType) {
@@ -459,7 +459,7 @@ func TestCounterKeyOfTheWrongTypeIsNamed(t *testing.T) {
 	g.do("DEL", "views:3")
 	g.do("SADD", viewsStage, "x")
 	g.do("HSET", viewsMeta, "id", "old", "parts", 0)
-	if err := errOf(src.Stage(t.Context(), "a")); !errors.Is(err, ErrWrongType) || !strings.Contains(err.Error(), viewsStage) {
+	if err := errOf(src.Stage(t.Context(), "a", "")); !errors.Is(err, ErrWrongType) || !strings.Contains(err.Error(), viewsStage) {
 		t.Errorf("stage of a set: %v", err)
 	}
 }
@@ -468,7 +468,7 @@ func TestForeignKeyInTheStagesPlaceIsNamed(t *testing.T) {
 	g := newRig(t)
 	g.do("HSET", "views:3", "a", 1)
 	g.do("SET", viewsMeta, "x")
-	err := errOf(g.counters(CountersOptions{}).Stage(t.Context(), "a"))
+	err := errOf(g.counters(CountersOptions{}).Stage(t.Context(), "a", ""))
 	if !errors.Is(err, ErrWrongType) || !strings.Contains(err.Error(), viewsMeta) {
 		t.Errorf("stage: %v", err)
 	}
@@ -547,7 +547,7 @@ func TestRedisThatIsAwayIsAnError(t *testing.T) {
 	g.redis.Kill()
 	yield := func(flush.Page) error { return nil }
 	for what, err := range map[string]error{
-		"stage":   errOf(src.Stage(t.Context(), "b")),
+		"stage":   errOf(src.Stage(t.Context(), "b", "")),
 		"backlog": second(src.Backlog(t.Context())),
 		"read":    src.Read(t.Context(), st, yield),
 		"discard": src.Discard(t.Context(), st),

@@ -381,7 +381,7 @@ func TestDrainedStageMakesRoomForTheNext(t *testing.T) {
 		t.Errorf("late discard of the old stage: %v", err)
 	}
 	drain("c")
-	if _, ok, err := src.Stage(t.Context(), "d"); ok || err != nil {
+	if _, ok, err := src.Stage(t.Context(), "d", ""); ok || err != nil {
 		t.Errorf("staged something out of nothing: %v", err)
 	}
 	g.nothingLeft()
@@ -415,7 +415,7 @@ func TestIndexOfTheWrongTypeIsNamed(t *testing.T) {
 	src := g.hashes(HashesOptions{})
 	g.do("SET", "changed:user", "x")
 	for what, err := range map[string]error{
-		"stage":   errOf(src.Stage(t.Context(), "a")),
+		"stage":   errOf(src.Stage(t.Context(), "a", "")),
 		"backlog": second(src.Backlog(t.Context())),
 	} {
 		if !errors.Is(err, ErrWrongType) || !strings.Contains(err.Error(), `"changed:user" is a string`) || !strings.Contains(err.Error(), "a set or a zset") {

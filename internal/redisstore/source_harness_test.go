@@ -132,7 +132,7 @@ func hashesOn(t testing.TB, store *Store, o HashesOptions) *Hashes {
 // stageNow stages something that must be pending.
 func stageNow(t testing.TB, src flush.Source, id string) flush.Stage {
 	t.Helper()
-	st, ok, err := src.Stage(t.Context(), id)
+	st, ok, err := src.Stage(t.Context(), id, "")
 	if err != nil || !ok {
 		t.Fatalf("stage %s: ok %v, %v", src.Name(), ok, err)
 	}
@@ -216,7 +216,7 @@ func (db *database) flushOnce(ctx context.Context, src flush.Source, observe fun
 	if observe == nil {
 		observe = func(string) error { return nil }
 	}
-	st, ok, err := src.Stage(ctx, fmt.Sprintf("batch-%d", db.ids.Add(1)))
+	st, ok, err := src.Stage(ctx, fmt.Sprintf("batch-%d", db.ids.Add(1)), "")
 	if err != nil || !ok {
 		return false, err
 	}

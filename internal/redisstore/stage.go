@@ -109,7 +109,7 @@ func (k stagedKey) fail(doing string, err error) error {
 func (k stagedKey) Name() string { return k.live }
 
 // Stage freezes what is pending under newID, or finds what an earlier run froze.
-func (k stagedKey) Stage(ctx context.Context, newID string) (s flush.Stage, ok bool, err error) {
+func (k stagedKey) Stage(ctx context.Context, newID, _ string) (s flush.Stage, ok bool, err error) {
 	if err := k.step(stepStage); err != nil {
 		return s, false, err
 	}

@@ -29,7 +29,7 @@ func (s *Store) Apply(ctx context.Context, f flush.Fence, p *flush.Plan, b flush
 	if err != nil {
 		return flush.Outcome{}, err
 	}
-	if b.Part >= 0 {
+	if b.Part >= 0 && b.Move == nil {
 		s.newest.Store(newestKey{a.ledgerJob(), b.Shard}, b.ID)
 	}
 	return flush.Outcome{Applied: true, Rows: a.written, Dead: a.dead}, nil
@@ -46,11 +46,21 @@ type application struct {
 }
 
 func (a *application) run(ctx context.Context, tx session) error {
-	if err := a.write(ctx, tx); err != nil {
+	err := a.write(ctx, tx)
+	if errors.Is(err, errNotAt) {
+		return a.elsewhere(ctx, tx)
+	}
+	if err != nil {
 		return err
 	}
 	if err := a.store.at(StepAfterRows); err != nil {
 		return err
+	}
+	if err := a.mark(ctx, tx); err != nil {
+		return err
+	}
+	if limit := a.batch.DeadLimit; limit > 0 && len(a.dead) > limit {
+		return &flush.TooManyDeadError{Dead: len(a.dead), Limit: limit, First: a.dead[0]}
 	}
 	if err := a.buryAll(ctx, tx); err != nil {
 		return err
@@ -58,7 +68,7 @@ func (a *application) run(ctx context.Context, tx session) error {
 	if err := a.store.at(StepAfterDead); err != nil {
 		return err
 	}
-	if err := checkFence(ctx, tx, a.fence); err != nil {
+	if err := checkFence(ctx, tx, a.fence, "fence_check"); err != nil {
 		return err
 	}
 	if err := a.store.at(StepAfterFence); err != nil {
@@ -187,12 +197,15 @@ func (a *application) ledgerJob() string { return cmp.Or(a.batch.Job, a.fence.Jo
 func (a *application) opening() []task {
 	begin := task{query: "begin", then: func(int64) error {
 		err := a.store.at(StepAfterBegin)
-		if err == nil && a.batch.Part < 0 {
+		if err == nil && a.batch.Part < 0 && a.batch.Move == nil {
 			err = a.store.at(StepAfterLedger) // there is none to wait for
 		}
 		return err
 	}}
-	if a.batch.Part < 0 {
+	switch {
+	case a.batch.Move != nil:
+		return []task{begin, a.move()}
+	case a.batch.Part < 0:
 		return []task{begin}
 	}
 	job := a.ledgerJob()

@@ -60,10 +60,10 @@ func takeFence(ctx context.Context, tx session, f flush.Fence) error {
 	}
 }
 
-// checkFence locks the fence's row shared and wants it to be exactly f's. From
+// checkFence locks the fence's row, as the query says, and wants it to be exactly f's. From
 // its answer to the end of the transaction nobody can take over.
-func checkFence(ctx context.Context, tx session, f flush.Fence) error {
-	held, _, err := tx.fence(ctx, "fence_check", f.Job)
+func checkFence(ctx context.Context, tx session, f flush.Fence, query string) error {
+	held, _, err := tx.fence(ctx, query, f.Job)
 	if err != nil {
 		return err
 	}

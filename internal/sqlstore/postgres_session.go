@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -233,6 +234,30 @@ func (t *pgSession) fence(ctx context.Context, query, job string) (flush.Fence, 
 	}
 	epoch, err := strconv.ParseInt(string(result.Rows[0][0]), 10, 64)
 	return flush.Fence{Job: job, Epoch: epoch, Owner: string(result.Rows[0][1])}, true, err
+}
+
+func (t *pgSession) positions(ctx context.Context, job string, shards []string) (map[string]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, t.db.store.limits.trip)
+	defer cancel()
+	s := []pgStatement{t.fixed("positions", []any{job, pgTextArray(shards)})}
+	if err := t.prepare(ctx, s); err != nil {
+		return nil, err
+	}
+	result := t.pg.ExecPrepared(ctx, s[0].name, s[0].params, nil, nil).Read()
+	found := make(map[string]string, len(result.Rows))
+	for _, row := range result.Rows {
+		found[string(row[0])] = string(row[1])
+	}
+	return found, result.Err
+}
+
+// pgTextArray writes an array as PostgreSQL reads it from text.
+func pgTextArray(elements []string) string {
+	quoted := make([]string, len(elements))
+	for i, e := range elements {
+		quoted[i] = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(e) + `"`
+	}
+	return "{" + strings.Join(quoted, ",") + "}"
 }
 
 // narrow: the database cannot hold every character.

@@ -54,8 +54,13 @@ type newestKey struct{ job, shard string }
 
 // shardName is what the table of positions calls a shard of sums: not longer than
 // its column, and different for different shards in whatever collation.
-func shardName(shard string) string {
-	name := "stage of " + strconv.QuoteToASCII(shard)
+func shardName(shard string) string { return inTable("stage of ", shard) }
+
+// positionName is what it calls a shard that keeps its place there.
+func positionName(shard string) string { return inTable("place in ", shard) }
+
+func inTable(kind, shard string) string {
+	name := kind + strconv.QuoteToASCII(shard)
 	if len(name) <= 200 {
 		return name
 	}

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -226,6 +228,50 @@ func (s *sqlSession) fence(ctx context.Context, query, job string) (flush.Fence,
 		return f, false, nil
 	}
 	return f, err == nil, err
+}
+
+// positionsChunk is how many shards one statement asks for.
+const positionsChunk = 500
+
+func (s *sqlSession) positions(ctx context.Context, job string, shards []string) (map[string]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.db.store.limits.trip)
+	defer cancel()
+	found := make(map[string]string, len(shards))
+	for some := range slices.Chunk(shards, positionsChunk) {
+		n := 1
+		for n < len(some) {
+			n *= 2 // few statements, each prepared once
+		}
+		args := make([]any, 1, n+1)
+		args[0] = job
+		for i := range n {
+			args = append(args, some[min(i, len(some)-1)])
+		}
+		statement, err := s.prepare(ctx, fmt.Sprintf(s.db.store.queries["positions"], repeat("?", n)))
+		if err != nil {
+			return nil, err
+		}
+		if err := readPositions(ctx, statement, args, found); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+func readPositions(ctx context.Context, statement *sql.Stmt, args []any, into map[string]string) error {
+	rows, err := statement.QueryContext(ctx, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close() //nolint:errcheck // Err tells what went wrong
+	for rows.Next() {
+		var shard, position string
+		if err := rows.Scan(&shard, &position); err != nil {
+			return err
+		}
+		into[shard] = position
+	}
+	return rows.Err()
 }
 
 func (s *sqlSession) commit(ctx context.Context) error {

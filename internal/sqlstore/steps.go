@@ -14,7 +14,9 @@ const (
 	StepBeforeBegin Step = "before begin"
 	StepAfterBegin  Step = "after begin"
 	StepAfterLedger Step = "after ledger"
+	StepAfterMove   Step = "after move" // instead of the ledger, where the position is in the database
 	StepAfterRows   Step = "after rows"
+	StepAfterMarks  Step = "after marks"
 	StepAfterDead   Step = "after dead letters"
 	StepAfterFence  Step = "after fence check"
 	StepAfterCommit Step = "after commit"
@@ -26,7 +28,8 @@ const (
 // Steps lists every step, those of Apply first.
 func Steps() []Step {
 	return []Step{
-		StepBeforeBegin, StepAfterBegin, StepAfterLedger, StepAfterRows, StepAfterDead, StepAfterFence, StepAfterCommit,
+		StepBeforeBegin, StepAfterBegin, StepAfterLedger, StepAfterMove, StepAfterRows, StepAfterMarks, StepAfterDead,
+		StepAfterFence, StepAfterCommit,
 		StepTakeOverBeforeCommit, StepTakeOverAfterCommit,
 	}
 }

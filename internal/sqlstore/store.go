@@ -38,6 +38,8 @@ type Store struct {
 	queries  queries
 	database database
 
+	marks *flush.Plan // of the table of positions
+
 	migrating sync.Mutex
 	migrated  bool
 
@@ -92,6 +94,7 @@ func (s *Store) open(o Options) (err error) {
 	if s.queries, err = loadQueries(s.driver, s.fill()); err != nil {
 		return err
 	}
+	s.marks = newMarksPlan(s.driver, s.prefix)
 	s.database, err = opener(s, o)
 	return err
 }
@@ -127,10 +130,10 @@ func (s *Store) transact(ctx context.Context, doing string, work func(session) e
 		return s.failed(ctx, doing, err)
 	}
 	err = work(tx)
-	var known *flush.FencedError
-	tx.close(err == nil || errors.As(err, &known) || errors.Is(err, errApplied))
+	known := errors.Is(err, flush.ErrFenced) || errors.Is(err, errApplied) || errors.Is(err, flush.ErrMoved) || errors.Is(err, flush.ErrTooManyDead)
+	tx.close(err == nil || known)
 	err = s.failed(ctx, doing, err)
-	if err != nil && known == nil && !errors.Is(err, errApplied) && !errors.Is(err, flush.ErrTransient) {
+	if err != nil && !known && !errors.Is(err, flush.ErrTransient) {
 		s.forgetMigration() // our own tables may be gone, with a database that was made anew
 	}
 	return err

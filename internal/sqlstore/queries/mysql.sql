@@ -42,6 +42,18 @@ SELECT epoch, owner FROM {prefix}fence WHERE job = ?
 -- Not FOR SHARE: MariaDB does not know it, and MySQL knows both.
 SELECT epoch, owner FROM {prefix}fence WHERE job = ? LOCK IN SHARE MODE
 
+-- name: fence_lock
+SELECT epoch, owner FROM {prefix}fence WHERE job = ? FOR UPDATE
+
+-- name: position_insert
+INSERT INTO {prefix}position (job, shard, position) VALUES (?, ?, ?)
+
+-- name: position_move
+UPDATE {prefix}position SET position = ? WHERE job = ? AND shard = ? AND position = ?
+
+-- name: positions
+SELECT shard, position FROM {prefix}position WHERE job = ? AND shard IN (%s)
+
 -- name: ledger_insert
 -- A plain INSERT: with INSERT IGNORE a value that is too long would be cut.
 INSERT INTO {prefix}ledger (job, batch_id, part, `rows`, applied_at) VALUES (?, ?, ?, ?, UTC_TIMESTAMP(6))

@@ -19,6 +19,18 @@ SELECT epoch, owner FROM {prefix}fence WHERE job = $1
 -- name: fence_check
 SELECT epoch, owner FROM {prefix}fence WHERE job = $1 FOR SHARE
 
+-- name: fence_lock
+SELECT epoch, owner FROM {prefix}fence WHERE job = $1 FOR UPDATE
+
+-- name: position_insert
+INSERT INTO {prefix}position (job, shard, position) VALUES ($1, $2, $3) ON CONFLICT (job, shard) DO NOTHING
+
+-- name: position_move
+UPDATE {prefix}position SET position = $1 WHERE job = $2 AND shard = $3 AND position = $4
+
+-- name: positions
+SELECT shard, position FROM {prefix}position WHERE job = $1 AND shard = ANY ($2)
+
 -- name: ledger_insert
 INSERT INTO {prefix}ledger (job, batch_id, part, "rows") VALUES ($1, $2, $3, $4) ON CONFLICT (job, batch_id, part) DO NOTHING
 

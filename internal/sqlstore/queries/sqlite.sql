@@ -22,6 +22,19 @@ SELECT epoch, owner FROM {prefix}fence WHERE job = ?
 -- BEGIN IMMEDIATE has locked it already.
 SELECT epoch, owner FROM {prefix}fence WHERE job = ?
 
+-- name: fence_lock
+-- BEGIN IMMEDIATE has locked it already.
+SELECT epoch, owner FROM {prefix}fence WHERE job = ?
+
+-- name: position_insert
+INSERT INTO {prefix}position (job, shard, position) VALUES (?, ?, ?) ON CONFLICT (job, shard) DO NOTHING
+
+-- name: position_move
+UPDATE {prefix}position SET position = ? WHERE job = ? AND shard = ? AND position = ?
+
+-- name: positions
+SELECT shard, position FROM {prefix}position WHERE job = ? AND shard IN (%s)
+
 -- name: ledger_insert
 INSERT INTO {prefix}ledger (job, batch_id, part, "rows", applied_at) VALUES (?, ?, ?, ?, strftime('%Y-%m-%d %H:%M:%f', 'now')) ON CONFLICT (job, batch_id, part) DO NOTHING
 
