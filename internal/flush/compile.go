@@ -13,20 +13,19 @@ import (
 // the remedy.
 func Compile(spec MappingSpec, table Table, available Inputs) (*Mapping, error) {
 	c := &compiler{spec: spec, table: table, available: available, inputs: map[string]int{}}
-	specs := spec.Columns
-	if specs == nil {
-		specs = c.byName()
-	}
+	c.setMode()
+	specs := c.columns()
 	c.checkNames(specs)
 	for _, target := range table.Columns {
 		if s, ok := specs[target.Name]; ok {
 			c.add(target, s)
-		} else if !target.Nullable && !target.Default && !target.Generated && !slices.Contains(spec.Key, target.Name) {
+		} else if c.m.mode != ModeDelete && !target.Nullable && !target.Default && !target.Generated && !slices.Contains(c.key, target.Name) {
 			c.problem(target.Name, "is NOT NULL, has no default and is not mapped: add it to `columns`, or give it a default")
 		}
 	}
 	c.checkKey(specs)
 	c.checkValue()
+	c.setDeletes()
 	if len(c.problems) > 0 {
 		return nil, errors.Join(c.problems...)
 	}
@@ -40,12 +39,28 @@ type compiler struct {
 	table     Table
 	available Inputs
 	inputs    map[string]int // input name -> index into Record.Inputs
+	key       []string       // of the table, or the dedupe key
 	m         Mapping
 	problems  []error
 }
 
 func (c *compiler) problem(column, format string, args ...any) {
 	c.problems = append(c.problems, fmt.Errorf("table %q: column %q "+format, append([]any{c.spec.Table, column}, args...)...))
+}
+
+// columns are what the specification says, or what the names say.
+func (c *compiler) columns() map[string]ColumnSpec {
+	specs := maps.Clone(c.spec.Columns)
+	if specs == nil {
+		specs = c.byName()
+	}
+	if c.spec.Generation != "" {
+		specs[c.spec.Generation] = ColumnSpec{From: InputGeneration}
+	}
+	if c.m.mode == ModeDelete {
+		maps.DeleteFunc(specs, func(name string, _ ColumnSpec) bool { return !slices.Contains(c.key, name) })
+	}
+	return specs
 }
 
 // byName maps every column that can be written to the input of its name.
@@ -84,7 +99,7 @@ func (c *compiler) add(target Column, spec ColumnSpec) {
 	c.checkInput(target, spec)
 	out := column{
 		name:  target.Name,
-		key:   slices.Contains(c.spec.Key, target.Name),
+		key:   slices.Contains(c.key, target.Name),
 		named: slices.Contains(c.available.Names, spec.From),
 	}
 	c.setType(&out, &target, spec)
@@ -162,7 +177,7 @@ func (c *compiler) setType(out *column, target *Column, spec ColumnSpec) {
 
 func (c *compiler) setOp(out *column, target Column, spec ColumnSpec) {
 	switch {
-	case spec.Op == "add", spec.Op == "" && spec.From == InputValue && c.available.Ledger:
+	case spec.Op == "add", spec.Op == "" && spec.From == InputValue && c.sums():
 		out.op = OpAdd
 	case spec.Op != "" && spec.Op != "set":
 		c.problem(target.Name, "has the unknown op %q: it is set or add", spec.Op)
@@ -187,13 +202,15 @@ func (c *compiler) setNull(out *column, target Column, spec ColumnSpec) {
 	switch spec.Missing {
 	case "":
 		out.missingNull = target.Nullable && !out.key
+		out.missingKeep = !target.Nullable && target.Default && !out.key && out.op != OpAdd
 	case "error":
 	case "null":
 		out.missingNull = true
 	case "keep":
-		c.problem(target.Name, "has `missing: keep`, which this version cannot do: use null or error")
+		out.missingKeep = out.op != OpAdd
+		out.missingNull = !out.missingKeep // adding nothing
 	default:
-		c.problem(target.Name, "has the unknown value `missing: %s`: it is error or null", spec.Missing)
+		c.problem(target.Name, "has the unknown value `missing: %s`: it is error, null or keep", spec.Missing)
 	}
 	switch spec.Empty {
 	case "":
@@ -202,11 +219,11 @@ func (c *compiler) setNull(out *column, target Column, spec ColumnSpec) {
 	default:
 		c.problem(target.Name, "has the unknown value `empty: %s`: it is \"null\", or left out", spec.Empty)
 	}
-	explicit := spec.Missing == "null" || spec.Empty == "null"
+	explicit := spec.Missing == "null" || spec.Missing == "keep" || spec.Empty == "null"
 	switch {
 	case explicit && out.key:
 		c.problem(target.Name, "is part of the key, which must not be NULL: take `missing` and `empty` out")
-	case explicit && !target.Nullable && out.op != OpAdd:
+	case (spec.Missing == "null" || spec.Empty == "null") && !target.Nullable && out.op != OpAdd:
 		c.problem(target.Name, "is NOT NULL, so `missing` or `empty` cannot be null: take them out, or let the column be NULL")
 	}
 }
@@ -214,14 +231,17 @@ func (c *compiler) setNull(out *column, target Column, spec ColumnSpec) {
 // checkKey refuses a key that rows cannot be told apart by, or found by.
 func (c *compiler) checkKey(specs map[string]ColumnSpec) {
 	names := columnNames(c.table.Columns)
-	if len(c.spec.Key) == 0 {
+	if len(c.key) == 0 && c.m.mode == ModeInsert {
+		return
+	}
+	if len(c.key) == 0 {
 		c.problems = append(c.problems, fmt.Errorf("table %q: no `key` is given: name the columns of a unique index (it has %s)", c.spec.Table, c.uniques()))
 		return
 	}
-	for i, name := range c.spec.Key {
+	for i, name := range c.key {
 		_, mapped := specs[name]
 		switch {
-		case slices.Contains(c.spec.Key[:i], name):
+		case slices.Contains(c.key[:i], name):
 			c.problem(name, "is named twice in `key`")
 		case !slices.Contains(names, name):
 			if !mapped { // else it was said already
@@ -232,18 +252,18 @@ func (c *compiler) checkKey(specs map[string]ColumnSpec) {
 		}
 	}
 	for _, unique := range c.table.Unique {
-		if sameNames(unique, c.spec.Key) {
+		if sameNames(unique, c.key) {
 			return
 		}
 	}
 	c.problems = append(c.problems, fmt.Errorf("table %q: no unique index has just the columns of `key` (%s), so a row could not be found again: name another key (the table has %s), or create a unique index on (%s)",
-		c.spec.Table, list(c.spec.Key), c.uniques(), list(c.spec.Key)))
+		c.spec.Table, list(c.key), c.uniques(), list(c.key)))
 }
 
 // checkValue refuses a mapping that would throw the counts away.
 func (c *compiler) checkValue() {
 	_, used := c.inputs[InputValue]
-	if !used && len(c.problems) == 0 && slices.Contains(c.available.Names, InputValue) {
+	if !used && c.sums() && len(c.problems) == 0 && slices.Contains(c.available.Names, InputValue) {
 		c.problems = append(c.problems, fmt.Errorf("table %q: no column takes %s, so the counts would be lost: add one to `columns`, such as `views: {from: %s, op: add}`",
 			c.spec.Table, InputValue, InputValue))
 	}
@@ -267,4 +287,54 @@ func columnNames(columns []Column) []string {
 
 func sameNames(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+}
+
+// sums: the source delivers increments.
+func (c *compiler) sums() bool { return c.available.Ledger && !c.available.Fields }
+
+// setMode decides how rows meet those that are there, and what they are told apart by.
+func (c *compiler) setMode() {
+	c.m.mode, c.key = c.spec.Mode, c.spec.Key
+	if c.m.mode == "" {
+		c.m.mode = ModeUpsert
+		if len(c.spec.Key) == 0 && c.available.Ledger && !c.sums() {
+			c.m.mode = ModeInsert
+		}
+	}
+	switch c.m.mode {
+	case ModeUpsert, ModeReplace, ModeDelete:
+		if len(c.spec.DedupeKey) > 0 {
+			c.say("`dedupe_key` is for `mode: insert`; rows are told apart by `key` here: take one of them out")
+		}
+	case ModeInsert:
+		if len(c.spec.Key) > 0 {
+			c.say("`key` is not for `mode: insert`: take it out, or call it `dedupe_key` to leave out what is there already")
+		}
+		c.key = c.spec.DedupeKey
+		c.m.plan.Keep = len(c.key) > 0
+		if !c.available.Ledger && !c.m.plan.Keep {
+			c.say("`mode: insert` needs a `dedupe_key` here, because this source may deliver a record twice")
+		}
+	default:
+		c.say("`mode: %s` is unknown: it is upsert, insert, replace or delete", c.m.mode)
+	}
+}
+
+// say notes a problem of the table as a whole.
+func (c *compiler) say(format string, args ...any) {
+	c.problems = append(c.problems, fmt.Errorf("table %q: "+format, append([]any{c.spec.Table}, args...)...))
+}
+
+// setDeletes finds the inputs that tell a deletion.
+func (c *compiler) setDeletes() {
+	for _, name := range slices.Sorted(maps.Keys(c.spec.DeleteWhen)) {
+		if !c.available.Fields && !slices.Contains(c.available.Names, name) {
+			c.say("`delete_when` asks for %q, which this source does not have: it has %s", name, list(c.available.Names))
+			continue
+		}
+		c.m.deletes = append(c.m.deletes, condition{input: c.input(name), text: c.spec.DeleteWhen[name]})
+	}
+	if len(c.m.deletes) > 0 && c.m.mode == ModeInsert {
+		c.say("`delete_when` deletes rows by their `key`, and `mode: insert` has none: use upsert or replace")
+	}
 }

@@ -162,7 +162,7 @@ func TestCompileNamesEveryProblemAndItsRemedy(t *testing.T) {
 		{"type that cannot be stored", counterInputs, column("title", ColumnSpec{From: InputField, Type: "bytes"}), []string{`column "title" is a text (text) and cannot hold a bytes`}},
 		{"format of a text", counterInputs, column("title", ColumnSpec{From: InputField, Format: "unix"}), []string{`column "title" is a text and has no format`}},
 		{"format that is none", counterInputs, column("created", ColumnSpec{From: InputField, Format: "YYYY"}), []string{`column "created" has a wrong format: format "YYYY" is not a layout`}},
-		{"missing: keep", counterInputs, column("title", ColumnSpec{From: InputField, Missing: "keep"}), []string{"`missing: keep`, which this version cannot do"}},
+		{"keep in the key", hashInputs, column("id", ColumnSpec{From: "id", Missing: "keep"}), []string{`column "id" is part of the key`}},
 		{"missing: what", counterInputs, column("title", ColumnSpec{From: InputField, Missing: "drop"}), []string{"unknown value `missing: drop`"}},
 		{"empty: what", counterInputs, column("title", ColumnSpec{From: InputField, Empty: "0"}), []string{"unknown value `empty: 0`"}},
 		{"null into NOT NULL", hashInputs, column("views", ColumnSpec{From: "n", Missing: "null"}), []string{`column "views" is NOT NULL`}},

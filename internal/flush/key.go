@@ -30,9 +30,11 @@ func (m *Mapping) batchOf(stage string, p Page, gone OnMissing) Batch {
 			b.Rows = append(b.Rows, row)
 		}
 	}
-	var dead []DeadLetter
-	b.Rows, dead = m.coalesce(b.Rows)
-	b.Dead = append(b.Dead, dead...)
+	if len(m.plan.Key) > 0 {
+		var dead []DeadLetter
+		b.Rows, dead = m.coalesce(b.Rows)
+		b.Dead = append(b.Dead, dead...)
+	}
 	return b
 }
 
@@ -99,11 +101,26 @@ func strictlySorted(places []place, order func(a, b place) int) bool {
 
 // merge puts a later row of the same key on top of an earlier one.
 func (m *Mapping) merge(earlier, later Row) (Row, error) {
-	if !m.adds || earlier.Delete || later.Delete {
+	switch {
+	case m.plan.Keep:
+		return earlier, nil
+	case later.Delete || later.Replace:
+		return later, nil
+	case earlier.Delete: // the row begins anew
+		later.Replace = true
 		return later, nil
 	}
 	out := later
+	out.Replace = earlier.Replace
 	out.Values = slices.Clone(later.Values)
+	for i := range out.Values {
+		if out.Values[i].IsAbsent() {
+			out.Values[i] = earlier.Values[i]
+		}
+	}
+	if !m.adds {
+		return out, nil
+	}
 	// Its dead letter, if the database refuses the sum, must be of the sum.
 	out.Record.Inputs = slices.Clone(later.Record.Inputs)
 	for i := range m.columns {

@@ -79,6 +79,14 @@ type Mapping struct {
 	plan    Plan
 	columns []column
 	adds    bool // some column has OpAdd
+	mode    Mode
+	deletes []condition // what makes a record delete its row; none: nothing does
+}
+
+// condition is what an input must be.
+type condition struct {
+	input int
+	text  string
 }
 
 // column is one written column: where its text comes from and how it is read.
@@ -89,6 +97,7 @@ type column struct {
 	key         bool
 	named       bool // its input is known even when the row's hash is gone
 	missingNull bool
+	missingKeep bool
 	emptyNull   bool
 	read        reader
 	what        string // the type as messages name it
@@ -118,10 +127,11 @@ func (m *Mapping) fill(row *Row, r Record) error {
 	if len(r.Inputs) != len(m.plan.Inputs) {
 		return fmt.Errorf("the source delivered %d inputs instead of %d", len(r.Inputs), len(m.plan.Inputs))
 	}
-	row.Delete = r.Gone
+	row.Delete = r.Gone || m.mode == ModeDelete || m.deletes != nil && m.isDelete(r)
+	row.Replace = m.mode == ModeReplace && !row.Delete
 	for i := range m.columns {
 		c := &m.columns[i]
-		if r.Gone && !c.key {
+		if row.Delete && !c.key {
 			continue
 		}
 		v, err := c.value(r.Inputs[c.input])
@@ -131,6 +141,16 @@ func (m *Mapping) fill(row *Row, r Record) error {
 		row.Values[i] = v
 	}
 	return nil
+}
+
+// isDelete reports whether the record has all that makes it a deletion.
+func (m *Mapping) isDelete(r Record) bool {
+	for _, c := range m.deletes {
+		if raw := r.Inputs[c.input]; !raw.OK || raw.Text != c.text {
+			return false
+		}
+	}
+	return true
 }
 
 // misfit says which column a record does not fit.
@@ -149,6 +169,9 @@ func (c *column) value(raw Raw) (Value, error) {
 			return v, fmt.Errorf("%w; `empty: \"null\"` would make it NULL", err)
 		}
 		return v, err
+	}
+	if !raw.OK && c.missingKeep {
+		return Absent(), nil
 	}
 	if !raw.OK && !c.missingNull {
 		return Value{}, errMissing

@@ -23,6 +23,10 @@ type Config struct {
 	OnMissing OnMissing
 	// DeadLimit is the most dead letters that one batch may come to. 0: no limit.
 	DeadLimit int
+	// Lanes is how many connections write at the same time. Default: 1.
+	Lanes int
+	// OnNote, if set, is told what an operator must know of a run that goes on.
+	OnNote func(text string)
 	// NewID makes an id that is unique for ever, such as a UUID.
 	NewID func() (string, error)
 	// Retry bounds the repetition of what the database left unanswered.
@@ -125,7 +129,7 @@ func (p *Pipeline) Run(ctx context.Context, lead Leadership) (Result, error) {
 	defer p.running.Unlock()
 	r := &run{Pipeline: p, lead: lead}
 	err := r.all(ctx)
-	if errors.Is(err, errTableChanged) {
+	if errors.Is(err, errTableChanged) || errors.Is(err, ErrMoved) {
 		p.forget()
 		err = r.all(ctx) // from the top: what is staged is found again
 	}

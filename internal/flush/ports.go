@@ -118,6 +118,8 @@ type Stage struct {
 	Parts   int   // number of deterministic parts; 0 for a source that is idempotent by nature
 	Size    int64 // records in the stage when it was found
 	Resumed bool  // an earlier run made it
+	// Note is what the operator must be told: that a gap was passed, for example.
+	Note string
 	// Job is the name of the job that staged it, under which the ledger knows its
 	// parts. Empty: that of the job that asks.
 	Job string
@@ -137,6 +139,8 @@ type Page struct {
 	// Move, of a source that keeps its place in the database, is the step from the
 	// page before to this one.
 	Move *Move
+	// Marks are the totals that the page's differences lead to (mode watermark).
+	Marks []Mark
 }
 
 // Move takes a shard's position from one place to the next, in the transaction of
@@ -228,9 +232,6 @@ type Plan struct {
 	Key []int
 	// Keep: a row that is there already stays as it is. Key is the dedupe key then.
 	Keep bool
-	// Replace: a row that is there already is deleted first, so that columns that are
-	// not written get their defaults back.
-	Replace bool
 	// Inputs names the inputs of every Record, in order. A sink that turns a row
 	// into a dead letter writes RecordJSON(p.Inputs, row.Record).
 	Inputs []string
@@ -257,7 +258,10 @@ const (
 type Row struct {
 	Values []Value
 	Delete bool
-	Record Record // what it was made of, for a dead letter
+	// Replace: the row that is there, if any, is deleted first, so that columns that
+	// are not written, or absent, get their defaults.
+	Replace bool
+	Record  Record // what it was made of, for a dead letter
 }
 
 // Batch is the content of one transaction. Rows are unique by key and sorted by key.

@@ -25,6 +25,8 @@ type run struct {
 	fresh  bool // this run has read the table's catalogue
 
 	observing sync.Mutex
+	releasing sync.Mutex // a source's Done is called once at a time
+	counting  sync.Mutex // guards result and taken while lanes write
 }
 
 // errTableChanged: the table is no longer what the mapping was compiled for.
@@ -125,6 +127,9 @@ func (r *run) flush(ctx context.Context, source Source) error {
 		if err := r.observe(StepStaged); err != nil {
 			return err
 		}
+		if stage.Note != "" && r.cfg.OnNote != nil {
+			r.cfg.OnNote(source.Name() + ": " + stage.Note)
+		}
 		if err := r.verify(ctx); err != nil {
 			return err
 		}
@@ -217,46 +222,6 @@ type work struct {
 	batch Batch
 }
 
-// pages reads, converts, writes and lets go. One goroutine reads and converts, and
-// holds at most one page that is not being written; this one writes; a third one
-// takes the page that was written last out of the stage meanwhile. Both have ended
-// when pages returns.
-func (r *run) pages(ctx context.Context, source Source, stage Stage, began time.Time) error {
-	reading, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	works := make(chan work)
-	read := make(chan error, 1)
-	go func() {
-		defer close(works)
-		read <- r.read(reading, source, stage, works)
-	}()
-	released := make(chan error, 1) // what came of the page before
-	released <- nil
-	var failed error
-	for w := range works {
-		if failed != nil {
-			continue // the reader was faster than its cancellation
-		}
-		failed = r.write(ctx, source, w, began)
-		if err := <-released; failed == nil {
-			failed = err
-		}
-		if failed != nil {
-			released <- nil
-			stop(failed)
-			continue
-		}
-		go func() { released <- r.release(ctx, source, stage, w.page) }()
-	}
-	if err := <-released; failed == nil {
-		failed = err
-	}
-	if err := <-read; failed == nil {
-		return err
-	}
-	return failed
-}
-
 // panicked makes a panic of a goroutine a failed run, like one anywhere else in a
 // job, and not the end of the process. Defer it.
 func panicked(err *error, doing string, source Source) {
@@ -265,8 +230,8 @@ func panicked(err *error, doing string, source Source) {
 	}
 }
 
-// read is the reading goroutine.
-func (r *run) read(ctx context.Context, source Source, stage Stage, works chan<- work) (err error) {
+// read is the reading goroutine. It hands each page to its lane.
+func (r *run) read(ctx context.Context, source Source, stage Stage, lanes []chan work) (err error) {
 	defer panicked(&err, "reading", source)
 	var ours error // not the source's fault
 	err = source.Read(ctx, stage, func(page Page) error {
@@ -274,8 +239,12 @@ func (r *run) read(ctx context.Context, source Source, stage Stage, works chan<-
 		if w, ours = r.convert(source, stage, page); ours != nil {
 			return ours
 		}
+		if page.Lane < 0 || page.Lane >= len(lanes) {
+			ours = fmt.Errorf("%s gave a page for lane %d of %d", source.Name(), page.Lane, len(lanes))
+			return ours
+		}
 		select {
-		case works <- w:
+		case lanes[page.Lane] <- w:
 			return nil
 		case <-ctx.Done():
 			ours = context.Cause(ctx)
@@ -292,17 +261,18 @@ func (r *run) convert(source Source, stage Stage, page Page) (work, error) {
 	if err := r.observe(StepPageRead); err != nil {
 		return work{}, err
 	}
-	if page.Part < 0 && r.m.adds {
+	if page.Part < 0 && page.Move == nil && r.m.adds {
 		return work{}, errors.New("the source gave a page without a part number; what is added from it could be added twice")
 	}
 	w := work{page: page, batch: r.m.batchOf(stage.ID, page, r.cfg.OnMissing)}
 	w.batch.Shard, w.batch.Job = source.Name(), stage.Job
+	w.batch.Move, w.batch.Marks, w.batch.DeadLimit = page.Move, page.Marks, r.cfg.DeadLimit
 	return w, r.observe(StepConverted)
 }
 
 // write commits one batch.
 func (r *run) write(ctx context.Context, source Source, w work, began time.Time) error {
-	if len(w.batch.Rows)+len(w.batch.Dead) == 0 {
+	if len(w.batch.Rows)+len(w.batch.Dead)+len(w.batch.Marks) == 0 && w.batch.Move == nil {
 		return nil
 	}
 	return r.apply(ctx, source, w.batch, began)
@@ -311,6 +281,8 @@ func (r *run) write(ctx context.Context, source Source, w work, began time.Time)
 // release takes a page that is committed out of its stage.
 func (r *run) release(ctx context.Context, source Source, stage Stage, page Page) (err error) {
 	defer panicked(&err, "removing from", source)
+	r.releasing.Lock()
+	defer r.releasing.Unlock()
 	if err := source.Done(ctx, stage, page); err != nil {
 		return failedSource(ctx, "remove what was flushed from", source, err)
 	}
@@ -325,6 +297,8 @@ func (r *run) apply(ctx context.Context, source Source, b Batch, began time.Time
 	out, err := retry(ctx, r.cfg.Retry, func() (Outcome, error) {
 		return r.cfg.Sink.Apply(ctx, r.fence, r.m.Plan(), b)
 	})
+	r.counting.Lock()
+	defer r.counting.Unlock()
 	if err != nil && !errors.Is(err, ErrTransient) {
 		r.taken = Fence{} // lost to another, or gone with the database that it was in
 	}
