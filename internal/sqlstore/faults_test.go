@@ -31,8 +31,23 @@ func through(db *bench, proxy *testsupport.Proxy) func(*sqlstore.Options) {
 	return func(o *sqlstore.Options) { o.DSN = db.DSNThrough(proxy) }
 }
 
-// crashes runs a batch of counters, a good and a bad one, with a store that is
-// stopped at every step; then the same batch again.
+// throughStep is a batch of counters, a good and a bad one, that comes by the step:
+// none of them comes by all.
+func throughStep(step sqlstore.Step, rows ...flush.Row) flush.Batch {
+	b := batch(string(step), 0, rows...)
+	b.Shard = string(step)
+	b.Dead = []flush.DeadLetter{{Record: string(step), Error: "bad"}}
+	switch step {
+	case sqlstore.StepAfterMove:
+		b.Part, b.Move = -1, &flush.Move{To: "1"}
+	case sqlstore.StepAfterMarks:
+		b.Marks = []flush.Mark{{Shard: b.Shard, Value: "1"}}
+	}
+	return b
+}
+
+// crashes runs a batch for every step with a store that is stopped there; then the
+// same batch again.
 func crashes(t *testing.T, db *bench, make func(step sqlstore.Step) *sqlstore.Store) {
 	for n, step := range sqlstore.Steps() {
 		t.Run(string(step), func(t *testing.T) {
@@ -43,8 +58,7 @@ func crashes(t *testing.T, db *bench, make func(step sqlstore.Step) *sqlstore.St
 				takeOver(t, s, f)
 			}
 			p := plan(t, s, "articles", []string{"id"}, "views")
-			b := batch(string(step), 0, row(n, 5), row(1000+n, flush.Integer(1)))
-			b.Dead = []flush.DeadLetter{{Record: string(step), Error: "bad"}}
+			b := throughStep(step, row(n, 5), row(1000+n, flush.Integer(1)))
 			_, err := s.Apply(t.Context(), f, p, b)
 			if takingOver := strings.HasPrefix(string(step), "take over"); takingOver != (err == nil) {
 				t.Fatalf("first try: %v", err)
@@ -61,7 +75,8 @@ func crashes(t *testing.T, db *bench, make func(step sqlstore.Step) *sqlstore.St
 	steps := len(sqlstore.Steps())
 	db.expect("SELECT count(*), min(views), max(views) FROM articles WHERE id < 1000", textOf(steps, 5, 5))
 	db.expect("SELECT count(*) FROM baton_dead_letter", textOf(steps))
-	db.expect("SELECT count(*) FROM baton_ledger", textOf(steps))
+	db.expect("SELECT count(*) FROM baton_ledger", textOf(steps-1))
+	db.expect("SELECT count(*) FROM baton_position WHERE position = '1'", "2") // of the move and of the mark
 }
 
 func textOf(numbers ...int) string {

@@ -90,7 +90,9 @@ func (p *pause) observe(step sqlstore.Step) error {
 // wrote does not stay. In SQLite its successor waits instead, for the write lock.
 func TestDeposedLeaderRollsBackInTheMiddleOfABatch(t *testing.T) {
 	servers(t, func(t *testing.T, db *bench) {
-		for _, step := range []sqlstore.Step{sqlstore.StepAfterBegin, sqlstore.StepAfterLedger, sqlstore.StepAfterRows, sqlstore.StepAfterDead} {
+		for _, step := range []sqlstore.Step{
+			sqlstore.StepAfterBegin, sqlstore.StepAfterLedger, sqlstore.StepAfterMove, sqlstore.StepAfterRows, sqlstore.StepAfterMarks, sqlstore.StepAfterDead,
+		} {
 			t.Run(string(step), func(t *testing.T) {
 				db.Exec(t, "DROP TABLE IF EXISTS articles")
 				db.Exec(t, "DROP TABLE IF EXISTS baton_fence, baton_ledger, baton_position, baton_dead_letter, baton_schema_version")
@@ -102,14 +104,16 @@ func TestDeposedLeaderRollsBackInTheMiddleOfABatch(t *testing.T) {
 				p := plan(t, old, "articles", []string{"id"}, "views")
 				failed := make(chan error, 1)
 				go func() {
-					_, err := old.Apply(t.Context(), fence(1), p, batch("a", 0, row(1, 5)))
+					_, err := old.Apply(t.Context(), fence(1), p, throughStep(step, row(1, 5)))
 					failed <- err
 				}()
 				<-stop.reached
 				takeOver(t, successor, fence(2))
 				stop.resume()
 				wantFenced(t, <-failed, 2)
-				apply(t, successor, fence(2), p, batch("a", 0, row(1, 5)))
+				if out := apply(t, successor, fence(2), p, throughStep(step, row(1, 5))); !out.Applied {
+					t.Error("what the deposed leader wrote has stayed")
+				}
 				db.expect("SELECT views FROM articles", "5")
 			})
 		}
