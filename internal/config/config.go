@@ -200,9 +200,9 @@ type From struct {
 	// Start is where a stream is read from the first time: beginning, end, or an id.
 	// Default: beginning.
 	Start string `yaml:"start,omitempty"`
-	// Retain is how long entries of a stream stay once they are in the database; "0s"
+	// Retain is how long entries of a stream stay once they are in the database; 1ms
 	// trims them at once. Stream only. Default: they stay, the producer trims.
-	Retain *time.Duration `yaml:"retain,omitempty"`
+	Retain time.Duration `yaml:"retain,omitempty"`
 	// Value is what the keys of a scan hold: hash, string, json (an object in a
 	// string), set or zset. Scan only. Default: hash.
 	Value string `yaml:"value,omitempty"`

@@ -62,15 +62,45 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
+func (f *Flush) withDefaults() {
+	switch f.From.Type {
+	case Hashes:
+		fill(&f.From.OnMissing, "delete")
+	case Counters:
+		fill(&f.From.Mode, ModeStage)
+		if f.From.Mode == ModeWatermark {
+			fill(&f.From.OnDecrease, "stop")
+		}
+	case Stream:
+		fill(&f.From.OnGap, "stop")
+		fill(&f.From.Start, "beginning")
+	case Scan:
+		fill(&f.From.Value, "hash")
+		fill(&f.From.Vanished, "ignore")
+		if f.From.Vanished == "delete" {
+			fill(&f.From.MaxPct, 10)
+		}
+	}
+	if f.From.Type != "" {
+		mode := modeUpsert
+		if len(f.To.Key) == 0 && (f.From.Type == List || f.From.Type == Stream) {
+			mode = modeInsert
+		}
+		fill(&f.To.Mode, mode)
+		fill(&f.To.Schema, "verify")
+		fill(&f.Lanes, 1)
+		fill(&f.BatchRows, 5000)
+		fill(&f.DeadLetters.PerBatch, max(1, f.BatchRows/10))
+	}
+}
+
 func (j *Job) withDefaults(d Defaults) {
 	fill(&j.TimeZone, d.TimeZone)
 	fill(&j.Timeout, d.Timeout)
 	fill(&j.CatchUp, d.CatchUp)
 	fill(&j.StartingDeadline, d.StartingDeadline)
 	f := &j.Flush
-	if f.From.Type == Hashes {
-		fill(&f.From.OnMissing, "delete")
-	}
+	f.withDefaults()
 	f.Columns = maps.Clone(f.Columns)
 	for name, col := range f.Columns {
 		fill(&col.From, name)

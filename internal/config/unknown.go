@@ -31,14 +31,6 @@ func laterKeys() map[string]laterKey {
 		"jobs[].on_lost":             {nil, "a run that was lost with its node is not repeated; the next slot flushes what it left"},
 		"jobs[].max_concurrent_jobs": {nil, "jobs run side by side"},
 		"max_concurrent_jobs":        {nil, "jobs run side by side"},
-		"jobs[].flush.from.mode":     {nil, "counters hold increments and are staged by RENAME"},
-		"jobs[].flush.from.on_gap":   {nil, "there is no source of type stream"},
-		"jobs[].flush.from.retain":   {nil, "there is no source of type stream"},
-		"jobs[].flush.from.max_pct":  {nil, "there is no source of type scan"},
-		"jobs[].flush.to.schema":     {[]string{"verify"}, "the table must exist and is compared with the columns"},
-		"jobs[].flush.to.dedupe_key": {nil, "there is no source that inserts"},
-		"jobs[].flush.lanes":         {[]string{"1"}, "one connection writes"},
-		"jobs[].flush.to.lanes":      {[]string{"1"}, "one connection writes"},
 	}
 }
 

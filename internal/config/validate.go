@@ -21,6 +21,8 @@ type Checks struct {
 	Keys func(pattern string) []string
 	// RowKey says what is wrong with the key of hashes: its <id>.
 	RowKey func(pattern string) error
+	// ScanKey says what is wrong with the key of a scan: its <captures>.
+	ScanKey func(pattern string) error
 	// Flush says what is wrong with a flush as a whole, after the checks made here.
 	Flush func(Flush) error
 }

@@ -25,8 +25,9 @@ func (v *validator) jobs(checks Checks) {
 		}
 		before := len(v.problems)
 		v.from(at+".flush.from", j.Flush.From, keys, checks)
-		v.to(at+".flush.to", j.Flush.To)
+		v.to(at+".flush.to", j.Flush)
 		v.columns(at+".flush", j.Flush)
+		v.sizes(at+".flush", j.Flush)
 		if checks.Flush != nil && len(v.problems) == before {
 			if err := checks.Flush(j.Flush); err != nil {
 				v.fail(at+".flush", "%v", err)
@@ -54,8 +55,8 @@ func (v *validator) schedule(path string, j Job, checks Checks) {
 	if !v.required(path, j.Schedule, `"@every 5s" or "30 2 * * *"`) {
 		return
 	}
-	if strings.HasPrefix(strings.TrimSpace(j.Schedule), "@always") {
-		v.fail(path, "@always is not supported by this version; \"@every 1s\" comes close")
+	if from := j.Flush.From; strings.TrimSpace(j.Schedule) == "@always" && (from.Type == Scan || from.Mode == ModeWatermark) {
+		v.fail(path, "@always waits for work, and only a look at everything tells whether there is some here; write how often to look, for example \"@every 1m\"")
 		return
 	}
 	if checks.Schedule != nil {
@@ -65,75 +66,12 @@ func (v *validator) schedule(path string, j Job, checks Checks) {
 	}
 }
 
-// from checks a source. No key is flushed by two jobs: each would take away what
-// the other needs.
-func (v *validator) from(path string, f From, seen map[string]string, checks Checks) {
-	live, liveKey := f.Key, path+".key"
-	switch f.Type {
-	case "":
-		v.fail(path+".type", "required: counters or hashes")
-	case Counters:
-		if f.Changed != "" {
-			v.fail(path+".changed", "only hashes have an index of changes; remove it")
-		}
-		if f.OnMissing != "" {
-			v.fail(path+".on_missing", "only for hashes; remove it")
-		}
-		v.pattern(path+".key", f.Key, checks.Key)
-	case Hashes:
-		live, liveKey = f.Changed, path+".changed"
-		v.pattern(path+".key", f.Key, checks.RowKey)
-		v.required(path+".changed", f.Changed, "changed:user, the set of changed ids")
-		v.choice(path+".on_missing", f.OnMissing, "delete", "ignore", "null")
-	case "list", "stream", "scan":
-		v.fail(path+".type", "%s is not supported by this version; want counters or hashes", f.Type)
-	default:
-		v.choice(path+".type", f.Type, Counters, Hashes)
-	}
-	v.required(path+".key", f.Key, "user:<id>")
-	lives := []string{live}
-	if f.Type == Counters && checks.Keys != nil {
-		lives = checks.Keys(live)
-	}
-	for _, one := range lives {
-		if other, twice := seen[one]; twice && one != "" {
-			v.fail(liveKey, "%q is flushed by %s already; a key belongs to one job", one, other)
-			return
-		}
-	}
-	for _, one := range lives {
-		seen[one] = strings.TrimSuffix(path, ".flush.from")
-	}
-}
-
 func (v *validator) pattern(path, key string, check func(string) error) {
 	if check == nil || key == "" {
 		return
 	}
 	if err := check(key); err != nil {
 		v.fail(path, "%v", err)
-	}
-}
-
-func (v *validator) to(path string, t To) {
-	if v.required(path+".database", t.Database, "main, a name under databases") {
-		if _, ok := v.Databases[t.Database]; !ok {
-			names := slices.Sorted(maps.Keys(v.Databases))
-			if len(names) == 0 {
-				v.fail(path+".database", "%q is not under databases, where there is none", t.Database)
-			} else {
-				v.fail(path+".database", "%q is not under databases; %s", t.Database, suggest(t.Database, names))
-			}
-		}
-	}
-	v.required(path+".table", t.Table, "articles")
-	if len(t.Key) == 0 {
-		v.fail(path+".key", "required: the columns that identify a row, for example [id]")
-	}
-	for i, col := range t.Key {
-		if col == "" || slices.Contains(t.Key[:i], col) {
-			v.fail(fmt.Sprintf("%s.key[%d]", path, i), "%q: want each column once", col)
-		}
 	}
 }
 
@@ -147,13 +85,17 @@ func (v *validator) columns(path string, f Flush) {
 	}
 	adds := false
 	for _, name := range slices.Sorted(maps.Keys(f.Columns)) {
-		adds = v.column(path+".columns."+name, f.Columns[name], f.From.Type) || adds
+		adds = v.column(path+".columns."+name, f.Columns[name], f.From) || adds
 	}
 	if f.From.Type == Counters && !adds {
 		v.fail(path+".columns", "no column takes the increments; for example {views: $value}")
 	}
-	for i, key := range f.To.Key {
-		at := fmt.Sprintf("%s.to.key[%d]", path, i)
+	field, keys := "key", f.To.Key
+	if f.To.Mode == string(modeInsert) {
+		field, keys = "dedupe_key", f.To.DedupeKey
+	}
+	for i, key := range keys {
+		at := fmt.Sprintf("%s.to.%s[%d]", path, field, i)
 		if col, ok := f.Columns[key]; !ok {
 			v.fail(at, "column %q is not under columns", key)
 		} else if col.Op == "add" {
@@ -163,26 +105,27 @@ func (v *validator) columns(path string, f Flush) {
 }
 
 // column reports whether the column takes a counter's increments.
-func (v *validator) column(path string, c Column, source string) (adds bool) {
+func (v *validator) column(path string, c Column, from From) (adds bool) {
 	v.choice(path+".op", c.Op, "set", "add")
 	v.choice(path+".type", c.Type, "integer", "float", "numeric", "text", "bytes", "boolean", "timestamp", "date", "json", "uuid")
-	if c.Missing == "keep" {
-		v.fail(path+".missing", "keep is not supported by this version; want error or null")
-	} else {
-		v.choice(path+".missing", c.Missing, "error", "null")
-	}
+	v.choice(path+".missing", c.Missing, "error", "null", "keep")
 	v.choice(path+".empty", c.Empty, "null")
 	if c.Format != "" && c.Type != "" && c.Type != "timestamp" && c.Type != "date" {
 		v.fail(path+".format", "only a timestamp or a date has a format, this is of type %s", c.Type)
 	}
-	if source != Counters {
+	if from.Type == Hashes || from.Type == Scan {
 		if c.Op == "add" {
-			v.fail(path+".op", "only counters add; a hash read twice would be added twice")
+			v.fail(path+".op", "only counters, list and stream add; a hash read twice would be added twice")
 		}
 		return false
 	}
+	if from.Type != Counters {
+		return false
+	}
 	switch {
-	case c.From != "$field" && c.From != "$value":
+	case from.single() && c.From == "$field":
+		v.fail(path+".from", "$field is for counters in one hash; the name is what the key captures, for example id of hits:<id>")
+	case c.From != "$field" && c.From != "$value" && !from.single():
 		v.fail(path+".from", "%q: a counter has $field, its field's name, and $value, its increment", c.From)
 	case c.From == "$value" && c.Op == "set":
 		v.fail(path+".op", "$value is an increment; set would lose what the row has, write add or leave op out")

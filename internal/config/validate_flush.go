@@ -1,0 +1,199 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// The modes of a target that validation goes by.
+const (
+	modeUpsert  = "upsert"
+	modeInsert  = "insert"
+	modeReplace = "replace"
+	modeDelete  = "delete"
+)
+
+func sourceTypes() []string { return []string{Counters, Hashes, List, Stream, Scan} }
+
+// single: each counter has a key of its own.
+func (f From) single() bool { return f.Type == Counters && strings.Contains(f.Key, "<") }
+
+// onlyFor says which setting of a flush belongs to which types of sources.
+type onlyFor struct {
+	path  string
+	set   bool
+	types []string
+}
+
+func (f Flush) restricted() []onlyFor {
+	from, to := f.From, f.To
+	return []onlyFor{
+		{".from.changed", from.Changed != "", []string{Hashes, Counters}},
+		{".from.mode", from.Mode != "", []string{Counters}},
+		{".from.on_decrease", from.OnDecrease != "", []string{Counters}},
+		{".from.on_missing", from.OnMissing != "", []string{Hashes}},
+		{".from.on_gap", from.OnGap != "", []string{Stream}},
+		{".from.start", from.Start != "", []string{Stream}},
+		{".from.retain", from.Retain != 0, []string{Stream}},
+		{".from.value", from.Value != "", []string{Scan}},
+		{".from.vanished", from.Vanished != "", []string{Scan}},
+		{".from.max_pct", from.MaxPct != 0, []string{Scan}},
+		{".to.generation", to.Generation != "", []string{Scan}},
+		{".to.delete_when", len(to.DeleteWhen) > 0, []string{List, Stream}},
+		{".lanes", f.Lanes > 1, []string{Counters, Hashes, Scan}},
+	}
+}
+
+// from checks a source. No key is flushed by two jobs that take things out of it:
+// each would take away what the other needs.
+func (v *validator) from(path string, f From, seen map[string]string, checks Checks) {
+	sources := sourceTypes()
+	if f.Type == "" {
+		v.fail(path+".type", "required: %s", orList(sources))
+	}
+	if v.choice(path+".type", f.Type, sources...); !slices.Contains(sources, f.Type) {
+		return // what else it needs depends on it
+	}
+	if !v.required(path+".key", f.Key, "user:<id>") {
+		return
+	}
+	lives, at := []string{f.Key}, path+".key"
+	expand := func() {
+		v.pattern(path+".key", f.Key, checks.Key)
+		if checks.Keys != nil {
+			lives = checks.Keys(f.Key)
+		}
+	}
+	switch {
+	case f.Type == Counters && !f.single():
+		if f.Changed != "" {
+			v.fail(path+".changed", "only for counters with a key each, such as hits:<id>; the fields of a hash need no index: remove it")
+		}
+		expand()
+	case f.Type == Counters, f.Type == Hashes:
+		lives, at = []string{f.Changed}, path+".changed"
+		v.pattern(path+".key", f.Key, checks.RowKey)
+		if f.Mode != ModeWatermark {
+			v.required(path+".changed", f.Changed, "changed:user, the set of changed ids")
+		} else if f.Changed != "" {
+			v.fail(path+".changed", "with mode watermark every key is looked at; remove it")
+		}
+	case f.Type == Scan:
+		v.pattern(path+".key", f.Key, checks.ScanKey)
+	default:
+		expand()
+	}
+	v.choices(path, f)
+	if f.Type == Stream || f.Type == Scan || f.Mode == ModeWatermark {
+		return // they only read
+	}
+	v.unshared(path, at, lives, seen)
+}
+
+// unshared refuses live keys that another job empties.
+func (v *validator) unshared(path, at string, lives []string, seen map[string]string) {
+	for _, one := range lives {
+		if other, twice := seen[one]; twice && one != "" {
+			v.fail(at, "%q is flushed by %s already; a key belongs to one job", one, other)
+			return
+		}
+	}
+	for _, one := range lives {
+		seen[one] = strings.TrimSuffix(path, ".flush.from")
+	}
+}
+
+// choices checks the words of a source.
+func (v *validator) choices(path string, f From) {
+	v.choice(path+".mode", f.Mode, ModeStage, ModeWatermark)
+	v.choice(path+".on_decrease", f.OnDecrease, "stop", "subtract", "restart")
+	v.choice(path+".on_missing", f.OnMissing, "delete", "ignore", "null")
+	v.choice(path+".on_gap", f.OnGap, "stop", "continue")
+	v.choice(path+".value", f.Value, "hash", "string", "json", "set", "zset")
+	v.choice(path+".vanished", f.Vanished, "ignore", "delete")
+	if f.OnDecrease != "" && f.Type == Counters && f.Mode != ModeWatermark {
+		v.fail(path+".on_decrease", "only with mode: watermark; remove it")
+	}
+	if f.MaxPct < 0 || f.MaxPct > 100 {
+		v.fail(path+".max_pct", "%d: want 1 to 100, in percent of the table's rows", f.MaxPct)
+	}
+}
+
+// sizes checks what goes together, and the numbers.
+func (v *validator) sizes(path string, f Flush) {
+	known := slices.Contains(sourceTypes(), f.From.Type)
+	for _, r := range f.restricted() {
+		if r.set && known && !slices.Contains(r.types, f.From.Type) {
+			v.fail(path+r.path, "only for %s; remove it", orList(r.types))
+		}
+	}
+	if f.Lanes < 0 || f.Lanes > 16 {
+		v.fail(path+".lanes", "%d: want 1 to 16 connections", f.Lanes)
+	}
+	if f.Lanes > 1 && f.From.Mode == ModeWatermark {
+		v.fail(path+".lanes", "mode watermark has one lane; remove it")
+	}
+	if f.Lanes > 1 && v.Databases[f.To.Database].Driver == "sqlite" {
+		v.fail(path+".lanes", "a SQLite file has one writer; remove it")
+	}
+	if f.BatchRows < 0 || f.BatchRows > 100_000 {
+		v.fail(path+".batch_rows", "%d: want 1 to 100000 rows", f.BatchRows)
+	}
+	if f.DeadLetters.PerBatch < 0 {
+		v.fail(path+".dead_letters.per_batch", "%d: want 1 or more", f.DeadLetters.PerBatch)
+	}
+	if f.From.Vanished == "delete" && f.To.Generation == "" {
+		v.fail(path+".from.vanished", "delete needs to.generation, an integer column that tells which rows the last scan has seen")
+	}
+}
+
+// to checks a target.
+func (v *validator) to(path string, f Flush) {
+	t := f.To
+	if v.required(path+".database", t.Database, "main, a name under databases") {
+		if _, ok := v.Databases[t.Database]; !ok {
+			names := slices.Sorted(maps.Keys(v.Databases))
+			if len(names) == 0 {
+				v.fail(path+".database", "%q is not under databases, where there is none", t.Database)
+			} else {
+				v.fail(path+".database", "%q is not under databases; %s", t.Database, suggest(t.Database, names))
+			}
+		}
+	}
+	v.required(path+".table", t.Table, "articles")
+	v.choice(path+".schema", t.Schema, "verify", "create")
+	v.mode(path, f)
+	for name, key := range map[string][]string{"key": t.Key, "dedupe_key": t.DedupeKey} {
+		for i, col := range key {
+			if col == "" || slices.Contains(key[:i], col) {
+				v.fail(fmt.Sprintf("%s.%s[%d]", path, name, i), "%q: want each column once", col)
+			}
+		}
+	}
+}
+
+// mode checks how rows meet those that are there, and what tells them apart.
+func (v *validator) mode(path string, f Flush) {
+	t := f.To
+	allowed := map[string][]string{
+		Counters: {modeUpsert, modeInsert}, Hashes: {modeUpsert, modeReplace}, Scan: {modeUpsert, modeReplace},
+	}[f.From.Type]
+	if allowed == nil {
+		allowed = []string{modeUpsert, modeInsert, modeReplace, modeDelete}
+	}
+	v.choice(path+".mode", t.Mode, allowed...)
+	switch {
+	case t.Mode == modeInsert && len(t.Key) > 0:
+		v.fail(path+".key", "not with mode insert; call it dedupe_key to leave out what is there already, or remove it")
+	case t.Mode == modeInsert:
+	case len(t.DedupeKey) > 0:
+		v.fail(path+".dedupe_key", "only with mode: insert; remove it")
+	case len(t.Key) == 0:
+		v.fail(path+".key", "required: the columns that identify a row, for example [id]")
+	}
+	if len(t.DeleteWhen) > 0 && t.Mode == modeInsert {
+		v.fail(path+".delete_when", "rows are deleted by their key, and mode insert has none; write mode: upsert and a key")
+	}
+}
