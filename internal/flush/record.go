@@ -4,12 +4,19 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
 
-// base64Suffix marks the name of a text that JSON could not carry.
-const base64Suffix = "_base64"
+// What marks members of a dead letter, beside the inputs' names.
+const (
+	base64Suffix = "_base64" // at a name: a text that JSON could not carry
+	memberGone   = "$gone"
+	memberUnread = "$unread"
+	memberCut    = "$cut" // the names of the members that were cut; theirs end in cutSuffix
+	cutSuffix    = "_cut"
+)
 
 // RecordJSON writes a record as a dead letter keeps it: a JSON object of its key
 // and its inputs by name, null where the source had none.
@@ -19,17 +26,12 @@ const base64Suffix = "_base64"
 // Nothing is lost in it: a text that is not UTF-8, or has a NUL byte, is written
 // in base64 under its name with "_base64" appended, and so is every text whose
 // name already ends so. "key" becomes "$key" where an input is called "key".
-// A record whose row no longer exists has "$gone": true.
+// A record whose row no longer exists has "$gone": true, one that its source could
+// not read has "$unread": true. ParseRecordJSON is the inverse.
 func RecordJSON(inputs []string, r Record) string {
 	var b bytes.Buffer
 	b.WriteByte('{')
-	key := "key"
-	for _, name := range inputs {
-		if name == "key" {
-			key = "$key"
-		}
-	}
-	writeMember(&b, key, Raw{Text: r.Key, OK: true})
+	writeMember(&b, keyMember(inputs), Raw{Text: r.Key, OK: true})
 	for i, raw := range r.Inputs {
 		if i == len(inputs) {
 			break
@@ -38,10 +40,21 @@ func RecordJSON(inputs []string, r Record) string {
 		writeMember(&b, inputs[i], raw)
 	}
 	if r.Gone {
-		b.WriteString(`,"$gone":true`)
+		b.WriteString(`,"` + memberGone + `":true`)
+	}
+	if r.Err != nil {
+		b.WriteString(`,"` + memberUnread + `":true`)
 	}
 	b.WriteByte('}')
 	return b.String()
+}
+
+// keyMember is what the record's key is called beside these inputs.
+func keyMember(inputs []string) string {
+	if slices.Contains(inputs, "key") {
+		return "$key"
+	}
+	return "key"
 }
 
 func writeMember(b *bytes.Buffer, name string, raw Raw) {
