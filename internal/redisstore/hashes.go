@@ -24,6 +24,8 @@ type HashesOptions struct {
 	Inputs []string
 	// PageRows is the number of rows of a page, that is of a transaction. Default 5000.
 	PageRows int
+	// Lanes is how many lanes the rows are dealt out to, by their ids. Default 1.
+	Lanes int
 	// MemoryBudget bounds the ids held while reading, in bytes, and by a quarter of it
 	// each page, which is longer by a few rows at most. Default 32 MiB.
 	MemoryBudget int
@@ -42,6 +44,7 @@ type Hashes struct {
 	inputs   []string
 	fields   []string // the inputs that are fields of the hash
 	pageRows int
+	lanes    int
 	budget   int
 }
 
@@ -58,6 +61,7 @@ func NewHashes(store *Store, o HashesOptions) (*Hashes, error) {
 	h := &Hashes{
 		stagedKey: key, row: row, inputs: o.Inputs,
 		pageRows: positive(o.PageRows, defaultPageRows),
+		lanes:    positive(o.Lanes, 1),
 		budget:   positive(o.MemoryBudget, defaultMemoryBudget),
 	}
 	for _, input := range o.Inputs {
@@ -101,8 +105,8 @@ func (s *Hashes) Read(ctx context.Context, st flush.Stage, yield func(flush.Page
 		if err := s.step(stepScanned); err != nil {
 			return err
 		}
-		for page := range ids.pages(s.pageRows) {
-			if err := s.page(ctx, c, page, &rows, yield); err != nil {
+		for lane, page := range ids.pages(s.pageRows, s.lanes) {
+			if err := s.page(ctx, c, lane, page, &rows, yield); err != nil {
 				return err
 			}
 		}
@@ -111,7 +115,7 @@ func (s *Hashes) Read(ctx context.Context, st flush.Stage, yield func(flush.Page
 }
 
 // page yields the rows of ids, as several pages if they are long.
-func (s *Hashes) page(ctx context.Context, c redis.Conn, ids []string, rows *pace, yield func(flush.Page) error) error {
+func (s *Hashes) page(ctx context.Context, c redis.Conn, lane int, ids []string, rows *pace, yield func(flush.Page) error) error {
 	for len(ids) > 0 {
 		if err := s.step(stepRows); err != nil {
 			return err
@@ -123,7 +127,7 @@ func (s *Hashes) page(ctx context.Context, c redis.Conn, ids []string, rows *pac
 		if err := s.step(stepRowsRead); err != nil {
 			return err
 		}
-		if err := yield(flush.Page{Part: -1, Records: records}); err != nil {
+		if err := yield(flush.Page{Part: -1, Lane: lane, Records: records}); err != nil {
 			return err
 		}
 		ids = ids[len(records):]

@@ -61,29 +61,65 @@ func (p *idPile) sort() {
 	p.places = slices.CompactFunc(p.places, func(a, b idPlace) bool { return bytes.Equal(p.id(a), p.id(b)) })
 }
 
-// pages cuts the ids into pages of n. The texts of a page share one allocation.
-func (p *idPile) pages(n int) iter.Seq[[]string] {
-	return func(yield func([]string) bool) {
-		for places := range slices.Chunk(p.places, n) {
-			size := 0
-			for _, at := range places {
-				size += int(at.size)
-			}
-			var all strings.Builder
-			all.Grow(size)
-			for _, at := range places {
-				all.Write(p.id(at))
-			}
-			texts := all.String()
-			ids := make([]string, len(places))
-			for i, at := range places {
-				ids[i], texts = texts[:at.size], texts[at.size:]
-			}
-			if !yield(ids) {
-				return
+// pages cuts the ids into pages of n, each of one lane; the lanes take turns. An id
+// has the same lane in every pile.
+func (p *idPile) pages(n, lanes int) iter.Seq2[int, []string] {
+	return func(yield func(lane int, ids []string) bool) {
+		left := p.split(lanes)
+		for more := true; more; {
+			more = false
+			for lane, places := range left {
+				if len(places) == 0 {
+					continue
+				}
+				page := places[:min(n, len(places))]
+				left[lane] = places[len(page):]
+				more = true
+				if !yield(lane, p.texts(page)) {
+					return
+				}
 			}
 		}
 	}
+}
+
+// split deals the ids out to lanes; each keeps the order.
+func (p *idPile) split(lanes int) [][]idPlace {
+	if lanes <= 1 {
+		return [][]idPlace{p.places}
+	}
+	out := make([][]idPlace, lanes)
+	for _, at := range p.places {
+		lane := laneOf(p.id(at), lanes)
+		out[lane] = append(out[lane], at)
+	}
+	return out
+}
+
+// laneOf is the lane that writes the row of an id. The lowest bits of partOf's hash
+// tell similar ids apart badly, so it goes by the higher ones.
+func laneOf(id []byte, lanes int) int {
+	const range20 = 1 << 20
+	return partOf(id, range20) * lanes / range20
+}
+
+// texts are ids in one allocation.
+func (p *idPile) texts(places []idPlace) []string {
+	size := 0
+	for _, at := range places {
+		size += int(at.size)
+	}
+	var all strings.Builder
+	all.Grow(size)
+	for _, at := range places {
+		all.Write(p.id(at))
+	}
+	texts := all.String()
+	ids := make([]string, len(places))
+	for i, at := range places {
+		ids[i], texts = texts[:at.size], texts[at.size:]
+	}
+	return ids
 }
 
 // rankOfBytes and rankOfInteger map an id to a number in the same order, except that
