@@ -21,6 +21,12 @@ type Config struct {
 	Inputs     Inputs // what the sources can deliver
 	// OnMissing is what becomes of a row that is gone from the source. Default: delete.
 	OnMissing OnMissing
+	// OnDecrease is what a total means that is lower than what the database has of it,
+	// for Inputs.Watermark. Default: stop.
+	OnDecrease OnDecrease
+	// BatchRows is how many counters a batch of Inputs.Watermark has at most; other
+	// sources cut their pages themselves. Default: 5000.
+	BatchRows int
 	// DeadLimit is the most dead letters that one batch may come to. 0: no limit.
 	DeadLimit int
 	// Lanes is how many connections write at the same time. Default: 1.
@@ -100,6 +106,12 @@ func New(cfg Config) (*Pipeline, error) {
 	case MissingDelete, MissingIgnore, MissingNull:
 	default:
 		problems = append(problems, fmt.Errorf("flush: job %q: on_missing: %q is unknown: it is delete, ignore or null", cfg.Job, string(cfg.OnMissing)))
+	}
+	if err := cfg.OnDecrease.check(); err != nil {
+		problems = append(problems, fmt.Errorf("flush: job %q: %w", cfg.Job, err))
+	}
+	if cfg.BatchRows <= 0 {
+		cfg.BatchRows = defaultBatchRows
 	}
 	if cfg.Retry.Attempts <= 0 {
 		cfg.Retry.Attempts = 5

@@ -37,6 +37,11 @@ type sourceError struct{ error }
 
 func (e sourceError) Unwrap() error { return e.error }
 
+// sinkError is a failure of the database that a source comes across.
+type sinkError struct{ error }
+
+func (e sinkError) Unwrap() error { return e.error }
+
 func (r *run) all(ctx context.Context) error {
 	if r.taken.Owner != r.lead.Owner() {
 		r.forget() // a new term looks at the table anew
@@ -60,6 +65,9 @@ func (r *run) all(ctx context.Context) error {
 			continue
 		}
 		failed = append(failed, err)
+		if errors.Is(err, ErrFenced) {
+			r.taken = Fence{} // whichever call has found out
+		}
 		if !errors.As(err, new(sourceError)) || ctx.Err() != nil {
 			break
 		}
@@ -104,6 +112,9 @@ func (r *run) takeOver(ctx context.Context) error {
 // flush empties one source. A stage that an earlier run left is finished first;
 // then what has come in since is staged and flushed in the same run.
 func (r *run) flush(ctx context.Context, source Source) error {
+	if r.cfg.Inputs.Watermark {
+		source = r.totals(source)
+	}
 	for range 2 {
 		id, err := r.cfg.NewID()
 		if err != nil {
@@ -360,6 +371,9 @@ func (r *run) observe(s Step) error {
 func failedSource(ctx context.Context, action string, source Source, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s %s: %w (%w)", action, source.Name(), context.Cause(ctx), err)
+	}
+	if errors.As(err, new(sinkError)) {
+		return err
 	}
 	return sourceError{fmt.Errorf("%s %s: %w", action, source.Name(), err)}
 }

@@ -1,0 +1,72 @@
+package flush
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/shopspring/decimal"
+)
+
+// A mark is the total that the database has of a counter, as plain decimal digits,
+// and, if the source holds something else now, what of it was refused:
+//
+//	17
+//	17 refused 9f86d081884c7d65
+const refusedMark = " refused "
+
+// maxTotal is how many characters a total may have: every database keeps as many.
+const maxTotal = 200
+
+// parseMark reads a mark; of a counter that has none the database has nothing.
+func parseMark(mark string) (known, refused string, err error) {
+	if mark == "" {
+		return "0", "", nil
+	}
+	known, refused, _ = strings.Cut(mark, refusedMark)
+	if known, err = readTotal(known); err != nil {
+		return "", "", fmt.Errorf("%w: has somebody else written it? Put it right in the table of positions, or delete its row to have the counter added from zero", err)
+	}
+	return known, refused, nil
+}
+
+// readTotal reads a decimal number into the one form in which equal ones are equal.
+func readTotal(s string) (string, error) {
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return strconv.FormatInt(n, 10), nil
+	}
+	written, ok := scanDecimal(s)
+	if !ok {
+		return "", fmt.Errorf("%s is not a decimal number", quote(s))
+	}
+	d, ok := written.unshifted()
+	if !ok {
+		return "", fmt.Errorf("%s has an exponent beyond %d", quote(s), maxShift)
+	}
+	d.fraction = strings.TrimRight(d.fraction, "0")
+	plain := d.plain()
+	if len(plain) > maxTotal {
+		return "", fmt.Errorf("%s has more than %d digits", quote(s), maxTotal)
+	}
+	return plain, nil
+}
+
+// subtract is total − known, exactly, and its sign. Both are as readTotal answers.
+func subtract(total, known string) (difference string, sign int) {
+	if total == known {
+		return "0", 0
+	}
+	a, errA := strconv.ParseInt(total, 10, 64)
+	b, errB := strconv.ParseInt(known, 10, 64)
+	if errA == nil && errB == nil && (b >= 0 && a >= math.MinInt64+b || b < 0 && a <= math.MaxInt64+b) {
+		sign = 1
+		if a < b {
+			sign = -1
+		}
+		return strconv.FormatInt(a-b, 10), sign
+	}
+	// Neither has an exponent: the digits of the result are as bounded as theirs.
+	d := decimal.RequireFromString(total).Sub(decimal.RequireFromString(known))
+	return d.String(), d.Sign()
+}

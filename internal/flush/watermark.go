@@ -1,0 +1,302 @@
+package flush
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// ErrDecreased: a total is lower than what the database has of it, and nobody has
+// said what that means. The counter was left alone; an operator has to decide.
+var ErrDecreased = errors.New("flush: a total has decreased")
+
+// OnDecrease says what it means that a total is lower than what the database has of it.
+type OnDecrease string
+
+// The choices of on_decrease. The zero value means DecreaseStop.
+const (
+	DecreaseStop     OnDecrease = "stop"     // leave the counter alone and fail the run
+	DecreaseSubtract OnDecrease = "subtract" // it was taken back: subtract the difference
+	DecreaseRestart  OnDecrease = "restart"  // it began again at zero: add all of it
+)
+
+func (o OnDecrease) check() error {
+	switch o {
+	case "", DecreaseStop, DecreaseSubtract, DecreaseRestart:
+		return nil
+	}
+	return fmt.Errorf("on_decrease: %q is unknown: it is stop, subtract or restart", string(o))
+}
+
+// MarkName is the shard under which the database keeps the mark of one counter of a
+// source. Different counters never share a name.
+func MarkName(source, key string) string {
+	// Only the part before the separator must not have one.
+	return strings.NewReplacer("%", "%25", "#", "%23").Replace(source) + "#" + key
+}
+
+const (
+	defaultBatchRows = 5000
+	// totalsBytes ends a batch of long keys before it is full.
+	totalsBytes = 8 << 20
+)
+
+// totals is a source of totals as a run reads it (Inputs.Watermark): it delivers how
+// much every counter has grown since the mark that the database has of it, and the
+// new mark. Both are written in one transaction, which is why nothing is added twice
+// or left out whatever ends in between: the next pass starts from the mark that was
+// committed. Counters that have not changed are left out.
+//
+// The reader is ahead of the writer, and a scan may return a counter again: of a mark
+// that is under way the database knows nothing yet. So those are kept here until
+// their page is done.
+type totals struct {
+	Source
+	run   *run
+	value int // which input is $value
+
+	parts     int
+	filling   []*totalsPage // by lane
+	decreases decreases
+
+	mu       sync.Mutex
+	underway map[string]underway // by the mark's name
+}
+
+// underway is a mark that is not in the database yet, as far as we know.
+type underway struct {
+	value string
+	part  int // of the last page that sets it
+}
+
+// totalsPage is a page that is being filled.
+type totalsPage struct {
+	page  Page
+	marks map[string]int // name: index in page.Marks
+	bytes int
+}
+
+// totals makes of a source of totals one of differences.
+func (r *run) totals(source Source) Source {
+	return &totals{
+		Source: source, run: r, value: slices.Index(r.m.Inputs(), InputValue),
+		filling:  make([]*totalsPage, max(1, r.cfg.Lanes)),
+		underway: map[string]underway{},
+	}
+}
+
+// Read yields pages of what has changed, numbered, so that the ledger tells a page
+// that is written again.
+func (t *totals) Read(ctx context.Context, st Stage, yield func(Page) error) error {
+	err := t.Source.Read(ctx, st, func(p Page) error { return t.page(ctx, p, yield) })
+	if err != nil {
+		return err
+	}
+	for lane := range t.filling {
+		if err := t.deliver(lane, yield); err != nil {
+			return err
+		}
+	}
+	return t.decreases.err(t.Name())
+}
+
+// Done forgets the marks of a page: the database has them. The source itself has
+// delivered no such page.
+func (t *totals) Done(_ context.Context, _ Stage, p Page) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, m := range p.Marks {
+		if t.underway[m.Shard].part == p.Part {
+			delete(t.underway, m.Shard)
+		}
+	}
+	return nil
+}
+
+// page takes in a page of totals.
+func (t *totals) page(ctx context.Context, p Page, yield func(Page) error) error {
+	names, seen, err := t.seen(ctx, p.Records)
+	if err != nil {
+		return err
+	}
+	for i, r := range p.Records {
+		next, changed, err := t.settle(&r, seen[names[i]])
+		if err != nil {
+			return fmt.Errorf("mark %q of job %q: %w", names[i], t.run.cfg.Job, err)
+		}
+		if !changed {
+			continue
+		}
+		seen[names[i]] = next
+		if err := t.add(r, Mark{Shard: names[i], Value: next}, yield); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// seen finds the marks of records. What is under way must be looked up before the
+// database is asked: afterwards it may be in neither, if it was committed meanwhile.
+func (t *totals) seen(ctx context.Context, records []Record) (names []string, seen map[string]string, err error) {
+	names, seen = make([]string, len(records)), make(map[string]string, len(records))
+	ask := make([]string, 0, len(records))
+	t.mu.Lock()
+	for i, r := range records {
+		name := MarkName(t.Name(), r.Key)
+		names[i] = name
+		if _, twice := seen[name]; twice {
+			continue
+		}
+		u, ok := t.underway[name]
+		seen[name] = u.value
+		if !ok {
+			ask = append(ask, name)
+		}
+	}
+	t.mu.Unlock()
+	if len(ask) == 0 {
+		return names, seen, nil
+	}
+	found, err := retry(ctx, t.run.cfg.Retry, func() ([]string, error) {
+		return t.run.cfg.Sink.Positions(ctx, t.run.fence, ask)
+	})
+	if err != nil {
+		return nil, nil, sinkError{fmt.Errorf("read the marks of %s: %w", t.Name(), err)}
+	}
+	for i, name := range ask {
+		seen[name] = found[i]
+	}
+	return names, seen, nil
+}
+
+// add puts a difference into the page of its lane. A counter always has the same
+// lane: of two of its marks the later one must be written last.
+func (t *totals) add(r Record, m Mark, yield func(Page) error) error {
+	lane := 0
+	if len(t.filling) > 1 {
+		h := fnv.New32a()
+		_, _ = h.Write([]byte(r.Key)) // it never fails
+		lane = int(h.Sum32() % uint32(len(t.filling)))
+	}
+	b := t.filling[lane]
+	if b == nil {
+		b = &totalsPage{page: Page{Part: t.parts, Lane: lane}, marks: map[string]int{}}
+		t.filling[lane] = b
+		t.parts++
+	}
+	if i, twice := b.marks[m.Shard]; twice {
+		b.page.Marks[i] = m
+	} else {
+		b.marks[m.Shard] = len(b.page.Marks)
+		b.page.Marks = append(b.page.Marks, m)
+	}
+	b.page.Records = append(b.page.Records, b.own(r))
+	t.mu.Lock()
+	t.underway[m.Shard] = underway{m.Value, b.page.Part}
+	t.mu.Unlock()
+	if len(b.page.Records) < t.run.cfg.BatchRows && b.bytes < totalsBytes {
+		return nil
+	}
+	return t.deliver(lane, yield)
+}
+
+// own copies a record: it would keep all of the page that it came with.
+func (b *totalsPage) own(r Record) Record {
+	r.Key = strings.Clone(r.Key)
+	r.Inputs = slices.Clone(r.Inputs)
+	b.bytes += 2 * len(r.Key) // its mark's name has it too
+	for i := range r.Inputs {
+		r.Inputs[i].Text = strings.Clone(r.Inputs[i].Text)
+		b.bytes += len(r.Inputs[i].Text)
+	}
+	return r
+}
+
+func (t *totals) deliver(lane int, yield func(Page) error) error {
+	b := t.filling[lane]
+	if b == nil {
+		return nil
+	}
+	t.filling[lane] = nil
+	return yield(b.page)
+}
+
+// settle makes of a record's total the difference to its mark; changed is false when
+// there is none. The record may turn into a dead letter later on, and its mark moves
+// all the same: the letter has the difference then, and its replay adds it, once.
+//
+// What is no number has no difference. It becomes a dead letter without any, once:
+// the mark stays where it is and notes what was refused.
+func (t *totals) settle(r *Record, seen string) (next string, changed bool, err error) {
+	known, refused, err := parseMark(seen)
+	if err != nil {
+		return "", false, err
+	}
+	raw := r.Inputs[t.value]
+	switch {
+	case r.Gone || !raw.OK && r.Err == nil:
+		return "", false, nil
+	case r.Err == nil:
+		total, err := readTotal(raw.Text)
+		if err == nil {
+			return t.grown(r, known, total)
+		}
+		r.Err = fmt.Errorf("%w, so it was not added; nothing will be lost by dropping this letter: once the counter is a number again, all beyond %s is added", err, known)
+	}
+	sum := sha256.Sum256([]byte(raw.Text + "\x00" + r.Err.Error()))
+	if refusal := fmt.Sprintf("%x", sum[:8]); refusal != refused {
+		return known + refusedMark + refusal, true, nil
+	}
+	return "", false, nil
+}
+
+func (t *totals) grown(r *Record, known, total string) (next string, changed bool, err error) {
+	difference, sign := subtract(total, known)
+	switch {
+	case sign == 0:
+		return "", false, nil
+	case sign > 0:
+	default:
+		switch t.run.cfg.OnDecrease {
+		case DecreaseSubtract:
+		case DecreaseRestart:
+			difference = total
+		default:
+			t.decreases.note(r.Key, total, known)
+			return "", false, nil
+		}
+	}
+	r.Inputs[t.value].Text = difference
+	return total, true, nil
+}
+
+// decreases are the counters that a pass has left alone.
+type decreases struct {
+	count             int
+	key, total, known string // of the first
+}
+
+func (d *decreases) note(key, total, known string) {
+	if d.count == 0 {
+		d.key, d.total, d.known = strings.Clone(key), total, known
+	}
+	d.count++
+}
+
+func (d *decreases) err(source string) error {
+	if d.count == 0 {
+		return nil
+	}
+	more := ""
+	if d.count > 1 {
+		more = fmt.Sprintf(" (and %d more)", d.count-1)
+	}
+	return fmt.Errorf("%w: counter %s%s of %s is %s, and the database has %s of it: was Redis restored from an earlier state, or was the counter reset? "+
+		"It was left alone and all others were flushed. Set `on_decrease: subtract` to take off what is missing, `on_decrease: restart` if counters begin again at zero, or put the counter right",
+		ErrDecreased, quote(d.key), more, source, d.total, d.known)
+}
