@@ -47,7 +47,7 @@ func (o OnMissing) row(m *Mapping, row *Row, r Record) (ok bool, err error) {
 	if err := m.fill(row, r); err != nil {
 		return false, err
 	}
-	if row.Delete && m.adds {
+	if r.Gone && m.adds {
 		return false, errors.New("the source says that it is gone, but a sum cannot be deleted exactly")
 	}
 	if o == MissingNull {

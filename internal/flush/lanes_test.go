@@ -1,0 +1,135 @@
+package flush
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// laned are pages that take turns in lanes.
+func laned(pages, lanes int) []Page {
+	var out []Page
+	for i := range pages {
+		p := user(fmt.Sprint(i), "Ann")
+		p.Lane = i % lanes
+		out = append(out, p)
+	}
+	return out
+}
+
+func TestLanesWriteAtTheSameTimeAndEachInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &stub{name: "s", pages: laned(9, 3)}
+		cfg, _ := users(s)
+		sink := cfg.Sink.(*fakeSink)
+		var mu sync.Mutex
+		order := map[int64][]int64{}
+		cfg.Sink = &sinkFunc{fakeSink: sink, apply: func(ctx context.Context, f Fence, p *Plan, b Batch) (Outcome, error) {
+			time.Sleep(time.Second)
+			id := b.Rows[0].Values[0].Int()
+			mu.Lock()
+			defer mu.Unlock()
+			order[id%3] = append(order[id%3], id)
+			return sink.Apply(ctx, f, p, b)
+		}}
+		cfg.Lanes = 3
+		began := time.Now()
+		got, err := mustNew(t, cfg).Run(t.Context(), leader(1))
+		if err != nil || got.Rows != 9 {
+			t.Errorf("result is %+v, %v", got, err)
+		}
+		if took := time.Since(began); took != 3*time.Second {
+			t.Errorf("took %v: three lanes write three pages each in three seconds", took)
+		}
+		if fmt.Sprint(order) != "map[0:[0 3 6] 1:[1 4 7] 2:[2 5 8]]" {
+			t.Errorf("order within lanes: %v", order)
+		}
+	})
+}
+
+// A lane that fails ends the run; what the other one is writing is finished, and
+// nothing more is begun.
+func TestALaneThatFailsStopsTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &stub{name: "s", pages: laned(100, 2)}
+		cfg, db := users(s)
+		sink := cfg.Sink.(*fakeSink)
+		broken := errors.New("disk full")
+		cfg.Sink = &sinkFunc{fakeSink: sink, apply: func(ctx context.Context, f Fence, p *Plan, b Batch) (Outcome, error) {
+			if b.Rows[0].Values[0].Int() == 6 {
+				return Outcome{}, broken
+			}
+			time.Sleep(time.Second)
+			return sink.Apply(ctx, f, p, b)
+		}}
+		cfg.Lanes = 2
+		_, err := mustNew(t, cfg).Run(t.Context(), leader(1))
+		if !errors.Is(err, broken) || strings.Count(err.Error(), broken.Error()) != 1 {
+			t.Errorf("run ended with %v", err)
+		}
+		if len(db.rows) < 6 || len(db.rows) > 8 {
+			t.Errorf("%d rows were written", len(db.rows))
+		}
+		for _, call := range s.calls {
+			if call == "discard" {
+				t.Error("the stage was discarded")
+			}
+		}
+	})
+}
+
+func TestAPageOfNoLaneIsRefused(t *testing.T) {
+	s := &stub{name: "s", pages: laned(4, 2)}
+	cfg, db := users(s)
+	_, err := mustNew(t, cfg).Run(t.Context(), leader(1))
+	if err == nil || !strings.Contains(err.Error(), "lane 1 of 1") || len(db.rows) > 1 {
+		t.Errorf("run ended with %v and %d rows", err, len(db.rows))
+	}
+}
+
+// A page that only moves a position is written, too.
+func TestAPositionMovesWithoutRows(t *testing.T) {
+	s := &stub{name: "s", pages: []Page{{Part: -1, Move: &Move{To: "5"}}}}
+	cfg, db := users(s)
+	cfg.Inputs.Position = true
+	if _, err := mustNew(t, cfg).Run(t.Context(), leader(1)); err != nil || db.places["s"] != "5" {
+		t.Errorf("position is %q, %v", db.places["s"], err)
+	}
+}
+
+// A position that somebody has moved is read anew, once.
+func TestAPositionThatWasMovedIsReadAnew(t *testing.T) {
+	s := &stub{name: "s", pages: []Page{{Part: -1, Move: &Move{From: "4", To: "5"}}}}
+	cfg, db := users(s)
+	cfg.Inputs.Position = true
+	_, err := mustNew(t, cfg).Run(t.Context(), leader(1))
+	if !errors.Is(err, ErrMoved) || strings.Count(strings.Join(s.calls, " "), "stage") != 2 {
+		t.Errorf("run ended with %v after %q", err, s.calls)
+	}
+	db.places["s"] = "4"
+	if _, err := mustNew(t, cfg).Run(t.Context(), leader(2)); err != nil || db.places["s"] != "5" {
+		t.Errorf("position is %q, %v", db.places["s"], err)
+	}
+}
+
+func TestANoteOfAStageIsPassedOn(t *testing.T) {
+	cfg, _ := users(&noted{stub: stub{name: "s", pages: laned(1, 1)}})
+	var notes []string
+	cfg.OnNote = func(text string) { notes = append(notes, text) }
+	if _, err := mustNew(t, cfg).Run(t.Context(), leader(1)); err != nil || fmt.Sprint(notes) != "[s: went on behind a gap]" {
+		t.Errorf("notes are %q, %v", notes, err)
+	}
+}
+
+type noted struct{ stub }
+
+func (n *noted) Stage(ctx context.Context, id, position string) (Stage, bool, error) {
+	st, ok, err := n.stub.Stage(ctx, id, position)
+	st.Note = "went on behind a gap"
+	return st, ok, err
+}

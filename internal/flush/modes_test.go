@@ -1,0 +1,166 @@
+package flush
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// eventInputs are those of a source of whole records, such as a list or a stream.
+var eventInputs = Inputs{Names: []string{InputID}, Fields: true, Ledger: true}
+
+// events makes a record for a mapping's inputs.
+func events(m *Mapping, fields map[string]string) Record {
+	return recordFrom(m.Inputs(), fields["id"], fields)
+}
+
+func compiledFor(t *testing.T, spec MappingSpec, available Inputs) *Mapping {
+	t.Helper()
+	spec.Table = "articles"
+	m, err := Compile(spec, articles(), available)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func titleSpec() map[string]ColumnSpec {
+	return map[string]ColumnSpec{"id": {}, "views": {}, "title": {Missing: "keep"}}
+}
+
+// batch is what becomes of records, as "+1:5,text" for a row, "-1" for a deletion and
+// "=1:…" for a row that begins anew.
+func batch(m *Mapping, records ...Record) []string {
+	b := m.batchOf("stage", Page{Records: records}, MissingIgnore)
+	var out []string
+	for _, row := range b.Rows {
+		sign := "+"
+		if row.Delete {
+			sign = "-"
+		} else if row.Replace {
+			sign = "="
+		}
+		var values []string
+		for _, v := range row.Values {
+			text := show(v)
+			if v.IsAbsent() {
+				text = "absent"
+			}
+			values = append(values, text)
+		}
+		out = append(out, sign+strings.Join(values, ","))
+	}
+	for _, d := range b.Dead {
+		out = append(out, "dead "+d.Error)
+	}
+	return out
+}
+
+func TestWithoutAKeyEveryRecordIsARowOfItsOwn(t *testing.T) {
+	m := compiledFor(t, MappingSpec{Columns: titleSpec()}, eventInputs)
+	if m.mode != ModeInsert || len(m.Plan().Key) != 0 || m.Plan().Keep {
+		t.Errorf("plan %+v in mode %s", m.Plan(), m.mode)
+	}
+	one := events(m, map[string]string{"id": "2", "views": "1", "title": "a"})
+	got := batch(m, one, one, events(m, map[string]string{"id": "1", "views": "2"}))
+	if want := []string{"+integer 2,integer 1,text a", "+integer 2,integer 1,text a", "+integer 1,integer 2,absent"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q: in their order", got, want)
+	}
+}
+
+func TestADedupeKeyKeepsTheFirst(t *testing.T) {
+	m := compiledFor(t, MappingSpec{Mode: ModeInsert, DedupeKey: []string{"id"}, Columns: titleSpec()}, eventInputs)
+	if !m.Plan().Keep || !slices.Equal(m.Plan().Key, []int{0}) {
+		t.Errorf("plan %+v", m.Plan())
+	}
+	got := batch(m, events(m, map[string]string{"id": "1", "views": "1", "title": "first"}), events(m, map[string]string{"id": "1", "views": "2", "title": "second"}))
+	if want := []string{"+integer 1,integer 1,text first"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestRecordsOfOneKeyMeetInABatch(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		spec    MappingSpec
+		records []map[string]string
+		want    []string
+	}{
+		{"the last one counts", MappingSpec{}, []map[string]string{{"views": "1", "title": "a"}, {"views": "2", "title": "b"}}, []string{"+integer 7,integer 2,text b"}},
+		{"what the last one leaves alone is the earlier one's", MappingSpec{}, []map[string]string{{"views": "1", "title": "a"}, {"views": "2"}}, []string{"+integer 7,integer 2,text a"}},
+		{"what nobody says is left alone", MappingSpec{}, []map[string]string{{"views": "1"}, {"views": "2"}}, []string{"+integer 7,integer 2,absent"}},
+		{"replace leaves nothing of the earlier one", MappingSpec{Mode: ModeReplace}, []map[string]string{{"views": "1", "title": "a"}, {"views": "2"}}, []string{"=integer 7,integer 2,absent"}},
+		{"a deletion", MappingSpec{DeleteWhen: map[string]string{"op": "d"}}, []map[string]string{{"views": "1", "title": "a"}, {"op": "d"}}, []string{"-integer 7,NULL,NULL"}},
+		{"after a deletion the row begins anew", MappingSpec{DeleteWhen: map[string]string{"op": "d"}}, []map[string]string{{"op": "d"}, {"views": "2"}, {"views": "3"}}, []string{"=integer 7,integer 3,absent"}},
+		{"only what says so deletes", MappingSpec{DeleteWhen: map[string]string{"op": "d"}}, []map[string]string{{"op": "u", "views": "2"}}, []string{"+integer 7,integer 2,absent"}},
+		{"mode delete needs nothing but the key", MappingSpec{Mode: ModeDelete}, []map[string]string{{}, {}}, []string{"-integer 7"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.spec.Key, c.spec.Columns = []string{"id"}, titleSpec()
+			m := compiledFor(t, c.spec, eventInputs)
+			var records []Record
+			for _, fields := range c.records {
+				fields["id"] = "7"
+				records = append(records, events(m, fields))
+			}
+			if got := batch(m, records...); !slices.Equal(got, c.want) {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestSumsBeginAnewAfterADeletion(t *testing.T) {
+	spec := MappingSpec{Key: []string{"id"}, DeleteWhen: map[string]string{"op": "d"},
+		Columns: map[string]ColumnSpec{"id": {}, "views": {Op: "add", Missing: "keep"}}}
+	m := compiledFor(t, spec, eventInputs)
+	got := batch(m,
+		events(m, map[string]string{"id": "7", "views": "1"}), events(m, map[string]string{"id": "7", "op": "d"}),
+		events(m, map[string]string{"id": "7", "views": "5"}), events(m, map[string]string{"id": "7"}), events(m, map[string]string{"id": "7", "views": "6"}))
+	if want := []string{"=integer 7,integer 11"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestAColumnWithADefaultIsKeptWhenItIsMissing(t *testing.T) {
+	m := compiledFor(t, MappingSpec{Key: []string{"id"}}, Inputs{Names: []string{"id"}, Fields: true})
+	got := batch(m, events(m, map[string]string{"id": "1", "views": "2"}))
+	if want := []string{"+integer 1,integer 2,NULL,NULL,absent,NULL"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestAScanWritesItsGeneration(t *testing.T) {
+	m := compiledFor(t, MappingSpec{Key: []string{"id"}, Generation: "views", Columns: map[string]ColumnSpec{"id": {}, "title": {From: "name"}}},
+		Inputs{Names: []string{"id", InputGeneration}, Fields: true})
+	got := batch(m, events(m, map[string]string{"id": "1", "name": "Ann", InputGeneration: "17"}))
+	if want := []string{"+integer 1,integer 17,text Ann"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestModesThatCannotBeExactAreRefused(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		spec      MappingSpec
+		available Inputs
+		want      string
+	}{
+		{"insert twice", MappingSpec{Mode: ModeInsert}, hashInputs, "`mode: insert` needs a `dedupe_key` here"},
+		{"insert with a key", MappingSpec{Mode: ModeInsert, Key: []string{"id"}}, eventInputs, "`key` is not for `mode: insert`"},
+		{"upsert with a dedupe key", MappingSpec{Key: []string{"id"}, DedupeKey: []string{"id"}}, eventInputs, "`dedupe_key` is for `mode: insert`"},
+		{"dedupe key that is not unique", MappingSpec{Mode: ModeInsert, DedupeKey: []string{"views"}}, eventInputs, "no unique index has just the columns"},
+		{"delete without a key", MappingSpec{Mode: ModeDelete}, eventInputs, "no `key` is given"},
+		{"delete_when without the field", MappingSpec{Key: []string{"id"}, DeleteWhen: map[string]string{"op": "d"}}, counterInputs, "`delete_when` asks for \"op\""},
+		{"delete_when with insert", MappingSpec{Mode: ModeInsert, DeleteWhen: map[string]string{"op": "d"}}, eventInputs, "`mode: insert` has none"},
+		{"unknown", MappingSpec{Mode: "merge", Key: []string{"id"}}, eventInputs, "`mode: merge` is unknown"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.spec.Table = "articles"
+			_, err := Compile(c.spec, articles(), c.available)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
