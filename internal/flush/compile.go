@@ -24,6 +24,7 @@ func Compile(spec MappingSpec, table Table, available Inputs) (*Mapping, error) 
 		}
 	}
 	c.checkKey(specs)
+	c.checkGeneration()
 	c.checkValue()
 	c.setDeletes()
 	if len(c.problems) > 0 {

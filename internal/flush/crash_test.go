@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -126,6 +127,11 @@ func (w *world) audit() error {
 	return nil
 }
 
+// sweeps: only a scan comes by there.
+func sweeps(s Step) bool {
+	return slices.Contains([]Step{StepBeforeSweep, StepStaleCounted, StepStaleRead, StepRechecked, StepSwept}, s)
+}
+
 // nth fires once, at the nth call.
 func nth(n int) func() bool {
 	calls := 0
@@ -154,7 +160,7 @@ func TestEveryStepSurvivesACrash(t *testing.T) {
 					if crashed != errors.Is(err, errCrash) {
 						t.Errorf("crashed: %v, but the run ended with %v", crashed, err)
 					}
-					if n == 1 && !crashed {
+					if n == 1 && !crashed && !sweeps(step) {
 						t.Error("the run never came by this step")
 					}
 					for i := range 7 {

@@ -81,6 +81,8 @@ type Mapping struct {
 	adds    bool // some column has OpAdd
 	mode    Mode
 	deletes []condition // what makes a record delete its row; none: nothing does
+	// vanished: rows that a scan no longer finds are deleted; nil: they are not.
+	vanished *vanished
 }
 
 // condition is what an input must be.

@@ -2,6 +2,7 @@ package flush
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -127,4 +128,107 @@ func isName(s string) bool {
 		}
 	}
 	return s != ""
+}
+
+// KeyPattern is the pattern of the keys that a scan reads, such as
+// "stock:<shop>:<item>": literal texts with captures between them.
+//
+// A capture ends where the text behind it first occurs, and the last one takes all
+// that is left: "stock:a:b:c" is the item "b:c" of the shop "a". So a key has one
+// reading, and whatever was read from a key makes that key again.
+type KeyPattern struct {
+	// Names are those of the captures, in order.
+	Names []string
+	// literals stand before, between and behind the captures: one more than those.
+	literals []string
+}
+
+// ParseKeyPattern reads a pattern with one or more <name> in it.
+func ParseKeyPattern(pattern string) (KeyPattern, error) {
+	var k KeyPattern
+	rest := pattern
+	for {
+		literal, after, opened := strings.Cut(rest, "<")
+		if i := strings.IndexAny(literal, "[]*>"); i >= 0 {
+			return KeyPattern{}, fmt.Errorf("key %q: %q means nothing here: a part of the key that varies is written <name>", pattern, literal[i:i+1])
+		}
+		if len(k.Names) > 0 && opened && literal == "" {
+			return KeyPattern{}, fmt.Errorf("key %q: nobody can tell where <%s> ends and the next part begins: put a separator between them", pattern, k.Names[len(k.Names)-1])
+		}
+		k.literals = append(k.literals, literal)
+		if !opened {
+			break
+		}
+		name, next, closed := strings.Cut(after, ">")
+		switch {
+		case !closed || !isName(name):
+			return KeyPattern{}, fmt.Errorf("key %q: <%s> is no name: use letters, digits and _, as in <id>", pattern, name)
+		case slices.Contains(k.Names, name):
+			return KeyPattern{}, fmt.Errorf("key %q: <%s> is there twice: give each part a name of its own", pattern, name)
+		}
+		k.Names = append(k.Names, name)
+		rest = next
+	}
+	if len(k.Names) == 0 {
+		return KeyPattern{}, fmt.Errorf("key %q must name the parts that vary, as in session:<id>", pattern)
+	}
+	return k, nil
+}
+
+// String is the pattern.
+func (k KeyPattern) String() string {
+	var b strings.Builder
+	for i, literal := range k.literals {
+		if i > 0 {
+			b.WriteString("<" + k.Names[i-1] + ">")
+		}
+		b.WriteString(literal)
+	}
+	return b.String()
+}
+
+// Key is the key with those captures, in the order of Names.
+func (k KeyPattern) Key(captures []string) string {
+	var b strings.Builder
+	for i, literal := range k.literals {
+		if i > 0 {
+			b.WriteString(captures[i-1])
+		}
+		b.WriteString(literal)
+	}
+	return b.String()
+}
+
+// Match appends the captures of a key to into; false if the key is no such key.
+func (k KeyPattern) Match(key string, into []string) ([]string, bool) {
+	last := len(k.Names) - 1
+	rest, ok := strings.CutPrefix(key, k.literals[0])
+	if !ok {
+		return into, false
+	}
+	captures := into
+	for _, literal := range k.literals[1 : last+1] {
+		capture, after, ok := strings.Cut(rest, literal)
+		if !ok {
+			return into, false
+		}
+		captures, rest = append(captures, capture), after
+	}
+	if rest, ok = strings.CutSuffix(rest, k.literals[last+1]); !ok {
+		return into, false
+	}
+	return append(captures, rest), true
+}
+
+// Glob is the pattern for SCAN's MATCH. It may match more keys than Match.
+func (k KeyPattern) Glob() string {
+	escape := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `^`, `\^`)
+	var b strings.Builder
+	for i, literal := range k.literals {
+		if i > 0 {
+			b.WriteByte('*')
+		}
+		b.WriteString(escape.Replace(literal))
+	}
+	return b.String()
 }

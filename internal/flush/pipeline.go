@@ -27,6 +27,12 @@ type Config struct {
 	// BatchRows is how many counters a batch of Inputs.Watermark has at most; other
 	// sources cut their pages themselves. Default: 5000.
 	BatchRows int
+	// Vanished is what becomes of rows that a complete pass over a scan does not find:
+	// VanishedIgnore, which is the default, or VanishedDelete.
+	Vanished string
+	// MaxPct is the share of the rows, in percent, that one pass may delete because they
+	// have vanished. Default: 10.
+	MaxPct int
 	// DeadLimit is the most dead letters that one batch may come to. 0: no limit.
 	DeadLimit int
 	// Lanes is how many connections write at the same time. Default: 1.
@@ -106,6 +112,14 @@ func New(cfg Config) (*Pipeline, error) {
 	case MissingDelete, MissingIgnore, MissingNull:
 	default:
 		problems = append(problems, fmt.Errorf("flush: job %q: on_missing: %q is unknown: it is delete, ignore or null", cfg.Job, string(cfg.OnMissing)))
+	}
+	switch cfg.Vanished {
+	case "", VanishedIgnore, VanishedDelete:
+	default:
+		problems = append(problems, fmt.Errorf("flush: job %q: vanished: %q is unknown: it is ignore or delete", cfg.Job, cfg.Vanished))
+	}
+	if cfg.MaxPct <= 0 {
+		cfg.MaxPct = defaultMaxPct
 	}
 	if err := cfg.OnDecrease.check(); err != nil {
 		problems = append(problems, fmt.Errorf("flush: job %q: %w", cfg.Job, err))
@@ -188,6 +202,9 @@ func (p *Pipeline) compile(ctx context.Context) (*compiled, error) {
 	sources, err := p.cfg.NewSources(mapping.Inputs())
 	if err != nil {
 		return nil, fmt.Errorf("open the sources of job %q: %w", p.cfg.Job, err)
+	}
+	if err := p.compileSweep(mapping, sources); err != nil {
+		return nil, err
 	}
 	c := &compiled{mapping: mapping, sources: sources}
 	p.compiled.Store(c)

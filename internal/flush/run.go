@@ -218,6 +218,9 @@ func (r *run) finish(ctx context.Context, source Source, stage Stage, began time
 	if err := r.pages(ctx, source, stage, began); err != nil {
 		return err
 	}
+	if err := r.sweep(ctx, source, stage); err != nil {
+		return err
+	}
 	if err := r.enter(ctx, StepBeforeDiscard); err != nil {
 		return err
 	}
@@ -301,12 +304,16 @@ func (r *run) release(ctx context.Context, source Source, stage Stage, page Page
 }
 
 func (r *run) apply(ctx context.Context, source Source, b Batch, began time.Time) error {
+	return r.applyPlan(ctx, source, r.m.Plan(), b, began)
+}
+
+func (r *run) applyPlan(ctx context.Context, source Source, plan *Plan, b Batch, began time.Time) error {
 	if err := r.enter(ctx, StepBeforeApply); err != nil {
 		return err
 	}
 	start := time.Now()
 	out, err := retry(ctx, r.cfg.Retry, func() (Outcome, error) {
-		return r.cfg.Sink.Apply(ctx, r.fence, r.m.Plan(), b)
+		return r.cfg.Sink.Apply(ctx, r.fence, plan, b)
 	})
 	r.counting.Lock()
 	defer r.counting.Unlock()

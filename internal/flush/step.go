@@ -18,6 +18,11 @@ const (
 	StepBeforeApply    Step = "before-apply"     // about to write the batch
 	StepApplied        Step = "applied"          // the batch is committed
 	StepDone           Step = "done"             // the page is removed from the stage
+	StepBeforeSweep    Step = "before-sweep"     // a pass over a scan is complete, and committed
+	StepStaleCounted   Step = "stale-counted"    // not too many rows have vanished, or some are deleted
+	StepStaleRead      Step = "stale-read"       // a page of them is read
+	StepRechecked      Step = "rechecked"        // and was looked for again
+	StepSwept          Step = "swept"            // the last of them is deleted
 	StepBeforeDiscard  Step = "before-discard"   // every page is committed
 	StepDiscarded      Step = "discarded"        // the stage is gone
 )
@@ -26,6 +31,7 @@ const (
 func Steps() []Step {
 	return []Step{
 		StepCompiled, StepBeforeTakeOver, StepTakenOver, StepBeforeStage, StepStaged, StepPageRead,
-		StepConverted, StepBeforeApply, StepApplied, StepDone, StepBeforeDiscard, StepDiscarded,
+		StepConverted, StepBeforeApply, StepApplied, StepDone,
+		StepBeforeSweep, StepStaleCounted, StepStaleRead, StepRechecked, StepSwept, StepBeforeDiscard, StepDiscarded,
 	}
 }

@@ -1,0 +1,175 @@
+package flush
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// The choices for rows whose record a complete pass did not find.
+const (
+	VanishedIgnore = "ignore"
+	VanishedDelete = "delete"
+)
+
+// defaultMaxPct is the share of rows, in percent, that one sweep may delete.
+const defaultMaxPct = 10
+
+// sweepRows is how many rows one transaction of a sweep deletes at most.
+const sweepRows = 1000
+
+// ErrTooManyVanished: more rows have vanished than one sweep may delete, so none was.
+var ErrTooManyVanished = errors.New("flush: too many rows have vanished")
+
+// TooManyVanishedError says how many. It matches ErrTooManyVanished.
+type TooManyVanishedError struct {
+	Source, Table string
+	Stale, All    int64 // rows that the pass did not find, of those that a pass has written
+	MaxPct        int
+}
+
+func (e *TooManyVanishedError) Error() string {
+	return fmt.Sprintf("%d of %d rows of table %q were not found by a complete pass over %s, and max_pct allows %d %%, so none of them was deleted: "+
+		"is the key's pattern right, and is it the right Redis and database number? Or has somebody emptied it (FLUSHDB), or did it restart without its data? "+
+		"If the rows are to go, raise max_pct for one run", e.Stale, e.All, e.Table, e.Source, e.MaxPct)
+}
+
+// Is makes errors.Is(err, ErrTooManyVanished) true.
+func (e *TooManyVanishedError) Is(target error) bool { return target == ErrTooManyVanished }
+
+// Sweeper is a Source that reads, pass by pass, everything there is. What a pass did
+// not find has vanished, or came too late for it.
+type Sweeper interface {
+	Source
+	// Finds fails unless StillMissing can look for records of which it knows just
+	// these inputs.
+	Finds(inputs []string) error
+	// Pass tells the number that the records of a pass have as InputGeneration, once
+	// Read has returned without an error; and why the pass may have missed something
+	// that was there all the time, if it may.
+	Pass(s Stage) (generation int64, missed error)
+	// StillMissing asks which of the records are not there now.
+	StillMissing(ctx context.Context, records []Record) ([]Record, error)
+}
+
+// StaleFinder is a Sink that can find rows by the pass that wrote them last. The
+// columns of the plan are the key, in the order of its index, and after them the
+// generation. A row whose generation is NULL, or not above 0, was written by no pass
+// and is never told.
+type StaleFinder interface {
+	Sink
+	// CountStale counts the rows of other passes than the current one, and those of
+	// all passes.
+	CountStale(ctx context.Context, p *Plan, current int64) (stale, all int64, err error)
+	// StaleRows reads rows of other passes than the current one, as texts in the order
+	// of the plan's columns: the next ones in key order behind a key, or the first
+	// ones if that is nil; none when there are no more.
+	StaleRows(ctx context.Context, p *Plan, current int64, behind []Value, limit int) ([][]string, error)
+}
+
+// sweep deletes the rows that a complete pass over the source did not find, if the
+// job says so. It begins when every page of the pass is committed.
+//
+// A row is deleted only if its record is missing when it is looked for again, right
+// before; if it still has the generation that it was found with; and if the fence is
+// still ours. A row that comes back after the look is written by the next pass: the
+// record was not there for a moment, and so is the row for the time of a pass.
+func (r *run) sweep(ctx context.Context, source Source, stage Stage) error {
+	v := r.m.vanished
+	if v == nil {
+		return nil
+	}
+	sweeper := source.(Sweeper) // compileSweep has seen to it
+	if err := r.enter(ctx, StepBeforeSweep); err != nil {
+		return err
+	}
+	generation, missed := sweeper.Pass(stage)
+	if missed != nil {
+		r.note(fmt.Sprintf("%s: no row was looked for that has vanished, because this pass may have missed some: %v", source.Name(), missed))
+		return nil
+	}
+	if err := r.checkShare(ctx, source, generation); err != nil {
+		return err
+	}
+	began := time.Now()
+	for behind := []Value(nil); ; {
+		if err := r.enter(ctx, StepStaleCounted); err != nil {
+			return err
+		}
+		texts, err := retry(ctx, r.cfg.Retry, func() ([][]string, error) {
+			return v.finder.StaleRows(ctx, &v.plan, generation, behind, sweepRows)
+		})
+		if err != nil {
+			return fmt.Errorf("find the rows of table %q that have vanished: %w", r.cfg.Mapping.Table, err)
+		}
+		if len(texts) == 0 {
+			return r.observe(StepSwept)
+		}
+		if behind, err = v.values(texts[len(texts)-1]); err != nil {
+			return fmt.Errorf("table %q: %w", r.cfg.Mapping.Table, err)
+		}
+		behind = behind[:len(behind)-1]
+		if err := r.sweepPage(ctx, sweeper, stage, texts, began); err != nil {
+			return err
+		}
+	}
+}
+
+// checkShare refuses to delete more than max_pct of the rows.
+func (r *run) checkShare(ctx context.Context, source Source, generation int64) error {
+	v := r.m.vanished
+	type counts struct{ stale, all int64 }
+	n, err := retry(ctx, r.cfg.Retry, func() (n counts, err error) {
+		n.stale, n.all, err = v.finder.CountStale(ctx, &v.plan, generation)
+		return n, err
+	})
+	if err != nil {
+		return fmt.Errorf("count the rows of table %q that have vanished: %w", r.cfg.Mapping.Table, err)
+	}
+	if n.stale*100 > n.all*int64(r.cfg.MaxPct) {
+		return &TooManyVanishedError{Source: source.Name(), Table: r.cfg.Mapping.Table, Stale: n.stale, All: n.all, MaxPct: r.cfg.MaxPct}
+	}
+	return nil
+}
+
+// sweepPage looks for the records of stale rows once more and deletes the rows of
+// those that are missing still.
+func (r *run) sweepPage(ctx context.Context, source Sweeper, stage Stage, texts [][]string, began time.Time) error {
+	if err := r.enter(ctx, StepStaleRead); err != nil {
+		return err
+	}
+	v := r.m.vanished
+	records := make([]Record, len(texts))
+	for i := range texts {
+		records[i] = v.record(texts[i], len(r.m.plan.Inputs))
+	}
+	missing, err := source.StillMissing(ctx, records)
+	if err != nil {
+		return failedSource(ctx, "look again for vanished records of", source, err)
+	}
+	if err := r.observe(StepRechecked); err != nil {
+		return err
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	b := Batch{ID: stage.ID, Shard: source.Name(), Part: -1, DeadLimit: r.cfg.DeadLimit}
+	for _, record := range missing {
+		row, err := v.row(record)
+		if err != nil {
+			return fmt.Errorf("table %q: %w", r.cfg.Mapping.Table, err)
+		}
+		b.Rows = append(b.Rows, row)
+	}
+	slices.SortFunc(b.Rows, func(x, y Row) int { return v.compare(&x, &y) })
+	return r.applyPlan(ctx, source, &v.plan, b, began)
+}
+
+// note tells an operator something about a run that goes on.
+func (r *run) note(text string) {
+	if r.cfg.OnNote != nil {
+		r.cfg.OnNote(text)
+	}
+}
