@@ -146,3 +146,26 @@ func FuzzRecordsAreReadBack(f *testing.F) {
 		}
 	})
 }
+
+func TestACutRecordKeepsWhatIsShort(t *testing.T) {
+	long := strings.Repeat("ü", 50)
+	inputs := []string{"a", "key", "b", "c"}
+	r := Record{Key: "7", Inputs: []Raw{{"1", true}, {long, true}, {}, {"\xff" + long, true}}, Gone: true}
+	text := CutRecordJSON(RecordJSON(inputs, r), 33)
+	if want := `{"$key":"7","a":"1","key_cut":"` + long[:32] + `","b":null,"c_base64_cut":"/8O8w7zDvMO8w7zDvMO8w7zDvMO8w7zDv","$gone":true,"$cut":["key","c_base64"]}`; text != want {
+		t.Errorf("got  %s\nwant %s", text, want)
+	}
+	if got, err := ParseRecordJSON([]string{"a", "b"}, text); err != nil || !got.Gone || !slices.Equal(got.Inputs, []Raw{{"1", true}, {}}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, name := range []string{"key", "c"} {
+		if _, err := ParseRecordJSON([]string{name}, text); !errors.Is(err, ErrCutRecord) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, whole := range []string{`{"key":"7","a":"1"}`, `no record at all, and a long one`} {
+		if got := CutRecordJSON(whole, 8); got != whole {
+			t.Errorf("%s became %s", whole, got)
+		}
+	}
+}

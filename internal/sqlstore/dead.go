@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"unicode/utf16"
@@ -81,27 +80,8 @@ func escaped(text string) string {
 // maxText is how much of a text a shortened record keeps, in bytes.
 const maxText = 1024
 
-// shortened cuts the long texts of a record and marks their names with "_cut".
-func shortened(record string) string {
-	if len(record) <= maxText {
-		return record
-	}
-	var all map[string]any
-	if json.Unmarshal([]byte(record), &all) != nil {
-		return record
-	}
-	for name, value := range all {
-		if text, ok := value.(string); ok && len(text) > maxText {
-			delete(all, name)
-			all[name+"_cut"] = strings.ToValidUTF8(text[:maxText], "")
-		}
-	}
-	short, err := json.Marshal(all)
-	if err != nil {
-		return record
-	}
-	return string(short)
-}
+// shortened is a record that any database can hold.
+func shortened(record string) string { return flush.CutRecordJSON(record, maxText) }
 
 func deadID(job, batch string, part, n int, record string) string {
 	h := sha256.Sum256(fmt.Appendf(nil, "%q %q %d %d %s", job, batch, part, n, record))
