@@ -20,6 +20,7 @@
 //	│ claim  │ no answer (asked again until the next slot is due)
 //	│        │ ──────────────────────────► missed: ledger
 //	│        │ taken ────────────────────► nothing: it has been started
+//	│        │ the job is paused ────────► missed: paused
 //	│        │ not the leader ───────────► the term ends
 //	└──┬─────┘
 //	   │ granted
@@ -33,6 +34,21 @@
 // the last claimed slot: the latest one is run if the job catches up, the others are
 // missed: no_leader. A job of which the ledger knows no slot catches nothing up: it is
 // new, or the ledger has lost its data, and nothing tells the two apart.
+//
+// "@always" has no slots that could pass: the job is started when a term begins, and
+// again whenever its run has ended, 1 s later at first and 30 s at most if it keeps
+// failing. Every start is claimed like a slot.
+//
+// # What operators ask
+//
+// A manual run ([Runner.RunNow]) has the ID under which the ledger was asked for it.
+// The claim takes the request away, and lets the slots alone: it happens once, whoever
+// leads, and no slot counts as run because of it.
+//
+// A pause is the ledger's: it refuses every claim. An operator pauses a job, or a run
+// does whose error is a [PauseError]. Slots of that time are missed, and nobody catches
+// up on them. Only a run of "@always" is ended by a pause ([Runner.Paused]), since it
+// would not end otherwise.
 //
 // # What a crash leaves behind
 //

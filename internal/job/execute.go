@@ -4,17 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"go.uber.org/zap"
 )
 
-// execute is the life of one slot, in a goroutine of its own: claim, run, record.
-func (s *session) execute(e *entry, run Run) {
-	end := ending{entry: e, slot: run.Slot}
+// execute is the life of one slot, in a goroutine of its own: claim, run, record. It
+// tells how the claim went.
+func (s *session) execute(ctx context.Context, e *entry, run Run, tell func(error)) {
+	end := ending{entry: e, run: run}
 	// Deferred, because the loop waits for it even if the work ends this goroutine.
 	defer func() { s.ended <- end }()
 
-	switch err := s.claim(run, e.job); {
+	err := s.claim(run, e.job)
+	tell(err)
+	switch {
 	case err == nil:
 	case errors.Is(err, ErrNotLeader):
 		end.fatal = fmt.Errorf("claim a slot of job %q: %w", run.Job, err)
@@ -28,9 +32,11 @@ func (s *session) execute(e *entry, run Run) {
 	}
 	end.claimed = true
 	e.claimed.Store(true)
-	if err := s.perform(e, run); errors.Is(err, ErrNotLeader) {
+	began := time.Now()
+	if err := s.perform(ctx, e, run); errors.Is(err, ErrNotLeader) {
 		end.fatal = fmt.Errorf("job %q: %w", run.Job, err)
 	}
+	end.lasted = time.Since(began)
 }
 
 // claim asks the ledger for the slot until it gets an answer, the next slot is due,
@@ -51,7 +57,7 @@ func (s *session) claim(run Run, j Job) error {
 		err := s.ledger.Claim(ctx, run)
 		cancel()
 		switch {
-		case err == nil || errors.Is(err, ErrNotLeader):
+		case err == nil || errors.Is(err, ErrNotLeader) || errors.Is(err, ErrPaused):
 			return err
 		case errors.Is(err, ErrSlotTaken) && unknown == nil:
 			return err
@@ -71,19 +77,24 @@ func (s *session) claim(run Run, j Job) error {
 
 // perform does the work of a claimed slot and records how it ended. It returns the
 // error of the work.
-func (s *session) perform(e *entry, run Run) error {
+func (s *session) perform(ctx context.Context, e *entry, run Run) error {
 	rec := Record{Run: run, Started: wallNow()}
-	err := s.work(e.job, &rec)
+	err := s.work(ctx, e.job, &rec)
 	rec.Finished = wallNow()
+	_, pauses := errors.AsType[*PauseError](err)
+	rec.Pauses = pauses && rec.State == StateFailed
 	s.cfg.OnFinish(rec)
 	s.report(&e.trouble, rec)
 	s.record(rec)
 	return err
 }
 
-func (s *session) work(j Job, rec *Record) error {
-	ctx, cancel := s.runContext(j)
-	defer cancel()
+func (s *session) work(ctx context.Context, j Job, rec *Record) error {
+	if j.Timeout > 0 && !IsAlways(j.Schedule) {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, j.Timeout, ErrTimeout)
+		defer cancel()
+	}
 	// The term may have ended while the claim was under way. The slot is lost then.
 	if ctx.Err() != nil {
 		rec.State, rec.Error = StateCancelled, fmt.Sprintf("not started: %v", context.Cause(ctx))
@@ -96,13 +107,6 @@ func (s *session) work(j Job, rec *Record) error {
 	rec.Result, err = call(ctx, j.Run, rec.Run)
 	rec.State, rec.Error = outcome(ctx, j, err)
 	return err
-}
-
-func (s *session) runContext(j Job) (context.Context, context.CancelFunc) {
-	if j.Timeout <= 0 {
-		return context.WithCancel(s.ctx)
-	}
-	return context.WithTimeoutCause(s.ctx, j.Timeout, ErrTimeout)
 }
 
 // record tells the ledger, also when the term is over: the end of a term is just

@@ -25,7 +25,8 @@ type Job struct {
 	Name     string
 	Schedule Schedule
 	Run      Func
-	// Timeout ends a run that takes longer; 0: none.
+	// Timeout ends a run that takes longer; 0: none. It does not concern a job that runs
+	// all the time.
 	Timeout time.Duration
 	// CatchUp is CatchUpNone if empty.
 	CatchUp CatchUp
@@ -48,11 +49,13 @@ const (
 	ReasonLate Reason = "late"
 	// ReasonLedger: the slot could not be claimed, or it is not known whether it was.
 	ReasonLedger Reason = "ledger"
+	// ReasonPaused: the job was paused, by an operator or by a run that went wrong.
+	ReasonPaused Reason = "paused"
 )
 
 // Reasons lists every reason, for metrics that start at zero.
 func Reasons() []Reason {
-	return []Reason{ReasonOverlap, ReasonNoLeader, ReasonLate, ReasonLedger}
+	return []Reason{ReasonOverlap, ReasonNoLeader, ReasonLate, ReasonLedger, ReasonPaused}
 }
 
 // Missed are slots of a job that were not run, and will not be.

@@ -10,6 +10,9 @@ import (
 var (
 	// ErrSlotTaken: this slot, or a later one, has been claimed already, here or on another node.
 	ErrSlotTaken = errors.New("job: slot is taken")
+	// ErrPaused: the job is paused, and why. Asked for a slot, the ledger has taken note
+	// that it is dealt with.
+	ErrPaused = errors.New("job: paused")
 	// ErrNotLeader: the lock's owner is not the one that asked. Stop starting things.
 	ErrNotLeader = errors.New("job: this node no longer leads")
 )
@@ -63,8 +66,18 @@ type Result struct {
 
 // Func is the work of a job. It returns soon after ctx ends, and what it returns is
 // weighed against why ctx ended: an error after its timeout is a run that timed out.
-// An error that is ErrNotLeader ends the term: the work has met a newer leader.
+// An error that is ErrNotLeader ends the term: the work has met a newer leader. One
+// that is a *PauseError pauses the job.
 type Func func(ctx context.Context, r Run) (Result, error)
+
+// PauseError is the error of work that must not be tried again before an operator has
+// looked at it.
+type PauseError struct{ Err error }
+
+func (e *PauseError) Error() string { return e.Err.Error() }
+
+// Unwrap makes the reason known to errors.Is.
+func (e *PauseError) Unwrap() error { return e.Err }
 
 // Record is a finished run, for the history.
 type Record struct {
@@ -74,6 +87,7 @@ type Record struct {
 	Finished time.Time
 	Result   Result
 	Error    string
+	Pauses   bool // the job is paused with it, for this Error
 }
 
 // Ledger remembers over all nodes which slots were started and how the runs ended.
@@ -82,11 +96,13 @@ type Ledger interface {
 	// none is absent.
 	LastSlots(ctx context.Context, jobs []string) (map[string]time.Time, error)
 	// Claim starts a run: exactly one caller over all nodes succeeds for a slot,
-	// and only while its term's owner holds the lock. ErrSlotTaken, ErrNotLeader, or
-	// an error that leaves the outcome unknown. It may then be asked again with the
+	// and only while its term's owner holds the lock and the job is not paused. A
+	// manual run has no slot: it is granted once if its ID was asked for, and lets the
+	// slots alone. ErrSlotTaken, ErrNotLeader, ErrPaused, or an error that leaves the outcome unknown. It may then be asked again with the
 	// very same Run: that is granted to the run that holds the slot already, or
 	// answered with ErrSlotTaken, but never lets two runs have the slot.
 	Claim(ctx context.Context, r Run) error
-	// Finish records how a claimed run ended. Asked again, it records it once.
+	// Finish records how a claimed run ended, and pauses the job if the run does and is
+	// the job's latest. Asked again, it records it once.
 	Finish(ctx context.Context, rec Record) error
 }

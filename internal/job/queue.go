@@ -1,6 +1,7 @@
 package job
 
 import (
+	"context"
 	"sync/atomic"
 	"time"
 )
@@ -14,11 +15,17 @@ type entry struct {
 	busy    bool // a run, or its claim, is in flight
 	waiting plan // comes after a claim that is in flight
 
+	cancel context.CancelCauseFunc // ends the run in flight
+	wait   time.Duration           // before a job that runs all the time is started again
+	paused bool                    // that job is, as far as this node has been told
+
 	misses quiet // of misses, to the log
 
 	claimed atomic.Bool // the run in flight has its slot
 	trouble trouble     // owned by the run in flight
 }
+
+func (e *entry) always() bool { return IsAlways(e.job.Schedule) }
 
 // queue is a heap of jobs, the one that is due first on top.
 type queue []*entry

@@ -41,6 +41,9 @@ func (s *session) report(t *trouble, rec Record) {
 	if rec.Result.Dead > 0 {
 		s.log.Warn("the run put records aside as dead letters", append(fields, zap.Int64("dead", rec.Result.Dead))...)
 	}
+	if rec.Pauses {
+		s.log.Error("the job is paused until an operator resumes it", append(fields, zap.String("error", rec.Error))...)
+	}
 	switch rec.State {
 	case StateSucceeded:
 		if t.failures > 0 {
@@ -50,7 +53,7 @@ func (s *session) report(t *trouble, rec Record) {
 		}
 		*t = trouble{}
 	case StateCancelled:
-		s.log.Info("the run was ended with the term", append(fields, zap.String("error", rec.Error))...)
+		s.log.Info("the run was told to end", append(fields, zap.String("error", rec.Error))...)
 	default:
 		t.failures++
 		s.log.Log(t.level(rec.Error, zapcore.WarnLevel, time.Now()), "the run failed", append(fields,
@@ -65,8 +68,8 @@ func (s *session) miss(e *entry, m Missed) {
 	}
 	s.cfg.OnMissed(m)
 	loud := zapcore.WarnLevel
-	if m.Reason == ReasonOverlap || m.Reason == ReasonNoLeader {
-		loud = zapcore.InfoLevel // expected of a long run, and of every failover
+	if m.Reason == ReasonOverlap || m.Reason == ReasonNoLeader || m.Reason == ReasonPaused {
+		loud = zapcore.InfoLevel // expected of a long run, of every failover, and told already
 	}
 	fields := []zap.Field{
 		zap.String("job", m.Job), zap.String("reason", string(m.Reason)),

@@ -58,6 +58,7 @@ type Runner struct {
 	running  map[string]Active // by run ID
 	next     map[string]time.Time
 	progress time.Time // when the loop last went round; zero between terms
+	session  *session  // nil between terms
 }
 
 // Active is a run that goes on.
@@ -86,6 +87,7 @@ func (r *Runner) Run(ctx context.Context, term Term, jobs []Job) error {
 		return err
 	}
 	s := r.newSession(ctx, term, jobs)
+	r.remember(s)
 	defer r.forget()
 	return s.run()
 }
@@ -145,9 +147,16 @@ func (r *Runner) noteEnd(run Run) {
 	delete(r.running, run.ID)
 }
 
+func (r *Runner) remember(s *session) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.session = s
+}
+
 func (r *Runner) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.session = nil
 	clear(r.next)
 	r.progress = time.Time{}
 }

@@ -20,10 +20,11 @@ type Schedule interface {
 }
 
 // descriptors are the names that stand for a cron expression.
-const descriptors = "@yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly and @every DURATION"
+const descriptors = "@yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly, @always and @every DURATION"
 
-// ParseSchedule reads five-field cron, a descriptor such as @hourly, or "@every 5s".
-// The slots of cron and of descriptors are wall clock times in loc (nil: UTC).
+// ParseSchedule reads five-field cron, a descriptor such as @hourly, "@every 5s", or
+// "@always", of which [IsAlways] tells. The slots of cron and of descriptors are wall
+// clock times in loc (nil: UTC).
 //
 // Sunday is 0, 7 or sun. Where the clock is put forward, a slot in the gap is due
 // once right after the gap. Where it is put back, a slot at a fixed hour is due the
@@ -50,6 +51,11 @@ func parse(spec string, loc *time.Location) (Schedule, error) {
 		return nil, errors.New("the time zone does not belong here; use the job's time_zone setting")
 	case fields[0] == "@every":
 		return parseEvery(fields[1:], loc)
+	case fields[0] == "@always":
+		if len(fields) > 1 {
+			return nil, errors.New("@always stands alone: the job runs for as long as its node leads")
+		}
+		return alwaysSchedule{}, nil
 	case strings.HasPrefix(spec, "@"):
 		bits, err := cron.ParseStandard(spec)
 		if err != nil {

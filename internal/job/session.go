@@ -3,7 +3,9 @@ package job
 import (
 	"container/heap"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,6 +35,7 @@ type session struct {
 	start   time.Time // slots up to here are for catching up
 	busy    int       // runs in flight
 	ended   chan ending
+	orders  chan order
 	last    chan map[string]time.Time
 	asking  sync.WaitGroup // for last
 	fatal   error          // why the term must end; nil while it need not
@@ -41,9 +44,10 @@ type session struct {
 // ending is what a run's goroutine leaves to the loop.
 type ending struct {
 	entry     *entry
-	slot      time.Time
+	run       Run
 	claimed   bool
 	unclaimed error // why the slot is given up
+	lasted    time.Duration
 	fatal     error // why the term must end
 }
 
@@ -54,11 +58,15 @@ func (r *Runner) newSession(ctx context.Context, term Term, jobs []Job) *session
 		log:    r.cfg.Logger.With(zap.String("node_id", term.NodeID), zap.Int64("epoch", term.Epoch)),
 		start:  wallNow(),
 		ended:  make(chan ending),
+		orders: make(chan order),
 		last:   make(chan map[string]time.Time, 1),
 	}
 	s.ctx, s.stop = context.WithCancelCause(ctx)
 	for _, j := range jobs {
 		e := &entry{job: j, next: j.Schedule.Next(s.start)}
+		if e.always() {
+			e.next = s.start
+		}
 		s.entries = append(s.entries, e)
 		s.enqueue(e)
 	}
@@ -83,6 +91,8 @@ func (s *session) run() error {
 			s.catchUp(last)
 		case end := <-s.ended:
 			s.settle(end)
+		case o := <-s.orders:
+			s.obey(o)
 		}
 	}
 	s.drain()
@@ -106,9 +116,13 @@ func (s *session) startDue() {
 	now := wallNow()
 	for len(s.queue) > 0 && !now.Before(s.queue[0].next) {
 		e := s.queue[0]
+		heap.Pop(&s.queue)
+		if e.always() {
+			s.begin(e, Run{Slot: now, Trigger: TriggerSchedule}, untold) // settle has it started again
+			continue
+		}
 		p := planDue(e.job, e.next, now)
 		e.next = p.next
-		heap.Pop(&s.queue)
 		s.enqueue(e)
 		s.carryOut(e, p)
 	}
@@ -129,7 +143,7 @@ func (s *session) carryOut(e *entry, p plan) {
 	switch {
 	case p.slot.IsZero():
 	case !e.busy:
-		s.begin(e, p.slot, p.trigger)
+		s.begin(e, Run{Slot: p.slot, Trigger: p.trigger}, untold)
 	case e.claimed.Load():
 		s.miss(e, Missed{Job: e.job.Name, Reason: ReasonOverlap, Count: 1, Slot: p.slot})
 	default:
@@ -146,21 +160,29 @@ func (s *session) giveUpWaiting(e *entry, reason Reason) {
 	e.waiting = plan{}
 }
 
+// untold is for runs whose claim nobody waits for.
+func untold(error) {}
+
 // begin hands a slot to a goroutine of its own, which claims it before anything else:
-// a ledger that does not answer must not hold the other jobs up.
-func (s *session) begin(e *entry, slot time.Time, trigger Trigger) {
-	e.tried = true
-	id, err := s.newID()
-	if err != nil {
-		err = fmt.Errorf("make a run ID: %w", err)
-		s.miss(e, Missed{Job: e.job.Name, Reason: ReasonLedger, Count: 1, Slot: slot, Err: err})
-		return
-	}
+// a ledger that does not answer must not hold the other jobs up. It tells how the
+// claim went. A manual run comes with the ID that it was asked for by.
+func (s *session) begin(e *entry, run Run, tell func(error)) {
+	run.Job, run.Attempt, run.Term = e.job.Name, 1, s.term
+	run.Slot = run.Slot.Truncate(time.Millisecond) // as the ledger has it
 	e.busy = true
 	e.claimed.Store(false)
 	s.busy++
-	run := Run{ID: id, Job: e.job.Name, Slot: slot, Trigger: trigger, Attempt: 1, Term: s.term}
-	go s.execute(e, run)
+	if run.Trigger != TriggerManual {
+		e.tried = true
+		var err error
+		if run.ID, err = s.newID(); err != nil {
+			s.settle(ending{entry: e, run: run, unclaimed: fmt.Errorf("make a run ID: %w", err)})
+			return
+		}
+	}
+	var ctx context.Context
+	ctx, e.cancel = context.WithCancelCause(s.ctx)
+	go s.execute(ctx, e, run, tell)
 }
 
 // settle takes a run's ending.
@@ -168,21 +190,38 @@ func (s *session) settle(end ending) {
 	e := end.entry
 	s.busy--
 	e.busy = false
+	if e.cancel != nil {
+		e.cancel(nil)
+	}
 	if end.fatal != nil && s.ctx.Err() == nil {
 		s.fatal = end.fatal
 		s.stop(end.fatal)
 	}
-	if end.unclaimed != nil {
-		s.miss(e, Missed{Job: e.job.Name, Reason: ReasonLedger, Count: 1, Slot: end.slot, Err: end.unclaimed})
-	}
+	s.missed(e, end)
 	p := e.waiting
 	switch {
-	case p.slot.IsZero() || s.ctx.Err() != nil:
+	case s.ctx.Err() != nil:
+	case e.always():
+		s.again(e, end.lasted)
+	case p.slot.IsZero():
 	case end.claimed:
 		s.giveUpWaiting(e, ReasonOverlap)
 	default:
 		e.waiting = plan{}
-		s.begin(e, p.slot, p.trigger)
+		s.begin(e, Run{Slot: p.slot, Trigger: p.trigger}, untold)
+	}
+}
+
+// missed tells of the slot that a run did not get.
+func (s *session) missed(e *entry, end ending) {
+	switch paused := errors.Is(end.unclaimed, ErrPaused); {
+	case end.unclaimed == nil || end.run.Trigger == TriggerManual: // whoever asked for that has been told
+	case !paused:
+		s.miss(e, Missed{Job: e.job.Name, Reason: ReasonLedger, Count: 1, Slot: end.run.Slot, Err: end.unclaimed})
+	case e.always():
+		e.paused = true
+	default:
+		s.miss(e, Missed{Job: e.job.Name, Reason: ReasonPaused, Count: 1, Slot: end.run.Slot, Err: end.unclaimed})
 	}
 }
 
@@ -209,6 +248,13 @@ func (s *session) tellLingering() {
 	for _, a := range s.Running() {
 		s.log.Warn("the term has ended and waits for this run to return",
 			zap.String("job", a.Job), zap.String("run_id", a.ID), zap.Error(context.Cause(s.ctx)))
+	}
+}
+
+// dequeue takes a job out of the queue, if it is there.
+func (s *session) dequeue(e *entry) {
+	if i := slices.Index(s.queue, e); i >= 0 {
+		heap.Remove(&s.queue, i)
 	}
 }
 

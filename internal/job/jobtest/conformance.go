@@ -77,6 +77,23 @@ func Conformance(t *testing.T, open func(t *testing.T) (ledger job.Ledger, lead 
 		check(t, "another run for the slot", l.Claim(t.Context(), run("2", "b", slot)), job.ErrSlotTaken)
 	})
 
+	t.Run("ARunThatPausesItsJobIsTheLast", func(t *testing.T) {
+		l, lead := open(t)
+		lead("a")
+		r := run("1", "a", slot)
+		check(t, "the claim", l.Claim(t.Context(), r), nil)
+		rec := job.Record{Run: r, State: job.StateFailed, Started: slot, Finished: slot, Error: "a gap", Pauses: true}
+		check(t, "the end", l.Finish(t.Context(), rec), nil)
+		next := slot.Add(time.Second)
+		check(t, "the next slot", l.Claim(t.Context(), run("2", "a", next)), job.ErrPaused)
+		checkLast(t, l, next) // it is dealt with
+		lead("b")
+		check(t, "another leader", l.Claim(t.Context(), run("3", "b", next.Add(time.Second))), job.ErrPaused)
+		manual := run("4", "b", next.Add(2*time.Second))
+		manual.Trigger = job.TriggerManual
+		check(t, "a manual run that nobody asked for", l.Claim(t.Context(), manual), job.ErrSlotTaken)
+	})
+
 	t.Run("AnEndedContextIsAnError", func(t *testing.T) {
 		l, lead := open(t)
 		lead("a")

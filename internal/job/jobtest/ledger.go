@@ -43,7 +43,10 @@ type Ledger struct {
 
 	mu      sync.Mutex
 	owner   string
-	last    map[string]job.Run
+	last    map[string]job.Run // job -> its last claimed slot
+	running map[string]string  // job -> ID of the run that was granted last
+	asked   map[string]string  // job -> ID that a manual run was asked for by
+	paused  map[string]string  // job -> why
 	granted []job.Run
 	records []job.Record
 }
@@ -52,7 +55,10 @@ var _ job.Ledger = (*Ledger)(nil)
 
 // NewLedger returns an empty Ledger whose lock that owner holds.
 func NewLedger(owner string) *Ledger {
-	return &Ledger{owner: owner, last: make(map[string]job.Run)}
+	return &Ledger{
+		owner: owner, last: make(map[string]job.Run), running: make(map[string]string),
+		asked: make(map[string]string), paused: make(map[string]string),
+	}
 }
 
 // SetOwner gives the lock to another owner; "" to nobody.
@@ -67,6 +73,20 @@ func (l *Ledger) SetLast(name string, slot time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.last[name] = job.Run{Job: name, Slot: slot}
+}
+
+// Ask asks for a manual run of a job under an ID.
+func (l *Ledger) Ask(name, id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.asked[name] = id
+}
+
+// Pause pauses a job; "" resumes it.
+func (l *Ledger) Pause(name, reason string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.paused[name] = reason
 }
 
 // Granted returns the claims that were granted, in order.
@@ -103,19 +123,42 @@ func (l *Ledger) LastSlots(ctx context.Context, jobs []string) (map[string]time.
 // Claim implements job.Ledger.
 func (l *Ledger) Claim(ctx context.Context, r job.Run) error {
 	return l.carry(ctx, OpClaim, r, func() error {
-		last, known := l.last[r.Job]
-		switch {
-		case l.owner == "" || l.owner != r.Term.Owner:
+		if l.owner == "" || l.owner != r.Term.Owner {
 			return fmt.Errorf("claim: %w", job.ErrNotLeader)
-		case known && !l.Forgetful && last.ID == r.ID && last.Slot.Equal(r.Slot):
-			return nil
-		case known && !r.Slot.After(last.Slot):
-			return fmt.Errorf("claim: %w", job.ErrSlotTaken)
 		}
-		l.last[r.Job] = r
+		if !l.Forgetful && l.running[r.Job] == r.ID {
+			return nil
+		}
+		if err := l.takeSlot(r); err != nil {
+			return fmt.Errorf("claim: %w", err)
+		}
+		l.running[r.Job] = r.ID
 		l.granted = append(l.granted, r)
 		return nil
 	})
+}
+
+// takeSlot takes what a run needs: a slot, or that it was asked for.
+func (l *Ledger) takeSlot(r job.Run) error {
+	if r.Trigger == job.TriggerManual {
+		switch {
+		case l.asked[r.Job] != r.ID:
+			return job.ErrSlotTaken
+		case l.paused[r.Job] != "":
+			return fmt.Errorf("%w %s", job.ErrPaused, l.paused[r.Job])
+		}
+		delete(l.asked, r.Job)
+		return nil
+	}
+	last, known := l.last[r.Job]
+	if known && !r.Slot.After(last.Slot) {
+		return job.ErrSlotTaken
+	}
+	l.last[r.Job] = r
+	if why := l.paused[r.Job]; why != "" {
+		return fmt.Errorf("%w %s", job.ErrPaused, why)
+	}
+	return nil
 }
 
 // Finish implements job.Ledger.
@@ -123,6 +166,10 @@ func (l *Ledger) Finish(ctx context.Context, rec job.Record) error {
 	return l.carry(ctx, OpFinish, rec.Run, func() error {
 		if !slices.ContainsFunc(l.records, func(have job.Record) bool { return have.ID == rec.ID }) {
 			l.records = append(l.records, rec)
+			if rec.Pauses && l.running[rec.Job] == rec.ID {
+				l.paused[rec.Job] = rec.Error
+			}
+			delete(l.running, rec.Job)
 		}
 		return nil
 	})
