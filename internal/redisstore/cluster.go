@@ -151,7 +151,7 @@ func (c *cluster) learn(l layout) {
 	c.owners, c.nodes = l.owners, l.nodes
 	for address, s := range c.servers {
 		if !slices.Contains(l.nodes, address) {
-			_ = s.pool.Close() // it never fails
+			_ = s.close() // it never fails
 			delete(c.servers, address)
 		}
 	}
@@ -230,7 +230,7 @@ func (c *cluster) close() error {
 	defer c.mu.Unlock()
 	var problems []error
 	for _, s := range c.servers {
-		problems = append(problems, s.pool.Close())
+		problems = append(problems, s.close())
 	}
 	return errors.Join(problems...)
 }

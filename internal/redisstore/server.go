@@ -15,6 +15,7 @@ import (
 type server struct {
 	address string // for messages, and of a Cluster's node
 	pool    *redis.Pool
+	waiting *redis.Pool // of connections to block on
 	dial    func(context.Context) (redis.Conn, error)
 	// outdated grows when no connection that was made before should be used again.
 	outdated atomic.Uint64
@@ -24,19 +25,25 @@ type server struct {
 
 func newServer(address string, dial func(context.Context) (redis.Conn, error), test func(context.Context, redis.Conn, time.Duration) error) *server {
 	s := &server{address: address, dial: dial}
-	s.pool = &redis.Pool{
-		MaxIdle:     4,
-		IdleTimeout: time.Minute,
-		DialContext: s.connect,
-		TestOnBorrowContext: func(ctx context.Context, c redis.Conn, since time.Time) error {
-			if err := c.Err(); err != nil {
-				return err
-			}
-			return test(ctx, c, time.Since(since))
-		},
+	pool := func(dial func(context.Context) (redis.Conn, error)) *redis.Pool {
+		return &redis.Pool{
+			MaxIdle:     4,
+			IdleTimeout: time.Minute,
+			DialContext: dial,
+			TestOnBorrowContext: func(ctx context.Context, c redis.Conn, since time.Time) error {
+				if err := c.Err(); err != nil {
+					return err
+				}
+				return test(ctx, c, time.Since(since))
+			},
+		}
 	}
+	s.pool, s.waiting = pool(s.connect), pool(s.connectToWait)
 	return s
 }
+
+// close drops the pooled connections.
+func (s *server) close() error { return errors.Join(s.pool.Close(), s.waiting.Close()) }
 
 // ping tests a connection that has not been used for a while.
 func ping(ctx context.Context, c redis.Conn, idle time.Duration) error {
@@ -48,7 +55,13 @@ func ping(ctx context.Context, c redis.Conn, idle time.Duration) error {
 }
 
 // connect opens a connection of its own.
-func (s *server) connect(ctx context.Context) (redis.Conn, error) {
+func (s *server) connect(ctx context.Context) (redis.Conn, error) { return s.open(ctx, false) }
+
+// connectToWait opens one that is often cut off in the end, by whoever has waited long
+// enough. That says nothing against its siblings.
+func (s *server) connectToWait(ctx context.Context) (redis.Conn, error) { return s.open(ctx, true) }
+
+func (s *server) open(ctx context.Context, waits bool) (redis.Conn, error) {
 	made := s.outdated.Load() // before the dial: what is learnt meanwhile counts
 	c, err := s.dial(ctx)
 	if err != nil {
@@ -57,12 +70,17 @@ func (s *server) connect(ctx context.Context) (redis.Conn, error) {
 		}
 		return nil, err
 	}
-	return &conn{Conn: c, server: s, made: made}, nil
+	return &conn{Conn: c, server: s, made: made, waits: waits}, nil
 }
 
 // borrow takes a connection from the pool, or opens one.
-func (s *server) borrow(ctx context.Context) (redis.Conn, error) {
-	c, err := s.pool.GetContext(ctx)
+func (s *server) borrow(ctx context.Context) (redis.Conn, error) { return take(ctx, s.pool) }
+
+// borrowWaiting takes one to block on.
+func (s *server) borrowWaiting(ctx context.Context) (redis.Conn, error) { return take(ctx, s.waiting) }
+
+func take(ctx context.Context, from *redis.Pool) (redis.Conn, error) {
+	c, err := from.GetContext(ctx)
 	if err != nil {
 		return nil, err // not c, which is an erroneous connection then
 	}
@@ -86,6 +104,7 @@ type conn struct {
 	redis.Conn
 	server *server
 	made   uint64
+	waits  bool
 	unfit  atomic.Bool // this connection alone
 }
 
@@ -157,7 +176,7 @@ func (c *conn) heed(err error) {
 	var refusal redis.Error
 	switch {
 	case !errors.As(err, &refusal):
-		if c.Conn.Err() != nil {
+		if c.Conn.Err() != nil && !c.waits {
 			c.server.drop()
 		}
 	default:

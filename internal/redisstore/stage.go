@@ -20,28 +20,6 @@ var (
 	ErrBrokenStage = errors.New("redisstore: stage is broken")
 )
 
-// Steps are the names of what the sources tell Observe, in the order of a flush:
-// a process may die, or lose its connection, before and after each of them.
-func Steps() []string {
-	return []string{
-		stepStage, stepStaged, stepScan, stepScanned, stepRows, stepRowsRead,
-		stepRemove, stepRemoved, stepDiscard, stepDiscarded,
-	}
-}
-
-const (
-	stepStage     = "redis stage"
-	stepStaged    = "redis staged"
-	stepScan      = "redis scan"
-	stepScanned   = "redis scanned"
-	stepRows      = "redis read rows"
-	stepRowsRead  = "redis rows read"
-	stepRemove    = "redis remove page"
-	stepRemoved   = "redis page removed"
-	stepDiscard   = "redis discard"
-	stepDiscarded = "redis discarded"
-)
-
 const (
 	defaultPageRows     = 5000
 	defaultMemoryBudget = 32 << 20
@@ -168,12 +146,15 @@ func (k stagedKey) Backlog(ctx context.Context) (int64, error) {
 // Where records are removed one by one, only an empty stage goes. What is left in
 // it (Done failed, or a scan has missed it) stays, and the next run resumes it.
 func (k stagedKey) Discard(ctx context.Context, s flush.Stage) error {
+	if k.parts == 0 {
+		return k.discard(ctx, s, "drained")
+	}
+	return k.discard(ctx, s, "whole")
+}
+
+func (k stagedKey) discard(ctx context.Context, s flush.Stage, how string) error {
 	if err := k.step(stepDiscard); err != nil {
 		return err
-	}
-	how := "whole"
-	if k.parts == 0 {
-		how = "drained"
 	}
 	verdict, err := redis.String(k.script(ctx, "discard the stage of", discardScript, k.stage(), k.meta(), s.ID, how))
 	if err != nil {

@@ -2,7 +2,7 @@
 -- KEYS: live, stage
 -- ARGV: wanted type, another wanted type or ""
 -- Reply: {"ok", count} or {"wrong_type", key, type}
-local card = {hash = 'HLEN', set = 'SCARD', zset = 'ZCARD'}
+local card = {hash = 'HLEN', set = 'SCARD', zset = 'ZCARD', list = 'LLEN'}
 local count = 0
 for _, key in ipairs(KEYS) do
   local found = redis.call('TYPE', key).ok

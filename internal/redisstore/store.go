@@ -104,5 +104,5 @@ func (s *Store) Close() error {
 	if s.cluster != nil {
 		return s.cluster.close()
 	}
-	return s.single.pool.Close()
+	return s.single.close()
 }
