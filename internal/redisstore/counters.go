@@ -3,8 +3,6 @@ package redisstore
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -28,6 +26,8 @@ type CountersOptions struct {
 	PartRows int
 	// MemoryBudget bounds what is held while reading, in bytes. Default 32 MiB.
 	MemoryBudget int
+	// Lanes is how many lanes the parts are dealt out to. Default 1.
+	Lanes int
 	// Observe is told every step (see Steps); its error ends the work there. For tests.
 	Observe func(step string) error
 }
@@ -41,7 +41,9 @@ type CountersOptions struct {
 type Counters struct {
 	stagedKey
 	inputs []string
+	field  string // the input that is the field
 	budget int
+	lanes  int
 }
 
 // NewCounters checks the options; it does not connect.
@@ -56,7 +58,10 @@ func NewCounters(store *Store, o CountersOptions) (*Counters, error) {
 		}
 	}
 	key.parts = positive(o.PartRows, defaultPageRows)
-	return &Counters{stagedKey: key, inputs: o.Inputs, budget: positive(o.MemoryBudget, defaultMemoryBudget)}, nil
+	return &Counters{
+		stagedKey: key, inputs: o.Inputs, field: inputField,
+		budget: positive(o.MemoryBudget, defaultMemoryBudget), lanes: positive(o.Lanes, 1),
+	}, nil
 }
 
 func positive(n, otherwise int) int {
@@ -137,12 +142,12 @@ func (s *Counters) collect(ctx context.Context, c redis.Conn, st flush.Stage, w 
 // page takes one part out of the window, as records without duplicates.
 func (s *Counters) page(w *window, part int) flush.Page {
 	pairs := w.take(part)
-	p := flush.Page{Part: part, Records: make([]flush.Record, len(pairs))}
+	p := flush.Page{Part: part, Lane: part % s.lanes, Records: make([]flush.Record, len(pairs))}
 	raws := make([]flush.Raw, 0, len(pairs)*len(s.inputs))
 	for i, pair := range pairs {
 		for _, input := range s.inputs {
 			text := pair.value
-			if input == inputField {
+			if input == s.field {
 				text = pair.field
 			}
 			raws = append(raws, flush.Raw{Text: text, OK: true})
@@ -151,62 +156,4 @@ func (s *Counters) page(w *window, part int) flush.Page {
 		p.Records[i] = flush.Record{Key: pair.field, Inputs: raws[i*n : (i+1)*n : (i+1)*n]}
 	}
 	return p
-}
-
-// pair is one field of a hash.
-type pair struct{ field, value string }
-
-// pairCost is what a pair takes beside its text: two string headers, and the
-// spare capacity of the slice that it is in.
-const pairCost = 48
-
-// window collects the parts lo ≤ part < hi. It gives up parts at its upper end
-// when they outgrow the budget, down to a single part, which is always kept.
-type window struct {
-	lo, hi, of    int
-	budget, bytes int
-	parts         [][]pair
-	sizes         []int
-	text          []byte // to build a pair in
-}
-
-func newWindow(lo, of, budget int) *window {
-	return &window{lo: lo, hi: of, of: of, budget: budget, parts: make([][]pair, of-lo), sizes: make([]int, of-lo)}
-}
-
-func (w *window) add(field, value []byte) {
-	part := partOf(field, w.of)
-	if part < w.lo || part >= w.hi {
-		return
-	}
-	i := part - w.lo
-	w.text = append(append(w.text[:0], field...), value...)
-	text := string(w.text) // one allocation for both
-	w.parts[i] = append(w.parts[i], pair{field: text[:len(field)], value: text[len(field):]})
-	cost := len(field) + len(value) + pairCost
-	w.sizes[i] += cost
-	w.bytes += cost
-	for w.bytes > w.budget && w.hi-w.lo > 1 {
-		w.hi--
-		w.bytes -= w.sizes[w.hi-w.lo]
-		w.parts[w.hi-w.lo] = nil
-	}
-}
-
-// take hands a part over and forgets it. HSCAN may return a field more than once.
-func (w *window) take(part int) []pair {
-	pairs := w.parts[part-w.lo]
-	w.parts[part-w.lo] = nil
-	slices.SortFunc(pairs, func(a, b pair) int { return strings.Compare(a.field, b.field) })
-	return slices.CompactFunc(pairs, func(a, b pair) bool { return a.field == b.field })
-}
-
-// partOf is the format that Counters documents.
-func partOf(field []byte, parts int) int {
-	const offset, prime = 14695981039346656037, 1099511628211
-	h := uint64(offset)
-	for _, b := range field {
-		h = (h ^ uint64(b)) * prime
-	}
-	return int(h % uint64(parts))
 }

@@ -210,7 +210,7 @@ func TestPartsDoNotDependOnMemoryOrOnRedis(t *testing.T) {
 	}
 
 	scans := 0
-	tight := g.counters(CountersOptions{MemoryBudget: 64 << 10, Observe: func(step string) error {
+	tight := g.counters(CountersOptions{MemoryBudget: 24 << 10, Observe: func(step string) error {
 		if step == stepScan {
 			scans++
 		}
@@ -220,7 +220,7 @@ func TestPartsDoNotDependOnMemoryOrOnRedis(t *testing.T) {
 		t.Errorf("a small budget gives other parts: %.1000s", diff)
 	}
 	if scans < 5 || scans > 20 {
-		t.Errorf("%d passes over 0.5 MB with a budget of 64 KiB", scans)
+		t.Errorf("%d passes over 0.2 MB with a budget of 24 KiB", scans)
 	}
 	one := g.counters(CountersOptions{MemoryBudget: 1})
 	if diff := cmp.Diff(whole, partsOf(t, one, st)); diff != "" {
@@ -260,14 +260,12 @@ func TestWindowKeepsWithinItsBudgetAndHandsOverDistinctFields(t *testing.T) {
 	if w.hi <= w.lo {
 		t.Fatal("no part was kept")
 	}
-	held := 0
-	for i, pairs := range w.parts {
-		if w.lo+i >= w.hi && pairs != nil {
+	held := 8 * partCost
+	for i, text := range w.parts {
+		if w.lo+i >= w.hi && text != nil {
 			t.Errorf("part %d is held outside of the window", w.lo+i)
 		}
-		for _, p := range pairs {
-			held += len(p.field) + len(p.value) + pairCost
-		}
+		held += cap(text)
 	}
 	if held != w.bytes {
 		t.Errorf("%d bytes are held, %d accounted for", held, w.bytes)

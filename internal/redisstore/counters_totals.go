@@ -1,0 +1,220 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/flush"
+)
+
+// TotalsOptions describe one source of a counters job with mode watermark: totals that
+// producers add to with HINCRBY, INCRBY or INCRBYFLOAT and that nobody resets.
+type TotalsOptions struct {
+	Job string
+	// Key is a hash of field → total, or, with an <id> in it ("hits:<page>"), the pattern
+	// of keys that hold a total each.
+	Key string
+	// Inputs are what a record consists of: "$field", or the captured name ("page"), and
+	// "$value", in any order.
+	Inputs []string
+	// PageRows is how many totals are read before their marks are asked for. Default 5000.
+	PageRows int
+	// Observe is told every step (see Steps); its error ends the work there. For tests.
+	Observe func(step string) error
+}
+
+// Totals pages through totals: a flush.Source that writes nothing to Redis. There is no
+// stage: a total that changes while it is read is read with one of its values, and what
+// is missing then comes with the next pass. A scan may return a counter again, with a
+// later value; it never returns an earlier one.
+type Totals struct {
+	store    *Store
+	job      string
+	key      string
+	row      flush.RowKey // of keys that hold a total each; zero for a hash
+	inputs   []string
+	name     string // of the input that is not $value
+	pageRows int
+	observe  func(step string) error
+}
+
+// NewTotals checks the options; it does not connect.
+func NewTotals(store *Store, o TotalsOptions) (*Totals, error) {
+	if o.Job == "" {
+		return nil, errors.New("a flush source needs the name of its job")
+	}
+	s := &Totals{
+		store: store, job: o.Job, key: o.Key, inputs: o.Inputs, name: inputField,
+		pageRows: positive(o.PageRows, defaultPageRows), observe: o.Observe,
+	}
+	if strings.ContainsAny(o.Key, "<>") {
+		row, err := flush.ParseRowKey(o.Key)
+		if err != nil {
+			return nil, err
+		}
+		s.row, s.name = row, row.Name
+	} else if o.Key == "" {
+		return nil, CheckKey(o.Key)
+	}
+	for _, input := range o.Inputs {
+		if input != s.name && input != inputValue {
+			return nil, fmt.Errorf("totals %q have no input %q: use %s and %s", o.Key, input, s.name, inputValue)
+		}
+	}
+	return s, nil
+}
+
+// Name is the hash, or the pattern of the keys.
+func (s *Totals) Name() string { return s.key }
+
+// Stage says how many totals a hash has; keys are not counted.
+func (s *Totals) Stage(ctx context.Context, newID, _ string) (st flush.Stage, ok bool, err error) {
+	st.ID = newID
+	if s.row.Name != "" {
+		return st, true, nil
+	}
+	st.Size, err = redis.Int64(s.store.run(ctx, s.key, func(c redis.Conn) (any, error) {
+		return redis.DoContext(c, ctx, "HLEN", s.key)
+	}))
+	return st, st.Size > 0, s.fail("count", err)
+}
+
+// Read yields all totals, page by page.
+func (s *Totals) Read(ctx context.Context, _ flush.Stage, yield func(flush.Page) error) error {
+	switch {
+	case s.row.Name == "":
+		c, err := s.store.Conn(ctx, s.key)
+		if err != nil {
+			return err
+		}
+		defer c.Close() // it goes back to the pool
+		return s.readHash(ctx, c, yield)
+	case s.store.cluster == nil:
+		return s.readKeysOf(ctx, s.store.single, yield)
+	}
+	masters, err := s.store.cluster.owning(ctx)
+	if err != nil {
+		return err
+	}
+	// One after the other: a key that is moved meanwhile and comes twice comes with its
+	// later value last.
+	for _, node := range masters {
+		if err := s.readKeysOf(ctx, node, yield); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Done does nothing: totals stay.
+func (s *Totals) Done(context.Context, flush.Stage, flush.Page) error { return nil }
+
+// Discard does nothing: there is no stage.
+func (s *Totals) Discard(context.Context, flush.Stage) error { return nil }
+
+// Backlog is always 0: nothing waits in Redis that could be lost or grow there. How many
+// totals have changed is known only after all of them were looked at.
+func (s *Totals) Backlog(context.Context) (int64, error) { return 0, nil }
+
+func (s *Totals) step(name string) error {
+	if s.observe == nil {
+		return nil
+	}
+	return s.observe(name)
+}
+
+func (s *Totals) fail(doing string, err error) error {
+	var reply redis.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &reply) && strings.HasPrefix(string(reply), "WRONGTYPE"):
+		return fmt.Errorf("%w: %q is no hash, and job %q needs a hash there: correct the key in the job's configuration (keys of their own are written with an <id>)", ErrWrongType, s.key, s.job)
+	}
+	return fmt.Errorf("%s the totals of %q for job %q: %w", doing, s.key, s.job, explain(err))
+}
+
+// totalsPage collects a page. Of a counter that comes twice the later total counts.
+type totalsPage struct {
+	at    map[string]int
+	pairs []pair
+	bytes int
+}
+
+// totalsPageBytes ends a page of long names before it has all of its rows.
+const totalsPageBytes = 4 << 20
+
+func newTotalsPage() *totalsPage { return &totalsPage{at: map[string]int{}} }
+
+// full says whether the page has that many rows, or as much text as is good.
+func (p *totalsPage) full(rows int) bool { return len(p.pairs) >= rows || p.bytes >= totalsPageBytes }
+
+func (p *totalsPage) set(name, total string) {
+	if i, twice := p.at[name]; twice {
+		p.pairs[i].value = total
+		return
+	}
+	p.at[name] = len(p.pairs)
+	p.pairs = append(p.pairs, pair{name, total})
+	p.bytes += len(name) + len(total)
+}
+
+// page makes records of what was collected.
+func (s *Totals) page(p *totalsPage) flush.Page {
+	n := len(s.inputs)
+	raws := make([]flush.Raw, 0, len(p.pairs)*n)
+	out := flush.Page{Part: -1, Records: make([]flush.Record, len(p.pairs))}
+	for i, pair := range p.pairs {
+		for _, input := range s.inputs {
+			text := pair.value
+			if input == s.name {
+				text = pair.field
+			}
+			raws = append(raws, flush.Raw{Text: text, OK: true})
+		}
+		out.Records[i] = flush.Record{Key: pair.field, Inputs: raws[i*n : (i+1)*n : (i+1)*n]}
+	}
+	return out
+}
+
+func (s *Totals) readHash(ctx context.Context, c redis.Conn, yield func(flush.Page) error) error {
+	for cursor, first := "0", true; first || cursor != "0"; first = false {
+		if err := s.step(stepScan); err != nil {
+			return err
+		}
+		p := newTotalsPage()
+		for again := true; again; again = cursor != "0" && !p.full(s.pageRows) {
+			var err error
+			var field string
+			element := 0
+			cursor, err = scan(ctx, c, "HSCAN", s.key, cursor, func(text []byte) {
+				if element++; element%2 == 1 {
+					field = string(text)
+				} else {
+					p.set(field, string(text))
+				}
+			})
+			if err != nil {
+				return s.fail("read", err)
+			}
+		}
+		if err := s.step(stepScanned); err != nil {
+			return err
+		}
+		if err := s.yield(p, yield); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Totals) yield(p *totalsPage, yield func(flush.Page) error) error {
+	if len(p.pairs) == 0 {
+		return nil
+	}
+	return yield(s.page(p))
+}
