@@ -1,0 +1,18 @@
+-- name: pragmas
+SELECT j.journal_mode, s.synchronous FROM pragma_journal_mode AS j, pragma_synchronous AS s
+
+-- name: schema
+-- The triggers of a table, and the text that made it.
+SELECT type, name, sql FROM {schema}.sqlite_schema
+WHERE tbl_name = ? COLLATE NOCASE AND type IN ('trigger', 'table')
+
+-- name: indexes
+SELECT l.name, COALESCE(x.name, '(an expression)') || CASE WHEN l.partial THEN ' of some rows' ELSE '' END
+FROM pragma_index_list(?1, ?2) AS l, pragma_index_xinfo(l.name, ?2) AS x
+WHERE l."unique" AND x.key
+ORDER BY l.origin <> 'pk', l.seq, x.seqno
+
+-- name: try
+-- BEGIN IMMEDIATE alone begins in a file that cannot be written, too. It is rolled back.
+BEGIN IMMEDIATE;
+CREATE TABLE {prefix}preflight (id INTEGER)
