@@ -47,14 +47,6 @@ type PlainCounters struct {
 // gatherChunk is how many counters one script moves: Redis serves nobody else meanwhile.
 const gatherChunk = 500
 
-// The steps of gathering, between those of staging and of reading.
-const (
-	stepGather   = "redis gather"
-	stepGathered = "redis gathered"
-	stepSeal     = "redis seal"
-	stepSealed   = "redis sealed"
-)
-
 var (
 	countersStageScript   = loadScript("counters_stage", 4)
 	countersGatherScript  = loadScript("counters_gather", -1) // the first argument is their number

@@ -49,7 +49,7 @@ func TestCrashAtAnyStepIsResumedExactly(t *testing.T) {
 			db := newDatabase()
 			want := g.fillCounters("views:3", 300)
 			observe, reached := crashAt(n, names)
-			src := g.counters(CountersOptions{PartRows: 100, MemoryBudget: 8 << 10, Observe: observe})
+			src := g.counters(CountersOptions{PartRows: 100, MemoryBudget: 3 << 10, Observe: observe})
 			_, err := db.flushOnce(t.Context(), src, observe)
 			g.do("HINCRBY", "views:3", "article:1", 1000)
 			want["article:1"] += 1000
@@ -131,7 +131,7 @@ func TestConnectionCutAtAnyStepIsResumedExactly(t *testing.T) {
 				var src flush.Source
 				if kind == "counters" {
 					counts = g.fillCounters("views:3", 300)
-					src = countersOn(t, store, CountersOptions{PartRows: 100, MemoryBudget: 8 << 10, Observe: locked(cut)})
+					src = countersOn(t, store, CountersOptions{PartRows: 100, MemoryBudget: 3 << 10, Observe: locked(cut)})
 				} else {
 					for i := range 60 {
 						id := fmt.Sprint(i)

@@ -6,7 +6,7 @@ import "slices"
 // connection, before and after each of them.
 func Steps() []string {
 	var all []string
-	for _, kind := range []string{"counters", "hashes", "list", "stream"} {
+	for _, kind := range []string{"counters", "plain", "watermark", "watermark keys", "hashes", "list", "stream"} {
 		for _, step := range StepsOf(kind) {
 			if !slices.Contains(all, step) {
 				all = append(all, step)
@@ -16,11 +16,21 @@ func Steps() []string {
 	return all
 }
 
-// StepsOf are the steps of one type of source, in the order of a flush.
+// StepsOf are the steps of one type of source, in the order of a flush. Counters with a
+// key each are "plain", totals "watermark", and those with a key each "watermark keys".
 func StepsOf(kind string) []string {
 	switch kind {
 	case "counters":
 		return []string{stepStage, stepStaged, stepScan, stepScanned, stepDiscard, stepDiscarded}
+	case "plain":
+		return []string{
+			stepStage, stepStaged, stepGather, stepGathered, stepSeal, stepSealed,
+			stepScan, stepScanned, stepDiscard, stepDiscarded,
+		}
+	case "watermark":
+		return []string{stepScan, stepScanned}
+	case "watermark keys":
+		return []string{stepScan, stepScanned, stepRows, stepRowsRead}
 	case "hashes":
 		return []string{
 			stepStage, stepStaged, stepScan, stepScanned, stepRows, stepRowsRead,
@@ -40,6 +50,10 @@ func StepsOf(kind string) []string {
 const (
 	stepStage       = "redis stage"
 	stepStaged      = "redis staged"
+	stepGather      = "redis gather"
+	stepGathered    = "redis gathered"
+	stepSeal        = "redis seal"
+	stepSealed      = "redis sealed"
 	stepScan        = "redis scan"
 	stepScanned     = "redis scanned"
 	stepRows        = "redis read rows"
