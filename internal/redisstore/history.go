@@ -23,6 +23,9 @@ type JobState struct {
 	Last                *job.Record // the last finished run
 	LastSuccess         time.Time   // when a run last succeeded; zero: never
 	ConsecutiveFailures int64       // since then
+	Paused              *Pause      // nil: it is not
+	Progress            *Progress   // of Running; nil: it has told none yet
+	Refused             Refusal     // of the last manual run that was
 }
 
 // Jobs returns the state of each named job, in that order, in one round trip.
@@ -58,6 +61,11 @@ func (l *Ledger) Jobs(ctx context.Context, names []string) ([]JobState, error) {
 			Last:                recordOf(name, fields, "result_"),
 			LastSuccess:         millisField(fields["last_success"]),
 			ConsecutiveFailures: intField(fields["consecutive_failures"]),
+			Progress:            progressOf(fields),
+			Refused:             Refusal{ID: fields["refused_id"], Reason: fields["refused_reason"]},
+		}
+		if reason, paused := fields["paused_reason"]; paused {
+			states[i].Paused = &Pause{At: millisField(fields["paused_at"]), Reason: reason}
 		}
 	}
 	return states, nil
@@ -106,11 +114,14 @@ func startFields(rec job.Record) []any {
 
 // endFields are those that are known when it has ended.
 func endFields(rec job.Record) []any {
-	text := rec.Error
+	return []any{"finished", rec.Finished.UnixMilli(), "rows", rec.Result.Rows, "dead", rec.Result.Dead, "error", clipError(rec.Error)}
+}
+
+func clipError(text string) string {
 	if len(text) > maxErrorText {
 		text = strings.ToValidUTF8(text[:maxErrorText], "") + "…"
 	}
-	return []any{"finished", rec.Finished.UnixMilli(), "rows", rec.Result.Rows, "dead", rec.Result.Dead, "error", text}
+	return text
 }
 
 // recordOf reads back what startFields and endFields wrote; nil if there is no run.

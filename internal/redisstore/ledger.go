@@ -25,7 +25,7 @@ func loadClaim(parts ...string) *redis.Script {
 	for _, name := range append(parts, "job_claim") {
 		text.WriteString(source(name))
 	}
-	return redis.NewScript(2, text.String())
+	return redis.NewScript(3, text.String())
 }
 
 // keepRuns is about how many finished runs of a job its history holds.
@@ -35,7 +35,9 @@ const keepRuns = 200
 // ended: a job.Ledger, and the history for status pages.
 //
 // The hash {K}:job:NAME has last_slot (ms), the current run as running_FIELD, the
-// last finished one as result_FIELD, last_success (ms) and consecutive_failures;
+// last finished one as result_FIELD, last_success (ms), consecutive_failures, the pause
+// as paused_reason and paused_at (ms), and the last manual run that was refused as
+// refused_id and refused_reason. Requests for manual runs are in {K}:control;
 // the stream {K}:job:NAME:runs has one entry of the same FIELDs for each finished run.
 type Ledger struct {
 	store *Store
@@ -106,18 +108,26 @@ func (l *Ledger) LastSlots(ctx context.Context, jobs []string) (map[string]time.
 // Claim implements job.Ledger.
 func (l *Ledger) Claim(ctx context.Context, r job.Run) error {
 	started := job.Record{Run: r, State: job.StateRunning, Started: time.Now()}
-	args := []any{l.fence, l.keys.job(r.Job), r.Term.Owner, r.Slot.UnixMilli(), r.ID, r.Term.Epoch}
+	request := ""
+	if r.Trigger == job.TriggerManual {
+		request = l.keys.request(r.Job)
+	}
+	args := []any{l.fence, l.keys.job(r.Job), l.keys.control(), r.Term.Owner, r.Slot.UnixMilli(), r.ID, r.Term.Epoch, request}
 	reply, err := redis.Strings(l.script(ctx, l.claim, append(args, startFields(started)...)))
 	if err != nil {
 		return fmt.Errorf("claim slot %s of job %q: %w", r.Slot.Format(time.RFC3339), r.Job, err)
 	}
-	switch reply[0] {
-	case "ok":
+	switch verdict := reply[0]; {
+	case verdict == "ok":
 		return nil
-	case "not_leader":
+	case verdict == "paused":
+		return fmt.Errorf("claim slot %s of job %q: %w %s", r.Slot.Format(time.RFC3339), r.Job, job.ErrPaused, reply[1])
+	case request != "" && verdict == "taken":
+		return fmt.Errorf("claim manual run %s of job %q: %w: it was started before, withdrawn, or asked for too long ago", r.ID, r.Job, job.ErrSlotTaken)
+	case verdict == "not_leader":
 		return fmt.Errorf("claim slot %s of job %q: %w (%q has owner %q)",
 			r.Slot.Format(time.RFC3339), r.Job, job.ErrNotLeader, l.fence, reply[1])
-	case "future":
+	case verdict == "future":
 		return fmt.Errorf("claim slot %s of job %q: it is %s ms ahead of Redis' clock; is this host's clock right? Check its time synchronisation",
 			r.Slot.Format(time.RFC3339), r.Job, reply[1])
 	default: // taken
@@ -130,7 +140,11 @@ func (l *Ledger) Claim(ctx context.Context, r job.Run) error {
 // is recorded once. It does not ask for the lock: a leader that was deposed shall
 // still tell how its run ended.
 func (l *Ledger) Finish(ctx context.Context, rec job.Record) error {
-	args := []any{l.keys.job(rec.Job), l.keys.runs(rec.Job), keepRuns, rec.ID, string(rec.State), rec.Finished.UnixMilli()}
+	pause := ""
+	if rec.Pauses {
+		pause = "by baton: " + clipError(rec.Error)
+	}
+	args := []any{l.keys.job(rec.Job), l.keys.runs(rec.Job), keepRuns, rec.ID, string(rec.State), rec.Finished.UnixMilli(), pause}
 	args = append(append(args, startFields(rec)...), endFields(rec)...)
 	if _, err := l.script(ctx, finishScript, args); err != nil {
 		return fmt.Errorf("record the end of run %s of job %q: %w", rec.ID, rec.Job, err)

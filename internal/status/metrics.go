@@ -52,7 +52,7 @@ func transitionReasons() []string {
 func renewOutcomes() []string { return []string{"renewed", "lost", "refused", "unknown"} }
 func jobTriggers() []string   { return []string{"schedule", "catch_up", "retry", "manual"} }
 func jobResults() []string    { return []string{"succeeded", "failed", "timed_out", "cancelled"} }
-func missedReasons() []string { return []string{"overlap", "no_leader", "late", "ledger"} }
+func missedReasons() []string { return []string{"overlap", "no_leader", "late", "ledger", "paused"} }
 func flushOutcomes() []string { return []string{"written", "dead"} }
 
 // Bounds in seconds: from what a healthy network takes to what ends a term, and

@@ -69,7 +69,7 @@ func (m *Metrics) JobSucceeded(job string, at time.Time) {
 	m.jobLastSuccess.WithLabelValues(job).Set(unix(at))
 }
 
-// JobMissed counts slots that were not run: overlap, no_leader, late or ledger.
+// JobMissed counts slots that were not run: overlap, no_leader, late, ledger or paused.
 func (m *Metrics) JobMissed(job, reason string, slots int) {
 	m.jobMissed.WithLabelValues(job, reason).Add(float64(max(slots, 0)))
 }
