@@ -6,7 +6,7 @@ import "slices"
 // connection, before and after each of them.
 func Steps() []string {
 	var all []string
-	for _, kind := range []string{"counters", "plain", "watermark", "watermark keys", "hashes", "list", "stream"} {
+	for _, kind := range []string{"counters", "plain", "watermark", "watermark keys", "hashes", "list", "stream", "scan"} {
 		for _, step := range StepsOf(kind) {
 			if !slices.Contains(all, step) {
 				all = append(all, step)
@@ -43,6 +43,8 @@ func StepsOf(kind string) []string {
 		}
 	case "stream":
 		return []string{stepAnchor, stepAnchored, stepEntries, stepEntriesRead, stepTrim, stepTrimmed}
+	case "scan":
+		return []string{stepScan, stepScanned, stepRows, stepRowsRead, stepRecheck, stepRechecked}
 	}
 	return nil
 }
@@ -66,6 +68,8 @@ const (
 	stepEntriesRead = "redis entries read"
 	stepRemove      = "redis remove page"
 	stepRemoved     = "redis page removed"
+	stepRecheck     = "redis recheck"
+	stepRechecked   = "redis rechecked"
 	stepTrim        = "redis trim"
 	stepTrimmed     = "redis trimmed"
 	stepDiscard     = "redis discard"

@@ -1,0 +1,266 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/flush"
+)
+
+// ScanOptions describe a scan job: its rows are the keys of a pattern, read pass by
+// pass without anybody telling what has changed.
+type ScanOptions struct {
+	Job string
+	Key string // pattern of the keys: "session:<id>", "stock:<shop>:<item>"
+	// Value is what the keys hold: hash, string, json (an object in a string), set or
+	// zset. A key that holds something else is no row and is passed over.
+	Value string
+	// Inputs are what a record consists of; ScanInputs says what there is.
+	Inputs []string
+	// PageRows is the number of rows of a page, that is of a transaction. Default 5000.
+	PageRows int
+	// MemoryBudget bounds the keys held while reading, in bytes, and by a quarter of it
+	// the pages of all lanes together. Default 32 MiB.
+	MemoryBudget int
+	// Lanes is how many lanes the rows are dealt out to, by their keys. Default 1.
+	Lanes int
+	// Observe is told every step (see Steps); its error ends the work there. For tests.
+	Observe func(step string) error
+}
+
+// Scan reads all keys of a pattern: a flush.Source, and a flush.Sweeper.
+//
+// Nothing is staged. Every Read is a pass of its own over every master: what changes
+// behind it is read by the next one. Whatever is there from the beginning of a pass to
+// its end is read, so a row that a complete pass did not write has no key any more,
+// or one that came late; StillMissing tells which. Writing a row twice is harmless;
+// pages need no ledger.
+//
+// A pass is numbered by the microseconds since 1970 when it began. No two passes of
+// one process have the same number. Should clocks of two nodes ever give the same one,
+// or run backwards, a sweep finds fewer vanished rows and leaves them to the next pass:
+// it asks whether a number is another one, never whether it is older.
+type Scan struct {
+	store    *Store
+	job      string
+	pattern  flush.KeyPattern
+	value    string
+	slots    []slot
+	hashes   *Hashes  // reads the fields of hashes
+	fields   []string // of a hash or an object
+	whole    bool     // the value itself is wanted, or a member or score
+	pageRows int
+	budget   int
+	lanes    int
+	observe  func(step string) error
+
+	mu   sync.Mutex
+	pass pass // the newest
+}
+
+// pass is one pass over all keys.
+type pass struct {
+	stage      string
+	generation int64
+	ended      bool
+	missed     error // why it may have missed something
+}
+
+// NewScan checks the options; it does not connect.
+func NewScan(store *Store, o ScanOptions) (*Scan, error) {
+	if o.Job == "" {
+		return nil, errors.New("a flush source needs the name of its job")
+	}
+	pattern, err := flush.ParseKeyPattern(o.Key)
+	if err != nil {
+		return nil, err
+	}
+	s := &Scan{
+		store: store, job: o.Job, pattern: pattern, value: o.Value, observe: o.Observe,
+		pageRows: positive(o.PageRows, defaultPageRows),
+		budget:   positive(o.MemoryBudget, defaultMemoryBudget),
+		lanes:    positive(o.Lanes, 1),
+	}
+	if _, ok := scanTypes[o.Value]; !ok {
+		return nil, fmt.Errorf("a scan reads no %q: it is hash, string, json, set or zset", o.Value)
+	}
+	if err := s.setInputs(o.Inputs); err != nil {
+		return nil, err
+	}
+	s.hashes = &Hashes{
+		stagedKey: stagedKey{store: store, job: o.Job, live: o.Key},
+		row:       flush.RowKey{Name: "\x00"}, // the id is the key, and no input is called so
+		inputs:    s.fields, fields: s.fields,
+	}
+	return s, nil
+}
+
+// Name is the pattern.
+func (s *Scan) Name() string { return s.pattern.String() }
+
+// Stage begins a pass. Nothing is frozen, and none is ever resumed: what a pass that
+// was broken off has written is written again by the next one.
+func (s *Scan) Stage(_ context.Context, newID, _ string) (flush.Stage, bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pass = pass{stage: newID, generation: max(time.Now().UnixMicro(), s.pass.generation+1)}
+	return flush.Stage{ID: newID}, true, nil
+}
+
+// Read yields the rows of all keys, page by page. As many keys as fit the memory
+// budget are collected and sorted, so that pages come in key order; then the scan
+// goes on.
+func (s *Scan) Read(ctx context.Context, st flush.Stage, yield func(flush.Page) error) error {
+	current, err := s.current(st)
+	if err != nil {
+		return err
+	}
+	before, err := s.witness(ctx)
+	if err != nil {
+		return s.fail("look who has the keys of", err)
+	}
+	rows := newReading(s, current.generation, yield)
+	for _, node := range before.nodes {
+		if err := s.readNode(ctx, node, rows); err != nil {
+			return err
+		}
+	}
+	after, err := s.witness(ctx)
+	if err != nil {
+		return s.fail("look who has the keys of", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pass.ended, s.pass.missed = true, before.differs(after)
+	return nil
+}
+
+// readNode reads what one master has.
+func (s *Scan) readNode(ctx context.Context, node *server, rows *reading) error {
+	c, err := node.borrow(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	keys := keyScan{scan: s, cursor: "0"}
+	for first := true; first || keys.cursor != "0"; first = false {
+		if err := s.step(stepScan); err != nil {
+			return err
+		}
+		pile, err := keys.next(ctx, c, s.budget)
+		if err != nil {
+			return s.fail("scan", err)
+		}
+		if err := s.step(stepScanned); err != nil {
+			return err
+		}
+		for lane, ids := range pile.pages(s.group(), s.lanes) {
+			if err := rows.read(ctx, c, lane, ids); err != nil {
+				return err
+			}
+		}
+		pile = nil //nolint:ineffassign,wastedassign // the next one is to fit the budget without it
+		if err := rows.flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Done does nothing: nothing is staged.
+func (s *Scan) Done(context.Context, flush.Stage, flush.Page) error { return nil }
+
+// Discard does nothing: nothing is staged.
+func (s *Scan) Discard(context.Context, flush.Stage) error { return nil }
+
+// Backlog is 0: nobody notes what has changed, so without a scan nobody knows. How far
+// the table may be behind is told by the time since the last pass began.
+func (s *Scan) Backlog(context.Context) (int64, error) { return 0, nil }
+
+// current is the pass of a stage.
+func (s *Scan) current(st flush.Stage) (pass, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pass.stage != st.ID || st.ID == "" {
+		return pass{}, fmt.Errorf("pass %s over %q: %w", st.ID, s.pattern, flush.ErrStaleStage)
+	}
+	return s.pass, nil
+}
+
+func (s *Scan) step(name string) error {
+	if s.observe == nil {
+		return nil
+	}
+	return s.observe(name)
+}
+
+// fail says of an error what was done to what, and what to do about it.
+func (s *Scan) fail(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s %q for job %q: %w", doing, s.pattern, s.job, explain(err))
+}
+
+// keyScan is one pass over the keys of one server, in batches.
+type keyScan struct {
+	scan    *Scan
+	cursor  string
+	untyped bool // the server does not know TYPE: it is older than Redis 6
+	split   []string
+}
+
+// next scans until the budget is used up or the pass is over (cursor "0"), and
+// returns what it found, sorted and without duplicates.
+func (k *keyScan) next(ctx context.Context, c redis.Conn, budget int) (*idPile, error) {
+	ids := &idPile{}
+	for !ids.full(budget) {
+		elements, err := k.once(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range elements {
+			key, ok := e.([]byte)
+			if !ok {
+				return nil, fmt.Errorf("SCAN replied with a %T for a key", e)
+			}
+			if k.split, ok = k.scan.pattern.Match(string(key), k.split[:0]); !ok {
+				continue
+			}
+			if len(k.split) == 1 { // so that numbers are sorted as numbers
+				key = []byte(k.split[0])
+			}
+			ids.add(key)
+		}
+		if k.cursor == "0" {
+			break
+		}
+	}
+	ids.sort()
+	return ids, nil
+}
+
+// once asks for the next few keys.
+func (k *keyScan) once(ctx context.Context, c redis.Conn) ([]any, error) {
+	args := []any{k.cursor, "MATCH", k.scan.pattern.Glob(), "COUNT", scanCount}
+	if !k.untyped {
+		args = append(args, "TYPE", scanTypes[k.scan.value])
+	}
+	reply, err := redis.Values(redis.DoContext(c, ctx, "SCAN", args...))
+	var refusal redis.Error
+	if errors.As(err, &refusal) && refusal == "ERR syntax error" && !k.untyped {
+		k.untyped = true // keys of other types are told when they are read
+		return k.once(ctx, c)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var elements []any
+	_, err = redis.Scan(reply, &k.cursor, &elements)
+	return elements, err
+}

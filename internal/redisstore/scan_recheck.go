@@ -1,0 +1,189 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/flush"
+)
+
+var _ flush.Sweeper = (*Scan)(nil)
+
+// Finds implements flush.Sweeper: a key is known by all captures of the pattern, or
+// by itself, and a row of a set by its member, too.
+func (s *Scan) Finds(inputs []string) error {
+	if !slices.Contains(inputs, flush.InputKey) {
+		for _, name := range s.pattern.Names {
+			if !slices.Contains(inputs, name) {
+				return fmt.Errorf("without <%s> of %q nobody knows the key in Redis: add it to `key`, or %s", name, s.pattern, flush.InputKey)
+			}
+		}
+	}
+	if s.members() && !slices.Contains(inputs, flush.InputMember) {
+		return fmt.Errorf("each member of a %s is a row: add %s to `key`", s.value, flush.InputMember)
+	}
+	return nil
+}
+
+// Pass implements flush.Sweeper.
+func (s *Scan) Pass(st flush.Stage) (generation int64, missed error) {
+	current, err := s.current(st)
+	switch {
+	case err != nil:
+		return 0, err
+	case !current.ended:
+		return current.generation, errors.New("it did not come to its end")
+	}
+	return current.generation, current.missed
+}
+
+// StillMissing implements flush.Sweeper. The keys are those that the rows spell: where
+// a column writes in another way than a key ("007", a UUID in capitals), a key that came
+// back in the last moment is not found, and its row is deleted until the next pass.
+func (s *Scan) StillMissing(ctx context.Context, records []flush.Record) ([]flush.Record, error) {
+	if err := s.step(stepRecheck); err != nil {
+		return nil, err
+	}
+	var missing []flush.Record
+	for some := range slices.Chunk(records, pipelineDepth) {
+		commands := make([]command, len(some))
+		for i := range some {
+			commands[i] = s.recheck(&some[i])
+		}
+		replies, err := s.askAnywhere(ctx, commands)
+		if err != nil {
+			return nil, s.fail("look again for keys of", err)
+		}
+		for i := range some {
+			if s.isMissing(replies[i]) {
+				missing = append(missing, some[i])
+			}
+		}
+	}
+	return missing, s.step(stepRechecked)
+}
+
+// askAnywhere is ask without a connection.
+func (s *Scan) askAnywhere(ctx context.Context, commands []command) ([]any, error) {
+	if s.store.cluster != nil {
+		return s.ask(ctx, nil, commands)
+	}
+	c, err := s.store.Conn(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close() // it goes back to the pool
+	return s.ask(ctx, c, commands)
+}
+
+// recheck asks for a record, and fills its Key in.
+func (s *Scan) recheck(r *flush.Record) command {
+	captures := make([]string, len(s.pattern.Names))
+	member := ""
+	for i, slot := range s.slots {
+		switch slot.from {
+		case slotCapture:
+			captures[slot.index] = r.Inputs[i].Text
+		case slotKey:
+			if r.Inputs[i].OK {
+				r.Key = r.Inputs[i].Text
+			}
+		case slotValue:
+			member = r.Inputs[i].Text
+		}
+	}
+	if r.Key == "" {
+		r.Key = s.pattern.Key(captures)
+	}
+	switch {
+	case s.value == "set" && s.members():
+		return command{"SISMEMBER", []any{r.Key, member}}
+	case s.value == "zset" && s.members():
+		return command{"ZSCORE", []any{r.Key, member}}
+	}
+	return command{"TYPE", []any{r.Key}}
+}
+
+// isMissing reads the answer to a recheck. A key of another type is not the row's.
+func (s *Scan) isMissing(reply any) bool {
+	switch reply := reply.(type) {
+	case int64: // SISMEMBER
+		return reply == 0
+	case string: // TYPE
+		return reply != scanTypes[s.value]
+	case redis.Error: // WRONGTYPE
+		return true
+	}
+	return reply == nil // ZSCORE
+}
+
+// peekCalls bounds how often Peek scans, so that a pattern which matches next to
+// nothing does not walk through a whole big database.
+const peekCalls = 1000
+
+// Peek reads up to n records, and changes nothing. It looks at a million keys at most.
+func (s *Scan) Peek(ctx context.Context, n int) ([]flush.Record, error) {
+	look, err := s.witness(ctx)
+	if err != nil {
+		return nil, s.fail("look who has the keys of", err)
+	}
+	p := peek{want: n, calls: peekCalls}
+	rows := newReading(s, 0, p.take)
+	for _, node := range look.nodes {
+		if err = s.peekNode(ctx, node, rows, &p); err != nil {
+			break
+		}
+	}
+	if err != nil && !errors.Is(err, errEnough) {
+		return nil, err
+	}
+	return p.records, nil
+}
+
+// peek is what Peek has seen.
+type peek struct {
+	want, calls int
+	records     []flush.Record
+}
+
+var errEnough = errors.New("enough records")
+
+func (p *peek) take(page flush.Page) error {
+	p.records = append(p.records, page.Records...)
+	if len(p.records) >= p.want {
+		p.records = p.records[:p.want]
+		return errEnough
+	}
+	return nil
+}
+
+func (s *Scan) peekNode(ctx context.Context, node *server, rows *reading, p *peek) error {
+	c, err := node.borrow(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close() // it goes back to the pool
+	keys := keyScan{scan: s, cursor: "0"}
+	for first := true; first || keys.cursor != "0"; first = false {
+		if p.calls--; p.calls < 0 {
+			return errEnough
+		}
+		pile, err := keys.next(ctx, c, 1)
+		if err != nil {
+			return s.fail("scan", err)
+		}
+		for lane, ids := range pile.pages(p.want, s.lanes) {
+			if err := rows.read(ctx, c, lane, ids[:min(len(ids), p.want-len(p.records))]); err != nil {
+				return err
+			}
+			if err := rows.flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
