@@ -40,7 +40,9 @@ end
 -- The order matters if Redis refuses one of these (its user lacks a permission). Until the
 -- counters are deleted everything may be done again; then nothing may be refused any more. So
 -- what comes last is tried first, with the stage's id, which is the id of no counter. As it is
--- the first that writes, a full memory refuses no later one either.
+-- the first that writes, a full memory refuses no later one either. HLEN is tried, too: between
+-- the two HSET it must not be refused.
+redis.call('HLEN', KEYS[2])
 redis.call(remove, KEYS[1], ARGV[1])
 if #moved > 0 then
   redis.call('HSET', KEYS[2], unpack(moved))
