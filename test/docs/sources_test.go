@@ -1,0 +1,222 @@
+package docs
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"baton/internal/testsupport"
+	"baton/internal/testsupport/cluster"
+)
+
+const sourcesPage = "../../docs/sources.md"
+
+// section is one source of the page, its code blocks by their language.
+type section struct {
+	title  string
+	blocks map[string]string
+}
+
+// language runs the blocks of all sections against a Redis.
+type language struct {
+	name string
+	run  func(t *testing.T, addr string, blocks []string)
+}
+
+func languages(t *testing.T) []language {
+	all := []language{{"redis-cli", runRedisCLI}, {"go", runGo}, {"python", runPython}}
+	if _, err := exec.LookPath("javac"); err == nil {
+		return append(all, language{"java", runJava})
+	}
+	t.Log("there is no Java here: its examples are not run")
+	return all
+}
+
+// Whatever language an application is written in: what the page has it send is in the
+// table that the page shows.
+func TestTheExamplesOfEverySourceReachTheirTables(t *testing.T) {
+	sections := read(t, sourcesPage)
+	if len(sections) != 7 {
+		t.Fatalf("the page has %d sections with a job, not 7", len(sections))
+	}
+	program := cluster.Build(t)
+	for _, l := range languages(t) {
+		t.Run(l.name, func(t *testing.T) {
+			redis, db := testsupport.StartRedis(t), testsupport.SQLite(t)
+			config := fmt.Sprintf("node: {id: docs}\nredis: {url: %q}\nhttp: {listen: \"off\"}\n"+
+				"databases: {main: {driver: sqlite, dsn: %q}}\njobs:\n", redis.URL(), db.DSN)
+			var blocks []string
+			for _, s := range sections {
+				config += indent(s.blocks["yaml"])
+				db.Exec(t, s.blocks["sql"])
+				blocks = append(blocks, s.blocks[l.name])
+			}
+			l.run(t, redis.Addr(), blocks)
+			start(t, program, config)
+			for _, s := range sections {
+				await(t, db, s)
+			}
+		})
+	}
+}
+
+// read finds the sections that have a job, and refuses one that lacks a language.
+func read(t *testing.T, path string) []section {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []section
+	for part := range strings.SplitSeq(string(text), "\n## ") {
+		title, rest, _ := strings.Cut(part, "\n")
+		s := section{title: title, blocks: map[string]string{}}
+		fences := strings.Split(rest, "```")
+		for i := 1; i < len(fences); i += 2 {
+			name, code, _ := strings.Cut(fences[i], "\n")
+			if s.blocks[name] != "" {
+				t.Errorf("section %q has two blocks of %s", title, name)
+			}
+			s.blocks[name] = code
+		}
+		if s.blocks["yaml"] == "" {
+			continue
+		}
+		for _, name := range []string{"sql", "redis-cli", "go", "python", "java", "result"} {
+			if s.blocks[name] == "" {
+				t.Errorf("section %q has no block of %s", title, name)
+			}
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+func indent(yaml string) string {
+	var out strings.Builder
+	for line := range strings.Lines(yaml) {
+		out.WriteString("  " + line)
+	}
+	return out.String()
+}
+
+func start(t *testing.T, program, config string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "baton.yaml")
+	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var log strings.Builder
+	cmd := exec.Command(program, "run", "--config", path)
+	cmd.Stderr = &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		if err := cmd.Wait(); err != nil || t.Failed() {
+			t.Errorf("baton run ended with %v:\n%s\n%s", err, config, log.String())
+		}
+	})
+}
+
+// await waits for a section's result: a query, and the rows that it must answer.
+func await(t *testing.T, db *testsupport.Database, s section) {
+	t.Helper()
+	query, rows, _ := strings.Cut(strings.TrimSpace(s.blocks["result"]), "\n")
+	want := strings.Split(rows, "\n")
+	var got []string
+	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		got = nil
+		for _, row := range db.Rows(t, query) {
+			got = append(got, strings.Join(row, " "))
+		}
+		slices.Sort(got)
+		if slices.Equal(got, want) {
+			return
+		}
+	}
+	t.Errorf("section %q: %s: got %q, want %q", s.title, query, got, want)
+}
+
+func runRedisCLI(t *testing.T, addr string, blocks []string) {
+	host, port, _ := strings.Cut(addr, ":")
+	out := execute(t, "", strings.Join(blocks, "\n"), "redis-cli", "-h", host, "-p", port)
+	if strings.Contains(out, "ERR") {
+		t.Fatalf("redis-cli: %s", out)
+	}
+}
+
+func runGo(t *testing.T, addr string, blocks []string) {
+	var code strings.Builder
+	fmt.Fprintf(&code, "package main\n\nimport (\n\"encoding/json\"\n\"fmt\"\n\n\"github.com/gomodule/redigo/redis\"\n)\n\n"+
+		"func must(err error) {\nif err != nil {\npanic(err)\n}\n}\n\nfunc main() {\nr, err := redis.Dial(\"tcp\", %q)\nmust(err)\n_, _ = json.Marshal(fmt.Sprint())\n", addr)
+	for _, block := range blocks {
+		fmt.Fprintf(&code, "{\n%smust(err)\n}\n", block)
+	}
+	code.WriteString("}\n")
+	// Inside the module, so that its libraries are there; a name that begins with a dot
+	// is no package of it.
+	dir, err := os.MkdirTemp(".", ".examples-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	write(t, filepath.Join(dir, "main.go"), code.String())
+	execute(t, "", "", "go", "run", "./"+filepath.Join(dir, "main.go"))
+}
+
+func runPython(t *testing.T, addr string, blocks []string) {
+	host, port, _ := strings.Cut(addr, ":")
+	code := fmt.Sprintf("import json\nimport redis\n\nr = redis.Redis(host=%q, port=%s)\n\n", host, port) + strings.Join(blocks, "\n")
+	execute(t, "", code, python(t), "-")
+}
+
+// python is one that has the library of the examples.
+func python(t *testing.T) string {
+	for _, name := range []string{"python3", "/usr/bin/python3"} {
+		if exec.Command(name, "-c", "import redis").Run() == nil {
+			return name
+		}
+	}
+	t.Fatal("no python3 here has the module redis: scripts/test-deps installs python3-redis")
+	return ""
+}
+
+func runJava(t *testing.T, addr string, blocks []string) {
+	host, port, _ := strings.Cut(addr, ":")
+	var code strings.Builder
+	code.WriteString("public class Main {\npublic static void main(String[] args) throws Exception {\n")
+	fmt.Fprintf(&code, "try (var r = new redis.clients.jedis.Jedis(%q, %s)) {\n", host, port)
+	for _, block := range blocks {
+		code.WriteString("{\n" + block + "}\n")
+	}
+	code.WriteString("}\n}\n}\n")
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "Main.java"), code.String())
+	execute(t, "", "", "javac", "-d", dir, "-sourcepath", "testdata/jedis", filepath.Join(dir, "Main.java"))
+	execute(t, "", "", "java", "-cp", dir, "Main")
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func execute(t *testing.T, dir, input, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Dir, cmd.Stdin = dir, strings.NewReader(input)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s\n%s", name, err, out, input)
+	}
+	return string(out)
+}
