@@ -85,34 +85,49 @@ func (a *application) run(ctx context.Context, tx session) error {
 // write begins, asks the ledger and writes the rows, all in one go where the
 // database can. Rows that are refused are cut in halves until they stand alone.
 func (a *application) write(ctx context.Context, tx session) error {
-	todo := [][]flush.Row{deletesFirst(a.batch.Rows)} // a stack
+	todo := a.groups()
+	slices.Reverse(todo) // a stack from here on
 	var alone []lonely
 	tasks := a.opening()
-	for len(todo) > 0 {
-		rows := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		if len(rows) > 0 {
-			tasks = append(tasks, task{plan: a.plan, rows: rows})
+	for first := true; first || len(todo) > 0; first = false {
+		var g group
+		if len(todo) > 0 {
+			g, todo = todo[len(todo)-1], todo[:len(todo)-1]
+		}
+		if g.needs != nil {
+			if err := tx.run(ctx, tasks...); err != nil {
+				return err
+			}
+			tasks = nil
+			left, err := a.patch(ctx, tx, g)
+			if err != nil {
+				return err
+			}
+			alone = append(alone, left...)
+			continue
+		}
+		if len(g.rows) > 0 {
+			tasks = append(tasks, g.task())
 		}
 		err := tx.run(ctx, tasks...)
-		tasks = tasks[:0]
+		tasks = nil
 		var refused *refusal
 		switch {
 		case errors.As(err, &refused):
-			bad := rows[refused.done : refused.done+refused.size]
+			bad := g.of(refused.done, refused.done+refused.size)
 			a.written += int64(refused.done)
-			if after := rows[refused.done+refused.size:]; len(after) > 0 {
+			if after := g.of(refused.done+refused.size, len(g.rows)); len(after.rows) > 0 {
 				todo = append(todo, after)
 			}
-			if len(bad) == 1 {
-				alone = append(alone, lonely{row: bad, cause: refused.cause})
+			if n := len(bad.rows); n == 1 {
+				alone = append(alone, lonely{group: bad, cause: refused.cause})
 			} else {
-				todo = append(todo, bad[len(bad)/2:], bad[:len(bad)/2])
+				todo = append(todo, bad.of(n/2, n), bad.of(0, n/2))
 			}
 		case err != nil:
 			return err
 		default:
-			a.written += int64(len(rows))
+			a.written += int64(len(g.rows))
 		}
 	}
 	return a.retry(ctx, tx, alone)
@@ -120,7 +135,7 @@ func (a *application) write(ctx context.Context, tx session) error {
 
 // lonely is a single row that was refused.
 type lonely struct {
-	row   []flush.Row
+	group
 	cause error
 }
 
@@ -128,7 +143,7 @@ type lonely struct {
 // referred to another row of the batch that was written after it. What remains
 // are dead letters.
 func (a *application) retry(ctx context.Context, tx session, alone []lonely) error {
-	for again := a.written > 0 || a.adds(); again && len(alone) > 0; {
+	for again := a.written > 0 || adds(a.plan); again && len(alone) > 0; {
 		left := alone[:0]
 		for _, l := range alone {
 			cause, err := a.one(ctx, tx, l)
@@ -138,31 +153,37 @@ func (a *application) retry(ctx context.Context, tx session, alone []lonely) err
 			case cause == nil:
 				a.written++
 			default:
-				left = append(left, lonely{row: l.row, cause: cause})
+				left = append(left, lonely{group: l.group, cause: cause})
 			}
 		}
 		again = len(left) < len(alone)
 		alone = left
 	}
 	for _, l := range alone {
-		a.dead = append(a.dead, a.letter(l.row[0], l.cause))
+		a.dead = append(a.dead, a.letter(l.rows[0], l.cause))
 	}
 	return nil
 }
 
 // one tries one row. What is to be added to a row that is there is tried as a mere
 // update, too: databases check the row that an upsert would insert, and refuse -1
-// for an unsigned column although 10 - 1 fits.
+// for an unsigned column although 10 - 1 fits. A row that cannot be inserted is
+// only updated.
 func (a *application) one(ctx context.Context, tx session, l lonely) (cause, err error) {
 	found := true
-	tries := []task{{plan: a.plan, rows: l.row}}
-	if a.adds() && !l.row[0].Delete {
-		update := task{plan: a.plan, rows: l.row, update: true, then: func(touched int64) error {
+	var tries []task
+	if (adds(l.plan) || l.needs != nil) && l.updates() && !l.rows[0].Delete {
+		update := l.task()
+		update.update, update.then = true, func(touched int64) error {
 			found = touched > 0
 			return nil
-		}}
-		tries = []task{update, tries[0]}
+		}
+		tries = append(tries, update)
 	}
+	if l.needs == nil {
+		tries = append(tries, l.task())
+	}
+	cause = l.cause
 	for _, try := range tries {
 		found = true
 		err := tx.run(ctx, try)
@@ -179,14 +200,13 @@ func (a *application) one(ctx context.Context, tx session, l lonely) (cause, err
 	return cause, nil
 }
 
-func (a *application) adds() bool {
-	for i := range a.plan.Columns {
-		if a.plan.Columns[i].Op == flush.OpAdd {
-			return len(a.plan.Key) > 0
-		}
-	}
-	return false
+// adds: some column of a row that is there is added to.
+func adds(p *flush.Plan) bool {
+	return len(p.Key) > 0 && slices.ContainsFunc(p.Columns, func(c flush.PlanColumn) bool { return c.Op == flush.OpAdd })
 }
+
+// updates: a row that is there is changed, rather than left alone or made anew.
+func (g group) updates() bool { return len(g.plan.Key) > 0 && !g.plan.Keep && !g.replace }
 
 // ledgerJob is the name under which the ledger knows the batch.
 func (a *application) ledgerJob() string { return cmp.Or(a.batch.Job, a.fence.Job) }
@@ -220,38 +240,4 @@ func (a *application) opening() []task {
 		tasks = append(tasks, task{query: "newest_batch", args: []any{job, shardName(a.batch.Shard), a.batch.ID}})
 	}
 	return tasks
-}
-
-// deletesFirst lets a row take over a unique value that a deleted one had. Both
-// kinds stay in the order of their keys.
-func deletesFirst(rows []flush.Row) []flush.Row {
-	deletes := 0
-	sorted := true
-	for i := range rows {
-		if rows[i].Delete {
-			sorted = sorted && deletes == i
-			deletes++
-		}
-	}
-	if sorted {
-		return rows
-	}
-	out := make([]flush.Row, 0, len(rows))
-	for _, deleted := range []bool{true, false} {
-		for i := range rows {
-			if rows[i].Delete == deleted {
-				out = append(out, rows[i])
-			}
-		}
-	}
-	return out
-}
-
-// countDeletes of rows that deletesFirst has ordered.
-func countDeletes(rows []flush.Row) int {
-	n := 0
-	for n < len(rows) && rows[n].Delete {
-		n++
-	}
-	return n
 }

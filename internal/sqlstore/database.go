@@ -38,6 +38,9 @@ type session interface {
 	fence(ctx context.Context, query, job string) (f flush.Fence, found bool, err error)
 	// positions reads what is recorded for shards of a job.
 	positions(ctx context.Context, job string, shards []string) (map[string]string, error)
+	// read reads rows; arg is a value as an argument of it.
+	read(ctx context.Context, text string, args []any) ([][]any, error)
+	arg(v *flush.Value) any
 	commit(ctx context.Context) error
 	// close rolls back what is not committed and gives the connection back;
 	// for good if it is not sound.
@@ -55,6 +58,8 @@ type task struct {
 	rows []flush.Row
 	// update: change the one row if it is there, and do not insert it.
 	update bool
+	// replace: delete the rows first.
+	replace bool
 
 	// then is told how many rows the statement touched. Its error ends the run.
 	then func(touched int64) error

@@ -46,6 +46,10 @@ func (w *mysqlWriter) update(ctx context.Context, s *sqlSession, p *flush.Plan, 
 	for _, k := range p.Key {
 		where = append(where, mysqlQuote.ident(p.Columns[k].Name)+" = ?")
 	}
+	if len(set) == 0 { // it is only asked whether the row is there
+		name := mysqlQuote.ident(p.Columns[p.Key[0]].Name)
+		set = []string{name + " = " + name}
+	}
 	if err := mysqlArgs(s, p, []flush.Row{*row}, updateOrder(p)); err != nil {
 		return 0, err
 	}

@@ -100,7 +100,7 @@ func mysqlUpsert(p *flush.Plan, n int) string {
 		name := mysqlQuote.ident(c.Name)
 		names[i] = name
 		switch {
-		case isKey(p, i):
+		case isKey(p, i) || p.Keep:
 			continue
 		case c.Op == flush.OpAdd:
 			value = append(value, fmt.Sprintf("COALESCE(%[1]s, 0) + COALESCE(VALUES(%[1]s), 0)", name))
@@ -114,7 +114,7 @@ func mysqlUpsert(p *flush.Plan, n int) string {
 	if len(p.Key) == 0 {
 		return text
 	}
-	if len(changed) == 0 { // there already: leave it
+	if len(changed) == 0 { // there already: leave it (INSERT IGNORE would hide every other error)
 		changed = []string{names[p.Key[0]]}
 		value = changed
 	}

@@ -2,11 +2,12 @@ package sqlstore
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -31,9 +32,7 @@ type postgres struct {
 	pool  *pgxpool.Pool
 	plans planCache[*pgPlan]
 
-	buffers  sync.Pool // *[]byte, for encoded parameters
-	names    sync.Map  // text of a statement -> name under which sessions prepare it
-	prepared atomic.Int64
+	buffers sync.Pool // *[]byte, for encoded parameters
 }
 
 func openPostgres(s *Store, o Options) (database, error) {
@@ -169,11 +168,11 @@ func (p *postgres) explain(err error) string {
 	return text + " (SQLSTATE " + pg.Code + ")"
 }
 
-// name is what sessions call the prepared form of a statement.
-func (p *postgres) name(text string) string {
-	if name, ok := p.names.Load(text); ok {
-		return name.(string)
-	}
-	name, _ := p.names.LoadOrStore(text, "baton_"+strconv.FormatInt(p.prepared.Add(1), 10))
-	return name.(string)
+// pgName is what sessions call the prepared form of a statement.
+func pgName(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return pgPrepared + hex.EncodeToString(sum[:12])
 }
+
+// pgPrepared begins the names of our prepared statements.
+const pgPrepared = "baton_"

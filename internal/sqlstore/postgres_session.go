@@ -156,7 +156,7 @@ func (t *pgSession) fixed(query string, args []any) pgStatement {
 	if len(args) == 0 {
 		return s
 	}
-	s.name = t.db.name(s.text)
+	s.name = pgName(s.text)
 	for _, arg := range args {
 		s.params = append(s.params, fmt.Append(nil, arg))
 	}
@@ -171,9 +171,13 @@ func (t *pgSession) rows(k task) ([]pgStatement, error) {
 		return []pgStatement{s}, err
 	}
 	deletes := countDeletes(k.rows)
+	remove := k.rows[:deletes]
+	if k.replace {
+		remove = k.rows
+	}
 	var out []pgStatement
-	if deletes > 0 {
-		s, err := t.write(plan.remove, plan, plan.key, k.rows[:deletes])
+	if len(remove) > 0 {
+		s, err := t.write(plan.remove, plan, plan.key, remove)
 		if err != nil {
 			return nil, err
 		}
@@ -191,7 +195,7 @@ func (t *pgSession) rows(k task) ([]pgStatement, error) {
 
 // write encodes the columns of rows as the statement's parameters.
 func (t *pgSession) write(text string, plan *pgPlan, columns []pgColumn, rows []flush.Row) (pgStatement, error) {
-	s := pgStatement{text: text, name: t.db.name(text), formats: plan.formats[:len(columns)]}
+	s := pgStatement{text: text, name: pgName(text), formats: plan.formats[:len(columns)]}
 	for _, c := range columns {
 		start := len(*t.buf)
 		buf, err := c.encode(*t.buf, rows)
@@ -208,6 +212,11 @@ func (t *pgSession) write(text string, plan *pgPlan, columns []pgColumn, rows []
 // trip only the first time.
 func (t *pgSession) prepare(ctx context.Context, statements []pgStatement) error {
 	known := t.pg.CustomData()
+	if len(known) > maxStatements {
+		if err := t.forget(ctx, known); err != nil {
+			return err
+		}
+	}
 	for i := range statements {
 		name := statements[i].name
 		if name == "" || known[name] != nil {
@@ -219,6 +228,20 @@ func (t *pgSession) prepare(ctx context.Context, statements []pgStatement) error
 		known[name] = true
 	}
 	return nil
+}
+
+// forget deallocates our prepared statements: rows may leave out other columns each
+// time, and each time it is another statement.
+func (t *pgSession) forget(ctx context.Context, known map[string]any) error {
+	var all strings.Builder
+	for name := range known {
+		if strings.HasPrefix(name, pgPrepared) {
+			all.WriteString("DEALLOCATE " + name + ";")
+			delete(known, name)
+		}
+	}
+	_, err := t.pg.Exec(ctx, all.String()).ReadAll()
+	return err
 }
 
 func (t *pgSession) fence(ctx context.Context, query, job string) (flush.Fence, bool, error) {

@@ -64,7 +64,7 @@ func pgConflict(p *flush.Plan) string {
 	for i, c := range p.Columns {
 		name := pgQuote.ident(c.Name)
 		switch {
-		case isKey(p, i):
+		case isKey(p, i) || p.Keep:
 		case c.Op == flush.OpAdd:
 			set = append(set, name+" = COALESCE(t."+name+", 0) + COALESCE(excluded."+name+", 0)")
 		default:
@@ -93,6 +93,10 @@ func pgUpdates(p *flush.Plan, columns []pgColumn) []string {
 			value = "COALESCE(t." + name + ", 0) + COALESCE(" + value + ", 0)"
 		}
 		set = append(set, name+" = "+value)
+	}
+	if len(set) == 0 { // it is only asked whether the row is there
+		name := pgQuote.ident(p.Columns[p.Key[0]].Name)
+		set = []string{name + " = t." + name}
 	}
 	return set
 }

@@ -153,9 +153,13 @@ func (s *sqlSession) one(ctx context.Context, t task) error {
 // that a refused one leaves the transaction as it was: no savepoints are needed.
 func (s *sqlSession) rows(ctx context.Context, t task) (touched int64, err error) {
 	done, doubt := 0, len(t.rows)
-	if t.update {
+	switch {
+	case t.update:
 		touched, err = s.db.writer.update(ctx, s, t.plan, &t.rows[0])
-	} else {
+	case t.replace:
+		done, doubt, err = s.replace(ctx, t)
+		touched = int64(done)
+	default:
 		deletes := countDeletes(t.rows)
 		done, doubt, err = s.db.writer.write(ctx, s, t.plan, t.rows[:deletes], true)
 		if err == nil {
@@ -173,6 +177,37 @@ func (s *sqlSession) rows(ctx context.Context, t task) (touched int64, err error
 		return 0, &refusal{done: done, size: doubt, cause: err}
 	}
 	return touched, err
+}
+
+// What surrounds rows that are replaced.
+const (
+	sqlSavepoint = "SAVEPOINT baton_rows"
+	sqlUndo      = "ROLLBACK TO SAVEPOINT baton_rows"
+	sqlRelease   = "RELEASE SAVEPOINT baton_rows"
+)
+
+// replace deletes rows and inserts them anew. Where one is refused, what was there
+// stays: the deletions are undone with all the rest.
+func (s *sqlSession) replace(ctx context.Context, t task) (done, doubt int, err error) {
+	if _, err := s.exec(ctx, sqlSavepoint, nil); err != nil {
+		return 0, 0, err
+	}
+	_, _, err = s.db.writer.write(ctx, s, t.plan, t.rows, true)
+	if err == nil {
+		_, _, err = s.db.writer.write(ctx, s, t.plan, t.rows, false)
+	}
+	if err == nil {
+		_, err = s.exec(ctx, sqlRelease, nil)
+		return len(t.rows), 0, err
+	}
+	if s.db.refused(err) {
+		for _, text := range []string{sqlUndo, sqlRelease} {
+			if _, failed := s.exec(ctx, text, nil); failed != nil {
+				return 0, len(t.rows), errors.Join(err, failed)
+			}
+		}
+	}
+	return 0, len(t.rows), err
 }
 
 func (s *sqlSession) exec(ctx context.Context, text string, args []any) (touched int64, err error) {

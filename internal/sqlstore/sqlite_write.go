@@ -124,17 +124,24 @@ func compileSQLite(p *flush.Plan) *sqlitePlan {
 	}
 	table := sqliteQuote.table(p.Table.Name)
 	out.upsert = "INSERT INTO " + table + " AS t (" + strings.Join(names, ", ") + ") VALUES (" + repeat("?", len(names)) + ")"
+	if len(update) == 0 && len(key) > 0 { // it is only asked whether the row is there
+		update = append(update, key[0]+" = "+key[0])
+	}
 	if len(key) > 0 {
-		out.upsert += " ON CONFLICT (" + strings.Join(key, ", ") + ") DO "
-		if len(set) == 0 {
-			out.upsert += "NOTHING"
-		} else {
-			out.upsert += "UPDATE SET " + strings.Join(set, ", ")
-		}
+		out.upsert += sqliteConflict(p, key, set)
 		out.remove = "DELETE FROM " + table + " WHERE " + strings.Join(where, " AND ")
 		out.update = "UPDATE " + table + " SET " + strings.Join(update, ", ") + " WHERE " + strings.Join(whereUpdate, " AND ")
 	}
 	return out
+}
+
+// sqliteConflict says what happens to a row that is there.
+func sqliteConflict(p *flush.Plan, key, set []string) string {
+	target := " ON CONFLICT (" + strings.Join(key, ", ") + ") DO "
+	if p.Keep || len(set) == 0 {
+		return target + "NOTHING"
+	}
+	return target + "UPDATE SET " + strings.Join(set, ", ")
 }
 
 // sqliteSum adds two numbers. Where integers overflow SQLite goes on with a

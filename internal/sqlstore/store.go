@@ -38,7 +38,8 @@ type Store struct {
 	queries  queries
 	database database
 
-	marks *flush.Plan // of the table of positions
+	marks    *flush.Plan // of the table of positions
+	variants cache[variantKey, *flush.Plan]
 
 	migrating sync.Mutex
 	migrated  bool
