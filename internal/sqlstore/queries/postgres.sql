@@ -48,6 +48,22 @@ DELETE FROM {prefix}ledger WHERE (job, batch_id, part) IN (
 -- name: dead_insert
 INSERT INTO {prefix}dead_letter (id, job, batch_id, record, error) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (id) DO NOTHING
 
+-- name: dead_delete
+DELETE FROM {prefix}dead_letter WHERE id = $1 AND job = $2
+
+-- name: dead_drop
+DELETE FROM {prefix}dead_letter WHERE id = $1
+
+-- name: dead_list
+-- The condition stands for %s. Here and below a parameter is a ? in every database.
+SELECT id, job, batch_id, to_char(at, 'YYYY-MM-DD HH24:MI:SS.US'), error, substr(record, 1, ?::int) FROM {prefix}dead_letter %s ORDER BY at DESC, id LIMIT ?::bigint
+
+-- name: dead_keys
+SELECT to_char(at, 'YYYY-MM-DD HH24:MI:SS.US'), id, job FROM {prefix}dead_letter %s ORDER BY {prefix}dead_letter.at, id LIMIT ?::bigint
+
+-- name: dead_reasons
+SELECT job, error, count(*), to_char(min(at), 'YYYY-MM-DD HH24:MI:SS.US'), to_char(max(at), 'YYYY-MM-DD HH24:MI:SS.US'), min(id) FROM {prefix}dead_letter %s GROUP BY job, error
+
 -- name: migrate_lock
 SELECT pg_advisory_lock(hashtextextended('baton migrate ' || coalesce(current_schema(), '') || ' {prefix}', 0))::text IS NOT NULL
 
@@ -112,3 +128,14 @@ ORDER BY i.indisprimary DESC, i.indexrelid
 SELECT c.oid::regclass::text FROM pg_class c
 WHERE c.relkind IN ('r', 'p') AND pg_table_is_visible(c.oid) AND c.relnamespace <> 'pg_catalog'::regnamespace
 LIMIT 1000
+
+-- name: stale_edge
+-- The key that ends a stretch of the table, so that no statement reads more than one.
+SELECT %[1]s FROM %[2]s WHERE %[3]s ORDER BY %[1]s LIMIT 1 OFFSET %[4]d
+
+-- name: stale_count
+-- A generation that is NULL or 0 is that of a row which no scan has written.
+SELECT count(CASE WHEN %[1]s > 0 AND %[1]s <> %[4]s THEN 1 END), count(CASE WHEN %[1]s > 0 THEN 1 END) FROM %[2]s WHERE %[3]s
+
+-- name: stale_rows
+SELECT %[1]s, %[5]s FROM %[2]s WHERE %[3]s AND %[5]s > 0 AND %[5]s <> %[6]s ORDER BY %[1]s LIMIT %[4]d

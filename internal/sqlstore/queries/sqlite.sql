@@ -52,6 +52,22 @@ DELETE FROM {prefix}ledger WHERE (job, batch_id, part) IN (
 -- name: dead_insert
 INSERT INTO {prefix}dead_letter (id, job, batch_id, record, error, at) VALUES (?, ?, ?, ?, ?, strftime('%Y-%m-%d %H:%M:%f', 'now')) ON CONFLICT (id) DO NOTHING
 
+-- name: dead_delete
+DELETE FROM {prefix}dead_letter WHERE id = ? AND job = ?
+
+-- name: dead_drop
+DELETE FROM {prefix}dead_letter WHERE id = ?
+
+-- name: dead_list
+-- The condition stands for %s. Here and below a parameter is a ? in every database.
+SELECT id, job, batch_id, at, error, substr(record, 1, ?) FROM {prefix}dead_letter %s ORDER BY at DESC, id LIMIT ?
+
+-- name: dead_keys
+SELECT at, id, job FROM {prefix}dead_letter %s ORDER BY {prefix}dead_letter.at, id LIMIT ?
+
+-- name: dead_reasons
+SELECT job, error, count(*), min(at), max(at), min(id) FROM {prefix}dead_letter %s GROUP BY job, error
+
 -- name: version_table
 CREATE TABLE IF NOT EXISTS {prefix}schema_version (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -82,3 +98,14 @@ ORDER BY l.origin <> 'pk', l.seq, x.seqno
 
 -- name: table_names
 SELECT name FROM pragma_table_list WHERE schema = ? AND type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\' LIMIT 1000
+
+-- name: stale_edge
+-- The key that ends a stretch of the table, so that no statement reads more than one.
+SELECT %[1]s FROM %[2]s WHERE %[3]s ORDER BY %[1]s LIMIT 1 OFFSET %[4]d
+
+-- name: stale_count
+-- A generation that is NULL or 0 is that of a row which no scan has written.
+SELECT count(CASE WHEN %[1]s > 0 AND %[1]s <> %[4]s THEN 1 END), count(CASE WHEN %[1]s > 0 THEN 1 END) FROM %[2]s WHERE %[3]s
+
+-- name: stale_rows
+SELECT %[1]s, %[5]s FROM %[2]s WHERE %[3]s AND %[5]s > 0 AND %[5]s <> %[6]s ORDER BY %[1]s LIMIT %[4]d
