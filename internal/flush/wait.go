@@ -1,0 +1,88 @@
+package flush
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// How often sources are asked that cannot wait by themselves: at first, and when
+// nothing has come for long. In between it is a hundredth of the time that nothing has.
+const (
+	askEvery     = 100 * time.Millisecond
+	askEveryIdle = time.Second
+)
+
+// Wait returns when a source may have work, or with an error: that of ctx when it has
+// ended, or of a source that cannot be asked. Sources that can wait do, all at the same
+// time; the others are asked for their backlog again and again. It leaves nothing
+// behind: every wait has ended when it returns.
+//
+// Before the first run of a pipeline, and after one that failed, it returns at once:
+// it is up to the next run to look.
+func (p *Pipeline) Wait(ctx context.Context) error {
+	c := p.compiled.Load()
+	if c == nil {
+		return ctx.Err()
+	}
+	waits := waitsFor(c.sources)
+	waiting, cancel := context.WithCancel(ctx)
+	first := make(chan error, len(waits))
+	var all sync.WaitGroup
+	for _, wait := range waits {
+		all.Go(func() { first <- wait(waiting) })
+	}
+	err := <-first
+	cancel()
+	all.Wait()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// waitsFor is one wait for each source that can, and one for all of the others.
+func waitsFor(sources []Source) []func(context.Context) error {
+	var waits []func(context.Context) error
+	var others []Source
+	for _, source := range sources {
+		w, ok := source.(Waiter)
+		if !ok {
+			others = append(others, source)
+			continue
+		}
+		waits = append(waits, func(ctx context.Context) (err error) {
+			defer panicked(&err, "waiting for", w)
+			if err := w.Wait(ctx); err != nil {
+				return fmt.Errorf("wait for work in %s: %w", w.Name(), err)
+			}
+			return nil
+		})
+	}
+	if len(others) > 0 {
+		waits = append(waits, func(ctx context.Context) (err error) {
+			defer panicked(&err, "asking", others[0])
+			return ask(ctx, others)
+		})
+	}
+	return waits
+}
+
+// ask asks sources for their backlog until one has any.
+func ask(ctx context.Context, sources []Source) error {
+	began := time.Now()
+	for {
+		backlog, err := Backlog(ctx, sources)
+		if err != nil || backlog > 0 {
+			return err
+		}
+		timer := time.NewTimer(min(max(time.Since(began)/100, askEvery), askEveryIdle))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		case <-timer.C:
+		}
+	}
+}
