@@ -38,9 +38,6 @@ type session interface {
 	fence(ctx context.Context, query, job string) (f flush.Fence, found bool, err error)
 	// positions reads what is recorded for shards of a job.
 	positions(ctx context.Context, job string, shards []string) (map[string]string, error)
-	// read reads rows; arg is a value as an argument of it.
-	read(ctx context.Context, text string, args []any) ([][]any, error)
-	arg(v *flush.Value) any
 	commit(ctx context.Context) error
 	// close rolls back what is not committed and gives the connection back;
 	// for good if it is not sound.
