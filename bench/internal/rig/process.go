@@ -1,0 +1,112 @@
+package rig
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Process is a program that was started and dies with this one.
+type Process struct {
+	cmd  *exec.Cmd
+	log  tail
+	done chan struct{} // closed when it has ended
+	err  error         // how it ended
+}
+
+// Launch starts a program.
+func Launch(argv []string, env ...string) (*Process, error) {
+	p := &Process{cmd: exec.Command(argv[0], argv[1:]...), done: make(chan struct{})}
+	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
+	p.cmd.Env = append(os.Environ(), env...)
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	started := make(chan error, 1)
+	go func() {
+		// The kernel sends Pdeathsig when the thread that forked ends.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer close(p.done)
+		err := p.cmd.Start()
+		started <- err
+		if err == nil {
+			p.err = p.cmd.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start %s: %w", argv[0], err)
+	}
+	return p, nil
+}
+
+// Pid is its number.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
+
+// Done is closed when it has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Err is how it ended, with the end of what it wrote. Ask when Done is closed.
+func (p *Process) Err() error { return p.failed(p.err) }
+
+// Signal sends a signal; that it has ended already is no error.
+func (p *Process) Signal(sig syscall.Signal) error {
+	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("send %v to %s: %w", sig, p.cmd.Path, err)
+	}
+	return nil
+}
+
+// Kill ends it at once, frozen or not.
+func (p *Process) Kill() error {
+	err := p.Signal(syscall.SIGKILL)
+	<-p.done
+	return err
+}
+
+// Stop ends it in order. One that takes too long is killed, and that is an error.
+func (p *Process) Stop() error {
+	if err := p.Signal(syscall.SIGTERM); err != nil {
+		return p.failed(err)
+	}
+	select {
+	case <-p.done:
+		return p.Err()
+	case <-time.After(20 * time.Second):
+		return p.failed(errors.Join(errors.New("does not end after SIGTERM"), p.Kill()))
+	}
+}
+
+func (p *Process) failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w; it wrote:\n%s", p.cmd.Path, err, p.log.String())
+}
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (t *tail) Write(b []byte) (int, error) {
+	const most = 6000
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text.Write(b)
+	if over := t.text.Len() - most; over > 0 {
+		t.text.Next(over)
+	}
+	return len(b), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.text.String()
+}

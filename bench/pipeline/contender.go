@@ -1,0 +1,47 @@
+package main
+
+import (
+	"fmt"
+
+	"baton/bench/internal/rig"
+)
+
+// contender is one of the programs that are compared.
+type contender struct {
+	name  string
+	title string
+	// settings are to be tried; the best one counts. None: there is nothing to set.
+	settings func(f flow) []setting
+	// start runs it on a flow into a target.
+	start func(l *lab, f flow, t target, s setting) (*rig.Process, error)
+	share int // of the rows, which are enough of it
+}
+
+// setting is what can be set of a contender.
+type setting struct {
+	output  string // which of its outputs
+	batch   int    // rows of a statement
+	writers int    // statements at the same time
+	period  string // a batch that is not full waits for so long at most
+}
+
+func (s setting) String() string {
+	if s.batch == 0 {
+		return "default settings"
+	}
+	writers := "1 writer"
+	if s.writers > 1 {
+		writers = fmt.Sprintf("%d writers", s.writers)
+	}
+	return fmt.Sprintf("%s, %d rows, %s", s.output, s.batch, writers)
+}
+
+const (
+	nameBaton   = "baton"
+	nameBenthos = "benthos"
+	nameNaive   = "naive"
+)
+
+func contenders() []contender {
+	return []contender{batonContender(), benthosContender(), naiveContender()}
+}

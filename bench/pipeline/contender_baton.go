@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+
+	"baton/bench/internal/rig"
+)
+
+// batonContender is the shipped program as it is: one lane, default sizes.
+func batonContender() contender {
+	return contender{name: nameBaton, title: "baton", start: func(l *lab, f flow, t target, _ setting) (*rig.Process, error) {
+		file, err := l.config("baton.yaml", batonConfig(l, f, t))
+		if err != nil {
+			return nil, err
+		}
+		return rig.Launch([]string{l.programs.baton, "run", "--config", file, "--log-level", "warn"})
+	}}
+}
+
+// batonConfig has the lease outlast the time in which a backlog is laid out. After a
+// kill nobody leads until it has ended, so it is as short as can be where there are any.
+func batonConfig(l *lab, f flow, t target) string {
+	ttl := "60s"
+	if t == bare() {
+		ttl = "1s"
+	}
+	from := map[string]string{
+		flowStream: fmt.Sprintf("{type: stream, key: %s}", streamKey),
+		flowList:   fmt.Sprintf("{type: list, key: %s}", listKey),
+		flowScan:   fmt.Sprintf("{type: scan, key: %q, value: json}", scanned+"<id>"),
+	}[f.name]
+	to := fmt.Sprintf("{database: main, table: %s, mode: insert}", t.table)
+	if t.upsert {
+		to = fmt.Sprintf("{database: main, table: %s, key: [id]}", t.table)
+	}
+	schedule := "@always"
+	if f.once {
+		schedule = "@every 1s"
+	}
+	return fmt.Sprintf(`node: {id: bench}
+redis: {url: %q}
+election: {lock_key: bench, ttl: %s}
+http: {listen: "127.0.0.1:0"}
+databases:
+  main: {driver: postgres, dsn: %q}
+defaults: {catch_up: none}
+jobs:
+  - name: rows
+    schedule: %q
+    flush:
+      from: %s
+      to: %s
+`, l.redis.URL(), ttl, l.dsn, schedule, from, to)
+}

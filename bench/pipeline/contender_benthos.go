@@ -1,0 +1,136 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"baton/bench/internal/rig"
+)
+
+// The outputs that are tried.
+const (
+	outputInsert = "sql_insert" // many rows of parameters in one statement
+	// A batch as one parameter, a JSON array that the database takes apart.
+	outputJSON = "sql_raw with json_to_recordset"
+)
+
+// benthosContender is Benthos with its own inputs and outputs. What was found to cost
+// nothing or to help is set: the most entries of one read, as many idle connections as
+// writers, no HTTP server, and no repetition of what the database refuses where that
+// can be chosen.
+func benthosContender() contender {
+	return contender{name: nameBenthos, title: "Benthos", settings: benthosSettings, share: 2,
+		start: func(l *lab, f flow, t target, s setting) (*rig.Process, error) {
+			file, err := l.config("benthos.yaml", benthosConfig(l, f, t, s))
+			if err != nil {
+				return nil, err
+			}
+			return rig.Launch([]string{l.programs.benthos, "-c", file})
+		}}
+}
+
+// benthosSettings are few where reading one entry at a time is what takes the time.
+func benthosSettings(f flow) []setting {
+	if f.name != flowStream {
+		return []setting{{outputInsert, 500, 1, batchPeriod}, {outputInsert, 1000, 2, batchPeriod}, {outputInsert, 1000, 8, batchPeriod},
+			{outputInsert, 5000, 2, batchPeriod}, {outputJSON, 1000, 2, batchPeriod}}
+	}
+	var all []setting
+	for _, batch := range []int{200, 1000, 5000} {
+		for _, writers := range []int{1, 2, 8} {
+			all = append(all, setting{outputInsert, batch, writers, batchPeriod})
+		}
+	}
+	for _, batch := range []int{1000, 5000} {
+		for _, writers := range []int{1, 2, 8} {
+			all = append(all, setting{outputJSON, batch, writers, batchPeriod})
+		}
+	}
+	return all
+}
+
+const batchPeriod = "50ms"
+
+func benthosConfig(l *lab, f flow, t target, s setting) string {
+	return fmt.Sprintf("http: {enabled: false}\nlogger: {level: ERROR}\ninput:\n%s\noutput:\n%s\n",
+		indent(benthosInput(l, f)), indent(benthosOutput(l, f, t, s)))
+}
+
+func benthosInput(l *lab, f flow) string {
+	url := "redis://" + l.redis.Addr()
+	switch f.name {
+	case flowStream:
+		// The entry's fields come as metadata, so that nothing has to be parsed.
+		return fmt.Sprintf("redis_streams: {url: %q, body_key: id, streams: [%s], limit: 5000, client_id: bench, consumer_group: bench}", url, streamKey)
+	case flowList:
+		return fmt.Sprintf("redis_list: {url: %q, key: %s}", url, listKey)
+	default:
+		return fmt.Sprintf("redis_scan: {url: %q, match: %q}", url, scanned+"*")
+	}
+}
+
+// columns of users, in the order of the table.
+func columns() []string { return []string{"id", "name", "email", "bio", "visits", "seen"} }
+
+func onConflict(t target) string {
+	if !t.upsert {
+		return ""
+	}
+	var set []string
+	for _, c := range columns()[1:] {
+		set = append(set, c+" = excluded."+c)
+	}
+	return "ON CONFLICT (id) DO UPDATE SET " + strings.Join(set, ", ")
+}
+
+// row is a Bloblang expression for each column.
+func (f flow) row() []string {
+	var out []string
+	for _, c := range columns() {
+		switch {
+		case f.name == flowStream && c == "id":
+			out = append(out, "content().string()")
+		case f.name == flowStream:
+			out = append(out, fmt.Sprintf("meta(%q)", c))
+		case f.name == flowScan:
+			out = append(out, "$row."+c)
+		default:
+			out = append(out, "this."+c)
+		}
+	}
+	return out
+}
+
+func benthosOutput(l *lab, f flow, t target, s setting) string {
+	head := ""
+	if f.name == flowScan {
+		head = "let row = this.value.parse_json()\n"
+	}
+	connection := fmt.Sprintf("driver: postgres\ndsn: %q\nmax_in_flight: %d\nconn_max_idle: %d\n", l.dsn, s.writers, s.writers)
+	if s.output == outputInsert {
+		mapping := head + "root = [" + strings.Join(f.row(), ", ") + "]"
+		text := connection + "table: " + t.table + "\ncolumns: [" + strings.Join(columns(), ", ") + "]\nargs_mapping: |\n" + indent(mapping) +
+			fmt.Sprintf("\nbatching: {count: %d, period: %s}", s.batch, s.period)
+		if t.upsert {
+			text += "\nsuffix: " + onConflict(t)
+		}
+		return "sql_insert:\n" + indent(text)
+	}
+	var assign []string
+	for i, c := range columns() {
+		assign = append(assign, fmt.Sprintf("root.%s = %s", c, f.row()[i]))
+	}
+	query := fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM json_to_recordset($1::json) AS r(id bigint, name text, email text, bio text, visits bigint, seen timestamptz) %s",
+		t.table, strings.Join(columns(), ", "), strings.Join(columns(), ", "), onConflict(t))
+	text := connection + "query: " + query + "\nargs_mapping: root = [content().string()]\n" +
+		fmt.Sprintf("batching:\n  count: %d\n  period: %s\n  processors:\n", s.batch, s.period)
+	if f.name != flowList { // whose entries are objects already
+		text += "    - mapping: |\n" + indent(indent(indent(indent(head+"root = {}\n"+strings.Join(assign, "\n"))))) + "\n"
+	}
+	return "sql_raw:\n" + indent(text+"    - archive: {format: json_array}")
+}
+
+// indent moves every line two places to the right.
+func indent(text string) string {
+	return "  " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n  ")
+}

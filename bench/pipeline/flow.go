@@ -1,0 +1,64 @@
+package main
+
+import (
+	"strconv"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/bench/internal/rig"
+)
+
+// flow is one way from Redis into PostgreSQL.
+type flow struct {
+	name, title string
+	target      target // of the speed test
+	// once: a program goes the way once and a pass is started for every backlog.
+	once bool
+	// entry is the command that puts the row of an id into Redis.
+	entry func(id int64) (command string, args []any)
+}
+
+// target is a table of users.
+type target struct {
+	table, constraint string
+	upsert            bool // else rows are inserted
+}
+
+// The keys in Redis.
+const (
+	streamKey = "changes"
+	listKey   = "events"
+	scanned   = "user:"
+)
+
+const (
+	flowStream = "stream"
+	flowList   = "list"
+	flowScan   = "scan"
+)
+
+// bare has no unique index: what is written twice shows.
+func bare() target { return target{table: "audit"} }
+
+func flows() []flow {
+	return []flow{
+		{name: flowStream, title: "stream → PostgreSQL, upserts of existing rows",
+			target: target{table: "users", constraint: "PRIMARY KEY", upsert: true},
+			entry: func(id int64) (string, []any) {
+				return "XADD", append([]any{streamKey, "*", "id", id}, rig.UserOf(id).Fields()...)
+			}},
+		{name: flowList, title: "list → PostgreSQL, inserts",
+			target: target{table: "events", constraint: "PRIMARY KEY"},
+			entry:  func(id int64) (string, []any) { return "RPUSH", []any{listKey, rig.UserOf(id).JSON(id)} }},
+		{name: flowScan, title: "scan of JSON texts → PostgreSQL, upserts of existing rows", once: true,
+			target: target{table: "users", constraint: "PRIMARY KEY", upsert: true},
+			entry: func(id int64) (string, []any) {
+				return "SET", []any{scanned + strconv.FormatInt(id, 10), rig.UserOf(id).JSON(id)}
+			}},
+	}
+}
+
+// lay puts the rows of ids into Redis, in that order.
+func (f flow) lay(c redis.Conn, ids []int64) error {
+	return rig.Pipelined(c, len(ids), func(i int) (string, []any) { return f.entry(ids[i]) })
+}
