@@ -40,8 +40,12 @@ func Checks() config.Checks {
 			_, err := flush.ParseRowKey(pattern)
 			return err
 		},
+		ScanKey: func(pattern string) error {
+			_, err := flush.ParseKeyPattern(pattern)
+			return err
+		},
 		Flush: func(f config.Flush) error {
-			if f.From.Type != config.Hashes || f.From.Changed == "" {
+			if f.From.Changed == "" {
 				return nil
 			}
 			if err := redisstore.CheckKey(f.From.Changed); err != nil {

@@ -37,7 +37,7 @@ func Dial(c config.Config) (*Remote, error) {
 	if err != nil {
 		return nil, err
 	}
-	tasks, err := newTasks(c, store, nil, nil)
+	tasks, err := newTasks(c, store, nil, nil, nil)
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}

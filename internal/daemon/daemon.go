@@ -60,7 +60,7 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 	defer closing(log, "databases' probes", probes.close)
 
 	metrics := status.NewMetrics(o.Version, jobNames(c))
-	tasks, err := newTasks(c, store, dbs, metrics)
+	tasks, err := newTasks(c, store, dbs, metrics, log)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,8 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 	var listening atomic.Int32
 	resign := newAbdicator(c, probes, election, log.Named("election"))
 	lead := leader{
-		log: log, runner: runner, tasks: tasks, metrics: metrics, databases: dbs, election: election, resign: resign,
+		log: log, runner: runner, tasks: tasks, metrics: metrics, ledger: ledger, databases: dbs, election: election, resign: resign,
+		look: c.Election.HeartbeatInterval,
 	}
 
 	lock, err := at.lock(redisstore.Presence{

@@ -9,6 +9,7 @@ import (
 	"baton/internal/config"
 	"baton/internal/elector"
 	"baton/internal/job"
+	"baton/internal/redisstore"
 	"baton/internal/status"
 
 	"go.uber.org/zap"
@@ -20,20 +21,26 @@ type leader struct {
 	runner    *job.Runner
 	tasks     []task
 	metrics   *status.Metrics
+	ledger    *redisstore.Ledger
 	databases databases
 	election  election
 	resign    *abdicator
+	look      time.Duration // how often to look for orders that no hint tells of
 }
 
 // lead does the work of one term: an elector.LeadFunc.
 func (l *leader) lead(ctx context.Context, term *elector.Term) error {
+	flushes := make([]*flushJob, len(l.tasks))
 	jobs := make([]job.Job, len(l.tasks))
 	for i, t := range l.tasks {
-		jobs[i] = t.bind(term, l.metrics)
+		flushes[i] = t.bind(term, l.metrics, l.ledger)
+		jobs[i] = flushes[i].job()
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() { forgetGone(ctx, l.election) })
+	wg.Go(func() { keepGauges(ctx, l.ledger, flushes) })
+	wg.Go(func() { takeOrders(ctx, l.log.Named("job"), l.ledger, l.runner, jobs, l.look) })
 	wg.Go(func() { pruneLedgers(ctx, l.log.Named("ledger"), l.databases) })
 	wg.Go(func() {
 		if abdication := l.resign.watch(ctx); abdication != nil {

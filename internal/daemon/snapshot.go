@@ -58,8 +58,10 @@ func gather(ctx context.Context, s status.Snapshot, election election, ledger *r
 		fillJob(&s.Jobs[i], st)
 		if backlog, err := tasks[i].backlog(ctx); err == nil {
 			s.Jobs[i].Backlog = &backlog
-			seconds := lag(backlog, st.LastSuccess, p.Now).Seconds()
-			s.Jobs[i].LagSeconds = &seconds
+			if !st.Fresh.IsZero() || backlog == 0 {
+				seconds := tasks[i].lag(backlog, st.Fresh, p.Now).Seconds()
+				s.Jobs[i].LagSeconds = &seconds
+			}
 		}
 	}
 	return s, nil
@@ -178,6 +180,15 @@ func target(j config.Job) string { return j.Flush.To.Database + "." + j.Flush.To
 func fillJob(j *status.Job, st redisstore.JobState) {
 	j.ConsecutiveFailures = int(st.ConsecutiveFailures)
 	j.Running, j.LastRun = runOf(st.Running), runOf(st.Last)
+	if st.Paused != nil {
+		j.Paused = &status.Pause{Since: st.Paused.At, Reason: st.Paused.Reason}
+	}
+	if st.Progress != nil && j.Running != nil {
+		j.Running.Batches = st.Progress.Batches
+		if st.Progress.Backlog >= 0 {
+			j.Running.Backlog = &st.Progress.Backlog
+		}
+	}
 }
 
 func runOf(r *job.Record) *status.Run {

@@ -1,0 +1,118 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"baton/internal/config"
+	"baton/internal/elector"
+	"baton/internal/flush"
+	"baton/internal/job"
+	"baton/internal/redisstore"
+	"baton/internal/status"
+)
+
+// nothingCame is how long a flush that goes on and on rests if there was work, and then
+// it was none: what it waits for tells too much, and must not keep it busy.
+const nothingCame = 100 * time.Millisecond
+
+// flushJob is a task in one term: it flushes under the term's fencing token.
+type flushJob struct {
+	task
+	term    *elector.Term
+	metrics *status.Metrics
+	ledger  *redisstore.Ledger
+	fresh   atomic.Int64 // what was there before, in ms, has been flushed; 0: nobody knows
+}
+
+func (t task) bind(term *elector.Term, metrics *status.Metrics, ledger *redisstore.Ledger) *flushJob {
+	return &flushJob{task: t, term: term, metrics: metrics, ledger: ledger}
+}
+
+// job is what the runner starts.
+func (f *flushJob) job() job.Job {
+	return job.Job{
+		Name: f.config.Name, Schedule: f.schedule, Timeout: f.config.Timeout,
+		CatchUp: job.CatchUp(f.config.CatchUp), StartingDeadline: f.config.StartingDeadline, Run: f.run,
+	}
+}
+
+// run flushes once; or until the term ends, if that is the job's schedule.
+func (f *flushJob) run(ctx context.Context, r job.Run) (job.Result, error) {
+	f.done.reset()
+	stop := f.tell(ctx, r)
+	defer stop()
+	err := f.once(ctx)
+	for err == nil && job.IsAlways(f.schedule) {
+		if err = f.pipeline.Wait(ctx); err != nil {
+			break
+		}
+		before := f.done.batches.Load()
+		if err = f.once(ctx); err == nil && f.done.batches.Load() == before {
+			err = rest(ctx, nothingCame)
+		}
+	}
+	f.measure(ctx)
+	return job.Result{Rows: f.done.rows.Load(), Dead: f.done.dead.Load()}, f.judge(err)
+}
+
+func (f *flushJob) once(ctx context.Context) error {
+	began := time.Now()
+	_, err := f.pipeline.Run(ctx, f.term)
+	if err == nil {
+		f.fresh.Store(began.UnixMilli()) // everything older has been flushed
+		f.done.flushes.Add(1)
+	}
+	f.metrics.Epoch(f.term.Epoch()) // taking over a fence may have raised it
+	return err
+}
+
+// judge tells the runner what an error of a flush means to the term and to the job.
+func (f *flushJob) judge(err error) error {
+	switch {
+	case errors.Is(err, flush.ErrFenced):
+		f.metrics.FlushFenced(f.config.Name)
+		return fmt.Errorf("%w: %w", job.ErrNotLeader, err)
+	case errors.Is(err, flush.ErrTooManyDead), errors.Is(err, flush.ErrGap):
+		return &job.PauseError{Err: err}
+	}
+	return err
+}
+
+// measure brings the gauges of the job up to date.
+func (f *flushJob) measure(ctx context.Context) {
+	f.metrics.JobNext(f.config.Name, f.schedule.Next(time.Now()))
+	backlog, err := f.backlog(ctx)
+	if err != nil {
+		return
+	}
+	f.metrics.FlushBacklog(f.config.Name, backlog)
+	if fresh := f.fresh.Load(); fresh > 0 || backlog == 0 {
+		f.metrics.FlushLag(f.config.Name, f.lag(backlog, time.UnixMilli(fresh), time.Now()))
+	}
+}
+
+// lag is the greatest age that one of backlog waiting changes can have, if all changes
+// before fresh have been flushed. Where changes do not wait in a place of their own,
+// nobody can count them: then it is how old the table's content may be.
+func (t task) lag(backlog int64, fresh, now time.Time) time.Duration {
+	from := t.config.Flush.From
+	counted := from.Type != config.Scan && from.Mode != config.ModeWatermark
+	if backlog == 0 && counted || fresh.IsZero() {
+		return 0
+	}
+	return max(now.Sub(fresh), 0)
+}
+
+// rest waits for d, or until ctx ends.
+func rest(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}

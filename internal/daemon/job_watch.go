@@ -1,0 +1,54 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"baton/internal/job"
+	"baton/internal/status"
+)
+
+// WatchRun calls show with a run as it stands, again and again until it has ended, and
+// returns it as it ended. While Redis is away it goes on trying. [ErrRunLost] if the run
+// will not end any more, since its leader has gone without telling of it.
+func (r *Remote) WatchRun(ctx context.Context, name, id string, show func(JobRun)) (JobRun, error) {
+	var lost time.Time // since when the run has no leader
+	for {
+		run, _, err := r.findRun(ctx, name, id)
+		switch {
+		case ctx.Err() != nil:
+			return JobRun{}, context.Cause(ctx)
+		case err != nil: // it will be back
+		case run == nil:
+			return JobRun{}, fmt.Errorf("run %s of job %q: %w: the history does not know it; redis may have lost its data", id, name, ErrRunLost)
+		case run.State != string(job.StateRunning):
+			return JobRun{Job: name, Run: *run}, nil
+		default:
+			show(JobRun{Job: name, Run: *run})
+			if err := r.watchLeader(ctx, *run, &lost); err != nil {
+				return JobRun{}, fmt.Errorf("run %s of job %q: %w", id, name, err)
+			}
+		}
+		_ = rest(ctx, watchEvery)
+	}
+}
+
+// watchLeader gives a run up for lost when its leader has not led for a while.
+func (r *Remote) watchLeader(ctx context.Context, run status.Run, since *time.Time) error {
+	p, err := r.picture(ctx)
+	switch {
+	case err != nil:
+	case p.Leader == run.NodeID && p.Epoch == run.Epoch:
+		*since = time.Time{}
+	case since.IsZero():
+		*since = time.Now()
+	case time.Since(*since) > lostAfter:
+		return fmt.Errorf("%w: %s ran it and no longer leads; what it had committed is in the database, and the next run does the rest", ErrRunLost, run.NodeID)
+	}
+	return nil
+}
+
+// Ended reports whether an error of WatchRun means that only the watching has ended.
+func Ended(err error) bool { return errors.Is(err, context.Canceled) }

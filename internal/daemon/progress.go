@@ -1,0 +1,85 @@
+package daemon
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"baton/internal/flush"
+	"baton/internal/job"
+	"baton/internal/redisstore"
+)
+
+const (
+	// tellAfter is when a run begins to tell how far it is: most are over by then.
+	tellAfter = 100 * time.Millisecond
+	// tellEvery is how often it does, if there is anything new.
+	tellEvery = 500 * time.Millisecond
+	// tellTimeout bounds how long Redis may take over it; nobody waits for it, but for a
+	// run that has ended meanwhile.
+	tellTimeout = 250 * time.Millisecond
+)
+
+// tally counts what a run has done so far. Batches come from several goroutines.
+type tally struct {
+	rows, dead, batches atomic.Int64
+	flushes             atomic.Int64 // that left nothing undone
+}
+
+func (t *tally) add(b flush.BatchStats) {
+	t.rows.Add(b.Rows)
+	t.dead.Add(b.Dead)
+	t.batches.Add(1)
+}
+
+func (t *tally) reset() {
+	for _, n := range []*atomic.Int64{&t.rows, &t.dead, &t.batches, &t.flushes} {
+		n.Store(0)
+	}
+}
+
+// tell tells others how far a run is until it is stopped: the gauges of this node, and
+// in Redis whoever watches. It never holds the run up, and is silent while there is
+// nothing new.
+func (f *flushJob) tell(ctx context.Context, r job.Run) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if rest(ctx, tellAfter) != nil {
+			return
+		}
+		backlog := int64(-1) // of a run that goes on and on nobody knows how much is to come
+		if !job.IsAlways(f.schedule) {
+			if n, err := f.backlog(ctx); err == nil {
+				backlog = n
+			}
+		}
+		told := redisstore.Progress{Backlog: -2} // nothing yet
+		fresh := false
+		for ctx.Err() == nil {
+			p := redisstore.Progress{Rows: f.done.rows.Load(), Dead: f.done.dead.Load(), Batches: f.done.batches.Load(), Backlog: backlog}
+			done := f.done.flushes.Load() > 0
+			if (p != told || done != fresh) && f.tellOnce(ctx, r, p, done) {
+				told, fresh = p, done
+			}
+			_ = rest(ctx, tellEvery)
+		}
+	})
+	return func() {
+		cancel()
+		wg.Wait()
+	}
+}
+
+func (f *flushJob) tellOnce(ctx context.Context, r job.Run, p redisstore.Progress, done bool) bool {
+	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+	defer cancel()
+	f.measure(ctx)
+	var fresh time.Time
+	if done && job.IsAlways(f.schedule) {
+		fresh = time.UnixMilli(f.fresh.Load())
+	}
+	_, err := f.ledger.Progress(ctx, r, p, fresh)
+	return err == nil
+}
