@@ -21,7 +21,7 @@ var errCrash = errors.New("the process died here")
 type world struct {
 	mem   *memory
 	db    *base
-	kind  string // counters or hashes
+	kind  string // one of kinds
 	epoch int64
 	ids   int
 }
@@ -37,18 +37,25 @@ func newWorld(kind string) *world {
 	)}
 }
 
+// kinds are the sources of a world: increments, totals that stay, and states.
+func kinds() []string { return []string{"counters", "totals", "hashes"} }
+
 // config is that of a fresh process of the job.
 func (w *world) config(f *faults) Config {
 	cfg := Config{
 		Job: "job", NodeID: "node", Sink: &fakeSink{base: w.db, faults: f},
 		NewID: func() (string, error) { w.ids++; return "id" + strconv.Itoa(w.ids), nil },
 	}
-	if w.kind == "counters" {
+	if w.kind != "hashes" {
 		cfg.Inputs = Inputs{Names: []string{InputField, InputValue}, Ledger: true}
 		cfg.Mapping = MappingSpec{Table: "counts", Key: []string{"name"}, Columns: map[string]ColumnSpec{"name": {From: InputField}, "n": {From: InputValue}}}
 		cfg.NewSources = func(inputs []string) ([]Source, error) {
+			if w.kind == "totals" {
+				return []Source{&fakeTotals{memory: w.mem, faults: f, inputs: inputs}}, nil
+			}
 			return []Source{&fakeCounters{memory: w.mem, faults: f, inputs: inputs}}, nil
 		}
+		cfg.Inputs.Watermark, cfg.BatchRows = w.kind == "totals", fakePage+1
 		return cfg
 	}
 	cfg.Inputs = Inputs{Names: []string{"id"}, Fields: true}
@@ -108,7 +115,7 @@ func (w *world) audit() error {
 	w.db.mu.Lock()
 	defer w.db.mu.Unlock()
 	want := map[string]string{}
-	if w.kind == "counters" {
+	if w.kind != "hashes" {
 		for field, n := range w.mem.total {
 			want["text "+field] = fmt.Sprint("integer ", n)
 		}
@@ -139,7 +146,7 @@ func nth(n int) func() bool {
 }
 
 func TestEveryStepSurvivesACrash(t *testing.T) {
-	for _, kind := range []string{"counters", "hashes"} {
+	for _, kind := range kinds() {
 		for _, step := range Steps() {
 			for n := 1; n <= 3; n++ {
 				t.Run(fmt.Sprint(kind, " ", step, " ", n), func(t *testing.T) {
@@ -176,8 +183,8 @@ func TestEveryStepSurvivesACrash(t *testing.T) {
 }
 
 func TestEveryLostRequestAndReplyIsSurvived(t *testing.T) {
-	for _, kind := range []string{"counters", "hashes"} {
-		for _, call := range []string{"table", "take over", "stage", "read", "apply", "done", "discard"} {
+	for _, kind := range kinds() {
+		for _, call := range []string{"table", "take over", "stage", "read", "positions", "apply", "done", "discard"} {
 			for _, reply := range []bool{false, true} {
 				for n := 1; n <= 3; n++ {
 					t.Run(fmt.Sprint(kind, " ", call, " reply ", reply, " ", n), func(t *testing.T) {
@@ -207,7 +214,7 @@ func TestEveryLostRequestAndReplyIsSurvived(t *testing.T) {
 }
 
 func TestADeposedLeaderThatWakesUpWritesNothing(t *testing.T) {
-	for _, kind := range []string{"counters", "hashes"} {
+	for _, kind := range kinds() {
 		for _, step := range Steps() {
 			t.Run(fmt.Sprint(kind, " ", step), func(t *testing.T) {
 				w := newWorld(kind)
@@ -253,7 +260,7 @@ func TestADeposedLeaderThatWakesUpWritesNothing(t *testing.T) {
 // and replies of any call, and successors that take over in the middle of a run.
 func TestRandomFaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(rapid.SampledFrom([]string{"counters", "hashes"}).Draw(t, "source"))
+		w := newWorld(rapid.SampledFrom(kinds()).Draw(t, "source"))
 		rate := rapid.IntRange(2, 40).Draw(t, "one fault in")
 		// Both goroutines of a run draw, and rapid allows one only.
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))

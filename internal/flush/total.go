@@ -14,17 +14,18 @@ import (
 //
 //	17
 //	17 refused 9f86d081884c7d65
+//	 refused 9f86d081884c7d65
 const refusedMark = " refused "
 
 // maxTotal is how many characters a total may have: every database keeps as many.
 const maxTotal = 200
 
-// parseMark reads a mark; of a counter that has none the database has nothing.
+// parseMark reads a mark; known is "" for a counter that the database has nothing of.
 func parseMark(mark string) (known, refused string, err error) {
-	if mark == "" {
-		return "0", "", nil
-	}
 	known, refused, _ = strings.Cut(mark, refusedMark)
+	if known == "" {
+		return "", refused, nil
+	}
 	if known, err = readTotal(known); err != nil {
 		return "", "", fmt.Errorf("%w: has somebody else written it? Put it right in the table of positions, or delete its row to have the counter added from zero", err)
 	}

@@ -1,6 +1,7 @@
 package flush
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -246,7 +247,7 @@ func (t *totals) settle(r *Record, seen string) (next string, changed bool, err 
 		if err == nil {
 			return t.grown(r, known, total)
 		}
-		r.Err = fmt.Errorf("%w, so it was not added; nothing will be lost by dropping this letter: once the counter is a number again, all beyond %s is added", err, known)
+		r.Err = fmt.Errorf("%w, so it was not added; nothing will be lost by dropping this letter: once the counter is a number again, all beyond %s is added", err, cmp.Or(known, "0"))
 	}
 	sum := sha256.Sum256([]byte(raw.Text + "\x00" + r.Err.Error()))
 	if refusal := fmt.Sprintf("%x", sum[:8]); refusal != refused {
@@ -256,12 +257,11 @@ func (t *totals) settle(r *Record, seen string) (next string, changed bool, err 
 }
 
 func (t *totals) grown(r *Record, known, total string) (next string, changed bool, err error) {
-	difference, sign := subtract(total, known)
+	difference, sign := subtract(total, cmp.Or(known, "0"))
 	switch {
 	case sign == 0:
 		return "", false, nil
-	case sign > 0:
-	default:
+	case sign < 0 && known != "": // a new counter may be negative
 		switch t.run.cfg.OnDecrease {
 		case DecreaseSubtract:
 		case DecreaseRestart:

@@ -1,0 +1,467 @@
+package flush
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/shopspring/decimal"
+	"pgregory.net/rapid"
+)
+
+// fakeTotals reads memory.total as a scan does: what it has returned before may come
+// again, with what it is then.
+type fakeTotals struct {
+	*memory
+	*faults
+	inputs []string
+}
+
+func (s *fakeTotals) Name() string { return "totals" }
+
+func (s *fakeTotals) Stage(_ context.Context, newID, _ string) (st Stage, ok bool, err error) {
+	err = s.around("stage", func() error {
+		st, ok = Stage{ID: newID}, true
+		return nil
+	})
+	return st, ok && err == nil, err
+}
+
+func (s *fakeTotals) Read(_ context.Context, _ Stage, yield func(Page) error) error {
+	s.memory.mu.Lock()
+	fields := slices.Sorted(maps.Keys(s.total))
+	s.memory.mu.Unlock()
+	chunks := slices.Collect(slices.Chunk(fields, fakePage))
+	order := make([][]string, 0, 2*len(chunks))
+	for i, chunk := range chunks {
+		order = append(order, chunk, chunks[max(0, i-1)])
+	}
+	for _, chunk := range order {
+		p := Page{Part: -1}
+		err := s.around("read", func() error {
+			s.memory.mu.Lock()
+			defer s.memory.mu.Unlock()
+			for _, f := range chunk {
+				p.Records = append(p.Records, recordFrom(s.inputs, f, map[string]string{InputField: f, InputValue: strconv.FormatInt(s.total[f], 10)}))
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if err := yield(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *fakeTotals) Done(context.Context, Stage, Page) error {
+	return errors.New("the source is told of a page that it has not delivered")
+}
+
+func (s *fakeTotals) Discard(context.Context, Stage) error {
+	return s.around("discard", func() error { return nil })
+}
+
+func (s *fakeTotals) Backlog(context.Context) (int64, error) { return 0, nil }
+
+// listed is a source of totals that delivers just these pages; each is a list of
+// names and totals.
+type listed struct {
+	fakeTotals
+	pages [][]string
+	// between, if set, is called after every page.
+	between func(page int)
+}
+
+func (s *listed) Read(_ context.Context, _ Stage, yield func(Page) error) error {
+	for n, pairs := range s.pages {
+		p := Page{Part: -1}
+		for i := 0; i < len(pairs); i += 2 {
+			p.Records = append(p.Records, recordFrom(s.inputs, pairs[i], map[string]string{InputField: pairs[i], InputValue: pairs[i+1]}))
+		}
+		if err := yield(p); err != nil {
+			return err
+		}
+		if s.between != nil {
+			s.between(n)
+		}
+	}
+	return nil
+}
+
+// ledgerOfTotals is a job that reads listed pages.
+type ledgerOfTotals struct {
+	t       rapid.TB
+	w       *world
+	source  *listed
+	cfg     Config
+	applied []Batch
+}
+
+func newLedgerOfTotals(t rapid.TB, kind Kind) *ledgerOfTotals {
+	w := newWorld("totals")
+	w.db.tables["counts"] = Table{Name: "counts", Unique: [][]string{{"name"}}, Columns: []Column{
+		{Name: "name", Kind: KindText, MaxChars: 20}, {Name: "n", Kind: kind, Bits: 64},
+	}}
+	l := &ledgerOfTotals{t: t, w: w, source: &listed{}, cfg: w.config(nil)}
+	l.cfg.Sink = &watchedSink{fakeSink: fakeSink{base: w.db}, applied: &l.applied}
+	l.cfg.NewSources = func(inputs []string) ([]Source, error) {
+		l.source.inputs = inputs
+		return []Source{l.source}, nil
+	}
+	return l
+}
+
+// watchedSink remembers the batches, and refuses what no database takes.
+type watchedSink struct {
+	fakeSink
+	applied *[]Batch
+	lanes   bool
+}
+
+func (s *watchedSink) Apply(ctx context.Context, f Fence, p *Plan, b Batch) (Outcome, error) {
+	seen := map[string]bool{}
+	for _, m := range b.Marks {
+		if seen[m.Shard] {
+			return Outcome{}, fmt.Errorf("mark %q twice in one batch", m.Shard)
+		}
+		seen[m.Shard] = true
+	}
+	s.base.mu.Lock()
+	*s.applied = append(*s.applied, b)
+	s.base.mu.Unlock()
+	return s.fakeSink.Apply(ctx, f, p, b)
+}
+
+func (l *ledgerOfTotals) run(pages ...[]string) error {
+	l.source.pages, l.applied = pages, nil
+	_, err := mustNew(l.t, l.cfg).Run(context.Background(), l.w.elect())
+	return err
+}
+
+// mustRun runs over pages and then compares the table, "name=n …".
+func (l *ledgerOfTotals) mustRun(want string, pages ...[]string) {
+	if t, ok := l.t.(*testing.T); ok {
+		t.Helper()
+	}
+	if err := l.run(pages...); err != nil {
+		l.t.Fatal(err)
+	}
+	l.check(want)
+}
+
+func (l *ledgerOfTotals) check(want string) {
+	if t, ok := l.t.(*testing.T); ok {
+		t.Helper()
+	}
+	var got []string
+	for key, row := range l.w.db.rows {
+		got = append(got, strings.TrimPrefix(key, "text ")+"="+row[1].numberText())
+	}
+	slices.Sort(got)
+	if s := strings.Join(got, " "); s != want {
+		l.t.Errorf("the table has %s, want %s", s, want)
+	}
+}
+
+func TestTotalsAreFlushedByTheirDifference(t *testing.T) {
+	l := newLedgerOfTotals(t, KindInteger)
+	l.mustRun("a=5 b=7", []string{"a", "5", "b", "7", "zero", "0"})
+	l.mustRun("a=5 b=7", []string{"a", "5", "b", "7", "zero", "0"})
+	if len(l.applied) != 0 {
+		t.Errorf("nothing has changed, and %d batches were written", len(l.applied))
+	}
+	l.mustRun("a=6 b=7 c=-3", []string{"a", "6", "b", "7", "c", "-3"})
+	if rows := l.applied[0].Rows; len(rows) != 2 || l.applied[0].Part != 0 {
+		t.Errorf("batch %d has %d rows, want a and c alone", l.applied[0].Part, len(rows))
+	}
+	if got := l.w.db.places[MarkName("totals", "a")]; got != "6" {
+		t.Errorf("the mark of a is %q", got)
+	}
+}
+
+// The reader is ahead of the writer: what it has found once must not count again
+// because the database has not got the mark yet.
+func TestCounterThatComesAgainIsAddedOnce(t *testing.T) {
+	for _, rows := range []int{1, 2, 3, 100} {
+		for _, lanes := range []int{1, 3} {
+			l := newLedgerOfTotals(t, KindInteger)
+			l.cfg.BatchRows, l.cfg.Lanes = rows, lanes
+			l.mustRun("a=9 b=5 c=1 d=4",
+				[]string{"a", "5", "a", "5", "b", "2", "a", "6"}, // in a page, and in the next
+				[]string{"a", "6", "b", "2", "c", "1"},
+				[]string{"a", "9", "b", "5", "d", "4"},
+				[]string{"a", "9"})
+			l.mustRun("a=9 b=5 c=1 d=4", []string{"a", "9", "b", "5", "c", "1", "d", "4"})
+		}
+	}
+}
+
+// Marks that are committed are forgotten: memory must not grow with the pass.
+func TestMarksUnderWayAreForgottenOnceTheyAreWritten(t *testing.T) {
+	l := newLedgerOfTotals(t, KindInteger)
+	l.cfg.BatchRows = 10
+	var pages [][]string
+	for page := range 50 {
+		var pairs []string
+		for i := range 10 {
+			pairs = append(pairs, fmt.Sprintf("k%d", page*10+i), "1")
+		}
+		pages = append(pages, pairs)
+	}
+	r := &run{Pipeline: mustNew(t, l.cfg)}
+	m, err := Compile(l.cfg.Mapping, l.w.db.tables["counts"], l.cfg.Inputs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.m, r.fence = m, Fence{Job: "job"}
+	l.source.inputs, l.source.pages = m.Inputs(), pages
+	s := r.totals(l.source).(*totals)
+	var waiting []Page
+	err = s.Read(context.Background(), Stage{}, func(p Page) error {
+		if waiting = append(waiting, p); len(waiting) == 3 { // the writer is two pages behind
+			_ = s.Done(context.Background(), Stage{}, waiting[0])
+			waiting = waiting[1:]
+		}
+		if n := len(s.underway); n > 30 {
+			t.Fatalf("%d marks are held", n)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range waiting {
+		_ = s.Done(context.Background(), Stage{}, p)
+	}
+	if len(s.underway) != 0 {
+		t.Errorf("%d marks are held after the pass", len(s.underway))
+	}
+}
+
+// A page that is done must not take the mark of a later one with it.
+func TestMarkOfALaterPageOutlivesAnEarlierOne(t *testing.T) {
+	s := &totals{underway: map[string]underway{}}
+	s.underway["a"] = underway{"9", 2}
+	_ = s.Done(context.Background(), Stage{}, Page{Part: 1, Marks: []Mark{{"a", "5"}}})
+	if s.underway["a"].value != "9" {
+		t.Error("the mark of part 2 went with part 1")
+	}
+	_ = s.Done(context.Background(), Stage{}, Page{Part: 2, Marks: []Mark{{"a", "9"}}})
+	if len(s.underway) != 0 {
+		t.Error("the mark stayed")
+	}
+}
+
+func TestBatchesOfTotalsAreNumberedAndBounded(t *testing.T) {
+	l := newLedgerOfTotals(t, KindInteger)
+	l.cfg.BatchRows = 2
+	l.mustRun("a=1 b=1 c=1 d=1 e=1", []string{"a", "1", "b", "1", "c", "1"}, []string{"d", "1"}, []string{"e", "1"})
+	for i, b := range l.applied {
+		if b.Part != i || len(b.Rows) > 2 || b.ID != l.applied[0].ID {
+			t.Errorf("batch %d is part %d of %s with %d rows", i, b.Part, b.ID, len(b.Rows))
+		}
+	}
+	if len(l.applied) != 3 {
+		t.Errorf("%d batches", len(l.applied))
+	}
+	long := strings.Repeat("x", totalsBytes/4)
+	l.cfg.BatchRows = 100
+	_ = l.run([]string{"1" + long, "1", "2" + long, "1", "3" + long, "1", "4" + long, "1"})
+	if len(l.applied) < 2 {
+		t.Errorf("%d batches of keys that are 8 MiB together", len(l.applied))
+	}
+}
+
+func TestTotalThatDecreasedStopsOrSubtractsOrRestarts(t *testing.T) {
+	for _, c := range []struct {
+		on   OnDecrease
+		want string
+	}{
+		{"", "a=10 b=10 c=1 d=2"},
+		{DecreaseStop, "a=10 b=10 c=1 d=2"},
+		{DecreaseSubtract, "a=7 b=-2 c=1 d=2"},
+		{DecreaseRestart, "a=17 b=8 c=1 d=2"},
+	} {
+		l := newLedgerOfTotals(t, KindInteger)
+		l.cfg.OnDecrease = c.on
+		l.mustRun("a=10 b=10", []string{"a", "10", "b", "10"})
+		err := l.run([]string{"c", "1", "a", "7", "b", "-2", "d", "2"})
+		if stop := c.on == "" || c.on == DecreaseStop; stop != errors.Is(err, ErrDecreased) || err != nil && !stop {
+			t.Errorf("%q: %v", c.on, err)
+		}
+		if err != nil {
+			for _, says := range []string{`"a" (and 1 more) of totals is 7`, "has 10 of it", "on_decrease: subtract", "on_decrease: restart"} {
+				if !strings.Contains(err.Error(), says) {
+					t.Errorf("%v does not say %q", err, says)
+				}
+			}
+		}
+		l.check(c.want) // the others are flushed in any case
+	}
+	if _, err := New(Config{OnDecrease: "shrug"}); err == nil || !strings.Contains(err.Error(), "on_decrease") {
+		t.Errorf("an unknown choice: %v", err)
+	}
+}
+
+// The letter has the difference and the mark goes on: replaying the letter adds it, once.
+func TestDeadLetterOfATotalHasTheDifference(t *testing.T) {
+	l := newLedgerOfTotals(t, KindInteger)
+	long := strings.Repeat("n", 21) // longer than its column
+	l.mustRun("a=1", []string{"a", "1", long, "5"})
+	l.mustRun("a=1", []string{"a", "1", long, "5"})
+	l.mustRun("a=1", []string{"a", "1", long, "12"})
+	l.dead(`"$value":"5"`, `"$value":"7"`)
+}
+
+// dead compares the dead letters, which each contain one of the texts.
+func (l *ledgerOfTotals) dead(want ...string) {
+	l.t.(*testing.T).Helper()
+	if len(l.w.db.dead) != len(want) {
+		l.t.Errorf("%d dead letters, want %d: %v", len(l.w.db.dead), len(want), l.w.db.dead)
+	}
+	for _, text := range want {
+		found := false
+		for _, d := range l.w.db.dead {
+			found = found || strings.Contains(d.Record+d.Error, text)
+		}
+		if !found {
+			l.t.Errorf("no dead letter has %s: %v", text, l.w.db.dead)
+		}
+	}
+}
+
+// What is no number is told once, not at every pass, and loses nothing.
+func TestTotalThatIsNoNumberIsToldOnce(t *testing.T) {
+	l := newLedgerOfTotals(t, KindInteger)
+	l.mustRun("a=5", []string{"a", "5"})
+	l.mustRun("a=5 b=1", []string{"a", "many", "b", "1"})
+	l.mustRun("a=5 b=1", []string{"a", "many", "b", "1"})
+	l.dead(`"many" is not a decimal number`)
+	l.mustRun("a=5 b=1", []string{"a", "1e2000", "b", "1"})
+	l.mustRun("a=5 b=1", []string{"a", strings.Repeat("9", 201), "b", "1"})
+	l.mustRun("a=5 b=1", []string{"c", "NaN", "c", "NaN"})
+	l.dead("many", "exponent", "more than 200 digits", "NaN")
+	l.mustRun("a=8 b=1 c=-2", []string{"a", "8", "c", "-2"})
+	l.dead("many", "exponent", "more than 200 digits", "NaN")
+	for _, name := range []string{"a", "c"} {
+		if mark := l.w.db.places[MarkName("totals", name)]; strings.Contains(mark, "refused") {
+			t.Errorf("mark of %s: %q", name, mark)
+		}
+	}
+}
+
+func TestMarkThatIsNoNumberEndsTheRun(t *testing.T) {
+	l := newLedgerOfTotals(t, KindInteger)
+	l.w.db.places[MarkName("totals", "a")] = "much"
+	err := l.run([]string{"a", "5"})
+	if err == nil || !strings.Contains(err.Error(), `mark "totals#a" of job "job"`) || !strings.Contains(err.Error(), `"much"`) {
+		t.Errorf("run: %v", err)
+	}
+}
+
+func TestDecimalTotalsAreSubtractedExactly(t *testing.T) {
+	l := newLedgerOfTotals(t, KindNumeric)
+	l.mustRun("a=0.1 b=10", []string{"a", "0.1", "b", "1e1"})
+	l.mustRun("a=0.30000000000000004 b=10", []string{"a", "0.30000000000000004", "b", "10.00"})
+	l.mustRun("a=0.30000000000000004 b=10", []string{"a", "3.0000000000000004e-1", "b", "+10"})
+	if len(l.applied) != 0 {
+		t.Error("the same number written otherwise was taken for another")
+	}
+	l.mustRun("a=12345678901234567890.5 b=9223372036854775808", []string{"a", "12345678901234567890.5", "b", "9223372036854775808"})
+}
+
+// A lost fence found by reading the marks is one lost: the next run claims it anew.
+func TestFenceLostWhileMarksAreReadStopsTheRun(t *testing.T) {
+	l := newLedgerOfTotals(t, KindInteger)
+	p := mustNew(t, l.cfg)
+	l.source.pages = [][]string{{"a", "1"}, {"b", "1"}}
+	l.source.between = func(int) {
+		l.w.db.mu.Lock()
+		defer l.w.db.mu.Unlock()
+		l.w.db.fence = Fence{Job: "job", Epoch: 99, Owner: "another"}
+	}
+	_, err := p.Run(context.Background(), l.w.elect())
+	if !errors.Is(err, ErrFenced) || errors.As(err, new(sourceError)) || p.taken != (Fence{}) {
+		t.Errorf("run: %v; taken %+v", err, p.taken)
+	}
+	if len(l.applied) != 0 {
+		t.Error("something was written")
+	}
+}
+
+func TestMarkNamesAreNeverShared(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringMatching(`[#%a25:3]{0,6}`)
+		a, x, b, y := text.Draw(t, "source"), text.Draw(t, "key"), text.Draw(t, "other source"), text.Draw(t, "other key")
+		if (a != b || x != y) && MarkName(a, x) == MarkName(b, y) {
+			t.Errorf("%q of %q and %q of %q are both %q", x, a, y, b, MarkName(a, x))
+		}
+	})
+}
+
+func TestSubtractionIsExact(t *testing.T) {
+	number := rapid.OneOf(
+		rapid.Custom(func(t *rapid.T) string { return strconv.FormatInt(rapid.Int64().Draw(t, "n"), 10) }),
+		rapid.StringMatching(`-?[0-9]{1,25}(\.[0-9]{1,20})?(e-?[0-9]{1,2})?`))
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := number.Draw(t, "total"), number.Draw(t, "known")
+		total, errA := readTotal(a)
+		known, errB := readTotal(b)
+		if errA != nil || errB != nil {
+			t.Skip("too long")
+		}
+		got, sign := subtract(total, known)
+		want := decimal.RequireFromString(a).Sub(decimal.RequireFromString(b))
+		if !decimal.RequireFromString(got).Equal(want) || sign != want.Sign() {
+			t.Errorf("%s - %s = %s (%d), want %s", a, b, got, sign, want)
+		}
+		if again, err := readTotal(total); again != total || err != nil {
+			t.Errorf("%s reads as %s and then as %s, %v", a, total, again, err)
+		}
+		if equal := decimal.RequireFromString(a).Equal(decimal.RequireFromString(b)); equal != (total == known) {
+			t.Errorf("%s and %s are written %s and %s", a, b, total, known)
+		}
+	})
+}
+
+// Random totals, pages, batches and lanes: the table is the totals of the last pass.
+func TestTotalsOfAnyPassesEndUpInTheTable(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := newLedgerOfTotals(t, KindInteger)
+		l.cfg.OnDecrease = DecreaseSubtract
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		totals := map[string]int64{}
+		for range rapid.IntRange(1, 4).Draw(t, "runs") {
+			l.cfg.BatchRows = rapid.IntRange(1, 8).Draw(t, "rows")
+			l.cfg.Lanes = rapid.IntRange(1, 3).Draw(t, "lanes")
+			var pages [][]string
+			for range rapid.IntRange(1, 8).Draw(t, "pages") {
+				var pairs []string
+				for range rng.IntN(8) {
+					name := fmt.Sprint("k", rng.IntN(10))
+					totals[name] += int64(rng.IntN(7)) - 2
+					pairs = append(pairs, name, strconv.FormatInt(totals[name], 10))
+				}
+				pages = append(pages, pairs)
+			}
+			if err := l.run(pages...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for name, n := range totals {
+			row, ok := l.w.db.rows["text "+name]
+			if ok && row[1].Int() != n || !ok && n != 0 {
+				t.Errorf("%s is %v, want %d", name, row, n)
+			}
+		}
+	})
+}
