@@ -20,8 +20,8 @@ var _ flush.StaleFinder = (*Store)(nil)
 func (s *Store) CountStale(ctx context.Context, p *flush.Plan, current int64) (stale, all int64, err error) {
 	err = s.walk(ctx, p, nil, func(w *walk, behind, edge []any) (bool, error) {
 		q := w.query()
-		where := q.between(behind, edge)
-		rows, err := q.read(ctx, fmt.Sprintf(s.queries["stale_count"], w.generation, w.table, where, q.place(q.number(current))))
+		other := q.place(q.number(current)) // first, as it stands there
+		rows, err := q.read(ctx, fmt.Sprintf(s.queries["stale_count"], w.generation, w.table, q.between(behind, edge), other))
 		if err != nil {
 			return false, err
 		}
