@@ -261,6 +261,50 @@ func TestMarkOfALaterPageOutlivesAnEarlierOne(t *testing.T) {
 	}
 }
 
+// lateSink does something between reading marks and answering.
+type lateSink struct {
+	fakeSink
+	late func()
+}
+
+func (s *lateSink) Positions(ctx context.Context, f Fence, shards []string) ([]string, error) {
+	found, err := s.fakeSink.Positions(ctx, f, shards)
+	s.late()
+	return found, err
+}
+
+// The page before may be committed, and its marks forgotten, while the database answers
+// with what was before that.
+func TestMarkThatIsCommittedWhileMarksAreReadCounts(t *testing.T) {
+	l := newLedgerOfTotals(t, KindInteger)
+	l.cfg.BatchRows = 1
+	l.source.pages = [][]string{{"a", "5"}, {"a", "5", "b", "1"}}
+	sink := &lateSink{fakeSink: fakeSink{base: l.w.db}}
+	l.cfg.Sink = sink
+	r := &run{Pipeline: mustNew(t, l.cfg)}
+	m, err := Compile(l.cfg.Mapping, l.w.db.tables["counts"], l.cfg.Inputs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.m, l.source.inputs = m, m.Inputs()
+	s := r.totals(l.source)
+	var pages []Page
+	sink.late = func() {
+		for _, p := range pages {
+			for _, m := range p.Marks {
+				l.w.db.places[m.Shard] = m.Value
+			}
+			_ = s.Done(context.Background(), Stage{}, p)
+		}
+	}
+	if err := s.Read(context.Background(), Stage{}, func(p Page) error { pages = append(pages, p); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if len(pages) != 2 || pages[1].Records[0].Key != "b" {
+		t.Errorf("pages: %+v", pages)
+	}
+}
+
 func TestBatchesOfTotalsAreNumberedAndBounded(t *testing.T) {
 	l := newLedgerOfTotals(t, KindInteger)
 	l.cfg.BatchRows = 2
