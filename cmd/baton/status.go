@@ -184,24 +184,21 @@ func printStatus(out io.Writer, s daemon.Snapshot) error {
 		p("\nJOB\tSCHEDULE\tNEXT\tLAST\tROWS\tDEAD\tTOOK\tWAITING\tFAILURES\n")
 	}
 	for _, j := range s.Jobs {
-		next, last, rows, dead, took, waiting := "-", "never", "-", "-", "-", "?"
-		switch {
-		case s.Leader == nil && s.Paused != nil:
-			next = "paused"
-		case !j.NextRun.IsZero():
-			next = "in " + short(j.NextRun.Sub(s.Now))
-		}
+		next, last, rows, dead, took, waiting := nextRun(j, s), "never", "-", "-", "-", waitingChanges(j)
 		if r := j.LastRun; r != nil {
 			last = fmt.Sprintf("%s %s ago", r.State, short(s.Now.Sub(r.Started)))
 			rows, dead = fmt.Sprint(r.Rows), fmt.Sprint(r.Dead)
 			took = short(time.Duration(r.DurationMS) * time.Millisecond)
 		}
-		if j.Backlog != nil {
-			waiting = fmt.Sprint(*j.Backlog)
+		if r := j.Running; r != nil {
+			next = "running for " + short(s.Now.Sub(r.Started))
 		}
 		p("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\n", j.Name, j.Schedule, next, last, rows, dead, took, waiting, j.ConsecutiveFailures)
 	}
 	for _, j := range s.Jobs {
+		if j.Paused != nil {
+			p("\n%s is paused %s; baton job resume %s ends that\n", j.Name, j.Paused.Reason, j.Name)
+		}
 		if r := j.LastRun; r != nil && r.Error != "" {
 			p("\n%s, at %s on %s: %s\n", j.Name, r.Started.Format(time.DateTime), r.NodeID, r.Error)
 		}

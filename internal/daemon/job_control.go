@@ -147,7 +147,7 @@ func (r *Remote) RunJob(ctx context.Context, name, by string) (JobRun, error) {
 // awaitStart waits until a request is answered, or takes it back.
 func (r *Remote) awaitStart(ctx context.Context, request redisstore.Request, leader string) (JobRun, error) {
 	deadline := time.Now().Add(askFor)
-	for {
+	for wait := glance; ; wait = min(2*wait, watchEvery) {
 		rec, refused, err := r.findRun(ctx, request.Job, request.ID)
 		switch {
 		case err == nil && refused != "":
@@ -156,7 +156,7 @@ func (r *Remote) awaitStart(ctx context.Context, request redisstore.Request, lea
 			return JobRun{Job: request.Job, Run: *rec}, nil
 		}
 		if ctx.Err() == nil && time.Now().Before(deadline) {
-			_ = rest(ctx, glance)
+			_ = rest(ctx, wait)
 			continue
 		}
 		back, cancel := context.WithTimeout(context.WithoutCancel(ctx), commandTimeout)
@@ -192,8 +192,8 @@ func (r *Remote) findRun(ctx context.Context, name, id string) (run *status.Run,
 		return j.LastRun, "", nil
 	case states[0].Refused.ID == id:
 		return nil, states[0].Refused.Reason, nil
-	case j.LastRun == nil || j.LastRun.Started.Before(time.Now().Add(-askFor)):
-		return nil, "", nil // no other run can have come after it
+	case j.LastRun == nil:
+		return nil, "", nil
 	}
 	runs, err := r.JobRuns(ctx, name, searched)
 	for i := range runs {

@@ -40,7 +40,7 @@ func (r *Remote) watchLeader(ctx context.Context, run status.Run, since *time.Ti
 	p, err := r.picture(ctx)
 	switch {
 	case err != nil:
-	case p.Leader == run.NodeID && p.Epoch == run.Epoch:
+	case p.Owner == run.Owner:
 		*since = time.Time{}
 	case since.IsZero():
 		*since = time.Now()

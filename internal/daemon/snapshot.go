@@ -197,7 +197,7 @@ func runOf(r *job.Record) *status.Run {
 	}
 	run := &status.Run{
 		ID: r.ID, State: string(r.State), Trigger: string(r.Trigger), Slot: r.Slot, Started: r.Started,
-		Rows: r.Result.Rows, Dead: r.Result.Dead, Error: r.Error, NodeID: r.Term.NodeID, Epoch: r.Term.Epoch,
+		Rows: r.Result.Rows, Dead: r.Result.Dead, Error: r.Error, NodeID: r.Term.NodeID, Epoch: r.Term.Epoch, Owner: r.Term.Owner,
 	}
 	if !r.Finished.IsZero() {
 		run.DurationMS = r.Finished.Sub(r.Started).Milliseconds()

@@ -22,7 +22,8 @@ type JobState struct {
 	Running             *job.Record // claimed and not yet reported as finished; its leader may be dead
 	Last                *job.Record // the last finished run
 	LastSuccess         time.Time   // when a run last succeeded; zero: never
-	ConsecutiveFailures int64       // since then
+	Fresh               time.Time   // what was there before has been done with; zero: never
+	ConsecutiveFailures int64       // since LastSuccess
 	Paused              *Pause      // nil: it is not
 	Progress            *Progress   // of Running; nil: it has told none yet
 	Refused             Refusal     // of the last manual run that was
@@ -60,6 +61,7 @@ func (l *Ledger) Jobs(ctx context.Context, names []string) ([]JobState, error) {
 			Running:             recordOf(name, fields, "running_"),
 			Last:                recordOf(name, fields, "result_"),
 			LastSuccess:         millisField(fields["last_success"]),
+			Fresh:               millisField(fields["fresh"]),
 			ConsecutiveFailures: intField(fields["consecutive_failures"]),
 			Progress:            progressOf(fields),
 			Refused:             Refusal{ID: fields["refused_id"], Reason: fields["refused_reason"]},

@@ -17,12 +17,16 @@ if redis.call('HGET', KEYS[1], 'running_id') ~= ARGV[2] then
   return 1
 end
 redis.call('HDEL', KEYS[1], 'running_batches', 'running_backlog')
+local started
 for i = 6, #ARGV, 2 do
+  if ARGV[i] == 'started' then
+    started = ARGV[i + 1]
+  end
   redis.call('HDEL', KEYS[1], 'running_' .. ARGV[i])
   redis.call('HSET', KEYS[1], 'result_' .. ARGV[i], ARGV[i + 1])
 end
 if state == 'succeeded' then
-  redis.call('HSET', KEYS[1], 'last_success', finished, 'consecutive_failures', 0)
+  redis.call('HSET', KEYS[1], 'last_success', finished, 'fresh', started, 'consecutive_failures', 0)
 elseif state ~= 'cancelled' then
   redis.call('HINCRBY', KEYS[1], 'consecutive_failures', 1)
 end

@@ -9,6 +9,6 @@ for i = 3, #ARGV, 2 do
   redis.call('HSET', KEYS[1], 'running_' .. ARGV[i], ARGV[i + 1])
 end
 if ARGV[2] ~= '' then
-  redis.call('HSET', KEYS[1], 'last_success', ARGV[2], 'consecutive_failures', 0)
+  redis.call('HSET', KEYS[1], 'last_success', ARGV[2], 'fresh', ARGV[2], 'consecutive_failures', 0)
 end
 return 1

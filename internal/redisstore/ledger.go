@@ -35,7 +35,7 @@ const keepRuns = 200
 // ended: a job.Ledger, and the history for status pages.
 //
 // The hash {K}:job:NAME has last_slot (ms), the current run as running_FIELD, the
-// last finished one as result_FIELD, last_success (ms), consecutive_failures, the pause
+// last finished one as result_FIELD, last_success and fresh (ms), consecutive_failures, the pause
 // as paused_reason and paused_at (ms), and the last manual run that was refused as
 // refused_id and refused_reason. Requests for manual runs are in {K}:control;
 // the stream {K}:job:NAME:runs has one entry of the same FIELDs for each finished run.

@@ -54,7 +54,7 @@ type Leader struct {
 	Foreign     bool      `json:"foreign"` // held by a client that is not baton: only Owner and the lease are known
 }
 
-// Pause is that an operator has nobody lead.
+// Pause is that an operator has nobody lead, or that a job is not run.
 type Pause struct {
 	Since  time.Time `json:"since"`
 	Reason string    `json:"reason"` // "by alice: upgrade"
@@ -93,13 +93,15 @@ type Job struct {
 	Running             *Run      `json:"running"`
 	LastRun             *Run      `json:"last_run"`
 	ConsecutiveFailures int       `json:"consecutive_failures"`
-	Backlog             *int64    `json:"backlog"`     // changes that wait in Redis; null: not a flush, or not known
-	LagSeconds          *float64  `json:"lag_seconds"` // age of the oldest of them
+	Paused              *Pause    `json:"paused,omitempty"` // until somebody resumes it
+	Backlog             *int64    `json:"backlog"`          // changes that wait in Redis; null: not a flush, or not known
+	LagSeconds          *float64  `json:"lag_seconds"`      // age of the oldest of them
 	// LateAfterSeconds is the lag from which the page calls the job late; 0: 60.
 	LateAfterSeconds float64 `json:"late_after_seconds,omitzero"`
 }
 
-// Run is one execution of a job; one that still runs has no duration, rows or error yet.
+// Run is one execution of a job; one that still runs has no duration or error yet, and
+// the rows that it had written when it last told.
 type Run struct {
 	ID         string    `json:"run_id,omitzero"`
 	State      string    `json:"state"` // running, succeeded, failed, timed_out, cancelled
@@ -109,9 +111,12 @@ type Run struct {
 	DurationMS int64     `json:"duration_ms"`
 	Rows       int64     `json:"rows"`
 	Dead       int64     `json:"dead"`
+	Batches    int64     `json:"batches,omitzero"`  // of one that still runs
+	Backlog    *int64    `json:"backlog,omitempty"` // changes that waited when it began, if that is known
 	Error      string    `json:"error,omitzero"`
 	NodeID     string    `json:"node_id"`
 	Epoch      int64     `json:"epoch"`
+	Owner      string    `json:"-"` // of the term; a text for machines
 }
 
 // Event is one transition of the election.

@@ -118,6 +118,7 @@ func TestPageAnswersWhoLeadsAndWhatIsWrong(t *testing.T) {
 		"<title>db1 leads · baton</title>", "1753192331043", "2 h 3 min", "8.1 s", "of 10 s left", // the leader
 		"3 min 20 s late", "users; 185,440 changes waiting", "1 of 4 failing", "2 live, 1 silent", "db3 not seen", // the verdicts
 		"every day at 02:30", "30 2 * * *", "Asia/Shanghai", "3 failures in a row", "3 dead letters", "varchar(80)", "for 12 s on db1", // the jobs
+		"1,200 rows of 185,400 changes", "by alice: ", ", for 20 min",
 		"not the leader’s", "asked by alice: upgrade", "stepped down", "no renewal was answered in time", // nodes, events
 	} {
 		if !strings.Contains(page, want) {
@@ -149,6 +150,7 @@ func TestVerdicts(t *testing.T) {
 		"data none":    {dataVerdict(Snapshot{Jobs: []Job{{Name: "a"}}}), verdict{idle, "Data", "Not measured", "no flush has reported its lag"}},
 		"jobs well":    {jobsVerdict(Snapshot{Jobs: []Job{job("a", 1, nil), job("b", 1, nil)}}, true), verdict{good, "Jobs", "All 2 well", "0 running now"}},
 		"jobs failing": {jobsVerdict(Snapshot{Jobs: []Job{job("a", 1, failed), job("b", 1, nil)}}, true), verdict{bad, "Jobs", "1 of 2 failing", "a"}},
+		"jobs paused":  {jobsVerdict(Snapshot{Jobs: []Job{{Name: "a", Paused: &Pause{}}, job("b", 1, nil)}}, true), verdict{warn, "Jobs", "1 of 2 paused", "a"}},
 		"jobs fresh":   {jobsVerdict(Snapshot{Jobs: []Job{{Name: "a"}}}, true), verdict{idle, "Jobs", "None has run yet", "0 running now"}},
 		"jobs none":    {jobsVerdict(Snapshot{}, true), verdict{idle, "Jobs", "None", "no job is configured on this node"}},
 		"jobs unknown": {jobsVerdict(Snapshot{Error: "x"}, false), verdict{warn, "Jobs", "Not known", "the state could not be read"}},

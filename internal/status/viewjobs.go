@@ -13,7 +13,9 @@ type jobView struct {
 	Name, Target          string
 	Words, Schedule, Zone string
 	Next                  instant
+	Paused                string // "by alice: upgrade, for 5 min"
 	Running               string // "for 12 s on db1"
+	SoFar                 string // "1,200 rows of 5,000 changes"
 	Last                  *runView
 	Failures              string // "3 failures in a row"
 	Backlog, Lag          string
@@ -45,6 +47,10 @@ func newJobView(j Job, now time.Time) jobView {
 	}
 	if r := j.Running; r != nil {
 		v.Running = "for " + span(wholeSeconds(now.Sub(r.Started))) + " on " + or(r.NodeID, "?")
+		v.SoFar = soFar(*r)
+	}
+	if p := j.Paused; p != nil {
+		v.Paused = clip(p.Reason) + ", for " + span(wholeSeconds(now.Sub(p.Since)))
 	}
 	if j.Backlog != nil {
 		v.Backlog = count(*j.Backlog)
@@ -56,6 +62,17 @@ func newJobView(j Job, now time.Time) jobView {
 		}
 	}
 	return v
+}
+
+// soFar is how far a run is that has told.
+func soFar(r Run) string {
+	switch {
+	case r.Backlog != nil:
+		return plural(r.Rows, "row") + " of " + plural(*r.Backlog, "change")
+	case r.Batches > 0:
+		return plural(r.Rows, "row") + " so far"
+	}
+	return ""
 }
 
 func newRunView(r *Run, now time.Time) *runView {
@@ -155,9 +172,12 @@ func dataVerdict(s Snapshot) verdict {
 
 // jobsVerdict answers whether the last runs were well.
 func jobsVerdict(s Snapshot, known bool) verdict {
-	var failing []string
+	var failing, paused []string
 	running, ran := 0, 0
 	for _, j := range s.Jobs {
+		if j.Paused != nil {
+			paused = append(paused, j.Name)
+		}
 		if j.Running != nil {
 			running++
 		}
@@ -176,7 +196,9 @@ func jobsVerdict(s Snapshot, known bool) verdict {
 		v.Tone, v.Answer, v.Note = idle, "None", "no job is configured on this node"
 	case len(failing) > 0:
 		v.Tone, v.Answer, v.Note = bad, fmt.Sprintf("%d of %d failing", len(failing), len(s.Jobs)), some(failing)
-	case ran == 0:
+	case len(paused) > 0:
+		v.Tone, v.Answer, v.Note = warn, fmt.Sprintf("%d of %d paused", len(paused), len(s.Jobs)), some(paused)
+	case ran == 0 && running == 0:
 		v.Tone, v.Answer = idle, "None has run yet"
 	case len(s.Jobs) == 1:
 		v.Answer = "Well"

@@ -1,0 +1,27 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"baton/internal/daemon"
+)
+
+func newJobCommand(e env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "job",
+		Short: "Look at jobs, and drive them",
+		Args:  cobra.NoArgs,
+	}
+	cmd.AddCommand(newJobListCommand(e), newJobShowCommand(e), newJobRunCommand(e), newJobPauseCommand(e), newJobResumeCommand(e))
+	return cmd
+}
+
+// jobError gives an error about jobs its exit code.
+func jobError(err error) error {
+	if errors.Is(err, daemon.ErrNoJob) {
+		return usageError(err)
+	}
+	return err
+}

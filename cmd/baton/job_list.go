@@ -1,0 +1,175 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"baton/internal/daemon"
+	"baton/internal/status"
+)
+
+func newJobListCommand(e env) *cobra.Command {
+	var out output
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List the jobs and how they stand",
+		Example: "  baton job list\n  baton job list -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return withRemote(cmd, e, func(r *daemon.Remote, _ string) error {
+				s, err := r.Snapshot(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return out.print(e.stdout, s.Jobs, func(w io.Writer) error { return printJobs(w, s) })
+			})
+		},
+	}
+	addTargetFlags(cmd)
+	out.addFlag(cmd)
+	return cmd
+}
+
+func printJobs(out io.Writer, s daemon.Snapshot) error {
+	if len(s.Jobs) == 0 {
+		_, err := fmt.Fprintln(out, "the configuration has no jobs")
+		return err
+	}
+	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "JOB\tSCHEDULE\tSTATE\tLAST\tNEXT\tWAITING\tBEHIND") // Flush tells a write error
+	for _, j := range s.Jobs {
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", j.Name, j.Schedule, jobState(j, s.Now), lastRun(j, s.Now), nextRun(j, s), waitingChanges(j), behind(j))
+	}
+	return w.Flush()
+}
+
+// jobState is what a job does now, in a word or two.
+func jobState(j status.Job, now time.Time) string {
+	switch {
+	case j.Paused != nil && j.Running != nil:
+		return "paused, still running"
+	case j.Paused != nil:
+		return "paused"
+	case j.Running != nil:
+		return "running for " + short(now.Sub(j.Running.Started))
+	case j.ConsecutiveFailures > 0:
+		return "failing"
+	}
+	return "ready"
+}
+
+func lastRun(j status.Job, now time.Time) string {
+	if j.LastRun == nil {
+		return "never"
+	}
+	return fmt.Sprintf("%s %s ago", j.LastRun.State, short(now.Sub(j.LastRun.Started)))
+}
+
+func nextRun(j status.Job, s daemon.Snapshot) string {
+	switch {
+	case j.Paused != nil, s.Leader == nil && s.Paused != nil:
+		return "paused"
+	case j.NextRun.IsZero():
+		return "-"
+	}
+	return "in " + short(j.NextRun.Sub(s.Now))
+}
+
+func waitingChanges(j status.Job) string {
+	if j.Backlog == nil {
+		return "?"
+	}
+	return fmt.Sprint(*j.Backlog)
+}
+
+func behind(j status.Job) string {
+	if j.LagSeconds == nil {
+		return "?"
+	}
+	return short(time.Duration(*j.LagSeconds * float64(time.Second)))
+}
+
+func newJobShowCommand(e env) *cobra.Command {
+	var out output
+	var runs int
+	cmd := &cobra.Command{
+		Use:     "show JOB",
+		Short:   "Show one job and its last runs",
+		Example: "  baton job show users\n  baton job show users --runs 50",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withRemote(cmd, e, func(r *daemon.Remote, _ string) error {
+				j, err := r.Job(cmd.Context(), args[0])
+				if err != nil {
+					return jobError(err)
+				}
+				past, err := r.JobRuns(cmd.Context(), args[0], runs)
+				if err != nil {
+					return err
+				}
+				shown := struct {
+					status.Job
+					Runs []status.Run `json:"runs"`
+				}{j, past}
+				return out.print(e.stdout, shown, func(w io.Writer) error { return printJob(w, j, past, time.Now()) })
+			})
+		},
+	}
+	addTargetFlags(cmd)
+	cmd.Flags().IntVar(&runs, "runs", 5, "how many of its last runs to show")
+	out.addFlag(cmd)
+	return cmd
+}
+
+func printJob(out io.Writer, j status.Job, runs []status.Run, now time.Time) error {
+	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	p := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) } // Flush tells a write error
+	p("job\t%s\n", j.Name)
+	p("writes to\t%s\n", j.Target)
+	p("schedule\t%s: %s\n", j.Schedule, j.ScheduleWords)
+	p("state\t%s\n", jobState(j, now))
+	if j.Paused != nil {
+		p("paused\t%s, since %s; baton job resume %s ends that\n", j.Paused.Reason, j.Paused.Since.Format(time.DateTime), j.Name)
+	}
+	if r := j.Running; r != nil {
+		p("run\t%s on %s: %s\n", r.ID, r.NodeID, soFar(*r))
+	}
+	next := "-"
+	if !j.NextRun.IsZero() {
+		next = j.NextRun.Format("2006-01-02 15:04:05 MST")
+	}
+	p("next\t%s\n", next)
+	p("waiting\t%s changes\n", waitingChanges(j))
+	p("behind\t%s\n", behind(j))
+	if len(runs) > 0 {
+		p("\nSTARTED\tRESULT\tTRIGGER\tROWS\tDEAD\tTOOK\tNODE\tRUN\tERROR\n")
+	}
+	for _, r := range runs {
+		p("%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\n", r.Started.Format(time.DateTime), r.State, r.Trigger, r.Rows, r.Dead,
+			short(time.Duration(r.DurationMS)*time.Millisecond), r.NodeID, r.ID, cmp.Or(firstLine(r.Error), "-"))
+	}
+	return w.Flush()
+}
+
+// soFar is how far a run is.
+func soFar(r status.Run) string {
+	text := fmt.Sprintf("%d rows", r.Rows)
+	if r.Backlog != nil {
+		text += fmt.Sprintf(" of %d changes", *r.Backlog)
+	}
+	if r.Dead > 0 {
+		text += fmt.Sprintf(", %d dead letters", r.Dead)
+	}
+	return text
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"baton/internal/status"
+)
+
+const (
+	barWidth = 30
+	// rateOver is the time that a rate is taken over: shorter, and it jumps.
+	rateOver = 10 * time.Second
+)
+
+// progress shows how far a run is: in one line of a terminal, else a line a second.
+type progress struct {
+	w       io.Writer
+	inPlace bool
+	shown   time.Time
+	samples []sample // of the last rateOver
+}
+
+type sample struct {
+	at   time.Time
+	rows int64
+}
+
+// show shows a run as it stands now.
+func (p *progress) show(r status.Run, now time.Time) {
+	p.samples = append(p.samples, sample{now, r.Rows + r.Dead})
+	for len(p.samples) > 2 && now.Sub(p.samples[0].at) > rateOver {
+		p.samples = p.samples[1:]
+	}
+	if !p.inPlace && now.Sub(p.shown) < time.Second {
+		return
+	}
+	p.shown = now
+	line := p.line(r)
+	if p.inPlace {
+		_, _ = fmt.Fprintf(p.w, "\r\x1b[K%s", line) // a terminal that is gone ends the process
+		return
+	}
+	_, _ = fmt.Fprintln(p.w, line)
+}
+
+// end leaves the line.
+func (p *progress) end() {
+	if p.inPlace && !p.shown.IsZero() {
+		_, _ = fmt.Fprint(p.w, "\r\x1b[K")
+	}
+}
+
+// line is "[#####.....]  50 %  1000 rows of 2000 changes, 500 rows/s, 2s left".
+func (p *progress) line(r status.Run) string {
+	first, last := p.samples[0], p.samples[len(p.samples)-1]
+	took := last.at.Sub(first.at)
+	text := soFar(r) + perSecond(last.rows-first.rows, took)
+	if r.Backlog == nil || *r.Backlog <= 0 {
+		return text
+	}
+	// Several changes may make one row, so the end may come sooner; and what comes in
+	// meanwhile may be flushed as well.
+	done := min(float64(last.rows)/float64(*r.Backlog), 1)
+	full := int(done * barWidth)
+	bar := strings.Repeat("#", full) + strings.Repeat(".", barWidth-full)
+	if rate := float64(last.rows-first.rows) / took.Seconds(); took > 0 && rate > 0 && done < 1 {
+		left := float64(*r.Backlog-last.rows) / rate
+		text += fmt.Sprintf(", %s left", short(time.Duration(left*float64(time.Second)).Round(time.Second)))
+	}
+	return fmt.Sprintf("[%s] %3.0f %%  %s", bar, done*100, text)
+}
+
+// perSecond is ", 1200 rows/s"; "" of no time at all.
+func perSecond(rows int64, took time.Duration) string {
+	if took <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %.0f rows/s", float64(rows)/took.Seconds())
+}

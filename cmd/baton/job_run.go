@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"baton/internal/daemon"
+	"baton/internal/job"
+)
+
+func newJobRunCommand(e env) *cobra.Command {
+	var out output
+	var reason string
+	var watch bool
+	cmd := &cobra.Command{
+		Use:   "run JOB",
+		Short: "Have the leader run a job now",
+		Long: "Have the leader run a job now, beside its schedule. It is refused if nobody leads (exit\n" +
+			"code 3), if the job is paused, or if a run of it goes on. It happens once, or not at all,\n" +
+			"whoever leads meanwhile. With --watch it shows how far the run is until it has ended, and\n" +
+			"the exit code is 1 if that was not well; Ctrl-C ends the watching, and not the run.",
+		Example: "  baton job run users\n  baton job run users --watch",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withRemote(cmd, e, func(r *daemon.Remote, lockKey string) error {
+				run, err := r.RunJob(cmd.Context(), args[0], by(reason))
+				switch {
+				case errors.Is(err, daemon.ErrNoLeader):
+					return noneToStepDown(cmd.Context(), r, lockKey)
+				case err != nil:
+					return jobError(err)
+				case watch:
+					return watchRun(cmd.Context(), e.stdout, r, run, out)
+				}
+				return out.print(e.stdout, run, func(w io.Writer) error {
+					_, err := fmt.Fprintf(w, "run %s of job %q has begun on %s; baton job show %s tells how it ends\n", run.Run.ID, run.Job, run.Run.NodeID, run.Job)
+					return err
+				})
+			})
+		},
+	}
+	addTargetFlags(cmd)
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show how far it is until it has ended")
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the log")
+	out.addFlag(cmd)
+	return cmd
+}
+
+// watchRun shows a run until it has ended, and answers with its result.
+func watchRun(ctx context.Context, w io.Writer, r *daemon.Remote, run daemon.JobRun, out output) error {
+	bar := progress{w: w, inPlace: isTerminal(w)}
+	ended, err := r.WatchRun(ctx, run.Job, run.Run.ID, func(now daemon.JobRun) {
+		if !out.json {
+			bar.show(now.Run, time.Now())
+		}
+	})
+	bar.end()
+	switch {
+	case daemon.Ended(err):
+		_, err = fmt.Fprintf(w, "no longer watching; run %s goes on, baton job show %s tells how it ends\n", run.Run.ID, run.Job)
+		return err
+	case err != nil:
+		return err
+	}
+	err = out.print(w, ended, func(w io.Writer) error {
+		took := time.Duration(ended.Run.DurationMS) * time.Millisecond
+		_, err := fmt.Fprintf(w, "%s: %s in %s%s\n", ended.Run.State, soFar(ended.Run), short(took), perSecond(ended.Run.Rows, took))
+		return err
+	})
+	if ended.Run.State != string(job.StateSucceeded) {
+		return errors.Join(err, fmt.Errorf("run %s of job %q: %s: %s", ended.Run.ID, ended.Job, ended.Run.State, ended.Run.Error))
+	}
+	return err
+}
