@@ -78,7 +78,7 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 	resign := newAbdicator(c, probes, election, log.Named("election"))
 	lead := leader{
 		log: log, runner: runner, tasks: tasks, metrics: metrics, ledger: ledger, databases: dbs, election: election, resign: resign,
-		look: c.Election.HeartbeatInterval,
+		look: c.Election.HeartbeatInterval, first: &firstLook{config: c, log: log.Named("doctor")},
 	}
 
 	lock, err := at.lock(redisstore.Presence{

@@ -25,6 +25,7 @@ type leader struct {
 	databases databases
 	election  election
 	resign    *abdicator
+	first     *firstLook
 	look      time.Duration // how often to look for orders that no hint tells of
 }
 
@@ -39,6 +40,7 @@ func (l *leader) lead(ctx context.Context, term *elector.Term) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() { forgetGone(ctx, l.election) })
+	wg.Go(func() { l.first.look(ctx) })
 	wg.Go(func() { keepGauges(ctx, l.ledger, flushes) })
 	wg.Go(func() { takeOrders(ctx, l.log.Named("job"), l.ledger, l.runner, jobs, l.look) })
 	wg.Go(func() { pruneLedgers(ctx, l.log.Named("ledger"), l.databases) })

@@ -46,20 +46,27 @@ func openDatabases(c config.Config) (databases, error) {
 	open := databases{}
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(c.Databases)) {
-		d := c.Databases[name]
-		dsn, err := d.DSN()
-		if err == nil {
-			open[name], err = sqlstore.Open(sqlstore.Options{Name: name, Driver: d.Driver, DSN: dsn, TTL: c.Election.TTL})
-		}
+		store, err := openDatabase(c, name)
 		if err != nil {
-			delete(open, name)
 			problems = append(problems, fmt.Errorf("databases.%s: %w", name, err))
+			continue
 		}
+		open[name] = store
 	}
 	if len(problems) > 0 {
 		return nil, errors.Join(append(problems, open.close())...)
 	}
 	return open, nil
+}
+
+// openDatabase prepares one database; it does not connect.
+func openDatabase(c config.Config, name string) (*sqlstore.Store, error) {
+	d := c.Databases[name]
+	dsn, err := d.DSN()
+	if err != nil {
+		return nil, err
+	}
+	return sqlstore.Open(sqlstore.Options{Name: name, Driver: d.Driver, DSN: dsn, TTL: c.Election.TTL})
 }
 
 func (d databases) close() error {

@@ -1,0 +1,282 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"baton/internal/config"
+	"baton/internal/flush"
+	"baton/internal/job"
+	"baton/internal/redisstore"
+	"baton/internal/sqlstore"
+)
+
+// Finding is something that Doctor has found.
+type Finding = flush.Finding
+
+// Severity says how much a finding matters.
+type Severity = flush.Severity
+
+// The severities of findings, the gravest first.
+const (
+	SeverityError   = flush.SeverityError
+	SeverityWarning = flush.SeverityWarning
+	SeverityInfo    = flush.SeverityInfo
+	SeverityOK      = flush.SeverityOK
+)
+
+const (
+	// examineWithin bounds the examination of one server, whatever it does.
+	examineWithin = 15 * time.Second
+	// abandonAfter is what an examination gets to notice that its time is over. Not all
+	// can: a call of the kernel that waits for a network file system cannot.
+	abandonAfter = 250 * time.Millisecond
+)
+
+// Doctor looks for what can lose data, or keeps a job from working: in Redis, in every
+// database, and in every job's table. It changes nothing. Everything is looked at at the
+// same time, each for a quarter of a minute at most; seen, if set, is told what is being
+// looked at, and when that is over. What it finds is in the order of the configuration.
+func Doctor(ctx context.Context, c config.Config, seen func(subject string, over bool)) []Finding {
+	if seen == nil {
+		seen = func(string, bool) {}
+	}
+	all := examinations(c)
+	found := make([][]Finding, len(all))
+	var wg sync.WaitGroup
+	var telling sync.Mutex
+	tell := func(subject string, over bool) {
+		telling.Lock()
+		defer telling.Unlock()
+		seen(subject, over)
+	}
+	for i, e := range all {
+		tell(e.subject, false)
+		wg.Go(func() {
+			found[i] = e.within(ctx, examineWithin)
+			tell(e.subject, true)
+		})
+	}
+	wg.Wait()
+	return byPlace(slices.Concat(found...), c)
+}
+
+// examination looks at one server, and at the jobs there.
+type examination struct {
+	subject string
+	look    func(ctx context.Context) []Finding
+}
+
+// within gives up after d, even if the examination does not.
+func (e examination) within(ctx context.Context, d time.Duration) []Finding {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	found := make(chan []Finding, 1)
+	go func() { found <- e.look(ctx) }() // abandoned if it hangs in the kernel: nobody can end that
+	select {
+	case f := <-found:
+		return f
+	case <-ctx.Done():
+	}
+	select {
+	case f := <-found:
+		return f
+	case <-time.After(abandonAfter):
+		return []Finding{{
+			Severity: SeverityError, Subject: e.subject, What: fmt.Sprintf("it hangs: it could not be looked at within %v", d),
+			Consequence: "what needs it hangs, too; nothing is lost, the changes wait", Remedy: "look at that server, its network and its disks",
+		}}
+	}
+}
+
+// examinations are all that the configuration asks for.
+func examinations(c config.Config) []examination {
+	masters := c.Redis.Masters()
+	all := []examination{{"redis", func(ctx context.Context) []Finding { return examineRedis(ctx, c, len(masters) > 0) }}}
+	for i, m := range masters {
+		of := c
+		of.Redis, of.Jobs = m, nil
+		subject := fmt.Sprintf("redis.quorum[%d]", i)
+		all = append(all, examination{subject, func(ctx context.Context) []Finding {
+			return examineStore(ctx, of, redisstore.PreflightOptions{Subject: subject, LockKey: c.Election.LockKey}, nil)
+		}})
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Databases)) {
+		all = append(all, examination{databaseSubject(name), func(ctx context.Context) []Finding { return examineDatabase(ctx, c, name) }})
+	}
+	return all
+}
+
+func databaseSubject(name string) string { return fmt.Sprintf("database %q", name) }
+func jobSubject(name string) string      { return fmt.Sprintf("job %q", name) }
+
+// examineRedis looks at where the data is, and, unless that is elsewhere, the lock.
+func examineRedis(ctx context.Context, c config.Config, lockElsewhere bool) []Finding {
+	o := redisstore.PreflightOptions{Subject: "redis", LockKey: c.Election.LockKey}
+	if lockElsewhere {
+		if o.LockKey = ""; len(c.Jobs) == 0 {
+			return nil // nothing uses it
+		}
+	}
+	for _, j := range c.Jobs {
+		o.Uses = append(o.Uses, useOf(j))
+	}
+	return examineStore(ctx, c, o, c.Jobs)
+}
+
+func examineStore(ctx context.Context, c config.Config, o redisstore.PreflightOptions, jobs []config.Job) []Finding {
+	lock := lockOptions(c)
+	o.Format, o.WithoutScripts, o.WaitReplicas = lock.Format, lock.WithoutScripts, lock.WaitReplicas
+	if o.LockKey == "" {
+		o.WaitReplicas = 0
+	}
+	store, err := openRedis(c)
+	if err != nil {
+		return []Finding{{Severity: SeverityError, Subject: o.Subject, What: err.Error(), Consequence: "the node does not start", Remedy: "correct the section redis of the configuration"}}
+	}
+	defer func() { _ = store.Close() }() // nothing was written
+	found, usable := store.Preflight(ctx, o)
+	for _, j := range jobs {
+		if usable {
+			found = append(found, examineKeys(ctx, j, store)...)
+		}
+	}
+	return found
+}
+
+// useOf is what a job does to Redis.
+func useOf(j config.Job) redisstore.PreflightUse {
+	from := j.Flush.From
+	u := redisstore.PreflightUse{Job: j.Name, Type: from.Type, Watermark: from.Mode == config.ModeWatermark, Value: from.Value, Retain: from.Retain > 0}
+	if s, err := job.ParseSchedule(j.Schedule, time.UTC); err == nil {
+		u.Wait = job.IsAlways(s)
+	}
+	if from.Type == config.Hashes || from.Type == config.Scan || strings.Contains(from.Key, "<") {
+		u.Key = from.Key
+		if from.Changed != "" {
+			u.Live = []string{from.Changed}
+		}
+		return u
+	}
+	u.Live, _ = flush.ExpandKey(from.Key) // checked with the configuration
+	return u
+}
+
+// examineKeys counts what waits, which tells of keys that hold something else.
+func examineKeys(ctx context.Context, j config.Job, store *redisstore.Store) []Finding {
+	pipeline, err := flushConfig(j, store)
+	if err == nil {
+		var sources []flush.Source
+		if sources, err = pipeline.NewSources(nil); err == nil {
+			_, err = flush.Backlog(ctx, sources)
+		}
+	}
+	if err == nil || ctx.Err() != nil {
+		return nil
+	}
+	return []Finding{{Severity: SeverityError, Subject: jobSubject(j.Name), What: "what waits in Redis cannot be read: " + err.Error(),
+		Consequence: "the job fails; nothing is lost, the changes wait", Remedy: "as said; other programs must not write to baton's keys"}}
+}
+
+// examineDatabase looks at a database, and at the tables of the jobs that write there.
+func examineDatabase(ctx context.Context, c config.Config, name string) []Finding {
+	store, err := openDatabase(c, name)
+	if err != nil {
+		return []Finding{{Severity: SeverityError, Subject: databaseSubject(name), What: err.Error(), Consequence: "the node does not start",
+			Remedy: "correct databases." + name + " of the configuration; the file of the dsn must be readable by whoever asks"}}
+	}
+	defer func() { _ = store.Close() }() // nothing was written
+	found, usable := store.Preflight(ctx)
+	for _, j := range c.Jobs {
+		if usable && j.Flush.To.Database == name {
+			found = append(found, examineTable(ctx, j, c.Node.ID, store)...)
+		}
+	}
+	return found
+}
+
+// examineTable matches a job with its table as the job itself does.
+func examineTable(ctx context.Context, j config.Job, nodeID string, store *sqlstore.Store) []Finding {
+	subject := jobSubject(j.Name)
+	plan, err := planOf(ctx, j, nodeID, store)
+	switch {
+	case errors.Is(err, flush.ErrTransient) || ctx.Err() != nil:
+		return []Finding{{Severity: SeverityInfo, Subject: subject, What: fmt.Sprintf("its table could not be checked: %v", err), Consequence: "what is wrong there shows at the first flush", Remedy: "ask again"}}
+	case err != nil:
+		return misfits(subject, err)
+	}
+	found := store.PreflightTable(ctx, preflightTable(j, plan))
+	if !slices.ContainsFunc(found, func(f Finding) bool { return f.Severity.Rank() <= SeverityWarning.Rank() }) {
+		found = append(found, Finding{Severity: SeverityOK, Subject: subject, What: fmt.Sprintf("table %s of database %q fits: %d columns are written", plan.Table.Name, j.Flush.To.Database, len(plan.Columns))})
+	}
+	return found
+}
+
+func planOf(ctx context.Context, j config.Job, nodeID string, sink flush.Sink) (*flush.Plan, error) {
+	// The sources are asked for nothing but what they can deliver.
+	redis, err := redisstore.Open(redisstore.Options{URL: "redis://127.0.0.1:6379"})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = redis.Close() }() // it never connects
+	of, err := flushConfig(j, redis)
+	if err != nil {
+		return nil, err
+	}
+	of.NodeID, of.Sink = nodeID, sink
+	pipeline, err := flush.New(of)
+	if err != nil {
+		return nil, err
+	}
+	return pipeline.Plan(ctx)
+}
+
+// misfits makes a finding of every problem of a mapping.
+func misfits(subject string, err error) []Finding {
+	problems := []error{err}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok && strings.Contains(err.Error(), "\n") { //nolint:errorlint // what is joined below is one problem
+		problems = joined.Unwrap()
+	}
+	var found []Finding
+	for _, p := range problems {
+		found = append(found, Finding{Severity: SeverityError, Subject: subject, What: p.Error(),
+			Consequence: "the job fails until this is mended; nothing is lost, the changes wait in Redis until its memory is full", Remedy: "mend the table, or the job in the configuration, as said"})
+	}
+	return found
+}
+
+// preflightTable says what a job does to its table.
+func preflightTable(j config.Job, plan *flush.Plan) sqlstore.PreflightTable {
+	t := sqlstore.PreflightTable{Job: j.Name, Plan: plan, Insert: true, Update: len(plan.Key) > 0 && !plan.Keep}
+	to, from := j.Flush.To, j.Flush.From
+	switch flush.Mode(to.Mode) {
+	case flush.ModeReplace:
+		t.Delete = true
+	case flush.ModeDelete:
+		t.Insert, t.Update, t.Delete = false, false, true
+	}
+	gone := from.Type == config.Hashes && flush.OnMissing(from.OnMissing) != flush.MissingIgnore && flush.OnMissing(from.OnMissing) != flush.MissingNull
+	t.Delete = t.Delete || gone || len(to.DeleteWhen) > 0 || from.Vanished == "delete"
+	return t
+}
+
+// byPlace sorts findings by what they are about, as the configuration has it.
+func byPlace(all []Finding, c config.Config) []Finding {
+	place := func(f Finding) int {
+		switch {
+		case strings.HasPrefix(f.Subject, "redis"):
+			return -2
+		case strings.HasPrefix(f.Subject, "database"):
+			return -1
+		}
+		return slices.IndexFunc(c.Jobs, func(j config.Job) bool { return f.Subject == jobSubject(j.Name) })
+	}
+	slices.SortStableFunc(all, func(a, b Finding) int { return place(a) - place(b) })
+	return all
+}

@@ -1,0 +1,189 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	recorder "go.uber.org/zap/zaptest/observer"
+
+	"baton/internal/config"
+	"baton/internal/testsupport"
+)
+
+// doctorFor is a configuration with two jobs into the database main.
+func doctorFor(redis string, db config.Database) config.Config {
+	c := configFor(redis)
+	c.Databases = map[string]config.Database{"main": db}
+	c.Jobs = []config.Job{
+		{Name: "users", Schedule: "@every 1h", Flush: config.Flush{
+			From: config.From{Type: config.Hashes, Key: "user:<id>", Changed: "changed:user"},
+			To:   config.To{Database: "main", Table: "users", Key: []string{"id"}},
+		}},
+		{Name: "page-views", Schedule: "@every 1h", Flush: config.Flush{
+			From:    config.From{Type: config.Counters, Key: "views:[0-3]"},
+			To:      config.To{Database: "main", Table: "articles", Key: []string{"id"}},
+			Columns: map[string]config.Column{"id": {From: "$field"}, "views": {From: "$value", Op: "add"}},
+		}},
+	}
+	return c.WithDefaults()
+}
+
+func dialect(db *testsupport.Database) config.Database {
+	return config.Database{Driver: db.Driver, DSNInline: db.DSN}
+}
+
+func found(all []Finding, severity Severity, subject, what string) bool {
+	return slices.ContainsFunc(all, func(f Finding) bool {
+		return f.Severity == severity && f.Subject == subject && strings.Contains(f.What, what)
+	})
+}
+
+func wantFound(t *testing.T, all []Finding, severity Severity, subject, what string) {
+	t.Helper()
+	if !found(all, severity, subject, what) {
+		var b strings.Builder
+		for _, f := range all {
+			fmt.Fprintf(&b, "%+v\n", f)
+		}
+		t.Errorf("no %s of %s with %q in:\n%s", severity, subject, what, b.String())
+	}
+}
+
+func TestTheDoctorFindsAHealthyInstallationHealthy(t *testing.T) {
+	redis := testsupport.StartRedis(t, testsupport.RedisAOF())
+	db := testsupport.Postgres(t)
+	db.Exec(t, "CREATE TABLE users (id bigint PRIMARY KEY, name text); CREATE TABLE articles (id bigint PRIMARY KEY, views bigint)")
+	var mu sync.Mutex
+	var seen []string
+	all := Doctor(t.Context(), doctorFor(redis.URL(), dialect(db)), func(subject string, over bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		seen = append(seen, fmt.Sprint(subject, " ", over))
+	})
+	var subjects []string
+	for _, f := range all {
+		if f.Severity.Rank() <= SeverityWarning.Rank() {
+			t.Errorf("%+v", f)
+		}
+		if f.Severity == SeverityOK {
+			subjects = append(subjects, f.Subject)
+		}
+	}
+	if want := []string{"redis", `database "main"`, `job "users"`, `job "page-views"`}; !slices.Equal(subjects, want) {
+		t.Errorf("well are %q, want %q", subjects, want)
+	}
+	slices.Sort(seen)
+	if want := []string{`database "main" false`, `database "main" true`, "redis false", "redis true"}; !slices.Equal(seen, want) {
+		t.Errorf("told %q, want %q", seen, want)
+	}
+}
+
+func TestTheDoctorFindsWhatDoesNotFit(t *testing.T) {
+	redis := testsupport.StartRedis(t)
+	if _, err := redis.Conn().Do("SET", "views:2", "1"); err != nil {
+		t.Fatal(err)
+	}
+	db := testsupport.MariaDB(t)
+	db.Exec(t, "CREATE TABLE articles (id bigint, views text, born date NOT NULL)")
+	all := Doctor(t.Context(), doctorFor(redis.URL(), dialect(db)), nil)
+	wantFound(t, all, SeverityError, "redis", "keeps nothing on disk")
+	wantFound(t, all, SeverityError, `job "users"`, `no such table: "users"`)
+	wantFound(t, all, SeverityError, `job "page-views"`, `column "views" is a text (text) and cannot be added to`)
+	wantFound(t, all, SeverityError, `job "page-views"`, `column "born" is NOT NULL`)
+	wantFound(t, all, SeverityError, `job "page-views"`, "no unique index has just the columns of `key` (id)")
+	wantFound(t, all, SeverityError, `job "page-views"`, `"views:2" is a string`)
+	for _, f := range all {
+		if f.Severity.Rank() <= SeverityWarning.Rank() && (f.Consequence == "" || f.Remedy == "") || strings.Contains(f.What, "\n") {
+			t.Errorf("%+v", f)
+		}
+	}
+}
+
+// The doctor has an answer, whatever hangs.
+func TestWhatHangsDoesNotHangTheDoctor(t *testing.T) {
+	redis, db := testsupport.StartRedis(t), testsupport.Postgres(t)
+	redisProxy, dbProxy := redis.Proxy(), db.Proxy()
+	redisProxy.Hang()
+	dbProxy.Hang()
+	c := doctorFor(redis.URLThrough(redisProxy), config.Database{Driver: db.Driver, DSNInline: db.DSNThrough(dbProxy)})
+	began := time.Now()
+	all := Doctor(t.Context(), c, nil)
+	if took := time.Since(began); took > examineWithin {
+		t.Errorf("it took %v", took)
+	}
+	wantFound(t, all, SeverityError, "redis", "does not answer")
+	wantFound(t, all, SeverityError, `database "main"`, "does not answer")
+
+	// A call of the kernel cannot be ended.
+	stuck := make(chan struct{})
+	defer close(stuck)
+	e := examination{`database "files"`, func(context.Context) []Finding { <-stuck; return nil }}
+	wantFound(t, e.within(t.Context(), time.Millisecond), SeverityError, `database "files"`, "it hangs")
+}
+
+func TestADatabaseWithoutItsDSNIsAFindingAmongOthers(t *testing.T) {
+	c := doctorFor("redis://127.0.0.1:1/0", config.Database{Driver: "sqlite", DSNInline: filepath.Join(t.TempDir(), "none.db")})
+	c.Databases["other"] = config.Database{Driver: "postgres", DSNFile: "/nonexistent/dsn"}
+	all := Doctor(t.Context(), c, nil)
+	wantFound(t, all, SeverityError, `database "other"`, "/nonexistent/dsn")
+	wantFound(t, all, SeverityWarning, `database "main"`, "is not there")
+	wantFound(t, all, SeverityError, "redis", "does not answer")
+}
+
+func TestEveryMasterOfAQuorumIsExamined(t *testing.T) {
+	c := configFor(testsupport.StartRedis(t).URL())
+	for range 3 {
+		c.Redis.Quorum = append(c.Redis.Quorum, testsupport.StartRedis(t).URL())
+	}
+	all := Doctor(t.Context(), c, nil)
+	for i := range 3 {
+		wantFound(t, all, SeverityOK, fmt.Sprintf("redis.quorum[%d]", i), "it answers")
+	}
+	if slices.ContainsFunc(all, func(f Finding) bool { return f.Subject == "redis" }) {
+		t.Errorf("nothing uses redis.url: %+v", all)
+	}
+}
+
+func TestTheFirstTermTellsTheLogWhatIsGrave(t *testing.T) {
+	redis, db := testsupport.StartRedis(t), testsupport.SQLite(t)
+	db.Exec(t, "CREATE TABLE users (id INTEGER PRIMARY KEY)")
+	r := start(t, doctorFor(redis.URL(), dialect(db)), nil)
+	await(t, "the findings", func() bool { return r.logs.FilterMessageSnippet(`job "page-views": `).Len() > 0 })
+	grave := r.logs.FilterMessageSnippet("redis: it keeps nothing on disk").All()
+	if len(grave) != 1 || grave[0].Level != zapcore.ErrorLevel || grave[0].ContextMap()["remedy"] == "" || grave[0].ContextMap()["consequence"] == "" {
+		t.Errorf("%+v", grave)
+	}
+	if n := r.logs.FilterMessageSnippet(`job "users": table`).Len(); n != 0 {
+		t.Errorf("what is well is told %d times", n)
+	}
+	if err := r.end(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTheFirstLookIsTakenOnce(t *testing.T) {
+	redis, db := testsupport.StartRedis(t), testsupport.SQLite(t)
+	c := doctorFor(redis.URL(), dialect(db))
+	core, logs := recorder.New(zapcore.WarnLevel)
+	f := &firstLook{config: c, log: zap.New(core)}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	f.look(gone)
+	if logs.Len() != 0 || f.over.Load() {
+		t.Errorf("a term that ended at once has told %d findings", logs.Len())
+	}
+	f.look(t.Context())
+	told := logs.Len()
+	f.look(t.Context())
+	if told == 0 || logs.Len() != told {
+		t.Errorf("told %d findings, then %d", told, logs.Len())
+	}
+}

@@ -1,0 +1,14 @@
+package flush
+
+import "context"
+
+// Plan is what the pipeline will write, once the catalogue has been read: all that is
+// wrong with the table, or with the job's mapping to it, is its error. It writes
+// nothing.
+func (p *Pipeline) Plan(ctx context.Context) (*Plan, error) {
+	c, err := p.compile(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.mapping.Plan(), nil
+}
