@@ -26,7 +26,7 @@ func ScanInputs(key, value string) (flush.Inputs, error) {
 	if err != nil {
 		return flush.Inputs{}, err
 	}
-	in := flush.Inputs{Names: append(slices.Clone(pattern.Names), flush.InputKey, flush.InputGeneration)}
+	in := flush.Inputs{Names: append(slices.Clone(pattern.Names), flush.InputKey, flush.InputGeneration), Repeats: true}
 	switch value {
 	case "hash":
 		in.Fields = true
