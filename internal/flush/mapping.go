@@ -30,6 +30,9 @@ type Inputs struct {
 	Ledger bool
 	// Position: the source keeps its place in the database, not in Redis.
 	Position bool
+	// Repeats: every pass delivers every record again. One that does not fit is put
+	// aside once, not with each pass.
+	Repeats bool
 	// Watermark: $value is a total that only the producers write. What is written is
 	// the difference to the total that the database has a mark of.
 	Watermark bool

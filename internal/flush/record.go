@@ -36,6 +36,9 @@ func RecordJSON(inputs []string, r Record) string {
 		if i == len(inputs) {
 			break
 		}
+		if inputs[i] == InputGeneration {
+			continue // it is the pass', not the record's
+		}
 		b.WriteByte(',')
 		writeMember(&b, inputs[i], raw)
 	}

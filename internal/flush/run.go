@@ -279,6 +279,9 @@ func (r *run) convert(source Source, stage Stage, page Page) (work, error) {
 		return work{}, errors.New("the source gave a page without a part number; what is added from it could be added twice")
 	}
 	w := work{page: page, batch: r.m.batchOf(stage.ID, page, r.cfg.OnMissing)}
+	if r.cfg.Inputs.Repeats {
+		w.batch.ID = source.Name() // dead letters are told apart by it
+	}
 	w.batch.Shard, w.batch.Job = source.Name(), stage.Job
 	w.batch.Move, w.batch.Marks, w.batch.DeadLimit = page.Move, page.Marks, r.cfg.DeadLimit
 	return w, r.observe(StepConverted)
