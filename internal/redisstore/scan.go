@@ -122,7 +122,7 @@ func (s *Scan) Read(ctx context.Context, st flush.Stage, yield func(flush.Page) 
 	if err != nil {
 		return s.fail("look who has the keys of", err)
 	}
-	rows := newReading(s, current.generation, yield)
+	rows := newScanRows(s, current.generation, yield)
 	for _, node := range before.nodes {
 		if err := s.readNode(ctx, node, rows); err != nil {
 			return err
@@ -139,7 +139,7 @@ func (s *Scan) Read(ctx context.Context, st flush.Stage, yield func(flush.Page) 
 }
 
 // readNode reads what one master has.
-func (s *Scan) readNode(ctx context.Context, node *server, rows *reading) error {
+func (s *Scan) readNode(ctx context.Context, node *server, rows *scanRows) error {
 	c, err := node.borrow(ctx)
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ func (s *Scan) Peek(ctx context.Context, n int) ([]flush.Record, error) {
 		return nil, s.fail("look who has the keys of", err)
 	}
 	p := peek{want: n, calls: peekCalls}
-	rows := newReading(s, 0, p.take)
+	rows := newScanRows(s, 0, p.take)
 	for _, node := range look.nodes {
 		if err = s.peekNode(ctx, node, rows, &p); err != nil {
 			break
@@ -47,7 +47,7 @@ func (p *peek) take(page flush.Page) error {
 	return nil
 }
 
-func (s *Scan) peekNode(ctx context.Context, node *server, rows *reading, p *peek) error {
+func (s *Scan) peekNode(ctx context.Context, node *server, rows *scanRows, p *peek) error {
 	c, err := node.borrow(ctx)
 	if err != nil {
 		return err

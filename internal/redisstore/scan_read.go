@@ -15,8 +15,8 @@ import (
 // members as scanCount, or what Redis keeps in one piece.
 const setGroup = 64
 
-// reading collects the rows of a pass into pages, one of each lane at a time.
-type reading struct {
+// scanRows collects the rows of a pass into pages, one of each lane at a time.
+type scanRows struct {
 	*Scan
 	generation flush.Raw
 	yield      func(flush.Page) error
@@ -41,8 +41,8 @@ type scanned struct {
 	err          error // its own misfortune
 }
 
-func newReading(s *Scan, generation int64, yield func(flush.Page) error) *reading {
-	r := &reading{
+func newScanRows(s *Scan, generation int64, yield func(flush.Page) error) *scanRows {
+	r := &scanRows{
 		Scan: s, generation: flush.Raw{Text: strconv.FormatInt(generation, 10), OK: true}, yield: yield,
 		pace: newPace(s.budget), lanes: make([]laneRows, s.lanes), object: newObjectDecoder(s.fields),
 	}
@@ -62,7 +62,7 @@ func (s *Scan) group() int {
 func (s *Scan) members() bool { return s.whole && (s.value == "set" || s.value == "zset") }
 
 // read reads the keys of ids, which are of one lane.
-func (r *reading) read(ctx context.Context, c redis.Conn, lane int, ids []string) error {
+func (r *scanRows) read(ctx context.Context, c redis.Conn, lane int, ids []string) error {
 	for len(ids) > 0 {
 		n := min(r.pace.depth, len(ids))
 		if err := r.step(stepRows); err != nil {
@@ -81,7 +81,7 @@ func (r *reading) read(ctx context.Context, c redis.Conn, lane int, ids []string
 }
 
 // readKeys reads keys and puts what is there into the lane's page.
-func (r *reading) readKeys(ctx context.Context, c redis.Conn, lane int, keys []scanned) error {
+func (r *scanRows) readKeys(ctx context.Context, c redis.Conn, lane int, keys []scanned) error {
 	if r.Scan.members() {
 		return r.readMembers(ctx, c, lane, keys)
 	}
@@ -104,7 +104,7 @@ func (r *reading) readKeys(ctx context.Context, c redis.Conn, lane int, keys []s
 }
 
 // readHashes reads fields. A key that is gone, or no hash any more, is left out.
-func (r *reading) readHashes(ctx context.Context, c redis.Conn, keys []scanned) ([]scanned, error) {
+func (r *scanRows) readHashes(ctx context.Context, c redis.Conn, keys []scanned) ([]scanned, error) {
 	n := len(r.fields)
 	if len(r.raws) < len(keys)*n {
 		r.raws = make([]flush.Raw, len(keys)*n)
@@ -129,7 +129,7 @@ func (r *reading) readHashes(ctx context.Context, c redis.Conn, keys []scanned) 
 
 // readStrings reads strings, and the objects in them. A key that is gone, or no string
 // any more, is left out.
-func (r *reading) readStrings(ctx context.Context, c redis.Conn, keys []scanned) ([]scanned, error) {
+func (r *scanRows) readStrings(ctx context.Context, c redis.Conn, keys []scanned) ([]scanned, error) {
 	replies, err := r.ask(ctx, c, perKey("GET", keys))
 	if err != nil {
 		return nil, err
@@ -152,7 +152,7 @@ func (r *reading) readStrings(ctx context.Context, c redis.Conn, keys []scanned)
 }
 
 // readTypes leaves out what is gone or of another type, where no value is wanted.
-func (r *reading) readTypes(ctx context.Context, c redis.Conn, keys []scanned) ([]scanned, error) {
+func (r *scanRows) readTypes(ctx context.Context, c redis.Conn, keys []scanned) ([]scanned, error) {
 	replies, err := r.ask(ctx, c, perKey("TYPE", keys))
 	if err != nil {
 		return nil, err
@@ -175,7 +175,7 @@ func perKey(name string, keys []scanned) []command {
 }
 
 // readMembers reads sets, a few members of each in turn.
-func (r *reading) readMembers(ctx context.Context, c redis.Conn, lane int, keys []scanned) error {
+func (r *scanRows) readMembers(ctx context.Context, c redis.Conn, lane int, keys []scanned) error {
 	name, stride := "SSCAN", 1
 	if r.value == "zset" {
 		name, stride = "ZSCAN", 2
@@ -241,7 +241,7 @@ func membersOf(key scanned, reply any, stride int) (rows []scanned, next string,
 }
 
 // add makes records of what was read and yields the lane's page whenever it is full.
-func (r *reading) add(lane int, rows []scanned) error {
+func (r *scanRows) add(lane int, rows []scanned) error {
 	l := &r.lanes[lane]
 	n := len(r.slots)
 	raws := make([]flush.Raw, len(rows)*n)
@@ -272,7 +272,7 @@ func (r *reading) add(lane int, rows []scanned) error {
 }
 
 // turn yields the page of a lane.
-func (r *reading) turn(lane int) error {
+func (r *scanRows) turn(lane int) error {
 	records := r.lanes[lane].records
 	r.lanes[lane] = laneRows{}
 	if len(records) == 0 {
@@ -282,7 +282,7 @@ func (r *reading) turn(lane int) error {
 }
 
 // flush yields what is left in the pages.
-func (r *reading) flush() error {
+func (r *scanRows) flush() error {
 	for lane := range r.lanes {
 		if err := r.turn(lane); err != nil {
 			return err
