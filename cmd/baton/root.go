@@ -31,6 +31,7 @@ func commands(e env) []*cobra.Command {
 		newExplainCommand(e),
 		newStepDownCommand(e),
 		newDrillCommand(e),
+		newDoctorCommand(e),
 		newPauseCommand(e),
 		newResumeCommand(e),
 		newReleaseCommand(e),
@@ -140,7 +141,7 @@ func newExitCodesTopic() *cobra.Command {
 		Long: `Exit codes of baton:
 
   0  done
-  1  it failed; standard error says what, and what to do
+  1  it failed; standard error says what, and what to do (doctor: the table does)
   2  wrong arguments, or a configuration that cannot be used
   3  nobody leads (leader, stepdown, resume), or holds the lock (lock --break)
   4  run: the leader's work did not end before its lease could, so the process did

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"baton/internal/daemon"
+)
+
+func newDoctorCommand(e env) *cobra.Command {
+	var out output
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Say what could lose data, or keep a job from working, and how to mend it",
+		Long: "Look at Redis (eviction, persistence, replicas, permissions, its clock), at every database\n" +
+			"(durability, permissions) and at every job's table (does it fit, by what can rows collide),\n" +
+			"and say of each finding what can be lost and how to mend it. Nothing is changed, and\n" +
+			"nothing is waited for longer than a quarter of a minute. A node does the same when it\n" +
+			"leads for the first time, and logs what is grave. Run it as the user that runs baton.\n\n" +
+			"Exit code 1 if there is an error, 0 if there is nothing graver than a warning, 2 if the\n" +
+			"configuration cannot be used.",
+		Example: "  baton doctor\n  baton doctor --config /etc/baton/baton.yaml\n  baton doctor -o json | jq '.findings[] | select(.severity == \"error\")'",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := loadConfig(cmd, e)
+			if err != nil {
+				return err
+			}
+			waits := newPatience(e.stderr)
+			d := diagnosis{Findings: daemon.Doctor(cmd.Context(), c, waits.note)}
+			waits.end()
+			if err := cmd.Context().Err(); err != nil {
+				return fmt.Errorf("stopped before all was looked at: %w", err)
+			}
+			for _, f := range d.Findings {
+				switch f.Severity {
+				case daemon.SeverityError:
+					d.Errors++
+				case daemon.SeverityWarning:
+					d.Warnings++
+				}
+			}
+			width := widestText
+			if size, ok := terminalSize(e.stdout); ok {
+				width, _ = size()
+			}
+			if err := out.print(e.stdout, d, func(w io.Writer) error { return d.write(w, width) }); err != nil {
+				return err
+			}
+			if d.Errors > 0 {
+				return &exitError{exitFailure, nil}
+			}
+			return nil
+		},
+	}
+	addTargetFlags(cmd)
+	out.addFlag(cmd)
+	return cmd
+}
+
+// widestText is how wide the table is where there is no terminal.
+const widestText = 120
+
+// diagnosis is what `doctor -o json` prints.
+type diagnosis struct {
+	Errors   int              `json:"errors"`
+	Warnings int              `json:"warnings"`
+	Findings []daemon.Finding `json:"findings"`
+}
+
+// write prints a table: severity, subject, and, one below the other, what was found,
+// what can be lost and what to do.
+func (d diagnosis) write(w io.Writer, width int) error {
+	var b strings.Builder
+	const left = len("WARNING  ")
+	subject := len("SUBJECT")
+	for _, f := range d.Findings {
+		subject = max(subject, utf8.RuneCountInString(f.Subject))
+	}
+	margin := strings.Repeat(" ", left+subject+2)
+	text := width - len(margin)
+	narrow := text < 40
+	if narrow { // the text goes below
+		margin, text = "    ", max(width-4, 20)
+	}
+	line := func(severity, subjectText, first string, more ...string) {
+		head := fmt.Sprintf("%-*s%-*s  ", left, severity, subject, subjectText)
+		if narrow {
+			head = strings.TrimRight(head, " ") + "\n" + margin
+		}
+		b.WriteString(head + strings.Join(wrap(first, text), "\n"+margin) + "\n")
+		for _, m := range more {
+			b.WriteString(margin + strings.Join(wrap(m, text), "\n"+margin) + "\n")
+		}
+	}
+	if !narrow {
+		line("SEVERITY", "SUBJECT", "FINDING, WHAT CAN BE LOST, → WHAT TO DO")
+	}
+	for _, f := range d.Findings {
+		var more []string
+		if f.Consequence != "" {
+			more = append(more, f.Consequence)
+		}
+		if f.Remedy != "" {
+			more = append(more, "→ "+f.Remedy)
+		}
+		line(string(f.Severity), f.Subject, f.What, more...)
+	}
+	fmt.Fprintf(&b, "%s, %s\n", count(d.Errors, "error"), count(d.Warnings, "warning"))
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// wrap breaks a text at blanks. A word that is longer than a line keeps one for itself.
+func wrap(text string, width int) []string {
+	var lines []string
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
+			lines = append(lines, line)
+			line = ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	return append(lines, line)
+}
+
+// tellAfter is how long something is waited for without a word.
+const tellAfter = time.Second
+
+// patience tells what is being waited for, a line for each, so that nobody wonders.
+type patience struct {
+	w    io.Writer
+	mu   sync.Mutex
+	slow map[string]*time.Timer
+}
+
+func newPatience(w io.Writer) *patience { return &patience{w: w, slow: map[string]*time.Timer{}} }
+
+func (s *patience) note(subject string, over bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if over {
+		if t := s.slow[subject]; t != nil {
+			t.Stop()
+			delete(s.slow, subject)
+		}
+		return
+	}
+	s.slow[subject] = time.AfterFunc(tellAfter, func() { s.tell(subject) })
+}
+
+func (s *patience) tell(subject string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.slow[subject] != nil { // it may be over by now
+		_, _ = fmt.Fprintf(s.w, "looking at %s ...\n", subject) // nobody to tell
+	}
+}
+
+func (s *patience) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.slow {
+		t.Stop()
+	}
+	clear(s.slow)
+}

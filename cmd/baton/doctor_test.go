@@ -1,0 +1,105 @@
+package main
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"baton/internal/daemon"
+	"baton/internal/testsupport"
+)
+
+func TestTheDoctorsVerdictIsItsExitCode(t *testing.T) {
+	c := newCLI(t)
+	sound := testsupport.StartRedis(t, testsupport.RedisAOF())
+	db := testsupport.SQLite(t)
+	db.Exec(t, "CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT)")
+	configure := func(redis, table string) {
+		t.Helper()
+		c.file("baton.yaml", `
+redis: {url: "`+redis+`"}
+databases: {main: {driver: sqlite, dsn: "`+db.DSN+`"}}
+jobs:
+  - name: users
+    schedule: "@every 5s"
+    flush:
+      from: {type: hashes, key: "user:<id>", changed: "changed:user"}
+      to: {database: main, table: `+table+`, key: [id]}
+`)
+	}
+	c.env["BATON_CONFIG"] = "baton.yaml"
+	configure(sound.URL(), "users")
+	got := c.run("doctor")
+	// Where a test's directory lies may be a finding by itself.
+	if !strings.Contains(got.stdout, " lies ") && got.code != exitOK || got.stderr != "" || !strings.Contains(got.stdout, `job "users"`) {
+		t.Errorf("all is well: %+v", got)
+	}
+
+	configure(testsupport.StartRedis(t).URL(), "userz")
+	got = c.run("doctor")
+	if got.code != exitFailure || got.stderr != "" || !strings.Contains(got.stdout, "it keeps nothing on disk") || !strings.Contains(got.stdout, "\n") {
+		t.Errorf("a Redis that forgets: %+v", got)
+	}
+	if !strings.Contains(got.stdout, "did you mean users?") || !strings.Contains(got.stdout, "→ CONFIG SET appendonly yes") {
+		t.Errorf("the table or a remedy is missing: %+v", got)
+	}
+	var d struct {
+		Errors, Warnings int
+		Findings         []struct{ Severity, Subject, What, Consequence, Remedy string }
+	}
+	got = c.run("doctor", "-o", "json")
+	if err := json.Unmarshal([]byte(got.stdout), &d); err != nil || got.code != exitFailure || d.Errors < 2 || len(d.Findings) < d.Errors+d.Warnings {
+		t.Errorf("as JSON: %v, %+v", err, got)
+	}
+	if i := slices.IndexFunc(d.Findings, func(f struct{ Severity, Subject, What, Consequence, Remedy string }) bool {
+		return f.Severity == "error" && f.Subject == `job "users"`
+	}); i < 0 {
+		t.Errorf("%+v", d.Findings)
+	}
+
+	c.file("baton.yaml", "redis: {url: x}\n")
+	if got := c.run("doctor"); got.code != exitUsage || got.stdout != "" {
+		t.Errorf("a configuration that cannot be used: %+v", got)
+	}
+}
+
+func TestTheDoctorsTableKeepsToTheTerminal(t *testing.T) {
+	d := diagnosis{Errors: 1, Findings: []daemon.Finding{
+		{Severity: daemon.SeverityError, Subject: `database "main"`, What: strings.Repeat("what was found ", 20), Consequence: strings.Repeat("what is lost ", 20), Remedy: strings.Repeat("what to do ", 20)},
+		{Severity: daemon.SeverityOK, Subject: "redis", What: "it answers"},
+	}}
+	for _, width := range []int{30, 60, 80, 120, 300} {
+		var b strings.Builder
+		if err := d.write(&b, width); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(b.String()) {
+			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > width {
+				t.Errorf("at %d columns a line has %d: %q", width, n, line)
+			}
+		}
+		if !strings.Contains(b.String(), "1 error, 0 warnings\n") || strings.Count(b.String(), "what to") < 5 {
+			t.Errorf("at %d columns:\n%s", width, b.String())
+		}
+	}
+}
+
+func TestTheDoctorTellsWhatItWaitsFor(t *testing.T) {
+	c := newCLI(t)
+	r := testsupport.StartRedis(t)
+	p := r.Proxy()
+	p.Hang()
+	c.env["BATON_REDIS"] = r.URLThrough(p)
+	c.env["BATON_TTL"] = "4s"
+	began := time.Now()
+	got := c.run("doctor")
+	if got.code != exitFailure || got.stderr != "looking at redis ...\n" || !strings.Contains(got.stdout, "it does not answer") {
+		t.Errorf("%+v", got)
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
