@@ -1,0 +1,283 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/config"
+	"baton/internal/status"
+	"baton/internal/testsupport"
+)
+
+// jobLab is a Redis, a database with tables, and somebody who looks on.
+type jobLab struct {
+	t      *testing.T
+	config config.Config
+	conn   redis.Conn
+	db     *testsupport.Database
+	remote *Remote
+}
+
+// newJobLab has no jobs yet.
+func newJobLab(t *testing.T) *jobLab {
+	t.Helper()
+	server := testsupport.StartRedis(t)
+	l := &jobLab{t: t, config: configFor(server.URL()), db: testsupport.SQLite(t)}
+	l.conn = server.Conn()
+	l.db.Exec(t, "CREATE TABLE articles (id INTEGER PRIMARY KEY, views INTEGER NOT NULL)")
+	l.config.Databases = map[string]config.Database{"main": {Driver: l.db.Driver, DSNInline: l.db.DSN}}
+	return l
+}
+
+// job adds the job that flushes counts.
+func (l *jobLab) job(name, schedule string) {
+	l.config.Jobs = append(l.config.Jobs, config.Job{Name: name, Schedule: schedule, Flush: config.Flush{
+		From:    config.From{Type: config.Counters, Key: name},
+		To:      config.To{Database: "main", Table: "articles", Key: []string{"id"}},
+		Columns: map[string]config.Column{"id": {From: "$field"}, "views": {From: "$value", Op: "add"}},
+	}})
+}
+
+func (l *jobLab) start() *running {
+	l.t.Helper()
+	l.config = l.config.WithDefaults()
+	remote, err := Dial(l.config)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(func() { _ = remote.Close() })
+	l.remote = remote
+	r := start(l.t, l.config, nil)
+	r.leads()
+	return r
+}
+
+func (l *jobLab) do(command string, args ...any) {
+	l.t.Helper()
+	if _, err := l.conn.Do(command, args...); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+func (l *jobLab) awaitRows(want string) {
+	l.t.Helper()
+	await(l.t, "the rows "+want, func() bool { return fmt.Sprint(l.db.Rows(l.t, "SELECT id, views FROM articles ORDER BY id")) == want })
+}
+
+func (l *jobLab) state(name string) status.Job {
+	l.t.Helper()
+	j, err := l.remote.Job(l.t.Context(), name)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return j
+}
+
+// read returns what a page says.
+func (r *running) read(path string) string {
+	r.t.Helper()
+	resp, err := http.Get("http://" + r.address + path)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return string(text)
+}
+
+// metric is the value of a metric; "" if there is none.
+func (r *running) metric(name string) string {
+	_, rest, _ := strings.Cut(r.read("/metrics"), "\n"+name+" ")
+	value, _, _ := strings.Cut(rest, "\n")
+	return value
+}
+
+func TestFlushThatGoesOnAllTheTimeIsOneRunThatTellsHowFarItIs(t *testing.T) {
+	l := newJobLab(t)
+	l.job("views", "@always")
+	r := l.start()
+	for i := range 3 {
+		l.do("HINCRBY", "views", "7", 10)
+		l.awaitRows(fmt.Sprintf("[[7 %d]]", 10*(i+1)))
+	}
+	await(t, "the progress", func() bool { j := l.state("views"); return j.Running != nil && j.Running.Rows == 3 })
+	await(t, "the gauges", func() bool {
+		return r.metric(`baton_flush_rows_total{job="views",outcome="written"}`) == "3" &&
+			r.metric(`baton_flush_backlog{job="views"}`) == "0" && r.metric(`baton_flush_lag_seconds{job="views"}`) == "0"
+	})
+	j := l.state("views")
+	if j.LastRun != nil || j.ConsecutiveFailures != 0 || *j.Backlog != 0 || j.LagSeconds == nil {
+		t.Errorf("state: %+v", j)
+	}
+	if err := r.end(); err != nil {
+		t.Error(err)
+	}
+	runs, err := l.remote.JobRuns(t.Context(), "views", 10)
+	if err != nil || len(runs) != 1 || runs[0].Rows != 3 || runs[0].State != "cancelled" {
+		t.Errorf("history: %+v, %v", runs, err)
+	}
+}
+
+func TestFlushThatGoesOnAllTheTimeFollowsTheDatabaseAndItsPause(t *testing.T) {
+	l := newJobLab(t)
+	l.job("views", "@always")
+	r := l.start()
+	l.do("HINCRBY", "views", "7", 10)
+	l.awaitRows("[[7 10]]")
+	l.db.Exec(t, "ALTER TABLE articles RENAME TO elsewhere")
+	l.do("HINCRBY", "views", "7", 10)
+	await(t, "the failure", func() bool { return l.state("views").ConsecutiveFailures > 0 })
+	l.db.Exec(t, "ALTER TABLE elsewhere RENAME TO articles")
+	l.awaitRows("[[7 20]]")
+	await(t, "the failures to be forgotten", func() bool { return l.state("views").ConsecutiveFailures == 0 })
+
+	if _, err := l.remote.PauseJob(t.Context(), "views", "by alice: upgrade"); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the run to end", func() bool { return l.state("views").Running == nil })
+	j := l.state("views")
+	if j.Paused == nil || j.Paused.Reason != "by alice: upgrade" || !strings.Contains(j.LastRun.Error, "paused by alice: upgrade") {
+		t.Errorf("paused: %+v, last run %+v", j.Paused, j.LastRun)
+	}
+	await(t, "the page to show it", func() bool {
+		return strings.Contains(r.read("/"), "by alice: upgrade") && strings.Contains(r.read("/api/v1/status"), `"by alice: upgrade"`)
+	})
+	l.do("HINCRBY", "views", "8", 1)
+	resumed := time.Now()
+	p, err := l.remote.ResumeJob(t.Context(), "views")
+	if err != nil || p.Was == nil {
+		t.Errorf("resumed: %+v, %v", p, err)
+	}
+	l.awaitRows("[[7 20] [8 1]]")
+	if took := time.Since(resumed); took > 2*time.Second {
+		t.Errorf("it took %v to go on", took)
+	}
+	_ = r.end()
+}
+
+func TestJobIsPausedWhenTooManyRecordsDoNotFit(t *testing.T) {
+	l := newJobLab(t)
+	l.job("views", "@every 200ms")
+	l.config.Jobs[0].Flush.DeadLetters.PerBatch = 2
+	r := l.start()
+	for i := range 5 {
+		l.do("HSET", "views", fmt.Sprint("no number ", i), 1)
+	}
+	await(t, "the pause", func() bool { return l.state("views").Paused != nil })
+	if why := l.state("views").Paused.Reason; !strings.HasPrefix(why, "by baton: ") || !strings.Contains(why, "the limit is 2") {
+		t.Errorf("reason: %q", why)
+	}
+	await(t, "missed slots", func() bool { return r.pausedSlots() > 3 })
+	runs, err := l.remote.JobRuns(t.Context(), "views", 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := 0
+	for _, run := range runs {
+		if run.State == "failed" {
+			failed++
+		}
+	}
+	if failed != 1 {
+		t.Errorf("%d failed runs, want 1", failed)
+	}
+	if err := r.end(); err != nil { // and the next leader keeps to it
+		t.Error(err)
+	}
+	next := start(t, l.config, nil)
+	next.leads()
+	await(t, "missed slots", func() bool { return next.pausedSlots() > 1 })
+	if _, err := l.remote.RunJob(t.Context(), "views", "by alice"); err == nil || !strings.Contains(err.Error(), "baton job resume views") {
+		t.Errorf("run of a paused job: %v", err)
+	}
+	l.do("DEL", "{views}:baton:stage", "{views}:baton:meta")
+	l.do("HINCRBY", "views", "7", 3)
+	if _, err := l.remote.ResumeJob(t.Context(), "views"); err != nil {
+		t.Fatal(err)
+	}
+	l.awaitRows("[[7 3]]")
+	_ = next.end()
+}
+
+// pausedSlots are those that were missed for a pause of views.
+func (r *running) pausedSlots() int {
+	n, _ := strconv.Atoi(r.metric(`baton_job_missed_total{job="views",reason="paused"}`))
+	return n
+}
+
+func TestManualRunIsWatchedToItsEnd(t *testing.T) {
+	l := newJobLab(t)
+	l.job("views", "@yearly")
+	l.do("HINCRBY", "views", "7", 10)
+	r := l.start()
+	run, err := l.remote.RunJob(t.Context(), "views", "by alice: a test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended, err := l.remote.WatchRun(t.Context(), "views", run.Run.ID, func(JobRun) {})
+	if err != nil || ended.Run.State != "succeeded" || ended.Run.Rows != 1 || ended.Run.Trigger != "manual" || ended.Run.ID != run.Run.ID {
+		t.Errorf("ended: %+v, %v", ended, err)
+	}
+	l.awaitRows("[[7 10]]")
+	if _, err := l.remote.RunJob(t.Context(), "clicks", "by alice"); !errors.Is(err, ErrNoJob) || !strings.Contains(err.Error(), "views") {
+		t.Errorf("an unknown job: %v", err)
+	}
+	l.remote.tasks = append(l.remote.tasks, task{config: config.Job{Name: "newer"}})
+	if _, err := l.remote.RunJob(t.Context(), "newer", "by alice"); err == nil || !strings.Contains(err.Error(), `the leader has no job "newer"`) {
+		t.Errorf("a job that the leader does not have: %v", err)
+	}
+	if err := r.end(); err != nil {
+		t.Error(err)
+	}
+	if _, err := l.remote.RunJob(t.Context(), "views", "by alice"); !errors.Is(err, ErrNoLeader) {
+		t.Errorf("without a leader: %v", err)
+	}
+}
+
+func TestManualRunIsRefusedWhileTheJobRunsAndWatchingOneDoesNotEndIt(t *testing.T) {
+	l := newJobLab(t)
+	l.job("views", "@always")
+	r := l.start()
+	await(t, "the run", func() bool { return l.state("views").Running != nil })
+	if _, err := l.remote.RunJob(t.Context(), "views", "by alice"); err == nil || !strings.Contains(err.Error(), "running already: run ") {
+		t.Errorf("a running job: %v", err)
+	}
+	id := l.state("views").Running.ID
+	ctx, cancel := context.WithCancel(t.Context())
+	shown := 0
+	_, err := l.remote.WatchRun(ctx, "views", id, func(now JobRun) {
+		if shown++; shown == 3 {
+			cancel()
+		}
+	})
+	if !Ended(err) {
+		t.Errorf("watching: %v", err)
+	}
+	if now := l.state("views").Running; now == nil || now.ID != id {
+		t.Errorf("the run has ended with the watching: %+v", now)
+	}
+	_ = r.end()
+}
+
+func TestWhatWaitsIsKnownOfJobsThatHaveNotRun(t *testing.T) {
+	l := newJobLab(t)
+	l.job("views", "@yearly")
+	for i := range 5 {
+		l.do("HINCRBY", "views", fmt.Sprint(i), 1)
+	}
+	r := l.start()
+	await(t, "the backlog", func() bool { return r.metric(`baton_flush_backlog{job="views"}`) == "5" })
+	_ = r.end()
+}
