@@ -1,0 +1,90 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"baton/internal/sqlstore"
+)
+
+// DeadReason counts the dead letters of a job that have the same reason, but for the
+// values in it.
+type DeadReason struct {
+	Job      string    `json:"job"`
+	Database string    `json:"database"`
+	Reason   string    `json:"reason"`
+	Letters  int64     `json:"letters"`
+	Oldest   time.Time `json:"oldest"`
+	Newest   time.Time `json:"newest"`
+	Example  string    `json:"example"` // the id of one of them
+}
+
+// Reasons counts dead letters by job and reason, the most frequent first. What one
+// database answers is there also if another one fails.
+func (d *Dead) Reasons(ctx context.Context, f DeadFilter) ([]DeadReason, error) {
+	names, err := d.where(f)
+	if err != nil {
+		return nil, err
+	}
+	all := []DeadReason{}
+	var failed []error
+	for _, name := range names {
+		found := map[[2]string]*DeadReason{}
+		failed = append(failed, d.dbs[name].Reasons(ctx, f.inside(), func(r sqlstore.Reason) error {
+			key := [2]string{r.Job, reasonOf(r.Error)}
+			sum, ok := found[key]
+			if !ok {
+				sum = &DeadReason{Job: r.Job, Database: name, Reason: key[1], Oldest: r.Oldest, Newest: r.Newest, Example: r.Example}
+				found[key] = sum
+			}
+			sum.Letters += r.Letters
+			if r.Oldest.Before(sum.Oldest) {
+				sum.Oldest = r.Oldest
+			}
+			if r.Newest.After(sum.Newest) {
+				sum.Newest = r.Newest
+			}
+			return nil
+		}))
+		for _, r := range found {
+			all = append(all, *r)
+		}
+	}
+	slices.SortFunc(all, func(a, b DeadReason) int {
+		return cmp.Or(cmp.Compare(b.Letters, a.Letters), cmp.Compare(a.Job, b.Job), cmp.Compare(a.Reason, b.Reason))
+	})
+	return all, errors.Join(failed...)
+}
+
+// values finds what differs between two errors of the same reason. A quoted name after
+// one of these words belongs to the reason; what else is quoted is a value.
+var values = regexp.MustCompile(`(?s)(?:column|constraint|table|relation|input|type|key|CONSTRAINT|KEY|REFERENCES) ["'\x60][^"'\x60]*["'\x60]` +
+	`|SQLSTATE \w+|Error \d+` +
+	`|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'` +
+	`|=\(.*?\) |contains \(.*\)` +
+	`|(?:^|[ (])-?[0-9][0-9.e+-]*(?:[ ,;:)]|$)`)
+
+var number = regexp.MustCompile(`-?[0-9][0-9.e+-]*`)
+
+// reasonOf is an error without the values of one record.
+func reasonOf(text string) string {
+	return values.ReplaceAllStringFunc(text, func(found string) string {
+		switch {
+		case found[0] == '"', found[0] == '\'':
+			return "…"
+		case found[0] == '=':
+			return "=(…) "
+		case strings.HasPrefix(found, "contains ("):
+			return "contains (…)"
+		case unicode.IsLetter(rune(found[0])):
+			return found
+		}
+		return number.ReplaceAllString(found, "…")
+	})
+}

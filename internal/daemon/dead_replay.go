@@ -1,0 +1,231 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"baton/internal/config"
+	"baton/internal/flush"
+	"baton/internal/sqlstore"
+)
+
+// ReplayOptions say how dead letters are replayed.
+type ReplayOptions struct {
+	// Overwrite: a record of a list or a stream is written also where the table has a
+	// row of its key, which may be newer.
+	Overwrite bool
+	// Set gives inputs of the record anew; nil stands for none, which is NULL.
+	Set map[string]*string
+}
+
+// The outcomes of a replay.
+const (
+	ReplayWritten  = "written"    // the row is in the table, the letter gone
+	ReplayMarked   = "marked"     // the next flush reads the row's hash, the letter is gone
+	ReplayDropped  = "dropped"    // the next pass of the scan writes the row, the letter is gone
+	ReplayAlready  = "already"    // somebody has replayed it before
+	ReplayGone     = "gone"       // somebody has dropped it
+	ReplayRefused  = "refused"    // it still does not fit; the letter stays
+	ReplayRowThere = "row_exists" // see ReplayOptions.Overwrite; the letter stays
+	ReplayFailed   = "failed"     // nobody knows whether it fits; the letter stays, or it was written
+)
+
+// Replayed is what became of one dead letter.
+type Replayed struct {
+	DeadKey
+	Outcome string `json:"outcome"`
+	Text    string `json:"text"`
+	OK      bool   `json:"ok"` // nothing is left to do
+}
+
+// replayer knows how a job's records are written.
+type replayer struct {
+	job     config.Job
+	sink    *sqlstore.Store
+	mapping *flush.Mapping // of a source that is not read again
+	marker  marker         // of hashes
+	failed  error
+}
+
+// marker is a source that can be told to read a row again.
+type marker interface {
+	Mark(ctx context.Context, newID string, ids []string) error
+}
+
+// Replay writes dead letters by the mapping that their job has now, and tells what
+// became of each. It goes on after one that fails, and ends with ctx. ErrDeadUsage if
+// the options do not go with the letters; then nothing was done.
+func (d *Dead) Replay(ctx context.Context, keys []DeadKey, o ReplayOptions, told func(Replayed)) error {
+	for _, k := range keys {
+		if err := d.allows(k, o); err != nil {
+			return err
+		}
+	}
+	for _, k := range keys {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		r := Replayed{DeadKey: k}
+		var err error
+		r.Outcome, r.Text, err = d.replay(ctx, k, o)
+		if err != nil {
+			r.Outcome, r.Text = outcomeOf(err)
+		}
+		r.OK = slices.Contains([]string{ReplayWritten, ReplayMarked, ReplayDropped, ReplayAlready}, r.Outcome)
+		told(r)
+	}
+	return nil
+}
+
+func (d *Dead) allows(k DeadKey, o ReplayOptions) error {
+	j, ok := d.job(k.Job)
+	switch {
+	case !ok:
+		return fmt.Errorf("%w: job %q of dead letter %.12s is not in the configuration, so nobody knows what goes into which column: add it, or drop the letter", ErrDeadUsage, k.Job, k.ID)
+	case j.Flush.To.Database != k.Database:
+		return fmt.Errorf("%w: dead letter %.12s of job %q is in database %q, and the job writes to %q now: only there could it be written and taken away in one transaction", ErrDeadUsage, k.ID, k.Job, k.Database, j.Flush.To.Database)
+	case len(o.Set) > 0 && rereads(j):
+		return fmt.Errorf("%w: job %q is of type %s: its rows are what Redis has. Mend them there, and replay the letter without setting anything", ErrDeadUsage, k.Job, j.Flush.From.Type)
+	}
+	return nil
+}
+
+// rereads: the source has the record still, as it is now.
+func rereads(j config.Job) bool {
+	return j.Flush.From.Type == config.Hashes || j.Flush.From.Type == config.Scan
+}
+
+func outcomeOf(err error) (outcome, text string) {
+	switch {
+	case errors.Is(err, sqlstore.ErrReplayed):
+		return ReplayAlready, "it was replayed already"
+	case errors.Is(err, ErrNoLetter):
+		return ReplayGone, "it is not there any more: it was replayed or dropped meanwhile"
+	case errors.Is(err, sqlstore.ErrRowThere):
+		return ReplayRowThere, err.Error() + ": --overwrite puts the record over it"
+	case errors.Is(err, sqlstore.ErrStillRefused), errors.As(err, new(misfit)):
+		return ReplayRefused, err.Error()
+	case errors.Is(err, flush.ErrTransient):
+		return ReplayFailed, err.Error() + "; replay it again: it is written once, however often that is done"
+	}
+	return ReplayFailed, err.Error()
+}
+
+// misfit is a record that no row can be made of.
+type misfit struct{ error }
+
+func (e misfit) Unwrap() error { return e.error }
+
+func (d *Dead) replay(ctx context.Context, k DeadKey, o ReplayOptions) (outcome, text string, err error) {
+	l, err := d.dbs[k.Database].Letter(ctx, k.ID)
+	if err != nil {
+		return "", "", err
+	}
+	r := d.replayer(ctx, k.Job)
+	if r.failed != nil {
+		return "", "", r.failed
+	}
+	switch r.job.Flush.From.Type {
+	case config.Hashes:
+		return d.mark(ctx, r, l)
+	case config.Scan:
+		_, err := r.sink.DropLetters(ctx, []string{l.ID})
+		return ReplayDropped, "the next pass of the scan writes what the key holds then", err
+	}
+	row, err := r.row(l, o.Set)
+	if err != nil {
+		return "", "", err
+	}
+	err = r.sink.Replay(ctx, sqlstore.Replay{
+		ID: l.ID, Job: l.Job, Plan: r.mapping.Plan(), Row: row,
+		Overwrite: o.Overwrite, Sum: r.job.Flush.From.Type == config.Counters,
+	})
+	return ReplayWritten, "written to table " + r.job.Flush.To.Table, err
+}
+
+// mark has the row read and flushed again, and only then drops the letter: if anything
+// goes wrong in between, the row is flushed twice, which changes nothing.
+func (d *Dead) mark(ctx context.Context, r *replayer, l sqlstore.Letter) (outcome, text string, err error) {
+	record, err := flush.ParseRecordJSON(nil, l.Record)
+	if err != nil && record.Key == "" {
+		return "", "", misfit{err}
+	}
+	id, err := newID()
+	if err != nil {
+		return "", "", err
+	}
+	if err := r.marker.Mark(ctx, id, []string{record.Key}); err != nil {
+		return "", "", err
+	}
+	_, err = r.sink.DropLetters(ctx, []string{l.ID})
+	return ReplayMarked, fmt.Sprintf("the next flush writes row %q as it is in Redis then", record.Key), err
+}
+
+// row makes the row of a letter by the job's mapping.
+func (r *replayer) row(l sqlstore.Letter, set map[string]*string) (flush.Row, error) {
+	inputs := r.mapping.Inputs()
+	mend := map[string]flush.Raw{}
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		if !slices.Contains(inputs, name) {
+			return flush.Row{}, misfit{fmt.Errorf("job %q makes nothing of %q: it uses %s", r.job.Name, name, strings.Join(inputs, ", "))}
+		}
+		if v := set[name]; v != nil {
+			mend[name] = flush.Raw{Text: *v, OK: true}
+		} else {
+			mend[name] = flush.Raw{}
+		}
+	}
+	record, err := flush.MendRecordJSON(inputs, l.Record, mend)
+	switch {
+	case errors.Is(err, flush.ErrNoInput), errors.Is(err, flush.ErrCutRecord), errors.Is(err, flush.ErrUnreadRecord):
+		return flush.Row{}, misfit{fmt.Errorf("%w: give it with --set NAME=VALUE, or --set-null NAME", err)}
+	case err != nil:
+		return flush.Row{}, misfit{err}
+	}
+	row, err := r.mapping.Row(record)
+	if err != nil {
+		return row, misfit{fmt.Errorf("%w: %w", sqlstore.ErrStillRefused, err)}
+	}
+	return row, nil
+}
+
+// replayer looks at the job and its table, once.
+func (d *Dead) replayer(ctx context.Context, name string) *replayer {
+	if r, ok := d.jobs[name]; ok {
+		return r
+	}
+	r := &replayer{}
+	d.jobs[name] = r
+	r.job, _ = d.job(name)
+	r.sink = d.dbs[r.job.Flush.To.Database]
+	r.failed = r.open(ctx, d)
+	return r
+}
+
+func (r *replayer) open(ctx context.Context, d *Dead) error {
+	c, err := flushConfig(r.job, d.redis)
+	if err != nil {
+		return err
+	}
+	switch r.job.Flush.From.Type {
+	case config.Scan:
+		return nil
+	case config.Hashes:
+		sources, err := c.NewSources(nil)
+		if err != nil {
+			return err
+		}
+		r.marker = sources[0].(marker) // flushSources has made it so
+		return nil
+	}
+	table, err := r.sink.Table(ctx, c.Mapping.Table)
+	if err != nil {
+		return fmt.Errorf("look at table %q: %w", c.Mapping.Table, err)
+	}
+	r.mapping, err = flush.Compile(c.Mapping, table, c.Inputs)
+	return err
+}
