@@ -1,0 +1,412 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"baton/internal/flush"
+	"baton/internal/sqlstore"
+	"baton/internal/testsupport"
+)
+
+func totalsOn(t testing.TB, store *Store, o TotalsOptions) *Totals {
+	t.Helper()
+	if o.Job == "" {
+		o.Job = "totals"
+	}
+	if o.Key == "" {
+		o.Key = "totals"
+	}
+	if o.Inputs == nil {
+		o.Inputs = []string{"$field", "$value"}
+		if strings.Contains(o.Key, "<") {
+			o.Inputs[0] = "page"
+		}
+	}
+	src, err := NewTotals(store, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return src
+}
+
+// texts reads all totals; of one that comes twice the last counts.
+func texts(t testing.TB, src flush.Source) (got map[string]string, pages int) {
+	t.Helper()
+	st, ok, err := src.Stage(t.Context(), "a", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got = map[string]string{}
+	if !ok {
+		return got, 0
+	}
+	for _, p := range readAll(t, src, st) {
+		pages++
+		seen := map[string]bool{}
+		for _, r := range p.Records {
+			if seen[r.Key] || r.Inputs[0].Text != r.Key || p.Part >= 0 {
+				t.Errorf("record %+v of part %d, seen %v", r, p.Part, seen[r.Key])
+			}
+			seen[r.Key] = true
+			got[r.Key] = r.Inputs[1].Text
+		}
+	}
+	return got, pages
+}
+
+func TestTotalsOfAHashAreReadAndStay(t *testing.T) {
+	g := newRig(t)
+	src := totalsOn(t, g.store, TotalsOptions{PageRows: 1000})
+	if got, _ := texts(t, src); len(got) != 0 {
+		t.Errorf("of nothing it read %v", got)
+	}
+	want := map[string]string{}
+	for field, n := range g.fillCounters("totals", 5000) {
+		want[field] = fmt.Sprint(n)
+	}
+	written := func() string {
+		_, after, _ := strings.Cut(g.str("INFO", "persistence"), "rdb_changes_since_last_save:")
+		return strings.Fields(after)[0]
+	}
+	before := written()
+	got, pages := texts(t, src)
+	same(t, "totals", want, got)
+	if pages < 3 || pages > 5 {
+		t.Errorf("%d pages of 1000 or more", pages)
+	}
+	st := stageNow(t, src, "b")
+	if st.Size != 5000 || src.Done(t.Context(), st, flush.Page{}) != nil || src.Discard(t.Context(), st) != nil {
+		t.Errorf("stage %+v", st)
+	}
+	if after := written(); after != before {
+		t.Errorf("Redis was written to: %s changes, then %s", before, after)
+	}
+	if n, err := src.Backlog(t.Context()); n != 0 || err != nil {
+		t.Errorf("backlog %d, %v", n, err)
+	}
+}
+
+func TestTotalsWithAKeyEachAreRead(t *testing.T) {
+	g := newRig(t)
+	want := map[string]string{}
+	for i := range 3000 {
+		want[fmt.Sprintf("p*%d", i)] = fmt.Sprint(i)
+		g.send("SET", fmt.Sprintf("h\\?ts:p*%d:n", i), i)
+	}
+	g.do("")
+	g.do("SET", "h\\?ts::n", 7) // its id is the empty text
+	want[""] = "7"
+	g.do("SET", "h?ts:p1:n", 1)       // the pattern is no glob
+	g.do("SET", "h\\?ts:n", 1)        // too short for prefix and suffix
+	g.do("RPUSH", "h\\?ts:list:n", 1) // no counter
+	g.do("SET", "h\\?ts:long:n", strings.Repeat("x", 1<<20))
+	want["long"] = strings.Repeat("x", longestTotal)
+	steps := map[string]bool{}
+	src := totalsOn(t, g.store, TotalsOptions{Key: "h\\?ts:<page>:n", PageRows: 1000, Observe: func(step string) error {
+		steps[step] = true
+		return nil
+	}})
+	got, pages := texts(t, src)
+	same(t, "totals", want, got)
+	if pages < 2 {
+		t.Errorf("%d pages", pages)
+	}
+	for _, step := range StepsOf("watermark keys") {
+		if !steps[step] {
+			t.Errorf("it did not come by %q", step)
+		}
+	}
+}
+
+func TestTotalsAreCheckedWhenTheyAreMade(t *testing.T) {
+	g := newRig(t)
+	for want, o := range map[string]TotalsOptions{
+		"name of its job": {Key: "k"},
+		"empty":           {Job: "j"},
+		"no input":        {Job: "j", Key: "k", Inputs: []string{"page"}},
+		`use page`:        {Job: "j", Key: "k:<page>", Inputs: []string{"$field"}},
+		"once":            {Job: "j", Key: "k:<page>:<page>"},
+	} {
+		if _, err := NewTotals(g.store, o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v does not say %q", o, err, want)
+		}
+	}
+	g.do("RPUSH", "totals", "x")
+	if _, _, err := totalsOn(t, g.store, TotalsOptions{}).Stage(t.Context(), "a", ""); !errors.Is(err, ErrWrongType) || !strings.Contains(err.Error(), `"totals" is no hash`) {
+		t.Errorf("stage of a list: %v", err)
+	}
+}
+
+func TestTotalsOfAClusterAreReadFromEveryMaster(t *testing.T) {
+	t.Parallel()
+	g := newClusterRig(t)
+	want := map[string]string{}
+	for i := range 500 {
+		g.do("SET", fmt.Sprintf("hits:%d", i), i)
+		want[fmt.Sprint(i)] = fmt.Sprint(i)
+	}
+	got, _ := texts(t, totalsOn(t, g.store, TotalsOptions{Key: "hits:<page>"}))
+	same(t, "totals", want, got)
+	g.do("HSET", "totals", "a", 5)
+	got, _ = texts(t, totalsOn(t, g.store, TotalsOptions{}))
+	same(t, "totals of a hash", map[string]string{"a": "5"}, got)
+
+	// A key that is on its way to another node is left to the next pass, or read there.
+	moving := g.begin("hits:7")
+	got, _ = texts(t, totalsOn(t, g.store, TotalsOptions{Key: "hits:<page>"}))
+	if err := moving.MoveKeys("hits:7"); err != nil {
+		t.Fatal(err)
+	}
+	moved, _ := texts(t, totalsOn(t, g.store, TotalsOptions{Key: "hits:<page>"}))
+	for id, n := range want {
+		if id != "7" && (got[id] != n || moved[id] != n) {
+			t.Errorf("total of %s is %q, and then %q", id, got[id], moved[id])
+		}
+	}
+	if err := moving.Finish(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// leader is a term of its own, as the elector would grant it.
+type leader struct{ epoch int64 }
+
+func (l leader) Owner() string { return fmt.Sprint("owner-", l.epoch) }
+func (l leader) Epoch() int64  { return l.epoch }
+func (l leader) Raise(context.Context, int64) (int64, error) {
+	return 0, errors.New("the lock is somebody else's")
+}
+
+// totalsTable is a table that totals are flushed to, in whatever database.
+type totalsTable struct {
+	t      testing.TB
+	sink   flush.Sink
+	counts func() map[string]int64 // what it has, zeros left out
+	epochs atomic.Int64
+}
+
+// newTotalsFile is a table in a SQLite file.
+func newTotalsFile(t testing.TB) *totalsTable {
+	t.Helper()
+	file := testsupport.SQLite(t)
+	file.Exec(t, "CREATE TABLE counts (name TEXT PRIMARY KEY, n INTEGER)")
+	sink, err := sqlstore.Open(sqlstore.Options{Name: "main", Driver: file.Driver, DSN: file.DSN})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = sink.Close() })
+	return &totalsTable{t: t, sink: sink, counts: func() map[string]int64 {
+		counts := map[string]int64{}
+		for _, row := range file.Rows(t, "SELECT name, n FROM counts WHERE n <> 0") {
+			n, err := strconv.ParseInt(row[1], 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			counts[row[0]] = n
+		}
+		return counts
+	}}
+}
+
+// memorySink is a database without a disk: a thousand random schedules would wait for
+// a real one all the time.
+type memorySink struct {
+	mu     sync.Mutex
+	fence  flush.Fence
+	marks  map[string]string
+	ledger map[string]bool
+	counts map[string]int64
+}
+
+func newTotalsMemory(t testing.TB) *totalsTable {
+	m := &memorySink{marks: map[string]string{}, ledger: map[string]bool{}, counts: map[string]int64{}}
+	return &totalsTable{t: t, sink: m, counts: func() map[string]int64 {
+		maps.DeleteFunc(m.counts, func(_ string, n int64) bool { return n == 0 })
+		return m.counts
+	}}
+}
+
+func (m *memorySink) Table(context.Context, string) (flush.Table, error) {
+	return flush.Table{Name: "counts", Unique: [][]string{{"name"}}, Columns: []flush.Column{
+		{Name: "name", Kind: flush.KindText}, {Name: "n", Kind: flush.KindInteger, Bits: 64},
+	}}, nil
+}
+
+func (m *memorySink) TakeOver(_ context.Context, f flush.Fence) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.fence = f
+	return nil
+}
+
+func (m *memorySink) Positions(_ context.Context, f flush.Fence, shards []string) ([]string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if f != m.fence {
+		return nil, &flush.FencedError{}
+	}
+	found := make([]string, len(shards))
+	for i, s := range shards {
+		found[i] = m.marks[s]
+	}
+	return found, nil
+}
+
+func (m *memorySink) Apply(_ context.Context, f flush.Fence, _ *flush.Plan, b flush.Batch) (flush.Outcome, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	entry := fmt.Sprint(b.ID, "/", b.Part)
+	if f != m.fence || m.ledger[entry] {
+		return flush.Outcome{}, fmt.Errorf("%s comes twice, or by a leader that is none", entry)
+	}
+	m.ledger[entry] = true
+	for _, row := range b.Rows {
+		m.counts[row.Values[0].Text()] += row.Values[1].Int()
+	}
+	for _, mark := range b.Marks {
+		m.marks[mark.Shard] = mark.Value
+	}
+	return flush.Outcome{Applied: true, Rows: int64(len(b.Rows))}, nil
+}
+
+// job is a fresh process of the job, with a leadership of its own.
+func (d *totalsTable) job(store *Store, o TotalsOptions, change func(*flush.Config)) func() error {
+	o.Job = "totals"
+	name := "page"
+	if !strings.Contains(o.Key, "<") {
+		name = flush.InputField
+	}
+	cfg := flush.Config{
+		Job: o.Job, NodeID: "n", Sink: d.sink, BatchRows: 50, OnDecrease: flush.DecreaseSubtract,
+		NewID: func() (string, error) { return fmt.Sprint("id-", d.epochs.Add(1)), nil },
+		Mapping: flush.MappingSpec{Table: "counts", Key: []string{"name"}, Columns: map[string]flush.ColumnSpec{
+			"name": {From: name}, "n": {From: flush.InputValue},
+		}},
+		Inputs: flush.Inputs{Names: []string{name, flush.InputValue}, Ledger: true, Watermark: true},
+		NewSources: func(inputs []string) ([]flush.Source, error) {
+			o.Inputs = inputs
+			s, err := NewTotals(store, o)
+			return []flush.Source{s}, err
+		},
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	p, err := flush.New(cfg)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	lead := leader{d.epochs.Add(1)}
+	return func() error {
+		_, err := p.Run(context.Background(), lead)
+		return err
+	}
+}
+
+// Random schedules of producers, passes, crashes, resets and decreases: after a pass
+// that was not disturbed the table is what Redis has.
+func TestTotalsAreExactUnderAnySchedule(t *testing.T) {
+	g := newRig(t)
+	for _, key := range []string{"totals", "hits:<page>"} {
+		t.Run(key, func(t *testing.T) {
+			rapid.Check(t, func(r *rapid.T) {
+				g.do("FLUSHALL")
+				d := newTotalsMemory(t)
+				want := map[string]int64{}
+				run := func(n int) {
+					crash, _ := crashAt(n, nil)
+					observe := locked(crash)
+					o := TotalsOptions{Key: key, PageRows: rapid.IntRange(1, 60).Draw(r, "rows of a page"), Observe: observe}
+					err := d.job(g.store, o, func(c *flush.Config) {
+						c.BatchRows = rapid.IntRange(1, 20).Draw(r, "rows of a batch")
+						c.Lanes = rapid.IntRange(1, 2).Draw(r, "lanes")
+						c.Observe = func(s flush.Step) error { return observe(string(s)) }
+					})()
+					if err != nil && !errors.Is(err, errCrash) {
+						r.Fatal(err)
+					}
+				}
+				r.Repeat(map[string]func(*rapid.T){
+					"produce": func(r *rapid.T) {
+						for range rapid.IntRange(1, 40).Draw(r, "increments") {
+							page, n := fmt.Sprint(rapid.IntRange(0, 80).Draw(r, "page")), rapid.Int64Range(-3, 9).Draw(r, "n")
+							if want[page] += n; key == "totals" {
+								g.do("HINCRBY", key, page, n)
+							} else {
+								g.do("INCRBY", "hits:"+page, n)
+							}
+						}
+					},
+					"crash": func(r *rapid.T) { run(rapid.IntRange(1, 40).Draw(r, "step")) },
+					"flush": func(*rapid.T) { run(1 << 30) },
+				})
+				run(1 << 30)
+				maps.DeleteFunc(want, func(_ string, n int64) bool { return n == 0 })
+				same(t, "counts", want, d.counts())
+			})
+		})
+	}
+}
+
+// A failover that loses acknowledged increments takes them back from the table: it is
+// what Redis has, always.
+func TestTotalsAreWhatRedisHasAfterAFailoverThatLostSome(t *testing.T) {
+	master := testsupport.StartRedis(t)
+	replica := testsupport.StartRedis(t, testsupport.RedisReplicaOf(master))
+	g := &rig{t: t, redis: master, store: openStore(t, master.URL()), conn: master.Conn()}
+	d := newTotalsFile(t)
+	run := d.job(g.store, TotalsOptions{Key: "totals"}, nil)
+	flushed := func(want map[string]int64) {
+		t.Helper()
+		if err := run(); err != nil {
+			t.Fatal(err)
+		}
+		same(t, "counts", want, d.counts())
+	}
+	all := g.fillCounters("totals", 300)
+	g.do("WAIT", 1, 5000)
+	flushed(all)
+	kept := maps.Clone(all)
+
+	// The replica is cut off; what is acknowledged from now on will be lost.
+	promoted := &rig{t: t, redis: replica, store: openStore(t, replica.URL()), conn: replica.Conn()}
+	promoted.do("REPLICAOF", "NO", "ONE")
+	for i := range 100 {
+		field := fmt.Sprintf("article:%d", i*3)
+		g.do("HINCRBY", "totals", field, 10)
+		all[field] += 10
+	}
+	g.do("HINCRBY", "totals", "new", 4)
+	all["new"] = 4
+	flushed(all)
+
+	// After the failover: new increments come on top of the older totals.
+	master.Kill()
+	for i := range 50 {
+		field := fmt.Sprintf("article:%d", i*3)
+		promoted.do("HINCRBY", "totals", field, 3)
+		kept[field] += 3
+	}
+	stop := d.job(promoted.store, TotalsOptions{Key: "totals"}, func(c *flush.Config) { c.OnDecrease = flush.DecreaseStop })
+	if err := stop(); !errors.Is(err, flush.ErrDecreased) {
+		t.Errorf("by default: %v, want ErrDecreased", err)
+	}
+	same(t, "counts after it has stopped", all, d.counts())
+
+	run = d.job(promoted.store, TotalsOptions{Key: "totals"}, nil)
+	promoted.do("HSET", "totals", "new", 0) // it is gone; a pass does not see what is not there
+	flushed(kept)
+	promoted.do("HINCRBY", "totals", "article:0", 5)
+	kept["article:0"] += 5
+	flushed(kept)
+}
