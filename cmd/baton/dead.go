@@ -1,0 +1,161 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"baton/internal/daemon"
+)
+
+func newDeadCommand(e env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "dead",
+		Short: "List, show, replay or drop records that did not fit their table",
+		Long: "Records that did not fit their table wait in the job's database as dead letters, each\n" +
+			"whole and with the reason. They are listed and dropped, or replayed once table, job or\n" +
+			"record is mended. This works on any host that has the configuration; nobody has to lead.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return usageError(fmt.Errorf("%s needs list, show, replay or drop\nsee %[1]s --help", cmd.CommandPath()))
+		},
+	}
+	cmd.AddCommand(newDeadListCommand(e), newDeadShowCommand(e), newDeadReplayCommand(e), newDeadDropCommand(e))
+	return cmd
+}
+
+// deadFlags pick dead letters.
+type deadFlags struct {
+	daemon.DeadFilter
+	all bool
+}
+
+func (f *deadFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.Job, "job", "", "only those of this `job`")
+	flags.DurationVar(&f.Within, "since", 0, "only those put aside within this `time`, such as 1h")
+	flags.DurationVar(&f.Before, "older-than", 0, "only those put aside longer ago than this `time`, such as 720h")
+	flags.StringVar(&f.Text, "text", "", "only those with this `text` in the record, which is JSON, or in the reason")
+	f.addDatabase(cmd)
+}
+
+func (f *deadFlags) addDatabase(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.Database, "database", "", "look in this `database` only, by its name in the configuration (default: the job's, else all)")
+}
+
+func (f *deadFlags) check() error {
+	for name, d := range map[string]time.Duration{"--since": f.Within, "--older-than": f.Before} {
+		if d < 0 || d > 0 && d < time.Second {
+			return usageError(fmt.Errorf("%s %v: want a second at least", name, d))
+		}
+	}
+	return nil
+}
+
+// which are the letters that ids name, or else all that the flags pick. To mean all of a
+// job it must be said.
+func (f *deadFlags) which(cmd *cobra.Command, d *daemon.Dead, ids []string) ([]daemon.DeadKey, error) {
+	picks := f.Job != "" || f.Within > 0 || f.Before > 0 || f.Text != ""
+	switch {
+	case len(ids) > 0 && (picks || f.all):
+		return nil, usageError(errors.New("give ids, or flags that pick dead letters, not both"))
+	case len(ids) == 0 && f.Job == "":
+		return nil, usageError(fmt.Errorf("which dead letters? Give their ids, or --job\nsee %s --help", cmd.CommandPath()))
+	case len(ids) == 0 && !f.all && f.Within == 0 && f.Before == 0 && f.Text == "":
+		return nil, usageError(fmt.Errorf("add --all to mean all dead letters of job %q, or --since, --older-than or --text", f.Job))
+	case len(ids) == 0:
+		return d.Keys(cmd.Context(), f.DeadFilter)
+	}
+	var keys []daemon.DeadKey
+	for _, id := range ids {
+		l, err := d.Find(cmd.Context(), id, f.Database)
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, l.DeadKey)
+	}
+	return keys, nil
+}
+
+// withDead does one command's work on the dead letters.
+func withDead(cmd *cobra.Command, e env, work func(d *daemon.Dead) error) error {
+	c, err := loadConfig(cmd, e)
+	if err != nil {
+		return err
+	}
+	d, err := daemon.OpenDead(c)
+	if err != nil {
+		return err
+	}
+	err = work(d)
+	if errors.Is(err, daemon.ErrDeadUsage) {
+		err = usageError(err)
+	}
+	if closing := d.Close(); closing != nil && err == nil {
+		return closing
+	}
+	return err
+}
+
+// idShown is how much of an id is printed. It is more than enough to be the only one.
+const idShown = 12
+
+func shortID(id string) string { return id[:min(idShown, len(id))] }
+
+// plain is one line of text that does nothing to a terminal, cut to so many characters.
+func plain(s string, most int) string {
+	var b strings.Builder
+	n := 0
+	for _, r := range s {
+		if n == most-1 && most > 0 {
+			b.WriteRune('…')
+			break
+		}
+		if !unicode.IsPrint(r) {
+			r = ' '
+		}
+		b.WriteRune(r)
+		n++
+	}
+	return b.String()
+}
+
+// howFar is one line on a terminal that tells how far a long command is. Elsewhere it
+// is nothing.
+type howFar struct {
+	w     io.Writer
+	shown time.Time
+	dirty bool
+}
+
+func newHowFar(w io.Writer) *howFar {
+	f, ok := w.(*os.File)
+	if !ok || !isTerminal(f) {
+		return &howFar{}
+	}
+	return &howFar{w: f, shown: time.Now()}
+}
+
+const howFarEvery = 200 * time.Millisecond
+
+func (p *howFar) tell(done, all int, what string) {
+	if p.w == nil || time.Since(p.shown) < howFarEvery {
+		return
+	}
+	p.shown, p.dirty = time.Now(), true
+	_, _ = fmt.Fprintf(p.w, "\r%d of %d %s\x1b[K", done, all, what)
+}
+
+// clear takes the line away before something else is printed.
+func (p *howFar) clear() {
+	if p.dirty {
+		_, _ = fmt.Fprint(p.w, "\r\x1b[K")
+		p.dirty = false
+	}
+}

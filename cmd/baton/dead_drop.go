@@ -1,0 +1,85 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"baton/internal/daemon"
+)
+
+func newDeadDropCommand(e env) *cobra.Command {
+	var out output
+	var f deadFlags
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "drop ID... | --job JOB --all",
+		Short: "Remove dead letters for good",
+		Long: "Remove dead letters for good: the records are lost, unless their source has them still.\n" +
+			"On a terminal it asks first; elsewhere it wants --yes. Those of a job that is not in the\n" +
+			"configuration any more are found with --database. Exit code 1 if one of the ids is not\n" +
+			"there; then none is dropped.",
+		Example: "  baton dead drop 3f2a9c41d07b --yes\n" +
+			"  baton dead drop --job users --older-than 720h --yes\n" +
+			"  baton dead drop --job old-job --database main --all --yes",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.check(); err != nil {
+				return err
+			}
+			return withDead(cmd, e, func(d *daemon.Dead) error {
+				keys, err := f.which(cmd, d, args)
+				if err != nil {
+					return err
+				}
+				if len(keys) > 0 && !yes {
+					if err := confirm(e, fmt.Sprintf("Drop %s for good?", count(len(keys), "dead letter"))); err != nil {
+						return err
+					}
+				}
+				line := newHowFar(e.stderr)
+				n, err := d.Drop(cmd.Context(), keys, func(done int) { line.tell(done, len(keys), "dropped") })
+				line.clear()
+				printed := out.print(e.stdout, map[string]int64{"dropped": n}, func(w io.Writer) error {
+					_, err := fmt.Fprintf(w, "%s dropped\n", count(int(n), "dead letter"))
+					return err
+				})
+				return errors.Join(err, printed)
+			})
+		},
+	}
+	addTargetFlags(cmd)
+	f.add(cmd)
+	cmd.Flags().BoolVar(&f.all, "all", false, "all dead letters of the job")
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	out.addFlag(cmd)
+	return cmd
+}
+
+// confirm asks the person at the terminal.
+func confirm(e env, question string) error {
+	noTerminal := usageError(errors.New("add --yes: there is no terminal to ask at"))
+	in, ok := e.stdin.(*os.File)
+	if !ok || !isTerminal(in) {
+		return noTerminal
+	}
+	if _, err := fmt.Fprintf(e.stderr, "%s [y/N] ", question); err != nil {
+		return err
+	}
+	answer, err := bufio.NewReader(in).ReadString('\n')
+	switch {
+	case errors.Is(err, io.EOF) && answer == "": // such as /dev/null
+		return noTerminal
+	case err != nil && !errors.Is(err, io.EOF):
+		return err
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return nil
+	}
+	return &exitError{exitFailure, errors.New("nothing was dropped")}
+}

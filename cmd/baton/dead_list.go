@@ -1,0 +1,114 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"baton/internal/daemon"
+)
+
+// How much of a long text a list shows, in characters.
+const (
+	reasonShown = 90
+	recordShown = 60
+)
+
+func newDeadListCommand(e env) *cobra.Command {
+	var out output
+	var f deadFlags
+	var n int
+	var counted bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List dead letters, the newest first",
+		Long: "List dead letters, the newest first: of all databases, jobs that are not configured any\n" +
+			"more included. --count tells how many there are by job and reason instead. Long texts\n" +
+			"are cut, but not with -o json; baton dead show has the whole letter.",
+		Example: "  baton dead list --job users --since 1h\n  baton dead list --count\n  baton dead list --text '\"city\":\"99\"' -n 1000 -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.check(); err != nil {
+				return err
+			}
+			if n < 1 {
+				return usageError(fmt.Errorf("-n %d: want 1 at least", n))
+			}
+			return withDead(cmd, e, func(d *daemon.Dead) error {
+				if counted {
+					reasons, err := d.Reasons(cmd.Context(), f.DeadFilter)
+					if errors.Is(err, daemon.ErrDeadUsage) {
+						return err
+					}
+					return errors.Join(out.print(e.stdout, reasons, func(w io.Writer) error { return printReasons(w, reasons) }), err)
+				}
+				cut := 4 * recordShown // enough to cut it here
+				if out.json {
+					cut = 0
+				}
+				letters, err := d.List(cmd.Context(), f.DeadFilter, n, cut)
+				if errors.Is(err, daemon.ErrDeadUsage) {
+					return err
+				}
+				return errors.Join(out.print(e.stdout, letters, func(w io.Writer) error {
+					return printLetters(w, letters, n, err == nil)
+				}), err)
+			})
+		},
+	}
+	addTargetFlags(cmd)
+	f.add(cmd)
+	cmd.Flags().IntVarP(&n, "number", "n", 50, "list at most so many")
+	cmd.Flags().BoolVar(&counted, "count", false, "count them by job and reason instead")
+	out.addFlag(cmd)
+	return cmd
+}
+
+func printLetters(out io.Writer, letters []daemon.DeadLetter, most int, whole bool) error {
+	if len(letters) == 0 {
+		if !whole {
+			return nil // the error says what is missing
+		}
+		_, err := fmt.Fprintln(out, "no dead letters")
+		return err
+	}
+	several := false
+	for _, l := range letters {
+		several = several || l.Database != letters[0].Database
+	}
+	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	p := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) } // Flush tells a write error
+	in := func(database string) string {
+		if several {
+			return database + "\t"
+		}
+		return ""
+	}
+	p("ID\tAT (UTC)\t%sJOB\tREASON\tRECORD\n", in("DATABASE"))
+	for _, l := range letters {
+		p("%s\t%s\t%s%s\t%s\t%s\n", shortID(l.ID), l.At.UTC().Format(time.DateTime), in(l.Database), l.Job, plain(l.Error, reasonShown), plain(string(l.Record), recordShown))
+	}
+	if err := w.Flush(); err != nil || len(letters) < most {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "These are the newest %d, there may be more: -n lists more, --count counts them.\n", most)
+	return err
+}
+
+func printReasons(out io.Writer, reasons []daemon.DeadReason) error {
+	if len(reasons) == 0 {
+		_, err := fmt.Fprintln(out, "no dead letters")
+		return err
+	}
+	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	p := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
+	p("LETTERS\tJOB\tOLDEST (UTC)\tNEWEST (UTC)\tEXAMPLE\tREASON\n")
+	for _, r := range reasons {
+		p("%d\t%s\t%s\t%s\t%s\t%s\n", r.Letters, r.Job, r.Oldest.UTC().Format(time.DateTime), r.Newest.UTC().Format(time.DateTime), shortID(r.Example), plain(r.Reason, 2*reasonShown))
+	}
+	return w.Flush()
+}

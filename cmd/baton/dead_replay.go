@@ -1,0 +1,125 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"baton/internal/daemon"
+)
+
+func newDeadReplayCommand(e env) *cobra.Command {
+	var out output
+	var f deadFlags
+	var sets, nulls []string
+	var o daemon.ReplayOptions
+	cmd := &cobra.Command{
+		Use:   "replay ID... | --job JOB --all",
+		Short: "Write dead letters after all, each once",
+		Long: `Write dead letters after all, by what their job's configuration says now. What becomes of
+one depends on its source:
+
+  counters       its amount is added, in the transaction that removes the letter
+  list, stream   it is inserted, likewise. Where the table has a row of its key already,
+                 that may be newer: then only with --overwrite
+  hashes         the row is marked as changed: the next flush reads it as it is by then
+  scan           the letter is dropped: the next pass reads the key as it is by then
+
+Each is written once, however often this is asked for, by however many, and wherever it is
+interrupted. A record that still does not fit stays a dead letter. --set mends a part of
+the record, and --set-null takes one out; both are for one letter.
+
+Exit code 1 if something was not written.`,
+		Example: "  baton dead replay 3f2a9c41d07b\n" +
+			"  baton dead replay 3f2a9c41d07b --set age=41 --set-null nick\n" +
+			"  baton dead replay --job page-views --all\n" +
+			"  baton dead replay --job orders --text 'constraint \"orders_city_fkey\"'",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.check(); err != nil {
+				return err
+			}
+			var err error
+			if o.Set, err = mends(sets, nulls); err != nil {
+				return usageError(err)
+			}
+			if len(o.Set) > 0 && len(args) != 1 {
+				return usageError(errors.New("--set and --set-null mend one record: give the id of one dead letter"))
+			}
+			return withDead(cmd, e, func(d *daemon.Dead) error {
+				keys, err := f.which(cmd, d, args)
+				if err != nil {
+					return err
+				}
+				return replayLetters(cmd, e, d, keys, o, out)
+			})
+		},
+	}
+	addTargetFlags(cmd)
+	f.add(cmd)
+	cmd.Flags().BoolVar(&f.all, "all", false, "all dead letters of the job")
+	cmd.Flags().StringArrayVar(&sets, "set", nil, "mend the record: `NAME=VALUE`, a name as in baton dead show; may be repeated")
+	cmd.Flags().StringArrayVar(&nulls, "set-null", nil, "mend the record: it has no `NAME`; may be repeated")
+	cmd.Flags().BoolVar(&o.Overwrite, "overwrite", false, "write over a row of the same key that may be newer, or delete it")
+	out.addFlag(cmd)
+	return cmd
+}
+
+func mends(sets, nulls []string) (map[string]*string, error) {
+	all := map[string]*string{}
+	for _, set := range sets {
+		name, value, ok := strings.Cut(set, "=")
+		if !ok {
+			return nil, fmt.Errorf("--set %q: want NAME=VALUE", set)
+		}
+		all[name] = &value
+	}
+	for _, name := range nulls {
+		if _, twice := all[name]; twice {
+			return nil, fmt.Errorf("--set-null %s: it is set already", name)
+		}
+		all[name] = nil
+	}
+	return all, nil
+}
+
+// toldOneByOne is up to how many letters each is told of.
+const toldOneByOne = 20
+
+// replayLetters tells of every letter, if they are few, and else of those that stay.
+func replayLetters(cmd *cobra.Command, e env, d *daemon.Dead, keys []daemon.DeadKey, o daemon.ReplayOptions, out output) error {
+	results := []daemon.Replayed{}
+	ok, done := 0, 0
+	line := newHowFar(e.stderr)
+	err := d.Replay(cmd.Context(), keys, o, func(r daemon.Replayed) {
+		done++
+		if r.OK {
+			ok++
+		}
+		if out.json {
+			results = append(results, r)
+		} else if !r.OK || len(keys) <= toldOneByOne {
+			line.clear()
+			_, _ = fmt.Fprintf(e.stdout, "%s  %s  %s: %s\n", shortID(r.ID), r.Job, r.Outcome, plain(r.Text, 0))
+		}
+		line.tell(done, len(keys), "replayed")
+	})
+	line.clear()
+	if err != nil && done == 0 {
+		return err
+	}
+	printed := out.print(e.stdout, results, func(w io.Writer) error {
+		if len(keys) == 0 {
+			_, err := fmt.Fprintln(w, "no dead letters")
+			return err
+		}
+		_, err := fmt.Fprintf(w, "%s replayed, %d not\n", count(ok, "dead letter"), len(keys)-ok)
+		return err
+	})
+	if err == nil && ok < len(keys) {
+		err = &exitError{exitFailure, nil}
+	}
+	return errors.Join(err, printed)
+}

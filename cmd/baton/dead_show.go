@@ -1,0 +1,78 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"baton/internal/daemon"
+)
+
+func newDeadShowCommand(e env) *cobra.Command {
+	var out output
+	var f deadFlags
+	cmd := &cobra.Command{
+		Use:   "show ID",
+		Short: "Show a dead letter whole, and what to do about it",
+		Long: "Show one dead letter: where it comes from, the whole reason and the whole record. ID is\n" +
+			"its id, or as much of the beginning as no other has.",
+		Example: "  baton dead show 3f2a9c41d07b\n  baton dead show 3f2a9c41d07b -o json",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withDead(cmd, e, func(d *daemon.Dead) error {
+				l, err := d.Find(cmd.Context(), args[0], f.Database)
+				if err != nil {
+					return err
+				}
+				return out.print(e.stdout, l, func(w io.Writer) error { return printLetter(w, l, d.Configured(l.Job)) })
+			})
+		},
+	}
+	addTargetFlags(cmd)
+	f.addDatabase(cmd)
+	out.addFlag(cmd)
+	return cmd
+}
+
+func printLetter(w io.Writer, l daemon.DeadLetter, configured bool) error {
+	job := l.Job
+	if !configured {
+		job += " (not in the configuration any more)"
+	}
+	_, err := fmt.Fprintf(w, "id        %s\njob       %s\ndatabase  %s\nbatch     %s\nat        %s\nreason    %s\nrecord    %s\n",
+		l.ID, job, l.Database, l.BatchID, l.At.UTC().Format(time.RFC3339), indented(l.Error), indented(spread(string(l.Record))))
+	if err != nil {
+		return err
+	}
+	id := shortID(l.ID)
+	if configured {
+		_, err = fmt.Fprintf(w, "\nWhen its job, its table or the record is mended:  baton dead replay %s\n", id)
+	}
+	if err == nil {
+		_, err = fmt.Fprintf(w, "To give it up:  baton dead drop %s\n", id)
+	}
+	return err
+}
+
+// spread is a JSON object with a line for each member.
+func spread(record string) string {
+	var b bytes.Buffer
+	if json.Indent(&b, []byte(record), "", "  ") != nil {
+		return record
+	}
+	return b.String()
+}
+
+// indented keeps lines below one another, and does nothing to a terminal.
+func indented(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = plain(line, 0)
+	}
+	return strings.Join(lines, "\n          ")
+}

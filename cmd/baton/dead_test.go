@@ -1,0 +1,259 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/daemon"
+	"baton/internal/testsupport"
+)
+
+const deadConfig = `
+redis: {url: "%s"}
+election: {ttl: 2s}
+http: {listen: "off"}
+databases:
+  main: {driver: sqlite, dsn: "%s"}
+  other: {driver: sqlite, dsn: "%s"}
+jobs:
+  - name: views
+    schedule: "@every 1s"
+    flush:
+      from: {type: counters, key: views}
+      to: {database: main, table: articles, key: [id]}
+      columns: {id: $field, views: $value}
+  - name: users
+    schedule: "@every 1s"
+    flush:
+      from: {type: hashes, key: "user:<id>", changed: "changed:user"}
+      to: {database: main, table: users, key: [id]}
+  - name: orders
+    schedule: "@every 1s"
+    flush:
+      from: {type: list, key: orders}
+      to: {database: other, table: orders, key: [id]}
+`
+
+// deadLab is a node with jobs that meet bad records.
+type deadLab struct {
+	*cli
+	main, other *testsupport.Database
+	redis       redis.Conn
+}
+
+func newDeadLab(t *testing.T) *deadLab {
+	t.Helper()
+	l := &deadLab{cli: newCLI(t), main: testsupport.SQLite(t), other: testsupport.SQLite(t)}
+	r := testsupport.StartRedis(t)
+	l.redis = r.Conn()
+	l.main.Exec(t, "CREATE TABLE articles (id INTEGER PRIMARY KEY, views INTEGER CHECK (views < 1000))")
+	l.main.Exec(t, "CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT NOT NULL, age INTEGER)")
+	l.other.Exec(t, "CREATE TABLE orders (id INTEGER PRIMARY KEY, city TEXT, pieces INTEGER NOT NULL)")
+	l.file("baton.yaml", fmt.Sprintf(deadConfig, r.URL(), l.main.DSN, l.other.DSN))
+	l.env["BATON_CONFIG"] = "baton.yaml"
+	return l
+}
+
+func (l *deadLab) send(command string, args ...any) {
+	l.t.Helper()
+	if _, err := l.redis.Do(command, args...); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// letters waits until a job has so many dead letters, the newest first.
+func (l *deadLab) letters(job string, want int) []daemon.DeadLetter {
+	l.t.Helper()
+	var got []daemon.DeadLetter
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		r := l.run("dead", "list", "--job", job, "-o", "json")
+		if r.code != exitOK {
+			l.t.Fatalf("%+v", r)
+		}
+		if err := json.Unmarshal([]byte(r.stdout), &got); err == nil && len(got) == want {
+			return got
+		}
+	}
+	l.t.Fatalf("job %s has the dead letters %+v, want %d", job, got, want)
+	return nil
+}
+
+// rows waits until a query answers so.
+func (l *deadLab) rows(db *testsupport.Database, query string, want ...string) {
+	l.t.Helper()
+	var got []string
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		got = nil
+		for _, row := range db.Rows(l.t, query) {
+			got = append(got, strings.Join(row, "|"))
+		}
+		if slices.Equal(got, want) {
+			return
+		}
+	}
+	l.t.Fatalf("%s: %q, want %q", query, got, want)
+}
+
+// does runs a command that must go through, and returns what it printed.
+func (l *deadLab) does(args ...string) string {
+	l.t.Helper()
+	r := l.run(args...)
+	if r.code != exitOK || r.stderr != "" {
+		l.t.Errorf("baton %s: %+v", strings.Join(args, " "), r)
+	}
+	return r.stdout
+}
+
+// fails runs a command that must end with the code and say so.
+func (l *deadLab) fails(code int, says string, args ...string) {
+	l.t.Helper()
+	if r := l.run(args...); r.code != code || !strings.Contains(r.stdout+r.stderr, says) {
+		l.t.Errorf("baton %s: %+v; want %d and %q", strings.Join(args, " "), r, code, says)
+	}
+}
+
+func TestDeadLettersAreListedShownReplayedAndDropped(t *testing.T) {
+	l := newDeadLab(t)
+	if got := l.does("dead", "list"); got != "no dead letters\n" {
+		t.Errorf("before anything was flushed: %q", got)
+	}
+	l.send("HSET", "views", "1", "5", "2", "5000", "no number", "7")
+	l.send("HSET", "user:1", "name", "Ann", "age", "un\x1b[31mknown")
+	l.send("HSET", "user:2", "name", "Bob", "age", "20")
+	l.send("SADD", "changed:user", "1", "2")
+	l.send("RPUSH", "orders", `{"id":1,"city":"Bonn","pieces":"many"}`, `{"id":2,"city":"Rome","pieces":2}`, `{"id":3`)
+	log, stop := l.daemon()
+	defer func() {
+		if t.Failed() {
+			t.Log(log.String())
+		}
+	}()
+
+	views, users, orders := l.letters("views", 2), l.letters("users", 1), l.letters("orders", 2)
+	l.rows(l.main, "SELECT id, views FROM articles", "1|5")
+	l.rows(l.other, "SELECT id FROM orders", "2")
+
+	t.Run("list", func(t *testing.T) {
+		got := l.does("dead", "list")
+		head := regexp.MustCompile(`^ID +AT \(UTC\) +DATABASE +JOB +REASON +RECORD\n`)
+		if !head.MatchString(got) || strings.Count(got, "\n") != 6 || strings.Contains(got, "\x1b") || !strings.Contains(got, users[0].ID[:12]) {
+			t.Errorf("list:\n%s", got)
+		}
+		if got := l.does("dead", "list", "--job", "orders", "-n", "1"); strings.Count(got, "\n") != 3 || !strings.Contains(got, "there may be more") {
+			t.Errorf("list -n 1:\n%s", got)
+		}
+		if got := l.does("dead", "list", "--since", "1h", "--text", "Ann"); strings.Count(got, "\n") != 2 {
+			t.Errorf("list --text:\n%s", got)
+		}
+		if got := l.does("dead", "list", "--older-than", "1h"); got != "no dead letters\n" {
+			t.Errorf("list --older-than:\n%s", got)
+		}
+		if got := l.does("dead", "list", "--count"); !regexp.MustCompile(`(?m)^1 +users .* column "age" \(integer\): …`).MatchString(got) {
+			t.Errorf("list --count:\n%s", got)
+		}
+	})
+	t.Run("show", func(t *testing.T) {
+		got := l.does("dead", "show", users[0].ID[:12])
+		for _, want := range []string{"id        " + users[0].ID, "job       users", "database  main", `"name": "Ann"`, "baton dead replay " + users[0].ID[:12], "baton dead drop " + users[0].ID[:12]} {
+			if !strings.Contains(got, want) {
+				t.Errorf("show lacks %q:\n%s", want, got)
+			}
+		}
+		var one daemon.DeadLetter
+		if err := json.Unmarshal([]byte(l.does("dead", "show", users[0].ID, "-o", "json")), &one); err == nil && one.ID != users[0].ID {
+			t.Errorf("show -o json: %+v", one)
+		}
+		l.fails(exitFailure, "no such dead letter", "dead", "show", "0123456789ab")
+	})
+	t.Run("replay counters", func(t *testing.T) {
+		for _, v := range views {
+			if strings.Contains(string(v.Record), "5000") {
+				l.fails(exitFailure, "CHECK constraint", "dead", "replay", v.ID) // it is still so
+				l.main.Exec(t, "INSERT INTO articles VALUES (2, -4500)")         // where it fits
+				if got := l.does("dead", "replay", v.ID); !strings.Contains(got, "1 dead letter replayed, 0 not") {
+					t.Errorf("replay: %s", got)
+				}
+				l.fails(exitFailure, "no such dead letter", "dead", "replay", v.ID)
+				continue
+			}
+			l.fails(exitFailure, "it uses $field, $value", "dead", "replay", v.ID, "--set", "nonsense=1")
+			l.does("dead", "replay", v.ID, "--set", "$field=3")
+		}
+		l.rows(l.main, "SELECT id, views FROM articles ORDER BY id", "1|5", "2|500", "3|7")
+	})
+	t.Run("replay hashes", func(t *testing.T) {
+		l.fails(exitUsage, "Mend them there", "dead", "replay", users[0].ID, "--set", "age=30")
+		l.send("HSET", "user:1", "age", "31")
+		if got := l.does("dead", "replay", "--job", "users", "--all"); !strings.Contains(got, "marked: the next flush writes row \"1\"") {
+			t.Errorf("replay: %s", got)
+		}
+		l.rows(l.main, "SELECT id, name, age FROM users ORDER BY id", "1|Ann|31", "2|Bob|20")
+		l.letters("users", 0)
+	})
+	t.Run("replay list", func(t *testing.T) {
+		for _, o := range orders {
+			if strings.Contains(string(o.Record), "$unread") {
+				l.fails(exitFailure, "could not read", "dead", "replay", o.ID)
+				l.does("dead", "replay", o.ID, "--set", "id=3", "--set-null", "city", "--set", "pieces=3")
+				continue
+			}
+			l.send("RPUSH", "orders", `{"id":1,"city":"Cologne","pieces":9}`)
+			l.rows(l.other, "SELECT id, city FROM orders WHERE id = 1", "1|Cologne")
+			l.fails(exitFailure, "may be newer", "dead", "replay", o.ID, "--set", "pieces=4")
+			l.rows(l.other, "SELECT id, city FROM orders WHERE id = 1", "1|Cologne")
+			l.does("dead", "replay", o.ID, "--set", "pieces=4", "--overwrite")
+		}
+		l.rows(l.other, "SELECT * FROM orders ORDER BY id", "1|Bonn|4", "2|Rome|2", "3|NULL|3")
+		l.letters("orders", 0)
+	})
+	t.Run("drop", func(t *testing.T) {
+		l.send("HSET", "views", "a", "1", "b", "2", "c", "3")
+		views := l.letters("views", 3)
+		stop()
+		l.fails(exitUsage, "add --yes", "dead", "drop", views[0].ID)
+		l.fails(exitUsage, "add --all", "dead", "drop", "--job", "views", "--yes")
+		l.fails(exitUsage, "which dead letters", "dead", "drop", "--yes")
+		l.fails(exitUsage, "not both", "dead", "drop", views[0].ID, "--job", "views", "--yes")
+		l.fails(exitFailure, "no such dead letter", "dead", "drop", views[0].ID, "0123456789ab", "--yes")
+		l.letters("views", 3)
+		if got := l.does("dead", "drop", views[0].ID, "--yes"); got != "1 dead letter dropped\n" {
+			t.Errorf("drop: %q", got)
+		}
+		l.letters("views", 2)
+
+		// The job is given up, its letters are not.
+		text := fmt.Sprintf(deadConfig, "redis://127.0.0.1:1", l.main.DSN, l.other.DSN)
+		at, end := strings.Index(text, "  - name: views"), strings.Index(text, "  - name: users")
+		l.file("baton.yaml", text[:at]+text[end:])
+		l.fails(exitUsage, "--database", "dead", "list", "--job", "views")
+		if got := l.does("dead", "show", views[1].ID); !strings.Contains(got, "not in the configuration any more") || strings.Contains(got, "baton dead replay") {
+			t.Errorf("show: %s", got)
+		}
+		l.fails(exitUsage, "is not in the configuration", "dead", "replay", views[1].ID)
+		l.fails(exitUsage, "no database", "dead", "list", "--database", "none")
+		if got := l.does("dead", "drop", "--job", "views", "--database", "main", "--all", "--yes"); got != "2 dead letters dropped\n" {
+			t.Errorf("drop: %q", got)
+		}
+	})
+}
+
+func TestADatabaseThatIsAwayDoesNotHideTheLettersOfAnother(t *testing.T) {
+	l := newDeadLab(t)
+	l.send("HSET", "views", "no number", "7")
+	_, stop := l.daemon()
+	l.letters("views", 1)
+	stop()
+	l.file("baton.yaml", strings.Replace(fmt.Sprintf(deadConfig, "redis://127.0.0.1:1", l.main.DSN, "X"), `{driver: sqlite, dsn: "X"}`,
+		`{driver: postgres, dsn: "postgres://app:s3cret@127.0.0.1:1/app"}`, 1))
+	got := l.run("dead", "list")
+	if got.code != exitFailure || !strings.Contains(got.stdout, "views") || !strings.Contains(got.stderr, `"other"`) || strings.Contains(got.stderr, "s3cret") {
+		t.Errorf("list: %+v", got)
+	}
+}
