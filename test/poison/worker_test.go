@@ -1,0 +1,112 @@
+package poison_test
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"baton/internal/flush"
+	"baton/internal/redisstore"
+	"baton/internal/sqlstore"
+)
+
+// workerEnv holds the spec of a worker process.
+const workerEnv = "BATON_TEST_WORKER"
+
+// spec says what a worker flushes. It crosses to another process as JSON.
+type spec struct {
+	Driver, DSN, RedisURL string
+	Source                string // hashes or list
+	Epoch                 int64
+	KillAt                string // a step of the flush, of its source or of the database
+	Times                 int    // how often it comes by before
+}
+
+// leadership is a term of which nobody doubts that it is the newest.
+type leadership int64
+
+func (l leadership) Owner() string { return fmt.Sprint("owner-", int64(l)) }
+func (l leadership) Epoch() int64  { return int64(l) }
+func (l leadership) Raise(context.Context, int64) (int64, error) {
+	return 0, errors.New("somebody newer is there")
+}
+
+// work is the program of a worker process: it flushes until nothing is pending, and
+// dies at a step if it is told to.
+func work(text string) (code int) {
+	var s spec
+	err := json.Unmarshal([]byte(text), &s)
+	if err == nil {
+		err = s.flush()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// die ends the process at the step, when it has come by often enough.
+func (s *spec) die() func(step string) error {
+	var mu sync.Mutex
+	return func(step string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if step != s.KillAt {
+			return nil
+		}
+		if s.Times--; s.Times < 0 {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		}
+		return nil
+	}
+}
+
+func (s spec) flush() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	at := (&s).die()
+	store, err := redisstore.Open(redisstore.Options{URL: s.RedisURL})
+	if err != nil {
+		return err
+	}
+	sink, err := sqlstore.Open(sqlstore.Options{Name: "main", Driver: s.Driver, DSN: s.DSN, TTL: 30 * time.Second,
+		Observe: func(step sqlstore.Step) error { return at(string(step)) }})
+	if err != nil {
+		return err
+	}
+	config := flush.Config{
+		Job: s.Source, NodeID: "n", Sink: sink,
+		NewID:   func() (string, error) { return rand.Text(), nil },
+		Observe: func(step flush.Step) error { return at(string(step)) },
+		Mapping: flush.MappingSpec{Table: s.Source + "_rows", Key: []string{"id"}},
+		Inputs:  flush.Inputs{Names: []string{"id"}, Fields: true},
+	}
+	config.NewSources = func(inputs []string) ([]flush.Source, error) {
+		src, err := redisstore.NewHashes(store, redisstore.HashesOptions{Job: s.Source, Key: "row:<id>", Changed: "changed", Inputs: inputs, PageRows: batchRows, Observe: at})
+		return []flush.Source{src}, err
+	}
+	if s.Source == "list" {
+		// Inserted, not upserted: a row that comes twice is told.
+		config.Mapping.Key, config.Mapping.Mode = nil, flush.ModeInsert
+		config.Inputs = flush.Inputs{Names: []string{flush.InputValue}, Fields: true, Ledger: true}
+		config.OnMissing = flush.MissingIgnore
+		config.NewSources = func(inputs []string) ([]flush.Source, error) {
+			src, err := redisstore.NewList(store, redisstore.ListOptions{Job: s.Source, Key: "items", Inputs: inputs, PartRows: batchRows, Observe: at})
+			return []flush.Source{src}, err
+		}
+	}
+	pipeline, err := flush.New(config)
+	if err != nil {
+		return err
+	}
+	_, err = pipeline.Run(ctx, leadership(s.Epoch))
+	return errors.Join(err, sink.Close(), store.Close())
+}
