@@ -119,17 +119,24 @@ func (d *objectDecoder) find(name []byte, from int) (at int, found bool, err err
 			return 0, false, err
 		}
 	}
-	n := len(d.wanted)
+	at, found = indexOf(d.wanted, plain, from)
+	return at, found, nil
+}
+
+// indexOf looks a name up, beginning at from. Where it is not found, at is the place
+// before from: the search for the next name begins at from again.
+func indexOf(names []string, name []byte, from int) (at int, found bool) {
+	n := len(names)
 	for i := range n {
 		at := from + i
 		if at >= n {
 			at -= n
 		}
-		if at < n && d.wanted[at] == string(plain) {
-			return at, true, nil
+		if at < n && names[at] == string(name) {
+			return at, true
 		}
 	}
-	return from - 1, false, nil
+	return from - 1, false
 }
 
 // raw is the text of a value that was read last.

@@ -161,11 +161,26 @@ type database struct {
 	counts map[string]int64
 	rows   map[string]string
 	dead   map[string]string
+	places map[string]string // by source, of those that keep their place here
 	ids    atomic.Int64
 }
 
 func newDatabase() *database {
-	return &database{ledger: map[string]bool{}, counts: map[string]int64{}, rows: map[string]string{}, dead: map[string]string{}}
+	return &database{ledger: map[string]bool{}, counts: map[string]int64{}, rows: map[string]string{}, dead: map[string]string{}, places: map[string]string{}}
+}
+
+// move does what stands for the ledger where a page has a move.
+func (db *database) move(shard string, m flush.Move) (applied bool, err error) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	switch db.places[shard] {
+	case m.To:
+		return true, nil
+	case m.From:
+		db.places[shard] = m.To
+		return false, nil
+	}
+	return false, fmt.Errorf("%w: it is %q, not %q", flush.ErrMoved, db.places[shard], m.From)
 }
 
 func (db *database) apply(st flush.Stage, p flush.Page) error {
@@ -216,7 +231,10 @@ func (db *database) flushOnce(ctx context.Context, src flush.Source, observe fun
 	if observe == nil {
 		observe = func(string) error { return nil }
 	}
-	st, ok, err := src.Stage(ctx, fmt.Sprintf("batch-%d", db.ids.Add(1)), "")
+	db.mu.Lock()
+	place := db.places[src.Name()]
+	db.mu.Unlock()
+	st, ok, err := src.Stage(ctx, fmt.Sprintf("batch-%d", db.ids.Add(1)), place)
 	if err != nil || !ok {
 		return false, err
 	}
@@ -238,8 +256,17 @@ func (db *database) flushOnce(ctx context.Context, src flush.Source, observe fun
 			if err := observe("apply"); err != nil {
 				return err
 			}
-			if err := db.apply(st, p); err != nil {
-				return err
+			applied := false
+			if p.Move != nil {
+				var err error
+				if applied, err = db.move(src.Name(), *p.Move); err != nil {
+					return err
+				}
+			}
+			if !applied {
+				if err := db.apply(st, p); err != nil {
+					return err
+				}
 			}
 			if err := observe("applied"); err != nil {
 				return err

@@ -1,0 +1,30 @@
+-- Looks at a stream from a position, and notes where a job is if nobody has yet.
+-- KEYS: stream, positions
+-- ARGV: job, id of the position or "" for the noted one, position to note or ""
+-- Reply: {type, length, last generated id, entries ever added or -1, highest deleted id or "", first id or "",
+--         id of the position if that entry is there or "", first id behind it or "", noted position or ""}
+local found = redis.call('TYPE', KEYS[1]).ok
+local noted = redis.call('HGET', KEYS[2], ARGV[1]) or ''
+if ARGV[3] ~= '' and noted == '' then
+  redis.pcall('HSET', KEYS[2], ARGV[1], ARGV[3]) -- a courtesy: a user who may not write it is served all the same
+end
+if found ~= 'stream' then
+  return {found, 0, '0-0', -1, '', '', '', '', noted}
+end
+local told, info = redis.call('XINFO', 'STREAM', KEYS[1]), {}
+for i = 1, #told, 2 do
+  info[told[i]] = told[i + 1]
+end
+local function id(entries, n) return entries[n] and entries[n][1] or '' end
+local last = info['last-generated-id']
+if not last then -- an imitation of Redis
+  last = id(redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1), 1)
+end
+local position = ARGV[2] ~= '' and ARGV[2] or string.match(noted, '^%d+%-%d+') or '0-0'
+local at = redis.call('XRANGE', KEYS[1], position, '+', 'COUNT', 2)
+local anchor, behind = '', id(at, 1)
+if behind == position then
+  anchor, behind = position, id(at, 2)
+end
+return {found, info.length, last ~= '' and last or '0-0', info['entries-added'] or -1, info['max-deleted-entry-id'] or '',
+  id(redis.call('XRANGE', KEYS[1], '-', '+', 'COUNT', 1), 1), anchor, behind, noted}
