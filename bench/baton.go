@@ -14,11 +14,11 @@ import (
 // batonClient is what baton's connections call themselves in Redis.
 const batonClient = "baton:bench"
 
-// batonProgram is put together as the daemon does it.
-func batonProgram(e engine, data dataset) program {
-	return program{name: "baton", role: roleBaton, redis: true,
+// batonProgram is put together as the daemon does it, with so many lanes.
+func batonProgram(e engine, name string, data dataset, lanes int) program {
+	return program{name: name, role: roleBaton, redis: true, data: data, lanes: lanes,
 		prepare: func(ctx context.Context, t task) (func(context.Context) (int64, error), error) {
-			pipeline, err := newPipeline(e, data, t)
+			pipeline, err := newPipeline(e, data, t, lanes)
 			if err != nil {
 				return nil, err
 			}
@@ -37,7 +37,7 @@ func batonProgram(e engine, data dataset) program {
 		}}
 }
 
-func newPipeline(e engine, data dataset, t task) (*flush.Pipeline, error) {
+func newPipeline(e engine, data dataset, t task, lanes int) (*flush.Pipeline, error) {
 	store, err := redisstore.Open(redisstore.Options{URL: "redis://" + t.Redis + "/0", ClientName: batonClient})
 	if err != nil {
 		return nil, err
@@ -46,13 +46,14 @@ func newPipeline(e engine, data dataset, t task) (*flush.Pipeline, error) {
 	if err != nil {
 		return nil, err
 	}
+	job := "bench-" + rand.Text() // which has been nowhere in the stream yet
 	return flush.New(flush.Config{
-		Job: data.job, NodeID: "bench", Sink: sink,
+		Job: job, NodeID: "bench", Sink: sink,
 		NewSources: func(inputs []string) ([]flush.Source, error) {
-			source, err := data.source(store, inputs)
+			source, err := data.source(store, sourceOptions{job: job, inputs: inputs, lanes: lanes})
 			return []flush.Source{source}, err
 		},
-		Mapping: data.mapping, Inputs: data.inputs,
+		Mapping: data.mapping, Inputs: data.inputs, OnMissing: data.missing, Lanes: lanes,
 		NewID: func() (string, error) { return rand.Text(), nil },
 	})
 }

@@ -26,6 +26,7 @@ type task struct {
 	Redis   string // host:port
 	DSN     string
 	Rows    int
+	Table   int    // rows in the table, of which some are written
 	Profile string // file for a CPU profile, or empty
 }
 
@@ -72,7 +73,7 @@ func child(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err := json.NewDecoder(in).Decode(&t); err != nil {
 		return err
 	}
-	way, program, ok := find(t)
+	program, ok := find(t)
 	if !ok {
 		return errors.New("no such path and program")
 	}
@@ -86,7 +87,7 @@ func child(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 	defer log.close()
 	if program.redis {
-		if err := way.data.change(log.conn, t.Rows); err != nil {
+		if err := program.data.change(log.conn, rig.AsTheyArrive(t.Rows, t.Table)); err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,9 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+
+	"baton/bench/internal/rig"
 )
 
 // postgresWay is one way to write rows that are in memory.
@@ -19,51 +22,105 @@ type postgresWay struct {
 	statement func(table string, columns []column, source string) string
 }
 
-// postgresPrograms are the fastest ways known: arrays, and COPY to a temporary
-// table, in batches of baton's size and larger.
+// fewPostgresPrograms are the fastest ways known, in batches of baton's size: arrays,
+// and COPY to a temporary table. Rows come as they arrive.
+func fewPostgresPrograms(data dataset) []program {
+	return []program{
+		postgresWay{"unnest 5000", 5_000, unnest, upsert}.program(data, false, 1),
+		postgresWay{"COPY 5000", 5_000, copied, upsert}.program(data, false, 1),
+	}
+}
+
+// postgresPrograms are more of them: in key order, in larger batches, and on two
+// connections.
 func postgresPrograms(data dataset) []program {
-	ways := []postgresWay{
-		{"unnest 5000", 5_000, unnest, upsert},
-		{"COPY 5000", 5_000, copied, upsert},
-		{"COPY 20000", 20_000, copied, upsert},
-	}
-	if data.inputs.Ledger {
-		ways = append(ways, postgresWay{"unnest 5000 UPDATE", 5_000, unnest, update})
-	}
-	var out []program
-	for _, w := range ways {
-		out = append(out,
-			program{name: w.name + ", as they arrive", role: roleDirect, prepare: w.prepare(data, asTheyArrive)},
-			program{name: w.name + ", in key order", role: roleDirect, prepare: w.prepare(data, inKeyOrder), sorted: true})
+	out := append(fewPostgresPrograms(data),
+		postgresWay{"unnest 5000", 5_000, unnest, upsert}.program(data, true, 1),
+		postgresWay{"COPY 5000", 5_000, copied, upsert}.program(data, true, 1),
+		postgresWay{"COPY 20000", 20_000, copied, upsert}.program(data, false, 1),
+		postgresWay{"COPY 5000", 5_000, copied, upsert}.program(data, false, 2))
+	if data.counts() {
+		out = append(out, postgresWay{"unnest 5000 UPDATE", 5_000, unnest, update}.program(data, false, 1))
 	}
 	return out
 }
 
-func (w postgresWay) prepare(data dataset, order func(int) []int64) func(context.Context, task) (func(context.Context) (int64, error), error) {
-	return func(ctx context.Context, t task) (func(context.Context) (int64, error), error) {
-		columns := data.memory(order(t.Rows))
-		from := func(source string) string { return w.statement(data.table, columns, source) }
-		conn, err := pgx.Connect(ctx, t.DSN)
-		if err != nil {
-			return nil, err
-		}
-		_, err = conn.Exec(ctx, "CREATE TEMPORARY TABLE pile ON COMMIT DELETE ROWS AS SELECT "+names(columns)+" FROM "+data.table+" LIMIT 0")
-		if err != nil {
-			return nil, err
-		}
-		return func(ctx context.Context) (int64, error) {
-			defer conn.Close(context.WithoutCancel(ctx))
-			for lo := 0; lo < t.Rows; lo += w.batch {
-				err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-					return w.write(ctx, tx, columns, from, lo, min(lo+w.batch, t.Rows))
-				})
-				if err != nil {
-					return 0, err
-				}
-			}
-			return int64(t.Rows), nil
-		}, nil
+// program is this way with rows in some order, on so many connections.
+func (w postgresWay) program(data dataset, sorted bool, connections int) program {
+	return program{name: w.name + suffix(sorted, connections), role: roleDirect, data: data,
+		sorted: sorted, lanes: connections, batch: w.batch,
+		prepare: func(ctx context.Context, t task) (func(context.Context) (int64, error), error) {
+			return parallel(ctx, t, sorted, connections, func(ctx context.Context, ids []int64) (func(context.Context) error, error) {
+				return w.writer(ctx, t.DSN, data, ids)
+			})
+		}}
+}
+
+// suffix tells programs of one way apart.
+func suffix(sorted bool, connections int) string {
+	name := ", as they arrive"
+	if sorted {
+		name = ", in key order"
 	}
+	if connections > 1 {
+		name += fmt.Sprintf(", %d connections", connections)
+	}
+	return name
+}
+
+// parallel deals the rows out to connections by their ids, as baton deals them out to
+// lanes, and has them written at the same time.
+func parallel(ctx context.Context, t task, sorted bool, connections int,
+	writer func(context.Context, []int64) (func(context.Context) error, error)) (func(context.Context) (int64, error), error) {
+	ids := rig.AsTheyArrive(t.Rows, t.Table)
+	if sorted {
+		ids = rig.InKeyOrder(t.Rows, t.Table)
+	}
+	shares := make([][]int64, connections)
+	for _, id := range ids {
+		shares[id%int64(connections)] = append(shares[id%int64(connections)], id)
+	}
+	var writers []func(context.Context) error
+	for _, share := range shares {
+		w, err := writer(ctx, share)
+		if err != nil {
+			return nil, err
+		}
+		writers = append(writers, w)
+	}
+	return func(ctx context.Context) (int64, error) {
+		var all errgroup.Group
+		for _, w := range writers {
+			all.Go(func() error { return w(ctx) })
+		}
+		return int64(t.Rows), all.Wait()
+	}, nil
+}
+
+// writer writes rows that are in memory on a connection of its own.
+func (w postgresWay) writer(ctx context.Context, dsn string, data dataset, ids []int64) (func(context.Context) error, error) {
+	columns := data.memory(ids)
+	from := func(source string) string { return w.statement(data.table, columns, source) }
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return nil, err
+	}
+	_, err = conn.Exec(ctx, "CREATE TEMPORARY TABLE pile ON COMMIT DELETE ROWS AS SELECT "+names(columns)+" FROM "+data.table+" LIMIT 0")
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		defer conn.Close(context.WithoutCancel(ctx))
+		for lo := 0; lo < len(ids); lo += w.batch {
+			err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+				return w.write(ctx, tx, columns, from, lo, min(lo+w.batch, len(ids)))
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}, nil
 }
 
 // unnest sends a batch as one array a column.

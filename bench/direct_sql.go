@@ -9,39 +9,46 @@ import (
 
 // mariaPrograms write by prepared inserts of many rows, which nothing known beats
 // there. baton writes so, too.
-func mariaPrograms(data dataset) []program { return sqlPrograms(maria(), data, 1000, 5000) }
+func mariaPrograms(data dataset) []program {
+	return []program{
+		sqlProgram(maria(), data, 1000, false, 1),
+		sqlProgram(maria(), data, 1000, true, 1),
+		sqlProgram(maria(), data, 1000, false, 2),
+	}
+}
 
 // sqlitePrograms write by a prepared insert of one row, many times a transaction:
 // there is no server to spare the way to.
-func sqlitePrograms(data dataset) []program { return sqlPrograms(sqlite(), data, 1, 5000) }
+func sqlitePrograms(data dataset) []program {
+	return []program{sqlProgram(sqlite(), data, 1, false, 1), sqlProgram(sqlite(), data, 1, true, 1)}
+}
 
-// sqlPrograms write so many rows a statement and a transaction.
-func sqlPrograms(e engine, data dataset, rows, batch int) []program {
+// sqlProgram writes so many rows a statement, and baton's number a transaction.
+func sqlProgram(e engine, data dataset, rows int, sorted bool, connections int) program {
+	const batch = 5_000
 	name := fmt.Sprintf("%d rows a statement", rows)
 	if rows == 1 {
 		name = "1 row a statement"
 	}
-	prepare := func(order func(int) []int64) func(context.Context, task) (func(context.Context) (int64, error), error) {
-		return func(ctx context.Context, t task) (func(context.Context) (int64, error), error) {
-			w, err := newRowWriter(ctx, e, data, data.memory(order(t.Rows)), t.DSN, rows)
-			if err != nil {
-				return nil, err
-			}
-			return func(ctx context.Context) (int64, error) {
-				defer w.db.Close()
-				for lo := 0; lo < t.Rows; lo += batch {
-					if err := w.write(ctx, lo, min(lo+batch, t.Rows)); err != nil {
-						return 0, err
-					}
+	return program{name: name + suffix(sorted, connections), role: roleDirect, data: data,
+		sorted: sorted, lanes: connections, batch: batch,
+		prepare: func(ctx context.Context, t task) (func(context.Context) (int64, error), error) {
+			return parallel(ctx, t, sorted, connections, func(ctx context.Context, ids []int64) (func(context.Context) error, error) {
+				w, err := newRowWriter(ctx, e, data, data.memory(ids), t.DSN, rows)
+				if err != nil {
+					return nil, err
 				}
-				return int64(t.Rows), nil
-			}, nil
-		}
-	}
-	return []program{
-		{name: name + ", as they arrive", role: roleDirect, prepare: prepare(asTheyArrive)},
-		{name: name + ", in key order", role: roleDirect, prepare: prepare(inKeyOrder), sorted: true},
-	}
+				return func(ctx context.Context) error {
+					defer w.db.Close()
+					for lo := 0; lo < len(ids); lo += batch {
+						if err := w.write(ctx, lo, min(lo+batch, len(ids))); err != nil {
+							return err
+						}
+					}
+					return nil
+				}, nil
+			})
+		}}
 }
 
 // rowWriter writes rows that are in memory on one connection, with one prepared

@@ -30,6 +30,7 @@ func main() {
 // options are the command line.
 type options struct {
 	rows    int
+	table   int
 	rounds  int
 	backlog int
 	only    string
@@ -57,6 +58,7 @@ func parse(args []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.IntVar(&o.rows, "rows", 200_000, "rows that each program writes (the naive ones: a tenth)")
+	flags.IntVar(&o.table, "table", 1_000_000, "rows that are in the table; those that are written are spread over it")
 	flags.IntVar(&o.rounds, "rounds", 3, "how often each program runs; medians count")
 	flags.IntVar(&o.backlog, "backlog", 1_000_000, "changed hashes, and counters, in the memory test")
 	flags.StringVar(&o.only, "only", "", "run the `parts` whose names contain one of these words: "+strings.Join(partNames(), ", ")+" (default: those of which something is required)")
@@ -67,8 +69,8 @@ func parse(args []string) (options, error) {
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
-	if flags.NArg() > 0 || o.rows < 1000 || o.rounds < 1 || o.backlog < 1000 {
-		return o, errors.New("want only flags, -rows and -backlog from 1000, -rounds from 1")
+	if flags.NArg() > 0 || o.rows < 1000 || o.table < o.rows || o.rounds < 1 || o.backlog < 1000 {
+		return o, errors.New("want only flags, -rows and -backlog from 1000, -table no less than -rows, -rounds from 1")
 	}
 	return o, nil
 }

@@ -72,25 +72,9 @@ databases:
 `, b.redis, lockKey, b.database.engine.driver, b.database.dsn)
 }
 
-// flushJob configures what the dataset describes.
-func flushJob(data dataset) string {
-	if data.inputs.Ledger {
-		return `jobs:
-  - name: views
-    schedule: "@every 1s"
-    flush:
-      from: {type: counters, key: views}
-      to: {database: main, table: articles, key: [id]}
-      columns: {id: $field, views: {from: $value, op: add}}
-`
-	}
-	return `jobs:
-  - name: users
-    schedule: "@every 1s"
-    flush:
-      from: {type: hashes, key: "user:<id>", changed: "changed:user"}
-      to: {database: main, table: users, key: [id]}
-`
+// flushJob configures a job for the dataset.
+func flushJob(data dataset, schedule string) string {
+	return fmt.Sprintf("jobs:\n  - name: bench\n    schedule: %q\n    flush:%s", schedule, data.job)
 }
 
 // memory has a backlog flushed by a real node. Redis' slow log goes by the clock:
@@ -99,7 +83,7 @@ func flushJob(data dataset) string {
 func (b *bed) memory(ctx context.Context, o options, r *report, data dataset, program, dir string) error {
 	const attempts = 3
 	r.Progress("memory: preparing a backlog of %d %s", o.backlog, data.table)
-	if err := b.prepare(ctx, data, o.backlog); err != nil {
+	if err := errors.Join(b.database.exec(ctx, data.create(b.database.engine)), b.load(data, rig.InKeyOrder(o.backlog, o.backlog))); err != nil {
 		return err
 	}
 	var peak float64
@@ -122,18 +106,19 @@ func (b *bed) memory(ctx context.Context, o options, r *report, data dataset, pr
 	r.Want(peak <= mostMB, "%d changed %s flushed within %.0f MB resident (required: %.0f MB), in %.1f s",
 		o.backlog, data.table, peak, mostMB, took.Seconds())
 	r.Want(longest.Took <= mostBlocked, "longest command in Redis: %s (required: %s)", longest, mostBlocked)
+	b.loaded = ""
 	_, err := b.conn.Do("FLUSHALL")
-	return err
+	return errors.Join(err, b.database.exec(ctx, "DROP TABLE "+data.table))
 }
 
 // backlog is one attempt.
 func (b *bed) backlog(ctx context.Context, rows int, data dataset, program, dir string) (got result, err error) {
 	log := &slowlog{b.conn}
-	err = errors.Join(b.database.seed(ctx, data, rows), data.change(b.conn, rows), log.reset())
+	err = errors.Join(b.database.seed(ctx, data, rows), data.change(b.conn, rig.AsTheyArrive(rows, rows)), log.reset())
 	if err != nil {
 		return got, err
 	}
-	n, err := startNode(ctx, program, dir, b.config("memory-"+data.job)+flushJob(data))
+	n, err := startNode(ctx, program, dir, b.config("memory-"+data.table)+flushJob(data, "@every 1s"))
 	if err != nil {
 		return got, err
 	}
@@ -161,7 +146,7 @@ func (b *bed) flushed(ctx context.Context, data dataset) func() (bool, error) {
 			return false, err
 		}
 		defer store.Close()
-		source, err := data.source(store, nil)
+		source, err := data.source(store, sourceOptions{job: "bench"})
 		if err != nil {
 			return false, err
 		}
@@ -176,7 +161,7 @@ func (b *bed) standby(ctx context.Context, r *report, program, dir string) (err 
 	if _, err := b.conn.Do("SET", lock, "somebody-else", "PX", (10 * time.Minute).Milliseconds()); err != nil {
 		return err
 	}
-	n, err := startNode(ctx, program, dir, b.config(lock)+flushJob(users()))
+	n, err := startNode(ctx, program, dir, b.config(lock)+flushJob(users(), "@every 1s"))
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -11,10 +12,12 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// naiveProgram is the first thing that one writes. It takes nothing out of Redis
-// and it has neither ledger nor fence.
+// naiveWay reads n rows and writes them one by one.
+type naiveWay func(ctx context.Context, e engine, conn redis.Conn, db *sql.DB, n int) (int64, error)
+
+// naiveProgram is the first thing that one writes. It has neither ledger nor fence.
 func naiveProgram(e engine, data dataset) program {
-	return program{name: "naive: one row at a time", role: roleNaive, share: e.naiveShare, redis: true,
+	return program{name: "naive: one row at a time", role: roleNaive, share: e.naiveShare, redis: true, data: data,
 		prepare: func(_ context.Context, t task) (func(context.Context) (int64, error), error) {
 			conn, err := redis.Dial("tcp", t.Redis, redis.DialClientName("naive"))
 			if err != nil {
@@ -25,25 +28,21 @@ func naiveProgram(e engine, data dataset) program {
 				return nil, err
 			}
 			db.SetMaxOpenConns(1)
-			naive := naiveHashes
-			if data.inputs.Ledger {
-				naive = naiveCounters
-			}
 			return func(ctx context.Context) (int64, error) {
 				defer db.Close()
 				defer conn.Close()
-				return naive(ctx, e, conn, db, t.Rows)
+				return data.naive(ctx, e, conn, db, t.Rows)
 			}, nil
 		}}
 }
 
 // naiveHashes reads row by row and writes row by row, until it has written n.
 func naiveHashes(ctx context.Context, e engine, conn redis.Conn, db *sql.DB, n int) (int64, error) {
-	statement, err := db.PrepareContext(ctx, naiveUpsert(e))
+	write, done, err := naiveWriter(ctx, e, db)
 	if err != nil {
 		return 0, err
 	}
-	defer statement.Close()
+	defer done()
 	written := 0
 	seen := map[string]bool{} // SCAN may return a key twice
 	for cursor := "0"; ; {
@@ -64,13 +63,8 @@ func naiveHashes(ctx context.Context, e engine, conn redis.Conn, db *sql.DB, n i
 			if err != nil {
 				return 0, err
 			}
-			at, err := time.Parse(time.RFC3339, fields["seen"])
-			if err != nil {
-				return 0, err
-			}
-			_, err = statement.ExecContext(ctx, strings.TrimPrefix(key, "user:"),
-				fields["name"], fields["email"], fields["bio"], fields["visits"], at)
-			if err != nil {
+			fields["id"] = strings.TrimPrefix(key, "user:")
+			if err := write(fields); err != nil {
 				return 0, err
 			}
 			if written++; written == n {
@@ -81,6 +75,96 @@ func naiveHashes(ctx context.Context, e engine, conn redis.Conn, db *sql.DB, n i
 			return 0, fmt.Errorf("found %d rows in Redis instead of %d", written, n)
 		}
 	}
+}
+
+// naiveList takes rows out one by one.
+func naiveList(ctx context.Context, e engine, conn redis.Conn, db *sql.DB, n int) (int64, error) {
+	write, done, err := naiveWriter(ctx, e, db)
+	if err != nil {
+		return 0, err
+	}
+	defer done()
+	for range n {
+		text, err := redis.Bytes(conn.Do("LPOP", listKey))
+		if err != nil {
+			return 0, err
+		}
+		var user struct {
+			ID, Visits             json.Number
+			Name, Email, Bio, Seen string
+		}
+		if err := json.Unmarshal(text, &user); err != nil {
+			return 0, err
+		}
+		err = write(map[string]string{"id": user.ID.String(), "name": user.Name, "email": user.Email,
+			"bio": user.Bio, "visits": user.Visits.String(), "seen": user.Seen})
+		if err != nil {
+			return 0, err
+		}
+	}
+	return int64(n), nil
+}
+
+// naiveStream reads as a member of a consumer group and acknowledges every row.
+func naiveStream(ctx context.Context, e engine, conn redis.Conn, db *sql.DB, n int) (int64, error) {
+	write, done, err := naiveWriter(ctx, e, db)
+	if err != nil {
+		return 0, err
+	}
+	defer done()
+	if _, err := conn.Do("XGROUP", "CREATE", streamKey, "naive", "0"); err != nil {
+		return 0, err
+	}
+	written := 0
+	for written < n {
+		reply, err := redis.Values(conn.Do("XREADGROUP", "GROUP", "naive", "one", "COUNT", 10, "STREAMS", streamKey, ">"))
+		if err != nil {
+			return 0, err
+		}
+		stream, err := redis.Values(reply[0], nil)
+		if err != nil {
+			return 0, err
+		}
+		entries, err := redis.Values(stream[1], nil)
+		if err != nil {
+			return 0, err
+		}
+		for _, e := range entries {
+			entry, err := redis.Values(e, nil)
+			if err != nil {
+				return 0, err
+			}
+			fields, err := redis.StringMap(entry[1], nil)
+			if err != nil {
+				return 0, err
+			}
+			if err := write(fields); err != nil {
+				return 0, err
+			}
+			if _, err := conn.Do("XACK", streamKey, "naive", entry[0]); err != nil {
+				return 0, err
+			}
+			written++
+		}
+	}
+	return int64(written), nil
+}
+
+// naiveWriter prepares the statement that write runs for each row.
+func naiveWriter(ctx context.Context, e engine, db *sql.DB) (write func(map[string]string) error, done func(), err error) {
+	statement, err := db.PrepareContext(ctx, naiveUpsert(e))
+	if err != nil {
+		return nil, nil, err
+	}
+	write = func(fields map[string]string) error {
+		at, err := time.Parse(time.RFC3339, fields["seen"])
+		if err != nil {
+			return err
+		}
+		_, err = statement.ExecContext(ctx, fields["id"], fields["name"], fields["email"], fields["bio"], fields["visits"], at)
+		return err
+	}
+	return write, func() { _ = statement.Close() }, nil
 }
 
 func naiveUpsert(e engine) string {

@@ -10,18 +10,9 @@ type path struct {
 	name     string
 	title    string
 	engine   engine
-	data     dataset
 	programs []program
-	least    requirement
-}
-
-// required says whether something is required of baton on this path.
-func (p path) required() bool { return p.least != requirement{} }
-
-// requirement is what baton must reach; zero is printed and asks for nothing.
-type requirement struct {
-	ofDirect float64 // of the best direct program's rows a second
-	ofNaive  float64 // times the naive program's
+	wants    []want
+	optional bool // measured only when it is asked for
 }
 
 // role says what a program stands for.
@@ -37,10 +28,13 @@ const (
 type program struct {
 	name  string
 	role  role
+	data  dataset
 	share int  // writes this fraction of the rows; 0: all of them
 	redis bool // reads from Redis
-	// sorted: its rows come in key order, which is more than a stream of changes gives.
-	sorted bool
+	// Of a direct program: its rows come in key order, which is more than a stream of
+	// changes gives; the connections that it writes on, and its rows in a transaction.
+	sorted       bool
+	lanes, batch int
 	// prepare does what happens once in a process' life and returns the work that is
 	// measured, which says how many rows it wrote.
 	prepare func(ctx context.Context, t task) (work func(context.Context) (int64, error), err error)
@@ -48,33 +42,116 @@ type program struct {
 
 func (p program) rows(n int) int { return n / max(p.share, 1) }
 
-// paths are all that are measured.
-func paths() []path {
-	least := requirement{ofDirect: 0.5, ofNaive: 10}
-	none := requirement{}
-	return []path{
-		newPath("hashes-postgres", "hashes → PostgreSQL", postgres(), users(), least, postgresPrograms),
-		newPath("counters-postgres", "counters → PostgreSQL", postgres(), articles(), least, postgresPrograms),
-		newPath("hashes-mariadb", "hashes → MariaDB", maria(), users(), none, mariaPrograms),
-		newPath("counters-mariadb", "counters → MariaDB", maria(), articles(), none, mariaPrograms),
-		newPath("hashes-sqlite", "hashes → SQLite", sqlite(), users(), none, sqlitePrograms),
-		newPath("counters-sqlite", "counters → SQLite", sqlite(), articles(), none, sqlitePrograms),
+// counts: the rows are counters.
+func (d dataset) counts() bool { return d.table == "articles" }
+
+// The names of baton's programs.
+const (
+	batonPlain     = "baton"
+	batonSorted    = "baton, in key order"
+	batonUnsorted  = "baton, in random order"
+	batonTwoSorted = "baton, in key order, 2 lanes"
+	batonTwo       = "baton, in random order, 2 lanes"
+)
+
+// want is a ratio of rows a second that is printed, and what is required of it.
+type want struct {
+	ours, of func(program) bool // the best one of those counts
+	least    float64            // 0: nothing
+	text     string             // with %.2f for the ratio
+}
+
+func called(name string) func(program) bool {
+	return func(p program) bool { return p.name == name }
+}
+
+// arriving are the direct programs that are like baton with one lane: its batches, its
+// one connection, rows as they arrive.
+func arriving(p program) bool {
+	return p.role == roleDirect && !p.sorted && p.lanes == 1 && p.batch <= 5_000
+}
+
+func isNaive(p program) bool { return p.role == roleNaive }
+
+// usual are the two requirements that every path has.
+func usual(ours string, ofDirect, ofNaive float64) []want {
+	return []want{
+		{called(ours), arriving, ofDirect, "%.2f of the best direct write path, rows as they arrive"},
+		{called(ours), isNaive, ofNaive, "%.1f × the naive program"},
 	}
 }
 
-func newPath(name, title string, e engine, data dataset, least requirement, direct func(dataset) []program) path {
-	programs := append([]program{batonProgram(e, data)}, direct(data)...)
-	return path{name: name, title: title, engine: e, data: data, least: least,
-		programs: append(programs, naiveProgram(e, data))}
+// better says what else there is: key order, larger batches, more connections.
+func better(ours string) []want {
+	return []want{
+		{called(ours), func(p program) bool { return p.role == roleDirect && p.sorted }, 0, "%.2f of the best direct write path in key order"},
+		{called(ours), func(p program) bool { return p.role == roleDirect && p.batch > 5_000 }, 0, "%.2f of the best direct write path with batches of 20,000"},
+		{called(ours), func(p program) bool { return p.role == roleDirect && p.lanes > 1 }, 0, "%.2f of the best direct write path on two connections"},
+	}
+}
+
+// inOrder are the requirements of hashes, whose order baton can choose.
+func inOrder(ofDirect, ofNaive, ofSorted float64) []want {
+	all := usual(batonUnsorted, ofDirect, ofNaive)
+	return append(all, want{called(batonSorted), arriving, ofSorted, "in key order: %.2f of the best direct write path, rows as they arrive"})
+}
+
+// lanes are the requirements of a second lane.
+func lanes(least float64) []want {
+	return []want{
+		{called(batonTwo), called(batonUnsorted), least, "2 lanes: %.2f × one, in random order"},
+		{called(batonTwoSorted), called(batonSorted), 0, "2 lanes: %.2f × one, in key order"},
+		{called(batonTwo), func(p program) bool { return p.role == roleDirect && p.lanes > 1 }, 0, "2 lanes: %.2f of the direct write path on two connections, rows as they arrive"},
+	}
+}
+
+// paths are all that are measured.
+func paths() []path {
+	return []path{
+		hashes("hashes-postgres", postgres(), 2, postgresPrograms,
+			slices.Concat(inOrder(0.85, 12, 1.3), lanes(1.3), better(batonSorted))),
+		simple("counters-postgres", "counters → PostgreSQL", postgres(), articles(), postgresPrograms,
+			append(usual(batonPlain, 0.85, 12), better(batonPlain)...)),
+		simple("list-postgres", "list → PostgreSQL", postgres(), listed(), fewPostgresPrograms, usual(batonPlain, 0.8, 10)),
+		simple("stream-postgres", "stream → PostgreSQL", postgres(), streamed(), fewPostgresPrograms, usual(batonPlain, 0.8, 10)),
+		simple("scan-postgres", "scan → PostgreSQL", postgres(), scannedUsers(), fewPostgresPrograms, usual(batonPlain, 0.8, 10)),
+		hashes("hashes-mariadb", maria(), 2, mariaPrograms, slices.Concat(inOrder(0.85, 8, 0), lanes(1.3))),
+		simple("counters-mariadb", "counters → MariaDB", maria(), articles(), mariaPrograms, usual(batonPlain, 0.85, 12)),
+		hashes("hashes-sqlite", sqlite(), 1, sqlitePrograms, inOrder(0.85, 8, 3)),
+		optional(simple("counters-sqlite", "counters → SQLite", sqlite(), articles(), sqlitePrograms, usual(batonPlain, 0, 0))),
+	}
+}
+
+// simple is a path whose order the source gives.
+func simple(name, title string, e engine, data dataset, direct func(dataset) []program, wants []want) path {
+	programs := append([]program{batonProgram(e, batonPlain, data, 1)}, direct(data)...)
+	return path{name: name, title: title, engine: e, wants: wants, programs: append(programs, naiveProgram(e, data))}
+}
+
+// hashes is a path of rows that baton sorts where their key tells the table's, and not
+// where it does not, with up to so many lanes.
+func hashes(name string, e engine, most int, direct func(dataset) []program, wants []want) path {
+	programs := []program{batonProgram(e, batonUnsorted, members(), 1), batonProgram(e, batonSorted, users(), 1)}
+	if most > 1 {
+		programs = append(programs, batonProgram(e, batonTwo, members(), most), batonProgram(e, batonTwoSorted, users(), most))
+	}
+	programs = append(programs, direct(users())...)
+	return path{name: name, title: "hashes → " + e.title, engine: e, wants: wants,
+		programs: append(programs, naiveProgram(e, users()))}
+}
+
+func optional(p path) path {
+	p.optional = true
+	return p
 }
 
 // find returns the program of a task.
-func find(t task) (path, program, bool) {
+func find(t task) (program, bool) {
 	for _, p := range paths() {
 		i := slices.IndexFunc(p.programs, func(q program) bool { return q.name == t.Program })
 		if p.name == t.Path && i >= 0 {
-			return p, p.programs[i], true
+			return p.programs[i], true
 		}
 	}
-	return path{}, program{}, false
+	return program{}, false
 }

@@ -27,30 +27,6 @@ func dialRedis(addr string) (redis.Conn, error) {
 	return redis.Dial("tcp", addr, redis.DialClientName(clientName))
 }
 
-// pipelined sends commands made by command, some thousand deep, and reads the replies.
-func pipelined(c redis.Conn, n int, command func(i int) (name string, args []any)) error {
-	const depth = 2000
-	for lo := 0; lo < n; lo += depth {
-		hi := min(lo+depth, n)
-		for i := lo; i < hi; i++ {
-			name, args := command(i)
-			if err := c.Send(name, args...); err != nil {
-				return err
-			}
-		}
-		replies, err := redis.Values(c.Do(""))
-		if err != nil {
-			return err
-		}
-		for _, reply := range replies {
-			if err, failed := reply.(redis.Error); failed {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // database is one empty database with what it takes to fill it and look at it.
 type database struct {
 	engine engine

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"baton/bench/internal/rig"
 )
 
 // measureSpeed runs every program of every path that is wanted.
@@ -17,7 +19,7 @@ func measureSpeed(ctx context.Context, o options, r *report) error {
 	wanted := map[string][]path{}
 	var engines []engine
 	for _, p := range paths() {
-		if !o.wants(p.name, p.required()) {
+		if !o.wants(p.name, !p.optional) {
 			continue
 		}
 		if wanted[p.engine.driver] == nil {
@@ -42,7 +44,7 @@ func measureEngine(ctx context.Context, o options, r *report, e engine, paths []
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
 	for _, p := range paths {
-		if err := b.prepare(ctx, p.data, o.rows); err != nil {
+		if err := b.database.exec(ctx, p.programs[0].data.create(e)); err != nil {
 			return err
 		}
 		results, err := b.rounds(ctx, o, p, r)
@@ -50,6 +52,9 @@ func measureEngine(ctx context.Context, o options, r *report, e engine, paths []
 			return err
 		}
 		r.speed(p, results)
+		if err := b.database.exec(ctx, "DROP TABLE "+p.programs[0].data.table); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -59,6 +64,7 @@ type bed struct {
 	redis    string // host:port
 	conn     redis.Conn
 	database *database
+	loaded   string         // the dataset that is in Redis
 	closers  []func() error // in the order of opening
 }
 
@@ -94,12 +100,22 @@ func (b *bed) close() error {
 	return errors.Join(problems...)
 }
 
-// prepare makes the table and puts the rows into Redis.
-func (b *bed) prepare(ctx context.Context, data dataset, n int) error {
-	if err := data.load(b.conn, n); err != nil {
-		return fmt.Errorf("put %s into Redis: %w", data.table, err)
+// load makes sure that Redis has a dataset, and none of it pending.
+func (b *bed) load(data dataset, ids []int64) error {
+	if b.loaded == data.name && len(data.pending) > 0 {
+		_, err := b.conn.Do("DEL", redis.Args{}.AddFlat(data.pending)...)
+		return err
 	}
-	return b.database.exec(ctx, data.create(b.database.engine))
+	if _, err := b.conn.Do("FLUSHALL"); err != nil {
+		return err
+	}
+	if data.load != nil {
+		if err := data.load(b.conn, ids); err != nil {
+			return fmt.Errorf("put %s into Redis: %w", data.name, err)
+		}
+	}
+	b.loaded = data.name
+	return nil
 }
 
 // rounds lets the programs take turns. Each round begins with another one, so
@@ -112,14 +128,15 @@ func (b *bed) rounds(ctx context.Context, o options, p path, r *report) (map[str
 			if !strings.Contains(program.name, o.program) {
 				continue
 			}
-			t := task{Path: p.name, Program: program.name, Redis: b.redis, DSN: b.database.dsn, Rows: program.rows(o.rows)}
+			t := task{Path: p.name, Program: program.name, Redis: b.redis, DSN: b.database.dsn,
+				Rows: program.rows(o.rows), Table: o.table}
 			if o.profile != "" && program.role == roleBaton {
 				if err := os.MkdirAll(o.profile, 0o755); err != nil {
 					return nil, err
 				}
 				t.Profile = filepath.Join(o.profile, p.name+".prof")
 			}
-			got, err := b.turn(ctx, p, t, o.rows)
+			got, err := b.turn(ctx, program, t, o.rows)
 			if err != nil {
 				return nil, err
 			}
@@ -130,12 +147,14 @@ func (b *bed) rounds(ctx context.Context, o options, p path, r *report) (map[str
 	return results, nil
 }
 
-// turn is one program's run, over n rows that are in the table already.
-func (b *bed) turn(ctx context.Context, p path, t task, n int) (result, error) {
-	if _, err := b.conn.Do("DEL", p.data.pending); err != nil {
-		return result{}, err
+// turn is one program's run, over rows that are in the table already. Redis has n of them.
+func (b *bed) turn(ctx context.Context, p program, t task, n int) (result, error) {
+	if p.redis {
+		if err := b.load(p.data, rig.AsTheyArrive(n, t.Table)); err != nil {
+			return result{}, err
+		}
 	}
-	if err := b.database.seed(ctx, p.data, n); err != nil {
+	if err := b.database.seed(ctx, p.data, t.Table); err != nil {
 		return result{}, err
 	}
 	cpu, err := b.database.cpuSeconds()

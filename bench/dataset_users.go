@@ -1,0 +1,120 @@
+package main
+
+import (
+	"strconv"
+
+	"baton/bench/internal/rig"
+	"baton/internal/flush"
+	"baton/internal/redisstore"
+)
+
+const (
+	userKey       = "user:<id>"
+	userChanged   = "changed:user"
+	memberKey     = "member:<ref>"
+	memberChanged = "changed:member"
+	streamKey     = "stream:users"
+	listKey       = "list:users"
+)
+
+// hset writes a user's hash.
+func hset(id int64) (string, []any) {
+	return "HSET", append([]any{"user:" + strconv.FormatInt(id, 10)}, rig.UserOf(id).Fields()...)
+}
+
+// users are hashes with an index of the changed ids. baton sorts the whole index, so
+// that rows reach the database in the order of the key.
+func users() dataset {
+	d := userRows()
+	d.name = "hashes"
+	d.load = each(hset)
+	d.change = each(func(id int64) (string, []any) { return "SADD", []any{userChanged, id} })
+	d.pending = []string{userChanged}
+	d.source = func(s *redisstore.Store, o sourceOptions) (flush.Source, error) {
+		return redisstore.NewHashes(s, redisstore.HashesOptions{Job: o.job, Key: userKey, Changed: userChanged, Inputs: o.inputs, Lanes: o.lanes})
+	}
+	d.inputs = flush.Inputs{Names: []string{"id"}, Fields: true}
+	d.missing = flush.MissingDelete
+	d.naive = naiveHashes
+	d.job = `
+      from: {type: hashes, key: "user:<id>", changed: "changed:user"}
+      to: {database: main, table: users, key: [id]}
+`
+	return d
+}
+
+// members are the same rows under keys that tell nothing of the table's key, which is
+// a field of the hash: sorting the index is of no use, and the rows reach the database
+// in random order, as they do wherever changes are written in the order of their
+// arrival.
+func members() dataset {
+	d := users()
+	d.name = "hashes under other keys"
+	ref := func(id int64) int64 { return id * 2654435761 % (1 << 32) } // an odd factor: none comes twice
+	d.load = each(func(id int64) (string, []any) {
+		return "HSET", append([]any{"member:" + strconv.FormatInt(ref(id), 10), "id", id}, rig.UserOf(id).Fields()...)
+	})
+	d.change = each(func(id int64) (string, []any) { return "SADD", []any{memberChanged, ref(id)} })
+	d.pending = []string{memberChanged}
+	d.source = func(s *redisstore.Store, o sourceOptions) (flush.Source, error) {
+		return redisstore.NewHashes(s, redisstore.HashesOptions{Job: o.job, Key: memberKey, Changed: memberChanged, Inputs: o.inputs, Lanes: o.lanes})
+	}
+	d.inputs = flush.Inputs{Names: []string{"ref"}, Fields: true}
+	d.missing = flush.MissingIgnore // without its hash nobody knows a member's row
+	return d
+}
+
+// streamed are entries of a stream, with a field for each column.
+func streamed() dataset {
+	d := userRows()
+	d.name = "stream"
+	d.change = each(func(id int64) (string, []any) {
+		return "XADD", append([]any{streamKey, "*", "id", id}, rig.UserOf(id).Fields()...)
+	})
+	d.pending = []string{streamKey}
+	d.source = func(s *redisstore.Store, o sourceOptions) (flush.Source, error) {
+		return redisstore.NewStream(s, redisstore.StreamOptions{Job: o.job, Key: streamKey, Inputs: o.inputs})
+	}
+	d.inputs = flush.Inputs{Names: []string{flush.InputID}, Fields: true, Ledger: true, Position: true}
+	d.naive = naiveStream
+	d.job = `
+      from: {type: stream, key: "stream:users"}
+      to: {database: main, table: users, key: [id]}
+`
+	return d
+}
+
+// listed are JSON objects in a list.
+func listed() dataset {
+	d := userRows()
+	d.name = "list"
+	d.change = each(func(id int64) (string, []any) { return "RPUSH", []any{listKey, rig.UserOf(id).JSON(id)} })
+	d.pending = []string{listKey}
+	d.source = func(s *redisstore.Store, o sourceOptions) (flush.Source, error) {
+		return redisstore.NewList(s, redisstore.ListOptions{Job: o.job, Key: listKey, Inputs: o.inputs})
+	}
+	d.inputs = flush.Inputs{Names: []string{flush.InputValue}, Fields: true, Ledger: true}
+	d.naive = naiveList
+	d.job = `
+      from: {type: list, key: "list:users"}
+      to: {database: main, table: users, key: [id]}
+`
+	return d
+}
+
+// scannedUsers are hashes that nobody keeps an index of.
+func scannedUsers() dataset {
+	d := userRows()
+	d.name = "scan"
+	d.change = each(hset)
+	d.source = func(s *redisstore.Store, o sourceOptions) (flush.Source, error) {
+		return redisstore.NewScan(s, redisstore.ScanOptions{Job: o.job, Key: userKey, Value: "hash", Inputs: o.inputs, Lanes: o.lanes})
+	}
+	d.inputs = flush.Inputs{Names: []string{"id", flush.InputKey, flush.InputGeneration}, Fields: true, Repeats: true}
+	d.naive = naiveHashes
+	d.job = `
+      from: {type: scan, key: "user:<id>", value: hash}
+      to: {database: main, table: users, key: [id]}
+`
+	return d
+}
