@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -32,7 +33,8 @@ type postgres struct {
 	pool  *pgxpool.Pool
 	plans planCache[*pgPlan]
 
-	buffers sync.Pool // *[]byte, for encoded parameters
+	buffers sync.Pool   // *[]byte, for encoded parameters
+	noPiles atomic.Bool // no temporary tables to be had
 }
 
 func openPostgres(s *Store, o Options) (database, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -32,6 +33,7 @@ type pgSession struct {
 	conn *pgxpool.Conn
 	pg   *pgconn.PgConn
 	undo bool // rows were refused: back to the savepoint first
+	used bool // the transaction has put rows on a pile
 	buf  *[]byte
 }
 
@@ -43,11 +45,16 @@ type pgStatement struct {
 	formats []int16
 	task    int // index of its task
 	last    bool
+	// load, if set, is done instead, on its own.
+	load func(ctx context.Context) error
 }
 
 func (t *pgSession) run(ctx context.Context, tasks ...task) error {
 	ctx, cancel := context.WithTimeout(ctx, t.db.store.limits.trip)
 	defer cancel()
+	if err := t.makePiles(ctx, tasks); err != nil {
+		return err
+	}
 	statements, err := t.statements(tasks)
 	if err != nil {
 		return err
@@ -61,6 +68,29 @@ func (t *pgSession) run(ctx context.Context, tasks ...task) error {
 	if err := t.prepare(ctx, statements); err != nil {
 		return err
 	}
+	var touched int64
+	for len(statements) > 0 {
+		if s := &statements[0]; s.load != nil {
+			if err := s.load(ctx); err != nil {
+				return t.failed(err, tasks[s.task])
+			}
+			statements = statements[1:]
+			continue
+		}
+		n := slices.IndexFunc(statements, func(s pgStatement) bool { return s.load != nil })
+		if n < 0 {
+			n = len(statements)
+		}
+		if err := t.pipe(ctx, statements[:n], tasks, &touched); err != nil {
+			return err
+		}
+		statements = statements[n:]
+	}
+	return nil
+}
+
+// pipe sends statements together and reads their answers.
+func (t *pgSession) pipe(ctx context.Context, statements []pgStatement, tasks []task, touched *int64) error {
 	pipe := t.pg.StartPipeline(ctx)
 	for i := range statements {
 		if s := &statements[i]; s.name != "" {
@@ -69,9 +99,9 @@ func (t *pgSession) run(ctx context.Context, tasks ...task) error {
 			pipe.SendQueryParams(s.text, nil, nil, nil, nil)
 		}
 	}
-	err = pipe.Sync()
+	err := pipe.Sync()
 	if err == nil {
-		err = t.answers(pipe, statements, tasks)
+		err = t.answers(pipe, statements, tasks, touched)
 	}
 	// Reads what is left, so that the connection can be used again.
 	if closing := pipe.Close(); err == nil {
@@ -80,28 +110,33 @@ func (t *pgSession) run(ctx context.Context, tasks ...task) error {
 	return err
 }
 
-// answers reads the results in order and tells the tasks.
-func (t *pgSession) answers(pipe *pgconn.Pipeline, statements []pgStatement, tasks []task) error {
-	var touched int64
+// answers reads the results in order and tells the tasks. touched counts the rows of a
+// task that has begun.
+func (t *pgSession) answers(pipe *pgconn.Pipeline, statements []pgStatement, tasks []task, touched *int64) error {
 	for i := range statements {
 		s := &statements[i]
 		n, err := answer(pipe)
-		touched += n
-		if err != nil && tasks[s.task].plan != nil && t.db.judge(err) == refused && !pgUnplanned(err, tasks[s.task].plan) {
-			t.undo = true
-			return &refusal{size: len(tasks[s.task].rows), cause: err}
-		}
+		*touched += n
 		if err != nil {
-			return err
+			return t.failed(err, tasks[s.task])
 		}
 		if s.last {
-			if err := tasks[s.task].done(touched); err != nil {
+			if err := tasks[s.task].done(*touched); err != nil {
 				return err
 			}
-			touched = 0
+			*touched = 0
 		}
 	}
 	return nil
+}
+
+// failed says what an error means for a task: of its rows, that they are refused.
+func (t *pgSession) failed(err error, k task) error {
+	if k.plan == nil || t.db.judge(err) != refused || pgUnplanned(err, k.plan) {
+		return err
+	}
+	t.undo = true
+	return &refusal{size: len(k.rows), cause: err}
 }
 
 // pgUnplanned: a column that we do not write must not be NULL. It was added to the
@@ -182,6 +217,10 @@ func (t *pgSession) rows(k task) ([]pgStatement, error) {
 			return nil, err
 		}
 		out = append(out, s)
+	}
+	if rows := k.rows[deletes:]; t.piled(k, plan.pile) {
+		load := func(ctx context.Context) error { return t.copy(ctx, plan.pile, plan.columns, rows) }
+		return append(out, pgStatement{load: load}, pgStatement{text: plan.unload, name: pgName(plan.unload)}), nil
 	}
 	if deletes < len(k.rows) {
 		s, err := t.write(plan.upsert, plan, plan.columns, k.rows[deletes:])

@@ -14,6 +14,8 @@ import (
 // a batch of any size is one statement with as many parameters as columns.
 type pgPlan struct {
 	upsert, remove, update string
+	unload                 string // upsert from the pile
+	pile                   pile
 	columns, key           []pgColumn
 	formats                []int16 // one per column: binary
 }
@@ -36,8 +38,10 @@ func compilePostgres(p *flush.Plan) *pgPlan {
 		out.key = append(out.key, out.columns[i])
 	}
 	table := pgQuote.table(p.Table.Name)
-	out.upsert = "INSERT INTO " + table + " AS t (" + pgList(out.columns, pgQuotedName) + ") SELECT " +
-		pgList(out.columns, pgCast) + " FROM " + pgUnnest(out.columns) + pgConflict(p)
+	insert := "INSERT INTO " + table + " AS t (" + pgList(out.columns, pgQuotedName) + ") SELECT " + pgList(out.columns, pgCast) + " FROM "
+	out.pile = newPile(out.columns)
+	out.upsert = insert + pgUnnest(out.columns) + pgConflict(p)
+	out.unload = insert + "pg_temp." + out.pile.name + " AS u" + pgConflict(p)
 	var same []string
 	for _, c := range out.key {
 		same = append(same, "t."+pgQuote.ident(c.Name)+" = "+pgCast(c))
@@ -161,39 +165,47 @@ const (
 func (c *pgColumn) encode(buf []byte, rows []flush.Row) ([]byte, error) {
 	u32 := binary.BigEndian.AppendUint32
 	buf = u32(u32(u32(u32(u32(buf, 1), 1), c.oid), uint32(len(rows))), 1)
+	var err error
 	for i := range rows {
-		v := &rows[i].Values[c.index]
-		if v.IsNull() {
-			buf = u32(buf, math.MaxUint32) // length -1
-			continue
+		if buf, err = c.append(buf, &rows[i].Values[c.index]); err != nil {
+			return buf, err
 		}
-		if c.element == "text" {
-			start := len(buf)
-			buf = appendText(u32(buf, 0), v)
-			binary.BigEndian.PutUint32(buf[start:], uint32(len(buf)-start-4))
-			continue
+	}
+	return buf, nil
+}
+
+// append appends one value of the column after its length, as arrays and COPY have it.
+func (c *pgColumn) append(buf []byte, v *flush.Value) ([]byte, error) {
+	u32 := binary.BigEndian.AppendUint32
+	if v.IsNull() {
+		return u32(buf, math.MaxUint32), nil // length -1
+	}
+	if c.element == "text" {
+		start := len(buf)
+		buf = appendText(u32(buf, 0), v)
+		binary.BigEndian.PutUint32(buf[start:], uint32(len(buf)-start-4))
+		return buf, nil
+	}
+	if v.Kind() != c.Kind {
+		return buf, &wrongKind{c.Column, v.Kind()}
+	}
+	switch c.Kind {
+	case flush.KindInteger:
+		buf = binary.BigEndian.AppendUint64(u32(buf, 8), uint64(v.Int()))
+	case flush.KindFloat:
+		buf = binary.BigEndian.AppendUint64(u32(buf, 8), math.Float64bits(v.Float()))
+	case flush.KindBoolean:
+		bit := byte(0)
+		if v.Bool() {
+			bit = 1
 		}
-		if v.Kind() != c.Kind {
-			return buf, &wrongKind{c.Column, v.Kind()}
-		}
-		switch c.Kind {
-		case flush.KindInteger:
-			buf = binary.BigEndian.AppendUint64(u32(buf, 8), uint64(v.Int()))
-		case flush.KindFloat:
-			buf = binary.BigEndian.AppendUint64(u32(buf, 8), math.Float64bits(v.Float()))
-		case flush.KindBoolean:
-			bit := byte(0)
-			if v.Bool() {
-				bit = 1
-			}
-			buf = append(u32(buf, 1), bit)
-		case flush.KindTimestamp:
-			buf = binary.BigEndian.AppendUint64(u32(buf, 8), uint64(v.Time().UnixMicro()-pgEpoch))
-		case flush.KindDate:
-			buf = u32(u32(buf, 4), uint32(int32(v.Time().Unix()/86400-pgEpochDay)))
-		case flush.KindBytes:
-			buf = append(u32(buf, uint32(len(v.Text()))), v.Text()...)
-		}
+		buf = append(u32(buf, 1), bit)
+	case flush.KindTimestamp:
+		buf = binary.BigEndian.AppendUint64(u32(buf, 8), uint64(v.Time().UnixMicro()-pgEpoch))
+	case flush.KindDate:
+		buf = u32(u32(buf, 4), uint32(int32(v.Time().Unix()/86400-pgEpochDay)))
+	case flush.KindBytes:
+		buf = append(u32(buf, uint32(len(v.Text()))), v.Text()...)
 	}
 	return buf, nil
 }

@@ -1,0 +1,161 @@
+package sqlstore
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"baton/internal/flush"
+)
+
+// copyFrom is the number of rows from which on they go by COPY to a temporary table
+// of the session, and from there into the table: that costs the server less than to
+// take arrays apart, but another two round trips.
+const copyFrom = 1000
+
+// maxPiles bounds the temporary tables of a session.
+const maxPiles = 16
+
+// pile is the temporary table for rows of a plan. Tables of the same types share one.
+type pile struct {
+	name, create, copy string
+}
+
+func newPile(columns []pgColumn) pile {
+	types := pgList(columns, func(c pgColumn) string { return fmt.Sprintf("c%d %s", c.index+1, c.element) })
+	p := pile{name: pgName(types)}
+	p.create = "CREATE TEMPORARY TABLE IF NOT EXISTS " + p.name + " (" + types + ") ON COMMIT DELETE ROWS"
+	p.copy = "COPY pg_temp." + p.name + " FROM STDIN BINARY"
+	return p
+}
+
+// pileKey marks a pile in what is kept beside a connection.
+func (p pile) key() string { return "pile " + p.name }
+
+// makePiles makes the temporary tables that tasks want, before the transaction: it
+// would take them along when it is rolled back.
+func (t *pgSession) makePiles(ctx context.Context, tasks []task) error {
+	if t.pg.TxStatus() != 'I' || t.db.noPiles.Load() {
+		return nil
+	}
+	for _, k := range tasks {
+		if !k.copies() {
+			continue
+		}
+		p := t.db.plans.get(k.plan, compilePostgres).pile
+		known := t.pg.CustomData()
+		n, _ := known["piles"].(int)
+		if known[p.key()] != nil || n >= maxPiles {
+			continue
+		}
+		_, err := t.pg.Exec(ctx, p.create).ReadAll()
+		if pgCode(err) == "42501" { // no right to: arrays do, too
+			t.db.noPiles.Store(true)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		known[p.key()], known["piles"] = true, n+1
+	}
+	return nil
+}
+
+// copies says whether rows of the task are worth a COPY.
+func (k task) copies() bool {
+	return k.plan != nil && !k.update && len(k.rows)-countDeletes(k.rows) >= copyFrom
+}
+
+// piled says whether they go by one: the pile is there, and there is nothing on it.
+// What is tried again after a refusal goes by arrays.
+func (t *pgSession) piled(k task, p pile) bool {
+	return k.copies() && !t.used && t.pg.CustomData()[p.key()] != nil
+}
+
+// copy puts rows on the pile.
+func (t *pgSession) copy(ctx context.Context, p pile, columns []pgColumn, rows []flush.Row) error {
+	t.used = true
+	buf := t.db.buffers.Get().(*[]byte)
+	defer t.db.buffers.Put(buf)
+	r := &copyReader{columns: columns, rows: rows, whole: (*buf)[:0]}
+	defer func() { *buf = r.whole }()
+	_, err := t.pg.CopyFrom(ctx, r, p.copy)
+	switch {
+	case r.err != nil: // the server's error says no more than that we gave up
+		return r.err
+	case pgCode(err) == "42P01":
+		t.db.noPiles.Store(true) // a pooler gave us another server session
+		return fmt.Errorf("%w: %w", flush.ErrTransient, err)
+	}
+	return err
+}
+
+func pgCode(err error) string {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return pg.Code
+	}
+	return ""
+}
+
+// copyReader writes rows in PostgreSQL's binary COPY format, a piece at a time, so that
+// the server reads the first ones while the next are being encoded.
+type copyReader struct {
+	columns []pgColumn
+	rows    []flush.Row
+	whole   []byte // the piece
+	left    []byte // what of it has not been read
+	begun   bool
+	ended   bool
+	err     error
+}
+
+// copyPiece is the size of a piece, about that of pgconn's messages.
+const copyPiece = 60 << 10
+
+// copyHeader is a signature, no flags, and no extension.
+const copyHeader = "PGCOPY\n\xff\r\n\x00\x00\x00\x00\x00\x00\x00\x00\x00"
+
+func (r *copyReader) Read(p []byte) (int, error) {
+	if len(r.left) == 0 {
+		if r.err != nil {
+			return 0, r.err
+		}
+		if r.ended {
+			return 0, io.EOF
+		}
+		r.encode()
+		if r.err != nil {
+			return 0, r.err
+		}
+	}
+	n := copy(p, r.left)
+	r.left = r.left[n:]
+	return n, nil
+}
+
+func (r *copyReader) encode() {
+	buf := r.whole[:0]
+	if !r.begun {
+		r.begun = true
+		buf = append(buf, copyHeader...)
+	}
+	for len(r.rows) > 0 && len(buf) < copyPiece {
+		buf = binary.BigEndian.AppendUint16(buf, uint16(len(r.columns)))
+		for i := range r.columns {
+			c := &r.columns[i]
+			if buf, r.err = c.append(buf, &r.rows[0].Values[c.index]); r.err != nil {
+				return
+			}
+		}
+		r.rows = r.rows[1:]
+	}
+	if len(r.rows) == 0 {
+		r.ended = true
+		buf = binary.BigEndian.AppendUint16(buf, 0xffff)
+	}
+	r.whole, r.left = buf, buf
+}

@@ -1,0 +1,110 @@
+package sqlstore_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"baton/internal/flush"
+	"baton/internal/sqlstore"
+	"baton/internal/testsupport"
+)
+
+// copied is more rows than are sent as arrays.
+const copied = 2500
+
+func TestRowsRefusedAfterOrWhileCopyingAreFound(t *testing.T) {
+	db := &bench{Database: testsupport.Postgres(t), t: t}
+	db.people()
+	s := db.open()
+	takeOver(t, s, fence(1))
+	p := plan(t, s, "people", []string{"id"})
+	for n, bad := range []string{"much too long a name", "nul\x00", "\xff"} { // the latter two COPY itself refuses
+		var rows []flush.Row
+		for id := range copied {
+			rows = append(rows, row(id, fmt.Sprint("round ", n), id))
+		}
+		rows[7] = row(7, bad, 7)
+		rows[2000] = row(2000, bad, 2000)
+		rows[2001] = row(2001, "Ann", -1)
+		rows[2002] = gone(3, 2002)
+		out := apply(t, s, fence(1), p, batch("a", n, rows...))
+		if len(out.Dead) != 3 || out.Rows != copied-3 {
+			t.Errorf("%q: %d rows, %d dead", bad, out.Rows, len(out.Dead))
+		}
+		db.expect(fmt.Sprintf("SELECT count(*) FROM people WHERE name = 'round %d'", n), textOf(copied-4))
+	}
+}
+
+func TestEveryTypeArrivesAsItWasWhenCopied(t *testing.T) {
+	db := &bench{Database: testsupport.Postgres(t), t: t}
+	db.Exec(t, "CREATE TYPE mood AS ENUM ('good', 'bad')")
+	s := db.open()
+	takeOver(t, s, fence(1))
+	for n, c := range roundTrips["postgres"] {
+		name := fmt.Sprintf("one_%d", n)
+		db.Exec(t, "CREATE TABLE "+name+" (id int PRIMARY KEY, c "+c.column+")")
+		var rows []flush.Row
+		for i := range copied {
+			rows = append(rows, row(i, c.values[i%len(c.values)]))
+		}
+		rows[copied-1] = row(copied-1, nil)
+		for range 2 {
+			if out := apply(t, s, fence(1), plan(t, s, name, []string{"id"}), batch(name, -1, rows...)); len(out.Dead) > 0 {
+				t.Errorf("%s: dead letters %+v", c.column, out.Dead)
+			}
+		}
+		show := c.show
+		if show == "" {
+			show = "c"
+		}
+		db.expect(fmt.Sprintf("SELECT %s FROM %s WHERE id < %d ORDER BY id", show, name, len(c.want)), c.want...)
+		db.expect(fmt.Sprintf("SELECT count(DISTINCT c::text), count(*) FROM %s", name), textOf(len(c.want), copied))
+	}
+}
+
+func TestCopyNeedsNoMoreThanTheRightsOfAWriter(t *testing.T) {
+	db := &bench{Database: testsupport.Postgres(t), t: t}
+	db.articles()
+	takeOver(t, db.open(), fence(1))
+	db.Exec(t, `CREATE ROLE plain LOGIN;
+		DO $$ BEGIN EXECUTE format('REVOKE TEMPORARY ON DATABASE %I FROM PUBLIC', current_database()); END $$;
+		GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO plain`)
+	defer db.Exec(t, "REVOKE ALL ON ALL TABLES IN SCHEMA public FROM plain; DROP ROLE plain")
+	s := db.open(asRole("plain"))
+	takeOver(t, s, fence(2))
+	p := plan(t, s, "articles", []string{"id"}, "views")
+	var rows []flush.Row
+	for id := range copied {
+		rows = append(rows, row(id, 1))
+	}
+	for n := range 2 {
+		apply(t, s, fence(2), p, batch("a", n, rows...))
+	}
+	db.expect("SELECT count(*), sum(views) FROM articles", textOf(copied, 2*copied))
+}
+
+// A pooler may give every transaction another server session, which has not got our
+// temporary tables.
+func TestTemporaryTableThatIsGoneIsNotMissed(t *testing.T) {
+	db := &bench{Database: testsupport.Postgres(t), t: t}
+	db.articles()
+	s := db.open()
+	takeOver(t, s, fence(1))
+	p := plan(t, s, "articles", []string{"id"}, "views")
+	var rows []flush.Row
+	for id := range copied {
+		rows = append(rows, row(id, 1))
+	}
+	apply(t, s, fence(1), p, batch("a", 0, rows...))
+	db.Exec(t, `CREATE FUNCTION discard() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN DISCARD TEMP; RETURN new; END';
+		CREATE TRIGGER discard BEFORE INSERT ON baton_ledger FOR EACH ROW EXECUTE FUNCTION discard()`)
+	_, err := s.Apply(t.Context(), fence(1), p, batch("a", 1, rows...))
+	wantTransient(t, err)
+	persist(t, s, fence(1), p, batch("a", 1, rows...))
+	db.expect("SELECT count(*), sum(views) FROM articles", textOf(copied, 2*copied))
+}
+
+func asRole(name string) func(*sqlstore.Options) {
+	return func(o *sqlstore.Options) { o.DSN = strings.Replace(o.DSN, "//app@", "//"+name+"@", 1) }
+}
