@@ -142,7 +142,7 @@ func (d *Dead) replay(ctx context.Context, k DeadKey, o ReplayOptions) (outcome,
 	}
 	err = r.sink.Replay(ctx, sqlstore.Replay{
 		ID: l.ID, Job: l.Job, Plan: r.mapping.Plan(), Row: row,
-		Overwrite: o.Overwrite, Sum: r.job.Flush.From.Type == config.Counters,
+		Overwrite: o.Overwrite, Sum: r.sums(),
 	})
 	return ReplayWritten, "written to table " + r.job.Flush.To.Table, err
 }
@@ -165,6 +165,21 @@ func (d *Dead) mark(ctx context.Context, r *replayer, l sqlstore.Letter) (outcom
 	return ReplayMarked, fmt.Sprintf("the next flush writes row %q as it is in Redis then", record.Key), err
 }
 
+// sums: what is written is the same in any order. What a column of counters is set to
+// comes from their key, and is always the same.
+func (r *replayer) sums() bool {
+	if r.job.Flush.From.Type == config.Counters {
+		return true
+	}
+	p := r.mapping.Plan()
+	for i, c := range p.Columns {
+		if c.Op != flush.OpAdd && !slices.Contains(p.Key, i) {
+			return false
+		}
+	}
+	return true
+}
+
 // row makes the row of a letter by the job's mapping.
 func (r *replayer) row(l sqlstore.Letter, set map[string]*string) (flush.Row, error) {
 	inputs := r.mapping.Inputs()
@@ -180,6 +195,9 @@ func (r *replayer) row(l sqlstore.Letter, set map[string]*string) (flush.Row, er
 		}
 	}
 	record, err := flush.MendRecordJSON(inputs, l.Record, mend)
+	if _, was := flush.ParseRecordJSON(inputs, l.Record); errors.Is(was, flush.ErrUnreadRecord) && r.job.Flush.From.Mode == config.ModeWatermark {
+		return flush.Row{}, misfit{errors.New("its total was no number, so nothing of it was left out: put it right in Redis, where the next flush reads it, and drop the letter")}
+	}
 	switch {
 	case errors.Is(err, flush.ErrNoInput), errors.Is(err, flush.ErrCutRecord), errors.Is(err, flush.ErrUnreadRecord):
 		return flush.Row{}, misfit{fmt.Errorf("%w: give it with --set NAME=VALUE, or --set-null NAME", err)}
