@@ -73,7 +73,7 @@ func (g *rig) num(name string, args ...any) int64 {
 // loadScripts spares a test the NOSCRIPT round trip before it loses a reply.
 func (g *rig) loadScripts() {
 	g.t.Helper()
-	for _, s := range []*redis.Script{stageScript, discardScript, removeScript, backlogScript, claimByString, finishScript} {
+	for _, s := range []*redis.Script{listStageScript, listTrimScript, lookScript, trimScript, stageScript, discardScript, removeScript, backlogScript, claimByString, finishScript} {
 		if err := s.Load(g.conn); err != nil {
 			g.t.Fatal(err)
 		}
@@ -169,18 +169,25 @@ func newDatabase() *database {
 	return &database{ledger: map[string]bool{}, counts: map[string]int64{}, rows: map[string]string{}, dead: map[string]string{}, places: map[string]string{}}
 }
 
-// move does what stands for the ledger where a page has a move.
-func (db *database) move(shard string, m flush.Move) (applied bool, err error) {
+// move does what stands for the ledger where a page has a move. Such a page's records
+// have unique keys: none must come twice.
+func (db *database) move(shard string, p flush.Page) (applied bool, err error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	switch db.places[shard] {
-	case m.To:
+	case p.Move.To:
 		return true, nil
-	case m.From:
-		db.places[shard] = m.To
-		return false, nil
+	case p.Move.From:
+		db.places[shard] = p.Move.To
+	default:
+		return false, fmt.Errorf("%w: it is %q, not %q", flush.ErrMoved, db.places[shard], p.Move.From)
 	}
-	return false, fmt.Errorf("%w: it is %q, not %q", flush.ErrMoved, db.places[shard], m.From)
+	for _, r := range p.Records {
+		if _, ok := db.rows[r.Key]; ok {
+			return false, fmt.Errorf("record %s came twice", r.Key)
+		}
+	}
+	return false, nil
 }
 
 func (db *database) apply(st flush.Stage, p flush.Page) error {
@@ -259,7 +266,7 @@ func (db *database) flushOnce(ctx context.Context, src flush.Source, observe fun
 			applied := false
 			if p.Move != nil {
 				var err error
-				if applied, err = db.move(src.Name(), *p.Move); err != nil {
+				if applied, err = db.move(src.Name(), p); err != nil {
 					return err
 				}
 			}

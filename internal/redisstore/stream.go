@@ -127,7 +127,10 @@ func (s *Stream) Stage(ctx context.Context, newID, position string) (st flush.St
 	// job began.
 	moves := r.from.String() != position && (position != "" || s.start == startEnd)
 	if r.behind == (entryID{}) && !moves {
-		return st, false, nil
+		if position != "" && s.retain != nil { // entries grow old also where none are added
+			err = s.trim(ctx, r.from)
+		}
+		return st, false, err
 	}
 	return flush.Stage{ID: newID, Size: l.pending(r.from), Note: note}, true, nil
 }

@@ -485,6 +485,7 @@ func TestStreamIsReadByAUserWhoMayOnlyRead(t *testing.T) {
 	db.drain(t, g.stream(StreamOptions{}))
 	same(t, "rows", want, db.rows)
 	zero := time.Duration(0)
+	db = newDatabase()
 	db.places["events"] = "2-0 2"
 	if _, err := db.flushOnce(t.Context(), g.stream(StreamOptions{Retain: &zero}), nil); err == nil || !strings.Contains(err.Error(), "trim") {
 		t.Errorf("trimming: %v", err)

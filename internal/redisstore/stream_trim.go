@@ -26,6 +26,11 @@ func (s *Stream) Discard(ctx context.Context, _ flush.Stage) error {
 	if at == nil {
 		return nil
 	}
+	return s.trim(ctx, *at)
+}
+
+// trim notes that the database is at a place, and trims behind it.
+func (s *Stream) trim(ctx context.Context, at streamPlace) error {
 	retain := ""
 	if s.retain != nil {
 		retain = strconv.FormatInt(s.retain.Milliseconds(), 10)
