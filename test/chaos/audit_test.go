@@ -33,9 +33,12 @@ type querier interface {
 // audit compares every table with what the writers expect, both ways.
 func audit(ctx context.Context, db querier, want *state) (verdict, error) {
 	var v verdict
-	for _, table := range counterTables {
-		value := map[string]string{"articles": "views", "hits": "hits"}[table]
-		got, err := db.Query(ctx, "SELECT id, "+value+" FROM "+table)
+	for _, table := range slices.Sorted(maps.Keys(counterTables)) {
+		query := "SELECT id, " + counterTables[table] + " FROM " + table
+		if strings.HasPrefix(counterTables[table], "count") {
+			query += " GROUP BY id"
+		}
+		got, err := db.Query(ctx, query)
 		if err != nil {
 			return v, err
 		}

@@ -93,7 +93,7 @@ func TestRecoveryIsMeasuredWhereNothingIsBroken(t *testing.T) {
 		runs = append(runs, jobRun{job: job, state: "succeeded", started: at(4.1), finished: at(4.5 + float64(i)/10)})
 	}
 	got := recoveries(strikes, units, answers, runs, at(30))
-	want := []struct{ lead, flush float64 }{{0.6, 0.8}, {3.1, -1}, {3.6, -1}}
+	want := []struct{ lead, flush float64 }{{0.6, 1.2}, {3.1, -1}, {3.6, -1}}
 	if len(got) != len(want) {
 		t.Fatalf("%d recoveries: %+v", len(got), got)
 	}

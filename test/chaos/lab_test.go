@@ -15,11 +15,14 @@ const lockKey = "baton"
 
 // The jobs, and the tables that they fill.
 var (
-	jobNames      = []string{"hits", "sessions", "users", "views"}
-	counterTables = []string{"articles", "hits"}
-	rowTables     = []string{"sessions", "users"}
-	// liveKeys is every key from which a job takes its work.
-	liveKeys = append(shardKeys(), "hits", "changed:user", "changed:session")
+	jobNames = []string{"hits", "items", "orders", "plays", "sessions", "totals", "users", "views"}
+	// alwaysJob has one run a term.
+	alwaysJob = "visits"
+	// counterTables have sums, or, of events, how often each is there.
+	counterTables = map[string]string{"articles": "views", "hits": "hits", "plays": "plays", "downloads": "n", "orders": "count(*)", "visits": "count(*)"}
+	rowTables     = []string{"items", "sessions", "users"}
+	// liveKeys is every key that a job empties.
+	liveKeys = append(shardKeys(), "hits", "changed:user", "changed:session", "changed:play", "orders")
 )
 
 func shardKeys() []string {
@@ -53,6 +56,33 @@ const jobsYAML = `
   flush:
     from: {type: hashes, key: "session:<id>", changed: "changed:session"}
     to: {database: main, table: sessions, key: [id]}
+- name: plays
+  schedule: "@every 500ms"
+  flush:
+    from: {type: counters, key: "play:<id>", changed: "changed:play"}
+    to: {database: main, table: plays, key: [id]}
+    columns: {id: id, plays: $value}
+- name: totals
+  schedule: "@every 1s"
+  flush:
+    from: {type: counters, key: "totals", mode: watermark}
+    to: {database: main, table: downloads, key: [id]}
+    columns: {id: $field, n: $value}
+- name: orders
+  schedule: "@every 250ms"
+  flush:
+    from: {type: list, key: "orders"}
+    to: {database: main, table: orders}
+- name: visits
+  schedule: "@always"
+  flush:
+    from: {type: stream, key: "visits", retain: 1ms}
+    to: {database: main, table: visits}
+- name: items
+  schedule: "@every 1s"
+  flush:
+    from: {type: scan, key: "item:<id>", vanished: delete, max_pct: 90}
+    to: {database: main, table: items, key: [id], generation: pass}
 `
 
 // The triggers note every change for the report: the ledger's row of the same
@@ -62,6 +92,11 @@ CREATE TABLE articles (id text PRIMARY KEY, views bigint NOT NULL DEFAULT 0);
 CREATE TABLE hits     (id text PRIMARY KEY, hits  bigint NOT NULL DEFAULT 0);
 CREATE TABLE users    (id text PRIMARY KEY, name text NOT NULL, version bigint NOT NULL, email text);
 CREATE TABLE sessions (id text PRIMARY KEY, name text NOT NULL, version bigint NOT NULL, email text);
+CREATE TABLE plays    (id text PRIMARY KEY, plays bigint NOT NULL DEFAULT 0);
+CREATE TABLE downloads (id text PRIMARY KEY, n bigint NOT NULL DEFAULT 0);
+CREATE TABLE orders   (id text NOT NULL, n bigint NOT NULL);
+CREATE TABLE visits   (id text NOT NULL, n bigint NOT NULL);
+CREATE TABLE items    (id text PRIMARY KEY, name text NOT NULL, version bigint NOT NULL, email text, pass bigint);
 CREATE TABLE chaos_changes (tx text NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp(), tab text NOT NULL, id text NOT NULL, value text);
 `
 
@@ -120,7 +155,8 @@ func newLab(t *testing.T, seed uint64) *lab {
 	l.redis = testsupport.StartRedis(t, testsupport.RedisAOF())
 	l.db = testsupport.StartPostgres(t)
 	l.db.Exec(t, tablesSQL)
-	for table, value := range map[string]string{"articles": "views", "hits": "hits", "users": "version", "sessions": "version"} {
+	for table, value := range map[string]string{"articles": "views", "hits": "hits", "users": "version", "sessions": "version",
+		"plays": "plays", "downloads": "n", "orders": "n", "visits": "n"} {
 		l.db.Exec(t, fmt.Sprintf(triggersSQL, table, value))
 	}
 	for i := range l.ways {
@@ -139,7 +175,7 @@ func newLab(t *testing.T, seed uint64) *lab {
 	l.cluster.AwaitLeader(10 * time.Second)
 	l.cluster.Await(10*time.Second, "every job to take its fence", func() bool {
 		got, err := l.db.Query(t.Context(), "SELECT job FROM baton_fence")
-		return err == nil && len(got) == len(jobNames)
+		return err == nil && len(got) == len(jobNames)+1
 	})
 	l.db.Exec(t, fenceSQL)
 	l.probes = startProbes(t, l.cluster.Nodes)
@@ -156,6 +192,11 @@ func (l *lab) newWriters(seed uint64) {
 		l.newWriter(seed, fmt.Sprintf("h%d", i), counts("hits", hits))
 		l.newWriter(seed, fmt.Sprintf("u%d", i), rows("users", "user:", "changed:user", "set"))
 		l.newWriter(seed, fmt.Sprintf("s%d", i), rows("sessions", "session:", "changed:session", "zset"))
+		l.newWriter(seed, fmt.Sprintf("i%d", i), rows("items", "item:", "no-index", "none"))
+		l.newWriter(seed, fmt.Sprintf("p%d", i), plays)
+		l.newWriter(seed, fmt.Sprintf("t%d", i), counts("downloads", func(*rand.Rand) string { return "totals" }))
+		l.newWriter(seed, fmt.Sprintf("o%d", i), events("orders", "push"))
+		l.newWriter(seed, fmt.Sprintf("w%d", i), events("visits", "append"))
 	}
 }
 

@@ -4,6 +4,9 @@
 --   count:         field, delta...
 --   put:           prefix, index type, then id, name, version, email...
 --   drop:          prefix, index type, then id...
+--   play:          prefix, index type, then id, delta...
+--   push, append:  then id...: to a list, to a stream
+-- The index type is set, zset, or none.
 -- Reply: 1 applied, 0 applied before; an error if the write before it is missing
 local last, number = tonumber(redis.call('GET', KEYS[1]) or '0'), tonumber(ARGV[1])
 if last >= number then
@@ -15,7 +18,7 @@ end
 local function changed(id)
   if ARGV[4] == 'zset' then
     redis.call('ZADD', KEYS[2], number, id)
-  else
+  elseif ARGV[4] == 'set' then
     redis.call('SADD', KEYS[2], id)
   end
 end
@@ -33,6 +36,19 @@ elseif ARGV[2] == 'put' then
       redis.call('HSET', key, 'email', ARGV[i + 3])
     end
     changed(ARGV[i])
+  end
+elseif ARGV[2] == 'play' then
+  for i = 5, #ARGV, 2 do
+    redis.call('INCRBY', ARGV[3] .. ARGV[i], ARGV[i + 1])
+    changed(ARGV[i])
+  end
+elseif ARGV[2] == 'push' then
+  for i = 3, #ARGV do
+    redis.call('RPUSH', KEYS[2], cjson.encode({id = ARGV[i], n = number}))
+  end
+elseif ARGV[2] == 'append' then
+  for i = 3, #ARGV do
+    redis.call('XADD', KEYS[2], '*', 'id', ARGV[i], 'n', number)
   end
 else
   for i = 5, #ARGV do

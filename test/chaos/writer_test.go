@@ -152,6 +152,31 @@ func counts(table string, key func(*rand.Rand) string) func(*writer) (string, []
 	}
 }
 
+// plays makes increments of counters with a key each.
+func plays(w *writer) (string, []any, func(*state)) {
+	key, args, expect := counts("plays", func(*rand.Rand) string { return "changed:play" })(w)
+	return key, append([]any{"play", "play:", "set"}, args[1:]...), expect
+}
+
+// events makes records that no other is like, now and then thousands.
+func events(table, what string) func(*writer) (string, []any, func(*state)) {
+	return func(w *writer) (string, []any, func(*state)) {
+		n := 1 + w.rng.IntN(4)
+		if w.rng.IntN(300) == 0 {
+			n = 2500
+		}
+		args := []any{what}
+		for i := range n {
+			args = append(args, fmt.Sprintf("%s-%d-%d", w.name, w.last+1, i))
+		}
+		return table, args, func(s *state) {
+			for _, id := range args[1:] {
+				s.count(table, id.(string), 1)
+			}
+		}
+	}
+}
+
 // rows puts and drops rows that only this writer touches.
 func rows(table, prefix, index, indexType string) func(*writer) (string, []any, func(*state)) {
 	return func(w *writer) (string, []any, func(*state)) {

@@ -42,12 +42,18 @@ func databases() []database {
 func newLab(t *testing.T, db *testsupport.Database) *lab {
 	t.Helper()
 	l := &lab{db: db, redis: testsupport.StartRedis(t)}
-	engine := map[string]string{"mysql": " ENGINE=InnoDB"}[db.Driver]
+	engine := l.engine()
 	db.Exec(t, "CREATE TABLE counts (id bigint PRIMARY KEY, n bigint NOT NULL)"+engine)
-	db.Exec(t, "CREATE TABLE people (id bigint PRIMARY KEY, name varchar(40) NOT NULL, age integer CHECK (age >= 0))"+engine)
+	db.Exec(t, fmt.Sprintf(peopleSQL, "people")+engine)
+	// No key: what is written twice is there twice.
+	db.Exec(t, "CREATE TABLE events (id bigint NOT NULL, name varchar(40) NOT NULL, age integer CHECK (age >= 0))"+engine)
 	l.stores = l.open(t, l.spec("test"), ignore)
 	return l
 }
+
+const peopleSQL = "CREATE TABLE %s (id bigint PRIMARY KEY, name varchar(40) NOT NULL, age integer CHECK (age >= 0), pass bigint)"
+
+func (l *lab) engine() string { return map[string]string{"mysql": " ENGINE=InnoDB"}[l.db.Driver] }
 
 // spec has all that cells have in common.
 func (l *lab) spec(nodeID string) spec {
@@ -106,6 +112,8 @@ type cell struct {
 	want map[string]string // id → what its row must hold in the end
 	sums map[int64]int64
 	dead int
+
+	events int64 // that were written
 }
 
 func (l *lab) cell(t *testing.T, k kind) *cell {
@@ -120,7 +128,11 @@ func (c *cell) id(i int64) int64 { return c.n*1000 + i }
 func (c *cell) spec(nodeID string) spec {
 	s := c.lab.spec(nodeID)
 	s.LockKey, s.Job, s.Source = c.lockKey(), fmt.Sprintf("job-%d", c.n), c.kind
-	s.Live, s.Rows = livePrefix+fmt.Sprint(c.n), fmt.Sprintf("row:%d:<id>", c.n)
+	s.Live, s.Kept, s.Rows = livePrefix+fmt.Sprint(c.n), fmt.Sprint("kept:", c.n), fmt.Sprintf("row:%d:<id>", c.n)
+	s.Table = c.kind.fixture().table
+	if c.kind == scan {
+		s.Table = fmt.Sprintf("scan_%d", c.n)
+	}
 	return s
 }
 
@@ -147,96 +159,18 @@ func (c *cell) flushed() {
 // fill writes what the first run finds, beside rows that are there already.
 func (c *cell) fill() {
 	c.t.Helper()
-	if c.kind == counters {
-		c.fillCounters()
-	} else {
-		c.fillHashes()
-	}
+	c.kind.fixture().fill(c)
 	c.flushed()
 }
 
-// 40 fields are two parts.
-func (c *cell) fillCounters() {
-	var rows []string
-	for i := range int64(8) {
-		c.sums[c.id(i*5)] = 100
-		rows = append(rows, fmt.Sprintf("(%d,100)", c.id(i*5)))
-	}
-	c.db.Exec(c.t, "INSERT INTO counts (id, n) VALUES "+strings.Join(rows, ","))
-	for i := range int64(39) {
-		c.add(i, i+1)
-	}
-	c.send("HINCRBY", c.spec("").Live, "no number", 1)
-	c.dead = 1
+func (c *cell) insert(into string, rows []string) {
+	c.db.Exec(c.t, "INSERT INTO "+into+" VALUES "+strings.Join(rows, ","))
 }
 
-func (c *cell) add(i, n int64) {
-	c.send("HINCRBY", c.spec("").Live, c.id(i), n)
-	c.sums[c.id(i)] += n
-}
-
-// 30 ids are three pages: one is gone, two do not fit.
-func (c *cell) fillHashes() {
-	var rows []string
-	for i := range int64(10) {
-		rows = append(rows, fmt.Sprintf("(%d,'old',1)", c.id(i*3)))
-	}
-	c.db.Exec(c.t, "INSERT INTO people (id, name, age) VALUES "+strings.Join(rows, ","))
-	for i := range int64(30) {
-		switch i {
-		case 6:
-			c.gone(i)
-		case 13: // not a number: the mapping puts it aside
-			c.change(i, "misfit", "unknown")
-			delete(c.want, fmt.Sprint(c.id(i)))
-		case 22: // the database refuses it
-			c.change(i, "refused", "-1")
-			delete(c.want, fmt.Sprint(c.id(i)))
-		default:
-			c.change(i, "first", fmt.Sprint(i))
-		}
-	}
-	c.dead = 2
-}
-
-// change writes a hash and then, as it must be, its mark.
-func (c *cell) change(i int64, name, age string) {
-	c.send("HSET", fmt.Sprintf("row:%d:%d", c.n, c.id(i)), "name", name, "age", age)
-	c.mark(i)
-	c.want[fmt.Sprint(c.id(i))] = name + " " + age
-}
-
-func (c *cell) gone(i int64) {
-	c.send("DEL", fmt.Sprintf("row:%d:%d", c.n, c.id(i)))
-	c.mark(i)
-	delete(c.want, fmt.Sprint(c.id(i)))
-}
-
-// mark enters an id into the index of changes; every other cell's is a sorted set.
-func (c *cell) mark(i int64) {
-	if c.n%2 == 0 {
-		c.send("SADD", c.spec("").Live, c.id(i))
-	} else {
-		c.send("ZADD", c.spec("").Live, i, c.id(i))
-	}
-}
-
-// traffic writes on. It touches every part or page of what fill wrote.
+// traffic writes on.
 func (c *cell) traffic(round string) {
 	c.t.Helper()
-	if c.kind == counters {
-		for i := int64(1); i < 45; i += 4 {
-			c.add(i, 1000)
-		}
-	} else {
-		for i := int64(1); i < 34; i += 4 {
-			if i != 13 {
-				c.change(i, round, fmt.Sprint(40+i))
-			}
-		}
-		c.gone(2)
-		c.change(6, round, "7")
-	}
+	c.kind.fixture().traffic(c, round)
 	c.flushed()
 }
 
@@ -273,16 +207,17 @@ func (c *cell) release(n *node) {
 // check is the proof: nothing lost, nothing twice.
 func (c *cell) check() {
 	c.t.Helper()
-	table := "people"
-	query := "SELECT id, name, age FROM people"
-	if c.kind == counters {
-		table, query = "counts", "SELECT id, n FROM counts"
-		for id, n := range c.sums {
-			c.want[fmt.Sprint(id)] = fmt.Sprint(n)
-		}
+	table := c.spec("").Table
+	query := map[string]string{
+		"people": "SELECT id, name, age FROM " + table + " WHERE %s",
+		"counts": "SELECT id, n FROM counts WHERE %s",
+		"events": "SELECT id, name, age, count(*) FROM events WHERE %s GROUP BY id, name, age",
+	}[c.kind.fixture().table]
+	for id, n := range c.sums {
+		c.want[fmt.Sprint(id)] = fmt.Sprint(n)
 	}
 	got := map[string]string{}
-	for _, row := range c.db.Rows(c.t, fmt.Sprintf("%s WHERE id >= %d AND id < %d", query, c.id(0), c.id(1000))) {
+	for _, row := range c.db.Rows(c.t, fmt.Sprintf(query, fmt.Sprintf("id >= %d AND id < %d", c.id(0), c.id(1000)))) {
 		got[row[0]] = strings.Join(row[1:], " ")
 	}
 	if text := diff(c.want, got); text != "" {

@@ -11,16 +11,6 @@ import (
 	"baton/internal/sqlstore"
 )
 
-// kind is a source under test.
-type kind string
-
-const (
-	counters kind = "counters"
-	hashes   kind = "hashes"
-)
-
-func kinds() []kind { return []kind{counters, hashes} }
-
 // boundary is a step of one layer.
 type boundary struct {
 	Layer string // flush, redis or sql
@@ -46,17 +36,41 @@ func boundaries() []boundary {
 
 // never says why a source does not come by a boundary; "" if it does.
 func never(k kind, b boundary) string {
-	const whole = "a stage of counters is removed as a whole, after its last part"
-	const inside = "a stage of counters holds the counts themselves: there are no rows to read"
-	if k != counters {
+	switch b.Layer {
+	case "redis":
+		if !slices.Contains(redisstore.StepsOf(k.source()), b.Step) {
+			return "it is another source's"
+		}
+	case "flush":
+		steps := flush.Steps()
+		at := slices.Index(steps, flush.Step(b.Step))
+		if slices.Index(steps, flush.StepBeforeSweep) <= at && at <= slices.Index(steps, flush.StepSwept) {
+			return only(k == scan, "only a scan finds out what has vanished")
+		}
+	case "sql":
+		return neverInDatabase(k, sqlstore.Step(b.Step))
+	}
+	return ""
+}
+
+func neverInDatabase(k kind, s sqlstore.Step) string {
+	switch s {
+	case sqlstore.StepAfterLedger:
+		return only(k != stream, "the position does what the ledger does for others")
+	case sqlstore.StepAfterMove:
+		return only(k == stream, "its place is not in the database")
+	case sqlstore.StepAfterMarks:
+		return only(k == watermark, "it has no totals")
+	}
+	return ""
+}
+
+// only is why unless ok.
+func only(ok bool, why string) string {
+	if ok {
 		return ""
 	}
-	return map[boundary]string{
-		{"redis", "redis read rows"}:    inside,
-		{"redis", "redis rows read"}:    inside,
-		{"redis", "redis remove page"}:  whole,
-		{"redis", "redis page removed"}: whole,
-	}[b]
+	return why
 }
 
 // point is one passing of a boundary: the nth, from 1.

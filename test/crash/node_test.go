@@ -17,6 +17,8 @@ const (
 	// Small, so that a flush of one cell's data has more than one of each.
 	partRows = 20
 	pageRows = 10
+	// retention has every entry of a stream trimmed that is in the database.
+	retention = time.Millisecond
 )
 
 // spec says what a node is made of. It crosses to another process as JSON.
@@ -24,7 +26,8 @@ type spec struct {
 	Driver, DSN, RedisURL string
 	LockKey, NodeID, Job  string
 	Source                kind
-	Live, Rows            string // keys in Redis: the live key, the pattern of hashes
+	Table                 string
+	Live, Kept, Rows      string // keys in Redis: one that is emptied, one that stays, the pattern of rows
 	TTL                   time.Duration
 	KillAt                point // of a process
 }
@@ -89,25 +92,7 @@ func newNode(s spec, st *stores, observe func(boundary) error) (*node, error) {
 		Retry:   flush.Retry{Wait: 2 * time.Millisecond, MaxWait: 50 * time.Millisecond},
 		Observe: func(step flush.Step) error { return observe(boundary{"flush", string(step)}) },
 	}
-	source := func(step string) error { return observe(boundary{"redis", step}) }
-	if s.Source == counters {
-		config.Mapping = flush.MappingSpec{Table: "counts", Key: []string{"id"},
-			Columns: map[string]flush.ColumnSpec{"id": {From: flush.InputField}, "n": {From: flush.InputValue, Op: "add"}}}
-		config.Inputs = flush.Inputs{Names: []string{flush.InputField, flush.InputValue}, Ledger: true}
-		config.NewSources = func(inputs []string) ([]flush.Source, error) {
-			src, err := redisstore.NewCounters(st.redis, redisstore.CountersOptions{
-				Job: s.Job, Key: s.Live, Inputs: inputs, PartRows: partRows, Observe: source})
-			return []flush.Source{src}, err
-		}
-	} else {
-		config.Mapping = flush.MappingSpec{Table: "people", Key: []string{"id"}}
-		config.Inputs = flush.Inputs{Names: []string{"id"}, Fields: true}
-		config.NewSources = func(inputs []string) ([]flush.Source, error) {
-			src, err := redisstore.NewHashes(st.redis, redisstore.HashesOptions{
-				Job: s.Job, Key: s.Rows, Changed: s.Live, Inputs: inputs, PageRows: pageRows, Observe: source})
-			return []flush.Source{src}, err
-		}
-	}
+	s.Source.fixture().configure(&config, s, st, func(step string) error { return observe(boundary{"redis", step}) })
 	sources, err := config.NewSources(nil)
 	if err != nil {
 		return nil, err
