@@ -54,6 +54,7 @@ func TestAFindingForEveryState(t *testing.T) {
 		{"new", "redis_version:7.2.4", "", ""},
 		{"loading", "loading:1", "", "warning: it is loading its data"},
 		{"managed, with a log", "aof_enabled:1", "", "info: its appendfsync could not be checked"},
+		{"managed, without a word", "redis_version:7.0.0", "", "info: its persistence could not be checked"},
 		{"managed, without", "aof_enabled:0", "", "warning: the append-only file is off, and its snapshots could not be checked"},
 		{"without a word of eviction", "maxmemory:1", "", "info: its maxmemory-policy could not be checked"},
 		{"a failed write", "aof_last_write_status:err", "", "error: its last write to the append-only file failed"},

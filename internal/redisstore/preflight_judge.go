@@ -111,8 +111,11 @@ func (x *examination) persistence(f facts) {
 	remedy := "CONFIG SET appendonly yes, and the same in redis.conf (with appendfsync everysec; always loses nothing)"
 	save, known := f.config["save"]
 	interval := longestSave(save)
+	log, told := f.info["aof_enabled"]
 	switch {
-	case f.info["aof_enabled"] == "1":
+	case !told && !known:
+		x.add(flush.SeverityInfo, "its persistence could not be checked: neither INFO nor CONFIG tells", "if it keeps nothing on disk, a restart loses all "+changes, "ask the provider for an append-only file")
+	case log == "1":
 		x.appendOnly(f)
 	case !known:
 		x.add(x.forData(flush.SeverityWarning), "the append-only file is off, and its snapshots could not be checked: CONFIG is refused",
