@@ -1,10 +1,13 @@
 package flush
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 )
 
 func TestKeyPatternExpandsToItsShards(t *testing.T) {
@@ -87,4 +90,95 @@ func TestRowKeyCapturesOneName(t *testing.T) {
 			t.Errorf("%q: got %+v, %v; want an error that says %q", c.pattern, got, err, c.says)
 		}
 	}
+}
+
+func TestKeyPatternReadsAKeyInOneWay(t *testing.T) {
+	for _, c := range []struct {
+		pattern, key string
+		want         []string // nil: no match
+	}{
+		{"session:<id>", "session:7", []string{"7"}},
+		{"session:<id>", "session:", []string{""}},
+		{"session:<id>", "session:a:b", []string{"a:b"}},
+		{"session:<id>", "sessions:a", nil},
+		{"session:<id>", "session", nil},
+		{"stock:<shop>:<item>", "stock:paris:7", []string{"paris", "7"}},
+		{"stock:<shop>:<item>", "stock:a:b:c", []string{"a", "b:c"}}, // the last one takes all the rest
+		{"stock:<shop>:<item>", "stock::", []string{"", ""}},
+		{"stock:<shop>:<item>", "stock:paris", nil},
+		{"{u:<a>}<b>:x", "{u:1}2:x:x", []string{"1", "2:x"}},
+		{"<a>::<b>", "x:::y", []string{"x", ":y"}},
+		{"a<b>a", "a", nil}, // not twice the same letter
+		{"a<b>a", "aa", []string{""}},
+		{"<b>", "\x00\xff", []string{"\x00\xff"}},
+		{"<a>-<b>-<c>.json", "1-2-3-4.json", []string{"1", "2", "3-4"}},
+	} {
+		p, err := ParseKeyPattern(c.pattern)
+		if err != nil || p.String() != c.pattern {
+			t.Fatalf("%s: %v, %v", c.pattern, p, err)
+		}
+		got, ok := p.Match(c.key, nil)
+		if ok != (c.want != nil) || ok && !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q is %q, %v; want %q", c.pattern, c.key, got, ok, c.want)
+		}
+		if ok && p.Key(got) != c.key {
+			t.Errorf("%s: %q makes %q", c.pattern, c.key, p.Key(got))
+		}
+	}
+	for _, c := range []struct{ pattern, says string }{
+		{"", "must name"},
+		{"session:*", "means nothing"},
+		{"session:[0-3]:<id>", "means nothing"},
+		{"<id>*", "means nothing"},
+		{"session:id>", "means nothing"},
+		{"session:<id", "no name"},
+		{"session:<>", "no name"},
+		{"<a><b>", "separator"},
+		{"x:<a>:<a>", "twice"},
+	} {
+		if got, err := ParseKeyPattern(c.pattern); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%q: got %v, %v; want an error that says %q", c.pattern, got, err, c.says)
+		}
+	}
+}
+
+func TestGlobOfAKeyPatternTakesLiteralsLiterally(t *testing.T) {
+	for pattern, want := range map[string]string{
+		"session:<id>": "session:*",
+		"s?:<a>\\<b>^": "s\\?:*\\\\*\\^",
+		"{u:<a>}:row":  "{u:*}:row",
+		"a<b>c<d>e":    "a*c*e",
+	} {
+		p, err := ParseKeyPattern(pattern)
+		if err != nil || p.Glob() != want {
+			t.Errorf("%s: glob %q, %v; want %q", pattern, p.Glob(), err, want)
+		}
+	}
+}
+
+func TestCapturesMakeTheirKeyAgain(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		literal := rapid.StringOfN(rapid.RuneFrom([]rune("ab:-")), 1, 2, -1)
+		pattern := rapid.StringOfN(rapid.RuneFrom([]rune("ab:")), 0, 2, -1).Draw(t, "prefix")
+		for i := range rapid.IntRange(1, 4).Draw(t, "captures") {
+			if i > 0 {
+				pattern += literal.Draw(t, "literal")
+			}
+			pattern += fmt.Sprintf("<c%d>", i)
+		}
+		pattern += rapid.StringOfN(rapid.RuneFrom([]rune("ab:")), 0, 2, -1).Draw(t, "suffix")
+		p, err := ParseKeyPattern(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var captures []string
+		for range p.Names {
+			captures = append(captures, rapid.StringOfN(rapid.RuneFrom([]rune("ab:-x")), 0, 4, -1).Draw(t, "capture"))
+		}
+		key := p.Key(captures)
+		got, ok := p.Match(key, nil)
+		if !ok || p.Key(got) != key {
+			t.Fatalf("%s: key %q is %q, %v", pattern, key, got, ok)
+		}
+	})
 }

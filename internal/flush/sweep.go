@@ -111,7 +111,7 @@ func (r *run) sweep(ctx context.Context, source Source, stage Stage) error {
 			return fmt.Errorf("table %q: %w", r.cfg.Mapping.Table, err)
 		}
 		behind = behind[:len(behind)-1]
-		if err := r.sweepPage(ctx, sweeper, stage, texts, began); err != nil {
+		if err := r.sweepPage(ctx, sweeper, texts, began); err != nil {
 			return err
 		}
 	}
@@ -136,7 +136,7 @@ func (r *run) checkShare(ctx context.Context, source Source, generation int64) e
 
 // sweepPage looks for the records of stale rows once more and deletes the rows of
 // those that are missing still.
-func (r *run) sweepPage(ctx context.Context, source Sweeper, stage Stage, texts [][]string, began time.Time) error {
+func (r *run) sweepPage(ctx context.Context, source Sweeper, texts [][]string, began time.Time) error {
 	if err := r.enter(ctx, StepStaleRead); err != nil {
 		return err
 	}
@@ -155,7 +155,8 @@ func (r *run) sweepPage(ctx context.Context, source Sweeper, stage Stage, texts 
 	if len(missing) == 0 {
 		return nil
 	}
-	b := Batch{ID: stage.ID, Shard: source.Name(), Part: -1, DeadLimit: r.cfg.DeadLimit}
+	// A row that the database does not let go is put aside once, not with each pass.
+	b := Batch{ID: source.Name(), Shard: source.Name(), Part: -1, DeadLimit: r.cfg.DeadLimit}
 	for _, record := range missing {
 		row, err := v.row(record)
 		if err != nil {

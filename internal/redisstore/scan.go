@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +17,7 @@ type ScanOptions struct {
 	Job string
 	Key string // pattern of the keys: "session:<id>", "stock:<shop>:<item>"
 	// Value is what the keys hold: hash, string, json (an object in a string), set or
-	// zset. A key that holds something else is no row and is passed over.
+	// zset. A key that holds something else is no row and is passed over. Default hash.
 	Value string
 	// Inputs are what a record consists of; ScanInputs says what there is.
 	Inputs []string
@@ -79,13 +80,10 @@ func NewScan(store *Store, o ScanOptions) (*Scan, error) {
 		return nil, err
 	}
 	s := &Scan{
-		store: store, job: o.Job, pattern: pattern, value: o.Value, observe: o.Observe,
+		store: store, job: o.Job, pattern: pattern, value: cmp.Or(o.Value, "hash"), observe: o.Observe,
 		pageRows: positive(o.PageRows, defaultPageRows),
 		budget:   positive(o.MemoryBudget, defaultMemoryBudget),
 		lanes:    positive(o.Lanes, 1),
-	}
-	if _, ok := scanTypes[o.Value]; !ok {
-		return nil, fmt.Errorf("a scan reads no %q: it is hash, string, json, set or zset", o.Value)
 	}
 	if err := s.setInputs(o.Inputs); err != nil {
 		return nil, err

@@ -20,7 +20,7 @@ var scanTypes = map[string]string{"hash": "hash", "string": "string", "json": "s
 //	set     $member: a row for each
 //	zset    $member, $score: a row for each
 //
-// A capture wins over a field of its name.
+// A capture wins over a field of its name. Without a value it is a hash.
 func ScanInputs(key, value string) (flush.Inputs, error) {
 	pattern, err := flush.ParseKeyPattern(key)
 	if err != nil {
