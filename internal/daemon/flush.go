@@ -36,7 +36,7 @@ func flushConfig(j config.Job, store *redisstore.Store) (flush.Config, error) {
 	return flush.Config{
 		Job: j.Name, NewSources: sources, Mapping: spec, Inputs: inputs, NewID: newID, OnMissing: missing,
 		OnDecrease: flush.OnDecrease(f.From.OnDecrease), Vanished: f.From.Vanished, MaxPct: f.From.MaxPct,
-		DeadLimit: f.DeadLetters.PerBatch, Lanes: f.Lanes,
+		Create: f.To.Schema == "create", DeadLimit: f.DeadLetters.PerBatch, Lanes: f.Lanes,
 	}, nil
 }
 
@@ -79,9 +79,7 @@ func flushSources(j config.Job, store *redisstore.Store) (sourcesOf, flush.Input
 			if from.Retain > 0 {
 				o.Retain = &from.Retain
 			}
-			s, err := redisstore.NewStream(store, o)
-			source, _ := any(s).(flush.Source)
-			return source, err
+			return redisstore.NewStream(store, o)
 		})
 		return sources, flush.Inputs{Names: []string{flush.InputID}, Fields: true, Ledger: true, Position: true}, err
 	default:

@@ -19,6 +19,9 @@ type Config struct {
 	NewSources func(inputs []string) ([]Source, error)
 	Mapping    MappingSpec
 	Inputs     Inputs // what the sources can deliver
+	// Create: the table is made if it is missing, from the types of the mapping's columns.
+	// The Sink has to be a TableCreator.
+	Create bool
 	// OnMissing is what becomes of a row that is gone from the source. Default: delete.
 	OnMissing OnMissing
 	// OnDecrease is what a total means that is lower than what the database has of it,
@@ -188,10 +191,50 @@ func (p *Pipeline) compile(ctx context.Context) (*compiled, error) {
 	if c := p.compiled.Load(); c != nil {
 		return c, nil
 	}
-	table, err := p.cfg.Sink.Table(ctx, p.cfg.Mapping.Table)
+	table, err := p.table(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("look at table %q: %w", p.cfg.Mapping.Table, err)
+		return nil, err
 	}
+	c, err := p.compileFor(table)
+	if err != nil {
+		return nil, err
+	}
+	p.compiled.Store(c)
+	return c, nil
+}
+
+// table reads the catalogue. A table that is missing is made, if the job may.
+func (p *Pipeline) table(ctx context.Context) (Table, error) {
+	name := p.cfg.Mapping.Table
+	table, err := p.cfg.Sink.Table(ctx, name)
+	if errors.Is(err, ErrNoTable) && p.cfg.Create {
+		spec, creator, wrong := p.newTable()
+		if wrong != nil {
+			return Table{}, errors.Join(err, wrong)
+		}
+		if err := creator.CreateTable(ctx, spec); err != nil {
+			return Table{}, fmt.Errorf("create table %q: %w", name, err)
+		}
+		table, err = p.cfg.Sink.Table(ctx, name)
+	}
+	if err != nil {
+		return Table{}, fmt.Errorf("look at table %q: %w", name, err)
+	}
+	return table, nil
+}
+
+// newTable is the table that the job may make.
+func (p *Pipeline) newTable() (TableSpec, TableCreator, error) {
+	creator, ok := p.cfg.Sink.(TableCreator)
+	if !ok {
+		return TableSpec{}, nil, errors.New("`schema: create`: this database makes no tables")
+	}
+	spec, err := NewTableSpec(p.cfg.Mapping, p.cfg.Inputs)
+	return spec, creator, err
+}
+
+// compileFor matches the job with what the catalogue says of its table.
+func (p *Pipeline) compileFor(table Table) (*compiled, error) {
 	mapping, err := Compile(p.cfg.Mapping, table, p.cfg.Inputs)
 	if err != nil {
 		return nil, err
@@ -206,7 +249,5 @@ func (p *Pipeline) compile(ctx context.Context) (*compiled, error) {
 	if err := p.compileSweep(mapping, sources); err != nil {
 		return nil, err
 	}
-	c := &compiled{mapping: mapping, sources: sources}
-	p.compiled.Store(c)
-	return c, nil
+	return &compiled{mapping: mapping, sources: sources}, nil
 }
