@@ -87,9 +87,8 @@ func (l *lab) reset(ctx context.Context, t target, rows int) error {
 		return err
 	}
 	statements := []string{
-		"DROP TABLE IF EXISTS " + t.table,
 		// What baton keeps of an earlier turn is of a Redis that is no more.
-		"DROP TABLE IF EXISTS baton_fence, baton_ledger, baton_position, baton_dead_letter, baton_schema",
+		"DROP SCHEMA public CASCADE", "CREATE SCHEMA public",
 		rig.UsersTable(t.table, t.constraint),
 	}
 	if t.upsert {
