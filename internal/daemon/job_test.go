@@ -281,3 +281,56 @@ func TestWhatWaitsIsKnownOfJobsThatHaveNotRun(t *testing.T) {
 	await(t, "the backlog", func() bool { return r.metric(`baton_flush_backlog{job="views"}`) == "5" })
 	_ = r.end()
 }
+
+func TestPreviewShowsWhatARunWouldDoAndDoesNothing(t *testing.T) {
+	l := newJobLab(t)
+	l.job("views", "@yearly")
+	l.job("clicks", "@yearly")
+	l.config.Jobs[1].Flush.To = config.To{Database: "main", Table: "made", Key: []string{"id"}, Schema: "create"}
+	l.config.Jobs[1].Flush.Columns["id"] = config.Column{From: "$field", Type: "text"}
+	l.config = l.config.WithDefaults()
+	l.do("HSET", "views", "7", 10, "no number", 1)
+	l.do("HSET", "clicks", "front page", 3)
+
+	p, err := PreviewJob(t.Context(), l.config, "views", 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Rows) != 2 || len(p.Columns) != 2 || p.Shards[0].Backlog != 2 || p.Columns[1].Op != "add" {
+		t.Errorf("%+v", p)
+	}
+	if len(p.Problems) != 1 || !strings.Contains(p.Problems[0], "no number") {
+		t.Errorf("problems: %q", p.Problems)
+	}
+	p, err = PreviewJob(t.Context(), l.config, "clicks", 10)
+	if err != nil || len(p.Problems) != 0 || !strings.HasPrefix(p.DDL, "CREATE TABLE IF NOT EXISTS \"made\"") || len(p.Rows) != 1 || *p.Rows[0].Values[1] != "3" {
+		t.Errorf("of a table that is missing: %+v, %v", p, err)
+	}
+	tables := l.db.Rows(t, "SELECT name FROM sqlite_master WHERE type = 'table'")
+	keys, err := redis.Strings(l.conn.Do("KEYS", "*"))
+	if fmt.Sprint(tables) != "[[articles]]" || len(keys) != 2 || err != nil {
+		t.Errorf("something was touched: tables %v, keys %v, %v", tables, keys, err)
+	}
+	l.config.Jobs[1].Flush.To.Schema = "verify"
+	p, err = PreviewJob(t.Context(), l.config, "clicks", 10)
+	if err != nil || len(p.Problems) != 1 || !strings.Contains(p.Problems[0], "no such table") || p.Shards[0].Backlog != 1 {
+		t.Errorf("without a table: %+v, %v", p, err)
+	}
+	if _, err := PreviewJob(t.Context(), l.config, "cliks", 10); !errors.Is(err, ErrNoJob) {
+		t.Errorf("an unknown job: %v", err)
+	}
+}
+
+func TestFirstRunMakesTheTableThatIsMissing(t *testing.T) {
+	l := newJobLab(t)
+	l.job("clicks", "@always")
+	l.config.Jobs[0].Flush.To = config.To{Database: "main", Table: "made", Key: []string{"id"}, Schema: "create"}
+	l.config.Jobs[0].Flush.Columns["id"] = config.Column{From: "$field", Type: "text"}
+	r := l.start()
+	l.do("HINCRBY", "clicks", "front page", 3)
+	await(t, "the row", func() bool {
+		got, err := l.db.Query(t.Context(), "SELECT id, views FROM made")
+		return err == nil && fmt.Sprint(got) == "[[front page 3]]"
+	})
+	_ = r.end()
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"baton/internal/daemon"
+	"baton/internal/flush"
+)
+
+// examples is how many records a preview shows.
+const examples = 10
+
+func newJobPreviewCommand(e env) *cobra.Command {
+	var out output
+	var rows int
+	cmd := &cobra.Command{
+		Use:   "preview JOB",
+		Short: "Show what a job would do, without touching anything",
+		Long: "Show what a run of the job would do now: the keys that it reads and what waits there, the\n" +
+			"table that it would make, how each column is written, ten rows as they would be written,\n" +
+			"and what is wrong. It needs no leader, and changes nothing in Redis or the database. Exit\n" +
+			"code 1 if something is wrong.",
+		Example: "  baton job preview users\n  baton job preview users --rows 100 -o json",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := loadConfig(cmd, e)
+			if err != nil {
+				return err
+			}
+			p, err := daemon.PreviewJob(cmd.Context(), c, args[0], rows)
+			if err != nil {
+				return jobError(err)
+			}
+			if err := out.print(e.stdout, p, func(w io.Writer) error { return printPreview(w, p) }); err != nil {
+				return err
+			}
+			if len(p.Problems) > 0 {
+				return &exitError{exitFailure, nil}
+			}
+			return nil
+		},
+	}
+	addTargetFlags(cmd)
+	cmd.Flags().IntVar(&rows, "rows", examples, "how many records to show")
+	out.addFlag(cmd)
+	return cmd
+}
+
+func printPreview(out io.Writer, p daemon.Preview) error {
+	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	f := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) } // Flush tells a write error
+	f("SOURCE\tWAITING\n")
+	for _, s := range p.Shards {
+		waiting := fmt.Sprint(s.Backlog)
+		if s.Error != "" {
+			waiting = "?"
+		}
+		f("%s\t%s\n", s.Name, waiting)
+	}
+	f("\nTable %s of database %s", p.Table, p.Database)
+	if p.Mode != "" {
+		f(", %s", p.Mode)
+	}
+	f("\n")
+	if p.DDL != "" {
+		f("\nThe table is missing. The first run would make it:\n\n%s;\n", p.DDL)
+	}
+	if len(p.Columns) > 0 {
+		f("\nCOLUMN\tTYPE\tFROM\tREAD AS\tOP\tMISSING\tEMPTY\n")
+	}
+	for _, c := range p.Columns {
+		name := c.Name
+		if c.Key {
+			name += " (key)"
+		}
+		f("%s\t%s\t%s\t%s\t%s\t%s\t%s\n", name, c.DBType, c.From, c.Read, c.Op, c.Missing, c.Empty)
+	}
+	previewRows(f, p)
+	if len(p.Problems) > 0 {
+		f("\nWrong:\n")
+	}
+	for _, problem := range p.Problems {
+		f("- %s\n", problem)
+	}
+	return w.Flush()
+}
+
+func previewRows(f func(string, ...any), p daemon.Preview) {
+	if len(p.Columns) == 0 {
+		return
+	}
+	if len(p.Rows) == 0 {
+		f("\nNothing waits.\n")
+		return
+	}
+	f("\n")
+	for _, c := range p.Columns {
+		f("%s\t", strings.ToUpper(c.Name))
+	}
+	f("\n")
+	for _, r := range p.Rows {
+		f("%s\n", previewRow(p.Columns, r))
+	}
+}
+
+// widest bounds what is shown of one value.
+const widest = 40
+
+func previewRow(columns []flush.PreviewColumn, r flush.PreviewRow) string {
+	if r.Error != "" {
+		return "dead letter: " + r.Record
+	}
+	var b strings.Builder
+	for i := range columns {
+		text := "NULL"
+		switch v := r.Values[i]; {
+		case v != nil:
+			text = cmp.Or(printable(*v), "''")
+		case r.Delete:
+			text = ""
+		}
+		b.WriteString(text + "\t")
+	}
+	if r.Delete {
+		b.WriteString("(the row is deleted)")
+	}
+	return b.String()
+}
+
+// printable keeps a value from moving the table, and a long one short.
+func printable(text string) string {
+	clean := strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return '�'
+		}
+		return r
+	}, text)
+	if runes := []rune(clean); len(runes) > widest {
+		return string(runes[:widest-1]) + "…"
+	}
+	return clean
+}

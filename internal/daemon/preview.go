@@ -1,0 +1,59 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"baton/internal/config"
+	"baton/internal/flush"
+	"baton/internal/status"
+
+	"go.uber.org/zap"
+)
+
+// Preview is what a job would do, and what is wrong.
+type Preview struct {
+	Job      string `json:"job"`
+	Database string `json:"database"`
+	flush.Preview
+}
+
+// previewWithin bounds the looking, whatever Redis and the database do.
+const previewWithin = 30 * time.Second
+
+// PreviewJob tells what a run of a job would do now, with up to n records as examples.
+// It asks Redis and the database, and changes nothing in either.
+func PreviewJob(ctx context.Context, c config.Config, name string, n int) (p Preview, err error) {
+	r, err := Dial(c)
+	if err != nil {
+		return p, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	if err := r.known(name); err != nil {
+		return p, err
+	}
+	var j config.Job
+	for _, t := range r.tasks {
+		if t.config.Name == name {
+			j = t.config
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, previewWithin)
+	defer cancel()
+	db, err := openDatabase(c, j.Flush.To.Database)
+	if err != nil {
+		return p, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	flushed, err := flushConfig(j, r.store)
+	if err != nil {
+		return p, fmt.Errorf("job %q: %w", name, err)
+	}
+	pipeline, err := newPipeline(flushed, c.Node.ID, db, &tally{}, status.NewMetrics("", nil), zap.NewNop())
+	if err != nil {
+		return p, err
+	}
+	return Preview{Job: name, Database: j.Flush.To.Database, Preview: pipeline.Preview(ctx, n)}, nil
+}
