@@ -239,40 +239,82 @@ func TestLostRepliesOfGatheringAreResumed(t *testing.T) {
 func TestLateGatheringMovesNothing(t *testing.T) {
 	g := newRig(t)
 	db := newDatabase()
-	want := g.fillPlain(false, 10)
+	want := g.fillPlain(false, 1200)
+	more := func(n int64) {
+		for i := range 1200 {
+			page := fmt.Sprint("p", i)
+			g.send("INCRBY", "hits:"+page, n)
+			g.send("SADD", "changed:hits", page)
+			want[page] += n
+		}
+		g.do("")
+	}
 	late := g.plain(PlainCountersOptions{})
-	late.observe = func(step string) error {
-		if step == stepGather {
-			late.observe = nil
-			_ = stageNow(t, g.plain(PlainCountersOptions{}), "b") // the successor, up to the seal
-			g.hit(false, "p3", 7)
-			want["p3"] += 7
+	// at has the late leader stand still at a step while others do something.
+	at := func(step string, others func()) {
+		late.observe = func(s string) error {
+			if s == step {
+				late.observe = nil
+				others()
+			}
+			return nil
 		}
-		return nil
 	}
-	st := stageNow(t, late, "a")
-	if st.ID != "a" || g.num("GET", "hits:p3") != 7 {
-		t.Errorf("the late leader has staged %+v and left %d", st, g.num("GET", "hits:p3"))
-	}
-	db.drain(t, late)
 
-	g.hit(false, "p1", 1)
-	want["p1"]++
-	late.observe = func(step string) error {
-		if step == stepGather {
-			late.observe = nil
-			db.drain(t, g.plain(PlainCountersOptions{})) // the successor has done all of it
-			g.hit(false, "p1", 9)
-			want["p1"] += 9
+	at(stepGather, func() { // the successor moves the same counters, and some more, and dies
+		chunks := 0
+		successor := g.plain(PlainCountersOptions{Observe: func(step string) error {
+			if step == stepGathered {
+				if chunks++; chunks == 2 {
+					return errCrash
+				}
+			}
+			return nil
+		}})
+		if _, _, err := successor.Stage(t.Context(), "b", ""); !errors.Is(err, errCrash) {
+			t.Fatal(err)
 		}
-		return nil
-	}
-	if _, _, err := late.Stage(t.Context(), "c", ""); !errors.Is(err, flush.ErrStaleStage) {
-		t.Errorf("stage: %v, want ErrStaleStage", err)
+		more(1000)
+	})
+	if st := stageNow(t, late, "a"); st.ID != "a" || st.Size != 1200 {
+		t.Errorf("the late leader has staged %+v", st)
 	}
 	db.drain(t, late)
 	same(t, "counts", want, db.counts)
+
+	for i, step := range []string{stepGather, stepSeal} {
+		more(7)
+		at(step, func() { // the successor does all of it, and stages what has come since
+			db.drain(t, g.plain(PlainCountersOptions{}))
+			more(9)
+			stageNow(t, g.plain(PlainCountersOptions{}), fmt.Sprint("d", i))
+		})
+		if _, _, err := late.Stage(t.Context(), fmt.Sprint("c", i), ""); !errors.Is(err, flush.ErrStaleStage) {
+			t.Errorf("stage, late at %q: %v, want ErrStaleStage", step, err)
+		}
+		db.drain(t, late)
+		same(t, "counts", want, db.counts)
+	}
 	g.noCounters()
+}
+
+func TestScanThatMissesCountersIsNotSealed(t *testing.T) {
+	g := newRig(t)
+	g.fillPlain(false, 10)
+	src := g.plain(PlainCountersOptions{Observe: func(step string) error {
+		if step == stepSeal { // a counter that the scan did not return
+			g.do("SMOVE", "unseen", hitsIndex, "p77")
+		}
+		return nil
+	}})
+	g.do("SADD", "unseen", "p77")
+	g.do("SET", "hits:p77", 5)
+	if _, _, err := src.Stage(t.Context(), "a", ""); err == nil || !strings.Contains(err.Error(), "the scan did not return") {
+		t.Errorf("stage: %v", err)
+	}
+	if st := stageNow(t, src, "b"); st.ID != "a" || st.Size != 11 {
+		t.Errorf("found %+v", st)
+	}
 }
 
 // What is no number must reach the mapping, which makes a dead letter of it.

@@ -23,7 +23,7 @@ end
 local meta = redis.call('HMGET', KEYS[4], 'id', 'parts', 'job', 'gathered')
 local waiting, gathered = size(KEYS[2]), size(KEYS[3])
 if meta[1] then
-  if tonumber(meta[4] or gathered) ~= gathered or meta[2] and gathered == 0 then
+  if tonumber(meta[4] or gathered) ~= gathered then
     return {'lost', meta[1]}
   end
   return {meta[2] and 'sealed' or 'gathering', meta[1], tonumber(meta[2] or 0), waiting + gathered, meta[3] or ARGV[2]}
