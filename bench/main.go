@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 )
 
 func main() {
@@ -29,15 +30,16 @@ func main() {
 
 // options are the command line.
 type options struct {
-	rows    int
-	table   int
-	rounds  int
-	backlog int
-	only    string
-	dir     string
-	profile string
-	program string
-	write   string
+	rows      int
+	table     int
+	rounds    int
+	backlog   int
+	trickling time.Duration
+	only      string
+	dir       string
+	profile   string
+	program   string
+	write     string
 }
 
 // wants says whether a part is to be run: one that is named, else one of which
@@ -61,6 +63,7 @@ func parse(args []string) (options, error) {
 	flags.IntVar(&o.table, "table", 1_000_000, "rows that are in the table; those that are written are spread over it")
 	flags.IntVar(&o.rounds, "rounds", 3, "how often each program runs; medians count")
 	flags.IntVar(&o.backlog, "backlog", 1_000_000, "changed hashes, and counters, in the memory test")
+	flags.DurationVar(&o.trickling, "trickle", 30*time.Second, "how long latency is measured, for each source")
 	flags.StringVar(&o.only, "only", "", "run the `parts` whose names contain one of these words: "+strings.Join(partNames(), ", ")+" (default: those of which something is required)")
 	flags.StringVar(&o.dir, "dir", "", "where the servers keep their files (default: the system's temporary directory)")
 	flags.StringVar(&o.profile, "profile", "", "write baton's CPU profiles into this `directory`")
@@ -69,8 +72,8 @@ func parse(args []string) (options, error) {
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
-	if flags.NArg() > 0 || o.rows < 1000 || o.table < o.rows || o.rounds < 1 || o.backlog < 1000 {
-		return o, errors.New("want only flags, -rows and -backlog from 1000, -table no less than -rows, -rounds from 1")
+	if flags.NArg() > 0 || o.rows < 1000 || o.table < o.rows || o.rounds < 1 || o.backlog < 1000 || o.trickling < time.Second {
+		return o, errors.New("want only flags, -rows and -backlog from 1000, -table no less than -rows, -rounds from 1, -trickle from 1s")
 	}
 	return o, nil
 }
@@ -80,7 +83,7 @@ func partNames() []string {
 	for _, p := range paths() {
 		names = append(names, p.name)
 	}
-	return append(names, memoryPart, standbyPart)
+	return append(names, latencyPart, memoryPart, standbyPart)
 }
 
 // run does what the command line asks for and reports what was missed as an error.
@@ -90,7 +93,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	r := newReport(out, o)
-	err = errors.Join(measureSpeed(ctx, o, r), measureDaemon(ctx, o, r))
+	err = errors.Join(measureSpeed(ctx, o, r), measureLatency(ctx, o, r), measureDaemon(ctx, o, r))
 	if err != nil {
 		return err
 	}

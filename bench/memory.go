@@ -118,20 +118,20 @@ func (b *bed) backlog(ctx context.Context, rows int, data dataset, program, dir 
 	if err != nil {
 		return got, err
 	}
-	n, err := startNode(ctx, program, dir, b.config("memory-"+data.table)+flushJob(data, "@every 1s"))
+	n, err := startNode(program, dir, b.config("memory-"+data.table)+flushJob(data, "@every 1s"))
 	if err != nil {
 		return got, err
 	}
-	defer func() { err = errors.Join(err, n.stop()) }()
+	defer func() { err = errors.Join(err, n.Stop()) }()
 	began := time.Now()
-	if err := n.await(ctx, b.flushed(ctx, data)); err != nil {
+	if err := n.await(ctx, time.Minute+time.Duration(rows)*100*time.Microsecond, b.flushed(ctx, data)); err != nil {
 		return got, err
 	}
 	got.Seconds = time.Since(began).Seconds()
 	if err := b.database.check(ctx, data, rows); err != nil {
 		return got, err
 	}
-	if got.PeakMB, err = rig.PeakMB(n.pid()); err != nil {
+	if got.PeakMB, err = rig.PeakMB(n.Pid()); err != nil {
 		return got, err
 	}
 	got.Longest, err = log.longest(clientName)
@@ -161,11 +161,11 @@ func (b *bed) standby(ctx context.Context, r *report, program, dir string) (err 
 	if _, err := b.conn.Do("SET", lock, "somebody-else", "PX", (10 * time.Minute).Milliseconds()); err != nil {
 		return err
 	}
-	n, err := startNode(ctx, program, dir, b.config(lock)+flushJob(users(), "@every 1s"))
+	n, err := startNode(program, dir, b.config(lock)+flushJob(users(), "@every 1s"))
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, n.stop()) }()
+	defer func() { err = errors.Join(err, n.Stop()) }()
 	if err := sleep(ctx, settle); err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func (b *bed) standby(ctx context.Context, r *report, program, dir string) (err 
 	if err != nil {
 		return err
 	}
-	resident, err := rig.ResidentMB(n.pid())
+	resident, err := rig.ResidentMB(n.Pid())
 	if err != nil {
 		return err
 	}

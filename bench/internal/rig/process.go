@@ -50,8 +50,12 @@ func (p *Process) Pid() int { return p.cmd.Process.Pid }
 // Done is closed when it has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err is how it ended, with the end of what it wrote. Ask when Done is closed.
+// Err is how it ended, with the end of what it wrote; nil if it ended in order. Ask when
+// Done is closed.
 func (p *Process) Err() error { return p.failed(p.err) }
+
+// Log is the end of what it wrote so far.
+func (p *Process) Log() string { return p.log.String() }
 
 // Signal sends a signal; that it has ended already is no error.
 func (p *Process) Signal(sig syscall.Signal) error {
