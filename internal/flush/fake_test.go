@@ -278,7 +278,8 @@ type base struct {
 	tables map[string]Table
 	rows   map[string][]Value
 	ledger map[string]bool
-	places map[string]string     // positions and marks, by shard
+	places map[string]string // positions, by shard
+	marks  map[string]string
 	dead   map[string]DeadLetter // by an id made from the batch and the record
 	fence  Fence
 	reads  int // of the catalogue
@@ -286,7 +287,7 @@ type base struct {
 }
 
 func newBase(tables ...Table) *base {
-	b := &base{tables: map[string]Table{}, rows: map[string][]Value{}, ledger: map[string]bool{}, places: map[string]string{}, dead: map[string]DeadLetter{}}
+	b := &base{tables: map[string]Table{}, rows: map[string][]Value{}, ledger: map[string]bool{}, places: map[string]string{}, marks: map[string]string{}, dead: map[string]DeadLetter{}}
 	for _, t := range tables {
 		b.tables[t.Name] = t
 	}
@@ -326,15 +327,23 @@ func (s *fakeSink) TakeOver(_ context.Context, f Fence) error {
 	}))
 }
 
-func (s *fakeSink) Positions(_ context.Context, f Fence, shards []string) (found []string, err error) {
-	err = s.around("positions", func() error {
+func (s *fakeSink) Positions(_ context.Context, f Fence, shards []string) ([]string, error) {
+	return s.recorded("positions", f, s.places, shards)
+}
+
+func (s *fakeSink) Marks(_ context.Context, f Fence, names []string) ([]string, error) {
+	return s.recorded("marks", f, s.marks, names)
+}
+
+func (s *fakeSink) recorded(call string, f Fence, from map[string]string, names []string) (found []string, err error) {
+	err = s.around(call, func() error {
 		s.base.mu.Lock()
 		defer s.base.mu.Unlock()
 		if s.fence.Epoch != f.Epoch || s.fence.Owner != f.Owner {
 			return &FencedError{Job: f.Job, Epoch: s.fence.Epoch, Owner: s.fence.Owner}
 		}
-		for _, shard := range shards {
-			found = append(found, s.places[shard])
+		for _, name := range names {
+			found = append(found, from[name])
 		}
 		return nil
 	})
@@ -363,7 +372,7 @@ func (s *fakeSink) Apply(_ context.Context, f Fence, p *Plan, b Batch) (out Outc
 			s.places[b.Shard] = m.To
 		}
 		for _, m := range b.Marks {
-			s.places[m.Shard] = m.Value
+			s.marks[m.Name] = m.Value
 		}
 		for i, row := range b.Rows {
 			if i > 0 && !less(p, b.Rows[i-1], row) {

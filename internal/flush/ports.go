@@ -152,7 +152,7 @@ type Move struct {
 // Mark is the total that a counter has been flushed up to (mode watermark). It is
 // kept in the database and set in the transaction of the difference.
 type Mark struct {
-	Shard, Value string
+	Name, Value string
 }
 
 // Record is one thing read from a source, before the mapping: raw texts in the
@@ -183,6 +183,8 @@ type Sink interface {
 	// waits for the job's transaction in flight, whoever sent it: what it answers
 	// changes by later batches only. *FencedError if the fence is not f.
 	Positions(ctx context.Context, f Fence, shards []string) ([]string, error)
+	// Marks reads the totals of counters in the same way, by their names.
+	Marks(ctx context.Context, f Fence, names []string) ([]string, error)
 	// Apply writes one batch in one transaction: ledger or position, rows, dead
 	// letters and, last, the check of the fence. *FencedError, *TooManyDeadError,
 	// ErrMoved or ErrTransient as documented there.

@@ -47,6 +47,8 @@ func (h *hall) Table(context.Context, string) (Table, error)                 { r
 func (h *hall) TakeOver(context.Context, Fence) error                        { return nil }
 func (h *hall) Positions(context.Context, Fence, []string) ([]string, error) { return nil, nil }
 
+func (h *hall) Marks(context.Context, Fence, []string) ([]string, error) { return nil, nil }
+
 func (h *hall) StillMissing(_ context.Context, records []Record) (missing []Record, err error) {
 	for _, r := range records {
 		id := r.Inputs[0].Text
@@ -72,7 +74,7 @@ func (h *hall) Apply(_ context.Context, _ Fence, p *Plan, b Batch) (Outcome, err
 		switch {
 		case !row.Delete:
 			h.rows[id] = gen
-		case h.rows[id] == gen:
+		case h.rows[id] == gen || !slices.Contains(p.Key, at("gen")):
 			delete(h.rows, id)
 		}
 	}
@@ -180,6 +182,20 @@ func TestASweepDeletesWhatIsMissingStill(t *testing.T) {
 				t.Errorf("batch %+v", b)
 			}
 		}
+	}
+}
+
+func TestARowThatIsWrittenAgainBehindTheSweepStays(t *testing.T) {
+	h := &hall{rows: map[string]int64{"3": 5, "4": 5}, generation: 10}
+	cfg := h.config()
+	cfg.Observe = func(s Step) error {
+		if s == StepRechecked {
+			h.rows["3"] = 12
+		}
+		return nil
+	}
+	if _, err := h.run(t, cfg); err != nil || h.ids() != "3" {
+		t.Errorf("rows %s, %v", h.ids(), err)
 	}
 }
 

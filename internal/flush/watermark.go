@@ -112,8 +112,8 @@ func (t *totals) Done(_ context.Context, _ Stage, p Page) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, m := range p.Marks {
-		if t.underway[m.Shard].part == p.Part {
-			delete(t.underway, m.Shard)
+		if t.underway[m.Name].part == p.Part {
+			delete(t.underway, m.Name)
 		}
 	}
 	return nil
@@ -134,7 +134,7 @@ func (t *totals) page(ctx context.Context, p Page, yield func(Page) error) error
 			continue
 		}
 		seen[names[i]] = next
-		if err := t.add(r, Mark{Shard: names[i], Value: next}, yield); err != nil {
+		if err := t.add(r, Mark{Name: names[i], Value: next}, yield); err != nil {
 			return err
 		}
 	}
@@ -164,7 +164,7 @@ func (t *totals) seen(ctx context.Context, records []Record) (names []string, se
 		return names, seen, nil
 	}
 	found, err := retry(ctx, t.run.cfg.Retry, func() ([]string, error) {
-		return t.run.cfg.Sink.Positions(ctx, t.run.fence, ask)
+		return t.run.cfg.Sink.Marks(ctx, t.run.fence, ask)
 	})
 	if err != nil {
 		return nil, nil, sinkError{fmt.Errorf("read the marks of %s: %w", t.Name(), err)}
@@ -190,15 +190,15 @@ func (t *totals) add(r Record, m Mark, yield func(Page) error) error {
 		t.filling[lane] = b
 		t.parts++
 	}
-	if i, twice := b.marks[m.Shard]; twice {
+	if i, twice := b.marks[m.Name]; twice {
 		b.page.Marks[i] = m
 	} else {
-		b.marks[m.Shard] = len(b.page.Marks)
+		b.marks[m.Name] = len(b.page.Marks)
 		b.page.Marks = append(b.page.Marks, m)
 	}
 	b.page.Records = append(b.page.Records, b.own(r))
 	t.mu.Lock()
-	t.underway[m.Shard] = underway{m.Value, b.page.Part}
+	t.underway[m.Name] = underway{m.Value, b.page.Part}
 	t.mu.Unlock()
 	if len(b.page.Records) < t.run.cfg.BatchRows && b.bytes < totalsBytes {
 		return nil

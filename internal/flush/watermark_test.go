@@ -130,10 +130,10 @@ type watchedSink struct {
 func (s *watchedSink) Apply(ctx context.Context, f Fence, p *Plan, b Batch) (Outcome, error) {
 	seen := map[string]bool{}
 	for _, m := range b.Marks {
-		if seen[m.Shard] {
-			return Outcome{}, fmt.Errorf("mark %q twice in one batch", m.Shard)
+		if seen[m.Name] {
+			return Outcome{}, fmt.Errorf("mark %q twice in one batch", m.Name)
 		}
-		seen[m.Shard] = true
+		seen[m.Name] = true
 	}
 	s.base.mu.Lock()
 	*s.applied = append(*s.applied, b)
@@ -183,7 +183,7 @@ func TestTotalsAreFlushedByTheirDifference(t *testing.T) {
 	if rows := l.applied[0].Rows; len(rows) != 2 || l.applied[0].Part != 0 {
 		t.Errorf("batch %d has %d rows, want a and c alone", l.applied[0].Part, len(rows))
 	}
-	if got := l.w.db.places[MarkName("totals", "a")]; got != "6" {
+	if got := l.w.db.marks[MarkName("totals", "a")]; got != "6" {
 		t.Errorf("the mark of a is %q", got)
 	}
 }
@@ -292,7 +292,7 @@ func TestMarkThatIsCommittedWhileMarksAreReadCounts(t *testing.T) {
 	sink.late = func() {
 		for _, p := range pages {
 			for _, m := range p.Marks {
-				l.w.db.places[m.Shard] = m.Value
+				l.w.db.marks[m.Name] = m.Value
 			}
 			_ = s.Done(context.Background(), Stage{}, p)
 		}
@@ -397,7 +397,7 @@ func TestTotalThatIsNoNumberIsToldOnce(t *testing.T) {
 	l.mustRun("a=8 b=1 c=-2", []string{"a", "8", "c", "-2"})
 	l.dead("many", "exponent", "more than 200 digits", "NaN")
 	for _, name := range []string{"a", "c"} {
-		if mark := l.w.db.places[MarkName("totals", name)]; strings.Contains(mark, "refused") {
+		if mark := l.w.db.marks[MarkName("totals", name)]; strings.Contains(mark, "refused") {
 			t.Errorf("mark of %s: %q", name, mark)
 		}
 	}
@@ -405,7 +405,7 @@ func TestTotalThatIsNoNumberIsToldOnce(t *testing.T) {
 
 func TestMarkThatIsNoNumberEndsTheRun(t *testing.T) {
 	l := newLedgerOfTotals(t, KindInteger)
-	l.w.db.places[MarkName("totals", "a")] = "much"
+	l.w.db.marks[MarkName("totals", "a")] = "much"
 	err := l.run([]string{"a", "5"})
 	if err == nil || !strings.Contains(err.Error(), `mark "totals#a" of job "job"`) || !strings.Contains(err.Error(), `"much"`) {
 		t.Errorf("run: %v", err)

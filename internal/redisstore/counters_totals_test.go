@@ -39,8 +39,8 @@ func totalsOn(t testing.TB, store *Store, o TotalsOptions) *Totals {
 	return src
 }
 
-// texts reads all totals; of one that comes twice the last counts.
-func texts(t testing.TB, src flush.Source) (got map[string]string, pages int) {
+// totalsOf reads all totals; of one that comes twice the last counts.
+func totalsOf(t testing.TB, src flush.Source) (got map[string]string, pages int) {
 	t.Helper()
 	st, ok, err := src.Stage(t.Context(), "a", "")
 	if err != nil {
@@ -67,7 +67,7 @@ func texts(t testing.TB, src flush.Source) (got map[string]string, pages int) {
 func TestTotalsOfAHashAreReadAndStay(t *testing.T) {
 	g := newRig(t)
 	src := totalsOn(t, g.store, TotalsOptions{PageRows: 1000})
-	if got, _ := texts(t, src); len(got) != 0 {
+	if got, _ := totalsOf(t, src); len(got) != 0 {
 		t.Errorf("of nothing it read %v", got)
 	}
 	want := map[string]string{}
@@ -79,7 +79,7 @@ func TestTotalsOfAHashAreReadAndStay(t *testing.T) {
 		return strings.Fields(after)[0]
 	}
 	before := written()
-	got, pages := texts(t, src)
+	got, pages := totalsOf(t, src)
 	same(t, "totals", want, got)
 	if pages < 3 || pages > 5 {
 		t.Errorf("%d pages of 1000 or more", pages)
@@ -116,7 +116,7 @@ func TestTotalsWithAKeyEachAreRead(t *testing.T) {
 		steps[step] = true
 		return nil
 	}})
-	got, pages := texts(t, src)
+	got, pages := totalsOf(t, src)
 	same(t, "totals", want, got)
 	if pages < 2 {
 		t.Errorf("%d pages", pages)
@@ -155,19 +155,19 @@ func TestTotalsOfAClusterAreReadFromEveryMaster(t *testing.T) {
 		g.do("SET", fmt.Sprintf("hits:%d", i), i)
 		want[fmt.Sprint(i)] = fmt.Sprint(i)
 	}
-	got, _ := texts(t, totalsOn(t, g.store, TotalsOptions{Key: "hits:<page>"}))
+	got, _ := totalsOf(t, totalsOn(t, g.store, TotalsOptions{Key: "hits:<page>"}))
 	same(t, "totals", want, got)
 	g.do("HSET", "totals", "a", 5)
-	got, _ = texts(t, totalsOn(t, g.store, TotalsOptions{}))
+	got, _ = totalsOf(t, totalsOn(t, g.store, TotalsOptions{}))
 	same(t, "totals of a hash", map[string]string{"a": "5"}, got)
 
 	// A key that is on its way to another node is left to the next pass, or read there.
 	moving := g.begin("hits:7")
-	got, _ = texts(t, totalsOn(t, g.store, TotalsOptions{Key: "hits:<page>"}))
+	got, _ = totalsOf(t, totalsOn(t, g.store, TotalsOptions{Key: "hits:<page>"}))
 	if err := moving.MoveKeys("hits:7"); err != nil {
 		t.Fatal(err)
 	}
-	moved, _ := texts(t, totalsOn(t, g.store, TotalsOptions{Key: "hits:<page>"}))
+	moved, _ := totalsOf(t, totalsOn(t, g.store, TotalsOptions{Key: "hits:<page>"}))
 	for id, n := range want {
 		if id != "7" && (got[id] != n || moved[id] != n) {
 			t.Errorf("total of %s is %q, and then %q", id, got[id], moved[id])
@@ -249,7 +249,11 @@ func (m *memorySink) TakeOver(_ context.Context, f flush.Fence) error {
 	return nil
 }
 
-func (m *memorySink) Positions(_ context.Context, f flush.Fence, shards []string) ([]string, error) {
+func (m *memorySink) Positions(context.Context, flush.Fence, []string) ([]string, error) {
+	return nil, nil
+}
+
+func (m *memorySink) Marks(_ context.Context, f flush.Fence, shards []string) ([]string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if f != m.fence {
@@ -274,7 +278,7 @@ func (m *memorySink) Apply(_ context.Context, f flush.Fence, _ *flush.Plan, b fl
 		m.counts[row.Values[0].Text()] += row.Values[1].Int()
 	}
 	for _, mark := range b.Marks {
-		m.marks[mark.Shard] = mark.Value
+		m.marks[mark.Name] = mark.Value
 	}
 	return flush.Outcome{Applied: true, Rows: int64(len(b.Rows))}, nil
 }

@@ -53,6 +53,10 @@ func (t *scanTable) Positions(context.Context, flush.Fence, []string) ([]string,
 	return nil, nil
 }
 
+func (t *scanTable) Marks(context.Context, flush.Fence, []string) ([]string, error) {
+	return nil, nil
+}
+
 func (t *scanTable) Apply(_ context.Context, f flush.Fence, p *flush.Plan, b flush.Batch) (flush.Outcome, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

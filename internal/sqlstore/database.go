@@ -36,8 +36,8 @@ type session interface {
 	run(ctx context.Context, tasks ...task) error
 	// fence reads the job's fence with the query of that name.
 	fence(ctx context.Context, query, job string) (f flush.Fence, found bool, err error)
-	// positions reads what is recorded for shards of a job.
-	positions(ctx context.Context, job string, shards []string) (map[string]string, error)
+	// lookup reads what the query of that name finds for names of a job.
+	lookup(ctx context.Context, query, job string, names []string) (map[string]string, error)
 	commit(ctx context.Context) error
 	// close rolls back what is not committed and gives the connection back;
 	// for good if it is not sound.

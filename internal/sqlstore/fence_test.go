@@ -95,7 +95,7 @@ func TestDeposedLeaderRollsBackInTheMiddleOfABatch(t *testing.T) {
 		} {
 			t.Run(string(step), func(t *testing.T) {
 				db.Exec(t, "DROP TABLE IF EXISTS articles")
-				db.Exec(t, "DROP TABLE IF EXISTS baton_fence, baton_ledger, baton_position, baton_dead_letter, baton_schema_version")
+				db.Exec(t, "DROP TABLE IF EXISTS baton_fence, baton_ledger, baton_position, baton_mark, baton_dead_letter, baton_schema_version")
 				db.articles()
 				stop := newPause(step)
 				defer stop.resume()

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"baton/internal/flush"
 )
@@ -14,8 +12,13 @@ import (
 // row, which a transaction holds from its check to the end of its COMMIT: one whose
 // answer was lost has ended when this reads.
 func (s *Store) Positions(ctx context.Context, f flush.Fence, shards []string) ([]string, error) {
+	return s.recorded(ctx, f, "positions", stored(positionName, shards))
+}
+
+// recorded reads what a query finds for names.
+func (s *Store) recorded(ctx context.Context, f flush.Fence, query string, names []string) ([]string, error) {
 	var found []string
-	err := s.transact(ctx, fmt.Sprintf("read the positions of job %q", f.Job), func(tx session) error {
+	err := s.transact(ctx, fmt.Sprintf("read the %s of job %q", query, f.Job), func(tx session) error {
 		if err := tx.run(ctx, task{query: "begin"}); err != nil {
 			return err
 		}
@@ -23,7 +26,7 @@ func (s *Store) Positions(ctx context.Context, f flush.Fence, shards []string) (
 			return err
 		}
 		var err error
-		if found, err = positions(ctx, tx, f.Job, shards); err != nil {
+		if found, err = recorded(ctx, tx, f.Job, query, names); err != nil {
 			return err
 		}
 		return tx.commit(ctx)
@@ -31,17 +34,22 @@ func (s *Store) Positions(ctx context.Context, f flush.Fence, shards []string) (
 	return found, err
 }
 
-// positions reads positions in the order of shards.
-func positions(ctx context.Context, tx session, job string, shards []string) ([]string, error) {
-	names := make([]string, len(shards))
-	for i, shard := range shards {
-		names[i] = positionName(shard)
+// stored are names as a table has them.
+func stored(as func(string) string, names []string) []string {
+	out := make([]string, len(names))
+	for i, name := range names {
+		out[i] = as(name)
 	}
-	known, err := tx.positions(ctx, job, names)
+	return out
+}
+
+// recorded reads what a query finds, in the order of names; "" where it finds nothing.
+func recorded(ctx context.Context, tx session, job, query string, names []string) ([]string, error) {
+	known, err := tx.lookup(ctx, query, job, names)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]string, len(shards))
+	out := make([]string, len(names))
 	for i, name := range names {
 		out[i] = known[name]
 	}
@@ -72,7 +80,7 @@ func (a *application) move() task {
 // elsewhere says what it means that a move did not find its start: that it was made
 // before, by an attempt at this very batch, or that something else has moved.
 func (a *application) elsewhere(ctx context.Context, tx session) error {
-	found, err := positions(ctx, tx, a.fence.Job, []string{a.batch.Shard})
+	found, err := recorded(ctx, tx, a.fence.Job, "positions", []string{positionName(a.batch.Shard)})
 	switch {
 	case err != nil:
 		return err
@@ -80,31 +88,4 @@ func (a *application) elsewhere(ctx context.Context, tx session) error {
 		return errApplied
 	}
 	return fmt.Errorf("%w: %q is at %q, and the batch goes from %q to %q", flush.ErrMoved, a.batch.Shard, found[0], a.batch.Move.From, a.batch.Move.To)
-}
-
-// mark sets the totals that the batch's differences lead to.
-func (a *application) mark(ctx context.Context, tx session) error {
-	if len(a.batch.Marks) == 0 {
-		return nil
-	}
-	rows := make([]flush.Row, len(a.batch.Marks))
-	text := func(s string) flush.Value { return flush.String(flush.KindText, s) }
-	for i, m := range a.batch.Marks {
-		rows[i].Values = []flush.Value{text(a.fence.Job), text(positionName(m.Shard)), text(m.Value)}
-	}
-	slices.SortFunc(rows, func(x, y flush.Row) int { return strings.Compare(x.Values[1].Text(), y.Values[1].Text()) })
-	if err := tx.run(ctx, task{plan: a.store.marks, rows: rows}); err != nil {
-		return err
-	}
-	return a.store.at(StepAfterMarks)
-}
-
-// newMarksPlan writes to the table of positions as if it were a job's table.
-func newMarksPlan(driver, prefix string) *flush.Plan {
-	types := map[string]string{"postgres": "text", "mysql": "varchar(255)", "sqlite": "TEXT"}
-	p := &flush.Plan{Table: flush.Table{Name: prefix + "position"}, Key: []int{0, 1}}
-	for _, name := range []string{"job", "shard", "position"} {
-		p.Columns = append(p.Columns, flush.PlanColumn{Column: flush.Column{Name: name, Kind: flush.KindText, DBType: types[driver]}})
-	}
-	return p
 }

@@ -197,6 +197,13 @@ func TestPositionsOfManyShards(t *testing.T) {
 	})
 }
 
+func wantMarks(t *testing.T, s *sqlstore.Store, f flush.Fence, names []string, want ...string) {
+	t.Helper()
+	if got, err := s.Marks(t.Context(), f, names); err != nil || !slices.Equal(got, want) {
+		t.Errorf("marks of %q: %q, %v, want %q", names, got, err, want)
+	}
+}
+
 func TestMarksAreSetWithTheRows(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.articles()
@@ -204,17 +211,17 @@ func TestMarksAreSetWithTheRows(t *testing.T) {
 		takeOver(t, s, fence(1))
 		p := plan(t, s, "articles", []string{"id"}, "views")
 		b := batch("a", 0, row(1, 5))
-		b.Marks = []flush.Mark{{Shard: "z", Value: "7"}, {Shard: "a", Value: "5"}}
+		b.Marks = []flush.Mark{{Name: "z", Value: "7"}, {Name: "a", Value: "5"}}
 		apply(t, s, fence(1), p, b)
-		wantPositions(t, s, fence(1), []string{"a", "z", "m"}, "5", "7", "")
-		b.ID, b.Marks = "b", []flush.Mark{{Shard: "m", Value: "1"}, {Shard: "a", Value: "3"}} // less than before: set all the same
+		wantMarks(t, s, fence(1), []string{"a", "z", "m"}, "5", "7", "")
+		b.ID, b.Marks = "b", []flush.Mark{{Name: "m", Value: "1"}, {Name: "a", Value: "3"}} // less than before: set all the same
 		apply(t, s, fence(1), p, b)
-		wantPositions(t, s, fence(1), []string{"a", "z", "m"}, "3", "7", "1")
+		wantMarks(t, s, fence(1), []string{"a", "z", "m"}, "3", "7", "1")
 		takeOver(t, s, fence(2))
-		b.ID, b.Marks = "c", []flush.Mark{{Shard: "a", Value: "9"}}
+		b.ID, b.Marks = "c", []flush.Mark{{Name: "a", Value: "9"}}
 		_, err := s.Apply(t.Context(), fence(1), p, b)
 		wantFenced(t, err, 2)
-		wantPositions(t, s, fence(2), []string{"a"}, "3")
+		wantMarks(t, s, fence(2), []string{"a"}, "3")
 	})
 }
 

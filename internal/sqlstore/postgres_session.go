@@ -298,10 +298,10 @@ func (t *pgSession) fence(ctx context.Context, query, job string) (flush.Fence, 
 	return flush.Fence{Job: job, Epoch: epoch, Owner: string(result.Rows[0][1])}, true, err
 }
 
-func (t *pgSession) positions(ctx context.Context, job string, shards []string) (map[string]string, error) {
+func (t *pgSession) lookup(ctx context.Context, query, job string, names []string) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.db.store.limits.trip)
 	defer cancel()
-	s := []pgStatement{t.fixed("positions", []any{job, pgTextArray(shards)})}
+	s := []pgStatement{t.fixed(query, []any{job, pgTextArray(names)})}
 	if err := t.prepare(ctx, s); err != nil {
 		return nil, err
 	}

@@ -59,6 +59,9 @@ func shardName(shard string) string { return inTable("stage of ", shard) }
 // positionName is what it calls a shard that keeps its place there.
 func positionName(shard string) string { return inTable("place in ", shard) }
 
+// markName is what the table of marks calls a counter.
+func markName(name string) string { return inTable("", name) }
+
 func inTable(kind, shard string) string {
 	name := kind + strconv.QuoteToASCII(shard)
 	if len(name) <= 200 {

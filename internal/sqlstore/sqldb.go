@@ -265,14 +265,14 @@ func (s *sqlSession) fence(ctx context.Context, query, job string) (flush.Fence,
 	return f, err == nil, err
 }
 
-// positionsChunk is how many shards one statement asks for.
-const positionsChunk = 500
+// lookupChunk is how many names one statement asks for.
+const lookupChunk = 500
 
-func (s *sqlSession) positions(ctx context.Context, job string, shards []string) (map[string]string, error) {
+func (s *sqlSession) lookup(ctx context.Context, query, job string, names []string) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.db.store.limits.trip)
 	defer cancel()
-	found := make(map[string]string, len(shards))
-	for some := range slices.Chunk(shards, positionsChunk) {
+	found := make(map[string]string, len(names))
+	for some := range slices.Chunk(names, lookupChunk) {
 		n := 1
 		for n < len(some) {
 			n *= 2 // few statements, each prepared once
@@ -282,29 +282,29 @@ func (s *sqlSession) positions(ctx context.Context, job string, shards []string)
 		for i := range n {
 			args = append(args, some[min(i, len(some)-1)])
 		}
-		statement, err := s.prepare(ctx, fmt.Sprintf(s.db.store.queries["positions"], repeat("?", n)))
+		statement, err := s.prepare(ctx, fmt.Sprintf(s.db.store.queries[query], repeat("?", n)))
 		if err != nil {
 			return nil, err
 		}
-		if err := readPositions(ctx, statement, args, found); err != nil {
+		if err := readLookup(ctx, statement, args, found); err != nil {
 			return nil, err
 		}
 	}
 	return found, nil
 }
 
-func readPositions(ctx context.Context, statement *sql.Stmt, args []any, into map[string]string) error {
+func readLookup(ctx context.Context, statement *sql.Stmt, args []any, into map[string]string) error {
 	rows, err := statement.QueryContext(ctx, args...)
 	if err != nil {
 		return err
 	}
 	defer rows.Close() //nolint:errcheck // Err tells what went wrong
 	for rows.Next() {
-		var shard, position string
-		if err := rows.Scan(&shard, &position); err != nil {
+		var name, value string
+		if err := rows.Scan(&name, &value); err != nil {
 			return err
 		}
-		into[shard] = position
+		into[name] = value
 	}
 	return rows.Err()
 }

@@ -38,7 +38,7 @@ type Store struct {
 	queries  queries
 	database database
 
-	marks    *flush.Plan // of the table of positions
+	marks    *flush.Plan // of the table of marks
 	variants cache[variantKey, *flush.Plan]
 
 	migrating sync.Mutex

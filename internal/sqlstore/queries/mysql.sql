@@ -54,6 +54,9 @@ UPDATE {prefix}position SET position = ? WHERE job = ? AND shard = ? AND positio
 -- name: positions
 SELECT shard, position FROM {prefix}position WHERE job = ? AND shard IN (%s)
 
+-- name: marks
+SELECT name, total FROM {prefix}mark WHERE job = ? AND name IN (%s)
+
 -- name: ledger_insert
 -- A plain INSERT: with INSERT IGNORE a value that is too long would be cut.
 INSERT INTO {prefix}ledger (job, batch_id, part, `rows`, applied_at) VALUES (?, ?, ?, ?, UTC_TIMESTAMP(6))

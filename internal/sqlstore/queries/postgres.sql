@@ -31,6 +31,9 @@ UPDATE {prefix}position SET position = $1 WHERE job = $2 AND shard = $3 AND posi
 -- name: positions
 SELECT shard, position FROM {prefix}position WHERE job = $1 AND shard = ANY ($2)
 
+-- name: marks
+SELECT name, total FROM {prefix}mark WHERE job = $1 AND name = ANY ($2)
+
 -- name: ledger_insert
 INSERT INTO {prefix}ledger (job, batch_id, part, "rows") VALUES ($1, $2, $3, $4) ON CONFLICT (job, batch_id, part) DO NOTHING
 

@@ -35,6 +35,9 @@ UPDATE {prefix}position SET position = ? WHERE job = ? AND shard = ? AND positio
 -- name: positions
 SELECT shard, position FROM {prefix}position WHERE job = ? AND shard IN (%s)
 
+-- name: marks
+SELECT name, total FROM {prefix}mark WHERE job = ? AND name IN (%s)
+
 -- name: ledger_insert
 INSERT INTO {prefix}ledger (job, batch_id, part, "rows", applied_at) VALUES (?, ?, ?, ?, strftime('%Y-%m-%d %H:%M:%f', 'now')) ON CONFLICT (job, batch_id, part) DO NOTHING
 
