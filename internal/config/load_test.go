@@ -86,15 +86,15 @@ func TestLoadedConfigurationIsComplete(t *testing.T) {
 		Defaults:  Defaults{TimeZone: "UTC", Timeout: time.Hour, CatchUp: "latest"},
 		Jobs: []Job{
 			{Name: "page-views", Schedule: "@every 5s", TimeZone: "UTC", Timeout: time.Hour, CatchUp: "latest", Flush: Flush{
-				From:    From{Type: "counters", Key: "views:[0-15]", Mode: "stage"},
-				To:      To{Database: "main", Table: "articles", Key: []string{"id"}, Mode: "upsert", Schema: "verify"},
-				Lanes:   1, BatchRows: 5000, DeadLetters: DeadLetters{PerBatch: 500},
+				From:  From{Type: "counters", Key: "views:[0-15]", Mode: "stage"},
+				To:    To{Database: "main", Table: "articles", Key: []string{"id"}, Mode: "upsert", Schema: "verify"},
+				Lanes: 1, BatchRows: 5000, DeadLetters: DeadLetters{PerBatch: 500},
 				Columns: map[string]Column{"id": {From: "$field", Op: "set"}, "views": {From: "$value", Op: "add"}},
 			}},
 			{Name: "users", Schedule: "30 2 * * *", TimeZone: "Asia/Shanghai", Timeout: 90 * time.Second, CatchUp: "latest", StartingDeadline: 15 * time.Minute, Flush: Flush{
-				From:    From{Type: "hashes", Key: "user:<id>", Changed: "changed:user", OnMissing: "delete"},
-				To:      To{Database: "main", Table: "users", Key: []string{"id"}, Mode: "upsert", Schema: "verify"},
-				Lanes:   1, BatchRows: 5000, DeadLetters: DeadLetters{PerBatch: 500},
+				From:  From{Type: "hashes", Key: "user:<id>", Changed: "changed:user", OnMissing: "delete"},
+				To:    To{Database: "main", Table: "users", Key: []string{"id"}, Mode: "upsert", Schema: "verify"},
+				Lanes: 1, BatchRows: 5000, DeadLetters: DeadLetters{PerBatch: 500},
 				Columns: map[string]Column{"id": {From: "id", Op: "set"}, "name": {From: "name", Op: "set", Missing: "error"}},
 			}},
 		},

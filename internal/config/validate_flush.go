@@ -197,3 +197,17 @@ func (v *validator) mode(path string, f Flush) {
 		v.fail(path+".delete_when", "rows are deleted by their key, and mode insert has none; write mode: upsert and a key")
 	}
 }
+
+// sweeps refuses a second scan into a table: to each of them the rows of the other
+// would have vanished.
+func (v *validator) sweeps(path string, f Flush, seen map[string]string) {
+	if f.From.Type != Scan || f.To.Generation == "" {
+		return
+	}
+	table := f.To.Database + "\x00" + f.To.Table + "\x00" + f.To.Generation
+	if other, twice := seen[table]; twice {
+		v.fail(path+".to.generation", "%s counts the passes of %s in the same column of the same table, so each would take the rows of the other for vanished; give each a column of its own", f.To.Generation, other)
+		return
+	}
+	seen[table] = strings.TrimSuffix(path, ".flush")
+}

@@ -12,7 +12,7 @@ import (
 var jobName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
 
 func (v *validator) jobs(checks Checks) {
-	names, keys := map[string]string{}, map[string]string{}
+	names, keys, swept := map[string]string{}, map[string]string{}, map[string]string{}
 	for i, j := range v.Jobs {
 		at := fmt.Sprintf("jobs[%d]", i)
 		v.name(at+".name", j.Name, names)
@@ -28,6 +28,7 @@ func (v *validator) jobs(checks Checks) {
 		v.to(at+".flush.to", j.Flush)
 		v.columns(at+".flush", j.Flush)
 		v.sizes(at+".flush", j.Flush)
+		v.sweeps(at+".flush", j.Flush, swept)
 		if checks.Flush != nil && len(v.problems) == before {
 			if err := checks.Flush(j.Flush); err != nil {
 				v.fail(at+".flush", "%v", err)
