@@ -23,6 +23,8 @@ func load(t *testing.T, text []byte) config.Config {
 	c, err := config.Read(config.Input{Path: path, Checks: config.Checks{
 		Key:    func(p string) error { _, err := flush.ExpandKey(p); return err },
 		RowKey: func(p string) error { _, err := flush.ParseRowKey(p); return err },
+
+		ScanKey: func(p string) error { _, err := flush.ParseKeyPattern(p); return err },
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -52,6 +54,30 @@ func TestExampleShowsTheDefaults(t *testing.T) {
 	c, d := load(t, configs.Example), config.Default().WithDefaults()
 	if !reflect.DeepEqual(c.Redis, d.Redis) || c.Election != d.Election || c.HTTP != d.HTTP || c.Log != d.Log || c.Defaults != d.Defaults {
 		t.Errorf("the example departs from the defaults: %+v", c)
+	}
+}
+
+// So do those of a flush, and the jobs that are commented out are valid.
+func TestExampleShowsEverySource(t *testing.T) {
+	sizes := regexp.MustCompile(`(?m)^      # (lanes|batch_rows|dead_letters):`)
+	if n := len(sizes.FindAll(configs.Example, -1)); n != 3 {
+		t.Fatalf("%d sizes are commented out", n)
+	}
+	shown := config.Show(load(t, configs.Example))
+	if uncommented := config.Show(load(t, sizes.ReplaceAll(configs.Example, []byte("      $1:")))); !bytes.Equal(shown, uncommented) {
+		t.Errorf("the defaults differ:\n%s\n%s", shown, uncommented)
+	}
+	before, commented, found := bytes.Cut(configs.Example, []byte("  # - name: orders"))
+	if !found {
+		t.Fatal("no job is commented out")
+	}
+	jobs := regexp.MustCompile(`(?m)^  # `).ReplaceAll(append([]byte("  # - name: orders"), commented...), []byte("  "))
+	var types []string
+	for _, j := range load(t, slices.Concat(before, jobs)).Jobs {
+		types = append(types, j.Flush.From.Type)
+	}
+	if !slices.Equal(types, []string{config.Counters, config.Hashes, config.List, config.Stream, config.Scan}) {
+		t.Errorf("jobs of %q", types)
 	}
 }
 
