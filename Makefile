@@ -54,8 +54,12 @@ failover: test-deps ## measure failover times and what an idle standby costs, ag
 	FAILOVER_ROUNDS=20 IDLE_SECONDS=60 OUTAGE_SECONDS=60 go test -count=1 -timeout 20m -run '^Test(Failover|Idle|Outage)' -v ./test/process
 
 .PHONY: bench
-bench: test-deps ## speed and memory against real servers, as ratios in one run
+bench: test-deps ## speed, latency and memory against real servers, as ratios in one run
 	cd bench && go run . $(BENCH_FLAGS)
+
+.PHONY: bench-pipeline
+bench-pipeline: test-deps ## compare the flush with a stream processor and the naive program, in one run
+	cd bench && go run ./pipeline $(BENCH_FLAGS)
 
 .PHONY: bench-election
 bench-election: test-deps ## compare the election with what else is used, in one run

@@ -62,7 +62,7 @@ func parse(args []string) (options, error) {
 	flags.IntVar(&o.rows, "rows", 200_000, "rows that each program writes (the naive ones: a tenth)")
 	flags.IntVar(&o.table, "table", 1_000_000, "rows that are in the table; those that are written are spread over it")
 	flags.IntVar(&o.rounds, "rounds", 3, "how often each program runs; medians count")
-	flags.IntVar(&o.backlog, "backlog", 1_000_000, "changed hashes, and counters, in the memory test")
+	flags.IntVar(&o.backlog, "backlog", 5_000_000, "changed hashes, and counters, in the memory test")
 	flags.DurationVar(&o.trickling, "trickle", 30*time.Second, "how long latency is measured, for each source")
 	flags.StringVar(&o.only, "only", "", "run the `parts` whose names contain one of these words: "+strings.Join(partNames(), ", ")+" (default: those of which something is required)")
 	flags.StringVar(&o.dir, "dir", "", "where the servers keep their files (default: the system's temporary directory)")
