@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"baton/internal/daemon"
-	"baton/internal/status"
 )
 
 func newJobListCommand(e env) *cobra.Command {
@@ -50,7 +49,7 @@ func printJobs(out io.Writer, s daemon.Snapshot) error {
 }
 
 // jobState is what a job does now, in a word or two.
-func jobState(j status.Job, now time.Time) string {
+func jobState(j daemon.Job, now time.Time) string {
 	switch {
 	case j.Paused != nil && j.Running != nil:
 		return "paused, still running"
@@ -64,14 +63,14 @@ func jobState(j status.Job, now time.Time) string {
 	return "ready"
 }
 
-func lastRun(j status.Job, now time.Time) string {
+func lastRun(j daemon.Job, now time.Time) string {
 	if j.LastRun == nil {
 		return "never"
 	}
 	return fmt.Sprintf("%s %s ago", j.LastRun.State, short(now.Sub(j.LastRun.Started)))
 }
 
-func nextRun(j status.Job, s daemon.Snapshot) string {
+func nextRun(j daemon.Job, s daemon.Snapshot) string {
 	switch {
 	case j.Paused != nil, s.Leader == nil && s.Paused != nil:
 		return "paused"
@@ -81,14 +80,14 @@ func nextRun(j status.Job, s daemon.Snapshot) string {
 	return "in " + short(j.NextRun.Sub(s.Now))
 }
 
-func waitingChanges(j status.Job) string {
+func waitingChanges(j daemon.Job) string {
 	if j.Backlog == nil {
 		return "?"
 	}
 	return fmt.Sprint(*j.Backlog)
 }
 
-func behind(j status.Job) string {
+func behind(j daemon.Job) string {
 	if j.LagSeconds == nil {
 		return "?"
 	}
@@ -114,8 +113,8 @@ func newJobShowCommand(e env) *cobra.Command {
 					return err
 				}
 				shown := struct {
-					status.Job
-					Runs []status.Run `json:"runs"`
+					daemon.Job
+					Runs []daemon.Execution `json:"runs"`
 				}{j, past}
 				return out.print(e.stdout, shown, func(w io.Writer) error { return printJob(w, j, past, time.Now()) })
 			})
@@ -127,7 +126,7 @@ func newJobShowCommand(e env) *cobra.Command {
 	return cmd
 }
 
-func printJob(out io.Writer, j status.Job, runs []status.Run, now time.Time) error {
+func printJob(out io.Writer, j daemon.Job, runs []daemon.Execution, now time.Time) error {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	p := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) } // Flush tells a write error
 	p("job\t%s\n", j.Name)
@@ -158,7 +157,7 @@ func printJob(out io.Writer, j status.Job, runs []status.Run, now time.Time) err
 }
 
 // soFar is how far a run is.
-func soFar(r status.Run) string {
+func soFar(r daemon.Execution) string {
 	text := fmt.Sprintf("%d rows", r.Rows)
 	if r.Backlog != nil {
 		text += fmt.Sprintf(" of %d changes", *r.Backlog)

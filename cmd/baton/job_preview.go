@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"baton/internal/daemon"
-	"baton/internal/flush"
 )
 
 // examples is how many records a preview shows.
@@ -112,7 +111,7 @@ func previewRows(f func(string, ...any), p daemon.Preview) {
 // widest bounds what is shown of one value.
 const widest = 40
 
-func previewRow(columns []flush.PreviewColumn, r flush.PreviewRow) string {
+func previewRow(columns []daemon.PreviewColumn, r daemon.PreviewRow) string {
 	if r.Error != "" {
 		return "dead letter: " + r.Record
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"baton/internal/daemon"
-	"baton/internal/job"
 )
 
 func newJobRunCommand(e env) *cobra.Command {
@@ -72,7 +71,7 @@ func watchRun(ctx context.Context, w io.Writer, r *daemon.Remote, run daemon.Job
 		_, err := fmt.Fprintf(w, "%s: %s in %s%s\n", ended.Run.State, soFar(ended.Run), short(took), perSecond(ended.Run.Rows, took))
 		return err
 	})
-	if ended.Run.State != string(job.StateSucceeded) {
+	if !ended.Succeeded() {
 		return errors.Join(err, fmt.Errorf("run %s of job %q: %s: %s", ended.Run.ID, ended.Job, ended.Run.State, ended.Run.Error))
 	}
 	return err

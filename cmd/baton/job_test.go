@@ -11,7 +11,6 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"baton/internal/daemon"
-	"baton/internal/status"
 	"baton/internal/testsupport"
 )
 
@@ -78,7 +77,7 @@ func TestJobIsDrivenFromTheCommandLine(t *testing.T) {
 	}
 	c.matches(c.run("job", "run", "views", "-w"), exitFailure, `failed: 0 rows`, `run \S+ of job "views": failed: .*no such table`)
 	var shown struct {
-		Runs []status.Run `json:"runs"`
+		Runs []daemon.Execution `json:"runs"`
 	}
 	if err := json.Unmarshal([]byte(c.run("job", "show", "views", "-o", "json").stdout), &shown); err != nil || len(shown.Runs) != 3 || shown.Runs[0].State != "failed" {
 		t.Errorf("show: %+v, %v", shown, err)
@@ -121,7 +120,7 @@ func TestProgressOfARun(t *testing.T) {
 	var out strings.Builder
 	bar := progress{w: &out}
 	for i, rows := range []int64{0, 100, 200, 300} {
-		bar.show(status.Run{Rows: rows, Backlog: new(int64(1000))}, began.Add(time.Duration(i)*time.Second/2))
+		bar.show(daemon.Execution{Rows: rows, Backlog: new(int64(1000))}, began.Add(time.Duration(i)*time.Second/2))
 	}
 	bar.end()
 	want := "[..............................]   0 %  0 rows of 1000 changes\n" +
@@ -131,8 +130,8 @@ func TestProgressOfARun(t *testing.T) {
 	}
 	out.Reset()
 	bar = progress{w: &out, inPlace: true}
-	bar.show(status.Run{Rows: 5000, Dead: 3, Backlog: new(int64(1000))}, began)
-	bar.show(status.Run{Rows: 6000}, began.Add(time.Second))
+	bar.show(daemon.Execution{Rows: 5000, Dead: 3, Backlog: new(int64(1000))}, began)
+	bar.show(daemon.Execution{Rows: 6000}, began.Add(time.Second))
 	bar.end()
 	if want := "\r\x1b[K[##############################] 100 %  5000 rows of 1000 changes, 3 dead letters\r\x1b[K6000 rows, 997 rows/s\r\x1b[K"; out.String() != want {
 		t.Errorf("in place:\n%q\nwant\n%q", out.String(), want)

@@ -17,7 +17,7 @@ import (
 func TestCommandLineThatIsNotUnderstoodIsUsage(t *testing.T) {
 	c := newCLI(t)
 	for args, want := range map[string]string{
-		"foo":                                "baton: unknown command \"foo\" for \"baton\"\nsee baton --help\n",
+		"xyz":                                "baton: unknown command \"xyz\" for \"baton\"\nsee baton --help\n",
 		"versio":                             "baton: unknown command \"versio\" for \"baton\"\n\nDid you mean this?\n\tversion\n\nsee baton --help\n",
 		"version x":                          "baton: unknown command \"x\" for \"baton version\"\nsee baton version --help\n",
 		"version --nope":                     "baton: unknown flag: --nope\nsee baton version --help\n",

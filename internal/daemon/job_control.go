@@ -40,6 +40,9 @@ type JobRun struct {
 	Run status.Run `json:"run"`
 }
 
+// Succeeded reports whether the run has ended well.
+func (r JobRun) Succeeded() bool { return r.Run.State == string(job.StateSucceeded) }
+
 // JobPause is what the pause or the resumption of a job came to.
 type JobPause struct {
 	Job    string `json:"job"`

@@ -20,6 +20,14 @@ type Preview struct {
 	flush.Preview
 }
 
+// What a Preview consists of.
+type (
+	// PreviewColumn is how one column is written.
+	PreviewColumn = flush.PreviewColumn
+	// PreviewRow is one row as it would be written, or the record that would not be.
+	PreviewRow = flush.PreviewRow
+)
+
 // previewWithin bounds the looking, whatever Redis and the database do.
 const previewWithin = 30 * time.Second
 

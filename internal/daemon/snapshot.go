@@ -20,6 +20,10 @@ type (
 	Event = status.Event
 	// Leader is who holds the lock.
 	Leader = status.Leader
+	// Job is one configured job and how it stands.
+	Job = status.Job
+	// Execution is one run of a job.
+	Execution = status.Run
 )
 
 const (
