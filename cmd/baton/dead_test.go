@@ -205,7 +205,7 @@ func TestDeadLettersAreListedShownReplayedAndDropped(t *testing.T) {
 		l.rows(l.main, "SELECT id, name, age FROM users ORDER BY id", "1|Ann|31", "2|Bob|20")
 		l.letters("users", 0)
 	})
-	t.Run("replay list", func(t *testing.T) {
+	t.Run("replay list", func(*testing.T) {
 		for _, o := range orders {
 			if strings.Contains(string(o.Record), "$unread") {
 				l.fails(exitFailure, "could not read", "dead", "replay", o.ID)

@@ -69,7 +69,7 @@ func (s *sqlSession) look(ctx context.Context, text string, args []any, each fun
 	if err != nil {
 		return err
 	}
-	defer rows.Close() //nolint:errcheck // Err tells what went wrong
+	defer rows.Close() // Err tells what went wrong
 	columns, err := rows.Columns()
 	if err != nil {
 		return err
