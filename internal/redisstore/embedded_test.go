@@ -47,3 +47,39 @@ func TestSourcesWorkOnTheEmbeddedServer(t *testing.T) {
 		g.nothingLeft()
 	}
 }
+
+func TestListsAndStreamsWorkOnTheEmbeddedServer(t *testing.T) {
+	m := miniredis.RunT(t)
+	c, err := redis.Dial("tcp", m.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	g := &rig{t: t, conn: c, store: openStore(t, "redis://"+m.Addr()+"/0")}
+	bothQueues(t, g, func(t *testing.T, fresh func() *queue) {
+		q, db := fresh(), newDatabase()
+		for range 3 {
+			if err := q.add(g.conn, 500); err != nil {
+				t.Fatal(err)
+			}
+			observe, _ := crashAt(14, nil)
+			if _, err := db.flushOnce(t.Context(), q.source(g.store, 100, observe), observe); err != nil && !errors.Is(err, errCrash) {
+				t.Fatal(err)
+			}
+			src := q.source(g.store, 50, nil)
+			db.drain(t, src)
+			if n, err := src.Backlog(t.Context()); n != 0 || err != nil {
+				t.Errorf("backlog %d, %v", n, err)
+			}
+			done := waits(t.Context(), src.(flush.Waiter))
+			if err := q.add(g.conn, 1); err != nil {
+				t.Fatal(err)
+			}
+			if err := within(t, done); err != nil {
+				t.Errorf("wait: %v", err)
+			}
+			db.drain(t, src)
+		}
+		q.check(t, "in the end", db)
+	})
+}

@@ -559,3 +559,40 @@ func TestWaitForAStreamEndsWithWork(t *testing.T) {
 	}
 	g.blocked(0)
 }
+
+// A Redis before 7.0 does not count entries, so less is known of a gap: then it is one.
+func TestGapOfARedisThatDoesNotCountIsNotGuessedAway(t *testing.T) {
+	id := func(n uint64) entryID { return entryID{ms: n} }
+	at := streamPlace{id: id(5)}
+	for _, c := range []struct {
+		what string
+		l    look
+		at   streamPlace
+		say  string
+	}{
+		{"the anchor is there", look{last: id(9), first: id(1), anchor: true}, at, ""},
+		{"nothing was added since", look{last: id(5)}, at, ""},
+		{"the beginning of everything", look{last: id(9), first: id(3)}, streamPlace{}, ""},
+		{"trimmed", look{last: id(9), first: id(6)}, at, "may have been trimmed"},
+		{"empty", look{last: id(9)}, at, "may have been trimmed"},
+		{"trimmed, and it counts by now", look{last: id(9), first: id(6), length: 4, added: 9}, at, "may have been trimmed"},
+		{"the anchor is gone", look{last: id(9), first: id(1)}, at, "does not tell which"},
+		{"behind", look{last: id(4), first: id(1)}, at, "before the position"},
+	} {
+		c.l.exists = true
+		if c.l.added == 0 {
+			c.l.added = -1
+		}
+		if got, _ := c.l.gap(c.at); (got == "") != (c.say == "") || !strings.Contains(got, c.say) {
+			t.Errorf("%s: %q, want %q", c.what, got, c.say)
+		}
+	}
+	uncounted := look{exists: true, length: 7, last: id(9), first: id(3), behind: id(6), added: -1}
+	if n := uncounted.pending(at); n != 7 {
+		t.Errorf("%d are pending, want as many as there can be", n)
+	}
+	uncounted.behind = entryID{}
+	if n := uncounted.pending(at); n != 0 {
+		t.Errorf("%d are pending at the end", n)
+	}
+}
