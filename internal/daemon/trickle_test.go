@@ -1,0 +1,65 @@
+package daemon
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"baton/internal/config"
+	"baton/internal/testsupport"
+)
+
+// A flush that goes on all the time and waits for work by a blocking read writes what
+// comes in a trickle at once. The figures are printed; what fails is a wait that does
+// not end by itself.
+func TestTrickleIsWrittenAtOnceWhereTheSourceCanWait(t *testing.T) {
+	const writes = 200
+	for _, kind := range []string{config.List, config.Stream} {
+		t.Run(kind, func(t *testing.T) {
+			server := testsupport.StartRedis(t)
+			db := testsupport.Postgres(t)
+			db.Exec(t, "CREATE TABLE notes (id bigint PRIMARY KEY, at timestamptz NOT NULL, seen timestamptz NOT NULL DEFAULT clock_timestamp())")
+			c := configFor(server.URL())
+			c.Databases = map[string]config.Database{"main": {Driver: db.Driver, DSNInline: db.DSN}}
+			c.Jobs = []config.Job{{Name: "notes", Schedule: "@always", Flush: config.Flush{
+				From:    config.From{Type: kind, Key: "notes"},
+				To:      config.To{Database: "main", Table: "notes", Key: []string{"id"}},
+				Columns: map[string]config.Column{"id": {From: "id"}, "at": {From: "at"}},
+			}}}
+			r := start(t, c.WithDefaults(), nil)
+			r.leads()
+			conn := server.Conn()
+			for i := range writes {
+				at := time.Now().UTC().Truncate(time.Microsecond).Format(time.RFC3339Nano)
+				args := []any{"notes", fmt.Sprintf(`{"id": %d, "at": %q}`, i, at)}
+				command := "RPUSH"
+				if kind == config.Stream {
+					command, args = "XADD", []any{"notes", "*", "id", i, "at", at}
+				}
+				if _, err := conn.Do(command, args...); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			await(t, "all rows", func() bool { return db.Rows(t, "SELECT count(*) FROM notes")[0][0] == fmt.Sprint(writes) })
+			var took []float64
+			for _, row := range db.Rows(t, "SELECT extract(epoch FROM seen - at) * 1000 FROM notes WHERE id >= 20") {
+				var ms float64
+				if _, err := fmt.Sscan(row[0], &ms); err != nil {
+					t.Fatal(err)
+				}
+				took = append(took, ms)
+			}
+			slices.Sort(took)
+			p50, p99 := took[len(took)/2], took[len(took)*99/100]
+			t.Logf("%s: from the write in Redis to the row (not yet its commit): p50 %.1f ms, p99 %.1f ms", kind, p50, p99)
+			if p50 > 100 {
+				t.Errorf("p50 is %.1f ms: something waits for a clock", p50)
+			}
+			if err := r.end(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
