@@ -106,7 +106,8 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	b.report.Printf("%s, load average at the start %.1f. %s.", rig.Machine(), rig.Load(), version)
+	b.report.Printf("%s. %d rows, %d in the table, %d rounds; load average at the start %.1f. %s.",
+		rig.Machine(), o.rows, o.table, o.rounds, rig.Load(), version)
 	built, err := build(ctx, o, dir)
 	if err != nil {
 		return err

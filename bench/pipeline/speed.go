@@ -53,7 +53,7 @@ func (l *lab) turn(ctx context.Context, c contender, f flow, s setting, n, table
 	if _, err := l.arrived(ctx, p, f.target, ids[n:], time.Minute); err != nil {
 		return got, fmt.Errorf("warm up: %w", err)
 	}
-	if !wait(ctx, 1200*time.Millisecond) { // acknowledgements are sent every second
+	if !wait(ctx, time.Second) { // for acknowledgements
 		return got, ctx.Err()
 	}
 	if err := p.Signal(syscall.SIGSTOP); err != nil {

@@ -24,12 +24,19 @@ func (b *bench) tables() {
 		for _, c := range b.wanted() {
 			b.line(f, c)
 		}
-		if s, tuned := b.best[f.name]; tuned {
-			b.report.Printf("\nBenthos: %v, the fastest of %d settings tried.", s, b.tried[f.name])
+		if s, known := b.best[f.name]; known {
+			b.report.Printf("\nBenthos: %v%s.", s, tried(b.tried[f.name]))
 		}
 		b.report.Printf("")
 		b.requirements(f)
 	}
+}
+
+func tried(settings int) string {
+	if settings == 0 {
+		return ", no other settings were tried"
+	}
+	return fmt.Sprintf(", the fastest of %d settings tried", settings)
 }
 
 func (b *bench) line(f flow, c contender) {
