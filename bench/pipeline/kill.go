@@ -45,25 +45,36 @@ func (l *lab) killed(ctx context.Context, c contender, f flow, s setting, kills,
 		return got, err
 	}
 	for range kills {
-		if err := l.writing(ctx, p); err != nil {
-			return got, errors.Join(err, producer.stop())
-		}
-		if !wait(ctx, rand.N(time.Second)) {
-			return got, errors.Join(ctx.Err(), producer.stop())
-		}
-		if err := p.Kill(); err != nil {
-			return got, errors.Join(err, producer.stop())
-		}
-		if p, err = c.start(l, f, bare(), s); err != nil {
-			return got, errors.Join(err, producer.stop())
+		again := func() (*rig.Process, error) { return c.start(l, f, bare(), s) }
+		if p, err = l.kill(ctx, p, again); err != nil {
+			break
 		}
 		got.kills++
 	}
-	if err := producer.stop(); err != nil {
+	if err := errors.Join(err, producer.stop()); err != nil {
 		return got, err
 	}
 	got.produced = producer.made
 	return got, l.settle(ctx, p, &got)
+}
+
+// kill kills a process at a random moment while it writes, and starts it again. It
+// returns the process that runs.
+func (l *lab) kill(ctx context.Context, p *rig.Process, again func() (*rig.Process, error)) (*rig.Process, error) {
+	if err := l.writing(ctx, p); err != nil {
+		return p, err
+	}
+	if !wait(ctx, rand.N(time.Second)) {
+		return p, ctx.Err()
+	}
+	if err := p.Kill(); err != nil {
+		return p, err
+	}
+	next, err := again()
+	if err != nil {
+		return p, err
+	}
+	return next, nil
 }
 
 // writing waits until the table grows.
