@@ -20,6 +20,7 @@ const (
 	scan      kind = "scan" // with rows that vanish
 )
 
+// Counters with a key each and scans write in two lanes, the others in one.
 func kinds() []kind { return []kind{counters, plain, watermark, hashes, list, stream, scan} }
 
 // source is what redisstore.StepsOf calls it.
@@ -73,9 +74,10 @@ func configurePlain(config *flush.Config, s spec, st *stores, observe func(strin
 	config.Mapping = flush.MappingSpec{Table: "counts", Key: []string{"id"},
 		Columns: map[string]flush.ColumnSpec{"id": {}, "n": {From: flush.InputValue, Op: "add"}}}
 	config.Inputs = flush.Inputs{Names: []string{"id", flush.InputValue}, Ledger: true}
+	config.Lanes = 2
 	config.NewSources = func(inputs []string) ([]flush.Source, error) {
 		return single(redisstore.NewPlainCounters(st.redis, redisstore.PlainCountersOptions{
-			Job: s.Job, Key: s.Rows, Changed: s.Live, Inputs: inputs, PartRows: partRows, Observe: observe}))
+			Job: s.Job, Key: s.Rows, Changed: s.Live, Inputs: inputs, PartRows: partRows, Lanes: config.Lanes, Observe: observe}))
 	}
 }
 
@@ -121,10 +123,10 @@ func configureScan(config *flush.Config, s spec, st *stores, observe func(string
 	config.Mapping = flush.MappingSpec{Table: s.Table, Key: []string{"id"}, Generation: "pass"}
 	config.Inputs = flush.Inputs{Names: []string{"id", flush.InputGeneration}, Fields: true, Repeats: true}
 	config.OnMissing = flush.MissingIgnore
-	config.Vanished, config.MaxPct = flush.VanishedDelete, 90
+	config.Vanished, config.MaxPct, config.Lanes = flush.VanishedDelete, 90, 2
 	config.NewSources = func(inputs []string) ([]flush.Source, error) {
 		return single(redisstore.NewScan(st.redis, redisstore.ScanOptions{
-			Job: s.Job, Key: s.Rows, Value: "hash", Inputs: inputs, PageRows: pageRows, Observe: observe}))
+			Job: s.Job, Key: s.Rows, Value: "hash", Inputs: inputs, PageRows: pageRows, Lanes: config.Lanes, Observe: observe}))
 	}
 }
 

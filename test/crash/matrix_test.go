@@ -2,6 +2,7 @@ package crash_test
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -135,7 +136,14 @@ func (l *lab) matrix(t *testing.T, pick func([]point) []point) []scene {
 	return all
 }
 
-func every(points []point) []point { return points }
+// passings picks every passing of every boundary with CRASH=all, as `make crash` has
+// it; otherwise one of each.
+func passings(points []point) []point {
+	if os.Getenv("CRASH") == "all" {
+		return points
+	}
+	return middles(points)
+}
 
 // middles picks of each boundary the passing that is in the middle of a stage, if
 // it is passed more than once.
