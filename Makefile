@@ -41,6 +41,10 @@ test-deps: ## install the servers and the C compiler that tests need, if missing
 .PHONY: chaos
 chaos: chaos-flush chaos-lock ## both of the following: break everything at random; CHAOS_SEED=N replays
 
+.PHONY: crash
+crash: test-deps ## stop every source in every database at every passing of every step; make test takes one of each
+	@CRASH=all CGO_ENABLED=1 bash -o pipefail -c "go test -race -count=1 -timeout 60m -v ./test/crash | grep -v '^ *\(=== \|--- PASS\)'"
+
 .PHONY: chaos-flush
 chaos-flush: test-deps ## break a whole installation under traffic for CHAOS_TIME, and audit its database
 	CHAOS_TIME=$(CHAOS_TIME) CGO_ENABLED=1 go test -race -count=1 -timeout 0 -run '^TestChaos' -v ./test/chaos
