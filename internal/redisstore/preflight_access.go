@@ -33,7 +33,7 @@ type PreflightUse struct {
 }
 
 // What the sources send, with K for the key, S, M and I for its stage, what is known
-// of that, and its staged index, R for a row. Whatever stands here is asked for when a
+// of that, and its staged index, P for the positions in a stream, R for a row. Whatever stands here is asked for when a
 // user's permissions are checked, in the order of a flush.
 var (
 	stagingCommands = []string{"TYPE K", "EXISTS K", "RENAME K S", "TYPE S", "EXISTS S", "PERSIST S", "UNLINK S",
@@ -69,15 +69,15 @@ func (u PreflightUse) commands(kind string) []string {
 	case "list":
 		all = append(slices.Clone(stagingCommands), "LLEN K", "LRANGE S 0 0", "LTRIM S 0 0")
 	case "stream":
-		all = []string{"XRANGE K - +", "XLEN K"}
+		all = []string{"TYPE K", "XINFO STREAM K", "XRANGE K - +", "XREVRANGE K + -", "HGET P f", "EVAL s 2 K P", "EVALSHA s 2 K P"}
 		if u.Retain {
-			all = append(all, "XTRIM K MAXLEN 1")
+			all = append(all, "TIME", "HGETALL P", "HSET P f v", "XTRIM K MINID 1")
 		}
 		if u.Wait {
 			all = append(all, "XREAD STREAMS K 0")
 		}
 	case "scan":
-		read := map[string][]string{"hash": hashRow, "string": {"GET R"}, "json": {"GET R"}, "set": {"SSCAN R 0"}, "zset": {"ZSCAN R 0"}}
+		read := map[string][]string{"hash": hashRow, "string": {"GET R"}, "json": {"GET R"}, "set": {"SSCAN R 0", "SISMEMBER R m"}, "zset": {"ZSCAN R 0", "ZSCORE R m"}}
 		all = append([]string{"SCAN 0", "TYPE R", "EXISTS R"}, read[u.Value]...)
 	}
 	return all
@@ -123,8 +123,13 @@ func (x *examination) access(ctx context.Context, s *Store) {
 				kind = "" // the refusal is told with the others
 			}
 			stage := stagedKey{live: live}
-			keys := map[string]string{"K": live, "S": stage.stage(), "M": stage.meta(), "I": slotPrefix(live) + ":baton:index", "R": row}
-			if err := lacks.ask(ctx, s, live, keys, u.commands(kind)); err != nil {
+			keys := map[string]string{"K": live, "S": stage.stage(), "M": stage.meta(), "I": slotPrefix(live) + ":baton:index",
+				"P": slotPrefix(live) + ":baton:positions", "R": row}
+			commands := u.commands(kind)
+			if x.cluster && u.Type == "scan" {
+				commands = append(commands, "CLUSTER NODES") // whether keys are on their way
+			}
+			if err := lacks.ask(ctx, s, live, keys, commands); err != nil {
 				x.add(flush.SeverityInfo, fmt.Sprintf("the permissions of its user could not be checked: %v", err), "what is refused shows at the first flush", "ask again")
 				break
 			}

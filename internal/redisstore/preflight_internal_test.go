@@ -5,37 +5,63 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/testsupport"
 )
 
-// A command that is granted in docs/redis.md is asked for, so that none is forgotten
-// when a source begins to send it; but for those that are no job's.
-func TestThePreflightAsksForEveryCommandThatIsGranted(t *testing.T) {
-	asked := map[string]bool{}
-	ask := func(commands []string) {
-		for _, c := range commands {
-			name, _, _ := strings.Cut(c, " ")
-			asked[strings.ToLower(name)] = true
-		}
-	}
+// everyCommand is all that the preflight may ask for.
+func everyCommand() []string {
+	all := slices.Concat(lockCommands, lockScripted, ledgerCommands, []string{"HKEYS L"})
 	for _, source := range []string{"counters", "hashes", "list", "stream", "scan"} {
 		for _, kind := range []string{"hash", "set", "zset", "list", "stream"} {
 			for _, key := range []string{"", "a:<id>"} {
 				for _, watermark := range []bool{false, true} {
 					for _, value := range []string{"hash", "string", "json", "set", "zset"} {
-						ask(PreflightUse{Type: source, Key: key, Watermark: watermark, Value: value, Retain: true, Wait: true}.commands(kind))
+						all = append(all, PreflightUse{Type: source, Key: key, Watermark: watermark, Value: value, Retain: true, Wait: true}.commands(kind)...)
 					}
 				}
 			}
 		}
 	}
-	ask(slices.Concat(lockCommands, lockScripted, ledgerCommands, []string{"HKEYS L"}))
-	other := strings.Fields("watch unwatch exec discard info ping select wait client|setname role asking cluster|slots " + // connections, and acquire: setnx
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// A command that is granted in docs/redis.md is asked for, so that none is forgotten
+// when a source begins to send it; but for those that are no job's.
+func TestThePreflightAsksForEveryCommandThatIsGranted(t *testing.T) {
+	asked := map[string]bool{}
+	for _, c := range everyCommand() {
+		name, _, _ := strings.Cut(c, " ")
+		asked[strings.ToLower(name)] = true
+	}
+	other := strings.Fields("watch unwatch exec discard info ping select wait client|setname role asking cluster|slots cluster|nodes " + // connections, and acquire: setnx
 		"zadd zrevrange zremrangebyscore zremrangebyrank " + // the list of baton lock
+		"sadd " + // a replay
 		"blmove") // a list is waited for without it, if need be
 	for _, arg := range DocumentedUser(t) {
 		name, ok := strings.CutPrefix(arg.(string), "+")
 		if ok && !asked[name] && !slices.Contains(other, name) {
 			t.Errorf("docs/redis.md grants %s, and the preflight does not ask for it: add it to the source's commands in preflight_access.go", name)
+		}
+	}
+}
+
+// What Redis does not understand it refuses before it looks at permissions.
+func TestRedisUnderstandsWhatThePreflightAsks(t *testing.T) {
+	conn := testsupport.StartRedis(t).Conn()
+	if _, err := conn.Do("MULTI"); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range everyCommand() {
+		words := strings.Fields(c)
+		if words[0] == "MULTI" || words[0] == "EXEC" {
+			continue
+		}
+		if reply, err := conn.Do(words[0], redis.Args{}.AddFlat(words[1:])...); err != nil || reply != "QUEUED" {
+			t.Errorf("%s: %v, %v", c, reply, err)
 		}
 	}
 }
