@@ -168,17 +168,17 @@ func TestEveryLetterIsNamedOnce(t *testing.T) {
 		db.people()
 		s := db.open()
 		takeOver(t, s, fence(1))
-		b := batch("a", 0)
-		for i := range 10_001 {
-			b.Dead = append(b.Dead, dead(fmt.Sprintf(`{"key":"%d"}`, i), "x"))
+		var all []string // of one moment
+		for i := range 5001 {
+			all = append(all, fmt.Sprintf(`('%032x','j','a','{"key":"%d"}','x','2024-01-01 00:00:00')`, i, i))
 		}
-		apply(t, s, fence(1), plan(t, s, "people", []string{"id"}), b) // all of one moment
+		db.Exec(t, "INSERT INTO baton_dead_letter (id, job, batch_id, record, error, at) VALUES "+strings.Join(all, ","))
 		keys, err := s.LetterKeys(t.Context(), sqlstore.LetterFilter{Job: "j"})
 		ids := map[string]bool{}
 		for _, k := range keys {
 			ids[k.ID] = k.Job == "j"
 		}
-		if err != nil || len(keys) != 10_001 || len(ids) != 10_001 {
+		if err != nil || len(keys) != 5001 || len(ids) != 5001 {
 			t.Errorf("%d keys, %d different, %v", len(keys), len(ids), err)
 		}
 	})
