@@ -213,7 +213,7 @@ func examineTable(ctx context.Context, j config.Job, nodeID string, store *sqlst
 	}
 	found := store.PreflightTable(ctx, preflightTable(j, plan))
 	if !slices.ContainsFunc(found, func(f Finding) bool { return f.Severity.Rank() <= SeverityWarning.Rank() }) {
-		found = append(found, Finding{Severity: SeverityOK, Subject: subject, What: fmt.Sprintf("table %s of database %q fits: %d columns are written", plan.Table.Name, j.Flush.To.Database, len(plan.Columns))})
+		found = append(found, Finding{Severity: SeverityOK, Subject: subject, What: fmt.Sprintf("table %s of database %q fits; columns written: %d", plan.Table.Name, j.Flush.To.Database, len(plan.Columns))})
 	}
 	return found
 }
