@@ -18,6 +18,7 @@ func newDeadDropCommand(e env) *cobra.Command {
 	var f deadFlags
 	var yes bool
 	cmd := &cobra.Command{
+		Args:  cobra.ArbitraryArgs,
 		Use:   "drop ID... | --job JOB --all",
 		Short: "Remove dead letters for good",
 		Long: "Remove dead letters for good: the records are lost, unless their source has them still.\n" +

@@ -17,6 +17,7 @@ func newDeadReplayCommand(e env) *cobra.Command {
 	var sets, nulls []string
 	var o daemon.ReplayOptions
 	cmd := &cobra.Command{
+		Args:  cobra.ArbitraryArgs,
 		Use:   "replay ID... | --job JOB --all",
 		Short: "Write dead letters after all, each once",
 		Long: `Write dead letters after all, by what their job's configuration says now. What becomes of
