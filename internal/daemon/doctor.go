@@ -240,7 +240,7 @@ func planOf(ctx context.Context, j config.Job, nodeID string, sink flush.Sink) (
 // misfits makes a finding of every problem of a mapping.
 func misfits(subject string, err error) []Finding {
 	problems := []error{err}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok && strings.Contains(err.Error(), "\n") { //nolint:errorlint // what is joined below is one problem
+	if joined, ok := err.(interface{ Unwrap() []error }); ok && strings.Contains(err.Error(), "\n") {
 		problems = joined.Unwrap()
 	}
 	var found []Finding

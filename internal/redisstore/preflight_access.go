@@ -56,9 +56,10 @@ func (u PreflightUse) commands(kind string) []string {
 			return []string{"HLEN K", "HSCAN K 0"}
 		case u.Key != "":
 			all = append(slices.Clone(stagingCommands), "RENAME K I", "MGET R", "DEL R", "HLEN S", "HSCAN S 0", "EVAL s 4 I S M R")
-			if kind == "zset" {
+			switch kind {
+			case "zset":
 				return append(all, "ZCARD K", "ZSCAN I 0", "ZSCORE I m", "ZREM I m")
-			} else if kind == "set" {
+			case "set":
 				return append(all, "SCARD K", "SSCAN I 0", "SISMEMBER I m", "SREM I m")
 			}
 			return all

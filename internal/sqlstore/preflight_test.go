@@ -303,7 +303,7 @@ func TestASQLiteFileThatIsNotThereIsNotMade(t *testing.T) {
 }
 
 func TestASQLiteFileThatCannotBeWrittenIsTold(t *testing.T) {
-	db := &bench{Database: testsupport.SQLite(t), t: t}
+	db := testsupport.SQLite(t)
 	s, err := sqlstore.Open(sqlstore.Options{Name: "main", Driver: "sqlite", DSN: "file:" + db.DSN + "?mode=ro"})
 	if err != nil {
 		t.Fatal(err)
@@ -327,7 +327,7 @@ func TestASQLiteFileThatIsBusyIsTold(t *testing.T) {
 	if _, err := conn.ExecContext(t.Context(), "BEGIN IMMEDIATE"); err != nil {
 		t.Fatal(err)
 	}
-	found, _ := db.open(ttl(500*time.Millisecond)).Preflight(t.Context())
+	found, _ := db.open(ttl(500 * time.Millisecond)).Preflight(t.Context())
 	wantFinding(t, found, flush.SeverityWarning, "holds the write lock")
 	_ = conn.Close() // rolls back
 }
