@@ -37,12 +37,17 @@ func TestKeysOfOtherTypesAreLeftOutWhereScanDoesNotTellThem(t *testing.T) {
 	g.do("SADD", "k:set", "x")
 	g.do("ZADD", "k:zset", 1, "x")
 	g.do("RPUSH", "k:list", "x")
-	for _, c := range []struct{ value, inputs, want string }{
+	c, err := g.store.Conn(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for _, k := range []struct{ value, inputs, want string }{
 		{"string", "id $value", "string"}, {"json", "id v", "string"}, {"hash", "id v", "hash"}, {"hash", "id", "hash"},
 		{"set", "id $member", "set"}, {"zset", "id $score", "zset"}, {"zset", "id", "zset"},
 	} {
-		src := scanOn(t, g.store, ScanOptions{Key: "k:<id>", Value: c.value, Inputs: strings.Fields(c.inputs)})
-		old := &oldServer{Conn: g.conn}
+		src := scanOn(t, g.store, ScanOptions{Key: "k:<id>", Value: k.value, Inputs: strings.Fields(k.inputs)})
+		old := &oldServer{Conn: c}
 		var got []string
 		rows := newScanRows(src, 1, func(p flush.Page) error {
 			for _, r := range p.Records {
@@ -57,14 +62,14 @@ func TestKeysOfOtherTypesAreLeftOutWhereScanDoesNotTellThem(t *testing.T) {
 		}
 		for lane, ids := range pile.pages(10, 1) {
 			if len(ids) != 5 || old.refused != 1 {
-				t.Errorf("%s: keys %q, TYPE refused %d times", c.value, ids, old.refused)
+				t.Errorf("%s: keys %q, TYPE refused %d times", k.value, ids, old.refused)
 			}
 			if err := rows.read(t.Context(), old, lane, ids); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := rows.flush(); err != nil || !slices.Equal(got, []string{c.want}) {
-			t.Errorf("%s, %s: rows %q, %v", c.value, c.inputs, got, err)
+		if err := rows.flush(); err != nil || !slices.Equal(got, []string{k.want}) {
+			t.Errorf("%s, %s: rows %q, %v", k.value, k.inputs, got, err)
 		}
 	}
 }
