@@ -77,9 +77,11 @@ func (s *Store) connect(ctx context.Context, p place) (redis.Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the certificates for %s: %w", p, err)
 	}
+	var raw net.Conn
 	c, err := redis.DialContext(ctx, p.network, p.address,
-		redis.DialContextFunc(func(ctx context.Context, network, address string) (net.Conn, error) {
-			return dialNet(ctx, network, address, encryption)
+		redis.DialContextFunc(func(ctx context.Context, network, address string) (c net.Conn, err error) {
+			raw, err = dialNet(ctx, network, address, encryption)
+			return raw, err
 		}),
 		redis.DialReadTimeout(s.opts.Timeout),
 		redis.DialWriteTimeout(s.opts.Timeout),
@@ -91,7 +93,7 @@ func (s *Store) connect(ctx context.Context, p place) (redis.Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", p, explainDial(err, p, encryption != nil))
 	}
-	return c, nil
+	return &wire{Conn: c, raw: raw, timeout: s.opts.Timeout}, nil
 }
 
 func (p place) String() string {

@@ -122,31 +122,74 @@ func (s *Hashes) readFields(ctx context.Context, c redis.Conn, records []*flush.
 		}
 		return records, nil, nil
 	}
-	args := s.hmget("")
+	_, err = redis.DoContext(c, ctx, askTexts, &question{
+		commands: len(records),
+		write:    func(buf []byte) []byte { return s.appendQuestion(buf, records) },
+		read: func(t answers) (err error) {
+			blank, elsewhere, err = s.takeTexts(t, records)
+			return err
+		},
+	})
+	return blank, elsewhere, err
+}
+
+func (s *Hashes) appendQuestion(buf []byte, records []*flush.Record) []byte {
+	var fields []byte
+	for _, f := range s.fields {
+		fields = appendWord(fields, f)
+	}
 	for _, rec := range records {
-		args[0] = s.row.Key(rec.Key)
-		if err := c.Send("HMGET", args...); err != nil {
-			return nil, nil, err
-		}
+		buf = appendCommand(buf, 2+len(s.fields), "HMGET")
+		buf = appendWord(buf, s.row.Key(rec.Key))
+		buf = append(buf, fields...)
 	}
-	replies, err := receiveAll(ctx, c)
-	if err != nil {
-		return nil, nil, err
-	}
+	return buf
+}
+
+// takeTexts fills the records in from the replies to their question. The texts of all
+// share one allocation.
+func (s *Hashes) takeTexts(t answers, records []*flush.Record) (blank, elsewhere []*flush.Record, err error) {
+	all, sizes := string(t.all), t.sizes
 	for i, rec := range records {
-		if refusal, ok := replies[i].(redis.Error); ok && isElsewhere(refusal) {
+		r := t.replies[i]
+		found := false
+		switch {
+		case r.refusal != "" && isElsewhere(r.refusal):
 			elsewhere = append(elsewhere, rec)
 			continue
-		}
-		found, err := s.decode(rec, replies[i])
-		if err != nil {
-			return nil, nil, err
+		case r.refusal != "":
+			if _, err := s.decode(rec, r.refusal); err != nil {
+				return nil, nil, err
+			}
+		default:
+			found, all = s.fillTexts(rec, all, sizes[:r.texts])
+			sizes = sizes[r.texts:]
 		}
 		if !found {
 			blank = append(blank, rec)
 		}
 	}
 	return blank, elsewhere, nil
+}
+
+// fillTexts sets the inputs of rec from texts, and returns what is left of them.
+func (s *Hashes) fillTexts(rec *flush.Record, texts string, sizes []int) (found bool, left string) {
+	next := 0
+	for i, input := range s.inputs {
+		switch {
+		case input == s.row.Name:
+			rec.Inputs[i] = flush.Raw{Text: rec.Key, OK: true}
+			continue
+		case next < len(sizes) && sizes[next] >= 0:
+			rec.Inputs[i] = flush.Raw{Text: texts[:sizes[next]], OK: true}
+			texts = texts[sizes[next]:]
+			found = true
+		default:
+			rec.Inputs[i] = flush.Raw{}
+		}
+		next++
+	}
+	return found, texts
 }
 
 // settle decides for records without any field whether their row is gone, or has

@@ -1,0 +1,256 @@
+package redisstore
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// wire is a connection that can, beside all that redigo does, ask many commands at once
+// and read their texts into one buffer. redigo makes several objects of every text; for
+// rows by the hundred thousand that is most of what baton spends.
+type wire struct {
+	redis.Conn
+	raw     net.Conn
+	timeout time.Duration
+	broken  atomic.Bool
+
+	reader  *bufio.Reader
+	request []byte
+	answers answers
+}
+
+// askTexts is what DoContext takes for the name of a command, with a *question: so the
+// question goes through pools and whatever else wraps a connection. Nothing else may be
+// under way on it.
+const askTexts = "baton: ask for texts"
+
+// question is commands that are answered with arrays of texts, as HMGET is.
+type question struct {
+	commands int
+	write    func(buf []byte) []byte // appends them, see appendCommand
+	// read is given the replies. They are valid until it returns.
+	read func(answers) error
+}
+
+// answers are the replies to a question.
+type answers struct {
+	all     []byte  // one after the other
+	sizes   []int   // of each text; -1: there is none
+	replies []reply // one a command
+}
+
+// reply is the reply to one command: so many texts, or a refusal.
+type reply struct {
+	texts   int
+	refusal redis.Error
+}
+
+// The sizes of a wire's buffers: of the one it reads through, and of those that it keeps
+// for the next question.
+const (
+	wireReads = 64 << 10
+	wireKeeps = 1 << 20
+)
+
+var (
+	errBrokenWire = errors.New("this connection broke in the middle of a reply")
+	errNotTexts   = errors.New("Redis sent something else than the texts that were asked for")
+)
+
+// Err implements redis.Conn.
+func (w *wire) Err() error {
+	if w.broken.Load() {
+		return errBrokenWire
+	}
+	return w.Conn.Err()
+}
+
+// Do implements redis.Conn.
+func (w *wire) Do(name string, args ...any) (any, error) {
+	if name == askTexts {
+		return w.ask(context.Background(), args[0].(*question))
+	}
+	return w.Conn.Do(name, args...)
+}
+
+// DoContext implements redis.ConnWithContext.
+func (w *wire) DoContext(ctx context.Context, name string, args ...any) (any, error) {
+	if name == askTexts {
+		return w.ask(ctx, args[0].(*question))
+	}
+	return redis.DoContext(w.Conn, ctx, name, args...)
+}
+
+// DoWithTimeout implements redis.ConnWithTimeout.
+func (w *wire) DoWithTimeout(timeout time.Duration, name string, args ...any) (any, error) {
+	return redis.DoWithTimeout(w.Conn, timeout, name, args...)
+}
+
+// ReceiveContext implements redis.ConnWithContext.
+func (w *wire) ReceiveContext(ctx context.Context) (any, error) {
+	return redis.ReceiveContext(w.Conn, ctx)
+}
+
+// ReceiveWithTimeout implements redis.ConnWithTimeout.
+func (w *wire) ReceiveWithTimeout(timeout time.Duration) (any, error) {
+	return redis.ReceiveWithTimeout(w.Conn, timeout)
+}
+
+// ask returns the refusals, for whoever judges connections by them.
+func (w *wire) ask(ctx context.Context, q *question) (any, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = w.raw.Close() }) // as redigo does
+	err := w.exchange(q)
+	if !stop() {
+		err = ctx.Err()
+	}
+	if err != nil {
+		w.broken.Store(true)
+		_ = w.raw.Close() // whatever it still has to say is of no use
+		return nil, err
+	}
+	var refusals []any
+	for _, r := range w.answers.replies {
+		if r.refusal != "" {
+			refusals = append(refusals, r.refusal)
+		}
+	}
+	err = q.read(w.answers)
+	if cap(w.request) > wireKeeps || cap(w.answers.all) > wireKeeps {
+		w.request, w.answers = nil, answers{}
+	}
+	return refusals, err
+}
+
+func (w *wire) exchange(q *question) error {
+	w.request = q.write(w.request[:0])
+	if err := w.raw.SetWriteDeadline(time.Now().Add(w.timeout)); err != nil {
+		return err
+	}
+	if _, err := w.raw.Write(w.request); err != nil {
+		return err
+	}
+	if w.reader == nil {
+		w.reader = bufio.NewReaderSize(inTime{w}, wireReads)
+	}
+	t := &w.answers
+	t.all, t.sizes, t.replies = t.all[:0], t.sizes[:0], t.replies[:0]
+	for range q.commands {
+		if err := t.readReply(w.reader); err != nil {
+			return err
+		}
+	}
+	if w.reader.Buffered() > 0 {
+		return fmt.Errorf("%w: more than there were questions", errNotTexts)
+	}
+	return nil
+}
+
+// inTime reads from the wire, for as long as the next bytes come in time.
+type inTime struct{ *wire }
+
+func (r inTime) Read(p []byte) (int, error) {
+	if err := r.raw.SetReadDeadline(time.Now().Add(r.timeout)); err != nil {
+		return 0, err
+	}
+	return r.raw.Read(p)
+}
+
+func (t *answers) readReply(r *bufio.Reader) error {
+	kind, rest, err := readLine(r)
+	if err != nil {
+		return err
+	}
+	if kind == '-' {
+		t.replies = append(t.replies, reply{refusal: redis.Error(rest)})
+		return nil
+	}
+	n, err := strconv.Atoi(string(rest))
+	if kind != '*' || err != nil || n < 0 {
+		return fmt.Errorf("%w: %q", errNotTexts, string(kind)+string(rest))
+	}
+	t.replies = append(t.replies, reply{texts: n})
+	for range n {
+		if err := t.readText(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *answers) readText(r *bufio.Reader) error {
+	kind, rest, err := readLine(r)
+	if err != nil {
+		return err
+	}
+	n, err := strconv.Atoi(string(rest))
+	if kind != '$' || err != nil || n < -1 {
+		return fmt.Errorf("%w: %q", errNotTexts, string(kind)+string(rest))
+	}
+	t.sizes = append(t.sizes, n)
+	for left := n; left > 0; {
+		piece, err := r.Peek(min(left, wireReads))
+		t.all = append(t.all, piece...)
+		if err != nil {
+			return noEOF(err)
+		}
+		left -= len(piece)
+		_, _ = r.Discard(len(piece)) // it has been peeked at
+	}
+	if n < 0 {
+		return nil
+	}
+	if _, err := r.Discard(2); err != nil { // the end of the line
+		return noEOF(err)
+	}
+	return nil
+}
+
+// readLine reads a line's first byte and the rest of it, which is valid until the next
+// reading.
+func readLine(r *bufio.Reader) (kind byte, rest []byte, err error) {
+	line, err := r.ReadSlice('\n')
+	if err != nil {
+		return 0, nil, noEOF(err)
+	}
+	if len(line) < 3 || line[len(line)-2] != '\r' {
+		return 0, nil, fmt.Errorf("%w: %q", errNotTexts, line)
+	}
+	return line[0], line[1 : len(line)-2], nil
+}
+
+// noEOF: a reply is due, so the end is not one of anything.
+func noEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// appendCommand appends the beginning of a command of so many words, name among them.
+func appendCommand(buf []byte, words int, name string) []byte {
+	buf = append(buf, '*')
+	buf = strconv.AppendInt(buf, int64(words), 10)
+	buf = append(buf, '\r', '\n')
+	return appendWord(buf, name)
+}
+
+// appendWord appends the next word of a command.
+func appendWord(buf []byte, word string) []byte {
+	buf = append(buf, '$')
+	buf = strconv.AppendInt(buf, int64(len(word)), 10)
+	buf = append(buf, '\r', '\n')
+	buf = append(buf, word...)
+	return append(buf, '\r', '\n')
+}
