@@ -96,7 +96,7 @@ func TestAFindingForEveryState(t *testing.T) {
 		if strings.HasPrefix(c.name, "managed") {
 			config = nil
 		}
-		for _, pair := range strings.FieldsSeq(c.config) {
+		for pair := range strings.FieldsSeq(c.config) {
 			name, value, _ := strings.Cut(pair, "=")
 			config[name] = value
 		}
