@@ -94,6 +94,7 @@ func (b *bed) memory(ctx context.Context, o options, r *report, data dataset, pr
 		if err != nil {
 			return err
 		}
+		r.Progress("memory: %d %s flushed within %.0f MB in %.1f s; longest command %v", o.backlog, data.table, got.PeakMB, got.Seconds, got.Longest)
 		took = time.Duration(got.Seconds * float64(time.Second))
 		peak = max(peak, got.PeakMB)
 		if i == 0 || got.Longest.Took < longest.Took {
