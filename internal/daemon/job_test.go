@@ -334,3 +334,26 @@ func TestFirstRunMakesTheTableThatIsMissing(t *testing.T) {
 	})
 	_ = r.end()
 }
+
+func TestJobIsPausedAtAGapInItsStream(t *testing.T) {
+	l := newJobLab(t)
+	l.config.Jobs = []config.Job{{Name: "views", Schedule: "@always", Flush: config.Flush{
+		From:    config.From{Type: config.Stream, Key: "views"},
+		To:      config.To{Database: "main", Table: "articles", Key: []string{"id"}},
+		Columns: map[string]config.Column{"id": {From: "id"}, "views": {From: "views"}},
+	}}}
+	r := l.start()
+	l.do("XADD", "views", "*", "id", 1, "views", 5)
+	l.awaitRows("[[1 5]]")
+	l.do("MULTI")
+	l.do("XADD", "views", "*", "id", 2, "views", 6)
+	l.do("XADD", "views", "*", "id", 3, "views", 7)
+	l.do("XTRIM", "views", "MAXLEN", 1)
+	l.do("EXEC")
+	await(t, "the pause", func() bool { return l.state("views").Paused != nil })
+	if why := l.state("views").Paused.Reason; !strings.HasPrefix(why, "by baton: ") || !strings.Contains(why, "gap") {
+		t.Errorf("reason: %q", why)
+	}
+	l.awaitRows("[[1 5]]")
+	_ = r.end()
+}

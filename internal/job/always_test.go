@@ -176,6 +176,23 @@ func TestManualRunIsStartedAtOnceAndOnce(t *testing.T) {
 	})
 }
 
+func TestManualRunIsNoSlotSoThatTheTermStillCatchesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(5 * time.Second)
+		ledger := jobtest.NewLedger("me")
+		ledger.SetLast("report", time.Now().Add(-2*time.Hour))
+		ledger.Disturb = during(jobtest.OpLastSlots, 0, 10*time.Second, jobtest.Fault{Lost: true})
+		j := every(t, "report", "1h", nothing)
+		j.CatchUp = job.CatchUpLatest
+		n := lead(t, ledger, j)
+		ledger.Ask("report", "ask-1")
+		want(t, "asked", n.RunNow(t.Context(), "report", "ask-1"), nil)
+		after(time.Minute)
+		want(t, "starts", n.starts("report"), []float64{0, -5})
+		n.end()
+	})
+}
+
 func TestManualRunOfAJobThatWaitsToBeStartedAgainIsTheOnlyOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		failed := false

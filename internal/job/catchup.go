@@ -45,9 +45,6 @@ func (s *session) askLastSlots() {
 func (s *session) catchUp(last map[string]time.Time) {
 	now := wallNow()
 	for _, e := range s.entries {
-		if e.always() {
-			continue // there was nothing to miss
-		}
 		at, known := last[e.job.Name]
 		if !known {
 			s.log.Debug("no slot of the job is on record; nothing is caught up", zap.String("job", e.job.Name))

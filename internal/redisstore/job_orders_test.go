@@ -206,7 +206,14 @@ func TestProgressIsThatOfTheRunningRunOnly(t *testing.T) {
 	if state = stateOf(t, l, "users"); state.ConsecutiveFailures != 0 || !state.LastSuccess.Equal(slotZero) {
 		t.Errorf("a run that goes on and on succeeds: %+v", state)
 	}
-	finish(t, l, ended(newRun("r2", 2, "a"), job.StateCancelled, ""))
+	claim(t, l, newRun("r3", 3, "a")) // the last one never told how it ended
+	if state = stateOf(t, l, "users"); state.Progress != nil || state.Running.Result.Rows != 0 {
+		t.Errorf("the next run begins with the progress of the last one: %+v", state.Running)
+	}
+	if _, err := l.Progress(t.Context(), newRun("r3", 3, "a"), told, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	finish(t, l, ended(newRun("r3", 3, "a"), job.StateCancelled, ""))
 	if p := stateOf(t, l, "users").Progress; p != nil {
 		t.Errorf("after its end: %v", p)
 	}
