@@ -35,7 +35,7 @@ func flushConfig(j config.Job, store *redisstore.Store) (flush.Config, error) {
 	}
 	return flush.Config{
 		Job: j.Name, NewSources: sources, Mapping: spec, Inputs: inputs, NewID: newID, OnMissing: missing,
-		OnDecrease: flush.OnDecrease(f.From.OnDecrease), Vanished: f.From.Vanished, MaxPct: f.From.MaxPct,
+		OnDecrease: flush.OnDecrease(f.From.OnDecrease), BatchRows: f.BatchRows, Vanished: f.From.Vanished, MaxPct: f.From.MaxPct,
 		Create: f.To.Schema == "create", DeadLimit: f.DeadLetters.PerBatch, Lanes: f.Lanes,
 	}, nil
 }
