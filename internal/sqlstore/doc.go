@@ -15,6 +15,19 @@
 // taker waits for it. A batch that has not read it yet finds the new epoch and
 // rolls back. Once TakeOver returns, no older transaction can commit.
 //
+// # How rows are written
+//
+// A row may leave columns alone (flush.Absent). The rows of a batch that leave the same
+// ones alone are one group, which a variant of the plan without those columns writes.
+// Whole rows and deletions come first. A row that lacks a column without which the table
+// takes no new row is written by an update, and refused if there is none to update: an
+// upsert would be refused in either case. Rows that replace are deleted and inserted
+// within a savepoint, so that one which is refused keeps what was there.
+//
+// PostgreSQL gets a batch as one array a column or, from a thousand rows on, by COPY to
+// a temporary table of the session; MySQL prepared statements of many rows; SQLite a
+// prepared statement of one row, many times.
+//
 // # When an answer is lost
 //
 //	lost at               the database                apply the same batch again
