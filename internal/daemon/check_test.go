@@ -26,7 +26,10 @@ func TestChecksSayWhatOnlyOtherPackagesKnow(t *testing.T) {
 		{"a row key without an id", c.RowKey("user:"), "<"},
 		{"a good index", c.Flush(config.Flush{From: config.From{Type: config.Hashes, Changed: "changed:user"}}), ""},
 		{"an index without a slot", c.Flush(config.Flush{From: config.From{Type: config.Hashes, Changed: "changed}"}}), "from.changed: "},
-		{"counters have no index", c.Flush(config.Flush{From: config.From{Type: config.Counters, Changed: "changed}"}}), ""},
+		{"counters in a hash have no index", c.Flush(config.Flush{From: config.From{Type: config.Counters}}), ""},
+		{"an index of counters without a slot", c.Flush(config.Flush{From: config.From{Type: config.Counters, Changed: "changed}"}}), "from.changed: "},
+		{"a good key of a scan", c.ScanKey("stock:<shop>:<item>"), ""},
+		{"captures that nobody can part", c.ScanKey("stock:<shop><item>"), "separator"},
 	} {
 		if (x.err == nil) != (x.want == "") || x.err != nil && !strings.Contains(x.err.Error(), x.want) {
 			t.Errorf("%s: %v; want it to say %q", x.name, x.err, x.want)
@@ -48,5 +51,18 @@ func TestKeysThatTwoJobsShareAreNamed(t *testing.T) {
 	err := c.WithDefaults().Validate(Checks())
 	if err == nil || !strings.Contains(err.Error(), `jobs[1].flush.from.key: "views:12" is flushed by jobs[0] already`) || strings.Contains(err.Error(), "jobs[2]") {
 		t.Errorf("validate: %v", err)
+	}
+}
+
+func TestADatabaseHasAConnectionForEveryLane(t *testing.T) {
+	c := config.Config{Jobs: []config.Job{
+		{Flush: config.Flush{To: config.To{Database: "main"}, Lanes: 8}},
+		{Flush: config.Flush{To: config.To{Database: "main"}}},
+		{Flush: config.Flush{To: config.To{Database: "other"}, Lanes: 16}},
+	}}
+	for name, want := range map[string]int{"main": 9, "other": 16, "idle": 4} {
+		if got := connections(c, name); got != want {
+			t.Errorf("%s has %d connections, want %d", name, got, want)
+		}
 	}
 }

@@ -66,7 +66,19 @@ func openDatabase(c config.Config, name string) (*sqlstore.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return sqlstore.Open(sqlstore.Options{Name: name, Driver: d.Driver, DSN: dsn, TTL: c.Election.TTL})
+	return sqlstore.Open(sqlstore.Options{Name: name, Driver: d.Driver, DSN: dsn, TTL: c.Election.TTL, MaxConns: connections(c, name)})
+}
+
+// connections are as many as a database's jobs can use at the same time, within reason.
+func connections(c config.Config, database string) int {
+	lanes := 0
+	for _, j := range c.Jobs {
+		if j.Flush.To.Database == database {
+			lanes += max(j.Flush.Lanes, 1)
+		}
+	}
+	const least, most = 4, 32 // more jobs than that take turns
+	return min(max(lanes, least), most)
 }
 
 func (d databases) close() error {
