@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"baton/internal/job"
@@ -51,10 +52,18 @@ func (o orders) look(ctx context.Context) {
 	}
 }
 
+// passing is how long a manual run waits for a run that goes on: of a job that is due
+// every second and takes a moment nobody shall be told that it is running already.
+const passing = time.Second
+
 // start starts a manual run, or says why not.
 func (o orders) start(ctx context.Context, r redisstore.Request) {
 	log := o.log.With(zap.String("job", r.Job), zap.String("run_id", r.ID), zap.String("by", r.By))
 	err := o.runner.RunNow(ctx, r.Job, r.ID)
+	for until := time.Now().Add(passing); errors.Is(err, job.ErrRunning) && !slices.Contains(o.always, r.Job) && time.Now().Before(until); {
+		_ = rest(ctx, passing/20)
+		err = o.runner.RunNow(ctx, r.Job, r.ID)
+	}
 	switch {
 	case err == nil:
 		log.Info("a run was asked for")
