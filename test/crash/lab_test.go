@@ -207,6 +207,14 @@ func (c *cell) release(n *node) {
 // check is the proof: nothing lost, nothing twice.
 func (c *cell) check() {
 	c.t.Helper()
+	for _, problem := range c.problems() {
+		c.t.Errorf("%s: %s", c.name, problem)
+	}
+}
+
+// problems says how the database differs from what was written.
+func (c *cell) problems() (found []string) {
+	c.t.Helper()
 	table := c.spec("").Table
 	query := map[string]string{
 		"people": "SELECT id, name, age FROM " + table + " WHERE %s",
@@ -221,10 +229,11 @@ func (c *cell) check() {
 		got[row[0]] = strings.Join(row[1:], " ")
 	}
 	if text := diff(c.want, got); text != "" {
-		c.t.Errorf("%s: table %s is not exact (-want +got):\n%s", c.name, table, text)
+		found = append(found, fmt.Sprintf("table %s is not exact (-want +got):\n%s", table, text))
 	}
 	dead := c.db.Rows(c.t, fmt.Sprintf("SELECT record, error FROM baton_dead_letter WHERE job = '%s'", c.spec("").Job))
 	if len(dead) != c.dead {
-		c.t.Errorf("%s: got %d dead letters, want %d: %q", c.name, len(dead), c.dead, dead)
+		found = append(found, fmt.Sprintf("got %d dead letters, want %d: %q", len(dead), c.dead, dead))
 	}
+	return found
 }

@@ -1,5 +1,5 @@
 // Package crash_test proves that a flush is exactly once. It makes a matrix of
-// every step that the protocol names (package flush, both sources, the database
+// every step that the protocol names (package flush, the sources, the database
 // side), for every source and every database, and at each step, each by itself,
 //
 //	kills the process, with SIGKILL                   kill_test.go
@@ -8,6 +8,7 @@
 //	freezes the leader until it has been deposed      deposed_test.go
 //	writes more                                       write_test.go
 //
+// mixes all of that in random schedules,                  schedule_test.go
 // and, of two whole nodes, freezes the leading process    daemon_test.go
 //
 // More is written meanwhile. Then somebody finishes, and the table must hold the
@@ -19,6 +20,7 @@
 package crash_test
 
 import (
+	"flag"
 	"os"
 	"testing"
 
@@ -27,6 +29,11 @@ import (
 
 // The test binary is also the program of the processes that it kills.
 func TestMain(m *testing.M) {
+	for name, value := range map[string]string{"rapid.checks": "4", "rapid.steps": "12"} { // the command line goes over it
+		if err := flag.Set(name, value); err != nil {
+			panic(err)
+		}
+	}
 	if text := os.Getenv(workerEnv); text != "" {
 		os.Exit(work(text))
 	}
