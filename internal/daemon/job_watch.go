@@ -19,7 +19,7 @@ func (r *Remote) WatchRun(ctx context.Context, name, id string, show func(JobRun
 		run, _, err := r.findRun(ctx, name, id)
 		switch {
 		case ctx.Err() != nil:
-			return JobRun{}, context.Cause(ctx)
+			return JobRun{}, ctx.Err()
 		case err != nil: // it will be back
 		case run == nil:
 			return JobRun{}, fmt.Errorf("run %s of job %q: %w: the history does not know it; redis may have lost its data", id, name, ErrRunLost)
