@@ -406,6 +406,7 @@ func TestWaitForAListEndsWithItsContext(t *testing.T) {
 	if _, err := src.Backlog(t.Context()); err != nil { // opens a pooled connection
 		t.Fatal(err)
 	}
+	before := g.clients()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	done := waits(ctx, src)
 	g.blocked(1)
@@ -418,9 +419,19 @@ func TestWaitForAListEndsWithItsContext(t *testing.T) {
 	if _, err := src.Backlog(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(g.str("CLIENT", "LIST"), "name=baton-test"); n != 1 {
-		t.Errorf("%d connections are open, want the pooled one", n)
+	if after := g.clients(); len(after) != 1 || after[0] != before[0] {
+		t.Errorf("connections %v are open, want only the pooled one, %v", after, before)
 	}
+}
+
+// clients are the ids of the store's connections.
+func (g *rig) clients() (ids []string) {
+	for line := range strings.Lines(g.str("CLIENT", "LIST")) {
+		if strings.Contains(line, "name=baton-test") {
+			ids = append(ids, strings.Fields(line)[0])
+		}
+	}
+	return ids
 }
 
 // blocked waits until Redis has that many blocked clients.
