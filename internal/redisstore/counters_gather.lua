@@ -1,6 +1,6 @@
 -- Moves the counts of some ids from their keys to the stage, and the ids out of the staged index.
 -- KEYS: staged index, stage, meta, the counter of each id
--- ARGV: stage's id, the ids (at most 500: Redis serves nobody else meanwhile)
+-- ARGV: stage's id, the ids (at most 250: Redis serves nobody else meanwhile)
 -- Reply: 1, or 0 when the stage is another one, or gone
 --
 -- An id that has left the index has been moved: what its counter has now is of the next stage.

@@ -45,7 +45,7 @@ type PlainCounters struct {
 }
 
 // gatherChunk is how many counters one script moves: Redis serves nobody else meanwhile.
-const gatherChunk = 500
+const gatherChunk = 250
 
 var (
 	countersStageScript   = loadScript("counters_stage", 4)
