@@ -257,7 +257,7 @@ func TestManualRunIsRefusedWhileTheJobRunsAndWatchingOneDoesNotEndIt(t *testing.
 	id := l.state("views").Running.ID
 	ctx, cancel := context.WithCancel(t.Context())
 	shown := 0
-	_, err := l.remote.WatchRun(ctx, "views", id, func(now JobRun) {
+	_, err := l.remote.WatchRun(ctx, "views", id, func(JobRun) {
 		if shown++; shown == 3 {
 			cancel()
 		}

@@ -100,7 +100,7 @@ func TestAlwaysWaitsForALedgerThatIsAway(t *testing.T) {
 
 func TestAlwaysThatNeedsAnOperatorGoesOnWhenItIsResumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		gap := func(_ context.Context, r job.Run) (job.Result, error) {
+		gap := func(context.Context, job.Run) (job.Result, error) {
 			return job.Result{}, &job.PauseError{Err: errors.New("a gap in the stream")}
 		}
 		ledger := jobtest.NewLedger("me")
