@@ -145,9 +145,9 @@ type Flush struct {
 	Columns map[string]Column `yaml:"columns,omitempty"`
 	// Lanes is how many connections write at the same time, each its own rows, 1 to 16;
 	// counters, hashes and scan only. SQLite has one. Default: 1.
-	Lanes int `yaml:"lanes,omitempty"`
+	Lanes int `yaml:"lanes,omitempty" config:"positive"`
 	// BatchRows is the aim for the rows of one transaction, 1 to 100000. Default: 5000.
-	BatchRows int `yaml:"batch_rows,omitempty"`
+	BatchRows int `yaml:"batch_rows,omitempty" config:"positive"`
 	// DeadLetters says how much may go wrong.
 	DeadLetters DeadLetters `yaml:"dead_letters,omitempty"`
 }
@@ -156,7 +156,7 @@ type Flush struct {
 type DeadLetters struct {
 	// PerBatch is the most dead letters of one batch. With more of them nothing of the
 	// batch is written and the job is paused. Default: a tenth of batch_rows.
-	PerBatch int `yaml:"per_batch,omitempty"`
+	PerBatch int `yaml:"per_batch,omitempty" config:"positive"`
 }
 
 // The types of a source.
@@ -211,7 +211,7 @@ type From struct {
 	Vanished string `yaml:"vanished,omitempty"`
 	// MaxPct is the share of the table's rows, in percent, that one scan may delete;
 	// with more the job fails and deletes none. Scan only. Default: 10.
-	MaxPct int `yaml:"max_pct,omitempty"`
+	MaxPct int `yaml:"max_pct,omitempty" config:"positive"`
 	// OnMissing is what happens to the row of a changed id whose hash is gone:
 	// delete it, ignore the change, or set its columns to null. Hashes only.
 	// Default: delete.

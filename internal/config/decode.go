@@ -80,7 +80,7 @@ func (d *decoder) decode(n ast.Node, v reflect.Value, path string, tag reflect.S
 	case reflect.String:
 		d.text(n, v, path, tag)
 	case reflect.Int:
-		d.integer(n, v, path)
+		d.integer(n, v, path, tag)
 	case reflect.Bool:
 		d.boolean(n, v, path)
 	case reflect.Slice:
@@ -175,11 +175,15 @@ func (d *decoder) text(n ast.Node, v reflect.Value, path string, tag reflect.Str
 	v.SetString(s)
 }
 
-func (d *decoder) integer(n ast.Node, v reflect.Value, path string) {
+func (d *decoder) integer(n ast.Node, v reflect.Value, path string, tag reflect.StructTag) {
 	s, _ := text(n)
 	i, err := strconv.Atoi(s)
 	if err != nil {
 		d.bad(n, path, "want a whole number here")
+		return
+	}
+	if i == 0 && tag.Get("config") == "positive" { // inside Config a zero says that nobody set it
+		d.bad(n, path, "0: want 1 or more; leave it out for the default")
 		return
 	}
 	v.SetInt(int64(i))

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -14,6 +15,9 @@ const (
 	modeReplace = "replace"
 	modeDelete  = "delete"
 )
+
+// streamStart is where a stream may be read from the first time.
+var streamStart = regexp.MustCompile(`^(beginning|end|[0-9]{1,19}(-[0-9]{1,19})?)$`)
 
 func sourceTypes() []string { return []string{Counters, Hashes, List, Stream, Scan} }
 
@@ -115,6 +119,12 @@ func (v *validator) choices(path string, f From) {
 	v.choice(path+".vanished", f.Vanished, "ignore", "delete")
 	if f.OnDecrease != "" && f.Type == Counters && f.Mode != ModeWatermark {
 		v.fail(path+".on_decrease", "only with mode: watermark; remove it")
+	}
+	if f.Start != "" && !streamStart.MatchString(f.Start) {
+		v.fail(path+".start", "%q is not known here; want beginning, end, or the id of an entry, such as 1526919030474-0", f.Start)
+	}
+	if _, set := v.places[path+".max_pct"]; set && f.Type == Scan && f.Vanished != "delete" {
+		v.fail(path+".max_pct", "only with vanished: delete; remove it")
 	}
 	if f.MaxPct < 0 || f.MaxPct > 100 {
 		v.fail(path+".max_pct", "%d: want 1 to 100, in percent of the table's rows", f.MaxPct)
