@@ -211,6 +211,10 @@ func examineTable(ctx context.Context, j config.Job, nodeID string, store *sqlst
 	case err != nil:
 		return misfits(subject, err)
 	}
+	if _, err := store.Table(ctx, plan.Table.Name); errors.Is(err, flush.ErrNoTable) { // and the job may make it, or there were no plan
+		return []Finding{{Severity: SeverityOK, Subject: subject, What: fmt.Sprintf("table %s of database %q is not there yet: the first flush makes it, and baton job preview %s shows how",
+			plan.Table.Name, j.Flush.To.Database, j.Name)}}
+	}
 	found := store.PreflightTable(ctx, preflightTable(j, plan))
 	if !slices.ContainsFunc(found, func(f Finding) bool { return f.Severity.Rank() <= SeverityWarning.Rank() }) {
 		found = append(found, Finding{Severity: SeverityOK, Subject: subject, What: fmt.Sprintf("table %s of database %q fits; columns written: %d", plan.Table.Name, j.Flush.To.Database, len(plan.Columns))})

@@ -108,6 +108,26 @@ func TestTheDoctorFindsWhatDoesNotFit(t *testing.T) {
 }
 
 // The doctor has an answer, whatever hangs.
+func TestATableThatTheFirstFlushMakesIsAsItShouldBe(t *testing.T) {
+	redis := testsupport.StartRedis(t, testsupport.RedisAOF())
+	for name, db := range map[string]*testsupport.Database{"postgres": testsupport.Postgres(t), "sqlite": testsupport.SQLite(t)} {
+		c := doctorFor(redis.URL(), dialect(db))
+		c.Jobs = c.Jobs[1:]
+		c.Jobs[0].Flush.To.Schema = "create"
+		c.Jobs[0].Flush.Columns = map[string]config.Column{"id": {From: "$field", Type: "integer"}, "views": {From: "$value", Op: "add", Type: "integer"}}
+		if name == "sqlite" {
+			db.Exec(t, "CREATE TABLE other (id integer)") // the file is there
+		}
+		all := Doctor(t.Context(), c, nil)
+		wantFound(t, all, SeverityOK, `job "page-views"`, "is not there yet: the first flush makes it")
+		for _, f := range all {
+			if f.Subject == `job "page-views"` && f.Severity != SeverityOK {
+				t.Errorf("%s: %+v", name, f)
+			}
+		}
+	}
+}
+
 func TestWhatHangsDoesNotHangTheDoctor(t *testing.T) {
 	redis, db := testsupport.StartRedis(t), testsupport.Postgres(t)
 	redisProxy, dbProxy := redis.Proxy(), db.Proxy()
