@@ -140,7 +140,7 @@ func printJob(out io.Writer, j daemon.Job, runs []daemon.Execution, now time.Tim
 		p("run\t%s on %s: %s\n", r.ID, r.NodeID, soFar(*r))
 	}
 	next := "-"
-	if !j.NextRun.IsZero() {
+	if !j.NextRun.IsZero() && j.Paused == nil {
 		next = j.NextRun.Format("2006-01-02 15:04:05 MST")
 	}
 	p("next\t%s\n", next)
