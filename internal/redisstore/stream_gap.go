@@ -100,7 +100,7 @@ func (l look) gap(at streamPlace) (missing string, next streamPlace) {
 	case known && l.added-at.ordinal > l.length:
 		return fmt.Sprintf("%d entries behind it were trimmed or deleted before they were read, between %s and %s", l.added-at.ordinal-l.length, at.id, l.beginning()), at
 	case known:
-		return fmt.Sprintf("the stream has had %d entries in all, fewer than the %d that were read: it was made anew, or Redis has lost data", l.added, at.ordinal), at
+		return fmt.Sprintf("the stream has had %d entries in all, fewer than the %d that were read and the %d that are in it: it was made anew, or Redis has lost data", l.added, at.ordinal, l.length), at
 	case at.id == entryID{}:
 		return "", at
 	}
