@@ -80,10 +80,14 @@ func (t *pgSession) piled(k task, p pile) bool {
 func (t *pgSession) copy(ctx context.Context, p pile, columns []pgColumn, rows []flush.Row) error {
 	t.used = true
 	buf := t.db.buffers.Get().(*[]byte)
-	defer t.db.buffers.Put(buf)
 	r := &copyReader{columns: columns, rows: rows, whole: (*buf)[:0]}
-	defer func() { *buf = r.whole }()
 	_, err := t.pg.CopyFrom(ctx, r, p.copy)
+	if t.pg.IsClosed() {
+		// The driver may be reading still: the memory must not become anybody else's.
+		return err
+	}
+	*buf = r.whole
+	t.db.buffers.Put(buf)
 	switch {
 	case r.err != nil: // the server's error says no more than that we gave up
 		return r.err

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"baton/internal/flush"
 	"baton/internal/sqlstore"
@@ -103,6 +104,35 @@ func TestTemporaryTableThatIsGoneIsNotMissed(t *testing.T) {
 	wantTransient(t, err)
 	persist(t, s, fence(1), p, batch("a", 1, rows...))
 	db.expect("SELECT count(*), sum(views) FROM articles", textOf(copied, 2*copied))
+}
+
+// After it has told of a connection that broke, the driver may go on reading what is to
+// be copied: that memory must not be used for another batch. The race detector judges.
+func TestMemoryOfACopyThatBrokeIsNotUsedAgain(t *testing.T) {
+	db := &bench{Database: testsupport.Postgres(t), t: t}
+	db.people()
+	s := db.open()
+	takeOver(t, s, fence(1))
+	p := plan(t, s, "people", []string{"id"})
+	var rows []flush.Row
+	for id := range 100_000 {
+		rows = append(rows, row(id, "Ann", id))
+	}
+	applied := make(chan error)
+	go func() {
+		_, err := s.Apply(t.Context(), fence(1), p, batch("a", 0, rows...))
+		applied <- err
+	}()
+	for {
+		select {
+		case err := <-applied:
+			wantTransient(t, err)
+			db.expect("SELECT count(*) FROM people", "0")
+			return
+		case <-time.After(time.Millisecond):
+			db.Exec(t, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND state = 'active' AND query LIKE 'COPY %'")
+		}
+	}
 }
 
 func asRole(name string) func(*sqlstore.Options) {
