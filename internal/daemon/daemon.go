@@ -115,6 +115,7 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 	wg.Go(func() { watcher.keepFiles(background) })
 	wg.Go(func() { resign.comeBack(background) })
 	wg.Go(func() { notifier.watchdog(background, n.health) })
+	wg.Go(func() { shrink(background, log) })
 
 	electing, stopElecting := context.WithCancel(ctx)
 	defer stopElecting()
@@ -142,6 +143,20 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 	wg.Wait()
 	log.Info("stopped")
 	return errors.Join(err, served)
+}
+
+// startedUp is when what happens at the start is over.
+const startedUp = 2 * time.Second
+
+// shrink waits until the node has started and gives back what only that has needed.
+func shrink(ctx context.Context, log *zap.Logger) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(startedUp):
+		if err := releaseStartUp(); err != nil {
+			log.Debug("the pages of the start could not be given back", zap.Error(err))
+		}
+	}
 }
 
 // tellWithin is what the log gets to note why the process dies; it is below the

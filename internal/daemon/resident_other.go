@@ -1,0 +1,6 @@
+//go:build !linux
+
+package daemon
+
+// releaseStartUp does nothing here.
+func releaseStartUp() error { return nil }
