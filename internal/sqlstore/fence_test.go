@@ -269,7 +269,7 @@ func TestTablesThatAreGoneAreMadeAgain(t *testing.T) {
 		takeOver(t, s, fence(1))
 		p := plan(t, s, "articles", []string{"id"}, "views")
 		apply(t, s, fence(1), p, batch("a", 0, row(1, 5)))
-		for _, table := range []string{"fence", "ledger", "position", "dead_letter", "schema_version"} {
+		for _, table := range []string{"fence", "ledger", "position", "mark", "dead_letter", "schema_version"} {
 			db.Exec(t, "DROP TABLE baton_"+table)
 		}
 		if _, err := s.Apply(t.Context(), fence(1), p, batch("b", 0, row(1, 5))); err == nil || errors.Is(err, flush.ErrTransient) {
