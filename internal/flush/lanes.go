@@ -51,7 +51,7 @@ func (r *run) lane(ctx, going context.Context, stop context.CancelCauseFunc, sou
 		if failed != nil || going.Err() != nil && ctx.Err() == nil {
 			continue // the reader was faster than its cancellation
 		}
-		failed = r.write(ctx, source, w, began)
+		failed = r.writeSafely(ctx, source, w, began)
 		if err := <-released; failed == nil {
 			failed = err
 		}
@@ -67,4 +67,10 @@ func (r *run) lane(ctx, going context.Context, stop context.CancelCauseFunc, sou
 		stop(failed)
 	}
 	return failed
+}
+
+// writeSafely is write in a goroutine of its own: a panic there would end the process.
+func (r *run) writeSafely(ctx context.Context, source Source, w work, began time.Time) (err error) {
+	defer panicked(&err, "writing what was read from", source)
+	return r.write(ctx, source, w, began)
 }

@@ -83,6 +83,19 @@ func TestALaneThatFailsStopsTheOthers(t *testing.T) {
 	})
 }
 
+func TestALaneThatPanicsFailsTheRun(t *testing.T) {
+	s := &stub{name: "s", pages: laned(9, 3)}
+	cfg, _ := users(s)
+	cfg.Sink = &sinkFunc{fakeSink: cfg.Sink.(*fakeSink), apply: func(context.Context, Fence, *Plan, Batch) (Outcome, error) {
+		panic("boom")
+	}}
+	cfg.Lanes = 3
+	_, err := mustNew(t, cfg).Run(t.Context(), leader(1))
+	if err == nil || !strings.Contains(err.Error(), "writing what was read from s panicked: boom") {
+		t.Errorf("run ended with %v", err)
+	}
+}
+
 func TestAPageOfNoLaneIsRefused(t *testing.T) {
 	s := &stub{name: "s", pages: laned(4, 2)}
 	cfg, db := users(s)
