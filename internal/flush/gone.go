@@ -25,6 +25,9 @@ func (o OnMissing) check(m *Mapping) error {
 	case MissingIgnore:
 		return nil
 	case MissingDelete, MissingNull:
+		if o == MissingNull && m.mode == ModeDelete {
+			problems = append(problems, fmt.Errorf("table %q: `mode: delete` deletes rows, and `on_missing: null` would write them: take one of them out", m.plan.Table.Name))
+		}
 	default:
 		return fmt.Errorf("on_missing: %q is unknown: it is delete, ignore or null", string(o))
 	}
@@ -50,7 +53,7 @@ func (o OnMissing) row(m *Mapping, row *Row, r Record) (ok bool, err error) {
 	if r.Gone && m.adds {
 		return false, errors.New("the source says that it is gone, but a sum cannot be deleted exactly")
 	}
-	if o == MissingNull {
+	if o == MissingNull && r.Gone {
 		row.Delete = false // all but its key is NULL already
 	}
 	return true, nil

@@ -113,27 +113,22 @@ func (m *Mapping) merge(earlier, later Row) (Row, error) {
 	out := later
 	out.Replace = earlier.Replace
 	out.Values = slices.Clone(later.Values)
-	for i := range out.Values {
-		if out.Values[i].IsAbsent() {
-			out.Values[i] = earlier.Values[i]
-		}
-	}
-	if !m.adds {
-		return out, nil
-	}
-	// Its dead letter, if the database refuses the sum, must be of the sum.
+	// Its dead letter, if the database refuses the row, must have all that went into it.
 	out.Record.Inputs = slices.Clone(later.Record.Inputs)
 	for i := range m.columns {
 		c := &m.columns[i]
-		if c.op != OpAdd {
-			continue
+		switch {
+		case out.Values[i].IsAbsent():
+			out.Values[i] = earlier.Values[i]
+			out.Record.Inputs[c.input] = earlier.Record.Inputs[c.input]
+		case c.op == OpAdd:
+			sum, err := addValues(earlier.Values[i], later.Values[i])
+			if err != nil {
+				return Row{}, m.misfit(c, err)
+			}
+			out.Values[i] = sum
+			out.Record.Inputs[c.input] = Raw{Text: sum.numberText(), OK: true}
 		}
-		sum, err := addValues(earlier.Values[i], later.Values[i])
-		if err != nil {
-			return Row{}, m.misfit(c, err)
-		}
-		out.Values[i] = sum
-		out.Record.Inputs[c.input] = Raw{Text: sum.numberText(), OK: true}
 	}
 	return out, nil
 }

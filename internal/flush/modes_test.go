@@ -139,6 +139,36 @@ func TestAScanWritesItsGeneration(t *testing.T) {
 	}
 }
 
+// What a record leaves alone an earlier one of its batch may have set: if the database
+// refuses the row, the dead letter has to tell that, too.
+func TestARowOfSeveralRecordsIsRefusedWithAllOfThem(t *testing.T) {
+	columns := titleSpec()
+	columns["views"] = ColumnSpec{Missing: "keep"}
+	m := compiledFor(t, MappingSpec{Key: []string{"id"}, Columns: columns}, eventInputs)
+	b := m.batchOf("stage", Page{Records: []Record{
+		events(m, map[string]string{"id": "1", "title": "old"}),
+		events(m, map[string]string{"id": "1", "views": "5"}),
+		events(m, map[string]string{"id": "1", "title": "new"}),
+	}}, MissingIgnore)
+	if got, want := RecordJSON(m.Inputs(), b.Rows[0].Record), `{"key":"1","id":"1","views":"5","title":"new"}`; got != want {
+		t.Errorf("record is %s, want %s", got, want)
+	}
+}
+
+func TestADeletionIsNotMadeNull(t *testing.T) {
+	spec := MappingSpec{Key: []string{"id"}, Mode: ModeDelete, Columns: map[string]ColumnSpec{"id": {}}}
+	m := compiledFor(t, spec, hashInputs)
+	if err := MissingNull.check(m); err == nil || !strings.Contains(err.Error(), "`mode: delete`") {
+		t.Errorf("`mode: delete` with `on_missing: null`: %v", err)
+	}
+	spec.Mode, spec.DeleteWhen, spec.Columns = ModeUpsert, map[string]string{"op": "d"}, titleSpec()
+	m = compiledFor(t, spec, eventInputs)
+	b := m.batchOf("stage", Page{Records: []Record{events(m, map[string]string{"id": "1", "op": "d"})}}, MissingNull)
+	if len(b.Rows) != 1 || !b.Rows[0].Delete {
+		t.Errorf("`delete_when` with `on_missing: null` makes %+v", b.Rows)
+	}
+}
+
 func TestModesThatCannotBeExactAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		name      string
