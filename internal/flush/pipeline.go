@@ -87,6 +87,7 @@ type Pipeline struct {
 	running  sync.Mutex // one run at a time
 	taken    Fence      // the fence this pipeline took last; guarded by running
 	compiled atomic.Pointer[compiled]
+	verified time.Time // when the catalogue was read last; guarded by running
 }
 
 // compiled is what the pipeline knows once it has seen the table.
@@ -184,7 +185,10 @@ func Backlog(ctx context.Context, sources []Source) (int64, error) {
 
 // forget makes the next run read the catalogue anew: a table that was mended
 // needs no restart.
-func (p *Pipeline) forget() { p.compiled.Store(nil) }
+func (p *Pipeline) forget() {
+	p.compiled.Store(nil)
+	p.verified = time.Time{}
+}
 
 // compile reads the catalogue, unless it is known.
 func (p *Pipeline) compile(ctx context.Context) (*compiled, error) {

@@ -411,39 +411,48 @@ func TestAMendedTableNeedsNoRestart(t *testing.T) {
 	}
 }
 
+// A second later: not before each of the runs that follow each other at once.
 func TestATableThatWasChangedIsSeenByTheNextRunThatWrites(t *testing.T) {
-	source := &stub{name: "s", pages: []Page{user("1", "a")}}
-	cfg, db := users(source)
-	p := mustNew(t, cfg)
-	run := func() error {
-		_, err := p.Run(t.Context(), leader(1))
-		return err
-	}
-	if err := run(); err != nil {
-		t.Fatal(err)
-	}
-	table := db.tables["users"]
-	changed := table
-	changed.Unique = nil
-	db.tables["users"] = changed
-	if err := run(); err == nil || !strings.Contains(err.Error(), "no unique index") {
-		t.Errorf("run after the index was dropped ended with %v", err)
-	}
-	db.tables["users"] = table
-	if err := run(); err != nil {
-		t.Error(err)
-	}
-	changed = table
-	changed.Columns = append(slices.Clone(table.Columns), Column{Name: "note", Kind: KindText, Nullable: true, Generated: true})
-	db.tables["users"] = changed
-	if err := run(); err != nil {
-		t.Errorf("run with one more column ended with %v", err)
-	}
-	reads := db.reads
-	source.pages = nil
-	if err := run(); err != nil || db.reads != reads {
-		t.Errorf("a run without work read the catalogue (%v)", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		source := &stub{name: "s", pages: []Page{user("1", "a")}}
+		cfg, db := users(source)
+		p := mustNew(t, cfg)
+		run := func() error {
+			_, err := p.Run(t.Context(), leader(1))
+			return err
+		}
+		if err := run(); err != nil {
+			t.Fatal(err)
+		}
+		table, reads := db.tables["users"], db.reads
+		changed := table
+		changed.Unique = nil
+		db.tables["users"] = changed
+		if err := run(); err != nil || db.reads != reads {
+			t.Errorf("a run at once read the catalogue again (%v)", err)
+		}
+		time.Sleep(verifyEvery)
+		if err := run(); err == nil || !strings.Contains(err.Error(), "no unique index") {
+			t.Errorf("run after the index was dropped ended with %v", err)
+		}
+		db.tables["users"] = table
+		if err := run(); err != nil {
+			t.Error(err)
+		}
+		changed = table
+		changed.Columns = append(slices.Clone(table.Columns), Column{Name: "note", Kind: KindText, Nullable: true, Generated: true})
+		db.tables["users"] = changed
+		time.Sleep(verifyEvery)
+		if err := run(); err != nil {
+			t.Errorf("run with one more column ended with %v", err)
+		}
+		reads = db.reads
+		source.pages = nil
+		time.Sleep(verifyEvery)
+		if err := run(); err != nil || db.reads != reads {
+			t.Errorf("a run without work read the catalogue (%v)", err)
+		}
+	})
 }
 
 // adopting is a database with a fence for each job.

@@ -15,6 +15,9 @@ import (
 // takeOverTries bounds how often a run raises its epoch to get the fence.
 const takeOverTries = 3
 
+// verifyEvery is how long what the catalogue says is taken to be still so.
+const verifyEvery = time.Second
+
 // run is one execution of a pipeline.
 type run struct {
 	*Pipeline
@@ -22,7 +25,7 @@ type run struct {
 	fence  Fence
 	m      *Mapping
 	result Result
-	fresh  bool // this run has read the table's catalogue
+	fresh  bool // the table's catalogue was read just now
 
 	observing sync.Mutex
 	releasing sync.Mutex // a source's Done is called once at a time
@@ -46,12 +49,14 @@ func (r *run) all(ctx context.Context) error {
 	if r.taken.Owner != r.lead.Owner() {
 		r.forget() // a new term looks at the table anew
 	}
-	r.fresh = r.compiled.Load() == nil
+	r.fresh = r.compiled.Load() == nil || time.Since(r.verified) < verifyEvery
 	c, err := r.compile(ctx)
 	if err != nil {
 		return err
 	}
-	r.m = c.mapping
+	if r.m = c.mapping; r.verified.IsZero() {
+		r.verified = time.Now()
+	}
 	if err := r.observe(StepCompiled); err != nil {
 		return err
 	}
@@ -173,7 +178,8 @@ func (r *run) position(ctx context.Context, source Source) (string, error) {
 
 // verify looks whether the table is still what the mapping was compiled for: a
 // database rounds without a word to a scale that was reduced meanwhile. Once a run,
-// and only when there is something to write.
+// and only when there is something to write; less often where runs follow each other
+// as fast as records trickle in.
 func (r *run) verify(ctx context.Context) error {
 	if r.fresh {
 		return nil
@@ -186,7 +192,7 @@ func (r *run) verify(ctx context.Context) error {
 	case !reflect.DeepEqual(table, r.m.plan.Table):
 		return errTableChanged
 	}
-	r.fresh = true
+	r.fresh, r.verified = true, time.Now()
 	return nil
 }
 
