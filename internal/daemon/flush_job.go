@@ -63,11 +63,20 @@ func (f *flushJob) once(ctx context.Context) error {
 	began := time.Now()
 	_, err := f.pipeline.Run(ctx, f.term)
 	if err == nil {
-		f.fresh.Store(began.UnixMilli()) // everything older has been flushed
+		f.freshen(began) // everything older has been flushed
 		f.done.flushes.Add(1)
 	}
 	f.metrics.Epoch(f.term.Epoch()) // taking over a fence may have raised it
 	return err
+}
+
+// freshen notes that what was there at a time has been flushed.
+func (f *flushJob) freshen(at time.Time) {
+	for ms := at.UnixMilli(); ; {
+		if old := f.fresh.Load(); old >= ms || f.fresh.CompareAndSwap(old, ms) {
+			return
+		}
+	}
 }
 
 // judge tells the runner what an error of a flush means to the term and to the job.
@@ -84,10 +93,14 @@ func (f *flushJob) judge(err error) error {
 
 // measure brings the gauges of the job up to date.
 func (f *flushJob) measure(ctx context.Context) {
-	f.metrics.JobNext(f.config.Name, f.schedule.Next(time.Now()))
+	began := time.Now()
+	f.metrics.JobNext(f.config.Name, f.schedule.Next(began))
 	backlog, err := f.backlog(ctx)
 	if err != nil {
 		return
+	}
+	if backlog == 0 && f.countable() && job.IsAlways(f.schedule) {
+		f.freshen(began) // it rests until there is work: what comes now has not waited since the last work
 	}
 	f.metrics.FlushBacklog(f.config.Name, backlog)
 	if fresh := f.fresh.Load(); fresh > 0 || backlog == 0 {
@@ -99,12 +112,15 @@ func (f *flushJob) measure(ctx context.Context) {
 // before fresh have been flushed. Where changes do not wait in a place of their own,
 // nobody can count them: then it is how old the table's content may be.
 func (t task) lag(backlog int64, fresh, now time.Time) time.Duration {
-	from := t.config.Flush.From
-	counted := from.Type != config.Scan && from.Mode != config.ModeWatermark
-	if backlog == 0 && counted || fresh.IsZero() {
+	if backlog == 0 && t.countable() || fresh.IsZero() {
 		return 0
 	}
 	return max(now.Sub(fresh), 0)
+}
+
+// countable reports whether changes wait in a place of their own.
+func (t task) countable() bool {
+	return t.config.Flush.From.Type != config.Scan && t.config.Flush.From.Mode != config.ModeWatermark
 }
 
 // rest waits for d, or until ctx ends.

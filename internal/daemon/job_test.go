@@ -167,6 +167,25 @@ func TestFlushThatGoesOnAllTheTimeFollowsTheDatabaseAndItsPause(t *testing.T) {
 	_ = r.end()
 }
 
+func TestWhatWaitsForARunThatRestedIsNotCalledOlderThanItsRest(t *testing.T) {
+	l := newJobLab(t)
+	l.job("views", "@always")
+	r := l.start()
+	l.do("HINCRBY", "views", "7", 10)
+	l.awaitRows("[[7 10]]")
+	l.db.Exec(t, "ALTER TABLE articles RENAME TO elsewhere")
+	time.Sleep(2 * gaugeEvery)
+	l.do("HINCRBY", "views", "7", 10)
+	await(t, "the failure", func() bool { return l.state("views").ConsecutiveFailures > 0 })
+	if j := l.state("views"); *j.Backlog != 1 || *j.LagSeconds > (gaugeEvery+2*time.Second).Seconds() {
+		t.Errorf("backlog %d, lag %.1f s", *j.Backlog, *j.LagSeconds)
+	}
+	if lag, err := strconv.ParseFloat(r.metric(`baton_flush_lag_seconds{job="views"}`), 64); err != nil || lag > (gaugeEvery+2*time.Second).Seconds() {
+		t.Errorf("the gauge has %v, %v", lag, err)
+	}
+	_ = r.end()
+}
+
 func TestJobIsPausedWhenTooManyRecordsDoNotFit(t *testing.T) {
 	l := newJobLab(t)
 	l.job("views", "@every 200ms")

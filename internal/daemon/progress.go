@@ -40,8 +40,8 @@ func (t *tally) reset() {
 }
 
 // tell tells others how far a run is until it is stopped: the gauges of this node, and
-// in Redis whoever watches. It never holds the run up, and is silent while there is
-// nothing new.
+// in Redis whoever watches. It never holds the run up, and says little while there is
+// nothing new: of a run that goes on and on that it is up to date.
 func (f *flushJob) tell(ctx context.Context, r job.Run) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
@@ -56,12 +56,13 @@ func (f *flushJob) tell(ctx context.Context, r job.Run) (stop func()) {
 			}
 		}
 		told := redisstore.Progress{Backlog: -2} // nothing yet
-		fresh := false
+		fresh, at := false, time.Now()
 		for ctx.Err() == nil {
 			p := redisstore.Progress{Rows: f.done.rows.Load(), Dead: f.done.dead.Load(), Batches: f.done.batches.Load(), Backlog: backlog}
 			done := f.done.flushes.Load() > 0
-			if (p != told || done != fresh) && f.tellOnce(ctx, r, p, done) {
-				told, fresh = p, done
+			again := job.IsAlways(f.schedule) && time.Since(at) >= gaugeEvery
+			if (p != told || done != fresh || again) && f.tellOnce(ctx, r, p, done) {
+				told, fresh, at = p, done, time.Now()
 			}
 			_ = rest(ctx, tellEvery)
 		}
