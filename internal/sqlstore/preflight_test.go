@@ -3,6 +3,7 @@ package sqlstore_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -297,6 +298,9 @@ func TestASQLiteFileThatIsNotThereIsNotMade(t *testing.T) {
 		t.Error("it cannot be used")
 	}
 	wantFinding(t, found, flush.SeverityWarning, "is not there")
+	if _, err := s.Table(t.Context(), "users"); !errors.Is(err, flush.ErrNoTable) || !strings.Contains(err.Error(), path) {
+		t.Errorf("a table of it: %v", err)
+	}
 	if files, _ := filepath.Glob(path + "*"); len(files) != 0 {
 		t.Errorf("it made %v", files)
 	}

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 
@@ -17,6 +19,9 @@ func (d sqliteDB) table(ctx context.Context, name string) (flush.Table, error) {
 	schema := asked
 	if schema == "" {
 		schema = "main"
+	}
+	if _, err := os.Stat(d.path); errors.Is(err, fs.ErrNotExist) { // to open it were to make it, which is not for those who only look
+		return flush.Table{}, fmt.Errorf("%w: there is no file %s: correct the dsn, or create it with the table %s", flush.ErrNoTable, d.path, name)
 	}
 	var kind string
 	err := d.db.QueryRowContext(ctx, q["table"], schema, table).Scan(&table, &kind)
