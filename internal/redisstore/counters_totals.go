@@ -71,11 +71,25 @@ func NewTotals(store *Store, o TotalsOptions) (*Totals, error) {
 // Name is the hash, or the pattern of the keys.
 func (s *Totals) Name() string { return s.key }
 
-// Stage says how many totals a hash has; keys are not counted.
+// Stage says how many totals a hash has; keys are not counted. ErrBrokenStage if the job
+// had another mode before and left a stage behind: nobody would ever come back to it.
 func (s *Totals) Stage(ctx context.Context, newID, _ string) (st flush.Stage, ok bool, err error) {
 	st.ID = newID
 	if s.row.Name != "" {
 		return st, true, nil
+	}
+	stage := stagedKey{live: s.key}.stage()
+	left, err := redis.Bool(s.store.run(ctx, s.key, func(c redis.Conn) (any, error) {
+		return redis.DoContext(c, ctx, "EXISTS", stage)
+	}))
+	var refusal redis.Error
+	switch {
+	case errors.As(err, &refusal) && codeOf(refusal) == "NOPERM": // who may not look has never staged
+	case err != nil:
+		return st, false, s.fail("look for a stage of", err)
+	case left:
+		return st, false, fmt.Errorf("%w: %q has increments that `mode: stage` took out of %q and has not brought into the database. "+
+			"Run job %q once more with `mode: stage`, and then change its mode", ErrBrokenStage, stage, s.key, s.job)
 	}
 	st.Size, err = redis.Int64(s.store.run(ctx, s.key, func(c redis.Conn) (any, error) {
 		return redis.DoContext(c, ctx, "HLEN", s.key)

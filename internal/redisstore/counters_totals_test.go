@@ -96,6 +96,30 @@ func TestTotalsOfAHashAreReadAndStay(t *testing.T) {
 	}
 }
 
+// A job that staged increments before it was changed to totals would leave them in
+// Redis for ever.
+func TestTotalsOfAHashWithAStageAreNotBegun(t *testing.T) {
+	g := newRig(t)
+	g.fillCounters("totals", 10)
+	staging := g.counters(CountersOptions{Key: "totals", Job: "totals"})
+	st := stageNow(t, staging, "a")
+	g.fillCounters("totals", 5)
+	src := totalsOn(t, g.store, TotalsOptions{})
+	if _, _, err := src.Stage(t.Context(), "b", ""); !errors.Is(err, ErrBrokenStage) || !strings.Contains(err.Error(), "`mode: stage`") {
+		t.Errorf("staged over a stage: %v", err)
+	}
+	if err := staging.Discard(t.Context(), st); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := totalsOf(t, src); len(got) != 5 {
+		t.Errorf("read %d totals", len(got))
+	}
+	g.do("ACL", "SETUSER", "default", "resetkeys", "~totals")
+	if got, _ := totalsOf(t, src); len(got) != 5 {
+		t.Errorf("who may not look for a stage read %d totals", len(got))
+	}
+}
+
 func TestTotalsWithAKeyEachAreRead(t *testing.T) {
 	g := newRig(t)
 	want := map[string]string{}
