@@ -65,7 +65,14 @@ func (s *Store) CreateTable(ctx context.Context, t flush.TableSpec) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.limits.trip)
 	defer cancel()
-	return s.failed(ctx, fmt.Sprintf("create table %q", t.Name), s.exec(ctx, ddl))
+	err = s.exec(ctx, ddl)
+	if err != nil {
+		// PostgreSQL's IF NOT EXISTS fails where somebody else makes it just now.
+		if _, missing := s.Table(ctx, t.Name); missing == nil {
+			return nil
+		}
+	}
+	return s.failed(ctx, fmt.Sprintf("create table %q", t.Name), err)
 }
 
 // exec runs one statement of our own outside the protocol.

@@ -1,6 +1,7 @@
 package sqlstore_test
 
 import (
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -64,6 +65,26 @@ func TestTableIsMadeAsItWasDescribed(t *testing.T) {
 		if diff := cmp.Diff(want, got, same, sorted); diff != "" {
 			t.Errorf("%s\n(-described +made):\n%s", ddl, diff)
 		}
+	})
+}
+
+// Jobs of one table, and a leader with its successor, may make it at the same time.
+func TestTableIsMadeByWhoeverComes(t *testing.T) {
+	everywhere(t, func(t *testing.T, db *bench) {
+		s, spec := db.open(), specOfAll(t)
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				for n := range 5 {
+					spec := spec
+					spec.Name = fmt.Sprint("made_", n)
+					if err := s.CreateTable(t.Context(), spec); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
 	})
 }
 
