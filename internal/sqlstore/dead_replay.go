@@ -130,7 +130,7 @@ func (a *application) replay(ctx context.Context, tx session, r Replay) (verdict
 // harmless is what is written so that no row that is there is touched, unless that was
 // asked for; done if that is nothing at all.
 func (s *Store) harmless(ctx context.Context, tx session, r Replay) (plan *flush.Plan, row flush.Row, done bool, err error) {
-	if r.Overwrite || r.Sum && !r.Row.Delete || len(r.Plan.Key) == 0 || r.Plan.Keep {
+	if r.Overwrite || r.Sum && !r.Row.Delete && !r.Row.Replace || len(r.Plan.Key) == 0 || r.Plan.Keep {
 		return r.Plan, r.Row, false, nil
 	}
 	if r.Row.Delete {

@@ -43,6 +43,12 @@ func TestReplayedSumIsAddedOnce(t *testing.T) {
 		db.expect("SELECT id, views FROM articles", "1|7")
 		db.expect("SELECT count(*) FROM baton_dead_letter", "0")
 		db.expect("SELECT count(*) FROM baton_position WHERE position LIKE 'replay%'", "0") // nobody's newest batch
+		replacing := row(1, 5)
+		replacing.Replace = true
+		r = db.oneLetter(s, p, replacing)
+		r.Sum = true // but not of what it would delete first
+		replay(t, s, r, sqlstore.ErrRowThere)
+		db.expect("SELECT id, views FROM articles", "1|7")
 	})
 }
 
