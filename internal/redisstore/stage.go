@@ -28,6 +28,9 @@ const (
 	scanCount = 1000
 )
 
+// largeStage is a set whose hash table Redis cannot make smaller within milliseconds.
+const largeStage = 1 << 18
+
 // stagedKey is a live key and its stage: where a source freezes what is pending.
 // Both halves and the id ("meta") share the live key's slot. None has a TTL.
 type stagedKey struct {
@@ -36,6 +39,7 @@ type stagedKey struct {
 	live    string
 	types   [2]string // the Redis types that a live key may have; the second may be ""
 	parts   int       // records a part; 0 when records are removed one by one
+	large   int       // records from which on a stage is large: see stage_remove.lua
 	observe func(step string) error
 }
 
@@ -92,7 +96,7 @@ func (k stagedKey) Stage(ctx context.Context, newID, _ string) (s flush.Stage, o
 		return s, false, err
 	}
 	reply, err := redis.Values(k.script(ctx, "stage", stageScript,
-		k.live, k.stage(), k.meta(), newID, k.parts, k.types[0], k.types[1], k.job))
+		k.live, k.stage(), k.meta(), newID, k.parts, k.types[0], k.types[1], k.job, k.large))
 	if err != nil {
 		return s, false, err
 	}
@@ -215,7 +219,7 @@ func newStagedKey(store *Store, jobName, live string, observe func(string) error
 	if jobName == "" {
 		return stagedKey{}, errors.New("a flush source needs the name of its job")
 	}
-	k := stagedKey{store: store, job: jobName, live: live, observe: observe}
+	k := stagedKey{store: store, job: jobName, live: live, large: largeStage, observe: observe}
 	copy(k.types[:], types)
 	return k, nil
 }

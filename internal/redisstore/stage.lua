@@ -1,6 +1,6 @@
 -- Freezes what is pending in a live key under an id, or finds what an earlier run froze.
 -- KEYS: live, stage, meta
--- ARGV: new id, records a part, wanted type, another wanted type or "", job
+-- ARGV: new id, records a part, wanted type, another wanted type or "", job, what is large
 -- Reply: {"staged", id, parts, size, job}, {"nothing"}, {"wrong_type", key, type},
 --        {"orphan"}: a stage without an id, or {"lost", id}: an id without its stage
 --
@@ -9,6 +9,8 @@
 -- that has lost its id may simply be read again under a new one. For any other
 -- source both mean that somebody else touched the keys.
 -- The job of the reply is the one that has staged it, whatever it is called now.
+-- Of a large stage whose records are removed one by one the last quarter is left to
+-- Discard: see stage_remove. Its size is kept for that, and how many have "passed".
 -- The number of parts is computed once, here: it must be the same at every reading.
 local card = {hash = 'HLEN', set = 'SCARD', zset = 'ZCARD'}
 local part_rows = tonumber(ARGV[2])
@@ -25,6 +27,7 @@ if staged ~= 'none' then
     return {'wrong_type', KEYS[2], staged}
   end
   if meta[1] then
+    redis.call('HDEL', KEYS[3], 'passed') -- who finds it reads all that is left
     return {'staged', meta[1], tonumber(meta[2]), redis.call(card[staged], KEYS[2]), meta[3] or ARGV[5]}
   end
   if not one_by_one then
@@ -51,7 +54,11 @@ local source = redis.call('EXISTS', KEYS[2]) == 1 and KEYS[2] or KEYS[1]
 local size = redis.call(card[staged], source)
 local parts = one_by_one and 0 or math.ceil(size / part_rows)
 redis.call('PERSIST', source)
+redis.call('HDEL', KEYS[3], 'passed', 'size')
 redis.call('HSET', KEYS[3], 'id', ARGV[1], 'parts', parts, 'job', ARGV[5])
+if one_by_one and size >= tonumber(ARGV[6]) then
+  redis.call('HSET', KEYS[3], 'size', size)
+end
 if source == KEYS[1] then
   local renamed = redis.pcall('RENAME', KEYS[1], KEYS[2])
   if renamed.err then

@@ -122,8 +122,15 @@ func (s *Stream) Peek(ctx context.Context, n int) ([]flush.Record, error) {
 	return records[:min(n, len(records))], nil
 }
 
+// rewound reports whether the stream was made anew, or has lost entries, before an id:
+// nothing that is added there would ever wake who waits behind it.
+func (s *Stream) rewound(ctx context.Context, id entryID) (bool, error) {
+	l, err := s.look(ctx, id.String(), "")
+	return l.exists && l.last.compare(id) < 0, err
+}
+
 // Wait returns when there are entries behind the one that was committed last, or ctx
-// has ended, and perhaps earlier. It blocks, and changes nothing.
+// has ended, or when the stream ends before that one, and perhaps earlier. It blocks, and changes nothing.
 func (s *Stream) Wait(ctx context.Context) error {
 	s.mu.Lock()
 	at := s.committed
@@ -134,7 +141,7 @@ func (s *Stream) Wait(ctx context.Context) error {
 	err := s.store.block(ctx, s.live, func(c redis.Conn, atMost time.Duration) (bool, error) {
 		_, err := redis.Values(redis.DoContext(c, ctx, "XREAD", "COUNT", 1, "BLOCK", max(1, atMost.Milliseconds()), "STREAMS", s.live, at.id.String()))
 		if errors.Is(err, redis.ErrNil) {
-			return false, nil
+			return s.rewound(ctx, at.id)
 		}
 		return true, err
 	})
