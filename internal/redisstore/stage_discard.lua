@@ -7,7 +7,7 @@ if redis.call('HGET', KEYS[2], 'id') ~= ARGV[1] then
   return 'stale'
 end
 if ARGV[2] ~= 'whole' then
-  local card = {set = 'SCARD', zset = 'ZCARD'}
+  local card = {set = 'SCARD', zset = 'ZCARD', list = 'LLEN'}
   local found = redis.call('TYPE', KEYS[1]).ok
   local left = found == 'none' and 0 or redis.call(card[found], KEYS[1])
   if left > tonumber(redis.call('HGET', KEYS[2], 'passed') or 0) then
