@@ -13,7 +13,7 @@ if staged ~= 'none' and staged ~= 'list' then
   return {'wrong_type', KEYS[2], staged}
 end
 local left = redis.call('LLEN', KEYS[2])
-if meta[1] then
+if meta[1] and meta[5] then -- an id without rows is of hashes that were flushed before there was a list
   local should = math.max(0, tonumber(meta[4]) - tonumber(meta[5]) * tonumber(meta[6]))
   if left ~= should then
     return {'changed', meta[1], should, left}

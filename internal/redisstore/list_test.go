@@ -240,6 +240,25 @@ func TestListThatSomebodyElseTouchedIsNotGuessedAt(t *testing.T) {
 	})
 }
 
+// The index of hashes was drained, and its id left by a crash, before a list took its name.
+func TestListIsFlushedWhereHashesWereBefore(t *testing.T) {
+	g := newRig(t)
+	g.do("SADD", "orders", "7")
+	before := g.hashes(HashesOptions{Changed: "orders"})
+	st := stageNow(t, before, "a")
+	for _, p := range readAll(t, before, st) {
+		if err := before.Done(t.Context(), st, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := map[string]int64{}
+	g.fillList("orders", 10, want)
+	db := newDatabase()
+	db.drain(t, g.list(ListOptions{}))
+	same(t, "sums", want, db.counts)
+	g.nothingLeft()
+}
+
 // A user without a permission is refused before anything is half staged.
 func TestListIsNotHalfStaged(t *testing.T) {
 	g := newRig(t)
