@@ -124,6 +124,7 @@ func TestBadInputIsReportedAtItsPlaceWithTheRemedy(t *testing.T) {
 			"7:38: jobs[0].flush.from.changed: only for counters with a key each, such as hits:<id>; the fields of a hash need no index: remove it\n7:50: jobs[0].flush.from.on_missing: only for hashes; remove it"},
 		{"key of counters", counters("{id: $field, n: $value}", `key: "v:<id>"`), "7:7: jobs[0].flush.from.changed: required; for example changed:user, the set of changed ids\n9:17: jobs[0].flush.columns.id.from: $field is for counters in one hash; the name is what the key captures, for example id of hits:<id>"},
 		{"key flushed twice", job("  - name: b\n    schedule: \"@daily\"\n    flush:\n      from: {type: hashes, key: \"w:<id>\", changed: c}\n      to: {database: main, table: t, key: [id]}\n"), `12:43: jobs[1].flush.from.changed: "c" is flushed by jobs[0] already; a key belongs to one job`},
+		{"key whose stage is that of another", job("  - name: b\n    schedule: \"@daily\"\n    flush:\n      from: {type: hashes, key: \"w:<id>\", changed: \"{c}\"}\n      to: {database: main, table: t, key: [id]}\n"), `12:43: jobs[1].flush.from.changed: "{c}" is flushed by jobs[0] already; a key belongs to one job`},
 
 		{"database reference", spoil("database: main", "database: man"), `8:12: jobs[0].flush.to.database: "man" is not under databases; did you mean main?`},
 		{"no database at all", strings.Replace(job(""), "databases: {main: {driver: sqlite, dsn: x}}\n", "", 1), `7:12: jobs[0].flush.to.database: "main" is not under databases, where there is none`},

@@ -99,14 +99,23 @@ func (v *validator) from(path string, f From, seen map[string]string, checks Che
 // unshared refuses live keys that another job empties.
 func (v *validator) unshared(path, at string, lives []string, seen map[string]string) {
 	for _, one := range lives {
-		if other, twice := seen[one]; twice && one != "" {
+		if other, twice := seen[stagedAs(one)]; twice && one != "" {
 			v.fail(at, "%q is flushed by %s already; a key belongs to one job", one, other)
 			return
 		}
 	}
 	for _, one := range lives {
-		seen[one] = strings.TrimSuffix(path, ".flush.from")
+		seen[stagedAs(one)] = strings.TrimSuffix(path, ".flush.from")
 	}
+}
+
+// stagedAs is what the stage of a key is named after: k and {k} have the same.
+func stagedAs(key string) string {
+	_, rest, _ := strings.Cut(key, "{")
+	if tag, _, closed := strings.Cut(rest, "}"); closed && tag != "" {
+		return key
+	}
+	return "{" + key + "}"
 }
 
 // choices checks the words of a source.
