@@ -212,6 +212,9 @@ func (v *validator) mode(path string, f Flush) {
 	case len(t.Key) == 0:
 		v.fail(path+".key", "required: the columns that identify a row, for example [id]")
 	}
+	if len(t.DeleteWhen) > 0 && t.Mode == modeDelete {
+		v.fail(path+".delete_when", "with mode delete every record deletes its row; remove it, or write mode: upsert")
+	}
 	if len(t.DeleteWhen) > 0 && t.Mode == modeInsert {
 		v.fail(path+".delete_when", "rows are deleted by their key, and mode insert has none; write mode: upsert and a key")
 	}

@@ -82,8 +82,12 @@ func (v *validator) columns(path string, f Flush) {
 		if f.From.Type == Counters {
 			v.fail(path+".columns", "required for counters; for example {id: $field, views: $value}")
 		}
+		if example, ok := valueColumns()[f.From.Value]; ok && f.From.Type == Scan {
+			v.fail(path+".columns", "required for value: %s; for example %s", f.From.Value, example)
+		}
 		return
 	}
+	v.members(path, f)
 	adds := false
 	for _, name := range slices.Sorted(maps.Keys(f.Columns)) {
 		adds = v.column(path+".columns."+name, f.Columns[name], f.From) || adds
@@ -102,6 +106,23 @@ func (v *validator) columns(path string, f Flush) {
 		} else if col.Op == "add" {
 			v.fail(at, "column %q is added to; a key identifies a row and cannot change", key)
 		}
+	}
+}
+
+// valueColumns are examples for values of a scan that have no fields.
+func valueColumns() map[string]string {
+	return map[string]string{
+		"string": "{id: id, value: $value}", "set": "{id: id, member: $member}", "zset": "{id: id, member: $member, score: $score}",
+	}
+}
+
+// members refuses to write all members of a set into the same row.
+func (v *validator) members(path string, f Flush) {
+	if f.From.Type != Scan || f.From.Value != "set" && f.From.Value != "zset" {
+		return
+	}
+	if !slices.ContainsFunc(f.To.Key, func(key string) bool { return f.Columns[key].From == "$member" }) {
+		v.fail(path+".to.key", "each member is a row, so one of these columns must be made from $member; else all members of a key would be one row")
 	}
 }
 
