@@ -15,7 +15,7 @@ func (r *run) pages(ctx context.Context, source Source, stage Stage, began time.
 	defer stop(nil)
 	lanes := make([]chan work, max(1, r.cfg.Lanes))
 	for i := range lanes {
-		lanes[i] = make(chan work, len(lanes)-1) // a lane that waits for its page must not hold up the others
+		lanes[i] = make(chan work, min(1, len(lanes)-1)) // a lane that waits for its page must not hold up the others
 	}
 	read := make(chan error, 1)
 	go func() {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -79,6 +80,31 @@ func TestALaneThatFailsStopsTheOthers(t *testing.T) {
 			if call == "discard" {
 				t.Error("the stage was discarded")
 			}
+		}
+	})
+}
+
+// A database that is slow must not have the reader fill the memory: what a page may be is
+// reckoned for two of each lane.
+func TestLanesHoldFewPages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var read atomic.Int64
+		s := &stub{name: "s", pages: laned(100, 8), ahead: func() { read.Add(1) }}
+		cfg, _ := users(s)
+		sink := cfg.Sink.(*fakeSink)
+		cfg.Sink = &sinkFunc{fakeSink: sink, apply: func(ctx context.Context, f Fence, p *Plan, b Batch) (Outcome, error) {
+			time.Sleep(time.Hour)
+			return sink.Apply(ctx, f, p, b)
+		}}
+		cfg.Lanes = 8
+		go func() {
+			time.Sleep(time.Minute)
+			if n := read.Load(); n != 2*8+1 {
+				t.Errorf("%d pages were read while none was written", n)
+			}
+		}()
+		if got, err := mustNew(t, cfg).Run(t.Context(), leader(1)); err != nil || got.Rows != 100 {
+			t.Errorf("result is %+v, %v", got, err)
 		}
 	})
 }

@@ -94,6 +94,7 @@ func (s *Hashes) Read(ctx context.Context, st flush.Stage, yield func(flush.Page
 		scan.command, scan.stride = "ZSCAN", 2
 	}
 	rows := newPace(s.budget)
+	rows.page /= s.lanes
 	for first := true; first || scan.cursor != "0"; first = false {
 		if err := s.step(stepScan); err != nil {
 			return err

@@ -214,6 +214,21 @@ func TestLongRowsMakeShortPages(t *testing.T) {
 	g.nothingLeft()
 }
 
+// Each lane holds two pages at the same time, so the budget is for all of them.
+func TestPagesOfLongRowsAreSmallerTheMoreLanesThereAre(t *testing.T) {
+	g := newRig(t)
+	for i := range 400 {
+		g.change(false, fmt.Sprint(i), strings.Repeat("x", 1000), i)
+	}
+	const budget, lanes = 256 << 10, 8
+	src := g.hashes(HashesOptions{MemoryBudget: budget, Lanes: lanes})
+	for _, p := range readAll(t, src, stageNow(t, src, "a")) {
+		if size := 1000 * len(p.Records); size > budget/4/lanes+budget/16 {
+			t.Errorf("a page of %d bytes, and %d at the same time", size, 2*lanes)
+		}
+	}
+}
+
 func TestRowOfAnotherTypeIsADeadLetterAndTheRestIsRead(t *testing.T) {
 	g := newRig(t)
 	g.change(false, "1", "one", 1)
