@@ -21,7 +21,7 @@ func releaseStartUp() error {
 	if err != nil {
 		return err
 	}
-	defer maps.Close() //nolint:errcheck // it was only read
+	defer maps.Close()
 	lines := bufio.NewScanner(maps)
 	for lines.Scan() {
 		// 00400000-00f2c000 r-xp 00000000 fe:00 1234 /usr/bin/baton

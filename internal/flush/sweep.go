@@ -20,7 +20,7 @@ const defaultMaxPct = 10
 // sweepRows is how many rows one transaction of a sweep deletes at most.
 const sweepRows = 1000
 
-// ErrTooManyVanished: more rows have vanished than one sweep may delete, so none was.
+// ErrTooManyVanished says that more rows have vanished than one sweep may delete, so none was.
 var ErrTooManyVanished = errors.New("flush: too many rows have vanished")
 
 // TooManyVanishedError says how many. It matches ErrTooManyVanished.

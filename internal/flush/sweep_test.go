@@ -93,7 +93,7 @@ func (h *hall) CountStale(_ context.Context, _ *Plan, current int64) (stale, all
 	return stale, all, nil
 }
 
-func (h *hall) StaleRows(_ context.Context, p *Plan, current int64, behind []Value, limit int) (found [][]string, err error) {
+func (h *hall) StaleRows(_ context.Context, _ *Plan, current int64, behind []Value, limit int) (found [][]string, err error) {
 	if len(h.staleErrs) > 0 {
 		err, h.staleErrs = h.staleErrs[0], h.staleErrs[1:]
 		return nil, err

@@ -12,7 +12,7 @@ import (
 	"sync"
 )
 
-// ErrDecreased: a total is lower than what the database has of it, and nobody has
+// ErrDecreased says that a total is lower than what the database has of it, and nobody has
 // said what that means. The counter was left alone; an operator has to decide.
 var ErrDecreased = errors.New("flush: a total has decreased")
 

@@ -124,7 +124,6 @@ func newLedgerOfTotals(t rapid.TB, kind Kind) *ledgerOfTotals {
 type watchedSink struct {
 	fakeSink
 	applied *[]Batch
-	lanes   bool
 }
 
 func (s *watchedSink) Apply(ctx context.Context, f Fence, p *Plan, b Batch) (Outcome, error) {

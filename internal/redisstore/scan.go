@@ -160,7 +160,6 @@ func (s *Scan) readNode(ctx context.Context, node *server, rows *scanRows) error
 				return err
 			}
 		}
-		pile = nil //nolint:ineffassign,wastedassign // the next one is to fit the budget without it
 		if err := rows.flush(); err != nil {
 			return err
 		}

@@ -136,7 +136,7 @@ func (t *scanTable) StaleRows(_ context.Context, p *flush.Plan, current int64, b
 			found = append(found, texts)
 		}
 	}
-	slices.SortFunc(found, func(a, b []string) int { return slices.Compare(a, b) })
+	slices.SortFunc(found, slices.Compare)
 	return found[:min(limit, len(found))], nil
 }
 

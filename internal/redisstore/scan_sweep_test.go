@@ -218,11 +218,11 @@ func TestAScanThatDiesAnywhereIsMadeGoodByTheNext(t *testing.T) {
 		j.options.PageRows, j.options.Lanes = 20, 2
 		j.must(t)
 		for i := range 60 {
-			switch {
-			case i%3 == 0:
+			switch i % 3 {
+			case 0:
 				g.do("DEL", fmt.Sprintf("session:%d", i))
 				continue
-			case i%3 == 1:
+			case 1:
 				g.do("SET", fmt.Sprintf("session:%d", i), i)
 			}
 			want[fmt.Sprint(i)] = g.str("GET", fmt.Sprintf("session:%d", i))

@@ -63,7 +63,7 @@ const (
 
 var (
 	errBrokenWire = errors.New("this connection broke in the middle of a reply")
-	errNotTexts   = errors.New("Redis sent something else than the texts that were asked for")
+	errNotTexts   = errors.New("what Redis sent is something else than the texts that were asked for")
 )
 
 // Err implements redis.Conn.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"baton/internal/flush"
+	"baton/internal/sqlstore"
 )
 
 func TestApplyInsertsUpdatesAndDeletes(t *testing.T) {
@@ -195,5 +196,30 @@ func TestLedgerKnowsABatchByTheNameOfItsStage(t *testing.T) {
 		db.expect("SELECT views FROM articles", "12")
 		db.expect("SELECT job, batch_id, part FROM baton_ledger ORDER BY part", "j|a|0", "j|a|1")
 		db.expect("SELECT job, position FROM baton_position", "j|a")
+	})
+}
+
+func TestPanicInATransactionLeavesItNotOpen(t *testing.T) {
+	everywhere(t, func(t *testing.T, db *bench) {
+		db.articles()
+		boom := true
+		s := db.open(observing(func(step sqlstore.Step) error {
+			if boom && step == sqlstore.StepAfterRows {
+				panic("boom")
+			}
+			return nil
+		}))
+		takeOver(t, s, fence(1))
+		p := plan(t, s, "articles", []string{"id"}, "views")
+		for range 10 { // more often than there are connections
+			func() {
+				defer func() { _ = recover() }()
+				_, err := s.Apply(t.Context(), fence(1), p, batch("a", 0, row(1, 5)))
+				t.Errorf("no panic, but %v", err)
+			}()
+		}
+		boom = false
+		apply(t, s, fence(1), p, batch("a", 0, row(1, 5)))
+		db.expect("SELECT views FROM articles", "5")
 	})
 }

@@ -223,8 +223,7 @@ func (a *application) patch(ctx context.Context, tx session, g group) (left []lo
 			tasks = append(tasks, update)
 		}
 		err := tx.run(ctx, tasks...)
-		var refused *refusal
-		if errors.As(err, &refused) {
+		if refused, ok := errors.AsType[*refusal](err); ok {
 			left = append(left, lonely{group: g.of(next, next+1), cause: refused.cause})
 			next++
 		} else if err != nil {

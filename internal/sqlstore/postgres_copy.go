@@ -66,8 +66,8 @@ func (t *pgSession) makePiles(ctx context.Context, tasks []task) error {
 }
 
 // copies says whether rows of the task are worth a COPY.
-func (k task) copies() bool {
-	return k.plan != nil && !k.update && len(k.rows)-countDeletes(k.rows) >= copyFrom
+func (t task) copies() bool {
+	return t.plan != nil && !t.update && len(t.rows)-countDeletes(t.rows) >= copyFrom
 }
 
 // piled says whether they go by one: the pile is there, and there is nothing on it.

@@ -298,7 +298,7 @@ func readLookup(ctx context.Context, statement *sql.Stmt, args []any, into map[s
 	if err != nil {
 		return err
 	}
-	defer rows.Close() //nolint:errcheck // Err tells what went wrong
+	defer rows.Close() // Err tells what went wrong
 	for rows.Next() {
 		var name, value string
 		if err := rows.Scan(&name, &value); err != nil {

@@ -130,7 +130,14 @@ func (s *Store) transact(ctx context.Context, doing string, work func(session) e
 	if err != nil {
 		return s.failed(ctx, doing, err)
 	}
+	ended := false
+	defer func() {
+		if !ended { // a panic: others need the connection, and the rows that are locked
+			tx.close(false)
+		}
+	}()
 	err = work(tx)
+	ended = true
 	known := errors.Is(err, flush.ErrFenced) || errors.Is(err, errApplied) || errors.Is(err, flush.ErrMoved) || errors.Is(err, flush.ErrTooManyDead)
 	tx.close(err == nil || known)
 	err = s.failed(ctx, doing, err)

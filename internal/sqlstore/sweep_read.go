@@ -59,7 +59,7 @@ func (s *sqlSession) read(ctx context.Context, text string, args []any) ([][]any
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close() //nolint:errcheck // Err tells what went wrong
+	defer rows.Close() // Err tells what went wrong
 	columns, err := rows.Columns()
 	if err != nil {
 		return nil, err

@@ -15,9 +15,8 @@ const lockKey = "baton"
 
 // The jobs, and the tables that they fill.
 var (
+	// jobNames are all but visits, which has one run a term.
 	jobNames = []string{"hits", "items", "orders", "plays", "sessions", "totals", "users", "views"}
-	// alwaysJob has one run a term.
-	alwaysJob = "visits"
 	// counterTables have sums, or, of events, how often each is there.
 	counterTables = map[string]string{"articles": "views", "hits": "hits", "plays": "plays", "downloads": "n", "orders": "count(*)", "visits": "count(*)"}
 	rowTables     = []string{"items", "sessions", "users"}

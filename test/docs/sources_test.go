@@ -162,7 +162,7 @@ func runGo(t *testing.T, addr string, blocks []string) {
 	code.WriteString("}\n")
 	// Inside the module, so that its libraries are there; a name that begins with a dot
 	// is no package of it.
-	dir, err := os.MkdirTemp(".", ".examples-")
+	dir, err := os.MkdirTemp(".", ".examples-") //nolint:usetesting // it must be in the module
 	if err != nil {
 		t.Fatal(err)
 	}
