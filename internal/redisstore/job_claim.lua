@@ -16,6 +16,8 @@ local leader = instead(ARGV[1], ARGV[4])
 if leader then
   return {'not_leader', leader}
 end
+-- PERSIST is the first that writes: then a full memory refuses no later command, and flushes can make room.
+redis.call('PERSIST', KEYS[2])
 local job = redis.call('HMGET', KEYS[2], 'last_slot', 'running_id', 'paused_reason')
 local last, running, paused = job[1], job[2], job[3]
 if running == run and (request ~= '' or last == slot) then

@@ -12,6 +12,8 @@ for _, entry in ipairs(redis.call('XREVRANGE', KEYS[2], '+', '-', 'COUNT', 20)) 
     return 0
   end
 end
+-- PERSIST is the first that writes: then a full memory refuses no later command, and flushes can make room.
+redis.call('PERSIST', KEYS[1])
 redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[1], '*', unpack(ARGV, 6))
 if redis.call('HGET', KEYS[1], 'running_id') ~= ARGV[2] then
   return 1

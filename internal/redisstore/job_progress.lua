@@ -5,6 +5,8 @@
 if redis.call('HGET', KEYS[1], 'running_id') ~= ARGV[1] then
   return 0
 end
+-- PERSIST is the first that writes: then a full memory refuses no later command, and flushes can make room.
+redis.call('PERSIST', KEYS[1])
 for i = 3, #ARGV, 2 do
   redis.call('HSET', KEYS[1], 'running_' .. ARGV[i], ARGV[i + 1])
 end

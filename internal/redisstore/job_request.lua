@@ -14,5 +14,7 @@ local id, ends, who = string.match(redis.call('HGET', KEYS[2], ARGV[1]) or '', '
 if id and id ~= ARGV[2] and tonumber(ends) >= now then
   return {'asked', who}
 end
+-- PERSIST is the first that writes: then a full memory refuses no later command, and flushes can make room.
+redis.call('PERSIST', KEYS[2])
 redis.call('HSET', KEYS[2], ARGV[1], string.format('%s %.0f %s', ARGV[2], now + tonumber(ARGV[3]), ARGV[4]))
 return {'ok'}

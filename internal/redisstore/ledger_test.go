@@ -154,6 +154,21 @@ func TestClaimWhoseReplyWasLostIsStillTheRunsOwn(t *testing.T) {
 	}
 }
 
+// Flushes make room in a memory that is full, so they must start.
+func TestRunsStartAndEndWhileTheMemoryIsFull(t *testing.T) {
+	g, l := ledgerRig(t)
+	g.do("CONFIG", "SET", "maxmemory", "1b", "maxmemory-policy", "noeviction")
+	if _, err := g.conn.Do("SET", "other", "x"); err == nil {
+		t.Fatal("the memory is not full")
+	}
+	first := newRun("r1", 1, "a")
+	claim(t, l, first)
+	finish(t, l, ended(first, job.StateSucceeded, ""))
+	if got := stateOf(t, l, "users"); got.Last == nil || got.Last.State != job.StateSucceeded {
+		t.Errorf("state: %+v", got)
+	}
+}
+
 func TestStateOfAJobFollowsItsRuns(t *testing.T) {
 	_, l := ledgerRig(t)
 	if diff := cmp.Diff(JobState{Job: "users"}, stateOf(t, l, "users")); diff != "" {
@@ -173,7 +188,7 @@ func TestStateOfAJobFollowsItsRuns(t *testing.T) {
 
 	finish(t, l, ended(first, job.StateSucceeded, ""))
 	done := ended(first, job.StateSucceeded, "")
-	want := JobState{Job: "users", LastSlot: first.Slot, Last: &done, LastSuccess: done.Finished}
+	want := JobState{Job: "users", LastSlot: first.Slot, Last: &done, LastSuccess: done.Finished, Fresh: done.Started}
 	if diff := cmp.Diff(want, stateOf(t, l, "users")); diff != "" {
 		t.Errorf("after a success: %s", diff)
 	}

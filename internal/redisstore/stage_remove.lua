@@ -18,6 +18,7 @@ end
 local zset = found == 'zset'
 local left = redis.call(zset and 'ZCARD' or 'SCARD', KEYS[1])
 if meta[2] and left - #ARGV < tonumber(meta[2]) / 4 then
+  redis.call('PERSIST', KEYS[2]) -- the first that writes: then a full memory does not refuse the next
   redis.call('HINCRBY', KEYS[2], 'passed', #ARGV - 1)
 else
   redis.call(zset and 'ZREM' or 'SREM', KEYS[1], unpack(ARGV, 2))
