@@ -259,8 +259,8 @@ type Column struct {
 	// a layout of Go's time package. Default: rfc3339.
 	Format string `yaml:"format,omitempty"`
 	// Missing is what a record without the field means: error, so that the row
-	// becomes a dead letter, null, or keep, to leave the column as it is. Default: null
-	// for a nullable column, keep for one with a default, else error.
+	// becomes a dead letter, null, or keep, to leave the column as it is. Default: keep
+	// for a column with a default, null for a nullable one, else error.
 	Missing string `yaml:"missing,omitempty" config:"null"`
 	// Empty is "null" to store an empty text as NULL. Default: as it is.
 	Empty string `yaml:"empty,omitempty" config:"null"`

@@ -202,8 +202,8 @@ func (c *compiler) setOp(out *column, target Column, spec ColumnSpec) {
 func (c *compiler) setNull(out *column, target Column, spec ColumnSpec) {
 	switch spec.Missing {
 	case "":
-		out.missingNull = target.Nullable && !out.key
-		out.missingKeep = !target.Nullable && target.Default && !out.key && out.op != OpAdd
+		out.missingKeep = target.Default && !out.key && out.op != OpAdd
+		out.missingNull = target.Nullable && !out.key && !out.missingKeep
 	case "error":
 	case "null":
 		out.missingNull = true

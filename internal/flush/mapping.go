@@ -72,7 +72,7 @@ type ColumnSpec struct {
 	Op      string // set or add; default: add for $value, else set
 	Type    string // how the text is read: integer, float, ... Default: as the catalogue says
 	Format  string // of a timestamp or date: unix, unix_ms, rfc3339 (default) or a layout of Go's time package
-	Missing string // error, null or keep; default: null for a nullable column, keep for one with a default, else error
+	Missing string // error, null or keep; default: keep for a column with a default, null for a nullable one, else error
 	Empty   string // "null": an empty text is NULL
 }
 

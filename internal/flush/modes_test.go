@@ -130,6 +130,19 @@ func TestAColumnWithADefaultIsKeptWhenItIsMissing(t *testing.T) {
 	}
 }
 
+func TestANullableColumnWithADefaultIsKeptToo(t *testing.T) {
+	table := articles()
+	table.Columns[2].Default = true // title
+	m, err := Compile(MappingSpec{Table: "articles", Key: []string{"id"}, Columns: map[string]ColumnSpec{"id": {}, "views": {}, "title": {}, "score": {}}}, table, hashInputs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := batch(m, events(m, map[string]string{"id": "1", "views": "2"}))
+	if want := []string{"+integer 1,integer 2,absent,NULL"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestAScanWritesItsGeneration(t *testing.T) {
 	m := compiledFor(t, MappingSpec{Key: []string{"id"}, Generation: "views", Columns: map[string]ColumnSpec{"id": {}, "title": {From: "name"}}},
 		Inputs{Names: []string{"id", InputGeneration}, Fields: true})
