@@ -40,6 +40,9 @@
 // (Part -1) is idempotent by nature; its dead letters have an id made from their
 // content.
 //
+// A COPY comes first of all in its transaction, before anything is locked that others
+// wait for: the server does not call a client idle that owes it the rest of a COPY.
+//
 // A leader that froze inside a transaction is thrown off by the server: the
 // limits of waiting for a lock and of one statement are half of the lease, that
 // of idling in a transaction a quarter. SQLite has no server to do so. There

@@ -70,10 +70,11 @@ func (t task) copies() bool {
 	return t.plan != nil && !t.update && len(t.rows)-countDeletes(t.rows) >= copyFrom
 }
 
-// piled says whether they go by one: the pile is there, and there is nothing on it.
+// piled says whether they go by one: the transaction is about to begin (see loadFirst),
+// the pile is there, and there is nothing on it.
 // What is tried again after a refusal goes by arrays.
 func (t *pgSession) piled(k task, p pile) bool {
-	return k.copies() && !t.used && t.pg.CustomData()[p.key()] != nil
+	return t.begins && k.copies() && !t.used && t.pg.CustomData()[p.key()] != nil
 }
 
 // copy puts rows on the pile.

@@ -1,6 +1,7 @@
 package sqlstore_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -137,4 +138,52 @@ func TestMemoryOfACopyThatBrokeIsNotUsedAgain(t *testing.T) {
 
 func asRole(name string) func(*sqlstore.Options) {
 	return func(o *sqlstore.Options) { o.DSN = strings.Replace(o.DSN, "//app@", "//"+name+"@", 1) }
+}
+
+// A leader that freezes within a COPY is not idle, so no timeout of the server ends its
+// transaction: it must not have locked anything yet that its successor waits for.
+func TestALeaderFrozenWithinACopyHoldsNobodyUp(t *testing.T) {
+	db := &bench{Database: testsupport.Postgres(t), t: t}
+	db.articles()
+	proxy := db.Proxy()
+	frozen := db.open(through(db, proxy))
+	takeOver(t, frozen, fence(1))
+	p := plan(t, frozen, "articles", []string{"id"}, "views")
+	rows := make([]flush.Row, 200_000)
+	for i := range rows {
+		rows[i] = row(i, 1)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		out, err := frozen.Apply(t.Context(), fence(1), p, batch("b", 0, rows...))
+		if out.Applied {
+			t.Error("the frozen leader's batch was applied")
+		}
+		ended <- err
+	}()
+	const copying = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'COPY pg_temp%'"
+	for db.Rows(t, copying)[0][0] == "0" {
+		select {
+		case err := <-ended:
+			t.Fatalf("no COPY was seen, and the batch ended with %v", err)
+		default:
+		}
+	}
+	proxy.HangRequests()
+	if db.Rows(t, copying)[0][0] == "0" {
+		t.Fatal("the COPY was over before the connection hung")
+	}
+
+	successor := db.open()
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+	defer cancel()
+	if err := successor.TakeOver(ctx, fence(2)); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := successor.Apply(ctx, fence(2), p, batch("b", 0, rows[:2000]...)); err != nil || !out.Applied {
+		t.Fatalf("the successor could not write the batch: %+v, %v", out, err)
+	}
+	proxy.Unhang()
+	<-ended // fenced, or told that the batch is in the ledger
+	db.expect("SELECT count(*) FROM articles", "2000")
 }

@@ -34,7 +34,9 @@ type pgSession struct {
 	pg   *pgconn.PgConn
 	undo bool // rows were refused: back to the savepoint first
 	used bool // the transaction has put rows on a pile
-	buf  *[]byte
+	// begins: the run that is under way begins the transaction.
+	begins bool
+	buf    *[]byte
 }
 
 // pgStatement is one statement of a run. Without a name it is sent as text.
@@ -55,6 +57,7 @@ func (t *pgSession) run(ctx context.Context, tasks ...task) error {
 	if err := t.makePiles(ctx, tasks); err != nil {
 		return err
 	}
+	t.begins = len(tasks) > 0 && tasks[0].query == "begin"
 	statements, err := t.statements(tasks)
 	if err != nil {
 		return err
@@ -68,29 +71,42 @@ func (t *pgSession) run(ctx context.Context, tasks ...task) error {
 	if err := t.prepare(ctx, statements); err != nil {
 		return err
 	}
-	var touched int64
-	for len(statements) > 0 {
-		if s := &statements[0]; s.load != nil {
-			if err := s.load(ctx); err != nil {
-				return t.failed(err, tasks[s.task])
-			}
-			statements = statements[1:]
-			continue
-		}
-		n := slices.IndexFunc(statements, func(s pgStatement) bool { return s.load != nil })
-		if n < 0 {
-			n = len(statements)
-		}
-		if err := t.pipe(ctx, statements[:n], tasks, &touched); err != nil {
+	if at := slices.IndexFunc(statements, func(s pgStatement) bool { return s.load != nil }); at >= 0 {
+		if statements, err = t.loadFirst(ctx, tasks, statements, at); err != nil {
 			return err
 		}
-		statements = statements[n:]
 	}
-	return nil
+	return t.pipe(ctx, statements, tasks)
+}
+
+// loadFirst begins the transaction and fills the pile before anything else: a process
+// that freezes within a COPY is not idle, so that the server waits for it for ever.
+// Nobody else may wait for what it has locked until then, and that is nothing. It
+// returns what is left to do; rows that a COPY refuses go by arrays.
+func (t *pgSession) loadFirst(ctx context.Context, tasks []task, statements []pgStatement, at int) ([]pgStatement, error) {
+	begin := pgStatement{text: statements[0].text, task: 0, last: true}
+	if err := t.pipe(ctx, []pgStatement{begin, {text: pgSavepoint}}, tasks); err != nil {
+		return nil, err
+	}
+	err := statements[at].load(ctx)
+	switch {
+	case err == nil:
+		rest := slices.Concat([]pgStatement{{text: pgRelease}}, statements[1:at], statements[at+1:])
+		return rest, nil
+	case t.db.judge(err) != refused:
+		return nil, err
+	}
+	if _, err := t.pg.Exec(ctx, pgUndo).ReadAll(); err != nil {
+		return nil, err
+	}
+	if statements, err = t.statements(tasks); err != nil {
+		return nil, err
+	}
+	return statements[1:], t.prepare(ctx, statements)
 }
 
 // pipe sends statements together and reads their answers.
-func (t *pgSession) pipe(ctx context.Context, statements []pgStatement, tasks []task, touched *int64) error {
+func (t *pgSession) pipe(ctx context.Context, statements []pgStatement, tasks []task) error {
 	pipe := t.pg.StartPipeline(ctx)
 	for i := range statements {
 		if s := &statements[i]; s.name != "" {
@@ -101,7 +117,7 @@ func (t *pgSession) pipe(ctx context.Context, statements []pgStatement, tasks []
 	}
 	err := pipe.Sync()
 	if err == nil {
-		err = t.answers(pipe, statements, tasks, touched)
+		err = t.answers(pipe, statements, tasks)
 	}
 	// Reads what is left, so that the connection can be used again.
 	if closing := pipe.Close(); err == nil {
@@ -110,21 +126,21 @@ func (t *pgSession) pipe(ctx context.Context, statements []pgStatement, tasks []
 	return err
 }
 
-// answers reads the results in order and tells the tasks. touched counts the rows of a
-// task that has begun.
-func (t *pgSession) answers(pipe *pgconn.Pipeline, statements []pgStatement, tasks []task, touched *int64) error {
+// answers reads the results in order and tells the tasks.
+func (t *pgSession) answers(pipe *pgconn.Pipeline, statements []pgStatement, tasks []task) error {
+	var touched int64
 	for i := range statements {
 		s := &statements[i]
 		n, err := answer(pipe)
-		*touched += n
+		touched += n
 		if err != nil {
 			return t.failed(err, tasks[s.task])
 		}
 		if s.last {
-			if err := tasks[s.task].done(*touched); err != nil {
+			if err := tasks[s.task].done(touched); err != nil {
 				return err
 			}
-			*touched = 0
+			touched = 0
 		}
 	}
 	return nil
