@@ -89,12 +89,8 @@ func (t *pgSession) copy(ctx context.Context, p pile, columns []pgColumn, rows [
 	}
 	*buf = r.whole
 	t.db.buffers.Put(buf)
-	switch {
-	case r.err != nil: // the server's error says no more than that we gave up
-		return r.err
-	case pgCode(err) == "42P01":
-		t.db.noPiles.Store(true) // a pooler gave us another server session
-		return fmt.Errorf("%w: %w", flush.ErrTransient, err)
+	if r.err != nil {
+		return r.err // the server's error says no more than that we gave up
 	}
 	return err
 }

@@ -71,12 +71,18 @@ func (t *pgSession) run(ctx context.Context, tasks ...task) error {
 	if err := t.prepare(ctx, statements); err != nil {
 		return err
 	}
-	if at := slices.IndexFunc(statements, func(s pgStatement) bool { return s.load != nil }); at >= 0 {
-		if statements, err = t.loadFirst(ctx, tasks, statements, at); err != nil {
-			return err
-		}
+	load := slices.IndexFunc(statements, func(s pgStatement) bool { return s.load != nil })
+	if load < 0 {
+		return t.pipe(ctx, statements, tasks)
 	}
-	return t.pipe(ctx, statements, tasks)
+	if statements, err = t.loadFirst(ctx, tasks, statements, load); err == nil {
+		err = t.pipe(ctx, statements, tasks)
+	}
+	if pgCode(err) == "42P01" {
+		t.db.noPiles.Store(true) // a pooler gave us another server session
+		return fmt.Errorf("%w: %w", flush.ErrTransient, err)
+	}
+	return err
 }
 
 // loadFirst begins the transaction and fills the pile before anything else: a process
