@@ -184,6 +184,6 @@ func TestALeaderFrozenWithinACopyHoldsNobodyUp(t *testing.T) {
 		t.Fatalf("the successor could not write the batch: %+v, %v", out, err)
 	}
 	proxy.Unhang()
-	<-ended // fenced, or told that the batch is in the ledger
+	t.Logf("the frozen leader: %v", <-ended) // fenced, or told that the batch is in the ledger
 	db.expect("SELECT count(*) FROM articles", "2000")
 }
