@@ -97,7 +97,7 @@ func (s *PlainCounters) index() string { return slotPrefix(s.live) + ":baton:ind
 // the counts. A stage that is sealed is never gathered again.
 func (s *PlainCounters) Stage(ctx context.Context, newID, _ string) (st flush.Stage, ok bool, err error) {
 	for {
-		verdict, st, err := s.freeze(ctx, newID)
+		verdict, st, err := s.begin(ctx, newID)
 		if err != nil || verdict == "nothing" {
 			return st, false, err
 		}
@@ -114,26 +114,15 @@ func (s *PlainCounters) Stage(ctx context.Context, newID, _ string) (st flush.St
 	}
 }
 
-// freeze makes a stage, or finds one. verdict is nothing, gathering or sealed.
-func (s *PlainCounters) freeze(ctx context.Context, newID string) (verdict string, st flush.Stage, err error) {
-	if err := s.step(stepStage); err != nil {
-		return "", st, err
-	}
-	reply, err := redis.Values(s.script(ctx, "stage", countersStageScript,
-		s.live, s.index(), s.stage(), s.meta(), newID, s.job))
+// begin makes a stage, or finds one. verdict is nothing, gathering or sealed.
+func (s *PlainCounters) begin(ctx context.Context, newID string) (verdict string, st flush.Stage, err error) {
+	verdict, reply, err := s.freeze(ctx, countersStageScript, s.live, s.index(), s.stage(), s.meta(), newID, s.job)
 	if err != nil {
 		return "", st, err
 	}
-	if err := s.step(stepStaged); err != nil {
-		return "", st, err
-	}
-	if reply, err = redis.Scan(reply, &verdict); err != nil {
-		return "", st, s.fail("stage", err)
-	}
 	switch verdict {
 	case "gathering", "sealed":
-		_, err = redis.Scan(reply, &st.ID, &st.Parts, &st.Size, &st.Job)
-		st.Resumed = st.ID != newID
+		st, err = stageOf(reply, newID)
 	case "wrong_type":
 		err = s.wrongPlainType(reply)
 	case "orphan":

@@ -57,26 +57,15 @@ var (
 
 // Stage freezes what is pending under newID, or finds what an earlier run froze.
 func (s *List) Stage(ctx context.Context, newID, _ string) (st flush.Stage, ok bool, err error) {
-	if err := s.step(stepStage); err != nil {
-		return st, false, err
-	}
-	reply, err := redis.Values(s.script(ctx, "stage", listStageScript, s.live, s.stage(), s.meta(), newID, s.parts, s.job))
+	verdict, reply, err := s.freeze(ctx, listStageScript, s.live, s.stage(), s.meta(), newID, s.parts, s.job)
 	if err != nil {
 		return st, false, err
-	}
-	if err := s.step(stepStaged); err != nil {
-		return st, false, err
-	}
-	var verdict string
-	if reply, err = redis.Scan(reply, &verdict); err != nil {
-		return st, false, s.fail("stage", err)
 	}
 	switch verdict {
 	case "nothing":
 		return st, false, nil
 	case "staged":
-		_, err = redis.Scan(reply, &st.ID, &st.Parts, &st.Size, &st.Job)
-		st.Resumed = st.ID != newID
+		st, err = stageOf(reply, newID)
 		return st, err == nil, err
 	case "wrong_type":
 		return st, false, s.wrongType(reply)

@@ -92,27 +92,16 @@ func (k stagedKey) Name() string { return k.live }
 
 // Stage freezes what is pending under newID, or finds what an earlier run froze.
 func (k stagedKey) Stage(ctx context.Context, newID, _ string) (s flush.Stage, ok bool, err error) {
-	if err := k.step(stepStage); err != nil {
-		return s, false, err
-	}
-	reply, err := redis.Values(k.script(ctx, "stage", stageScript,
-		k.live, k.stage(), k.meta(), newID, k.parts, k.types[0], k.types[1], k.job, k.large))
+	verdict, reply, err := k.freeze(ctx, stageScript,
+		k.live, k.stage(), k.meta(), newID, k.parts, k.types[0], k.types[1], k.job, k.large)
 	if err != nil {
 		return s, false, err
-	}
-	if err := k.step(stepStaged); err != nil {
-		return s, false, err
-	}
-	var verdict string
-	if reply, err = redis.Scan(reply, &verdict); err != nil {
-		return s, false, k.fail("stage", err)
 	}
 	switch verdict {
 	case "nothing":
 		return s, false, nil
 	case "staged":
-		_, err = redis.Scan(reply, &s.ID, &s.Parts, &s.Size, &s.Job)
-		s.Resumed = s.ID != newID
+		s, err = stageOf(reply, newID)
 		return s, err == nil, err
 	case "wrong_type":
 		return s, false, k.wrongType(reply)
@@ -123,6 +112,31 @@ func (k stagedKey) Stage(ctx context.Context, newID, _ string) (s flush.Stage, o
 		return s, false, fmt.Errorf("%w: %q names a batch, but what was staged in %q is gone (evicted or removed by somebody). "+
 			"Restore it, or give it up with DEL %s", ErrBrokenStage, k.meta(), k.stage(), k.meta())
 	}
+}
+
+// freeze runs a script that stages, and parts its reply into the verdict and the rest.
+func (k stagedKey) freeze(ctx context.Context, s *redis.Script, args ...any) (verdict string, rest []any, err error) {
+	if err := k.step(stepStage); err != nil {
+		return "", nil, err
+	}
+	reply, err := redis.Values(k.script(ctx, "stage", s, args...))
+	if err != nil {
+		return "", nil, err
+	}
+	if err := k.step(stepStaged); err != nil {
+		return "", nil, err
+	}
+	if rest, err = redis.Scan(reply, &verdict); err != nil {
+		return "", nil, k.fail("stage", err)
+	}
+	return verdict, rest, nil
+}
+
+// stageOf reads what such a script says of the stage that it has made or found.
+func stageOf(rest []any, newID string) (s flush.Stage, err error) {
+	_, err = redis.Scan(rest, &s.ID, &s.Parts, &s.Size, &s.Job)
+	s.Resumed = s.ID != newID
+	return s, err
 }
 
 // Backlog counts the pending changes, staged ones included.
