@@ -8,8 +8,8 @@ import (
 
 // pages reads, converts, writes and lets go. One goroutine reads and converts; each
 // lane has one that writes, and one that takes the page that was written last out of
-// the stage meanwhile. A lane holds at most one page that is not being written. All
-// of them have ended when pages returns.
+// the stage meanwhile. A lane has at most one page waiting, and the reader one more.
+// All of them have ended when pages returns.
 func (r *run) pages(ctx context.Context, source Source, stage Stage, began time.Time) error {
 	going, stop := context.WithCancelCause(ctx) // ends with the first page that is not written
 	defer stop(nil)
