@@ -197,6 +197,8 @@ type Table struct {
 	Columns []Column
 	// Unique lists the columns of every unique index, the primary key first.
 	Unique [][]string
+	// InsertTriggers: inserting a row sets off triggers of the table.
+	InsertTriggers bool
 }
 
 // Column is one column of a table. A limit of zero means: no limit.

@@ -77,6 +77,16 @@ func (t *pgSession) piled(k task, p pile) bool {
 	return t.begins && k.copies() && !t.used && t.pg.CustomData()[p.key()] != nil
 }
 
+// unloading writes what is on the pile. The merge has no name: it is planned each time,
+// for the sizes that the pile and the table have now. A plan that was made while the
+// table was small would read all of it, for every batch, when it has grown.
+func (p *pgPlan) unloading(k task) pgStatement {
+	if p.merge != "" && !k.replace {
+		return pgStatement{text: p.merge}
+	}
+	return pgStatement{text: p.unload, name: pgName(p.unload)}
+}
+
 // copy puts rows on the pile.
 func (t *pgSession) copy(ctx context.Context, p pile, columns []pgColumn, rows []flush.Row) error {
 	t.used = true

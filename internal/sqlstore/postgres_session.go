@@ -242,7 +242,7 @@ func (t *pgSession) rows(k task) ([]pgStatement, error) {
 	}
 	if rows := k.rows[deletes:]; t.piled(k, plan.pile) {
 		load := func(ctx context.Context) error { return t.copy(ctx, plan.pile, plan.columns, rows) }
-		return append(out, pgStatement{load: load}, pgStatement{text: plan.unload, name: pgName(plan.unload)}), nil
+		return append(out, pgStatement{load: load}, plan.unloading(k)), nil
 	}
 	if deletes < len(k.rows) {
 		s, err := t.write(plan.upsert, plan, plan.columns, k.rows[deletes:])

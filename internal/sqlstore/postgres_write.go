@@ -15,6 +15,7 @@ import (
 type pgPlan struct {
 	upsert, remove, update string
 	unload                 string // upsert from the pile
+	merge                  string // the same, for rows most of which are there; "": see pgMerges
 	pile                   pile
 	columns, key           []pgColumn
 	formats                []int16 // one per column: binary
@@ -42,16 +43,34 @@ func compilePostgres(p *flush.Plan) *pgPlan {
 	out.pile = newPile(out.columns)
 	out.upsert = insert + pgUnnest(out.columns) + pgConflict(p)
 	out.unload = insert + "pg_temp." + out.pile.name + " AS u" + pgConflict(p)
-	var same []string
-	for _, c := range out.key {
-		same = append(same, "t."+pgQuote.ident(c.Name)+" = "+pgCast(c))
+	if len(out.key) == 0 {
+		return out
 	}
-	if len(same) > 0 {
-		out.remove = "DELETE FROM " + table + " AS t USING " + pgUnnest(out.key) + " WHERE " + strings.Join(same, " AND ")
-		out.update = "UPDATE " + table + " AS t SET " + strings.Join(pgUpdates(p, out.columns), ", ") +
-			" FROM " + pgUnnest(out.columns) + " WHERE " + strings.Join(same, " AND ")
+	var all []string
+	for _, c := range out.key {
+		all = append(all, "t."+pgQuote.ident(c.Name)+" = "+pgCast(c))
+	}
+	same := strings.Join(all, " AND ")
+	update := "UPDATE " + table + " AS t SET " + strings.Join(pgUpdates(p, out.columns), ", ") + " FROM "
+	out.remove = "DELETE FROM " + table + " AS t USING " + pgUnnest(out.key) + " WHERE " + same
+	out.update = update + pgUnnest(out.columns) + " WHERE " + same
+	if pgMerges(p) {
+		from := "pg_temp." + out.pile.name + " AS u WHERE "
+		out.merge = "WITH done AS (" + update + from + same + " RETURNING u.ctid) " +
+			insert + from + "NOT EXISTS (SELECT FROM done WHERE done.ctid = u.ctid)" + pgConflict(p)
 	}
 	return out
+}
+
+// pgMerges: rows that are there are updated first, and only the others upserted. An
+// upsert tries to insert every row before it finds out that it is there, which costs the
+// server a fifth more. What comes upon a row that somebody else has inserted meanwhile,
+// or two rows of which the database holds the keys for equal, is the upsert's part in
+// either case. Where inserting sets off triggers, an upsert's do so for rows that are
+// there, too, and may change them: such a table gets upserts only.
+func pgMerges(p *flush.Plan) bool {
+	changes := len(p.Columns) > len(p.Key) && !p.Keep
+	return changes && !p.Table.InsertTriggers
 }
 
 // pgConflict says what happens to a row that is there. Without a key every row

@@ -89,7 +89,9 @@ SELECT 0, true WHERE NOT EXISTS (SELECT 1 FROM {prefix}schema_version WHERE vers
 SELECT max(version_id) FROM {prefix}schema_version WHERE is_applied
 
 -- name: table
-SELECT c.oid::bigint, c.oid::regclass::text, c.relkind::text
+-- Bit 4 of a trigger's type: it goes off when rows are inserted.
+SELECT c.oid::bigint, c.oid::regclass::text, c.relkind::text,
+       EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgtype & 4 <> 0)
 FROM pg_class c WHERE c.oid = to_regclass($1)
 
 -- name: columns
