@@ -39,10 +39,10 @@ func postgresPrograms(data dataset) []program {
 		postgresWay{"COPY 5000", 5_000, copied, upsert}.program(data, true, 1),
 		postgresWay{"COPY 20000", 20_000, copied, upsert}.program(data, false, 1),
 		postgresWay{"COPY 5000", 5_000, copied, upsert}.program(data, false, 2))
-	if data.counts() {
-		out = append(out, postgresWay{"unnest 5000 UPDATE", 5_000, unnest, update}.program(data, false, 1))
-	}
-	return out
+	return append(out,
+		postgresWay{"unnest 5000 UPDATE", 5_000, unnest, update}.program(data, false, 1),
+		postgresWay{"COPY 5000 UPDATE", 5_000, copied, update}.program(data, false, 1),
+		postgresWay{"COPY 5000 UPDATE", 5_000, copied, update}.program(data, true, 1))
 }
 
 // program is this way with rows in some order, on so many connections.
@@ -182,11 +182,15 @@ func upsert(table string, columns []column, source string) string {
 		table, names(columns), names(columns), source, strings.Join(set, ", "))
 }
 
-// update is enough where all rows are known to be there, as those of counters are.
+// update is enough where all rows are known to be there.
 func update(table string, columns []column, source string) string {
 	var set []string
 	for _, c := range columns[1:] {
-		set = append(set, fmt.Sprintf("%s = t.%s + u.%s", c.name, c.name, c.name))
+		value := "u." + c.name
+		if c.add {
+			value = "t." + c.name + " + " + value
+		}
+		set = append(set, c.name+" = "+value)
 	}
 	return fmt.Sprintf("UPDATE %s AS t SET %s FROM %s WHERE t.id = u.id", table, strings.Join(set, ", "), source)
 }
