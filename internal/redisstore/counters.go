@@ -108,20 +108,18 @@ func (s *Counters) collect(ctx context.Context, c redis.Conn, st flush.Stage, w 
 	}
 	var seen int64
 	var field []byte // waits for its value
-	for cursor, first := "0", true; first || cursor != "0"; first = false {
-		next, err := scan(ctx, c, "HSCAN", s.stage(), cursor, func(text []byte) {
-			if field == nil {
-				field = text
-				return
-			}
-			w.add(field, text)
-			field = nil
-			seen++
-		})
-		if err != nil {
-			return s.fail("read the stage of", err)
+	all := func() bool { return false }
+	_, err := scan(ctx, c, "HSCAN", s.stage(), "0", all, func(text []byte) {
+		if field == nil {
+			field = text
+			return
 		}
-		cursor = next
+		w.add(field, text)
+		field = nil
+		seen++
+	})
+	if err != nil {
+		return s.fail("read the stage of", err)
 	}
 	if err := s.step(stepScanned); err != nil {
 		return err

@@ -184,7 +184,8 @@ func (s *PlainCounters) scanIndex(ctx context.Context, c redis.Conn, st flush.St
 // some returns what one call of the scan finds; the cursor is "0" after the last.
 func (s *idScan) some(ctx context.Context, c redis.Conn) (ids []string, err error) {
 	element := 0
-	s.cursor, err = scan(ctx, c, s.command, s.key, s.cursor, func(member []byte) {
+	one := func() bool { return true }
+	s.cursor, err = scan(ctx, c, s.command, s.key, s.cursor, one, func(member []byte) {
 		if element%s.stride == 0 {
 			ids = append(ids, string(member))
 		}

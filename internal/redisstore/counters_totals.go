@@ -201,21 +201,20 @@ func (s *Totals) readHash(ctx context.Context, c redis.Conn, yield func(flush.Pa
 			return err
 		}
 		p := newTotalsPage()
-		for again := true; again; again = cursor != "0" && !p.full(s.pageRows) {
-			var err error
-			var field string
-			element := 0
-			cursor, err = scan(ctx, c, "HSCAN", s.key, cursor, func(text []byte) {
-				if element++; element%2 == 1 {
-					field = string(text)
-				} else {
-					p.set(field, string(text))
-				}
-			})
-			if err != nil {
-				return s.fail("read", err)
+		var field string
+		element := 0
+		full := func() bool { return p.full(s.pageRows) }
+		next, err := scan(ctx, c, "HSCAN", s.key, cursor, full, func(text []byte) {
+			if element++; element%2 == 1 {
+				field = string(text)
+			} else {
+				p.set(field, string(text))
 			}
+		})
+		if err != nil {
+			return s.fail("read", err)
 		}
+		cursor = next
 		if err := s.step(stepScanned); err != nil {
 			return err
 		}

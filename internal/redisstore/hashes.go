@@ -1,17 +1,24 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/gomodule/redigo/redis"
 
 	"baton/internal/flush"
 )
 
-// removeChunk is how many members one script removes: Redis serves nobody else meanwhile.
-const removeChunk = 1000
+const (
+	// removeChunk is how many members one script removes: Redis serves nobody else meanwhile.
+	removeChunk = 1000
+	// removeEvery is how long ids that were flushed may stay in their stage. Most stages
+	// are done by then and go as a whole, which costs Redis next to nothing.
+	removeEvery = 5 * time.Second
+)
 
 // HashesOptions describe a hashes job: one hash for each row, and an index of the
 // ids that were changed.
@@ -29,6 +36,9 @@ type HashesOptions struct {
 	// MemoryBudget bounds the ids held while reading, in bytes, and by a quarter of it
 	// each page, which is longer by a few rows at most. Default 32 MiB.
 	MemoryBudget int
+	// RemoveEvery is how long ids that were flushed may stay in a stage of less than
+	// 262,144 ids: so much is written again after a crash. Default 5 s.
+	RemoveEvery time.Duration
 	// Observe is told every step (see Steps); its error ends the work there. For tests.
 	Observe func(step string) error
 }
@@ -46,6 +56,10 @@ type Hashes struct {
 	pageRows int
 	lanes    int
 	budget   int
+
+	every   time.Duration
+	passed  []string  // ids of the stage that Read began with: flushed, and still in it
+	removed time.Time // when such were removed last
 }
 
 // NewHashes checks the options; it does not connect.
@@ -63,6 +77,7 @@ func NewHashes(store *Store, o HashesOptions) (*Hashes, error) {
 		pageRows: positive(o.PageRows, defaultPageRows),
 		lanes:    positive(o.Lanes, 1),
 		budget:   positive(o.MemoryBudget, defaultMemoryBudget),
+		every:    cmp.Or(o.RemoveEvery, removeEvery),
 	}
 	for _, input := range o.Inputs {
 		if input != row.Name {
@@ -77,6 +92,7 @@ func NewHashes(store *Store, o HashesOptions) (*Hashes, error) {
 // the scan goes on. Pages that are done may leave the stage meanwhile: a scan
 // returns whatever stays in the stage from its first call to its last.
 func (s *Hashes) Read(ctx context.Context, st flush.Stage, yield func(flush.Page) error) error {
+	s.passed, s.removed = nil, time.Now()
 	c, err := s.store.Conn(ctx, s.live)
 	if err != nil {
 		return err
@@ -136,18 +152,23 @@ func (s *Hashes) page(ctx context.Context, c redis.Conn, lane int, ids []string,
 	return nil
 }
 
-// Done removes the page's ids from the stage. A change of such a row since it was
-// read is in the live index.
+// Done takes the page's ids out of the stage, soon: see removeEvery. A change of such a
+// row since it was read is in the live index.
+//
+// A stage that an earlier run has not finished is cleared page by page: however short the
+// runs are, it comes to an end.
 func (s *Hashes) Done(ctx context.Context, st flush.Stage, p flush.Page) error {
-	for records := range slices.Chunk(p.Records, removeChunk) {
+	for _, r := range p.Records {
+		s.passed = append(s.passed, r.Key)
+	}
+	if !st.Resumed && st.Size < int64(s.large) && time.Since(s.removed) < s.every {
+		return nil
+	}
+	for ids := range slices.Chunk(s.passed, removeChunk) {
 		if err := s.step(stepRemove); err != nil {
 			return err
 		}
-		args := make([]any, 0, len(records)+3)
-		args = append(args, s.stage(), s.meta(), st.ID)
-		for _, r := range records {
-			args = append(args, r.Key)
-		}
+		args := redis.Args{s.stage(), s.meta(), st.ID}.AddFlat(ids)
 		ours, err := redis.Bool(s.script(ctx, "remove flushed ids from the stage of", removeScript, args...))
 		if err != nil {
 			return err
@@ -159,7 +180,14 @@ func (s *Hashes) Done(ctx context.Context, st flush.Stage, p flush.Page) error {
 			return s.stale(st)
 		}
 	}
+	s.passed, s.removed = s.passed[:0], time.Now()
 	return nil
+}
+
+// Discard removes the stage, unless there is something left in it that was not flushed:
+// Done has failed, or a scan has missed it. The next run resumes what stays.
+func (s *Hashes) Discard(ctx context.Context, st flush.Stage) error {
+	return s.discard(ctx, st, len(s.passed))
 }
 
 // idScan is one pass over the ids of a stage, in batches.
@@ -174,21 +202,18 @@ type idScan struct {
 // returns what it found, sorted and without duplicates.
 func (s *idScan) next(ctx context.Context, c redis.Conn, budget int) (*idPile, error) {
 	ids := &idPile{}
-	for !ids.full(budget) {
-		element := 0
-		next, err := scan(ctx, c, s.command, s.key, s.cursor, func(member []byte) {
-			if element%s.stride == 0 {
-				ids.add(member)
-			}
-			element++
-		})
-		if err != nil {
-			return nil, err
+	element := 0
+	full := func() bool { return ids.full(budget) }
+	next, err := scan(ctx, c, s.command, s.key, s.cursor, full, func(member []byte) {
+		if element%s.stride == 0 {
+			ids.add(member)
 		}
-		if s.cursor = next; next == "0" {
-			break
-		}
+		element++
+	})
+	if err != nil {
+		return nil, err
 	}
+	s.cursor = next
 	ids.sort()
 	return ids, nil
 }

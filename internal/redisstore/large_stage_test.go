@@ -3,6 +3,7 @@ package redisstore
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"baton/internal/flush"
 )
@@ -59,5 +60,52 @@ func TestTheLastOfALargeStageGoesWithIt(t *testing.T) {
 		if n := g.do("EXISTS", src.stage()); n != int64(0) {
 			t.Error("a small stage is not emptied")
 		}
+	})
+}
+
+// Ids that were flushed wait a while before they are taken out of their stage, so that
+// most never are: the stage goes as a whole. One that was not finished then is cleared
+// page by page.
+func TestIdsOfAStageThatIsSoonDoneGoWithIt(t *testing.T) {
+	bothIndexes(t, func(t *testing.T, g *rig, zset bool) {
+		for i := range 100 {
+			g.index(zset, fmt.Sprint(i))
+		}
+		src := g.hashes(HashesOptions{PageRows: 10, RemoveEvery: time.Hour})
+		kept := func(want int64) {
+			t.Helper()
+			card := map[bool]string{false: "SCARD", true: "ZCARD"}[zset]
+			if got := g.do(card, src.stage()); got != want {
+				t.Fatalf("%v ids are left in the stage, want %d", got, want)
+			}
+		}
+		finish := func(st flush.Stage, pages []flush.Page) {
+			t.Helper()
+			for _, p := range pages {
+				if err := src.Done(t.Context(), st, p); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := src.Discard(t.Context(), st); err != nil {
+				t.Fatal(err)
+			}
+		}
+		st := stageNow(t, src, "a")
+		finish(st, readAll(t, src, st)[1:])
+		kept(100) // one page was not flushed
+		st = stageNow(t, src, "b")
+		if st.ID != "a" || !st.Resumed {
+			t.Fatalf("found %+v", st)
+		}
+		finish(st, readAll(t, src, st)[1:])
+		kept(10) // it was cleared as the pages were done
+		st = stageNow(t, src, "c")
+		finish(st, readAll(t, src, st))
+		g.nothingLeft()
+
+		g.index(zset, "7")
+		st = stageNow(t, src, "d")
+		finish(st, readAll(t, src, st))
+		g.nothingLeft()
 	})
 }

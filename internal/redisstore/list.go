@@ -210,7 +210,7 @@ func (s *List) Done(ctx context.Context, st flush.Stage, p flush.Page) error {
 
 // Discard removes what is left of an empty stage: its id.
 func (s *List) Discard(ctx context.Context, st flush.Stage) error {
-	return s.discard(ctx, st, "drained")
+	return s.discard(ctx, st, 0)
 }
 
 // items decodes what lists hold, a reply at a time.

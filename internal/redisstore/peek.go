@@ -134,21 +134,20 @@ func glimpse(ctx context.Context, c redis.Conn, key string, n int, types ...stri
 	}
 	command := map[string]string{"hash": "HSCAN", "set": "SSCAN", "zset": "ZSCAN"}[kind]
 	var pairs []pair
-	for cursor, first := "0", true; (first || cursor != "0") && len(pairs) < n; first = false {
-		half := false // a field waits for its value
-		cursor, err = scan(ctx, c, command, key, cursor, func(text []byte) {
-			switch {
-			case half:
-				pairs[len(pairs)-1].value = string(text)
-				half = false
-			default:
-				pairs = append(pairs, pair{field: string(text)})
-				half = kind != "set"
-			}
-		})
-		if err != nil {
-			return nil, err
+	half := false // a field waits for its value
+	enough := func() bool { return len(pairs) >= n }
+	_, err = scan(ctx, c, command, key, "0", enough, func(text []byte) {
+		switch {
+		case half:
+			pairs[len(pairs)-1].value = string(text)
+			half = false
+		default:
+			pairs = append(pairs, pair{field: string(text)})
+			half = kind != "set"
 		}
+	})
+	if err != nil {
+		return nil, err
 	}
 	return pairs[:min(n, len(pairs))], nil
 }

@@ -37,23 +37,3 @@ func sendAll(c redis.Conn, commands ...command) error {
 func receiveAll(ctx context.Context, c redis.Conn) ([]any, error) {
 	return redis.Values(redis.DoContext(c, ctx, ""))
 }
-
-// scan runs one HSCAN, SSCAN or ZSCAN and calls each for every element of its reply.
-func scan(ctx context.Context, c redis.Conn, name, key, cursor string, each func([]byte)) (next string, err error) {
-	reply, err := redis.Values(redis.DoContext(c, ctx, name, key, cursor, "COUNT", scanCount))
-	if err != nil {
-		return "", err
-	}
-	var elements []any
-	if _, err := redis.Scan(reply, &next, &elements); err != nil {
-		return "", err
-	}
-	for _, e := range elements {
-		text, ok := e.([]byte)
-		if !ok {
-			return "", fmt.Errorf("%s replied with a %T for an element", name, e)
-		}
-		each(text)
-	}
-	return next, nil
-}

@@ -122,6 +122,9 @@ func hashesOn(t testing.TB, store *Store, o HashesOptions) *Hashes {
 	if o.Inputs == nil {
 		o.Inputs = []string{"id", "name", "n"}
 	}
+	if o.RemoveEvery == 0 {
+		o.RemoveEvery = 1 // at once
+	}
 	src, err := NewHashes(store, o)
 	if err != nil {
 		t.Fatal(err)

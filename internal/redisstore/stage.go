@@ -160,21 +160,20 @@ func (k stagedKey) Backlog(ctx context.Context) (int64, error) {
 
 // Discard removes the stage of s and its id. flush.ErrStaleStage when it is gone
 // already, be it by an earlier call whose reply was lost.
-//
-// Where records are removed one by one, only an empty stage goes. What is left in
-// it (Done failed, or a scan has missed it) stays, and the next run resumes it.
 func (k stagedKey) Discard(ctx context.Context, s flush.Stage) error {
-	if k.parts == 0 {
-		return k.discard(ctx, s, "drained")
-	}
-	return k.discard(ctx, s, "whole")
+	return k.discard(ctx, s, anyNumber)
 }
 
-func (k stagedKey) discard(ctx context.Context, s flush.Stage, how string) error {
+// anyNumber of records may be left in a stage that is discarded.
+const anyNumber = -1
+
+// discard removes a stage if no more than so many records are left in it, beside those
+// that have passed.
+func (k stagedKey) discard(ctx context.Context, s flush.Stage, left int) error {
 	if err := k.step(stepDiscard); err != nil {
 		return err
 	}
-	verdict, err := redis.String(k.script(ctx, "discard the stage of", discardScript, k.stage(), k.meta(), s.ID, how))
+	verdict, err := redis.String(k.script(ctx, "discard the stage of", discardScript, k.stage(), k.meta(), s.ID, left))
 	if err != nil {
 		return err
 	}

@@ -1,16 +1,17 @@
 -- Removes a stage and its id, if it still has that id.
 -- KEYS: stage, meta
--- ARGV: id, "whole" or "drained": a drained stage goes only when nothing is left in it
---       that has not passed (see stage_remove)
+-- ARGV: id, how many records may be left in it beside those that have passed (see
+--       stage_remove), or -1 for any number
 -- Reply: "discarded", "stale" (the id is another one, or gone) or "kept" (something is left)
 if redis.call('HGET', KEYS[2], 'id') ~= ARGV[1] then
   return 'stale'
 end
-if ARGV[2] ~= 'whole' then
+local may = tonumber(ARGV[2])
+if may >= 0 then
   local card = {set = 'SCARD', zset = 'ZCARD', list = 'LLEN'}
   local found = redis.call('TYPE', KEYS[1]).ok
   local left = found == 'none' and 0 or redis.call(card[found], KEYS[1])
-  if left > tonumber(redis.call('HGET', KEYS[2], 'passed') or 0) then
+  if left > may + tonumber(redis.call('HGET', KEYS[2], 'passed') or 0) then
     return 'kept'
   end
 end

@@ -76,16 +76,20 @@ func (w *wire) Err() error {
 
 // Do implements redis.Conn.
 func (w *wire) Do(name string, args ...any) (any, error) {
-	if name == askTexts {
-		return w.ask(context.Background(), args[0].(*question))
+	switch name {
+	case askTexts, askScan:
+		return w.DoContext(context.Background(), name, args...)
 	}
 	return w.Conn.Do(name, args...)
 }
 
 // DoContext implements redis.ConnWithContext.
 func (w *wire) DoContext(ctx context.Context, name string, args ...any) (any, error) {
-	if name == askTexts {
+	switch name {
+	case askTexts:
 		return w.ask(ctx, args[0].(*question))
+	case askScan:
+		return nil, w.scan(ctx, args[0].(*scanning))
 	}
 	return redis.DoContext(w.Conn, ctx, name, args...)
 }
@@ -107,17 +111,7 @@ func (w *wire) ReceiveWithTimeout(timeout time.Duration) (any, error) {
 
 // ask returns the refusals, for whoever judges connections by them.
 func (w *wire) ask(ctx context.Context, q *question) (any, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	stop := context.AfterFunc(ctx, func() { _ = w.raw.Close() }) // as redigo does
-	err := w.exchange(q)
-	if !stop() {
-		err = ctx.Err()
-	}
-	if err != nil {
-		w.broken.Store(true)
-		_ = w.raw.Close() // whatever it still has to say is of no use
+	if err := w.during(ctx, func() error { return w.exchange(q) }); err != nil {
 		return nil, err
 	}
 	var refusals []any
@@ -126,23 +120,41 @@ func (w *wire) ask(ctx context.Context, q *question) (any, error) {
 			refusals = append(refusals, r.refusal)
 		}
 	}
-	err = q.read(w.answers)
+	err := q.read(w.answers)
+	w.forget()
+	return refusals, err
+}
+
+// during does what uses the wire by itself. If that fails, or ctx ends, the connection is
+// of no use any more; except after a refusal.
+func (w *wire) during(ctx context.Context, do func() error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = w.raw.Close() }) // as redigo does
+	err := do()
+	if !stop() {
+		err = ctx.Err()
+	}
+	if err == nil || errors.As(err, new(redis.Error)) {
+		return err
+	}
+	w.broken.Store(true)
+	_ = w.raw.Close() // whatever it still has to say is of no use
+	return err
+}
+
+// forget gives up buffers that have become large.
+func (w *wire) forget() {
 	if cap(w.request) > wireKeeps || cap(w.answers.all) > wireKeeps {
 		w.request, w.answers = nil, answers{}
 	}
-	return refusals, err
 }
 
 func (w *wire) exchange(q *question) error {
 	w.request = q.write(w.request[:0])
-	if err := w.raw.SetWriteDeadline(time.Now().Add(w.timeout)); err != nil {
+	if err := w.send(); err != nil {
 		return err
-	}
-	if _, err := w.raw.Write(w.request); err != nil {
-		return err
-	}
-	if w.reader == nil {
-		w.reader = bufio.NewReaderSize(inTime{w}, wireReads)
 	}
 	t := &w.answers
 	t.all, t.sizes, t.replies = t.all[:0], t.sizes[:0], t.replies[:0]
@@ -151,6 +163,22 @@ func (w *wire) exchange(q *question) error {
 			return err
 		}
 	}
+	return w.nothingLeft()
+}
+
+// send sends the request.
+func (w *wire) send() error {
+	if err := w.raw.SetWriteDeadline(time.Now().Add(w.timeout)); err != nil {
+		return err
+	}
+	if w.reader == nil {
+		w.reader = bufio.NewReaderSize(inTime{w}, wireReads)
+	}
+	_, err := w.raw.Write(w.request)
+	return err
+}
+
+func (w *wire) nothingLeft() error {
 	if w.reader.Buffered() > 0 {
 		return fmt.Errorf("%w: more than there were questions", errNotTexts)
 	}
@@ -168,19 +196,33 @@ func (r inTime) Read(p []byte) (int, error) {
 }
 
 func (t *answers) readReply(r *bufio.Reader) error {
-	kind, rest, err := readLine(r)
-	if err != nil {
+	n, err := readArray(r)
+	refusal, refused := err.(redis.Error) //nolint:errorlint // it is never wrapped
+	if err != nil && !refused {
 		return err
 	}
+	t.replies = append(t.replies, reply{texts: n, refusal: refusal})
+	return t.readTexts(r, n)
+}
+
+// readArray reads the beginning of an array: of how many elements it is. The error may
+// be a redis.Error, which is a whole reply.
+func readArray(r *bufio.Reader) (n int, err error) {
+	kind, rest, err := readLine(r)
+	if err != nil {
+		return 0, err
+	}
 	if kind == '-' {
-		t.replies = append(t.replies, reply{refusal: redis.Error(rest)})
-		return nil
+		return 0, redis.Error(rest)
 	}
-	n, err := strconv.Atoi(string(rest))
+	n, err = strconv.Atoi(string(rest))
 	if kind != '*' || err != nil || n < 0 {
-		return fmt.Errorf("%w: %q", errNotTexts, string(kind)+string(rest))
+		return 0, fmt.Errorf("%w: %q", errNotTexts, string(kind)+string(rest))
 	}
-	t.replies = append(t.replies, reply{texts: n})
+	return n, nil
+}
+
+func (t *answers) readTexts(r *bufio.Reader, n int) error {
 	for range n {
 		if err := t.readText(r); err != nil {
 			return err

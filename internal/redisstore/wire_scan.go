@@ -1,0 +1,106 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// askScan is what DoContext takes for the name of a command, with a *scanning: see
+// askTexts.
+const askScan = "baton: scan"
+
+// scanning is HSCAN, SSCAN or ZSCAN, one after the other. The next one is sent as soon as
+// the cursor is known, so that Redis looks for its elements while those of the last reply
+// are read.
+type scanning struct {
+	command, key string
+	cursor       string // where to go on; "0" at the beginning, and when the pass is over
+	each         func(element []byte)
+	enough       func() bool // asked after every reply
+	// single: no more than one is sent at a call. In a Cluster the next may belong
+	// elsewhere.
+	single bool
+}
+
+// scan goes on with a pass at cursor, until it is over or there is enough, and returns
+// where it would go on; that is "0" when it is over. What each is given is valid until
+// the last element of the reply has been told of; HSCAN and ZSCAN reply with pairs.
+func scan(ctx context.Context, c redis.Conn, command, key, cursor string, enough func() bool, each func(element []byte)) (next string, err error) {
+	_, single := c.(*routed)
+	q := &scanning{command: command, key: key, cursor: cursor, each: each, enough: enough, single: single}
+	for {
+		if _, err := redis.DoContext(c, ctx, askScan, q); err != nil {
+			return "", err
+		}
+		if q.cursor == "0" || enough() {
+			return q.cursor, nil
+		}
+	}
+}
+
+func (w *wire) scan(ctx context.Context, q *scanning) error {
+	defer w.forget()
+	return w.during(ctx, func() error {
+		if err := w.sendScan(q); err != nil {
+			return err
+		}
+		for {
+			more, err := w.readScan(q)
+			if err != nil {
+				return err
+			}
+			if !more {
+				return w.nothingLeft()
+			}
+		}
+	})
+}
+
+func (w *wire) sendScan(q *scanning) error {
+	w.request = appendCommand(w.request[:0], 5, q.command)
+	for _, word := range []string{q.key, q.cursor, "COUNT", strconv.Itoa(scanCount)} {
+		w.request = appendWord(w.request, word)
+	}
+	return w.send()
+}
+
+// readScan reads one reply, and sends the next command meanwhile if there is more to do.
+func (w *wire) readScan(q *scanning) (more bool, err error) {
+	n, err := readArray(w.reader)
+	if err == nil && n != 2 {
+		err = fmt.Errorf("%w: %s replied with %d elements", errNotTexts, q.command, n)
+	}
+	if err != nil {
+		return false, err
+	}
+	t := &w.answers
+	t.all, t.sizes = t.all[:0], t.sizes[:0]
+	if err := t.readText(w.reader); err != nil {
+		return false, err
+	}
+	q.cursor = string(t.all)
+	if more = q.cursor != "0" && !q.single && !q.enough(); more {
+		if err := w.sendScan(q); err != nil {
+			return false, err
+		}
+	}
+	if n, err = readArray(w.reader); err != nil {
+		return false, err
+	}
+	t.all, t.sizes = t.all[:0], t.sizes[:0]
+	if err := t.readTexts(w.reader, n); err != nil {
+		return false, err
+	}
+	at := 0
+	for _, size := range t.sizes {
+		if size < 0 {
+			return false, fmt.Errorf("%w: an element of %s is missing", errNotTexts, q.command)
+		}
+		q.each(t.all[at : at+size : at+size])
+		at += size
+	}
+	return more, nil
+}
