@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -18,6 +19,9 @@ const (
 	// removeEvery is how long ids that were flushed may stay in their stage. Most stages
 	// are done by then and go as a whole, which costs Redis next to nothing.
 	removeEvery = 5 * time.Second
+	// firstPages of each lane are written while the ids of the others are collected and
+	// sorted.
+	firstPages = 2
 )
 
 // HashesOptions describe a hashes job: one hash for each row, and an index of the
@@ -88,9 +92,9 @@ func NewHashes(store *Store, o HashesOptions) (*Hashes, error) {
 }
 
 // Read yields the rows of the stage's ids, page by page. As many ids as fit the
-// memory budget are collected and sorted, so that pages come in key order; then
-// the scan goes on. Pages that are done may leave the stage meanwhile: a scan
-// returns whatever stays in the stage from its first call to its last.
+// memory budget are collected and sorted, so that pages come in key order; the next
+// ones are collected while these are written. Pages that are done may leave the stage
+// meanwhile: a scan returns whatever stays in the stage from its first call to its last.
 func (s *Hashes) Read(ctx context.Context, st flush.Stage, yield func(flush.Page) error) error {
 	s.passed, s.removed = nil, time.Now()
 	c, err := s.store.Conn(ctx, s.live)
@@ -109,24 +113,54 @@ func (s *Hashes) Read(ctx context.Context, st flush.Stage, yield func(flush.Page
 	if kind == "zset" {
 		scan.command, scan.stride = "ZSCAN", 2
 	}
+	ctx, stop := context.WithCancelCause(ctx)
+	piles := make(chan *idPile)
+	scanning := make(chan error, 1)
+	go func() {
+		defer close(piles)
+		scanning <- s.scanAhead(ctx, scan, piles)
+	}()
 	rows := newPace(s.budget)
 	rows.page /= s.lanes
+	for ids := range piles {
+		for lane, page := range ids.pages(s.pageRows, s.lanes) {
+			if err := s.page(ctx, c, lane, page, &rows, yield); err != nil {
+				stop(err)
+				<-scanning
+				return err
+			}
+		}
+	}
+	stop(nil)
+	return <-scanning
+}
+
+// scanAhead collects ids while those that were collected before are written. The first
+// pages are not waited for until everything is sorted.
+func (s *Hashes) scanAhead(ctx context.Context, scan idScan, piles chan<- *idPile) error {
+	c, err := s.store.Conn(ctx, s.live)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	most := firstPages * s.pageRows * s.lanes
 	for first := true; first || scan.cursor != "0"; first = false {
 		if err := s.step(stepScan); err != nil {
 			return err
 		}
-		ids, err := scan.next(ctx, c, s.budget)
+		ids, err := scan.next(ctx, c, s.budget/2, most)
 		if err != nil {
 			return s.fail("read the stage of", err)
 		}
 		if err := s.step(stepScanned); err != nil {
 			return err
 		}
-		for lane, page := range ids.pages(s.pageRows, s.lanes) {
-			if err := s.page(ctx, c, lane, page, &rows, yield); err != nil {
-				return err
-			}
+		select {
+		case piles <- ids:
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
+		most = math.MaxInt
 	}
 	return nil
 }
@@ -198,13 +232,13 @@ type idScan struct {
 	cursor  string
 }
 
-// next scans until the budget is used up or the pass is over (cursor "0"), and
-// returns what it found, sorted and without duplicates.
-func (s *idScan) next(ctx context.Context, c redis.Conn, budget int) (*idPile, error) {
+// next scans until the budget is used up, there are that many ids, or the pass is over
+// (cursor "0"), and returns what it found, sorted and without duplicates.
+func (s *idScan) next(ctx context.Context, c redis.Conn, budget, most int) (*idPile, error) {
 	ids := &idPile{}
 	element := 0
-	full := func() bool { return ids.full(budget) }
-	next, err := scan(ctx, c, s.command, s.key, s.cursor, full, func(member []byte) {
+	enough := func() bool { return ids.full(budget) || len(ids.places) >= most }
+	next, err := scan(ctx, c, s.command, s.key, s.cursor, enough, func(member []byte) {
 		if element%s.stride == 0 {
 			ids.add(member)
 		}

@@ -55,19 +55,21 @@ func compilePostgres(p *flush.Plan) *pgPlan {
 	out.remove = "DELETE FROM " + table + " AS t USING " + pgUnnest(out.key) + " WHERE " + same
 	out.update = update + pgUnnest(out.columns) + " WHERE " + same
 	if pgMerges(p) {
-		from := "pg_temp." + out.pile.name + " AS u WHERE "
-		out.merge = "WITH done AS (" + update + from + same + " RETURNING u.ctid) " +
-			insert + from + "NOT EXISTS (SELECT FROM done WHERE done.ctid = u.ctid)" + pgConflict(p)
+		pile := "pg_temp." + out.pile.name
+		out.merge = "WITH done AS (" + update + pile + " AS u WHERE " + same + " RETURNING u.ctid) " +
+			insert + pile + " AS u WHERE (SELECT count(*) FROM done) < (SELECT count(*) FROM " + pile + ")" +
+			" AND NOT EXISTS (SELECT FROM done WHERE done.ctid = u.ctid)" + pgConflict(p)
 	}
 	return out
 }
 
 // pgMerges: rows that are there are updated first, and only the others upserted. An
 // upsert tries to insert every row before it finds out that it is there, which costs the
-// server a fifth more. What comes upon a row that somebody else has inserted meanwhile,
-// or two rows of which the database holds the keys for equal, is the upsert's part in
-// either case. Where inserting sets off triggers, an upsert's do so for rows that are
-// there, too, and may change them: such a table gets upserts only.
+// server a fifth more; that all were there is found out by counting. What comes upon a
+// row that somebody else has inserted meanwhile, or two rows of which the database holds
+// the keys for equal, is the upsert's part in either case. Where inserting sets off
+// triggers, an upsert's do so for rows that are there, too, and may change them: such a
+// table gets upserts only.
 func pgMerges(p *flush.Plan) bool {
 	changes := len(p.Columns) > len(p.Key) && !p.Keep
 	return changes && !p.Table.InsertTriggers
