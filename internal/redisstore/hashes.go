@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -118,21 +119,33 @@ func (s *Hashes) Read(ctx context.Context, st flush.Stage, yield func(flush.Page
 	scanning := make(chan error, 1)
 	go func() {
 		defer close(piles)
+		defer func() {
+			if p := recover(); p != nil { // a failed run, as in any other part of a job
+				scanning <- fmt.Errorf("collecting the ids of %q panicked: %v\n%s", s.live, p, debug.Stack())
+			}
+		}()
 		scanning <- s.scanAhead(ctx, scan, piles)
 	}()
+	err = s.readPiles(ctx, c, piles, yield)
+	stop(err)
+	if scanned := <-scanning; err == nil {
+		err = scanned
+	}
+	return err
+}
+
+// readPiles yields the rows of all ids, until there are no more or one fails.
+func (s *Hashes) readPiles(ctx context.Context, c redis.Conn, piles <-chan *idPile, yield func(flush.Page) error) error {
 	rows := newPace(s.budget)
 	rows.page /= s.lanes
 	for ids := range piles {
 		for lane, page := range ids.pages(s.pageRows, s.lanes) {
 			if err := s.page(ctx, c, lane, page, &rows, yield); err != nil {
-				stop(err)
-				<-scanning
 				return err
 			}
 		}
 	}
-	stop(nil)
-	return <-scanning
+	return nil
 }
 
 // scanAhead collects ids while those that were collected before are written. The first
