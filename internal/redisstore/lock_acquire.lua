@@ -9,6 +9,7 @@
 -- Asked again by the owner that holds the lock it renews and answers the same epoch.
 -- The lock itself is written last: an error before that has taken nothing.
 local owner, ttl, node, floor, priority = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[5]), tonumber(ARGV[6])
+beginWriting(KEYS[2])
 local now = clock()
 local holder = holder()
 local t = redis.call('HMGET', KEYS[2], 'epoch', 'owner', 'node_id', 'ended', 'run_id', 'ttl_ms', 'quarantine_run', 'proof', 'floor')

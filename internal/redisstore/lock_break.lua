@@ -8,6 +8,7 @@ local owner = holder()
 if not owner then
   return {'free', '', '', '', 0}
 end
+beginWriting(KEYS[2])
 -- A lock without an expiry is another program's. How long that one trusts it only the operator knows.
 local left = math.max(redis.call('PTTL', KEYS[1]), 0)
 local term = redis.call('HMGET', KEYS[2], 'epoch', 'owner', 'node_id', 'ttl_ms')

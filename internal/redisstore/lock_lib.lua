@@ -17,6 +17,9 @@ end
 local function present(nodes, node, presence, state, now)
   redis.call('HSET', nodes, node, string.sub(presence, 1, -2) .. ',"state":"' .. state .. '","seen_ms":' .. integer(now) .. '}')
 end
+-- A full memory refuses whatever needs some, until a script has written something: PERSIST, which changes nothing in a
+-- key without an expiry, is the first. Else nobody could lead where only the leader's flushes make room.
+local function beginWriting(key) redis.pcall('PERSIST', key) end
 -- History is a courtesy: a user who may not write it is served all the same.
 local function tell(events, event, node, epoch, reason)
   redis.pcall('XADD', events, 'MAXLEN', '~', 1000, '*', 'event', event, 'node_id', node or '', 'epoch', epoch or '', 'reason', reason)

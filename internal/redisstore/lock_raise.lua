@@ -9,5 +9,6 @@ local epoch = math.max(epochOf(redis.call('HGET', KEYS[2], 'epoch')) or 0, tonum
 if not (epoch < 2 ^ 53) then
   return redis.error_reply('EPOCH ' .. ARGV[2] .. ' cannot be counted on from')
 end
+beginWriting(KEYS[2])
 redis.call('HSET', KEYS[2], 'epoch', integer(epoch), 'owner', ARGV[1])
 return integer(epoch)

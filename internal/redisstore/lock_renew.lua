@@ -10,6 +10,7 @@
 -- But the request may have been under way since long before, while others led. What was sent after Redis had lost its data
 -- is proved by a word that did not exist earlier.
 local owner, ttl, node, epoch = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[5])
+beginWriting(KEYS[4])
 local holder = holder()
 local term = redis.call('HMGET', KEYS[4], 'epoch', 'owner', 'run_id', 'proof')
 if holder ~= owner or ARGV[6] == '1' or term[2] ~= owner or not term[3] then
