@@ -419,6 +419,16 @@ func within(t *testing.T, done <-chan error) error {
 }
 
 // What is blocked is cut off, and that costs no other connection.
+func TestWaitForAListEndsWithWorkWhileTheMemoryIsFull(t *testing.T) {
+	g := newRig(t)
+	src := g.list(ListOptions{})
+	g.do("RPUSH", src.live, `{"id": 1}`)
+	g.do("CONFIG", "SET", "maxmemory", "1b", "maxmemory-policy", "noeviction")
+	if err := src.Wait(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestWaitForAListEndsWithItsContext(t *testing.T) {
 	g := newRig(t)
 	src := g.list(ListOptions{})

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -48,7 +49,8 @@ func (s *List) Peek(ctx context.Context, n int) ([]flush.Record, error) {
 // changes nothing, not even what a reader in between would see. Redis serves those who
 // block on a key in the order of their coming: another program that takes items with
 // BLPOP may have them before or after this, and a list has one consumer anyway. Where
-// Redis is older than 6.2, or the user may not move, the length is looked at every 50 ms.
+// Redis is older than 6.2, its memory is full, or the user may not move, the length is looked
+// at every 50 ms.
 func (s *List) Wait(ctx context.Context) error {
 	n, err := redis.Int(s.store.run(ctx, s.live, func(c redis.Conn) (any, error) {
 		return redis.DoContext(c, ctx, "EXISTS", s.stage())
@@ -64,7 +66,7 @@ func (s *List) Wait(ctx context.Context) error {
 		return true, err
 	})
 	var refusal redis.Error
-	if errors.As(err, &refusal) && (codeOf(refusal) == "NOPERM" || codeOf(refusal) == "ERR") {
+	if errors.As(err, &refusal) && slices.Contains([]string{"NOPERM", "ERR", "OOM"}, codeOf(refusal)) {
 		err = s.poll(ctx)
 	}
 	return s.fail("wait for work in", err)
