@@ -3,6 +3,7 @@ package daemon
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"baton/internal/config"
@@ -44,16 +45,25 @@ func Checks() config.Checks {
 			_, err := flush.ParseKeyPattern(pattern)
 			return err
 		},
-		Flush: func(f config.Flush) error {
-			if f.From.Changed == "" {
-				return nil
-			}
-			if err := redisstore.CheckKey(f.From.Changed); err != nil {
-				return fmt.Errorf("from.changed: %w", err)
-			}
-			return nil
-		},
+		Flush: checkFlush,
 	}
+}
+
+// checkFlush says what is wrong with a flush whatever is in its database.
+func checkFlush(f config.Flush) error {
+	if f.From.Changed != "" {
+		if err := redisstore.CheckKey(f.From.Changed); err != nil {
+			return fmt.Errorf("from.changed: %w", err)
+		}
+		if strings.ContainsAny(f.From.Changed, "<>") {
+			return fmt.Errorf("from.changed: %q has a placeholder, but it is one set of all changed ids: name it without", f.From.Changed)
+		}
+	}
+	c, err := flushConfig(config.Job{Flush: f}, nil) // no source is made of it
+	if err != nil {
+		return err
+	}
+	return c.Mapping.Check(c.Inputs, c.Create)
 }
 
 func checkKeys(keys []string) error {

@@ -9,6 +9,16 @@ import (
 
 func TestChecksSayWhatOnlyOtherPackagesKnow(t *testing.T) {
 	c := Checks()
+	counters := func(changed string) config.Flush {
+		return config.Flush{From: config.From{Type: config.Counters, Key: "hits:<id>", Changed: changed}, To: config.To{Table: "t", Key: []string{"id"}},
+			Columns: map[string]config.Column{"id": {}, "n": {From: "$value"}}}
+	}
+	hashes := func(change func(*config.Flush)) error {
+		f := config.Flush{From: config.From{Type: config.Hashes, Key: "user:<id>", Changed: "changed:user"}, To: config.To{Table: "t", Key: []string{"id"}},
+			Columns: map[string]config.Column{"id": {Type: "integer"}, "born": {Type: "date"}}}
+		change(&f)
+		return c.Flush(f)
+	}
 	for _, x := range []struct {
 		name string
 		err  error
@@ -24,10 +34,19 @@ func TestChecksSayWhatOnlyOtherPackagesKnow(t *testing.T) {
 		{"an empty key", c.Key(""), "empty"},
 		{"a good row key", c.RowKey("user:<id>"), ""},
 		{"a row key without an id", c.RowKey("user:"), "<"},
-		{"a good index", c.Flush(config.Flush{From: config.From{Type: config.Hashes, Changed: "changed:user"}}), ""},
-		{"an index without a slot", c.Flush(config.Flush{From: config.From{Type: config.Hashes, Changed: "changed}"}}), "from.changed: "},
-		{"counters in a hash have no index", c.Flush(config.Flush{From: config.From{Type: config.Counters}}), ""},
-		{"an index of counters without a slot", c.Flush(config.Flush{From: config.From{Type: config.Counters, Changed: "changed}"}}), "from.changed: "},
+		{"good hashes", hashes(func(*config.Flush) {}), ""},
+		{"a table that is made", hashes(func(f *config.Flush) { f.To.Schema = "create" }), ""},
+		{"an index without a slot", hashes(func(f *config.Flush) { f.From.Changed = "changed}" }), "from.changed: "},
+		{"an index for each row", hashes(func(f *config.Flush) { f.From.Changed = "changed:<id>" }), "from.changed: "},
+		{"a table that is made of nothing", hashes(func(f *config.Flush) { f.To.Schema, f.Columns = "create", nil }), "`schema: create` needs `columns`"},
+		{"an input of another source", hashes(func(f *config.Flush) { f.Columns["n"] = config.Column{From: "$field"} }), `"$field"`},
+		{"a key that may be missing", hashes(func(f *config.Flush) { f.Columns["id"] = config.Column{Missing: "keep"} }), "part of the key"},
+		{"a key that no column takes", hashes(func(f *config.Flush) { f.To.Key = []string{"ref"} }), "not among the `columns`"},
+		{"a date of no form", hashes(func(f *config.Flush) { f.Columns["born"] = config.Column{Format: "nonsense"} }), "nonsense"},
+		{"passes in the key", hashes(func(f *config.Flush) { f.To.Generation = "id" }), "only a scan"},
+		{"columns by name", hashes(func(f *config.Flush) { f.Columns = nil }), ""},
+		{"good counters", c.Flush(counters("changed:hits")), ""},
+		{"an index of counters without a slot", c.Flush(counters("changed}")), "from.changed: "},
 		{"a good key of a scan", c.ScanKey("stock:<shop>:<item>"), ""},
 		{"captures that nobody can part", c.ScanKey("stock:<shop><item>"), "separator"},
 	} {

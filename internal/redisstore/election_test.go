@@ -240,7 +240,7 @@ func TestALeaderIsFoundAndStaysWhileTheMemoryIsFull(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer s.Close()
+		t.Cleanup(func() { _ = s.Close() })
 		o := designs[design]
 		o.Key, o.NodeID, o.TTL = design, "a", time.Minute
 		lock := designedLock(t, s, o)

@@ -25,8 +25,9 @@
 // within a savepoint, so that one which is refused keeps what was there.
 //
 // PostgreSQL gets a batch as one array a column or, from a thousand rows on, by COPY to
-// a temporary table of the session; MySQL prepared statements of many rows; SQLite a
-// prepared statement of one row, many times.
+// a temporary table of the session, from where the rows that are there are updated and
+// the others upserted; MySQL prepared statements of many rows; SQLite a prepared
+// statement of one row, many times.
 //
 // # When an answer is lost
 //
