@@ -42,9 +42,6 @@ type program struct {
 
 func (p program) rows(n int) int { return n / max(p.share, 1) }
 
-// counts: the rows are counters.
-func (d dataset) counts() bool { return d.table == "articles" }
-
 // The names of baton's programs.
 const (
 	batonPlain     = "baton"

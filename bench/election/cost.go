@@ -107,11 +107,11 @@ func (l *lab) usage(conn redis.Conn) (u usage, err error) {
 	}
 	var memory []float64
 	for _, p := range l.nodes {
-		used, err := rig.CPU(p.pid())
+		used, err := rig.CPU(p.Pid())
 		if err != nil {
 			return u, err
 		}
-		resident, err := rig.ResidentMB(p.pid())
+		resident, err := rig.ResidentMB(p.Pid())
 		if err != nil {
 			return u, err
 		}

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"baton/bench/internal/rig"
 	"baton/internal/heartbeat"
 	"baton/internal/testsupport"
 )
@@ -24,14 +25,14 @@ type lab struct {
 	quiet     bool
 	baton     string // the shipped program, for the daemon
 	redis     *testsupport.RedisDaemon
-	nodes     map[string]*process
+	nodes     map[string]*rig.Process
 	made      int
 	record    *record
 }
 
 // newLab starts a Redis and n processes.
 func newLab(dir string, c contender, ttl time.Duration, quiet bool, baton string, n int) (l *lab, err error) {
-	l = &lab{contender: c, ttl: ttl, quiet: quiet, baton: baton, nodes: map[string]*process{}, record: newRecord()}
+	l = &lab{contender: c, ttl: ttl, quiet: quiet, baton: baton, nodes: map[string]*rig.Process{}, record: newRecord()}
 	if l.redis, err = testsupport.RunRedis(dir); err != nil {
 		return nil, err
 	}
@@ -59,7 +60,7 @@ func (l *lab) add() error {
 			argv = append(argv, "-quiet")
 		}
 	}
-	p, err := launch(node, argv, func(in io.Reader) error {
+	p, err := rig.LaunchHeard(argv, func(in io.Reader) error {
 		return listen(in, func(word string, at heartbeat.Instant) { l.record.note(node, word, at) })
 	})
 	if err == nil {
@@ -72,13 +73,13 @@ func (l *lab) add() error {
 func (l *lab) close() error {
 	var problems []error
 	for _, p := range l.nodes {
-		problems = append(problems, p.kill())
+		problems = append(problems, p.Kill())
 	}
 	return errors.Join(append(problems, l.redis.Stop())...)
 }
 
 // take removes a node from the lab, which then waits for nothing from it.
-func (l *lab) take(node string) *process {
+func (l *lab) take(node string) *rig.Process {
 	p := l.nodes[node]
 	delete(l.nodes, node)
 	return p
@@ -106,8 +107,8 @@ func (l *lab) await(ctx context.Context, what string, ready func() bool) error {
 	for !ready() {
 		for node, p := range l.nodes {
 			select {
-			case <-p.done:
-				return fmt.Errorf("%s ended: %w; it wrote:\n%s", node, p.err, p.log.String())
+			case <-p.Done():
+				return fmt.Errorf("%s ended: %w", node, p.Err())
 			default:
 			}
 		}
@@ -132,7 +133,7 @@ func (l *lab) someTime(ctx context.Context, period time.Duration) error {
 func (l *lab) end(ctx context.Context, leader string, sig syscall.Signal) (time.Duration, error) {
 	p := l.take(leader)
 	sent := heartbeat.Boottime()
-	if err := p.signal(sig); err != nil {
+	if err := p.Signal(sig); err != nil {
 		return 0, err
 	}
 	var began heartbeat.Instant
@@ -141,9 +142,9 @@ func (l *lab) end(ctx context.Context, leader string, sig syscall.Signal) (time.
 		return ok
 	})
 	if sig == syscall.SIGKILL {
-		err = errors.Join(err, p.kill())
+		err = errors.Join(err, p.Kill())
 	} else {
-		err = errors.Join(err, p.wait(ctx))
+		err = errors.Join(err, p.Wait())
 	}
 	l.record.ended(leader)
 	if err != nil {

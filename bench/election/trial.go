@@ -72,7 +72,7 @@ func freeze(ctx context.Context, l *lab, _ int, o *outcome) error {
 		return err
 	}
 	frozen := heartbeat.Boottime()
-	if err := l.nodes[leader].signal(syscall.SIGSTOP); err != nil {
+	if err := l.nodes[leader].Signal(syscall.SIGSTOP); err != nil {
 		return err
 	}
 	pause(ctx, 2*l.ttl)
@@ -84,7 +84,7 @@ func freeze(ctx context.Context, l *lab, _ int, o *outcome) error {
 	}
 	thawed := heartbeat.Boottime()
 	l.record.thaw(leader, thawed)
-	if err := l.nodes[leader].signal(syscall.SIGCONT); err != nil {
+	if err := l.nodes[leader].Signal(syscall.SIGCONT); err != nil {
 		return err
 	}
 	pause(ctx, l.contender.renew(l.ttl)+time.Second)

@@ -79,7 +79,7 @@ func (b *bench) requirements(f flow) {
 func (b *bench) chart() string {
 	some := b.wanted()
 	var ways []flow
-	c := rig.Chart{Label: "From Redis into PostgreSQL, side by side", Note: "No bar: none."}
+	c := rig.Chart{Label: "From Redis into PostgreSQL, side by side", NamesWide: 110, Note: "No bar: none."}
 	for _, f := range flows() {
 		if named(b.options.flows, f.name) {
 			ways = append(ways, f)

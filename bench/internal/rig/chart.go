@@ -9,22 +9,25 @@ import (
 
 // The chart's measures, in pixels.
 const (
-	namesWide  = 110
-	columnWide = 200
-	barsWide   = 120 // of a column; what it is called and its value stand beside
+	columnWide = 190
+	barsWide   = 110 // of a column; what it is called and its value stand beside
 	headHigh   = 66
 	footHigh   = 34
 	barHigh    = 11
 	barStep    = barHigh + 3
 )
 
+// Endless is the value of what has no end: its bar goes to the edge.
+const Endless = math.MaxFloat64
+
 // Chart is bars of several programs on several ways, side by side.
 type Chart struct {
-	Label   string
-	Names   []string // the programs; the first one is baton
-	Ways    []string // each has a colour
-	Columns []ChartColumn
-	Note    string
+	Label     string
+	Names     []string // the programs; the first one is baton
+	NamesWide int      // pixels for them
+	Ways      []string // each has a colour
+	Columns   []ChartColumn
+	Note      string
 }
 
 // ChartColumn is one measure, on a scale of its own.
@@ -38,7 +41,7 @@ type ChartColumn struct {
 // SVG draws it so that it can be read on a light and on a dark page.
 func (c Chart) SVG() string {
 	rowHigh := len(c.Ways)*barStep + 10
-	wide, high := namesWide+len(c.Columns)*columnWide, headHigh+len(c.Names)*rowHigh+footHigh
+	wide, high := c.NamesWide+len(c.Columns)*columnWide, headHigh+len(c.Names)*rowHigh+footHigh
 	var s strings.Builder
 	fmt.Fprintf(&s, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="%s">`+"\n",
 		wide, high, wide, high, html.EscapeString(c.Label))
@@ -50,12 +53,12 @@ func (c Chart) SVG() string {
 			class = "name own"
 			fmt.Fprintf(&s, `<rect class="band" x="0" y="%d" width="%d" height="%d" rx="4"/>`+"\n", y-4, wide, rowHigh-2)
 		}
-		text(&s, class, namesWide-14, y+rowHigh/2, "end", name)
+		text(&s, class, c.NamesWide-14, y+rowHigh/2, "end", name)
 	}
 	for i, column := range c.Columns {
-		c.column(&s, column, namesWide+i*columnWide, rowHigh)
+		c.column(&s, column, c.NamesWide+i*columnWide, rowHigh)
 	}
-	x, y := namesWide, high-footHigh+22
+	x, y := c.NamesWide, high-footHigh+22
 	for i, way := range c.Ways {
 		fmt.Fprintf(&s, `<rect class="bar t%d" x="%d" y="%d" width="14" height="%d" rx="2"/>`+"\n", i, x, y-10, barHigh)
 		text(&s, "unit", x+20, y, "start", way)
@@ -80,7 +83,11 @@ func (c Chart) column(s *strings.Builder, m ChartColumn, x, rowHigh int) {
 			}
 		}
 	}
-	each(func(_, _ int, value float64, _ string) { most = max(most, value) })
+	each(func(_, _ int, value float64, _ string) {
+		if value < Endless {
+			most = max(most, value)
+		}
+	})
 	each(func(name, way int, value float64, label string) {
 		y := headHigh + name*rowHigh + way*barStep
 		wide := int(math.Round(barsWide * m.share(value, most)))
@@ -96,6 +103,8 @@ func (m ChartColumn) share(value, most float64) float64 {
 	switch {
 	case value <= 0 || most <= 0:
 		return 0
+	case value == Endless:
+		return 1.15
 	case m.Least == 0:
 		return value / most
 	default:

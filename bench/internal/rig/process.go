@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -20,23 +21,40 @@ type Process struct {
 	err  error         // how it ended
 }
 
-// Launch starts a program.
-func Launch(argv []string, env ...string) (*Process, error) {
+// Launch starts a program. What it writes is kept for errors.
+func Launch(argv []string, env ...string) (*Process, error) { return LaunchHeard(argv, nil, env...) }
+
+// LaunchHeard starts a program to whose standard output hear listens until it ends.
+func LaunchHeard(argv []string, hear func(io.Reader) error, env ...string) (*Process, error) {
 	p := &Process{cmd: exec.Command(argv[0], argv[1:]...), done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
 	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	var in, out *os.File
+	if hear != nil {
+		var err error
+		if in, out, err = os.Pipe(); err != nil {
+			return nil, err
+		}
+		p.cmd.Stdout = out
+	}
 	started := make(chan error, 1)
 	go func() {
 		// The kernel sends Pdeathsig when the thread that forked ends.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		defer close(p.done)
+		defer in.Close() // which does nothing to a file that is nil
 		err := p.cmd.Start()
+		out.Close()
 		started <- err
-		if err == nil {
-			p.err = p.cmd.Wait()
+		if err != nil {
+			return
 		}
+		if hear != nil {
+			err = hear(in)
+		}
+		p.err = errors.Join(err, p.cmd.Wait())
 	}()
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("start %s: %w", argv[0], err)
@@ -47,7 +65,7 @@ func Launch(argv []string, env ...string) (*Process, error) {
 // Pid is its number.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
-// Done is closed when it has ended.
+// Done is closed when it has ended, and all it said was heard.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
 // Err is how it ended, with the end of what it wrote; nil if it ended in order. Ask when
@@ -77,6 +95,12 @@ func (p *Process) Stop() error {
 	if err := p.Signal(syscall.SIGTERM); err != nil {
 		return p.failed(err)
 	}
+	return p.Wait()
+}
+
+// Wait waits for a process that was told to end. One that does not is killed, and that is
+// an error.
+func (p *Process) Wait() error {
 	select {
 	case <-p.done:
 		return p.Err()
