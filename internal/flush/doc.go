@@ -14,7 +14,7 @@
 //	  read       a page of the stage ...
 //	  convert    ... becomes rows, unique by key and sorted by key, and dead letters
 //	  apply      one transaction: ledger, rows, dead letters, last the fence
-//	  done       the page is removed from the stage, if the source can do so
+//	  done       the page leaves the stage, now or soon, if the source can do so
 //	discard      the stage is removed
 //
 // A run may end between any two of these, or in the middle of one, by an error,

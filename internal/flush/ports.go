@@ -94,8 +94,8 @@ type Source interface {
 	// stage is read. It keeps at most one page ahead of yield for each lane.
 	Read(ctx context.Context, s Stage, yield func(Page) error) error
 	// Done is called after a page has been committed; a source whose pages can
-	// be removed one by one does so here, idempotently and only under s.ID. It
-	// may be called while Read reads another page, never twice at a time.
+	// be removed one by one does so here or soon after, idempotently and only under
+	// s.ID, and with Discard at the latest. It may be called while Read reads another page, never twice at a time.
 	Done(ctx context.Context, s Stage, p Page) error
 	// Discard removes the stage if it still has the id s.ID. Called after the
 	// last page was committed.
@@ -197,8 +197,9 @@ type Table struct {
 	Columns []Column
 	// Unique lists the columns of every unique index, the primary key first.
 	Unique [][]string
-	// InsertTriggers: inserting a row sets off triggers of the table.
-	InsertTriggers bool
+	// UpsertOnly: rows that are there have to be met by upserts. Triggers would see a
+	// difference, or comparing keys finds other rows than the unique index does.
+	UpsertOnly bool
 }
 
 // Column is one column of a table. A limit of zero means: no limit.

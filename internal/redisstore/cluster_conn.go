@@ -21,8 +21,10 @@ type routed struct {
 	node       *server
 	open       func(*server, context.Context) (redis.Conn, error)
 
-	asked redis.Conn // where the last command was done, if that was somewhere else
-	moved bool
+	asked   redis.Conn // where the last command was done, if that was somewhere else
+	askedOf *server    // whose connection that is
+	scanned cursorPlace
+	moved   bool
 
 	sent        []command // that wait for their replies
 	transaction bool      // between WATCH or MULTI and its end: all of it is done, or nothing
@@ -200,7 +202,7 @@ func (r *routed) Close() error {
 func (r *routed) leave() {
 	if r.asked != nil {
 		_ = r.asked.Close() // its errors were those of its command
-		r.asked = nil
+		r.asked, r.askedOf = nil, nil
 	}
 }
 
@@ -212,7 +214,7 @@ func (r *routed) askAt(ctx context.Context, address string, cmd command) (any, e
 		return nil, err
 	}
 	r.leave()
-	r.asked = conn
+	r.asked, r.askedOf = conn, r.cluster.at(r.absolute(address))
 	if _, err := redis.DoContext(conn, ctx, "ASKING"); err != nil {
 		return nil, err
 	}
@@ -252,3 +254,21 @@ func (b broken) ReceiveContext(context.Context) (any, error)            { return
 func (b broken) Send(string, ...any) error                              { return b.err }
 func (b broken) Flush() error                                           { return b.err }
 func (b broken) Receive() (any, error)                                  { return nil, b.err }
+
+// cursorPlace is who has given a cursor of a scan.
+type cursorPlace struct {
+	conn  redis.Conn
+	asked *server
+}
+
+// scans notes who has done a step of a scan, and says whether that is who has given its
+// cursor. A cursor means nothing to another server: the elements have another order there.
+func (r *routed) scans(begins bool) bool {
+	here := cursorPlace{r.Conn, r.askedOf}
+	if here.asked != nil {
+		here.conn = nil
+	}
+	same := begins || here == r.scanned
+	r.scanned = here
+	return same
+}

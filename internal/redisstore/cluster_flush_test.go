@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -170,6 +172,61 @@ func TestFlushesOfAClusterAreExactWhileSlotsMove(t *testing.T) {
 		g.do("SADD", "changed:user", "1")
 		g.moveAway("changed:user")
 		db.drain(t, src)
+	}
+}
+
+// Where a stage goes to another node while it is scanned, the cursor means nothing there:
+// ids would be left out, and go with the stage.
+func TestNothingIsLostOfAStageThatMovesWhileItIsScanned(t *testing.T) {
+	g := newClusterRig(t)
+	const n = 3000
+	for range 3 {
+		db := newDatabase()
+		ids := redis.Args{"changed:user"}
+		for i := range n {
+			ids = append(ids, i)
+			db.rows[strconv.Itoa(i)] = "is to be deleted"
+		}
+		g.do("SADD", ids...)
+		moved := false
+		src := hashesOn(t, g.store, HashesOptions{PageRows: 500, RemoveEvery: time.Hour, Observe: func(step string) error {
+			if step == stepScanned && !moved {
+				moved = true
+				g.moveAway("changed:user")
+			}
+			return nil
+		}})
+		if _, err := db.flushOnce(t.Context(), src, nil); err == nil {
+			t.Error("the flush did not notice that its stage was moved")
+		}
+		db.drain(t, src)
+		if len(db.rows) > 0 {
+			t.Errorf("%d of %d changes are lost", len(db.rows), n)
+		}
+	}
+}
+
+func TestAScanOfAKeyThatMovesFails(t *testing.T) {
+	g := newClusterRig(t)
+	fields := redis.Args{"views"}
+	for i := range 3000 {
+		fields = append(fields, i, 1)
+	}
+	g.do("HSET", fields...)
+	c, err := g.store.Conn(t.Context(), "views")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	replies := 0
+	_, err = scan(t.Context(), c, "HSCAN", "views", "0", func() bool {
+		if replies++; replies == 2 {
+			g.moveAway("views")
+		}
+		return false
+	}, func([]byte) {})
+	if err == nil || !strings.Contains(err.Error(), "moved to another node") {
+		t.Error(err)
 	}
 }
 

@@ -39,7 +39,8 @@ type HashesOptions struct {
 	// Lanes is how many lanes the rows are dealt out to, by their ids. Default 1.
 	Lanes int
 	// MemoryBudget bounds the ids held while reading, in bytes, and by a quarter of it
-	// each page, which is longer by a few rows at most. Default 32 MiB.
+	// each page, which is longer by a few rows at most, and those that RemoveEvery lets
+	// wait. Default 32 MiB.
 	MemoryBudget int
 	// RemoveEvery is how long ids that were flushed may stay in a stage of less than
 	// 262,144 ids: so much is written again after a crash. Default 5 s.
@@ -64,6 +65,7 @@ type Hashes struct {
 
 	every   time.Duration
 	passed  []string  // ids of the stage that Read began with: flushed, and still in it
+	held    int       // bytes of them
 	removed time.Time // when such were removed last
 }
 
@@ -95,9 +97,10 @@ func NewHashes(store *Store, o HashesOptions) (*Hashes, error) {
 // Read yields the rows of the stage's ids, page by page. As many ids as fit the
 // memory budget are collected and sorted, so that pages come in key order; the next
 // ones are collected while these are written. Pages that are done may leave the stage
-// meanwhile: a scan returns whatever stays in the stage from its first call to its last.
+// meanwhile: on one server a scan returns whatever stays in the stage from
+// its first call to its last.
 func (s *Hashes) Read(ctx context.Context, st flush.Stage, yield func(flush.Page) error) error {
-	s.passed, s.removed = nil, time.Now()
+	s.passed, s.held, s.removed = nil, 0, time.Now()
 	c, err := s.store.Conn(ctx, s.live)
 	if err != nil {
 		return err
@@ -207,8 +210,9 @@ func (s *Hashes) page(ctx context.Context, c redis.Conn, lane int, ids []string,
 func (s *Hashes) Done(ctx context.Context, st flush.Stage, p flush.Page) error {
 	for _, r := range p.Records {
 		s.passed = append(s.passed, r.Key)
+		s.held += idCost + len(r.Key)
 	}
-	if !st.Resumed && st.Size < int64(s.large) && time.Since(s.removed) < s.every {
+	if !st.Resumed && st.Size < int64(s.large) && s.held < s.budget/4 && time.Since(s.removed) < s.every {
 		return nil
 	}
 	for ids := range slices.Chunk(s.passed, removeChunk) {
@@ -227,14 +231,16 @@ func (s *Hashes) Done(ctx context.Context, st flush.Stage, p flush.Page) error {
 			return s.stale(st)
 		}
 	}
-	s.passed, s.removed = s.passed[:0], time.Now()
+	s.passed, s.held, s.removed = nil, 0, time.Now()
 	return nil
 }
 
 // Discard removes the stage, unless there is something left in it that was not flushed:
 // Done has failed, or a scan has missed it. The next run resumes what stays.
 func (s *Hashes) Discard(ctx context.Context, st flush.Stage) error {
-	return s.discard(ctx, st, len(s.passed))
+	left := len(s.passed)
+	s.passed, s.held = nil, 0 // nobody asks for them any more
+	return s.discard(ctx, st, left)
 }
 
 // idScan is one pass over the ids of a stage, in batches.

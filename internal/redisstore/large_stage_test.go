@@ -103,9 +103,16 @@ func TestIdsOfAStageThatIsSoonDoneGoWithIt(t *testing.T) {
 		finish(st, readAll(t, src, st))
 		g.nothingLeft()
 
-		g.index(zset, "7")
+		for i := range 100 {
+			g.index(zset, fmt.Sprint(i))
+		}
+		src.budget = 4 * 25 * (idCost + 2) // ids that wait may take a quarter of it
 		st = stageNow(t, src, "d")
-		finish(st, readAll(t, src, st))
-		g.nothingLeft()
+		for _, p := range readAll(t, src, st)[:5] {
+			if err := src.Done(t.Context(), st, p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		kept(70)
 	})
 }

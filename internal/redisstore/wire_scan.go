@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -29,11 +30,15 @@ type scanning struct {
 // where it would go on; that is "0" when it is over. What each is given is valid until
 // the last element of the reply has been told of; HSCAN and ZSCAN reply with pairs.
 func scan(ctx context.Context, c redis.Conn, command, key, cursor string, enough func() bool, each func(element []byte)) (next string, err error) {
-	_, single := c.(*routed)
+	r, single := c.(*routed)
 	q := &scanning{command: command, key: key, cursor: cursor, each: each, enough: enough, single: single}
 	for {
+		begins := q.cursor == "0"
 		if _, err := redis.DoContext(c, ctx, askScan, q); err != nil {
 			return "", err
+		}
+		if single && !r.scans(begins) {
+			return "", fmt.Errorf("%q was moved to another node of the Cluster while it was scanned; the next run begins anew", key)
 		}
 		if q.cursor == "0" || enough() {
 			return q.cursor, nil
@@ -87,7 +92,10 @@ func (w *wire) readScan(q *scanning) (more bool, err error) {
 			return false, err
 		}
 	}
-	if n, err = readArray(w.reader); err != nil {
+	if n, err = readArray(w.reader); errors.As(err, new(redis.Error)) {
+		err = fmt.Errorf("%w: %v", errNotTexts, err) //nolint:errorlint // a refusal is a whole reply, and this is half of one
+	}
+	if err != nil {
 		return false, err
 	}
 	t.all, t.sizes = t.all[:0], t.sizes[:0]

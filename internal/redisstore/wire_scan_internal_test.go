@@ -85,6 +85,7 @@ func TestConnectionIsOfNoUseAfterHalfAScan(t *testing.T) {
 		{"*2\r\n$1\r\n0\r\n*1\r\n$-1\r\n", errNotTexts},
 		{"*2\r\n$1\r\n0\r\n$1\r\na\r\n", errNotTexts},
 		{"*2\r\n$1\r\n0\r\n*0\r\n+more\r\n", errNotTexts},
+		{"*2\r\n$1\r\n0\r\n-ERR x\r\n", errNotTexts}, // half a reply is no refusal
 	} {
 		w := served(t, c.reply, hangUp)
 		_, err := scan(t.Context(), w, "SSCAN", "k", "0", never, func([]byte) {})

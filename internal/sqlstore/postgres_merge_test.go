@@ -1,7 +1,9 @@
 package sqlstore_test
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 	"testing"
 
 	"baton/internal/flush"
@@ -53,18 +55,52 @@ func TestMergeAddsBothOfTwoKeysThatAreEqualToTheDatabase(t *testing.T) {
 	db.expect("SELECT views FROM hits WHERE word = 'word 0'", textOf(4))
 }
 
-// A trigger sees the same in a large batch as in a small one.
-func TestTriggersOfInsertsKeepSeeingEveryRow(t *testing.T) {
-	db := &bench{Database: testsupport.Postgres(t), t: t}
-	db.people()
-	db.Exec(t, `CREATE FUNCTION shout() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN new.name := upper(new.name); RETURN new; END';
-		CREATE TRIGGER shout BEFORE INSERT ON people FOR EACH ROW EXECUTE FUNCTION shout()`)
-	s := db.open()
-	takeOver(t, s, fence(1))
-	p := plan(t, s, "people", []string{"id"})
-	for n := range 2 {
-		apply(t, s, fence(1), p, batch("a", n, many(func(i int) []any { return []any{i, "ann", n} })...))
-		apply(t, s, fence(1), p, batch("b", n, row(1, "ann", n)))
-		db.expect("SELECT DISTINCT name FROM people", "ANN")
+// What a table has that an update of many rows would tell from upserts: a large batch
+// does to it what a small one does.
+func TestLargeBatchesDoWhatSmallOnesDo(t *testing.T) {
+	const shout = `CREATE FUNCTION shout() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN new.name := upper(new.name); RETURN new; END';`
+	const named = "CREATE TABLE hits (id int PRIMARY KEY, views int NOT NULL, name text NOT NULL)"
+	for _, c := range []struct {
+		name, table string
+		key         string
+		check, want string
+	}{
+		{name: "a trigger before inserts", table: named + ";" + shout + "CREATE TRIGGER shout BEFORE INSERT ON hits FOR EACH ROW EXECUTE FUNCTION shout()",
+			check: "SELECT count(*) FROM hits WHERE name <> upper(name)", want: "0"},
+		{name: "a trigger of a partition",
+			table: named + " PARTITION BY RANGE (id); CREATE TABLE h1 PARTITION OF hits FOR VALUES FROM (0) TO (100000);" + shout + "CREATE TRIGGER shout BEFORE INSERT ON h1 FOR EACH ROW EXECUTE FUNCTION shout()",
+			check: "SELECT count(*) FROM hits WHERE name <> upper(name)", want: "0"},
+		{name: "a trigger that writes elsewhere", table: named + `; CREATE TABLE other (id int PRIMARY KEY, times int NOT NULL);
+			CREATE FUNCTION divert() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO other VALUES (new.id, 1) ON CONFLICT (id) DO UPDATE SET times = other.times + 1; RETURN NULL; END';
+			CREATE TRIGGER divert BEFORE UPDATE ON hits FOR EACH ROW EXECUTE FUNCTION divert()`,
+			check: "SELECT max(times) FROM other", want: "1"},
+		{name: "an heir", table: named + "; CREATE TABLE old () INHERITS (hits); INSERT INTO old VALUES (3, 1000, 'old')",
+			check: "SELECT (SELECT views FROM old), (SELECT views FROM ONLY hits WHERE id = 7)", want: "1000|1"},
+		{name: "an index that compares otherwise", key: "name", table: `CREATE COLLATION anycase (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+			CREATE TABLE hits (id int, views int NOT NULL, name text COLLATE anycase NOT NULL); CREATE UNIQUE INDEX ON hits (name COLLATE "C"); INSERT INTO hits VALUES (3, 1000, 'NAME 3')`,
+			check: `SELECT (SELECT views FROM hits WHERE name COLLATE "C" = 'NAME 3'), (SELECT views FROM hits WHERE name COLLATE "C" = 'name 7')`, want: "1000|1"},
+		{name: "a type that is not searched for", key: "name", table: "CREATE SCHEMA ext; CREATE EXTENSION ltree SCHEMA ext; CREATE TABLE hits (id int, views int NOT NULL, name ext.ltree PRIMARY KEY)",
+			check: "SELECT views FROM hits WHERE id = 7", want: "1"},
+	} {
+		for _, n := range []int{copied, 100} {
+			t.Run(fmt.Sprintf("%s, %d rows", c.name, n), func(t *testing.T) {
+				db := &bench{Database: testsupport.Postgres(t), t: t}
+				db.Exec(t, c.table)
+				word, kind := "name ", "text"
+				if strings.Contains(c.table, "ltree") {
+					word, kind = "name.", "ext.ltree"
+				}
+				// All are there but the row 7.
+				db.Exec(t, fmt.Sprintf("INSERT INTO hits SELECT i, 100, ('%s' || i)::%s FROM generate_series(0, %d) i WHERE i <> 7", word, kind, n-1))
+				s := db.open()
+				takeOver(t, s, fence(1))
+				p := plan(t, s, "hits", []string{cmp.Or(c.key, "id")}, "views")
+				out := apply(t, s, fence(1), p, batch("a", 0, many(func(i int) []any { return []any{i, 1, fmt.Sprint(word, i)} })[:n]...))
+				if len(out.Dead) > 0 {
+					t.Errorf("dead: %v", out.Dead[0])
+				}
+				db.expect(c.check, c.want)
+			})
+		}
 	}
 }

@@ -22,7 +22,7 @@ func (p *postgres) table(ctx context.Context, name string) (flush.Table, error) 
 	var oid int64
 	var kind string
 	t := flush.Table{}
-	err = conn.QueryRow(ctx, q["table"], name).Scan(&oid, &t.Name, &kind, &t.InsertTriggers)
+	err = conn.QueryRow(ctx, q["table"], name).Scan(&oid, &t.Name, &kind, &t.UpsertOnly)
 	var syntax *pgconn.PgError
 	switch {
 	case errors.Is(err, pgx.ErrNoRows),

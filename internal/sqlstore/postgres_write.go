@@ -57,7 +57,7 @@ func compilePostgres(p *flush.Plan) *pgPlan {
 	if pgMerges(p) {
 		pile := "pg_temp." + out.pile.name
 		out.merge = "WITH done AS (" + update + pile + " AS u WHERE " + same + " RETURNING u.ctid) " +
-			insert + pile + " AS u WHERE (SELECT count(*) FROM done) < (SELECT count(*) FROM " + pile + ")" +
+			insert + pile + " AS u WHERE (SELECT count(DISTINCT ctid) FROM done) < (SELECT count(*) FROM " + pile + ")" +
 			" AND NOT EXISTS (SELECT FROM done WHERE done.ctid = u.ctid)" + pgConflict(p)
 	}
 	return out
@@ -67,12 +67,18 @@ func compilePostgres(p *flush.Plan) *pgPlan {
 // upsert tries to insert every row before it finds out that it is there, which costs the
 // server a fifth more; that all were there is found out by counting. What comes upon a
 // row that somebody else has inserted meanwhile, or two rows of which the database holds
-// the keys for equal, is the upsert's part in either case. Where inserting sets off
-// triggers, an upsert's do so for rows that are there, too, and may change them: such a
-// table gets upserts only.
+// the keys for equal, is the upsert's part in either case.
+//
+// An upsert finds rows by an index. What that compares with may be an operator in a
+// schema that is not searched: the types that have one are left to upserts.
 func pgMerges(p *flush.Plan) bool {
+	for _, k := range p.Key {
+		if p.Columns[k].Kind == flush.KindOther {
+			return false
+		}
+	}
 	changes := len(p.Columns) > len(p.Key) && !p.Keep
-	return changes && !p.Table.InsertTriggers
+	return changes && !p.Table.UpsertOnly
 }
 
 // pgConflict says what happens to a row that is there. Without a key every row

@@ -95,7 +95,7 @@ func configureHashes(config *flush.Config, s spec, st *stores, observe func(stri
 	config.Inputs = flush.Inputs{Names: []string{"id"}, Fields: true}
 	config.NewSources = func(inputs []string) ([]flush.Source, error) {
 		return single(redisstore.NewHashes(st.redis, redisstore.HashesOptions{
-			Job: s.Job, Key: s.Rows, Changed: s.Live, Inputs: inputs, PageRows: pageRows, RemoveEvery: 1, Observe: observe}))
+			Job: s.Job, Key: s.Rows, Changed: s.Live, Inputs: inputs, PageRows: pageRows, RemoveEvery: s.RemoveEvery, Observe: observe}))
 	}
 }
 

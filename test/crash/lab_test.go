@@ -1,10 +1,12 @@
 package crash_test
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -113,7 +115,8 @@ type cell struct {
 	sums map[int64]int64
 	dead int
 
-	events int64 // that were written
+	events      int64 // that were written
+	removeEvery time.Duration
 }
 
 func (l *lab) cell(t *testing.T, k kind) *cell {
@@ -129,6 +132,7 @@ func (c *cell) spec(nodeID string) spec {
 	s := c.lab.spec(nodeID)
 	s.LockKey, s.Job, s.Source = c.lockKey(), fmt.Sprintf("job-%d", c.n), c.kind
 	s.Live, s.Kept, s.Rows = livePrefix+fmt.Sprint(c.n), fmt.Sprint("kept:", c.n), fmt.Sprintf("row:%d:<id>", c.n)
+	s.RemoveEvery = cmp.Or(c.removeEvery, 1) // at once, so that every step is reached
 	s.Table = c.kind.fixture().table
 	if c.kind == scan {
 		s.Table = fmt.Sprintf("scan_%d", c.n)

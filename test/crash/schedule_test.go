@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -46,6 +47,7 @@ func newShow(t *testing.T, l *lab, k kind) *show {
 }
 
 func (s *show) play(r *rapid.T) {
+	s.removeEvery = rapid.SampledFrom([]time.Duration{1, time.Hour}).Draw(r, "remove every")
 	s.lead()
 	r.Repeat(map[string]func(*rapid.T){
 		"write": s.write,

@@ -89,9 +89,16 @@ SELECT 0, true WHERE NOT EXISTS (SELECT 1 FROM {prefix}schema_version WHERE vers
 SELECT max(version_id) FROM {prefix}schema_version WHERE is_applied
 
 -- name: table
--- Bit 4 of a trigger's type: it goes off when rows are inserted.
+-- The last column: see flush.Table.UpsertOnly. Of a trigger's type bit 4 is INSERT, and 1,
+-- 2 and 16 are ROW, BEFORE and UPDATE.
 SELECT c.oid::bigint, c.oid::regclass::text, c.relkind::text,
-       EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgtype & 4 <> 0)
+       EXISTS (WITH RECURSIVE tree AS (
+                   SELECT c.oid UNION ALL SELECT i.inhrelid FROM pg_inherits i JOIN tree ON i.inhparent = tree.oid)
+               SELECT FROM tree JOIN pg_trigger t ON t.tgrelid = tree.oid
+               WHERE NOT t.tgisinternal AND (t.tgtype & 4 <> 0 OR t.tgtype & 19 = 19))
+       OR c.relkind = 'r' AND EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = c.oid)
+       OR EXISTS (SELECT FROM pg_index i, unnest(i.indkey, i.indcollation) AS k(attnum, coll), pg_attribute a
+                  WHERE i.indrelid = c.oid AND i.indisunique AND a.attrelid = c.oid AND a.attnum = k.attnum AND a.attcollation <> k.coll)
 FROM pg_class c WHERE c.oid = to_regclass($1)
 
 -- name: columns
