@@ -30,7 +30,7 @@ type spec struct {
 	Live, Kept, Rows      string // keys in Redis: one that is emptied, one that stays, the pattern of rows
 	TTL                   time.Duration
 	RemoveEvery           time.Duration // how long flushed ids of hashes may stay in their stage
-	KillAt                point // of a process
+	KillAt                point         // of a process
 }
 
 // stores are the connections of a process to both servers.
