@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -63,6 +64,7 @@ func measureLatency(ctx context.Context, o options, r *report) (err error) {
 	r.Printf("\n### From the write in Redis to the row in PostgreSQL, %d changes a second\n", trickle)
 	r.Printf("| source | schedule | p50, ms | p99, ms | longest, ms |")
 	r.Printf("|---|---|--:|--:|--:|")
+	syscall.Sync() // a disk that is busy with what was measured before holds up every COMMIT
 	var all [][]time.Duration
 	for _, f := range freshnesses() {
 		took, err := b.latency(ctx, o, f, program, dir)
