@@ -95,7 +95,8 @@ type Source interface {
 	Read(ctx context.Context, s Stage, yield func(Page) error) error
 	// Done is called after a page has been committed; a source whose pages can
 	// be removed one by one does so here or soon after, idempotently and only under
-	// s.ID, and with Discard at the latest. It may be called while Read reads another page, never twice at a time.
+	// s.ID, and with Discard at the latest. It may be called while Read reads another
+	// page, never twice at a time.
 	Done(ctx context.Context, s Stage, p Page) error
 	// Discard removes the stage if it still has the id s.ID. Called after the
 	// last page was committed.

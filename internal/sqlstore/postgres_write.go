@@ -70,7 +70,8 @@ func compilePostgres(p *flush.Plan) *pgPlan {
 // the keys for equal, is the upsert's part in either case.
 //
 // An upsert finds rows by an index. What that compares with may be an operator in a
-// schema that is not searched: the types that have one are left to upserts.
+// schema that is not searched: the types that have one are left to upserts, and so are
+// the tables that say so.
 func pgMerges(p *flush.Plan) bool {
 	for _, k := range p.Key {
 		if p.Columns[k].Kind == flush.KindOther {
