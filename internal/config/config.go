@@ -13,8 +13,13 @@ type Config struct {
 	HTTP      HTTP                `yaml:"http"`
 	Log       Log                 `yaml:"log"`
 	Databases map[string]Database `yaml:"databases"`
-	Defaults  Defaults            `yaml:"defaults"`
-	Jobs      []Job               `yaml:"jobs"`
+	// MaxConcurrentJobs is how many runs may go on at a time under one lock; those of
+	// @always do not count. Default: any number.
+	MaxConcurrentJobs int      `yaml:"max_concurrent_jobs,omitempty" config:"positive"`
+	History           History  `yaml:"history"`
+	Notify            []Notify `yaml:"notify,omitempty"`
+	Defaults          Policy   `yaml:"defaults"`
+	Jobs              []Job    `yaml:"jobs"`
 
 	// places says where each value was set, by its path; see place.
 	places map[string]place
@@ -104,36 +109,6 @@ type Database struct {
 	// DSNInline is the data source name itself; dsn_file keeps the password out
 	// of this file. ${NAME} is replaced from the environment.
 	DSNInline string `yaml:"dsn" config:"expand"`
-}
-
-// Defaults are for every job that does not say otherwise.
-type Defaults struct {
-	// TimeZone is an IANA name by which schedules are read. Default: UTC.
-	TimeZone string `yaml:"time_zone"`
-	// Timeout ends a run that takes longer. Default: 1h.
-	Timeout time.Duration `yaml:"timeout"`
-	// CatchUp is latest, to run the last slot that no node ran because none led,
-	// or none, to wait for the next one. Default: latest.
-	CatchUp string `yaml:"catch_up"`
-	// StartingDeadline is how long after its slot a run may still start; a slot
-	// older than that is counted as missed. Default: none, the latest slot always runs.
-	StartingDeadline time.Duration `yaml:"starting_deadline,omitempty"`
-}
-
-// Job is one scheduled flush.
-type Job struct {
-	// Name identifies the job for ever: its fence and its history are kept under
-	// it. Lower-case letters, digits and dashes, at most 63. Required, unique.
-	Name string `yaml:"name"`
-	// Schedule is five-field cron, "@hourly" and the like, or "@every 5s". Required.
-	Schedule string `yaml:"schedule"`
-	// These are as in Defaults, which fill them in.
-	TimeZone         string        `yaml:"time_zone"`
-	Timeout          time.Duration `yaml:"timeout"`
-	CatchUp          string        `yaml:"catch_up"`
-	StartingDeadline time.Duration `yaml:"starting_deadline,omitempty"`
-	// Flush is what the job does. Required.
-	Flush Flush `yaml:"flush"`
 }
 
 // Flush moves what changed in Redis into a table.

@@ -86,12 +86,12 @@ func (d *decoder) decode(n ast.Node, v reflect.Value, path string, tag reflect.S
 	case reflect.Slice:
 		d.list(n, v, path, tag)
 	default:
-		d.mapping(n, v, path)
+		d.mapping(n, v, path, tag)
 	}
 }
 
 // mapping decodes a struct, or a map whose keys are the operator's own names.
-func (d *decoder) mapping(n ast.Node, v reflect.Value, path string) {
+func (d *decoder) mapping(n ast.Node, v reflect.Value, path string, tag reflect.StructTag) {
 	m, ok := n.(ast.MapNode)
 	if !ok {
 		d.bad(n, path, "want key: value pairs here")
@@ -113,24 +113,24 @@ func (d *decoder) mapping(n ast.Node, v reflect.Value, path string) {
 		seen[name] = key.GetToken().Position.Line
 		if v.Kind() == reflect.Map {
 			d.here(key, at)
-			d.entry(value, v, name, at)
+			d.entry(value, v, name, at, tag)
 			continue
 		}
-		if field, tag, ok := fieldNamed(v, name); ok {
+		if field, own, ok := fieldNamed(v, name); ok {
 			d.here(key, at)
-			d.decode(value, field, at, tag)
+			d.decode(value, field, at, own)
 			continue
 		}
-		d.unknown(key, value, v, name, at)
+		d.unknown(key, v, name, at)
 	}
 }
 
-func (d *decoder) entry(n ast.Node, m reflect.Value, name, at string) {
+func (d *decoder) entry(n ast.Node, m reflect.Value, name, at string, tag reflect.StructTag) {
 	if m.IsNil() {
 		m.Set(reflect.MakeMap(m.Type()))
 	}
 	elem := reflect.New(m.Type().Elem()).Elem()
-	d.decode(n, elem, at, "")
+	d.decode(n, elem, at, tag)
 	m.SetMapIndex(reflect.ValueOf(name), elem)
 }
 
@@ -239,8 +239,8 @@ func text(n ast.Node) (string, bool) {
 }
 
 func fieldNamed(v reflect.Value, name string) (reflect.Value, reflect.StructTag, bool) {
-	for f := range v.Type().Fields() {
-		if keyOf(f) == name {
+	for _, f := range reflect.VisibleFields(v.Type()) {
+		if name != "" && keyOf(f) == name {
 			return v.FieldByIndex(f.Index), f.Tag, true
 		}
 	}

@@ -17,9 +17,13 @@ func Default() Config {
 			Acquire:    AcquireLua,
 			LockFormat: FormatString,
 		},
-		HTTP:     HTTP{Listen: "127.0.0.1:9747"},
-		Log:      Log{Level: "info", Format: "text"},
-		Defaults: Defaults{TimeZone: "UTC", Timeout: time.Hour, CatchUp: "latest"},
+		HTTP:    HTTP{Listen: "127.0.0.1:9747"},
+		Log:     Log{Level: "info", Format: "text"},
+		History: History{Keep: 200, MaxAge: 30 * 24 * time.Hour},
+		Defaults: Policy{
+			TimeZone: "UTC", Timeout: time.Hour, Grace: 10 * time.Second,
+			CatchUp: CatchUpLatest, Overlap: OverlapForbid, OnLost: OnLostSkip,
+		},
 	}
 }
 
@@ -43,9 +47,9 @@ func (c Config) WithDefaults() Config {
 	fill(&c.HTTP.Listen, d.HTTP.Listen)
 	fill(&c.Log.Level, d.Log.Level)
 	fill(&c.Log.Format, d.Log.Format)
-	fill(&c.Defaults.TimeZone, d.Defaults.TimeZone)
-	fill(&c.Defaults.Timeout, d.Defaults.Timeout)
-	fill(&c.Defaults.CatchUp, d.Defaults.CatchUp)
+	fill(&c.History.Keep, d.History.Keep)
+	fill(&c.History.MaxAge, d.History.MaxAge)
+	c.Defaults.complete(d.Defaults)
 
 	e := &c.Election
 	fill(&e.TTL, d.Election.TTL)
@@ -55,9 +59,13 @@ func (c Config) WithDefaults() Config {
 	fill(&e.Drain, min(2*time.Second, e.TTL/5))
 	fill(&e.AbdicateAfter, max(30*time.Second, e.TTL))
 
+	c.Notify = slices.Clone(c.Notify)
+	for i := range c.Notify {
+		c.Notify[i].withDefaults()
+	}
 	c.Jobs = slices.Clone(c.Jobs)
 	for i := range c.Jobs {
-		c.Jobs[i].withDefaults(c.Defaults)
+		c.Jobs[i].withDefaults(c.Defaults, c.Election.LockKey)
 	}
 	return c
 }
@@ -94,11 +102,37 @@ func (f *Flush) withDefaults() {
 	}
 }
 
-func (j *Job) withDefaults(d Defaults) {
-	fill(&j.TimeZone, d.TimeZone)
-	fill(&j.Timeout, d.Timeout)
-	fill(&j.CatchUp, d.CatchUp)
-	fill(&j.StartingDeadline, d.StartingDeadline)
+// complete fills what p leaves out from d.
+func (p *Policy) complete(d Policy) {
+	fill(&p.TimeZone, d.TimeZone)
+	fill(&p.CatchUp, d.CatchUp)
+	fill(&p.StartingDeadline, d.StartingDeadline)
+	fill(&p.Overlap, d.Overlap)
+	fill(&p.OnLost, d.OnLost)
+	fill(&p.Jitter, d.Jitter)
+	fill(&p.Timeout, d.Timeout)
+	fill(&p.Grace, d.Grace)
+	fill(&p.LateAfter, d.LateAfter)
+	fill(&p.Retry.Limit, d.Retry.Limit)
+	fill(&p.Retry.Delay, d.Retry.Delay)
+	fill(&p.Retry.MaxDelay, d.Retry.MaxDelay)
+	if p.Retry.Limit > 0 {
+		fill(&p.Retry.Delay, 10*time.Second)
+		fill(&p.Retry.MaxDelay, max(10*time.Minute, p.Retry.Delay))
+	}
+}
+
+func (n *Notify) withDefaults() {
+	if len(n.On) == 0 {
+		n.On = NotifyEvents()
+	}
+	fill(&n.Timeout, 10*time.Second)
+	fill(&n.GiveUpAfter, time.Hour)
+}
+
+func (j *Job) withDefaults(d Policy, lock string) {
+	fill(&j.Lock, lock)
+	j.complete(d)
 	f := &j.Flush
 	f.withDefaults()
 	f.Columns = maps.Clone(f.Columns)

@@ -74,6 +74,8 @@ func TestLoadedConfigurationIsComplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.places = nil
+	nightly := Default().Defaults
+	nightly.TimeZone, nightly.Timeout, nightly.StartingDeadline = "Asia/Shanghai", 90*time.Second, 15*time.Minute
 	want := Config{
 		Node:  Node{ID: "db1", Candidate: new(true)},
 		Redis: Redis{URL: "redis://127.0.0.1:6379/0"},
@@ -82,16 +84,17 @@ func TestLoadedConfigurationIsComplete(t *testing.T) {
 			Acquire: "lua", LockFormat: "string", AbdicateAfter: 30 * time.Second},
 		HTTP:      HTTP{Listen: "127.0.0.1:9747"},
 		Log:       Log{Level: "info", Format: "text"},
+		History:   History{Keep: 200, MaxAge: 720 * time.Hour},
 		Databases: map[string]Database{"main": {Driver: "postgres", DSNFile: "/etc/baton/main.dsn"}},
-		Defaults:  Defaults{TimeZone: "UTC", Timeout: time.Hour, CatchUp: "latest"},
+		Defaults:  Default().Defaults,
 		Jobs: []Job{
-			{Name: "page-views", Schedule: "@every 5s", TimeZone: "UTC", Timeout: time.Hour, CatchUp: "latest", Flush: Flush{
+			{Name: "page-views", Schedule: "@every 5s", Lock: "baton", Policy: Default().Defaults, Flush: Flush{
 				From:  From{Type: "counters", Key: "views:[0-15]", Mode: "stage"},
 				To:    To{Database: "main", Table: "articles", Key: []string{"id"}, Mode: "upsert", Schema: "verify"},
 				Lanes: 1, BatchRows: 5000, DeadLetters: DeadLetters{PerBatch: 500},
 				Columns: map[string]Column{"id": {From: "$field", Op: "set"}, "views": {From: "$value", Op: "add"}},
 			}},
-			{Name: "users", Schedule: "30 2 * * *", TimeZone: "Asia/Shanghai", Timeout: 90 * time.Second, CatchUp: "latest", StartingDeadline: 15 * time.Minute, Flush: Flush{
+			{Name: "users", Schedule: "30 2 * * *", Lock: "baton", Policy: nightly, Flush: Flush{
 				From:  From{Type: "hashes", Key: "user:<id>", Changed: "changed:user", OnMissing: "delete"},
 				To:    To{Database: "main", Table: "users", Key: []string{"id"}, Mode: "upsert", Schema: "verify"},
 				Lanes: 1, BatchRows: 5000, DeadLetters: DeadLetters{PerBatch: 500},
@@ -171,21 +174,6 @@ func TestFileThatCannotBeReadIsNamed(t *testing.T) {
 	}
 	if _, err := Load(big, nil); err == nil || !strings.Contains(err.Error(), "larger than 1 MiB") {
 		t.Errorf("big file: %v", err)
-	}
-}
-
-func TestLaterKeysAreNotSupportedAlready(t *testing.T) {
-	for path := range laterKeys() {
-		if !strings.HasPrefix(path, "jobs[].") {
-			text := strings.Replace(path, ".", ": {", 1) + ": 17"
-			if strings.Contains(text, "{") {
-				text += "}"
-			}
-			_, err := read(t, text, nil, nil)
-			if err == nil || !strings.Contains(err.Error(), path+": not supported by this version") {
-				t.Errorf("%s: %v", path, err)
-			}
-		}
 	}
 }
 

@@ -86,7 +86,7 @@ func TestBadInputIsReportedAtItsPlaceWithTheRemedy(t *testing.T) {
 		{"dsn in the wrong place", "databases:\n  m: postgres://u:secret@h/db\n", "2:3: databases.m: want key: value pairs here"},
 
 		{"default zone", "defaults: {time_zone: Mars}\n", `1:12: defaults.time_zone: "Mars" is not a time zone; write a name such as UTC or Europe/Berlin`},
-		{"catch up all", "defaults: {catch_up: all}\n", `1:12: defaults.catch_up: all is not supported by this version; want latest or none`},
+		{"catch up", "defaults: {catch_up: al}\n", `1:12: defaults.catch_up: "al" is not known here; did you mean all?`},
 		{"job name", spoil("name: a", "name: A"), `4:5: jobs[0].name: "A": want lower-case letters, digits and dashes, at most 63`},
 		{"job without a name", spoil("name: a", "timeout: 1s"), `4:5: jobs[0].name: required; for example page-views`},
 		{"job twice", job("  - name: a\n    schedule: \"@daily\"\n    flush:\n      from: {type: counters, key: k}\n      to: {database: main, table: t, key: [id]}\n      columns: {id: $field, n: $value}\n"), `9:5: jobs[1].name: "a" is the name of jobs[0] too`},
@@ -95,8 +95,8 @@ func TestBadInputIsReportedAtItsPlaceWithTheRemedy(t *testing.T) {
 		{"always", strings.Replace(spoil(`"@hourly"`, `"@always"`), hashesFrom, `from: {type: scan, key: "u:<id>"}`, 1), `5:5: jobs[0].schedule: @always waits for work, and only a look at everything tells whether there is some here; write how often to look, for example "@every 1m"`},
 		{"local zone", job("    time_zone: Local\n"), `9:5: jobs[0].time_zone: Local differs from host to host; write a name such as Europe/Berlin`},
 		{"job catch up", job("    catch_up: some\n"), `9:5: jobs[0].catch_up: "some" is not known here; want latest or none`},
-		{"overlap", job("    overlap: allow\n"), `9:5: jobs[0].overlap: not supported by this version: a run never overlaps the one before; leave it out or write forbid`},
-		{"command", "jobs:\n  - name: a\n    schedule: \"@hourly\"\n    command: [x]\n", "2:5: jobs[0].flush: required: what to flush, from where, and to which table\n4:5: jobs[0].command: not supported by this version: a job is a flush; remove it"},
+		{"overlap", job("    overlap: allow\n"), `9:5: jobs[0].overlap: a flush cannot run twice at a time; want forbid, queue_one or replace`},
+		{"command", "jobs:\n  - name: a\n    schedule: \"@hourly\"\n    command: [x]\n", "ok"},
 
 		{"source without a type", spoil("type: hashes, ", ""), "7:7: jobs[0].flush.from.type: required: counters, hashes, list, stream or scan"},
 		{"stream with an index", spoil("type: hashes", "type: stream"), "7:28: jobs[0].flush.from.key: no <id> here\n7:43: jobs[0].flush.from.changed: only for hashes or counters; remove it"},

@@ -44,6 +44,28 @@ func (d Database) DSN() (string, error) {
 	return d.DSNInline, nil
 }
 
+// Address is the URL: the content of the file, read anew at every call, or the one that
+// stands in the configuration. Whatever prints it may print a secret.
+func (w Webhook) Address() (string, error) {
+	if w.URLFile != "" {
+		return readSecret("url_file", w.URLFile)
+	}
+	return w.URL, nil
+}
+
+// Token is what to authorize with, read anew at every call; "" is nothing.
+func (w Webhook) Token() (string, error) {
+	if w.TokenFile == "" {
+		return "", nil
+	}
+	return readSecret("token_file", w.TokenFile)
+}
+
+// Secret is the value of one of the job's secrets, read anew at every call.
+func (j Job) Secret(name string) (string, error) {
+	return readSecret("secrets."+name, j.Secrets[name])
+}
+
 // TLSConfig is how to encrypt a connection to Redis; nil where TLS is not on. It
 // reads the files anew at every call. Without server_name the name is left to
 // whoever dials, who knows the host.

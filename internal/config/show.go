@@ -24,7 +24,49 @@ func Show(c Config) []byte {
 		db.DSNInline = hide(db.DSNInline)
 		c.Databases[name] = db
 	}
+	c.Jobs, c.Notify = slices.Clone(c.Jobs), slices.Clone(c.Notify)
+	for i := range c.Jobs {
+		c.Jobs[i] = c.Jobs[i].hidden()
+	}
+	for i := range c.Notify {
+		c.Notify[i].Webhook = c.Notify[i].Webhook.hidden()
+	}
 	return Encode(c)
+}
+
+// secretName is what the name of a variable has in it that holds a secret, most likely.
+var secretName = regexp.MustCompile(`(?i)pass|secret|token|key|credential|dsn|auth`)
+
+func (j Job) hidden() Job {
+	j.Env = maps.Clone(j.Env)
+	for name := range j.Env {
+		if secretName.MatchString(name) {
+			j.Env[name] = hide(j.Env[name])
+		}
+	}
+	j.DeadMansSwitch = j.DeadMansSwitch.hidden()
+	return j
+}
+
+// hidden keeps the host alone: the path of a hook is what it is known by.
+func (w *Webhook) hidden() *Webhook {
+	if w == nil {
+		return nil
+	}
+	out := *w
+	if u, err := url.Parse(w.URL); w.URL != "" && err == nil {
+		out.URL = u.Scheme + "://" + u.Host + "/" + hidden
+	} else {
+		out.URL = hide(w.URL)
+	}
+	return &out
+}
+
+func (w *Webhook) escaped() *Webhook {
+	if w == nil {
+		return nil
+	}
+	return &Webhook{URL: escape(w.URL), URLFile: escape(w.URLFile), TokenFile: escape(w.TokenFile)}
 }
 
 // Encode is c as YAML that Load reads back, secrets and all: for files that only
@@ -35,6 +77,17 @@ func Encode(c Config) []byte {
 	for name, db := range c.Databases {
 		db.DSNFile, db.DSNInline = escape(db.DSNFile), escape(db.DSNInline)
 		c.Databases[name] = db
+	}
+	c.Jobs, c.Notify = slices.Clone(c.Jobs), slices.Clone(c.Notify)
+	for i, j := range c.Jobs {
+		j.EnvFile, j.DeadMansSwitch, j.Secrets = escape(j.EnvFile), j.DeadMansSwitch.escaped(), maps.Clone(j.Secrets)
+		for name, file := range j.Secrets {
+			j.Secrets[name] = escape(file)
+		}
+		c.Jobs[i] = j
+	}
+	for i, n := range c.Notify {
+		c.Notify[i].Webhook = n.Webhook.escaped()
 	}
 	// Structs of texts, lists and durations always encode.
 	out, _ := yaml.MarshalWithOptions(c, yaml.IndentSequence(true), yaml.OmitEmpty(),

@@ -44,9 +44,9 @@ func (c Config) Validate(checks Checks) error {
 	v.choice("log.format", c.Log.Format, "text", "json")
 	v.listen()
 	v.databases()
-	v.zone("defaults.time_zone", c.Defaults.TimeZone)
-	v.catchUp("defaults.catch_up", c.Defaults.CatchUp)
+	v.policy("defaults", c.Defaults)
 	v.jobs(checks)
+	v.notify()
 	return v.problems.err()
 }
 
@@ -71,14 +71,6 @@ func (v *validator) choice(path, value string, words ...string) {
 		return
 	}
 	v.fail(path, "%q is not known here; want %s", value, orList(words))
-}
-
-func (v *validator) catchUp(path, value string) {
-	if value == "all" {
-		v.fail(path, "all is not supported by this version; want latest or none")
-		return
-	}
-	v.choice(path, value, "latest", "none")
 }
 
 // orList writes a, b or c.
@@ -110,7 +102,7 @@ const longestInterval = 30 * time.Second
 
 func (v *validator) election() {
 	e := v.Election
-	v.lockKey(e.LockKey)
+	v.lockKey("election.lock_key", e.LockKey)
 	v.lockDesign()
 	if e.TTL < time.Second {
 		v.fail("election.ttl", "%v is too short; a lease needs at least 1s", e.TTL)
@@ -157,15 +149,15 @@ func (v *validator) lockDesign() {
 
 // lockKey refuses what would put the keys of one election into different slots
 // of a cluster: braces that are no {tag}.
-func (v *validator) lockKey(key string) {
+func (v *validator) lockKey(path, key string) {
 	for _, r := range key {
 		if r <= ' ' || r == 0x7f {
-			v.fail("election.lock_key", "%q has a space or a control character in it", key)
+			v.fail(path, "%q has a space or a control character in it", key)
 			return
 		}
 	}
 	if strings.ContainsAny(key, "{}") && !tagged.MatchString(key) {
-		v.fail("election.lock_key", "%q: braces must be one {tag}, for example {shop}:leader", key)
+		v.fail(path, "%q: braces must be one {tag}, for example {shop}:leader", key)
 	}
 }
 

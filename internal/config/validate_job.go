@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"maps"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,10 +16,10 @@ func (v *validator) jobs(checks Checks) {
 		at := fmt.Sprintf("jobs[%d]", i)
 		v.name(at+".name", j.Name, names)
 		v.schedule(at+".schedule", j, checks)
-		v.zone(at+".time_zone", j.TimeZone)
-		v.catchUp(at+".catch_up", j.CatchUp)
-		if reflect.ValueOf(j.Flush).IsZero() {
-			v.fail(at+".flush", "required: what to flush, from where, and to which table")
+		v.lockKey(at+".lock", j.Lock)
+		v.policy(at, j.Policy)
+		v.webhook(at+".dead_mans_switch", j.DeadMansSwitch)
+		if !v.work(at, j) {
 			continue
 		}
 		before := len(v.problems)

@@ -24,9 +24,13 @@ func (s *session) askLastSlots() {
 	}
 	for delay := retryMin; ; delay = min(2*delay, retryMax) {
 		ctx, cancel := context.WithTimeout(s.ctx, s.cfg.ClaimTimeout)
-		last, err := s.ledger.LastSlots(ctx, names)
+		standings, err := s.ledger.Standings(ctx, names)
 		cancel()
 		if err == nil {
+			last := make(map[string]time.Time, len(standings))
+			for name, st := range standings {
+				last[name] = st.Last
+			}
 			s.last <- last
 			return
 		}

@@ -17,10 +17,28 @@ type CatchUp string
 const (
 	CatchUpNone   CatchUp = "none"   // they are counted as missed
 	CatchUpLatest CatchUp = "latest" // the latest one is run, the others are counted as missed
+	CatchUpAll    CatchUp = "all"    // each is run, one after the other
 )
 
-// Job is some work and when it is due. A slot that comes due while an earlier run of
-// the job goes on is not run.
+// Overlap says what becomes of a run that is due while an earlier one goes on.
+type Overlap string
+
+// The ways to overlap.
+const (
+	OverlapForbid   Overlap = "forbid"    // it is missed, or refused if somebody asked for it
+	OverlapQueueOne Overlap = "queue_one" // it waits; of several that wait the latest stays
+	OverlapReplace  Overlap = "replace"   // the earlier one is cancelled, then it runs
+	OverlapAllow    Overlap = "allow"     // both run
+)
+
+// Retry has failed runs tried again.
+type Retry struct {
+	Limit    int           // how often; 0: never
+	Delay    time.Duration // before the first retrial; it doubles with each
+	MaxDelay time.Duration // bounds it; 0: nothing does
+}
+
+// Job is some work and when it is due.
 type Job struct {
 	Name     string
 	Schedule Schedule
@@ -33,6 +51,22 @@ type Job struct {
 	// StartingDeadline is how long after its slot a run may still start; 0: a caught-up
 	// one at any time, others for as long as their slot is the latest.
 	StartingDeadline time.Duration
+	// Overlap is OverlapForbid if empty.
+	Overlap Overlap
+	// Retry concerns runs that fail or time out, not those that pause the job.
+	Retry Retry
+	// Rerun has a run tried again that was lost with its leader.
+	Rerun bool
+	// Jitter is below what the job starts after its slots, always by the same; 0: none.
+	Jitter time.Duration
+}
+
+// Workload is what a term has to do.
+type Workload struct {
+	Jobs []Job
+	// MaxConcurrent is how many runs may go on at a time, those of "@always" not
+	// counted; 0: any number.
+	MaxConcurrent int
 }
 
 // Reason says why a slot was not run.
@@ -51,20 +85,30 @@ const (
 	ReasonLedger Reason = "ledger"
 	// ReasonPaused: the job was paused, by an operator or by a run that went wrong.
 	ReasonPaused Reason = "paused"
+	// ReasonConcurrency: as many runs as may were going on until a later slot was due, or
+	// the starting deadline had passed.
+	ReasonConcurrency Reason = "concurrency"
+	// ReasonUnknown: the ledger knows nothing of the job. It is new, or the ledger has
+	// lost its data: what was run before is not known, and nothing is caught up.
+	ReasonUnknown Reason = "unknown"
 )
 
 // Reasons lists every reason, for metrics that start at zero.
 func Reasons() []Reason {
-	return []Reason{ReasonOverlap, ReasonNoLeader, ReasonLate, ReasonLedger, ReasonPaused}
+	return []Reason{ReasonOverlap, ReasonNoLeader, ReasonLate, ReasonLedger, ReasonPaused, ReasonConcurrency, ReasonUnknown}
 }
 
-// Missed are slots of a job that were not run, and will not be.
+// Missed are slots of a job, one after the other, that were not run, and will not be.
 type Missed struct {
 	Job    string
 	Reason Reason
-	Count  int       // at most maxCounted for one report
-	Slot   time.Time // the latest of them
-	Err    error     // with ReasonLedger, what the ledger answered
+	Count  int       // at most maxCounted for one report; 0 with ReasonUnknown
+	First  time.Time // the earliest of them
+	Slot   time.Time // the latest of them; with ReasonUnknown from when on slots are known
+	// After is the slot before the earliest one: reports of which one begins where the
+	// other ends may be joined. Zero: not known.
+	After time.Time
+	Err   error // with ReasonLedger and ReasonPaused, what the ledger answered
 }
 
 // validate refuses jobs that could not be told apart, or run.

@@ -14,6 +14,15 @@ var (
 	ErrRunning = errors.New("job: running already")
 )
 
+// Manual is a run that somebody asks for.
+type Manual struct {
+	Job string
+	ID  string // the run's, under which the ledger was told of it beforehand
+	By  string // who asks, and why: "by alice: end of month"
+	// Force has it run whatever the job's Overlap is.
+	Force bool
+}
+
 // order is what an operator asks of the running term: the loop does it, and answers.
 type order struct {
 	job    string

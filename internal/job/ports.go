@@ -37,7 +37,8 @@ const (
 	StateSucceeded State = "succeeded"
 	StateFailed    State = "failed"
 	StateTimedOut  State = "timed_out"
-	StateCancelled State = "cancelled" // leadership ended, or the daemon shut down
+	StateCancelled State = "cancelled" // leadership ended, an operator wanted it, or a later slot took its place
+	StateLost      State = "lost"      // its leader has gone without telling how it ended
 )
 
 // Term is what jobs know of the leadership that they run under: who claims their
@@ -56,12 +57,16 @@ type Run struct {
 	Trigger Trigger
 	Attempt int // 1 for the first
 	Term    Term
+	By      string // of a manual run: who asked for it, and why
+	Forced  bool   // a manual run that overlap would have refused
 }
 
 // Result is what a run tells of its work.
 type Result struct {
-	Rows int64 // rows written
-	Dead int64 // records put aside as dead letters
+	Rows     int64  // rows written
+	Dead     int64  // records put aside as dead letters
+	ExitCode *int   // of a command that has ended by itself
+	Output   string // the end of what a command printed
 }
 
 // Func is the work of a job. It returns soon after ctx ends, and what it returns is
@@ -88,21 +93,50 @@ type Record struct {
 	Result   Result
 	Error    string
 	Pauses   bool // the job is paused with it, for this Error
+	// RetryAt is when the run's slot is to be tried again; zero: it is not.
+	RetryAt time.Time
+}
+
+// Retrial is another attempt of a slot that is still to come.
+type Retrial struct {
+	Slot    time.Time
+	Attempt int
+	At      time.Time // when it is due
+}
+
+// Standing is how a job stands when a term begins.
+type Standing struct {
+	// Last is the last slot that was claimed, or recorded as missed.
+	Last time.Time
+	// Open are runs that nobody has reported as finished. Those of an earlier term are lost.
+	Open []Record
+	// Retry is pending; nil: none is.
+	Retry *Retrial
 }
 
 // Ledger remembers over all nodes which slots were started and how the runs ended.
 type Ledger interface {
-	// LastSlots returns the last claimed slot of each named job; a job that has
-	// none is absent.
-	LastSlots(ctx context.Context, jobs []string) (map[string]time.Time, error)
-	// Claim starts a run: exactly one caller over all nodes succeeds for a slot,
-	// and only while its term's owner holds the lock and the job is not paused. A
-	// manual run has no slot: it is granted once if its ID was asked for, and lets the
-	// slots alone. ErrSlotTaken, ErrNotLeader, ErrPaused, or an error that leaves the outcome unknown. It may then be asked again with the
-	// very same Run: that is granted to the run that holds the slot already, or
-	// answered with ErrSlotTaken, but never lets two runs have the slot.
+	// Standings returns how each named job stands; a job that nothing is known of is
+	// absent: it is new, or the ledger has lost its data.
+	Standings(ctx context.Context, jobs []string) (map[string]Standing, error)
+	// Claim starts a run: exactly one caller over all nodes succeeds for an attempt of
+	// a slot, and only while its term's owner holds the lock and the job is not paused.
+	// A first attempt needs a slot later than all that were claimed; it drops a retrial
+	// that is pending. A further attempt (TriggerRetry) needs that the very retrial is
+	// pending, and takes it. A manual run has no slot: it is granted once if its ID was
+	// asked for, and lets the slots alone. ErrSlotTaken, ErrNotLeader, ErrPaused, or an
+	// error that leaves the outcome unknown. It may then be asked again with the very
+	// same Run: that is granted to the run that holds the slot already, or answered with
+	// ErrSlotTaken, but never lets two runs have the slot.
 	Claim(ctx context.Context, r Run) error
-	// Finish records how a claimed run ended, and pauses the job if the run does and is
-	// the job's latest. Asked again, it records it once.
+	// Finish records how a claimed run ended. It pauses the job if the run does and is
+	// the job's latest, and notes its retrial if RetryAt is set and no later slot was
+	// claimed. Asked again, it records it once. StateLost is recorded only of a run that
+	// is open still; a run recorded as lost that tells of its end after all is
+	// recorded anew, and its retrial stays.
 	Finish(ctx context.Context, rec Record) error
+	// Miss records slots that are not run, while the term's owner holds the lock
+	// (ErrNotLeader else): no later term catches up on them. Asked again with the same,
+	// it records them once.
+	Miss(ctx context.Context, t Term, m Missed) error
 }

@@ -72,7 +72,20 @@ func NewLedger(store *Store, o LedgerOptions) *Ledger {
 	return l
 }
 
-// LastSlots implements job.Ledger.
+// Standings implements job.Ledger.
+func (l *Ledger) Standings(ctx context.Context, jobs []string) (map[string]job.Standing, error) {
+	last, err := l.LastSlots(ctx, jobs)
+	standings := make(map[string]job.Standing, len(last))
+	for name, slot := range last {
+		standings[name] = job.Standing{Last: slot}
+	}
+	return standings, err
+}
+
+// Miss implements job.Ledger.
+func (l *Ledger) Miss(context.Context, job.Term, job.Missed) error { return nil }
+
+// LastSlots returns the last claimed slot of each named job.
 func (l *Ledger) LastSlots(ctx context.Context, jobs []string) (map[string]time.Time, error) {
 	if len(jobs) == 0 {
 		return nil, nil

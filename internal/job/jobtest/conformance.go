@@ -134,13 +134,13 @@ func check(t *testing.T, what string, got, want error) {
 // checkLast wants slot as the last one of the only job; zero: none.
 func checkLast(t *testing.T, l job.Ledger, slot time.Time) {
 	t.Helper()
-	last, err := l.LastSlots(t.Context(), []string{"report", "other"})
+	last, err := l.Standings(t.Context(), []string{"report", "other"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	got, known := last["report"]
-	if known == slot.IsZero() || !got.Equal(slot) {
-		t.Errorf("last slot: got %v (known: %v), want %v", got, known, slot)
+	if known == slot.IsZero() || !got.Last.Equal(slot) {
+		t.Errorf("last slot: got %v (known: %v), want %v", got.Last, known, slot)
 	}
 	if other, known := last["other"]; known {
 		t.Errorf("a job without a slot has one: %v", other)

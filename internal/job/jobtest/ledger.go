@@ -103,7 +103,20 @@ func (l *Ledger) Records() []job.Record {
 	return slices.Clone(l.records)
 }
 
-// LastSlots implements job.Ledger.
+// Standings implements job.Ledger.
+func (l *Ledger) Standings(ctx context.Context, jobs []string) (map[string]job.Standing, error) {
+	last, err := l.LastSlots(ctx, jobs)
+	standings := make(map[string]job.Standing, len(last))
+	for name, slot := range last {
+		standings[name] = job.Standing{Last: slot}
+	}
+	return standings, err
+}
+
+// Miss implements job.Ledger.
+func (l *Ledger) Miss(context.Context, job.Term, job.Missed) error { return nil }
+
+// LastSlots returns the last claimed slot of each named job.
 func (l *Ledger) LastSlots(ctx context.Context, jobs []string) (map[string]time.Time, error) {
 	slots := make(map[string]time.Time)
 	err := l.carry(ctx, OpLastSlots, job.Run{}, func() error {

@@ -1,0 +1,156 @@
+package config
+
+import "time"
+
+// Policy is when a job starts and what becomes of it: as defaults for every job, or
+// of one job, which is completed from the defaults.
+type Policy struct {
+	// TimeZone is an IANA name by which schedules are read. Default: UTC.
+	TimeZone string `yaml:"time_zone"`
+	// CatchUp is what happens to slots that passed while no node led: latest runs the
+	// last one, all runs each, none waits for the next one. Default: latest.
+	CatchUp string `yaml:"catch_up"`
+	// StartingDeadline is how long after its slot a run may still start; a slot
+	// older than that is counted as missed. Default: none, the latest slot always runs.
+	StartingDeadline time.Duration `yaml:"starting_deadline,omitempty"`
+	// Overlap is what happens at a slot while an earlier run goes on: forbid leaves the
+	// slot out, queue_one runs it afterwards, replace ends the earlier run, allow runs
+	// both. A flush cannot be run twice at a time. Default: forbid.
+	Overlap string `yaml:"overlap"`
+	// OnLost is what happens to a run that was lost with its node: skip it, or rerun it
+	// on the next leader, which then may do again what was done. Default: skip.
+	OnLost string `yaml:"on_lost"`
+	// Jitter spreads starts: a job starts by a part of this after its slots, always by
+	// the same. Default: none.
+	Jitter time.Duration `yaml:"jitter,omitempty"`
+	// Timeout ends a run that takes longer. Default: 1h.
+	Timeout time.Duration `yaml:"timeout"`
+	// Grace is the time between SIGTERM and SIGKILL for a command that shall end; it is
+	// shorter where the lease wants it. Default: 10s.
+	Grace time.Duration `yaml:"grace"`
+	// Retry is what happens to a run that failed.
+	Retry Retry `yaml:"retry,omitempty"`
+	// LateAfter is how long after a slot a job counts as late that has not succeeded
+	// since. Default: never.
+	LateAfter time.Duration `yaml:"late_after,omitempty"`
+}
+
+// Retry has failed runs tried again, whoever leads by then, until the next slot is due.
+type Retry struct {
+	// Limit is how often. Default: never.
+	Limit int `yaml:"limit,omitempty" config:"positive"`
+	// Delay is the time before the first one; it doubles for each further one, and is
+	// spread by a fifth. Default: 10s.
+	Delay time.Duration `yaml:"delay,omitempty"`
+	// MaxDelay bounds it. Default: 10m.
+	MaxDelay time.Duration `yaml:"max_delay,omitempty"`
+}
+
+// History says how much is remembered of each job's runs.
+type History struct {
+	// Keep is how many entries. Default: 200.
+	Keep int `yaml:"keep" config:"positive"`
+	// MaxAge is how long. Default: 720h, 30 days.
+	MaxAge time.Duration `yaml:"max_age"`
+}
+
+// Job is some scheduled work: a flush or a command.
+type Job struct {
+	// Name identifies the job for ever: its fence and its history are kept under
+	// it. Lower-case letters, digits and dashes, at most 63. Required, unique.
+	Name string `yaml:"name"`
+	// Schedule is five-field cron, "@hourly" and the like, "@every 5s" or "@always". Required.
+	Schedule string `yaml:"schedule"`
+	// Lock is the Redis key of a lock of its own, so that another host may lead this job
+	// than leads the others; jobs may share one. Default: election.lock_key.
+	Lock string `yaml:"lock,omitempty"`
+	// Policy is as in defaults, which complete it.
+	Policy `yaml:",inline"`
+	// DeadMansSwitch is asked for by HTTP after every run that has succeeded, so that who
+	// watches it notices if none does.
+	DeadMansSwitch *Webhook `yaml:"dead_mans_switch,omitempty"`
+
+	// Flush moves data from Redis into a table. This or Command is required.
+	Flush Flush `yaml:"flush,omitempty"`
+	// Command is a program and its arguments; with shell: true one text for /bin/sh -c.
+	Command Command `yaml:"command,omitempty"`
+	Shell   bool    `yaml:"shell,omitempty"`
+	// WorkingDir is where a command runs. Default: the daemon's, / under systemd.
+	WorkingDir string `yaml:"working_dir,omitempty"`
+	// Env is added to the daemon's environment for the command.
+	Env map[string]string `yaml:"env,omitempty"`
+	// EnvFile is a file of NAME=VALUE lines, read before every run; Env goes over it.
+	EnvFile string `yaml:"env_file,omitempty" config:"expand"`
+	// Secrets are environment variables whose values stand in files of one line, read
+	// before every run. They are taken out of what the command prints.
+	Secrets map[string]string `yaml:"secrets,omitempty" config:"expand"`
+}
+
+// IsCommand reports whether the job runs a command.
+func (j Job) IsCommand() bool { return len(j.Command) > 0 }
+
+// Command is a program and its arguments.
+type Command []string
+
+// fromText is a text alone: for a shell, or a program without arguments.
+func (c *Command) fromText(s string) { *c = Command{s} }
+
+// Notify tells somebody what happens. Deliveries are tried again and hold nothing up.
+type Notify struct {
+	// Name tells it from others, in logs. Required, unique.
+	Name string `yaml:"name"`
+	// On is what to tell: failed, recovered, missed, late, leader_changed. Default: all.
+	On []string `yaml:"on"`
+	// Jobs are whose events to tell. Default: all jobs'.
+	Jobs []string `yaml:"jobs,omitempty"`
+	// Webhook is posted JSON to. This or Command is required.
+	Webhook *Webhook `yaml:"webhook,omitempty"`
+	// Command is run with the JSON on its standard input.
+	Command Command `yaml:"command,omitempty"`
+	// Timeout bounds one attempt. Default: 10s.
+	Timeout time.Duration `yaml:"timeout"`
+	// GiveUpAfter is how long a delivery is tried. Default: 1h.
+	GiveUpAfter time.Duration `yaml:"give_up_after"`
+}
+
+// Webhook is where to send an HTTP request. In YAML the text alone is short for {url: text}.
+type Webhook struct {
+	// URL may hold a secret: then url_file keeps it out of this file. ${NAME} is
+	// replaced from the environment.
+	URL     string `yaml:"url,omitempty" config:"expand"`
+	URLFile string `yaml:"url_file,omitempty" config:"expand"`
+	// TokenFile holds what is sent as Authorization: Bearer.
+	TokenFile string `yaml:"token_file,omitempty" config:"expand"`
+}
+
+// fromText is the short form.
+func (w *Webhook) fromText(s string) { w.URL = s }
+
+// The values of overlap, on_lost and catch_up.
+const (
+	OverlapForbid   = "forbid"
+	OverlapQueueOne = "queue_one"
+	OverlapReplace  = "replace"
+	OverlapAllow    = "allow"
+
+	OnLostSkip  = "skip"
+	OnLostRerun = "rerun"
+
+	CatchUpNone   = "none"
+	CatchUpLatest = "latest"
+	CatchUpAll    = "all"
+)
+
+// What a notification may be about.
+const (
+	NotifyFailed        = "failed"
+	NotifyRecovered     = "recovered"
+	NotifyMissed        = "missed"
+	NotifyLate          = "late"
+	NotifyLeaderChanged = "leader_changed"
+)
+
+// NotifyEvents lists them.
+func NotifyEvents() []string {
+	return []string{NotifyFailed, NotifyRecovered, NotifyMissed, NotifyLate, NotifyLeaderChanged}
+}
