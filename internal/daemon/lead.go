@@ -78,7 +78,7 @@ func work(ctx context.Context, runner *job.Runner, term *elector.Term, jobs []jo
 		<-ctx.Done()
 		return nil
 	}
-	return runner.Run(ctx, job.Term{NodeID: term.NodeID(), Owner: term.Owner(), Epoch: term.Epoch()}, jobs)
+	return runner.Run(ctx, job.Term{NodeID: term.NodeID(), Owner: term.Owner(), Epoch: term.Epoch()}, job.Workload{Jobs: jobs})
 }
 
 // forgetGone takes nodes off the list that have been gone for a day: hosts come

@@ -59,10 +59,10 @@ const passing = time.Second
 // start starts a manual run, or says why not.
 func (o orders) start(ctx context.Context, r redisstore.Request) {
 	log := o.log.With(zap.String("job", r.Job), zap.String("run_id", r.ID), zap.String("by", r.By))
-	err := o.runner.RunNow(ctx, r.Job, r.ID)
+	err := o.runner.RunNow(ctx, job.Manual{Job: r.Job, ID: r.ID, By: r.By})
 	for until := time.Now().Add(passing); errors.Is(err, job.ErrRunning) && !slices.Contains(o.always, r.Job) && time.Now().Before(until); {
 		_ = rest(ctx, passing/20)
-		err = o.runner.RunNow(ctx, r.Job, r.ID)
+		err = o.runner.RunNow(ctx, job.Manual{Job: r.Job, ID: r.ID, By: r.By})
 	}
 	switch {
 	case err == nil:

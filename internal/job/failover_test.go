@@ -65,7 +65,7 @@ func (c *cluster) term(all *sync.WaitGroup, node int, leads, believes time.Durat
 	c.ledger.SetOwner(owner)
 	all.Go(func() {
 		defer cancel()
-		_ = c.runners[node].Run(ctx, term, c.jobs) // that it was deposed, maybe
+		_ = c.runners[node].Run(ctx, term, job.Workload{Jobs: c.jobs}) // that it was deposed, maybe
 	})
 	time.Sleep(leads)
 	c.ledger.SetOwner("")

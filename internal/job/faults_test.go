@@ -257,7 +257,7 @@ func TestTermCatchesUpWhenTheLedgerComesBack(t *testing.T) {
 		ledger := jobtest.NewLedger("me")
 		ledger.SetLast("early", time.Now().Add(-2*time.Minute))
 		ledger.SetLast("late", time.Now().Add(-2*time.Minute))
-		ledger.Disturb = during(jobtest.OpLastSlots, 0, 20*time.Second, jobtest.Fault{Lost: true})
+		ledger.Disturb = during(jobtest.OpStandings, 0, 20*time.Second, jobtest.Fault{Lost: true})
 		early, late := every(t, "early", "10s", nothing), every(t, "late", "1m", nothing)
 		early.CatchUp, late.CatchUp = job.CatchUpLatest, job.CatchUpLatest
 		n := lead(t, ledger, early, late)
@@ -279,7 +279,7 @@ func TestCatchUpDoesNotGoBehindASlotOfThisTerm(t *testing.T) {
 		begin := time.Now()
 		ledger.Disturb = func(op jobtest.Op, _ job.Run) jobtest.Fault {
 			passed := time.Since(begin)
-			return jobtest.Fault{Lost: op == jobtest.OpLastSlots && passed < 600*time.Millisecond ||
+			return jobtest.Fault{Lost: op == jobtest.OpStandings && passed < 600*time.Millisecond ||
 				op == jobtest.OpClaim && passed < 3*time.Second}
 		}
 		j := every(t, "report", "10s", nothing)

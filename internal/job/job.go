@@ -43,6 +43,9 @@ type Job struct {
 	Name     string
 	Schedule Schedule
 	Run      Func
+	// Version differs when the work differs. It matters for "@always" alone: an update
+	// that changes it starts the job anew.
+	Version string
 	// Timeout ends a run that takes longer; 0: none. It does not concern a job that runs
 	// all the time.
 	Timeout time.Duration

@@ -34,17 +34,32 @@ type order struct {
 // been told of beforehand, so that it happens once over all nodes. It returns when the
 // ledger has answered: nil if the run goes on, and else why it does not, such as
 // [ErrUnknown], [ErrRunning], [ErrPaused] or [ErrSlotTaken].
-func (r *Runner) RunNow(ctx context.Context, job, id string) error {
-	return r.order(ctx, job, func(s *session, e *entry, answer chan<- error) {
+func (r *Runner) RunNow(ctx context.Context, m Manual) error {
+	return r.order(ctx, m.Job, func(s *session, e *entry, answer chan<- error) {
 		if e.busy {
-			answer <- fmt.Errorf("start job %q: %w", job, ErrRunning)
+			answer <- fmt.Errorf("start job %q: %w", m.Job, ErrRunning)
 			return
 		}
 		if e.always() {
 			s.dequeue(e) // it was to be started again later
 		}
-		s.begin(e, Run{ID: id, Slot: wallNow(), Trigger: TriggerManual}, func(err error) { answer <- err })
+		s.begin(e, Run{ID: m.ID, Slot: wallNow(), Trigger: TriggerManual, By: m.By, Forced: m.Force}, func(err error) { answer <- err })
 	})
+}
+
+// Cancel ends a run of a job, and with "" for its ID all of them and what waits or is
+// to be retried. It returns the IDs of the runs that it told to end; they have not
+// returned yet.
+func (r *Runner) Cancel(ctx context.Context, job, runID, why string) ([]string, error) {
+	return nil, r.order(ctx, job, func(_ *session, _ *entry, answer chan<- error) { answer <- errors.ErrUnsupported })
+}
+
+// Update replaces what the running term has to do. [ErrNotLeader] if there is none.
+func (r *Runner) Update(_ context.Context, w Workload) error {
+	if err := validate(w.Jobs); err != nil {
+		return err
+	}
+	return errors.ErrUnsupported
 }
 
 // Paused tells that the ledger has a job paused, and why; or with "" that it has not.

@@ -13,6 +13,9 @@ var (
 	// ErrPaused: the job is paused, and why. Asked for a slot, the ledger has taken note
 	// that it is dealt with.
 	ErrPaused = errors.New("job: paused")
+	// ErrAhead: the slot lies further ahead of the ledger's clock than clocks of sound
+	// hosts differ. Nothing was claimed: the host's clock is wrong, or the ledger's is.
+	ErrAhead = errors.New("job: the slot lies ahead of the ledger's clock")
 	// ErrNotLeader: the lock's owner is not the one that asked. Stop starting things.
 	ErrNotLeader = errors.New("job: this node no longer leads")
 )
@@ -124,8 +127,8 @@ type Ledger interface {
 	// A first attempt needs a slot later than all that were claimed; it drops a retrial
 	// that is pending. A further attempt (TriggerRetry) needs that the very retrial is
 	// pending, and takes it. A manual run has no slot: it is granted once if its ID was
-	// asked for, and lets the slots alone. ErrSlotTaken, ErrNotLeader, ErrPaused, or an
-	// error that leaves the outcome unknown. It may then be asked again with the very
+	// asked for, and lets the slots alone. ErrSlotTaken, ErrNotLeader, ErrPaused,
+	// ErrAhead (no claim, and no note that the slot is dealt with), or an error that leaves the outcome unknown. It may then be asked again with the very
 	// same Run: that is granted to the run that holds the slot already, or answered with
 	// ErrSlotTaken, but never lets two runs have the slot.
 	Claim(ctx context.Context, r Run) error

@@ -20,6 +20,9 @@ type Config struct {
 	// go on for so long after the term's end, and so must be shorter than the drain.
 	// Default: 1s.
 	FinishTimeout time.Duration
+	// Clock reads the wall clock. Default: the system's. Its monotonic reading is not
+	// looked at.
+	Clock func() time.Time
 
 	OnStart  func(Run)    // a slot is claimed and its run begins
 	OnFinish func(Record) // a run has ended; it may not be recorded yet
@@ -35,6 +38,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.FinishTimeout <= 0 {
 		c.FinishTimeout = time.Second
+	}
+	if c.Clock == nil {
+		c.Clock = time.Now
 	}
 	if c.OnStart == nil {
 		c.OnStart = func(Run) {}
@@ -82,11 +88,11 @@ func NewRunner(ledger Ledger, newID func() (string, error), cfg Config) *Runner 
 // Run runs the jobs of one term. It starts nothing once ctx has ended, and returns
 // when every run has returned, however long they take. The error is nil if it was
 // ctx that ended the term, and otherwise says why the term must end: [ErrNotLeader].
-func (r *Runner) Run(ctx context.Context, term Term, jobs []Job) error {
-	if err := validate(jobs); err != nil {
+func (r *Runner) Run(ctx context.Context, term Term, w Workload) error {
+	if err := validate(w.Jobs); err != nil {
 		return err
 	}
-	s := r.newSession(ctx, term, jobs)
+	s := r.newSession(ctx, term, w.Jobs)
 	r.remember(s)
 	defer r.forget()
 	return s.run()

@@ -56,7 +56,9 @@ func lead(t testing.TB, ledger job.Ledger, jobs ...job.Job) *node {
 	})
 	ctx, stop := context.WithCancelCause(context.Background())
 	n.stop = stop
-	go func() { n.result <- n.Run(ctx, job.Term{NodeID: "db1", Owner: "me", Epoch: 42}, jobs) }()
+	go func() {
+		n.result <- n.Run(ctx, job.Term{NodeID: "db1", Owner: "me", Epoch: 42}, job.Workload{Jobs: jobs})
+	}()
 	synctest.Wait()
 	return n
 }
@@ -325,7 +327,7 @@ func TestJobsThatCannotBeToldApartAreRefused(t *testing.T) {
 		{[]job.Job{twice, twice}, `job "flush" is there twice`},
 		{[]job.Job{{Name: "flush"}}, "are required"},
 	} {
-		err := r.Run(t.Context(), job.Term{}, c.jobs)
+		err := r.Run(t.Context(), job.Term{}, job.Workload{Jobs: c.jobs})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("got %v, want an error with %q", err, c.want)
 		}
@@ -339,7 +341,7 @@ func TestRunWithoutAnIDIsMissed(t *testing.T) {
 			job.Config{OnMissed: func(m job.Missed) { missed = append(missed, m) }})
 		ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
 		defer cancel()
-		if err := r.Run(ctx, job.Term{Owner: "me"}, []job.Job{every(t, "flush", "5s", nothing)}); err != nil {
+		if err := r.Run(ctx, job.Term{Owner: "me"}, job.Workload{Jobs: []job.Job{every(t, "flush", "5s", nothing)}}); err != nil {
 			t.Error(err)
 		}
 		if len(missed) != 1 || missed[0].Reason != job.ReasonLedger || !strings.Contains(missed[0].Err.Error(), "no randomness") {

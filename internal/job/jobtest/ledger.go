@@ -21,9 +21,10 @@ type Op string
 
 // The calls of a job.Ledger.
 const (
-	OpLastSlots Op = "last_slots"
+	OpStandings Op = "standings"
 	OpClaim     Op = "claim"
 	OpFinish    Op = "finish"
+	OpMiss      Op = "miss"
 )
 
 // Fault is what happens to one call.
@@ -38,7 +39,7 @@ type Ledger struct {
 	// Forgetful makes a claim asked again by its own run answer ErrSlotTaken.
 	Forgetful bool
 	// Disturb decides about each call; nil: all goes well. The run is zero for
-	// OpLastSlots.
+	// OpStandings.
 	Disturb func(Op, job.Run) Fault
 
 	mu      sync.Mutex
@@ -105,24 +106,11 @@ func (l *Ledger) Records() []job.Record {
 
 // Standings implements job.Ledger.
 func (l *Ledger) Standings(ctx context.Context, jobs []string) (map[string]job.Standing, error) {
-	last, err := l.LastSlots(ctx, jobs)
-	standings := make(map[string]job.Standing, len(last))
-	for name, slot := range last {
-		standings[name] = job.Standing{Last: slot}
-	}
-	return standings, err
-}
-
-// Miss implements job.Ledger.
-func (l *Ledger) Miss(context.Context, job.Term, job.Missed) error { return nil }
-
-// LastSlots returns the last claimed slot of each named job.
-func (l *Ledger) LastSlots(ctx context.Context, jobs []string) (map[string]time.Time, error) {
-	slots := make(map[string]time.Time)
-	err := l.carry(ctx, OpLastSlots, job.Run{}, func() error {
+	standings := make(map[string]job.Standing)
+	err := l.carry(ctx, OpStandings, job.Run{}, func() error {
 		for _, name := range jobs {
 			if run, ok := l.last[name]; ok {
-				slots[name] = run.Slot
+				standings[name] = job.Standing{Last: run.Slot}
 			}
 		}
 		return nil
@@ -130,8 +118,11 @@ func (l *Ledger) LastSlots(ctx context.Context, jobs []string) (map[string]time.
 	if err != nil {
 		return nil, err
 	}
-	return slots, nil
+	return standings, nil
 }
+
+// Miss implements job.Ledger.
+func (l *Ledger) Miss(context.Context, job.Term, job.Missed) error { return nil }
 
 // Claim implements job.Ledger.
 func (l *Ledger) Claim(ctx context.Context, r job.Run) error {
