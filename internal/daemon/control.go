@@ -48,6 +48,16 @@ func Dial(c config.Config) (*Remote, error) {
 	return &Remote{config: c, store: store, venue: at, tasks: tasks, election: at.election(), ledger: at.ledger(store)}, nil
 }
 
+// views are the elections that the configuration's jobs run under, the node's own first.
+func (r *Remote) views() []view {
+	var views []view
+	for _, key := range lockKeys(r.config) {
+		at := r.venue.at(key)
+		views = append(views, view{lockKey: key, election: at.election(), ledger: at.ledger(r.store), tasks: tasksOf(r.tasks, key)})
+	}
+	return views
+}
+
 // Close drops the connections.
 func (r *Remote) Close() error { return errors.Join(r.venue.close(), r.store.Close()) }
 
@@ -57,7 +67,7 @@ func (r *Remote) Snapshot(ctx context.Context) (Snapshot, error) {
 	defer cancel()
 	now := time.Now()
 	s := status.Snapshot{LockKey: r.config.Election.LockKey, Now: now, Redis: status.Redis{Host: r.venue.host(), OK: true}, Jobs: configuredJobs(r.tasks, now)}
-	return gather(ctx, s, r.election, r.ledger, r.tasks)
+	return gather(ctx, s, r.views())
 }
 
 // Leader is who holds the lock now; nil if nobody does, and then why nobody may

@@ -129,7 +129,7 @@ func (d *Dead) where(f DeadFilter) ([]string, error) {
 		return []string{f.Database}, nil
 	case f.Job == "" || len(all) == 1:
 		return all, nil
-	case configured:
+	case configured && !j.IsCommand():
 		return []string{j.Flush.To.Database}, nil
 	}
 	return nil, fmt.Errorf("%w: job %q is not in the configuration: say with --database where its dead letters are, one of %v", ErrDeadUsage, f.Job, all)

@@ -124,10 +124,11 @@ func examineRedis(ctx context.Context, c config.Config, lockElsewhere bool) []Fi
 			return nil // nothing uses it
 		}
 	}
-	for _, j := range c.Jobs {
+	flushes := slices.DeleteFunc(slices.Clone(c.Jobs), config.Job.IsCommand)
+	for _, j := range flushes {
 		o.Uses = append(o.Uses, useOf(j))
 	}
-	return examineStore(ctx, c, o, c.Jobs)
+	return examineStore(ctx, c, o, flushes)
 }
 
 func examineStore(ctx context.Context, c config.Config, o redisstore.PreflightOptions, jobs []config.Job) []Finding {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -15,13 +17,13 @@ import (
 	"baton/internal/status"
 )
 
-// task is one configured job with the machinery behind it. It lives as long as
-// the daemon; what a term needs is bound to it by bind.
+// task is one configured job with the machinery behind it. It lives for as long as the
+// configuration has the job like that; what a term needs is bound to it by bind.
 type task struct {
 	config   config.Job
 	schedule job.Schedule
 	counted  []flush.Source  // for the backlog, which needs no database
-	pipeline *flush.Pipeline // nil for a command that only looks
+	pipeline *flush.Pipeline // nil for a command, and where tasks are only looked at
 	done     *tally          // by the run that goes on
 }
 
@@ -50,11 +52,14 @@ func newTask(c config.Config, j config.Job, store *redisstore.Store, dbs databas
 	if err != nil {
 		return task{}, err
 	}
+	t := task{config: j, schedule: schedule, done: &tally{}}
+	if j.IsCommand() {
+		return t, nil
+	}
 	pipeline, err := flushConfig(j, store)
 	if err != nil {
 		return task{}, err
 	}
-	t := task{config: j, schedule: schedule, done: &tally{}}
 	if t.counted, err = pipeline.NewSources(nil); err != nil || dbs == nil {
 		return t, err
 	}
@@ -65,4 +70,53 @@ func newTask(c config.Config, j config.Job, store *redisstore.Store, dbs databas
 // backlog counts the changes that wait in Redis.
 func (t task) backlog(ctx context.Context) (int64, error) {
 	return flush.Backlog(ctx, t.counted)
+}
+
+// target is what the job writes to, or the program that it runs, for people. Arguments
+// may be secrets, and are nobody's business.
+func (t task) target() string {
+	switch j := t.config; {
+	case j.IsCommand() && j.Shell:
+		return "a shell command"
+	case j.IsCommand():
+		return filepath.Base(j.Command[0])
+	default:
+		return j.Flush.To.Database + "." + j.Flush.To.Table
+	}
+}
+
+// policy is what the runner is told of a job, but for its work.
+func (t task) policy() job.Job {
+	p := t.config.Policy
+	return job.Job{
+		Name: t.config.Name, Schedule: t.schedule, Timeout: p.Timeout,
+		CatchUp: job.CatchUp(p.CatchUp), StartingDeadline: p.StartingDeadline, Overlap: job.Overlap(p.Overlap),
+		Retry: job.Retry{Limit: p.Retry.Limit, Delay: p.Retry.Delay, MaxDelay: p.Retry.MaxDelay},
+		Rerun: p.OnLost == config.OnLostRerun, Jitter: p.Jitter,
+	}
+}
+
+func names(tasks []task) []string {
+	list := make([]string, len(tasks))
+	for i, t := range tasks {
+		list[i] = t.config.Name
+	}
+	return list
+}
+
+// lockKeys are the locks that this node contends for: its own, and those of jobs that
+// have another one, as the configuration has them.
+func lockKeys(c config.Config) []string {
+	keys := []string{c.Election.LockKey}
+	for _, j := range c.Jobs {
+		if j.Lock != "" && !slices.Contains(keys, j.Lock) {
+			keys = append(keys, j.Lock)
+		}
+	}
+	return keys
+}
+
+// tasksOf are those under one lock.
+func tasksOf(tasks []task, lockKey string) []task {
+	return slices.DeleteFunc(slices.Clone(tasks), func(t task) bool { return t.config.Lock != lockKey })
 }

@@ -74,5 +74,5 @@ func (n *node) snapshot(ctx context.Context) (status.Snapshot, error) {
 	}
 	own.Waiting = n.waiting()
 	own.Jobs = configuredJobs(n.tasks, own.Now)
-	return gather(ctx, own, n.election, n.ledger, n.tasks)
+	return gather(ctx, own, []view{{n.config.Election.LockKey, n.election, n.ledger, n.tasks}})
 }

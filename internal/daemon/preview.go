@@ -48,6 +48,9 @@ func PreviewJob(ctx context.Context, c config.Config, name string, n int) (p Pre
 			j = t.config
 		}
 	}
+	if j.IsCommand() {
+		return p, fmt.Errorf("job %q runs a command: only a flush can be looked at beforehand", name)
+	}
 	ctx, cancel := context.WithTimeout(ctx, previewWithin)
 	defer cancel()
 	db, err := openDatabase(c, j.Flush.To.Database)

@@ -3,9 +3,9 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
-	"baton/internal/config"
 	"baton/internal/elector"
 	"baton/internal/job"
 	"baton/internal/redisstore"
@@ -35,9 +35,18 @@ const (
 	forgottenAfter = 24 * time.Hour
 )
 
-// gather adds to s what Redis knows.
-func gather(ctx context.Context, s status.Snapshot, election election, ledger *redisstore.Ledger, tasks []task) (status.Snapshot, error) {
-	p, err := election.Picture(ctx, eventsShown)
+// view is one election, and the jobs that run under its lock.
+type view struct {
+	lockKey  string
+	election election
+	ledger   *redisstore.Ledger
+	tasks    []task
+}
+
+// gather adds to s what Redis knows: of the first view's election everything, of the
+// others who leads, and of all their jobs.
+func gather(ctx context.Context, s status.Snapshot, views []view) (status.Snapshot, error) {
+	p, err := views[0].election.Picture(ctx, eventsShown)
 	if err != nil {
 		return s, err
 	}
@@ -48,27 +57,56 @@ func gather(ctx context.Context, s status.Snapshot, election election, ledger *r
 			continue
 		}
 		s.Nodes = append(s.Nodes, status.Node{
-			ID: n.ID, State: nodeState(n, p), Version: n.Version, ConfigHash: n.ConfigHash, Address: n.Address,
+			ID: n.ID, State: nodeState(n, p), Version: n.Version, ConfigHash: n.ConfigHash, Drift: drifts(n, p), Address: n.Address,
 			Priority: n.Priority, Observer: n.Observer, Aside: asideOf(p, n.ID),
 			LastSeenMSAgo: max(ago.Milliseconds(), 0), Stale: ago > goneAfter,
 		})
 	}
 	s.Events = eventsOf(p)
-	states, err := ledger.Jobs(ctx, names(tasks))
-	if err != nil {
-		return s, err
-	}
-	for i, st := range states {
-		fillJob(&s.Jobs[i], st)
-		if backlog, err := tasks[i].backlog(ctx); err == nil {
-			s.Jobs[i].Backlog = &backlog
-			if !st.Fresh.IsZero() || backlog == 0 {
-				seconds := tasks[i].lag(backlog, st.Fresh, p.Now).Seconds()
-				s.Jobs[i].LagSeconds = &seconds
+	for i, v := range views {
+		if i > 0 {
+			other, err := v.election.Picture(ctx, 0)
+			if err != nil {
+				return s, err
 			}
+			s.Locks = append(s.Locks, status.Lock{Key: v.lockKey, Leader: leaderOf(other), Vacancy: vacancy(other)})
+		}
+		if err := v.gatherJobs(ctx, s.Jobs, p.Now); err != nil {
+			return s, err
 		}
 	}
 	return s, nil
+}
+
+// gatherJobs adds to the jobs, by their names, what Redis knows of those of the view.
+func (v view) gatherJobs(ctx context.Context, jobs []status.Job, now time.Time) error {
+	states, err := v.ledger.Jobs(ctx, names(v.tasks))
+	if err != nil {
+		return err
+	}
+	for i, st := range states {
+		at := slices.IndexFunc(jobs, func(j status.Job) bool { return j.Name == st.Job })
+		if at < 0 {
+			continue
+		}
+		fillJob(&jobs[at], st)
+		if t := v.tasks[i]; !t.config.IsCommand() {
+			t.gatherBacklog(ctx, &jobs[at], st.Fresh, now)
+		}
+	}
+	return nil
+}
+
+func (t task) gatherBacklog(ctx context.Context, j *status.Job, fresh, now time.Time) {
+	backlog, err := t.backlog(ctx)
+	if err != nil {
+		return
+	}
+	j.Backlog = &backlog
+	if !fresh.IsZero() || backlog == 0 {
+		seconds := t.lag(backlog, fresh, now).Seconds()
+		j.LagSeconds = &seconds
+	}
 }
 
 // eventsOf is the history, newest first.
@@ -167,19 +205,23 @@ func nodeState(n redisstore.Node, p redisstore.Picture) string {
 	return n.State
 }
 
+// drifts reports whether a node would run other jobs than the leader does.
+func drifts(n redisstore.Node, p redisstore.Picture) bool {
+	leads := slices.IndexFunc(p.Nodes, func(other redisstore.Node) bool { return other.ID == p.Leader })
+	return leads >= 0 && p.Owner != "" && p.Now.Sub(n.Seen()) <= goneAfter && n.ConfigHash != p.Nodes[leads].ConfigHash
+}
+
 // configuredJobs is what the configuration alone says of the jobs.
 func configuredJobs(tasks []task, now time.Time) []status.Job {
 	jobs := make([]status.Job, len(tasks))
 	for i, t := range tasks {
 		jobs[i] = status.Job{
 			Name: t.config.Name, Schedule: t.config.Schedule, ScheduleWords: t.schedule.Describe(), TimeZone: t.config.TimeZone,
-			Target: target(t.config), NextRun: t.schedule.Next(now),
+			Target: t.target(), Lock: t.config.Lock, NextRun: t.schedule.Next(now), LateAfterSeconds: t.config.LateAfter.Seconds(),
 		}
 	}
 	return jobs
 }
-
-func target(j config.Job) string { return j.Flush.To.Database + "." + j.Flush.To.Table }
 
 func fillJob(j *status.Job, st redisstore.JobState) {
 	j.ConsecutiveFailures = int(st.ConsecutiveFailures)
@@ -207,12 +249,4 @@ func runOf(r *job.Record) *status.Run {
 		run.DurationMS = r.Finished.Sub(r.Started).Milliseconds()
 	}
 	return run
-}
-
-func names(tasks []task) []string {
-	list := make([]string, len(tasks))
-	for i, t := range tasks {
-		list[i] = t.config.Name
-	}
-	return list
 }

@@ -58,6 +58,13 @@ func (v *venue) close() error {
 	return errors.Join(problems...)
 }
 
+// at is the same place with another lock.
+func (v *venue) at(lockKey string) *venue {
+	other := *v
+	other.config.Election.LockKey = lockKey
+	return &other
+}
+
 // hosts is the servers' addresses, for messages.
 func (v *venue) hosts() []string {
 	names := make([]string, len(v.stores))

@@ -24,6 +24,7 @@ type Snapshot struct {
 	Waiting string    `json:"waiting,omitzero"` // why this node does not take the lead, where nobody's lead is the reason
 	Redis   Redis     `json:"redis"`
 	Nodes   []Node    `json:"nodes"`
+	Locks   []Lock    `json:"locks,omitempty"` // that some jobs have of their own
 	Jobs    []Job     `json:"jobs"`
 	Events  []Event   `json:"events"` // the latest first
 
@@ -54,6 +55,13 @@ type Leader struct {
 	Foreign     bool      `json:"foreign"` // held by a client that is not baton: only Owner and the lease are known
 }
 
+// Lock is an election of its own beside the node's, for some of the jobs.
+type Lock struct {
+	Key     string  `json:"key"`
+	Leader  *Leader `json:"leader"`
+	Vacancy string  `json:"vacancy,omitzero"` // without a leader, why nobody may lead yet
+}
+
 // Pause is that an operator has nobody lead, or that a job is not run.
 type Pause struct {
 	Since  time.Time `json:"since"`
@@ -74,6 +82,7 @@ type Node struct {
 	State         string `json:"state"`
 	Version       string `json:"version"`
 	ConfigHash    string `json:"config_hash"`
+	Drift         bool   `json:"drift"` // its jobs are configured otherwise than the leader's
 	Address       string `json:"address"`
 	Priority      int    `json:"priority"`
 	Observer      bool   `json:"observer"`       // never leads: node.candidate is false
@@ -88,7 +97,8 @@ type Job struct {
 	Schedule            string    `json:"schedule"`                // as configured
 	ScheduleWords       string    `json:"schedule_words,omitzero"` // "every 5 seconds"
 	TimeZone            string    `json:"time_zone,omitzero"`
-	Target              string    `json:"target,omitzero"`   // where a flush writes to, or the command that runs
+	Target              string    `json:"target,omitzero"`   // where a flush writes to, or the program that runs
+	Lock                string    `json:"lock,omitzero"`     // under which it runs
 	NextRun             time.Time `json:"next_run,omitzero"` // shown in the zone that it carries
 	Running             *Run      `json:"running"`
 	LastRun             *Run      `json:"last_run"`
