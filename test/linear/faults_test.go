@@ -151,11 +151,11 @@ func (l *lab) strike(s *strike) (end func() error) {
 		life := u.freeze()
 		return func() error { u.thaw(life); return nil }
 	case clockAhead, clockBehind:
-		seconds := int64(3600)
+		by := time.Hour
 		if s.kind == clockBehind {
-			seconds = -seconds
+			by = -by
 		}
-		u.skew(seconds)
+		u.skew(by)
 		return func() error { u.skew(0); return nil }
 	case stepDown:
 		return func() error { l.order(); return nil }

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"baton/internal/testsupport"
 	"baton/test/linear/wire"
 )
 
@@ -82,7 +83,7 @@ func (u *unit) start() (<-chan *os.ProcessState, error) {
 	}
 	defer log.Close()
 	cmd := exec.Command(u.l.program, string(text))
-	cmd.Env = append(os.Environ(), skewEnv+"="+u.file(".skew"), "GOMAXPROCS=2")
+	cmd.Env = append(os.Environ(), testsupport.GoClockEnv+"="+u.file(".skew"), "GOMAXPROCS=2")
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if u.input, err = cmd.StdinPipe(); err != nil {
@@ -189,9 +190,9 @@ func (u *unit) thaw(life int) {
 	}
 }
 
-// skew sets the node's wall clock that many seconds off.
-func (u *unit) skew(seconds int64) {
-	if err := writeSkew(u.file(".skew"), seconds); err != nil {
+// skew sets the node's wall clock off by d.
+func (u *unit) skew(d time.Duration) {
+	if err := testsupport.StepGoClock(u.file(".skew"), d); err != nil {
 		u.l.wrong("step the clock of %s: %v", nodeID(u.index), err)
 	}
 }

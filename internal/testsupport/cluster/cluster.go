@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 )
@@ -34,13 +35,16 @@ func Start(t testing.TB, o Options) *Cluster {
 		// A frozen node keeps its connections: none is used twice.
 		Transport: &http.Transport{DisableKeepAlives: true},
 	}}
-	program := Build(t)
+	program := o.Program
+	if program == "" {
+		program = Build(t)
+	}
 	dir := t.TempDir()
 	for i := range o.Nodes {
 		id := fmt.Sprintf("n%d", i+1)
 		n := &Node{
 			ID: id, c: c, t: t, program: program,
-			config: filepath.Join(dir, id+".yaml"), log: filepath.Join(dir, id+".log"), env: environment(o.Env),
+			config: filepath.Join(dir, id+".yaml"), log: filepath.Join(dir, id+".log"), env: environment(append(slices.Clone(o.Env), o.EnvOf(i)...)),
 		}
 		if err := os.WriteFile(n.config, []byte(o.yaml(i)), 0o600); err != nil {
 			t.Fatal(err)

@@ -27,6 +27,12 @@ type Options struct {
 	NodeYAMLOf func(node int) string
 	LogLevel   string   // default info
 	Env        []string // further environment of every node
+	// EnvOf is further environment of one node (0, 1, ...).
+	EnvOf func(node int) []string
+	// TopYAML are further sections of the file.
+	TopYAML string
+	// Program is run instead of what Build returns.
+	Program string
 	// RuntimeDir gives every node a $RUNTIME_DIRECTORY, as systemd does.
 	RuntimeDir bool
 	// MayExit: a node that ends by itself does not fail the test. One that was
@@ -51,6 +57,9 @@ func (o *Options) setDefaults() {
 		url := o.RedisURL
 		o.RedisURLOf = func(int) string { return url }
 	}
+	if o.EnvOf == nil {
+		o.EnvOf = func(int) []string { return nil }
+	}
 	if o.NodeYAMLOf == nil {
 		o.NodeYAMLOf = func(int) string { return "" }
 	}
@@ -69,6 +78,7 @@ func (o *Options) yaml(node int) string {
 	if databases := o.DatabasesYAMLOf(node); databases != "" {
 		b.WriteString("databases:\n" + indent(databases))
 	}
+	b.WriteString(o.TopYAML)
 	if o.JobsYAML != "" {
 		b.WriteString("jobs:\n" + indent(o.JobsYAML))
 	}
