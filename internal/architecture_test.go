@@ -31,7 +31,8 @@ const anything = "*"
 var rules = []rule{
 	{"cmd", []string{"internal/daemon", "internal/config", "internal/demo", "internal/command", "configs"}, "a command turns arguments into a call of daemon and its result into an exit code; demo is a program of its own that runs daemons as child processes, and the warden of a command is one, too"},
 	{"configs", nil, "the shipped example is data"},
-	{"internal/command", nil, "it runs commands for a lock and for jobs alike: neither's rules are its business"},
+	{"internal/command", []string{"internal/command/warden"}, "it runs commands for a lock and for jobs alike: neither's rules are its business"},
+	{"internal/command/warden", nil, "a process of its own that must not wait for what others initialise"},
 	{"internal/config", nil, "a configuration is checked without any server or package that it configures"},
 	{"internal/daemon", []string{anything}, "the one place that knows every package"},
 	{"internal/demo", []string{"internal/config", "internal/status"}, "an auditor that shared code with the flush would share its mistakes"},
@@ -49,6 +50,13 @@ var rules = []rule{
 	{"test/linear", []string{"internal/elector", "internal/heartbeat", "internal/quorum", "internal/redisstore"}, "the node of a test is an elector over a lock, and nothing else of the daemon"},
 }
 
+// warden is the program of a process of its own, which begins before main: its package
+// says why.
+const warden = "internal/command/warden"
+
+// early are the packages that begin before nearly all others.
+var early = []string{"bufio", "bytes", "errors", "io", "os", "os/signal", "runtime", "strconv", "strings", "syscall", "time", "unsafe"}
+
 // bare packages import no library but golang.org/x/sys: everything rests on them.
 var bare = []string{"internal/heartbeat", "internal/command"}
 
@@ -61,7 +69,7 @@ type limit struct {
 
 var limits = []limit{
 	{"baton/internal/testsupport", []string{"internal/testsupport"}, "it is for tests"},
-	{"os/signal", []string{"cmd"}, "signals become a context in cmd; nothing below knows signals"},
+	{"os/signal", []string{"cmd", "internal/command/warden"}, "signals become a context in cmd; nothing below knows signals, but for the warden, which is a process of its own"},
 	{"github.com/spf13/cobra", []string{"cmd"}, "nothing below cmd knows that there is a command line"},
 	{"github.com/gomodule/redigo", []string{"internal/redisstore", "internal/demo", "internal/testsupport"}, "one adapter speaks to Redis"},
 	{"github.com/jackc/pgx", []string{"internal/sqlstore", "internal/demo", "internal/testsupport"}, "one adapter speaks SQL"},
@@ -135,6 +143,10 @@ func TestEveryBreachIsNoticed(t *testing.T) {
 		{"internal/daemon/a.go", `import "log"; func f() { log.Fatalf("x") }`, "log.Fatalf"},
 		{"internal/daemon/a.go", `func init() {}`, "init()"},
 		{"cmd/baton/a.go", `func init() {}`, "init()"},
+		{"internal/command/a.go", `func init() {}`, "init()"},
+		{"internal/command/a.go", `import "os"; func f() { os.Exit(1) }`, "os.Exit"},
+		{"internal/command/warden/a.go", `import _ "golang.org/x/sys/unix"`, "before main"},
+		{"internal/command/warden/a.go", `import _ "fmt"`, "before main"},
 	} {
 		t.Run(c.name+" "+c.code, func(t *testing.T) {
 			got := violations([]source{parseSource(t, c.name, c.code)})
@@ -152,6 +164,7 @@ func TestAllowedSourcesPass(t *testing.T) {
 		{"internal/job/cron/a.go", `import _ "baton/internal/job"`},
 		{"internal/job/a.go", `import "os"; type T struct{}; func (T) init() {}; func f() { os.Getpid() }`},
 		{"internal/elector/a.go", `import _ "github.com/satori/go.uuid"`},
+		{"internal/command/warden/a.go", `import ("os"; "os/signal"); func init() { os.Exit(0) }`},
 	} {
 		if got := violations([]source{parseSource(t, c.name, c.code)}); len(got) != 0 {
 			t.Errorf("%s %s: %q", c.name, c.code, got)
@@ -190,6 +203,9 @@ func violations(files []source) []string {
 			} else if !ours && slices.Contains(bare, r.pkg) && strings.Contains(imported, ".") && !within(imported, "golang.org/x/sys") {
 				report(s, "must not import %s: %s needs the standard library and the kernel, nothing else", imported, path.Base(r.pkg))
 			}
+			if s.pkg() == warden && !slices.Contains(early, imported) {
+				report(s, "must not import %s: this process begins before main, as soon as what it imports has begun", imported)
+			}
 			if imported == uuidLibrary {
 				if uuidIn != "" {
 					report(s, "%s is called in %s already: it has one caller", uuidLibrary, uuidIn)
@@ -197,12 +213,12 @@ func violations(files []source) []string {
 				uuidIn = s.name
 			}
 		}
-		if !within(s.pkg(), "cmd") && !within(s.pkg(), "internal/testsupport") && !within(s.pkg(), "test") {
+		if !within(s.pkg(), "cmd") && !within(s.pkg(), "internal/testsupport") && !within(s.pkg(), "test") && s.pkg() != warden {
 			for _, call := range exits(s.file) {
 				report(s, "%s: only cmd ends the process; return an error", call)
 			}
 		}
-		if hasInit(s.file) {
+		if hasInit(s.file) && s.pkg() != warden {
 			report(s, "has an init(): what happens at start is written in one straight line, in daemon")
 		}
 	}

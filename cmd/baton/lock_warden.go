@@ -1,28 +1,23 @@
 package main
 
 import (
-	"os"
-	"os/signal"
+	"errors"
 
 	"github.com/spf13/cobra"
-
-	"baton/internal/command"
 )
 
 const wardenCommand = "warden"
 
 // newWardenCommand is the process that baton starts beside a command that it runs.
+// Such a process never comes here: package warden has begun before.
 func newWardenCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    wardenCommand + " -- COMMAND [ARGUMENT…]",
 		Short:  "Watch over a command that baton runs; baton starts it by itself",
 		Hidden: true,
 		Args:   cobra.ArbitraryArgs,
-		RunE: func(_ *cobra.Command, args []string) error {
-			signals := make(chan os.Signal, 16)
-			signal.Notify(signals, passedOn()...)
-			defer signal.Stop(signals)
-			return command.Warden(args, signals)
+		RunE: func(*cobra.Command, []string) error {
+			return errors.New("this is no command to be called by hand: baton starts it beside a command that it runs")
 		},
 	}
 }

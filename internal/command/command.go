@@ -35,8 +35,8 @@ type Spec struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 
-	// Warden is the command line that ends up in [Warden]: this program's file, and
-	// its arguments.
+	// Warden is the command line of a program that links this package, up to "warden":
+	// it becomes the command's warden, see package warden.
 	Warden []string
 	// Grace is the time between SIGTERM and SIGKILL.
 	Grace time.Duration

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -37,13 +36,6 @@ func TestMain(m *testing.M) {
 		role = os.Args[1]
 	}
 	switch role {
-	case "warden":
-		signals := make(chan os.Signal, 16)
-		signal.Notify(signals)
-		if err := command.Warden(os.Args[3:], signals); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
 	case "runner":
 		os.Exit(runner(os.Args[2]))
 	default:

@@ -6,8 +6,8 @@
 //
 //	baton ──── a socket ──── warden ──── command ──── what the command starts
 //
-// [Run] starts a second process of the same program, the warden ([Warden]), which
-// starts the command. The warden is what orphans below it are given to
+// [Run] starts a second process of the same program, the warden (package warden),
+// which starts the command. The warden is what orphans below it are given to
 // (PR_SET_CHILD_SUBREAPER), so it finds every descendant of the command, also one
 // that has left its process group, its session or its parent.
 //

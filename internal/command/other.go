@@ -5,7 +5,6 @@ package command
 import (
 	"context"
 	"errors"
-	"os"
 )
 
 var errLinux = errors.New("commands are run on Linux only")
@@ -13,6 +12,3 @@ var errLinux = errors.New("commands are run on Linux only")
 // Run elsewhere answers an error: baton is run on Linux; this lets its code be
 // worked on anywhere.
 func Run(context.Context, Spec) (Result, error) { return Result{}, errLinux }
-
-// Warden is the other half of Run.
-func Warden([]string, <-chan os.Signal) error { return errLinux }

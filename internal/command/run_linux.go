@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -12,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"baton/internal/command/warden"
 )
 
 // untilEvery is how often the deadline is asked for.
@@ -50,7 +51,7 @@ func Run(ctx context.Context, s Spec) (Result, error) {
 		return Result{}, fmt.Errorf("run %s: start its warden: %w", s.Argv[0], err)
 	}
 	r := running{spec: s, conn: ours, shared: group != 0}
-	r.tell(order{Setup: &setup{Path: s.Path, Grace: s.Grace, Leave: s.Leave, Group: group}, Until: r.until()})
+	r.tell(warden.Order{Setup: &warden.Setup{Path: s.Path, Grace: s.Grace, Leave: s.Leave, Group: group}, Until: r.until()})
 	result, err := r.attend(ctx)
 	_ = ours.Close()
 	// What the warden has to say it has said. This waits for the output to be copied.
@@ -69,13 +70,13 @@ type running struct {
 	spec   Spec
 	conn   net.Conn
 	pid    int
-	told   instant // the deadline that the warden knows
-	shared bool    // the command is in our own group, the terminal's
+	told   warden.Instant // the deadline that the warden knows
+	shared bool           // the command is in our own group, the terminal's
 }
 
 // attend passes orders on until the warden tells the end.
 func (r *running) attend(ctx context.Context) (Result, error) {
-	reports := receive[report](r.conn)
+	reports := warden.Reports(r.conn)
 	ticker := time.NewTicker(untilEvery)
 	defer ticker.Stop()
 	done, signals := ctx.Done(), (<-chan os.Signal)(nil)
@@ -83,14 +84,14 @@ func (r *running) attend(ctx context.Context) (Result, error) {
 		select {
 		case <-done:
 			done = nil
-			r.tell(order{Stop: now().add(r.spec.Grace)})
+			r.tell(warden.Order{Stop: warden.Now().Add(r.spec.Grace)})
 		case s := <-signals:
 			if number, ok := s.(syscall.Signal); ok && !(r.shared && byTerminal(number)) {
-				r.tell(order{Signal: int(number)})
+				r.tell(warden.Order{Signal: int(number)})
 			}
 		case <-ticker.C:
-			if u := r.until(); u.sub(r.told).Abs() > time.Millisecond {
-				r.tell(order{Until: u})
+			if u := r.until(); u.Sub(r.told).Abs() > time.Millisecond {
+				r.tell(warden.Order{Until: u})
 			}
 		case m, ok := <-reports:
 			switch {
@@ -99,7 +100,7 @@ func (r *running) attend(ctx context.Context) (Result, error) {
 			case m.Errno != 0:
 				return Result{}, cannotStart(r.spec.Argv[0], syscall.Errno(m.Errno))
 			case m.Result != nil:
-				return *m.Result, nil
+				return Result{Code: m.Result.Code, Signal: syscall.Signal(m.Result.Signal), Stopped: m.Result.Stopped, Rest: m.Result.Rest}, nil
 			}
 			// From now on there is something that signals can be passed on to.
 			r.pid, signals = m.Pid, r.spec.Signals
@@ -107,19 +108,19 @@ func (r *running) attend(ctx context.Context) (Result, error) {
 	}
 }
 
-func (r *running) until() instant {
+func (r *running) until() warden.Instant {
 	if r.spec.Until == nil {
 		return 0
 	}
-	return now().add(r.spec.Until())
+	return warden.Now().Add(r.spec.Until())
 }
 
-func (r *running) tell(o order) {
+func (r *running) tell(o warden.Order) {
 	if o.Until != 0 {
 		r.told = o.Until
 	}
 	_ = r.conn.SetWriteDeadline(time.Now().Add(tellWithin))
-	_ = json.NewEncoder(r.conn).Encode(o) // if nobody takes it, there will be no report either
+	_ = o.Write(r.conn) // if nobody takes it, there will be no report either
 }
 
 // forsaken ends what can still be found of a command whose warden is gone.
@@ -176,12 +177,4 @@ func socketPair() (net.Conn, *os.File, error) {
 		return nil, nil, errors.Join(err, theirs.Close())
 	}
 	return conn, theirs, nil
-}
-
-func now() instant {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
-		panic("command: this kernel has no CLOCK_BOOTTIME: " + err.Error())
-	}
-	return instant(ts.Nano())
 }

@@ -1,10 +1,9 @@
-package command
+package warden
 
 import (
+	"syscall"
 	"time"
 	"unsafe"
-
-	"golang.org/x/sys/unix"
 )
 
 // waker is a timer of the kernel that makes this process go on (SIGCONT) if it is
@@ -26,10 +25,10 @@ type sigevent struct {
 }
 
 // set fixes when. A kernel without such timers has one guard less.
-func (w *waker) set(when instant) {
+func (w *waker) set(when Instant) {
 	if w.state == 0 {
-		event := sigevent{signal: int32(unix.SIGCONT)}
-		_, _, errno := unix.Syscall(unix.SYS_TIMER_CREATE, unix.CLOCK_BOOTTIME,
+		event := sigevent{signal: int32(syscall.SIGCONT)}
+		_, _, errno := syscall.Syscall(syscall.SYS_TIMER_CREATE, clockBoottime,
 			uintptr(unsafe.Pointer(&event)), uintptr(unsafe.Pointer(&w.timer))) //nolint:gosec // the call's own interface
 		w.state = 1
 		if errno != 0 {
@@ -39,8 +38,8 @@ func (w *waker) set(when instant) {
 	if w.state < 0 {
 		return
 	}
-	const absolute = 1 // TIMER_ABSTIME
-	at := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(when)), Interval: unix.NsecToTimespec(int64(wakeAgain))}
-	_, _, _ = unix.Syscall6(unix.SYS_TIMER_SETTIME, uintptr(w.timer), absolute,
+	const absolute = 1                                                                                       // TIMER_ABSTIME
+	at := [2]syscall.Timespec{syscall.NsecToTimespec(int64(wakeAgain)), syscall.NsecToTimespec(int64(when))} // interval, then the first
+	_, _, _ = syscall.Syscall6(syscall.SYS_TIMER_SETTIME, uintptr(w.timer), absolute,
 		uintptr(unsafe.Pointer(&at)), 0, 0, 0) //nolint:gosec // the call's own interface
 }

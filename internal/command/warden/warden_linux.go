@@ -1,84 +1,96 @@
-package command
+package warden
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
-	"math"
 	"os"
+	"os/signal"
 	"runtime"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
-// wardenSocket is the descriptor by which Run and the warden talk.
-const wardenSocket = 3
+// socket is the descriptor by which baton and the warden talk.
+const socket = 3
+
+// name is the first argument of a warden's command line.
+const name = "warden"
 
 // killAgain is the pause between two sweeps of SIGKILL: what forks may have
 // slipped through one.
 const killAgain = 5 * time.Millisecond
 
-// Warden is the other half of [Run]: the whole work of the process that Run has
-// started, with the command line of the command. signals are those that somebody
-// sends to the warden itself: all that the process can catch should come, so that
-// none ends it.
-func Warden(argv []string, signals <-chan os.Signal) error {
+// A process that baton has started as a warden is one from its beginning to its end.
+func init() { //nolint:gochecknoinits // main comes too late: see doc.go
+	if len(os.Args) > 3 && os.Args[1] == name && os.Args[2] == "--" && calledByBaton() {
+		os.Exit(run(os.Args[3:]))
+	}
+}
+
+// run is the whole work of the process, with the command line of the command.
+func run(argv []string) int {
 	// The kernel kills the command when the thread that forked it ends, not the process.
 	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-
-	kind, err := unix.GetsockoptInt(wardenSocket, unix.SOL_SOCKET, unix.SO_TYPE)
-	if err != nil || kind != unix.SOCK_STREAM || len(argv) == 0 {
-		return errors.New("this is no command to be called by hand: baton starts it beside a command that it runs")
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, passedOn()...)
+	keepDescriptors()
+	if err := becomeReaper(); err != nil {
+		_, _ = os.Stderr.WriteString("baton: become the reaper of the command's orphans: " + err.Error() + "\n")
+		return 1
 	}
-	if err := unix.CloseRange(wardenSocket, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		unix.CloseOnExec(wardenSocket) // an old kernel; the rest is the caller's
-	}
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("become the reaper of the command's orphans: %w", err)
-	}
-	conn := os.NewFile(wardenSocket, "warden")
-	orders := receive[order](conn)
+	conn := os.NewFile(socket, "baton")
+	orders := receive(conn, parseOrder)
 	first, ok := <-orders
 	if !ok || first.Setup == nil {
-		return nil // whoever started us is gone: there is nothing to do, and nobody to tell
+		return 0 // whoever started us is gone: there is nothing to do, and nobody to tell
 	}
-	w := warden{setup: *first.Setup, reports: json.NewEncoder(conn)}
+	w := warden{setup: *first.Setup}
 	w.slack = min(max(w.setup.Grace/4, 50*time.Millisecond), 500*time.Millisecond)
 	w.extend(first.Until)
+	var err error
 	if w.pid, err = start(w.setup, argv); err != nil {
 		var errno syscall.Errno
 		if !errors.As(err, &errno) {
 			errno = syscall.EINVAL
 		}
-		_ = w.reports.Encode(report{Errno: int(errno)})
-		return nil
+		_ = Report{Errno: int(errno)}.write(conn) // who is gone need not know
+		return 0
 	}
-	_ = w.reports.Encode(report{Pid: w.pid})
+	_ = Report{Pid: w.pid}.write(conn)
 	w.attend(orders, signals)
-	_ = w.reports.Encode(report{Result: &w.result})
-	return nil
+	_ = Report{Result: &w.result}.write(conn)
+	return 0
+}
+
+// passedOn are the signals that a command gets, but for those that are ignored:
+// nohup(1) ignores them on purpose. Caught, they do not end the one who passes them on.
+func passedOn() (passed []os.Signal) {
+	for _, s := range []syscall.Signal{
+		syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGWINCH,
+	} {
+		if !signal.Ignored(s) {
+			passed = append(passed, s)
+		}
+	}
+	return passed
 }
 
 // warden watches over one command.
 type warden struct {
-	setup   setup
-	slack   time.Duration // between SIGKILL and the moment at which all must be dead
-	reports *json.Encoder
-	waker   waker
+	setup Setup
+	slack time.Duration // between SIGKILL and the moment at which all must be dead
+	waker waker
 
 	pid    int
 	ended  bool // the command itself; something of it may be left
 	result Result
-	until  instant // everything must be dead
-	killAt instant // a stop's grace is over
-	swept  instant // SIGKILL was last sent to all
+	until  Instant // everything must be dead
+	killAt Instant // a stop's grace is over
+	swept  Instant // SIGKILL was last sent to all
+	sweeps int
 }
 
 // attend returns when there is nothing left to watch over.
-func (w *warden) attend(orders <-chan order, signals <-chan os.Signal) {
+func (w *warden) attend(orders <-chan Order, signals <-chan os.Signal) {
 	exits := reap()
 	for {
 		timer := time.NewTimer(w.untilNext())
@@ -86,7 +98,7 @@ func (w *warden) attend(orders <-chan order, signals <-chan os.Signal) {
 		case o, ok := <-orders:
 			if !ok { // whoever told us what to do is dead
 				orders = nil
-				w.stop(now().add(w.setup.Grace))
+				w.stop(Now().Add(w.setup.Grace))
 				break
 			}
 			w.obey(o)
@@ -106,7 +118,7 @@ func (w *warden) attend(orders <-chan order, signals <-chan os.Signal) {
 	}
 }
 
-func (w *warden) obey(o order) {
+func (w *warden) obey(o Order) {
 	if o.Until != 0 {
 		w.extend(o.Until)
 	}
@@ -122,7 +134,7 @@ func (w *warden) obey(o order) {
 }
 
 // extend moves the deadline, and with it when we must be awake.
-func (w *warden) extend(until instant) {
+func (w *warden) extend(until Instant) {
 	if until != 0 {
 		w.until = until
 		w.waker.set(w.latest())
@@ -130,7 +142,7 @@ func (w *warden) extend(until instant) {
 }
 
 // stop sends SIGTERM, once, and fixes when SIGKILL follows.
-func (w *warden) stop(killAt instant) {
+func (w *warden) stop(killAt Instant) {
 	if w.killAt != 0 {
 		w.killAt = earlier(w.killAt, killAt)
 		return
@@ -144,19 +156,19 @@ func (w *warden) stop(killAt instant) {
 }
 
 // kill is when SIGKILL comes; 0 is never.
-func (w *warden) kill() instant {
+func (w *warden) kill() Instant {
 	if w.until == 0 {
 		return w.killAt
 	}
-	return earlier(w.killAt, w.until.add(-w.slack))
+	return earlier(w.killAt, w.until.Add(-w.slack))
 }
 
 // latest is when SIGTERM comes although nobody has told us to: who should have is
 // stopped, or hangs.
-func (w *warden) latest() instant { return w.until.add(-w.slack - w.setup.Grace/2) }
+func (w *warden) latest() Instant { return w.until.Add(-w.slack - w.setup.Grace/2) }
 
 // last is latest if that is still to come, else 0.
-func (w *warden) last() instant {
+func (w *warden) last() Instant {
 	if w.until == 0 || w.killAt != 0 {
 		return 0
 	}
@@ -169,22 +181,36 @@ func (w *warden) untilNext() time.Duration {
 	if next == 0 {
 		return time.Hour
 	}
-	return max(next.sub(now()), killAgain)
+	return max(next.Sub(Now()), killAgain)
 }
 
 // act does what is due.
 func (w *warden) act() {
-	t := now()
+	t := Now()
 	if last := w.last(); last != 0 && t >= last {
 		w.stop(w.until)
 	}
-	if kill := w.kill(); kill != 0 && t >= kill && t.sub(w.swept) >= killAgain {
+	if kill := w.kill(); kill != 0 && t >= kill && t.Sub(w.swept) >= killAgain {
 		w.swept = t
-		if !w.ended && w.setup.Group == 0 {
-			_ = syscall.Kill(-w.pid, syscall.SIGKILL) // all of the group at once, before it can fork
-		}
-		signalEach(descendants(os.Getpid()), syscall.SIGKILL)
+		w.sweep()
 	}
+}
+
+// thorough is how often a sweep looks at every process there is: with hundreds of
+// wardens that sweep at the same time that would be all that the machine does.
+const thorough = 4
+
+// sweep kills all that can be found. What forks meanwhile is found by the next one.
+func (w *warden) sweep() {
+	w.sweeps++
+	if !w.ended && w.setup.Group == 0 {
+		_ = syscall.Kill(-w.pid, syscall.SIGKILL) // all of the group at once, before it can fork
+	}
+	if found, ok := listed(os.Getpid()); ok && w.sweeps%thorough != 0 {
+		signalEach(found, syscall.SIGKILL)
+		return
+	}
+	signalEach(descendants(os.Getpid()), syscall.SIGKILL)
 }
 
 // exited notes who ended. It reports whether there is nothing left to do.
@@ -194,18 +220,21 @@ func (w *warden) exited(e exit) bool {
 	}
 	w.ended = true
 	if e.status.Signaled() {
-		w.result.Signal = e.status.Signal()
+		w.result.Signal = int(e.status.Signal())
 	} else {
 		w.result.Code = e.status.ExitStatus()
 	}
 	if w.setup.Leave && !w.result.Stopped {
 		return true
 	}
+	if childless() { // as most are: the look at every process is saved
+		return true
+	}
 	if rest := descendants(os.Getpid()); len(rest) > 0 {
 		w.result.Rest = len(rest)
 		signalEach(rest, syscall.SIGTERM)
 		signalEach(rest, syscall.SIGCONT)
-		w.killAt = earlier(w.killAt, now().add(w.setup.Grace))
+		w.killAt = earlier(w.killAt, Now().Add(w.setup.Grace))
 	}
 	return false // reap says when nothing is left
 }
@@ -237,7 +266,7 @@ func forwardable(s syscall.Signal) bool {
 }
 
 // start starts the command, with this process' environment and standard streams.
-func start(s setup, argv []string) (int, error) {
+func start(s Setup, argv []string) (int, error) {
 	attr := &syscall.ProcAttr{
 		Env: os.Environ(), Files: []uintptr{0, 1, 2},
 		Sys: &syscall.SysProcAttr{Setpgid: true, Pgid: s.Group, Pdeathsig: syscall.SIGKILL},
@@ -252,7 +281,7 @@ func start(s setup, argv []string) (int, error) {
 // exit is a child that has ended.
 type exit struct {
 	pid    int
-	status unix.WaitStatus
+	status syscall.WaitStatus
 }
 
 // reap waits for every child, also those that were orphaned below, and closes when
@@ -264,8 +293,8 @@ func reap() <-chan exit {
 		for {
 			var e exit
 			var err error
-			e.pid, err = unix.Wait4(-1, &e.status, unix.WALL, nil)
-			if errors.Is(err, unix.EINTR) {
+			e.pid, err = syscall.Wait4(-1, &e.status, syscall.WALL, nil)
+			if errors.Is(err, syscall.EINTR) {
 				continue
 			}
 			if err != nil {

@@ -1,4 +1,4 @@
-package command
+package warden
 
 import (
 	"bytes"
@@ -31,6 +31,31 @@ func descendants(root int) []int {
 		found = append(found, pid)
 	}
 	return found
+}
+
+// listed is descendants as the kernel lists them for each process: quick, however
+// many others there are, but it may leave out some while others end. It reports
+// whether this kernel has such lists.
+func listed(root int) (found []int, ok bool) {
+	for queue := []int{root}; len(queue) > 0; queue = queue[1:] {
+		tasks := "/proc/" + strconv.Itoa(queue[0]) + "/task/"
+		dir, err := os.Open(tasks)
+		if err != nil {
+			continue // it has ended
+		}
+		threads, _ := dir.Readdirnames(-1)
+		_ = dir.Close()
+		for _, thread := range threads {
+			text, err := os.ReadFile(tasks + thread + "/children")
+			ok = ok || err == nil
+			for word := range bytes.FieldsSeq(text) {
+				if pid, err := strconv.Atoi(string(word)); err == nil {
+					queue, found = append(queue, pid), append(found, pid)
+				}
+			}
+		}
+	}
+	return found, ok
 }
 
 // parentOf reads a process' parent; false if it has ended.

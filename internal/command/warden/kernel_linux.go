@@ -1,0 +1,60 @@
+package warden
+
+import (
+	"errors"
+	"syscall"
+	"unsafe"
+)
+
+// The kernel's own names for what package syscall has no name of. They are the same
+// on every architecture.
+const (
+	clockBoottime     = 7
+	sysCloseRange     = 436
+	closeRangeCloexec = 4
+	setChildSubreaper = 36
+	waitExited        = 4
+	waitNoWait        = 0x01000000
+)
+
+// Now reads CLOCK_BOOTTIME.
+func Now() Instant {
+	var ts syscall.Timespec
+	if _, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clockBoottime, uintptr(unsafe.Pointer(&ts)), 0); errno != 0 { //nolint:gosec // the call's own interface
+		panic("warden: this kernel has no CLOCK_BOOTTIME: " + errno.Error())
+	}
+	return Instant(ts.Nano())
+}
+
+// becomeReaper has the orphans of all that we start given to us.
+func becomeReaper() error {
+	if _, _, errno := syscall.RawSyscall6(syscall.SYS_PRCTL, setChildSubreaper, 1, 0, 0, 0, 0); errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// keepDescriptors keeps from the command what it is not to have: all but the standard
+// streams. On an old kernel only our socket; the rest is our caller's affair.
+func keepDescriptors() {
+	if _, _, errno := syscall.RawSyscall(sysCloseRange, socket, 1<<31-1, closeRangeCloexec); errno != 0 {
+		syscall.CloseOnExec(socket)
+	}
+}
+
+// calledByBaton: who calls us by hand has no socket for us.
+func calledByBaton() bool {
+	kind, err := syscall.GetsockoptInt(socket, syscall.SOL_SOCKET, syscall.SO_TYPE)
+	return err == nil && kind == syscall.SOCK_STREAM
+}
+
+// childless reports that nothing is left of the command: what it started is below us.
+func childless() bool {
+	const all = 0 // P_ALL
+	for {
+		_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, all, 0, 0, waitExited|waitNoWait|syscall.WNOHANG|syscall.WALL, 0, 0)
+		if !errors.Is(errno, syscall.EINTR) {
+			return errors.Is(errno, syscall.ECHILD)
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package warden
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Order is what baton tells the warden, a line each. The first one has Setup.
+type Order struct {
+	Setup  *Setup
+	Until  Instant // everything must be dead then
+	Signal int     // pass it on
+	Stop   Instant // SIGTERM now, SIGKILL then
+}
+
+// Setup is what the warden needs beside the command line and the environment,
+// which it has from its own.
+type Setup struct {
+	Path  string
+	Grace time.Duration
+	Leave bool
+	// Group is the process group to run in: a terminal's, so that its keys reach
+	// the command as if there were no baton. 0 is a new one.
+	Group int
+}
+
+// Report is what the warden tells.
+type Report struct {
+	Pid    int     // the command has started
+	Errno  int     // it cannot be started
+	Result *Result // it has ended
+}
+
+// Result is how a command ended.
+type Result struct {
+	Code, Signal int
+	Stopped      bool
+	Rest         int
+}
+
+// Instant is a reading of CLOCK_BOOTTIME, which all processes of a machine share,
+// in nanoseconds. Zero is none.
+type Instant int64
+
+// Add is the instant a while later.
+func (i Instant) Add(d time.Duration) Instant { return i + Instant(d) }
+
+// Sub is the time since another one.
+func (i Instant) Sub(j Instant) time.Duration { return time.Duration(i - j) }
+
+func earlier(a, b Instant) Instant {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// Write sends the order.
+func (o Order) Write(w io.Writer) error {
+	var l line
+	l.number(int64(o.Until), int64(o.Signal), int64(o.Stop))
+	if s := o.Setup; s != nil {
+		l.number(int64(s.Grace), flag(s.Leave), int64(s.Group))
+		l = strconv.AppendQuote(l, s.Path)
+	}
+	return l.write(w)
+}
+
+func parseOrder(text string) (Order, error) {
+	n, rest, err := numbers(text, 3)
+	if err != nil {
+		return Order{}, err
+	}
+	o := Order{Until: Instant(n[0]), Signal: int(n[1]), Stop: Instant(n[2])}
+	if rest == "" {
+		return o, nil
+	}
+	n, rest, err = numbers(rest, 3)
+	if err != nil {
+		return Order{}, err
+	}
+	path, err := strconv.Unquote(rest)
+	o.Setup = &Setup{Grace: time.Duration(n[0]), Leave: n[1] != 0, Group: int(n[2]), Path: path}
+	return o, err
+}
+
+func (r Report) write(w io.Writer) error {
+	var l line
+	l.number(int64(r.Pid), int64(r.Errno))
+	if s := r.Result; s != nil {
+		l.number(int64(s.Code), int64(s.Signal), flag(s.Stopped), int64(s.Rest))
+	}
+	return l.write(w)
+}
+
+func parseReport(text string) (Report, error) {
+	n, rest, err := numbers(text, 2)
+	if err != nil {
+		return Report{}, err
+	}
+	r := Report{Pid: int(n[0]), Errno: int(n[1])}
+	if rest == "" {
+		return r, nil
+	}
+	n, _, err = numbers(rest, 4)
+	if err == nil {
+		r.Result = &Result{Code: int(n[0]), Signal: int(n[1]), Stopped: n[2] != 0, Rest: int(n[3])}
+	}
+	return r, err
+}
+
+// Reports passes on what the warden tells until it is gone.
+func Reports(r io.Reader) <-chan Report { return receive(r, parseReport) }
+
+// receive passes on what comes from the other side until it closes.
+func receive[T any](r io.Reader, parse func(string) (T, error)) <-chan T {
+	messages := make(chan T)
+	go func() {
+		defer close(messages)
+		for lines := bufio.NewScanner(r); lines.Scan(); {
+			m, err := parse(lines.Text())
+			if err != nil {
+				return
+			}
+			messages <- m
+		}
+	}()
+	return messages
+}
+
+// line is a message in the making: words that each end with a space.
+type line []byte
+
+func (l *line) number(ns ...int64) {
+	for _, n := range ns {
+		*l = append(strconv.AppendInt(*l, n, 10), ' ')
+	}
+}
+
+func (l line) write(w io.Writer) error {
+	_, err := w.Write(append(l, '\n'))
+	return err
+}
+
+var errWire = errors.New("warden: not what the other side writes")
+
+// numbers reads that many words.
+func numbers(text string, many int) ([]int64, string, error) {
+	ns := make([]int64, many)
+	for i := range ns {
+		word, rest, ok := strings.Cut(text, " ")
+		n, err := strconv.ParseInt(word, 10, 64)
+		if err != nil || !ok {
+			return nil, "", errWire
+		}
+		ns[i], text = n, rest
+	}
+	return ns, text, nil
+}
+
+func flag(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
