@@ -1,0 +1,145 @@
+package notify
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// queueMost is how many events wait for a target.
+const queueMost = 1000
+
+// Outcome is what became of an event for a target.
+type Outcome string
+
+// The outcomes.
+const (
+	Delivered Outcome = "delivered"
+	Rejected  Outcome = "refused"  // the target will never take it
+	GivenUp   Outcome = "given_up" // tried for long enough
+	Dropped   Outcome = "dropped"  // the queue was full, or the target was taken out of the configuration
+)
+
+// Outcomes lists them.
+func Outcomes() []Outcome { return []Outcome{Delivered, Rejected, GivenUp, Dropped} }
+
+// Route is a target and how to deliver to it.
+type Route struct {
+	Name        string // in logs and metrics; unique
+	Target      Target
+	Timeout     time.Duration // of one attempt
+	GiveUpAfter time.Duration // of all of them
+	// Latest: a waiting event is of no use any more when there is a later one.
+	Latest bool
+}
+
+// Dispatcher delivers events. Its methods may be called at any time, and but for Close
+// they return at once.
+type Dispatcher struct {
+	log  *zap.Logger
+	told func(target string, o Outcome, events int)
+
+	mu      sync.Mutex
+	lanes   map[string]*lane
+	closing bool // nothing is taken any more
+	hurry   chan struct{}
+	wg      sync.WaitGroup
+}
+
+// NewDispatcher makes one without targets. told is called with every outcome; it must
+// not block, nor call the dispatcher.
+func NewDispatcher(log *zap.Logger, told func(target string, o Outcome, events int)) *Dispatcher {
+	return &Dispatcher{log: log, told: told, lanes: map[string]*lane{}, hurry: make(chan struct{})}
+}
+
+// Update replaces the targets. What waits for one whose name stays is delivered as the
+// new one says, at once if it was waiting to be tried again; for one that has gone it is dropped.
+func (d *Dispatcher) Update(routes []Route) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	gone := maps.Clone(d.lanes)
+	for _, r := range routes {
+		delete(gone, r.Name)
+		if l := d.lanes[r.Name]; l != nil {
+			l.route = r
+			l.nudge()
+			continue
+		}
+		d.lanes[r.Name] = newLane(r, d.log)
+	}
+	for name, l := range gone {
+		delete(d.lanes, name)
+		l.end()
+		if n := l.clear(); n > 0 {
+			d.told(name, Dropped, n)
+			d.log.Warn("notifications are dropped: their target is no longer configured", zap.String("target", name), zap.Int("events", n))
+		}
+	}
+}
+
+// Send has an event delivered to a target of that name; without one nothing happens.
+func (d *Dispatcher) Send(name string, e Event) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l := d.lanes[name]
+	switch {
+	case l == nil:
+		return
+	case d.closing:
+		d.drop(l, 1)
+		return
+	}
+	d.drop(l, l.push(e, time.Now()))
+	if !l.busy {
+		l.busy = true
+		d.wg.Go(func() { d.drain(l) })
+	}
+}
+
+// dropNotice is how often the log is told of a full queue.
+const dropNotice = time.Minute
+
+// drop counts events that are not delivered, with the lock held.
+func (d *Dispatcher) drop(l *lane, n int) {
+	if n == 0 {
+		return
+	}
+	d.told(l.name, Dropped, n)
+	l.dropped += n
+	if now := time.Now(); now.Sub(l.noticed) >= dropNotice {
+		d.log.Error("notifications are dropped: too many wait for the target; is it reachable?",
+			zap.String("target", l.name), zap.Int("events", l.dropped))
+		l.noticed, l.dropped = now, 0
+	}
+}
+
+// Close takes no further event, tries what waits at once and again and again, and
+// returns when all is done with, or ctx ends. What is left then is given up.
+func (d *Dispatcher) Close(ctx context.Context) {
+	d.mu.Lock()
+	if !d.closing {
+		d.closing = true
+		close(d.hurry)
+	}
+	lanes := slices.Collect(maps.Values(d.lanes))
+	d.mu.Unlock()
+	defer context.AfterFunc(ctx, func() {
+		for _, l := range lanes {
+			l.end()
+		}
+	})()
+	d.wg.Wait()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, l := range lanes {
+		l.end()
+		if n := l.clear(); n > 0 {
+			d.told(l.name, GivenUp, n)
+			d.log.Error("notifications are given up: this process ends", zap.String("target", l.name), zap.Int("events", n))
+		}
+	}
+}

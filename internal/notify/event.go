@@ -1,0 +1,40 @@
+package notify
+
+import "time"
+
+// Kind is what an event is about.
+type Kind string
+
+// The kinds.
+const (
+	Failed        Kind = "failed"
+	Recovered     Kind = "recovered"
+	Missed        Kind = "missed"
+	Late          Kind = "late"
+	LeaderChanged Kind = "leader_changed"
+)
+
+// Event is what is told. Its JSON is what others program against: names stay.
+type Event struct {
+	ID      string    `json:"id"` // the same in every attempt to deliver it
+	Kind    Kind      `json:"event"`
+	At      time.Time `json:"at"`
+	Text    string    `json:"text"`    // one sentence for people
+	NodeID  string    `json:"node_id"` // that leads, or of a run: that it ran on
+	LockKey string    `json:"lock_key"`
+	Epoch   int64     `json:"epoch,omitzero"`
+	From    string    `json:"from,omitzero"` // who led before
+
+	Job     string    `json:"job,omitzero"`
+	RunID   string    `json:"run_id,omitzero"`
+	Slot    time.Time `json:"slot,omitzero"`
+	Attempt int       `json:"attempt,omitzero"`
+	Trigger string    `json:"trigger,omitzero"`
+	State   string    `json:"state,omitzero"`
+	// Reason is why slots were missed, a job is late, or a leader changed.
+	Reason              string `json:"reason,omitzero"`
+	Error               string `json:"error,omitzero"`
+	ExitCode            *int   `json:"exit_code,omitempty"`
+	Count               int    `json:"count,omitzero"` // of missed slots
+	ConsecutiveFailures int    `json:"consecutive_failures,omitzero"`
+}

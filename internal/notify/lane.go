@@ -1,0 +1,203 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"go.uber.org/zap"
+)
+
+// The pauses between two attempts.
+const (
+	againMin  = time.Second
+	againMax  = time.Minute
+	againLast = 200 * time.Millisecond // while the process ends
+)
+
+// lane is a target and what waits for it. The dispatcher's lock guards it, but for ctx and nudged.
+type lane struct {
+	name   string
+	route  Route
+	queue  []waiting
+	busy   bool            // a goroutine is at it
+	ctx    context.Context // ends when nothing is to be delivered any more
+	end    context.CancelFunc
+	nudged chan struct{}
+
+	dropped int // since the log was told
+	noticed time.Time
+
+	// The goroutine's own, from one to the next.
+	pause *backoff.ExponentialBackOff
+	said  saying
+}
+
+// waiting is an event that is to be delivered.
+type waiting struct {
+	event Event
+	since time.Time
+}
+
+func newLane(r Route, log *zap.Logger) *lane {
+	l := &lane{name: r.Name, route: r, nudged: make(chan struct{}, 1), pause: newPause(), said: saying{log: log}}
+	l.ctx, l.end = context.WithCancel(context.Background()) // deliveries outlive whoever has asked for them
+	return l
+}
+
+// push takes an event and returns how many had to go for it.
+func (l *lane) push(e Event, now time.Time) (dropped int) {
+	if l.route.Latest {
+		l.queue = l.queue[:0]
+	}
+	if len(l.queue) >= queueMost {
+		dropped = 1
+		l.queue[0] = waiting{} // the slice lives on
+		l.queue = l.queue[1:]
+	}
+	l.queue = append(l.queue, waiting{e, now})
+	return dropped
+}
+
+// clear forgets what waits, and returns how much that was.
+func (l *lane) clear() int {
+	n := len(l.queue)
+	l.queue = nil
+	return n
+}
+
+// nudge has a pause between attempts cut short.
+func (l *lane) nudge() {
+	select {
+	case l.nudged <- struct{}{}:
+	default:
+	}
+}
+
+// drain delivers what waits for a target until nothing does.
+func (d *Dispatcher) drain(l *lane) {
+	for {
+		d.mu.Lock()
+		if len(l.queue) == 0 || l.ctx.Err() != nil {
+			l.busy = false
+			d.mu.Unlock()
+			return
+		}
+		next := l.queue[0]
+		l.queue = l.queue[1:]
+		d.mu.Unlock()
+		d.told(l.name, d.deliver(l, next), 1)
+	}
+}
+
+// deliver tries one event until it is done with. The pauses go on from one event to the
+// next: a target that is away is not asked more often because much waits for it.
+func (d *Dispatcher) deliver(l *lane, w waiting) Outcome {
+	for attempt := 1; ; attempt++ {
+		d.mu.Lock()
+		route := l.route // a reload may have changed it
+		d.mu.Unlock()
+		err := try(l.ctx, route, w.event)
+		switch {
+		case err == nil:
+			l.pause.Reset()
+			l.said.well(route)
+			return Delivered
+		case errors.Is(err, ErrRefused):
+			l.pause.Reset() // somebody answers
+			l.said.failed("a notification is refused, and not sent again", route, w.event, attempt, err)
+			return Rejected
+		case l.ctx.Err() != nil && !d.isClosing():
+			return Dropped // the target has been taken out
+		case l.ctx.Err() != nil, time.Since(w.since) >= route.GiveUpAfter:
+			l.said.failed("a notification is given up", route, w.event, attempt, err)
+			d.rest(l) // before the next one
+			return GivenUp
+		}
+		l.said.again(route, w.event, attempt, err)
+		d.rest(l)
+	}
+}
+
+func (d *Dispatcher) isClosing() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.closing
+}
+
+// try makes one attempt.
+func try(ctx context.Context, r Route, e Event) error {
+	ctx, cancel := context.WithTimeout(ctx, r.Timeout)
+	defer cancel()
+	return r.Target.Send(ctx, e)
+}
+
+// rest waits between two attempts: less when the target is changed or the process ends.
+func (d *Dispatcher) rest(l *lane) {
+	pause, hurry := l.pause.NextBackOff(), d.hurry
+	if d.isClosing() {
+		pause, hurry = againLast, nil
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-l.nudged:
+	case <-hurry:
+	case <-l.ctx.Done():
+	}
+}
+
+func newPause() *backoff.ExponentialBackOff {
+	b := backoff.NewExponentialBackOff()
+	b.InitialInterval, b.MaxInterval, b.Multiplier, b.RandomizationFactor = againMin, againMax, 2, 0.2
+	b.Reset()
+	return b
+}
+
+// saying keeps a target that is away from filling the log.
+type saying struct {
+	log   *zap.Logger
+	text  string
+	at    time.Time
+	tried bool // the log knows that something is being tried again
+}
+
+const sayAgain = time.Minute
+
+func (s *saying) well(r Route) {
+	if s.tried {
+		s.log.Info("notifications are delivered again", zap.String("target", r.Name))
+	}
+	*s = saying{log: s.log}
+}
+
+// again tells of an attempt that is not the last, once until one succeeds.
+func (s *saying) again(r Route, e Event, attempt int, err error) {
+	level := zap.DebugLevel
+	if !s.tried {
+		level = zap.WarnLevel
+	}
+	s.tried = true
+	s.log.Log(level, "a notification was not delivered; it is tried again", fields(r, e, attempt, err)...)
+}
+
+// failed tells of an event that is not delivered: the same no more than once a minute.
+func (s *saying) failed(what string, r Route, e Event, attempt int, err error) {
+	level := zap.ErrorLevel
+	if text := what + err.Error(); text == s.text && time.Since(s.at) < sayAgain {
+		level = zap.DebugLevel
+	} else {
+		s.text, s.at = text, time.Now()
+	}
+	s.log.Log(level, what, fields(r, e, attempt, err)...)
+}
+
+func fields(r Route, e Event, attempt int, err error) []zap.Field {
+	all := []zap.Field{zap.String("target", r.Name), zap.String("event", string(e.Kind)), zap.Int("attempt", attempt), zap.Error(err)}
+	if e.Job != "" {
+		all = append(all, zap.String("job", e.Job))
+	}
+	return all
+}

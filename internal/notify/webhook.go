@@ -1,0 +1,152 @@
+package notify
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+)
+
+const (
+	// drainMost is how much of an answer is read, so that its connection can be used again.
+	drainMost = 64 << 10
+	// idleFor is how long a connection is kept.
+	idleFor = 30 * time.Second
+	// maxRedirects is how often one is followed, all on the same host.
+	maxRedirects = 3
+)
+
+// Webhook sends HTTP requests to one address.
+type Webhook struct {
+	method  string
+	address func() (string, error)
+	token   func() (string, error)
+	client  *http.Client
+}
+
+// NewWebhook posts events as JSON. address and token are asked for every attempt; their
+// errors must not tell a secret. A token of "" is not sent.
+func NewWebhook(address, token func() (string, error)) *Webhook {
+	return newWebhook(http.MethodPost, address, token)
+}
+
+// NewPing asks for an address with GET, whatever the event is.
+func NewPing(address, token func() (string, error)) *Webhook {
+	return newWebhook(http.MethodGet, address, token)
+}
+
+func newWebhook(method string, address, token func() (string, error)) *Webhook {
+	return &Webhook{method: method, address: address, token: token, client: &http.Client{
+		CheckRedirect: follow,
+		Transport: &http.Transport{
+			Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 1, IdleConnTimeout: idleFor,
+			MaxResponseHeaderBytes: drainMost,
+		},
+	}}
+}
+
+// follow goes on where the same host wants the same request. Elsewhere the token and
+// the event are none of anybody's business, and a POST that became a GET would have
+// told nothing and looked as if it had.
+func follow(next *http.Request, via []*http.Request) error {
+	first := via[0]
+	if len(via) > maxRedirects || next.URL.Host != first.URL.Host || next.URL.Scheme != first.URL.Scheme || next.Method != first.Method {
+		return http.ErrUseLastResponse
+	}
+	return nil
+}
+
+// Send implements [Target].
+func (w *Webhook) Send(ctx context.Context, e Event) error {
+	address, err := w.address()
+	if err != nil {
+		return err
+	}
+	token, err := w.token()
+	if err != nil {
+		return err
+	}
+	req, err := w.request(ctx, address, e)
+	if err != nil {
+		return err
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := w.client.Do(req)
+	if err != nil {
+		return unreachable(ctx, err)
+	}
+	defer resp.Body.Close()
+	// An answer that is cut short has said what counts.
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, drainMost))
+	return judge(resp.StatusCode)
+}
+
+func (w *Webhook) request(ctx context.Context, address string, e Event) (*http.Request, error) {
+	var body io.Reader // a nil interface for GET: no body at all
+	if w.method == http.MethodPost {
+		text, err := json.Marshal(e)
+		if err != nil {
+			return nil, Refused("encode the event: %v", err)
+		}
+		body = bytes.NewReader(text)
+	}
+	req, err := http.NewRequestWithContext(ctx, w.method, address, body)
+	if err != nil || req.URL.Host == "" || req.URL.Scheme != "http" && req.URL.Scheme != "https" {
+		return nil, errors.New("the address is no URL; want https://host/path") // err quotes it
+	}
+	req.Header.Set("User-Agent", "baton")
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	return req, nil
+}
+
+// judge says what a status means to the delivery.
+func judge(status int) error {
+	text := strings.TrimSpace(fmt.Sprintf("the answer is %d %s", status, http.StatusText(status)))
+	switch {
+	case status >= 200 && status < 300:
+		return nil
+	case status >= 300 && status < 400:
+		return Refused("%s: it wants the request sent elsewhere; correct the address", text)
+	case status == http.StatusRequestTimeout || status == http.StatusTooManyRequests, status >= 500:
+		return errors.New(text)
+	}
+	return Refused("%s", text)
+}
+
+// unreachable says why there was no answer. The errors of net/http quote the address,
+// and what a server has sent: which may quote it, too. So only what is known not to is told.
+func unreachable(ctx context.Context, err error) error {
+	var network *net.OpError
+	var name *net.DNSError
+	var certificate *tls.CertificateVerificationError
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return errors.New("no answer in time")
+	case ctx.Err() != nil:
+		return errors.New("no answer before the delivery was broken off")
+	case errors.As(err, &network):
+		err = network
+	case errors.As(err, &name):
+		err = name
+	case errors.As(err, &certificate):
+		err = certificate
+	case errors.Is(err, http.ErrSchemeMismatch):
+		err = http.ErrSchemeMismatch
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		err = errors.New("the connection was closed")
+	default:
+		err = errors.New("what came cannot be understood; does a web server listen there?")
+	}
+	return fmt.Errorf("no answer: %w", err)
+}
