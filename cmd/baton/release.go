@@ -40,7 +40,7 @@ func newReleaseCommand(e env) *cobra.Command {
 		Short: "Release the lock of a node that can no longer do so itself",
 		Long: "Release the lock of a node that can no longer do so itself, if it still holds it.\n" +
 			"With --crashed it is what systemd runs after the daemon (ExecStopPost=): it kills what\n" +
-			"the daemon has left in its control group, then releases the lock that lease.json names,\n" +
+			"the daemon has left in its control group, then releases the locks that lease*.json name,\n" +
 			"so that another node takes over at once whatever the ttl. Release no lock by hand whose\n" +
 			"node may still be alive: two nodes would act at once.",
 		Example: "  ExecStopPost=/usr/bin/baton release --crashed\n" +
@@ -58,18 +58,19 @@ func newReleaseCommand(e env) *cobra.Command {
 				return releaseByHand(cmd.Context(), e, c, owner)
 			}
 			released, err := daemon.ReleaseCrashed(cmd.Context(), c, e.getenv)
-			switch {
-			case err != nil || released == nil:
-			case released.Was:
-				_, err = fmt.Fprintln(e.stdout, "released the lock that the daemon left behind")
-			default:
-				_, err = fmt.Fprintf(e.stdout, "nothing to release: the lease that the daemon left behind had ended, and %s\n", heldBy(released.Holder))
+			for _, r := range released {
+				text := fmt.Sprintf("released lock %q, which the daemon left behind", r.LockKey)
+				if !r.Was {
+					text = fmt.Sprintf("nothing to release: the lease of lock %q that the daemon left behind had ended, and %s", r.LockKey, heldBy(r.Holder))
+				}
+				_, told := fmt.Fprintln(e.stdout, text)
+				err = errors.Join(err, told)
 			}
 			return err
 		},
 	}
 	addTargetFlags(cmd)
-	cmd.Flags().BoolVar(&crashed, "crashed", false, "release what lease.json in $RUNTIME_DIRECTORY names; for ExecStopPost= only")
+	cmd.Flags().BoolVar(&crashed, "crashed", false, "release what lease*.json in $RUNTIME_DIRECTORY name; for ExecStopPost= only")
 	cmd.Flags().StringVar(&owner, "owner", "", "release the lock if this `UUID` holds it")
 	return cmd
 }

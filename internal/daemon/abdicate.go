@@ -31,14 +31,16 @@ type pinger interface {
 // jobs write to, if another node may try. That one may not reach it either: so the
 // cool-downs grow.
 type abdicator struct {
-	nodeID    string
-	after     time.Duration // election.abdicate_after
-	poll      time.Duration
-	databases map[string]pinger
-	election  election
-	observer  *observer
-	log       *zap.Logger
-	cooling   chan coolDown // one has begun
+	nodeID   string
+	after    time.Duration // election.abdicate_after
+	poll     time.Duration
+	election election
+	observer *observer
+	log      *zap.Logger
+	cooling  chan coolDown // one has begun
+
+	mu        sync.Mutex
+	databases map[string]pinger // of the jobs in force
 
 	// Of the running term alone:
 	last time.Time     // the last abdication
@@ -54,13 +56,31 @@ type coolDown struct {
 // newAbdicator makes the abdicator of a node; it lacks the observer.
 func newAbdicator(c config.Config, probes databases, e election, log *zap.Logger) *abdicator {
 	a := &abdicator{
-		nodeID: c.Node.ID, after: c.Election.AbdicateAfter, poll: c.Election.PollInterval, databases: map[string]pinger{},
+		nodeID: c.Node.ID, after: c.Election.AbdicateAfter, poll: c.Election.PollInterval,
 		election: e, log: log, cooling: make(chan coolDown, 1),
 	}
-	for name, db := range probes {
-		a.databases[name] = db
-	}
+	a.use(probes, c)
 	return a
+}
+
+// use says which databases matter: those that the configuration's jobs write to. A watch
+// that goes on does not mind.
+func (a *abdicator) use(probes databases, c config.Config) {
+	used := map[string]pinger{}
+	for _, j := range c.Jobs {
+		if db, ok := probes[j.Flush.To.Database]; ok {
+			used[j.Flush.To.Database] = db
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.databases = used
+}
+
+func (a *abdicator) used() map[string]pinger {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.databases
 }
 
 // openProbes opens the databases that jobs write to a second time, so that jobs
@@ -87,11 +107,12 @@ func (a *abdicator) watch(ctx context.Context) *elector.Abdication {
 	if a.cool > 0 {
 		a.note(ctx, 0, "") // it leads again
 	}
-	if len(a.databases) == 0 {
+	databases := a.used()
+	if len(databases) == 0 {
 		return nil
 	}
 	reached := map[string]time.Time{}
-	for name := range a.databases {
+	for name := range databases {
 		reached[name] = time.Now()
 	}
 	told := false
@@ -103,7 +124,7 @@ func (a *abdicator) watch(ctx context.Context) *elector.Abdication {
 			return nil
 		case <-ticker.C:
 		}
-		a.ask(ctx, reached)
+		a.ask(ctx, databases, reached)
 		name, silent := a.silent(reached)
 		switch {
 		case ctx.Err() != nil:
@@ -122,12 +143,12 @@ func (a *abdicator) watch(ctx context.Context) *elector.Abdication {
 }
 
 // ask asks every database whether it is there, and notes when it last was.
-func (a *abdicator) ask(ctx context.Context, reached map[string]time.Time) {
+func (a *abdicator) ask(ctx context.Context, databases map[string]pinger, reached map[string]time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, a.pace())
 	defer cancel()
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	for name, db := range a.databases {
+	for name, db := range databases {
 		wg.Go(func() {
 			if err := db.Ping(ctx); err != nil {
 				a.log.Debug("a database does not answer", zap.String("database", name), zap.Error(err))

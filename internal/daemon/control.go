@@ -172,6 +172,7 @@ func successor(p redisstore.Picture, to string) error {
 
 // Released is what the release of an owner's lock came to.
 type Released struct {
+	LockKey string
 	// Was says that the lock was that owner's, and is free now.
 	Was bool
 	// Holder is the node that held it instead, or the owner of a client that is not

@@ -21,9 +21,9 @@ const killWithin = 5 * time.Second
 // ReleaseCrashed is what systemd runs when the daemon's process is gone, however
 // it went (ExecStopPost=). First it kills every other process of its own control
 // group: systemd does not promise that they are dead by then, and a job that
-// lives on must not meet the next leader's. Then it releases the lock that the
-// lease file names. It returns nil if there is none: the node did not lead.
-func ReleaseCrashed(ctx context.Context, c config.Config, getenv func(string) (string, bool)) (*Released, error) {
+// lives on must not meet the next leader's. Then it releases the locks that the
+// lease files name. It returns none if there are none: the node did not lead.
+func ReleaseCrashed(ctx context.Context, c config.Config, getenv func(string) (string, bool)) ([]Released, error) {
 	// Outside a service the control group is the user's own session.
 	if _, service := getenv("SERVICE_RESULT"); !service {
 		return nil, errors.New("release --crashed kills every process of its control group, so it runs only as ExecStopPost= of a systemd service ($SERVICE_RESULT is not set); to release a lock by hand: baton release --owner UUID")
@@ -35,6 +35,20 @@ func ReleaseCrashed(ctx context.Context, c config.Config, getenv func(string) (s
 	if err := killOthers(ctx); err != nil {
 		return nil, err
 	}
+	var released []Released
+	var failed error
+	for _, file := range leasePaths(path) {
+		r, err := releaseLeft(ctx, c, file)
+		if r != nil {
+			released = append(released, *r)
+		}
+		failed = errors.Join(failed, err)
+	}
+	return released, failed
+}
+
+// releaseLeft releases the lock of a lease file; nil if there is no such file.
+func releaseLeft(ctx context.Context, c config.Config, path string) (*Released, error) {
 	l, found, err := readLease(path)
 	if err != nil || !found {
 		return nil, err
@@ -48,6 +62,7 @@ func ReleaseCrashed(ctx context.Context, c config.Config, getenv func(string) (s
 	}); err != nil {
 		return nil, err
 	}
+	r.LockKey = l.LockKey
 	return &r, removeLease(path)
 }
 

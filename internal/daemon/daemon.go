@@ -6,12 +6,9 @@ import (
 	"fmt"
 	"net"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"baton/internal/config"
-	"baton/internal/elector"
-	"baton/internal/redisstore"
 	"baton/internal/status"
 
 	"go.uber.org/zap"
@@ -24,6 +21,12 @@ type Options struct {
 	Getenv  func(string) (string, bool)
 	// Exit ends the process at once. It is called when work does not stop in time.
 	Exit func(code int)
+	// Load reads the configuration again; nil: there is nothing to read.
+	Load func() (config.Config, error)
+	// Reload asks for that.
+	Reload <-chan struct{}
+	// Reloaded, if set, is told of a configuration that is in force from now on.
+	Reloaded func(config.Config)
 	// Ready, if set, is told the address of the status page once everything runs.
 	Ready func(address string)
 }
@@ -32,97 +35,37 @@ type Options struct {
 const ExitCannotStop = 4
 
 // Run is the daemon: it campaigns, leads and runs jobs until ctx ends, then stops
-// the jobs, releases the lock and returns. An error means that it could not start,
+// the jobs, releases its locks and returns. An error means that it could not start,
 // or that its listener failed; a Redis or database that is away is none.
 func Run(ctx context.Context, c config.Config, o Options) error {
-	log := o.Logger.With(zap.String("node_id", c.Node.ID))
-
-	store, err := openRedis(c)
-	if err != nil {
+	n := newNode(c, o)
+	defer n.close()
+	if err := n.open(c); err != nil {
 		return err
 	}
-	defer closing(log, "redis", store.Close)
-	at, err := openVenue(c, store)
-	if err != nil {
-		return err
-	}
-	defer closing(log, "quorum", at.close)
-	dbs, err := openDatabases(c)
-	if err != nil {
-		return err
-	}
-	defer closing(log, "databases", dbs.close)
-
-	probes, err := openProbes(c)
-	if err != nil {
-		return err
-	}
-	defer closing(log, "databases' probes", probes.close)
-
-	metrics := status.NewMetrics(o.Version, jobNames(c))
-	tasks, err := newTasks(c, store, dbs, metrics, log)
-	if err != nil {
-		return err
-	}
-
 	listener, address, err := listen(c.HTTP.Listen)
 	if err != nil {
 		return err
 	}
-
-	ledger := at.ledger(store)
-	runner := newRunner(c, ledger, o.Logger, metrics)
-	election := at.election()
-	hints := make(chan elector.Hint, 16)
-	var listening atomic.Int32
-	resign := newAbdicator(c, probes, election, log.Named("election"))
-	lead := leader{
-		log: log, runner: runner, tasks: tasks, metrics: metrics, ledger: ledger, databases: dbs, election: election, resign: resign,
-		look: c.Election.HeartbeatInterval, first: &firstLook{config: c, log: log.Named("doctor")},
+	n.address = address
+	if err := n.join(ctx); err != nil {
+		return errors.Join(err, closeListener(listener))
 	}
 
-	lock, err := at.lock(redisstore.Presence{
-		Version: o.Version, ConfigHash: config.Hash(c), Address: address, Priority: c.Node.Priority, Observer: !c.Node.IsCandidate(),
-	})
-	if err != nil {
-		return err
-	}
-	notifier := newNotifier(log)
-	watcher := &observer{log: log.Named("election"), metrics: metrics, notify: notifier.send, lockKey: c.Election.LockKey, storeSince: time.Now(), aside: c.Election.PollInterval}
-	watcher.leaseFile, _ = leasePath(o.Getenv)
-	watcher.epochs = openEpochs(statePath(o.Getenv), c.Election.LockKey, watcher.log)
-	resign.observer = watcher
-	el, err := elector.New(lock, lead.lead, elector.Config{
-		NodeID: c.Node.ID, Timing: timing(c.Election), PollInterval: c.Election.PollInterval,
-		NewOwner: newID, Floor: watcher.epochs.floor(ctx, c, dbs), Observer: !c.Node.IsCandidate(), Hints: hints, Observe: watcher.observe,
-		Hinted: func() bool { return int(listening.Load()) == len(at.stores) }, HintSpread: at.spread(),
-		Die: func(reason string) { die(log, reason, o.Exit) },
-	})
-	if err != nil {
-		return err
-	}
-	watcher.elector = el
-
-	n := &node{config: c, version: o.Version, venue: at, election: election,
-		ledger: ledger, tasks: tasks, elector: el, runner: runner, observer: watcher}
-
-	// Everything below runs until its own context ends. The election goes first:
-	// while it winds down, the page still tells.
+	// Everything below runs until its own context ends. The elections go first:
+	// while they wind down, the page still tells.
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopBackground()
 	var wg sync.WaitGroup
-	wg.Go(func() { at.watch(background, hints, &listening) })
-	wg.Go(func() { watcher.keepFiles(background) })
-	wg.Go(func() { resign.comeBack(background) })
-	wg.Go(func() { notifier.watchdog(background, n.health) })
-	wg.Go(func() { shrink(background, log) })
+	wg.Go(func() { n.notifier.watchdog(background, n.health) })
+	wg.Go(func() { shrink(background, n.log) })
 
 	electing, stopElecting := context.WithCancel(ctx)
 	defer stopElecting()
 	var served error
 	if listener != nil {
 		server := status.New(status.Config{
-			Source: n.snapshot, Health: n.health, Metrics: metrics, Logger: log.Named("http"), NodeID: c.Node.ID, Version: o.Version,
+			Source: n.snapshot, Health: n.health, Metrics: n.metrics, Logger: n.log.Named("http"), NodeID: n.id, Version: o.Version,
 		})
 		wg.Go(func() {
 			defer stopElecting() // a listener that fails ends the daemon, in order
@@ -130,18 +73,17 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 		})
 	}
 
-	log.Info("started", zap.String("version", o.Version), zap.String("redis", at.host()), zap.Int("jobs", len(tasks)), zap.String("http", address))
-	notifier.ready()
+	n.log.Info("started", zap.String("version", o.Version), zap.String("redis", n.venue.host()), zap.Int("jobs", len(c.Jobs)), zap.String("http", address))
+	n.notifier.ready()
 	if o.Ready != nil {
 		o.Ready(address)
 	}
 	// When the shutdown begins, not when it is over: jobs may take a while to end.
-	context.AfterFunc(electing, func() { notifier.send("STOPPING=1") })
-	err = el.Run(electing)
-	leave(ctx, lock, c.Election.AttemptTimeout)
+	context.AfterFunc(electing, func() { n.notifier.send("STOPPING=1") })
+	err = n.campaign(electing)
 	stopBackground()
 	wg.Wait()
-	log.Info("stopped")
+	n.log.Info("stopped")
 	return errors.Join(err, served)
 }
 
@@ -195,6 +137,13 @@ func leave(ctx context.Context, lock nodeLock, timeout time.Duration) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
 	_ = lock.Leave(ctx)
+}
+
+func closeListener(l net.Listener) error {
+	if l == nil {
+		return nil
+	}
+	return l.Close()
 }
 
 func closing(log *zap.Logger, what string, shut func() error) {

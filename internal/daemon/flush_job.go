@@ -24,24 +24,15 @@ type flushJob struct {
 	task
 	term    *elector.Term
 	metrics *status.Metrics
+	told    *status.Election
 	ledger  *redisstore.Ledger
 	fresh   atomic.Int64 // what was there before, in ms, has been flushed; 0: nobody knows
 }
 
-func (t task) bind(term *elector.Term, metrics *status.Metrics, ledger *redisstore.Ledger) *flushJob {
-	return &flushJob{task: t, term: term, metrics: metrics, ledger: ledger}
-}
-
-// job is what the runner starts.
-func (f *flushJob) job() job.Job {
-	return job.Job{
-		Name: f.config.Name, Schedule: f.schedule, Timeout: f.config.Timeout,
-		CatchUp: job.CatchUp(f.config.CatchUp), StartingDeadline: f.config.StartingDeadline, Run: f.run,
-	}
-}
-
 // run flushes once; or until the term ends, if that is the job's schedule.
 func (f *flushJob) run(ctx context.Context, r job.Run) (job.Result, error) {
+	f.busy.Add(1)
+	defer f.busy.Add(-1)
 	f.done.reset()
 	stop := f.tell(ctx, r)
 	defer stop()
@@ -66,7 +57,7 @@ func (f *flushJob) once(ctx context.Context) error {
 		f.freshen(began) // everything older has been flushed
 		f.done.flushes.Add(1)
 	}
-	f.metrics.Epoch(f.term.Epoch()) // taking over a fence may have raised it
+	f.told.Epoch(f.term.Epoch()) // taking over a fence may have raised it
 	return err
 }
 

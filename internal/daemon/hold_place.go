@@ -28,20 +28,14 @@ func openLockPlace(c config.Config) (*lockPlace, error) {
 	if err != nil {
 		return nil, errors.Join(err, data.Close())
 	}
-	for _, s := range v.stores {
-		v.shared = append(v.shared, redisstore.NewShared(s))
-	}
+	v.share()
 	return &lockPlace{*v, data}, nil
 }
 
 func (p *lockPlace) close() error { return errors.Join(p.venue.close(), p.data.Close()) }
 
 // at is the venue of one lock's election.
-func (p *lockPlace) at(key string) *venue {
-	v := p.venue
-	v.config.Election.LockKey = key
-	return &v
-}
+func (p *lockPlace) at(key string) *venue { return p.venue.at(key) }
 
 // lock is this process' view of one lock.
 func (p *lockPlace) lock(key, version string) (*askedLock, error) {

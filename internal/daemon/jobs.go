@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -25,6 +26,7 @@ type task struct {
 	counted  []flush.Source  // for the backlog, which needs no database
 	pipeline *flush.Pipeline // nil for a command, and where tasks are only looked at
 	done     *tally          // by the run that goes on
+	busy     *atomic.Int64   // runs that use it
 }
 
 // newTasks builds the jobs of the configuration. They connect to nothing yet. With
@@ -52,7 +54,7 @@ func newTask(c config.Config, j config.Job, store *redisstore.Store, dbs databas
 	if err != nil {
 		return task{}, err
 	}
-	t := task{config: j, schedule: schedule, done: &tally{}}
+	t := task{config: j, schedule: schedule, done: &tally{}, busy: new(atomic.Int64)}
 	if j.IsCommand() {
 		return t, nil
 	}

@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,6 +30,18 @@ func leasePath(getenv func(string) (string, bool)) (string, bool) {
 		return "", false // not "lease.json": that would be a file wherever the daemon was started
 	}
 	return filepath.Join(dir, "lease.json"), true
+}
+
+// leasePathOf is the file for another lock than the node's own, beside that one's.
+func leasePathOf(own, lockKey string) string {
+	sum := sha256.Sum256([]byte(lockKey))
+	return strings.TrimSuffix(own, ".json") + "-" + hex.EncodeToString(sum[:6]) + ".json"
+}
+
+// leasePaths are all lease files that there are.
+func leasePaths(own string) []string {
+	others, _ := filepath.Glob(strings.TrimSuffix(own, ".json") + "-*.json") // the pattern is good
+	return append([]string{own}, others...)
 }
 
 func writeLease(path string, l lease) error {

@@ -2,27 +2,178 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
+	"sync"
 	"time"
 
 	"baton/internal/config"
-	"baton/internal/elector"
-	"baton/internal/job"
 	"baton/internal/redisstore"
 	"baton/internal/status"
+
+	"go.uber.org/zap"
 )
 
-// node is what a running daemon can tell of itself.
+// node is a running daemon: what its candidacies have in common, and what it can tell of
+// itself.
 type node struct {
-	config   config.Config
-	version  string
+	options  Options
+	log      *zap.Logger
+	id       string
+	address  string // of the status page
+	store    *redisstore.Store
 	venue    *venue
-	election election
-	ledger   *redisstore.Ledger
-	tasks    []task
-	elector  *elector.Elector
-	runner   *job.Runner
-	observer *observer
+	metrics  *status.Metrics
+	notifier notifier
+
+	epochFile sync.Mutex // all candidacies write the same one
+
+	reloadRequests chan reloadRequest
+
+	mu          sync.Mutex
+	config      config.Config // in force
+	databases   databases
+	probes      databases
+	tasks       []task
+	candidacies []*candidacy               // the node's own first
+	roles       map[string]string          // what systemd is told, by lock key
+	parting     map[string]<-chan struct{} // candidacies that are being left
+	sums        map[string]string          // of the databases' data source names
+	running     sync.WaitGroup             // candidacies
+	failed      error                      // why a candidacy has ended by itself
+}
+
+func newNode(c config.Config, o Options) *node {
+	log := o.Logger.With(zap.String("node_id", c.Node.ID))
+	return &node{
+		options: o, log: log, id: c.Node.ID, config: c, notifier: newNotifier(log), roles: map[string]string{}, parting: map[string]<-chan struct{}{},
+		reloadRequests: make(chan reloadRequest),
+		metrics:        status.NewMetrics(o.Version, jobNames(c)),
+	}
+}
+
+// open prepares all connections and jobs; it does not connect.
+func (n *node) open(c config.Config) (err error) {
+	if n.store, err = openRedis(c); err != nil {
+		return err
+	}
+	if n.venue, err = openVenue(c, n.store); err != nil {
+		return err
+	}
+	if len(lockKeys(c)) > 1 {
+		n.venue.share()
+	}
+	if n.sums, err = sourceSums(c); err != nil {
+		return err
+	}
+	if n.databases, err = openDatabases(c); err != nil {
+		return err
+	}
+	if n.probes, err = openProbes(c); err != nil {
+		return err
+	}
+	n.tasks, err = newTasks(c, n.store, n.databases, n.metrics, n.log)
+	return err
+}
+
+// close gives back what open has taken, as far as it came.
+func (n *node) close() {
+	for _, c := range n.candidacies {
+		c.lock.Close()
+	}
+	closing(n.log, "databases' probes", n.probes.close)
+	closing(n.log, "databases", n.databases.close)
+	if n.venue != nil {
+		closing(n.log, "quorum", n.venue.close)
+	}
+	if n.store != nil {
+		closing(n.log, "redis", n.store.Close)
+	}
+}
+
+// join makes the node's candidacies. They do not campaign yet.
+func (n *node) join(ctx context.Context) error {
+	for _, key := range lockKeys(n.config) {
+		c, err := n.newCandidacy(ctx, key, n.workload(key))
+		if err != nil {
+			return err
+		}
+		n.candidacies = append(n.candidacies, c)
+	}
+	return nil
+}
+
+// workload is what there is to do under a lock.
+func (n *node) workload(lockKey string) *workload {
+	return &workload{config: under(n.config, lockKey), tasks: tasksOf(n.tasks, lockKey), databases: n.databases, probes: n.probes}
+}
+
+// presence is what the node tells the others of itself under a configuration.
+func (n *node) presence(c config.Config) redisstore.Presence {
+	return redisstore.Presence{
+		Version: n.options.Version, ConfigHash: config.Hash(n.config), Address: n.address, Priority: c.Node.Priority, Observer: !c.Node.IsCandidate(),
+	}
+}
+
+// campaign contends for every lock until ctx ends, and returns when all are released.
+func (n *node) campaign(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	n.mu.Lock()
+	for _, c := range n.candidacies {
+		n.start(ctx, c, cancel)
+	}
+	n.mu.Unlock()
+	n.reloads(ctx, cancel)
+	n.running.Wait()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.failed
+}
+
+// start has a candidacy run. One that ends by itself ends them all.
+func (n *node) start(ctx context.Context, c *candidacy, cancel context.CancelCauseFunc) {
+	own, leave := context.WithCancel(ctx)
+	c.leave = leave
+	n.running.Go(func() {
+		if err := c.run(own); err != nil {
+			n.mu.Lock()
+			n.failed = errors.Join(n.failed, err)
+			n.mu.Unlock()
+			cancel(err)
+		}
+	})
+}
+
+func (n *node) all() []*candidacy {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return append([]*candidacy(nil), n.candidacies...)
+}
+
+// leaseFile is where a lock's lease is noted; "" without a runtime directory.
+func (n *node) leaseFile(lockKey string) string {
+	path, ok := leasePath(n.options.Getenv)
+	if ok && lockKey != n.config.Election.LockKey {
+		path = leasePathOf(path, lockKey)
+	}
+	return path
+}
+
+// announce tells systemd what the node does in the election of a lock.
+func (n *node) announce(lockKey, role string) {
+	n.mu.Lock()
+	n.roles[lockKey] = role
+	own := n.config.Election.LockKey
+	texts := []string{n.roles[own]}
+	for _, c := range n.candidacies {
+		if other := n.roles[c.lockKey]; c.lockKey != own && other != "" {
+			texts = append(texts, c.lockKey+": "+other)
+		}
+	}
+	n.mu.Unlock()
+	n.notifier.send("STATUS=" + strings.Join(texts, "; "))
 }
 
 // stuckAfter is far beyond the longest pause of the job loop.
@@ -36,43 +187,54 @@ func electionStuckAfter(e config.Election) time.Duration {
 
 // health answers from memory: it must never wait for anything.
 func (n *node) health() status.Health {
-	term := n.elector.Leading()
+	all := n.all()
+	own := all[0]
+	term := own.elector.Leading()
 	h := status.Health{
-		Live: true, Ready: true, Leading: term != nil && term.Trusted(), Leader: n.elector.Holder(), Waiting: n.waiting(),
+		Live: true, Ready: true, Leading: term != nil && term.Trusted(), Leader: own.elector.Holder(), Waiting: own.waiting(),
 	}
-	if idle := n.elector.SinceProgress(); idle > electionStuckAfter(n.config.Election) {
-		h.Live, h.Reason = false, fmt.Sprintf("the election loop has not moved for %v", idle.Round(time.Second))
-	} else if idle := n.runner.SinceProgress(); idle > stuckAfter {
-		h.Live, h.Reason = false, fmt.Sprintf("the job loop has not moved for %v", idle.Round(time.Second))
+	for _, c := range all {
+		if idle := c.elector.SinceProgress(); idle > electionStuckAfter(c.timing) {
+			h.Live, h.Reason = false, fmt.Sprintf("the election loop of lock %q has not moved for %v", c.lockKey, idle.Round(time.Second))
+		} else if idle := c.runner.SinceProgress(); idle > stuckAfter {
+			h.Live, h.Reason = false, fmt.Sprintf("the job loop of lock %q has not moved for %v", c.lockKey, idle.Round(time.Second))
+		}
 	}
 	return h
 }
 
 // waiting is why this node does not take the lock, although nobody else may hold it.
-func (n *node) waiting() string {
-	if n.elector.Leading() != nil {
+func (c *candidacy) waiting() string {
+	if c.elector.Leading() != nil {
 		return ""
 	}
-	if why := n.elector.Waiting(); why != "" {
+	if why := c.elector.Waiting(); why != "" {
 		return why
 	}
-	return n.observer.standsAside()
+	return c.observer.standsAside()
 }
 
 // snapshot gathers the page's content. With an error it still tells what the node
 // knows by itself.
 func (n *node) snapshot(ctx context.Context) (status.Snapshot, error) {
-	own := status.Snapshot{NodeID: n.config.Node.ID, Version: n.version, LockKey: n.config.Election.LockKey, Now: time.Now(), Role: status.RoleStandby}
-	own.Redis = status.Redis{Host: n.venue.host(), OK: true, Since: n.observer.since()}
-	trouble := n.elector.StoreTrouble()
-	if trouble != nil {
+	all := n.all()
+	c := all[0]
+	own := status.Snapshot{NodeID: n.id, Version: n.options.Version, LockKey: c.lockKey, Now: time.Now(), Role: status.RoleStandby}
+	own.Redis = status.Redis{Host: n.venue.host(), OK: true, Since: c.observer.since()}
+	if trouble := c.elector.StoreTrouble(); trouble != nil {
 		own.Role = status.RoleConnecting
 		own.Redis.OK, own.Redis.Error = false, trouble.Error()
 	}
-	if n.elector.Leading() != nil {
+	if c.elector.Leading() != nil {
 		own.Role = status.RoleLeading
 	}
-	own.Waiting = n.waiting()
+	own.Waiting = c.waiting()
+	n.mu.Lock()
 	own.Jobs = configuredJobs(n.tasks, own.Now)
-	return gather(ctx, own, []view{{n.config.Election.LockKey, n.election, n.ledger, n.tasks}})
+	n.mu.Unlock()
+	views := make([]view, len(all))
+	for i, c := range all {
+		views[i] = c.view()
+	}
+	return gather(ctx, own, views)
 }

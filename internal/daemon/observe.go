@@ -19,8 +19,9 @@ import (
 // and the lease file.
 type observer struct {
 	log       *zap.Logger
-	metrics   *status.Metrics
+	metrics   *status.Election
 	notify    func(state string)
+	jobs      func() []string // under the lock; nil: none
 	lockKey   string
 	leaseFile string        // "" without a runtime directory
 	aside     time.Duration // how long others go first after a step-down
@@ -43,7 +44,7 @@ type observer struct {
 const leadingRole = "leading epoch "
 
 func (o *observer) observe(ev elector.Event) {
-	log := o.log.With(zap.String("lock_key", o.lockKey))
+	log := o.log
 	defer o.epochs.heard(ev.Epoch) // which has the files written, once all of this is noted
 	switch ev.Kind {
 	case elector.EventWon:
@@ -162,7 +163,11 @@ func (o *observer) ended(log *zap.Logger, ev elector.Event) {
 		o.standAside(o.aside, ev.Reason)
 	}
 	o.does("standby")
-	o.metrics.Ended(string(ev.Kind))
+	var jobs []string
+	if o.jobs != nil {
+		jobs = o.jobs()
+	}
+	o.metrics.Ended(string(ev.Kind), jobs...)
 	// A lock that could not be released may still be there for `release --crashed`.
 	if o.leaseFile == "" {
 		return
@@ -230,7 +235,7 @@ func (o *observer) tell() {
 		text = strings.TrimPrefix(text+"; waiting for redis", "; ")
 	}
 	o.mu.Unlock()
-	o.notify("STATUS=" + oneLine(text))
+	o.notify(oneLine(text))
 }
 
 // oneLine keeps a text that others have written from being several assignments.

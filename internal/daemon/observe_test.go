@@ -62,7 +62,7 @@ func newObserver(t *testing.T) (o *observer, told *[]string) {
 	}
 	told = new([]string)
 	return &observer{
-		log: zap.NewNop(), metrics: status.NewMetrics("test", nil), elector: el, lockKey: "baton", epochs: openEpochs("", "baton", zap.NewNop()),
+		log: zap.NewNop(), metrics: status.NewMetrics("test", nil).Election("baton"), elector: el, lockKey: "baton", epochs: openEpochs("", "baton", zap.NewNop()),
 		notify: func(state string) { *told = append(*told, state) },
 	}, told
 }
@@ -73,18 +73,18 @@ func TestSystemdIsToldWhatTheNodeDoesAndWhatItWaitsFor(t *testing.T) {
 		event elector.Event
 		want  string
 	}{
-		{elector.Event{Kind: elector.EventStandby, Holder: "b"}, "STATUS=standby, leader b"},
-		{elector.Event{Kind: elector.EventStandby}, "STATUS=standby, the lock is held by a client that is not baton"},
-		{elector.Event{Kind: elector.EventWon, Epoch: 7}, "STATUS=leading epoch 7"},
-		{elector.Event{Kind: elector.EventRenewal, Epoch: 12}, "STATUS=leading epoch 12"},
-		{elector.Event{Kind: elector.EventWon, Epoch: 7}, "STATUS=leading epoch 7"},
-		{elector.Event{Kind: elector.EventStoreLost, Err: errors.New("refused")}, "STATUS=leading epoch 7; waiting for redis"},
-		{elector.Event{Kind: elector.EventStoreBack}, "STATUS=leading epoch 7"},
-		{elector.Event{Kind: elector.EventStoreLost, Err: errors.New("refused")}, "STATUS=leading epoch 7; waiting for redis"},
-		{elector.Event{Kind: elector.EventStopping, Reason: "no renewal"}, "STATUS=stopping: no renewal; waiting for redis"},
-		{elector.Event{Kind: elector.EventExpired, Epoch: 7}, "STATUS=standby; waiting for redis"},
-		{elector.Event{Kind: elector.EventStoreBack}, "STATUS=standby"},
-		{elector.Event{Kind: elector.EventWaiting, Reason: "paused by alice: upgrade"}, "STATUS=standby, nobody leads: paused by alice: upgrade"},
+		{elector.Event{Kind: elector.EventStandby, Holder: "b"}, "standby, leader b"},
+		{elector.Event{Kind: elector.EventStandby}, "standby, the lock is held by a client that is not baton"},
+		{elector.Event{Kind: elector.EventWon, Epoch: 7}, "leading epoch 7"},
+		{elector.Event{Kind: elector.EventRenewal, Epoch: 12}, "leading epoch 12"},
+		{elector.Event{Kind: elector.EventWon, Epoch: 7}, "leading epoch 7"},
+		{elector.Event{Kind: elector.EventStoreLost, Err: errors.New("refused")}, "leading epoch 7; waiting for redis"},
+		{elector.Event{Kind: elector.EventStoreBack}, "leading epoch 7"},
+		{elector.Event{Kind: elector.EventStoreLost, Err: errors.New("refused")}, "leading epoch 7; waiting for redis"},
+		{elector.Event{Kind: elector.EventStopping, Reason: "no renewal"}, "stopping: no renewal; waiting for redis"},
+		{elector.Event{Kind: elector.EventExpired, Epoch: 7}, "standby; waiting for redis"},
+		{elector.Event{Kind: elector.EventStoreBack}, "standby"},
+		{elector.Event{Kind: elector.EventWaiting, Reason: "paused by alice: upgrade"}, "standby, nobody leads: paused by alice: upgrade"},
 	}
 	for _, s := range steps {
 		o.observe(s.event)

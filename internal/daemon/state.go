@@ -28,6 +28,7 @@ type epochs struct {
 	lockKey string
 	log     *zap.Logger
 	changed chan struct{} // there is something to write
+	file    *sync.Mutex   // held while it is written
 
 	mu      sync.Mutex
 	highest int64
@@ -54,7 +55,7 @@ func statePath(getenv func(string) (string, bool)) string {
 // openEpochs reads what an earlier process has written. A file that cannot be read
 // is as good as none, and is told.
 func openEpochs(path, lockKey string, log *zap.Logger) *epochs {
-	e := &epochs{path: path, lockKey: lockKey, log: log, changed: make(chan struct{}, 1)}
+	e := &epochs{path: path, lockKey: lockKey, log: log, changed: make(chan struct{}, 1), file: &sync.Mutex{}}
 	if path == "" {
 		return e
 	}
@@ -112,6 +113,8 @@ func (e *epochs) write() {
 	if !due {
 		return
 	}
+	e.file.Lock()
+	defer e.file.Unlock()
 	known, err := readEpochs(e.path) // of other elections, and other processes
 	if err != nil {
 		known = map[string]int64{} // it is replaced

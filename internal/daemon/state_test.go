@@ -222,7 +222,7 @@ func TestARaisedEpochReachesTheLeaseFile(t *testing.T) {
 		l, found, err := readLease(o.leaseFile)
 		return err == nil && found && l == lease{LockKey: "baton", Owner: "o", Epoch: 12}
 	})
-	if last := (*told)[len(*told)-1]; last != "STATUS=leading epoch 12" {
+	if last := (*told)[len(*told)-1]; last != "leading epoch 12" {
 		t.Errorf("systemd knows %q", last)
 	}
 	o.observe(elector.Event{Kind: elector.EventReleased, Owner: "o", Epoch: 12, Released: true})

@@ -58,6 +58,13 @@ func (v *venue) close() error {
 	return errors.Join(problems...)
 }
 
+// share has the locks of this process share connections.
+func (v *venue) share() {
+	for _, s := range v.stores {
+		v.shared = append(v.shared, redisstore.NewShared(s))
+	}
+}
+
 // at is the same place with another lock.
 func (v *venue) at(lockKey string) *venue {
 	other := *v
@@ -146,6 +153,8 @@ func (v *venue) lock(p redisstore.Presence) (nodeLock, error) {
 // nodeLock is a lock of a node that others see in the list of nodes.
 type nodeLock interface {
 	elector.Lock
+	// Present says what else to tell of the node, from the next occasion on.
+	Present(p redisstore.Presence)
 	// Leave takes the node off the list.
 	Leave(ctx context.Context) error
 	// Close drops the connections. The lock, if held, stays held.
@@ -169,6 +178,13 @@ func (l quorumLock) Leave(ctx context.Context) error {
 		return nil
 	}
 	return errors.Join(problems...)
+}
+
+// Present tells all masters.
+func (l quorumLock) Present(p redisstore.Presence) {
+	for _, part := range l.parts {
+		part.Present(p)
+	}
 }
 
 func (l quorumLock) Close() {

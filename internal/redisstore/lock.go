@@ -94,8 +94,9 @@ func NewLock(store *Store, o LockOptions) (*Lock, error) {
 	}
 	p := participant{
 		keys: newKeys(o.Key), nodeID: o.NodeID, ttlMS: o.TTL.Milliseconds(),
-		presence: string(text), priority: o.Presence.Priority,
+		presence: new(atomic.Pointer[string]), priority: o.Presence.Priority,
 	}
+	p.presence.Store(new(string(text)))
 	l := &Lock{store: store, participant: p, replicas: o.WaitReplicas, protocol: scripted{p, o.Format.scripts()}}
 	if o.WithoutScripts {
 		l.protocol = transactional{p}

@@ -2,9 +2,12 @@ package redisstore
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"baton/internal/elector"
@@ -35,13 +38,24 @@ type participant struct {
 	keys     keys
 	nodeID   string
 	ttlMS    int64
-	presence string // a JSON object
+	presence *atomic.Pointer[string] // a JSON object
 	priority int
+}
+
+// Present says what else to tell of the node from the next occasion on, which is soon.
+// The priority stays.
+func (l *Lock) Present(p Presence) {
+	text, err := json.Marshal(p)
+	if err != nil {
+		return // texts and numbers always encode
+	}
+	l.presence.Store(new(string(text)))
+	l.told.Store(0)
 }
 
 // present writes that the node is there, at a time of Redis' clock in ms.
 func (p participant) present(state string, now int64) command {
-	text := p.presence[:len(p.presence)-1] + `,"state":"` + state + `","seen_ms":` + strconv.FormatInt(now, 10) + "}"
+	text := strings.TrimSuffix(*p.presence.Load(), "}") + `,"state":"` + state + `","seen_ms":` + strconv.FormatInt(now, 10) + "}"
 	return command{"HSET", []any{p.keys.nodes(), p.nodeID, text}}
 }
 

@@ -17,13 +17,16 @@ type scripted struct {
 }
 
 func (p scripted) acquire(ctx context.Context, conn redis.Conn, c elector.Candidate, m memory) (verdict, error) {
-	k, observer := p.keys, 0
-	if c.Observer {
-		observer = 1
+	k, role := p.keys, 0
+	switch {
+	case c.Observer:
+		role = 1
+	case c.Courteous:
+		role = 2
 	}
 	for asked := ""; ; {
 		reply, err := redis.Values(p.scripts.acquire.DoContext(ctx, conn, k.lock(), k.term(), k.nodes(), k.control(), k.events(), k.quarantine(),
-			c.Owner, p.ttlMS, p.nodeID, p.presence, c.Floor, p.priority, observer, elector.ReserveFor.Milliseconds(), m.leaseMS, m.early, asked))
+			c.Owner, p.ttlMS, p.nodeID, *p.presence.Load(), c.Floor, p.priority, role, elector.ReserveFor.Milliseconds(), m.leaseMS, m.early, asked))
 		if err != nil {
 			return verdict{}, err
 		}
@@ -44,7 +47,7 @@ func (p scripted) renew(ctx context.Context, conn redis.Conn, owner string, epoc
 		first = 1
 	}
 	if tell {
-		presence = p.presence
+		presence = *p.presence.Load()
 	}
 	proof := ""
 	for {

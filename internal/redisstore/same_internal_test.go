@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -219,7 +220,7 @@ func (w world) play(d drawn, name string) map[string]string {
 
 func (w world) send(d drawn, name string, k keys) string {
 	w.t.Helper()
-	part := participant{keys: k, nodeID: "a", ttlMS: 5000, presence: `{"version":"x"}`, priority: d.priority}
+	part := participant{keys: k, nodeID: "a", ttlMS: 5000, presence: presenceText(`{"version":"x"}`), priority: d.priority}
 	var p protocol = scripted{part, stringScripts}
 	if name == "without" {
 		p = transactional{part}
@@ -340,4 +341,10 @@ func alike(a, b string) bool {
 		}
 	}
 	return true
+}
+
+func presenceText(text string) *atomic.Pointer[string] {
+	p := new(atomic.Pointer[string])
+	p.Store(&text)
+	return p
 }

@@ -16,16 +16,16 @@ import (
 // the configuration can lead to is there from the start, at zero, so that rates
 // and alerts see the first event. METRICS.md lists them.
 //
-// The methods take plain values and never block; all may be called at any time.
+// What is of one election is told through [Metrics.Election]. The methods take plain values and never block; all may be called at any time.
 type Metrics struct {
 	registry *prometheus.Registry
 
-	leader      prometheus.Gauge
-	epoch       prometheus.Gauge
+	leader      *prometheus.GaugeVec
+	epoch       *prometheus.GaugeVec
 	transitions *prometheus.CounterVec
-	renewTook   prometheus.Histogram
+	renewTook   *prometheus.HistogramVec
 	renewals    *prometheus.CounterVec
-	lease       lease
+	reloaded    prometheus.Gauge
 
 	jobRuns        *prometheus.CounterVec
 	jobMissed      *prometheus.CounterVec
@@ -40,8 +40,9 @@ type Metrics struct {
 	flushBacklog *prometheus.GaugeVec
 	flushFenced  *prometheus.CounterVec
 
-	mu   sync.Mutex
-	jobs map[string]bool
+	mu        sync.Mutex
+	jobs      map[string]bool
+	elections map[string]*Election
 }
 
 // The label values that are registered at zero. Another value that is reported
@@ -51,8 +52,10 @@ func transitionReasons() []string {
 }
 func renewOutcomes() []string { return []string{"renewed", "lost", "refused", "unknown"} }
 func jobTriggers() []string   { return []string{"schedule", "catch_up", "retry", "manual"} }
-func jobResults() []string    { return []string{"succeeded", "failed", "timed_out", "cancelled"} }
-func missedReasons() []string { return []string{"overlap", "no_leader", "late", "ledger", "paused"} }
+func jobResults() []string    { return []string{"succeeded", "failed", "timed_out", "cancelled", "lost"} }
+func missedReasons() []string {
+	return []string{"overlap", "no_leader", "late", "ledger", "paused", "concurrency", "unknown"}
+}
 func flushOutcomes() []string { return []string{"written", "dead"} }
 
 // Bounds in seconds: from what a healthy network takes to what ends a term, and
@@ -66,7 +69,7 @@ func runBuckets() []float64 {
 
 // NewMetrics returns the metrics of a node of that version with those jobs.
 func NewMetrics(version string, jobs []string) *Metrics {
-	m := &Metrics{registry: prometheus.NewRegistry(), jobs: map[string]bool{}}
+	m := &Metrics{registry: prometheus.NewRegistry(), jobs: map[string]bool{}, elections: map[string]*Election{}}
 	m.registerElection(version)
 	m.registerJobs()
 	m.registerFlush()
@@ -76,38 +79,30 @@ func NewMetrics(version string, jobs []string) *Metrics {
 }
 
 func (m *Metrics) registerElection(version string) {
-	m.leader = m.gauge("leader", "1 while this node leads, else 0.")
-	m.epoch = m.gauge("epoch", "Epoch (fencing token) of the term that this node knows; 0: of none.")
-	m.transitions = m.counters("leader_transitions_total", "Changes of leadership on this node, by reason.", "reason")
-	m.renewTook = prometheus.NewHistogram(prometheus.HistogramOpts{
-		Namespace: "baton", Name: "renew_seconds", Help: "Time that renewals of the lease took.", Buckets: quickBuckets()})
-	m.renewals = m.counters("renew_outcomes_total", "Renewals of the lease, by outcome.", "outcome")
-	m.registry.MustRegister(m.renewTook,
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "baton", Name: "lease_remaining_seconds",
-			Help: "Time until this node must have stopped leading if no renewal succeeds; 0 on a standby."}, m.lease.remaining),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "baton", Name: "lease_remaining_low_seconds",
-			Help: "Lowest lease_remaining_seconds of the last 5 to 10 minutes of this term; 0 on a standby."}, m.lease.low))
-	for _, reason := range transitionReasons() {
-		m.transitions.WithLabelValues(reason)
-	}
-	for _, outcome := range renewOutcomes() {
-		m.renewals.WithLabelValues(outcome)
-	}
+	m.leader = m.gauges("leader", "1 while this node leads, else 0.", "lock")
+	m.epoch = m.gauges("epoch", "Epoch (fencing token) of the term that this node knows; 0: of none.", "lock")
+	m.transitions = m.counters("leader_transitions_total", "Changes of leadership on this node, by reason.", "lock", "reason")
+	m.renewTook = m.histograms("renew_seconds", "Time that renewals of the lease took.", quickBuckets(), "lock")
+	m.renewals = m.counters("renew_outcomes_total", "Renewals of the lease, by outcome.", "lock", "outcome")
+	m.reloaded = prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "baton", Name: "config_last_reload_successful",
+		Help: "1 if the configuration was last read without a mistake, else 0: an older one is in force."})
+	m.registry.MustRegister(m.reloaded)
+	m.reloaded.Set(1)
 	m.gauges("build_info", "1; the labels say what runs.", "version", "goversion").WithLabelValues(version, runtime.Version()).Set(1)
 }
 
 func (m *Metrics) registerJobs() {
 	m.jobRuns = m.counters("job_runs_total", "Finished runs, by trigger and result.", "job", "trigger", "result")
 	m.jobMissed = m.counters("job_missed_total", "Slots that were not run, by reason.", "job", "reason")
-	m.jobTook = m.histograms("job_duration_seconds", "Time that runs took.", runBuckets())
-	m.jobDelay = m.histograms("job_start_delay_seconds", "Time from a slot to the start of its run.", quickBuckets())
+	m.jobTook = m.histograms("job_duration_seconds", "Time that runs took.", runBuckets(), "job")
+	m.jobDelay = m.histograms("job_start_delay_seconds", "Time from a slot to the start of its run.", quickBuckets(), "job")
 	m.jobNext = m.gauges("job_next_run_timestamp_seconds", "When the job runs next, as Unix time; 0: not on this node.", "job")
 	m.jobLastSuccess = m.gauges("job_last_success_timestamp_seconds", "When the job last succeeded, as Unix time; 0: not known to this node.", "job")
 }
 
 func (m *Metrics) registerFlush() {
 	m.flushRows = m.counters("flush_rows_total", "Records, by what became of them: written to the table, or put aside as dead letters.", "job", "outcome")
-	m.flushTook = m.histograms("flush_batch_seconds", "Time that transactions of a flush took, repetitions included.", quickBuckets())
+	m.flushTook = m.histograms("flush_batch_seconds", "Time that transactions of a flush took, repetitions included.", quickBuckets(), "job")
 	m.flushLag = m.gauges("flush_lag_seconds", "How far the database is behind Redis; 0 on a standby.", "job")
 	m.flushBacklog = m.gauges("flush_backlog", "Changes that wait in Redis; 0 on a standby.", "job")
 	m.flushFenced = m.counters("flush_fenced_total", "Batches that a newer leader's fence stopped.", "job")
@@ -143,12 +138,6 @@ func (m *Metrics) AddJobs(names ...string) {
 	}
 }
 
-func (m *Metrics) gauge(name, help string) prometheus.Gauge {
-	g := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "baton", Name: name, Help: help})
-	m.registry.MustRegister(g)
-	return g
-}
-
 func (m *Metrics) gauges(name, help string, labels ...string) *prometheus.GaugeVec {
 	v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "baton", Name: name, Help: help}, labels)
 	m.registry.MustRegister(v)
@@ -161,9 +150,8 @@ func (m *Metrics) counters(name, help string, labels ...string) *prometheus.Coun
 	return v
 }
 
-// histograms are by job.
-func (m *Metrics) histograms(name, help string, buckets []float64) *prometheus.HistogramVec {
-	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "baton", Name: name, Help: help, Buckets: buckets}, []string{"job"})
+func (m *Metrics) histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "baton", Name: name, Help: help, Buckets: buckets}, labels)
 	m.registry.MustRegister(v)
 	return v
 }

@@ -47,15 +47,18 @@ func wantSeries(t *testing.T, got map[string]string, want map[string]string) {
 }
 
 func TestEverySeriesIsThereAtZero(t *testing.T) {
-	got := scrape(t, NewMetrics("1.2.3", []string{"a", "b"}))
+	m := NewMetrics("1.2.3", []string{"a", "b"})
+	m.Election("baton")
+	got := scrape(t, m)
 	for name, value := range got {
-		if !strings.HasPrefix(name, "baton_build_info") && value != "0" {
+		if !strings.HasPrefix(name, "baton_build_info") && name != "baton_config_last_reload_successful" && value != "0" {
 			t.Errorf("%s starts at %s", name, value)
 		}
 	}
 	want := []string{
-		`baton_leader`, `baton_epoch`, `baton_leader_transitions_total{reason="stepped_down"}`, `baton_lease_remaining_seconds`,
-		`baton_lease_remaining_low_seconds`, `baton_renew_seconds_count`, `baton_renew_outcomes_total{outcome="unknown"}`,
+		`baton_leader{lock="baton"}`, `baton_epoch{lock="baton"}`, `baton_leader_transitions_total{lock="baton",reason="stepped_down"}`,
+		`baton_lease_remaining_seconds{lock="baton"}`, `baton_lease_remaining_low_seconds{lock="baton"}`, `baton_renew_seconds_count{lock="baton"}`,
+		`baton_renew_outcomes_total{lock="baton",outcome="unknown"}`, `baton_config_last_reload_successful`,
 		`baton_job_runs_total{job="b",result="timed_out",trigger="catch_up"}`, `baton_job_missed_total{job="a",reason="no_leader"}`,
 		`baton_job_duration_seconds_count{job="a"}`, `baton_job_start_delay_seconds_count{job="b"}`,
 		`baton_job_next_run_timestamp_seconds{job="a"}`, `baton_job_last_success_timestamp_seconds{job="a"}`,
@@ -81,11 +84,12 @@ func TestEverySeriesIsThereAtZero(t *testing.T) {
 func TestMetricsSayWhatHappened(t *testing.T) {
 	m := NewMetrics("1.2.3", []string{"a"})
 	at := time.UnixMilli(1_753_192_331_500)
-	m.Won(41)
-	m.Epoch(42)
-	m.Transition("quarantined")
-	m.Renewal("renewed", 3*time.Millisecond)
-	m.Renewal("unknown", time.Second)
+	e := m.Election("baton")
+	e.Won(41)
+	e.Epoch(42)
+	e.Transition("quarantined")
+	e.Renewal("renewed", 3*time.Millisecond)
+	e.Renewal("unknown", time.Second)
 	m.JobStarted("a", 200*time.Millisecond)
 	m.JobFinished("a", "schedule", "succeeded", at, 2*time.Second)
 	m.JobFinished("a", "retry", "failed", at.Add(time.Hour), time.Second)
@@ -98,9 +102,9 @@ func TestMetricsSayWhatHappened(t *testing.T) {
 	m.FlushBacklog("a", 77)
 	m.FlushFenced("a")
 	led := map[string]string{
-		"baton_leader": "1", "baton_epoch": "42", `baton_leader_transitions_total{reason="won"}`: "1",
-		`baton_leader_transitions_total{reason="quarantined"}`: "1", "baton_renew_seconds_count": "2", "baton_renew_seconds_sum": "1.003",
-		`baton_renew_outcomes_total{outcome="renewed"}`: "1", `baton_renew_outcomes_total{outcome="unknown"}`: "1",
+		`baton_leader{lock="baton"}`: "1", `baton_epoch{lock="baton"}`: "42", `baton_leader_transitions_total{lock="baton",reason="won"}`: "1",
+		`baton_leader_transitions_total{lock="baton",reason="quarantined"}`: "1", `baton_renew_seconds_count{lock="baton"}`: "2", `baton_renew_seconds_sum{lock="baton"}`: "1.003",
+		`baton_renew_outcomes_total{lock="baton",outcome="renewed"}`: "1", `baton_renew_outcomes_total{lock="baton",outcome="unknown"}`: "1",
 		`baton_job_runs_total{job="a",result="succeeded",trigger="schedule"}`: "1", `baton_job_runs_total{job="a",result="failed",trigger="retry"}`: "1",
 		`baton_job_duration_seconds_sum{job="a"}`: "3", `baton_job_start_delay_seconds_sum{job="a"}`: "0.2",
 		`baton_job_missed_total{job="a",reason="overlap"}`: "3", `baton_job_next_run_timestamp_seconds{job="a"}`: "1.7531923315e+09",
@@ -110,9 +114,9 @@ func TestMetricsSayWhatHappened(t *testing.T) {
 	}
 	wantSeries(t, scrape(t, m), led)
 
-	m.Ended("lost")
+	e.Ended("lost", "a")
 	wantSeries(t, scrape(t, m), map[string]string{
-		"baton_leader": "0", "baton_epoch": "42", `baton_leader_transitions_total{reason="lost"}`: "1",
+		`baton_leader{lock="baton"}`: "0", `baton_epoch{lock="baton"}`: "42", `baton_leader_transitions_total{lock="baton",reason="lost"}`: "1",
 		// What only the leader knows does not linger on a standby.
 		`baton_flush_lag_seconds{job="a"}`: "0", `baton_flush_backlog{job="a"}`: "0", `baton_job_next_run_timestamp_seconds{job="a"}`: "0",
 		`baton_flush_rows_total{job="a",outcome="written"}`: "500", `baton_job_last_success_timestamp_seconds{job="a"}`: "1.7531923315e+09",
@@ -121,7 +125,7 @@ func TestMetricsSayWhatHappened(t *testing.T) {
 
 func TestLowWaterOfTheLeaseIsKeptAndForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := NewMetrics("v", nil)
+		m := NewMetrics("v", nil).Election("baton")
 		deadline := time.Now().Add(8 * time.Second)
 		m.Lease(func() time.Duration { return time.Until(deadline) })
 		renew := func() {
@@ -130,7 +134,7 @@ func TestLowWaterOfTheLeaseIsKeptAndForgotten(t *testing.T) {
 		}
 		remaining := func(now, low string) {
 			t.Helper()
-			wantSeries(t, scrape(t, m), map[string]string{"baton_lease_remaining_seconds": now, "baton_lease_remaining_low_seconds": low})
+			wantSeries(t, scrape(t, m.metrics), map[string]string{`baton_lease_remaining_seconds{lock="baton"}`: now, `baton_lease_remaining_low_seconds{lock="baton"}`: low})
 		}
 		remaining("8", "8")
 		time.Sleep(2 * time.Second)
@@ -165,12 +169,13 @@ func TestMetricsMayBeToldFromEverywhereAtOnce(t *testing.T) {
 	for range 4 {
 		all.Go(func() {
 			for range 50 {
-				m.Won(1)
-				m.Lease(func() time.Duration { return time.Second })
-				m.Renewal("renewed", time.Millisecond)
+				e := m.Election("baton")
+				e.Won(1)
+				e.Lease(func() time.Duration { return time.Second })
+				e.Renewal("renewed", time.Millisecond)
 				m.AddJobs("b", "c")
 				m.FlushLag("a", time.Second)
-				m.Ended("lost")
+				e.Ended("lost", "a")
 			}
 		})
 		all.Go(func() {
@@ -193,7 +198,9 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 	for _, row := range regexp.MustCompile("(?m)^\\| `(baton_[a-z_]+)` (.*)$").FindAllStringSubmatch(string(doc), -1) {
 		rows[row[1]] = row[2]
 	}
-	families, err := NewMetrics("v", []string{"a"}).registry.Gather()
+	m := NewMetrics("v", []string{"a"})
+	m.Election("baton")
+	families, err := m.registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +223,7 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 				if !strings.Contains(row, "`"+label.GetName()+"`") {
 					t.Errorf("METRICS.md lacks the label %s of %s", label.GetName(), name)
 				}
-				if free := label.GetName() == "job" || name == "baton_build_info"; !free && !strings.Contains(row, "`"+label.GetValue()+"`") {
+				if free := label.GetName() == "job" || label.GetName() == "lock" || name == "baton_build_info"; !free && !strings.Contains(row, "`"+label.GetValue()+"`") {
 					t.Errorf("METRICS.md lacks %s=%q of %s", label.GetName(), label.GetValue(), name)
 				}
 			}
@@ -228,5 +235,19 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 	}
 	for name := range rows {
 		t.Errorf("METRICS.md describes %s, which there is not", name)
+	}
+}
+
+func TestAnElectionThatIsLeftHasNoMetrics(t *testing.T) {
+	m := NewMetrics("v", nil)
+	for range 2 { // and may be joined again
+		m.Election("reports").Won(7)
+		wantSeries(t, scrape(t, m), map[string]string{`baton_leader{lock="reports"}`: "1"})
+		m.Election("reports").Forget()
+		for name := range scrape(t, m) {
+			if strings.Contains(name, "reports") {
+				t.Errorf("still there: %s", name)
+			}
+		}
 	}
 }

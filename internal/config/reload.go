@@ -1,0 +1,42 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// Reloadable says why a running node with the configuration old cannot go over to c
+// without a restart, as Problems; nil if it can.
+func (c Config) Reloadable(old Config) error {
+	var found Problems
+	for _, part := range []struct {
+		path     string
+		old, new any
+	}{
+		{"node", old.Node, c.Node}, {"redis", old.Redis, c.Redis}, {"election", old.Election, c.Election},
+		{"http", old.HTTP, c.HTTP}, {"log.format", old.Log.Format, c.Log.Format},
+	} {
+		for _, path := range differing(part.path, reflect.ValueOf(part.old), reflect.ValueOf(part.new)) {
+			found = append(found, c.problem(path, "it has changed, and takes a restart: systemctl restart baton, on one host after the other"))
+		}
+	}
+	return found.err()
+}
+
+// differing names the settings in which two structs of one type differ.
+func differing(path string, a, b reflect.Value) []string {
+	if reflect.DeepEqual(a.Interface(), b.Interface()) {
+		return nil
+	}
+	if a.Kind() != reflect.Struct {
+		return []string{path}
+	}
+	var paths []string
+	for _, f := range reflect.VisibleFields(a.Type()) {
+		if key := keyOf(f); key != "" {
+			paths = append(paths, differing(strings.TrimPrefix(fmt.Sprintf("%s.%s", path, key), "."), a.FieldByIndex(f.Index), b.FieldByIndex(f.Index))...)
+		}
+	}
+	return paths
+}

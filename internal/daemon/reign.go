@@ -1,0 +1,171 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"baton/internal/config"
+	"baton/internal/elector"
+	"baton/internal/job"
+	"baton/internal/status"
+
+	"go.uber.org/zap"
+)
+
+// reign is one term of a candidacy. The jobs of a term may be replaced while it lasts.
+type reign struct {
+	*candidacy
+	term    *elector.Term
+	changed chan struct{} // the workload has been replaced
+
+	mu    sync.Mutex
+	bound map[string]boundTask // by job
+}
+
+// boundTask is a task in one term.
+type boundTask struct {
+	task  task
+	job   job.Job
+	flush *flushJob // nil for a command
+}
+
+// lead does the work of one term: an elector.LeadFunc.
+func (c *candidacy) lead(ctx context.Context, term *elector.Term) error {
+	r := &reign{candidacy: c, term: term, changed: make(chan struct{}, 1), bound: map[string]boundTask{}}
+	work := r.load(c.begin(r))
+	defer c.ended()
+	ctx, cancel := context.WithCancelCause(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { forgetGone(ctx, c.election) })
+	wg.Go(func() { c.first.look(ctx) })
+	wg.Go(func() { r.accompany(ctx, func(a *elector.Abdication) { cancel(a) }) })
+	err := c.runner.Run(ctx, job.Term{NodeID: term.NodeID(), Owner: term.Owner(), Epoch: term.Epoch()}, work)
+	cancel(err) // an abdication came first, or is none
+	wg.Wait()
+	if abdication := new(elector.Abdication); errors.As(context.Cause(ctx), &abdication) {
+		return abdication
+	}
+	return err
+}
+
+// load binds tasks to the term. Those that have not changed stay bound as they are:
+// they know how far they have come.
+func (r *reign) load(w *workload) job.Workload {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	bound := map[string]boundTask{}
+	jobs := make([]job.Job, len(w.tasks))
+	for i, t := range w.tasks {
+		b, ok := r.bound[t.config.Name]
+		if !ok || b.task.done != t.done {
+			b = r.bind(t)
+		}
+		bound[t.config.Name], jobs[i] = b, b.job
+	}
+	r.bound = bound
+	return job.Workload{Jobs: jobs, MaxConcurrent: w.config.MaxConcurrentJobs}
+}
+
+func (r *reign) bind(t task) boundTask {
+	b := boundTask{task: t, job: t.policy()}
+	if t.config.IsCommand() {
+		b.job.Run = t.command(r.term)
+		return b
+	}
+	b.flush = &flushJob{task: t, term: r.term, metrics: r.metrics, told: r.told, ledger: r.ledger}
+	b.job.Run = b.flush.run
+	return b
+}
+
+// update replaces the term's jobs.
+func (r *reign) update(ctx context.Context, w *workload) {
+	const soon = 10 * time.Millisecond
+	work := r.load(w)
+	for {
+		err := r.runner.Update(ctx, work)
+		if _, now := r.current(); err == nil || now != r || !errors.Is(err, job.ErrNotLeader) {
+			break
+		}
+		if rest(ctx, soon) != nil { // the term has hardly begun, or is about to end
+			break
+		}
+	}
+	select {
+	case r.changed <- struct{}{}:
+	default:
+	}
+}
+
+// accompany does what goes on beside the jobs of a term until ctx ends, anew for each
+// workload.
+func (r *reign) accompany(ctx context.Context, abdicate func(*elector.Abdication)) {
+	for ctx.Err() == nil {
+		w, _ := r.current()
+		flushes, jobs := r.flushes(), r.jobs()
+		during, stop := context.WithCancel(ctx)
+		var wg sync.WaitGroup
+		wg.Go(func() { keepGauges(during, r.ledger, flushes) })
+		wg.Go(func() {
+			takeOrders(during, r.log.Named("job"), r.ledger, r.runner, jobs, r.timing.HeartbeatInterval)
+		})
+		wg.Go(func() { pruneLedgers(during, r.log.Named("ledger"), w.databases) })
+		wg.Go(func() {
+			if abdication := r.resign.watch(during); abdication != nil {
+				abdicate(abdication)
+			}
+		})
+		select {
+		case <-ctx.Done():
+		case <-r.changed:
+		}
+		stop()
+		wg.Wait()
+	}
+}
+
+func (r *reign) flushes() []*flushJob {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var list []*flushJob
+	for _, b := range r.bound {
+		if b.flush != nil {
+			list = append(list, b.flush)
+		}
+	}
+	return list
+}
+
+func (r *reign) jobs() []job.Job {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list := make([]job.Job, 0, len(r.bound))
+	for _, b := range r.bound {
+		list = append(list, b.job)
+	}
+	return list
+}
+
+// newRunner makes what starts the jobs. Its logger names the node itself.
+func newRunner(c config.Config, ledger job.Ledger, logger *zap.Logger, metrics *status.Metrics) *job.Runner {
+	return job.NewRunner(ledger, newID, job.Config{
+		Logger:        logger.Named("job"),
+		FinishTimeout: min(time.Second, c.Election.Drain/2), // shorter than the drain
+		OnStart:       func(r job.Run) { metrics.JobStarted(r.Job, time.Since(r.Slot)) },
+		OnFinish: func(r job.Record) {
+			metrics.JobFinished(r.Job, string(r.Trigger), string(r.State), r.Finished, r.Finished.Sub(r.Started))
+		},
+		OnMissed: func(m job.Missed) { metrics.JobMissed(m.Job, string(m.Reason), m.Count) },
+	})
+}
+
+// forgetGone takes nodes off the list that have been gone for a day: hosts come
+// and go, and nobody else clears up. What fails is done in the next term.
+func forgetGone(ctx context.Context, election election) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if p, err := election.Picture(ctx, 0); err == nil {
+		_ = election.Forget(ctx, p.Nodes, p.Now.Add(-forgottenAfter))
+	}
+}

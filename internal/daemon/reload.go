@@ -1,0 +1,292 @@
+package daemon
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"baton/internal/config"
+)
+
+// reloadRequest is that somebody wants the configuration read again.
+type reloadRequest struct {
+	by     string
+	answer chan<- error // has room for the one answer
+}
+
+// reloads carries out requests to read the configuration again until ctx ends.
+func (n *node) reloads(ctx context.Context, cancel context.CancelCauseFunc) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-n.options.Reload:
+			_ = n.reload(ctx, "SIGHUP", cancel) // it has been logged
+		case r := <-n.reloadRequests:
+			r.answer <- n.reload(ctx, r.by, cancel)
+		}
+	}
+}
+
+// reload reads the configuration again and puts it into force: all of it, or, if there
+// is anything wrong with it, nothing.
+func (n *node) reload(ctx context.Context, by string, cancel context.CancelCauseFunc) error {
+	log := n.log.With(zap.String("by", by))
+	c, err := n.reread()
+	if err == nil {
+		err = n.adopt(ctx, c, cancel)
+	}
+	n.metrics.Reloaded(err == nil)
+	if err != nil {
+		log.Error("the configuration was not reloaded: the old one stays in force", zap.Error(err))
+		return err
+	}
+	log.Info("the configuration was reloaded", zap.Int("jobs", len(c.Jobs)), zap.String("config_hash", config.Hash(c)))
+	return nil
+}
+
+func (n *node) reread() (config.Config, error) {
+	if n.options.Load == nil {
+		return config.Config{}, errors.New("this node has no configuration file to read again")
+	}
+	c, err := n.options.Load()
+	if err != nil {
+		return c, err
+	}
+	return c, c.Reloadable(n.config)
+}
+
+// adopt goes over to a configuration. Everything that can fail is done first.
+func (n *node) adopt(ctx context.Context, c config.Config, cancel context.CancelCauseFunc) error {
+	before := inventory{n.config, n.databases, n.probes, n.tasks, n.sums}
+	after, err := n.prepare(c, before)
+	if err != nil {
+		return err
+	}
+	n.mu.Lock()
+	n.config, n.databases, n.probes, n.tasks, n.sums = after.config, after.databases, after.probes, after.tasks, after.sums
+	n.mu.Unlock()
+	if err := n.rearrange(ctx, cancel); err != nil {
+		return err
+	}
+	if n.options.Reloaded != nil {
+		n.options.Reloaded(c)
+	}
+	if len(before.databases.without(after.databases))+len(before.probes.without(after.probes)) > 0 {
+		n.running.Go(func() { before.retire(after, n.log) })
+	}
+	return nil
+}
+
+// inventory is what a configuration needs.
+type inventory struct {
+	config            config.Config
+	databases, probes databases
+	tasks             []task
+	sums              map[string]string // of the databases' data source names
+}
+
+// prepare makes what a configuration needs, and takes over from the one before what has
+// not changed.
+func (n *node) prepare(c config.Config, before inventory) (after inventory, err error) {
+	after.config = c
+	if after.sums, err = sourceSums(c); err != nil {
+		return after, err
+	}
+	same := sameDatabases(before, after)
+	if after.databases, err = reopen(before.databases, same, c, openDatabases); err != nil {
+		return after, err
+	}
+	if after.probes, err = reopen(before.probes, same, c, openProbes); err != nil {
+		return after, errors.Join(err, after.databases.without(before.databases).close())
+	}
+	n.metrics.AddJobs(jobNames(c)...)
+	if after.tasks, err = newTasks(c, n.store, after.databases, n.metrics, n.log); err != nil {
+		return after, errors.Join(err, after.databases.without(before.databases).close(), after.probes.without(before.probes).close())
+	}
+	for i, t := range after.tasks {
+		kept := slices.IndexFunc(before.tasks, func(old task) bool {
+			return reflect.DeepEqual(old.config, t.config) && (t.config.IsCommand() || same[t.config.Flush.To.Database])
+		})
+		if kept >= 0 {
+			after.tasks[i] = before.tasks[kept]
+		}
+	}
+	return after, nil
+}
+
+// sourceSums tells data source names apart, which may stand in files and change there.
+func sourceSums(c config.Config) (map[string]string, error) {
+	sums := map[string]string{}
+	for name, d := range c.Databases {
+		dsn, err := d.DSN()
+		if err != nil {
+			return nil, fmt.Errorf("databases.%s: %w", name, err)
+		}
+		sum := sha256.Sum256([]byte(d.Driver + " " + dsn))
+		sums[name] = string(sum[:])
+	}
+	return sums, nil
+}
+
+// sameDatabases are those that are the same in both, and used over as many connections.
+func sameDatabases(before, after inventory) map[string]bool {
+	same := map[string]bool{}
+	for name, sum := range after.sums {
+		same[name] = before.sums[name] == sum && connections(before.config, name) == connections(after.config, name)
+	}
+	return same
+}
+
+// reopen opens the databases of c, but takes over the open ones that are the same.
+func reopen(open databases, same map[string]bool, c config.Config, openAll func(config.Config) (databases, error)) (databases, error) {
+	c.Databases = maps.Clone(c.Databases)
+	kept := databases{}
+	for name, db := range open {
+		if same[name] {
+			kept[name] = db
+			delete(c.Databases, name)
+		}
+	}
+	opened, err := openAll(c)
+	maps.Copy(kept, opened)
+	return kept, err
+}
+
+// rearrange has every candidacy go over to the configuration in force, joins elections
+// that are new, and leaves those that no job is under any more.
+func (n *node) rearrange(ctx context.Context, cancel context.CancelCauseFunc) error {
+	wanted := lockKeys(n.config)
+	if len(wanted) > 1 && n.venue.shared == nil {
+		n.venue.share()
+	}
+	var problems error
+	for _, key := range wanted {
+		w := n.workload(key)
+		if c := n.want(key); c != nil {
+			c.update(ctx, w, n.presence(w.config))
+			continue
+		}
+		if err := n.awaitParting(ctx, key); err != nil {
+			return err
+		}
+		c, err := n.newCandidacy(ctx, key, w)
+		if err != nil {
+			problems = errors.Join(problems, err)
+			continue
+		}
+		n.mu.Lock()
+		n.candidacies = append(n.candidacies, c)
+		n.start(ctx, c, cancel)
+		n.mu.Unlock()
+	}
+	for _, c := range n.all() {
+		if !slices.Contains(wanted, c.lockKey) {
+			n.withdraw(ctx, c)
+		}
+	}
+	return problems
+}
+
+// want returns the candidacy for a lock, which is not to be left; nil if there is none.
+func (n *node) want(lockKey string) *candidacy {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, c := range n.candidacies {
+		if c.lockKey == lockKey {
+			c.withdrawn = false
+			return c
+		}
+	}
+	return nil
+}
+
+// awaitParting waits until an earlier candidacy for the lock has been left altogether.
+func (n *node) awaitParting(ctx context.Context, lockKey string) error {
+	n.mu.Lock()
+	parted, ok := n.parting[lockKey]
+	delete(n.parting, lockKey)
+	n.mu.Unlock()
+	if !ok {
+		return nil
+	}
+	select {
+	case <-parted:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// withdraw leaves an election once the runs under its lock have ended. Until then the
+// candidacy is the node's: a configuration that wants it back finds it.
+func (n *node) withdraw(ctx context.Context, c *candidacy) {
+	n.mu.Lock()
+	already := c.withdrawn
+	c.withdrawn = true
+	n.mu.Unlock()
+	if already {
+		return
+	}
+	c.update(ctx, &workload{config: under(n.config, c.lockKey), databases: n.databases, probes: n.probes}, n.presence(n.config))
+	n.running.Go(func() {
+		for rest(ctx, idleLook) == nil {
+			switch gone, wanted := n.parts(c); {
+			case gone:
+				c.part()
+				close(c.parted)
+				return
+			case wanted:
+				return
+			}
+		}
+	})
+}
+
+// idleLook is how often runs are looked at that something waits for.
+const idleLook = 100 * time.Millisecond
+
+// parts takes a withdrawn candidacy off the node's, if none of its runs goes on. It may
+// be wanted again instead.
+func (n *node) parts(c *candidacy) (gone, wanted bool) {
+	idle := len(c.runner.Running()) == 0
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !c.withdrawn || !idle {
+		return false, !c.withdrawn
+	}
+	n.candidacies = slices.DeleteFunc(n.candidacies, func(other *candidacy) bool { return other == c })
+	n.parting[c.lockKey] = c.parted
+	delete(n.roles, c.lockKey)
+	return true, false
+}
+
+// without are the databases that are not among others.
+func (d databases) without(others databases) databases {
+	rest := databases{}
+	for name, db := range d {
+		if others[name] != db {
+			rest[name] = db
+		}
+	}
+	return rest
+}
+
+// retire closes what is not used any more, once the last run that uses it has ended.
+func (i inventory) retire(after inventory, log *zap.Logger) {
+	const first = 5 * time.Second // a run may have its slot and not have begun
+	pause := first
+	for busy := true; busy; pause = idleLook {
+		time.Sleep(pause)
+		busy = slices.ContainsFunc(i.tasks, func(t task) bool { return t.busy.Load() > 0 })
+	}
+	closing(log, "databases", i.databases.without(after.databases).close)
+	closing(log, "databases' probes", i.probes.without(after.probes).close)
+}
