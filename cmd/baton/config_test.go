@@ -101,10 +101,16 @@ http:
 log:
   level: info
   format: text
+history:
+  keep: 200
+  max_age: 720h
 defaults:
   time_zone: UTC
-  timeout: 1h
   catch_up: latest
+  overlap: forbid
+  on_lost: skip
+  timeout: 1h
+  grace: 10s
 `, "", "config", "show", "--ttl", "2s", "a.yaml")
 }
 

@@ -26,6 +26,13 @@ func read(t *testing.T, text string, env, flags map[string]string) (Config, erro
 			}
 			return nil
 		},
+		Interval: func(spec, _ string) time.Duration {
+			every, _ := strings.CutPrefix(spec, "@every ")
+			if d, err := time.ParseDuration(every); err == nil {
+				return d
+			}
+			return time.Hour
+		},
 		Key: func(key string) error {
 			if strings.Contains(key, "<") {
 				return errors.New("no <id> here")
@@ -44,6 +51,48 @@ func read(t *testing.T, text string, env, flags map[string]string) (Config, erro
 func lookup(m map[string]string) Lookup {
 	return func(name string) (string, bool) { v, ok := m[name]; return v, ok }
 }
+
+// full has every setting of jobs, policies and notifications.
+const full = `
+node: {id: db1}
+max_concurrent_jobs: 20
+history: {keep: 50, max_age: 48h}
+notify:
+  - name: ops
+    on: [failed, recovered, late]
+    jobs: [report]
+    webhook: {url: "https://hooks.example.com/T0/pl4nted-s3cret?x=$${Y}", token_file: "/etc/$${X}/token"}
+    timeout: 5s
+    give_up_after: 20m
+  - name: pager
+    command: [/usr/bin/page, "--to", "007", "true", "~", "a: b", "- c", "#d", "", " e ", "two\nlines", "\ttab", "a\r\n\n", "\u0001\u2028", "ü"]
+defaults: {time_zone: Asia/Shanghai, timeout: 30m, overlap: queue_one, jitter: 1m, grace: 20s, retry: {delay: 1m, max_delay: 2m}}
+jobs:
+  - name: report
+    schedule: "30 2 * * *"
+    lock: reports
+    time_zone: Europe/Berlin
+    catch_up: all
+    starting_deadline: 2h
+    overlap: allow
+    on_lost: rerun
+    jitter: 10m
+    timeout: 1h30m
+    grace: 3s
+    retry: {limit: 3, delay: 30s, max_delay: 1h}
+    late_after: 3h
+    dead_mans_switch: {url_file: "/etc/$${X}/ping"}
+    command: "report --yesterday | mail ops"
+    shell: true
+    working_dir: /srv/${X}
+    env: {LEVEL: "1e3", EMPTY: "", PRICE: "$5", API_TOKEN: pl4nted-s3cret, DB_PASSWORD: pl4nted-s3cret, MULTI: "a\nb"}
+    env_file: "/$${X}/report.env"
+    secrets: {TOKEN: "/etc/$${X}/token"}
+  - name: other
+    schedule: "@every 1h"
+    dead_mans_switch: https://ping.example.com/pl4nted-s3cret
+    command: [/bin/true]
+`
 
 // good is a node with one job of each kind.
 const good = `
@@ -178,7 +227,7 @@ func TestFileThatCannotBeReadIsNamed(t *testing.T) {
 }
 
 func FuzzLoad(f *testing.F) {
-	for _, s := range []string{good, "", "a", "- a", "jobs: [*a]", "&a {b: *a}", "<<: {a: b}", "? x\n: y", "redis: {url: ${X}}", "{", "a: [", "\"\\", "!!x y", ": x", "null: 1",
+	for _, s := range []string{good, full, "", "a", "- a", "jobs: [*a]", "&a {b: *a}", "<<: {a: b}", "? x\n: y", "redis: {url: ${X}}", "{", "a: [", "\"\\", "!!x y", ": x", "null: 1",
 		"redis: {sentinel: {" + sentinels + ", password: $${X}}, database: 1, tls: {}}", "redis: {cluster: [\"a:1\"], tls: {ca_file: /c}}",
 		"redis: {quorum: [\"redis://a\", \"unix://u:p@/s?db=1\", \"rediss://c\"]}", "node: {priority: 007, candidate: false}"} {
 		f.Add(s)

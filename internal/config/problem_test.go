@@ -94,9 +94,8 @@ func TestBadInputIsReportedAtItsPlaceWithTheRemedy(t *testing.T) {
 		{"bad schedule", spoil(`"@hourly"`, `"61 * * * *"`), `5:5: jobs[0].schedule: minute 61 of UTC does not exist`},
 		{"always", strings.Replace(spoil(`"@hourly"`, `"@always"`), hashesFrom, `from: {type: scan, key: "u:<id>"}`, 1), `5:5: jobs[0].schedule: @always waits for work, and only a look at everything tells whether there is some here; write how often to look, for example "@every 1m"`},
 		{"local zone", job("    time_zone: Local\n"), `9:5: jobs[0].time_zone: Local differs from host to host; write a name such as Europe/Berlin`},
-		{"job catch up", job("    catch_up: some\n"), `9:5: jobs[0].catch_up: "some" is not known here; want latest or none`},
+		{"job catch up", job("    catch_up: some\n"), `9:5: jobs[0].catch_up: "some" is not known here; want latest, all or none`},
 		{"overlap", job("    overlap: allow\n"), `9:5: jobs[0].overlap: a flush cannot run twice at a time; want forbid, queue_one or replace`},
-		{"command", "jobs:\n  - name: a\n    schedule: \"@hourly\"\n    command: [x]\n", "ok"},
 
 		{"source without a type", spoil("type: hashes, ", ""), "7:7: jobs[0].flush.from.type: required: counters, hashes, list, stream or scan"},
 		{"stream with an index", spoil("type: hashes", "type: stream"), "7:28: jobs[0].flush.from.key: no <id> here\n7:43: jobs[0].flush.from.changed: only for hashes or counters; remove it"},
@@ -177,7 +176,7 @@ log: {level: loud}
 `, map[string]string{"BATON_POLL_INTERVAL": "often"}, map[string]string{"http": "x"})
 	want := strings.TrimSpace(`
 baton.yaml:1:1: nodes: unknown key; did you mean node?
-baton.yaml:3:5: jobs[0].flush: required: what to flush, from where, and to which table
+baton.yaml:3:5: jobs[0].flush: required, or command: what to flush, from where, and to which table, or what to run
 baton.yaml:3:5: jobs[0].name: "Bad": want lower-case letters, digits and dashes, at most 63
 baton.yaml:5:5: jobs[0].timeout: bad duration "soon": write a number and a unit, for example 500ms, 10s or 1m30s
 baton.yaml:6:5: jobs[1]: want key: value pairs here

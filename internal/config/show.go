@@ -10,8 +10,11 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/token"
 )
 
 const hidden = "***"
@@ -35,7 +38,7 @@ func Show(c Config) []byte {
 }
 
 // secretName is what the name of a variable has in it that holds a secret, most likely.
-var secretName = regexp.MustCompile(`(?i)pass|secret|token|key|credential|dsn|auth`)
+var secretName = regexp.MustCompile(`(?i)pass|secret|token|key|credential|dsn|auth|url`)
 
 func (j Job) hidden() Job {
 	j.Env = maps.Clone(j.Env)
@@ -90,9 +93,22 @@ func Encode(c Config) []byte {
 		c.Notify[i].Webhook = n.Webhook.escaped()
 	}
 	// Structs of texts, lists and durations always encode.
-	out, _ := yaml.MarshalWithOptions(c, yaml.IndentSequence(true), yaml.OmitEmpty(),
+	root, _ := yaml.ValueToNode(c, yaml.IndentSequence(true), yaml.OmitEmpty(),
 		yaml.CustomMarshaler(func(d time.Duration) ([]byte, error) { return []byte(short(d)), nil }))
-	return out
+	ast.Walk(quoter{}, root)
+	return []byte(root.String() + "\n")
+}
+
+// quoter has texts with control characters written in double quotes, tabs and line
+// breaks too: the library would lose some of them.
+type quoter struct{}
+
+// Visit implements [ast.Visitor].
+func (q quoter) Visit(n ast.Node) ast.Visitor {
+	if s, ok := n.(*ast.StringNode); ok && strings.ContainsFunc(s.Value, unicode.IsControl) {
+		s.Token.Type = token.DoubleQuoteType
+	}
+	return q
 }
 
 // Hash is a short text that differs when two nodes would run jobs differently:

@@ -2,6 +2,7 @@ package config
 
 import (
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +27,56 @@ func TestShowReadsBackAsTheSameConfiguration(t *testing.T) {
 	}
 	if Hash(c) != Hash(again) {
 		t.Error("the hash changed")
+	}
+}
+
+// Encode writes what Load reads back, every setting of it.
+func TestEveryPolicyReadsBackAsItWas(t *testing.T) {
+	c, err := read(t, full, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := read(t, string(Encode(c)), map[string]string{"X": "no", "Y": "no"}, nil)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, Encode(c))
+	}
+	c.places, again.places = nil, nil
+	if diff := cmp.Diff(c, again, cmp.AllowUnexported(Config{})); diff != "" {
+		t.Error(diff)
+	}
+	j := reflect.ValueOf(c.Jobs[0])
+	for _, f := range reflect.VisibleFields(j.Type()) {
+		if f.Name != "Flush" && j.FieldByIndex(f.Index).IsZero() {
+			t.Errorf("%s is not set, so it was not tried", f.Name)
+		}
+	}
+	if Hash(c) != Hash(again) {
+		t.Error("the hash changed")
+	}
+}
+
+func TestShowHidesWhereHooksAreAndWhatVariablesHold(t *testing.T) {
+	c, err := read(t, full, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := string(Show(c))
+	if strings.Contains(shown, planted) || strings.Count(shown, hidden) != 4 {
+		t.Errorf("%d are hidden:\n%s", strings.Count(shown, hidden), shown)
+	}
+	for _, want := range []string{"url: https://hooks.example.com/***", "url: https://ping.example.com/***", "url_file: /etc/${X}/ping", "LEVEL:", "PRICE: $5", "TOKEN: /etc/${X}/token"} {
+		if !strings.Contains(strings.ReplaceAll(shown, "$${", "${"), want) {
+			t.Errorf("no %s in\n%s", want, shown)
+		}
+	}
+	if c.Notify[0].Webhook.URL == hidden || c.Jobs[0].Env["API_TOKEN"] != planted {
+		t.Error("Show changed its argument")
+	}
+	for _, name := range []string{"PASSWORD", "pgpass", "SECRET_KEY", "AWS_ACCESS_KEY_ID", "token", "DSN", "DATABASE_URL", "HTTP_AUTH", "CREDENTIALS"} {
+		c.Jobs[0].Env = map[string]string{name: planted}
+		if strings.Contains(string(Show(c)), planted) {
+			t.Errorf("the value of %s is shown", name)
+		}
 	}
 }
 
@@ -115,6 +166,10 @@ func TestProblemsNeverQuoteSecrets(t *testing.T) {
 		"databases: {m: " + planted + "}",
 		"databases: [" + planted + "]",
 		"jobs: " + planted,
+		"notify: [{name: a, webhook: " + planted + "}, {name: b, webhook: {url: \"https://h/" + planted + "\", url_file: x}}]",
+		"notify: [{name: a, webhook: \"https://" + planted + "@%zz\"}]",
+		nightly("dead_mans_switch: "+planted, "env: {A-B: "+planted+", BATON_X: "+planted+", C: \""+planted+"${X}\"}"),
+		another(nightly("dead_mans_switch: https://h/"+planted), "dead_mans_switch: https://h/"+planted),
 		planted,
 	} {
 		_, err := read(t, text, nil, nil)

@@ -15,6 +15,8 @@ import (
 type Checks struct {
 	// Schedule says what is wrong with a schedule in a time zone.
 	Schedule func(spec, timeZone string) error
+	// Interval is the shortest time between two slots of a schedule; 0: it has none.
+	Interval func(spec, timeZone string) time.Duration
 	// Key says what is wrong with the key of counters: its [a-b].
 	Key func(pattern string) error
 	// Keys are those that a key of counters stands for.
@@ -44,8 +46,10 @@ func (c Config) Validate(checks Checks) error {
 	v.choice("log.format", c.Log.Format, "text", "json")
 	v.listen()
 	v.databases()
+	v.bounds()
 	v.policy("defaults", c.Defaults)
 	v.jobs(checks)
+	v.locks(checks)
 	v.notify()
 	return v.problems.err()
 }

@@ -5,20 +5,20 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strings"
 )
 
 var jobName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
 
 func (v *validator) jobs(checks Checks) {
-	names, keys, swept := map[string]string{}, map[string]string{}, map[string]string{}
+	names, keys, swept, switches := map[string]string{}, map[string]string{}, map[string]string{}, map[Webhook]string{}
 	for i, j := range v.Jobs {
 		at := fmt.Sprintf("jobs[%d]", i)
 		v.name(at+".name", j.Name, names)
 		v.schedule(at+".schedule", j, checks)
-		v.lockKey(at+".lock", j.Lock)
 		v.policy(at, j.Policy)
+		v.pace(at, j, checks)
 		v.webhook(at+".dead_mans_switch", j.DeadMansSwitch)
+		v.alone(at+".dead_mans_switch", j.DeadMansSwitch, switches)
 		if !v.work(at, j) {
 			continue
 		}
@@ -55,7 +55,7 @@ func (v *validator) schedule(path string, j Job, checks Checks) {
 	if !v.required(path, j.Schedule, `"@every 5s" or "30 2 * * *"`) {
 		return
 	}
-	if from := j.Flush.From; strings.TrimSpace(j.Schedule) == "@always" && (from.Type == Scan || from.Mode == ModeWatermark) {
+	if from := j.Flush.From; j.always() && (from.Type == Scan || from.Mode == ModeWatermark) {
 		v.fail(path, "@always waits for work, and only a look at everything tells whether there is some here; write how often to look, for example \"@every 1m\"")
 		return
 	}

@@ -1,0 +1,105 @@
+package config
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+)
+
+func (v *validator) notify() {
+	seen := map[string]string{}
+	for i, n := range v.Notify {
+		at := fmt.Sprintf("notify[%d]", i)
+		v.name(at+".name", n.Name, seen)
+		v.told(at, n)
+		switch {
+		case n.Webhook == nil && len(n.Command) == 0:
+			v.fail(at, "needs webhook or command: whom to tell")
+		case n.Webhook != nil && len(n.Command) > 0:
+			v.fail(at+".command", "webhook is set too; make two of it")
+		case n.Webhook == nil:
+			v.argv(at+".command", n.Command, false)
+			v.program(at+".command", n.Command, false)
+		}
+		v.webhook(at+".webhook", n.Webhook)
+	}
+}
+
+// told checks what a notification is about.
+func (v *validator) told(at string, n Notify) {
+	for k, event := range n.On {
+		v.choice(fmt.Sprintf("%s.on[%d]", at, k), event, NotifyEvents()...)
+		if slices.Contains(n.On[:k], event) {
+			v.fail(fmt.Sprintf("%s.on[%d]", at, k), "%q: want each once", event)
+		}
+	}
+	names := make([]string, len(v.Jobs))
+	late := false
+	for i, j := range v.Jobs {
+		names[i] = j.Name
+		late = late || j.LateAfter > 0 && !j.always() && (len(n.Jobs) == 0 || slices.Contains(n.Jobs, j.Name))
+	}
+	for k, name := range n.Jobs {
+		switch {
+		case len(names) == 0:
+			v.fail(fmt.Sprintf("%s.jobs[%d]", at, k), "there is no job %q, nor any other", name)
+		case !slices.Contains(names, name):
+			v.fail(fmt.Sprintf("%s.jobs[%d]", at, k), "there is no job %q; %s", name, suggest(name, names))
+		case slices.Contains(n.Jobs[:k], name):
+			v.fail(fmt.Sprintf("%s.jobs[%d]", at, k), "%q: want each once", name)
+		}
+	}
+	if k := slices.Index(n.On, NotifyLate); k >= 0 && !late && len(n.On) < len(NotifyEvents()) {
+		v.fail(fmt.Sprintf("%s.on[%d]", at, k), "none of the jobs has late_after, so none is ever late; set it, or remove late")
+	}
+	if n.GiveUpAfter > longest {
+		v.fail(at+".give_up_after", "%s is more than a year", short(n.GiveUpAfter))
+	} else if n.Timeout > n.GiveUpAfter {
+		v.fail(at+".timeout", "%s is more than give_up_after, %s", short(n.Timeout), short(n.GiveUpAfter))
+	}
+}
+
+// webhook never quotes the URL: it may be a secret.
+func (v *validator) webhook(path string, w *Webhook) {
+	if w == nil {
+		return
+	}
+	v.absolute(path+".url_file", w.URLFile)
+	v.absolute(path+".token_file", w.TokenFile)
+	switch {
+	case w.URL == "" && w.URLFile == "":
+		v.fail(path, "needs url or url_file")
+	case w.URL != "" && w.URLFile != "":
+		v.fail(path+".url_file", "url is set too; keep one of them")
+	case w.URL != "":
+		if u, err := url.Parse(w.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			v.fail(path, "want a URL: https://host/path")
+		}
+	}
+}
+
+// alone refuses a dead man's switch that another job has: its successes would hide
+// that this one has none.
+func (v *validator) alone(path string, w *Webhook, seen map[Webhook]string) {
+	if w == nil {
+		return
+	}
+	if other, twice := seen[*w]; twice {
+		v.fail(path, "the same as that of %s, whose successes would hide that this job has none; want one of its own", other)
+		return
+	}
+	seen[*w] = parent(path)
+}
+
+// bounds checks the numbers that concern all jobs.
+func (v *validator) bounds() {
+	if n := v.MaxConcurrentJobs; n < 0 {
+		v.fail("max_concurrent_jobs", "%d: want 1 or more; leave it out for any number", n)
+	}
+	if n := v.History.Keep; n < 0 || n > 10_000 {
+		v.fail("history.keep", "%d: want 1 to 10000 entries of each job", n)
+	}
+	if d := v.History.MaxAge; d > 10*longest {
+		v.fail("history.max_age", "%s is more than ten years", short(d))
+	}
+}
