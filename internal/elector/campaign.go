@@ -41,14 +41,16 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 	}
 	trouble := newBackoff(e.cfg.Timing.TTL)
 	doubtful, polling := false, false
+	e.since = vacancy{}
 	var last Answer
 	if e.standsAside(last) {
 		e.gather(ctx, hintSpacing) // another may lead by then; and the hint is our own
 	}
 	for ctx.Err() == nil {
 		observer := e.cfg.Observer || e.standsAside(last)
+		courteous := !observer && e.courtesyLeft() > 0
 		sent := e.cfg.Clock()
-		answer, err := e.attempt(ctx, Candidate{Owner: owner, Floor: e.floor, Observer: observer, Polling: polling})
+		answer, err := e.attempt(ctx, Candidate{Owner: owner, Floor: e.floor, Observer: observer, Courteous: courteous, Polling: polling})
 		if ctx.Err() != nil {
 			if doubtful || err != nil || answer.Outcome == Won {
 				e.giveBack(ctx, cmp.Or(answer.Owner, owner))
@@ -85,6 +87,7 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 			continue
 		}
 		doubtful, last = false, answer
+		e.since.learn(answer, e.cfg.Clock())
 		if answer.Outcome == Wait && observer && !e.cfg.Observer && !e.standsAside(last) {
 			polling = false
 			continue // others have had their turn already: now as a candidate
@@ -93,7 +96,7 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 			answer.Reason = "" // it is none, and the end of its term has told why it stands aside
 		}
 		e.known(answer)
-		hinted := e.await(ctx, answer)
+		hinted := e.await(ctx, answer, courteous)
 		polling = answer.Outcome == Held && !hinted
 	}
 	if doubtful {
@@ -120,13 +123,18 @@ func (e *Elector) newTerm(owner string, epoch int64, sent heartbeat.Instant) *Te
 // await waits as long as the answer makes an attempt pointless, at most a poll
 // interval: the poll is the truth, hints only shorten it.
 // It reports whether one did.
-func (e *Elector) await(ctx context.Context, a Answer) (hinted bool) {
+func (e *Elector) await(ctx context.Context, a Answer, courteous bool) (hinted bool) {
 	poll := e.cfg.PollInterval
 	if a.Outcome == Held && a.Holder != "" && e.cfg.Hinted() { // foreign clients give no hints
 		poll = max(poll, min(hintedPolls*poll, hintedPoll))
 	}
 	began := e.cfg.Clock()
 	wait := e.aside.within(began, min(a.Left+expirySlack, poll)+rand.N(pollJitter))
+	if courteous && e.since.free {
+		// Not later than that: nobody else may be there. With none left the next attempt
+		// follows at once.
+		wait = min(wait, e.courtesyLeft())
+	}
 	if !e.pause(ctx, wait) {
 		return false
 	}

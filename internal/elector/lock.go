@@ -50,6 +50,9 @@ type Candidate struct {
 	Floor int64
 	// Observer: this node never leads. It asks to be told who does.
 	Observer bool
+	// Courteous: the node takes the lock if it is reserved for it; one that is merely
+	// free it leaves to others for now. It is answered Wait then, [LeftToOthers].
+	Courteous bool
 	// Polling: nothing suggests that anything has changed since the last answer,
 	// Held. A lock may then answer Held by a cheaper look, with an older Holder.
 	Polling bool
@@ -65,8 +68,8 @@ const (
 	Wait                // nobody holds it, and we may not have it yet: Reason
 )
 
-// LeftToOthers is the Reason of a Wait where nothing but being an observer keeps the
-// node from winning.
+// LeftToOthers is the Reason of a Wait where nothing but being an observer, or
+// courteous, keeps the node from winning.
 const LeftToOthers = "left to others: this node does not campaign"
 
 // Answer is what an acquire brought.

@@ -75,6 +75,13 @@ func (w *weather) fault(string) fakelock.Fault {
 	return f
 }
 
+// courtesy is one that changes all the time, or none.
+func (w *weather) courtesy() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return max(0, w.delay(time.Second)-500*time.Millisecond)
+}
+
 func (w *weather) delay(limit time.Duration) time.Duration {
 	return time.Duration(w.rng.Int64N(int64(limit)))
 }
@@ -119,7 +126,9 @@ func contend(t *testing.T, seed uint64) {
 			return nil
 		}
 		// Each has heard of a term: a store that restarts empty is not a new one.
-		n := startKnowing(t, 1, id, s.Node(id, sky.fault), s.Hints(), lead)
+		n := startWith(t, id, s.Node(id, sky.fault), lead, elector.Config{
+			Floor: 1, Hints: s.Hints(), Courtesy: sky.courtesy,
+		})
 		nodes = append(nodes, n)
 	}
 	for end := time.Now().Add(20 * time.Minute); time.Now().Before(end); {

@@ -1,6 +1,6 @@
 -- Takes the lock if it is free and may be taken, and gives its term an epoch above every earlier one.
 -- KEYS: lock, term, nodes, control, events, quarantine
--- ARGV: owner, ttl in ms, node id, presence (a JSON object), epoch floor, priority, "1" for an observer,
+-- ARGV: owner, ttl in ms, node id, presence (a JSON object), epoch floor, priority, "1" for an observer or "2" for a courteous candidate,
 --   ms that a lock is reserved for at most, longest lease in ms that the node has seen, and "lease" or "quarantine" if it
 --   has seen one that by its own clock cannot be over yet, or ""; Redis' time in ms at which it was asked to prove that, or ""
 -- Reply: {"prove", Redis' time in ms, 0, 0, 0}: ask again with this time, {"won", "", 0, epoch, 0}, {"held", holder's node id or "", ms left or -1, its epoch or 0, its lease in ms or 0},
@@ -134,6 +134,9 @@ if not holder then
     if deferred > now then
       return wait('left to ' .. first .. ', which has priority ' .. integer(highest), deferred - now)
     end
+  end
+  if ARGV[7] == '2' and not kept then
+    return wait('left to others: this node does not campaign', -1)
   end
 end
 

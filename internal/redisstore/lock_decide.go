@@ -122,6 +122,15 @@ func (p transactional) notYet(s sight, c elector.Candidate, quarantine int64, d 
 	case kept:
 		return "", "", 0
 	}
+	if word, why, ms = p.preferred(s, d); word == "" && c.Courteous {
+		return "wait", elector.LeftToOthers, noExpiry
+	}
+	return word, why, ms
+}
+
+// preferred tells which live node of a higher priority goes first, and how long; "" if
+// none does.
+func (p transactional) preferred(s sight, d *decision) (word, why string, ms int64) {
 	first, highest := "", int64(p.priority)
 	for name, value := range s.control {
 		other, found := strings.CutPrefix(name, p.keys.priority(""))

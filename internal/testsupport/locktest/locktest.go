@@ -47,6 +47,7 @@ func Run(t *testing.T, open func(t *testing.T) Bench) {
 		{"TheLeaderPutsTheLockOfAnEmptiedStoreBack", leaderPutsBack},
 		{"AnEarlierOwnerPutsNothingBack", earlierPutsNothingBack},
 		{"AnObserverLooksAndNeverWins", observerNeverWins},
+		{"ACourteousCandidateTakesOnlyWhatIsReservedForIt", courteousTakesReserved},
 		{"RaiseLiftsTheEpochOfTheOwnerOnly", raise},
 		{"AHandoverReservesTheLock", handoverReserves},
 		{"AnOrderReachesTheLeaderItWasMeantFor", orderReaches},
@@ -276,6 +277,27 @@ func observerNeverWins(t *testing.T, ctx context.Context, b Bench) {
 	}
 	win(t, ctx, b.B, "o2")
 	wantHeld(t, ask(t, ctx, b.A, elector.Candidate{Owner: "o1", Observer: true}), "b", b.TTL)
+}
+
+func courteousTakesReserved(t *testing.T, ctx context.Context, b Bench) {
+	polite := elector.Candidate{Owner: "o1", Courteous: true}
+	if a := ask(t, ctx, b.A, polite); a.Outcome != elector.Wait || a.Reason != elector.LeftToOthers || a.Left <= 0 {
+		t.Fatalf("a courteous candidate for a free lock: %+v; want it to wait", a)
+	}
+	win(t, ctx, b.B, "o2")
+	wantHeld(t, ask(t, ctx, b.A, polite), "b", b.TTL)
+	release(t, ctx, b.B, "o2", elector.Handover{Event: "stepped_down", To: "a"})
+	won := ask(t, ctx, b.A, polite)
+	if won.Outcome != elector.Won {
+		t.Fatalf("the successor that is courteous: %+v; want it won", won)
+	}
+	if again := ask(t, ctx, b.A, polite); again.Outcome != elector.Won || again.Epoch != won.Epoch {
+		t.Errorf("asked again: %+v; want it won with epoch %d", again, won.Epoch)
+	}
+	release(t, ctx, b.A, "o1", elector.Handover{Event: "stepped_down", To: "c"})
+	if a := ask(t, ctx, b.A, polite); a.Outcome != elector.Wait || a.Reason != "reserved for c" {
+		t.Errorf("during another's reservation: %+v", a)
+	}
 }
 
 func raise(t *testing.T, ctx context.Context, b Bench) {
