@@ -35,6 +35,7 @@ func commands(e env) []*cobra.Command {
 		newPauseCommand(e),
 		newResumeCommand(e),
 		newJobCommand(e),
+		newReloadCommand(e),
 		newReleaseCommand(e),
 		newDeadCommand(e),
 		newLockCommand(e),

@@ -3,6 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
@@ -18,6 +21,7 @@ func newRunCommand(e env) *cobra.Command {
 		Short: "Run the daemon: campaign, and run the jobs while leading",
 		Long: "Run the daemon: campaign for the lock, and run the jobs while this node leads.\n" +
 			"SIGTERM ends it in order: jobs stop, the lock is released, another node takes over.\n" +
+			"SIGHUP has it read the configuration again, as baton reload does.\n" +
 			"Without a configuration file it campaigns and runs no jobs.",
 		Example: "  baton run --config /etc/baton/baton.yaml\n" +
 			"  baton run --redis redis://127.0.0.1:6379/0 --lock-key reports --http off",
@@ -27,11 +31,19 @@ func newRunCommand(e env) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			level := zap.NewAtomicLevel()
+			level.SetLevel(levelOf(c.Log))
+			hangups := make(chan os.Signal, 1)
+			signal.Notify(hangups, syscall.SIGHUP)
+			defer signal.Stop(hangups)
 			return daemon.Run(cmd.Context(), c, daemon.Options{
-				Version: thisBuild().Version,
-				Logger:  newLogger(e.stderr, c.Log),
-				Getenv:  e.getenv,
-				Exit:    e.exit,
+				Version:  thisBuild().Version,
+				Logger:   newLogger(e.stderr, c.Log, level),
+				Getenv:   e.getenv,
+				Exit:     e.exit,
+				Load:     func() (config.Config, error) { return loadConfig(cmd, e) },
+				Reload:   hangups,
+				Reloaded: func(c config.Config) { level.SetLevel(levelOf(c.Log)) },
 			})
 		},
 	}
@@ -40,11 +52,15 @@ func newRunCommand(e env) *cobra.Command {
 }
 
 // newLogger writes to w what log asks for.
-func newLogger(w io.Writer, log config.Log) *zap.Logger {
+func levelOf(log config.Log) zapcore.Level {
 	level, err := zapcore.ParseLevel(log.Level)
 	if err != nil {
 		level = zapcore.InfoLevel // the configuration is validated: it cannot be
 	}
+	return level
+}
+
+func newLogger(w io.Writer, log config.Log, level zapcore.LevelEnabler) *zap.Logger {
 	enc := zap.NewProductionEncoderConfig()
 	enc.TimeKey, enc.MessageKey = "time", "message"
 	enc.EncodeTime = zapcore.ISO8601TimeEncoder

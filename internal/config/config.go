@@ -89,7 +89,14 @@ type HTTP struct {
 	// Listen is host:port. Port 0 takes any free port; "off" serves nothing.
 	// Default: 127.0.0.1:9747.
 	Listen string `yaml:"listen"`
+	// AdminSocket is the Unix socket on which baton reload reaches the daemon, for its
+	// user and group; "off" is none. Default: admin.sock in systemd's runtime directory,
+	// without one none.
+	AdminSocket string `yaml:"admin_socket,omitempty"`
 }
+
+// Off is said instead of an address of what is not to be served.
+const Off = "off"
 
 // Log is what goes to standard error.
 type Log struct {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -24,7 +25,7 @@ type Options struct {
 	// Load reads the configuration again; nil: there is nothing to read.
 	Load func() (config.Config, error)
 	// Reload asks for that.
-	Reload <-chan struct{}
+	Reload <-chan os.Signal
 	// Reloaded, if set, is told of a configuration that is in force from now on.
 	Reloaded func(config.Config)
 	// Ready, if set, is told the address of the status page once everything runs.
@@ -48,8 +49,12 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 		return err
 	}
 	n.address = address
-	if err := n.join(ctx); err != nil {
+	admin, err := listenAdmin(n.adminSocket())
+	if err != nil {
 		return errors.Join(err, closeListener(listener))
+	}
+	if err := n.join(ctx); err != nil {
+		return errors.Join(err, closeListener(listener), closeListener(admin))
 	}
 
 	// Everything below runs until its own context ends. The elections go first:
@@ -59,6 +64,9 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { n.notifier.watchdog(background, n.health) })
 	wg.Go(func() { shrink(background, n.log) })
+	if admin != nil {
+		wg.Go(func() { n.serveAdmin(background, admin) })
+	}
 
 	electing, stopElecting := context.WithCancel(ctx)
 	defer stopElecting()

@@ -161,6 +161,18 @@ func (n *node) leaseFile(lockKey string) string {
 	return path
 }
 
+// adminSocket is where orders are taken; "" is nowhere.
+func (n *node) adminSocket() string {
+	switch path := n.config.HTTP.AdminSocket; path {
+	case "":
+		return ownAdminSocket(n.options.Getenv)
+	case config.Off:
+		return ""
+	default:
+		return path
+	}
+}
+
 // announce tells systemd what the node does in the election of a lock.
 func (n *node) announce(lockKey, role string) {
 	n.mu.Lock()

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"baton/internal/daemon"
+)
+
+func newReloadCommand(e env) *cobra.Command {
+	var socket string
+	cmd := &cobra.Command{
+		Use:   "reload",
+		Short: "Have the daemon on this host read its configuration again",
+		Long: "Have the daemon on this host read its configuration again, and say what is wrong with it: then\n" +
+			"the old one stays in force, all of it. Runs that go on are untouched. SIGHUP does the same, and\n" +
+			"tells the log alone. What belongs to the node (node, redis, election, http) takes a restart.",
+		Example: "  baton config check && baton reload\n  systemctl reload baton",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if socket == "" {
+				socket = daemon.AdminSocket(e.getenv)
+			}
+			if err := daemon.Reload(cmd.Context(), socket); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintln(e.stdout, "reloaded")
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&socket, "socket", "", "the daemon's admin `socket` (default admin.sock in $RUNTIME_DIRECTORY, else /run/baton)")
+	return cmd
+}
