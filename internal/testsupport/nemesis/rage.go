@@ -1,0 +1,115 @@
+package nemesis
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Nemesis carries schedules out, in one goroutine.
+type Nemesis struct {
+	// Begin begins a fault, and says what it hits and how to end it.
+	Begin func(Fault) (target string, end func())
+	// Tick is called between the faults, some hundred times a second.
+	Tick func()
+	Log  *Timeline
+	// Strikes are the faults that were carried out.
+	Strikes []Strike
+}
+
+// Strike is a fault as it was carried out.
+type Strike struct {
+	Fault
+	Target       string
+	Begun, Ended time.Time
+}
+
+const every = 3 * time.Millisecond
+
+// Rage carries a schedule out, and returns when every fault is over.
+func (n *Nemesis) Rage(faults []Fault) {
+	start := time.Now()
+	lasting := map[int]func(){} // by place in Strikes: how to end it
+	for len(faults) > 0 || len(lasting) > 0 {
+		n.Tick()
+		for i, end := range lasting {
+			if s := &n.Strikes[i]; time.Since(s.Begun) >= s.Lasts {
+				delete(lasting, i)
+				end()
+				s.Ended = time.Now()
+				n.Log.Add("over: %s (%s)", s.Kind, s.Target)
+			}
+		}
+		if len(faults) > 0 && time.Since(start) >= faults[0].At && !n.broken(faults[0].Place) {
+			i := len(n.Strikes)
+			n.Strikes = append(n.Strikes, Strike{Fault: faults[0], Begun: time.Now()})
+			var target string
+			target, lasting[i] = n.Begin(faults[0])
+			n.Strikes[i].Target = target
+			n.Log.at(n.Strikes[i].Begun, "FAULT %v (%s)", faults[0], target)
+			faults = faults[1:]
+		}
+		time.Sleep(every)
+	}
+}
+
+// Rest lets some time pass in which nothing is broken.
+func (n *Nemesis) Rest(d time.Duration) {
+	for until := time.Now().Add(d); time.Now().Before(until); time.Sleep(every) {
+		n.Tick()
+	}
+}
+
+// broken says whether an earlier fault lasts at that place.
+func (n *Nemesis) broken(place string) bool {
+	return slices.ContainsFunc(n.Strikes, func(s Strike) bool { return s.Place == place && s.Ended.IsZero() })
+}
+
+// Kinds counts the faults that were carried out, one kind a line.
+func (n *Nemesis) Kinds() []string {
+	kinds := map[string]int{}
+	for _, s := range n.Strikes {
+		kinds[s.Kind]++
+	}
+	var lines []string
+	for _, k := range slices.Sorted(maps.Keys(kinds)) {
+		lines = append(lines, fmt.Sprintf("%3d %s", kinds[k], k))
+	}
+	return lines
+}
+
+// Timeline is what happened when, for whoever looks for a cause. Many may write.
+type Timeline struct {
+	mu    sync.Mutex
+	lines []entry
+}
+
+type entry struct {
+	at   time.Time
+	text string
+}
+
+// Add notes what happens now.
+func (l *Timeline) Add(format string, args ...any) { l.at(time.Now(), format, args...) }
+
+func (l *Timeline) at(at time.Time, format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, entry{at, fmt.Sprintf(format, args...)})
+}
+
+// String is the timeline with the times of the nodes' logs, one a line.
+func (l *Timeline) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lines := slices.Clone(l.lines)
+	slices.SortStableFunc(lines, func(a, b entry) int { return a.at.Compare(b.at) })
+	var b strings.Builder
+	for _, e := range lines {
+		fmt.Fprintf(&b, "%s  %s\n", e.at.UTC().Format("15:04:05.000"), e.text)
+	}
+	return b.String()
+}
