@@ -140,6 +140,7 @@ type Ledger interface {
 	Finish(ctx context.Context, rec Record) error
 	// Miss records slots that are not run, while the term's owner holds the lock
 	// (ErrNotLeader else): no later term catches up on them. Asked again with the same,
-	// it records them once.
+	// it records them once. ErrAhead: m.Slot lies ahead of the ledger's clock; nothing
+	// is recorded, the slots are still to come.
 	Miss(ctx context.Context, t Term, m Missed) error
 }
