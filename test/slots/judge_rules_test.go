@@ -124,7 +124,10 @@ func TestJudgeFindsWhatMustNotBe(t *testing.T) {
 			e.entries[len(e.entries)-1] = notRun("j", "no_leader", 5, 9, 5)
 			e.broken = append(e.broken, span{at(8.9), at(9)})
 		}, ""},
-		{"the latest slot does not run to its end", nil, func(e *evidence) { e.run(8).ended, e.run(9).ended = false, false; e.entries[4].state, e.entries[5].state = "lost", "lost" }, "did not run to its end"},
+		{"the latest slot does not run to its end", nil, func(e *evidence) {
+			e.run(8).ended, e.run(9).ended = false, false
+			e.entries[4].state, e.entries[5].state = "lost", "lost"
+		}, "did not run to its end"},
 		{"one that may be lost", skip, func(e *evidence) { e.run(8).ended = false; e.entries[4].state = "lost" }, ""},
 		{"all slots, and some are missed", func(s *spec) { s.catchUp = "all" }, func(*evidence) {}, "it catches up on all slots, and 3 were missed"},
 		{"a process that outlives its term", nil, func(e *evidence) { e.run(4).alive = 8600 * time.Millisecond }, "lived for"},

@@ -1,0 +1,196 @@
+package slots
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"baton/internal/testsupport"
+	"baton/internal/testsupport/cluster"
+)
+
+// stepped is baton built with a wall clock that steps, once a test process. It is a
+// variable of the package because a test binary has one process and many entry points.
+var stepped struct {
+	once sync.Once
+	path string
+	err  error
+}
+
+func buildStepped(t testing.TB) string {
+	t.Helper()
+	stepped.once.Do(func() {
+		dir, err := testsupport.SharedDir("clock")
+		if err == nil {
+			var overlay string
+			if overlay, err = testsupport.GoClockOverlay(dir); err == nil {
+				stepped.path, err = build("baton/cmd/baton", "baton", "-overlay", overlay)
+			}
+		}
+		stepped.err = err
+	})
+	if stepped.err != nil {
+		t.Fatalf("build baton with a clock that steps: %v", stepped.err)
+	}
+	return stepped.path
+}
+
+// phase is for how long clocks are how far off.
+type phase struct {
+	host, redis time.Duration
+	lasts       time.Duration
+	// frozen: the leader is stopped meanwhile, as a host that sleeps.
+	frozen bool
+}
+
+const (
+	far = 2 * time.Hour
+	// wrongFor is how long a clock is wrong, before it is put right.
+	wrongFor = 5 * time.Second
+	// rightFor is how long a node may take to notice that it was.
+	rightFor = 14 * time.Second
+)
+
+// clockJobs have a deadline where they would run two hours of slots otherwise.
+func clockJobs() []spec {
+	const ms = time.Millisecond
+	return []spec{
+		{name: "latest", every: time.Second, catchUp: "latest", overlap: "forbid", work: "20ms", lasts: 20 * ms},
+		{name: "rerun", every: 3 * time.Second, catchUp: "latest", overlap: "forbid", rerun: true, work: "200ms", lasts: 200 * ms},
+		{name: "all", every: 2 * time.Second, catchUp: "all", deadline: time.Minute, overlap: "forbid", work: "20ms", lasts: 20 * ms},
+		{name: "minute", every: time.Minute, schedule: "* * * * *", catchUp: "latest", overlap: "forbid", rerun: true, work: "100ms", lasts: 100 * ms},
+		{name: "hour", every: time.Hour, schedule: "0 * * * *", catchUp: "all", overlap: "forbid", work: "20ms", lasts: 20 * ms},
+	}
+}
+
+// Whatever is done to the clocks, no slot starts twice, and none is lost within its
+// deadline: once the clocks are right, every slot is started or the history says why not.
+func TestSlotsWhileWallClocksStep(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		phases []phase
+	}{
+		{"leader's clock ahead for a while", []phase{{host: far, lasts: wrongFor}, {lasts: rightFor}}},
+		{"leader's clock behind for a while", []phase{{host: -far, lasts: wrongFor}, {lasts: rightFor}}},
+		{"Redis' clock ahead for a while", []phase{{redis: far, lasts: wrongFor}, {lasts: rightFor}}},
+		{"Redis' clock behind for a while", []phase{{redis: -far, lasts: wrongFor}, {lasts: rightFor}}},
+		{"both ahead for good", []phase{{host: far, redis: far, lasts: rightFor}}},
+		{"both behind for a while", []phase{{host: -far, redis: -far, lasts: wrongFor}, {lasts: rightFor}}},
+		{"ahead, and then behind", []phase{{host: far, lasts: wrongFor}, {host: -far, lasts: wrongFor}, {lasts: rightFor}}},
+		{"behind, and then ahead", []phase{{host: -far, lasts: wrongFor}, {host: far, lasts: wrongFor}, {lasts: rightFor}}},
+		{"leader asleep for some slots", []phase{{frozen: true, lasts: 4 * time.Second}, {lasts: wrongFor}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			newClockLab(t).step(c.phases)
+		})
+	}
+}
+
+// clockLab is two nodes and a Redis, each with a clock of its own.
+type clockLab struct {
+	*lab
+	clocks []string // the files of the nodes' clocks
+}
+
+func newClockLab(t *testing.T) *clockLab {
+	t.Helper()
+	l := &clockLab{lab: &lab{t: t, work: buildWork(t), jobs: clockJobs(), file: newFile(t)}}
+	l.redis = testsupport.StartRedis(t, testsupport.RedisAOF(), testsupport.RedisClock())
+	dir := t.TempDir()
+	for i := range 2 {
+		l.clocks = append(l.clocks, filepath.Join(dir, fmt.Sprintf("clock%d", i)))
+		l.ground(testsupport.StepGoClock(l.clocks[i], 0))
+	}
+	l.cluster = cluster.Start(t, cluster.Options{
+		// The lease is longer than a sleep: the leader wakes up as one.
+		Nodes: len(l.clocks), TTL: 12 * time.Second, LockKey: lockKey, RedisURL: l.redis.URL(), Program: buildStepped(t),
+		ElectionYAML: "heartbeat_interval: 500ms\nattempt_timeout: 500ms\n",
+		JobsYAML:     jobsYAML(l.jobs, l.work, l.file, 0), TopYAML: historyYAML,
+		EnvOf: func(i int) []string { return []string{testsupport.GoClockEnv + "=" + l.clocks[i]} },
+	})
+	l.cluster.Await(15*time.Second, "somebody to lead", func() bool { return l.leader(lockKey) >= 0 })
+	return l
+}
+
+// step steps the clocks of the leader and of Redis, phase by phase, and judges.
+func (l *clockLab) step(phases []phase) {
+	e := evidence{jobs: l.jobs, from: time.Now().Add(time.Second)}
+	time.Sleep(3500 * time.Millisecond)
+	leader := l.leader(lockKey)
+	if leader < 0 {
+		l.t.Fatal("nobody leads before anything was done")
+	}
+	for _, p := range phases {
+		l.redis.StepClock(p.redis)
+		l.ground(testsupport.StepGoClock(l.clocks[leader], p.host))
+		if p.frozen {
+			l.cluster.Nodes[leader].Freeze()
+		}
+		time.Sleep(p.lasts)
+		if p.frozen {
+			l.cluster.Nodes[leader].Thaw()
+		}
+	}
+	e.until = time.Now().Add(phases[len(phases)-1].host - 2*time.Second)
+	for _, n := range l.cluster.Nodes {
+		if code := n.Terminate(termWithin); code != 0 {
+			l.wrong("%s was told to end and did with code %d", n.ID, code)
+		}
+	}
+	l.judge(e)
+}
+
+func (l *clockLab) judge(e evidence) {
+	var err error
+	if e.runs, err = readStarts(l.file); err != nil {
+		l.t.Fatal(err)
+	}
+	for i := range e.runs {
+		e.runs[i].at = e.runs[i].slot // what the machine's clock says is another matter here
+	}
+	for _, s := range l.jobs {
+		entries, err := l.history(s)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		e.entries = append(e.entries, entries...)
+	}
+	wrongs := slices.Concat(l.wrongs, once(e), accounted(e), alone(e), truthful(e), within(e))
+	for _, w := range wrongs[:min(15, len(wrongs))] {
+		l.t.Error(w)
+	}
+	if l.t.Failed() {
+		for _, s := range l.jobs {
+			l.t.Logf("history of %s:\n%s", s.name, l.historyText(s))
+		}
+		if text, err := os.ReadFile(l.file); err == nil && os.Getenv("CHAOS_KEEP") != "" {
+			l.t.Logf("starts:\n%s", text)
+		}
+	}
+}
+
+// within: a job that catches up on all slots loses none that is within its deadline, and
+// one that catches up on the latest has run it. What is within the last minute of the
+// test is.
+func within(e evidence) (wrong []string) {
+	for _, s := range e.jobs {
+		runs, _ := e.of(s.name)
+		ran := map[int64]bool{}
+		for _, r := range runs {
+			ran[r.slot.UnixMilli()] = true
+		}
+		slots := s.slotsBetween(e.from, e.until)
+		for i, at := range slots {
+			due := i == len(slots)-1 || s.catchUp == "all" && (s.deadline == 0 || e.until.Sub(at) < s.deadline/2)
+			if due && s.catchUp != "none" && !ran[at.UnixMilli()] {
+				wrong = append(wrong, fmt.Sprintf("%s: slot %s is lost, within its deadline", s.name, slotTime(at)))
+			}
+		}
+	}
+	return wrong
+}
