@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -43,6 +44,9 @@ type Spec struct {
 	// Until, if set, is how much longer the command may live; it is asked again and
 	// again. SIGKILL comes a little sooner, so that everything is dead by then.
 	Until func() time.Duration
+	// Drain, if set, is how much of Until there is to end in, and less than Grace may be:
+	// if nobody moves the deadline, SIGTERM comes when about so much is left.
+	Drain time.Duration
 	// Signals are passed on to the command.
 	Signals <-chan os.Signal
 	// Terminal: where this process has a terminal, the command shares its process
@@ -101,6 +105,40 @@ func lookUp(name string) (string, error) {
 		}
 	}
 	return "", exec.ErrNotFound
+}
+
+// FindIn is [Find] for a command that has a working directory and an environment of
+// its own: dir may be "".
+func FindIn(name, dir string, env []string) (string, error) {
+	if strings.Contains(name, "/") {
+		if dir != "" && !filepath.IsAbs(name) {
+			name = filepath.Join(dir, name)
+		}
+		return Find(name)
+	}
+	dirs := "/bin:/usr/bin" // execvp(3)'s
+	for _, e := range env {
+		if v, ok := strings.CutPrefix(e, "PATH="); ok {
+			dirs = v
+		}
+	}
+	unusable := error(nil)
+	for _, place := range filepath.SplitList(dirs) {
+		if !filepath.IsAbs(place) {
+			continue // "." is for people
+		}
+		path, err := Find(filepath.Join(place, name))
+		if err == nil {
+			return path, nil
+		}
+		if errors.Is(err, ErrNoExec) && unusable == nil {
+			unusable = err
+		}
+	}
+	if unusable != nil {
+		return "", unusable
+	}
+	return "", fmt.Errorf("%s: %w", name, ErrNotFound)
 }
 
 // cannotStart tells why the kernel did not start a program.

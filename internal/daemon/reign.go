@@ -60,7 +60,7 @@ func (r *reign) load(w *workload) job.Workload {
 	for i, t := range w.tasks {
 		b, ok := r.bound[t.config.Name]
 		if !ok || b.task.done != t.done {
-			b = r.bind(t)
+			b = r.bind(t, w.config.History)
 		}
 		bound[t.config.Name], jobs[i] = b, b.job
 	}
@@ -68,10 +68,10 @@ func (r *reign) load(w *workload) job.Workload {
 	return job.Workload{Jobs: jobs, MaxConcurrent: w.config.MaxConcurrentJobs}
 }
 
-func (r *reign) bind(t task) boundTask {
+func (r *reign) bind(t task, keep config.History) boundTask {
 	b := boundTask{task: t, job: t.policy()}
 	if t.config.IsCommand() {
-		b.job.Run = t.command(r.term)
+		b.job.Run = r.command(t, keep)
 		return b
 	}
 	b.flush = &flushJob{task: t, term: r.term, metrics: r.metrics, told: r.told, ledger: r.ledger}
@@ -151,7 +151,7 @@ func (r *reign) jobs() []job.Job {
 func newRunner(c config.Config, ledger job.Ledger, logger *zap.Logger, metrics *status.Metrics) *job.Runner {
 	return job.NewRunner(ledger, newID, job.Config{
 		Logger:        logger.Named("job"),
-		FinishTimeout: min(time.Second, c.Election.Drain/2), // shorter than the drain
+		FinishTimeout: finishTimeout(c.Election.Drain),
 		OnStart:       func(r job.Run) { metrics.JobStarted(r.Job, time.Since(r.Slot)) },
 		OnFinish: func(r job.Record) {
 			metrics.JobFinished(r.Job, string(r.Trigger), string(r.State), r.Finished, r.Finished.Sub(r.Started))

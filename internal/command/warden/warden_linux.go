@@ -43,8 +43,11 @@ func run(argv []string) int {
 	if !ok || first.Setup == nil {
 		return 0 // whoever started us is gone: there is nothing to do, and nobody to tell
 	}
-	w := warden{setup: *first.Setup}
-	w.slack = min(max(w.setup.Grace/4, 50*time.Millisecond), 500*time.Millisecond)
+	w := warden{setup: *first.Setup, drain: first.Setup.Grace}
+	if d := w.setup.Drain; d > 0 {
+		w.drain = min(w.drain, d)
+	}
+	w.slack = min(max(w.drain/4, 50*time.Millisecond), 500*time.Millisecond)
 	w.extend(first.Until)
 	var err error
 	if w.pid, err = start(w.setup, argv); err != nil {
@@ -77,6 +80,7 @@ func passedOn() (passed []os.Signal) {
 // warden watches over one command.
 type warden struct {
 	setup Setup
+	drain time.Duration // of what is left until all must be dead
 	slack time.Duration // between SIGKILL and the moment at which all must be dead
 	waker waker
 
@@ -165,7 +169,7 @@ func (w *warden) kill() Instant {
 
 // latest is when SIGTERM comes although nobody has told us to: who should have is
 // stopped, or hangs.
-func (w *warden) latest() Instant { return w.until.Add(-w.slack - w.setup.Grace/2) }
+func (w *warden) latest() Instant { return w.until.Add(-w.slack - w.drain/2) }
 
 // last is latest if that is still to come, else 0.
 func (w *warden) last() Instant {

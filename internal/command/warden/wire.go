@@ -22,6 +22,7 @@ type Order struct {
 type Setup struct {
 	Path  string
 	Grace time.Duration
+	Drain time.Duration // of what is left until everything must be dead; 0: Grace
 	Leave bool
 	// Group is the process group to run in: a terminal's, so that its keys reach
 	// the command as if there were no baton. 0 is a new one.
@@ -64,7 +65,7 @@ func (o Order) Write(w io.Writer) error {
 	var l line
 	l.number(int64(o.Until), int64(o.Signal), int64(o.Stop))
 	if s := o.Setup; s != nil {
-		l.number(int64(s.Grace), flag(s.Leave), int64(s.Group))
+		l.number(int64(s.Grace), int64(s.Drain), flag(s.Leave), int64(s.Group))
 		l = strconv.AppendQuote(l, s.Path)
 	}
 	return l.write(w)
@@ -79,12 +80,12 @@ func parseOrder(text string) (Order, error) {
 	if rest == "" {
 		return o, nil
 	}
-	n, rest, err = numbers(rest, 3)
+	n, rest, err = numbers(rest, 4)
 	if err != nil {
 		return Order{}, err
 	}
 	path, err := strconv.Unquote(rest)
-	o.Setup = &Setup{Grace: time.Duration(n[0]), Leave: n[1] != 0, Group: int(n[2]), Path: path}
+	o.Setup = &Setup{Grace: time.Duration(n[0]), Drain: time.Duration(n[1]), Leave: n[2] != 0, Group: int(n[3]), Path: path}
 	return o, err
 }
 

@@ -11,7 +11,7 @@ func TestMessagesArriveAsTheyWereSent(t *testing.T) {
 	for _, o := range []Order{
 		{},
 		{Until: 1 << 60, Signal: 15, Stop: 7},
-		{Until: 3, Setup: &Setup{Path: "/opt/a b\n\"é\xff", Grace: 5, Leave: true, Group: 77}},
+		{Until: 3, Setup: &Setup{Path: "/opt/a b\n\"é\xff", Grace: 5, Drain: 2, Leave: true, Group: 77}},
 	} {
 		var b bytes.Buffer
 		if err := o.Write(&b); err != nil || strings.Count(b.String(), "\n") != 1 {

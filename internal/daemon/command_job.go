@@ -1,0 +1,187 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+
+	"baton/internal/command"
+	"baton/internal/config"
+	"baton/internal/job"
+	"baton/internal/redisstore"
+)
+
+// commandOptions are what a command job needs of the node and of the term.
+type commandOptions struct {
+	// Warden is this program's command line for [command.Spec].
+	Warden  []string
+	LockKey string
+	// Environ is the daemon's own environment.
+	Environ []string
+	// UntilHardStop is how much longer this node leads for certain.
+	UntilHardStop func() time.Duration
+	// Drain is the time before the hard stop in which everything ends. Half of it, at
+	// most a second, is the runner's, to tell how the run has ended.
+	Drain time.Duration
+	// Output keeps what is printed, for MaxAge; nil: nobody does.
+	Output outputStore
+	MaxAge time.Duration
+	Log    *zap.Logger
+}
+
+// outputStore keeps what commands print: *redisstore.Ledger is one.
+type outputStore interface {
+	AppendOutput(ctx context.Context, o redisstore.Output) error
+}
+
+// commandJob is a job that runs a command, in one term.
+type commandJob struct {
+	config config.Job
+	o      commandOptions
+}
+
+func newCommandJob(c config.Job, o commandOptions) *commandJob {
+	return &commandJob{config: c, o: o}
+}
+
+// run runs the command to its end: a job.Func. When ctx ends the command gets SIGTERM,
+// its grace and SIGKILL, it and all that it has started; and whatever ctx does, all of
+// it is dead before the hard stop.
+func (c *commandJob) run(ctx context.Context, r job.Run) (job.Result, error) {
+	env, secrets, err := c.environment(r)
+	if err != nil {
+		return job.Result{}, err
+	}
+	if err := enterable(c.config.WorkingDir); err != nil {
+		return job.Result{}, err
+	}
+	argv := c.argv()
+	path, err := command.FindIn(argv[0], c.config.WorkingDir, env)
+	if err != nil {
+		return job.Result{}, c.notRun(argv[0], r, err)
+	}
+	printed := newPrintout(secrets, c.ship(r), c.o.Log.With(zap.String("job", r.Job), zap.String("run_id", r.ID)))
+	result, err := command.Run(ctx, command.Spec{
+		Path: path, Argv: argv, Env: env, Dir: c.config.WorkingDir, Stdout: printed, Stderr: printed,
+		Warden: c.o.Warden, Grace: c.config.Grace, Until: c.until, Drain: c.o.Drain / 2,
+	})
+	if result.Rest > 0 {
+		_, _ = fmt.Fprintf(printed, "baton: %s that the command had left behind %s ended\n", count(result.Rest, "process", "processes"), was(result.Rest))
+	}
+	printed.close(min(shipLast, c.until()))
+	told := job.Result{Output: printed.tail()}
+	if err != nil {
+		return told, c.notRun(argv[0], r, err)
+	}
+	if !result.Stopped && result.Signal == 0 {
+		told.ExitCode = &result.Code
+	}
+	return told, c.judge(result)
+}
+
+// command is the work of a command job in the term.
+func (r *reign) command(t task, keep config.History) job.Func {
+	return newCommandJob(t.config, commandOptions{
+		Warden: []string{"/proc/self/exe", "warden"}, LockKey: r.lockKey, Environ: os.Environ(),
+		UntilHardStop: r.term.UntilHardStop, Drain: r.timing.Drain, Output: r.ledger, MaxAge: keep.MaxAge, Log: r.log.Named("job"),
+	}).run
+}
+
+// argv is the command line: with shell: true the text is a shell's.
+func (c *commandJob) argv() []string {
+	if c.config.Shell {
+		return []string{"/bin/sh", "-c", c.config.Command[0]}
+	}
+	return c.config.Command
+}
+
+// until is how much longer the command may live, so that its end can be told before
+// the hard stop, too.
+func (c *commandJob) until() time.Duration {
+	return c.o.UntilHardStop() - finishTimeout(c.o.Drain) - c.o.Drain/10
+}
+
+// finishTimeout is how long telling how a run has ended may take: shorter than the drain.
+func finishTimeout(drain time.Duration) time.Duration { return min(time.Second, drain/2) }
+
+// ship has the store keep a piece of the run's output; nil without a store.
+func (c *commandJob) ship(r job.Run) func(ctx context.Context, offset int64, text []byte) error {
+	if c.o.Output == nil {
+		return nil
+	}
+	return func(ctx context.Context, offset int64, text []byte) error {
+		return c.o.Output.AppendOutput(ctx, redisstore.Output{Job: r.Job, RunID: r.ID, Offset: offset, Text: text, MaxAge: c.o.MaxAge})
+	}
+}
+
+// judge turns the end of the command into the run's.
+func (c *commandJob) judge(r command.Result) error {
+	switch {
+	case r.Stopped && r.Signal == syscall.SIGKILL:
+		return errors.New("SIGTERM did not end it, so it was killed")
+	case r.Stopped:
+		return &toldToEnd{r}
+	case r.ExitCode() != 0:
+		return errors.New(r.String())
+	}
+	return nil
+}
+
+// toldToEnd is the error of a command that ended as it was told: why it was is the
+// runner's to say.
+type toldToEnd struct{ result command.Result }
+
+func (e *toldToEnd) Error() string { return fmt.Sprintf("it was told to end (%v)", e.result) }
+
+// Is makes it the error of work that did as its context said.
+func (e *toldToEnd) Is(err error) bool { return err == context.Canceled } //nolint:errorlint // errors.Is asks for each one by itself
+
+// notRun says why a command was not run, or what became of it.
+func (c *commandJob) notRun(name string, r job.Run, err error) error {
+	switch errno := syscall.Errno(0); {
+	case errors.Is(err, command.ErrNotFound):
+		return fmt.Errorf("%w: %s: is it installed on this host (%s)?", command.ErrNotFound, name, r.Term.NodeID)
+	case errors.As(err, &errno):
+		return fmt.Errorf("%w: %s: %w", command.ErrNoExec, name, errno)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w: %s: permission denied: is it executable for the user that baton runs as?", command.ErrNoExec, name)
+	}
+	return err
+}
+
+// enterable tells a working directory that is gone from a command that is.
+func enterable(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("working directory %s is gone: no such file or directory", dir)
+	case err != nil:
+		return fmt.Errorf("working directory cannot be entered: %w", err)
+	case !info.IsDir():
+		return fmt.Errorf("working directory %s is not a directory", dir)
+	}
+	return nil
+}
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+func was(n int) string {
+	if n == 1 {
+		return "was"
+	}
+	return "were"
+}

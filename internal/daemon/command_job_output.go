@@ -1,0 +1,193 @@
+package daemon
+
+import (
+	"context"
+	"io"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"go.uber.org/zap"
+
+	"baton/internal/redisstore"
+)
+
+const (
+	// shipFirst is when the first one goes: most commands have ended by then.
+	shipFirst = 100 * time.Millisecond
+	// shipEvery is the time between two pieces of a run's output that go to Redis.
+	shipEvery = 500 * time.Millisecond
+	// shipLast is how long the end of a run waits until its output is there.
+	shipLast = 500 * time.Millisecond
+	// shipWithin bounds one attempt.
+	shipWithin = 5 * time.Second
+	// keepTail is how much of the output stands in the history.
+	keepTail = 4 << 10
+)
+
+// printout is what a command prints: it keeps the end, and has it shipped. Writing to
+// it never waits for that.
+type printout struct {
+	secrets *redactor
+	ship    func(ctx context.Context, offset int64, text []byte) error
+	log     *zap.Logger
+
+	mu      sync.Mutex
+	end     tailBuffer
+	shipper sync.WaitGroup
+	over    chan struct{}      // closed: nothing more is printed
+	abandon context.CancelFunc // ends the shipping; nil: it has not begun
+}
+
+func newPrintout(secrets []string, ship func(context.Context, int64, []byte) error, log *zap.Logger) *printout {
+	return &printout{
+		secrets: newRedactor(secrets), ship: ship, log: log,
+		end: tailBuffer{limit: redisstore.KeepOutput}, over: make(chan struct{}),
+	}
+}
+
+// Write takes what the command prints.
+func (p *printout) Write(text []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.secrets.pass(text, false, p.end.write)
+	p.beginShipping()
+	return len(text), nil
+}
+
+// beginShipping begins with the first that is printed. The lock is held.
+func (p *printout) beginShipping() {
+	if p.end.total == 0 || p.abandon != nil || p.ship == nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	p.abandon = cancel
+	p.shipper.Go(func() { p.keepShipping(ctx) })
+}
+
+// ReadFrom reads all that the command prints: with a small buffer, as most print
+// little and many may run at a time, until one is filled.
+func (p *printout) ReadFrom(r io.Reader) (n int64, err error) {
+	buffer := make([]byte, 2<<10)
+	for {
+		many, err := r.Read(buffer)
+		if many > 0 {
+			n += int64(many)
+			_, _ = p.Write(buffer[:many])
+		}
+		if err == io.EOF { //nolint:errorlint // as io.Copy does
+			return n, nil
+		}
+		if err != nil {
+			return n, err
+		}
+		if many == len(buffer) && many < 64<<10 {
+			buffer = make([]byte, 64<<10)
+		}
+	}
+}
+
+// close ends the printing, and waits for what is left to be shipped, for a while.
+func (p *printout) close(within time.Duration) {
+	p.mu.Lock()
+	p.secrets.pass(nil, true, p.end.write)
+	p.beginShipping()
+	abandon := p.abandon
+	p.mu.Unlock()
+	close(p.over)
+	if abandon == nil {
+		return
+	}
+	timer := time.AfterFunc(max(within, 0), abandon)
+	p.shipper.Wait()
+	timer.Stop()
+	abandon()
+}
+
+// tail is the very end of the output, for the history.
+func (p *printout) tail() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, text := p.end.from(p.end.total - keepTail)
+	for len(text) > 0 && !utf8.RuneStart(text[0]) { // a part of one that was cut
+		text = text[1:]
+	}
+	return strings.ToValidUTF8(string(text), string(utf8.RuneError))
+}
+
+// keepShipping ships what is new, again and again, until nothing more comes.
+func (p *printout) keepShipping(ctx context.Context) {
+	shipped, trouble := int64(0), false
+	for wait, last := shipFirst, false; ; wait = shipEvery {
+		select {
+		case <-p.over:
+			last = true
+		case <-time.After(wait):
+		}
+		p.mu.Lock()
+		offset, text := p.end.from(shipped)
+		p.mu.Unlock()
+		if len(text) > 0 {
+			attempt, cancel := context.WithTimeout(ctx, shipWithin)
+			err := p.ship(attempt, offset, text)
+			cancel()
+			switch {
+			case err == nil:
+				shipped = offset + int64(len(text))
+			case !trouble: // once: the run goes on, and what is kept is tried again
+				trouble = true
+				p.log.Warn("cannot keep what the command prints", zap.Error(err))
+			}
+		}
+		if last || ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// tailBuffer is the end of what was written to it: a ring that grows up to its limit.
+type tailBuffer struct {
+	limit int
+	ring  []byte
+	total int64 // that was ever written; the last byte is before total % len(ring)
+}
+
+func (b *tailBuffer) write(text []byte) {
+	if len(b.ring) < b.limit && b.total+int64(len(text)) > int64(len(b.ring)) {
+		b.grow(int(min(b.total+int64(len(text)), int64(b.limit))))
+	}
+	if over := len(text) - len(b.ring); over > 0 {
+		b.total, text = b.total+int64(over), text[over:]
+	}
+	for len(text) > 0 {
+		n := copy(b.ring[b.total%int64(len(b.ring)):], text)
+		b.total, text = b.total+int64(n), text[n:]
+	}
+}
+
+// grow makes room for need bytes in all. Before it is full the ring is in order.
+func (b *tailBuffer) grow(need int) {
+	size := max(len(b.ring), 1<<10)
+	for size < need {
+		size *= 2
+	}
+	ring := make([]byte, min(size, b.limit))
+	copy(ring, b.ring[:min(b.total, int64(len(b.ring)))])
+	b.ring = ring
+}
+
+// from copies what is there from an offset on, and says where that begins.
+func (b *tailBuffer) from(offset int64) (int64, []byte) {
+	size := int64(len(b.ring))
+	offset = max(offset, b.total-size, 0)
+	if offset >= b.total {
+		return b.total, nil
+	}
+	text := make([]byte, 0, b.total-offset)
+	first, last := offset%size, b.total%size
+	if first < last {
+		return offset, append(text, b.ring[first:last]...)
+	}
+	return offset, append(append(text, b.ring[first:]...), b.ring[:last]...)
+}

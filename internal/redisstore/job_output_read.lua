@@ -1,0 +1,13 @@
+-- Reads what is kept of what a run has printed.
+-- KEYS: the output
+-- ARGV: offset to read from, bytes at most
+-- Reply: offset of the text, text; of nothing the offset asked for and ''
+local head, from = 16, tonumber(ARGV[1])
+local first = tonumber(redis.call('GETRANGE', KEYS[1], 0, head - 1))
+if not first then
+  return {ARGV[1], ''}
+end
+if from < first then
+  from = first
+end
+return {string.format('%d', from), redis.call('GETRANGE', KEYS[1], head + from - first, head + from - first + ARGV[2] - 1)}
