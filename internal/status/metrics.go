@@ -40,6 +40,8 @@ type Metrics struct {
 	flushBacklog *prometheus.GaugeVec
 	flushFenced  *prometheus.CounterVec
 
+	notified *prometheus.CounterVec
+
 	mu        sync.Mutex
 	jobs      map[string]bool
 	elections map[string]*Election
@@ -57,6 +59,9 @@ func missedReasons() []string {
 	return []string{"overlap", "no_leader", "late", "ledger", "paused", "concurrency", "unknown"}
 }
 func flushOutcomes() []string { return []string{"written", "dead"} }
+func notifyOutcomes() []string {
+	return []string{"delivered", "refused", "given_up", "dropped"}
+}
 
 // Bounds in seconds: from what a healthy network takes to what ends a term, and
 // from a flush of nothing to a nightly report.
@@ -106,6 +111,7 @@ func (m *Metrics) registerFlush() {
 	m.flushLag = m.gauges("flush_lag_seconds", "How far the database is behind Redis; 0 on a standby.", "job")
 	m.flushBacklog = m.gauges("flush_backlog", "Changes that wait in Redis; 0 on a standby.", "job")
 	m.flushFenced = m.counters("flush_fenced_total", "Batches that a newer leader's fence stopped.", "job")
+	m.notified = m.counters("notifications_total", "Notifications and signs of life, by what became of them.", "target", "outcome")
 }
 
 // AddJobs registers jobs at zero, those that are not there yet.
@@ -135,6 +141,15 @@ func (m *Metrics) AddJobs(names ...string) {
 			vec.WithLabelValues(job)
 		}
 		m.flushFenced.WithLabelValues(job)
+	}
+}
+
+// AddTargets registers targets of notifications at zero.
+func (m *Metrics) AddTargets(names ...string) {
+	for _, target := range names {
+		for _, outcome := range notifyOutcomes() {
+			m.notified.WithLabelValues(target, outcome)
+		}
 	}
 }
 

@@ -49,6 +49,7 @@ func wantSeries(t *testing.T, got map[string]string, want map[string]string) {
 func TestEverySeriesIsThereAtZero(t *testing.T) {
 	m := NewMetrics("1.2.3", []string{"a", "b"})
 	m.Election("baton")
+	m.AddTargets("ops")
 	got := scrape(t, m)
 	for name, value := range got {
 		if !strings.HasPrefix(name, "baton_build_info") && name != "baton_config_last_reload_successful" && value != "0" {
@@ -64,6 +65,7 @@ func TestEverySeriesIsThereAtZero(t *testing.T) {
 		`baton_job_next_run_timestamp_seconds{job="a"}`, `baton_job_last_success_timestamp_seconds{job="a"}`,
 		`baton_flush_rows_total{job="a",outcome="dead"}`, `baton_flush_batch_seconds_count{job="a"}`,
 		`baton_flush_lag_seconds{job="a"}`, `baton_flush_backlog{job="b"}`, `baton_flush_fenced_total{job="b"}`,
+		`baton_notifications_total{outcome="given_up",target="ops"}`,
 	}
 	for _, name := range want {
 		if _, ok := got[name]; !ok {
@@ -101,6 +103,7 @@ func TestMetricsSayWhatHappened(t *testing.T) {
 	m.FlushLag("a", 1500*time.Millisecond)
 	m.FlushBacklog("a", 77)
 	m.FlushFenced("a")
+	m.Notified("ops", "dropped", 3)
 	led := map[string]string{
 		`baton_leader{lock="baton"}`: "1", `baton_epoch{lock="baton"}`: "42", `baton_leader_transitions_total{lock="baton",reason="won"}`: "1",
 		`baton_leader_transitions_total{lock="baton",reason="quarantined"}`: "1", `baton_renew_seconds_count{lock="baton"}`: "2", `baton_renew_seconds_sum{lock="baton"}`: "1.003",
@@ -111,6 +114,7 @@ func TestMetricsSayWhatHappened(t *testing.T) {
 		`baton_job_last_success_timestamp_seconds{job="a"}`: "1.7531923315e+09", `baton_flush_rows_total{job="a",outcome="written"}`: "500",
 		`baton_flush_rows_total{job="a",outcome="dead"}`: "2", `baton_flush_batch_seconds_count{job="a"}`: "1",
 		`baton_flush_lag_seconds{job="a"}`: "1.5", `baton_flush_backlog{job="a"}`: "77", `baton_flush_fenced_total{job="a"}`: "1",
+		`baton_notifications_total{outcome="dropped",target="ops"}`: "3",
 	}
 	wantSeries(t, scrape(t, m), led)
 
@@ -200,6 +204,7 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 	}
 	m := NewMetrics("v", []string{"a"})
 	m.Election("baton")
+	m.AddTargets("ops")
 	families, err := m.registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -223,7 +228,7 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 				if !strings.Contains(row, "`"+label.GetName()+"`") {
 					t.Errorf("METRICS.md lacks the label %s of %s", label.GetName(), name)
 				}
-				if free := label.GetName() == "job" || label.GetName() == "lock" || name == "baton_build_info"; !free && !strings.Contains(row, "`"+label.GetValue()+"`") {
+				if free := label.GetName() == "job" || label.GetName() == "lock" || label.GetName() == "target" || name == "baton_build_info"; !free && !strings.Contains(row, "`"+label.GetValue()+"`") {
 					t.Errorf("METRICS.md lacks %s=%q of %s", label.GetName(), label.GetValue(), name)
 				}
 			}

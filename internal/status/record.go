@@ -62,6 +62,11 @@ func (m *Metrics) Reloaded(ok bool) {
 	}
 }
 
+// Notified counts notifications for a target: delivered, refused, given_up or dropped.
+func (m *Metrics) Notified(target, outcome string, events int) {
+	m.notified.WithLabelValues(target, outcome).Add(float64(max(events, 0)))
+}
+
 func unix(t time.Time) float64 {
 	if t.IsZero() {
 		return 0
