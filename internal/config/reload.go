@@ -3,13 +3,14 @@ package config
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 )
 
 // Reloadable says why a running node with the configuration old cannot go over to c
 // without a restart, as Problems; nil if it can.
 func (c Config) Reloadable(old Config) error {
-	var found Problems
+	var changed []string
 	for _, part := range []struct {
 		path     string
 		old, new any
@@ -17,9 +18,16 @@ func (c Config) Reloadable(old Config) error {
 		{"node", old.Node, c.Node}, {"redis", old.Redis, c.Redis}, {"election", old.Election, c.Election},
 		{"http", old.HTTP, c.HTTP}, {"log.format", old.Log.Format, c.Log.Format},
 	} {
-		for _, path := range differing(part.path, reflect.ValueOf(part.old), reflect.ValueOf(part.new)) {
-			found = append(found, c.problem(path, "it has changed, and takes a restart: systemctl restart baton, on one host after the other"))
-		}
+		changed = append(changed, differing(part.path, reflect.ValueOf(part.old), reflect.ValueOf(part.new))...)
+	}
+	// Some values follow from others: those that the operator set come first.
+	set := slices.DeleteFunc(slices.Clone(changed), func(path string) bool { _, ok := c.places[path]; return !ok })
+	if len(set) > 0 {
+		changed = set
+	}
+	var found Problems
+	for _, path := range changed {
+		found = append(found, c.problem(path, "it has changed, and takes a restart: systemctl restart baton, on one host after the other"))
 	}
 	return found.err()
 }

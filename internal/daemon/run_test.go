@@ -48,17 +48,25 @@ func configFor(url string) config.Config {
 // all of its environment.
 func start(t *testing.T, c config.Config, env map[string]string) *running {
 	t.Helper()
+	return startWith(t, c, env, func(*Options) {})
+}
+
+// startWith is start with options of the test's own.
+func startWith(t *testing.T, c config.Config, env map[string]string, set func(*Options)) *running {
+	t.Helper()
 	core, logs := recorder.New(zapcore.InfoLevel)
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &running{t: t, logs: logs, stop: cancel, ended: make(chan error, 1), exited: make(chan int, 1)}
 	ready := make(chan string, 1)
 	go func() {
-		r.ended <- Run(ctx, c, Options{
+		o := Options{
 			Version: "test", Logger: zap.New(core),
 			Getenv: func(name string) (string, bool) { v, ok := env[name]; return v, ok },
 			Exit:   func(code int) { r.exited <- code },
 			Ready:  func(address string) { ready <- address },
-		})
+		}
+		set(&o)
+		r.ended <- Run(ctx, c, o)
 	}()
 	t.Cleanup(cancel)
 	select {

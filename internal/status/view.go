@@ -33,6 +33,7 @@ type view struct {
 	Now      instant
 	Leader   leaderView
 	Verdicts []verdict
+	Locks    []lockView
 	Nodes    []nodeView
 	Jobs     []jobView
 	Events   []eventView
@@ -55,6 +56,27 @@ type leaseView struct {
 	Tone        tone
 	Left, TTL   string
 	LeftMS, Max int64
+}
+
+// lockView is an election of its own for some of the jobs.
+type lockView struct {
+	Tone                     tone
+	Key, Leader, Epoch, Held string
+	Lease, Note              string
+}
+
+func newLockView(l Lock, now time.Time) lockView {
+	v := lockView{Tone: warn, Key: l.Key, Leader: "nobody", Note: or(sentence(l.Vacancy), "The lock is free.")}
+	if l.Leader == nil {
+		return v
+	}
+	v.Lease, v.Note = span(ms(max(l.Leader.LeaseLeftMS, 0))), ""
+	if l.Leader.Foreign {
+		v.Tone, v.Leader, v.Note = bad, "another program", "Its jobs do not run until that program lets go."
+		return v
+	}
+	v.Tone, v.Leader, v.Epoch, v.Held = good, or(l.Leader.NodeID, "an unnamed node"), epoch(l.Leader.Epoch), span(wholeSeconds(now.Sub(l.Leader.Since)))
+	return v
 }
 
 // verdict answers one question in one word.
@@ -99,11 +121,17 @@ func newView(s Snapshot, known bool, build string) view {
 		v.Announce += ", epoch " + v.Leader.Epoch
 	}
 	v.Verdicts = []verdict{dataVerdict(s), jobsVerdict(s, known), redisVerdict(s, now), nodesVerdict(s, known)}
+	for _, l := range s.Locks {
+		v.Locks = append(v.Locks, newLockView(l, now))
+	}
 	for _, n := range s.Nodes {
 		v.Nodes = append(v.Nodes, newNodeView(n, s))
 	}
 	for _, j := range s.Jobs {
 		job := newJobView(j, now)
+		if j.Lock != s.LockKey {
+			job.Lock = j.Lock
+		}
 		if s.Paused != nil && s.Leader == nil {
 			job.Next = instant{Near: "after resume"}
 		}

@@ -10,7 +10,7 @@ import (
 const defaultLateAfter = 60 * time.Second
 
 type jobView struct {
-	Name, Target          string
+	Name, Target, Lock    string
 	Words, Schedule, Zone string
 	Next                  instant
 	Paused                string // "by alice: upgrade, for 5 min"

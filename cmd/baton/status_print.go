@@ -1,0 +1,137 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"baton/internal/daemon"
+)
+
+// statusTables writes the state for people.
+type statusTables struct {
+	*tabwriter.Writer
+	s daemon.Snapshot
+}
+
+func printStatus(out io.Writer, s daemon.Snapshot) error {
+	t := statusTables{tabwriter.NewWriter(out, 0, 8, 2, ' ', 0), s}
+	t.leader()
+	t.locks()
+	t.nodes()
+	t.jobs()
+	return t.Flush()
+}
+
+func (t statusTables) print(format string, args ...any) {
+	_, _ = fmt.Fprintf(t, format, args...) // Flush tells a write error
+}
+
+func (t statusTables) leader() {
+	s := t.s
+	switch l := s.Leader; {
+	case l == nil && s.Paused != nil:
+		t.print("Lock %q: nobody leads: paused %s, for %s\n", s.LockKey, s.Paused.Reason, short(s.Now.Sub(s.Paused.Since)))
+	case l == nil && s.Vacancy != "":
+		t.print("Lock %q: nobody leads: %s\n", s.LockKey, s.Vacancy)
+	case l == nil:
+		t.print("Lock %q: nobody leads\n", s.LockKey)
+	case l.Foreign:
+		t.print("Lock %q: held by a client that is not baton (owner %s), %s\n", s.LockKey, l.Owner, leaseLeft(l.LeaseLeftMS))
+	default:
+		t.print("Lock %q: %s leads, epoch %d, for %s, %s\n", s.LockKey, l.NodeID, l.Epoch, short(s.Now.Sub(l.Since)), leaseLeft(l.LeaseLeftMS))
+	}
+	if s.Leader != nil && s.Paused != nil {
+		t.print("Paused %s: %s is to stop\n", s.Paused.Reason, cmp.Or(s.Leader.NodeID, s.Leader.Owner))
+	}
+}
+
+// locks lists those that jobs have of their own.
+func (t statusTables) locks() {
+	if len(t.s.Locks) > 0 {
+		t.print("\nLOCK\tLEADER\tEPOCH\tFOR\tLEASE\n")
+	}
+	for _, lock := range t.s.Locks {
+		switch l := lock.Leader; {
+		case l == nil:
+			t.print("%s\tnobody: %s\t-\t-\t-\n", lock.Key, cmp.Or(lock.Vacancy, "it is free"))
+		case l.Foreign:
+			t.print("%s\ta client that is not baton\t-\t-\t%s\n", lock.Key, leaseLeft(l.LeaseLeftMS))
+		default:
+			t.print("%s\t%s\t%d\t%s\t%s\n", lock.Key, l.NodeID, l.Epoch, short(t.s.Now.Sub(l.Since)), leaseLeft(l.LeaseLeftMS))
+		}
+	}
+}
+
+func (t statusTables) nodes() {
+	if len(t.s.Nodes) > 0 {
+		t.print("\nNODE\tSTATE\tPRIORITY\tSEEN\tVERSION\tCONFIG\tSTATUS PAGE\n")
+	}
+	drift := false
+	for _, n := range t.s.Nodes {
+		state, priority, hash := n.State, fmt.Sprint(n.Priority), n.ConfigHash
+		switch {
+		case n.Stale:
+			state = "gone"
+		case n.Observer:
+			state, priority = "observer", "-"
+		case n.Aside != "":
+			state = "stands aside"
+		}
+		if n.Drift {
+			hash, drift = hash+" (drift)", true
+		}
+		t.print("%s\t%s\t%s\t%s ago\t%s\t%s\t%s\n", n.ID, state, priority, short(time.Duration(n.LastSeenMSAgo)*time.Millisecond), n.Version, hash, n.Address)
+	}
+	if drift {
+		t.print("\nDrift: those nodes have other jobs in their configuration than the leader; baton reload after the file is the same everywhere\n")
+	}
+	for _, n := range t.s.Nodes {
+		if n.Aside != "" && !n.Stale {
+			t.print("\n%s stands aside %s\n", n.ID, n.Aside)
+		}
+	}
+}
+
+func (t statusTables) jobs() {
+	if len(t.s.Jobs) > 0 {
+		t.print("\nJOB\tSCHEDULE\tNEXT\tLAST\tROWS\tDEAD\tTOOK\tWAITING\tFAILURES%s\n", t.lockColumn("LOCK"))
+	}
+	for _, j := range t.s.Jobs {
+		next, last, rows, dead, took, waiting := nextRun(j, t.s), "never", "-", "-", "-", waitingChanges(j)
+		if r := j.LastRun; r != nil {
+			last = fmt.Sprintf("%s %s ago", r.State, short(t.s.Now.Sub(r.Started)))
+			rows, dead = fmt.Sprint(r.Rows), fmt.Sprint(r.Dead)
+			took = short(time.Duration(r.DurationMS) * time.Millisecond)
+		}
+		if r := j.Running; r != nil {
+			next = "running for " + short(t.s.Now.Sub(r.Started))
+		}
+		t.print("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d%s\n", j.Name, j.Schedule, next, last, rows, dead, took, waiting, j.ConsecutiveFailures, t.lockColumn(j.Lock))
+	}
+	for _, j := range t.s.Jobs {
+		if j.Paused != nil {
+			t.print("\n%s is paused %s; baton job resume %s ends that\n", j.Name, j.Paused.Reason, j.Name)
+		}
+		if r := j.LastRun; r != nil && r.Error != "" {
+			t.print("\n%s, at %s on %s: %s\n", j.Name, r.Started.Format(time.DateTime), r.NodeID, r.Error)
+		}
+	}
+}
+
+// lockColumn is there if jobs run under several locks.
+func (t statusTables) lockColumn(text string) string {
+	if len(t.s.Locks) == 0 {
+		return ""
+	}
+	return "\t" + text
+}
+
+func leaseLeft(ms int64) string {
+	if ms < 0 {
+		return "without an expiry"
+	}
+	return fmt.Sprintf("lease %.1f s left", float64(ms)/1000)
+}
