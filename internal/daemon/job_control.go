@@ -93,15 +93,17 @@ func (r *Remote) JobRuns(ctx context.Context, name string, n int) ([]status.Run,
 
 // PauseJob has nobody run a job until ResumeJob, whoever leads.
 func (r *Remote) PauseJob(ctx context.Context, name, reason string) (JobPause, error) {
-	return r.pauseJob(ctx, name, reason, func(ctx context.Context) (*redisstore.Pause, error) { return r.ledger.Pause(ctx, name, reason) })
+	return r.pauseJob(ctx, name, reason, func(ctx context.Context) (*redisstore.JobPause, error) {
+		return r.ledger.Pause(ctx, name, reason, time.Time{})
+	})
 }
 
 // ResumeJob ends the pause of a job.
 func (r *Remote) ResumeJob(ctx context.Context, name string) (JobPause, error) {
-	return r.pauseJob(ctx, name, "", func(ctx context.Context) (*redisstore.Pause, error) { return r.ledger.Resume(ctx, name) })
+	return r.pauseJob(ctx, name, "", func(ctx context.Context) (*redisstore.JobPause, error) { return r.ledger.Resume(ctx, name) })
 }
 
-func (r *Remote) pauseJob(ctx context.Context, name, reason string, do func(context.Context) (*redisstore.Pause, error)) (JobPause, error) {
+func (r *Remote) pauseJob(ctx context.Context, name, reason string, do func(context.Context) (*redisstore.JobPause, error)) (JobPause, error) {
 	if err := r.known(name); err != nil {
 		return JobPause{}, err
 	}
@@ -110,7 +112,7 @@ func (r *Remote) pauseJob(ctx context.Context, name, reason string, do func(cont
 	was, err := do(ctx)
 	done := JobPause{Job: name, Reason: reason}
 	if was != nil {
-		done.Was = &status.Pause{Since: was.At, Reason: was.Reason}
+		done.Was = jobPauseOf(was)
 	}
 	return done, err
 }

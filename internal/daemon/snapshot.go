@@ -217,7 +217,7 @@ func configuredJobs(tasks []task, now time.Time) []status.Job {
 	for i, t := range tasks {
 		jobs[i] = status.Job{
 			Name: t.config.Name, Schedule: t.config.Schedule, ScheduleWords: t.schedule.Describe(), TimeZone: t.config.TimeZone,
-			Target: t.target(), Lock: t.config.Lock, NextRun: t.schedule.Next(now), LateAfterSeconds: t.config.LateAfter.Seconds(),
+			Target: t.target(), Lock: t.config.Lock, Overlap: t.config.Overlap, NextRun: t.schedule.Next(now), LateAfterSeconds: t.config.LateAfter.Seconds(),
 		}
 	}
 	return jobs
@@ -225,16 +225,30 @@ func configuredJobs(tasks []task, now time.Time) []status.Job {
 
 func fillJob(j *status.Job, st redisstore.JobState) {
 	j.ConsecutiveFailures = int(st.ConsecutiveFailures)
-	j.Running, j.LastRun = runOf(st.Running), runOf(st.Last)
-	if st.Paused != nil {
-		j.Paused = &status.Pause{Since: st.Paused.At, Reason: st.Paused.Reason}
+	j.LastRun, j.Paused = runOf(st.Last), jobPauseOf(st.Paused)
+	if r := st.Retry; r != nil {
+		j.Retry = &status.Retry{Slot: r.Slot, Attempt: r.Attempt, At: r.At}
 	}
-	if st.Progress != nil && j.Running != nil {
-		j.Running.Batches = st.Progress.Batches
-		if st.Progress.Backlog >= 0 {
-			j.Running.Backlog = &st.Progress.Backlog
+	for _, open := range st.Running {
+		run := runOf(&open.Record)
+		if p := open.Progress; p != nil {
+			run.Batches = p.Batches
+			if p.Backlog >= 0 {
+				run.Backlog = &p.Backlog
+			}
+		}
+		j.Running = run // the latest
+		if len(st.Running) > 1 {
+			j.Open = append(j.Open, *run)
 		}
 	}
+}
+
+func jobPauseOf(p *redisstore.JobPause) *status.Pause {
+	if p == nil {
+		return nil
+	}
+	return &status.Pause{Since: p.At, Reason: p.Reason, Until: p.Until, All: p.All}
 }
 
 func runOf(r *job.Record) *status.Run {
@@ -242,8 +256,9 @@ func runOf(r *job.Record) *status.Run {
 		return nil
 	}
 	run := &status.Run{
-		ID: r.ID, State: string(r.State), Trigger: string(r.Trigger), Slot: r.Slot, Started: r.Started,
-		Rows: r.Result.Rows, Dead: r.Result.Dead, Error: r.Error, NodeID: r.Term.NodeID, Epoch: r.Term.Epoch, Owner: r.Term.Owner,
+		ID: r.ID, State: string(r.State), Trigger: string(r.Trigger), Attempt: r.Attempt, By: r.By, Forced: r.Forced,
+		Slot: r.Slot, Started: r.Started, Rows: r.Result.Rows, Dead: r.Result.Dead, ExitCode: r.Result.ExitCode, Output: r.Result.Output,
+		Error: r.Error, NodeID: r.Term.NodeID, Epoch: r.Term.Epoch, Owner: r.Term.Owner,
 	}
 	if !r.Finished.IsZero() {
 		run.DurationMS = r.Finished.Sub(r.Started).Milliseconds()

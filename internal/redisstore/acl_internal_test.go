@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -118,14 +119,25 @@ func TestTheDocumentedUserCanFlushAndRunJobs(t *testing.T) {
 	}
 
 	g.do("SET", "baton", "a", "PX", 60_000)
-	l := NewLedger(store, LedgerOptions{LockKey: "baton"})
+	l := NewLedger(store, LedgerOptions{LockKey: "baton", MaxAge: time.Hour})
 	claim(t, l, newRun("r1", 1, "a"))
 	finish(t, l, ended(newRun("r1", 1, "a"), job.StateSucceeded, ""))
 	stateOf(t, l, "users")
 	if _, err := l.Runs(t.Context(), "users", 3); err != nil {
 		t.Error(err)
 	}
-	if _, err := l.LastSlots(t.Context(), []string{"users"}); err != nil {
+	if _, err := l.Standings(t.Context(), []string{"users"}); err != nil {
+		t.Error(err)
+	}
+	for minute := 2; minute < 4; minute++ {
+		if err := l.Miss(t.Context(), newRun("", 0, "a").Term, missedAt(minute, job.ReasonOverlap)); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := l.Pause(t.Context(), "", "by alice", time.Now()); err != nil {
+		t.Error(err)
+	}
+	if _, err := l.Orders(t.Context(), []string{"users"}); err != nil {
 		t.Error(err)
 	}
 }

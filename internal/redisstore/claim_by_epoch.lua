@@ -5,5 +5,7 @@ local function instead(owner, epoch)
   if highest > tonumber(epoch) or highest == tonumber(epoch) and last[2] ~= owner then
     return last[2] .. ' in epoch ' .. last[1]
   end
+  -- PERSIST is the first that writes: then a full memory refuses no later command.
+  redis.call('PERSIST', KEYS[1])
   redis.call('HSET', KEYS[1], 'epoch', epoch, 'owner', owner)
 end

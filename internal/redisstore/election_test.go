@@ -28,6 +28,21 @@ func TestLedgerConforms(t *testing.T) {
 	})
 }
 
+// With a quorum the lock is elsewhere: who leads has the highest epoch that has asked.
+func TestLedgerApartFromTheLockConforms(t *testing.T) {
+	r := testsupport.StartRedis(t)
+	jobtest.Conformance(t, func(t *testing.T) (job.Ledger, func(owner string)) {
+		key := "election:" + t.Name()
+		lead := func(owner string) {
+			if _, err := r.Conn().Do("HSET", "{"+key+"}:fence", "owner", owner, "epoch", owner[0]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		lead("~") // who asks for nothing
+		return redisstore.NewLedger(open(t, r), redisstore.LedgerOptions{LockKey: key, ByEpoch: true}), lead
+	})
+}
+
 func TestHintsArriveAndComeBackAfterRedisDoes(t *testing.T) {
 	r := testsupport.StartRedis(t)
 	s := open(t, r)

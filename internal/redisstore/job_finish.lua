@@ -1,38 +1,73 @@
 -- Records how a run ended: in the history, and as the job's last result.
 -- KEYS: job hash, runs stream
--- ARGV: how many runs to keep, run id, state, finished in ms, why the job is paused with it or "", then field, value...
---       of the run, of which the first is its id
--- Reply: 1, or 0 when this run was recorded before (the first reply was lost)
+-- ARGV: how many entries to keep, and for how many ms (see remember), run id, state, finished in ms, why the job is
+--       paused with it or "", slot in ms, its retrial as "ATTEMPT AT" or "", then field, value... of the run, of which
+--       the first two are its id and its state
+-- Reply: 1, or 0 when there is nothing to record (the first reply was lost)
 --
--- A run that no longer is the job's running one (a deposed leader reports late, the
--- next run has been claimed) goes into the history only.
-local state, finished, pause = ARGV[3], ARGV[4], ARGV[5]
-for _, entry in ipairs(redis.call('XREVRANGE', KEYS[2], '+', '-', 'COUNT', 20)) do
-  if entry[2][2] == ARGV[2] then
+-- A run that is not open was recorded before, or Redis has lost its data. What was recorded as lost is recorded anew
+-- when its leader tells of its end after all; its retrial stays, or has been taken.
+local id, state, finished, pause, slot = ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
+local open, lost = redis.call('HGET', KEYS[1], 'run:' .. id), nil
+if not open then
+  if state == 'lost' then
     return 0
+  end
+  for _, entry in ipairs(redis.call('XREVRANGE', KEYS[2], '+', '-', 'COUNT', 200)) do
+    if entry[2][2] == id then
+      if entry[2][4] ~= 'lost' then
+        return 0
+      end
+      lost = entry[1]
+      break
+    end
   end
 end
 -- PERSIST is the first that writes: then a full memory refuses no later command, and flushes can make room.
 redis.call('PERSIST', KEYS[1])
-redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[1], '*', unpack(ARGV, 6))
-if redis.call('HGET', KEYS[1], 'running_id') ~= ARGV[2] then
+local now = clock()
+if lost then
+  redis.call('XDEL', KEYS[2], lost)
+end
+remember(KEYS[2], ARGV[1], ARGV[2], now, unpack(ARGV, 9))
+redis.call('HDEL', KEYS[1], 'run:' .. id, 'progress:' .. id)
+
+if not lost and ARGV[8] ~= '' then
+  local last = redis.call('HGET', KEYS[1], 'last_slot')
+  if not last or tonumber(last) <= tonumber(slot) then
+    redis.call('HSET', KEYS[1], 'retry', slot .. ' ' .. ARGV[8])
+  end
+end
+if pause ~= '' and (redis.call('HGET', KEYS[1], 'latest') or id) == id then
+  -- One that an operator has given an end has none any more: somebody must look at it.
+  local paused, ends = pausedBy(KEYS[1], '', now)
+  if not paused then
+    redis.call('HSET', KEYS[1], 'paused_reason', pause, 'paused_at', finished)
+  elseif ends then
+    redis.call('HDEL', KEYS[1], 'paused_until')
+    redis.call('HSET', KEYS[1], 'paused_reason', pause)
+  end
+end
+
+-- The last result is that of the run that was open last; of a run recorded anew it was counted before.
+local anew = lost and redis.call('HGET', KEYS[1], 'result_id') == id
+if not open and not anew then
   return 1
 end
-redis.call('HDEL', KEYS[1], 'running_batches', 'running_backlog')
 local started
-for i = 6, #ARGV, 2 do
+for i = 9, #ARGV, 2 do
   if ARGV[i] == 'started' then
     started = ARGV[i + 1]
   end
-  redis.call('HDEL', KEYS[1], 'running_' .. ARGV[i])
-  redis.call('HSET', KEYS[1], 'result_' .. ARGV[i], ARGV[i + 1])
+  if ARGV[i] ~= 'output' then
+    redis.call('HSET', KEYS[1], 'result_' .. ARGV[i], ARGV[i + 1])
+  end
 end
 if state == 'succeeded' then
   redis.call('HSET', KEYS[1], 'last_success', finished, 'fresh', started, 'consecutive_failures', 0)
-elseif state ~= 'cancelled' then
+elseif state == 'cancelled' and anew then
+  redis.call('HINCRBY', KEYS[1], 'consecutive_failures', -1)
+elseif state ~= 'cancelled' and not anew then
   redis.call('HINCRBY', KEYS[1], 'consecutive_failures', 1)
-end
-if pause ~= '' and redis.call('HSETNX', KEYS[1], 'paused_reason', pause) == 1 then
-  redis.call('HSET', KEYS[1], 'paused_at', finished)
 end
 return 1

@@ -14,13 +14,15 @@ import (
 )
 
 var (
-	pauseScript    = loadScript("job_pause", 1)
-	requestScript  = loadScript("job_request", 2)
-	answerScript   = loadScript("job_answer", 2)
-	progressScript = loadScript("job_progress", 1)
+	pauseScript     = ledgerScript(1, "job_pause")
+	requestScript   = ledgerScript(2, "job_request")
+	answerScript    = ledgerScript(2, "job_answer")
+	cancelScript    = ledgerScript(1, "job_cancel")
+	cancelledScript = ledgerScript(2, "job_cancelled")
+	progressScript  = ledgerScript(1, "job_progress")
 )
 
-// ErrAsked is the answer to a request for a manual run where another waits already.
+// ErrAsked is the answer to an order where another of its kind waits already.
 var ErrAsked = errors.New("it has been asked for already")
 
 // Refusal is why a manual run did not come about.
@@ -31,41 +33,22 @@ type Refusal struct {
 
 // Request is that a manual run of a job is asked for.
 type Request struct {
-	Job string
-	ID  string // the run's
-	By  string // "by alice: reason"
-}
-
-// Pause pauses a job until Resume, whoever leads: no slot of it is granted any more.
-// It returns the pause that there was before, nil if there was none; paused again it
-// goes on under the new reason.
-func (l *Ledger) Pause(ctx context.Context, name, reason string) (before *Pause, err error) {
-	return l.pause(ctx, "pause", name, reason)
-}
-
-// Resume ends the pause of a job. It returns the pause, nil if there was none.
-func (l *Ledger) Resume(ctx context.Context, name string) (was *Pause, err error) {
-	return l.pause(ctx, "resume", name, "")
-}
-
-func (l *Ledger) pause(ctx context.Context, doing, name, reason string) (*Pause, error) {
-	was, err := redis.Strings(l.script(ctx, pauseScript, []any{l.keys.job(name), reason}))
-	if err != nil {
-		return nil, fmt.Errorf("%s job %q: %w", doing, name, err)
-	}
-	l.wake(ctx)
-	if len(was) < 2 {
-		return nil, nil
-	}
-	return &Pause{At: millisField(was[0]), Reason: was[1]}, nil
+	Job   string
+	ID    string // the run's
+	By    string // "by alice: reason"
+	Force bool   // run it whatever the job's overlap is
 }
 
 // Request asks the leader for a manual run, which it may claim for so long. It is
 // refused with [job.ErrPaused] or [ErrAsked]. Asked again under the same ID it is one
 // request.
 func (l *Ledger) Request(ctx context.Context, r Request, goodFor time.Duration) error {
+	force := "-"
+	if r.Force {
+		force = "force"
+	}
 	reply, err := redis.Strings(l.script(ctx, requestScript,
-		[]any{l.keys.job(r.Job), l.keys.control(), l.keys.request(r.Job), r.ID, goodFor.Milliseconds(), r.By}))
+		[]any{l.keys.job(r.Job), l.keys.control(), l.keys.request(r.Job), r.ID, goodFor.Milliseconds(), force, r.By}))
 	switch {
 	case err != nil:
 		return fmt.Errorf("ask for a run of job %q: %w", r.Job, err)
@@ -99,20 +82,22 @@ func (l *Ledger) answer(ctx context.Context, r Request, reason string) (bool, er
 // Orders are what operators ask of the leader's jobs.
 type Orders struct {
 	Requests []Request
-	// Paused says of each job that was asked about why it is paused; "" if it is not.
+	Cancels  []Cancel
+	// Paused says of each job that was asked about why it is paused, itself or with all
+	// others; "" if it is not.
 	Paused map[string]string
 }
 
-// Orders reads all requests, and the pauses of some jobs, in one round trip.
+// Orders reads all orders, and the pauses of some jobs, in one round trip.
 func (l *Ledger) Orders(ctx context.Context, jobs []string) (o Orders, err error) {
 	c, err := l.store.Conn(ctx, l.keys.lock())
 	if err != nil {
 		return o, err
 	}
 	defer c.Close()
-	commands := []command{{"HGETALL", []any{l.keys.control()}}}
+	commands := append(l.askPauses(), command{"HGETALL", []any{l.keys.control()}})
 	for _, name := range jobs {
-		commands = append(commands, command{"HGET", []any{l.keys.job(name), "paused_reason"}})
+		commands = append(commands, command{"HMGET", append([]any{l.keys.job(name)}, pauseFields("")...)})
 	}
 	if err := sendAll(c, commands...); err != nil {
 		return o, fmt.Errorf("read what is asked of the jobs: %w", explain(err))
@@ -121,26 +106,49 @@ func (l *Ledger) Orders(ctx context.Context, jobs []string) (o Orders, err error
 	if err != nil {
 		return o, fmt.Errorf("read what is asked of the jobs: %w", explain(err))
 	}
-	fields, err := redis.StringMap(replies[0], nil)
+	now, all, err := pauseOfAll(replies)
 	if err != nil {
 		return o, fmt.Errorf("read what is asked of the jobs in %q: %w", l.keys.control(), explain(err))
 	}
-	for field, value := range fields {
-		if name, ok := strings.CutPrefix(field, l.keys.request("")); ok {
-			id, rest, _ := strings.Cut(value, " ")
-			_, by, _ := strings.Cut(rest, " ")
-			o.Requests = append(o.Requests, Request{Job: name, ID: id, By: by})
-		}
+	fields, err := redis.StringMap(replies[2], nil)
+	if err != nil {
+		return o, fmt.Errorf("read what is asked of the jobs in %q: %w", l.keys.control(), explain(err))
 	}
+	o.Requests, o.Cancels = ordersIn(l.keys, fields, now)
 	o.Paused = make(map[string]string, len(jobs))
 	for i, name := range jobs {
-		reason, err := redis.String(replies[i+1], nil)
-		if err != nil && !errors.Is(err, redis.ErrNil) {
+		p, err := decodePause(replies[i+3], "", now)
+		if err != nil {
 			return o, fmt.Errorf("read whether job %q is paused: %w", name, explain(err))
 		}
-		o.Paused[name] = reason
+		if p = longer(p, all); p != nil {
+			o.Paused[name] = p.Reason
+		} else {
+			o.Paused[name] = ""
+		}
 	}
 	return o, nil
+}
+
+// ordersIn reads the orders in the control hash.
+func ordersIn(k keys, fields map[string]string, now time.Time) (requests []Request, cancels []Cancel) {
+	for field, value := range fields {
+		parts := strings.SplitN(value, " ", 4)
+		if len(parts) != 4 {
+			continue
+		}
+		if name, ok := strings.CutPrefix(field, k.request("")); ok {
+			requests = append(requests, Request{Job: name, ID: parts[0], Force: parts[2] == "force", By: parts[3]})
+		}
+		if name, ok := strings.CutPrefix(field, k.cancel("")); ok {
+			c := Cancel{Job: name, ID: parts[0], RunID: parts[2], By: parts[3], Expired: millisField(parts[1]).Before(now)}
+			if c.RunID == allRuns {
+				c.RunID = ""
+			}
+			cancels = append(cancels, c)
+		}
+	}
+	return requests, cancels
 }
 
 // wake tells the leader that there is something to read. It is a courtesy: the leader
@@ -180,16 +188,16 @@ type Progress struct {
 	Backlog    int64 // that waited when the run began, and that it has to do; -1: not known
 }
 
-// Progress tells how far the job's running run is. fresh, if not zero, says that it has
+// Progress tells how far an open run is. fresh, if not zero, says that it has
 // done everything that was to be done before: a run that never ends succeeds that way.
-// It reports false if another run is the job's running one by now.
+// It reports false if the run is not open any more.
 func (l *Ledger) Progress(ctx context.Context, r job.Run, p Progress, fresh time.Time) (bool, error) {
 	success := any("")
 	if !fresh.IsZero() {
 		success = fresh.UnixMilli()
 	}
 	ours, err := redis.Bool(l.script(ctx, progressScript, []any{
-		l.keys.job(r.Job), r.ID, success, "rows", p.Rows, "dead", p.Dead, "batches", p.Batches, "backlog", p.Backlog,
+		l.keys.job(r.Job), r.ID, success, fmt.Sprintf("%d %d %d %d", p.Rows, p.Dead, p.Batches, p.Backlog),
 	}))
 	if err != nil {
 		return false, fmt.Errorf("tell the progress of job %q: %w", r.Job, err)
@@ -198,13 +206,10 @@ func (l *Ledger) Progress(ctx context.Context, r job.Run, p Progress, fresh time
 }
 
 // progressOf reads back what Progress wrote.
-func progressOf(fields map[string]string) *Progress {
-	backlog, told := fields["running_backlog"]
-	if !told {
+func progressOf(text string) *Progress {
+	parts := strings.Fields(text)
+	if len(parts) != 4 {
 		return nil
 	}
-	return &Progress{
-		Rows: intField(fields["running_rows"]), Dead: intField(fields["running_dead"]),
-		Batches: intField(fields["running_batches"]), Backlog: intField(backlog),
-	}
+	return &Progress{Rows: intField(parts[0]), Dead: intField(parts[1]), Batches: intField(parts[2]), Backlog: intField(parts[3])}
 }

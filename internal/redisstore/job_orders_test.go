@@ -117,72 +117,12 @@ func TestRequestIsOneAtATimeAndCanBeRefusedOrWithdrawn(t *testing.T) {
 	}
 }
 
-func TestPausedJobIsGrantedNothingWhoeverLeads(t *testing.T) {
-	g, l := ledgerRig(t)
-	claim(t, l, newRun("r1", 1, "a"))
-	before, err := l.Pause(t.Context(), "users", "by alice: upgrade")
-	if before != nil || err != nil {
-		t.Fatalf("before: %v, %v", before, err)
-	}
-	claim(t, l, newRun("r1", 1, "a")) // what runs may ask again
-	for i, owner := range []string{"a", "b"} {
-		g.do("SET", "baton", owner, "PX", 60_000)
-		for range 2 { // a reply was lost
-			err := l.Claim(t.Context(), newRun("next", 2+i, owner))
-			if !errors.Is(err, job.ErrPaused) || !strings.HasSuffix(err.Error(), "paused by alice: upgrade") {
-				t.Errorf("slot for %s: %v", owner, err)
-			}
-		}
-	}
-	if err := l.Request(t.Context(), Request{Job: "users", ID: "m1"}, time.Minute); !errors.Is(err, job.ErrPaused) {
-		t.Errorf("request: %v", err)
-	}
-	before, err = l.Pause(t.Context(), "users", "by bob")
-	if err != nil || before == nil || before.Reason != "by alice: upgrade" || time.Since(before.At) > time.Minute {
-		t.Errorf("before: %v, %v", before, err)
-	}
-	if p := stateOf(t, l, "users").Paused; p == nil || p.Reason != "by bob" || !p.At.Equal(before.At) {
-		t.Errorf("paused: %v", p)
-	}
-	if o, err := l.Orders(t.Context(), []string{"users", "other"}); err != nil || cmp.Diff(map[string]string{"users": "by bob", "other": ""}, o.Paused) != "" {
-		t.Errorf("orders: %v, %v", o, err)
-	}
-	for range 2 {
-		if was, err := l.Resume(t.Context(), "users"); err != nil || (was != nil) != (before != nil) {
-			t.Errorf("resume: %v, %v", was, err)
-		}
-		before = nil
-	}
-	if err := l.Claim(t.Context(), newRun("late", 3, "b")); !errors.Is(err, job.ErrSlotTaken) {
-		t.Errorf("a slot that the pause has refused: %v", err)
-	}
-	claim(t, l, newRun("r4", 4, "b"))
-}
-
-func TestRunThatPausesItsJobSaysWhyUnlessItIsNotTheLatest(t *testing.T) {
-	_, l := ledgerRig(t)
-	claim(t, l, newRun("r1", 1, "a"))
-	claim(t, l, newRun("r2", 2, "a"))
-	rec := ended(newRun("r1", 1, "a"), job.StateFailed, "a gap")
-	rec.Pauses = true
-	finish(t, l, rec)
-	if p := stateOf(t, l, "users").Paused; p != nil {
-		t.Errorf("paused by a run of long ago: %v", p)
-	}
-	rec.Run = newRun("r2", 2, "a")
-	finish(t, l, rec)
-	p := stateOf(t, l, "users").Paused
-	if p == nil || p.Reason != "by baton: a gap" || !p.At.Equal(rec.Finished) {
-		t.Errorf("paused: %v", p)
-	}
-}
-
-func TestProgressIsThatOfTheRunningRunOnly(t *testing.T) {
+func TestProgressIsThatOfAnOpenRun(t *testing.T) {
 	_, l := ledgerRig(t)
 	claim(t, l, newRun("r1", 1, "a"))
 	finish(t, l, ended(newRun("r1", 1, "a"), job.StateFailed, "database is away"))
 	claim(t, l, newRun("r2", 2, "a"))
-	if p := stateOf(t, l, "users").Progress; p != nil {
+	if p := stateOf(t, l, "users").Running[0].Progress; p != nil {
 		t.Errorf("before it has told any: %v", p)
 	}
 	told := Progress{Rows: 7, Dead: 1, Batches: 2, Backlog: 100}
@@ -196,7 +136,7 @@ func TestProgressIsThatOfTheRunningRunOnly(t *testing.T) {
 	progress("r1", slotZero)
 	progress("r2", time.Time{})
 	state := stateOf(t, l, "users")
-	if diff := cmp.Diff(&told, state.Progress); diff != "" || state.Running.Result != (job.Result{Rows: 7, Dead: 1}) {
+	if diff := cmp.Diff(&told, state.Running[0].Progress); diff != "" || state.Running[0].Result != (job.Result{Rows: 7, Dead: 1}) {
 		t.Errorf("running: %+v %s", state.Running, diff)
 	}
 	if state.ConsecutiveFailures != 1 || !state.LastSuccess.IsZero() {
@@ -206,16 +146,13 @@ func TestProgressIsThatOfTheRunningRunOnly(t *testing.T) {
 	if state = stateOf(t, l, "users"); state.ConsecutiveFailures != 0 || !state.LastSuccess.Equal(slotZero) {
 		t.Errorf("a run that goes on and on succeeds: %+v", state)
 	}
-	claim(t, l, newRun("r3", 3, "a")) // the last one never told how it ended
-	if state = stateOf(t, l, "users"); state.Progress != nil || state.Running.Result.Rows != 0 {
-		t.Errorf("the next run begins with the progress of the last one: %+v", state.Running)
+	claim(t, l, newRun("r3", 3, "a"))
+	if state = stateOf(t, l, "users"); len(state.Running) != 2 || state.Running[0].Progress == nil || state.Running[1].Progress != nil {
+		t.Errorf("the next run has the progress of the other: %+v", state.Running)
 	}
-	if _, err := l.Progress(t.Context(), newRun("r3", 3, "a"), told, time.Time{}); err != nil {
-		t.Fatal(err)
-	}
-	finish(t, l, ended(newRun("r3", 3, "a"), job.StateCancelled, ""))
-	if p := stateOf(t, l, "users").Progress; p != nil {
-		t.Errorf("after its end: %v", p)
+	finish(t, l, ended(newRun("r2", 2, "a"), job.StateCancelled, ""))
+	if state = stateOf(t, l, "users"); len(state.Running) != 1 || state.Running[0].Progress != nil {
+		t.Errorf("after its end: %+v", state.Running)
 	}
 }
 
@@ -240,7 +177,7 @@ func TestWatchLooksAtOnceWhenAnOrderIsGiven(t *testing.T) {
 	look("when hints come")
 	ask(t, l, "m1")
 	look("for a request")
-	if _, err := l.Pause(t.Context(), "users", "by alice"); err != nil {
+	if _, err := l.Pause(t.Context(), "users", "by alice", time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	look("for a pause")

@@ -1,15 +1,22 @@
--- Pauses a job, or ends its pause.
--- KEYS: job hash
--- ARGV: why, or "" to end it
--- Reply: {since when it was paused before in ms, why}, or {} if it was not
+-- Pauses a job, or all jobs of an election, or ends that pause.
+-- KEYS: job hash, or control
+-- ARGV: what stands before the names of the fields, why, or "" to end it, until when in ms, or "" without an end
+-- Reply: {since when it was paused before in ms, why, until when or ""}, or {} if it was not
 --
--- Paused again it goes on under the new reason.
-local before = redis.call('HMGET', KEYS[1], 'paused_at', 'paused_reason')
-if ARGV[1] == '' then
-  redis.call('HDEL', KEYS[1], 'paused_at', 'paused_reason')
-else
-  local time = redis.call('TIME')
-  redis.call('HSETNX', KEYS[1], 'paused_at', time[1] .. string.sub(string.format('%06d', time[2]), 1, 3))
-  redis.call('HSET', KEYS[1], 'paused_reason', ARGV[1])
+-- Paused again it goes on under the new reason, and until the new end.
+local prefix = ARGV[1]
+local now = clock()
+local reason, ends = pausedBy(KEYS[1], prefix, now)
+local before = reason and {redis.call('HGET', KEYS[1], prefix .. 'paused_at') or '0', reason, ends or ''} or {}
+if ARGV[2] == '' then
+  redis.call('HDEL', KEYS[1], prefix .. 'paused_at', prefix .. 'paused_reason', prefix .. 'paused_until')
+  return before
 end
-return before[2] and before or {}
+redis.call('HSETNX', KEYS[1], prefix .. 'paused_at', string.format('%.0f', now))
+redis.call('HSET', KEYS[1], prefix .. 'paused_reason', ARGV[2])
+if ARGV[3] == '' then
+  redis.call('HDEL', KEYS[1], prefix .. 'paused_until')
+else
+  redis.call('HSET', KEYS[1], prefix .. 'paused_until', ARGV[3])
+end
+return before

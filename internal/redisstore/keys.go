@@ -28,6 +28,7 @@ func (k keys) wake() string                { return k.prefix + ":wake" }
 func (k keys) priority(node string) string { return "priority:" + node }  // a field of control
 func (k keys) aside(node string) string    { return "aside:" + node }     // too
 func (k keys) request(job string) string   { return "run:" + job }        // too
+func (k keys) cancel(job string) string    { return "cancel:" + job }     // too
 func (k keys) fence() string               { return k.prefix + ":fence" } // of the ledger
 func (k keys) job(name string) string      { return k.prefix + ":job:" + name }
 func (k keys) runs(name string) string     { return k.job(name) + ":runs" }

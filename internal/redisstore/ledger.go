@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -13,42 +12,74 @@ import (
 )
 
 var (
-	claimByString   = loadClaim("format_string", "claim_by_lock")
-	claimByRedisson = loadClaim("format_redisson", "claim_by_lock")
-	claimByEpoch    = loadClaim("claim_by_epoch")
-	finishScript    = loadScript("job_finish", 2)
+	claimScripts = fencedScripts("job_claim")
+	missScripts  = fencedScripts("job_miss")
+	finishScript = ledgerScript(2, "job_finish")
 )
 
-// loadClaim makes the script that claims a slot, after what tells it who leads.
-func loadClaim(parts ...string) *redis.Script {
-	var text strings.Builder
-	for _, name := range append(parts, "job_claim") {
-		text.WriteString(source(name))
+// fenced is a script in the words of each way to know who leads.
+type fenced struct{ byString, byRedisson, byEpoch *redis.Script }
+
+func fencedScripts(name string) fenced {
+	return fenced{
+		byString:   ledgerScript(3, "format_string", "claim_by_lock", name),
+		byRedisson: ledgerScript(3, "format_redisson", "claim_by_lock", name),
+		byEpoch:    ledgerScript(3, "claim_by_epoch", name),
 	}
-	return redis.NewScript(3, text.String())
 }
 
-// keepRuns is about how many finished runs of a job its history holds.
-const keepRuns = 200
+func (f fenced) of(o LedgerOptions) *redis.Script {
+	switch {
+	case o.ByEpoch:
+		return f.byEpoch
+	case o.Format == Redisson:
+		return f.byRedisson
+	}
+	return f.byString
+}
+
+// ledgerScript makes a script of what a ledger's scripts share and of these parts.
+func ledgerScript(keys int, parts ...string) *redis.Script {
+	var text strings.Builder
+	for _, name := range append([]string{"job_lib"}, parts...) {
+		text.WriteString(source(name))
+	}
+	return redis.NewScript(keys, text.String())
+}
+
+// defaultKeep is how many entries of a job its history holds unless told.
+const defaultKeep = 200
 
 // Ledger remembers, beside the lock, which slots were started and how the runs
 // ended: a job.Ledger, and the history for status pages.
 //
-// The hash {K}:job:NAME has last_slot (ms), the current run as running_FIELD, the
-// last finished one as result_FIELD, last_success and fresh (ms), consecutive_failures, the pause
-// as paused_reason and paused_at (ms), and the last manual run that was refused as
-// refused_id and refused_reason. Requests for manual runs are in {K}:control;
-// the stream {K}:job:NAME:runs has one entry of the same FIELDs for each finished run.
+// The hash {K}:job:NAME has of a job
+//   - last_slot, the last one that was claimed, and missed_until, up to where slots are
+//     known to be missed (ms);
+//   - run:ID, each open run as it started, in JSON; progress:ID, how far it is; and
+//     latest, the id of the one that was claimed last;
+//   - retry, the retrial that is to come: "SLOT ATTEMPT AT" (ms);
+//   - result_FIELD, the last finished run, last_success and fresh (ms), and
+//     consecutive_failures;
+//   - paused_reason, paused_at and paused_until (ms), the last if the pause has an end;
+//   - refused_id and refused_reason, of the last manual run that was refused, and
+//     cancelled_id, cancelled and cancelled_retry, of the last order to cancel runs.
+//
+// The stream {K}:job:NAME:runs is its history: an entry of FIELDs for each finished run,
+// and one for missed slots that follow one another.
+//
+// The hash {K}:control has run:NAME, an order to run a job, cancel:NAME, one to cancel
+// its runs, and the pause of all jobs as jobs_paused_reason and so on.
 type Ledger struct {
-	store *Store
-	keys  keys
-	claim *redis.Script
-	fence string // what the claim asks who leads
+	store   *Store
+	keys    keys
+	options LedgerOptions
+	fence   string // what the scripts ask who leads
 }
 
 var _ job.Ledger = (*Ledger)(nil)
 
-// LedgerOptions say to which election a ledger belongs.
+// LedgerOptions say to which election a ledger belongs, and how much it keeps.
 type LedgerOptions struct {
 	LockKey string
 	// Format of the lock; String unless set.
@@ -57,95 +88,82 @@ type LedgerOptions struct {
 	// claim can ask it, and a term is known to be over when a later one has claimed:
 	// the hash {K}:fence has the highest epoch that did.
 	ByEpoch bool
+	// Keep is how many entries the history of a job has at most. Default: 200.
+	Keep int
+	// MaxAge is how old they get. Default: as old as they may.
+	MaxAge time.Duration
 }
 
 // NewLedger makes the ledger of an election.
 func NewLedger(store *Store, o LedgerOptions) *Ledger {
-	k := newKeys(o.LockKey)
-	l := &Ledger{store: store, keys: k, claim: claimByString, fence: k.lock()}
-	switch {
-	case o.ByEpoch:
-		l.claim, l.fence = claimByEpoch, k.fence()
-	case o.Format == Redisson:
-		l.claim = claimByRedisson
+	if o.Keep <= 0 {
+		o.Keep = defaultKeep
+	}
+	l := &Ledger{store: store, keys: newKeys(o.LockKey), options: o}
+	l.fence = l.keys.lock()
+	if o.ByEpoch {
+		l.fence = l.keys.fence()
 	}
 	return l
 }
 
 // Standings implements job.Ledger.
 func (l *Ledger) Standings(ctx context.Context, jobs []string) (map[string]job.Standing, error) {
-	last, err := l.LastSlots(ctx, jobs)
-	standings := make(map[string]job.Standing, len(last))
-	for name, slot := range last {
-		standings[name] = job.Standing{Last: slot}
-	}
-	return standings, err
-}
-
-// Miss implements job.Ledger.
-func (l *Ledger) Miss(context.Context, job.Term, job.Missed) error { return nil }
-
-// LastSlots returns the last claimed slot of each named job.
-func (l *Ledger) LastSlots(ctx context.Context, jobs []string) (map[string]time.Time, error) {
-	if len(jobs) == 0 {
-		return nil, nil
-	}
-	c, err := l.store.Conn(ctx, l.keys.lock())
+	states, err := l.Jobs(ctx, jobs)
 	if err != nil {
 		return nil, err
 	}
-	defer c.Close()
-	for _, name := range jobs {
-		if err := c.Send("HGET", l.keys.job(name), "last_slot"); err != nil {
-			return nil, fmt.Errorf("read the last slots: %w", explain(err))
+	standings := make(map[string]job.Standing, len(states))
+	for _, s := range states {
+		standing := job.Standing{Last: s.LastSlot, Retry: s.Retry}
+		if s.MissedUntil.After(standing.Last) {
+			standing.Last = s.MissedUntil
+		}
+		for _, r := range s.Running {
+			standing.Open = append(standing.Open, r.Record)
+		}
+		if !standing.Last.IsZero() || standing.Retry != nil || len(standing.Open) > 0 {
+			standings[s.Job] = standing
 		}
 	}
-	replies, err := receiveAll(ctx, c)
-	if err != nil {
-		return nil, fmt.Errorf("read the last slots: %w", explain(err))
-	}
-	slots := make(map[string]time.Time, len(jobs))
-	for i, name := range jobs {
-		ms, err := redis.Int64(replies[i], nil)
-		if errors.Is(err, redis.ErrNil) {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read the last slot of job %q in %q: %w", name, l.keys.job(name), explain(err))
-		}
-		slots[name] = fromMillis(ms)
-	}
-	return slots, nil
+	return standings, nil
 }
 
 // Claim implements job.Ledger.
 func (l *Ledger) Claim(ctx context.Context, r job.Run) error {
-	started := job.Record{Run: r, State: job.StateRunning, Started: time.Now()}
-	request := ""
-	if r.Trigger == job.TriggerManual {
-		request = l.keys.request(r.Job)
+	what := fmt.Sprintf("claim slot %s of job %q", r.Slot.Format(time.RFC3339), r.Job)
+	needs, which := "slot", any(r.Attempt)
+	switch r.Trigger {
+	case job.TriggerManual:
+		needs, which = "request", l.keys.request(r.Job)
+		what = fmt.Sprintf("claim manual run %s of job %q", r.ID, r.Job)
+	case job.TriggerRetry:
+		needs = "retry"
+		what = fmt.Sprintf("claim attempt %d of slot %s of job %q", r.Attempt, r.Slot.Format(time.RFC3339), r.Job)
 	}
-	args := []any{l.fence, l.keys.job(r.Job), l.keys.control(), r.Term.Owner, r.Slot.UnixMilli(), r.ID, r.Term.Epoch, request}
-	reply, err := redis.Strings(l.script(ctx, l.claim, append(args, startFields(started)...)))
+	started, err := encodeOpen(job.Record{Run: r, State: job.StateRunning, Started: time.Now()})
 	if err != nil {
-		return fmt.Errorf("claim slot %s of job %q: %w", r.Slot.Format(time.RFC3339), r.Job, err)
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	reply, err := redis.Strings(l.script(ctx, claimScripts.of(l.options), []any{
+		l.fence, l.keys.job(r.Job), l.keys.control(), r.Term.Owner, r.Slot.UnixMilli(), r.ID, r.Term.Epoch, needs, which, started,
+	}))
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
 	}
 	switch verdict := reply[0]; {
 	case verdict == "ok":
 		return nil
 	case verdict == "paused":
-		return fmt.Errorf("claim slot %s of job %q: %w %s", r.Slot.Format(time.RFC3339), r.Job, job.ErrPaused, reply[1])
-	case request != "" && verdict == "taken":
-		return fmt.Errorf("claim manual run %s of job %q: %w: it was started before, withdrawn, or asked for too long ago", r.ID, r.Job, job.ErrSlotTaken)
+		return fmt.Errorf("%s: %w %s", what, job.ErrPaused, reply[1])
 	case verdict == "not_leader":
-		return fmt.Errorf("claim slot %s of job %q: %w (%q has owner %q)",
-			r.Slot.Format(time.RFC3339), r.Job, job.ErrNotLeader, l.fence, reply[1])
+		return fmt.Errorf("%s: %w (%q has owner %q)", what, job.ErrNotLeader, l.fence, reply[1])
 	case verdict == "future":
-		return fmt.Errorf("claim slot %s of job %q: it is %s ms ahead of Redis' clock; is this host's clock right? Check its time synchronisation",
-			r.Slot.Format(time.RFC3339), r.Job, reply[1])
+		return fmt.Errorf("%s: %w: by %s ms of redis' time; is this host's clock right? Check its time synchronisation", what, job.ErrAhead, reply[1])
+	case needs == "request":
+		return fmt.Errorf("%s: %w: it was started before, withdrawn, or asked for too long ago", what, job.ErrSlotTaken)
 	default: // taken
-		return fmt.Errorf("claim slot %s of job %q: %w (last slot in ms: %s)",
-			r.Slot.Format(time.RFC3339), r.Job, job.ErrSlotTaken, reply[1])
+		return fmt.Errorf("%s: %w (last slot in ms: %s)", what, job.ErrSlotTaken, reply[1])
 	}
 }
 
@@ -153,14 +171,47 @@ func (l *Ledger) Claim(ctx context.Context, r job.Run) error {
 // is recorded once. It does not ask for the lock: a leader that was deposed shall
 // still tell how its run ended.
 func (l *Ledger) Finish(ctx context.Context, rec job.Record) error {
-	pause := ""
+	pause, retry := "", ""
 	if rec.Pauses {
 		pause = "by baton: " + clipError(rec.Error)
 	}
-	args := []any{l.keys.job(rec.Job), l.keys.runs(rec.Job), keepRuns, rec.ID, string(rec.State), rec.Finished.UnixMilli(), pause}
+	if !rec.RetryAt.IsZero() {
+		retry = fmt.Sprintf("%d %d", rec.Attempt+1, rec.RetryAt.UnixMilli())
+	}
+	args := []any{l.keys.job(rec.Job), l.keys.runs(rec.Job), l.options.Keep, l.options.MaxAge.Milliseconds(),
+		rec.ID, string(rec.State), rec.Finished.UnixMilli(), pause, rec.Slot.UnixMilli(), retry}
 	args = append(append(args, startFields(rec)...), endFields(rec)...)
 	if _, err := l.script(ctx, finishScript, args); err != nil {
 		return fmt.Errorf("record the end of run %s of job %q: %w", rec.ID, rec.Job, err)
+	}
+	return nil
+}
+
+// Miss implements job.Ledger.
+func (l *Ledger) Miss(ctx context.Context, t job.Term, m job.Missed) error {
+	first, after := m.First, any("")
+	if first.IsZero() {
+		first = m.Slot
+	}
+	if !m.After.IsZero() {
+		after = m.After.UnixMilli()
+	}
+	what := ""
+	if m.Err != nil {
+		what = clipError(m.Err.Error())
+	}
+	reply, err := redis.Strings(l.script(ctx, missScripts.of(l.options), []any{
+		l.fence, l.keys.job(m.Job), l.keys.runs(m.Job), t.Owner, t.Epoch, l.options.Keep, l.options.MaxAge.Milliseconds(),
+		string(m.Reason), m.Count, first.UnixMilli(), m.Slot.UnixMilli(), after,
+		"node", t.NodeID, "owner", t.Owner, "epoch", t.Epoch, "error", what,
+	}))
+	switch {
+	case err != nil:
+		return fmt.Errorf("record missed slots of job %q: %w", m.Job, err)
+	case reply[0] == "not_leader":
+		return fmt.Errorf("record missed slots of job %q: %w (%q has owner %q)", m.Job, job.ErrNotLeader, l.fence, reply[1])
+	case reply[0] == "future":
+		return fmt.Errorf("record missed slots of job %q: %w: by %s ms of redis' time; is this host's clock right? Check its time synchronisation", m.Job, job.ErrAhead, reply[1])
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ func newRun(id string, minute int, owner string) job.Run {
 func ended(r job.Run, s job.State, text string) job.Record {
 	return job.Record{
 		Run: r, State: s, Started: r.Slot.Add(time.Second), Finished: r.Slot.Add(3 * time.Second),
-		Result: job.Result{Rows: 12, Dead: 1}, Error: text,
+		Result: job.Result{Rows: 12, Dead: 1, ExitCode: new(3)}, Error: text,
 	}
 }
 
@@ -74,12 +74,8 @@ func TestSlotIsClaimedOnceAndOnlyForwards(t *testing.T) {
 			t.Errorf("minute %d: %v, want %v", c.minute, err, c.want)
 		}
 	}
-	slots, err := l.LastSlots(t.Context(), []string{"users", "unknown"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(map[string]time.Time{"users": slotZero.Add(6 * time.Minute)}, slots); diff != "" {
-		t.Error(diff)
+	if got := stateOf(t, l, "users").LastSlot; !got.Equal(slotZero.Add(6 * time.Minute)) {
+		t.Errorf("last slot: %v", got)
 	}
 }
 
@@ -163,10 +159,25 @@ func TestRunsStartAndEndWhileTheMemoryIsFull(t *testing.T) {
 	}
 	first := newRun("r1", 1, "a")
 	claim(t, l, first)
+	if _, err := l.Progress(t.Context(), first, Progress{Rows: 1}, time.Time{}); err != nil {
+		t.Error(err)
+	}
 	finish(t, l, ended(first, job.StateSucceeded, ""))
 	if got := stateOf(t, l, "users"); got.Last == nil || got.Last.State != job.StateSucceeded {
 		t.Errorf("state: %+v", got)
 	}
+	if err := l.Miss(t.Context(), first.Term, missedAt(2, job.ReasonOverlap)); err != nil {
+		t.Error(err)
+	}
+	order := Cancel{Job: "users", ID: "c1", By: "by alice"}
+	if err := l.OrderCancel(t.Context(), order, time.Minute); err != nil {
+		t.Error(err)
+	}
+	if answered, err := l.AnswerCancel(t.Context(), order, Cancelled{}); !answered || err != nil {
+		t.Errorf("%v, %v", answered, err)
+	}
+	apart := NewLedger(g.store, LedgerOptions{LockKey: "other", ByEpoch: true})
+	claim(t, apart, first)
 }
 
 func TestStateOfAJobFollowsItsRuns(t *testing.T) {
@@ -179,7 +190,7 @@ func TestStateOfAJobFollowsItsRuns(t *testing.T) {
 	before := time.Now().Add(-time.Millisecond)
 	claim(t, l, first)
 	got := stateOf(t, l, "users")
-	if got.Running == nil || got.Running.Run != first || got.Running.State != job.StateRunning || got.Running.Started.Before(before) {
+	if len(got.Running) != 1 || got.Running[0].Run != first || got.Running[0].State != job.StateRunning || got.Running[0].Started.Before(before) {
 		t.Errorf("running: %+v", got.Running)
 	}
 	if !got.LastSlot.Equal(first.Slot) || got.Last != nil {
@@ -196,7 +207,7 @@ func TestStateOfAJobFollowsItsRuns(t *testing.T) {
 	for i, c := range []struct {
 		state    job.State
 		failures int64
-	}{{job.StateFailed, 1}, {job.StateTimedOut, 2}, {job.StateCancelled, 2}, {job.StateFailed, 3}, {job.StateSucceeded, 0}} {
+	}{{job.StateFailed, 1}, {job.StateTimedOut, 2}, {job.StateCancelled, 2}, {job.StateLost, 3}, {job.StateSucceeded, 0}} {
 		r := newRun(fmt.Sprint("x", i), 2+i, "a")
 		claim(t, l, r)
 		finish(t, l, ended(r, c.state, "no such table"))
@@ -249,30 +260,79 @@ func TestHistoryHoldsEveryRunOnceNewestFirst(t *testing.T) {
 	}
 }
 
-func TestLateReportOfADeposedLeaderLeavesTheCurrentRunAlone(t *testing.T) {
+func TestRunsThatGoOnTogetherEndEachForItself(t *testing.T) {
 	g, l := ledgerRig(t)
 	old, current := newRun("old", 1, "a"), newRun("new", 2, "b")
 	claim(t, l, old)
 	g.do("SET", "baton", "b")
 	claim(t, l, current)
+	if s := stateOf(t, l, "users"); len(s.Running) != 2 || s.Running[0].ID != "old" || s.Running[1].ID != "new" {
+		t.Errorf("running %+v", s.Running)
+	}
 	finish(t, l, ended(old, job.StateCancelled, "lease lost"))
 	s := stateOf(t, l, "users")
-	if s.Running == nil || s.Running.ID != "new" || s.Last != nil {
+	if len(s.Running) != 1 || s.Running[0].ID != "new" || s.Last.ID != "old" {
 		t.Errorf("running %+v, last %+v", s.Running, s.Last)
 	}
-	runs, err := l.Runs(t.Context(), "users", 5)
-	if err != nil || len(runs) != 1 || runs[0].ID != "old" {
+}
+
+func TestRunThatWasLostAndTellsOfItsEndIsRecordedAnew(t *testing.T) {
+	for _, c := range []struct {
+		state    job.State
+		failures int64
+	}{{job.StateSucceeded, 0}, {job.StateFailed, 2}, {job.StateCancelled, 1}} {
+		t.Run(string(c.state), func(t *testing.T) {
+			g, l := ledgerRig(t)
+			claim(t, l, newRun("r0", 0, "a"))
+			finish(t, l, ended(newRun("r0", 0, "a"), job.StateFailed, "before"))
+			r := newRun("r1", 1, "a")
+			claim(t, l, r)
+			g.do("SET", "baton", "b")
+			finish(t, l, ended(r, job.StateLost, "its leader has gone"))
+			if s := stateOf(t, l, "users"); s.ConsecutiveFailures != 2 || s.Last.State != job.StateLost {
+				t.Errorf("lost: %+v", s)
+			}
+			for range 2 {
+				finish(t, l, ended(r, c.state, "after all"))
+				finish(t, l, ended(r, job.StateLost, "its leader has gone"))
+				s := stateOf(t, l, "users")
+				if s.ConsecutiveFailures != c.failures || s.Last.State != c.state {
+					t.Errorf("anew: %+v, last %+v", s, s.Last)
+				}
+			}
+			runs, err := l.Runs(t.Context(), "users", 5)
+			if err != nil || len(runs) != 2 || runs[0].ID != "r1" || runs[0].State != c.state {
+				t.Errorf("history: %+v, %v", runs, err)
+			}
+		})
+	}
+}
+
+func TestLateEndOfALostRunIsNotTheLastResultAfterAnother(t *testing.T) {
+	_, l := ledgerRig(t)
+	r, next := newRun("r1", 1, "a"), newRun("r2", 2, "a")
+	claim(t, l, r)
+	finish(t, l, ended(r, job.StateLost, "its leader has gone"))
+	claim(t, l, next)
+	finish(t, l, ended(next, job.StateSucceeded, ""))
+	finish(t, l, ended(r, job.StateFailed, "late"))
+	if s := stateOf(t, l, "users"); s.ConsecutiveFailures != 0 || s.Last.ID != "r2" {
+		t.Errorf("%+v", s)
+	}
+	if runs, err := l.Runs(t.Context(), "users", 5); err != nil || len(runs) != 2 || runs[0].State != job.StateFailed {
 		t.Errorf("history: %+v, %v", runs, err)
 	}
 }
 
-func TestHistoryIsCapped(t *testing.T) {
-	g, l := ledgerRig(t)
-	for i := range 450 {
-		finish(t, l, ended(newRun(fmt.Sprint(i), i, "a"), job.StateSucceeded, ""))
+func TestSlotAheadOfTheClockIsNotClaimed(t *testing.T) {
+	_, l := ledgerRig(t)
+	r := newRun("r1", 1, "a")
+	r.Slot = time.Now().Add(2 * time.Minute)
+	if err := l.Claim(t.Context(), r); !errors.Is(err, job.ErrAhead) || !strings.Contains(err.Error(), "time synchronisation") {
+		t.Errorf("%v", err)
 	}
-	if n := g.num("XLEN", "{baton}:job:users:runs"); n < keepRuns || n > keepRuns+100 {
-		t.Errorf("%d runs are kept, want about %d", n, keepRuns)
+	if s := stateOf(t, l, "users"); !s.LastSlot.IsZero() || s.Running != nil {
+		t.Errorf("%+v", s)
 	}
 }
 
@@ -289,7 +349,7 @@ func TestLongErrorIsCutBetweenCharacters(t *testing.T) {
 
 func TestLedgerWithoutJobsAsksNothing(t *testing.T) {
 	l := NewLedger(openStore(t, "redis://127.0.0.1:1/0"), LedgerOptions{LockKey: "baton"})
-	if slots, err := l.LastSlots(t.Context(), nil); len(slots) != 0 || err != nil {
+	if slots, err := l.Standings(t.Context(), nil); len(slots) != 0 || err != nil {
 		t.Errorf("%v, %v", slots, err)
 	}
 	if states, err := l.Jobs(t.Context(), nil); len(states) != 0 || err != nil {
@@ -300,9 +360,8 @@ func TestLedgerWithoutJobsAsksNothing(t *testing.T) {
 func TestLedgerKeyOfAnotherTypeIsNamed(t *testing.T) {
 	g, l := ledgerRig(t)
 	g.do("SET", "{baton}:job:users", "x")
-	_, err := l.LastSlots(t.Context(), []string{"users"})
-	if err == nil || !strings.Contains(err.Error(), "{baton}:job:users") {
-		t.Errorf("last slots: %v", err)
+	if _, err := l.Standings(t.Context(), []string{"users"}); err == nil || !strings.Contains(err.Error(), "{baton}:job:users") {
+		t.Errorf("standings: %v", err)
 	}
 	if _, err := l.Jobs(t.Context(), []string{"users"}); err == nil || !strings.Contains(err.Error(), "{baton}:job:users") {
 		t.Errorf("jobs: %v", err)

@@ -93,8 +93,9 @@ var lockCommands = []string{
 }
 
 var (
-	ledgerCommands = []string{"HGET J f", "HMGET J f", "HSET J f v", "HSETNX J f v", "HDEL J f", "HINCRBY J f 1", "XADD H * f v", "XREVRANGE H + -"}
-	lockScripted   = []string{"EVAL s 2 L T", "EVALSHA s 2 L T"}
+	ledgerCommands = []string{"HGET J f", "HMGET J f", "HSET J f v", "HSETNX J f v", "HDEL J f", "HGETALL J", "HINCRBY J f 1", "PERSIST J",
+		"XADD H * f v", "XREVRANGE H + -", "XDEL H 1-1", "XTRIM H MINID 0"}
+	lockScripted = []string{"EVAL s 2 L T", "EVALSHA s 2 L T"}
 )
 
 // capture is a name in a pattern of keys.

@@ -73,7 +73,7 @@ func (g *rig) num(name string, args ...any) int64 {
 // loadScripts spares a test the NOSCRIPT round trip before it loses a reply.
 func (g *rig) loadScripts() {
 	g.t.Helper()
-	for _, s := range []*redis.Script{listStageScript, listTrimScript, lookScript, trimScript, stageScript, discardScript, removeScript, backlogScript, claimByString, finishScript} {
+	for _, s := range []*redis.Script{listStageScript, listTrimScript, lookScript, trimScript, stageScript, discardScript, removeScript, backlogScript, claimScripts.byString, missScripts.byString, finishScript} {
 		if err := s.Load(g.conn); err != nil {
 			g.t.Fatal(err)
 		}

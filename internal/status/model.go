@@ -66,6 +66,17 @@ type Lock struct {
 type Pause struct {
 	Since  time.Time `json:"since"`
 	Reason string    `json:"reason"` // "by alice: upgrade"
+	// Until is when it ends by itself; absent: it does not. All: all jobs are paused.
+	// Both are of jobs alone.
+	Until time.Time `json:"until,omitzero"`
+	All   bool      `json:"all,omitzero"`
+}
+
+// Retry is another attempt of a slot that is still to come.
+type Retry struct {
+	Slot    time.Time `json:"slot"`
+	Attempt int       `json:"attempt"`
+	At      time.Time `json:"at"`
 }
 
 // Redis is how the election's store answers this node.
@@ -100,10 +111,13 @@ type Job struct {
 	Target              string    `json:"target,omitzero"`   // where a flush writes to, or the program that runs
 	Lock                string    `json:"lock,omitzero"`     // under which it runs
 	NextRun             time.Time `json:"next_run,omitzero"` // shown in the zone that it carries
-	Running             *Run      `json:"running"`
+	Overlap             string    `json:"overlap,omitzero"`  // forbid, queue_one, replace or allow
+	Running             *Run      `json:"running"`           // the latest of those that go on
+	Open                []Run     `json:"open,omitempty"`    // all that go on, if several do
+	Retry               *Retry    `json:"retry,omitempty"`   // the attempt that is to come
 	LastRun             *Run      `json:"last_run"`
 	ConsecutiveFailures int       `json:"consecutive_failures"`
-	Paused              *Pause    `json:"paused,omitempty"` // until somebody resumes it
+	Paused              *Pause    `json:"paused,omitempty"` // itself, or with all others
 	Backlog             *int64    `json:"backlog"`          // changes that wait in Redis; null: not a flush, or not known
 	LagSeconds          *float64  `json:"lag_seconds"`      // age of the oldest of them
 	// LateAfterSeconds is the lag from which the page calls the job late; 0: 60.
@@ -114,15 +128,20 @@ type Job struct {
 // the rows that it had written when it last told.
 type Run struct {
 	ID         string    `json:"run_id,omitzero"`
-	State      string    `json:"state"` // running, succeeded, failed, timed_out, cancelled
+	State      string    `json:"state"` // running, succeeded, failed, timed_out, cancelled, lost
 	Trigger    string    `json:"trigger"`
+	Attempt    int       `json:"attempt,omitzero"`
+	By         string    `json:"by,omitzero"`     // who asked for it, and why
+	Forced     bool      `json:"forced,omitzero"` // its job's overlap would have refused it
 	Slot       time.Time `json:"slot,omitzero"`
 	Started    time.Time `json:"started,omitzero"`
 	DurationMS int64     `json:"duration_ms"`
 	Rows       int64     `json:"rows"`
 	Dead       int64     `json:"dead"`
-	Batches    int64     `json:"batches,omitzero"`  // of one that still runs
-	Backlog    *int64    `json:"backlog,omitempty"` // changes that waited when it began, if that is known
+	Batches    int64     `json:"batches,omitzero"`    // of one that still runs
+	Backlog    *int64    `json:"backlog,omitempty"`   // changes that waited when it began, if that is known
+	ExitCode   *int      `json:"exit_code,omitempty"` // of a command that has ended by itself
+	Output     string    `json:"output,omitzero"`     // the end of what a command printed
 	Error      string    `json:"error,omitzero"`
 	NodeID     string    `json:"node_id"`
 	Epoch      int64     `json:"epoch"`

@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -112,14 +113,25 @@ func (h *history) follow() error {
 	}
 	for _, job := range jobNames {
 		key := "{" + lockKey + "}:job:" + job
-		running, err := redis.StringMap(h.do("HGETALL", key))
+		fields, err := redis.StringMap(h.do("HGETALL", key))
 		if err != nil {
 			return err
 		}
-		if running["running_id"] != "" {
-			h.note(runOf(job, running, "running_"))
+		for name, text := range fields {
+			if !strings.HasPrefix(name, "run:") {
+				continue
+			}
+			var open map[string]string
+			if err := json.Unmarshal([]byte(text), &open); err != nil {
+				return fmt.Errorf("open run of %s: %w", job, err)
+			}
+			h.note(runOf(job, open))
 		}
-		if err := h.entries(key+":runs", func(_ string, f map[string]string) { h.note(runOf(job, f, "")) }); err != nil {
+		if err := h.entries(key+":runs", func(_ string, f map[string]string) {
+			if f["state"] != "missed" {
+				h.note(runOf(job, f))
+			}
+		}); err != nil {
 			return err
 		}
 	}
@@ -181,8 +193,8 @@ func (h *history) entries(key string, each func(id string, fields map[string]str
 	return nil
 }
 
-func runOf(job string, fields map[string]string, prefix string) jobRun {
-	f := func(name string) string { return fields[prefix+name] }
+func runOf(job string, fields map[string]string) jobRun {
+	f := func(name string) string { return fields[name] }
 	return jobRun{
 		id: f("id"), job: job, state: f("state"), node: f("node"), slot: number(f("slot")), epoch: number(f("epoch")),
 		started: time.UnixMilli(number(f("started"))), finished: time.UnixMilli(number(f("finished"))), rows: number(f("rows")), err: f("error"),
