@@ -1,0 +1,400 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"baton/internal/config"
+	"baton/internal/job"
+	"baton/internal/redisstore"
+)
+
+// pieces is an output store that remembers what it was given.
+type pieces struct {
+	mu    sync.Mutex
+	list  []redisstore.Output
+	hangs bool
+}
+
+func (p *pieces) AppendOutput(ctx context.Context, o redisstore.Output) error {
+	p.mu.Lock()
+	p.list = append(p.list, o)
+	hangs := p.hangs
+	p.mu.Unlock()
+	if hangs {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return nil
+}
+
+// text is all that was kept, if nothing is missing.
+func (p *pieces) text(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	for _, o := range p.list {
+		if o.Offset != int64(b.Len()) {
+			t.Errorf("a piece begins at %d, want %d", o.Offset, b.Len())
+		}
+		b.Write(o.Text)
+	}
+	return b.String()
+}
+
+// oneRun is what a command job is tried with.
+var oneRun = job.Run{
+	ID: "run-1", Job: "report", Trigger: job.TriggerSchedule, Attempt: 2,
+	Slot: time.Date(2026, 1, 2, 18, 30, 0, 0, time.UTC),
+	Term: job.Term{NodeID: "db1", Owner: "0b2b5cf2-owner", Epoch: 42},
+}
+
+// trial is a job that runs a shell's text, on a node that leads for an hour more.
+func trial(text string) (config.Job, commandOptions, *pieces) {
+	kept := &pieces{}
+	return config.Job{
+			Name: "report", Command: config.Command{text}, Shell: true,
+			Policy: config.Policy{Grace: 300 * time.Millisecond, TimeZone: "Asia/Shanghai"},
+		}, commandOptions{
+			Warden: []string{"/proc/self/exe", "warden"}, LockKey: "baton {x}", MaxAge: time.Hour,
+			// A process under the race detector would live on for a second after its end.
+			Environ:       []string{"PATH=/usr/bin:/bin", "GORACE=atexit_sleep_ms=0"},
+			UntilHardStop: func() time.Duration { return time.Hour }, Drain: 2 * time.Second, Output: kept, Log: zap.NewNop(),
+		}, kept
+}
+
+func file(t *testing.T, name, text string, mode os.FileMode) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Each way to fail is told apart in one sentence.
+func TestCommandThatFailsSaysHow(t *testing.T) {
+	plain := file(t, "plain", "x", 0o600)
+	// One cannot be run by root either.
+	script := file(t, "script", "exit $1\n", 0o700)
+	lost := file(t, "lost", "#!/no/such/interpreter\n", 0o700)
+	for _, c := range []struct {
+		name   string
+		change func(*config.Job)
+		want   string // in the error; "" is none
+		code   int    // -1: it did not end by itself
+	}{
+		{"it does well", func(j *config.Job) { j.Command[0] = "true" }, "", 0},
+		{"its exit code", func(j *config.Job) { j.Command[0] = "exit 3" }, "exit code 3", 3},
+		{"a signal", func(j *config.Job) { j.Command[0] = "kill -9 $$" }, "ended by signal 9 (killed)", -1},
+		{"no such program", func(j *config.Job) { j.Shell, j.Command = false, []string{"/opt/nosuch", "-x"} }, "command not found: /opt/nosuch: is it installed on this host (db1)?", -1},
+		{"no such name in the path", func(j *config.Job) { j.Shell, j.Command = false, []string{"nosuch"} }, "command not found: nosuch: is it", -1},
+		{"a path of its own", func(j *config.Job) {
+			j.Shell, j.Command, j.Env = false, []string{"script", "7"}, map[string]string{"PATH": filepath.Dir(script)}
+		}, "exit code 7", 7},
+		{"not executable", func(j *config.Job) { j.Shell, j.Command = false, []string{plain} }, "command cannot be run: " + plain + ": permission denied", -1},
+		{"a folder", func(j *config.Job) { j.Shell, j.Command = false, []string{"/tmp"} }, "command cannot be run: /tmp: ", -1},
+		{"a script that names no shell", func(j *config.Job) { j.Shell, j.Command = false, []string{script, "5"} }, "exit code 5", 5},
+		{"a script whose shell is missing", func(j *config.Job) { j.Shell, j.Command = false, []string{lost} }, "command not found: " + lost, -1},
+		{"no working directory", func(j *config.Job) { j.WorkingDir = "/no/such" }, "working directory /no/such is gone: no such file or directory", -1},
+		{"no directory", func(j *config.Job) { j.WorkingDir = plain }, "working directory " + plain + " is not a directory", -1},
+		{"relative to the working directory", func(j *config.Job) {
+			j.Shell, j.Command, j.WorkingDir = false, []string{"./script", "6"}, filepath.Dir(script)
+		}, "exit code 6", 6},
+		{"no env_file", func(j *config.Job) { j.EnvFile = "/no/such" }, "env_file: stat /no/such: no such file", -1},
+		{"no secret", func(j *config.Job) { j.Secrets = map[string]string{"TOKEN": "/no/such"} }, "secret TOKEN: stat /no/such: no such file", -1},
+		{"an environment that is too long", func(j *config.Job) { j.Env = map[string]string{"X": strings.Repeat("x", 200_000)} }, "command cannot be run: /bin/sh: argument list too long", -1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			j, o, _ := trial("")
+			c.change(&j)
+			result, err := newCommandJob(j, o).run(t.Context(), oneRun)
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want)) {
+				t.Errorf("error %v, want %q", err, c.want)
+			}
+			if c.code < 0 && result.ExitCode != nil || c.code >= 0 && (result.ExitCode == nil || *result.ExitCode != c.code) {
+				t.Errorf("exit code %v, want %d", result.ExitCode, c.code)
+			}
+		})
+	}
+}
+
+func TestCommandKnowsWhichRunItIs(t *testing.T) {
+	j, o, _ := trial(`env | sort; cat; ls /proc/self/fd | wc -l`)
+	o.Environ = append(o.Environ, "HOME=/var/lib/baton", "NOTIFY_SOCKET=/run/n", "WATCHDOG_USEC=5", "LISTEN_FDS=1", "CREDENTIALS_DIRECTORY=/run/c",
+		"BATON_REDIS=redis://:password@x", "BATON_LOCK_KEY=wrong", "BATON_CONFIG=/etc/baton/baton.yaml", "BATON_LOCKS=outer=u:1", "SET=1", "FILE=1")
+	j.EnvFile = file(t, "env", "\n# a comment\n FILE = from file \nQUOTED=\"a 'b' \"\nSET=2\nTOKEN=x\nCRLF=y\r\nEMPTY=\n", 0o600)
+	j.Env = map[string]string{"SET": "3"}
+	j.Secrets = map[string]string{"TOKEN": file(t, "token", "hush\n", 0o600)}
+	result, err := newCommandJob(j, o).run(t.Context(), oneRun)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"BATON_ATTEMPT=2", "BATON_CONFIG=/etc/baton/baton.yaml", "BATON_EPOCH=42", "BATON_JOB=report", "BATON_LOCK_KEY=baton {x}",
+		"BATON_LOCKS=outer=u:1 baton+%7Bx%7D=0b2b5cf2-owner:42", "BATON_NODE_ID=db1", "BATON_OWNER=0b2b5cf2-owner", "BATON_RUN_ID=run-1",
+		"BATON_SLOT=2026-01-03T02:30:00+08:00", "BATON_TRIGGER=schedule", "CRLF=y", "EMPTY=", "FILE=from file", "GORACE=atexit_sleep_ms=0",
+		"HOME=/var/lib/baton", "PATH=/usr/bin:/bin", "QUOTED=a 'b' ", "SET=3", "TOKEN=***", "4",
+	}
+	var got []string
+	for line := range strings.Lines(result.Output) {
+		if !strings.HasPrefix(line, "PWD=") && !strings.HasPrefix(line, "_=") && !strings.HasPrefix(line, "SHLVL=") && !strings.HasPrefix(line, "OLDPWD=") { // a shell's own
+			got = append(got, strings.TrimSuffix(line, "\n"))
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	env, _, err := newCommandJob(j, o).environment(oneRun)
+	if err != nil {
+		t.Fatal(err)
+	}
+	locks, err := outerLocks(env)
+	if err != nil || len(locks) != 2 || locks[1] != (outerLock{"baton {x}", "0b2b5cf2-owner", 42}) {
+		t.Errorf("baton lock within the command would take it that these are held: %v, %v", locks, err)
+	}
+	if !slices.Contains(env, "TOKEN=hush") {
+		t.Error("the command does not get its secret")
+	}
+}
+
+func TestBrokenEnvFileIsNamedWithItsLine(t *testing.T) {
+	for text, want := range map[string]string{
+		"A=1\n\nnonsense planted\n": "line 3: want NAME=VALUE",
+		"A-B=planted":               "line 1: a name has",
+		"=planted":                  "line 1: a name has",
+		"A='planted":                "line 1: the quote is not closed",
+		"A=\"":                      "line 1: the quote is not closed",
+		"BATON_EPOCH=planted":       "line 1: names that begin with BATON_",
+		"A=\x00planted":             "line 1: there is a NUL",
+	} {
+		path := file(t, "env", text, 0o600)
+		err := readEnvFile(path, map[string]string{})
+		if err == nil || err.Error() != "env_file "+path+", "+err.Error()[strings.Index(err.Error(), "line"):] || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "planted") {
+			t.Errorf("%q: %v, want %q, and nothing of the line", text, err, want)
+		}
+	}
+	for text, want := range map[string]string{"": "is empty", "\n": "is empty", "a\nb\n": "not one line", "a\x00": "not one line"} {
+		if _, err := readSecret(file(t, "secret", text, 0o600)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("secret %q: %v, want %q", text, err, want)
+		}
+	}
+	if _, err := readSecret("/dev/zero"); err == nil {
+		t.Error("a device was read")
+	}
+}
+
+func TestCommandIsStoppedAsItsContextEnds(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		want       string
+		asTold     bool
+	}{
+		{"it ends", "echo began; sleep 100 & wait", "it was told to end (ended by signal 15 (terminated))", true},
+		{"it tidies up", `trap 'echo tidied; exit 0' TERM; echo began; while :; do sleep 0.01; done`, "it was told to end (exit code 0)", true},
+		{"it does not listen", `trap '' TERM; echo began; while :; do sleep 0.01; done`, "SIGTERM did not end it, so it was killed", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancel(t.Context())
+			j, o, kept := trial(c.text)
+			go func() {
+				for {
+					time.Sleep(5 * time.Millisecond)
+					kept.mu.Lock()
+					begun := len(kept.list) > 0
+					kept.mu.Unlock()
+					if begun {
+						cancel()
+						return
+					}
+				}
+			}()
+			result, err := newCommandJob(j, o).run(ctx, oneRun)
+			if err == nil || err.Error() != c.want || result.ExitCode != nil {
+				t.Errorf("%v, exit code %v; want %q", err, result.ExitCode, c.want)
+			}
+			if errors.Is(err, context.Canceled) != c.asTold {
+				t.Errorf("%v as context.Canceled: want %v", err, c.asTold)
+			}
+		})
+	}
+}
+
+// Nobody says stop, the lease just is not extended any more: the command and its family
+// are dead in time for the runner to tell so before the hard stop.
+func TestCommandIsDeadBeforeTheHardStop(t *testing.T) {
+	j, o, _ := trial(`trap '' TERM; (setsid sh -c 'trap "" TERM; while :; do sleep 0.01; done' &); while :; do sleep 0.01; done`)
+	hard := time.Now().Add(1500 * time.Millisecond)
+	o.UntilHardStop, o.Drain = func() time.Duration { return time.Until(hard) }, 400*time.Millisecond
+	j.Grace = time.Minute
+	_, err := newCommandJob(j, o).run(t.Context(), oneRun)
+	left := time.Until(hard)
+	if err == nil || err.Error() != "SIGTERM did not end it, so it was killed" {
+		t.Error(err)
+	}
+	if left < finishTimeout(o.Drain) || left > time.Second {
+		t.Errorf("it was over %v before the hard stop, want that to be a little more than %v", left, finishTimeout(o.Drain))
+	}
+}
+
+// A long grace is for those who are told to end; a lease that is shorter ends nobody.
+func TestGraceBeyondTheLeaseEndsNothing(t *testing.T) {
+	j, o, _ := trial("sleep 0.7")
+	o.UntilHardStop, o.Drain = func() time.Duration { return 1500 * time.Millisecond }, 400*time.Millisecond
+	j.Grace = time.Minute
+	if result, err := newCommandJob(j, o).run(t.Context(), oneRun); err != nil || result.ExitCode == nil {
+		t.Errorf("%+v, %v", result, err)
+	}
+}
+
+func TestWhatACommandLeavesBehindIsEndedAndCounted(t *testing.T) {
+	j, o, kept := trial(`echo a; (sleep 1000 &); sleep 1000 & echo b >&2; echo c`)
+	result, err := newCommandJob(j, o).run(t.Context(), oneRun)
+	if want := "a\nb\nc\nbaton: 2 processes that the command had left behind were ended\n"; err != nil || result.Output != want || kept.text(t) != want {
+		t.Errorf("%q, %v; kept %q; want %q", result.Output, err, kept.text(t), want)
+	}
+}
+
+func TestKilledWardenTakesTheCommandAlong(t *testing.T) {
+	j, o, _ := trial(`kill -9 $PPID; while :; do sleep 0.01; done`)
+	_, err := newCommandJob(j, o).run(t.Context(), oneRun)
+	if err == nil || !strings.Contains(err.Error(), "its warden was killed, and the command with it") {
+		t.Error(err)
+	}
+}
+
+// The run waits for nobody but its command, and a moment for its last words.
+func TestHangingStoreHoldsNoRunUp(t *testing.T) {
+	j, o, kept := trial(`for i in 1 2 3 4 5 6 7; do echo $i; sleep 0.1; done`)
+	kept.hangs = true
+	began := time.Now()
+	result, err := newCommandJob(j, o).run(t.Context(), oneRun)
+	if took := time.Since(began); err != nil || result.Output != "1\n2\n3\n4\n5\n6\n7\n" || took > 2500*time.Millisecond {
+		t.Errorf("%+v, %v after %v", result, err, took)
+	}
+}
+
+// 1 GB goes through as fast as it comes, and leaves nothing but its end.
+func TestFloodOfOutputIsBounded(t *testing.T) {
+	j, o, kept := trial(`head -c 1000000000 /dev/zero | tr '\0' x; echo; echo end`)
+	var before, during runtime.MemStats
+	runtime.ReadMemStats(&before)
+	began := time.Now()
+	result, err := newCommandJob(j, o).run(t.Context(), oneRun)
+	took := time.Since(began)
+	runtime.ReadMemStats(&during)
+	if err != nil || len(result.Output) != keepTail || !strings.HasSuffix(result.Output, "xxx\nend\n") {
+		t.Fatalf("%d bytes, %v", len(result.Output), err)
+	}
+	shipped := 0
+	for _, p := range kept.list {
+		shipped = max(shipped, len(p.Text))
+	}
+	if most := int(took/shipEvery) + 3; shipped > redisstore.KeepOutput || len(kept.list) > most {
+		t.Errorf("%d pieces of up to %d bytes in %v", len(kept.list), shipped, took)
+	}
+	last := kept.list[len(kept.list)-1]
+	if end := last.Offset + int64(len(last.Text)); end != 1_000_000_005 || !bytes.HasSuffix(last.Text, []byte("x\nend\n")) {
+		t.Errorf("the last piece ends at %d", end)
+	}
+	if took > time.Minute {
+		t.Errorf("it took %v", took)
+	}
+	if grown := int64(during.Sys) - int64(before.Sys); grown > 64<<20 {
+		t.Errorf("the process has grown by %d MiB", grown>>20)
+	}
+	t.Logf("1 GB in %v, %d pieces; %d MiB allocated in all", took, len(kept.list), (during.TotalAlloc-before.TotalAlloc)>>20)
+}
+
+// Output that is no text is text in the history.
+func TestTailOfTheOutputIsValidText(t *testing.T) {
+	for _, c := range []struct{ print, want string }{
+		{"", ""},
+		{"a\xffb", "a\uFFFDb"},
+		{strings.Repeat("é", keepTail), strings.Repeat("é", keepTail/2)},
+		{"x" + strings.Repeat("é", keepTail), strings.Repeat("é", keepTail/2)},
+		{strings.Repeat("é", keepTail) + "x", strings.Repeat("é", keepTail/2-1) + "x"},
+	} {
+		p := newPrintout(nil, nil, zap.NewNop())
+		_, _ = p.Write([]byte(c.print))
+		p.close(0)
+		if got := p.tail(); got != c.want {
+			t.Errorf("%.20q…: %d bytes %.20q…, want %d", c.print, len(got), got, len(c.want))
+		}
+	}
+}
+
+func TestEndOfWhatWasWrittenIsKept(t *testing.T) {
+	var all []byte
+	b := tailBuffer{limit: 3000}
+	for i := range 400 {
+		piece := bytes.Repeat([]byte(strconv.Itoa(i)+","), i%37)
+		if i%50 == 49 {
+			piece = bytes.Repeat(piece, 20) // more than is kept
+		}
+		all = append(all, piece...)
+		b.write(piece)
+		for _, from := range []int{0, len(all) - 5000, len(all) - 2999, len(all) - 100, len(all)} {
+			at := max(from, len(all)-max(len(b.ring), 0), 0)
+			if offset, got := b.from(int64(from)); offset != int64(at) || !bytes.Equal(got, all[at:]) {
+				t.Fatalf("after %d bytes, from %d: %d bytes from %d, want %d from %d", len(all), from, len(got), offset, len(all)-at, at)
+			}
+		}
+	}
+	if len(b.ring) != 3000 {
+		t.Errorf("it holds %d bytes", len(b.ring))
+	}
+}
+
+func TestSecretsAreTakenOut(t *testing.T) {
+	for _, c := range []struct {
+		secrets    []string
+		text, want string
+	}{
+		{nil, "hush", "hush"},
+		{[]string{"hush"}, "a hush b hushhush", "a *** b ******"},
+		{[]string{"hush"}, "hus hush hus", "hus *** hus"},
+		{[]string{"abc", "abcd"}, "abc abcd abcx", "*** *** ***x"},
+		{[]string{"bc", "abcd"}, "abcd abce xbc", "*** a***e x***"},
+		{[]string{"aab"}, "aaab aa", "a*** aa"},
+		{[]string{"one", "two"}, "two one", "*** ***"},
+	} {
+		for size := 1; size <= len(c.text); size++ { // in pieces of any size
+			r := newRedactor(c.secrets)
+			var out bytes.Buffer
+			write := func(b []byte) { out.Write(b) }
+			for piece := range slices.Chunk([]byte(c.text), size) {
+				r.pass(piece, false, write)
+			}
+			r.pass(nil, true, write)
+			if out.String() != c.want {
+				t.Errorf("%q of %q by %d: %q, want %q", c.secrets, c.text, size, out.String(), c.want)
+			}
+		}
+	}
+}
+
+// A command that is stopped by its terminal's user, so to speak, is stopped all the same.
+func TestStoppedCommandIsEnded(t *testing.T) {
+	j, o, _ := trial("kill -STOP $$")
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	if _, err := newCommandJob(j, o).run(ctx, oneRun); err == nil || time.Since(began) > 5*time.Second {
+		t.Errorf("%v after %v", err, time.Since(began))
+	}
+}
