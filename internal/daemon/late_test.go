@@ -1,0 +1,181 @@
+package daemon
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"baton/internal/config"
+	"baton/internal/job"
+	"baton/internal/redisstore"
+)
+
+// punctual is a job of every ten minutes that is late five minutes after a slot.
+func punctual() config.Job {
+	u := users()
+	u.LateAfter = 5 * time.Minute
+	return u
+}
+
+func TestALateJobIsToldOnceUntilItSucceeds(t *testing.T) {
+	during(t, noteConfig(punctual()), func(r *notesRig) { // synctest begins at midnight: slots are at :10, :20...
+		time.Sleep(14 * time.Minute)
+		r.want("four minutes after the slot", "")
+		time.Sleep(time.Minute + 2*lateEvery)
+		e := r.take()
+		if len(e) != 1 || e[0].Kind != "late" || e[0].Reason != lateNoSuccess || e[0].Slot.Minute() != 10 || e[0].Epoch != 7 {
+			t.Errorf("five minutes after it: %+v", e)
+		}
+		time.Sleep(5 * time.Hour)
+		r.want("hours later", "")
+		r.runs(job.StateSucceeded)
+		r.want("a success", "recovered users")
+		time.Sleep(9 * time.Minute)
+		r.want("before the next slot is late", "")
+		time.Sleep(2 * time.Minute)
+		r.want("the next slot", "late users")
+	})
+}
+
+func TestWhoeverSucceedsIsNotLate(t *testing.T) {
+	during(t, noteConfig(punctual()), func(r *notesRig) {
+		time.Sleep(14 * time.Minute)
+		for range 20 {
+			r.runs(job.StateSucceeded)
+			time.Sleep(10 * time.Minute)
+		}
+		r.want("runs of four minutes", "")
+	})
+}
+
+// Another leader's success, and an operator's pause, are in the ledger.
+func TestTheLedgerIsAskedBeforeAJobIsCalledLate(t *testing.T) {
+	during(t, noteConfig(punctual()), func(r *notesRig) {
+		r.past.set(redisstore.JobState{Paused: &redisstore.JobPause{}}, nil)
+		time.Sleep(5*time.Hour + time.Minute)
+		r.missed(job.Missed{Job: "users", Reason: job.ReasonPaused, Count: 1, Slot: time.Now().Add(-time.Minute)})
+		r.want("a pause", "")
+		r.past.set(redisstore.JobState{}, nil)
+		time.Sleep(6 * time.Minute)
+		r.want("just after the pause", "")
+		time.Sleep(9 * time.Minute)
+		r.want("after the first slot since the pause", "late users")
+		r.runs(job.StateSucceeded)
+		r.take()
+		time.Sleep(8 * time.Minute)
+		r.past.set(redisstore.JobState{LastSuccess: time.Now()}, nil)
+		time.Sleep(2 * time.Minute)
+		r.want("a success that only the ledger knows", "")
+	})
+}
+
+func TestTheNextLeaderDoesNotRepeatThatAJobIsLate(t *testing.T) {
+	for _, c := range []struct {
+		what    string
+		success time.Duration // before the term
+		events  func(now time.Time) []redisstore.Event
+		want    string
+	}{
+		{"the leader before has told it", 3 * time.Hour, func(now time.Time) []redisstore.Event {
+			return []redisstore.Event{{Event: "won"}, {Event: "released", At: now.Add(-time.Minute)}}
+		}, ""},
+		{"it became late while nobody led", 3 * time.Hour, func(now time.Time) []redisstore.Event {
+			return []redisstore.Event{{Event: "won"}, {Event: "released", At: now.Add(-170 * time.Minute)}}
+		}, "late users"},
+		{"the leader before has crashed", 3 * time.Hour, func(time.Time) []redisstore.Event {
+			return []redisstore.Event{{Event: "won"}, {Event: "won"}}
+		}, "late users"},
+		{"it is not late yet", time.Minute, func(now time.Time) []redisstore.Event {
+			return []redisstore.Event{{Event: "won"}, {Event: "released", At: now}}
+		}, ""},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			time.Sleep(5 * time.Hour)
+			now := time.Now()
+			r := newNotesRig(t, noteConfig(punctual()))
+			r.past.states["users"] = redisstore.JobState{LastSuccess: now.Add(-c.success)}
+			r.past.events = c.events(now)
+			end := r.leads()
+			var late string
+			for _, e := range r.take() {
+				if e.Kind != "leader_changed" {
+					late += string(e.Kind) + " " + e.Job
+				}
+			}
+			if late != c.want {
+				t.Errorf("%s: %q, want %q", c.what, late, c.want)
+			}
+			if c.success > time.Hour {
+				r.runs(job.StateSucceeded)
+				r.want(c.what+", a success", "recovered users")
+			}
+			end()
+			r.close(t.Context())
+		})
+	}
+}
+
+func TestAFlushThatIsBehindIsLate(t *testing.T) {
+	always := punctual()
+	always.Schedule = "@always"
+	during(t, noteConfig(always), func(r *notesRig) {
+		r.lagged("users", 4*time.Minute)
+		time.Sleep(2 * lateEvery)
+		r.want("four minutes behind", "")
+		r.lagged("users", 6*time.Minute)
+		time.Sleep(2 * lateEvery)
+		e := r.take()
+		if len(e) != 1 || e[0].Kind != "late" || e[0].Reason != lateLag || !e[0].Slot.IsZero() {
+			t.Errorf("six minutes behind: %+v", e)
+		}
+		for range 10 { // around the limit it is neither well nor late again
+			r.lagged("users", 4*time.Minute)
+			time.Sleep(lateEvery)
+			r.lagged("users", 6*time.Minute)
+			time.Sleep(lateEvery)
+		}
+		r.want("around the limit", "")
+		r.lagged("users", 2*time.Minute)
+		r.want("two minutes behind", "recovered users")
+		r.past.set(redisstore.JobState{Paused: &redisstore.JobPause{}}, nil)
+		r.lagged("users", time.Hour)
+		time.Sleep(time.Hour)
+		r.want("a pause", "")
+	})
+}
+
+// A job that runs all the time never succeeds: that it runs on is all that can be said.
+func TestAJobThatRunsAllTheTimeRecoversByRunning(t *testing.T) {
+	always := users()
+	always.Schedule = "@always"
+	during(t, noteConfig(always), func(r *notesRig) {
+		r.runs(job.StateFailed)
+		r.want("a failure", "failed users")
+		running := redisstore.OpenRun{Record: job.Record{Started: time.Now()}}
+		r.past.set(redisstore.JobState{Running: []redisstore.OpenRun{running}}, nil)
+		time.Sleep(4 * time.Minute)
+		r.want("soon after", "")
+		time.Sleep(2 * time.Minute)
+		r.want("five minutes later", "recovered users")
+		time.Sleep(time.Hour)
+		r.want("an hour later", "")
+		r.runs(job.StateFailed)
+		r.past.set(redisstore.JobState{Paused: &redisstore.JobPause{}}, nil)
+		time.Sleep(time.Hour)
+		r.want("a failure that pauses it", "failed users")
+	})
+}
+
+func TestWithoutLateAfterNothingIsLate(t *testing.T) {
+	during(t, noteConfig(users()), func(r *notesRig) {
+		r.lagged("users", 24*time.Hour)
+		time.Sleep(24 * time.Hour)
+		r.want("a day", "")
+		if s := lateAfterSeconds(users()); s != 0 {
+			t.Errorf("late after %v", s)
+		}
+		if s := lateAfterSeconds(punctual()); s != 300 {
+			t.Errorf("late after %v", s)
+		}
+	})
+}

@@ -1,0 +1,188 @@
+package daemon
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"baton/internal/config"
+	"baton/internal/job"
+	"baton/internal/notify"
+	"baton/internal/status"
+)
+
+const (
+	// farewell is what deliveries get when the daemon ends, after its locks are released.
+	farewell = 2 * time.Second
+	// A dead man's switch is asked for until the next success; but a sign of life that
+	// comes much too late is none.
+	pingTimeout     = 10 * time.Second
+	pingGiveUpAfter = 10 * time.Minute
+)
+
+// notifications tell others what the configuration wants told. They are the node's:
+// its candidacies tell them what happens, and wait for nothing.
+type notifications struct {
+	log      *zap.Logger
+	nodeID   string
+	dispatch *notify.Dispatcher
+	metrics  *status.Metrics
+
+	mu      sync.Mutex
+	targets []audience
+	jobs    map[string]*toldJob
+	misses  map[missKey]*missWindow
+	epochs  map[string]int64 // of the last term by lock key
+}
+
+// audience is a target and what it wants to hear of.
+type audience struct {
+	name string
+	on   []string
+	jobs []string // empty: all
+}
+
+// newNotifications delivers to nobody until reload tells to whom.
+func newNotifications(c config.Config, log *zap.Logger, metrics *status.Metrics) *notifications {
+	n := &notifications{
+		log: log, nodeID: c.Node.ID, metrics: metrics,
+		jobs: map[string]*toldJob{}, misses: map[missKey]*missWindow{}, epochs: map[string]int64{},
+	}
+	n.dispatch = notify.NewDispatcher(log, func(target string, o notify.Outcome, events int) {
+		metrics.Notified(target, string(o), events)
+	})
+	n.reload(c)
+	return n
+}
+
+// reload goes over to another configuration. What waits for a target that stays is kept.
+func (n *notifications) reload(c config.Config) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.targets = nil
+	var routes []notify.Route
+	for _, t := range c.Notify {
+		n.targets = append(n.targets, audience{name: t.Name, on: t.On, jobs: t.Jobs})
+		routes = append(routes, notify.Route{Name: t.Name, Target: targetOf(t), Timeout: t.Timeout, GiveUpAfter: t.GiveUpAfter})
+	}
+	jobs := map[string]*toldJob{}
+	for _, j := range c.Jobs {
+		jobs[j.Name] = newToldJob(j).succeed(n.jobs[j.Name], len(n.targets) > 0)
+		if w := j.DeadMansSwitch; w != nil {
+			routes = append(routes, notify.Route{
+				Name: pingName(j.Name), Target: notify.NewPing(w.Address, w.Token),
+				Timeout: pingTimeout, GiveUpAfter: pingGiveUpAfter, Latest: true,
+			})
+		}
+	}
+	n.jobs = jobs
+	for _, r := range routes {
+		n.metrics.AddTargets(r.Name)
+	}
+	n.dispatch.Update(routes)
+}
+
+func targetOf(t config.Notify) notify.Target {
+	if w := t.Webhook; w != nil {
+		return notify.NewWebhook(w.Address, w.Token)
+	}
+	return notify.NewCommand(t.Command, commandEnv(os.Environ()))
+}
+
+// commandEnv is the daemon's environment without what systemd means for the daemon alone.
+func commandEnv(all []string) []string {
+	return slices.DeleteFunc(all, func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return slices.Contains([]string{"NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"}, name)
+	})
+}
+
+// pingName is how a job's dead man's switch is called in logs and metrics: no target of
+// the configuration can have a slash in its name.
+func pingName(job string) string { return "dead_mans_switch/" + job }
+
+// close tries what is queued for at most two seconds more. It is called when the locks
+// are released: nobody waits for this node then.
+func (n *notifications) close(ctx context.Context) {
+	n.mu.Lock()
+	n.tellAllMissed()
+	n.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, farewell)
+	defer cancel()
+	n.dispatch.Close(ctx)
+}
+
+// anybody reports whether there is somebody to tell.
+func (n *notifications) anybody() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.targets) > 0
+}
+
+// tell has an event delivered to all whom it concerns. n.mu is held.
+func (n *notifications) tell(e notify.Event) {
+	if e.At.IsZero() {
+		e.At = time.Now()
+	}
+	e.At = e.At.UTC().Truncate(time.Millisecond)
+	if e.NodeID == "" {
+		e.NodeID = n.nodeID
+	}
+	if e.Epoch == 0 {
+		e.Epoch = n.epochs[e.LockKey]
+	}
+	if id, err := newID(); err == nil { // without one it is told all the same
+		e.ID = id
+	}
+	for _, t := range n.targets {
+		if slices.Contains(t.on, string(e.Kind)) && n.concerns(t, e) {
+			n.dispatch.Send(t.name, e)
+		}
+	}
+}
+
+// concerns: a leader that changed concerns whoever hears of one of the lock's jobs.
+func (n *notifications) concerns(t audience, e notify.Event) bool {
+	switch {
+	case len(t.jobs) == 0:
+		return true
+	case e.Job != "":
+		return slices.Contains(t.jobs, e.Job)
+	}
+	return slices.ContainsFunc(t.jobs, func(name string) bool {
+		j := n.jobs[name]
+		return j != nil && j.lock == e.LockKey
+	})
+}
+
+// won tells that this node leads: after from, whose term ended by why.
+func (n *notifications) won(lockKey string, epoch int64, from, why string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.tell(notify.Event{
+		Kind: notify.LeaderChanged, LockKey: lockKey, Epoch: epoch, From: from, Reason: why,
+		Text: leaderText(n.nodeID, lockKey, from, why),
+	})
+}
+
+// lateAfterSeconds is a job's late_after for the status page; 0: it has none.
+func lateAfterSeconds(j config.Job) float64 { return j.LateAfter.Seconds() }
+
+// scheduleOf is the job's schedule; nil if it cannot be read, which the configuration's
+// check has refused.
+func scheduleOf(j config.Job) job.Schedule {
+	zone, err := time.LoadLocation(j.TimeZone)
+	if err != nil {
+		return nil
+	}
+	s, err := job.ParseSchedule(j.Schedule, zone)
+	if err != nil {
+		return nil
+	}
+	return s
+}

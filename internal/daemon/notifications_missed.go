@@ -1,0 +1,101 @@
+package daemon
+
+import (
+	"time"
+
+	"baton/internal/job"
+	"baton/internal/notify"
+)
+
+// Slots that are missed one after the other are told of at once, then together after a
+// minute, after two more, after four more, and so on up to an hour.
+const (
+	missedTogether = time.Minute
+	missedMost     = time.Hour
+)
+
+type missKey struct {
+	job    string
+	reason job.Reason
+}
+
+// missWindow are the slots that were missed since the last that were told.
+type missWindow struct {
+	all   job.Missed // Count 0: none were
+	open  time.Duration
+	timer *time.Timer
+}
+
+// missed tells of slots that are not run, but for those of which an operator knows, or nobody.
+func (n *notifications) missed(m job.Missed) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if j := n.jobs[m.Job]; j != nil && m.Reason == job.ReasonPaused && m.Slot.After(j.since) {
+		j.since = m.Slot // nobody is late whom an operator told to wait
+		j.moved()
+	}
+	if len(n.targets) == 0 || m.Count <= 0 || m.Reason == job.ReasonUnknown || m.Reason == job.ReasonPaused {
+		return
+	}
+	key := missKey{m.Job, m.Reason}
+	w := n.misses[key]
+	if w == nil {
+		n.tellMissed(m)
+		w = &missWindow{open: missedTogether}
+		w.timer = time.AfterFunc(w.open, func() { n.missedLately(key, w) })
+		n.misses[key] = w
+		return
+	}
+	if w.all.Count == 0 {
+		w.all = m
+		return
+	}
+	w.all.Count += m.Count
+	w.all.Slot = m.Slot
+	if m.Err != nil {
+		w.all.Err = m.Err
+	}
+}
+
+// missedLately tells of what was missed while nothing was told.
+func (n *notifications) missedLately(key missKey, w *missWindow) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.misses[key] != w {
+		return // it was closed
+	}
+	if w.all.Count == 0 {
+		delete(n.misses, key)
+		return
+	}
+	n.tellMissed(w.all)
+	w.all = job.Missed{}
+	w.open = min(2*w.open, missedMost)
+	w.timer.Reset(w.open)
+}
+
+// tellAllMissed tells what would have been told later. n.mu is held.
+func (n *notifications) tellAllMissed() {
+	for key, w := range n.misses {
+		w.timer.Stop()
+		if w.all.Count > 0 {
+			n.tellMissed(w.all)
+		}
+		delete(n.misses, key)
+	}
+}
+
+func (n *notifications) tellMissed(m job.Missed) {
+	j := n.jobs[m.Job]
+	if j == nil {
+		return // it has been taken out of the configuration
+	}
+	e := notify.Event{
+		Kind: notify.Missed, LockKey: j.lock, Job: m.Job, Slot: m.Slot.UTC(), Reason: string(m.Reason), Count: m.Count,
+		ConsecutiveFailures: j.failures, Text: missedText(m),
+	}
+	if m.Err != nil {
+		e.Error = clip(m.Err.Error(), 4096)
+	}
+	n.tell(e)
+}

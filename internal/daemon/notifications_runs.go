@@ -1,0 +1,177 @@
+package daemon
+
+import (
+	"slices"
+	"time"
+
+	"baton/internal/config"
+	"baton/internal/job"
+	"baton/internal/notify"
+	"baton/internal/redisstore"
+)
+
+const (
+	// failedAgain is how often a job is told of that fails again and again.
+	failedAgain = time.Hour
+	// heldMost bounds what is kept of a job until it is known how it stood.
+	heldMost = 100
+	// steadyAfter is how long a job that runs all the time must have run to be well again.
+	steadyAfter = 5 * time.Minute
+)
+
+// toldJob is what has been told of a job, and what decides what is told next. Whoever
+// led before has told of what the ledger has; the rest is noted here as it happens.
+type toldJob struct {
+	lock      string
+	schedule  job.Schedule
+	lateAfter time.Duration
+	ping      bool // it has a dead man's switch
+
+	known bool         // what the ledger has is known
+	held  []job.Record // ended before that
+
+	failures int       // in a row
+	failing  bool      // that it failed may have been told since it last succeeded
+	toldAt   time.Time // when; zero: the next failure is told whenever it comes
+	failedAt time.Time
+	pending  time.Time // the slot of a run that failed and is to be tried again; zero: none is
+
+	lateness
+}
+
+func newToldJob(j config.Job) *toldJob {
+	return &toldJob{
+		lock: j.Lock, schedule: scheduleOf(j), lateAfter: j.LateAfter, ping: j.DeadMansSwitch != nil,
+	}
+}
+
+// succeed takes over what is known of the job as it was configured before. With nobody
+// to tell nothing was noted, and nothing is known.
+func (j *toldJob) succeed(before *toldJob, noted bool) *toldJob {
+	if before == nil || !noted || before.lock != j.lock {
+		return j
+	}
+	j.known, j.held, j.failures, j.failing = before.known, before.held, before.failures, before.failing
+	j.toldAt, j.failedAt, j.pending, j.lateness = before.toldAt, before.failedAt, before.pending, before.lateness
+	j.moved()
+	return j
+}
+
+// finished tells how a run ended, where that is news.
+func (n *notifications) finished(rec job.Record) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	j := n.jobs[rec.Job]
+	if j == nil {
+		return
+	}
+	if j.ping && rec.State == job.StateSucceeded {
+		n.dispatch.Send(pingName(rec.Job), notify.Event{Kind: notify.Recovered, Job: rec.Job})
+	}
+	switch {
+	case len(n.targets) == 0:
+	case j.known:
+		n.ended(j, rec)
+	case len(j.held) < heldMost:
+		j.held = append(j.held, rec)
+	}
+}
+
+// learn takes over how a job stood when the term began, and then tells what has happened
+// since. prev is the term before.
+func (n *notifications) learn(j *toldJob, st redisstore.JobState, began time.Time, prev previousTerm) {
+	// Of the runs that ended since, the ledger has counted those up to its last one.
+	failures := int(st.ConsecutiveFailures)
+	counted := -1
+	if st.Last != nil {
+		counted = slices.IndexFunc(j.held, func(rec job.Record) bool { return rec.ID == st.Last.ID })
+	}
+	for _, rec := range j.held[:counted+1] {
+		if isFailure(rec.State) {
+			failures--
+		}
+	}
+	j.known, j.failures = true, max(failures, 0)
+	before := j.failures // without those of a slot that is not given up yet
+	if st.Retry != nil {
+		before -= st.Retry.Attempt - 1
+		j.pending = st.Retry.Slot
+	}
+	j.failing = before > 0
+	if j.schedule != nil && job.IsAlways(j.schedule) {
+		// It never succeeds: it runs, until a term ends.
+		j.failing = j.failing && st.Last != nil && isFailure(st.Last.State)
+	}
+	if j.failing {
+		j.failedAt = began
+		if prev.why != whyCrashed { // else what it had to tell may have died with it
+			j.toldAt = began
+		}
+	}
+	j.beginLate(st, began, prev)
+	held := j.held
+	j.held = nil
+	for _, rec := range held {
+		n.ended(j, rec)
+	}
+}
+
+func isFailure(s job.State) bool {
+	return s == job.StateFailed || s == job.StateTimedOut || s == job.StateLost
+}
+
+// ended tells how a run ended. n.mu is held.
+func (n *notifications) ended(j *toldJob, rec job.Record) {
+	switch {
+	case rec.State == job.StateSucceeded:
+		n.well(j, runEvent(notify.Recovered, j, rec), rec.Finished)
+	case rec.State == job.StateCancelled && rec.Slot.Equal(j.pending):
+		j.pending = time.Time{}
+	case isFailure(rec.State):
+		now := time.Now()
+		j.failures++
+		j.failedAt = now
+		// An earlier slot that was to be tried again was overtaken by this one.
+		givenUp := rec.RetryAt.IsZero() || !j.pending.IsZero() && !j.pending.Equal(rec.Slot)
+		j.pending = time.Time{}
+		if !rec.RetryAt.IsZero() {
+			j.pending = rec.Slot
+		}
+		if !givenUp || j.failing && !j.toldAt.IsZero() && now.Sub(j.toldAt) < failedAgain {
+			return
+		}
+		j.failing, j.toldAt = true, now
+		e := runEvent(notify.Failed, j, rec)
+		e.Text = failedText(rec, j.failures)
+		n.tell(e)
+	}
+}
+
+// well notes that a job is as it should be since a time, and tells so if something else was told.
+func (n *notifications) well(j *toldJob, e notify.Event, since time.Time) {
+	told, late, failures := j.failing || j.late, j.late, j.failures
+	j.failures, j.failing, j.toldAt, j.pending = 0, false, time.Time{}, time.Time{}
+	j.succeeded(since)
+	if !told {
+		return
+	}
+	e.ConsecutiveFailures = failures
+	e.Text = recoveredText(e.Job, failures, late)
+	n.tell(e)
+}
+
+// runEvent is what every event of a run says.
+func runEvent(kind notify.Kind, j *toldJob, rec job.Record) notify.Event {
+	e := notify.Event{
+		Kind: kind, At: rec.Finished, NodeID: rec.Term.NodeID, LockKey: j.lock, Epoch: rec.Term.Epoch,
+		Job: rec.Job, RunID: rec.ID, Attempt: rec.Attempt, Trigger: string(rec.Trigger), State: string(rec.State),
+		Error: clip(rec.Error, 4096), ExitCode: rec.Result.ExitCode, ConsecutiveFailures: j.failures,
+	}
+	if !rec.Slot.IsZero() {
+		e.Slot = rec.Slot.UTC()
+	}
+	if rec.Pauses {
+		e.Reason = "paused"
+	}
+	return e
+}

@@ -1,0 +1,158 @@
+package daemon
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"baton/internal/elector"
+	"baton/internal/redisstore"
+)
+
+// jobStates is where to read how jobs stand: a ledger.
+type jobStates interface {
+	Jobs(ctx context.Context, names []string) ([]redisstore.JobState, error)
+}
+
+// history is where to read who led before: an election.
+type history interface {
+	Picture(ctx context.Context, events int) (redisstore.Picture, error)
+}
+
+// whyCrashed is how a term ended of which no end was told: its node died, hangs, or
+// cannot reach Redis.
+const whyCrashed = "crashed"
+
+// previousTerm is the term before this node's.
+type previousTerm struct {
+	node  string
+	why   string    // the event that ended it, or whyCrashed
+	ended time.Time // zero: not known
+}
+
+// before finds the term before the one that began last; false if there was none.
+func before(p redisstore.Picture) (previousTerm, bool) {
+	ours := slices.IndexFunc(p.Events, func(e redisstore.Event) bool { return e.Event == string(elector.EventWon) })
+	if ours < 0 {
+		return previousTerm{}, false
+	}
+	for _, e := range p.Events[ours+1:] {
+		switch {
+		case elector.EventKind(e.Event).Ends():
+			return previousTerm{node: e.NodeID, why: e.Event, ended: e.At}, true
+		case e.Event != string(elector.EventWon):
+			continue
+		}
+		// It did not say that it had ended before this one began; perhaps afterwards.
+		for _, late := range p.Events[:ours] {
+			if late.NodeID == e.NodeID && elector.EventKind(late.Event).Ends() {
+				return previousTerm{node: e.NodeID, why: late.Event, ended: late.At}, true
+			}
+		}
+		return previousTerm{node: e.NodeID, why: whyCrashed}, true
+	}
+	return previousTerm{}, false
+}
+
+// termNotes are the notifications of one term.
+type termNotes struct {
+	*notifications
+	lockKey  string
+	epoch    int64
+	began    time.Time
+	ledger   jobStates
+	election history
+	prev     previousTerm
+	asked    bool // prev is known
+}
+
+// begin notes that this node leads, before anything of the term is told. What it returns
+// is to be run beside the jobs: it finds out how things stood, tells that the leader
+// changed, and watches for jobs that are late, until ctx ends.
+func (n *notifications) begin(lockKey string, epoch int64, ledger jobStates, election history) func(ctx context.Context) {
+	t := &termNotes{notifications: n, lockKey: lockKey, epoch: epoch, began: time.Now(), ledger: ledger, election: election}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.epochs[lockKey] = epoch
+	for name, j := range n.jobs {
+		if j.lock == lockKey { // whatever this node knew is a term old
+			n.jobs[name] = &toldJob{lock: j.lock, schedule: j.schedule, lateAfter: j.lateAfter, ping: j.ping}
+		}
+	}
+	return t.follow
+}
+
+// eventsAsked is enough to find the term before among pauses and quarantines.
+const eventsAsked = 50
+
+func (t *termNotes) follow(ctx context.Context) {
+	const soon = time.Second
+	for ctx.Err() == nil {
+		pause := lateEvery
+		if t.anybody() {
+			if !t.know(ctx) {
+				pause = soon
+			}
+			t.watchLate(ctx, t.lockKey, t.ledger)
+		} else {
+			t.asked = true // whoever is to be told from later on would get old news
+		}
+		_ = rest(ctx, pause)
+	}
+	// What is held is told without knowing better.
+	t.take(t.unknown(), nil)
+}
+
+// know finds out how things stood when the term began; false: not yet.
+func (t *termNotes) know(ctx context.Context) bool {
+	if !t.asked {
+		p, err := t.election.Picture(ctx, eventsAsked)
+		if err != nil {
+			return false
+		}
+		t.asked = true
+		var changed bool
+		if t.prev, changed = before(p); changed {
+			t.won(t.lockKey, t.epoch, t.prev.node, t.prev.why)
+		}
+	}
+	names := t.unknown()
+	if len(names) == 0 {
+		return true
+	}
+	states, err := t.ledger.Jobs(ctx, names)
+	if err != nil {
+		return false
+	}
+	t.take(names, states)
+	return true
+}
+
+// unknown are the lock's jobs of which it is not known how they stood.
+func (t *termNotes) unknown() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var names []string
+	for name, j := range t.jobs {
+		if j.lock == t.lockKey && !j.known {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// take notes how jobs stood; without states as if nothing were known of them.
+func (t *termNotes) take(names []string, states []redisstore.JobState) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i, name := range names {
+		var st redisstore.JobState
+		if states != nil {
+			st = states[i]
+		}
+		if j := t.jobs[name]; j != nil && j.lock == t.lockKey && !j.known {
+			t.learn(j, st, t.began, t.prev)
+		}
+	}
+}

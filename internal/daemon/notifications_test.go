@@ -1,0 +1,566 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+
+	"baton/internal/config"
+	"baton/internal/job"
+	"baton/internal/notify"
+	"baton/internal/redisstore"
+	"baton/internal/status"
+)
+
+// listener is a target that keeps what it is told.
+type listener struct {
+	mu     sync.Mutex
+	events []notify.Event
+}
+
+func (l *listener) Send(_ context.Context, e notify.Event) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.events = append(l.events, e)
+	return nil
+}
+
+// take returns what was told since it was last asked, and forgets it.
+func (l *listener) take() []notify.Event {
+	synctest.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := l.events
+	l.events = nil
+	return all
+}
+
+// told is that in brief: what, and of which job.
+func (l *listener) told() string {
+	var words []string
+	for _, e := range l.take() {
+		words = append(words, strings.TrimSpace(string(e.Kind)+" "+e.Job))
+	}
+	return strings.Join(words, ", ")
+}
+
+// past is what the ledger and the election's history have.
+type past struct {
+	mu     sync.Mutex
+	states map[string]redisstore.JobState
+	events []redisstore.Event
+	err    error
+}
+
+func (p *past) Jobs(_ context.Context, names []string) ([]redisstore.JobState, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err != nil {
+		return nil, p.err
+	}
+	list := make([]redisstore.JobState, len(names))
+	for i, name := range names {
+		list[i] = p.states[name]
+		list[i].Job = name
+	}
+	return list, nil
+}
+
+func (p *past) Picture(context.Context, int) (redisstore.Picture, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return redisstore.Picture{Events: p.events}, p.err
+}
+
+// set has the ledger say something else of the job, and answer, or not.
+func (p *past) set(st redisstore.JobState, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.states["users"], p.err = st, err
+}
+
+// notesRig is a leader's notifications with one target, which hears of everything.
+type notesRig struct {
+	*notifications
+	*listener
+	past *past
+	t    *testing.T
+}
+
+func noteConfig(jobs ...config.Job) config.Config {
+	return config.Config{
+		Node: config.Node{ID: "n1"}, Jobs: jobs, Notify: []config.Notify{{Name: "ops", Command: config.Command{"true"}}},
+	}.WithDefaults()
+}
+
+func users() config.Job {
+	return config.Job{Name: "users", Schedule: "@every 10m", Command: config.Command{"true"}}
+}
+
+func newNotesRig(t *testing.T, c config.Config) *notesRig {
+	r := &notesRig{listener: &listener{}, past: &past{states: map[string]redisstore.JobState{}}, t: t}
+	r.notifications = newNotifications(c, zap.NewNop(), status.NewMetrics("v", nil))
+	r.listen()
+	return r
+}
+
+// listen has everything told here that the configuration would have told elsewhere.
+func (r *notesRig) listen() {
+	var routes []notify.Route
+	for _, a := range r.targets {
+		routes = append(routes, notify.Route{Name: a.name, Target: r.listener, Timeout: time.Second, GiveUpAfter: time.Minute})
+	}
+	for name, j := range r.jobs {
+		if j.ping {
+			routes = append(routes, notify.Route{Name: pingName(name), Target: r.listener, Timeout: time.Second, GiveUpAfter: time.Minute})
+		}
+	}
+	r.dispatch.Update(routes)
+}
+
+// leads begins a term, and returns how to end it.
+func (r *notesRig) leads() (end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	follow := r.begin("baton", 7, r.past, r.past)
+	done := make(chan struct{})
+	go func() { defer close(done); follow(ctx) }()
+	synctest.Wait()
+	return func() { cancel(); <-done }
+}
+
+// during runs a test in one term of a leader with those jobs, in time of its own.
+func during(t *testing.T, c config.Config, test func(r *notesRig)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		r := newNotesRig(t, c)
+		end := r.leads()
+		test(r)
+		end()
+		r.close(t.Context())
+	})
+}
+
+func (r *notesRig) want(when, want string) {
+	r.t.Helper()
+	if got := r.told(); got != want {
+		r.t.Errorf("%s: told %q, want %q", when, got, want)
+	}
+}
+
+// runs tells of a run, by default of a slot now.
+func (r *notesRig) runs(s job.State, change ...func(*job.Record)) {
+	now := time.Now()
+	rec := job.Record{
+		Run: job.Run{ID: "run", Job: "users", Slot: now.Truncate(time.Second), Trigger: job.TriggerSchedule, Attempt: 1,
+			Term: job.Term{NodeID: "n1", Owner: "o", Epoch: 7}},
+		State: s, Started: now, Finished: now,
+	}
+	if s == job.StateFailed {
+		rec.Error = "exit code 3"
+	}
+	for _, c := range change {
+		c(&rec)
+	}
+	r.finished(rec)
+}
+
+// ofSlot is an attempt of a slot, which is tried again after that, if at all.
+func ofSlot(slot time.Time, attempt int, again time.Duration) func(*job.Record) {
+	return func(rec *job.Record) {
+		rec.Slot, rec.Attempt = slot, attempt
+		if again > 0 {
+			rec.RetryAt = time.Now().Add(again)
+		}
+	}
+}
+
+func TestAFailureInARowIsToldOnceAnHourAndRecoveryOnce(t *testing.T) {
+	during(t, noteConfig(users()), func(r *notesRig) {
+		r.runs(job.StateSucceeded)
+		r.want("a success", "")
+		for i := range 18 { // three hours
+			r.runs([]job.State{job.StateFailed, job.StateTimedOut, job.StateLost}[i%3])
+			time.Sleep(10 * time.Minute)
+		}
+		r.want("three hours of failures", "failed users, failed users, failed users")
+		r.runs(job.StateSucceeded)
+		r.runs(job.StateSucceeded)
+		r.want("two successes", "recovered users")
+		r.runs(job.StateFailed)
+		r.runs(job.StateFailed)
+		r.want("another failure, soon after", "failed users")
+	})
+}
+
+func TestWhatAnEventSays(t *testing.T) {
+	during(t, noteConfig(users()), func(r *notesRig) {
+		code := 3
+		r.runs(job.StateFailed, func(rec *job.Record) { rec.Result.ExitCode = &code })
+		e := r.take()[0]
+		if e.ID == "" || e.At.IsZero() || e.Slot.IsZero() || e.ExitCode == nil || *e.ExitCode != 3 {
+			t.Errorf("%+v", e)
+		}
+		e.ID, e.At, e.Slot, e.ExitCode = "", time.Time{}, time.Time{}, nil
+		want := notify.Event{
+			Kind: notify.Failed, NodeID: "n1", LockKey: "baton", Epoch: 7, Job: "users", RunID: "run", Attempt: 1, Trigger: "schedule",
+			State: "failed", Error: "exit code 3", ConsecutiveFailures: 1, Text: "Job users failed on n1: exit code 3",
+		}
+		if e != want {
+			t.Errorf("%+v, want %+v", e, want)
+		}
+		for range 11 {
+			r.runs(job.StateFailed)
+		}
+		time.Sleep(time.Hour)
+		r.runs(job.StateFailed, func(rec *job.Record) { rec.Pauses, rec.Error = true, "no\ntable" })
+		e = r.take()[0]
+		if e.Reason != "paused" || e.Text != "Job users failed on n1, the 13th time in a row, and is paused until an operator resumes it: no table" {
+			t.Errorf("%+v", e)
+		}
+		r.runs(job.StateSucceeded)
+		if e = r.take()[0]; e.Text != "Job users is well again after 13 failures in a row" || e.ConsecutiveFailures != 13 {
+			t.Errorf("%+v", e)
+		}
+	})
+}
+
+func TestAFailureIsToldWhenItIsGivenUp(t *testing.T) {
+	during(t, noteConfig(users()), func(r *notesRig) {
+		slot := time.Now()
+		r.runs(job.StateFailed, ofSlot(slot, 1, time.Minute))
+		r.runs(job.StateFailed, ofSlot(slot, 2, time.Minute))
+		r.want("two failures that are to be tried again", "")
+		r.runs(job.StateFailed, ofSlot(slot, 3, 0))
+		r.want("the last one", "failed users")
+		r.runs(job.StateSucceeded)
+		r.want("a success", "recovered users")
+
+		r.runs(job.StateFailed, ofSlot(slot, 1, time.Minute))
+		r.runs(job.StateSucceeded, ofSlot(slot, 2, 0))
+		r.want("a failure that went well when tried again", "")
+
+		// The next slot came first: the retrial is dropped.
+		r.runs(job.StateFailed, ofSlot(slot, 1, time.Hour))
+		r.runs(job.StateFailed, ofSlot(slot.Add(10*time.Minute), 1, time.Hour))
+		r.want("a retrial that was overtaken by a failure", "failed users")
+		r.runs(job.StateSucceeded)
+		r.want("a success", "recovered users")
+
+		r.runs(job.StateFailed, ofSlot(slot, 1, time.Hour))
+		r.runs(job.StateCancelled, ofSlot(slot, 2, 0))
+		r.runs(job.StateFailed, ofSlot(slot.Add(time.Minute), 1, time.Hour))
+		r.want("a retrial that was cancelled", "")
+	})
+}
+
+func TestACancelledRunIsNoNews(t *testing.T) {
+	during(t, noteConfig(users()), func(r *notesRig) {
+		r.runs(job.StateCancelled)
+		r.want("a cancelled run", "")
+		r.runs(job.StateFailed)
+		r.runs(job.StateCancelled)
+		r.want("a failure, and a cancelled run", "failed users")
+		r.runs(job.StateSucceeded)
+		r.want("a success", "recovered users")
+		r.runs(job.StateLost, func(rec *job.Record) { rec.RetryAt = time.Now() })
+		r.want("a lost run that is run again", "")
+		r.finished(job.Record{Run: job.Run{Job: "gone"}, State: job.StateFailed})
+		r.want("a job that is gone from the configuration", "")
+	})
+}
+
+// Whoever leads next goes on where the last leader stopped.
+func TestTheNextLeaderKnowsWhatWasTold(t *testing.T) {
+	failed := &job.Record{Run: job.Run{ID: "old"}, State: job.StateFailed}
+	ended := redisstore.Event{Event: "stepped_down", NodeID: "n2"}
+	for _, c := range []struct {
+		what   string
+		state  redisstore.JobState
+		ended  redisstore.Event
+		states []job.State
+		want   string
+	}{
+		{"it was well", redisstore.JobState{}, ended, []job.State{job.StateFailed, job.StateSucceeded}, "failed users, recovered users"},
+		{"it had failed", redisstore.JobState{ConsecutiveFailures: 2, Last: failed}, ended, []job.State{job.StateFailed}, ""},
+		{"it had failed and succeeds", redisstore.JobState{ConsecutiveFailures: 2, Last: failed}, ended, []job.State{job.StateSucceeded}, "recovered users"},
+		{"it had failed, and the leader crashed", redisstore.JobState{ConsecutiveFailures: 2, Last: failed}, redisstore.Event{Event: "won", NodeID: "n2"},
+			[]job.State{job.StateFailed, job.StateFailed, job.StateSucceeded}, "failed users, recovered users"},
+		{"it was to be tried again", redisstore.JobState{ConsecutiveFailures: 1, Last: failed, Retry: &job.Retrial{Attempt: 2}}, ended,
+			[]job.State{job.StateSucceeded}, ""},
+		{"it was to be tried again and fails", redisstore.JobState{ConsecutiveFailures: 1, Last: failed, Retry: &job.Retrial{Attempt: 2}}, ended,
+			[]job.State{job.StateFailed, job.StateSucceeded}, "failed users, recovered users"},
+		{"it had failed before, and was to be tried again", redisstore.JobState{ConsecutiveFailures: 4, Last: failed, Retry: &job.Retrial{Attempt: 2}}, ended,
+			[]job.State{job.StateFailed, job.StateSucceeded}, "recovered users"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newNotesRig(t, noteConfig(users()))
+			r.past.states["users"] = c.state
+			r.past.events = []redisstore.Event{{Event: "won", NodeID: "n1"}, c.ended}
+			end := r.leads()
+			r.take() // that the leader changed
+			for _, s := range c.states {
+				r.runs(s)
+			}
+			r.want(c.what, c.want)
+			end()
+			r.close(t.Context())
+		})
+	}
+}
+
+// Runs end before it is known how their job stood: what the ledger then counts of them
+// is not counted twice.
+func TestWhatEndsBeforeTheLedgerAnswersIsToldAfterwards(t *testing.T) {
+	for _, c := range []struct {
+		what   string
+		state  redisstore.JobState
+		states []job.State
+		want   string
+	}{
+		{"a first failure, counted by the ledger", redisstore.JobState{ConsecutiveFailures: 1, Last: &job.Record{Run: job.Run{ID: "0"}}},
+			[]job.State{job.StateFailed}, "failed users"},
+		{"a first failure, not yet counted", redisstore.JobState{}, []job.State{job.StateFailed}, "failed users"},
+		{"a third failure, counted", redisstore.JobState{ConsecutiveFailures: 3, Last: &job.Record{Run: job.Run{ID: "0"}}},
+			[]job.State{job.StateFailed}, ""},
+		{"two, of which one is counted", redisstore.JobState{ConsecutiveFailures: 1, Last: &job.Record{Run: job.Run{ID: "0"}}},
+			[]job.State{job.StateFailed, job.StateFailed, job.StateSucceeded}, "failed users, recovered users"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newNotesRig(t, noteConfig(users()))
+			r.past.err = errors.New("away")
+			end := r.leads()
+			for i, s := range c.states {
+				r.runs(s, func(rec *job.Record) { rec.ID = fmt.Sprint(i) })
+			}
+			r.want(c.what+", before", "")
+			r.past.set(c.state, nil)
+			time.Sleep(2 * time.Second)
+			r.want(c.what, c.want)
+			end()
+			r.close(t.Context())
+		})
+	}
+}
+
+func TestWhatIsNotKnownAtTheEndOfTheTermIsToldAllTheSame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newNotesRig(t, noteConfig(users()))
+		r.past.err = errors.New("away")
+		end := r.leads()
+		r.runs(job.StateFailed)
+		r.want("before", "")
+		end()
+		r.want("the end of the term", "failed users")
+		r.runs(job.StateSucceeded) // it has ended while the term did
+		r.want("a run that ended last", "recovered users")
+		r.close(t.Context())
+	})
+}
+
+func TestMissedSlotsAreToldAtOnceAndThenTogether(t *testing.T) {
+	during(t, noteConfig(users()), func(r *notesRig) {
+		slot := time.Now().Truncate(time.Second)
+		miss := func(reason job.Reason, count int) {
+			r.missed(job.Missed{Job: "users", Reason: reason, Count: count, First: slot, Slot: slot})
+			slot = slot.Add(time.Second)
+		}
+		miss(job.ReasonUnknown, 1)
+		miss(job.ReasonPaused, 5)
+		miss(job.ReasonOverlap, 0)
+		r.want("what is not told", "")
+		miss(job.ReasonOverlap, 1)
+		if e := r.take(); len(e) != 1 || e[0].Count != 1 || e[0].Reason != "overlap" || !strings.Contains(e[0].Text, "A slot of job users, at ") {
+			t.Errorf("the first: %+v", e)
+		}
+		first := slot
+		for range 59 {
+			time.Sleep(time.Second)
+			miss(job.ReasonOverlap, 2)
+		}
+		r.want("less than a minute later", "")
+		miss(job.ReasonNoLeader, 7) // another reason is other news
+		if e := r.take(); len(e) != 1 || e[0].Count != 7 {
+			t.Errorf("another reason: %+v", e)
+		}
+		last := slot.Add(-2 * time.Second)
+		time.Sleep(2 * time.Second)
+		e := r.take()
+		if len(e) != 1 || e[0].Count != 118 || !e[0].Slot.Equal(last) || !strings.Contains(e[0].Text, "118 slots of job users, from "+stamp(first)) {
+			t.Errorf("the summary: %+v", e)
+		}
+		// As it goes on for a day, less and less is said of it.
+		for range 24 * 60 {
+			time.Sleep(time.Minute)
+			miss(job.ReasonOverlap, 1)
+		}
+		if n := len(r.take()); n < 20 || n > 35 {
+			t.Errorf("told %d times in a day", n)
+		}
+		time.Sleep(3 * time.Hour)
+		r.take()
+		miss(job.ReasonOverlap, 1)
+		r.want("after a pause", "missed users")
+		miss(job.ReasonOverlap, 1)
+		r.close(r.t.Context())
+		r.want("the end", "missed users")
+	})
+}
+
+func TestALeaderThatChangedIsToldByTheNewOne(t *testing.T) {
+	now := time.Now()
+	event := func(kind, node string) redisstore.Event { return redisstore.Event{At: now, Event: kind, NodeID: node} }
+	won := event("won", "n1")
+	for _, c := range []struct {
+		what   string
+		events []redisstore.Event
+		from   string
+		why    string
+	}{
+		{"the first term", []redisstore.Event{won}, "", ""},
+		{"the first term, after a pause", []redisstore.Event{won, event("resumed", ""), event("paused", "")}, "", ""},
+		{"no history", nil, "", ""},
+		{"a step-down", []redisstore.Event{won, event("stepped_down", "n2"), event("won", "n2")}, "n2", "stepped_down"},
+		{"a shutdown, a pause", []redisstore.Event{won, event("resumed", ""), event("released", "n3"), event("won", "n3"), event("lost", "n2")}, "n3", "released"},
+		{"a crash", []redisstore.Event{won, event("won", "n2"), event("released", "n3")}, "n2", "crashed"},
+		{"a crash and a quarantine", []redisstore.Event{won, event("quarantined", "n1"), event("won", "n2")}, "n2", "crashed"},
+		{"one that told late", []redisstore.Event{event("expired", "n2"), won, event("won", "n2")}, "n2", "expired"},
+		{"the same node again", []redisstore.Event{won, event("expired", "n1")}, "n1", "expired"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newNotesRig(t, noteConfig(users()))
+			r.past.events = c.events
+			end := r.leads()
+			var from, why string
+			for _, e := range r.take() {
+				if e.Kind != notify.LeaderChanged || e.Epoch != 7 || e.LockKey != "baton" || e.NodeID != "n1" || e.Text == "" {
+					t.Errorf("%s: %+v", c.what, e)
+				}
+				from, why = e.From, e.Reason
+			}
+			if from != c.from || why != c.why {
+				t.Errorf("%s: from %q, %q", c.what, from, why)
+			}
+			time.Sleep(time.Minute)
+			r.want(c.what+", later", "")
+			end()
+			r.close(t.Context())
+		})
+	}
+}
+
+func TestATargetHearsOfWhatItWantsTo(t *testing.T) {
+	mails := config.Job{Name: "mails", Schedule: "@hourly", Command: config.Command{"true"}, Lock: "other"}
+	c := noteConfig(users(), mails)
+	c.Notify = []config.Notify{
+		{Name: "all", On: config.NotifyEvents()},
+		{Name: "failures", On: []string{"failed"}},
+		{Name: "mails", On: config.NotifyEvents(), Jobs: []string{"mails"}},
+	}
+	during(t, c, func(r *notesRig) {
+		names := map[string]*listener{}
+		var routes []notify.Route
+		for _, a := range r.targets {
+			names[a.name] = &listener{}
+			routes = append(routes, notify.Route{Name: a.name, Target: names[a.name], Timeout: time.Second, GiveUpAfter: time.Minute})
+		}
+		r.dispatch.Update(routes)
+		r.runs(job.StateFailed)
+		r.runs(job.StateSucceeded)
+		r.won("baton", 1, "n2", "lost")
+		r.won("other", 1, "n2", "lost")
+		for name, want := range map[string]string{
+			"all":      "failed users, recovered users, leader_changed, leader_changed",
+			"failures": "failed users",
+			"mails":    "leader_changed",
+		} {
+			if got := names[name].told(); got != want {
+				t.Errorf("%s: %s", name, got)
+			}
+		}
+	})
+}
+
+func TestADeadMansSwitchHearsOfEverySuccess(t *testing.T) {
+	u := users()
+	u.DeadMansSwitch = &config.Webhook{URL: "http://127.0.0.1:1/"}
+	c := noteConfig(u)
+	c.Notify = nil
+	during(t, c, func(r *notesRig) {
+		for _, s := range []job.State{job.StateSucceeded, job.StateFailed, job.StateSucceeded, job.StateCancelled} {
+			r.runs(s)
+			synctest.Wait()
+		}
+		if n := len(r.take()); n != 2 {
+			t.Errorf("%d signs of life, want 2", n)
+		}
+	})
+}
+
+func TestAReloadKeepsWhatIsKnownOfJobs(t *testing.T) {
+	during(t, noteConfig(users()), func(r *notesRig) {
+		r.runs(job.StateFailed)
+		u := users()
+		u.LateAfter = time.Minute
+		r.reload(noteConfig(u, config.Job{Name: "new", Schedule: "@hourly", Command: config.Command{"true"}}))
+		r.listen()
+		r.runs(job.StateFailed)
+		r.want("the same failure", "failed users")
+		r.runs(job.StateSucceeded)
+		r.want("a success", "recovered users")
+		r.runs(job.StateFailed, func(rec *job.Record) { rec.Job = "new" })
+		time.Sleep(lateEvery)
+		r.want("a new job", "failed new")
+
+		moved := users()
+		moved.Lock = "other"
+		r.reload(noteConfig(moved))
+		r.runs(job.StateFailed)
+		time.Sleep(lateEvery)
+		r.want("a job that is under another lock, whose leader is another", "")
+	})
+}
+
+// Everything may happen at once, and nothing waits.
+func TestNotificationsMayBeToldFromEverywhere(t *testing.T) {
+	r := newNotesRig(t, noteConfig(users()))
+	ctx, cancel := context.WithCancel(t.Context())
+	follow := r.begin("baton", 7, r.past, r.past)
+	var all sync.WaitGroup
+	all.Go(func() { follow(ctx) })
+	for range 3 {
+		all.Go(func() {
+			for i := range 100 {
+				r.runs([]job.State{job.StateFailed, job.StateSucceeded}[i%2])
+				r.missed(job.Missed{Job: "users", Reason: job.ReasonLate, Count: 1})
+				r.lagged("users", time.Second)
+				r.won("baton", 8, "n2", "lost")
+			}
+		})
+	}
+	all.Go(func() {
+		for range 50 {
+			r.reload(noteConfig(users()))
+			r.notifications.mu.Lock()
+			r.listen()
+			r.notifications.mu.Unlock()
+		}
+	})
+	cancel()
+	all.Wait()
+	r.close(t.Context())
+}
+
+func TestTheKindsOfEventsAreThoseOfTheConfiguration(t *testing.T) {
+	kinds := []string{string(notify.Failed), string(notify.Recovered), string(notify.Missed), string(notify.Late), string(notify.LeaderChanged)}
+	if !slices.Equal(kinds, config.NotifyEvents()) {
+		t.Errorf("%v and %v", kinds, config.NotifyEvents())
+	}
+}

@@ -1,0 +1,122 @@
+package daemon
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"baton/internal/job"
+)
+
+// textMost bounds what of an error stands in a sentence.
+const textMost = 300
+
+func failedText(rec job.Record, failures int) string {
+	var b strings.Builder
+	switch rec.State {
+	case job.StateTimedOut:
+		fmt.Fprintf(&b, "Job %s timed out on %s", rec.Job, rec.Term.NodeID)
+	case job.StateLost:
+		fmt.Fprintf(&b, "A run of job %s was lost with its leader, %s", rec.Job, rec.Term.NodeID)
+	default:
+		fmt.Fprintf(&b, "Job %s failed on %s", rec.Job, rec.Term.NodeID)
+	}
+	if failures > 1 {
+		fmt.Fprintf(&b, ", the %s time in a row", ordinal(failures))
+	}
+	if rec.Pauses {
+		b.WriteString(", and is paused until an operator resumes it")
+	}
+	if rec.Error != "" {
+		b.WriteString(": " + clip(oneLine(rec.Error), textMost))
+	}
+	return b.String()
+}
+
+func recoveredText(name string, failures int, late bool) string {
+	switch {
+	case failures == 1:
+		return fmt.Sprintf("Job %s is well again after a failure", name)
+	case failures > 1:
+		return fmt.Sprintf("Job %s is well again after %d failures in a row", name, failures)
+	case late:
+		return fmt.Sprintf("Job %s is no longer late", name)
+	}
+	return fmt.Sprintf("Job %s is well again", name)
+}
+
+func missedText(m job.Missed) string {
+	slots, at := "A slot", "at "+stamp(m.Slot)
+	if m.Count > 1 {
+		slots, at = fmt.Sprintf("%d slots", m.Count), "up to "+stamp(m.Slot)
+		if !m.First.IsZero() {
+			at = "from " + stamp(m.First) + " to " + stamp(m.Slot)
+		}
+	}
+	text := fmt.Sprintf("%s of job %s, %s, did not run: %s", slots, m.Job, at, missedWords(m.Reason))
+	if m.Err != nil {
+		text += ": " + clip(oneLine(m.Err.Error()), textMost)
+	}
+	return text
+}
+
+func missedWords(r job.Reason) string {
+	switch r {
+	case job.ReasonOverlap:
+		return "an earlier run was going on"
+	case job.ReasonNoLeader:
+		return "no node led"
+	case job.ReasonLate:
+		return "the leader came to it too late"
+	case job.ReasonLedger:
+		return "redis did not let it be claimed"
+	case job.ReasonConcurrency:
+		return "as many runs as may were going on"
+	}
+	return string(r)
+}
+
+func lateText(name string, slot time.Time, lag, lateAfter time.Duration) string {
+	if slot.IsZero() {
+		return fmt.Sprintf("Job %s is late: its table is %v behind redis, more than %v", name, brief(lag), lateAfter)
+	}
+	return fmt.Sprintf("Job %s is late: no run has succeeded since its slot at %s, more than %v ago", name, stamp(slot), lateAfter)
+}
+
+func leaderText(node, lockKey, from, why string) string {
+	words := map[string]string{
+		whyCrashed: "has gone without a word", "lost": "lost the lock", "expired": "could not renew its lease in time",
+		"stepped_down": "stepped down", "released": "was shut down",
+	}[why]
+	switch {
+	case words == "":
+		words = why
+	case from == node:
+		return fmt.Sprintf("%s leads %s again: it %s before", node, lockKey, words)
+	}
+	return fmt.Sprintf("%s leads %s: %s %s", node, lockKey, from, words)
+}
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") + " UTC" }
+
+func ordinal(n int) string {
+	suffix := "th"
+	switch {
+	case n%100 >= 11 && n%100 <= 13:
+	case n%10 == 1:
+		suffix = "st"
+	case n%10 == 2:
+		suffix = "nd"
+	case n%10 == 3:
+		suffix = "rd"
+	}
+	return fmt.Sprint(n, suffix)
+}
+
+// clip bounds a text, in bytes.
+func clip(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}
