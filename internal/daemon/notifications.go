@@ -170,9 +170,6 @@ func (n *notifications) won(lockKey string, epoch int64, from, why string) {
 	})
 }
 
-// lateAfterSeconds is a job's late_after for the status page; 0: it has none.
-func lateAfterSeconds(j config.Job) float64 { return j.LateAfter.Seconds() }
-
 // scheduleOf is the job's schedule; nil if it cannot be read, which the configuration's
 // check has refused.
 func scheduleOf(j config.Job) job.Schedule {
