@@ -1,0 +1,144 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"baton/internal/redisstore"
+
+	"go.uber.org/zap"
+)
+
+// seat is this node's part in one election, as far as the spreading of work goes.
+type seat interface {
+	lockKey() string
+	// leads answers from memory.
+	leads() bool
+	// idle reports that no run would be cut off if the lock went to another node now:
+	// none goes on under it but those that go on always, and none is about to begin.
+	idle() bool
+	picture(ctx context.Context) (redisstore.Picture, error)
+	// handOver has this node step down in favour of another. It fails, and changes
+	// nothing, if a run has begun meanwhile.
+	handOver(ctx context.Context, to, reason string) error
+}
+
+// balancer spreads the locks over the nodes that contend for them, so that each leads
+// about as many: a node that leads its share leaves a free lock to others first, and one
+// that leads two more than another hands it one. It starts nothing and ends no run; that
+// two nodes never lead at once is the locks' affair. With one lock there is nothing to do.
+type balancer struct {
+	self  string
+	seats func() []seat // it must not block for long
+	every time.Duration
+	log   *zap.Logger
+
+	watch // of run alone
+
+	mu   sync.Mutex
+	last *scene // what the last look saw; nil before
+}
+
+// newBalancer makes the balancer of a node, which looks at the elections about so often:
+// that should be well below a lease. The locks are asked for by seats at every look.
+func newBalancer(nodeID string, seats func() []seat, every time.Duration, log *zap.Logger) *balancer {
+	return &balancer{self: nodeID, seats: seats, every: every, log: log, watch: newWatch()}
+}
+
+// run looks and hands over until ctx ends.
+func (b *balancer) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		b.step(ctx)
+		select {
+		case <-ctx.Done():
+		case <-time.After(b.every*4/5 + rand.N(b.every*2/5+1)):
+		}
+	}
+}
+
+// step looks once, and hands over at most one lock.
+func (b *balancer) step(ctx context.Context) {
+	seats := b.seats()
+	if len(seats) < 2 {
+		b.remember(nil)
+		return
+	}
+	s, err := b.look(ctx, seats)
+	if err != nil {
+		// What was seen before is as good a guess as any; nothing is handed over by it.
+		b.log.Debug("the elections cannot be looked at: work is not spread", zap.Error(err))
+		return
+	}
+	now := time.Now()
+	b.learn(now, s)
+	b.remember(s)
+	m := b.decide(now, s)
+	if m == nil {
+		return
+	}
+	for _, seat := range seats {
+		if seat.lockKey() != m.lock || !seat.leads() || !seat.idle() {
+			continue
+		}
+		b.noteHandover(now, m, s.lease)
+		if err := b.ask(ctx, seat, m); err != nil {
+			b.log.Info("a lock could not be handed over", zap.String("lock_key", m.lock), zap.String("to", m.to), zap.Error(err))
+			b.failedHandover(now, s.lease)
+			return
+		}
+		b.log.Info("handing a lock over to spread the work", zap.String("lock_key", m.lock), zap.String("to", m.to), zap.String("reason", m.reason))
+		return
+	}
+}
+
+// balanceTimeout bounds one look at one election, and one order.
+const balanceTimeout = time.Second
+
+func (b *balancer) ask(ctx context.Context, seat seat, m *move) error {
+	ctx, cancel := context.WithTimeout(ctx, balanceTimeout)
+	defer cancel()
+	return seat.handOver(ctx, m.to, m.reason)
+}
+
+// look reads every election.
+func (b *balancer) look(ctx context.Context, seats []seat) (*scene, error) {
+	s := &scene{self: b.self}
+	for _, seat := range seats {
+		at, cancel := context.WithTimeout(ctx, balanceTimeout)
+		p, err := seat.picture(at)
+		cancel()
+		if err != nil {
+			return nil, fmt.Errorf("lock %q: %w", seat.lockKey(), err)
+		}
+		s.add(seat.lockKey(), seat.leads(), seat.idle(), p)
+	}
+	return s, nil
+}
+
+func (b *balancer) remember(s *scene) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.last = s
+}
+
+// courtesy is how long to leave a lock that is free to others, by what was last seen: an
+// elector.Config's Courtesy. It never waits.
+func (b *balancer) courtesy(lockKey string) time.Duration {
+	seats := b.seats()
+	if len(seats) < 2 {
+		return 0
+	}
+	b.mu.Lock()
+	s := b.last
+	b.mu.Unlock()
+	led := map[string]bool{}
+	keys := make([]string, len(seats))
+	for i, seat := range seats {
+		keys[i] = seat.lockKey()
+		led[keys[i]] = seat.leads()
+	}
+	return courtesyFor(b.self, lockKey, keys, led, s)
+}

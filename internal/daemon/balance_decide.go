@@ -1,0 +1,139 @@
+package daemon
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Of handovers:
+const (
+	// peerSettles is how long a node must have been there before it is handed anything.
+	peerSettles = 3 * time.Second
+	// nextMover is after how long without any change the node with the second most locks
+	// hands one over, although another has more: that one may have runs that do not end.
+	nextMover = time.Minute
+)
+
+// move is a lock to hand over.
+type move struct {
+	lock, to, reason string
+}
+
+// watch is what is remembered from look to look.
+type watch struct {
+	since    map[string]time.Time // of peers: since when they are there
+	lost     map[string]time.Time // of nodes: until when, by Redis' clock, they led what they lead no more
+	leaders  map[string]string    // of locks, at the last look
+	at       time.Time            // of the last look, by Redis' clock
+	changed  time.Time            // when leaders last did
+	handing  *move                // under way; nil: none is
+	giveUpAt time.Time            // on it
+	rests    time.Time            // nothing is handed over before
+}
+
+func newWatch() watch {
+	return watch{since: map[string]time.Time{}, lost: map[string]time.Time{}, leaders: map[string]string{}}
+}
+
+// suspected reports that a node has not told of itself since a lease of its ran out, or
+// since it did not take what was handed to it: others list it as live for a minute yet.
+func (w *watch) suspected(id string, seen time.Time) bool {
+	lost, ok := w.lost[id]
+	return ok && !seen.After(lost)
+}
+
+// learn takes note of what a look saw.
+func (w *watch) learn(now time.Time, s *scene) {
+	leaders := map[string]string{}
+	for _, c := range s.contests {
+		leaders[c.lock] = c.leader
+		if before := w.leaders[c.lock]; before != "" && before != c.leader && before != s.self {
+			// It may have died, at the latest then: its lease has outlived it. Or it has
+			// stepped down, and tells of itself as a standby at once.
+			w.lost[before] = w.at
+		}
+	}
+	if !maps.Equal(leaders, w.leaders) {
+		w.changed = now
+	}
+	w.leaders, w.at = leaders, s.now
+	w.follow(now, s)
+	s.complete(w.suspected)
+
+	maps.DeleteFunc(w.since, func(id string, _ time.Time) bool { _, there := s.peers[id]; return !there })
+	for id := range s.peers {
+		if _, known := w.since[id]; !known {
+			w.since[id] = now
+		}
+	}
+	maps.DeleteFunc(w.lost, func(_ string, at time.Time) bool { return s.now.Sub(at) > 2*goneAfter })
+}
+
+// follow finds out what became of a handover.
+func (w *watch) follow(now time.Time, s *scene) {
+	if w.handing == nil {
+		return
+	}
+	switch leader := w.leaders[w.handing.lock]; {
+	case leader == w.handing.to:
+		w.handing = nil
+	case now.After(w.giveUpAt) || leader != "" && leader != s.self:
+		w.lost[w.handing.to] = s.now
+		w.handing = nil
+	}
+}
+
+// noteHandover begins one: until it is over nothing else is handed over.
+func (w *watch) noteHandover(now time.Time, m *move, lease time.Duration) {
+	w.handing, w.giveUpAt = m, now.Add(2*lease)
+}
+
+// failedHandover ends one that could not be asked for.
+func (w *watch) failedHandover(now time.Time, lease time.Duration) {
+	w.handing, w.rests = nil, now.Add(lease)
+}
+
+// decide chooses a lock to hand over, or nil. Among nodes that see the same, one at a time
+// does, and every handover brings two nodes nearer that were two or more apart: it ends.
+func (w *watch) decide(now time.Time, s *scene) *move {
+	ours, ok := s.peers[s.self]
+	if !ok || w.handing != nil || now.Before(w.rests) || s.unsettled() {
+		return nil
+	}
+	if now.Sub(w.changed) < time.Duration(s.rank())*nextMover {
+		return nil
+	}
+	ids := slices.Collect(maps.Keys(s.peers))
+	slices.SortFunc(ids, func(a, b string) int { return cmp.Or(cmp.Compare(s.peers[a], s.peers[b]), cmp.Compare(a, b)) })
+	for _, id := range ids {
+		if s.peers[id] > ours-2 {
+			break
+		}
+		if now.Sub(w.since[id]) < peerSettles {
+			continue
+		}
+		for _, c := range s.contests {
+			to, _ := c.find(id)
+			if !c.leads || !c.idle || c.barred || to.aside || s.outranked(c.lock) {
+				continue
+			}
+			return &move{c.lock, id, fmt.Sprintf("balance: %s leads %d of %d locks, %s %d", id, s.peers[id], len(s.contests), s.self, ours)}
+		}
+	}
+	return nil
+}
+
+// rank is how many peers go before this one in handing over: those that lead more, or as
+// many and have the smaller name.
+func (s *scene) rank() int {
+	n := 0
+	for id, leads := range s.peers {
+		if ours := s.peers[s.self]; leads > ours || leads == ours && id < s.self {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,178 @@
+package daemon
+
+import (
+	"cmp"
+	"hash/fnv"
+	"slices"
+	"time"
+
+	"baton/internal/redisstore"
+)
+
+// scene is the elections of a node at one look.
+type scene struct {
+	self     string
+	now      time.Time // by Redis' clock
+	lease    time.Duration
+	contests []contest
+	// peers are the nodes among which this one's locks are spread, itself included, with
+	// how many of the locks each leads. Only such count as contend for the same locks
+	// under the same terms: of the same configuration, since who leads what under
+	// another cannot be seen from here, and two nodes that count differently would hand a
+	// lock to and fro; and of the same priority, since one of a higher priority goes first.
+	peers map[string]int
+}
+
+// contest is one of these elections.
+type contest struct {
+	lock   string
+	leads  bool   // this node does, by its own word
+	idle   bool   // nothing would be cut off
+	leader string // by Redis' word
+	free   bool   // nobody holds the lock
+	barred bool   // it cannot change hands now: paused, in quarantine, or an order is under way
+	nodes  []contender
+}
+
+// contender is a live node that may lead.
+type contender struct {
+	id       string
+	priority int
+	config   string
+	seen     time.Time // by Redis' clock
+	aside    bool      // it leaves the lead to others
+}
+
+// add takes note of one election.
+func (s *scene) add(lockKey string, leads, idle bool, p redisstore.Picture) {
+	c := contest{
+		lock: lockKey, leads: leads, idle: idle, leader: p.Leader, free: p.Owner == "",
+		barred: p.Paused != nil || p.Quarantine > 0 || p.StepDown != "" || p.Owner == "" && p.ReservedFor != "",
+	}
+	for _, n := range candidates(p) {
+		c.nodes = append(c.nodes, contender{id: n.ID, priority: n.Priority, config: n.ConfigHash, seen: n.Seen(), aside: asideOf(p, n.ID) != ""})
+	}
+	s.contests = append(s.contests, c)
+	s.now, s.lease = p.Now, max(s.lease, p.TTL)
+}
+
+// complete finds the peers, once all elections are known. Nodes that are suspected to be
+// dead are none.
+func (s *scene) complete(suspected func(id string, seen time.Time) bool) {
+	s.peers = map[string]int{}
+	count := map[string]int{}
+	seen := s.seen()
+	for _, c := range s.contests {
+		me, ok := c.find(s.self)
+		if !ok {
+			return // not even this node is there yet
+		}
+		for _, n := range c.nodes {
+			if n.priority == me.priority && n.config == me.config {
+				count[n.id]++
+			}
+		}
+	}
+	for id, n := range count {
+		if n == len(s.contests) && (id == s.self || !suspected(id, seen[id])) {
+			s.peers[id] = 0
+		}
+	}
+	for _, c := range s.contests {
+		if _, ok := s.peers[c.leader]; ok {
+			s.peers[c.leader]++
+		}
+	}
+}
+
+// seen is when each node last told of itself in any of the elections.
+func (s *scene) seen() map[string]time.Time {
+	latest := map[string]time.Time{}
+	for _, c := range s.contests {
+		for _, n := range c.nodes {
+			if n.seen.After(latest[n.id]) {
+				latest[n.id] = n.seen
+			}
+		}
+	}
+	return latest
+}
+
+// unsettled reports that a lock is about to change hands anyway, or has just done so.
+func (s *scene) unsettled() bool {
+	return slices.ContainsFunc(s.contests, func(c contest) bool {
+		return c.free && !c.barred || c.leads != (c.leader == s.self)
+	})
+}
+
+func (c contest) find(id string) (contender, bool) {
+	i := slices.IndexFunc(c.nodes, func(n contender) bool { return n.id == id })
+	if i < 0 {
+		return contender{}, false
+	}
+	return c.nodes[i], true
+}
+
+// Of courtesy:
+const (
+	// leastCourtesy is enough for those who lead less to ask: a hint, and a round trip.
+	leastCourtesy = 150 * time.Millisecond
+	courtesyStep  = 50 * time.Millisecond // for each lock beyond the share
+	mostCourtesy  = 400 * time.Millisecond
+)
+
+// courtesyFor is how long a node leaves a free lock to others: not at all while it leads
+// fewer than its share. s is what was last seen, nil before the first look.
+//
+// Where many locks are free at once, as at the start or after a quarantine, no node leads
+// anything, and whoever asks first would win them all. So each node asks for them one
+// after the other, and each in an order of its own.
+func courtesyFor(self, lockKey string, keys []string, led map[string]bool, s *scene) time.Duration {
+	ours, free := 0, []string{}
+	for _, key := range keys {
+		switch {
+		case led[key]:
+			ours++
+		case s == nil || s.isFree(key):
+			free = append(free, key)
+		}
+	}
+	slices.SortFunc(free, func(a, b string) int { return cmp.Compare(taste(self, a), taste(self, b)) })
+	if s == nil {
+		return min(time.Duration(max(slices.Index(free, lockKey), 0))*courtesyStep, mostCourtesy)
+	}
+	if len(s.peers) < 2 || s.outranked(lockKey) {
+		return 0
+	}
+	share := (len(keys) + len(s.peers) - 1) / len(s.peers)
+	if ours < share {
+		return min(time.Duration(max(slices.Index(free, lockKey), 0))*courtesyStep, leastCourtesy)
+	}
+	// Two who lead as many shall not ask at the same moments for all of several locks.
+	chance := time.Duration(taste(self, lockKey)%uint32(courtesyStep/time.Millisecond)) * time.Millisecond
+	return min(leastCourtesy+time.Duration(ours-share)*courtesyStep+chance, mostCourtesy)
+}
+
+func (s *scene) isFree(lockKey string) bool {
+	return slices.ContainsFunc(s.contests, func(c contest) bool { return c.lock == lockKey && c.free })
+}
+
+// outranked reports that a live node of a higher priority contends for the lock: it goes
+// first anyway, and nothing is spread.
+func (s *scene) outranked(lockKey string) bool {
+	for _, c := range s.contests {
+		if c.lock != lockKey {
+			continue
+		}
+		me, _ := c.find(s.self)
+		return slices.ContainsFunc(c.nodes, func(n contender) bool { return n.priority > me.priority && !n.aside })
+	}
+	return false
+}
+
+// taste puts locks in an order that differs from node to node.
+func taste(nodeID, lockKey string) uint32 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(nodeID + "\x00" + lockKey)) // it never fails
+	return h.Sum32()
+}

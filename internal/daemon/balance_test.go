@@ -1,0 +1,501 @@
+package daemon
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"baton/internal/redisstore"
+)
+
+// hosts is some nodes and their locks, as Redis would tell of them, in steps of a look.
+type hosts struct {
+	rng     *rand.Rand
+	now     time.Time
+	locks   map[string][]string // of a configuration
+	up      map[string]*host
+	listed  map[string]redisstore.Node // also those that have died
+	leader  map[string]string
+	free    map[string]time.Time // since when
+	orders  map[string]string    // to whom a lock goes at the next step
+	moves   int
+	history []string
+}
+
+type host struct {
+	id, config string
+	priority   int
+	watch      watch
+	last       *scene
+	busy       map[string]bool
+}
+
+const (
+	simLook  = 2 * time.Second
+	simLease = 10 * time.Second
+)
+
+func newHosts(seed uint64, locks map[string][]string) *hosts {
+	return &hosts{
+		rng: rand.New(rand.NewPCG(seed, 7)), now: time.UnixMilli(1_800_000_000_000), locks: locks, up: map[string]*host{}, listed: map[string]redisstore.Node{},
+		leader: map[string]string{}, free: map[string]time.Time{}, orders: map[string]string{},
+	}
+}
+
+func (h *hosts) join(id, config string, priority int) *host {
+	n := &host{id: id, config: config, priority: priority, watch: newWatch(), busy: map[string]bool{}}
+	h.up[id] = n
+	h.tell(n)
+	return n
+}
+
+// tell writes the node's presence.
+func (h *hosts) tell(n *host) {
+	node := redisstore.Node{ID: n.id, SeenMS: h.now.UnixMilli()}
+	node.ConfigHash, node.Priority = n.config, n.priority
+	h.listed[n.id] = node
+}
+
+// crash ends a node without a word; leases end later.
+func (h *hosts) crash(id string) {
+	delete(h.up, id)
+	for lock, leader := range h.leader {
+		if leader == id {
+			h.free[lock] = h.now.Add(simLease)
+		}
+	}
+}
+
+func (h *hosts) picture(lock string) redisstore.Picture {
+	p := redisstore.Picture{Now: h.now, TTL: simLease, Leader: h.leader[lock], Owner: h.leader[lock]}
+	for _, id := range slices.Sorted(maps.Keys(h.listed)) {
+		if n := h.listed[id]; slices.Contains(h.locks[n.ConfigHash], lock) {
+			p.Nodes = append(p.Nodes, n)
+		}
+	}
+	return p
+}
+
+// step lets every node act once, in any order.
+func (h *hosts) step(t *testing.T) {
+	h.now = h.now.Add(simLook)
+	for _, lock := range slices.Sorted(maps.Keys(h.orders)) {
+		to := h.orders[lock]
+		delete(h.orders, lock)
+		delete(h.leader, lock)
+		if n := h.up[to]; n != nil && h.contends(n, lock) {
+			h.wins(lock, n)
+		} else {
+			h.free[lock] = h.now
+		}
+	}
+	h.elect()
+	for _, i := range h.rng.Perm(len(h.up)) {
+		n := h.up[slices.Sorted(maps.Keys(h.up))[i]]
+		if h.rng.IntN(10) == 0 {
+			h.tell(n) // more rarely than it looks
+		}
+		s := h.look(n)
+		n.watch.learn(h.now, s)
+		n.last = s
+		if m := n.watch.decide(h.now, s); m != nil {
+			if n.busy[m.lock] || h.leader[m.lock] != n.id {
+				t.Fatalf("%s hands over %v", n.id, m)
+			}
+			if to := h.listed[m.to]; to.Priority != n.priority || to.ConfigHash != n.config {
+				t.Fatalf("%s hands over to %+v", n.id, to)
+			}
+			n.watch.noteHandover(h.now, m, simLease)
+			h.orders[m.lock] = m.to
+			h.moves++
+			h.history = append(h.history, fmt.Sprintf("%v %s -> %s: %s", h.now.Unix()%1000, n.id, m.lock, m.reason))
+		}
+	}
+}
+
+func (h *hosts) look(n *host) *scene {
+	s := &scene{self: n.id}
+	for _, lock := range h.locks[n.config] {
+		p := h.picture(lock)
+		if _, ordered := h.orders[lock]; ordered {
+			p.StepDown = "ordered"
+		}
+		s.add(lock, h.leader[lock] == n.id, !n.busy[lock], p)
+	}
+	return s
+}
+
+func (h *hosts) contends(n *host, lock string) bool {
+	return slices.Contains(h.locks[n.config], lock)
+}
+
+func (h *hosts) wins(lock string, n *host) {
+	h.leader[lock] = n.id
+	delete(h.free, lock)
+	h.tell(n)
+}
+
+// elect gives every lock that is free to one of the least courteous.
+func (h *hosts) elect() {
+	for lock := range h.everyLock() {
+		if h.leader[lock] != "" && h.up[h.leader[lock]] != nil || h.now.Before(h.free[lock]) {
+			continue
+		}
+		delete(h.leader, lock)
+		var best *host
+		var least time.Duration
+		for _, id := range slices.Sorted(maps.Keys(h.up)) {
+			n := h.up[id]
+			if !h.contends(n, lock) {
+				continue
+			}
+			led := map[string]bool{}
+			for _, key := range h.locks[n.config] {
+				led[key] = h.leader[key] == id
+			}
+			d := courtesyFor(id, lock, h.locks[n.config], led, n.last) + time.Duration(h.rng.Int64N(int64(20*time.Millisecond)))
+			if best == nil || d < least {
+				best, least = n, d
+			}
+		}
+		if best != nil {
+			h.wins(lock, best)
+		}
+	}
+}
+
+func (h *hosts) everyLock() map[string]bool {
+	all := map[string]bool{}
+	for _, locks := range h.locks {
+		for _, lock := range locks {
+			all[lock] = true
+		}
+	}
+	return all
+}
+
+// groups are the counts of those among which locks are spread.
+func (h *hosts) groups() map[string][]int {
+	counts := map[string][]int{}
+	for _, n := range h.up {
+		count := 0
+		for _, leader := range h.leader {
+			if leader == n.id {
+				count++
+			}
+		}
+		group := fmt.Sprintf("%s %d", n.config, n.priority)
+		counts[group] = append(counts[group], count)
+	}
+	return counts
+}
+
+// needed is how many handovers it takes at least.
+func (h *hosts) needed() int {
+	moves := 0
+	for _, counts := range h.groups() {
+		slices.SortFunc(counts, func(a, b int) int { return b - a })
+		sum := 0
+		for _, n := range counts {
+			sum += n
+		}
+		for i, n := range counts {
+			fair := sum / len(counts)
+			if i < sum%len(counts) {
+				fair++
+			}
+			moves += max(0, n-fair)
+		}
+	}
+	return moves
+}
+
+func locksNamed(prefix string, n int) []string {
+	var names []string
+	for i := range n {
+		names = append(names, fmt.Sprintf("%s%d", prefix, i))
+	}
+	return names
+}
+
+// Whatever nodes come and go, and however the locks are spread then: it settles, nobody
+// leads two more than another, and no lock moves that need not.
+func TestHandoversEndWithWorkSpread(t *testing.T) {
+	for range 100 {
+		seed := rand.Uint64()
+		rng := rand.New(rand.NewPCG(seed, 1))
+		shared := locksNamed("s", rng.IntN(3))
+		h := newHosts(seed, map[string][]string{
+			"x": append(locksNamed("x", 1+rng.IntN(9)), shared...), "y": append(locksNamed("y", rng.IntN(6)), shared...),
+		})
+		for range 2 + rng.IntN(12) {
+			id := fmt.Sprintf("n%d", rng.IntN(6))
+			switch {
+			case h.up[id] == nil:
+				h.join(id, []string{"x", "x", "y"}[rng.IntN(3)], []int{0, 0, 5}[rng.IntN(3)])
+			case rng.IntN(2) == 0:
+				h.crash(id)
+			default: // an operator's order
+				for lock, leader := range h.leader {
+					if n := h.up[id]; h.contends(n, lock) && h.up[leader] != nil {
+						h.orders[lock] = id
+						break
+					}
+				}
+			}
+			for range rng.IntN(20) {
+				h.step(t)
+			}
+		}
+		// Nobody comes or goes any more. Those who died are forgotten, locks that were free
+		// are led; what is left is to be spread.
+		for range 10 {
+			h.step(t)
+		}
+		moves, needed := h.moves, h.needed()
+		for quiet, last := 0, h.moves; quiet < 100; quiet++ {
+			if h.step(t); h.moves != last {
+				quiet, last = 0, h.moves
+			}
+			if h.moves > moves+100 {
+				t.Fatalf("seed %d: it does not end: %v", seed, h.history[len(h.history)-20:])
+			}
+		}
+		if n := h.moves - moves; n > needed+1 {
+			t.Errorf("seed %d: %d handovers, %d were needed: %v", seed, n, needed, h.history)
+		}
+		for group, counts := range h.groups() {
+			if top := len(counts) > 0 && h.highest(group); top && slices.Max(counts)-slices.Min(counts) > 1 {
+				t.Errorf("seed %d: in group %q the nodes lead %v: %v", seed, group, counts, h.history)
+			}
+		}
+	}
+}
+
+// highest reports that no live node of a higher priority shares a lock with the group.
+func (h *hosts) highest(group string) bool {
+	var config string
+	var priority int
+	if _, err := fmt.Sscan(group, &config, &priority); err != nil {
+		panic(err)
+	}
+	for _, n := range h.up {
+		for _, lock := range h.locks[n.config] {
+			if n.priority > priority && slices.Contains(h.locks[config], lock) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// spread is the leads of each node, by name.
+func (h *hosts) spread() map[string]int {
+	counts := map[string]int{}
+	for id := range h.up {
+		counts[id] = 0
+	}
+	for _, leader := range h.leader {
+		counts[leader]++
+	}
+	return counts
+}
+
+func (h *hosts) steps(t *testing.T, n int) {
+	for range n {
+		h.step(t)
+	}
+}
+
+func wantSpread(t *testing.T, h *hosts, want map[string]int) {
+	t.Helper()
+	if got := h.spread(); !maps.Equal(got, want) {
+		t.Fatalf("locks are led %v, want %v: %v", got, want, h.history)
+	}
+}
+
+func TestAJoiningNodeIsHandedItsShareAndTheDeadAreNot(t *testing.T) {
+	h := newHosts(1, map[string][]string{"x": locksNamed("x", 6)})
+	h.join("a", "x", 0)
+	h.steps(t, 5)
+	wantSpread(t, h, map[string]int{"a": 6})
+	h.join("b", "x", 0)
+	h.step(t)
+	if h.moves > 0 {
+		t.Error("a node is handed a lock at the moment that it comes")
+	}
+	h.steps(t, 15)
+	wantSpread(t, h, map[string]int{"a": 3, "b": 3})
+	h.join("c", "x", 0)
+	h.steps(t, 15)
+	wantSpread(t, h, map[string]int{"a": 2, "b": 2, "c": 2})
+	if h.moves != 5 {
+		t.Errorf("%d handovers, want 5: %v", h.moves, h.history)
+	}
+	h.crash("c")
+	h.steps(t, 40) // it is on the list for a minute yet
+	for _, told := range h.history[5:] {
+		t.Errorf("after a crash: %s", told)
+	}
+	wantSpread(t, h, map[string]int{"a": 3, "b": 3})
+}
+
+func TestALockUnderWhichRunsGoOnIsNotHandedOver(t *testing.T) {
+	h := newHosts(1, map[string][]string{"x": locksNamed("x", 4)})
+	a := h.join("a", "x", 0)
+	h.steps(t, 5)
+	a.busy["x0"], a.busy["x1"], a.busy["x2"] = true, true, true
+	h.join("b", "x", 0)
+	h.steps(t, 100)
+	wantSpread(t, h, map[string]int{"a": 3, "b": 1})
+	a.busy["x1"] = false
+	h.steps(t, 5)
+	wantSpread(t, h, map[string]int{"a": 2, "b": 2})
+	if h.leader["x1"] != "b" {
+		t.Errorf("led by %v", h.leader)
+	}
+}
+
+// Whoever leads most may have runs that do not end. Then the next one gives.
+func TestABusyLeaderDoesNotKeepOthersFromHandingOver(t *testing.T) {
+	h := newHosts(1, map[string][]string{"x": locksNamed("x", 8)})
+	a := h.join("a", "x", 0)
+	h.join("b", "x", 0)
+	h.steps(t, 15)
+	for i, lock := range h.locks["x"] {
+		a.busy[lock] = true
+		h.leader[lock] = []string{"a", "b"}[i%2]
+	}
+	h.step(t)
+	for _, n := range h.up {
+		h.tell(n) // those that have just lost a lock
+	}
+	h.join("c", "x", 0)
+	h.steps(t, int(nextMover/simLook)-2)
+	wantSpread(t, h, map[string]int{"a": 4, "b": 4, "c": 0})
+	h.steps(t, int(2*nextMover/simLook))
+	wantSpread(t, h, map[string]int{"a": 4, "b": 2, "c": 2})
+}
+
+func TestOfUnequalNodesNothingIsSpread(t *testing.T) {
+	h := newHosts(1, map[string][]string{"x": locksNamed("x", 4), "y": locksNamed("x", 4)})
+	h.join("a", "x", 1)
+	h.steps(t, 5)
+	h.join("b", "x", 0) // of a lower priority
+	h.join("c", "y", 1) // of another configuration
+	h.steps(t, 50)
+	wantSpread(t, h, map[string]int{"a": 4, "b": 0, "c": 0})
+}
+
+// A successor that does not take what it is handed is not handed anything before it has
+// told of itself.
+func TestASuccessorThatIsDeadIsTriedOnce(t *testing.T) {
+	h := newHosts(1, map[string][]string{"x": locksNamed("x", 4)})
+	h.join("a", "x", 0)
+	h.steps(t, 5)
+	h.join("b", "x", 0)
+	h.step(t)
+	h.crash("b")
+	h.steps(t, 40)
+	if h.moves != 1 {
+		t.Errorf("%d handovers to a dead node, want one: %v", h.moves, h.history)
+	}
+	wantSpread(t, h, map[string]int{"a": 4})
+	h.join("b", "x", 0)
+	h.steps(t, 20)
+	wantSpread(t, h, map[string]int{"a": 2, "b": 2})
+}
+
+func TestNothingIsHandedOverWhileTheElectionsAreUnsettled(t *testing.T) {
+	for name, disturb := range map[string]func(*redisstore.Picture){
+		"a lock is free":       func(p *redisstore.Picture) { p.Owner, p.Leader = "", "" },
+		"a word against ours":  func(p *redisstore.Picture) { p.Leader = "b" },
+		"b stands aside":       func(p *redisstore.Picture) { p.Aside = map[string]redisstore.Aside{"b": {Left: time.Minute}} },
+		"the lock is paused":   func(p *redisstore.Picture) { p.Paused = &redisstore.Pause{} },
+		"ordered to step down": func(p *redisstore.Picture) { p.StepDown = "drill" },
+		"nobody else is there": func(p *redisstore.Picture) { p.Nodes = p.Nodes[:1] },
+		"b never leads":        func(p *redisstore.Picture) { p.Nodes[1].Observer = true },
+		"b is gone":            func(p *redisstore.Picture) { p.Nodes[1].SeenMS -= goneAfter.Milliseconds() + 1 },
+		"none":                 func(*redisstore.Picture) {},
+	} {
+		h := newHosts(1, map[string][]string{"x": locksNamed("x", 2)})
+		h.join("a", "x", 0)
+		h.join("b", "x", 0)
+		w := newWatch()
+		var m *move
+		for at := range 3 {
+			h.now = h.now.Add(simLook)
+			s := &scene{self: "a"}
+			for _, lock := range h.locks["x"] {
+				h.leader[lock] = "a"
+				p := h.picture(lock)
+				disturb(&p)
+				s.add(lock, true, true, p)
+			}
+			w.learn(h.now, s)
+			if m = w.decide(h.now, s); m != nil && at < 2 {
+				t.Errorf("%s: at once: %v", name, m)
+			}
+		}
+		if (m != nil) != (name == "none") {
+			t.Errorf("%s: %v", name, m)
+		}
+	}
+}
+
+func TestCourtesyGrowsWithWhatANodeLeads(t *testing.T) {
+	h := newHosts(1, map[string][]string{"x": locksNamed("x", 9)})
+	for _, id := range []string{"a", "b", "c"} {
+		h.join(id, "x", 0)
+	}
+	for _, lock := range h.locks["x"] {
+		h.leader[lock] = "b" // dead, perhaps
+	}
+	s := h.look(h.up["a"])
+	s.complete(func(string, time.Time) bool { return false })
+	led := map[string]bool{}
+	last := time.Duration(0)
+	for i, lock := range h.locks["x"] {
+		d := courtesyFor("a", "x8", h.locks["x"], led, s)
+		switch {
+		case i < 3 && d != 0:
+			t.Errorf("leads %d of 9, of which 3 are its share: %v", i, d)
+		case i >= 3 && (d < leastCourtesy || d > mostCourtesy || d < last):
+			t.Errorf("leads %d: %v after %v", i, d, last)
+		}
+		last = d
+		led[lock] = true
+	}
+	if last != mostCourtesy {
+		t.Errorf("leads 8 of 9: %v", last)
+	}
+	alone := h.look(h.up["a"])
+	alone.complete(func(id string, _ time.Time) bool { return id != "a" })
+	if d := courtesyFor("a", "x8", h.locks["x"], led, alone); d != 0 {
+		t.Errorf("courteous to nobody: %v", d)
+	}
+}
+
+// At the start everything is free and nothing is known: no node asks for all at once.
+func TestManyFreeLocksAreAskedForOneAfterTheOther(t *testing.T) {
+	keys := locksNamed("x", 6)
+	orders := map[string]bool{}
+	for _, id := range []string{"a", "b", "c", "d"} {
+		order := make([]string, 8)
+		for _, key := range keys {
+			order[courtesyFor(id, key, keys, nil, nil)/courtesyStep] += key
+		}
+		orders[fmt.Sprint(order)] = true
+		for i, key := range order[:6] {
+			if len(key) != 2 {
+				t.Errorf("%s asks at step %d for %q", id, i, key)
+			}
+		}
+	}
+	if len(orders) < 3 {
+		t.Errorf("nodes ask in the same order: %v", orders)
+	}
+}
