@@ -39,7 +39,7 @@ test-deps: ## install the servers and the C compiler that tests need, if missing
 	@scripts/test-deps
 
 .PHONY: chaos
-chaos: chaos-flush chaos-lock ## both of the following: break everything at random; CHAOS_SEED=N replays
+chaos: chaos-flush chaos-lock chaos-slots ## all three of the following: break everything at random; CHAOS_SEED=N replays
 
 .PHONY: crash
 crash: test-deps ## stop every source in every database at every passing of every step; make test takes one of each
@@ -52,6 +52,10 @@ chaos-flush: test-deps ## break a whole installation under traffic for CHAOS_TIM
 .PHONY: chaos-lock
 chaos-lock: test-deps ## break each lock design CHAOS_FAULTS times, and check its history; CHAOS_DESIGN=quorum: that one
 	CHAOS_FAULTS=$(CHAOS_FAULTS) CGO_ENABLED=1 go test -race -count=1 -timeout 0 -run '^TestLinear/$(CHAOS_DESIGN)' -v ./test/linear
+
+.PHONY: chaos-slots
+chaos-slots: test-deps ## break five nodes that run commands CHAOS_FAULTS times, step all clocks, and account for every slot
+	CHAOS_FAULTS=$(CHAOS_FAULTS) CGO_ENABLED=1 go test -race -count=1 -timeout 0 -run '^TestSlots' -v ./test/slots
 
 .PHONY: failover
 failover: test-deps ## measure failover times and what an idle standby costs, against the limits
@@ -68,6 +72,10 @@ bench-pipeline: test-deps ## compare the flush with a stream processor and the n
 .PHONY: bench-election
 bench-election: test-deps ## compare the election with what else is used, in one run
 	cd bench && go run ./election $(BENCH_FLAGS)
+
+.PHONY: bench-jobs
+bench-jobs: test-deps ## how late commands start when 200 of 2,000 jobs are due at once, and what idle jobs cost
+	cd bench && go run ./jobs $(BENCH_FLAGS)
 
 .PHONY: cover
 cover: test-deps ## test coverage, written to .cache/cover.html

@@ -76,7 +76,7 @@ func newLab(t *testing.T) *lab {
 }
 
 // historyYAML keeps every entry.
-const historyYAML = "history: {keep: 100000}\n"
+const historyYAML = "history: {keep: 10000}\n"
 
 // newFile is where commands append what they do.
 func newFile(t testing.TB) string {

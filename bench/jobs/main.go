@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"baton/bench/internal/rig"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "jobs:", err)
+		os.Exit(1)
+	}
+}
+
+// options are the command line.
+type options struct {
+	jobs, burst, rounds int
+	every               time.Duration
+	dir, program, write string
+}
+
+func parse(args []string) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("jobs", flag.ContinueOnError)
+	flags.IntVar(&o.jobs, "jobs", 2000, "how many jobs the node has")
+	flags.IntVar(&o.burst, "burst", 200, "how many of them are due at the same slot")
+	flags.IntVar(&o.rounds, "rounds", 8, "how many slots they have")
+	flags.DurationVar(&o.every, "every", 5*time.Second, "from slot to slot")
+	flags.StringVar(&o.dir, "dir", "", "where Redis keeps its files (default: the system's temporary directory)")
+	flags.StringVar(&o.program, "program", "", "measure this baton instead of building one")
+	flags.StringVar(&o.write, "write", "", "put the tables into this Markdown `file`, between its markers")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if flags.NArg() > 0 || o.burst < 1 || o.jobs < o.burst || o.rounds < 1 || o.every < time.Second {
+		return o, errors.New("want only flags, more jobs than are due at once, a round or more, and a second or more between slots")
+	}
+	return o, nil
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	o, err := parse(args)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(o.dir, "baton-bench-jobs-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if o.program == "" {
+		if o.program, err = rig.BuildBaton(ctx, dir); err != nil {
+			return err
+		}
+	}
+	report := rig.NewReport(out)
+	report.Printf("%s\n", rig.Machine())
+	idle := o
+	idle.burst, idle.rounds = 0, 0
+	none := idle
+	none.jobs = 0
+	var got []*trial
+	for _, o := range []options{none, idle, o} {
+		report.Progress("%d jobs, %d due at once, %d times", o.jobs, o.burst, o.rounds)
+		t, err := measure(ctx, o, dir)
+		if err != nil {
+			return err
+		}
+		got = append(got, t)
+	}
+	tables(report, o, got[0], got[1], got[2])
+	if o.write != "" {
+		if err := report.WriteInto(o.write, "make bench-jobs"); err != nil {
+			return err
+		}
+	}
+	return report.Verdict()
+}
+
+// tables prints what was measured, and what is required.
+func tables(r *rig.Report, o options, none, idle, busy *trial) {
+	r.Printf("| one leader | resident memory | peak | goroutines |")
+	r.Printf("|---|--:|--:|--:|")
+	r.Printf("| no job | %.1f MB | %.1f MB | %d |", none.memory, none.peak, none.goroutines)
+	r.Printf("| %d jobs, none due | %.1f MB | %.1f MB | %d |", o.jobs, idle.memory, idle.peak, idle.goroutines)
+	r.Printf("| %d jobs, %d due every %v, after %d rounds | %.1f MB | %.1f MB | %d |\n", o.jobs, o.burst, o.every, o.rounds, busy.memory, busy.peak, busy.goroutines)
+	r.Printf("| %d starts at one slot, of %d jobs, ms | p50 | p90 | p99 | max |", o.burst, o.jobs)
+	r.Printf("|---|--:|--:|--:|--:|")
+	for _, row := range []struct {
+		what string
+		of   []time.Duration
+	}{{"slot → start of the run", busy.started}, {"slot → end of `true`", busy.ended}} {
+		r.Printf("| %s | %d | %d | %d | %d |", row.what, millis(row.of, 50), millis(row.of, 90), millis(row.of, 99), millis(row.of, 100))
+	}
+	r.Printf("\nProcessor time of a run, its warden and its command included: %.1f ms; of it the daemon's own: %.1f ms, Redis': %.1f ms.\n",
+		busy.perRun(busy.allCPU), busy.perRun(busy.ownCPU), busy.perRun(busy.redisCPU))
+	want := o.burst * o.rounds
+	for _, f := range busy.failures[:min(5, len(busy.failures))] {
+		r.Progress("%s", f)
+	}
+	r.Want(len(busy.ended) == want && len(busy.failures) == 0, "%d of %d slots were run; missed or failed: %d", len(busy.ended), want, len(busy.failures))
+	r.Want(millis(busy.ended, 99) < 1000, "scheduling delay p99 below 1 s, even if the command started last thing before its end: %d ms", millis(busy.ended, 99))
+	r.Want(idle.goroutines-none.goroutines < 10, "no goroutine for an idle job: %d more with %d jobs", idle.goroutines-none.goroutines, o.jobs)
+}
