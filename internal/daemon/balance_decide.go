@@ -103,16 +103,14 @@ func (w *watch) decide(now time.Time, s *scene) *move {
 	if !ok || w.handing != nil || now.Before(w.rests) || s.unsettled() {
 		return nil
 	}
-	if now.Sub(w.changed) < time.Duration(s.rank())*nextMover {
-		return nil
-	}
+	turn := time.Duration(s.rank()) * nextMover
 	ids := slices.Collect(maps.Keys(s.peers))
 	slices.SortFunc(ids, func(a, b string) int { return cmp.Or(cmp.Compare(s.peers[a], s.peers[b]), cmp.Compare(a, b)) })
 	for _, id := range ids {
 		if s.peers[id] > ours-2 {
 			break
 		}
-		if now.Sub(w.since[id]) < peerSettles {
+		if there := now.Sub(w.since[id]) - peerSettles; there < 0 || min(there, now.Sub(w.changed)) < turn {
 			continue
 		}
 		for _, c := range s.contests {

@@ -19,7 +19,7 @@ type hosts struct {
 	up      map[string]*host
 	listed  map[string]redisstore.Node // also those that have died
 	leader  map[string]string
-	free    map[string]time.Time // since when
+	dead    map[string]time.Time // locks whose leader has died: when its lease ends
 	orders  map[string]string    // to whom a lock goes at the next step
 	moves   int
 	history []string
@@ -41,7 +41,7 @@ const (
 func newHosts(seed uint64, locks map[string][]string) *hosts {
 	return &hosts{
 		rng: rand.New(rand.NewPCG(seed, 7)), now: time.UnixMilli(1_800_000_000_000), locks: locks, up: map[string]*host{}, listed: map[string]redisstore.Node{},
-		leader: map[string]string{}, free: map[string]time.Time{}, orders: map[string]string{},
+		leader: map[string]string{}, dead: map[string]time.Time{}, orders: map[string]string{},
 	}
 }
 
@@ -62,9 +62,10 @@ func (h *hosts) tell(n *host) {
 // crash ends a node without a word; leases end later.
 func (h *hosts) crash(id string) {
 	delete(h.up, id)
+	maps.DeleteFunc(h.orders, func(lock, _ string) bool { return h.leader[lock] == id })
 	for lock, leader := range h.leader {
 		if leader == id {
-			h.free[lock] = h.now.Add(simLease)
+			h.dead[lock] = h.now.Add(simLease)
 		}
 	}
 }
@@ -85,11 +86,12 @@ func (h *hosts) step(t *testing.T) {
 	for _, lock := range slices.Sorted(maps.Keys(h.orders)) {
 		to := h.orders[lock]
 		delete(h.orders, lock)
+		if from := h.up[h.leader[lock]]; from != nil {
+			h.tell(from) // as a standby
+		}
 		delete(h.leader, lock)
 		if n := h.up[to]; n != nil && h.contends(n, lock) {
 			h.wins(lock, n)
-		} else {
-			h.free[lock] = h.now
 		}
 	}
 	h.elect()
@@ -123,9 +125,15 @@ func (h *hosts) look(n *host) *scene {
 		if _, ordered := h.orders[lock]; ordered {
 			p.StepDown = "ordered"
 		}
-		s.add(lock, h.leader[lock] == n.id, !n.busy[lock], p)
+		s.add(lock, h.leads(n, lock), !n.busy[lock], p)
 	}
 	return s
+}
+
+// leads reports whether the node does, and not an earlier one of its name that has died.
+func (h *hosts) leads(n *host, lock string) bool {
+	_, died := h.dead[lock]
+	return h.leader[lock] == n.id && !died
 }
 
 func (h *hosts) contends(n *host, lock string) bool {
@@ -134,14 +142,14 @@ func (h *hosts) contends(n *host, lock string) bool {
 
 func (h *hosts) wins(lock string, n *host) {
 	h.leader[lock] = n.id
-	delete(h.free, lock)
+	delete(h.dead, lock)
 	h.tell(n)
 }
 
 // elect gives every lock that is free to one of the least courteous.
 func (h *hosts) elect() {
 	for lock := range h.everyLock() {
-		if h.leader[lock] != "" && h.up[h.leader[lock]] != nil || h.now.Before(h.free[lock]) {
+		if ends, died := h.dead[lock]; h.leader[lock] != "" && (!died || h.now.Before(ends)) {
 			continue
 		}
 		delete(h.leader, lock)
@@ -154,7 +162,7 @@ func (h *hosts) elect() {
 			}
 			led := map[string]bool{}
 			for _, key := range h.locks[n.config] {
-				led[key] = h.leader[key] == id
+				led[key] = h.leads(n, key)
 			}
 			d := courtesyFor(id, lock, h.locks[n.config], led, n.last) + time.Duration(h.rng.Int64N(int64(20*time.Millisecond)))
 			if best == nil || d < least {
@@ -240,7 +248,7 @@ func TestHandoversEndWithWorkSpread(t *testing.T) {
 				h.crash(id)
 			default: // an operator's order
 				for lock, leader := range h.leader {
-					if n := h.up[id]; h.contends(n, lock) && h.up[leader] != nil {
+					if n := h.up[id]; h.contends(n, lock) && h.up[leader] != nil && h.leads(h.up[leader], lock) {
 						h.orders[lock] = id
 						break
 					}
@@ -264,7 +272,7 @@ func TestHandoversEndWithWorkSpread(t *testing.T) {
 				t.Fatalf("seed %d: it does not end: %v", seed, h.history[len(h.history)-20:])
 			}
 		}
-		if n := h.moves - moves; n > needed+1 {
+		if n := h.moves - moves; n > needed+2 { // looks are not at the same moment
 			t.Errorf("seed %d: %d handovers, %d were needed: %v", seed, n, needed, h.history)
 		}
 		for group, counts := range h.groups() {
