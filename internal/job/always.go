@@ -31,10 +31,20 @@ func IsAlways(s Schedule) bool {
 // again has a job that runs all the time started again, sooner or later by how soon it
 // failed. One that lasted is not held to account for failures long ago.
 func (s *session) again(e *entry, lasted time.Duration) {
+	if e.anew {
+		s.atOnce(e)
+		return
+	}
 	if lasted > againMax {
 		e.wait = 0
 	}
 	e.wait = min(max(2*e.wait, againMin), againMax)
-	e.next = wallNow().Add(e.wait + rand.N(e.wait/5))
-	s.enqueue(e)
+	e.next = s.now().Add(e.wait + rand.N(e.wait/5))
+	s.requeue(e)
+}
+
+// atOnce has a job that runs all the time started now.
+func (s *session) atOnce(e *entry) {
+	e.anew, e.wait, e.next = false, 0, s.now()
+	s.requeue(e)
 }

@@ -9,34 +9,27 @@ import (
 	"go.uber.org/zap"
 )
 
-// execute is the life of one slot, in a goroutine of its own: claim, run, record. It
-// tells how the claim went.
-func (s *session) execute(ctx context.Context, e *entry, run Run, tell func(error)) {
-	end := ending{entry: e, run: run}
-	// Deferred, because the loop waits for it even if the work ends this goroutine.
-	defer func() { s.ended <- end }()
-
-	err := s.claim(run, e.job)
-	tell(err)
-	switch {
-	case err == nil:
-	case errors.Is(err, ErrNotLeader):
-		end.fatal = fmt.Errorf("claim a slot of job %q: %w", run.Job, err)
-		return
-	case errors.Is(err, ErrSlotTaken) || s.ctx.Err() != nil:
-		s.log.Debug("the slot is not ours to run", runFields(run, zap.Time("slot", run.Slot), zap.Error(err))...)
-		return
-	default:
-		end.unclaimed = err
+// execute is the life of one run, in a goroutine of its own: claim, run, record.
+func (s *session) execute(f *flight) {
+	err := s.claim(f)
+	if !s.mayStart(f, err) {
 		return
 	}
-	end.claimed = true
-	e.claimed.Store(true)
 	began := time.Now()
-	if err := s.perform(ctx, e, run); errors.Is(err, ErrNotLeader) {
-		end.fatal = fmt.Errorf("job %q: %w", run.Job, err)
+	rec, recorded, err := s.perform(f)
+	s.events <- func() { s.settle(f, rec, recorded, time.Since(began), err) }
+}
+
+// mayStart tells the loop of the ledger's answer, and returns when it has been heard:
+// from then on the run counts as begun.
+func (s *session) mayStart(f *flight, err error) bool {
+	heard := make(chan struct{})
+	s.events <- func() {
+		s.answered(f, err)
+		close(heard)
 	}
-	end.lasted = time.Since(began)
+	<-heard
+	return err == nil
 }
 
 // claim asks the ledger for the slot until it gets an answer, the next slot is due,
@@ -46,18 +39,14 @@ func (s *session) execute(ctx context.Context, e *entry, run Run, tell func(erro
 // attempt for a slot is ever granted, unless it is this very run that asks again. If
 // the failed one was, and the ledger does not know us, the answer is ErrSlotTaken, and
 // the slot is lost rather than run twice.
-func (s *session) claim(run Run, j Job) error {
-	giveUp := j.Schedule.Next(run.Slot)
-	if deadline := run.Slot.Add(j.StartingDeadline); j.StartingDeadline > 0 && (giveUp.IsZero() || deadline.Before(giveUp)) {
-		giveUp = deadline
-	}
+func (s *session) claim(f *flight) error {
 	var unknown error
 	for delay := retryMin; ; delay = min(2*delay, retryMax) {
 		ctx, cancel := context.WithTimeout(s.ctx, s.cfg.ClaimTimeout)
-		err := s.ledger.Claim(ctx, run)
+		err := s.ledger.Claim(ctx, f.run)
 		cancel()
 		switch {
-		case err == nil || errors.Is(err, ErrNotLeader) || errors.Is(err, ErrPaused):
+		case err == nil || errors.Is(err, ErrNotLeader) || errors.Is(err, ErrPaused) || errors.Is(err, ErrAhead):
 			return err
 		case errors.Is(err, ErrSlotTaken) && unknown == nil:
 			return err
@@ -69,24 +58,24 @@ func (s *session) claim(run Run, j Job) error {
 		if stopped := pause(s.ctx, delay); stopped != nil {
 			return stopped
 		}
-		if !giveUp.IsZero() && !wallNow().Before(giveUp) {
+		if !f.giveUp.IsZero() && !s.now().Before(f.giveUp) {
 			return unknown
 		}
 	}
 }
 
-// perform does the work of a claimed slot and records how it ended. It returns the
-// error of the work.
-func (s *session) perform(ctx context.Context, e *entry, run Run) error {
-	rec := Record{Run: run, Started: wallNow()}
-	err := s.work(ctx, e.job, &rec)
-	rec.Finished = wallNow()
+// perform does the work of a claimed run and records how it ended. It returns the
+// record, whether the ledger has it, and the error of the work.
+func (s *session) perform(f *flight) (Record, bool, error) {
+	rec := Record{Run: f.run, Started: s.now()}
+	err := s.work(f.ctx, f.job, &rec)
+	rec.Finished = s.now()
 	_, pauses := errors.AsType[*PauseError](err)
 	rec.Pauses = pauses && rec.State == StateFailed
+	rec.RetryAt = retryAt(f.job, rec, err)
 	s.cfg.OnFinish(rec)
-	s.report(&e.trouble, rec)
-	s.record(rec)
-	return err
+	s.report(&f.entry.trouble, rec)
+	return rec, s.record(rec), err
 }
 
 func (s *session) work(ctx context.Context, j Job, rec *Record) error {
@@ -95,7 +84,8 @@ func (s *session) work(ctx context.Context, j Job, rec *Record) error {
 		ctx, cancel = context.WithTimeoutCause(ctx, j.Timeout, ErrTimeout)
 		defer cancel()
 	}
-	// The term may have ended while the claim was under way. The slot is lost then.
+	// The term may have ended while the claim was under way, or an operator may have
+	// cancelled the run. The slot is lost then.
 	if ctx.Err() != nil {
 		rec.State, rec.Error = StateCancelled, fmt.Sprintf("not started: %v", context.Cause(ctx))
 		return nil
@@ -110,20 +100,35 @@ func (s *session) work(ctx context.Context, j Job, rec *Record) error {
 }
 
 // record tells the ledger, also when the term is over: the end of a term is just
-// when somebody will ask what became of its runs.
-func (s *session) record(rec Record) {
+// when somebody will ask what became of its runs. A job does not wait for long; the
+// clerk goes on asking.
+func (s *session) record(rec Record) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), s.cfg.FinishTimeout)
 	defer cancel()
 	for delay := retryMin; ; delay = min(2*delay, retryMax) {
 		err := s.ledger.Finish(ctx, rec)
 		if err == nil {
-			return
+			return true
 		}
-		if pause(ctx, delay) != nil {
-			s.log.Warn("cannot record how a run ended; the history will not know",
-				runFields(rec.Run, zap.String("state", string(rec.State)), zap.Error(err))...)
-			return
+		if pause(ctx, delay) == nil {
+			continue
 		}
+		if s.ctx.Err() == nil {
+			s.log.Debug("cannot record how a run ended; will try again", runFields(rec.Run, zap.Error(err))...)
+			s.clerk.record(rec, func(err error) { s.recordedLate(rec, err) })
+			return false
+		}
+		s.log.Warn("cannot record how a run ended; the history will not know",
+			runFields(rec.Run, zap.String("state", string(rec.State)), zap.Error(err))...)
+		return false
+	}
+}
+
+// recordedLate has a run tried again whose end the ledger did not take at once.
+func (s *session) recordedLate(rec Record, err error) {
+	if e := s.entries[rec.Job]; e != nil && err == nil && s.ctx.Err() == nil {
+		s.tryAgain(e, rec)
+		s.advance(e)
 	}
 }
 
@@ -131,11 +136,12 @@ func (s *session) record(rec Record) {
 // the work says counts only after the question whether it was told to stop.
 func outcome(ctx context.Context, j Job, err error) (State, string) {
 	cause := context.Cause(ctx)
-	var panicked *panicError
+	_, panicked := errors.AsType[*panicError](err)
+	_, gone := errors.AsType[*goneError](err)
 	switch {
 	case err == nil:
 		return StateSucceeded, ""
-	case cause == nil || errors.As(err, &panicked):
+	case cause == nil || panicked || gone:
 		return StateFailed, clip(err.Error())
 	case errors.Is(cause, ErrTimeout):
 		return StateTimedOut, clip(fmt.Sprintf("timed out after %v: %v", j.Timeout, err))

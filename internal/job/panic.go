@@ -26,14 +26,38 @@ func (p *panicError) Error() string {
 	return fmt.Sprintf("panic: %v\n%s", p.value, p.stack)
 }
 
-// call does the work and turns its panic into an error.
-func call(ctx context.Context, work Func, run Run) (res Result, err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = &panicError{value: value, stack: panicStack(debug.Stack())}
-		}
+// goneError is the error of work that ends its goroutine instead of returning.
+type goneError struct{ stack string }
+
+// Error implements error.
+func (g *goneError) Error() string {
+	return "the work has ended its goroutine (runtime.Goexit)\n" + g.stack
+}
+
+// call does the work and turns its panic into an error. It has a goroutine of its own,
+// because work that ends its goroutine must not end the run's.
+func call(ctx context.Context, work Func, run Run) (Result, error) {
+	var (
+		res Result
+		err error
+	)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		returned := false
+		defer func() {
+			switch value := recover(); {
+			case value != nil:
+				err = &panicError{value: value, stack: panicStack(debug.Stack())}
+			case !returned:
+				err = &goneError{stack: clipStack(debug.Stack())}
+			}
+		}()
+		res, err = work(ctx, run)
+		returned = true
 	}()
-	return work(ctx, run)
+	<-done
+	return res, err
 }
 
 // panicStack cuts the frames of the recovery off, and what is too long.
@@ -43,8 +67,10 @@ func panicStack(stack []byte) string {
 			_, stack, _ = bytes.Cut(frames, []byte("\n"))
 		}
 	}
-	return string(stack[:min(len(stack), maxStack)])
+	return clipStack(stack)
 }
+
+func clipStack(stack []byte) string { return string(stack[:min(len(stack), maxStack)]) }
 
 // clip shortens a text for the history, keeping it valid UTF-8.
 func clip(text string) string {

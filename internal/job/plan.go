@@ -17,22 +17,31 @@ type plan struct {
 	slot    time.Time // the one to start; zero: none
 	trigger Trigger
 	missed  Missed    // Count 0: none
+	backlog backlog   // slots to run one after the other
+	last    time.Time // the last of them all; zero: none has come due
 	next    time.Time // the job's next slot; zero: it has none
 }
 
-// planDue decides at the wall time now, for a job whose next slot is, or was, next.
+// planDue decides at the time now, for a job whose next slot is, or was, next. A job
+// that starts a while after its slots is that long behind: now is, too.
 // It depends on nothing else, so a clock may jump either way between two calls:
-// forward, and the latest slot stands for all that were jumped over; back, and
-// nothing is due until the clock is again where it was, because every earlier slot
-// has been dealt with.
+// forward, and the latest slot stands for all that were jumped over, unless all are
+// run; back, and nothing is due until the clock is again where it was, because every
+// earlier slot has been dealt with.
 func planDue(j Job, next, now time.Time) plan {
 	if now.Before(next) {
 		return plan{next: next}
 	}
-	slot, _ := latestSlot(j.Schedule, next.Add(-time.Nanosecond), now)
-	p := plan{slot: slot, trigger: TriggerSchedule, next: j.Schedule.Next(slot)}
+	before := next.Add(-time.Nanosecond)
+	slot, _ := latestSlot(j.Schedule, before, now)
+	p := plan{slot: slot, trigger: TriggerSchedule, last: slot, next: j.Schedule.Next(slot)}
 	late := now.Sub(slot)
+	inTime := late <= onTime && (j.StartingDeadline == 0 || late <= j.StartingDeadline)
 	switch {
+	case j.CatchUp == CatchUpAll && !(inTime && slot.Equal(next)):
+		p.slot = time.Time{}
+		p.backlog, p.missed = planAll(j, ReasonLate, before, slot, now)
+		return p
 	case j.StartingDeadline > 0 && late > j.StartingDeadline:
 		p.slot = time.Time{}
 	case late <= onTime:
@@ -41,23 +50,50 @@ func planDue(j Job, next, now time.Time) plan {
 	default:
 		p.slot = time.Time{}
 	}
-	p.missed = passedOver(j, ReasonLate, next.Add(-time.Nanosecond), slot, p.slot)
+	p.missed = passedOver(j, ReasonLate, before, slot, p.slot)
 	return p
 }
 
-// planCatchUp decides what a term does about the slots after the last claimed one and
-// up to its start.
+// planCatchUp decides what a term does about the slots after the last one that was
+// dealt with and up to its start.
 func planCatchUp(j Job, last, start, now time.Time) plan {
 	slot, ok := latestSlot(j.Schedule, last, start)
 	if !ok {
 		return plan{}
 	}
-	p := plan{trigger: TriggerCatchUp}
-	if j.CatchUp == CatchUpLatest && (j.StartingDeadline == 0 || now.Sub(slot) <= j.StartingDeadline) {
+	p := plan{trigger: TriggerCatchUp, last: slot}
+	switch {
+	case j.CatchUp == CatchUpAll:
+		p.backlog, p.missed = planAll(j, ReasonNoLeader, last, slot, now)
+		return p
+	case j.CatchUp == CatchUpLatest && (j.StartingDeadline == 0 || now.Sub(slot) <= j.StartingDeadline):
 		p.slot = slot
 	}
 	p.missed = passedOver(j, ReasonNoLeader, last, slot, p.slot)
 	return p
+}
+
+// planAll has the slots after from and up to the latest one run, but for those past
+// their deadline, and the earliest of more than maxCounted.
+func planAll(j Job, reason Reason, from, latest, now time.Time) (backlog, Missed) {
+	after := from
+	if j.StartingDeadline > 0 {
+		if slot, ok := latestSlot(j.Schedule, after, earliest(latest, now.Add(-j.StartingDeadline-time.Nanosecond))); ok {
+			after = slot
+		}
+	}
+	for countSlots(j.Schedule, after, latest, maxCounted+1) > maxCounted {
+		middle := after.Add(latest.Sub(after) / 2)
+		if slot, ok := latestSlot(j.Schedule, after, middle); ok {
+			middle = slot
+		}
+		after = middle
+	}
+	var missed Missed
+	if after.After(from) {
+		missed = passedOver(j, reason, from, after, time.Time{})
+	}
+	return backlog{after: after, until: latest, reason: reason}, missed
 }
 
 // passedOver reports the slots after from and up to the latest one, except the one
@@ -66,11 +102,19 @@ func passedOver(j Job, reason Reason, from, latest, run time.Time) Missed {
 	if !run.IsZero() {
 		latest, _ = latestSlot(j.Schedule, from, run.Add(-time.Nanosecond))
 	}
-	m := Missed{Job: j.Name, Reason: reason, Slot: latest}
-	for at := j.Schedule.Next(from); !at.IsZero() && !at.After(latest) && m.Count < maxCounted; at = j.Schedule.Next(at) {
-		m.Count++
+	return Missed{
+		Job: j.Name, Reason: reason, Slot: latest, First: j.Schedule.Next(from),
+		Count: countSlots(j.Schedule, from, latest, maxCounted), After: from,
 	}
-	return m
+}
+
+// countSlots counts the slots after from and not after to, but no more than most.
+func countSlots(s Schedule, from, to time.Time, most int) int {
+	n := 0
+	for at := s.Next(from); !at.IsZero() && !at.After(to) && n < most; at = s.Next(at) {
+		n++
+	}
+	return n
 }
 
 // latestSlot returns the last slot that is after from and not after to. It halves the
@@ -93,12 +137,4 @@ func latestSlot(s Schedule, from, to time.Time) (time.Time, bool) {
 			latest = next
 		}
 	}
-}
-
-// clockJump is by how much the wall clock went otherwise than the time that passed:
-// it was set, or the machine was suspended.
-func clockJump(wallElapsed, elapsed time.Duration) (by time.Duration, jumped bool) {
-	const slewed = time.Second // a clock that is only slewed stays below this
-	by = wallElapsed - elapsed
-	return by, by > slewed || by < -slewed
 }

@@ -1,42 +1,25 @@
 package job
 
 import (
-	"context"
-	"sync/atomic"
+	"container/heap"
 	"time"
 )
 
-// entry is a job in a session. The loop owns it, but for the two parts that say so.
-type entry struct {
-	job  Job
-	next time.Time
-
-	tried   bool // a slot of this term was begun: earlier ones can no longer be claimed
-	busy    bool // a run, or its claim, is in flight
-	waiting plan // comes after a claim that is in flight
-
-	cancel context.CancelCauseFunc // ends the run in flight
-	wait   time.Duration           // before a job that runs all the time is started again
-	paused bool                    // that job is, as far as this node has been told
-
-	misses quiet // of misses, to the log
-
-	claimed atomic.Bool // the run in flight has its slot
-	trouble trouble     // owned by the run in flight
-}
-
-func (e *entry) always() bool { return IsAlways(e.job.Schedule) }
-
-// queue is a heap of jobs, the one that is due first on top.
+// queue is a heap of jobs, the one that the loop looks at first on top.
 type queue []*entry
 
 func (q queue) Len() int           { return len(q) }
-func (q queue) Less(i, j int) bool { return q[i].next.Before(q[j].next) }
-func (q queue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
+func (q queue) Less(i, j int) bool { return q[i].at.Before(q[j].at) }
+
+func (q queue) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].index, q[j].index = i, j
+}
 
 // Push implements heap.Interface.
 func (q *queue) Push(x any) {
 	if e, ok := x.(*entry); ok {
+		e.index = len(*q)
 		*q = append(*q, e)
 	}
 }
@@ -47,5 +30,61 @@ func (q *queue) Pop() any {
 	e := (*q)[last]
 	(*q)[last] = nil
 	*q = (*q)[:last]
+	e.index = -1
 	return e
+}
+
+// set gives an entry its place by when it is to be looked at; never if that is zero.
+func (q *queue) set(e *entry, at time.Time) {
+	e.at = at
+	switch {
+	case at.IsZero() && e.index >= 0:
+		heap.Remove(q, e.index)
+	case at.IsZero():
+	case e.index >= 0:
+		heap.Fix(q, e.index)
+	default:
+		heap.Push(q, e)
+	}
+}
+
+// requeue puts a job where it belongs in the queue after anything about it has changed.
+func (s *session) requeue(e *entry) {
+	now := s.now()
+	s.queue.set(e, s.lookAt(e, now))
+	switch {
+	case e.removed || e.next.IsZero():
+		s.noteNext(e.job.Name, time.Time{})
+	default:
+		s.noteNext(e.job.Name, e.due(e.next))
+	}
+}
+
+// lookAt is when something is to be done about a job that nobody but the clock tells of.
+func (s *session) lookAt(e *entry, now time.Time) time.Time {
+	var at time.Time
+	sooner := func(t time.Time) {
+		if !t.IsZero() && (at.IsZero() || t.Before(at)) {
+			at = t
+		}
+	}
+	if !e.next.IsZero() && !e.removed {
+		sooner(latest(e.due(e.next), e.ahead))
+	}
+	if e.retry != nil {
+		sooner(e.retry.At)
+	}
+	for _, it := range e.line {
+		if d := e.job.StartingDeadline; d > 0 && it.slotted() {
+			sooner(it.due.Add(d + time.Millisecond))
+		}
+	}
+	if len(e.line) > 0 || !e.backlog.empty() {
+		for _, until := range []time.Time{e.patience, e.mendBy} {
+			if left := time.Until(until); left > 0 {
+				sooner(now.Add(left + time.Millisecond))
+			}
+		}
+	}
+	return at
 }

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -26,8 +27,9 @@ func (q *quiet) level(text string, loud zapcore.Level, now time.Time) zapcore.Le
 	return loud
 }
 
-// trouble is a job's runs that failed in a row.
+// trouble is a job's runs that failed in a row. Several may end at a time.
 type trouble struct {
+	mu sync.Mutex
 	quiet
 	failures int
 }
@@ -44,6 +46,8 @@ func (s *session) report(t *trouble, rec Record) {
 	if rec.Pauses {
 		s.log.Error("the job is paused until an operator resumes it", append(fields, zap.String("error", rec.Error))...)
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	switch rec.State {
 	case StateSucceeded:
 		if t.failures > 0 {
@@ -51,7 +55,7 @@ func (s *session) report(t *trouble, rec Record) {
 		} else {
 			s.log.Debug("the run succeeded", fields...)
 		}
-		*t = trouble{}
+		t.quiet, t.failures = quiet{}, 0
 	case StateCancelled:
 		s.log.Info("the run was told to end", append(fields, zap.String("error", rec.Error))...)
 	default:
@@ -59,24 +63,4 @@ func (s *session) report(t *trouble, rec Record) {
 		s.log.Log(t.level(rec.Error, zapcore.WarnLevel, time.Now()), "the run failed", append(fields,
 			zap.String("state", string(rec.State)), zap.Int("failures", t.failures), zap.String("error", rec.Error))...)
 	}
-}
-
-// miss tells of slots that are not run.
-func (s *session) miss(e *entry, m Missed) {
-	if m.Count == 0 {
-		return
-	}
-	s.cfg.OnMissed(m)
-	loud := zapcore.WarnLevel
-	if m.Reason == ReasonOverlap || m.Reason == ReasonNoLeader || m.Reason == ReasonPaused {
-		loud = zapcore.InfoLevel // expected of a long run, of every failover, and told already
-	}
-	fields := []zap.Field{
-		zap.String("job", m.Job), zap.String("reason", string(m.Reason)),
-		zap.Int("slots", m.Count), zap.Time("slot", m.Slot),
-	}
-	if m.Err != nil {
-		fields = append(fields, zap.Error(m.Err))
-	}
-	s.log.Log(e.misses.level(string(m.Reason), loud, time.Now()), "slots were not run", fields...)
 }

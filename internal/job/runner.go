@@ -92,7 +92,7 @@ func (r *Runner) Run(ctx context.Context, term Term, w Workload) error {
 	if err := validate(w.Jobs); err != nil {
 		return err
 	}
-	s := r.newSession(ctx, term, w.Jobs)
+	s := r.newSession(ctx, term, w)
 	r.remember(s)
 	defer r.forget()
 	return s.run()
@@ -110,7 +110,8 @@ func (r *Runner) Running() []Active {
 	return list
 }
 
-// Next returns the next slot of a job that this node will come to, if it leads.
+// Next returns when the next slot of a job is due, if this node leads. A job that runs
+// all the time has one only while it waits to be started again.
 func (r *Runner) Next(job string) (time.Time, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -135,9 +136,14 @@ func (r *Runner) noteProgress(now time.Time) {
 	r.progress = now
 }
 
+// noteNext notes when a job is due next; zero: never.
 func (r *Runner) noteNext(job string, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if at.IsZero() {
+		delete(r.next, job)
+		return
+	}
 	r.next[job] = at
 }
 
@@ -167,9 +173,12 @@ func (r *Runner) forget() {
 	r.progress = time.Time{}
 }
 
-// wallNow is the wall clock alone: slots are wall clock times, and the monotonic
-// reading that time.Now carries would hide that the clock was set.
-func wallNow() time.Time { return time.Now().Round(0) }
+// now is the wall clock alone: slots are wall clock times, and the monotonic reading
+// that times carry would hide that the clock was set.
+func (r *Runner) now() time.Time { return r.cfg.Clock().Round(0) }
+
+// nowMillis is the time as slots are kept.
+func (r *Runner) nowMillis() time.Time { return r.now().Truncate(time.Millisecond) }
 
 // pause waits for d, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) error {

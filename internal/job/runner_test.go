@@ -106,7 +106,9 @@ func (n *node) misses() map[job.Reason]int {
 	defer n.mu.Unlock()
 	sum := map[job.Reason]int{}
 	for _, m := range n.missed {
-		sum[m.Reason] += m.Count
+		if m.Reason != job.ReasonUnknown {
+			sum[m.Reason] += m.Count
+		}
 	}
 	return sum
 }
@@ -338,7 +340,11 @@ func TestRunWithoutAnIDIsMissed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var missed []job.Missed
 		r := job.NewRunner(jobtest.NewLedger("me"), func() (string, error) { return "", errors.New("no randomness") },
-			job.Config{OnMissed: func(m job.Missed) { missed = append(missed, m) }})
+			job.Config{OnMissed: func(m job.Missed) {
+				if m.Reason != job.ReasonUnknown {
+					missed = append(missed, m)
+				}
+			}})
 		ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
 		defer cancel()
 		if err := r.Run(ctx, job.Term{Owner: "me"}, job.Workload{Jobs: []job.Job{every(t, "flush", "5s", nothing)}}); err != nil {

@@ -1,11 +1,7 @@
 package job
 
 import (
-	"container/heap"
 	"context"
-	"errors"
-	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -20,226 +16,144 @@ const (
 	lingering = time.Second
 )
 
-// session is one term of a Runner. One goroutine, the loop, owns all of it; runs
-// have a goroutine each, which the loop starts, and waits for through ended.
+// session is one term of a Runner. One goroutine, the loop, owns all of it. Runs have
+// a goroutine each, and so have the questions to the ledger; what they have to say is
+// a function that the loop calls.
 type session struct {
 	*Runner
 	term Term
 	log  *zap.Logger
 
-	ctx  context.Context // ends with the term; its cause is told to the runs
-	stop context.CancelCauseFunc
+	ctx    context.Context // ends with the term; its cause is told to the runs
+	stop   context.CancelCauseFunc
+	events chan func() // called by the loop
+	fatal  error       // why the term must end; nil while it need not
 
-	queue   queue
-	entries []*entry
-	start   time.Time // slots up to here are for catching up
-	busy    int       // runs in flight
-	ended   chan ending
-	orders  chan order
-	last    chan map[string]time.Time
-	asking  sync.WaitGroup // for last
-	fatal   error          // why the term must end; nil while it need not
+	entries  map[string]*entry
+	queue    queue
+	start    time.Time            // slots up to here are for catching up
+	flying   int                  // runs that have a goroutine
+	limit    int                  // how many may go on at a time; 0: any number
+	occupied int                  // of them
+	crowd    map[*entry]time.Time // jobs that wait for room, and since when they are due
+
+	clerk  *clerk
+	asking sync.WaitGroup // how jobs stand
 }
 
-// ending is what a run's goroutine leaves to the loop.
-type ending struct {
-	entry     *entry
-	run       Run
-	claimed   bool
-	unclaimed error // why the slot is given up
-	lasted    time.Duration
-	fatal     error // why the term must end
-}
-
-func (r *Runner) newSession(ctx context.Context, term Term, jobs []Job) *session {
+func (r *Runner) newSession(ctx context.Context, term Term, w Workload) *session {
 	s := &session{
-		Runner: r,
-		term:   term,
-		log:    r.cfg.Logger.With(zap.String("node_id", term.NodeID), zap.Int64("epoch", term.Epoch)),
-		start:  wallNow(),
-		ended:  make(chan ending),
-		orders: make(chan order),
-		last:   make(chan map[string]time.Time, 1),
+		Runner:  r,
+		term:    term,
+		log:     r.cfg.Logger.With(zap.String("node_id", term.NodeID), zap.Int64("epoch", term.Epoch)),
+		events:  make(chan func()),
+		entries: make(map[string]*entry, len(w.Jobs)),
+		start:   r.nowMillis(),
+		limit:   w.MaxConcurrent,
+		crowd:   make(map[*entry]time.Time),
 	}
 	s.ctx, s.stop = context.WithCancelCause(ctx)
-	for _, j := range jobs {
-		e := &entry{job: j, next: j.Schedule.Next(s.start)}
-		if e.always() {
-			e.next = s.start
-		}
-		s.entries = append(s.entries, e)
-		s.enqueue(e)
+	s.clerk = s.newClerk()
+	for _, j := range w.Jobs {
+		s.add(j, s.start)
 	}
 	return s
 }
 
+// add takes a job up, from a time on.
+func (s *session) add(j Job, from time.Time) {
+	e := &entry{job: j, index: -1, patience: time.Now().Add(knowing)}
+	s.entries[j.Name] = e
+	e.schedule(from)
+	s.requeue(e)
+}
+
+// schedule has the slots of a job come from a time on.
+func (e *entry) schedule(from time.Time) {
+	e.prev, e.ahead = time.Time{}, time.Time{}
+	if e.always() {
+		e.next = from
+		return
+	}
+	e.base = e.nominal(from)
+	e.next = e.job.Schedule.Next(e.base)
+}
+
 func (s *session) run() error {
-	s.asking.Go(s.askLastSlots)
+	names := make([]string, 0, len(s.entries))
+	for name := range s.entries {
+		names = append(names, name)
+	}
+	s.asking.Go(func() { s.askStandings(names, false) })
 	defer s.asking.Wait()
 	defer s.stop(nil)
+	go s.clerk.run()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	looked := time.Now()
+	seen := looked{clock: time.Now(), wall: s.now()}
 	for s.ctx.Err() == nil {
-		looked = s.lookAtClock(looked)
+		seen = s.lookAtClock(seen)
 		s.startDue()
 		timer.Reset(s.untilNext())
 		select {
 		case <-s.ctx.Done():
 		case <-timer.C:
-		case last := <-s.last:
-			s.catchUp(last)
-		case end := <-s.ended:
-			s.settle(end)
-		case o := <-s.orders:
-			s.obey(o)
+		case do := <-s.events:
+			do()
 		}
 	}
 	s.drain()
 	return s.fatal
 }
 
-// lookAtClock notes progress and tells when the wall clock has jumped.
-func (s *session) lookAtClock(before time.Time) time.Time {
-	now := time.Now()
-	s.noteProgress(now)
-	if by, jumped := clockJump(now.Round(0).Sub(before.Round(0)), now.Sub(before)); jumped {
-		s.log.Warn("the wall clock has jumped: it was set, or the machine was suspended; "+
-			"slots that were jumped over are missed, and after a jump back jobs wait until it has caught up",
-			zap.Duration("by", by))
-	}
-	return now
-}
-
-// startDue deals with every slot that has come due by the wall clock.
-func (s *session) startDue() {
-	now := wallNow()
-	for len(s.queue) > 0 && !now.Before(s.queue[0].next) {
-		e := s.queue[0]
-		heap.Pop(&s.queue)
-		if e.always() {
-			s.begin(e, Run{Slot: now, Trigger: TriggerSchedule}, untold) // settle has it started again
-			continue
-		}
-		p := planDue(e.job, e.next, now)
-		e.next = p.next
-		s.enqueue(e)
-		s.carryOut(e, p)
-	}
-}
-
 func (s *session) untilNext() time.Duration {
 	if len(s.queue) == 0 {
 		return maxSleep
 	}
-	return min(max(0, s.queue[0].next.Sub(wallNow())), maxSleep)
+	return min(max(0, s.queue[0].at.Sub(s.now())), maxSleep)
 }
 
-// carryOut starts what a plan says. While the job is busy it starts nothing: behind a
-// run the slot is missed; behind a claim that the ledger has yet to answer the latest
-// slot waits, in case the earlier one has to be given up.
-func (s *session) carryOut(e *entry, p plan) {
-	s.miss(e, p.missed)
-	switch {
-	case p.slot.IsZero():
-	case !e.busy:
-		s.begin(e, Run{Slot: p.slot, Trigger: p.trigger}, untold)
-	case e.claimed.Load():
-		s.miss(e, Missed{Job: e.job.Name, Reason: ReasonOverlap, Count: 1, Slot: p.slot})
-	default:
-		s.giveUpWaiting(e, ReasonLedger)
-		e.waiting = p
+// tell has the loop call something, unless the term ends.
+func (s *session) tell(do func()) {
+	select {
+	case s.events <- do:
+	case <-s.ctx.Done():
 	}
 }
 
-// giveUpWaiting counts the slot that waits behind another, if any, as missed.
-func (s *session) giveUpWaiting(e *entry, reason Reason) {
-	if slot := e.waiting.slot; !slot.IsZero() {
-		s.miss(e, Missed{Job: e.job.Name, Reason: reason, Count: 1, Slot: slot})
-	}
-	e.waiting = plan{}
-}
-
-// untold is for runs whose claim nobody waits for.
-func untold(error) {}
-
-// begin hands a slot to a goroutine of its own, which claims it before anything else:
-// a ledger that does not answer must not hold the other jobs up. It tells how the
-// claim went. A manual run comes with the ID that it was asked for by.
-func (s *session) begin(e *entry, run Run, tell func(error)) {
-	run.Job, run.Attempt, run.Term = e.job.Name, 1, s.term
-	run.Slot = run.Slot.Truncate(time.Millisecond) // as the ledger has it
-	e.busy = true
-	e.claimed.Store(false)
-	s.busy++
-	if run.Trigger != TriggerManual {
-		e.tried = true
-		var err error
-		if run.ID, err = s.newID(); err != nil {
-			s.settle(ending{entry: e, run: run, unclaimed: fmt.Errorf("make a run ID: %w", err)})
-			return
+// drain waits for every run, and then for the clerk. Nothing here can make it shorter:
+// they have been told.
+func (s *session) drain() {
+	s.stop(nil)
+	for _, e := range s.entries {
+		for _, it := range e.line {
+			answer(it.reply, ErrNotLeader)
 		}
 	}
-	var ctx context.Context
-	ctx, e.cancel = context.WithCancelCause(s.ctx)
-	go s.execute(ctx, e, run, tell)
-}
-
-// settle takes a run's ending.
-func (s *session) settle(end ending) {
-	e := end.entry
-	s.busy--
-	e.busy = false
-	if e.cancel != nil {
-		e.cancel(nil)
-	}
-	if end.fatal != nil && s.ctx.Err() == nil {
-		s.fatal = end.fatal
-		s.stop(end.fatal)
-	}
-	s.missed(e, end)
-	p := e.waiting
-	switch {
-	case s.ctx.Err() != nil:
-	case e.always():
-		s.again(e, end.lasted)
-	case p.slot.IsZero():
-	case end.claimed:
-		s.giveUpWaiting(e, ReasonOverlap)
-	default:
-		e.waiting = plan{}
-		s.begin(e, Run{Slot: p.slot, Trigger: p.trigger}, untold)
-	}
-}
-
-// missed tells of the slot that a run did not get.
-func (s *session) missed(e *entry, end ending) {
-	switch paused := errors.Is(end.unclaimed, ErrPaused); {
-	case end.unclaimed == nil || end.run.Trigger == TriggerManual: // whoever asked for that has been told
-	case !paused:
-		s.miss(e, Missed{Job: e.job.Name, Reason: ReasonLedger, Count: 1, Slot: end.run.Slot, Err: end.unclaimed})
-	case e.always():
-		e.paused = true
-	default:
-		s.miss(e, Missed{Job: e.job.Name, Reason: ReasonPaused, Count: 1, Slot: end.run.Slot, Err: end.unclaimed})
-	}
-}
-
-// drain waits for every run. Nothing here can make it shorter: they have been told.
-func (s *session) drain() {
 	ticker := time.NewTicker(lingering)
 	defer ticker.Stop()
 	told := false
-	for s.busy > 0 {
+	for done := s.clerk.gone; ; {
+		if s.flying == 0 {
+			s.clerk.close()
+		}
 		s.noteProgress(time.Now())
 		select {
-		case end := <-s.ended:
-			s.settle(end)
+		case do := <-s.events:
+			do()
+		case <-done:
+			if s.flying == 0 {
+				return
+			}
+			done = nil // its time is over, and runs go on
 		case <-ticker.C:
 			if !told {
 				s.tellLingering()
 			}
 			told = true
+		}
+		if done == nil && s.flying == 0 {
+			return
 		}
 	}
 }
@@ -251,19 +165,10 @@ func (s *session) tellLingering() {
 	}
 }
 
-// dequeue takes a job out of the queue, if it is there.
-func (s *session) dequeue(e *entry) {
-	if i := slices.Index(s.queue, e); i >= 0 {
-		heap.Remove(&s.queue, i)
-	}
-}
-
-// enqueue adds a job to the queue, if it is ever due.
-func (s *session) enqueue(e *entry) {
-	if e.next.IsZero() {
-		s.log.Error("the job's schedule has no further slot; it will not run again", zap.String("job", e.job.Name))
-		return
-	}
-	heap.Push(&s.queue, e)
-	s.noteNext(e.job.Name, e.next)
+// forgetEntry takes a job off that is no longer configured, and whose runs have ended.
+func (s *session) forgetEntry(e *entry) {
+	s.queue.set(e, time.Time{})
+	delete(s.crowd, e)
+	delete(s.entries, e.job.Name)
+	s.noteNext(e.job.Name, time.Time{})
 }

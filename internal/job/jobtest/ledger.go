@@ -16,79 +16,79 @@ import (
 // ErrUnreachable is what a Ledger answers with when it is told to fail.
 var ErrUnreachable = errors.New("jobtest: the ledger is unreachable")
 
-// Op names a call, for the decision which to disturb.
-type Op string
-
-// The calls of a job.Ledger.
-const (
-	OpStandings Op = "standings"
-	OpClaim     Op = "claim"
-	OpFinish    Op = "finish"
-	OpMiss      Op = "miss"
-)
-
-// Fault is what happens to one call.
-type Fault struct {
-	Delay     time.Duration // the request is under way for so long; it arrives even if the caller has gone
-	Lost      bool          // it never arrives
-	ReplyLost bool          // it is carried out, but the caller does not learn of it
-}
+// ahead is how far a slot may lie ahead of the ledger's clock.
+const ahead = time.Minute
 
 // Ledger is a job.Ledger in memory.
 type Ledger struct {
 	// Forgetful makes a claim asked again by its own run answer ErrSlotTaken.
 	Forgetful bool
 	// Disturb decides about each call; nil: all goes well. The run is zero for
-	// OpStandings.
+	// OpStandings, and has the latest slot for OpMiss.
 	Disturb func(Op, job.Run) Fault
+	// Clock is the ledger's; nil: it takes slots however far ahead.
+	Clock func() time.Time
 
 	mu      sync.Mutex
 	owner   string
-	last    map[string]job.Run // job -> its last claimed slot
-	running map[string]string  // job -> ID of the run that was granted last
-	asked   map[string]string  // job -> ID that a manual run was asked for by
-	paused  map[string]string  // job -> why
+	jobs    map[string]*state
 	granted []job.Run
 	records []job.Record
+	missed  []job.Missed
 }
 
 var _ job.Ledger = (*Ledger)(nil)
 
+// state is what the ledger knows of one job.
+type state struct {
+	last   time.Time // slot that was claimed
+	missed time.Time // slots up to here are recorded as missed
+	latest string    // ID of the run that was granted last
+	open   []job.Record
+	retry  *job.Retrial
+	asked  string // ID that a manual run was asked for by
+	paused string // why
+}
+
 // NewLedger returns an empty Ledger whose lock that owner holds.
-func NewLedger(owner string) *Ledger {
-	return &Ledger{
-		owner: owner, last: make(map[string]job.Run), running: make(map[string]string),
-		asked: make(map[string]string), paused: make(map[string]string),
+func NewLedger(owner string) *Ledger { return &Ledger{owner: owner, jobs: make(map[string]*state)} }
+
+// at returns what is known of a job.
+func (l *Ledger) at(name string) *state {
+	if l.jobs[name] == nil {
+		l.jobs[name] = &state{}
 	}
+	return l.jobs[name]
+}
+
+func (l *Ledger) locked(do func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	do()
 }
 
 // SetOwner gives the lock to another owner; "" to nobody.
-func (l *Ledger) SetOwner(owner string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.owner = owner
-}
+func (l *Ledger) SetOwner(owner string) { l.locked(func() { l.owner = owner }) }
 
 // SetLast pretends that a slot was claimed long ago.
-func (l *Ledger) SetLast(name string, slot time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.last[name] = job.Run{Job: name, Slot: slot}
+func (l *Ledger) SetLast(name string, slot time.Time) { l.locked(func() { l.at(name).last = slot }) }
+
+// SetOpen pretends that a run was claimed, by which nothing was told since.
+func (l *Ledger) SetOpen(rec job.Record) {
+	l.locked(func() {
+		s := l.at(rec.Job)
+		s.last, s.latest, s.open = rec.Slot, rec.ID, append(s.open, rec)
+	})
 }
+
+// SetRetry pretends that a retrial is pending.
+func (l *Ledger) SetRetry(name string, r job.Retrial) { l.locked(func() { l.at(name).retry = &r }) }
 
 // Ask asks for a manual run of a job under an ID.
-func (l *Ledger) Ask(name, id string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.asked[name] = id
-}
+func (l *Ledger) Ask(name, id string) { l.locked(func() { l.at(name).asked = id }) }
 
 // Pause pauses a job; "" resumes it.
-func (l *Ledger) Pause(name, reason string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.paused[name] = reason
-}
+func (l *Ledger) Pause(name, reason string) { l.locked(func() { l.at(name).paused = reason }) }
 
 // Granted returns the claims that were granted, in order.
 func (l *Ledger) Granted() []job.Run {
@@ -104,14 +104,34 @@ func (l *Ledger) Records() []job.Record {
 	return slices.Clone(l.records)
 }
 
+// Missed returns the slots that were recorded as missed, in order.
+func (l *Ledger) Missed() []job.Missed {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.missed)
+}
+
+// Retry returns the retrial of a job that is pending; nil: none is.
+func (l *Ledger) Retry(name string) *job.Retrial {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.at(name).retry
+}
+
 // Standings implements job.Ledger.
 func (l *Ledger) Standings(ctx context.Context, jobs []string) (map[string]job.Standing, error) {
 	standings := make(map[string]job.Standing)
 	err := l.carry(ctx, OpStandings, job.Run{}, func() error {
 		for _, name := range jobs {
-			if run, ok := l.last[name]; ok {
-				standings[name] = job.Standing{Last: run.Slot}
+			s := l.jobs[name]
+			if s == nil || s.last.IsZero() && s.missed.IsZero() && len(s.open) == 0 {
+				continue
 			}
+			st := job.Standing{Last: s.last, Open: slices.Clone(s.open), Retry: s.retry}
+			if s.missed.After(st.Last) {
+				st.Last = s.missed
+			}
+			standings[name] = st
 		}
 		return nil
 	})
@@ -121,109 +141,110 @@ func (l *Ledger) Standings(ctx context.Context, jobs []string) (map[string]job.S
 	return standings, nil
 }
 
-// Miss implements job.Ledger.
-func (l *Ledger) Miss(context.Context, job.Term, job.Missed) error { return nil }
-
 // Claim implements job.Ledger.
 func (l *Ledger) Claim(ctx context.Context, r job.Run) error {
 	return l.carry(ctx, OpClaim, r, func() error {
 		if l.owner == "" || l.owner != r.Term.Owner {
 			return fmt.Errorf("claim: %w", job.ErrNotLeader)
 		}
-		if !l.Forgetful && l.running[r.Job] == r.ID {
+		s := l.at(r.Job)
+		if !l.Forgetful && slices.ContainsFunc(s.open, func(o job.Record) bool { return o.ID == r.ID }) {
 			return nil
 		}
-		if err := l.takeSlot(r); err != nil {
+		if err := l.take(s, r); err != nil {
 			return fmt.Errorf("claim: %w", err)
 		}
-		l.running[r.Job] = r.ID
+		s.latest = r.ID
+		s.open = append(s.open, job.Record{Run: r, State: job.StateRunning, Started: time.Now().Round(0)})
 		l.granted = append(l.granted, r)
 		return nil
 	})
 }
 
-// takeSlot takes what a run needs: a slot, or that it was asked for.
-func (l *Ledger) takeSlot(r job.Run) error {
-	if r.Trigger == job.TriggerManual {
-		switch {
-		case l.asked[r.Job] != r.ID:
+// take takes what a run needs: a slot, its retrial, or that it was asked for.
+func (l *Ledger) take(s *state, r job.Run) error {
+	var take func()
+	switch r.Trigger {
+	case job.TriggerManual:
+		if s.asked != r.ID {
 			return job.ErrSlotTaken
-		case l.paused[r.Job] != "":
-			return fmt.Errorf("%w %s", job.ErrPaused, l.paused[r.Job])
 		}
-		delete(l.asked, r.Job)
-		return nil
+		take = func() { s.asked = "" }
+	case job.TriggerRetry:
+		if s.retry == nil || !s.retry.Slot.Equal(r.Slot) || s.retry.Attempt != r.Attempt {
+			return job.ErrSlotTaken
+		}
+		take = func() { s.retry = nil }
+	default:
+		switch {
+		case !r.Slot.After(s.last):
+			return job.ErrSlotTaken
+		case l.isAhead(r.Slot):
+			return job.ErrAhead
+		}
+		s.last, s.retry = r.Slot, nil // dealt with, also if it is paused
+		take = func() {}
 	}
-	last, known := l.last[r.Job]
-	if known && !r.Slot.After(last.Slot) {
-		return job.ErrSlotTaken
+	if s.paused != "" {
+		return fmt.Errorf("%w %s", job.ErrPaused, s.paused)
 	}
-	l.last[r.Job] = r
-	if why := l.paused[r.Job]; why != "" {
-		return fmt.Errorf("%w %s", job.ErrPaused, why)
-	}
+	take()
 	return nil
+}
+
+func (l *Ledger) isAhead(slot time.Time) bool {
+	return l.Clock != nil && slot.Sub(l.Clock()) > ahead
 }
 
 // Finish implements job.Ledger.
 func (l *Ledger) Finish(ctx context.Context, rec job.Record) error {
 	return l.carry(ctx, OpFinish, rec.Run, func() error {
-		if !slices.ContainsFunc(l.records, func(have job.Record) bool { return have.ID == rec.ID }) {
-			l.records = append(l.records, rec)
-			if rec.Pauses && l.running[rec.Job] == rec.ID {
-				l.paused[rec.Job] = rec.Error
-			}
-			delete(l.running, rec.Job)
+		s := l.at(rec.Job)
+		open := slices.IndexFunc(s.open, func(o job.Record) bool { return o.ID == rec.ID })
+		before := slices.IndexFunc(l.records, func(have job.Record) bool { return have.ID == rec.ID })
+		lost := before >= 0 && l.records[before].State == job.StateLost
+		if before >= 0 && !lost || rec.State == job.StateLost && open < 0 {
+			return nil // recorded already
+		}
+		if open >= 0 {
+			s.open = slices.Delete(s.open, open, open+1)
+		}
+		if lost {
+			l.records[before] = rec
+			return nil
+		}
+		l.records = append(l.records, rec)
+		if rec.Pauses && s.latest == rec.ID {
+			s.paused = rec.Error
+		}
+		if !rec.RetryAt.IsZero() && !s.last.After(rec.Slot) {
+			s.retry = &job.Retrial{Slot: rec.Slot, Attempt: rec.Attempt + 1, At: rec.RetryAt}
 		}
 		return nil
 	})
 }
 
-// carry takes a request to the ledger and its answer back, with what befalls them. A
-// request whose caller has given up is carried out all the same when it arrives.
-func (l *Ledger) carry(ctx context.Context, op Op, run job.Run, apply func() error) error {
-	var fault Fault
-	if l.Disturb != nil {
-		fault = l.Disturb(op, run)
-	}
-	if fault.Lost {
-		if fault.Delay == 0 {
-			return ErrUnreachable
+// Miss implements job.Ledger.
+func (l *Ledger) Miss(ctx context.Context, t job.Term, m job.Missed) error {
+	return l.carry(ctx, OpMiss, job.Run{Job: m.Job, Slot: m.Slot, Term: t}, func() error {
+		switch {
+		case l.owner == "" || l.owner != t.Owner:
+			return fmt.Errorf("miss: %w", job.ErrNotLeader)
+		case l.isAhead(m.Slot):
+			return fmt.Errorf("miss: %w", job.ErrAhead)
 		}
-		return wait(ctx, fault.Delay)
-	}
-	answer := make(chan error, 1)
-	arrive := func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		answer <- apply()
-	}
-	if fault.Delay == 0 {
-		if ctx.Err() != nil {
-			return ctx.Err()
+		for _, have := range slices.Backward(l.missed) {
+			if have.Job == m.Job {
+				if have.Slot.Equal(m.Slot) && have.First.Equal(m.First) && have.Reason == m.Reason {
+					return nil
+				}
+				break
+			}
 		}
-		arrive()
-	} else {
-		time.AfterFunc(fault.Delay, arrive)
-	}
-	select {
-	case err := <-answer:
-		if fault.ReplyLost {
-			return ErrUnreachable
+		l.missed = append(l.missed, m)
+		if s := l.at(m.Job); m.Slot.After(s.missed) {
+			s.missed = m.Slot
 		}
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ErrUnreachable
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+		return nil
+	})
 }

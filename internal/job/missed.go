@@ -1,0 +1,84 @@
+package job
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// miss tells of slots that are not run. While a claim of the job is not answered they
+// are held back: what is recorded as missed no later term looks at again, nor at any
+// slot before it, and that claim's slot may be one.
+func (s *session) miss(e *entry, m Missed) {
+	if m.Count > 0 || m.Reason == ReasonUnknown {
+		e.held = append(e.held, m)
+	}
+	s.release(e)
+}
+
+// release tells of what was held back, the earliest slots first.
+func (s *session) release(e *entry) {
+	if e.holding > 0 || len(e.held) == 0 {
+		return
+	}
+	if f := e.asking(); f != nil && f.item.slotted() {
+		return
+	}
+	held := e.held
+	e.held = nil
+	slices.SortStableFunc(held, func(a, b Missed) int { return a.First.Compare(b.First) })
+	for _, m := range held {
+		e.dealt = latest(e.dealt, m.Slot)
+		if !m.byClock() {
+			s.tellMissed(e, m)
+		}
+		s.clerk.miss(m, s.missRecorded)
+	}
+}
+
+// byClock reports whether only this node's clock says that the slots have passed. They
+// are told of when the ledger has agreed: its own clock may say that they are to come.
+func (m Missed) byClock() bool {
+	return m.Reason == ReasonLate || m.Reason == ReasonNoLeader || m.Reason == ReasonUnknown
+}
+
+// missRecorded takes the ledger's answer.
+func (s *session) missRecorded(m Missed, err error) {
+	if errors.Is(err, ErrNotLeader) {
+		s.fail(err)
+		return
+	}
+	e := s.entries[m.Job]
+	switch {
+	case e == nil:
+	case errors.Is(err, ErrAhead):
+		e.dealt = latest(e.claimed, earliest(e.dealt, m.First.Add(-time.Nanosecond)))
+		s.goBack(e)
+		s.requeue(e)
+	case m.byClock():
+		s.tellMissed(e, m)
+	}
+}
+
+// tellMissed tells the log and whoever counts.
+func (s *session) tellMissed(e *entry, m Missed) {
+	s.cfg.OnMissed(m)
+	loud, text := zapcore.WarnLevel, "slots were not run"
+	switch m.Reason {
+	case ReasonOverlap, ReasonNoLeader, ReasonPaused, ReasonConcurrency:
+		loud = zapcore.InfoLevel // expected of a long run, of every failover, told already, or wanted
+	case ReasonUnknown:
+		loud, text = zapcore.DebugLevel, "nothing is known of the job from before; it is new, or the ledger has lost its data"
+	}
+	fields := []zap.Field{
+		zap.String("job", m.Job), zap.String("reason", string(m.Reason)),
+		zap.Int("slots", m.Count), zap.Time("slot", m.Slot),
+	}
+	if m.Err != nil {
+		fields = append(fields, zap.Error(m.Err))
+	}
+	s.log.Log(e.misses.level(string(m.Reason), loud, time.Now()), text, fields...)
+}
