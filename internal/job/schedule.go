@@ -3,8 +3,11 @@ package job
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/robfig/cron/v3"
 )
@@ -70,21 +73,21 @@ func parse(spec string, loc *time.Location) (Schedule, error) {
 	return newCronSchedule(spec, bits, loc)
 }
 
-// cronFields are the five fields in order, with the option by which the library
-// parses one of them alone: its own errors do not say which field they are about.
-func cronFields() [5]struct {
+// cronField is one of the five, with the option by which the library parses it alone:
+// its own errors do not say which field they are about.
+type cronField struct {
 	name   string
 	option cron.ParseOption
-} {
-	return [5]struct {
-		name   string
-		option cron.ParseOption
-	}{
-		{"minute", cron.Minute},
-		{"hour", cron.Hour},
-		{"day of month", cron.Dom},
-		{"month", cron.Month},
-		{"day of week", cron.Dow},
+	size   int // how many values it has
+}
+
+func cronFields() [5]cronField {
+	return [5]cronField{
+		{"minute", cron.Minute, 60},
+		{"hour", cron.Hour, 24},
+		{"day of month", cron.Dom, 31},
+		{"month", cron.Month, 12},
+		{"day of week", cron.Dow, 7},
 	}
 }
 
@@ -96,7 +99,7 @@ func parseFields(fields []string) (cron.Schedule, error) {
 	}
 	normal := make([]string, len(fields))
 	for i, field := range fields {
-		if err := checkElements(field); err != nil {
+		if err := checkElements(field, known[i].size); err != nil {
 			return nil, fmt.Errorf("%s %q: %w", known[i].name, field, err)
 		}
 		normal[i] = field
@@ -107,22 +110,48 @@ func parseFields(fields []string) (cron.Schedule, error) {
 			return nil, fmt.Errorf("%s %q: %w", known[i].name, field, err)
 		}
 	}
+	if err := checkDays(fields[2], fields[4]); err != nil {
+		return nil, err
+	}
 	return cron.ParseStandard(strings.Join(normal, " "))
 }
 
 // checkElements refuses what the library would accept and read as something else,
 // or panic about.
-func checkElements(field string) error {
+func checkElements(field string, size int) error {
 	if strings.Contains(field, "=") {
 		return errors.New("the time zone does not belong here; use the job's time_zone setting")
 	}
+	if i := strings.IndexFunc(field, func(r rune) bool { return r > unicode.MaxASCII || strings.ContainsRune("+._", r) }); i >= 0 {
+		return errors.New("want ASCII digits, names and * ? - , / alone")
+	}
 	for element := range strings.SplitSeq(field, ",") {
-		values, _, _ := strings.Cut(element, "/")
+		values, stepText, _ := strings.Cut(element, "/")
+		step, _ := strconv.Atoi(stepText)
 		switch {
 		case element == "":
 			return errors.New("an element of the list is empty")
 		case len(values) > 1 && strings.ContainsAny(values, "*?"):
 			return fmt.Errorf("%q mixes a star with something else", element)
+		case step > size:
+			return fmt.Errorf("the step %d is longer than the field, which has %d values, so the first alone would match; "+
+				`for an interval use "@every"`, step, size)
+		}
+	}
+	return nil
+}
+
+// checkDays refuses a star with a step in one of the fields for days when the other is
+// restricted: by some crons a day then has to match both, by others one of them.
+func checkDays(month, week string) error {
+	for _, f := range []struct{ name, field, other, instead string }{
+		{"day of month", month, week, "1-31"}, {"day of week", week, month, "0-6"},
+	} {
+		values, step, stepped := strings.Cut(f.field, "/")
+		stepped = stepped && step != "1" && (values == "*" || values == "?")
+		if stepped && !slices.Contains([]string{"*", "?", "*/1", "?/1"}, f.other) {
+			return fmt.Errorf("%s %q beside another restricted field for days: some crons run on days that match both, "+
+				"others on days that match one of them; write %s/%s for one of them, or make two jobs", f.name, f.field, f.instead, step)
 		}
 	}
 	return nil
