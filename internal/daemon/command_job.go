@@ -13,6 +13,7 @@ import (
 
 	"baton/internal/command"
 	"baton/internal/config"
+	"baton/internal/elector"
 	"baton/internal/job"
 	"baton/internal/redisstore"
 )
@@ -66,15 +67,16 @@ func (c *commandJob) run(ctx context.Context, r job.Run) (job.Result, error) {
 	if err != nil {
 		return job.Result{}, c.notRun(argv[0], r, err)
 	}
+	limit := c.limit(ctx)
 	printed := newPrintout(secrets, c.ship(r), c.o.Log.With(zap.String("job", r.Job), zap.String("run_id", r.ID)))
 	result, err := command.Run(ctx, command.Spec{
 		Path: path, Argv: argv, Env: env, Dir: c.config.WorkingDir, Stdout: printed, Stderr: printed,
-		Warden: c.o.Warden, Grace: c.config.Grace, Until: c.until, Drain: c.o.Drain / 2,
+		Warden: c.o.Warden, Grace: c.config.Grace, Until: limit, Drain: c.o.Drain / 2,
 	})
 	if result.Rest > 0 {
 		_, _ = fmt.Fprintf(printed, "baton: %s that the command had left behind %s ended\n", count(result.Rest, "process", "processes"), was(result.Rest))
 	}
-	printed.close(min(shipLast, c.until()))
+	printed.close(min(shipLast, limit()))
 	told := job.Result{Output: printed.tail()}
 	if err != nil {
 		return told, c.notRun(argv[0], r, err)
@@ -101,10 +103,21 @@ func (c *commandJob) argv() []string {
 	return c.config.Command
 }
 
-// until is how much longer the command may live, so that its end can be told before
-// the hard stop, too.
-func (c *commandJob) until() time.Duration {
-	return c.o.UntilHardStop() - finishTimeout(c.o.Drain) - c.o.Drain/10
+// limit tells how much longer the command may live: so that its end can be told before
+// the hard stop, too. A lock that was lost may be another node's already: then there is
+// no waiting for a long grace.
+func (c *commandJob) limit(ctx context.Context) func() time.Duration {
+	var ended time.Time
+	return func() time.Duration {
+		left := c.o.UntilHardStop() - finishTimeout(c.o.Drain) - c.o.Drain/10
+		if ctx.Err() == nil || !errors.Is(context.Cause(ctx), elector.ErrLeaseLost) {
+			return left
+		}
+		if ended.IsZero() {
+			ended = time.Now()
+		}
+		return min(left, time.Until(ended.Add(c.o.Drain)))
+	}
 }
 
 // finishTimeout is how long telling how a run has ended may take: shorter than the drain.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -17,6 +18,7 @@ import (
 	"go.uber.org/zap"
 
 	"baton/internal/config"
+	"baton/internal/elector"
 	"baton/internal/job"
 	"baton/internal/redisstore"
 )
@@ -248,6 +250,19 @@ func TestCommandIsDeadBeforeTheHardStop(t *testing.T) {
 	}
 	if left < finishTimeout(o.Drain) || left > time.Second {
 		t.Errorf("it was over %v before the hard stop, want that to be a little more than %v", left, finishTimeout(o.Drain))
+	}
+}
+
+// Another node may have the lock already.
+func TestLostLockLeavesNoLongGrace(t *testing.T) {
+	j, o, _ := trial(`trap '' TERM; while :; do sleep 0.01; done`)
+	j.Grace, o.Drain = time.Minute, 400*time.Millisecond
+	ctx, cancel := context.WithCancelCause(t.Context())
+	time.AfterFunc(300*time.Millisecond, func() { cancel(fmt.Errorf("the term is over: %w", elector.ErrLeaseLost)) })
+	began := time.Now()
+	_, err := newCommandJob(j, o).run(ctx, oneRun)
+	if took := time.Since(began); err == nil || took > 2*time.Second {
+		t.Errorf("%v after %v", err, took)
 	}
 }
 

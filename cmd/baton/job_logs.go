@@ -1,0 +1,60 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"baton/internal/daemon"
+)
+
+func newJobLogsCommand(e env) *cobra.Command {
+	o := daemon.JobLogs{}
+	cmd := &cobra.Command{
+		Use:   "logs JOB",
+		Short: "Show what a job's command prints",
+		Long: "Show what a job's command has printed, standard output and standard error in one: the\n" +
+			"run that goes on, or else the last one, on whichever host. With -f it goes on until the\n" +
+			"run has ended, and tells how: exit code 0 if that was well, else 1; Ctrl-C ends the\n" +
+			"watching, and not the run. The last 256 KiB of each of the last 20 runs are kept, and\n" +
+			"secrets that the job names are not in them.",
+		Example: "  baton job logs report\n  baton job logs report -f\n  baton job logs report --tail 20 --run 3f0c…",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withRemote(cmd, e, func(r *daemon.Remote, _ string) error {
+				o.Job = args[0]
+				o.Note = func(text string) { _, _ = fmt.Fprintf(e.stderr, "baton: %s\n", text) }
+				run, err := r.ShowLogs(cmd.Context(), o, e.stdout)
+				switch {
+				case o.Follow && daemon.Ended(err):
+					return nil
+				case errors.Is(err, daemon.ErrNoOutput):
+					return usageError(err)
+				case err != nil || !o.Follow:
+					return jobError(err)
+				}
+				return ended(run, o.Note)
+			})
+		},
+	}
+	addTargetFlags(cmd)
+	cmd.Flags().BoolVarP(&o.Follow, "follow", "f", false, "show what comes until the run has ended")
+	cmd.Flags().StringVar(&o.RunID, "run", "", "the run's `ID`, as baton job show has it (default: the one that goes on, or the last)")
+	cmd.Flags().IntVar(&o.Tail, "tail", -1, "begin with the last so `many` lines only (default: all that is kept)")
+	return cmd
+}
+
+// ended says how a run has ended, and answers with its result.
+func ended(run daemon.JobRun, note func(string)) error {
+	text := fmt.Sprintf("run %s of job %q: %s in %s", run.Run.ID, run.Job, run.Run.State, short(time.Duration(run.Run.DurationMS)*time.Millisecond))
+	if run.Succeeded() {
+		note(text)
+		return nil
+	}
+	if run.Run.Error != "" {
+		text += ": " + run.Run.Error
+	}
+	return errors.New(text)
+}
