@@ -51,7 +51,10 @@ func Run(ctx context.Context, s Spec) (Result, error) {
 		return Result{}, fmt.Errorf("run %s: start its warden: %w", s.Argv[0], err)
 	}
 	r := running{spec: s, conn: ours, shared: group != 0}
-	r.tell(warden.Order{Setup: &warden.Setup{Path: s.Path, Grace: s.Grace, Drain: s.Drain, Leave: s.Leave, Group: group}, Until: r.until()})
+	r.told = r.until()
+	// Without a time limit, which could be over before the writing begins where hundreds start
+	// at once: the first order always finds room.
+	_ = warden.Order{Setup: &warden.Setup{Path: s.Path, Grace: s.Grace, Drain: s.Drain, Leave: s.Leave, Group: group}, Until: r.told}.Write(ours)
 	result, err := r.attend(ctx)
 	_ = ours.Close()
 	// What the warden has to say it has said. This waits for the output to be copied.
