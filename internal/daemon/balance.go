@@ -42,10 +42,13 @@ type balancer struct {
 	last *scene // what the last look saw; nil before
 }
 
-// newBalancer makes the balancer of a node, which looks at the elections about so often:
-// that should be well below a lease. The locks are asked for by seats at every look.
+// slowestLook bounds the time between two looks: one that joins is not to wait long.
+const slowestLook = 2 * time.Second
+
+// newBalancer makes the balancer of a node, which looks at the elections about so often,
+// but no more rarely than every slowestLook.
 func newBalancer(nodeID string, seats func() []seat, every time.Duration, log *zap.Logger) *balancer {
-	return &balancer{self: nodeID, seats: seats, every: every, log: log, watch: newWatch()}
+	return &balancer{self: nodeID, seats: seats, every: min(every, slowestLook), log: log, watch: newWatch()}
 }
 
 // run looks and hands over until ctx ends.

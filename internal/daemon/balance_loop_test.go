@@ -1,0 +1,121 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"baton/internal/redisstore"
+
+	"go.uber.org/zap"
+)
+
+// chair is a seat in an election that a test makes up.
+type chair struct {
+	lock    string
+	gone    atomic.Bool // b leads it
+	busy    bool
+	away    error // of the store
+	refuses error // of an order
+	looks   int
+	orders  []string
+}
+
+func (c *chair) lockKey() string { return c.lock }
+func (c *chair) leads() bool     { return !c.gone.Load() }
+func (c *chair) idle() bool      { return !c.busy }
+
+func (c *chair) picture(context.Context) (redisstore.Picture, error) {
+	c.looks++
+	p := redisstore.Picture{Now: time.Now(), Owner: "owner", Leader: "a", TTL: 10 * time.Second}
+	if c.gone.Load() {
+		p.Leader = "b"
+	}
+	for _, id := range []string{"a", "b"} {
+		p.Nodes = append(p.Nodes, redisstore.Node{ID: id, SeenMS: p.Now.UnixMilli()})
+	}
+	return p, c.away
+}
+
+func (c *chair) handOver(_ context.Context, to, reason string) error {
+	c.orders = append(c.orders, reason)
+	if c.refuses == nil {
+		time.AfterFunc(5*time.Second, func() { c.gone.Store(to == "b") }) // its work took so long to end
+	}
+	return c.refuses
+}
+
+// balancing runs the balancer of node a, which leads all of the locks, for d.
+func balancing(t *testing.T, d time.Duration, chairs ...*chair) *balancer {
+	t.Helper()
+	seats := make([]seat, len(chairs))
+	for i, c := range chairs {
+		c.lock = string(rune('k' + i))
+		seats[i] = c
+	}
+	b := newBalancer("a", func() []seat { return seats }, time.Hour, zap.NewNop())
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		b.run(ctx)
+	}()
+	time.Sleep(d)
+	cancel()
+	<-done
+	return b
+}
+
+func TestWithOneLockThereIsNothingToSpread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		only := &chair{}
+		b := balancing(t, time.Minute, only)
+		if d := b.courtesy("k"); only.looks > 0 || d > 0 || len(only.orders) > 0 {
+			t.Errorf("%d looks, courtesy %v, orders %v", only.looks, d, only.orders)
+		}
+	})
+}
+
+func TestALockIsHandedOverAndItsEndAwaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		busy, first, second, third := &chair{busy: true}, &chair{}, &chair{}, &chair{}
+		b := balancing(t, 8*time.Second, busy, first, second, third)
+		if len(first.orders) != 1 || first.orders[0] != "balance: b leads 0 of 4 locks, a 4" || len(second.orders) > 0 {
+			t.Errorf("orders %v, and meanwhile %v", first.orders, second.orders)
+		}
+		if d := b.courtesy("l"); d < leastCourtesy {
+			t.Errorf("courtesy %v of one that leads more than its share", d)
+		}
+		time.Sleep(10 * time.Second) // for what is under way
+	})
+	synctest.Test(t, func(t *testing.T) {
+		busy, first, second, third := &chair{busy: true}, &chair{}, &chair{}, &chair{}
+		balancing(t, time.Minute, busy, first, second, third)
+		if len(busy.orders)+len(third.orders) > 0 || len(first.orders) != 1 || len(second.orders) != 1 {
+			t.Errorf("orders %v %v %v %v", busy.orders, first.orders, second.orders, third.orders)
+		}
+	})
+}
+
+func TestAnOrderThatIsRefusedIsTriedAgainOnlyAfterALease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &chair{refuses: errors.New("a run has begun")}
+		balancing(t, 35*time.Second, c, &chair{busy: true})
+		if n := len(c.orders); n < 3 || n > 4 {
+			t.Errorf("asked %d times in 35 s with a lease of 10 s", n)
+		}
+	})
+}
+
+func TestNothingIsHandedOverByWhatCannotBeSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &chair{}
+		balancing(t, time.Minute, c, &chair{away: errors.New("redis is away")})
+		if c.looks < 25 || len(c.orders) > 0 {
+			t.Errorf("%d looks, orders %v", c.looks, c.orders)
+		}
+	})
+}
