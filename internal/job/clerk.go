@@ -157,8 +157,8 @@ func (c *clerk) send(l *letter) error {
 	if l.rec != nil {
 		return c.s.ledger.Finish(ctx, *l.rec)
 	}
-	if l.miss.Reason == ReasonUnknown {
-		l.miss.First, l.miss.Slot = c.s.nowMillis(), c.s.nowMillis() // from when on slots are known
+	if now := c.s.nowMillis(); l.miss.Reason == ReasonUnknown && now.Before(l.miss.Slot) {
+		l.miss.First, l.miss.Slot = now, now // the clock was ahead when the term began
 	}
 	return c.s.ledger.Miss(ctx, c.s.term, *l.miss)
 }

@@ -3,6 +3,7 @@
 package jobtest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,7 +27,7 @@ type Ledger struct {
 	// Disturb decides about each call; nil: all goes well. The run is zero for
 	// OpStandings, and has the latest slot for OpMiss.
 	Disturb func(Op, job.Run) Fault
-	// Clock is the ledger's; nil: it takes slots however far ahead.
+	// Clock is the ledger's; nil: the system's.
 	Clock func() time.Time
 
 	mu      sync.Mutex
@@ -48,6 +49,8 @@ type state struct {
 	retry  *job.Retrial
 	asked  string // ID that a manual run was asked for by
 	paused string // why
+
+	refused string // ID of a retrial that a pause has refused
 }
 
 // NewLedger returns an empty Ledger whose lock that owner holds.
@@ -163,7 +166,7 @@ func (l *Ledger) Claim(ctx context.Context, r job.Run) error {
 
 // take takes what a run needs: a slot, its retrial, or that it was asked for.
 func (l *Ledger) take(s *state, r job.Run) error {
-	var take func()
+	take := func() {}
 	switch r.Trigger {
 	case job.TriggerManual:
 		if s.asked != r.ID {
@@ -171,10 +174,14 @@ func (l *Ledger) take(s *state, r job.Run) error {
 		}
 		take = func() { s.asked = "" }
 	case job.TriggerRetry:
-		if s.retry == nil || !s.retry.Slot.Equal(r.Slot) || s.retry.Attempt != r.Attempt {
+		pending := s.retry != nil && s.retry.Slot.Equal(r.Slot) && s.retry.Attempt == r.Attempt
+		if !pending && s.refused != r.ID {
 			return job.ErrSlotTaken
 		}
-		take = func() { s.retry = nil }
+		s.retry, s.refused = nil, "" // dealt with, also if it is paused
+		if s.paused != "" {
+			s.refused = r.ID
+		}
 	default:
 		switch {
 		case !r.Slot.After(s.last):
@@ -182,8 +189,7 @@ func (l *Ledger) take(s *state, r job.Run) error {
 		case l.isAhead(r.Slot):
 			return job.ErrAhead
 		}
-		s.last, s.retry = r.Slot, nil // dealt with, also if it is paused
-		take = func() {}
+		s.last, s.retry = r.Slot, nil // the same
 	}
 	if s.paused != "" {
 		return fmt.Errorf("%w %s", job.ErrPaused, s.paused)
@@ -193,7 +199,11 @@ func (l *Ledger) take(s *state, r job.Run) error {
 }
 
 func (l *Ledger) isAhead(slot time.Time) bool {
-	return l.Clock != nil && slot.Sub(l.Clock()) > ahead
+	now := time.Now()
+	if l.Clock != nil {
+		now = l.Clock()
+	}
+	return slot.Sub(now) > ahead
 }
 
 // Finish implements job.Ledger.
@@ -215,7 +225,7 @@ func (l *Ledger) Finish(ctx context.Context, rec job.Record) error {
 		}
 		l.records = append(l.records, rec)
 		if rec.Pauses && s.latest == rec.ID {
-			s.paused = rec.Error
+			s.paused = cmp.Or(rec.Error, "by a run")
 		}
 		if !rec.RetryAt.IsZero() && !s.last.After(rec.Slot) {
 			s.retry = &job.Retrial{Slot: rec.Slot, Attempt: rec.Attempt + 1, At: rec.RetryAt}
@@ -241,8 +251,12 @@ func (l *Ledger) Miss(ctx context.Context, t job.Term, m job.Missed) error {
 				break
 			}
 		}
+		s := l.at(m.Job)
+		if m.Reason == job.ReasonUnknown && !(s.last.IsZero() && s.missed.IsZero()) {
+			return nil
+		}
 		l.missed = append(l.missed, m)
-		if s := l.at(m.Job); m.Slot.After(s.missed) {
+		if m.Slot.After(s.missed) {
 			s.missed = m.Slot
 		}
 		return nil
