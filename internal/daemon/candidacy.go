@@ -28,6 +28,7 @@ type candidacy struct {
 	ledger   *redisstore.Ledger
 	metrics  *status.Metrics
 	told     *status.Election
+	notes    *notifications
 	runner   *job.Runner
 	resign   *abdicator
 	first    *firstLook
@@ -60,10 +61,10 @@ func (n *node) newCandidacy(ctx context.Context, lockKey string, w *workload) (*
 	at := n.venue.at(lockKey)
 	c := &candidacy{
 		log: n.log.Named("election").With(zap.String("lock_key", lockKey)), lockKey: lockKey, timing: w.config.Election, venue: at,
-		election: at.election(), ledger: at.ledger(n.store), metrics: n.metrics, told: n.metrics.Election(lockKey),
+		election: at.election(), ledger: at.ledger(n.store), metrics: n.metrics, told: n.metrics.Election(lockKey), notes: n.notifications,
 		hints: make(chan elector.Hint, 16), left: make(chan struct{}), parted: make(chan struct{}), work: w,
 	}
-	c.runner = newRunner(w.config, c.ledger, n.options.Logger, n.metrics)
+	c.runner = newRunner(w.config, c.ledger, n.options.Logger, n.metrics, n.notifications)
 	c.first = &firstLook{config: w.config, log: n.log.Named("doctor")}
 	c.resign = newAbdicator(w.config, w.probes, c.election, c.log)
 	var err error
@@ -80,7 +81,8 @@ func (n *node) newCandidacy(ctx context.Context, lockKey string, w *workload) (*
 	c.elector, err = elector.New(c.lock, c.lead, elector.Config{
 		NodeID: n.id, Timing: timing(c.timing), PollInterval: c.timing.PollInterval,
 		NewOwner: newID, Floor: o.epochs.floor(ctx, w.config, w.databases), Observer: !w.config.Node.IsCandidate(), Hints: c.hints, Observe: o.observe,
-		Hinted: func() bool { return int(c.listening.Load()) == len(at.stores) }, HintSpread: at.spread(),
+		Courtesy: func() time.Duration { return n.balancer.courtesy(lockKey) },
+		Hinted:   func() bool { return int(c.listening.Load()) == len(at.stores) }, HintSpread: at.spread(),
 		Die: func(reason string) { die(n.log, reason, n.options.Exit) },
 	})
 	o.elector = c.elector

@@ -25,6 +25,7 @@ type flushJob struct {
 	term    *elector.Term
 	metrics *status.Metrics
 	told    *status.Election
+	notes   *notifications
 	ledger  *redisstore.Ledger
 	fresh   atomic.Int64 // what was there before, in ms, has been flushed; 0: nobody knows
 }
@@ -85,7 +86,6 @@ func (f *flushJob) judge(err error) error {
 // measure brings the gauges of the job up to date.
 func (f *flushJob) measure(ctx context.Context) {
 	began := time.Now()
-	f.metrics.JobNext(f.config.Name, f.schedule.Next(began))
 	backlog, err := f.backlog(ctx)
 	if err != nil {
 		return
@@ -95,7 +95,9 @@ func (f *flushJob) measure(ctx context.Context) {
 	}
 	f.metrics.FlushBacklog(f.config.Name, backlog)
 	if fresh := f.fresh.Load(); fresh > 0 || backlog == 0 {
-		f.metrics.FlushLag(f.config.Name, f.lag(backlog, time.UnixMilli(fresh), time.Now()))
+		lag := f.lag(backlog, time.UnixMilli(fresh), time.Now())
+		f.metrics.FlushLag(f.config.Name, lag)
+		f.notes.lagged(f.config.Name, lag)
 	}
 }
 

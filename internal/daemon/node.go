@@ -27,6 +27,9 @@ type node struct {
 	metrics  *status.Metrics
 	notifier notifier
 
+	notifications *notifications
+	balancer      *balancer
+
 	epochFile sync.Mutex // all candidacies write the same one
 
 	reloadRequests chan reloadRequest
@@ -46,11 +49,14 @@ type node struct {
 
 func newNode(c config.Config, o Options) *node {
 	log := o.Logger.With(zap.String("node_id", c.Node.ID))
-	return &node{
+	n := &node{
 		options: o, log: log, id: c.Node.ID, config: c, notifier: newNotifier(log), roles: map[string]string{}, parting: map[string]<-chan struct{}{},
 		reloadRequests: make(chan reloadRequest),
 		metrics:        status.NewMetrics(o.Version, jobNames(c)),
 	}
+	n.notifications = newNotifications(c, log.Named("notify"), n.metrics)
+	n.balancer = newBalancer(n.id, n.seats, c.Election.PollInterval, log.Named("balance"))
+	return n
 }
 
 // open prepares all connections and jobs; it does not connect.

@@ -3,6 +3,8 @@ package daemon
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +21,7 @@ type reign struct {
 	*candidacy
 	term    *elector.Term
 	changed chan struct{} // the workload has been replaced
+	taken   takenRequests
 
 	mu    sync.Mutex
 	bound map[string]boundTask // by job
@@ -37,7 +40,9 @@ func (c *candidacy) lead(ctx context.Context, term *elector.Term) error {
 	work := r.load(c.begin(r))
 	defer c.ended()
 	ctx, cancel := context.WithCancelCause(ctx)
+	follow := c.notes.begin(c.lockKey, term.Epoch(), c.ledger, c.election)
 	var wg sync.WaitGroup
+	wg.Go(func() { follow(ctx) })
 	wg.Go(func() { forgetGone(ctx, c.election) })
 	wg.Go(func() { c.first.look(ctx) })
 	wg.Go(func() { r.accompany(ctx, func(a *elector.Abdication) { cancel(a) }) })
@@ -74,7 +79,7 @@ func (r *reign) bind(t task, keep config.History) boundTask {
 		b.job.Run = r.command(t, keep)
 		return b
 	}
-	b.flush = &flushJob{task: t, term: r.term, metrics: r.metrics, told: r.told, ledger: r.ledger}
+	b.flush = &flushJob{task: t, term: r.term, metrics: r.metrics, told: r.told, notes: r.notes, ledger: r.ledger}
 	b.job.Run = b.flush.run
 	return b
 }
@@ -103,12 +108,12 @@ func (r *reign) update(ctx context.Context, w *workload) {
 func (r *reign) accompany(ctx context.Context, abdicate func(*elector.Abdication)) {
 	for ctx.Err() == nil {
 		w, _ := r.current()
-		flushes, jobs := r.flushes(), r.jobs()
+		tasks := r.tasks()
 		during, stop := context.WithCancel(ctx)
 		var wg sync.WaitGroup
-		wg.Go(func() { keepGauges(during, r.ledger, flushes) })
+		wg.Go(func() { gauges{r.ledger, r.runner, r.metrics, tasks}.keep(during) })
 		wg.Go(func() {
-			takeOrders(during, r.log.Named("job"), r.ledger, r.runner, jobs, r.timing.HeartbeatInterval)
+			takeOrders(during, r.log.Named("job"), r.ledger, r.runner, jobsOf(tasks), &r.taken, r.timing.HeartbeatInterval)
 		})
 		wg.Go(func() { pruneLedgers(during, r.log.Named("ledger"), w.databases) })
 		wg.Go(func() {
@@ -125,38 +130,34 @@ func (r *reign) accompany(ctx context.Context, abdicate func(*elector.Abdication
 	}
 }
 
-func (r *reign) flushes() []*flushJob {
+func (r *reign) tasks() []boundTask {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var list []*flushJob
-	for _, b := range r.bound {
-		if b.flush != nil {
-			list = append(list, b.flush)
-		}
-	}
-	return list
+	return slices.Collect(maps.Values(r.bound))
 }
 
-func (r *reign) jobs() []job.Job {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	list := make([]job.Job, 0, len(r.bound))
-	for _, b := range r.bound {
-		list = append(list, b.job)
+func jobsOf(tasks []boundTask) []job.Job {
+	jobs := make([]job.Job, len(tasks))
+	for i, t := range tasks {
+		jobs[i] = t.job
 	}
-	return list
+	return jobs
 }
 
 // newRunner makes what starts the jobs. Its logger names the node itself.
-func newRunner(c config.Config, ledger job.Ledger, logger *zap.Logger, metrics *status.Metrics) *job.Runner {
+func newRunner(c config.Config, ledger job.Ledger, logger *zap.Logger, metrics *status.Metrics, notes *notifications) *job.Runner {
 	return job.NewRunner(ledger, newID, job.Config{
 		Logger:        logger.Named("job"),
 		FinishTimeout: finishTimeout(c.Election.Drain),
 		OnStart:       func(r job.Run) { metrics.JobStarted(r.Job, time.Since(r.Slot)) },
 		OnFinish: func(r job.Record) {
 			metrics.JobFinished(r.Job, string(r.Trigger), string(r.State), r.Finished, r.Finished.Sub(r.Started))
+			notes.finished(r)
 		},
-		OnMissed: func(m job.Missed) { metrics.JobMissed(m.Job, string(m.Reason), m.Count) },
+		OnMissed: func(m job.Missed) {
+			metrics.JobMissed(m.Job, string(m.Reason), m.Count)
+			notes.missed(m)
+		},
 	})
 }
 

@@ -73,6 +73,7 @@ func (n *node) adopt(ctx context.Context, c config.Config, cancel context.Cancel
 	n.mu.Lock()
 	n.config, n.databases, n.probes, n.tasks, n.sums = after.config, after.databases, after.probes, after.tasks, after.sums
 	n.mu.Unlock()
+	n.notifications.reload(c)
 	if err := n.rearrange(ctx, cancel); err != nil {
 		return err
 	}

@@ -1,0 +1,269 @@
+package daemon
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"baton/internal/config"
+	"baton/internal/redisstore"
+	"baton/internal/testsupport"
+)
+
+// reloading is a daemon with a configuration that the test changes.
+type reloading struct {
+	*running
+	t      *testing.T
+	config config.Config
+	next   atomic.Pointer[config.Config]
+	broken atomic.Bool
+	socket string
+	marks  string // what the jobs' commands write
+}
+
+func startReloading(t *testing.T, c config.Config) *reloading {
+	t.Helper()
+	dir := t.TempDir()
+	r := &reloading{t: t, socket: filepath.Join(dir, adminSocketName), marks: filepath.Join(dir, "marks")}
+	r.config = c
+	c = c.WithDefaults()
+	r.next.Store(&c)
+	r.running = startWith(t, c, map[string]string{"RUNTIME_DIRECTORY": dir}, func(o *Options) {
+		o.Load = func() (config.Config, error) {
+			if r.broken.Load() {
+				return config.Config{}, errors.New("baton.yaml:7:5: jobs[0].schedule: it is empty")
+			}
+			return *r.next.Load(), nil
+		}
+	})
+	return r
+}
+
+// reload goes over to other jobs.
+func (r *reloading) reload(jobs ...config.Job) {
+	r.t.Helper()
+	r.config.Jobs = jobs
+	c := r.config.WithDefaults()
+	r.next.Store(&c)
+	if err := Reload(r.t.Context(), r.socket); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// marking is a job that marks when it begins, and after a while when it ends.
+func (r *reloading) marking(name, schedule, takes string) config.Job {
+	return config.Job{Name: name, Schedule: schedule, Shell: true, Command: config.Command{
+		fmt.Sprintf("echo %[1]s begins >> %[2]s; sleep %[3]s; echo %[1]s ends >> %[2]s", name, r.marks, takes)}}
+}
+
+func (r *reloading) snapshot() (s Snapshot) {
+	r.t.Helper()
+	if err := json.Unmarshal([]byte(r.read("/api/v1/status")), &s); err != nil {
+		r.t.Fatal(err)
+	}
+	return s
+}
+
+func (r *reloading) count(mark string) int {
+	text, err := os.ReadFile(r.marks)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		r.t.Fatal(err)
+	}
+	return strings.Count(string(text), mark)
+}
+
+func (r *reloading) awaitMark(mark string, n int) {
+	r.t.Helper()
+	await(r.t, fmt.Sprintf("%d of %q", n, mark), func() bool { return r.count(mark) >= n })
+}
+
+func TestAReloadLeavesRunsAloneAndTheirJobsStartNoMore(t *testing.T) {
+	r := startReloading(t, configFor(testsupport.StartRedis(t).URL()))
+	r.leads()
+	slow := r.marking("slow", "@every 1s", "2")
+	slow.Overlap = config.OverlapAllow
+	r.reload(slow, r.marking("kept", "@every 1s", "0"))
+	r.awaitMark("slow begins", 1)
+	r.awaitMark("kept begins", 1)
+	r.reload(r.marking("kept", "@every 1s", "0"), r.marking("new", "@every 1s", "0"))
+	began := r.count("slow begins")
+	r.awaitMark("slow ends", began) // each of them to its end
+	r.awaitMark("new begins", 2)
+	if n := r.count("slow begins"); n != began {
+		t.Errorf("a job that was removed has started another %d times", n-began)
+	}
+	if err := r.end(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAWrongConfigurationLeavesTheOldOneInForce(t *testing.T) {
+	r := startReloading(t, configFor(testsupport.StartRedis(t).URL()))
+	r.leads()
+	r.reload(r.marking("a", "@every 1s", "0"))
+	r.awaitMark("a begins", 1)
+
+	r.broken.Store(true)
+	if err := Reload(t.Context(), r.socket); err == nil || !strings.Contains(err.Error(), "stays in force:\nbaton.yaml:7:5: jobs[0].schedule") {
+		t.Errorf("a configuration that cannot be read: %v", err)
+	}
+	r.reloadedIs("0")
+	r.broken.Store(false)
+
+	other := r.config
+	other.Election.LockKey, other.Jobs = "elsewhere", []config.Job{r.marking("b", "@every 1s", "0")}
+	other = other.WithDefaults()
+	r.next.Store(&other)
+	if err := Reload(t.Context(), r.socket); err == nil || !strings.Contains(err.Error(), "election.lock_key: it has changed, and takes a restart") {
+		t.Errorf("another election: %v", err)
+	}
+	missing := r.config
+	missing.Databases = map[string]config.Database{"main": {Driver: "sqlite", DSNFile: filepath.Join(t.TempDir(), "none")}}
+	missing = missing.WithDefaults()
+	r.next.Store(&missing)
+	if err := Reload(t.Context(), r.socket); err == nil || !strings.Contains(err.Error(), "databases.main: dsn_file") {
+		t.Errorf("a database whose name cannot be read: %v", err)
+	}
+	began := r.count("a begins")
+	r.awaitMark("a begins", began+2)
+	if r.count("b begins") > 0 {
+		t.Error("a configuration that was refused is in force")
+	}
+	r.reload(r.marking("b", "@every 1s", "0"))
+	r.awaitMark("b begins", 1)
+	r.reloadedIs("1")
+}
+
+func (r *reloading) reloadedIs(want string) {
+	r.t.Helper()
+	if got := r.metric("baton_config_last_reload_successful"); got != want {
+		r.t.Errorf("the metric says %s, want %s", got, want)
+	}
+}
+
+func TestLocksComeAndGoWithTheirJobs(t *testing.T) {
+	redis := testsupport.StartRedis(t)
+	r := startReloading(t, configFor(redis.URL()))
+	own := func(name, lock, takes string) config.Job {
+		j := r.marking(name, "@every 1s", takes)
+		j.Lock = lock
+		return j
+	}
+	held := func() []string {
+		s := r.snapshot()
+		var keys []string
+		for _, l := range s.Locks {
+			if l.Leader != nil {
+				keys = append(keys, l.Key)
+			}
+		}
+		slices.Sort(keys)
+		return keys
+	}
+	r.leads()
+	r.reload(own("a", "locks-a", "0"), own("b", "locks-b", "1.5"))
+	r.awaitMark("a begins", 1)
+	r.awaitMark("b begins", 1)
+	await(t, "both locks to be held", func() bool { return slices.Equal(held(), []string{"locks-a", "locks-b"}) })
+
+	r.reload(own("a", "locks-a", "0")) // b runs still, under its lock
+	r.reload(own("a", "locks-a", "0"), own("b", "locks-b", "0"))
+	began := r.count("b begins")
+	r.awaitMark("b ends", began)
+	r.awaitMark("b begins", began+2)
+
+	r.reload(own("a", "locks-a", "0"))
+	store, err := redisstore.Open(redisstore.Options{URL: redis.URL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	view := redisstore.NewElection(store, "locks-b", redisstore.String)
+	await(t, "the lock that nothing is under to be released", func() bool {
+		p, err := view.Picture(t.Context(), 1)
+		return err == nil && p.Owner == ""
+	})
+	r.reload(own("b", "locks-b", "0"))
+	began = r.count("b begins")
+	r.awaitMark("b begins", began+1)
+	if err := r.end(); err != nil {
+		t.Error(err)
+	}
+	for _, key := range []string{"baton", "locks-a", "locks-b"} {
+		if p, err := redisstore.NewElection(store, key, redisstore.String).Picture(t.Context(), 0); err != nil || p.Owner != "" {
+			t.Errorf("lock %s after the end: %+v, %v", key, p.Owner, err)
+		}
+	}
+}
+
+func TestAFlushGoesOnIntoAnotherDatabaseAfterAReload(t *testing.T) {
+	redis := testsupport.StartRedis(t)
+	dbs := []*testsupport.Database{testsupport.SQLite(t), testsupport.SQLite(t)}
+	c := configFor(redis.URL())
+	into := func(db *testsupport.Database) {
+		c.Databases = map[string]config.Database{"main": {Driver: "sqlite", DSNInline: db.DSN}}
+	}
+	for _, db := range dbs {
+		db.Exec(t, "CREATE TABLE articles (id BIGINT PRIMARY KEY, views BIGINT NOT NULL)")
+	}
+	into(dbs[0])
+	flush := config.Job{Name: "views", Schedule: "@every 100ms", Flush: config.Flush{
+		From: config.From{Type: config.Counters, Key: "views"}, To: config.To{Database: "main", Table: "articles", Key: []string{"id"}},
+		Columns: map[string]config.Column{"id": {From: "$field"}, "views": {From: "$value", Op: "add"}},
+	}}
+	c.Jobs = []config.Job{flush}
+	r := startReloading(t, c)
+	conn := redis.Conn()
+	const batches = 40
+	for i := range batches {
+		if _, err := conn.Do("HINCRBY", "views", i, 1); err != nil {
+			t.Fatal(err)
+		}
+		if i == batches/2 {
+			into(dbs[1])
+			r.config.Databases = c.Databases
+			r.reload(flush)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	rows := func(i int) int { return len(dbs[i].Rows(t, "SELECT id FROM articles")) }
+	await(t, "all rows to be in one of both", func() bool { return rows(0)+rows(1) == batches })
+	if rows(0) == 0 || rows(1) == 0 {
+		t.Errorf("%d rows in the first, %d in the second: want some in each", rows(0), rows(1))
+	}
+}
+
+func TestNodesWhoseJobsDifferFromTheLeadersDrift(t *testing.T) {
+	url := testsupport.StartRedis(t).URL()
+	a := startReloading(t, configFor(url))
+	a.leads()
+	c := configFor(url)
+	c.Node.ID = "b"
+	b := startReloading(t, c)
+	drifts := func(node string) func() bool {
+		return func() bool {
+			for _, n := range a.snapshot().Nodes {
+				if n.ID == node {
+					return n.Drift
+				}
+			}
+			return false
+		}
+	}
+	await(t, "both nodes to be there", func() bool { return len(a.snapshot().Nodes) == 2 })
+	if drifts("b")() {
+		t.Error("a node with the same jobs drifts")
+	}
+	job := config.Job{Name: "j", Schedule: "@hourly", Command: config.Command{"/bin/true"}}
+	a.reload(job)
+	await(t, "the other node to drift", drifts("b"))
+	b.reload(job)
+	await(t, "the other node to drift no more", func() bool { return !drifts("b")() })
+}

@@ -1,0 +1,64 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"baton/internal/job"
+	"baton/internal/redisstore"
+)
+
+// aboutToBegin is how soon a job's next run keeps its lock from being handed over: the
+// order has to be read, and what begins meanwhile would be cut off.
+const aboutToBegin = 300 * time.Millisecond
+
+// seatOf is a candidacy as the balancer sees it.
+type seatOf struct{ *candidacy }
+
+func (s seatOf) lockKey() string { return s.candidacy.lockKey }
+
+func (s seatOf) leads() bool { return s.elector.Leading() != nil }
+
+func (s seatOf) idle() bool {
+	w, _ := s.current()
+	always := map[string]bool{}
+	for _, t := range w.tasks {
+		always[t.config.Name] = job.IsAlways(t.schedule)
+		next, ok := s.runner.Next(t.config.Name)
+		if ok && !always[t.config.Name] && time.Until(next) < aboutToBegin {
+			return false
+		}
+	}
+	for _, a := range s.runner.Running() {
+		if !always[a.Job] {
+			return false
+		}
+	}
+	return true
+}
+
+func (s seatOf) picture(ctx context.Context) (redisstore.Picture, error) {
+	return s.election.Picture(ctx, 0)
+}
+
+func (s seatOf) handOver(ctx context.Context, to, reason string) error {
+	if !s.idle() {
+		return errors.New("a run has begun meanwhile")
+	}
+	_, _, err := s.election.StepDown(ctx, to, reason)
+	return err
+}
+
+// seats are the node's places in the elections that it contends in.
+func (n *node) seats() []seat {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var list []seat
+	for _, c := range n.candidacies {
+		if !c.withdrawn {
+			list = append(list, seatOf{c})
+		}
+	}
+	return list
+}
