@@ -58,7 +58,7 @@ type HoldOptions struct {
 	Stdout, Stderr io.Writer
 	// Leave what the command leaves running in the background.
 	Leave bool
-	// Warden is this program's command line for [command.Warden].
+	// Warden is this program's command line for [command.Spec].
 	Warden []string
 	// Signals end the wait; once the command runs they are passed on to it.
 	Signals <-chan os.Signal
