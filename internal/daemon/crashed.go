@@ -47,6 +47,9 @@ func ReleaseCrashed(ctx context.Context, c config.Config, getenv func(string) (s
 	return released, failed
 }
 
+// releasedForIt is the reason in the history for a term that its own node did not end.
+const releasedForIt = "its process ended without releasing"
+
 // releaseLeft releases the lock of a lease file; nil if there is no such file.
 func releaseLeft(ctx context.Context, c config.Config, path string) (*Released, error) {
 	l, found, err := readLease(path)
@@ -54,10 +57,9 @@ func releaseLeft(ctx context.Context, c config.Config, path string) (*Released, 
 		return nil, err
 	}
 	c.Election.LockKey = l.LockKey
-	const reason = "its process ended without releasing"
 	var r Released
 	if err := withLock(ctx, c, func(ctx context.Context, e election, lock nodeLock) (err error) {
-		r, err = giveUp(ctx, e, lock, l.Owner, reason)
+		r, err = giveUp(ctx, e, lock, l.Owner, releasedForIt)
 		return errors.Join(err, lock.Leave(ctx)) // unlike by hand: it is this node that is gone
 	}); err != nil {
 		return nil, err

@@ -46,7 +46,7 @@ func (j *toldJob) beginLate(st redisstore.JobState, began time.Time, prev previo
 	j.moved()
 	// The leader before has told what it had the time to notice. It is told again rather
 	// than never: one that has gone without a word counts for nothing.
-	j.late = !j.due.IsZero() && !prev.ended.IsZero() && j.due.Add(j.lateAfter+2*lateEvery).Before(prev.ended)
+	j.late = !j.due.IsZero() && j.due.Add(j.lateAfter+2*lateEvery).Before(prev.ended)
 }
 
 // succeeded notes that the job has done its work.

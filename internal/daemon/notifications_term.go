@@ -19,9 +19,20 @@ type history interface {
 	Picture(ctx context.Context, events int) (redisstore.Picture, error)
 }
 
-// whyCrashed is how a term ended of which no end was told: its node died, hangs, or
-// cannot reach Redis.
+// whyCrashed is how a term ended whose node has told nothing of its end: it died, hangs,
+// or cannot reach Redis.
 const whyCrashed = "crashed"
+
+// ranOut is the reason in the history for a term whose end its successor has noted.
+const ranOut = "its lease ran out"
+
+// ending is how a term ended by that event.
+func ending(e redisstore.Event) previousTerm {
+	if e.Reason == ranOut || e.Reason == releasedForIt {
+		return previousTerm{node: e.NodeID, why: whyCrashed}
+	}
+	return previousTerm{node: e.NodeID, why: e.Event, ended: e.At}
+}
 
 // previousTerm is the term before this node's.
 type previousTerm struct {
@@ -39,7 +50,7 @@ func before(p redisstore.Picture) (previousTerm, bool) {
 	for _, e := range p.Events[ours+1:] {
 		switch {
 		case elector.EventKind(e.Event).Ends():
-			return previousTerm{node: e.NodeID, why: e.Event, ended: e.At}, true
+			return ending(e), true
 		case e.Event != string(elector.EventWon):
 			continue
 		}

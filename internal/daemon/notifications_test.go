@@ -430,6 +430,8 @@ func TestALeaderThatChangedIsToldByTheNewOne(t *testing.T) {
 		{"a step-down", []redisstore.Event{won, event("stepped_down", "n2"), event("won", "n2")}, "n2", "stepped_down"},
 		{"a shutdown, a pause", []redisstore.Event{won, event("resumed", ""), event("released", "n3"), event("won", "n3"), event("lost", "n2")}, "n3", "released"},
 		{"a crash", []redisstore.Event{won, event("won", "n2"), event("released", "n3")}, "n2", "crashed"},
+		{"a crash, noted by its successor", []redisstore.Event{won, {Event: "expired", NodeID: "n2", Reason: ranOut}, event("won", "n2")}, "n2", "crashed"},
+		{"a crash, noted by systemd", []redisstore.Event{won, {Event: "released", NodeID: "n2", Reason: releasedForIt}, event("won", "n2")}, "n2", "crashed"},
 		{"a crash and a quarantine", []redisstore.Event{won, event("quarantined", "n1"), event("won", "n2")}, "n2", "crashed"},
 		{"one that told late", []redisstore.Event{event("expired", "n2"), won, event("won", "n2")}, "n2", "expired"},
 		{"the same node again", []redisstore.Event{won, event("expired", "n1")}, "n1", "expired"},
