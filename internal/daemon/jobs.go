@@ -95,6 +95,7 @@ func (t task) policy() job.Job {
 		CatchUp: job.CatchUp(p.CatchUp), StartingDeadline: p.StartingDeadline, Overlap: job.Overlap(p.Overlap),
 		Retry: job.Retry{Limit: p.Retry.Limit, Delay: p.Retry.Delay, MaxDelay: p.Retry.MaxDelay},
 		Rerun: p.OnLost == config.OnLostRerun, Jitter: p.Jitter,
+		Version: fmt.Sprintf("%p", t.done), // a task that has changed is another one
 	}
 }
 

@@ -240,6 +240,23 @@ func TestAFlushGoesOnIntoAnotherDatabaseAfterAReload(t *testing.T) {
 	}
 }
 
+func TestAJobThatRunsAllTheTimeIsStartedAnewIfItHasChanged(t *testing.T) {
+	r := startReloading(t, configFor(testsupport.StartRedis(t).URL()))
+	r.leads()
+	always, other := r.marking("first", "@always", "60"), r.marking("kept", "@always", "60")
+	always.Name = "server"
+	r.reload(always, other)
+	r.awaitMark("first begins", 1)
+	r.awaitMark("kept begins", 1)
+	again := r.marking("second", "@always", "60")
+	again.Name = "server"
+	r.reload(again, other)
+	r.awaitMark("second begins", 1)
+	if n, kept := r.count("first begins"), r.count("kept begins"); n != 1 || kept != 1 {
+		t.Errorf("the one that changed began %d times, the other %d", n, kept)
+	}
+}
+
 func TestNodesWhoseJobsDifferFromTheLeadersDrift(t *testing.T) {
 	url := testsupport.StartRedis(t).URL()
 	a := startReloading(t, configFor(url))
