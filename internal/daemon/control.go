@@ -52,10 +52,15 @@ func Dial(c config.Config) (*Remote, error) {
 func (r *Remote) views() []view {
 	var views []view
 	for _, key := range lockKeys(r.config) {
-		at := r.venue.at(key)
-		views = append(views, view{lockKey: key, election: at.election(), ledger: at.ledger(r.store), tasks: tasksOf(r.tasks, key)})
+		views = append(views, r.view(key))
 	}
 	return views
+}
+
+// view is the election of a lock.
+func (r *Remote) view(lockKey string) view {
+	at := r.venue.at(lockKey)
+	return view{lockKey: lockKey, election: at.election(), ledger: at.ledger(r.store), tasks: tasksOf(r.tasks, lockKey)}
 }
 
 // Close drops the connections.

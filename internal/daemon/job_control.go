@@ -22,8 +22,8 @@ var (
 )
 
 const (
-	// askFor is how long a request for a manual run is good: a leader that comes later
-	// shall not do what nobody expects any more.
+	// askFor is how long an order is good: a leader that comes later shall not do what
+	// nobody expects any more.
 	askFor = 15 * time.Second
 	// watchEvery is how often a watched run is looked at.
 	watchEvery = 200 * time.Millisecond
@@ -38,37 +38,102 @@ const (
 type JobRun struct {
 	Job string     `json:"job"`
 	Run status.Run `json:"run"`
+	// Queued: it waits for another run of the job to end. The leader sees to it.
+	Queued bool `json:"queued,omitzero"`
 }
 
 // Succeeded reports whether the run has ended well.
 func (r JobRun) Succeeded() bool { return r.Run.State == string(job.StateSucceeded) }
 
-// JobPause is what the pause or the resumption of a job came to.
-type JobPause struct {
-	Job    string `json:"job"`
-	Reason string `json:"reason,omitzero"`
-	// Was is the pause that there was before; null if there was none.
-	Was *status.Pause `json:"was"`
-}
-
-// known refuses a job that the configuration does not have.
-func (r *Remote) known(name string) error {
+// under is the election that a job runs under, and refuses a job that the configuration
+// does not have.
+func (r *Remote) under(name string) (view, error) {
 	var have []string
 	for _, t := range r.tasks {
 		if t.config.Name == name {
-			return nil
+			return r.view(t.config.Lock), nil
 		}
 		have = append(have, t.config.Name)
 	}
 	if len(have) == 0 {
-		return fmt.Errorf("%w: %q: the configuration has no jobs; is --config right?", ErrNoJob, name)
+		return view{}, fmt.Errorf("%w: %q: the configuration has no jobs; is --config right?", ErrNoJob, name)
 	}
-	return fmt.Errorf("%w: %q: the configuration has %s", ErrNoJob, name, strings.Join(have, ", "))
+	return view{}, fmt.Errorf("%w: %q: the configuration has %s", ErrNoJob, name, strings.Join(have, ", "))
+}
+
+// known refuses a job that the configuration does not have.
+func (r *Remote) known(name string) error {
+	_, err := r.under(name)
+	return err
+}
+
+// picture is who leads.
+func (v view) picture(ctx context.Context) (redisstore.Picture, error) {
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	return v.election.Picture(ctx, 1)
+}
+
+// leads is who leads, and takes orders; [ErrNoLeader] if nobody does.
+func (v view) leads(ctx context.Context) (nodeID string, err error) {
+	p, err := v.picture(ctx)
+	switch {
+	case err != nil:
+		return "", err
+	case p.Owner == "":
+		return "", ErrNoLeader
+	case p.Leader == "":
+		return "", fmt.Errorf("lock %q is held by a client that is not baton (owner %s): it runs no jobs", v.lockKey, p.Owner)
+	}
+	return p.Leader, nil
+}
+
+// state is how one job stands.
+func (v view) state(ctx context.Context, name string) (redisstore.JobState, error) {
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	states, err := v.ledger.Jobs(ctx, []string{name})
+	if err != nil {
+		return redisstore.JobState{}, err
+	}
+	return states[0], nil
+}
+
+// Vacant is why nobody leads the election that a job runs under, as far as there is a
+// reason, and the key of its lock.
+func (r *Remote) Vacant(ctx context.Context, name string) (lockKey, why string) {
+	v, err := r.under(name)
+	if err != nil {
+		return r.config.Election.LockKey, ""
+	}
+	if p, err := v.picture(ctx); err == nil {
+		why = vacancy(p)
+	}
+	return v.lockKey, why
+}
+
+// IsCommand reports whether a job runs a program.
+func (r *Remote) IsCommand(name string) bool {
+	return slices.ContainsFunc(r.tasks, func(t task) bool { return t.config.Name == name && t.config.IsCommand() })
+}
+
+// Zone is the time zone that a job is scheduled in, with "" that of jobs without one.
+func (r *Remote) Zone(name string) *time.Location {
+	zone := r.config.Defaults.TimeZone
+	for _, t := range r.tasks {
+		if t.config.Name == name {
+			zone = t.config.TimeZone
+		}
+	}
+	if at, err := time.LoadLocation(zone); err == nil {
+		return at
+	}
+	return time.UTC
 }
 
 // Job is how one job stands.
 func (r *Remote) Job(ctx context.Context, name string) (status.Job, error) {
-	if err := r.known(name); err != nil {
+	if _, err := r.under(name); err != nil {
 		return status.Job{}, err
 	}
 	s, err := r.Snapshot(ctx)
@@ -81,9 +146,17 @@ func (r *Remote) Job(ctx context.Context, name string) (status.Job, error) {
 
 // JobRuns are the last n finished runs of a job, the newest first.
 func (r *Remote) JobRuns(ctx context.Context, name string, n int) ([]status.Run, error) {
+	v, err := r.under(name)
+	if err != nil {
+		return nil, err
+	}
+	return v.runs(ctx, name, n)
+}
+
+func (v view) runs(ctx context.Context, name string, n int) ([]status.Run, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
-	records, err := r.ledger.Runs(ctx, name, n)
+	records, err := v.ledger.Runs(ctx, name, n)
 	runs := make([]status.Run, len(records))
 	for i := range records {
 		runs[i] = *runOf(&records[i])
@@ -91,120 +164,43 @@ func (r *Remote) JobRuns(ctx context.Context, name string, n int) ([]status.Run,
 	return runs, err
 }
 
-// PauseJob has nobody run a job until ResumeJob, whoever leads.
-func (r *Remote) PauseJob(ctx context.Context, name, reason string) (JobPause, error) {
-	return r.pauseJob(ctx, name, reason, func(ctx context.Context) (*redisstore.JobPause, error) {
-		return r.ledger.Pause(ctx, name, reason, time.Time{})
-	})
+// JobEntry is an entry of a job's history: a finished run, or slots that were missed.
+type JobEntry struct {
+	At     time.Time    `json:"at"`
+	Run    *status.Run  `json:"run,omitempty"`
+	Missed *MissedSlots `json:"missed,omitempty"`
 }
 
-// ResumeJob ends the pause of a job.
-func (r *Remote) ResumeJob(ctx context.Context, name string) (JobPause, error) {
-	return r.pauseJob(ctx, name, "", func(ctx context.Context) (*redisstore.JobPause, error) { return r.ledger.Resume(ctx, name) })
+// MissedSlots are slots, one after the other, that were not run.
+type MissedSlots struct {
+	Reason string    `json:"reason"`
+	Count  int       `json:"count"`
+	First  time.Time `json:"first"`
+	Last   time.Time `json:"last"`
+	NodeID string    `json:"node_id"`
+	Epoch  int64     `json:"epoch"`
+	Error  string    `json:"error,omitzero"`
 }
 
-func (r *Remote) pauseJob(ctx context.Context, name, reason string, do func(context.Context) (*redisstore.JobPause, error)) (JobPause, error) {
-	if err := r.known(name); err != nil {
-		return JobPause{}, err
+// JobHistory are the last n entries of a job's history, the newest first.
+func (r *Remote) JobHistory(ctx context.Context, name string, n int) ([]JobEntry, error) {
+	v, err := r.under(name)
+	if err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
-	was, err := do(ctx)
-	done := JobPause{Job: name, Reason: reason}
-	if was != nil {
-		done.Was = jobPauseOf(was)
-	}
-	return done, err
-}
-
-// RunJob has the leader run a job now, and returns when it has begun. It is refused if
-// nobody leads ([ErrNoLeader]), or if the job is unknown ([ErrNoJob]), paused or
-// running. Whatever happens to leaders meanwhile, the job is run once, or not at all.
-func (r *Remote) RunJob(ctx context.Context, name, by string) (JobRun, error) {
-	if err := r.known(name); err != nil {
-		return JobRun{}, err
-	}
-	p, err := r.picture(ctx)
-	switch {
-	case err != nil:
-		return JobRun{}, err
-	case p.Owner == "":
-		return JobRun{}, ErrNoLeader
-	case p.Leader == "":
-		return JobRun{}, fmt.Errorf("lock %q is held by a client that is not baton (owner %s): it runs no jobs", r.config.Election.LockKey, p.Owner)
-	}
-	id, err := newID()
-	if err != nil {
-		return JobRun{}, err
-	}
-	request := redisstore.Request{Job: name, ID: id, By: by}
-	ask, cancel := context.WithTimeout(ctx, commandTimeout)
-	defer cancel()
-	switch err := r.ledger.Request(ask, request, askFor); {
-	case errors.Is(err, job.ErrPaused):
-		return JobRun{}, fmt.Errorf("job %q is paused%s; baton job resume %s ends that", name, strings.TrimPrefix(err.Error(), job.ErrPaused.Error()), name)
-	case err != nil:
-		return JobRun{}, err
-	}
-	return r.awaitStart(ctx, request, p.Leader)
-}
-
-// awaitStart waits until a request is answered, or takes it back.
-func (r *Remote) awaitStart(ctx context.Context, request redisstore.Request, leader string) (JobRun, error) {
-	deadline := time.Now().Add(askFor)
-	for wait := glance; ; wait = min(2*wait, watchEvery) {
-		rec, refused, err := r.findRun(ctx, request.Job, request.ID)
-		switch {
-		case err == nil && refused != "":
-			return JobRun{}, errors.New(refused)
-		case err == nil && rec != nil:
-			return JobRun{Job: request.Job, Run: *rec}, nil
-		}
-		if ctx.Err() == nil && time.Now().Before(deadline) {
-			_ = rest(ctx, wait)
+	history, err := v.ledger.History(ctx, name, n)
+	entries := make([]JobEntry, len(history))
+	for i, e := range history {
+		entries[i].At = e.At
+		if m := e.Missed; m != nil {
+			entries[i].Missed = &MissedSlots{
+				Reason: string(m.Reason), Count: m.Count, First: m.First, Last: m.Slot, NodeID: e.Term.NodeID, Epoch: e.Term.Epoch, Error: e.Error,
+			}
 			continue
 		}
-		back, cancel := context.WithTimeout(context.WithoutCancel(ctx), commandTimeout)
-		withdrawn, failed := r.ledger.Withdraw(back, request)
-		cancel()
-		switch {
-		case failed != nil:
-			return JobRun{}, fmt.Errorf("run %s was asked for, and it is not known whether it began: %w", request.ID, errors.Join(err, failed))
-		case !withdrawn:
-			return JobRun{Job: request.Job, Run: status.Run{ID: request.ID, State: string(job.StateRunning)}}, ctx.Err()
-		case ctx.Err() != nil:
-			return JobRun{}, fmt.Errorf("taken back before it began: %w", ctx.Err())
-		}
-		return JobRun{}, fmt.Errorf("%s has not taken the request within %v, so it was taken back: it may be on its way out, or cut off from redis; see baton status", leader, askFor)
+		entries[i].Run = runOf(&history[i].Record)
 	}
-}
-
-// findRun looks for a run by its ID: among those that go on, and those that have ended.
-// It is nil if there is none; then, maybe, the reason why it was refused.
-func (r *Remote) findRun(ctx context.Context, name, id string) (run *status.Run, refused string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
-	defer cancel()
-	states, err := r.ledger.Jobs(ctx, []string{name})
-	if err != nil {
-		return nil, "", err
-	}
-	j := status.Job{}
-	fillJob(&j, states[0])
-	switch {
-	case j.Running != nil && j.Running.ID == id:
-		return j.Running, "", nil
-	case j.LastRun != nil && j.LastRun.ID == id:
-		return j.LastRun, "", nil
-	case states[0].Refused.ID == id:
-		return nil, states[0].Refused.Reason, nil
-	case j.LastRun == nil:
-		return nil, "", nil
-	}
-	runs, err := r.JobRuns(ctx, name, searched)
-	for i := range runs {
-		if runs[i].ID == id {
-			return &runs[i], "", err
-		}
-	}
-	return nil, "", err
+	return entries, err
 }

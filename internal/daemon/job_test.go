@@ -143,7 +143,7 @@ func TestFlushThatGoesOnAllTheTimeFollowsTheDatabaseAndItsPause(t *testing.T) {
 	l.awaitRows("[[7 20]]")
 	await(t, "the failures to be forgotten", func() bool { return l.state("views").ConsecutiveFailures == 0 })
 
-	if _, err := l.remote.PauseJob(t.Context(), "views", "by alice: upgrade"); err != nil {
+	if _, err := l.remote.PauseJob(t.Context(), "views", "by alice: upgrade", time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	await(t, "the run to end", func() bool { return l.state("views").Running == nil })
@@ -218,7 +218,7 @@ func TestJobIsPausedWhenTooManyRecordsDoNotFit(t *testing.T) {
 	next := start(t, l.config, nil)
 	next.leads()
 	await(t, "missed slots", func() bool { return next.pausedSlots() > 1 })
-	if _, err := l.remote.RunJob(t.Context(), "views", "by alice"); err == nil || !strings.Contains(err.Error(), "baton job resume views") {
+	if _, err := l.remote.RunJob(t.Context(), "views", "by alice", false); err == nil || !strings.Contains(err.Error(), "baton job resume views") {
 		t.Errorf("run of a paused job: %v", err)
 	}
 	l.do("DEL", "{views}:baton:stage", "{views}:baton:meta")
@@ -241,7 +241,7 @@ func TestManualRunIsWatchedToItsEnd(t *testing.T) {
 	l.job("views", "@yearly")
 	l.do("HINCRBY", "views", "7", 10)
 	r := l.start()
-	run, err := l.remote.RunJob(t.Context(), "views", "by alice: a test")
+	run, err := l.remote.RunJob(t.Context(), "views", "by alice: a test", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,17 +250,17 @@ func TestManualRunIsWatchedToItsEnd(t *testing.T) {
 		t.Errorf("ended: %+v, %v", ended, err)
 	}
 	l.awaitRows("[[7 10]]")
-	if _, err := l.remote.RunJob(t.Context(), "clicks", "by alice"); !errors.Is(err, ErrNoJob) || !strings.Contains(err.Error(), "views") {
+	if _, err := l.remote.RunJob(t.Context(), "clicks", "by alice", false); !errors.Is(err, ErrNoJob) || !strings.Contains(err.Error(), "views") {
 		t.Errorf("an unknown job: %v", err)
 	}
-	l.remote.tasks = append(l.remote.tasks, task{config: config.Job{Name: "newer"}})
-	if _, err := l.remote.RunJob(t.Context(), "newer", "by alice"); err == nil || !strings.Contains(err.Error(), `the leader has no job "newer"`) {
+	l.remote.tasks = append(l.remote.tasks, task{config: config.Job{Name: "newer", Lock: "baton"}})
+	if _, err := l.remote.RunJob(t.Context(), "newer", "by alice", false); err == nil || !strings.Contains(err.Error(), `the leader has no job "newer"`) {
 		t.Errorf("a job that the leader does not have: %v", err)
 	}
 	if err := r.end(); err != nil {
 		t.Error(err)
 	}
-	if _, err := l.remote.RunJob(t.Context(), "views", "by alice"); !errors.Is(err, ErrNoLeader) {
+	if _, err := l.remote.RunJob(t.Context(), "views", "by alice", false); !errors.Is(err, ErrNoLeader) {
 		t.Errorf("without a leader: %v", err)
 	}
 }
@@ -270,7 +270,7 @@ func TestManualRunIsRefusedWhileTheJobRunsAndWatchingOneDoesNotEndIt(t *testing.
 	l.job("views", "@always")
 	r := l.start()
 	await(t, "the run", func() bool { return l.state("views").Running != nil })
-	if _, err := l.remote.RunJob(t.Context(), "views", "by alice"); err == nil || !strings.Contains(err.Error(), "running already: run ") {
+	if _, err := l.remote.RunJob(t.Context(), "views", "by alice", false); err == nil || !strings.Contains(err.Error(), "running already: run ") {
 		t.Errorf("a running job: %v", err)
 	}
 	id := l.state("views").Running.ID

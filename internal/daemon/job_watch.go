@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"baton/internal/job"
+	"baton/internal/redisstore"
 	"baton/internal/status"
 )
 
@@ -14,20 +15,32 @@ import (
 // returns it as it ended. While Redis is away it goes on trying. [ErrRunLost] if the run
 // will not end any more, since its leader has gone without telling of it.
 func (r *Remote) WatchRun(ctx context.Context, name, id string, show func(JobRun)) (JobRun, error) {
+	v, err := r.under(name)
+	if err != nil {
+		return JobRun{}, err
+	}
 	var lost time.Time // since when the run has no leader
-	for {
-		run, _, err := r.findRun(ctx, name, id)
+	const often = 3    // a run that was queued may begin between two looks
+	for unknown := 0; ; {
+		run, refused, err := v.findRun(ctx, name, id)
 		switch {
 		case ctx.Err() != nil:
 			return JobRun{}, ctx.Err()
 		case err != nil: // it will be back
+		case refused != "": // it was queued
+			return JobRun{}, errors.New(refused)
+		case run == nil && v.queued(ctx, redisstore.Request{ID: id}):
+			show(JobRun{Job: name, Run: status.Run{ID: id, State: stateQueued}, Queued: true})
+			unknown = 0
+		case run == nil && unknown < often:
+			unknown++
 		case run == nil:
 			return JobRun{}, fmt.Errorf("run %s of job %q: %w: the history does not know it; redis may have lost its data", id, name, ErrRunLost)
 		case run.State != string(job.StateRunning):
 			return JobRun{Job: name, Run: *run}, nil
 		default:
 			show(JobRun{Job: name, Run: *run})
-			if err := r.watchLeader(ctx, *run, &lost); err != nil {
+			if err := v.watchLeader(ctx, *run, &lost); err != nil {
 				return JobRun{}, fmt.Errorf("run %s of job %q: %w", id, name, err)
 			}
 		}
@@ -36,8 +49,8 @@ func (r *Remote) WatchRun(ctx context.Context, name, id string, show func(JobRun
 }
 
 // watchLeader gives a run up for lost when its leader has not led for a while.
-func (r *Remote) watchLeader(ctx context.Context, run status.Run, since *time.Time) error {
-	p, err := r.picture(ctx)
+func (v view) watchLeader(ctx context.Context, run status.Run, since *time.Time) error {
+	p, err := v.picture(ctx)
 	if err != nil {
 		return nil //nolint:nilerr // redis will be back
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"baton/internal/job"
@@ -19,6 +20,32 @@ type orders struct {
 	ledger *redisstore.Ledger
 	runner *job.Runner
 	always []string // jobs whose runs only a pause ends
+	taken  *takenRequests
+}
+
+// takenRequests are the requests for runs that are being seen to: a request stays where it
+// is for as long as its run waits.
+type takenRequests struct {
+	mu  sync.Mutex
+	ids map[string]bool
+}
+
+// take reports whether a request is new.
+func (t *takenRequests) take(id string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ids[id] {
+		return false
+	}
+	t.ids[id] = true
+	return true
+}
+
+// leave notes that a request was answered, or that it is to be taken again.
+func (t *takenRequests) leave(id string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.ids, id)
 }
 
 // takeOrders carries out what operators ask of the jobs until ctx ends: at once upon a
@@ -27,18 +54,20 @@ func takeOrders(ctx context.Context, log *zap.Logger, ledger *redisstore.Ledger,
 	if len(jobs) == 0 {
 		return
 	}
-	o := orders{log: log, ledger: ledger, runner: runner}
+	o := orders{log: log, ledger: ledger, runner: runner, taken: &takenRequests{ids: map[string]bool{}}}
 	for _, j := range jobs {
 		if job.IsAlways(j.Schedule) {
 			o.always = append(o.always, j.Name)
 		}
 	}
-	ledger.Watch(ctx, every, func() { o.look(ctx) })
+	var starting sync.WaitGroup
+	defer starting.Wait()
+	ledger.Watch(ctx, every, func() { o.look(ctx, &starting) })
 }
 
 // look reads all orders and carries them out. What fails is done at the next look: the
 // orders stay where they are until they are answered.
-func (o orders) look(ctx context.Context) {
+func (o orders) look(ctx context.Context, starting *sync.WaitGroup) {
 	given, err := o.ledger.Orders(ctx, o.always)
 	if err != nil {
 		o.log.Debug("cannot read what is asked of the jobs", zap.Error(err))
@@ -47,38 +76,129 @@ func (o orders) look(ctx context.Context) {
 	for name, reason := range given.Paused {
 		_ = o.runner.Paused(ctx, name, reason) // the term ends, or the job is gone
 	}
+	for _, c := range given.Cancels {
+		o.cancel(ctx, c)
+	}
 	for _, r := range given.Requests {
-		o.start(ctx, r)
+		if o.taken.take(r.ID) {
+			starting.Go(func() { // it may have to wait for another run; other orders shall not
+				defer o.taken.leave(r.ID)
+				o.start(ctx, r)
+			})
+		}
 	}
 }
 
-// passing is how long a manual run waits for a run that goes on: of a job that is due
-// every second and takes a moment nobody shall be told that it is running already.
-const passing = time.Second
+const (
+	// passing is how long a manual run waits for a run that goes on: of a job that is due
+	// every second and takes a moment nobody shall be told that it is running already.
+	passing = time.Second
+	// queuedFor is for how long a request that waits in the runner is good yet. It is told
+	// again in a third of it.
+	queuedFor = askFor
+)
 
 // start starts a manual run, or says why not.
 func (o orders) start(ctx context.Context, r redisstore.Request) {
 	log := o.log.With(zap.String("job", r.Job), zap.String("run_id", r.ID), zap.String("by", r.By))
-	err := o.runner.RunNow(ctx, job.Manual{Job: r.Job, ID: r.ID, By: r.By})
-	for until := time.Now().Add(passing); errors.Is(err, job.ErrRunning) && !slices.Contains(o.always, r.Job) && time.Now().Before(until); {
-		_ = rest(ctx, passing/20)
-		err = o.runner.RunNow(ctx, job.Manual{Job: r.Job, ID: r.ID, By: r.By})
-	}
+	err := o.runNow(ctx, r)
 	switch {
+	case err == nil && r.Force:
+		log.Info("a run was asked for, whatever else of its job runs")
 	case err == nil:
 		log.Info("a run was asked for")
+	case errors.Is(err, job.ErrNotLeader) || ctx.Err() != nil:
+		return // the next leader sees it, or whoever comes after a reload
+	default:
+		log.Info("a run was asked for, and is refused", zap.Error(err))
+		ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+		defer cancel()
+		if _, err := o.ledger.Refuse(ctx, r, o.refusal(r.Job, err)); err != nil {
+			log.Debug("cannot refuse a run", zap.Error(err))
+		}
+	}
+}
+
+// runNow has the runner start a manual run, and keeps the request alive meanwhile.
+func (o orders) runNow(ctx context.Context, r redisstore.Request) error {
+	result := make(chan error, 1)
+	go func() { // ends with ctx at the latest, and is waited for
+		manual := job.Manual{Job: r.Job, ID: r.ID, By: r.By, Force: r.Force}
+		err := o.runner.RunNow(ctx, manual)
+		for until := time.Now().Add(passing); errors.Is(err, job.ErrRunning) && !slices.Contains(o.always, r.Job) && time.Now().Before(until); {
+			_ = rest(ctx, passing/20)
+			err = o.runner.RunNow(ctx, manual)
+		}
+		result <- err
+	}()
+	wait := time.NewTimer(2 * passing)
+	defer wait.Stop()
+	for {
+		select {
+		case err := <-result:
+			return err
+		case <-wait.C:
+		}
+		tell, cancel := context.WithTimeout(ctx, commandTimeout)
+		_, err := o.ledger.Queue(tell, r, queuedFor) // of one that was taken back the claim fails
+		cancel()
+		if err != nil {
+			o.log.Debug("cannot keep a request alive", zap.String("run_id", r.ID), zap.Error(err))
+		}
+		wait.Reset(queuedFor / 3)
+	}
+}
+
+// refusal is what whoever asked is told.
+func (o orders) refusal(name string, err error) string {
+	switch {
+	case errors.Is(err, job.ErrUnknown):
+		return unknownToLeader(name)
+	case errors.Is(err, job.ErrRunning):
+		return o.running(name).Error()
+	}
+	return err.Error()
+}
+
+func unknownToLeader(name string) string {
+	return fmt.Sprintf("the leader has no job %q in its configuration: is it older than yours? See baton status", name)
+}
+
+// cancel cancels runs, and answers which.
+func (o orders) cancel(ctx context.Context, c redisstore.Cancel) {
+	log := o.log.With(zap.String("job", c.Job), zap.String("by", c.By))
+	if c.Expired {
+		_, _ = o.ledger.WithdrawCancel(ctx, c) // nobody waits for it; it may stay, too
 		return
+	}
+	answer := redisstore.Cancelled{Retry: o.retrial(ctx, c)}
+	runs, err := o.runner.Cancel(ctx, c.Job, c.RunID, c.By)
+	answer.Runs = runs
+	switch {
 	case errors.Is(err, job.ErrNotLeader) || ctx.Err() != nil:
 		return // the next leader sees it
 	case errors.Is(err, job.ErrUnknown):
-		err = fmt.Errorf("the leader has no job %q in its configuration: is it older than yours? See baton status", r.Job)
-	case errors.Is(err, job.ErrRunning):
-		err = o.running(r.Job)
+		answer.Error = unknownToLeader(c.Job)
+	case err != nil:
+		answer.Error = err.Error()
 	}
-	log.Info("a run was asked for, and is refused", zap.Error(err))
-	if _, err := o.ledger.Refuse(ctx, r, err.Error()); err != nil {
-		log.Debug("cannot refuse a run", zap.Error(err))
+	log.Info("runs were told to end", zap.Strings("run_ids", runs), zap.Error(err))
+	if _, err := o.ledger.AnswerCancel(ctx, c, answer); err != nil {
+		log.Debug("cannot tell which runs were cancelled", zap.Error(err))
 	}
+}
+
+// retrial is the attempt that is to come of the job, if all of it is to be cancelled: the
+// runner takes it away.
+func (o orders) retrial(ctx context.Context, c redisstore.Cancel) int {
+	if c.RunID != "" {
+		return 0
+	}
+	states, err := o.ledger.Jobs(ctx, []string{c.Job})
+	if err != nil || states[0].Retry == nil {
+		return 0
+	}
+	return states[0].Retry.Attempt
 }
 
 // running says which run is in the way of another.

@@ -21,7 +21,6 @@ type reign struct {
 	*candidacy
 	term    *elector.Term
 	changed chan struct{} // the workload has been replaced
-	taken   takenRequests
 
 	mu    sync.Mutex
 	bound map[string]boundTask // by job
@@ -113,7 +112,7 @@ func (r *reign) accompany(ctx context.Context, abdicate func(*elector.Abdication
 		var wg sync.WaitGroup
 		wg.Go(func() { gauges{r.ledger, r.runner, r.metrics, tasks}.keep(during) })
 		wg.Go(func() {
-			takeOrders(during, r.log.Named("job"), r.ledger, r.runner, jobsOf(tasks), &r.taken, r.timing.HeartbeatInterval)
+			takeOrders(during, r.log.Named("job"), r.ledger, r.runner, jobsOf(tasks), r.timing.HeartbeatInterval)
 		})
 		wg.Go(func() { pruneLedgers(during, r.log.Named("ledger"), w.databases) })
 		wg.Go(func() {

@@ -90,7 +90,11 @@ func (v view) gatherJobs(ctx context.Context, jobs []status.Job, now time.Time) 
 			continue
 		}
 		fillJob(&jobs[at], st)
-		if t := v.tasks[i]; !t.config.IsCommand() {
+		t := v.tasks[i]
+		if p := jobs[at].Paused; p != nil && p.Until.After(jobs[at].NextRun) {
+			jobs[at].NextRun = t.schedule.Next(p.Until)
+		}
+		if !t.config.IsCommand() {
 			t.gatherBacklog(ctx, &jobs[at], st.Fresh, now)
 		}
 	}
@@ -217,7 +221,7 @@ func configuredJobs(tasks []task, now time.Time) []status.Job {
 	for i, t := range tasks {
 		jobs[i] = status.Job{
 			Name: t.config.Name, Schedule: t.config.Schedule, ScheduleWords: t.schedule.Describe(), TimeZone: t.config.TimeZone,
-			Target: t.target(), Lock: t.config.Lock, Overlap: t.config.Overlap, NextRun: t.schedule.Next(now), LateAfterSeconds: t.config.LateAfter.Seconds(),
+			Target: t.target(), Command: t.config.IsCommand(), Lock: t.config.Lock, Overlap: t.config.Overlap, NextRun: t.schedule.Next(now), LateAfterSeconds: t.config.LateAfter.Seconds(),
 		}
 	}
 	return jobs

@@ -99,6 +99,7 @@ func (v *venue) election() election {
 func (v *venue) ledger(data *redisstore.Store) *redisstore.Ledger {
 	return redisstore.NewLedger(data, redisstore.LedgerOptions{
 		LockKey: v.config.Election.LockKey, Format: redisstore.Format(v.config.Election.LockFormat), ByEpoch: v.apart,
+		Keep: v.config.History.Keep, MaxAge: v.config.History.MaxAge,
 	})
 }
 

@@ -26,7 +26,7 @@ type Cancelled struct {
 	ID    string   `json:"-"`    // of the order
 	Runs  []string `json:"runs"` // that were told to end
 	Error string   `json:"error,omitempty"`
-	Retry int      `json:"-"` // the attempt that will not be made; 0: none was to come
+	Retry int      `json:"retry,omitempty"` // the attempt that will not be made; 0: none was to come
 }
 
 // OrderCancel asks the leader to cancel runs, which it may do for so long. [ErrAsked] if
@@ -47,8 +47,7 @@ func (l *Ledger) OrderCancel(ctx context.Context, c Cancel, goodFor time.Duratio
 	return nil
 }
 
-// AnswerCancel tells what an order came to. If it was for all of the job, the retrial
-// that is to come is dropped. It reports false if the order is not there any more.
+// AnswerCancel tells what an order came to. It reports false if the order is not there any more.
 func (l *Ledger) AnswerCancel(ctx context.Context, c Cancel, answer Cancelled) (bool, error) {
 	text, err := json.Marshal(answer)
 	if err != nil {
@@ -76,6 +75,6 @@ func cancelledOf(fields map[string]string) Cancelled {
 	if err := json.Unmarshal([]byte(fields["cancelled"]), &c); err != nil {
 		return Cancelled{}
 	}
-	c.ID, c.Retry = fields["cancelled_id"], int(intField(fields["cancelled_retry"]))
+	c.ID = fields["cancelled_id"]
 	return c
 }

@@ -7,23 +7,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"baton/internal/job"
 )
 
-// retrying is a ledger with a retrial of job "users" to come.
-func retrying(t *testing.T) *Ledger {
-	t.Helper()
-	_, l := ledgerRig(t)
-	claim(t, l, newRun("r1", 1, "a"))
-	rec := ended(newRun("r1", 1, "a"), job.StateFailed, "x")
-	rec.RetryAt = time.Now().Add(time.Minute)
-	finish(t, l, rec)
-	return l
-}
-
 func TestOrderToCancelIsAnsweredOnce(t *testing.T) {
-	l := retrying(t)
+	_, l := ledgerRig(t)
 	order := Cancel{Job: "users", ID: "c1", By: "by alice: wrong data"}
 	for range 2 { // a reply was lost
 		if err := l.OrderCancel(t.Context(), order, time.Minute); err != nil {
@@ -40,27 +27,23 @@ func TestOrderToCancelIsAnsweredOnce(t *testing.T) {
 	if diff := cmp.Diff([]Cancel{order}, o.Cancels); diff != "" {
 		t.Error(diff)
 	}
+	answer := Cancelled{Runs: []string{"r2", "r3"}, Retry: 2}
 	for _, first := range []bool{true, false} {
-		if answered, err := l.AnswerCancel(t.Context(), order, Cancelled{Runs: []string{"r2", "r3"}}); answered != first || err != nil {
+		if answered, err := l.AnswerCancel(t.Context(), order, answer); answered != first || err != nil {
 			t.Errorf("answered: %v, %v", answered, err)
 		}
 	}
-	s := stateOf(t, l, "users")
-	if diff := cmp.Diff(Cancelled{ID: "c1", Runs: []string{"r2", "r3"}, Retry: 2}, s.Cancelled); diff != "" || s.Retry != nil {
-		t.Errorf("retrial %+v, %s", s.Retry, diff)
+	answer.ID = "c1"
+	if diff := cmp.Diff(answer, stateOf(t, l, "users").Cancelled); diff != "" {
+		t.Error(diff)
 	}
 	if withdrawn, err := l.WithdrawCancel(t.Context(), order); withdrawn || err != nil {
 		t.Errorf("taken back when it was answered: %v, %v", withdrawn, err)
 	}
-	next := newRun("r4", 1, "a")
-	next.Trigger, next.Attempt = job.TriggerRetry, 2
-	if err := l.Claim(t.Context(), next); !errors.Is(err, job.ErrSlotTaken) {
-		t.Errorf("the retrial that was dropped: %v", err)
-	}
 }
 
-func TestOrderToCancelOneRunLeavesTheRetrial(t *testing.T) {
-	l := retrying(t)
+func TestOrderToCancelIsGoodForAWhileOnly(t *testing.T) {
+	_, l := ledgerRig(t)
 	order := Cancel{Job: "users", ID: "c1", RunID: "r7", By: "by alice"}
 	if err := l.OrderCancel(t.Context(), order, -time.Millisecond); err != nil {
 		t.Fatal(err)
@@ -79,7 +62,7 @@ func TestOrderToCancelOneRunLeavesTheRetrial(t *testing.T) {
 	if answered, err := l.AnswerCancel(t.Context(), order2, Cancelled{Error: "no such run"}); !answered || err != nil {
 		t.Errorf("answered: %v, %v", answered, err)
 	}
-	if s := stateOf(t, l, "users"); s.Retry == nil || s.Cancelled.Retry != 0 || s.Cancelled.Error != "no such run" {
+	if s := stateOf(t, l, "users"); s.Cancelled.ID != "c2" || s.Cancelled.Error != "no such run" {
 		t.Errorf("%+v", s)
 	}
 	if err := l.OrderCancel(t.Context(), order, time.Minute); err != nil {

@@ -16,6 +16,7 @@ import (
 var (
 	pauseScript     = ledgerScript(1, "job_pause")
 	requestScript   = ledgerScript(2, "job_request")
+	queueScript     = ledgerScript(1, "job_queue")
 	answerScript    = ledgerScript(2, "job_answer")
 	cancelScript    = ledgerScript(1, "job_cancel")
 	cancelledScript = ledgerScript(2, "job_cancelled")
@@ -37,6 +38,8 @@ type Request struct {
 	ID    string // the run's
 	By    string // "by alice: reason"
 	Force bool   // run it whatever the job's overlap is
+	// Queued: a leader has it wait for another run to end, and keeps it alive.
+	Queued bool
 }
 
 // Request asks the leader for a manual run, which it may claim for so long. It is
@@ -61,6 +64,16 @@ func (l *Ledger) Request(ctx context.Context, r Request, goodFor time.Duration) 
 	return nil
 }
 
+// Queue tells that a request waits for another run to end, and is good for so long yet.
+// It reports false if it is not there any more.
+func (l *Ledger) Queue(ctx context.Context, r Request, goodFor time.Duration) (bool, error) {
+	waits, err := redis.Bool(l.script(ctx, queueScript, []any{l.keys.control(), l.keys.request(r.Job), r.ID, goodFor.Milliseconds()}))
+	if err != nil {
+		return false, fmt.Errorf("have request %s for a run of job %q wait: %w", r.ID, r.Job, err)
+	}
+	return waits, nil
+}
+
 // Withdraw takes a request back. It reports false if it is too late: it was answered.
 func (l *Ledger) Withdraw(ctx context.Context, r Request) (bool, error) {
 	return l.answer(ctx, r, "")
@@ -81,7 +94,7 @@ func (l *Ledger) answer(ctx context.Context, r Request, reason string) (bool, er
 
 // Orders are what operators ask of the leader's jobs.
 type Orders struct {
-	Requests []Request
+	Requests []Request // in no order
 	Cancels  []Cancel
 	// Paused says of each job that was asked about why it is paused, itself or with all
 	// others; "" if it is not.
@@ -138,7 +151,7 @@ func ordersIn(k keys, fields map[string]string, now time.Time) (requests []Reque
 			continue
 		}
 		if name, ok := strings.CutPrefix(field, k.request("")); ok {
-			requests = append(requests, Request{Job: name, ID: parts[0], Force: parts[2] == "force", By: parts[3]})
+			requests = append(requests, Request{Job: name, ID: parts[0], Force: parts[2] == "force", Queued: parts[2] == "queued", By: parts[3]})
 		}
 		if name, ok := strings.CutPrefix(field, k.cancel("")); ok {
 			c := Cancel{Job: name, ID: parts[0], RunID: parts[2], By: parts[3], Expired: millisField(parts[1]).Before(now)}

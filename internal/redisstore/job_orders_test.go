@@ -78,6 +78,26 @@ func TestRequestIsGoodForAWhileOnly(t *testing.T) {
 	ask(t, l, "m2") // one that has ended is in nobody's way
 }
 
+func TestRequestThatWaitsForAnotherRunIsKeptAlive(t *testing.T) {
+	_, l := ledgerRig(t)
+	r := Request{Job: "users", ID: "m1", By: "by alice"}
+	if err := l.Request(t.Context(), r, 200*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	if waits, err := l.Queue(t.Context(), r, time.Minute); !waits || err != nil {
+		t.Errorf("queued: %v, %v", waits, err)
+	}
+	time.Sleep(220 * time.Millisecond)
+	r.Queued = true
+	if o, err := l.Orders(t.Context(), nil); err != nil || cmp.Diff([]Request{r}, o.Requests) != "" {
+		t.Errorf("orders: %+v, %v", o, err)
+	}
+	claim(t, l, manual("m1", "a"))
+	if waits, err := l.Queue(t.Context(), r, time.Minute); waits || err != nil {
+		t.Errorf("queued after its start: %v, %v", waits, err)
+	}
+}
+
 func TestRequestIsOneAtATimeAndCanBeRefusedOrWithdrawn(t *testing.T) {
 	_, l := ledgerRig(t)
 	r := ask(t, l, "m1")

@@ -4,6 +4,7 @@
 -- Reply: {"ok"}, {"paused", why} or {"asked", by whom already}
 --
 -- The field holds "ID ENDS FORCE WHO": job_claim.lua takes it away, and nobody does after ENDS, by Redis' clock in ms.
+-- job_queue.lua makes "queued" of FORCE.
 local now = clock()
 local paused = pausedBy(KEYS[1], '', now) or pausedBy(KEYS[2], 'jobs_', now)
 if paused then

@@ -63,7 +63,7 @@ const defaultKeep = 200
 //     consecutive_failures;
 //   - paused_reason, paused_at and paused_until (ms), the last if the pause has an end;
 //   - refused_id and refused_reason, of the last manual run that was refused, and
-//     cancelled_id, cancelled and cancelled_retry, of the last order to cancel runs.
+//     cancelled_id and cancelled, of the last order to cancel runs.
 //
 // The stream {K}:job:NAME:runs is its history: an entry of FIELDs for each finished run,
 // and one for missed slots that follow one another.

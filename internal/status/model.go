@@ -109,6 +109,7 @@ type Job struct {
 	ScheduleWords       string    `json:"schedule_words,omitzero"` // "every 5 seconds"
 	TimeZone            string    `json:"time_zone,omitzero"`
 	Target              string    `json:"target,omitzero"`   // where a flush writes to, or the program that runs
+	Command             bool      `json:"command,omitzero"`  // it runs a program; else it is a flush
 	Lock                string    `json:"lock,omitzero"`     // under which it runs
 	NextRun             time.Time `json:"next_run,omitzero"` // shown in the zone that it carries
 	Overlap             string    `json:"overlap,omitzero"`  // forbid, queue_one, replace or allow

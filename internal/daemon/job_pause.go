@@ -1,0 +1,72 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"baton/internal/redisstore"
+	"baton/internal/status"
+)
+
+// JobPause is what the pause or the resumption of a job, or of all, came to.
+type JobPause struct {
+	Job    string    `json:"job,omitzero"` // "": all
+	Reason string    `json:"reason,omitzero"`
+	Until  time.Time `json:"until,omitzero"` // when the pause ends by itself
+	// Was is the pause that there was before; null if there was none.
+	Was *status.Pause `json:"was"`
+	// Still is the pause that goes on: that of all jobs, where one job was resumed.
+	Still *status.Pause `json:"still,omitempty"`
+}
+
+// PauseJob has nobody run a job, or with "" any job, until ResumeJob, or until a time if
+// that is not zero, whoever leads.
+func (r *Remote) PauseJob(ctx context.Context, name, reason string, until time.Time) (JobPause, error) {
+	done, _, err := r.pauseJob(ctx, name, func(ctx context.Context, l *redisstore.Ledger) (*redisstore.JobPause, error) {
+		return l.Pause(ctx, name, reason, until)
+	})
+	done.Reason, done.Until = reason, until
+	return done, err
+}
+
+// ResumeJob ends the pause of a job, or with "" the one of all. Neither ends the other.
+func (r *Remote) ResumeJob(ctx context.Context, name string) (JobPause, error) {
+	done, views, err := r.pauseJob(ctx, name, func(ctx context.Context, l *redisstore.Ledger) (*redisstore.JobPause, error) {
+		return l.Resume(ctx, name)
+	})
+	if err != nil || name == "" {
+		return done, err
+	}
+	if s, err := views[0].state(ctx, name); err == nil {
+		done.Still = jobPauseOf(s.Paused)
+	}
+	return done, nil
+}
+
+// pauseJob does something to the pause of a job, or to that of all in every election
+// that has jobs.
+func (r *Remote) pauseJob(ctx context.Context, name string, do func(context.Context, *redisstore.Ledger) (*redisstore.JobPause, error)) (JobPause, []view, error) {
+	views := r.views()
+	if name != "" {
+		v, err := r.under(name)
+		if err != nil {
+			return JobPause{}, nil, err
+		}
+		views = []view{v}
+	}
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	done := JobPause{Job: name}
+	var problems []error
+	for _, v := range views {
+		was, err := do(ctx, v.ledger)
+		if err != nil {
+			problems = append(problems, err)
+		}
+		if was != nil {
+			done.Was = jobPauseOf(was)
+		}
+	}
+	return done, views, errors.Join(problems...)
+}
