@@ -50,29 +50,52 @@ func printJobs(out io.Writer, s daemon.Snapshot) error {
 
 // jobState is what a job does now, in a word or two.
 func jobState(j daemon.Job, now time.Time) string {
+	paused := "paused"
+	if j.Paused != nil && j.Paused.All {
+		paused = "paused with all"
+	}
+	if j.Paused != nil && !j.Paused.Until.IsZero() {
+		paused += " for another " + short(j.Paused.Until.Sub(now))
+	}
 	switch {
 	case j.Paused != nil && j.Running != nil:
-		return "paused, still running"
+		return paused + ", still running"
 	case j.Paused != nil:
-		return "paused"
+		return paused
+	case len(j.Open) > 1:
+		return fmt.Sprintf("%d runs, the latest for %s", len(j.Open), short(now.Sub(j.Running.Started)))
 	case j.Running != nil:
 		return "running for " + short(now.Sub(j.Running.Started))
+	case j.Retry != nil:
+		return "failing, tries again " + soon(j.Retry.At, now)
 	case j.ConsecutiveFailures > 0:
 		return "failing"
 	}
 	return "ready"
 }
 
+// soon is "in 5s", or "now".
+func soon(at, now time.Time) string {
+	if !at.After(now) {
+		return "now"
+	}
+	return "in " + short(at.Sub(now))
+}
+
 func lastRun(j daemon.Job, now time.Time) string {
 	if j.LastRun == nil {
 		return "never"
 	}
-	return fmt.Sprintf("%s %s ago", j.LastRun.State, short(now.Sub(j.LastRun.Started)))
+	state := j.LastRun.State
+	if code := j.LastRun.ExitCode; code != nil && *code != 0 {
+		state += fmt.Sprintf(" (exit code %d)", *code)
+	}
+	return fmt.Sprintf("%s %s ago", state, short(now.Sub(j.LastRun.Started)))
 }
 
 func nextRun(j daemon.Job, s daemon.Snapshot) string {
 	switch {
-	case j.Paused != nil, s.Leader == nil && s.Paused != nil:
+	case j.Paused != nil && j.Paused.Until.IsZero(), s.Leader == nil && s.Paused != nil:
 		return "paused"
 	case j.NextRun.IsZero():
 		return "-"
@@ -81,14 +104,20 @@ func nextRun(j daemon.Job, s daemon.Snapshot) string {
 }
 
 func waitingChanges(j daemon.Job) string {
-	if j.Backlog == nil {
+	switch {
+	case j.Command:
+		return "-"
+	case j.Backlog == nil:
 		return "?"
 	}
 	return fmt.Sprint(*j.Backlog)
 }
 
 func behind(j daemon.Job) string {
-	if j.LagSeconds == nil {
+	switch {
+	case j.Command:
+		return "-"
+	case j.LagSeconds == nil:
 		return "?"
 	}
 	return short(time.Duration(*j.LagSeconds * float64(time.Second)))
@@ -129,31 +158,82 @@ func newJobShowCommand(e env) *cobra.Command {
 func printJob(out io.Writer, j daemon.Job, runs []daemon.Execution, now time.Time) error {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	p := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) } // Flush tells a write error
+	target := "writes to"
+	if j.Command {
+		target = "runs"
+	}
 	p("job\t%s\n", j.Name)
-	p("writes to\t%s\n", j.Target)
+	p("%s\t%s\n", target, j.Target)
 	p("schedule\t%s: %s\n", j.Schedule, j.ScheduleWords)
+	p("lock\t%s\n", j.Lock)
+	p("overlap\t%s\n", j.Overlap)
 	p("state\t%s\n", jobState(j, now))
 	if j.Paused != nil {
-		p("paused\t%s, since %s; baton job resume %s ends that\n", j.Paused.Reason, j.Paused.Since.Format(time.DateTime), j.Name)
+		p("paused\t%s\n", pausedSince(j))
 	}
-	if r := j.Running; r != nil {
-		p("run\t%s on %s: %s\n", r.ID, r.NodeID, soFar(*r))
+	open := j.Open
+	if len(open) == 0 && j.Running != nil {
+		open = []daemon.Execution{*j.Running}
+	}
+	for _, r := range open {
+		p("run\t%s on %s: %s\n", r.ID, r.NodeID, nowRunning(j, r, now))
+	}
+	if r := j.Retry; r != nil {
+		p("retry\tattempt %d of slot %s, %s\n", r.Attempt, r.Slot.In(j.NextRun.Location()).Format(time.DateTime), soon(r.At, now))
 	}
 	next := "-"
-	if !j.NextRun.IsZero() && j.Paused == nil {
-		next = j.NextRun.Format("2006-01-02 15:04:05 MST")
+	if !j.NextRun.IsZero() && (j.Paused == nil || !j.Paused.Until.IsZero()) {
+		next = moment(j.NextRun)
 	}
 	p("next\t%s\n", next)
-	p("waiting\t%s changes\n", waitingChanges(j))
-	p("behind\t%s\n", behind(j))
+	did := "ROWS\tDEAD"
+	if j.Command {
+		did = "EXIT"
+	} else {
+		p("waiting\t%s changes\n", waitingChanges(j))
+		p("behind\t%s\n", behind(j))
+	}
 	if len(runs) > 0 {
-		p("\nSTARTED\tRESULT\tTRIGGER\tROWS\tDEAD\tTOOK\tNODE\tRUN\tERROR\n")
+		p("\nSTARTED\tRESULT\tTRIGGER\tATTEMPT\t%s\tTOOK\tNODE\tRUN\tERROR\n", did)
 	}
 	for _, r := range runs {
-		p("%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\n", r.Started.Format(time.DateTime), r.State, r.Trigger, r.Rows, r.Dead,
-			short(time.Duration(r.DurationMS)*time.Millisecond), r.NodeID, r.ID, cmp.Or(firstLine(r.Error), "-"))
+		did := fmt.Sprintf("%d\t%d", r.Rows, r.Dead)
+		if j.Command {
+			did = exitCode(r)
+		}
+		p("%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", r.Started.Format(time.DateTime), r.State, r.Trigger, r.Attempt, did,
+			short(time.Duration(r.DurationMS)*time.Millisecond), r.NodeID, r.ID, cmp.Or(errorOrReason(r), "-"))
 	}
 	return w.Flush()
+}
+
+// pausedSince is why a job is paused, for how long, and what ends that.
+func pausedSince(j daemon.Job) string {
+	text := j.Paused.Reason + ", since " + j.Paused.Since.Format(time.DateTime)
+	if !j.Paused.Until.IsZero() {
+		text += ", until " + moment(j.Paused.Until)
+	}
+	return text + "; " + endsPause(j) + " ends that"
+}
+
+// endsPause is the command that ends a job's pause.
+func endsPause(j daemon.Job) string {
+	if j.Paused.All {
+		return "baton job resume --all"
+	}
+	return "baton job resume " + j.Name
+}
+
+// nowRunning is how far a run is that goes on.
+func nowRunning(j daemon.Job, r daemon.Execution, now time.Time) string {
+	text := "for " + short(now.Sub(r.Started))
+	if !j.Command {
+		text = soFar(r)
+	}
+	if why := errorOrReason(r); why != "" {
+		text += ", " + why
+	}
+	return text
 }
 
 // soFar is how far a run is.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -10,69 +11,134 @@ import (
 	"baton/internal/daemon"
 )
 
+// whichJobs is a job's name as the only argument, or --all.
+type whichJobs struct{ all bool }
+
+func (j *whichJobs) addFlag(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&j.all, "all", false, "all jobs")
+	cmd.Args = cobra.MaximumNArgs(1)
+}
+
+// name is the job's; "" stands for all.
+func (j *whichJobs) name(args []string) (string, error) {
+	switch {
+	case j.all && len(args) > 0:
+		return "", usageError(fmt.Errorf("say either %s or --all", args[0]))
+	case j.all:
+		return "", nil
+	case len(args) == 0:
+		return "", usageError(errors.New("say which job, or --all"))
+	case args[0] == "":
+		return "", usageError(errors.New("the job's name is empty"))
+	}
+	return args[0], nil
+}
+
 func newJobPauseCommand(e env) *cobra.Command {
 	var out output
 	var reason string
+	var jobs whichJobs
+	var ends pauseEnd
 	cmd := &cobra.Command{
-		Use:   "pause JOB",
-		Short: "Have nobody run a job, until job resume",
-		Long: "Have nobody run a job: its slots are missed until baton job resume, whoever leads. What\n" +
-			"it would flush waits in Redis. A run that goes on is allowed to end, but one of @always\n" +
-			"is ended. baton pauses a job by itself when more records of one batch do not fit than\n" +
-			"dead_letters.per_batch allows, and when a stream has a gap: the reason says which.",
-		Example: "  baton job pause users --reason 'new column'",
-		Args:    cobra.ExactArgs(1),
+		Use:   "pause JOB | --all",
+		Short: "Have nobody run a job, or any, for a while or until job resume",
+		Long: "Have nobody run a job: its slots are missed until baton job resume, or until the time that\n" +
+			"--for or --until say, whoever leads. What it would flush waits in Redis. A run that goes on\n" +
+			"is allowed to end, but one of @always is ended. With --all no job runs; a job that is paused\n" +
+			"itself stays so after that. baton pauses a job by itself when more records of one batch do\n" +
+			"not fit than dead_letters.per_batch allows, and when a stream has a gap: the reason says which.\n\n" +
+			"--until takes 2006-01-02T15:04:05Z, '2006-01-02 15:04' or 15:04, the last two in the time zone\n" +
+			"of the job.",
+		Example: "  baton job pause users --reason 'new column'\n  baton job pause report --for 2h\n  baton job pause --all --until 06:30 --reason 'restore of main'",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := jobs.name(args)
+			if err == nil {
+				err = ends.check(cmd)
+			}
+			if err != nil {
+				return err
+			}
 			return withRemote(cmd, e, func(r *daemon.Remote, _ string) error {
-				p, err := r.PauseJob(cmd.Context(), args[0], by(reason))
+				until, err := ends.at(r.Zone(name), time.Now())
+				if err != nil {
+					return usageError(err)
+				}
+				p, err := r.PauseJob(cmd.Context(), name, by(reason), until)
 				if err != nil {
 					return jobError(err)
 				}
-				return out.print(e.stdout, p, func(w io.Writer) error {
-					if p.Was != nil {
-						_, err = fmt.Fprintf(w, "job %q was paused already, %s; the reason is now: %s\n", p.Job, p.Was.Reason, p.Reason)
-					} else {
-						_, err = fmt.Fprintf(w, "job %q is paused %s\n", p.Job, p.Reason)
-					}
-					return err
-				})
+				return out.print(e.stdout, p, func(w io.Writer) error { return printJobPause(w, p) })
 			})
 		},
 	}
 	addTargetFlags(cmd)
+	jobs.addFlag(cmd)
+	ends.addFlags(cmd)
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for all who will wonder")
 	out.addFlag(cmd)
 	return cmd
 }
 
+func printJobPause(w io.Writer, p daemon.JobPause) error {
+	end := ""
+	if !p.Until.IsZero() {
+		end = ", until " + moment(p.Until)
+	}
+	who, is, was := fmt.Sprintf("job %q", p.Job), "is", "was"
+	if p.Job == "" {
+		who, is, was = "all jobs", "are", "were"
+	}
+	if p.Was != nil {
+		_, err := fmt.Fprintf(w, "%s %s paused already, %s; the reason is now: %s%s\n", who, was, p.Was.Reason, p.Reason, end)
+		return err
+	}
+	_, err := fmt.Fprintf(w, "%s %s paused %s%s\n", who, is, p.Reason, end)
+	return err
+}
+
 func newJobResumeCommand(e env) *cobra.Command {
 	var out output
+	var jobs whichJobs
 	cmd := &cobra.Command{
-		Use:   "resume JOB",
-		Short: "End the pause of a job",
+		Use:   "resume JOB | --all",
+		Short: "End the pause of a job, or that of all",
 		Long: "End the pause of a job: it runs at its next slot, and one of @always at once. Slots that\n" +
-			"have passed meanwhile are not run; baton job run does not wait for the next one. Without\n" +
-			"a pause it does nothing.",
-		Example: "  baton job resume users\n  baton job resume users && baton job run users --watch",
-		Args:    cobra.ExactArgs(1),
+			"have passed meanwhile are not run; baton job run does not wait for the next one. With --all\n" +
+			"the pause of all jobs ends; jobs that are paused themselves stay so. Without a pause it does\n" +
+			"nothing.",
+		Example: "  baton job resume users\n  baton job resume users && baton job run users --watch\n  baton job resume --all",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			name, err := jobs.name(args)
+			if err != nil {
+				return err
+			}
 			return withRemote(cmd, e, func(r *daemon.Remote, _ string) error {
-				p, err := r.ResumeJob(cmd.Context(), args[0])
+				p, err := r.ResumeJob(cmd.Context(), name)
 				if err != nil {
 					return jobError(err)
 				}
-				return out.print(e.stdout, p, func(w io.Writer) error {
-					if p.Was == nil {
-						_, err = fmt.Fprintf(w, "job %q was not paused\n", p.Job)
-					} else {
-						_, err = fmt.Fprintf(w, "job %q is resumed; it was paused %s, for %s\n", p.Job, p.Was.Reason, short(time.Since(p.Was.Since)))
-					}
-					return err
-				})
+				return out.print(e.stdout, p, func(w io.Writer) error { return printJobResume(w, p) })
 			})
 		},
 	}
 	addTargetFlags(cmd)
+	jobs.addFlag(cmd)
 	out.addFlag(cmd)
 	return cmd
+}
+
+func printJobResume(w io.Writer, p daemon.JobPause) error {
+	who, is, was, it := fmt.Sprintf("job %q", p.Job), "is", "was", "it was"
+	if p.Job == "" {
+		who, is, was, it = "all jobs", "are", "were", "they were"
+	}
+	text := fmt.Sprintf("%s %s not paused", who, was)
+	if p.Was != nil {
+		text = fmt.Sprintf("%s %s resumed; %s paused %s, for %s", who, is, it, p.Was.Reason, short(time.Since(p.Was.Since)))
+	}
+	if p.Still != nil {
+		text += fmt.Sprintf("; but all jobs are paused %s; baton job resume --all ends that", p.Still.Reason)
+	}
+	_, err := fmt.Fprintln(w, text)
+	return err
 }

@@ -19,6 +19,7 @@ const (
 type progress struct {
 	w       io.Writer
 	inPlace bool
+	command bool // it writes no rows
 	shown   time.Time
 	samples []sample // of the last rateOver
 }
@@ -39,6 +40,12 @@ func (p *progress) show(r daemon.Execution, now time.Time) {
 	}
 	p.shown = now
 	line := p.line(r)
+	switch {
+	case r.State == "queued":
+		line = "waits for another run to end"
+	case p.command:
+		line = "running for " + short(now.Sub(r.Started).Round(time.Second))
+	}
 	if p.inPlace {
 		_, _ = fmt.Fprintf(p.w, "\r\x1b[K%s", line) // a terminal that is gone ends the process
 		return
@@ -73,9 +80,9 @@ func (p *progress) line(r daemon.Execution) string {
 	return fmt.Sprintf("[%s] %3.0f %%  %s", bar, done*100, text)
 }
 
-// perSecond is ", 1200 rows/s"; "" of no time at all.
+// perSecond is ", 1200 rows/s"; "" of no time at all, or no rows.
 func perSecond(rows int64, took time.Duration) string {
-	if took <= 0 {
+	if took <= 0 || rows == 0 {
 		return ""
 	}
 	return fmt.Sprintf(", %.0f rows/s", float64(rows)/took.Seconds())

@@ -15,28 +15,33 @@ import (
 func newJobRunCommand(e env) *cobra.Command {
 	var out output
 	var reason string
-	var watch bool
+	var watch, force bool
 	cmd := &cobra.Command{
 		Use:   "run JOB",
 		Short: "Have the leader run a job now",
 		Long: "Have the leader run a job now, beside its schedule. It is refused if nobody leads (exit\n" +
-			"code 3), if the job is paused, or if a run of it goes on. It happens once, or not at all,\n" +
-			"whoever leads meanwhile. With --watch it shows how far the run is until it has ended, and\n" +
-			"the exit code is 1 if that was not well; Ctrl-C ends the watching, and not the run.",
-		Example: "  baton job run users\n  baton job run users --watch",
+			"code 3), if the job is paused, or if a run of it goes on and its overlap is forbid: --force\n" +
+			"runs it all the same, and the history says so. It happens once, or not at all, whoever\n" +
+			"leads meanwhile. With --watch it shows how far the run is until it has ended, and the exit\n" +
+			"code is 1 if that was not well; Ctrl-C ends the watching, and not the run.",
+		Example: "  baton job run users\n  baton job run users --watch\n  baton job run report --force --reason 'the last one hangs'",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withRemote(cmd, e, func(r *daemon.Remote, lockKey string) error {
-				run, err := r.RunJob(cmd.Context(), args[0], by(reason))
+			return withRemote(cmd, e, func(r *daemon.Remote, _ string) error {
+				run, err := r.RunJob(cmd.Context(), args[0], by(reason), force)
 				switch {
 				case errors.Is(err, daemon.ErrNoLeader):
-					return noneToStepDown(cmd.Context(), r, lockKey)
+					return nobodyRuns(cmd.Context(), r, args[0])
 				case err != nil:
 					return jobError(err)
 				case watch:
 					return watchRun(cmd.Context(), e.stdout, r, run, out)
 				}
 				return out.print(e.stdout, run, func(w io.Writer) error {
+					if run.Queued {
+						_, err := fmt.Fprintf(w, "run %s of job %q waits for another one to end; baton job show %s tells how that goes\n", run.Run.ID, run.Job, run.Job)
+						return err
+					}
 					_, err := fmt.Fprintf(w, "run %s of job %q has begun on %s; baton job show %s tells how it ends\n", run.Run.ID, run.Job, run.Run.NodeID, run.Job)
 					return err
 				})
@@ -45,14 +50,20 @@ func newJobRunCommand(e env) *cobra.Command {
 	}
 	addTargetFlags(cmd)
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show how far it is until it has ended")
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for the log")
+	cmd.Flags().BoolVar(&force, "force", false, "whatever else of the job runs")
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the history")
 	out.addFlag(cmd)
 	return cmd
 }
 
+// nobodyRuns says that nobody leads who could do something about a job.
+func nobodyRuns(ctx context.Context, r *daemon.Remote, name string) error {
+	return noLeader(r.Vacant(ctx, name))
+}
+
 // watchRun shows a run until it has ended, and answers with its result.
 func watchRun(ctx context.Context, w io.Writer, r *daemon.Remote, run daemon.JobRun, out output) error {
-	bar := progress{w: w, inPlace: isTerminal(w)}
+	bar := progress{w: w, inPlace: isTerminal(w), command: r.IsCommand(run.Job)}
 	ended, err := r.WatchRun(ctx, run.Job, run.Run.ID, func(now daemon.JobRun) {
 		if !out.json {
 			bar.show(now.Run, time.Now())
@@ -68,7 +79,11 @@ func watchRun(ctx context.Context, w io.Writer, r *daemon.Remote, run daemon.Job
 	}
 	err = out.print(w, ended, func(w io.Writer) error {
 		took := time.Duration(ended.Run.DurationMS) * time.Millisecond
-		_, err := fmt.Fprintf(w, "%s: %s in %s%s\n", ended.Run.State, soFar(ended.Run), short(took), perSecond(ended.Run.Rows, took))
+		did := soFar(ended.Run)
+		if ended.Run.ExitCode != nil || r.IsCommand(ended.Job) {
+			did = exit(ended.Run)
+		}
+		_, err := fmt.Fprintf(w, "%s: %s in %s%s\n", ended.Run.State, did, short(took), perSecond(ended.Run.Rows, took))
 		return err
 	})
 	if !ended.Succeeded() {

@@ -67,7 +67,7 @@ func TestJobIsDrivenFromTheCommandLine(t *testing.T) {
 	c.matches(c.run("job", "run", "views"), exitFailure, `^$`, `job "views" is paused by \S+; baton job resume views ends that`)
 	c.matches(c.run("job", "list"), exitOK, `(?m)^views +@yearly +paused +succeeded \S+ ago +paused +0 +0s$`, `^$`)
 	c.matches(c.run("status"), exitOK, `(?m)^views is paused by \S+; baton job resume views ends that$`, `^$`)
-	c.matches(c.run("job", "show", "views"), exitOK, `(?ms)^paused +by \S+, since .*^next +-$.*^STARTED .* manual +3 `, `^$`)
+	c.matches(c.run("job", "show", "views"), exitOK, `(?ms)^paused +by \S+, since .*^next +-$.*^STARTED .* manual +1 +3 `, `^$`)
 	c.matches(c.run("job", "resume", "views"), exitOK, `^job "views" is resumed; it was paused by \S+, for \S+\n$`, `^$`)
 	c.matches(c.run("job", "resume", "views"), exitOK, `^job "views" was not paused\n$`, `^$`)
 

@@ -113,7 +113,7 @@ func (t statusTables) jobs() {
 	}
 	for _, j := range t.s.Jobs {
 		if j.Paused != nil {
-			t.print("\n%s is paused %s; baton job resume %s ends that\n", j.Name, j.Paused.Reason, j.Name)
+			t.print("\n%s is paused %s; %s ends that\n", j.Name, j.Paused.Reason, endsPause(j))
 		}
 		if r := j.LastRun; r != nil && r.Error != "" {
 			t.print("\n%s, at %s on %s: %s\n", j.Name, r.Started.Format(time.DateTime), r.NodeID, r.Error)

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"baton/internal/daemon"
+)
+
+func newJobCancelCommand(e env) *cobra.Command {
+	var out output
+	var reason, run string
+	cmd := &cobra.Command{
+		Use:   "cancel JOB",
+		Short: "Have the leader end what runs of a job",
+		Long: "Have the leader end the runs of a job: a command gets SIGTERM, and SIGKILL after its grace;\n" +
+			"a flush stops after the batch that it is at. What waits to run, and the retrial of a run\n" +
+			"that failed, are dropped too; with --run only that run ends. The schedule goes on: baton\n" +
+			"job pause stops that. It returns when the runs have been told. Exit code 1 if there was\n" +
+			"nothing to cancel, 3 if nobody leads.",
+		Example: "  baton job cancel report\n  baton job cancel report --run 0d6c… --reason 'wrong parameters'",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withRemote(cmd, e, func(r *daemon.Remote, _ string) error {
+				c, err := r.CancelJob(cmd.Context(), args[0], run, by(reason))
+				switch {
+				case errors.Is(err, daemon.ErrNoLeader):
+					return nobodyRuns(cmd.Context(), r, args[0])
+				case err != nil:
+					return jobError(err)
+				case c.Nothing() && run != "":
+					return fmt.Errorf("run %s of job %q does not go on: nothing was cancelled; baton job show %s tells what runs", run, c.Job, c.Job)
+				case c.Nothing():
+					return fmt.Errorf("nothing of job %q runs or is to be tried again: nothing was cancelled", c.Job)
+				}
+				return out.print(e.stdout, c, func(w io.Writer) error { return printCancelled(w, c) })
+			})
+		},
+	}
+	addTargetFlags(cmd)
+	cmd.Flags().StringVar(&run, "run", "", "the ID of the one run to end")
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the history")
+	out.addFlag(cmd)
+	return cmd
+}
+
+func printCancelled(w io.Writer, c daemon.JobCancelled) error {
+	for _, id := range c.Runs {
+		if _, err := fmt.Fprintf(w, "run %s of job %q was told to end; baton job history %s tells how it did\n", id, c.Job, c.Job); err != nil {
+			return err
+		}
+	}
+	if c.Retry == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "attempt %d of job %q, which was to come, is dropped\n", c.Retry, c.Job)
+	return err
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"baton/internal/daemon"
+)
+
+func newJobHistoryCommand(e env) *cobra.Command {
+	var out output
+	var n int
+	cmd := &cobra.Command{
+		Use:   "history JOB",
+		Short: "Show how the runs of a job ended, and the slots that were not run",
+		Long: "Show the last runs of a job that have ended, on whatever node, and the slots that were not\n" +
+			"run, with the reason; the newest first. Slots that were missed one after the other for the\n" +
+			"same reason are one line. How much is kept is said by history in the configuration. With\n" +
+			"-o json there is also the end of what a command printed; baton job logs has more of it.",
+		Example: "  baton job history report\n  baton job history report -n 100 -o json",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if n < 1 {
+				return usageError(fmt.Errorf("-n %d: want a number above 0", n))
+			}
+			return withRemote(cmd, e, func(r *daemon.Remote, _ string) error {
+				entries, err := r.JobHistory(cmd.Context(), args[0], n)
+				if err != nil {
+					return jobError(err)
+				}
+				return out.print(e.stdout, entries, func(w io.Writer) error {
+					return printHistory(w, args[0], entries, r.Zone(args[0]), r.IsCommand(args[0]))
+				})
+			})
+		},
+	}
+	addTargetFlags(cmd)
+	cmd.Flags().IntVarP(&n, "count", "n", 20, "how many entries to show")
+	out.addFlag(cmd)
+	return cmd
+}
+
+func printHistory(out io.Writer, name string, entries []daemon.JobEntry, zone *time.Location, command bool) error {
+	if len(entries) == 0 {
+		_, err := fmt.Fprintf(out, "nothing is known of job %q: no run has ended yet, or redis has lost its data\n", name)
+		return err
+	}
+	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	result := "ROWS"
+	if command {
+		result = "EXIT"
+	}
+	// Flush tells a write error.
+	_, _ = fmt.Fprintf(w, "WHEN (%s)\tTRIGGER\tATTEMPT\tSTATE\tTOOK\t%s\tNODE\tEPOCH\tERROR OR REASON\n", zone, result)
+	for _, e := range entries {
+		if m := e.Missed; m != nil {
+			_, _ = fmt.Fprintf(w, "%s\t-\t-\tmissed\t-\t-\t%s\t%d\t%s\n",
+				m.First.In(zone).Format(time.DateTime), m.NodeID, m.Epoch, missedSlots(*m, zone))
+			continue
+		}
+		r := *e.Run
+		did := rows(r)
+		if command {
+			did = exitCode(r)
+		}
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\n", r.Started.In(zone).Format(time.DateTime), r.Trigger, r.Attempt, r.State,
+			short(time.Duration(r.DurationMS)*time.Millisecond), did, r.NodeID, r.Epoch, cmp.Or(errorOrReason(r), "-"))
+	}
+	return w.Flush()
+}
+
+// missedSlots is "12 slots: overlap, 02:00 … 02:11".
+func missedSlots(m daemon.MissedSlots, zone *time.Location) string {
+	first, last := m.First.In(zone), m.Last.In(zone)
+	clock := "15:04"
+	if first.Second() != 0 || last.Second() != 0 {
+		clock = time.TimeOnly
+	}
+	if m.Count == 0 {
+		return fmt.Sprintf("nothing was known of the job: it is new, or redis had lost its data; its slots count from %s on", last.Format(clock))
+	}
+	text := "1 slot: " + m.Reason + ", " + first.Format(clock)
+	if m.Count > 1 {
+		end := clock
+		if first.YearDay() != last.YearDay() || first.Year() != last.Year() {
+			end = "2006-01-02 " + clock
+		}
+		text = fmt.Sprintf("%d slots: %s, %s … %s", m.Count, m.Reason, first.Format(clock), last.Format(end))
+	}
+	if m.Error != "" {
+		text += ": " + firstLine(m.Error)
+	}
+	return text
+}
+
+// rows is what a flush has written, and put aside.
+func rows(r daemon.Execution) string {
+	if r.Dead > 0 {
+		return fmt.Sprintf("%d, %d dead", r.Rows, r.Dead)
+	}
+	return fmt.Sprint(r.Rows)
+}
+
+// exitCode is a command's; "-" if it did not end by itself.
+func exitCode(r daemon.Execution) string {
+	if r.ExitCode == nil {
+		return "-"
+	}
+	return fmt.Sprint(*r.ExitCode)
+}
+
+// exit is what a command came to, in words.
+func exit(r daemon.Execution) string {
+	if r.ExitCode == nil {
+		return "no exit code"
+	}
+	return fmt.Sprintf("exit code %d", *r.ExitCode)
+}
+
+// errorOrReason is what went wrong, and who asked for the run.
+func errorOrReason(r daemon.Execution) string {
+	var parts []string
+	if r.Forced {
+		parts = append(parts, "forced")
+	}
+	if r.By != "" {
+		parts = append(parts, firstLine(r.By))
+	}
+	text := strings.Join(parts, " ")
+	switch {
+	case r.Error == "":
+		return text
+	case text == "":
+		return firstLine(r.Error)
+	}
+	return fmt.Sprintf("%s (%s)", firstLine(r.Error), text)
+}
