@@ -1,12 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
 
 	"github.com/goccy/go-yaml"
 	"github.com/google/renameio/v2"
@@ -14,6 +19,7 @@ import (
 
 	"baton/configs"
 	"baton/internal/config"
+	"baton/internal/daemon"
 )
 
 func newConfigCommand(e env) *cobra.Command {
@@ -36,7 +42,12 @@ type checked struct {
 	Jobs      int              `json:"jobs"`
 	Databases int              `json:"databases"`
 	Problems  []config.Problem `json:"problems"`
+	// Schedules is when each job is due. With problems it is empty.
+	Schedules []daemon.Coming `json:"schedules"`
 }
+
+// shownSlots is how many slots of each job config check shows.
+const shownSlots = 3
 
 func newConfigCheckCommand(e env) *cobra.Command {
 	var out output
@@ -44,7 +55,9 @@ func newConfigCheckCommand(e env) *cobra.Command {
 		Use:   "check [FILE]",
 		Short: "Say what is wrong with the configuration, each problem with its line",
 		Long: "Say what is wrong with the configuration, each problem with its line: of FILE, else of\n" +
-			"the one that run would take, with environment and flags on top. Nothing is connected to.",
+			"the one that run would take, with environment and flags on top. Nothing is connected to.\n" +
+			"A good one is followed by when its jobs are due, in their time zones, and by what daylight\n" +
+			"saving does to them within a year.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, err := existingConfig(cmd, e, args)
@@ -52,7 +65,7 @@ func newConfigCheckCommand(e env) *cobra.Command {
 				return usageError(err)
 			}
 			c, err := readConfig(cmd, e, path)
-			report := checked{path, err == nil, len(c.Jobs), len(c.Databases), config.Problems{}}
+			report := checked{path, err == nil, len(c.Jobs), len(c.Databases), config.Problems{}, []daemon.Coming{}}
 			if problems, ok := errors.AsType[config.Problems](err); ok {
 				report.Problems = problems
 			} else if err != nil {
@@ -61,16 +74,77 @@ func newConfigCheckCommand(e env) *cobra.Command {
 			if err != nil && !out.json {
 				return err
 			}
-			printed := out.print(e.stdout, report, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "%s: ok, %s into %s\n", path, count(len(c.Jobs), "job"), count(len(c.Databases), "database"))
-				return err
-			})
+			if err == nil {
+				if report.Schedules, err = daemon.NextOfAll(c, time.Now(), shownSlots); err != nil {
+					return err
+				}
+			}
+			printed := out.print(e.stdout, report, func(w io.Writer) error { return printChecked(w, report) })
 			return errors.Join(err, printed)
 		},
 	}
 	addRunFlags(cmd)
 	out.addFlag(cmd)
 	return cmd
+}
+
+func printChecked(out io.Writer, r checked) error {
+	if _, err := fmt.Fprintf(out, "%s: ok, %s into %s\n", r.File, count(r.Jobs, "job"), count(r.Databases, "database")); err != nil || r.Jobs == 0 {
+		return err
+	}
+	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "\nJOB\tDUE\tNEXT\tTHEN\tTHEN") // Flush tells a write error
+	for _, c := range r.Schedules {
+		_, _ = fmt.Fprintf(w, "%s\t%s", c.Job, c.Words)
+		for i := range shownSlots {
+			slot := "-" // a line of fewer columns would tear the table apart
+			if i < len(c.Next) {
+				slot = slotTime(c.Next[i].Slot)
+			}
+			_, _ = fmt.Fprintf(w, "\t%s", slot)
+		}
+		_, _ = fmt.Fprintln(w)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return printShifts(out, r.Schedules)
+}
+
+// printShifts tells what the clocks do to jobs. Those to which they do the same share a
+// line: of many jobs a good part is due at the same hour of the night.
+func printShifts(out io.Writer, schedules []daemon.Coming) error {
+	type shift struct {
+		at         int64 // for the order
+		slot, note string
+	}
+	var order []shift
+	jobs := map[shift][]string{}
+	for _, c := range schedules {
+		for _, s := range c.Shifts {
+			k := shift{s.Slot.Unix(), slotTime(s.Slot) + " " + c.TimeZone, s.Note}
+			if jobs[k] == nil {
+				order = append(order, k)
+			}
+			jobs[k] = append(jobs[k], c.Job)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b shift) int { return cmp.Compare(a.at, b.at) })
+	for i, k := range order {
+		if i == 0 {
+			if _, err := fmt.Fprintln(out, "\nWithin a year:"); err != nil {
+				return err
+			}
+		}
+		names := strings.Join(jobs[k][:min(len(jobs[k]), shownSlots)], ", ")
+		if more := len(jobs[k]) - shownSlots; more > 0 {
+			names += fmt.Sprintf(" and %d more", more)
+		}
+		if _, err := fmt.Fprintf(out, "  %s: %s: %s\n", k.slot, k.note, names); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func newConfigShowCommand(e env) *cobra.Command {

@@ -23,6 +23,7 @@ func Checks() config.Checks {
 			_, err = job.ParseSchedule(spec, loc)
 			return err
 		},
+		Interval: shortestInterval,
 		Key: func(pattern string) error {
 			keys, err := flush.ExpandKey(pattern)
 			if err != nil {

@@ -2,7 +2,6 @@ package job
 
 import (
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -87,11 +86,10 @@ func jump(transition time.Time) (skipped, again span) {
 	return span{}, span{now, old}
 }
 
-// walls are the matching times of the wall clock within a span, the first few of them.
+// walls are the matching times of the wall clock within a span.
 func (c *cronSchedule) walls(s span) []time.Time {
-	const few = 4
 	var list []time.Time
-	for wall := c.nextWall(s.from.Add(-time.Nanosecond)); !wall.IsZero() && wall.Before(s.to) && len(list) < few; wall = c.nextWall(wall) {
+	for wall := c.nextWall(s.from.Add(-time.Nanosecond)); !wall.IsZero() && wall.Before(s.to); wall = c.nextWall(wall) {
 		list = append(list, wall)
 	}
 	return list
@@ -104,48 +102,51 @@ func (c *cronSchedule) note(at time.Time) string {
 	wall := wallClock(at, c.loc)
 	if !start.IsZero() {
 		skipped, again := jump(start)
-		gone := c.walls(skipped)
-		switch {
-		case len(gone) > 0 && c.everyHour() && c.Next(start.Add(-time.Nanosecond)).Equal(at):
-			return fmt.Sprintf("the clock is put forward: %s not exist, and nothing stands for %s", clockTimes(gone, "does", "do", wall), it(gone))
-		case len(gone) > 0 && at.Equal(start):
-			return fmt.Sprintf("the clock is put forward: %s not exist, runs at %s", clockTimes(gone, "does", "do", wall), wall.Format("15:04"))
-		case c.everyHour() && wall.Before(again.to):
-			return "the clock was put back: " + wall.Format("15:04") + " for the second time"
+		if wall.Before(again.to) && c.everyHour() {
+			return "the clock was put back: " + wall.Format(minutes) + " for the second time"
+		}
+		if c.Next(start.Add(-time.Nanosecond)).Equal(at) {
+			if text := c.gone(c.walls(skipped), wall, at.Equal(start)); text != "" {
+				return text
+			}
 		}
 	}
 	if end.IsZero() || c.everyHour() {
 		return ""
 	}
 	if _, again := jump(end); !wall.Before(again.from) && wall.Before(again.to) {
-		return fmt.Sprintf("the clock is put back: %s comes twice, runs the first time", wall.Format("15:04"))
+		return fmt.Sprintf("the clock is put back: %s comes twice, runs the first time", wall.Format(minutes))
 	}
 	return ""
 }
 
-// clockTimes writes "02:00 and 02:30 do", with the date where it is not that of near.
-func clockTimes(list []time.Time, one, many string, near time.Time) string {
-	texts := make([]string, len(list))
-	for i, wall := range list {
-		layout := "15:04"
-		if wall.YearDay() != near.YearDay() {
-			layout = "2006-01-02 15:04"
-		}
-		texts[i] = wall.Format(layout)
-	}
-	switch last := len(texts) - 1; {
-	case last == 0:
-		return texts[0] + " " + one
-	case last >= 3:
-		return texts[0] + " and others " + many
-	default:
-		return strings.Join(texts[:last], ", ") + " and " + texts[last] + " " + many
-	}
-}
+// minutes is how notes write a time of the clock.
+const minutes = "15:04"
 
-func it(list []time.Time) string {
-	if len(list) == 1 {
-		return "it"
+// gone says that the clock leaves these times out, and what comes for them: a slot that
+// is due right after, when the clock shows wall. A schedule for every hour may have one
+// there anyhow, but none that stands for others.
+func (c *cronSchedule) gone(list []time.Time, wall time.Time, rightAfter bool) string {
+	if len(list) == 0 || !rightAfter && !c.everyHour() {
+		return ""
 	}
-	return "them"
+	layout := minutes
+	if list[0].YearDay() != wall.YearDay() {
+		layout = "2006-01-02 " + minutes
+	}
+	times, last := list[0].Format(layout)+" does", len(list)-1
+	switch {
+	case last == 1:
+		times = list[0].Format(layout) + " and " + list[1].Format(layout) + " do"
+	case last > 1:
+		times = fmt.Sprintf("%s to %s, %d slots, do", list[0].Format(layout), list[last].Format(layout), len(list))
+	}
+	text := "the clock is put forward: " + times + " not exist"
+	switch {
+	case c.everyHour():
+		return text
+	case last > 0:
+		return text + ", runs once at " + wall.Format(minutes)
+	}
+	return text + ", runs at " + wall.Format(minutes)
 }

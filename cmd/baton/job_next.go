@@ -1,0 +1,120 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"baton/internal/daemon"
+)
+
+// mostSlots bounds what job next lists.
+const mostSlots = 1000
+
+func newJobNextCommand(e env) *cobra.Command {
+	var out output
+	var n int
+	var from string
+	cmd := &cobra.Command{
+		Use:   "next JOB",
+		Short: "List the coming slots of a job, and what daylight saving does to them",
+		Long: "List the coming slots of a job in its time zone, when it starts with its jitter, and what\n" +
+			"daylight saving does to them. The configuration alone is asked: not Redis, and no pause.",
+		Example: "  baton job next report\n  baton job next report -n 100 -o json\n  baton job next report --from 2027-03-27",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if n < 1 || n > mostSlots {
+				return usageError(fmt.Errorf("-n %d: want 1 to %d", n, mostSlots))
+			}
+			c, err := loadConfig(cmd, e)
+			if err != nil {
+				return err
+			}
+			now := time.Now()
+			if from != "" {
+				if now, err = parseFrom(from, daemon.Zone(c, args[0])); err != nil {
+					return usageError(err)
+				}
+			}
+			coming, err := daemon.Next(c, args[0], now, n)
+			if err != nil {
+				return jobError(err)
+			}
+			coming.Shifts = nil // the slots themselves have notes
+			return out.print(e.stdout, coming, func(w io.Writer) error { return printNext(w, coming, now) })
+		},
+	}
+	addTargetFlags(cmd)
+	cmd.Flags().IntVarP(&n, "slots", "n", 10, "how many slots")
+	cmd.Flags().StringVar(&from, "from", "", "those after this `time`, in the job's zone: 2027-03-28, \"2027-03-28 02:30\", or RFC 3339 (default now)")
+	out.addFlag(cmd)
+	return cmd
+}
+
+// parseFrom reads a time as people write it, in a zone if it has none of its own.
+func parseFrom(text string, zone *time.Location) (time.Time, error) {
+	for _, layout := range []string{time.RFC3339, time.DateOnly, "2006-01-02 15:04", time.DateTime, "2006-01-02T15:04", "2006-01-02T15:04:05"} {
+		if at, err := time.ParseInLocation(layout, text, zone); err == nil {
+			return at, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("--from %q is no time: write 2027-03-28, \"2027-03-28 02:30\" or 2027-03-28T02:30:00+01:00", text)
+}
+
+func printNext(out io.Writer, c daemon.Coming, now time.Time) error {
+	if c.Always {
+		_, err := fmt.Fprintf(out, "%s: %s: it has no slots, and is started again whenever it ends\n", c.Job, c.Words)
+		return err
+	}
+	head := c.Job + ": " + c.Words
+	if c.OffsetMS > 0 {
+		head += fmt.Sprintf(", started %s after each slot by its jitter", short(time.Duration(c.OffsetMS)*time.Millisecond))
+	}
+	if _, err := fmt.Fprintln(out, head); err != nil {
+		return err
+	}
+	var table strings.Builder
+	w := tabwriter.NewWriter(&table, 0, 8, 2, ' ', 0)
+	p := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) } // a Builder takes everything
+	starts := c.OffsetMS > 0
+	if p("SLOT\tIN\t"); starts {
+		p("STARTS\t")
+	}
+	if slices.ContainsFunc(c.Next, func(s daemon.ComingSlot) bool { return s.Note != "" }) {
+		p("NOTE")
+	}
+	for _, s := range c.Next {
+		if p("\n%s\t%s\t", slotTime(s.Slot), short(s.Start.Sub(now))); starts {
+			p("%s\t", clockTime(s.Start))
+		}
+		p("%s", s.Note)
+	}
+	_ = w.Flush()
+	for line := range strings.Lines(table.String()) {
+		if _, err := fmt.Fprintln(out, strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// slotTime writes a slot with its offset from UTC: a zone's letters are known to few.
+func slotTime(at time.Time) string {
+	return at.Format("Mon 2006-01-02 ") + clockTime(at) + at.Format(" -07:00")
+}
+
+// clockTime leaves out seconds, and parts of them, that nobody asked for.
+func clockTime(at time.Time) string {
+	switch {
+	case at.Nanosecond() != 0:
+		return at.Format("15:04:05.000")
+	case at.Second() != 0:
+		return at.Format("15:04:05")
+	}
+	return at.Format("15:04")
+}

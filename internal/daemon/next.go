@@ -1,0 +1,113 @@
+package daemon
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"baton/internal/config"
+	"baton/internal/job"
+)
+
+// Coming is when a job is due, as far as its configuration tells.
+type Coming struct {
+	Job      string `json:"job"`
+	Schedule string `json:"schedule"`
+	Words    string `json:"words"`
+	TimeZone string `json:"time_zone"`
+	// Always: it has no slots, and runs for as long as its node leads.
+	Always bool `json:"always,omitzero"`
+	// OffsetMS is how long after each slot the job starts, by its jitter.
+	OffsetMS int64        `json:"offset_ms,omitzero"`
+	Next     []ComingSlot `json:"next"`
+	// Shifts are the slots within a year that the clock of the zone moves, or would repeat.
+	Shifts []ComingSlot `json:"shifts,omitempty"`
+}
+
+// ComingSlot is a slot in the zone of its job, and when the job starts.
+type ComingSlot struct {
+	Slot  time.Time `json:"slot"`
+	Start time.Time `json:"start"`
+	// Note says what the clock of the zone does to it.
+	Note string `json:"note,omitzero"`
+}
+
+// Next tells when a job is due after a time: its next n slots. It asks nobody, and
+// knows of no pause.
+func Next(c config.Config, name string, from time.Time, n int) (Coming, error) {
+	var have []string
+	for _, j := range c.Jobs {
+		if j.Name == name {
+			return coming(j, from, n)
+		}
+		have = append(have, j.Name)
+	}
+	if len(have) == 0 {
+		return Coming{}, fmt.Errorf("%w: %q: the configuration has no jobs; is --config right?", ErrNoJob, name)
+	}
+	return Coming{}, fmt.Errorf("%w: %q: the configuration has %s", ErrNoJob, name, strings.Join(have, ", "))
+}
+
+// NextOfAll tells it of every job, with what the clocks do to it within a year.
+func NextOfAll(c config.Config, from time.Time, n int) ([]Coming, error) {
+	list := make([]Coming, 0, len(c.Jobs))
+	for _, j := range c.Jobs {
+		one, err := coming(j, from, n)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, one)
+	}
+	return list, nil
+}
+
+// Zone is the time zone of a job, for times that somebody writes without one; UTC
+// where there is no such job.
+func Zone(c config.Config, name string) *time.Location {
+	for _, j := range c.Jobs {
+		if zone, err := time.LoadLocation(j.TimeZone); err == nil && j.Name == name {
+			return zone
+		}
+	}
+	return time.UTC
+}
+
+func coming(j config.Job, from time.Time, n int) (Coming, error) {
+	zone, err := time.LoadLocation(j.TimeZone)
+	if err != nil {
+		return Coming{}, fmt.Errorf("job %q: %w", j.Name, err)
+	}
+	schedule, err := job.ParseSchedule(j.Schedule, zone)
+	if err != nil {
+		return Coming{}, fmt.Errorf("job %q: %w", j.Name, err)
+	}
+	offset := job.Job{Name: j.Name, Jitter: j.Jitter}.Offset()
+	c := Coming{
+		Job: j.Name, Schedule: j.Schedule, Words: schedule.Describe(), TimeZone: j.TimeZone,
+		Always: job.IsAlways(schedule), OffsetMS: offset.Milliseconds(),
+		Next: comingSlots(job.Upcoming(schedule, from, n), offset),
+	}
+	c.Shifts = comingSlots(job.Shifts(schedule, from, from.AddDate(1, 0, 0)), offset)
+	return c, nil
+}
+
+func comingSlots(slots []job.Slot, offset time.Duration) []ComingSlot {
+	list := make([]ComingSlot, 0, len(slots))
+	for _, s := range slots {
+		list = append(list, ComingSlot{Slot: s.At, Start: s.At.Add(offset), Note: s.Note})
+	}
+	return list
+}
+
+// shortestInterval is the least time between two slots; 0: there are none.
+func shortestInterval(spec, timeZone string) time.Duration {
+	zone, err := time.LoadLocation(timeZone)
+	if err != nil {
+		return 0
+	}
+	schedule, err := job.ParseSchedule(spec, zone)
+	if err != nil {
+		return 0
+	}
+	return job.Interval(schedule)
+}
