@@ -48,6 +48,7 @@ type item struct {
 	after  time.Time // the slot before it; zero: not known
 	due    time.Time
 	rerun  bool   // of a run that was lost: later slots do not take its place
+	behind bool   // one that is run again: it waits for its end, however the job overlaps
 	serial bool   // of a backlog
 	why    Reason // what it waits for; empty: it has not waited
 

@@ -104,7 +104,7 @@ func (s *session) overlap(e *entry, it *item) (Reason, verdict) {
 		return "", starts
 	case it.serial:
 		return e.backlog.reason, waits
-	case it.rerun && e.job.Overlap != OverlapAllow:
+	case (it.rerun || it.behind) && e.job.Overlap != OverlapAllow:
 		return ReasonOverlap, waits
 	}
 	switch e.job.Overlap {
@@ -129,7 +129,9 @@ func (s *session) overlap(e *entry, it *item) (Reason, verdict) {
 func (s *session) makeWay(e *entry, why Reason) bool {
 	kept := e.line[:0:0]
 	var gone []*item
+	behind := e.mending > 0 || len(e.line) > 0 && e.line[0].rerun
 	for i, it := range e.line {
+		it.behind = it.behind || behind && it.slotted()
 		later := e.line[i+1:]
 		if it.rerun || it.run.Forced || !outdone(it, later, why) {
 			it.why = why

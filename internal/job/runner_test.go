@@ -32,6 +32,7 @@ type node struct {
 	t     testing.TB
 	logs  *observer.ObservedLogs
 	start time.Time
+	owner string
 
 	stop   context.CancelCauseFunc
 	result chan error
@@ -46,19 +47,24 @@ type node struct {
 // lead starts a term of a fresh node. Its lock's owner is "me".
 func lead(t testing.TB, ledger job.Ledger, jobs ...job.Job) *node {
 	t.Helper()
+	return leadAs(t, ledger, "me", job.Workload{Jobs: jobs}, nil)
+}
+
+// leadAs starts a term of a fresh node by whatever owner, with another clock maybe.
+func leadAs(t testing.TB, ledger job.Ledger, owner string, w job.Workload, clock func() time.Time) *node {
+	t.Helper()
 	core, logs := observer.New(zapcore.DebugLevel)
-	n := &node{t: t, logs: logs, start: time.Now(), result: make(chan error, 1)}
+	n := &node{t: t, logs: logs, owner: owner, start: time.Now(), result: make(chan error, 1)}
 	n.Runner = job.NewRunner(ledger, n.newID, job.Config{
 		Logger:   zap.New(core),
+		Clock:    clock,
 		OnStart:  func(r job.Run) { n.note(func() { n.started = append(n.started, r) }) },
 		OnFinish: func(r job.Record) { n.note(func() { n.ended = append(n.ended, r) }) },
 		OnMissed: func(m job.Missed) { n.note(func() { n.missed = append(n.missed, m) }) },
 	})
 	ctx, stop := context.WithCancelCause(context.Background())
 	n.stop = stop
-	go func() {
-		n.result <- n.Run(ctx, job.Term{NodeID: "db1", Owner: "me", Epoch: 42}, job.Workload{Jobs: jobs})
-	}()
+	go func() { n.result <- n.Run(ctx, job.Term{NodeID: "db1", Owner: owner, Epoch: 42}, w) }()
 	synctest.Wait()
 	return n
 }
@@ -67,6 +73,9 @@ func (n *node) newID() (string, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.ids++
+	if n.owner != "me" {
+		return fmt.Sprintf("%s-%d", n.owner, n.ids), nil
+	}
 	return fmt.Sprintf("run-%d", n.ids), nil
 }
 

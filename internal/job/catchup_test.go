@@ -1,0 +1,198 @@
+package job_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"baton/internal/job"
+	"baton/internal/job/jobtest"
+)
+
+func catchingAllUp(t testing.TB, interval string, work job.Func) job.Job {
+	t.Helper()
+	return with(every(t, "flush", interval, work), func(j *job.Job) { j.CatchUp = job.CatchUpAll })
+}
+
+func TestEverySlotThatPassedIsRunInTurn(t *testing.T) {
+	for _, how := range []job.Overlap{job.OverlapForbid, job.OverlapQueueOne, job.OverlapReplace, job.OverlapAllow} {
+		t.Run(string(how), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				time.Sleep(5 * time.Second)
+				ledger := jobtest.NewLedger("me")
+				ledger.SetLast("flush", time.Now().Add(-40*time.Second))
+				most := 0
+				var n *node
+				j := catchingAllUp(t, "10s", func(ctx context.Context, r job.Run) (job.Result, error) {
+					most = max(most, len(n.Running()))
+					return takes(7*time.Second)(ctx, r)
+				})
+				j.Overlap = how
+				ledger.Disturb = during(jobtest.OpStandings, 0, time.Second, jobtest.Fault{Lost: true})
+				n = lead(t, ledger, j)
+				after(65 * time.Second)
+				n.end()
+				// Each takes 7 s, and begins when the one before has ended, until they are at their time again.
+				want(t, "starts", n.starts("flush"), []float64{-35, -25, -15, -5, 5, 15, 25, 35, 45, 55})
+				want(t, "missed", n.misses(), map[job.Reason]int{})
+				want(t, "at a time", most, 1)
+				want(t, "first trigger", n.records()[0].Trigger, job.TriggerCatchUp)
+				want(t, "last trigger", n.records()[9].Trigger, job.TriggerSchedule)
+			})
+		})
+	}
+}
+
+func TestOnlySlotsWithinTheirDeadlineAreCaughtUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(5 * time.Second)
+		ledger := jobtest.NewLedger("me")
+		ledger.SetLast("flush", time.Now().Add(-100*time.Second))
+		j := catchingAllUp(t, "10s", takes(8*time.Second))
+		j.StartingDeadline = 26 * time.Second
+		n := lead(t, ledger, j)
+		after(9 * time.Second)
+		// -25 until 3... then -15 would begin at 8, 23 s late: in time.
+		want(t, "starts", n.starts("flush"), []float64{-25, -15})
+		want(t, "missed", n.misses(), map[job.Reason]int{job.ReasonNoLeader: 7})
+		first := ledger.Missed()[0]
+		want(t, "the first of them", first.First.Sub(n.start), -95*time.Second)
+		want(t, "the last of them", first.Slot.Sub(n.start), -35*time.Second)
+		n.end()
+	})
+}
+
+func TestSlotsOfAnOutageOfTheLedgerAreRunInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ledger := jobtest.NewLedger("me")
+		n := lead(t, ledger, catchingAllUp(t, "10s", takes(time.Second)))
+		ledger.Disturb = during(jobtest.OpClaim, 0, 35*time.Second, jobtest.Fault{Lost: true})
+		after(59 * time.Second)
+		want(t, "starts", n.starts("flush"), []float64{10, 20, 30, 40, 50})
+		want(t, "missed", n.misses(), map[job.Reason]int{})
+		n.end()
+	})
+}
+
+func TestRestOfTheSlotsIsLeftToTheNextTerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(5 * time.Second)
+		ledger := jobtest.NewLedger("me")
+		ledger.SetLast("flush", time.Now().Add(-60*time.Second))
+		j := catchingAllUp(t, "10s", takes(10*time.Second))
+		n := lead(t, ledger, j)
+		after(11 * time.Second)
+		n.end()
+		ledger.SetOwner("other")
+		second := leadAs(t, ledger, "other", job.Workload{Jobs: []job.Job{j}}, nil)
+		after(200 * time.Second)
+		second.end()
+		want(t, "starts of the first", n.starts("flush"), []float64{-55, -45})
+		want(t, "starts of the second", second.starts("flush")[:3], []float64{-46, -36, -26})
+		want(t, "missed", second.misses(), map[job.Reason]int{})
+	})
+}
+
+func TestJobThatNothingIsKnownOfIsPutOnRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(5 * time.Second)
+		ledger := jobtest.NewLedger("me")
+		j := every(t, "flush", "1h", nothing)
+		j.CatchUp = job.CatchUpLatest
+		n := lead(t, ledger, j, always(t, "loop", lasting))
+		n.end()
+		want(t, "recorded", ledger.Missed(), []job.Missed{{Job: "flush", Reason: job.ReasonUnknown, First: n.start.Round(0), Slot: n.start.Round(0)}})
+		want(t, "told", len(n.missed), 1)
+		want(t, "loud lines", n.logs.FilterMessageSnippet("nothing is known").Filter(loud).Len(), 0)
+		time.Sleep(time.Hour)
+		ledger.SetOwner("other")
+		n = leadAs(t, ledger, "other", job.Workload{Jobs: []job.Job{j}}, nil)
+		want(t, "what the next term catches up", len(n.starts("flush")), 1)
+		n.end()
+	})
+}
+
+// lost is a run that a leader has left behind.
+func lost(slot time.Time, trigger job.Trigger) job.Record {
+	return job.Record{State: job.StateRunning, Started: slot, Run: job.Run{
+		ID: "gone-1", Job: "flush", Slot: slot, Trigger: trigger, Attempt: 1,
+		Term: job.Term{NodeID: "db0", Owner: "gone", Epoch: 41},
+	}}
+}
+
+func TestRunThatWasLostWithItsLeader(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		rerun   bool
+		trigger job.Trigger
+		catchUp job.CatchUp
+		slot    time.Duration // from the start of the term; slots are every 10 s
+		starts  []float64
+		tries   []int
+	}{
+		{"IsRecorded", false, job.TriggerSchedule, job.CatchUpNone, -5 * time.Second, []float64{5}, []int{1}},
+		{"IsRunAgain", true, job.TriggerSchedule, job.CatchUpNone, -5 * time.Second, []float64{-5, 5}, []int{2, 1}},
+		{"IsRunAgainThoughLaterSlotsWereMissed", true, job.TriggerCatchUp, job.CatchUpNone, -25 * time.Second, []float64{-25, 5}, []int{2, 1}},
+		{"GivesWayToALaterSlotThatIsCaughtUp", true, job.TriggerSchedule, job.CatchUpLatest, -25 * time.Second, []float64{-5, 5}, []int{1, 1}},
+		{"GoesBeforeTheSlotsThatAreCaughtUp", true, job.TriggerSchedule, job.CatchUpAll, -25 * time.Second, []float64{-25, -15, -5, 5}, []int{2, 1, 1, 1}},
+		{"IsNotRunAgainIfItWasManual", true, job.TriggerManual, job.CatchUpNone, -5 * time.Second, []float64{5}, []int{1}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				time.Sleep(5 * time.Second)
+				ledger := jobtest.NewLedger("me")
+				ledger.SetOpen(lost(time.Now().Add(c.slot).Round(0), c.trigger))
+				ledger.Disturb = during(jobtest.OpFinish, 0, 2*time.Second, jobtest.Fault{ReplyLost: true})
+				j := with(every(t, "flush", "10s", nothing), func(j *job.Job) { j.Rerun, j.CatchUp = c.rerun, c.catchUp })
+				n := lead(t, ledger, j)
+				after(9 * time.Second)
+				n.end()
+				want(t, "starts", n.starts("flush"), c.starts)
+				tries := []int{}
+				for _, r := range n.started {
+					tries = append(tries, r.Attempt)
+				}
+				want(t, "attempts", tries, c.tries)
+				var rec job.Record
+				for _, r := range ledger.Records() {
+					if r.ID == "gone-1" {
+						rec = r
+					}
+				}
+				want(t, "state", rec.State, job.StateLost)
+				if !strings.Contains(rec.Error, `node "db0"`) || !strings.Contains(rec.Error, "epoch 41") {
+					t.Errorf("error: %q", rec.Error)
+				}
+			})
+		})
+	}
+}
+
+func TestLostRunIsRecordedAndRunAgainWhenTheLedgerComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(5 * time.Second)
+		ledger := jobtest.NewLedger("me")
+		ledger.SetOpen(lost(time.Now().Add(-5*time.Second).Round(0), job.TriggerSchedule))
+		ledger.Disturb = during(jobtest.OpFinish, 0, 8*time.Second, jobtest.Fault{Lost: true})
+		n := lead(t, ledger, with(every(t, "flush", "10s", nothing), func(j *job.Job) { j.Rerun = true }))
+		after(20 * time.Second)
+		n.end()
+		want(t, "starts", n.starts("flush"), []float64{-5, 5, 15})
+	})
+}
+
+func TestRunOfAlwaysThatWasLostIsRecordedOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(5 * time.Second)
+		ledger := jobtest.NewLedger("me")
+		ledger.SetOpen(lost(time.Now().Add(-time.Minute).Round(0), job.TriggerSchedule))
+		n := lead(t, ledger, with(always(t, "flush", lasting), func(j *job.Job) { j.Rerun = true }))
+		after(time.Minute)
+		n.end()
+		want(t, "starts", n.starts("flush"), []float64{0})
+		want(t, "state", ledger.Records()[0].State, job.StateLost)
+		want(t, "pending", ledger.Retry("flush") == nil, true)
+	})
+}

@@ -1,0 +1,239 @@
+package job_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"baton/internal/job"
+	"baton/internal/job/jobtest"
+)
+
+// with returns a job with something about it changed.
+func with(j job.Job, change func(*job.Job)) job.Job {
+	change(&j)
+	return j
+}
+
+func overlapping(t testing.TB, how job.Overlap, interval string, work job.Func) job.Job {
+	t.Helper()
+	return with(every(t, "flush", interval, work), func(j *job.Job) { j.Overlap = how })
+}
+
+// trail tells how runs were tried, ended and why: "schedule 5 cancelled".
+func (n *node) states() []job.State {
+	list := []job.State{}
+	for _, rec := range n.records() {
+		list = append(list, rec.State)
+	}
+	return list
+}
+
+func TestOfSlotsThatWaitTheLatestIsRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ledger := jobtest.NewLedger("me")
+		n := lead(t, ledger, overlapping(t, job.OverlapQueueOne, "5s", takes(12*time.Second)))
+		after(34 * time.Second)
+		// 5 until 17, then 15 until 29, then 25.
+		want(t, "starts", n.starts("flush"), []float64{5, 15, 25})
+		want(t, "missed", n.misses(), map[job.Reason]int{job.ReasonOverlap: 2}) // 10, 20; 30 waits
+		n.end()
+		missed := ledger.Missed()
+		want(t, "the slot before the one missed", missed[len(missed)-1].After.Sub(n.start), 15*time.Second)
+	})
+}
+
+func TestSlotThatWaitsPastItsDeadlineIsMissed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := overlapping(t, job.OverlapQueueOne, "1m", takes(90*time.Second))
+		j.StartingDeadline = 20 * time.Second
+		n := lead(t, jobtest.NewLedger("me"), j)
+		after(141 * time.Second)
+		want(t, "missed", n.misses(), map[job.Reason]int{job.ReasonOverlap: 1})
+		after(60 * time.Second)
+		n.end()
+		want(t, "starts", n.starts("flush"), []float64{60, 180})
+	})
+}
+
+func TestLaterRunTakesTheEarlierOnesPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slowToStop := func(ctx context.Context, _ job.Run) (job.Result, error) {
+			<-ctx.Done()
+			time.Sleep(time.Second)
+			return job.Result{}, ctx.Err()
+		}
+		n := lead(t, jobtest.NewLedger("me"), overlapping(t, job.OverlapReplace, "5s", slowToStop))
+		after(12 * time.Second)
+		want(t, "starts", n.starts("flush"), []float64{5, 10})
+		want(t, "running", len(n.Running()), 1)
+		want(t, "when it began", n.Running()[0].Started.Sub(n.start), 11*time.Second)
+		rec := n.records()[0]
+		want(t, "state", rec.State, job.StateCancelled)
+		want(t, "error", rec.Error, "replaced by a later run")
+		n.end()
+		want(t, "missed", n.misses(), map[job.Reason]int{})
+	})
+}
+
+func TestRunsMayGoOnAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := lead(t, jobtest.NewLedger("me"), overlapping(t, job.OverlapAllow, "5s", takes(12*time.Second)))
+		after(21 * time.Second)
+		want(t, "starts", n.starts("flush"), []float64{5, 10, 15, 20})
+		want(t, "running", len(n.Running()), 3)
+		n.end()
+		want(t, "states", n.states(), []job.State{job.StateSucceeded, job.StateCancelled, job.StateCancelled, job.StateCancelled})
+	})
+}
+
+// A claim that is overtaken by the claim of a later slot is refused, and its slot lost.
+func TestRunsThatMayOverlapClaimOneAfterTheOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ledger := jobtest.NewLedger("me")
+		slow := true
+		ledger.Disturb = func(op jobtest.Op, r job.Run) jobtest.Fault {
+			if op == jobtest.OpClaim && slow {
+				slow = false
+				return jobtest.Fault{Delay: 900 * time.Millisecond}
+			}
+			return jobtest.Fault{}
+		}
+		n := lead(t, ledger, overlapping(t, job.OverlapAllow, "500ms", takes(3*time.Second)))
+		after(2100 * time.Millisecond)
+		want(t, "starts", n.starts("flush"), []float64{0.5, 1, 1.5, 2})
+		n.end()
+	})
+}
+
+func ask(t testing.TB, l *jobtest.Ledger, n *node, id string, force bool) chan error {
+	t.Helper()
+	l.Ask("flush", id)
+	answer := make(chan error, 1)
+	go func() {
+		answer <- n.RunNow(t.Context(), job.Manual{Job: "flush", ID: id, By: "by alice", Force: force})
+	}()
+	synctest.Wait()
+	return answer
+}
+
+func TestManualRunOverlapsAsSlotsDo(t *testing.T) {
+	for _, c := range []struct {
+		how     job.Overlap
+		force   bool
+		err     error
+		waits   bool
+		running int
+	}{
+		{how: job.OverlapForbid, err: job.ErrRunning, running: 1},
+		{how: job.OverlapForbid, force: true, running: 2},
+		{how: job.OverlapQueueOne, waits: true, running: 1},
+		{how: job.OverlapReplace, running: 1},
+		{how: job.OverlapAllow, running: 2},
+	} {
+		t.Run(string(c.how), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ledger := jobtest.NewLedger("me")
+				n := lead(t, ledger, overlapping(t, c.how, "1h", takes(time.Minute)))
+				after(time.Hour + 10*time.Second)
+				answer := ask(t, ledger, n, "ask-1", c.force)
+				want(t, "running", len(n.Running()), c.running)
+				if c.waits {
+					want(t, "answered", len(answer), 0)
+					after(time.Minute)
+					want(t, "running", n.Running()[0].ID, "ask-1")
+				}
+				if err := <-answer; !errors.Is(err, c.err) {
+					t.Errorf("got %v, want %v", err, c.err)
+				}
+				if c.how == job.OverlapReplace {
+					want(t, "running", n.Running()[0].ID, "ask-1")
+					want(t, "who asked", n.Running()[0].By, "by alice")
+				}
+				if c.force {
+					want(t, "forced", ledger.Granted()[1].Forced, true)
+				}
+				n.end()
+			})
+		})
+	}
+}
+
+// An operator's request is read again and again until it is answered.
+func TestManualRunThatIsAskedForAgainIsTheSameOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ledger := jobtest.NewLedger("me")
+		n := lead(t, ledger, overlapping(t, job.OverlapQueueOne, "1h", takes(time.Minute)))
+		after(time.Hour + 10*time.Second)
+		first := ask(t, ledger, n, "ask-1", false)
+		second := ask(t, ledger, n, "ask-1", false)
+		ledger.Disturb = during(jobtest.OpClaim, 0, time.Hour, jobtest.Fault{Delay: 900 * time.Millisecond})
+		after(50*time.Second + 500*time.Millisecond)
+		third := ask(t, ledger, n, "ask-1", false)
+		after(time.Second)
+		want(t, "granted", len(ledger.Granted()), 2)
+		want(t, "answered", []int{len(first), len(second), len(third)}, []int{0, 1, 1})
+		want(t, "while it runs", <-ask(t, ledger, n, "ask-1", false), nil)
+		n.end()
+		want(t, "starts", len(n.starts("flush")), 2)
+	})
+}
+
+func TestManualRunThatNobodyWaitsForAnyMoreIsNotBegun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ledger := jobtest.NewLedger("me")
+		n := lead(t, ledger, overlapping(t, job.OverlapQueueOne, "1h", takes(time.Minute)))
+		after(time.Hour + 10*time.Second)
+		ledger.Ask("flush", "ask-1")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := n.RunNow(ctx, job.Manual{Job: "flush", ID: "ask-1"}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		after(5 * time.Minute)
+		want(t, "granted", len(ledger.Granted()), 1)
+		n.end()
+	})
+}
+
+func TestWhoWaitsForAManualRunIsToldThatTheTermHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ledger := jobtest.NewLedger("me")
+		n := lead(t, ledger, overlapping(t, job.OverlapQueueOne, "1h", takes(time.Minute)))
+		after(time.Hour + 10*time.Second)
+		answer := ask(t, ledger, n, "ask-1", false)
+		n.end()
+		if err := <-answer; !errors.Is(err, job.ErrNotLeader) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestOperatorCancelsWhatRunsAndWhatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ledger := jobtest.NewLedger("me")
+		j := overlapping(t, job.OverlapQueueOne, "1m", takes(90*time.Second))
+		j.Retry = job.Retry{Limit: 3, Delay: time.Second}
+		n := lead(t, ledger, j)
+		after(125 * time.Second)
+		none, err := n.Cancel(t.Context(), "flush", "run-7", "by alice: wrong")
+		want(t, "a run that is not there", none, nil)
+		want(t, "its error", err, nil)
+		ids, err := n.Cancel(t.Context(), "flush", "", "by alice: wrong input")
+		want(t, "error", err, nil)
+		want(t, "told", ids, []string{"run-1"})
+		after(50 * time.Second)
+		rec := n.records()
+		want(t, "states", n.states(), []job.State{job.StateCancelled})
+		want(t, "error", rec[0].Error, "cancelled by alice: wrong input")
+		want(t, "missed", n.misses(), map[job.Reason]int{job.ReasonOverlap: 1})
+		_, err = n.Cancel(t.Context(), "rapport", "", "")
+		if !errors.Is(err, job.ErrUnknown) {
+			t.Errorf("an unknown job: %v", err)
+		}
+		n.end()
+		want(t, "starts", n.starts("flush"), []float64{60})
+	})
+}
