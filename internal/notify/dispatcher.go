@@ -127,12 +127,13 @@ func (d *Dispatcher) Close(ctx context.Context) {
 	}
 	lanes := slices.Collect(maps.Values(d.lanes))
 	d.mu.Unlock()
-	defer context.AfterFunc(ctx, func() {
+	stop := context.AfterFunc(ctx, func() {
 		for _, l := range lanes {
 			l.end()
 		}
-	})()
+	})
 	d.wg.Wait()
+	stop()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, l := range lanes {

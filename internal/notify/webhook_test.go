@@ -107,10 +107,10 @@ func TestRedirectsAreFollowedOnTheSameHostOnly(t *testing.T) {
 		mux.Handle(fmt.Sprintf("/here%d", status), http.RedirectHandler("/end", status))
 		mux.Handle(fmt.Sprintf("/there%d", status), http.RedirectHandler(other.URL+"/secret-path", status))
 	}
-	mux.Handle("/loop", http.RedirectHandler("/loop", 307))
+	mux.Handle("/loop", http.RedirectHandler("/loop", http.StatusTemporaryRedirect))
 	mux.HandleFunc("/broken", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Location", "http://secret-path:port/")
-		w.WriteHeader(307)
+		w.WriteHeader(http.StatusTemporaryRedirect)
 	})
 	s := httptest.NewServer(mux)
 	defer s.Close()
@@ -249,7 +249,7 @@ func TestAddressAndTokenAreReadForEveryAttempt(t *testing.T) {
 	defer s.Close()
 	missing := errors.New("url_file: not there")
 	var address, token string
-	var problem error = missing
+	problem := missing
 	w := NewWebhook(func() (string, error) { return address, problem }, func() (string, error) { return token, nil })
 	if err := post(t, w); !errors.Is(err, missing) || errors.Is(err, ErrRefused) {
 		t.Errorf("%v", err)
