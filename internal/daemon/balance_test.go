@@ -418,18 +418,29 @@ func TestASuccessorThatIsDeadIsTriedOnce(t *testing.T) {
 }
 
 func TestNothingIsHandedOverWhileTheElectionsAreUnsettled(t *testing.T) {
-	for name, disturb := range map[string]func(*redisstore.Picture){
-		"a lock is free":       func(p *redisstore.Picture) { p.Owner, p.Leader = "", "" },
-		"a word against ours":  func(p *redisstore.Picture) { p.Leader = "b" },
-		"b stands aside":       func(p *redisstore.Picture) { p.Aside = map[string]redisstore.Aside{"b": {Left: time.Minute}} },
-		"the lock is paused":   func(p *redisstore.Picture) { p.Paused = &redisstore.Pause{} },
-		"ordered to step down": func(p *redisstore.Picture) { p.StepDown = "drill" },
-		"nobody else is there": func(p *redisstore.Picture) { p.Nodes = p.Nodes[:1] },
-		"b never leads":        func(p *redisstore.Picture) { p.Nodes[1].Observer = true },
-		"b is gone":            func(p *redisstore.Picture) { p.Nodes[1].SeenMS -= goneAfter.Milliseconds() + 1 },
-		"none":                 func(*redisstore.Picture) {},
+	for name, disturb := range map[string]func(lock string, p *redisstore.Picture){
+		"a lock is free": func(lock string, p *redisstore.Picture) {
+			if lock == "x2" {
+				p.Owner, p.Leader = "", ""
+			}
+		},
+		"a word against ours": func(lock string, p *redisstore.Picture) {
+			if lock == "x2" {
+				p.Leader = ""
+			}
+		},
+		"one of a higher priority is there": func(_ string, p *redisstore.Picture) {
+			p.Nodes = append(p.Nodes, redisstore.Node{ID: "c", SeenMS: p.Now.UnixMilli(), Presence: redisstore.Presence{Priority: 5}})
+		},
+		"b stands aside":       func(_ string, p *redisstore.Picture) { p.Aside = map[string]redisstore.Aside{"b": {Left: time.Minute}} },
+		"the lock is paused":   func(_ string, p *redisstore.Picture) { p.Paused = &redisstore.Pause{} },
+		"ordered to step down": func(_ string, p *redisstore.Picture) { p.StepDown = "drill" },
+		"nobody else is there": func(_ string, p *redisstore.Picture) { p.Nodes = p.Nodes[:1] },
+		"b never leads":        func(_ string, p *redisstore.Picture) { p.Nodes[1].Observer = true },
+		"b is gone":            func(_ string, p *redisstore.Picture) { p.Nodes[1].SeenMS -= goneAfter.Milliseconds() + 1 },
+		"none":                 func(string, *redisstore.Picture) {},
 	} {
-		h := newHosts(1, map[string][]string{"x": locksNamed("x", 2)})
+		h := newHosts(1, map[string][]string{"x": locksNamed("x", 3)})
 		h.join("a", "x", 0)
 		h.join("b", "x", 0)
 		w := newWatch()
@@ -440,7 +451,7 @@ func TestNothingIsHandedOverWhileTheElectionsAreUnsettled(t *testing.T) {
 			for _, lock := range h.locks["x"] {
 				h.leader[lock] = "a"
 				p := h.picture(lock)
-				disturb(&p)
+				disturb(lock, &p)
 				s.add(lock, true, true, p)
 			}
 			w.learn(h.now, s)
