@@ -54,7 +54,7 @@ func measure(ctx context.Context, o options, dir string) (t *trial, err error) {
 	if err := n.awaitLeading(ctx); err != nil {
 		return nil, err
 	}
-	if err := pause(ctx, 2*time.Second); err != nil {
+	if err := pause(ctx, 3*time.Second); err != nil {
 		return nil, err
 	}
 	before, err := n.cpu(server.Pid())
@@ -72,9 +72,6 @@ func measure(ctx context.Context, o options, dir string) (t *trial, err error) {
 	}
 	t.ownCPU, t.redisCPU = after.own-before.own, after.redis-before.redis
 	t.allCPU = after.tree - before.tree + t.redisCPU
-	if err := pause(ctx, 2*time.Second); err != nil {
-		return nil, err
-	}
 	if t.memory, err = rig.ResidentMB(n.Pid()); err != nil {
 		return nil, err
 	}
@@ -87,10 +84,11 @@ func measure(ctx context.Context, o options, dir string) (t *trial, err error) {
 
 // rounds waits until the jobs have had their slots, and reads how their runs went.
 func (t *trial) rounds(ctx context.Context, o options, c redis.Conn) error {
-	// The first whole slot from now on, and the last.
+	// The first whole slot from now on, and the last. What is looked at afterwards is looked
+	// at before the next one.
 	first := time.Now().Truncate(o.every).Add(o.every)
 	last := first.Add(time.Duration(o.rounds-1) * o.every)
-	if err := pause(ctx, time.Until(last)+o.every-200*time.Millisecond); err != nil {
+	if err := pause(ctx, time.Until(last)+o.every-time.Second); err != nil {
 		return err
 	}
 	for i := range o.burst {

@@ -4,79 +4,54 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
-
-	"github.com/gomodule/redigo/redis"
 )
 
-// streamEntry is an entry of a job's history as it is stored.
-type streamEntry struct {
-	ID     string            `json:"id"`
-	Fields map[string]string `json:"fields"`
+// told is an entry of `baton job history -o json`, as far as the judge looks at it.
+type told struct {
+	Run *struct {
+		ID      string    `json:"run_id"`
+		State   string    `json:"state"`
+		Slot    time.Time `json:"slot"`
+		Attempt int       `json:"attempt"`
+	} `json:"run"`
+	Missed *struct {
+		Reason string    `json:"reason"`
+		Count  int       `json:"count"`
+		First  time.Time `json:"first"`
+		Last   time.Time `json:"last"`
+	} `json:"missed"`
 }
 
-// stored reads all of a job's history, the oldest first.
-func (l *lab) stored(s spec) ([]streamEntry, error) {
-	lock := s.lock
-	if lock == "" {
-		lock = lockKey
+// historyText is what an operator is told of a job.
+func (l *lab) historyText(s spec) (string, error) {
+	r := l.cluster.Command("job", "history", s.name, "-n", "10000", "-o", "json")
+	if r.Code != 0 {
+		return "", fmt.Errorf("the history of %s cannot be read: %s", s.name, r.Stderr)
 	}
-	c, err := redis.Dial("tcp", l.redis.Addr())
-	if err != nil {
-		return nil, err
-	}
-	defer c.Close()
-	all, err := redis.Values(c.Do("XRANGE", "{"+lock+"}:job:"+s.name+":runs", "-", "+"))
-	if err != nil {
-		return nil, err
-	}
-	entries := make([]streamEntry, len(all))
-	for i, one := range all {
-		parts, err := redis.Values(one, nil)
-		if err != nil {
-			return nil, err
-		}
-		if entries[i].ID, err = redis.String(parts[0], nil); err != nil {
-			return nil, err
-		}
-		if entries[i].Fields, err = redis.StringMap(parts[1], nil); err != nil {
-			return nil, err
-		}
-	}
-	return entries, nil
+	return r.Stdout, nil
 }
 
 // history is what the history says of a job.
 func (l *lab) history(s spec) ([]entry, error) {
-	all, err := l.stored(s)
+	text, err := l.historyText(s)
 	if err != nil {
+		return nil, err
+	}
+	var all []told
+	if err := json.Unmarshal([]byte(text), &all); err != nil {
 		return nil, fmt.Errorf("the history of %s cannot be read: %w", s.name, err)
 	}
-	entries := make([]entry, len(all))
-	for i, e := range all {
-		f := e.Fields
-		entries[i] = entry{
-			job: s.name, state: f["state"], reason: f["reason"], first: moment(f["first"]), slot: moment(f["slot"]),
-			count: number(f["count"]), id: f["id"], attempt: number(f["attempt"]),
+	var entries []entry
+	for _, e := range slices.Backward(all) { // the newest is told first
+		switch {
+		case e.Run != nil:
+			entries = append(entries, entry{job: s.name, id: e.Run.ID, state: e.Run.State, slot: e.Run.Slot, attempt: e.Run.Attempt})
+		case e.Missed != nil:
+			entries = append(entries, entry{job: s.name, reason: e.Missed.Reason, count: e.Missed.Count, first: e.Missed.First, slot: e.Missed.Last})
 		}
 	}
 	return entries, nil
-}
-
-// historyText is the stored history for a person.
-func (l *lab) historyText(s spec) string {
-	all, err := l.stored(s)
-	if err != nil {
-		return err.Error()
-	}
-	var b strings.Builder
-	for _, e := range all {
-		text, _ := json.Marshal(e) // text alone can always be told
-		b.Write(append(text, '\n'))
-	}
-	return b.String()
 }
 
 // terms are the leaderships that the nodes' logs tell of, in their order.
@@ -94,10 +69,3 @@ func (l *lab) terms() []term {
 	slices.SortFunc(terms, func(a, b term) int { return a.won.Compare(b.won) })
 	return terms
 }
-
-func number(text string) int {
-	n, _ := strconv.Atoi(text) // what is missing is 0
-	return n
-}
-
-func moment(ms string) time.Time { return time.UnixMilli(int64(number(ms))) }

@@ -20,7 +20,7 @@ func ran(job string, slot float64, attempt int, epoch int64) run {
 	}
 }
 
-func told(r run, state string) entry {
+func tell(r run, state string) entry {
 	return entry{job: r.job, state: state, slot: r.slot, id: r.id, attempt: r.attempt}
 }
 
@@ -49,7 +49,7 @@ func sound(change func(*spec)) *evidence {
 			r.epoch = 6
 		}
 		e.runs = append(e.runs, r)
-		e.entries = append(e.entries, told(r, "succeeded"))
+		e.entries = append(e.entries, tell(r, "succeeded"))
 	}
 	e.entries = append(e.entries, notRun("j", "unknown", 0.1, 0.1, 0), notRun("j", "no_leader", 5, 7, 3))
 	return e
@@ -78,7 +78,7 @@ func (e *evidence) again(slot float64, attempt int, after time.Duration) {
 	r := *e.run(slot)
 	r.id, r.attempt, r.began, r.alive, r.at = r.id+"-again", attempt, r.began+after, r.alive+after, r.at.Add(after)
 	e.runs = append(e.runs, r)
-	e.entries = append(e.entries, told(r, "succeeded"))
+	e.entries = append(e.entries, tell(r, "succeeded"))
 }
 
 func TestJudgeFindsWhatMustNotBe(t *testing.T) {
@@ -99,11 +99,11 @@ func TestJudgeFindsWhatMustNotBe(t *testing.T) {
 		{"a second run under the first attempt's number", skip, func(e *evidence) { e.again(3, 1, 200*time.Millisecond) }, "started"},
 		{"a slot that is none", nil, func(e *evidence) {
 			e.runs = append(e.runs, ran("j", 3.5, 1, 5))
-			e.entries = append(e.entries, told(e.runs[len(e.runs)-1], "succeeded"))
+			e.entries = append(e.entries, tell(e.runs[len(e.runs)-1], "succeeded"))
 		}, "is not of its schedule"},
 		{"a slot before its time", nil, func(e *evidence) { e.run(3).at = at(2.99) }, "before its time"},
 		{"a slot that nobody speaks of", nil, func(e *evidence) { e.drop(11) }, "slot 01:46:51.000 was not started, and the history does not say why"},
-		{"one that was claimed and came to nothing", nil, func(e *evidence) { h := told(*e.run(11), "lost"); e.drop(11); e.entries = append(e.entries, h) }, ""},
+		{"one that was claimed and came to nothing", nil, func(e *evidence) { h := tell(*e.run(11), "lost"); e.drop(11); e.entries = append(e.entries, h) }, ""},
 		{"an outage that the history leaves out", nil, func(e *evidence) { e.entries = e.entries[:len(e.entries)-1] }, "does not say why"},
 		{"an outage that it tells too short", nil, func(e *evidence) {
 			e.entries[len(e.entries)-1] = notRun("j", "no_leader", 5, 6, 2)
@@ -158,7 +158,7 @@ func TestLocksAreJudgedEachByItself(t *testing.T) {
 	r := ran("k", 0, 1, 3)
 	r.lock, r.alive = "east", 13*time.Second
 	e.runs = append(e.runs, r)
-	e.entries = append(e.entries, told(r, "succeeded"))
+	e.entries = append(e.entries, tell(r, "succeeded"))
 	if wrong := judge(*e); len(wrong) > 0 {
 		t.Errorf("%q", wrong)
 	}

@@ -193,7 +193,11 @@ func (l *lab) keep(seed uint64) {
 		files[u.node.ID+".log"] = u.node.Log()
 	}
 	for _, s := range l.jobs {
-		files["history-"+s.name+".json"] = l.historyText(s)
+		text, err := l.historyText(s)
+		if err != nil {
+			text = err.Error()
+		}
+		files["history-"+s.name+".json"] = text
 	}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {

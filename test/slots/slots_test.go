@@ -18,6 +18,9 @@ const calm = 2*lease + 3*time.Second
 // cut or told.
 func TestSlots(t *testing.T) {
 	faults, seed, strict := nemesis.Asked(t, ordinary)
+	if !strict {
+		t.Parallel()
+	}
 	fmt.Printf("slots: %d faults with CHAOS_SEED=%d\n", faults, seed)
 	l := newLab(t)
 	e := evidence{jobs: l.jobs, from: time.Now().Add(time.Second), patience: 1500 * time.Millisecond}
