@@ -1,6 +1,7 @@
 package process
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -57,7 +58,7 @@ func (s spread) leaders() map[string]string {
 	leaders := map[string]string{}
 	for _, lock := range s.locks {
 		owner, err := redis.String(s.conn.Do("GET", lock))
-		if err != nil && err != redis.ErrNil {
+		if err != nil && !errors.Is(err, redis.ErrNil) {
 			s.t.Fatal(err)
 		}
 		term, err := redis.StringMap(s.conn.Do("HGETALL", "{"+lock+"}:term"))
