@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,11 +27,16 @@ jobs:
 func TestCheckSaysThatAConfigurationIsGood(t *testing.T) {
 	c := newCLI(t)
 	c.file("a.yaml", small)
-	const ok = "a.yaml: ok, 1 job into 1 database\n"
-	c.want(exitOK, ok, "", "config", "check", "a.yaml")
-	c.want(exitOK, ok, "", "config", "check", "--config", "a.yaml")
+	const ok = "a.yaml: ok, 1 job into 1 database\n\nJOB    DUE        NEXT"
 	c.env["BATON_CONFIG"] = "a.yaml"
-	c.want(exitOK, ok, "", "config", "check")
+	for _, args := range [][]string{{"a.yaml"}, {"--config", "a.yaml"}, {}} {
+		got := c.run(append([]string{"config", "check"}, args...)...)
+		if got.code != exitOK || got.stderr != "" || !strings.HasPrefix(got.stdout, ok) || !strings.Contains(got.stdout, "\nviews  every 5 s  ") {
+			t.Errorf("%v: %+v", args, got)
+		}
+	}
+	c.file("none.yaml", "node: {id: n}\n")
+	c.want(exitOK, "none.yaml: ok, 0 jobs into 0 databases\n", "", "config", "check", "none.yaml")
 	c.want(exitUsage, "", "baton: read the configuration: open b.yaml: no such file or directory; to write one: baton config init b.yaml\n",
 		"config", "check", "--config", "b.yaml")
 	c.want(exitUsage, "", "baton: --config is empty; name a file\n", "config", "check", "--config", "")
@@ -67,14 +73,42 @@ BATON_TTL: election.ttl: bad duration "10": write a number and a unit, for examp
 func TestCheckAsJSONOfAGoodFile(t *testing.T) {
 	c := newCLI(t)
 	c.file("a.yaml", small)
-	c.want(exitOK, `{
-  "file": "a.yaml",
-  "ok": true,
-  "jobs": 1,
-  "databases": 1,
-  "problems": []
+	got := c.run("config", "check", "-o", "json", "a.yaml")
+	var report checked
+	if err := json.Unmarshal([]byte(got.stdout), &report); err != nil || got.code != exitOK || got.stderr != "" {
+		t.Fatalf("%v: %+v", err, got)
+	}
+	if !report.OK || report.File != "a.yaml" || report.Jobs != 1 || report.Databases != 1 || !strings.Contains(got.stdout, `"problems": []`) {
+		t.Errorf("%+v", report)
+	}
+	if len(report.Schedules) != 1 || report.Schedules[0].Words != "every 5 s" || len(report.Schedules[0].Next) != shownSlots {
+		t.Errorf("%+v", report.Schedules)
+	}
 }
-`, "", "config", "check", "-o", "json", "a.yaml")
+
+// The tables of many jobs stay tables: a line each, and one for all jobs to which a
+// clock does the same.
+func TestCheckShowsTheSchedulesOfManyJobs(t *testing.T) {
+	text := "node: {id: n}\njobs:\n  - {name: watch, schedule: \"@always\", command: [x]}\n"
+	for i := range 200 {
+		text += fmt.Sprintf("  - {name: job-%d, schedule: \"30 2 * * *\", time_zone: Europe/Berlin, command: [x]}\n", i)
+	}
+	c := newCLI(t)
+	c.file("a.yaml", text)
+	got := c.run("config", "check", "a.yaml")
+	for _, want := range []string{
+		"\nwatch    all the time while leading          -                            -                            -\n",
+		"\njob-199  at 02:30 every day (Europe/Berlin)  ",
+		" 03:00 +02:00 Europe/Berlin: the clock is put forward: 02:30 does not exist, runs at 03:00: job-0, job-1, job-2 and 197 more\n",
+		" 02:30 +02:00 Europe/Berlin: the clock is put back: 02:30 comes twice, runs the first time: job-0, job-1, job-2 and 197 more\n",
+	} {
+		if !strings.Contains(got.stdout, want) {
+			t.Errorf("no %q", want)
+		}
+	}
+	if lines := strings.Count(got.stdout, "\n"); got.code != exitOK || lines > 210 {
+		t.Errorf("%d lines: %+v", lines, got)
+	}
 }
 
 func TestShowIsTheConfigurationInEffect(t *testing.T) {
@@ -188,7 +222,9 @@ func TestNoCommandPrintsASecret(t *testing.T) {
 func TestInitWritesTheExampleAndKeepsWhatIsThere(t *testing.T) {
 	c := newCLI(t)
 	c.want(exitOK, "wrote baton.yaml; edit it, then: baton config check baton.yaml\n", "", "config", "init")
-	c.want(exitOK, "baton.yaml: ok, 2 jobs into 1 database\n", "", "config", "check", "baton.yaml")
+	if got := c.run("config", "check", "baton.yaml"); got.code != exitOK || !strings.HasPrefix(got.stdout, "baton.yaml: ok, 2 jobs into 1 database\n") {
+		t.Errorf("%+v", got)
+	}
 	if info, err := os.Stat("baton.yaml"); err != nil || info.Mode().Perm()&0o007 != 0 {
 		t.Errorf("others can read it: %v %v", info.Mode(), err)
 	}

@@ -14,7 +14,7 @@ func newJobCommand(e env) *cobra.Command {
 		Short: "Look at jobs, and drive them",
 		Args:  cobra.NoArgs,
 	}
-	cmd.AddCommand(newJobListCommand(e), newJobShowCommand(e), newJobRunCommand(e), newJobPauseCommand(e), newJobResumeCommand(e), newJobPreviewCommand(e))
+	cmd.AddCommand(newJobListCommand(e), newJobShowCommand(e), newJobNextCommand(e), newJobRunCommand(e), newJobLogsCommand(e), newJobHistoryCommand(e), newJobCancelCommand(e), newJobPauseCommand(e), newJobResumeCommand(e), newJobPreviewCommand(e))
 	return cmd
 }
 

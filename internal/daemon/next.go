@@ -32,6 +32,10 @@ type ComingSlot struct {
 	Note string `json:"note,omitzero"`
 }
 
+// lookAhead is a year and a week: the Sundays on which clocks are put forward or back are
+// not always at the same date.
+const lookAhead = (365 + 7) * 24 * time.Hour
+
 // Next tells when a job is due after a time: its next n slots. It asks nobody, and
 // knows of no pause.
 func Next(c config.Config, name string, from time.Time, n int) (Coming, error) {
@@ -87,7 +91,7 @@ func coming(j config.Job, from time.Time, n int) (Coming, error) {
 		Always: job.IsAlways(schedule), OffsetMS: offset.Milliseconds(),
 		Next: comingSlots(job.Upcoming(schedule, from, n), offset),
 	}
-	c.Shifts = comingSlots(job.Shifts(schedule, from, from.AddDate(1, 0, 0)), offset)
+	c.Shifts = comingSlots(job.Shifts(schedule, from, from.Add(lookAhead)), offset)
 	return c, nil
 }
 
