@@ -86,6 +86,9 @@ func (n *notifications) learn(j *toldJob, st redisstore.JobState, began time.Tim
 	if st.Last != nil {
 		counted = slices.IndexFunc(j.held, func(rec job.Record) bool { return rec.ID == st.Last.ID })
 	}
+	if counted < 0 && st.Last != nil && isFailure(st.Last.State) && st.Last.Finished.After(began) {
+		failures-- // a lost run: it is told when it is on record, and is about to be
+	}
 	for _, rec := range j.held[:counted+1] {
 		if isFailure(rec.State) {
 			failures--

@@ -316,6 +316,21 @@ func TestTheNextLeaderKnowsWhatWasTold(t *testing.T) {
 	}
 }
 
+// That a run was lost is told when it is on record: the ledger has counted it by then.
+func TestALostRunIsToldAlthoughTheLedgerHasCountedIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newNotesRig(t, noteConfig(users()))
+		lost := &job.Record{Run: job.Run{ID: "run"}, State: job.StateLost, Finished: time.Now().Add(time.Millisecond)}
+		r.past.set(redisstore.JobState{ConsecutiveFailures: 1, Last: lost}, nil)
+		end := r.leads()
+		r.runs(job.StateLost)
+		r.runs(job.StateFailed)
+		r.want("a lost run, and a failure", "failed users")
+		end()
+		r.close(t.Context())
+	})
+}
+
 // Runs end before it is known how their job stood: what the ledger then counts of them
 // is not counted twice.
 func TestWhatEndsBeforeTheLedgerAnswersIsToldAfterwards(t *testing.T) {
