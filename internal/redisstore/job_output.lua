@@ -1,5 +1,5 @@
 -- Appends to what a run has printed, of which the end is kept.
--- KEYS: the output, the job's runs with an output (score: when it was begun, in ms)
+-- KEYS: the output, the job's runs with an output (score: when it last printed, in ms)
 -- ARGV: run id, offset of the text in all that the run has printed, text, bytes to keep, runs to keep,
 --       life in ms, now in ms
 -- Reply: ids of the runs that are too many: their outputs are to be deleted
@@ -19,7 +19,7 @@ if much > keep + keep / 4 then -- not every time: it is copied
   first = tonumber(redis.call('GETRANGE', KEYS[1], 0, head - 1)) + much - keep
   redis.call('SET', KEYS[1], string.format('%016d', first) .. redis.call('GETRANGE', KEYS[1], head + much - keep, -1))
 end
-redis.call('ZADD', KEYS[2], 'NX', ARGV[7], ARGV[1])
+redis.call('ZADD', KEYS[2], ARGV[7], ARGV[1])
 redis.call('PEXPIRE', KEYS[1], ARGV[6])
 redis.call('PEXPIRE', KEYS[2], ARGV[6])
 local old = redis.call('ZRANGE', KEYS[2], 0, -1 - tonumber(ARGV[5]))

@@ -86,15 +86,24 @@ func TestOnlyTheLastRunsKeepTheirOutput(t *testing.T) {
 	l, conn := newOutputs(t)
 	for i := range keepOutputs + 5 {
 		printed(t, l, fmt.Sprintf("run%02d", i), 0, "x")
-		time.Sleep(time.Millisecond) // they are told apart by when they began
+		if i > 0 {
+			printed(t, l, "run00", int64(i), "x") // it goes on beside the others
+		}
+		time.Sleep(2 * time.Millisecond) // they are told apart by when they printed
 	}
 	printed(t, l, "run24", 1, "y")
+	if n, err := redis.Int(conn.Do("ZCARD", "{baton}:job:report:output")); err != nil || n != keepOutputs {
+		t.Errorf("%d runs are listed, %v", n, err)
+	}
 	left, err := redis.Strings(conn.Do("KEYS", "{baton}:job:report:output:*"))
 	if err != nil || len(left) != keepOutputs {
 		t.Errorf("outputs of %d runs, %v; want %d", len(left), err, keepOutputs)
 	}
-	if o, err := l.ReadOutput(t.Context(), "report", "run04", 0); err != nil || len(o.Text) != 0 {
+	if o, err := l.ReadOutput(t.Context(), "report", "run05", 0); err != nil || len(o.Text) != 0 {
 		t.Errorf("the oldest: %q, %v", o.Text, err)
+	}
+	if o, err := l.ReadOutput(t.Context(), "report", "run00", 0); err != nil || len(o.Text) != keepOutputs+5 {
+		t.Errorf("the one that goes on: %q, %v", o.Text, err)
 	}
 	if o, err := l.ReadOutput(t.Context(), "report", "run24", 0); err != nil || string(o.Text) != "xy" {
 		t.Errorf("the newest: %q, %v", o.Text, err)

@@ -200,8 +200,9 @@ func (w *warden) act() {
 	}
 }
 
-// thorough is how often a sweep looks at every process there is: with hundreds of
-// wardens that sweep at the same time that would be all that the machine does.
+// thorough is how often a sweep looks at every process there is, since the kernel's
+// lists may leave some out: with hundreds of wardens that sweep at the same time that
+// would else be all that the machine does.
 const thorough = 4
 
 // sweep kills all that can be found. What forks meanwhile is found by the next one.
