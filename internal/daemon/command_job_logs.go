@@ -13,7 +13,7 @@ import (
 	"baton/internal/status"
 )
 
-// ErrNoOutput: a job of that kind prints nothing.
+// ErrNoOutput says that a job of that kind prints nothing.
 var ErrNoOutput = errors.New("prints nothing")
 
 // JobLogs says whose output to show.
@@ -31,11 +31,15 @@ type JobLogs struct {
 // ShowLogs writes what a command has printed, from whichever host, and returns how the
 // run stands then.
 func (r *Remote) ShowLogs(ctx context.Context, o JobLogs, w io.Writer) (JobRun, error) {
-	run, err := r.whichRun(ctx, o)
+	v, err := r.under(o.Job)
 	if err != nil {
 		return JobRun{}, err
 	}
-	l := logs{remote: r, o: o, run: run.Run, w: w}
+	run, err := r.whichRun(ctx, v, o)
+	if err != nil {
+		return JobRun{}, err
+	}
+	l := logs{ledger: v.ledger, o: o, run: run.Run, w: w}
 	// The state was asked for first: of a run that has ended this is all.
 	if err := l.more(ctx); err != nil || l.broken != nil {
 		return run, errors.Join(err, l.broken)
@@ -60,45 +64,39 @@ func (r *Remote) ShowLogs(ctx context.Context, o JobLogs, w io.Writer) (JobRun, 
 }
 
 // whichRun finds the run whose output is wanted.
-func (r *Remote) whichRun(ctx context.Context, o JobLogs) (JobRun, error) {
-	if err := r.known(o.Job); err != nil {
-		return JobRun{}, err
+func (r *Remote) whichRun(ctx context.Context, v view, o JobLogs) (JobRun, error) {
+	if !r.IsCommand(o.Job) {
+		return JobRun{}, fmt.Errorf("job %q is a flush: it %w; baton job show %s tells of its runs", o.Job, ErrNoOutput, o.Job)
 	}
-	for _, t := range r.tasks {
-		if t.config.Name == o.Job && !t.config.IsCommand() {
-			return JobRun{}, fmt.Errorf("job %q is a flush: it %w; baton job show %s tells of its runs", o.Job, ErrNoOutput, o.Job)
-		}
-	}
-	if o.RunID != "" {
-		run, _, err := r.findRun(ctx, o.Job, o.RunID)
-		switch {
-		case err != nil:
+	id := o.RunID
+	if id == "" {
+		s, err := v.state(ctx, o.Job)
+		if err != nil {
 			return JobRun{}, err
-		case run == nil:
-			return JobRun{}, fmt.Errorf("the history of job %q knows no run %s; baton job show %s lists the runs", o.Job, o.RunID, o.Job)
 		}
-		return JobRun{Job: o.Job, Run: *run}, nil
+		j := status.Job{}
+		fillJob(&j, s)
+		switch {
+		case j.Running != nil:
+			return JobRun{Job: o.Job, Run: *j.Running}, nil
+		case j.LastRun == nil:
+			return JobRun{}, fmt.Errorf("job %q has not run yet", o.Job)
+		}
+		id = j.LastRun.ID
 	}
-	ask, cancel := context.WithTimeout(ctx, commandTimeout)
-	defer cancel()
-	states, err := r.ledger.Jobs(ask, []string{o.Job})
-	if err != nil {
-		return JobRun{}, err
-	}
-	j := status.Job{}
-	fillJob(&j, states[0])
+	run, _, err := v.findRun(ctx, o.Job, id)
 	switch {
-	case j.Running != nil:
-		return JobRun{Job: o.Job, Run: *j.Running}, nil
-	case j.LastRun != nil:
-		return JobRun{Job: o.Job, Run: *j.LastRun}, nil
+	case err != nil:
+		return JobRun{}, err
+	case run == nil:
+		return JobRun{}, fmt.Errorf("the history of job %q knows no run %s; baton job show %s lists the runs", o.Job, id, o.Job)
 	}
-	return JobRun{}, fmt.Errorf("job %q has not run yet", o.Job)
+	return JobRun{Job: o.Job, Run: *run}, nil
 }
 
 // logs is the output of one run, as far as it was shown.
 type logs struct {
-	remote *Remote
+	ledger *redisstore.Ledger
 	o      JobLogs
 	run    status.Run
 	w      io.Writer
@@ -112,7 +110,7 @@ func (l *logs) more(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
 	for {
-		o, err := l.remote.ledger.ReadOutput(ctx, l.o.Job, l.run.ID, l.at)
+		o, err := l.ledger.ReadOutput(ctx, l.o.Job, l.run.ID, l.at)
 		if err != nil || len(o.Text) == 0 {
 			return err
 		}

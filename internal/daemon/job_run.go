@@ -112,8 +112,6 @@ func (v view) findRun(ctx context.Context, name, id string) (run *status.Run, re
 	switch {
 	case j.Running != nil && j.Running.ID == id:
 		return j.Running, "", nil
-	case j.LastRun != nil && j.LastRun.ID == id:
-		return j.LastRun, "", nil
 	case s.Refused.ID == id:
 		return nil, s.Refused.Reason, nil
 	case j.LastRun == nil:
@@ -122,16 +120,11 @@ func (v view) findRun(ctx context.Context, name, id string) (run *status.Run, re
 	runs, err := v.runs(ctx, name, searched)
 	for i := range runs {
 		if runs[i].ID == id {
-			return &runs[i], "", err
+			return &runs[i], "", err // with its output, which the last result has not
 		}
 	}
-	return nil, "", err
-}
-
-func (r *Remote) findRun(ctx context.Context, name, id string) (run *status.Run, refused string, err error) {
-	v, err := r.under(name)
-	if err != nil {
-		return nil, "", err
+	if j.LastRun.ID == id {
+		return j.LastRun, "", err
 	}
-	return v.findRun(ctx, name, id)
+	return nil, "", err
 }
