@@ -153,7 +153,7 @@ type toldToEnd struct{ result command.Result }
 func (e *toldToEnd) Error() string { return fmt.Sprintf("it was told to end (%v)", e.result) }
 
 // Is makes it the error of work that did as its context said.
-func (e *toldToEnd) Is(err error) bool { return err == context.Canceled } //nolint:errorlint // errors.Is asks for each one by itself
+func (e *toldToEnd) Is(err error) bool { return err == context.Canceled }
 
 // notRun says why a command was not run, or what became of it.
 func (c *commandJob) notRun(name string, r job.Run, err error) error {

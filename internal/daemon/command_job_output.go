@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"io"
 	"strings"
 	"sync"
@@ -76,7 +77,7 @@ func (p *printout) ReadFrom(r io.Reader) (n int64, err error) {
 			n += int64(many)
 			_, _ = p.Write(buffer[:many])
 		}
-		if err == io.EOF { //nolint:errorlint // as io.Copy does
+		if errors.Is(err, io.EOF) {
 			return n, nil
 		}
 		if err != nil {

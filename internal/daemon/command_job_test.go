@@ -185,7 +185,7 @@ func TestBrokenEnvFileIsNamedWithItsLine(t *testing.T) {
 	} {
 		path := file(t, "env", text, 0o600)
 		err := readEnvFile(path, map[string]string{})
-		if err == nil || err.Error() != "env_file "+path+", "+err.Error()[strings.Index(err.Error(), "line"):] || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "planted") {
+		if err == nil || !strings.HasPrefix(err.Error(), "env_file "+path+", "+want) || strings.Contains(err.Error(), "planted") {
 			t.Errorf("%q: %v, want %q, and nothing of the line", text, err, want)
 		}
 	}

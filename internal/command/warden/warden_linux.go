@@ -276,9 +276,9 @@ func start(s Setup, argv []string) (int, error) {
 		Env: os.Environ(), Files: []uintptr{0, 1, 2},
 		Sys: &syscall.SysProcAttr{Setpgid: true, Pgid: s.Group, Pdeathsig: syscall.SIGKILL},
 	}
-	pid, err := syscall.ForkExec(s.Path, argv, attr)
-	if errors.Is(err, syscall.ENOEXEC) { // a script that does not name its shell
-		pid, err = syscall.ForkExec("/bin/sh", append([]string{"sh", s.Path}, argv[1:]...), attr)
+	pid, err := syscall.ForkExec(s.Path, argv, attr) //nolint:gosec // running the operator's command is its whole purpose
+	if errors.Is(err, syscall.ENOEXEC) {             // a script that does not name its shell
+		pid, err = syscall.ForkExec("/bin/sh", append([]string{"sh", s.Path}, argv[1:]...), attr) //nolint:gosec // too
 	}
 	return pid, err
 }
