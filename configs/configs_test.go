@@ -52,7 +52,7 @@ func TestExampleShowsTheDefaults(t *testing.T) {
 		t.Errorf("the defaults differ:\n%s\n%s", shown, uncommented)
 	}
 	c, d := load(t, configs.Example), config.Default().WithDefaults()
-	if !reflect.DeepEqual(c.Redis, d.Redis) || c.Election != d.Election || c.HTTP != d.HTTP || c.Log != d.Log || c.Defaults != d.Defaults {
+	if !reflect.DeepEqual(c.Redis, d.Redis) || c.Election != d.Election || c.HTTP != d.HTTP || c.Log != d.Log || c.History != d.History || c.Defaults != d.Defaults {
 		t.Errorf("the example departs from the defaults: %+v", c)
 	}
 }
@@ -71,6 +71,7 @@ func TestExampleShowsEverySource(t *testing.T) {
 	if !found {
 		t.Fatal("no job is commented out")
 	}
+	commented, _, _ = bytes.Cut(commented, []byte("  # Commands:"))
 	jobs := regexp.MustCompile(`(?m)^  # `).ReplaceAll(append([]byte("  # - name: orders"), commented...), []byte("  "))
 	var types []string
 	for _, j := range load(t, slices.Concat(before, jobs)).Jobs {
@@ -78,6 +79,47 @@ func TestExampleShowsEverySource(t *testing.T) {
 	}
 	if !slices.Equal(types, []string{config.Counters, config.Hashes, config.List, config.Stream, config.Scan}) {
 		t.Errorf("jobs of %q", types)
+	}
+}
+
+// With every comment taken off that has a setting, all policies, commands and
+// notifications are set, and valid.
+func TestExampleShowsEveryPolicy(t *testing.T) {
+	before, jobs, found := bytes.Cut(configs.Example, []byte("  # - name: report\n"))
+	if !found {
+		t.Fatal("no command is commented out")
+	}
+	jobs = regexp.MustCompile(`(?m)^  # `).ReplaceAll(append([]byte("  # - name: report\n"), jobs...), []byte("  "))
+	jobs = regexp.MustCompile(`(?m)^    # `).ReplaceAll(jobs, []byte("    "))
+	head, before, _ := bytes.Cut(before, []byte("# max_concurrent_jobs:"))
+	before = append([]byte("# max_concurrent_jobs:"), before...)
+	for _, r := range []struct{ comment, setting string }{
+		{`(?m)^# (max_concurrent_jobs:|notify:|  )`, "$1"}, // of the whole file
+		{`(?m)^(    |      )# (jobs|token_file|timeout|give_up_after):`, "$1$2:"},
+		{`(?m)^  # (starting_deadline|jitter|late_after|retry|  limit|  delay|  max_delay):`, "  $1:"},
+	} {
+		comment := regexp.MustCompile(r.comment)
+		if !comment.Match(before) {
+			t.Errorf("nothing like %s is commented out", r.comment)
+		}
+		before = comment.ReplaceAll(before, []byte(r.setting))
+	}
+	before = bytes.Replace(before, []byte("jitter: 30s"), []byte("jitter: 1s"), 1) // for jobs that are due each 5 s
+	c := load(t, slices.Concat(head, before, jobs))
+	report := c.Jobs[len(c.Jobs)-2]
+	for _, part := range []any{c.Defaults, report, c.Notify[0], *c.Notify[0].Webhook} {
+		v := reflect.ValueOf(part)
+		for _, f := range reflect.VisibleFields(v.Type()) {
+			if slices.Contains([]string{"Flush", "Shell", "Command", "URL"}, f.Name) {
+				continue // set elsewhere, or instead
+			}
+			if v.FieldByIndex(f.Index).IsZero() {
+				t.Errorf("%T: the example does not show %s", part, f.Name)
+			}
+		}
+	}
+	if c.MaxConcurrentJobs == 0 || len(c.Notify) != 2 || len(c.Notify[1].Command) == 0 || !c.Jobs[len(c.Jobs)-1].Shell {
+		t.Errorf("%+v", c)
 	}
 }
 
