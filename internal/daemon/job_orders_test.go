@@ -1,0 +1,293 @@
+package daemon
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"baton/internal/config"
+	"baton/internal/job"
+	"baton/internal/redisstore"
+	"baton/internal/status"
+)
+
+// command adds a job that runs a shell's text, and returns it to be changed.
+func (l *jobLab) command(name, schedule, text string) *config.Job {
+	l.t.Setenv("GORACE", "atexit_sleep_ms=0") // a warden under the race detector would live on for a second
+	l.config.Election.TTL = 10 * time.Second // on a machine that is starved no command shall end for its lease
+	l.config.Jobs = append(l.config.Jobs, config.Job{Name: name, Schedule: schedule, Command: config.Command{text}, Shell: true})
+	return &l.config.Jobs[len(l.config.Jobs)-1]
+}
+
+func (l *jobLab) run(name, by string, force bool) JobRun {
+	l.t.Helper()
+	run, err := l.remote.RunJob(l.t.Context(), name, by, force)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return run
+}
+
+func (l *jobLab) cancel(name, runID string) JobCancelled {
+	l.t.Helper()
+	c, err := l.remote.CancelJob(l.t.Context(), name, runID, "by alice: enough")
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return c
+}
+
+func (l *jobLab) history(name string) []JobEntry {
+	l.t.Helper()
+	entries, err := l.remote.JobHistory(l.t.Context(), name, 100)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return entries
+}
+
+// ended waits for the end of a run.
+func (l *jobLab) ended(name, id string) status.Run {
+	l.t.Helper()
+	run, err := l.remote.WatchRun(l.t.Context(), name, id, func(JobRun) {})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return run.Run
+}
+
+func TestManualRunIsForcedPastAnotherAndBothAreCancelled(t *testing.T) {
+	l := newJobLab(t)
+	l.command("report", "@yearly", "exec sleep 60")
+	r := l.start()
+	if c := l.cancel("report", ""); !c.Nothing() {
+		t.Errorf("nothing ran: %+v", c)
+	}
+	first := l.run("report", "by bob", false)
+	if _, err := l.remote.RunJob(t.Context(), "report", "by alice", false); err == nil || !strings.Contains(err.Error(), "running already: run "+first.Run.ID) {
+		t.Errorf("a second one: %v", err)
+	}
+	second := l.run("report", "by alice: the first hangs", true)
+	if j := l.state("report"); len(j.Open) != 2 || j.Running.ID != second.Run.ID || !j.Open[1].Forced || j.Open[1].By != "by alice: the first hangs" {
+		t.Errorf("state: %+v", j)
+	}
+	if c := l.cancel("report", "of another"); !c.Nothing() {
+		t.Errorf("a run that is not there: %+v", c)
+	}
+	if c := l.cancel("report", first.Run.ID); !slices.Equal(c.Runs, []string{first.Run.ID}) {
+		t.Errorf("one of them: %+v", c)
+	}
+	if run := l.ended("report", first.Run.ID); run.State != "cancelled" || !strings.Contains(run.Error, "cancelled by alice: enough") || run.By != "by bob" || run.Forced {
+		t.Errorf("the first: %+v", run)
+	}
+	if j := l.state("report"); j.Running == nil || j.Running.ID != second.Run.ID {
+		t.Errorf("the other one: %+v", j)
+	}
+	if c := l.cancel("report", ""); !slices.Equal(c.Runs, []string{second.Run.ID}) {
+		t.Errorf("all: %+v", c)
+	}
+	if run := l.ended("report", second.Run.ID); run.State != "cancelled" || !run.Forced || run.By != "by alice: the first hangs" || run.Trigger != "manual" {
+		t.Errorf("the second: %+v", run)
+	}
+	if _, err := l.remote.CancelJob(t.Context(), "clicks", "", "by alice"); !errors.Is(err, ErrNoJob) {
+		t.Errorf("an unknown job: %v", err)
+	}
+	if err := r.end(); err != nil {
+		t.Error(err)
+	}
+	if _, err := l.remote.CancelJob(t.Context(), "report", "", "by alice"); !errors.Is(err, ErrNoLeader) {
+		t.Errorf("without a leader: %v", err)
+	}
+}
+
+func TestManualRunWaitsForAnotherOne(t *testing.T) {
+	l := newJobLab(t)
+	done := filepath.Join(t.TempDir(), "done")
+	l.command("report", "@yearly", "test -e "+done+" || exec sleep 60").Overlap = "queue_one"
+	r := l.start()
+	first := l.run("report", "by bob", false)
+	second := l.run("report", "by alice", false)
+	if !second.Queued || second.Run.State != "queued" {
+		t.Errorf("the second: %+v", second)
+	}
+	if err := os.WriteFile(done, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l.cancel("report", first.Run.ID)
+	if run := l.ended("report", second.Run.ID); run.State != "succeeded" || run.By != "by alice" {
+		t.Errorf("the second: %+v", run)
+	}
+	_ = r.end()
+}
+
+func TestManualRunThatWaitsIsCancelled(t *testing.T) {
+	l := newJobLab(t)
+	l.command("report", "@yearly", "exec sleep 60").Overlap = "queue_one"
+	r := l.start()
+	first := l.run("report", "by bob", false)
+	second := l.run("report", "by alice", false)
+	if c := l.cancel("report", ""); len(c.Runs) != 2 || !slices.Contains(c.Runs, second.Run.ID) {
+		t.Errorf("cancelled: %+v", c)
+	}
+	if _, err := l.remote.WatchRun(t.Context(), "report", second.Run.ID, func(JobRun) {}); err == nil || !strings.Contains(err.Error(), "cancelled by alice: enough") {
+		t.Errorf("the one that waited: %v", err)
+	}
+	l.ended("report", first.Run.ID)
+	_ = r.end()
+}
+
+func TestCancelTakesTheRetrialAway(t *testing.T) {
+	l := newJobLab(t)
+	l.command("report", "@every 3s", "exit 3").Retry = config.Retry{Limit: 5, Delay: 2 * time.Second}
+	r := l.start()
+	await(t, "the retrial", func() bool { return l.state("report").Retry != nil })
+	j := l.state("report")
+	if j.Retry.Attempt != 2 || *j.LastRun.ExitCode != 3 || !j.Command {
+		t.Errorf("state: %+v, %+v", j, j.LastRun)
+	}
+	c := l.cancel("report", "")
+	if c.Retry != 2 || len(c.Runs) != 0 {
+		t.Errorf("cancelled: %+v", c)
+	}
+	await(t, "its record", func() bool {
+		return slices.ContainsFunc(l.history("report"), func(e JobEntry) bool {
+			return e.Run != nil && e.Run.State == "cancelled" && e.Run.Attempt == 2 && strings.Contains(e.Run.Error, "by alice: enough")
+		})
+	})
+	_ = r.end()
+}
+
+func TestMissedSlotsAndExitCodesAreInTheHistory(t *testing.T) {
+	l := newJobLab(t)
+	l.command("report", "@every 1s", "echo so far so good; sleep 3.5; exit 4")
+	r := l.start()
+	var missed *MissedSlots
+	await(t, "missed slots, and a run", func() bool {
+		entries := l.history("report")
+		run := slices.IndexFunc(entries, func(e JobEntry) bool { return e.Run != nil })
+		for _, e := range entries {
+			if e.Missed != nil && e.Missed.Reason == string(job.ReasonOverlap) {
+				missed = e.Missed
+			}
+		}
+		return run >= 0 && missed != nil && *entries[run].Run.ExitCode == 4 && entries[run].Run.Output == "so far so good\n"
+	})
+	if missed.Count < 3 || missed.Last.Sub(missed.First) != time.Duration(missed.Count-1)*time.Second || missed.NodeID != "a" {
+		t.Errorf("missed: %+v", missed)
+	}
+	entries := l.history("report")
+	if first := entries[len(entries)-1].Missed; first == nil || first.Reason != string(job.ReasonUnknown) || first.Count != 0 {
+		t.Errorf("that nothing was known is the beginning: %+v", first)
+	}
+	_ = r.end()
+}
+
+func TestPauseOfAllEndsByItselfAndAJobOfAlwaysGoesOn(t *testing.T) {
+	l := newJobLab(t)
+	l.job("views", "@always")
+	other := l.command("report", "@yearly", "true")
+	other.Lock = "other"
+	r := l.start()
+	await(t, "the run", func() bool { return l.state("views").Running != nil })
+	until := time.Now().Add(1500 * time.Millisecond).Truncate(time.Millisecond)
+	p, err := l.remote.PauseJob(t.Context(), "", "by alice: restore", until)
+	if err != nil || p.Was != nil || !p.Until.Equal(until) {
+		t.Errorf("pause: %+v, %v", p, err)
+	}
+	await(t, "the run to end", func() bool { return l.state("views").Running == nil })
+	j := l.state("views")
+	if j.Paused == nil || !j.Paused.All || !j.Paused.Until.Equal(until) || j.Paused.Reason != "by alice: restore" {
+		t.Errorf("paused: %+v", j.Paused)
+	}
+	if next := l.state("report").NextRun; next.Before(until) {
+		t.Errorf("the next run is promised for %v", next)
+	}
+	if _, err := l.remote.RunJob(t.Context(), "report", "by bob", false); err == nil || !strings.Contains(err.Error(), "paused by alice: restore; baton job resume --all ends that") {
+		t.Errorf("a job under another lock: %v", err)
+	}
+	if p, err := l.remote.ResumeJob(t.Context(), "views"); err != nil || p.Was != nil || p.Still == nil || !p.Still.All {
+		t.Errorf("resumed alone: %+v, %v", p, err)
+	}
+	await(t, "the run to go on", func() bool { return l.state("views").Running != nil })
+	if late := time.Since(until); late < 0 || late > 3*time.Second {
+		t.Errorf("it went on %v after the end of the pause", late)
+	}
+	l.pauseAndResumeAll()
+	_ = r.end()
+}
+
+// pauseAndResumeAll ends a pause of all jobs before its time.
+func (l *jobLab) pauseAndResumeAll() {
+	l.t.Helper()
+	if _, err := l.remote.PauseJob(l.t.Context(), "", "by alice", time.Time{}); err != nil {
+		l.t.Fatal(err)
+	}
+	for _, name := range []string{"views", "report"} {
+		if j := l.state(name); j.Paused == nil {
+			l.t.Errorf("job %s is not paused", name)
+		}
+	}
+	if p, err := l.remote.ResumeJob(l.t.Context(), ""); err != nil || p.Was == nil || p.Was.Reason != "by alice" {
+		l.t.Errorf("resumed: %+v, %v", p, err)
+	}
+	for _, name := range []string{"views", "report"} {
+		if j := l.state(name); j.Paused != nil {
+			l.t.Errorf("job %s is paused: %+v", name, j.Paused)
+		}
+	}
+}
+
+func TestJobUnderALockOfItsOwnIsDrivenThere(t *testing.T) {
+	l := newJobLab(t)
+	l.command("report", "@yearly", "true").Lock = "other"
+	r := l.start()
+	run := l.run("report", "by alice", false)
+	if ended := l.ended("report", run.Run.ID); ended.State != "succeeded" {
+		t.Errorf("ended: %+v", ended)
+	}
+	if p, err := l.remote.PauseJob(t.Context(), "report", "by alice", time.Time{}); err != nil || p.Was != nil {
+		t.Errorf("pause: %+v, %v", p, err)
+	}
+	if n, err := l.conn.Do("HEXISTS", "{other}:job:report", "paused_reason"); err != nil || n != int64(1) {
+		t.Errorf("the pause is not in its ledger: %v, %v", n, err)
+	}
+	if key, why := l.remote.Vacant(t.Context(), "report"); key != "other" || why != "" {
+		t.Errorf("lock %q: %q", key, why)
+	}
+	_ = r.end()
+	if key, why := l.remote.Vacant(t.Context(), "report"); key != "other" || why == "" {
+		t.Errorf("lock %q: %q", key, why)
+	}
+}
+
+// A request whose asker has gone is not met by a leader that comes much later.
+func TestOrdersThatNobodyWaitsForAreNotCarriedOut(t *testing.T) {
+	l := newJobLab(t)
+	l.command("report", "@yearly", "true")
+	l.config = l.config.WithDefaults()
+	store, err := openRedis(l.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	ledger := redisstore.NewLedger(store, redisstore.LedgerOptions{LockKey: l.config.Election.LockKey})
+	if err := ledger.Request(t.Context(), redisstore.Request{Job: "report", ID: "late", By: "by alice"}, -time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if err := ledger.OrderCancel(t.Context(), redisstore.Cancel{Job: "report", ID: "late", By: "by alice"}, -time.Second); err != nil {
+		t.Fatal(err)
+	}
+	r := l.start()
+	await(t, "the orders to go", func() bool {
+		o, err := ledger.Orders(t.Context(), nil)
+		return err == nil && len(o.Requests)+len(o.Cancels) == 0
+	})
+	if j := l.state("report"); j.LastRun != nil || j.Running != nil {
+		t.Errorf("it was run: %+v", j)
+	}
+	_ = r.end()
+}
