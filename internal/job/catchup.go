@@ -2,6 +2,7 @@ package job
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -10,36 +11,51 @@ import (
 const (
 	retryMin = 100 * time.Millisecond
 	retryMax = 2 * time.Second
-	// knowing is for how long the slots of a term wait for word of what was before: the
-	// first of them would bar all earlier ones.
-	knowing = 3 * time.Second
-	// mending is for how long a slot waits until it is recorded that the run of an
-	// earlier one was lost, and is to be run again.
-	mending = 10 * time.Second
+	// patience is for how long a slot waits until it is recorded what became of earlier
+	// ones: that they were missed, or that the run of one was lost and is to be run again.
+	// It outlasts outages; what the ledger refuses for good must not stop the job for long.
+	patience = 5 * time.Minute
 )
 
-// askStandings asks the ledger until it answers or the term ends. What is due now
-// does not wait for long: it matters more than what was due before. Fresh jobs came
-// with an update.
+// askStandings asks the ledger until it answers or the term ends. Slots of the term wait
+// for it: the first of them would bar all earlier ones, and nobody would know what was
+// missed. Fresh jobs came with an update.
 func (s *session) askStandings(names []string, fresh bool) {
 	if len(names) == 0 {
 		return
 	}
 	for delay := retryMin; ; delay = min(2*delay, retryMax) {
-		ctx, cancel := context.WithTimeout(s.ctx, s.cfg.ClaimTimeout)
-		standings, err := s.ledger.Standings(ctx, names)
-		cancel()
-		if err == nil {
-			s.tell(func() { s.learn(names, standings, fresh) })
+		left, err := s.askHow(names, fresh, delay == retryMax)
+		if names = left; len(names) == 0 {
 			return
 		}
 		if delay == retryMin && s.ctx.Err() == nil {
-			s.log.Warn("cannot read which slots were run last; will try again, and catch up when it is known", zap.Error(err))
+			s.log.Warn("cannot read which slots were run last; will try again, the jobs wait for it", zap.Error(err))
 		}
 		if pause(s.ctx, delay) != nil {
 			return
 		}
 	}
+}
+
+// askHow asks once, and returns the jobs of which the ledger has not told. What it
+// refuses to tell of many it may tell of some: what is wrong with one job's data must
+// not hold the others up. Not if it does not answer at all.
+func (s *session) askHow(names []string, fresh, some bool) ([]string, error) {
+	ctx, cancel := context.WithTimeout(s.ctx, s.cfg.ClaimTimeout)
+	defer cancel()
+	standings, err := s.ledger.Standings(ctx, names)
+	switch {
+	case err == nil:
+		s.tell(func() { s.learn(names, standings, fresh) })
+		return nil, nil
+	case !some || len(names) == 1 || ctx.Err() != nil:
+		return names, err
+	}
+	half := len(names) / 2
+	left, _ := s.askHow(names[:half], fresh, true)
+	more, _ := s.askHow(names[half:], fresh, true)
+	return slices.Concat(left, more), err
 }
 
 // learn takes the ledger's word of how jobs stood when the term began. A job that it
@@ -52,6 +68,7 @@ func (s *session) learn(names []string, standings map[string]Standing, fresh boo
 			continue
 		}
 		e.known = true
+		e.holding++
 		st, known := standings[name]
 		switch {
 		case known:
@@ -60,6 +77,8 @@ func (s *session) learn(names []string, standings map[string]Standing, fresh boo
 			s.missUnknown(e)
 		}
 		s.advance(e)
+		e.holding--
+		s.release(e)
 	}
 }
 
@@ -80,12 +99,7 @@ func (s *session) resume(e *entry, st Standing, fresh bool) {
 		s.mend(e, st.Open, false)
 		return
 	}
-	if e.tried && st.Last.After(s.start) {
-		// The ledger tells of a slot of this term only: what was before is lost.
-		s.mend(e, st.Open, false)
-		s.missUnknown(e)
-		return
-	}
+	s.skip(e, st.Last)
 	now := s.now()
 	if st.Last.Sub(now) > onTime {
 		s.log.Warn("the last slot of the job lies ahead of this node's clock; the job waits until the clock has passed it",
@@ -102,12 +116,36 @@ func (s *session) resume(e *entry, st Standing, fresh bool) {
 		p.missed = passedOver(j, ReasonNoLeader, st.Last, p.last, time.Time{})
 	}
 	e.base, e.dealt = earliest(e.base, st.Last), latest(e.dealt, st.Last)
-	if !e.next.IsZero() && !e.next.After(st.Last) {
-		e.prev, e.next = st.Last, e.job.Schedule.Next(st.Last)
-	}
 	s.mend(e, st.Open, !p.slot.IsZero())
 	s.resumeRetry(e, st.Retry, p)
 	s.catchUp(e, p)
+}
+
+// skip leaves out what an earlier term has dealt with already. That slots of this term
+// are among it, is due to a clock that was behind.
+func (s *session) skip(e *entry, last time.Time) {
+	if !e.next.IsZero() && !e.next.After(last) {
+		e.prev, e.next = last, e.job.Schedule.Next(last)
+	}
+	line := e.line[:0:0]
+	for _, it := range e.line {
+		if !it.slotted() || it.run.Slot.After(last) {
+			line = append(line, it)
+		}
+	}
+	held := e.held[:0:0]
+	for _, m := range e.held {
+		if m.Slot.After(last) {
+			if !m.First.After(last) {
+				err := m.Err
+				m = passedOver(e.job, m.Reason, last, m.Slot, time.Time{})
+				m.Err = err
+			}
+			held = append(held, m)
+		}
+	}
+	e.line, e.held, e.backlog.after = line, held, latest(e.backlog.after, last)
+	e.tried = e.slotWaits() || len(e.held) > 0
 }
 
 // catchUp carries out what is to be done of the slots that passed before this term.

@@ -52,8 +52,9 @@ func (s *session) newClerk() *clerk {
 	return c
 }
 
-// miss records slots that are not run. It joins them to those that wait.
-func (c *clerk) miss(m Missed, done func(Missed, error)) {
+// miss records slots that are not run, and calls done in the loop; unless it has joined
+// them to others that wait, of which done tells as well.
+func (c *clerk) miss(m Missed, done func(Missed, error)) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if waiting := c.letters[m.Job]; len(waiting) > 0 {
@@ -61,10 +62,11 @@ func (c *clerk) miss(m Missed, done func(Missed, error)) {
 			last.miss.Slot = m.Slot
 			last.miss.Count = min(last.miss.Count+m.Count, maxCounted)
 			last.miss.Err = m.Err
-			return
+			return false
 		}
 	}
 	c.add(m.Job, &letter{miss: &m, done: func(err error) { done(m, err) }})
+	return true
 }
 
 // joins reports whether another report begins where this one ends.

@@ -20,10 +20,9 @@ type entry struct {
 	tried      bool      // a slot of this term was begun, or waits: earlier ones can no longer be claimed
 	ahead      time.Time // until then the next slot, which the ledger's clock has not come to, is not asked for again
 
-	known    bool      // how the job stood when the term began
-	patience time.Time // until then no slot goes ahead of that
-	mending  int       // lost runs on their way to the ledger, of which one is to be run again
-	mendBy   time.Time // until then no slot goes ahead of that
+	known   bool      // how the job stood when the term began: no slot goes ahead of that
+	mending int       // lost runs on their way to the ledger, of which one is to be run again
+	mendBy  time.Time // until then no slot goes ahead of that
 
 	flights []*flight // runs whose claim is asked for, or that go on
 	line    []*item   // what is due, and waits
@@ -32,6 +31,8 @@ type entry struct {
 
 	holding int      // misses are kept in held for a moment, so that they are told in order
 	held    []Missed // are told when the claim that is asked for is answered
+	letters int      // misses on their way to the ledger: no slot goes ahead of them
+	oldest  time.Time
 
 	wait    time.Duration // before a job that runs all the time is started again
 	paused  bool          // that job is, as far as this node has been told

@@ -76,16 +76,15 @@ func (s *session) judge(e *entry, it *item) (Reason, verdict) {
 	if it.manual() && it.ctx.Err() != nil {
 		return "", refused // whoever asked has gone, and will ask again
 	}
-	if it.slotted() && !e.always() && (!e.known && (e.catchesAllUp() || time.Now().Before(e.patience)) ||
-		e.mending > 0 && time.Now().Before(e.mendBy)) {
-		return ReasonLedger, waits
-	}
 	// The ledger takes slots in order only.
 	if !it.manual() && e.asking() != nil {
 		return ReasonLedger, waits
 	}
 	if why, v := s.overlap(e, it); v != starts {
 		return why, v
+	}
+	if it.slotted() && (!e.known || e.recording() || e.mending > 0 && time.Now().Before(e.mendBy)) {
+		return ReasonLedger, waits
 	}
 	if s.limit > 0 && !e.always() && s.occupied >= s.limit {
 		return ReasonConcurrency, waits

@@ -20,7 +20,7 @@ func (s *session) mend(e *entry, open []Record, later bool) {
 		if rerun {
 			rec.RetryAt = rec.Finished.Truncate(time.Millisecond)
 			e.mending++
-			e.mendBy = time.Now().Add(mending)
+			e.mendBy = time.Now().Add(patience)
 		}
 		s.clerk.record(rec, func(err error) { s.mended(rec, rerun, err) })
 	}

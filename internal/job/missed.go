@@ -19,9 +19,10 @@ func (s *session) miss(e *entry, m Missed) {
 	s.release(e)
 }
 
-// release tells of what was held back, the earliest slots first.
+// release tells of what was held back, the earliest slots first; not before it is known
+// what was before.
 func (s *session) release(e *entry) {
-	if e.holding > 0 || len(e.held) == 0 {
+	if e.holding > 0 || len(e.held) == 0 || !e.known {
 		return
 	}
 	if f := e.asking(); f != nil && f.item.slotted() {
@@ -31,11 +32,18 @@ func (s *session) release(e *entry) {
 	e.held = nil
 	slices.SortStableFunc(held, func(a, b Missed) int { return a.First.Compare(b.First) })
 	for _, m := range held {
-		e.dealt = latest(e.dealt, m.Slot)
+		if m.Count > 0 {
+			e.dealt = latest(e.dealt, m.Slot)
+		}
 		if !m.byClock() {
 			s.tellMissed(e, m)
 		}
-		s.clerk.miss(m, s.missRecorded)
+		if !s.clerk.miss(m, func(m Missed, err error) { s.missRecorded(e, m, err) }) {
+			continue
+		}
+		if e.letters++; e.letters == 1 {
+			e.oldest = time.Now()
+		}
 	}
 }
 
@@ -46,22 +54,30 @@ func (m Missed) byClock() bool {
 }
 
 // missRecorded takes the ledger's answer.
-func (s *session) missRecorded(m Missed, err error) {
+func (s *session) missRecorded(e *entry, m Missed, err error) {
+	e.letters--
+	e.oldest = time.Now()
 	if errors.Is(err, ErrNotLeader) {
 		s.fail(err)
 		return
 	}
-	e := s.entries[m.Job]
 	switch {
-	case e == nil:
+	case s.entries[m.Job] != e: // gone
 	case errors.Is(err, ErrAhead):
 		e.dealt = latest(e.claimed, earliest(e.dealt, m.First.Add(-time.Nanosecond)))
 		s.goBack(e)
-		s.requeue(e)
 	case m.byClock():
 		s.tellMissed(e, m)
 	}
+	if s.entries[m.Job] == e {
+		s.advance(e)
+	}
 }
+
+// recording reports whether misses of a job are not on record yet. A slot that is claimed
+// before them would hide them from every later term, if this one ended now. But what the
+// ledger will not have at all must not stop the job.
+func (e *entry) recording() bool { return e.letters > 0 && time.Since(e.oldest) < patience }
 
 // tellMissed tells the log and whoever counts.
 func (s *session) tellMissed(e *entry, m Missed) {

@@ -80,7 +80,7 @@ func (s *session) lookAt(e *entry, now time.Time) time.Time {
 		}
 	}
 	if len(e.line) > 0 || !e.backlog.empty() {
-		for _, until := range []time.Time{e.patience, e.mendBy} {
+		for _, until := range []time.Time{e.mendBy, e.oldest.Add(patience)} {
 			if left := time.Until(until); left > 0 {
 				sooner(now.Add(left + time.Millisecond))
 			}

@@ -62,7 +62,7 @@ func (r *Runner) newSession(ctx context.Context, term Term, w Workload) *session
 
 // add takes a job up, from a time on.
 func (s *session) add(j Job, from time.Time) {
-	e := &entry{job: j, index: -1, patience: time.Now().Add(knowing)}
+	e := &entry{job: j, index: -1}
 	s.entries[j.Name] = e
 	e.schedule(from)
 	s.requeue(e)
