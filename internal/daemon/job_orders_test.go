@@ -18,7 +18,7 @@ import (
 // command adds a job that runs a shell's text, and returns it to be changed.
 func (l *jobLab) command(name, schedule, text string) *config.Job {
 	l.t.Setenv("GORACE", "atexit_sleep_ms=0") // a warden under the race detector would live on for a second
-	l.config.Election.TTL = 10 * time.Second // on a machine that is starved no command shall end for its lease
+	l.config.Election.TTL = 10 * time.Second  // on a machine that is starved no command shall end for its lease
 	l.config.Jobs = append(l.config.Jobs, config.Job{Name: name, Schedule: schedule, Command: config.Command{text}, Shell: true})
 	return &l.config.Jobs[len(l.config.Jobs)-1]
 }
