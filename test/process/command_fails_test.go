@@ -21,7 +21,7 @@ func TestDaemonOutlivesItsCommands(t *testing.T) {
 	server, dir, program := testsupport.StartRedis(t), t.TempDir(), cluster.Build(t)
 	broken, noShebang := filepath.Join(dir, "broken.env"), filepath.Join(dir, "noshebang")
 	for name, text := range map[string]string{broken: "A=1\nnonsense\n", noShebang: "exit 9\n"} {
-		if err := os.WriteFile(name, []byte(text), 0o700); err != nil { //nolint:gosec // one is a program
+		if err := os.WriteFile(name, []byte(text), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -66,6 +66,9 @@ func TestManyCommandsStartInTheSameSecond(t *testing.T) {
 	c.AwaitLeader(soon)
 	conn := server.Conn()
 	delays := times{what: "slot to the end of `true`, of 200 at once", limit: time.Second}
+	if !strict {
+		delays.limit = 4 * time.Second // it is a second's work of one processor, beside other tests
+	}
 	from := time.Now().UnixMilli()
 	c.Await(soon+time.Duration(rounds)*6*time.Second, "the runs", func() bool {
 		delays.all = delays.all[:0]
