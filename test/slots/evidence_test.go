@@ -48,6 +48,8 @@ type term struct {
 	lock, node string
 	epoch      int64
 	won        time.Time
+	// stopped is when it was told to stop, for whatever reason; zero: nobody has told.
+	stopped time.Time
 }
 
 // span is some time.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"baton/internal/testsupport/cluster"
 )
 
 // told is an entry of `baton job history -o json`, as far as the judge looks at it.
@@ -58,8 +60,13 @@ func (l *lab) history(s spec) ([]entry, error) {
 func (l *lab) terms() []term {
 	var terms []term
 	for _, u := range l.units {
+		stopped := map[string]time.Time{}
+		of := func(line cluster.Line) string { return fmt.Sprint(line.Text("lock_key"), line.Int("epoch")) }
+		for _, line := range u.node.Lines("stopping to lead: jobs are told to end") {
+			stopped[of(line)] = line.Time
+		}
 		for _, line := range u.node.Lines("leading") {
-			t := term{lock: line.Text("lock_key"), node: u.node.ID, epoch: line.Int("epoch"), won: line.Time}
+			t := term{lock: line.Text("lock_key"), node: u.node.ID, epoch: line.Int("epoch"), won: line.Time, stopped: stopped[of(line)]}
 			if t.lock == lockKey {
 				t.lock = ""
 			}

@@ -124,6 +124,11 @@ func TestJudgeFindsWhatMustNotBe(t *testing.T) {
 			e.entries[len(e.entries)-1] = notRun("j", "no_leader", 5, 9, 5)
 			e.broken = append(e.broken, span{at(8.9), at(9)})
 		}, ""},
+		{"one in a term that soon stopped by itself", nil, func(e *evidence) {
+			e.drop(8, 9)
+			e.entries[len(e.entries)-1] = notRun("j", "no_leader", 5, 9, 5)
+			e.terms[1].stopped = at(9)
+		}, ""},
 		{"the latest slot does not run to its end", nil, func(e *evidence) {
 			e.run(8).ended, e.run(9).ended = false, false
 			e.entries[4].state, e.entries[5].state = "lost", "lost"

@@ -122,6 +122,9 @@ func caughtUp(e evidence) (wrong []string) {
 				continue
 			}
 			end := e.until
+			if !t.stopped.IsZero() {
+				end = t.stopped
+			}
 			for _, next := range e.terms[i+1:] {
 				if next.lock == t.lock && next.won.Before(end) {
 					end = next.won

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -188,7 +189,7 @@ func (l *lab) keep(seed uint64) {
 	if err != nil {
 		l.t.Error(err)
 	}
-	files := map[string]string{"timeline.txt": l.log.String(), "starts.jsonl": string(starts)}
+	files := map[string]string{"timeline.txt": l.log.String(), "wrong.txt": strings.Join(l.wrongs, "\n"), "starts.jsonl": string(starts)}
 	for _, u := range l.units {
 		files[u.node.ID+".log"] = u.node.Log()
 	}
