@@ -124,6 +124,16 @@ func TestJudgeFindsWhatMustNotBe(t *testing.T) {
 			e.entries[len(e.entries)-1] = notRun("j", "no_leader", 5, 9, 5)
 			e.broken = append(e.broken, span{at(8.9), at(9)})
 		}, ""},
+		{"one that was claimed and lost before it began", skip, func(e *evidence) {
+			h := tell(*e.run(8), "lost")
+			e.drop(8, 9)
+			e.entries = append(e.entries, h, notRun("j", "overlap", 9, 9, 1))
+		}, ""},
+		{"one that was to be rerun", nil, func(e *evidence) {
+			h := tell(*e.run(8), "lost")
+			e.drop(8, 9)
+			e.entries = append(e.entries, h, notRun("j", "overlap", 9, 9, 1))
+		}, "was not caught up on"},
 		{"one in a term that soon stopped by itself", nil, func(e *evidence) {
 			e.drop(8, 9)
 			e.entries[len(e.entries)-1] = notRun("j", "no_leader", 5, 9, 5)

@@ -130,21 +130,24 @@ func caughtUp(e evidence) (wrong []string) {
 					end = next.won
 				}
 			}
-			wrong = append(wrong, s.caughtUp(t, end, runs, e)...)
+			wrong = append(wrong, s.caughtUp(t, end, runs, entries, e)...)
 		}
 	}
 	return wrong
 }
 
 // caughtUp looks at one term, up to its end: nothing is asked of one that was disturbed.
-func (s spec) caughtUp(t term, end time.Time, runs []run, e evidence) []string {
+func (s spec) caughtUp(t term, end time.Time, runs []run, entries []entry, e evidence) []string {
 	latest := s.latest(t.won)
 	begun := t.won.Add(e.patience + s.jitter)
 	if !latest.After(e.from) || !e.calm(span{t.won, begun}, end) || s.deadline > 0 && begun.Sub(latest) > s.deadline {
 		return nil
 	}
 	since := slices.DeleteFunc(slices.Clone(runs), func(r run) bool { return r.slot.Before(latest) || r.at.After(begun) })
-	if len(since) == 0 {
+	// A leader that is killed between its claim and the command's start leaves a run that is
+	// lost: the price of at most once.
+	lost := !s.rerun && slices.ContainsFunc(entries, func(h entry) bool { return h.state == "lost" && h.slot.Equal(latest) })
+	if len(since) == 0 && !lost {
 		return []string{fmt.Sprintf("%s: %s took over at %s (epoch %d), and slot %s, the latest one, was not caught up on",
 			s.name, t.node, slotTime(t.won), t.epoch, slotTime(latest))}
 	}
