@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -111,14 +112,27 @@ func (t statusTables) jobs() {
 		}
 		t.print("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d%s\n", j.Name, j.Schedule, next, last, rows, dead, took, waiting, j.ConsecutiveFailures, t.lockColumn(j.Lock))
 	}
+	all := slices.IndexFunc(t.s.Jobs, func(j daemon.Job) bool { return j.Paused != nil && j.Paused.All })
+	if all >= 0 {
+		t.print("\nAll jobs are paused %s; %s ends that\n", pausedFor(t.s.Jobs[all]), endsPause(t.s.Jobs[all]))
+	}
 	for _, j := range t.s.Jobs {
-		if j.Paused != nil {
-			t.print("\n%s is paused %s; %s ends that\n", j.Name, j.Paused.Reason, endsPause(j))
+		if j.Paused != nil && !j.Paused.All {
+			t.print("\n%s is paused %s; %s ends that\n", j.Name, pausedFor(j), endsPause(j))
 		}
 		if r := j.LastRun; r != nil && r.Error != "" {
 			t.print("\n%s, at %s on %s: %s\n", j.Name, r.Started.Format(time.DateTime), r.NodeID, r.Error)
 		}
 	}
+}
+
+// pausedFor is why a job is paused, and until when if that is known.
+func pausedFor(j daemon.Job) string {
+	p := j.Paused
+	if p.Until.IsZero() {
+		return p.Reason
+	}
+	return fmt.Sprintf("%s, until %s", p.Reason, p.Until.UTC().Format("2006-01-02 15:04:05 MST"))
 }
 
 // lockColumn is there if jobs run under several locks.

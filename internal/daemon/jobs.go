@@ -99,6 +99,16 @@ func (t task) policy() job.Job {
 	}
 }
 
+// next is when the job is due after a time: a while after its slots, if it has a jitter.
+func (t task) next(after time.Time) time.Time {
+	offset := t.policy().Offset()
+	slot := t.schedule.Next(after.Add(-offset))
+	if slot.IsZero() {
+		return slot
+	}
+	return slot.Add(offset)
+}
+
 func names(tasks []task) []string {
 	list := make([]string, len(tasks))
 	for i, t := range tasks {

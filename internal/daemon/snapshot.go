@@ -92,7 +92,7 @@ func (v view) gatherJobs(ctx context.Context, jobs []status.Job, now time.Time) 
 		fillJob(&jobs[at], st)
 		t := v.tasks[i]
 		if p := jobs[at].Paused; p != nil && p.Until.After(jobs[at].NextRun) {
-			jobs[at].NextRun = t.schedule.Next(p.Until)
+			jobs[at].NextRun = t.next(p.Until)
 		}
 		if !t.config.IsCommand() {
 			t.gatherBacklog(ctx, &jobs[at], st.Fresh, now)
@@ -221,7 +221,7 @@ func configuredJobs(tasks []task, now time.Time) []status.Job {
 	for i, t := range tasks {
 		jobs[i] = status.Job{
 			Name: t.config.Name, Schedule: t.config.Schedule, ScheduleWords: t.schedule.Describe(), TimeZone: t.config.TimeZone,
-			Target: t.target(), Command: t.config.IsCommand(), Lock: t.config.Lock, Overlap: t.config.Overlap, NextRun: t.schedule.Next(now), LateAfterSeconds: t.config.LateAfter.Seconds(),
+			Target: t.target(), Command: t.config.IsCommand(), Lock: t.config.Lock, Overlap: t.config.Overlap, NextRun: t.next(now), LateAfterSeconds: t.config.LateAfter.Seconds(),
 		}
 	}
 	return jobs

@@ -10,7 +10,7 @@ import (
 
 // What is kept of what commands print.
 const (
-	// KeepOutput is how many bytes of a run, its last; a fifth more may be there for a while.
+	// KeepOutput is how many bytes of a run, its last; a quarter more may be there for a while.
 	KeepOutput = 256 << 10
 	// keepOutputs is of how many runs of a job.
 	keepOutputs = 20
