@@ -113,7 +113,7 @@ func TestJobsArePausedForAWhileAndAllTogether(t *testing.T) {
 	c.matches(c.run("job", "pause", "--all", "--until", "23:59"), exitOK, `^all jobs were paused already, by \S+: restore; the reason is now: by \S+, until \d{4}-\d\d-\d\d 23:59:00 CES?T\n$`, `^$`)
 	c.matches(c.run("job", "pause", "--all"), exitOK, `^all jobs were paused already, by \S+; the reason is now: by \S+\n$`, `^$`)
 	c.matches(c.run("job", "list"), exitOK, `(?m)^fails +@yearly +paused with all +never +paused +- +-$`, `^$`)
-	c.matches(c.run("status"), exitOK, `(?m)^fails is paused by \S+; baton job resume --all ends that$`, `^$`)
+	c.matches(c.run("status"), exitOK, `(?m)^All jobs are paused by \S+; baton job resume --all ends that$`, `^$`)
 	c.matches(c.run("job", "resume", "fails"), exitOK, `^job "fails" was not paused; but all jobs are paused by \S+; baton job resume --all ends that\n$`, `^$`)
 	c.matches(c.run("job", "resume", "--all"), exitOK, `^all jobs are resumed; they were paused by \S+, for \S+\n$`, `^$`)
 	c.matches(c.run("job", "resume", "--all"), exitOK, `^all jobs were not paused\n$`, `^$`)
