@@ -76,9 +76,9 @@ func (s *session) learn(names []string, standings map[string]Standing, fresh boo
 		case !e.always():
 			s.missUnknown(e)
 		}
-		s.advance(e)
 		e.holding--
 		s.release(e)
+		s.advance(e)
 	}
 }
 
@@ -168,9 +168,9 @@ func (s *session) catchUp(e *entry, p plan) {
 			run: Run{Slot: p.slot, Trigger: p.trigger, Attempt: 1}, after: after, due: e.due(p.slot),
 		})
 	}
-	s.advance(e)
 	e.holding--
 	s.release(e)
+	s.advance(e)
 }
 
 // resumeRetry goes on with a retrial that an earlier term has left. It is given up if

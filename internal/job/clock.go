@@ -36,30 +36,45 @@ func (s *session) jumpBack(e *entry, now time.Time) {
 		return
 	}
 	nominal := e.nominal(now)
+	e.letGo(nominal)
+	s.comeAgain(e, nominal)
+}
+
+// letGo forgets what waits of the slots after a time.
+func (e *entry) letGo(after time.Time) {
 	kept := e.line[:0:0]
 	for _, it := range e.line {
-		if !it.slotted() || !it.run.Slot.After(nominal) {
+		if !it.slotted() || !it.run.Slot.After(after) {
 			kept = append(kept, it)
 		}
 	}
 	e.line = kept
-	if e.backlog.until.After(nominal) {
-		e.backlog.until, _ = latestSlot(e.job.Schedule, e.backlog.after, nominal)
+	if e.backlog.until.After(after) {
+		e.backlog.until, _ = latestSlot(e.job.Schedule, e.backlog.after, after)
 	}
-	s.comeAgain(e, nominal)
+	held := e.held[:0:0]
+	for _, m := range e.held {
+		if m.First.After(after) {
+			continue
+		}
+		if m.Slot.After(after) {
+			whole := m
+			m = passedOver(e.job, m.Reason, m.First.Add(-time.Nanosecond), after, time.Time{})
+			m.Slot, _ = latestSlot(e.job.Schedule, whole.First.Add(-time.Nanosecond), after)
+			m.After, m.Err = whole.After, whole.Err
+		}
+		held = append(held, m)
+	}
+	e.held = held
 }
 
-// goBack has a job come again to a slot that lies ahead of the ledger's clock: it is
-// still to come, whatever this node's clock says. It is not missed, nor are those
-// before it that nobody has dealt with.
-func (s *session) goBack(e *entry) {
-	kept := e.line[:0:0]
-	for _, it := range e.line {
-		if !it.slotted() {
-			kept = append(kept, it)
-		}
-	}
-	e.line, e.held, e.backlog = kept, nil, backlog{}
+// goBack has a job come again to a slot that lies ahead of the ledger's clock, or to the
+// first of some: it is still to come, whatever this node's clock says. It is not
+// missed, nor is any after it.
+func (s *session) goBack(e *entry, to time.Time) {
+	before := to.Add(-time.Nanosecond)
+	e.letGo(before)
+	e.dealt = latest(e.claimed, earliest(e.dealt, before))
 	now := s.now()
 	s.comeAgain(e, e.nominal(now))
 	e.ahead = now.Add(maxSleep)
@@ -71,7 +86,8 @@ func (s *session) goBack(e *entry) {
 
 // comeAgain has the next slot be the first that is in nobody's hands.
 func (s *session) comeAgain(e *entry, nominal time.Time) {
-	floor := latest(e.dealt, earliest(e.base, nominal))
+	e.base = earliest(e.base, nominal) // it was told by a clock that was ahead
+	floor := latest(e.dealt, e.base)
 	if f := e.asking(); f != nil {
 		floor = latest(floor, f.run.Slot)
 	}

@@ -142,7 +142,7 @@ func (s *session) answered(f *flight, err error) {
 	case s.ctx.Err() != nil:
 		e.held = nil // the slots are the next leader's
 	case errors.Is(err, ErrAhead) && f.item.slotted() && !e.always():
-		s.goBack(e)
+		s.goBack(e, f.run.Slot)
 	default:
 		s.tellUnclaimed(f, err)
 	}

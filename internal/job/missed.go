@@ -64,8 +64,7 @@ func (s *session) missRecorded(e *entry, m Missed, err error) {
 	switch {
 	case s.entries[m.Job] != e: // gone
 	case errors.Is(err, ErrAhead):
-		e.dealt = latest(e.claimed, earliest(e.dealt, m.First.Add(-time.Nanosecond)))
-		s.goBack(e)
+		s.goBack(e, m.First)
 	case m.byClock():
 		s.tellMissed(e, m)
 	}
@@ -77,7 +76,9 @@ func (s *session) missRecorded(e *entry, m Missed, err error) {
 // recording reports whether misses of a job are not on record yet. A slot that is claimed
 // before them would hide them from every later term, if this one ended now. But what the
 // ledger will not have at all must not stop the job.
-func (e *entry) recording() bool { return e.letters > 0 && time.Since(e.oldest) < patience }
+func (e *entry) recording() bool {
+	return len(e.held) > 0 || e.letters > 0 && time.Since(e.oldest) < patience
+}
 
 // tellMissed tells the log and whoever counts.
 func (s *session) tellMissed(e *entry, m Missed) {
