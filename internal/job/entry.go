@@ -104,7 +104,7 @@ func (j Job) Offset() time.Duration {
 	}
 	h := fnv.New64a()
 	h.Write([]byte(j.Name))
-	return time.Duration(h.Sum64()%uint64(j.Jitter.Milliseconds())) * time.Millisecond //nolint:gosec // below the jitter
+	return time.Duration(h.Sum64()%uint64(j.Jitter.Milliseconds())) * time.Millisecond
 }
 
 // busy reports whether a run of the job goes on, or asks for its claim.

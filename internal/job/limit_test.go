@@ -112,14 +112,13 @@ func TestManyJobsAreNoGoroutines(t *testing.T) {
 func TestMissesAreRecordedWhenTheLedgerComesBackAndJoined(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := jobtest.NewLedger("me")
+		ledger.Disturb = during(jobtest.OpMiss, 6*time.Second, 10*time.Minute, jobtest.Fault{ReplyLost: true, Delay: time.Second})
 		n := lead(t, ledger, every(t, "flush", "5s", takes(time.Hour)))
-		after(6 * time.Second)
-		ledger.Disturb = during(jobtest.OpMiss, 0, 10*time.Minute, jobtest.Fault{ReplyLost: true, Delay: time.Second})
 		after(9 * time.Minute)
 		if got := len(ledger.Missed()); got != 2 {
 			t.Errorf("%d on record while the ledger is away, want the mark and the first", got)
 		}
-		want(t, "told", n.misses(), map[job.Reason]int{job.ReasonOverlap: 108})
+		want(t, "told", n.misses(), map[job.Reason]int{job.ReasonOverlap: 107})
 		after(2 * time.Minute)
 		n.end()
 		missed := ledger.Missed()
@@ -138,10 +137,9 @@ func TestMissesAreRecordedWhenTheLedgerComesBackAndJoined(t *testing.T) {
 func TestEndOfTheTermWaitsForMissesForATimeOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := jobtest.NewLedger("me")
+		ledger.Disturb = during(jobtest.OpMiss, 6*time.Second, time.Hour, jobtest.Fault{Lost: true, Delay: time.Hour})
 		n := lead(t, ledger, every(t, "flush", "5s", takes(time.Hour)))
-		after(6 * time.Second)
-		ledger.Disturb = during(jobtest.OpMiss, 0, time.Hour, jobtest.Fault{Lost: true, Delay: time.Hour})
-		after(20 * time.Second)
+		after(26 * time.Second)
 		want(t, "time to step down", n.end(), time.Second)
 		want(t, "told", n.logs.FilterMessageSnippet("could not be told of all").Len(), 1)
 	})

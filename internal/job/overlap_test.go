@@ -94,7 +94,7 @@ func TestRunsThatMayOverlapClaimOneAfterTheOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := jobtest.NewLedger("me")
 		slow := true
-		ledger.Disturb = func(op jobtest.Op, r job.Run) jobtest.Fault {
+		ledger.Disturb = func(op jobtest.Op, _ job.Run) jobtest.Fault {
 			if op == jobtest.OpClaim && slow {
 				slow = false
 				return jobtest.Fault{Delay: 900 * time.Millisecond}
@@ -165,11 +165,11 @@ func TestManualRunOverlapsAsSlotsDo(t *testing.T) {
 func TestManualRunThatIsAskedForAgainIsTheSameOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := jobtest.NewLedger("me")
+		ledger.Disturb = during(jobtest.OpClaim, time.Hour+10*time.Second, 2*time.Hour, jobtest.Fault{Delay: 900 * time.Millisecond})
 		n := lead(t, ledger, overlapping(t, job.OverlapQueueOne, "1h", takes(time.Minute)))
 		after(time.Hour + 10*time.Second)
 		first := ask(t, ledger, n, "ask-1", false)
 		second := ask(t, ledger, n, "ask-1", false)
-		ledger.Disturb = during(jobtest.OpClaim, 0, time.Hour, jobtest.Fault{Delay: 900 * time.Millisecond})
 		after(50*time.Second + 500*time.Millisecond)
 		third := ask(t, ledger, n, "ask-1", false)
 		after(time.Second)
