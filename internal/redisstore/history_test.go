@@ -103,6 +103,14 @@ func TestThatNothingWasKnownIsSaidOnce(t *testing.T) {
 	}
 }
 
+func TestRunThatIsNotOpenIsNotLost(t *testing.T) {
+	_, l := ledgerRig(t)
+	finish(t, l, ended(newRun("r1", 1, "a"), job.StateLost, "its leader has gone"))
+	if got := entriesOf(t, l); len(got) != 0 {
+		t.Errorf("recorded: %v", got)
+	}
+}
+
 func TestHistoryTellsAllOfARun(t *testing.T) {
 	_, l := ledgerRig(t)
 	ask(t, l, "m1")
