@@ -16,7 +16,7 @@ func (c Config) Reloadable(old Config) error {
 		old, new any
 	}{
 		{"node", old.Node, c.Node}, {"redis", old.Redis, c.Redis}, {"election", old.Election, c.Election},
-		{"http", old.HTTP, c.HTTP}, {"log.format", old.Log.Format, c.Log.Format},
+		{"http", old.HTTP, c.HTTP}, {"log.format", old.Log.Format, c.Log.Format}, {"history", old.History, c.History},
 	} {
 		changed = append(changed, differing(part.path, reflect.ValueOf(part.old), reflect.ValueOf(part.new))...)
 	}

@@ -16,6 +16,11 @@ func TestOnlyWhatTheNodeIsTakesARestart(t *testing.T) {
 	if err := c.Reloadable(old); err != nil {
 		t.Errorf("jobs, databases, notifications and the log's level: %v", err)
 	}
+	history := old
+	history.History.Keep++
+	if err := history.Reloadable(old); err == nil {
+		t.Error("what nobody puts into force is taken over: history.keep")
+	}
 	c.Election.TTL, c.Redis.URL, c.Log.Format = 11*time.Second, "redis://elsewhere", "json"
 	want := "election.ttl: it has changed, and takes a restart: systemctl restart baton, on one host after the other"
 	problems, _ := c.Reloadable(old).(Problems) //nolint:errorlint // it is that

@@ -51,6 +51,7 @@ type candidacy struct {
 // workload is the jobs under one lock as one configuration has them.
 type workload struct {
 	config    config.Config // its jobs are those of the tasks
+	hash      string        // of the whole configuration
 	tasks     []task
 	databases databases // all of the node's
 	probes    databases
@@ -68,7 +69,8 @@ func (n *node) newCandidacy(ctx context.Context, lockKey string, w *workload) (*
 	c.first = &firstLook{config: w.config, log: n.log.Named("doctor")}
 	c.resign = newAbdicator(w.config, w.probes, c.election, c.log)
 	var err error
-	if c.lock, err = at.lock(n.presence(w.config)); err != nil {
+	if c.lock, err = at.lock(n.presence(w)); err != nil {
+		c.told.Forget()
 		return nil, err
 	}
 	o := &observer{
@@ -85,8 +87,12 @@ func (n *node) newCandidacy(ctx context.Context, lockKey string, w *workload) (*
 		Hinted:   func() bool { return int(c.listening.Load()) == len(at.stores) }, HintSpread: at.spread(),
 		Die: func(reason string) { die(n.log, reason, n.options.Exit) },
 	})
+	if err != nil {
+		c.dismiss()
+		return nil, err
+	}
 	o.elector = c.elector
-	return c, err
+	return c, nil
 }
 
 // run contends until ctx ends, then stops the jobs and releases the lock.
@@ -109,6 +115,11 @@ func (c *candidacy) run(ctx context.Context) error {
 func (c *candidacy) part() {
 	c.leave()
 	<-c.left
+	c.dismiss()
+}
+
+// dismiss gives back what the candidacy has. It does not run.
+func (c *candidacy) dismiss() {
 	c.lock.Close()
 	c.told.Forget()
 }
@@ -127,12 +138,13 @@ func (c *candidacy) update(ctx context.Context, w *workload, p redisstore.Presen
 	}
 }
 
-// begin notes that a term has begun, and ended that it is over.
-func (c *candidacy) begin(r *reign) *workload {
+// begin notes that a term has begun, with the workload in force: at once, or an update
+// could come between and be undone. ended notes that it is over.
+func (c *candidacy) begin(r *reign) job.Workload {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.reign = r
-	return c.work
+	return r.load(c.work)
 }
 
 func (c *candidacy) ended() {

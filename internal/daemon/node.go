@@ -31,26 +31,24 @@ type node struct {
 	balancer      *balancer
 
 	epochFile sync.Mutex // all candidacies write the same one
+	telling   sync.Mutex // held while systemd is told
 
 	reloadRequests chan reloadRequest
 
 	mu          sync.Mutex
-	config      config.Config // in force
-	databases   databases
-	probes      databases
-	tasks       []task
+	inventory                              // in force
 	candidacies []*candidacy               // the node's own first
 	roles       map[string]string          // what systemd is told, by lock key
 	parting     map[string]<-chan struct{} // candidacies that are being left
-	sums        map[string]string          // of the databases' data source names
 	running     sync.WaitGroup             // candidacies
+	retiring    sync.WaitGroup             // what a reload has replaced
 	failed      error                      // why a candidacy has ended by itself
 }
 
 func newNode(c config.Config, o Options) *node {
 	log := o.Logger.With(zap.String("node_id", c.Node.ID))
 	n := &node{
-		options: o, log: log, id: c.Node.ID, config: c, notifier: newNotifier(log), roles: map[string]string{}, parting: map[string]<-chan struct{}{},
+		options: o, log: log, id: c.Node.ID, inventory: inventory{config: c}, notifier: newNotifier(log), roles: map[string]string{}, parting: map[string]<-chan struct{}{},
 		reloadRequests: make(chan reloadRequest),
 		metrics:        status.NewMetrics(o.Version, jobNames(c)),
 	}
@@ -80,6 +78,7 @@ func (n *node) open(c config.Config) (err error) {
 		return err
 	}
 	n.tasks, err = newTasks(c, n.store, n.databases, n.metrics, n.log)
+	n.countUses(inventory{})
 	return err
 }
 
@@ -101,7 +100,7 @@ func (n *node) close() {
 // join makes the node's candidacies. They do not campaign yet.
 func (n *node) join(ctx context.Context) error {
 	for _, key := range lockKeys(n.config) {
-		c, err := n.newCandidacy(ctx, key, n.workload(key))
+		c, err := n.newCandidacy(ctx, key, n.inventory.workload(key))
 		if err != nil {
 			return err
 		}
@@ -110,15 +109,11 @@ func (n *node) join(ctx context.Context) error {
 	return nil
 }
 
-// workload is what there is to do under a lock.
-func (n *node) workload(lockKey string) *workload {
-	return &workload{config: under(n.config, lockKey), tasks: tasksOf(n.tasks, lockKey), databases: n.databases, probes: n.probes}
-}
-
-// presence is what the node tells the others of itself under a configuration.
-func (n *node) presence(c config.Config) redisstore.Presence {
+// presence is what the node tells the others of itself while it does that.
+func (n *node) presence(w *workload) redisstore.Presence {
+	own := w.config.Node
 	return redisstore.Presence{
-		Version: n.options.Version, ConfigHash: config.Hash(n.config), Address: n.address, Priority: c.Node.Priority, Observer: !c.Node.IsCandidate(),
+		Version: n.options.Version, ConfigHash: w.hash, Address: n.address, Priority: own.Priority, Observer: !own.IsCandidate(),
 	}
 }
 
@@ -131,8 +126,11 @@ func (n *node) campaign(ctx context.Context) error {
 		n.start(ctx, c, cancel)
 	}
 	n.mu.Unlock()
-	n.reloads(ctx, cancel)
+	over := make(chan struct{})
+	n.reloads(ctx, cancel, over)
 	n.running.Wait()
+	close(over)
+	n.retiring.Wait()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.failed
@@ -179,8 +177,11 @@ func (n *node) adminSocket() string {
 	}
 }
 
-// announce tells systemd what the node does in the election of a lock.
+// announce tells systemd what the node does in the election of a lock. One after the
+// other: the last that is told is what is shown.
 func (n *node) announce(lockKey, role string) {
+	n.telling.Lock()
+	defer n.telling.Unlock()
 	n.mu.Lock()
 	n.roles[lockKey] = role
 	own := n.config.Election.LockKey

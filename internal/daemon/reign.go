@@ -36,7 +36,7 @@ type boundTask struct {
 // lead does the work of one term: an elector.LeadFunc.
 func (c *candidacy) lead(ctx context.Context, term *elector.Term) error {
 	r := &reign{candidacy: c, term: term, changed: make(chan struct{}, 1), bound: map[string]boundTask{}}
-	work := r.load(c.begin(r))
+	work := c.begin(r)
 	defer c.ended()
 	ctx, cancel := context.WithCancelCause(ctx)
 	follow := c.notes.begin(c.lockKey, term.Epoch(), c.ledger, c.election)

@@ -8,11 +8,13 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
 
 	"baton/internal/config"
+	"baton/internal/sqlstore"
 )
 
 // reloadRequest is that somebody wants the configuration read again.
@@ -21,27 +23,28 @@ type reloadRequest struct {
 	answer chan<- error // has room for the one answer
 }
 
-// reloads carries out requests to read the configuration again until ctx ends.
-func (n *node) reloads(ctx context.Context, cancel context.CancelCauseFunc) {
+// reloads carries out requests to read the configuration again until ctx ends. over is
+// closed when no run goes on any more.
+func (n *node) reloads(ctx context.Context, cancel context.CancelCauseFunc, over <-chan struct{}) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-n.options.Reload:
-			_ = n.reload(ctx, "SIGHUP", cancel) // it has been logged
+			_ = n.reload(ctx, "SIGHUP", cancel, over) // it has been logged
 		case r := <-n.reloadRequests:
-			r.answer <- n.reload(ctx, r.by, cancel)
+			r.answer <- n.reload(ctx, r.by, cancel, over)
 		}
 	}
 }
 
 // reload reads the configuration again and puts it into force: all of it, or, if there
 // is anything wrong with it, nothing.
-func (n *node) reload(ctx context.Context, by string, cancel context.CancelCauseFunc) error {
+func (n *node) reload(ctx context.Context, by string, cancel context.CancelCauseFunc, over <-chan struct{}) error {
 	log := n.log.With(zap.String("by", by))
 	c, err := n.reread()
 	if err == nil {
-		err = n.adopt(ctx, c, cancel)
+		err = n.adopt(ctx, c, cancel, over)
 	}
 	n.metrics.Reloaded(err == nil)
 	if err != nil {
@@ -64,24 +67,28 @@ func (n *node) reread() (config.Config, error) {
 }
 
 // adopt goes over to a configuration. Everything that can fail is done first.
-func (n *node) adopt(ctx context.Context, c config.Config, cancel context.CancelCauseFunc) error {
-	before := inventory{n.config, n.databases, n.probes, n.tasks, n.sums}
+func (n *node) adopt(ctx context.Context, c config.Config, cancel context.CancelCauseFunc, over <-chan struct{}) error {
+	before := n.inventory
 	after, err := n.prepare(c, before)
 	if err != nil {
 		return err
 	}
+	joined, err := n.joinNew(ctx, after)
+	if err != nil {
+		return errors.Join(err, after.databases.without(before.databases).close(), after.probes.without(before.probes).close())
+	}
+	n.metrics.AddJobs(jobNames(c)...)
 	n.mu.Lock()
-	n.config, n.databases, n.probes, n.tasks, n.sums = after.config, after.databases, after.probes, after.tasks, after.sums
+	n.inventory = after
 	n.mu.Unlock()
 	n.notifications.reload(c)
-	if err := n.rearrange(ctx, cancel); err != nil {
-		return err
-	}
+	n.rearrange(ctx, joined, cancel)
+	n.metrics.ForgetJobs(slices.DeleteFunc(jobNames(before.config), func(name string) bool { return slices.Contains(jobNames(c), name) })...)
 	if n.options.Reloaded != nil {
 		n.options.Reloaded(c)
 	}
 	if len(before.databases.without(after.databases))+len(before.probes.without(after.probes)) > 0 {
-		n.running.Go(func() { before.retire(after, n.log) })
+		n.retiring.Go(func() { before.retire(after, over, n.log) })
 	}
 	return nil
 }
@@ -92,6 +99,30 @@ type inventory struct {
 	databases, probes databases
 	tasks             []task
 	sums              map[string]string // of the databases' data source names
+	uses              map[*sqlstore.Store]*atomic.Int64
+}
+
+// countUses has runs counted by the database that they use, of whichever configuration
+// they are: one may outlive several.
+func (i *inventory) countUses(before inventory) {
+	i.uses = map[*sqlstore.Store]*atomic.Int64{}
+	for _, db := range i.databases {
+		if i.uses[db] = before.uses[db]; i.uses[db] == nil {
+			i.uses[db] = new(atomic.Int64)
+		}
+	}
+	for at, t := range i.tasks {
+		if uses := i.uses[i.databases[t.config.Flush.To.Database]]; uses != nil {
+			i.tasks[at].busy = uses
+		}
+	}
+}
+
+// workload is what there is to do under a lock.
+func (i *inventory) workload(lockKey string) *workload {
+	return &workload{
+		config: under(i.config, lockKey), hash: config.Hash(i.config), tasks: tasksOf(i.tasks, lockKey), databases: i.databases, probes: i.probes,
+	}
 }
 
 // prepare makes what a configuration needs, and takes over from the one before what has
@@ -108,7 +139,6 @@ func (n *node) prepare(c config.Config, before inventory) (after inventory, err 
 	if after.probes, err = reopen(before.probes, same, c, openProbes); err != nil {
 		return after, errors.Join(err, after.databases.without(before.databases).close())
 	}
-	n.metrics.AddJobs(jobNames(c)...)
 	if after.tasks, err = newTasks(c, n.store, after.databases, n.metrics, n.log); err != nil {
 		return after, errors.Join(err, after.databases.without(before.databases).close(), after.probes.without(before.probes).close())
 	}
@@ -120,6 +150,7 @@ func (n *node) prepare(c config.Config, before inventory) (after inventory, err 
 			after.tasks[i] = before.tasks[kept]
 		}
 	}
+	after.countUses(before)
 	return after, nil
 }
 
@@ -161,39 +192,62 @@ func reopen(open databases, same map[string]bool, c config.Config, openAll func(
 	return kept, err
 }
 
-// rearrange has every candidacy go over to the configuration in force, joins elections
-// that are new, and leaves those that no job is under any more.
-func (n *node) rearrange(ctx context.Context, cancel context.CancelCauseFunc) error {
-	wanted := lockKeys(n.config)
+// joinNew makes the candidacies that a configuration needs and the node does not have.
+// They do not campaign yet. If one cannot be made, none is.
+func (n *node) joinNew(ctx context.Context, after inventory) (joined []*candidacy, err error) {
+	wanted := lockKeys(after.config)
 	if len(wanted) > 1 && n.venue.shared == nil {
 		n.venue.share()
 	}
-	var problems error
 	for _, key := range wanted {
-		w := n.workload(key)
+		if n.want(key) != nil {
+			continue
+		}
+		if err = n.awaitParting(ctx, key); err != nil {
+			break
+		}
+		c, failed := n.newCandidacy(ctx, key, after.workload(key))
+		if err = failed; err != nil {
+			break
+		}
+		joined = append(joined, c)
+	}
+	if err == nil {
+		return joined, nil
+	}
+	for _, c := range joined {
+		c.dismiss()
+	}
+	n.leaveUnwanted(ctx)
+	return nil, err
+}
+
+// rearrange has every candidacy go over to the configuration in force, begins those that
+// are new, and leaves those that no job is under any more.
+func (n *node) rearrange(ctx context.Context, joined []*candidacy, cancel context.CancelCauseFunc) {
+	for _, key := range lockKeys(n.config) {
 		if c := n.want(key); c != nil {
-			c.update(ctx, w, n.presence(w.config))
-			continue
+			w := n.workload(key)
+			c.update(ctx, w, n.presence(w))
 		}
-		if err := n.awaitParting(ctx, key); err != nil {
-			return err
-		}
-		c, err := n.newCandidacy(ctx, key, w)
-		if err != nil {
-			problems = errors.Join(problems, err)
-			continue
-		}
-		n.mu.Lock()
+	}
+	n.mu.Lock()
+	for _, c := range joined {
 		n.candidacies = append(n.candidacies, c)
 		n.start(ctx, c, cancel)
-		n.mu.Unlock()
 	}
+	n.mu.Unlock()
+	n.leaveUnwanted(ctx)
+}
+
+// leaveUnwanted leaves the elections that no job of the configuration in force is under.
+func (n *node) leaveUnwanted(ctx context.Context) {
+	wanted := lockKeys(n.config)
 	for _, c := range n.all() {
 		if !slices.Contains(wanted, c.lockKey) {
 			n.withdraw(ctx, c)
 		}
 	}
-	return problems
 }
 
 // want returns the candidacy for a lock, which is not to be left; nil if there is none.
@@ -236,7 +290,8 @@ func (n *node) withdraw(ctx context.Context, c *candidacy) {
 	if already {
 		return
 	}
-	c.update(ctx, &workload{config: under(n.config, c.lockKey), databases: n.databases, probes: n.probes}, n.presence(n.config))
+	w := n.workload(c.lockKey)
+	c.update(ctx, w, n.presence(w))
 	n.running.Go(func() {
 		for rest(ctx, idleLook) == nil {
 			switch gone, wanted := n.parts(c); {
@@ -255,13 +310,15 @@ func (n *node) withdraw(ctx context.Context, c *candidacy) {
 const idleLook = 100 * time.Millisecond
 
 // parts takes a withdrawn candidacy off the node's, if none of its runs goes on. It may
-// be wanted again instead.
+// be wanted again instead, or somebody else has been faster: whoever wants it back and
+// withdraws it again sets another one to wait.
 func (n *node) parts(c *candidacy) (gone, wanted bool) {
 	idle := len(c.runner.Running()) == 0
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !c.withdrawn || !idle {
-		return false, !c.withdrawn
+	wanted = !c.withdrawn || !slices.Contains(n.candidacies, c)
+	if wanted || !idle {
+		return false, wanted
 	}
 	n.candidacies = slices.DeleteFunc(n.candidacies, func(other *candidacy) bool { return other == c })
 	n.parting[c.lockKey] = c.parted
@@ -281,13 +338,22 @@ func (d databases) without(others databases) databases {
 }
 
 // retire closes what is not used any more, once the last run that uses it has ended.
-func (i inventory) retire(after inventory, log *zap.Logger) {
+func (i inventory) retire(after inventory, over <-chan struct{}, log *zap.Logger) {
 	const first = 5 * time.Second // a run may have its slot and not have begun
+	old := i.databases.without(after.databases)
 	pause := first
 	for busy := true; busy; pause = idleLook {
-		time.Sleep(pause)
-		busy = slices.ContainsFunc(i.tasks, func(t task) bool { return t.busy.Load() > 0 })
+		select {
+		case <-over:
+			busy = false
+			continue
+		case <-time.After(pause):
+		}
+		busy = false
+		for _, db := range old {
+			busy = busy || i.uses[db].Load() > 0
+		}
 	}
-	closing(log, "databases", i.databases.without(after.databases).close)
+	closing(log, "databases", old.close)
 	closing(log, "databases' probes", i.probes.without(after.probes).close)
 }

@@ -78,9 +78,9 @@ func (e *Election) Ended(reason string, jobs ...string) {
 	e.lease.watch(nil)
 	e.Transition(reason)
 	for _, job := range jobs {
-		e.metrics.jobNext.WithLabelValues(job).Set(0)
-		e.metrics.flushLag.WithLabelValues(job).Set(0)
-		e.metrics.flushBacklog.WithLabelValues(job).Set(0)
+		e.metrics.JobNext(job, time.Time{})
+		e.metrics.FlushLag(job, 0)
+		e.metrics.FlushBacklog(job, 0)
 	}
 }
 

@@ -137,10 +137,37 @@ func (m *Metrics) AddJobs(names ...string) {
 		for _, vec := range []*prometheus.HistogramVec{m.jobTook, m.jobDelay, m.flushTook} {
 			vec.WithLabelValues(job)
 		}
-		for _, vec := range []*prometheus.GaugeVec{m.jobNext, m.jobLastSuccess, m.flushLag, m.flushBacklog} {
+		for _, vec := range m.present() {
 			vec.WithLabelValues(job)
 		}
 		m.flushFenced.WithLabelValues(job)
+	}
+}
+
+// ForgetJobs takes away what is told of the present of jobs that are no more. What has
+// been counted of them stays.
+func (m *Metrics) ForgetJobs(names ...string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, job := range names {
+		delete(m.jobs, job)
+		for _, vec := range m.present() {
+			vec.DeleteLabelValues(job)
+		}
+	}
+}
+
+// present are the gauges of a job.
+func (m *Metrics) present() []*prometheus.GaugeVec {
+	return []*prometheus.GaugeVec{m.jobNext, m.jobLastSuccess, m.flushLag, m.flushBacklog}
+}
+
+// setOf sets a gauge of a job, unless the job is no more: its last run may go on.
+func (m *Metrics) setOf(job string, vec *prometheus.GaugeVec, value float64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.jobs[job] {
+		vec.WithLabelValues(job).Set(value)
 	}
 }
 

@@ -256,3 +256,22 @@ func TestAnElectionThatIsLeftHasNoMetrics(t *testing.T) {
 		}
 	}
 }
+
+func TestAJobThatIsNoMoreHasNoPresent(t *testing.T) {
+	m := NewMetrics("v", []string{"gone", "kept"})
+	m.JobNext("gone", time.Unix(1, 0))
+	m.JobMissed("gone", "late", 2)
+	m.ForgetJobs("gone")
+	m.FlushLag("gone", time.Second) // its last run ends after that
+	got := scrape(t, m)
+	for _, name := range []string{"job_next_run_timestamp_seconds", "job_last_success_timestamp_seconds", "flush_lag_seconds", "flush_backlog"} {
+		if v, ok := got[`baton_`+name+`{job="gone"}`]; ok {
+			t.Errorf("%s is %s", name, v)
+		}
+	}
+	wantSeries(t, got, map[string]string{
+		`baton_job_missed_total{job="gone",reason="late"}`: "2", `baton_job_next_run_timestamp_seconds{job="kept"}`: "0",
+	})
+	m.AddJobs("gone")
+	wantSeries(t, scrape(t, m), map[string]string{`baton_flush_lag_seconds{job="gone"}`: "0"})
+}
