@@ -99,11 +99,21 @@ func (s *session) work(ctx context.Context, j Job, rec *Record) error {
 	return err
 }
 
+// recordWithin is how long the recording of an end may take. What is left of the term
+// is short: a run that took its time to end has used up some of it.
+func (s *session) recordWithin() time.Duration {
+	within := s.cfg.FinishTimeout
+	if over := s.over.Load(); over != nil {
+		return max(within-time.Since(*over), within/4)
+	}
+	return within
+}
+
 // record tells the ledger, also when the term is over: the end of a term is just
 // when somebody will ask what became of its runs. A job does not wait for long; the
 // clerk goes on asking.
 func (s *session) record(rec Record) bool {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), s.cfg.FinishTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), s.recordWithin())
 	defer cancel()
 	for delay := retryMin; ; delay = min(2*delay, retryMax) {
 		err := s.ledger.Finish(ctx, rec)

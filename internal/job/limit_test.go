@@ -145,6 +145,21 @@ func TestEndOfTheTermWaitsForMissesForATimeOnly(t *testing.T) {
 	})
 }
 
+func TestAnEndOfTheTermThatTakesItsTimeIsRecordedInWhatIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ledger := jobtest.NewLedger("me")
+		slow := func(ctx context.Context, _ job.Run) (job.Result, error) {
+			<-ctx.Done()
+			after(900 * time.Millisecond)
+			return job.Result{}, ctx.Err()
+		}
+		ledger.Disturb = during(jobtest.OpFinish, 0, time.Hour, jobtest.Fault{Lost: true, Delay: time.Hour})
+		n := lead(t, ledger, every(t, "flush", "5s", slow))
+		after(6 * time.Second)
+		want(t, "time to step down", n.end(), 1150*time.Millisecond) // a quarter of a second is always left to tell it
+	})
+}
+
 func TestTermEndsWhenAMissMeetsANewerLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := jobtest.NewLedger("me")

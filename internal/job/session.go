@@ -3,6 +3,7 @@ package job
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -26,8 +27,9 @@ type session struct {
 
 	ctx    context.Context // ends with the term; its cause is told to the runs
 	stop   context.CancelCauseFunc
-	events chan func() // called by the loop
-	fatal  error       // why the term must end; nil while it need not
+	events chan func()               // called by the loop
+	fatal  error                     // why the term must end; nil while it need not
+	over   atomic.Pointer[time.Time] // when the term ended; nil before
 
 	entries  map[string]*entry
 	queue    queue
@@ -53,6 +55,7 @@ func (r *Runner) newSession(ctx context.Context, term Term, w Workload) *session
 		crowd:   make(map[*entry]time.Time),
 	}
 	s.ctx, s.stop = context.WithCancelCause(ctx)
+	context.AfterFunc(s.ctx, func() { s.over.Store(new(time.Now())) })
 	s.clerk = s.newClerk()
 	for _, j := range w.Jobs {
 		s.add(j, s.start)
