@@ -74,7 +74,7 @@ jobs:
     time_zone: Europe/Berlin
     catch_up: all
     starting_deadline: 2h
-    overlap: allow
+    overlap: queue_one
     on_lost: rerun
     jitter: 10m
     timeout: 1h30m

@@ -16,6 +16,9 @@ func (v *validator) policy(path string, p Policy) {
 	v.choice(v.whose(path, "catch_up"), p.CatchUp, CatchUpLatest, CatchUpAll, CatchUpNone)
 	v.choice(v.whose(path, "overlap"), p.Overlap, OverlapForbid, OverlapQueueOne, OverlapReplace, OverlapAllow)
 	v.choice(v.whose(path, "on_lost"), p.OnLost, OnLostSkip, OnLostRerun)
+	if p.OnLost == OnLostRerun && p.Overlap == OverlapAllow {
+		v.fail(v.whose(path, "on_lost"), "with overlap: allow several runs may be lost at a time, and only one could be run again; want skip, or another overlap")
+	}
 	v.retry(path, p)
 	for key, d := range map[string]time.Duration{
 		"starting_deadline": p.StartingDeadline, "jitter": p.Jitter, "timeout": p.Timeout, "grace": p.Grace, "late_after": p.LateAfter,

@@ -39,6 +39,7 @@ func TestPolicyThatCannotHoldIsReportedAtItsPlace(t *testing.T) {
 		{"default overlap", "defaults: {overlap: none}\n", `1:12: defaults.overlap: "none" is not known here; want forbid, queue_one, replace or allow`},
 		{"a bad default is told once", "defaults: {overlap: none}\n" + another(nightly()), `1:12: defaults.overlap: "none" is not known here; want forbid, queue_one, replace or allow`},
 		{"on lost", nightly("on_lost: retry"), `6:5: jobs[0].on_lost: "retry" is not known here; want skip or rerun`},
+		{"several runs lost", nightly("overlap: allow", "on_lost: rerun"), "7:5: jobs[0].on_lost: with overlap: allow several runs may be lost at a time, and only one could be run again; want skip, or another overlap"},
 		{"timeout of two years", nightly("timeout: 17520h"), "6:5: jobs[0].timeout: 17520h is more than a year"},
 		{"grace of two years", "defaults: {grace: 17520h}\n" + nightly(), "1:12: defaults.grace: 17520h is more than a year"},
 		{"deadline of two years", nightly("starting_deadline: 17520h"), "6:5: jobs[0].starting_deadline: 17520h is more than a year"},

@@ -84,6 +84,9 @@ func (c *commandJob) run(ctx context.Context, r job.Run) (job.Result, error) {
 	if !result.Stopped && result.Signal == 0 {
 		told.ExitCode = &result.Code
 	}
+	if result.Stopped && ctx.Err() == nil {
+		return told, fmt.Errorf("%w (%v)", errLeaseRanOut, result)
+	}
 	return told, c.judge(result)
 }
 
@@ -132,6 +135,9 @@ func (c *commandJob) ship(r job.Run) func(ctx context.Context, offset int64, tex
 		return c.o.Output.AppendOutput(ctx, redisstore.Output{Job: r.Job, RunID: r.ID, Offset: offset, Text: text, MaxAge: c.o.MaxAge})
 	}
 }
+
+// errLeaseRanOut is why a command is ended that nobody has told to.
+var errLeaseRanOut = errors.New("it was ended before the lease could run out, which had not been renewed in time: redis does not answer, or this host was too busy")
 
 // judge turns the end of the command into the run's.
 func (c *commandJob) judge(r command.Result) error {
