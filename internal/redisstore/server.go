@@ -106,6 +106,16 @@ type conn struct {
 	made   uint64
 	waits  bool
 	unfit  atomic.Bool // this connection alone
+	cut    atomic.Bool // by us
+}
+
+// cutOff says that a connection is about to be closed under whoever blocks on it, as
+// nobody needs it any more. That says nothing against its siblings: if it did, two that
+// wait would take each other down again and again.
+func cutOff(c redis.Conn) {
+	if own, ok := c.(*conn); ok {
+		own.cut.Store(true)
+	}
 }
 
 var errUnfit = errors.New("this connection is not used any more: its server is not the one to write to")
@@ -176,7 +186,7 @@ func (c *conn) heed(err error) {
 	var refusal redis.Error
 	switch {
 	case !errors.As(err, &refusal):
-		if c.Conn.Err() != nil && !c.waits {
+		if c.Conn.Err() != nil && !c.waits && !c.cut.Load() {
 			c.server.drop()
 		}
 	default:

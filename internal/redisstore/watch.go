@@ -140,9 +140,13 @@ func probe(ctx context.Context, cancel context.CancelFunc, psc redis.PubSubConn)
 	defer ping.Stop()
 	look := time.NewTicker(outdatedInterval)
 	defer look.Stop()
+	silent := false
 	for {
 		select {
 		case <-ctx.Done():
+			if !silent {
+				cutOff(psc.Conn)
+			}
 			_ = psc.Close() // nobody listens any more
 			return
 		case <-look.C:
@@ -151,6 +155,7 @@ func probe(ctx context.Context, cancel context.CancelFunc, psc redis.PubSubConn)
 			}
 		case <-ping.C:
 			if psc.Ping("") != nil {
+				silent = true
 				cancel()
 			}
 		}
