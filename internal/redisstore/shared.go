@@ -39,6 +39,7 @@ type request struct {
 	args  []any
 	reply any
 	err   error
+	heard bool // reply and err are the server's word
 	done  chan struct{}
 }
 
@@ -65,8 +66,9 @@ func (s *Shared) free(key string) {
 	delete(s.held, key)
 }
 
-// do runs one command. If ctx ends first, its outcome is unknown, and the connection
-// is given up: what is under way on it may never be answered.
+// do runs one command. If ctx ends first, its outcome is unknown. If it is for lack of an
+// answer the connection is given up, too: what is under way on it may never be answered.
+// One that only is not wanted any more is no reason to cut the others off.
 func (s *Shared) do(ctx context.Context, name string, args []any) (any, error) {
 	r := &request{ctx: ctx, name: name, args: args, done: make(chan struct{})}
 	s.mu.Lock()
@@ -80,7 +82,9 @@ func (s *Shared) do(ctx context.Context, name string, args []any) (any, error) {
 	case <-r.done:
 		return r.reply, r.err
 	case <-ctx.Done():
-		s.hangUp(nil)
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			s.hangUp(nil)
+		}
 		return nil, ctx.Err()
 	}
 }
@@ -108,14 +112,8 @@ func (s *Shared) drive() {
 
 // trip sends a batch and reads the replies.
 func (s *Shared) trip(conn redis.Conn, batch []*request) {
-	// The most patient of them says how long; the others leave before.
-	ctx := batch[0].ctx
-	for _, r := range batch[1:] {
-		a, _ := ctx.Deadline()
-		if b, ok := r.ctx.Deadline(); !ok || b.After(a) {
-			ctx = r.ctx
-		}
-	}
+	ctx, cancel := context.WithDeadline(context.Background(), s.patience(batch))
+	defer cancel()
 	s.trips.Add(1)
 	err := error(nil)
 	if conn == nil {
@@ -134,10 +132,25 @@ func (s *Shared) trip(conn redis.Conn, batch []*request) {
 	}
 	s.hangUp(conn)
 	for _, r := range batch {
-		if r.reply == nil && r.err == nil {
+		if !r.heard && r.err == nil {
 			r.err = err
 		}
 	}
+}
+
+// patience is until when a trip may last: the most patient of the requests says how long.
+// Those who are less so, or have what they waited for no use any more, leave before.
+func (s *Shared) patience(batch []*request) (until time.Time) {
+	for _, r := range batch {
+		at, ok := r.ctx.Deadline()
+		if !ok {
+			at = time.Now().Add(s.store.opts.Timeout)
+		}
+		if at.After(until) {
+			until = at
+		}
+	}
+	return until
 }
 
 // exchange fills the replies in. A request whose reply is an error has its error,
@@ -162,9 +175,10 @@ func (s *Shared) exchange(ctx context.Context, conn redis.Conn, batch []*request
 		}
 		var refusal redis.Error
 		r.reply, r.err = redis.ReceiveContext(conn, ctx)
+		r.heard = r.err == nil || errors.As(r.err, &refusal)
 		switch {
 		case r.err == nil:
-		case !errors.As(r.err, &refusal):
+		case !r.heard:
 			return r.err
 		case !strings.HasPrefix(string(refusal), "NOSCRIPT"):
 			refused = r.err
