@@ -42,9 +42,9 @@ func newPage() *page {
 }
 
 // render renders to memory first: a page is sent whole or not at all.
-func (p *page) render(s Snapshot, known bool) ([]byte, error) {
+func (p *page) render(s Snapshot, known, all bool) ([]byte, error) {
 	var out bytes.Buffer
-	if err := p.template.Execute(&out, newView(s, known, p.build)); err != nil {
+	if err := p.template.Execute(&out, newView(s, known, all, p.build)); err != nil {
 		return nil, fmt.Errorf("render the status page: %w", err)
 	}
 	return out.Bytes(), nil

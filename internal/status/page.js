@@ -33,8 +33,9 @@
     clearTimeout(timer);
     if (document.hidden || asking) return;
     asking = true;
+    const began = performance.now();
     try {
-      const reply = await fetch(location.pathname, { cache: "no-store", signal: AbortSignal.timeout(patience) });
+      const reply = await fetch(location.pathname + location.search, { cache: "no-store", signal: AbortSignal.timeout(patience) });
       const fresh = new DOMParser().parseFromString(await reply.text(), "text/html");
       const build = fresh.documentElement.dataset.build;
       if (!build) throw new Error(`status ${reply.status}`);
@@ -46,7 +47,8 @@
       connection(false);
     } finally {
       asking = false;
-      timer = setTimeout(poll, every);
+      // A page of very many jobs shall not keep the browser busy with itself.
+      timer = setTimeout(poll, Math.max(every, 4 * (performance.now() - began)));
     }
   }
 

@@ -3,6 +3,7 @@ package status
 import (
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"regexp"
 	"strings"
@@ -13,7 +14,7 @@ import (
 // render returns the page of s.
 func render(t *testing.T, s Snapshot) string {
 	t.Helper()
-	body, err := newPage().render(s, true)
+	body, err := newPage().render(s, true, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +82,7 @@ func TestPageIsWellFormedWhateverTheState(t *testing.T) {
 	vacant.Leader = nil
 	for name, s := range map[string]Snapshot{"sample": sample(now), "empty": empty, "foreign": foreign, "failing": failing, "vacant": vacant} {
 		for _, known := range []bool{true, false} {
-			body, err := newPage().render(s, known)
+			body, err := newPage().render(s, known, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -142,27 +143,28 @@ func TestVerdicts(t *testing.T) {
 		got  verdict
 		want verdict
 	}{
-		"data current": {dataVerdict(Snapshot{Jobs: []Job{job("a", 1, nil), job("b", 59, nil)}}), verdict{good, "Data", "Up to date", "at most 59 s behind; 20 changes waiting"}},
-		"data late":    {dataVerdict(Snapshot{Jobs: []Job{job("a", 1, nil), job("b", 60, nil)}}), verdict{bad, "Data", "1 min late", "b; 20 changes waiting"}},
-		"data later":   {dataVerdict(Snapshot{Jobs: []Job{job("a", 90, nil), job("b", 60, nil)}}), verdict{bad, "Data", "1 min 30 s late", "a and 1 more; 20 changes waiting"}},
-		"data patient": {dataVerdict(Snapshot{Jobs: []Job{job("a", 90, patient)}}), verdict{good, "Data", "Up to date", "at most 1 min 30 s behind; 10 changes waiting"}},
-		"data unknown": {dataVerdict(Snapshot{Error: "x", Jobs: []Job{job("a", 1, nil)}}), verdict{warn, "Data", "Not known", "the state could not be read"}},
-		"data none":    {dataVerdict(Snapshot{Jobs: []Job{{Name: "a"}}}), verdict{idle, "Data", "Not measured", "no flush has reported its lag"}},
-		"jobs well":    {jobsVerdict(Snapshot{Jobs: []Job{job("a", 1, nil), job("b", 1, nil)}}, true), verdict{good, "Jobs", "All 2 well", "0 running now"}},
-		"jobs failing": {jobsVerdict(Snapshot{Jobs: []Job{job("a", 1, failed), job("b", 1, nil)}}, true), verdict{bad, "Jobs", "1 of 2 failing", "a"}},
-		"jobs paused":  {jobsVerdict(Snapshot{Jobs: []Job{{Name: "a", Paused: &Pause{}}, job("b", 1, nil)}}, true), verdict{warn, "Jobs", "1 of 2 paused", "a"}},
-		"jobs fresh":   {jobsVerdict(Snapshot{Jobs: []Job{{Name: "a"}}}, true), verdict{idle, "Jobs", "None has run yet", "0 running now"}},
-		"jobs none":    {jobsVerdict(Snapshot{}, true), verdict{idle, "Jobs", "None", "no job is configured on this node"}},
-		"jobs unknown": {jobsVerdict(Snapshot{Error: "x"}, false), verdict{warn, "Jobs", "Not known", "the state could not be read"}},
-		"jobs stale":   {jobsVerdict(Snapshot{Error: "x", Jobs: []Job{job("a", 1, nil)}}, true), verdict{warn, "Jobs", "Well", "when last seen"}},
-		"redis":        {redisVerdict(Snapshot{Redis: Redis{Host: "r:1", OK: true, Since: now.Add(-time.Hour)}}, now), verdict{good, "Redis", "Answers", "r:1, for 1 h"}},
-		"redis down":   {redisVerdict(Snapshot{Redis: Redis{Host: "r:1", Error: "refused"}}, now), verdict{bad, "Redis", "Does not answer", "refused"}},
-		"nodes":        {nodesVerdict(Snapshot{Leader: &Leader{NodeID: "a"}, Nodes: []Node{{ID: "a"}, {ID: "b"}}}, true), verdict{good, "Nodes", "2 live", "1 could take over"}},
-		"node alone":   {nodesVerdict(Snapshot{Leader: &Leader{NodeID: "a"}, Nodes: []Node{{ID: "a"}}}, true), verdict{warn, "Nodes", "1 live", "no standby could take over"}},
-		"no candidate": {nodesVerdict(Snapshot{Leader: &Leader{NodeID: "a"}, Nodes: []Node{{ID: "a"}, {ID: "b", Observer: true}, {ID: "c", Aside: "for 20s: x"}}}, true), verdict{warn, "Nodes", "3 live", "no standby could take over"}},
-		"nodes vacant": {nodesVerdict(Snapshot{Nodes: []Node{{ID: "a"}, {ID: "b"}}}, true), verdict{good, "Nodes", "2 live", "2 could lead"}},
-		"none can":     {nodesVerdict(Snapshot{Nodes: []Node{{ID: "a", Observer: true}}}, true), verdict{warn, "Nodes", "1 live", "none could lead"}},
-		"nodes silent": {nodesVerdict(Snapshot{Nodes: []Node{{ID: "a"}, {ID: "b", Stale: true}}}, true), verdict{warn, "Nodes", "1 live, 1 silent", "b not seen"}},
+		"data current":  {dataVerdict(Snapshot{Jobs: []Job{job("a", 1, nil), job("b", 59, nil)}}), verdict{good, "Data", "Up to date", "at most 59 s behind; 20 changes waiting"}},
+		"data late":     {dataVerdict(Snapshot{Jobs: []Job{job("a", 1, nil), job("b", 60, nil)}}), verdict{bad, "Data", "1 min late", "b; 20 changes waiting"}},
+		"data later":    {dataVerdict(Snapshot{Jobs: []Job{job("a", 90, nil), job("b", 60, nil)}}), verdict{bad, "Data", "1 min 30 s late", "a and 1 more; 20 changes waiting"}},
+		"data patient":  {dataVerdict(Snapshot{Jobs: []Job{job("a", 90, patient)}}), verdict{good, "Data", "Up to date", "at most 1 min 30 s behind; 10 changes waiting"}},
+		"data unknown":  {dataVerdict(Snapshot{Error: "x", Jobs: []Job{job("a", 1, nil)}}), verdict{warn, "Data", "Not known", "the state could not be read"}},
+		"data none":     {dataVerdict(Snapshot{Jobs: []Job{{Name: "a"}}}), verdict{idle, "Data", "Not measured", "no flush has reported its lag"}},
+		"data commands": {dataVerdict(Snapshot{Jobs: []Job{{Name: "a", Command: true}}}), verdict{idle, "Data", "No flush", "all jobs run commands"}},
+		"jobs well":     {jobsVerdict(Snapshot{Jobs: []Job{job("a", 1, nil), job("b", 1, nil)}}, true), verdict{good, "Jobs", "All 2 well", "0 running now"}},
+		"jobs failing":  {jobsVerdict(Snapshot{Jobs: []Job{job("a", 1, failed), job("b", 1, nil)}}, true), verdict{bad, "Jobs", "1 of 2 failing", "a"}},
+		"jobs paused":   {jobsVerdict(Snapshot{Jobs: []Job{{Name: "a", Paused: &Pause{}}, job("b", 1, nil)}}, true), verdict{warn, "Jobs", "1 of 2 paused", "a"}},
+		"jobs fresh":    {jobsVerdict(Snapshot{Jobs: []Job{{Name: "a"}}}, true), verdict{idle, "Jobs", "None has run yet", "0 running now"}},
+		"jobs none":     {jobsVerdict(Snapshot{}, true), verdict{idle, "Jobs", "None", "no job is configured on this node"}},
+		"jobs unknown":  {jobsVerdict(Snapshot{Error: "x"}, false), verdict{warn, "Jobs", "Not known", "the state could not be read"}},
+		"jobs stale":    {jobsVerdict(Snapshot{Error: "x", Jobs: []Job{job("a", 1, nil)}}, true), verdict{warn, "Jobs", "Well", "when last seen"}},
+		"redis":         {redisVerdict(Snapshot{Redis: Redis{Host: "r:1", OK: true, Since: now.Add(-time.Hour)}}, now), verdict{good, "Redis", "Answers", "r:1, for 1 h"}},
+		"redis down":    {redisVerdict(Snapshot{Redis: Redis{Host: "r:1", Error: "refused"}}, now), verdict{bad, "Redis", "Does not answer", "refused"}},
+		"nodes":         {nodesVerdict(Snapshot{Leader: &Leader{NodeID: "a"}, Nodes: []Node{{ID: "a"}, {ID: "b"}}}, true), verdict{good, "Nodes", "2 live", "1 could take over"}},
+		"node alone":    {nodesVerdict(Snapshot{Leader: &Leader{NodeID: "a"}, Nodes: []Node{{ID: "a"}}}, true), verdict{warn, "Nodes", "1 live", "no standby could take over"}},
+		"no candidate":  {nodesVerdict(Snapshot{Leader: &Leader{NodeID: "a"}, Nodes: []Node{{ID: "a"}, {ID: "b", Observer: true}, {ID: "c", Aside: "for 20s: x"}}}, true), verdict{warn, "Nodes", "3 live", "no standby could take over"}},
+		"nodes vacant":  {nodesVerdict(Snapshot{Nodes: []Node{{ID: "a"}, {ID: "b"}}}, true), verdict{good, "Nodes", "2 live", "2 could lead"}},
+		"none can":      {nodesVerdict(Snapshot{Nodes: []Node{{ID: "a", Observer: true}}}, true), verdict{warn, "Nodes", "1 live", "none could lead"}},
+		"nodes silent":  {nodesVerdict(Snapshot{Nodes: []Node{{ID: "a"}, {ID: "b", Stale: true}}}, true), verdict{warn, "Nodes", "1 live, 1 silent", "b not seen"}},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, c.got, c.want)
@@ -175,7 +177,7 @@ func TestPausedElectionPromisesNoNextRun(t *testing.T) {
 	now := time.Now()
 	s := sample(now)
 	s.Leader, s.Paused = nil, &Pause{Since: now, Reason: "by alice: upgrade"}
-	for _, j := range newView(s, true, "").Jobs {
+	for _, j := range newView(s, true, false, "").Jobs {
 		if want := (instant{Near: "after resume"}); j.Next != want {
 			t.Errorf("next run of %s: %+v, want %+v", j.Name, j.Next, want)
 		}
@@ -186,7 +188,7 @@ func TestPausedElectionPromisesNoNextRun(t *testing.T) {
 }
 
 func TestAQuarantineIsNotTheNodes(t *testing.T) {
-	if v := newView(sample(time.Now()), true, ""); v.Events[len(v.Events)-1].Event != "began a quarantine" {
+	if v := newView(sample(time.Now()), true, false, ""); v.Events[len(v.Events)-1].Event != "began a quarantine" {
 		t.Errorf("the oldest event: %+v", v.Events[len(v.Events)-1])
 	}
 }
@@ -207,5 +209,37 @@ func TestLeaseGoesOnEndingWhileTheStateIsOld(t *testing.T) {
 	}
 	if v := newLeaseView(&Leader{LeaseLeftMS: -1, TTLMS: 10}, 0); v != nil {
 		t.Errorf("a lock without time to live has the lease %+v", v)
+	}
+}
+
+func TestPageOfManyJobsShowsTheWorstFirst(t *testing.T) {
+	s := Snapshot{Now: time.Now()}
+	for i := range 2000 {
+		s.Jobs = append(s.Jobs, Job{Name: fmt.Sprintf("job-%04d", i), Schedule: "@hourly", LastRun: &Run{State: "succeeded"}})
+	}
+	s.Jobs[1998].ConsecutiveFailures = 1
+	s.Jobs[1500].Paused = &Pause{Reason: "by alice"}
+	s.Jobs[1700].Running = &Run{NodeID: "db1"}
+	s.Jobs[1999].LagSeconds = new(1e6)
+	page := render(t, s)
+	names := regexp.MustCompile(`job-\d{4}</bdi>`).FindAllString(page, -1)
+	if len(names) != manyJobs || len(page) > 150_000 {
+		t.Errorf("%d jobs in %d bytes, want %d jobs", len(names), len(page), manyJobs)
+	}
+	if got, want := strings.Join(names[:5], " "), "job-1998</bdi> job-1999</bdi> job-1500</bdi> job-1700</bdi> job-0000</bdi>"; got != want {
+		t.Errorf("they begin with %s, want %s", got, want)
+	}
+	if !strings.Contains(page, `100 of 2,000 jobs: what fails or is late, is paused or runs comes first. <a href="?jobs=all">`) {
+		t.Error("the page does not say that there are more jobs, or how to see them")
+	}
+	body, err := newPage().render(s, true, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all := string(body); strings.Count(all, "</bdi></th>")+strings.Count(all, "</bdi><small>") < 2000 || strings.Contains(all, "?jobs=all") {
+		t.Error("asked for all jobs the page does not show them")
+	}
+	if s.Jobs[0].Name != "job-0000" || s.Jobs[1999].Name != "job-1999" {
+		t.Error("the snapshot, which others share, was put into another order")
 	}
 }

@@ -171,7 +171,7 @@ func (s *Server) serveStatus(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 	snap, known := s.snapshot(r.Context())
-	body, err := s.page.render(snap, known)
+	body, err := s.page.render(snap, known, r.URL.Query().Get("jobs") == "all")
 	if err != nil {
 		s.cfg.Logger.Error("status page was not rendered", zap.Error(err))
 		http.Error(w, "The page could not be rendered; see /api/v1/status and the log.", http.StatusInternalServerError)

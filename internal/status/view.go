@@ -36,6 +36,7 @@ type view struct {
 	Locks    []lockView
 	Nodes    []nodeView
 	Jobs     []jobView
+	MoreJobs string // of how many jobs those are; empty: of all
 	Events   []eventView
 }
 
@@ -100,7 +101,8 @@ type eventView struct {
 	Event, NodeID, Epoch, Reason string
 }
 
-func newView(s Snapshot, known bool, build string) view {
+// newView is the page's view of s; all says to show every job, however many.
+func newView(s Snapshot, known, all bool, build string) view {
 	now := s.Now.Add(time.Duration(s.AgeMS) * time.Millisecond)
 	if s.Now.IsZero() {
 		now = time.Now()
@@ -127,7 +129,12 @@ func newView(s Snapshot, known bool, build string) view {
 	for _, n := range s.Nodes {
 		v.Nodes = append(v.Nodes, newNodeView(n, s))
 	}
-	for _, j := range s.Jobs {
+	shown := s.Jobs
+	if !all && len(shown) > manyJobs {
+		shown = worstFirst(shown)[:manyJobs]
+		v.MoreJobs = fmt.Sprintf("%d of %s jobs: what fails or is late, is paused or runs comes first.", manyJobs, count(int64(len(s.Jobs))))
+	}
+	for _, j := range shown {
 		job := newJobView(j, now)
 		if j.Lock != s.LockKey {
 			job.Lock = j.Lock

@@ -1,13 +1,19 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
 
 // defaultLateAfter is the lag from which a job is late unless it says otherwise.
 const defaultLateAfter = 60 * time.Second
+
+// manyJobs is how many the page shows unasked. It is fetched and compared every second:
+// a few thousand rows would keep a browser busy with nothing else, and nobody reads them.
+const manyJobs = 100
 
 type jobView struct {
 	Name, Target, Lock    string
@@ -115,6 +121,31 @@ func runTone(state string) tone {
 	}
 }
 
+// worstFirst orders jobs by how much they concern an operator, and those of a kind as
+// the configuration has them, so that rows keep their places.
+func worstFirst(jobs []Job) []Job {
+	rank := func(j Job) int {
+		lag, measured := lagOf(j)
+		switch {
+		case failing(j), measured && lag >= lateAfter(j):
+			return 0
+		case j.Paused != nil:
+			return 1
+		case j.Running != nil:
+			return 2
+		}
+		return 3
+	}
+	jobs = slices.Clone(jobs)
+	slices.SortStableFunc(jobs, func(a, b Job) int { return cmp.Compare(rank(a), rank(b)) })
+	return jobs
+}
+
+// failing: the last run that counts was not well.
+func failing(j Job) bool {
+	return j.LastRun != nil && (j.ConsecutiveFailures > 0 || runTone(j.LastRun.State) == bad)
+}
+
 func lagOf(j Job) (time.Duration, bool) {
 	if j.LagSeconds == nil {
 		return 0, false
@@ -155,6 +186,8 @@ func dataVerdict(s Snapshot) verdict {
 	switch {
 	case s.Error != "":
 		v.Tone, v.Answer, v.Note = warn, "Not known", "the state could not be read"
+	case len(s.Jobs) > 0 && !slices.ContainsFunc(s.Jobs, func(j Job) bool { return !j.Command }):
+		v.Tone, v.Answer, v.Note = idle, "No flush", "all jobs run commands"
 	case !measured:
 		v.Tone, v.Answer, v.Note = idle, "Not measured", "no flush has reported its lag"
 	case late > 0:
@@ -172,7 +205,7 @@ func dataVerdict(s Snapshot) verdict {
 
 // jobsVerdict answers whether the last runs were well.
 func jobsVerdict(s Snapshot, known bool) verdict {
-	var failing, paused []string
+	var bads, paused []string
 	running, ran := 0, 0
 	for _, j := range s.Jobs {
 		if j.Paused != nil {
@@ -183,9 +216,9 @@ func jobsVerdict(s Snapshot, known bool) verdict {
 		}
 		if j.LastRun != nil {
 			ran++
-			if j.ConsecutiveFailures > 0 || runTone(j.LastRun.State) == bad {
-				failing = append(failing, j.Name)
-			}
+		}
+		if failing(j) {
+			bads = append(bads, j.Name)
 		}
 	}
 	v := verdict{Question: "Jobs", Tone: good, Answer: fmt.Sprintf("All %d well", len(s.Jobs)), Note: fmt.Sprintf("%d running now", running)}
@@ -194,8 +227,8 @@ func jobsVerdict(s Snapshot, known bool) verdict {
 		v.Tone, v.Answer, v.Note = warn, "Not known", "the state could not be read"
 	case len(s.Jobs) == 0:
 		v.Tone, v.Answer, v.Note = idle, "None", "no job is configured on this node"
-	case len(failing) > 0:
-		v.Tone, v.Answer, v.Note = bad, fmt.Sprintf("%d of %d failing", len(failing), len(s.Jobs)), some(failing)
+	case len(bads) > 0:
+		v.Tone, v.Answer, v.Note = bad, fmt.Sprintf("%d of %d failing", len(bads), len(s.Jobs)), some(bads)
 	case len(paused) > 0:
 		v.Tone, v.Answer, v.Note = warn, fmt.Sprintf("%d of %d paused", len(paused), len(s.Jobs)), some(paused)
 	case ran == 0 && running == 0:
