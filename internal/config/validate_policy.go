@@ -76,14 +76,16 @@ func (v *validator) pace(path string, j Job, checks Checks) {
 		v.paceless(path, j)
 		return
 	}
-	if checks.Interval == nil {
-		return
+	spread, tried := j.Jitter > 0, j.Retry.Limit > 0 && v.own(path, j.Policy, "retry")
+	every := strings.HasPrefix(strings.TrimSpace(j.Schedule), "@every")
+	if checks.Interval == nil || !spread && !tried && !every {
+		return // it takes milliseconds for a cron line, and there may be thousands
 	}
 	interval := checks.Interval(j.Schedule, j.TimeZone)
 	if interval <= 0 {
 		return // told as a problem of the schedule
 	}
-	if strings.HasPrefix(strings.TrimSpace(j.Schedule), "@every") && interval >= time.Hour && v.own(path, j.Policy, "time_zone") && j.TimeZone != time.UTC.String() {
+	if every && interval >= time.Hour && v.own(path, j.Policy, "time_zone") && j.TimeZone != time.UTC.String() {
 		v.fail(path+".time_zone", "@every counts from 1970 in UTC, whatever the zone; for fixed times of the day write cron, such as \"0 */6 * * *\", or remove it")
 	}
 	switch {
@@ -93,7 +95,7 @@ func (v *validator) pace(path string, j Job, checks Checks) {
 	default:
 		v.fail(path+".schedule", "two slots are %s apart, and the jitter of defaults, %s, is not less; give this job a smaller jitter of its own", short(interval), short(j.Jitter))
 	}
-	if j.Retry.Limit > 0 && j.Retry.Delay >= interval && v.own(path, j.Policy, "retry") {
+	if tried && j.Retry.Delay >= interval {
 		v.fail(path+".retry", "the first retry is after %s, but the next slot comes after %s and takes its place; lower delay, or remove retry", short(j.Retry.Delay), short(interval))
 	}
 }
