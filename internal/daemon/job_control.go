@@ -58,7 +58,16 @@ func (r *Remote) under(name string) (view, error) {
 	if len(have) == 0 {
 		return view{}, fmt.Errorf("%w: %q: the configuration has no jobs; is --config right?", ErrNoJob, name)
 	}
-	return view{}, fmt.Errorf("%w: %q: the configuration has %s", ErrNoJob, name, strings.Join(have, ", "))
+	return view{}, fmt.Errorf("%w: %q: the configuration has %s", ErrNoJob, name, someOf(have))
+}
+
+// someOf names as many as one likes to read.
+func someOf(names []string) string {
+	const most = 30
+	if more := len(names) - most; more > 0 {
+		return fmt.Sprintf("%s and %d more: baton job list", strings.Join(names[:most], ", "), more)
+	}
+	return strings.Join(names, ", ")
 }
 
 // known refuses a job that the configuration does not have.

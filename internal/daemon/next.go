@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"baton/internal/config"
@@ -49,7 +48,7 @@ func Next(c config.Config, name string, from time.Time, n int) (Coming, error) {
 	if len(have) == 0 {
 		return Coming{}, fmt.Errorf("%w: %q: the configuration has no jobs; is --config right?", ErrNoJob, name)
 	}
-	return Coming{}, fmt.Errorf("%w: %q: the configuration has %s", ErrNoJob, name, strings.Join(have, ", "))
+	return Coming{}, fmt.Errorf("%w: %q: the configuration has %s", ErrNoJob, name, someOf(have))
 }
 
 // NextOfAll tells it of every job, with what the clocks do to it within a year.
