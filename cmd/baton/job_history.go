@@ -70,7 +70,7 @@ func printHistory(out io.Writer, name string, entries []daemon.JobEntry, zone *t
 			did = exitCode(r)
 		}
 		_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\n", r.Started.In(zone).Format(time.DateTime), r.Trigger, r.Attempt, r.State,
-			short(time.Duration(r.DurationMS)*time.Millisecond), did, r.NodeID, r.Epoch, cmp.Or(errorOrReason(r), "-"))
+			short(time.Duration(r.DurationMS)*time.Millisecond), did, r.NodeID, r.Epoch, remark(r, zone))
 	}
 	return w.Flush()
 }
@@ -121,6 +121,20 @@ func exit(r daemon.Execution) string {
 		return "no exit code"
 	}
 	return fmt.Sprintf("exit code %d", *r.ExitCode)
+}
+
+// remark is what is to be told of a run: for which slot it was, if it began later, and
+// [errorOrReason].
+func remark(r daemon.Execution, zone *time.Location) string {
+	why := errorOrReason(r)
+	if r.Slot.IsZero() || r.Started.Sub(r.Slot) < time.Second {
+		return cmp.Or(why, "-")
+	}
+	slot := "for the slot of " + r.Slot.In(zone).Format(time.DateTime)
+	if why == "" {
+		return slot
+	}
+	return slot + ": " + why
 }
 
 // errorOrReason is what went wrong, and who asked for the run.
