@@ -89,7 +89,7 @@ func newConfigCheckCommand(e env) *cobra.Command {
 }
 
 func printChecked(out io.Writer, r checked) error {
-	if _, err := fmt.Fprintf(out, "%s: ok, %s into %s\n", r.File, count(r.Jobs, "job"), count(r.Databases, "database")); err != nil || r.Jobs == 0 {
+	if _, err := fmt.Fprintf(out, "%s: ok, %s, %s\n", r.File, count(r.Jobs, "job"), count(r.Databases, "database")); err != nil || r.Jobs == 0 {
 		return err
 	}
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)

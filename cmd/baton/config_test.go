@@ -27,7 +27,7 @@ jobs:
 func TestCheckSaysThatAConfigurationIsGood(t *testing.T) {
 	c := newCLI(t)
 	c.file("a.yaml", small)
-	const ok = "a.yaml: ok, 1 job into 1 database\n\nJOB    DUE        NEXT"
+	const ok = "a.yaml: ok, 1 job, 1 database\n\nJOB    DUE        NEXT"
 	c.env["BATON_CONFIG"] = "a.yaml"
 	for _, args := range [][]string{{"a.yaml"}, {"--config", "a.yaml"}, {}} {
 		got := c.run(append([]string{"config", "check"}, args...)...)
@@ -36,7 +36,7 @@ func TestCheckSaysThatAConfigurationIsGood(t *testing.T) {
 		}
 	}
 	c.file("none.yaml", "node: {id: n}\n")
-	c.want(exitOK, "none.yaml: ok, 0 jobs into 0 databases\n", "", "config", "check", "none.yaml")
+	c.want(exitOK, "none.yaml: ok, 0 jobs, 0 databases\n", "", "config", "check", "none.yaml")
 	c.want(exitUsage, "", "baton: read the configuration: open b.yaml: no such file or directory; to write one: baton config init b.yaml\n",
 		"config", "check", "--config", "b.yaml")
 	c.want(exitUsage, "", "baton: --config is empty; name a file\n", "config", "check", "--config", "")
@@ -222,7 +222,7 @@ func TestNoCommandPrintsASecret(t *testing.T) {
 func TestInitWritesTheExampleAndKeepsWhatIsThere(t *testing.T) {
 	c := newCLI(t)
 	c.want(exitOK, "wrote baton.yaml; edit it, then: baton config check baton.yaml\n", "", "config", "init")
-	if got := c.run("config", "check", "baton.yaml"); got.code != exitOK || !strings.HasPrefix(got.stdout, "baton.yaml: ok, 2 jobs into 1 database\n") {
+	if got := c.run("config", "check", "baton.yaml"); got.code != exitOK || !strings.HasPrefix(got.stdout, "baton.yaml: ok, 2 jobs, 1 database\n") {
 		t.Errorf("%+v", got)
 	}
 	if info, err := os.Stat("baton.yaml"); err != nil || info.Mode().Perm()&0o007 != 0 {
