@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -93,6 +94,27 @@ func (n *node) newCandidacy(ctx context.Context, lockKey string, w *workload) (*
 	}
 	o.elector = c.elector
 	return c, nil
+}
+
+// newCandidacies makes several, or none: all at once, since each may ask databases that
+// do not answer.
+func (n *node) newCandidacies(ctx context.Context, lockKeys []string, i inventory) ([]*candidacy, error) {
+	made, problems := make([]*candidacy, len(lockKeys)), make([]error, len(lockKeys))
+	var wg sync.WaitGroup
+	for at, key := range lockKeys {
+		wg.Go(func() { made[at], problems[at] = n.newCandidacy(ctx, key, i.workload(key)) })
+	}
+	wg.Wait()
+	err := errors.Join(problems...)
+	if err == nil {
+		return made, nil
+	}
+	for _, c := range made {
+		if c != nil {
+			c.dismiss()
+		}
+	}
+	return nil, err
 }
 
 // run contends until ctx ends, then stops the jobs and releases the lock.

@@ -98,15 +98,9 @@ func (n *node) close() {
 }
 
 // join makes the node's candidacies. They do not campaign yet.
-func (n *node) join(ctx context.Context) error {
-	for _, key := range lockKeys(n.config) {
-		c, err := n.newCandidacy(ctx, key, n.inventory.workload(key))
-		if err != nil {
-			return err
-		}
-		n.candidacies = append(n.candidacies, c)
-	}
-	return nil
+func (n *node) join(ctx context.Context) (err error) {
+	n.candidacies, err = n.newCandidacies(ctx, lockKeys(n.config), n.inventory)
+	return err
 }
 
 // presence is what the node tells the others of itself while it does that.

@@ -195,6 +195,7 @@ func reopen(open databases, same map[string]bool, c config.Config, openAll func(
 // joinNew makes the candidacies that a configuration needs and the node does not have.
 // They do not campaign yet. If one cannot be made, none is.
 func (n *node) joinNew(ctx context.Context, after inventory) (joined []*candidacy, err error) {
+	var missing []string
 	wanted := lockKeys(after.config)
 	if len(wanted) > 1 && n.venue.shared == nil {
 		n.venue.share()
@@ -203,23 +204,16 @@ func (n *node) joinNew(ctx context.Context, after inventory) (joined []*candidac
 		if n.want(key) != nil {
 			continue
 		}
-		if err = n.awaitParting(ctx, key); err != nil {
-			break
-		}
-		c, failed := n.newCandidacy(ctx, key, after.workload(key))
-		if err = failed; err != nil {
-			break
-		}
-		joined = append(joined, c)
+		missing = append(missing, key)
+		err = errors.Join(err, n.awaitParting(ctx, key))
 	}
 	if err == nil {
-		return joined, nil
+		joined, err = n.newCandidacies(ctx, missing, after)
 	}
-	for _, c := range joined {
-		c.dismiss()
+	if err != nil {
+		n.leaveUnwanted(ctx)
 	}
-	n.leaveUnwanted(ctx)
-	return nil, err
+	return joined, err
 }
 
 // rearrange has every candidacy go over to the configuration in force, begins those that

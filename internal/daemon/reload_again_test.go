@@ -2,6 +2,8 @@ package daemon
 
 import (
 	"errors"
+	"fmt"
+	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -94,4 +96,28 @@ func TestADatabaseIsClosedWhenTheLastRunThatUsesItHasEnded(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestTheStartWaitsForASilentDatabaseOnceForAllLocks(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	c := configFor(testsupport.StartRedis(t).URL())
+	c.Databases = map[string]config.Database{"main": {Driver: "postgres", DSNInline: "postgres://app@" + silent.Addr().String() + "/app?sslmode=disable"}}
+	for i := range 6 {
+		c.Jobs = append(c.Jobs, config.Job{Name: fmt.Sprint("j", i), Lock: fmt.Sprint("lock-", i), Schedule: "@hourly", Flush: config.Flush{
+			From: config.From{Type: config.Counters, Key: fmt.Sprint("views-", i)}, To: config.To{Database: "main", Table: "articles", Key: []string{"id"}},
+			Columns: map[string]config.Column{"id": {From: "$field"}, "views": {From: "$value", Op: "add"}},
+		}})
+	}
+	began := time.Now()
+	r := start(t, c.WithDefaults(), nil)
+	if took := time.Since(began); took > 3*askWithin {
+		t.Errorf("it took %v", took)
+	}
+	if err := r.end(); err != nil {
+		t.Error(err)
+	}
 }
