@@ -45,6 +45,9 @@ type balancer struct {
 // slowestLook bounds the time between two looks: one that joins is not to wait long.
 const slowestLook = 2 * time.Second
 
+// balanceWords begin the reason of a step-down that spreads the work.
+const balanceWords = "balance: "
+
 // newBalancer makes the balancer of a node, which looks at the elections about so often,
 // but no more rarely than every slowestLook.
 func newBalancer(nodeID string, seats func() []seat, every time.Duration, log *zap.Logger) *balancer {

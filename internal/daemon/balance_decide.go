@@ -118,7 +118,7 @@ func (w *watch) decide(now time.Time, s *scene) *move {
 			if !c.leads || !c.idle || c.barred || to.aside || s.outranked(c.lock) {
 				continue
 			}
-			return &move{c.lock, id, fmt.Sprintf("balance: %s leads %d of %d locks, %s %d", id, s.peers[id], len(s.contests), s.self, ours)}
+			return &move{c.lock, id, fmt.Sprintf(balanceWords+"%s leads %d of %d locks, %s %d", id, s.peers[id], len(s.contests), s.self, ours)}
 		}
 	}
 	return nil

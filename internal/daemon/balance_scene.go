@@ -41,6 +41,8 @@ type contender struct {
 	config   string
 	seen     time.Time // by Redis' clock
 	aside    bool      // it leaves the lead to others
+	// reluctant: it stepped down by an operator's order lately. That must not be undone.
+	reluctant bool
 }
 
 // add takes note of one election.
@@ -50,7 +52,7 @@ func (s *scene) add(lockKey string, leads, idle bool, p redisstore.Picture) {
 		barred: p.Paused != nil || p.Quarantine > 0 || p.StepDown != "" || p.Owner == "" && p.ReservedFor != "",
 	}
 	for _, n := range candidates(p) {
-		c.nodes = append(c.nodes, contender{id: n.ID, priority: n.Priority, config: n.ConfigHash, seen: n.Seen(), aside: asideOf(p, n.ID) != ""})
+		c.nodes = append(c.nodes, contender{id: n.ID, priority: n.Priority, config: n.ConfigHash, seen: n.Seen(), aside: asideOf(p, n.ID) != "", reluctant: n.Reluctant})
 	}
 	s.contests = append(s.contests, c)
 	s.now, s.lease = p.Now, max(s.lease, p.TTL)
@@ -74,7 +76,7 @@ func (s *scene) complete(suspected func(id string, seen time.Time) bool) {
 		}
 	}
 	for id, n := range count {
-		if n == len(s.contests) && (id == s.self || !suspected(id, seen[id])) {
+		if n == len(s.contests) && (id == s.self || !suspected(id, seen[id]) && !s.reluctant(id)) {
 			s.peers[id] = 0
 		}
 	}
@@ -83,6 +85,14 @@ func (s *scene) complete(suspected func(id string, seen time.Time) bool) {
 			s.peers[c.leader]++
 		}
 	}
+}
+
+// reluctant reports whether a node says so in any of the elections.
+func (s *scene) reluctant(id string) bool {
+	return slices.ContainsFunc(s.contests, func(c contest) bool {
+		n, _ := c.find(id)
+		return n.reluctant
+	})
 }
 
 // seen is when each node last told of itself in any of the elections.
@@ -143,6 +153,9 @@ func courtesyFor(self, lockKey string, keys []string, led map[string]bool, s *sc
 	}
 	if len(s.peers) < 2 || s.outranked(lockKey) {
 		return 0
+	}
+	if s.reluctant(self) {
+		return mostCourtesy
 	}
 	share := (len(keys) + len(s.peers) - 1) / len(s.peers)
 	if ours < share {

@@ -76,7 +76,7 @@ func (n *node) newCandidacy(ctx context.Context, lockKey string, w *workload) (*
 	}
 	o := &observer{
 		log: c.log, metrics: c.told, notify: func(state string) { n.announce(lockKey, state) }, lockKey: lockKey,
-		storeSince: time.Now(), aside: c.timing.PollInterval, jobs: c.jobNames,
+		storeSince: time.Now(), aside: c.timing.PollInterval, jobs: c.jobNames, steppedDown: n.steppedDown,
 		leaseFile: n.leaseFile(lockKey), epochs: openEpochs(statePath(n.options.Getenv), lockKey, c.log),
 	}
 	o.epochs.file = &n.epochFile

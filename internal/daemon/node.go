@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"baton/internal/config"
@@ -29,6 +30,8 @@ type node struct {
 
 	notifications *notifications
 	balancer      *balancer
+	reluctant     atomic.Bool // to take locks that only spread the work
+	willing       *time.Timer // ends that; nil: it has not begun
 
 	epochFile sync.Mutex // all candidacies write the same one
 	telling   sync.Mutex // held while systemd is told
@@ -107,7 +110,8 @@ func (n *node) join(ctx context.Context) (err error) {
 func (n *node) presence(w *workload) redisstore.Presence {
 	own := w.config.Node
 	return redisstore.Presence{
-		Version: n.options.Version, ConfigHash: w.hash, Address: n.address, Priority: own.Priority, Observer: !own.IsCandidate(),
+		Reluctant: n.reluctant.Load(),
+		Version:   n.options.Version, ConfigHash: w.hash, Address: n.address, Priority: own.Priority, Observer: !own.IsCandidate(),
 	}
 }
 

@@ -22,6 +22,8 @@ type observer struct {
 	metrics   *status.Election
 	notify    func(state string)
 	jobs      func() []string // under the lock; nil: none
+	// steppedDown is told why a term has ended by order; nil: nobody is.
+	steppedDown func(reason string)
 	lockKey   string
 	leaseFile string        // "" without a runtime directory
 	aside     time.Duration // how long others go first after a step-down
@@ -160,6 +162,9 @@ func (o *observer) ended(log *zap.Logger, ev elector.Event) {
 		log.Info("no longer leading", fields...)
 	}
 	if ev.Kind == elector.EventSteppedDown {
+		if o.steppedDown != nil {
+			o.steppedDown(ev.Reason)
+		}
 		o.standAside(o.aside, ev.Reason)
 	}
 	o.does("standby")

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"baton/internal/job"
@@ -61,4 +62,30 @@ func (n *node) seats() []seat {
 		}
 	}
 	return list
+}
+
+// reluctance is for how long a node that has stepped down by order is given no lock to
+// spread the work: whoever ordered it has something in mind with that host.
+const reluctance = 10 * time.Minute
+
+// steppedDown notes that a term has ended by order.
+func (n *node) steppedDown(reason string) {
+	if strings.HasPrefix(reason, balanceWords) {
+		return
+	}
+	n.mu.Lock()
+	if n.willing != nil {
+		n.willing.Stop()
+	}
+	n.willing = time.AfterFunc(reluctance, func() { n.beReluctant(false) })
+	n.mu.Unlock()
+	n.beReluctant(true) // before this node tells anything else of itself
+}
+
+func (n *node) beReluctant(yes bool) {
+	n.reluctant.Store(yes)
+	for _, c := range n.all() {
+		w, _ := c.current()
+		c.lock.Present(n.presence(w))
+	}
 }

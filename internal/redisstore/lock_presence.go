@@ -31,6 +31,9 @@ type Presence struct {
 	Priority int `json:"priority,omitempty"`
 	// Observer: the node never leads.
 	Observer bool `json:"observer,omitempty"`
+	// Reluctant: the node has stepped down by order lately, and shall not be given a lock
+	// only to spread the work.
+	Reluctant bool `json:"reluctant,omitempty"`
 }
 
 // participant is what every protocol needs to know of the node and its lock.

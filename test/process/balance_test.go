@@ -118,6 +118,28 @@ func TestLocksAreSpreadOverTheNodes(t *testing.T) {
 		s.checkHistory(lock, victim.ID)
 	}
 	s.checkRuns(victim.ID)
+	s.checkOrder(s.locks[5])
+}
+
+// checkOrder makes sure that what an operator orders is not undone: the node that has
+// stepped down gets no lock to make up for it.
+func (s spread) checkOrder(lock string) {
+	s.t.Helper()
+	emptied := s.leaders()[lock]
+	if out := s.Command("stepdown", "--lock-key", lock); out.Code != 0 {
+		s.t.Fatalf("stepdown: %+v", out)
+	}
+	for until := time.Now().Add(2 * failoverTTL); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+		led := 0
+		for _, id := range s.leaders() {
+			if id == emptied {
+				led++
+			}
+		}
+		if led > 1 {
+			s.t.Fatalf("%s stepped down by order, and was given a lock to spread the work: %v", emptied, s.leaders())
+		}
+	}
 }
 
 // checkHistory makes sure by the events of a lock that no two nodes led it at once: after
