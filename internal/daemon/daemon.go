@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -160,6 +161,12 @@ func closing(log *zap.Logger, what string, shut func() error) {
 	if err := shut(); err != nil {
 		log.Warn("closing "+what, zap.Error(err))
 	}
+}
+
+// flushNames are the names of the jobs that flush.
+func flushNames(c config.Config) []string {
+	c.Jobs = slices.DeleteFunc(slices.Clone(c.Jobs), config.Job.IsCommand)
+	return jobNames(c)
 }
 
 func jobNames(c config.Config) []string {

@@ -107,6 +107,9 @@ func examinations(c config.Config) []examination {
 			return examineStore(ctx, of, redisstore.PreflightOptions{Subject: subject, LockKey: c.Election.LockKey}, nil)
 		}})
 	}
+	if needsOfHost(c) {
+		all = append(all, examination{"host", func(context.Context) []Finding { return examineHost(c) }})
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Databases)) {
 		all = append(all, examination{databaseSubject(name), func(ctx context.Context) []Finding { return examineDatabase(ctx, c, name) }})
 	}

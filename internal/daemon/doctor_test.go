@@ -207,3 +207,37 @@ func TestTheFirstLookIsTakenOnce(t *testing.T) {
 		t.Errorf("told %d findings, then %d", told, logs.Len())
 	}
 }
+
+func TestTheDoctorFindsCommandsThatCannotStartHere(t *testing.T) {
+	redis, dir := testsupport.StartRedis(t), t.TempDir()
+	c := configFor(redis.URL())
+	missing := filepath.Join(dir, "missing")
+	of := func(name string, set func(*config.Job)) config.Job {
+		j := config.Job{Name: name, Schedule: "@hourly", Command: config.Command{"true"}}
+		set(&j)
+		return j
+	}
+	c.Jobs = []config.Job{
+		of("good", func(*config.Job) {}),
+		of("program", func(j *config.Job) { j.Command = config.Command{missing, "--password=treasure"} }),
+		of("directory", func(j *config.Job) { j.WorkingDir = missing }),
+		of("env", func(j *config.Job) { j.EnvFile = missing }),
+		of("secret", func(j *config.Job) { j.Secrets = map[string]string{"TOKEN": missing} }),
+		of("switch", func(j *config.Job) { j.DeadMansSwitch = &config.Webhook{URLFile: missing} }),
+	}
+	c.Notify = []config.Notify{{Name: "ops", Command: config.Command{missing}}, {Name: "hook", Webhook: &config.Webhook{URLFile: missing}}}
+	all := Doctor(t.Context(), c.WithDefaults(), nil)
+	wantFound(t, all, SeverityOK, `job "good"`, "can be started")
+	wantFound(t, all, SeverityError, `job "program"`, "command not found: "+missing)
+	wantFound(t, all, SeverityError, `job "directory"`, "is gone")
+	wantFound(t, all, SeverityError, `job "env"`, missing)
+	wantFound(t, all, SeverityError, `job "secret"`, missing)
+	wantFound(t, all, SeverityError, `job "switch"'s dead man's switch`, missing)
+	wantFound(t, all, SeverityError, `notification "ops"`, missing)
+	wantFound(t, all, SeverityError, `notification "hook"`, missing)
+	for _, f := range all {
+		if strings.Contains(fmt.Sprint(f), "treasure") {
+			t.Errorf("an argument is told: %+v", f)
+		}
+	}
+}

@@ -55,6 +55,7 @@ func newNode(c config.Config, o Options) *node {
 		reloadRequests: make(chan reloadRequest),
 		metrics:        status.NewMetrics(o.Version, jobNames(c)),
 	}
+	n.metrics.AddFlushes(flushNames(c)...)
 	n.notifications = newNotifications(c, log.Named("notify"), n.metrics)
 	n.balancer = newBalancer(n.id, n.seats, c.Election.PollInterval, log.Named("balance"))
 	return n

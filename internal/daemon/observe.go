@@ -18,17 +18,17 @@ import (
 // observer turns what the elector tells into log lines, metrics, systemd's status
 // and the lease file.
 type observer struct {
-	log       *zap.Logger
-	metrics   *status.Election
-	notify    func(state string)
-	jobs      func() []string // under the lock; nil: none
+	log     *zap.Logger
+	metrics *status.Election
+	notify  func(state string)
+	jobs    func() []string // under the lock; nil: none
 	// steppedDown is told why a term has ended by order; nil: nobody is.
 	steppedDown func(reason string)
-	lockKey   string
-	leaseFile string        // "" without a runtime directory
-	aside     time.Duration // how long others go first after a step-down
-	elector   *elector.Elector
-	epochs    *epochs
+	lockKey     string
+	leaseFile   string        // "" without a runtime directory
+	aside       time.Duration // how long others go first after a step-down
+	elector     *elector.Elector
+	epochs      *epochs
 
 	files sync.Mutex // the lease file's
 	lease lease      // of the running term

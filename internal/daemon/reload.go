@@ -78,6 +78,7 @@ func (n *node) adopt(ctx context.Context, c config.Config, cancel context.Cancel
 		return errors.Join(err, after.databases.without(before.databases).close(), after.probes.without(before.probes).close())
 	}
 	n.metrics.AddJobs(jobNames(c)...)
+	n.metrics.AddFlushes(flushNames(c)...)
 	n.mu.Lock()
 	n.inventory = after
 	n.mu.Unlock()

@@ -44,6 +44,7 @@ type Metrics struct {
 
 	mu        sync.Mutex
 	jobs      map[string]bool
+	flushes   map[string]bool // those of the jobs that are one
 	elections map[string]*Election
 }
 
@@ -72,9 +73,10 @@ func runBuckets() []float64 {
 	return []float64{.01, .05, .1, .5, 1, 5, 15, 60, 300, 900, 3600, 14400}
 }
 
-// NewMetrics returns the metrics of a node of that version with those jobs.
+// NewMetrics returns the metrics of a node of that version with those jobs; AddFlushes
+// tells which of them are flushes.
 func NewMetrics(version string, jobs []string) *Metrics {
-	m := &Metrics{registry: prometheus.NewRegistry(), jobs: map[string]bool{}, elections: map[string]*Election{}}
+	m := &Metrics{registry: prometheus.NewRegistry(), jobs: map[string]bool{}, flushes: map[string]bool{}, elections: map[string]*Election{}}
 	m.registerElection(version)
 	m.registerJobs()
 	m.registerFlush()
@@ -131,15 +133,25 @@ func (m *Metrics) AddJobs(names ...string) {
 		for _, reason := range missedReasons() {
 			m.jobMissed.WithLabelValues(job, reason)
 		}
+		m.jobTook.WithLabelValues(job)
+		m.jobDelay.WithLabelValues(job)
+		m.jobNext.WithLabelValues(job)
+		m.jobLastSuccess.WithLabelValues(job)
+	}
+}
+
+// AddFlushes registers what only flushes tell, for those of the jobs that are one.
+func (m *Metrics) AddFlushes(names ...string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, job := range names {
+		m.flushes[job] = true
 		for _, outcome := range flushOutcomes() {
 			m.flushRows.WithLabelValues(job, outcome)
 		}
-		for _, vec := range []*prometheus.HistogramVec{m.jobTook, m.jobDelay, m.flushTook} {
-			vec.WithLabelValues(job)
-		}
-		for _, vec := range m.present() {
-			vec.WithLabelValues(job)
-		}
+		m.flushTook.WithLabelValues(job)
+		m.flushLag.WithLabelValues(job)
+		m.flushBacklog.WithLabelValues(job)
 		m.flushFenced.WithLabelValues(job)
 	}
 }
@@ -151,6 +163,7 @@ func (m *Metrics) ForgetJobs(names ...string) {
 	defer m.mu.Unlock()
 	for _, job := range names {
 		delete(m.jobs, job)
+		delete(m.flushes, job)
 		for _, vec := range m.present() {
 			vec.DeleteLabelValues(job)
 		}
@@ -162,11 +175,12 @@ func (m *Metrics) present() []*prometheus.GaugeVec {
 	return []*prometheus.GaugeVec{m.jobNext, m.jobLastSuccess, m.flushLag, m.flushBacklog}
 }
 
-// setOf sets a gauge of a job, unless the job is no more: its last run may go on.
-func (m *Metrics) setOf(job string, vec *prometheus.GaugeVec, value float64) {
+// setOf sets a gauge of a job that is among known, unless the job is no more: its last
+// run may go on.
+func (m *Metrics) setOf(known map[string]bool, job string, vec *prometheus.GaugeVec, value float64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.jobs[job] {
+	if known[job] {
 		vec.WithLabelValues(job).Set(value)
 	}
 }

@@ -47,7 +47,8 @@ func wantSeries(t *testing.T, got map[string]string, want map[string]string) {
 }
 
 func TestEverySeriesIsThereAtZero(t *testing.T) {
-	m := NewMetrics("1.2.3", []string{"a", "b"})
+	m := NewMetrics("1.2.3", []string{"a", "b", "command"})
+	m.AddFlushes("a", "b")
 	m.Election("baton")
 	m.AddTargets("ops")
 	got := scrape(t, m)
@@ -78,13 +79,19 @@ func TestEverySeriesIsThereAtZero(t *testing.T) {
 			runs++
 		}
 	}
-	if want := 2 * len(jobTriggers()) * len(jobResults()); runs != want {
+	for name := range got {
+		if strings.HasPrefix(name, "baton_flush") && strings.Contains(name, `job="command"`) {
+			t.Errorf("a job that never flushes has %s", name)
+		}
+	}
+	if want := 3 * len(jobTriggers()) * len(jobResults()); runs != want {
 		t.Errorf("%d series of runs, want %d", runs, want)
 	}
 }
 
 func TestMetricsSayWhatHappened(t *testing.T) {
 	m := NewMetrics("1.2.3", []string{"a"})
+	m.AddFlushes("a")
 	at := time.UnixMilli(1_753_192_331_500)
 	e := m.Election("baton")
 	e.Won(41)
@@ -169,6 +176,7 @@ func TestLowWaterOfTheLeaseIsKeptAndForgotten(t *testing.T) {
 
 func TestMetricsMayBeToldFromEverywhereAtOnce(t *testing.T) {
 	m := NewMetrics("v", []string{"a"})
+	m.AddFlushes("a")
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
@@ -178,6 +186,7 @@ func TestMetricsMayBeToldFromEverywhereAtOnce(t *testing.T) {
 				e.Lease(func() time.Duration { return time.Second })
 				e.Renewal("renewed", time.Millisecond)
 				m.AddJobs("b", "c")
+				m.AddFlushes("b")
 				m.FlushLag("a", time.Second)
 				e.Ended("lost", "a")
 			}
@@ -203,6 +212,7 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 		rows[row[1]] = row[2]
 	}
 	m := NewMetrics("v", []string{"a"})
+	m.AddFlushes("a")
 	m.Election("baton")
 	m.AddTargets("ops")
 	families, err := m.registry.Gather()
@@ -259,6 +269,7 @@ func TestAnElectionThatIsLeftHasNoMetrics(t *testing.T) {
 
 func TestAJobThatIsNoMoreHasNoPresent(t *testing.T) {
 	m := NewMetrics("v", []string{"gone", "kept"})
+	m.AddFlushes("gone")
 	m.JobNext("gone", time.Unix(1, 0))
 	m.JobMissed("gone", "late", 2)
 	m.ForgetJobs("gone")
@@ -273,5 +284,6 @@ func TestAJobThatIsNoMoreHasNoPresent(t *testing.T) {
 		`baton_job_missed_total{job="gone",reason="late"}`: "2", `baton_job_next_run_timestamp_seconds{job="kept"}`: "0",
 	})
 	m.AddJobs("gone")
+	m.AddFlushes("gone")
 	wantSeries(t, scrape(t, m), map[string]string{`baton_flush_lag_seconds{job="gone"}`: "0"})
 }

@@ -4,7 +4,7 @@ import "time"
 
 // JobNext tells when a job runs next; the zero time: not on this node.
 func (m *Metrics) JobNext(job string, at time.Time) {
-	m.setOf(job, m.jobNext, unix(at))
+	m.setOf(m.jobs, job, m.jobNext, unix(at))
 }
 
 // JobStarted tells how long after its slot a run started.
@@ -23,7 +23,7 @@ func (m *Metrics) JobFinished(job, trigger, result string, finished time.Time, t
 
 // JobSucceeded tells of the last success from the history, which other nodes wrote too.
 func (m *Metrics) JobSucceeded(job string, at time.Time) {
-	m.setOf(job, m.jobLastSuccess, unix(at))
+	m.setOf(m.jobs, job, m.jobLastSuccess, unix(at))
 }
 
 // JobMissed counts slots that were not run.
@@ -43,12 +43,12 @@ func (m *Metrics) FlushBatch(job string, took time.Duration) {
 
 // FlushLag tells how far the database is behind Redis.
 func (m *Metrics) FlushLag(job string, lag time.Duration) {
-	m.setOf(job, m.flushLag, max(lag, 0).Seconds())
+	m.setOf(m.flushes, job, m.flushLag, max(lag, 0).Seconds())
 }
 
 // FlushBacklog tells how many changes wait in Redis.
 func (m *Metrics) FlushBacklog(job string, changes int64) {
-	m.setOf(job, m.flushBacklog, float64(changes))
+	m.setOf(m.flushes, job, m.flushBacklog, float64(changes))
 }
 
 // FlushFenced counts a batch that a newer leader's fence stopped.

@@ -1,0 +1,76 @@
+package daemon
+
+import (
+	"fmt"
+	"os"
+	"slices"
+
+	"baton/internal/command"
+	"baton/internal/config"
+	"baton/internal/job"
+)
+
+// needsOfHost reports whether there is anything of the sort.
+func needsOfHost(c config.Config) bool {
+	return len(c.Notify) > 0 || slices.ContainsFunc(c.Jobs, func(j config.Job) bool { return j.IsCommand() || j.DeadMansSwitch != nil })
+}
+
+// examineHost looks at what commands and notifications need of this host.
+func examineHost(c config.Config) []Finding {
+	var found []Finding
+	for _, j := range c.Jobs {
+		if !j.IsCommand() {
+			continue
+		}
+		if err := startable(j, c.Node.ID); err != nil {
+			found = append(found, Finding{Severity: SeverityError, Subject: jobSubject(j.Name), What: err.Error(),
+				Consequence: "its runs fail on this host", Remedy: "as said; every host needs it that may lead. Ask as the user that baton runs as"})
+		} else {
+			found = append(found, Finding{Severity: SeverityOK, Subject: jobSubject(j.Name), What: "its command can be started on this host"})
+		}
+	}
+	for _, n := range c.Notify {
+		found = append(found, tellable(fmt.Sprintf("notification %q", n.Name), n.Webhook, n.Command, c.Node.ID)...)
+	}
+	for _, j := range c.Jobs {
+		found = append(found, tellable(jobSubject(j.Name)+"'s dead man's switch", j.DeadMansSwitch, nil, c.Node.ID)...)
+	}
+	return found
+}
+
+// startable says why a job's command would not start here.
+func startable(j config.Job, nodeID string) error {
+	c := newCommandJob(j, commandOptions{Environ: os.Environ()})
+	run := job.Run{Job: j.Name, Term: job.Term{NodeID: nodeID}}
+	env, _, err := c.environment(run)
+	if err != nil {
+		return err
+	}
+	if err := enterable(j.WorkingDir); err != nil {
+		return err
+	}
+	if _, err := command.FindIn(c.argv()[0], j.WorkingDir, env); err != nil {
+		return c.notRun(c.argv()[0], run, err)
+	}
+	return nil
+}
+
+// tellable finds what would keep somebody from being told.
+func tellable(subject string, w *config.Webhook, argv config.Command, nodeID string) []Finding {
+	var err error
+	switch {
+	case w != nil:
+		if _, err = w.Address(); err == nil {
+			_, err = w.Token()
+		}
+	case len(argv) > 0:
+		if _, err = command.FindIn(argv[0], "", os.Environ()); err != nil {
+			err = fmt.Errorf("%w (on %s)", err, nodeID)
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	return []Finding{{Severity: SeverityError, Subject: subject, What: err.Error(),
+		Consequence: "nobody is told while this host leads", Remedy: "as said; ask as the user that baton runs as"}}
+}
