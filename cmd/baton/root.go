@@ -146,7 +146,7 @@ func newExitCodesTopic() *cobra.Command {
   0  done
   1  it failed; standard error says what, and what to do (doctor: the table does)
   2  wrong arguments, or a configuration that cannot be used
-  3  nobody leads (leader, stepdown, resume, job run), or holds the lock (lock --break)
+  3  nobody leads (leader, stepdown, resume, job run, job cancel), or holds the lock (lock --break)
   4  run: the leader's work did not end before its lease could, so the process did
 
 lock answers with its command's exit code, or 128 and the signal that ended it; else:
