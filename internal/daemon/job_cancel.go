@@ -22,9 +22,13 @@ func (c JobCancelled) Nothing() bool { return len(c.Runs) == 0 && c.Retry == 0 }
 
 // CancelJob has the leader end a run of a job, and with "" for its ID all of them and
 // what waits or is to be tried again. It returns when they have been told; they have not
-// ended yet. It is refused if nobody leads ([ErrNoLeader]) or the job is unknown ([ErrNoJob]).
+// ended yet. It is refused if nobody leads ([ErrNoLeader]) or the job is unknown ([ErrNoJob]):
+// not configured, and without a run that goes on.
 func (r *Remote) CancelJob(ctx context.Context, name, runID, by string) (JobCancelled, error) {
 	v, err := r.under(name)
+	if errors.Is(err, ErrNoJob) {
+		v, err = r.underWhichRuns(ctx, name, err)
+	}
 	if err != nil {
 		return JobCancelled{}, err
 	}
@@ -43,6 +47,16 @@ func (r *Remote) CancelJob(ctx context.Context, name, runID, by string) (JobCanc
 		return JobCancelled{}, err
 	}
 	return v.awaitCancelled(ctx, order, leader)
+}
+
+// underWhichRuns finds a run of a job that the configuration no longer has.
+func (r *Remote) underWhichRuns(ctx context.Context, name string, unknown error) (view, error) {
+	for _, v := range r.views() {
+		if s, err := v.state(ctx, name); err == nil && len(s.Running) > 0 {
+			return v, nil
+		}
+	}
+	return view{}, unknown
 }
 
 // awaitCancelled waits until an order is answered, or takes it back.

@@ -51,9 +51,6 @@ func (t *takenRequests) leave(id string) {
 // takeOrders carries out what operators ask of the jobs until ctx ends: at once upon a
 // hint, and in any case every so often.
 func takeOrders(ctx context.Context, log *zap.Logger, ledger *redisstore.Ledger, runner *job.Runner, jobs []job.Job, every time.Duration) {
-	if len(jobs) == 0 {
-		return
-	}
 	o := orders{log: log, ledger: ledger, runner: runner, taken: &takenRequests{ids: map[string]bool{}}}
 	for _, j := range jobs {
 		if job.IsAlways(j.Schedule) {

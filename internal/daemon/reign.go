@@ -112,6 +112,9 @@ func (r *reign) accompany(ctx context.Context, abdicate func(*elector.Abdication
 		var wg sync.WaitGroup
 		wg.Go(func() { gauges{r.ledger, r.runner, r.metrics, tasks}.keep(during) })
 		wg.Go(func() {
+			if len(tasks) == 0 && len(r.runner.Running()) == 0 {
+				return // there is nothing to order
+			}
 			takeOrders(during, r.log.Named("job"), r.ledger, r.runner, jobsOf(tasks), r.timing.HeartbeatInterval)
 		})
 		wg.Go(func() { pruneLedgers(during, r.log.Named("ledger"), w.databases) })

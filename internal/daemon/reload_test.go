@@ -104,6 +104,27 @@ func TestAReloadLeavesRunsAloneAndTheirJobsStartNoMore(t *testing.T) {
 	}
 }
 
+func TestARunOfAJobThatWasRemovedCanBeCancelled(t *testing.T) {
+	r := startReloading(t, configFor(testsupport.StartRedis(t).URL()))
+	r.leads()
+	r.reload(r.marking("runaway", "@every 1s", "60"))
+	r.awaitMark("runaway begins", 1)
+	r.reload()
+	remote, err := Dial(r.config.WithDefaults())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer remote.Close()
+	done, err := remote.CancelJob(t.Context(), "runaway", "", "by alice")
+	if err != nil || len(done.Runs) != 1 {
+		t.Errorf("cancelled: %+v, %v", done, err)
+	}
+	await(t, "its end", func() bool {
+		_, err := remote.CancelJob(t.Context(), "runaway", "", "by alice")
+		return errors.Is(err, ErrNoJob)
+	})
+}
+
 func TestAWrongConfigurationLeavesTheOldOneInForce(t *testing.T) {
 	r := startReloading(t, configFor(testsupport.StartRedis(t).URL()))
 	r.leads()

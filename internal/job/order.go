@@ -89,11 +89,13 @@ func (s *session) runNow(ctx context.Context, e *entry, m Manual, reply chan<- e
 func (r *Runner) Cancel(ctx context.Context, job, runID, why string) ([]string, error) {
 	ids := make(chan []string, 1) // read after the order is answered
 	err := r.order(ctx, func(s *session, reply chan<- error) {
-		e, err := s.find(job)
-		if err == nil {
-			ids <- s.cancel(e, runID, fmt.Errorf("%w %s", errCancelled, why))
+		e := s.entries[job] // also one that is no longer configured, while a run of it goes on
+		if e == nil {
+			reply <- fmt.Errorf("job %q: %w", job, ErrUnknown)
+			return
 		}
-		reply <- err
+		ids <- s.cancel(e, runID, fmt.Errorf("%w %s", errCancelled, why))
+		reply <- nil
 	})
 	if err != nil {
 		return nil, err

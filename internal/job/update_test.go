@@ -240,3 +240,21 @@ func TestUpdateOfWhatCannotBeIsRefusedAndBetweenTermsAsWell(t *testing.T) {
 		}
 	})
 }
+
+func TestARunOfAJobThatWasRemovedCanBeCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := lead(t, jobtest.NewLedger("me"), every(t, "flush", "10s", takes(time.Hour)))
+		after(12 * time.Second)
+		n.update()
+		ids, err := n.Cancel(t.Context(), "flush", "", "by alice")
+		if err != nil || len(ids) != 1 {
+			t.Errorf("cancelled: %v, %v", ids, err)
+		}
+		synctest.Wait()
+		if _, err := n.Cancel(t.Context(), "flush", "", "by alice"); !errors.Is(err, job.ErrUnknown) {
+			t.Errorf("when its last run has ended: %v", err)
+		}
+		n.end()
+		want(t, "states", n.states(), []job.State{job.StateCancelled})
+	})
+}
