@@ -6,8 +6,13 @@ import (
 	"baton/internal/heartbeat"
 )
 
-// longestCourtesy bounds what [Config]'s Courtesy says: the others may be dead.
-const longestCourtesy = 500 * time.Millisecond
+const (
+	// longestCourtesy bounds what [Config]'s Courtesy says: the others may be dead.
+	longestCourtesy = 500 * time.Millisecond
+	// anotherVacancy is the age from which a vacancy is over, although this node has not
+	// seen who ended it: it would have asked for the lock meanwhile.
+	anotherVacancy = 3 * longestCourtesy / 2
+)
 
 // vacancy is that the lock is free for all: since when nothing but courtesy keeps this
 // node from asking for it. Hints that come meanwhile do not begin it anew.
@@ -21,10 +26,13 @@ func (v *vacancy) learn(a Answer, now heartbeat.Instant) {
 	switch {
 	case a.Outcome != Wait || a.Reason != LeftToOthers:
 		*v = vacancy{} // held; or nobody may have it yet, for a reason that lies elsewhere
-	case !v.free:
+	case !v.lasts(now):
 		*v = vacancy{free: true, at: now}
 	}
 }
+
+// lasts reports whether it is the same vacancy still.
+func (v *vacancy) lasts(now heartbeat.Instant) bool { return v.free && now.Sub(v.at) < anotherVacancy }
 
 // courtesyLeft is how long the lock is left to others yet if it is free. It is counted
 // from when the lock was found so, whatever came since, but by what Courtesy says now:
@@ -37,8 +45,8 @@ func (e *Elector) courtesyLeft() time.Duration {
 	if d <= 0 {
 		return 0
 	}
-	if e.since.free {
-		d -= e.cfg.Clock().Sub(e.since.at)
+	if now := e.cfg.Clock(); e.since.lasts(now) {
+		d -= now.Sub(e.since.at)
 	}
 	return max(d, 0)
 }
