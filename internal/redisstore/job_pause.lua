@@ -12,6 +12,8 @@ if ARGV[2] == '' then
   redis.call('HDEL', KEYS[1], prefix .. 'paused_at', prefix .. 'paused_reason', prefix .. 'paused_until')
   return before
 end
+-- PERSIST is the first that writes: then a full memory refuses no later command, and flushes can make room.
+redis.call('PERSIST', KEYS[1])
 redis.call('HSETNX', KEYS[1], prefix .. 'paused_at', string.format('%.0f', now))
 redis.call('HSET', KEYS[1], prefix .. 'paused_reason', ARGV[2])
 if ARGV[3] == '' then

@@ -178,6 +178,14 @@ func TestRunsStartAndEndWhileTheMemoryIsFull(t *testing.T) {
 	}
 	apart := NewLedger(g.store, LedgerOptions{LockKey: "other", ByEpoch: true})
 	claim(t, apart, first)
+	for _, name := range []string{"users", ""} {
+		if _, err := l.Pause(t.Context(), name, "by alice: it is full", time.Time{}); err != nil {
+			t.Error(err)
+		}
+		if _, err := l.Resume(t.Context(), name); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 func TestStateOfAJobFollowsItsRuns(t *testing.T) {
