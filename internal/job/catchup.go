@@ -2,6 +2,7 @@ package job
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -15,6 +16,9 @@ const (
 	// ones: that they were missed, or that the run of one was lost and is to be run again.
 	// It outlasts outages; what the ledger refuses for good must not stop the job for long.
 	patience = 5 * time.Minute
+	// askAtOnce is how many jobs one question is about: of thousands a ledger that is slow
+	// would not tell in time, however often it is asked.
+	askAtOnce = 250
 )
 
 // askStandings asks the ledger until it answers or the term ends. Slots of the term wait
@@ -25,8 +29,8 @@ func (s *session) askStandings(names []string, fresh bool) {
 		return
 	}
 	for delay := retryMin; ; delay = min(2*delay, retryMax) {
-		left, err := s.askHow(names, fresh, delay == retryMax)
-		if names = left; len(names) == 0 {
+		var err error
+		if names, err = s.askInParts(names, fresh, delay == retryMax); len(names) == 0 {
 			return
 		}
 		if delay == retryMin && s.ctx.Err() == nil {
@@ -36,6 +40,23 @@ func (s *session) askStandings(names []string, fresh bool) {
 			return
 		}
 	}
+}
+
+// askInParts asks about all jobs, some at a time, until the ledger does not answer. It
+// returns the jobs of which it has not told.
+func (s *session) askInParts(names []string, fresh, some bool) (left []string, first error) {
+	for part := range slices.Chunk(names, askAtOnce) {
+		if errors.Is(first, context.DeadlineExceeded) || s.ctx.Err() != nil {
+			left = append(left, part...)
+			continue
+		}
+		untold, err := s.askHow(part, fresh, some)
+		left = append(left, untold...)
+		if first == nil {
+			first = err
+		}
+	}
+	return left, first
 }
 
 // askHow asks once, and returns the jobs of which the ledger has not told. What it
@@ -83,7 +104,8 @@ func (s *session) learn(names []string, standings map[string]Standing, fresh boo
 }
 
 func (s *session) missUnknown(e *entry) {
-	s.miss(e, Missed{Job: e.job.Name, Reason: ReasonUnknown, First: s.start, Slot: s.start})
+	from := e.base.Truncate(time.Millisecond)
+	s.miss(e, Missed{Job: e.job.Name, Reason: ReasonUnknown, First: from, Slot: from})
 }
 
 // resume goes on where the last term has ended: what was lost with it, what passed

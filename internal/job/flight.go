@@ -143,10 +143,23 @@ func (s *session) answered(f *flight, err error) {
 		e.held = nil // the slots are the next leader's
 	case errors.Is(err, ErrAhead) && f.item.slotted() && !e.always():
 		s.goBack(e, f.run.Slot)
+	case errors.Is(err, ErrPaused) || errors.Is(err, ErrAhead):
+		s.tellUnclaimed(f, err)
 	default:
+		s.disown(f, err)
 		s.tellUnclaimed(f, err)
 	}
 	s.release(e)
+}
+
+// disown has a run recorded as lost, if its claim was granted and only the answer did not
+// come in time: it never began, and would count as going on until the term ends.
+func (s *session) disown(f *flight, err error) {
+	now := s.now()
+	s.clerk.record(Record{
+		Run: f.run, State: StateLost, Started: now, Finished: now,
+		Error: clip(fmt.Sprintf("not started: its claim got no answer in time: %v", err)),
+	}, nil)
 }
 
 // tellUnclaimed tells of the slot that a run did not get.

@@ -96,6 +96,9 @@ const (
 	ReasonUnknown Reason = "unknown"
 )
 
+// reasonNone is of a report of no slots: up to there the job has none.
+const reasonNone Reason = "none"
+
 // Reasons lists every reason, for metrics that start at zero.
 func Reasons() []Reason {
 	return []Reason{ReasonOverlap, ReasonNoLeader, ReasonLate, ReasonLedger, ReasonPaused, ReasonConcurrency, ReasonUnknown}

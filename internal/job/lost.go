@@ -11,8 +11,8 @@ import (
 // them is run again if the job wants that, and no later slot is about to be.
 func (s *session) mend(e *entry, open []Record, later bool) {
 	for _, rec := range open {
-		if rec.Term.Owner == s.term.Owner {
-			continue
+		if rec.Term.Owner == s.term.Owner || rec.Term.Epoch > s.term.Epoch {
+			continue // of this term; or of a later one, which means that this one is over
 		}
 		rec.State, rec.Finished = StateLost, s.now()
 		rec.Error = fmt.Sprintf("node %q, which led in epoch %d, no longer leads; it has not told how the run ended", rec.Term.NodeID, rec.Term.Epoch)

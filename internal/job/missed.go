@@ -13,7 +13,7 @@ import (
 // are held back: what is recorded as missed no later term looks at again, nor at any
 // slot before it, and that claim's slot may be one.
 func (s *session) miss(e *entry, m Missed) {
-	if m.Count > 0 || m.Reason == ReasonUnknown {
+	if m.Count > 0 || m.Reason == ReasonUnknown || m.mark() {
 		e.held = append(e.held, m)
 	}
 	s.release(e)
@@ -35,7 +35,7 @@ func (s *session) release(e *entry) {
 		if m.Count > 0 {
 			e.dealt = latest(e.dealt, m.Slot)
 		}
-		if !m.byClock() {
+		if !m.byClock() && !m.mark() {
 			s.tellMissed(e, m)
 		}
 		if !s.clerk.miss(m, func(m Missed, err error) { s.missRecorded(e, m, err) }) {
@@ -53,6 +53,9 @@ func (m Missed) byClock() bool {
 	return m.Reason == ReasonLate || m.Reason == ReasonNoLeader || m.Reason == ReasonUnknown
 }
 
+// mark reports whether it only says from when on the job has slots: nothing was missed.
+func (m Missed) mark() bool { return m.Reason == reasonNone }
+
 // missRecorded takes the ledger's answer.
 func (s *session) missRecorded(e *entry, m Missed, err error) {
 	e.letters--
@@ -62,7 +65,7 @@ func (s *session) missRecorded(e *entry, m Missed, err error) {
 		return
 	}
 	switch {
-	case s.entries[m.Job] != e: // gone
+	case s.entries[m.Job] != e || m.mark(): // gone, or nothing of it was missed
 	case errors.Is(err, ErrAhead):
 		s.goBack(e, m.First)
 	case m.byClock():

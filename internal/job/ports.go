@@ -10,8 +10,8 @@ import (
 var (
 	// ErrSlotTaken: this slot, or a later one, has been claimed already, here or on another node.
 	ErrSlotTaken = errors.New("job: slot is taken")
-	// ErrPaused: the job is paused, and why. Asked for a slot, the ledger has taken note
-	// that it is dealt with.
+	// ErrPaused: the job is paused, and why. Asked for a slot, the ledger leaves it to
+	// whoever asks to record that it is missed.
 	ErrPaused = errors.New("job: paused")
 	// ErrAhead: the slot lies further ahead of the ledger's clock than clocks of sound
 	// hosts differ. Nothing was claimed: the host's clock is wrong, or the ledger's is.
@@ -124,13 +124,13 @@ type Ledger interface {
 	Standings(ctx context.Context, jobs []string) (map[string]Standing, error)
 	// Claim starts a run: exactly one caller over all nodes succeeds for an attempt of
 	// a slot, and only while its term's owner holds the lock and the job is not paused.
-	// A first attempt needs a slot later than all that were claimed; it drops a retrial
-	// that is pending. A further attempt (TriggerRetry) needs that the very retrial is
-	// pending, and takes it. A manual run has no slot: it is granted once if its ID was
-	// asked for, and lets the slots alone. ErrSlotTaken, ErrNotLeader, ErrPaused,
-	// ErrAhead (no claim, and no note that the slot is dealt with), or an error that leaves the outcome unknown. It may then be asked again with the very
-	// same Run: that is granted to the run that holds the slot already, or answered with
-	// ErrSlotTaken, but never lets two runs have the slot.
+	// A first attempt needs a slot later than all that were claimed, or recorded as missed;
+	// it drops a retrial that is pending. A further attempt (TriggerRetry) needs that the
+	// very retrial is pending, and takes it. A manual run has no slot: it is granted once if
+	// its ID was asked for, and lets the slots alone. ErrSlotTaken, ErrNotLeader, ErrPaused,
+	// ErrAhead, or an error that leaves the outcome unknown. It may then be asked again with
+	// the very same Run: that is granted to the run that holds the slot already, or answered
+	// with ErrSlotTaken, but never lets two runs have the slot.
 	Claim(ctx context.Context, r Run) error
 	// Finish records how a claimed run ended. It pauses the job if the run does and is
 	// the job's latest, and notes its retrial if RetryAt is set and no later slot was
@@ -140,7 +140,8 @@ type Ledger interface {
 	Finish(ctx context.Context, rec Record) error
 	// Miss records slots that are not run, while the term's owner holds the lock
 	// (ErrNotLeader else): no later term catches up on them. Asked again with the same,
-	// it records them once. ErrAhead: m.Slot lies ahead of the ledger's clock; nothing
+	// it records them once. Of no slots, but with ReasonUnknown, it keeps nothing but that
+	// no later term looks for slots up to there. ErrAhead: m.Slot lies ahead of the ledger's clock; nothing
 	// is recorded, the slots are still to come.
 	Miss(ctx context.Context, t Term, m Missed) error
 }

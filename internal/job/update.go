@@ -34,6 +34,9 @@ func (s *session) update(w Workload) {
 	for _, j := range w.Jobs {
 		wanted[j.Name] = true
 		if e := s.entries[j.Name]; e != nil {
+			if e.removed && !e.known { // what the ledger told of it meanwhile went unheard
+				fresh = append(fresh, j.Name)
+			}
 			s.change(e, j)
 			continue
 		}
@@ -77,6 +80,9 @@ func (s *session) reschedule(e *entry, old Job) {
 		e.cancelAll(errNotAlways)
 	}
 	e.schedule(s.nowMillis())
+	if e.known && !e.always() { // else a later term would look for slots of this schedule in the time of the other
+		s.miss(e, Missed{Job: e.job.Name, Reason: reasonNone, First: e.base, Slot: e.base})
+	}
 	if e.always() && e.busy() {
 		e.anew, e.next = true, time.Time{} // in its turn
 	}

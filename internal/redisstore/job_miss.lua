@@ -5,7 +5,8 @@
 -- Reply: {"ok"}, {"not_leader", who leads instead or ""} or {"future", ms beyond Redis' clock}
 --
 -- Asked again with the same it finds them in an entry. Slots that follow those of the newest entry, if that has the same
--- reason, are added to it. That nothing is known of the job is recorded only if that is so.
+-- reason, are added to it. That nothing is known of the job is recorded only if that is so. Of no slots nothing else
+-- is: up to there the job has none.
 -- instead(owner, epoch) comes from claim_by_lock.lua or claim_by_epoch.lua: it returns who leads, or nothing.
 local reason, count, first, slot, after = ARGV[5], tonumber(ARGV[6]), ARGV[7], ARGV[8], ARGV[9]
 local leader = instead(ARGV[1], ARGV[2])
@@ -25,6 +26,15 @@ end
 redis.call('PERSIST', KEYS[2])
 if not known[2] or tonumber(known[2]) < tonumber(slot) then
   redis.call('HSET', KEYS[2], 'missed_until', slot)
+end
+if count > 0 then
+  local missed = redis.call('HGET', KEYS[2], 'missed_slot')
+  if not missed or tonumber(missed) < tonumber(slot) then
+    redis.call('HSET', KEYS[2], 'missed_slot', slot)
+  end
+end
+if count == 0 and reason ~= 'unknown' then
+  return {'ok'}
 end
 for i, entry in ipairs(redis.call('XREVRANGE', KEYS[3], '+', '-', 'COUNT', 20)) do
   local have = {}

@@ -47,6 +47,12 @@ func TestPausedJobIsGrantedNothingWhoeverLeads(t *testing.T) {
 		}
 		before = nil
 	}
+	if s := stateOf(t, l, "users"); !s.LastSlot.Equal(newRun("", 1, "").Slot) {
+		t.Errorf("the last slot is %v: one that nobody has recorded would be forgotten", s.LastSlot)
+	}
+	if err := l.Miss(t.Context(), newRun("", 0, "b").Term, missedAt(3, job.ReasonPaused)); err != nil {
+		t.Error(err)
+	}
 	if err := l.Claim(t.Context(), newRun("late", 3, "b")); !errors.Is(err, job.ErrSlotTaken) {
 		t.Errorf("a slot that the pause has refused: %v", err)
 	}

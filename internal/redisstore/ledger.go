@@ -54,8 +54,8 @@ const defaultKeep = 200
 // ended: a job.Ledger, and the history for status pages.
 //
 // The hash {K}:job:NAME has of a job
-//   - last_slot, the last one that was claimed, and missed_until, up to where slots are
-//     known to be missed (ms);
+//   - last_slot, the last one that was claimed, missed_slot, the last one that is recorded
+//     as missed, and missed_until, up to where no slot is to be caught up on (ms);
 //   - run:ID, each open run as it started, in JSON; progress:ID, how far it is; and
 //     latest, the id of the one that was claimed last;
 //   - retry, the retrial that is to come: "SLOT ATTEMPT AT" (ms);

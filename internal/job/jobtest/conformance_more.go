@@ -171,10 +171,21 @@ func conformMissed(t *testing.T, open opener, run runner, slot time.Time) {
 		checkLast(t, l, later)
 		check(t, "an earlier one", l.Miss(t.Context(), termOf("a"), missed(later.Add(-time.Second))), nil)
 		checkLast(t, l, later)
-		// Whoever leads knows best what it runs: only claimed slots bar it.
+		// A claim that arrives when whoever asked has given up is not granted any more.
+		check(t, "a slot before it", l.Claim(t.Context(), run("2", "a", later.Add(-time.Second))), job.ErrSlotTaken)
+		check(t, "the slot itself", l.Claim(t.Context(), run("3", "a", later)), job.ErrSlotTaken)
+		check(t, "a later one", l.Claim(t.Context(), run("4", "a", later.Add(time.Second))), nil)
+	})
+
+	t.Run("AReportOfNoSlotsOnlySaysFromWhenOnThereAreSome", func(t *testing.T) {
+		l, lead := open(t)
+		lead("a")
+		check(t, "the claim", l.Claim(t.Context(), run("1", "a", slot)), nil)
+		later := slot.Add(time.Minute)
+		check(t, "the report", l.Miss(t.Context(), termOf("a"), job.Missed{Job: "report", Reason: "none", First: later, Slot: later}), nil)
+		checkLast(t, l, later)
 		check(t, "a slot before it", l.Claim(t.Context(), run("2", "a", later.Add(-time.Second))), nil)
 		checkLast(t, l, later)
-		check(t, "the slot itself", l.Claim(t.Context(), run("3", "a", later)), nil)
 	})
 
 	t.Run("OnlyTheLocksOwnerMayTell", func(t *testing.T) {

@@ -43,7 +43,8 @@ var _ job.Ledger = (*Ledger)(nil)
 // state is what the ledger knows of one job.
 type state struct {
 	last   time.Time // slot that was claimed
-	missed time.Time // slots up to here are recorded as missed
+	missed time.Time // slots up to here are recorded as missed, or none
+	bar    time.Time // the last slot that is recorded as missed
 	latest string    // ID of the run that was granted last
 	open   []job.Record
 	retry  *job.Retrial
@@ -184,12 +185,13 @@ func (l *Ledger) take(s *state, r job.Run) error {
 		}
 	default:
 		switch {
-		case !r.Slot.After(s.last):
+		case !r.Slot.After(s.last), !r.Slot.After(s.bar):
 			return job.ErrSlotTaken
 		case l.isAhead(r.Slot):
 			return job.ErrAhead
 		}
-		s.last, s.retry = r.Slot, nil // the same
+		s.retry = nil // the same
+		take = func() { s.last = r.Slot }
 	}
 	if s.paused != "" {
 		return fmt.Errorf("%w %s", job.ErrPaused, s.paused)
@@ -255,9 +257,14 @@ func (l *Ledger) Miss(ctx context.Context, t job.Term, m job.Missed) error {
 		if m.Reason == job.ReasonUnknown && !(s.last.IsZero() && s.missed.IsZero()) {
 			return nil
 		}
-		l.missed = append(l.missed, m)
 		if m.Slot.After(s.missed) {
 			s.missed = m.Slot
+		}
+		if m.Count > 0 && m.Slot.After(s.bar) {
+			s.bar = m.Slot
+		}
+		if m.Count > 0 || m.Reason == job.ReasonUnknown {
+			l.missed = append(l.missed, m)
 		}
 		return nil
 	})
