@@ -285,7 +285,8 @@ func TestWhatACommandLeavesBehindIsEndedAndCounted(t *testing.T) {
 }
 
 func TestKilledWardenTakesTheCommandAlong(t *testing.T) {
-	j, o, _ := trial(`kill -9 $PPID; while :; do sleep 0.01; done`)
+	// The warden tells that the command has begun before anything else.
+	j, o, _ := trial(`sleep 0.3; kill -9 $PPID; while :; do sleep 0.01; done`)
 	_, err := newCommandJob(j, o).run(t.Context(), oneRun)
 	if err == nil || !strings.Contains(err.Error(), "its warden was killed, and the command with it") {
 		t.Error(err)

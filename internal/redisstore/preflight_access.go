@@ -85,7 +85,7 @@ func (u PreflightUse) commands(kind string) []string {
 }
 
 // lockCommands are those of an election, with L for the lock, W for its channel, and
-// T, Q, N, C, E, J and H for the keys of the election and of its jobs.
+// T, Q, N, C, E, J, H, O and U for the keys of the election and of its jobs.
 var lockCommands = []string{
 	"GET L", "SET L v PX 1", "DEL L", "PTTL L", "PEXPIRE L 1", "EXISTS L",
 	"HGET T f", "HMGET T f", "HSET T f v", "EXISTS Q", "SET Q v PX 1", "HGETALL N", "HSET N f v", "HDEL N f",
@@ -94,7 +94,8 @@ var lockCommands = []string{
 
 var (
 	ledgerCommands = []string{"HGET J f", "HMGET J f", "HSET J f v", "HSETNX J f v", "HDEL J f", "HGETALL J", "HINCRBY J f 1", "PERSIST J",
-		"XADD H * f v", "XREVRANGE H + -", "XDEL H 1-1", "XTRIM H MINID 0"}
+		"XADD H * f v", "XREVRANGE H + -", "XDEL H 1-1", "XTRIM H MINID 0",
+		"SET O v", "APPEND O v", "STRLEN O", "GETRANGE O 0 1", "PEXPIRE O 1", "UNLINK O", "ZADD U 0 v", "ZRANGE U 0 1", "ZREMRANGEBYRANK U 0 1"}
 	lockScripted = []string{"EVAL s 2 L T", "EVALSHA s 2 L T"}
 )
 
@@ -155,7 +156,7 @@ func (x *examination) lockAccess(ctx context.Context, s *Store, k keys) {
 	lacks := lacking{}
 	if err := lacks.ask(ctx, s, k.lock(), map[string]string{
 		"L": k.lock(), "T": k.term(), "Q": k.quarantine(), "N": k.nodes(), "C": k.control(), "E": k.events(), "W": k.wake(),
-		"J": k.job(anyJob), "H": k.runs(anyJob),
+		"J": k.job(anyJob), "H": k.runs(anyJob), "O": k.output(anyJob, anyJob), "U": k.outputs(anyJob),
 	}, commands); err != nil {
 		x.add(flush.SeverityInfo, fmt.Sprintf("the permissions of its user could not be checked: %v", err), "what is refused shows when a node wants to lead", "ask again")
 		return

@@ -24,9 +24,10 @@ func TestNodesElectObeySignalsAndTellOfThemselves(t *testing.T) {
 	if !ok || status.Role != "leading" || status.Leader == nil || status.Leader.NodeID != first.ID {
 		t.Errorf("status of the leader: %+v, %v", status, ok)
 	}
-	if _, err := os.Stat(filepath.Join(first.RuntimeDir(), "lease.json")); err != nil {
-		t.Error(err)
-	}
+	c.Await(10*time.Second, "the lease file, which follows the lead", func() bool {
+		_, err := os.Stat(filepath.Join(first.RuntimeDir(), "lease.json"))
+		return err == nil
+	})
 	if lines := first.Lines("leading"); len(lines) != 1 || lines[0].Int("epoch") != status.Leader.Epoch || time.Since(lines[0].Time) > time.Minute {
 		t.Errorf("lines of leading: %v", lines)
 	}
