@@ -103,6 +103,19 @@ func TestThatNothingWasKnownIsSaidOnce(t *testing.T) {
 	}
 }
 
+func TestReportOfNoSlotsIsNotInTheHistory(t *testing.T) {
+	_, l := ledgerRig(t)
+	claim(t, l, newRun("r1", 1, "a"))
+	at := newRun("", 5, "").Slot
+	miss(t, l, job.Missed{Job: "users", Reason: "none", First: at, Slot: at})
+	if got := entriesOf(t, l); len(got) != 0 {
+		t.Errorf("history: %q", got)
+	}
+	if s := stateOf(t, l, "users"); !s.MissedUntil.Equal(at) {
+		t.Errorf("%+v", s)
+	}
+}
+
 func TestRunThatIsNotOpenIsNotLost(t *testing.T) {
 	_, l := ledgerRig(t)
 	finish(t, l, ended(newRun("r1", 1, "a"), job.StateLost, "its leader has gone"))
