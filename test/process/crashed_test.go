@@ -84,7 +84,7 @@ func TestReleaseAfterACrash(t *testing.T) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	began := time.Now()
 	text, err := cmd.CombinedOutput()
-	if err != nil || !strings.Contains(string(text), "released the lock that the daemon left behind") {
+	if err != nil || !strings.Contains(string(text), `released lock "baton", which the daemon left behind`) {
 		t.Errorf("baton release --crashed: %v: %s", err, text)
 	}
 	took := time.Since(began)

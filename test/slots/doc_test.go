@@ -22,6 +22,10 @@
 //   - Two runs of a job go on at a time only with overlap: allow.
 //   - The history is true: what it says succeeded did, and everything that was started is
 //     in it.
+//
+// What the installation as a whole promises is what this shows. It is kept twice: here the
+// election alone would hide a ledger that grants a slot to a leader that was deposed, or
+// twice. That the ledger does neither is for its conformance tests (job/jobtest).
 package slots
 
 import (
