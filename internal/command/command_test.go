@@ -428,6 +428,20 @@ func TestACommandIsDeadInTimeAlthoughItsWardenIsStoppedToo(t *testing.T) {
 	p.deadBy(t, stopped.Add(lifetime+busy))
 }
 
+// A command that kills its warden first thing may leave something that nobody finds.
+func TestOutputThatIsKeptOpenHoldsNobodyUpWhenTheWardenIsKilled(t *testing.T) {
+	spec := sh("setsid sleep 16 & kill -9 $PPID; sleep 16")
+	var out strings.Builder
+	spec.Stdout = &out
+	began := time.Now()
+	if _, err := command.Run(t.Context(), spec); err == nil {
+		t.Error("nobody noticed that the warden was killed")
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it took %v to notice", took)
+	}
+}
+
 func TestACommandDiesWithItsWarden(t *testing.T) {
 	p := startRunner(t)
 	family := len(marked(t))

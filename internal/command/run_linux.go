@@ -22,6 +22,10 @@ const untilEvery = 50 * time.Millisecond
 // stopped or gone, and its deadline is kept without us.
 const tellWithin = 100 * time.Millisecond
 
+// lastWords is how long the output is waited for when the warden has ended. Nothing is
+// left then that could write, unless the warden was killed.
+const lastWords = 2 * time.Second
+
 // Run runs a command to its end, and returns when nothing that it has started is
 // left. When ctx ends the command is stopped. The error says that it was not run,
 // or that its end is not known.
@@ -41,9 +45,11 @@ func Run(ctx context.Context, s Spec) (Result, error) {
 		ExtraFiles: []*os.File{theirs},
 		// A group of its own: a signal to ours must not hit the warden.
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
+		// What a warden that was killed has left may keep the output open.
+		WaitDelay: lastWords,
 	}
 	if s.Leave {
-		cmd.WaitDelay = tellWithin // what is left may keep the output open
+		cmd.WaitDelay = tellWithin // so may what is left on purpose
 	}
 	err = cmd.Start()
 	_ = theirs.Close() // the warden has its own

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -103,11 +104,22 @@ func (e elections) Picture(ctx context.Context, events int) (redisstore.Picture,
 	}
 	if owner == "" {
 		p.Leader = ""
+	} else if epoch := agreed(e.majority(), pictures, func(p redisstore.Picture) string { return epochOf(p, owner) }); epoch != "" {
+		p.Epoch, _ = strconv.ParseInt(epoch, 10, 64) // it was made by epochOf
 	}
 	p.Nodes = mergeNodes(pictures)
 	p.Events = settled(p.Events, events)
 	p.Control = e.control(pictures, p.Control)
 	return p, nil
+}
+
+// epochOf is the epoch of an owner's term as one master has it. One that granted the term
+// after it was won may have a higher one, which is nobody's.
+func epochOf(p redisstore.Picture, owner string) string {
+	if p.Owner != owner {
+		return ""
+	}
+	return strconv.FormatInt(p.Epoch, 10)
 }
 
 // control is what enough masters say that nobody can win against it.

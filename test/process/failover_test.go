@@ -90,7 +90,9 @@ func (f failover) settled() *cluster.Node {
 		if !ok || len(s.Nodes) != len(f.Nodes) || s.Jobs[0].LastRun == nil || s.Leader == nil {
 			return false
 		}
-		return s.Jobs[0].LastRun.NodeID == leader.ID && s.Jobs[0].LastRun.Epoch == s.Leader.Epoch
+		// The term's epoch as the leader knows it: a master of a quorum may know a higher one.
+		terms := leader.Lines("leading")
+		return len(terms) > 0 && s.Jobs[0].LastRun.NodeID == leader.ID && s.Jobs[0].LastRun.Epoch >= terms[len(terms)-1].Int("epoch")
 	})
 	return leader
 }

@@ -69,7 +69,7 @@ func TestAnElectionOnAQuorumFailsOverAndLosesNoTermToADeadMaster(t *testing.T) {
 			t.Fatalf("%s leads after a master was killed", now.ID)
 		}
 	}
-	if after, ok := successor.Status(); !ok || after.Leader == nil || after.Leader.Epoch != before.Leader.Epoch {
+	if after, ok := successor.Status(); !ok || after.Leader == nil || after.Leader.Owner != before.Leader.Owner {
 		t.Errorf("the term was %+v and is %+v after a master was killed", before.Leader, after.Leader)
 	}
 	f.increment("a")
