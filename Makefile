@@ -6,6 +6,8 @@
 
 VERSION      ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 TEST_TIMEOUT ?= 9m
+# One package more than there are cores: most of them wait for servers half of the time.
+TEST_PACKAGES ?= $(shell expr $$(nproc) + 1)
 CHAOS_TIME   ?= 2m
 CHAOS_FAULTS ?= 200
 CHAOS_DESIGN ?=
@@ -32,7 +34,7 @@ demo: build ## three nodes, Redis and SQLite in it: kill the leader and watch
 .PHONY: test
 test: test-deps ## vet, and run all tests against real servers with the race detector
 	go vet ./...
-	CGO_ENABLED=1 go test -race -timeout $(TEST_TIMEOUT) ./...
+	CGO_ENABLED=1 go test -race -p $(TEST_PACKAGES) -timeout $(TEST_TIMEOUT) ./...
 
 .PHONY: test-deps
 test-deps: ## install the servers and the C compiler that tests need, if missing

