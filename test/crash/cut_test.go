@@ -149,7 +149,9 @@ func (c *cell) uncertain(w *wire, p point, reply bool) {
 	if reply && c.kind != hashes && c.kind != scan {
 		skipped = 1
 	}
-	if result.Skipped != skipped {
+	// Of a lost request nothing is applied; but on a busy machine the repetition may itself
+	// be cut off after its COMMIT, and is then found. The rows are what counts.
+	if result.Skipped != skipped && (reply || result.Skipped > 1) {
 		c.t.Errorf("%d batches were found to be applied, want %d", result.Skipped, skipped)
 	}
 	c.release(n)
