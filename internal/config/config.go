@@ -93,6 +93,25 @@ type HTTP struct {
 	// user and group; "off" is none. Default: admin.sock in systemd's runtime directory,
 	// without one none.
 	AdminSocket string `yaml:"admin_socket,omitempty"`
+	// TokenFile holds the token, one line of at least 16 characters, that whoever gives
+	// orders by the page or the API shows. It is read anew whenever it changes. With it,
+	// records and output are shown to those who have it, too, and to nobody else.
+	// Default: no orders but by the admin socket.
+	TokenFile string `yaml:"token_file,omitempty"`
+	// TLS has the page and the API served over HTTPS. Needed for orders from other hosts:
+	// a token is not taken from a network that can read it.
+	TLS *ServerTLS `yaml:"tls,omitempty"`
+	// Hosts are further names under which a listener on loopback may be asked, for a
+	// reverse proxy on this host that passes its own name on.
+	Hosts []string `yaml:"hosts,omitempty"`
+}
+
+// ServerTLS is who we are to a browser. The files are read anew whenever they change.
+type ServerTLS struct {
+	// CertFile is the certificate and those it rests on, PEM. Required.
+	CertFile string `yaml:"cert_file"`
+	// KeyFile is its private key, PEM. Required.
+	KeyFile string `yaml:"key_file"`
 }
 
 // Off is said instead of an address of what is not to be served.

@@ -20,6 +20,8 @@ type Config struct {
 	Health  func() Health // required; must not block
 	Metrics *Metrics      // nil: no /metrics
 	Logger  *zap.Logger   // nil: silence
+	Desk    Desk          // nil: nothing but the Snapshot is shown
+	Do      Do            // nil: no order is taken
 
 	// NodeID and Version are shown while the Source has never answered.
 	NodeID  string
