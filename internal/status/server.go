@@ -2,9 +2,6 @@ package status
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -58,8 +55,8 @@ func New(cfg Config) *Server {
 
 	slots := make(chan struct{}, maxRequests)
 	mux := http.NewServeMux()
-	mux.Handle("/{$}", limit(slots, http.HandlerFunc(s.servePage)))
-	mux.Handle("/api/v1/status", limit(slots, http.HandlerFunc(s.serveStatus)))
+	s.pageRoutes(mux, slots)
+	s.apiRoutes(mux, slots)
 	mux.HandleFunc("/-/healthy", s.serveHealthy)
 	mux.HandleFunc("/-/ready", s.serveReady)
 	mux.HandleFunc("/-/leader", s.serveLeader)
@@ -150,37 +147,4 @@ func (s *Server) snapshot(ctx context.Context) (Snapshot, bool) {
 		}
 	}
 	return snap, known
-}
-
-// serveStatus answers 200 also with a state that is not fresh: age_ms and error
-// tell. 503 means that nothing is known yet.
-func (s *Server) serveStatus(w http.ResponseWriter, r *http.Request) {
-	snap, known := s.snapshot(r.Context())
-	// Lists are never null: programs may loop over them unseen.
-	snap.Nodes = append([]Node{}, snap.Nodes...)
-	snap.Jobs = append([]Job{}, snap.Jobs...)
-	snap.Events = append([]Event{}, snap.Events...)
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	if !known {
-		w.WriteHeader(http.StatusServiceUnavailable)
-	}
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(snap); err != nil && !errors.Is(err, io.ErrClosedPipe) {
-		s.cfg.Logger.Debug("status was not sent", zap.Error(err))
-	}
-}
-
-func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
-	snap, known := s.snapshot(r.Context())
-	body, err := s.page.render(snap, known, r.URL.Query().Get("jobs") == "all")
-	if err != nil {
-		s.cfg.Logger.Error("status page was not rendered", zap.Error(err))
-		http.Error(w, "The page could not be rendered; see /api/v1/status and the log.", http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	if _, err := w.Write(body); err != nil {
-		s.cfg.Logger.Debug("status page was not sent", zap.Error(err))
-	}
 }
