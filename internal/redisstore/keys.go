@@ -24,6 +24,7 @@ func (k keys) quarantine() string          { return k.prefix + ":quarantine" }
 func (k keys) nodes() string               { return k.prefix + ":nodes" }
 func (k keys) control() string             { return k.prefix + ":control" }
 func (k keys) events() string              { return k.prefix + ":events" }
+func (k keys) samples() string             { return k.prefix + ":samples" }
 func (k keys) wake() string                { return k.prefix + ":wake" }
 func (k keys) priority(node string) string { return "priority:" + node }  // a field of control
 func (k keys) aside(node string) string    { return "aside:" + node }     // too

@@ -47,7 +47,7 @@ func TestKeysOfAnElectionShareASlot(t *testing.T) {
 			t.Errorf("%q: term key %q, want %q", c.lock, k.term(), c.term)
 		}
 		names := map[string]bool{}
-		for _, key := range []string{k.lock(), k.term(), k.quarantine(), k.nodes(), k.control(), k.events(), k.job("j"), k.runs("j"), k.wake()} {
+		for _, key := range []string{k.lock(), k.term(), k.quarantine(), k.nodes(), k.control(), k.events(), k.job("j"), k.runs("j"), k.samples(), k.wake()} {
 			if slotOf(key) != slotOf(c.lock) {
 				t.Errorf("%q is in slot %d, the lock %q in %d", key, slotOf(key), c.lock, slotOf(c.lock))
 			}
