@@ -40,10 +40,13 @@ func Show(c Config) []byte {
 // secretName is what the name of a variable has in it that holds a secret, most likely.
 var secretName = regexp.MustCompile(`(?i)pass|secret|token|key|credential|dsn|auth|url`)
 
+// IsSecretName reports whether a variable of that name holds a secret, most likely.
+func IsSecretName(name string) bool { return secretName.MatchString(name) }
+
 func (j Job) hidden() Job {
 	j.Env = maps.Clone(j.Env)
 	for name := range j.Env {
-		if secretName.MatchString(name) {
+		if IsSecretName(name) {
 			j.Env[name] = hide(j.Env[name])
 		}
 	}

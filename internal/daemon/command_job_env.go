@@ -48,12 +48,15 @@ func (c *commandJob) environment(r job.Run) (env, secrets []string, err error) {
 			set[name] = value
 		}
 	}
+	file := map[string]string{}
 	if c.config.EnvFile != "" {
-		if err := readEnvFile(c.config.EnvFile, set); err != nil {
+		if err := readEnvFile(c.config.EnvFile, file); err != nil {
 			return nil, nil, err
 		}
+		maps.Copy(set, file)
 	}
 	maps.Copy(set, c.config.Env)
+	secrets = secretsIn(set, file)
 	for _, name := range slices.Sorted(maps.Keys(c.config.Secrets)) {
 		value, err := readSecret(c.config.Secrets[name])
 		if err != nil {

@@ -10,10 +10,12 @@ import (
 const redacted = "***"
 
 // redactor takes secrets out of a stream, also where one comes in pieces: what may be
-// the beginning of one waits for what follows.
+// the beginning of one waits for what follows. Where several overlap, all that any of
+// them covers is taken out.
 type redactor struct {
 	secrets [][]byte // the longest first
 	waiting []byte
+	covered int // so much of what waits is under a *** that was handed on
 }
 
 func newRedactor(secrets []string) *redactor {
@@ -37,36 +39,42 @@ func (r *redactor) pass(text []byte, last bool, out func([]byte)) {
 		text = append(r.waiting, text...)
 		r.waiting = nil
 	}
-	for {
-		hold := len(text)
-		if !last {
-			hold = r.begins(text)
-		}
-		at, length := r.find(text)
-		if at < 0 || at >= hold { // at hold a longer one may be in the making
-			out(text[:hold])
-			r.waiting = bytes.Clone(text[hold:])
-			return
-		}
-		out(text[:at])
-		out([]byte(redacted))
-		text = text[at+length:]
+	hold := len(text)
+	if !last {
+		hold = r.begins(text)
 	}
+	at := r.covered
+	for _, s := range r.find(text, hold) {
+		if s.from >= at {
+			out(text[at:s.from])
+			out([]byte(redacted))
+		}
+		at = max(at, s.to) // of two that overlap the rest of the second one goes, too
+	}
+	if at < hold {
+		out(text[at:hold])
+	}
+	r.waiting, r.covered = bytes.Clone(text[hold:]), max(at-hold, 0)
 }
 
-// find is where the first secret is, of several there the longest; -1 if there is none.
-func (r *redactor) find(text []byte) (at, length int) {
-	at = -1
+// stretch is where a secret is.
+type stretch struct{ from, to int }
+
+// find are the secrets in a text that begin before an offset, in order.
+func (r *redactor) find(text []byte, before int) []stretch {
+	var all []stretch
 	for _, s := range r.secrets {
-		before := text
-		if at >= 0 { // it must begin sooner to count
-			before = text[:min(at+len(s)-1, len(text))]
-		}
-		if i := bytes.Index(before, s); i >= 0 {
-			at, length = i, len(s)
+		for from := 0; from < before; {
+			i := bytes.Index(text[from:], s)
+			if i < 0 || from+i >= before {
+				break
+			}
+			all = append(all, stretch{from + i, from + i + len(s)})
+			from += i + 1 // it may overlap itself
 		}
 	}
-	return at, length
+	slices.SortFunc(all, func(a, b stretch) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(b.to, a.to)) })
+	return all
 }
 
 // begins is where the end of the text begins that may be the beginning of a secret.

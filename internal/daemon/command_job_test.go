@@ -388,6 +388,11 @@ func TestSecretsAreTakenOut(t *testing.T) {
 		{[]string{"bc", "abcd"}, "abcd abce xbc", "*** a***e x***"},
 		{[]string{"aab"}, "aaab aa", "a*** aa"},
 		{[]string{"one", "two"}, "two one", "*** ***"},
+		// Of those that overlap nothing is left, neither a beginning nor an end.
+		{[]string{"abcdef", "cdefgh"}, "-abcdefgh-", "-***-"},
+		{[]string{"abcd", "cdef", "efgh"}, "abcdefghi abcdx", "***i ***x"},
+		{[]string{"aa"}, "aaaaa a", "*** a"},
+		{[]string{"hush", "hush-hush"}, "hush-hush hush-hus", "*** ***-hus"},
 	} {
 		for size := 1; size <= len(c.text); size++ { // in pieces of any size
 			r := newRedactor(c.secrets)

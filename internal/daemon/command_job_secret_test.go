@@ -1,0 +1,39 @@
+package daemon
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What a command prints of its own environment has no secret in it, wherever that stood.
+func TestSecretsOfTheEnvironmentAreTakenOutOfTheOutput(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	j, o, _ := trial("env; printf 'from-the'; sleep 0.05; echo '-secret-file, file-password'")
+	o.Environ = append(o.Environ, "REDIS_PASSWORD=of-the-daemon", "PLAIN=plain-text", "STORE_AT=redis://me:p%40ss-word@db/0")
+	j.EnvFile = write("env", "TOKEN=file-token\nANY='nobody-sees-this'\nLEVEL=debug\nREPLACED=by-the-configuration\n")
+	j.Env = map[string]string{"API_KEY": "of-the-configuration", "REPLACED": "by-another", "STAGE": "production-one"}
+	j.Secrets = map[string]string{"ONE": write("one", "from-the-secret-file\n"), "TWO": write("two", "ok\n")}
+	result, err := newCommandJob(j, o).run(t.Context(), oneRun)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, secret := range []string{"of-the-daemon", "p%40ss-word", "file-token", "nobody-sees-this", "of-the-configuration", "from-the-secret-file", "TWO=ok"} {
+		if strings.Contains(result.Output, secret) {
+			t.Errorf("it has %q:\n%s", secret, result.Output)
+		}
+	}
+	for _, plain := range []string{"PLAIN=plain-text", "LEVEL=debug", "STAGE=production-one", "TOKEN=***", "STORE_AT=redis://me:***@db/0", "file-password"} {
+		if !strings.Contains(result.Output, plain) {
+			t.Errorf("it lacks %q:\n%s", plain, result.Output)
+		}
+	}
+}
