@@ -35,6 +35,7 @@ type candidacy struct {
 	first    *firstLook
 	observer *observer
 	lock     nodeLock
+	book     *sampleBook
 	elector  *elector.Elector
 	hints    chan elector.Hint
 
@@ -66,6 +67,7 @@ func (n *node) newCandidacy(ctx context.Context, lockKey string, w *workload) (*
 		election: at.election(), ledger: at.ledger(n.store), metrics: n.metrics, told: n.metrics.Election(lockKey), notes: n.notifications,
 		hints: make(chan elector.Hint, 16), left: make(chan struct{}), parted: make(chan struct{}), work: w,
 	}
+	c.book = newSampleBook(c.ledger)
 	c.runner = newRunner(w.config, c.ledger, n.options.Logger, n.metrics, n.notifications)
 	c.first = &firstLook{config: w.config, log: n.log.Named("doctor")}
 	c.resign = newAbdicator(w.config, w.probes, c.election, c.log)

@@ -28,6 +28,7 @@ type flushJob struct {
 	notes   *notifications
 	ledger  *redisstore.Ledger
 	fresh   atomic.Int64 // what was there before, in ms, has been flushed; 0: nobody knows
+	seen    atomic.Int64 // when something was first seen to wait while nobody knows that, in ms; 0: nothing waits
 }
 
 // run flushes once; or until the term ends, if that is the job's schedule.
@@ -83,22 +84,36 @@ func (f *flushJob) judge(err error) error {
 	return err
 }
 
-// measure brings the gauges of the job up to date.
-func (f *flushJob) measure(ctx context.Context) {
+// measure brings the gauges of the job up to date, and returns how far it is behind; ok is
+// false if that is not known.
+func (f *flushJob) measure(ctx context.Context) (level redisstore.Level, ok bool) {
 	began := time.Now()
 	backlog, err := f.backlog(ctx)
 	if err != nil {
-		return
+		return level, false
 	}
 	if backlog == 0 && f.countable() && job.IsAlways(f.schedule) {
 		f.freshen(began) // it rests until there is work: what comes now has not waited since the last work
 	}
 	f.metrics.FlushBacklog(f.config.Name, backlog)
-	if fresh := f.fresh.Load(); fresh > 0 || backlog == 0 {
-		lag := f.lag(backlog, time.UnixMilli(fresh), time.Now())
-		f.metrics.FlushLag(f.config.Name, lag)
-		f.notes.lagged(f.config.Name, lag)
+	lag := f.lag(backlog, f.behind(began, backlog), time.Now())
+	f.metrics.FlushLag(f.config.Name, lag)
+	f.notes.lagged(f.config.Name, lag)
+	return redisstore.Level{Lag: lag, Backlog: backlog}, true
+}
+
+// behind is what was there before which time has been flushed. Of a job that never was,
+// it is when this term first saw something wait: a lag that is too short warns, none does not.
+func (f *flushJob) behind(now time.Time, backlog int64) time.Time {
+	if fresh := f.fresh.Load(); fresh > 0 {
+		return time.UnixMilli(fresh)
 	}
+	if backlog == 0 && f.countable() {
+		f.seen.Store(0)
+		return now
+	}
+	f.seen.CompareAndSwap(0, now.UnixMilli())
+	return time.UnixMilli(f.seen.Load())
 }
 
 // lag is the greatest age that one of backlog waiting changes can have, if all changes

@@ -18,21 +18,26 @@ type gauges struct {
 	runner  *job.Runner
 	metrics *status.Metrics
 	jobs    []boundTask
+	sampler *sampler
 }
 
 // keep keeps them while the term goes on, also those of jobs that run once a night.
 func (g gauges) keep(ctx context.Context) {
 	known := len(g.jobs) == 0
 	for ctx.Err() == nil {
+		levels := map[string]redisstore.Level{}
 		known = known || g.recall(ctx) == nil
 		for _, b := range g.jobs {
 			if next, ok := g.runner.Next(b.job.Name); ok {
 				g.metrics.JobNext(b.job.Name, next)
 			}
 			if b.flush != nil {
-				b.flush.measure(ctx)
+				if level, ok := b.flush.measure(ctx); ok {
+					levels[b.job.Name] = level
+				}
 			}
 		}
+		g.sampler.take(ctx, levels)
 		_ = rest(ctx, gaugeEvery)
 	}
 }

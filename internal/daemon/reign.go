@@ -21,6 +21,7 @@ type reign struct {
 	*candidacy
 	term    *elector.Term
 	changed chan struct{} // the workload has been replaced
+	sampler *sampler
 
 	mu    sync.Mutex
 	bound map[string]boundTask // by job
@@ -35,7 +36,8 @@ type boundTask struct {
 
 // lead does the work of one term: an elector.LeadFunc.
 func (c *candidacy) lead(ctx context.Context, term *elector.Term) error {
-	r := &reign{candidacy: c, term: term, changed: make(chan struct{}, 1), bound: map[string]boundTask{}}
+	r := &reign{candidacy: c, term: term, changed: make(chan struct{}, 1), bound: map[string]boundTask{},
+		sampler: &sampler{log: c.log, ledger: c.ledger, nodeID: term.NodeID(), epoch: term.Epoch()}}
 	work := c.begin(r)
 	defer c.ended()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -110,7 +112,7 @@ func (r *reign) accompany(ctx context.Context, abdicate func(*elector.Abdication
 		tasks := r.tasks()
 		during, stop := context.WithCancel(ctx)
 		var wg sync.WaitGroup
-		wg.Go(func() { gauges{r.ledger, r.runner, r.metrics, tasks}.keep(during) })
+		wg.Go(func() { gauges{r.ledger, r.runner, r.metrics, tasks, r.sampler}.keep(during) })
 		wg.Go(func() {
 			if len(tasks) == 0 && len(r.runner.Running()) == 0 {
 				return // there is nothing to order

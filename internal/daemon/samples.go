@@ -1,0 +1,145 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"baton/internal/redisstore"
+	"baton/internal/status"
+)
+
+const (
+	// sampleTimeout bounds how long Redis may take over a sample: the next one makes up for it.
+	sampleTimeout = time.Second
+	// samplesStale is how old what is remembered of the samples may be before it is read on.
+	samplesStale = 2 * time.Second
+	// samplesReread is when they are read from the beginning, if nothing new has come: Redis
+	// may have lost them, and have begun anew with earlier ids.
+	samplesReread = time.Minute
+	// samplesKept is how far back they are told.
+	samplesKept = time.Hour + time.Minute
+)
+
+// sampler adds to the samples of a lock while this node leads.
+type sampler struct {
+	log    *zap.Logger
+	ledger *redisstore.Ledger
+	nodeID string
+	epoch  int64
+	last   time.Time
+	failed bool // that has been told
+}
+
+// take adds a sample if one is due. It is a courtesy to whoever draws it: what goes wrong
+// is told once, and stops nothing.
+func (s *sampler) take(ctx context.Context, levels map[string]redisstore.Level) {
+	if len(levels) == 0 || !s.due(time.Now()) {
+		return
+	}
+	s.last = time.Now()
+	ctx, cancel := context.WithTimeout(ctx, sampleTimeout)
+	defer cancel()
+	err := s.ledger.AddSample(ctx, redisstore.Sample{NodeID: s.nodeID, Epoch: s.epoch, Levels: levels})
+	if err != nil && !s.failed {
+		s.log.Debug("the plot of the page has a gap: a sample of how far the flushes are behind was not kept", zap.Error(err))
+	}
+	s.failed = err != nil
+}
+
+// due reports whether it is time, for who asks every gaugeEvery.
+func (s *sampler) due(now time.Time) bool {
+	return now.Sub(s.last) > redisstore.SampleEvery-gaugeEvery/2
+}
+
+// sampleBook is what a node remembers of the samples under one lock. It is filled when
+// somebody asks, and shared by all who ask.
+type sampleBook struct {
+	ledger *redisstore.Ledger
+	turn   chan struct{} // held by whoever reads or writes what follows
+
+	samples []redisstore.Sample // the oldest first
+	next    string
+	epoch   int64
+	read    time.Time // when Redis last answered
+	renewed time.Time // when it was last read from the beginning, or brought news
+}
+
+func newSampleBook(ledger *redisstore.Ledger) *sampleBook {
+	return &sampleBook{ledger: ledger, turn: make(chan struct{}, 1)}
+}
+
+// later returns the samples after a time. With an error it returns those that it knew.
+func (b *sampleBook) later(ctx context.Context, since time.Time) ([]redisstore.Sample, error) {
+	select {
+	case b.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("read the samples: %w", context.Cause(ctx))
+	}
+	defer func() { <-b.turn }()
+	var err error
+	if time.Since(b.read) > samplesStale {
+		err = b.refresh(ctx)
+	}
+	from, _ := slices.BinarySearchFunc(b.samples, since, func(s redisstore.Sample, at time.Time) int {
+		if s.At.After(at) {
+			return 1
+		}
+		return -1
+	})
+	return slices.Clone(b.samples[from:]), err
+}
+
+func (b *sampleBook) refresh(ctx context.Context) error {
+	samples, next, epoch, err := b.ledger.Samples(ctx, b.next, b.epoch)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	switch {
+	case len(samples) > 0:
+		b.samples = append(b.samples, samples...)
+		b.renewed = now
+	case now.Sub(b.renewed) > samplesReread:
+		if samples, next, epoch, err = b.ledger.Samples(ctx, "", 0); err != nil {
+			return err
+		}
+		b.samples, b.renewed = samples, now
+	}
+	b.next, b.epoch, b.read = next, epoch, now
+	if n := len(b.samples); n > 0 { // by Redis' clock, which dated them
+		oldest := b.samples[n-1].At.Add(-samplesKept)
+		b.samples = slices.DeleteFunc(b.samples, func(s redisstore.Sample) bool { return s.At.Before(oldest) })
+	}
+	return nil
+}
+
+// samples are how far the flushes under all locks were behind, the oldest first, later
+// than since. What one lock's Redis answers is there also if another one fails.
+func (n *node) samples(ctx context.Context, since time.Time) ([]status.Sample, error) {
+	var merged []status.Sample
+	var problems []error
+	for _, c := range n.all() {
+		found, err := c.book.later(ctx, since)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("lock %q: %w", c.lockKey, err))
+		}
+		for _, s := range found {
+			merged = append(merged, status.Sample{At: s.At, Jobs: levelsOf(s)})
+		}
+	}
+	slices.SortStableFunc(merged, func(a, b status.Sample) int { return a.At.Compare(b.At) })
+	return merged, errors.Join(problems...)
+}
+
+func levelsOf(s redisstore.Sample) map[string]status.Level {
+	levels := make(map[string]status.Level, len(s.Levels))
+	for name, v := range s.Levels {
+		levels[name] = status.Level{LagSeconds: v.Lag.Seconds(), Backlog: v.Backlog}
+	}
+	return levels
+}
