@@ -136,7 +136,7 @@ func examineRedis(ctx context.Context, c config.Config, lockElsewhere bool) []Fi
 
 func examineStore(ctx context.Context, c config.Config, o redisstore.PreflightOptions, jobs []config.Job) []Finding {
 	lock := lockOptions(c)
-	o.Format, o.WithoutScripts, o.WaitReplicas = lock.Format, lock.WithoutScripts, lock.WaitReplicas
+	o.Format, o.WithoutScripts, o.WaitReplicas, o.AttemptTimeout = lock.Format, lock.WithoutScripts, lock.WaitReplicas, c.Election.AttemptTimeout
 	if o.LockKey == "" {
 		o.WaitReplicas = 0
 	}

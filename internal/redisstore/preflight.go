@@ -20,6 +20,7 @@ type PreflightOptions struct {
 	Format         Format
 	WithoutScripts bool // the lock does without
 	WaitReplicas   int
+	AttemptTimeout time.Duration  // what a renewal may take; 0: nothing is said of it
 	Uses           []PreflightUse // what jobs read; none: there is no data here
 }
 
@@ -105,12 +106,13 @@ func (x *examination) server(ctx context.Context, node *server) bool {
 	}
 	x.clock(ctx, c)
 	x.scripts(ctx, c)
+	speed := x.speed(ctx, c)
 	for _, found := range x.findings[before:] {
 		if found.Severity.Rank() < flush.SeverityInfo.Rank() {
 			return true
 		}
 	}
-	x.add(flush.SeverityOK, "it answers, and keeps what it has: Redis "+f.info["redis_version"], "", "")
+	x.add(flush.SeverityOK, fmt.Sprintf("it answers, and keeps what it has: Redis %s; %s", f.info["redis_version"], speed), "", "")
 	return true
 }
 

@@ -201,6 +201,7 @@ func (x *examination) replicas(f facts) {
 				"a failover to it loses the changes that it does not have, and may flush others again", "look into the replica's log and network")
 		}
 	}
+	x.replicaLag(f, n)
 	if !x.failover {
 		return
 	}
@@ -208,6 +209,22 @@ func (x *examination) replicas(f facts) {
 		x.add(x.forData(flush.SeverityWarning), "min-replicas-to-write is 0",
 			"a master that is cut off goes on taking changes, and loses them when it comes back as a replica; a failover loses what the replica does not have yet, and may flush some of it again",
 			"CONFIG SET min-replicas-to-write 1 and min-replicas-max-lag 10, and the same in redis.conf; dedupe_key keeps inserts from coming twice")
+	}
+}
+
+// replicaLag tells of replicas that are connected, and have confirmed little of late. What
+// is less than the backlog is caught up without a copy of everything.
+func (x *examination) replicaLag(f facts, n int) {
+	const backlog = 1 << 20 // Redis' default
+	at, most := f.number("master_repl_offset"), max(f.number("repl_backlog_size"), backlog)
+	for i := range n {
+		replica := f.info["slave"+strconv.Itoa(i)]
+		confirmed, err := strconv.ParseInt(infoField(replica, "offset"), 10, 64)
+		if err != nil || infoField(replica, "state") != "online" || at-confirmed <= most {
+			continue
+		}
+		x.add(x.forData(flush.SeverityWarning), fmt.Sprintf("its replica %s:%s lacks %s of what was written", infoField(replica, "ip"), infoField(replica, "port"), size(at-confirmed)),
+			"a failover to it loses those changes, and may flush others again; and with election.wait_replicas no lock is renewed before it has them", "look into the replica's load and network; raise repl-backlog-size if it is cut off often")
 	}
 }
 

@@ -35,6 +35,10 @@ func (d mysqlDB) inspect(ctx context.Context, q queries, r *report) {
 	mysqlVersion(s["version"], r)
 	mysqlDurability(s, r)
 	mysqlWritable(s, r)
+	r.clock(ctx, func(ctx context.Context) (micros int64, err error) {
+		err = d.db.QueryRowContext(ctx, q["clock"]).Scan(&micros)
+		return micros, err
+	})
 	d.ownTables(ctx, q, r)
 }
 

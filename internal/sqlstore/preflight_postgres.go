@@ -47,6 +47,10 @@ func (p *postgres) inspect(ctx context.Context, q queries, r *report) {
 	r.version = "PostgreSQL " + settings["server_version"]
 	postgresDurability(settings, r)
 	p.postgresSession(settings, r)
+	r.clock(ctx, func(ctx context.Context) (micros int64, err error) {
+		err = conn.QueryRow(ctx, q["clock"]).Scan(&micros)
+		return micros, err
+	})
 	p.ownTables(ctx, conn.Conn(), q, settings, r)
 }
 

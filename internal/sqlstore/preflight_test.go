@@ -362,3 +362,29 @@ func TestADatabaseThatHangsDoesNotHangThePreflight(t *testing.T) {
 		}
 	})
 }
+
+// The databases' own clocks cannot be set here: the session is told another time.
+func TestAServerWithAnotherClockIsTold(t *testing.T) {
+	servers(t, func(t *testing.T, db *bench) {
+		found, _ := db.open().Preflight(t.Context())
+		if strings.Contains(shown(found), "its clock") {
+			t.Errorf("the clock is right:\n%s", shown(found))
+		}
+		dsn := ""
+		switch db.Driver {
+		case "postgres":
+			db.Exec(t, "CREATE SCHEMA elsewhen; CREATE FUNCTION elsewhen.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS $$ SELECT pg_catalog.clock_timestamp() - interval '1 hour' $$")
+			dsn = db.DSN + map[bool]string{true: "&", false: "?"}[strings.Contains(db.DSN, "?")] + "search_path=elsewhen,pg_catalog,public"
+		case "mysql":
+			dsn = db.DSN + map[bool]string{true: "&", false: "?"}[strings.Contains(db.DSN, "?")] + fmt.Sprintf("timestamp=%d", time.Now().Add(-time.Hour).Unix())
+		}
+		s, err := sqlstore.Open(sqlstore.Options{Name: "main", Driver: db.Driver, DSN: dsn})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = s.Close() }()
+		found, _ = s.Preflight(t.Context())
+		wantFinding(t, found, flush.SeverityWarning, "behind this host's")
+		wantFinding(t, found, flush.SeverityWarning, "its clock is 1h0m0")
+	})
+}

@@ -6,6 +6,9 @@ SHOW VARIABLES WHERE Variable_name IN (
     'innodb_lock_wait_timeout', 'autocommit', 'version',
     'wsrep_on', 'group_replication_single_primary_mode', 'group_replication_group_name')
 
+-- name: clock
+SELECT CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)
+
 -- name: own_tables
 SELECT table_name FROM information_schema.tables
 WHERE table_schema = DATABASE() AND table_name IN (

@@ -9,6 +9,9 @@ UNION ALL SELECT 'standbys', (SELECT count(*) FROM pg_stat_replication)::text
 UNION ALL SELECT 'schema', COALESCE(current_schema(), '')
 UNION ALL SELECT 'may_create', COALESCE(has_schema_privilege(current_schema(), 'CREATE'), false)::text
 
+-- name: clock
+SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+
 -- name: own_tables
 SELECT t.name, c.oid IS NOT NULL, COALESCE(c.relpersistence::text, ''),
        COALESCE(row_security_active(c.oid), false),

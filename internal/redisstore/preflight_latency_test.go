@@ -1,0 +1,72 @@
+package redisstore_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"baton/internal/flush"
+	"baton/internal/redisstore"
+	"baton/internal/testsupport"
+)
+
+func TestARedisThatIsTooSlowForTheLeaseIsTold(t *testing.T) {
+	t.Parallel()
+	r := testsupport.StartRedis(t, testsupport.RedisAOF())
+	o := redisstore.Options{URL: r.URL()}
+	use := redisstore.PreflightOptions{LockKey: "baton", AttemptTimeout: time.Second}
+	found := examine(t, o, use)
+	wantNothingGrave(t, found)
+	if f := wantTold(t, found, flush.SeverityOK, "it answers"); !strings.Contains(f.What, "a round trip takes") || !strings.Contains(f.What, "(median of 40)") {
+		t.Errorf("%+v", f)
+	}
+
+	use.AttemptTimeout = time.Microsecond
+	f := wantTold(t, examine(t, o, use), flush.SeverityError, "too slow for election.attempt_timeout, 1µs")
+	if !strings.Contains(f.Remedy, "election.ttl") {
+		t.Errorf("%+v", f)
+	}
+	use.LockKey = "" // the lock is elsewhere
+	wantNothingGrave(t, examine(t, o, use))
+
+	// It stalls once while it is measured.
+	use = redisstore.PreflightOptions{LockKey: "baton", AttemptTimeout: 500 * time.Millisecond}
+	conn := r.Conn()
+	time.AfterFunc(100*time.Millisecond, func() { _, _ = conn.Do("CLIENT", "PAUSE", "400", "ALL") })
+	wantTold(t, examine(t, o, use), flush.SeverityWarning, "up to more than half of election.attempt_timeout, 500ms")
+}
+
+func TestAReplicaThatLacksWhatWasWrittenIsTold(t *testing.T) {
+	t.Parallel()
+	master, err := testsupport.RunRedis("", testsupport.RedisAOF())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = master.Stop() })
+	replica, err := testsupport.RunRedis("", testsupport.RedisReplicaOf(master))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = replica.Stop() })
+	o := redisstore.Options{URL: master.URL()}
+	use := redisstore.PreflightOptions{LockKey: "baton", Uses: []redisstore.PreflightUse{views}}
+	if found := examine(t, o, use); strings.Contains(told(found), "lacks") {
+		t.Errorf("it has all:\n%s", told(found))
+	}
+	if err := replica.Freeze(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = replica.Thaw() }()
+	conn, err := master.Dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	for _, key := range []string{"a", "b", "c"} {
+		if _, err := conn.Do("SET", key, bytes.Repeat([]byte("x"), 1<<20)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantTold(t, examine(t, o, use), flush.SeverityWarning, "lacks 3 MiB of what was written")
+}
