@@ -17,12 +17,6 @@ import (
 	"baton/internal/daemon"
 )
 
-// Exit codes of lock, beside the command's own.
-const (
-	exitNotHad = 75 // EX_TEMPFAIL: try again later
-	exitLost   = daemon.ExitLockLost
-)
-
 // lockFlags are the flags of lock.
 type lockFlags struct {
 	wait, retry, atLeast time.Duration
@@ -71,11 +65,7 @@ Nothing is printed unless something is wrong; -v tells more. A lock that --no-wa
 not have is nothing wrong. Exit codes: the command's own, or 128 and the signal that
 ended it; else
 
-   75  a lock was not had (-E chooses another code)
-   76  a lock was lost, and the command was ended
-  126  the command cannot be run
-  127  the command was not found
-    2  wrong arguments`,
+` + lockCodes(),
 		Example: `  baton lock nightly -- /usr/local/bin/report --yesterday
   baton lock orders stock -- ./move-stock          # both, or none
   baton lock -n 3 encoder -- ffmpeg -i in.mkv out.mp4   # three at a time, over all hosts

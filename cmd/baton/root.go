@@ -41,20 +41,13 @@ func commands(e env) []*cobra.Command {
 		newLockCommand(e),
 		newWardenCommand(),
 		newConfigCommand(e),
+		newDocsCommand(e),
 		newCompletionCommand(e),
 		newVersionCommand(e),
 		newExitCodesTopic(),
 		newEnvironmentTopic(),
 	}
 }
-
-// The exit codes; the help topic exit-codes explains them.
-const (
-	exitOK       = 0
-	exitFailure  = 1
-	exitUsage    = 2
-	exitNoLeader = 3
-)
 
 // exitError gives an error the exit code that a script can tell it by. With a
 // nil err the command has said everything itself.
@@ -135,27 +128,6 @@ func printError(w io.Writer, err error) {
 		return
 	}
 	_, _ = fmt.Fprintf(w, "baton: %v\n", err)
-}
-
-func newExitCodesTopic() *cobra.Command {
-	return &cobra.Command{
-		Use:   "exit-codes",
-		Short: "What the exit codes mean",
-		Long: `Exit codes of baton:
-
-  0  done
-  1  it failed; standard error says what, and what to do (doctor: the table does)
-  2  wrong arguments, or a configuration that cannot be used
-  3  nobody leads (leader, stepdown, resume, job run, job cancel), or holds the lock (lock --break)
-  4  run: the leader's work did not end before its lease could, so the process did
-
-lock answers with its command's exit code, or 128 and the signal that ended it; else:
-
-  75   a lock was not had (-E chooses another code)
-  76   a lock was lost, and the command was ended
-  126  the command cannot be run
-  127  the command was not found`,
-	}
 }
 
 func newEnvironmentTopic() *cobra.Command {

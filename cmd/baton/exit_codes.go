@@ -1,0 +1,93 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"baton/internal/command"
+	"baton/internal/daemon"
+)
+
+// The exit codes. [exitCodes] says what they mean.
+const (
+	exitOK       = 0
+	exitFailure  = 1
+	exitUsage    = 2
+	exitNoLeader = 3
+	exitOverrun  = daemon.ExitCannotStop
+	exitNotHad   = 75 // EX_TEMPFAIL: try again later
+	exitLost     = daemon.ExitLockLost
+)
+
+// exitMeaning is what a code means, and of which commands. Those of lock may be its
+// command's own, too.
+type exitMeaning struct {
+	code  int
+	means string
+	// of are the commands, without the program's name; none: all of them.
+	of []string
+	// lock: the code is lock's alone.
+	lock bool
+}
+
+// exitCodes is the one place that says what the codes mean: the help topic, the manual
+// and docs/reference/exit-codes.md are made of it, and a test has each come about.
+func exitCodes() []exitMeaning {
+	leads := []string{"leader", "stepdown", "drill", "resume", "job run", "job cancel"}
+	lock := []string{"lock"}
+	return []exitMeaning{
+		{code: exitOK, means: "done"},
+		{code: exitFailure, means: "it failed; standard error says what, and what to do (doctor and job preview: the table does)"},
+		{code: exitUsage, means: "wrong arguments, or a configuration that cannot be used"},
+		{code: exitNoLeader, means: "nobody leads, or holds the lock (lock --break)", of: append(leads, "lock")},
+		{code: exitOverrun, means: "the leader's work did not end before its lease could, so the process did", of: []string{"run"}},
+		{code: exitNotHad, means: "a lock was not had (-E chooses another code)", of: lock, lock: true},
+		{code: exitLost, means: "a lock was lost, and the command was ended", of: lock, lock: true},
+		{code: command.CodeNoExec, means: "the command cannot be run", of: lock, lock: true},
+		{code: command.CodeNotFound, means: "the command was not found", of: lock, lock: true},
+	}
+}
+
+// exitCodesOf are those that a command can end with.
+func exitCodesOf(cmd *cobra.Command) []exitMeaning {
+	name := strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
+	return slices.DeleteFunc(exitCodes(), func(c exitMeaning) bool {
+		return len(c.of) > 0 && !slices.Contains(c.of, name)
+	})
+}
+
+// lockCodes is the last part of the help of lock.
+func lockCodes() string {
+	var b strings.Builder
+	for _, c := range exitCodes() {
+		if c.lock {
+			fmt.Fprintf(&b, "  %3d  %s\n", c.code, c.means)
+		}
+	}
+	fmt.Fprintf(&b, "  %3d  wrong arguments", exitUsage)
+	return b.String()
+}
+
+func newExitCodesTopic() *cobra.Command {
+	var b strings.Builder
+	b.WriteString("Exit codes of baton:\n\n")
+	own := false
+	for _, c := range exitCodes() {
+		if c.lock && !own {
+			own = true
+			b.WriteString("\nlock answers with its command's exit code, or 128 and the signal that ended it; else:\n\n")
+		}
+		fmt.Fprintf(&b, "  %3d  %s\n", c.code, c.means)
+		if len(c.of) > 0 && !c.lock {
+			fmt.Fprintf(&b, "       (%s)\n", strings.Join(c.of, ", "))
+		}
+	}
+	return &cobra.Command{
+		Use:   "exit-codes",
+		Short: "What the exit codes mean",
+		Long:  strings.TrimRight(b.String(), "\n"),
+	}
+}
