@@ -34,6 +34,12 @@ type Presence struct {
 	// Reluctant: the node has stepped down by order lately, and shall not be given a lock
 	// only to spread the work.
 	Reluctant bool `json:"reluctant,omitempty"`
+	// Instance tells one process from another of the same id. Twin is such another one, as
+	// long as it tells of itself; "" without.
+	Instance string `json:"instance,omitempty"`
+	Twin     string `json:"twin,omitempty"`
+	// ClockMS is how far the node's clock is ahead of Redis'.
+	ClockMS int64 `json:"clock_ms,omitempty"`
 }
 
 // participant is what every protocol needs to know of the node and its lock.
@@ -56,9 +62,15 @@ func (l *Lock) Present(p Presence) {
 	l.told.Store(0)
 }
 
+// stamped is what the node tells of itself, with its own clock as of now: beside the time
+// of Redis' clock, which is added on writing, it shows how far the two are apart.
+func (p participant) stamped() string {
+	return strings.TrimSuffix(*p.presence.Load(), "}") + `,"clock_ms":` + strconv.FormatInt(time.Now().UnixMilli(), 10) + "}"
+}
+
 // present writes that the node is there, at a time of Redis' clock in ms.
 func (p participant) present(state string, now int64) command {
-	text := strings.TrimSuffix(*p.presence.Load(), "}") + `,"state":"` + state + `","seen_ms":` + strconv.FormatInt(now, 10) + "}"
+	text := strings.TrimSuffix(p.stamped(), "}") + `,"state":"` + state + `","seen_ms":` + strconv.FormatInt(now, 10) + "}"
 	return command{"HSET", []any{p.keys.nodes(), p.nodeID, text}}
 }
 

@@ -203,7 +203,9 @@ func (w world) play(d drawn, name string) map[string]string {
 	}
 	for node, text := range nodes {
 		text, _, _ = strings.Cut(text, `,"seen_ms"`)
-		after["node "+node] = text
+		before, state, _ := strings.Cut(text, `,"clock_ms"`) // is of the moment
+		_, state, _ = strings.Cut(state, ",")
+		after["node "+node] = before + state
 	}
 	events, err := decodeEvents(do("XREVRANGE", k.events(), "+", "-"))
 	if err != nil {
