@@ -59,7 +59,7 @@ func gather(ctx context.Context, s status.Snapshot, views []view) (status.Snapsh
 		s.Nodes = append(s.Nodes, status.Node{
 			ID: n.ID, State: nodeState(n, p), Version: n.Version, ConfigHash: n.ConfigHash, Drift: drifts(n, p), Address: n.Address,
 			Priority: n.Priority, Observer: n.Observer, Aside: asideOf(p, n.ID),
-			LastSeenMSAgo: max(ago.Milliseconds(), 0), Stale: ago > goneAfter, ClockOffsetMS: clockOffsetOf(n),
+			LastSeenMSAgo: max(ago.Milliseconds(), 0), Stale: ago > goneAfter,
 		})
 	}
 	s.Events = eventsOf(p)
@@ -207,15 +207,6 @@ func nodeState(n redisstore.Node, p redisstore.Picture) string {
 		return "standby"
 	}
 	return n.State
-}
-
-// clockOffsetOf is how far a node's clock is ahead of Redis', in ms; nil: not known.
-func clockOffsetOf(n redisstore.Node) *int64 {
-	offset, known := n.ClockOffset()
-	if !known {
-		return nil
-	}
-	return new(offset.Milliseconds())
 }
 
 // drifts reports whether a node would run other jobs than the leader does.

@@ -49,14 +49,6 @@ type Node struct {
 	Presence
 	State  string `json:"state"`
 	SeenMS int64  `json:"seen_ms"`
-	// ClockMS is when that was by the node's own clock; 0: it is of a version that does not tell.
-	ClockMS int64 `json:"clock_ms"`
-}
-
-// ClockOffset is how far the node's clock is ahead of Redis', less what its message took on
-// the way; false if that is not known.
-func (n Node) ClockOffset() (time.Duration, bool) {
-	return milliseconds(n.ClockMS - n.SeenMS), n.ClockMS != 0
 }
 
 // Seen is when the node last told of itself, by Redis' clock.

@@ -62,15 +62,9 @@ func (l *Lock) Present(p Presence) {
 	l.told.Store(0)
 }
 
-// stamped is what the node tells of itself, with its own clock as of now: beside the time
-// of Redis' clock, which is added on writing, it shows how far the two are apart.
-func (p participant) stamped() string {
-	return strings.TrimSuffix(*p.presence.Load(), "}") + `,"clock_ms":` + strconv.FormatInt(time.Now().UnixMilli(), 10) + "}"
-}
-
 // present writes that the node is there, at a time of Redis' clock in ms.
 func (p participant) present(state string, now int64) command {
-	text := strings.TrimSuffix(p.stamped(), "}") + `,"state":"` + state + `","seen_ms":` + strconv.FormatInt(now, 10) + "}"
+	text := strings.TrimSuffix(*p.presence.Load(), "}") + `,"state":"` + state + `","seen_ms":` + strconv.FormatInt(now, 10) + "}"
 	return command{"HSET", []any{p.keys.nodes(), p.nodeID, text}}
 }
 

@@ -26,7 +26,7 @@ func (p scripted) acquire(ctx context.Context, conn redis.Conn, c elector.Candid
 	}
 	for asked := ""; ; {
 		reply, err := redis.Values(p.scripts.acquire.DoContext(ctx, conn, k.lock(), k.term(), k.nodes(), k.control(), k.events(), k.quarantine(),
-			c.Owner, p.ttlMS, p.nodeID, p.stamped(), c.Floor, p.priority, role, elector.ReserveFor.Milliseconds(), m.leaseMS, m.early, asked))
+			c.Owner, p.ttlMS, p.nodeID, *p.presence.Load(), c.Floor, p.priority, role, elector.ReserveFor.Milliseconds(), m.leaseMS, m.early, asked))
 		if err != nil {
 			return verdict{}, err
 		}
@@ -47,7 +47,7 @@ func (p scripted) renew(ctx context.Context, conn redis.Conn, owner string, epoc
 		first = 1
 	}
 	if tell {
-		presence = p.stamped()
+		presence = *p.presence.Load()
 	}
 	proof := ""
 	for {

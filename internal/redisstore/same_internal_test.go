@@ -203,9 +203,7 @@ func (w world) play(d drawn, name string) map[string]string {
 	}
 	for node, text := range nodes {
 		text, _, _ = strings.Cut(text, `,"seen_ms"`)
-		before, state, _ := strings.Cut(text, `,"clock_ms"`) // is of the moment
-		_, state, _ = strings.Cut(state, ",")
-		after["node "+node] = before + state
+		after["node "+node] = text
 	}
 	events, err := decodeEvents(do("XREVRANGE", k.events(), "+", "-"))
 	if err != nil {
