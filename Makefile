@@ -27,6 +27,14 @@ help: ## list the targets
 build: ## build the static binary bin/baton
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/baton ./cmd/baton
 
+.PHONY: packages
+packages: ## build deb and rpm for amd64 and arm64 in dist/; the same commit gives the same bytes
+	@VERSION='$(VERSION)' scripts/packages
+
+.PHONY: test-packages
+test-packages: test-deps packages ## what is in the packages, and that a second build gives the same bytes
+	BATON_PACKAGES=$(CURDIR)/dist BATON_VERSION='$(VERSION)' CGO_ENABLED=1 go test -race -count=1 -v ./test/packages
+
 .PHONY: demo
 demo: build ## three nodes, Redis and SQLite in it: kill the leader and watch
 	bin/baton demo $(DEMO_FLAGS)
