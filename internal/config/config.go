@@ -102,7 +102,7 @@ type HTTP struct {
 	// a token is not taken from a network that can read it.
 	TLS *ServerTLS `yaml:"tls,omitempty"`
 	// Hosts are further names under which a listener on loopback may be asked, for a
-	// reverse proxy on this host that passes its own name on.
+	// reverse proxy on this host that passes its own name on. Default: none.
 	Hosts []string `yaml:"hosts,omitempty"`
 }
 
@@ -133,7 +133,7 @@ type Database struct {
 	// ${NAME} is replaced from the environment. Either this or dsn is required.
 	DSNFile string `yaml:"dsn_file" config:"expand"`
 	// DSNInline is the data source name itself; dsn_file keeps the password out
-	// of this file. ${NAME} is replaced from the environment.
+	// of this file. ${NAME} is replaced from the environment. This or dsn_file is required.
 	DSNInline string `yaml:"dsn" config:"expand"`
 }
 
@@ -232,13 +232,13 @@ type To struct {
 	// Default: upsert with a key, else insert.
 	Mode string `yaml:"mode,omitempty"`
 	// DedupeKey is the columns of a unique index; with mode insert a record that is
-	// there already is left out.
+	// there already is left out. Default: none.
 	DedupeKey []string `yaml:"dedupe_key,omitempty"`
 	// DeleteWhen has a record delete its row if it has all of these values:
-	// {op: delete}. List and stream only.
+	// {op: delete}. List and stream only. Default: none.
 	DeleteWhen map[string]string `yaml:"delete_when,omitempty"`
 	// Generation is an integer column that counts the passes of a scan; it tells which
-	// rows have vanished.
+	// rows have vanished. Required for vanished: delete.
 	Generation string `yaml:"generation,omitempty"`
 	// Schema is verify, to refuse a table that does not fit, or create, to make one
 	// that is missing, with the types under columns. Default: verify.

@@ -70,19 +70,22 @@ type Job struct {
 	// watches it notices if none does.
 	DeadMansSwitch *Webhook `yaml:"dead_mans_switch,omitempty"`
 
-	// Flush moves data from Redis into a table. This or Command is required.
+	// Flush moves data from Redis into a table. This or command is required.
 	Flush Flush `yaml:"flush,omitempty"`
 	// Command is a program and its arguments; with shell: true one text for /bin/sh -c.
+	// This or flush is required.
 	Command Command `yaml:"command,omitempty"`
-	Shell   bool    `yaml:"shell,omitempty"`
+	// Shell is true to have /bin/sh run the command, which is one text then. Default: false.
+	Shell bool `yaml:"shell,omitempty"`
 	// WorkingDir is where a command runs. Default: the daemon's, / under systemd.
 	WorkingDir string `yaml:"working_dir,omitempty"`
-	// Env is added to the daemon's environment for the command.
+	// Env is added to the daemon's environment for the command. Default: none.
 	Env map[string]string `yaml:"env,omitempty"`
 	// EnvFile is a file of NAME=VALUE lines, read before every run; Env goes over it.
+	// Default: none.
 	EnvFile string `yaml:"env_file,omitempty" config:"expand"`
 	// Secrets are environment variables whose values stand in files of one line, read
-	// before every run. They are taken out of what the command prints.
+	// before every run. They are taken out of what the command prints. Default: none.
 	Secrets map[string]string `yaml:"secrets,omitempty" config:"expand"`
 }
 
@@ -103,9 +106,9 @@ type Notify struct {
 	On []string `yaml:"on"`
 	// Jobs are whose events to tell. Default: all jobs'.
 	Jobs []string `yaml:"jobs,omitempty"`
-	// Webhook is posted JSON to. This or Command is required.
+	// Webhook is posted JSON to. This or command is required.
 	Webhook *Webhook `yaml:"webhook,omitempty"`
-	// Command is run with the JSON on its standard input.
+	// Command is run with the JSON on its standard input. This or webhook is required.
 	Command Command `yaml:"command,omitempty"`
 	// Timeout bounds one attempt. Default: 10s.
 	Timeout time.Duration `yaml:"timeout"`
@@ -115,11 +118,12 @@ type Notify struct {
 
 // Webhook is where to send an HTTP request. In YAML the text alone is short for {url: text}.
 type Webhook struct {
-	// URL may hold a secret: then url_file keeps it out of this file. ${NAME} is
-	// replaced from the environment.
-	URL     string `yaml:"url,omitempty" config:"expand"`
+	// URL is the address. It may hold a secret: then url_file keeps it out of this file.
+	// This or url_file is required.
+	URL string `yaml:"url,omitempty" config:"expand"`
+	// URLFile holds the address, one line, read before every request. This or url is required.
 	URLFile string `yaml:"url_file,omitempty" config:"expand"`
-	// TokenFile holds what is sent as Authorization: Bearer.
+	// TokenFile holds what is sent as Authorization: Bearer. Default: none.
 	TokenFile string `yaml:"token_file,omitempty" config:"expand"`
 }
 
