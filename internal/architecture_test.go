@@ -71,7 +71,7 @@ type limit struct {
 
 var limits = []limit{
 	{"baton/internal/testsupport", []string{"internal/testsupport"}, "it is for tests"},
-	{"os/signal", []string{"cmd", "internal/command/warden", "test/slots/work"}, "signals become a context in cmd; nothing below knows signals, but for the warden, which is a process of its own"},
+	{"os/signal", []string{"cmd", "internal/command/warden", "internal/testsupport/hosts", "test/slots/work"}, "signals become a context in cmd; nothing below knows signals, but for the warden, which is a process of its own, and who takes hosts away when the tests are interrupted"},
 	{"github.com/spf13/cobra", []string{"cmd"}, "nothing below cmd knows that there is a command line"},
 	{"github.com/gomodule/redigo", []string{"internal/redisstore", "internal/demo", "internal/testsupport"}, "one adapter speaks to Redis"},
 	{"github.com/jackc/pgx", []string{"internal/sqlstore", "internal/demo", "internal/testsupport"}, "one adapter speaks SQL"},

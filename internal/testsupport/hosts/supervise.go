@@ -1,0 +1,106 @@
+package hosts
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// prefix begins the name of whatever is made outside the namespaces; the number of
+// the process that has to remove it follows.
+const prefix = "baton-hosts-"
+
+// base is what the first process hands to the second.
+type base struct {
+	Root   string // the root file system
+	Dir    string // an empty directory: the second mounts its memory there
+	Cgroup string // a control group of version 2, for the hosts
+}
+
+// supervise runs the tests in new namespaces, waits, and cleans up.
+func supervise(lab string) (code int, err error) {
+	if os.Getuid() != 0 {
+		return 0, errors.New("it takes root, to make namespaces and mounts: `make test-systemd` asks sudo")
+	}
+	b := &base{}
+	if b.Root, err = filepath.Abs(filepath.Join(lab, "base")); err != nil {
+		return 0, err
+	}
+	if _, err := os.Stat(filepath.Join(b.Root, "lib/systemd/systemd")); err != nil {
+		return 0, fmt.Errorf("no root file system with systemd (scripts/test-rootfs makes one): %w", err)
+	}
+	groups, err := unifiedMount()
+	if err != nil {
+		return 0, err
+	}
+	sweep(os.TempDir(), os.Remove)
+	sweep(groups, removeGroup)
+	name := prefix + strconv.Itoa(os.Getpid())
+	b.Dir, b.Cgroup = filepath.Join(os.TempDir(), name), filepath.Join(groups, name)
+	for dir, remove := range map[string]func(string) error{b.Dir: os.Remove, b.Cgroup: removeGroup} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return 0, fmt.Errorf("%w (the tests of hosts need to write there)", err)
+		}
+		defer func() { err = errors.Join(err, remove(dir)) }()
+	}
+	return runTests(b)
+}
+
+// runTests starts this program again and waits for it. An interrupt ends it first.
+func runTests(b *base) (int, error) {
+	spec, err := json.Marshal(b)
+	if err != nil {
+		return 0, err
+	}
+	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), envStage+"="+stageTests, envSpec+"="+string(spec), "TMPDIR="+b.Dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS,
+		Pdeathsig:  syscall.SIGKILL,
+	}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	ended := make(chan error, 1)
+	go func() {
+		// The kernel sends Pdeathsig when the thread that forked ends, not the process.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		ended <- cmd.Run()
+	}()
+	var exit *exec.ExitError
+	select {
+	case err = <-ended:
+	case sig := <-signals:
+		// PID 1 of a namespace dies with everything in it.
+		if cmd.Process != nil {
+			_ = cmd.Process.Kill()
+		}
+		<-ended
+		return 0, fmt.Errorf("ended by %v; every host is gone", sig)
+	}
+	if errors.As(err, &exit) {
+		return max(exit.ExitCode(), 1), nil
+	}
+	return 0, err
+}
+
+// sweep removes what a run has left behind that was killed.
+func sweep(dir string, remove func(string) error) {
+	names, _ := filepath.Glob(filepath.Join(dir, prefix+"[0-9]*"))
+	for _, name := range names {
+		pid, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(name), prefix))
+		if err == nil && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			_ = remove(name) // the next run tries again
+		}
+	}
+}
