@@ -90,6 +90,7 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 	// When the shutdown begins, not when it is over: jobs may take a while to end.
 	context.AfterFunc(electing, func() { n.notifier.send("STOPPING=1") })
 	wg.Go(func() { n.balancer.run(electing) })
+	wg.Go(func() { n.knowItself(electing) })
 	err = n.campaign(electing)
 	n.notifications.close(background)
 	stopBackground()

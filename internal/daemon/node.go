@@ -28,6 +28,7 @@ type node struct {
 	metrics  *status.Metrics
 	notifier notifier
 
+	identity      *identity
 	notifications *notifications
 	balancer      *balancer
 	reluctant     atomic.Bool // to take locks that only spread the work
@@ -56,6 +57,7 @@ func newNode(c config.Config, o Options) *node {
 		metrics:        status.NewMetrics(o.Version, jobNames(c)),
 	}
 	n.metrics.AddFlushes(flushNames(c)...)
+	n.identity = newIdentity(n.id, log)
 	n.notifications = newNotifications(c, log.Named("notify"), n.metrics)
 	n.balancer = newBalancer(n.id, n.seats, c.Election.PollInterval, log.Named("balance"))
 	return n
@@ -110,10 +112,12 @@ func (n *node) join(ctx context.Context) (err error) {
 // presence is what the node tells the others of itself while it does that.
 func (n *node) presence(w *workload) redisstore.Presence {
 	own := w.config.Node
-	return redisstore.Presence{
+	p := redisstore.Presence{
 		Reluctant: n.reluctant.Load(),
 		Version:   n.options.Version, ConfigHash: w.hash, Address: n.address, Priority: own.Priority, Observer: !own.IsCandidate(),
 	}
+	n.identity.describe(&p)
+	return p
 }
 
 // campaign contends for every lock until ctx ends, and returns when all are released.

@@ -59,7 +59,7 @@ func gather(ctx context.Context, s status.Snapshot, views []view) (status.Snapsh
 		s.Nodes = append(s.Nodes, status.Node{
 			ID: n.ID, State: nodeState(n, p), Version: n.Version, ConfigHash: n.ConfigHash, Drift: drifts(n, p), Address: n.Address,
 			Priority: n.Priority, Observer: n.Observer, Aside: asideOf(p, n.ID),
-			LastSeenMSAgo: max(ago.Milliseconds(), 0), Stale: ago > goneAfter,
+			LastSeenMSAgo: max(ago.Milliseconds(), 0), Stale: ago > goneAfter, Instance: n.Instance, Twin: n.Twin, ClockOffsetMS: n.ClockMS,
 		})
 	}
 	s.Events = eventsOf(p)

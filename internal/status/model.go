@@ -99,10 +99,10 @@ type Node struct {
 	Observer      bool   `json:"observer"`       // never leads: node.candidate is false
 	Aside         string `json:"aside,omitzero"` // why it leaves the lead to others for a while: "for another 20s: ..."
 	LastSeenMSAgo int64  `json:"last_seen_ms_ago"`
-	Stale         bool   `json:"stale"`                    // not seen for so long that it should be taken for gone
-	Instance      string `json:"instance,omitzero"`        // of the process that told this
-	Twin          string `json:"twin,omitzero"`            // another process that has the same id: the two cannot be told apart
-	ClockOffsetMS int64  `json:"clock_offset_ms,omitzero"` // of its host's clock from Redis'; ahead is above 0
+	Stale         bool   `json:"stale"`             // not seen for so long that it should be taken for gone
+	Instance      string `json:"instance,omitzero"` // of the process that told this
+	Twin          string `json:"twin,omitzero"`     // another process that has the same id: the two cannot be told apart
+	ClockOffsetMS int64  `json:"clock_offset_ms"`   // of its host's clock from Redis', ahead is above 0; told from 100 ms on
 }
 
 // Job is one configured job and how it stands.

@@ -1,0 +1,93 @@
+package daemon
+
+import (
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	recorder "go.uber.org/zap/zaptest/observer"
+
+	"baton/internal/redisstore"
+	"baton/internal/testsupport"
+)
+
+// Two processes of one id cannot be told apart, so both say it, once, and others see it.
+func TestASecondProcessOfTheSameIDIsTold(t *testing.T) {
+	redis := testsupport.StartRedis(t, testsupport.RedisAOF())
+	c := configFor(redis.URL())
+	c.Node.ID = "db1"
+	first := start(t, c, nil)
+	time.Sleep(2*c.Election.TTL + 200*time.Millisecond) // the first has looked at itself
+	second := start(t, c, nil)
+	complaint := "another process has the same node.id"
+	await(t, "the complaint", func() bool { return first.logs.FilterMessageSnippet(complaint).Len() > 0 })
+	told := first.logs.FilterMessageSnippet(complaint).All()
+	if len(told) != 1 || told[0].Level != zapcore.ErrorLevel || told[0].ContextMap()["other_instance"] == told[0].ContextMap()["instance"] {
+		t.Errorf("%+v", told)
+	}
+	look := func() redisstore.Picture {
+		remote, err := Dial(c.WithDefaults())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = remote.Close() }()
+		p, err := remote.election.Picture(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	await(t, "the list to say so", func() bool {
+		p := look()
+		return len(p.Nodes) == 1 && p.Nodes[0].Twin != ""
+	})
+	for _, r := range []*running{second, first} {
+		if err := r.end(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestWhatAnEarlierProcessHasLeftIsNoTwin(t *testing.T) {
+	core, logs := recorder.New(zapcore.InfoLevel)
+	i := newIdentity("a", zap.New(core))
+	now := time.UnixMilli(1_000_000)
+	entry := func(instance string, seen int64) redisstore.Picture {
+		n := redisstore.Node{ID: "a", SeenMS: seen}
+		n.Instance = instance
+		return redisstore.Picture{Now: now, Nodes: []redisstore.Node{n, {ID: "b", SeenMS: seen}}}
+	}
+	for _, p := range []redisstore.Picture{
+		entry("before", 10), entry("before", 10), // left behind, while redis took no writes
+		entry(i.instance, 20), entry(i.instance, 30), entry("", 40),
+	} {
+		if i.look(p, now) || i.twin != "" {
+			t.Fatalf("after %+v: twin %q", p.Nodes, i.twin)
+		}
+	}
+	if !i.look(entry("other", 50), now) || i.twin != "other" || logs.Len() != 1 {
+		t.Errorf("twin %q, told %d times", i.twin, logs.Len())
+	}
+	if i.look(entry("other", 60), now) || logs.Len() != 1 {
+		t.Errorf("told %d times", logs.Len())
+	}
+	if !i.look(entry(i.instance, 70), now.Add(twinGoneAfter+time.Second)) || i.twin != "" {
+		t.Errorf("it is gone, and still there: %q", i.twin)
+	}
+}
+
+func TestAClockThatIsOffIsToldToTheOthers(t *testing.T) {
+	i := newIdentity("a", zap.NewNop())
+	at := time.UnixMilli(1_000_000)
+	if i.look(redisstore.Picture{Now: at}, at.Add(offsetStep-time.Millisecond*20)) {
+		t.Error("so little is not told")
+	}
+	if !i.look(redisstore.Picture{Now: at}, at.Add(3*time.Second)) {
+		t.Error("three seconds are told")
+	}
+	var p redisstore.Presence
+	if i.describe(&p); p.ClockMS != 3000 || p.Instance == "" || p.Twin != "" {
+		t.Errorf("%+v", p)
+	}
+}
