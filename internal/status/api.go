@@ -1,34 +1,289 @@
 package status
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
-	"io"
+	"fmt"
 	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
 
 	"go.uber.org/zap"
 )
 
-// apiRoutes are those of programs.
-func (s *Server) apiRoutes(mux *http.ServeMux, slots chan struct{}) {
-	mux.Handle("/api/v1/status", limit(slots, http.HandlerFunc(s.serveStatus)))
+const (
+	apiRoot = "/api/v1"
+	// askWithin is what a question to the servers gets.
+	askWithin = 8 * time.Second
+	// maxAsked are asked at a time, beyond the Snapshot.
+	maxAsked = 8
+)
+
+// apiError is what a program is told when it does not get what it asked for.
+type apiError struct {
+	// Error says what happened, and what to do.
+	Error string `json:"error"`
+	// Code is one word for programs.
+	Code string `json:"code"`
+	// Outcome is what was done before it went wrong.
+	Outcome *Outcome `json:"outcome,omitempty"`
 }
 
-// serveStatus answers 200 also with a state that is not fresh: age_ms and error
-// tell. 503 means that nothing is known yet.
-func (s *Server) serveStatus(w http.ResponseWriter, r *http.Request) {
-	snap, known := s.snapshot(r.Context())
-	// Lists are never null: programs may loop over them unseen.
-	snap.Nodes = append([]Node{}, snap.Nodes...)
-	snap.Jobs = append([]Job{}, snap.Jobs...)
-	snap.Events = append([]Event{}, snap.Events...)
+// codes are the words for errors that have no better one.
+var codes = map[int]string{
+	http.StatusBadRequest: "bad_request", http.StatusUnauthorized: "unauthorized", http.StatusForbidden: "forbidden",
+	http.StatusNotFound: "not_found", http.StatusMethodNotAllowed: "method_not_allowed", http.StatusConflict: "refused",
+	http.StatusRequestEntityTooLarge: "too_large", http.StatusUnsupportedMediaType: "unsupported_media_type",
+	http.StatusMisdirectedRequest: "misdirected", http.StatusUnprocessableEntity: "invalid", http.StatusTooManyRequests: "too_many_attempts",
+	http.StatusServiceUnavailable: "unavailable",
+}
+
+// endpoint is one route of the API.
+type endpoint struct {
+	method, path string
+	summary      string
+	query        []parameter
+	body         any  // a value of its type; nil: it has none
+	reply        any  // likewise
+	private      bool // only for those who may see records and output
+	ask          askFunc
+}
+
+// askFunc answers a request with a value of the endpoint's type.
+type askFunc func(s *Server, r *http.Request) (any, error)
+
+// parameter is one of a query.
+type parameter struct {
+	name, kind, summary string
+}
+
+// apiRoutes are those of programs.
+func (s *Server) apiRoutes(mux *http.ServeMux, slots chan struct{}) {
+	asked := make(chan struct{}, maxAsked)
+	local := make(chan struct{}, maxAsked) // nobody on the network takes the admin socket's places
+	for _, e := range endpoints() {
+		places := asked
+		if e.path == "/status" || e.path == "/openapi.json" {
+			places = slots
+		}
+		mux.HandleFunc(e.method+" "+apiRoot+e.path, func(w http.ResponseWriter, r *http.Request) {
+			free := places
+			if overSocket(r) {
+				free = local
+			}
+			s.serveEndpoint(w, r, e, free)
+		})
+	}
+	mux.HandleFunc("GET "+apiRoot+"/stream", s.serveStream)
+	mux.HandleFunc("POST "+oldReload, s.serveOldReload)
+}
+
+// serveEndpoint answers one request, or says why not.
+func (s *Server) serveEndpoint(w http.ResponseWriter, r *http.Request, e endpoint, places chan struct{}) {
+	if err := s.mayAsk(r, e); err != nil {
+		s.refuse(w, r, refused(err))
+		return
+	}
+	if e.method == http.MethodPost {
+		patient(w)
+	} else {
+		select {
+		case places <- struct{}{}:
+			defer func() { <-places }()
+		default:
+			s.refuse(w, r, errBusy)
+			return
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), askWithin)
+		defer cancel()
+		r = r.WithContext(ctx)
+	}
+	reply, err := s.asked(r, e)
+	if err != nil {
+		s.fail(w, r, reply, err)
+		return
+	}
+	code := http.StatusOK
+	if a, ok := reply.(statusReply); ok && !a.known {
+		code = http.StatusServiceUnavailable
+	}
+	s.answer(w, code, reply)
+}
+
+// mayAsk says why a request is not answered.
+func (s *Server) mayAsk(r *http.Request, e endpoint) error {
+	if e.method == http.MethodPost {
+		return s.auth.mayOrder(r)
+	}
+	if !e.private || s.auth.maySee(r) {
+		return nil
+	}
+	if s.auth.file != "" {
+		return errSignIn
+	}
+	return &refusal{http.StatusForbidden, "without http.token_file in this node's configuration this is shown on its own host only"}
+}
+
+// asked is an endpoint's answer; a panic is an error.
+func (s *Server) asked(r *http.Request, e endpoint) (reply any, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.cfg.Logger.Error("a request panicked", zap.String("path", e.path), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+			err = errors.New("the request failed in the node; see its log")
+		}
+	}()
+	if err := strict(r, e.query); err != nil {
+		return nil, err
+	}
+	return e.ask(s, r)
+}
+
+// fail says what went wrong.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, reply any, err error) {
+	var r1 *refusal
+	var coded *Coded
+	if errors.As(err, &r1) {
+		s.refuse(w, r, r1)
+		return
+	}
+	status := http.StatusServiceUnavailable
+	switch {
+	case errors.Is(err, ErrNotFound):
+		status = http.StatusNotFound
+	case errors.Is(err, ErrInvalid):
+		status = http.StatusUnprocessableEntity
+	case errors.Is(err, ErrRefused), errors.Is(err, ErrNobodyLeads):
+		status = http.StatusConflict
+	}
+	answer := apiError{Error: err.Error(), Code: codes[status]}
+	if errors.Is(err, ErrNobodyLeads) {
+		answer.Code = "nobody_leads"
+	}
+	if errors.As(err, &coded) && coded.Code != "" {
+		answer.Code = coded.Code
+	}
+	if out, ok := reply.(Outcome); ok && (out.Text != "" || out.From != "" || out.Was != nil || !out.Since.IsZero()) {
+		answer.Outcome = &out
+	}
+	if status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "2")
+		s.cfg.Logger.Debug("the API could not answer", zap.String("path", r.URL.Path), zap.Error(err))
+	}
+	s.answer(w, status, answer)
+}
+
+// answer sends a value as JSON.
+func (s *Server) answer(w http.ResponseWriter, code int, value any) {
+	body, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		s.cfg.Logger.Error("an answer of the API could not be written down", zap.Error(err))
+		code, body = http.StatusServiceUnavailable, []byte(`{"error": "the answer could not be written down; see the node's log", "code": "unavailable"}`)
+	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	if !known {
-		w.WriteHeader(http.StatusServiceUnavailable)
+	w.WriteHeader(code)
+	if _, err := w.Write(append(body, '\n')); err != nil {
+		s.cfg.Logger.Debug("an answer of the API was not sent", zap.Error(err))
 	}
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(snap); err != nil && !errors.Is(err, io.ErrClosedPipe) {
-		s.cfg.Logger.Debug("status was not sent", zap.Error(err))
+}
+
+// listed has no list that is null: programs may loop over them unseen.
+func listed(s Snapshot) Snapshot {
+	s.Nodes = append([]Node{}, s.Nodes...)
+	s.Jobs = append([]Job{}, s.Jobs...)
+	s.Events = append([]Event{}, s.Events...)
+	return s
+}
+
+// public is a state for everybody: without what commands print, and what stands in records.
+func public(s Snapshot) Snapshot {
+	s.Jobs = append([]Job{}, s.Jobs...)
+	for i := range s.Jobs {
+		j := &s.Jobs[i]
+		j.Running, j.LastRun = publicRun(j.Running), publicRun(j.LastRun)
+		j.Open = append([]Run(nil), j.Open...)
+		for k := range j.Open {
+			j.Open[k] = *publicRun(&j.Open[k])
+		}
 	}
+	return s
+}
+
+func publicRun(r *Run) *Run {
+	if r == nil {
+		return nil
+	}
+	run := *r
+	run.Output, run.Error = "", publicError(r.Error)
+	return &run
+}
+
+// publicError is the beginning of an error, which says of what kind it is: what follows
+// may be a command's last words, or values of a record.
+func publicError(text string) string {
+	line, _, more := strings.Cut(text, "\n")
+	kind, _, cut := strings.Cut(line, ": ")
+	if at := strings.IndexAny(kind, "\"'`"); at >= 0 {
+		kind, cut = kind[:at], true
+	}
+	if cut || more {
+		return strings.TrimSpace(kind) + " …"
+	}
+	return kind
+}
+
+// seen is a state as whoever asks may see it.
+func (s *Server) seen(r *http.Request, snap Snapshot) Snapshot {
+	if s.auth.maySee(r) {
+		return snap
+	}
+	return public(snap)
+}
+
+// seenEntries are entries of a history likewise.
+func (s *Server) seenEntries(r *http.Request, entries []Entry) []Entry {
+	if s.auth.maySee(r) {
+		return entries
+	}
+	shown := append([]Entry{}, entries...)
+	for i, e := range shown {
+		shown[i].Run = publicRun(e.Run)
+		if e.Missed != nil {
+			m := *e.Missed
+			m.Error = publicError(m.Error)
+			shown[i].Missed = &m
+		}
+	}
+	return shown
+}
+
+// oldReload is where baton reload asked before there was an API.
+const oldReload = "/v1/reload"
+
+func (s *Server) serveOldReload(w http.ResponseWriter, r *http.Request) {
+	if !overSocket(r) {
+		s.refuse(w, r, &refusal{http.StatusNotFound, "there is nothing here: see " + apiRoot + "/openapi.json"})
+		return
+	}
+	patient(w)
+	var told struct {
+		Error string `json:"error,omitempty"`
+	}
+	code := http.StatusOK
+	if _, err := s.give(r, Order{Action: ActionReload, By: "baton reload"}); err != nil {
+		told.Error, code = err.Error(), http.StatusUnprocessableEntity
+	}
+	s.answer(w, code, told)
+}
+
+// give carries out an order that may be given.
+func (s *Server) give(r *http.Request, o Order) (Outcome, error) {
+	if err := s.auth.mayOrder(r); err != nil {
+		return Outcome{}, err
+	}
+	if s.cfg.Do == nil {
+		return Outcome{}, fmt.Errorf("%w: this node takes no orders", ErrRefused)
+	}
+	return s.cfg.Do(r.Context(), o)
 }

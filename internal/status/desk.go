@@ -22,15 +22,103 @@ type Desk interface {
 	Samples(ctx context.Context, since time.Time) ([]Sample, error)
 }
 
+// Inquiry is what programs ask of a node beyond its Desk.
+type Inquiry interface {
+	// Events is the history of the election, the newest first, at most n.
+	Events(ctx context.Context, n int) ([]Event, error)
+	// Next tells when a job is due after a time: its next n slots.
+	Next(ctx context.Context, job string, from time.Time, n int) (Coming, error)
+	// Explain tells why a node leads, or does not; "" is this one.
+	Explain(ctx context.Context, node string) (Explanation, error)
+	// Run is how a run stands, also one that waits for another.
+	Run(ctx context.Context, job, runID string) (JobRun, error)
+	// LetterKeys names dead letters, the oldest of each database first, at most n.
+	LetterKeys(ctx context.Context, f LetterFilter, n int) ([]LetterKey, error)
+	// Reasons counts dead letters by job and reason, the most frequent first.
+	Reasons(ctx context.Context, f LetterFilter) ([]LetterReason, error)
+}
+
+// JobRun is a run as those see it who have asked for it, or watch it.
+type JobRun struct {
+	Job string `json:"job"`
+	Run Run    `json:"run"`
+	// Queued: it waits for another run of the job to end. The leader sees to it.
+	Queued bool `json:"queued,omitzero"`
+	// Leaderless: it was begun by a leader that does not lead any more.
+	Leaderless bool `json:"leaderless,omitzero"`
+}
+
+// LetterReason counts the dead letters of a job that have the same reason, but for the
+// values in it.
+type LetterReason struct {
+	Job      string    `json:"job"`
+	Database string    `json:"database"`
+	Reason   string    `json:"reason"`
+	Letters  int64     `json:"letters"`
+	Oldest   time.Time `json:"oldest"`
+	Newest   time.Time `json:"newest"`
+	Example  string    `json:"example"` // the id of one of them
+}
+
+// Coming is when a job is due, as far as its configuration tells.
+type Coming struct {
+	Job      string `json:"job"`
+	Schedule string `json:"schedule"`
+	Words    string `json:"words"`
+	TimeZone string `json:"time_zone"`
+	// Always: it has no slots, and runs for as long as its node leads.
+	Always bool `json:"always,omitzero"`
+	// OffsetMS is how long after each slot the job starts, by its jitter.
+	OffsetMS int64        `json:"offset_ms,omitzero"`
+	Next     []ComingSlot `json:"next"`
+	// Shifts are the slots within a year that the clock of the zone moves, or would repeat.
+	Shifts []ComingSlot `json:"shifts,omitempty"`
+}
+
+// ComingSlot is a slot in the zone of its job, and when the job starts.
+type ComingSlot struct {
+	Slot  time.Time `json:"slot"`
+	Start time.Time `json:"start"`
+	// Note says what the clock of the zone does to it.
+	Note string `json:"note,omitzero"`
+}
+
+// Explanation is why a node leads, or does not.
+type Explanation struct {
+	NodeID  string `json:"node_id"`
+	LockKey string `json:"lock_key"`
+	Leads   bool   `json:"leads"`
+	Reasons []Why  `json:"reasons"` // what weighs most first
+}
+
+// Why is one reason.
+type Why struct {
+	Code string `json:"code"` // one word for programs
+	What string `json:"what"`
+	Do   string `json:"do,omitzero"` // what to do about it; "" where nothing is amiss
+}
+
 // Errors of a Desk and of a Do, matched by errors.Is. Any other is the servers'.
 var (
 	// ErrNotFound: there is no such thing.
 	ErrNotFound = errors.New("not found")
 	// ErrRefused: as things stand it cannot be done; the error says why, and what to do.
 	ErrRefused = errors.New("refused")
+	// ErrInvalid: what was asked for makes no sense; the error says what does.
+	ErrInvalid = errors.New("invalid")
 	// ErrNobodyLeads: it needs a leader.
 	ErrNobodyLeads = errors.New("nobody leads")
 )
+
+// Coded is an error with one word that tells programs which one it is.
+type Coded struct {
+	Code string
+	Kind error // one of the above; nil: the servers'
+	Err  error
+}
+
+func (c *Coded) Error() string   { return c.Err.Error() }
+func (c *Coded) Unwrap() []error { return []error{c.Kind, c.Err} }
 
 // Entry is one of a job's history: a finished run, or slots that were missed.
 type Entry struct {
@@ -62,7 +150,11 @@ type Output struct {
 type LetterFilter struct {
 	Job      string
 	Database string
-	ID       string // or the beginning of one; then the record is whole
+	ID       string        // or the beginning of one; then the record is whole
+	Within   time.Duration // put aside at most so long ago
+	Before   time.Duration // put aside longer ago than that
+	Text     string        // stands in the record or in the reason
+	Whole    bool          // the records are not cut
 }
 
 // Letter is a record that did not fit its table, and why.
@@ -114,8 +206,24 @@ type Order struct {
 	Job    string
 	RunID  string
 	Letter string
-	Force  bool
-	Until  time.Time
+	// Database is where the letter is; "": wherever it is found.
+	Database string
+	Force    bool
+	Until    time.Time
+	// Wait is how long to wait for what was ordered to show; 0: what is usual, less: not.
+	Wait time.Duration
+	// Letters are those to replay or to drop, instead of Letter.
+	Letters []LetterKey
+	// Overwrite and Set are of replays: see baton dead replay.
+	Overwrite bool
+	Set       map[string]*string
+}
+
+// LetterKey says which dead letter.
+type LetterKey struct {
+	ID       string `json:"id"`
+	Job      string `json:"job"`
+	Database string `json:"database"`
 }
 
 // Outcome is what an order came to.
@@ -130,6 +238,30 @@ type Outcome struct {
 	NodeID string `json:"node_id,omitzero"`
 	Epoch  int64  `json:"epoch,omitzero"`
 	TookMS int64  `json:"took_ms,omitzero"`
+	// From led before.
+	From string `json:"from,omitzero"`
+	// Was is the pause that there was before, Still the one of all jobs that goes on.
+	Was   *Pause `json:"was,omitempty"`
+	Still *Pause `json:"still,omitempty"`
+	// Since is when the pause began.
+	Since time.Time `json:"since,omitzero"`
+	// Runs were told to end; Retry is the attempt that will not be made.
+	Runs  []string `json:"runs,omitempty"`
+	Retry int      `json:"retry,omitzero"`
+	// Run is the run that was begun, as it stands.
+	Run *Run `json:"run,omitempty"`
+	// Letters is what became of each that was replayed.
+	Letters []Replayed `json:"letters,omitempty"`
+	// Dropped is how many dead letters are gone for good.
+	Dropped int64 `json:"dropped,omitzero"`
+}
+
+// Replayed is what became of one dead letter.
+type Replayed struct {
+	LetterKey
+	Outcome string `json:"outcome"`
+	Text    string `json:"text"`
+	OK      bool   `json:"ok"` // nothing is left to do
 }
 
 // Do carries out an order, and returns when it is done, or when ctx ends.

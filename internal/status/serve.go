@@ -20,9 +20,10 @@ const (
 	shutdownWithin = 3 * time.Second
 )
 
-// Serve answers on ln until ctx ends, lets requests under way finish, and returns
-// nil; or it returns why the listener failed. It closes ln. Call it once.
-func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
+// Serve answers on the listeners until ctx ends, lets requests under way finish, and
+// returns nil; or it returns why one of them failed. It closes them all. Those on TCP are
+// encrypted if the Config has TLS. Call it once.
+func (s *Server) Serve(ctx context.Context, lns ...net.Listener) error {
 	server := &http.Server{
 		Handler:           s,
 		ReadHeaderTimeout: 5 * time.Second,
@@ -31,14 +32,21 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		IdleTimeout:       30 * time.Second,
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          zap.NewStdLog(s.cfg.Logger),
+		TLSConfig:         s.cfg.TLS,
+		// A connection of HTTP/2 would carry any number of requests past the limit.
+		Protocols: new(http.Protocols),
 	}
-	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(limitListener(ln, maxConnections)) }()
+	server.Protocols.SetHTTP1(true)
+	failed := make(chan error, len(lns))
+	for _, ln := range lns {
+		go func() { failed <- serveOn(server, ln) }()
+	}
 
 	var err error
+	left := len(lns)
 	select {
 	case err = <-failed:
-		err = fmt.Errorf("serve the status page on %s: %w", ln.Addr(), err)
+		left--
 	case <-ctx.Done():
 	}
 	// ctx has ended, and what is left to do must still be done.
@@ -49,12 +57,25 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		// Whoever still reads after that is cut off.
 		_ = server.Close()
 	}
-	if err == nil {
+	for range left {
 		if served := <-failed; !errors.Is(served, http.ErrServerClosed) {
-			err = fmt.Errorf("serve the status page on %s: %w", ln.Addr(), served)
+			err = errors.Join(err, served)
 		}
 	}
 	return errors.Join(err, s.watch.wait(stop))
+}
+
+// serveOn answers on one listener until the server ends, or it fails. Whoever takes all
+// connections of one listener takes none of another's.
+func serveOn(server *http.Server, ln net.Listener) error {
+	limited := limitListener(ln, maxConnections)
+	var err error
+	if _, tcp := ln.Addr().(*net.TCPAddr); tcp && server.TLSConfig != nil {
+		err = server.ServeTLS(limited, "", "")
+	} else {
+		err = server.Serve(limited)
+	}
+	return fmt.Errorf("serve the status page on %s: %w", ln.Addr(), err)
 }
 
 // limitListener accepts no more than n connections at a time; further ones wait

@@ -2,6 +2,7 @@ package status
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"net/http"
 	"os"
@@ -19,7 +20,12 @@ type Config struct {
 	Logger  *zap.Logger   // nil: silence
 	Desk    Desk          // nil: nothing but the Snapshot is shown
 	Do      Do            // nil: no order is taken
+	Inquiry Inquiry       // nil: programs are answered no more than people
 
+	// TokenFile holds the token for orders; "": none is taken over HTTP.
+	TokenFile string
+	// TLS, if set, is how Serve encrypts.
+	TLS *tls.Config
 	// NodeID and Version are shown while the Source has never answered.
 	NodeID  string
 	Version string
@@ -40,7 +46,10 @@ type Server struct {
 	cfg     Config
 	watch   *watch
 	page    *page
+	auth    *auth
+	live    *broadcast
 	handler http.Handler
+	orders  chan struct{} // a place for each that is carried out
 }
 
 // New returns a Server for cfg.
@@ -51,7 +60,14 @@ func New(cfg Config) *Server {
 	if cfg.Patience <= 0 {
 		cfg.Patience = defaultPatience
 	}
-	s := &Server{cfg: cfg, watch: newWatch(cfg.Source, cfg.Patience, cfg.Logger), page: newPage()}
+	s := &Server{
+		cfg: cfg, watch: newWatch(cfg.Source, cfg.Patience, cfg.Logger), page: newPage(),
+		auth: newAuth(cfg.TokenFile, cfg.Logger), orders: make(chan struct{}, maxOrders),
+	}
+	s.live = newBroadcast(s)
+	if cfg.Do != nil {
+		s.cfg.Do = s.supervised(cfg.Do)
+	}
 
 	slots := make(chan struct{}, maxRequests)
 	mux := http.NewServeMux()
@@ -71,8 +87,8 @@ func New(cfg Config) *Server {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
 // guard is what every request passes: the headers that keep a browser from being
-// turned against the node, the check of the host, and read-only methods.
-func (s *Server) guard(next http.Handler) http.Handler {
+// turned against the node, the check of the host, who asks, and which methods there are.
+func (s *Server) guard(mux *http.ServeMux) http.Handler {
 	names := map[string]bool{"localhost": true}
 	if host, err := os.Hostname(); err == nil {
 		// Debian resolves a host's own name to 127.0.1.1.
@@ -90,17 +106,51 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
 		if !hostAllowed(r, names) {
-			http.Error(w, "This listener is on loopback and does not answer as "+r.Host+
-				": ask for localhost or 127.0.0.1, or allow the host name.", http.StatusMisdirectedRequest)
+			s.refuse(w, r, &refusal{http.StatusMisdirectedRequest, "This listener is on loopback and does not answer as " + clip(r.Host) +
+				": ask for localhost or 127.0.0.1, or allow the host name by http.hosts."})
 			return
 		}
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		if !reads(r) && (r.Method != http.MethodPost || !mayPost(mux, r)) {
 			h.Set("Allow", "GET, HEAD")
-			http.Error(w, "This interface is read-only: use GET.", http.StatusMethodNotAllowed)
+			s.refuse(w, r, &refusal{http.StatusMethodNotAllowed, "This is read-only: use GET."})
 			return
 		}
-		next.ServeHTTP(w, r)
+		if r.Body != nil {
+			r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		}
+		who, err := s.auth.identify(r)
+		if err != nil {
+			s.refuse(w, r, refused(err))
+			return
+		}
+		mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, who)))
 	})
+}
+
+// maxBody is how long what somebody posts may be.
+const maxBody = 64 << 10
+
+func reads(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
+
+// mayPost reports whether something is registered for posting there.
+func mayPost(mux *http.ServeMux, r *http.Request) bool {
+	_, pattern := mux.Handler(r)
+	return strings.HasPrefix(pattern, "POST ")
+}
+
+// refuse answers as whoever asks reads it.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, why *refusal) {
+	if why.code == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="baton"`)
+	}
+	if why.code == http.StatusTooManyRequests || why.code == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "2")
+	}
+	if strings.HasPrefix(r.URL.Path, "/api/") {
+		s.answer(w, why.code, apiError{Error: why.text, Code: codes[why.code]})
+		return
+	}
+	http.Error(w, why.text, why.code)
 }
 
 // hostAllowed refuses, on a connection over loopback, host names that are not this

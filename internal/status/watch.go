@@ -142,6 +142,17 @@ func (w *watch) lastKnown(reason string) Snapshot {
 	return s
 }
 
+// begin has the server wait for f when it ends; false: it has ended, and f is not called.
+func (w *watch) begin(f func()) bool {
+	w.mu.Lock() // whoever waits has ended life under it
+	defer w.mu.Unlock()
+	if w.life.Err() != nil {
+		return false
+	}
+	w.busy.Go(f)
+	return true
+}
+
 // end ends the attempt under way; no other is begun.
 func (w *watch) end() {
 	w.mu.Lock() // join looks at life under it

@@ -1,0 +1,96 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+	"unicode"
+
+	"go.uber.org/zap"
+)
+
+const (
+	// maxOrders are carried out at a time.
+	maxOrders = 8
+	// orderWithin is what an order gets; what it waits for is less.
+	orderWithin = 2 * time.Minute
+)
+
+// errBusy is that others are served first.
+var errBusy = &refusal{http.StatusServiceUnavailable, "too many requests at a time: try again in a second"}
+
+// supervised carries out orders of those who may give them, some at a time, and tells the
+// log of every one. Whoever asks must have passed [auth.mayOrder], too: this is the last
+// door, and knows nothing of forged requests.
+func (s *Server) supervised(do Do) Do {
+	return func(ctx context.Context, o Order) (out Outcome, err error) {
+		who := callerOf(ctx)
+		if who.how == "" {
+			return Outcome{}, errSignIn
+		}
+		log := s.cfg.Logger.With(zap.String("action", string(o.Action)), zap.String("by", o.By), zap.String("with", who.how),
+			zap.String("address", who.address), zap.String("job", o.Job), zap.String("run_id", o.RunID), zap.String("to", o.To), zap.String("letter", o.Letter), zap.Int("letters", len(o.Letters)))
+		select {
+		case s.orders <- struct{}{}:
+			defer func() { <-s.orders }()
+		default:
+			log.Warn("an order was not taken: there are too many at a time")
+			return Outcome{}, errBusy
+		}
+		// One whose giver hangs up is finished: half an order is worse than none.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), orderWithin)
+		defer cancel()
+		defer context.AfterFunc(s.watch.life, cancel)()
+		defer func() {
+			if p := recover(); p != nil {
+				err = fmt.Errorf("%s panicked: %v", o.Action, p)
+				log.Error("an order panicked", zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+			}
+			if err != nil {
+				log.Warn("an order was not carried out", zap.Error(err))
+				return
+			}
+			log.Info("an order was carried out", zap.String("outcome", out.Text))
+		}()
+		return do(ctx, o)
+	}
+}
+
+// ordered says who wants something, and why, for the history: what they call themselves
+// is told, and proves nothing. via is "the page" or "the API".
+func ordered(name, reason, via string) string {
+	text := "by " + or(legible(name, 64), "somebody") + " via " + via
+	if reason = legible(reason, 500); reason != "" {
+		text += ": " + reason
+	}
+	return text
+}
+
+// legible is one line of what somebody wrote.
+func legible(text string, most int) string {
+	text = strings.Join(strings.Fields(strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) {
+			return ' '
+		}
+		if !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(text, ""))), " ")
+	if runes := []rune(text); len(runes) > most {
+		text = string(runes[:most-1]) + "…"
+	}
+	return text
+}
+
+// patient gives a request the time that an order takes: those of the server are for pages.
+func patient(w http.ResponseWriter) {
+	c := http.NewResponseController(w)
+	until := time.Now().Add(orderWithin + 10*time.Second)
+	// A recorder of a test has no deadlines.
+	_ = errors.Join(c.SetReadDeadline(until), c.SetWriteDeadline(until))
+}

@@ -1,0 +1,91 @@
+package status
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+const (
+	// aliveEvery is how often a stream says that it is there.
+	aliveEvery = 15 * time.Second
+	// takeWithin is what whoever reads a stream gets to take what is told.
+	takeWithin = 5 * time.Second
+)
+
+// serveStream tells the Snapshot again whenever it has changed, as server-sent events.
+func (s *Server) serveStream(w http.ResponseWriter, r *http.Request) {
+	updates, leave, ok := s.live.subscribe()
+	if !ok {
+		s.refuse(w, r, &refusal{http.StatusServiceUnavailable, fmt.Sprintf("%d streams are open, and that is all: ask %s/status now and then instead", maxStreams, apiRoot)})
+		return
+	}
+	defer leave()
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream; charset=utf-8")
+	h.Set("X-Accel-Buffering", "no") // nginx would hold events back
+	out := newEventStream(w)
+	if r.Method == http.MethodHead || out.comment("baton") != nil {
+		return
+	}
+	alive := time.NewTicker(aliveEvery)
+	defer alive.Stop()
+	for told := uint64(0); ; {
+		var err error
+		select {
+		case <-r.Context().Done():
+			return
+		case <-alive.C:
+			err = out.comment("still there")
+		case u, open := <-updates:
+			if !open || !s.auth.holds(r) {
+				return
+			}
+			if u.Revision == told {
+				continue
+			}
+			told = u.Revision
+			body := u.public
+			if s.auth.maySee(r) {
+				body = u.full
+			}
+			err = out.event("status", fmt.Sprint(told), body)
+		}
+		if err != nil {
+			s.cfg.Logger.Debug("a stream has ended", zap.Error(err))
+			return
+		}
+	}
+}
+
+// eventStream writes server-sent events. Whoever does not take them in time is let go.
+type eventStream struct {
+	w http.ResponseWriter
+	c *http.ResponseController
+}
+
+// newEventStream takes the server's limits off a request, which are for pages.
+func newEventStream(w http.ResponseWriter) *eventStream {
+	e := &eventStream{w: w, c: http.NewResponseController(w)}
+	_ = e.c.SetReadDeadline(time.Time{}) // a recorder of a test has none
+	return e
+}
+
+func (e *eventStream) comment(text string) error {
+	return e.send([]byte(": " + text + "\n\n"))
+}
+
+// event sends one; its data must be one line.
+func (e *eventStream) event(name, id string, data []byte) error {
+	return e.send(fmt.Appendf(nil, "event: %s\nid: %s\ndata: %s\n\n", name, id, data))
+}
+
+func (e *eventStream) send(text []byte) error {
+	_ = e.c.SetWriteDeadline(time.Now().Add(takeWithin))
+	if _, err := e.w.Write(text); err != nil {
+		return err
+	}
+	return e.c.Flush()
+}

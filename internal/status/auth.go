@@ -1,0 +1,305 @@
+package status
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+const (
+	// leastToken is how short a token may be: one that is random cannot be guessed then.
+	leastToken = 16
+	mostToken  = 1024
+
+	// freeFailures are the wrong tokens that are answered at once; one a second is forgotten.
+	freeFailures = 20
+	// turnEvery is how often a token is looked at when there were more. Whoever has the
+	// right one waits with the others, but comes to turn: nobody is locked out.
+	turnEvery = 50 * time.Millisecond
+	// longestQueue is how long a request waits for its turn.
+	longestQueue = 8 * time.Second
+)
+
+// refusal is why a request is not served, with the status code that says so.
+type refusal struct {
+	code int
+	text string
+}
+
+func (r *refusal) Error() string { return r.text }
+
+// caller is who a request comes from, as far as it has shown that.
+type caller struct {
+	how     string // byToken and so on; "": nobody in particular
+	address string
+	session *session
+}
+
+// The ways in which a caller has shown who it is.
+const (
+	bySocket  = "the admin socket" // the file's permissions let it in
+	byToken   = "the token"
+	bySession = "the page" // a browser that has signed in with the token
+)
+
+type callerKey struct{}
+
+// callerOf is who the request of this context comes from.
+func callerOf(ctx context.Context) caller {
+	c, _ := ctx.Value(callerKey{}).(caller)
+	return c
+}
+
+// auth tells who may do what: it knows the token and who has signed in with it.
+type auth struct {
+	file string // of the token; "": there is none
+	log  *zap.Logger
+
+	mu       sync.Mutex
+	looked   fileState // the file when it was read
+	token    [sha256.Size]byte
+	broken   error // why there is no token now
+	sessions map[[sha256.Size]byte]*session
+
+	failures float64 // wrong tokens that are not forgotten yet
+	at       time.Time
+	turn     time.Time // when the next one is looked at
+}
+
+// fileState tells whether a file is another one.
+type fileState struct {
+	at   time.Time
+	size int64
+	info os.FileInfo
+}
+
+func newAuth(file string, log *zap.Logger) *auth {
+	return &auth{file: file, log: log, sessions: map[[sha256.Size]byte]*session{}}
+}
+
+// CheckToken says what is wrong with the token in a file.
+func CheckToken(file string) error {
+	_, err := readToken(file)
+	return err
+}
+
+func readToken(file string) (sum [sha256.Size]byte, err error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return sum, fmt.Errorf("http.token_file: %w", err)
+	}
+	token := strings.TrimRight(string(text), "\r\n")
+	switch {
+	case strings.ContainsAny(token, "\r\n"), strings.TrimSpace(token) != token, strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return sum, fmt.Errorf("http.token_file: %s: want one line of printable ASCII without blanks, for example of: openssl rand -hex 32", file)
+	case len(token) < leastToken:
+		return sum, fmt.Errorf("http.token_file: %s: the token has %d characters, and it takes %d at least; make one with: openssl rand -hex 32", file, len(token), leastToken)
+	case len(token) > mostToken:
+		return sum, fmt.Errorf("http.token_file: %s: the token has more than %d characters", file, mostToken)
+	}
+	return sha256.Sum256([]byte(token)), nil
+}
+
+// refresh reads the token again if its file has changed. Sessions of another token end.
+// The caller holds a.mu.
+func (a *auth) refresh() {
+	info, err := os.Stat(a.file)
+	if err == nil && a.looked.info != nil && os.SameFile(info, a.looked.info) && info.ModTime().Equal(a.looked.at) && info.Size() == a.looked.size {
+		return
+	}
+	var sum [sha256.Size]byte
+	if err == nil {
+		sum, err = readToken(a.file)
+	}
+	if err != nil {
+		if a.broken == nil {
+			a.log.Error("the token cannot be read: nobody is let in by it until it can", zap.Error(err))
+		}
+		a.broken, a.looked, a.token = err, fileState{}, sum
+		clear(a.sessions)
+		return
+	}
+	if sum != a.token {
+		clear(a.sessions)
+	}
+	a.broken, a.token, a.looked = nil, sum, fileState{at: info.ModTime(), size: info.Size(), info: info}
+}
+
+// matches compares a token, in the same time whatever it is.
+func (a *auth) matches(token string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.refresh()
+	sum := sha256.Sum256([]byte(token))
+	return subtle.ConstantTimeCompare(sum[:], a.token[:]) == 1 && a.broken == nil
+}
+
+// errToken is a token that is not the one.
+var errToken = &refusal{http.StatusUnauthorized, "this is not the token in http.token_file of this node: is it another node's, or was it changed? See the file on the node's host"}
+
+// check compares a token, and counts those that are wrong.
+func (a *auth) check(ctx context.Context, token string) error {
+	if a.file == "" {
+		return errNoToken
+	}
+	if err := a.await(ctx); err != nil {
+		return err
+	}
+	if a.matches(token) {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.broken != nil {
+		return &refusal{http.StatusServiceUnavailable, "this node cannot read its http.token_file, and lets nobody in by a token until it can: see its log"}
+	}
+	a.failures = min(a.failures+1, 2*freeFailures)
+	return errToken
+}
+
+// await returns at once, or after many wrong tokens when this one's turn has come.
+func (a *auth) await(ctx context.Context) error {
+	a.mu.Lock()
+	now := time.Now()
+	a.failures = max(a.failures-now.Sub(a.at).Seconds(), 0)
+	a.at = now
+	if a.failures < freeFailures {
+		a.mu.Unlock()
+		return nil
+	}
+	if a.turn.Before(now) {
+		a.turn = now
+	}
+	wait := a.turn.Sub(now)
+	if wait > longestQueue {
+		a.mu.Unlock()
+		return &refusal{http.StatusTooManyRequests, "too many wrong tokens are tried: try again in a few seconds; the admin socket on the node's host takes orders meanwhile"}
+	}
+	a.turn = a.turn.Add(turnEvery)
+	a.mu.Unlock()
+	select {
+	case <-time.After(wait):
+		return nil
+	case <-ctx.Done():
+		return &refusal{http.StatusServiceUnavailable, "the request was given up"}
+	}
+}
+
+var (
+	errNoToken  = &refusal{http.StatusForbidden, "this node takes no orders over HTTP: set http.token_file in its configuration and restart it, or give the order on its host, by baton"}
+	errInsecure = &refusal{http.StatusForbidden, "a token is not taken over a network that can read it: use https (http.tls in the node's configuration), or connect on the node's own host"}
+	errSignIn   = &refusal{http.StatusUnauthorized, "this takes the token: send it as Authorization: Bearer TOKEN, or sign in on the page"}
+	errForgery  = &refusal{http.StatusForbidden, "this does not come from the page of this node: open the page, and do it there again"}
+)
+
+// identify tells who a request comes from. An error says that what it shows is wrong.
+func (a *auth) identify(r *http.Request) (caller, error) {
+	c := caller{address: r.RemoteAddr}
+	if overSocket(r) {
+		c.how, c.address = bySocket, ""
+		return c, nil
+	}
+	if header := r.Header.Get("Authorization"); header != "" && a.file != "" {
+		scheme, token, _ := strings.Cut(header, " ")
+		if !strings.EqualFold(scheme, "Bearer") {
+			return c, &refusal{http.StatusUnauthorized, "want Authorization: Bearer TOKEN"}
+		}
+		if !mayCarry(r) {
+			return c, errInsecure
+		}
+		if err := a.check(r.Context(), strings.TrimSpace(token)); err != nil {
+			a.log.Warn("a token was refused", zap.String("address", r.RemoteAddr), zap.Error(err))
+			return c, err
+		}
+		c.how = byToken
+		return c, nil
+	}
+	if s := a.session(r); s != nil {
+		c.how, c.session = bySession, s
+	}
+	return c, nil
+}
+
+// holds reports whether what let a request in would let it in still.
+func (a *auth) holds(r *http.Request) bool {
+	switch callerOf(r.Context()).how {
+	case byToken:
+		_, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		return a.matches(strings.TrimSpace(token))
+	case bySession:
+		return a.session(r) != nil
+	}
+	return true
+}
+
+// maySee reports whether a request is shown what commands print and what dead letters
+// hold. Without a token, that is what comes from this host.
+func (a *auth) maySee(r *http.Request) bool {
+	if c := callerOf(r.Context()); c.how != "" {
+		return true
+	}
+	return a.file == "" && overLoopback(r) && !forwarded(r)
+}
+
+// mayOrder says why a request may not give an order; nil if it may.
+func (a *auth) mayOrder(r *http.Request) error {
+	c := callerOf(r.Context())
+	if c.how == bySocket {
+		return nil
+	}
+	switch {
+	case crossOrigin(r):
+		return errForgery
+	case a.file == "":
+		return errNoToken
+	case !mayCarry(r):
+		return errInsecure
+	case c.how == byToken:
+		return nil
+	case c.how == bySession:
+		return a.notForged(r, c.session)
+	}
+	return errSignIn
+}
+
+// mayCarry reports whether nobody on the way can read what a request carries.
+func mayCarry(r *http.Request) bool { return r.TLS != nil || overLoopback(r) || overSocket(r) }
+
+func overLoopback(r *http.Request) bool {
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	return ok && local.IP.IsLoopback()
+}
+
+func overSocket(r *http.Request) bool {
+	_, ok := r.Context().Value(http.LocalAddrContextKey).(*net.UnixAddr)
+	return ok
+}
+
+// forwarded reports whether a request comes from elsewhere, by a proxy that says so.
+func forwarded(r *http.Request) bool {
+	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "Via"} {
+		if r.Header.Get(name) != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// refused is the refusal in an error, one of 403 if there is none.
+func refused(err error) *refusal {
+	var r *refusal
+	if errors.As(err, &r) {
+		return r
+	}
+	return &refusal{http.StatusForbidden, err.Error()}
+}

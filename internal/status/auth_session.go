@@ -1,0 +1,186 @@
+package status
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+const (
+	// sessionFor is how long somebody stays signed in, sessionIdle how long without asking
+	// for anything.
+	sessionFor  = 12 * time.Hour
+	sessionIdle = time.Hour
+	// maxSessions are as many browsers; the one that was silent longest makes room.
+	maxSessions = 64
+	// csrfField and csrfHeader carry what shows that an order comes from the page.
+	csrfField  = "csrf"
+	csrfHeader = "X-Baton-Csrf"
+)
+
+// session is a browser that has signed in.
+type session struct {
+	began, seen time.Time
+	csrf        string
+}
+
+// signedIn reports whether a request comes from a browser that has signed in.
+func (a *auth) signedIn(r *http.Request) bool { return callerOf(r.Context()).how == bySession }
+
+// csrf is what every form of a session carries in [csrfField]; "" if nobody has signed in.
+func (a *auth) csrf(r *http.Request) string {
+	if s := callerOf(r.Context()).session; s != nil {
+		return s.csrf
+	}
+	return ""
+}
+
+// enabled reports whether one can sign in on the connection of r.
+func (a *auth) enabled(r *http.Request) bool { return a.file != "" && mayCarry(r) && !overSocket(r) }
+
+// signIn begins a session if the token is right, and sets its cookie. An error is a
+// [refusal]; then nothing was written.
+func (a *auth) signIn(w http.ResponseWriter, r *http.Request, token string) error {
+	switch {
+	case a.file == "":
+		return errNoToken
+	case !mayCarry(r):
+		return errInsecure
+	case !sameOrigin(r):
+		return errForgery
+	}
+	if err := a.check(r.Context(), strings.TrimSpace(token)); err != nil {
+		return err
+	}
+	id, now := secret(), time.Now()
+	s := &session{began: now, seen: now, csrf: secret()}
+	a.mu.Lock()
+	a.makeRoom(now)
+	a.sessions[sha256.Sum256([]byte(id))] = s
+	a.mu.Unlock()
+	http.SetCookie(w, a.cookie(r, id, int(sessionFor.Seconds())))
+	return nil
+}
+
+// signOut ends the session of a request, if it has one.
+func (a *auth) signOut(w http.ResponseWriter, r *http.Request) {
+	if c, err := r.Cookie(cookieName(r)); err == nil {
+		a.mu.Lock()
+		delete(a.sessions, sha256.Sum256([]byte(c.Value)))
+		a.mu.Unlock()
+	}
+	http.SetCookie(w, a.cookie(r, "", -1))
+}
+
+// cookie holds a session's id. Scripts cannot read it, and no other site's page sends it.
+func (a *auth) cookie(r *http.Request, id string, maxAge int) *http.Cookie {
+	return &http.Cookie{
+		Name: cookieName(r), Value: id, Path: "/", MaxAge: maxAge,
+		HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode,
+	}
+}
+
+// cookieName has the port, which cookies do not tell apart: nodes of one host would take
+// one another's. A browser takes a name of __Host- from nobody but the host, over TLS.
+func cookieName(r *http.Request) string {
+	name := "baton"
+	if local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); ok {
+		name = fmt.Sprintf("baton-%d", local.Port)
+	}
+	if r.TLS != nil {
+		name = "__Host-" + name
+	}
+	return name
+}
+
+// session is that of a request; nil if it has none that is good.
+func (a *auth) session(r *http.Request) *session {
+	if a.file == "" || !mayCarry(r) {
+		return nil
+	}
+	c, err := r.Cookie(cookieName(r))
+	if err != nil {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.refresh()
+	id := sha256.Sum256([]byte(c.Value))
+	s, now := a.sessions[id], time.Now()
+	if s == nil {
+		return nil
+	}
+	if s.over(now) {
+		delete(a.sessions, id)
+		return nil
+	}
+	s.seen = now
+	return s
+}
+
+func (s *session) over(now time.Time) bool {
+	return now.Sub(s.began) > sessionFor || now.Sub(s.seen) > sessionIdle
+}
+
+// makeRoom ends sessions that are over, and if need be the one that was silent longest.
+// The caller holds a.mu.
+func (a *auth) makeRoom(now time.Time) {
+	var oldest [sha256.Size]byte
+	var since time.Time
+	for id, s := range a.sessions {
+		if s.over(now) {
+			delete(a.sessions, id)
+		} else if since.IsZero() || s.seen.Before(since) {
+			oldest, since = id, s.seen
+		}
+	}
+	if len(a.sessions) >= maxSessions {
+		delete(a.sessions, oldest)
+	}
+}
+
+// notForged says why an order that a browser sends may be somebody else's will.
+func (a *auth) notForged(r *http.Request, s *session) error {
+	sent := r.Header.Get(csrfHeader)
+	if sent == "" && strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded") {
+		sent = r.PostFormValue(csrfField)
+	}
+	if !sameOrigin(r) || subtle.ConstantTimeCompare([]byte(sent), []byte(s.csrf)) != 1 {
+		return errForgery
+	}
+	return nil
+}
+
+// sameOrigin reports whether a browser says that a request comes from a page of ours.
+func sameOrigin(r *http.Request) bool {
+	said := r.Header.Get("Sec-Fetch-Site") != "" || r.Header.Get("Origin") != ""
+	return said && !crossOrigin(r)
+}
+
+// crossOrigin reports whether a browser says that a request comes from elsewhere. What
+// says nothing is no browser.
+func crossOrigin(r *http.Request) bool {
+	if site := r.Header.Get("Sec-Fetch-Site"); site != "" {
+		return site != "same-origin" // a page without a referrer has the origin "null"
+	}
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		return false
+	}
+	u, err := url.Parse(origin)
+	return err != nil || !strings.EqualFold(u.Host, r.Host) || u.Host == ""
+}
+
+// secret is a number that nobody can guess.
+func secret() string {
+	var b [32]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	return hex.EncodeToString(b[:])
+}
