@@ -128,6 +128,7 @@ func (c *candidacy) run(ctx context.Context) error {
 	wg.Go(func() { c.venue.watch(background, c.hints, &c.listening) })
 	wg.Go(func() { c.observer.keepFiles(background) })
 	wg.Go(func() { c.resign.comeBack(background) })
+	wg.Go(func() { c.lookAround(background) })
 	err := c.elector.Run(ctx)
 	leave(ctx, c.lock, c.timing.AttemptTimeout)
 	stop()

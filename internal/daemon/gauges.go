@@ -19,41 +19,31 @@ type gauges struct {
 	metrics *status.Metrics
 	jobs    []boundTask
 	sampler *sampler
+	watch   *jobWatch
 }
 
 // keep keeps them while the term goes on, also those of jobs that run once a night.
 func (g gauges) keep(ctx context.Context) {
-	known := len(g.jobs) == 0
+	g.watch.asked = time.Time{} // the jobs may be others
 	for ctx.Err() == nil {
+		if len(g.jobs) > 0 && time.Since(g.watch.asked) > standEvery-gaugeEvery/2 {
+			g.recall(ctx)
+		}
 		levels := map[string]redisstore.Level{}
-		known = known || g.recall(ctx) == nil
 		for _, b := range g.jobs {
 			if next, ok := g.runner.Next(b.job.Name); ok {
 				g.metrics.JobNext(b.job.Name, next)
 			}
+			var level redisstore.Level
 			if b.flush != nil {
-				if level, ok := b.flush.measure(ctx); ok {
+				var ok bool
+				if level, ok = b.flush.measure(ctx); ok {
 					levels[b.job.Name] = level
 				}
 			}
+			g.stands(b, level.Lag)
 		}
 		g.sampler.take(ctx, levels)
 		_ = rest(ctx, gaugeEvery)
 	}
-}
-
-// recall learns from the ledger how far the last leader had come.
-func (g gauges) recall(ctx context.Context) error {
-	names := make([]string, len(g.jobs))
-	for i, b := range g.jobs {
-		names[i] = b.job.Name
-	}
-	states, err := g.ledger.Jobs(ctx, names)
-	for i, st := range states {
-		if b := g.jobs[i]; b.flush != nil && !st.Fresh.IsZero() {
-			b.flush.fresh.CompareAndSwap(0, st.Fresh.UnixMilli())
-		}
-		g.metrics.JobSucceeded(names[i], st.LastSuccess)
-	}
-	return err
 }

@@ -57,6 +57,7 @@ func newNode(c config.Config, o Options) *node {
 		metrics:        status.NewMetrics(o.Version, jobNames(c)),
 	}
 	n.metrics.AddFlushes(flushNames(c)...)
+	tellLateAfter(n.metrics, c)
 	n.identity = newIdentity(n.id, log)
 	n.notifications = newNotifications(c, log.Named("notify"), n.metrics)
 	n.balancer = newBalancer(n.id, n.seats, c.Election.PollInterval, log.Named("balance"))

@@ -230,6 +230,7 @@ func (o *observer) storeChanged(away bool) {
 	o.mu.Lock()
 	o.storeAway, o.storeSince = away, time.Now()
 	o.mu.Unlock()
+	o.metrics.Redis(!away)
 	o.tell()
 }
 

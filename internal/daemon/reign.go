@@ -22,6 +22,7 @@ type reign struct {
 	term    *elector.Term
 	changed chan struct{} // the workload has been replaced
 	sampler *sampler
+	watch   *jobWatch
 
 	mu    sync.Mutex
 	bound map[string]boundTask // by job
@@ -37,7 +38,7 @@ type boundTask struct {
 // lead does the work of one term: an elector.LeadFunc.
 func (c *candidacy) lead(ctx context.Context, term *elector.Term) error {
 	r := &reign{candidacy: c, term: term, changed: make(chan struct{}, 1), bound: map[string]boundTask{},
-		sampler: &sampler{log: c.log, ledger: c.ledger, nodeID: term.NodeID(), epoch: term.Epoch()}}
+		sampler: &sampler{log: c.log, ledger: c.ledger, nodeID: term.NodeID(), epoch: term.Epoch()}, watch: newJobWatch()}
 	work := c.begin(r)
 	defer c.ended()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -112,7 +113,7 @@ func (r *reign) accompany(ctx context.Context, abdicate func(*elector.Abdication
 		tasks := r.tasks()
 		during, stop := context.WithCancel(ctx)
 		var wg sync.WaitGroup
-		wg.Go(func() { gauges{r.ledger, r.runner, r.metrics, tasks, r.sampler}.keep(during) })
+		wg.Go(func() { gauges{r.ledger, r.runner, r.metrics, tasks, r.sampler, r.watch}.keep(during) })
 		wg.Go(func() {
 			if len(tasks) == 0 && len(r.runner.Running()) == 0 {
 				return // there is nothing to order

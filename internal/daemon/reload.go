@@ -79,6 +79,7 @@ func (n *node) adopt(ctx context.Context, c config.Config, cancel context.Cancel
 	}
 	n.metrics.AddJobs(jobNames(c)...)
 	n.metrics.AddFlushes(flushNames(c)...)
+	tellLateAfter(n.metrics, c)
 	n.mu.Lock()
 	n.inventory = after
 	n.mu.Unlock()

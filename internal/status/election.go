@@ -33,6 +33,13 @@ func (m *Metrics) Election(lock string) *Election {
 	for _, outcome := range renewOutcomes() {
 		m.renewals.WithLabelValues(lock, outcome)
 	}
+	for _, state := range nodeStates() {
+		m.nodes.WithLabelValues(lock, state)
+	}
+	m.drifted.WithLabelValues(lock)
+	m.paused.WithLabelValues(lock)
+	m.clockOffset.WithLabelValues(lock)
+	m.redisUp.WithLabelValues(lock).Set(1) // until it is known to be away
 	e.gauges = []prometheus.Collector{
 		e.ask("lease_remaining_seconds", "Time until this node must have stopped leading if no renewal succeeds; 0 on a standby.", e.lease.remaining),
 		e.ask("lease_remaining_low_seconds", "Lowest lease_remaining_seconds of the last 5 to 10 minutes of this term; 0 on a standby.", e.lease.low),
@@ -54,8 +61,9 @@ func (e *Election) Forget() {
 	defer m.mu.Unlock()
 	delete(m.elections, e.lock)
 	of := prometheus.Labels{"lock": e.lock}
-	m.leader.DeletePartialMatch(of)
-	m.epoch.DeletePartialMatch(of)
+	for _, vec := range []*prometheus.GaugeVec{m.leader, m.epoch, m.redisUp, m.nodes, m.drifted, m.paused, m.clockOffset} {
+		vec.DeletePartialMatch(of)
+	}
 	m.renewTook.DeletePartialMatch(of)
 	m.transitions.DeletePartialMatch(of)
 	m.renewals.DeletePartialMatch(of)
@@ -79,6 +87,7 @@ func (e *Election) Ended(reason string, jobs ...string) {
 	e.Transition(reason)
 	for _, job := range jobs {
 		e.metrics.JobNext(job, time.Time{})
+		e.metrics.JobStands(job, Standing{})
 		e.metrics.FlushLag(job, 0)
 		e.metrics.FlushBacklog(job, 0)
 	}

@@ -14,7 +14,7 @@ import (
 
 // Metrics are the node's metrics, on a registry of their own. Every series that
 // the configuration can lead to is there from the start, at zero, so that rates
-// and alerts see the first event. METRICS.md lists them.
+// and alerts see the first event. docs/reference/metrics.md lists them.
 //
 // What is of one election is told through [Metrics.Election]. The methods take plain values and never block; all may be called at any time.
 type Metrics struct {
@@ -27,12 +27,22 @@ type Metrics struct {
 	renewals    *prometheus.CounterVec
 	reloaded    prometheus.Gauge
 
+	redisUp     *prometheus.GaugeVec
+	nodes       *prometheus.GaugeVec
+	drifted     *prometheus.GaugeVec
+	paused      *prometheus.GaugeVec
+	clockOffset *prometheus.GaugeVec
+
 	jobRuns        *prometheus.CounterVec
 	jobMissed      *prometheus.CounterVec
 	jobTook        *prometheus.HistogramVec
 	jobDelay       *prometheus.HistogramVec
 	jobNext        *prometheus.GaugeVec
 	jobLastSuccess *prometheus.GaugeVec
+	jobFailures    *prometheus.GaugeVec
+	jobPaused      *prometheus.GaugeVec
+	jobOverdue     *prometheus.GaugeVec
+	jobLateAfter   *prometheus.GaugeVec
 
 	flushRows    *prometheus.CounterVec
 	flushTook    *prometheus.HistogramVec
@@ -60,6 +70,7 @@ func missedReasons() []string {
 	return []string{"overlap", "no_leader", "late", "ledger", "paused", "concurrency", "unknown"}
 }
 func flushOutcomes() []string { return []string{"written", "dead"} }
+func nodeStates() []string    { return []string{"live", "gone"} }
 func notifyOutcomes() []string {
 	return []string{"delivered", "refused", "given_up", "dropped"}
 }
@@ -73,13 +84,30 @@ func runBuckets() []float64 {
 	return []float64{.01, .05, .1, .5, 1, 5, 15, 60, 300, 900, 3600, 14400}
 }
 
+// coarseFrom is from how many jobs on their histograms have few buckets: each bucket of each
+// job is a series on every node, and a server of metrics pays for each of them.
+const coarseFrom = 500
+
+// few leaves every fifth bound, if there are many jobs.
+func few(bounds []float64, jobs int) []float64 {
+	if jobs < coarseFrom {
+		return bounds
+	}
+	var kept []float64
+	for i := 4; i < len(bounds); i += 5 {
+		kept = append(kept, bounds[i])
+	}
+	return kept
+}
+
 // NewMetrics returns the metrics of a node of that version with those jobs; AddFlushes
 // tells which of them are flushes.
 func NewMetrics(version string, jobs []string) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), jobs: map[string]bool{}, flushes: map[string]bool{}, elections: map[string]*Election{}}
 	m.registerElection(version)
-	m.registerJobs()
-	m.registerFlush()
+	m.registerSurroundings()
+	m.registerJobs(len(jobs))
+	m.registerFlush(len(jobs))
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.AddJobs(jobs...)
 	return m
@@ -98,18 +126,31 @@ func (m *Metrics) registerElection(version string) {
 	m.gauges("build_info", "1; the labels say what runs.", "version", "goversion").WithLabelValues(version, runtime.Version()).Set(1)
 }
 
-func (m *Metrics) registerJobs() {
-	m.jobRuns = m.counters("job_runs_total", "Finished runs, by trigger and result.", "job", "trigger", "result")
-	m.jobMissed = m.counters("job_missed_total", "Slots that were not run, by reason.", "job", "reason")
-	m.jobTook = m.histograms("job_duration_seconds", "Time that runs took.", runBuckets(), "job")
-	m.jobDelay = m.histograms("job_start_delay_seconds", "Time from a slot to the start of its run.", quickBuckets(), "job")
-	m.jobNext = m.gauges("job_next_run_timestamp_seconds", "When the job runs next, as Unix time; 0: not on this node.", "job")
-	m.jobLastSuccess = m.gauges("job_last_success_timestamp_seconds", "When the job last succeeded, as Unix time; 0: not known to this node.", "job")
+// registerSurroundings registers what every node sees around it, whoever leads.
+func (m *Metrics) registerSurroundings() {
+	m.redisUp = m.gauges("redis_up", "1 while Redis serves the election of the lock, else 0.", "lock")
+	m.nodes = m.gauges("nodes", "Nodes of the election: live, or gone without a farewell for a minute to a day.", "lock", "state")
+	m.drifted = m.gauges("nodes_drifted", "Live nodes whose configuration is not the leader's.", "lock")
+	m.paused = m.gauges("election_paused", "1 while an operator has nobody lead, else 0.", "lock")
+	m.clockOffset = m.gauges("clock_offset_seconds", "How far the clock of Redis is ahead of this node's; half a round trip is uncertain.", "lock")
 }
 
-func (m *Metrics) registerFlush() {
+func (m *Metrics) registerJobs(jobs int) {
+	m.jobRuns = m.counters("job_runs_total", "Finished runs, by trigger and result.", "job", "trigger", "result")
+	m.jobMissed = m.counters("job_missed_total", "Slots that were not run, by reason.", "job", "reason")
+	m.jobTook = m.histograms("job_duration_seconds", "Time that runs took.", few(runBuckets(), jobs), "job")
+	m.jobDelay = m.histograms("job_start_delay_seconds", "Time from a slot to the start of its run.", few(quickBuckets(), jobs), "job")
+	m.jobNext = m.gauges("job_next_run_timestamp_seconds", "When the job runs next, as Unix time; 0: not on this node.", "job")
+	m.jobLastSuccess = m.gauges("job_last_success_timestamp_seconds", "When the job last succeeded, as Unix time; 0: not known to this node.", "job")
+	m.jobFailures = m.gauges("job_consecutive_failures", "Runs that failed since the last success; 0 on a standby.", "job")
+	m.jobPaused = m.gauges("job_paused", "1 while the job is paused, else 0; 0 on a standby.", "job")
+	m.jobOverdue = m.gauges("job_overdue_seconds", "How long ago a run was due with no success since; 0 if there is one, and on a standby.", "job")
+	m.jobLateAfter = m.gauges("job_late_after_seconds", "The job's late_after, from which on it is called late; 0: not set.", "job")
+}
+
+func (m *Metrics) registerFlush(jobs int) {
 	m.flushRows = m.counters("flush_rows_total", "Records, by what became of them: written to the table, or put aside as dead letters.", "job", "outcome")
-	m.flushTook = m.histograms("flush_batch_seconds", "Time that transactions of a flush took, repetitions included.", quickBuckets(), "job")
+	m.flushTook = m.histograms("flush_batch_seconds", "Time that transactions of a flush took, repetitions included.", few(quickBuckets(), jobs), "job")
 	m.flushLag = m.gauges("flush_lag_seconds", "How far the database is behind Redis; 0 on a standby.", "job")
 	m.flushBacklog = m.gauges("flush_backlog", "Changes that wait in Redis; 0 on a standby.", "job")
 	m.flushFenced = m.counters("flush_fenced_total", "Batches that a newer leader's fence stopped.", "job")
@@ -135,8 +176,9 @@ func (m *Metrics) AddJobs(names ...string) {
 		}
 		m.jobTook.WithLabelValues(job)
 		m.jobDelay.WithLabelValues(job)
-		m.jobNext.WithLabelValues(job)
-		m.jobLastSuccess.WithLabelValues(job)
+		for _, vec := range m.ofJobs() {
+			vec.WithLabelValues(job)
+		}
 	}
 }
 
@@ -170,9 +212,13 @@ func (m *Metrics) ForgetJobs(names ...string) {
 	}
 }
 
-// present are the gauges of a job.
+// present are the gauges of a job: of any, and of a flush.
 func (m *Metrics) present() []*prometheus.GaugeVec {
-	return []*prometheus.GaugeVec{m.jobNext, m.jobLastSuccess, m.flushLag, m.flushBacklog}
+	return append(m.ofJobs(), m.flushLag, m.flushBacklog)
+}
+
+func (m *Metrics) ofJobs() []*prometheus.GaugeVec {
+	return []*prometheus.GaugeVec{m.jobNext, m.jobLastSuccess, m.jobFailures, m.jobPaused, m.jobOverdue, m.jobLateAfter}
 }
 
 // setOf sets a gauge of a job that is among known, unless the job is no more: its last

@@ -53,7 +53,7 @@ func TestEverySeriesIsThereAtZero(t *testing.T) {
 	m.AddTargets("ops")
 	got := scrape(t, m)
 	for name, value := range got {
-		if !strings.HasPrefix(name, "baton_build_info") && name != "baton_config_last_reload_successful" && value != "0" {
+		if !strings.HasPrefix(name, "baton_build_info") && name != "baton_config_last_reload_successful" && !strings.HasPrefix(name, "baton_redis_up") && value != "0" {
 			t.Errorf("%s starts at %s", name, value)
 		}
 	}
@@ -111,7 +111,16 @@ func TestMetricsSayWhatHappened(t *testing.T) {
 	m.FlushBacklog("a", 77)
 	m.FlushFenced("a")
 	m.Notified("ops", "dropped", 3)
+	m.JobStands("a", Standing{Failures: 3, Paused: true, Overdue: time.Minute})
+	m.JobLateAfter("a", time.Hour)
+	m.JobLateAfter("gone", time.Hour)
+	e.Sees(Surroundings{Live: 3, Gone: 1, Drifted: 2, Paused: true, Offset: -1500 * time.Millisecond})
+	e.Redis(false)
 	led := map[string]string{
+		`baton_job_consecutive_failures{job="a"}`: "3", `baton_job_paused{job="a"}`: "1", `baton_job_overdue_seconds{job="a"}`: "60",
+		`baton_job_late_after_seconds{job="a"}`: "3600", `baton_job_late_after_seconds{job="gone"}`: "",
+		`baton_nodes{lock="baton",state="live"}`: "3", `baton_nodes{lock="baton",state="gone"}`: "1", `baton_nodes_drifted{lock="baton"}`: "2",
+		`baton_election_paused{lock="baton"}`: "1", `baton_clock_offset_seconds{lock="baton"}`: "-1.5", `baton_redis_up{lock="baton"}`: "0",
 		`baton_leader{lock="baton"}`: "1", `baton_epoch{lock="baton"}`: "42", `baton_leader_transitions_total{lock="baton",reason="won"}`: "1",
 		`baton_leader_transitions_total{lock="baton",reason="quarantined"}`: "1", `baton_renew_seconds_count{lock="baton"}`: "2", `baton_renew_seconds_sum{lock="baton"}`: "1.003",
 		`baton_renew_outcomes_total{lock="baton",outcome="renewed"}`: "1", `baton_renew_outcomes_total{lock="baton",outcome="unknown"}`: "1",
@@ -130,6 +139,7 @@ func TestMetricsSayWhatHappened(t *testing.T) {
 		`baton_leader{lock="baton"}`: "0", `baton_epoch{lock="baton"}`: "42", `baton_leader_transitions_total{lock="baton",reason="lost"}`: "1",
 		// What only the leader knows does not linger on a standby.
 		`baton_flush_lag_seconds{job="a"}`: "0", `baton_flush_backlog{job="a"}`: "0", `baton_job_next_run_timestamp_seconds{job="a"}`: "0",
+		`baton_job_consecutive_failures{job="a"}`: "0", `baton_job_paused{job="a"}`: "0", `baton_job_overdue_seconds{job="a"}`: "0", `baton_job_late_after_seconds{job="a"}`: "3600",
 		`baton_flush_rows_total{job="a",outcome="written"}`: "500", `baton_job_last_success_timestamp_seconds{job="a"}`: "1.7531923315e+09",
 	})
 }
@@ -200,10 +210,10 @@ func TestMetricsMayBeToldFromEverywhereAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-// TestEveryMetricIsDocumented holds METRICS.md against what is registered, in
+// TestEveryMetricIsDocumented holds docs/reference/metrics.md against what is registered, in
 // both directions: name, type, labels and the values that start at zero.
 func TestEveryMetricIsDocumented(t *testing.T) {
-	doc, err := os.ReadFile("METRICS.md")
+	doc, err := os.ReadFile("../../docs/reference/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,19 +237,19 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 		row, ok := rows[name]
 		delete(rows, name)
 		if !ok {
-			t.Errorf("%s is not in METRICS.md", name)
+			t.Errorf("%s is not in docs/reference/metrics.md", name)
 			continue
 		}
 		if kind := strings.ToLower(family.GetType().String()); !strings.HasPrefix(row, "| "+kind+" |") {
-			t.Errorf("METRICS.md does not call %s a %s: %s", name, kind, row)
+			t.Errorf("docs/reference/metrics.md does not call %s a %s: %s", name, kind, row)
 		}
 		for _, metric := range family.GetMetric() {
 			for _, label := range metric.GetLabel() {
 				if !strings.Contains(row, "`"+label.GetName()+"`") {
-					t.Errorf("METRICS.md lacks the label %s of %s", label.GetName(), name)
+					t.Errorf("docs/reference/metrics.md lacks the label %s of %s", label.GetName(), name)
 				}
 				if free := label.GetName() == "job" || label.GetName() == "lock" || label.GetName() == "target" || name == "baton_build_info"; !free && !strings.Contains(row, "`"+label.GetValue()+"`") {
-					t.Errorf("METRICS.md lacks %s=%q of %s", label.GetName(), label.GetValue(), name)
+					t.Errorf("docs/reference/metrics.md lacks %s=%q of %s", label.GetName(), label.GetValue(), name)
 				}
 			}
 		}
@@ -249,7 +259,7 @@ func TestEveryMetricIsDocumented(t *testing.T) {
 		}
 	}
 	for name := range rows {
-		t.Errorf("METRICS.md describes %s, which there is not", name)
+		t.Errorf("docs/reference/metrics.md describes %s, which there is not", name)
 	}
 }
 

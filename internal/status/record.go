@@ -26,6 +26,25 @@ func (m *Metrics) JobSucceeded(job string, at time.Time) {
 	m.setOf(m.jobs, job, m.jobLastSuccess, unix(at))
 }
 
+// Standing is how a job stands, as the leader knows it.
+type Standing struct {
+	Failures int64         // since the last success
+	Paused   bool          // itself, or with all others
+	Overdue  time.Duration // since a run was due, if none has succeeded since
+}
+
+// JobStands tells how a job stands.
+func (m *Metrics) JobStands(job string, s Standing) {
+	m.setOf(m.jobs, job, m.jobFailures, float64(s.Failures))
+	m.setOf(m.jobs, job, m.jobPaused, truth(s.Paused))
+	m.setOf(m.jobs, job, m.jobOverdue, max(s.Overdue, 0).Seconds())
+}
+
+// JobLateAfter tells from when on a job is late, as it is configured; 0: it is not.
+func (m *Metrics) JobLateAfter(job string, d time.Duration) {
+	m.setOf(m.jobs, job, m.jobLateAfter, d.Seconds())
+}
+
 // JobMissed counts slots that were not run.
 func (m *Metrics) JobMissed(job, reason string, slots int) {
 	m.jobMissed.WithLabelValues(job, reason).Add(float64(max(slots, 0)))
@@ -56,10 +75,14 @@ func (m *Metrics) FlushFenced(job string) { m.flushFenced.WithLabelValues(job).I
 
 // Reloaded tells whether the configuration could be read anew.
 func (m *Metrics) Reloaded(ok bool) {
-	m.reloaded.Set(0)
-	if ok {
-		m.reloaded.Set(1)
+	m.reloaded.Set(truth(ok))
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
 	}
+	return 0
 }
 
 // Notified counts notifications for a target: delivered, refused, given_up or dropped.
