@@ -1,0 +1,92 @@
+// Package walk reads the pages of the documentation, and follows one to the letter: it
+// runs the blocks of commands that a page shows, each on the host that the block names,
+// and compares what they print with what the page says they do.
+//
+// A block that is followed has a host in its first line, and perhaps how long its
+// output may take to come:
+//
+//	```sh host=one within=20s
+//	baton leader
+//	```
+//
+// A block of kind text right behind it is what it prints, line by line: "…" stands for
+// anything, white space for any white space, and lines between may be left out.
+package walk
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Block is a fenced block of a page.
+type Block struct {
+	Page string // path of the file
+	Line int    // of its first fence
+	Kind string // sh, yaml, text, ...
+	Host string // where it is run; "" if nothing says so
+	// Within is how long the block is run again until its output is as expected.
+	Within time.Duration
+	Text   string
+	// Before is the line above it that is not empty.
+	Before string
+}
+
+// String is the place, for messages.
+func (b Block) String() string { return fmt.Sprintf("%s:%d", b.Page, b.Line) }
+
+var attribute = regexp.MustCompile(`(\w+)=(\S+)`)
+
+// Read returns the blocks of a page, in order.
+func Read(path string) ([]Block, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var blocks []Block
+	var open *Block
+	var indent, before string
+	for i, line := range strings.Split(string(text), "\n") {
+		trimmed := strings.TrimSpace(line)
+		switch {
+		case open == nil && strings.HasPrefix(trimmed, "```"):
+			indent, _, _ = strings.Cut(line, "`")
+			open = &Block{Page: path, Line: i + 1, Before: before}
+			if err := open.attributes(strings.TrimPrefix(trimmed, "```")); err != nil {
+				return nil, fmt.Errorf("%s: %w", open, err)
+			}
+		case open != nil && trimmed == "```":
+			blocks = append(blocks, *open)
+			open, before = nil, trimmed
+		case open != nil:
+			open.Text += strings.TrimPrefix(line, indent) + "\n"
+		case trimmed != "":
+			before = trimmed
+		}
+	}
+	if open != nil {
+		return nil, fmt.Errorf("%s: the block has no end", open)
+	}
+	return blocks, nil
+}
+
+func (b *Block) attributes(info string) error {
+	b.Kind, info, _ = strings.Cut(info, " ")
+	for _, m := range attribute.FindAllStringSubmatch(info, -1) {
+		switch m[1] {
+		case "host":
+			b.Host = m[2]
+		case "within":
+			d, err := time.ParseDuration(m[2])
+			if err != nil {
+				return err
+			}
+			b.Within = d
+		default:
+			return fmt.Errorf("unknown attribute %s", m[0])
+		}
+	}
+	return nil
+}
