@@ -56,9 +56,7 @@ func newPlainHost(t *testing.T, name, program, redis, postgres string) *plainHos
 		dir: dir,
 		env: append(os.Environ(), "PATH="+shims+":"+program+":"+os.Getenv("PATH"), "HOST_DIR="+dir,
 			"RUNTIME_DIRECTORY="+dir+"/run", "STATE_DIRECTORY="+dir+"/state",
-			// The host's name, its own port, and a lease that is soon over: without systemd
-			// nobody releases the lock of a process that was killed.
-			"BATON_CONFIG="+dir+"/etc/baton/baton.yaml", "BATON_NODE_ID="+name, "BATON_HTTP="+page, "BATON_TTL=2s",
+			"BATON_CONFIG="+dir+"/etc/baton/baton.yaml", "BATON_NODE_ID="+name, "BATON_HTTP="+page,
 			"PGHOST="+pgHost, "PGPORT="+pgPort),
 		replace: strings.NewReplacer(
 			"/etc/", dir+"/etc/",
