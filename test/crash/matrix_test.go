@@ -124,9 +124,9 @@ func (s scene) String() string { return string(s.kind) + "/" + s.point.String() 
 func (l *lab) matrix(t *testing.T, pick func([]point) []point) []scene {
 	t.Helper()
 	var all []scene
-	for _, k := range kinds() {
+	for i, k := range kinds() {
 		passed := l.points(t, k)
-		picked := pick(passed)
+		picked := l.share(i, pick(passed))
 		t.Logf("matrix: %s come by %d of %d steps, %d times in a flush, of which %d are tried",
 			k, len(middles(passed)), len(boundaries()), len(passed), len(picked))
 		for _, p := range picked {
@@ -136,14 +136,40 @@ func (l *lab) matrix(t *testing.T, pick func([]point) []point) []scene {
 	return all
 }
 
-// passings picks every passing of every boundary with CRASH=all, as `make crash` has
-// it; otherwise one of each.
+// everything says to try all there is, as `make crash` has it.
+func everything() bool { return os.Getenv("CRASH") == "all" }
+
+// passings picks every passing of every boundary, if everything is tried; otherwise one
+// of each.
 func passings(points []point) []point {
-	if os.Getenv("CRASH") == "all" {
+	if everything() {
 		return points
 	}
 	return middles(points)
 }
+
+// share is what this database tries of the points of a kind of source, the ith. Where not
+// everything is tried the databases take turns: each source comes by all of its steps,
+// each database has all sources, and each step of several sources meets all databases;
+// but not every source meets every database at every step.
+func (l *lab) share(i int, points []point) []point {
+	if everything() {
+		return points
+	}
+	all := boundaries()
+	turns := []string{"postgres", "mysql", "sqlite"}
+	var mine []point
+	for _, p := range points {
+		turn := (slices.Index(all, p.boundary) + i) % len(turns)
+		if turns[turn] == l.db.Driver || p.Layer == "sql" && lonely(sqlstore.Step(p.Step)) {
+			mine = append(mine, p)
+		}
+	}
+	return mine
+}
+
+// lonely are steps in the database that a single kind of source comes by.
+func lonely(s sqlstore.Step) bool { return s == sqlstore.StepAfterMove || s == sqlstore.StepAfterMarks }
 
 // middles picks of each boundary the passing that is in the middle of a stage, if
 // it is passed more than once.
