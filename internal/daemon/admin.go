@@ -15,8 +15,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"go.uber.org/zap"
 )
 
 const (
@@ -48,67 +46,79 @@ func ownAdminSocket(getenv func(string) (string, bool)) string {
 	return filepath.Join(dir, adminSocketName)
 }
 
+// adminListener is the admin socket, and the lock on the file beside it, which says that
+// it is ours.
+type adminListener struct {
+	*net.UnixListener
+	lock *os.File
+}
+
+func (l *adminListener) Close() error {
+	return errors.Join(l.UnixListener.Close(), l.lock.Close())
+}
+
 // listenAdmin binds the admin socket; "" binds nothing. A socket that a dead process has
-// left is replaced, one that somebody answers on is not.
+// left is replaced, one that somebody answers on is not. Of several processes that try it
+// at the same time one succeeds.
 func listenAdmin(path string) (net.Listener, error) {
 	if path == "" {
 		return nil, nil
 	}
-	if conn, err := net.Dial("unix", path); err == nil {
-		_ = conn.Close() // nothing was written
-		return nil, fmt.Errorf("http.admin_socket: another process answers on %s: is another baton running here?", path)
-	} else if errors.Is(err, syscall.ECONNREFUSED) {
-		if err := os.Remove(path); err != nil {
-			return nil, fmt.Errorf("http.admin_socket: %w", err)
-		}
+	lock, err := lockAdmin(path)
+	if err != nil {
+		return nil, err
 	}
-	l, err := net.Listen("unix", path)
+	l, err := bindAdmin(path)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("http.admin_socket: %w", err), lock.Close())
+	}
+	return &adminListener{l, lock}, nil
+}
+
+// lockAdmin takes the lock that whoever has the socket holds for as long as it lives. Its
+// file stays: who removed it could remove another one's.
+func lockAdmin(path string) (*os.File, error) {
+	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("http.admin_socket: %w", err)
 	}
-	if err := os.Chmod(path, adminSocketMode); err != nil {
-		return nil, errors.Join(fmt.Errorf("http.admin_socket: %w", err), l.Close())
+	err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = fmt.Errorf("another process has %s: is another baton running here?", path)
 	}
-	return l, nil
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("http.admin_socket: %w", err), lock.Close())
+	}
+	return lock, nil
 }
 
-// serveAdmin takes orders until ctx ends.
-func (n *node) serveAdmin(ctx context.Context, l net.Listener) {
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+reloadPath, n.serveReload)
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: reloadWithin + time.Second, ErrorLog: zap.NewStdLog(n.log)}
-	context.AfterFunc(ctx, func() { _ = server.Close() })
-	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		n.log.Error("the admin socket is served no more", zap.Error(err))
+// bindAdmin binds the socket, which only its user and group can ever connect to. The
+// caller has the lock.
+func bindAdmin(path string) (*net.UnixListener, error) {
+	if conn, err := net.Dial("unix", path); err == nil {
+		_ = conn.Close() // nothing was written
+		return nil, fmt.Errorf("another process answers on %s: is another baton running here?", path)
+	} else if errors.Is(err, syscall.ECONNREFUSED) {
+		if err := os.Remove(path); err != nil {
+			return nil, err
+		}
 	}
+	// A file that somebody else makes in this moment is private, too: no harm is done.
+	before := syscall.Umask(0o077)
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	syscall.Umask(before)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, adminSocketMode); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
 }
 
 // reloaded is what a reload came to.
 type reloaded struct {
 	Error string `json:"error,omitempty"`
-}
-
-func (n *node) serveReload(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), reloadWithin)
-	defer cancel()
-	answer := make(chan error, 1)
-	var err error
-	select {
-	case n.reloadRequests <- reloadRequest{by: "baton reload", answer: answer}:
-		select {
-		case err = <-answer:
-		case <-ctx.Done():
-			err = errors.New("the daemon is still at it; see its log")
-		}
-	case <-ctx.Done():
-		err = errors.New("the daemon does not take it: it is busy or about to end; see its log")
-	}
-	if err != nil {
-		w.WriteHeader(http.StatusUnprocessableEntity)
-		_ = json.NewEncoder(w).Encode(reloaded{Error: err.Error()}) // whoever asked may be gone
-		return
-	}
-	_ = json.NewEncoder(w).Encode(reloaded{}) // so may they here
 }
 
 // Reload has the daemon that listens on an admin socket read its configuration again. An

@@ -89,7 +89,9 @@ func (r *Remote) whichRun(ctx context.Context, v view, o JobLogs) (JobRun, error
 	case err != nil:
 		return JobRun{}, err
 	case run == nil:
-		return JobRun{}, fmt.Errorf("the history of job %q knows no run %s; baton job show %s lists the runs", o.Job, id, o.Job)
+		return JobRun{}, &status.Coded{
+			Code: "no_run", Kind: status.ErrNotFound, Err: fmt.Errorf("the history of job %q knows no run %s; baton job show %s lists the runs", o.Job, id, o.Job),
+		}
 	}
 	return JobRun{Job: o.Job, Run: *run}, nil
 }

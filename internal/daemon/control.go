@@ -28,6 +28,7 @@ type Remote struct {
 	election election
 	ledger   *redisstore.Ledger
 	tasks    []task
+	own      func(context.Context) (Snapshot, error) // of the node that asks; nil: it is none
 }
 
 // Dial prepares to look at the election that the configuration names. It needs no

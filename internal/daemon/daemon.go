@@ -45,6 +45,10 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 	if err := n.open(c); err != nil {
 		return err
 	}
+	encryption, err := secured(c.HTTP)
+	if err != nil {
+		return err
+	}
 	listener, address, err := listen(c.HTTP.Listen)
 	if err != nil {
 		return err
@@ -65,20 +69,14 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { n.notifier.watchdog(background, n.health) })
 	wg.Go(func() { shrink(background, n.log) })
-	if admin != nil {
-		wg.Go(func() { n.serveAdmin(background, admin) })
-	}
-
 	electing, stopElecting := context.WithCancel(ctx)
 	defer stopElecting()
 	var served error
-	if listener != nil {
-		server := status.New(status.Config{
-			Source: n.snapshot, Health: n.health, Metrics: n.metrics, Logger: n.log.Named("http"), NodeID: n.id, Version: o.Version,
-		})
+	if listeners := existing(listener, admin); len(listeners) > 0 {
+		server := status.New(n.serving(c.HTTP, encryption))
 		wg.Go(func() {
 			defer stopElecting() // a listener that fails ends the daemon, in order
-			served = server.Serve(background, listener)
+			served = server.Serve(background, listeners...)
 		})
 	}
 

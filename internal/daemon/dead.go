@@ -14,12 +14,15 @@ import (
 	"baton/internal/config"
 	"baton/internal/redisstore"
 	"baton/internal/sqlstore"
+	"baton/internal/status"
 )
 
 // Errors of the commands for dead letters, matched by errors.Is.
 var (
 	// ErrNoLetter: there is no such dead letter, or not any more.
 	ErrNoLetter = sqlstore.ErrNoLetter
+	// errManyLetters: an id is the beginning of several.
+	errManyLetters = sqlstore.ErrManyLetters
 	// ErrDeadUsage: what was asked for cannot be done in this configuration.
 	ErrDeadUsage = errors.New("cannot be done")
 )
@@ -34,11 +37,7 @@ type DeadLetter struct {
 }
 
 // DeadKey says which dead letter.
-type DeadKey struct {
-	ID       string `json:"id"`
-	Job      string `json:"job"`
-	Database string `json:"database"`
-}
+type DeadKey = status.LetterKey
 
 // RecordText is a record as its dead letter keeps it: a JSON object, or the beginning
 // of one.

@@ -7,23 +7,15 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 	"unicode"
 
 	"baton/internal/sqlstore"
+	"baton/internal/status"
 )
 
 // DeadReason counts the dead letters of a job that have the same reason, but for the
 // values in it.
-type DeadReason struct {
-	Job      string    `json:"job"`
-	Database string    `json:"database"`
-	Reason   string    `json:"reason"`
-	Letters  int64     `json:"letters"`
-	Oldest   time.Time `json:"oldest"`
-	Newest   time.Time `json:"newest"`
-	Example  string    `json:"example"` // the id of one of them
-}
+type DeadReason = status.LetterReason
 
 // Reasons counts dead letters by job and reason, the most frequent first. What one
 // database answers is there also if another one fails.

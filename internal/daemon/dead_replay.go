@@ -11,6 +11,7 @@ import (
 	"baton/internal/config"
 	"baton/internal/flush"
 	"baton/internal/sqlstore"
+	"baton/internal/status"
 )
 
 // ReplayOptions say how dead letters are replayed.
@@ -35,12 +36,7 @@ const (
 )
 
 // Replayed is what became of one dead letter.
-type Replayed struct {
-	DeadKey
-	Outcome string `json:"outcome"`
-	Text    string `json:"text"`
-	OK      bool   `json:"ok"` // nothing is left to do
-}
+type Replayed = status.Replayed
 
 // replayer knows how a job's records are written.
 type replayer struct {
@@ -69,7 +65,7 @@ func (d *Dead) Replay(ctx context.Context, keys []DeadKey, o ReplayOptions, told
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		r := Replayed{DeadKey: k}
+		r := Replayed{LetterKey: k}
 		var err error
 		r.Outcome, r.Text, err = d.replay(ctx, k, o)
 		if err != nil {

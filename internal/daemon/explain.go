@@ -54,7 +54,12 @@ func (r *Remote) Explain(ctx context.Context, node string) Explanation {
 	if n, ok := f.find(f.node); ok {
 		address = n.Address
 	}
-	f.own = askNode(ctx, address, f.node, f.lockKey)
+	if r.own != nil && f.node == r.config.Node.ID {
+		own, _ := r.own(ctx) // what it knows by itself is there in any case
+		f.own = &own
+	} else {
+		f.own = askNode(ctx, address, f.node, f.lockKey)
+	}
 	f.fences = r.fences(ctx)
 	return f.explain()
 }

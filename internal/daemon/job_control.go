@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"baton/internal/job"
 	"baton/internal/redisstore"
 	"baton/internal/status"
 )
@@ -17,6 +16,8 @@ import (
 var (
 	// ErrNoJob: the configuration has no such job.
 	ErrNoJob = errors.New("no such job")
+	// ErrNoRun: neither what goes on nor the history has such a run.
+	ErrNoRun = errors.New("no such run")
 	// ErrRunLost: nobody can tell how a run ended.
 	ErrRunLost = errors.New("nobody can tell how the run ended")
 )
@@ -35,15 +36,7 @@ const (
 )
 
 // JobRun is a run as those see it who have asked for it, or watch it.
-type JobRun struct {
-	Job string     `json:"job"`
-	Run status.Run `json:"run"`
-	// Queued: it waits for another run of the job to end. The leader sees to it.
-	Queued bool `json:"queued,omitzero"`
-}
-
-// Succeeded reports whether the run has ended well.
-func (r JobRun) Succeeded() bool { return r.Run.State == string(job.StateSucceeded) }
+type JobRun = status.JobRun
 
 // under is the election that a job runs under, and refuses a job that the configuration
 // does not have.
@@ -181,15 +174,7 @@ type JobEntry struct {
 }
 
 // MissedSlots are slots, one after the other, that were not run.
-type MissedSlots struct {
-	Reason string    `json:"reason"`
-	Count  int       `json:"count"`
-	First  time.Time `json:"first"`
-	Last   time.Time `json:"last"`
-	NodeID string    `json:"node_id"`
-	Epoch  int64     `json:"epoch"`
-	Error  string    `json:"error,omitzero"`
-}
+type MissedSlots = status.Missed
 
 // JobHistory are the last n entries of a job's history, the newest first.
 func (r *Remote) JobHistory(ctx context.Context, name string, n int) ([]JobEntry, error) {
@@ -201,15 +186,17 @@ func (r *Remote) JobHistory(ctx context.Context, name string, n int) ([]JobEntry
 	defer cancel()
 	history, err := v.ledger.History(ctx, name, n)
 	entries := make([]JobEntry, len(history))
-	for i, e := range history {
-		entries[i].At = e.At
-		if m := e.Missed; m != nil {
-			entries[i].Missed = &MissedSlots{
-				Reason: string(m.Reason), Count: m.Count, First: m.First, Last: m.Slot, NodeID: e.Term.NodeID, Epoch: e.Term.Epoch, Error: e.Error,
-			}
-			continue
-		}
-		entries[i].Run = runOf(&history[i].Record)
+	for i := range history {
+		entries[i] = jobEntryOf(&history[i])
 	}
 	return entries, err
+}
+
+func jobEntryOf(e *redisstore.HistoryEntry) JobEntry {
+	if m := e.Missed; m != nil {
+		return JobEntry{At: e.At, Missed: &MissedSlots{
+			Reason: string(m.Reason), Count: m.Count, First: m.First, Last: m.Slot, NodeID: e.Term.NodeID, Epoch: e.Term.Epoch, Error: e.Error,
+		}}
+	}
+	return JobEntry{At: e.At, Run: runOf(&e.Record)}
 }

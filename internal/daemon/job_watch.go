@@ -48,6 +48,31 @@ func (r *Remote) WatchRun(ctx context.Context, name, id string, show func(JobRun
 	}
 }
 
+// runNow is how a run stands, also one that waits for another.
+func (r *Remote) runNow(ctx context.Context, name, id string) (JobRun, error) {
+	v, err := r.under(name)
+	if err != nil {
+		return JobRun{}, err
+	}
+	run, refused, err := v.findRun(ctx, name, id)
+	switch {
+	case err != nil:
+		return JobRun{}, err
+	case refused != "":
+		return JobRun{}, &status.Coded{Code: "run_refused", Kind: status.ErrRefused, Err: errors.New(refused)}
+	case run == nil && v.queued(ctx, redisstore.Request{ID: id}):
+		return JobRun{Job: name, Run: status.Run{ID: id, State: stateQueued}, Queued: true}, nil
+	case run == nil:
+		return JobRun{}, fmt.Errorf("%w: the history of job %q does not know run %s", ErrNoRun, name, id)
+	}
+	now := JobRun{Job: name, Run: *run}
+	if run.State == string(job.StateRunning) {
+		p, err := v.picture(ctx)
+		now.Leaderless = err == nil && p.Owner != run.Owner
+	}
+	return now, nil
+}
+
 // watchLeader gives a run up for lost when its leader has not led for a while.
 func (v view) watchLeader(ctx context.Context, run status.Run, since *time.Time) error {
 	p, err := v.picture(ctx)

@@ -6,30 +6,15 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/job"
+	"baton/internal/status"
 )
 
-// Coming is when a job is due, as far as its configuration tells.
-type Coming struct {
-	Job      string `json:"job"`
-	Schedule string `json:"schedule"`
-	Words    string `json:"words"`
-	TimeZone string `json:"time_zone"`
-	// Always: it has no slots, and runs for as long as its node leads.
-	Always bool `json:"always,omitzero"`
-	// OffsetMS is how long after each slot the job starts, by its jitter.
-	OffsetMS int64        `json:"offset_ms,omitzero"`
-	Next     []ComingSlot `json:"next"`
-	// Shifts are the slots within a year that the clock of the zone moves, or would repeat.
-	Shifts []ComingSlot `json:"shifts,omitempty"`
-}
-
-// ComingSlot is a slot in the zone of its job, and when the job starts.
-type ComingSlot struct {
-	Slot  time.Time `json:"slot"`
-	Start time.Time `json:"start"`
-	// Note says what the clock of the zone does to it.
-	Note string `json:"note,omitzero"`
-}
+type (
+	// Coming is when a job is due, as far as its configuration tells.
+	Coming = status.Coming
+	// ComingSlot is a slot in the zone of its job, and when the job starts.
+	ComingSlot = status.ComingSlot
+)
 
 // lookAhead is a year and a week: the Sundays on which clocks are put forward or back are
 // not always at the same date.

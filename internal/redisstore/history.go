@@ -140,6 +140,7 @@ func retrialOf(text string) *job.Retrial {
 // and of the Record there is what Missed has, and under which term it was told.
 type HistoryEntry struct {
 	job.Record
+	Entry  string    // its id in the history
 	At     time.Time // when it was recorded
 	Missed *job.Missed
 }
@@ -148,6 +149,24 @@ type HistoryEntry struct {
 func (l *Ledger) History(ctx context.Context, name string, n int) ([]HistoryEntry, error) {
 	entries, _, err := l.historyBefore(ctx, name, "+", n)
 	return entries, err
+}
+
+// HistoryBefore returns the last n entries of a job that are older than the one with an
+// id, the newest first; "" begins with the newest.
+func (l *Ledger) HistoryBefore(ctx context.Context, name, id string, n int) ([]HistoryEntry, error) {
+	at := "+"
+	if id != "" {
+		at = "(" + id
+	}
+	var entries []HistoryEntry
+	for at != "" && len(entries) < n { // some may be of no kind that is known
+		more, next, err := l.historyBefore(ctx, name, at, n-len(entries))
+		if err != nil {
+			return nil, err
+		}
+		entries, at = append(entries, more...), next
+	}
+	return entries, nil
 }
 
 // Runs returns the last n finished runs of a job, the newest first.
@@ -205,7 +224,7 @@ func (l *Ledger) historyBefore(ctx context.Context, name, before string, n int) 
 // historyEntry reads an entry of the history; ok is false if it is of no kind that is known.
 func historyEntry(name, id string, fields map[string]string) (e HistoryEntry, ok bool) {
 	ms, _, _ := strings.Cut(id, "-")
-	e.At = millisField(ms)
+	e.Entry, e.At = id, millisField(ms)
 	if job.State(fields["state"]) != StateMissed {
 		rec := recordOf(name, fields, "")
 		if rec == nil {

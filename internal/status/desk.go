@@ -48,6 +48,9 @@ type JobRun struct {
 	Leaderless bool `json:"leaderless,omitzero"`
 }
 
+// Succeeded reports whether the run has ended well.
+func (r JobRun) Succeeded() bool { return r.Run.State == "succeeded" }
+
 // LetterReason counts the dead letters of a job that have the same reason, but for the
 // values in it.
 type LetterReason struct {

@@ -1,0 +1,292 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"baton/internal/config"
+	"baton/internal/job"
+	"baton/internal/status"
+)
+
+const (
+	// deskPlaces bound what pages and programs ask of Redis at a time, databasePlaces what
+	// they ask of databases: the leader's work goes first.
+	deskPlaces     = 8
+	databasePlaces = 2
+	// recordShown is how much of a long record a list has.
+	recordShown = 500
+	// orderWait is how long an order waits for what it brings about, unless it says so.
+	orderWait = 30 * time.Second
+)
+
+// desk answers pages and programs for a node, over the node's own connections to Redis,
+// and by the configuration that is in force. To databases it has none but while it asks.
+type desk struct {
+	node      *node
+	redis     chan struct{}
+	databases chan struct{}
+}
+
+var (
+	_ status.Desk    = (*desk)(nil)
+	_ status.Inquiry = (*desk)(nil)
+)
+
+func newDesk(n *node) *desk {
+	return &desk{node: n, redis: make(chan struct{}, deskPlaces), databases: make(chan struct{}, databasePlaces)}
+}
+
+// remote is a look at the election over the node's connections, which stay open.
+func (d *desk) remote() *Remote {
+	n := d.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return &Remote{
+		config: n.inventory.config, store: n.store, venue: n.venue, tasks: n.tasks, own: n.snapshot,
+		election: n.venue.election(), ledger: n.venue.ledger(n.store),
+	}
+}
+
+// enter waits for a place; the caller must free it.
+func enter(ctx context.Context, places chan struct{}) (free func(), err error) {
+	select {
+	case places <- struct{}{}:
+		return func() { <-places }, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("too much is asked of this node at a time: %w", context.Cause(ctx))
+	}
+}
+
+// asking does something with the election.
+func asking[T any](ctx context.Context, d *desk, do func(*Remote) (T, error)) (answer T, err error) {
+	free, err := enter(ctx, d.redis)
+	if err != nil {
+		return answer, err
+	}
+	defer free()
+	answer, err = do(d.remote())
+	return answer, d.coded(err)
+}
+
+// reading does something with the dead letters.
+func reading[T any](ctx context.Context, d *desk, do func(*Dead) (T, error)) (answer T, err error) {
+	free, err := enter(ctx, d.databases)
+	if err != nil {
+		return answer, err
+	}
+	defer free()
+	dead, err := OpenDead(d.remote().config)
+	if err != nil {
+		return answer, err
+	}
+	answer, err = do(dead)
+	closing(d.node.log, "databases of dead letters", dead.Close)
+	return answer, d.coded(err)
+}
+
+// History has the entries of a job's history.
+func (d *desk) History(ctx context.Context, name, before string, n int) ([]status.Entry, error) {
+	return asking(ctx, d, func(r *Remote) ([]status.Entry, error) {
+		v, err := r.under(name)
+		if err != nil {
+			return nil, err
+		}
+		history, err := v.ledger.HistoryBefore(ctx, name, before, n)
+		entries := make([]status.Entry, len(history))
+		for i := range history {
+			e := jobEntryOf(&history[i])
+			entries[i] = status.Entry{ID: history[i].Entry, At: e.At, Run: e.Run, Missed: (*status.Missed)(e.Missed)}
+		}
+		return entries, err
+	})
+}
+
+// mostOutput is as much of one run's output as there ever is, and some more.
+const mostOutput = 2 << 20
+
+// Output has what a run has printed.
+func (d *desk) Output(ctx context.Context, name, runID string) (status.Output, error) {
+	return asking(ctx, d, func(r *Remote) (o status.Output, err error) {
+		v, err := r.under(name)
+		if err != nil {
+			return o, err
+		}
+		// The state is asked for first: of a run that has ended this is all.
+		run, err := r.whichRun(ctx, v, JobLogs{Job: name, RunID: runID})
+		if err != nil {
+			return o, err
+		}
+		o.Running = run.Run.State == string(job.StateRunning)
+		for at, first := int64(0), true; len(o.Text) < mostOutput; first = false {
+			piece, err := v.ledger.ReadOutput(ctx, name, run.Run.ID, at)
+			if err != nil {
+				return o, err
+			}
+			if first {
+				o.Dropped = piece.Offset
+			}
+			if len(piece.Text) == 0 {
+				break
+			}
+			if piece.Offset != at && !first { // what came before is gone by now
+				o.Text, o.Dropped = "", piece.Offset
+			}
+			o.Text += string(piece.Text)
+			at = piece.Offset + int64(len(piece.Text))
+		}
+		if o.Text == "" && !o.Running {
+			o.Text = run.Run.Output // the end is in the history
+		}
+		return o, nil
+	})
+}
+
+// Run tells how a run stands.
+func (d *desk) Run(ctx context.Context, name, runID string) (status.JobRun, error) {
+	return asking(ctx, d, func(r *Remote) (status.JobRun, error) { return r.runNow(ctx, name, runID) })
+}
+
+// Samples tells how far the flushes were behind.
+func (d *desk) Samples(ctx context.Context, since time.Time) ([]status.Sample, error) {
+	free, err := enter(ctx, d.redis)
+	if err != nil {
+		return nil, err
+	}
+	defer free()
+	return d.node.samples(ctx, since)
+}
+
+// Events has the history of the election.
+func (d *desk) Events(ctx context.Context, n int) ([]status.Event, error) {
+	return asking(ctx, d, func(r *Remote) ([]status.Event, error) {
+		ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+		defer cancel()
+		p, err := r.election.Picture(ctx, n)
+		return eventsOf(p), err
+	})
+}
+
+// Next tells when a job is due.
+func (d *desk) Next(_ context.Context, name string, from time.Time, n int) (status.Coming, error) {
+	coming, err := Next(d.remote().config, name, from, n)
+	return coming, d.coded(err)
+}
+
+// Explain tells why a node leads, or does not.
+func (d *desk) Explain(ctx context.Context, node string) (status.Explanation, error) {
+	return asking(ctx, d, func(r *Remote) (status.Explanation, error) {
+		x := r.Explain(ctx, node)
+		told := status.Explanation{NodeID: x.NodeID, LockKey: x.LockKey, Leads: x.Leads}
+		for _, why := range x.Reasons {
+			told.Reasons = append(told.Reasons, status.Why(why))
+		}
+		return told, nil
+	})
+}
+
+func deadFilter(f status.LetterFilter) DeadFilter {
+	return DeadFilter{Job: f.Job, Database: f.Database, Within: f.Within, Before: f.Before, Text: f.Text}
+}
+
+// Letters are dead letters.
+func (d *desk) Letters(ctx context.Context, f status.LetterFilter, n int) ([]status.Letter, error) {
+	return reading(ctx, d, func(dead *Dead) ([]status.Letter, error) {
+		if f.ID != "" {
+			l, err := dead.Find(ctx, f.ID, f.Database)
+			if err != nil {
+				return nil, err
+			}
+			return []status.Letter{statusLetter(l)}, nil
+		}
+		cut := recordShown
+		if f.Whole {
+			cut = 0
+		}
+		found, err := dead.List(ctx, deadFilter(f), n, cut)
+		letters := make([]status.Letter, len(found))
+		for i, l := range found {
+			letters[i] = statusLetter(l)
+		}
+		return letters, err
+	})
+}
+
+func statusLetter(l DeadLetter) status.Letter {
+	return status.Letter{ID: l.ID, Job: l.Job, Database: l.Database, BatchID: l.BatchID, At: l.At, Error: l.Error, Record: string(l.Record)}
+}
+
+// LetterKeys names dead letters.
+func (d *desk) LetterKeys(ctx context.Context, f status.LetterFilter, n int) ([]status.LetterKey, error) {
+	return reading(ctx, d, func(dead *Dead) ([]status.LetterKey, error) {
+		found, err := dead.Keys(ctx, deadFilter(f))
+		return found[:min(n, len(found))], err
+	})
+}
+
+// Reasons counts dead letters by their reason.
+func (d *desk) Reasons(ctx context.Context, f status.LetterFilter) ([]status.LetterReason, error) {
+	return reading(ctx, d, func(dead *Dead) ([]status.LetterReason, error) { return dead.Reasons(ctx, deadFilter(f)) })
+}
+
+// coded gives errors of this package the kinds and words that the API has for them.
+func (d *desk) coded(err error) error {
+	if err == nil {
+		return nil
+	}
+	var given *status.Coded
+	if errors.As(err, &given) {
+		return err
+	}
+	for _, known := range knownErrors() {
+		if errors.Is(err, known.sentinel) {
+			return &status.Coded{Code: known.code, Kind: known.kind, Err: err}
+		}
+	}
+	return err
+}
+
+// knownError is a sentinel, and how the API tells it.
+type knownError struct {
+	sentinel error
+	code     string
+	kind     error
+}
+
+// knownErrors are those that keep being themselves over HTTP.
+func knownErrors() []knownError {
+	return []knownError{
+		{ErrNoLeader, "nobody_leads", status.ErrNobodyLeads},
+		{ErrNoJob, "no_job", status.ErrNotFound},
+		{ErrNoRun, "no_run", status.ErrNotFound},
+		{ErrNoLetter, "no_letter", status.ErrNotFound},
+		{errManyLetters, "many_letters", status.ErrRefused},
+		{ErrDeadUsage, "dead_usage", status.ErrInvalid},
+		{ErrNoOutput, "no_output", status.ErrNotFound},
+		{ErrRunLost, "run_lost", status.ErrNotFound},
+	}
+}
+
+// lockOf is a remote's look at another election of the same configuration.
+func (r *Remote) lockOf(lockKey string) (*Remote, error) {
+	if lockKey == "" || lockKey == r.config.Election.LockKey {
+		return r, nil
+	}
+	for _, key := range lockKeys(r.config) {
+		if key == lockKey {
+			other := *r
+			other.venue = r.venue.at(lockKey)
+			other.config = onLock(r.config, lockKey)
+			other.election, other.ledger = other.venue.election(), other.venue.ledger(r.store)
+			return &other, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: no job of the configuration has the lock %q", status.ErrInvalid, lockKey)
+}
+
+func onLock(c config.Config, lockKey string) config.Config {
+	c.Election.LockKey = lockKey
+	return c
+}

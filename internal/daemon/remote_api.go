@@ -1,0 +1,80 @@
+package daemon
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"baton/internal/status"
+)
+
+// Commands ask either the servers themselves ([Remote], [Dead]), which takes the
+// configuration, or a node by its API ([Client]), which takes its address. Both answer
+// alike, with the same errors.
+type (
+	// Elections is how commands look at an election, and what they ask of it.
+	Elections interface {
+		Snapshot(ctx context.Context) (Snapshot, error)
+		Leader(ctx context.Context) (leader *Leader, vacant string, err error)
+		Events(ctx context.Context, n int) ([]Event, error)
+		Explain(ctx context.Context, node string) Explanation
+		StepDown(ctx context.Context, to, reason string, wait time.Duration) (Handover, error)
+		Pause(ctx context.Context, reason string, wait time.Duration) (Paused, error)
+		Resume(ctx context.Context, reason string, wait time.Duration) (Resumed, error)
+		// LockKey is the node's own election's; "" if nobody can tell.
+		LockKey() string
+		Close() error
+	}
+	// Jobs is how they look at jobs, and what they ask of them.
+	Jobs interface {
+		Job(ctx context.Context, name string) (Job, error)
+		JobRuns(ctx context.Context, name string, n int) ([]Execution, error)
+		JobHistory(ctx context.Context, name string, n int) ([]JobEntry, error)
+		Next(ctx context.Context, name string, from time.Time, n int) (Coming, error)
+		ShowLogs(ctx context.Context, o JobLogs, w io.Writer) (JobRun, error)
+		WatchRun(ctx context.Context, name, id string, show func(JobRun)) (JobRun, error)
+		RunJob(ctx context.Context, name, by string, force bool) (JobRun, error)
+		CancelJob(ctx context.Context, name, runID, by string) (JobCancelled, error)
+		PauseJob(ctx context.Context, name, reason string, until time.Time) (JobPause, error)
+		ResumeJob(ctx context.Context, name string) (JobPause, error)
+		Vacant(ctx context.Context, name string) (lockKey, why string)
+		IsCommand(name string) bool
+		Zone(name string) *time.Location
+	}
+	// Letters is how they deal with dead letters.
+	Letters interface {
+		Configured(job string) bool
+		List(ctx context.Context, f DeadFilter, n, cut int) ([]DeadLetter, error)
+		Find(ctx context.Context, id, database string) (DeadLetter, error)
+		Keys(ctx context.Context, f DeadFilter) ([]DeadKey, error)
+		Reasons(ctx context.Context, f DeadFilter) ([]DeadReason, error)
+		Replay(ctx context.Context, keys []DeadKey, o ReplayOptions, told func(Replayed)) error
+		Drop(ctx context.Context, keys []DeadKey, told func(done int)) (dropped int64, err error)
+		Close() error
+	}
+	// Asked is what commands about elections and jobs ask.
+	Asked interface {
+		Elections
+		Jobs
+	}
+)
+
+var (
+	_ Asked   = (*Remote)(nil)
+	_ Letters = (*Dead)(nil)
+	_ Asked   = (*Client)(nil)
+	_ Letters = (*Client)(nil)
+)
+
+// LockKey is the key of the configuration's election.
+func (r *Remote) LockKey() string { return r.config.Election.LockKey }
+
+// Next tells when a job is due after a time.
+func (r *Remote) Next(_ context.Context, name string, from time.Time, n int) (Coming, error) {
+	return Next(r.config, name, from, n)
+}
+
+// apiLetter is a dead letter as the API has it.
+func apiLetter(l status.Letter) DeadLetter {
+	return DeadLetter{DeadKey: DeadKey{ID: l.ID, Job: l.Job, Database: l.Database}, BatchID: l.BatchID, At: l.At, Error: l.Error, Record: RecordText(l.Record)}
+}
