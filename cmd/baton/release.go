@@ -50,6 +50,10 @@ func newReleaseCommand(e env) *cobra.Command {
 			if crashed == (owner != "") {
 				return usageError(errors.New("say either --crashed or --owner; see baton release --help"))
 			}
+			e := e
+			if crashed {
+				e.getenv = daemon.CrashedEnv(e.getenv)
+			}
 			c, err := loadConfig(cmd, e)
 			if err != nil {
 				return err

@@ -68,6 +68,28 @@ func releaseLeft(ctx context.Context, c config.Config, path string) (*Released, 
 	return &r, removeLease(path)
 }
 
+// CrashedEnv is the environment for what runs after the daemon. systemd 252 hides a
+// service's credentials from ExecStopPost=, though it names their directory: the unit
+// mounts them a second time, in the runtime directory.
+func CrashedEnv(getenv func(string) (string, bool)) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		value, ok := getenv(name)
+		if name != "CREDENTIALS_DIRECTORY" || !ok {
+			return value, ok
+		}
+		dirs, _ := getenv("RUNTIME_DIRECTORY")
+		dir, _, _ := strings.Cut(dirs, ":") // a unit may have several
+		again := filepath.Join(dir, "credentials")
+		if _, err := os.ReadDir(value); err == nil || dir == "" {
+			return value, true
+		}
+		if _, err := os.ReadDir(again); err != nil {
+			return value, true
+		}
+		return again, true
+	}
+}
+
 // killOthers kills every process of this one's control group but itself, and
 // waits until they are gone.
 func killOthers(ctx context.Context) error {
@@ -87,18 +109,11 @@ func killGroup(ctx context.Context, group string) error {
 		if err != nil {
 			return err
 		}
-		left := 0
-		for _, pid := range pids {
-			if pid == os.Getpid() {
-				continue
-			}
-			if err := syscall.Kill(pid, syscall.SIGKILL); err == nil {
-				left++
-			} else if !errors.Is(err, syscall.ESRCH) {
-				return fmt.Errorf("kill process %d, left over in %s: %w", pid, group, err)
-			}
-		}
+		left, refused := killAll(pids)
 		if left == 0 {
+			if refused != nil {
+				return fmt.Errorf("%w, left over in %s; the lock is not released and runs out by itself", refused, group)
+			}
 			return nil
 		}
 		select {
@@ -107,6 +122,26 @@ func killGroup(ctx context.Context, group string) error {
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
+}
+
+// killAll kills all but this process, and counts those that may still be dying. One
+// that it may not kill saves none of the others.
+func killAll(pids []int) (left int, refused error) {
+	for _, pid := range pids {
+		if pid == os.Getpid() {
+			continue
+		}
+		if pid <= 0 { // of another process namespace; kill(2) takes 0 for our own group
+			refused = errors.New("a process of another process namespace cannot be killed")
+			continue
+		}
+		if err := syscall.Kill(pid, syscall.SIGKILL); err == nil {
+			left++
+		} else if !errors.Is(err, syscall.ESRCH) {
+			refused = fmt.Errorf("kill process %d: %w", pid, err)
+		}
+	}
+	return left, refused
 }
 
 // ownCgroup finds the folder of this process' control group: of the unified

@@ -1,7 +1,11 @@
 package daemon
 
 import (
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -31,5 +35,52 @@ func TestOnlyAServicesOwnControlGroupIsKilled(t *testing.T) {
 				t.Errorf("got %q, %v; want %q", got, err, c.want)
 			}
 		})
+	}
+}
+
+func TestWhatRunsAfterTheDaemonFindsTheCredentialsThatSystemdHidesFromIt(t *testing.T) {
+	hidden, runtime := filepath.Join(t.TempDir(), "hidden"), t.TempDir()
+	env := map[string]string{"CREDENTIALS_DIRECTORY": hidden, "RUNTIME_DIRECTORY": runtime + ":/elsewhere", "X": "y"}
+	lookup := CrashedEnv(func(name string) (string, bool) { v, ok := env[name]; return v, ok })
+	expect := func(when, want string) {
+		t.Helper()
+		if got, ok := lookup("CREDENTIALS_DIRECTORY"); got != want || !ok {
+			t.Errorf("%s: got %q, %v; want %q", when, got, ok, want)
+		}
+	}
+	expect("nowhere", hidden)
+	again := filepath.Join(runtime, "credentials")
+	if err := os.Mkdir(again, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	expect("mounted a second time", again)
+	if err := os.Mkdir(hidden, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	expect("not hidden", hidden)
+	if got, _ := lookup("X"); got != "y" {
+		t.Errorf("another variable: got %q", got)
+	}
+	delete(env, "CREDENTIALS_DIRECTORY")
+	if got, ok := lookup("CREDENTIALS_DIRECTORY"); ok {
+		t.Errorf("without credentials: got %q", got)
+	}
+}
+
+// kill(2) takes 0 for the caller's own process group, and -1 for every process.
+func TestAProcessThatCannotBeKilledSavesNoOther(t *testing.T) {
+	victim := exec.Command("sleep", "60")
+	if err := victim.Start(); err != nil {
+		t.Fatal(err)
+	}
+	left, refused := killAll([]int{0, os.Getpid(), victim.Process.Pid})
+	if left != 1 || refused == nil {
+		t.Errorf("got %d processes left, %v; want 1 and an error", left, refused)
+	}
+	if err := victim.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Errorf("the other process ended with %v; want it killed", err)
+	}
+	if left, refused = killAll([]int{0}); left != 0 || refused == nil {
+		t.Errorf("got %d processes left, %v; want an error", left, refused)
 	}
 }
