@@ -44,7 +44,7 @@ func markdownCommand(b *strings.Builder, cmd *cobra.Command) {
 	default:
 		fmt.Fprintf(b, "\n## %s\n\n%s\n", cmd.CommandPath(), markdown(about(cmd)))
 		if !cmd.HasAvailableSubCommands() {
-			fmt.Fprintf(b, "\n```\n%s\n```\n", cmd.UseLine())
+			fmt.Fprintf(b, "\n```text\n%s\n```\n", cmd.UseLine())
 		}
 	}
 	begun := false
@@ -76,7 +76,7 @@ func markdown(text string) string {
 	for _, b := range blocks(text) {
 		lines := strings.Join(b.lines, "\n")
 		if b.as {
-			lines = "```\n" + lines + "\n```"
+			lines = "```text\n" + lines + "\n```"
 		} else {
 			lines = unmarked(lines)
 		}
