@@ -17,7 +17,7 @@ func TestPageTellsWhoPausedTheElectionAndHowItGoesOn(t *testing.T) {
 	}
 	s.Leader = nil
 	page := render(t, s)
-	for _, want := range []string{"Paused: nobody leads", "Paused by alice: upgrade of &lt;db1&gt;. No job runs until baton resume.", "3 min"} {
+	for _, want := range []string{"Paused: nobody leads", "Paused by alice: upgrade of &lt;db1&gt;. No job runs.", "3 min"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}

@@ -42,6 +42,7 @@ type instant struct {
 	ISO   string // for programs, and on hovering
 	Clock string // "14:02:11 UTC"; with the date where it is another day's
 	Near  string // "3 min 20 s ago", "in 8 s"
+	MS    int64  // of the epoch, for the script, which lets Near go on
 }
 
 // at describes t as seen at now, in the zone that t carries. The zero t is the
@@ -57,7 +58,7 @@ func at(t, now time.Time) instant {
 	case t.YearDay() != local.YearDay():
 		layout = "2 Jan 15:04:05 MST"
 	}
-	return instant{ISO: t.Format(time.RFC3339), Clock: t.Format(layout), Near: near(t.Sub(now))}
+	return instant{ISO: t.Format(time.RFC3339), Clock: t.Format(layout), Near: near(t.Sub(now)), MS: t.UnixMilli()}
 }
 
 func near(d time.Duration) string {
@@ -103,15 +104,16 @@ func words(name string) string { return strings.ReplaceAll(name, "_", " ") }
 // maxText is how much of one message the page shows; the API has all of it.
 const maxText = 600
 
-func clip(text string) string {
-	if len(text) <= maxText {
+func clip(text string) string { return clipTo(text, maxText) }
+
+func clipTo(text string, most int) string {
+	if len(text) <= most {
 		return text
 	}
-	cut := maxText
-	for cut > 0 && !utf8.RuneStart(text[cut]) {
-		cut--
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
 	}
-	return text[:cut] + " …"
+	return text[:most] + " …"
 }
 
 // some lists the first few names: "a, b and 3 more".
@@ -130,4 +132,24 @@ func sentence(clause string) string {
 	}
 	first, size := utf8.DecodeRuneInString(clause)
 	return string(unicode.ToUpper(first)) + clip(clause[size:]) + "."
+}
+
+// visible makes of what a program printed a text that can be shown: a control character
+// does nothing, and can be seen. So can what would turn the order of the letters around.
+func visible(text string) string {
+	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\r\n", "\n")
+	const pictures = 0x2400 // where Unicode has a picture of each control character
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case r < ' ':
+			return pictures + r
+		case r == 0x7F:
+			return 0x2421
+		case r >= 0x80 && r < 0xA0, unicode.Is(unicode.Bidi_Control, r), unicode.Is(unicode.Cf, r):
+			return '\uFFFD'
+		}
+		return r
+	}, text)
 }

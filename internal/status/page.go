@@ -3,27 +3,32 @@ package status
 import (
 	"bytes"
 	"crypto/sha256"
-	_ "embed" // the page's parts
+	"embed"
 	"encoding/base64"
 	"fmt"
 	"html/template"
+	"net/http"
+	"time"
 )
 
 var (
-	//go:embed page.html
-	pageHTML string
+	//go:embed page*.html
+	pageHTML embed.FS
 	//go:embed page.css
 	pageCSS string
 	//go:embed page.js
 	pageJS string
 )
 
-// page renders the status page: one document, with style sheet and script inside,
-// that asks for nothing from anywhere.
+// page renders the pages: each one document, with style sheet and script inside, that
+// asks for nothing from anywhere.
 type page struct {
 	template *template.Template
-	policy   string // Content-Security-Policy that allows exactly its two inline parts
+	policy   string // Content-Security-Policy that allows exactly the two inline parts
 	build    string
+	desk     *desk
+	hub      *hub
+	results  *results
 }
 
 func newPage() *page {
@@ -32,20 +37,83 @@ func newPage() *page {
 		// Both are ours, and are inserted as they are so that their digests hold.
 		"css": func() template.CSS { return template.CSS(pageCSS) }, //nolint:gosec // embedded, not input
 		"js":  func() template.JS { return template.JS(pageJS) },    //nolint:gosec // embedded, not input
+		"url": orderLink,
 	}
-	return &page{
-		template: template.Must(template.New("page").Funcs(parts).Parse(pageHTML)),
-		build:    digest(pageHTML + css + js)[:12],
+	p := &page{
+		template: template.Must(template.New("page").Funcs(parts).ParseFS(pageHTML, "page*.html")),
 		policy: fmt.Sprintf("default-src 'none'; style-src 'sha256-%s'; script-src 'sha256-%s'; connect-src 'self'; "+
-			"img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'", css, js),
+			"img-src data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'", css, js),
+		results: &results{},
 	}
+	var all string
+	for _, t := range p.template.Templates() {
+		if t.Tree != nil {
+			all += t.Name() + t.Tree.Root.String()
+		}
+	}
+	p.build = digest(all + css + js)[:12]
+	return p
 }
 
-// render renders to memory first: a page is sent whole or not at all.
-func (p *page) render(s Snapshot, known, all bool) ([]byte, error) {
+// orderLink is orderURL for templates.
+func orderLink(action string, pairs ...string) string { return orderURL(Action(action), pairs...) }
+
+// document is a page and what stands around it.
+type document struct {
+	Kind     string // which template shows View
+	Code     int
+	Build    string // identifies style sheet, script and templates
+	Title    string
+	Announce string // read out by screen readers when it changes
+	Alarm    string // why the page is not up to date
+	NodeID   string
+	Version  string
+	LockKey  string
+	Role     string
+	Now      instant
+	Letters  string
+	URL      string // of this page, to come back to
+	Refresh  int    // in s, without a script; 0: it stays as it is
+	CanOrder bool   // orders are taken here from who has the token
+	HowTo    bool   // say how to have them taken
+	View     any
+
+	// Of whoever asks; they are not part of what is shared.
+	SignedIn bool
+	CSRF     string
+}
+
+// topic is a page as far as it is the same for all who look at it.
+type topic struct {
+	path, query string
+	see, order  bool // what callers may see; whether orders are taken
+}
+
+// newDocument is a page's frame.
+func (s *Server) newDocument(t topic, snap Snapshot, known bool) *document {
+	now := clockOf(snap)
+	d := &document{
+		Code: http.StatusOK, Build: s.page.build, NodeID: or(snap.NodeID, "unnamed node"), Version: snap.Version, LockKey: snap.LockKey, Role: string(snap.Role),
+		Now: at(now.UTC(), now), URL: t.path, Refresh: 5, CanOrder: t.order, HowTo: !t.order,
+	}
+	if t.query != "" {
+		d.URL += "?" + t.query
+	}
+	if snap.Error != "" {
+		d.Alarm = clip(visible(snap.Error))
+		if known {
+			d.Alarm = "What you see is " + span(time.Duration(snap.AgeMS)*time.Millisecond) + " old: " + d.Alarm
+		}
+	}
+	return d
+}
+
+// render renders to memory first: a page is sent whole or not at all. part is "document",
+// or "live": what changes of one.
+func (p *page) render(part string, d *document) ([]byte, error) {
 	var out bytes.Buffer
-	if err := p.template.Execute(&out, newView(s, known, all, p.build)); err != nil {
-		return nil, fmt.Errorf("render the status page: %w", err)
+	if err := p.template.ExecuteTemplate(&out, part, d); err != nil {
+		return nil, fmt.Errorf("render the page %s: %w", d.Kind, err)
 	}
 	return out.Bytes(), nil
 }

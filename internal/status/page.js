@@ -1,13 +1,51 @@
-// Keeps the page current without reloading it: fetches it again every second and
-// changes only what differs, so that a selection and the scroll position stay.
-// Without this script the page reloads by itself.
+// Keeps the page current without loading it anew: the node tells what changes, and only
+// that is changed, so that a selection, the focus and the scroll position stay. Where that
+// stream is refused the page is asked for again and again. Without this script it reloads.
 (() => {
   "use strict";
-  const every = 1000, patience = 4000;
-  const root = document.documentElement;
-  const lost = document.getElementById("lost");
-  const node = root.dataset.node;
-  let timer = 0, asking = false, seen = new Date();
+  const root = document.documentElement, live = document.getElementById("live"), lost = document.getElementById("lost");
+  const lostAfter = 4000, every = 2000;
+  let lines = null, version = 0, ahead = 0, heard = Date.now(), source = null, polling = 0, asking = false;
+
+  // The words are those of the server: see format.go.
+  const two = (n, big, bigName, small, smallName) => {
+    const rest = Math.floor((n % big) / small);
+    return Math.floor(n / big) + " " + bigName + (rest ? ` ${rest} ${smallName}` : "");
+  };
+  function span(ms) {
+    const s = Math.floor(Math.max(ms, 0) / 1000);
+    if (s < 1) return "0 ms";
+    if (s < 60) return s + " s";
+    if (s < 3600) return two(s, 60, "min", 1, "s");
+    if (s < 172800) return two(s, 3600, "h", 60, "min");
+    return two(s, 86400, "d", 3600, "h");
+  }
+  function near(ms) {
+    if (ms > -1000 && ms <= 0) return "just now";
+    if (ms > 0 && ms < 1000) return "in a moment";
+    return ms < 0 ? span(-ms) + " ago" : "in " + span(ms);
+  }
+  const put = (element, text) => { if (element.textContent !== text) element.textContent = text; };
+
+  // Time goes on by the node's clock, also while nothing is heard: a lease ends.
+  function tick(within) {
+    const now = Date.now() + ahead;
+    for (const e of within.querySelectorAll("[data-tick]")) {
+      const ms = Number(e.dataset.at) - now;
+      switch (e.dataset.tick) {
+        case "near": put(e, near(ms)); break;
+        case "next": put(e, ms < 0 ? "due" : near(ms)); break;
+        case "held": put(e, span(-ms)); break;
+        case "clock": put(e, new Date(now).toISOString().slice(11, 19) + " UTC"); break;
+      }
+    }
+    for (const e of within.querySelectorAll("[data-until]")) {
+      const ttl = Number(e.dataset.ttl), left = Math.min(Math.max(Number(e.dataset.until) - now, 0), ttl);
+      e.querySelector("progress").value = left;
+      put(e.querySelector("b"), left < 10000 ? (left / 1000).toFixed(1).replace(".0", "") + " s" : span(left));
+      e.className = "lease " + (left * 6 < ttl ? "bad" : left * 5 < ttl * 2 ? "warn" : "good");
+    }
+  }
 
   function morph(old, fresh) {
     if (old.nodeName !== fresh.nodeName) return old.replaceWith(fresh);
@@ -22,36 +60,80 @@
     old.append(...want.slice(have.length));
   }
 
-  function connection(ok) {
-    root.classList.toggle("stale", !ok);
-    lost.hidden = ok;
-    if (ok) seen = new Date();
-    else lost.textContent = `Connection to ${node} lost. What you see is from ${seen.toLocaleTimeString()}. Trying again …`;
+  function show(html) {
+    const output = live.querySelector("pre.output");
+    const follow = output && output.scrollTop + output.clientHeight > output.scrollHeight - 8;
+    const fresh = new DOMParser().parseFromString(`<div id="live">${html}</div>`, "text/html").getElementById("live");
+    tick(fresh);
+    morph(live, fresh);
+    document.title = document.getElementById("announce").dataset.title;
+    const now = live.querySelector("pre.output");
+    if (now && (follow || !output)) now.scrollTop = now.scrollHeight;
+  }
+
+  function hear(clock) {
+    if (clock) ahead = clock - Date.now();
+    heard = Date.now();
+    lost.hidden = true;
+    root.classList.remove("stale");
+  }
+
+  function silence() {
+    if (Date.now() - heard < lostAfter || document.hidden) return;
+    if (lost.hidden) {
+      lost.textContent = `Connection to ${root.dataset.node} lost. What you see is from ${new Date(heard).toLocaleTimeString()}. Trying again …`;
+      lost.hidden = false;
+      root.classList.add("stale");
+    }
   }
 
   async function poll() {
-    clearTimeout(timer);
-    if (document.hidden || asking) return;
+    if (asking || document.hidden) return;
     asking = true;
-    const began = performance.now();
     try {
-      const reply = await fetch(location.pathname + location.search, { cache: "no-store", signal: AbortSignal.timeout(patience) });
+      const reply = await fetch(location.href, { cache: "no-store", signal: AbortSignal.timeout(lostAfter) });
       const fresh = new DOMParser().parseFromString(await reply.text(), "text/html");
       const build = fresh.documentElement.dataset.build;
       if (!build) throw new Error(`status ${reply.status}`);
       if (build !== root.dataset.build) return location.reload(); // the node was upgraded
       document.title = fresh.title;
-      for (const id of ["announce", "head", "main"]) morph(document.getElementById(id), fresh.getElementById(id));
-      connection(true);
+      morph(live, fresh.getElementById("live"));
+      hear(0);
     } catch {
-      connection(false);
+      // silence() tells
     } finally {
       asking = false;
-      // A page of very many jobs shall not keep the browser busy with itself.
-      timer = setTimeout(poll, Math.max(every, 4 * (performance.now() - began)));
     }
   }
 
-  document.addEventListener("visibilitychange", poll);
-  timer = setTimeout(poll, every);
+  function listen() {
+    clearInterval(polling);
+    polling = 0;
+    if (source) source.close();
+    source = new EventSource("/live?page=" + encodeURIComponent(location.pathname + location.search) + "&build=" + encodeURIComponent(root.dataset.build));
+    const take = (event) => {
+      const news = JSON.parse(event.data);
+      if (news.full !== undefined) lines = news.full.split("\n");
+      else if (lines && news.from === version) for (const { at, cut, text } of news.patch) lines.splice(at, cut, ...text);
+      else return listen();
+      version = news.to;
+      show(lines.join("\n"));
+    };
+    source.addEventListener("full", take);
+    source.addEventListener("patch", take);
+    source.addEventListener("upgraded", () => location.reload());
+    source.addEventListener("beat", (event) => hear(Number(event.data)));
+    source.onerror = () => {
+      // A browser does not try again where the stream was refused: the page is polled.
+      if (source.readyState !== EventSource.CLOSED || polling) return;
+      polling = setInterval(poll, every);
+      setTimeout(() => { if (polling) listen(); }, 30000);
+    };
+  }
+
+  if (!("live" in root.dataset)) return;
+  tick(document);
+  setInterval(() => { tick(document); silence(); }, 250);
+  addEventListener("visibilitychange", () => { if (document.hidden) { source?.close(); source = null; } else { heard = Date.now(); if (!source) listen(); } });
+  listen();
 })();

@@ -8,19 +8,50 @@ import (
 
 // pageRoutes are those of people.
 func (s *Server) pageRoutes(mux *http.ServeMux, slots chan struct{}) {
-	mux.Handle("/{$}", limit(slots, http.HandlerFunc(s.servePage)))
+	s.page.desk = newDesk(s.cfg.Desk)
+	s.page.hub = newHub(s)
+	for _, path := range []string{"/{$}", "/jobs/{job}", "/jobs/{job}/runs/{run}", "/timeline", "/dead-letters"} {
+		mux.Handle(path, limit(slots, http.HandlerFunc(s.servePage)))
+	}
+	for path, handler := range map[string]http.HandlerFunc{
+		"GET /confirm": s.serveConfirm, "GET /done": s.serveDone, "GET /sign-in": s.serveSignIn,
+		"POST /sign-in": s.serveSignIn, "POST /sign-out": s.serveSignOut, "POST /do": s.serveDo,
+	} {
+		mux.Handle(path, limit(slots, handler))
+	}
+	mux.HandleFunc("GET /live", s.serveLive)
 }
+
+// topicOf is the page that a request asks for, as whoever asks may see it.
+func (s *Server) topicOf(r *http.Request, path, query string) topic {
+	return topic{path: path, query: query, see: s.auth.maySee(r), order: s.takesOrders(r)}
+}
+
+// takesOrders reports whether whoever has the token may give orders on this connection.
+func (s *Server) takesOrders(r *http.Request) bool { return s.cfg.Do != nil && s.auth.enabled(r) }
 
 func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 	snap, known := s.snapshot(r.Context())
-	body, err := s.page.render(snap, known, r.URL.Query().Get("jobs") == "all")
+	d := s.compose(r.Context(), s.topicOf(r, r.URL.EscapedPath(), r.URL.RawQuery), snap, known)
+	if d == nil {
+		http.NotFound(w, r)
+		return
+	}
+	s.write(w, r, d)
+}
+
+// write sends a page to whoever asks for it.
+func (s *Server) write(w http.ResponseWriter, r *http.Request, d *document) {
+	d.SignedIn, d.CSRF = s.auth.signedIn(r), s.auth.csrf(r)
+	body, err := s.page.render("document", d)
 	if err != nil {
-		s.cfg.Logger.Error("status page was not rendered", zap.Error(err))
+		s.cfg.Logger.Error("a page was not rendered", zap.Error(err))
 		http.Error(w, "The page could not be rendered; see /api/v1/status and the log.", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(d.Code)
 	if _, err := w.Write(body); err != nil {
-		s.cfg.Logger.Debug("status page was not sent", zap.Error(err))
+		s.cfg.Logger.Debug("a page was not sent", zap.Error(err))
 	}
 }

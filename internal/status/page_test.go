@@ -14,7 +14,21 @@ import (
 // render returns the page of s.
 func render(t *testing.T, s Snapshot) string {
 	t.Helper()
-	body, err := newPage().render(s, true, false)
+	return pageAt(t, s, "/")
+}
+
+// pageAt returns the page at a path of s, which is known.
+func pageAt(t *testing.T, s Snapshot, path string) string {
+	t.Helper()
+	h := New(Config{Source: fixed(s), Health: standby})
+	path, query, _ := strings.Cut(path, "?")
+	return pageOf(t, h, topic{path: path, query: query, see: true}, s, true)
+}
+
+// pageOf returns the page of a topic.
+func pageOf(t *testing.T, h *Server, topic topic, s Snapshot, known bool) string {
+	t.Helper()
+	body, err := h.page.render("document", h.compose(t.Context(), topic, s, known))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,10 +96,9 @@ func TestPageIsWellFormedWhateverTheState(t *testing.T) {
 	vacant.Leader = nil
 	for name, s := range map[string]Snapshot{"sample": sample(now), "empty": empty, "foreign": foreign, "failing": failing, "vacant": vacant} {
 		for _, known := range []bool{true, false} {
-			body, err := newPage().render(s, known, false)
-			if err != nil {
-				t.Fatal(err)
-			}
+			h := New(Config{Source: fixed(s), Health: standby})
+			var err error
+			body := pageOf(t, h, topic{path: "/", see: true}, s, known)
 			text := regexp.MustCompile(`(?s)<(style|script)>.*?</(style|script)>`).ReplaceAllString(string(body), "")
 			text = regexp.MustCompile(`<(meta|link)([^>]*)>`).ReplaceAllString(text, "<$1$2/>")
 			dec := xml.NewDecoder(strings.NewReader(text))
@@ -104,8 +117,8 @@ func TestPageCanBeReadWithoutScriptAndWithoutEyes(t *testing.T) {
 	page := render(t, sample(time.Now()))
 	for _, want := range []string{
 		`<html lang="en"`, `<noscript><meta http-equiv="refresh" content="5"></noscript>`, `name="viewport"`,
-		`<header`, `<main`, `<footer>`, `role="status" aria-live="polite">db1 leads, epoch 1753192331043<`,
-		`<progress aria-label="Lease left" max="10000" value="8120">`, `<th scope="col">Schedule`, `<th scope="row"><bdi>users</bdi>`,
+		`<header`, `<main`, `<footer>`, `role="status" aria-live="polite">db1 leads, epoch 1753192331043. Data is late. Jobs are failing. A node is silent<`,
+		`<progress aria-label="Lease left" max="10000" value="8120">`, `<th scope="col">Schedule`, `<th scope="row"><a href="/jobs/users"><bdi>users</bdi></a>`,
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("page lacks %s", want)
@@ -118,8 +131,8 @@ func TestPageAnswersWhoLeadsAndWhatIsWrong(t *testing.T) {
 	for _, want := range []string{
 		"<title>db1 leads · baton</title>", "1753192331043", "2 h 3 min", "8.1 s", "of 10 s left", // the leader
 		"3 min 20 s late", "users; 185,440 changes waiting", "1 of 4 failing", "2 live, 1 silent", "db3 not seen", // the verdicts
-		"every day at 02:30", "30 2 * * *", "Asia/Shanghai", "3 failures in a row", "3 dead letters", "varchar(80)", "for 12 s on db1", // the jobs
-		"1,200 rows of 185,400 changes", "by alice: ", ", for 20 min",
+		"every day at 02:30", "30 2 * * *", "Asia/Shanghai", "3 failures in a row", "3 dead letters", "varchar(80)", ">12 s</time> on db1", // the jobs
+		"1,200 rows of 185,400 changes", "by alice: ", ">20 min</time>",
 		"not the leader’s", "asked by alice: upgrade", "stepped down", "no renewal was answered in time", // nodes, events
 	} {
 		if !strings.Contains(page, want) {
@@ -143,29 +156,33 @@ func TestVerdicts(t *testing.T) {
 		got  verdict
 		want verdict
 	}{
-		"data current":  {dataVerdict(Snapshot{Jobs: []Job{job("a", 1, nil), job("b", 59, nil)}}), verdict{good, "Data", "Up to date", "at most 59 s behind; 20 changes waiting"}},
-		"data late":     {dataVerdict(Snapshot{Jobs: []Job{job("a", 1, nil), job("b", 60, nil)}}), verdict{bad, "Data", "1 min late", "b; 20 changes waiting"}},
-		"data later":    {dataVerdict(Snapshot{Jobs: []Job{job("a", 90, nil), job("b", 60, nil)}}), verdict{bad, "Data", "1 min 30 s late", "a and 1 more; 20 changes waiting"}},
-		"data patient":  {dataVerdict(Snapshot{Jobs: []Job{job("a", 90, patient)}}), verdict{good, "Data", "Up to date", "at most 1 min 30 s behind; 10 changes waiting"}},
-		"data unknown":  {dataVerdict(Snapshot{Error: "x", Jobs: []Job{job("a", 1, nil)}}), verdict{warn, "Data", "Not known", "the state could not be read"}},
-		"data none":     {dataVerdict(Snapshot{Jobs: []Job{{Name: "a"}}}), verdict{idle, "Data", "Not measured", "no flush has reported its lag"}},
-		"data commands": {dataVerdict(Snapshot{Jobs: []Job{{Name: "a", Command: true}}}), verdict{idle, "Data", "No flush", "all jobs run commands"}},
-		"jobs well":     {jobsVerdict(Snapshot{Jobs: []Job{job("a", 1, nil), job("b", 1, nil)}}, true), verdict{good, "Jobs", "All 2 well", "0 running now"}},
-		"jobs failing":  {jobsVerdict(Snapshot{Jobs: []Job{job("a", 1, failed), job("b", 1, nil)}}, true), verdict{bad, "Jobs", "1 of 2 failing", "a"}},
-		"jobs paused":   {jobsVerdict(Snapshot{Jobs: []Job{{Name: "a", Paused: &Pause{}}, job("b", 1, nil)}}, true), verdict{warn, "Jobs", "1 of 2 paused", "a"}},
-		"jobs fresh":    {jobsVerdict(Snapshot{Jobs: []Job{{Name: "a"}}}, true), verdict{idle, "Jobs", "None has run yet", "0 running now"}},
-		"jobs none":     {jobsVerdict(Snapshot{}, true), verdict{idle, "Jobs", "None", "no job is configured on this node"}},
-		"jobs unknown":  {jobsVerdict(Snapshot{Error: "x"}, false), verdict{warn, "Jobs", "Not known", "the state could not be read"}},
-		"jobs stale":    {jobsVerdict(Snapshot{Error: "x", Jobs: []Job{job("a", 1, nil)}}, true), verdict{warn, "Jobs", "Well", "when last seen"}},
-		"redis":         {redisVerdict(Snapshot{Redis: Redis{Host: "r:1", OK: true, Since: now.Add(-time.Hour)}}, now), verdict{good, "Redis", "Answers", "r:1, for 1 h"}},
-		"redis down":    {redisVerdict(Snapshot{Redis: Redis{Host: "r:1", Error: "refused"}}, now), verdict{bad, "Redis", "Does not answer", "refused"}},
-		"nodes":         {nodesVerdict(Snapshot{Leader: &Leader{NodeID: "a"}, Nodes: []Node{{ID: "a"}, {ID: "b"}}}, true), verdict{good, "Nodes", "2 live", "1 could take over"}},
-		"node alone":    {nodesVerdict(Snapshot{Leader: &Leader{NodeID: "a"}, Nodes: []Node{{ID: "a"}}}, true), verdict{warn, "Nodes", "1 live", "no standby could take over"}},
-		"no candidate":  {nodesVerdict(Snapshot{Leader: &Leader{NodeID: "a"}, Nodes: []Node{{ID: "a"}, {ID: "b", Observer: true}, {ID: "c", Aside: "for 20s: x"}}}, true), verdict{warn, "Nodes", "3 live", "no standby could take over"}},
-		"nodes vacant":  {nodesVerdict(Snapshot{Nodes: []Node{{ID: "a"}, {ID: "b"}}}, true), verdict{good, "Nodes", "2 live", "2 could lead"}},
-		"none can":      {nodesVerdict(Snapshot{Nodes: []Node{{ID: "a", Observer: true}}}, true), verdict{warn, "Nodes", "1 live", "none could lead"}},
-		"nodes silent":  {nodesVerdict(Snapshot{Nodes: []Node{{ID: "a"}, {ID: "b", Stale: true}}}, true), verdict{warn, "Nodes", "1 live, 1 silent", "b not seen"}},
+		"data current":  {dataVerdict(Snapshot{Jobs: []Job{job("a", 1, nil), job("b", 59, nil)}}), verdict{Tone: good, Question: "Data", Answer: "Up to date", Note: "at most 59 s behind; 20 changes waiting"}},
+		"data late":     {dataVerdict(Snapshot{Jobs: []Job{job("a", 1, nil), job("b", 60, nil)}}), verdict{Tone: bad, Question: "Data", Answer: "1 min late", Note: "b; 20 changes waiting"}},
+		"data later":    {dataVerdict(Snapshot{Jobs: []Job{job("a", 90, nil), job("b", 60, nil)}}), verdict{Tone: bad, Question: "Data", Answer: "1 min 30 s late", Note: "a and 1 more; 20 changes waiting"}},
+		"data patient":  {dataVerdict(Snapshot{Jobs: []Job{job("a", 90, patient)}}), verdict{Tone: good, Question: "Data", Answer: "Up to date", Note: "at most 1 min 30 s behind; 10 changes waiting"}},
+		"data unknown":  {dataVerdict(Snapshot{Error: "x", Jobs: []Job{job("a", 1, nil)}}), verdict{Tone: warn, Question: "Data", Answer: "Not known", Note: "the state could not be read"}},
+		"data none":     {dataVerdict(Snapshot{Jobs: []Job{{Name: "a"}}}), verdict{Tone: idle, Question: "Data", Answer: "Not measured", Note: "no flush has reported its lag"}},
+		"data commands": {dataVerdict(Snapshot{Jobs: []Job{{Name: "a", Command: true}}}), verdict{Tone: idle, Question: "Data", Answer: "No flush", Note: "all jobs run commands"}},
+		"jobs well":     {jobsVerdict(Snapshot{Jobs: []Job{job("a", 1, nil), job("b", 1, nil)}}, true), verdict{Tone: good, Question: "Jobs", Answer: "All 2 well", Note: "0 running now"}},
+		"jobs failing":  {jobsVerdict(Snapshot{Jobs: []Job{job("a", 1, failed), job("b", 1, nil)}}, true), verdict{Tone: bad, Question: "Jobs", Answer: "1 of 2 failing", Note: "a"}},
+		"jobs paused":   {jobsVerdict(Snapshot{Jobs: []Job{{Name: "a", Paused: &Pause{}}, job("b", 1, nil)}}, true), verdict{Tone: warn, Question: "Jobs", Answer: "1 of 2 paused", Note: "a"}},
+		"jobs fresh":    {jobsVerdict(Snapshot{Jobs: []Job{{Name: "a"}}}, true), verdict{Tone: idle, Question: "Jobs", Answer: "None has run yet", Note: "0 running now"}},
+		"jobs none":     {jobsVerdict(Snapshot{}, true), verdict{Tone: idle, Question: "Jobs", Answer: "None", Note: "no job is configured on this node"}},
+		"jobs unknown":  {jobsVerdict(Snapshot{Error: "x"}, false), verdict{Tone: warn, Question: "Jobs", Answer: "Not known", Note: "the state could not be read"}},
+		"jobs stale":    {jobsVerdict(Snapshot{Error: "x", Jobs: []Job{job("a", 1, nil)}}, true), verdict{Tone: warn, Question: "Jobs", Answer: "Well", Note: "when last seen"}},
+		"redis":         {redisVerdict(Snapshot{Redis: Redis{Host: "r:1", OK: true, Since: now.Add(-time.Hour)}}, now), verdict{Tone: good, Question: "Redis", Answer: "Answers", Note: "r:1, for 1 h"}},
+		"redis down":    {redisVerdict(Snapshot{Redis: Redis{Host: "r:1", Error: "refused"}}, now), verdict{Tone: bad, Question: "Redis", Answer: "Does not answer", Note: "refused"}},
+		"nodes":         {nodesVerdict(Snapshot{Leader: &Leader{NodeID: "a"}, Nodes: []Node{{ID: "a"}, {ID: "b"}}}, true), verdict{Tone: good, Question: "Nodes", Answer: "2 live", Note: "1 could take over"}},
+		"node alone":    {nodesVerdict(Snapshot{Leader: &Leader{NodeID: "a"}, Nodes: []Node{{ID: "a"}}}, true), verdict{Tone: warn, Question: "Nodes", Answer: "1 live", Note: "no standby could take over"}},
+		"no candidate":  {nodesVerdict(Snapshot{Leader: &Leader{NodeID: "a"}, Nodes: []Node{{ID: "a"}, {ID: "b", Observer: true}, {ID: "c", Aside: "for 20s: x"}}}, true), verdict{Tone: warn, Question: "Nodes", Answer: "3 live", Note: "no standby could take over"}},
+		"nodes vacant":  {nodesVerdict(Snapshot{Nodes: []Node{{ID: "a"}, {ID: "b"}}}, true), verdict{Tone: good, Question: "Nodes", Answer: "2 live", Note: "2 could lead"}},
+		"none can":      {nodesVerdict(Snapshot{Nodes: []Node{{ID: "a", Observer: true}}}, true), verdict{Tone: warn, Question: "Nodes", Answer: "1 live", Note: "none could lead"}},
+		"nodes silent":  {nodesVerdict(Snapshot{Nodes: []Node{{ID: "a"}, {ID: "b", Stale: true}}}, true), verdict{Tone: warn, Question: "Nodes", Answer: "1 live, 1 silent", Note: "b not seen"}},
 	} {
+		if (c.got.Next == "") != (c.got.Tone == good || c.got.Tone == idle) && c.got.Answer != "Not known" && name != "jobs stale" {
+			t.Errorf("%s: what is wrong has nothing to do about it, or the other way round: %+v", name, c.got)
+		}
+		c.got.Next, c.got.Link, c.got.Say = "", "", ""
 		if c.got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, c.got, c.want)
 		}
@@ -177,7 +194,7 @@ func TestPausedElectionPromisesNoNextRun(t *testing.T) {
 	now := time.Now()
 	s := sample(now)
 	s.Leader, s.Paused = nil, &Pause{Since: now, Reason: "by alice: upgrade"}
-	for _, j := range newView(s, true, false, "").Jobs {
+	for _, j := range newOverview(s, true, false, extras{}).Jobs {
 		if want := (instant{Near: "after resume"}); j.Next != want {
 			t.Errorf("next run of %s: %+v, want %+v", j.Name, j.Next, want)
 		}
@@ -188,7 +205,7 @@ func TestPausedElectionPromisesNoNextRun(t *testing.T) {
 }
 
 func TestAQuarantineIsNotTheNodes(t *testing.T) {
-	if v := newView(sample(time.Now()), true, false, ""); v.Events[len(v.Events)-1].Event != "began a quarantine" {
+	if v := newOverview(sample(time.Now()), true, false, extras{}); v.Events[len(v.Events)-1].Event != "began a quarantine" {
 		t.Errorf("the oldest event: %+v", v.Events[len(v.Events)-1])
 	}
 }
@@ -202,12 +219,12 @@ func TestLeaseGoesOnEndingWhileTheStateIsOld(t *testing.T) {
 		{8000, 10000, 0, "8 s", good}, {8000, 10000, 4500, "3.5 s", warn}, {8000, 10000, 7000, "1 s", bad},
 		{8000, 10000, 60000, "0 ms", bad}, {12000, 10000, 0, "10 s", good},
 	} {
-		v := newLeaseView(&Leader{LeaseLeftMS: c.left, TTLMS: c.ttl}, c.age)
+		v := newLeaseView(&Leader{LeaseLeftMS: c.left, TTLMS: c.ttl}, c.age, time.Now())
 		if v.Left != c.want || v.Tone != c.tone {
 			t.Errorf("%+v: %+v", c, v)
 		}
 	}
-	if v := newLeaseView(&Leader{LeaseLeftMS: -1, TTLMS: 10}, 0); v != nil {
+	if v := newLeaseView(&Leader{LeaseLeftMS: -1, TTLMS: 10}, 0, time.Now()); v != nil {
 		t.Errorf("a lock without time to live has the lease %+v", v)
 	}
 }
@@ -222,21 +239,17 @@ func TestPageOfManyJobsShowsTheWorstFirst(t *testing.T) {
 	s.Jobs[1700].Running = &Run{NodeID: "db1"}
 	s.Jobs[1999].LagSeconds = new(1e6)
 	page := render(t, s)
-	names := regexp.MustCompile(`job-\d{4}</bdi>`).FindAllString(page, -1)
-	if len(names) != manyJobs || len(page) > 150_000 {
+	names := regexp.MustCompile(`job-\d{4}</bdi></a></th`).FindAllString(page, -1)
+	if len(names) != manyJobs || len(page) > 200_000 {
 		t.Errorf("%d jobs in %d bytes, want %d jobs", len(names), len(page), manyJobs)
 	}
-	if got, want := strings.Join(names[:5], " "), "job-1998</bdi> job-1999</bdi> job-1500</bdi> job-1700</bdi> job-0000</bdi>"; got != want {
+	if got, want := strings.Join(names[:5], " "), "job-1998</bdi></a></th job-1999</bdi></a></th job-1500</bdi></a></th job-1700</bdi></a></th job-0000</bdi></a></th"; got != want {
 		t.Errorf("they begin with %s, want %s", got, want)
 	}
-	if !strings.Contains(page, `100 of 2,000 jobs: what fails or is late, is paused or runs comes first. <a href="?jobs=all">`) {
+	if !strings.Contains(page, `200 of 2,000 jobs: what fails or is late, is paused or runs comes first. <a href="?jobs=all">`) {
 		t.Error("the page does not say that there are more jobs, or how to see them")
 	}
-	body, err := newPage().render(s, true, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if all := string(body); strings.Count(all, "</bdi></th>")+strings.Count(all, "</bdi><small>") < 2000 || strings.Contains(all, "?jobs=all") {
+	if all := pageAt(t, s, "/?jobs=all"); strings.Count(all, `<th scope="row"><a href="/jobs/`) < 2000 || strings.Contains(all, "?jobs=all") {
 		t.Error("asked for all jobs the page does not show them")
 	}
 	if s.Jobs[0].Name != "job-0000" || s.Jobs[1999].Name != "job-1999" {

@@ -122,7 +122,7 @@ func TestEveryAnswerCarriesTheSecurityHeaders(t *testing.T) {
 			}
 		}
 		policy := header.Get("Content-Security-Policy")
-		for _, want := range []string{"default-src 'none'", "frame-ancestors 'none'", "form-action 'none'", "base-uri 'none'"} {
+		for _, want := range []string{"default-src 'none'", "frame-ancestors 'none'", "form-action 'self'", "base-uri 'none'"} {
 			if !strings.Contains(policy, want) || strings.Contains(policy, "unsafe") {
 				t.Errorf("%s: policy %q lacks %q, or allows what is unsafe", path, policy, want)
 			}

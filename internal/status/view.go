@@ -18,52 +18,30 @@ const (
 	idle tone = "idle"
 )
 
-// view is what the template shows: every judgement and every wording is made here,
+// overview is what the first page shows: every judgement and every wording is made here,
 // so that the template only places them.
-type view struct {
-	Build    string // identifies style sheet and script
-	Title    string
-	Announce string // read out by screen readers when it changes
-	Alarm    string // why the page is not up to date
-	Known    bool   // false: nothing has been read yet, so that an empty list says nothing
-	NodeID   string
-	Version  string
-	LockKey  string
-	Role     string
-	Now      instant
+type overview struct {
+	Known    bool // false: nothing has been read yet, so that an empty list says nothing
 	Leader   leaderView
 	Verdicts []verdict
+	Running  []runningView
 	Locks    []lockView
 	Nodes    []nodeView
 	Jobs     []jobView
 	MoreJobs string // of how many jobs those are; empty: of all
+	Terms    timelineView
 	Events   []eventView
-}
-
-type leaderView struct {
-	Tone     tone
-	Name     string // set apart from the headline around it
-	Headline string
-	Note     string
-	Here     bool // this node leads
-	Epoch    string
-	Owner    string
-	Since    instant
-	Held     string // "2 h 3 min"
-	Lease    *leaseView
-}
-
-type leaseView struct {
-	Tone        tone
-	Left, TTL   string
-	LeftMS, Max int64
+	Letters  string // "12 dead letters"; empty: none that is known
+	Paused   bool   // the election, or all jobs
+	AllOff   bool   // all jobs are paused
 }
 
 // lockView is an election of its own for some of the jobs.
 type lockView struct {
-	Tone                     tone
-	Key, Leader, Epoch, Held string
-	Lease, Note              string
+	Tone               tone
+	Key, Leader, Epoch string
+	Held               instant
+	Lease, Note        string
 }
 
 func newLockView(l Lock, now time.Time) lockView {
@@ -76,23 +54,8 @@ func newLockView(l Lock, now time.Time) lockView {
 		v.Tone, v.Leader, v.Note = bad, "another program", "Its jobs do not run until that program lets go."
 		return v
 	}
-	v.Tone, v.Leader, v.Epoch, v.Held = good, or(l.Leader.NodeID, "an unnamed node"), epoch(l.Leader.Epoch), span(wholeSeconds(now.Sub(l.Leader.Since)))
+	v.Tone, v.Leader, v.Epoch, v.Held = good, or(l.Leader.NodeID, "an unnamed node"), epoch(l.Leader.Epoch), elapsed(l.Leader.Since, now)
 	return v
-}
-
-// verdict answers one question in one word.
-type verdict struct {
-	Tone     tone
-	Question string
-	Answer   string
-	Note     string
-}
-
-type nodeView struct {
-	ID, State, Version, Config, Address, Seen string
-	Priority, Aside                           string
-	Tone                                      tone
-	Here, Leads, OtherVersion, OtherConfig    bool
 }
 
 type eventView struct {
@@ -101,39 +64,35 @@ type eventView struct {
 	Event, NodeID, Epoch, Reason string
 }
 
-// newView is the page's view of s; all says to show every job, however many.
-func newView(s Snapshot, known, all bool, build string) view {
-	now := s.Now.Add(time.Duration(s.AgeMS) * time.Millisecond)
-	if s.Now.IsZero() {
-		now = time.Now()
+// eventsOnFront is how many events the first page shows; the timeline has all.
+const eventsOnFront = 12
+
+// newOverview is the first page of s; all says to show every job, however many.
+func newOverview(s Snapshot, known, all bool, extra extras) overview {
+	now := clockOf(s)
+	v := overview{
+		Known: known, Leader: newLeaderView(s, known, now), Terms: newTimeline(s, now),
+		Verdicts: []verdict{dataVerdict(s), jobsVerdict(s, known), redisVerdict(s, now), nodesVerdict(s, known)},
+		Events:   newEvents(s.Events[:min(len(s.Events), eventsOnFront)], now), Letters: extra.letters, Paused: s.Paused != nil,
 	}
-	v := view{
-		Build: build, Known: known, NodeID: or(s.NodeID, "unnamed node"), Version: s.Version, LockKey: s.LockKey, Role: string(s.Role),
-		Now: at(now.UTC(), now), Leader: newLeaderView(s, known, now),
-	}
-	if s.Error != "" {
-		v.Alarm = clip(s.Error)
-		if known {
-			v.Alarm = "What you see is " + span(time.Duration(s.AgeMS)*time.Millisecond) + " old: " + v.Alarm
-		}
-	}
-	headline := v.Leader.Name + v.Leader.Headline
-	v.Title, v.Announce = headline, headline
-	if v.Leader.Epoch != "" {
-		v.Announce += ", epoch " + v.Leader.Epoch
-	}
-	v.Verdicts = []verdict{dataVerdict(s), jobsVerdict(s, known), redisVerdict(s, now), nodesVerdict(s, known)}
 	for _, l := range s.Locks {
 		v.Locks = append(v.Locks, newLockView(l, now))
 	}
 	for _, n := range s.Nodes {
-		v.Nodes = append(v.Nodes, newNodeView(n, s))
+		v.Nodes = append(v.Nodes, newNodeView(n, s, now))
 	}
 	shown := s.Jobs
 	if !all && len(shown) > manyJobs {
 		shown = worstFirst(shown)[:manyJobs]
 		v.MoreJobs = fmt.Sprintf("%d of %s jobs: what fails or is late, is paused or runs comes first.", manyJobs, count(int64(len(s.Jobs))))
 	}
+	for _, j := range s.Jobs {
+		v.AllOff = v.AllOff || j.Paused != nil && j.Paused.All
+		for _, r := range runsOf(j) {
+			v.Running = append(v.Running, newRunningView(j, r, now))
+		}
+	}
+	v.Running = v.Running[:min(len(v.Running), manyRunning)]
 	for _, j := range shown {
 		job := newJobView(j, now)
 		if j.Lock != s.LockKey {
@@ -142,103 +101,28 @@ func newView(s Snapshot, known, all bool, build string) view {
 		if s.Paused != nil && s.Leader == nil {
 			job.Next = instant{Near: "after resume"}
 		}
+		job.Spark = sparkline(extra.samples, j.Name, now)
 		v.Jobs = append(v.Jobs, job)
 	}
-	for _, e := range s.Events {
-		v.Events = append(v.Events, eventView{
+	return v
+}
+
+// clockOf is now, by the clock of the node that gathered s.
+func clockOf(s Snapshot) time.Time {
+	if s.Now.IsZero() {
+		return time.Now()
+	}
+	return s.Now.Add(ms(s.AgeMS))
+}
+
+func newEvents(events []Event, now time.Time) (views []eventView) {
+	for _, e := range events {
+		views = append(views, eventView{
 			At: at(e.At.UTC(), now), Tone: eventTone(e.Event), Event: eventWords(e.Event),
 			NodeID: e.NodeID, Epoch: epoch(e.Epoch), Reason: clip(e.Reason),
 		})
 	}
-	return v
-}
-
-func newLeaderView(s Snapshot, known bool, now time.Time) leaderView {
-	switch l := s.Leader; {
-	case !known:
-		return leaderView{Tone: warn, Headline: "Leader not known yet", Note: "This node has not been able to read the election's state."}
-	case l == nil && s.Error != "":
-		return leaderView{Tone: warn, Headline: "Nobody led when last seen", Note: "A node may lead by now."}
-	case l == nil && s.Paused != nil:
-		return leaderView{Tone: warn, Headline: "Paused: nobody leads", Since: at(s.Paused.Since.UTC(), now), Held: span(wholeSeconds(now.Sub(s.Paused.Since))),
-			Note: "Paused " + clip(s.Paused.Reason) + ". No job runs until baton resume."}
-	case l == nil:
-		return leaderView{Tone: warn, Headline: "Nobody leads", Note: or(sentence(s.Vacancy), "The lock is free: a standby takes it within moments.")}
-	case l.Foreign:
-		return leaderView{
-			Tone: bad, Headline: "The lock is held by another program", Owner: l.Owner, Lease: newLeaseView(l, s.AgeMS),
-			Note: fmt.Sprintf("No baton node wrote what is in %q. No job runs until that program lets go.", s.LockKey),
-		}
-	default:
-		v := leaderView{
-			Tone: good, Name: or(l.NodeID, "an unnamed node"), Headline: " leads", Here: l.NodeID == s.NodeID,
-			Epoch: epoch(l.Epoch), Owner: l.Owner, Since: at(l.Since.UTC(), now), Lease: newLeaseView(l, s.AgeMS),
-		}
-		if l.Since.IsZero() {
-			v.Since = instant{}
-		} else {
-			v.Held = span(wholeSeconds(now.Sub(l.Since)))
-		}
-		if s.Paused != nil {
-			v.Tone, v.Note = warn, "Paused "+clip(s.Paused.Reason)+". It is about to step down."
-		}
-		if s.Error != "" {
-			v.Tone, v.Headline, v.Note = warn, " led when last seen", "Another node may lead by now."
-		}
-		return v
-	}
-}
-
-// newLeaseView counts the lease down by the Snapshot's age: it goes on ending while
-// nobody can be asked.
-func newLeaseView(l *Leader, ageMS int64) *leaseView {
-	if l.LeaseLeftMS < 0 || l.TTLMS <= 0 {
-		return nil
-	}
-	left := min(max(l.LeaseLeftMS-ageMS, 0), l.TTLMS)
-	v := &leaseView{Tone: good, LeftMS: left, Max: l.TTLMS, Left: span(ms(left)), TTL: span(ms(l.TTLMS))}
-	switch {
-	case left*6 < l.TTLMS:
-		v.Tone = bad
-	case left*5 < l.TTLMS*2:
-		v.Tone = warn
-	}
-	return v
-}
-
-func newNodeView(n Node, s Snapshot) nodeView {
-	v := nodeView{
-		ID: n.ID, State: words(n.State), Version: n.Version, Config: n.ConfigHash, Address: n.Address, Tone: idle,
-		Seen: near(-ms(n.LastSeenMSAgo + s.AgeMS)), Here: n.ID == s.NodeID,
-		Leads: s.Error == "" && s.Leader != nil && !s.Leader.Foreign && s.Leader.NodeID == n.ID,
-	}
-	if n.Priority != 0 {
-		v.Priority = fmt.Sprintf("priority %d", n.Priority)
-	}
-	if n.Aside != "" {
-		v.Aside = "Stands aside " + clip(n.Aside)
-	}
-	const shortHash = 8
-	if len(v.Config) > shortHash {
-		v.Config = v.Config[:shortHash]
-	}
-	switch {
-	case n.Stale:
-		v.Tone, v.State = bad, "silent"
-	case v.Leads:
-		v.Tone = good
-	case n.Observer:
-		v.State = "observer"
-	case n.State == string(RoleStandby):
-		v.Tone = busy
-	}
-	for _, other := range s.Nodes {
-		if s.Leader != nil && other.ID == s.Leader.NodeID {
-			v.OtherVersion = n.Version != other.Version
-			v.OtherConfig = n.ConfigHash != other.ConfigHash
-		}
-	}
-	return v
+	return views
 }
 
 // eventWords is what the node did: it is not the node that is quarantined.
@@ -262,6 +146,21 @@ func eventTone(event string) tone {
 	}
 }
 
+// clockShown is from when on a clock's offset is more than the way to Redis and back.
+const clockShown = 100 * time.Millisecond
+
+// seen is when a node last told of itself, to the second.
+func seen(n Node, s Snapshot, now time.Time) instant {
+	return at(now.Add(-ms(n.LastSeenMSAgo+s.AgeMS)).Round(time.Second).UTC(), now)
+}
+
+// elapsed is how long something has lasted.
+func elapsed(since, now time.Time) instant {
+	i := at(since.UTC(), now)
+	i.Near = span(wholeSeconds(now.Sub(since)))
+	return i
+}
+
 // epoch is the number as logs write it, so that it can be searched for.
 func epoch(n int64) string {
 	if n == 0 {
@@ -272,8 +171,8 @@ func epoch(n int64) string {
 
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// worst returns the more alarming of two tones.
-func worst(a, b tone) tone {
+// worseOf is the more alarming of two tones.
+func worseOf(a, b tone) tone {
 	rank := map[tone]int{idle: 0, busy: 0, good: 1, warn: 2, bad: 3}
 	if cmp.Compare(rank[a], rank[b]) < 0 {
 		return b

@@ -1,0 +1,209 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// deskWithin is how long a page waits for what it asks of the servers.
+const deskWithin = 1500 * time.Millisecond
+
+// compose makes the page that a topic names of the state; nil if there is none.
+func (s *Server) compose(ctx context.Context, t topic, snap Snapshot, known bool) *document {
+	if !t.see {
+		snap = public(snap)
+	}
+	ctx, cancel := context.WithTimeout(ctx, deskWithin)
+	defer cancel()
+	d := s.newDocument(t, snap, known)
+	query, _ := url.ParseQuery(t.query) // what is wrong in it is not there
+	parts := strings.Split(strings.Trim(t.path, "/"), "/")
+	for i := range parts {
+		parts[i], _ = url.PathUnescape(parts[i])
+	}
+	extra := s.page.desk.extras(ctx, s.watch)
+	d.Letters = extra.letters
+	switch {
+	case t.path == "/":
+		s.composeOverview(d, snap, known, query.Get("jobs") == "all", extra)
+	case t.path == "/timeline":
+		now := clockOf(snap)
+		v := newTimeline(snap, now)
+		v.Events = newEvents(snap.Events, now)
+		d.Kind, d.Title, d.View = "timeline", "Timeline", v
+	case t.path == "/dead-letters":
+		s.composeLetters(ctx, d, t, snap, query.Get("job"))
+	case len(parts) == 2 && parts[0] == "jobs":
+		return s.composeJob(ctx, d, t, snap, known, parts[1], query.Get("before"), extra.samples)
+	case len(parts) == 4 && parts[0] == "jobs" && parts[2] == "runs":
+		return s.composeRun(ctx, d, t, snap, known, parts[1], parts[3])
+	default:
+		return nil
+	}
+	return d
+}
+
+func (s *Server) composeOverview(d *document, snap Snapshot, known, all bool, extra extras) {
+	v := newOverview(snap, known, all, extra)
+	d.Kind, d.View = "overview", v
+	d.Title = v.Leader.Name + v.Leader.Headline
+	d.Announce = d.Title
+	if v.Leader.Epoch != "" {
+		d.Announce += ", epoch " + v.Leader.Epoch
+	}
+	for _, verdict := range v.Verdicts {
+		if verdict.Say != "" {
+			d.Announce += ". " + verdict.Say
+		}
+	}
+}
+
+func (s *Server) composeLetters(ctx context.Context, d *document, t topic, snap Snapshot, job string) {
+	v := lettersPage{Job: job, Secret: !t.see}
+	d.Kind, d.Title, d.Refresh = "letters", "Dead letters", 0 // nobody reads while it moves
+	if s.cfg.Desk != nil {
+		letters, err := s.cfg.Desk.Letters(ctx, LetterFilter{Job: job}, lettersShown)
+		v.Letters, v.More = newLetters(letters, clockOf(snap), t.see), len(letters) == lettersShown
+		v.Trouble = troubleOf(v.Trouble, "Not all dead letters could be read", err)
+	}
+	d.View = v
+}
+
+// lettersOfJob is how many dead letters the page of a job shows.
+const lettersOfJob = 10
+
+func (s *Server) composeJob(ctx context.Context, d *document, t topic, snap Snapshot, known bool, name, before string, samples []Sample) *document {
+	j := jobNamed(snap, name)
+	if j == nil {
+		return s.composeMissing(d, known, "There is no job "+name+" in this node’s configuration.")
+	}
+	var entries []Entry
+	var letters []Letter
+	var trouble []string
+	if s.cfg.Desk != nil {
+		var err error
+		entries, err = s.cfg.Desk.History(ctx, name, before, entriesShown)
+		trouble = troubleOf(trouble, "The history could not be read", err)
+		if !t.see {
+			entries = slices.Clone(entries)
+			for i := range entries {
+				entries[i].Run = publicRun(entries[i].Run)
+				if m := entries[i].Missed; m != nil {
+					hidden := *m
+					hidden.Error = publicError(m.Error)
+					entries[i].Missed = &hidden
+				}
+			}
+		}
+		if !j.Command {
+			letters = s.page.desk.lettersOf(ctx, s.watch, name)
+		}
+	}
+	v := newJobPage(snap, *j, samples, entries, before)
+	v.Letters, v.Trouble = newLetters(letters, clockOf(snap), t.see), trouble
+	if j.Lock == snap.LockKey {
+		v.Job.Lock = ""
+	}
+	d.Kind, d.Title, d.View = "job", name, v
+	d.Announce = jobAnnounce(v)
+	return d
+}
+
+// jobAnnounce says how a job stands, without figures.
+func jobAnnounce(v jobPage) string {
+	switch {
+	case v.IsPaused:
+		return v.Name + " is paused"
+	case len(v.Running) > 0:
+		return v.Name + " is running"
+	case v.Job.Last != nil:
+		return v.Name + ": last run " + v.Job.Last.State
+	}
+	return v.Name
+}
+
+func (s *Server) composeRun(ctx context.Context, d *document, t topic, snap Snapshot, known bool, name, id string) *document {
+	j := jobNamed(snap, name)
+	if j == nil {
+		return s.composeMissing(d, known, "There is no job "+name+" in this node’s configuration.")
+	}
+	run, err := s.findRun(ctx, *j, id)
+	v := newRunPage(snap, *j, run, id)
+	switch {
+	case run == nil && err == nil && !s.page.results.began(id):
+		return s.composeMissing(d, known, "There is no run "+id+" of "+name+", or not any more.")
+	case run == nil:
+		v.State, v.Live = "waits, or is about to start", true
+	}
+	switch {
+	case !j.Command:
+		v.NoOutput = "A flush prints nothing."
+	case !t.see:
+		v.NoOutput = "What it prints is shown to who has signed in."
+	case s.cfg.Desk != nil:
+		out, err := s.cfg.Desk.Output(ctx, name, id)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			v.NoOutput = "What it has printed cannot be read: " + clip(err.Error())
+		} else {
+			if errors.Is(err, ErrNotFound) && run != nil {
+				out.Text = run.Output
+			}
+			v.show(out)
+		}
+	}
+	if !v.Live {
+		d.Refresh = 0
+	}
+	d.Kind, d.Title, d.View, d.Announce = "run", "A run of "+name, v, "The run: "+v.State
+	if s := snap.Error; s != "" {
+		d.Announce = ""
+	}
+	return d
+}
+
+// searched is how far back a run is looked for by its id.
+const searched = 200
+
+// findRun finds a run among those that go on and in the history; nil: it is in neither.
+func (s *Server) findRun(ctx context.Context, j Job, id string) (*Run, error) {
+	for _, r := range runsOf(j) {
+		if r.ID == id {
+			return &r, nil
+		}
+	}
+	if j.LastRun != nil && j.LastRun.ID == id {
+		return j.LastRun, nil
+	}
+	if s.cfg.Desk == nil {
+		return nil, nil
+	}
+	entries, err := s.cfg.Desk.History(ctx, j.Name, "", searched)
+	for _, e := range entries {
+		if e.Run != nil && e.Run.ID == id {
+			return e.Run, nil
+		}
+	}
+	return nil, err
+}
+
+func (s *Server) composeMissing(d *document, known bool, text string) *document {
+	d.Kind, d.Title, d.Code, d.Refresh = "message", "Not found", http.StatusNotFound, 0
+	d.View = message{Tone: warn, Heading: "Not found", Text: text}
+	if !known {
+		d.Code, d.Refresh = http.StatusServiceUnavailable, 5
+		d.View = message{Tone: warn, Heading: "Not known yet", Text: "This node has not been able to read the state."}
+	}
+	return d
+}
+
+func troubleOf(trouble []string, what string, err error) []string {
+	if err == nil {
+		return trouble
+	}
+	return append(trouble, what+": "+clip(visible(err.Error())))
+}

@@ -1,0 +1,169 @@
+package status
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+const (
+	// samplesFor and lettersFor are how long what the servers have answered serves all
+	// pages: plots move slowly, and databases have other work.
+	samplesFor = 5 * time.Second
+	lettersFor = 15 * time.Second
+	// extrasWithin is how long a page waits for what it can do without.
+	extrasWithin = 200 * time.Millisecond
+	// lettersCounted is how many dead letters the first page counts.
+	lettersCounted = 100
+)
+
+// extras is what the first page shows beyond the Snapshot.
+type extras struct {
+	samples []Sample
+	letters string
+}
+
+// kept is an answer of the servers that many pages share. A page waits for the first one
+// for a moment, and is shown an older one while a new one is fetched.
+type kept[T any] struct {
+	fetch func(context.Context) (T, error)
+	lasts time.Duration
+
+	mu     sync.Mutex
+	value  T
+	asked  time.Time
+	flight chan struct{}
+}
+
+// get is the answer as far as there is one. life ends the asking, busy waits for it.
+func (k *kept[T]) get(ctx context.Context, w *watch) T {
+	k.mu.Lock()
+	first := k.asked.IsZero()
+	if k.flight == nil && (first || time.Since(k.asked) > k.lasts) && w.life.Err() == nil {
+		flight := make(chan struct{})
+		k.flight, k.asked = flight, time.Now()
+		w.busy.Go(func() { k.ask(w, flight) })
+	}
+	flight := k.flight
+	k.mu.Unlock()
+	if first && flight != nil {
+		patience := time.NewTimer(extrasWithin)
+		defer patience.Stop()
+		select {
+		case <-flight:
+		case <-ctx.Done():
+		case <-patience.C:
+		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.value
+}
+
+func (k *kept[T]) ask(w *watch, flight chan struct{}) {
+	ctx, cancel := context.WithTimeout(w.life, sourceTimeout)
+	defer cancel()
+	defer func() {
+		p := recover() // a panic here would end the daemon, and its leadership with it
+		if p != nil {
+			w.log.Error("what the page shows beside the status panicked", zap.Any("panic", p))
+		}
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.flight = nil
+		close(flight)
+	}()
+	value, err := k.fetch(ctx)
+	if err != nil {
+		w.log.Debug("a part of the page cannot be brought up to date", zap.Error(err))
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err == nil || !isNil(value) {
+		k.value = value
+	}
+}
+
+// isNil: nothing was answered. Of two databases one may have.
+func isNil[T any](v T) bool {
+	switch v := any(v).(type) {
+	case []Sample:
+		return v == nil
+	case []Letter:
+		return v == nil
+	case string:
+		return v == ""
+	}
+	return false
+}
+
+// desk is what the page asks of the servers for everybody who looks.
+type desk struct {
+	ask     Desk
+	samples kept[[]Sample]
+	letters kept[string]
+
+	mu    sync.Mutex
+	byJob map[string]*kept[[]Letter]
+}
+
+func newDesk(d Desk) *desk {
+	if d == nil {
+		return nil
+	}
+	return &desk{
+		ask: d,
+		samples: kept[[]Sample]{lasts: samplesFor, fetch: func(ctx context.Context) ([]Sample, error) {
+			return d.Samples(ctx, time.Now().Add(-plotSpan))
+		}},
+		letters: kept[string]{lasts: lettersFor, fetch: func(ctx context.Context) (string, error) {
+			letters, err := d.Letters(ctx, LetterFilter{}, lettersCounted)
+			switch {
+			case len(letters) == 0:
+				return "", err
+			case len(letters) == lettersCounted:
+				return count(lettersCounted) + " dead letters or more", err
+			}
+			return plural(int64(len(letters)), "dead letter"), err
+		}},
+	}
+}
+
+func (d *desk) extras(ctx context.Context, w *watch) extras {
+	if d == nil {
+		return extras{}
+	}
+	return extras{samples: d.samples.get(ctx, w), letters: d.letters.get(ctx, w)}
+}
+
+// lettersOf are the latest dead letters of a job that there is.
+func (d *desk) lettersOf(ctx context.Context, w *watch, job string) []Letter {
+	d.mu.Lock()
+	if d.byJob == nil {
+		d.byJob = map[string]*kept[[]Letter]{}
+	}
+	k := d.byJob[job]
+	if k == nil {
+		k = &kept[[]Letter]{lasts: lettersFor, fetch: func(ctx context.Context) ([]Letter, error) {
+			return d.ask.Letters(ctx, LetterFilter{Job: job}, lettersOfJob)
+		}}
+		d.byJob[job] = k
+	}
+	d.mu.Unlock()
+	return k.get(ctx, w)
+}
+
+// forget has the dead letters asked for anew: some were replayed or dropped.
+func (d *desk) forget() {
+	if d == nil {
+		return
+	}
+	d.mu.Lock()
+	clear(d.byJob)
+	d.mu.Unlock()
+	d.letters.mu.Lock()
+	d.letters.asked = time.Time{}
+	d.letters.mu.Unlock()
+}

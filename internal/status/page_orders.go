@@ -1,0 +1,309 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// message is a page that says one thing.
+type message struct {
+	Tone          tone
+	Heading, Text string
+	Back, Run     string // where to go from there
+}
+
+// confirmation asks whether an order is meant, and says what it does.
+type confirmation struct {
+	Heading, What, Button string
+	Danger                bool
+	Command               string // that does the same
+	Fields                map[string]string
+	Nodes                 []string // successors to choose from
+	Durations, Force      bool
+	Back                  string
+}
+
+// signInForm asks for the token.
+type signInForm struct {
+	Next, Error string
+	Off         string // why one cannot sign in here
+}
+
+// orderOf reads an order from the query of a confirmation or its form.
+func orderOf(form url.Values) Order {
+	o := Order{
+		Action: Action(form.Get("action")), Job: form.Get("job"), RunID: form.Get("run"), Letter: form.Get("letter"), To: form.Get("to"), Lock: form.Get("lock"),
+		Force: form.Get("force") != "",
+	}
+	if d, err := time.ParseDuration(form.Get("for")); err == nil && d > 0 {
+		o.Until = time.Now().Add(d)
+	}
+	return o
+}
+
+// asked is who gives an order on the page, and why, as the history has it.
+func asked(form url.Values) string {
+	name, why := strings.TrimSpace(clipTo(visible(form.Get("name")), 60)), strings.TrimSpace(clipTo(visible(form.Get("why")), 200))
+	if name == "" {
+		name = "somebody on the page"
+	}
+	if why != "" {
+		return name + ": " + why
+	}
+	return name
+}
+
+// newConfirmation says what an order does; false if there is no such order.
+func newConfirmation(o Order, s Snapshot) (confirmation, bool) {
+	c := confirmation{Fields: map[string]string{"action": string(o.Action), "job": o.Job, "run": o.RunID, "letter": o.Letter}, Back: "/"}
+	if o.Job != "" {
+		c.Back = jobURL(o.Job)
+	}
+	leader := "the leader"
+	if s.Leader != nil && s.Leader.NodeID != "" {
+		leader = s.Leader.NodeID
+	}
+	switch o.Action {
+	case ActionStepDown:
+		c.Heading, c.Button, c.Command = "Step down?", "Step down", "baton stepdown"
+		c.What = leader + " ends its jobs in order, and gives the lead to another node, within seconds. No slot is lost."
+		for _, n := range s.Nodes {
+			if !n.Stale && !n.Observer && (s.Leader == nil || n.ID != s.Leader.NodeID) {
+				c.Nodes = append(c.Nodes, n.ID)
+			}
+		}
+	case ActionPause:
+		c.Heading, c.Button, c.Danger, c.Command = "Pause everything?", "Pause everything", true, "baton pause"
+		c.What = leader + " steps down, and no node leads until somebody resumes. No job runs; changes wait in Redis, and slots pass."
+	case ActionResume:
+		c.Heading, c.Button, c.Command = "Resume?", "Resume", "baton resume"
+		c.What = "Nodes may lead again: one takes the lead within moments, and jobs run as scheduled."
+	case ActionPauseJob, ActionResumeJob:
+		confirmPause(&c, o)
+	case ActionRun:
+		c.Heading, c.Button, c.Command, c.Force = "Run "+o.Job+" now?", "Run now", "baton job run "+o.Job, true
+		c.What = leader + " runs " + o.Job + " once, beside its schedule. If a run goes on, this one waits for it, or is refused, as its configuration says."
+	case ActionCancel:
+		c.Heading, c.Button, c.Danger, c.Command = "Cancel "+o.Job+"?", "Cancel the run", true, "baton job cancel "+o.Job
+		c.What = "What of " + o.Job + " runs is told to end, and killed if it does not. What a flush has not committed stays in Redis. A retry that is to come is taken back."
+		if o.RunID != "" {
+			c.What, c.Back = "The run "+o.RunID+" is told to end, and killed if it does not. What a flush has not committed stays in Redis.", runURL(o.Job, o.RunID)
+		}
+	case ActionReplay:
+		c.Heading, c.Button, c.Command, c.Back = "Replay the dead letter?", "Replay", "baton dead replay "+o.Letter, "/dead-letters"
+		c.What = "The record " + o.Letter + " goes through its job’s flush again. If it fits now, it is written to its table, and is a dead letter no more."
+	case ActionDrop:
+		c.Heading, c.Button, c.Danger, c.Command, c.Back = "Drop the dead letter?", "Drop it for good", true, "baton dead drop "+o.Letter, "/dead-letters"
+		c.What = "The record " + o.Letter + " is deleted. It is nowhere else: this cannot be undone."
+	default:
+		return c, false
+	}
+	return c, needsOf(o) == ""
+}
+
+func confirmPause(c *confirmation, o Order) {
+	what, after := "job "+o.Job, " "+o.Job
+	if o.Job == "" {
+		what, after = "all jobs", " --all"
+	}
+	if o.Action == ActionResumeJob {
+		c.Heading, c.Button, c.Command = "Resume "+what+"?", "Resume", "baton job resume"+after
+		c.What = "It runs again as scheduled. Of the slots that have passed it catches up what its configuration says."
+		return
+	}
+	c.Heading, c.Button, c.Durations, c.Command = "Pause "+what+"?", "Pause", true, "baton job pause"+after
+	c.What = "No new run is started until it is resumed. A run that goes on is not ended. Changes wait in Redis."
+}
+
+// needsOf is what an order lacks; "" if nothing.
+func needsOf(o Order) string {
+	switch o.Action {
+	case ActionRun, ActionCancel:
+		if o.Job == "" {
+			return "the order names no job"
+		}
+	case ActionReplay, ActionDrop:
+		if o.Letter == "" {
+			return "the order names no dead letter"
+		}
+	}
+	return ""
+}
+
+func (s *Server) serveConfirm(w http.ResponseWriter, r *http.Request) {
+	if s.cfg.Do == nil || !s.auth.enabled(r) {
+		s.say(w, r, http.StatusForbidden, message{Tone: warn, Heading: "No orders are taken here", Text: "Set http.token_file in this node’s configuration, or give the order on its host, by baton.", Back: "/"})
+		return
+	}
+	if callerOf(r.Context()).how == "" {
+		http.Redirect(w, r, "/sign-in?next="+url.QueryEscape(r.URL.RequestURI()), http.StatusSeeOther)
+		return
+	}
+	snap, _ := s.snapshot(r.Context())
+	c, ok := newConfirmation(orderOf(r.URL.Query()), snap)
+	if !ok {
+		s.say(w, r, http.StatusBadRequest, message{Tone: warn, Heading: "No such order", Text: "The address is not complete.", Back: "/"})
+		return
+	}
+	s.send(w, r, "confirm", c.Heading, http.StatusOK, c)
+}
+
+// serveDo carries an order out and sends the browser on: to load that page again orders nothing.
+func (s *Server) serveDo(w http.ResponseWriter, r *http.Request) {
+	if err := s.auth.mayOrder(r); err != nil {
+		why := refused(err)
+		s.say(w, r, why.code, message{Tone: warn, Heading: "Not done", Text: sentence(why.text), Back: "/"})
+		return
+	}
+	o := orderOf(r.PostForm)
+	if r.PostForm == nil {
+		o = orderOf(url.Values{})
+	}
+	snap, _ := s.snapshot(r.Context())
+	c, ok := newConfirmation(o, snap)
+	if !ok || s.cfg.Do == nil {
+		s.say(w, r, http.StatusBadRequest, message{Tone: warn, Heading: "Not done", Text: "The form is not complete.", Back: "/"})
+		return
+	}
+	o.By = asked(r.PostForm)
+	s.patiently(w)
+	out, err := s.cfg.Do(r.Context(), o)
+	if o.Action == ActionReplay || o.Action == ActionDrop {
+		s.page.desk.forget()
+	}
+	m := message{Tone: good, Heading: "Done", Text: out.Text, Back: c.Back}
+	switch {
+	case errors.Is(err, ErrRefused), errors.Is(err, ErrNobodyLeads), errors.Is(err, ErrNotFound), errors.Is(err, ErrInvalid):
+		m.Tone, m.Heading, m.Text = warn, "Not done", sentence(err.Error())
+	case errors.Is(err, context.DeadlineExceeded):
+		m.Tone, m.Heading, m.Text = warn, "Not known whether it is done", "It took too long. See how things stand before you try again."
+	case err != nil:
+		m.Tone, m.Heading, m.Text = bad, "Not done", sentence(err.Error())
+	case out.RunID != "" && o.Action == ActionRun:
+		m.Run = runURL(o.Job, out.RunID)
+	}
+	id := s.page.results.keep(m, out.RunID)
+	if m.Run != "" && !out.Queued {
+		http.Redirect(w, r, m.Run, http.StatusSeeOther)
+		return
+	}
+	http.Redirect(w, r, "/done?id="+id, http.StatusSeeOther)
+}
+
+// patiently gives an order the time that it may take: longer than any other answer.
+func (s *Server) patiently(w http.ResponseWriter) {
+	if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(orderWithin + 5*time.Second)); err != nil {
+		s.cfg.Logger.Debug("an order's answer may come too late", zap.Error(err))
+	}
+}
+
+func (s *Server) serveDone(w http.ResponseWriter, r *http.Request) {
+	m, ok := s.page.results.get(r.URL.Query().Get("id"))
+	if !ok {
+		http.Redirect(w, r, "/", http.StatusSeeOther)
+		return
+	}
+	s.say(w, r, http.StatusOK, m)
+}
+
+func (s *Server) serveSignIn(w http.ResponseWriter, r *http.Request) {
+	form := signInForm{Next: ownPath(r.FormValue("next"))}
+	code := http.StatusOK
+	if !s.auth.enabled(r) {
+		form.Off = "This node takes no token here: it needs http.token_file, and https or a connection on the node’s own host."
+	} else if r.Method == http.MethodPost {
+		err := s.auth.signIn(w, r, r.PostFormValue("token"))
+		if err == nil {
+			http.Redirect(w, r, form.Next, http.StatusSeeOther)
+			return
+		}
+		why := refused(err)
+		code, form.Error = why.code, sentence(why.text)
+	}
+	s.send(w, r, "sign-in", "Sign in", code, form)
+}
+
+func (s *Server) serveSignOut(w http.ResponseWriter, r *http.Request) {
+	if err := s.auth.mayOrder(r); err != nil {
+		why := refused(err)
+		s.say(w, r, why.code, message{Tone: warn, Heading: "Not signed out", Text: sentence(why.text), Back: "/"})
+		return
+	}
+	s.auth.signOut(w, r)
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+}
+
+// ownPath is an address on this page; another one's becomes the first page.
+func ownPath(next string) string {
+	u, err := url.Parse(next)
+	if err != nil || u.Scheme != "" || u.Host != "" || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") {
+		return "/"
+	}
+	return next
+}
+
+// say sends a page that says one thing.
+func (s *Server) say(w http.ResponseWriter, r *http.Request, code int, m message) {
+	s.send(w, r, "message", m.Heading, code, m)
+}
+
+// send sends a page that is made for whoever asks alone.
+func (s *Server) send(w http.ResponseWriter, r *http.Request, kind, title string, code int, view any) {
+	snap, known := s.snapshot(r.Context())
+	d := s.newDocument(topic{path: r.URL.Path, see: s.auth.maySee(r), order: s.takesOrders(r)}, snap, known)
+	d.Kind, d.Title, d.Code, d.View, d.Refresh, d.Alarm = kind, title, code, view, 0, ""
+	s.write(w, r, d)
+}
+
+// results keeps what the latest orders came to: the page that tells is another one than
+// that which ordered.
+type results struct {
+	mu   sync.Mutex
+	list []result
+}
+
+type result struct {
+	id, run string
+	message message
+}
+
+const resultsKept = 64
+
+func (k *results) keep(m message, run string) (id string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	id = secret()[:24]
+	k.list = append(k.list, result{id, run, m})
+	k.list = k.list[max(len(k.list)-resultsKept, 0):]
+	return id
+}
+
+func (k *results) get(id string) (message, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, r := range k.list {
+		if r.id == id {
+			return r.message, true
+		}
+	}
+	return message{}, false
+}
+
+// began reports whether a run was ordered here: it may not be seen to run yet.
+func (k *results) began(run string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, r := range k.list {
+		if run != "" && r.run == run {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,206 @@
+package status
+
+import (
+	"cmp"
+	"net/url"
+	"time"
+)
+
+// jobPage is everything of one job.
+type jobPage struct {
+	Job       jobView
+	Name      string
+	IsCommand bool
+	IsPaused  bool
+	Overlap   string
+	Retry     string
+	Until     instant // when its pause ends by itself
+	Lag       *plot
+	Backlog   *plot
+	Running   []runningView
+	Entries   []entryView
+	Older     string // where the history goes on
+	Newest    string // where it begins; "" if it does here
+	Letters   []letterView
+	Trouble   []string // what could not be read
+	MayCancel bool
+}
+
+// entryView is one line of a job's history: a run, or slots that were missed.
+type entryView struct {
+	Run    *runView
+	Slot   instant
+	By     string
+	Number string // of the attempt; "" for the first
+	Missed string // "12 slots missed"
+	Why    string
+	Error  string
+	When   instant
+	NodeID string
+}
+
+// missedWhy says a reason as people do.
+func missedWhy(reason string) string {
+	switch reason {
+	case "overlap":
+		return "an earlier run was still going on"
+	case "no_leader":
+		return "no node led"
+	case "late":
+		return "the leader came too late: its clock jumped, or its host stood still"
+	case "ledger":
+		return "Redis did not take the slot"
+	case "paused":
+		return "the job was paused"
+	case "concurrency":
+		return "as many jobs ran as may"
+	case "unknown":
+		return "nothing was known of earlier runs: the job is new, or Redis has lost its data"
+	}
+	return words(reason)
+}
+
+func newEntries(job string, entries []Entry, now time.Time) (views []entryView) {
+	for _, e := range entries {
+		v := entryView{When: at(e.At.UTC(), now)}
+		if m := e.Missed; m != nil {
+			v.Missed, v.Why, v.Error, v.NodeID = plural(int64(m.Count), "slot")+" missed", missedWhy(m.Reason), clip(visible(m.Error)), m.NodeID
+			v.Slot, v.When = at(m.First.UTC(), now), at(m.Last.UTC(), now)
+			if m.Count == 1 {
+				v.Slot = instant{}
+			}
+		}
+		if r := e.Run; r != nil {
+			v.Run, v.By, v.Slot, v.NodeID = newRunView(job, r, now), clip(r.By), at(r.Slot.UTC(), now), r.NodeID
+			if r.Attempt > 1 {
+				v.Number = count(int64(r.Attempt))
+			}
+		}
+		views = append(views, v)
+	}
+	return views
+}
+
+// entriesShown is how much of a history one page has.
+const entriesShown = 50
+
+// jobNamed finds a job of s; nil if there is none.
+func jobNamed(s Snapshot, name string) *Job {
+	for i := range s.Jobs {
+		if s.Jobs[i].Name == name {
+			return &s.Jobs[i]
+		}
+	}
+	return nil
+}
+
+func newJobPage(s Snapshot, j Job, samples []Sample, entries []Entry, before string) jobPage {
+	now := clockOf(s)
+	v := jobPage{
+		Job: newJobView(j, now), Name: j.Name, IsCommand: j.Command, IsPaused: j.Paused != nil, Overlap: words(j.Overlap),
+		Entries: newEntries(j.Name, entries, now),
+	}
+	if j.Paused != nil && !j.Paused.Until.IsZero() {
+		v.Until = at(j.Paused.Until.UTC(), now)
+	}
+	if r := j.Retry; r != nil {
+		v.Retry = "attempt " + count(int64(r.Attempt)) + " at " + at(r.At.UTC(), now).Clock
+	}
+	for _, r := range runsOf(j) {
+		v.Running = append(v.Running, newRunningView(j, r, now))
+	}
+	v.MayCancel = len(v.Running) > 0 || j.Retry != nil
+	if !j.Command {
+		v.Lag = newPlot(lagTitle, series(samples, j.Name, now, lagLevel), now, cmp.Or(j.LateAfterSeconds, defaultLateAfter.Seconds()), seconds)
+		v.Backlog = newPlot(backlogTitle, series(samples, j.Name, now, backlogLevel), now, 0, func(n float64) string { return count(int64(n)) })
+	}
+	if len(entries) == entriesShown {
+		v.Older = jobURL(j.Name) + "?before=" + url.QueryEscape(entries[len(entries)-1].ID)
+	}
+	if before != "" {
+		v.Newest = jobURL(j.Name)
+	}
+	return v
+}
+
+// runPage is one run, and what it printed.
+type runPage struct {
+	Job, JobURL, ID string
+	Live            bool // it goes on
+	State           string
+	Tone            tone
+	Facts           []fact
+	Error           string
+	Output          string
+	Dropped         string // how much before Output is not kept
+	NoOutput        string // why there is none
+	Cancel          string // where it is cancelled
+}
+
+type fact struct {
+	Name, Text string
+	When       instant
+}
+
+// maxOutput is how much of a run's output the page shows: its end.
+const maxOutput = 96 << 10
+
+func newRunPage(s Snapshot, j Job, r *Run, id string) runPage {
+	now := clockOf(s)
+	v := runPage{Job: j.Name, JobURL: jobURL(j.Name), ID: id, State: "not known", Tone: idle}
+	if r == nil {
+		return v
+	}
+	v.State, v.Tone, v.Error, v.Live = words(r.State), runTone(r.State), clip(visible(r.Error)), r.State == "running"
+	add := func(name, text string) {
+		if text != "" {
+			v.Facts = append(v.Facts, fact{Name: name, Text: text})
+		}
+	}
+	v.Facts = append(v.Facts, fact{Name: "Started", When: at(r.Started.UTC(), now)})
+	if v.Live {
+		v.Facts = append(v.Facts, fact{Name: "For", When: elapsed(r.Started, now)})
+		v.Cancel = orderURL(ActionCancel, "job", j.Name, "run", id)
+	} else {
+		add("Took", span(ms(r.DurationMS)))
+	}
+	add("Node", r.NodeID)
+	add("Started by", words(r.Trigger))
+	add("Asked for", clip(r.By))
+	if !r.Slot.IsZero() {
+		v.Facts = append(v.Facts, fact{Name: "Slot", When: at(r.Slot.UTC(), now)})
+	}
+	if r.Attempt > 1 {
+		add("Attempt", count(int64(r.Attempt)))
+	}
+	if r.ExitCode != nil {
+		add("Exit code", count(int64(*r.ExitCode)))
+	}
+	if !j.Command {
+		add("Rows", count(r.Rows))
+	}
+	if r.Dead > 0 {
+		add("Dead letters", count(r.Dead))
+	}
+	add("Epoch", epoch(r.Epoch))
+	return v
+}
+
+// show adds what the run printed.
+func (v *runPage) show(o Output) {
+	v.Live = v.Live || o.Running && v.State == "not known"
+	text, dropped := o.Text, o.Dropped
+	if cut := len(text) - maxOutput; cut > 0 {
+		text, dropped = text[cut:], dropped+int64(cut)
+	}
+	v.Output = visible(text)
+	if dropped > 0 {
+		v.Dropped = count(dropped) + " bytes before this are not shown"
+	}
+	if v.Output == "" {
+		v.NoOutput = "It has printed nothing."
+		if v.Live {
+			v.NoOutput = "It has printed nothing yet."
+		}
+	}
+}

@@ -1,0 +1,200 @@
+package status
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// defaultLateAfter is the lag from which a job is late unless it says otherwise.
+const defaultLateAfter = 60 * time.Second
+
+// manyJobs is how many the page shows unasked. It is fetched and compared every second:
+// a few thousand rows would keep a browser busy with nothing else, and nobody reads them.
+const manyJobs = 200
+
+type jobView struct {
+	Name, Target, Lock    string
+	URL                   string
+	Words, Schedule, Zone string
+	Next                  instant
+	Paused                string  // "by alice: upgrade"
+	Since                 instant // of the pause
+	Running               instant // Near: "for 12 s"
+	On                    string  // the node
+	SoFar                 string  // "1,200 rows of 5,000 changes"
+	Last                  *runView
+	Failures              string // "3 failures in a row"
+	Backlog, Lag          string
+	LagTone               tone
+	Spark                 *spark
+}
+
+type runView struct {
+	Tone                        tone
+	State, Summary, Dead, Error string
+	Started                     instant
+	URL                         string
+}
+
+// runningView is a run that goes on.
+type runningView struct {
+	Job, URL, JobURL, On, SoFar, Trigger, By string
+	Started                                  instant
+}
+
+// manyRunning is how many the first page lists.
+const manyRunning = 20
+
+// runsOf are all runs of a job that go on.
+func runsOf(j Job) []Run {
+	if len(j.Open) == 0 && j.Running != nil {
+		return []Run{*j.Running}
+	}
+	return j.Open
+}
+
+func newRunningView(j Job, r Run, now time.Time) runningView {
+	return runningView{
+		Job: j.Name, URL: runURL(j.Name, r.ID), JobURL: jobURL(j.Name), On: or(r.NodeID, "?"), SoFar: soFar(r),
+		Trigger: words(r.Trigger), By: clip(r.By), Started: elapsed(r.Started, now),
+	}
+}
+
+func jobURL(job string) string { return "/jobs/" + url.PathEscape(job) }
+
+func runURL(job, run string) string {
+	if run == "" {
+		return jobURL(job)
+	}
+	return jobURL(job) + "/runs/" + url.PathEscape(run)
+}
+
+func newJobView(j Job, now time.Time) jobView {
+	v := jobView{
+		Name: j.Name, Target: j.Target, Words: or(j.ScheduleWords, j.Schedule), Schedule: j.Schedule, Zone: j.TimeZone,
+		Next: at(j.NextRun, now), Last: newRunView(j.Name, j.LastRun, now), URL: jobURL(j.Name),
+	}
+	if v.Words == v.Schedule {
+		v.Schedule = "" // once is enough
+	}
+	if strings.HasPrefix(j.Schedule, "@every") || strings.HasPrefix(j.Schedule, "@always") || strings.Contains(v.Words, v.Zone) {
+		v.Zone = "" // the same in every zone, or said already
+	}
+	if !j.NextRun.IsZero() && j.NextRun.Before(now) {
+		v.Next.Near = "due"
+	}
+	if j.ConsecutiveFailures > 1 {
+		v.Failures = fmt.Sprintf("%s failures in a row", count(int64(j.ConsecutiveFailures)))
+	}
+	if r := j.Running; r != nil {
+		v.Running, v.On = elapsed(r.Started, now), or(r.NodeID, "?")
+		v.SoFar = soFar(*r)
+	}
+	if p := j.Paused; p != nil {
+		v.Paused, v.Since = clip(p.Reason), elapsed(p.Since, now)
+	}
+	if j.Backlog != nil {
+		v.Backlog = count(*j.Backlog)
+	}
+	if lag, ok := lagOf(j); ok {
+		v.Lag, v.LagTone = span(lag), idle
+		if lag >= lateAfter(j) {
+			v.LagTone = bad
+		}
+	}
+	return v
+}
+
+// soFar is how far a run is that has told.
+func soFar(r Run) string {
+	switch {
+	case r.Backlog != nil:
+		return plural(r.Rows, "row") + " of " + plural(*r.Backlog, "change")
+	case r.Batches > 0:
+		return plural(r.Rows, "row") + " so far"
+	}
+	return ""
+}
+
+func newRunView(job string, r *Run, now time.Time) *runView {
+	if r == nil {
+		return nil
+	}
+	v := &runView{
+		Tone: runTone(r.State), State: words(r.State), Summary: "took " + span(ms(r.DurationMS)), Error: clip(visible(r.Error)), URL: runURL(job, r.ID),
+	}
+	if r.Rows > 0 {
+		v.Summary = plural(r.Rows, "row") + " in " + span(ms(r.DurationMS))
+	}
+	if r.NodeID != "" {
+		v.Summary += ", on " + r.NodeID
+	}
+	if r.Trigger != "schedule" && r.Trigger != "" { // the usual one says nothing
+		v.Summary += ", " + words(r.Trigger)
+	}
+	if r.Dead > 0 {
+		v.Dead = plural(r.Dead, "dead letter")
+	}
+	if !r.Started.IsZero() {
+		v.Started = at(r.Started.UTC(), now)
+	}
+	return v
+}
+
+func runTone(state string) tone {
+	switch state {
+	case "succeeded":
+		return good
+	case "failed", "timed_out":
+		return bad
+	case "cancelled":
+		return warn
+	case "running":
+		return busy
+	default:
+		return idle
+	}
+}
+
+// worstFirst orders jobs by how much they concern an operator, and those of a kind as
+// the configuration has them, so that rows keep their places.
+func worstFirst(jobs []Job) []Job {
+	rank := func(j Job) int {
+		lag, measured := lagOf(j)
+		switch {
+		case failing(j), measured && lag >= lateAfter(j):
+			return 0
+		case j.Paused != nil:
+			return 1
+		case j.Running != nil:
+			return 2
+		}
+		return 3
+	}
+	jobs = slices.Clone(jobs)
+	slices.SortStableFunc(jobs, func(a, b Job) int { return cmp.Compare(rank(a), rank(b)) })
+	return jobs
+}
+
+// failing: the last run that counts was not well.
+func failing(j Job) bool {
+	return j.LastRun != nil && (j.ConsecutiveFailures > 0 || runTone(j.LastRun.State) == bad)
+}
+
+func lagOf(j Job) (time.Duration, bool) {
+	if j.LagSeconds == nil {
+		return 0, false
+	}
+	return time.Duration(*j.LagSeconds * float64(time.Second)), true
+}
+
+func lateAfter(j Job) time.Duration {
+	if j.LateAfterSeconds > 0 {
+		return time.Duration(j.LateAfterSeconds * float64(time.Second))
+	}
+	return defaultLateAfter
+}

@@ -1,0 +1,56 @@
+package status
+
+import (
+	"fmt"
+	"time"
+)
+
+type nodeView struct {
+	ID, State, Version, Config, Address    string
+	Priority, Aside, Clock                 string
+	Seen                                   instant
+	Tone                                   tone
+	Here, Leads, OtherVersion, OtherConfig bool
+	ClockOff                               bool
+}
+
+func newNodeView(n Node, s Snapshot, now time.Time) nodeView {
+	v := nodeView{
+		ID: n.ID, State: words(n.State), Version: n.Version, Config: n.ConfigHash, Address: n.Address, Tone: idle,
+		Seen: seen(n, s, now), Here: n.ID == s.NodeID,
+		Leads: s.Error == "" && s.Leader != nil && !s.Leader.Foreign && s.Leader.NodeID == n.ID,
+	}
+	if n.Priority != 0 {
+		v.Priority = fmt.Sprintf("priority %d", n.Priority)
+	}
+	if offset := ms(n.ClockOffsetMS); offset.Abs() >= clockShown {
+		v.Clock, v.ClockOff = span(offset.Abs())+" "+map[bool]string{true: "ahead", false: "behind"}[offset > 0], offset.Abs() >= clockOff
+	}
+	if n.Twin != "" {
+		v.Tone, v.Aside = bad, "Another process has the same node.id: the two cannot be told apart. Stop one of them."
+	}
+	if n.Aside != "" {
+		v.Aside = "Stands aside " + clip(n.Aside)
+	}
+	const shortHash = 8
+	if len(v.Config) > shortHash {
+		v.Config = v.Config[:shortHash]
+	}
+	switch {
+	case n.Stale:
+		v.Tone, v.State = bad, "silent"
+	case v.Leads:
+		v.Tone = good
+	case n.Observer:
+		v.State = "observer"
+	case n.State == string(RoleStandby):
+		v.Tone = busy
+	}
+	for _, other := range s.Nodes {
+		if s.Leader != nil && other.ID == s.Leader.NodeID {
+			v.OtherVersion = n.Version != other.Version
+			v.OtherConfig = n.ConfigHash != other.ConfigHash
+		}
+	}
+	return v
+}

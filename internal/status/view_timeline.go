@@ -1,0 +1,132 @@
+package status
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// timelineView is which node led when.
+type timelineView struct {
+	Rows     []timelineRow
+	Terms    []termView // the latest first
+	From, To instant
+	Text     string // says it for whoever sees no bars
+	Events   []eventView
+}
+
+type timelineRow struct {
+	Node string
+	Bars []bar
+}
+
+// bar is a term, in thousandths of the time that is shown.
+type bar struct {
+	X, Width string
+	Text     string
+	Tone     tone
+}
+
+type termView struct {
+	Node, Epoch, Why, Won string
+	From, To              instant
+	For                   string
+	Held                  instant // of one that goes on
+	Tone                  tone
+	Open, Cut             bool // it goes on; it began before what is known
+}
+
+// term is what one node had of the lead.
+type term struct {
+	node, why, won string
+	epoch          int64
+	from, to       time.Time
+	tone           tone
+	open, cut      bool
+}
+
+// terms are those that the events tell of, the oldest first.
+func terms(s Snapshot, now time.Time) (all []term) {
+	var current *term
+	end := func(at time.Time, why string, t tone) {
+		if current != nil {
+			current.to, current.why, current.tone = at, why, t
+			all = append(all, *current)
+			current = nil
+		}
+	}
+	for i, e := range slices.Backward(s.Events) {
+		switch e.Event {
+		case "won":
+			end(e.At, "its lease ran out, and "+e.NodeID+" took over", bad)
+			current = &term{node: e.NodeID, epoch: e.Epoch, from: e.At, won: clip(e.Reason)}
+		case "lost", "expired", "stepped_down", "released":
+			if current == nil && i == len(s.Events)-1 { // the term began earlier
+				current = &term{node: e.NodeID, epoch: e.Epoch, from: e.At.Add(-time.Minute), cut: true}
+			}
+			if current != nil && current.node == e.NodeID {
+				end(e.At, ended(e), eventTone(e.Event))
+			}
+		}
+	}
+	if current == nil {
+		return all
+	}
+	if s.Leader != nil && s.Leader.NodeID == current.node {
+		current.open = true
+	}
+	if current.open {
+		end(now, "", good)
+	} else {
+		end(now, "its lease ran out, and nobody has taken over", bad)
+	}
+	return all
+}
+
+// ended is why a term ended.
+func ended(e Event) string {
+	why := words(e.Event)
+	if e.Reason != "" {
+		why += ": " + clip(e.Reason)
+	}
+	return why
+}
+
+func newTimeline(s Snapshot, now time.Time) timelineView {
+	all := terms(s, now)
+	if len(all) == 0 {
+		return timelineView{}
+	}
+	from := all[0].from
+	if full := now.Sub(from); full < time.Minute {
+		from = now.Add(-time.Minute)
+	}
+	full := float64(now.Sub(from))
+	v := timelineView{From: at(from.UTC(), now), To: at(now.UTC(), now)}
+	v.To.Near = "now"
+	for _, t := range all {
+		row := slices.IndexFunc(v.Rows, func(r timelineRow) bool { return r.Node == t.node })
+		if row < 0 {
+			row = len(v.Rows)
+			v.Rows = append(v.Rows, timelineRow{Node: t.node})
+		}
+		x, width := 1000*float64(t.from.Sub(from))/full, 1000*float64(t.to.Sub(t.from))/full
+		b := bar{X: fmt.Sprintf("%.1f", min(x, 998)), Width: fmt.Sprintf("%.1f", max(width, 2)), Tone: busy}
+		if t.open {
+			b.Tone = good
+		}
+		held := span(wholeSeconds(t.to.Sub(t.from)))
+		b.Text = t.node + " led for " + held + " from " + at(t.from.UTC(), now).Clock
+		v.Rows[row].Bars = append(v.Rows[row].Bars, b)
+		view := termView{
+			Node: t.node, Epoch: epoch(t.epoch), Why: t.why, Won: t.won, From: at(t.from.UTC(), now), To: at(t.to.UTC(), now), For: held, Tone: t.tone, Open: t.open, Cut: t.cut,
+		}
+		if t.open {
+			view.Held = elapsed(t.from, now)
+		}
+		v.Terms = append(v.Terms, view)
+	}
+	slices.Reverse(v.Terms)
+	v.Text = plural(int64(len(all)), "term") + " of " + plural(int64(len(v.Rows)), "node") + " since " + v.From.Clock
+	return v
+}

@@ -1,0 +1,183 @@
+package status
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// verdict answers one question in one word, and says what to do about it.
+type verdict struct {
+	Tone     tone
+	Question string
+	Answer   string
+	Note     string
+	Next     string // what to do; "" where all is well
+	Link     string // where to look; "" is nowhere else
+	Say      string // read out when it comes up; without figures, which would chatter
+}
+
+// dataVerdict answers whether the database is behind Redis.
+func dataVerdict(s Snapshot) verdict {
+	v := verdict{Question: "Data", Tone: good, Answer: "Up to date"}
+	var worst Job
+	var lag time.Duration
+	var waiting int64
+	measured, late := false, 0
+	for _, j := range s.Jobs {
+		if j.Backlog != nil {
+			waiting += *j.Backlog
+		}
+		d, ok := lagOf(j)
+		if !ok {
+			continue
+		}
+		if d >= lateAfter(j) {
+			late++
+		}
+		if !measured || d > lag {
+			worst, lag = j, d
+		}
+		measured = true
+	}
+	switch {
+	case s.Error != "":
+		v.Tone, v.Answer, v.Note = warn, "Not known", "the state could not be read"
+		v.Next = "Changes wait in Redis until it can be read: look at Redis first."
+	case len(s.Jobs) > 0 && !slices.ContainsFunc(s.Jobs, func(j Job) bool { return !j.Command }):
+		v.Tone, v.Answer, v.Note = idle, "No flush", "all jobs run commands"
+	case !measured:
+		v.Tone, v.Answer, v.Note = idle, "Not measured", "no flush has reported its lag"
+	case late > 0:
+		v.Tone, v.Answer, v.Say = bad, span(lag)+" late", "Data is late"
+		v.Next, v.Link = lateNext(s, worst), jobURL(worst.Name)
+		v.Note = worst.Name
+		if late > 1 {
+			v.Note += fmt.Sprintf(" and %d more", late-1)
+		}
+		v.Note += "; " + plural(waiting, "change") + " waiting"
+	default:
+		v.Note = "at most " + span(lag) + " behind; " + plural(waiting, "change") + " waiting"
+	}
+	return v
+}
+
+// lateNext is what to do about a job that is late.
+func lateNext(s Snapshot, j Job) string {
+	switch {
+	case s.Leader == nil || s.Leader.Foreign:
+		return "Nobody writes while no node leads: see above. Nothing is lost, it waits in Redis."
+	case j.Paused != nil:
+		return "It is paused: resume " + j.Name + "."
+	case failing(j):
+		return "It fails: read its last error, and mend that."
+	case j.Running != nil:
+		return "It is at work: watch whether the backlog falls."
+	}
+	return "It should run: open it, and run it now."
+}
+
+// jobsVerdict answers whether the last runs were well.
+func jobsVerdict(s Snapshot, known bool) verdict {
+	var bads, paused []string
+	var worst string
+	running, ran := 0, 0
+	for _, j := range s.Jobs {
+		if j.Paused != nil {
+			paused = append(paused, j.Name)
+		}
+		if j.Running != nil {
+			running++
+		}
+		if j.LastRun != nil {
+			ran++
+		}
+		if failing(j) {
+			worst = or(worst, j.Name)
+			bads = append(bads, j.Name)
+		}
+	}
+	v := verdict{Question: "Jobs", Tone: good, Answer: fmt.Sprintf("All %d well", len(s.Jobs)), Note: fmt.Sprintf("%d running now", running)}
+	switch {
+	case !known:
+		v.Tone, v.Answer, v.Note = warn, "Not known", "the state could not be read"
+	case len(s.Jobs) == 0:
+		v.Tone, v.Answer, v.Note = idle, "None", "no job is configured on this node"
+	case len(bads) > 0:
+		v.Tone, v.Answer, v.Note = bad, fmt.Sprintf("%d of %d failing", len(bads), len(s.Jobs)), some(bads)
+		v.Next, v.Link, v.Say = "Read the last error of "+worst+", mend that, and run it.", jobURL(worst), "Jobs are failing"
+	case len(paused) > 0:
+		v.Tone, v.Answer, v.Note = warn, fmt.Sprintf("%d of %d paused", len(paused), len(s.Jobs)), some(paused)
+		v.Next, v.Link = "Resume when the work that it was for is done.", jobURL(paused[0])
+	case ran == 0 && running == 0:
+		v.Tone, v.Answer = idle, "None has run yet"
+	case len(s.Jobs) == 1:
+		v.Answer = "Well"
+	}
+	if s.Error != "" && known && len(s.Jobs) > 0 {
+		v.Tone, v.Note = worseOf(v.Tone, warn), "when last seen"
+	}
+	return v
+}
+
+// redisVerdict answers whether this node reaches its Redis.
+func redisVerdict(s Snapshot, now time.Time) verdict {
+	v := verdict{Question: "Redis", Tone: good, Answer: "Answers", Note: s.Redis.Host}
+	if !s.Redis.OK {
+		v.Tone, v.Answer = bad, "Does not answer"
+		v.Note = or(clip(s.Redis.Error), s.Redis.Host)
+		v.Next = "See whether Redis runs at " + or(s.Redis.Host, "its address") + ", and ask baton doctor on this node."
+		v.Say = "Redis does not answer"
+	}
+	if !s.Redis.Since.IsZero() {
+		v.Note += ", for " + span(wholeSeconds(now.Sub(s.Redis.Since)))
+	}
+	return v
+}
+
+// clockOff is from when on a clock is called wrong: schedules follow the leader's.
+const clockOff = time.Second
+
+// nodesVerdict answers who would take over.
+func nodesVerdict(s Snapshot, known bool) verdict {
+	live, ready := 0, 0
+	var silent, drift, clocks []string
+	for _, n := range s.Nodes {
+		if n.Stale {
+			silent = append(silent, n.ID)
+			continue
+		}
+		live++
+		if n.Drift {
+			drift = append(drift, n.ID)
+		}
+		if ms(n.ClockOffsetMS).Abs() >= clockOff {
+			clocks = append(clocks, n.ID)
+		}
+		if !n.Observer && n.Aside == "" && (s.Leader == nil || s.Leader.NodeID != n.ID) {
+			ready++
+		}
+	}
+	v := verdict{Question: "Nodes", Tone: good, Answer: fmt.Sprintf("%d live", live), Note: fmt.Sprintf("%d could take over", ready)}
+	switch {
+	case !known:
+		v.Tone, v.Answer, v.Note = warn, "Not known", "the state could not be read"
+	case s.Error != "":
+		v.Tone, v.Answer, v.Note = warn, "Not known", fmt.Sprintf("%d live when last seen", live)
+	case len(silent) > 0:
+		v.Tone, v.Answer, v.Note = warn, fmt.Sprintf("%d live, %d silent", live, len(silent)), some(silent)+" not seen"
+		v.Next = "On " + silent[0] + ": systemctl status baton. If it is gone for good, it leaves this list within a day."
+		v.Say = "A node is silent"
+	case s.Leader == nil && ready == 0:
+		v.Tone, v.Note, v.Next = warn, "none could lead", "Start a node that may lead."
+	case s.Leader == nil:
+		v.Note = fmt.Sprintf("%d could lead", ready)
+	case ready == 0:
+		v.Tone, v.Note, v.Next = warn, "no standby could take over", "Start another node: if the leader fails, nobody goes on."
+	case len(drift) > 0:
+		v.Tone, v.Note, v.Next = warn, "other configuration on "+some(drift), "Give it the leader’s configuration, then there: baton reload."
+	case len(clocks) > 0:
+		v.Tone, v.Note, v.Next = warn, "the clock is off on "+some(clocks), "See to its time service, for example: chronyc tracking."
+	}
+	return v
+}
