@@ -20,8 +20,8 @@ const (
 
 // Main runs a package's tests in namespaces of their own. Call it from TestMain, with
 // nothing before it: hosts begin as this program, too. Without $BATON_LAB it says how
-// to run the tests, and runs none.
-func Main(m *testing.M) {
+// to run the tests, and runs none. What is to follow the last test comes in after.
+func Main(m *testing.M, after ...func()) {
 	switch os.Getenv(envStage) {
 	case stageInit:
 		fmt.Fprintln(os.Stderr, "become a host:", becomeHost()) // returns only if it failed
@@ -33,7 +33,11 @@ func Main(m *testing.M) {
 			os.Exit(1)
 		}
 		ground = g
-		os.Exit(m.Run())
+		code := m.Run()
+		for _, f := range after {
+			f()
+		}
+		os.Exit(code)
 	}
 	lab := os.Getenv(envLab)
 	if lab == "" {

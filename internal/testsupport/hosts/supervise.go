@@ -70,21 +70,26 @@ func runTests(b *base) (int, error) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
-	ended := make(chan error, 1)
+	started, ended := make(chan error, 1), make(chan error, 1)
 	go func() {
 		// The kernel sends Pdeathsig when the thread that forked ends, not the process.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		ended <- cmd.Run()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			ended <- cmd.Wait()
+		}
 	}()
+	if err := <-started; err != nil {
+		return 0, fmt.Errorf("make namespaces: %w", err)
+	}
 	var exit *exec.ExitError
 	select {
 	case err = <-ended:
 	case sig := <-signals:
 		// PID 1 of a namespace dies with everything in it.
-		if cmd.Process != nil {
-			_ = cmd.Process.Kill()
-		}
+		_ = cmd.Process.Kill()
 		<-ended
 		return 0, fmt.Errorf("ended by %v; every host is gone", sig)
 	}
