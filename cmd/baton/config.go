@@ -10,7 +10,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -23,16 +22,11 @@ import (
 )
 
 func newConfigCommand(e env) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "config",
-		Short: "Check, show or write the configuration",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return usageError(fmt.Errorf("%s needs check, show or init\nsee %[1]s --help", cmd.CommandPath()))
-		},
-	}
-	cmd.AddCommand(newConfigCheckCommand(e), newConfigShowCommand(e), newConfigInitCommand(e))
-	return cmd
+	return parent(&cobra.Command{
+		Use:     "config",
+		Short:   "Check, show or write the configuration",
+		Example: "  baton config init baton.yaml\n  baton config check baton.yaml\n  baton config show",
+	}, newConfigCheckCommand(e), newConfigShowCommand(e), newConfigInitCommand(e))
 }
 
 // checked is what `config check -o json` prints.
@@ -71,7 +65,7 @@ func newConfigCheckCommand(e env) *cobra.Command {
 			} else if err != nil {
 				return err
 			}
-			if err != nil && !out.json {
+			if err != nil && !out.data() {
 				return err
 			}
 			if err == nil {
@@ -83,8 +77,8 @@ func newConfigCheckCommand(e env) *cobra.Command {
 			return errors.Join(err, printed)
 		},
 	}
-	addRunFlags(cmd)
-	out.addFlag(cmd)
+	addRunFlags(cmd, e)
+	out.addFlag(cmd, e)
 	return cmd
 }
 
@@ -92,7 +86,7 @@ func printChecked(out io.Writer, r checked) error {
 	if _, err := fmt.Fprintf(out, "%s: ok, %s, %s\n", r.File, count(r.Jobs, "job"), count(r.Databases, "database")); err != nil || r.Jobs == 0 {
 		return err
 	}
-	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	w := newTable(out)
 	_, _ = fmt.Fprintln(w, "\nJOB\tDUE\tNEXT\tTHEN\tTHEN") // Flush tells a write error
 	for _, c := range r.Schedules {
 		_, _ = fmt.Fprintf(w, "%s\t%s", c.Job, c.Words)
@@ -176,8 +170,8 @@ func newConfigShowCommand(e env) *cobra.Command {
 			})
 		},
 	}
-	addRunFlags(cmd)
-	out.addFlag(cmd)
+	addRunFlags(cmd, e)
+	out.addFlag(cmd, e)
 	return cmd
 }
 

@@ -15,19 +15,14 @@ import (
 )
 
 func newDeadCommand(e env) *cobra.Command {
-	cmd := &cobra.Command{
+	return parent(&cobra.Command{
 		Use:   "dead",
 		Short: "List, show, replay or drop records that did not fit their table",
 		Long: "Records that did not fit their table wait in the job's database as dead letters, each\n" +
 			"whole and with the reason. They are listed and dropped, or replayed once table, job or\n" +
 			"record is mended. This works on any host that has the configuration; nobody has to lead.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return usageError(fmt.Errorf("%s needs list, show, replay or drop\nsee %[1]s --help", cmd.CommandPath()))
-		},
-	}
-	cmd.AddCommand(newDeadListCommand(e), newDeadShowCommand(e), newDeadReplayCommand(e), newDeadDropCommand(e))
-	return cmd
+		Example: "  baton dead list --count\n  baton dead show 3f2a9c41d07b\n  baton dead replay --job users --all",
+	}, newDeadListCommand(e), newDeadShowCommand(e), newDeadReplayCommand(e), newDeadDropCommand(e))
 }
 
 // deadFlags pick dead letters.
@@ -36,17 +31,19 @@ type deadFlags struct {
 	all bool
 }
 
-func (f *deadFlags) add(cmd *cobra.Command) {
+func (f *deadFlags) add(cmd *cobra.Command, e env) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.Job, "job", "", "only those of this `job`")
 	flags.DurationVar(&f.Within, "since", 0, "only those put aside within this `time`, such as 1h")
 	flags.DurationVar(&f.Before, "older-than", 0, "only those put aside longer ago than this `time`, such as 720h")
 	flags.StringVar(&f.Text, "text", "", "only those with this `text` in the record, which is JSON, or in the reason")
-	f.addDatabase(cmd)
+	f.addDatabase(cmd, e)
+	jobNames(e).asFlag(cmd, "job")
 }
 
-func (f *deadFlags) addDatabase(cmd *cobra.Command) {
+func (f *deadFlags) addDatabase(cmd *cobra.Command, e env) {
 	cmd.Flags().StringVar(&f.Database, "database", "", "look in this `database` only, by its name in the configuration (default: the job's, else all)")
+	databaseNames(e).asFlag(cmd, "database")
 }
 
 func (f *deadFlags) check() error {

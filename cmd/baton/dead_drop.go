@@ -53,11 +53,12 @@ func newDeadDropCommand(e env) *cobra.Command {
 			})
 		},
 	}
-	addTargetFlags(cmd)
-	f.add(cmd)
+	addTargetFlags(cmd, e)
+	f.add(cmd, e)
 	cmd.Flags().BoolVar(&f.all, "all", false, "all dead letters of the job")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
-	out.addFlag(cmd)
+	letterIDs(e).asArguments(cmd, -1)
+	out.addFlag(cmd, e)
 	return cmd
 }
 

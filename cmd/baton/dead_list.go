@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -47,7 +46,7 @@ func newDeadListCommand(e env) *cobra.Command {
 					return errors.Join(out.print(e.stdout, reasons, func(w io.Writer) error { return printReasons(w, reasons) }), err)
 				}
 				cut := 4 * recordShown // enough to cut it here
-				if out.json {
+				if out.data() {
 					cut = 0
 				}
 				letters, err := d.List(cmd.Context(), f.DeadFilter, n, cut)
@@ -60,11 +59,11 @@ func newDeadListCommand(e env) *cobra.Command {
 			})
 		},
 	}
-	addTargetFlags(cmd)
-	f.add(cmd)
-	cmd.Flags().IntVarP(&n, "number", "n", 50, "list at most so many")
+	addTargetFlags(cmd, e)
+	f.add(cmd, e)
+	addNumberFlag(cmd, &n, 50, "list at most so many", "")
 	cmd.Flags().BoolVar(&counted, "count", false, "count them by job and reason instead")
-	out.addFlag(cmd)
+	out.addFlag(cmd, e)
 	return cmd
 }
 
@@ -80,7 +79,7 @@ func printLetters(out io.Writer, letters []daemon.DeadLetter, most int, whole bo
 	for _, l := range letters {
 		several = several || l.Database != letters[0].Database
 	}
-	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	w := newTable(out)
 	p := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) } // Flush tells a write error
 	in := func(database string) string {
 		if several {
@@ -104,7 +103,7 @@ func printReasons(out io.Writer, reasons []daemon.DeadReason) error {
 		_, err := fmt.Fprintln(out, "no dead letters")
 		return err
 	}
-	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	w := newTable(out)
 	p := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
 	p("LETTERS\tJOB\tOLDEST (UTC)\tNEWEST (UTC)\tEXAMPLE\tREASON\n")
 	for _, r := range reasons {

@@ -58,13 +58,14 @@ Exit code 1 if something was not written.`,
 			})
 		},
 	}
-	addTargetFlags(cmd)
-	f.add(cmd)
+	addTargetFlags(cmd, e)
+	f.add(cmd, e)
 	cmd.Flags().BoolVar(&f.all, "all", false, "all dead letters of the job")
 	cmd.Flags().StringArrayVar(&sets, "set", nil, "mend the record: `NAME=VALUE`, a name as in baton dead show; may be repeated")
 	cmd.Flags().StringArrayVar(&nulls, "set-null", nil, "mend the record: it has no `NAME`; may be repeated")
 	cmd.Flags().BoolVar(&o.Overwrite, "overwrite", false, "write over a row of the same key that may be newer, or delete it")
-	out.addFlag(cmd)
+	letterIDs(e).asArguments(cmd, -1)
+	out.addFlag(cmd, e)
 	return cmd
 }
 
@@ -99,7 +100,7 @@ func replayLetters(cmd *cobra.Command, e env, d *daemon.Dead, keys []daemon.Dead
 		if r.OK {
 			ok++
 		}
-		if out.json {
+		if out.data() {
 			results = append(results, r)
 		} else if !r.OK || len(keys) <= toldOneByOne {
 			line.clear()

@@ -33,9 +33,10 @@ func newDeadShowCommand(e env) *cobra.Command {
 			})
 		},
 	}
-	addTargetFlags(cmd)
-	f.addDatabase(cmd)
-	out.addFlag(cmd)
+	addTargetFlags(cmd, e)
+	f.addDatabase(cmd, e)
+	letterIDs(e).asArguments(cmd, 1)
+	out.addFlag(cmd, e)
 	return cmd
 }
 

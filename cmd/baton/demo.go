@@ -59,7 +59,7 @@ func newDemoCommand(e env) *cobra.Command {
 	flags.Uint64Var(&o.Seed, "seed", 0, "of what is random in traffic and chaos (default: any)")
 	flags.IntVar(&o.Rate, "rate", daemon.DemoRate, "changes a second")
 	flags.BoolVar(&o.Keep, "keep", false, "keep the directory with logs, configuration and the SQLite file")
-	out.addFlag(cmd)
+	out.addFlag(cmd, e)
 	return cmd
 }
 

@@ -13,16 +13,11 @@ import (
 
 // newDocsCommand is for those who build packages and write the documentation.
 func newDocsCommand(e env) *cobra.Command {
-	cmd := &cobra.Command{
+	return parent(&cobra.Command{
 		Use:    "docs",
 		Short:  "Write the manual pages, or the reference of the commands",
 		Hidden: true,
-		Args:   cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return usageError(fmt.Errorf("%s needs man or markdown\nsee %[1]s --help", cmd.CommandPath()))
-		},
-	}
-	cmd.AddCommand(&cobra.Command{
+	}, &cobra.Command{
 		Use:     "man DIR",
 		Short:   "Write the manual pages into a directory",
 		Long:    "Write the manual pages into a directory. Their date is $SOURCE_DATE_EPOCH, if that is set, else today.",
@@ -44,7 +39,6 @@ func newDocsCommand(e env) *cobra.Command {
 			return writeAll(args[0], markdownPages(cmd.Root()))
 		},
 	})
-	return cmd
 }
 
 // builtOn is the day that pages are dated by: the same source has to make the same

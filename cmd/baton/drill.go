@@ -51,13 +51,14 @@ func newDrillCommand(e env) *cobra.Command {
 			})
 		},
 	}
-	addTargetFlags(cmd)
+	addTargetFlags(cmd, e)
 	cmd.Flags().StringVar(&to, "to", "", "the `node` to hand over to at first (default: whichever is ready first)")
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the event history")
 	cmd.Flags().IntVar(&rounds, "rounds", 1, "how many handovers")
 	cmd.Flags().BoolVar(&back, "back", false, "give the lead back to the first leader at the end")
 	cmd.Flags().DurationVar(&wait, "wait", 30*time.Second, "how long to wait for each next term")
-	out.addFlag(cmd)
+	nodeNames(e).asFlag(cmd, "to")
+	out.addFlag(cmd, e)
 	return cmd
 }
 

@@ -38,8 +38,9 @@ func newExplainCommand(e env) *cobra.Command {
 			})
 		},
 	}
-	addTargetFlags(cmd)
-	out.addFlag(cmd)
+	addTargetFlags(cmd, e)
+	nodeNames(e).asArguments(cmd, 1)
+	out.addFlag(cmd, e)
 	return cmd
 }
 

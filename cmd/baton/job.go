@@ -9,13 +9,12 @@ import (
 )
 
 func newJobCommand(e env) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "job",
-		Short: "Look at jobs, and drive them",
-		Args:  cobra.NoArgs,
-	}
-	cmd.AddCommand(newJobListCommand(e), newJobShowCommand(e), newJobNextCommand(e), newJobRunCommand(e), newJobLogsCommand(e), newJobHistoryCommand(e), newJobCancelCommand(e), newJobPauseCommand(e), newJobResumeCommand(e), newJobPreviewCommand(e))
-	return cmd
+	return parent(&cobra.Command{
+		Use:     "job",
+		Short:   "Look at jobs, and drive them",
+		Example: "  baton job list\n  baton job show users\n  baton job run users --watch",
+	}, newJobListCommand(e), newJobShowCommand(e), newJobNextCommand(e), newJobRunCommand(e), newJobLogsCommand(e), newJobHistoryCommand(e),
+		newJobCancelCommand(e), newJobPauseCommand(e), newJobResumeCommand(e), newJobPreviewCommand(e))
 }
 
 // jobError gives an error about jobs its exit code.

@@ -40,10 +40,12 @@ func newJobCancelCommand(e env) *cobra.Command {
 			})
 		},
 	}
-	addTargetFlags(cmd)
+	addTargetFlags(cmd, e)
 	cmd.Flags().StringVar(&run, "run", "", "the ID of the one run to end")
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the history")
-	out.addFlag(cmd)
+	jobNames(e).asArguments(cmd, 1)
+	runIDs(e, true).asFlag(cmd, "run")
+	out.addFlag(cmd, e)
 	return cmd
 }
 

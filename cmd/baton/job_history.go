@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,9 +39,10 @@ func newJobHistoryCommand(e env) *cobra.Command {
 			})
 		},
 	}
-	addTargetFlags(cmd)
-	cmd.Flags().IntVarP(&n, "count", "n", 20, "how many entries to show")
-	out.addFlag(cmd)
+	addTargetFlags(cmd, e)
+	jobNames(e).asArguments(cmd, 1)
+	addNumberFlag(cmd, &n, 20, "how many entries to show", "count")
+	out.addFlag(cmd, e)
 	return cmd
 }
 
@@ -51,7 +51,7 @@ func printHistory(out io.Writer, name string, entries []daemon.JobEntry, zone *t
 		_, err := fmt.Fprintf(out, "nothing is known of job %q: no run has ended yet, or redis has lost its data\n", name)
 		return err
 	}
-	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	w := newTable(out)
 	result := "ROWS"
 	if command {
 		result = "EXIT"
@@ -60,8 +60,8 @@ func printHistory(out io.Writer, name string, entries []daemon.JobEntry, zone *t
 	_, _ = fmt.Fprintf(w, "WHEN (%s)\tTRIGGER\tATTEMPT\tSTATE\tTOOK\t%s\tNODE\tEPOCH\tERROR OR REASON\n", zone, result)
 	for _, e := range entries {
 		if m := e.Missed; m != nil {
-			_, _ = fmt.Fprintf(w, "%s\t-\t-\tmissed\t-\t-\t%s\t%d\t%s\n",
-				m.First.In(zone).Format(time.DateTime), m.NodeID, m.Epoch, missedSlots(*m, zone))
+			_, _ = fmt.Fprintf(w, "%s\t-\t-\t%s\t-\t-\t%s\t%d\t%s\n",
+				m.First.In(zone).Format(time.DateTime), painted(w, "missed"), m.NodeID, m.Epoch, missedSlots(*m, zone))
 			continue
 		}
 		r := *e.Run
@@ -69,7 +69,7 @@ func printHistory(out io.Writer, name string, entries []daemon.JobEntry, zone *t
 		if command {
 			did = exitCode(r)
 		}
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\n", r.Started.In(zone).Format(time.DateTime), r.Trigger, r.Attempt, r.State,
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\n", r.Started.In(zone).Format(time.DateTime), r.Trigger, r.Attempt, painted(w, r.State),
 			short(time.Duration(r.DurationMS)*time.Millisecond), did, r.NodeID, r.Epoch, remark(r, zone))
 	}
 	return w.Flush()

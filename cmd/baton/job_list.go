@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,8 +29,8 @@ func newJobListCommand(e env) *cobra.Command {
 			})
 		},
 	}
-	addTargetFlags(cmd)
-	out.addFlag(cmd)
+	addTargetFlags(cmd, e)
+	out.addFlag(cmd, e)
 	return cmd
 }
 
@@ -40,12 +39,24 @@ func printJobs(out io.Writer, s daemon.Snapshot) error {
 		_, err := fmt.Fprintln(out, "the configuration has no jobs")
 		return err
 	}
-	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	w := newTable(out)
 	_, _ = fmt.Fprintln(w, "JOB\tSCHEDULE\tSTATE\tLAST\tNEXT\tWAITING\tBEHIND") // Flush tells a write error
 	for _, j := range s.Jobs {
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", j.Name, j.Schedule, jobState(j, s.Now), lastRun(j, s.Now), nextRun(j, s), waitingChanges(j), behind(j))
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", j.Name, j.Schedule,
+			painted(w, jobState(j, s.Now)), painted(w, lastRun(j, s.Now)), nextRun(j, s), waitingChanges(j), paintLate(w, j))
 	}
 	return w.Flush()
+}
+
+// painted is a state in its colour.
+func painted(w io.Writer, state string) string { return paint(w, stateColour(state), state) }
+
+// paintLate is how far a job is behind.
+func paintLate(w io.Writer, j daemon.Job) string {
+	if isLate(j) {
+		return paint(w, bad, behind(j))
+	}
+	return behind(j)
 }
 
 // jobState is what a job does now, in a word or two.
@@ -129,7 +140,7 @@ func newJobShowCommand(e env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "show JOB",
 		Short:   "Show one job and its last runs",
-		Example: "  baton job show users\n  baton job show users --runs 50",
+		Example: "  baton job show users\n  baton job show users -n 50",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withRemote(cmd, e, func(r *daemon.Remote, _ string) error {
@@ -149,14 +160,15 @@ func newJobShowCommand(e env) *cobra.Command {
 			})
 		},
 	}
-	addTargetFlags(cmd)
-	cmd.Flags().IntVar(&runs, "runs", 5, "how many of its last runs to show")
-	out.addFlag(cmd)
+	addTargetFlags(cmd, e)
+	jobNames(e).asArguments(cmd, 1)
+	addNumberFlag(cmd, &runs, 5, "how many of its last runs to show", "runs")
+	out.addFlag(cmd, e)
 	return cmd
 }
 
 func printJob(out io.Writer, j daemon.Job, runs []daemon.Execution, now time.Time) error {
-	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	w := newTable(out)
 	p := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) } // Flush tells a write error
 	target := "writes to"
 	if j.Command {
@@ -167,7 +179,7 @@ func printJob(out io.Writer, j daemon.Job, runs []daemon.Execution, now time.Tim
 	p("schedule\t%s: %s\n", j.Schedule, j.ScheduleWords)
 	p("lock\t%s\n", j.Lock)
 	p("overlap\t%s\n", j.Overlap)
-	p("state\t%s\n", jobState(j, now))
+	p("state\t%s\n", painted(w, jobState(j, now)))
 	if j.Paused != nil {
 		p("paused\t%s\n", pausedSince(j))
 	}
@@ -191,7 +203,7 @@ func printJob(out io.Writer, j daemon.Job, runs []daemon.Execution, now time.Tim
 		did = "EXIT"
 	} else {
 		p("waiting\t%s changes\n", waitingChanges(j))
-		p("behind\t%s\n", behind(j))
+		p("behind\t%s\n", paintLate(w, j))
 	}
 	if len(runs) > 0 {
 		p("\nSTARTED\tRESULT\tTRIGGER\tATTEMPT\t%s\tTOOK\tNODE\tRUN\tERROR\n", did)
@@ -201,7 +213,7 @@ func printJob(out io.Writer, j daemon.Job, runs []daemon.Execution, now time.Tim
 		if j.Command {
 			did = exitCode(r)
 		}
-		p("%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", r.Started.Format(time.DateTime), r.State, r.Trigger, r.Attempt, did,
+		p("%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", r.Started.Format(time.DateTime), painted(w, r.State), r.Trigger, r.Attempt, did,
 			short(time.Duration(r.DurationMS)*time.Millisecond), r.NodeID, r.ID, cmp.Or(errorOrReason(r), "-"))
 	}
 	return w.Flush()

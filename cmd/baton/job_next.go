@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -49,10 +47,11 @@ func newJobNextCommand(e env) *cobra.Command {
 			return out.print(e.stdout, coming, func(w io.Writer) error { return printNext(w, coming, now) })
 		},
 	}
-	addTargetFlags(cmd)
-	cmd.Flags().IntVarP(&n, "slots", "n", 10, "how many slots")
+	addTargetFlags(cmd, e)
+	jobNames(e).asArguments(cmd, 1)
+	addNumberFlag(cmd, &n, 10, "how many slots", "slots")
 	cmd.Flags().StringVar(&from, "from", "", "those after this `time`, in the job's zone: 2027-03-28, \"2027-03-28 02:30\", or RFC 3339 (default now)")
-	out.addFlag(cmd)
+	out.addFlag(cmd, e)
 	return cmd
 }
 
@@ -78,9 +77,8 @@ func printNext(out io.Writer, c daemon.Coming, now time.Time) error {
 	if _, err := fmt.Fprintln(out, head); err != nil {
 		return err
 	}
-	var table strings.Builder
-	w := tabwriter.NewWriter(&table, 0, 8, 2, ' ', 0)
-	p := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) } // a Builder takes everything
+	w := newTable(out)
+	p := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) } // Flush tells a write error
 	starts := c.OffsetMS > 0
 	if p("SLOT\tIN\t"); starts {
 		p("STARTS\t")
@@ -94,13 +92,8 @@ func printNext(out io.Writer, c daemon.Coming, now time.Time) error {
 		}
 		p("%s", s.Note)
 	}
-	_ = w.Flush()
-	for line := range strings.Lines(table.String()) {
-		if _, err := fmt.Fprintln(out, strings.TrimRight(line, " \n")); err != nil {
-			return err
-		}
-	}
-	return nil
+	p("\n")
+	return w.Flush()
 }
 
 // slotTime writes a slot with its offset from UTC: a zone's letters are known to few.

@@ -71,11 +71,12 @@ func newJobPauseCommand(e env) *cobra.Command {
 			})
 		},
 	}
-	addTargetFlags(cmd)
+	addTargetFlags(cmd, e)
 	jobs.addFlag(cmd)
+	jobNames(e).asArguments(cmd, 1)
 	ends.addFlags(cmd)
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for all who will wonder")
-	out.addFlag(cmd)
+	out.addFlag(cmd, e)
 	return cmd
 }
 
@@ -121,9 +122,10 @@ func newJobResumeCommand(e env) *cobra.Command {
 			})
 		},
 	}
-	addTargetFlags(cmd)
+	addTargetFlags(cmd, e)
 	jobs.addFlag(cmd)
-	out.addFlag(cmd)
+	jobNames(e).asArguments(cmd, 1)
+	out.addFlag(cmd, e)
 	return cmd
 }
 

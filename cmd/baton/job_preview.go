@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -25,7 +24,7 @@ func newJobPreviewCommand(e env) *cobra.Command {
 			"table that it would make, how each column is written, ten rows as they would be written,\n" +
 			"and what is wrong. It needs no leader, and changes nothing in Redis or the database. Exit\n" +
 			"code 1 if something is wrong.",
-		Example: "  baton job preview users\n  baton job preview users --rows 100 -o json",
+		Example: "  baton job preview users\n  baton job preview users -n 100 -o json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := loadConfig(cmd, e)
@@ -45,14 +44,15 @@ func newJobPreviewCommand(e env) *cobra.Command {
 			return nil
 		},
 	}
-	addTargetFlags(cmd)
-	cmd.Flags().IntVar(&rows, "rows", examples, "how many records to show")
-	out.addFlag(cmd)
+	addTargetFlags(cmd, e)
+	jobNames(e).asArguments(cmd, 1)
+	addNumberFlag(cmd, &rows, examples, "how many records to show", "rows")
+	out.addFlag(cmd, e)
 	return cmd
 }
 
 func printPreview(out io.Writer, p daemon.Preview) error {
-	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	w := newTable(out)
 	f := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) } // Flush tells a write error
 	f("SOURCE\tWAITING\n")
 	for _, s := range p.Shards {

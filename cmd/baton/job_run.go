@@ -48,11 +48,12 @@ func newJobRunCommand(e env) *cobra.Command {
 			})
 		},
 	}
-	addTargetFlags(cmd)
+	addTargetFlags(cmd, e)
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show how far it is until it has ended")
 	cmd.Flags().BoolVar(&force, "force", false, "whatever else of the job runs")
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the history")
-	out.addFlag(cmd)
+	jobNames(e).asArguments(cmd, 1)
+	out.addFlag(cmd, e)
 	return cmd
 }
 
@@ -65,7 +66,7 @@ func nobodyRuns(ctx context.Context, r *daemon.Remote, name string) error {
 func watchRun(ctx context.Context, w io.Writer, r *daemon.Remote, run daemon.JobRun, out output) error {
 	bar := progress{w: w, inPlace: isTerminal(w), command: r.IsCommand(run.Job)}
 	ended, err := r.WatchRun(ctx, run.Job, run.Run.ID, func(now daemon.JobRun) {
-		if !out.json {
+		if !out.data() {
 			bar.show(now.Run, time.Now())
 		}
 	})

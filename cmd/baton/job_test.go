@@ -102,7 +102,7 @@ func TestPreviewOfAJobSaysWhatIsWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.matches(c.run("job", "preview", "views"), exitOK,
-		`(?s)^SOURCE +WAITING\nviews +1\n.*id \(key\) +INTEGER +\$field +integer +set +error +as it is\nviews +INTEGER +\$value +integer +add .*\nID +VIEWS +\n7 +10 +\n$`, `^$`)
+		`(?s)^SOURCE +WAITING\nviews +1\n.*id \(key\) +INTEGER +\$field +integer +set +error +as it is\nviews +INTEGER +\$value +integer +add .*\nID +VIEWS\n7 +10\n$`, `^$`)
 	if _, err := conn.Do("HSET", "views", "front page", 1); err != nil {
 		t.Fatal(err)
 	}

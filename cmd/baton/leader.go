@@ -37,8 +37,8 @@ func newLeaderCommand(e env) *cobra.Command {
 			})
 		},
 	}
-	addTargetFlags(cmd)
-	out.addFlag(cmd)
+	addTargetFlags(cmd, e)
+	out.addFlag(cmd, e)
 	return cmd
 }
 

@@ -83,11 +83,11 @@ ended it; else
 			return f.run(cmd, e, args)
 		},
 	}
-	f.add(cmd)
+	f.add(cmd, e)
 	return cmd
 }
 
-func (f *lockFlags) add(cmd *cobra.Command) {
+func (f *lockFlags) add(cmd *cobra.Command, e env) {
 	flags := cmd.Flags()
 	flags.DurationVar(&f.wait, "wait", 0, "give up after this `duration` (default: wait for ever)")
 	flags.BoolVar(&f.noWait, "no-wait", false, "give up at once")
@@ -101,8 +101,10 @@ func (f *lockFlags) add(cmd *cobra.Command) {
 	flags.BoolVar(&f.list, "list", false, "list the locks that baton lock has taken and somebody holds")
 	flags.StringVar(&f.breakUp, "break", "", "take the lock `NAME` away from whoever holds it; nobody has it before its lease would have ended")
 	flags.StringVar(&f.reason, "reason", "", "why, for the event history (with --break)")
-	f.out.addFlag(cmd)
-	addConfigFlags(cmd, "redis", "ttl", "heartbeat-interval", "node-id")
+	f.out.addFlag(cmd, e)
+	addConfigFlags(cmd, e, "redis", "ttl", "heartbeat-interval", "node-id")
+	lockNames(e).asFlag(cmd, "break")
+	lockNames(e).asArguments(cmd, -1)
 	cmd.MarkFlagsMutuallyExclusive("wait", "no-wait")
 	cmd.MarkFlagsMutuallyExclusive("list", "break", "command")
 }

@@ -52,10 +52,10 @@ func newPauseCommand(e env) *cobra.Command {
 			})
 		},
 	}
-	addTargetFlags(cmd)
+	addTargetFlags(cmd, e)
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for all who will wonder")
 	wait.addFlags(cmd, "the leader to stop")
-	out.addFlag(cmd)
+	out.addFlag(cmd, e)
 	return cmd
 }
 
@@ -99,10 +99,10 @@ func newResumeCommand(e env) *cobra.Command {
 			})
 		},
 	}
-	addTargetFlags(cmd)
+	addTargetFlags(cmd, e)
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the event history")
 	wait.addFlags(cmd, "a node to lead")
-	out.addFlag(cmd)
+	out.addFlag(cmd, e)
 	return cmd
 }
 

@@ -73,7 +73,7 @@ func newReleaseCommand(e env) *cobra.Command {
 			return err
 		},
 	}
-	addTargetFlags(cmd)
+	addTargetFlags(cmd, e)
 	cmd.Flags().BoolVar(&crashed, "crashed", false, "release what lease*.json in $RUNTIME_DIRECTORY name; for ExecStopPost= only")
 	cmd.Flags().StringVar(&owner, "owner", "", "release the lock if this `UUID` holds it")
 	return cmd

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -21,32 +22,39 @@ type env struct {
 	exit           func(code int) // ends the process at once
 }
 
-// commands lists every command of baton, in the order of the help text.
+// commands lists every command of baton, in groups as the help text has them.
 func commands(e env) []*cobra.Command {
-	return []*cobra.Command{
-		newRunCommand(e),
-		newDemoCommand(e),
-		newStatusCommand(e),
-		newLeaderCommand(e),
-		newExplainCommand(e),
-		newStepDownCommand(e),
-		newDrillCommand(e),
-		newDoctorCommand(e),
-		newPauseCommand(e),
-		newResumeCommand(e),
-		newJobCommand(e),
-		newReloadCommand(e),
-		newReleaseCommand(e),
-		newDeadCommand(e),
-		newLockCommand(e),
-		newWardenCommand(),
-		newConfigCommand(e),
-		newDocsCommand(e),
-		newCompletionCommand(e),
-		newVersionCommand(e),
-		newExitCodesTopic(),
-		newEnvironmentTopic(),
+	return slices.Concat(
+		grouped(groupDaily, newStatusCommand(e), newLeaderCommand(e), newStepDownCommand(e), newPauseCommand(e), newResumeCommand(e), newReloadCommand(e)),
+		grouped(groupJobs, newJobCommand(e), newDeadCommand(e), newLockCommand(e)),
+		grouped(groupWrong, newExplainCommand(e), newDoctorCommand(e), newReleaseCommand(e)),
+		grouped(groupSetup, newDemoCommand(e), newConfigCommand(e), newRunCommand(e), newDrillCommand(e), newCompletionCommand(e), newVersionCommand(e)),
+		[]*cobra.Command{newWardenCommand(), newDocsCommand(e), newExitCodesTopic(), newEnvironmentTopic()},
+	)
+}
+
+// The groups of commands.
+const (
+	groupDaily = "daily"
+	groupJobs  = "jobs"
+	groupWrong = "wrong"
+	groupSetup = "setup"
+)
+
+func groups() []*cobra.Group {
+	return []*cobra.Group{
+		{ID: groupDaily, Title: "Day by day:"},
+		{ID: groupJobs, Title: "Jobs and their data:"},
+		{ID: groupWrong, Title: "When something is wrong:"},
+		{ID: groupSetup, Title: "To set it up:"},
 	}
+}
+
+func grouped(group string, all ...*cobra.Command) []*cobra.Command {
+	for _, cmd := range all {
+		cmd.GroupID = group
+	}
+	return all
 }
 
 // exitError gives an error the exit code that a script can tell it by. With a
@@ -108,6 +116,11 @@ func newRootCommand(e env) *cobra.Command {
 		Long: "baton runs on every host. One host holds the baton, a lock in Redis, and runs the\n" +
 			"scheduled jobs: it flushes Redis data into a SQL database. The others stand ready\n" +
 			"and take over by themselves.",
+		Example: "  baton demo                      # see it at work, on this machine\n" +
+			"  baton status --watch            # who leads, and is data late?\n" +
+			"  baton explain                   # why does this node not lead?\n" +
+			"  baton job run users --watch     # run a job now\n" +
+			"  baton help exit-codes",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -116,6 +129,10 @@ func newRootCommand(e env) *cobra.Command {
 	root.SetIn(e.stdin)
 	root.SetOut(e.stdout)
 	root.SetErr(e.stderr)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return likeFlag(cmd, err) })
+	root.AddGroup(groups()...)
+	root.SetHelpCommandGroupID(groupSetup)
+	addColourFlag(root)
 	root.AddCommand(commands(e)...)
 	return root
 }

@@ -47,7 +47,7 @@ func newRunCommand(e env) *cobra.Command {
 			})
 		},
 	}
-	addRunFlags(cmd)
+	addRunFlags(cmd, e)
 	return cmd
 }
 

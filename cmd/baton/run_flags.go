@@ -20,18 +20,18 @@ const (
 
 // addRunFlags gives cmd the flags that make up a node: --config and one for
 // every setting.
-func addRunFlags(cmd *cobra.Command) {
+func addRunFlags(cmd *cobra.Command, e env) {
 	var names []string
 	for _, s := range config.Settings() {
 		names = append(names, s.Flag)
 	}
-	addConfigFlags(cmd, names...)
+	addConfigFlags(cmd, e, names...)
 }
 
 // addTargetFlags gives cmd and its subcommands what names an election.
-func addTargetFlags(cmd *cobra.Command) { addConfigFlags(cmd, "redis", "lock-key") }
+func addTargetFlags(cmd *cobra.Command, e env) { addConfigFlags(cmd, e, "redis", "lock-key") }
 
-func addConfigFlags(cmd *cobra.Command, names ...string) {
+func addConfigFlags(cmd *cobra.Command, e env, names ...string) {
 	flags := cmd.PersistentFlags()
 	flags.String("config", "", fmt.Sprintf("configuration `file` (default $%s, else %s if it is there)", configEnv, defaultConfig))
 	_ = cmd.MarkPersistentFlagFilename("config", "yaml", "yml")
@@ -42,7 +42,25 @@ func addConfigFlags(cmd *cobra.Command, names ...string) {
 			flags.String(s.Flag, "", fmt.Sprintf("%s [$%s]", s.Usage, s.Env))
 		}
 	}
+	if slices.Contains(names, "lock-key") {
+		lockKeys(e).asFlag(cmd, "lock-key")
+	}
+	for flag, values := range map[string][]string{"log-level": {"debug", "info", "warn", "error"}, "log-format": {"text", "json"}} {
+		if slices.Contains(names, flag) {
+			_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+		}
+	}
 	cmd.Flags().SortFlags = false
+}
+
+// addNumberFlag is -n wherever a command shows so many of something. It may have had
+// another name once.
+func addNumberFlag(cmd *cobra.Command, n *int, usual int, usage, old string) {
+	cmd.Flags().IntVarP(n, "number", "n", usual, usage)
+	if old != "" {
+		cmd.Flags().IntVar(n, old, usual, usage)
+		_ = cmd.Flags().MarkHidden(old)
+	}
 }
 
 // loadConfig is the configuration in effect for cmd: its flags over the

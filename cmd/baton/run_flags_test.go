@@ -12,7 +12,7 @@ import (
 )
 
 // load runs a command that only loads its configuration.
-func (c *cli) load(flags func(*cobra.Command), args ...string) (config.Config, error) {
+func (c *cli) load(flags func(*cobra.Command, env), args ...string) (config.Config, error) {
 	c.t.Helper()
 	var got config.Config
 	e := env{getenv: func(name string) (string, bool) { v, ok := c.env[name]; return v, ok }}
@@ -23,7 +23,7 @@ func (c *cli) load(flags func(*cobra.Command), args ...string) (config.Config, e
 			return err
 		},
 	}
-	flags(cmd)
+	flags(cmd, e)
 	cmd.SetArgs(args)
 	cmd.SetOut(io.Discard)
 	err := cmd.ExecuteContext(context.Background())
@@ -32,14 +32,14 @@ func (c *cli) load(flags func(*cobra.Command), args ...string) (config.Config, e
 
 func TestRunHasTheFlagsThatItPromises(t *testing.T) {
 	for _, tc := range []struct {
-		add  func(*cobra.Command)
+		add  func(*cobra.Command, env)
 		want []string
 	}{
 		{addRunFlags, []string{"config", "redis", "lock-key", "ttl", "heartbeat-interval", "poll-interval", "node-id", "http", "log-level", "log-format"}},
 		{addTargetFlags, []string{"config", "redis", "lock-key"}},
 	} {
 		cmd := &cobra.Command{}
-		tc.add(cmd)
+		tc.add(cmd, env{})
 		n := strings.Count(cmd.PersistentFlags().FlagUsages(), "--")
 		for _, name := range tc.want {
 			if cmd.PersistentFlags().Lookup(name) == nil {

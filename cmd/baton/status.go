@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,6 +23,9 @@ func newStatusCommand(e env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show who leads, the nodes and the jobs, or what has happened",
+		Long: "Show who leads, whether data is late, what is wrong and what to do about it; then the nodes\n" +
+			"and the jobs. With --watch it is shown again and again: on a terminal in place, until Ctrl-C,\n" +
+			"elsewhere one below the other. A Redis that is away is told, and waited for.",
 		Example: "  baton status\n  baton status --watch\n  baton status -o json\n" +
 			"  baton status --events       # the last 20 events, the newest last\n  baton status --events 200",
 		Args: cobra.MaximumNArgs(1),
@@ -37,7 +38,7 @@ func newStatusCommand(e env) *cobra.Command {
 					return showEvents(cmd.Context(), e.stdout, r, out, events)
 				}
 				if watch {
-					return watchStatus(cmd.Context(), e.stdout, r, out, every)
+					return newWatch(cmd, e, out, every, r.Snapshot).run(cmd.Context())
 				}
 				s, err := r.Snapshot(cmd.Context())
 				if err != nil {
@@ -47,12 +48,12 @@ func newStatusCommand(e env) *cobra.Command {
 			})
 		},
 	}
-	addTargetFlags(cmd)
+	addTargetFlags(cmd, e)
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show it again and again, in place on a terminal")
 	cmd.Flags().DurationVar(&every, "interval", time.Second, "how often, with --watch")
 	cmd.Flags().IntVar(&events, "events", 0, "show the last `N` events of the election instead (20 if N is left out)")
 	cmd.Flags().Lookup("events").NoOptDefVal = "20"
-	out.addFlag(cmd)
+	out.addFlag(cmd, e)
 	return cmd
 }
 
@@ -87,7 +88,7 @@ func showEvents(ctx context.Context, out io.Writer, r *daemon.Remote, o output, 
 			_, err := fmt.Fprintln(out, "nothing has happened yet")
 			return err
 		}
-		w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+		w := newTable(out)
 		_, _ = fmt.Fprintln(w, "TIME\tEVENT\tNODE\tEPOCH\tREASON") // Flush tells a write error
 		for _, e := range events {
 			epoch := "-"
@@ -98,47 +99,6 @@ func showEvents(ctx context.Context, out io.Writer, r *daemon.Remote, o output, 
 		}
 		return w.Flush()
 	})
-}
-
-// watchStatus shows the state until ctx ends. On a terminal it redraws in place.
-// A Redis that is away is shown, and waited for.
-func watchStatus(ctx context.Context, w io.Writer, r *daemon.Remote, out output, every time.Duration) error {
-	clear := ""
-	if isTerminal(w) && !out.json {
-		clear = "\x1b[H\x1b[2J\x1b[3J"
-	}
-	ticker := time.NewTicker(max(every, 100*time.Millisecond))
-	defer ticker.Stop()
-	for {
-		s, err := r.Snapshot(ctx)
-		if ctx.Err() != nil {
-			return nil
-		}
-		var frame strings.Builder
-		frame.WriteString(clear)
-		if err != nil {
-			fmt.Fprintf(&frame, "%s  %v\n", time.Now().Format(time.TimeOnly), err)
-		} else if err := out.print(&frame, s, func(w io.Writer) error { return printStatus(w, s) }); err != nil {
-			return err
-		}
-		if _, err := io.WriteString(w, frame.String()); err != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-	}
-}
-
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // short is a duration as people say it: its two largest units at most.

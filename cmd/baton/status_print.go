@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"text/tabwriter"
+	"strings"
 	"time"
 
 	"baton/internal/daemon"
@@ -13,13 +13,15 @@ import (
 
 // statusTables writes the state for people.
 type statusTables struct {
-	*tabwriter.Writer
+	*table
 	s daemon.Snapshot
 }
 
 func printStatus(out io.Writer, s daemon.Snapshot) error {
-	t := statusTables{tabwriter.NewWriter(out, 0, 8, 2, ' ', 0), s}
+	t := statusTables{newTable(out), s}
 	t.leader()
+	t.dataLine()
+	t.hints()
 	t.locks()
 	t.nodes()
 	t.jobs()
@@ -34,15 +36,15 @@ func (t statusTables) leader() {
 	s := t.s
 	switch l := s.Leader; {
 	case l == nil && s.Paused != nil:
-		t.print("Lock %q: nobody leads: paused %s, for %s\n", s.LockKey, s.Paused.Reason, short(s.Now.Sub(s.Paused.Since)))
+		t.print("Lock %q: %s: paused %s, for %s\n", s.LockKey, paint(t, uneasy, "nobody leads"), s.Paused.Reason, short(s.Now.Sub(s.Paused.Since)))
 	case l == nil && s.Vacancy != "":
-		t.print("Lock %q: nobody leads: %s\n", s.LockKey, s.Vacancy)
+		t.print("Lock %q: %s: %s\n", s.LockKey, paint(t, bad, "nobody leads"), s.Vacancy)
 	case l == nil:
-		t.print("Lock %q: nobody leads\n", s.LockKey)
+		t.print("Lock %q: %s\n", s.LockKey, paint(t, bad, "nobody leads"))
 	case l.Foreign:
-		t.print("Lock %q: held by a client that is not baton (owner %s), %s\n", s.LockKey, l.Owner, leaseLeft(l.LeaseLeftMS))
+		t.print("Lock %q: %s (owner %s), %s\n", s.LockKey, paint(t, bad, "held by a client that is not baton"), l.Owner, leaseLeft(l.LeaseLeftMS))
 	default:
-		t.print("Lock %q: %s leads, epoch %d, for %s, %s\n", s.LockKey, l.NodeID, l.Epoch, short(s.Now.Sub(l.Since)), leaseLeft(l.LeaseLeftMS))
+		t.print("Lock %q: %s, epoch %d, for %s, %s\n", s.LockKey, paint(t, good, l.NodeID+" leads"), l.Epoch, short(s.Now.Sub(l.Since)), leaseLeft(l.LeaseLeftMS))
 	}
 	if s.Leader != nil && s.Paused != nil {
 		t.print("Paused %s: %s is to stop\n", s.Paused.Reason, cmp.Or(s.Leader.NodeID, s.Leader.Owner))
@@ -57,7 +59,7 @@ func (t statusTables) locks() {
 	for _, lock := range t.s.Locks {
 		switch l := lock.Leader; {
 		case l == nil:
-			t.print("%s\tnobody: %s\t-\t-\t-\n", lock.Key, cmp.Or(lock.Vacancy, "it is free"))
+			t.print("%s\t%s: %s\t-\t-\t-\n", lock.Key, paint(t, bad, "nobody"), cmp.Or(lock.Vacancy, "it is free"))
 		case l.Foreign:
 			t.print("%s\ta client that is not baton\t-\t-\t%s\n", lock.Key, leaseLeft(l.LeaseLeftMS))
 		default:
@@ -84,7 +86,7 @@ func (t statusTables) nodes() {
 		if n.Drift {
 			hash, drift = hash+" (drift)", true
 		}
-		t.print("%s\t%s\t%s\t%s ago\t%s\t%s\t%s\n", n.ID, state, priority, short(time.Duration(n.LastSeenMSAgo)*time.Millisecond), n.Version, hash, n.Address)
+		t.print("%s\t%s\t%s\t%s ago\t%s\t%s\t%s\n", n.ID, paint(t, stateColour(state), state), priority, short(time.Duration(n.LastSeenMSAgo)*time.Millisecond), n.Version, hash, n.Address)
 	}
 	if drift {
 		t.print("\nDrift: those nodes have other jobs in their configuration than the leader; baton reload after the file is the same everywhere\n")
@@ -110,7 +112,14 @@ func (t statusTables) jobs() {
 		if r := j.Running; r != nil {
 			next = "running for " + short(t.s.Now.Sub(r.Started))
 		}
-		t.print("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d%s\n", j.Name, j.Schedule, next, last, rows, dead, took, waiting, j.ConsecutiveFailures, t.lockColumn(j.Lock))
+		failures := fmt.Sprint(j.ConsecutiveFailures)
+		if j.ConsecutiveFailures > 0 {
+			failures = paint(t, bad, failures)
+		}
+		if isLate(j) {
+			waiting = paint(t, bad, waiting)
+		}
+		t.print("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s%s\n", j.Name, j.Schedule, paint(t, stateColour(next), next), paint(t, stateColour(last), last), rows, dead, took, waiting, failures, t.lockColumn(j.Lock))
 	}
 	all := slices.IndexFunc(t.s.Jobs, func(j daemon.Job) bool { return j.Paused != nil && j.Paused.All })
 	if all >= 0 {
@@ -124,6 +133,22 @@ func (t statusTables) jobs() {
 			t.print("\n%s, at %s on %s: %s\n", j.Name, r.Started.Format(time.DateTime), r.NodeID, r.Error)
 		}
 	}
+}
+
+// stateColour is that of a state in words, by its first.
+func stateColour(state string) colour {
+	word, _, _ := strings.Cut(strings.TrimSuffix(state, ","), " ")
+	switch word {
+	case "leading", "succeeded":
+		return good
+	case "failed", "failing", "timed_out", "lost", "gone":
+		return bad
+	case "paused", "stands", "cancelled", "missed":
+		return uneasy
+	case "observer", "never":
+		return dim
+	}
+	return ""
 }
 
 // pausedFor is why a job is paused, and until when if that is known.

@@ -29,7 +29,7 @@ func newStepDownCommand(e env) *cobra.Command {
 				if errors.Is(err, daemon.ErrNoLeader) {
 					return noneToStepDown(cmd.Context(), r, lockKey)
 				}
-				if err != nil && (h.To == "" || !out.json) {
+				if err != nil && (h.To == "" || !out.data()) {
 					return err
 				}
 				return errors.Join(err, out.print(e.stdout, h, func(w io.Writer) error {
@@ -43,11 +43,12 @@ func newStepDownCommand(e env) *cobra.Command {
 			})
 		},
 	}
-	addTargetFlags(cmd)
+	addTargetFlags(cmd, e)
 	cmd.Flags().StringVar(&to, "to", "", "the `node` to hand over to (default: whichever is ready first)")
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the event history")
 	wait.addFlags(cmd, "the next term")
-	out.addFlag(cmd)
+	nodeNames(e).asFlag(cmd, "to")
+	out.addFlag(cmd, e)
 	return cmd
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"runtime"
@@ -60,46 +59,6 @@ func newVersionCommand(e env) *cobra.Command {
 			})
 		},
 	}
-	out.addFlag(cmd)
+	out.addFlag(cmd, e)
 	return cmd
-}
-
-// output is how a command prints its result: as text for people, or as JSON for
-// programs. It is the value of the flag -o.
-type output struct{ json bool }
-
-// String, Set and Type make output a flag.
-func (o *output) String() string {
-	if o.json {
-		return "json"
-	}
-	return "text"
-}
-
-// Set takes text or json.
-func (o *output) Set(s string) error {
-	if s != "text" && s != "json" {
-		return fmt.Errorf("want text or json")
-	}
-	o.json = s == "json"
-	return nil
-}
-
-// Type is what the help text calls the value.
-func (o *output) Type() string { return "format" }
-
-func (o *output) addFlag(cmd *cobra.Command) {
-	cmd.Flags().VarP(o, "output", "o", "text or json")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
-}
-
-// print writes value as one JSON object, or what text writes.
-func (o *output) print(w io.Writer, value any, text func(io.Writer) error) error {
-	if !o.json {
-		return text(w)
-	}
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	return enc.Encode(value)
 }

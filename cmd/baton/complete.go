@@ -1,0 +1,215 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"baton/internal/config"
+	"baton/internal/daemon"
+)
+
+const (
+	// completeWithin is how long somebody who has pressed Tab waits for a server.
+	completeWithin = 500 * time.Millisecond
+	// completedRuns and completedLetters are how many ids are offered: the newest.
+	completedRuns    = 20
+	completedLetters = 50
+)
+
+// completion are the words that may stand where the cursor is. A shell shows what follows
+// a tab as an explanation. Whatever goes wrong, there are none: an error would be written
+// into somebody's command line.
+type completion func(ctx context.Context, cmd *cobra.Command, args []string) []string
+
+func (complete completion) function() cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), completeWithin)
+		defer cancel()
+		answer := make(chan []string, 1)
+		go func() { answer <- complete(ctx, cmd, args) }()
+		var words []string
+		select {
+		case words = <-answer:
+		case <-ctx.Done(): // what does not heed that ends with the process
+		}
+		words = slices.DeleteFunc(words, func(w string) bool { return !strings.HasPrefix(w, begun) })
+		return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	}
+}
+
+// asFlag completes a flag's value.
+func (complete completion) asFlag(cmd *cobra.Command, flag string) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, complete.function())
+}
+
+// asArguments completes the first most arguments; below 0: all.
+func (complete completion) asArguments(cmd *cobra.Command, most int) {
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if cmd.ArgsLenAtDash() >= 0 { // a command and its files
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		if most >= 0 && len(args) >= most {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		words, directive := complete.function()(cmd, args, begun)
+		return slices.DeleteFunc(words, func(w string) bool { word, _, _ := strings.Cut(w, "\t"); return slices.Contains(args, word) }), directive
+	}
+}
+
+// explained is a word with what it is, for the shells that show it.
+func explained(word, what string) string { return word + "\t" + plain(firstLine(what), 80) }
+
+// jobNames are the configured jobs.
+func jobNames(e env) completion {
+	return func(_ context.Context, cmd *cobra.Command, _ []string) []string {
+		var names []string
+		c, err := loadConfig(cmd, e)
+		if err != nil {
+			return nil
+		}
+		for _, j := range c.Jobs {
+			names = append(names, explained(j.Name, j.Schedule))
+		}
+		return names
+	}
+}
+
+// databaseNames are the configured databases.
+func databaseNames(e env) completion {
+	return func(_ context.Context, cmd *cobra.Command, _ []string) []string {
+		var names []string
+		c, err := loadConfig(cmd, e)
+		if err != nil {
+			return nil
+		}
+		for name, d := range c.Databases {
+			names = append(names, explained(name, d.Driver))
+		}
+		slices.Sort(names)
+		return names
+	}
+}
+
+// nodeNames are the nodes of the election that are there.
+func nodeNames(e env) completion {
+	return func(ctx context.Context, cmd *cobra.Command, _ []string) []string {
+		var names []string
+		fromRemote(ctx, cmd, e, func(ctx context.Context, r *daemon.Remote) {
+			s, err := r.Snapshot(ctx)
+			if err != nil {
+				return
+			}
+			for _, n := range s.Nodes {
+				names = append(names, explained(n.ID, n.State))
+			}
+		})
+		return names
+	}
+}
+
+// lockNames are the locks that baton lock has taken and somebody holds.
+func lockNames(e env) completion {
+	return func(ctx context.Context, cmd *cobra.Command, _ []string) []string {
+		var names []string
+		fromConfig(ctx, cmd, e, func(ctx context.Context, c config.Config) {
+			held, err := daemon.Locks(ctx, c)
+			if err != nil {
+				return
+			}
+			for _, l := range held {
+				names = append(names, explained(l.Name, "held by "+cmp.Or(l.NodeID, "a program that is not baton")))
+			}
+		})
+		return names
+	}
+}
+
+// lockKeys are the elections of the configuration.
+func lockKeys(e env) completion {
+	return func(_ context.Context, cmd *cobra.Command, _ []string) []string {
+		c, err := loadConfig(cmd, e)
+		if err != nil {
+			return nil
+		}
+		keys := []string{c.Election.LockKey}
+		for _, j := range c.Jobs {
+			if j.Lock != "" && !slices.Contains(keys, j.Lock) {
+				keys = append(keys, j.Lock)
+			}
+		}
+		return keys
+	}
+}
+
+// runIDs are the runs of the job that is the first argument: those that go on, and the last ones unless
+// only the former are meant.
+func runIDs(e env, running bool) completion {
+	return func(ctx context.Context, cmd *cobra.Command, args []string) []string {
+		var ids []string
+		if len(args) == 0 {
+			return nil
+		}
+		fromRemote(ctx, cmd, e, func(ctx context.Context, r *daemon.Remote) {
+			if j, err := r.Job(ctx, args[0]); err == nil {
+				open := j.Open
+				if len(open) == 0 && j.Running != nil {
+					open = []daemon.Execution{*j.Running}
+				}
+				for _, run := range open {
+					ids = append(ids, explained(run.ID, "running on "+run.NodeID))
+				}
+			}
+			if past, err := r.JobRuns(ctx, args[0], completedRuns); err == nil && !running {
+				for _, run := range past {
+					ids = append(ids, explained(run.ID, run.State+" "+run.Started.Format(time.DateTime)))
+				}
+			}
+		})
+		return ids
+	}
+}
+
+// letterIDs are the newest dead letters.
+func letterIDs(e env) completion {
+	return func(ctx context.Context, cmd *cobra.Command, _ []string) []string {
+		var ids []string
+		fromConfig(ctx, cmd, e, func(ctx context.Context, c config.Config) {
+			d, err := daemon.OpenDead(c)
+			if err != nil {
+				return
+			}
+			database, _ := cmd.Flags().GetString("database")
+			letters, _ := d.List(ctx, daemon.DeadFilter{Database: database}, completedLetters, 1)
+			for _, l := range letters {
+				ids = append(ids, explained(shortID(l.ID), l.Job+": "+l.Error))
+			}
+			_ = d.Close() // nobody to tell
+		})
+		return ids
+	}
+}
+
+// fromConfig does a completion's work with what the configuration names.
+func fromConfig(ctx context.Context, cmd *cobra.Command, e env, work func(ctx context.Context, c config.Config)) {
+	c, err := loadConfig(cmd, e)
+	if err != nil {
+		return
+	}
+	work(ctx, c)
+}
+
+func fromRemote(ctx context.Context, cmd *cobra.Command, e env, work func(ctx context.Context, r *daemon.Remote)) {
+	fromConfig(ctx, cmd, e, func(ctx context.Context, c config.Config) {
+		r, err := daemon.Dial(c)
+		if err != nil {
+			return
+		}
+		work(ctx, r)
+		_ = r.Close() // nobody to tell
+	})
+}

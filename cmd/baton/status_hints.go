@@ -1,0 +1,157 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"baton/internal/daemon"
+)
+
+// hint is something that is not as it should be, and the command to go on with.
+type hint struct {
+	colour  colour
+	what    string
+	command string
+}
+
+// hintsShown is how many are told: at night one is enough.
+const hintsShown = 4
+
+// dataLine says in a line whether data is late.
+func (t statusTables) dataLine() {
+	text, c := dataState(t.s)
+	if text != "" {
+		t.print("%s\n", paint(t, c, "Data: "+text))
+	}
+}
+
+// dataState is how far the flushes are behind. "" if there are none.
+func dataState(s daemon.Snapshot) (text string, c colour) {
+	var late []string
+	flushes, known := 0, 0
+	var worst time.Duration
+	for _, j := range s.Jobs {
+		if j.Command {
+			continue
+		}
+		flushes++
+		if j.LagSeconds == nil {
+			continue
+		}
+		known++
+		lag := lagOf(j)
+		worst = max(worst, lag)
+		if isLate(j) {
+			late = append(late, fmt.Sprintf("%s is %s behind (%s changes wait)", j.Name, short(lag.Round(time.Second)), waitingChanges(j)))
+		}
+	}
+	switch {
+	case flushes == 0:
+		return "", ""
+	case len(late) > 0:
+		return "LATE: " + some(late, 2), bad
+	case known < flushes:
+		return fmt.Sprintf("not known of %s", count(flushes-known, "job")), uneasy
+	case worst < time.Second:
+		return "up to date", good
+	}
+	return fmt.Sprintf("up to date, at most %s behind", short(worst.Round(time.Second))), good
+}
+
+func lagOf(j daemon.Job) time.Duration {
+	if j.LagSeconds == nil {
+		return 0
+	}
+	return time.Duration(*j.LagSeconds * float64(time.Second))
+}
+
+// isLate: the flush is further behind than it may be.
+func isLate(j daemon.Job) bool {
+	return j.LagSeconds != nil && *j.LagSeconds >= cmp.Or(j.LateAfterSeconds, 60)
+}
+
+// some are the first few of a list.
+func some(all []string, most int) string {
+	if len(all) <= most {
+		return strings.Join(all, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(all[:most], ", "), len(all)-most)
+}
+
+// hints are what is wrong, the worst first.
+func hints(s daemon.Snapshot) []hint {
+	var all []hint
+	add := func(c colour, command, format string, args ...any) {
+		all = append(all, hint{c, fmt.Sprintf(format, args...), command})
+	}
+	switch {
+	case s.Leader == nil && s.Paused != nil:
+		add(uneasy, "baton resume", "no job runs while nobody leads")
+	case s.Leader == nil:
+		add(bad, "baton explain", "no job runs while nobody leads")
+	case s.Leader.Foreign:
+		add(bad, "baton status --events", "a client that is not baton holds the lock: no job runs")
+	}
+	for _, l := range s.Locks {
+		if l.Leader == nil {
+			add(bad, "baton explain --lock-key "+l.Key, "nobody leads for lock %q: its jobs do not run", l.Key)
+		}
+	}
+	for _, j := range s.Jobs {
+		jobHints(j, s, add)
+	}
+	for _, n := range s.Nodes {
+		if n.Stale {
+			add(uneasy, "systemctl status baton", "%s was not seen for %s; on that host:", n.ID, short(time.Duration(n.LastSeenMSAgo)*time.Millisecond))
+		}
+	}
+	slices.SortStableFunc(all, func(a, b hint) int { return cmp.Compare(weight(a), weight(b)) })
+	return all
+}
+
+func weight(h hint) int {
+	if h.colour == bad {
+		return 0
+	}
+	return 1
+}
+
+func jobHints(j daemon.Job, s daemon.Snapshot, add func(c colour, command, format string, args ...any)) {
+	switch {
+	case j.Paused != nil: // is told below, with what ends it
+	case j.ConsecutiveFailures > 0 && j.Command && j.LastRun != nil && j.LastRun.Error == "":
+		add(bad, "baton job logs "+j.Name, "%s has failed %s", j.Name, times(j.ConsecutiveFailures))
+	case j.ConsecutiveFailures > 0:
+		add(bad, "baton job history "+j.Name, "%s has failed %s", j.Name, times(j.ConsecutiveFailures))
+	case isLate(j) && s.Leader != nil:
+		add(bad, "baton job show "+j.Name, "%s is late", j.Name)
+	}
+	if j.LastRun != nil && j.LastRun.Dead > 0 {
+		add(uneasy, "baton dead list --job "+j.Name, "%s put %s aside in its last run", j.Name, count(int(j.LastRun.Dead), "record"))
+	}
+}
+
+func times(n int) string {
+	switch n {
+	case 1:
+		return "once"
+	case 2:
+		return "twice"
+	}
+	return fmt.Sprintf("%d times in a row", n)
+}
+
+// hints tells what is wrong and what to do.
+func (t statusTables) hints() {
+	all := hints(t.s)
+	for i, h := range all {
+		if i == hintsShown {
+			t.print("%s\n", paint(t, dim, fmt.Sprintf("  and %d more", len(all)-i)))
+			break
+		}
+		t.print("%s %s  → %s\n", paint(t, h.colour, "!"), paint(t, h.colour, h.what), paint(t, strong, h.command))
+	}
+}

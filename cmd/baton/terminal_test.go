@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// tty is a terminal as somebody sits at it: what has been written to it, and its size.
+type tty struct {
+	t      *testing.T
+	master *os.File
+	mu     sync.Mutex
+	text   []byte
+}
+
+// terminal opens a terminal. screen is what a program writes to.
+func terminal(t *testing.T, width, height int) (seen *tty, screen *os.File) {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	number, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	screen, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen = &tty{t: t, master: master}
+	seen.resize(width, height)
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		buf := make([]byte, 4096)
+		for {
+			n, err := master.Read(buf)
+			seen.mu.Lock()
+			seen.text = append(seen.text, buf[:n]...)
+			seen.mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		_ = screen.Close()
+		<-read // ends with the last that has the terminal open
+		_ = master.Close()
+	})
+	return seen, screen
+}
+
+func (s *tty) resize(width, height int) {
+	s.t.Helper()
+	size := &unix.Winsize{Col: uint16(width), Row: uint16(height)}
+	if err := unix.IoctlSetWinsize(int(s.master.Fd()), unix.TIOCSWINSZ, size); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// String is all that has been written.
+func (s *tty) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return string(s.text)
+}

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"baton/internal/daemon"
+)
+
+// watch shows the state again and again.
+type watch struct {
+	sheet *sheet
+	size  func() (width, height int) // nil: no terminal
+	out   output
+	every time.Duration
+	look  func(context.Context) (daemon.Snapshot, error)
+
+	shown  daemon.Snapshot // the last that was seen
+	seen   bool
+	err    error     // why nothing newer was seen
+	errAt  time.Time // since when
+	asking time.Time // when the look began that goes on
+}
+
+func newWatch(cmd *cobra.Command, e env, out output, every time.Duration, look func(context.Context) (daemon.Snapshot, error)) *watch {
+	w := &watch{sheet: newSheet(cmd, e, e.stdout), out: out, every: max(every, 100*time.Millisecond), look: look}
+	if term, _ := e.getenv("TERM"); !out.data() && term != "dumb" {
+		w.size, _ = terminalSize(e.stdout)
+	}
+	return w
+}
+
+// looked is what a look came to.
+type looked struct {
+	s   daemon.Snapshot
+	err error
+}
+
+// run shows the state until ctx ends: the first at once.
+func (w *watch) run(ctx context.Context) error {
+	if w.size == nil {
+		return w.log(ctx)
+	}
+	resized := make(chan os.Signal, 1)
+	signal.Notify(resized, syscall.SIGWINCH)
+	defer signal.Stop(resized)
+	// The other screen, without a cursor: what stood on this one is there again afterwards.
+	if _, err := io.WriteString(w.sheet, "\x1b[?1049h\x1b[?25l\x1b[2J"); err != nil {
+		return err
+	}
+	err := w.redraw(ctx, resized)
+	_, back := io.WriteString(w.sheet, "\x1b[?25h\x1b[?1049l")
+	if err == nil && back == nil && w.seen { // and below it what was seen last
+		w.sheet.width, _ = w.size()
+		err = printStatus(w.sheet, w.shown)
+	}
+	if err == nil {
+		err = back
+	}
+	return err
+}
+
+// redraw never waits for a look: a Redis that does not answer must be seen.
+func (w *watch) redraw(ctx context.Context, resized <-chan os.Signal) error {
+	answers := make(chan looked, 1)
+	ask := func() {
+		w.asking = time.Now()
+		go func() {
+			s, err := w.look(ctx)
+			answers <- looked{s, err}
+		}()
+	}
+	ask()
+	ticker := time.NewTicker(w.every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case a := <-answers:
+			if ctx.Err() != nil {
+				return nil
+			}
+			w.asking = time.Time{}
+			w.note(a)
+		case <-ticker.C:
+			if w.asking.IsZero() {
+				ask()
+			}
+		case <-resized:
+		}
+		if err := w.frame(time.Now()); err != nil {
+			return err
+		}
+	}
+}
+
+func (w *watch) note(a looked) {
+	switch {
+	case a.err == nil:
+		w.shown, w.seen, w.err = a.s, true, nil
+	case w.err == nil:
+		w.errAt = time.Now()
+		fallthrough
+	default:
+		w.err = a.err
+	}
+}
+
+// frame draws over what is there, line by line, so that nothing flickers.
+func (w *watch) frame(now time.Time) error {
+	width, height := w.size()
+	w.sheet.width = width
+	var text strings.Builder
+	text.WriteString(w.headline(now) + "\n\n")
+	if w.seen {
+		if err := printStatus(&sheet{&text, w.sheet.colour, width}, w.shown); err != nil {
+			return err
+		}
+	}
+	lines := strings.Split(strings.TrimRight(text.String(), "\n"), "\n")
+	if more := len(lines) - height; more > 0 && height > 1 {
+		lines = append(lines[:height-1], paint(w.sheet, dim, fmt.Sprintf("… %d more lines", more+1)))
+	}
+	for i, line := range lines {
+		lines[i] = cutWidth(line, width) + "\x1b[K"
+	}
+	// A terminal that knows of it shows all of this at once.
+	_, err := io.WriteString(w.sheet, "\x1b[?2026h\x1b[H"+strings.Join(lines, "\r\n")+"\x1b[J\x1b[?2026l")
+	return err
+}
+
+// headline is the time, and what keeps the state from being shown as it is now.
+func (w *watch) headline(now time.Time) string {
+	clock := now.Format(time.TimeOnly)
+	was := ""
+	if w.seen {
+		was = "; below is how it was at " + w.shown.Now.Local().Format(time.TimeOnly)
+	}
+	switch {
+	case w.err != nil:
+		return paint(w.sheet, bad, fmt.Sprintf("%s  not known for %s: %s", clock, short(now.Sub(w.errAt).Truncate(time.Second)), firstLine(w.err.Error()))) + was
+	case !w.asking.IsZero() && now.Sub(w.asking) >= time.Second:
+		return paint(w.sheet, uneasy, fmt.Sprintf("%s  no answer for %s", clock, short(now.Sub(w.asking).Truncate(time.Second)))) + was
+	}
+	return paint(w.sheet, dim, fmt.Sprintf("%s  every %s; Ctrl-C ends", clock, short(w.every)))
+}
+
+// log shows the state where it cannot be redrawn: one below the other.
+func (w *watch) log(ctx context.Context) error {
+	ticker := time.NewTicker(w.every)
+	defer ticker.Stop()
+	for {
+		s, err := w.look(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		var frame strings.Builder
+		now := time.Now().Format(time.TimeOnly)
+		if err != nil && w.out.data() {
+			err = w.out.print(&frame, map[string]string{"error": err.Error()}, nil)
+		} else if err != nil {
+			_, err = fmt.Fprintf(&frame, "%s  %v\n", now, err)
+		} else {
+			err = w.out.print(&frame, s, func(io.Writer) error {
+				_, _ = fmt.Fprintf(&frame, "%s\n", now) // a Builder takes everything
+				err := printStatus(&sheet{&frame, w.sheet.colour, 0}, s)
+				frame.WriteString("\n")
+				return err
+			})
+		}
+		if err == nil {
+			_, err = io.WriteString(w.sheet, frame.String())
+		}
+		if err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
