@@ -18,9 +18,10 @@ func newDoctorCommand(e env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what could lose data, or keep a job from working, and how to mend it",
-		Long: "Look at Redis (eviction, persistence, replicas, permissions, its clock), at every database\n" +
-			"(durability, permissions) and at every job's table (does it fit, by what can rows collide),\n" +
-			"and say of each finding what can be lost and how to mend it. Nothing is changed, and\n" +
+		Long: "Look at Redis (round trips, eviction, persistence, replicas, permissions, its clock), at every\n" +
+			"database (durability, permissions), at every job's table (does it fit, by what can rows\n" +
+			"collide), at the other nodes, and at this host (clock, disks, systemd's unit, who can read the\n" +
+			"files), and say of each finding what can be lost and how to mend it. Nothing is changed, and\n" +
 			"nothing is waited for longer than a quarter of a minute. A node does the same when it\n" +
 			"leads for the first time, and logs what is grave. Run it as the user that runs baton.\n\n" +
 			"Exit code 1 if there is an error, 0 if there is nothing graver than a warning, 2 if the\n" +
@@ -28,12 +29,16 @@ func newDoctorCommand(e env) *cobra.Command {
 		Example: "  baton doctor\n  baton doctor --config /etc/baton/baton.yaml\n  baton doctor -o json | jq '.findings[] | select(.severity == \"error\")'",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := loadConfig(cmd, e)
+			path, err := configPath(cmd, e)
+			if err != nil {
+				return usageError(err)
+			}
+			c, err := readConfig(cmd, e, path)
 			if err != nil {
 				return err
 			}
 			waits := newPatience(e.stderr)
-			d := diagnosis{Findings: daemon.Doctor(cmd.Context(), c, waits.note)}
+			d := diagnosis{Findings: daemon.Doctor(cmd.Context(), c, daemon.DoctorOptions{ConfigFile: path, Unit: true, Getenv: e.getenv, Seen: waits.note})}
 			waits.end()
 			if err := cmd.Context().Err(); err != nil {
 				return fmt.Errorf("stopped before all was looked at: %w", err)
@@ -59,8 +64,8 @@ func newDoctorCommand(e env) *cobra.Command {
 			return nil
 		},
 	}
-	addTargetFlags(cmd, e)
-	out.addFlag(cmd, e)
+	addTargetFlags(cmd)
+	out.addFlag(cmd)
 	return cmd
 }
 

@@ -39,15 +39,16 @@ const (
 	abandonAfter = 250 * time.Millisecond
 )
 
-// Doctor looks for what can lose data, or keeps a job from working: in Redis, in every
-// database, and in every job's table. It changes nothing. Everything is looked at at the
-// same time, each for a quarter of a minute at most; seen, if set, is told what is being
-// looked at, and when that is over. What it finds is in the order of the configuration.
-func Doctor(ctx context.Context, c config.Config, seen func(subject string, over bool)) []Finding {
+// Doctor looks for what can lose data, or keeps a job from working: in the configuration,
+// in Redis, among the nodes, in every database and every job's table, and on this host. It
+// changes nothing. Everything is looked at at the same time, each for a quarter of a minute
+// at most. What it finds is in the order of the configuration.
+func Doctor(ctx context.Context, c config.Config, o DoctorOptions) []Finding {
+	seen := o.Seen
 	if seen == nil {
 		seen = func(string, bool) {}
 	}
-	all := examinations(c)
+	all := examinations(c, o)
 	found := make([][]Finding, len(all))
 	var wg sync.WaitGroup
 	var telling sync.Mutex
@@ -96,9 +97,11 @@ func (e examination) within(ctx context.Context, d time.Duration) []Finding {
 }
 
 // examinations are all that the configuration asks for.
-func examinations(c config.Config) []examination {
+func examinations(c config.Config, o DoctorOptions) []examination {
 	masters := c.Redis.Masters()
-	all := []examination{{"redis", func(ctx context.Context) []Finding { return examineRedis(ctx, c, len(masters) > 0) }}}
+	all := []examination{{subjectConfig, func(context.Context) []Finding { return examineConfig(c) }}}
+	all = append(all, examination{"nodes", func(ctx context.Context) []Finding { return examineNodes(ctx, c) }})
+	all = append(all, examination{"redis", func(ctx context.Context) []Finding { return examineRedis(ctx, c, len(masters) > 0) }})
 	for i, m := range masters {
 		of := c
 		of.Redis, of.Jobs = m, nil
@@ -107,8 +110,10 @@ func examinations(c config.Config) []examination {
 			return examineStore(ctx, of, redisstore.PreflightOptions{Subject: subject, LockKey: c.Election.LockKey}, nil)
 		}})
 	}
-	if needsOfHost(c) {
-		all = append(all, examination{"host", func(context.Context) []Finding { return examineHost(c) }})
+	all = append(all, examination{subjectHost, func(context.Context) []Finding { return append(examineMachine(c, o), examineHost(c)...) }})
+	all = append(all, examination{"files", func(context.Context) []Finding { return examineFiles(c, o) }})
+	if o.Unit {
+		all = append(all, examination{subjectUnit, func(ctx context.Context) []Finding { return examineUnit(ctx, c) }})
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Databases)) {
 		all = append(all, examination{databaseSubject(name), func(ctx context.Context) []Finding { return examineDatabase(ctx, c, name) }})
@@ -272,19 +277,4 @@ func preflightTable(j config.Job, plan *flush.Plan) sqlstore.PreflightTable {
 	gone := from.Type == config.Hashes && flush.OnMissing(from.OnMissing) != flush.MissingIgnore && flush.OnMissing(from.OnMissing) != flush.MissingNull
 	t.Delete = t.Delete || gone || len(to.DeleteWhen) > 0 || from.Vanished == "delete"
 	return t
-}
-
-// byPlace sorts findings by what they are about, as the configuration has it.
-func byPlace(all []Finding, c config.Config) []Finding {
-	place := func(f Finding) int {
-		switch {
-		case strings.HasPrefix(f.Subject, "redis"):
-			return -2
-		case strings.HasPrefix(f.Subject, "database"):
-			return -1
-		}
-		return slices.IndexFunc(c.Jobs, func(j config.Job) bool { return f.Subject == jobSubject(j.Name) })
-	}
-	slices.SortStableFunc(all, func(a, b Finding) int { return place(a) - place(b) })
-	return all
 }

@@ -3,17 +3,11 @@ package daemon
 import (
 	"fmt"
 	"os"
-	"slices"
 
 	"baton/internal/command"
 	"baton/internal/config"
 	"baton/internal/job"
 )
-
-// needsOfHost reports whether there is anything of the sort.
-func needsOfHost(c config.Config) bool {
-	return len(c.Notify) > 0 || slices.ContainsFunc(c.Jobs, func(j config.Job) bool { return j.IsCommand() || j.DeadMansSwitch != nil })
-}
 
 // examineHost looks at what commands and notifications need of this host.
 func examineHost(c config.Config) []Finding {

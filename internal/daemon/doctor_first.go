@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"os"
 	"sync/atomic"
 
 	"go.uber.org/zap"
@@ -23,7 +24,7 @@ func (f *firstLook) look(ctx context.Context) {
 	if f.over.Load() || len(f.config.Jobs) == 0 {
 		return
 	}
-	found := Doctor(ctx, f.config, nil)
+	found := Doctor(ctx, f.config, DoctorOptions{Getenv: os.LookupEnv})
 	if ctx.Err() != nil {
 		return
 	}

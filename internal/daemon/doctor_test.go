@@ -63,13 +63,16 @@ func TestTheDoctorFindsAHealthyInstallationHealthy(t *testing.T) {
 	db.Exec(t, "CREATE TABLE users (id bigint PRIMARY KEY, name text); CREATE TABLE articles (id bigint PRIMARY KEY, views bigint)")
 	var mu sync.Mutex
 	var seen []string
-	all := Doctor(t.Context(), doctorFor(redis.URL(), dialect(db)), func(subject string, over bool) {
+	all := Doctor(t.Context(), doctorFor(redis.URL(), dialect(db)), DoctorOptions{Seen: func(subject string, over bool) {
 		mu.Lock()
 		defer mu.Unlock()
 		seen = append(seen, fmt.Sprint(subject, " ", over))
-	})
+	}})
 	var subjects []string
 	for _, f := range all {
+		if f.Subject == subjectHost {
+			continue // as it happens to be
+		}
 		if f.Severity.Rank() <= SeverityWarning.Rank() {
 			t.Errorf("%+v", f)
 		}
@@ -81,7 +84,8 @@ func TestTheDoctorFindsAHealthyInstallationHealthy(t *testing.T) {
 		t.Errorf("well are %q, want %q", subjects, want)
 	}
 	slices.Sort(seen)
-	if want := []string{`database "main" false`, `database "main" true`, "redis false", "redis true"}; !slices.Equal(seen, want) {
+	if want := []string{"configuration false", "configuration true", `database "main" false`, `database "main" true`,
+		"files false", "files true", "host false", "host true", "nodes false", "nodes true", "redis false", "redis true"}; !slices.Equal(seen, want) {
 		t.Errorf("told %q, want %q", seen, want)
 	}
 }
@@ -93,7 +97,7 @@ func TestTheDoctorFindsWhatDoesNotFit(t *testing.T) {
 	}
 	db := testsupport.MariaDB(t)
 	db.Exec(t, "CREATE TABLE articles (id bigint, views text, born date NOT NULL)")
-	all := Doctor(t.Context(), doctorFor(redis.URL(), dialect(db)), nil)
+	all := Doctor(t.Context(), doctorFor(redis.URL(), dialect(db)), DoctorOptions{})
 	wantFound(t, all, SeverityError, "redis", "keeps nothing on disk")
 	wantFound(t, all, SeverityError, `job "users"`, `no such table: "users"`)
 	wantFound(t, all, SeverityError, `job "page-views"`, `column "views" is a text (text) and cannot be added to`)
@@ -118,7 +122,7 @@ func TestATableThatTheFirstFlushMakesIsAsItShouldBe(t *testing.T) {
 		if name == "sqlite" {
 			db.Exec(t, "CREATE TABLE other (id integer)") // the file is there
 		}
-		all := Doctor(t.Context(), c, nil)
+		all := Doctor(t.Context(), c, DoctorOptions{})
 		wantFound(t, all, SeverityOK, `job "page-views"`, "is not there yet: the first flush makes it")
 		for _, f := range all {
 			if f.Subject == `job "page-views"` && f.Severity != SeverityOK {
@@ -135,7 +139,7 @@ func TestWhatHangsDoesNotHangTheDoctor(t *testing.T) {
 	dbProxy.Hang()
 	c := doctorFor(redis.URLThrough(redisProxy), config.Database{Driver: db.Driver, DSNInline: db.DSNThrough(dbProxy)})
 	began := time.Now()
-	all := Doctor(t.Context(), c, nil)
+	all := Doctor(t.Context(), c, DoctorOptions{})
 	if took := time.Since(began); took > examineWithin {
 		t.Errorf("it took %v", took)
 	}
@@ -152,7 +156,7 @@ func TestWhatHangsDoesNotHangTheDoctor(t *testing.T) {
 func TestADatabaseWithoutItsDSNIsAFindingAmongOthers(t *testing.T) {
 	c := doctorFor("redis://127.0.0.1:1/0", config.Database{Driver: "sqlite", DSNInline: filepath.Join(t.TempDir(), "none.db")})
 	c.Databases["other"] = config.Database{Driver: "postgres", DSNFile: "/nonexistent/dsn"}
-	all := Doctor(t.Context(), c, nil)
+	all := Doctor(t.Context(), c, DoctorOptions{})
 	wantFound(t, all, SeverityError, `database "other"`, "/nonexistent/dsn")
 	wantFound(t, all, SeverityWarning, `database "main"`, "is not there")
 	wantFound(t, all, SeverityError, "redis", "does not answer")
@@ -163,7 +167,7 @@ func TestEveryMasterOfAQuorumIsExamined(t *testing.T) {
 	for range 3 {
 		c.Redis.Quorum = append(c.Redis.Quorum, testsupport.StartRedis(t).URL())
 	}
-	all := Doctor(t.Context(), c, nil)
+	all := Doctor(t.Context(), c, DoctorOptions{})
 	for i := range 3 {
 		wantFound(t, all, SeverityOK, fmt.Sprintf("redis.quorum[%d]", i), "it answers")
 	}
@@ -226,7 +230,7 @@ func TestTheDoctorFindsCommandsThatCannotStartHere(t *testing.T) {
 		of("switch", func(j *config.Job) { j.DeadMansSwitch = &config.Webhook{URLFile: missing} }),
 	}
 	c.Notify = []config.Notify{{Name: "ops", Command: config.Command{missing}}, {Name: "hook", Webhook: &config.Webhook{URLFile: missing}}}
-	all := Doctor(t.Context(), c.WithDefaults(), nil)
+	all := Doctor(t.Context(), c.WithDefaults(), DoctorOptions{})
 	wantFound(t, all, SeverityOK, `job "good"`, "can be started")
 	wantFound(t, all, SeverityError, `job "program"`, "command not found: "+missing)
 	wantFound(t, all, SeverityError, `job "directory"`, "is gone")

@@ -42,6 +42,7 @@ func TestASecondProcessOfTheSameIDIsTold(t *testing.T) {
 		p := look()
 		return len(p.Nodes) == 1 && p.Nodes[0].Twin != ""
 	})
+	wantFound(t, Doctor(t.Context(), c.WithDefaults(), DoctorOptions{}), SeverityError, `node "db1"`, "two processes have this node.id")
 	for _, r := range []*running{second, first} {
 		if err := r.end(); err != nil {
 			t.Error(err)

@@ -1,0 +1,135 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"baton/internal/config"
+	"baton/internal/job"
+)
+
+const (
+	longTTL  = time.Minute
+	shortTTL = 3 * time.Second
+)
+
+// examineConfig looks for what is allowed, and seldom meant.
+func examineConfig(c config.Config) []Finding {
+	r := &examinationReport{subject: subjectConfig}
+	e := c.Election
+	switch {
+	case e.TTL > longTTL:
+		r.add(SeverityWarning, fmt.Sprintf("election.ttl is %v, which is long", e.TTL),
+			"after a power cut, or when its network is gone, the leader is replaced after as long; a restart of Redis costs as much again", "10s to 30s are usual; a daemon that crashed is replaced at once anyway, by ExecStopPost= of its unit")
+	case e.TTL < shortTTL:
+		r.add(SeverityInfo, fmt.Sprintf("election.ttl is %v, which is short", e.TTL),
+			"a host that stands still for as long, as one does that is being moved, or swaps, loses the lead; its jobs are ended each time", "10s, unless a takeover must be faster")
+	}
+	examineListener(c.HTTP, r)
+	for _, j := range c.Jobs {
+		r.subject = jobSubject(j.Name)
+		if j.IsCommand() && j.Grace >= e.TTL {
+			r.add(SeverityInfo, fmt.Sprintf("its grace is %v, and election.ttl is %v", j.Grace, e.TTL),
+				"when the lease cannot be renewed the command gets less than that: whatever its grace, it is killed before the lease can end", "raise election.ttl, or have the command end sooner")
+		}
+	}
+	return append(r.findings, examineTargets(c)...)
+}
+
+// examineListener says who can read what the node serves.
+func examineListener(h config.HTTP, r *examinationReport) {
+	host, _, err := net.SplitHostPort(h.Listen)
+	if h.Listen == config.Off || err != nil {
+		return
+	}
+	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+		return
+	}
+	if h.TLS == nil {
+		r.add(SeverityWarning, "http.listen is "+h.Listen+", beyond this host, without http.tls",
+			"whoever can reach it reads which jobs there are, when they run and what their errors are, and so does whoever listens on the way", "listen on 127.0.0.1 behind a proxy that asks who it is, or set http.tls; a firewall for /metrics")
+		return
+	}
+	r.add(SeverityInfo, "http.listen is "+h.Listen+", beyond this host",
+		"whoever can reach it reads which jobs there are and when they run; orders, output and records take the token", "let a firewall pass those that need it")
+}
+
+// examineTargets looks for jobs that write to the same table.
+func examineTargets(c config.Config) []Finding {
+	r := &examinationReport{}
+	writers := map[[2]string][]string{}
+	for _, j := range c.Jobs {
+		if !j.IsCommand() {
+			to := [2]string{j.Flush.To.Database, strings.ToLower(j.Flush.To.Table)}
+			writers[to] = append(writers[to], j.Name)
+		}
+	}
+	for _, j := range c.Jobs {
+		to := [2]string{j.Flush.To.Database, strings.ToLower(j.Flush.To.Table)}
+		if all := writers[to]; len(all) > 1 && all[0] == j.Name {
+			r.subject = jobSubject(j.Name)
+			r.add(SeverityInfo, fmt.Sprintf("other jobs write to its table %s, too: %s", j.Flush.To.Table, strings.Join(all[1:], ", ")),
+				"each change gets there once, and in the order of its own job; but which job's comes last is not said, and batches that change the same rows wait for each other", "let each write columns of its own, or make them one job")
+		}
+	}
+	return r.findings
+}
+
+const (
+	// enoughRuns is how many runs tell how long the next one takes.
+	enoughRuns, lastRuns = 3, 20
+)
+
+// examineRuns compares schedules with what the history says of runs.
+func examineRuns(ctx context.Context, remote *Remote) []Finding {
+	r := &examinationReport{}
+	for _, v := range remote.views() {
+		for _, t := range v.tasks {
+			if t.schedule == nil || job.IsAlways(t.schedule) {
+				continue
+			}
+			runs, err := v.ledger.Runs(ctx, t.config.Name, lastRuns)
+			if err != nil || len(runs) < enoughRuns {
+				continue // what is wrong with Redis is found there
+			}
+			r.subject = jobSubject(t.config.Name)
+			r.tooLong(t, medianOf(runs))
+		}
+	}
+	return r.findings
+}
+
+// tooLong tells of a job whose runs take longer than it is between them.
+func (r *examinationReport) tooLong(t task, takes time.Duration) {
+	from := time.Now()
+	next := t.schedule.Next(from)
+	if next.IsZero() {
+		return
+	}
+	period := t.schedule.Next(next).Sub(next)
+	if period <= 0 || takes < period {
+		return
+	}
+	what := fmt.Sprintf("half of its last runs took %v or longer, and it is due again after %v", takes.Round(time.Millisecond), period)
+	switch t.config.Overlap {
+	case config.OverlapForbid:
+		r.add(SeverityWarning, what, "slots are left out, as overlap is forbid: it runs less often than it says", "a longer schedule, or @always for a flush")
+	case config.OverlapReplace:
+		r.add(SeverityError, what, "each run is ended by the next one, as overlap is replace: it may never get to its end", "a longer schedule, or overlap: forbid")
+	default:
+		r.add(SeverityWarning, what, "runs pile up, as overlap is "+t.config.Overlap, "a longer schedule, or overlap: forbid")
+	}
+}
+
+func medianOf(runs []job.Record) time.Duration {
+	var took []time.Duration
+	for _, run := range runs {
+		took = append(took, run.Finished.Sub(run.Started))
+	}
+	slices.Sort(took)
+	return took[len(took)/2]
+}

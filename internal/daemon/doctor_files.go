@@ -1,0 +1,207 @@
+package daemon
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"baton/internal/config"
+)
+
+// examineFiles looks at who can read what is secret, and who can change what is run.
+func examineFiles(c config.Config, o DoctorOptions) []Finding {
+	r := &examinationReport{}
+	if o.ConfigFile != "" {
+		r.configFile(o.ConfigFile, c)
+	}
+	for _, path := range secretFiles(c) {
+		r.secretFile(path)
+	}
+	if program, err := os.Executable(); err == nil {
+		r.changeable(program, "whoever is on this host can have baton's user run anything, with its passwords")
+	}
+	r.ownDirectories(o)
+	r.adminSocket(c.HTTP.AdminSocket, o)
+	return r.findings
+}
+
+// others are the users of the host that are neither the owner nor in the group.
+const (
+	othersRead  fs.FileMode = 0o004
+	othersWrite fs.FileMode = 0o002
+)
+
+func (r *examinationReport) changeable(path, consequence string) {
+	r.subject = "file " + path
+	info, err := os.Stat(path)
+	if err == nil && info.Mode()&othersWrite != 0 && info.Mode()&fs.ModeSticky == 0 {
+		r.add(SeverityError, "every user of this host can write to it", consequence, "chmod o-w "+path)
+	}
+}
+
+func (r *examinationReport) configFile(path string, c config.Config) {
+	r.changeable(path, "whoever is on this host can have baton run anything, with its passwords")
+	info, err := os.Stat(path)
+	if err != nil || info.Mode()&othersRead == 0 {
+		return
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return
+	}
+	var keys []string
+	for key, secret := range inlineSecrets(c) {
+		if len(secret) >= leastNamed && bytes.Contains(text, []byte(secret)) {
+			keys = append(keys, key)
+		}
+	}
+	if slices.Sort(keys); len(keys) > 0 {
+		r.add(SeverityError, "every user of this host can read it, and it has secrets in it: "+strings.Join(keys, ", "), "they are known to whoever can log in here",
+			"chmod 640, and chgrp to baton's group; better, put each into a file of its own (password_file, dsn_file, url_file, secrets), handed over by LoadCredential=")
+	}
+}
+
+// inlineSecrets are those that the configuration has itself, by where they stand. Those
+// that were replaced from the environment are not in its file.
+func inlineSecrets(c config.Config) map[string]string {
+	all := map[string]string{"redis.password": c.Redis.PasswordInline}
+	ofURL := func(key, raw string) {
+		if u, err := url.Parse(raw); err == nil && u.User != nil {
+			all[key], _ = u.User.Password()
+		}
+	}
+	ofURL("redis.url", c.Redis.URL)
+	for i, raw := range c.Redis.Quorum {
+		ofURL(fmt.Sprintf("redis.quorum[%d]", i), raw)
+	}
+	if c.Redis.Sentinel != nil {
+		all["redis.sentinel.password"] = c.Redis.Sentinel.PasswordInline
+	}
+	for name, db := range c.Databases {
+		if db.Driver != "sqlite" {
+			all["databases."+name+".dsn"] = db.DSNInline
+		}
+	}
+	hook := func(key string, w *config.Webhook) {
+		if w == nil {
+			return
+		}
+		if u, err := url.Parse(w.URL); err == nil {
+			all[key] = strings.TrimPrefix(u.RequestURI(), "/") // its path is what a hook is known by
+		}
+	}
+	for _, n := range c.Notify {
+		hook("webhook of notification "+n.Name, n.Webhook)
+	}
+	for _, j := range c.Jobs {
+		hook("dead_mans_switch of job "+j.Name, j.DeadMansSwitch)
+		for name, value := range j.Env {
+			if config.IsSecretName(name) {
+				all["env."+name+" of job "+j.Name] = value
+			}
+		}
+	}
+	return all
+}
+
+func (r *examinationReport) secretFile(path string) {
+	r.changeable(path, "whoever is on this host can have baton use another secret, or another server")
+	if info, err := os.Stat(path); err == nil && info.Mode()&othersRead != 0 {
+		r.add(SeverityError, "every user of this host can read it, and it holds a secret", "the secret is known to whoever can log in here", "chmod o-r "+path+", and change the secret; better, hand it over by LoadCredential=")
+	}
+}
+
+// secretFiles are the files that hold one secret each, or several.
+func secretFiles(c config.Config) []string {
+	all := []string{c.Redis.PasswordFile, c.HTTP.TokenFile}
+	if c.Redis.Sentinel != nil {
+		all = append(all, c.Redis.Sentinel.PasswordFile)
+	}
+	if c.Redis.TLS != nil {
+		all = append(all, c.Redis.TLS.KeyFile)
+	}
+	if c.HTTP.TLS != nil {
+		all = append(all, c.HTTP.TLS.KeyFile)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Databases)) {
+		all = append(all, c.Databases[name].DSNFile)
+	}
+	hook := func(w *config.Webhook) {
+		if w != nil {
+			all = append(all, w.URLFile, w.TokenFile)
+		}
+	}
+	for _, n := range c.Notify {
+		hook(n.Webhook)
+	}
+	for _, j := range c.Jobs {
+		hook(j.DeadMansSwitch)
+		all = append(all, j.EnvFile)
+		all = slices.AppendSeq(all, maps.Values(j.Secrets))
+	}
+	all = slices.DeleteFunc(all, func(path string) bool { return path == "" })
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// ownDirectories looks at where the node keeps what it remembers.
+func (r *examinationReport) ownDirectories(o DoctorOptions) {
+	for name, usual := range map[string]string{"STATE_DIRECTORY": usualState, "RUNTIME_DIRECTORY": usualRuntime} {
+		dir, _, _ := strings.Cut(o.env(name), ":")
+		given := dir != ""
+		if !given {
+			dir = usual
+		}
+		info, err := os.Stat(dir)
+		if err != nil || !info.IsDir() {
+			continue
+		}
+		r.changeable(dir, "whoever is on this host can have baton forget which epochs there were, or take orders in its place")
+		if err := mayWrite(dir); given && err != nil {
+			r.add(SeverityError, fmt.Sprintf("this user cannot write there: %v", err), "what a crashed daemon held is not released at once, and the highest epoch is not remembered", "chown it to baton's user; StateDirectory= and RuntimeDirectory= of the unit do")
+		}
+	}
+}
+
+// adminSocket looks at who may give orders: whoever may write to it.
+func (r *examinationReport) adminSocket(path string, o DoctorOptions) {
+	switch path {
+	case config.Off:
+		return
+	case "":
+		dir, _, _ := strings.Cut(o.env("RUNTIME_DIRECTORY"), ":")
+		if dir == "" {
+			dir = usualRuntime
+		}
+		path = filepath.Join(dir, "admin.sock")
+	}
+	if info, err := os.Stat(path); err == nil && info.Mode()&fs.ModeSocket != 0 {
+		r.changeable(path, "every user of this host can give orders, without a token")
+	}
+}
+
+// sqliteFiles are the files of the configuration's databases.
+func sqliteFiles(c config.Config) []string {
+	var files []string
+	for _, name := range slices.Sorted(maps.Keys(c.Databases)) {
+		db := c.Databases[name]
+		if db.Driver != "sqlite" {
+			continue
+		}
+		dsn, err := db.DSN()
+		if err != nil {
+			continue
+		}
+		path, _, _ := strings.Cut(strings.TrimPrefix(dsn, "file:"), "?")
+		if filepath.IsAbs(path) {
+			files = append(files, path)
+		}
+	}
+	return files
+}

@@ -1,0 +1,80 @@
+package daemon
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"baton/internal/config"
+)
+
+const (
+	// fewFiles is what a node with many jobs and databases may come close to.
+	fewFiles = 1024
+	// Of a disk that has less left than that there is a warning; full is an error.
+	littleSpace, noSpace = 256 << 20, 8 << 20
+)
+
+// examineMachine looks at what the node needs of the kernel: a clock that is kept right,
+// files that it may open, and room on the disk.
+func examineMachine(c config.Config, o DoctorOptions) []Finding {
+	r := &examinationReport{subject: subjectHost}
+	r.ntp(kernelClock())
+	if limit, ok := openFiles(); ok && limit < fewFiles {
+		r.add(SeverityWarning, fmt.Sprintf("a process may open %d files", limit), "with many jobs, lanes and readers of the page connections are refused, and runs fail", "LimitNOFILE= in the unit, or ulimit -n")
+	}
+	for _, dir := range placesOfState(c, o) {
+		if free, ok := freeSpace(dir); ok {
+			r.space(dir, free)
+		}
+	}
+	if !r.grave() {
+		r.add(SeverityOK, "its clock, its limits and its disks do", "", "")
+	}
+	return r.findings
+}
+
+// clockState is what the kernel says of its clock.
+type clockState struct {
+	known, synchronized bool
+	why                 error
+}
+
+func (r *examinationReport) ntp(s clockState) {
+	switch {
+	case !s.known:
+		r.add(SeverityInfo, fmt.Sprintf("whether its clock is synchronized could not be checked: %v", s.why), "a clock that runs away has slots start early or late", "ask timedatectl")
+	case !s.synchronized:
+		r.add(SeverityWarning, "its clock is not synchronized", "nothing is lost: leases do not go by clocks. But it drifts by seconds a day, and slots start by the leader's clock", "run chrony, systemd-timesyncd or another NTP client; a guest may have its clock from its host, then this can be passed over")
+	}
+}
+
+func (r *examinationReport) space(dir string, free int64) {
+	const consequence = "the highest epoch is not remembered on this host, and a database there takes no batch: the changes wait in Redis"
+	switch {
+	case free < noSpace:
+		r.add(SeverityError, fmt.Sprintf("the disk of %s is full: %d MiB are free", dir, free>>20), consequence, "make room")
+	case free < littleSpace:
+		r.add(SeverityWarning, fmt.Sprintf("the disk of %s is nearly full: %d MiB are free", dir, free>>20), "soon "+consequence, "make room")
+	}
+}
+
+// placesOfState are the directories on this host that are written to.
+func placesOfState(c config.Config, o DoctorOptions) []string {
+	var dirs []string
+	if path := statePath(func(name string) (string, bool) { v := o.env(name); return v, v != "" }); path != "" {
+		dirs = append(dirs, filepath.Dir(path))
+	} else if _, err := os.Stat(usualState); err == nil {
+		dirs = append(dirs, usualState)
+	}
+	for _, path := range sqliteFiles(c) {
+		dirs = append(dirs, filepath.Dir(path))
+	}
+	return dirs
+}
+
+// Where systemd puts what the unit asks for.
+const (
+	usualState   = "/var/lib/baton"
+	usualRuntime = "/run/baton"
+)

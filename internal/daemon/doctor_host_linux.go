@@ -1,0 +1,39 @@
+package daemon
+
+import (
+	"golang.org/x/sys/unix"
+)
+
+// kernelClock asks whether anybody keeps the clock right. It changes nothing.
+func kernelClock() clockState {
+	var t unix.Timex
+	state, err := unix.Adjtimex(&t)
+	return clockStateOf(state, int(t.Status), err)
+}
+
+func clockStateOf(state, status int, err error) clockState {
+	const timeError = 5 // TIME_ERROR of adjtimex(2)
+	if err != nil {
+		return clockState{why: err}
+	}
+	return clockState{known: true, synchronized: state != timeError && status&unix.STA_UNSYNC == 0}
+}
+
+// openFiles is how many files a process may open.
+func openFiles() (uint64, bool) {
+	var l unix.Rlimit
+	err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l)
+	return l.Cur, err == nil
+}
+
+// freeSpace is what a user other than root may still write there.
+func freeSpace(dir string) (int64, bool) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return 0, false
+	}
+	return int64(s.Bavail) * s.Bsize, true //nolint:unconvert // other architectures have other types
+}
+
+// mayWrite asks the kernel, which knows of users, read-only mounts and sandboxes.
+func mayWrite(dir string) error { return unix.Access(dir, unix.W_OK|unix.X_OK) }

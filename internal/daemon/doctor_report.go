@@ -1,0 +1,63 @@
+package daemon
+
+import (
+	"slices"
+	"strings"
+
+	"baton/internal/config"
+)
+
+// DoctorOptions say what to look at beside the servers.
+type DoctorOptions struct {
+	// ConfigFile is what the configuration was read from; "" is nothing.
+	ConfigFile string
+	// Unit looks at how systemd runs baton here. A daemon leaves it: it need not be allowed
+	// to ask.
+	Unit bool
+	// Getenv reads the environment; nil: there is none.
+	Getenv func(name string) (string, bool)
+	// Seen, if set, is told what is being looked at, and when that is over.
+	Seen func(subject string, over bool)
+}
+
+func (o DoctorOptions) env(name string) string {
+	if o.Getenv == nil {
+		return ""
+	}
+	value, _ := o.Getenv(name)
+	return value
+}
+
+// examinationReport collects findings of one subject at a time.
+type examinationReport struct {
+	subject  string
+	findings []Finding
+}
+
+func (r *examinationReport) add(severity Severity, what, consequence, remedy string) {
+	r.findings = append(r.findings, Finding{Severity: severity, Subject: r.subject, What: what, Consequence: consequence, Remedy: remedy})
+}
+
+// grave reports whether there is anything worse than worth knowing.
+func (r *examinationReport) grave() bool {
+	return slices.ContainsFunc(r.findings, func(f Finding) bool { return f.Severity.Rank() < SeverityInfo.Rank() })
+}
+
+const (
+	subjectConfig = "configuration"
+	subjectHost   = "host"
+	subjectUnit   = "unit baton.service"
+)
+
+// byPlace sorts findings by what they are about, jobs as the configuration has them.
+func byPlace(all []Finding, c config.Config) []Finding {
+	first := []string{subjectConfig, "redis", "node ", "database", subjectHost, "unit ", "file ", "notification"}
+	place := func(f Finding) int {
+		if i := slices.IndexFunc(first, func(prefix string) bool { return strings.HasPrefix(f.Subject, prefix) }); i >= 0 {
+			return i - len(first)
+		}
+		return slices.IndexFunc(c.Jobs, func(j config.Job) bool { return strings.HasPrefix(f.Subject, jobSubject(j.Name)) })
+	}
+	slices.SortStableFunc(all, func(a, b Finding) int { return place(a) - place(b) })
+	return all
+}
