@@ -64,8 +64,8 @@ func newDoctorCommand(e env) *cobra.Command {
 			return nil
 		},
 	}
-	addTargetFlags(cmd)
-	out.addFlag(cmd)
+	addTargetFlags(cmd, e)
+	out.addFlag(cmd, e)
 	return cmd
 }
 
