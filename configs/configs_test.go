@@ -52,7 +52,7 @@ func TestExampleShowsTheDefaults(t *testing.T) {
 		t.Errorf("the defaults differ:\n%s\n%s", shown, uncommented)
 	}
 	c, d := load(t, configs.Example), config.Default().WithDefaults()
-	if !reflect.DeepEqual(c.Redis, d.Redis) || c.Election != d.Election || c.HTTP != d.HTTP || c.Log != d.Log || c.History != d.History || c.Defaults != d.Defaults {
+	if !reflect.DeepEqual(c.Redis, d.Redis) || c.Election != d.Election || !reflect.DeepEqual(c.HTTP, d.HTTP) || c.Log != d.Log || c.History != d.History || c.Defaults != d.Defaults {
 		t.Errorf("the example departs from the defaults: %+v", c)
 	}
 }

@@ -3,10 +3,8 @@ package config
 import (
 	"fmt"
 	"maps"
-	"net"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -44,7 +42,7 @@ func (c Config) Validate(checks Checks) error {
 	v.election()
 	v.choice("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	v.choice("log.format", c.Log.Format, "text", "json")
-	v.listen()
+	v.http()
 	v.databases()
 	v.bounds()
 	v.policy("defaults", c.Defaults)
@@ -166,16 +164,6 @@ func (v *validator) lockKey(path, key string) {
 }
 
 var tagged = regexp.MustCompile(`^[^{}]*\{[^{}]+\}[^{}]*$`)
-
-func (v *validator) listen() {
-	if v.HTTP.Listen == "off" {
-		return
-	}
-	_, port, err := net.SplitHostPort(v.HTTP.Listen)
-	if n, e := strconv.Atoi(port); err != nil || e != nil || n < 0 || n > 65535 {
-		v.fail("http.listen", "%q: want host:port, for example 127.0.0.1:9747, or off", v.HTTP.Listen)
-	}
-}
 
 func (v *validator) databases() {
 	for _, name := range slices.Sorted(maps.Keys(v.Databases)) {

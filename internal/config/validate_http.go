@@ -1,0 +1,40 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"regexp"
+	"strconv"
+)
+
+func (v *validator) http() {
+	h := v.HTTP
+	if t := h.TLS; t != nil {
+		v.required("http.tls.cert_file", t.CertFile, "/etc/baton/tls.crt")
+		v.required("http.tls.key_file", t.KeyFile, "/etc/baton/tls.key")
+	}
+	for i, name := range h.Hosts {
+		if !hostName.MatchString(name) {
+			v.fail(fmt.Sprintf("http.hosts[%d]", i), "%q: want a host name, for example baton.example.com, without a port", name)
+		}
+	}
+	if h.Listen == Off {
+		return
+	}
+	host, port, err := net.SplitHostPort(h.Listen)
+	if n, e := strconv.Atoi(port); err != nil || e != nil || n < 0 || n > 65535 {
+		v.fail("http.listen", "%q: want host:port, for example 127.0.0.1:9747, or off", h.Listen)
+		return
+	}
+	if h.TokenFile != "" && h.TLS == nil && !loopback(host) {
+		v.fail("http.token_file", "http.listen is %s, beyond this host, where others on the network can read the token: add http.tls, or listen on 127.0.0.1 behind a proxy that encrypts", h.Listen)
+	}
+}
+
+var hostName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?$`)
+
+// loopback reports whether only this host reaches an address.
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
