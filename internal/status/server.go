@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,6 +49,7 @@ type Server struct {
 	page    *page
 	auth    *auth
 	live    *broadcast
+	mux     *http.ServeMux
 	handler http.Handler
 	orders  chan struct{} // a place for each that is carried out
 }
@@ -79,7 +81,7 @@ func New(cfg Config) *Server {
 	if cfg.Metrics != nil {
 		mux.Handle("/metrics", limit(slots, cfg.Metrics.handler(cfg.Logger)))
 	}
-	s.handler = s.guard(mux)
+	s.mux, s.handler = mux, s.guard(mux)
 	return s
 }
 
@@ -110,9 +112,21 @@ func (s *Server) guard(mux *http.ServeMux) http.Handler {
 				": ask for localhost or 127.0.0.1, or allow the host name by http.hosts."})
 			return
 		}
-		if !reads(r) && (r.Method != http.MethodPost || !mayPost(mux, r)) {
-			h.Set("Allow", "GET, HEAD")
-			s.refuse(w, r, &refusal{http.StatusMethodNotAllowed, "This is read-only: use GET."})
+		allowed := allowedMethods(mux, r)
+		if len(allowed) == 0 && strings.HasPrefix(r.URL.Path, "/api/") && reads(r) {
+			s.refuse(w, r, &refusal{http.StatusNotFound, "There is nothing here: see " + apiRoot + "/openapi.json."})
+			return
+		}
+		if len(allowed) == 0 {
+			allowed = []string{http.MethodGet, http.MethodHead} // whatever is not there cannot be changed
+		}
+		if !slices.Contains(allowed, r.Method) {
+			h.Set("Allow", strings.Join(allowed, ", "))
+			text := "This is read-only: use GET."
+			if allowed[0] == http.MethodPost {
+				text = "This is an order: use POST."
+			}
+			s.refuse(w, r, &refusal{http.StatusMethodNotAllowed, text})
 			return
 		}
 		if r.Body != nil {
@@ -132,10 +146,23 @@ const maxBody = 64 << 10
 
 func reads(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
-// mayPost reports whether something is registered for posting there.
-func mayPost(mux *http.ServeMux, r *http.Request) bool {
-	_, pattern := mux.Handler(r)
-	return strings.HasPrefix(pattern, "POST ")
+// allowedMethods are those that something is registered for at the path of r.
+func allowedMethods(mux *http.ServeMux, r *http.Request) (methods []string) {
+	if patternOf(mux, r, http.MethodGet) != "" {
+		methods = []string{http.MethodGet, http.MethodHead}
+	}
+	// A pattern without a method is for reading.
+	if strings.HasPrefix(patternOf(mux, r, http.MethodPost), "POST ") {
+		methods = append(methods, http.MethodPost)
+	}
+	return methods
+}
+
+func patternOf(mux *http.ServeMux, r *http.Request, method string) string {
+	of := *r
+	of.Method = method
+	_, pattern := mux.Handler(&of)
+	return pattern
 }
 
 // refuse answers as whoever asks reads it.
