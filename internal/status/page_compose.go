@@ -156,6 +156,7 @@ func (s *Server) composeRun(ctx context.Context, d *document, t topic, snap Snap
 			v.show(out)
 		}
 	}
+	d.Refresh = 2 // somebody reads along
 	if !v.Live {
 		d.Refresh = 0
 	}

@@ -29,6 +29,8 @@ type Options struct {
 	Env        []string // further environment of every node
 	// EnvOf is further environment of one node (0, 1, ...).
 	EnvOf func(node int) []string
+	// HTTPYAML is more of http: on the same line, for example "token_file: /x".
+	HTTPYAML string
 	// TopYAML are further sections of the file.
 	TopYAML string
 	// Program is run instead of what Build returns.
@@ -73,7 +75,11 @@ func (o *Options) setDefaults() {
 func (o *Options) yaml(node int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "node:\n  id: n%d\n%sredis:\n  url: %q\n%s", node+1, indent(o.NodeYAMLOf(node)), o.RedisURLOf(node), indent(o.RedisYAML))
-	fmt.Fprintf(&b, "http: {listen: \"127.0.0.1:0\"}\nlog: {level: %s, format: json}\n", o.LogLevel)
+	more := ""
+	if o.HTTPYAML != "" {
+		more = ", " + o.HTTPYAML
+	}
+	fmt.Fprintf(&b, "http: {listen: \"127.0.0.1:0\"%s}\nlog: {level: %s, format: json}\n", more, o.LogLevel)
 	fmt.Fprintf(&b, "election:\n  lock_key: %q\n  ttl: %v\n%s", o.LockKey, o.TTL, indent(o.ElectionYAML))
 	if databases := o.DatabasesYAMLOf(node); databases != "" {
 		b.WriteString("databases:\n" + indent(databases))

@@ -1,0 +1,50 @@
+package browser
+
+import (
+	_ "embed"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+//go:embed access.js
+var access string
+
+// everyPageIsAccessible opens every page wide and narrow, in light and dark: each control
+// has a name, each text a contrast, each page a heading and landmarks, and none scrolls
+// sideways.
+func everyPageIsAccessible(t *testing.T, l *lab) {
+	leader := l.AwaitLeader(soon)
+	b := l.open(t, leader, "/dead-letters")
+	l.Await(soon, "a dead letter", func() bool { b.visit("/dead-letters"); return strings.Contains(b.text(), "Why it did not fit") })
+	l.increment("a", 1)
+	b.visit("/sign-in")
+	b.signIn()
+	for name, path := range map[string]string{
+		"status": "/", "job": "/jobs/views", "command": "/jobs/report", "timeline": "/timeline", "letters": "/dead-letters",
+		"confirm": "/confirm?action=stepdown", "sign in": "/sign-in", "missing": "/jobs/none", "pause": "/confirm?action=pause_job&job=views",
+	} {
+		for _, colours := range []string{"light", "dark"} {
+			b.do(scheme(colours))
+			for _, narrow := range []bool{false, true} {
+				size := chromedp.EmulateViewport(1200, 900)
+				where := name + " " + colours
+				if narrow {
+					size, where = phone(), where+" phone"
+				}
+				b.do(size)
+				if !narrow {
+					b.visit(path)
+				}
+				b.do(chromedp.WaitReady("main h1", chromedp.ByQuery))
+				var findings []string
+				b.eval(access, &findings)
+				for _, f := range findings {
+					t.Errorf("%s: %s", where, f)
+				}
+				b.shoot(where)
+			}
+		}
+	}
+}

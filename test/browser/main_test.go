@@ -1,0 +1,227 @@
+// Package browser opens the pages of real nodes in a real Chromium, and compares what they
+// say with what is so.
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/testsupport"
+	"baton/internal/testsupport/cluster"
+)
+
+func TestMain(m *testing.M) { testsupport.Main(m) }
+
+const (
+	// soon is generous: two cores may run everything at once.
+	soon    = 20 * time.Second
+	ttl     = 2 * time.Second
+	lockKey = "baton"
+	token   = "not-a-secret-but-a-token-of-the-tests"
+)
+
+const jobs = `
+- name: views
+  schedule: "@every 1s"
+  flush:
+    from: {type: counters, key: "views"}
+    to: {database: main, table: articles, key: [id]}
+    columns: {id: $field, views: $value}
+- name: report
+  schedule: "30 2 * * *"
+  command: [/bin/sh, -c, "for i in 1 2 3 4; do printf 'line %s of <b>it</b> \\033[31m\\n' $i; sleep 0.4; done"]
+`
+
+// lab is one installation and one browser for all tests.
+type lab struct {
+	*cluster.Cluster
+	t       *testing.T
+	db      *testsupport.Database
+	conn    redis.Conn
+	browser context.Context
+}
+
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	db := testsupport.SQLite(t)
+	db.Exec(t, "CREATE TABLE articles (id VARCHAR(40) PRIMARY KEY, views BIGINT NOT NULL DEFAULT 0)")
+	db.Exec(t, "CREATE TRIGGER no_bad BEFORE INSERT ON articles WHEN NEW.id = 'bad' BEGIN SELECT RAISE(ABORT, 'bad is not wanted'); END")
+	server := testsupport.StartRedis(t)
+	l := &lab{t: t, db: db, conn: server.Conn(), browser: startBrowser(t)}
+	l.Cluster = cluster.Start(t, cluster.Options{
+		TTL: ttl, LockKey: lockKey, RedisURL: server.URL(), DatabasesYAML: cluster.DatabaseYAML("main", db), JobsYAML: jobs,
+		HTTPYAML: fmt.Sprintf("token_file: %q", file), MayExit: true,
+	})
+	l.increment("a", 3)
+	l.increment("bad", 1)
+	l.AwaitLeader(soon)
+	return l
+}
+
+func startBrowser(t *testing.T) context.Context {
+	t.Helper()
+	options := []chromedp.ExecAllocatorOption{
+		chromedp.NoFirstRun, chromedp.NoSandbox, chromedp.Headless, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
+		chromedp.Flag("hide-scrollbars", true), chromedp.WSURLReadTimeout(soon),
+	}
+	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	browser, end := chromedp.NewContext(allocator)
+	t.Cleanup(func() {
+		_ = chromedp.Cancel(browser) // waits until it has ended
+		end()
+		stop()
+	})
+	if err := chromedp.Run(browser); err != nil {
+		t.Fatalf("start chromium (the package chromium, see scripts/test-deps): %v", err)
+	}
+	return browser
+}
+
+func (l *lab) increment(field string, by int) {
+	l.t.Helper()
+	if _, err := l.conn.Do("HINCRBY", "views", field, by); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// truth is the node that leads by what Redis says; "" if none does.
+func (l *lab) truth(t *testing.T) string {
+	t.Helper()
+	owner, err := redis.String(l.conn.Do("GET", lockKey))
+	if err != nil {
+		return ""
+	}
+	term, err := redis.StringMap(l.conn.Do("HGETALL", "{"+lockKey+"}:term"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if term["owner"] != owner {
+		return ""
+	}
+	return term["node_id"]
+}
+
+// tab is one page of the browser. It begins without cookies.
+type tab struct {
+	t   *testing.T
+	ctx context.Context
+	url string
+}
+
+// open opens a page of a node.
+func (l *lab) open(t *testing.T, n *cluster.Node, path string, first ...chromedp.Action) *tab {
+	t.Helper()
+	ctx, end := chromedp.NewContext(l.browser)
+	ctx, cancel := context.WithTimeout(ctx, 3*soon)
+	t.Cleanup(func() { cancel(); end() })
+	tb := &tab{t: t, ctx: ctx, url: n.URL()}
+	tb.do(append([]chromedp.Action{network.ClearBrowserCookies(), page.BringToFront(), emulation.SetDeviceMetricsOverride(1200, 900, 1, false)}, first...)...)
+	tb.visit(path)
+	return tb
+}
+
+func (b *tab) do(actions ...chromedp.Action) {
+	b.t.Helper()
+	if err := chromedp.Run(b.ctx, actions...); err != nil {
+		b.t.Fatalf("chromium: %v", err)
+	}
+}
+
+func (b *tab) visit(path string) {
+	b.t.Helper()
+	b.do(chromedp.Navigate(b.url + path))
+}
+
+// eval evaluates an expression in the page.
+func (b *tab) eval(expression string, into any) {
+	b.t.Helper()
+	b.do(chromedp.Evaluate(expression, into))
+}
+
+// is evaluates a condition; while a page is being left it is not.
+func (b *tab) is(condition string) (yes bool) {
+	if chromedp.Run(b.ctx, chromedp.Evaluate("!!("+condition+")", &yes)) != nil {
+		return false
+	}
+	return yes
+}
+
+func (b *tab) text() (text string) {
+	_ = chromedp.Run(b.ctx, chromedp.Evaluate("document.body.innerText", &text)) // while a page is being left there is none
+	return text
+}
+
+// await waits until a condition of the page is true.
+func (b *tab) await(what, condition string) {
+	b.t.Helper()
+	for deadline := time.Now().Add(soon); !b.is(condition); time.Sleep(30 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			b.t.Fatalf("waited %v in vain for %s; the page says:\n%s", soon, what, b.text())
+		}
+	}
+}
+
+// awaitText waits until the page says something.
+func (b *tab) awaitText(text string) {
+	b.t.Helper()
+	quoted, _ := json.Marshal(text)
+	b.await(fmt.Sprintf("%q", text), fmt.Sprintf("document.body.innerText.includes(%s)", quoted))
+}
+
+// click clicks the link or button with that text, as a mouse does.
+func (b *tab) click(text string) {
+	b.t.Helper()
+	path := fmt.Sprintf(`//*[self::a or self::button][starts-with(normalize-space(.), %q)]`, text)
+	b.do(chromedp.Click(path, chromedp.BySearch, chromedp.NodeVisible))
+}
+
+// signIn signs in on the form that is shown.
+func (b *tab) signIn() {
+	b.t.Helper()
+	b.do(chromedp.WaitVisible("#token", chromedp.ByQuery), chromedp.SendKeys("#token", token, chromedp.ByQuery))
+	b.do(chromedp.Click("button.primary", chromedp.ByQuery, chromedp.NodeVisible))
+	b.await("to be signed in", `!document.getElementById("token") && document.readyState === "complete"`)
+}
+
+// phone is a narrow screen.
+func phone() chromedp.Action { return emulation.SetDeviceMetricsOverride(360, 740, 1, true) }
+
+func withoutScripts() chromedp.Action { return emulation.SetScriptExecutionDisabled(true) }
+
+func scheme(name string) chromedp.Action {
+	return emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}})
+}
+
+// shoot keeps a picture of the page where the environment asks for that.
+func (b *tab) shoot(name string) {
+	b.t.Helper()
+	dir := os.Getenv("BATON_SCREENSHOTS")
+	if dir == "" {
+		return
+	}
+	var picture []byte
+	b.do(chromedp.ActionFunc(func(ctx context.Context) (err error) {
+		picture, err = page.CaptureScreenshot().WithCaptureBeyondViewport(true).Do(ctx)
+		return err
+	}))
+	if err := os.WriteFile(filepath.Join(dir, strings.ReplaceAll(name, " ", "-")+".png"), picture, 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+}

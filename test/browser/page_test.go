@@ -1,0 +1,221 @@
+package browser
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// All tests share one installation and one browser: to start them takes longer than to look.
+func TestPage(t *testing.T) {
+	l := newLab(t)
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, *lab)
+	}{
+		{"every page can be read by everybody", everyPageIsAccessible},
+		{"without a token nothing secret is shown and no order is taken", nothingWithoutToken},
+		{"orders by the mouse", func(t *testing.T, l *lab) { ordersAreCarriedOut(t, l) }},
+		{"orders without scripts", func(t *testing.T, l *lab) { ordersAreCarriedOut(t, l, withoutScripts()) }},
+		{"orders by the keyboard", ordersByKeyboard},
+		{"a dead letter is replayed", deadLetterIsReplayed},
+		{"what the page says is true while the leader is killed", truthWhileTheLeaderIsKilled},
+		{"the page of a frozen leader does not lie", frozenLeaderDoesNotLie},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, l) })
+	}
+}
+
+func nothingWithoutToken(t *testing.T, l *lab) {
+	b := l.open(t, l.Nodes[0], "/dead-letters")
+	b.awaitText("The records are shown to who has signed in")
+	if text := b.text(); strings.Contains(text, `"bad"`) {
+		t.Errorf("the record is shown:\n%s", text)
+	}
+	b.click("Drop…")
+	b.do(chromedp.WaitVisible("#token", chromedp.ByQuery))
+	b.do(chromedp.SendKeys("#token", "this-is-not-the-token", chromedp.ByQuery), chromedp.Click("button.primary", chromedp.ByQuery))
+	b.awaitText("This is not the token")
+}
+
+// ordersAreCarriedOut signs in, steps the leader down, runs a job, looks at its output,
+// pauses and resumes.
+func ordersAreCarriedOut(t *testing.T, l *lab, first ...chromedp.Action) {
+	leader := l.AwaitLeader(soon)
+	b := l.open(t, l.Standbys()[0], "/", first...)
+	b.awaitText(leader.ID + " leads")
+	b.click("Step down…")
+	b.signIn()
+	b.awaitText(leader.ID + " ends its jobs in order")
+	b.do(chromedp.SendKeys("#name", "alice", chromedp.ByQuery), chromedp.SendKeys("#why", "upgrade", chromedp.ByQuery))
+	b.click("Step down")
+	b.awaitText("Done")
+	next := l.AwaitOther(leader, soon)
+	if truth := l.truth(t); truth != next.ID {
+		t.Errorf("%s leads by Redis, %s by itself", truth, next.ID)
+	}
+	b.visit("/timeline")
+	b.awaitText("alice: upgrade")
+
+	b.visit("/jobs/report")
+	b.click("Run now…")
+	b.click("Run now")
+	b.await("the first line of the output", `document.querySelector("pre.output")?.textContent.includes("line 1 of <b>it</b> \u241b[31m")`)
+	if b.is(`document.querySelector("pre.output").textContent.includes("line 4")`) {
+		t.Log("the output was all there at once: nothing was seen to come")
+	}
+	b.await("the last line, without a click", `document.querySelector("pre.output")?.textContent.includes("line 4")`)
+	b.await("the end of the run", `document.querySelector(".lead .chip")?.textContent === "succeeded"`)
+	b.shoot("run")
+
+	b.visit("/jobs/report")
+	b.click("Pause…")
+	b.do(chromedp.SetValue("#for", "1h", chromedp.ByQuery))
+	b.click("Pause")
+	b.awaitText("Done")
+	b.click("Back")
+	b.await("the pause", `document.querySelector(".facts .chip.warn")?.textContent === "paused"`)
+	b.click("Resume…")
+	b.click("Resume")
+	b.awaitText("Done")
+	b.visit("/jobs/report")
+	b.await("the next run", `document.querySelector(".facts time[data-tick=next]")`)
+
+	if len(first) > 0 {
+		return // the rest is the same again
+	}
+	b.visit("/")
+	b.click("Pause everything…")
+	b.click("Pause everything")
+	b.awaitText("Done")
+	b.visit("/")
+	b.awaitText("Paused: nobody leads")
+	b.shoot("paused")
+	if truth := l.truth(t); truth != "" {
+		t.Errorf("the page says that nobody leads, Redis that %s does", truth)
+	}
+	b.click("Resume…")
+	b.click("Resume")
+	b.awaitText("Done")
+	b.visit("/")
+	b.await("a leader", `/^n\d leads/.test(document.querySelector("h1").innerText)`)
+}
+
+// ordersByKeyboard walks over the page by the Tab key alone, and runs a job.
+func ordersByKeyboard(t *testing.T, l *lab) {
+	b := l.open(t, l.AwaitLeader(soon), "/sign-in?next=/jobs/report")
+	press := func(keys string) { b.do(chromedp.KeyEvent(keys)) }
+	const focused = `(document.activeElement?.innerText || document.activeElement?.id || "")`
+	tabTo := func(name string) {
+		t.Helper()
+		for range 60 {
+			var now string
+			b.eval(focused, &now)
+			if strings.HasPrefix(now, name) {
+				if !b.is(`getComputedStyle(document.activeElement).outlineStyle !== "none"`) {
+					t.Errorf("%q has the focus, and nobody sees that", name)
+				}
+				return
+			}
+			press(kb.Tab)
+		}
+		t.Fatalf("the Tab key does not lead to %q:\n%s", name, b.text())
+	}
+	press(kb.Tab)
+	if !b.is(`document.activeElement.className === "skip" && document.activeElement.getBoundingClientRect().top >= 0`) {
+		t.Error("the first key does not offer to skip what stands above the content")
+	}
+	tabTo("token")
+	b.do(input.InsertText(token))
+	press(kb.Enter)
+	b.awaitText("Next run")
+	tabTo("Run now…")
+	press(kb.Enter)
+	b.awaitText("Run report now?")
+	tabTo("name")
+	b.do(input.InsertText("bob"))
+	tabTo("Run now")
+	press(kb.Enter)
+	b.await("the run's page", `location.pathname.includes("/runs/")`)
+	b.await("who asked for it", `document.body.innerText.includes("bob")`)
+}
+
+func deadLetterIsReplayed(t *testing.T, l *lab) {
+	b := l.open(t, l.Nodes[0], "/sign-in?next=/dead-letters")
+	b.signIn()
+	b.awaitText("bad is not wanted")
+	b.awaitText(`"bad"`)
+	b.shoot("dead letters")
+	l.db.Exec(t, "DROP TRIGGER no_bad")
+	b.click("Replay…")
+	b.click("Replay")
+	b.awaitText("Done")
+	b.visit("/dead-letters")
+	b.awaitText("There are none")
+}
+
+// truthWhileTheLeaderIsKilled compares what the page of a standby says with what Redis has
+// said in the last moments, until the page tells of the successor.
+func truthWhileTheLeaderIsKilled(t *testing.T, l *lab) {
+	leader := l.AwaitLeader(soon)
+	b := l.open(t, l.Standbys()[0], "/")
+	b.awaitText(leader.ID + " leads")
+	const within = 3 * time.Second // a state each second, and a machine with other work
+	type said struct {
+		at   time.Time
+		what string
+	}
+	truths := []said{{time.Now(), leader.ID}}
+	leader.Kill()
+	killed := time.Now()
+	var says string
+	for deadline := killed.Add(soon); ; time.Sleep(40 * time.Millisecond) {
+		truths = append(truths, said{time.Now(), l.truth(t)})
+		b.eval(`document.querySelector("h1").innerText`, &says)
+		says, _, _ = strings.Cut(says, " leads")
+		if !strings.HasPrefix(says, "n") {
+			says = ""
+		}
+		ok := false
+		for _, truth := range truths {
+			ok = ok || truth.what == says && (time.Since(truth.at) < within || truth == truths[len(truths)-1])
+		}
+		if !ok {
+			t.Fatalf("%v after the kill the page says that %q leads; in the last %v Redis has not said so", time.Since(killed), says, within)
+		}
+		if says != leader.ID && says != "" && says == truths[len(truths)-1].what {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the page still says that %q leads", says)
+		}
+	}
+	t.Logf("the page told of the successor %v after the kill", time.Since(killed).Round(time.Millisecond))
+	if b.is(`!document.getElementById("lost").hidden`) {
+		t.Error("the page says that its node is not there")
+	}
+	b.shoot("after a kill")
+	leader.Start()
+}
+
+func frozenLeaderDoesNotLie(t *testing.T, l *lab) {
+	leader := l.AwaitLeader(soon)
+	b := l.open(t, leader, "/")
+	b.awaitText(leader.ID + " leads")
+	b.await("a lease", `document.querySelector("progress").value > 0`)
+	leader.Freeze()
+	frozen := time.Now()
+	b.await("the lease to end", `document.querySelector("progress").value === 0`)
+	if took := time.Since(frozen); took > ttl+2*time.Second {
+		t.Errorf("the bar of the lease ended after %v, the lease after %v", took, ttl)
+	}
+	b.await("word of the lost connection", `!document.getElementById("lost").hidden && document.getElementById("lost").innerText.startsWith("Connection to `+leader.ID+` lost")`)
+	b.shoot("lost")
+	l.Await(soon, "a successor", func() bool { n := l.truth(t); return n != "" && n != leader.ID })
+	leader.Kill()
+	leader.Start()
+}
