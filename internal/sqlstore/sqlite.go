@@ -80,6 +80,10 @@ func sqliteFile(dsn string) (path string, query url.Values, err error) {
 			return "", nil, errors.New("the file: URI cannot be read: give the file's path instead")
 		}
 	}
+	// One that was meant for another driver has a password in it, and paths are told.
+	if strings.Contains(path, "://") || strings.Contains(path, "@tcp(") || strings.Contains(path, "@unix(") {
+		return "", nil, errors.New("that is the DSN of a server: give the path of a file, or correct the driver")
+	}
 	if path == "" || strings.Contains(path, ":memory:") || query.Get("mode") == "memory" {
 		return "", nil, errors.New("a database in memory keeps nothing: give the path of a file")
 	}

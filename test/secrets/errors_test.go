@@ -1,0 +1,137 @@
+package secrets
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// planted stands where a secret is in the configurations below.
+const planted = "pLanted-5ecret-9f31"
+
+// Whatever is wrong with a value that is secret, the complaint does not repeat it.
+func TestNoComplaintRepeatsASecret(t *testing.T) {
+	p := &place{t: t, dir: t.TempDir()}
+	p.file("two-lines", planted+"\nmore\n")
+	p.file("short", planted[:9]+"\n")
+	p.file("env", planted+"\n")
+	p.file("env-quote", "TOKEN=\""+planted+"\n")
+	p.file("dsn-bad", "postgres://u:"+planted+"@127.0.0.1:port/db\n")
+	p.file("dsn-closed", "u:"+planted+"@tcp(127.0.0.1:1)/db\n")
+	p.file("url-bad", "http://127.0.0.1:port/"+planted+"\n")
+	p.file("key.pem", "-----BEGIN PRIVATE KEY-----\n"+planted+"\n-----END PRIVATE KEY-----\n")
+	closed := "redis: {url: \"redis://127.0.0.1:1\"}\n"
+	job := func(more string) string {
+		return closed + "jobs:\n  - name: j\n    schedule: \"@hourly\"\n    command: [\"true\"]\n" + more
+	}
+	database := func(driver, dsn string) string {
+		return closed + fmt.Sprintf("databases: {main: {driver: %s, dsn: %q}}\njobs:\n  - name: j\n    schedule: \"@hourly\"\n    flush: {from: {type: list, key: l}, to: {database: main, table: t}}\n", driver, dsn)
+	}
+	cases := map[string]string{
+		"url port":                 "redis: {url: \"redis://:" + planted + "@127.0.0.1:port/0\"}",
+		"url brackets":             "redis: {url: \"redis://u:" + planted + "@[::1\"}",
+		"url scheme":               "redis: {url: \"http://:" + planted + "@127.0.0.1\"}",
+		"url escape":               "redis: {url: \"redis://:" + planted + "%zz@127.0.0.1\"}",
+		"url database":             "redis: {url: \"redis://:" + planted + "@127.0.0.1:1/" + planted + "\"}",
+		"url without scheme":       "redis: {url: \"u:" + planted + "@127.0.0.1:1\"}",
+		"url with blanks":          "redis: {url: \"redis://:" + planted + " x@127.0.0.1:1\"}",
+		"url with a control":       "redis: {url: \"redis://:" + planted + "\\u0001@127.0.0.1:1\"}",
+		"url closed":               "redis: {url: \"redis://u:" + planted + "@127.0.0.1:1\"}",
+		"url and password":         "redis: {url: \"redis://u:" + planted + "@127.0.0.1:1\", password: " + planted + "}",
+		"url twice":                "redis:\n  url: redis://:" + planted + "@h\n  url: redis://:" + planted + "@g\n",
+		"password of another kind": "redis: {password: [" + planted + "]}",
+		"password as a map":        "redis: {password: {x: " + planted + "}}",
+		"password misspelled":      "redis: {pasword: " + planted + "}",
+		"password and file":        "redis: {password: " + planted + ", password_file: two-lines}",
+		"password file":            "redis: {password_file: two-lines}",
+		"sentinel":                 "redis: {sentinel: {master: m, addresses: [\"127.0.0.1:1\"], password: " + planted + "}}",
+		"sentinel address":         "redis: {sentinel: {master: m, addresses: [\"u:" + planted + "@127.0.0.1:1\"]}}",
+		"quorum":                   "redis: {quorum: [\"redis://:" + planted + "@127.0.0.1:port\", \"redis://:" + planted + "@127.0.0.1:1\", \"x:" + planted + "\"]}",
+		"quorum closed":            "redis: {quorum: [\"redis://:" + planted + "@127.0.0.1:1\", \"redis://:" + planted + "@127.0.0.1:2\", \"redis://:" + planted + "@127.0.0.1:3\"]}",
+		"cluster":                  "redis: {cluster: [\"redis://:" + planted + "@127.0.0.1:1\"]}",
+		"broken off":               "redis:\n  password: \"" + planted + "\n  url: redis://h\n",
+		"tabs":                     "redis:\n  password: " + planted + "\n\turl: redis://h\n",
+		"colon":                    "redis:\n  password: " + planted + ": more: " + planted + "\n",
+		"list for a map":           "redis:\n  - password: " + planted + "\n",
+		"anchor":                   "redis: {password: *" + planted + "}\n",
+		"postgres port":            database("postgres", "postgres://u:"+planted+"@127.0.0.1:port/db"),
+		"postgres brackets":        database("postgres", "postgres://u:"+planted+"@[::1/db"),
+		"postgres words":           database("postgres", "host=127.0.0.1 password="+planted+" port=x"),
+		"postgres quote":           database("postgres", "host=127.0.0.1 password='"+planted),
+		"postgres option":          database("postgres", "postgres://u:"+planted+"@127.0.0.1:1/db?sslmode=wrong"),
+		"postgres closed":          database("postgres", "postgres://u:"+planted+"@127.0.0.1:1/db?sslmode=disable"),
+		"postgres escape":          database("postgres", "postgres://u:"+planted+"%zz@127.0.0.1:1/db"),
+		"mysql bracket":            database("mysql", "u:"+planted+"@tcp(127.0.0.1:1/db"),
+		"mysql network":            database("mysql", "u:"+planted+"@none(127.0.0.1:1)/db"),
+		"mysql slash":              database("mysql", "u:"+planted+"@tcp(127.0.0.1:1)"),
+		"mysql option":             database("mysql", "u:"+planted+"@tcp(127.0.0.1:1)/db?timeout="+planted),
+		"mysql url":                database("mysql", "mysql://u:"+planted+"@127.0.0.1:1/db"),
+		"mysql closed":             database("mysql", "u:"+planted+"@tcp(127.0.0.1:1)/db"),
+		"sqlite key":               database("sqlite", "file:/nonexistent/x.db?_pragma=key('"+planted+"')"),
+		"sqlite url":               database("sqlite", "postgres://u:"+planted+"@127.0.0.1/db"),
+		"sqlite like mysql":        database("sqlite", "u:"+planted+"@tcp(127.0.0.1:1)/db"),
+		"dsn of another kind":      closed + "databases: {main: {driver: postgres, dsn: [" + planted + "]}}",
+		"dsn file":                 closed + "databases: {main: {driver: postgres, dsn_file: dsn-bad}}",
+		"dsn file, two lines":      closed + "databases: {main: {driver: postgres, dsn_file: two-lines}}",
+		"dsn file, closed":         closed + "databases: {main: {driver: mysql, dsn_file: dsn-closed}}",
+		"webhook port":             closed + "notify: [{name: n, webhook: {url: \"http://127.0.0.1:port/" + planted + "\"}}]",
+		"webhook scheme":           closed + "notify: [{name: n, webhook: {url: \"slack:" + planted + "\"}}]",
+		"webhook control":          closed + "notify: [{name: n, webhook: {url: \"http://h/\\u0001" + planted + "\"}}]",
+		"webhook user":             closed + "notify: [{name: n, webhook: {url: \"http://u:" + planted + "@[::1\"}}]",
+		"webhook file":             closed + "notify: [{name: n, webhook: {url_file: url-bad}}]",
+		"webhook file, two lines":  closed + "notify: [{name: n, webhook: {url_file: two-lines, token_file: two-lines}}]",
+		"webhook short form":       closed + "notify: [{name: n, webhook: \"" + planted + "\"}]",
+		"switch":                   job("    dead_mans_switch: \"http://127.0.0.1:port/" + planted + "\"\n"),
+		"switch file":              job("    dead_mans_switch: {url_file: two-lines}\n"),
+		"env of another kind":      job("    env: {TOKEN: [" + planted + "]}\n"),
+		"env name":                 job("    env: {\"A B\": " + planted + "}\n"),
+		"env twice":                job("    env: {TOKEN: " + planted + ", TOKEN: " + planted + "}\n"),
+		"env of baton's":           job("    env: {BATON_X: " + planted + "}\n"),
+		"env file":                 job("    env_file: env\n"),
+		"env file, quote":          job("    env_file: env-quote\n"),
+		"secret":                   job("    secrets: {TOKEN: two-lines}\n"),
+		"token":                    closed + "http: {token_file: two-lines}",
+		"token, short":             closed + "http: {token_file: short}",
+		"tls key":                  closed + "http: {tls: {cert_file: key.pem, key_file: key.pem}}",
+		"tls key of redis":         "redis: {url: \"rediss://127.0.0.1:1\", tls: {cert_file: key.pem, key_file: key.pem}}",
+	}
+	for name, text := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			own := &place{t: t, dir: t.TempDir()}
+			for _, file := range []string{"two-lines", "short", "env", "env-quote", "dsn-bad", "dsn-closed", "url-bad", "key.pem"} {
+				text = strings.ReplaceAll(text, "file: "+file, "file: "+p.dir+"/"+file)
+			}
+			text = strings.ReplaceAll(text, "TOKEN: two-lines", "TOKEN: "+p.dir+"/two-lines")
+			own.file("baton.yaml", text+"\n")
+			for _, arguments := range [][]string{{"config", "check"}, {"config", "show"}, {"doctor"}, {"status"}} {
+				said := own.says(append(arguments, "--config", "baton.yaml")...)
+				for _, secret := range []string{planted, planted[:9]} {
+					if strings.Contains(said, secret) {
+						t.Errorf("baton %s repeats it:\n%s\nof:\n%s", strings.Join(arguments, " "), said, text)
+						break
+					}
+				}
+			}
+		})
+	}
+}
+
+// What is wrong with a flag or a variable is told without it.
+func TestNoComplaintRepeatsASecretOfTheEnvironment(t *testing.T) {
+	for _, value := range []string{"redis://:" + planted + "@127.0.0.1:port", "redis://:" + planted + "@[::1", planted, "redis://:" + planted + "@127.0.0.1:1"} {
+		p := &place{t: t, dir: t.TempDir(), env: []string{"BATON_REDIS=" + value, "REDIS_PASSWORD=" + planted, "DSN=postgres://u:" + planted + "@127.0.0.1:port/d"}}
+		for _, arguments := range [][]string{{"status"}, {"doctor"}, {"leader"}, {"config", "show"}, {"config", "check"}} {
+			if said := p.says(arguments...); strings.Contains(said, planted) {
+				t.Errorf("BATON_REDIS=%s baton %v:\n%s", value, arguments, said)
+			}
+		}
+		p.env = p.env[1:]
+		p.file("baton.yaml", "redis: {url: \"redis://127.0.0.1:1\", password: \"${REDIS_PASSWORD}\"}\ndatabases: {main: {driver: postgres, dsn: \"${DSN}\"}}\n")
+		for _, arguments := range [][]string{{"config", "show"}, {"config", "check"}, {"status", "--redis", value}, {"doctor"}} {
+			if said := p.says(append(arguments, "--config", "baton.yaml")...); strings.Contains(said, planted) {
+				t.Errorf("baton %v:\n%s", arguments, said)
+			}
+		}
+	}
+}
