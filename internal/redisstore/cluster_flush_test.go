@@ -178,6 +178,7 @@ func TestFlushesOfAClusterAreExactWhileSlotsMove(t *testing.T) {
 // Where a stage goes to another node while it is scanned, the cursor means nothing there:
 // ids would be left out, and go with the stage.
 func TestNothingIsLostOfAStageThatMovesWhileItIsScanned(t *testing.T) {
+	t.Parallel()
 	g := newClusterRig(t)
 	const n = 3000
 	for range 3 {
@@ -207,6 +208,7 @@ func TestNothingIsLostOfAStageThatMovesWhileItIsScanned(t *testing.T) {
 }
 
 func TestAScanOfAKeyThatMovesFails(t *testing.T) {
+	t.Parallel()
 	g := newClusterRig(t)
 	fields := redis.Args{"views"}
 	for i := range 3000 {

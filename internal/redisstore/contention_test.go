@@ -17,6 +17,7 @@ import (
 // ask without a pause, each with a priority to write, neither keep one of them from
 // winning, nor the leader from renewing, nor an operator from pausing.
 func TestABusyElectionWithoutScriptsGetsOn(t *testing.T) {
+	t.Parallel()
 	r := testsupport.StartRedis(t)
 	s := open(t, r)
 	e := redisstore.NewElection(s, "baton", redisstore.String)

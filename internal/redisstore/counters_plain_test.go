@@ -143,6 +143,7 @@ func TestSealedCountersAreTheSameAtEveryReading(t *testing.T) {
 }
 
 func TestCrashWhileGatheringAtAnyStepIsResumedExactly(t *testing.T) {
+	t.Parallel()
 	bothIndexes(t, func(t *testing.T, g *rig, zset bool) {
 		names := map[string]bool{}
 		for n := 1; ; n++ {
@@ -520,6 +521,7 @@ func TestPlainCountersAreCheckedWhenTheyAreMade(t *testing.T) {
 
 // Random schedules of producers, flushes and crashes, against a sum.
 func TestPlainCountersAreExactUnderAnySchedule(t *testing.T) {
+	t.Parallel()
 	g := newRig(t)
 	rapid.Check(t, func(r *rapid.T) {
 		g.do("FLUSHALL")
@@ -556,6 +558,7 @@ func TestPlainCountersAreExactUnderAnySchedule(t *testing.T) {
 }
 
 func TestNothingIsLostOfPlainCountersWhileProducersGoOn(t *testing.T) {
+	t.Parallel()
 	bothIndexes(t, func(t *testing.T, g *rig, zset bool) {
 		rnd := seeded(t)
 		stop := make(chan struct{})

@@ -344,6 +344,7 @@ func (d *totalsTable) job(store *Store, o TotalsOptions, change func(*flush.Conf
 // Random schedules of producers, passes, crashes, resets and decreases: after a pass
 // that was not disturbed the table is what Redis has.
 func TestTotalsAreExactUnderAnySchedule(t *testing.T) {
+	t.Parallel()
 	g := newRig(t)
 	for _, key := range []string{"totals", "hits:<page>"} {
 		t.Run(key, func(t *testing.T) {

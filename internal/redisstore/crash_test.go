@@ -41,6 +41,7 @@ func crashAt(n int, names map[string]bool) (observe func(string) error, reached 
 // Every step boundary of the protocol is a crash once. What the process left is
 // then finished by a fresh one: the result must be the same as without a crash.
 func TestCrashAtAnyStepIsResumedExactly(t *testing.T) {
+	t.Parallel()
 	g := newRig(t)
 	names := map[string]bool{}
 
@@ -220,6 +221,7 @@ func flushUnder(t *testing.T, rnd *rand.Rand, db *database, stop <-chan struct{}
 }
 
 func TestNothingIsLostOfCountersWhileProducersGoOn(t *testing.T) {
+	t.Parallel()
 	g := newRig(t)
 	rnd := seeded(t)
 	stop := make(chan struct{})
@@ -251,6 +253,7 @@ func TestNothingIsLostOfCountersWhileProducersGoOn(t *testing.T) {
 }
 
 func TestLastWriteOfEveryHashArrivesWhileProducersGoOn(t *testing.T) {
+	t.Parallel()
 	bothIndexes(t, func(t *testing.T, g *rig, zset bool) {
 		rnd := seeded(t)
 		stop := make(chan struct{})

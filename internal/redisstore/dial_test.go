@@ -14,6 +14,7 @@ import (
 // A server that accepts and says nothing: whatever the scheme, an attempt ends
 // when its context does.
 func TestDiallingASilentServerEndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts, nobody answers
 	if err != nil {
 		t.Fatal(err)

@@ -159,6 +159,7 @@ func TestIDsSortLikeADatabaseKey(t *testing.T) {
 }
 
 func TestMoreIDsThanMemoryAreReadInRounds(t *testing.T) {
+	t.Parallel()
 	bothIndexes(t, func(t *testing.T, g *rig, zset bool) {
 		want := map[string]string{}
 		for i := range 6000 {

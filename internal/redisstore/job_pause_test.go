@@ -99,6 +99,7 @@ func pauseJob(t *testing.T, l *Ledger, name, reason string, until time.Time) (be
 }
 
 func TestPauseEndsByItself(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"users", ""} {
 		t.Run("of "+name, func(t *testing.T) {
 			g, l := ledgerRig(t)

@@ -368,6 +368,7 @@ func waits(ctx context.Context, src flush.Waiter) <-chan error {
 }
 
 func TestWaitForAListEndsWithWorkAndChangesNothing(t *testing.T) {
+	t.Parallel()
 	for _, lacks := range []string{"", "blmove"} {
 		t.Run("without "+lacks, func(t *testing.T) {
 			g := newRig(t)
@@ -478,6 +479,7 @@ func (g *rig) blocked(n int) {
 
 // A wait lasts longer than the patience for any one reply.
 func TestWaitForAListOutlastsTheTimeoutOfACommand(t *testing.T) {
+	t.Parallel()
 	g := newRig(t)
 	store, err := Open(Options{URL: g.redis.URL(), Timeout: 500 * time.Millisecond})
 	if err != nil {

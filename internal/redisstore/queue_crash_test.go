@@ -122,6 +122,7 @@ func TestCrashAtAnyStepOfAListOrStreamIsResumedExactly(t *testing.T) {
 }
 
 func TestConnectionCutAtAnyStepOfAListOrStreamIsResumedExactly(t *testing.T) {
+	t.Parallel()
 	g := newRig(t)
 	g.loadScripts()
 	p := g.redis.Proxy()
@@ -162,6 +163,7 @@ func TestConnectionCutAtAnyStepOfAListOrStreamIsResumedExactly(t *testing.T) {
 }
 
 func TestNothingIsLostOfListsAndStreamsWhileProducersGoOn(t *testing.T) {
+	t.Parallel()
 	g := newRig(t)
 	bothQueues(t, g, func(t *testing.T, fresh func() *queue) {
 		rnd := seeded(t)

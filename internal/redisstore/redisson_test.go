@@ -190,6 +190,7 @@ func TestAnUnlockWakesStandbys(t *testing.T) {
 
 // Three Java threads and three nodes contend; whoever is in must be alone.
 func TestRLocksAndTermsNeverHoldAtOnce(t *testing.T) {
+	t.Parallel()
 	r := testsupport.StartRedis(t)
 	const ttl = 5 * time.Second
 	var inside, java, terms atomic.Int64

@@ -27,6 +27,7 @@ const sameEnv = "BATON_TEST_SEED"
 // election's keys hold, also what no node of ours would write, both give the same
 // answer to the same request and leave the same keys behind.
 func TestBothProtocolsDoTheSame(t *testing.T) {
+	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
 	if text := os.Getenv(sameEnv); text != "" {
 		var err error

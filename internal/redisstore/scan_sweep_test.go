@@ -128,6 +128,7 @@ func TestAKeyThatComesBackBeforeTheSweepKeepsItsRow(t *testing.T) {
 // Keys of all types, and keys that come and go while the pass is on: whoever is there
 // from its beginning to its end is read, and nobody's row is deleted who is there.
 func TestAPassOverABusyRedisMissesNothing(t *testing.T) {
+	t.Parallel()
 	const keys = 100_000
 	g := newRig(t)
 	write := func(c redis.Conn, i, round int) error {
@@ -206,6 +207,7 @@ func TestAPassOverABusyRedisMissesNothing(t *testing.T) {
 
 // Whatever step a process dies at: a later pass makes the table what Redis is.
 func TestAScanThatDiesAnywhereIsMadeGoodByTheNext(t *testing.T) {
+	t.Parallel()
 	g := newRig(t)
 	names := map[string]bool{}
 	for n := 1; ; n++ {
@@ -337,6 +339,7 @@ func TestAPassDuringAFailoverSweepsNothing(t *testing.T) {
 // Producers write, passes are made and processes die in any order: once they have
 // stopped, one complete pass makes the table what Redis is.
 func TestScansAreExactInAnyOrder(t *testing.T) {
+	t.Parallel()
 	g := newRig(t)
 	rapid.Check(t, func(t *rapid.T) {
 		g.do("FLUSHALL")

@@ -103,6 +103,7 @@ func TestScanPagesComeInKeyOrderAndOfOneLane(t *testing.T) {
 }
 
 func TestMoreKeysThanMemoryAreReadInRounds(t *testing.T) {
+	t.Parallel()
 	g := newRig(t)
 	want := map[string]string{}
 	for i := range 6000 {

@@ -19,6 +19,7 @@ import (
 )
 
 func TestALockOnASharedConnectionConforms(t *testing.T) {
+	t.Parallel()
 	r := testsupport.StartRedis(t)
 	locktest.Run(t, func(t *testing.T) locktest.Bench {
 		const ttl = 400 * time.Millisecond
@@ -95,6 +96,7 @@ func many(t *testing.T, s *redisstore.Store, shared *redisstore.Shared, n int, t
 
 // A hundred locks cost a process one round trip an interval.
 func TestRenewalsOfManyLocksShareARoundTrip(t *testing.T) {
+	t.Parallel()
 	const locks, intervals = 100, 10
 	s := open(t, testsupport.StartRedis(t))
 	shared := redisstore.NewShared(s)
@@ -118,6 +120,7 @@ func TestRenewalsOfManyLocksShareARoundTrip(t *testing.T) {
 // A connection that is cut, hangs or is forgotten under many locks costs none of
 // them its term.
 func TestManyLocksSurviveTheirConnection(t *testing.T) {
+	t.Parallel()
 	r := testsupport.StartRedis(t)
 	proxy := r.Proxy()
 	s, err := redisstore.Open(redisstore.Options{URL: r.URLThrough(proxy), ClientName: "baton-test", Timeout: time.Second})

@@ -10,6 +10,7 @@ import (
 )
 
 func TestWaitingForAStreamEndsWhenItIsRewound(t *testing.T) {
+	t.Parallel()
 	g := newRig(t)
 	db := newDatabase()
 	g.fillStream(4, 5, nil)

@@ -15,6 +15,7 @@ import (
 func never() bool { return false }
 
 func TestScanFindsEveryElementOfAnyKind(t *testing.T) {
+	t.Parallel()
 	g := newRig(t)
 	c, err := g.store.Conn(t.Context(), "k")
 	if err != nil {
