@@ -79,6 +79,7 @@ func TestEveryBlockIsRunOrChecked(t *testing.T) {
 		}
 	}
 	t.Logf("blocks: %v", counts)
+	in.checkKeys(t)
 	in.report(t)
 }
 

@@ -61,6 +61,7 @@ func failing() map[string]string {
 		`3f0c…|0d6c…|--run `:      "there is no such run",
 		`job cancel`:              "there is nothing to cancel",
 		`job run`:                 "a run goes on, or somebody has asked for one already",
+		`config init`:             "the file is there",
 		`--lock-key`:              "there is no such lock",
 		`release`:                 "nobody holds the lock under that owner",
 		`stepdown|drill|pause|resume|explain|leader`: "the other node may just be taking over",
