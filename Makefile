@@ -32,7 +32,8 @@ packages: ## build deb and rpm for amd64 and arm64 in dist/; the same commit giv
 	@VERSION='$(VERSION)' scripts/packages
 
 .PHONY: test-packages
-test-packages: test-deps packages ## what is in the packages, and that a second build gives the same bytes
+test-packages: packages ## what is in the packages, and that a second build gives the same bytes
+	@scripts/test-deps packages
 	BATON_PACKAGES=$(CURDIR)/dist BATON_VERSION='$(VERSION)' CGO_ENABLED=1 go test -race -count=1 -v ./test/packages
 
 .PHONY: demo
@@ -43,6 +44,10 @@ demo: build ## three nodes, Redis and SQLite in it: kill the leader and watch
 test: test-deps ## vet, and run all tests against real servers with the race detector
 	go vet ./...
 	CGO_ENABLED=1 go test -race -p $(TEST_PACKAGES) -timeout $(TEST_TIMEOUT) ./...
+
+.PHONY: test-systemd
+test-systemd: test-deps ## boot hosts with a real systemd, and test the package there; takes root; SYSTEMD_RUN=TestX: that one
+	@VERSION='$(VERSION)' SYSTEMD_RUN='$(SYSTEMD_RUN)' scripts/test-systemd
 
 .PHONY: test-deps
 test-deps: ## install the servers and the C compiler that tests need, if missing

@@ -30,7 +30,7 @@ const (
 	stubbornJob  = `jobs:
 - name: stubborn
   schedule: "@every 1s"
-  grace: 1m
+  grace: 2s
   command: [/bin/bash, ` + stubbornPath + `]
   env: {STAMPS: ` + stampsPath + `}
 `

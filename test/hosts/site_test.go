@@ -109,15 +109,20 @@ func packageFile(t *testing.T, variable string) string {
 	return path
 }
 
+func read(t *testing.T, path string) string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
 // install installs or upgrades the package as an administrator does, who keeps what he
 // has edited.
 func install(t *testing.T, h *lab.Host, deb string) string {
 	t.Helper()
-	content, err := os.ReadFile(deb)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.Write("/root/baton.deb", string(content))
+	h.Write("/root/baton.deb", read(t, deb))
 	return h.Must("env", "DEBIAN_FRONTEND=noninteractive", "dpkg", "--force-confold", "--force-unsafe-io", "-i", "/root/baton.deb")
 }
 

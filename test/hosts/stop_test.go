@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
-
 	lab "baton/internal/testsupport/hosts"
 )
 
@@ -21,9 +19,13 @@ const (
     columns: {id: $field, views: {from: $value, op: add}}
 `
 	// polite takes a moment to end when it is told to.
+	polite = `trap 'sleep 0.3; echo ended $BATON_EPOCH $EPOCHREALTIME >> /var/lib/baton/polite; exit 0' TERM
+echo began $BATON_EPOCH >> /var/lib/baton/polite
+while :; do sleep 0.05; done
+`
 	politeJob = `- name: polite
   schedule: "@always"
-  command: [/bin/bash, -c, 'trap "sleep 0.3; echo ended $BATON_EPOCH $EPOCHREALTIME >> /var/lib/baton/polite; exit 0" TERM; while :; do sleep 0.05; done']
+  command: [/bin/bash, /opt/polite]
 `
 )
 
@@ -37,6 +39,7 @@ func newFlushSite(t *testing.T, p plan) (*site, *lab.Server) {
 		pg.Exec("CREATE TABLE articles (id VARCHAR(40) PRIMARY KEY, views BIGINT NOT NULL DEFAULT 0)")
 		p.config = fmt.Sprintf(p.config, pg.DSN())
 	}
+	p.prepare = func(h *lab.Host) { h.Write("/opt/polite", polite) }
 	return newSite(t, p), pg
 }
 
@@ -73,10 +76,9 @@ func TestAStopDrainsAndReleases(t *testing.T) {
 		leader := s.settled()
 		epoch, old := s.epoch(), s.owner()
 		s.Await("the command to run", func() bool {
-			n, err := redis.Int(s.conn.Do("HLEN", "{"+lockKey+"}:job:polite"))
-			return err == nil && n > 0 && strings.Contains(leader.Run("ps", "ax", "-o", "args").Stdout, "trap")
+			text, _ := leader.Read("/var/lib/baton/polite")
+			return strings.Contains(text, fmt.Sprintf("began %d\n", epoch))
 		})
-		time.Sleep(300 * time.Millisecond) // for bash to have set its trap
 		asked := time.Now()
 		leader.Must("systemctl", "stop", "--no-block", unit)
 		led := s.successor(old)
