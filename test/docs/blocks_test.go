@@ -57,6 +57,7 @@ func kinds() map[string]func(*testing.T, *installation, walk.Block) {
 
 // Every block of every page is what its kind says: configurations load, commands run.
 func TestEveryBlockIsRunOrChecked(t *testing.T) {
+	t.Parallel()
 	in := install(t)
 	kinds := kinds()
 	counts := map[string]int{}

@@ -25,7 +25,7 @@ func notRun() map[string]string {
 		"systemctl": host, "apt-get": host, "apt": host, "dnf": host, "useradd": host, "usermod": host, "install": host, "chown": host, "dpkg": host,
 		"chmod": host, "tee": host, "journalctl": host, "rpm": host, "ufw": host, "reboot": host, "systemd-run": host, "mkdir": host, "cp": host,
 		"systemd-analyze": host, "crontab": host, "groups": host, "rm": host, "mv": host, "gpasswd": host, "umask": host, "loginctl": host,
-		"jq": filter, "grep": filter, "head": filter, "less": filter, "awk": filter, "sort": filter, "tail": filter, "wc": filter, "sed": filter,
+		"jq": filter, "grep": filter, "head": filter, "less": filter, "awk": filter, "sort": filter, "tail": filter, "wc": filter, "sed": filter, "xargs": filter,
 		"ssh": net, "scp": net, "curl": net, "psql": net, "pg_dump": net, "pg_restore": net, "mysql": net, "openssl": net, "redis-server": net, "promtool": net, "date": net, "timedatectl": net,
 		"ffmpeg": other, "java": other, "python3": other, "flock": other, "git": other, "cd": lines, "echo": lines, "export": lines, "for": lines, "do": lines, "done": lines,
 		"exit": lines, "if": lines, "then": lines, "fi": lines, "while": lines, "sleep": lines, "true": lines, "source": lines, "sudo": host, "man": other, "cat": lines, "ls": lines, "printf": lines,

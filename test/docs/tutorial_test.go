@@ -19,6 +19,7 @@ import (
 // systemctl, and what else differs is in plainHost. make test-systemd does the same on
 // hosts with systemd, without any of that.
 func TestTutorialToTheLetter(t *testing.T) {
+	t.Parallel()
 	redis, db := testsupport.StartRedis(t), testsupport.Postgres(t)
 	program := filepath.Dir(cluster.Build(t))
 	hosts := map[string]walk.Host{}
