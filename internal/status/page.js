@@ -75,6 +75,7 @@
     if (clock) ahead = clock - Date.now();
     heard = Date.now();
     lost.hidden = true;
+    if (root.classList.contains("stale") && lines) show(lines.join("\n"));
     root.classList.remove("stale");
   }
 
@@ -84,6 +85,8 @@
       lost.textContent = `Connection to ${root.dataset.node} lost. What you see is from ${new Date(heard).toLocaleTimeString()}. Trying again …`;
       lost.hidden = false;
       root.classList.add("stale");
+      document.title = `Connection to ${root.dataset.node} lost · baton`;
+      for (const n of live.querySelectorAll("h1")[0]?.childNodes || []) if (n.data?.startsWith(" leads")) n.data = " led when last heard of";
     }
   }
 

@@ -55,9 +55,9 @@ func asked(form url.Values) string {
 		name = "somebody on the page"
 	}
 	if why != "" {
-		return name + ": " + why
+		return "by " + name + ": " + why
 	}
-	return name
+	return "by " + name
 }
 
 // newConfirmation says what an order does; false if there is no such order.

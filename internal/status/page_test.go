@@ -159,6 +159,7 @@ func TestVerdicts(t *testing.T) {
 		"data current":  {dataVerdict(Snapshot{Jobs: []Job{job("a", 1, nil), job("b", 59, nil)}}), verdict{Tone: good, Question: "Data", Answer: "Up to date", Note: "at most 59 s behind; 20 changes waiting"}},
 		"data late":     {dataVerdict(Snapshot{Jobs: []Job{job("a", 1, nil), job("b", 60, nil)}}), verdict{Tone: bad, Question: "Data", Answer: "1 min late", Note: "b; 20 changes waiting"}},
 		"data later":    {dataVerdict(Snapshot{Jobs: []Job{job("a", 90, nil), job("b", 60, nil)}}), verdict{Tone: bad, Question: "Data", Answer: "1 min 30 s late", Note: "a and 1 more; 20 changes waiting"}},
+		"data at rest":  {dataVerdict(Snapshot{Jobs: []Job{{Name: "a", LagSeconds: new(0.0), Backlog: new(int64(0))}}}), verdict{Tone: good, Question: "Data", Answer: "Up to date", Note: "nothing waits to be written"}},
 		"data patient":  {dataVerdict(Snapshot{Jobs: []Job{job("a", 90, patient)}}), verdict{Tone: good, Question: "Data", Answer: "Up to date", Note: "at most 1 min 30 s behind; 10 changes waiting"}},
 		"data unknown":  {dataVerdict(Snapshot{Error: "x", Jobs: []Job{job("a", 1, nil)}}), verdict{Tone: warn, Question: "Data", Answer: "Not known", Note: "the state could not be read"}},
 		"data none":     {dataVerdict(Snapshot{Jobs: []Job{{Name: "a"}}}), verdict{Tone: idle, Question: "Data", Answer: "Not measured", Note: "no flush has reported its lag"}},

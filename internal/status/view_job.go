@@ -66,12 +66,17 @@ func newEntries(job string, entries []Entry, now time.Time) (views []entryView) 
 		if m := e.Missed; m != nil {
 			v.Missed, v.Why, v.Error, v.NodeID = plural(int64(m.Count), "slot")+" missed", missedWhy(m.Reason), clip(visible(m.Error)), m.NodeID
 			v.Slot, v.When = at(m.First.UTC(), now), at(m.Last.UTC(), now)
-			if m.Count == 1 {
+			if m.Count <= 1 {
 				v.Slot = instant{}
+			}
+			if m.Count == 0 {
+				v.Missed = "nothing is caught up from before"
 			}
 		}
 		if r := e.Run; r != nil {
-			v.Run, v.By, v.Slot, v.NodeID = newRunView(job, r, now), clip(r.By), at(r.Slot.UTC(), now), r.NodeID
+			run := *r
+			run.NodeID = "" // it has a column of its own
+			v.Run, v.By, v.Slot, v.NodeID = newRunView(job, &run, now), clip(r.By), at(r.Slot.UTC(), now), r.NodeID
 			if r.Attempt > 1 {
 				v.Number = count(int64(r.Attempt))
 			}

@@ -56,6 +56,8 @@ func dataVerdict(s Snapshot) verdict {
 			v.Note += fmt.Sprintf(" and %d more", late-1)
 		}
 		v.Note += "; " + plural(waiting, "change") + " waiting"
+	case lag == 0 && waiting == 0:
+		v.Note = "nothing waits to be written"
 	default:
 		v.Note = "at most " + span(lag) + " behind; " + plural(waiting, "change") + " waiting"
 	}

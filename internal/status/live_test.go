@@ -1,0 +1,143 @@
+package status
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestADifferenceMakesOneTextTheOther(t *testing.T) {
+	texts := []string{"", "a", "a\nb\nc", "a\nx\nc", "a\nx\ny\nc", "x\na\nb\nc", "b", "a\nb\nc\nd\ne", "1\n2\n3\n4\n5"}
+	for _, from := range texts {
+		for _, to := range texts {
+			a, b := bytes.Split([]byte(from), []byte("\n")), bytes.Split([]byte(to), []byte("\n"))
+			lines := strings.Split(from, "\n")
+			for _, s := range difference(a, b) { // as the script does
+				lines = append(lines[:s.At:s.At], append(s.Text, lines[s.At+s.Cut:]...)...)
+			}
+			if got := strings.Join(lines, "\n"); got != to {
+				t.Errorf("%q to %q: %q", from, to, got)
+			}
+		}
+	}
+}
+
+func TestWhatOnlyTimeChangesIsNotSent(t *testing.T) {
+	body := `<p><time data-tick="near" data-at="1">5 s ago</time> x <time datetime="2" data-tick="held">1 h</time>y`
+	if got := string(still([]byte(body))); got != `<p><time data-tick="near" data-at="1"></time> x <time datetime="2" data-tick="held"></time>y` {
+		t.Errorf("still: %s", got)
+	}
+	s := sample(time.Now())
+	h := New(Config{Source: fixed(s), Health: standby})
+	render := func(later time.Duration) string {
+		s := s
+		s.Now = s.Now.Add(later)
+		s.Nodes = append([]Node{}, s.Nodes...)
+		for i := range s.Nodes {
+			s.Nodes[i].LastSeenMSAgo += later.Milliseconds()
+		}
+		leader := *s.Leader
+		leader.LeaseLeftMS -= later.Milliseconds()
+		s.Leader = &leader
+		body, err := h.page.render("live", h.compose(t.Context(), topic{path: "/", see: true}, s, true))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(still(body))
+	}
+	before, after := strings.Split(render(0), "\n"), strings.Split(render(2*time.Second), "\n")
+	changed := 0
+	for i := range before {
+		if before[i] != after[i] {
+			changed++
+		}
+	}
+	if len(before) != len(after) || changed > 6 { // the lease, the clock in the header, and the bars, which end now
+		t.Errorf("two seconds change %d of %d lines", changed, len(before))
+	}
+}
+
+// slowReader takes what it is sent, or does not.
+type slowReader struct {
+	*httptest.ResponseRecorder
+	block chan struct{} // nil: it takes everything
+}
+
+func (w *slowReader) Write(p []byte) (int, error) {
+	if w.block != nil {
+		<-w.block
+		return 0, http.ErrHandlerTimeout
+	}
+	return w.ResponseRecorder.Write(p)
+}
+
+func (w *slowReader) SetWriteDeadline(time.Time) error { return nil }
+
+func TestManyReadersOfAPageCostOneRenderingAndASlowOneHoldsNobodyUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		d := &shelf{asked: func(what string) {
+			if what == "history" {
+				asked++
+			}
+		}}
+		start := time.Now()
+		h := New(Config{Health: standby, Desk: d, Source: func(context.Context) (Snapshot, error) {
+			s := sample(time.Now())
+			s.Jobs[0].Backlog = new(time.Since(start).Milliseconds())
+			return s, nil
+		}})
+		block := make(chan struct{})
+		ended := make(chan struct{})
+		const readers = 20
+		var quick []*slowReader
+		request := httptest.NewRequest(http.MethodGet, "/live?page=/jobs/page-views", nil)
+		ctx, hangUp := context.WithCancel(request.Context())
+		for i := range readers {
+			w := &slowReader{ResponseRecorder: httptest.NewRecorder()}
+			if i%2 == 0 {
+				w.block = block
+			} else {
+				quick = append(quick, w)
+			}
+			go func() { h.ServeHTTP(w, request.WithContext(ctx)); ended <- struct{}{} }()
+		}
+		synctest.Wait()
+		asked = 0
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if asked > 12 {
+			t.Errorf("%d readers had the page made %d times in 10 s", readers, asked)
+		}
+		hangUp()
+		close(block)
+		for range readers {
+			<-ended
+		}
+		for _, w := range quick {
+			if n := strings.Count(w.Body.String(), "event: patch"); n < 8 {
+				t.Errorf("a reader that takes what it gets was sent %d changes in 10 s", n)
+			}
+		}
+		h.page.hub.mu.Lock()
+		left := fmt.Sprint(len(h.page.hub.shows), h.page.hub.readers)
+		h.page.hub.mu.Unlock()
+		if left != "0 0" {
+			t.Errorf("shows and readers that are left: %s", left)
+		}
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		before := asked
+		time.Sleep(5 * time.Second)
+		if asked != before {
+			t.Error("pages are made that nobody looks at")
+		}
+		h.watch.end()
+	})
+}
