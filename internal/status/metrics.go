@@ -258,10 +258,13 @@ func (m *Metrics) histograms(name, help string, buckets []float64, labels ...str
 	return v
 }
 
+// scrapeTimeout is what Prometheus waits for an answer unless told.
+const scrapeTimeout = 10 * time.Second
+
 // handler serves the metrics. One collector that fails does not hide the others.
 func (m *Metrics) handler(log *zap.Logger) http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		ErrorLog: zap.NewStdLog(log), ErrorHandling: promhttp.ContinueOnError, Registry: nil,
-		EnableOpenMetrics: true, Timeout: 5 * time.Second,
+		EnableOpenMetrics: true, Timeout: scrapeTimeout,
 	})
 }
