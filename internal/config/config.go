@@ -97,7 +97,7 @@ type HTTP struct {
 	// orders by the page or the API shows. It is read anew whenever it changes. With it,
 	// records and output are shown to those who have it, too, and to nobody else.
 	// Default: no orders but by the admin socket.
-	TokenFile string `yaml:"token_file,omitempty"`
+	TokenFile string `yaml:"token_file,omitempty" config:"expand"`
 	// TLS has the page and the API served over HTTPS. Needed for orders from other hosts:
 	// a token is not taken from a network that can read it.
 	TLS *ServerTLS `yaml:"tls,omitempty"`
@@ -109,9 +109,9 @@ type HTTP struct {
 // ServerTLS is who we are to a browser. The files are read anew whenever they change.
 type ServerTLS struct {
 	// CertFile is the certificate and those it rests on, PEM. Required.
-	CertFile string `yaml:"cert_file"`
+	CertFile string `yaml:"cert_file" config:"expand"`
 	// KeyFile is its private key, PEM. Required.
-	KeyFile string `yaml:"key_file"`
+	KeyFile string `yaml:"key_file" config:"expand"`
 }
 
 // Off is said instead of an address of what is not to be served.

@@ -193,6 +193,7 @@ func TestEnvironmentIsExpandedInPathsAndURLsOnly(t *testing.T) {
 node: {id: node}
 redis: {url: "redis://${HOST}:6379", username: "${HOST}", password_file: "${CREDENTIALS_DIRECTORY}/pw"}
 election: {lock_key: "{HOST}"}
+http: {token_file: "${CREDENTIALS_DIRECTORY}/token", tls: {cert_file: "/${HOST}.pem", key_file: "${CREDENTIALS_DIRECTORY}/key"}}
 databases:
   main: {driver: sqlite, dsn: "$HOST $${HOST} ${HOST}"}
 `, map[string]string{"HOST": "example.com", "CREDENTIALS_DIRECTORY": "/run/credentials"}, nil)
@@ -202,6 +203,9 @@ databases:
 	want := Redis{URL: "redis://example.com:6379", Username: "${HOST}", PasswordFile: "/run/credentials/pw"}
 	if diff := cmp.Diff(want, c.Redis); diff != "" {
 		t.Error(diff)
+	}
+	if h := c.HTTP; h.TokenFile != "/run/credentials/token" || h.TLS.CertFile != "/example.com.pem" || h.TLS.KeyFile != "/run/credentials/key" {
+		t.Errorf("http %+v, %+v", h, h.TLS)
 	}
 	if dsn, _ := c.Databases["main"].DSN(); dsn != "$HOST ${HOST} example.com" {
 		t.Errorf("dsn %q", dsn)
