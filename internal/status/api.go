@@ -87,7 +87,9 @@ func (s *Server) serveEndpoint(w http.ResponseWriter, r *http.Request, e endpoin
 		return
 	}
 	if e.method == http.MethodPost {
-		patient(w)
+		if take(r) { // within the time of any request; only what it asks for may take longer
+			patient(w)
+		}
 	} else {
 		select {
 		case places <- struct{}{}:

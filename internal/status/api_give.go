@@ -1,11 +1,13 @@
 package status
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"mime"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -77,6 +79,29 @@ type (
 // mostAtOnce is how many dead letters one order names.
 const mostAtOnce = 500
 
+// take reads a body whole; what goes wrong is told when it is decoded.
+func take(r *http.Request) (whole bool) {
+	if r.Body == nil {
+		return true
+	}
+	body, err := io.ReadAll(r.Body)
+	r.Body, r.ContentLength = io.NopCloser(io.MultiReader(bytes.NewReader(body), broken{err})), int64(len(body))
+	if err != nil {
+		r.ContentLength = -1
+	}
+	return err == nil
+}
+
+// broken is the end of what could not be read on.
+type broken struct{ err error }
+
+func (b broken) Read([]byte) (int, error) {
+	if b.err == nil {
+		return 0, io.EOF
+	}
+	return 0, b.err
+}
+
 // decode reads the body of an order.
 func decode[T any](r *http.Request) (body T, err error) {
 	if r.Body == nil || r.ContentLength == 0 {
@@ -100,11 +125,14 @@ func decode[T any](r *http.Request) (body T, err error) {
 	}
 	var large *http.MaxBytesError
 	var kindOf *json.UnmarshalTypeError
+	var network net.Error
 	switch {
 	case errors.Is(err, io.EOF): // it was empty after all
 		return body, nil
 	case errors.As(err, &large):
 		return body, &refusal{http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is longer than %d bytes", large.Limit)}
+	case errors.As(err, &network), errors.Is(err, io.ErrUnexpectedEOF) && r.ContentLength < 0:
+		return body, badRequest("the body did not come whole, or not in time")
 	case errors.As(err, &kindOf):
 		return body, badRequest("%s: want %s, not a JSON %s", or(kindOf.Field, "the body"), kindOf.Type, kindOf.Value)
 	}

@@ -8,12 +8,8 @@ import (
 	"go.uber.org/zap"
 )
 
-const (
-	// aliveEvery is how often a stream says that it is there.
-	aliveEvery = 15 * time.Second
-	// takeWithin is what whoever reads a stream gets to take what is told.
-	takeWithin = 5 * time.Second
-)
+// aliveEvery is how often a stream says that it is there.
+const aliveEvery = 15 * time.Second
 
 // serveStream tells the Snapshot again whenever it has changed, as server-sent events.
 func (s *Server) serveStream(w http.ResponseWriter, r *http.Request) {
@@ -26,7 +22,7 @@ func (s *Server) serveStream(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream; charset=utf-8")
 	h.Set("X-Accel-Buffering", "no") // nginx would hold events back
-	out := newEventStream(w)
+	out := newEventStream(w, s.limits.take)
 	if r.Method == http.MethodHead || out.comment("baton") != nil {
 		return
 	}
@@ -64,11 +60,13 @@ func (s *Server) serveStream(w http.ResponseWriter, r *http.Request) {
 type eventStream struct {
 	w http.ResponseWriter
 	c *http.ResponseController
+
+	within time.Duration // what whoever reads it gets to take what is told
 }
 
 // newEventStream takes the server's limits off a request, which are for pages.
-func newEventStream(w http.ResponseWriter) *eventStream {
-	e := &eventStream{w: w, c: http.NewResponseController(w)}
+func newEventStream(w http.ResponseWriter, within time.Duration) *eventStream {
+	e := &eventStream{w: w, c: http.NewResponseController(w), within: within}
 	_ = e.c.SetReadDeadline(time.Time{}) // a recorder of a test has none
 	return e
 }
@@ -83,7 +81,7 @@ func (e *eventStream) event(name, id string, data []byte) error {
 }
 
 func (e *eventStream) send(text []byte) error {
-	_ = e.c.SetWriteDeadline(time.Now().Add(takeWithin))
+	_ = e.c.SetWriteDeadline(time.Now().Add(e.within))
 	if _, err := e.w.Write(text); err != nil {
 		return err
 	}

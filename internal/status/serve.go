@@ -20,16 +20,26 @@ const (
 	shutdownWithin = 3 * time.Second
 )
 
+// limits are what a client gets for each step.
+type limits struct {
+	header, read, write, idle time.Duration
+	take                      time.Duration // for what a stream tells
+}
+
+func defaultLimits() limits {
+	return limits{header: 5 * time.Second, read: 10 * time.Second, write: 15 * time.Second, idle: 30 * time.Second, take: 5 * time.Second}
+}
+
 // Serve answers on the listeners until ctx ends, lets requests under way finish, and
 // returns nil; or it returns why one of them failed. It closes them all. Those on TCP are
 // encrypted if the Config has TLS. Call it once.
 func (s *Server) Serve(ctx context.Context, lns ...net.Listener) error {
 	server := &http.Server{
 		Handler:           s,
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       10 * time.Second,
-		WriteTimeout:      15 * time.Second,
-		IdleTimeout:       30 * time.Second,
+		ReadHeaderTimeout: s.limits.header,
+		ReadTimeout:       s.limits.read,
+		WriteTimeout:      s.limits.write,
+		IdleTimeout:       s.limits.idle,
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          zap.NewStdLog(s.cfg.Logger),
 		TLSConfig:         s.cfg.TLS,
@@ -62,7 +72,10 @@ func (s *Server) Serve(ctx context.Context, lns ...net.Listener) error {
 			err = errors.Join(err, served)
 		}
 	}
-	return errors.Join(err, s.watch.wait(stop))
+	// What waits is told to end since s.watch.end; those who read slowly have taken no time of it.
+	last, cancelLast := context.WithTimeout(context.WithoutCancel(ctx), shutdownWithin)
+	defer cancelLast()
+	return errors.Join(err, s.watch.wait(last))
 }
 
 // serveOn answers on one listener until the server ends, or it fails. Whoever takes all

@@ -51,6 +51,7 @@ type Server struct {
 	live    *broadcast
 	mux     *http.ServeMux
 	handler http.Handler
+	limits  limits
 	orders  chan struct{} // a place for each that is carried out
 }
 
@@ -64,7 +65,7 @@ func New(cfg Config) *Server {
 	}
 	s := &Server{
 		cfg: cfg, watch: newWatch(cfg.Source, cfg.Patience, cfg.Logger), page: newPage(),
-		auth: newAuth(cfg.TokenFile, cfg.Logger), orders: make(chan struct{}, maxOrders),
+		auth: newAuth(cfg.TokenFile, cfg.Logger), orders: make(chan struct{}, maxOrders), limits: defaultLimits(),
 	}
 	s.live = newBroadcast(s)
 	if cfg.Do != nil {
@@ -173,7 +174,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, why *refusal) {
 	if why.code == http.StatusTooManyRequests || why.code == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "2")
 	}
-	if strings.HasPrefix(r.URL.Path, "/api/") {
+	if strings.HasPrefix(r.URL.Path, "/api/") || r.URL.Path == oldReload {
 		s.answer(w, why.code, apiError{Error: why.text, Code: codes[why.code]})
 		return
 	}

@@ -1,0 +1,175 @@
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// counter is a desk that answers whatever it is asked.
+type counter struct{}
+
+func (counter) History(_ context.Context, job, _ string, n int) ([]Entry, error) {
+	if job == "none" {
+		return nil, ErrNotFound
+	}
+	return make([]Entry, min(n, 3)), nil
+}
+
+func (counter) Output(_ context.Context, _, run string) (Output, error) {
+	if run == "none" {
+		return Output{}, errors.New("redis is away")
+	}
+	return Output{Text: "tik\xfftok", Dropped: 3, Running: run == "now"}, nil
+}
+
+func (counter) Letters(_ context.Context, f LetterFilter, n int) ([]Letter, error) {
+	if f.Text != "" {
+		return []Letter{{ID: "a"}}, errors.New("one database is away")
+	}
+	return make([]Letter, min(n, 3)), nil
+}
+func (counter) Samples(context.Context, time.Time) ([]Sample, error) { return nil, nil }
+func (counter) Events(_ context.Context, n int) ([]Event, error)     { return make([]Event, n), nil }
+func (counter) Next(_ context.Context, job string, from time.Time, n int) (Coming, error) {
+	return Coming{Job: job, Next: []ComingSlot{{Slot: from, Start: from.Add(time.Duration(n))}}}, nil
+}
+
+func (counter) Explain(_ context.Context, node string) (Explanation, error) {
+	if node == "panic" {
+		panic("on purpose")
+	}
+	return Explanation{NodeID: node, Reasons: []Why{{Code: "x"}}}, nil
+}
+
+func (counter) Run(_ context.Context, job, run string) (JobRun, error) {
+	return JobRun{Job: job, Run: Run{ID: run, Error: "x"}}, nil
+}
+
+func (counter) LetterKeys(context.Context, LetterFilter, int) ([]LetterKey, error) {
+	return []LetterKey{{ID: "a"}}, nil
+}
+
+func (counter) Reasons(context.Context, LetterFilter) ([]LetterReason, error) {
+	return []LetterReason{{}}, nil
+}
+
+// tried is a server that everything is tried on.
+func tried(t testing.TB) (*Server, *given) {
+	g := &given{}
+	file := t.TempDir() + "/token"
+	if err := os.WriteFile(file, []byte(secretToken), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return New(Config{
+		Source: fixed(sample(time.Now())), Health: standby, Desk: counter{}, Inquiry: counter{}, TokenFile: file, Metrics: NewMetrics("v", nil),
+		Do: g.do,
+	}), g
+}
+
+// try sends one request, and fails if it is answered as none may be.
+func try(t testing.TB, s *Server, g *given, local net.Addr, method, target, header, value, body string) {
+	u, err := url.ParseRequestURI(target)
+	if err != nil || !strings.HasPrefix(target, "/") {
+		return
+	}
+	if u.Path == apiRoot+"/stream" || strings.HasSuffix(u.Path, "/live") || strings.HasSuffix(u.Path, "/stream") {
+		return // it goes on
+	}
+	r, err := http.NewRequestWithContext(context.WithValue(t.Context(), http.LocalAddrContextKey, local), method, "http://localhost:9747/", strings.NewReader(body))
+	if err != nil {
+		return
+	}
+	r.URL, r.RequestURI, r.Host, r.RemoteAddr = u, target, "localhost:9747", "127.0.0.1:1"
+	r.Header.Set("Content-Type", "application/json")
+	if header != "" {
+		r.Header.Set(header, value)
+	}
+	let := r.Header.Get("Authorization") == "Bearer "+secretToken
+	_, socket := local.(*net.UnixAddr)
+	before := g.count()
+	rec := httptest.NewRecorder()
+	s.ServeHTTP(rec, r)
+	what := fmt.Sprintf("%s %q %q: %q, body %q: %d %s", method, target, header, value, body, rec.Code, rec.Body)
+	if rec.Code >= 500 && rec.Code != http.StatusServiceUnavailable {
+		t.Error(what)
+	}
+	if g.count() > before && (!let && !socket || method != http.MethodPost) {
+		t.Errorf("an order without a token: %s", what)
+	}
+	if strings.HasPrefix(rec.Header().Get("Content-Type"), "application/json") {
+		var v any
+		if err := json.Unmarshal(rec.Body.Bytes(), &v); err != nil {
+			t.Errorf("no JSON: %v: %s", err, what)
+		}
+	}
+	if rec.Code >= 400 && strings.HasPrefix(u.Path, "/api/v1/") && rec.Code != http.StatusServiceUnavailable {
+		var e apiError
+		if err := json.Unmarshal(rec.Body.Bytes(), &e); err != nil || e.Error == "" || e.Code == "" {
+			t.Errorf("no reason: %s", what)
+		}
+	}
+}
+
+func FuzzAPI(f *testing.F) {
+	s, g := tried(f)
+	for _, e := range endpoints() {
+		path := strings.NewReplacer("{job}", "a%2Fb", "{run}", "now", "{node}", "db1", "{id}", "abc").Replace(apiRoot + e.path)
+		f.Add(e.method, path, "Authorization", "Bearer "+secretToken, `{"by": "alice", "reason": "x"}`, false)
+		f.Add(e.method, path+"?n=-1&from=x", "X-Forwarded-For", "1.2.3.4", "{", true)
+	}
+	f.Add("GET", "/api/v1/explain/panic", "", "", "", false)
+	f.Add("GET", "/api/v1/jobs/../../x//y", "Range", "bytes=0-1", "", false)
+	f.Add("POST", "/v1/reload", "Cookie", "baton-9747=0", "", true)
+	f.Fuzz(func(t *testing.T, method, target, header, value, body string, socket bool) {
+		var local net.Addr = loopbackAddr
+		if socket {
+			local = socketAddr
+		}
+		s.auth.failures = 0 // what guessing costs is another test's
+		try(t, s, g, local, method, target, header, value, body)
+	})
+}
+
+func TestNothingThatIsSentBreaksTheAPI(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	if text := os.Getenv("BATON_TEST_SEED"); text != "" {
+		_, _ = fmt.Sscan(text, &seed)
+	}
+	t.Logf("BATON_TEST_SEED=%d", seed)
+	random := rand.New(rand.NewPCG(seed, 7))
+	one := func(of ...string) string { return of[random.IntN(len(of))] }
+	s, g := tried(t)
+	paths := []string{"/", "/metrics", "/-/leader", "/jobs/x", "/do", "/sign-in", "/timeline", "/dead-letters", "/nothing", "/v1/reload"}
+	for _, e := range endpoints() {
+		paths = append(paths, apiRoot+e.path)
+	}
+	names := []string{"report", "a%2Fb", "..", "%2e%2e", "%00", "%ff", "ü", "a b", "none", "panic", "now", strings.Repeat("x", 3000), "%3Cscript%3E", ""}
+	for range 6000 {
+		path := paths[random.IntN(len(paths))]
+		for _, part := range []string{"{job}", "{run}", "{node}", "{id}"} {
+			path = strings.ReplaceAll(path, part, one(names...))
+		}
+		path += one("", "", "", "", "", "", "", "", "", "", "", "", "", "?n=5", "?n=0", "?n=99999999999999999999", "?from=2026-01-01T00:00:00Z", "?before=1-1", "?before=+", "?since=x", "?n=1&n=2", "?%zz", "?text=a&within=1h", "?whole=true", "/", "#x")
+		header := one("", "Authorization", "Authorization", "Authorization", "Authorization", "Authorization", "Cookie", "Origin", "Sec-Fetch-Site", "Content-Type", "Content-Encoding", "Transfer-Encoding", "X-Forwarded-For", "Range", "If-None-Match", "X-Http-Method-Override", "Connection", "Accept")
+		value := one("Bearer "+secretToken, "Bearer "+secretToken, "Bearer "+secretToken, "Bearer "+secretToken, "Bearer x", "Bearer", "", "baton-9747="+strings.Repeat("0", 64), "http://evil.example", "null", "cross-site", "text/plain", "gzip", "chunked", "POST", "bytes=0-", "*")
+		body := one("", "", "", "", "{}", "{}", "{}", "{", "null", "[]", `"x"`, "1", `{"by":"alice","reason":"x"}`, `{"wait":"1s"}`, `{"wait":"0s","to":"db1"}`, `{"until":"2099-01-01T00:00:00Z"}`, `{"for":"1h"}`,
+			`{"letters":[{"id":"a","job":"b","database":"c"}]}`, `{"letters":null}`, `{"set":{"a":null}}`, `{"force":true}`, `{"unknown":1}`, strings.Repeat("[", 20000), strings.Repeat(" ", maxBody+1), "\xff\xfe", `{"by":"\ud800"}`)
+		local := []net.Addr{loopbackAddr, loopbackAddr, networkAddr, socketAddr}[random.IntN(4)]
+		s.auth.failures = 0
+		try(t, s, g, local, one("GET", "GET", "POST", "POST", "POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "CONNECT", "get", "X"), path, header, value, body)
+	}
+	if g.count() < 10 {
+		t.Errorf("only %d orders were carried out: this test tries next to nothing", g.count())
+	}
+}

@@ -1,0 +1,236 @@
+package status
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// changing is a source whose state is another one whenever its number is.
+func changing() (Source, *atomic.Int64, *atomic.Int64) {
+	var epoch, asked atomic.Int64
+	return func(context.Context) (Snapshot, error) {
+		asked.Add(1)
+		return Snapshot{NodeID: "db1", Now: time.Now(), Leader: &Leader{NodeID: "db1", Epoch: epoch.Load(), LeaseLeftMS: time.Now().UnixMilli() % 1000}}, nil
+	}, &epoch, &asked
+}
+
+// serving runs a server on a free port until the test ends.
+func serving(t *testing.T, c Config, changes ...func(*Server)) (s *Server, address string) {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	c.Health = standby
+	s = New(c)
+	for _, change := range changes {
+		change(s)
+	}
+	ln, served := listen(t), make(chan error, 1)
+	go func() { served <- s.Serve(ctx, ln) }()
+	t.Cleanup(func() {
+		stop()
+		if err := within(t, served, "Serve returns"); err != nil {
+			t.Error(err)
+		}
+	})
+	return s, ln.Addr().String()
+}
+
+// stream opens one, and returns its lines.
+func stream(t *testing.T, address string) (lines <-chan string, hangUp func(), code int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/api/v1/stream", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := make(chan string, 100)
+	go func() {
+		defer close(c)
+		defer func() { _ = resp.Body.Close() }()
+		in := bufio.NewScanner(resp.Body)
+		for in.Scan() {
+			c <- in.Text()
+		}
+	}()
+	return c, cancel, resp.StatusCode
+}
+
+func next(t *testing.T, lines <-chan string, prefix string) string {
+	t.Helper()
+	for {
+		line := within(t, lines, prefix)
+		if strings.HasPrefix(line, prefix) {
+			return line
+		}
+	}
+}
+
+func TestAStreamTellsWhatHasChangedAndOneGoroutineGathersForAll(t *testing.T) {
+	source, epoch, asked := changing()
+	s, address := serving(t, Config{Source: source})
+	first, hangUp, _ := stream(t, address)
+	if line := next(t, first, "data:"); !strings.Contains(line, `"epoch":0`) {
+		t.Error(line)
+	}
+	var hang []func()
+	for range maxStreams - 1 {
+		lines, end, code := stream(t, address)
+		if code != 200 {
+			t.Fatal(code)
+		}
+		hang = append(hang, end)
+		next(t, lines, "data:")
+	}
+	if _, _, code := stream(t, address); code != http.StatusServiceUnavailable {
+		t.Errorf("one stream more than there may be: %d", code)
+	}
+	before, began := asked.Load(), time.Now()
+	epoch.Store(7)
+	if line := next(t, first, "data:"); !strings.Contains(line, `"epoch":7`) {
+		t.Error(line)
+	}
+	select {
+	case line := <-first:
+		if line != "" {
+			t.Errorf("told although nothing has changed: %s", line)
+		}
+		select {
+		case line := <-first:
+			t.Errorf("told although nothing has changed: %s", line)
+		case <-time.After(1500 * time.Millisecond):
+		}
+	case <-time.After(1500 * time.Millisecond):
+	}
+	if n, most := asked.Load()-before, int64(time.Since(began)/tellEvery)+3; n > most {
+		t.Errorf("the source was asked %d times in %v for %d streams", n, time.Since(began), maxStreams)
+	}
+	for _, end := range append(hang, hangUp) {
+		end()
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		s.live.mu.Lock()
+		left, running := len(s.live.watchers), s.live.stop != nil
+		s.live.mu.Unlock()
+		if left == 0 && !running {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d watch still, gathering goes on: %t", left, running)
+		}
+	}
+}
+
+func TestStreamsEndWithTheServerAtOnce(t *testing.T) {
+	source, _, _ := changing()
+	ctx, stop := context.WithCancel(t.Context())
+	s := New(Config{Source: source, Health: standby})
+	ln, served := listen(t), make(chan error, 1)
+	go func() { served <- s.Serve(ctx, ln) }()
+	lines, hangUp, _ := stream(t, ln.Addr().String())
+	defer hangUp()
+	next(t, lines, "data:")
+	began := time.Now()
+	stop()
+	if err := within(t, served, "Serve returns"); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// slow are clients that hold a connection and do next to nothing with it.
+func slow(t *testing.T, address, how string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10) // it is full soon
+	start := map[string]string{
+		"headers that never end": "GET /api/v1/status HTTP/1.1\r\nHost: localhost\r\nX-A: ",
+		"a body that drips": "POST /api/v1/pause HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + secretToken +
+			"\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{",
+		"a stream that nobody reads": "GET /api/v1/stream HTTP/1.1\r\nHost: localhost\r\n\r\n",
+		"answers that nobody reads":  strings.Repeat("GET /api/v1/status HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
+		"half closed":                "GET /api/v1/status HTTP/1.1\r\nHost: localhost\r\n",
+	}[how]
+	if start == "" {
+		t.Fatal(how)
+	}
+	_ = conn.SetWriteDeadline(time.Now().Add(time.Second)) // the server may stop reading
+	_, _ = conn.Write([]byte(start))
+	if how == "half closed" {
+		_ = conn.(*net.TCPConn).CloseWrite()
+	}
+	return conn
+}
+
+func TestSlowClientsHoldNobodyUpAndAreLetGo(t *testing.T) {
+	big := sample(time.Now())
+	for i := range 1500 {
+		big.Jobs = append(big.Jobs, Job{Name: fmt.Sprintf("job-%d", i), LastRun: &Run{Error: strings.Repeat("x", 600)}})
+	}
+	var n atomic.Int64
+	g := &given{}
+	_, address := serving(t, Config{TokenFile: tokenFile(t, secretToken), Do: g.do, Source: func(context.Context) (Snapshot, error) {
+		s := big
+		s.LockKey = fmt.Sprint(n.Add(1)) // always another one
+		return s, nil
+	}}, func(s *Server) { // a tenth of the time, as far as it is not the machine's
+		s.limits = limits{header: time.Second, read: time.Second, write: 2 * time.Second, idle: 3 * time.Second, take: time.Second}
+	})
+	ask := func() time.Duration {
+		began := time.Now()
+		client := http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+		for _, path := range []string{"/-/leader", "/api/v1/status", "/"} {
+			resp, err := client.Get("http://" + address + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+			if resp.StatusCode != 200 && path != "/-/leader" {
+				t.Errorf("%s: %d", path, resp.StatusCode)
+			}
+		}
+		return time.Since(began)
+	}
+	ask()
+	before := runtime.NumGoroutine()
+	var conns []net.Conn
+	for _, how := range []string{"headers that never end", "a body that drips", "a stream that nobody reads", "answers that nobody reads", "half closed"} {
+		for range 12 {
+			conns = append(conns, slow(t, address, how))
+		}
+	}
+	for range 3 {
+		if took := ask(); took > 5*time.Second {
+			t.Errorf("with %d slow clients an answer took %v", len(conns), took)
+		}
+	}
+	if g.count() != 0 {
+		t.Error("half an order was carried out")
+	}
+	// All of them are let go, although they still hold their ends.
+	for deadline := time.Now().Add(60 * time.Second); runtime.NumGoroutine() > before+5; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			stacks := make([]byte, 1<<20)
+			t.Fatalf("%d goroutines, there were %d:\n%s", runtime.NumGoroutine(), before, stacks[:runtime.Stack(stacks, true)])
+		}
+	}
+	for _, c := range conns {
+		_ = c.Close()
+	}
+}
