@@ -69,3 +69,14 @@ func TestSomeNamesTheFirst(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatAProgramPrintedDoesNothingAndIsSeen(t *testing.T) {
+	for in, want := range map[string]string{
+		"plain\ttext\r\nnext": "plain\ttext\nnext", "\x1b[2J": "\u241b[2J", "50 %\r51 %": "50 %\u240d51 %", "a\x00b\x7f": "a\u2400b\u2421",
+		"\xff": "\uFFFD", "a\u202eb\u2066": "a\uFFFDb\uFFFD", "\u009b31m": "\uFFFD31m", "grüße 漢字": "grüße 漢字",
+	} {
+		if got := visible(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}

@@ -75,6 +75,7 @@ type document struct {
 	URL      string // of this page, to come back to
 	Refresh  int    // in s, without a script; 0: it stays as it is
 	CanOrder bool   // orders are taken here from who has the token
+	See      bool   // output, errors and records are shown in full
 	HowTo    bool   // say how to have them taken
 	View     any
 
@@ -94,7 +95,7 @@ func (s *Server) newDocument(t topic, snap Snapshot, known bool) *document {
 	now := clockOf(snap)
 	d := &document{
 		Code: http.StatusOK, Build: s.page.build, NodeID: or(snap.NodeID, "unnamed node"), Version: snap.Version, LockKey: snap.LockKey, Role: string(snap.Role),
-		Now: at(now.UTC(), now), URL: t.path, Refresh: 5, CanOrder: t.order, HowTo: !t.order,
+		Now: at(now.UTC(), now), URL: t.path, Refresh: 5, CanOrder: t.order, See: t.see, HowTo: !t.order,
 	}
 	if t.query != "" {
 		d.URL += "?" + t.query

@@ -133,6 +133,9 @@ func (s *Server) composeRun(ctx context.Context, d *document, t topic, snap Snap
 		return s.composeMissing(d, known, "There is no job "+name+" in this node’s configuration.")
 	}
 	run, err := s.findRun(ctx, *j, id)
+	if !t.see {
+		run = publicRun(run)
+	}
 	v := newRunPage(snap, *j, run, id)
 	switch {
 	case run == nil && err == nil && !s.page.results.began(id):

@@ -97,7 +97,7 @@ func newPlot(title string, points []point, now time.Time, limit float64, text fu
 	top := highest(points)
 	high := niceTop(top.value, title == lagTitle)
 	p := &plot{Title: title, Top: text(high), Half: text(high / 2)}
-	p.Text = fmt.Sprintf("%s in the last hour: now %s, at most %s at %s.", title, text(points[len(points)-1].value), text(top.value), top.at.UTC().Format("15:04 MST"))
+	p.Text = fmt.Sprintf("now %s, at most %s at %s", text(points[len(points)-1].value), text(top.value), top.at.UTC().Format("15:04 MST"))
 	y := func(v float64) float64 { return plotHeight * (1 - v/high) }
 	var b strings.Builder
 	for i, pt := range points {

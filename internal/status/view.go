@@ -67,6 +67,10 @@ type eventView struct {
 // eventsOnFront is how many events the first page shows; the timeline has all.
 const eventsOnFront = 12
 
+// errorsOnFront is how many jobs tell why they failed, and errorOnFront how much of it:
+// where a database is away all jobs say the same. The page of a job has all.
+const errorsOnFront, errorOnFront = 25, 240
+
 // newOverview is the first page of s; all says to show every job, however many.
 func newOverview(s Snapshot, known, all bool, extra extras) overview {
 	now := clockOf(s)
@@ -93,6 +97,7 @@ func newOverview(s Snapshot, known, all bool, extra extras) overview {
 		}
 	}
 	v.Running = v.Running[:min(len(v.Running), manyRunning)]
+	errors := 0
 	for _, j := range shown {
 		job := newJobView(j, now)
 		if j.Lock != s.LockKey {
@@ -100,6 +105,16 @@ func newOverview(s Snapshot, known, all bool, extra extras) overview {
 		}
 		if s.Paused != nil && s.Leader == nil {
 			job.Next = instant{Near: "after resume"}
+		}
+		if s.Leader == nil && s.Paused == nil && known && s.Error == "" {
+			job.Next = instant{Near: "once a node leads"}
+		}
+		if job.Last != nil && job.Last.Error != "" {
+			if errors++; errors > errorsOnFront {
+				job.Last.Error = ""
+			} else {
+				job.Last.Error = clipTo(job.Last.Error, errorOnFront)
+			}
 		}
 		job.Spark = sparkline(extra.samples, j.Name, now)
 		v.Jobs = append(v.Jobs, job)

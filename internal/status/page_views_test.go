@@ -1,0 +1,169 @@
+package status
+
+import (
+	"bytes"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestOtherPagesEscapeEveryText(t *testing.T) {
+	s := sample(time.Now())
+	s.Jobs[0].Command, s.Jobs[0].Target, s.Jobs[0].LastRun.Error = true, hostile, hostile
+	s.Jobs[0].Running = &Run{ID: "r1", State: "running", By: hostile, NodeID: hostile, Trigger: hostile}
+	for i := range s.Events {
+		s.Events[i].NodeID, s.Events[i].Reason = hostile, hostile
+	}
+	d := &shelf{
+		entries: []Entry{{ID: "1-1", Run: &Run{ID: "r2", State: hostile, Error: hostile, By: hostile, NodeID: hostile}}, {ID: "1-0", Missed: &Missed{Reason: hostile, Count: 2, Error: hostile, NodeID: hostile}}},
+		output:  Output{Text: hostile + "\x1b[31mred\r"}, letters: []Letter{{ID: hostile, Job: hostile, Database: hostile, Error: hostile, Record: hostile}},
+		samples: []Sample{{At: s.Now.Add(-time.Minute), Jobs: map[string]Level{"page-views": {}}}, {At: s.Now, Jobs: map[string]Level{"page-views": {}}}},
+	}
+	h := New(Config{Source: fixed(s), Health: standby, Desk: d})
+	for _, path := range []string{"/", "/timeline", "/dead-letters", "/jobs/page-views", "/jobs/page-views/runs/r1", "/jobs/page-views/runs/r2", "/jobs/%22%3E%3Cscript%3E"} {
+		body := pageOf(t, h, topic{path: path, see: true, order: true}, s, true)
+		if strings.Count(body, "<script") != 1 || strings.Contains(body, "<img") || strings.Contains(body, "onerror='") {
+			t.Errorf("%s: hostile text came through", path)
+		}
+	}
+	body := pageOf(t, h, topic{path: "/jobs/page-views/runs/r1", see: true}, s, true)
+	if !strings.Contains(body, "\u241b[31mred\u240d") {
+		t.Error("control characters of the output cannot be seen")
+	}
+}
+
+func TestWhoMayNotSeeIsShownNoOutputRecordOrError(t *testing.T) {
+	const secret = "s3cr3t"
+	s := sample(time.Now())
+	s.Jobs[2].Command = true
+	s.Jobs[2].LastRun.ID, s.Jobs[2].LastRun.Error, s.Jobs[2].LastRun.Output = "r1", "exit code 1: "+secret, secret
+	d := &shelf{
+		entries: []Entry{{ID: "1-1", Run: &Run{ID: "r2", State: "failed", Error: "exit code 1: " + secret}}, {ID: "1-0", Missed: &Missed{Reason: "ledger", Count: 1, Error: "x: " + secret}}},
+		output:  Output{Text: secret}, letters: []Letter{{ID: "1", Job: "report", Error: "column: " + secret, Record: secret}},
+	}
+	h := New(Config{Source: fixed(s), Health: standby, Desk: d})
+	for _, path := range []string{"/", "/timeline", "/dead-letters", "/jobs/report", "/jobs/users", "/jobs/report/runs/r1", "/jobs/report/runs/r2"} {
+		if body := pageOf(t, h, topic{path: path}, s, true); strings.Contains(body, secret) {
+			t.Errorf("%s shows what is secret", path)
+		}
+		if body := pageOf(t, h, topic{path: path, see: true}, s, true); path != "/timeline" && path != "/jobs/users" && !strings.Contains(body, secret) {
+			t.Errorf("%s does not show it to who may see it", path)
+		}
+	}
+	if d.entries[0].Run.Error != "exit code 1: "+secret {
+		t.Error("what others share was changed")
+	}
+}
+
+func TestPagesOfWhatIsNotThere(t *testing.T) {
+	h := New(Config{Source: fixed(sample(time.Now())), Health: standby, Desk: &shelf{}})
+	for path, code := range map[string]int{
+		"/jobs/none": 404, "/jobs/users/runs/none": 404, "/jobs": 404, "/jobs/users/x": 404, "/jobs/users": 200, "/timeline": 200, "/dead-letters": 200,
+		"/live": 400, "/live?page=nowhere": 400, "/live?page=/nowhere": 404, "/sign-in": 200, "/confirm?action=run&job=users": 403, "/done?id=x": 303,
+	} {
+		if rec := get(h, path); rec.Code != code {
+			t.Errorf("%s: %d, want %d", path, rec.Code, code)
+		}
+	}
+}
+
+func TestWithoutATokenFileThePageSaysHowOrdersAreGiven(t *testing.T) {
+	h := New(Config{Source: fixed(sample(time.Now())), Health: standby, Desk: &shelf{}})
+	body := get(h, "/").Body.String()
+	if strings.Contains(body, "/confirm") || !strings.Contains(body, "set <code>http.token_file</code>") || !strings.Contains(body, "<code>baton stepdown</code>") {
+		t.Error("it shows buttons, or does not say how to have them")
+	}
+}
+
+func TestEveryActionIsConfirmedWithWhatItDoes(t *testing.T) {
+	s := sample(time.Now())
+	for _, o := range []Order{
+		{Action: ActionStepDown}, {Action: ActionPause}, {Action: ActionResume}, {Action: ActionRun, Job: "users"}, {Action: ActionCancel, Job: "users", RunID: "r"},
+		{Action: ActionPauseJob, Job: "users"}, {Action: ActionPauseJob}, {Action: ActionResumeJob}, {Action: ActionReplay, Letter: "1"}, {Action: ActionDrop, Letter: "1"},
+	} {
+		c, ok := newConfirmation(o, s)
+		if !ok || c.Heading == "" || c.What == "" || c.Button == "" || !strings.HasPrefix(c.Command, "baton ") || o.Job != "" && !strings.Contains(c.Heading+c.What, o.Job) {
+			t.Errorf("%+v: %v %+v", o, ok, c)
+		}
+	}
+	for _, o := range []Order{{}, {Action: "nothing"}, {Action: ActionRun}, {Action: ActionDrop}, {Action: ActionReplay}, {Action: ActionCancel}} {
+		if _, ok := newConfirmation(o, s); ok {
+			t.Errorf("%+v is taken for an order", o)
+		}
+	}
+}
+
+func TestAfterSigningInOneComesToThisPageAlone(t *testing.T) {
+	for next, want := range map[string]string{
+		"/": "/", "/jobs/a?x=1": "/jobs/a?x=1", "": "/", "https://evil.example/": "/", "//evil.example": "/", `/\evil.example`: "/", "/a\r\nb": "/", "jobs": "/", "javascript:alert(1)": "/",
+	} {
+		if got := ownPath(next); got != want {
+			t.Errorf("%q: %q, want %q", next, got, want)
+		}
+	}
+}
+
+func TestTimelineTellsWhoLedWhenAndWhyItEnded(t *testing.T) {
+	now := time.Date(2026, 7, 22, 14, 0, 0, 0, time.UTC)
+	ago := func(m int) time.Time { return now.Add(-time.Duration(m) * time.Minute) }
+	s := Snapshot{Now: now, Leader: &Leader{NodeID: "c"}, Events: []Event{
+		{At: ago(10), Event: "won", NodeID: "c", Epoch: 4},
+		{At: ago(20), Event: "won", NodeID: "b", Epoch: 3}, // and was killed
+		{At: ago(30), Event: "stepped_down", NodeID: "a", Epoch: 2, Reason: "by alice: upgrade"},
+		{At: ago(60), Event: "won", NodeID: "a", Epoch: 2},
+		{At: ago(70), Event: "expired", NodeID: "c", Epoch: 1},
+	}}
+	v := newTimeline(s, now)
+	var got []string
+	for _, term := range v.Terms {
+		got = append(got, term.Node+" "+term.Why)
+	}
+	if want := "c |b its lease ran out, and c took over|a stepped down: by alice: upgrade|c expired"; strings.Join(got, "|") != want {
+		t.Errorf("terms %q, want %q", strings.Join(got, "|"), want)
+	}
+	if len(v.Rows) != 3 || !v.Terms[0].Open || !v.Terms[3].Cut || len(v.Rows[0].Bars) != 2 || v.Rows[0].Bars[1].Tone != good {
+		t.Errorf("%+v", v)
+	}
+	s.Leader = nil
+	if v := newTimeline(s, now); v.Terms[0].Open || v.Terms[0].Tone != bad {
+		t.Errorf("a leader that is gone still leads: %+v", v.Terms[0])
+	}
+	if v := newTimeline(Snapshot{Now: now}, now); v.Rows != nil {
+		t.Errorf("nothing has happened, and yet: %+v", v)
+	}
+}
+
+func TestPlotsHaveGapsAndAxesThatPeopleLike(t *testing.T) {
+	now := time.Now()
+	points := []point{{now.Add(-50 * time.Minute), 1}, {now.Add(-49*time.Minute - 45*time.Second), 70}, {now.Add(-time.Minute), 2}, {now.Add(-45 * time.Second), 3}}
+	p := newPlot(lagTitle, points, now, 60, seconds)
+	if len(p.Lines) != 2 || p.Top != "2 min" || p.Half != "1 min" || p.Limit != "80.0" || !strings.HasPrefix(p.Text, "now 3 s, at most 1 min 10 s at ") {
+		t.Errorf("%+v", p)
+	}
+	for v, want := range map[float64]float64{0: 10, 9: 10, 11: 20, 21: 50, 185_000: 200_000, 200_001: 500_000} {
+		if got := niceTop(v, false); got != want {
+			t.Errorf("an axis for %v ends at %v, want %v", v, got, want)
+		}
+	}
+	if newPlot(lagTitle, points[:1], now, 60, seconds) != nil {
+		t.Error("one sample is drawn as a line")
+	}
+}
+
+func TestAFailureOfEveryJobKeepsThePageSmall(t *testing.T) {
+	s, d := large(time.Now(), 200, 50, 10)
+	for i := range s.Jobs {
+		s.Jobs[i].ConsecutiveFailures = 12
+		s.Jobs[i].LagSeconds = new(4000.0)
+		s.Jobs[i].LastRun.State, s.Jobs[i].LastRun.Error = "failed", strings.Repeat("connection refused ", 100)
+	}
+	h := New(Config{Source: fixed(s), Health: standby, Desk: d})
+	body := []byte(pageOf(t, h, topic{path: "/", see: true, order: true}, s, true))
+	if len(body) > atMost || bytes.Count(body, []byte(`class="error"`)) != errorsOnFront {
+		t.Errorf("%d bytes, want at most %d", len(body), atMost)
+	}
+	if rec := get(h, "/"); rec.Code != http.StatusOK {
+		t.Error(rec.Code)
+	}
+}
