@@ -3,13 +3,13 @@ package main
 import (
 	"cmp"
 	"context"
+	"io"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"baton/internal/config"
 	"baton/internal/daemon"
 )
 
@@ -66,8 +66,17 @@ func explained(word, what string) string { return word + "\t" + plain(firstLine(
 
 // jobNames are the configured jobs.
 func jobNames(e env) completion {
-	return func(_ context.Context, cmd *cobra.Command, _ []string) []string {
+	return func(ctx context.Context, cmd *cobra.Command, _ []string) []string {
 		var names []string
+		if c, err := server(cmd, e); c != nil || err != nil {
+			fromRemote(ctx, cmd, e, func(ctx context.Context, r daemon.Asked) {
+				s, _ := r.Snapshot(ctx)
+				for _, j := range s.Jobs {
+					names = append(names, explained(j.Name, j.Schedule))
+				}
+			})
+			return names
+		}
 		c, err := loadConfig(cmd, e)
 		if err != nil {
 			return nil
@@ -99,7 +108,7 @@ func databaseNames(e env) completion {
 func nodeNames(e env) completion {
 	return func(ctx context.Context, cmd *cobra.Command, _ []string) []string {
 		var names []string
-		fromRemote(ctx, cmd, e, func(ctx context.Context, r *daemon.Remote) {
+		fromRemote(ctx, cmd, e, func(ctx context.Context, r daemon.Asked) {
 			s, err := r.Snapshot(ctx)
 			if err != nil {
 				return
@@ -116,15 +125,17 @@ func nodeNames(e env) completion {
 func lockNames(e env) completion {
 	return func(ctx context.Context, cmd *cobra.Command, _ []string) []string {
 		var names []string
-		fromConfig(ctx, cmd, e, func(ctx context.Context, c config.Config) {
-			held, err := daemon.Locks(ctx, c)
-			if err != nil {
-				return
-			}
-			for _, l := range held {
-				names = append(names, explained(l.Name, "held by "+cmp.Or(l.NodeID, "a program that is not baton")))
-			}
-		})
+		c, err := loadConfig(cmd, e)
+		if err != nil {
+			return nil
+		}
+		held, err := daemon.Locks(ctx, c)
+		if err != nil {
+			return nil
+		}
+		for _, l := range held {
+			names = append(names, explained(l.Name, "held by "+cmp.Or(l.NodeID, "a program that is not baton")))
+		}
 		return names
 	}
 }
@@ -136,13 +147,7 @@ func lockKeys(e env) completion {
 		if err != nil {
 			return nil
 		}
-		keys := []string{c.Election.LockKey}
-		for _, j := range c.Jobs {
-			if j.Lock != "" && !slices.Contains(keys, j.Lock) {
-				keys = append(keys, j.Lock)
-			}
-		}
-		return keys
+		return locksOf(c)
 	}
 }
 
@@ -154,7 +159,7 @@ func runIDs(e env, running bool) completion {
 		if len(args) == 0 {
 			return nil
 		}
-		fromRemote(ctx, cmd, e, func(ctx context.Context, r *daemon.Remote) {
+		fromRemote(ctx, cmd, e, func(ctx context.Context, r daemon.Asked) {
 			if j, err := r.Job(ctx, args[0]); err == nil {
 				open := j.Open
 				if len(open) == 0 && j.Running != nil {
@@ -178,38 +183,28 @@ func runIDs(e env, running bool) completion {
 func letterIDs(e env) completion {
 	return func(ctx context.Context, cmd *cobra.Command, _ []string) []string {
 		var ids []string
-		fromConfig(ctx, cmd, e, func(ctx context.Context, c config.Config) {
-			d, err := daemon.OpenDead(c)
-			if err != nil {
-				return
-			}
-			database, _ := cmd.Flags().GetString("database")
-			letters, _ := d.List(ctx, daemon.DeadFilter{Database: database}, completedLetters, 1)
-			for _, l := range letters {
-				ids = append(ids, explained(shortID(l.ID), l.Job+": "+l.Error))
-			}
-			_ = d.Close() // nobody to tell
-		})
+		e.stderr = io.Discard // an error would be written into somebody's command line
+		d, err := asksLetters(cmd, e)
+		if err != nil {
+			return nil
+		}
+		database, _ := cmd.Flags().GetString("database")
+		letters, _ := d.List(ctx, daemon.DeadFilter{Database: database}, completedLetters, 1)
+		for _, l := range letters {
+			ids = append(ids, explained(shortID(l.ID), l.Job+": "+l.Error))
+		}
+		_ = d.Close() // nobody to tell
 		return ids
 	}
 }
 
-// fromConfig does a completion's work with what the configuration names.
-func fromConfig(ctx context.Context, cmd *cobra.Command, e env, work func(ctx context.Context, c config.Config)) {
-	c, err := loadConfig(cmd, e)
+// fromRemote does a completion's work on an election.
+func fromRemote(ctx context.Context, cmd *cobra.Command, e env, work func(ctx context.Context, r daemon.Asked)) {
+	e.stderr = io.Discard // an error would be written into somebody's command line
+	r, err := asks(cmd, e)
 	if err != nil {
 		return
 	}
-	work(ctx, c)
-}
-
-func fromRemote(ctx context.Context, cmd *cobra.Command, e env, work func(ctx context.Context, r *daemon.Remote)) {
-	fromConfig(ctx, cmd, e, func(ctx context.Context, c config.Config) {
-		r, err := daemon.Dial(c)
-		if err != nil {
-			return
-		}
-		work(ctx, r)
-		_ = r.Close() // nobody to tell
-	})
+	work(ctx, r)
+	_ = r.Close() // nobody to tell
 }

@@ -13,6 +13,7 @@ func newCompletionCommand(e env) *cobra.Command {
   bash   source <(baton completion bash)
   zsh    baton completion zsh > "${fpath[1]}/_baton"
   fish   baton completion fish > ~/.config/fish/completions/baton.fish`,
+		Example:   "  baton completion bash\n  baton completion zsh\n  baton completion fish",
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
 		ValidArgs: []string{"bash", "zsh", "fish"},
 		RunE: func(cmd *cobra.Command, args []string) error {

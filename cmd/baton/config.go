@@ -52,7 +52,8 @@ func newConfigCheckCommand(e env) *cobra.Command {
 			"the one that run would take, with environment and flags on top. Nothing is connected to.\n" +
 			"A good one is followed by when its jobs are due, in their time zones, and by what daylight\n" +
 			"saving does to them within a year.",
-		Args: cobra.MaximumNArgs(1),
+		Example: "  baton config check\n  baton config check ./baton.yaml\n  baton config check -o json",
+		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, err := existingConfig(cmd, e, args)
 			if err != nil {
@@ -144,9 +145,10 @@ func printShifts(out io.Writer, schedules []daemon.Coming) error {
 func newConfigShowCommand(e env) *cobra.Command {
 	var out output
 	cmd := &cobra.Command{
-		Use:   "show [FILE]",
-		Short: "Print the configuration in effect, with every default and without secrets",
-		Args:  cobra.MaximumNArgs(1),
+		Use:     "show [FILE]",
+		Short:   "Print the configuration in effect, with every default and without secrets",
+		Example: "  baton config show\n  baton config show ./baton.yaml -o json",
+		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, err := configPath(cmd, e)
 			if err != nil {
@@ -194,7 +196,8 @@ func newConfigInitCommand(e env) *cobra.Command {
 		Short: "Write an example configuration, to begin with",
 		Long: "Write an example configuration, with every key explained, to FILE (default baton.yaml;\n" +
 			"- is standard output). An existing file is kept, unless --force is given.",
-		Args: cobra.MaximumNArgs(1),
+		Example: "  baton config init\n  baton config init /etc/baton/baton.yaml\n  baton config init -",
+		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			path := "baton.yaml"
 			if len(args) == 1 {

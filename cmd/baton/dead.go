@@ -57,7 +57,7 @@ func (f *deadFlags) check() error {
 
 // which are the letters that ids name, or else all that the flags pick. To mean all of a
 // job it must be said.
-func (f *deadFlags) which(cmd *cobra.Command, d *daemon.Dead, ids []string) ([]daemon.DeadKey, error) {
+func (f *deadFlags) which(cmd *cobra.Command, d daemon.Letters, ids []string) ([]daemon.DeadKey, error) {
 	picks := f.Job != "" || f.Within > 0 || f.Before > 0 || f.Text != ""
 	switch {
 	case len(ids) > 0 && (picks || f.all):
@@ -81,12 +81,8 @@ func (f *deadFlags) which(cmd *cobra.Command, d *daemon.Dead, ids []string) ([]d
 }
 
 // withDead does one command's work on the dead letters.
-func withDead(cmd *cobra.Command, e env, work func(d *daemon.Dead) error) error {
-	c, err := loadConfig(cmd, e)
-	if err != nil {
-		return err
-	}
-	d, err := daemon.OpenDead(c)
+func withDead(cmd *cobra.Command, e env, work func(d daemon.Letters) error) error {
+	d, err := asksLetters(cmd, e)
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ func newDeadDropCommand(e env) *cobra.Command {
 			if err := f.check(); err != nil {
 				return err
 			}
-			return withDead(cmd, e, func(d *daemon.Dead) error {
+			return withDead(cmd, e, func(d daemon.Letters) error {
 				keys, err := f.which(cmd, d, args)
 				if err != nil {
 					return err
@@ -53,7 +53,7 @@ func newDeadDropCommand(e env) *cobra.Command {
 			})
 		},
 	}
-	addTargetFlags(cmd, e)
+	addRemoteFlags(cmd, e)
 	f.add(cmd, e)
 	cmd.Flags().BoolVar(&f.all, "all", false, "all dead letters of the job")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")

@@ -37,7 +37,7 @@ func newDeadListCommand(e env) *cobra.Command {
 			if n < 1 {
 				return usageError(fmt.Errorf("-n %d: want 1 at least", n))
 			}
-			return withDead(cmd, e, func(d *daemon.Dead) error {
+			return withDead(cmd, e, func(d daemon.Letters) error {
 				if counted {
 					reasons, err := d.Reasons(cmd.Context(), f.DeadFilter)
 					if errors.Is(err, daemon.ErrDeadUsage) {
@@ -59,7 +59,7 @@ func newDeadListCommand(e env) *cobra.Command {
 			})
 		},
 	}
-	addTargetFlags(cmd, e)
+	addRemoteFlags(cmd, e)
 	f.add(cmd, e)
 	addNumberFlag(cmd, &n, 50, "list at most so many", "")
 	cmd.Flags().BoolVar(&counted, "count", false, "count them by job and reason instead")

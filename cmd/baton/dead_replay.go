@@ -49,7 +49,7 @@ Exit code 1 if something was not written.`,
 			if len(o.Set) > 0 && len(args) != 1 {
 				return usageError(errors.New("--set and --set-null mend one record: give the id of one dead letter"))
 			}
-			return withDead(cmd, e, func(d *daemon.Dead) error {
+			return withDead(cmd, e, func(d daemon.Letters) error {
 				keys, err := f.which(cmd, d, args)
 				if err != nil {
 					return err
@@ -58,7 +58,7 @@ Exit code 1 if something was not written.`,
 			})
 		},
 	}
-	addTargetFlags(cmd, e)
+	addRemoteFlags(cmd, e)
 	f.add(cmd, e)
 	cmd.Flags().BoolVar(&f.all, "all", false, "all dead letters of the job")
 	cmd.Flags().StringArrayVar(&sets, "set", nil, "mend the record: `NAME=VALUE`, a name as in baton dead show; may be repeated")
@@ -91,7 +91,7 @@ func mends(sets, nulls []string) (map[string]*string, error) {
 const toldOneByOne = 20
 
 // replayLetters tells of every letter, if they are few, and else of those that stay.
-func replayLetters(cmd *cobra.Command, e env, d *daemon.Dead, keys []daemon.DeadKey, o daemon.ReplayOptions, out output) error {
+func replayLetters(cmd *cobra.Command, e env, d daemon.Letters, keys []daemon.DeadKey, o daemon.ReplayOptions, out output) error {
 	results := []daemon.Replayed{}
 	ok, done := 0, 0
 	line := newHowFar(e.stderr)

@@ -24,7 +24,7 @@ func newDeadShowCommand(e env) *cobra.Command {
 		Example: "  baton dead show 3f2a9c41d07b\n  baton dead show 3f2a9c41d07b -o json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withDead(cmd, e, func(d *daemon.Dead) error {
+			return withDead(cmd, e, func(d daemon.Letters) error {
 				l, err := d.Find(cmd.Context(), args[0], f.Database)
 				if err != nil {
 					return err
@@ -33,7 +33,7 @@ func newDeadShowCommand(e env) *cobra.Command {
 			})
 		},
 	}
-	addTargetFlags(cmd, e)
+	addRemoteFlags(cmd, e)
 	f.addDatabase(cmd, e)
 	letterIDs(e).asArguments(cmd, 1)
 	out.addFlag(cmd, e)

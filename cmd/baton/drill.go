@@ -30,7 +30,7 @@ func newDrillCommand(e env) *cobra.Command {
 			if rounds < 1 || rounds > 1000 {
 				return usageError(errors.New("--rounds: want a number from 1 to 1000"))
 			}
-			return withRemote(cmd, e, func(r *daemon.Remote, lockKey string) error {
+			return withElection(cmd, e, func(r *daemon.Remote) error {
 				why := "drill"
 				if reason != "" {
 					why += ", " + reason
@@ -40,7 +40,7 @@ func newDrillCommand(e env) *cobra.Command {
 					err = errors.Join(err, out.print(e.stdout, done, func(w io.Writer) error { return printDrill(w, done) }))
 				}
 				if errors.Is(err, daemon.ErrNoLeader) {
-					return noneToStepDown(cmd.Context(), r, lockKey)
+					return noneToStepDown(cmd.Context(), r)
 				}
 				for _, d := range done {
 					if err == nil && !d.InTime() {
@@ -79,4 +79,18 @@ func printDrill(w io.Writer, done []daemon.Drilled) error {
 	slices.Sort(took)
 	_, err := fmt.Fprintf(w, "%d handovers: p50 %d ms, max %d ms\n", len(took), took[len(took)/2], took[len(took)-1])
 	return err
+}
+
+// withElection does a command's work on the election itself: a node cannot measure its own
+// handover for others.
+func withElection(cmd *cobra.Command, e env, work func(r *daemon.Remote) error) error {
+	c, err := loadConfig(cmd, e)
+	if err != nil {
+		return err
+	}
+	r, err := daemon.Dial(c)
+	if err != nil {
+		return err
+	}
+	return errors.Join(work(r), r.Close())
 }

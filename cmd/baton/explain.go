@@ -26,7 +26,7 @@ func newExplainCommand(e env) *cobra.Command {
 			if len(args) > 0 {
 				node = args[0]
 			}
-			return withRemote(cmd, e, func(r *daemon.Remote, _ string) error {
+			return withRemote(cmd, e, func(r daemon.Asked) error {
 				x := r.Explain(cmd.Context(), node)
 				if err := out.print(e.stdout, x, func(w io.Writer) error { return printExplanation(w, x) }); err != nil {
 					return err
@@ -38,7 +38,7 @@ func newExplainCommand(e env) *cobra.Command {
 			})
 		},
 	}
-	addTargetFlags(cmd, e)
+	addRemoteFlags(cmd, e)
 	nodeNames(e).asArguments(cmd, 1)
 	out.addFlag(cmd, e)
 	return cmd

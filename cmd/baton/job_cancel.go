@@ -24,7 +24,7 @@ func newJobCancelCommand(e env) *cobra.Command {
 		Example: "  baton job cancel report\n  baton job cancel report --run 0d6c… --reason 'wrong parameters'",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withRemote(cmd, e, func(r *daemon.Remote, _ string) error {
+			return withRemote(cmd, e, func(r daemon.Asked) error {
 				c, err := r.CancelJob(cmd.Context(), args[0], run, by(reason))
 				switch {
 				case errors.Is(err, daemon.ErrNoLeader):
@@ -40,7 +40,7 @@ func newJobCancelCommand(e env) *cobra.Command {
 			})
 		},
 	}
-	addTargetFlags(cmd, e)
+	addRemoteFlags(cmd, e)
 	cmd.Flags().StringVar(&run, "run", "", "the ID of the one run to end")
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the history")
 	jobNames(e).asArguments(cmd, 1)

@@ -28,7 +28,7 @@ func newJobHistoryCommand(e env) *cobra.Command {
 			if n < 1 {
 				return usageError(fmt.Errorf("-n %d: want a number above 0", n))
 			}
-			return withRemote(cmd, e, func(r *daemon.Remote, _ string) error {
+			return withRemote(cmd, e, func(r daemon.Asked) error {
 				entries, err := r.JobHistory(cmd.Context(), args[0], n)
 				if err != nil {
 					return jobError(err)
@@ -39,7 +39,7 @@ func newJobHistoryCommand(e env) *cobra.Command {
 			})
 		},
 	}
-	addTargetFlags(cmd, e)
+	addRemoteFlags(cmd, e)
 	jobNames(e).asArguments(cmd, 1)
 	addNumberFlag(cmd, &n, 20, "how many entries to show", "count")
 	out.addFlag(cmd, e)

@@ -20,7 +20,7 @@ func newJobListCommand(e env) *cobra.Command {
 		Example: "  baton job list\n  baton job list -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withRemote(cmd, e, func(r *daemon.Remote, _ string) error {
+			return withRemote(cmd, e, func(r daemon.Asked) error {
 				s, err := r.Snapshot(cmd.Context())
 				if err != nil {
 					return err
@@ -29,7 +29,7 @@ func newJobListCommand(e env) *cobra.Command {
 			})
 		},
 	}
-	addTargetFlags(cmd, e)
+	addRemoteFlags(cmd, e)
 	out.addFlag(cmd, e)
 	return cmd
 }
@@ -143,7 +143,7 @@ func newJobShowCommand(e env) *cobra.Command {
 		Example: "  baton job show users\n  baton job show users -n 50",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withRemote(cmd, e, func(r *daemon.Remote, _ string) error {
+			return withRemote(cmd, e, func(r daemon.Asked) error {
 				j, err := r.Job(cmd.Context(), args[0])
 				if err != nil {
 					return jobError(err)
@@ -160,7 +160,7 @@ func newJobShowCommand(e env) *cobra.Command {
 			})
 		},
 	}
-	addTargetFlags(cmd, e)
+	addRemoteFlags(cmd, e)
 	jobNames(e).asArguments(cmd, 1)
 	addNumberFlag(cmd, &runs, 5, "how many of its last runs to show", "runs")
 	out.addFlag(cmd, e)

@@ -23,7 +23,7 @@ func newJobLogsCommand(e env) *cobra.Command {
 		Example: "  baton job logs report\n  baton job logs report -f\n  baton job logs report --tail 20 --run 3f0c…",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withRemote(cmd, e, func(r *daemon.Remote, _ string) error {
+			return withRemote(cmd, e, func(r daemon.Asked) error {
 				o.Job = args[0]
 				o.Note = func(text string) { _, _ = fmt.Fprintf(e.stderr, "baton: %s\n", text) }
 				run, err := r.ShowLogs(cmd.Context(), o, e.stdout)
@@ -39,7 +39,7 @@ func newJobLogsCommand(e env) *cobra.Command {
 			})
 		},
 	}
-	addTargetFlags(cmd, e)
+	addRemoteFlags(cmd, e)
 	jobNames(e).asArguments(cmd, 1)
 	runIDs(e, false).asFlag(cmd, "run")
 	cmd.Flags().BoolVarP(&o.Follow, "follow", "f", false, "show what comes until the run has ended")

@@ -29,25 +29,24 @@ func newJobNextCommand(e env) *cobra.Command {
 			if n < 1 || n > mostSlots {
 				return usageError(fmt.Errorf("-n %d: want 1 to %d", n, mostSlots))
 			}
-			c, err := loadConfig(cmd, e)
-			if err != nil {
-				return err
-			}
-			now := time.Now()
-			if from != "" {
-				if now, err = parseFrom(from, daemon.Zone(c, args[0])); err != nil {
-					return usageError(err)
+			return withRemote(cmd, e, func(r daemon.Asked) error {
+				now := time.Now()
+				if from != "" {
+					var err error
+					if now, err = parseFrom(from, r.Zone(args[0])); err != nil {
+						return usageError(err)
+					}
 				}
-			}
-			coming, err := daemon.Next(c, args[0], now, n)
-			if err != nil {
-				return jobError(err)
-			}
-			coming.Shifts = nil // the slots themselves have notes
-			return out.print(e.stdout, coming, func(w io.Writer) error { return printNext(w, coming, now) })
+				coming, err := r.Next(cmd.Context(), args[0], now, n)
+				if err != nil {
+					return jobError(err)
+				}
+				coming.Shifts = nil // the slots themselves have notes
+				return out.print(e.stdout, coming, func(w io.Writer) error { return printNext(w, coming, now) })
+			})
 		},
 	}
-	addTargetFlags(cmd, e)
+	addRemoteFlags(cmd, e)
 	jobNames(e).asArguments(cmd, 1)
 	addNumberFlag(cmd, &n, 10, "how many slots", "slots")
 	cmd.Flags().StringVar(&from, "from", "", "those after this `time`, in the job's zone: 2027-03-28, \"2027-03-28 02:30\", or RFC 3339 (default now)")

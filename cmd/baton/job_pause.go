@@ -58,7 +58,7 @@ func newJobPauseCommand(e env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return withRemote(cmd, e, func(r *daemon.Remote, _ string) error {
+			return withRemote(cmd, e, func(r daemon.Asked) error {
 				until, err := ends.at(r.Zone(name), time.Now())
 				if err != nil {
 					return usageError(err)
@@ -71,7 +71,7 @@ func newJobPauseCommand(e env) *cobra.Command {
 			})
 		},
 	}
-	addTargetFlags(cmd, e)
+	addRemoteFlags(cmd, e)
 	jobs.addFlag(cmd)
 	jobNames(e).asArguments(cmd, 1)
 	ends.addFlags(cmd)
@@ -113,7 +113,7 @@ func newJobResumeCommand(e env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return withRemote(cmd, e, func(r *daemon.Remote, _ string) error {
+			return withRemote(cmd, e, func(r daemon.Asked) error {
 				p, err := r.ResumeJob(cmd.Context(), name)
 				if err != nil {
 					return jobError(err)
@@ -122,7 +122,7 @@ func newJobResumeCommand(e env) *cobra.Command {
 			})
 		},
 	}
-	addTargetFlags(cmd, e)
+	addRemoteFlags(cmd, e)
 	jobs.addFlag(cmd)
 	jobNames(e).asArguments(cmd, 1)
 	out.addFlag(cmd, e)

@@ -27,7 +27,7 @@ func newJobRunCommand(e env) *cobra.Command {
 		Example: "  baton job run users\n  baton job run users --watch\n  baton job run report --force --reason 'the last one hangs'",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withRemote(cmd, e, func(r *daemon.Remote, _ string) error {
+			return withRemote(cmd, e, func(r daemon.Asked) error {
 				run, err := r.RunJob(cmd.Context(), args[0], by(reason), force)
 				switch {
 				case errors.Is(err, daemon.ErrNoLeader):
@@ -48,7 +48,7 @@ func newJobRunCommand(e env) *cobra.Command {
 			})
 		},
 	}
-	addTargetFlags(cmd, e)
+	addRemoteFlags(cmd, e)
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show how far it is until it has ended")
 	cmd.Flags().BoolVar(&force, "force", false, "whatever else of the job runs")
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the history")
@@ -58,12 +58,12 @@ func newJobRunCommand(e env) *cobra.Command {
 }
 
 // nobodyRuns says that nobody leads who could do something about a job.
-func nobodyRuns(ctx context.Context, r *daemon.Remote, name string) error {
+func nobodyRuns(ctx context.Context, r daemon.Asked, name string) error {
 	return noLeader(r.Vacant(ctx, name))
 }
 
 // watchRun shows a run until it has ended, and answers with its result.
-func watchRun(ctx context.Context, w io.Writer, r *daemon.Remote, run daemon.JobRun, out output) error {
+func watchRun(ctx context.Context, w io.Writer, r daemon.Asked, run daemon.JobRun, out output) error {
 	bar := progress{w: w, inPlace: isTerminal(w), command: r.IsCommand(run.Job)}
 	ended, err := r.WatchRun(ctx, run.Job, run.Run.ID, func(now daemon.JobRun) {
 		if !out.data() {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 
@@ -18,13 +17,13 @@ func newLeaderCommand(e env) *cobra.Command {
 		Example: "  baton leader\n  baton leader -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withRemote(cmd, e, func(r *daemon.Remote, lockKey string) error {
+			return withRemote(cmd, e, func(r daemon.Asked) error {
 				leader, vacant, err := r.Leader(cmd.Context())
 				if err != nil {
 					return err
 				}
 				if leader == nil {
-					return noLeader(lockKey, vacant)
+					return noLeader(r.LockKey(), vacant)
 				}
 				return out.print(e.stdout, leader, func(w io.Writer) error {
 					name := leader.NodeID
@@ -37,20 +36,7 @@ func newLeaderCommand(e env) *cobra.Command {
 			})
 		},
 	}
-	addTargetFlags(cmd, e)
+	addRemoteFlags(cmd, e)
 	out.addFlag(cmd, e)
 	return cmd
-}
-
-// withRemote runs a command's work against the election of its configuration.
-func withRemote(cmd *cobra.Command, e env, work func(r *daemon.Remote, lockKey string) error) error {
-	c, err := loadConfig(cmd, e)
-	if err != nil {
-		return err
-	}
-	r, err := daemon.Dial(c)
-	if err != nil {
-		return err
-	}
-	return errors.Join(work(r, c.Election.LockKey), r.Close())
 }

@@ -43,7 +43,7 @@ func newPauseCommand(e env) *cobra.Command {
 		Example: "  baton pause --reason 'database upgrade'\n  baton pause --reason 'restore of main' --wait 2m",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withRemote(cmd, e, func(r *daemon.Remote, _ string) error {
+			return withRemote(cmd, e, func(r daemon.Asked) error {
 				p, err := r.Pause(cmd.Context(), by(reason), wait.limit())
 				if err != nil {
 					return err
@@ -52,7 +52,7 @@ func newPauseCommand(e env) *cobra.Command {
 			})
 		},
 	}
-	addTargetFlags(cmd, e)
+	addRemoteFlags(cmd, e)
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for all who will wonder")
 	wait.addFlags(cmd, "the leader to stop")
 	out.addFlag(cmd, e)
@@ -87,7 +87,7 @@ func newResumeCommand(e env) *cobra.Command {
 		Example: "  baton resume\n  baton resume --reason 'upgrade done' --no-wait",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withRemote(cmd, e, func(r *daemon.Remote, _ string) error {
+			return withRemote(cmd, e, func(r daemon.Asked) error {
 				d, err := r.Resume(cmd.Context(), by(reason), wait.limit())
 				if errors.Is(err, daemon.ErrNoLeader) {
 					return &exitError{exitNoLeader, err}
@@ -99,7 +99,7 @@ func newResumeCommand(e env) *cobra.Command {
 			})
 		},
 	}
-	addTargetFlags(cmd, e)
+	addRemoteFlags(cmd, e)
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the event history")
 	wait.addFlags(cmd, "a node to lead")
 	out.addFlag(cmd, e)

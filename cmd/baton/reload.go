@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -19,10 +20,7 @@ func newReloadCommand(e env) *cobra.Command {
 		Example: "  baton config check && baton reload\n  systemctl reload baton",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if socket == "" {
-				socket = daemon.AdminSocket(e.getenv)
-			}
-			if err := daemon.Reload(cmd.Context(), socket); err != nil {
+			if err := reload(cmd, e, socket); err != nil {
 				return err
 			}
 			_, err := fmt.Fprintln(e.stdout, "reloaded")
@@ -30,5 +28,22 @@ func newReloadCommand(e env) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&socket, "socket", "", "the daemon's admin `socket` (default admin.sock in $RUNTIME_DIRECTORY, else /run/baton)")
+	addServerFlags(cmd)
+	cmd.MarkFlagsMutuallyExclusive("server", "socket")
 	return cmd
+}
+
+// reload asks the daemon of this host, or the node that --server names.
+func reload(cmd *cobra.Command, e env, socket string) error {
+	if socket == "" {
+		c, err := server(cmd, e)
+		if err != nil {
+			return err
+		}
+		if c != nil {
+			return errors.Join(c.Reload(cmd.Context(), by("")), c.Close())
+		}
+		socket = daemon.AdminSocket(e.getenv)
+	}
+	return daemon.Reload(cmd.Context(), socket)
 }

@@ -153,6 +153,8 @@ func newEnvironmentTopic() *cobra.Command {
 		"An empty variable counts as not set.\n\n")
 	fmt.Fprintf(&b, "  %-26s %-22s %s\n", "VARIABLE", "FLAG", "IN THE FILE")
 	fmt.Fprintf(&b, "  %-26s %-22s\n", configEnv, "--config")
+	fmt.Fprintf(&b, "  %-26s %-22s\n  %-26s %-22s\n  %-26s %-22s\n", serverEnv, "--server", tokenFileEnv, "--token-file", caFileEnv, "--ca-file")
+	fmt.Fprintf(&b, "  %-26s %-22s\n", "NO_COLOR", "--color never")
 	for _, s := range config.Settings() {
 		fmt.Fprintf(&b, "  %-26s %-22s %s\n", s.Env, "--"+s.Flag, s.Path)
 	}

@@ -55,7 +55,7 @@ func (c *colourFlag) Type() string { return "when" }
 
 func addColourFlag(root *cobra.Command) {
 	when := colourFlag(colourAuto)
-	root.PersistentFlags().Var(&when, "color", "colour what is bad: auto, always or never; auto is on a terminal only, unless $NO_COLOR is set")
+	root.PersistentFlags().Var(&when, "color", "colours: auto, always or never; auto is on a terminal, unless $NO_COLOR is set")
 	_ = root.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{colourAuto, colourAlways, colourNever}, cobra.ShellCompDirectiveNoFileComp))
 }
 

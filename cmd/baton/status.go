@@ -33,7 +33,7 @@ func newStatusCommand(e env) *cobra.Command {
 			if err := countOfEvents(cmd, args, &events); err != nil {
 				return usageError(err)
 			}
-			return withRemote(cmd, e, func(r *daemon.Remote, _ string) error {
+			return withRemote(cmd, e, func(r daemon.Asked) error {
 				if events > 0 {
 					return showEvents(cmd.Context(), e.stdout, r, out, events)
 				}
@@ -48,7 +48,7 @@ func newStatusCommand(e env) *cobra.Command {
 			})
 		},
 	}
-	addTargetFlags(cmd, e)
+	addRemoteFlags(cmd, e)
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show it again and again, in place on a terminal")
 	cmd.Flags().DurationVar(&every, "interval", time.Second, "how often, with --watch")
 	cmd.Flags().IntVar(&events, "events", 0, "show the last `N` events of the election instead (20 if N is left out)")
@@ -78,7 +78,7 @@ func countOfEvents(cmd *cobra.Command, args []string, events *int) error {
 }
 
 // showEvents prints the history as a log: the newest last.
-func showEvents(ctx context.Context, out io.Writer, r *daemon.Remote, o output, n int) error {
+func showEvents(ctx context.Context, out io.Writer, r daemon.Asked, o output, n int) error {
 	events, err := r.Events(ctx, n)
 	if err != nil {
 		return err

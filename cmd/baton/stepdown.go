@@ -16,18 +16,23 @@ func newStepDownCommand(e env) *cobra.Command {
 	var out output
 	var to, reason string
 	var wait waiting
+	var all bool
 	cmd := &cobra.Command{
 		Use:   "stepdown",
 		Short: "Have the leader hand over, in order, and wait for its successor",
 		Long: "Have the leader hand over: it starts nothing more, ends what runs, and releases the\n" +
-			"lock. Another node takes it at once: the one that --to names, or any that is ready.",
-		Example: "  baton stepdown\n  baton stepdown --to db2 --reason 'kernel upgrade'",
+			"lock. Another node takes it at once: the one that --to names, or any that is ready. With\n" +
+			"--all-locks whoever leads hands over every lock of the configuration, one after the other.",
+		Example: "  baton stepdown\n  baton stepdown --to db2 --reason 'kernel upgrade'\n  baton stepdown --all-locks",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withRemote(cmd, e, func(r *daemon.Remote, lockKey string) error {
+			if all {
+				return stepDownAll(cmd, e, out, to, orderedBy(reason), wait.limit())
+			}
+			return withRemote(cmd, e, func(r daemon.Asked) error {
 				h, err := r.StepDown(cmd.Context(), to, orderedBy(reason), wait.limit())
 				if errors.Is(err, daemon.ErrNoLeader) {
-					return noneToStepDown(cmd.Context(), r, lockKey)
+					return noneToStepDown(cmd.Context(), r)
 				}
 				if err != nil && (h.To == "" || !out.data()) {
 					return err
@@ -43,9 +48,10 @@ func newStepDownCommand(e env) *cobra.Command {
 			})
 		},
 	}
-	addTargetFlags(cmd, e)
+	addRemoteFlags(cmd, e)
 	cmd.Flags().StringVar(&to, "to", "", "the `node` to hand over to (default: whichever is ready first)")
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the event history")
+	cmd.Flags().BoolVar(&all, "all-locks", false, "of the locks that jobs have of their own, too")
 	wait.addFlags(cmd, "the next term")
 	nodeNames(e).asFlag(cmd, "to")
 	out.addFlag(cmd, e)
@@ -53,12 +59,12 @@ func newStepDownCommand(e env) *cobra.Command {
 }
 
 // noneToStepDown says that nobody leads, and why, as far as that is known.
-func noneToStepDown(ctx context.Context, r *daemon.Remote, lockKey string) error {
+func noneToStepDown(ctx context.Context, r daemon.Asked) error {
 	leader, vacant, err := r.Leader(ctx)
 	if err != nil || leader != nil { // somebody does by now
 		vacant = ""
 	}
-	return noLeader(lockKey, vacant)
+	return noLeader(r.LockKey(), vacant)
 }
 
 // orderedBy says who asks, for those who read the event history later.

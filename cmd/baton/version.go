@@ -48,9 +48,10 @@ func thisBuild() build {
 func newVersionCommand(e env) *cobra.Command {
 	var out output
 	cmd := &cobra.Command{
-		Use:   "version",
-		Short: "Print what this binary is",
-		Args:  cobra.NoArgs,
+		Use:     "version",
+		Short:   "Print what this binary is",
+		Example: "  baton version\n  baton version -o json",
+		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			b := thisBuild()
 			return out.print(e.stdout, b, func(w io.Writer) error {

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"baton/internal/testsupport"
+)
+
+// await waits until what the terminal has been told has a text behind the one at from.
+func (s *tty) await(from int, want string) int {
+	s.t.Helper()
+	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if text := s.String(); len(text) > from {
+			if at := regexp.MustCompile(want).FindStringIndex(text[from:]); at != nil {
+				return from + at[1]
+			}
+		}
+	}
+	s.t.Fatalf("the terminal never showed %s; at last:\n%q", want, tail(s.String(), 3000))
+	return 0
+}
+
+func tail(text string, most int) string { return text[max(0, len(text)-most):] }
+
+func TestWatchRedrawsInPlaceAndLeavesTheTerminalAsItWas(t *testing.T) {
+	c, redis := newCLI(t), testsupport.StartRedis(t)
+	c.env["BATON_REDIS"], c.env["BATON_TTL"], c.env["TERM"] = redis.URL(), "2s", "xterm"
+	seen, screen := terminal(t, 100, 30)
+	ctx, interrupt := context.WithCancel(t.Context())
+	code := make(chan int, 1)
+	stderr := &buffer{}
+	go func() {
+		code <- run(ctx, env{args: []string{"status", "--watch", "--interval", "100ms"}, stdin: strings.NewReader(""), stdout: screen, stderr: stderr,
+			getenv: func(name string) (string, bool) { v, ok := c.env[name]; return v, ok }})
+	}()
+	at := seen.await(0, `^\x1b\[\?1049h\x1b\[\?25l`)
+	first := seen.await(at, `\x1b\[\?2026h\x1b\[H[^\n]*Ctrl-C ends[^\n]*\x1b\[K\r+\n\x1b\[K\r+\nLock "baton": \x1b\[31mnobody leads\x1b\[0m[^\n]*\x1b\[K\r+\n`)
+	c.daemon("--node-id", "db1", "--http", "off")
+	at = seen.await(first, `\x1b\[H[^\n]*\n[^\n]*\nLock "baton": \x1b\[32mdb1 leads\x1b\[0m`)
+	if text := seen.String(); strings.Contains(text[first:], "\x1b[2J") {
+		t.Error("it clears the screen between frames, which flickers")
+	}
+
+	seen.resize(30, 5) // nobody is told: a test is in the foreground of no terminal
+	at = seen.await(at, `\x1b\[2m… \d+ more lines\x1b\[0m\x1b\[K\x1b\[J\x1b\[\?2026l`)
+	at = seen.await(at, `(?s)\x1b\[\?2026h\x1b\[H.*?\x1b\[\?2026l`)
+	frames := regexp.MustCompile(`(?s)\x1b\[\?2026h\x1b\[H(.*?)\x1b\[J`).FindAllStringSubmatch(seen.String()[first:], -1)
+	last := regexp.MustCompile(`\r+\n`).Split(frames[len(frames)-1][1], -1)
+	if len(last) != 5 {
+		t.Errorf("%d lines on 5: %q", len(last), last)
+	}
+	for _, line := range last {
+		if n := textWidth(strings.TrimSuffix(line, "\x1b[K")); n > 30 {
+			t.Errorf("%d columns on 30: %q", n, line)
+		}
+	}
+
+	seen.resize(100, 30)
+	redis.Kill()
+	at = seen.await(at, `\x1b\[31m\d\d:\d\d:\d\d  not known for \S+: [^\n]*`)
+	at = seen.await(at, `below is how it was at \d\d:\d\d:\d\d`)
+	redis.Restart()
+	at = seen.await(at, `Ctrl-C ends`)
+	interrupt()
+	if got := <-code; got != exitOK || stderr.String() != "" {
+		t.Errorf("Ctrl-C: %d, %s", got, stderr)
+	}
+	seen.await(at, `(?s)\x1b\[\?25h\x1b\[\?1049lLock "baton": .*`)
+}
+
+func TestWatchOverAPipeIsALog(t *testing.T) {
+	c := newCLI(t)
+	c.env["BATON_REDIS"], c.env["TERM"] = testsupport.StartRedis(t).URL(), "xterm"
+	out := &buffer{}
+	ctx, cancel := context.WithCancel(t.Context())
+	code := make(chan int, 1)
+	go func() {
+		code <- run(ctx, env{args: []string{"status", "-w", "--interval", "100ms"}, stdin: strings.NewReader(""), stdout: out, stderr: out,
+			getenv: func(name string) (string, bool) { v, ok := c.env[name]; return v, ok }})
+	}()
+	for deadline := time.Now().Add(10 * time.Second); strings.Count(out.String(), "nobody leads: ") < 4 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	}
+	cancel()
+	if got := <-code; got != exitOK {
+		t.Errorf("exit code %d", got)
+	}
+	if text := out.String(); !regexp.MustCompile(`^(\d\d:\d\d:\d\d\nLock "baton": nobody leads: [^\n]*\n![^\n]*\n\n){3}`).MatchString(text) || bytes.ContainsRune([]byte(text), '\x1b') {
+		t.Errorf("a log:\n%q", text)
+	}
+}
