@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -127,6 +128,18 @@ func TestSystemdFindsNothingWrongAndLittleExposed(t *testing.T) {
 				analyze(t, dir, "security", "--offline=true", "--no-pager", "--threshold="+threshold, filepath.Join(dir, unit))
 			}
 		})
+	}
+}
+
+// The score alone does not tell one loosened directive from another.
+func TestTheDropInForProgramsLoosensNothingElse(t *testing.T) {
+	got := directives(t, "command-jobs.conf")
+	want := map[string][]string{
+		"MemoryDenyWriteExecute": {"no"}, "SystemCallFilter": {"", "@system-service"}, "ProcSubset": {"all"},
+		"RestrictAddressFamilies": {"AF_NETLINK"}, "PrivateUsers": {"no"}, "UMask": {"0027"},
+	}
+	if !maps.EqualFunc(got, want, slices.Equal[[]string]) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

@@ -104,6 +104,8 @@ func TestThePackagesHaveWhatBelongsInThem(t *testing.T) {
 			"/usr/lib/sysusers.d/baton.conf":                  file,
 			"/usr/share/baton/baton.example.yaml":             file,
 			"/usr/share/baton/command-jobs.conf":              file,
+			"/usr/share/baton/prometheus/baton.rules.yml":     file,
+			"/usr/share/baton/grafana/baton.json":             file,
 			"/usr/share/bash-completion/completions/baton":    file,
 			"/usr/share/fish/vendor_completions.d/baton.fish": file,
 			"/usr/share/man/man1/baton.1.gz":                  file,
