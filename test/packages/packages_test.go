@@ -168,7 +168,7 @@ func TestTheBinaryIsOfItsPackagesVersionAndArchitecture(t *testing.T) {
 
 // As dpkg and rpm order them, which want the same of these.
 func TestVersionsAreInTheOrderOfTheCommits(t *testing.T) {
-	built(t) // only there is rpm to be expected
+	built(t)              // only there is rpm to be expected
 	const old = "0a1b2c3" // without a tag, of now
 	var before string
 	for _, describe := range []string{old, "v0.9.0", "v1.0.0-rc.1", "v1.0.0-rc.1-4-g0a1b2c3", "v1.0.0-rc.2", "v1.0.0", "v1.0.0-dirty", "v1.0.0-2-g0a1b2c3", "v1.0.0-10-g0a1b2c3", "v1.0.0-10-g0a1b2c3-dirty", "v1.0.1"} {
