@@ -30,6 +30,8 @@ type commandOptions struct {
 	// Drain is the time before the hard stop in which everything ends. Half of it, at
 	// most a second, is the runner's, to tell how the run has ended.
 	Drain time.Duration
+	// Known are the node's own secrets, which a command may print all the same; nil: none.
+	Known func() []string
 	// Output keeps what is printed, for MaxAge; nil: nobody does.
 	Output outputStore
 	MaxAge time.Duration
@@ -94,6 +96,10 @@ func (c *commandJob) run(ctx context.Context, r job.Run) (job.Result, error) {
 func (r *reign) command(t task, keep config.History) job.Func {
 	return newCommandJob(t.config, commandOptions{
 		Warden: []string{"/proc/self/exe", "warden"}, LockKey: r.lockKey, Environ: os.Environ(),
+		Known: func() []string {
+			w, _ := r.current()
+			return knownSecrets(w.config)
+		},
 		UntilHardStop: r.term.UntilHardStop, Drain: r.timing.Drain, Output: r.ledger, MaxAge: keep.MaxAge, Log: r.log.Named("job"),
 	}).run
 }

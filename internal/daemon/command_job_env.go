@@ -57,6 +57,9 @@ func (c *commandJob) environment(r job.Run) (env, secrets []string, err error) {
 	}
 	maps.Copy(set, c.config.Env)
 	secrets = secretsIn(set, file)
+	if c.o.Known != nil {
+		secrets = append(secrets, c.o.Known()...)
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.config.Secrets)) {
 		value, err := readSecret(c.config.Secrets[name])
 		if err != nil {

@@ -136,7 +136,7 @@ func TestCommandKnowsWhichRunItIs(t *testing.T) {
 	j, o, _ := trial(`env | sort; cat; ls /proc/self/fd | wc -l`)
 	o.Environ = append(o.Environ, "HOME=/var/lib/baton", "NOTIFY_SOCKET=/run/n", "WATCHDOG_USEC=5", "LISTEN_FDS=1", "CREDENTIALS_DIRECTORY=/run/c",
 		"BATON_REDIS=redis://:password@x", "BATON_LOCK_KEY=wrong", "BATON_CONFIG=/etc/baton/baton.yaml", "BATON_LOCKS=outer=u:1", "SET=1", "FILE=1")
-	j.EnvFile = file(t, "env", "\n# a comment\n FILE = from file \nQUOTED=\"a 'b' \"\nSET=2\nTOKEN=x\nCRLF=y\r\nEMPTY=\n", 0o600)
+	j.EnvFile = file(t, "env", "\n# a comment\n FILE = a file \nQUOTED=\"a 'b' \"\nSET=2\nTOKEN=x\nCRLF=y\r\nEMPTY=\n", 0o600)
 	j.Env = map[string]string{"SET": "3"}
 	j.Secrets = map[string]string{"TOKEN": file(t, "token", "hush\n", 0o600)}
 	result, err := newCommandJob(j, o).run(t.Context(), oneRun)
@@ -146,7 +146,7 @@ func TestCommandKnowsWhichRunItIs(t *testing.T) {
 	want := []string{
 		"BATON_ATTEMPT=2", "BATON_CONFIG=/etc/baton/baton.yaml", "BATON_EPOCH=42", "BATON_JOB=report", "BATON_LOCK_KEY=baton {x}",
 		"BATON_LOCKS=outer=u:1 baton+%7Bx%7D=0b2b5cf2-owner:42", "BATON_NODE_ID=db1", "BATON_OWNER=0b2b5cf2-owner", "BATON_RUN_ID=run-1",
-		"BATON_SLOT=2026-01-03T02:30:00+08:00", "BATON_TRIGGER=schedule", "CRLF=y", "EMPTY=", "FILE=from file", "GORACE=atexit_sleep_ms=0",
+		"BATON_SLOT=2026-01-03T02:30:00+08:00", "BATON_TRIGGER=schedule", "CRLF=y", "EMPTY=", "FILE=a file", "GORACE=atexit_sleep_ms=0",
 		"HOME=/var/lib/baton", "PATH=/usr/bin:/bin", "QUOTED=a 'b' ", "SET=3", "TOKEN=***", "4",
 	}
 	var got []string

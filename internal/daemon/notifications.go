@@ -68,7 +68,7 @@ func (n *notifications) reload(c config.Config) {
 	var routes []notify.Route
 	for _, t := range c.Notify {
 		n.targets = append(n.targets, audience{name: t.Name, on: t.On, jobs: t.Jobs})
-		routes = append(routes, notify.Route{Name: t.Name, Target: targetOf(t), Timeout: t.Timeout, GiveUpAfter: t.GiveUpAfter})
+		routes = append(routes, notify.Route{Name: t.Name, Target: targetOf(t, func() []string { return knownSecrets(c) }), Timeout: t.Timeout, GiveUpAfter: t.GiveUpAfter})
 	}
 	jobs := map[string]*toldJob{}
 	for _, j := range c.Jobs {
@@ -87,11 +87,21 @@ func (n *notifications) reload(c config.Config) {
 	n.dispatch.Update(routes)
 }
 
-func targetOf(t config.Notify) notify.Target {
+// targetOf is where to tell it. What a command prints is told in errors, but for what known
+// returns.
+func targetOf(t config.Notify, known func() []string) notify.Target {
 	if w := t.Webhook; w != nil {
 		return notify.NewWebhook(w.Address, w.Token)
 	}
-	return notify.NewCommand(t.Command, commandEnv(os.Environ()))
+	env := commandEnv(os.Environ())
+	return notify.NewCommand(t.Command, env).Filter(func() notify.Filter {
+		set := map[string]string{}
+		for _, e := range env {
+			name, value, _ := strings.Cut(e, "=")
+			set[name] = value
+		}
+		return newRedactor(append(secretsIn(set, nil), known()...)).pass
+	})
 }
 
 // commandEnv is the daemon's environment without what systemd means for the daemon alone.

@@ -26,12 +26,23 @@ const (
 // nothing that the lease guards; it may well run after the lock is gone, and does when
 // it tells of the last run of a term. If this process is killed it ends by itself.
 type Command struct {
-	argv []string
-	env  []string
+	argv   []string
+	env    []string
+	filter func() Filter
 }
+
+// Filter passes on what may be told of what a command prints; with last nothing more comes.
+type Filter func(text []byte, last bool, out func([]byte))
 
 // NewCommand runs argv with that environment.
 func NewCommand(argv, env []string) *Command { return &Command{argv: argv, env: env} }
+
+// Filter has what the command prints go through a filter, a new one for each event, before
+// any of it is told.
+func (c *Command) Filter(make func() Filter) *Command {
+	c.filter = make
+	return c
+}
 
 // Send implements [Target]. When ctx ends the program is killed, with all of its process group.
 func (c *Command) Send(ctx context.Context, e Event) error {
@@ -39,7 +50,10 @@ func (c *Command) Send(ctx context.Context, e Event) error {
 	if err != nil {
 		return Refused("encode the event: %v", err)
 	}
-	output := tail{most: outputKept}
+	output := filtered{to: &tail{most: outputKept}}
+	if c.filter != nil {
+		output.through = c.filter()
+	}
 	cmd := exec.CommandContext(ctx, c.argv[0], c.argv[1:]...)
 	cmd.Env = c.env
 	cmd.Stdin = bytes.NewReader(append(text, '\n'))

@@ -17,6 +17,32 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// filtered is a tail of what a filter passes on: a secret that begins before the tail would
+// leave its end in it.
+type filtered struct {
+	to      *tail
+	through Filter // nil: everything
+}
+
+// Write implements io.Writer.
+func (f *filtered) Write(p []byte) (int, error) {
+	if f.through == nil {
+		return f.to.Write(p)
+	}
+	f.through(p, false, f.keep)
+	return len(p), nil
+}
+
+func (f *filtered) keep(p []byte) { _, _ = f.to.Write(p) } // it takes everything
+
+// String is the end of it all, on one line.
+func (f *filtered) String() string {
+	if f.through != nil {
+		f.through(nil, true, f.keep)
+	}
+	return f.to.String()
+}
+
 // String is it on one line.
 func (t *tail) String() string {
 	return strings.Join(strings.Fields(strings.ToValidUTF8(string(t.kept), "�")), " ")
