@@ -84,7 +84,7 @@ func (i *identity) look(p redisstore.Picture, now time.Time) (changed bool) {
 
 // knowItself keeps the node's identity up to date until ctx ends.
 func (n *node) knowItself(ctx context.Context) {
-	every := time.NewTicker(min(lookAtSelfEvery, 2*n.config.Election.TTL))
+	every := time.NewTicker(min(lookAtSelfEvery, 2*n.all()[0].timing.TTL)) // a reload does not change it
 	defer every.Stop()
 	for {
 		select {
