@@ -111,6 +111,11 @@ fmt: ## format the code
 vuln: ## look up known vulnerabilities (needs vuln.go.dev)
 	$(GOVULNCHECK) ./...
 
+.PHONY: docs
+docs: build ## write the pages of docs/reference that are made from the code
+	go test -count=1 ./internal/config -run Reference -update
+	bin/baton docs markdown docs/reference
+
 .PHONY: clean
 clean: ## remove what was built
 	rm -rf bin dist .cache
