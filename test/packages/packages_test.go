@@ -74,12 +74,11 @@ var (
 // contents is what a package puts where: mode, owner and group by path.
 func contents(t *testing.T, format, path string) map[string]string {
 	t.Helper()
-	line, text := debLine, ""
-	if format == "deb" {
-		text = run(t, "dpkg-deb", "-c", path)
-	} else {
-		line, text = rpmLine, run(t, "rpm", "-qlpv", path)
+	line, list := debLine, []string{"dpkg-deb", "-c"}
+	if format == "rpm" {
+		line, list = rpmLine, []string{"rpm", "-qlpv"}
 	}
+	text := run(t, list[0], list[1], path)
 	has := map[string]string{}
 	for l := range strings.Lines(text) {
 		m := line.FindStringSubmatch(strings.TrimSpace(l))
