@@ -75,6 +75,13 @@ func (p *place) command(arguments ...string) *exec.Cmd {
 // says runs a command to its end, and returns all that it says. One that goes on is ended.
 func (p *place) says(arguments ...string) string {
 	p.t.Helper()
+	said, _ := p.runs(arguments...)
+	return said
+}
+
+// runs also reports whether the command ended well.
+func (p *place) runs(arguments ...string) (string, bool) {
+	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), soon)
 	defer cancel()
 	cmd := p.command(arguments...)
@@ -91,5 +98,5 @@ func (p *place) says(arguments ...string) string {
 		_ = cmd.Process.Kill()
 		<-ended
 	}
-	return said.String()
+	return said.String(), cmd.ProcessState.Success()
 }

@@ -104,8 +104,15 @@ func TestNoComplaintRepeatsASecret(t *testing.T) {
 			}
 			text = strings.ReplaceAll(text, "TOKEN: two-lines", "TOKEN: "+p.dir+"/two-lines")
 			own.file("baton.yaml", text+"\n")
+			usable := true // else the others say the same
 			for _, arguments := range [][]string{{"config", "check"}, {"config", "show"}, {"doctor"}, {"status"}} {
-				said := own.says(append(arguments, "--config", "baton.yaml")...)
+				if !usable && (arguments[0] == "doctor" || arguments[0] == "status") {
+					continue
+				}
+				said, well := own.runs(append(arguments, "--config", "baton.yaml")...)
+				if arguments[0] == "config" && arguments[1] == "check" {
+					usable = well
+				}
 				for _, secret := range []string{planted, planted[:9]} {
 					if strings.Contains(said, secret) {
 						t.Errorf("baton %s repeats it:\n%s\nof:\n%s", strings.Join(arguments, " "), said, text)
@@ -120,18 +127,21 @@ func TestNoComplaintRepeatsASecret(t *testing.T) {
 // What is wrong with a flag or a variable is told without it.
 func TestNoComplaintRepeatsASecretOfTheEnvironment(t *testing.T) {
 	for _, value := range []string{"redis://:" + planted + "@127.0.0.1:port", "redis://:" + planted + "@[::1", planted, "redis://:" + planted + "@127.0.0.1:1"} {
-		p := &place{t: t, dir: t.TempDir(), env: []string{"BATON_REDIS=" + value, "REDIS_PASSWORD=" + planted, "DSN=postgres://u:" + planted + "@127.0.0.1:port/d"}}
-		for _, arguments := range [][]string{{"status"}, {"doctor"}, {"leader"}, {"config", "show"}, {"config", "check"}} {
-			if said := p.says(arguments...); strings.Contains(said, planted) {
-				t.Errorf("BATON_REDIS=%s baton %v:\n%s", value, arguments, said)
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			p := &place{t: t, dir: t.TempDir(), env: []string{"BATON_REDIS=" + value, "REDIS_PASSWORD=" + planted, "DSN=postgres://u:" + planted + "@127.0.0.1:port/d"}}
+			for _, arguments := range [][]string{{"doctor"}, {"leader"}, {"config", "show"}} {
+				if said := p.says(arguments...); strings.Contains(said, planted) {
+					t.Errorf("BATON_REDIS=%s baton %v:\n%s", value, arguments, said)
+				}
 			}
-		}
-		p.env = p.env[1:]
-		p.file("baton.yaml", "redis: {url: \"redis://127.0.0.1:1\", password: \"${REDIS_PASSWORD}\"}\ndatabases: {main: {driver: postgres, dsn: \"${DSN}\"}}\n")
-		for _, arguments := range [][]string{{"config", "show"}, {"config", "check"}, {"status", "--redis", value}, {"doctor"}} {
-			if said := p.says(append(arguments, "--config", "baton.yaml")...); strings.Contains(said, planted) {
-				t.Errorf("baton %v:\n%s", arguments, said)
+			p.env = p.env[1:]
+			p.file("baton.yaml", "redis: {url: \"redis://127.0.0.1:1\", password: \"${REDIS_PASSWORD}\"}\ndatabases: {main: {driver: postgres, dsn: \"${DSN}\"}}\n")
+			for _, arguments := range [][]string{{"config", "show"}, {"config", "check"}, {"status", "--redis", value}, {"doctor"}} {
+				if said := p.says(append(arguments, "--config", "baton.yaml")...); strings.Contains(said, planted) {
+					t.Errorf("baton %v:\n%s", arguments, said)
+				}
 			}
-		}
+		})
 	}
 }

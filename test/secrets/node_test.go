@@ -113,7 +113,7 @@ func newWorld(t *testing.T) *world {
 	cert, key, marker := certificate(t)
 	v.values["http.tls.key_file"] = marker
 	w.token = v.plant("http.token_file")
-	w.https = &http.Client{Timeout: soon, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, //nolint:gosec // the certificate is the test's own
+	w.https = &http.Client{Timeout: soon, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, // the certificate is its own
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	w.env = []string{
 		"PLANTED_REDIS=" + v.values["redis.password"], "PLANTED_DSN=postgres://app:" + v.plant("the DSN from the environment") + "@127.0.0.1:1/none?sslmode=disable",
