@@ -2,13 +2,14 @@ package status
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"baton/internal/testsupport"
 )
 
 // described is the description as whoever asks for it gets it.
@@ -28,105 +29,6 @@ func dig(v any, keys ...string) any {
 		v = m[k]
 	}
 	return v
-}
-
-// misfit says where a value is not as its schema wants it: a field too few, of another
-// kind, or one that the schema does not have.
-func misfit(doc map[string]any, schema any, v any, at string) string {
-	s, _ := schema.(map[string]any)
-	if ref, ok := s["$ref"].(string); ok {
-		name := strings.TrimPrefix(ref, "#/components/schemas/")
-		return misfit(doc, dig(doc, "components", "schemas", name), v, at)
-	}
-	if either, ok := s["anyOf"].([]any); ok {
-		var why []string
-		for _, one := range either {
-			w := misfit(doc, one, v, at)
-			if w == "" {
-				return ""
-			}
-			why = append(why, w)
-		}
-		return strings.Join(why, ", and ")
-	}
-	wrong := fmt.Sprintf("%s: %v is no %v", at, v, s["type"])
-	switch v := v.(type) {
-	case map[string]any:
-		if s["type"] != "object" {
-			return wrong
-		}
-		required, _ := s["required"].([]any)
-		for _, name := range required {
-			if _, there := v[name.(string)]; !there {
-				return fmt.Sprintf("%s: no %v", at, name)
-			}
-		}
-		properties, closed := s["properties"].(map[string]any)
-		for name, value := range v {
-			of, known := properties[name]
-			if extra, ok := s["additionalProperties"]; ok {
-				of, known = extra, true
-			}
-			if closed && !known {
-				return fmt.Sprintf("%s: %s is not described", at, name)
-			}
-			if known {
-				if why := misfit(doc, of, value, at+"."+name); why != "" {
-					return why
-				}
-			}
-		}
-		return ""
-	case []any:
-		if s["type"] != "array" {
-			return wrong
-		}
-		for i, value := range v {
-			if why := misfit(doc, s["items"], value, fmt.Sprintf("%s[%d]", at, i)); why != "" {
-				return why
-			}
-		}
-		return ""
-	case string:
-		if _, err := time.Parse(time.RFC3339, v); s["format"] == "date-time" && err != nil {
-			return wrong
-		}
-		if s["type"] == "string" {
-			return ""
-		}
-	case bool:
-		if s["type"] == "boolean" {
-			return ""
-		}
-	case float64:
-		if s["type"] == "number" || s["type"] == "integer" && v == float64(int64(v)) {
-			return ""
-		}
-	case nil:
-		if s["type"] == "null" {
-			return ""
-		}
-	}
-	return wrong
-}
-
-// wantDescribed fails unless an answer is as the description has it.
-func wantDescribed(t *testing.T, doc map[string]any, method, path string, code int, body []byte) {
-	t.Helper()
-	responses := dig(doc, "paths", path, strings.ToLower(method), "responses")
-	which := "default"
-	if code == http.StatusOK {
-		which = "200"
-	}
-	schema := dig(responses, which, "content", "application/json", "schema")
-	var v any
-	if err := json.Unmarshal(body, &v); err != nil || schema == nil {
-		t.Errorf("%s %s: %d: %v: schema %v:\n%s", method, path, code, err, schema, body)
-		return
-	}
-	if why := misfit(doc, schema, v, method+" "+path); why != "" {
-		t.Error(why)
-	}
 }
 
 func TestTheDescriptionTellsOfEveryRouteAndFieldAndNothingElse(t *testing.T) {
@@ -191,7 +93,7 @@ func wantFields(t *testing.T, doc map[string]any, typ reflect.Type) {
 	if err := json.Unmarshal(text, &fields); err != nil {
 		t.Fatal(err)
 	}
-	if why := misfit(doc, reflectSchema(typ), fields, typ.Name()); why != "" {
+	if why := testsupport.SchemaMisfit(doc, reflectSchema(typ), fields, typ.Name()); why != "" {
 		t.Error(why)
 	}
 	if m, ok := fields.(map[string]any); ok && typ.Kind() == reflect.Struct {
