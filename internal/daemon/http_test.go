@@ -1,0 +1,486 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"baton/internal/config"
+	"baton/internal/testsupport"
+)
+
+const testToken = "0123456789abcdef0123456789abcdef"
+
+func writeFile(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// apiLab is a node that leads, with a job of each kind and a dead letter, and its API.
+type apiLab struct {
+	*jobLab
+	node   *running
+	socket string
+	doc    map[string]any
+}
+
+func newAPILab(t *testing.T) *apiLab {
+	l := &apiLab{jobLab: newJobLab(t), socket: filepath.Join(t.TempDir(), "admin.sock")}
+	l.job("views", "@yearly")
+	l.command("report", "@yearly", "echo one; echo zwei ü; exit 0")
+	l.command("hang", "@yearly", "exec sleep 60")
+	l.config.HTTP.TokenFile = writeFile(t, "token", testToken+"\n")
+	l.config.HTTP.AdminSocket = l.socket
+	l.do("HSET", "views", "1", "5", "no-number", "7")
+	l.node = l.start()
+	code, body := l.ask(http.MethodGet, "/api/v1/openapi.json", "", "")
+	if err := json.Unmarshal(body, &l.doc); err != nil || code != http.StatusOK {
+		t.Fatalf("%d %v", code, err)
+	}
+	return l
+}
+
+func (l *apiLab) ask(method, path, token, body string) (int, []byte) {
+	l.t.Helper()
+	req, err := http.NewRequestWithContext(l.t.Context(), method, "http://"+l.node.address+path, strings.NewReader(body))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return resp.StatusCode, text
+}
+
+// described asks with the token, and wants an answer as the API's description has it.
+func (l *apiLab) described(method, route, path string, want int, body string) []byte {
+	l.t.Helper()
+	code, text := l.ask(method, "/api/v1"+path, testToken, body)
+	if code != want {
+		l.t.Errorf("%s %s: %d, want %d: %s", method, path, code, want, text)
+	}
+	if why := testsupport.ReplyMisfit(l.doc, method, "/api/v1"+route, code, text); why != "" {
+		l.t.Errorf("%s: %s", why, text)
+	}
+	return text
+}
+
+func (l *apiLab) client(server, tokenFile string) *Client {
+	l.t.Helper()
+	c, err := DialServer(server, tokenFile, "")
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func TestEveryRouteOfARunningNodeAnswersAsItIsDescribed(t *testing.T) {
+	l := newAPILab(t)
+	var begun struct {
+		RunID string `json:"run_id"`
+	}
+	for _, name := range []string{"views", "report"} {
+		if err := json.Unmarshal(l.described("POST", "/jobs/{job}/run", "/jobs/"+name+"/run", 200, `{"by": "alice", "reason": "try"}`), &begun); err != nil {
+			t.Fatal(err)
+		}
+		if run := l.ended(name, begun.RunID); run.By != "by alice via the API: try" {
+			t.Errorf("%+v", run)
+		}
+	}
+	var letters struct{ Letters []DeadKey }
+	if err := json.Unmarshal(l.described("GET", "/dead-letters", "/dead-letters?job=views", 200, ""), &letters); err != nil || len(letters.Letters) != 1 {
+		t.Fatalf("%v %+v", err, letters)
+	}
+	id := letters.Letters[0].ID
+	for _, c := range []struct {
+		route, path string
+		code        int
+	}{
+		{"/status", "/status", 200}, {"/leader", "/leader", 200}, {"/nodes", "/nodes", 200}, {"/jobs", "/jobs", 200},
+		{"/jobs/{job}", "/jobs/report", 200}, {"/jobs/{job}", "/jobs/none", 404}, {"/jobs/{job}", "/jobs/a%2F..%2Fb", 404},
+		{"/jobs/{job}/history", "/jobs/report/history?n=5", 200}, {"/jobs/{job}/history", "/jobs/none/history", 404}, {"/jobs/{job}/history", "/jobs/report/history?n=0", 400}, {"/jobs/{job}/history", "/jobs/report/history?before=x", 400},
+		{"/jobs/{job}/next", "/jobs/report/next?n=3&from=2026-01-01T00:00:00Z", 200}, {"/jobs/{job}/next", "/jobs/none/next", 404},
+		{"/jobs/{job}/runs/{run}", "/jobs/report/runs/" + begun.RunID, 200}, {"/jobs/{job}/runs/{run}", "/jobs/report/runs/none", 404},
+		{"/jobs/{job}/runs/{run}/output", "/jobs/report/runs/" + begun.RunID + "/output?from=4", 200}, {"/jobs/{job}/runs/{run}/output", "/jobs/views/runs/x/output", 404},
+		{"/jobs/{job}/runs/{run}/output", "/jobs/report/runs/none/output", 404},
+		{"/events", "/events?n=5", 200}, {"/samples", "/samples", 200}, {"/explain/{node}", "/explain/a", 200}, {"/explain/{node}", "/explain/none", 200},
+		{"/dead-letters", "/dead-letters?n=2&whole=true&text=no-number", 200}, {"/dead-letters", "/dead-letters?database=none", 422}, {"/dead-letters", "/dead-letters?nothing=1", 400},
+		{"/dead-letters/keys", "/dead-letters/keys?job=views", 200}, {"/dead-letters/reasons", "/dead-letters/reasons", 200},
+		{"/dead-letters/{id}", "/dead-letters/" + id[:12], 200}, {"/dead-letters/{id}", "/dead-letters/00000000", 404}, {"/openapi.json", "/openapi.json", 200},
+	} {
+		l.described("GET", c.route, c.path, c.code, "")
+	}
+	for _, c := range []struct {
+		route, path, body string
+		code              int
+	}{
+		{"/jobs/{job}/run", "/jobs/none/run", "", 404}, {"/jobs/{job}/cancel", "/jobs/report/cancel", "", 200}, {"/jobs/{job}/pause", "/jobs/report/pause", `{"for": "1h"}`, 200},
+		{"/jobs/{job}/run", "/jobs/report/run", "", 409}, {"/jobs/{job}/resume", "/jobs/report/resume", "", 200},
+		{"/jobs/pause", "/jobs/pause", "", 200}, {"/jobs/resume", "/jobs/resume", `{"by": "bob"}`, 200},
+		{"/dead-letters/{id}/replay", "/dead-letters/" + id + "/replay", "{}", 200}, {"/dead-letters/replay", "/dead-letters/replay", `{"letters": [{"id": "` + id + `", "job": "views", "database": "main"}]}`, 200},
+		{"/dead-letters/replay", "/dead-letters/replay", `{"letters": [{"id": "x", "job": "views", "database": "none"}]}`, 422},
+		{"/dead-letters/drop", "/dead-letters/drop", `{"letters": [{"id": "none", "job": "views", "database": "main"}]}`, 200},
+		{"/dead-letters/{id}/drop", "/dead-letters/" + id + "/drop", "", 200}, {"/dead-letters/{id}/drop", "/dead-letters/" + id + "/drop", "", 404},
+		{"/stepdown", "/stepdown", `{"to": "none"}`, 409}, {"/stepdown", "/stepdown", `{"lock": "none"}`, 422},
+		{"/pause", "/pause", `{"by": "alice", "reason": "upgrade"}`, 200}, {"/jobs/{job}/run", "/jobs/report/run", "", 409}, {"/stepdown", "/stepdown", "", 409},
+		{"/resume", "/resume", `{"wait": "20s"}`, 200}, {"/reload", "/reload", "", 422},
+	} {
+		l.described("POST", c.route, c.path, c.code, c.body)
+		if code, _ := l.ask("POST", "/api/v1"+c.path, "", c.body); code != 401 {
+			t.Errorf("%s without a token: %d", c.path, code)
+		}
+	}
+	for _, path := range []string{"/dead-letters", "/dead-letters/keys", "/dead-letters/" + id, "/jobs/report/runs/" + begun.RunID + "/output"} {
+		if code, text := l.ask("GET", "/api/v1"+path, "", ""); code != 401 {
+			t.Errorf("%s without a token: %d %s", path, code, text)
+		}
+	}
+	told := l.node.logs.FilterMessage("an order was carried out").FilterField(zap.String("with", "the token")).Len()
+	if told < 8 {
+		t.Errorf("the log tells of %d orders", told)
+	}
+	if err := l.node.end(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCommandsGetFromANodeWhatTheyGetFromTheServers(t *testing.T) {
+	l := newAPILab(t)
+	for _, c := range []*Client{l.client("http://"+l.node.address, l.config.HTTP.TokenFile), l.client("unix://"+l.socket, "")} {
+		ctx := t.Context()
+		run, err := c.RunJob(ctx, "report", "by alice: try", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended, err := c.WatchRun(ctx, "report", run.Run.ID, func(JobRun) {})
+		if err != nil || !ended.Succeeded() || !strings.HasPrefix(ended.Run.By, "by alice via the ") {
+			t.Errorf("%v %+v", err, ended)
+		}
+		var out bytes.Buffer
+		if _, err := c.ShowLogs(ctx, JobLogs{Job: "report", Tail: -1, Note: func(string) {}}, &out); err != nil || out.String() != "one\nzwei ü\n" {
+			t.Errorf("%v %q", err, out.String())
+		}
+		history, err := c.JobHistory(ctx, "report", 10)
+		want, wrong := l.remote.JobHistory(ctx, "report", 10)
+		if text, wanted := asJSON(t, history), asJSON(t, want); err != nil || wrong != nil || text != wanted {
+			t.Errorf("%v %v\n%s\n%s", err, wrong, text, wanted)
+		}
+		runs, err := c.JobRuns(ctx, "report", 1)
+		wantRuns, wrong := l.remote.JobRuns(ctx, "report", 1)
+		if text, wanted := asJSON(t, runs), asJSON(t, wantRuns); err != nil || wrong != nil || text != wanted {
+			t.Errorf("%v %v\n%s\n%s", err, wrong, text, wanted)
+		}
+		now := time.Now()
+		next, err := c.Next(ctx, "report", now, 3)
+		wantNext, wrong := l.remote.Next(ctx, "report", now, 3)
+		if text, wanted := asJSON(t, next), asJSON(t, wantNext); err != nil || wrong != nil || text != wanted {
+			t.Errorf("%v %v\n%s\n%s", err, wrong, text, wanted)
+		}
+		if leader, _, err := c.Leader(ctx); err != nil || leader == nil || leader.NodeID != "a" {
+			t.Errorf("%v %+v", err, leader)
+		}
+		if x := c.Explain(ctx, ""); !x.Leads || x.NodeID != "a" {
+			t.Errorf("%+v", x)
+		}
+		if events, err := c.Events(ctx, 5); err != nil || len(events) == 0 {
+			t.Errorf("%v %v", err, events)
+		}
+		if c.LockKey() != l.remote.LockKey() || !c.IsCommand("report") || c.IsCommand("views") || c.Zone("report").String() != "UTC" || !c.Configured("views") {
+			t.Error("what the configuration says is not told")
+		}
+		l.ordersByClient(ctx, c)
+		l.lettersByClient(ctx, c)
+		l.errorsOfClient(ctx, c)
+	}
+	// Without the token, and where nobody is.
+	if _, err := l.client("http://"+l.node.address, "").RunJob(t.Context(), "report", "by x", false); !errors.Is(err, ErrNotAllowed) || !strings.Contains(err.Error(), "--token-file") {
+		t.Errorf("no token: %v", err)
+	}
+	if _, err := l.client("http://"+l.node.address, writeFile(t, "wrong", strings.Repeat("x", 32))).Snapshot(t.Context()); !errors.Is(err, ErrNotAllowed) {
+		t.Errorf("a wrong token: %v", err)
+	}
+	if _, err := l.client("unix:///nowhere/admin.sock", "").Snapshot(t.Context()); !errors.Is(err, ErrNoServer) {
+		t.Errorf("no socket: %v", err)
+	}
+	for _, server := range []string{"", "db1:9747", "ftp://db1", "http://u:p@db1", "https://db1/x", "unix://x"} {
+		if _, err := DialServer(server, "", ""); err == nil || strings.Contains(err.Error(), ":p@") {
+			t.Errorf("server %q: %v", server, err)
+		}
+	}
+	if _, err := DialServer("http://10.0.0.7:9747", l.config.HTTP.TokenFile, ""); !errors.Is(err, ErrNotAllowed) {
+		t.Errorf("the token would be sent over http: %v", err)
+	}
+}
+
+func asJSON(t *testing.T, v any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.ReplaceAll(string(text), "+00:00", "Z")
+}
+
+func (l *apiLab) ordersByClient(ctx context.Context, c *Client) {
+	t := l.t
+	run, err := c.RunJob(ctx, "hang", "by bob", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.RunJob(ctx, "hang", "by alice", false); err == nil || !strings.Contains(err.Error(), "running already: run "+run.Run.ID) {
+		t.Errorf("a second one: %v", err)
+	}
+	if done, err := c.CancelJob(ctx, "hang", run.Run.ID, "by alice: enough"); err != nil || len(done.Runs) != 1 {
+		t.Errorf("%v %+v", err, done)
+	}
+	if ended, err := c.WatchRun(ctx, "hang", run.Run.ID, func(JobRun) {}); err != nil || ended.Run.State != "cancelled" {
+		t.Errorf("%v %+v", err, ended)
+	}
+	until := time.Now().Add(time.Hour).Truncate(time.Second).UTC()
+	if p, err := c.PauseJob(ctx, "report", "by alice: x", until); err != nil || p.Was != nil || !p.Until.Equal(until) {
+		t.Errorf("%v %+v", err, p)
+	}
+	if _, err := c.RunJob(ctx, "report", "by alice", false); err == nil || !strings.Contains(err.Error(), "baton job resume report ends that") {
+		t.Errorf("paused: %v", err)
+	}
+	if p, err := c.ResumeJob(ctx, "report"); err != nil || p.Was == nil || !strings.Contains(p.Was.Reason, "alice") {
+		t.Errorf("%v %+v", err, p)
+	}
+	paused, err := c.Pause(ctx, "by alice: upgrade", 20*time.Second)
+	if err != nil || paused.Leader != "a" {
+		t.Errorf("%v %+v", err, paused)
+	}
+	if _, err := c.StepDown(ctx, "", "asked by alice", time.Second); !errors.Is(err, ErrNoLeader) {
+		t.Errorf("stepdown of nobody: %v", err)
+	}
+	if _, err := c.RunJob(ctx, "report", "by alice", false); !errors.Is(err, ErrNoLeader) {
+		t.Errorf("nobody leads: %v", err)
+	}
+	if resumed, err := c.Resume(ctx, "by alice", 20*time.Second); err != nil || resumed.Leader != "a" || !strings.Contains(resumed.Was, "upgrade") {
+		t.Errorf("%v %+v", err, resumed)
+	}
+}
+
+func (l *apiLab) lettersByClient(ctx context.Context, c *Client) {
+	t := l.t
+	l.do("HSET", "views", "1", "5", "no-number", "7")
+	run, err := c.RunJob(ctx, "views", "by alice", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.WatchRun(ctx, "views", run.Run.ID, func(JobRun) {}); err != nil {
+		t.Fatal(err)
+	}
+	dead, err := OpenDead(l.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = dead.Close() }()
+	list, err := c.List(ctx, DeadFilter{Job: "views"}, 10, 0)
+	want, wrong := dead.List(ctx, DeadFilter{Job: "views"}, 10, 0)
+	if text, wanted := asJSON(t, list), asJSON(t, want); err != nil || wrong != nil || text != wanted || len(list) != 1 {
+		t.Fatalf("%v %v\n%s\n%s", err, wrong, text, wanted)
+	}
+	found, err := c.Find(ctx, list[0].ID[:12], "")
+	if err != nil || found.DeadKey != list[0].DeadKey {
+		t.Errorf("%v %+v", err, found)
+	}
+	reasons, err := c.Reasons(ctx, DeadFilter{})
+	if err != nil || len(reasons) != 1 || reasons[0].Letters != 1 {
+		t.Errorf("%v %+v", err, reasons)
+	}
+	keys, err := c.Keys(ctx, DeadFilter{Job: "views", Text: "no-number"})
+	if err != nil || len(keys) != 1 {
+		t.Fatalf("%v %+v", err, keys)
+	}
+	var told []Replayed
+	if err := c.Replay(ctx, keys, ReplayOptions{}, func(r Replayed) { told = append(told, r) }); err != nil || len(told) != 1 || told[0].Outcome != ReplayRefused {
+		t.Errorf("%v %+v", err, told)
+	}
+	if n, err := c.Drop(ctx, keys, nil); err != nil || n != 1 {
+		t.Errorf("%v %d", err, n)
+	}
+	if _, err := c.Find(ctx, list[0].ID, ""); !errors.Is(err, ErrNoLetter) {
+		t.Errorf("a letter that is gone: %v", err)
+	}
+}
+
+func (l *apiLab) errorsOfClient(ctx context.Context, c *Client) {
+	t := l.t
+	for what, err := range map[string]error{
+		"job":     second(c.Job(ctx, "none")),
+		"history": second(c.JobHistory(ctx, "none", 1)),
+		"run":     second(c.RunJob(ctx, "none", "by x", false)),
+		"cancel":  second(c.CancelJob(ctx, "none", "", "by x")),
+		"pause":   second(c.PauseJob(ctx, "none", "by x", time.Time{})),
+		"next":    second(c.Next(ctx, "none", time.Now(), 1)),
+	} {
+		if !errors.Is(err, ErrNoJob) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if _, err := c.ShowLogs(ctx, JobLogs{Job: "views"}, io.Discard); !errors.Is(err, ErrNoOutput) {
+		t.Error(err)
+	}
+	if _, err := c.List(ctx, DeadFilter{Database: "none"}, 1, 0); !errors.Is(err, ErrDeadUsage) {
+		t.Error(err)
+	}
+	if err := c.Reload(ctx, "by x"); err == nil || !strings.Contains(err.Error(), "the old configuration stays in force:\nthis node has no configuration file") {
+		t.Error(err)
+	}
+	if _, err := c.StepDown(ctx, "none", "asked by x", time.Second); err == nil || !strings.Contains(err.Error(), `"none" is not among the live nodes`) {
+		t.Error(err)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// certify writes a certificate for 127.0.0.1 that vouches for itself, and its key.
+func certify(t *testing.T, cert, key string, serial int64) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "baton"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalECPrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "EC PRIVATE KEY", Bytes: secret}} {
+		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestOverTLSTheCertificateIsReadAnewAndNothingElseIsSpoken(t *testing.T) {
+	dir := t.TempDir()
+	c := configFor(testsupport.StartRedis(t).URL())
+	c.HTTP.TLS = &config.ServerTLS{CertFile: filepath.Join(dir, "tls.crt"), KeyFile: filepath.Join(dir, "tls.key")}
+	c.HTTP.TokenFile = writeFile(t, "token", testToken)
+	certify(t, c.HTTP.TLS.CertFile, c.HTTP.TLS.KeyFile, 1)
+	r := start(t, c, nil)
+	serial := func() (int64, error) {
+		client, err := DialServer("https://"+r.address, c.HTTP.TokenFile, c.HTTP.TLS.CertFile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = client.Close() }()
+		resp, err := client.http.Get("https://" + r.address + "/-/healthy")
+		if err != nil {
+			return 0, err
+		}
+		_ = resp.Body.Close()
+		return resp.TLS.PeerCertificates[0].SerialNumber.Int64(), nil
+	}
+	if n, err := serial(); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	resp, err := http.Get("http://" + r.address + "/-/healthy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusBadRequest {
+		t.Errorf("plain HTTP: %d", resp.StatusCode)
+	}
+	// A key that is not the certificate's changes nothing, and both together do.
+	certify(t, filepath.Join(dir, "other"), c.HTTP.TLS.KeyFile, 9)
+	await(t, "the log to tell of it", func() bool { _, _ = serial(); return r.logs.FilterMessageSnippet("old one is used").Len() > 0 })
+	certify(t, c.HTTP.TLS.CertFile, c.HTTP.TLS.KeyFile, 2)
+	await(t, "the new certificate", func() bool { n, _ := serial(); return n == 2 })
+	if err := r.end(); err != nil {
+		t.Error(err)
+	}
+	certify(t, filepath.Join(dir, "other"), c.HTTP.TLS.KeyFile, 9)
+	if err := Run(t.Context(), c, Options{Logger: zap.NewNop(), Getenv: func(string) (string, bool) { return "", false }}); err == nil || !strings.Contains(err.Error(), "cannot be used together") {
+		t.Errorf("a wrong pair: %v", err)
+	}
+	c.HTTP.TLS, c.HTTP.TokenFile = nil, writeFile(t, "token", "short")
+	if err := Run(t.Context(), c, Options{Logger: zap.NewNop(), Getenv: func(string) (string, bool) { return "", false }}); err == nil || !strings.Contains(err.Error(), "takes 16 at least") {
+		t.Errorf("a short token: %v", err)
+	}
+}
+
+func TestOfManyThatWantTheAdminSocketOneHasIt(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "admin.sock")
+	for range 20 {
+		// A dead process has left it.
+		left, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		left.SetUnlinkOnClose(false)
+		_ = left.Close()
+		var wg sync.WaitGroup
+		var bound atomic.Int32
+		var mine atomic.Pointer[net.Listener]
+		for range 8 {
+			wg.Go(func() {
+				l, err := listenAdmin(path)
+				if err == nil {
+					bound.Add(1)
+					mine.Store(&l)
+				} else if !strings.Contains(err.Error(), "another baton") {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if bound.Load() != 1 {
+			t.Fatalf("%d have it", bound.Load())
+		}
+		info, err := os.Stat(path)
+		if err != nil || info.Mode().Perm() != adminSocketMode {
+			t.Errorf("%v %v", info.Mode(), err)
+		}
+		if err := (*mine.Load()).Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
