@@ -2,7 +2,6 @@ package browser
 
 import (
 	_ "embed"
-	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -17,7 +16,7 @@ var access string
 func everyPageIsAccessible(t *testing.T, l *lab) {
 	leader := l.AwaitLeader(soon)
 	b := l.open(t, leader, "/dead-letters")
-	l.Await(soon, "a dead letter", func() bool { b.visit("/dead-letters"); return strings.Contains(b.text(), "Why it did not fit") })
+	b.awaitLetter(l)
 	l.increment("a", 1)
 	b.visit("/sign-in")
 	b.signIn()

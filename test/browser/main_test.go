@@ -84,9 +84,8 @@ func startBrowser(t *testing.T) context.Context {
 	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	browser, end := chromedp.NewContext(allocator)
 	t.Cleanup(func() {
-		_ = chromedp.Cancel(browser) // waits until it has ended
+		stop() // kills it, and waits until it has ended
 		end()
-		stop()
 	})
 	if err := chromedp.Run(browser); err != nil {
 		t.Fatalf("start chromium (the package chromium, see scripts/test-deps): %v", err)
@@ -183,6 +182,12 @@ func (b *tab) awaitText(text string) {
 	b.t.Helper()
 	quoted, _ := json.Marshal(text)
 	b.await(fmt.Sprintf("%q", text), fmt.Sprintf("document.body.innerText.includes(%s)", quoted))
+}
+
+// awaitLetter asks for the page of dead letters until there is one.
+func (b *tab) awaitLetter(l *lab) {
+	b.t.Helper()
+	l.Await(soon, "a dead letter", func() bool { b.visit("/dead-letters"); return strings.Contains(b.text(), "Why it did not fit") })
 }
 
 // click clicks the link or button with that text, as a mouse does.

@@ -32,6 +32,7 @@ func TestPage(t *testing.T) {
 
 func nothingWithoutToken(t *testing.T, l *lab) {
 	b := l.open(t, l.Nodes[0], "/dead-letters")
+	b.awaitLetter(l)
 	b.awaitText("The records are shown to who has signed in")
 	if text := b.text(); strings.Contains(text, `"bad"`) {
 		t.Errorf("the record is shown:\n%s", text)
