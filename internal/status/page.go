@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -45,13 +46,13 @@ func newPage() *page {
 			"img-src data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'", css, js),
 		results: &results{},
 	}
-	var all string
+	var all strings.Builder
 	for _, t := range p.template.Templates() {
 		if t.Tree != nil {
-			all += t.Name() + t.Tree.Root.String()
+			all.WriteString(t.Name() + t.Tree.Root.String())
 		}
 	}
-	p.build = digest(all + css + js)[:12]
+	p.build = digest(all.String() + css + js)[:12]
 	return p
 }
 

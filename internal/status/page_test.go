@@ -99,7 +99,7 @@ func TestPageIsWellFormedWhateverTheState(t *testing.T) {
 			h := New(Config{Source: fixed(s), Health: standby})
 			var err error
 			body := pageOf(t, h, topic{path: "/", see: true}, s, known)
-			text := regexp.MustCompile(`(?s)<(style|script)>.*?</(style|script)>`).ReplaceAllString(string(body), "")
+			text := regexp.MustCompile(`(?s)<(style|script)>.*?</(style|script)>`).ReplaceAllString(body, "")
 			text = regexp.MustCompile(`<(meta|link)([^>]*)>`).ReplaceAllString(text, "<$1$2/>")
 			dec := xml.NewDecoder(strings.NewReader(text))
 			dec.Entity = xml.HTMLEntity
