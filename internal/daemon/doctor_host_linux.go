@@ -32,7 +32,7 @@ func freeSpace(dir string) (int64, bool) {
 	if err := unix.Statfs(dir, &s); err != nil {
 		return 0, false
 	}
-	return int64(s.Bavail) * s.Bsize, true //nolint:unconvert // other architectures have other types
+	return int64(s.Bavail) * s.Bsize, true
 }
 
 // mayWrite asks the kernel, which knows of users, read-only mounts and sandboxes.

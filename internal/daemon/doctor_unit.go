@@ -193,7 +193,7 @@ func (r *examinationReport) sandbox(u unit, c config.Config) {
 	for i, path := range open {
 		open[i] = strings.TrimLeft(path, "-+")
 	}
-	for _, dir := range strings.Fields(u.shown["StateDirectory"]) {
+	for dir := range strings.FieldsSeq(u.shown["StateDirectory"]) {
 		open = append(open, "/var/lib/"+dir)
 	}
 	for _, path := range sqliteFiles(c) {
