@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -109,8 +110,8 @@ func meaningOf(doc string, keys map[string]string) fieldDoc {
 
 // untilFullStop cuts a sentence off. A full stop in a name or a number ends none.
 func untilFullStop(s string) (sentence, rest string) {
-	if i := strings.Index(s, ". "); i >= 0 {
-		return s[:i], s[i+2:]
+	if before, after, found := strings.Cut(s, ". "); found {
+		return before, after
 	}
 	return strings.TrimSuffix(s, "."), ""
 }
@@ -155,5 +156,5 @@ func sentence(doc string, keys map[string]string) string {
 // plain is a field's name that is an English word, too; it is not replaced within a
 // sentence.
 func plain(word string) bool {
-	return strings.Contains(" From To On Key Start Value Type URL Redis Name Jobs Node TLS ID ", " "+word+" ")
+	return slices.Contains(strings.Fields("From To On Key Start Value Type URL Redis Name Jobs Node TLS ID"), word)
 }

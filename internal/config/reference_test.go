@@ -29,7 +29,7 @@ const (
 func TestReferenceIsUpToDate(t *testing.T) {
 	want := reference(t)
 	if flag.Lookup("update").Value.String() == "true" {
-		if err := os.WriteFile(referencePage, []byte(want), 0o644); err != nil { //nolint:gosec // a page for everybody
+		if err := os.WriteFile(referencePage, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -78,10 +78,8 @@ type referenceWriter struct {
 // section writes the settings of one struct, and after it those of the structs in it.
 func (r *referenceWriter) section(path string, typ reflect.Type, about string, restart bool) {
 	doc := r.docs[typ.Name()]
-	title := path
-	if path == "" {
-		title = "The file"
-	} else {
+	title := "The file"
+	if path != "" {
 		title = "`" + path + "`"
 	}
 	fmt.Fprintf(r, "## %s\n\n", title)

@@ -88,7 +88,7 @@ func Printed(want, output string) error {
 
 func expression(line string) *regexp.Regexp {
 	var words []string
-	for _, word := range strings.Fields(line) {
+	for word := range strings.FieldsSeq(line) {
 		words = append(words, strings.ReplaceAll(regexp.QuoteMeta(word), "…", ".*"))
 	}
 	text := strings.ReplaceAll(strings.Join(words, `\s+`), `\s+.*`, `.*`)
