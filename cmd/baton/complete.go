@@ -50,7 +50,7 @@ func (complete completion) asFlag(cmd *cobra.Command, flag string) {
 // asArguments completes the first most arguments; below 0: all.
 func (complete completion) asArguments(cmd *cobra.Command, most int) {
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		if cmd.ArgsLenAtDash() >= 0 { // a command and its files
+		if at := cmd.ArgsLenAtDash(); at >= 0 && at < len(args) { // a command and its files
 			return nil, cobra.ShellCompDirectiveDefault
 		}
 		if most >= 0 && len(args) >= most {

@@ -41,9 +41,9 @@ func newJobLogsCommand(e env) *cobra.Command {
 	}
 	addRemoteFlags(cmd, e)
 	jobNames(e).asArguments(cmd, 1)
-	runIDs(e, false).asFlag(cmd, "run")
 	cmd.Flags().BoolVarP(&o.Follow, "follow", "f", false, "show what comes until the run has ended")
 	cmd.Flags().StringVar(&o.RunID, "run", "", "the run's `ID`, as baton job show has it (default: the one that goes on, or the last)")
+	runIDs(e, false).asFlag(cmd, "run")
 	cmd.Flags().IntVar(&o.Tail, "tail", -1, "begin with the last so `many` lines only (default: all that is kept)")
 	return cmd
 }

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// completes fails unless a shell would be offered these words, and the rest is silence.
+func (c *cli) completes(want string, args ...string) {
+	c.t.Helper()
+	got := c.run(append([]string{"__completeNoDesc"}, args...)...)
+	words, _, _ := strings.Cut(got.stdout, ":")
+	if words = strings.Join(strings.Fields(words), " "); words != want || got.code != exitOK {
+		c.t.Errorf("baton %q: offers %q, want %q: %+v", args, words, want, got)
+	}
+}
+
+func TestNamesAreCompleted(t *testing.T) {
+	c, bare, _ := nodeCLI(t)
+	id := first(t, `(?m)^([0-9a-f]{12})  `, c.run("dead", "list").stdout)
+	run := first(t, `"run_id": "([^"]+)"`, c.run("job", "history", "report", "-o", "json").stdout)
+	for _, c := range []*cli{c, {t, bare}} { // by the servers, and by a node
+		c.completes("views report", "job", "show", "")
+		c.completes("report", "job", "run", "r")
+		c.completes("", "job", "run", "report", "")
+		c.completes("db1", "stepdown", "--to", "")
+		c.completes("db1", "explain", "")
+		c.completes(run, "job", "logs", "report", "--run", "")
+		c.completes("", "job", "cancel", "report", "--run", "")
+		c.completes(id, "dead", "show", "")
+		c.completes("", "dead", "drop", id, "")
+	}
+	c.completes("main", "dead", "list", "--database", "")
+	c.completes("baton", "status", "--lock-key", "")
+	c.completes("table json yaml", "status", "-o", "")
+	c.completes("auto always never", "status", "--color", "")
+	c.completes("history", "job", "hi")
+	c.completes("", "lock", "")
+}
+
+func TestCompletionIsQuickAndSilentWhateverIsWrong(t *testing.T) {
+	c := newCLI(t)
+	c.env["BATON_CONFIG"] = "nowhere.yaml"
+	c.completes("", "job", "run", "")
+	c.completes("", "dead", "show", "")
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, and never answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	c.env = map[string]string{"BATON_REDIS": "redis://" + silent.Addr().String()}
+	began := time.Now()
+	c.completes("", "stepdown", "--to", "")
+	c.completes("", "lock", "--break", "")
+	if took := time.Since(began); took > 4*completeWithin {
+		t.Errorf("two completions took %v", took)
+	}
+}
+
+// A real bash, as somebody types in it, without the package bash-completion.
+func TestBashCompletesAJobsName(t *testing.T) {
+	source, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newCLI(t)
+	c.file("baton.yaml", "jobs:\n  - {name: report, schedule: \"@daily\", command: [/bin/true]}\n")
+	c.file("completion.bash", c.run("completion", "bash").stdout)
+	program := filepath.Join(t.TempDir(), "baton")
+	build := exec.Command("go", "build", "-o", program, ".")
+	build.Dir = source
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	shell := exec.Command("bash", "--norc", "-c", `source completion.bash
+complete -p baton
+COMP_WORDS=(baton job run r); COMP_CWORD=3; COMP_LINE='baton job run r'; COMP_POINT=${#COMP_LINE}
+_get_comp_words_by_ref() { while [[ $# -gt 0 ]]; do case $1 in -n) shift;; cur) cur=${COMP_WORDS[COMP_CWORD]};; prev) prev=${COMP_WORDS[COMP_CWORD-1]};; words) words=("${COMP_WORDS[@]}");; cword) cword=$COMP_CWORD;; esac; shift; done; }
+__start_baton; printf '<%s>\n' "${COMPREPLY[@]}"`)
+	shell.Env = append(os.Environ(), "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"), "BATON_CONFIG=baton.yaml")
+	out, err := shell.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "-F __start_baton baton\n") || !strings.Contains(string(out), "<report") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"baton/internal/testsupport"
+)
+
+func TestEveryExitCodeIsExplainedWhereverItIsLookedFor(t *testing.T) {
+	topic, lock, page := newExitCodesTopic().Long, newLockCommand(env{}).Long, exitCodesPage()
+	for _, code := range exitCodes() {
+		line := fmt.Sprintf("  %3d  %s", code.code, code.means)
+		if !strings.Contains(topic, line) || !strings.Contains(page, fmt.Sprintf("| %d | %s |", code.code, cell(code.means))) {
+			t.Errorf("%d is not explained:\n%s\n%s", code.code, topic, page)
+		}
+		if code.lock && !strings.Contains(lock, line) {
+			t.Errorf("%d is not explained in the help of lock", code.code)
+		}
+		for _, name := range code.of {
+			if cmd, rest, err := newRootCommand(env{}).Find(strings.Fields(name)); err != nil || len(rest) > 0 || !cmd.Runnable() {
+				t.Errorf("%d is of %q, which is no command", code.code, name)
+			}
+		}
+	}
+}
+
+// Each code comes about. That of a leader whose work does not end, and of a lock that is
+// lost, end a process: test/process has them.
+func TestExitCodesComeAbout(t *testing.T) {
+	c, server := newCLI(t), testsupport.StartRedis(t)
+	c.env["BATON_REDIS"] = server.URL()
+	if err := os.WriteFile("no-program", []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		code int
+		args string
+	}{
+		{exitOK, "status"},
+		{exitFailure, "release --owner 0b9b3f6e-6f0a-4c43-8d5e-3c1f6b1d8a52"},
+		{exitUsage, "status --interval"},
+		{exitUsage, "config check nowhere.yaml"},
+		{exitNoLeader, "leader"},
+		{exitNoLeader, "stepdown"},
+		{exitNoLeader, "stepdown --all-locks"},
+		{exitNoLeader, "drill"},
+		{exitNoLeader, "lock --break nobody"},
+	} {
+		if got := c.run(strings.Fields(tc.args)...); got.code != tc.code {
+			t.Errorf("baton %s: %d, want %d: %+v", tc.args, got.code, tc.code, got)
+		}
+	}
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"baton/internal/testsupport"
+)
+
+// nodeCLI has a node that leads, with a status page, an admin socket, a flush with a dead
+// letter, and a command job; bare is a shell on another host, without a configuration.
+func nodeCLI(t *testing.T) (c *cli, bare map[string]string, socket string) {
+	t.Helper()
+	t.Setenv("GORACE", "atexit_sleep_ms=0")
+	c, server, db := newCLI(t), testsupport.StartRedis(t), testsupport.SQLite(t)
+	db.Exec(t, "CREATE TABLE articles (id INTEGER PRIMARY KEY, views INTEGER NOT NULL)")
+	c.file("token", "correct-horse-battery-staple-12345-and-more\n")
+	socket, err := filepath.Abs("run/admin.sock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir("run", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	token, err := filepath.Abs("token")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.file("baton.yaml", fmt.Sprintf(`
+redis: {url: %q}
+election: {ttl: 10s}
+http: {listen: "127.0.0.1:0", token_file: %q}
+databases: {main: {driver: sqlite, dsn: %q}}
+jobs:
+  - name: views
+    schedule: "@yearly"
+    flush:
+      from: {type: counters, key: views}
+      to: {database: main, table: articles, key: [id]}
+      columns: {id: $field, views: $value}
+  - {name: report, schedule: "@yearly", command: [/bin/echo, hello]}
+`, server.URL(), token, db.DSN))
+	c.env["BATON_CONFIG"], c.env["RUNTIME_DIRECTORY"] = "baton.yaml", filepath.Dir(socket)
+	c.daemon("--node-id", "db1")
+	c.until("db1\n", "leader")
+	conn := server.Conn()
+	if _, err := conn.Do("HSET", "views", "1", 7, "front page", 1); err != nil {
+		t.Fatal(err)
+	}
+	c.run("job", "run", "views", "--watch")
+	c.run("job", "run", "report", "--watch")
+	c.until("front page", "dead", "list")
+	return c, map[string]string{"BATON_SERVER": "unix://" + socket}, socket
+}
+
+// passing is what differs between two looks at the same thing.
+var passing = regexp.MustCompile(`\b(\d+(\.\d+)?(ms|s|m|h|d))+\b( ago)?|lease \d+\.\d s left|\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)|"(lease_left_ms|last_seen_ms_ago|age_ms|lag_seconds|took_ms|clock_offset_ms)": -?[\d.e-]+|"since": "[^"]*"`)
+
+func TestCommandsSayTheSameThroughANode(t *testing.T) {
+	c, bare, _ := nodeCLI(t)
+	id := first(t, `(?m)^([0-9a-f]{12})  `, c.run("dead", "list").stdout)
+	run := first(t, `"run_id": "([^"]+)"`, c.run("job", "history", "report", "-o", "json").stdout)
+	through := &cli{t, bare}
+	for _, args := range [][]string{
+		{"leader"}, {"leader", "-o", "json"}, {"status"}, {"status", "--events"}, {"explain", "db1"}, {"explain", "db9"},
+		{"job", "list"}, {"job", "list", "-o", "json"}, {"job", "show", "views"}, {"job", "show", "nope"}, {"job", "next", "views"}, {"job", "next", "nope"},
+		{"job", "history", "views"}, {"job", "history", "report", "-o", "json"}, {"job", "logs", "report"}, {"job", "logs", "report", "--run", run}, {"job", "logs", "report", "--run", "x"},
+		{"dead", "list"}, {"dead", "list", "-o", "json"}, {"dead", "list", "--count"}, {"dead", "show", id}, {"dead", "show", "ffff"},
+		{"job", "pause", "views", "--reason", "test"}, {"job", "list"}, {"job", "run", "views"}, {"job", "resume", "views"},
+		{"job", "pause", "--all"}, {"job", "resume", "--all"}, {"job", "cancel", "report"}, {"job", "cancel", "nope"}, {"job", "run", "nope"},
+		{"dead", "replay", id}, {"stepdown", "--to", "db9"}, {"reload"},
+	} {
+		before := func() {}
+		if args[0] == "job" && (args[1] == "pause" || args[1] == "resume") { // what the first has ended the other cannot
+			before = func() {
+				c.run("job", "resume", args[2])
+				if args[1] == "resume" {
+					c.run("job", "pause", args[2], "--reason", "test")
+				}
+			}
+		}
+		before()
+		direct := c.run(args...)
+		before()
+		asked := through.run(args...)
+		if direct.code != exitOK && (slices.Contains(args, "nope") || slices.Contains(args, "x")) {
+			direct.stderr, asked.stderr = "", "" // a node has its own words for what is not there
+		}
+		same := func() bool {
+			return direct.code == asked.code && even(direct.stdout) == even(asked.stdout) && even(direct.stderr) == even(asked.stderr)
+		}
+		looks := args[0] != "job" || args[1] == "list" || args[1] == "show"
+		for deadline := time.Now().Add(3 * time.Second); looks && !same() && time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+			asked = through.run(args...) // a node knows a moment later what was ordered elsewhere
+		}
+		if !same() {
+			t.Errorf("baton %s\nitself: %+v\nthrough a node: %+v", strings.Join(args, " "), direct, asked)
+		}
+	}
+}
+
+// even takes out what passes, and how wide it was.
+func even(text string) string {
+	return regexp.MustCompile(` {2,}`).ReplaceAllString(passing.ReplaceAllString(text, "…"), "  ")
+}
+
+func TestOrdersAreGivenThroughANode(t *testing.T) {
+	c, bare, socket := nodeCLI(t)
+	through := &cli{t, bare}
+	c.matches(through.run("job", "run", "report", "--watch"), exitOK, `(?s)succeeded: exit code 0 in \S+\n$`, `^$`)
+	c.matches(through.run("job", "run", "report", "-o", "yaml"), exitOK, `(?m)^  run_id: \S+$`, `^$`)
+	c.matches(through.run("pause", "--reason", "upgrade"), exitOK, `paused by \S+: upgrade`, `^$`)
+	for deadline := time.Now().Add(5 * time.Second); through.run("leader").code != exitNoLeader; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) { // a node knows it a moment later
+			t.Fatalf("paused, and the node says %+v", through.run("leader"))
+		}
+	}
+	c.matches(through.run("resume"), exitOK, `db1 leads`, `^$`)
+	c.matches(through.run("dead", "drop", "--job", "views", "--all", "--yes"), exitOK, `1 dead letter dropped`, `^$`)
+	c.matches(through.run("reload"), exitOK, `^reloaded\n$`, `^$`)
+	c.matches(through.run("stepdown", "--all-locks"), exitUsage, `^$`, `does not go with --server`)
+
+	var s struct{ Nodes []struct{ Address string } }
+	if err := json.Unmarshal([]byte(c.run("status", "-o", "json").stdout), &s); err != nil {
+		t.Fatal(err)
+	}
+	page := []string{"--server", "http://" + s.Nodes[0].Address}
+	stranger := &cli{t, map[string]string{}}
+	c.matches(stranger.run(append([]string{"leader"}, page...)...), exitOK, `^db1\n$`, `^$`)
+	c.matches(stranger.run(append([]string{"job", "pause", "views"}, page...)...), exitFailure, `^$`, `wants its token: --token-file`)
+	page = append(page, "--token-file", "token")
+	c.matches(stranger.run(append([]string{"job", "pause", "views"}, page...)...), exitOK, `is paused by`, `^$`)
+	c.matches(stranger.run("leader", "--server", "db1:9747"), exitUsage, `^$`, `server "db1:9747": want`)
+	c.matches(stranger.run("leader", "--server", "unix:///nowhere/admin.sock"), exitFailure, `^$`, `nobody listens on unix:///nowhere/admin.sock`)
+	c.matches(stranger.run("leader", "--server", "unix://"+socket, "--lock-key", "x"), exitUsage, `^$`, `none of the others can be`)
+}
+
+func TestWhoMayNotReadTheConfigurationAsksTheDaemonOfTheHost(t *testing.T) {
+	c, _, socket := nodeCLI(t)
+	for name, mode := range map[string]os.FileMode{"baton.yaml": 0, "run": 0o755, socket: 0o666, "..": 0o755} {
+		if err := os.Chmod(name, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asNobody(t)
+	c.matches(c.run("leader"), exitOK, `^db1\n$`, `^baton: asking the daemon of this host at `+regexp.QuoteMeta(socket)+`, since open baton.yaml: permission denied\n$`)
+	c.env["RUNTIME_DIRECTORY"] = "/nowhere"
+	c.matches(c.run("leader"), exitUsage, `^$`, `permission denied.*\nor ask a node: --server https://host:port, or as a member of its group --server unix:///nowhere/admin.sock \(file does not exist\)`)
+	c.matches(c.run("leader", "--config", "baton.yaml"), exitUsage, `^$`, `not asked by itself, because of --config`)
+}
+
+// asNobody has the test reach files as a user who is nobody, for root reads them all. It
+// is the thread that has a user.
+func asNobody(t *testing.T) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		return
+	}
+	const nobody = 65534
+	runtime.LockOSThread()
+	if _, err := unix.SetfsuidRetUid(nobody); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := unix.SetfsuidRetUid(0); err != nil {
+			t.Error(err)
+		}
+		runtime.UnlockOSThread()
+	})
+}
