@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -81,10 +82,10 @@ func (w *slowReader) SetWriteDeadline(time.Time) error { return nil }
 
 func TestManyReadersOfAPageCostOneRenderingAndASlowOneHoldsNobodyUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		asked := 0
+		var asked atomic.Int64
 		d := &shelf{asked: func(what string) {
 			if what == "history" {
-				asked++
+				asked.Add(1)
 			}
 		}}
 		start := time.Now()
@@ -109,11 +110,11 @@ func TestManyReadersOfAPageCostOneRenderingAndASlowOneHoldsNobodyUp(t *testing.T
 			go func() { h.ServeHTTP(w, request.WithContext(ctx)); ended <- struct{}{} }()
 		}
 		synctest.Wait()
-		asked = 0
+		asked.Store(0)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if asked > 12 {
-			t.Errorf("%d readers had the page made %d times in 10 s", readers, asked)
+		if n := asked.Load(); n > 12 {
+			t.Errorf("%d readers had the page made %d times in 10 s", readers, n)
 		}
 		hangUp()
 		close(block)
@@ -133,9 +134,9 @@ func TestManyReadersOfAPageCostOneRenderingAndASlowOneHoldsNobodyUp(t *testing.T
 		}
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		before := asked
+		before := asked.Load()
 		time.Sleep(5 * time.Second)
-		if asked != before {
+		if asked.Load() != before {
 			t.Error("pages are made that nobody looks at")
 		}
 		h.watch.end()
