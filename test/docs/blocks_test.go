@@ -100,7 +100,7 @@ func checkYAML(t *testing.T, where, text string) {
 	if !strings.Contains(text, "\ndatabases:") && !strings.HasPrefix(text, "databases:") {
 		text += "\ndatabases:\n"
 		seen := map[string]bool{}
-		for _, m := range regexp.MustCompile(`database: ([\w-]+)`).FindAllStringSubmatch(text, -1) {
+		for _, m := range regexp.MustCompile(`database: ([a-z][\w-]*)`).FindAllStringSubmatch(text, -1) {
 			if !seen[m[1]] {
 				text += "  " + m[1] + ": {driver: sqlite, dsn: /var/lib/baton/x.db}\n"
 			}

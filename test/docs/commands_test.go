@@ -162,6 +162,16 @@ func (in *installation) command(t *testing.T, where, command string) {
 			t.Errorf("%s: %v: %s", where, err, out)
 		}
 		return
+	case "curl":
+		if !strings.Contains(command, "127.0.0.1:9747") && !strings.Contains(command, "--unix-socket /run/baton/") {
+			break
+		}
+		out, err := in.bash(command)
+		in.ran["curl"]++
+		if err != nil || strings.Contains(out, `"error":"`) {
+			t.Errorf("%s: %v: %s", where, err, out)
+		}
+		return
 	case "make":
 		out, err := exec.Command("make", append([]string{"-C", root, "--dry-run"}, words(command)[1:]...)...).CombinedOutput()
 		in.ran["make --dry-run"]++

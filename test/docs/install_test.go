@@ -62,12 +62,13 @@ func install(t *testing.T) *installation {
 		"CREATE TABLE orders (id integer PRIMARY KEY, item varchar(40) NOT NULL)")
 	in := &installation{dir: t.TempDir(), baton: cluster.Build(t), db: db, ran: map[string]int{}, notRun: map[string]int{}}
 	host, port, _ := strings.Cut(redis.Addr(), ":")
-	in.replace = strings.NewReplacer("/etc/baton", in.dir+"/etc", "/run/baton", in.dir+"/db1", "/var/lib/baton", in.dir+"/state",
-		"127.0.0.1:6379", redis.Addr(), "redis-cli", "redis-cli -h "+host+" -p "+port)
 	if err := os.Mkdir(filepath.Join(in.dir, "etc"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	write(t, filepath.Join(in.dir, "etc/token"), "a-token-for-the-tests-of-pages\n")
 	page := freePort(t)
+	in.replace = strings.NewReplacer("/etc/baton", in.dir+"/etc", "/run/baton", in.dir+"/db1", "/var/lib/baton", in.dir+"/state",
+		"127.0.0.1:6379", redis.Addr(), "127.0.0.1:9747", page, "redis-cli", "redis-cli -h "+host+" -p "+port)
 	for _, node := range []string{"db1", "db2"} {
 		in.startNode(t, node, page, redis.URL())
 		page = "127.0.0.1:0"
@@ -99,8 +100,8 @@ func (in *installation) startNode(t *testing.T, node, page, redis string) {
 	if node == "db1" {
 		path = filepath.Join(in.dir, "etc/baton.yaml")
 	}
-	write(t, path, fmt.Sprintf("node: {id: %s}\nredis: {url: %q}\nhttp: {listen: %q}\ndatabases: {main: {driver: sqlite, dsn: %q}}\njobs:%s",
-		node, redis, page, in.db.DSN, installedJobs))
+	write(t, path, fmt.Sprintf("node: {id: %s}\nredis: {url: %q}\nhttp: {listen: %q, token_file: %q}\ndatabases: {main: {driver: sqlite, dsn: %q}}\njobs:%s",
+		node, redis, page, filepath.Join(in.dir, "etc/token"), in.db.DSN, installedJobs))
 	var log strings.Builder
 	cmd := exec.Command(in.baton, "run", "--config", path)
 	cmd.Env = append(os.Environ(), "RUNTIME_DIRECTORY="+filepath.Join(in.dir, node), "STATE_DIRECTORY="+filepath.Join(in.dir, node+"-state"))
