@@ -82,11 +82,17 @@ func TestLinksBreakEachWayByThemselves(t *testing.T) {
 		t.Errorf("50 to 70 ms each way take %v", d)
 	}
 	lab.Net.Heal()
+	if n := lab.Net.Traffic(hosts.Tests, "redis"); n.Delayed == 0 || n.Passed == 0 || n.Dropped > 0 {
+		t.Errorf("packets that were delayed were counted as %+v", n)
+	}
 	lab.Net.Loss(hosts.Tests, hosts.Any, 0.3)
 	for range 20 {
 		took() // TCP makes up for it
 	}
 	lab.Net.Heal()
+	if n := lab.Net.Traffic(hosts.Tests, "redis"); n.Dropped == 0 {
+		t.Errorf("packets that were lost were counted as %+v", n)
+	}
 
 	reaches := func(where string) bool {
 		c, err := redis.Dial("tcp", server.Addr, redis.DialConnectTimeout(300*time.Millisecond))

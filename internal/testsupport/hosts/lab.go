@@ -46,7 +46,8 @@ func New(t testing.TB) *Lab {
 	if ground == nil {
 		t.Fatal("the package's TestMain does not call hosts.Main")
 	}
-	dir, err := os.MkdirTemp(ground.Dir, "lab-")
+	// Not t.TempDir(), which is removed before disks are switched off.
+	dir, err := os.MkdirTemp(ground.Dir, "lab-") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatal(err)
 	}

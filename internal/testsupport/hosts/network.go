@@ -23,18 +23,22 @@ type Way struct {
 // Network is what connects the machines of a lab. Faults hold until healed. Address
 // resolution passes wherever a cable is in: a partition is one behind a router.
 type Network struct {
-	mu        sync.RWMutex
+	mu        sync.Mutex
 	ways      map[[2]string]Way
 	unplugged map[string]bool
 	ports     map[string]*port
 	learnt    map[mac]*port
 	random    *rand.Rand // guarded by mu
+	traffic   map[[2]string]*Traffic
 }
+
+// Traffic is what has become of the packets from one machine to another.
+type Traffic struct{ Passed, Delayed, Dropped int }
 
 func newNetwork() *Network {
 	return &Network{
 		ways: map[[2]string]Way{}, unplugged: map[string]bool{}, ports: map[string]*port{}, learnt: map[mac]*port{},
-		random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
+		traffic: map[[2]string]*Traffic{}, random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
 	}
 }
 
@@ -119,23 +123,50 @@ func (n *Network) Heal(machines ...string) {
 
 // fate is whether a packet passes, and when it arrives.
 func (n *Network) fate(from, to string, resolution bool, now time.Time) (at time.Time, passes bool) {
-	n.mu.RLock()
-	cut := n.unplugged[from] || n.unplugged[to]
-	w := n.way(from, to)
-	n.mu.RUnlock()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	t := n.traffic[[2]string{from, to}]
+	if t == nil {
+		t = &Traffic{}
+		n.traffic[[2]string{from, to}] = t
+	}
+	at, passes = n.arrival(from, to, resolution, now)
 	switch {
-	case cut:
+	case !passes:
+		t.Dropped++
+	case at.After(now):
+		t.Delayed++
+	default:
+		t.Passed++
+	}
+	return at, passes
+}
+
+func (n *Network) arrival(from, to string, resolution bool, now time.Time) (at time.Time, passes bool) {
+	w := n.way(from, to)
+	switch {
+	case n.unplugged[from] || n.unplugged[to]:
 		return now, false
 	case resolution:
 		return now, true
-	case w.Blocked, w.Loss > 0 && n.chance() < w.Loss:
+	case w.Blocked, w.Loss > 0 && n.random.Float64() < w.Loss:
 		return now, false
 	}
 	at = now.Add(w.Delay)
 	if w.Jitter > 0 {
-		at = at.Add(time.Duration(n.chance() * float64(w.Jitter)))
+		at = at.Add(time.Duration(n.random.Float64() * float64(w.Jitter)))
 	}
 	return at, true
+}
+
+// Traffic counts the packets from one machine to another since the lab began.
+func (n *Network) Traffic(from, to string) Traffic {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if t := n.traffic[[2]string{from, to}]; t != nil {
+		return *t
+	}
+	return Traffic{}
 }
 
 // way is the rule that holds; the caller has the lock.
@@ -146,10 +177,4 @@ func (n *Network) way(from, to string) Way {
 		}
 	}
 	return Way{}
-}
-
-func (n *Network) chance() float64 {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.random.Float64()
 }

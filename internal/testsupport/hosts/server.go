@@ -70,8 +70,9 @@ func (s *Server) Conn(options ...redis.DialOption) redis.Conn {
 	return c
 }
 
-// Postgres starts a PostgreSQL with a database app of a user app, who is no superuser.
-func (l *Lab) Postgres(name string) *Server {
+// Postgres starts a PostgreSQL with a database app of a user app, who is no superuser,
+// with further settings, such as "track_commit_timestamp=on".
+func (l *Lab) Postgres(name string, settings ...string) *Server {
 	l.t.Helper()
 	bins, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // the pattern is a constant: no error
 	if len(bins) == 0 {
@@ -90,6 +91,9 @@ func (l *Lab) Postgres(name string) *Server {
 		l.t.Fatal(err)
 	}
 	s.argv = []string{filepath.Join(bin, "postgres"), "-D", data, "-p", postgresPort, "-h", "0.0.0.0", "-k", "", "-c", "shared_buffers=32MB"}
+	for _, setting := range settings {
+		s.argv = append(s.argv, "-c", setting)
+	}
 	s.answer = func() error {
 		db, err := sql.Open("pgx", s.adminDSN("postgres"))
 		if err != nil {

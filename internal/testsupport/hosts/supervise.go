@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -45,13 +46,21 @@ func supervise(lab string) (code int, err error) {
 	sweep(groups, removeGroup)
 	name := prefix + strconv.Itoa(os.Getpid())
 	b.Dir, b.Cgroup = filepath.Join(os.TempDir(), name), filepath.Join(groups, name)
-	for dir, remove := range map[string]func(string) error{b.Dir: os.Remove, b.Cgroup: removeGroup} {
+	defer func() { err = errors.Join(err, forget(b)) }()
+	for _, dir := range []string{b.Dir, b.Cgroup} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			return 0, fmt.Errorf("%w (the tests of hosts need to write there)", err)
 		}
-		defer func() { err = errors.Join(err, remove(dir)) }()
 	}
 	return runTests(b)
+}
+
+// forget removes what supervise has made outside of the namespaces.
+func forget(b *base) error {
+	if err := os.Remove(b.Dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return removeGroup(b.Cgroup) // one that is not there is removed
 }
 
 // runTests starts this program again and waits for it. An interrupt ends it first.
@@ -84,16 +93,15 @@ func runTests(b *base) (int, error) {
 	if err := <-started; err != nil {
 		return 0, fmt.Errorf("make namespaces: %w", err)
 	}
-	var exit *exec.ExitError
 	select {
 	case err = <-ended:
 	case sig := <-signals:
 		// PID 1 of a namespace dies with everything in it.
 		_ = cmd.Process.Kill()
-		<-ended
+		_ = <-ended // killed
 		return 0, fmt.Errorf("ended by %v; every host is gone", sig)
 	}
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return max(exit.ExitCode(), 1), nil
 	}
 	return 0, err
