@@ -41,7 +41,7 @@ func TestEveryCommandHasExamplesThatAreUnderstood(t *testing.T) {
 		t.Fatalf("%v\n%s", err, script.String())
 	}
 	seen := 0
-	for _, example := range strings.Split(strings.TrimSuffix(string(words), "---\n"), "---\n") {
+	for _, example := range strings.SplitSeq(strings.TrimSuffix(string(words), "---\n"), "---\n") {
 		args := strings.Split(strings.TrimSuffix(example, "\n"), "\n")
 		seen++
 		root := newRootCommand(env{})
@@ -97,7 +97,7 @@ func TestFlagsMeanTheSameEverywhere(t *testing.T) {
 func TestHelpIsThereForEveryCommandAndFits(t *testing.T) {
 	c := newCLI(t)
 	for _, cmd := range documented(newRootCommand(env{})) {
-		args := append(strings.Fields(cmd.CommandPath())[1:], "-h")
+		args := append(strings.Fields(cmd.CommandPath()), "-h")[1:]
 		got := c.run(args...)
 		if got.code != exitOK || got.stderr != "" || !strings.Contains(got.stdout, "Usage:\n  "+cmd.CommandPath()) || !strings.Contains(got.stdout, "Examples:\n") {
 			t.Errorf("%s -h: %+v", cmd.CommandPath(), got)

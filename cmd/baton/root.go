@@ -129,7 +129,7 @@ func newRootCommand(e env) *cobra.Command {
 	root.SetIn(e.stdin)
 	root.SetOut(e.stdout)
 	root.SetErr(e.stderr)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return likeFlag(cmd, err) })
+	root.SetFlagErrorFunc(likeFlag)
 	root.AddGroup(groups()...)
 	root.SetHelpCommandGroupID(groupSetup)
 	addColourFlag(root)

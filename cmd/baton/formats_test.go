@@ -1,0 +1,62 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// What JSON says YAML says, of every command that prints data.
+func TestEveryCommandPrintsTheSameInJSONAndInYAML(t *testing.T) {
+	c, _, _ := nodeCLI(t)
+	id := first(t, `(?m)^([0-9a-f]{12})  `, c.run("dead", "list").stdout)
+	examples := map[string]string{
+		"status": "status", "leader": "leader", "explain": "explain db1", "doctor": "doctor", "version": "version", "lock": "lock --list", "stepdown": "stepdown --no-wait",
+		"pause": "pause", "resume": "resume", "drill": "", "demo": "", "config check": "config check", "config show": "config show",
+		"job list": "job list", "job show": "job show views", "job next": "job next views", "job history": "job history report", "job run": "job run report", "job cancel": "", "job pause": "job pause views",
+		"job resume": "job resume views", "job preview": "job preview views",
+		"dead list": "dead list", "dead show": "dead show " + id, "dead replay": "dead replay " + id, "dead drop": "dead drop " + id + " --yes",
+	}
+	// These change what they tell of: their document is to be YAML, and that is all.
+	orders := []string{"job run", "job pause", "job resume", "dead replay", "dead drop", "pause", "resume", "stepdown"}
+	every(newRootCommand(env{}), func(cmd *cobra.Command) {
+		name := strings.TrimPrefix(cmd.CommandPath(), "baton ")
+		if f := cmd.Flags().Lookup("output"); f == nil {
+			return
+		} else if _, ok := examples[name]; !ok {
+			t.Errorf("%s prints data, and is not tried", name)
+		}
+		if example := examples[name]; example != "" && !slices.Contains(orders, name) {
+			asJSON, asYAML := c.run(append(strings.Fields(example), "-o", "json")...), c.run(append(strings.Fields(example), "-o", "yaml")...)
+			sameInYAML(t, name, unmoving(asJSON.stdout), unmoving(asYAML.stdout))
+		}
+	})
+	for _, name := range orders {
+		if got := c.run(append(strings.Fields(examples[name]), "-o", "yaml")...); !strings.HasPrefix(got.stdout, "---\n") {
+			t.Errorf("%s -o yaml: %+v", name, got)
+		}
+	}
+}
+
+// unmoving takes out what differs from one look to the next.
+func unmoving(text string) string {
+	lines := strings.SplitAfter(text, "\n")
+	for i, line := range lines {
+		for _, name := range []string{"now", "since", "lease_left_ms", "last_seen_ms_ago", "age_ms", "lag_seconds", "clock_offset_ms", "lease_left", "what", "sent"} {
+			head, _, ok := strings.Cut(line, name+`": `)
+			if ok && strings.HasSuffix(head, `"`) {
+				comma := ""
+				if strings.HasSuffix(line, ",\n") {
+					comma = ","
+				}
+				lines[i] = head + name + `": 0` + comma + "\n"
+			}
+			if head, _, ok := strings.Cut(line, name+": "); ok && strings.Trim(head, " -") == "" {
+				lines[i] = head + name + ": 0\n"
+			}
+		}
+	}
+	return strings.Join(lines, "")
+}
