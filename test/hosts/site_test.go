@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -161,7 +162,7 @@ func (s *site) other(leader *lab.Host) *lab.Host {
 func (s *site) owner() string {
 	s.t.Helper()
 	owner, err := redis.String(s.conn.Do("GET", lockKey))
-	if err != nil && err != redis.ErrNil {
+	if err != nil && !errors.Is(err, redis.ErrNil) {
 		s.t.Fatal(err)
 	}
 	return owner
@@ -187,7 +188,7 @@ func (s *site) leaderName() string {
 		return ""
 	}
 	name, err := redis.String(s.conn.Do("HGET", "{"+lockKey+"}:term", "node_id"))
-	if err != nil && err != redis.ErrNil {
+	if err != nil && !errors.Is(err, redis.ErrNil) {
 		s.t.Fatal(err)
 	}
 	return name

@@ -98,8 +98,7 @@ func runTests(b *base) (int, error) {
 	case sig := <-signals:
 		// PID 1 of a namespace dies with everything in it.
 		_ = cmd.Process.Kill()
-		_ = <-ended // killed
-		return 0, fmt.Errorf("ended by %v; every host is gone", sig)
+		return 0, fmt.Errorf("ended by %v (%w); every host is gone", sig, <-ended)
 	}
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return max(exit.ExitCode(), 1), nil
