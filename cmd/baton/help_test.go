@@ -41,7 +41,7 @@ func TestEveryCommandHasExamplesThatAreUnderstood(t *testing.T) {
 		t.Fatalf("%v\n%s", err, script.String())
 	}
 	seen := 0
-	for _, example := range strings.SplitSeq(strings.TrimSuffix(string(words), "---\n"), "---\n") {
+	for example := range strings.SplitSeq(strings.TrimSuffix(string(words), "---\n"), "---\n") {
 		args := strings.Split(strings.TrimSuffix(example, "\n"), "\n")
 		seen++
 		root := newRootCommand(env{})

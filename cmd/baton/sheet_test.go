@@ -30,7 +30,7 @@ func TestTablesAreAlignedWhateverIsInThem(t *testing.T) {
 	if got := write(11); got != cut {
 		t.Errorf("on 11 columns:\n%q\nwant\n%q", got, cut)
 	}
-	for _, line := range strings.SplitSeq(cut, "\n") {
+	for line := range strings.SplitSeq(cut, "\n") {
 		if n := textWidth(line); n > 11 {
 			t.Errorf("%q takes %d columns", line, n)
 		}
