@@ -98,7 +98,7 @@ func (d *desk) History(ctx context.Context, name, before string, n int) ([]statu
 		entries := make([]status.Entry, len(history))
 		for i := range history {
 			e := jobEntryOf(&history[i])
-			entries[i] = status.Entry{ID: history[i].Entry, At: e.At, Run: e.Run, Missed: (*status.Missed)(e.Missed)}
+			entries[i] = status.Entry{ID: history[i].Entry, At: e.At, Run: e.Run, Missed: e.Missed}
 		}
 		return entries, err
 	})

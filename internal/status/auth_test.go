@@ -131,7 +131,7 @@ func TestAnOrderTakesTheTokenWhereNobodyCanReadIt(t *testing.T) {
 			t.Errorf("%s: 401 does not say how", c.name)
 		}
 	}
-	if o := g.last(); o.By != "by alice via the API: late" || o.Job != "report" || o.Action != ActionRun {
+	if o := g.last(); o.By != "by alice via the admin socket: late" || o.Job != "report" || o.Action != ActionRun {
 		t.Errorf("%+v", o)
 	}
 	none := New(Config{Source: fixed(Snapshot{}), Health: standby, Do: g.do})
