@@ -81,7 +81,7 @@ func (a *auth) signOut(w http.ResponseWriter, r *http.Request) {
 
 // cookie holds a session's id. Scripts cannot read it, and no other site's page sends it.
 func (a *auth) cookie(r *http.Request, id string, maxAge int) *http.Cookie {
-	return &http.Cookie{
+	return &http.Cookie{ //nolint:gosec // Secure wherever there is TLS; without it the token is taken over loopback alone
 		Name: cookieName(r), Value: id, Path: "/", MaxAge: maxAge,
 		HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode,
 	}
