@@ -42,9 +42,12 @@ type plan struct {
 	dropIn    string // of the unit
 	config    string // further sections of the configuration
 	redisYAML string // what else stands under redis:
+	election  string // and in election:, after a comma
 	httpYAML  string // and under http:
 	// before is called when the Redis is there and no host yet.
 	before func(s *site, p *plan)
+	// several: the hosts lead several locks, and the caller waits until they do.
+	several bool
 	// prepare is called on each host before the service starts with its configuration.
 	prepare func(h *lab.Host)
 }
@@ -89,15 +92,17 @@ func newSite(t *testing.T, p plan) *site {
 		}
 		h.Must("systemctl", "restart", unit)
 	}
-	s.settled()
+	if !p.several {
+		s.settled()
+	}
 	t.Logf("%d hosts: booted in %v, installed and elected in %v", p.hosts, round(booted.Sub(began)), round(time.Since(booted)))
 	return s
 }
 
 // configuration is the file of every host; "jobs:" and other sections are the caller's.
 func (s *site) configuration(p plan) string {
-	return fmt.Sprintf("redis:\n  url: redis://%s/0\n%selection: {lock_key: %s, ttl: %v}\nhttp:\n  listen: %s\n%slog: {format: json}\n%s",
-		s.redis.Addr, p.redisYAML, lockKey, p.ttl, page, p.httpYAML, p.config)
+	return fmt.Sprintf("redis:\n  url: redis://%s/0\n%selection: {lock_key: %s, ttl: %v%s}\nhttp:\n  listen: %s\n%slog: {format: json}\n%s",
+		s.redis.Addr, p.redisYAML, lockKey, p.ttl, p.election, page, p.httpYAML, p.config)
 }
 
 // packageFile is a package that make test-systemd has built.
