@@ -54,7 +54,7 @@ test-deps: ## install the servers and the C compiler that tests need, if missing
 	@scripts/test-deps
 
 .PHONY: chaos
-chaos: chaos-flush chaos-lock chaos-slots ## all three of the following: break everything at random; CHAOS_SEED=N replays
+chaos: chaos-flush chaos-lock chaos-slots chaos-network ## all four of the following: break everything at random; CHAOS_SEED=N replays
 
 .PHONY: crash
 crash: test-deps ## stop every source in every database at every passing of every step; make test takes one of each, on one database
@@ -71,6 +71,10 @@ chaos-lock: test-deps ## break each lock design CHAOS_FAULTS times, and check it
 .PHONY: chaos-slots
 chaos-slots: test-deps ## break five nodes that run commands CHAOS_FAULTS times, step all clocks, and account for every slot
 	CHAOS_FAULTS=$(CHAOS_FAULTS) CGO_ENABLED=1 go test -race -count=1 -timeout 0 -run '^TestSlots' -v ./test/slots
+
+.PHONY: chaos-network
+chaos-network: test-deps ## break the network of hosts with a real systemd CHAOS_FAULTS times under traffic, and audit; takes root
+	@VERSION='$(VERSION)' CHAOS_FAULTS=$(CHAOS_FAULTS) SYSTEMD_RUN='^TestNetworkFaultsBreakNoPromise$$' SYSTEMD_TIMEOUT=0 scripts/test-systemd
 
 .PHONY: failover
 failover: test-deps ## measure failover times and what an idle standby costs, against the limits
