@@ -25,8 +25,8 @@ func newConfigCommand(e env) *cobra.Command {
 	return parent(&cobra.Command{
 		Use:     "config",
 		Short:   "Check, show or write the configuration",
-		Example: "  baton config init baton.yaml\n  baton config check baton.yaml\n  baton config show",
-	}, newConfigCheckCommand(e), newConfigShowCommand(e), newConfigInitCommand(e))
+		Example: "  baton config init baton.yaml\n  baton config check baton.yaml\n  baton config show\n  baton config schema",
+	}, newConfigCheckCommand(e), newConfigShowCommand(e), newConfigInitCommand(e), newConfigSchemaCommand(e))
 }
 
 // checked is what `config check -o json` prints.
@@ -216,6 +216,23 @@ func newConfigInitCommand(e env) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "overwrite FILE")
 	return cmd
+}
+
+func newConfigSchemaCommand(e env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema",
+		Short: "Print the configuration's JSON Schema, for editors",
+		Long: "Print the configuration's JSON Schema (draft 2020-12), by which an editor completes keys,\n" +
+			"tells what they mean and marks what is wrong as it is written. The packages have it in\n" +
+			"/usr/share/baton/baton.schema.json. What it does not mark may still be wrong: config check\n" +
+			"tells everything.",
+		Example: "  baton config schema > baton.schema.json",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := e.stdout.Write(config.Schema)
+			return err
+		},
+	}
 }
 
 // writeExample leaves either the old file or the whole new one, never a part.

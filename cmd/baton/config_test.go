@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"baton/configs"
+	"baton/internal/config"
 )
 
 const small = `node: {id: n1}
@@ -249,6 +250,16 @@ func TestInitWritesTheExampleAndKeepsWhatIsThere(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(".*"); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// The files that people begin with name the schema where the packages put it.
+func TestConfigurationsToBeginWithNameTheSchemaForEditors(t *testing.T) {
+	c := newCLI(t)
+	c.want(exitOK, string(config.Schema), "", "config", "schema")
+	const first = "# yaml-language-server: $schema=/usr/share/baton/baton.schema.json\n"
+	if got := c.run("config", "init", "-"); !strings.HasPrefix(got.stdout, first) {
+		t.Errorf("%.200s", got.stdout)
 	}
 }
 

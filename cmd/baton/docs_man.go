@@ -151,6 +151,6 @@ func filePage(date string) string {
 	r.WriteString(".PP\n")
 	r.literal(strings.Split(strings.TrimRight(string(configs.Example), "\n"), "\n"))
 	r.section("SEE ALSO")
-	fmt.Fprintln(&r, strings.Join([]string{bold("baton") + "(1)", bold("baton-config-check") + "(1)", bold("baton-config-init") + "(1)", bold("baton-config-show") + "(1)", bold("baton-reload") + "(1)"}, ",\n"))
+	fmt.Fprintln(&r, strings.Join([]string{bold("baton") + "(1)", bold("baton-config-check") + "(1)", bold("baton-config-init") + "(1)", bold("baton-config-schema") + "(1)", bold("baton-config-show") + "(1)", bold("baton-reload") + "(1)"}, ",\n"))
 	return r.String()
 }

@@ -168,6 +168,9 @@ func TestThePackagedConfigurationCampaignsAndHasNoJobs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if !strings.HasPrefix(string(text), "# yaml-language-server: $schema=/usr/share/baton/baton.schema.json\n") {
+		t.Error("it does not name the schema for editors")
+	}
 	none := func(string) (string, bool) { return "", false }
 	c, err := config.Load("../../deploy/packages/baton.yaml", none)
 	if err != nil {

@@ -43,7 +43,7 @@ func TestReferenceIsUpToDate(t *testing.T) {
 }
 
 // A flag of the test binary; its value is looked up where it is needed.
-var _ = flag.Bool("update", false, "write docs/reference/configuration.md anew")
+var _ = flag.Bool("update", false, "write docs/reference/configuration.md and schema.json anew")
 
 // reference is the whole page.
 func reference(t *testing.T) string {
@@ -54,7 +54,8 @@ func reference(t *testing.T) string {
 <!-- Written by: go test ./internal/config -run Reference -update. Do not edit: the comments of internal/config say all of it. -->
 
 One YAML file, ` + "`/etc/baton/baton.yaml`" + `, the same on all nodes of one election; only ` + "`node`" + ` may differ. ` + "`baton config init`" + ` writes one to
-begin with, ` + "`baton config check`" + ` names every mistake with its line, ` + "`baton config show`" + ` prints what is in effect.
+begin with, ` + "`baton config check`" + ` names every mistake with its line, ` + "`baton config show`" + ` prints what is in effect,
+` + "`baton config schema`" + ` prints what [editors](../how-to/editor.md) complete and check it by.
 
 - A key that does not exist is an error. So is one that is set twice, an anchor, an alias and a merge key.
 - Flags go over environment variables (` + "`baton help environment`" + `), these over the file, this over the defaults.
@@ -233,18 +234,13 @@ func typeName(f reflect.StructField) string {
 // document of it checked.
 func examples(t *testing.T) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile(everySetting)
-	if err != nil {
-		t.Fatal(err)
-	}
 	all := map[string]string{}
-	for i, document := range strings.Split(string(text), "\n---\n") {
+	for i, document := range everyDocument(t) {
 		path := filepath.Join(t.TempDir(), fmt.Sprintf("%d.yaml", i))
 		if err := os.WriteFile(path, []byte(document), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		env := func(name string) (string, bool) { return "secret", strings.HasSuffix(name, "_PASSWORD") }
-		if _, err := Read(Input{Path: path, Env: env}); err != nil {
+		if _, err := Read(Input{Path: path, Env: testSecrets}); err != nil {
 			t.Errorf("%s, document %d: %v", everySetting, i+1, err)
 		}
 		var tree yaml.MapSlice

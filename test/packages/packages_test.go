@@ -102,6 +102,7 @@ func TestThePackagesHaveWhatBelongsInThem(t *testing.T) {
 			"/usr/lib/systemd/system/baton@.service":          file,
 			"/usr/lib/sysusers.d/baton.conf":                  file,
 			"/usr/share/baton/baton.example.yaml":             file,
+			"/usr/share/baton/baton.schema.json":              file,
 			"/usr/share/baton/command-jobs.conf":              file,
 			"/usr/share/baton/prometheus/baton.rules.yml":     file,
 			"/usr/share/baton/grafana/baton.json":             file,

@@ -1,0 +1,166 @@
+package config
+
+import (
+	"slices"
+	"strings"
+)
+
+// structure is what the schema says beyond one setting's type: patterns, how many, and
+// what goes with what. That it is what Read wants is held by the files of
+// TestSchemaRefusesWhatIsWronglyMade and those of TestSchemaTakesWhatReadTakes.
+func structure() map[string]keywords {
+	url := `^$|\$\{|^(rediss?|valkeys?)://[^/?#]+(/[0-9]*)?$|^unix:///[^?#]+(\?db=[0-9]+)?$`
+	address := `\$\{|^[^/@\s]+:[0-9]+$`
+	absolute := keywords{"pattern": `^$|^/|^\$\{`}
+	webURL := keywords{"pattern": `\$\{|^https?://[^/]`}
+	name := keywords{"pattern": jobName.String()}
+	once := func(s keywords) keywords { s["uniqueItems"] = true; return s }
+	all := map[string]keywords{
+		"node.id":                  {"pattern": "^$|" + nodeID.String()},
+		"redis":                    {"not": anyOf(both("url", "sentinel"), both("url", "cluster"), both("sentinel", "cluster"), both("quorum", "sentinel"), both("quorum", "cluster"), both("password", "password_file"))},
+		"redis.url":                {"pattern": url},
+		"redis.quorum":             once(keywords{"minItems": 3}),
+		"redis.quorum[]":           {"pattern": url},
+		"redis.cluster":            once(keywords{"minItems": 1}),
+		"redis.cluster[]":          {"pattern": address},
+		"redis.sentinel":           {"not": both("password", "password_file")},
+		"redis.sentinel.addresses": once(keywords{"minItems": 1, "type": "array"}),
+		"redis.sentinel.addresses[]": {
+			"pattern": address,
+		},
+		"redis.tls":         {"dependentRequired": keywords{"cert_file": []any{"key_file"}, "key_file": []any{"cert_file"}}},
+		"election":          {"not": keywords{"properties": keywords{"acquire": is(AcquireSetNX), "lock_format": is(FormatRedisson)}, "required": []any{"acquire", "lock_format"}}},
+		"election.lock_key": lockKeyPattern(),
+		"http.listen":       {"pattern": `^$|^off$|:[0-9]{1,5}$`},
+		"http.hosts[]":      {"pattern": hostName.String()},
+		"databases":         {"propertyNames": keywords{"pattern": databaseName.String()}},
+		"databases.NAME":    {"oneOf": []any{both("dsn_file"), both("dsn")}},
+
+		"notify[]":                           {"oneOf": []any{both("webhook"), both("command")}},
+		"notify[].name":                      name,
+		"notify[].on":                        once(keywords{}),
+		"notify[].jobs":                      once(keywords{}),
+		"notify[].webhook":                   {"oneOf": []any{both("url"), both("url_file")}},
+		"notify[].webhook as text":           webURL,
+		"notify[].webhook.url":               webURL,
+		"notify[].webhook.url_file":          absolute,
+		"notify[].webhook.token_file":        absolute,
+		"jobs[].dead_mans_switch":            {"oneOf": []any{both("url"), both("url_file")}},
+		"jobs[].dead_mans_switch as text":    webURL,
+		"jobs[].dead_mans_switch.url":        webURL,
+		"jobs[].dead_mans_switch.url_file":   absolute,
+		"jobs[].dead_mans_switch.token_file": absolute,
+
+		"jobs[]":             oneOfTwo(),
+		"jobs[].name":        name,
+		"jobs[].lock":        lockKeyPattern(),
+		"jobs[].schedule":    {"pattern": `^\s*(@(yearly|annually|monthly|weekly|daily|midnight|hourly|always)|@every\s+\S.*|[^@=\s]+(\s+[^=\s]+){4})\s*$`},
+		"jobs[].command":     {"minItems": 1},
+		"jobs[].working_dir": absolute,
+		"jobs[].env":         environment(),
+		"jobs[].env_file":    absolute,
+		"jobs[].secrets":     environment(),
+		"jobs[].secrets.NAME": {
+			"pattern": `^/|^\$\{`,
+		},
+
+		"jobs[].flush":               {"required": []any{"from", "to"}, "type": "object", "allOf": flushOfEachType()},
+		"jobs[].flush.from":          {"dependentRequired": keywords{"on_decrease": []any{"mode"}, "max_pct": []any{"vanished"}}},
+		"jobs[].flush.from.start":    {"pattern": "^$|" + streamStart.String()},
+		"jobs[].flush.to":            {"allOf": targetOfEachMode()},
+		"jobs[].flush.to.key":        once(keywords{}),
+		"jobs[].flush.to.dedupe_key": once(keywords{}),
+		"jobs[].flush.columns.NAME": {"not": keywords{
+			"properties": keywords{"type": among("integer", "float", "numeric", "text", "bytes", "boolean", "json", "uuid")}, "required": []any{"type", "format"},
+		}},
+	}
+	return all
+}
+
+func lockKeyPattern() keywords {
+	const plain = `[^{}\x00-\x20\x7f]`
+	return keywords{"pattern": `^` + plain + `*(\{` + plain + `+\}` + plain + `*)?$`}
+}
+
+// oneOfTwo: a job flushes or runs a command.
+func oneOfTwo() keywords {
+	return keywords{
+		"oneOf": []any{both("flush"), both("command")},
+		"dependentRequired": keywords{
+			"shell": []any{"command"}, "working_dir": []any{"command"}, "env": []any{"command"}, "env_file": []any{"command"}, "secrets": []any{"command"},
+		},
+	}
+}
+
+func environment() keywords {
+	return keywords{"propertyNames": keywords{"pattern": envName.String(), "not": keywords{"pattern": "^BATON_"}}}
+}
+
+// flushOfEachType says which settings are for which types of sources, as restricted
+// does, and what each needs.
+func flushOfEachType() []any {
+	var all []any
+	for _, source := range sourceTypes() {
+		from, to, flush := keywords{}, keywords{}, keywords{}
+		for _, r := range (Flush{}).restricted() {
+			if slices.Contains(r.types, source) {
+				continue
+			}
+			switch path := strings.Split(r.path, "."); path[1] {
+			case "from":
+				from[path[2]] = false
+			case "to":
+				to[path[2]] = false
+			case "lanes":
+				flush["lanes"] = keywords{"maximum": 1}
+			}
+		}
+		ofFrom, ofTo := keywords{"properties": from}, keywords{"properties": to}
+		switch source {
+		case Hashes:
+			ofFrom["required"] = []any{"changed"}
+			ofTo["required"] = []any{"key"}
+		case Scan:
+			ofTo["required"] = []any{"key"}
+		}
+		flush["from"], flush["to"] = ofFrom, ofTo
+		then := keywords{"properties": flush}
+		if source == Counters {
+			then["required"] = []any{"columns"}
+		}
+		all = append(all, keywords{"if": whereFrom("type", source), "then": then})
+	}
+	needs := keywords{"properties": keywords{"to": keywords{"required": []any{"generation"}}}}
+	return append(all, keywords{"if": whereFrom("vanished", "delete"), "then": needs})
+}
+
+// whereFrom is true of a flush whose from has this.
+func whereFrom(key, word string) keywords {
+	from := keywords{"properties": keywords{key: is(word)}, "required": []any{key}}
+	return keywords{"properties": keywords{"from": from}, "required": []any{"from"}}
+}
+
+// targetOfEachMode says which settings a mode leaves no room for.
+func targetOfEachMode() []any {
+	when := func(mode keywords, no ...string) any {
+		never := keywords{}
+		for _, key := range no {
+			never[key] = false
+		}
+		return keywords{"if": keywords{"properties": keywords{"mode": mode}, "required": []any{"mode"}}, "then": keywords{"properties": never}}
+	}
+	return []any{
+		when(is(modeInsert), "key", "delete_when"),
+		when(among(modeUpsert, modeReplace, modeDelete), "dedupe_key"),
+		when(is(modeDelete), "delete_when"),
+	}
+}
+
+func anyOf(s ...any) keywords { return keywords{"anyOf": s} }
+
+// both is true if all keys are set.
+func both(keys ...any) any { return keywords{"required": keys} }
+
+func is(word string) keywords { return keywords{"const": word} }
+
+func among(words ...any) keywords { return keywords{"enum": words} }
