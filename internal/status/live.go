@@ -125,12 +125,13 @@ func (h *hub) render(ctx context.Context, t topic, u *update) (body []byte) {
 }
 
 // still takes out what goes on by itself, which the browser's script counts: the texts of
-// elements that have data-tick. Else all of the page would change all of the time.
+// elements time that have data-tick. Else all of the page would change all of the time.
+// In a text of somebody else's there is no "<", so that none can pass for such an element.
 func still(body []byte) []byte {
-	mark := []byte(" data-tick=")
+	begin := []byte("<time ")
 	var out []byte
 	for {
-		at := bytes.Index(body, mark)
+		at := bytes.Index(body, begin)
 		if at < 0 {
 			return append(out, body...)
 		}
@@ -140,6 +141,9 @@ func still(body []byte) []byte {
 			return append(out, body...)
 		}
 		out = append(out, body[:begins]...)
+		if !bytes.Contains(body[at:begins], []byte(" data-tick=")) {
+			out = append(out, body[begins:begins+ends]...)
+		}
 		body = body[begins+ends:]
 	}
 }

@@ -2,6 +2,8 @@ package status
 
 import (
 	"net/http"
+	"net/url"
+	"strings"
 
 	"go.uber.org/zap"
 )
@@ -24,7 +26,31 @@ func (s *Server) pageRoutes(mux *http.ServeMux, slots chan struct{}) {
 
 // topicOf is the page that a request asks for, as whoever asks may see it.
 func (s *Server) topicOf(r *http.Request, path, query string) topic {
-	return topic{path: path, query: query, see: s.auth.maySee(r), order: s.takesOrders(r)}
+	return topic{path: path, query: meant(path, query), see: s.auth.maySee(r), order: s.takesOrders(r)}
+}
+
+// meant is what a page makes of a query. Each page that is another one is rendered on its
+// own, again and again, so that nobody may have as many as there are queries.
+func meant(path, query string) string {
+	given, err := url.ParseQuery(query)
+	if err != nil {
+		return ""
+	}
+	kept := url.Values{}
+	keep := func(name string, good func(string) bool) {
+		if value := given.Get(name); value != "" && good(value) {
+			kept.Set(name, value)
+		}
+	}
+	switch {
+	case path == "/":
+		keep("jobs", func(v string) bool { return v == "all" })
+	case path == "/dead-letters":
+		keep("job", func(v string) bool { return len(v) <= mostName })
+	case strings.HasPrefix(path, "/jobs/"):
+		keep("before", entryID)
+	}
+	return kept.Encode()
 }
 
 // takesOrders reports whether whoever has the token may give orders on this connection.

@@ -60,6 +60,12 @@ func New(cfg Config) *Server {
 	if cfg.Logger == nil {
 		cfg.Logger = zap.NewNop()
 	}
+	if cfg.Desk != nil {
+		cfg.Desk = boundedDesk{cfg.Desk}
+	}
+	if cfg.Inquiry != nil {
+		cfg.Inquiry = boundedInquiry{cfg.Inquiry}
+	}
 	if cfg.Patience <= 0 {
 		cfg.Patience = defaultPatience
 	}

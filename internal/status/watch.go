@@ -85,11 +85,23 @@ func (w *watch) join() chan struct{} {
 		s, err := w.ask()
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.take(s, err)
-		w.flight = nil
+		if w.flight == flight {
+			w.flight = nil
+			w.take(s, err)
+		} else if !w.known { // an order came meanwhile: this may be how it was before
+			w.take(s, err)
+			w.asked = time.Time{}
+		}
 		close(flight)
 	})
 	return flight
+}
+
+// outdate has the state gathered anew for the next request: an order has changed it.
+func (w *watch) outdate() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asked, w.flight = time.Time{}, nil
 }
 
 // ask calls the Source. It runs outside of any request, where a panic would end
@@ -109,6 +121,7 @@ func (w *watch) ask() (s Snapshot, err error) {
 // take stores an answer. The caller holds w.mu.
 func (w *watch) take(s Snapshot, err error) {
 	w.asked = time.Now()
+	s = bounded(s)
 	if err == nil {
 		s.AgeMS, s.Error = 0, ""
 		w.last, w.current, w.known, w.at = s, s, true, w.asked
