@@ -56,6 +56,7 @@ func (s *Server) supervised(do Do) Do {
 			}
 			log.Info("an order was carried out", zap.String("outcome", out.Text))
 		}()
+		defer s.watch.outdate() // whoever gave it sees what it did
 		return do(ctx, o)
 	}
 }

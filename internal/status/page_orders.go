@@ -175,7 +175,6 @@ func (s *Server) serveDo(w http.ResponseWriter, r *http.Request) {
 	o.By = asked(r.PostForm)
 	s.patiently(w)
 	out, err := s.cfg.Do(r.Context(), o)
-	s.watch.outdate()
 	if o.Action == ActionReplay || o.Action == ActionDrop {
 		s.page.desk.forget()
 	}
@@ -196,13 +195,6 @@ func (s *Server) serveDo(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	http.Redirect(w, r, "/done?id="+id, http.StatusSeeOther)
-}
-
-// outdate has the state gathered anew for the next request: an order has changed it.
-func (w *watch) outdate() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.asked = time.Time{}
 }
 
 // patiently gives an order the time that it may take: longer than any other answer.
