@@ -28,6 +28,8 @@ type fault struct {
 	kind
 	lasts time.Duration
 	moves bool // the host that it hits cannot stay the leader
+	// beneath names a kind that begins before and ends after.
+	beneath string
 }
 
 func (f fault) String() string { return fmt.Sprintf("%s for %v", f.name, f.lasts) }
@@ -52,6 +54,8 @@ var kinds = []kind{
 	{name: "leader isolated", peers: toBoth, out: cut, in: cut, weight: 3, place: "host", least: 100 * ms, longest: 3 * lease},
 	{name: "all | Redis", peers: toRedis, all: true, out: cut, in: cut, weight: 2, place: "redis", least: 100 * ms, longest: 3 * lease},
 	{name: "all | database", peers: toDB, all: true, out: cut, in: cut, weight: 2, place: "db", least: 100 * ms, longest: 3 * lease},
+	{name: "database: 200 ms each way", peers: toDB, all: true, out: lab.Way{Delay: 200 * ms}, in: lab.Way{Delay: 200 * ms},
+		weight: 2, place: "db", least: 500 * ms, longest: 3 * lease},
 	{name: "all: 200 ms there and back", peers: toBoth, all: true, out: lab.Way{Delay: 100 * ms}, in: lab.Way{Delay: 100 * ms},
 		weight: 2, place: "quality", least: 500 * ms, longest: 3 * lease},
 	{name: "all: 200 ms each way", peers: toBoth, all: true, out: lab.Way{Delay: 200 * ms}, in: lab.Way{Delay: 200 * ms},
@@ -82,6 +86,8 @@ var listed = []fault{
 	{kind: kindOf("leader | Redis"), lasts: longer, moves: true},
 	{kind: kindOf("leader → Redis"), lasts: longer, moves: true},
 	{kind: kindOf("leader ← Redis"), lasts: longer, moves: true},
+	// A transaction takes longer than it takes to lose the lock.
+	{kind: kindOf("leader | Redis"), lasts: longer, moves: true, beneath: "database: 200 ms each way"},
 	{kind: kindOf("leader | database"), lasts: longer},
 	{kind: kindOf("leader → database"), lasts: 1500 * ms},
 	{kind: kindOf("leader ← database"), lasts: 1500 * ms},

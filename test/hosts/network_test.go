@@ -53,6 +53,11 @@ func (w *wire) listed() {
 
 // strike is one fault of the list from its beginning to a leader after its end.
 func (w *wire) strike(f fault) {
+	if f.beneath != "" {
+		i := w.begin(fault{kind: kindOf(f.beneath)}, "")
+		defer w.end(i)
+		w.calm(600 * ms)
+	}
 	old := w.leader()
 	w.begin(f, old)
 	w.calm(f.lasts)
