@@ -13,14 +13,33 @@ func (e evidence) judge(slack time.Duration) []string {
 	return slices.Concat(e.apart(), e.deposed(), e.exact(), e.once(), e.led(slack))
 }
 
+// deed is what somebody did under an epoch.
+type deed struct {
+	epoch        int64
+	began, alive time.Time
+	what         string
+}
+
+// succession is two terms of a lock, one after the other.
+type succession struct {
+	lock        string
+	last, first deed // the longest to live of all before, the first of the next
+}
+
+func (s succession) apart() time.Duration { return s.first.began.Sub(s.last.alive) }
+
 // apart, promise 1: no process of a term lives when a later term of its lock does
 // anything, which is to start a command or to take a fence.
 func (e evidence) apart() (wrong []string) {
-	type deed struct {
-		epoch        int64
-		began, alive time.Time
-		what         string
+	for _, s := range e.successions() {
+		if s.apart() <= 0 {
+			wrong = append(wrong, fmt.Sprintf("promise 1, lock %s: %s lived for %v beside %s", s.lock, s.last.what, -s.apart(), s.first.what))
+		}
 	}
+	return wrong
+}
+
+func (e evidence) successions() (all []succession) {
 	locks := map[string][]deed{}
 	for _, a := range e.acts {
 		locks[a.lock] = append(locks[a.lock], deed{a.epoch, a.began, a.alive, a.String()})
@@ -39,8 +58,8 @@ func (e evidence) apart() (wrong []string) {
 				term = deeds[:i]
 			}
 			deeds = deeds[len(term):]
-			if over := last.alive.Sub(term[0].began); last.what != "" && over >= 0 {
-				wrong = append(wrong, fmt.Sprintf("promise 1, lock %s: %s lived for %v beside %s", lock, last.what, over, term[0].what))
+			if last.what != "" {
+				all = append(all, succession{lock, last, term[0]})
 			}
 			for _, d := range term {
 				if d.alive.After(last.alive) {
@@ -49,7 +68,7 @@ func (e evidence) apart() (wrong []string) {
 			}
 		}
 	}
-	return wrong
+	return all
 }
 
 // deposed, promise 2: who commits rows is who has the fence at that moment, and epochs of

@@ -1,7 +1,9 @@
 package hosts
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -64,6 +66,10 @@ func (w *wire) report(e evidence) {
 	sum.tell()
 	note("network: %d commands, %d and %d terms of the two locks, %d takings of fences, %d transactions; a lease is %v",
 		len(e.acts), e.terms(lockKey), e.terms(eastLock), len(e.took), len(e.wrote["articles"])+len(e.wrote["orders"])+len(e.wrote["visits"]), lease)
+	if all := e.successions(); len(all) > 0 {
+		closest := slices.MinFunc(all, func(a, b succession) int { return cmp.Compare(a.apart(), b.apart()) })
+		note("network: %d successions; from the last sign of life of a term to the first of the next at least %v", len(all), round(closest.apart()))
+	}
 }
 
 func (t tally) tell() {
