@@ -169,7 +169,9 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, reply any, err err
 	if out, ok := reply.(Outcome); ok && (out.Text != "" || out.From != "" || out.Was != nil || !out.Since.IsZero()) {
 		answer.Outcome = &out
 	}
-	if status == http.StatusServiceUnavailable {
+	if status == http.StatusServiceUnavailable && r.Method == http.MethodPost {
+		answer.Code = "unknown" // it may have been done: nobody shall repeat it unseen
+	} else if status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "2")
 		s.cfg.Logger.Debug("the API could not answer", zap.String("path", r.URL.Path), zap.Error(err))
 	}

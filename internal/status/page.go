@@ -30,6 +30,7 @@ type page struct {
 	desk     *desk
 	hub      *hub
 	results  *results
+	turns    *turns
 }
 
 func newPage() *page {
@@ -44,7 +45,7 @@ func newPage() *page {
 		template: template.Must(template.New("page").Funcs(parts).ParseFS(pageHTML, "page*.html")),
 		policy: fmt.Sprintf("default-src 'none'; style-src 'sha256-%s'; script-src 'sha256-%s'; connect-src 'self'; "+
 			"img-src data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'", css, js),
-		results: &results{},
+		results: &results{}, turns: &turns{},
 	}
 	var all strings.Builder
 	for _, t := range p.template.Templates() {

@@ -1,7 +1,6 @@
 package status
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -17,6 +16,7 @@ type message struct {
 	Tone          tone
 	Heading, Text string
 	Back, Run     string // where to go from there
+	Again         string // where it can be confirmed again
 }
 
 // confirmation asks whether an order is meant, and says what it does.
@@ -28,6 +28,7 @@ type confirmation struct {
 	Nodes                 []string // successors to choose from
 	Durations, Force      bool
 	Back                  string
+	Once                  string // makes of each form one order, however often it is sent
 }
 
 // signInForm asks for the token.
@@ -62,7 +63,7 @@ func asked(form url.Values) string {
 
 // newConfirmation says what an order does; false if there is no such order.
 func newConfirmation(o Order, s Snapshot) (confirmation, bool) {
-	c := confirmation{Fields: map[string]string{"action": string(o.Action), "job": o.Job, "run": o.RunID, "letter": o.Letter}, Back: "/"}
+	c := confirmation{Fields: map[string]string{"action": string(o.Action), "job": o.Job, "run": o.RunID, "letter": o.Letter, "standing": standing(o, s)}, Back: "/", Once: secret()[:24]}
 	if o.Job != "" {
 		c.Back = jobURL(o.Job)
 	}
@@ -155,46 +156,76 @@ func (s *Server) serveConfirm(w http.ResponseWriter, r *http.Request) {
 	s.send(w, r, "confirm", c.Heading, http.StatusOK, c)
 }
 
-// serveDo carries an order out and sends the browser on: to load that page again orders nothing.
+// serveDo carries an order out and sends the browser on: to load that page again orders
+// nothing, and neither does the same form when it is sent again.
 func (s *Server) serveDo(w http.ResponseWriter, r *http.Request) {
-	if err := s.auth.mayOrder(r); err != nil {
-		why := refused(err)
-		s.say(w, r, why.code, message{Tone: warn, Heading: "Not done", Text: sentence(why.text), Back: "/"})
-		return
-	}
+	err := s.auth.mayOrder(r)
+	_ = r.ParseForm() // what cannot be read is not there
 	o := orderOf(r.PostForm)
-	if r.PostForm == nil {
-		o = orderOf(url.Values{})
+	if err == nil {
+		s.watch.outdate() // what was confirmed is compared with what is
 	}
 	snap, _ := s.snapshot(r.Context())
 	c, ok := newConfirmation(o, snap)
-	if !ok || s.cfg.Do == nil {
+	switch {
+	case errors.Is(err, errSignIn) && ok:
+		s.say(w, r, http.StatusUnauthorized, message{Tone: warn, Heading: "Not done", Text: "You are signed out by now, so nothing was done. Sign in, and confirm it again.", Again: confirmURL(o), Back: "/"})
+		return
+	case err != nil:
+		why := refused(err)
+		s.say(w, r, why.code, message{Tone: warn, Heading: "Not done", Text: sentence(why.text), Back: "/"})
+		return
+	case !ok || s.cfg.Do == nil:
 		s.say(w, r, http.StatusBadRequest, message{Tone: warn, Heading: "Not done", Text: "The form is not complete.", Back: "/"})
 		return
 	}
-	o.By = asked(r.PostForm)
 	s.patiently(w)
+	turn, first := s.page.turns.claim(r.PostForm.Get("once"))
+	if !first {
+		select {
+		case <-turn.done:
+			http.Redirect(w, r, turn.location, http.StatusSeeOther)
+		case <-r.Context().Done():
+		}
+		return
+	}
+	m, out, final := s.carryOut(r, o, c, snap)
+	location := m.Run
+	if location == "" || out.Queued {
+		location = "/done?id=" + s.page.results.keep(m, out.RunID)
+	} else {
+		s.page.results.keep(m, out.RunID)
+	}
+	s.page.turns.finish(turn, location, final)
+	http.Redirect(w, r, location, http.StatusSeeOther)
+}
+
+// carryOut has an order done that is still about what was confirmed, and says what came of
+// it. final: the same form must not have it done again.
+func (s *Server) carryOut(r *http.Request, o Order, c confirmation, snap Snapshot) (m message, out Outcome, final bool) {
+	if confirmed := r.PostForm.Get("standing"); confirmed != "" && confirmed != c.Fields["standing"] {
+		return message{
+			Tone: warn, Heading: "Not done", Text: "Things have changed since you opened the form: " + byNow(o, snap) + ". So nothing was done. See how things stand, and confirm it again.",
+			Again: confirmURL(o), Back: c.Back,
+		}, out, false
+	}
+	o.By = asked(r.PostForm)
 	out, err := s.cfg.Do(r.Context(), o)
 	if o.Action == ActionReplay || o.Action == ActionDrop {
 		s.page.desk.forget()
 	}
-	m := message{Tone: good, Heading: "Done", Text: out.Text, Back: c.Back}
+	m = message{Tone: good, Heading: "Done", Text: out.Text, Back: c.Back}
+	var never *refusal
 	switch {
-	case errors.Is(err, ErrRefused), errors.Is(err, ErrNobodyLeads), errors.Is(err, ErrNotFound), errors.Is(err, ErrInvalid):
+	case errors.As(err, &never), errors.Is(err, ErrRefused), errors.Is(err, ErrNobodyLeads), errors.Is(err, ErrNotFound), errors.Is(err, ErrInvalid):
 		m.Tone, m.Heading, m.Text = warn, "Not done", sentence(err.Error())
-	case errors.Is(err, context.DeadlineExceeded):
-		m.Tone, m.Heading, m.Text = warn, "Not known whether it is done", "It took too long. See how things stand before you try again."
-	case err != nil:
-		m.Tone, m.Heading, m.Text = bad, "Not done", sentence(err.Error())
+		return m, out, false
+	case err != nil: // a server that does not answer may have done it
+		m.Tone, m.Heading, m.Text = bad, "Not known whether it is done", "See how things stand before you try again. "+sentence(err.Error())
 	case out.RunID != "" && o.Action == ActionRun:
 		m.Run = runURL(o.Job, out.RunID)
 	}
-	id := s.page.results.keep(m, out.RunID)
-	if m.Run != "" && !out.Queued {
-		http.Redirect(w, r, m.Run, http.StatusSeeOther)
-		return
-	}
-	http.Redirect(w, r, "/done?id="+id, http.StatusSeeOther)
+	return m, out, true
 }
 
 // patiently gives an order the time that it may take: longer than any other answer.
