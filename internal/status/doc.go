@@ -1,9 +1,11 @@
-// Package status is what operators and monitoring see of a node: a page, the same
-// as JSON, health endpoints and metrics. It only ever reads.
+// Package status is what operators and monitoring see of a node, and where they give
+// orders: pages, the same as an API, health endpoints and metrics.
 //
-// The package knows no other: it declares its own view of the world ([Snapshot]),
-// and the daemon fills it through a [Source]. Two rules follow from the fact that
-// it is looked at most when something is broken:
+// The package knows no other: it declares its own view of the world ([Snapshot], and
+// beyond it what a [Desk] tells), and the daemon fills it through a [Source]. It carries
+// out nothing itself: an [Order] is data, handed to a [Do] once it is known who may give
+// it (auth.go). Two rules follow from the fact that it is looked at most when something
+// is broken:
 //
 //   - It answers, within two seconds, whatever hangs. A Source that does not come
 //     back is waited for by one goroutine, not by one a request; meanwhile the page
