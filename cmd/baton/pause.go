@@ -37,9 +37,10 @@ func newPauseCommand(e env) *cobra.Command {
 		Use:   "pause",
 		Short: "Have nobody lead, until resume",
 		Long: "Have nobody lead: the leader starts nothing more, ends what runs and releases the lock,\n" +
-			"and no node takes it until baton resume, whatever restarts meanwhile. The pause is kept\n" +
-			"in Redis, with who asked for it and why; every node shows it. Paused again, the election\n" +
-			"stays paused under the new reason. Exit code 1 if somebody still leads after --wait.",
+			"and no node takes it until baton resume, whatever restarts meanwhile. The same goes for the\n" +
+			"locks that jobs of the configuration have of their own. The pause is kept in Redis, with who\n" +
+			"asked for it and why; every node shows it. Paused again, the election stays paused under the\n" +
+			"new reason. Exit code 1 if somebody still leads after --wait.",
 		Example: "  baton pause --reason 'database upgrade'\n  baton pause --reason 'restore of main' --wait 2m",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -82,8 +83,8 @@ func newResumeCommand(e env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume",
 		Short: "End a pause: a node leads again at once",
-		Long: "End a pause: the nodes that stand by ask for the lock at once. Exit code 3 if nobody\n" +
-			"leads after --wait; the pause has ended all the same. Without a pause it does nothing.",
+		Long: "End a pause, of all locks: the nodes that stand by ask for them at once. Exit code 3 if\n" +
+			"nobody leads after --wait; the pause has ended all the same. Without a pause it does nothing.",
 		Example: "  baton resume\n  baton resume --reason 'upgrade done' --no-wait",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

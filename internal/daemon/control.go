@@ -130,7 +130,7 @@ func (r *Remote) StepDown(ctx context.Context, to, reason string, wait time.Dura
 	if wait <= 0 {
 		return h, nil
 	}
-	p, over, err := r.await(ctx, asked.Add(wait), func(p redisstore.Picture) bool { return p.Owner != "" && p.Owner != owner })
+	p, over, err := until(ctx, r.election, asked.Add(wait), func(p redisstore.Picture) bool { return p.Owner != "" && p.Owner != owner })
 	if err != nil {
 		return h, err
 	}
@@ -148,9 +148,13 @@ func (r *Remote) StepDown(ctx context.Context, to, reason string, wait time.Dura
 }
 
 func (r *Remote) picture(ctx context.Context) (redisstore.Picture, error) {
+	return look(ctx, r.election)
+}
+
+func look(ctx context.Context, e election) (redisstore.Picture, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
-	return r.election.Picture(ctx, 1)
+	return e.Picture(ctx, 1)
 }
 
 // successor refuses a successor that cannot take over.

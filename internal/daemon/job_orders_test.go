@@ -220,6 +220,37 @@ func TestPauseOfAllEndsByItselfAndAJobOfAlwaysGoesOn(t *testing.T) {
 	_ = r.end()
 }
 
+func TestAPauseHasNobodyLeadUnderAnyLock(t *testing.T) {
+	l := newJobLab(t)
+	l.job("views", "@always")
+	other := l.command("report", "@yearly", "true")
+	other.Lock = "other"
+	r := l.start()
+	vacant := func() bool {
+		s, err := l.remote.Snapshot(t.Context())
+		return err == nil && s.Leader == nil && len(s.Locks) == 1 && s.Locks[0].Leader == nil
+	}
+	led := func() bool {
+		s, err := l.remote.Snapshot(t.Context())
+		return err == nil && s.Leader != nil && len(s.Locks) == 1 && s.Locks[0].Leader != nil
+	}
+	await(t, "both locks to be led", led)
+	if _, err := l.remote.Pause(t.Context(), "by alice: restore", 10*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if !vacant() {
+		t.Error("somebody leads after the pause was reported")
+	}
+	if _, err := l.remote.RunJob(t.Context(), "report", "by bob", false); !errors.Is(err, ErrNoLeader) {
+		t.Errorf("a job under its own lock runs in a pause: %v", err)
+	}
+	if done, err := l.remote.Resume(t.Context(), "by alice", 10*time.Second); err != nil || done.Was != "by alice: restore" {
+		t.Errorf("resume: %+v, %v", done, err)
+	}
+	await(t, "both locks to be led again", led)
+	_ = r.end()
+}
+
 // pauseAndResumeAll ends a pause of all jobs before its time.
 func (l *jobLab) pauseAndResumeAll() {
 	l.t.Helper()

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -19,33 +20,65 @@ type Paused struct {
 	TookMS int64 `json:"took_ms"`
 }
 
-// Pause has nobody lead until Resume, and waits, at most wait, until nobody does;
-// wait zero does not.
+// Pause has nobody lead until Resume, neither under the lock of the nodes nor under those
+// that jobs have of their own, and waits, at most wait, until nobody does; wait zero
+// does not.
 func (r *Remote) Pause(ctx context.Context, reason string, wait time.Duration) (Paused, error) {
 	leader, err := r.picture(ctx)
 	if err != nil {
 		return Paused{}, err
 	}
 	asked := time.Now()
-	ask, cancel := context.WithTimeout(ctx, commandTimeout)
-	defer cancel()
-	before, err := r.election.Pause(ask, reason)
+	views := r.views()
+	befores, err := tellAll(ctx, views, func(ctx context.Context, e election) (*redisstore.Pause, error) { return e.Pause(ctx, reason) })
 	if err != nil {
 		return Paused{}, err
 	}
 	done := Paused{Reason: reason, Since: leader.Now, Leader: leader.Leader}
-	if before != nil {
+	if before := befores[0]; before != nil {
 		done.Since, done.Already = before.At, before.Reason
 	}
-	p, ended, err := r.await(ctx, asked.Add(wait), func(p redisstore.Picture) bool { return p.Owner == "" })
+	for _, v := range views {
+		err = r.emptied(ctx, v, asked.Add(wait), wait)
+		if err != nil {
+			break
+		}
+	}
 	done.TookMS = time.Since(asked).Milliseconds()
+	return done, err
+}
+
+// tellAll orders the same of every election, and says what each answered. What follows
+// one that does not answer has not been told: the order can be given again.
+func tellAll[T any](ctx context.Context, views []view, order func(context.Context, election) (T, error)) ([]T, error) {
+	answers := make([]T, 0, len(views))
+	for _, v := range views {
+		ask, cancel := context.WithTimeout(ctx, commandTimeout)
+		answer, err := order(ask, v.election)
+		cancel()
+		switch {
+		case err != nil && len(answers) == 0:
+			return nil, err
+		case err != nil:
+			return nil, fmt.Errorf("lock %q and those after it were not told; give the order again: %w", v.lockKey, err)
+		}
+		answers = append(answers, answer)
+	}
+	return answers, nil
+}
+
+// emptied waits until nobody leads under a lock that is paused.
+func (r *Remote) emptied(ctx context.Context, v view, end time.Time, wait time.Duration) error {
+	p, ended, err := until(ctx, v.election, end, func(p redisstore.Picture) bool { return p.Owner == "" })
 	switch {
 	case err != nil || ended || wait <= 0:
-		return done, err
+		return err
 	case p.Leader == "":
-		return done, fmt.Errorf("paused, but lock %q is held by a client that is not baton (owner %s): it does not take orders", r.config.Election.LockKey, p.Owner)
+		return fmt.Errorf("paused, but lock %q is held by a client that is not baton (owner %s): it does not take orders", v.lockKey, p.Owner)
+	case v.lockKey != r.config.Election.LockKey:
+		return fmt.Errorf("paused, but %s still leads lock %q after %v: it may be finishing its jobs, or is cut off and stops before its lease ends; see baton status", p.Leader, v.lockKey, wait)
 	}
-	return done, fmt.Errorf("paused, but %s still leads after %v: it may be finishing its jobs, or is cut off and stops before its lease ends; see baton status", p.Leader, wait)
+	return fmt.Errorf("paused, but %s still leads after %v: it may be finishing its jobs, or is cut off and stops before its lease ends; see baton status", p.Leader, wait)
 }
 
 // Resumed is what the end of a pause came to.
@@ -59,18 +92,21 @@ type Resumed struct {
 	TookMS int64  `json:"took_ms"`
 }
 
-// Resume ends a pause and waits, at most wait, until somebody leads again; wait
-// zero does not. ErrNoLeader if nobody does by then.
+// Resume ends a pause, also that of the locks that jobs have of their own, and waits, at
+// most wait, until somebody leads again; wait zero does not. ErrNoLeader if nobody does
+// by then.
 func (r *Remote) Resume(ctx context.Context, reason string, wait time.Duration) (Resumed, error) {
 	asked := time.Now()
-	ask, cancel := context.WithTimeout(ctx, commandTimeout)
-	defer cancel()
-	was, err := r.election.Resume(ask, reason)
-	if err != nil || was == nil {
+	pauses, err := tellAll(ctx, r.views(), func(ctx context.Context, e election) (*redisstore.Pause, error) { return e.Resume(ctx, reason) })
+	if err != nil {
 		return Resumed{}, err
 	}
+	was := cmp.Or(pauses...) // that of the nodes' lock, or else of another
+	if was == nil {
+		return Resumed{}, nil
+	}
 	done := Resumed{Was: was.Reason, Since: was.At}
-	p, led, err := r.await(ctx, asked.Add(wait), func(p redisstore.Picture) bool { return p.Owner != "" })
+	p, led, err := until(ctx, r.election, asked.Add(wait), func(p redisstore.Picture) bool { return p.Owner != "" })
 	if err != nil || wait <= 0 {
 		return done, err
 	}
@@ -84,18 +120,18 @@ func (r *Remote) Resume(ctx context.Context, reason string, wait time.Duration) 
 // glance is how often a command that waits looks.
 const glance = 5 * time.Millisecond
 
-// await looks at the election until it is as wanted, or the time is over: then it
+// until looks at an election until it is as wanted, or the time is over: then it
 // returns false and the last look. It looks once at least.
-func (r *Remote) await(ctx context.Context, until time.Time, wanted func(redisstore.Picture) bool) (redisstore.Picture, bool, error) {
+func until(ctx context.Context, e election, end time.Time, wanted func(redisstore.Picture) bool) (redisstore.Picture, bool, error) {
 	for {
-		p, err := r.picture(ctx)
+		p, err := look(ctx, e)
 		if err != nil {
 			return p, false, err
 		}
 		if wanted(p) {
 			return p, true, nil
 		}
-		if !time.Now().Before(until) {
+		if !time.Now().Before(end) {
 			return p, false, nil
 		}
 		select {
