@@ -6,8 +6,10 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"strings"
 	"sync"
@@ -71,10 +73,44 @@ type auth struct {
 	broken   error // why there is no token now
 	sessions map[[sha256.Size]byte]*session
 
+	guessers map[netip.Prefix]*guesser
+}
+
+// guesser is whoever asks from one address. Each has a queue of its own: who guesses from
+// one makes nobody wait who asks from another.
+type guesser struct {
 	failures float64 // wrong tokens that are not forgotten yet
 	at       time.Time
 	turn     time.Time // when the next one is looked at
 }
+
+// mostGuessers are told apart; all further ones share a queue.
+const mostGuessers = 1024
+
+// guesser is that of a request, as of now. The caller holds a.mu.
+func (a *auth) guesser(r *http.Request, now time.Time) *guesser {
+	var from netip.Prefix // the shared one
+	if at, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
+		const network = 64 // somebody with IPv6 has all of it
+		from, _ = at.Addr().Unmap().WithZone("").Prefix(min(at.Addr().Unmap().BitLen(), network))
+	}
+	if a.guessers[from] == nil && len(a.guessers) >= mostGuessers {
+		maps.DeleteFunc(a.guessers, func(_ netip.Prefix, g *guesser) bool { return g.left(now) == 0 && g.turn.Before(now) })
+		if len(a.guessers) >= mostGuessers {
+			from = netip.Prefix{}
+		}
+	}
+	g := a.guessers[from]
+	if g == nil {
+		g = &guesser{}
+		a.guessers[from] = g
+	}
+	g.failures, g.at = g.left(now), now
+	return g
+}
+
+// left is how many wrong tokens are not forgotten.
+func (g *guesser) left(now time.Time) float64 { return max(g.failures-now.Sub(g.at).Seconds(), 0) }
 
 // fileState tells whether a file is another one.
 type fileState struct {
@@ -84,7 +120,7 @@ type fileState struct {
 }
 
 func newAuth(file string, log *zap.Logger) *auth {
-	return &auth{file: file, log: log, sessions: map[[sha256.Size]byte]*session{}}
+	return &auth{file: file, log: log, sessions: map[[sha256.Size]byte]*session{}, guessers: map[netip.Prefix]*guesser{}}
 }
 
 // CheckToken says what is wrong with the token in a file.
@@ -148,11 +184,11 @@ func (a *auth) matches(token string) bool {
 var errToken = &refusal{http.StatusUnauthorized, "this is not the token in http.token_file of this node: is it another node's, or was it changed? See the file on the node's host"}
 
 // check compares a token, and counts those that are wrong.
-func (a *auth) check(ctx context.Context, token string) error {
+func (a *auth) check(r *http.Request, token string) error {
 	if a.file == "" {
 		return errNoToken
 	}
-	if err := a.await(ctx); err != nil {
+	if err := a.await(r); err != nil {
 		return err
 	}
 	if a.matches(token) {
@@ -163,34 +199,34 @@ func (a *auth) check(ctx context.Context, token string) error {
 	if a.broken != nil {
 		return &refusal{http.StatusServiceUnavailable, "this node cannot read its http.token_file, and lets nobody in by a token until it can: see its log"}
 	}
-	a.failures = min(a.failures+1, 2*freeFailures)
+	g := a.guesser(r, time.Now())
+	g.failures = min(g.failures+1, 2*freeFailures)
 	return errToken
 }
 
 // await returns at once, or after many wrong tokens when this one's turn has come.
-func (a *auth) await(ctx context.Context) error {
-	a.mu.Lock()
+func (a *auth) await(r *http.Request) error {
 	now := time.Now()
-	a.failures = max(a.failures-now.Sub(a.at).Seconds(), 0)
-	a.at = now
-	if a.failures < freeFailures {
+	a.mu.Lock()
+	g := a.guesser(r, now)
+	if g.failures < freeFailures {
 		a.mu.Unlock()
 		return nil
 	}
-	if a.turn.Before(now) {
-		a.turn = now
+	if g.turn.Before(now) {
+		g.turn = now
 	}
-	wait := a.turn.Sub(now)
+	wait := g.turn.Sub(now)
 	if wait > longestQueue {
 		a.mu.Unlock()
-		return &refusal{http.StatusTooManyRequests, "too many wrong tokens are tried: try again in a few seconds; the admin socket on the node's host takes orders meanwhile"}
+		return &refusal{http.StatusTooManyRequests, "too many wrong tokens come from your address: try again in a few seconds; the admin socket on the node's host takes orders meanwhile"}
 	}
-	a.turn = a.turn.Add(turnEvery)
+	g.turn = g.turn.Add(turnEvery)
 	a.mu.Unlock()
 	select {
 	case <-time.After(wait):
 		return nil
-	case <-ctx.Done():
+	case <-r.Context().Done():
 		return &refusal{http.StatusServiceUnavailable, "the request was given up"}
 	}
 }
@@ -217,7 +253,7 @@ func (a *auth) identify(r *http.Request) (caller, error) {
 		if !mayCarry(r) {
 			return c, errInsecure
 		}
-		if err := a.check(r.Context(), strings.TrimSpace(token)); err != nil {
+		if err := a.check(r, strings.TrimSpace(token)); err != nil {
 			a.log.Warn("a token was refused", zap.String("address", r.RemoteAddr), zap.Error(err))
 			return c, err
 		}

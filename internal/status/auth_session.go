@@ -56,7 +56,7 @@ func (a *auth) signIn(w http.ResponseWriter, r *http.Request, token string) erro
 	case !sameOrigin(r):
 		return errForgery
 	}
-	if err := a.check(r.Context(), strings.TrimSpace(token)); err != nil {
+	if err := a.check(r, strings.TrimSpace(token)); err != nil {
 		return err
 	}
 	id, now := secret(), time.Now()
@@ -71,11 +71,11 @@ func (a *auth) signIn(w http.ResponseWriter, r *http.Request, token string) erro
 
 // signOut ends the session of a request, if it has one.
 func (a *auth) signOut(w http.ResponseWriter, r *http.Request) {
-	if c, err := r.Cookie(cookieName(r)); err == nil {
-		a.mu.Lock()
+	a.mu.Lock()
+	for _, c := range r.CookiesNamed(cookieName(r)) {
 		delete(a.sessions, sha256.Sum256([]byte(c.Value)))
-		a.mu.Unlock()
 	}
+	a.mu.Unlock()
 	http.SetCookie(w, a.cookie(r, "", -1))
 }
 
@@ -105,24 +105,27 @@ func (a *auth) session(r *http.Request) *session {
 	if a.file == "" || !mayCarry(r) {
 		return nil
 	}
-	c, err := r.Cookie(cookieName(r))
-	if err != nil {
+	// Another server of this host may have set one of that name: it must not hide ours.
+	cookies := r.CookiesNamed(cookieName(r))
+	if len(cookies) == 0 {
 		return nil
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.refresh()
-	id := sha256.Sum256([]byte(c.Value))
-	s, now := a.sessions[id], time.Now()
-	if s == nil {
-		return nil
+	now := time.Now()
+	for _, c := range cookies {
+		id := sha256.Sum256([]byte(c.Value))
+		switch s := a.sessions[id]; {
+		case s == nil:
+		case s.over(now):
+			delete(a.sessions, id)
+		default:
+			s.seen = now
+			return s
+		}
 	}
-	if s.over(now) {
-		delete(a.sessions, id)
-		return nil
-	}
-	s.seen = now
-	return s
+	return nil
 }
 
 func (s *session) over(now time.Time) bool {

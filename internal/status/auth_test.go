@@ -357,8 +357,18 @@ func TestGuessingIsSlowAndLocksNobodyOut(t *testing.T) {
 		if rec := sendOn(s, socketAddr, "/api/v1/resume", ""); rec.Code != 200 {
 			t.Errorf("the admin socket: %d", rec.Code)
 		}
+		for _, address := range []string{"198.51.100.7:1", "[2001:db8:0:2::1]:1", "[fe80::1%eth0]:1"} {
+			asked = time.Now()
+			r := from(httptest.NewRequest(http.MethodPost, "http://localhost:9747/api/v1/resume", nil), loopbackAddr)
+			r.RemoteAddr = address
+			r.Header.Set("Authorization", "Bearer "+secretToken)
+			rec := httptest.NewRecorder()
+			if s.ServeHTTP(rec, r); rec.Code != 200 || time.Since(asked) > 0 {
+				t.Errorf("from %s: %d after %v", address, rec.Code, time.Since(asked))
+			}
+		}
 		wg.Wait()
-		if most := int(time.Minute/turnEvery) + 200; guesses[401] > most || g.count() != 2 {
+		if most := int(time.Minute/turnEvery) + 200; guesses[401] > most || g.count() != 5 {
 			t.Errorf("%v guesses in a minute, want %d at most; orders: %d", guesses, most, g.count())
 		}
 		time.Sleep(3 * freeFailures * time.Second)
@@ -453,5 +463,46 @@ func TestABodyThatIsNotAsWantedIsRefusedWithTheReason(t *testing.T) {
 	send(s, "/api/v1/pause", `{"by": "a\u0000\nlice\u202e", "reason": " x\ty\u001b[2J "}`, bearer(secretToken)...)
 	if o := g.last(); o.By != "by a lice via the API: x y[2J" {
 		t.Errorf("%q", o.By)
+	}
+}
+
+func TestAddressesOfGuessersAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := guarded(t)
+		guess := func(address string) {
+			r := from(httptest.NewRequest(http.MethodGet, "http://localhost:9747/api/v1/leader", nil), loopbackAddr)
+			r.RemoteAddr = address
+			r.Header.Set("Authorization", "Bearer wrong")
+			s.ServeHTTP(httptest.NewRecorder(), r)
+		}
+		for i := range 3 * mostGuessers {
+			guess(fmt.Sprintf("[2001:db8:%x::1]:99", i))
+			guess("[2001:db8:0:0::2]:99") // of the first one's network
+		}
+		if n := len(s.auth.guessers); n > mostGuessers+1 {
+			t.Errorf("%d addresses are kept, want %d at most", n, mostGuessers)
+		}
+		time.Sleep(time.Hour)
+		asked := time.Now()
+		for i := range mostGuessers { // they have queues of their own again
+			guess(fmt.Sprintf("10.1.%d.%d:99", i/256, i%256))
+		}
+		if took := time.Since(asked); took > 0 {
+			t.Errorf("further ones waited %v", took)
+		}
+	})
+}
+
+func TestACookieThatAnotherServerOfTheHostHasSetDoesNotHideTheSession(t *testing.T) {
+	s, _ := guarded(t)
+	h := door(s)
+	cookies, csrf := enterDoor(t, h)
+	tossed := append([]*http.Cookie{{Name: "baton-9747", Value: "x"}, {Name: "baton-9747", Value: ""}}, cookies...)
+	if rec := browse(h, "POST", "/test/do", url.Values{"csrf": {csrf}}, tossed); rec.Code != 200 {
+		t.Errorf("%d %s", rec.Code, rec.Body)
+	}
+	browse(h, "POST", "/test/out", nil, tossed)
+	if rec := browse(h, "POST", "/test/do", url.Values{"csrf": {csrf}}, cookies); rec.Code != 401 {
+		t.Errorf("signed out: %d", rec.Code)
 	}
 }

@@ -5,7 +5,7 @@
   "use strict";
   const root = document.documentElement, live = document.getElementById("live"), lost = document.getElementById("lost");
   const lostAfter = 4000, every = 2000;
-  let lines = null, version = 0, ahead = 0, heard = Date.now(), source = null, polling = 0, asking = false;
+  let lines = null, version = 0, ahead = Number(root.dataset.now) - Date.now(), heard = Date.now(), source = null, polling = 0, asking = false;
 
   // The words are those of the server: see format.go.
   const two = (n, big, bigName, small, smallName) => {
@@ -101,7 +101,7 @@
       if (build !== root.dataset.build) return location.reload(); // the node was upgraded
       document.title = fresh.title;
       morph(live, fresh.getElementById("live"));
-      hear(0);
+      hear(Number(fresh.documentElement.dataset.now));
     } catch {
       // silence() tells
     } finally {

@@ -3,9 +3,11 @@ package status
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -33,15 +35,16 @@ func (s *Server) compose(ctx context.Context, t topic, snap Snapshot, known bool
 		s.composeOverview(d, snap, known, query.Get("jobs") == "all", extra)
 	case t.path == "/timeline":
 		now := clockOf(snap)
+		snap.Events = s.page.desk.before(ctx, s.watch, snap.Events)
 		v := newTimeline(snap, now)
-		v.Events = newEvents(snap.Events, now)
+		v.Events, v.Cut = newEvents(snap.Events, now), len(snap.Events) == eventsOnTimeline
 		d.Kind, d.Title, d.View = "timeline", "Timeline", v
 	case t.path == "/dead-letters":
 		s.composeLetters(ctx, d, t, snap, query.Get("job"))
 	case len(parts) == 2 && parts[0] == "jobs":
 		return s.composeJob(ctx, d, t, snap, known, parts[1], query.Get("before"), extra.samples)
 	case len(parts) == 4 && parts[0] == "jobs" && parts[2] == "runs":
-		return s.composeRun(ctx, d, t, snap, known, parts[1], parts[3])
+		return s.composeRun(ctx, d, t, snap, known, parts[1], parts[3], query.Get("entry"))
 	default:
 		return nil
 	}
@@ -127,12 +130,12 @@ func jobAnnounce(v jobPage) string {
 	return v.Name
 }
 
-func (s *Server) composeRun(ctx context.Context, d *document, t topic, snap Snapshot, known bool, name, id string) *document {
+func (s *Server) composeRun(ctx context.Context, d *document, t topic, snap Snapshot, known bool, name, id, entry string) *document {
 	j := jobNamed(snap, name)
 	if j == nil {
 		return s.composeMissing(d, known, "There is no job "+name+" in this node’s configuration.")
 	}
-	run, err := s.findRun(ctx, *j, id)
+	run, err := s.findRun(ctx, *j, id, entry)
 	if !t.see {
 		run = publicRun(run)
 	}
@@ -170,11 +173,12 @@ func (s *Server) composeRun(ctx context.Context, d *document, t topic, snap Snap
 	return d
 }
 
-// searched is how far back a run is looked for by its id.
+// searched is how far back a run is looked for of which nothing but its id is known.
 const searched = 200
 
 // findRun finds a run among those that go on and in the history; nil: it is in neither.
-func (s *Server) findRun(ctx context.Context, j Job, id string) (*Run, error) {
+// entry is its own in the history, "" where that is not known.
+func (s *Server) findRun(ctx context.Context, j Job, id, entry string) (*Run, error) {
 	for _, r := range runsOf(j) {
 		if r.ID == id {
 			return &r, nil
@@ -186,13 +190,27 @@ func (s *Server) findRun(ctx context.Context, j Job, id string) (*Run, error) {
 	if s.cfg.Desk == nil {
 		return nil, nil
 	}
-	entries, err := s.cfg.Desk.History(ctx, j.Name, "", searched)
+	before, n := "", searched
+	if after := nextEntry(entry); after != "" {
+		before, n = after, 1
+	}
+	entries, err := s.cfg.Desk.History(ctx, j.Name, before, n)
 	for _, e := range entries {
 		if e.Run != nil && e.Run.ID == id {
 			return e.Run, nil
 		}
 	}
 	return nil, err
+}
+
+// nextEntry is the least id after another one's; "" if there is none.
+func nextEntry(entry string) string {
+	at, text, _ := strings.Cut(entry, "-")
+	number, err := strconv.ParseUint(text, 10, 63)
+	if err != nil || !entryID(entry) {
+		return ""
+	}
+	return fmt.Sprintf("%s-%d", at, number+1)
 }
 
 func (s *Server) composeMissing(d *document, known bool, text string) *document {

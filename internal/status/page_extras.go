@@ -2,6 +2,7 @@ package status
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,6 +16,8 @@ const (
 	lettersFor = 15 * time.Second
 	// extrasWithin is how long a page waits for what it can do without.
 	extrasWithin = 200 * time.Millisecond
+	// eventsOnTimeline is how much of the election's history the timeline shows.
+	eventsOnTimeline = 300
 	// lettersCounted is how many dead letters the first page counts.
 	lettersCounted = 100
 )
@@ -93,6 +96,8 @@ func isNil[T any](v T) bool {
 		return v == nil
 	case []Letter:
 		return v == nil
+	case []Event:
+		return v == nil
 	case string:
 		return v == ""
 	}
@@ -104,17 +109,23 @@ type desk struct {
 	ask     Desk
 	samples kept[[]Sample]
 	letters kept[string]
+	events  kept[[]Event]
 
 	mu    sync.Mutex
 	byJob map[string]*kept[[]Letter]
 }
 
-func newDesk(d Desk) *desk {
+func newDesk(d Desk, q Inquiry) *desk {
 	if d == nil {
 		return nil
 	}
+	events := func(context.Context) ([]Event, error) { return nil, nil }
+	if q != nil {
+		events = func(ctx context.Context) ([]Event, error) { return q.Events(ctx, eventsOnTimeline) }
+	}
 	return &desk{
-		ask: d,
+		events: kept[[]Event]{lasts: samplesFor, fetch: events},
+		ask:    d,
 		samples: kept[[]Sample]{lasts: samplesFor, fetch: func(ctx context.Context) ([]Sample, error) {
 			return d.Samples(ctx, time.Now().Add(-plotSpan))
 		}},
@@ -136,6 +147,24 @@ func (d *desk) extras(ctx context.Context, w *watch) extras {
 		return extras{}
 	}
 	return extras{samples: d.samples.get(ctx, w), letters: d.letters.get(ctx, w)}
+}
+
+// before is a history of the election that goes back further than the latest events, if
+// there is one. Nothing is between what both have.
+func (d *desk) before(ctx context.Context, w *watch, latest []Event) []Event {
+	if d == nil || len(latest) == 0 {
+		return latest
+	}
+	last := latest[len(latest)-1]
+	known := d.events.get(ctx, w)
+	at := slices.IndexFunc(known, func(e Event) bool {
+		return e.At.Equal(last.At) && e.Event == last.Event && e.NodeID == last.NodeID && e.Epoch == last.Epoch
+	})
+	if at < 0 {
+		return latest
+	}
+	all := slices.Concat(latest, known[at+1:])
+	return all[:min(len(all), eventsOnTimeline)]
 }
 
 // lettersOf are the latest dead letters of a job that there is.

@@ -26,7 +26,7 @@ func (s *shelf) History(_ context.Context, _, before string, n int) ([]Entry, er
 	s.tell("history")
 	from := 0
 	for i, e := range s.entries {
-		if e.ID == before {
+		if before != "" && e.ID >= before { // all have as many digits
 			from = i + 1
 		}
 	}

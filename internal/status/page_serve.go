@@ -10,7 +10,7 @@ import (
 
 // pageRoutes are those of people.
 func (s *Server) pageRoutes(mux *http.ServeMux, slots chan struct{}) {
-	s.page.desk = newDesk(s.cfg.Desk)
+	s.page.desk = newDesk(s.cfg.Desk, s.cfg.Inquiry)
 	s.page.hub = newHub(s)
 	for _, path := range []string{"/{$}", "/jobs/{job}", "/jobs/{job}/runs/{run}", "/timeline", "/dead-letters"} {
 		mux.Handle(path, limit(slots, http.HandlerFunc(s.servePage)))
@@ -49,6 +49,7 @@ func meant(path, query string) string {
 		keep("job", func(v string) bool { return len(v) <= mostName })
 	case strings.HasPrefix(path, "/jobs/"):
 		keep("before", entryID)
+		keep("entry", entryID)
 	}
 	return kept.Encode()
 }

@@ -77,6 +77,9 @@ func newEntries(job string, entries []Entry, now time.Time) (views []entryView) 
 			run := *r
 			run.NodeID = "" // it has a column of its own
 			v.Run, v.By, v.Slot, v.NodeID = newRunView(job, &run, now), clip(r.By), at(r.Slot.UTC(), now), r.NodeID
+			if r.ID != "" && e.ID != "" {
+				v.Run.URL += "?entry=" + url.QueryEscape(e.ID)
+			}
 			if r.Attempt > 1 {
 				v.Number = count(int64(r.Attempt))
 			}

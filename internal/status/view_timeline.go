@@ -13,6 +13,7 @@ type timelineView struct {
 	From, To instant
 	Text     string // says it for whoever sees no bars
 	Events   []eventView
+	Cut      bool // there may have been more before
 }
 
 type timelineRow struct {
