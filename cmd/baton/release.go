@@ -32,6 +32,20 @@ func heldBy(holder string) string {
 	return holder + " holds it"
 }
 
+// loadLock is loadConfig for who needs the lock alone. The daemon may have run with an
+// older file than the one that is there now.
+func loadLock(cmd *cobra.Command, e env) (config.Config, error) {
+	path, err := configPath(cmd, e)
+	if err != nil {
+		return config.Config{}, usageError(err)
+	}
+	c, err := config.ReadLock(config.Input{Path: path, Env: e.getenv, Flags: givenFlags(cmd)})
+	if err != nil {
+		return c, usageError(err)
+	}
+	return c, nil
+}
+
 func newReleaseCommand(e env) *cobra.Command {
 	var crashed bool
 	var owner string
@@ -41,8 +55,9 @@ func newReleaseCommand(e env) *cobra.Command {
 		Long: "Release the lock of a node that can no longer do so itself, if it still holds it.\n" +
 			"With --crashed it is what systemd runs after the daemon (ExecStopPost=): it kills what\n" +
 			"the daemon has left in its control group, then releases the locks that lease*.json name,\n" +
-			"so that another node takes over at once whatever the ttl. Release no lock by hand whose\n" +
-			"node may still be alive: two nodes would act at once.",
+			"so that another node takes over at once whatever the ttl. Of the configuration it needs\n" +
+			"redis: and election: alone; whatever else is wrong there keeps no lock from being released.\n" +
+			"Release no lock by hand whose node may still be alive: two nodes would act at once.",
 		Example: "  ExecStopPost=/usr/bin/baton release --crashed\n" +
 			"  baton release --owner 0b9b3f6e-6f0a-4c43-8d5e-3c1f6b1d8a52",
 		Args: cobra.NoArgs,
@@ -50,18 +65,16 @@ func newReleaseCommand(e env) *cobra.Command {
 			if crashed == (owner != "") {
 				return usageError(errors.New("say either --crashed or --owner; see baton release --help"))
 			}
-			e := e
-			if crashed {
-				e.getenv = daemon.CrashedEnv(e.getenv)
-			}
-			c, err := loadConfig(cmd, e)
-			if err != nil {
-				return err
-			}
 			if owner != "" {
+				c, err := loadConfig(cmd, e)
+				if err != nil {
+					return err
+				}
 				return releaseByHand(cmd.Context(), e, c, owner)
 			}
-			released, err := daemon.ReleaseCrashed(cmd.Context(), c, e.getenv)
+			e := e
+			e.getenv = daemon.CrashedEnv(e.getenv)
+			released, err := daemon.ReleaseCrashed(cmd.Context(), func() (config.Config, error) { return loadLock(cmd, e) }, e.getenv)
 			for _, r := range released {
 				text := fmt.Sprintf("released lock %q, which the daemon left behind", r.LockKey)
 				if !r.Was {

@@ -31,12 +31,21 @@ type Input struct {
 // over defaults, complete and valid. Its error is Problems, or says why the file
 // could not be read.
 func Read(in Input) (Config, error) {
+	c, found, err := in.read(Load)
+	if err != nil {
+		return Config{}, err
+	}
+	return c, firstOfEach(found).err()
+}
+
+// read collects the problems of all steps; its error says why the file could not be read.
+func (in Input) read(load func(path string, env Lookup) (Config, error)) (Config, Problems, error) {
 	c := Default()
 	var found Problems
 	for _, step := range []func() error{
 		func() (err error) {
 			if in.Path != "" {
-				c, err = Load(in.Path, in.Env)
+				c, err = load(in.Path, in.Env)
 			}
 			return err
 		},
@@ -48,10 +57,10 @@ func Read(in Input) (Config, error) {
 		if ps, ok := errors.AsType[Problems](err); ok {
 			found = append(found, ps...)
 		} else if err != nil {
-			return Config{}, err
+			return Config{}, nil, err
 		}
 	}
-	return c, firstOfEach(found).err()
+	return c, found, nil
 }
 
 // firstOfEach keeps one problem a value, and drops what is only a consequence of
@@ -81,19 +90,28 @@ func firstOfEach(found Problems) Problems {
 // is there but has unknown keys, values of the wrong kind or duplicates, each with
 // its line; the Config is then as far as it could be read. It does not validate.
 func Load(path string, env Lookup) (Config, error) {
+	data, err := readAll(path)
+	if err != nil {
+		return Config{}, err
+	}
+	return parse(path, data, env)
+}
+
+// readAll returns as much of the file as tells that it is too large.
+func readAll(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Config{}, fmt.Errorf("read the configuration: %w; to write one: baton config init %s", err, path)
+		return nil, fmt.Errorf("read the configuration: %w; to write one: baton config init %s", err, path)
 	}
 	if err != nil {
-		return Config{}, fmt.Errorf("read the configuration: %w", err)
+		return nil, fmt.Errorf("read the configuration: %w", err)
 	}
 	defer func() { _ = f.Close() }()
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
-		return Config{}, fmt.Errorf("read the configuration: %w", err)
+		return nil, fmt.Errorf("read the configuration: %w", err)
 	}
-	return parse(path, data, env)
+	return data, nil
 }
 
 // parse decodes data, which stands in the named file.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -22,8 +23,9 @@ const killWithin = 5 * time.Second
 // it went (ExecStopPost=). First it kills every other process of its own control
 // group: systemd does not promise that they are dead by then, and a job that
 // lives on must not meet the next leader's. Then it releases the locks that the
-// lease files name. It returns none if there are none: the node did not lead.
-func ReleaseCrashed(ctx context.Context, c config.Config, getenv func(string) (string, bool)) ([]Released, error) {
+// lease files name. It returns none if there are none: the node did not lead. Only if
+// there are some it asks for the configuration, of which [config.ReadLock] reads enough.
+func ReleaseCrashed(ctx context.Context, load func() (config.Config, error), getenv func(string) (string, bool)) ([]Released, error) {
 	// Outside a service the control group is the user's own session.
 	if _, service := getenv("SERVICE_RESULT"); !service {
 		return nil, errors.New("release --crashed kills every process of its control group, so it runs only as ExecStopPost= of a systemd service ($SERVICE_RESULT is not set); to release a lock by hand: baton release --owner UUID")
@@ -35,9 +37,17 @@ func ReleaseCrashed(ctx context.Context, c config.Config, getenv func(string) (s
 	if err := killOthers(ctx); err != nil {
 		return nil, err
 	}
+	left := slices.DeleteFunc(leasePaths(path), missing)
+	if len(left) == 0 {
+		return nil, nil
+	}
+	c, err := load()
+	if err != nil {
+		return nil, fmt.Errorf("the lock that the daemon left behind is not released and runs out by itself, because the configuration does not say where it is:\n%w", err)
+	}
 	var released []Released
 	var failed error
-	for _, file := range leasePaths(path) {
+	for _, file := range left {
 		r, err := releaseLeft(ctx, c, file)
 		if r != nil {
 			released = append(released, *r)

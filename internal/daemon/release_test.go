@@ -13,6 +13,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"baton/internal/config"
 	"baton/internal/testsupport"
 )
 
@@ -23,7 +24,7 @@ func lookup(env map[string]string) func(string) (string, bool) {
 
 // What kills processes must not run where nobody meant it to.
 func TestReleaseCrashedRefusesOutsideAService(t *testing.T) {
-	c := configFor("redis://127.0.0.1:1/0")
+	load := func() (config.Config, error) { return configFor("redis://127.0.0.1:1/0"), nil }
 	for _, x := range []struct {
 		env  map[string]string
 		want string
@@ -32,7 +33,7 @@ func TestReleaseCrashedRefusesOutsideAService(t *testing.T) {
 		{map[string]string{"RUNTIME_DIRECTORY": "/run/baton"}, "baton release --owner UUID"},
 		{map[string]string{"SERVICE_RESULT": "success"}, "the unit needs RuntimeDirectory="},
 	} {
-		if released, err := ReleaseCrashed(t.Context(), c, lookup(x.env)); released != nil || err == nil || !strings.Contains(err.Error(), x.want) {
+		if released, err := ReleaseCrashed(t.Context(), load, lookup(x.env)); released != nil || err == nil || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("environment %v: %v, %v; want it to say %q", x.env, released, err, x.want)
 		}
 	}

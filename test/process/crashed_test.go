@@ -69,6 +69,20 @@ func TestReleaseAfterACrash(t *testing.T) {
 	groups.add(t, stubborn.Process.Pid)
 	groups.add(t, childOf(t, stubborn.Process.Pid))
 
+	// Somebody has broken a job since the daemon read the file.
+	config, err := os.ReadFile(leader.ConfigPath())
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeConfig := func(text string) {
+		if err := os.WriteFile(leader.ConfigPath(), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writeConfig(string(config) + "\nnotify:\n  - nmae: ops\n   command: [\n")
+	if check := cluster.Command(t, soon, nil, "config", "check", leader.ConfigPath()); check.Code != 2 {
+		t.Errorf("the file is not broken: code %d: %s", check.Code, check.Stderr)
+	}
 	killed := time.Now()
 	leader.Kill()
 	if err := syscall.Kill(stubborn.Process.Pid, syscall.SIGTERM); err != nil {
@@ -79,12 +93,22 @@ func TestReleaseAfterACrash(t *testing.T) {
 	}
 	// The shell enters the group, as systemd's helper does, and becomes baton.
 	enter := groups.script() + `exec "$0" "$@"`
-	cmd := exec.Command("sh", append([]string{"-c", enter}, release...)...)
-	cmd.Env = append(os.Environ(), env...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	afterwards := func() (string, error) {
+		cmd := exec.Command("sh", append([]string{"-c", enter}, release...)...)
+		cmd.Env = append(os.Environ(), env...)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+		text, err := cmd.CombinedOutput()
+		return string(text), err
+	}
+	// Where the lock is must be certain, though.
+	writeConfig("redis: {url: http://127.0.0.1}\n")
+	if text, err := afterwards(); err == nil || !strings.Contains(text, "is not released and runs out by itself") || !strings.Contains(text, ":1:9: redis.url: want redis://") {
+		t.Errorf("baton release --crashed without a place of the lock: %v: %s", err, text)
+	}
+	writeConfig(string(config) + "\nnotify:\n  - nmae: ops\n   command: [\n")
 	began := time.Now()
-	text, err := cmd.CombinedOutput()
-	if err != nil || !strings.Contains(string(text), `released lock "baton", which the daemon left behind`) {
+	text, err := afterwards()
+	if err != nil || !strings.Contains(text, `released lock "baton", which the daemon left behind`) {
 		t.Errorf("baton release --crashed: %v: %s", err, text)
 	}
 	took := time.Since(began)
@@ -104,6 +128,11 @@ func TestReleaseAfterACrash(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(leader.RuntimeDir(), "lease.json")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the lease file: %v", err)
+	}
+	// After a start that failed there is nothing to release, and nothing more to say of why.
+	writeConfig("redis: {url: http://127.0.0.1}\n")
+	if text, err := afterwards(); err != nil || text != "" {
+		t.Errorf("baton release --crashed without a lease: %v: %s", err, text)
 	}
 	if !successor.Running() {
 		t.Error("a node outside the group was killed")
