@@ -22,6 +22,7 @@ func TestSchemaRefusesWhatIsWronglyMade(t *testing.T) {
 		t.Fatalf("%q is nowhere", old)
 		return ""
 	}
+	files = append(files, "redis: {cluster: [\"a:1\"], tls: {}}", "redis: {url: redis://a:1, quorum: [\"redis://a:1\", \"redis://b:1\", \"redis://c:1\"]}", "redis: {sentinel: {master: m, addresses: [\"a:1\"]}}")
 	for _, good := range files {
 		refused(t, c, good, false)
 	}
@@ -30,10 +31,10 @@ func TestSchemaRefusesWhatIsWronglyMade(t *testing.T) {
 		"nodes: {id: a}", "node: {ids: a}", "node: [a]", "node: a", "redis: redis://127.0.0.1:6379", "jobs: {report: {schedule: \"@daily\"}}",
 		"node: {priority: high}", "node: {candidate: maybe}", "http: {hosts: baton.example.com}", "databases: [main]",
 		"election: {ttl: 10}", "election: {ttl: 10 s}", "election: {ttl: 0s}", "election: {ttl: -1s}", "election: {drain: [2s]}",
-		"redis: {sentinel: {master: m, addresses: [10.0.0.1:26379], ttl: 1s}}",
+		"redis: {sentinel: {master: m, addresses: [\"10.0.0.1:26379\"], ttl: 1s}}",
 		// Texts.
 		"node: {id: \"db 1\"}", "election: {lock_key: \"a b\"}", "election: {lock_key: \"a{b\"}", "redis: {url: http://127.0.0.1:6379}", "redis: {url: redis://127.0.0.1:6379/x}",
-		"redis: {cluster: [10.0.0.1]}", "redis: {cluster: [redis://10.0.0.1:7000]}", "http: {listen: \"9747\"}", "http: {hosts: [\"https://baton.example.com\"]}",
+		"redis: {cluster: [10.0.0.1]}", "redis: {cluster: [\"redis://10.0.0.1:7000\"]}", "http: {listen: \"9747\"}", "http: {hosts: [\"https://baton.example.com\"]}",
 		"databases: {Main: {driver: sqlite, dsn: x.db}}", swapped("name: views", "name: Views"), swapped("name: report", "name: \"a report\""),
 		// Words and numbers.
 		"log: {level: loud}", "log: {format: xml}", "election: {acquire: redlock}", "election: {lock_format: hash}", "election: {wait_replicas: -1}",
@@ -45,15 +46,15 @@ func TestSchemaRefusesWhatIsWronglyMade(t *testing.T) {
 		swapped("views: $value", "views: {from: $value, type: money}"), swapped("views: $value", "views: {from: $value, empty: zero}"),
 		"notify: [{name: ops, command: [/bin/true], on: [exploded]}]",
 		// What is missing.
-		"databases: {main: {dsn: x.db}}", "databases: {main: {driver: sqlite}}", "databases: {main:}", "redis: {sentinel: {master: m}}", "redis: {sentinel: {addresses: [10.0.0.1:26379]}}",
-		"redis: {sentinel: {master: m, addresses: []}}", "redis: {cluster: []}", "redis: {quorum: [redis://a:1, redis://b:1]}", "http: {tls: {cert_file: /etc/baton/tls.crt}}",
+		"databases: {main: {dsn: x.db}}", "databases: {main: {driver: sqlite}}", "databases: {main:}", "redis: {sentinel: {master: m}}", "redis: {sentinel: {addresses: [\"10.0.0.1:26379\"]}}",
+		"redis: {sentinel: {master: m, addresses: []}}", "redis: {cluster: []}", "redis: {quorum: [\"redis://a:1\", \"redis://b:1\"]}", "http: {tls: {cert_file: /etc/baton/tls.crt}}",
 		swapped("- name: report\n    schedule", "- schedule"), swapped("    schedule: \"@daily\"\n", ""), swapped("    command: [/bin/true]\n", ""), swapped("[/bin/true]", "[]"),
 		swapped("{type: counters, key: views}", "{type: counters}"), swapped("{type: counters, key: views}", "{key: views}"), swapped("{database: main, table: articles, key: [id]}", "{database: main, key: [id]}"),
 		swapped("      to: {database: main, table: articles, key: [id]}\n", ""), swapped("      columns: {id: $field, views: $value}\n", ""), swapped("type: counters, key: views", "type: hashes, key: \"view:<id>\""),
 		"notify: [{name: ops}]", "notify: [{command: [/bin/true]}]", "notify: [{name: ops, webhook: {token_file: /etc/baton/t}}]",
 		// What does not go together.
-		"redis: {url: redis://a:1, cluster: [b:1]}", "redis: {url: redis://a:1, sentinel: {master: m, addresses: [b:1]}}", "redis: {cluster: [a:1], quorum: [redis://a:1, redis://b:1, redis://c:1]}",
-		"redis: {password: a, password_file: /b}", "redis: {cluster: [a:1], tls: {cert_file: /a}}", "election: {acquire: setnx, lock_format: redisson}",
+		"redis: {url: redis://a:1, cluster: [\"b:1\"]}", "redis: {url: redis://a:1, sentinel: {master: m, addresses: [\"b:1\"]}}", "redis: {cluster: [\"a:1\"], quorum: [\"redis://a:1\", \"redis://b:1\", \"redis://c:1\"]}",
+		"redis: {password: a, password_file: /b}", "redis: {cluster: [\"a:1\"], tls: {cert_file: /a}}", "election: {acquire: setnx, lock_format: redisson}",
 		"databases: {main: {driver: sqlite, dsn: x, dsn_file: /y}}", "notify: [{name: ops, command: [/bin/true], webhook: https://a}]", "notify: [{name: ops, webhook: {url: https://a, url_file: /b}}]",
 		"notify: [{name: ops, command: [/bin/true], on: [late, late]}]", "notify: [{name: ops, webhook: example.com}]",
 		swapped("    flush:", "    command: [/bin/true]\n    flush:"), swapped("    flush:", "    working_dir: /srv\n    flush:"),
