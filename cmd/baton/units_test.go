@@ -59,6 +59,21 @@ func TestTheUnitsCallCommandsThatThereAre(t *testing.T) {
 	}
 }
 
+// A host that boots before a mount is there comes back by itself, and one whose
+// configuration is wrong is heard of, but does not fill the journal.
+func TestTheUnitsTryAgainForEverAndSlowly(t *testing.T) {
+	for _, name := range []string{"baton.service", "baton@.service"} {
+		unit := directives(t, name)
+		for directive, want := range map[string][]string{
+			"Restart": {"always"}, "RestartSec": {"2s"}, "StartLimitIntervalSec": {"0"}, "RestartPreventExitStatus": nil, "SuccessExitStatus": nil,
+		} {
+			if !slices.Equal(unit[directive], want) {
+				t.Errorf("%s: %s=%q, want %q", name, directive, unit[directive], want)
+			}
+		}
+	}
+}
+
 // baton reload in the unit, and by hand without --socket, finds the daemon in the
 // runtime directory; what runs after a crash finds lease.json and credentials there.
 func TestTheUnitsGiveTheDirectoriesThatTheDaemonLooksIn(t *testing.T) {
