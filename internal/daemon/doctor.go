@@ -100,7 +100,7 @@ func (e examination) within(ctx context.Context, d time.Duration) []Finding {
 func examinations(c config.Config, o DoctorOptions) []examination {
 	masters := c.Redis.Masters()
 	all := []examination{{subjectConfig, func(context.Context) []Finding { return examineConfig(c) }}}
-	all = append(all, examination{"nodes", func(ctx context.Context) []Finding { return examineNodes(ctx, c) }})
+	all = append(all, examination{"nodes", func(ctx context.Context) []Finding { return examineNodes(ctx, c, o.Self) }})
 	all = append(all, examination{"redis", func(ctx context.Context) []Finding { return examineRedis(ctx, c, len(masters) > 0) }})
 	for i, m := range masters {
 		of := c

@@ -24,7 +24,7 @@ func (f *firstLook) look(ctx context.Context) {
 	if f.over.Load() || len(f.config.Jobs) == 0 {
 		return
 	}
-	found := Doctor(ctx, f.config, DoctorOptions{Getenv: os.LookupEnv})
+	found := Doctor(ctx, f.config, DoctorOptions{Getenv: os.LookupEnv, Self: true})
 	if ctx.Err() != nil {
 		return
 	}

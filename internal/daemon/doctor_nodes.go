@@ -14,7 +14,7 @@ import (
 const clockTolerance = time.Second
 
 // examineNodes looks at what the nodes tell of themselves, and at what their runs have taken.
-func examineNodes(ctx context.Context, c config.Config) []Finding {
+func examineNodes(ctx context.Context, c config.Config, self bool) []Finding {
 	remote, err := Dial(c)
 	if err != nil {
 		return nil // it is found elsewhere
@@ -23,6 +23,9 @@ func examineNodes(ctx context.Context, c config.Config) []Finding {
 	p, err := remote.election.Picture(ctx, 0)
 	if err != nil {
 		return nil
+	}
+	if self {
+		c.Node.ID = "" // that of no node
 	}
 	return append(judgeNodes(p, c), examineRuns(ctx, remote)...)
 }

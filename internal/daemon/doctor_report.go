@@ -14,6 +14,9 @@ type DoctorOptions struct {
 	// Unit looks at how systemd runs baton here. A daemon leaves it: it need not be allowed
 	// to ask.
 	Unit bool
+	// Self is set by a node that looks at itself: what it runs needs no comparison with a
+	// configuration, of which it passes the part under one lock.
+	Self bool
 	// Getenv reads the environment; nil: there is none.
 	Getenv func(name string) (string, bool)
 	// Seen, if set, is told what is being looked at, and when that is over.

@@ -193,6 +193,20 @@ func TestTheFirstTermTellsTheLogWhatIsGrave(t *testing.T) {
 	}
 }
 
+func TestTheFirstLookUnderSeveralLocksDoesNotMissTheJobsOfTheOthers(t *testing.T) {
+	redis, db := testsupport.StartRedis(t), testsupport.SQLite(t)
+	c := doctorFor(redis.URL(), dialect(db))
+	c.Jobs[0].Lock = "east"
+	r := start(t, c, nil)
+	await(t, "a look under each lock", func() bool { return r.logs.FilterMessageSnippet("redis: it keeps nothing on disk").Len() == 2 })
+	if all := r.logs.FilterMessageSnippet("it runs with other jobs").All(); len(all) > 0 {
+		t.Errorf("a node finds fault with its own jobs: %+v", all)
+	}
+	if err := r.end(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestTheFirstLookIsTakenOnce(t *testing.T) {
 	redis, db := testsupport.StartRedis(t), testsupport.SQLite(t)
 	c := doctorFor(redis.URL(), dialect(db))
