@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -101,24 +99,6 @@ const idShown = 12
 
 func shortID(id string) string { return id[:min(idShown, len(id))] }
 
-// plain is one line of text that does nothing to a terminal, cut to so many characters.
-func plain(s string, most int) string {
-	var b strings.Builder
-	n := 0
-	for _, r := range s {
-		if n == most-1 && most > 0 {
-			b.WriteRune('…')
-			break
-		}
-		if !unicode.IsPrint(r) {
-			r = ' '
-		}
-		b.WriteRune(r)
-		n++
-	}
-	return b.String()
-}
-
 // howFar is one line on a terminal that tells how far a long command is. Elsewhere it
 // is nothing.
 type howFar struct {
@@ -142,13 +122,13 @@ func (p *howFar) tell(done, all int, what string) {
 		return
 	}
 	p.shown, p.dirty = time.Now(), true
-	_, _ = fmt.Fprintf(p.w, "\r%d of %d %s\x1b[K", done, all, what)
+	_ = say(p.w, "\r%d of %d %s\x1b[K", done, all, what)
 }
 
 // clear takes the line away before something else is printed.
 func (p *howFar) clear() {
 	if p.dirty {
-		_, _ = fmt.Fprint(p.w, "\r\x1b[K")
+		_ = say(p.w, "\r\x1b[K")
 		p.dirty = false
 	}
 }

@@ -46,8 +46,7 @@ func newDeadDropCommand(e env) *cobra.Command {
 				n, err := d.Drop(cmd.Context(), keys, func(done int) { line.tell(done, len(keys), "dropped") })
 				line.clear()
 				printed := out.print(e.stdout, map[string]int64{"dropped": n}, func(w io.Writer) error {
-					_, err := fmt.Fprintf(w, "%s dropped\n", count(int(n), "dead letter"))
-					return err
+					return say(w, "%s dropped\n", count(int(n), "dead letter"))
 				})
 				return errors.Join(err, printed)
 			})
@@ -69,7 +68,7 @@ func confirm(e env, question string) error {
 	if !ok || !isTerminal(in) {
 		return noTerminal
 	}
-	if _, err := fmt.Fprintf(e.stderr, "%s [y/N] ", question); err != nil {
+	if err := say(e.stderr, "%s [y/N] ", question); err != nil {
 		return err
 	}
 	answer, err := bufio.NewReader(in).ReadString('\n')

@@ -72,18 +72,17 @@ func printLetters(out io.Writer, letters []daemon.DeadLetter, most int, whole bo
 		if !whole {
 			return nil // the error says what is missing
 		}
-		_, err := fmt.Fprintln(out, "no dead letters")
-		return err
+		return say(out, "no dead letters\n")
 	}
 	several := false
 	for _, l := range letters {
 		several = several || l.Database != letters[0].Database
 	}
 	w := newTable(out)
-	p := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) } // Flush tells a write error
-	in := func(database string) string {
+	p := func(format string, args ...any) { _ = say(w, format, args...) } // Flush tells a write error
+	in := func(database string) shown {
 		if several {
-			return database + "\t"
+			return shown(clean(database) + "\t")
 		}
 		return ""
 	}
@@ -94,17 +93,15 @@ func printLetters(out io.Writer, letters []daemon.DeadLetter, most int, whole bo
 	if err := w.Flush(); err != nil || len(letters) < most {
 		return err
 	}
-	_, err := fmt.Fprintf(out, "These are the newest %d, there may be more: -n lists more, --count counts them.\n", most)
-	return err
+	return say(out, "These are the newest %d, there may be more: -n lists more, --count counts them.\n", most)
 }
 
 func printReasons(out io.Writer, reasons []daemon.DeadReason) error {
 	if len(reasons) == 0 {
-		_, err := fmt.Fprintln(out, "no dead letters")
-		return err
+		return say(out, "no dead letters\n")
 	}
 	w := newTable(out)
-	p := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
+	p := func(format string, args ...any) { _ = say(w, format, args...) }
 	p("LETTERS\tJOB\tOLDEST (UTC)\tNEWEST (UTC)\tEXAMPLE\tREASON\n")
 	for _, r := range reasons {
 		p("%d\t%s\t%s\t%s\t%s\t%s\n", r.Letters, r.Job, r.Oldest.UTC().Format(time.DateTime), r.Newest.UTC().Format(time.DateTime), shortID(r.Example), plain(r.Reason, 2*reasonShown))

@@ -104,7 +104,7 @@ func replayLetters(cmd *cobra.Command, e env, d daemon.Letters, keys []daemon.De
 			results = append(results, r)
 		} else if !r.OK || len(keys) <= toldOneByOne {
 			line.clear()
-			_, _ = fmt.Fprintf(e.stdout, "%s  %s  %s: %s\n", shortID(r.ID), r.Job, r.Outcome, plain(r.Text, 0))
+			_ = say(e.stdout, "%s  %s  %s: %s\n", shortID(r.ID), r.Job, r.Outcome, r.Text)
 		}
 		line.tell(done, len(keys), "replayed")
 	})
@@ -114,11 +114,9 @@ func replayLetters(cmd *cobra.Command, e env, d daemon.Letters, keys []daemon.De
 	}
 	printed := out.print(e.stdout, results, func(w io.Writer) error {
 		if len(keys) == 0 {
-			_, err := fmt.Fprintln(w, "no dead letters")
-			return err
+			return say(w, "no dead letters\n")
 		}
-		_, err := fmt.Fprintf(w, "%s replayed, %d not\n", count(ok, "dead letter"), len(keys)-ok)
-		return err
+		return say(w, "%s replayed, %d not\n", count(ok, "dead letter"), len(keys)-ok)
 	})
 	if err == nil && ok < len(keys) {
 		err = &exitError{exitFailure, nil}

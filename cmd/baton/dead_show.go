@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -45,17 +44,17 @@ func printLetter(w io.Writer, l daemon.DeadLetter, configured bool) error {
 	if !configured {
 		job += " (not in the configuration any more)"
 	}
-	_, err := fmt.Fprintf(w, "id        %s\njob       %s\ndatabase  %s\nbatch     %s\nat        %s\nreason    %s\nrecord    %s\n",
+	err := say(w, "id        %s\njob       %s\ndatabase  %s\nbatch     %s\nat        %s\nreason    %s\nrecord    %s\n",
 		l.ID, job, l.Database, l.BatchID, l.At.UTC().Format(time.RFC3339), indented(l.Error), indented(spread(string(l.Record))))
 	if err != nil {
 		return err
 	}
 	id := shortID(l.ID)
 	if configured {
-		_, err = fmt.Fprintf(w, "\nWhen its job, its table or the record is mended:  baton dead replay %s\n", id)
+		err = say(w, "\nWhen its job, its table or the record is mended:  baton dead replay %s\n", id)
 	}
 	if err == nil {
-		_, err = fmt.Fprintf(w, "To give it up:  baton dead drop %s\n", id)
+		err = say(w, "To give it up:  baton dead drop %s\n", id)
 	}
 	return err
 }
@@ -69,11 +68,7 @@ func spread(record string) string {
 	return b.String()
 }
 
-// indented keeps lines below one another, and does nothing to a terminal.
-func indented(text string) string {
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		lines[i] = plain(line, 0)
-	}
-	return strings.Join(lines, "\n          ")
+// indented keeps the lines of a text below one another.
+func indented(text string) shown {
+	return shown(strings.ReplaceAll(string(linesOf(text)), "\n", "\n          "))
 }

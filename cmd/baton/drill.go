@@ -64,8 +64,12 @@ func newDrillCommand(e env) *cobra.Command {
 
 func printDrill(w io.Writer, done []daemon.Drilled) error {
 	for _, d := range done {
-		if _, err := fmt.Fprintf(w, "%s → %s: epoch %d, %d ms after the order; its work ended after %d ms, nobody led for %d ms (lease %d ms)\n",
-			d.From, d.To, d.Epoch, d.TookMS, d.DrainMS, d.GapMS, d.LeaseMS); err != nil {
+		took := paint(w, good, fmt.Sprintf("%d ms after the order", d.TookMS))
+		if !d.InTime() {
+			took = paint(w, bad, fmt.Sprintf("%d ms after the order", d.TookMS))
+		}
+		if err := say(w, "%s → %s: epoch %d, %s; its work ended after %d ms, nobody led for %d ms (lease %d ms)\n",
+			d.From, d.To, d.Epoch, took, d.DrainMS, d.GapMS, d.LeaseMS); err != nil {
 			return err
 		}
 	}
@@ -77,8 +81,7 @@ func printDrill(w io.Writer, done []daemon.Drilled) error {
 		took[i] = d.TookMS
 	}
 	slices.Sort(took)
-	_, err := fmt.Fprintf(w, "%d handovers: p50 %d ms, max %d ms\n", len(took), took[len(took)/2], took[len(took)-1])
-	return err
+	return say(w, "%d handovers: p50 %d ms, max %d ms\n", len(took), took[len(took)/2], took[len(took)-1])
 }
 
 // withElection does a command's work on the election itself: a node cannot measure its own

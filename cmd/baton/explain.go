@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -45,19 +44,25 @@ func newExplainCommand(e env) *cobra.Command {
 }
 
 func printExplanation(w io.Writer, x daemon.Explanation) error {
-	does := "does not lead"
+	does := paint(w, bad, x.NodeID+" does not lead")
 	if x.Leads {
-		does = "leads"
+		does = paint(w, good, x.NodeID+" leads")
 	}
-	if _, err := fmt.Fprintf(w, "%s %s:\n", x.NodeID, does); err != nil {
+	if err := say(w, "%s:\n", does); err != nil {
 		return err
 	}
 	for _, why := range x.Reasons {
-		text := "- " + why.What
-		if why.Do != "" {
-			text += "\n  → " + why.Do
+		c := uneasy
+		if x.Leads {
+			c = ""
 		}
-		if _, err := fmt.Fprintln(w, text); err != nil {
+		if err := say(w, "- %s\n", paint(w, c, why.What)); err != nil {
+			return err
+		}
+		if why.Do == "" {
+			continue
+		}
+		if err := say(w, "  → %s\n", why.Do); err != nil {
 			return err
 		}
 	}

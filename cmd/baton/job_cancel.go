@@ -51,13 +51,12 @@ func newJobCancelCommand(e env) *cobra.Command {
 
 func printCancelled(w io.Writer, c daemon.JobCancelled) error {
 	for _, id := range c.Runs {
-		if _, err := fmt.Fprintf(w, "run %s of job %q was told to end; baton job history %s tells how it did\n", id, c.Job, c.Job); err != nil {
+		if err := say(w, "run %s of job %q was told to end; baton job history %s tells how it did\n", id, c.Job, c.Job); err != nil {
 			return err
 		}
 	}
 	if c.Retry == 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(w, "attempt %d of job %q, which was to come, is dropped\n", c.Retry, c.Job)
-	return err
+	return say(w, "attempt %d of job %q, which was to come, is dropped\n", c.Retry, c.Job)
 }

@@ -48,8 +48,7 @@ func newJobHistoryCommand(e env) *cobra.Command {
 
 func printHistory(out io.Writer, name string, entries []daemon.JobEntry, zone *time.Location, command bool) error {
 	if len(entries) == 0 {
-		_, err := fmt.Fprintf(out, "nothing is known of job %q: no run has ended yet, or redis has lost its data\n", name)
-		return err
+		return say(out, "nothing is known of job %q: no run has ended yet, or redis has lost its data\n", name)
 	}
 	w := newTable(out)
 	result := "ROWS"
@@ -57,10 +56,10 @@ func printHistory(out io.Writer, name string, entries []daemon.JobEntry, zone *t
 		result = "EXIT"
 	}
 	// Flush tells a write error.
-	_, _ = fmt.Fprintf(w, "WHEN (%s)\tTRIGGER\tATTEMPT\tSTATE\tTOOK\t%s\tNODE\tEPOCH\tERROR OR REASON\n", zone, result)
+	_ = say(w, "WHEN (%s)\tTRIGGER\tATTEMPT\tSTATE\tTOOK\t%s\tNODE\tEPOCH\tERROR OR REASON\n", zone, result)
 	for _, e := range entries {
 		if m := e.Missed; m != nil {
-			_, _ = fmt.Fprintf(w, "%s\t-\t-\t%s\t-\t-\t%s\t%d\t%s\n",
+			_ = say(w, "%s\t-\t-\t%s\t-\t-\t%s\t%d\t%s\n",
 				m.First.In(zone).Format(time.DateTime), painted(w, "missed"), m.NodeID, m.Epoch, missedSlots(*m, zone))
 			continue
 		}
@@ -69,7 +68,7 @@ func printHistory(out io.Writer, name string, entries []daemon.JobEntry, zone *t
 		if command {
 			did = exitCode(r)
 		}
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\n", r.Started.In(zone).Format(time.DateTime), r.Trigger, r.Attempt, painted(w, r.State),
+		_ = say(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\n", r.Started.In(zone).Format(time.DateTime), r.Trigger, r.Attempt, painted(w, r.State),
 			short(time.Duration(r.DurationMS)*time.Millisecond), did, r.NodeID, r.Epoch, remark(r, zone))
 	}
 	return w.Flush()

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,27 +35,26 @@ func newJobListCommand(e env) *cobra.Command {
 
 func printJobs(out io.Writer, s daemon.Snapshot) error {
 	if len(s.Jobs) == 0 {
-		_, err := fmt.Fprintln(out, "the configuration has no jobs")
-		return err
+		return say(out, "the configuration has no jobs\n")
 	}
 	w := newTable(out)
-	_, _ = fmt.Fprintln(w, "JOB\tSCHEDULE\tSTATE\tLAST\tNEXT\tWAITING\tBEHIND") // Flush tells a write error
+	_ = say(w, "JOB\tSCHEDULE\tSTATE\tLAST\tNEXT\tWAITING\tBEHIND\n") // Flush tells a write error
 	for _, j := range s.Jobs {
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", j.Name, j.Schedule,
+		_ = say(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", j.Name, j.Schedule,
 			painted(w, jobState(j, s.Now)), painted(w, lastRun(j, s.Now)), nextRun(j, s), waitingChanges(j), paintLate(w, j))
 	}
 	return w.Flush()
 }
 
 // painted is a state in its colour.
-func painted(w io.Writer, state string) string { return paint(w, stateColour(state), state) }
+func painted(w io.Writer, state string) shown { return paint(w, stateColour(state), state) }
 
 // paintLate is how far a job is behind.
-func paintLate(w io.Writer, j daemon.Job) string {
+func paintLate(w io.Writer, j daemon.Job) shown {
 	if isLate(j) {
 		return paint(w, bad, behind(j))
 	}
-	return behind(j)
+	return shown(behind(j))
 }
 
 // jobState is what a job does now, in a word or two.
@@ -169,7 +167,7 @@ func newJobShowCommand(e env) *cobra.Command {
 
 func printJob(out io.Writer, j daemon.Job, runs []daemon.Execution, now time.Time) error {
 	w := newTable(out)
-	p := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) } // Flush tells a write error
+	p := func(format string, args ...any) { _ = say(w, format, args...) } // Flush tells a write error
 	target := "writes to"
 	if j.Command {
 		target = "runs"
@@ -258,9 +256,4 @@ func soFar(r daemon.Execution) string {
 		text += fmt.Sprintf(", %d dead letters", r.Dead)
 	}
 	return text
-}
-
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(text, "\n")
-	return line
 }

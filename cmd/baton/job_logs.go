@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,14 +21,15 @@ func newJobLogsCommand(e env) *cobra.Command {
 			"run that goes on, or else the last one, on whichever host. With -f it goes on until the\n" +
 			"run has ended, and tells how: exit code 0 if that was well, else 1; Ctrl-C ends the\n" +
 			"watching, and not the run. The last 256 KiB of each of the last 20 runs are kept, and\n" +
-			"secrets that the job names are not in them.",
+			"secrets that the job names are not in them. On a terminal control characters other than\n" +
+			"those of colours are shown, and have no effect; elsewhere all is as the command wrote it.",
 		Example: "  baton job logs report\n  baton job logs report -f\n  baton job logs report --tail 20 --run 3f0c…",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withRemote(cmd, e, func(r daemon.Asked) error {
 				o.Job = args[0]
-				o.Note = func(text string) { _, _ = fmt.Fprintf(e.stderr, "baton: %s\n", text) }
-				run, err := r.ShowLogs(cmd.Context(), o, e.stdout)
+				o.Note = func(text string) { _ = say(e.stderr, "baton: %s\n", text) }
+				run, err := showLogs(cmd.Context(), r, o, e.stdout)
 				switch {
 				case o.Follow && daemon.Ended(err):
 					return nil
@@ -46,6 +49,17 @@ func newJobLogsCommand(e env) *cobra.Command {
 	runIDs(e, false).asFlag(cmd, "run")
 	cmd.Flags().IntVar(&o.Tail, "tail", -1, "begin with the last so `many` lines only (default: all that is kept)")
 	return cmd
+}
+
+// showLogs writes what a program has printed as it is, for other programs; on a terminal
+// nothing in it has an effect but lines, tabs and colours.
+func showLogs(ctx context.Context, r daemon.Asked, o daemon.JobLogs, w io.Writer) (daemon.JobRun, error) {
+	if !isTerminal(w) {
+		return r.ShowLogs(ctx, o, w)
+	}
+	screen := &raw{w: w}
+	run, err := r.ShowLogs(ctx, o, screen)
+	return run, errors.Join(err, screen.end())
 }
 
 // ended says how a run has ended, and answers with its result.

@@ -66,18 +66,17 @@ func parseFrom(text string, zone *time.Location) (time.Time, error) {
 
 func printNext(out io.Writer, c daemon.Coming, now time.Time) error {
 	if c.Always {
-		_, err := fmt.Fprintf(out, "%s: %s: it has no slots, and is started again whenever it ends\n", c.Job, c.Words)
-		return err
+		return say(out, "%s: %s: it has no slots, and is started again whenever it ends\n", c.Job, c.Words)
 	}
 	head := c.Job + ": " + c.Words
 	if c.OffsetMS > 0 {
 		head += fmt.Sprintf(", started %s after each slot by its jitter", short(time.Duration(c.OffsetMS)*time.Millisecond))
 	}
-	if _, err := fmt.Fprintln(out, head); err != nil {
+	if err := say(out, "%s\n", head); err != nil {
 		return err
 	}
 	w := newTable(out)
-	p := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) } // Flush tells a write error
+	p := func(format string, args ...any) { _ = say(w, format, args...) } // Flush tells a write error
 	starts := c.OffsetMS > 0
 	if p("SLOT\tIN\t"); starts {
 		p("STARTS\t")

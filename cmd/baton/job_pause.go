@@ -90,11 +90,9 @@ func printJobPause(w io.Writer, p daemon.JobPause) error {
 		who, is, was = "all jobs", "are", "were"
 	}
 	if p.Was != nil {
-		_, err := fmt.Fprintf(w, "%s %s paused already, %s; the reason is now: %s%s\n", who, was, p.Was.Reason, p.Reason, end)
-		return err
+		return say(w, "%s %s paused already, %s; the reason is now: %s%s\n", who, was, p.Was.Reason, p.Reason, end)
 	}
-	_, err := fmt.Fprintf(w, "%s %s paused %s%s\n", who, is, p.Reason, end)
-	return err
+	return say(w, "%s %s paused %s%s\n", who, is, p.Reason, end)
 }
 
 func newJobResumeCommand(e env) *cobra.Command {
@@ -141,6 +139,5 @@ func printJobResume(w io.Writer, p daemon.JobPause) error {
 	if p.Still != nil {
 		text += fmt.Sprintf("; but all jobs are paused %s; baton job resume --all ends that", p.Still.Reason)
 	}
-	_, err := fmt.Fprintln(w, text)
-	return err
+	return say(w, "%s\n", text)
 }

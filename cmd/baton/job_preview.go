@@ -53,7 +53,7 @@ func newJobPreviewCommand(e env) *cobra.Command {
 
 func printPreview(out io.Writer, p daemon.Preview) error {
 	w := newTable(out)
-	f := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) } // Flush tells a write error
+	f := func(format string, args ...any) { _ = say(w, format, args...) } // Flush tells a write error
 	f("SOURCE\tWAITING\n")
 	for _, s := range p.Shards {
 		waiting := fmt.Sprint(s.Backlog)
@@ -68,7 +68,7 @@ func printPreview(out io.Writer, p daemon.Preview) error {
 	}
 	f("\n")
 	if p.DDL != "" {
-		f("\nThe table is missing. The first run would make it:\n\n%s;\n", p.DDL)
+		f("\nThe table is missing. The first run would make it:\n\n%s;\n", linesOf(p.DDL))
 	}
 	if len(p.Columns) > 0 {
 		f("\nCOLUMN\tTYPE\tFROM\tREAD AS\tOP\tMISSING\tEMPTY\n")
@@ -111,16 +111,16 @@ func previewRows(f func(string, ...any), p daemon.Preview) {
 // widest bounds what is shown of one value.
 const widest = 40
 
-func previewRow(columns []daemon.PreviewColumn, r daemon.PreviewRow) string {
+func previewRow(columns []daemon.PreviewColumn, r daemon.PreviewRow) shown {
 	if r.Error != "" {
-		return "dead letter: " + r.Record
+		return shown("dead letter: " + clean(r.Record))
 	}
 	var b strings.Builder
 	for i := range columns {
 		text := "NULL"
 		switch v := r.Values[i]; {
 		case v != nil:
-			text = cmp.Or(printable(*v), "''")
+			text = cmp.Or(plain(*v, widest), "''")
 		case r.Delete:
 			text = ""
 		}
@@ -129,19 +129,5 @@ func previewRow(columns []daemon.PreviewColumn, r daemon.PreviewRow) string {
 	if r.Delete {
 		b.WriteString("(the row is deleted)")
 	}
-	return b.String()
-}
-
-// printable keeps a value from moving the table, and a long one short.
-func printable(text string) string {
-	clean := strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return '�'
-		}
-		return r
-	}, text)
-	if runes := []rune(clean); len(runes) > widest {
-		return string(runes[:widest-1]) + "…"
-	}
-	return clean
+	return shown(b.String())
 }

@@ -47,16 +47,16 @@ func (p *progress) show(r daemon.Execution, now time.Time) {
 		line = "running for " + short(now.Sub(r.Started).Round(time.Second))
 	}
 	if p.inPlace {
-		_, _ = fmt.Fprintf(p.w, "\r\x1b[K%s", line) // a terminal that is gone ends the process
+		_ = say(p.w, "\r\x1b[K%s", line) // a terminal that is gone ends the process
 		return
 	}
-	_, _ = fmt.Fprintln(p.w, line)
+	_ = say(p.w, "%s\n", line)
 }
 
 // end leaves the line.
 func (p *progress) end() {
 	if p.inPlace && !p.shown.IsZero() {
-		_, _ = fmt.Fprint(p.w, "\r\x1b[K")
+		_ = say(p.w, "\r\x1b[K")
 	}
 }
 

@@ -39,11 +39,9 @@ func newJobRunCommand(e env) *cobra.Command {
 				}
 				return out.print(e.stdout, run, func(w io.Writer) error {
 					if run.Queued {
-						_, err := fmt.Fprintf(w, "run %s of job %q waits for another one to end; baton job show %s tells how that goes\n", run.Run.ID, run.Job, run.Job)
-						return err
+						return say(w, "run %s of job %q waits for another one to end; baton job show %s tells how that goes\n", run.Run.ID, run.Job, run.Job)
 					}
-					_, err := fmt.Fprintf(w, "run %s of job %q has begun on %s; baton job show %s tells how it ends\n", run.Run.ID, run.Job, run.Run.NodeID, run.Job)
-					return err
+					return say(w, "run %s of job %q has begun on %s; baton job show %s tells how it ends\n", run.Run.ID, run.Job, run.Run.NodeID, run.Job)
 				})
 			})
 		},
@@ -73,8 +71,7 @@ func watchRun(ctx context.Context, w io.Writer, r daemon.Asked, run daemon.JobRu
 	bar.end()
 	switch {
 	case daemon.Ended(err):
-		_, err = fmt.Fprintf(w, "no longer watching; run %s goes on, baton job show %s tells how it ends\n", run.Run.ID, run.Job)
-		return err
+		return say(w, "no longer watching; run %s goes on, baton job show %s tells how it ends\n", run.Run.ID, run.Job)
 	case err != nil:
 		return err
 	}
@@ -84,8 +81,7 @@ func watchRun(ctx context.Context, w io.Writer, r daemon.Asked, run daemon.JobRu
 		if ended.Run.ExitCode != nil || r.IsCommand(ended.Job) {
 			did = exit(ended.Run)
 		}
-		_, err := fmt.Fprintf(w, "%s: %s in %s%s\n", ended.Run.State, did, short(took), perSecond(ended.Run.Rows, took))
-		return err
+		return say(w, "%s: %s in %s%s\n", ended.Run.State, did, short(took), perSecond(ended.Run.Rows, took))
 	})
 	if !ended.Succeeded() {
 		return errors.Join(err, fmt.Errorf("run %s of job %q: %s: %s", ended.Run.ID, ended.Job, ended.Run.State, ended.Run.Error))

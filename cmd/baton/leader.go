@@ -30,8 +30,7 @@ func newLeaderCommand(e env) *cobra.Command {
 					if leader.Foreign {
 						name = fmt.Sprintf("(not baton: owner %s)", leader.Owner)
 					}
-					_, err := fmt.Fprintln(w, name)
-					return err
+					return say(w, "%s\n", name)
 				})
 			})
 		},

@@ -137,7 +137,7 @@ func (f *lockFlags) run(cmd *cobra.Command, e env, args []string) error {
 		Names: names, Slots: f.slots, Wait: f.patience(cmd), AtLeast: f.atLeast, Command: argv, Env: os.Environ(),
 		Stdin: e.stdin, Stdout: e.stdout, Stderr: e.stderr, Leave: f.leave,
 		Warden: []string{"/proc/self/exe", wardenCommand}, Signals: signals, Version: thisBuild().Version,
-		Warn: func(text string) { _, _ = fmt.Fprintf(e.stderr, "baton: %s\n", text) },
+		Warn: func(text string) { _ = say(e.stderr, "baton: %s\n", text) },
 		Note: f.note(e.stderr), Exit: e.exit,
 	})
 	return f.coded(result, err, e.stderr)
@@ -183,7 +183,7 @@ func (f *lockFlags) note(w io.Writer) func(string) {
 	if !f.verbose {
 		return func(string) {}
 	}
-	return func(text string) { _, _ = fmt.Fprintf(w, "baton: %s\n", text) }
+	return func(text string) { _ = say(w, "baton: %s\n", text) }
 }
 
 // coded turns how it ended into an exit code, and says what is wrong.

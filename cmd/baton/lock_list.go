@@ -39,8 +39,7 @@ func (f *lockFlags) inspect(cmd *cobra.Command, e env) error {
 		if from == "" {
 			from = fmt.Sprintf("a program that is not baton (owner %s)", broken.Owner)
 		}
-		_, err := fmt.Fprintf(w, "%s: taken away from %s; free in %s\n", broken.Name, from, short(time.Duration(broken.FreeInMS)*time.Millisecond))
-		return err
+		return say(w, "%s: taken away from %s; free in %s\n", broken.Name, from, short(time.Duration(broken.FreeInMS)*time.Millisecond))
 	})
 }
 
@@ -55,11 +54,10 @@ func breaker(reason string) string {
 
 func printLocks(out io.Writer, held []daemon.LockState, now time.Time) error {
 	if len(held) == 0 {
-		_, err := fmt.Fprintln(out, "no locks are held")
-		return err
+		return say(out, "no locks are held\n")
 	}
 	w := newTable(out)
-	p := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) } // Flush tells a write error
+	p := func(format string, args ...any) { _ = say(w, format, args...) } // Flush tells a write error
 	p("LOCK\tNODE\tEPOCH\tFOR\tLEASE LEFT\tOWNER\n")
 	for _, l := range held {
 		node, epoch, since, left := l.NodeID, fmt.Sprint(l.Epoch), short(now.Sub(l.Since)), "no expiry"

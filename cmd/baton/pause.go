@@ -69,11 +69,9 @@ func printPause(out io.Writer, p daemon.Paused, waited bool) error {
 		now = p.Leader + " was told to stop"
 	}
 	if p.Already != "" {
-		_, err := fmt.Fprintf(out, "was paused already, %s; the reason is now: %s; %s\n", p.Already, p.Reason, now)
-		return err
+		return say(out, "was paused already, %s; the reason is now: %s; %s\n", p.Already, p.Reason, now)
 	}
-	_, err := fmt.Fprintf(out, "paused %s: %s\n", p.Reason, now)
-	return err
+	return say(out, "paused %s: %s\n", p.Reason, now)
 }
 
 func newResumeCommand(e env) *cobra.Command {
@@ -115,6 +113,5 @@ func printResume(out io.Writer, d daemon.Resumed) error {
 	case d.Leader != "":
 		text = fmt.Sprintf("resumed; it was paused %s; %s leads: epoch %d, %d ms after the order", d.Was, d.Leader, d.Epoch, d.TookMS)
 	}
-	_, err := fmt.Fprintln(out, text)
-	return err
+	return say(out, "%s\n", text)
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -23,8 +22,7 @@ func newReloadCommand(e env) *cobra.Command {
 			if err := reload(cmd, e, socket); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintln(e.stdout, "reloaded")
-			return err
+			return say(e.stdout, "reloaded\n")
 		},
 	}
 	cmd.Flags().StringVar(&socket, "socket", "", "the daemon's admin `socket` (default admin.sock in $RUNTIME_DIRECTORY, else /run/baton)")

@@ -106,7 +106,7 @@ func direct[T any](cmd *cobra.Command, e env, open func(config.Config) (T, error
 	socket := daemon.AdminSocket(e.getenv)
 	client, unusable := local(cmd, socket)
 	if asked, ok := any(client).(T); ok && unusable == nil {
-		_, _ = fmt.Fprintf(e.stderr, "baton: asking the daemon of this host at %s, since %v\n", socket, cause(err))
+		_ = say(e.stderr, "baton: asking the daemon of this host at %s, since %v\n", socket, cause(err))
 		return asked, nil
 	}
 	var none T

@@ -104,7 +104,7 @@ func execute(ctx context.Context, root *cobra.Command, stderr io.Writer) int {
 		err = fmt.Errorf("%w\nsee %s --help", err, cmd.CommandPath())
 	}
 	if !ok || coded.err != nil {
-		printError(stderr, err)
+		printError(stderr, err, code == exitUsage)
 	}
 	return code
 }
@@ -138,13 +138,18 @@ func newRootCommand(e env) *cobra.Command {
 }
 
 // printError writes "baton: what happened". Several problems of a configuration
-// get a line each, which begins with its place so that editors can go there.
-func printError(w io.Writer, err error) {
+// get a line each, which begins with its place so that editors can go there. Other errors
+// than of usage may hold texts from outside: no line of theirs looks like another message.
+func printError(w io.Writer, err error, usage bool) {
 	if problems, ok := errors.AsType[config.Problems](err); ok && len(problems) > 1 {
-		_, _ = fmt.Fprintf(w, "baton: %d problems in the configuration:\n%v\n", len(problems), err)
+		_ = say(w, "baton: %d problems in the configuration:\n%s\n", len(problems), linesOf(err.Error()))
 		return
 	}
-	_, _ = fmt.Fprintf(w, "baton: %v\n", err)
+	text := string(linesOf(err.Error()))
+	if !usage {
+		text = strings.ReplaceAll(strings.ReplaceAll(text, "\t", " "), "\n", "\n  ")
+	}
+	_ = say(w, "baton: %s\n", shown(text))
 }
 
 func newEnvironmentTopic() *cobra.Command {

@@ -27,7 +27,7 @@ func TestCommandLineThatIsNotUnderstoodIsUsage(t *testing.T) {
 		"version -o xml":                     "baton: invalid argument \"xml\" for \"-o, --output\" flag: want table, json or yaml\nsee baton version --help\n",
 		"completion":                         "baton: accepts 1 arg(s), received 0\nsee baton completion --help\n",
 		"completion tcsh":                    "baton: invalid argument \"tcsh\" for \"baton completion\"\nsee baton completion --help\n",
-		"config":                             "baton: baton config needs check, show or init\nsee baton config --help\n",
+		"config":                             "baton: baton config needs check, show, init or schema\nsee baton config --help\n",
 		"config chek":                        "baton: unknown command \"chek\" for \"baton config\"\n\nDid you mean this?\n\tcheck\n\nsee baton config --help\n",
 		"config check a b":                   "baton: accepts at most 1 arg(s), received 2\nsee baton config check --help\n",
 		"lock --break=":                      "baton: cannot be locked like this: redis key is empty: give it a name\n",

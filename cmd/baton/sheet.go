@@ -83,12 +83,13 @@ const (
 )
 
 // paint is text in a colour, where w takes colours.
-func paint(w io.Writer, c colour, text string) string {
+func paint(w io.Writer, c colour, text string) shown {
+	text = clean(text)
 	s, ok := w.(interface{ colours() bool })
 	if !ok || !s.colours() || text == "" || c == "" {
-		return text
+		return shown(text)
 	}
-	return "\x1b[" + string(c) + "m" + text + "\x1b[0m"
+	return shown("\x1b[" + string(c) + "m" + text + "\x1b[0m")
 }
 
 func (s *sheet) colours() bool { return s.colour }

@@ -85,17 +85,16 @@ func showEvents(ctx context.Context, out io.Writer, r daemon.Asked, o output, n 
 	}
 	return o.print(out, events, func(out io.Writer) error {
 		if len(events) == 0 {
-			_, err := fmt.Fprintln(out, "nothing has happened yet")
-			return err
+			return say(out, "nothing has happened yet\n")
 		}
 		w := newTable(out)
-		_, _ = fmt.Fprintln(w, "TIME\tEVENT\tNODE\tEPOCH\tREASON") // Flush tells a write error
+		_ = say(w, "TIME\tEVENT\tNODE\tEPOCH\tREASON\n") // Flush tells a write error
 		for _, e := range events {
 			epoch := "-"
 			if e.Epoch != 0 {
 				epoch = fmt.Sprint(e.Epoch)
 			}
-			_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", e.At.Format("2006-01-02 15:04:05.000"), e.Event, cmp.Or(e.NodeID, "-"), epoch, e.Reason)
+			_ = say(w, "%s\t%s\t%s\t%s\t%s\n", e.At.Format("2006-01-02 15:04:05.000"), e.Event, cmp.Or(e.NodeID, "-"), epoch, e.Reason)
 		}
 		return w.Flush()
 	})

@@ -29,7 +29,7 @@ func printStatus(out io.Writer, s daemon.Snapshot) error {
 }
 
 func (t statusTables) print(format string, args ...any) {
-	_, _ = fmt.Fprintf(t, format, args...) // Flush tells a write error
+	_ = say(t, format, args...) // Flush tells a write error
 }
 
 func (t statusTables) leader() {
@@ -103,7 +103,7 @@ func (t statusTables) jobs() {
 		t.print("\nJOB\tSCHEDULE\tNEXT\tLAST\tROWS\tDEAD\tTOOK\tWAITING\tFAILURES%s\n", t.lockColumn("LOCK"))
 	}
 	for _, j := range t.s.Jobs {
-		next, last, rows, dead, took, waiting := nextRun(j, t.s), "never", "-", "-", "-", waitingChanges(j)
+		next, last, rows, dead, took, waiting := nextRun(j, t.s), "never", "-", "-", "-", shown(waitingChanges(j))
 		if r := j.LastRun; r != nil {
 			last = fmt.Sprintf("%s %s ago", r.State, short(t.s.Now.Sub(r.Started)))
 			rows, dead = fmt.Sprint(r.Rows), fmt.Sprint(r.Dead)
@@ -112,12 +112,12 @@ func (t statusTables) jobs() {
 		if r := j.Running; r != nil {
 			next = "running for " + short(t.s.Now.Sub(r.Started))
 		}
-		failures := fmt.Sprint(j.ConsecutiveFailures)
+		failures := shown(fmt.Sprint(j.ConsecutiveFailures))
 		if j.ConsecutiveFailures > 0 {
-			failures = paint(t, bad, failures)
+			failures = paint(t, bad, string(failures))
 		}
 		if isLate(j) {
-			waiting = paint(t, bad, waiting)
+			waiting = paint(t, bad, string(waiting))
 		}
 		t.print("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s%s\n", j.Name, j.Schedule, paint(t, stateColour(next), next), paint(t, stateColour(last), last), rows, dead, took, waiting, failures, t.lockColumn(j.Lock))
 	}
@@ -161,11 +161,11 @@ func pausedFor(j daemon.Job) string {
 }
 
 // lockColumn is there if jobs run under several locks.
-func (t statusTables) lockColumn(text string) string {
+func (t statusTables) lockColumn(text string) shown {
 	if len(t.s.Locks) == 0 {
 		return ""
 	}
-	return "\t" + text
+	return shown("\t" + clean(text))
 }
 
 func leaseLeft(ms int64) string {

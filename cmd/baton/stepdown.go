@@ -39,9 +39,9 @@ func newStepDownCommand(e env) *cobra.Command {
 				}
 				return errors.Join(err, out.print(e.stdout, h, func(w io.Writer) error {
 					if h.To == "" {
-						_, err = fmt.Fprintf(w, "%s was asked to step down\n", h.From)
+						err = say(w, "%s was asked to step down\n", h.From)
 					} else {
-						_, err = fmt.Fprintf(w, "%s leads after %s: epoch %d, %d ms after the order\n", h.To, h.From, h.Epoch, h.TookMS)
+						err = say(w, "%s leads after %s: epoch %d, %d ms after the order\n", h.To, h.From, h.Epoch, h.TookMS)
 					}
 					return err
 				}))

@@ -81,9 +81,9 @@ func printHandovers(w io.Writer, all []lockHandover) error {
 		case h.From == "":
 			continue // the error says why
 		case h.To == "":
-			_, err = fmt.Fprintf(w, "%s: %s was asked to step down\n", h.Lock, h.From)
+			err = say(w, "%s: %s was asked to step down\n", h.Lock, h.From)
 		default:
-			_, err = fmt.Fprintf(w, "%s: %s leads after %s: epoch %d, %d ms after the order\n", h.Lock, h.To, h.From, h.Epoch, h.TookMS)
+			err = say(w, "%s: %s leads after %s: epoch %d, %d ms after the order\n", h.Lock, h.To, h.From, h.Epoch, h.TookMS)
 		}
 		if err != nil {
 			return err

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"runtime"
 	"runtime/debug"
@@ -55,8 +54,7 @@ func newVersionCommand(e env) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			b := thisBuild()
 			return out.print(e.stdout, b, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "baton %s (commit %s, %s, %s)\n", b.Version, b.Commit, b.Go, b.Platform)
-				return err
+				return say(w, "baton %s (commit %s, %s, %s)\n", b.Version, b.Commit, b.Go, b.Platform)
 			})
 		},
 	}

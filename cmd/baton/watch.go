@@ -120,7 +120,7 @@ func (w *watch) frame(now time.Time) error {
 	width, height := w.size()
 	w.sheet.width = width
 	var text strings.Builder
-	text.WriteString(w.headline(now) + "\n\n")
+	text.WriteString(string(w.headline(now)) + "\n\n")
 	if w.seen {
 		if err := printStatus(&sheet{&text, w.sheet.colour, width}, w.shown); err != nil {
 			return err
@@ -128,7 +128,7 @@ func (w *watch) frame(now time.Time) error {
 	}
 	lines := strings.Split(strings.TrimRight(text.String(), "\n"), "\n")
 	if more := len(lines) - height; more > 0 && height > 1 {
-		lines = append(lines[:height-1], paint(w.sheet, dim, fmt.Sprintf("… %d more lines", more+1)))
+		lines = append(lines[:height-1], string(paint(w.sheet, dim, fmt.Sprintf("… %d more lines", more+1))))
 	}
 	for i, line := range lines {
 		lines[i] = cutWidth(line, width) + "\x1b[K"
@@ -139,11 +139,11 @@ func (w *watch) frame(now time.Time) error {
 }
 
 // headline is the time, and what keeps the state from being shown as it is now.
-func (w *watch) headline(now time.Time) string {
+func (w *watch) headline(now time.Time) shown {
 	clock := now.Format(time.TimeOnly)
-	was := ""
+	was := shown("")
 	if w.seen {
-		was = "; below is how it was at " + w.shown.Now.Local().Format(time.TimeOnly)
+		was = shown("; below is how it was at " + w.shown.Now.Local().Format(time.TimeOnly))
 	}
 	switch {
 	case w.err != nil:
@@ -168,10 +168,10 @@ func (w *watch) log(ctx context.Context) error {
 		if err != nil && w.out.data() {
 			err = w.out.print(&frame, map[string]string{"error": err.Error()}, nil)
 		} else if err != nil {
-			_, err = fmt.Fprintf(&frame, "%s  %v\n", now, err)
+			err = say(&frame, "%s  %v\n", now, err)
 		} else {
 			err = w.out.print(&frame, s, func(io.Writer) error {
-				_, _ = fmt.Fprintf(&frame, "%s\n", now) // a Builder takes everything
+				_ = say(&frame, "%s\n", now) // a Builder takes everything
 				err := printStatus(&sheet{&frame, w.sheet.colour, 0}, s)
 				frame.WriteString("\n")
 				return err

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"baton/internal/testsupport"
+)
+
+// evil clears the screen, gives the window a title, hides what follows, writes backwards
+// and begins a line of its own.
+const evil = "ev\x1b[2J\x1b]0;x\a\x1b[8m\u009b31m\u202e\x7f\xff\v\r\nFORGED\tx"
+
+// forgery finds what of a text has an effect on a terminal, but for our own colours.
+func forgery(text string) string {
+	text = regexp.MustCompile("\x1b\\[(0|1|2|31|32|33)m").ReplaceAllString(text, "")
+	for i, r := range text {
+		if r != '\n' && !unicode.IsGraphic(r) || r == unicode.ReplacementChar && text[i] != "\uFFFD"[0] {
+			return fmt.Sprintf("%q", text[max(0, i-40):min(len(text), i+10)])
+		}
+	}
+	return regexp.MustCompile(`(?m)^FORGED.*`).FindString(text)
+}
+
+// Whoever can write to Redis, or to a table that is flushed, must not command the terminal
+// of who looks.
+func TestNothingThatIsShownCommandsATerminal(t *testing.T) {
+	t.Setenv("GORACE", "atexit_sleep_ms=0")
+	c, server, db := newCLI(t), testsupport.StartRedis(t), testsupport.SQLite(t)
+	db.Exec(t, "CREATE TABLE articles (id INTEGER PRIMARY KEY, views INTEGER NOT NULL)")
+	c.file("baton.yaml", fmt.Sprintf(`
+redis: {url: %q}
+election: {ttl: 10s}
+http: {listen: "off"}
+databases: {main: {driver: sqlite, dsn: %q}}
+jobs:
+  - name: views
+    schedule: "@yearly"
+    flush: {from: {type: counters, key: views}, to: {database: main, table: articles, key: [id]}, columns: {id: $field, views: $value}}
+  - {name: report, schedule: "@yearly", shell: true, command: 'printf "\033[31mred\033[0m\033[2J\r\n\tdone"; exit 3'}
+`, server.URL(), db.DSN))
+	c.env["BATON_CONFIG"] = "baton.yaml"
+	conn := server.Conn()
+	do := func(args ...any) {
+		t.Helper()
+		if _, err := conn.Do(args[0].(string), args[1:]...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, stop := c.daemon("--node-id", "db1")
+	c.until("db1\n", "leader")
+	do("HSET", "views", evil, 1)
+	for _, job := range []string{"views", "report"} {
+		c.run("job", "run", job, "--watch", "--reason", evil)
+		c.run("job", "pause", job, "--reason", evil)
+	}
+	c.run("job", "cancel", "report", "--reason", evil)
+	c.run("pause", "--reason", evil)
+	stop()
+	id := first(t, `(?m)^([0-9a-f]{12})  `, c.run("dead", "list").stdout)
+
+	node, err := json.Marshal(map[string]any{"version": evil, "config_hash": evil, "address": evil, "instance": evil, "twin": evil, "state": evil, "seen_ms": time.Now().UnixMilli(), "clock_ms": 900})
+	if err != nil {
+		t.Fatal(err)
+	}
+	do("HSET", "{baton}:nodes", evil, string(node))
+	do("HSET", "{baton}:nodes", "db9", string(node))
+	do("HSET", "{baton}:control", "aside:db9", evil)
+	do("XADD", "{baton}:events", "*", "event", evil, "node_id", evil, "epoch", 7, "reason", evil)
+	do("HSET", "{baton}:job:report", "result_error", evil, "result_by", evil, "result_node", evil, "result_state", evil, "result_id", evil, "result_trigger", evil, "consecutive_failures", 3)
+	do("XADD", "{baton}:job:report:runs", "*", "id", evil, "state", evil, "slot", 1, "trigger", evil, "attempt", 1, "by", evil, "forced", 0, "node", evil, "owner", evil, "epoch", 1, "started", 1, "finished", 2, "rows", 0, "dead", 0, "exit_code", "", "error", evil, "output", evil)
+	do("XADD", "{baton}:job:report:runs", "*", "id", "", "state", "missed", "slot", 1, "reason", evil, "count", 2, "first", 1, "node", evil, "owner", evil, "epoch", 1, "error", evil)
+
+	look := func(commands ...string) {
+		t.Helper()
+		for _, args := range commands {
+			got := c.run(append(strings.Fields(args), "--color", "always")...)
+			if bad := forgery(got.stdout + got.stderr); bad != "" {
+				t.Errorf("baton %s lets through %s", args, bad)
+			}
+		}
+	}
+	look("status", "status --events", "leader", "explain", "explain db9", "job list", "job show report", "job show views", "job history report", "job history views", "job preview views",
+		"dead list", "dead list --count", "dead show "+id, "dead replay "+id, "job run report", "job pause report --reason again", "job resume report", "stepdown", "resume --wait 100ms")
+	if got := c.run("status"); !strings.Contains(got.stdout, `ev\x1b[2J`) || !strings.Contains(got.stdout, "FORGED x") {
+		t.Errorf("nothing of it is shown:\n%s", got.stdout)
+	}
+	c.matches(c.run("status", "-o", "json"), exitOK, `ev\\u001b\[2J`, `^$`) // programs get it as it is
+	do("DEL", "{baton}:control")
+	for key, value := range map[string]string{"baton": evil, "nightly": evil} {
+		do("SET", key, value, "PX", 60000)
+		do("HSET", "{"+key+"}:term", "owner", value, "node_id", evil, "epoch", 9, "since", 1, "ttl_ms", 60000)
+	}
+	look("status", "leader", "explain db9", "lock --list", "stepdown --wait 100ms", "pause --wait 100ms", "lock --break nightly")
+	if got := c.run("no-"+evil, "--x"); forgery(strings.ReplaceAll(got.stderr, "\t", " ")) != "" {
+		t.Errorf("an error about arguments: %q", got.stderr)
+	}
+}
+
+func TestAProgramsOutputIsRawOverAPipeAndHarmlessOnATerminal(t *testing.T) {
+	for _, tc := range []struct{ printed, want string }{
+		{"plain\ttext\n\x1b[1;31mred\x1b[0m\r\nnext", "plain\ttext\n\x1b[1;31mred\x1b[0m\nnext"},
+		{"\x1b[2Jwiped\x1b]0;title\a", `\x1b[2Jwiped\x1b]0;title\a`},
+		{"50 %\r99 %\n", "50 % 99 %\n"},
+		{"日本\u009b\xff", `日本\u009b\xff`},
+		{"ends in \x1b[3", `ends in \x1b[3`},
+	} {
+		for _, size := range []int{1, 2, 3, len(tc.printed)} {
+			var b strings.Builder
+			r := raw{w: &b}
+			for rest := tc.printed; rest != ""; rest = rest[min(size, len(rest)):] {
+				if _, err := r.Write([]byte(rest[:min(size, len(rest))])); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := r.end(); err != nil || b.String() != tc.want+"\x1b[0m" {
+				t.Errorf("%q in parts of %d: %q, want %q, %v", tc.printed, size, b.String(), tc.want, err)
+			}
+		}
+	}
+}
+
+func TestTextsAreWrittenAsOneHarmlessLine(t *testing.T) {
+	type named string
+	for _, tc := range []struct {
+		format string
+		arg    any
+		want   string
+	}{
+		{"%s", "Jörg 日本 🎉", "Jörg 日本 🎉"},
+		{"%s", "a\nb\tc\x1b[2J\a\u0085", `a b c\x1b[2J\a\u0085`},
+		{"%-6s|", named("a\n"), "a     |"},
+		{"%q", "a\n\x1b", `"a\n\x1b"`},
+		{"%v", errors.New("a\x1bb"), `a\x1bb`},
+		{"%v", []string{"a\x1bb"}, `[a\x1bb]`},
+		{"%s", shown("\x1b[31ma\x1b[0m"), "\x1b[31ma\x1b[0m"},
+		{"%s", linesOf("a\n\tb\x1b"), "a\n\tb\\x1b"},
+		{"%5.1f", 1.25, "  1.2"},
+		{"%s", 1500 * time.Millisecond, "1.5s"},
+		{"%d", 7, "7"},
+	} {
+		var b strings.Builder
+		if err := say(&b, tc.format, tc.arg); err != nil || b.String() != tc.want {
+			t.Errorf("%s of %q: %q, want %q, %v", tc.format, tc.arg, b.String(), tc.want, err)
+		}
+	}
+}
+
+// Nothing is written for people but by say: else the next one who adds a line forgets.
+func TestPeopleAreToldBySayAlone(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "docs_") || slices.Contains([]string{"text.go", "config.go", "release.go", "doctor.go"}, name) {
+			continue
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n, line := range strings.Split(string(text), "\n") {
+			if regexp.MustCompile(`fmt\.Fprint(f|ln)?\([^&]`).MatchString(line) {
+				t.Errorf("%s:%d: %s", name, n+1, strings.TrimSpace(line))
+			}
+		}
+	}
+}
