@@ -23,7 +23,7 @@ const (
 )
 
 // desk answers pages and programs for a node, over the node's own connections to Redis,
-// and by the configuration that is in force. To databases it has none but while it asks.
+// and by the configuration that is in force. To databases it has some of its own.
 type desk struct {
 	node      *node
 	redis     chan struct{}
@@ -78,12 +78,15 @@ func reading[T any](ctx context.Context, d *desk, do func(*Dead) (T, error)) (an
 		return answer, err
 	}
 	defer free()
-	dead, err := OpenDead(d.remote().config)
+	d.node.mu.Lock()
+	c, edition := d.node.config, d.node.edition
+	d.node.mu.Unlock()
+	dead, leave, err := d.node.letters.take(c, edition)
 	if err != nil {
 		return answer, err
 	}
+	defer leave()
 	answer, err = do(dead)
-	closing(d.node.log, "databases of dead letters", dead.Close)
 	return answer, d.coded(err)
 }
 

@@ -34,6 +34,8 @@ type node struct {
 	reluctant     atomic.Bool // to take locks that only spread the work
 	willing       *time.Timer // ends that; nil: it has not begun
 
+	letters *deadPool
+
 	epochFile sync.Mutex // all candidacies write the same one
 	telling   sync.Mutex // held while systemd is told
 
@@ -41,6 +43,7 @@ type node struct {
 
 	mu          sync.Mutex
 	inventory                              // in force
+	edition     int                        // counts the inventories
 	candidacies []*candidacy               // the node's own first
 	roles       map[string]string          // what systemd is told, by lock key
 	parting     map[string]<-chan struct{} // candidacies that are being left
@@ -56,6 +59,7 @@ func newNode(c config.Config, o Options) *node {
 		reloadRequests: make(chan reloadRequest),
 		metrics:        status.NewMetrics(o.Version, jobNames(c)),
 	}
+	n.letters = &deadPool{log: log}
 	n.metrics.AddFlushes(flushNames(c)...)
 	tellLateAfter(n.metrics, c)
 	n.identity = newIdentity(n.id, log)
@@ -94,6 +98,7 @@ func (n *node) close() {
 	for _, c := range n.candidacies {
 		c.lock.Close()
 	}
+	n.letters.close()
 	closing(n.log, "databases' probes", n.probes.close)
 	closing(n.log, "databases", n.databases.close)
 	if n.venue != nil {

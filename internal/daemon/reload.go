@@ -82,6 +82,7 @@ func (n *node) adopt(ctx context.Context, c config.Config, cancel context.Cancel
 	tellLateAfter(n.metrics, c)
 	n.mu.Lock()
 	n.inventory = after
+	n.edition++
 	n.mu.Unlock()
 	n.notifications.reload(c)
 	n.rearrange(ctx, joined, cancel)
