@@ -36,6 +36,12 @@ func newRunCommand(e env) *cobra.Command {
 			hangups := make(chan os.Signal, 1)
 			signal.Notify(hangups, syscall.SIGHUP)
 			defer signal.Stop(hangups)
+			// Who reads the log may go away, as journald does when it is stopped. Go ends a
+			// program that writes to a standard output nobody reads, unless it takes SIGPIPE.
+			// To ignore it would be inherited by the programs that jobs run.
+			broken := make(chan os.Signal, 1)
+			signal.Notify(broken, syscall.SIGPIPE)
+			defer signal.Stop(broken)
 			return daemon.Run(cmd.Context(), c, daemon.Options{
 				Version:  thisBuild().Version,
 				Logger:   newLogger(e.stderr, c.Log, level),
