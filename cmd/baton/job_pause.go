@@ -112,7 +112,7 @@ func newJobResumeCommand(e env) *cobra.Command {
 				return err
 			}
 			return withRemote(cmd, e, func(r daemon.Asked) error {
-				p, err := r.ResumeJob(cmd.Context(), name)
+				p, err := r.ResumeJob(cmd.Context(), name, by(""))
 				if err != nil {
 					return jobError(err)
 				}

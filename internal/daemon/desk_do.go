@@ -163,7 +163,7 @@ func pauseJob(ctx context.Context, r *Remote, o status.Order) (status.Outcome, e
 }
 
 func resumeJob(ctx context.Context, r *Remote, o status.Order) (status.Outcome, error) {
-	p, err := r.ResumeJob(ctx, o.Job)
+	p, err := r.ResumeJob(ctx, o.Job, o.By)
 	if err != nil {
 		return status.Outcome{}, err
 	}

@@ -280,8 +280,13 @@ func (l *apiLab) ordersByClient(ctx context.Context, c *Client) {
 	if _, err := c.RunJob(ctx, "report", "by alice", false); err == nil || !strings.Contains(err.Error(), "baton job resume report ends that") {
 		t.Errorf("paused: %v", err)
 	}
-	if p, err := c.ResumeJob(ctx, "report"); err != nil || p.Was == nil || !strings.Contains(p.Was.Reason, "alice") {
+	if p, err := c.ResumeJob(ctx, "report", "by alice"); err != nil || p.Was == nil || !strings.Contains(p.Was.Reason, "alice") {
 		t.Errorf("%v %+v", err, p)
+	}
+	for _, told := range l.node.logs.FilterField(zap.String("action", "resume_job")).All() {
+		if by, _ := told.ContextMap()["by"].(string); !strings.HasPrefix(by, "by alice via the ") {
+			t.Errorf("the log tells that the job was resumed %q", by)
+		}
 	}
 	paused, err := c.Pause(ctx, "by alice: upgrade", 20*time.Second)
 	if err != nil || paused.Leader != "a" {

@@ -209,7 +209,7 @@ func TestPauseOfAllEndsByItselfAndAJobOfAlwaysGoesOn(t *testing.T) {
 	if _, err := l.remote.RunJob(t.Context(), "report", "by bob", false); err == nil || !strings.Contains(err.Error(), "paused by alice: restore; baton job resume --all ends that") {
 		t.Errorf("a job under another lock: %v", err)
 	}
-	if p, err := l.remote.ResumeJob(t.Context(), "views"); err != nil || p.Was != nil || p.Still == nil || !p.Still.All {
+	if p, err := l.remote.ResumeJob(t.Context(), "views", "by alice"); err != nil || p.Was != nil || p.Still == nil || !p.Still.All {
 		t.Errorf("resumed alone: %+v, %v", p, err)
 	}
 	await(t, "the run to go on", func() bool { return l.state("views").Running != nil })
@@ -262,7 +262,7 @@ func (l *jobLab) pauseAndResumeAll() {
 			l.t.Errorf("job %s is not paused", name)
 		}
 	}
-	if p, err := l.remote.ResumeJob(l.t.Context(), ""); err != nil || p.Was == nil || p.Was.Reason != "by alice" {
+	if p, err := l.remote.ResumeJob(l.t.Context(), "", "by alice"); err != nil || p.Was == nil || p.Was.Reason != "by alice" {
 		l.t.Errorf("resumed: %+v, %v", p, err)
 	}
 	for _, name := range []string{"views", "report"} {

@@ -30,8 +30,9 @@ func (r *Remote) PauseJob(ctx context.Context, name, reason string, until time.T
 	return done, err
 }
 
-// ResumeJob ends the pause of a job, or with "" the one of all. Neither ends the other.
-func (r *Remote) ResumeJob(ctx context.Context, name string) (JobPause, error) {
+// ResumeJob ends the pause of a job, or with "" the one of all. Neither ends the other. by
+// is for the log of a node that is asked: Redis keeps nothing of a pause that is over.
+func (r *Remote) ResumeJob(ctx context.Context, name, _ string) (JobPause, error) {
 	done, views, err := r.pauseJob(ctx, name, func(ctx context.Context, l *redisstore.Ledger) (*redisstore.JobPause, error) {
 		return l.Resume(ctx, name)
 	})

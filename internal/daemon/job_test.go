@@ -156,7 +156,7 @@ func TestFlushThatGoesOnAllTheTimeFollowsTheDatabaseAndItsPause(t *testing.T) {
 	})
 	l.do("HINCRBY", "views", "8", 1)
 	resumed := time.Now()
-	p, err := l.remote.ResumeJob(t.Context(), "views")
+	p, err := l.remote.ResumeJob(t.Context(), "views", "by alice")
 	if err != nil || p.Was == nil {
 		t.Errorf("resumed: %+v, %v", p, err)
 	}
@@ -223,7 +223,7 @@ func TestJobIsPausedWhenTooManyRecordsDoNotFit(t *testing.T) {
 	}
 	l.do("DEL", "{views}:baton:stage", "{views}:baton:meta")
 	l.do("HINCRBY", "views", "7", 3)
-	if _, err := l.remote.ResumeJob(t.Context(), "views"); err != nil {
+	if _, err := l.remote.ResumeJob(t.Context(), "views", "by alice"); err != nil {
 		t.Fatal(err)
 	}
 	l.awaitRows("[[7 3]]")

@@ -19,6 +19,8 @@ type (
 		Events(ctx context.Context, n int) ([]Event, error)
 		Explain(ctx context.Context, node string) Explanation
 		StepDown(ctx context.Context, to, reason string, wait time.Duration) (Handover, error)
+		// StepDownFrom is StepDown of another election than the node's own, by its lock's key.
+		StepDownFrom(ctx context.Context, lockKey, to, reason string, wait time.Duration) (Handover, error)
 		Pause(ctx context.Context, reason string, wait time.Duration) (Paused, error)
 		Resume(ctx context.Context, reason string, wait time.Duration) (Resumed, error)
 		// LockKey is the node's own election's; "" if nobody can tell.
@@ -36,7 +38,7 @@ type (
 		RunJob(ctx context.Context, name, by string, force bool) (JobRun, error)
 		CancelJob(ctx context.Context, name, runID, by string) (JobCancelled, error)
 		PauseJob(ctx context.Context, name, reason string, until time.Time) (JobPause, error)
-		ResumeJob(ctx context.Context, name string) (JobPause, error)
+		ResumeJob(ctx context.Context, name, by string) (JobPause, error)
 		Vacant(ctx context.Context, name string) (lockKey, why string)
 		IsCommand(name string) bool
 		Zone(name string) *time.Location
@@ -68,6 +70,15 @@ var (
 
 // LockKey is the key of the configuration's election.
 func (r *Remote) LockKey() string { return r.config.Election.LockKey }
+
+// StepDownFrom asks the leader of another election of the configuration to step down.
+func (r *Remote) StepDownFrom(ctx context.Context, lockKey, to, reason string, wait time.Duration) (Handover, error) {
+	other, err := r.lockOf(lockKey)
+	if err != nil {
+		return Handover{}, err
+	}
+	return other.StepDown(ctx, to, reason, wait)
+}
 
 // Next tells when a job is due after a time.
 func (r *Remote) Next(_ context.Context, name string, from time.Time, n int) (Coming, error) {

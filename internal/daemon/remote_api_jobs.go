@@ -90,7 +90,12 @@ func patience(wait time.Duration) string {
 
 // StepDown asks the leader to step down and waits.
 func (c *Client) StepDown(ctx context.Context, to, reason string, wait time.Duration) (Handover, error) {
-	out, err := c.order(ctx, signed(reason, map[string]any{"to": to, "wait": patience(wait)}), "stepdown")
+	return c.StepDownFrom(ctx, "", to, reason, wait)
+}
+
+// StepDownFrom asks the leader of another election that the node takes part in.
+func (c *Client) StepDownFrom(ctx context.Context, lockKey, to, reason string, wait time.Duration) (Handover, error) {
+	out, err := c.order(ctx, signed(reason, map[string]any{"lock": lockKey, "to": to, "wait": patience(wait)}), "stepdown")
 	return Handover{From: out.From, To: out.NodeID, Epoch: out.Epoch, TookMS: out.TookMS}, err
 }
 
@@ -226,8 +231,8 @@ func (c *Client) PauseJob(ctx context.Context, name, reason string, until time.T
 }
 
 // ResumeJob ends the pause of a job, or with "" the one of all.
-func (c *Client) ResumeJob(ctx context.Context, name string) (JobPause, error) {
-	out, err := c.order(ctx, nil, jobsPath(name, "resume")...)
+func (c *Client) ResumeJob(ctx context.Context, name, by string) (JobPause, error) {
+	out, err := c.order(ctx, signed(by, nil), jobsPath(name, "resume")...)
 	return JobPause{Job: name, Was: out.Was, Still: out.Still}, err
 }
 
