@@ -15,6 +15,7 @@ import (
 
 func newDoctorCommand(e env) *cobra.Command {
 	var out output
+	var unit string
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Say what could lose data, or keep a job from working, and how to mend it",
@@ -26,7 +27,7 @@ func newDoctorCommand(e env) *cobra.Command {
 			"leads for the first time, and logs what is grave. Run it as the user that runs baton.\n\n" +
 			"Exit code 1 if there is an error, 0 if there is nothing graver than a warning, 2 if the\n" +
 			"configuration cannot be used.",
-		Example: "  baton doctor\n  baton doctor --config /etc/baton/baton.yaml\n  baton doctor -o json | jq '.findings[] | select(.severity == \"error\")'",
+		Example: "  baton doctor\n  baton doctor --config /etc/baton/reports.yaml    # and baton@reports.service\n  baton doctor -o json | jq '.findings[] | select(.severity == \"error\")'",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			path, err := configPath(cmd, e)
@@ -37,8 +38,11 @@ func newDoctorCommand(e env) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if unit == "" {
+				unit = daemon.UnitOf(path)
+			}
 			waits := newPatience(e.stderr)
-			d := diagnosis{Findings: daemon.Doctor(cmd.Context(), c, daemon.DoctorOptions{ConfigFile: path, Unit: true, Getenv: e.getenv, Seen: waits.note})}
+			d := diagnosis{Findings: daemon.Doctor(cmd.Context(), c, daemon.DoctorOptions{ConfigFile: path, Unit: unitName(unit), Getenv: e.getenv, Seen: waits.note})}
 			waits.end()
 			if err := cmd.Context().Err(); err != nil {
 				return fmt.Errorf("stopped before all was looked at: %w", err)
@@ -65,8 +69,14 @@ func newDoctorCommand(e env) *cobra.Command {
 		},
 	}
 	addTargetFlags(cmd, e)
+	cmd.Flags().StringVar(&unit, "unit", "", "systemd's `unit` that runs baton here (default baton@NAME for /etc/baton/NAME.yaml, else baton)")
 	out.addFlag(cmd, e)
 	return cmd
+}
+
+// unitName takes a unit as systemctl does, with .service or without.
+func unitName(unit string) string {
+	return strings.TrimSuffix(unit, ".service") + ".service"
 }
 
 // widestText is how wide the table is where there is no terminal.

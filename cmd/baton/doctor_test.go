@@ -103,3 +103,18 @@ func TestTheDoctorTellsWhatItWaitsFor(t *testing.T) {
 		t.Errorf("it took %v", took)
 	}
 }
+
+func TestTheDoctorLooksAtTheUnitThatRunsThisConfiguration(t *testing.T) {
+	c := newCLI(t)
+	c.file("reports.yaml", "redis: {url: \"redis://127.0.0.1:1\"}\n")
+	for unit, args := range map[string][]string{
+		"baton.service":         nil,
+		"baton@reports.service": {"--unit", "baton@reports"},
+		"other.service":         {"--unit=other.service"},
+	} {
+		got := c.run(append([]string{"doctor", "--config", "reports.yaml"}, args...)...)
+		if !strings.Contains(got.stdout, "unit "+unit+" ") {
+			t.Errorf("%q: %+v", args, got)
+		}
+	}
+}

@@ -112,8 +112,8 @@ func examinations(c config.Config, o DoctorOptions) []examination {
 	}
 	all = append(all, examination{subjectHost, func(context.Context) []Finding { return append(examineMachine(c, o), examineHost(c)...) }})
 	all = append(all, examination{"files", func(context.Context) []Finding { return examineFiles(c, o) }})
-	if o.Unit {
-		all = append(all, examination{subjectUnit, func(ctx context.Context) []Finding { return examineUnit(ctx, c) }})
+	if o.Unit != "" {
+		all = append(all, examination{unitSubject(o.Unit), func(ctx context.Context) []Finding { return examineUnit(ctx, c, o.Unit) }})
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Databases)) {
 		all = append(all, examination{databaseSubject(name), func(ctx context.Context) []Finding { return examineDatabase(ctx, c, name) }})

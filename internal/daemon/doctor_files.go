@@ -152,7 +152,7 @@ func secretFiles(c config.Config) []string {
 
 // ownDirectories looks at where the node keeps what it remembers.
 func (r *examinationReport) ownDirectories(o DoctorOptions) {
-	for name, usual := range map[string]string{"STATE_DIRECTORY": usualState, "RUNTIME_DIRECTORY": usualRuntime} {
+	for name, usual := range map[string]string{"STATE_DIRECTORY": o.usualState(), "RUNTIME_DIRECTORY": o.usualRuntime()} {
 		dir, _, _ := strings.Cut(o.env(name), ":")
 		given := dir != ""
 		if !given {
@@ -177,7 +177,7 @@ func (r *examinationReport) adminSocket(path string, o DoctorOptions) {
 	case "":
 		dir, _, _ := strings.Cut(o.env("RUNTIME_DIRECTORY"), ":")
 		if dir == "" {
-			dir = usualRuntime
+			dir = o.usualRuntime()
 		}
 		path = filepath.Join(dir, "admin.sock")
 	}

@@ -64,8 +64,8 @@ func placesOfState(c config.Config, o DoctorOptions) []string {
 	var dirs []string
 	if path := statePath(func(name string) (string, bool) { v := o.env(name); return v, v != "" }); path != "" {
 		dirs = append(dirs, filepath.Dir(path))
-	} else if _, err := os.Stat(usualState); err == nil {
-		dirs = append(dirs, usualState)
+	} else if _, err := os.Stat(o.usualState()); err == nil {
+		dirs = append(dirs, o.usualState())
 	}
 	for _, path := range sqliteFiles(c) {
 		dirs = append(dirs, filepath.Dir(path))
@@ -73,8 +73,6 @@ func placesOfState(c config.Config, o DoctorOptions) []string {
 	return dirs
 }
 
-// Where systemd puts what the unit asks for.
-const (
-	usualState   = "/var/lib/baton"
-	usualRuntime = "/run/baton"
-)
+// usualState and usualRuntime are where systemd puts what the unit asks for.
+func (o DoctorOptions) usualState() string   { return filepath.Join("/var/lib", directoryOf(o.Unit)) }
+func (o DoctorOptions) usualRuntime() string { return filepath.Join("/run", directoryOf(o.Unit)) }

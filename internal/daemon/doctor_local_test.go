@@ -244,7 +244,13 @@ func answering(t *testing.T, name string) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "systemctl"), []byte("#!/bin/sh\nexec /bin/cat '"+texts+"'.\"$1\"\n"), 0o700); err != nil {
+	// Each answers for the one unit that it was asked about.
+	unit := "baton.service"
+	if strings.HasPrefix(name, "instance") {
+		unit = "baton@reports.service"
+	}
+	script := "#!/bin/sh\ncase \" $* \" in *' -- " + unit + " '*) exec /bin/cat '" + texts + "'.\"$1\";; esac\nexit 4\n"
+	if err := os.WriteFile(filepath.Join(dir, "systemctl"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir)
@@ -253,34 +259,34 @@ func answering(t *testing.T, name string) {
 func TestTheShippedUnitIsAsItNeedsToBe(t *testing.T) {
 	answering(t, "good")
 	c := configFor("redis://127.0.0.1:1").WithDefaults()
-	all := examineUnit(t.Context(), c)
-	wantFound(t, all, SeverityOK, subjectUnit, "as it needs to be run")
+	all := examineUnit(t.Context(), c, "baton.service")
+	wantFound(t, all, SeverityOK, "unit baton.service", "as it needs to be run")
 	if len(all) != 1 {
 		t.Errorf("%+v", all)
 	}
 	c.Jobs = []config.Job{{Name: "j", Command: config.Command{"true"}, Policy: config.Policy{Grace: time.Minute}}}
-	all = examineUnit(t.Context(), c)
-	wantFound(t, all, SeverityInfo, subjectUnit, "its jobs run commands in the tight sandbox")
-	wantFound(t, all, SeverityWarning, subjectUnit, "TimeoutStopSec is 30s, and election.drain and the longest grace of a job are 1m")
+	all = examineUnit(t.Context(), c, "baton.service")
+	wantFound(t, all, SeverityInfo, "unit baton.service", "its jobs run commands in the tight sandbox")
+	wantFound(t, all, SeverityWarning, "unit baton.service", "TimeoutStopSec is 30s, and election.drain and the longest grace of a job are 1m")
 	wantRemedies(t, all)
 	answering(t, "commands")
-	wantNone(t, examineUnit(t.Context(), c), "tight sandbox")
+	wantNone(t, examineUnit(t.Context(), c, "baton.service"), "tight sandbox")
 }
 
 func TestAUnitThatLacksWhatIsNeededIsTold(t *testing.T) {
 	answering(t, "bad")
-	all := examineUnit(t.Context(), configFor("redis://127.0.0.1:1").WithDefaults())
+	all := examineUnit(t.Context(), configFor("redis://127.0.0.1:1").WithDefaults(), "baton.service")
 	for what, severity := range map[string]Severity{
 		"KillMode is process, not mixed": SeverityError, "SendSIGKILL is no": SeverityError, "ExecStopPost= does not run": SeverityWarning, "Restart is no": SeverityWarning,
 		"WatchdogSec= is not set": SeverityWarning, "it runs as root": SeverityWarning, "LimitNOFILE is 256": SeverityWarning, "MemoryMax is 32 MiB": SeverityWarning,
 		"LoadCredential= names a file that is not there: /etc/baton/missing": SeverityError,
 	} {
-		wantFound(t, all, severity, subjectUnit, what)
+		wantFound(t, all, severity, "unit baton.service", what)
 	}
 	wantRemedies(t, all)
 	c := configFor("redis://127.0.0.1:1").WithDefaults()
 	c.Election.Drain = 6 * time.Second
-	wantFound(t, examineUnit(t.Context(), c), SeverityWarning, subjectUnit, "TimeoutStopSec is 5s")
+	wantFound(t, examineUnit(t.Context(), c, "baton.service"), SeverityWarning, "unit baton.service", "TimeoutStopSec is 5s")
 }
 
 func TestAFileThatTheSandboxForbidsIsTold(t *testing.T) {
@@ -291,24 +297,56 @@ func TestAFileThatTheSandboxForbidsIsTold(t *testing.T) {
 	}
 	answering(t, "good")
 	for path, why := range map[string]string{"/srv/data/x.db": "ProtectSystem=strict", "/home/me/x.db": "ProtectHome=yes", "/tmp/x.db": "PrivateTmp=yes", "/var/lib/baton/x.db": "", "/var/lib/batonx/x.db": "ProtectSystem=strict"} {
-		all := examineUnit(t.Context(), of(path))
+		all := examineUnit(t.Context(), of(path), "baton.service")
 		if why == "" {
 			wantNone(t, all, path)
 			continue
 		}
-		wantFound(t, all, SeverityError, subjectUnit, path+", cannot be written in its sandbox ("+why)
+		wantFound(t, all, SeverityError, "unit baton.service", path+", cannot be written in its sandbox ("+why)
 	}
 	answering(t, "bad") // it has ReadWritePaths=/srv/data
-	wantNone(t, examineUnit(t.Context(), of("/srv/data/x.db")), "sandbox")
+	wantNone(t, examineUnit(t.Context(), of("/srv/data/x.db"), "baton.service"), "sandbox")
 }
 
 func TestAHostWithoutTheUnitIsWorthKnowing(t *testing.T) {
 	answering(t, "none")
 	c := configFor("redis://127.0.0.1:1").WithDefaults()
-	wantFound(t, examineUnit(t.Context(), c), SeverityInfo, subjectUnit, "systemd has no such unit on this host (not-found)")
+	wantFound(t, examineUnit(t.Context(), c, "baton.service"), SeverityInfo, "unit baton.service", "systemd has no such unit on this host (not-found)")
 	t.Setenv("PATH", t.TempDir())
-	all := examineUnit(t.Context(), c)
-	wantFound(t, all, SeverityInfo, subjectUnit, "could not be looked at")
+	all := examineUnit(t.Context(), c, "baton.service")
+	wantFound(t, all, SeverityInfo, "unit baton.service", "could not be looked at")
+	wantRemedies(t, all)
+}
+
+// A configuration of its own has an instance of its own, with directories of its own.
+func TestTheInstanceOfTheConfigurationIsLookedAt(t *testing.T) {
+	for file, want := range map[string]string{
+		"": "baton.service", "/etc/baton/baton.yaml": "baton.service", "/etc/baton/reports.yaml": "baton@reports.service", "/etc//baton/./reports.yaml": "baton@reports.service",
+		"reports.yaml": "baton.service", "/srv/reports.yaml": "baton.service", "/etc/baton/old/reports.yaml": "baton.service", "/etc/baton/reports.yml": "baton.service", "/etc/baton/.yaml": "baton.service",
+	} {
+		if got := UnitOf(file); got != want {
+			t.Errorf("%q: %s, want %s", file, got, want)
+		}
+	}
+	const name, subject = "baton@reports.service", "unit baton@reports.service"
+	answering(t, "instance")
+	c := configFor("redis://127.0.0.1:1").WithDefaults()
+	all := examineUnit(t.Context(), c, name)
+	if wantFound(t, all, SeverityOK, subject, "as it needs to be run"); len(all) != 1 {
+		t.Errorf("%+v", all)
+	}
+	c.Jobs = []config.Job{{Name: "j", Command: config.Command{"true"}}}
+	c.Databases = map[string]config.Database{"own": {Driver: "sqlite", DSNInline: "/var/lib/baton-reports/x.db"}, "other": {Driver: "sqlite", DSNInline: "/var/lib/baton/x.db"}}
+	all = examineUnit(t.Context(), c, name)
+	wantFound(t, all, SeverityInfo, subject, "they can write to /var/lib/baton-reports and /tmp only")
+	wantFound(t, all, SeverityError, subject, "/var/lib/baton/x.db, cannot be written in its sandbox")
+	wantNone(t, all, "/var/lib/baton-reports/x.db,")
+	if text := fmt.Sprint(all); !strings.Contains(text, "systemctl edit baton@reports; or keep it in /var/lib/baton-reports}") {
+		t.Errorf("the remedy is another unit's: %s", text)
+	}
+	answering(t, "instance-none") // no package on this host
+	all = examineUnit(t.Context(), c, name)
+	wantFound(t, all, SeverityInfo, subject, "systemd has no such unit on this host (not-found)")
 	wantRemedies(t, all)
 }
 

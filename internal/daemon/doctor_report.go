@@ -11,9 +11,9 @@ import (
 type DoctorOptions struct {
 	// ConfigFile is what the configuration was read from; "" is nothing.
 	ConfigFile string
-	// Unit looks at how systemd runs baton here. A daemon leaves it: it need not be allowed
-	// to ask.
-	Unit bool
+	// Unit is what systemd runs baton as, here, for a look at it; [UnitOf] tells which the
+	// packages have. A daemon leaves it out: it need not be allowed to ask.
+	Unit string
 	// Self is set by a node that looks at itself: what it runs needs no comparison with a
 	// configuration, of which it passes the part under one lock.
 	Self bool
@@ -49,8 +49,9 @@ func (r *examinationReport) grave() bool {
 const (
 	subjectConfig = "configuration"
 	subjectHost   = "host"
-	subjectUnit   = "unit baton.service"
 )
+
+func unitSubject(name string) string { return "unit " + name }
 
 // byPlace sorts findings by what they are about, jobs as the configuration has them.
 func byPlace(all []Finding, c config.Config) []Finding {

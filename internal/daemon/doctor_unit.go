@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,8 +17,16 @@ import (
 	"baton/internal/config"
 )
 
-// unitName is the unit that the packages install.
-const unitName = "baton.service"
+// UnitOf is the unit of the packages that runs with a configuration file: an instance of
+// baton@.service for each /etc/baton/NAME.yaml, else baton.service.
+func UnitOf(configFile string) string {
+	dir, file := filepath.Split(configFile)
+	name, isYAML := strings.CutSuffix(file, ".yaml")
+	if filepath.Clean(dir) == "/etc/baton" && isYAML && name != "" && name != "baton" {
+		return "baton@" + name + ".service"
+	}
+	return "baton.service"
+}
 
 // unitProperties are what is asked of systemd. What it does not print as it was set is
 // read from the unit's text: LoadCredential=, and WatchdogSec= while the unit is down.
@@ -30,24 +39,25 @@ func unitProperties() string {
 
 // unit is what systemd knows of the unit.
 type unit struct {
+	name  string // as people write it: without .service
 	shown map[string]string
 	text  map[string][]string // of its files, as they are in force
 }
 
 // examineUnit looks at how systemd runs baton on this host.
-func examineUnit(ctx context.Context, c config.Config) []Finding {
-	r := &examinationReport{subject: subjectUnit}
-	shown, err := systemctl(ctx, "show", "--property="+unitProperties(), unitName)
+func examineUnit(ctx context.Context, c config.Config, name string) []Finding {
+	r := &examinationReport{subject: unitSubject(name)}
+	shown, err := systemctl(ctx, "show", "--property="+unitProperties(), "--", name)
 	if err != nil {
 		r.add(SeverityInfo, fmt.Sprintf("how systemd runs baton could not be looked at: %v", err), "what the unit lacks shows when a daemon crashes", "without systemd, see to it that a daemon that has ended is started again, and that baton release --crashed runs after it")
 		return r.findings
 	}
-	u := unit{shown: assignments(shown)}
+	u := unit{name: strings.TrimSuffix(name, ".service"), shown: assignments(shown)}
 	if u.shown["LoadState"] != "loaded" {
-		r.add(SeverityInfo, "systemd has no such unit on this host ("+u.shown["LoadState"]+")", "nobody starts baton again after a crash", "install the package, or deploy/systemd/baton.service")
+		r.add(SeverityInfo, "systemd has no such unit on this host ("+u.shown["LoadState"]+")", "nobody starts baton again after a crash", "install the package, or deploy/systemd/baton.service, baton@.service; a unit of another name: --unit NAME")
 		return r.findings
 	}
-	text, err := systemctl(ctx, "cat", unitName)
+	text, err := systemctl(ctx, "cat", "--", name)
 	if err == nil {
 		u.text = directives(text)
 	}
@@ -61,8 +71,8 @@ func examineUnit(ctx context.Context, c config.Config) []Finding {
 	return r.findings
 }
 
-func systemctl(ctx context.Context, arguments ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, "systemctl", append(arguments, "--no-pager")...)
+func systemctl(ctx context.Context, verb string, arguments ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "systemctl", append([]string{verb, "--no-pager"}, arguments...)...)
 	cmd.WaitDelay = abandonAfter
 	out, err := cmd.Output()
 	if failed, ok := errors.AsType[*exec.ExitError](err); ok && len(failed.Stderr) > 0 {
@@ -102,7 +112,7 @@ func directives(text string) map[string][]string {
 
 // ending looks at how the daemon is ended, and what happens then.
 func (r *examinationReport) ending(u unit, c config.Config) {
-	const remedy = "take it from the unit of the package: systemctl cat baton, and look for drop-ins"
+	remedy := "take it from the unit of the package, and look for drop-ins: systemctl cat " + u.name
 	if mode := u.shown["KillMode"]; mode != "mixed" {
 		r.add(SeverityError, "KillMode is "+mode+", not mixed", map[bool]string{
 			true:  "commands get SIGTERM at the same time as the daemon, which then cannot end them in order; one that ignores it holds up the release of the lock",
@@ -142,10 +152,10 @@ func (r *examinationReport) watched(u unit) {
 		r.add(SeverityInfo, "ExecReload= is not set", "systemctl reload fails", "ExecReload=/usr/bin/baton reload")
 	}
 	if u.shown["RuntimeDirectory"] == "" {
-		r.add(SeverityWarning, "RuntimeDirectory= is not set", "there is no lease file: after a crash nobody leads for the rest of the lease. And no admin socket", "RuntimeDirectory=baton")
+		r.add(SeverityWarning, "RuntimeDirectory= is not set", "there is no lease file: after a crash nobody leads for the rest of the lease. And no admin socket", "RuntimeDirectory="+directoryOf(u.name))
 	}
 	if u.shown["StateDirectory"] == "" {
-		r.add(SeverityInfo, "StateDirectory= is not set", "a Redis that has lost everything is taken for a new one on this host, unless a database knows better", "StateDirectory=baton")
+		r.add(SeverityInfo, "StateDirectory= is not set", "a Redis that has lost everything is taken for a new one on this host, unless a database knows better", "StateDirectory="+directoryOf(u.name))
 	}
 	if u.shown["NeedDaemonReload"] == "yes" {
 		r.add(SeverityWarning, "its files have changed since systemd read them", "what was changed is not in force", "systemctl daemon-reload, and restart it")
@@ -157,6 +167,19 @@ func (u unit) last(name string) string {
 		return all[len(all)-1]
 	}
 	return ""
+}
+
+// directoryOf is what the unit of the packages has below /run and /var/lib; "" is
+// baton.service.
+func directoryOf(unit string) string {
+	return cmp.Or(strings.ReplaceAll(strings.TrimSuffix(unit, ".service"), "@", "-"), "baton")
+}
+
+func (u unit) stateDirectory() string {
+	if dirs := strings.Fields(u.shown["StateDirectory"]); len(dirs) > 0 {
+		return "/var/lib/" + dirs[0]
+	}
+	return "/var/lib/" + directoryOf(u.name)
 }
 
 // rights looks at who the daemon is, what it may use, and what it is handed.
@@ -182,7 +205,7 @@ func (r *examinationReport) rights(u unit, c config.Config) {
 	}
 	for _, path := range secretFiles(c) {
 		if strings.HasPrefix(path, "/run/credentials/") {
-			r.add(SeverityError, "it hands over no credentials, and the configuration reads "+path, "the daemon does not start, or its jobs fail", "LoadCredential= in a drop-in: systemctl edit baton")
+			r.add(SeverityError, "it hands over no credentials, and the configuration reads "+path, "the daemon does not start, or its jobs fail", "LoadCredential= in a drop-in: systemctl edit "+u.name)
 		}
 	}
 }
@@ -199,12 +222,12 @@ func (r *examinationReport) sandbox(u unit, c config.Config) {
 	for _, path := range sqliteFiles(c) {
 		within := func(dir string) bool { return strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/") }
 		if why := u.closed(within); why != "" && !slices.ContainsFunc(open, within) {
-			r.add(SeverityError, fmt.Sprintf("the file of a database, %s, cannot be written in its sandbox (%s)", path, why), "every batch fails; nothing is lost, the changes wait in Redis until its memory is full", "ReadWritePaths="+filepath.Dir(path)+" in a drop-in: systemctl edit baton; or keep it in /var/lib/baton")
+			r.add(SeverityError, fmt.Sprintf("the file of a database, %s, cannot be written in its sandbox (%s)", path, why), "every batch fails; nothing is lost, the changes wait in Redis until its memory is full", "ReadWritePaths="+filepath.Dir(path)+" in a drop-in: systemctl edit "+u.name+"; or keep it in "+u.stateDirectory())
 		}
 	}
 	commands := slices.ContainsFunc(c.Jobs, config.Job.IsCommand)
 	if commands && u.shown["ProtectSystem"] == "strict" && !strings.Contains(u.shown["DropInPaths"], "command-jobs.conf") && len(strings.Fields(u.shown["ReadWritePaths"])) == 0 {
-		r.add(SeverityInfo, "its jobs run commands in the tight sandbox: they can write to /var/lib/baton and /tmp only", "a command that writes elsewhere, or translates programs as it runs (Java, Node), fails", "try it out: baton job run NAME; then ReadWritePaths=, or the drop-in command-jobs.conf")
+		r.add(SeverityInfo, "its jobs run commands in the tight sandbox: they can write to "+u.stateDirectory()+" and /tmp only", "a command that writes elsewhere, or translates programs as it runs (Java, Node), fails", "try it out: baton job run NAME; then ReadWritePaths=, or the drop-in command-jobs.conf")
 	}
 }
 
