@@ -25,7 +25,7 @@ func TestNamesAreCompleted(t *testing.T) {
 	id := first(t, `(?m)^([0-9a-f]{12})  `, c.run("dead", "list").stdout)
 	run := first(t, `"run_id": "([^"]+)"`, c.run("job", "history", "report", "-o", "json").stdout)
 	for _, c := range []*cli{c, {t, bare}} { // by the servers, and by a node
-		c.completes("views report", "job", "show", "")
+		c.completes("views report apart", "job", "show", "")
 		c.completes("report", "job", "run", "r")
 		c.completes("", "job", "run", "report", "")
 		c.completes("db1", "stepdown", "--to", "")
@@ -36,7 +36,7 @@ func TestNamesAreCompleted(t *testing.T) {
 		c.completes("", "dead", "drop", id, "")
 	}
 	c.completes("main", "dead", "list", "--database", "")
-	c.completes("baton", "status", "--lock-key", "")
+	c.completes("baton other", "status", "--lock-key", "")
 	c.completes("table json yaml", "status", "-o", "")
 	c.completes("auto always never", "status", "--color", "")
 	c.completes("history", "job", "hi")

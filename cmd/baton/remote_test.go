@@ -49,6 +49,7 @@ jobs:
       to: {database: main, table: articles, key: [id]}
       columns: {id: $field, views: $value}
   - {name: report, schedule: "@yearly", command: [/bin/echo, hello]}
+  - {name: apart, schedule: "@yearly", command: [/bin/true], lock: other}
 `, server.URL(), token, db.DSN))
 	c.env["BATON_CONFIG"], c.env["RUNTIME_DIRECTORY"] = "baton.yaml", filepath.Dir(socket)
 	c.daemon("--node-id", "db1")
@@ -124,7 +125,9 @@ func TestOrdersAreGivenThroughANode(t *testing.T) {
 	c.matches(through.run("resume"), exitOK, `db1 leads`, `^$`)
 	c.matches(through.run("dead", "drop", "--job", "views", "--all", "--yes"), exitOK, `1 dead letter dropped`, `^$`)
 	c.matches(through.run("reload"), exitOK, `^reloaded\n$`, `^$`)
-	c.matches(through.run("stepdown", "--all-locks"), exitUsage, `^$`, `does not go with --server`)
+	c.matches(through.run("stepdown", "--all-locks", "--wait", "20s"), exitOK, `^baton: db1 leads after db1: epoch \d+, .*\nother: db1 leads after db1: epoch \d+, `, `^$`)
+	c.matches(through.run("stepdown", "--all-locks", "--no-wait", "-o", "json"), exitOK, `(?s)"lock": "baton",.*"lock": "other",\s+"from": "db1"`, `^$`)
+	through.until("db1\n", "leader")
 
 	var s struct{ Nodes []struct{ Address string } }
 	if err := json.Unmarshal([]byte(c.run("status", "-o", "json").stdout), &s); err != nil {

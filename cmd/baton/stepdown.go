@@ -26,10 +26,14 @@ func newStepDownCommand(e env) *cobra.Command {
 		Example: "  baton stepdown\n  baton stepdown --to db2 --reason 'kernel upgrade'\n  baton stepdown --all-locks",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if all {
-				return stepDownAll(cmd, e, out, to, orderedBy(reason), wait.limit())
-			}
 			return withRemote(cmd, e, func(r daemon.Asked) error {
+				if all {
+					handed, err := stepDownAll(cmd.Context(), r, to, orderedBy(reason), wait.limit())
+					if handed == nil {
+						return err
+					}
+					return errors.Join(err, out.print(e.stdout, handed, func(w io.Writer) error { return printHandovers(w, handed) }))
+				}
 				h, err := r.StepDown(cmd.Context(), to, orderedBy(reason), wait.limit())
 				if errors.Is(err, daemon.ErrNoLeader) {
 					return noneToStepDown(cmd.Context(), r)
@@ -37,14 +41,7 @@ func newStepDownCommand(e env) *cobra.Command {
 				if err != nil && (h.To == "" || !out.data()) {
 					return err
 				}
-				return errors.Join(err, out.print(e.stdout, h, func(w io.Writer) error {
-					if h.To == "" {
-						err = say(w, "%s was asked to step down\n", h.From)
-					} else {
-						err = say(w, "%s leads after %s: epoch %d, %d ms after the order\n", h.To, h.From, h.Epoch, h.TookMS)
-					}
-					return err
-				}))
+				return errors.Join(err, out.print(e.stdout, h, func(w io.Writer) error { return printHandover(w, h) }))
 			})
 		},
 	}
@@ -56,6 +53,13 @@ func newStepDownCommand(e env) *cobra.Command {
 	nodeNames(e).asFlag(cmd, "to")
 	out.addFlag(cmd, e)
 	return cmd
+}
+
+func printHandover(w io.Writer, h daemon.Handover) error {
+	if h.To == "" {
+		return say(w, "%s was asked to step down\n", h.From)
+	}
+	return say(w, "%s leads after %s: epoch %d, %d ms after the order\n", h.To, h.From, h.Epoch, h.TookMS)
 }
 
 // noneToStepDown says that nobody leads, and why, as far as that is known.

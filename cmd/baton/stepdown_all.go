@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"baton/internal/config"
 	"baton/internal/daemon"
 )
@@ -34,58 +32,45 @@ func locksOf(c config.Config) []string {
 
 // stepDownAll has whoever leads hand over, of every lock of the configuration: one
 // after the other, so that the successors of one are known before the next.
-func stepDownAll(cmd *cobra.Command, e env, out output, to, reason string, wait time.Duration) error {
-	if c, err := server(cmd, e); c != nil || err != nil {
-		return errors.Join(err, usageError(errors.New("--all-locks asks Redis: it does not go with --server")))
-	}
-	c, err := loadConfig(cmd, e)
+func stepDownAll(ctx context.Context, r daemon.Asked, to, reason string, wait time.Duration) ([]lockHandover, error) {
+	s, err := r.Snapshot(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var all []lockHandover
+	keys := []string{s.LockKey}
+	for _, l := range s.Locks {
+		keys = append(keys, l.Key)
+	}
+	all := make([]lockHandover, len(keys))
 	var errs []error
 	vacant := 0
-	for _, key := range locksOf(c) {
-		h, err := stepDownFrom(cmd.Context(), c, key, to, reason, wait)
-		done := lockHandover{Lock: key, Handover: h}
+	for i, key := range keys {
+		h, err := r.StepDownFrom(ctx, key, to, reason, wait)
+		all[i] = lockHandover{Lock: key, Handover: h}
 		if errors.Is(err, daemon.ErrNoLeader) {
 			vacant++
 		}
 		if err != nil {
-			done.Error = err.Error()
+			all[i].Error = err.Error()
 			errs = append(errs, fmt.Errorf("lock %q: %w", key, err))
 		}
-		all = append(all, done)
 	}
 	err = errors.Join(errs...)
 	if vacant == len(all) {
 		err = &exitError{exitNoLeader, err}
 	}
-	return errors.Join(err, out.print(e.stdout, all, func(w io.Writer) error { return printHandovers(w, all) }))
-}
-
-func stepDownFrom(ctx context.Context, c config.Config, key, to, reason string, wait time.Duration) (daemon.Handover, error) {
-	c.Election.LockKey = key
-	r, err := daemon.Dial(c)
-	if err != nil {
-		return daemon.Handover{}, err
-	}
-	h, err := r.StepDown(ctx, to, reason, wait)
-	return h, errors.Join(err, r.Close())
+	return all, err
 }
 
 func printHandovers(w io.Writer, all []lockHandover) error {
 	for _, h := range all {
-		var err error
-		switch {
-		case h.From == "":
+		if h.From == "" {
 			continue // the error says why
-		case h.To == "":
-			err = say(w, "%s: %s was asked to step down\n", h.Lock, h.From)
-		default:
-			err = say(w, "%s: %s leads after %s: epoch %d, %d ms after the order\n", h.Lock, h.To, h.From, h.Epoch, h.TookMS)
 		}
-		if err != nil {
+		if err := say(w, "%s: ", h.Lock); err != nil {
+			return err
+		}
+		if err := printHandover(w, h.Handover); err != nil {
 			return err
 		}
 	}
