@@ -78,7 +78,7 @@ func listenAdmin(path string) (net.Listener, error) {
 // lockAdmin takes the lock that whoever has the socket holds for as long as it lives. Its
 // file stays: who removed it could remove another one's.
 func lockAdmin(path string) (*os.File, error) {
-	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("http.admin_socket: %w", err)
 	}
@@ -99,6 +99,10 @@ func bindAdmin(path string) (*net.UnixListener, error) {
 		_ = conn.Close() // nothing was written
 		return nil, fmt.Errorf("another process answers on %s: is another baton running here?", path)
 	} else if errors.Is(err, syscall.ECONNREFUSED) {
+		// Any other file answers the same, and is somebody's.
+		if info, err := os.Lstat(path); err == nil && info.Mode().Type() != fs.ModeSocket {
+			return nil, fmt.Errorf("%s is there, and is no socket: name another path, or move it away", path)
+		}
 		if err := os.Remove(path); err != nil {
 			return nil, err
 		}

@@ -489,3 +489,28 @@ func TestOfManyThatWantTheAdminSocketOneHasIt(t *testing.T) {
 		}
 	}
 }
+
+func TestTheAdminSocketTakesThePlaceOfADeadSocketAlone(t *testing.T) {
+	dir := t.TempDir()
+	precious := filepath.Join(dir, "file")
+	for _, c := range []struct {
+		path string
+		make func(path string) error
+	}{
+		{precious, func(path string) error { return os.WriteFile(path, []byte("precious"), 0o600) }},
+		{filepath.Join(dir, "link"), func(path string) error { return os.Symlink(precious, path) }},
+		{filepath.Join(dir, "lock"), func(path string) error { return os.Symlink(precious, path+".lock") }},
+	} {
+		if err := c.make(c.path); err != nil {
+			t.Fatal(err)
+		}
+		l, err := listenAdmin(c.path)
+		if err == nil {
+			_ = l.Close()
+			t.Errorf("%s: its place was taken", c.path)
+		}
+	}
+	if text, err := os.ReadFile(precious); err != nil || string(text) != "precious" {
+		t.Errorf("%v %q", err, text)
+	}
+}
