@@ -28,7 +28,8 @@ type fault struct {
 	kind
 	lasts time.Duration
 	moves bool // the host that it hits cannot stay the leader
-	// beneath names a kind that begins before and ends after.
+	// beneath names a kind that begins before and ends after: it makes the database slow,
+	// so that the fault can strike amid a transaction.
 	beneath string
 }
 
@@ -88,13 +89,13 @@ var listed = []fault{
 	{kind: kindOf("leader | Redis"), lasts: longer, moves: true},
 	{kind: kindOf("leader → Redis"), lasts: longer, moves: true},
 	{kind: kindOf("leader ← Redis"), lasts: longer, moves: true},
-	// What the leader commits meanwhile it cannot take out of Redis: its successor finds it there.
+	// What the leader commits now it cannot take out of Redis: its successor finds it there.
 	{kind: kindOf("leader | Redis"), lasts: longer, moves: true, beneath: "database: 200 ms there and back"},
 	{kind: kindOf("leader | database"), lasts: longer},
 	{kind: kindOf("leader → database"), lasts: 1500 * ms},
 	{kind: kindOf("leader ← database"), lasts: 1500 * ms},
-	// What it has sent to the database comes late: its kernel tries again after the end.
-	{kind: kindOf("leader isolated"), lasts: longer, moves: true, beneath: "database: 200 ms each way"},
+	// Its COMMIT comes late: its kernel sends it again after the end.
+	{kind: kindOf("leader isolated"), lasts: longer, moves: true, beneath: "database: 200 ms there and back"},
 	{kind: kindOf("all | Redis"), lasts: longer},
 	{kind: kindOf("all: 200 ms there and back"), lasts: 2 * time.Second},
 	{kind: kindOf("all: 200 ms each way"), lasts: 2 * time.Second},

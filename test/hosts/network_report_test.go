@@ -54,7 +54,7 @@ func (w *wire) report(e evidence) {
 		e.countSlots(t, spans[i][0], spans[i][1])
 	}
 	sum := tally{name: "sum"}
-	note("network: %-28s %5s %8s %8s %6s %8s %8s %6s %6s %14s %6s", "fault", "times", "lasted", "packets", "moves", "without", "back", "lost", "twice", "slots=run+not", "twice")
+	note("network: %-32s %5s %8s %8s %6s %8s %8s %6s %6s %14s %6s", "fault", "times", "lasted", "packets", "moves", "without", "back", "lost", "twice", "slots=run+not", "twice")
 	for _, name := range order {
 		t := all[name]
 		t.tell()
@@ -74,7 +74,7 @@ func (w *wire) report(e evidence) {
 
 func (t tally) tell() {
 	seconds := func(d time.Duration) string { return fmt.Sprintf("%.2fs", d.Seconds()) }
-	note("network: %-28s %5d %8s %8d %6d %8s %8s %6d %6d %14s %6d", t.name, t.times, seconds(t.lasted), t.packets, t.moved, seconds(t.without), seconds(t.back),
+	note("network: %-32s %5d %8s %8d %6d %8s %8s %6d %6d %14s %6d", t.name, t.times, seconds(t.lasted), t.packets, t.moved, seconds(t.without), seconds(t.back),
 		t.lost, t.twice, fmt.Sprintf("%d=%d+%d", t.slots, t.started, t.missed), t.slotTwice)
 }
 
