@@ -200,7 +200,8 @@ func TestThePackagedConfigurationCampaignsAndHasNoJobs(t *testing.T) {
 	}
 	// What is commented out is right, too.
 	all := strings.NewReplacer("# databases:", "databases:", "# jobs:", "jobs:", "\n#   ", "\n  ", "\n#\n", "\n").Replace(string(text))
-	all = all[strings.Index(all, "redis:"):]
+	_, all, _ = strings.Cut(all, "\nredis:")
+	all = "redis:" + all
 	taken := filepath.Join(t.TempDir(), "baton.yaml")
 	put(t, taken, all)
 	if c, err = config.Load(taken, none); err != nil || len(c.Jobs) != 1 || c.WithDefaults().Validate(config.Checks{}) != nil {

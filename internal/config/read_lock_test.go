@@ -22,7 +22,7 @@ func TestWhereTheLockIsDoesNotDependOnTheRestOfTheFile(t *testing.T) {
 	const lock = "redis:\n  url: redis://10.0.0.1:7000/0\n  password: ${REDIS_PASSWORD}\nelection:\n  lock_format: redisson\n"
 	for name, rest := range map[string]string{
 		"nothing":                     "",
-		"a job with an unknown key":   "jobs:\n  - nmae: report\n",
+		"a job with an unknown key":   "jobs:\n  - naam: report\n",
 		"a job without anything":      "jobs:\n  -\n",
 		"a database that is none":     "databases:\n  main: {driver: oracle}\n",
 		"an unknown section":          "jops: []\n",

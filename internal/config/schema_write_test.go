@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"maps"
 	"reflect"
 	"regexp"
@@ -195,7 +196,7 @@ var (
 // learn takes apart what Validate has said.
 func (w wanted) learn(message string) wanted {
 	if m := wantWords.FindStringSubmatch(message); m != nil {
-		for _, word := range strings.Split(strings.ReplaceAll(m[1], " or ", ", "), ", ") {
+		for _, word := range strings.SplitSeq(strings.ReplaceAll(m[1], " or ", ", "), ", ") {
 			if !slices.Contains(w.words, any(word)) {
 				w.words = append(w.words, word)
 			}
@@ -243,7 +244,7 @@ func problemsOf(t *testing.T, tree any) Problems {
 	if err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}
-	problems, _ := c.WithDefaults().Validate(Checks{}).(Problems)
+	problems, _ := errors.AsType[Problems](c.WithDefaults().Validate(Checks{}))
 	return problems
 }
 
@@ -264,11 +265,11 @@ func eachValue(v any, path, at string, typ reflect.Type, visit func(path, at str
 	switch v := v.(type) {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			next, of := at+"."+name, reflect.Type(nil)
+			next, of := at+".NAME", reflect.Type(nil)
 			if typ.Kind() == reflect.Map {
-				next, of = at+".NAME", typ.Elem()
+				of = typ.Elem()
 			} else if f, _, ok := fieldNamed(reflect.New(typ).Elem(), name); ok {
-				of = f.Type()
+				next, of = at+"."+name, f.Type()
 			} else {
 				continue
 			}

@@ -13,7 +13,7 @@ func TestABrokenFileHoldsNoLockAndIsToldOnceAnAttempt(t *testing.T) {
 	leader := s.settled()
 	old := s.owner()
 	good, _ := leader.Read(conffile)
-	leader.WriteMode(conffile, good+"jobs:\n- {name: x, schedul: [\n", "0640")
+	leader.WriteMode(conffile, good+"jobs:\n- {name: x, schedul: [\n", "0644")
 	leader.Must("systemctl", "kill", "--signal=KILL", "--kill-whom=main", unit)
 	s.successor(old)
 	attempts, told := 0, 0
@@ -25,7 +25,7 @@ func TestABrokenFileHoldsNoLockAndIsToldOnceAnAttempt(t *testing.T) {
 	if told < attempts || told > attempts+1 { // another attempt may just have begun
 		t.Errorf("%d attempts, told %d times:\n%s", attempts, told, leader.Journal(unit))
 	}
-	leader.WriteMode(conffile, good, "0640")
+	leader.WriteMode(conffile, good, "0644")
 	if now := s.settled(); now == leader {
 		t.Error("the host with the broken file leads")
 	}

@@ -79,7 +79,7 @@ func TestReleaseAfterACrash(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	writeConfig(string(config) + "\nnotify:\n  - nmae: ops\n   command: [\n")
+	writeConfig(string(config) + "\nnotify:\n  - naam: ops\n   command: [\n")
 	if check := cluster.Command(t, soon, nil, "config", "check", leader.ConfigPath()); check.Code != 2 {
 		t.Errorf("the file is not broken: code %d: %s", check.Code, check.Stderr)
 	}
@@ -105,7 +105,7 @@ func TestReleaseAfterACrash(t *testing.T) {
 	if text, err := afterwards(); err == nil || !strings.Contains(text, "is not released and runs out by itself") || !strings.Contains(text, ":1:9: redis.url: want redis://") {
 		t.Errorf("baton release --crashed without a place of the lock: %v: %s", err, text)
 	}
-	writeConfig(string(config) + "\nnotify:\n  - nmae: ops\n   command: [\n")
+	writeConfig(string(config) + "\nnotify:\n  - naam: ops\n   command: [\n")
 	began := time.Now()
 	text, err := afterwards()
 	if err != nil || !strings.Contains(text, `released lock "baton", which the daemon left behind`) {
