@@ -196,7 +196,7 @@ var (
 // learn takes apart what Validate has said.
 func (w wanted) learn(message string) wanted {
 	if m := wantWords.FindStringSubmatch(message); m != nil {
-		for _, word := range strings.SplitSeq(strings.ReplaceAll(m[1], " or ", ", "), ", ") {
+		for word := range strings.SplitSeq(strings.ReplaceAll(m[1], " or ", ", "), ", ") {
 			if !slices.Contains(w.words, any(word)) {
 				w.words = append(w.words, word)
 			}
