@@ -89,11 +89,16 @@ func (r *Remote) whichRun(ctx context.Context, v view, o JobLogs) (JobRun, error
 	case err != nil:
 		return JobRun{}, err
 	case run == nil:
-		return JobRun{}, &status.Coded{
-			Code: "no_run", Kind: status.ErrNotFound, Err: fmt.Errorf("the history of job %q knows no run %s; baton job show %s lists the runs", o.Job, id, o.Job),
-		}
+		return JobRun{}, noRun(o.Job, id)
 	}
 	return JobRun{Job: o.Job, Run: *run}, nil
+}
+
+// noRun says where runs are listed.
+func noRun(name, id string) error {
+	return &status.Coded{
+		Code: "no_run", Kind: status.ErrNotFound, Err: fmt.Errorf("the history of job %q knows no run %s; baton job show %s lists the runs", name, id, name),
+	}
 }
 
 // logs is the output of one run, as far as it was shown.

@@ -48,10 +48,15 @@ func (r *Remote) under(name string) (view, error) {
 		}
 		have = append(have, t.config.Name)
 	}
+	return view{}, noJob(name, have)
+}
+
+// noJob says which jobs there are instead.
+func noJob(name string, have []string) error {
 	if len(have) == 0 {
-		return view{}, fmt.Errorf("%w: %q: the configuration has no jobs; is --config right?", ErrNoJob, name)
+		return fmt.Errorf("%w: %q: the configuration has no jobs; is --config right?", ErrNoJob, name)
 	}
-	return view{}, fmt.Errorf("%w: %q: the configuration has %s", ErrNoJob, name, someOf(have))
+	return fmt.Errorf("%w: %q: the configuration has %s", ErrNoJob, name, someOf(have))
 }
 
 // someOf names as many as one likes to read.

@@ -30,10 +30,7 @@ func Next(c config.Config, name string, from time.Time, n int) (Coming, error) {
 		}
 		have = append(have, j.Name)
 	}
-	if len(have) == 0 {
-		return Coming{}, fmt.Errorf("%w: %q: the configuration has no jobs; is --config right?", ErrNoJob, name)
-	}
-	return Coming{}, fmt.Errorf("%w: %q: the configuration has %s", ErrNoJob, name, someOf(have))
+	return Coming{}, noJob(name, have)
 }
 
 // NextOfAll tells it of every job, with what the clocks do to it within a year.

@@ -131,7 +131,15 @@ func (c *Client) Reload(ctx context.Context, by string) error {
 
 // Job is how one job stands.
 func (c *Client) Job(ctx context.Context, name string) (Job, error) {
-	return get[Job](ctx, c, nil, "jobs", name)
+	j, err := get[Job](ctx, c, nil, "jobs", name)
+	if errors.Is(err, ErrNoJob) {
+		var have []string
+		for _, j := range c.known().Jobs {
+			have = append(have, j.Name)
+		}
+		return j, noJob(name, have)
+	}
+	return j, err
 }
 
 // JobHistory are the last n entries of a job's history, the newest first.
@@ -361,7 +369,11 @@ func (c *Client) whichRun(ctx context.Context, o JobLogs) (JobRun, error) {
 	case !j.Command:
 		return JobRun{}, fmt.Errorf("job %q is a flush: it %w; baton job show %s tells of its runs", o.Job, ErrNoOutput, o.Job)
 	case o.RunID != "":
-		return get[JobRun](ctx, c, nil, "jobs", o.Job, "runs", o.RunID)
+		run, err := get[JobRun](ctx, c, nil, "jobs", o.Job, "runs", o.RunID)
+		if errors.Is(err, ErrNoRun) {
+			return run, noRun(o.Job, o.RunID)
+		}
+		return run, err
 	case j.Running != nil:
 		return JobRun{Job: o.Job, Run: *j.Running}, nil
 	case j.LastRun == nil:
