@@ -11,7 +11,7 @@ import (
 
 func TestAJobIsOverdueFromItsSlotUntilItSucceeds(t *testing.T) {
 	midnight := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
-	at := func(d time.Duration) time.Time { return midnight.Add(d) }
+	at := midnight.Add
 	const hour = time.Hour
 	flushes := config.Flush{From: config.From{Type: config.Counters}}
 	running := []redisstore.OpenRun{{}}

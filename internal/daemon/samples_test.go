@@ -53,7 +53,9 @@ func TestSamplesGoOnWhenAnotherNodeLeads(t *testing.T) {
 			t.Errorf("later than the last: %+v, %v", later, err)
 		}
 		r.stop()
-		<-r.ended
+		if err := <-r.ended; err != nil {
+			t.Error(err)
+		}
 	}
 }
 
