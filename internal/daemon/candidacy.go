@@ -70,6 +70,9 @@ func (n *node) newCandidacy(ctx context.Context, lockKey string, w *workload) (*
 	c.book = newSampleBook(c.ledger)
 	c.runner = newRunner(w.config, c.ledger, n.options.Logger, n.metrics, n.notifications)
 	c.first = &firstLook{config: w.config, log: n.log.Named("doctor")}
+	if lockKey == n.config.Election.LockKey {
+		c.election = attentive{c.election, n.identity}
+	}
 	c.resign = newAbdicator(w.config, w.probes, c.election, c.log)
 	var err error
 	if c.lock, err = at.lock(n.presence(w)); err != nil {

@@ -11,8 +11,12 @@ import (
 )
 
 const (
-	// lookAtSelfEvery is how often a node reads what stands in the list under its own id.
-	lookAtSelfEvery = 20 * time.Second
+	// A node that nobody looks at reads what stands in the list under its own id this soon
+	// after its start, then ever more rarely: idle standbys are to cost next to nothing.
+	firstLookAtSelf = 2 * time.Minute
+	lastLookAtSelf  = 10 * time.Minute
+	// twinLookEvery is how often it does while another process has its id.
+	twinLookEvery = 20 * time.Second
 	// twinGoneAfter is when another process of the same id counts as gone that has not told
 	// of itself: each tells once in less than half of that.
 	twinGoneAfter = 2 * time.Minute
@@ -21,11 +25,12 @@ const (
 )
 
 // identity is who this process is, beside its configured id, and what it finds out about
-// itself by reading the list of nodes: whether another process has the same id, and how
-// far its clock is from Redis'. All of it is told to the others.
+// itself whenever the list of nodes is read, for whatever reason: whether another process
+// has the same id, and how far its clock is from Redis'. All of it is told to the others.
 type identity struct {
 	node, instance string
 	log            *zap.Logger
+	changed        chan struct{} // there is something to tell
 
 	mu     sync.Mutex
 	twin   string // the other process of the same id; "" without one
@@ -40,7 +45,7 @@ func newIdentity(node string, log *zap.Logger) *identity {
 	if err != nil {
 		log.Warn("this process has no identity of its own: another one with the same node.id would go unnoticed", zap.Error(err))
 	}
-	return &identity{node: node, instance: instance, log: log}
+	return &identity{node: node, instance: instance, log: log, changed: make(chan struct{}, 1)}
 }
 
 // describe adds it to what the node tells the others.
@@ -82,27 +87,61 @@ func (i *identity) look(p redisstore.Picture, now time.Time) (changed bool) {
 	return changed
 }
 
-// knowItself keeps the node's identity up to date until ctx ends.
+// attentive is an election whose pictures the identity sees, too.
+type attentive struct {
+	election
+	identity *identity
+}
+
+// Picture is the election's.
+func (a attentive) Picture(ctx context.Context, events int) (redisstore.Picture, error) {
+	sent := time.Now()
+	p, err := a.election.Picture(ctx, events)
+	took := time.Since(sent)
+	if err != nil || took > offsetStep { // a slow answer says little about clocks
+		return p, err
+	}
+	if a.identity.look(p, sent.Add(took/2)) {
+		select {
+		case a.identity.changed <- struct{}{}:
+		default: // it is to be told already
+		}
+	}
+	return p, nil
+}
+
+// hasTwin reports whether another process has the same id.
+func (i *identity) hasTwin() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.twin != ""
+}
+
+// knowItself looks once in a while, if nobody else does, and tells the others what has
+// changed, until ctx ends.
 func (n *node) knowItself(ctx context.Context) {
-	every := time.NewTicker(min(lookAtSelfEvery, 2*n.all()[0].timing.TTL)) // a reload does not change it
-	defer every.Stop()
+	wait := firstLookAtSelf
 	for {
+		pause := wait
+		if n.identity.hasTwin() {
+			pause = twinLookEvery
+		}
+		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
+			timer.Stop()
 			return
-		case <-every.C:
-		}
-		all := n.all()
-		sent := time.Now()
-		attempt, cancel := context.WithTimeout(ctx, commandTimeout)
-		p, err := all[0].election.Picture(attempt, 0)
-		cancel()
-		if err != nil || !n.identity.look(p, sent.Add(time.Since(sent)/2)) {
-			continue
-		}
-		for _, c := range all {
-			w, _ := c.current()
-			c.lock.Present(n.presence(w))
+		case <-n.identity.changed:
+			timer.Stop()
+			for _, c := range n.all() {
+				w, _ := c.current()
+				c.lock.Present(n.presence(w))
+			}
+		case <-timer.C:
+			wait = min(2*wait, lastLookAtSelf)
+			attempt, cancel := context.WithTimeout(ctx, commandTimeout)
+			_, _ = n.all()[0].election.Picture(attempt, 0) // the identity sees it, or there will be another
+			cancel()
 		}
 	}
 }

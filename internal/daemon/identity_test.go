@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"net/http"
 	"testing"
 	"time"
 
@@ -18,10 +19,20 @@ func TestASecondProcessOfTheSameIDIsTold(t *testing.T) {
 	c := configFor(redis.URL())
 	c.Node.ID = "db1"
 	first := start(t, c, nil)
-	time.Sleep(2*c.Election.TTL + 200*time.Millisecond) // the first has looked at itself
+	page := func(r *running) { // whoever looks at a page has the node look at itself
+		resp, err := http.Get("http://" + r.address + "/api/v1/status")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close() // nothing of it is read
+	}
+	page(first)
 	second := start(t, c, nil)
 	complaint := "another process has the same node.id"
-	await(t, "the complaint", func() bool { return first.logs.FilterMessageSnippet(complaint).Len() > 0 })
+	await(t, "the complaint", func() bool {
+		page(first)
+		return first.logs.FilterMessageSnippet(complaint).Len() > 0
+	})
 	told := first.logs.FilterMessageSnippet(complaint).All()
 	if len(told) != 1 || told[0].Level != zapcore.ErrorLevel || told[0].ContextMap()["other_instance"] == told[0].ContextMap()["instance"] {
 		t.Errorf("%+v", told)

@@ -9,17 +9,25 @@ import (
 	"baton/internal/status"
 )
 
-// lookEvery is how often a node looks at an election for its metrics, whoever leads:
-// nodes that are gone show within a minute or so, which is what it takes to be called gone.
-const lookEvery = 30 * time.Second
+const (
+	// lookEvery is how often a node looks at an election for its metrics, whoever leads:
+	// nodes that are gone show within a minute or so, which is what it takes to be called gone.
+	lookEvery = 30 * time.Second
+	// scrapedWithin is since when somebody must have asked for them: a standby whose
+	// metrics nobody reads does not look.
+	scrapedWithin = 3 * time.Minute
+)
 
 // lookAround keeps the metrics of what is around the node until ctx ends. What cannot be
 // read stays as it was: redis_up tells that.
 func (c *candidacy) lookAround(ctx context.Context) {
+	var last time.Time
 	// Not all nodes, and not all locks of one, at the same moment.
-	wait := c.timing.HeartbeatInterval + rand.N(c.timing.HeartbeatInterval)
-	for rest(ctx, wait) == nil {
-		wait = lookEvery + rand.N(lookEvery/10)
+	for rest(ctx, c.timing.HeartbeatInterval/2+rand.N(c.timing.HeartbeatInterval)) == nil {
+		if time.Since(last) < lookEvery || time.Since(c.metrics.Scraped()) > scrapedWithin {
+			continue
+		}
+		last = time.Now()
 		c.lookOnce(ctx)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,6 +20,7 @@ import (
 // What is of one election is told through [Metrics.Election]. The methods take plain values and never block; all may be called at any time.
 type Metrics struct {
 	registry *prometheus.Registry
+	scraped  atomic.Int64 // when they were last asked for, in Unix nanoseconds
 
 	leader      *prometheus.GaugeVec
 	epoch       *prometheus.GaugeVec
@@ -263,8 +265,15 @@ const scrapeTimeout = 10 * time.Second
 
 // handler serves the metrics. One collector that fails does not hide the others.
 func (m *Metrics) handler(log *zap.Logger) http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
+	serve := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		ErrorLog: zap.NewStdLog(log), ErrorHandling: promhttp.ContinueOnError, Registry: nil,
 		EnableOpenMetrics: true, Timeout: scrapeTimeout,
 	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		m.scraped.Store(time.Now().UnixNano())
+		serve.ServeHTTP(w, r)
+	})
 }
+
+// Scraped is when somebody last asked for the metrics; long ago if nobody has.
+func (m *Metrics) Scraped() time.Time { return time.Unix(0, m.scraped.Load()) }
