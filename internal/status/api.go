@@ -170,7 +170,8 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, reply any, err err
 		answer.Outcome = &out
 	}
 	if status == http.StatusServiceUnavailable && r.Method == http.MethodPost {
-		answer.Code = "unknown" // it may have been done: nobody shall repeat it unseen
+		// It may have been done: nobody shall repeat it unseen.
+		answer.Error, answer.Code = "it is not known whether this was done: "+answer.Error, "unknown"
 	} else if status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "2")
 		s.cfg.Logger.Debug("the API could not answer", zap.String("path", r.URL.Path), zap.Error(err))

@@ -506,3 +506,44 @@ func TestACookieThatAnotherServerOfTheHostHasSetDoesNotHideTheSession(t *testing
 		t.Errorf("signed out: %d", rec.Code)
 	}
 }
+
+func TestWrongTokensAreCountedAndThenSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := guarded(t)
+		began := time.Now()
+		const more = 10
+		for range freeFailures + more {
+			send(s, "/api/v1/pause", "", bearer("wrong")...)
+		}
+		if took := time.Since(began); took < (more-1)*turnEvery {
+			t.Errorf("%d wrong tokens took %v", freeFailures+more, took)
+		}
+	})
+}
+
+func TestASessionIsGoodWhereNobodyCanReadItAlone(t *testing.T) {
+	s, _ := guarded(t)
+	h := door(s)
+	cookies, csrf := enterDoor(t, h)
+	r := from(httptest.NewRequest(http.MethodGet, "http://10.0.0.7:9747/test/csrf", nil), networkAddr)
+	for _, c := range cookies {
+		r.AddCookie(c)
+	}
+	rec := httptest.NewRecorder()
+	if h.ServeHTTP(rec, r); csrf == "" || rec.Body.String() == csrf {
+		t.Error("a cookie that anybody on the way can have read lets in")
+	}
+}
+
+func TestWhyASlotWasMissedIsShownToWhoMaySeeIt(t *testing.T) {
+	d := &shelf{entries: []Entry{{ID: "1-0", Missed: &Missed{Reason: "ledger", Error: "ask redis: the secret words"}}}}
+	for file, shown := range map[string]bool{"": true, tokenFile(t, secretToken): false} {
+		h := New(Config{Source: fixed(sample(time.Now())), Health: standby, Desk: d, TokenFile: file})
+		r := from(httptest.NewRequest(http.MethodGet, "http://localhost:9747/api/v1/jobs/users/history", nil), loopbackAddr)
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, r)
+		if rec.Code != 200 || !strings.Contains(rec.Body.String(), "ask redis") || strings.Contains(rec.Body.String(), "secret words") != shown {
+			t.Errorf("with the token file %q: %d %s", file, rec.Code, rec.Body)
+		}
+	}
+}
