@@ -84,21 +84,21 @@ func newConfigCheckCommand(e env) *cobra.Command {
 }
 
 func printChecked(out io.Writer, r checked) error {
-	if _, err := fmt.Fprintf(out, "%s: ok, %s, %s\n", r.File, count(r.Jobs, "job"), count(r.Databases, "database")); err != nil || r.Jobs == 0 {
+	if err := say(out, "%s: ok, %s, %s\n", r.File, count(r.Jobs, "job"), count(r.Databases, "database")); err != nil || r.Jobs == 0 {
 		return err
 	}
 	w := newTable(out)
-	_, _ = fmt.Fprintln(w, "\nJOB\tDUE\tNEXT\tTHEN\tTHEN") // Flush tells a write error
+	_ = say(w, "\nJOB\tDUE\tNEXT\tTHEN\tTHEN\n") // Flush tells a write error
 	for _, c := range r.Schedules {
-		_, _ = fmt.Fprintf(w, "%s\t%s", c.Job, c.Words)
+		_ = say(w, "%s\t%s", c.Job, c.Words)
 		for i := range shownSlots {
 			slot := "-" // a line of fewer columns would tear the table apart
 			if i < len(c.Next) {
 				slot = slotTime(c.Next[i].Slot)
 			}
-			_, _ = fmt.Fprintf(w, "\t%s", slot)
+			_ = say(w, "\t%s", slot)
 		}
-		_, _ = fmt.Fprintln(w)
+		_ = say(w, "\n")
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -127,7 +127,7 @@ func printShifts(out io.Writer, schedules []daemon.Coming) error {
 	slices.SortStableFunc(order, func(a, b shift) int { return cmp.Compare(a.at, b.at) })
 	for i, k := range order {
 		if i == 0 {
-			if _, err := fmt.Fprintln(out, "\nWithin a year:"); err != nil {
+			if err := say(out, "\nWithin a year:\n"); err != nil {
 				return err
 			}
 		}
@@ -135,7 +135,7 @@ func printShifts(out io.Writer, schedules []daemon.Coming) error {
 		if more := len(jobs[k]) - shownSlots; more > 0 {
 			names += fmt.Sprintf(" and %d more", more)
 		}
-		if _, err := fmt.Fprintf(out, "  %s: %s: %s\n", k.slot, k.note, names); err != nil {
+		if err := say(out, "  %s: %s: %s\n", k.slot, k.note, names); err != nil {
 			return err
 		}
 	}
@@ -210,8 +210,7 @@ func newConfigInitCommand(e env) *cobra.Command {
 			if err := writeExample(path, force); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(e.stdout, "wrote %s; edit it, then: baton config check %[1]s\n", path)
-			return err
+			return say(e.stdout, "wrote %s; edit it, then: baton config check %[1]s\n", path)
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "overwrite FILE")

@@ -105,7 +105,10 @@ func (d diagnosis) write(w io.Writer, width int) error {
 		margin, text = "    ", max(width-4, 20)
 	}
 	line := func(severity, subjectText, first string, more ...string) {
-		head := fmt.Sprintf("%-*s%-*s  ", left, severity, subject, subjectText)
+		head := fmt.Sprintf("%-*s%-*s  ", left, severity, subject, clean(subjectText))
+		if c := severityColour(daemon.Severity(severity)); c != "" {
+			head = string(paint(w, c, severity)) + strings.TrimPrefix(head, severity)
+		}
 		if narrow {
 			head = strings.TrimRight(head, " ") + "\n" + margin
 		}
@@ -132,11 +135,21 @@ func (d diagnosis) write(w io.Writer, width int) error {
 	return err
 }
 
+func severityColour(s daemon.Severity) colour {
+	switch s {
+	case daemon.SeverityError:
+		return bad
+	case daemon.SeverityWarning:
+		return uneasy
+	}
+	return ""
+}
+
 // wrap breaks a text at blanks. A word that is longer than a line keeps one for itself.
 func wrap(text string, width int) []string {
 	var lines []string
 	line := ""
-	for word := range strings.FieldsSeq(text) {
+	for word := range strings.FieldsSeq(clean(text)) {
 		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
 			lines = append(lines, line)
 			line = ""
@@ -178,7 +191,7 @@ func (s *patience) tell(subject string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.slow[subject] != nil { // it may be over by now
-		_, _ = fmt.Fprintf(s.w, "looking at %s ...\n", subject) // nobody to tell
+		_ = say(s.w, "looking at %s ...\n", subject) // nobody to tell
 	}
 }
 

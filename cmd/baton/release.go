@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -13,7 +14,7 @@ import (
 
 // releaseByHand fails where there was nothing to release: whoever does this by hand
 // has looked at another term than the one that holds the lock.
-func releaseByHand(ctx context.Context, e env, c config.Config, owner string) error {
+func releaseByHand(ctx context.Context, e env, c config.Config, owner string, out output) error {
 	released, err := daemon.Release(ctx, c, owner, orderedBy("released by hand"))
 	if err != nil {
 		return err
@@ -21,8 +22,9 @@ func releaseByHand(ctx context.Context, e env, c config.Config, owner string) er
 	if !released.Was {
 		return fmt.Errorf("nothing was released: lock %q is not held by owner %s; %s", c.Election.LockKey, owner, heldBy(released.Holder))
 	}
-	_, err = fmt.Fprintf(e.stdout, "released lock %q\n", c.Election.LockKey)
-	return err
+	return out.print(e.stdout, []daemon.Released{released}, func(w io.Writer) error {
+		return say(w, "released lock %q\n", c.Election.LockKey)
+	})
 }
 
 func heldBy(holder string) string {
@@ -47,6 +49,7 @@ func loadLock(cmd *cobra.Command, e env) (config.Config, error) {
 }
 
 func newReleaseCommand(e env) *cobra.Command {
+	var out output
 	var crashed bool
 	var owner string
 	cmd := &cobra.Command{
@@ -70,24 +73,32 @@ func newReleaseCommand(e env) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return releaseByHand(cmd.Context(), e, c, owner)
+				return releaseByHand(cmd.Context(), e, c, owner, out)
 			}
 			e := e
 			e.getenv = daemon.CrashedEnv(e.getenv)
 			released, err := daemon.ReleaseCrashed(cmd.Context(), func() (config.Config, error) { return loadLock(cmd, e) }, e.getenv)
-			for _, r := range released {
-				text := fmt.Sprintf("released lock %q, which the daemon left behind", r.LockKey)
-				if !r.Was {
-					text = fmt.Sprintf("nothing to release: the lease of lock %q that the daemon left behind had ended, and %s", r.LockKey, heldBy(r.Holder))
-				}
-				_, told := fmt.Fprintln(e.stdout, text)
-				err = errors.Join(err, told)
+			if released == nil {
+				released = []daemon.Released{} // JSON has no null for a list
 			}
-			return err
+			return errors.Join(err, out.print(e.stdout, released, func(w io.Writer) error { return printReleased(w, released) }))
 		},
 	}
 	addTargetFlags(cmd, e)
 	cmd.Flags().BoolVar(&crashed, "crashed", false, "release what lease*.json in $RUNTIME_DIRECTORY name; for ExecStopPost= only")
 	cmd.Flags().StringVar(&owner, "owner", "", "release the lock if this `UUID` holds it")
+	out.addFlag(cmd, e)
 	return cmd
+}
+
+func printReleased(w io.Writer, released []daemon.Released) error {
+	var errs []error
+	for _, r := range released {
+		if r.Was {
+			errs = append(errs, say(w, "released lock %q, which the daemon left behind\n", r.LockKey))
+			continue
+		}
+		errs = append(errs, say(w, "nothing to release: the lease of lock %q that the daemon left behind had ended, and %s\n", r.LockKey, heldBy(r.Holder)))
+	}
+	return errors.Join(errs...)
 }

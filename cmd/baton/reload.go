@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -9,6 +10,7 @@ import (
 )
 
 func newReloadCommand(e env) *cobra.Command {
+	var out output
 	var socket string
 	cmd := &cobra.Command{
 		Use:   "reload",
@@ -22,12 +24,13 @@ func newReloadCommand(e env) *cobra.Command {
 			if err := reload(cmd, e, socket); err != nil {
 				return err
 			}
-			return say(e.stdout, "reloaded\n")
+			return out.print(e.stdout, map[string]bool{"reloaded": true}, func(w io.Writer) error { return say(w, "reloaded\n") })
 		},
 	}
 	cmd.Flags().StringVar(&socket, "socket", "", "the daemon's admin `socket` (default admin.sock in $RUNTIME_DIRECTORY, else /run/baton)")
 	addServerFlags(cmd)
 	cmd.MarkFlagsMutuallyExclusive("server", "socket")
+	out.addFlag(cmd, e)
 	return cmd
 }
 

@@ -104,12 +104,28 @@ func hints(s daemon.Snapshot) []hint {
 		jobHints(j, s, add)
 	}
 	for _, n := range s.Nodes {
-		if n.Stale {
-			add(uneasy, "systemctl status baton", "%s was not seen for %s; on that host:", n.ID, short(time.Duration(n.LastSeenMSAgo)*time.Millisecond))
-		}
+		nodeHints(n, add)
 	}
 	slices.SortStableFunc(all, func(a, b hint) int { return cmp.Compare(weight(a), weight(b)) })
 	return all
+}
+
+// clockOff is from when on a clock is called wrong: slots go by the leader's.
+const clockOff = time.Second
+
+func nodeHints(n daemon.Node, add func(c colour, command, format string, args ...any)) {
+	offset, how := time.Duration(n.ClockOffsetMS)*time.Millisecond, "ahead of"
+	if offset < 0 {
+		how = "behind"
+	}
+	switch {
+	case n.Stale:
+		add(uneasy, "systemctl status baton", "%s was not seen for %s; on that host:", n.ID, short(time.Duration(n.LastSeenMSAgo)*time.Millisecond))
+	case n.Twin != "":
+		add(bad, "baton doctor", "two processes have the node.id %s: stop one of them", n.ID)
+	case offset.Abs() >= clockOff:
+		add(uneasy, "baton doctor", "the clock of %s is %s %s that of Redis", n.ID, short(offset.Abs()), how)
+	}
 }
 
 func weight(h hint) int {

@@ -182,12 +182,12 @@ func successor(p redisstore.Picture, to string) error {
 
 // Released is what the release of an owner's lock came to.
 type Released struct {
-	LockKey string
+	LockKey string `json:"lock_key"`
 	// Was says that the lock was that owner's, and is free now.
-	Was bool
+	Was bool `json:"released"`
 	// Holder is the node that held it instead, or the owner of a client that is not
 	// baton; "" if nobody did.
-	Holder string
+	Holder string `json:"holder,omitzero"`
 }
 
 // Release gives up the lock of a term that ended without doing so itself. It

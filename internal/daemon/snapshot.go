@@ -20,6 +20,8 @@ type (
 	Event = status.Event
 	// Leader is who holds the lock.
 	Leader = status.Leader
+	// Node is one node of the election.
+	Node = status.Node
 	// Job is one configured job and how it stands.
 	Job = status.Job
 	// Execution is one run of a job.

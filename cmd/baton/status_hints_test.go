@@ -1,0 +1,51 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"baton/internal/daemon"
+)
+
+func TestStatusTellsOfTwinsAndWrongClocks(t *testing.T) {
+	var b strings.Builder
+	s := daemon.Snapshot{LockKey: "baton", Leader: &daemon.Leader{NodeID: "db1"}, Nodes: []daemon.Node{
+		{ID: "db1", State: "leading", ClockOffsetMS: 900}, {ID: "db2", State: "standby", Twin: "other"}, {ID: "db3", State: "standby", ClockOffsetMS: -2500}, {ID: "db4", State: "standby", ClockOffsetMS: 9000, Stale: true, LastSeenMSAgo: 70000},
+	}}
+	if err := printStatus(&sheet{&b, true, 0}, s); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"\x1b[31mtwo processes have the node.id db2: stop one of them\x1b[0m  → \x1b[1mbaton doctor",
+		"\x1b[33mthe clock of db3 is 2.5s behind that of Redis\x1b[0m",
+		"db4 was not seen for 1m10s",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("it lacks %q:\n%q", want, b.String())
+		}
+	}
+	if strings.Contains(b.String(), "clock of db1") || strings.Contains(b.String(), "clock of db4") {
+		t.Errorf("a clock that is right enough, or of a node that is gone:\n%s", b.String())
+	}
+}
+
+func TestColoursTellHowGraveItIs(t *testing.T) {
+	for _, tc := range []struct {
+		want  string
+		print func(s *sheet) error
+	}{
+		{"\x1b[31merror\x1b[0m    redis    it is full\n", func(s *sheet) error {
+			return diagnosis{Findings: []daemon.Finding{{Severity: daemon.SeverityError, Subject: "redis", What: "it is full"}}}.write(s, 100)
+		}},
+		{"\x1b[31mdb2 does not lead\x1b[0m:\n- \x1b[33mit is \\x1b[2J paused\x1b[0m\n  → baton resume\n", func(s *sheet) error {
+			return printExplanation(s, daemon.Explanation{NodeID: "db2", Reasons: []daemon.Why{{Code: "x", What: "it is \x1b[2J paused", Do: "baton resume"}}})
+		}},
+		{"\x1b[32m5 ms after the order\x1b[0m;", func(s *sheet) error { return printDrill(s, []daemon.Drilled{{TookMS: 5, LeaseMS: 10}}) }},
+		{"\x1b[31m15 ms after the order\x1b[0m;", func(s *sheet) error { return printDrill(s, []daemon.Drilled{{TookMS: 15, LeaseMS: 10}}) }},
+	} {
+		var b strings.Builder
+		if err := tc.print(&sheet{&b, true, 0}); err != nil || !strings.Contains(b.String(), tc.want) {
+			t.Errorf("want %q in %q, %v", tc.want, b.String(), err)
+		}
+	}
+}
