@@ -265,7 +265,8 @@ func eachValue(v any, path, at string, typ reflect.Type, visit func(path, at str
 	switch v := v.(type) {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			next, of := at+".NAME", reflect.Type(nil)
+			var of reflect.Type
+			next := at + ".NAME"
 			if typ.Kind() == reflect.Map {
 				of = typ.Elem()
 			} else if f, _, ok := fieldNamed(reflect.New(typ).Elem(), name); ok {
