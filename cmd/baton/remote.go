@@ -100,11 +100,17 @@ func direct[T any](cmd *cobra.Command, e env, open func(config.Config) (T, error
 	if err == nil {
 		opened, err = open(c)
 	}
-	if err == nil || !errors.Is(err, fs.ErrPermission) || cmd.Flag("server") == nil {
+	if err == nil || cmd.Flag("server") == nil {
 		return opened, err
 	}
 	socket := daemon.AdminSocket(e.getenv)
 	client, unusable := local(cmd, socket)
+	if !errors.Is(err, fs.ErrPermission) {
+		if unusable == nil {
+			err = fmt.Errorf("%w\nthe daemon of this host runs all the same; ask it: --server unix://%s", err, socket)
+		}
+		return opened, err
+	}
 	if asked, ok := any(client).(T); ok && unusable == nil {
 		_ = say(e.stderr, "baton: asking the daemon of this host at %s, since %v\n", socket, cause(err))
 		return asked, nil

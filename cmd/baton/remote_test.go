@@ -154,6 +154,17 @@ func TestWhoMayNotReadTheConfigurationAsksTheDaemonOfTheHost(t *testing.T) {
 	c.matches(c.run("leader", "--config", "baton.yaml"), exitUsage, `^$`, `not asked by itself, because of --config`)
 }
 
+func TestWithAConfigurationThatIsWrongTheDaemonOfTheHostIsNamed(t *testing.T) {
+	c, _, socket := nodeCLI(t)
+	if err := os.WriteFile("baton.yaml", []byte("elektion: {}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.matches(c.run("leader"), exitUsage, `^$`, `baton.yaml:1:1: elektion: unknown key.*\nthe daemon of this host runs all the same; ask it: --server unix://`+regexp.QuoteMeta(socket)+`\n$`)
+	c.matches(c.run("leader", "--server", "unix://"+socket), exitOK, `^db1\n$`, `^$`)
+	c.env["RUNTIME_DIRECTORY"] = "/nowhere"
+	c.matches(c.run("leader"), exitUsage, `^$`, `unknown key[^\n]*\n$`)
+}
+
 // asNobody has the test reach files as a user who is nobody, for root reads them all. It
 // is the thread that has a user.
 func asNobody(t *testing.T) {
