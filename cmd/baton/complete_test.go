@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"baton/internal/testsupport/cluster"
 )
 
 // completes fails unless a shell would be offered these words, and the rest is silence.
@@ -64,19 +66,10 @@ func TestCompletionIsQuickAndSilentWhateverIsWrong(t *testing.T) {
 
 // A real bash, as somebody types in it, without the package bash-completion.
 func TestBashCompletesAJobsName(t *testing.T) {
-	source, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := cluster.Build(t)
 	c := newCLI(t)
 	c.file("baton.yaml", "jobs:\n  - {name: report, schedule: \"@daily\", command: [/bin/true]}\n")
 	c.file("completion.bash", c.run("completion", "bash").stdout)
-	program := filepath.Join(t.TempDir(), "baton")
-	build := exec.Command("go", "build", "-o", program, ".")
-	build.Dir = source
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
 	shell := exec.Command("bash", "--norc", "-c", `source completion.bash
 complete -p baton
 COMP_WORDS=(baton job run r); COMP_CWORD=3; COMP_LINE='baton job run r'; COMP_POINT=${#COMP_LINE}

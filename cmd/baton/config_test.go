@@ -11,6 +11,7 @@ import (
 
 	"baton/configs"
 	"baton/internal/config"
+	"baton/internal/testsupport/cluster"
 )
 
 const small = `node: {id: n1}
@@ -265,12 +266,9 @@ func TestConfigurationsToBeginWithNameTheSchemaForEditors(t *testing.T) {
 
 // The one test of main: that it passes on arguments, streams and the exit code.
 func TestBinaryPassesOnItsExitCode(t *testing.T) {
-	binary := filepath.Join(t.TempDir(), "baton")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-ldflags", "-X main.version=1.2.3 -X main.commit=abc", "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	binary := cluster.Build(t)
 	cmd := exec.CommandContext(t.Context(), binary, "version")
-	if out, err := cmd.CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "baton 1.2.3 (commit abc, ") {
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "baton test (commit ") {
 		t.Errorf("%v: %s", err, out)
 	}
 	cmd = exec.CommandContext(t.Context(), binary, "nonsense")

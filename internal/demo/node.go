@@ -112,7 +112,7 @@ func (n *node) start(l *launcher) (*exec.Cmd, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.cmd, n.state = cmd, nodeRunning
-	n.told.note("%s started, pid %d", n.id, cmd.Process.Pid)
+	n.told.note("%s started, pid %d: %s", n.id, cmd.Process.Pid, n.url())
 	return cmd, nil
 }
 
