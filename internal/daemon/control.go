@@ -73,7 +73,8 @@ func (r *Remote) Snapshot(ctx context.Context) (Snapshot, error) {
 	defer cancel()
 	now := time.Now()
 	s := status.Snapshot{LockKey: r.config.Election.LockKey, Now: now, Redis: status.Redis{Host: r.venue.host(), OK: true}, Jobs: configuredJobs(r.tasks, now)}
-	return gather(ctx, s, r.views())
+	s, err := gather(ctx, s, r.views())
+	return status.Bounded(s), err
 }
 
 // Leader is who holds the lock now; nil if nobody does, and then why nobody may

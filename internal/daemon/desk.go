@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"baton/internal/config"
@@ -239,8 +240,7 @@ func (d *desk) coded(err error) error {
 	if err == nil {
 		return nil
 	}
-	var given *status.Coded
-	if errors.As(err, &given) {
+	if _, given := errors.AsType[*status.Coded](err); given {
 		return err
 	}
 	for _, known := range knownErrors() {
@@ -277,16 +277,14 @@ func (r *Remote) lockOf(lockKey string) (*Remote, error) {
 	if lockKey == "" || lockKey == r.config.Election.LockKey {
 		return r, nil
 	}
-	for _, key := range lockKeys(r.config) {
-		if key == lockKey {
-			other := *r
-			other.venue = r.venue.at(lockKey)
-			other.config = onLock(r.config, lockKey)
-			other.election, other.ledger = other.venue.election(), other.venue.ledger(r.store)
-			return &other, nil
-		}
+	if !slices.Contains(lockKeys(r.config), lockKey) {
+		return nil, fmt.Errorf("%w: no job of the configuration has the lock %q", status.ErrInvalid, lockKey)
 	}
-	return nil, fmt.Errorf("%w: no job of the configuration has the lock %q", status.ErrInvalid, lockKey)
+	other := *r
+	other.venue = r.venue.at(lockKey)
+	other.config = onLock(r.config, lockKey)
+	other.election, other.ledger = other.venue.election(), other.venue.ledger(r.store)
+	return &other, nil
 }
 
 func onLock(c config.Config, lockKey string) config.Config {

@@ -18,7 +18,7 @@ func TestExplainAsksANodeWithTLSToo(t *testing.T) {
 	encrypted.Config.ErrorLog = log.New(io.Discard, "", 0)
 	encrypted.StartTLS()
 	for _, server := range []*httptest.Server{plain, encrypted} {
-		defer server.Close()
+		t.Cleanup(server.Close)
 		address := server.Listener.Addr().String()
 		if s := askNode(t.Context(), address, "a", "baton"); s == nil || s.Waiting != "stands aside" {
 			t.Errorf("%s: %+v", server.URL, s)

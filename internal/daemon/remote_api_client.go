@@ -155,10 +155,11 @@ func (c *Client) order(ctx context.Context, body map[string]any, path ...string)
 }
 
 func (c *Client) do(ctx context.Context, method string, query url.Values, body []byte, reply any, path ...string) error {
-	address := c.base + "/api/v1"
+	parts := []string{c.base + "/api/v1"}
 	for _, part := range path {
-		address += "/" + url.PathEscape(part)
+		parts = append(parts, url.PathEscape(part))
 	}
+	address := strings.Join(parts, "/")
 	if len(query) > 0 {
 		address += "?" + query.Encode()
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -54,8 +55,8 @@ func (c *Client) Leader(ctx context.Context) (leader *Leader, vacant string, err
 func (c *Client) Events(ctx context.Context, n int) ([]Event, error) {
 	reply, err := get[struct{ Events []Event }](ctx, c, url.Values{"n": {strconv.Itoa(min(max(n, 1), 1000))}}, "events")
 	events := make([]Event, 0, len(reply.Events))
-	for i := len(reply.Events) - 1; i >= 0; i-- {
-		events = append(events, reply.Events[i])
+	for _, e := range slices.Backward(reply.Events) {
+		events = append(events, e)
 	}
 	return events, err
 }

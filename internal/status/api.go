@@ -144,10 +144,9 @@ func (s *Server) asked(r *http.Request, e endpoint) (reply any, err error) {
 
 // fail says what went wrong.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, reply any, err error) {
-	var r1 *refusal
 	var coded *Coded
-	if errors.As(err, &r1) {
-		s.refuse(w, r, r1)
+	if never, ok := errors.AsType[*refusal](err); ok {
+		s.refuse(w, r, never)
 		return
 	}
 	status := http.StatusServiceUnavailable

@@ -44,7 +44,8 @@ func (s *Server) supervised(do Do) Do {
 		// One whose giver hangs up is finished: half an order is worse than none.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), orderWithin)
 		defer cancel()
-		defer context.AfterFunc(s.watch.life, cancel)()
+		stays := context.AfterFunc(s.watch.life, cancel)
+		defer stays()
 		defer func() {
 			if p := recover(); p != nil {
 				err = fmt.Errorf("%s panicked: %v", o.Action, p)

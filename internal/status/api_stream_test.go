@@ -51,7 +51,7 @@ func stream(t *testing.T, address string) (lines <-chan string, hangUp func(), c
 		t.Fatal(err)
 	}
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	resp, err := client.Do(req)
+	resp, err := client.Do(req) //nolint:bodyclose // it is closed where it is read
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func TestSlowClientsHoldNobodyUpAndAreLetGo(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = resp.Body.Close()
-			if resp.StatusCode != 200 && path != "/-/leader" {
+			if resp.StatusCode != http.StatusOK && path != "/-/leader" {
 				t.Errorf("%s: %d", path, resp.StatusCode)
 			}
 		}

@@ -333,8 +333,7 @@ func forwarded(r *http.Request) bool {
 
 // refused is the refusal in an error, one of 403 if there is none.
 func refused(err error) *refusal {
-	var r *refusal
-	if errors.As(err, &r) {
+	if r, ok := errors.AsType[*refusal](err); ok {
 		return r
 	}
 	return &refusal{http.StatusForbidden, err.Error()}

@@ -24,6 +24,9 @@ const (
 // prose are the fields that hold a text for people.
 var prose = [...]string{"Error", "Output", "Reason", "Vacancy", "Waiting", "Aside", "Schedule", "ScheduleWords", "Target", "By", "Do", "What"}
 
+// Bounded returns a state with all that it holds bounded: see bounded.
+func Bounded(s Snapshot) Snapshot { return bounded(s) }
+
 // bounded returns v with all that it holds bounded. What is right stays untouched, and is
 // not copied: others may read it.
 func bounded[T any](v T) T {
@@ -45,7 +48,7 @@ func bound(v reflect.Value, most int) {
 			bound(v.Index(i), most)
 		}
 	case reflect.Struct:
-		if at, ok := v.Addr().Interface().(*time.Time); ok {
+		if at, ok := reflect.TypeAssert[*time.Time](v.Addr()); ok {
 			if !at.IsZero() && !writable(*at) {
 				*at = time.Time{}
 			}

@@ -136,8 +136,8 @@ func fillIn(v reflect.Value, depth int) {
 			v.SetMapIndex(reflect.ValueOf("x"), one)
 		}
 	case reflect.Struct:
-		for i := range v.NumField() {
-			fillIn(v.Field(i), depth+1)
+		for _, field := range v.Fields() {
+			fillIn(field, depth+1)
 		}
 	case reflect.String:
 		v.SetString("x")
