@@ -111,9 +111,17 @@ func (w *wire) drawn(seed uint64, faults int) {
 
 // sawEnough makes sure that the test was one.
 func (w *wire) sawEnough(e evidence, random bool) (wrong []string) {
+	bitten := map[string]int{}
 	for _, s := range w.strikes {
-		if s.kind.hurts(s.lasted()) && s.bitten == 0 {
-			wrong = append(wrong, fmt.Sprintf("%s of %s has met no packet", s.kind.name, s.target))
+		bitten[s.name] += s.bitten
+	}
+	for _, s := range w.strikes {
+		n := s.bitten
+		if random { // a host that stands by may have nothing to say
+			n = bitten[s.name]
+		}
+		if s.hurts(s.lasted()) && n == 0 {
+			wrong = append(wrong, fmt.Sprintf("%s of %s has met no packet", s.name, s.target))
 		}
 	}
 	least := len(w.strikes) / 3
