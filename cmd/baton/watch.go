@@ -138,7 +138,8 @@ func (w *watch) frame(now time.Time) error {
 	return err
 }
 
-// headline is the time, and what keeps the state from being shown as it is now.
+// headline is the time, and what keeps the state from being shown as it is now. That what
+// is below is old comes before the error, which a terminal cuts off.
 func (w *watch) headline(now time.Time) shown {
 	clock := now.Format(time.TimeOnly)
 	was := shown("")
@@ -147,7 +148,7 @@ func (w *watch) headline(now time.Time) shown {
 	}
 	switch {
 	case w.err != nil:
-		return paint(w.sheet, bad, fmt.Sprintf("%s  not known for %s: %s", clock, short(now.Sub(w.errAt).Truncate(time.Second)), firstLine(w.err.Error()))) + was
+		return paint(w.sheet, bad, fmt.Sprintf("%s  not known for %s%s: %s", clock, short(now.Sub(w.errAt).Truncate(time.Second)), was, firstLine(w.err.Error())))
 	case !w.asking.IsZero() && now.Sub(w.asking) >= time.Second:
 		return paint(w.sheet, uneasy, fmt.Sprintf("%s  no answer for %s", clock, short(now.Sub(w.asking).Truncate(time.Second)))) + was
 	}
