@@ -106,6 +106,11 @@ func hints(s daemon.Snapshot) []hint {
 	for _, n := range s.Nodes {
 		nodeHints(n, add)
 	}
+	if s.Leader != nil && !s.Leader.Foreign && len(s.Nodes) > 0 && !slices.ContainsFunc(s.Nodes, func(n daemon.Node) bool {
+		return n.ID != s.Leader.NodeID && !n.Stale && !n.Observer && n.Aside == ""
+	}) {
+		add(uneasy, "systemctl status baton", "no other node could take over; on the others:")
+	}
 	slices.SortStableFunc(all, func(a, b hint) int { return cmp.Compare(weight(a), weight(b)) })
 	return all
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,6 +27,23 @@ func TestStatusTellsOfTwinsAndWrongClocks(t *testing.T) {
 	}
 	if strings.Contains(b.String(), "clock of db1") || strings.Contains(b.String(), "clock of db4") {
 		t.Errorf("a clock that is right enough, or of a node that is gone:\n%s", b.String())
+	}
+}
+
+func TestStatusTellsThatNobodyCouldTakeOver(t *testing.T) {
+	const want = "no other node could take over"
+	s := daemon.Snapshot{LockKey: "baton", Leader: &daemon.Leader{NodeID: "db1"}, Nodes: []daemon.Node{
+		{ID: "db1", State: "leading"}, {ID: "db2", Observer: true}, {ID: "db3", Aside: "for 20s: its database is away"}, {ID: "db4", Stale: true},
+	}}
+	tells := func() bool {
+		return slices.ContainsFunc(hints(s), func(h hint) bool { return strings.HasPrefix(h.what, want) })
+	}
+	if !tells() {
+		t.Errorf("nobody can, and it is not told: %+v", hints(s))
+	}
+	s.Nodes = append(s.Nodes, daemon.Node{ID: "db5", State: "standby"})
+	if tells() {
+		t.Error("db5 can take over")
 	}
 }
 
