@@ -30,14 +30,32 @@ func examineConfig(c config.Config) []Finding {
 			"a host that stands still for as long, as one does that is being moved, or swaps, loses the lead; its jobs are ended each time", "10s, unless a takeover must be faster")
 	}
 	examineListener(c.HTTP, r)
+	examineGrace(c, r)
+	return append(r.findings, examineTargets(c)...)
+}
+
+// examineGrace finds commands that may take longer to end than a lost lease leaves them.
+// By default all do: many are told of once.
+func examineGrace(c config.Config, r *examinationReport) {
+	const consequence, remedy = "when the lease cannot be renewed the command gets less than that: whatever its grace, it is killed before the lease can end",
+		"raise election.ttl, or have the command end sooner"
+	var long []string
+	what := ""
 	for _, j := range c.Jobs {
-		r.subject = jobSubject(j.Name)
-		if j.IsCommand() && j.Grace >= e.TTL {
-			r.add(SeverityInfo, fmt.Sprintf("its grace is %v, and election.ttl is %v", j.Grace, e.TTL),
-				"when the lease cannot be renewed the command gets less than that: whatever its grace, it is killed before the lease can end", "raise election.ttl, or have the command end sooner")
+		if j.IsCommand() && j.Grace >= c.Election.TTL {
+			long = append(long, j.Name)
+			r.subject, what = jobSubject(j.Name), fmt.Sprintf("its grace is %v, and election.ttl is %v", j.Grace, c.Election.TTL)
 		}
 	}
-	return append(r.findings, examineTargets(c)...)
+	if n := len(long); n > 1 {
+		r.subject, what = subjectConfig, fmt.Sprintf("%d jobs have a grace of election.ttl, %v, or more: %s", n, c.Election.TTL, strings.Join(long[:min(n, 5)], ", "))
+		if n > 5 {
+			what += fmt.Sprintf(" and %d more", n-5)
+		}
+	}
+	if len(long) > 0 {
+		r.add(SeverityInfo, what, consequence, remedy)
+	}
 }
 
 // examineListener says who can read what the node serves.

@@ -50,6 +50,11 @@ func TestAConfigurationThatIsAllowedAndSeldomMeantIsTold(t *testing.T) {
 	wantFound(t, all, SeverityInfo, `job "one"`, "other jobs write to its table users, too: two")
 	wantFound(t, all, SeverityInfo, `job "long"`, "its grace is 1h0m0s")
 	wantRemedies(t, all)
+	for i := range 6 {
+		c.Jobs = append(c.Jobs, config.Job{Name: fmt.Sprintf("long%d", i), Command: config.Command{"true"}, Policy: config.Policy{Grace: time.Hour}})
+	}
+	wantFound(t, examineConfig(c), SeverityInfo, "configuration", "7 jobs have a grace of election.ttl, 5m0s, or more: long, long0, long1, long2, long3 and 2 more")
+	c.Jobs = c.Jobs[:3]
 
 	c.Election.TTL, c.HTTP.TLS, c.Jobs = time.Second, &config.ServerTLS{}, c.Jobs[:1]
 	all = examineConfig(c)
