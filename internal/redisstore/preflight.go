@@ -68,7 +68,7 @@ func (x *examination) add(severity flush.Severity, what, consequence, remedy str
 }
 
 func (x *examination) away(err error) {
-	x.add(flush.SeverityError, fmt.Sprintf("it does not answer: %v", explain(err)), "nobody leads, and nothing is flushed", "start it, or correct the section redis of the configuration")
+	x.add(flush.SeverityError, fmt.Sprintf("it does not answer: %v", explain(err)), "this host cannot lead. If no host reaches it, nobody leads, and nothing is flushed", "start it, or correct the section redis of the configuration")
 }
 
 // data says whether jobs read it: else there is only a lock to lose.
