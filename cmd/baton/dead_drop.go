@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -38,7 +39,7 @@ func newDeadDropCommand(e env) *cobra.Command {
 					return err
 				}
 				if len(keys) > 0 && !yes {
-					if err := confirm(e, fmt.Sprintf("Drop %s for good?", count(len(keys), "dead letter"))); err != nil {
+					if err := confirm(cmd.Context(), e, fmt.Sprintf("Drop %s for good?", count(len(keys), "dead letter"))); err != nil {
 						return err
 					}
 				}
@@ -61,8 +62,8 @@ func newDeadDropCommand(e env) *cobra.Command {
 	return cmd
 }
 
-// confirm asks the person at the terminal.
-func confirm(e env, question string) error {
+// confirm asks the person at the terminal. Ctrl-C is no.
+func confirm(ctx context.Context, e env, question string) error {
 	noTerminal := usageError(errors.New("add --yes: there is no terminal to ask at"))
 	in, ok := e.stdin.(*os.File)
 	if !ok || !isTerminal(in) {
@@ -71,7 +72,19 @@ func confirm(e env, question string) error {
 	if err := say(e.stderr, "%s [y/N] ", question); err != nil {
 		return err
 	}
-	answer, err := bufio.NewReader(in).ReadString('\n')
+	var answer string
+	var err error
+	read := make(chan struct{})
+	go func() { // ends with the process, if nobody answers
+		defer close(read)
+		answer, err = bufio.NewReader(in).ReadString('\n')
+	}()
+	select {
+	case <-read:
+	case <-ctx.Done():
+		_ = say(e.stderr, "\n")
+		return &exitError{exitFailure, errors.New("nothing was dropped")}
+	}
 	switch {
 	case errors.Is(err, io.EOF) && answer == "": // such as /dev/null
 		return noTerminal

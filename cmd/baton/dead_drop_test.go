@@ -1,0 +1,26 @@
+package main
+
+import (
+	"context"
+	"testing"
+)
+
+func TestTheQuestionBeforeADropIsAnsweredByYesNoOrCtrlC(t *testing.T) {
+	for answer, dropped := range map[string]bool{"y\n": true, "YES\n": true, "n\n": false, "\n": false, "maybe\n": false, "": false} {
+		seen, screen := terminal(t, 80, 24)
+		told := &buffer{}
+		ctx, interrupt := context.WithCancel(t.Context())
+		t.Cleanup(interrupt)
+		if answer == "" {
+			interrupt() // as main does at Ctrl-C
+			answer = "y\n"
+			t.Cleanup(func() { _, _ = seen.master.WriteString(answer) }) // lets the reader go
+		} else if _, err := seen.master.WriteString(answer); err != nil {
+			t.Fatal(err)
+		}
+		err := confirm(ctx, env{stdin: screen, stderr: told}, "Drop 1 dead letter for good?")
+		if (err == nil) != dropped {
+			t.Errorf("%q: %v, told %q", answer, err, told)
+		}
+	}
+}
