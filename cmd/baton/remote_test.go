@@ -122,6 +122,7 @@ func TestOrdersAreGivenThroughANode(t *testing.T) {
 	c.matches(through.run("dead", "drop", "--job", "views", "--all", "--yes"), exitOK, `1 dead letter dropped`, `^$`)
 	c.matches(through.run("reload"), exitOK, `^reloaded\n$`, `^$`)
 	c.matches(through.run("stepdown", "--all-locks", "--wait", "20s"), exitOK, `^baton: db1 leads after db1: epoch \d+, .*\nother: db1 leads after db1: epoch \d+, `, `^$`)
+	c.matches(c.run("status", "--events", "--lock-key", "other"), exitOK, `stepped_down`, `^$`)
 	c.matches(through.run("stepdown", "--all-locks", "--no-wait", "-o", "json"), exitOK, `(?s)"lock": "baton",.*"lock": "other",\s+"from": "db1"`, `^$`)
 	through.until("db1\n", "leader")
 
