@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -44,7 +43,7 @@ func newRunCommand(e env) *cobra.Command {
 			defer signal.Stop(broken)
 			return daemon.Run(cmd.Context(), c, daemon.Options{
 				Version:  thisBuild().Version,
-				Logger:   newLogger(e.stderr, c.Log, level),
+				Logger:   newLogger(e, c.Log, level),
 				Getenv:   e.getenv,
 				Exit:     e.exit,
 				Load:     func() (config.Config, error) { return loadConfig(cmd, e) },
@@ -66,7 +65,7 @@ func levelOf(log config.Log) zapcore.Level {
 	return level
 }
 
-func newLogger(w io.Writer, log config.Log, level zapcore.LevelEnabler) *zap.Logger {
+func newLogger(e env, log config.Log, level zapcore.LevelEnabler) *zap.Logger {
 	enc := zap.NewProductionEncoderConfig()
 	enc.TimeKey, enc.MessageKey = "time", "message"
 	enc.EncodeTime = zapcore.ISO8601TimeEncoder
@@ -75,7 +74,11 @@ func newLogger(w io.Writer, log config.Log, level zapcore.LevelEnabler) *zap.Log
 		enc.EncodeLevel = zapcore.CapitalLevelEncoder
 		encoder = zapcore.NewConsoleEncoder(enc)
 	}
-	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(w)), level))
+	w := zapcore.Lock(zapcore.AddSync(e.stderr))
+	if toJournal(e.stderr, e.getenv) {
+		return zap.New(prioritized(encoder, w, level))
+	}
+	return zap.New(zapcore.NewCore(encoder, w, level))
 }
 
 // noLeader gives an error the exit code for "nobody leads"; why says why nobody

@@ -2,12 +2,19 @@ package main
 
 import (
 	"bufio"
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"baton/internal/config"
 )
 
 // asBaton names the arguments with which the program of the tests is baton itself.
@@ -46,5 +53,37 @@ func TestTheDaemonOutlivesWhoReadsItsLog(t *testing.T) {
 	defer ended.Stop()
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("it logs that it stops, and nobody reads: %v", err)
+	}
+}
+
+func TestLinesForTheJournalBeginWithTheirPriority(t *testing.T) {
+	f, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stat := info.Sys().(*syscall.Stat_t)
+	log := func(stream string) {
+		l := newLogger(env{stderr: f, getenv: func(string) (string, bool) { return stream, true }}, config.Log{Format: "json"}, zapcore.InfoLevel).With(zap.String("node_id", "a"))
+		l.Debug("no")
+		l.Info("one")
+		l.Warn("two")
+		l.Error("three")
+	}
+	log(fmt.Sprintf("%d:%d", stat.Dev, stat.Ino))
+	log("1:2")
+	content, err := os.ReadFile(f.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(content)), "\n")
+	for i, want := range []string{`<6>{`, `<4>{`, `<3>{`, `{`, `{`, `{`} {
+		if len(lines) != 6 || !strings.HasPrefix(lines[i], want) || !strings.Contains(lines[i], `"node_id":"a"`) {
+			t.Errorf("line %d does not begin with %s:\n%s", i, want, content)
+		}
 	}
 }

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+
+	"go.uber.org/zap/zapcore"
+)
+
+// toJournal reports whether w is the connection to the journal that systemd has made for
+// this process. A shell in a service inherits the variable, and may write elsewhere.
+func toJournal(w io.Writer, getenv func(string) (string, bool)) bool {
+	stream, _ := getenv("JOURNAL_STREAM")
+	f, ok := w.(*os.File)
+	if !ok || stream == "" {
+		return false
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	s, ok := info.Sys().(*syscall.Stat_t)
+	return ok && stream == fmt.Sprintf("%d:%d", s.Dev, s.Ino)
+}
+
+// prioritized is a core whose lines begin with their priority, as the journal takes it
+// off again: journalctl -p warning finds them by it.
+func prioritized(encoder zapcore.Encoder, w zapcore.WriteSyncer, level zapcore.LevelEnabler) zapcore.Core {
+	of := func(priority string, here func(zapcore.Level) bool) zapcore.Core {
+		return zapcore.NewCore(encoder, zapcore.AddSync(prefixed{w, priority}), levels(func(l zapcore.Level) bool { return here(l) && level.Enabled(l) }))
+	}
+	return zapcore.NewTee(
+		of("<7>", func(l zapcore.Level) bool { return l < zapcore.InfoLevel }),
+		of("<6>", func(l zapcore.Level) bool { return l == zapcore.InfoLevel }),
+		of("<4>", func(l zapcore.Level) bool { return l == zapcore.WarnLevel }),
+		of("<3>", func(l zapcore.Level) bool { return l > zapcore.WarnLevel }),
+	)
+}
+
+type levels func(zapcore.Level) bool
+
+func (f levels) Enabled(l zapcore.Level) bool { return f(l) }
+
+// prefixed writes something before each line of the log, at one go with it.
+type prefixed struct {
+	to     io.Writer
+	prefix string
+}
+
+func (p prefixed) Write(line []byte) (int, error) {
+	n, err := p.to.Write(append([]byte(p.prefix), line...))
+	return max(n-len(p.prefix), 0), err
+}
