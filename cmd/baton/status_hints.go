@@ -96,7 +96,7 @@ func hints(s daemon.Snapshot) []hint {
 		add(bad, "baton status --events", "a client that is not baton holds the lock: no job runs")
 	}
 	for _, l := range s.Locks {
-		if l.Leader == nil {
+		if l.Leader == nil && s.Paused == nil { // a pause is for all locks
 			add(bad, "baton explain --lock-key "+l.Key, "nobody leads for lock %q: its jobs do not run", l.Key)
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -44,6 +45,20 @@ func TestStatusTellsThatNobodyCouldTakeOver(t *testing.T) {
 	s.Nodes = append(s.Nodes, daemon.Node{ID: "db5", State: "standby"})
 	if tells() {
 		t.Error("db5 can take over")
+	}
+}
+
+func TestInAPauseTheWayToEndItIsToldFirst(t *testing.T) {
+	var s daemon.Snapshot
+	if err := json.Unmarshal([]byte(`{"lock_key": "baton", "paused": {"reason": "by alice"}, "locks": [{"key": "nightly"}]}`), &s); err != nil {
+		t.Fatal(err)
+	}
+	if all := hints(s); len(all) != 1 || all[0].command != "baton resume" {
+		t.Errorf("%+v", all)
+	}
+	s.Paused = nil
+	if all := hints(s); len(all) != 2 {
+		t.Errorf("without a pause: %+v", all)
 	}
 }
 
