@@ -15,8 +15,11 @@ import (
 )
 
 const (
-	// longestCoolDown bounds how long a node stands aside, however often it abdicates.
+	// longestCoolDown bounds how long a node stands aside at least, however often it abdicates.
 	longestCoolDown = 5 * time.Minute
+	// untilCalled is longer than any outage: a node that abdicated stands aside until it is
+	// called back, see sitOut.
+	untilCalled = 365 * 24 * time.Hour
 	// soonAgain is how long after a cool-down an abdication counts as another one of
 	// the same trouble: the next cool-down is twice as long.
 	soonAgain = 10 * time.Minute
@@ -28,8 +31,10 @@ type pinger interface {
 }
 
 // abdicator ends the term of a leader that reaches Redis but not a database that its
-// jobs write to, if another node may try. That one may not reach it either: so the
-// cool-downs grow.
+// jobs write to, if another node may try. It leaves the lead to others for a cool-down, and
+// then until it reaches its databases again: that one may not reach them either, and is
+// then the last to try, instead of the lead going round and ending every run with each move.
+// A database that comes and goes makes the cool-downs grow.
 type abdicator struct {
 	nodeID   string
 	after    time.Duration // election.abdicate_after
@@ -47,10 +52,12 @@ type abdicator struct {
 	cool time.Duration // and its cool-down; 0: none yet
 }
 
-// coolDown is for how long a node stands aside, unless over is closed before.
+// coolDown is for how long a node stands aside at least, for what; over is closed when it
+// does no longer.
 type coolDown struct {
-	lasts time.Duration
-	over  chan struct{}
+	lasts  time.Duration
+	reason string
+	over   chan struct{}
 }
 
 // newAbdicator makes the abdicator of a node; it lacks the observer.
@@ -199,12 +206,13 @@ func (a *abdicator) abdicate(ctx context.Context, reason string) *elector.Abdica
 	a.log.Warn("abdicating: another node may try", zap.String("reason", reason), zap.Duration("cool_down", a.cool))
 	a.note(ctx, a.cool, reason)
 	a.observer.standAside(a.cool, reason)
-	c := coolDown{lasts: a.cool, over: make(chan struct{})}
+	c := coolDown{lasts: a.cool, reason: reason, over: make(chan struct{})}
 	select {
-	case a.cooling <- c:
-	default: // comeBack still looks after the one before
+	case <-a.cooling: // nobody looks after the one before, whose term is over
+	default:
 	}
-	return &elector.Abdication{Reason: reason, CoolDown: c.lasts, Over: c.over}
+	a.cooling <- c
+	return &elector.Abdication{Reason: reason, CoolDown: untilCalled, Over: c.over}
 }
 
 // note tells the others how long this node stands aside.
@@ -216,24 +224,67 @@ func (a *abdicator) note(ctx context.Context, d time.Duration, reason string) {
 	}
 }
 
-// comeBack ends a cool-down early if nobody else leads: the other nodes may have died
-// meanwhile, and a leader without its database is better than none. It runs until
-// ctx ends.
+// comeBack looks after cool-downs until ctx ends.
 func (a *abdicator) comeBack(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case c := <-a.cooling:
-			cooling, cancel := context.WithTimeout(ctx, c.lasts)
-			if a.vacant(cooling) {
-				a.log.Info("nobody else leads: campaigning again before the cool-down is over")
+			if why := a.sitOut(ctx, c); why != "" {
+				a.log.Info("campaigning again after an abdication", zap.String("reason", why))
 				a.observer.comesBack()
+				a.note(ctx, 0, "")
 				close(c.over)
 			}
-			cancel()
 		}
 	}
+}
+
+// sitOut waits until this node may lead again, and says why; "" if ctx ends first. That is
+// when the cool-down is over and the databases answer here; or at once if nobody else
+// leads: the other nodes may have died meanwhile, and a leader without its database is
+// better than none.
+func (a *abdicator) sitOut(ctx context.Context, c coolDown) string {
+	sitting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	vacant := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if a.vacant(sitting) {
+			close(vacant)
+		}
+	})
+	defer wg.Wait()
+	defer cancel() // first
+	began, noted := time.Now(), time.Now()
+	ticker := time.NewTicker(a.pace())
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ""
+		case <-vacant:
+			return "nobody else leads"
+		case <-ticker.C:
+		}
+		if time.Since(began) >= c.lasts && a.reachesAll(ctx) {
+			return "its databases answer here again"
+		}
+		if time.Since(noted) >= c.lasts/2 {
+			noted = time.Now()
+			a.note(ctx, c.lasts, c.reason)
+			a.observer.standAside(c.lasts, c.reason)
+		}
+	}
+}
+
+// reachesAll reports whether every database answers.
+func (a *abdicator) reachesAll(ctx context.Context) bool {
+	databases := a.used()
+	reached := map[string]time.Time{}
+	a.ask(ctx, databases, reached)
+	return len(reached) == len(databases)
 }
 
 // vacant waits until nobody leads at two looks in a row, although somebody may: at one

@@ -72,6 +72,13 @@ func (d *drawn) StandAside(_ context.Context, _ string, cool time.Duration, _ st
 	return nil
 }
 
+// noted is what this node has noted last.
+func (d *drawn) noted() time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.aside[len(d.aside)-1]
+}
+
 func (d *drawn) draw(change func(*redisstore.Picture)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -112,7 +119,7 @@ func TestALeaderWithoutItsDatabaseLetsAnotherTry(t *testing.T) {
 				if got == nil || after < a.after || after > a.after+2*a.pace() {
 					t.Fatalf("abdicated %v after %v, want it after %v", got, after, a.after)
 				}
-				if got.CoolDown != a.after || !strings.HasPrefix(got.Reason, `database "main" has not answered here for 3`) {
+				if got.CoolDown != untilCalled || !strings.HasPrefix(got.Reason, `database "main" has not answered here for 3`) {
 					t.Errorf("%+v", got)
 				}
 				if !slices.Equal(e.aside, []time.Duration{a.after}) || !strings.Contains(a.observer.standsAside(), got.Reason) {
@@ -180,8 +187,8 @@ func TestCoolDownsGrowWhileTheTroubleLasts(t *testing.T) {
 			if got == nil {
 				t.Fatal("did not abdicate")
 			}
-			cools = append(cools, got.CoolDown)
-			time.Sleep(got.CoolDown)
+			cools = append(cools, a.cool)
+			time.Sleep(a.cool)
 		}
 		want := []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 5 * time.Minute, 5 * time.Minute}
 		if !slices.Equal(cools, want) {
@@ -191,7 +198,7 @@ func TestCoolDownsGrowWhileTheTroubleLasts(t *testing.T) {
 			t.Errorf("noted %v; want every new term to take the note back", e.aside)
 		}
 		time.Sleep(longestCoolDown + soonAgain)
-		if got, _ := abdicates(t, a, time.Hour); got == nil || got.CoolDown != a.after {
+		if got, _ := abdicates(t, a, time.Hour); got == nil || a.cool != a.after {
 			t.Errorf("long after: %+v, want a cool-down of %v again", got, a.after)
 		}
 	})
@@ -199,7 +206,8 @@ func TestCoolDownsGrowWhileTheTroubleLasts(t *testing.T) {
 
 func TestWhoAbdicatedComesBackIfNobodyElseLeads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, e, _ := resigner(t)
+		a, e, db := resigner(t)
+		db.set(true, false)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); a.comeBack(ctx) }()
@@ -217,7 +225,14 @@ func TestWhoAbdicatedComesBackIfNobodyElseLeads(t *testing.T) {
 			e.draw(func(old *redisstore.Picture) { *old = redisstore.Picture{}; p(old) })
 			a.observer.standAside(time.Minute, "x")
 			over = make(chan struct{})
-			a.cooling <- coolDown{time.Minute, over}
+			a.cooling <- coolDown{time.Minute, "x", over}
+		}
+		home := func() { // ends what still goes on
+			t.Helper()
+			e.draw(func(p *redisstore.Picture) { *p = redisstore.Picture{} })
+			if !comesBack(time.Minute) {
+				t.Error("did not come back in the end")
+			}
 		}
 
 		cools(func(*redisstore.Picture) {})
@@ -233,15 +248,31 @@ func TestWhoAbdicatedComesBackIfNobodyElseLeads(t *testing.T) {
 			"quarantined":   {Control: redisstore.Control{Quarantine: time.Second}},
 		} {
 			cools(func(old *redisstore.Picture) { *old = p })
-			if comesBack(2 * time.Minute) {
+			if comesBack(2 * time.Hour) {
 				t.Errorf("%s: came back", name)
 			}
+			if why := a.observer.standsAside(); !strings.Contains(why, "x") || e.noted() != time.Minute {
+				t.Errorf("%s: tells %q and has noted %v after two hours", name, why, e.noted())
+			}
+			home()
 		}
 		cools(func(p *redisstore.Picture) { p.Owner = "o" })
 		time.Sleep(20 * time.Second)
 		e.draw(func(p *redisstore.Picture) { p.Owner = "" }) // it has died
 		if !comesBack(10 * time.Second) {
 			t.Error("did not come back when the successor had died")
+		}
+
+		cools(func(p *redisstore.Picture) { p.Owner = "o" })
+		db.set(false, false)
+		if began := time.Now(); comesBack(time.Minute - time.Second) {
+			t.Errorf("came back after %v, before its cool-down was over", time.Since(began))
+		}
+		if !comesBack(2 * a.pace()) {
+			t.Error("did not come back although its databases answer")
+		}
+		if e.noted() != 0 {
+			t.Errorf("its note still says %v", e.noted())
 		}
 		cancel()
 		<-done

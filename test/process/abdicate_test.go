@@ -11,7 +11,7 @@ import (
 )
 
 // A leader that alone has lost its database lets another node lead, which flushes
-// what waits; where all have lost it, the lead goes round more and more slowly.
+// what waits; where all have lost it, the last that has tried goes on.
 func TestAbdicationWhereADatabaseIsAwayFromOneNode(t *testing.T) {
 	t.Parallel()
 	const after = 2 * time.Second
@@ -53,7 +53,7 @@ func TestAbdicationWhereADatabaseIsAwayFromOneNode(t *testing.T) {
 		}
 	}
 
-	// Away from both, it must neither go round at every turn nor be without a leader.
+	// Away from both, the lead must not go round, which would end every run under the lock.
 	ways[index[second.ID]].Block()
 	began, terms := time.Now(), len(first.Lines("leading"))+len(second.Lines("leading"))
 	for time.Since(began) < 7*after {
@@ -61,7 +61,7 @@ func TestAbdicationWhereADatabaseIsAwayFromOneNode(t *testing.T) {
 	}
 	terms = len(first.Lines("leading")) + len(second.Lines("leading")) - terms
 	t.Logf("%d terms began in %v without a database", terms, 7*after)
-	if terms > 5 {
+	if terms > 0 {
 		t.Errorf("%d terms began in %v without a database: the nodes play ping-pong", terms, 7*after)
 	}
 	c.AwaitLeader(controlTTL)
