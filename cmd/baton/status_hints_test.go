@@ -82,3 +82,20 @@ func TestColoursTellHowGraveItIs(t *testing.T) {
 		}
 	}
 }
+
+func TestANodeThatTellsAsOftenAsItShouldLooksAlive(t *testing.T) {
+	for _, tc := range []struct {
+		node  daemon.Node
+		asked string
+		want  string
+	}{
+		{daemon.Node{ID: "db1", LastSeenMSAgo: 29_000}, "", "within 35s"},
+		{daemon.Node{ID: "db1", LastSeenMSAgo: 29_000}, "db1", "now"},
+		{daemon.Node{ID: "db1", LastSeenMSAgo: 29_000, Twin: "other"}, "db1", "within 35s"},
+		{daemon.Node{ID: "db1", LastSeenMSAgo: 41_000}, "db2", "41s ago"},
+	} {
+		if got := seen(tc.node, tc.asked); got != tc.want {
+			t.Errorf("%+v asked of %q: %q, want %q", tc.node, tc.asked, got, tc.want)
+		}
+	}
+}

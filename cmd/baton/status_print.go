@@ -86,7 +86,7 @@ func (t statusTables) nodes() {
 		if n.Drift {
 			hash, drift = hash+" (drift)", true
 		}
-		t.print("%s\t%s\t%s\t%s ago\t%s\t%s\t%s\n", n.ID, paint(t, stateColour(state), state), priority, short(time.Duration(n.LastSeenMSAgo)*time.Millisecond), n.Version, hash, n.Address)
+		t.print("%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.ID, paint(t, stateColour(state), state), priority, seen(n, t.s.NodeID), n.Version, hash, n.Address)
 	}
 	if drift {
 		t.print("\nDrift: those nodes have other jobs in their configuration than the leader; baton reload after the file is the same everywhere\n")
@@ -95,6 +95,23 @@ func (t statusTables) nodes() {
 		if n.Aside != "" && !n.Stale {
 			t.print("\n%s stands aside %s\n", n.ID, n.Aside)
 		}
+	}
+}
+
+// seenWithin is the age up to which what a node has told of itself is the latest: it tells
+// every 25 seconds, and when it polls next.
+const seenWithin = 35 * time.Second
+
+// seen is when a node last told of itself; asked is the node that has said so, "" if that
+// was Redis.
+func seen(n daemon.Node, asked string) string {
+	switch ago := time.Duration(n.LastSeenMSAgo) * time.Millisecond; {
+	case n.ID == asked && !n.Stale && n.Twin == "":
+		return "now"
+	case ago <= seenWithin:
+		return "within 35s"
+	default:
+		return short(ago) + " ago"
 	}
 }
 

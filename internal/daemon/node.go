@@ -264,5 +264,7 @@ func (n *node) snapshot(ctx context.Context) (status.Snapshot, error) {
 	for i, c := range all {
 		views[i] = c.view()
 	}
-	return gather(ctx, own, views)
+	s, err := gather(ctx, own, views)
+	answers(s.Nodes, n.id)
+	return s, err
 }

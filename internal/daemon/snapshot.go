@@ -80,6 +80,16 @@ func gather(ctx context.Context, s status.Snapshot, views []view) (status.Snapsh
 	return s, nil
 }
 
+// answers says of the node that is asked that it was seen now: what it last wrote of
+// itself is older. One that has not written for long, or has a twin, is shown as it is.
+func answers(nodes []status.Node, id string) {
+	for i, n := range nodes {
+		if n.ID == id && !n.Stale && n.Twin == "" {
+			nodes[i].LastSeenMSAgo = 0
+		}
+	}
+}
+
 // gatherJobs adds to the jobs, by their names, what Redis knows of those of the view.
 func (v view) gatherJobs(ctx context.Context, jobs []status.Job, now time.Time) error {
 	states, err := v.ledger.Jobs(ctx, names(v.tasks))

@@ -34,6 +34,7 @@
       const ms = Number(e.dataset.at) - now;
       switch (e.dataset.tick) {
         case "near": put(e, near(ms)); break;
+        case "seen": put(e, ms <= 0 && ms >= -35000 ? "within 35 s" : near(ms)); break;
         case "next": put(e, ms < 0 ? "due" : near(ms)); break;
         case "held": put(e, span(-ms)); break;
         case "clock": put(e, new Date(now).toISOString().slice(11, 19) + " UTC"); break;

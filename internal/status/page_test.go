@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -255,5 +256,22 @@ func TestPageOfManyJobsShowsTheWorstFirst(t *testing.T) {
 	}
 	if s.Jobs[0].Name != "job-0000" || s.Jobs[1999].Name != "job-1999" {
 		t.Error("the snapshot, which others share, was put into another order")
+	}
+}
+
+func TestANodeThatTellsAsOftenAsItShouldLooksAlive(t *testing.T) {
+	s := sample(time.Now())
+	s.Nodes[0].LastSeenMSAgo, s.Nodes[1].LastSeenMSAgo = 29_000, 31_000
+	s.Nodes = append(s.Nodes, Node{ID: "db4", State: "standby", LastSeenMSAgo: 42_000})
+	var got []string
+	for _, n := range newOverview(s, true, false, extras{}).Nodes {
+		got = append(got, n.Seen.Near)
+	}
+	if !slices.Equal(got[:2], []string{"within 35 s", "now"}) || !strings.HasPrefix(got[2], "12 min ") || !strings.HasSuffix(got[3], " s ago") {
+		t.Errorf("the nodes are seen %q", got)
+	}
+	s.Nodes[1].Twin, s.NodeID = "other", "db2"
+	if got := newOverview(s, true, false, extras{}).Nodes[1].Seen.Near; got != "within 35 s" {
+		t.Errorf("of two with the same id one is seen %q", got)
 	}
 }
