@@ -29,7 +29,7 @@ func (s *Server) compose(ctx context.Context, t topic, snap Snapshot, known bool
 		parts[i], _ = url.PathUnescape(parts[i])
 	}
 	extra := s.page.desk.extras(ctx, s.watch)
-	d.Letters = extra.letters
+	d.Letters = extra.letters.text
 	switch {
 	case t.path == "/":
 		s.composeOverview(d, snap, known, query.Get("jobs") == "all", extra)

@@ -2,6 +2,7 @@ package status
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -25,7 +26,25 @@ const (
 // extras is what the first page shows beyond the Snapshot.
 type extras struct {
 	samples []Sample
-	letters string
+	letters tally
+}
+
+// tally is how many dead letters wait.
+type tally struct {
+	text    string // "12 dead letters"; empty: none that is known
+	unknown bool   // not everything could be counted
+}
+
+// tallyOf counts dead letters, as far as the databases answered.
+func tallyOf(letters []Letter, err error) tally {
+	t := tally{unknown: err != nil && !errors.Is(err, ErrInvalid)} // invalid: there is no database
+	switch {
+	case len(letters) == lettersCounted:
+		t.text = count(lettersCounted) + " dead letters or more"
+	case len(letters) > 0:
+		t.text = plural(int64(len(letters)), "dead letter")
+	}
+	return t
 }
 
 // kept is an answer of the servers that many pages share. A page waits for the first one
@@ -98,8 +117,6 @@ func isNil[T any](v T) bool {
 		return v == nil
 	case []Event:
 		return v == nil
-	case string:
-		return v == ""
 	}
 	return false
 }
@@ -108,7 +125,7 @@ func isNil[T any](v T) bool {
 type desk struct {
 	ask     Desk
 	samples kept[[]Sample]
-	letters kept[string]
+	letters kept[tally]
 	events  kept[[]Event]
 
 	mu    sync.Mutex
@@ -129,15 +146,9 @@ func newDesk(d Desk, q Inquiry) *desk {
 		samples: kept[[]Sample]{lasts: samplesFor, fetch: func(ctx context.Context) ([]Sample, error) {
 			return d.Samples(ctx, time.Now().Add(-plotSpan))
 		}},
-		letters: kept[string]{lasts: lettersFor, fetch: func(ctx context.Context) (string, error) {
+		letters: kept[tally]{lasts: lettersFor, fetch: func(ctx context.Context) (tally, error) {
 			letters, err := d.Letters(ctx, LetterFilter{}, lettersCounted)
-			switch {
-			case len(letters) == 0:
-				return "", err
-			case len(letters) == lettersCounted:
-				return count(lettersCounted) + " dead letters or more", err
-			}
-			return plural(int64(len(letters)), "dead letter"), err
+			return tallyOf(letters, err), err
 		}},
 	}
 }

@@ -14,6 +14,8 @@ type shelf struct {
 	letters []Letter
 	samples []Sample
 	asked   func(string)
+
+	lettersErr error
 }
 
 func (s *shelf) tell(what string) {
@@ -40,7 +42,7 @@ func (s *shelf) Output(context.Context, string, string) (Output, error) {
 
 func (s *shelf) Letters(_ context.Context, _ LetterFilter, n int) ([]Letter, error) {
 	s.tell("letters")
-	return s.letters[:min(n, len(s.letters))], nil
+	return s.letters[:min(n, len(s.letters))], s.lettersErr
 }
 
 func (s *shelf) Samples(context.Context, time.Time) ([]Sample, error) {

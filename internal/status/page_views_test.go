@@ -2,6 +2,7 @@ package status
 
 import (
 	"bytes"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -165,5 +166,29 @@ func TestAFailureOfEveryJobKeepsThePageSmall(t *testing.T) {
 	}
 	if rec := get(h, "/"); rec.Code != http.StatusOK {
 		t.Error(rec.Code)
+	}
+}
+
+func TestDeadLettersThatCannotBeCountedAreTold(t *testing.T) {
+	away := errors.New("main: connection refused")
+	some := []Letter{{ID: "1"}, {ID: "2"}}
+	for _, tc := range []struct {
+		letters      []Letter
+		err          error
+		tells, lacks string
+	}{
+		{nil, nil, "", "ead letters"},
+		{nil, &Coded{Code: "dead_usage", Kind: ErrInvalid, Err: errors.New("no databases")}, "", "could not be counted"},
+		{nil, away, "Dead letters could not be counted", "records that did not fit"},
+		{some, away, "There may be more dead letters", "could not be counted"},
+		{some, nil, "<b>2 dead letters</b>", "may be more"},
+	} {
+		s := sample(time.Now())
+		s.Jobs = s.Jobs[:1]
+		h := New(Config{Source: fixed(s), Health: standby, Desk: &shelf{letters: tc.letters, lettersErr: tc.err}})
+		_, body, _ := strings.Cut(pageOf(t, h, topic{path: "/", see: true}, s, true), "At a glance")
+		if !strings.Contains(body, tc.tells) || strings.Contains(body, tc.lacks) {
+			t.Errorf("%d letters, %v: want %q and not %q", len(tc.letters), tc.err, tc.tells, tc.lacks)
+		}
 	}
 }

@@ -32,6 +32,7 @@ type overview struct {
 	Terms    timelineView
 	Events   []eventView
 	Letters  string // "12 dead letters"; empty: none that is known
+	Unread   bool   // a database did not answer how many it has
 	Paused   bool   // the election, or all jobs
 	AllOff   bool   // all jobs are paused
 }
@@ -77,7 +78,7 @@ func newOverview(s Snapshot, known, all bool, extra extras) overview {
 	v := overview{
 		Known: known, Leader: newLeaderView(s, known, now), Terms: newTimeline(s, now),
 		Verdicts: []verdict{dataVerdict(s), jobsVerdict(s, known), redisVerdict(s, now), nodesVerdict(s, known)},
-		Events:   newEvents(s.Events[:min(len(s.Events), eventsOnFront)], now), Letters: extra.letters, Paused: s.Paused != nil,
+		Events:   newEvents(s.Events[:min(len(s.Events), eventsOnFront)], now), Letters: extra.letters.text, Unread: extra.letters.unknown, Paused: s.Paused != nil,
 	}
 	for _, l := range s.Locks {
 		v.Locks = append(v.Locks, newLockView(l, now))
