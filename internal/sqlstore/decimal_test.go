@@ -66,7 +66,7 @@ func TestDecimalsOfRedisAreSummedExactly(t *testing.T) {
 		}
 		return reply
 	}
-	everywhere(t, func(t *testing.T, db *bench) {
+	inTurn(t, func(t *testing.T, db *bench) {
 		db.create(
 			"CREATE TABLE sums (id varchar(20) PRIMARY KEY, n numeric(60,30), f double precision)",
 			"CREATE TABLE sums (id varchar(20) PRIMARY KEY, n decimal(60,30), f double) ENGINE=InnoDB",

@@ -25,7 +25,18 @@ var kinds = []struct {
 	{"sqlite", testsupport.SQLite},
 }
 
+// everywhere runs a test on all of them at once: it must not share anything between them.
 func everywhere(t *testing.T, test func(t *testing.T, db *bench)) {
+	for _, kind := range kinds {
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, &bench{Database: kind.make(t), t: t})
+		})
+	}
+}
+
+// inTurn runs a test on one after the other.
+func inTurn(t *testing.T, test func(t *testing.T, db *bench)) {
 	for _, kind := range kinds {
 		t.Run(kind.name, func(t *testing.T) { test(t, &bench{Database: kind.make(t), t: t}) })
 	}
@@ -34,7 +45,10 @@ func everywhere(t *testing.T, test func(t *testing.T, db *bench)) {
 // servers leaves SQLite out: it has no connection to cut.
 func servers(t *testing.T, test func(t *testing.T, db *bench)) {
 	for _, kind := range kinds[:2] {
-		t.Run(kind.name, func(t *testing.T) { test(t, &bench{Database: kind.make(t), t: t}) })
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, &bench{Database: kind.make(t), t: t})
+		})
 	}
 }
 
