@@ -102,10 +102,19 @@ func lastRun(j daemon.Job, now time.Time) string {
 	return fmt.Sprintf("%s %s ago", state, short(now.Sub(j.LastRun.Started)))
 }
 
+// nextRun is when a job is due: while nobody leads under its lock no time is promised.
 func nextRun(j daemon.Job, s daemon.Snapshot) string {
+	leader := s.Leader
+	for _, l := range s.Locks {
+		if l.Key == j.Lock {
+			leader = l.Leader
+		}
+	}
 	switch {
-	case j.Paused != nil && j.Paused.Until.IsZero(), s.Leader == nil && s.Paused != nil:
+	case j.Paused != nil && j.Paused.Until.IsZero(), leader == nil && s.Paused != nil:
 		return "paused"
+	case leader == nil || leader.Foreign:
+		return "once a node leads"
 	case j.NextRun.IsZero():
 		return "-"
 	}

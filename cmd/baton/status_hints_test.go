@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"baton/internal/daemon"
 )
@@ -96,6 +98,29 @@ func TestANodeThatTellsAsOftenAsItShouldLooksAlive(t *testing.T) {
 	} {
 		if got := seen(tc.node, tc.asked); got != tc.want {
 			t.Errorf("%+v asked of %q: %q, want %q", tc.node, tc.asked, got, tc.want)
+		}
+	}
+}
+
+func TestNoNextRunIsPromisedWhileNobodyLeadsUnderTheLock(t *testing.T) {
+	now := time.Now()
+	j := daemon.Job{Name: "a", Lock: "own", NextRun: now.Add(time.Hour)}
+	us, them := &daemon.Leader{NodeID: "db1"}, &daemon.Leader{Owner: "x", Foreign: true}
+	for _, tc := range []struct {
+		leader *daemon.Leader
+		locks  string
+		want   string
+	}{
+		{us, "", "in 1h0m"}, {nil, "", "once a node leads"}, {them, "", "once a node leads"},
+		{them, `[{"key": "own", "leader": {"node_id": "db1"}}]`, "in 1h0m"},
+		{us, `[{"key": "own"}]`, "once a node leads"}, {nil, `[{"key": "other", "leader": {"node_id": "db1"}}]`, "once a node leads"},
+	} {
+		s := daemon.Snapshot{Now: now, Leader: tc.leader}
+		if err := json.Unmarshal([]byte(cmp.Or(tc.locks, "[]")), &s.Locks); err != nil {
+			t.Fatal(err)
+		}
+		if got := nextRun(j, s); got != tc.want {
+			t.Errorf("leader %+v, locks %s: %q, want %q", tc.leader, tc.locks, got, tc.want)
 		}
 	}
 }

@@ -275,3 +275,24 @@ func TestANodeThatTellsAsOftenAsItShouldLooksAlive(t *testing.T) {
 		t.Errorf("of two with the same id one is seen %q", got)
 	}
 }
+
+func TestNoNextRunIsPromisedWhileNobodyLeadsUnderTheLock(t *testing.T) {
+	const nobody = "once a node leads"
+	s := sample(time.Now())
+	s.Leader.Foreign = true
+	next := func() string { return newOverview(s, true, false, extras{}).Jobs[0].Next.Near }
+	if got := next(); got != nobody {
+		t.Errorf("a foreign client has the lock: %q", got)
+	}
+	if body := pageAt(t, s, jobURL(s.Jobs[0].Name)); !strings.Contains(body, nobody) || strings.Contains(body, `data-tick="next"`) {
+		t.Error("the page of the job counts down")
+	}
+	s.Jobs[0].Lock, s.Locks = "own", []Lock{{Key: "own", Leader: &Leader{NodeID: "db1"}}}
+	if got := next(); !strings.HasPrefix(got, "in ") {
+		t.Errorf("somebody leads under the job's own lock: %q", got)
+	}
+	s.Leader.Foreign, s.Locks[0].Leader = false, nil
+	if got := next(); got != nobody {
+		t.Errorf("nobody leads under the job's own lock: %q", got)
+	}
+}

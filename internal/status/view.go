@@ -104,12 +104,7 @@ func newOverview(s Snapshot, known, all bool, extra extras) overview {
 		if j.Lock != s.LockKey {
 			job.Lock = j.Lock
 		}
-		if s.Paused != nil && s.Leader == nil {
-			job.Next = instant{Near: "after resume"}
-		}
-		if s.Leader == nil && s.Paused == nil && known && s.Error == "" {
-			job.Next = instant{Near: "once a node leads"}
-		}
+		job.Next = nextRun(s, j, known, job.Next)
 		if job.Last != nil && job.Last.Error != "" {
 			if errors++; errors > errorsOnFront {
 				job.Last.Error = ""
@@ -121,6 +116,25 @@ func newOverview(s Snapshot, known, all bool, extra extras) overview {
 		v.Jobs = append(v.Jobs, job)
 	}
 	return v
+}
+
+// nextRun is when a job is due: while nobody leads under its lock no time is promised.
+func nextRun(s Snapshot, j Job, known bool, due instant) instant {
+	leader := s.Leader
+	for _, l := range s.Locks {
+		if l.Key == j.Lock {
+			leader = l.Leader
+		}
+	}
+	switch {
+	case leader != nil && !leader.Foreign:
+		return due
+	case s.Paused != nil && leader == nil:
+		return instant{Near: "after resume"}
+	case known && s.Error == "":
+		return instant{Near: "once a node leads"}
+	}
+	return due
 }
 
 // clockOf is now, by the clock of the node that gathered s.

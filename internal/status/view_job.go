@@ -108,6 +108,7 @@ func newJobPage(s Snapshot, j Job, samples []Sample, entries []Entry, before str
 		Job: newJobView(j, now), Name: j.Name, IsCommand: j.Command, IsPaused: j.Paused != nil, Overlap: words(j.Overlap),
 		Entries: newEntries(j.Name, entries, now),
 	}
+	v.Job.Next = nextRun(s, j, true, v.Job.Next)
 	if j.Paused != nil && !j.Paused.Until.IsZero() {
 		v.Until = at(j.Paused.Until.UTC(), now)
 	}
