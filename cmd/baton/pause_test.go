@@ -147,3 +147,17 @@ func TestEventsTakeANumberAndNothingElse(t *testing.T) {
 		}
 	}
 }
+
+func TestNobodyLeadsAfterAResumeIfAForeignClientHasTheLock(t *testing.T) {
+	c, r := newCLI(t), testsupport.StartRedis(t)
+	c.env["BATON_REDIS"], c.env["BATON_TTL"] = r.URL(), "2s"
+	if got := c.run("pause", "--no-wait"); got.code != exitOK {
+		t.Fatalf("%+v", got)
+	}
+	if _, err := r.Conn().Do("SET", "baton", "a-script"); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.run("resume", "--wait", "100ms"); got.code != exitNoLeader || got.stdout != "" || !strings.Contains(got.stderr, `resumed, but lock "baton" is held by a client that is not baton (owner a-script)`) {
+		t.Errorf("%+v", got)
+	}
+}

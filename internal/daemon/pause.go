@@ -106,9 +106,12 @@ func (r *Remote) Resume(ctx context.Context, reason string, wait time.Duration) 
 		return Resumed{}, nil
 	}
 	done := Resumed{Was: was.Reason, Since: was.At}
-	p, led, err := until(ctx, r.election, asked.Add(wait), func(p redisstore.Picture) bool { return p.Owner != "" })
+	p, led, err := until(ctx, r.election, asked.Add(wait), func(p redisstore.Picture) bool { return p.Leader != "" })
 	if err != nil || wait <= 0 {
 		return done, err
+	}
+	if !led && p.Owner != "" {
+		return done, fmt.Errorf("resumed, but lock %q is held by a client that is not baton (owner %s): after %v %w: see baton explain", r.config.Election.LockKey, p.Owner, wait, ErrNoLeader)
 	}
 	if !led {
 		return done, fmt.Errorf("resumed, but after %v %w: see baton status", wait, ErrNoLeader)
