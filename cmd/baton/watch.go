@@ -122,7 +122,8 @@ func (w *watch) frame(now time.Time) error {
 	var text strings.Builder
 	text.WriteString(string(w.headline(now)) + "\n\n")
 	if w.seen {
-		if err := printStatus(&sheet{&text, w.sheet.colour, width}, w.shown); err != nil {
+		// What is not known any more has no colours: nothing old shall look well.
+		if err := printStatus(&sheet{&text, w.sheet.colour && w.err == nil && !w.slow(now), width}, w.shown); err != nil {
 			return err
 		}
 	}
@@ -138,6 +139,11 @@ func (w *watch) frame(now time.Time) error {
 	return err
 }
 
+// slow: the look that goes on should have been answered.
+func (w *watch) slow(now time.Time) bool {
+	return !w.asking.IsZero() && now.Sub(w.asking) >= time.Second
+}
+
 // headline is the time, and what keeps the state from being shown as it is now. That what
 // is below is old comes before the error, which a terminal cuts off.
 func (w *watch) headline(now time.Time) shown {
@@ -149,7 +155,7 @@ func (w *watch) headline(now time.Time) shown {
 	switch {
 	case w.err != nil:
 		return paint(w.sheet, bad, fmt.Sprintf("%s  not known for %s%s: %s", clock, short(now.Sub(w.errAt).Truncate(time.Second)), was, firstLine(w.err.Error())))
-	case !w.asking.IsZero() && now.Sub(w.asking) >= time.Second:
+	case w.slow(now):
 		return paint(w.sheet, uneasy, fmt.Sprintf("%s  no answer for %s", clock, short(now.Sub(w.asking).Truncate(time.Second)))) + was
 	}
 	return paint(w.sheet, dim, fmt.Sprintf("%s  every %s; Ctrl-C ends", clock, short(w.every)))

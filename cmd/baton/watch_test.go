@@ -62,7 +62,7 @@ func TestWatchRedrawsInPlaceAndLeavesTheTerminalAsItWas(t *testing.T) {
 
 	seen.resize(100, 30)
 	redis.Kill()
-	at = seen.await(at, `\x1b\[31m\d\d:\d\d:\d\d  not known for [^;\n]+; below is how it was at \d\d:\d\d:\d\d: [^\n]*`)
+	at = seen.await(at, `\x1b\[31m\d\d:\d\d:\d\d  not known for [^;\n]+; below is how it was at \d\d:\d\d:\d\d: [^\n]*\n[^\n]*\nLock "baton": db1 leads`)
 	redis.Restart()
 	at = seen.await(at, `Ctrl-C ends`)
 	interrupt()
