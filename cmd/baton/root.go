@@ -133,6 +133,7 @@ func newRootCommand(e env) *cobra.Command {
 	root.AddGroup(groups()...)
 	root.SetHelpCommandGroupID(groupSetup)
 	addColourFlag(root)
+	addVersionFlag(root)
 	root.AddCommand(commands(e)...)
 	return root
 }

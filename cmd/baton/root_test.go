@@ -40,6 +40,12 @@ func TestCommandLineThatIsNotUnderstoodIsUsage(t *testing.T) {
 	}
 }
 
+func TestTheVersionIsToldByCommandAndFlag(t *testing.T) {
+	c := newCLI(t)
+	c.want(exitOK, thisBuild().String()+"\n", "", "version")
+	c.want(exitOK, thisBuild().String()+"\n", "", "--version")
+}
+
 func TestHelpIsOnStandardOutput(t *testing.T) {
 	c := newCLI(t)
 	for args, want := range map[string]string{

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"runtime"
 	"runtime/debug"
@@ -21,6 +22,20 @@ type build struct {
 	Commit   string `json:"commit"`
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
+}
+
+// String is what people are shown.
+func (b build) String() string {
+	return fmt.Sprintf("baton %s (commit %s, %s, %s)", b.Version, b.Commit, b.Go, b.Platform)
+}
+
+// addVersionFlag has "baton --version" say what "baton version" does. The flag is in no
+// list of flags: the command is.
+func addVersionFlag(root *cobra.Command) {
+	root.Version = thisBuild().String()
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.Flags().Bool("version", false, "print what this binary is")
+	_ = root.Flags().MarkHidden("version")
 }
 
 func thisBuild() build {
@@ -53,9 +68,7 @@ func newVersionCommand(e env) *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			b := thisBuild()
-			return out.print(e.stdout, b, func(w io.Writer) error {
-				return say(w, "baton %s (commit %s, %s, %s)\n", b.Version, b.Commit, b.Go, b.Platform)
-			})
+			return out.print(e.stdout, b, func(w io.Writer) error { return say(w, "%s\n", b) })
 		},
 	}
 	out.addFlag(cmd, e)
