@@ -51,14 +51,26 @@ func (s *Server) supervised(do Do) Do {
 				err = fmt.Errorf("%s panicked: %v", o.Action, p)
 				log.Error("an order panicked", zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
 			}
-			if err != nil {
-				log.Warn("an order was not carried out", zap.Error(err))
-				return
-			}
-			log.Info("an order was carried out", zap.String("outcome", out.Text))
+			tellOutcome(log, out, err)
 		}()
 		defer s.watch.outdate() // whoever gave it sees what it did
 		return do(ctx, o)
+	}
+}
+
+// tellOutcome tells the log what an order came to. A refused reload is told by whoever has
+// read the configuration.
+func tellOutcome(log *zap.Logger, out Outcome, err error) {
+	coded, ok := errors.AsType[*Coded](err)
+	refused, _ := errors.AsType[*refusal](err)
+	switch {
+	case err == nil:
+		log.Info("an order was carried out", zap.String("outcome", out.Text))
+	case ok && coded.Code == "not_reloaded":
+	case refused != nil, errors.Is(err, ErrNotFound), errors.Is(err, ErrInvalid), errors.Is(err, ErrRefused), errors.Is(err, ErrNobodyLeads):
+		log.Warn("an order was not carried out", zap.Error(err))
+	default: // a server did not answer: it may have done it
+		log.Warn("it is not known whether an order was carried out", zap.Error(err))
 	}
 }
 

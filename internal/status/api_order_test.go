@@ -1,0 +1,32 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+)
+
+func TestTheLogSaysOfAnOrderWhatIsKnownAndOnce(t *testing.T) {
+	for _, tc := range []struct {
+		err  error
+		want string // "": it was told elsewhere
+	}{
+		{nil, "an order was carried out"},
+		{fmt.Errorf("%w: no such action", ErrInvalid), "an order was not carried out"},
+		{&Coded{Code: "refused", Kind: ErrRefused, Err: errors.New("it runs already")}, "an order was not carried out"},
+		{context.DeadlineExceeded, "it is not known whether an order was carried out"},
+		{&Coded{Code: "not_reloaded", Kind: ErrInvalid, Err: errors.New("line 3")}, ""},
+	} {
+		core, told := observer.New(zap.InfoLevel)
+		tellOutcome(zap.New(core), Outcome{}, tc.err)
+		switch all := told.All(); {
+		case tc.want == "" && len(all) == 0:
+		case len(all) != 1 || all[0].Message != tc.want:
+			t.Errorf("%v: %+v, want %q", tc.err, all, tc.want)
+		}
+	}
+}
