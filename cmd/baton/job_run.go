@@ -25,7 +25,7 @@ func newJobRunCommand(e env) *cobra.Command {
 			"leads meanwhile. With --watch it shows how far the run is until it has ended, and the exit\n" +
 			"code is 1 if that was not well; Ctrl-C ends the watching, and not the run.",
 		Example: "  baton job run users\n  baton job run users --watch\n  baton job run report --force --reason 'the last one hangs'",
-		Args:    cobra.ExactArgs(1),
+		Args:    oneJob(e),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withRemote(cmd, e, func(r daemon.Asked) error {
 				run, err := r.RunJob(cmd.Context(), args[0], by(reason), force)
