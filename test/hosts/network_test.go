@@ -55,6 +55,9 @@ const committing = `SELECT count(*)::text FROM pg_stat_activity a JOIN pg_locks 
 // strike is one fault of the list from its beginning to a leader after its end.
 func (w *wire) strike(f fault) {
 	if f.beneath != "" {
+		// Over a slow way a connection takes longer than the lease leaves for it, so the
+		// leader must have those that it needs, after the fault before.
+		w.flows()
 		i := w.begin(fault{kind: kindOf(f.beneath)}, "")
 		defer w.end(i)
 		w.Await("a transaction that is about to be committed", func() bool { return w.db.Rows(committing)[0] != "0" })
@@ -68,6 +71,15 @@ func (w *wire) strike(f fault) {
 	w.end(len(w.strikes) - 1)
 	w.awaitLead("a leader after "+f.kind.name, func(now string) bool { return now != "" })
 	w.calm(500 * time.Millisecond)
+}
+
+// flows waits until orders arrive in the database, and again after that.
+func (w *wire) flows() {
+	const count = "SELECT count(*)::text FROM orders"
+	for range 2 {
+		before := w.db.Rows(count)[0]
+		w.Await("orders to arrive", func() bool { return w.db.Rows(count)[0] != before })
+	}
 }
 
 // awaitLead waits for who leads as Redis has it; twice the time that it may take.
