@@ -76,9 +76,13 @@ func newSampleBook(ledger *redisstore.Ledger) *sampleBook {
 // later returns the samples after a time. With an error it returns those that it knew.
 func (b *sampleBook) later(ctx context.Context, since time.Time) ([]redisstore.Sample, error) {
 	select {
-	case b.turn <- struct{}{}:
-	case <-ctx.Done():
-		return nil, fmt.Errorf("read the samples: %w", context.Cause(ctx))
+	case b.turn <- struct{}{}: // also for who has no time left: what is known takes none
+	default:
+		select {
+		case b.turn <- struct{}{}:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("read the samples: %w", context.Cause(ctx))
+		}
 	}
 	defer func() { <-b.turn }()
 	var err error
