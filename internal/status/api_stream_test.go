@@ -189,8 +189,8 @@ func TestSlowClientsHoldNobodyUpAndAreLetGo(t *testing.T) {
 		s := big
 		s.LockKey = fmt.Sprint(n.Add(1)) // always another one
 		return s, nil
-	}}, func(s *Server) { // a tenth of the time, as far as it is not the machine's
-		s.limits = limits{header: time.Second, read: time.Second, write: 2 * time.Second, idle: 3 * time.Second, take: time.Second}
+	}}, func(s *Server) { // less time, as far as a busy machine does not need it for an answer
+		s.limits = limits{header: time.Second, read: time.Second, write: 6 * time.Second, idle: 3 * time.Second, take: time.Second}
 	})
 	ask := func() time.Duration {
 		began := time.Now()
@@ -216,7 +216,7 @@ func TestSlowClientsHoldNobodyUpAndAreLetGo(t *testing.T) {
 		}
 	}
 	for range 3 {
-		if took := ask(); took > 5*time.Second {
+		if took := ask(); took > 15*time.Second {
 			t.Errorf("with %d slow clients an answer took %v", len(conns), took)
 		}
 	}
