@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"baton/internal/config"
 )
 
 // parent is a command that does nothing but by those below it.
@@ -50,33 +52,11 @@ func likeFlag(cmd *cobra.Command, err error) error {
 	name := unknown.GetSpecifiedName()
 	var like []string
 	look := func(f *pflag.Flag) {
-		if !f.Hidden && (strings.HasPrefix(f.Name, name) || apart(f.Name, name) <= closest) {
+		if !f.Hidden && (strings.HasPrefix(f.Name, name) || config.Edits(f.Name, name) <= closest) {
 			like = append(like, "--"+f.Name)
 		}
 	}
 	cmd.LocalFlags().VisitAll(look)
 	cmd.InheritedFlags().VisitAll(look)
 	return fmt.Errorf("%w%s", err, didYouMean(like))
-}
-
-// apart is how many letters are to be put in, taken out or changed to make one word of
-// the other.
-func apart(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		above := row[0] // of the letter before
-		row[0] = i + 1
-		for j := range len(b) {
-			change := above
-			if a[i] != b[j] {
-				change++
-			}
-			above = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -23,7 +23,7 @@ func (d *decoder) unknown(key ast.Node, v reflect.Value, name, at string) {
 func suggest(word string, known []string) string {
 	best, least := "", 3
 	for _, k := range known {
-		if n := edits(word, k); n < least && n <= (len(k)+1)/3 {
+		if n := Edits(word, k); n < least && n <= (len(k)+1)/3 {
 			best, least = k, n
 		}
 	}
@@ -33,8 +33,9 @@ func suggest(word string, known []string) string {
 	return "there are " + strings.Join(known, ", ")
 }
 
-// edits is the Levenshtein distance: how many letters to change, add or drop.
-func edits(a, b string) int {
+// Edits is the Levenshtein distance: how many letters to change, add or drop to make one
+// word of the other.
+func Edits(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
