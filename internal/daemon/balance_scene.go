@@ -132,7 +132,8 @@ const (
 )
 
 // courtesyFor is how long a node leaves a free lock to others: not at all while it leads
-// fewer than its share. s is what was last seen, nil before the first look.
+// fewer than its share, and hardly where nobody is left who leads fewer. s is what was
+// last seen, nil before the first look.
 //
 // Where many locks are free at once, as at the start or after a quarantine, no node leads
 // anything, and whoever asks first would win them all. So each node asks for them one
@@ -163,7 +164,27 @@ func courtesyFor(self, lockKey string, keys []string, led map[string]bool, s *sc
 	}
 	// Two who lead as many shall not ask at the same moments for all of several locks.
 	chance := time.Duration(taste(self, lockKey)%uint32(courtesyStep/time.Millisecond)) * time.Millisecond
+	if !s.rivals(lockKey, ours) {
+		return chance
+	}
 	return min(leastCourtesy+time.Duration(ours-share)*courtesyStep+chance, mostCourtesy)
+}
+
+// rivals reports that a peer would rather have the lock than one who leads so many: it
+// leads fewer. Whoever has lost the lock is none, for it most likely died.
+func (s *scene) rivals(lockKey string, ours int) bool {
+	last := ""
+	for _, c := range s.contests {
+		if c.lock == lockKey {
+			last = c.leader
+		}
+	}
+	for id, leads := range s.peers {
+		if id != s.self && id != last && leads < ours {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *scene) isFree(lockKey string) bool {

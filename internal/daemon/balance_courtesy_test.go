@@ -1,0 +1,92 @@
+package daemon
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+func TestCourtesyGrowsWithWhatANodeLeads(t *testing.T) {
+	h := newHosts(1, map[string][]string{"x": locksNamed("x", 9)})
+	for _, id := range []string{"a", "b", "c"} {
+		h.join(id, "x", 0)
+	}
+	for _, lock := range h.locks["x"] {
+		h.leader[lock] = "b" // dead, perhaps
+	}
+	s := h.look(h.up["a"])
+	s.complete(func(string, time.Time) bool { return false })
+	led := map[string]bool{}
+	last := time.Duration(0)
+	for i, lock := range h.locks["x"] {
+		d := courtesyFor("a", "x8", h.locks["x"], led, s)
+		switch {
+		case i < 3 && d != 0:
+			t.Errorf("leads %d of 9, of which 3 are its share: %v", i, d)
+		case i >= 3 && (d < leastCourtesy || d > mostCourtesy || d < last):
+			t.Errorf("leads %d: %v after %v", i, d, last)
+		}
+		last = d
+		led[lock] = true
+	}
+	if last != mostCourtesy {
+		t.Errorf("leads 8 of 9: %v", last)
+	}
+	alone := h.look(h.up["a"])
+	alone.complete(func(id string, _ time.Time) bool { return id != "a" })
+	if d := courtesyFor("a", "x8", h.locks["x"], led, alone); d != 0 {
+		t.Errorf("courteous to nobody: %v", d)
+	}
+}
+
+// A crash shall not cost more than it must: a node that leads something already leaves a
+// lock to others only where somebody is there who leads less, and whoever just had the
+// lock is not.
+func TestCourtesyNeedsSomebodyWhoLeadsLess(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		leaders map[string]string // of x0, x1, x2; x2 becomes free
+		others  []string
+		least   time.Duration
+		most    time.Duration
+	}{
+		{"the other of two died", map[string]string{"x0": "a", "x1": "a", "x2": "b"}, []string{"b"}, 0, courtesyStep},
+		{"who is left leads as many", map[string]string{"x0": "a", "x1": "b", "x2": "c"}, []string{"b", "c"}, 0, courtesyStep},
+		{"who is left leads more", map[string]string{"x0": "b", "x1": "b", "x2": "c"}, []string{"b", "c"}, 0, 0},
+		{"somebody is idle", map[string]string{"x0": "a", "x1": "b", "x2": "c"}, []string{"b", "c", "d"}, leastCourtesy, mostCourtesy},
+		{"the same, and nobody led it", map[string]string{"x0": "a", "x1": "b"}, []string{"b", "c"}, leastCourtesy, mostCourtesy},
+	} {
+		h := newHosts(1, map[string][]string{"x": locksNamed("x", 3)})
+		for _, id := range append([]string{"a"}, c.others...) {
+			h.join(id, "x", 0)
+		}
+		h.leader = c.leaders
+		s := h.look(h.up["a"])
+		s.complete(func(string, time.Time) bool { return false })
+		led := map[string]bool{"x0": c.leaders["x0"] == "a", "x1": c.leaders["x1"] == "a"}
+		if d := courtesyFor("a", "x2", h.locks["x"], led, s); d < c.least || d > c.most {
+			t.Errorf("%s: %v, want %v to %v", c.name, d, c.least, c.most)
+		}
+	}
+}
+
+// At the start everything is free and nothing is known: no node asks for all at once.
+func TestManyFreeLocksAreAskedForOneAfterTheOther(t *testing.T) {
+	keys := locksNamed("x", 6)
+	orders := map[string]bool{}
+	for _, id := range []string{"a", "b", "c", "d"} {
+		order := make([]string, 8)
+		for _, key := range keys {
+			order[courtesyFor(id, key, keys, nil, nil)/courtesyStep] += key
+		}
+		orders[fmt.Sprint(order)] = true
+		for i, key := range order[:6] {
+			if len(key) != 2 {
+				t.Errorf("%s asks at step %d for %q", id, i, key)
+			}
+		}
+	}
+	if len(orders) < 3 {
+		t.Errorf("nodes ask in the same order: %v", orders)
+	}
+}
