@@ -8,93 +8,54 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
-)
 
-// process is a child that ends when this process ends, however that happens.
-type process struct {
-	pid  int
-	done chan struct{} // closed once the child has been waited for
-}
+	"baton/internal/testsupport/child"
+)
 
 // startProcess runs argv in dir with its output appended to logFile, as cred if
 // that is not nil.
-func startProcess(argv []string, dir, logFile string, cred *syscall.Credential) (*process, error) {
-	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	defer log.Close()
+func startProcess(argv []string, dir, logFile string, cred *syscall.Credential) (*child.Process, error) {
 	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: cred}
-
-	p := &process{done: make(chan struct{})}
-	started := make(chan error, 1)
-	go func() {
-		// The kernel sends Pdeathsig when the thread that forked ends, not the
-		// process: keep that thread until the child is gone.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		if err == nil {
-			p.pid = cmd.Process.Pid
-		}
-		started <- err
-		if err == nil {
-			_ = cmd.Wait() // how it ended is in its log; that it ended is in done
-		}
-		close(p.done)
-	}()
-	if err := <-started; err != nil {
-		return nil, fmt.Errorf("start %s: %w", argv[0], err)
-	}
-	return p, nil
-}
-
-// exited says whether the child is gone.
-func (p *process) exited() bool {
-	select {
-	case <-p.done:
-		return true
-	default:
-		return false
-	}
+	cmd.Dir, cmd.SysProcAttr = dir, &syscall.SysProcAttr{Credential: cred}
+	return child.StartLogged(cmd, logFile)
 }
 
 // signalTree stops the parent first, so that it cannot fork behind our back,
 // then signals its children and the parent itself. PostgreSQL's backends are
 // process groups of their own: a signal to the group would miss them.
-func (p *process) signalTree(sig syscall.Signal) error {
-	if p.exited() {
+func signalTree(p *child.Process, sig syscall.Signal) error {
+	if p.Exited() {
 		return nil
 	}
-	if err := syscall.Kill(p.pid, syscall.SIGSTOP); err != nil {
-		return fmt.Errorf("stop process %d: %w", p.pid, err)
+	if err := syscall.Kill(p.Pid(), syscall.SIGSTOP); err != nil {
+		return fmt.Errorf("stop process %d: %w", p.Pid(), err)
 	}
-	for _, child := range append(childrenOf(p.pid), p.pid) {
-		if err := syscall.Kill(child, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
-			return fmt.Errorf("send %v to process %d: %w", sig, child, err)
+	for _, pid := range append(childrenOf(p.Pid()), p.Pid()) {
+		if err := syscall.Kill(pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("send %v to process %d: %w", sig, pid, err)
 		}
 	}
 	return nil
 }
 
-// kill ends the child and its children at once, and waits for the child.
-func (p *process) kill() error {
-	if err := p.signalTree(syscall.SIGKILL); err != nil {
+// killTree ends a process and its children at once, and waits for the process.
+func killTree(p *child.Process) error {
+	if err := signalTree(p, syscall.SIGKILL); err != nil {
 		return err
 	}
-	<-p.done
+	<-p.Done()
 	return nil
 }
 
 // childrenOf lists the direct children of a process.
 func childrenOf(parent int) []int {
+	if childless(parent) {
+		return nil // most are, and reading what all processes say of themselves is slow
+	}
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is a constant: no error
 	var children []int
 	for _, name := range stats {
@@ -112,6 +73,18 @@ func childrenOf(parent int) []int {
 		}
 	}
 	return children
+}
+
+// childless is true if the kernel says that no thread of a process has a child. Where
+// there are some its list may lack one while another ends; an empty list lacks none.
+func childless(parent int) bool {
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/[0-9]*/children", parent))
+	for _, name := range lists {
+		if b, err := os.ReadFile(name); err != nil || len(b) > 0 {
+			return false
+		}
+	}
+	return len(lists) > 0 // else a kernel without such lists
 }
 
 // run executes a program to its end, as cred if that is not nil.

@@ -111,6 +111,34 @@ func sweepAll(t *testing.T, dir string) {
 	}
 }
 
+func TestAllChildrenOfAProcessAreFound(t *testing.T) {
+	for script, want := range map[string]int{"echo; exec cat": 0, "exec 3<&0; cat <&3 & cat <&3 & echo; wait": 2} {
+		cmd := exec.Command("sh", "-c", script)
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+		children := childrenOf(cmd.Process.Pid)
+		if len(children) != want {
+			t.Errorf("%s: children %v, want %d", script, children, want)
+		}
+		_ = in.Close() // which ends them all
+		if err := cmd.Wait(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func awaitDeath(t *testing.T, pid int) {
 	t.Helper()
 	for range 500 {
