@@ -98,18 +98,14 @@ func (t statusTables) nodes() {
 	}
 }
 
-// seenWithin is the age up to which what a node has told of itself is the latest: it tells
-// every 25 seconds, and when it polls next.
-const seenWithin = 35 * time.Second
-
 // seen is when a node last told of itself; asked is the node that has said so, "" if that
 // was Redis.
 func seen(n daemon.Node, asked string) string {
 	switch ago := time.Duration(n.LastSeenMSAgo) * time.Millisecond; {
 	case n.ID == asked && !n.Stale && n.Twin == "":
 		return "now"
-	case ago <= seenWithin:
-		return "within 35s"
+	case ago <= daemon.SeenWithin:
+		return "within " + short(daemon.SeenWithin)
 	default:
 		return short(ago) + " ago"
 	}

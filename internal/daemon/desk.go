@@ -182,12 +182,7 @@ func (d *desk) Next(_ context.Context, name string, from time.Time, n int) (stat
 // Explain tells why a node leads, or does not.
 func (d *desk) Explain(ctx context.Context, node string) (status.Explanation, error) {
 	return asking(ctx, d, func(r *Remote) (status.Explanation, error) {
-		x := r.Explain(ctx, node)
-		told := status.Explanation{NodeID: x.NodeID, LockKey: x.LockKey, Leads: x.Leads}
-		for _, why := range x.Reasons {
-			told.Reasons = append(told.Reasons, status.Why(why))
-		}
-		return told, nil
+		return r.Explain(ctx, node), nil
 	})
 }
 

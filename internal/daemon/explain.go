@@ -20,20 +20,12 @@ import (
 	"go.uber.org/zap"
 )
 
-// Explanation is why a node leads, or does not.
-type Explanation struct {
-	NodeID  string `json:"node_id"`
-	LockKey string `json:"lock_key"`
-	Leads   bool   `json:"leads"`
-	Reasons []Why  `json:"reasons"` // what weighs most first
-}
-
-// Why is one reason.
-type Why struct {
-	Code string `json:"code"` // one word for programs
-	What string `json:"what"`
-	Do   string `json:"do,omitzero"` // what to do about it; "" where nothing is amiss
-}
+type (
+	// Explanation is why a node leads, or does not.
+	Explanation = status.Explanation
+	// Why is one reason.
+	Why = status.Why
+)
 
 // WhyRedis is the code of an election that cannot be read: nothing else is known.
 const WhyRedis = "redis_unreachable"

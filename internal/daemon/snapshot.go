@@ -28,6 +28,9 @@ type (
 	Execution = status.Run
 )
 
+// SeenWithin is the age up to which what a node has told of itself is the latest.
+const SeenWithin = status.SeenWithin
+
 const (
 	eventsShown = 50
 	// goneAfter is when a node that has not told of itself counts as gone: twice
@@ -103,6 +106,7 @@ func (v view) gatherJobs(ctx context.Context, jobs []status.Job, now time.Time) 
 		}
 		fillJob(&jobs[at], st)
 		t := v.tasks[i]
+		jobs[at].OverdueSince = t.overdueSince(st, now)
 		if p := jobs[at].Paused; p != nil && p.Until.After(jobs[at].NextRun) {
 			jobs[at].NextRun = t.next(p.Until)
 		}
@@ -111,6 +115,18 @@ func (v view) gatherJobs(ctx context.Context, jobs []status.Job, now time.Time) 
 		}
 	}
 	return nil
+}
+
+// overdueSince is the slot since which the job should have succeeded, if that is longer ago
+// than its late_after; zero if it is not late, or never was known to succeed.
+func (t task) overdueSince(st redisstore.JobState, now time.Time) time.Time {
+	if t.config.LateAfter <= 0 || st.LastSuccess.IsZero() || st.Paused != nil || job.IsAlways(t.schedule) {
+		return time.Time{}
+	}
+	if due := t.next(st.LastSuccess); !due.IsZero() && now.Sub(due) > t.config.LateAfter {
+		return due
+	}
+	return time.Time{}
 }
 
 func (t task) gatherBacklog(ctx context.Context, j *status.Job, fresh, now time.Time) {
@@ -213,12 +229,19 @@ func leaderOf(p redisstore.Picture) *status.Leader {
 	return l
 }
 
+// missingAfter is when a node counts as missing that leads no more and has not said so. A
+// leader tells of itself at least this often, and whoever steps down says so at once.
+const missingAfter = 3 * time.Second
+
 // nodeState corrects what a node last told: it may have died leading.
 func nodeState(n redisstore.Node, p redisstore.Picture) string {
-	if n.State == "leading" && n.ID != p.Leader {
-		return "standby"
+	switch {
+	case n.State != "leading" || n.ID == p.Leader:
+		return n.State
+	case p.Now.Sub(n.Seen()) > missingAfter:
+		return status.StateMissing
 	}
-	return n.State
+	return "standby"
 }
 
 // drifts reports whether a node would run other jobs than the leader does.

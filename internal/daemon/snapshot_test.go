@@ -2,7 +2,11 @@ package daemon
 
 import (
 	"testing"
+	"time"
 
+	"baton/internal/config"
+	"baton/internal/job"
+	"baton/internal/redisstore"
 	"baton/internal/status"
 )
 
@@ -17,5 +21,50 @@ func TestTheNodeThatAnswersIsSeenNow(t *testing.T) {
 		if answers(nodes, "a"); nodes[0] != n {
 			t.Errorf("it hides that something is wrong: %+v", nodes)
 		}
+	}
+}
+
+func TestALeaderThatWentWithoutAWordIsMissing(t *testing.T) {
+	now := time.Now()
+	for name, c := range map[string]struct {
+		state, leader string
+		ago           time.Duration
+		want          string
+	}{
+		"it leads":                  {"leading", "a", 10 * time.Second, "leading"},
+		"another one leads":         {"leading", "b", 10 * time.Second, "missing"},
+		"nobody leads":              {"leading", "", 10 * time.Second, "missing"},
+		"it is about to say so":     {"leading", "b", time.Second, "standby"},
+		"it stands by":              {"standby", "b", 10 * time.Second, "standby"},
+		"it stands by, nobody does": {"standby", "", 50 * time.Second, "standby"},
+	} {
+		n := redisstore.Node{ID: "a"}
+		n.State, n.SeenMS = c.state, now.Add(-c.ago).UnixMilli()
+		if got := nodeState(n, redisstore.Picture{Now: now, Leader: c.leader, Nodes: []redisstore.Node{n}}); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+func TestAJobIsOverdueFromTheSlotThatItShouldHaveSucceededIn(t *testing.T) {
+	schedule, err := job.ParseSchedule("@every 1m", time.UTC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Date(2026, 7, 22, 14, 0, 30, 0, time.UTC)
+	one := task{config: config.Job{Name: "report", Command: []string{"true"}, Policy: config.Policy{LateAfter: 2 * time.Minute}}, schedule: schedule}
+	ago := func(d time.Duration) redisstore.JobState { return redisstore.JobState{LastSuccess: now.Add(-d)} }
+	if got, want := one.overdueSince(ago(5*time.Minute), now), time.Date(2026, 7, 22, 13, 56, 0, 0, time.UTC); !got.Equal(want) {
+		t.Errorf("since %v, want %v", got, want)
+	}
+	paused := ago(5 * time.Minute)
+	paused.Paused = &redisstore.JobPause{}
+	for name, st := range map[string]redisstore.JobState{"in time": ago(time.Minute), "never known to succeed": {}, "paused": paused} {
+		if got := one.overdueSince(st, now); !got.IsZero() {
+			t.Errorf("%s: overdue since %v", name, got)
+		}
+	}
+	if one.config.LateAfter = 0; !one.overdueSince(ago(time.Hour), now).IsZero() {
+		t.Error("overdue without late_after")
 	}
 }

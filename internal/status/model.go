@@ -87,6 +87,10 @@ type Redis struct {
 	Since time.Time `json:"since,omitzero"` // since when it answers, or does not
 }
 
+// StateMissing is the state of a node that led when it last told of itself, and leads no
+// more: it has died, hangs, or is cut off.
+const StateMissing = "missing"
+
 // Node is one node of the election.
 type Node struct {
 	ID            string `json:"id"`
@@ -120,6 +124,7 @@ type Job struct {
 	Open                []Run     `json:"open,omitempty"`    // all that go on, if several do
 	Retry               *Retry    `json:"retry,omitempty"`   // the attempt that is to come
 	LastRun             *Run      `json:"last_run"`
+	OverdueSince        time.Time `json:"overdue_since,omitzero"` // the slot since which it should have succeeded, if it is late
 	ConsecutiveFailures int       `json:"consecutive_failures"`
 	Paused              *Pause    `json:"paused,omitempty"` // itself, or with all others
 	Backlog             *int64    `json:"backlog"`          // changes that wait in Redis; null: not a flush, or not known

@@ -179,19 +179,19 @@ func eventTone(event string) tone {
 // clockShown is from when on a clock's offset is more than the way to Redis and back.
 const clockShown = 100 * time.Millisecond
 
-// seenWithin is the age up to which what a node has told of itself is the latest: it tells
-// every 25 seconds, and when it polls next. The script of the page has the same number.
-const seenWithin = 35 * time.Second
+// SeenWithin is the age up to which what a node has told of itself is the latest: it tells
+// every 25 seconds, and when it polls next.
+const SeenWithin = 35 * time.Second
 
-// seen is when a node last told of itself, to the second. Up to seenWithin it is alive as
+// seen is when a node last told of itself, to the second. Up to SeenWithin it is alive as
 // far as anybody can know, and a number of seconds would look like a fault.
 func seen(n Node, s Snapshot, now time.Time) instant {
 	i := at(now.Add(-ms(n.LastSeenMSAgo+s.AgeMS)).Round(time.Second).UTC(), now)
 	switch ago := ms(n.LastSeenMSAgo + s.AgeMS); {
 	case n.ID == s.NodeID && !n.Stale && n.Twin == "":
 		return instant{Near: "now"} // it shows this
-	case ago >= 0 && ago <= seenWithin:
-		i.Near = "within " + span(seenWithin)
+	case ago >= 0 && ago <= SeenWithin:
+		i.Near = "within " + span(SeenWithin)
 	}
 	return i
 }
