@@ -235,10 +235,13 @@ func (l *Lock) awaitReplicas(ctx context.Context, conn redis.Conn) error {
 		patience = time.Until(deadline) / 2 // the rest is for the answer, and for giving the lock back
 	}
 	got, err := redis.Int(redis.DoContext(conn, ctx, "WAIT", l.replicas, max(patience.Milliseconds(), 1)))
-	if err == nil && got < l.replicas {
-		err = fmt.Errorf("%d of the %d replicas that election.wait_replicas asks for have the lock: are they connected to the master?", got, l.replicas)
+	if err != nil {
+		return fmt.Errorf("ask how many replicas have the lock: %w", err)
 	}
-	return err
+	if got < l.replicas {
+		return fmt.Errorf("%d of the %d replicas that election.wait_replicas asks for have the lock: are they connected to the master?", got, l.replicas)
+	}
+	return nil
 }
 
 // Leave takes the node off the list of nodes, when it shuts down.

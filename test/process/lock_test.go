@@ -495,11 +495,11 @@ func TestALockThatTooFewReplicasHaveIsToldOf(t *testing.T) {
 	t.Parallel()
 	l := newLocks(t, testsupport.StartRedis(t))
 	file := filepath.Join(l.dir, "baton.yaml")
-	text := "redis: {url: \"" + l.url + "\"}\nelection: {ttl: 2s, wait_replicas: 1}\n"
+	text := "redis: {url: \"" + l.url + "\"}\nelection: {ttl: 10s, wait_replicas: 1}\n" // much time to ask the replicas
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, wait := range []string{"--no-wait", "--wait=1s"} {
+	for _, wait := range []string{"--no-wait", "--wait=5s"} {
 		l.lock("--config", file, wait, "a", "--", "true").want(notHad, "", "0 of the 1 replicas that election.wait_replicas asks for have the lock")
 	}
 }
