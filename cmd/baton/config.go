@@ -36,6 +36,8 @@ type checked struct {
 	Jobs      int              `json:"jobs"`
 	Databases int              `json:"databases"`
 	Problems  []config.Problem `json:"problems"`
+	// Warnings are what could not be looked at by whoever asks.
+	Warnings []config.Problem `json:"warnings"`
 	// Schedules is when each job is due. With problems it is empty.
 	Schedules []daemon.Coming `json:"schedules"`
 }
@@ -50,9 +52,11 @@ func newConfigCheckCommand(e env) *cobra.Command {
 		Short: "Say what is wrong with the configuration, each problem with its line",
 		Long: "Say what is wrong with the configuration, each problem with its line: of FILE, else of\n" +
 			"the one that run would take, with environment and flags on top. Nothing is connected to.\n" +
+			"The files that it names, of passwords and certificates, are read: a missing one is a problem;\n" +
+			"one that you may not read is a warning, as the daemon's user may. Ask as that user to be sure.\n" +
 			"A good one is followed by when its jobs are due, in their time zones, and by what daylight\n" +
 			"saving does to them within a year.",
-		Example: "  baton config check\n  baton config check ./baton.yaml\n  baton config check -o json",
+		Example: "  baton config check\n  sudo -u baton baton config check\n  baton config check ./baton.yaml\n  baton config check -o json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, err := existingConfig(cmd, e, args)
@@ -60,16 +64,23 @@ func newConfigCheckCommand(e env) *cobra.Command {
 				return usageError(err)
 			}
 			c, err := readConfig(cmd, e, path)
-			report := checked{path, err == nil, len(c.Jobs), len(c.Databases), config.Problems{}, []daemon.Coming{}}
+			report := checked{path, false, len(c.Jobs), len(c.Databases), config.Problems{}, config.Problems{}, []daemon.Coming{}}
+			if err == nil {
+				err = checkFiles(c, e, &report)
+			}
 			if problems, ok := errors.AsType[config.Problems](err); ok {
 				report.Problems = problems
 			} else if err != nil {
 				return err
 			}
+			if !out.data() {
+				warn(e.stderr, report.Warnings)
+			}
 			if err != nil && !out.data() {
 				return err
 			}
 			if err == nil {
+				report.OK = true
 				if report.Schedules, err = daemon.NextOfAll(c, time.Now(), shownSlots); err != nil {
 					return err
 				}
@@ -81,6 +92,25 @@ func newConfigCheckCommand(e env) *cobra.Command {
 	addRunFlags(cmd, e)
 	out.addFlag(cmd, e)
 	return cmd
+}
+
+// checkFiles looks at the files that a good configuration names.
+func checkFiles(c config.Config, e env, report *checked) error {
+	wrong, doubts := daemon.CheckFiles(c, daemon.DoctorOptions{ConfigFile: report.File, Unit: daemon.UnitOf(report.File), Getenv: e.getenv})
+	if len(doubts) > 0 {
+		report.Warnings = doubts
+	}
+	if len(wrong) > 0 {
+		return usageError(wrong)
+	}
+	return nil
+}
+
+// warn writes warnings as errors are written, each with its place first.
+func warn(w io.Writer, warnings []config.Problem) {
+	for _, p := range warnings {
+		_ = say(w, "baton: warning: %s\n", p.String()) // stderr is the last that there is
+	}
 }
 
 func printChecked(out io.Writer, r checked) error {

@@ -224,7 +224,14 @@ func TestNoCommandPrintsASecret(t *testing.T) {
 func TestInitWritesTheExampleAndKeepsWhatIsThere(t *testing.T) {
 	c := newCLI(t)
 	c.want(exitOK, "wrote baton.yaml; edit it, then: baton config check baton.yaml\n", "", "config", "init")
-	if got := c.run("config", "check", "baton.yaml"); got.code != exitOK || !strings.HasPrefix(got.stdout, "baton.yaml: ok, 2 jobs, 1 database\n") {
+	got := c.run("config", "check", "baton.yaml")
+	if _, err := os.Stat("/etc/baton/main.dsn"); err != nil && !strings.HasSuffix(got.stderr, "databases.main.dsn_file: /etc/baton/main.dsn does not exist; create it, or correct the path\n") {
+		t.Errorf("it tells what is left to do: %+v", got)
+	}
+	c.file("mine.dsn", "postgres://u@h/d\n")
+	here, _ := filepath.Abs("mine.dsn")
+	c.file("edited.yaml", strings.Replace(string(configs.Example), "/etc/baton/main.dsn", here, 1))
+	if got := c.run("config", "check", "edited.yaml"); got.code != exitOK || !strings.HasPrefix(got.stdout, "edited.yaml: ok, 2 jobs, 1 database\n") {
 		t.Errorf("%+v", got)
 	}
 	if info, err := os.Stat("baton.yaml"); err != nil || info.Mode().Perm()&0o007 != 0 {
@@ -245,7 +252,7 @@ func TestInitWritesTheExampleAndKeepsWhatIsThere(t *testing.T) {
 	}
 	c.want(exitOK, string(configs.Example), "", "config", "init", "-")
 
-	got := c.run("config", "init", "none/baton.yaml")
+	got = c.run("config", "init", "none/baton.yaml")
 	if got.code != exitFailure || !strings.HasPrefix(got.stderr, "baton: write the example: ") {
 		t.Errorf("%+v", got)
 	}
@@ -274,5 +281,29 @@ func TestBinaryPassesOnItsExitCode(t *testing.T) {
 	cmd = exec.CommandContext(t.Context(), binary, "nonsense")
 	if out, _ := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != exitUsage {
 		t.Errorf("exit code %d: %s", cmd.ProcessState.ExitCode(), out)
+	}
+}
+
+func TestCheckReadsTheFilesThatTheConfigurationNames(t *testing.T) {
+	c := newCLI(t)
+	dir := t.TempDir()
+	c.file("a.yaml", "http: {token_file: "+dir+"/token}\nredis: {password_file: "+dir+"/pw}\n")
+	c.env["STATE_DIRECTORY"] = "/nowhere"
+	missing := "2:9: redis.password_file: " + dir + "/pw does not exist; create it, or correct the path\n"
+	c.want(exitUsage, "", "baton: 2 problems in the configuration:\na.yaml:1:8: http.token_file: "+dir+"/token does not exist; create it, or correct the path\na.yaml:"+missing, "config", "check", "a.yaml")
+	c.file(filepath.Join(dir, "token"), "0123456789abcdef\n")
+	c.want(exitUsage, "", "baton: a.yaml:"+missing, "config", "check", "a.yaml")
+	var report checked
+	got := c.run("config", "check", "a.yaml", "-o", "json")
+	if err := json.Unmarshal([]byte(got.stdout), &report); err != nil || got.code != exitUsage || report.OK || len(report.Problems) != 1 || report.Problems[0].Line != 2 || len(report.Warnings) != 0 {
+		t.Errorf("%+v: %v", got, err)
+	}
+	// Of a unit that is down the credentials are not there, and that is nobody's mistake.
+	c.env["CREDENTIALS_DIRECTORY"] = filepath.Join(dir, "baton.service")
+	c.file("b.yaml", "redis: {password_file: \"${CREDENTIALS_DIRECTORY}/pw\"}\n")
+	c.matches(c.run("config", "check", "b.yaml"), exitOK, `^b.yaml: ok, 0 jobs, 0 databases\n$`, `^baton: warning: b\.yaml:1:9: redis\.password_file: \S+/pw is not there yet`)
+	got = c.run("config", "check", "b.yaml", "-o", "json")
+	if err := json.Unmarshal([]byte(got.stdout), &report); err != nil || got.code != exitOK || got.stderr != "" || !report.OK || len(report.Warnings) != 1 {
+		t.Errorf("%+v: %v", got, err)
 	}
 }

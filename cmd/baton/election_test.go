@@ -193,7 +193,7 @@ func TestEveryConfigurationInTheDocumentsIsValid(t *testing.T) {
 		}
 		for _, b := range blocks {
 			c.file("shown.yaml", string(b[1]))
-			if got := c.run("config", "check", "shown.yaml"); got.code != exitOK {
+			if got := c.run("config", "show", "shown.yaml"); got.code != exitOK {
 				t.Errorf("the configuration in %s: %+v\n%s", name, got, b[1])
 			}
 		}

@@ -40,7 +40,7 @@ func (d *decoder) bad(n ast.Node, path, format string, args ...any) {
 		d.fail(n, path, format, args...)
 		return
 	}
-	d.problems = append(d.problems, d.config.problem(path, fmt.Sprintf(format, args...)))
+	d.problems = append(d.problems, d.config.Problem(path, fmt.Sprintf(format, args...)))
 }
 
 // here remembers where a value was set: at its key, or as an item of a list.

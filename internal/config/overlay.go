@@ -105,9 +105,9 @@ func Overlay(c Config, layer Layer, lookup Lookup) (Config, error) {
 		}
 		c.places[s.Path] = place{source: layer.Source(s)}
 		if value == "" {
-			found = append(found, c.problem(s.Path, "must not be empty; leave it out for the default"))
+			found = append(found, c.Problem(s.Path, "must not be empty; leave it out for the default"))
 		} else if err := s.set(&c, value); err != nil {
-			found = append(found, c.problem(s.Path, err.Error()))
+			found = append(found, c.Problem(s.Path, err.Error()))
 		}
 	}
 	return c, found.err()

@@ -105,7 +105,7 @@ func TestOverlayLeavesItsArgumentAlone(t *testing.T) {
 	if _, err := Overlay(before, Flags(), lookup(map[string]string{"ttl": "30s"})); err != nil {
 		t.Fatal(err)
 	}
-	if p := before.problem("election.ttl", ""); before.Election.TTL != 20*time.Second || p.Source != "f" {
+	if p := before.Problem("election.ttl", ""); before.Election.TTL != 20*time.Second || p.Source != "f" {
 		t.Errorf("changed to %v, %+v", before.Election.TTL, p)
 	}
 }

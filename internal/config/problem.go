@@ -54,6 +54,11 @@ func (ps Problems) err() error {
 	if len(ps) == 0 {
 		return nil
 	}
+	return ps.Sorted()
+}
+
+// Sorted are the problems by line, each once. It sorts ps itself, too.
+func (ps Problems) Sorted() Problems {
 	slices.SortStableFunc(ps, func(a, b Problem) int {
 		return cmp.Or(
 			cmp.Compare(min(b.Line, 1), min(a.Line, 1)), // what has no line comes last
@@ -72,9 +77,9 @@ type place struct {
 	line, column int
 }
 
-// problem makes a Problem of a value at its place. A value that was left out is
+// Problem makes a Problem of a value at its place. A value that was left out is
 // reported where its parent stands.
-func (c Config) problem(path, message string) Problem {
+func (c Config) Problem(path, message string) Problem {
 	p := Problem{Path: path, Message: message}
 	for at := path; at != ""; at = parent(at) {
 		if pl, ok := c.places[at]; ok {

@@ -27,7 +27,7 @@ func (c Config) Reloadable(old Config) error {
 	}
 	var found Problems
 	for _, path := range changed {
-		found = append(found, c.problem(path, "it has changed, and takes a restart: systemctl restart baton, on one host after the other"))
+		found = append(found, c.Problem(path, "it has changed, and takes a restart: systemctl restart baton, on one host after the other"))
 	}
 	return found.err()
 }

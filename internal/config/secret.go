@@ -61,11 +61,6 @@ func (w Webhook) Token() (string, error) {
 	return readSecret("token_file", w.TokenFile)
 }
 
-// Secret is the value of one of the job's secrets, read anew at every call.
-func (j Job) Secret(name string) (string, error) {
-	return readSecret("secrets."+name, j.Secrets[name])
-}
-
 // TLSConfig is how to encrypt a connection to Redis; nil where TLS is not on. It
 // reads the files anew at every call. Without server_name the name is left to
 // whoever dials, who knows the host.

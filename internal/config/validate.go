@@ -53,7 +53,7 @@ func (c Config) Validate(checks Checks) error {
 }
 
 func (v *validator) fail(path, format string, args ...any) {
-	v.problems = append(v.problems, v.problem(path, fmt.Sprintf(format, args...)))
+	v.problems = append(v.problems, v.Problem(path, fmt.Sprintf(format, args...)))
 }
 
 func (v *validator) required(path, value, example string) bool {
@@ -123,7 +123,7 @@ func (v *validator) election() {
 		return
 	}
 	// The sum is of four values; it is reported at the one that the operator set.
-	p := v.problem("election", fmt.Sprintf(
+	p := v.Problem("election", fmt.Sprintf(
 		"2·heartbeat_interval + attempt_timeout + drain + margin must be less than ttl, but 2·%v + %v + %v + %v = %v and ttl is %v; "+
 			"raise ttl, or leave the others out: their defaults fit it",
 		e.HeartbeatInterval, e.AttemptTimeout, e.Drain, e.Margin(), need, e.TTL))

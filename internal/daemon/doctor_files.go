@@ -14,7 +14,8 @@ import (
 	"baton/internal/config"
 )
 
-// examineFiles looks at who can read what is secret, and who can change what is run.
+// examineFiles looks at who can read what is secret, and who can change what is run. Whether
+// a file holds what it has to is told where it is used.
 func examineFiles(c config.Config, o DoctorOptions) []Finding {
 	r := &examinationReport{}
 	if o.ConfigFile != "" {
@@ -22,6 +23,10 @@ func examineFiles(c config.Config, o DoctorOptions) []Finding {
 	}
 	for _, path := range secretFiles(c) {
 		r.secretFile(path)
+	}
+	if _, err := secured(c.HTTP); err != nil {
+		r.subject = subjectConfig
+		r.add(SeverityError, err.Error(), "the node does not start", "as said; ask as the user that baton runs as")
 	}
 	if program, err := os.Executable(); err == nil {
 		r.changeable(program, "whoever is on this host can have baton's user run anything, with its passwords")
@@ -119,33 +124,12 @@ func (r *examinationReport) secretFile(path string) {
 
 // secretFiles are the files that hold one secret each, or several.
 func secretFiles(c config.Config) []string {
-	all := []string{c.Redis.PasswordFile, c.HTTP.TokenFile}
-	if c.Redis.Sentinel != nil {
-		all = append(all, c.Redis.Sentinel.PasswordFile)
-	}
-	if c.Redis.TLS != nil {
-		all = append(all, c.Redis.TLS.KeyFile)
-	}
-	if c.HTTP.TLS != nil {
-		all = append(all, c.HTTP.TLS.KeyFile)
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.Databases)) {
-		all = append(all, c.Databases[name].DSNFile)
-	}
-	hook := func(w *config.Webhook) {
-		if w != nil {
-			all = append(all, w.URLFile, w.TokenFile)
+	var all []string
+	for _, f := range c.Files() {
+		if f.Kind != config.FileCertificates {
+			all = append(all, f.Path)
 		}
 	}
-	for _, n := range c.Notify {
-		hook(n.Webhook)
-	}
-	for _, j := range c.Jobs {
-		hook(j.DeadMansSwitch)
-		all = append(all, j.EnvFile)
-		all = slices.AppendSeq(all, maps.Values(j.Secrets))
-	}
-	all = slices.DeleteFunc(all, func(path string) bool { return path == "" })
 	slices.Sort(all)
 	return slices.Compact(all)
 }

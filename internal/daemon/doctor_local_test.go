@@ -139,8 +139,10 @@ func TestFilesThatOthersMayReadOrChangeAreTold(t *testing.T) {
 	c := configFor("redis://:planted-password@127.0.0.1:1").WithDefaults()
 	c.Databases = map[string]config.Database{"main": {Driver: "postgres", DSNInline: "postgres://u:planted-dsn@h/d"}, "env": {Driver: "mysql", DSNInline: "from-the-environment"}}
 	c.Redis.PasswordFile = write("password", "x\n", 0o644)
-	c.HTTP.TokenFile = write("token", "x\n", 0o640)
+	c.HTTP.TokenFile = write("token", "0123456789abcdef\n", 0o640)
 	c.HTTP.TLS = &config.ServerTLS{KeyFile: write("key", "x\n", 0o602)}
+	wantFound(t, examineFiles(c, DoctorOptions{}), SeverityError, "configuration", "http.tls: open : no such file")
+	c.HTTP.Listen = config.Off
 	c.Jobs = []config.Job{{Name: "j", Command: config.Command{"true"}, EnvFile: write("env", "A=b\n", 0o604), Secrets: map[string]string{"S": write("secret", "x\n", 0o600)}}}
 	file := write("baton.yaml", "redis: {url: redis://:planted-password@127.0.0.1:1}\ndatabases: {main: {dsn: postgres://u:planted-dsn@h/d}, env: {dsn: \"${DSN}\"}}\n", 0o644)
 	state := filepath.Join(dir, "state")

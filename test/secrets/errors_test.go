@@ -105,12 +105,12 @@ func TestNoComplaintRepeatsASecret(t *testing.T) {
 			text = strings.ReplaceAll(text, "TOKEN: two-lines", "TOKEN: "+p.dir+"/two-lines")
 			own.file("baton.yaml", text+"\n")
 			usable := true // else the others say the same
-			for _, arguments := range [][]string{{"config", "check"}, {"config", "show"}, {"doctor"}, {"status"}} {
+			for _, arguments := range [][]string{{"config", "show"}, {"config", "check"}, {"doctor"}, {"status"}} {
 				if !usable && (arguments[0] == "doctor" || arguments[0] == "status") {
 					continue
 				}
 				said, well := own.runs(append(arguments, "--config", "baton.yaml")...)
-				if arguments[0] == "config" && arguments[1] == "check" {
+				if arguments[0] == "config" && arguments[1] == "show" { // check reads the files, too
 					usable = well
 				}
 				for _, secret := range []string{planted, planted[:9]} {

@@ -1,0 +1,71 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// File is a file that a configuration names.
+type File struct {
+	Key  string // by which it is named, for example databases.main.dsn_file
+	Path string
+	Kind FileKind
+}
+
+// FileKind says what a file has to hold.
+type FileKind int
+
+// The kinds of files.
+const (
+	FileSecret       FileKind = iota // a secret, on one line
+	FileToken                        // the token of page and API
+	FileVariables                    // lines of NAME=VALUE, with secrets among them
+	FilePrivateKey                   // PEM
+	FileCertificates                 // PEM; anybody may read them
+)
+
+// Files are all files that the configuration names for baton itself to read.
+func (c Config) Files() []File {
+	var all []File
+	add := func(kind FileKind, key, path string) {
+		if path != "" {
+			all = append(all, File{key, path, kind})
+		}
+	}
+	hook := func(key string, w *Webhook) {
+		if w != nil {
+			add(FileSecret, key+".url_file", w.URLFile)
+			add(FileSecret, key+".token_file", w.TokenFile)
+		}
+	}
+	add(FileSecret, "redis.password_file", c.Redis.PasswordFile)
+	if s := c.Redis.Sentinel; s != nil {
+		add(FileSecret, "redis.sentinel.password_file", s.PasswordFile)
+	}
+	if t := c.Redis.TLS; t != nil {
+		add(FileCertificates, "redis.tls.ca_file", t.CAFile)
+		add(FileCertificates, "redis.tls.cert_file", t.CertFile)
+		add(FilePrivateKey, "redis.tls.key_file", t.KeyFile)
+	}
+	add(FileToken, "http.token_file", c.HTTP.TokenFile)
+	if t := c.HTTP.TLS; t != nil {
+		add(FileCertificates, "http.tls.cert_file", t.CertFile)
+		add(FilePrivateKey, "http.tls.key_file", t.KeyFile)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Databases)) {
+		add(FileSecret, "databases."+name+".dsn_file", c.Databases[name].DSNFile)
+	}
+	for i, n := range c.Notify {
+		hook(fmt.Sprintf("notify[%d].webhook", i), n.Webhook)
+	}
+	for i, j := range c.Jobs {
+		at := fmt.Sprintf("jobs[%d]", i)
+		hook(at+".dead_mans_switch", j.DeadMansSwitch)
+		add(FileVariables, at+".env_file", j.EnvFile)
+		for _, name := range slices.Sorted(maps.Keys(j.Secrets)) {
+			add(FileSecret, at+".secrets."+name, j.Secrets[name])
+		}
+	}
+	return all
+}
