@@ -90,18 +90,20 @@ func (s *Server) serveEndpoint(w http.ResponseWriter, r *http.Request, e endpoin
 		if take(r) { // within the time of any request; only what it asks for may take longer
 			patient(w)
 		}
-	} else {
-		select {
-		case places <- struct{}{}:
-			defer func() { <-places }()
-		default:
-			s.refuse(w, r, errBusy)
-			return
-		}
+		s.reply(w, r, e)
+		return
+	}
+	if !s.inPlace(w, places, func(w http.ResponseWriter) {
 		ctx, cancel := context.WithTimeout(r.Context(), askWithin)
 		defer cancel()
-		r = r.WithContext(ctx)
+		s.reply(w, r.WithContext(ctx), e)
+	}) {
+		s.refuse(w, r, errBusy)
 	}
+}
+
+// reply asks, and sends what comes of it.
+func (s *Server) reply(w http.ResponseWriter, r *http.Request, e endpoint) {
 	reply, err := s.asked(r, e)
 	if err != nil {
 		s.fail(w, r, reply, err)

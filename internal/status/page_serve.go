@@ -13,15 +13,16 @@ func (s *Server) pageRoutes(mux *http.ServeMux, slots chan struct{}) {
 	s.page.desk = newDesk(s.cfg.Desk, s.cfg.Inquiry)
 	s.page.hub = newHub(s)
 	for _, path := range []string{"/{$}", "/jobs/{job}", "/jobs/{job}/runs/{run}", "/timeline", "/dead-letters"} {
-		mux.Handle(path, limit(slots, http.HandlerFunc(s.servePage)))
+		mux.Handle(path, s.limit(slots, http.HandlerFunc(s.servePage)))
 	}
 	for path, handler := range map[string]http.HandlerFunc{
 		"GET /confirm": s.serveConfirm, "GET /done": s.serveDone, "GET /sign-in": s.serveSignIn,
-		"POST /sign-in": s.serveSignIn, "POST /sign-out": s.serveSignOut, "POST /do": s.serveDo,
+		"POST /sign-out": s.serveSignOut, "POST /do": s.serveDo,
 	} {
-		mux.Handle(path, limit(slots, handler))
+		mux.Handle(path, s.limit(slots, handler))
 	}
 	mux.HandleFunc("GET /live", s.serveLive)
+	mux.HandleFunc("POST /sign-in", s.serveSignIn) // who guesses waits long for each turn, and has no place meanwhile
 }
 
 // topicOf is the page that a request asks for, as whoever asks may see it.

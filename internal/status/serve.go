@@ -24,10 +24,11 @@ const (
 type limits struct {
 	header, read, write, idle time.Duration
 	take                      time.Duration // for what a stream tells
+	vanished                  time.Duration // to confirm anything that was sent
 }
 
 func defaultLimits() limits {
-	return limits{header: 5 * time.Second, read: 10 * time.Second, write: 15 * time.Second, idle: 30 * time.Second, take: 5 * time.Second}
+	return limits{header: 5 * time.Second, read: 10 * time.Second, write: 15 * time.Second, idle: 30 * time.Second, take: 5 * time.Second, vanished: 20 * time.Second}
 }
 
 // Serve answers on the listeners until ctx ends, lets requests under way finish, and
@@ -49,7 +50,7 @@ func (s *Server) Serve(ctx context.Context, lns ...net.Listener) error {
 	server.Protocols.SetHTTP1(true)
 	failed := make(chan error, len(lns))
 	for _, ln := range lns {
-		go func() { failed <- serveOn(server, ln) }()
+		go func() { failed <- serveOn(server, limitListener(ln, maxConnections, s.limits.vanished)) }()
 	}
 
 	var err error
@@ -81,27 +82,27 @@ func (s *Server) Serve(ctx context.Context, lns ...net.Listener) error {
 // serveOn answers on one listener until the server ends, or it fails. Whoever takes all
 // connections of one listener takes none of another's.
 func serveOn(server *http.Server, ln net.Listener) error {
-	limited := limitListener(ln, maxConnections)
 	var err error
 	if _, tcp := ln.Addr().(*net.TCPAddr); tcp && server.TLSConfig != nil {
-		err = server.ServeTLS(limited, "", "")
+		err = server.ServeTLS(ln, "", "")
 	} else {
-		err = server.Serve(limited)
+		err = server.Serve(ln)
 	}
 	return fmt.Errorf("serve the status page on %s: %w", ln.Addr(), err)
 }
 
 // limitListener accepts no more than n connections at a time; further ones wait
-// in the kernel's queue.
-func limitListener(ln net.Listener, n int) net.Listener {
-	return &limitedListener{Listener: ln, slots: make(chan struct{}, n), closed: make(chan struct{})}
+// in the kernel's queue. Whoever confirms nothing for so long has vanished.
+func limitListener(ln net.Listener, n int, vanished time.Duration) net.Listener {
+	return &limitedListener{Listener: ln, vanished: vanished, slots: make(chan struct{}, n), closed: make(chan struct{})}
 }
 
 type limitedListener struct {
 	net.Listener
-	slots  chan struct{}
-	closed chan struct{}
-	once   sync.Once
+	vanished time.Duration
+	slots    chan struct{}
+	closed   chan struct{}
+	once     sync.Once
 }
 
 func (l *limitedListener) Accept() (net.Conn, error) {
@@ -115,6 +116,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		<-l.slots
 		return nil, err
 	}
+	_ = noticeVanished(conn, l.vanished) // one that has ended by now is noticed anyway
 	return &limitedConn{Conn: conn, free: sync.OnceFunc(func() { <-l.slots })}, nil
 }
 

@@ -88,7 +88,7 @@ func TestServeTellsWhenTheListenerFails(t *testing.T) {
 
 func TestConnectionsAreLimitedAndFreedAgain(t *testing.T) {
 	inner := listen(t)
-	ln := limitListener(inner, 2)
+	ln := limitListener(inner, 2, time.Second)
 	accepted := make(chan net.Conn, 3)
 	go func() {
 		for {
@@ -123,7 +123,7 @@ func TestConnectionsAreLimitedAndFreedAgain(t *testing.T) {
 
 func TestListenerClosesWhileItIsFull(t *testing.T) {
 	inner := listen(t)
-	ln := limitListener(inner, 1)
+	ln := limitListener(inner, 1, time.Second)
 	conn, err := net.Dial("tcp", inner.Addr().String())
 	if err != nil {
 		t.Fatal(err)

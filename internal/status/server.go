@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -37,9 +38,13 @@ type Config struct {
 	Patience time.Duration
 }
 
-// maxRequests is how many requests that need the Source or the registry are
-// served at a time. Health endpoints are cheap and not counted.
-const maxRequests = 32
+const (
+	// maxRequests is how many requests that need the Source are served at a time. Health
+	// endpoints are cheap and not counted.
+	maxRequests = 32
+	// maxScrapes are those for metrics: many open pages do not hide the node from its alarms.
+	maxScrapes = 8
+)
 
 // Server answers for one node over HTTP. It is a handler; [Server.Serve] also runs
 // the server around it.
@@ -53,6 +58,7 @@ type Server struct {
 	handler http.Handler
 	limits  limits
 	orders  chan struct{} // a place for each that is carried out
+	unread  atomic.Int64  // bytes that are sent, and hold no place
 }
 
 // New returns a Server for cfg.
@@ -78,7 +84,7 @@ func New(cfg Config) *Server {
 		s.cfg.Do = s.supervised(cfg.Do)
 	}
 
-	slots := make(chan struct{}, maxRequests)
+	slots, scrapes := make(chan struct{}, maxRequests), make(chan struct{}, maxScrapes)
 	mux := http.NewServeMux()
 	s.pageRoutes(mux, slots)
 	s.apiRoutes(mux, slots)
@@ -86,7 +92,7 @@ func New(cfg Config) *Server {
 	mux.HandleFunc("/-/ready", s.serveReady)
 	mux.HandleFunc("/-/leader", s.serveLeader)
 	if cfg.Metrics != nil {
-		mux.Handle("/metrics", limit(slots, cfg.Metrics.handler(cfg.Logger)))
+		mux.Handle("/metrics", s.limit(scrapes, cfg.Metrics.handler(cfg.Logger)))
 	}
 	s.mux, s.handler = mux, s.guard(mux)
 	return s
@@ -201,20 +207,6 @@ func hostAllowed(r *http.Request, names map[string]bool) bool {
 	}
 	host = strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
 	return net.ParseIP(host) != nil || names[host] || strings.HasSuffix(host, ".localhost")
-}
-
-// limit serves at most cap(slots) requests at a time and turns the others away.
-func limit(slots chan struct{}, next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		select {
-		case slots <- struct{}{}:
-			defer func() { <-slots }()
-			next.ServeHTTP(w, r)
-		default:
-			w.Header().Set("Retry-After", "1")
-			http.Error(w, "Too many requests at a time: try again in a second.", http.StatusServiceUnavailable)
-		}
-	})
 }
 
 // snapshot is the watch's, completed with what is known without any Source.

@@ -1,0 +1,126 @@
+package status
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// pipes is a listener whose connections buffer nothing: whoever does not read holds up
+// whoever writes.
+type pipes struct {
+	dialled chan net.Conn
+	closed  chan struct{}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case conn := <-p.dialled:
+		return conn, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	close(p.closed)
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return networkAddr }
+
+func TestWhoSendsOrReadsSlowlyTakesNobodysPlace(t *testing.T) {
+	for how, text := range map[string]string{
+		"a form that drips":           "POST /sign-in HTTP/1.1\r\nHost: db1\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 1000\r\n\r\nnext=",
+		"another form that drips":     "POST /do HTTP/1.1\r\nHost: db1\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 1000\r\n\r\naction=",
+		"a page that nobody reads":    "GET / HTTP/1.1\r\nHost: db1\r\n\r\n",
+		"a state that nobody reads":   "GET /api/v1/status HTTP/1.1\r\nHost: db1\r\n\r\n",
+		"a list that nobody reads":    "GET /api/v1/jobs HTTP/1.1\r\nHost: db1\r\n\r\n",
+		"metrics that nobody watches": "GET /metrics HTTP/1.1\r\nHost: db1\r\n\r\n",
+	} {
+		t.Run(how, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, stop := context.WithCancel(t.Context())
+				s := New(Config{Source: fixed(sample(time.Now())), Health: standby, Do: (&given{}).do, TokenFile: tokenFile(t, secretToken), Metrics: NewMetrics("v1", nil)})
+				ln, served := &pipes{make(chan net.Conn), make(chan struct{})}, make(chan error, 1)
+				go func() { served <- s.Serve(ctx, ln) }()
+				for range maxRequests + 1 {
+					client, server := net.Pipe()
+					defer client.Close()
+					ln.dialled <- server
+					go io.WriteString(client, text)
+				}
+				synctest.Wait()
+				for _, path := range []string{"/", "/metrics", "/api/v1/status", "/api/v1/jobs"} {
+					if rec := get(s, path); rec.Code != http.StatusOK {
+						t.Errorf("%s: %d", path, rec.Code)
+					}
+				}
+				stop()
+				if err := <-served; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+func TestAnswersThatNobodyReadsTakeSoMuchMemoryAndNoMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Config{Source: fixed(sample(time.Now())), Health: standby})
+		ctx, stop := context.WithCancel(t.Context())
+		ln, served := &pipes{make(chan net.Conn), make(chan struct{})}, make(chan error, 1)
+		slots := make(chan struct{}, 3)
+		s.handler = s.limit(slots, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, strings.Repeat("x", mostUnread/2))
+		}))
+		go func() { served <- s.Serve(ctx, ln) }()
+		for i, taken := range []int{0, 0, 1, 2, 3, 3} {
+			client, server := net.Pipe()
+			defer client.Close()
+			ln.dialled <- server
+			go io.WriteString(client, "GET / HTTP/1.1\r\nHost: db1\r\n\r\n")
+			if synctest.Wait(); len(slots) != taken {
+				t.Errorf("after %d answers %d places are taken, want %d", i+1, len(slots), taken)
+			}
+		}
+		time.Sleep(defaultLimits().write + time.Second)
+		if unread := s.unread.Load(); len(slots) != 0 || unread != 0 {
+			t.Errorf("they were let go, and hold %d places and %d bytes", len(slots), unread)
+		}
+		stop()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestWhoGuessesOnThePageTakesNobodysPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := guarded(t)
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		for range 2 * freeFailures {
+			send(s, "/api/v1/pause", "", bearer("wrong")...)
+		}
+		for range 100 {
+			go func() {
+				r := from(httptest.NewRequest(http.MethodPost, "http://localhost:9747/sign-in", strings.NewReader("token=wrongwrongwrongwrong")).WithContext(ctx), loopbackAddr)
+				r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+				r.Header.Set("Sec-Fetch-Site", "same-origin")
+				s.ServeHTTP(httptest.NewRecorder(), r)
+			}()
+		}
+		synctest.Wait()
+		if rec := get(s, "/"); rec.Code != http.StatusOK {
+			t.Errorf("the page: %d", rec.Code)
+		}
+	})
+}

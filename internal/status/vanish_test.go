@@ -1,0 +1,67 @@
+//go:build linux
+
+package status
+
+import (
+	"bufio"
+	"context"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	sys "golang.org/x/sys/unix"
+)
+
+// vanish has a client confirm nothing any more, nor refuse: as if its cable were pulled.
+func vanish(t *testing.T, conn net.Conn) {
+	t.Helper()
+	raw, err := conn.(*net.TCPConn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var set error
+	err = raw.Control(func(fd uintptr) {
+		drop := []sys.SockFilter{{Code: sys.BPF_RET | sys.BPF_K, K: 0}}
+		set = sys.SetsockoptSockFprog(int(fd), sys.SOL_SOCKET, sys.SO_ATTACH_FILTER, &sys.SockFprog{Len: 1, Filter: &drop[0]})
+	})
+	if err != nil || set != nil {
+		t.Fatal(err, set)
+	}
+}
+
+func TestWhoVanishesHasNoPlaceForLong(t *testing.T) {
+	_, address := serving(t, Config{Source: func(context.Context) (Snapshot, error) { return sample(time.Now()), nil }},
+		func(s *Server) { s.limits.vanished = time.Second })
+	for range maxStreams {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := conn.Write([]byte("GET /api/v1/stream HTTP/1.1\r\nHost: localhost\r\n\r\n")); err != nil {
+			t.Fatal(err)
+		}
+		if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, "200") {
+			t.Fatal(line, err)
+		}
+		vanish(t, conn)
+	}
+	if code := streams(t, address); code != http.StatusServiceUnavailable {
+		t.Fatalf("one stream more: %d", code)
+	}
+	for deadline := time.Now().Add(30 * time.Second); streams(t, address) != http.StatusOK; time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("those who have vanished have their places still")
+		}
+	}
+}
+
+// streams is what somebody is answered who wants one.
+func streams(t *testing.T, address string) int {
+	t.Helper()
+	_, hangUp, code := stream(t, address)
+	hangUp()
+	return code
+}
