@@ -39,7 +39,7 @@ func newPage() *page {
 		// Both are ours, and are inserted as they are so that their digests hold.
 		"css": func() template.CSS { return template.CSS(pageCSS) }, //nolint:gosec // embedded, not input
 		"js":  func() template.JS { return template.JS(pageJS) },    //nolint:gosec // embedded, not input
-		"url": orderLink,
+		"url": orderLink, "seenWithin": SeenWithin.Milliseconds,
 	}
 	p := &page{
 		template: template.Must(template.New("page").Funcs(parts).ParseFS(pageHTML, "page*.html")),

@@ -4,8 +4,8 @@
 (() => {
   "use strict";
   const root = document.documentElement, live = document.getElementById("live"), lost = document.getElementById("lost");
-  const lostAfter = 4000, every = 2000;
-  let lines = null, version = 0, ahead = Number(root.dataset.now) - Date.now(), heard = Date.now(), source = null, polling = 0, asking = false;
+  const lostAfter = 4000, every = 2000, again = 30000, seenWithin = Number(root.dataset.seen);
+  let lines = null, version = 0, ahead = Number(root.dataset.now) - Date.now(), heard = Date.now(), source = null, polling = 0, later = 0, asking = false;
 
   // The words are those of the server: see format.go.
   const two = (n, big, bigName, small, smallName) => {
@@ -34,7 +34,7 @@
       const ms = Number(e.dataset.at) - now;
       switch (e.dataset.tick) {
         case "near": put(e, near(ms)); break;
-        case "seen": put(e, ms <= 0 && ms >= -35000 ? "within 35 s" : near(ms)); break;
+        case "seen": put(e, ms <= 0 && ms >= -seenWithin ? "within " + span(seenWithin) : near(ms)); break;
         case "next": put(e, ms < 0 ? "due" : near(ms)); break;
         case "held": put(e, span(-ms)); break;
         case "clock": put(e, new Date(now).toISOString().slice(11, 19) + " UTC"); break;
@@ -83,12 +83,20 @@
   function silence() {
     if (Date.now() - heard < lostAfter || document.hidden) return;
     if (lost.hidden) {
-      lost.textContent = `Connection to ${root.dataset.node} lost. What you see is from ${new Date(heard).toLocaleTimeString()}. Trying again …`;
+      lost.textContent = `Connection to ${root.dataset.node} lost. What you see is from ${new Date(heard).toLocaleTimeString()}. Trying again … The page of another node tells how things stand now.`;
       lost.hidden = false;
       root.classList.add("stale");
       document.title = `Connection to ${root.dataset.node} lost · baton`;
       for (const n of live.querySelectorAll("h1")[0]?.childNodes || []) if (n.data?.startsWith(" leads")) n.data = " led when last heard of";
     }
+    if (!polling) resort(); // what is between may hold a stream back, and yet let a page through
+  }
+
+  // Asks for the page again and again until the stream is there.
+  function resort() {
+    if (!polling) polling = setInterval(poll, every);
+    clearTimeout(later);
+    later = setTimeout(listen, again);
   }
 
   async function poll() {
@@ -101,6 +109,7 @@
       if (!build) throw new Error(`status ${reply.status}`);
       if (build !== root.dataset.build) return location.reload(); // the node was upgraded
       document.title = fresh.title;
+      lines = null; // the stream begins anew
       morph(live, fresh.getElementById("live"));
       hear(Number(fresh.documentElement.dataset.now));
     } catch {
@@ -111,8 +120,6 @@
   }
 
   function listen() {
-    clearInterval(polling);
-    polling = 0;
     if (source) source.close();
     source = new EventSource("/live?page=" + encodeURIComponent(location.pathname + location.search) + "&build=" + encodeURIComponent(root.dataset.build));
     const take = (event) => {
@@ -126,18 +133,29 @@
     source.addEventListener("full", take);
     source.addEventListener("patch", take);
     source.addEventListener("upgraded", () => location.reload());
-    source.addEventListener("beat", (event) => hear(Number(event.data)));
-    source.onerror = () => {
-      // A browser does not try again where the stream was refused: the page is polled.
-      if (source.readyState !== EventSource.CLOSED || polling) return;
-      polling = setInterval(poll, every);
-      setTimeout(() => { if (polling) listen(); }, 30000);
-    };
+    source.addEventListener("beat", (event) => {
+      clearInterval(polling);
+      clearTimeout(later);
+      polling = 0;
+      hear(Number(event.data));
+    });
+    // A browser does not try again where the stream was refused: the page is polled.
+    source.onerror = (event) => { if (event.target === source && source.readyState === EventSource.CLOSED) resort(); };
   }
 
   if (!("live" in root.dataset)) return;
   tick(document);
   setInterval(() => { tick(document); silence(); }, 250);
-  addEventListener("visibilitychange", () => { if (document.hidden) { source?.close(); source = null; } else { heard = Date.now(); if (!source) listen(); } });
+  addEventListener("visibilitychange", () => {
+    if (document.hidden) {
+      source?.close();
+      source = null;
+      return;
+    }
+    if (Date.now() - heard > lostAfter) root.classList.add("stale"); // until the node has told how things stand by now
+    heard = Date.now();
+    if (!source) listen();
+  });
+  addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
   listen();
 })();

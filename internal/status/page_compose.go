@@ -56,12 +56,15 @@ func (s *Server) composeOverview(d *document, snap Snapshot, known, all bool, ex
 	d.Kind, d.View = "overview", v
 	d.Title = v.Leader.Name + v.Leader.Headline
 	d.Announce = d.Title
+	if len(v.Problems) > 0 && v.Leader.Tone == good && v.Problems[0].Tone == bad && v.Problems[0].Say != "" {
+		d.Title = v.Problems[0].Say + " · " + d.Title
+	}
 	if v.Leader.Epoch != "" {
 		d.Announce += ", epoch " + v.Leader.Epoch
 	}
-	for _, verdict := range v.Verdicts {
-		if verdict.Say != "" {
-			d.Announce += ". " + verdict.Say
+	for _, p := range v.Problems {
+		if p.Say != "" {
+			d.Announce += ". " + p.Say
 		}
 	}
 }

@@ -130,8 +130,8 @@ func TestPageCanBeReadWithoutScriptAndWithoutEyes(t *testing.T) {
 func TestPageAnswersWhoLeadsAndWhatIsWrong(t *testing.T) {
 	page := render(t, sample(time.Now()))
 	for _, want := range []string{
-		"<title>db1 leads · baton</title>", "1753192331043", "2 h 3 min", "8.1 s", "of 10 s left", // the leader
-		"3 min 20 s late", "users; 185,440 changes waiting", "1 of 4 failing", "2 live, 1 silent", "db3 not seen", // the verdicts
+		"<title>Data is late · db1 leads · baton</title>", "1753192331043", "2 h 3 min", "8.1 s", "of 10 s left", // the leader
+		"3 min 20 s late", "users; 185,440 changes waiting", "1 of 4 failing", "2 live, 1 silent", "db3 not heard of", // the verdicts
 		"every day at 02:30", "30 2 * * *", "Asia/Shanghai", "3 failures in a row", "3 dead letters", "varchar(80)", ">12 s</time> on db1", // the jobs
 		"1,200 rows of 185,400 changes", "by alice: ", ">20 min</time>",
 		"not the leader’s", "asked by alice: upgrade", "stepped down", "no renewal was answered in time", // nodes, events
@@ -167,6 +167,7 @@ func TestVerdicts(t *testing.T) {
 		"data commands": {dataVerdict(Snapshot{Jobs: []Job{{Name: "a", Command: true}}}), verdict{Tone: idle, Question: "Data", Answer: "No flush", Note: "all jobs run commands"}},
 		"jobs well":     {jobsVerdict(Snapshot{Jobs: []Job{job("a", 1, nil), job("b", 1, nil)}}, true), verdict{Tone: good, Question: "Jobs", Answer: "All 2 well", Note: "0 running now"}},
 		"jobs failing":  {jobsVerdict(Snapshot{Jobs: []Job{job("a", 1, failed), job("b", 1, nil)}}, true), verdict{Tone: bad, Question: "Jobs", Answer: "1 of 2 failing", Note: "a"}},
+		"jobs overdue":  {jobsVerdict(Snapshot{Jobs: []Job{job("a", 1, nil), job("b", 1, func(j *Job) { j.OverdueSince = now })}}, true), verdict{Tone: bad, Question: "Jobs", Answer: "1 of 2 late", Note: "b"}},
 		"jobs paused":   {jobsVerdict(Snapshot{Jobs: []Job{{Name: "a", Paused: &Pause{}}, job("b", 1, nil)}}, true), verdict{Tone: warn, Question: "Jobs", Answer: "1 of 2 paused", Note: "a"}},
 		"jobs fresh":    {jobsVerdict(Snapshot{Jobs: []Job{{Name: "a"}}}, true), verdict{Tone: idle, Question: "Jobs", Answer: "None has run yet", Note: "0 running now"}},
 		"jobs none":     {jobsVerdict(Snapshot{}, true), verdict{Tone: idle, Question: "Jobs", Answer: "None", Note: "no job is configured on this node"}},
@@ -179,12 +180,14 @@ func TestVerdicts(t *testing.T) {
 		"no candidate":  {nodesVerdict(Snapshot{Leader: &Leader{NodeID: "a"}, Nodes: []Node{{ID: "a"}, {ID: "b", Observer: true}, {ID: "c", Aside: "for 20s: x"}}}, true), verdict{Tone: warn, Question: "Nodes", Answer: "3 live", Note: "no standby could take over"}},
 		"nodes vacant":  {nodesVerdict(Snapshot{Nodes: []Node{{ID: "a"}, {ID: "b"}}}, true), verdict{Tone: good, Question: "Nodes", Answer: "2 live", Note: "2 could lead"}},
 		"none can":      {nodesVerdict(Snapshot{Nodes: []Node{{ID: "a", Observer: true}}}, true), verdict{Tone: warn, Question: "Nodes", Answer: "1 live", Note: "none could lead"}},
-		"nodes silent":  {nodesVerdict(Snapshot{Nodes: []Node{{ID: "a"}, {ID: "b", Stale: true}}}, true), verdict{Tone: warn, Question: "Nodes", Answer: "1 live, 1 silent", Note: "b not seen"}},
+		"node missing":  {nodesVerdict(Snapshot{Leader: &Leader{NodeID: "a"}, Nodes: []Node{{ID: "a"}, {ID: "b", State: StateMissing}, {ID: "c", Drift: true}}}, true), verdict{Tone: warn, Question: "Nodes", Answer: "2 live, 1 silent", Note: "b not heard of"}},
+		"nodes differ":  {nodesVerdict(Snapshot{Leader: &Leader{NodeID: "a"}, Nodes: []Node{{ID: "a"}, {ID: "b", Drift: true, ClockOffsetMS: -4000}}}, true), verdict{Tone: warn, Question: "Nodes", Answer: "2 live", Note: "other configuration on b"}},
+		"nodes silent":  {nodesVerdict(Snapshot{Nodes: []Node{{ID: "a"}, {ID: "b", Stale: true}}}, true), verdict{Tone: warn, Question: "Nodes", Answer: "1 live, 1 silent", Note: "b not heard of"}},
 	} {
 		if (c.got.Next == "") != (c.got.Tone == good || c.got.Tone == idle) && c.got.Answer != "Not known" && name != "jobs stale" {
 			t.Errorf("%s: what is wrong has nothing to do about it, or the other way round: %+v", name, c.got)
 		}
-		c.got.Next, c.got.Link, c.got.Say = "", "", ""
+		c.got.Next, c.got.Link, c.got.Of, c.got.Say = "", "", "", ""
 		if c.got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, c.got, c.want)
 		}

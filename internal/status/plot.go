@@ -3,6 +3,7 @@ package status
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 )
@@ -71,6 +72,9 @@ func sparkline(samples []Sample, job string, now time.Time) *spark {
 	for _, p := range points {
 		i := min(max(int(float64(sparkPoints)*(1-float64(now.Sub(p.at))/float64(plotSpan))), 0), sparkPoints-1)
 		worst[i], have[i] = max(worst[i], p.value), true
+	}
+	if n := slices.Index(have[:], true); !slices.Contains(have[n+1:], true) {
+		return nil // of one point there is no line
 	}
 	top := highest(points)
 	// Below ten seconds all is well: that shall not look like mountains.

@@ -1,7 +1,6 @@
 package status
 
 import (
-	"cmp"
 	"fmt"
 	"time"
 )
@@ -23,6 +22,7 @@ const (
 type overview struct {
 	Known    bool // false: nothing has been read yet, so that an empty list says nothing
 	Leader   leaderView
+	Problems []problem // beside the leader's
 	Verdicts []verdict
 	Running  []runningView
 	Locks    []lockView
@@ -31,10 +31,7 @@ type overview struct {
 	MoreJobs string // of how many jobs those are; empty: of all
 	Terms    timelineView
 	Events   []eventView
-	Letters  string // "12 dead letters"; empty: none that is known
-	Unread   bool   // a database did not answer how many it has
-	Paused   bool   // the election, or all jobs
-	AllOff   bool   // all jobs are paused
+	AllOff   bool // all jobs are paused
 }
 
 // lockView is an election of its own for some of the jobs.
@@ -78,8 +75,9 @@ func newOverview(s Snapshot, known, all bool, extra extras) overview {
 	v := overview{
 		Known: known, Leader: newLeaderView(s, known, now), Terms: newTimeline(s, now),
 		Verdicts: []verdict{dataVerdict(s), jobsVerdict(s, known), redisVerdict(s, now), nodesVerdict(s, known)},
-		Events:   newEvents(s.Events[:min(len(s.Events), eventsOnFront)], now), Letters: extra.letters.text, Unread: extra.letters.unknown, Paused: s.Paused != nil,
+		Events:   newEvents(s.Events[:min(len(s.Events), eventsOnFront)], now),
 	}
+	v.Problems = v.problems(s, extra.letters)
 	for _, l := range s.Locks {
 		v.Locks = append(v.Locks, newLockView(l, now))
 	}
@@ -147,6 +145,9 @@ func clockOf(s Snapshot) time.Time {
 
 func newEvents(events []Event, now time.Time) (views []eventView) {
 	for _, e := range events {
+		if e.Event == "expired" {
+			e.Reason = or(e.Reason, "its lease ran out")
+		}
 		views = append(views, eventView{
 			At: at(e.At.UTC(), now), Tone: eventTone(e.Event), Event: eventWords(e.Event),
 			NodeID: e.NodeID, Epoch: epoch(e.Epoch), Reason: clip(e.Reason),
@@ -155,9 +156,16 @@ func newEvents(events []Event, now time.Time) (views []eventView) {
 	return views
 }
 
-// eventWords is what the node did: it is not the node that is quarantined.
+// eventWords is what the node did, or what befell it: it is not the node that is quarantined.
 func eventWords(event string) string {
-	if event == "quarantined" {
+	switch event {
+	case "won":
+		return "took the lead"
+	case "lost", "expired":
+		return "lost the lead"
+	case "released":
+		return "gave up the lead"
+	case "quarantined":
 		return "began a quarantine"
 	}
 	return words(event)
@@ -213,10 +221,12 @@ func epoch(n int64) string {
 
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
+// severity is how alarming a tone is.
+func severity(t tone) int { return map[tone]int{good: 1, warn: 2, bad: 3}[t] }
+
 // worseOf is the more alarming of two tones.
 func worseOf(a, b tone) tone {
-	rank := map[tone]int{idle: 0, busy: 0, good: 1, warn: 2, bad: 3}
-	if cmp.Compare(rank[a], rank[b]) < 0 {
+	if severity(a) < severity(b) {
 		return b
 	}
 	return a

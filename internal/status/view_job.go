@@ -39,6 +39,21 @@ type entryView struct {
 	NodeID string
 }
 
+// overlapWords is what becomes of a slot while an earlier run goes on.
+func overlapWords(overlap string) string {
+	switch overlap {
+	case "forbid":
+		return "the slot is left out"
+	case "queue_one":
+		return "one run waits for it"
+	case "replace":
+		return "it is ended for the new one"
+	case "allow":
+		return "the new one runs beside it"
+	}
+	return words(overlap)
+}
+
 // missedWhy says a reason as people do.
 func missedWhy(reason string) string {
 	switch reason {
@@ -105,7 +120,7 @@ func jobNamed(s Snapshot, name string) *Job {
 func newJobPage(s Snapshot, j Job, samples []Sample, entries []Entry, before string) jobPage {
 	now := clockOf(s)
 	v := jobPage{
-		Job: newJobView(j, now), Name: j.Name, IsCommand: j.Command, IsPaused: j.Paused != nil, Overlap: words(j.Overlap),
+		Job: newJobView(j, now), Name: j.Name, IsCommand: j.Command, IsPaused: j.Paused != nil, Overlap: overlapWords(j.Overlap),
 		Entries: newEntries(j.Name, entries, now),
 	}
 	v.Job.Next = nextRun(s, j, true, v.Job.Next)

@@ -28,6 +28,7 @@ type jobView struct {
 	SoFar                 string  // "1,200 rows of 5,000 changes"
 	Last                  *runView
 	Failures              string // "3 failures in a row"
+	Overdue               string // "late: due at 02:30:00 CST, and no success since"
 	Backlog, Lag          string
 	LagTone               tone
 	Spark                 *spark
@@ -89,6 +90,9 @@ func newJobView(j Job, now time.Time) jobView {
 	}
 	if j.ConsecutiveFailures > 1 {
 		v.Failures = fmt.Sprintf("%s failures in a row", count(int64(j.ConsecutiveFailures)))
+	}
+	if !j.OverdueSince.IsZero() {
+		v.Overdue = "late: due at " + at(j.OverdueSince.In(j.NextRun.Location()), now).Clock + ", and no success since"
 	}
 	if r := j.Running; r != nil {
 		v.Running, v.On = elapsed(r.Started, now), or(r.NodeID, "?")
@@ -166,7 +170,7 @@ func worstFirst(jobs []Job) []Job {
 	rank := func(j Job) int {
 		lag, measured := lagOf(j)
 		switch {
-		case failing(j), measured && lag >= lateAfter(j):
+		case failing(j), !j.OverdueSince.IsZero(), measured && lag >= lateAfter(j):
 			return 0
 		case j.Paused != nil:
 			return 1

@@ -39,6 +39,8 @@ func newNodeView(n Node, s Snapshot, now time.Time) nodeView {
 	switch {
 	case n.Stale:
 		v.Tone, v.State = bad, "silent"
+	case n.State == StateMissing:
+		v.Tone, v.State, v.Aside = bad, "silent", "It led, and has not been heard of since."
 	case v.Leads:
 		v.Tone = good
 	case n.Observer:

@@ -13,7 +13,7 @@ type verdict struct {
 	Answer   string
 	Note     string
 	Next     string // what to do; "" where all is well
-	Link     string // where to look; "" is nowhere else
+	Link, Of string // where to look, which is the page of that job; "" is nowhere else
 	Say      string // read out when it comes up; without figures, which would chatter
 }
 
@@ -50,7 +50,7 @@ func dataVerdict(s Snapshot) verdict {
 		v.Tone, v.Answer, v.Note = idle, "Not measured", "no flush has reported its lag"
 	case late > 0:
 		v.Tone, v.Answer, v.Say = bad, span(lag)+" late", "Data is late"
-		v.Next, v.Link = lateNext(s, worst), jobURL(worst.Name)
+		v.Next, v.Link, v.Of = lateNext(s, worst), jobURL(worst.Name), worst.Name
 		v.Note = worst.Name
 		if late > 1 {
 			v.Note += fmt.Sprintf(" and %d more", late-1)
@@ -81,10 +81,12 @@ func lateNext(s Snapshot, j Job) string {
 
 // jobsVerdict answers whether the last runs were well.
 func jobsVerdict(s Snapshot, known bool) verdict {
-	var bads, paused []string
-	var worst string
+	var bads, overdue, paused []string
 	running, ran := 0, 0
 	for _, j := range s.Jobs {
+		if !j.OverdueSince.IsZero() {
+			overdue = append(overdue, j.Name)
+		}
 		if j.Paused != nil {
 			paused = append(paused, j.Name)
 		}
@@ -95,7 +97,6 @@ func jobsVerdict(s Snapshot, known bool) verdict {
 			ran++
 		}
 		if failing(j) {
-			worst = or(worst, j.Name)
 			bads = append(bads, j.Name)
 		}
 	}
@@ -107,10 +108,13 @@ func jobsVerdict(s Snapshot, known bool) verdict {
 		v.Tone, v.Answer, v.Note = idle, "None", "no job is configured on this node"
 	case len(bads) > 0:
 		v.Tone, v.Answer, v.Note = bad, fmt.Sprintf("%d of %d failing", len(bads), len(s.Jobs)), some(bads)
-		v.Next, v.Link, v.Say = "Read the last error of "+worst+", mend that, and run it.", jobURL(worst), "Jobs are failing"
+		v.Next, v.Link, v.Of, v.Say = "Read the last error of "+bads[0]+", mend that, and run it.", jobURL(bads[0]), bads[0], "Jobs are failing"
+	case len(overdue) > 0:
+		v.Tone, v.Answer, v.Note = bad, fmt.Sprintf("%d of %d late", len(overdue), len(s.Jobs)), some(overdue)
+		v.Next, v.Link, v.Of, v.Say = "Its time has passed without a success: see why in its history, and run it.", jobURL(overdue[0]), overdue[0], "Jobs are late"
 	case len(paused) > 0:
 		v.Tone, v.Answer, v.Note = warn, fmt.Sprintf("%d of %d paused", len(paused), len(s.Jobs)), some(paused)
-		v.Next, v.Link = "Resume when the work that it was for is done.", jobURL(paused[0])
+		v.Next, v.Link, v.Of = "Resume when the work that it was for is done.", jobURL(paused[0]), paused[0]
 	case ran == 0 && running == 0:
 		v.Tone, v.Answer = idle, "None has run yet"
 	case len(s.Jobs) == 1:
@@ -143,43 +147,37 @@ const clockOff = time.Second
 // nodesVerdict answers who would take over.
 func nodesVerdict(s Snapshot, known bool) verdict {
 	live, ready := 0, 0
-	var silent, drift, clocks []string
+	silent := 0
 	for _, n := range s.Nodes {
-		if n.Stale {
-			silent = append(silent, n.ID)
+		if n.silent() {
+			silent++
 			continue
 		}
 		live++
-		if n.Drift {
-			drift = append(drift, n.ID)
-		}
-		if ms(n.ClockOffsetMS).Abs() >= clockOff {
-			clocks = append(clocks, n.ID)
-		}
 		if !n.Observer && n.Aside == "" && (s.Leader == nil || s.Leader.NodeID != n.ID) {
 			ready++
 		}
 	}
 	v := verdict{Question: "Nodes", Tone: good, Answer: fmt.Sprintf("%d live", live), Note: fmt.Sprintf("%d could take over", ready)}
+	troubles := nodeTroubles(s)
+	if silent > 0 {
+		v.Answer += fmt.Sprintf(", %d silent", silent)
+	}
 	switch {
 	case !known:
 		v.Tone, v.Answer, v.Note = warn, "Not known", "the state could not be read"
 	case s.Error != "":
 		v.Tone, v.Answer, v.Note = warn, "Not known", fmt.Sprintf("%d live when last seen", live)
-	case len(silent) > 0:
-		v.Tone, v.Answer, v.Note = warn, fmt.Sprintf("%d live, %d silent", live, len(silent)), some(silent)+" not seen"
-		v.Next = "On " + silent[0] + ": systemctl status baton. If it is gone for good, it leaves this list within a day."
-		v.Say = "A node is silent"
+	case silent > 0:
+		v.Tone, v.Note, v.Next, v.Say = warn, troubles[0].note, troubles[0].next, "A node is silent"
 	case s.Leader == nil && ready == 0:
 		v.Tone, v.Note, v.Next = warn, "none could lead", "Start a node that may lead."
 	case s.Leader == nil:
 		v.Note = fmt.Sprintf("%d could lead", ready)
 	case ready == 0:
 		v.Tone, v.Note, v.Next = warn, "no standby could take over", "Start another node: if the leader fails, nobody goes on."
-	case len(drift) > 0:
-		v.Tone, v.Note, v.Next = warn, "other configuration on "+some(drift), "Give it the leader’s configuration, then there: baton reload."
-	case len(clocks) > 0:
-		v.Tone, v.Note, v.Next = warn, "the clock is off on "+some(clocks), "See to its time service, for example: chronyc tracking."
+	case len(troubles) > 0:
+		v.Tone, v.Note, v.Next = warn, troubles[0].note, troubles[0].next
 	}
 	return v
 }

@@ -1,0 +1,104 @@
+package status
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// calm is a state in which there is nothing to do.
+func calm(now time.Time) Snapshot {
+	s := sample(now)
+	s.Nodes, s.Jobs = s.Nodes[:2], s.Jobs[:1]
+	return s
+}
+
+// todo is what the first page says there is to do.
+func todo(s Snapshot, letters tally) (all []string) {
+	for _, p := range newOverview(s, true, false, extras{letters: letters}).Problems {
+		all = append(all, string(p.Tone)+" "+p.What+": "+p.Note+": "+p.Next)
+	}
+	return all
+}
+
+func TestWhereAllIsWellThereIsNothingToDo(t *testing.T) {
+	s := calm(time.Now())
+	if got := todo(s, tally{}); got != nil {
+		t.Errorf("to do: %q", got)
+	}
+	if page := render(t, s); strings.Contains(page, `class="problems"`) || !strings.Contains(page, "<title>db1 leads · baton</title>") {
+		t.Error("the page has a list of what is wrong, or a title that alarms")
+	}
+}
+
+func TestEveryProblemIsNamedWithWhatToDoTheWorstFirst(t *testing.T) {
+	s := calm(time.Now())
+	s.Nodes[1].Drift, s.Nodes[1].ClockOffsetMS = true, 4000
+	s.Jobs[0].ConsecutiveFailures = 2
+	s.Locks = []Lock{{Key: "billing", Leader: &Leader{Foreign: true, Owner: "java:1"}}, {Key: "mail", Vacancy: "no node is there that may lead"}, {Key: "well", Leader: &Leader{NodeID: "db1"}}}
+	got := todo(s, tally{text: "2 dead letters"})
+	want := []string{
+		"bad Another program holds the lock billing", "bad Nobody leads under the lock mail: No node is there that may lead.", "bad Jobs: 1 of 1 failing: page-views: Read the last error of page-views",
+		"warn Nodes: 2 live: other configuration on db2", "warn Nodes: the clock is off on db2", "warn 2 dead letters",
+	}
+	if !slices.EqualFunc(got, want, strings.HasPrefix) {
+		t.Errorf("to do:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	for _, p := range got {
+		if strings.HasSuffix(p, ": ") {
+			t.Errorf("%q says nothing to do", p)
+		}
+	}
+}
+
+// The list stands above a leader with whom all is well, and below one that is the problem.
+func TestTheWorstStandsOnTop(t *testing.T) {
+	s := calm(time.Now())
+	s.Jobs[0].ConsecutiveFailures = 2
+	order := func(page string) bool {
+		return strings.Index(page, `class="problems"`) < strings.Index(page, `class="leader `)
+	}
+	if page := render(t, s); !order(page) || !strings.Contains(page, "<title>Jobs are failing · db1 leads · baton</title>") || !strings.Contains(page, `<a href="/jobs/page-views">Open page-views</a>`) {
+		t.Error("what is wrong does not stand above the leader, or in the title")
+	}
+	s.Leader = nil
+	if page := render(t, s); order(page) || !strings.Contains(page, "<title>Nobody leads · baton</title>") {
+		t.Error("that nobody leads does not stand above all else, or in the title")
+	}
+}
+
+// What is said of a lock while nothing can be read, or while nobody leads at all, helps nobody.
+func TestALockOfSomeJobsIsNoProblemOfItsOwnWhileNobodyLeads(t *testing.T) {
+	s := calm(time.Now())
+	s.Leader, s.Locks = nil, []Lock{{Key: "billing"}}
+	if got := todo(s, tally{}); slices.ContainsFunc(got, func(p string) bool { return strings.Contains(p, "billing") }) {
+		t.Errorf("nobody leads: %q", got)
+	}
+	s = calm(time.Now())
+	s.Locks, s.Error = []Lock{{Key: "billing"}}, "redis does not answer"
+	if got := todo(s, tally{}); slices.ContainsFunc(got, func(p string) bool { return strings.Contains(p, "billing") }) {
+		t.Errorf("nothing can be read: %q", got)
+	}
+}
+
+func TestALeaderThatIsMissingIsShownAsSilent(t *testing.T) {
+	s := calm(time.Now())
+	s.Leader.NodeID, s.Nodes[0].State, s.Nodes[0].LastSeenMSAgo = "db2", StateMissing, 9000
+	if n := newNodeView(s.Nodes[0], s, s.Now); n.State != "silent" || n.Tone != bad || n.Aside == "" {
+		t.Errorf("%+v", n)
+	}
+	if page := render(t, s); !strings.Contains(page, "On db1: systemctl status baton.") {
+		t.Error("the page does not say where to look")
+	}
+}
+
+func TestAnOverdueJobIsCalledLate(t *testing.T) {
+	s := calm(time.Now())
+	s.Jobs[0].OverdueSince = s.Now.Add(-time.Hour)
+	for _, path := range []string{"/", "/jobs/page-views"} {
+		if page := pageAt(t, s, path); !strings.Contains(strings.ToLower(page), "late: due at ") {
+			t.Errorf("%s does not say since when the job is late", path)
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package status
+
+import (
+	"cmp"
+	"slices"
+)
+
+// problem is something to do, in plain words.
+type problem struct {
+	Tone      tone
+	What      string // "Jobs: 1 of 7 failing"
+	Note      string // of which
+	Next      string // what to do
+	Link, See string // where, and what that is called
+	Say       string // read out when it comes up; without figures
+}
+
+// problems are what there is to do, the worst first: nothing where all is well. What is
+// wrong with the leader stands in its own part of the page.
+func (v overview) problems(s Snapshot, letters tally) (all []problem) {
+	if s.Error == "" {
+		for _, l := range s.Locks {
+			if p, is := lockProblem(l, s); is {
+				all = append(all, p)
+			}
+		}
+	}
+	for _, v := range v.Verdicts {
+		if v.Next == "" {
+			continue
+		}
+		p := problem{Tone: v.Tone, What: v.Question + ": " + v.Answer, Note: v.Note, Next: v.Next, Link: v.Link, Say: v.Say}
+		if v.Link != "" {
+			p.See = "Open " + v.Of
+		}
+		all = append(all, p)
+	}
+	if s.Error == "" {
+		troubles := nodeTroubles(s)
+		for _, t := range troubles[min(1, len(troubles)):] { // the verdict has the first
+			all = append(all, problem{Tone: warn, What: "Nodes: " + t.note, Next: t.next})
+		}
+	}
+	if letters.text != "" {
+		all = append(all, problem{Tone: warn, What: letters.text, Note: "records that did not fit their table; nothing is lost", Next: "Mend the table or the job, then replay them.", Link: "/dead-letters", See: "See why"})
+	}
+	if letters.unknown {
+		p := problem{Tone: warn, What: "Dead letters could not be counted", Note: "a database does not answer", Link: "/dead-letters", See: "See which"}
+		if letters.text != "" {
+			p.What = "There may be more dead letters"
+		}
+		all = append(all, p)
+	}
+	slices.SortStableFunc(all, func(a, b problem) int { return cmp.Compare(severity(b.Tone), severity(a.Tone)) })
+	return all
+}
+
+// lockProblem is what is wrong with a lock that some of the jobs have of their own. While
+// nobody leads at all, that is what there is to see to.
+func lockProblem(l Lock, s Snapshot) (problem, bool) {
+	p := problem{Tone: bad, Note: or(sentence(l.Vacancy), "The lock is free."), Say: "Nobody leads under a lock"}
+	switch {
+	case l.Leader != nil && l.Leader.Foreign:
+		p.What, p.Note = "Another program holds the lock "+l.Key, "Its jobs do not run."
+		p.Next = "Find out which program it is by its value, and stop it: owner " + clip(l.Leader.Owner)
+	case l.Leader != nil || s.Leader == nil:
+		return p, false
+	default:
+		p.What, p.Next = "Nobody leads under the lock "+l.Key, "Its jobs do not run. Wait some seconds; if it stays so, see the log of baton on each node."
+	}
+	return p, true
+}
+
+// trouble is something amiss with nodes, and what to do about it.
+type trouble struct{ note, next string }
+
+// nodeTroubles are what is amiss with nodes that lead or could, the worst first.
+func nodeTroubles(s Snapshot) (all []trouble) {
+	var silent, twins, drift, clocks []string
+	for _, n := range s.Nodes {
+		switch {
+		case n.silent():
+			silent = append(silent, n.ID)
+			continue
+		case n.Twin != "":
+			twins = append(twins, n.ID)
+		}
+		if n.Drift {
+			drift = append(drift, n.ID)
+		}
+		if ms(n.ClockOffsetMS).Abs() >= clockOff {
+			clocks = append(clocks, n.ID)
+		}
+	}
+	add := func(names []string, note, next string) {
+		if len(names) > 0 {
+			all = append(all, trouble{note, next})
+		}
+	}
+	if len(silent) > 0 {
+		add(silent, some(silent)+" not heard of", "On "+silent[0]+": systemctl status baton. If it is gone for good, it leaves this list within a day.")
+	}
+	add(twins, "two processes are "+some(twins), "They have the same node.id, and cannot be told apart: stop one of them.")
+	add(drift, "other configuration on "+some(drift), "Give it the leader’s configuration, then there: baton reload.")
+	add(clocks, "the clock is off on "+some(clocks), "See to its time service, for example: chronyc tracking.")
+	return all
+}
+
+// silent: it should be taken for gone.
+func (n Node) silent() bool { return n.Stale || n.State == StateMissing }
