@@ -244,9 +244,13 @@ func (l *Lock) awaitReplicas(ctx context.Context, conn redis.Conn) error {
 	return nil
 }
 
-// Leave takes the node off the list of nodes, when it shuts down.
+// Leave takes the node off the list of nodes, when it shuts down. What another process of
+// the same id tells of itself stays.
 func (l *Lock) Leave(ctx context.Context) error {
 	_, err := l.do(ctx, func(conn redis.Conn) (any, error) {
+		if others, err := l.othersEntry(ctx, conn); err != nil || others {
+			return nil, err
+		}
 		if _, err := redis.DoContext(conn, ctx, "HDEL", l.keys.control(), l.keys.priority(l.nodeID)); err != nil {
 			return nil, err
 		}

@@ -62,6 +62,22 @@ func (l *Lock) Present(p Presence) {
 	l.told.Store(0)
 }
 
+// othersEntry reports whether the node's entry in the list is that of another process.
+func (p participant) othersEntry(ctx context.Context, conn redis.Conn) (bool, error) {
+	var own, listed Presence
+	if err := json.Unmarshal([]byte(*p.presence.Load()), &own); err != nil || own.Instance == "" {
+		return false, nil //nolint:nilerr // a lock that tells nothing of its process has no other to mind
+	}
+	text, err := redis.Bytes(redis.DoContext(conn, ctx, "HGET", p.keys.nodes(), p.nodeID))
+	if err != nil && !errors.Is(err, redis.ErrNil) {
+		return false, err
+	}
+	if json.Unmarshal(text, &listed) != nil { // there is none
+		return own.Twin != "", nil
+	}
+	return own.Twin != "" || listed.Instance != "" && listed.Instance != own.Instance, nil
+}
+
 // present writes that the node is there, at a time of Redis' clock in ms.
 func (p participant) present(state string, now int64) command {
 	text := strings.TrimSuffix(*p.presence.Load(), "}") + `,"state":"` + state + `","seen_ms":` + strconv.FormatInt(now, 10) + "}"
