@@ -245,6 +245,25 @@ func TestOverTLSTheCookieIsTheHostsAlone(t *testing.T) {
 	}
 }
 
+func TestAProxyMayAskForAPasswordOfItsOwn(t *testing.T) {
+	s, g := guarded(t)
+	password := []string{"Authorization", "Basic b3BzOnNlY3JldA=="}
+	r := from(httptest.NewRequest(http.MethodGet, "http://localhost:9747/", nil), loopbackAddr)
+	r.Header.Set(password[0], password[1])
+	rec := httptest.NewRecorder()
+	if s.ServeHTTP(rec, r); rec.Code != http.StatusOK {
+		t.Errorf("the page: %d %s", rec.Code, rec.Body)
+	}
+	if rec := send(s, "/api/v1/pause", "", password...); rec.Code != http.StatusUnauthorized || g.count() != 0 {
+		t.Errorf("an order: %d %s", rec.Code, rec.Body)
+	}
+	h := door(s)
+	cookies, csrf := enterDoor(t, h)
+	if rec := browse(h, "POST", "/test/do", url.Values{"csrf": {csrf}}, cookies, password...); rec.Code != http.StatusOK {
+		t.Errorf("an order of who has signed in: %d %s", rec.Code, rec.Body)
+	}
+}
+
 func TestSessionsEndWithTheTokenAndWithTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := guarded(t)
