@@ -9,6 +9,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"baton/internal/testsupport/child"
 )
 
 const (
@@ -35,7 +37,7 @@ type Daemon struct {
 	stop syscall.Signal
 
 	mu   sync.Mutex
-	proc *process
+	proc *child.Process
 }
 
 // start picks ports until the server runs.
@@ -64,7 +66,7 @@ func (d *Daemon) launch() error {
 	for {
 		err = d.ready(ctx, d)
 		switch {
-		case proc.exited():
+		case proc.Exited():
 			return fmt.Errorf("%s on port %d: %w; its log ends with:\n%s", d.name, d.port, errExited, d.logTail())
 		case err == nil:
 			return nil
@@ -72,8 +74,8 @@ func (d *Daemon) launch() error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%s on port %d does not answer within %s: %w; its log ends with:\n%s",
-				d.name, d.port, readyWithin, errors.Join(err, proc.kill()), d.logTail())
-		case <-proc.done:
+				d.name, d.port, readyWithin, errors.Join(err, killTree(proc)), d.logTail())
+		case <-proc.Done():
 		case <-time.After(pollReady):
 		}
 	}
@@ -86,14 +88,14 @@ func (d *Daemon) Addr() string { return loopback(d.port) }
 func (d *Daemon) Pid() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.proc.pid
+	return d.proc.Pid()
 }
 
 // Kill ends the server with SIGKILL, children included: a crash.
 func (d *Daemon) Kill() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.proc.kill()
+	return killTree(d.proc)
 }
 
 // Restart starts the server again on the same port and directory. A server that
@@ -101,7 +103,7 @@ func (d *Daemon) Kill() error {
 func (d *Daemon) Restart() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.proc.kill(); err != nil {
+	if err := killTree(d.proc); err != nil {
 		return err
 	}
 	// The port, or a dying backend's shared memory, may need a moment to be free.
@@ -120,14 +122,14 @@ func (d *Daemon) Restart() error {
 func (d *Daemon) Freeze() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.proc.signalTree(syscall.SIGSTOP)
+	return signalTree(d.proc, syscall.SIGSTOP)
 }
 
 // Thaw lets a frozen server go on.
 func (d *Daemon) Thaw() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.proc.signalTree(syscall.SIGCONT)
+	return signalTree(d.proc, syscall.SIGCONT)
 }
 
 // Stop ends the server for good and removes its directory.
@@ -138,22 +140,15 @@ func (d *Daemon) Stop() error {
 	if d.proc == nil {
 		return nil
 	}
-	if err := errors.Join(d.proc.signalTree(syscall.SIGCONT), d.quit()); err != nil {
+	if err := errors.Join(signalTree(d.proc, syscall.SIGCONT), d.proc.Signal(d.stop)); err != nil {
 		return err
 	}
 	select {
-	case <-d.proc.done:
+	case <-d.proc.Done():
 		return nil
 	case <-time.After(5 * time.Second):
-		return d.proc.kill()
+		return killTree(d.proc)
 	}
-}
-
-func (d *Daemon) quit() error {
-	if err := syscall.Kill(d.proc.pid, d.stop); err != nil && !d.proc.exited() && !errors.Is(err, syscall.ESRCH) {
-		return fmt.Errorf("end %s: %w", d.name, err)
-	}
-	return nil
 }
 
 func (d *Daemon) logFile() string { return filepath.Join(d.dir.path, "server.log") }

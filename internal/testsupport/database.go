@@ -69,7 +69,7 @@ func (d *SQLDaemon) CreateDatabase(ctx context.Context) (*Database, error) {
 // Close forgets the database: it is dropped, with whoever is still connected.
 // A server that is down keeps it.
 func (db *Database) Close(ctx context.Context) error {
-	if err := db.db.Close(); err != nil || db.server == nil || db.server.proc.exited() {
+	if err := db.db.Close(); err != nil || db.server == nil || db.server.proc.Exited() {
 		return err
 	}
 	admin, err := db.server.engine.admin()

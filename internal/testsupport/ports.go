@@ -7,6 +7,7 @@ import (
 	"net"
 	"strconv"
 	"syscall"
+	"testing"
 )
 
 // Ports come from below Linux' ephemeral range (32768 and up). In that range a
@@ -22,6 +23,17 @@ func freePort() (int, error) {
 		return 0, err
 	}
 	return port, ln.Close()
+}
+
+// FreeAddr is a host:port on loopback that nobody listens on, for a program that is to be
+// found there again after a restart.
+func FreeAddr(t testing.TB) string {
+	t.Helper()
+	port, err := freePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loopback(port)
 }
 
 func listenFree() (int, net.Listener, error) {

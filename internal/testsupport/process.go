@@ -31,12 +31,15 @@ func signalTree(p *child.Process, sig syscall.Signal) error {
 	if p.Exited() {
 		return nil
 	}
-	if err := syscall.Kill(p.Pid(), syscall.SIGSTOP); err != nil {
-		return fmt.Errorf("stop process %d: %w", p.Pid(), err)
+	if err := p.Freeze(); err != nil {
+		return err
 	}
 	for _, pid := range append(childrenOf(p.Pid()), p.Pid()) {
 		if err := syscall.Kill(pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
 			return fmt.Errorf("send %v to process %d: %w", sig, pid, err)
+		}
+		if sig == syscall.SIGSTOP {
+			child.AwaitStopped(pid)
 		}
 	}
 	return nil

@@ -99,7 +99,7 @@ func (r *RedisDaemon) prepare(o *redisOptions) error {
 // included, shows that the server is in the state that the test wants.
 func (r *RedisDaemon) ping(_ context.Context, d *Daemon) error {
 	// Another server may have taken the port.
-	if err := r.infoHas("server", fmt.Sprintf("process_id:%d", d.proc.pid)); err != nil {
+	if err := r.infoHas("server", fmt.Sprintf("process_id:%d", d.proc.Pid())); err != nil {
 		return err
 	}
 	_, err := r.do("EXISTS", "baton")

@@ -120,7 +120,7 @@ func sentinelConf(data *redisOptions, master *RedisDaemon) string {
 
 // hasten is repeated at every start: Sentinel does not write these into its file.
 func (r *RedisDaemon) hasten() error {
-	if err := r.infoHas("server", fmt.Sprintf("process_id:%d", r.proc.pid)); err != nil {
+	if err := r.infoHas("server", fmt.Sprintf("process_id:%d", r.proc.Pid())); err != nil {
 		return err
 	}
 	_, err := r.do("SENTINEL", append([]any{"DEBUG"}, sentinelHaste...)...)

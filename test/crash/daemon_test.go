@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,6 +18,7 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/daemon"
+	"baton/internal/testsupport/child"
 )
 
 // daemonEnv holds the path of a daemon's configuration.
@@ -120,7 +120,7 @@ func (p *pair) start(id string) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	p.t.Cleanup(d.kill)
+	p.t.Cleanup(func() { _ = d.Kill() }) // it may have ended
 	p.nodes[id] = d
 }
 
@@ -149,10 +149,10 @@ func (p *pair) round(round int, table string) {
 	woken := frozen.logSize()
 	frozen.signal(syscall.SIGCONT)
 	p.await("the deposed leader to step down", func() bool {
-		return frozen.exited() || strings.Contains(frozen.logSince(woken), "no longer leading")
+		return frozen.Exited() || strings.Contains(frozen.logSince(woken), "no longer leading")
 	})
-	if frozen.exited() {
-		if code := frozen.cmd.ProcessState.ExitCode(); code != daemon.ExitCannotStop {
+	if frozen.Exited() {
+		if code := frozen.Code(); code != daemon.ExitCannotStop {
 			p.t.Fatalf("node %s ended with code %d:\n%s", old, code, frozen.logSince(0))
 		}
 		p.start(old)
@@ -205,8 +205,9 @@ func (p *pair) freezeInside(table string, before int) string {
 		return "" // its lease ran out by itself: the machine is busy
 	}
 	node := p.nodes[leader]
-	node.signal(syscall.SIGSTOP)
-	node.stopped()
+	if err := node.Freeze(); err != nil {
+		p.t.Fatal(err)
+	}
 	if progress() < to {
 		return leader
 	}
@@ -296,62 +297,18 @@ func summary(log string) string {
 
 // daemonProcess is a node in a process of its own, which dies with the test's.
 type daemonProcess struct {
-	cmd  *exec.Cmd
-	log  string
-	done chan struct{}
+	*child.Process
+	log string
 }
 
 func startDaemon(config, log string) (*daemonProcess, error) {
-	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	defer out.Close()
-	d := &daemonProcess{cmd: exec.Command(os.Args[0]), log: log, done: make(chan struct{})}
-	d.cmd.Env = append(os.Environ(), daemonEnv+"="+config, "GORACE=atexit_sleep_ms=0")
-	d.cmd.Stdout, d.cmd.Stderr = out, out
-	d.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	started := make(chan error, 1)
-	go func() {
-		// The signal comes when the thread ends that has started the child.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		defer close(d.done)
-		err := d.cmd.Start()
-		started <- err
-		if err == nil {
-			_ = d.cmd.Wait() // how it ended is in ProcessState
-		}
-	}()
-	return d, <-started
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), daemonEnv+"="+config, "GORACE=atexit_sleep_ms=0")
+	p, err := child.StartLogged(cmd, log)
+	return &daemonProcess{p, log}, err
 }
 
-func (d *daemonProcess) signal(s syscall.Signal) { _ = d.cmd.Process.Signal(s) } // it may have ended
-
-func (d *daemonProcess) kill() {
-	d.signal(syscall.SIGKILL)
-	<-d.done
-}
-
-func (d *daemonProcess) exited() bool {
-	select {
-	case <-d.done:
-		return true
-	default:
-		return false
-	}
-}
-
-// stopped waits until the kernel has stopped every thread.
-func (d *daemonProcess) stopped() {
-	for !d.exited() {
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", d.cmd.Process.Pid))
-		if err != nil || strings.Contains(string(stat[strings.LastIndexByte(string(stat), ')'):]), " T ") {
-			return
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
+func (d *daemonProcess) signal(s syscall.Signal) { _ = d.Signal(s) } // it may have ended
 
 func (d *daemonProcess) logSize() int { return len(d.logSince(0)) }
 

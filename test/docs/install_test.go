@@ -66,13 +66,10 @@ func install(t *testing.T) *installation {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(in.dir, "etc/token"), "a-token-for-the-tests-of-pages\n")
-	page := freePort(t)
+	db1 := in.startNode(t, "db1", redis.URL())
+	in.startNode(t, "db2", redis.URL())
 	in.replace = strings.NewReplacer("/etc/baton", in.dir+"/etc", "/run/baton", in.dir+"/db1", "/var/lib/baton", in.dir+"/state",
-		"127.0.0.1:6379", redis.Addr(), "127.0.0.1:9747", page, "redis-cli", "redis-cli -h "+host+" -p "+port)
-	for _, node := range []string{"db1", "db2"} {
-		in.startNode(t, node, page, redis.URL())
-		page = "127.0.0.1:0"
-	}
+		"127.0.0.1:6379", redis.Addr(), "127.0.0.1:9747", db1.Addr(), "redis-cli", "redis-cli -h "+host+" -p "+port)
 	in.env = append(os.Environ(), "PATH="+filepath.Dir(in.baton)+":"+os.Getenv("PATH"), "RUNTIME_DIRECTORY="+in.dir+"/db1",
 		"BATON_CONFIG="+in.dir+"/etc/baton.yaml", "HOME="+in.dir, "NO_COLOR=1")
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
@@ -89,7 +86,7 @@ func install(t *testing.T) *installation {
 	}
 }
 
-func (in *installation) startNode(t *testing.T, node, page, redis string) {
+func (in *installation) startNode(t *testing.T, node, redis string) *cluster.Node {
 	t.Helper()
 	for _, dir := range []string{node, node + "-state"} {
 		if err := os.Mkdir(filepath.Join(in.dir, dir), 0o700); err != nil {
@@ -100,21 +97,11 @@ func (in *installation) startNode(t *testing.T, node, page, redis string) {
 	if node == "db1" {
 		path = filepath.Join(in.dir, "etc/baton.yaml")
 	}
-	write(t, path, fmt.Sprintf("node: {id: %s}\nredis: {url: %q}\nhttp: {listen: %q, token_file: %q}\ndatabases: {main: {driver: sqlite, dsn: %q}}\njobs:%s",
-		node, redis, page, filepath.Join(in.dir, "etc/token"), in.db.DSN, installedJobs))
-	var log strings.Builder
-	cmd := exec.Command(in.baton, "run", "--config", path)
-	cmd.Env = append(os.Environ(), "RUNTIME_DIRECTORY="+filepath.Join(in.dir, node), "STATE_DIRECTORY="+filepath.Join(in.dir, node+"-state"))
-	cmd.Stderr = &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(os.Interrupt)
-		if err := cmd.Wait(); err != nil || t.Failed() {
-			t.Logf("%s ended with %v:\n%s", node, err, log.String())
-		}
-	})
+	write(t, path, fmt.Sprintf("node: {id: %s}\nredis: {url: %q}\nhttp: {listen: \"127.0.0.1:0\", token_file: %q}\ndatabases: {main: {driver: sqlite, dsn: %q}}\njobs:%s",
+		node, redis, filepath.Join(in.dir, "etc/token"), in.db.DSN, installedJobs))
+	n := cluster.StartNode(t, path, []string{"RUNTIME_DIRECTORY=" + filepath.Join(in.dir, node), "STATE_DIRECTORY=" + filepath.Join(in.dir, node+"-state")})
+	n.ID = node
+	return n
 }
 
 // bash runs lines on db1, for a while.

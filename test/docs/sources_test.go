@@ -44,7 +44,6 @@ func TestTheExamplesOfEverySourceReachTheirTables(t *testing.T) {
 	if len(sections) != 7 {
 		t.Fatalf("the page has %d sections with a job, not 7", len(sections))
 	}
-	program := cluster.Build(t)
 	for _, l := range languages(t) {
 		t.Run(l.name, func(t *testing.T) {
 			redis, db := testsupport.StartRedis(t), testsupport.SQLite(t)
@@ -57,7 +56,9 @@ func TestTheExamplesOfEverySourceReachTheirTables(t *testing.T) {
 				blocks = append(blocks, s.blocks[l.name])
 			}
 			l.run(t, redis.Addr(), blocks)
-			start(t, program, config)
+			path := filepath.Join(t.TempDir(), "docs.yaml")
+			write(t, path, config)
+			cluster.StartNode(t, path, nil)
 			for _, s := range sections {
 				await(t, db, s)
 			}
@@ -103,26 +104,6 @@ func indent(yaml string) string {
 		out.WriteString("  " + line)
 	}
 	return out.String()
-}
-
-func start(t *testing.T, program, config string) {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "baton.yaml")
-	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var log strings.Builder
-	cmd := exec.Command(program, "run", "--config", path)
-	cmd.Stderr = &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(os.Interrupt)
-		if err := cmd.Wait(); err != nil || t.Failed() {
-			t.Errorf("baton run ended with %v:\n%s\n%s", err, config, log.String())
-		}
-	})
 }
 
 // await waits for a section's result: a query, and the rows that it must answer.

@@ -2,7 +2,6 @@ package docs
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,7 +49,7 @@ func newPlainHost(t *testing.T, name, program, redis, postgres string) *plainHos
 	if err != nil {
 		t.Fatal(err)
 	}
-	page := freePort(t)
+	page := testsupport.FreeAddr(t)
 	redisHost, redisPort, _ := strings.Cut(redis, ":")
 	pgHost, pgPort, _ := strings.Cut(postgres, ":")
 	h := &plainHost{
@@ -85,15 +84,4 @@ func (h *plainHost) Exec(script string) (string, error) {
 	cmd.Dir, cmd.Env = h.dir, h.env
 	out, err := cmd.CombinedOutput()
 	return h.restore.Replace(string(out)), err
-}
-
-// freePort is an address on loopback that nobody listens on.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }

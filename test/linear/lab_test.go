@@ -9,8 +9,13 @@ import (
 	"time"
 
 	"baton/internal/heartbeat"
+	"baton/internal/testsupport"
 	"baton/test/linear/wire"
 )
+
+// buildNode returns the path of the node's program, whose wall clock can be stepped. It is
+// a variable of the package because a test binary has one process and many entry points.
+var buildNode = testsupport.SteppedProgram("baton/test/linear/node")
 
 // lab is five nodes, their servers and whoever breaks them.
 type lab struct {

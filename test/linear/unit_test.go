@@ -7,12 +7,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"sync"
 	"syscall"
 	"time"
 
 	"baton/internal/testsupport"
+	"baton/internal/testsupport/child"
 	"baton/test/linear/wire"
 )
 
@@ -50,12 +50,12 @@ func (u *unit) file(name string) string { return filepath.Join(u.dir, nodeID(u.i
 func (u *unit) supervise() {
 	defer close(u.done)
 	for {
-		exited, err := u.start()
+		process, err := u.start()
 		if err != nil {
 			u.l.wrong("%s cannot be started: %v", nodeID(u.index), err)
 			return
 		}
-		u.judgeEnd(<-exited)
+		u.judgeEnd(process.Code())
 		u.mu.Lock()
 		last := u.last
 		u.mu.Unlock()
@@ -67,7 +67,7 @@ func (u *unit) supervise() {
 }
 
 // start begins the next life. The process ends with this one, however that happens.
-func (u *unit) start() (<-chan *os.ProcessState, error) {
+func (u *unit) start() (*child.Process, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	s := u.setup
@@ -77,54 +77,34 @@ func (u *unit) start() (<-chan *os.ProcessState, error) {
 	if err != nil {
 		return nil, err
 	}
-	log, err := os.OpenFile(u.file(".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	defer log.Close()
 	cmd := exec.Command(u.l.program, string(text))
 	cmd.Env = append(os.Environ(), testsupport.GoClockEnv+"="+u.file(".skew"), "GOMAXPROCS=2")
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if u.input, err = cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
 	u.l.history.add(u.index, s.History)
-	started, exited := make(chan error, 1), make(chan *os.ProcessState, 1)
-	go func() {
-		// The kernel sends Pdeathsig when the thread that forked ends, not the
-		// process: keep that thread until the child is gone.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			_ = cmd.Wait() // how it ended is in the state
-			exited <- cmd.ProcessState
-		}
-	}()
-	if err := <-started; err != nil {
+	process, err := child.StartLogged(cmd, u.file(".log"))
+	if err != nil {
 		return nil, err
 	}
-	u.pid, u.frozen, u.killed, u.ordered, u.thawed = cmd.Process.Pid, false, false, time.Time{}, time.Time{}
+	u.pid, u.frozen, u.killed, u.ordered, u.thawed = process.Pid(), false, false, time.Time{}, time.Time{}
 	u.life++
 	if u.last { // told to end between two lives
 		u.ordered = time.Now()
 		_ = u.input.Close()
 	}
-	return exited, nil
+	return process, nil
 }
 
 // judgeEnd says how a life ended, and whether it may have.
-func (u *unit) judgeEnd(s *os.ProcessState) {
+func (u *unit) judgeEnd(code int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.pid = 0
-	w, _ := s.Sys().(syscall.WaitStatus)
-	died := w.Signaled() && w.Signal() == syscall.SIGKILL
-	how := fmt.Sprintf("%s ended: %v", nodeID(u.index), s)
+	died := code == -int(syscall.SIGKILL)
+	how := fmt.Sprintf("%s ended with code %d", nodeID(u.index), code)
 	switch {
-	case u.killed && died, !u.ordered.IsZero() && s.ExitCode() == 0:
+	case u.killed && died, !u.ordered.IsZero() && code == 0:
 	case died && time.Since(u.thawed) < dieAfterThaw:
 		how += ", having woken up beyond its lease"
 	default:

@@ -5,45 +5,21 @@ package secrets
 
 import (
 	"bytes"
-	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
 	"baton/internal/testsupport"
+	"baton/internal/testsupport/child"
+	"baton/internal/testsupport/cluster"
 )
 
 func TestMain(m *testing.M) { testsupport.Main(m) }
 
 // soon is generous: two cores may run everything at once.
 const soon = 20 * time.Second
-
-// program builds baton once.
-var program = sync.OnceValues(func() (string, error) {
-	dir, err := testsupport.SharedDir("secrets")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "baton")
-	out, err := exec.Command("go", "build", "-buildvcs=false", "-o", path, "baton/cmd/baton").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("build baton: %w\n%s", err, out)
-	}
-	return path, nil
-})
-
-func baton(t *testing.T) string {
-	t.Helper()
-	path, err := program()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
 
 // place is a directory with files of the test's.
 type place struct {
@@ -67,7 +43,7 @@ func (p *place) file(name, text string) string {
 // command is baton with these arguments, in the place.
 func (p *place) command(arguments ...string) *exec.Cmd {
 	p.t.Helper()
-	cmd := exec.Command(baton(p.t), arguments...)
+	cmd := exec.Command(cluster.Build(p.t), arguments...)
 	cmd.Dir, cmd.Env = p.dir, append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.dir, "NO_COLOR=1"}, p.env...)
 	return cmd
 }
@@ -82,21 +58,15 @@ func (p *place) says(arguments ...string) string {
 // runs also reports whether the command ended well.
 func (p *place) runs(arguments ...string) (string, bool) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.t.Context(), soon)
-	defer cancel()
-	cmd := p.command(arguments...)
 	var said bytes.Buffer
+	cmd := p.command(arguments...)
 	cmd.Stdout, cmd.Stderr = &said, &said
-	if err := cmd.Start(); err != nil {
+	process, err := child.Start(cmd)
+	if err != nil {
 		p.t.Fatal(err)
 	}
-	ended := make(chan struct{})
-	go func() { _ = cmd.Wait(); close(ended) }() // how it ended is not what this is about
-	select {
-	case <-ended:
-	case <-ctx.Done():
-		_ = cmd.Process.Kill()
-		<-ended
+	if !process.Wait(soon) {
+		_ = process.Kill() // how it ends is not what this is about
 	}
-	return said.String(), cmd.ProcessState.Success()
+	return said.String(), process.Code() == 0
 }

@@ -16,18 +16,17 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"baton/internal/testsupport"
+	"baton/internal/testsupport/cluster"
 )
 
 // vault hands out secrets, each of its own, and looks for them.
@@ -54,24 +53,6 @@ func (v *vault) search(said, text string) {
 			v.t.Errorf("%s tells the secret of %s: …%q…", said, where, text[max(0, at-200):min(len(text), at+len(value)+60)])
 		}
 	}
-}
-
-// journal is what a process writes to standard error.
-type journal struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (j *journal) Write(b []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(b)
-}
-
-func (j *journal) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.String()
 }
 
 func certificate(t *testing.T) (cert, key, marker string) {
@@ -181,33 +162,19 @@ jobs:
 	return w
 }
 
-var listens = regexp.MustCompile(`"?http"?: ?"(127\.0\.0\.1:\d+)"`)
-
-// start starts a node, and returns what it tells and where it listens.
-func (w *world) start(arguments ...string) (*exec.Cmd, *journal, string) {
+// start starts a node.
+func (w *world) start(name, format string) *cluster.Node {
 	w.place.t.Helper()
-	cmd, said := w.command(append([]string{"run", "--log-level", "debug"}, arguments...)...), &journal{}
-	cmd.Stdout, cmd.Stderr = said, said
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		w.place.t.Fatal(err)
-	}
-	w.place.t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	address := ""
-	w.await("the node to listen", func() bool {
-		if m := listens.FindStringSubmatch(said.String()); m != nil {
-			address = m[1]
-		}
-		return address != ""
-	}, said)
-	return cmd, said, address
+	n := cluster.StartNode(w.place.t, filepath.Join(w.dir, name+".yaml"), append(w.env, "HOME="+w.dir), "--log-level", "debug", "--log-format", format)
+	w.place.t.Cleanup(n.Kill) // its commands go on
+	return n
 }
 
-func (w *world) await(what string, met func() bool, said *journal) {
+func (w *world) await(what string, met func() bool, n *cluster.Node) {
 	w.place.t.Helper()
 	for deadline := time.Now().Add(soon); !met(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			w.place.t.Fatalf("waited too long for %s:\n%s", what, said)
+			w.place.t.Fatalf("waited too long for %s:\n%s", what, n.Log())
 		}
 	}
 }
@@ -343,15 +310,14 @@ func TestANodeTellsNoSecret(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	one, saidOne, address := w.start("--config", "one.yaml", "--log-format", "json")
-	_, saidTwo, standby := w.start("--config", "two.yaml", "--log-format", "text")
+	one, two := w.start("one", "json"), w.start("two", "text")
 
 	var lines []string // of all processes, while commands run
 	w.await("runs of all jobs", func() bool {
-		lines = append(lines, processes(one.Process.Pid))
-		said := saidOne.String()
+		lines = append(lines, processes(one.Pid()))
+		said := one.Log()
 		return strings.Count(said, `"printer"`) > 3 && strings.Contains(said, "to-closed") && strings.Contains(said, "to-wrong") && strings.Contains(said, "hook")
-	}, saidOne)
+	}, one)
 	var runs struct {
 		Runs []struct {
 			ID string `json:"id"`
@@ -359,10 +325,10 @@ func TestANodeTellsNoSecret(t *testing.T) {
 	}
 	history := ""
 	w.await("a run of the printer that has ended", func() bool {
-		lines = append(lines, processes(one.Process.Pid))
-		_, history = w.get(address, "/api/v1/jobs/printer/history?n=5", w.token)
+		lines = append(lines, processes(one.Pid()))
+		_, history = w.get(one.Addr(), "/api/v1/jobs/printer/history?n=5", w.token)
 		return strings.Contains(history, `"failed"`)
-	}, saidOne)
+	}, one)
 	if at := strings.Index(history, "{"); at >= 0 {
 		_ = json.Unmarshal([]byte(history[at:]), &runs) // without a run the output of none is asked for
 	}
@@ -380,7 +346,7 @@ func TestANodeTellsNoSecret(t *testing.T) {
 	}
 	w.search("baton job logs", commands)
 	w.search("the command lines", strings.Join(slices.Compact(lines), "\n"))
-	for _, at := range []string{address, standby} {
+	for _, at := range []string{one.Addr(), two.Addr()} {
 		for _, token := range []string{"", w.token} {
 			if n := w.crawl(at, token); n < 8 {
 				t.Errorf("only %d pages were found", n)
@@ -399,10 +365,11 @@ func TestANodeTellsNoSecret(t *testing.T) {
 		w.search("table "+table[0], fmt.Sprint(w.db.Rows(t, "SELECT * FROM "+table[0])))
 	}
 	// A dump of all goroutines, as of a panic.
-	if err := one.Process.Signal(syscall.SIGQUIT); err != nil {
-		t.Fatal(err)
+	one.Signal(syscall.SIGQUIT)
+	one.Wait(soon)
+	if !strings.Contains(one.Log(), "goroutine 1 ") {
+		t.Error("there is no dump")
 	}
-	w.await("the dump", func() bool { return strings.Contains(saidOne.String(), "goroutine 1 ") }, saidOne)
-	w.search("the log in JSON, and the dump", saidOne.String())
-	w.search("the log", saidTwo.String())
+	w.search("the log in JSON, and the dump", one.Log())
+	w.search("the log", two.Log())
 }

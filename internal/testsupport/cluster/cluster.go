@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -25,16 +26,20 @@ type Cluster struct {
 	client *http.Client
 }
 
+func newCluster(t testing.TB, o Options) *Cluster {
+	return &Cluster{t: t, opts: o, client: &http.Client{
+		Timeout: answerWithin,
+		// A frozen node keeps its connections: none is used twice.
+		Transport: &http.Transport{DisableKeepAlives: true},
+	}}
+}
+
 // Start starts the nodes and returns when each runs its election loop. They are
 // killed at the test's end; their logs are shown if the test has failed.
 func Start(t testing.TB, o Options) *Cluster {
 	t.Helper()
 	o.setDefaults()
-	c := &Cluster{t: t, opts: o, client: &http.Client{
-		Timeout: answerWithin,
-		// A frozen node keeps its connections: none is used twice.
-		Transport: &http.Transport{DisableKeepAlives: true},
-	}}
+	c := newCluster(t, o)
 	program := o.Program
 	if program == "" {
 		program = Build(t)
@@ -43,7 +48,7 @@ func Start(t testing.TB, o Options) *Cluster {
 	for i := range o.Nodes {
 		id := fmt.Sprintf("n%d", i+1)
 		n := &Node{
-			ID: id, c: c, t: t, program: program,
+			ID: id, c: c, t: t, program: program, dir: dir,
 			config: filepath.Join(dir, id+".yaml"), log: filepath.Join(dir, id+".log"), env: environment(append(slices.Clone(o.Env), o.EnvOf(i)...)),
 		}
 		if err := os.WriteFile(n.config, []byte(o.yaml(i)), 0o600); err != nil {
@@ -68,14 +73,40 @@ func Start(t testing.TB, o Options) *Cluster {
 	return c
 }
 
+// StartNode starts one node with a configuration of the test's own, in the directory of that
+// file, and returns when it runs its election loop. At the test's end it is told to end,
+// unless it has, which it must obey in order; its log is shown if the test has failed.
+func StartNode(t testing.TB, config string, env []string, args ...string) *Node {
+	t.Helper()
+	id := strings.TrimSuffix(filepath.Base(config), ".yaml")
+	c := newCluster(t, Options{})
+	n := &Node{
+		ID: id, c: c, t: t, program: Build(t), dir: filepath.Dir(config), args: args,
+		config: config, log: filepath.Join(t.TempDir(), id+".log"), env: environment(env),
+	}
+	c.Nodes = []*Node{n}
+	t.Cleanup(c.end)
+	t.Cleanup(func() {
+		if !n.Running() || n.ordered {
+			return
+		}
+		if code := n.Terminate(startWithin); code != 0 {
+			t.Errorf("%s was told to end and did with code %d", id, code)
+		}
+	})
+	n.launch()
+	n.awaitStarted()
+	return n
+}
+
 // end kills the nodes and tells which of them had ended by themselves.
 func (c *Cluster) end() {
 	for _, n := range c.Nodes {
 		if n.proc == nil {
 			continue
 		}
-		if n.proc.exited() && !n.ordered && !c.opts.MayExit {
-			c.t.Errorf("node %s ended by itself with code %d", n.ID, n.proc.code)
+		if n.proc.Exited() && !n.ordered && !c.opts.MayExit {
+			c.t.Errorf("node %s ended by itself with code %d", n.ID, n.proc.Code())
 		}
 		n.Kill()
 	}
@@ -83,7 +114,7 @@ func (c *Cluster) end() {
 		return
 	}
 	for _, n := range c.Nodes {
-		c.t.Logf("log of node %s:\n%s", n.ID, tail(n.Log()))
+		c.t.Logf("log of node %s:\n%s", n.ID, tail(n.Log(), 6000))
 	}
 }
 
@@ -151,8 +182,7 @@ func (c *Cluster) Command(args ...string) Result {
 }
 
 // tail is the end of a log, short enough for a failure message.
-func tail(log string) string {
-	const most = 6000
+func tail(log string, most int) string {
 	if len(log) > most {
 		return "..." + log[len(log)-most:]
 	}

@@ -6,12 +6,14 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"baton/internal/testsupport/child"
 )
 
 // Node is one baton process, or what is left of it.
@@ -21,12 +23,14 @@ type Node struct {
 	c          *Cluster
 	t          testing.TB
 	program    string
+	dir        string // which it runs in
+	args       []string
 	config     string
 	log        string
 	env        []string
 	runtimeDir string
 
-	proc    *process
+	proc    *child.Process
 	url     string
 	frozen  bool
 	ordered bool  // this harness has ended the process
@@ -36,36 +40,32 @@ type Node struct {
 // launch starts the process.
 func (n *Node) launch() {
 	n.t.Helper()
-	log, err := os.OpenFile(n.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	defer log.Close()
-	if n.from, err = log.Seek(0, 2); err != nil {
-		n.t.Fatal(err)
-	}
-	cmd := exec.Command(n.program, "run", "--config", n.config)
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = filepath.Dir(n.log), n.env, log, log
+	n.from = int64(len(n.Log()))
+	cmd := exec.Command(n.program, append([]string{"run", "--config", n.config}, n.args...)...)
+	cmd.Dir, cmd.Env = n.dir, n.env
 	n.frozen, n.ordered, n.url = false, false, ""
-	if n.proc, err = startProcess(cmd); err != nil {
+	var err error
+	if n.proc, err = child.StartLogged(cmd, n.log); err != nil {
 		n.t.Fatal(err)
 	}
 }
+
+// started is the line in which a node tells, in either format of the log, where its status
+// page is.
+var started = regexp.MustCompile(`\bstarted\b.*"http": ?"([^"]*)"`)
 
 // awaitStarted waits until the node tells where its status page is.
 func (n *Node) awaitStarted() {
 	n.t.Helper()
 	n.c.Await(startWithin, n.ID+" to start", func() bool {
-		if n.proc.exited() {
-			n.t.Fatalf("%s ended at its start with code %d", n.ID, n.proc.code)
+		if n.proc.Exited() {
+			n.t.Fatalf("%s ended at its start with code %d", n.ID, n.proc.Code())
 		}
-		for _, line := range parseLines(n.logFrom(n.from)) {
-			if line.Message == "started" {
-				n.url = "http://" + line.Text("http")
-				return true
-			}
+		told := started.FindStringSubmatch(n.logFrom(n.from))
+		if told != nil {
+			n.url = "http://" + told[1]
 		}
-		return false
+		return told != nil
 	})
 }
 
@@ -89,12 +89,12 @@ func (n *Node) Restart() {
 // Kill ends the process with SIGKILL: a crash. One that has ended stays so.
 func (n *Node) Kill() {
 	n.t.Helper()
-	if n.proc.exited() {
+	if n.proc.Exited() {
 		return
 	}
 	n.ordered = true
 	n.Signal(syscall.SIGKILL)
-	<-n.proc.done
+	<-n.proc.Done()
 }
 
 // Terminate ends the process with SIGTERM, as systemd does, and returns its exit code.
@@ -109,18 +109,20 @@ func (n *Node) Terminate(timeout time.Duration) int {
 // that ended it.
 func (n *Node) Wait(timeout time.Duration) int {
 	n.t.Helper()
-	if !n.proc.wait(timeout) {
+	if !n.proc.Wait(timeout) {
 		n.t.Fatalf("%s has not ended after %v", n.ID, timeout)
 	}
 	n.ordered = true // it was waited for: its end is no surprise
-	return n.proc.code
+	return n.proc.Code()
 }
 
 // Freeze stops the process where it is (SIGSTOP): a machine that is paused.
 func (n *Node) Freeze() {
 	n.t.Helper()
 	n.frozen = true
-	n.Signal(syscall.SIGSTOP)
+	if err := n.proc.Freeze(); err != nil {
+		n.t.Fatal(err)
+	}
 }
 
 // Thaw lets a frozen process go on.
@@ -133,33 +135,36 @@ func (n *Node) Thaw() {
 // Signal sends a signal to the process. One that has ended does not mind.
 func (n *Node) Signal(sig syscall.Signal) {
 	n.t.Helper()
-	if n.proc.exited() {
+	if n.proc.Exited() {
 		return // its number may be another's by now
 	}
 	if sig == syscall.SIGTERM {
 		n.ordered = true
 	}
-	if err := n.proc.signal(sig); err != nil {
+	if err := n.proc.Signal(sig); err != nil {
 		n.t.Fatal(err)
 	}
 }
 
 // Running says whether the process exists, frozen or not.
-func (n *Node) Running() bool { return n.proc != nil && !n.proc.exited() }
+func (n *Node) Running() bool { return n.proc != nil && !n.proc.Exited() }
 
 // Exited returns the exit code, or minus the signal, of a process that has ended.
 func (n *Node) Exited() (code int, ok bool) {
 	if n.Running() {
 		return 0, false
 	}
-	return n.proc.code, true
+	return n.proc.Code(), true
 }
 
 // Pid is the process' number.
-func (n *Node) Pid() int { return n.proc.pid }
+func (n *Node) Pid() int { return n.proc.Pid() }
 
 // URL is the address of the status page: http://host:port. It changes at a restart.
 func (n *Node) URL() string { return n.url }
+
+// Addr is the host:port of the status page.
+func (n *Node) Addr() string { return strings.TrimPrefix(n.url, "http://") }
 
 // ConfigPath is the node's configuration file.
 func (n *Node) ConfigPath() string { return n.config }
@@ -197,7 +202,7 @@ func (n *Node) get(path string) (*http.Response, error) {
 // Resident is the memory that the process has in RAM, in bytes (VmRSS).
 func (n *Node) Resident() int64 {
 	n.t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.proc.pid))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.proc.Pid()))
 	if err != nil {
 		n.t.Fatal(err)
 	}
