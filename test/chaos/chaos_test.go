@@ -3,14 +3,14 @@ package chaos
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"baton/internal/testsupport/cluster"
+	"baton/internal/testsupport/nemesis"
 )
 
 // ordinary is how long an ordinary test run breaks things; CHAOS_TIME asks for more.
@@ -24,7 +24,7 @@ func TestChaos(t *testing.T) {
 	fmt.Printf("chaos for %v with CHAOS_SEED=%d\n", total, seed)
 	schedule := draw(seed, total)
 	l := newLab(t, seed)
-	defer l.keep(seed)
+	defer l.Keep(t, "chaos", seed, l.logs)
 
 	traffic, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -32,18 +32,17 @@ func TestChaos(t *testing.T) {
 	for _, w := range l.writers {
 		writing.Go(func() {
 			if err := w.run(traffic); err != nil {
-				l.wrong("%v", err)
+				l.Wrong("%v", err)
 			}
 		})
 	}
 	time.Sleep(time.Second)
-	l.log.start = time.Now()
 	l.rage(schedule)
 	calm := time.Now()
 	l.settle(quiet)
 	stop()
 	writing.Wait()
-	l.log.add("traffic has stopped")
+	l.Add("traffic has stopped")
 	l.drain()
 	l.retire()
 	l.judge(strict, calm.Add(quiet))
@@ -52,26 +51,21 @@ func TestChaos(t *testing.T) {
 
 func plan(t *testing.T) (total time.Duration, seed uint64, strict bool) {
 	t.Helper()
-	var err error
-	total, seed = ordinary, rand.Uint64N(1e9)
+	total = ordinary
 	if text := os.Getenv("CHAOS_TIME"); text != "" {
+		var err error
 		strict = true
 		if total, err = time.ParseDuration(text); err != nil || total < 5*time.Second {
 			t.Fatalf("$CHAOS_TIME is %q: want a duration of at least 5s, such as 2m", text)
 		}
 	}
-	if text := os.Getenv("CHAOS_SEED"); text != "" {
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatalf("$CHAOS_SEED is %q: want a number that an earlier run has printed", text)
-		}
-	}
-	return total, seed, strict
+	return total, nemesis.Seed(t), strict
 }
 
 // settle looks after the nodes for a while, with nothing broken.
 func (l *lab) settle(d time.Duration) {
 	for until := time.Now().Add(d); time.Now().Before(until); time.Sleep(2 * time.Millisecond) {
-		l.supervise()
+		l.keeper.Tick()
 	}
 }
 
@@ -87,7 +81,7 @@ func (l *lab) drain() {
 			return
 		}
 		if time.Since(began) > patience {
-			l.wrong("after %v without any fault Redis still holds what is to be flushed: %v (%v)", patience, left, err)
+			l.Wrong("after %v without any fault Redis still holds what is to be flushed: %v (%v)", patience, left, err)
 			return
 		}
 		l.settle(200 * time.Millisecond)
@@ -112,20 +106,20 @@ func (l *lab) want() *state {
 
 // retire ends the nodes in order, which they must obey.
 func (l *lab) retire() {
-	for _, u := range l.units {
-		if !u.node.Running() {
+	for _, n := range l.cluster.Nodes {
+		if !n.Running() {
 			continue
 		}
-		l.probes.at(u.node.ID, "")
-		if code := u.node.Terminate(termWithin); code != 0 {
-			l.wrong("%s was told to end and did with code %d", u.node.ID, code)
+		l.probes.at(n.ID, "")
+		if code := n.Terminate(cluster.TermWithin); code != 0 {
+			l.Wrong("%s was told to end and did with code %d", n.ID, code)
 		}
 	}
 	if left, err := l.history.pending(); err != nil || len(left) > 0 {
-		l.wrong("what was flushed came back: %v (%v)", left, err)
+		l.Wrong("what was flushed came back: %v (%v)", left, err)
 	}
 	if err := l.history.follow(); err != nil {
-		l.wrong("the history cannot be read: %v", err)
+		l.Wrong("the history cannot be read: %v", err)
 	}
 }
 
@@ -149,12 +143,12 @@ func (l *lab) judge(strict bool, end time.Time) {
 	answers, _ := l.probes.result()
 	takeovers, err := l.db.Query(l.t.Context(), "SELECT job, epoch, node_id FROM chaos_fence ORDER BY n")
 	if err != nil {
-		l.wrong("the takeovers cannot be read: %v", err)
+		l.Wrong("the takeovers cannot be read: %v", err)
 	}
 	for _, e := range events {
-		l.log.at(e.at, "%s %s epoch %d %s", e.node, e.name, e.epoch, e.reason)
+		l.At(e.at, "%s %s epoch %d %s", e.node, e.name, e.epoch, e.reason)
 	}
-	l.recoveries = recoveries(l.strikes, l.units[:], answers, runs, end)
+	l.recoveries = recoveries(l.strikes, l.keeper.Units, answers, runs, end)
 	slack := 250 * time.Millisecond // for two busy cores
 	if !strict {
 		slack += lease // other tests share them
@@ -163,47 +157,24 @@ func (l *lab) judge(strict bool, end time.Time) {
 		overlaps(answers, events), rising(events), fenced(takeovers, events), once(runs), late(l.recoveries, slack),
 	} {
 		for _, w := range wrongs[:min(10, len(wrongs))] {
-			l.wrong("%s", w)
+			l.Wrong("%s", w)
 		}
 		if len(wrongs) > 10 {
-			l.wrong("and %d more of this sort", len(wrongs)-10)
+			l.Wrong("and %d more of this sort", len(wrongs)-10)
 		}
 	}
-	for _, u := range l.units {
-		if _, log, found := strings.Cut(u.node.Log(), "panic"); found {
-			l.wrong("%s has panicked: panic%s", u.node.ID, log[:min(len(log), 3000)])
+	for _, n := range l.cluster.Nodes {
+		if _, log, found := strings.Cut(n.Log(), "panic"); found {
+			l.Wrong("%s has panicked: panic%s", n.ID, log[:min(len(log), 3000)])
 		}
 	}
 }
 
-// keep fails the test for what was wrong, and keeps what may tell why; always, if
-// $CHAOS_KEEP is set.
-func (l *lab) keep(seed uint64) {
-	l.mu.Lock()
-	wrongs := l.wrongs
-	l.mu.Unlock()
-	for _, w := range wrongs {
-		l.t.Error(w)
+// logs are what the nodes have written.
+func (l *lab) logs() map[string]string {
+	files := map[string]string{}
+	for _, n := range l.cluster.Nodes {
+		files[n.ID+".log"] = n.Log()
 	}
-	if !l.t.Failed() && os.Getenv("CHAOS_KEEP") == "" {
-		return
-	}
-	dir, err := os.MkdirTemp("", fmt.Sprintf("baton-chaos-%d-", seed))
-	if err != nil {
-		l.t.Error(err)
-		return
-	}
-	files := map[string]string{"timeline.txt": l.log.String()}
-	for _, u := range l.units {
-		files[u.node.ID+".log"] = u.node.Log()
-	}
-	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			l.t.Error(err)
-		}
-	}
-	l.t.Logf("CHAOS_SEED=%d replays these faults; the logs are kept in %s", seed, dir)
-	if l.t.Failed() {
-		l.t.Log("\n" + l.log.String())
-	}
+	return files
 }

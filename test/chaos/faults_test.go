@@ -1,11 +1,7 @@
 package chaos
 
 import (
-	"context"
 	"errors"
-	"os/exec"
-	"strings"
-	"syscall"
 	"time"
 
 	"baton/internal/testsupport"
@@ -25,7 +21,7 @@ func (l *lab) rage(schedule []fault) {
 	start := time.Now()
 	l.heals = map[int]heal{}
 	for len(schedule) > 0 || len(l.heals) > 0 {
-		l.supervise()
+		l.keeper.Tick()
 		l.healDue(time.Now())
 		if len(schedule) > 0 && !time.Now().Before(due(start, schedule[0])) && !l.broken(schedule[0].place) {
 			l.strike(schedule[0])
@@ -80,7 +76,7 @@ func (l *lab) over(i int) {
 	defer l.mu.Unlock()
 	s := &l.strikes[i]
 	s.ended = time.Now()
-	l.log.at(s.ended, "over: %s (%s)", s.kind, s.target)
+	l.At(s.ended, "over: %s (%s)", s.kind, s.target)
 }
 
 // strike carries a fault out.
@@ -89,46 +85,41 @@ func (l *lab) strike(f fault) {
 	if leads := l.leader(); leads >= 0 && (f.leader || f.kind == killLeader || f.kind == freezeLeader) {
 		node = leads
 	}
-	for range nodes { // whoever is down already cannot be broken any more
-		if !l.units[node].node.Running() {
-			node = (node + 1) % nodes
-		}
-	}
-	s := strike{fault: f, target: l.units[node].node.ID, begun: time.Now()}
+	unit, node := l.keeper.Standing(node)
+	s := strike{fault: f, target: unit.ID, begun: time.Now()}
 	if f.place == atRedis || f.place == atDB {
 		s.target = string(f.place)
 	}
-	l.log.at(s.begun, "FAULT %v (%s)", f, s.target)
+	l.At(s.begun, "FAULT %v (%s)", f, s.target)
 	l.mu.Lock()
 	i := len(l.strikes)
 	l.strikes = append(l.strikes, s)
 	l.mu.Unlock()
 
-	if until := l.begin(i, f, l.units[node], l.ways[node]); until != nil {
+	if until := l.begin(i, f, unit, l.ways[node]); until != nil {
 		l.heals[i] = heal{s.begun.Add(f.lasts), until}
 	}
 }
 
 // begin starts a fault and returns how to end it; nil if it ends by itself.
-func (l *lab) begin(i int, f fault, u *unit, w ways) (end func()) {
+func (l *lab) begin(i int, f fault, u *cluster.Unit, w ways) (end func()) {
 	nothing := func() {}
 	switch f.kind {
 	case killLeader, killNode:
-		l.kill(u)
+		u.Kill()
 		return nothing
 	case termNode:
-		// Asked twice it would be killed, as programs are.
-		if u.node.Running() && !u.frozen && u.termed.IsZero() {
-			u.termed = time.Now()
-			u.node.Signal(syscall.SIGTERM)
-		}
+		u.Term()
 		return nothing
 	case freezeLeader:
-		u.frozen = true
-		u.node.Freeze()
-		return func() { l.thaw(u) }
+		u.Freeze()
+		return u.Thaw
 	case stepDown:
-		l.background.Go(func() { l.order(i, u.node) })
+		l.background.Go(func() {
+			said := u.StepDown(l.t.Context())
+			l.over(i)
+			l.Add("stepdown said: %s", said)
+		})
 	case redisKill:
 		l.background.Go(func() { l.crash(i, l.redis.Daemon(), f.lasts) })
 	case dbKill:
@@ -150,13 +141,6 @@ func (l *lab) begin(i int, f fault, u *unit, w ways) (end func()) {
 		return cutWay(f.kind, w.db)
 	}
 	return nil
-}
-
-func (l *lab) thaw(u *unit) {
-	u.node.Thaw()
-	if u.frozen { // not, if it was killed and started again
-		u.frozen, u.thawed = false, time.Now()
-	}
 }
 
 func cutWay(k kind, p *testsupport.Proxy) (end func()) {
@@ -193,21 +177,7 @@ func (l *lab) freeze(i int, d *testsupport.Daemon, lasts time.Duration) {
 
 func (l *lab) server(i int, err error) {
 	if err != nil {
-		l.wrong("this test's own ground is gone: %v", err)
+		l.Wrong("this test's own ground is gone: %v", err)
 	}
 	l.over(i)
-}
-
-// order has the leader step down, by a command on a node whose way to Redis may be
-// broken just now.
-func (l *lab) order(i int, n *cluster.Node) {
-	ctx, cancel := context.WithTimeout(l.t.Context(), 8*time.Second)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, l.program, "stepdown", "--wait", "3s", "--config", n.ConfigPath()).CombinedOutput()
-	l.over(i)
-	text := strings.TrimSpace(string(out))
-	if err != nil {
-		text += " (" + err.Error() + ")"
-	}
-	l.log.add("stepdown said: %s", text)
 }

@@ -3,6 +3,8 @@ package chaos
 import (
 	"testing"
 	"time"
+
+	"baton/internal/testsupport/cluster"
 )
 
 // ms is a moment of these tests.
@@ -84,7 +86,7 @@ func TestRecoveryIsMeasuredWhereNothingIsBroken(t *testing.T) {
 		{fault: fault{kind: killLeader}, begun: at(10), ended: at(10)},
 		{fault: fault{kind: redisKill}, begun: at(20), ended: at(21)},
 	}
-	units := []*unit{{up: []time.Time{at(0), at(11)}, down: []time.Time{at(10)}}}
+	units := []*cluster.Unit{{Up: []time.Time{at(0), at(11)}, Down: []time.Time{at(10)}}}
 	answers := []answer{{sent: at(3), got: at(5)}, {sent: at(4.5), got: at(4.6)}, {sent: at(14), got: at(14.1)}, {sent: at(24.5), got: at(24.6)}}
 	runs := []jobRun{
 		{job: "hits", state: "succeeded", started: at(3.9), finished: at(4.2)}, {job: "hits", state: "failed", started: at(4.4), finished: at(4.5)},

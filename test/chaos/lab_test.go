@@ -9,6 +9,7 @@ import (
 
 	"baton/internal/testsupport"
 	"baton/internal/testsupport/cluster"
+	"baton/internal/testsupport/nemesis"
 )
 
 const lockKey = "baton"
@@ -123,26 +124,23 @@ INSERT INTO chaos_fence (job, epoch, owner, node_id) SELECT job, epoch, owner, n
 // lab is the installation. Its fields belong to the test's goroutine, except for what
 // guards itself.
 type lab struct {
+	*nemesis.Record
 	t          *testing.T
-	program    string
-	log        *timeline
 	redis      *testsupport.Redis
 	db         *testsupport.Database
 	cluster    *cluster.Cluster
 	ways       [nodes]ways
-	units      [nodes]*unit
+	keeper     *cluster.Supervisor
 	probes     *probes
 	history    *history
 	writers    []*writer
 	heals      map[int]heal   // of faults that last, by their place in strikes
 	background sync.WaitGroup // faults that end by themselves
-	cannotStop int            // exits with code 4 after SIGSTOP
 	recoveries []recovery
 	drained    time.Duration // what it took to flush the rest
 
 	mu      sync.Mutex
 	strikes []strike
-	wrongs  []string
 }
 
 // ways are how one node reaches the servers.
@@ -150,7 +148,7 @@ type ways struct{ redis, db *testsupport.Proxy }
 
 func newLab(t *testing.T, seed uint64) *lab {
 	t.Helper()
-	l := &lab{t: t, log: newTimeline(), program: cluster.Build(t)}
+	l := &lab{t: t, Record: &nemesis.Record{}}
 	l.redis = testsupport.StartRedis(t, testsupport.RedisAOF())
 	l.db = testsupport.StartPostgres(t)
 	l.db.Exec(t, tablesSQL)
@@ -168,9 +166,7 @@ func newLab(t *testing.T, seed uint64) *lab {
 			return fmt.Sprintf("main: {driver: postgres, dsn: %q}\n", l.db.DSNThrough(l.ways[i].db))
 		},
 	})
-	for i, n := range l.cluster.Nodes {
-		l.units[i] = &unit{node: n, up: []time.Time{time.Now()}}
-	}
+	l.keeper = cluster.Supervise(l.cluster, l)
 	l.cluster.AwaitLeader(10 * time.Second)
 	l.cluster.Await(10*time.Second, "every job to take its fence", func() bool {
 		got, err := l.db.Query(t.Context(), "SELECT job FROM baton_fence")
@@ -178,6 +174,7 @@ func newLab(t *testing.T, seed uint64) *lab {
 	})
 	l.db.Exec(t, fenceSQL)
 	l.probes = startProbes(t, l.cluster.Nodes)
+	l.keeper.Moved = l.probes.at
 	l.history = startHistory(t, l.redis)
 	l.newWriters(seed)
 	return l

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"baton/internal/testsupport/cluster"
 )
 
 // recovery is what followed a moment at which nothing was broken any more.
@@ -30,7 +32,7 @@ func (r recovery) limit() time.Duration {
 }
 
 // recoveries finds the moments and measures them.
-func recoveries(strikes []strike, units []*unit, answers []answer, runs []jobRun, end time.Time) []recovery {
+func recoveries(strikes []strike, units []*cluster.Unit, answers []answer, runs []jobRun, end time.Time) []recovery {
 	var found []recovery
 	strikes = slices.Clone(strikes)
 	slices.SortFunc(strikes, func(a, b strike) int { return a.ended.Compare(b.ended) })
@@ -87,11 +89,11 @@ func earliest(a, b time.Time) time.Time {
 }
 
 // firstUp is the first moment from at on at which any node runs.
-func firstUp(units []*unit, at time.Time) time.Time {
+func firstUp(units []*cluster.Unit, at time.Time) time.Time {
 	var first time.Time
 	for _, u := range units {
-		for i, up := range u.up {
-			if i < len(u.down) && !u.down[i].After(at) {
+		for i, up := range u.Up {
+			if i < len(u.Down) && !u.Down[i].After(at) {
 				continue
 			}
 			if up.Before(at) {

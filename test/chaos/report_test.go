@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"baton/internal/testsupport/cluster"
 )
 
 // report says what happened, for a person.
@@ -30,14 +32,14 @@ func (l *lab) report(want *state, v verdict) {
 		ends[e.name]++
 	}
 	exits := 0
-	for _, u := range l.units {
-		exits += len(u.down)
+	for _, u := range l.keeper.Units {
+		exits += len(u.Down)
 	}
 	line("faults", "%d", len(l.strikes))
 	for _, k := range slices.Sorted(maps.Keys(kinds)) {
 		line("", "%3d %s", kinds[k], k)
 	}
-	line("exits", "%d, of which %d with code %d after SIGSTOP", exits, l.cannotStop, exitCannot)
+	line("exits", "%d, of which %d with code %d after SIGSTOP", exits, l.keeper.CannotStop, cluster.ExitCannotStop)
 	line("written", "%d increments, %d rows put, %d rows dropped", want.increments, want.puts, want.drops)
 	line("terms", "%d: %s", ends["won"], counted(ends))
 	line("runs", "%d: %s", len(runs), counted(states))

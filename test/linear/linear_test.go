@@ -2,16 +2,14 @@ package linear
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
-	"baton/test/linear/wire"
-
 	"github.com/anishathalye/porcupine"
+
+	"baton/internal/testsupport/nemesis"
+	"baton/test/linear/wire"
 )
 
 // ordinary is how many faults a design meets in an ordinary test run, in which only two
@@ -24,7 +22,7 @@ const checkWithin = 2 * time.Minute
 // The lock is linearizable, epochs only ever rise, trust windows never overlap, and after
 // every fault somebody leads, whatever is killed, frozen, restarted or cut.
 func TestLinear(t *testing.T) {
-	faults, seed, strict := plan(t)
+	faults, seed, strict := nemesis.Asked(t, ordinary)
 	drawn := 1 + int(seed)%(len(designs)-1) // beside the first
 	for i, d := range designs {
 		if !strict && i != 0 && i != drawn {
@@ -48,24 +46,6 @@ func TestLinear(t *testing.T) {
 			l.judge(strict, seed, end)
 		})
 	}
-}
-
-func plan(t *testing.T) (faults int, seed uint64, strict bool) {
-	t.Helper()
-	var err error
-	faults, seed = ordinary, rand.Uint64N(1e9)
-	if text := os.Getenv("CHAOS_FAULTS"); text != "" {
-		strict = true
-		if faults, err = strconv.Atoi(text); err != nil || faults < 1 {
-			t.Fatalf("$CHAOS_FAULTS is %q: want a number, such as 200", text)
-		}
-	}
-	if text := os.Getenv("CHAOS_SEED"); text != "" {
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatalf("$CHAOS_SEED is %q: want a number that an earlier run has printed", text)
-		}
-	}
-	return faults, seed, strict
 }
 
 // sawEnough makes sure that the test was one: that clocks did step, and that there were

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,31 +14,9 @@ import (
 	"baton/internal/testsupport/nemesis"
 )
 
-// stepped is baton built with a wall clock that steps, once a test process. It is a
+// buildStepped returns the path of a baton whose wall clock can be stepped. It is a
 // variable of the package because a test binary has one process and many entry points.
-var stepped struct {
-	once sync.Once
-	path string
-	err  error
-}
-
-func buildStepped(t testing.TB) string {
-	t.Helper()
-	stepped.once.Do(func() {
-		dir, err := testsupport.SharedDir("clock")
-		if err == nil {
-			var overlay string
-			if overlay, err = testsupport.GoClockOverlay(dir); err == nil {
-				stepped.path, err = build("baton/cmd/baton", "baton", "-overlay", overlay)
-			}
-		}
-		stepped.err = err
-	})
-	if stepped.err != nil {
-		t.Fatalf("build baton with a clock that steps: %v", stepped.err)
-	}
-	return stepped.path
-}
+var buildStepped = testsupport.SteppedProgram("baton/cmd/baton")
 
 // phase is for how long clocks are how far off.
 type phase struct {
@@ -110,7 +87,7 @@ type clockLab struct {
 
 func newClockLab(t *testing.T) *clockLab {
 	t.Helper()
-	l := &clockLab{lab: &lab{t: t, work: buildWork(t), jobs: clockJobs(), file: newFile(t), log: &nemesis.Timeline{}}}
+	l := &clockLab{lab: &lab{Record: &nemesis.Record{}, t: t, work: buildWork(t), jobs: clockJobs(), file: newFile(t)}}
 	l.redis = testsupport.StartRedis(t, testsupport.RedisAOF(), testsupport.RedisClock())
 	dir := t.TempDir()
 	for i := range 2 {
@@ -151,12 +128,12 @@ func (l *clockLab) step(phases []phase) {
 	noticed := strings.Count(l.cluster.Nodes[leader].Log(), jumped)
 	for _, p := range phases {
 		if p.host != 0 && noticed == 0 {
-			l.wrong("the leader has not noticed that its clock was stepped: its log has no %q", jumped)
+			l.Wrong("the leader has not noticed that its clock was stepped: its log has no %q", jumped)
 		}
 	}
 	for _, n := range l.cluster.Nodes {
-		if code := n.Terminate(termWithin); code != 0 {
-			l.wrong("%s was told to end and did with code %d", n.ID, code)
+		if code := n.Terminate(cluster.TermWithin); code != 0 {
+			l.Wrong("%s was told to end and did with code %d", n.ID, code)
 		}
 	}
 	l.judge(e)
@@ -177,10 +154,7 @@ func (l *clockLab) judge(e evidence) {
 		}
 		e.entries = append(e.entries, entries...)
 	}
-	wrongs := slices.Concat(l.wrongs, once(e), accounted(e), alone(e), truthful(e), within(e))
-	for _, w := range wrongs[:min(15, len(wrongs))] {
-		l.t.Error(w)
-	}
+	nemesis.Fail(l.t, slices.Concat(l.Wrongs(), once(e), accounted(e), alone(e), truthful(e), within(e)))
 	if l.t.Failed() {
 		for _, s := range l.jobs {
 			text, err := l.historyText(s)

@@ -1,9 +1,7 @@
 package slots
 
 import (
-	"context"
 	"os"
-	"os/exec"
 	"strings"
 	"syscall"
 	"time"
@@ -62,28 +60,19 @@ func (l *lab) begin(f nemesis.Fault) (target string, end func()) {
 	if i < 0 || f.Kind == killNode {
 		i = int(f.Draw / 16 % nodes)
 	}
-	for range nodes { // whoever is down already cannot be broken any more
-		if !l.units[i].node.Running() {
-			i = (i + 1) % nodes
-		}
-	}
-	u, way := l.units[i], l.ways[i]
+	u, i := l.keeper.Standing(i)
+	way := l.ways[i]
 	nothing := func() {}
-	switch target = u.node.ID + " for " + lock; f.Kind {
+	switch target = u.ID + " for " + lock; f.Kind {
 	case killLeader, killNode:
-		u.kill()
+		u.Kill()
 	case termLeader:
-		// Asked twice it would be killed, as programs are.
-		if u.node.Running() && !u.frozen && u.termed.IsZero() {
-			u.termed = time.Now()
-			u.node.Signal(syscall.SIGTERM)
-		}
+		u.Term()
 	case freezeLeader:
-		u.frozen = true
-		u.node.Freeze()
-		return target, u.thaw
+		u.Freeze()
+		return target, u.Thaw
 	case stepDown:
-		l.background.Go(func() { l.order(u.node.ConfigPath(), lock) })
+		l.background.Go(func() { l.Add("stepdown said: %s", u.StepDown(l.t.Context(), "--lock-key", lock)) })
 	case redisKill:
 		l.ground(l.redis.Daemon().Kill())
 		return "redis", func() { l.ground(l.redis.Daemon().Restart()) }
@@ -113,21 +102,8 @@ func (l *lab) begin(f nemesis.Fault) (target string, end func()) {
 // ground fails the test for what is none of the nodes' doing.
 func (l *lab) ground(err error) {
 	if err != nil {
-		l.wrong("this test's own ground is gone: %v", err)
+		l.Wrong("this test's own ground is gone: %v", err)
 	}
-}
-
-// order has the leader step down, by a command on a node whose way to Redis may be
-// broken just now.
-func (l *lab) order(config, lock string) {
-	ctx, cancel := context.WithTimeout(l.t.Context(), 8*time.Second)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, l.program, "stepdown", "--wait", "3s", "--config", config, "--lock-key", lock).CombinedOutput()
-	text := strings.TrimSpace(string(out))
-	if err != nil {
-		text += " (" + err.Error() + ")"
-	}
-	l.log.Add("stepdown said: %s", text)
 }
 
 // reload gives every node another configuration, of which only what the commands find in
@@ -136,13 +112,13 @@ func (l *lab) reload() {
 	before := jobsYAML(l.jobs, l.work, l.file, l.generation)
 	l.generation++
 	after := jobsYAML(l.jobs, l.work, l.file, l.generation)
-	for _, u := range l.units {
-		text, err := os.ReadFile(u.node.ConfigPath())
+	for _, n := range l.cluster.Nodes {
+		text, err := os.ReadFile(n.ConfigPath())
 		l.ground(err)
 		changed := strings.ReplaceAll(string(text), generation(before), generation(after))
-		l.ground(os.WriteFile(u.node.ConfigPath(), []byte(changed), 0o600))
-		if u.node.Running() {
-			u.node.Signal(syscall.SIGHUP)
+		l.ground(os.WriteFile(n.ConfigPath(), []byte(changed), 0o600))
+		if n.Running() {
+			n.Signal(syscall.SIGHUP)
 		}
 	}
 }

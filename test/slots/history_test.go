@@ -59,14 +59,14 @@ func (l *lab) history(s spec) ([]entry, error) {
 // terms are the leaderships that the nodes' logs tell of, in their order.
 func (l *lab) terms() []term {
 	var terms []term
-	for _, u := range l.units {
+	for _, n := range l.cluster.Nodes {
 		stopped := map[string]time.Time{}
 		of := func(line cluster.Line) string { return fmt.Sprint(line.Text("lock_key"), line.Int("epoch")) }
-		for _, line := range u.node.Lines("stopping to lead: jobs are told to end") {
+		for _, line := range n.Lines("stopping to lead: jobs are told to end") {
 			stopped[of(line)] = line.Time
 		}
-		for _, line := range u.node.Lines("leading") {
-			t := term{lock: line.Text("lock_key"), node: u.node.ID, epoch: line.Int("epoch"), won: line.Time, stopped: stopped[of(line)]}
+		for _, line := range n.Lines("leading") {
+			t := term{lock: line.Text("lock_key"), node: n.ID, epoch: line.Int("epoch"), won: line.Time, stopped: stopped[of(line)]}
 			if t.lock == lockKey {
 				t.lock = ""
 			}

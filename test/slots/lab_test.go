@@ -1,12 +1,10 @@
 package slots
 
 import (
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -29,27 +27,22 @@ var locks = [...]string{lockKey, "east", "west"}
 // lab is the installation. Its fields belong to the test's goroutine, except for what
 // guards itself.
 type lab struct {
+	*nemesis.Record
 	t          *testing.T
-	program    string
 	work, file string // what jobs run, and what that writes
 	jobs       []spec
 	redis      *testsupport.Redis
 	cluster    *cluster.Cluster
 	ways       []*testsupport.Proxy // of each node to Redis
-	units      []*unit
+	keeper     *cluster.Supervisor
 	nemesis    *nemesis.Nemesis
-	log        *nemesis.Timeline
 	generation int // of the configuration
-	cannotStop int // exits with code 4 after SIGSTOP
 	background sync.WaitGroup
-
-	mu     sync.Mutex
-	wrongs []string
 }
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
-	l := &lab{t: t, program: cluster.Build(t), work: buildWork(t), jobs: mix(), log: &nemesis.Timeline{}}
+	l := &lab{Record: &nemesis.Record{}, t: t, work: buildWork(t), jobs: mix()}
 	l.file = newFile(t)
 	l.redis = testsupport.StartRedis(t, testsupport.RedisAOF())
 	for range nodes {
@@ -61,10 +54,8 @@ func newLab(t *testing.T) *lab {
 		JobsYAML:   jobsYAML(l.jobs, l.work, l.file, 0),
 		TopYAML:    historyYAML,
 	})
-	for _, n := range l.cluster.Nodes {
-		l.units = append(l.units, &unit{node: n})
-	}
-	l.nemesis = &nemesis.Nemesis{Begin: l.begin, Tick: l.supervise, Log: l.log}
+	l.keeper = cluster.Supervise(l.cluster, l)
+	l.nemesis = &nemesis.Nemesis{Begin: l.begin, Tick: l.keeper.Tick, Log: &l.Timeline}
 	l.cluster.Await(15*time.Second, "somebody to lead for every lock", func() bool {
 		for _, lock := range locks {
 			if l.leader(lock) < 0 {
@@ -88,37 +79,9 @@ func newFile(t testing.TB) string {
 	return file
 }
 
-// works is the program of the jobs, built once a test process. It is a variable of the
+// buildWork returns the path of the program that the jobs run. It is a variable of the
 // package because a test binary has one process and many entry points.
-var works struct {
-	once sync.Once
-	path string
-	err  error
-}
-
-// buildWork returns the path of the program that the jobs run.
-func buildWork(t testing.TB) string {
-	t.Helper()
-	works.once.Do(func() { works.path, works.err = build("baton/test/slots/work", "work") })
-	if works.err != nil {
-		t.Fatalf("build what the jobs run: %v", works.err)
-	}
-	return works.path
-}
-
-// build builds a program of this module, with further arguments for the go command.
-func build(pkg, name string, args ...string) (string, error) {
-	dir, err := testsupport.SharedDir("slots")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, name)
-	args = append(append([]string{"build", "-buildvcs=false"}, args...), "-o", path, pkg)
-	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w\n%s", err, out)
-	}
-	return path, nil
-}
+var buildWork = testsupport.Program("baton/test/slots/work")
 
 // leader is the node that leads for a lock as far as Redis tells, or -1: unlike the
 // nodes' own answers this is never kept waiting by one that is frozen.
@@ -145,53 +108,29 @@ func (l *lab) leader(lock string) int {
 	return -1
 }
 
-// wrong notes what must not be. The test goes on: the rest may tell why.
-func (l *lab) wrong(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	l.log.Add("WRONG: %s", text)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.wrongs = append(l.wrongs, text)
-}
-
 // retire ends the nodes in order, which they must obey.
 func (l *lab) retire() {
-	for _, u := range l.units {
-		if u.node.Running() {
-			u.node.Signal(15)
+	for _, n := range l.cluster.Nodes {
+		if n.Running() {
+			n.Signal(syscall.SIGTERM)
 		}
 	}
-	for _, u := range l.units {
-		if code := u.node.Wait(termWithin); code != 0 {
-			l.wrong("%s was told to end and did with code %d", u.node.ID, code)
+	for _, n := range l.cluster.Nodes {
+		if code := n.Wait(cluster.TermWithin); code != 0 {
+			l.Wrong("%s was told to end and did with code %d", n.ID, code)
 		}
 	}
 }
 
-// keep fails the test for what was wrong, and keeps what may tell why; always, if
-// $CHAOS_KEEP is set.
-func (l *lab) keep(seed uint64) {
-	for _, w := range l.wrongs[:min(25, len(l.wrongs))] {
-		l.t.Error(w)
-	}
-	if more := len(l.wrongs) - 25; more > 0 {
-		l.t.Errorf("and %d more", more)
-	}
-	if !l.t.Failed() && os.Getenv("CHAOS_KEEP") == "" {
-		return
-	}
-	dir, err := os.MkdirTemp("", fmt.Sprintf("baton-slots-%d-", seed))
-	if err != nil {
-		l.t.Error(err)
-		return
-	}
+// evidence is what may tell why something was wrong.
+func (l *lab) evidence() map[string]string {
 	starts, err := os.ReadFile(l.file)
 	if err != nil {
 		l.t.Error(err)
 	}
-	files := map[string]string{"timeline.txt": l.log.String(), "wrong.txt": strings.Join(l.wrongs, "\n"), "starts.jsonl": string(starts)}
-	for _, u := range l.units {
-		files[u.node.ID+".log"] = u.node.Log()
+	files := map[string]string{"starts.jsonl": string(starts)}
+	for _, n := range l.cluster.Nodes {
+		files[n.ID+".log"] = n.Log()
 	}
 	for _, s := range l.jobs {
 		text, err := l.historyText(s)
@@ -200,10 +139,5 @@ func (l *lab) keep(seed uint64) {
 		}
 		files["history-"+s.name+".json"] = text
 	}
-	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			l.t.Error(err)
-		}
-	}
-	l.t.Logf("CHAOS_SEED=%d replays these faults; logs, starts, histories and timeline are kept in %s", seed, dir)
+	return files
 }

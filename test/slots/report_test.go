@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"baton/internal/testsupport/cluster"
 )
 
 // report says what happened, for a person.
@@ -22,7 +24,7 @@ func (l *lab) report(e evidence, wrongs []string) {
 		perLock[t.lock]++
 	}
 	line("terms", "%d: %s", len(e.terms), counted(perLock))
-	line("exits", "%d with code %d after SIGSTOP", l.cannotStop, exitCannot)
+	line("exits", "%d with code %d after SIGSTOP", l.keeper.CannotStop, cluster.ExitCannotStop)
 	slots, started, states := 0, 0, map[string]int{}
 	reasons, triggers := map[string]int{}, map[string]int{}
 	for _, s := range e.jobs {

@@ -36,21 +36,23 @@ func TestSlots(t *testing.T) {
 	l.gather(&e)
 	wrongs := judge(e)
 	l.report(e, wrongs)
-	l.wrongs = append(l.wrongs, wrongs...)
+	for _, w := range wrongs {
+		l.Wrong("%s", w)
+	}
 	l.sawEnough(e, faults)
-	l.keep(seed)
+	l.Keep(t, "slots", seed, l.evidence)
 }
 
 // gather reads what was written down.
 func (l *lab) gather(e *evidence) {
 	var err error
 	if e.runs, err = readStarts(l.file); err != nil {
-		l.wrong("what the commands wrote cannot be read: %v", err)
+		l.Wrong("what the commands wrote cannot be read: %v", err)
 	}
 	for _, s := range l.jobs {
 		entries, err := l.history(s)
 		if err != nil {
-			l.wrong("%v", err)
+			l.Wrong("%v", err)
 		}
 		e.entries = append(e.entries, entries...)
 	}
@@ -63,11 +65,11 @@ func (l *lab) gather(e *evidence) {
 // sawEnough makes sure that the test was one.
 func (l *lab) sawEnough(e evidence, faults int) {
 	if least := faults / 4; len(e.terms) < least {
-		l.wrong("there were %d terms only: %d faults should meet %d at least", len(e.terms), faults, least)
+		l.Wrong("there were %d terms only: %d faults should meet %d at least", len(e.terms), faults, least)
 	}
 	for _, s := range l.jobs {
 		if runs, _ := e.of(s.name); len(runs) == 0 && s.every < time.Minute {
-			l.wrong("%s was never started", s.name)
+			l.Wrong("%s was never started", s.name)
 		}
 	}
 }

@@ -93,18 +93,27 @@ func pick(rng *rand.Rand, traits []Trait, busy map[string]time.Duration, at time
 // share the machine.
 func Asked(t testing.TB, ordinary int) (faults int, seed uint64, strict bool) {
 	t.Helper()
-	var err error
-	faults, seed = ordinary, rand.Uint64N(1e9)
+	faults = ordinary
 	if text := os.Getenv("CHAOS_FAULTS"); text != "" {
+		var err error
 		strict = true
 		if faults, err = strconv.Atoi(text); err != nil || faults < 1 {
 			t.Fatalf("$CHAOS_FAULTS is %q: want a number, such as 200", text)
 		}
 	}
-	if text := os.Getenv("CHAOS_SEED"); text != "" {
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatalf("$CHAOS_SEED is %q: want a number that an earlier run has printed", text)
-		}
+	return faults, Seed(t), strict
+}
+
+// Seed reads $CHAOS_SEED; without it another schedule is drawn each time.
+func Seed(t testing.TB) uint64 {
+	t.Helper()
+	text := os.Getenv("CHAOS_SEED")
+	if text == "" {
+		return rand.Uint64N(1e9)
 	}
-	return faults, seed, strict
+	seed, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("$CHAOS_SEED is %q: want a number that an earlier run has printed", text)
+	}
+	return seed
 }

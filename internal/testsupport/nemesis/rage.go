@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
-	"sync"
 	"time"
 )
 
@@ -49,7 +47,7 @@ func (n *Nemesis) Rage(faults []Fault) {
 			var target string
 			target, lasting[i] = n.Begin(faults[0])
 			n.Strikes[i].Target = target
-			n.Log.at(n.Strikes[i].Begun, "FAULT %v (%s)", faults[0], target)
+			n.Log.At(n.Strikes[i].Begun, "FAULT %v (%s)", faults[0], target)
 			faults = faults[1:]
 		}
 		time.Sleep(every)
@@ -79,37 +77,4 @@ func (n *Nemesis) Kinds() []string {
 		lines = append(lines, fmt.Sprintf("%3d %s", kinds[k], k))
 	}
 	return lines
-}
-
-// Timeline is what happened when, for whoever looks for a cause. Many may write.
-type Timeline struct {
-	mu    sync.Mutex
-	lines []entry
-}
-
-type entry struct {
-	at   time.Time
-	text string
-}
-
-// Add notes what happens now.
-func (l *Timeline) Add(format string, args ...any) { l.at(time.Now(), format, args...) }
-
-func (l *Timeline) at(at time.Time, format string, args ...any) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lines = append(l.lines, entry{at, fmt.Sprintf(format, args...)})
-}
-
-// String is the timeline with the times of the nodes' logs, one a line.
-func (l *Timeline) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	lines := slices.Clone(l.lines)
-	slices.SortStableFunc(lines, func(a, b entry) int { return a.at.Compare(b.at) })
-	var b strings.Builder
-	for _, e := range lines {
-		fmt.Fprintf(&b, "%s  %s\n", e.at.UTC().Format("15:04:05.000"), e.text)
-	}
-	return b.String()
 }
