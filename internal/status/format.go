@@ -13,6 +13,8 @@ import (
 func span(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch d = max(d, 0); {
+	case d < time.Millisecond:
+		return "0 s"
 	case d < time.Second:
 		return fmt.Sprintf("%d ms", d.Milliseconds())
 	case d < 10*time.Second:

@@ -9,7 +9,7 @@ import (
 
 func TestSpan(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		-time.Second: "0 ms", 0: "0 ms", 420 * time.Millisecond: "420 ms", time.Second: "1 s", 8190 * time.Millisecond: "8.1 s",
+		-time.Second: "0 s", 0: "0 s", 420 * time.Millisecond: "420 ms", time.Second: "1 s", 8190 * time.Millisecond: "8.1 s",
 		9999 * time.Millisecond: "9.9 s", 42900 * time.Millisecond: "42 s", time.Minute: "1 min", 200 * time.Second: "3 min 20 s",
 		time.Hour: "1 h", 47*time.Hour + 59*time.Minute: "47 h 59 min", 48 * time.Hour: "2 d", 291 * time.Hour: "12 d 3 h",
 	} {

@@ -14,8 +14,7 @@
   };
   function span(ms) {
     const s = Math.floor(Math.max(ms, 0) / 1000);
-    if (s < 1) return "0 ms";
-    if (s < 60) return s + " s";
+        if (s < 60) return s + " s";
     if (s < 3600) return two(s, 60, "min", 1, "s");
     if (s < 172800) return two(s, 3600, "h", 60, "min");
     return two(s, 86400, "d", 3600, "h");

@@ -56,6 +56,9 @@ func (s *Server) composeOverview(d *document, snap Snapshot, known, all bool, ex
 	d.Kind, d.View = "overview", v
 	d.Title = v.Leader.Name + v.Leader.Headline
 	d.Announce = d.Title
+	if known && snap.Error != "" && !snap.Redis.OK {
+		d.Alarm = "What you see is " + span(ms(snap.AgeMS)) + " old." // the first problem says why
+	}
 	if len(v.Problems) > 0 && v.Leader.Tone == good && v.Problems[0].Tone == bad && v.Problems[0].Say != "" {
 		d.Title = v.Problems[0].Say + " · " + d.Title
 	}

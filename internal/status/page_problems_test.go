@@ -85,11 +85,40 @@ func TestALockOfSomeJobsIsNoProblemOfItsOwnWhileNobodyLeads(t *testing.T) {
 func TestALeaderThatIsMissingIsShownAsSilent(t *testing.T) {
 	s := calm(time.Now())
 	s.Leader.NodeID, s.Nodes[0].State, s.Nodes[0].LastSeenMSAgo = "db2", StateMissing, 9000
-	if n := newNodeView(s.Nodes[0], s, s.Now); n.State != "silent" || n.Tone != bad || n.Aside == "" {
+	if n := newNodeView(s.Nodes[0], s, s.Now); n.State != "silent" || n.Tone != bad || n.Aside == "" || !strings.HasSuffix(n.Seen.Near, " s ago") {
 		t.Errorf("%+v", n)
 	}
 	if page := render(t, s); !strings.Contains(page, "On db1: systemctl status baton.") {
 		t.Error("the page does not say where to look")
+	}
+}
+
+// Where Redis is away all else is how it was: one thing is to be seen to.
+func TestWhereRedisIsAwayItIsTheOneProblem(t *testing.T) {
+	s := sample(time.Now())
+	s.Error, s.AgeMS, s.Redis = "connection refused", 14_000, Redis{Host: "r:1", Error: "connection refused"}
+	if got := todo(s, tally{text: "2 dead letters"}); len(got) != 1 || !strings.HasPrefix(got[0], "bad Redis: Does not answer: connection refused: See whether Redis runs at r:1") {
+		t.Errorf("to do: %q", got)
+	}
+	page := render(t, s)
+	if strings.Count(page, "connection refused") != 1 || !strings.Contains(page, `<p class="alarm">What you see is 14 s old.</p>`) || !strings.Contains(page, " led when last seen") {
+		t.Error("the page says it more than once, or not how old it is, or as if it were so now")
+	}
+	if strings.Index(page, `class="problems"`) > strings.Index(page, `class="leader `) {
+		t.Error("what is to be seen to does not stand on top")
+	}
+}
+
+func TestNobodyIsAskedToStepDownWhereNobodyLeads(t *testing.T) {
+	s := calm(time.Now())
+	h := New(Config{Source: fixed(s), Health: standby})
+	for _, leads := range []bool{true, false} {
+		if !leads {
+			s.Leader = nil
+		}
+		if page := pageOf(t, h, topic{path: "/", see: true, order: true}, s, true); strings.Contains(page, "Step down…") != leads {
+			t.Errorf("somebody leads: %v, and the other way round with the button", leads)
+		}
 	}
 }
 

@@ -174,7 +174,7 @@ func TestVerdicts(t *testing.T) {
 		"jobs unknown":  {jobsVerdict(Snapshot{Error: "x"}, false), verdict{Tone: warn, Question: "Jobs", Answer: "Not known", Note: "the state could not be read"}},
 		"jobs stale":    {jobsVerdict(Snapshot{Error: "x", Jobs: []Job{job("a", 1, nil)}}, true), verdict{Tone: warn, Question: "Jobs", Answer: "Well", Note: "when last seen"}},
 		"redis":         {redisVerdict(Snapshot{Redis: Redis{Host: "r:1", OK: true, Since: now.Add(-time.Hour)}}, now), verdict{Tone: good, Question: "Redis", Answer: "Answers", Note: "r:1, for 1 h"}},
-		"redis down":    {redisVerdict(Snapshot{Redis: Redis{Host: "r:1", Error: "refused"}}, now), verdict{Tone: bad, Question: "Redis", Answer: "Does not answer", Note: "refused"}},
+		"redis down":    {redisVerdict(Snapshot{Redis: Redis{Host: "r:1", Error: "refused"}}, now), verdict{Tone: bad, Question: "Redis", Answer: "Does not answer", Note: "r:1", Detail: "refused"}},
 		"nodes":         {nodesVerdict(Snapshot{Leader: &Leader{NodeID: "a"}, Nodes: []Node{{ID: "a"}, {ID: "b"}}}, true), verdict{Tone: good, Question: "Nodes", Answer: "2 live", Note: "1 could take over"}},
 		"node alone":    {nodesVerdict(Snapshot{Leader: &Leader{NodeID: "a"}, Nodes: []Node{{ID: "a"}}}, true), verdict{Tone: warn, Question: "Nodes", Answer: "1 live", Note: "no standby could take over"}},
 		"no candidate":  {nodesVerdict(Snapshot{Leader: &Leader{NodeID: "a"}, Nodes: []Node{{ID: "a"}, {ID: "b", Observer: true}, {ID: "c", Aside: "for 20s: x"}}}, true), verdict{Tone: warn, Question: "Nodes", Answer: "3 live", Note: "no standby could take over"}},
@@ -222,7 +222,7 @@ func TestLeaseGoesOnEndingWhileTheStateIsOld(t *testing.T) {
 		tone           tone
 	}{
 		{8000, 10000, 0, "8 s", good}, {8000, 10000, 4500, "3.5 s", warn}, {8000, 10000, 7000, "1 s", bad},
-		{8000, 10000, 60000, "0 ms", bad}, {12000, 10000, 0, "10 s", good},
+		{8000, 10000, 60000, "0 s", bad}, {12000, 10000, 0, "10 s", good},
 	} {
 		v := newLeaseView(&Leader{LeaseLeftMS: c.left, TTLMS: c.ttl}, c.age, time.Now())
 		if v.Left != c.want || v.Tone != c.tone {

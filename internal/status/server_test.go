@@ -181,7 +181,7 @@ func TestHangingSourceIsAnsweredWithTheLastKnownState(t *testing.T) {
 			}
 		}
 		page := get(h, "/").Body.String()
-		for _, want := range []string{"<bdi>db1</bdi> led when last seen", "Redis did not answer within 1.5 s", "What you see is 3", `value="0"`} {
+		for _, want := range []string{"<bdi>db1</bdi> led when last seen", "Redis: Does not answer</b> <span>no answer within 1.5 s", "What you see is 3", `value="0"`} {
 			if !strings.Contains(page, want) {
 				t.Errorf("page lacks %q", want)
 			}

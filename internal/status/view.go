@@ -32,6 +32,7 @@ type overview struct {
 	Terms    timelineView
 	Events   []eventView
 	AllOff   bool // all jobs are paused
+	Calm     bool // the leader is not what there is to see to first
 }
 
 // lockView is an election of its own for some of the jobs.
@@ -78,6 +79,7 @@ func newOverview(s Snapshot, known, all bool, extra extras) overview {
 		Events:   newEvents(s.Events[:min(len(s.Events), eventsOnFront)], now),
 	}
 	v.Problems = v.problems(s, extra.letters)
+	v.Calm = v.Leader.Tone == good || s.Error != "" && !s.Redis.OK
 	for _, l := range s.Locks {
 		v.Locks = append(v.Locks, newLockView(l, now))
 	}
@@ -198,7 +200,7 @@ func seen(n Node, s Snapshot, now time.Time) instant {
 	switch ago := ms(n.LastSeenMSAgo + s.AgeMS); {
 	case n.ID == s.NodeID && !n.Stale && n.Twin == "":
 		return instant{Near: "now"} // it shows this
-	case ago >= 0 && ago <= SeenWithin:
+	case ago >= 0 && ago <= SeenWithin && !n.silent():
 		i.Near = "within " + span(SeenWithin)
 	}
 	return i

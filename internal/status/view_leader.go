@@ -59,7 +59,9 @@ func newLeaderView(s Snapshot, known bool, now time.Time) leaderView {
 		}
 		if s.Error != "" {
 			v.Tone, v.Headline, v.Note = warn, " led when last seen", "Another node may lead by now."
-			v.Next = "Open the page of another node, and see whether this node reaches Redis."
+			if s.Redis.OK { // else Redis is what there is to see to
+				v.Next = "Open the page of another node, and see whether this node reaches Redis."
+			}
 		}
 		return v
 	}

@@ -11,7 +11,7 @@ type nodeView struct {
 	Seen                                   instant
 	Tone                                   tone
 	Here, Leads, OtherVersion, OtherConfig bool
-	ClockOff                               bool
+	ClockOff, Silent                       bool
 }
 
 func newNodeView(n Node, s Snapshot, now time.Time) nodeView {
@@ -36,6 +36,7 @@ func newNodeView(n Node, s Snapshot, now time.Time) nodeView {
 	if len(v.Config) > shortHash {
 		v.Config = v.Config[:shortHash]
 	}
+	v.Silent = n.silent()
 	switch {
 	case n.Stale:
 		v.Tone, v.State = bad, "silent"

@@ -16,7 +16,8 @@ type problem struct {
 }
 
 // problems are what there is to do, the worst first: nothing where all is well. What is
-// wrong with the leader stands in its own part of the page.
+// wrong with the leader stands in its own part of the page. Where the state cannot be read
+// that is the problem.
 func (v overview) problems(s Snapshot, letters tally) (all []problem) {
 	if s.Error == "" {
 		for _, l := range s.Locks {
@@ -26,18 +27,20 @@ func (v overview) problems(s Snapshot, letters tally) (all []problem) {
 		}
 	}
 	for _, v := range v.Verdicts {
-		if v.Next == "" {
+		if v.Next == "" || s.Error != "" && v.Question != redisQuestion {
 			continue
 		}
-		p := problem{Tone: v.Tone, What: v.Question + ": " + v.Answer, Note: v.Note, Next: v.Next, Link: v.Link, Say: v.Say}
+		p := problem{Tone: v.Tone, What: v.Question + ": " + v.Answer, Note: or(v.Detail, v.Note), Next: v.Next, Link: v.Link, Say: v.Say}
 		if v.Link != "" {
 			p.See = "Open " + v.Of
 		}
 		all = append(all, p)
 	}
-	if s.Error == "" {
-		troubles := nodeTroubles(s)
-		for _, t := range troubles[min(1, len(troubles)):] { // the verdict has the first
+	if s.Error != "" {
+		return all // all else is how it was, and may have come of that
+	}
+	if troubles := nodeTroubles(s); len(troubles) > 0 {
+		for _, t := range troubles[1:] { // the verdict has the first
 			all = append(all, problem{Tone: warn, What: "Nodes: " + t.note, Next: t.next})
 		}
 	}

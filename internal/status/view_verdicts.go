@@ -12,6 +12,7 @@ type verdict struct {
 	Question string
 	Answer   string
 	Note     string
+	Detail   string // more of it than fits beside others; "": Note is all
 	Next     string // what to do; "" where all is well
 	Link, Of string // where to look, which is the page of that job; "" is nowhere else
 	Say      string // read out when it comes up; without figures, which would chatter
@@ -79,9 +80,13 @@ func lateNext(s Snapshot, j Job) string {
 	return "It should run: open it, and run it now."
 }
 
+// whyShown is how much of an error stands at the top of the page.
+const whyShown = 160
+
 // jobsVerdict answers whether the last runs were well.
 func jobsVerdict(s Snapshot, known bool) verdict {
 	var bads, overdue, paused []string
+	var why string
 	running, ran := 0, 0
 	for _, j := range s.Jobs {
 		if !j.OverdueSince.IsZero() {
@@ -97,6 +102,9 @@ func jobsVerdict(s Snapshot, known bool) verdict {
 			ran++
 		}
 		if failing(j) {
+			if len(bads) == 0 {
+				why = clipTo(visible(j.LastRun.Error), whyShown)
+			}
 			bads = append(bads, j.Name)
 		}
 	}
@@ -108,6 +116,9 @@ func jobsVerdict(s Snapshot, known bool) verdict {
 		v.Tone, v.Answer, v.Note = idle, "None", "no job is configured on this node"
 	case len(bads) > 0:
 		v.Tone, v.Answer, v.Note = bad, fmt.Sprintf("%d of %d failing", len(bads), len(s.Jobs)), some(bads)
+		if why != "" {
+			v.Detail = some(bads) + ". The last error of " + bads[0] + ": " + why
+		}
 		v.Next, v.Link, v.Of, v.Say = "Read the last error of "+bads[0]+", mend that, and run it.", jobURL(bads[0]), bads[0], "Jobs are failing"
 	case len(overdue) > 0:
 		v.Tone, v.Answer, v.Note = bad, fmt.Sprintf("%d of %d late", len(overdue), len(s.Jobs)), some(overdue)
@@ -126,13 +137,14 @@ func jobsVerdict(s Snapshot, known bool) verdict {
 	return v
 }
 
+const redisQuestion = "Redis"
+
 // redisVerdict answers whether this node reaches its Redis.
 func redisVerdict(s Snapshot, now time.Time) verdict {
-	v := verdict{Question: "Redis", Tone: good, Answer: "Answers", Note: s.Redis.Host}
+	v := verdict{Question: redisQuestion, Tone: good, Answer: "Answers", Note: s.Redis.Host}
 	if !s.Redis.OK {
-		v.Tone, v.Answer = bad, "Does not answer"
-		v.Note = or(clip(s.Redis.Error), s.Redis.Host)
-		v.Next = "See whether Redis runs at " + or(s.Redis.Host, "its address") + ", and ask baton doctor on this node."
+		v.Tone, v.Answer, v.Detail = bad, "Does not answer", clip(visible(s.Redis.Error))
+		v.Next = "See whether Redis runs at " + or(s.Redis.Host, "its address") + ", and ask baton doctor on this node. The page of another node tells whether it is this one alone."
 		v.Say = "Redis does not answer"
 	}
 	if !s.Redis.Since.IsZero() {
