@@ -129,8 +129,10 @@ func AwaitStopped(pid int) {
 func stopped(pid int) bool {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid)) // none of one that has ended
 	return !slices.ContainsFunc(threads, func(name string) bool {
-		stat, err := os.ReadFile(name)
-		// The state follows the name, which stands in parentheses and may hold any.
-		return err == nil && !bytes.HasPrefix(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" T"))
+		stat, _ := os.ReadFile(name) // it may have ended
+		// The state follows the name, which stands in parentheses and may hold any. One
+		// that has ended (Z, X) does nothing either.
+		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+		return len(fields) > 0 && !bytes.Contains([]byte("TtZX"), fields[0])
 	})
 }
