@@ -77,8 +77,12 @@ func (r *examinationReport) configFile(path string, c config.Config) {
 func inlineSecrets(c config.Config) map[string]string {
 	all := map[string]string{"redis.password": c.Redis.PasswordInline}
 	ofURL := func(key, raw string) {
-		if u, err := url.Parse(raw); err == nil && u.User != nil {
-			all[key], _ = u.User.Password()
+		// As it stands in the file: url.Parse would decode it.
+		_, rest, _ := strings.Cut(raw, "://")
+		authority, _, _ := strings.Cut(rest, "/")
+		user := authority[:max(strings.LastIndexByte(authority, '@'), 0)]
+		if _, password, given := strings.Cut(user, ":"); given {
+			all[key] = password
 		}
 	}
 	ofURL("redis.url", c.Redis.URL)

@@ -1,0 +1,242 @@
+package daemon
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"baton/internal/config"
+	"baton/internal/flush"
+	"baton/internal/job"
+	"baton/internal/redisstore"
+	"baton/internal/sqlstore"
+)
+
+func flushOf(name string, from config.From, to config.To) config.Job {
+	return config.Job{Name: name, Schedule: "@hourly", Flush: config.Flush{From: from, To: to}}
+}
+
+// Redis is asked for the permissions of just what each kind of job sends.
+func TestWhatAJobDoesToRedisIsKnown(t *testing.T) {
+	always := flushOf("stream", config.From{Type: config.Stream, Key: "events", Retain: time.Hour}, config.To{})
+	always.Schedule = "@always"
+	for _, c := range []struct {
+		job  config.Job
+		want redisstore.PreflightUse
+	}{
+		{flushOf("sharded", config.From{Type: config.Counters, Key: "views:[0-2]"}, config.To{}),
+			redisstore.PreflightUse{Job: "sharded", Type: config.Counters, Live: []string{"views:0", "views:1", "views:2"}}},
+		{flushOf("totals", config.From{Type: config.Counters, Key: "total", Mode: config.ModeWatermark}, config.To{}),
+			redisstore.PreflightUse{Job: "totals", Type: config.Counters, Watermark: true, Live: []string{"total"}}},
+		{flushOf("keyed", config.From{Type: config.Counters, Key: "count:<id>", Changed: "changed:count"}, config.To{}),
+			redisstore.PreflightUse{Job: "keyed", Type: config.Counters, Live: []string{"changed:count"}, Key: "count:<id>"}},
+		{flushOf("keyed totals", config.From{Type: config.Counters, Key: "count:<id>", Mode: config.ModeWatermark}, config.To{}),
+			redisstore.PreflightUse{Job: "keyed totals", Type: config.Counters, Watermark: true, Key: "count:<id>"}},
+		{flushOf("rows", config.From{Type: config.Hashes, Key: "user:<id>", Changed: "changed:user"}, config.To{}),
+			redisstore.PreflightUse{Job: "rows", Type: config.Hashes, Live: []string{"changed:user"}, Key: "user:<id>"}},
+		{flushOf("list", config.From{Type: config.List, Key: "queue"}, config.To{}),
+			redisstore.PreflightUse{Job: "list", Type: config.List, Live: []string{"queue"}}},
+		{always, redisstore.PreflightUse{Job: "stream", Type: config.Stream, Live: []string{"events"}, Retain: true, Wait: true}},
+		{flushOf("scan", config.From{Type: config.Scan, Key: "doc:<id>", Value: "json"}, config.To{}),
+			redisstore.PreflightUse{Job: "scan", Type: config.Scan, Key: "doc:<id>", Value: "json"}},
+	} {
+		if got := useOf(c.job); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s:\n%+v, want\n%+v", c.job.Name, got, c.want)
+		}
+	}
+}
+
+// And the database for the rights of just what it does to its table.
+func TestWhatAJobDoesToItsTableIsKnown(t *testing.T) {
+	keyed, kept, bare := &flush.Plan{Key: []int{0}}, &flush.Plan{Key: []int{0}, Keep: true}, &flush.Plan{}
+	for _, c := range []struct {
+		name string
+		from config.From
+		to   config.To
+		plan *flush.Plan
+		want string // insert, update, delete
+	}{
+		{"upsert", config.From{Type: config.Counters}, config.To{}, keyed, "iu-"},
+		{"insert", config.From{Type: config.List}, config.To{Mode: string(flush.ModeInsert)}, bare, "i--"},
+		{"insert what is not there", config.From{Type: config.List}, config.To{Mode: string(flush.ModeInsert)}, kept, "i--"},
+		{"replace", config.From{Type: config.List}, config.To{Mode: string(flush.ModeReplace)}, keyed, "iud"},
+		{"delete", config.From{Type: config.List}, config.To{Mode: string(flush.ModeDelete)}, keyed, "--d"},
+		{"rows that go with their hash", config.From{Type: config.Hashes}, config.To{}, keyed, "iud"},
+		{"rows that stay without it", config.From{Type: config.Hashes, OnMissing: string(flush.MissingIgnore)}, config.To{}, keyed, "iu-"},
+		{"rows that are emptied", config.From{Type: config.Hashes, OnMissing: string(flush.MissingNull)}, config.To{}, keyed, "iu-"},
+		{"records that say so", config.From{Type: config.Stream}, config.To{DeleteWhen: map[string]string{"op": "delete"}}, keyed, "iud"},
+		{"rows that have vanished", config.From{Type: config.Scan, Vanished: "delete"}, config.To{}, keyed, "iud"},
+		{"rows that may vanish", config.From{Type: config.Scan}, config.To{}, keyed, "iu-"},
+	} {
+		got := preflightTable(flushOf("j", c.from, c.to), c.plan)
+		text := ""
+		for i, may := range []bool{got.Insert, got.Update, got.Delete} {
+			if text += "iud"[i : i+1]; !may {
+				text = text[:i] + "-"
+			}
+		}
+		if want := (sqlstore.PreflightTable{Job: "j", Plan: c.plan, Insert: got.Insert, Update: got.Update, Delete: got.Delete}); text != c.want || got != want {
+			t.Errorf("%s: %s, want %s; %+v", c.name, text, c.want, got)
+		}
+	}
+}
+
+func TestWhatIsUsualIsNotTold(t *testing.T) {
+	command := func(name string, grace time.Duration) config.Job {
+		return config.Job{Name: name, Command: config.Command{"true"}, Policy: config.Policy{Grace: grace}}
+	}
+	for ttl, want := range map[time.Duration]int{3*time.Second - 1: 1, 3 * time.Second: 0, 10 * time.Second: 0, time.Minute: 0, time.Minute + 1: 1} {
+		c := configFor("redis://127.0.0.1:1")
+		c.Election.TTL = ttl
+		flushes := flushOf("flush", config.From{}, config.To{Database: "main", Table: "a"})
+		flushes.Grace = time.Hour // a flush has none to speak of
+		other, elsewhere := flushOf("other table", config.From{}, config.To{Database: "main", Table: "b"}), flushOf("other database", config.From{}, config.To{Database: "two", Table: "a"})
+		c.Jobs = []config.Job{flushes, other, elsewhere, command("one", ttl-1), command("two", ttl-1)}
+		if all := examineConfig(c); len(all) != want {
+			t.Errorf("ttl %v: %+v", ttl, all)
+		}
+	}
+	c := configFor("redis://127.0.0.1:1")
+	c.Election.TTL = 10 * time.Second
+	c.HTTP.Listen = "db1.example:9747"
+	if all := examineConfig(c); len(all) != 1 || all[0].Severity != SeverityWarning {
+		t.Errorf("a name beyond this host: %+v", all)
+	}
+	c.HTTP.Listen, c.Jobs = config.Off, nil
+	for i := range 5 {
+		c.Jobs = append(c.Jobs, command(fmt.Sprint("long", i), 10*time.Second))
+	}
+	if all := examineConfig(c); len(all) != 1 || !strings.HasSuffix(all[0].What, "long0, long1, long2, long3, long4") {
+		t.Errorf("%+v", all)
+	}
+	c.Jobs = []config.Job{flushOf("first", config.From{}, config.To{Database: "main", Table: "Users"}), flushOf("second", config.From{}, config.To{Database: "main", Table: "users"})}
+	if all := examineConfig(c); len(all) != 1 || all[0].Subject != `job "first"` {
+		t.Errorf("two writers of one table are told once, however it is written: %+v", all)
+	}
+}
+
+func TestRunsThatAreTooLongForTheirScheduleMeanSomethingElseUnderEachOverlap(t *testing.T) {
+	every, err := job.ParseSchedule("@every 10s", time.UTC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for overlap, want := range map[string]string{config.OverlapForbid: "warning slots are left out", config.OverlapReplace: "error each run is ended by the next one",
+		config.OverlapQueueOne: "warning runs pile up, as overlap is " + config.OverlapQueueOne} {
+		for took, told := range map[time.Duration]bool{10*time.Second - 1: false, 10 * time.Second: true} {
+			r := &examinationReport{subject: "j"}
+			r.tooLong(task{config: config.Job{Policy: config.Policy{Overlap: overlap}}, schedule: every}, took)
+			if len(r.findings) > 0 != told || told && !strings.HasPrefix(string(r.findings[0].Severity)+" "+r.findings[0].Consequence, want) {
+				t.Errorf("%s, after %v: %+v", overlap, took, r.findings)
+			}
+		}
+	}
+	never, err := job.ParseSchedule("0 0 30 2 *", time.UTC)
+	if err == nil {
+		r := &examinationReport{}
+		if r.tooLong(task{schedule: never}, time.Hour); len(r.findings) != 0 {
+			t.Errorf("a job that is never due: %+v", r.findings)
+		}
+	}
+	at := time.Unix(1_700_000_000, 0)
+	took := func(seconds ...int) (runs []job.Record) {
+		for _, s := range seconds {
+			runs = append(runs, job.Record{Started: at, Finished: at.Add(time.Duration(s) * time.Second)})
+		}
+		return runs
+	}
+	if got := medianOf(took(9, 1, 2, 100, 3)); got != 3*time.Second {
+		t.Errorf("the median is %v", got)
+	}
+}
+
+// Every place of the configuration that can hold a secret is looked for in its file.
+func TestEverySecretOfAConfigurationIsKnown(t *testing.T) {
+	c := configFor("redis://:in%40url@127.0.0.1:1")
+	c.Redis.PasswordInline = "plain-password"
+	c.Redis.Quorum = []string{"redis://127.0.0.1:2", "redis://u:in-quorum@127.0.0.1:1"}
+	c.Redis.Sentinel = &config.Sentinel{PasswordInline: "of-sentinel", PasswordFile: "/f/sentinel"}
+	c.Redis.TLS, c.HTTP.TLS = &config.TLS{KeyFile: "/f/redis.key"}, &config.ServerTLS{KeyFile: "/f/http.key"}
+	c.Redis.PasswordFile, c.HTTP.TokenFile = "/f/redis", "/f/token"
+	c.Databases = map[string]config.Database{"p": {Driver: "postgres", DSNInline: "postgres://in-dsn", DSNFile: "/f/p"}, "s": {Driver: "sqlite", DSNInline: "/no/secret.db"}}
+	c.Notify = []config.Notify{{Name: "ops", Webhook: &config.Webhook{URL: "https://hooks.example/in-hook", URLFile: "/f/hook", TokenFile: "/f/hook-token"}}, {Name: "cmd"}}
+	c.Jobs = []config.Job{{Name: "j", DeadMansSwitch: &config.Webhook{URL: "https://ping.example/in-switch", URLFile: "/f/switch"}, EnvFile: "/f/env",
+		Env: map[string]string{"API_TOKEN": "in-env", "LANG": "de_DE.UTF-8"}, Secrets: map[string]string{"A": "/f/a", "B": "/f/b"}}}
+	got := inlineSecrets(c)
+	for key, want := range map[string]string{
+		"redis.password": "plain-password", "redis.url": "in%40url", "redis.quorum[1]": "in-quorum", "redis.sentinel.password": "of-sentinel", "databases.p.dsn": "postgres://in-dsn",
+		"webhook of notification ops": "in-hook", "dead_mans_switch of job j": "in-switch", "env.API_TOKEN of job j": "in-env",
+	} {
+		if got[key] != want {
+			t.Errorf("%s: %q, want %q as it stands in the file", key, got[key], want)
+		}
+	}
+	if len(got) != 8 {
+		t.Errorf("%d: %q", len(got), got)
+	}
+	want := strings.Fields("/f/a /f/b /f/env /f/hook /f/hook-token /f/http.key /f/p /f/redis /f/redis.key /f/sentinel /f/switch /f/token")
+	if files := secretFiles(c); !slices.Equal(files, want) {
+		t.Errorf("%q, want %q", files, want)
+	}
+}
+
+func TestDirectoriesAndProgramsOfBatonAreLookedAt(t *testing.T) {
+	dir := t.TempDir()
+	mkdir := func(name string, mode os.FileMode) string {
+		path := filepath.Join(dir, name)
+		if err := os.Mkdir(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	state, run := mkdir("state", os.ModeSticky|0o777), mkdir("run", 0o777)
+	env := func(name string) (string, bool) {
+		v, ok := map[string]string{"STATE_DIRECTORY": state + ":/elsewhere", "RUNTIME_DIRECTORY": run + ":/elsewhere"}[name]
+		return v, ok
+	}
+	if err := os.WriteFile(filepath.Join(run, "admin.sock"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Join(run, "admin.sock"), 0o666); err != nil { // a file is no socket
+		t.Fatal(err)
+	}
+	c := configFor("redis://127.0.0.1:1")
+	c.HTTP.AdminSocket = ""
+	all := examineFiles(c, DoctorOptions{Getenv: env})
+	wantFound(t, all, SeverityError, "file "+run, "can write to it")
+	if len(all) != 1 { // in a directory like /tmp nobody removes what is another's
+		t.Errorf("%+v", all)
+	}
+	if o := (DoctorOptions{Unit: "baton@reports.service"}); o.usualState() != "/var/lib/baton-reports" || o.usualRuntime() != "/run/baton-reports" {
+		t.Errorf("%s, %s", o.usualState(), o.usualRuntime())
+	}
+
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(program, info.Mode()|othersWrite); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = os.Chmod(program, info.Mode()) }()
+	wantFound(t, examineFiles(c, DoctorOptions{}), SeverityError, "file "+program, "can write to it")
+}
+
+func TestADirectoryThatCannotBeWrittenIsTold(t *testing.T) {
+	const readOnly = "/proc/self" // of a file system that nobody can write to
+	r := &examinationReport{}
+	r.ownDirectories(DoctorOptions{Getenv: func(name string) (string, bool) { return map[string]string{"STATE_DIRECTORY": readOnly}[name], true }})
+	wantFound(t, r.findings, SeverityError, "file "+readOnly, "this user cannot write there")
+	wantRemedies(t, r.findings)
+}
