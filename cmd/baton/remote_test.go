@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
 	"golang.org/x/sys/unix"
 
 	"baton/internal/testsupport"
@@ -72,6 +73,9 @@ func TestCommandsSayTheSameThroughANode(t *testing.T) {
 	id := first(t, `(?m)^([0-9a-f]{12})  `, c.run("dead", "list").stdout)
 	run := first(t, `"run_id": "([^"]+)"`, c.run("job", "history", "report", "-o", "json").stdout)
 	through := &cli{t, bare}
+	c.run("job", "run", "report", "--watch") // another one is the last
+	bury(t, c, "report")
+	c.want(exitOK, "hello\n", "", "job", "logs", "report", "--run", run) // the others say the same
 	for _, args := range [][]string{
 		{"leader"}, {"leader", "-o", "json"}, {"status"}, {"status", "--events"}, {"explain", "db1"}, {"explain", "db9"},
 		{"job", "list"}, {"job", "list", "-o", "json"}, {"job", "show", "views"}, {"job", "show", "nope"}, {"job", "next", "views"}, {"job", "next", "nope"}, {"job", "history", "nope"}, {"job", "logs", "nope"}, {"job", "logs", "views"}, {"job", "pause", "nope"}, {"job", "cancel", "report", "--run", "x"},
@@ -104,6 +108,23 @@ func TestCommandsSayTheSameThroughANode(t *testing.T) {
 		if !same() {
 			t.Errorf("baton %s\nitself: %+v\nthrough a node: %+v", strings.Join(args, " "), direct, asked)
 		}
+	}
+}
+
+// bury puts so many runs on top of a job's history that the earlier ones are not in sight.
+func bury(t *testing.T, c *cli, name string) {
+	t.Helper()
+	var shown struct{ Redis struct{ URL string } }
+	if err := json.Unmarshal([]byte(c.run("config", "show", "-o", "json").stdout), &shown); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := redis.DialURL(shown.Redis.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if _, err := conn.Do("EVAL", `for i = 1, 650 do redis.call('XADD', KEYS[1], '*', 'id', 'r' .. i, 'state', 'succeeded') end`, 1, "{baton}:job:"+name+":runs"); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -84,7 +84,7 @@ func (r *Remote) whichRun(ctx context.Context, v view, o JobLogs) (JobRun, error
 		}
 		id = j.LastRun.ID
 	}
-	run, _, err := v.findRun(ctx, o.Job, id)
+	run, _, err := v.findRun(ctx, o.Job, id, searched)
 	switch {
 	case err != nil:
 		return JobRun{}, err

@@ -31,8 +31,9 @@ const (
 	// lostAfter is how long a run may have no leader before it is given up for lost: the
 	// leader of a term that has ended tells how its runs ended, if it can.
 	lostAfter = 5 * time.Second
-	// searched is how many finished runs a run is looked for among.
-	searched = 100
+	// latest is how many entries of a history one is looked for in that was there a moment
+	// ago, again and again; searched is all that a history may keep, for one look.
+	latest, searched = 100, 10_000
 )
 
 // JobRun is a run as those see it who have asked for it, or watch it.

@@ -56,7 +56,7 @@ func (v view) paused(ctx context.Context, name string, refusal error) error {
 func (v view) awaitStart(ctx context.Context, request redisstore.Request, leader string) (JobRun, error) {
 	deadline := time.Now().Add(askFor)
 	for wait := glance; ; wait = min(2*wait, watchEvery) {
-		rec, refused, err := v.findRun(ctx, request.Job, request.ID)
+		rec, refused, err := v.findRun(ctx, request.Job, request.ID, latest)
 		switch {
 		case err == nil && refused != "":
 			return JobRun{}, errors.New(refused)
@@ -95,9 +95,9 @@ func (v view) queued(ctx context.Context, request redisstore.Request) bool {
 	return err == nil && slices.ContainsFunc(o.Requests, func(r redisstore.Request) bool { return r.ID == request.ID && r.Queued })
 }
 
-// findRun looks for a run by its ID: among those that go on, and those that have ended.
-// It is nil if there is none; then, maybe, the reason why it was refused.
-func (v view) findRun(ctx context.Context, name, id string) (run *status.Run, refused string, err error) {
+// findRun looks for a run by its ID: among those that go on, and the last entries of the
+// history. It is nil if there is none; then, maybe, the reason why it was refused.
+func (v view) findRun(ctx context.Context, name, id string, among int) (run *status.Run, refused string, err error) {
 	s, err := v.state(ctx, name)
 	if err != nil {
 		return nil, "", err
@@ -117,13 +117,13 @@ func (v view) findRun(ctx context.Context, name, id string) (run *status.Run, re
 	case j.LastRun == nil:
 		return nil, "", nil
 	}
-	runs, err := v.runs(ctx, name, searched)
-	for i := range runs {
-		if runs[i].ID == id {
-			return &runs[i], "", err // with its output, which the last result has not
-		}
-	}
-	if j.LastRun.ID == id {
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	rec, err := v.ledger.FindRun(ctx, name, id, among)
+	switch {
+	case rec != nil:
+		return runOf(rec), "", nil // with its output, which the last result has not
+	case j.LastRun.ID == id:
 		return j.LastRun, "", err
 	}
 	return nil, "", err

@@ -22,7 +22,7 @@ func (r *Remote) WatchRun(ctx context.Context, name, id string, show func(JobRun
 	var lost time.Time // since when the run has no leader
 	const often = 3    // a run that was queued may begin between two looks
 	for unknown := 0; ; {
-		run, refused, err := v.findRun(ctx, name, id)
+		run, refused, err := v.findRun(ctx, name, id, latest)
 		switch {
 		case ctx.Err() != nil:
 			return JobRun{}, ctx.Err()
@@ -54,14 +54,18 @@ func (r *Remote) runNow(ctx context.Context, name, id string) (JobRun, error) {
 	if err != nil {
 		return JobRun{}, err
 	}
-	run, refused, err := v.findRun(ctx, name, id)
+	run, refused, err := v.findRun(ctx, name, id, latest)
+	if run == nil && refused == "" && err == nil {
+		if v.queued(ctx, redisstore.Request{ID: id}) {
+			return JobRun{Job: name, Run: status.Run{ID: id, State: stateQueued}, Queued: true}, nil
+		}
+		run, refused, err = v.findRun(ctx, name, id, searched)
+	}
 	switch {
 	case err != nil:
 		return JobRun{}, err
 	case refused != "":
 		return JobRun{}, &status.Coded{Code: "run_refused", Kind: status.ErrRefused, Err: errors.New(refused)}
-	case run == nil && v.queued(ctx, redisstore.Request{ID: id}):
-		return JobRun{Job: name, Run: status.Run{ID: id, State: stateQueued}, Queued: true}, nil
 	case run == nil:
 		return JobRun{}, fmt.Errorf("%w: the history of job %q does not know run %s", ErrNoRun, name, id)
 	}

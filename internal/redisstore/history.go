@@ -187,6 +187,27 @@ func (l *Ledger) Runs(ctx context.Context, name string, n int) ([]job.Record, er
 	return runs, nil
 }
 
+// findPage is how much of a history is read at a time: other commands go in between.
+const findPage = 100
+
+// FindRun looks for a finished run by its id among the last most entries of a job's
+// history, the newest first. It is nil if it is not there.
+func (l *Ledger) FindRun(ctx context.Context, name, id string, most int) (*job.Record, error) {
+	for before := "+"; before != "" && most > 0; most -= findPage {
+		var entries []HistoryEntry
+		var err error
+		if entries, before, err = l.historyBefore(ctx, name, before, min(most, findPage)); err != nil {
+			return nil, err
+		}
+		for i := range entries {
+			if entries[i].Missed == nil && entries[i].ID == id {
+				return &entries[i].Record, nil
+			}
+		}
+	}
+	return nil, nil
+}
+
 // historyBefore returns up to n entries before a place in the history, the newest first,
 // and the place before the last of them, "" if there is nothing.
 func (l *Ledger) historyBefore(ctx context.Context, name, before string, n int) (entries []HistoryEntry, next string, err error) {
