@@ -32,8 +32,7 @@ func (s *Server) supervised(do Do) Do {
 		if who.how == "" {
 			return Outcome{}, errSignIn
 		}
-		log := s.cfg.Logger.With(zap.String("action", string(o.Action)), zap.String("by", o.By), zap.String("with", who.how),
-			zap.String("address", who.address), zap.String("job", o.Job), zap.String("run_id", o.RunID), zap.String("to", o.To), zap.String("letter", o.Letter), zap.Int("letters", len(o.Letters)))
+		log := s.cfg.Logger.With(tellOrder(o, who)...)
 		select {
 		case s.orders <- struct{}{}:
 			defer func() { <-s.orders }()
@@ -56,6 +55,23 @@ func (s *Server) supervised(do Do) Do {
 		defer s.watch.outdate() // whoever gave it sees what it did
 		return do(ctx, o)
 	}
+}
+
+// tellOrder is what the log is told of an order: what it names, and of most orders that is
+// little.
+func tellOrder(o Order, who caller) []zap.Field {
+	var fields []zap.Field
+	for _, f := range []struct{ key, value string }{
+		{"action", string(o.Action)}, {"by", o.By}, {"with", who.how}, {"address", who.address}, {"job", o.Job}, {"run_id", o.RunID}, {"to", o.To}, {"letter", o.Letter},
+	} {
+		if f.value != "" {
+			fields = append(fields, zap.String(f.key, f.value))
+		}
+	}
+	if len(o.Letters) > 0 {
+		fields = append(fields, zap.Int("letters", len(o.Letters)))
+	}
+	return fields
 }
 
 // tellOutcome tells the log what an order came to. A refused reload is told by whoever has

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"testing"
 
 	"go.uber.org/zap"
@@ -27,6 +28,21 @@ func TestTheLogSaysOfAnOrderWhatIsKnownAndOnce(t *testing.T) {
 		case tc.want == "" && len(all) == 0:
 		case len(all) != 1 || all[0].Message != tc.want:
 			t.Errorf("%v: %+v, want %q", tc.err, all, tc.want)
+		}
+	}
+}
+
+func TestTheLogNamesOfAnOrderOnlyWhatItHas(t *testing.T) {
+	core, told := observer.New(zap.InfoLevel)
+	log := zap.New(core)
+	log.Info("", tellOrder(Order{Action: "pause", By: "by ann", Job: "views"}, caller{how: "token", address: "127.0.0.1:1"})...)
+	log.Info("", tellOrder(Order{Action: "drop", Letters: make([]LetterKey, 3)}, caller{how: "socket"})...)
+	for i, want := range []map[string]any{
+		{"action": "pause", "by": "by ann", "job": "views", "with": "token", "address": "127.0.0.1:1"},
+		{"action": "drop", "with": "socket", "letters": int64(3)},
+	} {
+		if got := told.All()[i].ContextMap(); !maps.Equal(got, want) {
+			t.Errorf("%v, want %v", got, want)
 		}
 	}
 }
