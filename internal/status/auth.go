@@ -130,6 +130,16 @@ func CheckToken(file string) error {
 }
 
 func readToken(file string) (sum [sha256.Size]byte, err error) {
+	const lineEnd = 2
+	info, err := os.Stat(file)
+	switch {
+	case err != nil:
+		return sum, fmt.Errorf("http.token_file: %w", err)
+	case !info.Mode().IsRegular(): // to open a pipe would wait for whoever writes to it
+		return sum, fmt.Errorf("http.token_file: %s is no regular file", file)
+	case info.Size() > mostToken+lineEnd:
+		return sum, errLongToken(file)
+	}
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return sum, fmt.Errorf("http.token_file: %w", err)
@@ -141,9 +151,13 @@ func readToken(file string) (sum [sha256.Size]byte, err error) {
 	case len(token) < leastToken:
 		return sum, fmt.Errorf("http.token_file: %s: the token has %d characters, and it takes %d at least; make one with: openssl rand -hex 32", file, len(token), leastToken)
 	case len(token) > mostToken:
-		return sum, fmt.Errorf("http.token_file: %s: the token has more than %d characters", file, mostToken)
+		return sum, errLongToken(file)
 	}
 	return sha256.Sum256([]byte(token)), nil
+}
+
+func errLongToken(file string) error {
+	return fmt.Errorf("http.token_file: %s: the token has more than %d characters", file, mostToken)
 }
 
 // refresh reads the token again if its file has changed. Sessions of another token end.

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -335,6 +336,20 @@ func TestATokenMustBeHardToGuessAndOneLine(t *testing.T) {
 	}
 	if err := CheckToken("/nowhere/token"); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
+	}
+}
+
+func TestATokenFileThatIsNoFileKeepsNobodyWaiting(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "token")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{pipe, t.TempDir(), "/dev/zero"} {
+		told := make(chan error, 1)
+		go func() { told <- CheckToken(path) }()
+		if err := within(t, told, "CheckToken of "+path); err == nil || !strings.Contains(err.Error(), "no regular file") {
+			t.Errorf("%s: %v", path, err)
+		}
 	}
 }
 

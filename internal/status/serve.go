@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"sync"
 	"time"
-
-	"go.uber.org/zap"
 )
 
 const (
@@ -42,7 +40,7 @@ func (s *Server) Serve(ctx context.Context, lns ...net.Listener) error {
 		WriteTimeout:      s.limits.write,
 		IdleTimeout:       s.limits.idle,
 		MaxHeaderBytes:    16 << 10,
-		ErrorLog:          zap.NewStdLog(s.cfg.Logger),
+		ErrorLog:          newServerLog(s.cfg.Logger),
 		TLSConfig:         s.cfg.TLS,
 		// A connection of HTTP/2 would carry any number of requests past the limit.
 		Protocols: new(http.Protocols),
