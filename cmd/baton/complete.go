@@ -3,8 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -65,25 +63,6 @@ func (complete completion) asArguments(cmd *cobra.Command, most int) {
 
 // explained is a word with what it is, for the shells that show it.
 func explained(word, what string) string { return word + "\t" + plain(firstLine(what), 80) }
-
-// oneJob has a command name a job, and says which there are.
-func oneJob(e env) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) > 0 {
-			return cobra.ExactArgs(1)(cmd, args)
-		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), completeWithin)
-		defer cancel()
-		names := jobNames(e)(ctx, cmd, args)
-		if len(names) == 0 {
-			return errors.New("say which job; baton job list shows them")
-		}
-		for i, n := range names {
-			names[i], _, _ = strings.Cut(n, "\t")
-		}
-		return fmt.Errorf("say which job: %s", some(names, 10))
-	}
-}
 
 // jobNames are the configured jobs.
 func jobNames(e env) completion {

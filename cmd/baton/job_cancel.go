@@ -22,7 +22,7 @@ func newJobCancelCommand(e env) *cobra.Command {
 			"job pause stops that. It returns when the runs have been told. Exit code 1 if there was\n" +
 			"nothing to cancel, 3 if nobody leads.",
 		Example: "  baton job cancel report\n  baton job cancel report --run 0d6c… --reason 'wrong parameters'",
-		Args:    cobra.ExactArgs(1),
+		Args:    oneJob(e),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withRemote(cmd, e, func(r daemon.Asked) error {
 				c, err := r.CancelJob(cmd.Context(), args[0], run, by(reason))

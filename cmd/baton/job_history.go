@@ -14,27 +14,29 @@ import (
 
 func newJobHistoryCommand(e env) *cobra.Command {
 	var out output
+	var name string
 	var n int
 	cmd := &cobra.Command{
-		Use:   "history JOB",
+		Use:   "history [JOB]",
 		Short: "Show how the runs of a job ended, and the slots that were not run",
 		Long: "Show the last runs of a job that have ended, on whatever node, and the slots that were not\n" +
 			"run, with the reason; the newest first. Slots that were missed one after the other for the\n" +
 			"same reason are one line. How much is kept is said by history in the configuration. With\n" +
-			"-o json there is also the end of what a command printed; baton job logs has more of it.",
+			"-o json there is also the end of what a command printed; baton job logs has more of it.\n" +
+			"JOB may be left out where there is just one.",
 		Example: "  baton job history report\n  baton job history report -n 100 -o json",
-		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		Args:    oneOrTheJob(e, &name),
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			if n < 1 {
 				return usageError(fmt.Errorf("-n %d: want a number above 0", n))
 			}
 			return withRemote(cmd, e, func(r daemon.Asked) error {
-				entries, err := r.JobHistory(cmd.Context(), args[0], n)
+				entries, err := r.JobHistory(cmd.Context(), name, n)
 				if err != nil {
 					return jobError(err)
 				}
 				return out.print(e.stdout, entries, func(w io.Writer) error {
-					return printHistory(w, args[0], entries, r.Zone(args[0]), r.IsCommand(args[0]))
+					return printHistory(w, name, entries, r.Zone(name), r.IsCommand(name))
 				})
 			})
 		},

@@ -143,19 +143,21 @@ func behind(j daemon.Job) string {
 
 func newJobShowCommand(e env) *cobra.Command {
 	var out output
+	var name string
 	var runs int
 	cmd := &cobra.Command{
-		Use:     "show JOB",
+		Use:     "show [JOB]",
 		Short:   "Show one job and its last runs",
+		Long:    "Show one job, how it stands, and its last runs. JOB may be left out where there is just one.",
 		Example: "  baton job show users\n  baton job show users -n 50",
-		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		Args:    oneOrTheJob(e, &name),
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withRemote(cmd, e, func(r daemon.Asked) error {
-				j, err := r.Job(cmd.Context(), args[0])
+				j, err := r.Job(cmd.Context(), name)
 				if err != nil {
 					return jobError(err)
 				}
-				past, err := r.JobRuns(cmd.Context(), args[0], runs)
+				past, err := r.JobRuns(cmd.Context(), name, runs)
 				if err != nil {
 					return err
 				}

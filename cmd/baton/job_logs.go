@@ -15,19 +15,19 @@ import (
 func newJobLogsCommand(e env) *cobra.Command {
 	o := daemon.JobLogs{}
 	cmd := &cobra.Command{
-		Use:   "logs JOB",
+		Use:   "logs [JOB]",
 		Short: "Show what a job's command prints",
 		Long: "Show what a job's command has printed, standard output and standard error in one: the\n" +
 			"run that goes on, or else the last one, on whichever host. With -f it goes on until the\n" +
 			"run has ended, and tells how: exit code 0 if that was well, else 1; Ctrl-C ends the\n" +
 			"watching, and not the run. The last 256 KiB of each of the last 20 runs are kept, and\n" +
 			"secrets that the job names are not in them. On a terminal control characters other than\n" +
-			"those of colours are shown, and have no effect; elsewhere all is as the command wrote it.",
+			"those of colours are shown, and have no effect; elsewhere all is as the command wrote it. JOB may be\n" +
+			"left out where there is just one.",
 		Example: "  baton job logs report\n  baton job logs report -f\n  baton job logs report --tail 20 --run 3f0c…",
-		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		Args:    oneOrTheJob(e, &o.Job),
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withRemote(cmd, e, func(r daemon.Asked) error {
-				o.Job = args[0]
 				o.Note = func(text string) { _ = say(e.stderr, "baton: %s\n", text) }
 				run, err := showLogs(cmd.Context(), r, o, e.stdout)
 				switch {

@@ -16,16 +16,18 @@ const mostSlots = 1000
 
 func newJobNextCommand(e env) *cobra.Command {
 	var out output
+	var name string
 	var n int
 	var from string
 	cmd := &cobra.Command{
-		Use:   "next JOB",
+		Use:   "next [JOB]",
 		Short: "List the coming slots of a job, and what daylight saving does to them",
 		Long: "List the coming slots of a job in its time zone, when it starts with its jitter, and what\n" +
-			"daylight saving does to them. The configuration alone is asked: not Redis, and no pause.",
+			"daylight saving does to them. The configuration alone is asked: not Redis, and no pause.\n" +
+			"JOB may be left out where there is just one.",
 		Example: "  baton job next report\n  baton job next report -n 100 -o json\n  baton job next report --from 2027-03-27",
-		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		Args:    oneOrTheJob(e, &name),
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			if n < 1 || n > mostSlots {
 				return usageError(fmt.Errorf("-n %d: want 1 to %d", n, mostSlots))
 			}
@@ -33,11 +35,11 @@ func newJobNextCommand(e env) *cobra.Command {
 				now := time.Now()
 				if from != "" {
 					var err error
-					if now, err = parseFrom(from, r.Zone(args[0])); err != nil {
+					if now, err = parseFrom(from, r.Zone(name)); err != nil {
 						return usageError(err)
 					}
 				}
-				coming, err := r.Next(cmd.Context(), args[0], now, n)
+				coming, err := r.Next(cmd.Context(), name, now, n)
 				if err != nil {
 					return jobError(err)
 				}

@@ -102,8 +102,10 @@ func TestJobsArePausedForAWhileAndAllTogether(t *testing.T) {
 	} {
 		c.matches(c.run(append([]string{"job", "pause"}, bad.args...)...), exitUsage, `^$`, regexp.QuoteMeta(bad.why))
 	}
-	c.matches(c.run("job", "resume"), exitUsage, `^$`, `say which job, or --all`)
-	c.matches(c.run("job", "run"), exitUsage, `^$`, `say which job: report, fails, apart\n`)
+	for _, command := range []string{"run", "cancel", "preview", "show", "next", "history", "logs"} {
+		c.matches(c.run("job", command), exitUsage, `^$`, `say which job: report, fails, apart\n`)
+	}
+	c.matches(c.run("job", "resume"), exitUsage, `^$`, `say which job, or --all: report, fails, apart\n`)
 
 	c.matches(c.run("job", "pause", "report", "--for", "2h", "--reason", "upgrade"), exitOK,
 		`^job "report" is paused by \S+: upgrade, until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d CES?T\n$`, `^$`)

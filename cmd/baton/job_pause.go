@@ -20,14 +20,14 @@ func (j *whichJobs) addFlag(cmd *cobra.Command) {
 }
 
 // name is the job's; "" stands for all.
-func (j *whichJobs) name(args []string) (string, error) {
+func (j *whichJobs) name(cmd *cobra.Command, e env, args []string) (string, error) {
 	switch {
 	case j.all && len(args) > 0:
 		return "", usageError(fmt.Errorf("say either %s or --all", args[0]))
 	case j.all:
 		return "", nil
 	case len(args) == 0:
-		return "", usageError(errors.New("say which job, or --all"))
+		return "", usageError(sayWhich(", or --all", namesOfJobs(cmd, e)))
 	case args[0] == "":
 		return "", usageError(errors.New("the job's name is empty"))
 	}
@@ -51,7 +51,7 @@ func newJobPauseCommand(e env) *cobra.Command {
 			"of the job.",
 		Example: "  baton job pause users --reason 'new column'\n  baton job pause report --for 2h\n  baton job pause --all --until 06:30 --reason 'restore of main'",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name, err := jobs.name(args)
+			name, err := jobs.name(cmd, e, args)
 			if err == nil {
 				err = ends.check(cmd)
 			}
@@ -107,7 +107,7 @@ func newJobResumeCommand(e env) *cobra.Command {
 			"nothing.",
 		Example: "  baton job resume users\n  baton job resume users && baton job run users --watch\n  baton job resume --all",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name, err := jobs.name(args)
+			name, err := jobs.name(cmd, e, args)
 			if err != nil {
 				return err
 			}

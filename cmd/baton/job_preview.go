@@ -25,7 +25,7 @@ func newJobPreviewCommand(e env) *cobra.Command {
 			"and what is wrong. It needs no leader, and changes nothing in Redis or the database. Exit\n" +
 			"code 1 if something is wrong.",
 		Example: "  baton job preview users\n  baton job preview users -n 100 -o json",
-		Args:    cobra.ExactArgs(1),
+		Args:    oneJob(e),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := loadConfig(cmd, e)
 			if err != nil {

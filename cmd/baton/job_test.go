@@ -45,6 +45,13 @@ func (c *cli) matches(got result, code int, stdout, stderr string) {
 
 func TestJobIsDrivenFromTheCommandLine(t *testing.T) {
 	c, conn, db := jobCLI(t, "@yearly")
+	c.matches(c.run("job", "next"), exitOK, `^views: `, `^$`) // there is no other
+	c.matches(c.run("job", "show"), exitOK, `^job +views\n`, `^$`)
+	c.matches(c.run("job", "history"), exitOK, `^nothing is known of job "views"`, `^$`)
+	c.matches(c.run("job", "logs"), exitUsage, `^$`, `job "views" is a flush`)
+	for _, order := range []string{"run", "cancel", "pause", "resume"} {
+		c.matches(c.run("job", order), exitUsage, `^$`, `say which job.*: views\n`)
+	}
 	c.matches(c.run("job", "run", "views"), exitNoLeader, `^$`, `nobody holds lock "baton"`)
 	c.daemon("--node-id", "db1")
 	c.until("db1\n", "leader")
