@@ -73,12 +73,12 @@ func TestFlushesOfAClusterAreExact(t *testing.T) {
 	})
 	t.Run("hashes", func(t *testing.T) {
 		db, want := newDatabase(), map[string]string{}
-		for i := range 2500 {
+		for i := range 800 {
 			id := fmt.Sprint(i)
 			g.change(id, "name"+id, i)
 			want[id] = fmt.Sprintf("%d|name%d|%d", i, i, i)
 		}
-		src := hashesOn(t, g.store, HashesOptions{PageRows: 1000})
+		src := hashesOn(t, g.store, HashesOptions{PageRows: 300})
 		db.drain(t, src)
 		same(t, "rows", want, db.rows)
 

@@ -19,25 +19,27 @@ const usersStage, usersMeta = "{changed:user}:baton:stage", "{changed:user}:bato
 // one transaction.
 func (g *rig) change(zset bool, id, name string, n int) {
 	g.t.Helper()
-	g.do("MULTI")
-	g.do("HSET", "user:"+id, "name", name, "n", n)
+	g.send("MULTI")
+	g.send("HSET", "user:"+id, "name", name, "n", n)
 	g.index(zset, id)
 	g.do("EXEC")
 }
 
 func (g *rig) remove(zset bool, id string) {
 	g.t.Helper()
-	g.do("MULTI")
-	g.do("DEL", "user:"+id)
+	g.send("MULTI")
+	g.send("DEL", "user:"+id)
 	g.index(zset, id)
 	g.do("EXEC")
 }
 
+// index sends the change of an index; whoever wants the reply asks for it.
 func (g *rig) index(zset bool, id string) {
+	g.t.Helper()
 	if zset {
-		g.do("ZADD", "changed:user", 0.5, id) // a score that is no id of any test
+		g.send("ZADD", "changed:user", 0.5, id) // a score that is no id of any test
 	} else {
-		g.do("SADD", "changed:user", id)
+		g.send("SADD", "changed:user", id)
 	}
 }
 
@@ -166,10 +168,11 @@ func TestMoreIDsThanMemoryAreReadInRounds(t *testing.T) {
 			id := fmt.Sprint(i)
 			g.index(zset, id)
 			if i%3 == 0 {
-				g.do("HSET", "user:"+id, "name", "x", "n", i)
+				g.send("HSET", "user:"+id, "name", "x", "n", i)
 				want[id] = id + "|x|" + id
 			}
 		}
+		g.do("")
 		scans := 0
 		src := g.hashes(HashesOptions{PageRows: 100, MemoryBudget: 16 << 10, Observe: func(step string) error {
 			if step == stepScan {

@@ -153,32 +153,39 @@ func (w world) play(d drawn, name string) map[string]string {
 		}
 		return reply
 	}
+	send := func(name string, args ...any) {
+		w.t.Helper()
+		if err := w.conn.Send(name, args...); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	send("FLUSHALL")
 	now := clockOf(w.t, do("TIME"))
-	do("FLUSHALL")
 	if d.holder != "" {
-		do("SET", k.lock(), d.holder)
+		send("SET", k.lock(), d.holder)
 	}
 	if d.quarLen != 0 {
-		do("SET", k.quarantine(), "x")
+		send("SET", k.quarantine(), "x")
 	}
 	for key, ms := range map[string]int64{k.lock(): d.left, k.quarantine(): d.quarLen} {
 		if ms > 0 {
-			do("PEXPIRE", key, ms)
+			send("PEXPIRE", key, ms)
 		}
 	}
 	for field, value := range d.term {
-		do("HSET", k.term(), field, value)
+		send("HSET", k.term(), field, value)
 	}
 	for field, value := range d.control {
-		do("HSET", k.control(), field, value)
+		send("HSET", k.control(), field, value)
 	}
 	for field, ms := range d.soon {
 		text := strconv.FormatInt(now+ms, 10)
 		if strings.HasPrefix(field, "priority:") {
 			text = "5 " + text
 		}
-		do("HSET", k.control(), field, text)
+		send("HSET", k.control(), field, text)
 	}
+	do("") // all of it
 
 	after := map[string]string{"answer": w.send(d, name, k)}
 	if after["answer"] == "refused" {

@@ -71,8 +71,9 @@ func TestEveryValueIsRead(t *testing.T) {
 func TestScanPagesComeInKeyOrderAndOfOneLane(t *testing.T) {
 	g := newRig(t)
 	for i := range 3000 {
-		g.do("SET", fmt.Sprintf("s:%d", i*7919%3000), i)
+		g.send("SET", fmt.Sprintf("s:%d", i*7919%3000), i)
 	}
+	g.do("")
 	for _, lanes := range []int{1, 3} {
 		src := scanOn(t, g.store, ScanOptions{Key: "s:<id>", Value: "string", Inputs: []string{"id", "$value"}, PageRows: 100, Lanes: lanes})
 		lane, last := map[string]int{}, make([]string, lanes)
@@ -107,9 +108,10 @@ func TestMoreKeysThanMemoryAreReadInRounds(t *testing.T) {
 	g := newRig(t)
 	want := map[string]string{}
 	for i := range 6000 {
-		g.do("SET", fmt.Sprintf("s:%d", i), strings.Repeat("x", i%50))
+		g.send("SET", fmt.Sprintf("s:%d", i), strings.Repeat("x", i%50))
 		want[fmt.Sprint(i)] = strings.Repeat("x", i%50)
 	}
+	g.do("")
 	scans := 0
 	j := &scanJob{store: g.store, table: newScanTable("id", "v"), columns: map[string]flush.ColumnSpec{"id": {}, "v": {From: "$value"}},
 		options: ScanOptions{Key: "s:<id>", Value: "string", MemoryBudget: 32 << 10},
@@ -209,8 +211,9 @@ func TestAPassIsOfItsStage(t *testing.T) {
 func TestPeekReadsAFewRecords(t *testing.T) {
 	g := newRig(t)
 	for i := range 5000 {
-		g.do("SET", fmt.Sprintf("x:%d", i), i)
+		g.send("SET", fmt.Sprintf("x:%d", i), i)
 	}
+	g.do("")
 	src := scanOn(t, g.store, ScanOptions{Key: "x:<id>", Value: "string", Inputs: []string{"id", "$value"}, Lanes: 2})
 	for _, n := range []int{1, 10, 5000, 10_000} {
 		records, err := src.Peek(t.Context(), n)

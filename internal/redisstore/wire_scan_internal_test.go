@@ -27,8 +27,11 @@ func TestScanFindsEveryElementOfAnyKind(t *testing.T) {
 	for i := range n {
 		member := fmt.Sprintf("%d\r\n\x00", i)
 		all = append(all, member)
-		g.do("SADD", "set", member)
-		g.do("HSET", "hash", member, i)
+		g.send("SADD", "set", member)
+		g.send("HSET", "hash", member, i)
+		if i%1000 == 999 {
+			g.do("")
+		}
 	}
 	slices.Sort(all)
 	for _, key := range []string{"set", "hash"} {
