@@ -1,0 +1,321 @@
+package status
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	recorder "go.uber.org/zap/zaptest/observer"
+)
+
+// Whoever guesses from a thousand addresses, or from all of a network, has no more tries
+// than from one; and fills no memory.
+func TestGuessersAreCountedByNetworkAndNotWithoutEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := guarded(t)
+		guess := func(address, token string) (code int, waited time.Duration) {
+			r := from(httptest.NewRequest(http.MethodPost, "http://localhost:9747/api/v1/resume", nil), loopbackAddr)
+			r.RemoteAddr = address
+			r.Header.Set("Authorization", "Bearer "+token)
+			rec, began := httptest.NewRecorder(), time.Now()
+			s.ServeHTTP(rec, r)
+			return rec.Code, time.Since(began)
+		}
+		for i := range freeFailures {
+			guess(fmt.Sprintf("[2001:db8:0:1::%x]:1", i+1), "wrong") // of one customer
+		}
+		if code, waited := guess("[2001:db8:0:1:ffff::1]:1", "wrong"); code != 401 || waited != 0 {
+			t.Errorf("the first turn is at once: %d after %v", code, waited)
+		}
+		if _, waited := guess("[2001:db8:0:1:ffff::2]:1", "wrong"); waited != turnEvery {
+			t.Errorf("the next one from that network waited %v, want %v", waited, turnEvery)
+		}
+		if _, waited := guess("[2001:db8:0:2::1]:1", "wrong"); waited != 0 {
+			t.Errorf("another network's waited %v", waited)
+		}
+		many := func(network string) {
+			for i := range mostGuessers + 10 {
+				if _, waited := guess(fmt.Sprintf("%s.%d.%d:1", network, i/250, i%250), "wrong"); waited != 0 {
+					t.Fatalf("address %d of %s waited %v", i, network, waited)
+				}
+			}
+		}
+		many("10.1")
+		if n, g := len(s.auth.guessers), s.auth.guessers[netip.Prefix{}]; n > mostGuessers+1 || g == nil || g.failures < 10 {
+			t.Errorf("%d guessers are remembered, and those beyond are not counted together: %+v", n, g)
+		}
+		if _, waited := guess("[2001:db8:0:1:ffff::3]:1", "wrong"); waited == 0 {
+			t.Error("whoever guesses is forgotten for all who come after")
+		}
+		time.Sleep(3 * freeFailures * time.Second)
+		if many("10.2"); len(s.auth.guessers) > mostGuessers+1 {
+			t.Errorf("%d guessers are remembered", len(s.auth.guessers))
+		}
+		// What is forgotten is forgotten by the second, and no more than twice the free ones is held against anybody.
+		time.Sleep(3 * freeFailures * time.Second)
+		for range 3 * freeFailures {
+			guess("192.0.2.9:1", "wrong")
+		}
+		time.Sleep((freeFailures + 1) * time.Second)
+		if _, waited := guess("192.0.2.9:1", secretToken); waited != 0 {
+			t.Errorf("after %d s the right token waited %v", freeFailures+1, waited)
+		}
+	})
+}
+
+func TestAQueueOfGuessersHasAnEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := guarded(t)
+		for range freeFailures {
+			send(s, "/api/v1/pause", "", bearer("wrong")...)
+		}
+		codes, hung := make(chan int, 400), 0
+		for range cap(codes) {
+			go func() { codes <- send(s, "/api/v1/pause", "", bearer("wrong")...).Code }()
+		}
+		synctest.Wait()
+		for len(codes) > 0 { // those that were answered without a wait
+			if code := <-codes; code == http.StatusTooManyRequests {
+				hung++
+			}
+		}
+		if most := int(longestQueue/turnEvery) + 2; hung < cap(codes)-most {
+			t.Errorf("%d of %d were turned away, and no more than %d should wait", hung, cap(codes), most)
+		}
+		rec := send(s, "/api/v1/pause", "", bearer("wrong")...)
+		if rec.Code != 429 || rec.Header().Get("Retry-After") == "" || !strings.Contains(rec.Body.String(), "admin socket") {
+			t.Errorf("%d %q %s", rec.Code, rec.Header().Get("Retry-After"), rec.Body)
+		}
+		time.Sleep(longestQueue + time.Second)
+	})
+}
+
+func TestATokenThatCannotBeReadIsToldOnceAndIsGoodAgainWhenItCan(t *testing.T) {
+	core, logs := recorder.New(zapcore.ErrorLevel)
+	file := tokenFile(t, secretToken)
+	s := New(Config{Source: fixed(Snapshot{}), Health: standby, Do: (&given{}).do, TokenFile: file, Logger: zap.New(core)})
+	h := door(s)
+	cookies, csrf := enterDoor(t, h)
+	if err := os.Rename(file, file+".away"); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if rec := send(s, "/api/v1/resume", "", bearer(secretToken)...); rec.Code != 503 || rec.Header().Get("Retry-After") == "" {
+			t.Errorf("%d %s", rec.Code, rec.Body)
+		}
+	}
+	if logs.Len() != 1 {
+		t.Errorf("told %d times", logs.Len())
+	}
+	if err := os.Rename(file+".away", file); err != nil {
+		t.Fatal(err)
+	}
+	if rec := send(s, "/api/v1/resume", "", bearer(secretToken)...); rec.Code != 200 {
+		t.Errorf("the file is back: %d %s", rec.Code, rec.Body)
+	}
+	if rec := browse(h, "POST", "/test/do", url.Values{"csrf": {csrf}}, cookies); rec.Code != 401 {
+		t.Errorf("a session of before the token was away: %d", rec.Code)
+	}
+	// Another file of the same length and time, as one has that is put in its place.
+	cookies, csrf = enterDoor(t, h)
+	info, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := strings.Repeat("f", len(secretToken))
+	if err := os.WriteFile(file+".new", []byte(other+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(file+".new", info.ModTime(), info.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(file+".new", file); err != nil {
+		t.Fatal(err)
+	}
+	if rec := browse(h, "POST", "/test/do", url.Values{"csrf": {csrf}}, cookies); rec.Code != 401 || send(s, "/api/v1/resume", "", bearer(other)...).Code != 200 {
+		t.Errorf("the token was replaced, and a session of the old one gives orders: %d", rec.Code)
+	}
+	// The same token in a file that was only touched ends no session.
+	cookies, csrf = nil, ""
+	rec := browse(h, "POST", "/test/in", url.Values{"token": {other}}, nil)
+	cookies = rec.Result().Cookies()
+	csrf = browse(h, "GET", "/test/csrf", nil, cookies).Body.String()
+	if err := os.Chtimes(file, time.Now(), time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if rec := browse(h, "POST", "/test/do", url.Values{"csrf": {csrf}}, cookies); rec.Code != 200 {
+		t.Errorf("the file was touched: %d", rec.Code)
+	}
+}
+
+func TestNobodySignsInWhereItIsNotForBrowsersOrNotSafe(t *testing.T) {
+	with, _ := guarded(t)
+	without := New(Config{Source: fixed(Snapshot{}), Health: standby})
+	in := func(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, r)
+		return rec
+	}
+	form := func() *strings.Reader { return strings.NewReader("token=" + secretToken) }
+	h := door(with)
+	for name, c := range map[string]struct {
+		h    http.Handler
+		r    *http.Request
+		says string
+	}{
+		"no token":       {door(without), from(httptest.NewRequest("POST", "http://localhost:9747/test/in", form()), loopbackAddr), "http.token_file"},
+		"over a network": {h, from(httptest.NewRequest("POST", "http://10.0.0.7:9747/test/in", form()), networkAddr), "https"},
+	} {
+		if rec := in(c.h, c.r); rec.Code != 403 || len(rec.Result().Cookies()) > 0 || !strings.Contains(rec.Body.String(), c.says) {
+			t.Errorf("%s: %d %s %v", name, rec.Code, rec.Body, rec.Result().Cookies())
+		}
+	}
+	for name, c := range map[string]struct {
+		s    *Server
+		r    *http.Request
+		want bool
+	}{
+		"loopback": {with, from(httptest.NewRequest("GET", "/", nil), loopbackAddr), true}, "network": {with, from(httptest.NewRequest("GET", "/", nil), networkAddr), false},
+		"socket": {with, from(httptest.NewRequest("GET", "/", nil), socketAddr), false}, "no token": {without, from(httptest.NewRequest("GET", "/", nil), loopbackAddr), false},
+	} {
+		if got := c.s.auth.enabled(c.r); got != c.want {
+			t.Errorf("%s: one can sign in: %t", name, got)
+		}
+	}
+	cookies, _ := enterDoor(t, h)
+	if cookies[0].MaxAge != int(sessionFor.Seconds()) {
+		t.Errorf("the cookie stays for %d s", cookies[0].MaxAge)
+	}
+	// A cookie that was taken to a connection that others read is worth nothing.
+	r := from(httptest.NewRequest("GET", "http://10.0.0.7:9747/test/csrf", nil), networkAddr)
+	r.AddCookie(cookies[0])
+	rec := httptest.NewRecorder()
+	if h.ServeHTTP(rec, r); rec.Body.Len() > 0 {
+		t.Error("a session goes on over a connection that others read")
+	}
+	if rec := browse(h, "POST", "/test/out", nil, cookies); len(rec.Result().Cookies()) != 1 || rec.Result().Cookies()[0].MaxAge >= 0 {
+		t.Errorf("signed out, the browser keeps %v", rec.Result().Cookies())
+	}
+	if len(with.auth.sessions) != 0 {
+		t.Errorf("%d sessions are left", len(with.auth.sessions))
+	}
+}
+
+func TestSessionsThatAreOverMakeRoomForOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := guarded(t)
+		h := door(s)
+		for range maxSessions / 2 {
+			enterDoor(t, h)
+		}
+		time.Sleep(sessionIdle + time.Second)
+		if enterDoor(t, h); len(s.auth.sessions) != 1 {
+			t.Errorf("%d sessions, of which one is good", len(s.auth.sessions))
+		}
+	})
+}
+
+// A stream of a page, or of the state, ends with the session that was shown it.
+func TestAStreamEndsWithItsSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &given{}
+		s := New(Config{Source: fixed(sample(time.Now())), Health: standby, Do: g.do, TokenFile: tokenFile(t, secretToken)})
+		h := door(s)
+		cookies, csrf := enterDoor(t, h)
+		ended := make(chan string, 3)
+		for _, path := range []string{"/live?page=%2F", "/api/v1/stream"} {
+			r := from(httptest.NewRequest(http.MethodGet, "http://localhost:9747"+path, nil), loopbackAddr)
+			r.AddCookie(cookies[0])
+			go func() {
+				h.ServeHTTP(&slowReader{ResponseRecorder: httptest.NewRecorder()}, r)
+				ended <- path
+			}()
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if len(ended) != 0 {
+			t.Fatalf("%s ended early", <-ended)
+		}
+		browse(h, "POST", "/test/out", url.Values{"csrf": {csrf}}, cookies)
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		if len(ended) != 2 {
+			t.Errorf("%d of 2 streams have ended with the session", len(ended))
+		}
+		s.watch.end()
+		time.Sleep(time.Minute)
+	})
+}
+
+// What a browser says of where an order comes from, with and without a host.
+func TestAnOriginWithoutAHostIsAnother(t *testing.T) {
+	for origin, other := range map[string]bool{"": false, "http://localhost:9747": false, "http://LOCALHOST:9747": false, "https://localhost": true, "null": true, "file://": true, "http://": true, "%": true} {
+		r := httptest.NewRequest("POST", "http://localhost:9747/", nil)
+		r.Header.Set("Origin", origin)
+		if got := crossOrigin(r); got != other {
+			t.Errorf("%q: from elsewhere %t", origin, got)
+		}
+		if r.Host = ""; origin == "http://" && !crossOrigin(r) {
+			t.Error("no host is not the same host")
+		}
+	}
+}
+
+// All that is told is bounded: names shorter than texts, lists, numbers that are none.
+func TestBoundsHoldForEachKindOfValue(t *testing.T) {
+	long := strings.Repeat("ü", mostProse)
+	s := Snapshot{Events: make([]Event, mostListed+5), Jobs: make([]Job, mostListed+5), NodeID: long}
+	s.Events[0] = Event{NodeID: long, Reason: long}
+	for _, lag := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		s.Jobs[0].LagSeconds = &lag
+		got := bounded(s)
+		if len(got.Events) != mostListed || len(got.Jobs) != mostListed+5 || *got.Jobs[0].LagSeconds != 0 {
+			t.Errorf("%d events, %d jobs, a lag of %v", len(got.Events), len(got.Jobs), *got.Jobs[0].LagSeconds)
+		}
+		if e := got.Events[0]; len(e.NodeID) > mostName+8 || len(e.Reason) > mostProse+8 || len(e.Reason) < mostProse-8 || len(got.NodeID) > mostName+8 {
+			t.Errorf("a name of %d bytes, a text of %d", len(e.NodeID), len(e.Reason))
+		}
+	}
+	at := time.Now()
+	d := boundedDesk{&shelf{samples: []Sample{
+		{At: at, Jobs: map[string]Level{strings.Repeat("x", mostName+1): {}}}, {At: at, Jobs: map[string]Level{"a": {LagSeconds: math.Inf(1)}}},
+		{At: at, Jobs: map[string]Level{"a": {LagSeconds: math.NaN()}}}, {Jobs: map[string]Level{"zero": {}}}, {At: at, Jobs: map[string]Level{strings.Repeat("x", mostName): {LagSeconds: 1}}},
+	}}}
+	if all, err := d.Samples(t.Context(), time.Time{}); err != nil || len(all) != 1 || len(all[0].Jobs) != 1 {
+		t.Errorf("%d samples, %v", len(all), err)
+	}
+}
+
+// The metrics tell when they were asked for, what the process is, and what a fresh node is.
+func TestANodeThatHasJustBegunTellsThatAllIsWell(t *testing.T) {
+	m := NewMetrics("v", []string{"a"})
+	m.Election("baton").Won(42)
+	if time.Since(m.Scraped()) < time.Hour {
+		t.Error("nobody has asked yet")
+	}
+	rec := httptest.NewRecorder()
+	m.handler(zap.NewNop()).ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	if time.Since(m.Scraped()) > time.Minute {
+		t.Errorf("asked %v", m.Scraped())
+	}
+	text := rec.Body.String()
+	for _, want := range []string{"\nbaton_config_last_reload_successful 1\n", "\nbaton_epoch{lock=\"baton\"} 42\n", "\nbaton_redis_up{lock=\"baton\"} 1\n", "\nprocess_open_fds ", "\ngo_goroutines ", "# HELP baton_leader 1 while", "# HELP baton_job_runs_total Finished", "# HELP baton_lease_remaining_seconds Time"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q", want)
+		}
+	}
+	m.Reloaded(false)
+	wantSeries(t, scrape(t, m), map[string]string{"baton_config_last_reload_successful": "0"})
+}
