@@ -90,3 +90,35 @@ func TestManyFreeLocksAreAskedForOneAfterTheOther(t *testing.T) {
 		t.Errorf("nodes ask in the same order: %v", orders)
 	}
 }
+
+// Who was ordered to step down leaves locks to others for a while, but not to one that is
+// dead: a crash is not to wait for nobody.
+func TestWhoSteppedDownByOrderIsCourteousToTheLivingOnly(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		others  []string
+		lost    string // who led the lock that is free
+		waiting time.Duration
+	}{
+		{"the other of two died", []string{"b"}, "b", 0},
+		{"it led it itself", []string{"b"}, "a", mostCourtesy},
+		{"one of two others died", []string{"b", "c"}, "b", mostCourtesy},
+	} {
+		h := newHosts(1, map[string][]string{"x": locksNamed("x", 2)})
+		for _, id := range append([]string{"a"}, c.others...) {
+			h.join(id, "x", 0)
+		}
+		h.leader = map[string]string{"x0": "a", "x1": c.lost}
+		s := h.look(h.up["a"])
+		for i := range s.contests {
+			for j := range s.contests[i].nodes {
+				n := &s.contests[i].nodes[j]
+				n.reluctant = n.id == "a"
+			}
+		}
+		s.complete(func(string, time.Time) bool { return false })
+		if d := courtesyFor("a", "x1", h.locks["x"], map[string]bool{"x0": true}, s); d != c.waiting {
+			t.Errorf("%s: %v, want %v", c.name, d, c.waiting)
+		}
+	}
+}

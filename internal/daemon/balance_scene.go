@@ -156,6 +156,9 @@ func courtesyFor(self, lockKey string, keys []string, led map[string]bool, s *sc
 		return 0
 	}
 	if s.reluctant(self) {
+		if !s.rivals(lockKey, len(keys)+1) {
+			return 0 // the last but one has died: there is nobody to leave it to
+		}
 		return mostCourtesy
 	}
 	share := (len(keys) + len(s.peers) - 1) / len(s.peers)
