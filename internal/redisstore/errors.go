@@ -19,7 +19,7 @@ import (
 // remedies say for the replies that an operator can do something about what that
 // is. Redis' own text follows them.
 var remedies = map[string]string{
-	"WRONGTYPE":   "a key of the election has another type than it should: is it used by another program? Choose another election.lock_key, or delete the key",
+	"WRONGTYPE":   "a key of the election has another type than it should: is it used by another program? Choose another election.lock_key, or delete the key if nobody needs it. A hash may be a lock in the format of Redisson: if others hold it, election.lock_format has to be theirs",
 	"NOAUTH":      "redis wants a password: set redis.password_file",
 	"WRONGPASS":   "redis refuses the user or password: check redis.username and redis.password_file",
 	"NOPERM":      "the redis user lacks a permission: grant it by ACL SETUSER",
