@@ -164,9 +164,11 @@ func (s *site) other(leader *lab.Host) *lab.Host {
 }
 
 // owner is the owner of the lock; "" while it is free.
-func (s *site) owner() string {
+func (s *site) owner() string { s.t.Helper(); return s.ownerOf(lockKey) }
+
+func (s *site) ownerOf(lock string) string {
 	s.t.Helper()
-	owner, err := redis.String(s.conn.Do("GET", lockKey))
+	owner, err := redis.String(s.conn.Do("GET", lock))
 	if err != nil && !errors.Is(err, redis.ErrNil) {
 		s.t.Fatal(err)
 	}
@@ -175,10 +177,12 @@ func (s *site) owner() string {
 
 // successor waits until the lock has another owner, looking every half millisecond, and
 // returns when that was seen.
-func (s *site) successor(old string) time.Time {
+func (s *site) successor(old string) time.Time { s.t.Helper(); return s.successorOf(lockKey, old) }
+
+func (s *site) successorOf(lock, old string) time.Time {
 	s.t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(500 * time.Microsecond) {
-		if owner := s.owner(); owner != "" && owner != old {
+		if owner := s.ownerOf(lock); owner != "" && owner != old {
 			return time.Now()
 		}
 	}
@@ -187,12 +191,14 @@ func (s *site) successor(old string) time.Time {
 }
 
 // leaderName is the node of the present term, as Redis has it.
-func (s *site) leaderName() string {
+func (s *site) leaderName() string { s.t.Helper(); return s.leaderNameOf(lockKey) }
+
+func (s *site) leaderNameOf(lock string) string {
 	s.t.Helper()
-	if s.owner() == "" {
+	if s.ownerOf(lock) == "" {
 		return ""
 	}
-	name, err := redis.String(s.conn.Do("HGET", "{"+lockKey+"}:term", "node_id"))
+	name, err := redis.String(s.conn.Do("HGET", "{"+lock+"}:term", "node_id"))
 	if err != nil && !errors.Is(err, redis.ErrNil) {
 		s.t.Fatal(err)
 	}
