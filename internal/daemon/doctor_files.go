@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"baton/internal/config"
 )
@@ -24,16 +25,33 @@ func examineFiles(c config.Config, o DoctorOptions) []Finding {
 	for _, path := range secretFiles(c) {
 		r.secretFile(path)
 	}
-	if _, err := secured(c.HTTP); err != nil {
-		r.subject = subjectConfig
-		r.add(SeverityError, err.Error(), "the node does not start", "as said; ask as the user that baton runs as")
-	}
+	r.encryption(c.HTTP)
 	if program, err := os.Executable(); err == nil {
 		r.changeable(program, "whoever is on this host can have baton's user run anything, with its passwords")
 	}
 	r.ownDirectories(o)
 	r.adminSocket(c.HTTP.AdminSocket, o)
 	return r.findings
+}
+
+// encryption looks at what secures page and API.
+func (r *examinationReport) encryption(h config.HTTP) {
+	r.subject = subjectConfig
+	c, err := secured(h)
+	if err != nil {
+		r.add(SeverityError, err.Error(), "the node does not start", "as said; ask as the user that baton runs as")
+		return
+	}
+	if c == nil {
+		return
+	}
+	if what, refused := c.ends(time.Now()); what != "" {
+		severity := SeverityWarning
+		if refused {
+			severity = SeverityError
+		}
+		r.add(severity, "http.tls: "+what, "browsers, Prometheus and baton --server refuse to connect; the node leads all the same", "renew it in its files: they are read anew, without a restart")
+	}
 }
 
 // others are the users of the host that are neither the owner nor in the group.

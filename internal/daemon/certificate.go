@@ -1,0 +1,103 @@
+package daemon
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"baton/internal/config"
+)
+
+// certificate is read anew when its files have changed. While they cannot be read, or do
+// not go together, the last one that was good is used.
+type certificate struct {
+	files config.ServerTLS
+	log   *zap.Logger
+
+	mu     sync.Mutex
+	pair   *tls.Certificate
+	stamps [2]fileStamp
+	looked time.Time
+	warned string // what the log was told last of its time
+}
+
+// fileStamp tells whether a file is another one.
+type fileStamp struct {
+	at   time.Time
+	size int64
+}
+
+// lookAgain is how often the files are looked at.
+const lookAgain = time.Second
+
+func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.looked) > lookAgain {
+		c.looked = time.Now()
+		if now := c.look(); now != c.stamps {
+			c.stamps = now // told once, whatever comes of it
+			if err := c.load(); err != nil {
+				c.log.Error("the certificate was not read anew: the old one is used", zap.Error(err))
+			} else {
+				c.log.Info("the certificate was read anew", zap.Time("until", c.pair.Leaf.NotAfter))
+			}
+		}
+		c.warn()
+	}
+	return c.pair, nil
+}
+
+func (c *certificate) look() (now [2]fileStamp) {
+	for i, name := range []string{c.files.CertFile, c.files.KeyFile} {
+		if info, err := os.Stat(name); err == nil {
+			now[i] = fileStamp{info.ModTime(), info.Size()}
+		}
+	}
+	return now
+}
+
+func (c *certificate) load() error {
+	stamps := c.look()
+	pair, err := tls.LoadX509KeyPair(c.files.CertFile, c.files.KeyFile)
+	var path *os.PathError
+	switch {
+	case errors.As(err, &path):
+		return fmt.Errorf("http.tls: %w", err)
+	case err != nil:
+		return fmt.Errorf("http.tls: cert_file %s and key_file %s cannot be used together: %w: want a certificate and its own private key, both PEM", c.files.CertFile, c.files.KeyFile, err)
+	}
+	c.pair, c.stamps, c.looked = &pair, stamps, time.Now()
+	return nil
+}
+
+// ends tells of a certificate that clients refuse, or will refuse soon; "" of any other.
+// Soon is the last tenth of its time: whatever renews it should have done so by then.
+func (c *certificate) ends(now time.Time) (what string, refused bool) {
+	const soon, tenth, day = 14 * 24 * time.Hour, 10, "2006-01-02 15:04 UTC"
+	leaf := c.pair.Leaf
+	name, left := "the certificate in "+c.files.CertFile, leaf.NotAfter.Sub(now)
+	switch {
+	case left <= 0:
+		return name + " has expired: " + leaf.NotAfter.UTC().Format(day), true
+	case now.Before(leaf.NotBefore):
+		return name + " is not valid before " + leaf.NotBefore.UTC().Format(day), true
+	case left < min(soon, leaf.NotAfter.Sub(leaf.NotBefore)/tenth):
+		return name + " expires soon: " + leaf.NotAfter.UTC().Format(day), false
+	}
+	return "", false
+}
+
+// warn tells the log once of what has become of the certificate's time.
+func (c *certificate) warn() {
+	what, _ := c.ends(time.Now())
+	if what != "" && what != c.warned {
+		c.log.Warn(what+". Renew it in its files: they are read anew, without a restart", zap.String("setting", "http.tls"))
+	}
+	c.warned = what
+}
