@@ -254,20 +254,7 @@ func (s *PlainCounters) seal(ctx context.Context, st *flush.Stage) (ok bool, err
 
 // Backlog counts the pending changes, staged ones included.
 func (s *PlainCounters) Backlog(ctx context.Context) (int64, error) {
-	reply, err := redis.Values(s.script(ctx, "count what is pending in", countersBacklogScript, s.live, s.index(), s.stage()))
-	if err != nil {
-		return 0, err
-	}
-	var verdict string
-	if reply, err = redis.Scan(reply, &verdict); err != nil {
-		return 0, err
-	}
-	if verdict == "wrong_type" {
-		return 0, s.wrongPlainType(reply)
-	}
-	var n int64
-	_, err = redis.Scan(reply, &n)
-	return n, err
+	return s.count(ctx, s.wrongPlainType, countersBacklogScript, s.live, s.index(), s.stage())
 }
 
 // wrongPlainType reads the rest of a script's {"wrong_type", key, type}: of its keys

@@ -169,18 +169,9 @@ func decodeEvents(reply any) ([]Event, error) {
 	}
 	events := make([]Event, 0, len(entries))
 	for _, entry := range entries {
-		var id string
-		var fields []string
-		pair, err := redis.Values(entry, nil)
-		if err == nil {
-			_, err = redis.Scan(pair, &id, &fields)
-		}
+		id, m, err := streamEntry(entry)
 		if err != nil {
 			return nil, fmt.Errorf("unexpected entry in the event history: %w", err)
-		}
-		m := map[string]string{}
-		for i := 0; i+1 < len(fields); i += 2 {
-			m[fields[i]] = fields[i+1]
 		}
 		ms, _, _ := strings.Cut(id, "-")
 		events = append(events, Event{At: time.UnixMilli(number(ms)), Event: m["event"], NodeID: m["node_id"], Epoch: number(m["epoch"]), Reason: m["reason"]})

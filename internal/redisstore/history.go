@@ -218,18 +218,9 @@ func (l *Ledger) historyBefore(ctx context.Context, name, before string, n int) 
 		return nil, "", fmt.Errorf("read the runs of job %q: %w", name, err)
 	}
 	for _, entry := range found {
-		var id string
-		var pairs []any
-		parts, err := redis.Values(entry, nil)
-		if err == nil {
-			_, err = redis.Scan(parts, &id, &pairs)
-		}
+		id, fields, err := streamEntry(entry)
 		if err != nil {
-			return nil, "", fmt.Errorf("read the runs of job %q: %w", name, err)
-		}
-		fields, err := redis.StringMap(pairs, nil)
-		if err != nil {
-			return nil, "", fmt.Errorf("read run %s of job %q: %w", id, name, err)
+			return nil, "", fmt.Errorf("read the runs of job %q: entry %q: %w", name, id, err)
 		}
 		next = "(" + id
 		if e, ok := historyEntry(name, id, fields); ok {
@@ -240,6 +231,19 @@ func (l *Ledger) historyBefore(ctx context.Context, name, before string, n int) 
 		next = ""
 	}
 	return entries, next, nil
+}
+
+// streamEntry takes an entry of a stream of ours apart.
+func streamEntry(entry any) (id string, fields map[string]string, err error) {
+	parts, err := redis.Values(entry, nil)
+	var pairs []any
+	if err == nil {
+		_, err = redis.Scan(parts, &id, &pairs)
+	}
+	if err == nil {
+		fields, err = redis.StringMap(pairs, nil)
+	}
+	return id, fields, err
 }
 
 // historyEntry reads an entry of the history; ok is false if it is of no kind that is known.

@@ -106,17 +106,10 @@ func (l *Ledger) Samples(ctx context.Context, after string, epoch int64) (sample
 
 // decodeSample reads an entry of the stream; ok is false if it is of no kind that is known.
 func decodeSample(entry any) (s Sample, ok bool) {
-	var pairs []string
-	parts, err := redis.Values(entry, nil)
-	if err == nil {
-		_, err = redis.Scan(parts, &s.ID, &pairs)
-	}
-	if err != nil {
+	var fields map[string]string
+	var err error
+	if s.ID, fields, err = streamEntry(entry); err != nil {
 		return s, false
-	}
-	fields := map[string]string{}
-	for i := 0; i+1 < len(pairs); i += 2 {
-		fields[pairs[i]] = pairs[i+1]
 	}
 	ms, _, _ := strings.Cut(s.ID, "-")
 	s.At, s.NodeID = millisField(ms), fields["node"]

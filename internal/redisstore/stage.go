@@ -141,8 +141,12 @@ func stageOf(rest []any, newID string) (s flush.Stage, err error) {
 
 // Backlog counts the pending changes, staged ones included.
 func (k stagedKey) Backlog(ctx context.Context) (int64, error) {
-	reply, err := redis.Values(k.script(ctx, "count what is pending in", backlogScript,
-		k.live, k.stage(), k.types[0], k.types[1]))
+	return k.count(ctx, k.wrongType, backlogScript, k.live, k.stage(), k.types[0], k.types[1])
+}
+
+// count runs a script that counts what is pending.
+func (k stagedKey) count(ctx context.Context, wrongType func(reply []any) error, s *redis.Script, args ...any) (int64, error) {
+	reply, err := redis.Values(k.script(ctx, "count what is pending in", s, args...))
 	if err != nil {
 		return 0, err
 	}
@@ -151,7 +155,7 @@ func (k stagedKey) Backlog(ctx context.Context) (int64, error) {
 		return 0, err
 	}
 	if verdict == "wrong_type" {
-		return 0, k.wrongType(reply)
+		return 0, wrongType(reply)
 	}
 	var n int64
 	_, err = redis.Scan(reply, &n)
