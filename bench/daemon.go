@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -41,4 +42,23 @@ func (n *node) await(ctx context.Context, limit time.Duration, ready func() (boo
 		case <-tick.C:
 		}
 	}
+}
+
+// withBaton has do measure nodes of a program built for it, in a bed with PostgreSQL.
+func withBaton(ctx context.Context, o options, do func(b *bed, program, dir string) error) (err error) {
+	dir, err := os.MkdirTemp(o.dir, "baton-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	program, err := rig.BuildBaton(ctx, dir)
+	if err != nil {
+		return err
+	}
+	b, err := newBed(ctx, postgres(), o.dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+	return do(b, program, dir)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -43,36 +42,28 @@ func freshnesses() []freshness {
 }
 
 // measureLatency has a real node flush a trickle.
-func measureLatency(ctx context.Context, o options, r *report) (err error) {
+func measureLatency(ctx context.Context, o options, r *report) error {
 	if !o.wants(latencyPart, true) {
 		return nil
 	}
-	dir, err := os.MkdirTemp(o.dir, "baton-bench-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	program, err := rig.BuildBaton(ctx, dir)
-	if err != nil {
-		return err
-	}
-	b, err := newBed(ctx, postgres(), o.dir)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, b.close()) }()
-	r.Printf("\n### From the write in Redis to the row in PostgreSQL, %d changes a second\n", trickle)
-	r.Printf("| source | schedule | p50, ms | p99, ms | longest, ms |")
-	r.Printf("|---|---|--:|--:|--:|")
-	syscall.Sync() // a disk that is busy with what was measured before holds up every COMMIT
 	var all [][]time.Duration
-	for _, f := range freshnesses() {
-		took, err := b.latency(ctx, o, f, program, dir)
-		if err != nil {
-			return fmt.Errorf("latency of %s: %w", f.data.name, err)
+	err := withBaton(ctx, o, func(b *bed, program, dir string) error {
+		r.Printf("\n### From the write in Redis to the row in PostgreSQL, %d changes a second\n", trickle)
+		r.Printf("| source | schedule | p50, ms | p99, ms | longest, ms |")
+		r.Printf("|---|---|--:|--:|--:|")
+		syscall.Sync() // a disk that is busy with what was measured before holds up every COMMIT
+		for _, f := range freshnesses() {
+			took, err := b.latency(ctx, o, f, program, dir)
+			if err != nil {
+				return fmt.Errorf("latency of %s: %w", f.data.name, err)
+			}
+			r.Printf("| %s | `%s` | %.1f | %.1f | %.1f |", f.data.name, f.schedule, ms(quantile(took, 50)), ms(quantile(took, 99)), ms(quantile(took, 100)))
+			all = append(all, took)
 		}
-		r.Printf("| %s | `%s` | %.1f | %.1f | %.1f |", f.data.name, f.schedule, ms(quantile(took, 50)), ms(quantile(took, 99)), ms(quantile(took, 100)))
-		all = append(all, took)
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	r.Printf("")
 	for i, f := range freshnesses() {

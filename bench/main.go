@@ -4,28 +4,21 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
+
+	"baton/bench/internal/rig"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	var err error
-	if len(os.Args) == 2 && os.Args[1] == childArgument {
-		err = child(ctx, os.Stdin, os.Stdout)
-	} else {
-		err = run(ctx, os.Args[1:], os.Stdout)
-	}
-	stop()
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
+	rig.Main("bench", func(ctx context.Context, args []string, out io.Writer) error {
+		if len(args) == 1 && args[0] == childArgument {
+			return child(ctx, os.Stdin, out)
+		}
+		return run(ctx, args, out)
+	})
 }
 
 // options are the command line.
@@ -48,12 +41,7 @@ func (o options) wants(part string, required bool) bool {
 	if o.only == "" {
 		return required
 	}
-	for word := range strings.SplitSeq(o.only, ",") {
-		if strings.Contains(part, strings.TrimSpace(word)) {
-			return true
-		}
-	}
-	return false
+	return rig.Named(o.only, part)
 }
 
 func parse(args []string) (options, error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -28,37 +27,25 @@ const (
 )
 
 // measureDaemon measures real `baton run` processes.
-func measureDaemon(ctx context.Context, o options, r *report) (err error) {
+func measureDaemon(ctx context.Context, o options, r *report) error {
 	if !o.wants(memoryPart, true) && !o.wants(standbyPart, true) {
 		return nil
 	}
-	dir, err := os.MkdirTemp(o.dir, "baton-bench-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	program, err := rig.BuildBaton(ctx, dir)
-	if err != nil {
-		return err
-	}
-	b, err := newBed(ctx, postgres(), o.dir)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, b.close()) }()
-	if o.wants(memoryPart, true) {
-		r.Printf("\n### Memory of `baton run`, and how long it blocks Redis\n")
-		for _, data := range []dataset{users(), articles()} {
-			if err := b.memory(ctx, o, r, data, program, dir); err != nil {
-				return err
+	return withBaton(ctx, o, func(b *bed, program, dir string) error {
+		if o.wants(memoryPart, true) {
+			r.Printf("\n### Memory of `baton run`, and how long it blocks Redis\n")
+			for _, data := range []dataset{users(), articles()} {
+				if err := b.memory(ctx, o, r, data, program, dir); err != nil {
+					return err
+				}
 			}
 		}
-	}
-	if o.wants(standbyPart, true) {
-		r.Printf("\n### An idle standby\n")
-		return b.standby(ctx, r, program, dir)
-	}
-	return nil
+		if o.wants(standbyPart, true) {
+			r.Printf("\n### An idle standby\n")
+			return b.standby(ctx, r, program, dir)
+		}
+		return nil
+	})
 }
 
 // config is a node's configuration; its job is appended.

@@ -2,9 +2,10 @@ package main
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"time"
+
+	"baton/bench/internal/rig"
 )
 
 // contender is one way of electing a leader.
@@ -98,16 +99,10 @@ func pause(ctx context.Context, d time.Duration) {
 
 // wanted are the contenders whose names contain one of the words, or all.
 func wanted(words string) []contender {
-	if words == "" {
-		return contenders()
-	}
 	var some []contender
 	for _, c := range contenders() {
-		for word := range strings.SplitSeq(words, ",") {
-			if strings.Contains(c.name, strings.TrimSpace(word)) {
-				some = append(some, c)
-				break
-			}
+		if rig.Named(words, c.name) {
+			some = append(some, c)
 		}
 	}
 	return some

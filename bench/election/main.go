@@ -7,25 +7,14 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"path/filepath"
 	"runtime/debug"
 	"strings"
-	"syscall"
 	"time"
 
 	"baton/bench/internal/rig"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stdout)
-	stop()
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "election:", err)
-		os.Exit(1)
-	}
-}
+func main() { rig.Main("election", run) }
 
 // options are the command line.
 type options struct {
@@ -107,10 +96,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	b.tables()
 	b.report.Progress("took %v", time.Since(began).Round(time.Second))
 	if o.write != "" {
-		chart := filepath.Join(filepath.Dir(o.write), "election.svg")
-		err := errors.Join(b.report.WriteInto(o.write, "make bench-election"),
-			os.WriteFile(chart, []byte(b.chart()), 0o644)) //nolint:gosec // everybody may read it
-		if err != nil {
+		if err := b.report.WriteWithChart(o.write, "make bench-election", "election.svg", b.chart()); err != nil {
 			return err
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -51,11 +50,8 @@ func partsOf(o options) []part {
 		if o.quick {
 			p.rounds, p.trials = (p.rounds+3)/4, (p.trials+1)/2
 		}
-		for word := range strings.SplitSeq(o.parts, ",") {
-			if strings.Contains(p.name, strings.TrimSpace(word)) {
-				some = append(some, p)
-				break
-			}
+		if rig.Named(o.parts, p.name) {
+			some = append(some, p)
 		}
 	}
 	return some

@@ -28,18 +28,18 @@ type result struct{ flow, contender string }
 func (b *bench) measure(ctx context.Context, l *lab) error {
 	b.tried = map[string]int{}
 	for _, f := range flows() {
-		if !named(b.options.flows, f.name) {
+		if !rig.Named(b.options.flows, f.name) {
 			continue
 		}
 		if err := b.tune(ctx, l, f); err != nil {
 			return err
 		}
-		if named(b.options.parts, partSpeed) {
+		if rig.Named(b.options.parts, partSpeed) {
 			if err := b.speed(ctx, l, f); err != nil {
 				return err
 			}
 		}
-		if named(b.options.parts, partKills) && !f.once {
+		if rig.Named(b.options.parts, partKills) && !f.once {
 			if err := b.kill(ctx, l, f); err != nil {
 				return err
 			}
@@ -50,7 +50,7 @@ func (b *bench) measure(ctx context.Context, l *lab) error {
 
 // wanted are the contenders that are to be compared.
 func (b *bench) wanted() []contender {
-	return slices.DeleteFunc(contenders(), func(c contender) bool { return !named(b.options.only, c.name) })
+	return slices.DeleteFunc(contenders(), func(c contender) bool { return !rig.Named(b.options.only, c.name) })
 }
 
 // tune tries the settings there are.

@@ -4,27 +4,15 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"strings"
-	"syscall"
 	"time"
 
 	"baton/bench/internal/rig"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stdout)
-	stop()
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "pipeline:", err)
-		os.Exit(1)
-	}
-}
+func main() { rig.Main("pipeline", run) }
 
 // options are the command line.
 type options struct {
@@ -73,19 +61,6 @@ func parse(args []string) (options, error) {
 	return o, nil
 }
 
-// named says whether one of the words is part of the name; no words: any name.
-func named(words, name string) bool {
-	if words == "" {
-		return true
-	}
-	for word := range strings.SplitSeq(words, ",") {
-		if strings.Contains(name, strings.TrimSpace(word)) {
-			return true
-		}
-	}
-	return false
-}
-
 // run does what the command line asks for and reports what was missed as an error.
 func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	o, err := parse(args)
@@ -123,10 +98,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	b.tables()
 	b.report.Progress("took %v", time.Since(began).Round(time.Second))
 	if o.write != "" {
-		chart := filepath.Join(filepath.Dir(o.write), "pipeline.svg")
-		err := errors.Join(b.report.WriteInto(o.write, "make bench-pipeline"),
-			os.WriteFile(chart, []byte(b.chart()), 0o644)) //nolint:gosec // everybody may read it
-		if err != nil {
+		if err := b.report.WriteWithChart(o.write, "make bench-pipeline", "pipeline.svg", b.chart()); err != nil {
 			return err
 		}
 	}
@@ -141,12 +113,12 @@ func build(ctx context.Context, o options, dir string) (built programs, err erro
 	if built.self, err = os.Executable(); err != nil {
 		return built, err
 	}
-	if named(o.only, nameBaton) {
+	if rig.Named(o.only, nameBaton) {
 		if built.baton, err = rig.BuildBaton(ctx, dir); err != nil {
 			return built, err
 		}
 	}
-	if named(o.only, nameBenthos) {
+	if rig.Named(o.only, nameBenthos) {
 		built.benthos, err = rig.Build(ctx, peers, ".", filepath.Join(dir, "benthos"))
 	}
 	return built, err

@@ -15,7 +15,7 @@ const (
 // tables prints everything, and what is required of baton.
 func (b *bench) tables() {
 	for _, f := range flows() {
-		if !named(b.options.flows, f.name) {
+		if !rig.Named(b.options.flows, f.name) {
 			continue
 		}
 		b.report.Printf("\n### %s\n", f.title)
@@ -81,7 +81,7 @@ func (b *bench) chart() string {
 	var ways []flow
 	c := rig.Chart{Label: "From Redis into PostgreSQL, side by side", NamesWide: 110, Note: "No bar: none."}
 	for _, f := range flows() {
-		if named(b.options.flows, f.name) {
+		if rig.Named(b.options.flows, f.name) {
 			ways = append(ways, f)
 			c.Ways = append(c.Ways, f.name)
 		}

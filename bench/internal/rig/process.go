@@ -7,10 +7,11 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
 	"sync"
 	"syscall"
 	"time"
+
+	"baton/internal/testsupport/child"
 )
 
 // Process is a program that was started and dies with this one.
@@ -29,7 +30,6 @@ func LaunchHeard(argv []string, hear func(io.Reader) error, env ...string) (*Pro
 	p := &Process{cmd: exec.Command(argv[0], argv[1:]...), done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
 	p.cmd.Env = append(os.Environ(), env...)
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	var in, out *os.File
 	if hear != nil {
 		var err error
@@ -38,27 +38,21 @@ func LaunchHeard(argv []string, hear func(io.Reader) error, env ...string) (*Pro
 		}
 		p.cmd.Stdout = out
 	}
-	started := make(chan error, 1)
+	started, err := child.Start(p.cmd)
+	out.Close() // which does nothing to a file that is nil
+	if err != nil {
+		in.Close()
+		return nil, err
+	}
 	go func() {
-		// The kernel sends Pdeathsig when the thread that forked ends.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
 		defer close(p.done)
-		defer in.Close() // which does nothing to a file that is nil
-		err := p.cmd.Start()
-		out.Close()
-		started <- err
-		if err != nil {
-			return
-		}
+		defer in.Close()
 		if hear != nil {
 			err = hear(in)
 		}
-		p.err = errors.Join(err, p.cmd.Wait())
+		<-started.Done()
+		p.err = errors.Join(err, started.Err())
 	}()
-	if err := <-started; err != nil {
-		return nil, fmt.Errorf("start %s: %w", argv[0], err)
-	}
 	return p, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 )
@@ -57,4 +58,10 @@ func (r *Report) WriteInto(name, target string) error {
 	}
 	text := before + begin + "\n" + time.Now().Format("2 January 2006") + ", " + r.text.String() + end + after
 	return os.WriteFile(name, []byte(text), 0o644) //nolint:gosec // a document that everybody may read
+}
+
+// WriteWithChart is WriteInto, and puts the chart beside the document.
+func (r *Report) WriteWithChart(name, target, chart, svg string) error {
+	return errors.Join(r.WriteInto(name, target),
+		os.WriteFile(filepath.Join(filepath.Dir(name), chart), []byte(svg), 0o644)) //nolint:gosec // everybody may read it
 }

@@ -18,6 +18,7 @@ import (
 type Process struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed once the child has been waited for
+	err  error         // how it ended; set before done
 }
 
 // Start starts a command in a process group of its own.
@@ -37,7 +38,7 @@ func Start(cmd *exec.Cmd) (*Process, error) {
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // how it ended is in its state
+			p.err = cmd.Wait()
 		}
 	}()
 	if err := <-started; err != nil {
@@ -90,6 +91,12 @@ func (p *Process) Code() int {
 		return -int(w.Signal())
 	}
 	return p.cmd.ProcessState.ExitCode()
+}
+
+// Err is how the child has ended; nil if that was in order.
+func (p *Process) Err() error {
+	<-p.done
+	return p.err
 }
 
 // Signal sends a signal. A child that has ended does not mind.

@@ -1,0 +1,36 @@
+package rig
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+)
+
+// Main is the main function of a measuring program: run gets the command line, and a
+// context that ends when somebody wants it to.
+func Main(name string, run func(ctx context.Context, args []string, out io.Writer) error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, name+":", err)
+		os.Exit(1)
+	}
+}
+
+// Named says whether one of the words, with commas between, is part of the name; no words:
+// any name.
+func Named(words, name string) bool {
+	for word := range strings.SplitSeq(words, ",") {
+		if strings.Contains(name, strings.TrimSpace(word)) {
+			return true
+		}
+	}
+	return false
+}
