@@ -56,16 +56,19 @@ func (s *Server) composeOverview(d *document, snap Snapshot, known, all bool, ex
 	d.Kind, d.View = "overview", v
 	d.Title = v.Leader.Name + v.Leader.Headline
 	d.Announce = d.Title
-	if known && snap.Error != "" && !snap.Redis.OK {
-		d.Alarm = "What you see is " + span(ms(snap.AgeMS)) + " old." // the first problem says why
+	if snap.Error != "" && !snap.Redis.OK { // the first problem says why
+		d.Alarm = ""
+		if known {
+			d.Alarm = "What you see is " + span(ms(snap.AgeMS)) + " old."
+		}
 	}
-	if len(v.Problems) > 0 && v.Leader.Tone == good && v.Problems[0].Tone == bad && v.Problems[0].Say != "" {
-		d.Title = v.Problems[0].Say + " · " + d.Title
+	if len(v.First) > 0 && v.First[0].Say != "" {
+		d.Title = v.First[0].Say + " · " + d.Title
 	}
 	if v.Leader.Epoch != "" {
 		d.Announce += ", epoch " + v.Leader.Epoch
 	}
-	for _, p := range v.Problems {
+	for _, p := range slices.Concat(v.First, v.Then) {
 		if p.Say != "" {
 			d.Announce += ". " + p.Say
 		}

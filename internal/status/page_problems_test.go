@@ -16,7 +16,8 @@ func calm(now time.Time) Snapshot {
 
 // todo is what the first page says there is to do.
 func todo(s Snapshot, letters tally) (all []string) {
-	for _, p := range newOverview(s, true, false, extras{letters: letters}).Problems {
+	v := newOverview(s, true, false, extras{letters: letters})
+	for _, p := range slices.Concat(v.First, v.Then) {
 		all = append(all, string(p.Tone)+" "+p.What+": "+p.Note+": "+p.Next)
 	}
 	return all
@@ -40,7 +41,7 @@ func TestEveryProblemIsNamedWithWhatToDoTheWorstFirst(t *testing.T) {
 	got := todo(s, tally{text: "2 dead letters"})
 	want := []string{
 		"bad Another program holds the lock billing", "bad Nobody leads under the lock mail: No node is there that may lead.", "bad Jobs: 1 of 1 failing: page-views: Read the last error of page-views",
-		"warn Nodes: 2 live: other configuration on db2", "warn Nodes: the clock is off on db2", "warn 2 dead letters",
+		"warn Nodes: other configuration on db2", "warn Nodes: the clock is off on db2", "warn 2 dead letters",
 	}
 	if !slices.EqualFunc(got, want, strings.HasPrefix) {
 		t.Errorf("to do:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -52,7 +53,8 @@ func TestEveryProblemIsNamedWithWhatToDoTheWorstFirst(t *testing.T) {
 	}
 }
 
-// The list stands above a leader with whom all is well, and below one that is the problem.
+// What is wrong stands above a leader with whom all is well, and below one that is the
+// problem; what can wait until the morning stands below in either case.
 func TestTheWorstStandsOnTop(t *testing.T) {
 	s := calm(time.Now())
 	s.Jobs[0].ConsecutiveFailures = 2
@@ -61,6 +63,10 @@ func TestTheWorstStandsOnTop(t *testing.T) {
 	}
 	if page := render(t, s); !order(page) || !strings.Contains(page, "<title>Jobs are failing · db1 leads · baton</title>") || !strings.Contains(page, `<a href="/jobs/page-views">Open page-views</a>`) {
 		t.Error("what is wrong does not stand above the leader, or in the title")
+	}
+	s.Nodes[1].Drift = true
+	if _, after, _ := strings.Cut(render(t, s), `class="leader `); !strings.Contains(after, "Nodes: other configuration on db2</b>") {
+		t.Error("what can wait does not stand below the leader")
 	}
 	s.Leader = nil
 	if page := render(t, s); order(page) || !strings.Contains(page, "<title>Nobody leads · baton</title>") {

@@ -22,7 +22,8 @@ const (
 type overview struct {
 	Known    bool // false: nothing has been read yet, so that an empty list says nothing
 	Leader   leaderView
-	Problems []problem // beside the leader's
+	First    []problem // what is to be seen to before all else
+	Then     []problem // and what else there is
 	Verdicts []verdict
 	Running  []runningView
 	Locks    []lockView
@@ -32,7 +33,6 @@ type overview struct {
 	Terms    timelineView
 	Events   []eventView
 	AllOff   bool // all jobs are paused
-	Calm     bool // the leader is not what there is to see to first
 }
 
 // lockView is an election of its own for some of the jobs.
@@ -78,8 +78,14 @@ func newOverview(s Snapshot, known, all bool, extra extras) overview {
 		Verdicts: []verdict{dataVerdict(s), jobsVerdict(s, known), redisVerdict(s, now), nodesVerdict(s, known)},
 		Events:   newEvents(s.Events[:min(len(s.Events), eventsOnFront)], now),
 	}
-	v.Problems = v.problems(s, extra.letters)
-	v.Calm = v.Leader.Tone == good || s.Error != "" && !s.Redis.OK
+	v.Then = v.problems(s, extra.letters)
+	if v.Leader.Tone == good || s.Error != "" && !s.Redis.OK { // else it is the leader that is to be seen to
+		grave := 0
+		for grave < len(v.Then) && v.Then[grave].Tone == bad {
+			grave++
+		}
+		v.First, v.Then = v.Then[:grave], v.Then[grave:]
+	}
 	for _, l := range s.Locks {
 		v.Locks = append(v.Locks, newLockView(l, now))
 	}

@@ -189,7 +189,7 @@ func newRunPage(s Snapshot, j Job, r *Run, id string) runPage {
 		add("Took", span(ms(r.DurationMS)))
 	}
 	add("Node", r.NodeID)
-	add("Started by", words(r.Trigger))
+	add("Trigger", words(r.Trigger))
 	add("Asked for", clip(r.By))
 	if !r.Slot.IsZero() {
 		v.Facts = append(v.Facts, fact{Name: "Slot", When: at(r.Slot.UTC(), now)})

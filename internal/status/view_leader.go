@@ -30,7 +30,11 @@ type leaseView struct {
 func newLeaderView(s Snapshot, known bool, now time.Time) leaderView {
 	switch l := s.Leader; {
 	case !known:
-		return leaderView{Tone: warn, Headline: "Leader not known yet", Note: "This node has not been able to read the election's state.", Next: "See whether Redis answers, or open the page of another node."}
+		v := leaderView{Tone: warn, Headline: "Leader not known yet", Note: "This node has not been able to read the election’s state."}
+		if s.Redis.OK { // else Redis is what there is to see to
+			v.Next = "Open the page of another node."
+		}
+		return v
 	case l == nil && s.Error != "":
 		return leaderView{Tone: warn, Headline: "Nobody led when last seen", Note: "A node may lead by now.", Next: "Open the page of another node, and see whether this node reaches Redis."}
 	case l == nil && s.Paused != nil:
@@ -42,7 +46,7 @@ func newLeaderView(s Snapshot, known bool, now time.Time) leaderView {
 		return leaderView{
 			Tone: bad, Headline: "The lock is held by another program", Owner: l.Owner, Lease: newLeaseView(l, s.AgeMS, now),
 			Note: fmt.Sprintf("No baton node wrote what is in %q. No job runs until that program lets go.", s.LockKey),
-			Next: "Find out which program it is by the owner below, and stop it. baton explain tells more.",
+			Next: "Find out which program it is by the owner shown here, and stop it. baton explain tells more.",
 		}
 	default:
 		v := leaderView{

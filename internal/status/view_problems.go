@@ -31,6 +31,9 @@ func (v overview) problems(s Snapshot, letters tally) (all []problem) {
 			continue
 		}
 		p := problem{Tone: v.Tone, What: v.Question + ": " + v.Answer, Note: or(v.Detail, v.Note), Next: v.Next, Link: v.Link, Say: v.Say}
+		if v.Question == nodesQuestion {
+			p.What, p.Note = v.Question+": "+v.Note, "" // how many live is no problem
+		}
 		if v.Link != "" {
 			p.See = "Open " + v.Of
 		}
@@ -41,7 +44,7 @@ func (v overview) problems(s Snapshot, letters tally) (all []problem) {
 	}
 	if troubles := nodeTroubles(s); len(troubles) > 0 {
 		for _, t := range troubles[1:] { // the verdict has the first
-			all = append(all, problem{Tone: warn, What: "Nodes: " + t.note, Next: t.next})
+			all = append(all, problem{Tone: warn, What: nodesQuestion + ": " + t.note, Next: t.next})
 		}
 	}
 	if letters.text != "" {
@@ -105,7 +108,7 @@ func nodeTroubles(s Snapshot) (all []trouble) {
 	}
 	add(twins, "two processes are "+some(twins), "They have the same node.id, and cannot be told apart: stop one of them.")
 	add(drift, "other configuration on "+some(drift), "Give it the leader’s configuration, then there: baton reload.")
-	add(clocks, "the clock is off on "+some(clocks), "See to its time service, for example: chronyc tracking.")
+	add(clocks, "the clock is off on "+some(clocks), "Slots start by the leader’s clock: see to its time service, for example by chronyc tracking.")
 	return all
 }
 

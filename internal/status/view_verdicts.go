@@ -137,7 +137,7 @@ func jobsVerdict(s Snapshot, known bool) verdict {
 	return v
 }
 
-const redisQuestion = "Redis"
+const redisQuestion, nodesQuestion = "Redis", "Nodes"
 
 // redisVerdict answers whether this node reaches its Redis.
 func redisVerdict(s Snapshot, now time.Time) verdict {
@@ -170,7 +170,7 @@ func nodesVerdict(s Snapshot, known bool) verdict {
 			ready++
 		}
 	}
-	v := verdict{Question: "Nodes", Tone: good, Answer: fmt.Sprintf("%d live", live), Note: fmt.Sprintf("%d could take over", ready)}
+	v := verdict{Question: nodesQuestion, Tone: good, Answer: fmt.Sprintf("%d live", live), Note: fmt.Sprintf("%d could take over", ready)}
 	troubles := nodeTroubles(s)
 	if silent > 0 {
 		v.Answer += fmt.Sprintf(", %d silent", silent)
