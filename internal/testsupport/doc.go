@@ -11,6 +11,7 @@
 //	Sentinel            a master with two replicas and three Sentinels
 //	RedisCluster        three masters with a replica each
 //	Proxy               cut, refuse, hang, lose one request or one reply
+//	Program             a program of this module, built once a test process
 //
 // A server that is not installed fails the test and names the remedy; nothing
 // is ever skipped.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -140,6 +141,6 @@ func stopped(pid int) bool {
 		// The state follows the name, which stands in parentheses and may hold any. One
 		// that has ended (Z, X) does nothing either.
 		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-		return len(fields) > 0 && !bytes.Contains([]byte("TtZX"), fields[0])
+		return len(fields) > 0 && !strings.Contains("TtZX", string(fields[0]))
 	})
 }
