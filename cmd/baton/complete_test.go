@@ -1,15 +1,14 @@
 package main
 
 import (
+	"context"
 	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"baton/internal/testsupport/cluster"
+	"github.com/spf13/cobra"
 )
 
 // completes fails unless a shell would be offered these words, and the rest is silence.
@@ -64,20 +63,16 @@ func TestCompletionIsQuickAndSilentWhateverIsWrong(t *testing.T) {
 	}
 }
 
-// A real bash, as somebody types in it, without the package bash-completion.
-func TestBashCompletesAJobsName(t *testing.T) {
-	program := cluster.Build(t)
-	c := newCLI(t)
-	c.file("baton.yaml", "jobs:\n  - {name: report, schedule: \"@daily\", command: [/bin/true]}\n")
-	c.file("completion.bash", c.run("completion", "bash").stdout)
-	shell := exec.Command("bash", "--norc", "-c", `source completion.bash
-complete -p baton
-COMP_WORDS=(baton job run r); COMP_CWORD=3; COMP_LINE='baton job run r'; COMP_POINT=${#COMP_LINE}
-_get_comp_words_by_ref() { while [[ $# -gt 0 ]]; do case $1 in -n) shift;; cur) cur=${COMP_WORDS[COMP_CWORD]};; prev) prev=${COMP_WORDS[COMP_CWORD-1]};; words) words=("${COMP_WORDS[@]}");; cword) cword=$COMP_CWORD;; esac; shift; done; }
-__start_baton; printf '<%s>\n' "${COMPREPLY[@]}"`)
-	shell.Env = append(os.Environ(), "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"), "BATON_CONFIG=baton.yaml")
-	out, err := shell.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "-F __start_baton baton\n") || !strings.Contains(string(out), "<report") {
-		t.Errorf("%v\n%s", err, out)
-	}
+// A file system of the network heeds no limit.
+func TestACompletionThatHangsIsNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cmd, over, began := &cobra.Command{}, make(chan struct{}), time.Now()
+		cmd.SetContext(t.Context())
+		hangs := completion(func(context.Context, *cobra.Command, []string) []string { <-over; return []string{"late"} })
+		words, _ := hangs.function()(cmd, nil, "")
+		if took := time.Since(began); took != completeWithin || len(words) != 0 {
+			t.Errorf("after %v: %q", took, words)
+		}
+		close(over)
+	})
 }

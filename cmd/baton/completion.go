@@ -12,7 +12,9 @@ func newCompletionCommand(e env) *cobra.Command {
 
   bash   source <(baton completion bash)
   zsh    baton completion zsh > "${fpath[1]}/_baton"
-  fish   baton completion fish > ~/.config/fish/completions/baton.fish`,
+  fish   baton completion fish > ~/.config/fish/completions/baton.fish
+
+bash needs its package bash-completion. The packages of baton bring all three along.`,
 		Example:   "  baton completion bash\n  baton completion zsh\n  baton completion fish",
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
 		ValidArgs: []string{"bash", "zsh", "fish"},
