@@ -205,9 +205,11 @@ func (s *site) leaderNameOf(lock string) string {
 	return name
 }
 
-func (s *site) epoch() int64 {
+func (s *site) epoch() int64 { s.t.Helper(); return s.epochOf(lockKey) }
+
+func (s *site) epochOf(lock string) int64 {
 	s.t.Helper()
-	epoch, err := redis.Int64(s.conn.Do("HGET", "{"+lockKey+"}:term", "epoch"))
+	epoch, err := redis.Int64(s.conn.Do("HGET", "{"+lock+"}:term", "epoch"))
 	if err != nil {
 		s.t.Fatal(err)
 	}
