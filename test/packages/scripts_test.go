@@ -144,6 +144,10 @@ func TestTheUserIsMadeOnceAndByWhatThereIs(t *testing.T) {
 		t.Errorf("%v, %q", ok, complaints)
 	}
 	const helper = "deb-systemd-helper"
+	newStage(t, "getent!", "useradd", "systemd-sysusers", helper).wants("deb/postinst", []string{"abort-upgrade"},
+		helper+" debian-installed baton.service", helper+" --quiet was-enabled baton.service", helper+" enable baton.service")
+	newStage(t, "getent!", "useradd", "systemd-sysusers", helper).wants("deb/postinst", []string{"configure", "1.0"}, "systemd-sysusers baton.conf",
+		helper+" debian-installed baton.service", helper+" --quiet was-enabled baton.service", helper+" enable baton.service")
 	newStage(t, "getent!", "useradd", helper).wants("deb/postinst", []string{"configure", "1.0"}, useradd,
 		helper+" debian-installed baton.service", helper+" --quiet was-enabled baton.service", helper+" enable baton.service")
 	if _, complaints, ok := newStage(t, "getent!", helper).play("deb/postinst", "configure", ""); ok || !strings.Contains(complaints, "then run dpkg --configure baton") {
@@ -166,6 +170,17 @@ func TestTheDebGivesTheConfigurationToTheGroupOnceAndStartsTheService(t *testing
 	of(t, first, "systemctl").wants("deb/postinst", []string{"configure", ""}, slices.Concat(given, enabling("update-state"), []string{"deb-systemd-invoke start baton.service"})...)
 	of(t, helper, "systemctl"+running).wants("deb/postinst", []string{"configure", "1.0"}, append(enabling("enable"),
 		"deb-systemd-invoke restart baton.service", "deb-systemd-invoke restart baton@bad.service", "deb-systemd-invoke restart baton@two.service")...)
+	upgraded := of(t, helper, "systemctl"+running)
+	calls, complaints, ok := upgraded.play("deb/postinst", "configure", "1.0")
+	if !ok || complaints != "baton: baton@bad.service does not start again; see journalctl -u baton@bad.service\n" ||
+		!slices.Contains(calls, "systemctl list-units --plain --no-legend --state=active,activating,reloading baton.service baton@*.service") {
+		t.Errorf("%v, %q\n%s", ok, complaints, strings.Join(calls, "\n"))
+	}
+	dead := of(t, helper, "systemctl")
+	dead.put("bin/deb-systemd-invoke", "#!/bin/sh\nexit 1\n", 0o755)
+	if _, complaints, ok := dead.play("deb/postinst", "abort-remove"); !ok || !strings.Contains(complaints, "baton.service is not started") {
+		t.Errorf("%v, %q", ok, complaints)
+	}
 	of(t, helper, "systemctl").wants("deb/postinst", []string{"abort-remove"}, append(enabling("enable"), "deb-systemd-invoke start baton.service")...)
 	of(t, helper, "systemctl").wants("deb/postinst", []string{"triggered"})
 }
