@@ -24,6 +24,7 @@
     if (ms > 0 && ms < 1000) return "in a moment";
     return ms < 0 ? span(-ms) + " ago" : "in " + span(ms);
   }
+  const utc = (ms) => new Date(ms).toISOString().slice(11, 19) + " UTC";
   const put = (element, text) => { if (element.textContent !== text) element.textContent = text; };
 
   // Time goes on by the node's clock, also while nothing is heard: a lease ends.
@@ -36,7 +37,7 @@
         case "seen": put(e, ms <= 0 && ms >= -seenWithin ? "within " + span(seenWithin) : near(ms)); break;
         case "next": put(e, ms < 0 ? "due" : near(ms)); break;
         case "held": put(e, span(-ms)); break;
-        case "clock": put(e, new Date(now).toISOString().slice(11, 19) + " UTC"); break;
+        case "clock": put(e, utc(now)); break;
       }
     }
     for (const e of within.querySelectorAll("[data-until]")) {
@@ -82,11 +83,11 @@
   function silence() {
     if (Date.now() - heard < lostAfter || document.hidden) return;
     if (lost.hidden) {
-      lost.textContent = `Connection to ${root.dataset.node} lost. What you see is from ${new Date(heard).toLocaleTimeString()}. Trying again … The page of another node tells how things stand now.`;
+      lost.textContent = `Connection to ${root.dataset.node} lost. What you see is from ${utc(heard + ahead)}. Trying again … The page of another node tells how things stand now.`;
       lost.hidden = false;
       root.classList.add("stale");
       document.title = `Connection to ${root.dataset.node} lost · baton`;
-      for (const n of live.querySelectorAll("h1")[0]?.childNodes || []) if (n.data?.startsWith(" leads")) n.data = " led when last heard of";
+      for (const n of live.querySelectorAll("h1")[0]?.childNodes || []) if (n.data?.startsWith(" leads")) n.data = " led when last heard of ";
     }
     if (!polling) resort(); // what is between may hold a stream back, and yet let a page through
   }
@@ -96,6 +97,7 @@
     if (!polling) polling = setInterval(poll, every);
     clearTimeout(later);
     later = setTimeout(listen, again);
+    poll();
   }
 
   async function poll() {

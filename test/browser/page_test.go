@@ -1,11 +1,13 @@
 package browser
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
@@ -25,6 +27,7 @@ func TestPage(t *testing.T) {
 		{"a dead letter is replayed", deadLetterIsReplayed},
 		{"what the page says is true while the leader is killed", truthWhileTheLeaderIsKilled},
 		{"the page of a frozen leader does not lie", frozenLeaderDoesNotLie},
+		{"a page whose stream is held back asks for itself", heldBackStreamIsNotWaitedFor},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, l) })
 	}
@@ -203,6 +206,27 @@ func truthWhileTheLeaderIsKilled(t *testing.T, l *lab) {
 	leader.Start()
 }
 
+// heldBackStreamIsNotWaitedFor has a proxy between that lets pages through and holds the
+// stream back: the page is current all the same. One that comes back into sight after a
+// while does not pass for current before its node has told.
+func heldBackStreamIsNotWaitedFor(t *testing.T, l *lab) {
+	silent := page.AddScriptToEvaluateOnNewDocument(`window.EventSource = class { static CLOSED = 2; readyState = 1; addEventListener() {} close() {} };`)
+	leader := l.AwaitLeader(soon)
+	b := l.open(t, leader, "/", chromedp.ActionFunc(func(ctx context.Context) error { _, err := silent.Do(ctx); return err }))
+	b.await("the page to be asked for", `performance.getEntriesByType("resource").some((e) => e.initiatorType === "fetch") && document.getElementById("lost").hidden`)
+	b.awaitText(leader.ID + " leads")
+	if !b.is(`(() => {
+		const now = Date.now;
+		Date.now = () => now() + 60000;
+		document.dispatchEvent(new Event("visibilitychange", { bubbles: true }));
+		Date.now = now;
+		return document.documentElement.classList.contains("stale");
+	})()`) {
+		t.Error("what was seen a minute ago passes for what is so now")
+	}
+	b.await("the page to be current", `!document.documentElement.classList.contains("stale")`)
+}
+
 func frozenLeaderDoesNotLie(t *testing.T, l *lab) {
 	leader := l.AwaitLeader(soon)
 	b := l.open(t, leader, "/")
@@ -215,6 +239,9 @@ func frozenLeaderDoesNotLie(t *testing.T, l *lab) {
 		t.Errorf("the bar of the lease ended after %v, the lease after %v", took, ttl)
 	}
 	b.await("word of the lost connection", `!document.getElementById("lost").hidden && document.getElementById("lost").innerText.startsWith("Connection to `+leader.ID+` lost")`)
+	if !b.is(`/ led when last heard of/.test(document.querySelector("h1").innerText) && document.getElementById("lost").innerText.includes(" UTC")`) {
+		t.Errorf("the page does not say that it is of then:\n%s", b.text())
+	}
 	b.shoot("lost")
 	l.Await(soon, "a successor", func() bool { n := l.truth(t); return n != "" && n != leader.ID })
 	leader.Kill()
