@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,99 +14,6 @@ import (
 	"baton/internal/quorum"
 	"baton/internal/testsupport/fakelock"
 )
-
-// perNode is the timeout of a request to one master with the TTL of these tests.
-const perNode = 500 * time.Millisecond
-
-// links gives the requests of one node to each master a fault.
-type links struct {
-	mu    sync.Mutex
-	fault map[int]func(op string) fakelock.Fault
-}
-
-func (l *links) set(f func(op string) fakelock.Fault, masters ...int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.fault == nil {
-		l.fault = map[int]func(string) fakelock.Fault{}
-	}
-	for _, m := range masters {
-		l.fault[m] = f
-	}
-}
-
-func (l *links) of(master int, op string) fakelock.Fault {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if f := l.fault[master]; f != nil {
-		return f(op)
-	}
-	return fakelock.Fault{}
-}
-
-func always(f fakelock.Fault) func(string) fakelock.Fault {
-	return func(string) fakelock.Fault { return f }
-}
-
-func only(op string, f fakelock.Fault) func(string) fakelock.Fault {
-	return func(asked string) fakelock.Fault {
-		if asked == op {
-			return f
-		}
-		return fakelock.Fault{}
-	}
-}
-
-var (
-	hung    = always(fakelock.Fault{LoseRequest: true})
-	refuses = always(fakelock.Fault{Refuse: true})
-)
-
-// bench is a node "a" on n masters, with links of its own.
-type bench struct {
-	t   *testing.T
-	ctx context.Context
-	masters
-	*quorum.Lock
-	links links
-}
-
-// on runs a test in a bubble.
-func on(t *testing.T, n int, test func(t *testing.T, b *bench)) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		b := &bench{t: t, ctx: t.Context(), masters: newMasters(n, timing.TTL)}
-		b.Lock = b.lock(t, "a", timing.TTL, b.links.of)
-		test(t, b)
-		b.links.set(nil, 0, 1, 2, 3, 4)
-		time.Sleep(time.Minute) // nothing is left behind: the bubble would not end
-	})
-}
-
-func (b *bench) ask(c elector.Candidate) elector.Answer {
-	b.t.Helper()
-	a, err := b.Acquire(b.ctx, c)
-	if err != nil {
-		b.t.Fatalf("acquire by %s: %v", c.Owner, err)
-	}
-	return a
-}
-
-func (b *bench) win(owner string) elector.Answer {
-	b.t.Helper()
-	a := b.ask(elector.Candidate{Owner: owner})
-	if a.Outcome != elector.Won {
-		b.t.Fatalf("acquire by %s: %+v, want it won", owner, a)
-	}
-	return a
-}
-
-// elapsed is how long do takes in the bubble.
-func elapsed(do func()) time.Duration {
-	began := time.Now()
-	do()
-	return time.Since(began)
-}
 
 func TestAMinorityThatHangsDelaysNothing(t *testing.T) {
 	on(t, 5, func(t *testing.T, b *bench) {
@@ -413,52 +319,6 @@ func TestALateReleaseTakesNothingFromALaterWin(t *testing.T) {
 	})
 }
 
-// Master 2 never heard of the leader, master 1 has forgotten it, and what master 0
-// says does not arrive. A node that knows of no term must not take two masters that
-// know of none for the beginning of time.
-func TestANewNodeIsNotWonOverByMastersThatHaveForgotten(t *testing.T) {
-	on(t, 3, func(t *testing.T, b *bench) {
-		leader := b.lock(t, "l", timing.TTL, func(master int, _ string) fakelock.Fault {
-			return fakelock.Fault{LoseRequest: master == 2}
-		})
-		won, err := leader.Acquire(b.ctx, elector.Candidate{Owner: "l1", Floor: 0})
-		for err == nil && won.Outcome != elector.Won {
-			time.Sleep(won.Left)
-			won, err = leader.Acquire(b.ctx, elector.Candidate{Owner: "l1", Floor: 0})
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		sent := time.Now()
-		b.masters[1].Restart(false)
-		b.links.set(always(fakelock.Fault{LoseReply: true}), 0)
-		for time.Since(sent) < timing.TTL-timing.Margin {
-			a, err := b.Acquire(b.ctx, elector.Candidate{Owner: "o1"})
-			if err == nil && a.Outcome == elector.Won {
-				t.Fatalf("won %v after the leader did", time.Since(sent))
-			}
-			time.Sleep(time.Second)
-		}
-	})
-}
-
-func TestABrandNewLockIsWonAtOnceIfAllMastersAnswer(t *testing.T) {
-	on(t, 3, func(t *testing.T, b *bench) {
-		if took := elapsed(func() { b.win("o1") }); took > perNode {
-			t.Errorf("won after %v", took)
-		}
-	})
-	on(t, 3, func(t *testing.T, b *bench) {
-		b.links.set(hung, 0)
-		a := b.ask(elector.Candidate{Owner: "o1"})
-		if a.Outcome != elector.Wait || a.Left > timing.TTL {
-			t.Fatalf("one cannot be asked: %+v, want to wait for a lease", a)
-		}
-		time.Sleep(a.Left)
-		b.win("o1")
-	})
-}
-
 func TestAStandbyIsToldWhenAMajorityCanBeFree(t *testing.T) {
 	on(t, 5, func(t *testing.T, b *bench) {
 		ctx := context.Background()
@@ -487,84 +347,6 @@ func TestAReleaseThatNoMajorityConfirmsIsAnError(t *testing.T) {
 		b.links.set(nil, 1)
 		if err := b.Release(b.ctx, "o1", elector.Handover{}); err != nil {
 			t.Error(err)
-		}
-	})
-}
-
-// A process that ends after its release takes requests with it that are still on
-// their way to a master that is slow.
-func TestSettlingWaitsForTheSlowestMaster(t *testing.T) {
-	on(t, 3, func(t *testing.T, b *bench) {
-		b.win("o1")
-		b.links.set(always(fakelock.Fault{Before: 2 * perNode / 3}), 2)
-		go func() { _, _ = b.Renew(t.Context(), "o1", 1) }() // the release waits behind it
-		time.Sleep(time.Millisecond)
-		if err := b.Release(t.Context(), "o1", elector.Handover{}); err != nil {
-			t.Fatal(err)
-		}
-		if b.held("o1") == 0 {
-			t.Fatal("the slow master was waited for: nothing to test")
-		}
-		b.Settle(t.Context())
-		if n := b.held("o1"); n != 0 {
-			t.Errorf("%d masters are still held", n)
-		}
-		b.links.set(always(fakelock.Fault{Deaf: true, Before: time.Minute}), 2)
-		_ = b.Release(t.Context(), "o1", elector.Handover{})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if took := elapsed(func() { b.Settle(ctx) }); took != time.Second {
-			t.Errorf("settling took %v, want what it was given", took)
-		}
-		time.Sleep(2 * time.Minute)
-	})
-}
-
-// What one hung master costs a candidate that knows of no term must leave it the time to
-// ask for the lock: an attempt may have less than the master's own timeout.
-func TestAHungMasterKeepsNoNewcomerFromWinning(t *testing.T) {
-	for _, knows := range []string{"a lock that never was", "a lock that was"} {
-		t.Run(knows, func(t *testing.T) {
-			on(t, 3, func(t *testing.T, b *bench) {
-				if knows == "a lock that was" {
-					b.win("o0")
-					_ = b.Release(b.ctx, "o0", elector.Handover{})
-				}
-				time.Sleep(time.Second)
-				b.links.set(always(fakelock.Fault{Deaf: true, Before: 10 * time.Minute}), 1)
-				began := time.Now()
-				for i := 0; ; i++ {
-					ctx, cancel := context.WithTimeout(b.ctx, perNode)
-					a, err := b.Acquire(ctx, elector.Candidate{Owner: "o1"})
-					cancel()
-					if err == nil && a.Outcome == elector.Won {
-						break
-					}
-					if time.Since(began) > 2*timing.TTL {
-						t.Fatalf("nothing is won within two leases: %+v, %v", a, err)
-					}
-					time.Sleep(time.Second)
-				}
-				t.Logf("won after %v", time.Since(began))
-				b.links.set(nil, 1)
-				time.Sleep(10 * time.Minute)
-			})
-		})
-	}
-}
-
-// A newcomer looks before it asks. That is one attempt, after which it pauses as long as
-// a rival that knows of the lock already.
-func TestANewcomerPausesNoLongerThanItsRivals(t *testing.T) {
-	on(t, 3, func(t *testing.T, b *bench) {
-		for i := range 3 {
-			_, _ = b.masters[i].Node(string(rune('x'+i)), nil).Acquire(b.ctx, elector.Candidate{Owner: fmt.Sprint(i)})
-		}
-		for i := range 5 {
-			limit := 5 * time.Millisecond << (i + 1)
-			if a := b.ask(elector.Candidate{Owner: "o1"}); a.Outcome != elector.Wait || a.Left > limit {
-				t.Errorf("attempt %d: %+v, want a pause of at most %v", i+1, a, limit)
-			}
 		}
 	})
 }
