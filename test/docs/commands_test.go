@@ -209,6 +209,9 @@ func (in *installation) batonCommand(t *testing.T, where, command string) {
 	case exit.ExitCode() == 2 || match(failing(), command) == "":
 		t.Errorf("%s: %v\n%s", where, err, out)
 	}
+	if strings.HasPrefix(command, "baton config init") {
+		in.localize(t)
+	}
 	if strings.HasPrefix(command, "baton pause") {
 		_, _ = in.bash("baton resume")
 	}

@@ -66,6 +66,7 @@ func install(t *testing.T) *installation {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(in.dir, "etc/token"), "a-token-for-the-tests-of-pages\n")
+	write(t, filepath.Join(in.dir, "etc/main.dsn"), "postgres://app@127.0.0.1/app\n") // which the example names
 	db1 := in.startNode(t, "db1", redis.URL())
 	in.startNode(t, "db2", redis.URL())
 	in.replace = strings.NewReplacer("/etc/baton", in.dir+"/etc", "/run/baton", in.dir+"/db1", "/var/lib/baton", in.dir+"/state",
@@ -112,6 +113,17 @@ func (in *installation) bash(script string) (string, error) {
 	cmd.Dir, cmd.Env, cmd.WaitDelay = in.dir, in.env, time.Second
 	out, err := cmd.CombinedOutput()
 	return string(out), err
+}
+
+// localize has the example that was written name the files of the installation.
+func (in *installation) localize(t *testing.T) {
+	t.Helper()
+	path := filepath.Join(in.dir, "baton.yaml")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return // it went elsewhere
+	}
+	write(t, path, in.replace.Replace(string(text)))
 }
 
 func (in *installation) report(t *testing.T) {
