@@ -114,6 +114,9 @@ func TestATokenThatCannotBeReadIsToldOnceAndIsGoodAgainWhenItCan(t *testing.T) {
 			t.Errorf("%d %s", rec.Code, rec.Body)
 		}
 	}
+	if rec := browse(h, "POST", "/test/do", url.Values{"csrf": {csrf}}, cookies); rec.Code != 401 {
+		t.Errorf("a session while the token is away: %d", rec.Code)
+	}
 	if logs.Len() != 1 {
 		t.Errorf("told %d times", logs.Len())
 	}
@@ -318,4 +321,55 @@ func TestANodeThatHasJustBegunTellsThatAllIsWell(t *testing.T) {
 	}
 	m.Reloaded(false)
 	wantSeries(t, scrape(t, m), map[string]string{"baton_config_last_reload_successful": "0"})
+}
+
+// A proxy may ask for a password of its own, and pass it on: without a token that is not
+// baton's business.
+func TestWithoutATokenNobodyIsTurnedAwayForWhatTheyShow(t *testing.T) {
+	h := New(Config{Source: fixed(sample(time.Now())), Health: standby})
+	for _, shown := range []string{"Basic dXNlcjpwYXNz", "Bearer " + secretToken} {
+		r := from(httptest.NewRequest(http.MethodGet, "http://localhost:9747/api/v1/status", nil), loopbackAddr)
+		r.Header.Set("Authorization", shown)
+		rec := httptest.NewRecorder()
+		if h.ServeHTTP(rec, r); rec.Code != 200 {
+			t.Errorf("%s: %d %s", shown, rec.Code, rec.Body)
+		}
+	}
+}
+
+func TestTheLogTellsFromWhereAnOrderCame(t *testing.T) {
+	core, logs := recorder.New(zapcore.InfoLevel)
+	s := New(Config{Source: fixed(Snapshot{}), Health: standby, Do: (&given{}).do, TokenFile: tokenFile(t, secretToken), Logger: zap.New(core)})
+	send(s, "/api/v1/resume", "", bearer(secretToken)...)
+	send(s, "/api/v1/resume", "", bearer("wrong")...)
+	all := logs.All()
+	if len(all) != 2 || all[0].ContextMap()["address"] != "192.0.2.1:1234" || all[1].ContextMap()["address"] != "192.0.2.1:1234" || all[1].Level != zapcore.WarnLevel {
+		t.Errorf("%+v", all)
+	}
+}
+
+// What the documentation promises are these figures, not whatever they become.
+func TestTheLimitsAreThoseThatAreDocumented(t *testing.T) {
+	for name, said := range map[string][]string{
+		"reference/api.md": {
+			fmt.Sprintf("After %d wrong tokens", freeFailures), fmt.Sprintf("%d a second", time.Second/turnEvery), fmt.Sprintf("JSON of at most %d KiB", maxBody>>10),
+			fmt.Sprintf("stays so for %.0f hours at most", sessionFor.Hours()), "and for one hour after",
+		},
+		"reference/configuration.md": {fmt.Sprintf("at least %d characters", leastToken)},
+		"security.md":                {fmt.Sprintf("all %d connections", maxConnections)},
+	} {
+		text, err := os.ReadFile("../../docs/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		flat := strings.Join(strings.Fields(string(text)), " ")
+		for _, words := range said {
+			if !strings.Contains(flat, words) {
+				t.Errorf("docs/%s has no %q", name, words)
+			}
+		}
+	}
+	if sessionIdle != time.Hour {
+		t.Errorf("a session that is not used lasts %v", sessionIdle)
+	}
 }
