@@ -1,9 +1,12 @@
 package testsupport
 
 import (
+	"flag"
 	"fmt"
 	"os"
+	"runtime"
 	"runtime/debug"
+	"strconv"
 	"sync"
 	"testing"
 )
@@ -50,6 +53,15 @@ func SharedDir(name string) (string, error) {
 	defer shared.mu.Unlock()
 	shared.dirs = append(shared.dirs, d)
 	return d.path, nil
+}
+
+// AtOnce has at least n parallel tests of a package run at a time, unless the command
+// line says otherwise: for tests that mostly wait, for leases to end or for servers,
+// and leave the processors idle meanwhile. Call it from TestMain, before Main.
+func AtOnce(n int) {
+	if err := flag.Set("test.parallel", strconv.Itoa(max(n, runtime.GOMAXPROCS(0)))); err != nil {
+		panic(err) // the flag belongs to package testing
+	}
 }
 
 // Main runs a package's tests and stops the servers they shared. Call it from
