@@ -87,6 +87,7 @@ func file(t *testing.T, name, text string, mode os.FileMode) string {
 
 // Each way to fail is told apart in one sentence.
 func TestCommandThatFailsSaysHow(t *testing.T) {
+	t.Parallel()
 	plain := file(t, "plain", "x", 0o600)
 	// One cannot be run by root either.
 	script := file(t, "script", "exit $1\n", 0o700)
@@ -239,35 +240,38 @@ func TestCommandIsStoppedAsItsContextEnds(t *testing.T) {
 // Nobody says stop, the lease just is not extended any more: the command and its family
 // are dead in time for the runner to tell so before the hard stop.
 func TestCommandIsDeadBeforeTheHardStop(t *testing.T) {
+	t.Parallel()
 	j, o, _ := trial(`trap '' TERM; (setsid sh -c 'trap "" TERM; while :; do sleep 0.01; done' &); while :; do sleep 0.01; done`)
-	hard := time.Now().Add(1500 * time.Millisecond)
-	o.UntilHardStop, o.Drain = func() time.Duration { return time.Until(hard) }, 400*time.Millisecond
+	hard := time.Now().Add(4 * time.Second)
+	o.UntilHardStop, o.Drain = func() time.Duration { return time.Until(hard) }, 2*time.Second
 	j.Grace = time.Minute
 	_, err := newCommandJob(j, o).run(t.Context(), oneRun)
 	left := time.Until(hard)
 	if !errors.Is(err, errLeaseRanOut) {
 		t.Error(err)
 	}
-	if left < finishTimeout(o.Drain) || left > time.Second {
+	if left < finishTimeout(o.Drain) || left > 3*time.Second {
 		t.Errorf("it was over %v before the hard stop, want that to be a little more than %v", left, finishTimeout(o.Drain))
 	}
 }
 
 // Another node may have the lock already.
 func TestLostLockLeavesNoLongGrace(t *testing.T) {
+	t.Parallel()
 	j, o, _ := trial(`trap '' TERM; while :; do sleep 0.01; done`)
 	j.Grace, o.Drain = time.Minute, 400*time.Millisecond
 	ctx, cancel := context.WithCancelCause(t.Context())
 	time.AfterFunc(300*time.Millisecond, func() { cancel(fmt.Errorf("the term is over: %w", elector.ErrLeaseLost)) })
 	began := time.Now()
 	_, err := newCommandJob(j, o).run(ctx, oneRun)
-	if took := time.Since(began); err == nil || took > 2*time.Second {
+	if took := time.Since(began); err == nil || took > soon {
 		t.Errorf("%v after %v", err, took)
 	}
 }
 
 // A long grace is for those who are told to end; a lease that is shorter ends nobody.
 func TestGraceBeyondTheLeaseEndsNothing(t *testing.T) {
+	t.Parallel()
 	j, o, _ := trial("sleep 0.7")
 	o.UntilHardStop, o.Drain = func() time.Duration { return 1500 * time.Millisecond }, 400*time.Millisecond
 	j.Grace = time.Minute
@@ -285,6 +289,7 @@ func TestWhatACommandLeavesBehindIsEndedAndCounted(t *testing.T) {
 }
 
 func TestKilledWardenTakesTheCommandAlong(t *testing.T) {
+	t.Parallel()
 	// The warden tells that the command has begun before anything else.
 	j, o, _ := trial(`sleep 0.3; kill -9 $PPID; while :; do sleep 0.01; done`)
 	_, err := newCommandJob(j, o).run(t.Context(), oneRun)
@@ -295,18 +300,19 @@ func TestKilledWardenTakesTheCommandAlong(t *testing.T) {
 
 // The run waits for nobody but its command, and a moment for its last words.
 func TestHangingStoreHoldsNoRunUp(t *testing.T) {
+	t.Parallel()
 	j, o, kept := trial(`for i in 1 2 3 4 5 6 7; do echo $i; sleep 0.1; done`)
 	kept.hangs = true
 	began := time.Now()
 	result, err := newCommandJob(j, o).run(t.Context(), oneRun)
-	if took := time.Since(began); err != nil || result.Output != "1\n2\n3\n4\n5\n6\n7\n" || took > 2500*time.Millisecond {
+	if took := time.Since(began); err != nil || result.Output != "1\n2\n3\n4\n5\n6\n7\n" || took >= shipWithin-shipLast {
 		t.Errorf("%+v, %v after %v", result, err, took)
 	}
 }
 
-// 1 GB goes through as fast as it comes, and leaves nothing but its end.
+// 300 MB go through as fast as they come, and leave nothing but their end.
 func TestFloodOfOutputIsBounded(t *testing.T) {
-	j, o, kept := trial(`head -c 1000000000 /dev/zero | tr '\0' x; echo; echo end`)
+	j, o, kept := trial(`head -c 300000000 /dev/zero | tr '\0' x; echo; echo end`)
 	var before, during runtime.MemStats
 	runtime.ReadMemStats(&before)
 	began := time.Now()
@@ -324,7 +330,7 @@ func TestFloodOfOutputIsBounded(t *testing.T) {
 		t.Errorf("%d pieces of up to %d bytes in %v", len(kept.list), shipped, took)
 	}
 	last := kept.list[len(kept.list)-1]
-	if end := last.Offset + int64(len(last.Text)); end != 1_000_000_005 || !bytes.HasSuffix(last.Text, []byte("x\nend\n")) {
+	if end := last.Offset + int64(len(last.Text)); end != 300_000_005 || !bytes.HasSuffix(last.Text, []byte("x\nend\n")) {
 		t.Errorf("the last piece ends at %d", end)
 	}
 	if took > time.Minute {
@@ -333,7 +339,7 @@ func TestFloodOfOutputIsBounded(t *testing.T) {
 	if grown := int64(during.Sys) - int64(before.Sys); grown > 64<<20 {
 		t.Errorf("the process has grown by %d MiB", grown>>20)
 	}
-	t.Logf("1 GB in %v, %d pieces; %d MiB allocated in all", took, len(kept.list), (during.TotalAlloc-before.TotalAlloc)>>20)
+	t.Logf("300 MB in %v, %d pieces; %d MiB allocated in all", took, len(kept.list), (during.TotalAlloc-before.TotalAlloc)>>20)
 }
 
 // Output that is no text is text in the history.
@@ -411,6 +417,7 @@ func TestSecretsAreTakenOut(t *testing.T) {
 
 // A command that is stopped by its terminal's user, so to speak, is stopped all the same.
 func TestStoppedCommandIsEnded(t *testing.T) {
+	t.Parallel()
 	j, o, _ := trial("kill -STOP $$")
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()

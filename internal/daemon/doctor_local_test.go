@@ -68,6 +68,7 @@ func TestAConfigurationThatIsAllowedAndSeldomMeantIsTold(t *testing.T) {
 }
 
 func TestAJobWhoseRunsTakeLongerThanItsScheduleIsTold(t *testing.T) {
+	t.Parallel()
 	redis := testsupport.StartRedis(t, testsupport.RedisAOF())
 	c := configFor(redis.URL())
 	slow := config.Job{Name: "slow", Schedule: "@every 1s", Command: config.Command{"sleep", "1.2"}, Policy: config.Policy{Overlap: config.OverlapQueueOne}}

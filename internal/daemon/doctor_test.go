@@ -20,7 +20,7 @@ import (
 
 // doctorFor is a configuration with two jobs into the database main.
 func doctorFor(redis string, db config.Database) config.Config {
-	c := configFor(redis)
+	c := unhurried(configFor(redis))
 	c.Databases = map[string]config.Database{"main": db}
 	c.Jobs = []config.Job{
 		{Name: "users", Schedule: "@every 1h", Flush: config.Flush{
@@ -58,6 +58,7 @@ func wantFound(t *testing.T, all []Finding, severity Severity, subject, what str
 }
 
 func TestTheDoctorFindsAHealthyInstallationHealthy(t *testing.T) {
+	t.Parallel()
 	redis := testsupport.StartRedis(t, testsupport.RedisAOF())
 	db := testsupport.Postgres(t)
 	db.Exec(t, "CREATE TABLE users (id bigint PRIMARY KEY, name text); CREATE TABLE articles (id bigint PRIMARY KEY, views bigint)")
@@ -91,6 +92,7 @@ func TestTheDoctorFindsAHealthyInstallationHealthy(t *testing.T) {
 }
 
 func TestTheDoctorFindsWhatDoesNotFit(t *testing.T) {
+	t.Parallel()
 	redis := testsupport.StartRedis(t)
 	if _, err := redis.Conn().Do("SET", "views:2", "1"); err != nil {
 		t.Fatal(err)
@@ -113,6 +115,7 @@ func TestTheDoctorFindsWhatDoesNotFit(t *testing.T) {
 
 // The doctor has an answer, whatever hangs.
 func TestATableThatTheFirstFlushMakesIsAsItShouldBe(t *testing.T) {
+	t.Parallel()
 	redis := testsupport.StartRedis(t, testsupport.RedisAOF())
 	for name, db := range map[string]*testsupport.Database{"postgres": testsupport.Postgres(t), "sqlite": testsupport.SQLite(t)} {
 		c := doctorFor(redis.URL(), dialect(db))
@@ -133,6 +136,7 @@ func TestATableThatTheFirstFlushMakesIsAsItShouldBe(t *testing.T) {
 }
 
 func TestWhatHangsDoesNotHangTheDoctor(t *testing.T) {
+	t.Parallel()
 	redis, db := testsupport.StartRedis(t), testsupport.Postgres(t)
 	redisProxy, dbProxy := redis.Proxy(), db.Proxy()
 	redisProxy.Hang()
@@ -163,7 +167,9 @@ func TestADatabaseWithoutItsDSNIsAFindingAmongOthers(t *testing.T) {
 }
 
 func TestEveryMasterOfAQuorumIsExamined(t *testing.T) {
+	t.Parallel()
 	c := configFor(testsupport.StartRedis(t).URL())
+	c = unhurried(c)
 	for range 3 {
 		c.Redis.Quorum = append(c.Redis.Quorum, testsupport.StartRedis(t).URL())
 	}
@@ -177,6 +183,7 @@ func TestEveryMasterOfAQuorumIsExamined(t *testing.T) {
 }
 
 func TestTheFirstTermTellsTheLogWhatIsGrave(t *testing.T) {
+	t.Parallel()
 	redis, db := testsupport.StartRedis(t), testsupport.SQLite(t)
 	db.Exec(t, "CREATE TABLE users (id INTEGER PRIMARY KEY)")
 	r := start(t, doctorFor(redis.URL(), dialect(db)), nil)
@@ -194,6 +201,7 @@ func TestTheFirstTermTellsTheLogWhatIsGrave(t *testing.T) {
 }
 
 func TestTheFirstLookUnderSeveralLocksDoesNotMissTheJobsOfTheOthers(t *testing.T) {
+	t.Parallel()
 	redis, db := testsupport.StartRedis(t), testsupport.SQLite(t)
 	c := doctorFor(redis.URL(), dialect(db))
 	c.Jobs[0].Lock = "east"
@@ -208,6 +216,7 @@ func TestTheFirstLookUnderSeveralLocksDoesNotMissTheJobsOfTheOthers(t *testing.T
 }
 
 func TestTheFirstLookIsTakenOnce(t *testing.T) {
+	t.Parallel()
 	redis, db := testsupport.StartRedis(t), testsupport.SQLite(t)
 	c := doctorFor(redis.URL(), dialect(db))
 	core, logs := recorder.New(zapcore.WarnLevel)
@@ -227,6 +236,7 @@ func TestTheFirstLookIsTakenOnce(t *testing.T) {
 }
 
 func TestTheDoctorFindsCommandsThatCannotStartHere(t *testing.T) {
+	t.Parallel()
 	redis, dir := testsupport.StartRedis(t), t.TempDir()
 	c := configFor(redis.URL())
 	missing := filepath.Join(dir, "missing")

@@ -112,6 +112,7 @@ func (l *apiLab) client(server, tokenFile string) *Client {
 }
 
 func TestEveryRouteOfARunningNodeAnswersAsItIsDescribed(t *testing.T) {
+	t.Parallel()
 	l := newAPILab(t)
 	var begun struct {
 		RunID string `json:"run_id"`
@@ -182,6 +183,7 @@ func TestEveryRouteOfARunningNodeAnswersAsItIsDescribed(t *testing.T) {
 }
 
 func TestCommandsGetFromANodeWhatTheyGetFromTheServers(t *testing.T) {
+	t.Parallel()
 	l := newAPILab(t)
 	for _, c := range []*Client{l.client("http://"+l.node.address, l.config.HTTP.TokenFile), l.client("unix://"+l.socket, "")} {
 		ctx := t.Context()
@@ -404,6 +406,7 @@ func certify(t *testing.T, cert, key string, serial int64) {
 }
 
 func TestOverTLSTheCertificateIsReadAnewAndNothingElseIsSpoken(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	c := configFor(testsupport.StartRedis(t).URL())
 	c.HTTP.TLS = &config.ServerTLS{CertFile: filepath.Join(dir, "tls.crt"), KeyFile: filepath.Join(dir, "tls.key")}

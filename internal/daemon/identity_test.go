@@ -15,6 +15,7 @@ import (
 
 // Two processes of one id cannot be told apart, so both say it, once, and others see it.
 func TestASecondProcessOfTheSameIDIsTold(t *testing.T) {
+	t.Parallel()
 	redis := testsupport.StartRedis(t, testsupport.RedisAOF())
 	c := configFor(redis.URL())
 	c.Node.ID = "db1"

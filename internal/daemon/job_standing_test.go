@@ -71,6 +71,7 @@ func TestWhatIsAroundANodeIsCounted(t *testing.T) {
 }
 
 func TestTheLeaderTellsHowItsJobsStand(t *testing.T) {
+	t.Parallel()
 	l := newJobLab(t)
 	l.job("views", "0 0 29 2 *")
 	l.config.Jobs[0].LateAfter = 90 * time.Minute

@@ -105,7 +105,9 @@ func (r *running) metric(name string) string {
 }
 
 func TestFlushThatGoesOnAllTheTimeIsOneRunThatTellsHowFarItIs(t *testing.T) {
+	t.Parallel()
 	l := newJobLab(t)
+	l.config = unhurried(l.config)
 	l.job("views", "@always")
 	r := l.start()
 	for i := range 3 {
@@ -131,6 +133,7 @@ func TestFlushThatGoesOnAllTheTimeIsOneRunThatTellsHowFarItIs(t *testing.T) {
 }
 
 func TestFlushThatGoesOnAllTheTimeFollowsTheDatabaseAndItsPause(t *testing.T) {
+	t.Parallel()
 	l := newJobLab(t)
 	l.job("views", "@always")
 	r := l.start()
@@ -168,6 +171,7 @@ func TestFlushThatGoesOnAllTheTimeFollowsTheDatabaseAndItsPause(t *testing.T) {
 }
 
 func TestWhatWaitsForARunThatRestedIsNotCalledOlderThanItsRest(t *testing.T) {
+	t.Parallel()
 	l := newJobLab(t)
 	l.job("views", "@always")
 	r := l.start()
@@ -187,6 +191,7 @@ func TestWhatWaitsForARunThatRestedIsNotCalledOlderThanItsRest(t *testing.T) {
 }
 
 func TestJobIsPausedWhenTooManyRecordsDoNotFit(t *testing.T) {
+	t.Parallel()
 	l := newJobLab(t)
 	l.job("views", "@every 200ms")
 	l.config.Jobs[0].Flush.DeadLetters.PerBatch = 2
@@ -237,6 +242,7 @@ func (r *running) pausedSlots() int {
 }
 
 func TestManualRunIsWatchedToItsEnd(t *testing.T) {
+	t.Parallel()
 	l := newJobLab(t)
 	l.job("views", "@yearly")
 	l.do("HINCRBY", "views", "7", 10)
@@ -266,6 +272,7 @@ func TestManualRunIsWatchedToItsEnd(t *testing.T) {
 }
 
 func TestManualRunIsRefusedWhileTheJobRunsAndWatchingOneDoesNotEndIt(t *testing.T) {
+	t.Parallel()
 	l := newJobLab(t)
 	l.job("views", "@always")
 	r := l.start()
@@ -291,6 +298,7 @@ func TestManualRunIsRefusedWhileTheJobRunsAndWatchingOneDoesNotEndIt(t *testing.
 }
 
 func TestWhatWaitsIsKnownOfJobsThatHaveNotRun(t *testing.T) {
+	t.Parallel()
 	l := newJobLab(t)
 	l.job("views", "@yearly")
 	for i := range 5 {
@@ -302,6 +310,7 @@ func TestWhatWaitsIsKnownOfJobsThatHaveNotRun(t *testing.T) {
 }
 
 func TestPreviewShowsWhatARunWouldDoAndDoesNothing(t *testing.T) {
+	t.Parallel()
 	l := newJobLab(t)
 	l.job("views", "@yearly")
 	l.job("clicks", "@yearly")
@@ -341,6 +350,7 @@ func TestPreviewShowsWhatARunWouldDoAndDoesNothing(t *testing.T) {
 }
 
 func TestFirstRunMakesTheTableThatIsMissing(t *testing.T) {
+	t.Parallel()
 	l := newJobLab(t)
 	l.job("clicks", "@always")
 	l.config.Jobs[0].Flush.To = config.To{Database: "main", Table: "made", Key: []string{"id"}, Schema: "create"}

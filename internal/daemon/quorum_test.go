@@ -64,6 +64,7 @@ func remote(t *testing.T, c config.Config) *Remote {
 }
 
 func TestAnElectionOnAQuorumLeavesTheDataAlone(t *testing.T) {
+	t.Parallel()
 	c, data, masters := quorumOf(t)
 	a := start(t, c, nil)
 	a.leads()
@@ -87,7 +88,9 @@ func TestAnElectionOnAQuorumLeavesTheDataAlone(t *testing.T) {
 
 // One of three masters dead, or hung: commands see and steer the election all the same.
 func TestCommandsNeedAMajorityOfTheMastersOnly(t *testing.T) {
+	t.Parallel()
 	c, _, masters := quorumOf(t)
+	c = unhurried(c) // whoever steps down leaves the lock to others for a lease
 	a := start(t, c, nil)
 	a.leads()
 	await(t, "all masters to grant the lock", func() bool { return mastersHeld(t, masters) == 3 })
@@ -146,7 +149,9 @@ func TestCommandsNeedAMajorityOfTheMastersOnly(t *testing.T) {
 }
 
 func TestTheLockOfACrashedLeaderIsReleasedOnAllMasters(t *testing.T) {
+	t.Parallel()
 	c, _, masters := quorumOf(t)
+	c = unhurried(c)
 	dir := t.TempDir()
 	a := start(t, c, map[string]string{"RUNTIME_DIRECTORY": dir})
 	a.leads()

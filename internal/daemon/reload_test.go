@@ -85,6 +85,7 @@ func (r *reloading) awaitMark(mark string, n int) {
 }
 
 func TestAReloadLeavesRunsAloneAndTheirJobsStartNoMore(t *testing.T) {
+	t.Parallel()
 	r := startReloading(t, configFor(testsupport.StartRedis(t).URL()))
 	r.leads()
 	slow := r.marking("slow", "@every 1s", "2")
@@ -105,6 +106,7 @@ func TestAReloadLeavesRunsAloneAndTheirJobsStartNoMore(t *testing.T) {
 }
 
 func TestARunOfAJobThatWasRemovedCanBeCancelled(t *testing.T) {
+	t.Parallel()
 	r := startReloading(t, configFor(testsupport.StartRedis(t).URL()))
 	r.leads()
 	r.reload(r.marking("runaway", "@every 1s", "60"))
@@ -126,6 +128,7 @@ func TestARunOfAJobThatWasRemovedCanBeCancelled(t *testing.T) {
 }
 
 func TestAWrongConfigurationLeavesTheOldOneInForce(t *testing.T) {
+	t.Parallel()
 	r := startReloading(t, configFor(testsupport.StartRedis(t).URL()))
 	r.leads()
 	r.reload(r.marking("a", "@every 1s", "0"))
@@ -170,6 +173,7 @@ func (r *reloading) reloadedIs(want string) {
 }
 
 func TestLocksComeAndGoWithTheirJobs(t *testing.T) {
+	t.Parallel()
 	redis := testsupport.StartRedis(t)
 	r := startReloading(t, configFor(redis.URL()))
 	own := func(name, lock, takes string) config.Job {
@@ -225,6 +229,7 @@ func TestLocksComeAndGoWithTheirJobs(t *testing.T) {
 }
 
 func TestAFlushGoesOnIntoAnotherDatabaseAfterAReload(t *testing.T) {
+	t.Parallel()
 	redis := testsupport.StartRedis(t)
 	dbs := []*testsupport.Database{testsupport.SQLite(t), testsupport.SQLite(t)}
 	c := configFor(redis.URL())
@@ -242,19 +247,20 @@ func TestAFlushGoesOnIntoAnotherDatabaseAfterAReload(t *testing.T) {
 	c.Jobs = []config.Job{flush}
 	r := startReloading(t, c)
 	conn := redis.Conn()
+	rows := func(i int) int { return len(dbs[i].Rows(t, "SELECT id FROM articles")) }
 	const batches = 40
 	for i := range batches {
 		if _, err := conn.Do("HINCRBY", "views", i, 1); err != nil {
 			t.Fatal(err)
 		}
 		if i == batches/2 {
+			await(t, "rows in the first", func() bool { return rows(0) > 0 })
 			into(dbs[1])
 			r.config.Databases = c.Databases
 			r.reload(flush)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	rows := func(i int) int { return len(dbs[i].Rows(t, "SELECT id FROM articles")) }
 	await(t, "all rows to be in one of both", func() bool { return rows(0)+rows(1) == batches })
 	if rows(0) == 0 || rows(1) == 0 {
 		t.Errorf("%d rows in the first, %d in the second: want some in each", rows(0), rows(1))
@@ -262,7 +268,8 @@ func TestAFlushGoesOnIntoAnotherDatabaseAfterAReload(t *testing.T) {
 }
 
 func TestAJobThatRunsAllTheTimeIsStartedAnewIfItHasChanged(t *testing.T) {
-	r := startReloading(t, configFor(testsupport.StartRedis(t).URL()))
+	t.Parallel()
+	r := startReloading(t, unhurried(configFor(testsupport.StartRedis(t).URL())))
 	r.leads()
 	always, other := r.marking("first", "@always", "60"), r.marking("kept", "@always", "60")
 	always.Name = "server"
@@ -279,6 +286,7 @@ func TestAJobThatRunsAllTheTimeIsStartedAnewIfItHasChanged(t *testing.T) {
 }
 
 func TestNodesWhoseJobsDifferFromTheLeadersDrift(t *testing.T) {
+	t.Parallel()
 	url := testsupport.StartRedis(t).URL()
 	a := startReloading(t, configFor(url))
 	a.leads()

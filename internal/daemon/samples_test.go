@@ -31,6 +31,7 @@ func looker(t *testing.T, c config.Config) *node {
 }
 
 func TestSamplesGoOnWhenAnotherNodeLeads(t *testing.T) {
+	t.Parallel()
 	l := newJobLab(t)
 	l.job("views", "0 0 29 2 *") // hardly ever: what is there waits
 	l.do("HSET", "views", "1", "10", "2", "20")
@@ -60,6 +61,7 @@ func TestSamplesGoOnWhenAnotherNodeLeads(t *testing.T) {
 }
 
 func TestSamplesOfAllLocksAreOneSeries(t *testing.T) {
+	t.Parallel()
 	server := testsupport.StartRedis(t)
 	c := flushing(configFor(server.URL()), "sqlite", testsupport.SQLite(t).DSN)
 	other := c.Jobs[0]

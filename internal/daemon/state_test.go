@@ -134,8 +134,9 @@ func TestANodeRemembersThatThereWasATerm(t *testing.T) {
 	t.Parallel()
 	server := testsupport.StartRedis(t)
 	c := configFor(server.URL())
+	c.Election.TTL = 4 * time.Second
 	env := map[string]string{"STATE_DIRECTORY": t.TempDir()}
-	if took, _ := wins(t, server, c, env); took > time.Second {
+	if took, _ := wins(t, server, c, env); took >= c.Election.TTL {
 		t.Errorf("a new node led a new redis after %v", took)
 	}
 	known := openEpochs(statePath(lookup(env)), "baton", zap.NewNop())
@@ -149,7 +150,7 @@ func TestANodeRemembersThatThereWasATerm(t *testing.T) {
 		t.Errorf("after redis lost everything a node led after %v under epoch %d; want a lease of %v to pass, and more than %d", took, epoch, c.Election.TTL, known.known())
 	}
 	forgetAll(t, server)
-	if took, _ := wins(t, server, c, nil); took > time.Second {
+	if took, _ := wins(t, server, c, nil); took >= c.Election.TTL {
 		t.Errorf("a node without any memory led after %v", took)
 	}
 }
@@ -198,7 +199,7 @@ func TestADatabaseThatIsAwayDoesNotHoldUpAStart(t *testing.T) {
 		c := flushing(configFor(server.URL()), "postgres", "postgres://u:p@"+address+"/d?sslmode=disable")
 		began := time.Now()
 		r := start(t, c, nil)
-		if took := time.Since(began); took > askWithin+time.Second {
+		if took := time.Since(began); took > 10*askWithin {
 			t.Errorf("%s: ready after %v", name, took)
 		}
 		r.leads()

@@ -11,10 +11,11 @@ import (
 )
 
 // A flush that goes on all the time and waits for work by a blocking read writes what
-// comes in a trickle at once. The figures are printed; what fails is a wait that does
-// not end by itself.
+// comes in a trickle at once. The figures are printed; what fails is a wait for a clock,
+// after which even the quickest would have taken as long as it ticks.
 func TestTrickleIsWrittenAtOnceWhereTheSourceCanWait(t *testing.T) {
-	const writes = 200
+	t.Parallel()
+	const writes = 40
 	for _, kind := range []string{config.List, config.Stream} {
 		t.Run(kind, func(t *testing.T) {
 			server := testsupport.StartRedis(t)
@@ -40,11 +41,10 @@ func TestTrickleIsWrittenAtOnceWhereTheSourceCanWait(t *testing.T) {
 				if _, err := conn.Do(command, args...); err != nil {
 					t.Fatal(err)
 				}
-				time.Sleep(10 * time.Millisecond)
+				await(t, "the row", func() bool { return db.Rows(t, "SELECT count(*) FROM notes")[0][0] == fmt.Sprint(i+1) })
 			}
-			await(t, "all rows", func() bool { return db.Rows(t, "SELECT count(*) FROM notes")[0][0] == fmt.Sprint(writes) })
 			var took []float64
-			for _, row := range db.Rows(t, "SELECT extract(epoch FROM seen - at) * 1000 FROM notes WHERE id >= 20") {
+			for _, row := range db.Rows(t, "SELECT extract(epoch FROM seen - at) * 1000 FROM notes WHERE id >= 10") {
 				var ms float64
 				if _, err := fmt.Sscan(row[0], &ms); err != nil {
 					t.Fatal(err)
@@ -52,10 +52,10 @@ func TestTrickleIsWrittenAtOnceWhereTheSourceCanWait(t *testing.T) {
 				took = append(took, ms)
 			}
 			slices.Sort(took)
-			p50, p99 := took[len(took)/2], took[len(took)*99/100]
-			t.Logf("%s: from the write in Redis to the row (not yet its commit): p50 %.1f ms, p99 %.1f ms", kind, p50, p99)
-			if p50 > 100 {
-				t.Errorf("p50 is %.1f ms: something waits for a clock", p50)
+			quickest, p50 := took[0], took[len(took)/2]
+			t.Logf("%s: from the write in Redis to the row (not yet its commit): %.1f ms at least, p50 %.1f ms", kind, quickest, p50)
+			if quickest > 50 {
+				t.Errorf("it takes %.1f ms at least: something waits for a clock", quickest)
 			}
 			if err := r.end(); err != nil {
 				t.Error(err)
