@@ -36,6 +36,14 @@ func (p *pipes) Close() error {
 
 func (p *pipes) Addr() net.Addr { return networkAddr }
 
+// send is a client that sends a text, and then does nothing more.
+func (p *pipes) send(t *testing.T, text string) {
+	client, server := net.Pipe()
+	t.Cleanup(func() { _ = client.Close() })
+	p.dialled <- server
+	go func() { _, _ = io.WriteString(client, text) }()
+}
+
 func TestWhoSendsOrReadsSlowlyTakesNobodysPlace(t *testing.T) {
 	for how, text := range map[string]string{
 		"a form that drips":           "POST /sign-in HTTP/1.1\r\nHost: db1\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 1000\r\n\r\nnext=",
@@ -52,10 +60,7 @@ func TestWhoSendsOrReadsSlowlyTakesNobodysPlace(t *testing.T) {
 				ln, served := &pipes{make(chan net.Conn), make(chan struct{})}, make(chan error, 1)
 				go func() { served <- s.Serve(ctx, ln) }()
 				for range maxRequests + 1 {
-					client, server := net.Pipe()
-					defer client.Close()
-					ln.dialled <- server
-					go io.WriteString(client, text)
+					ln.send(t, text)
 				}
 				synctest.Wait()
 				for _, path := range []string{"/", "/metrics", "/api/v1/status", "/api/v1/jobs"} {
@@ -79,14 +84,11 @@ func TestAnswersThatNobodyReadsTakeSoMuchMemoryAndNoMore(t *testing.T) {
 		ln, served := &pipes{make(chan net.Conn), make(chan struct{})}, make(chan error, 1)
 		slots := make(chan struct{}, 3)
 		s.handler = s.limit(slots, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			fmt.Fprint(w, strings.Repeat("x", mostUnread/2))
+			_, _ = fmt.Fprint(w, strings.Repeat("x", mostUnread/2))
 		}))
 		go func() { served <- s.Serve(ctx, ln) }()
 		for i, taken := range []int{0, 0, 1, 2, 3, 3} {
-			client, server := net.Pipe()
-			defer client.Close()
-			ln.dialled <- server
-			go io.WriteString(client, "GET / HTTP/1.1\r\nHost: db1\r\n\r\n")
+			ln.send(t, "GET / HTTP/1.1\r\nHost: db1\r\n\r\n")
 			if synctest.Wait(); len(slots) != taken {
 				t.Errorf("after %d answers %d places are taken, want %d", i+1, len(slots), taken)
 			}

@@ -39,7 +39,7 @@ func TestWhoVanishesHasNoPlaceForLong(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer conn.Close()
+		t.Cleanup(func() { _ = conn.Close() })
 		if _, err := conn.Write([]byte("GET /api/v1/stream HTTP/1.1\r\nHost: localhost\r\n\r\n")); err != nil {
 			t.Fatal(err)
 		}
