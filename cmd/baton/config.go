@@ -63,25 +63,14 @@ func newConfigCheckCommand(e env) *cobra.Command {
 			if err != nil {
 				return usageError(err)
 			}
-			c, err := readConfig(cmd, e, path)
-			report := checked{path, false, len(c.Jobs), len(c.Databases), config.Problems{}, config.Problems{}, []daemon.Coming{}}
-			if err == nil {
-				err = checkFiles(c, e, &report)
-			}
-			if problems, ok := errors.AsType[config.Problems](err); ok {
-				report.Problems = problems
-			} else if err != nil {
+			report, err := check(cmd, e, path)
+			problems, ok := errors.AsType[config.Problems](err)
+			if report.Problems = append(report.Problems, problems...); err != nil && !ok {
 				return err
 			}
 			if !out.data() {
 				warn(e.stderr, report.Warnings)
-			}
-			if err != nil && !out.data() {
-				return err
-			}
-			if err == nil {
-				report.OK = true
-				if report.Schedules, err = daemon.NextOfAll(c, time.Now(), shownSlots); err != nil {
+				if err != nil {
 					return err
 				}
 			}
@@ -94,16 +83,20 @@ func newConfigCheckCommand(e env) *cobra.Command {
 	return cmd
 }
 
-// checkFiles looks at the files that a good configuration names.
-func checkFiles(c config.Config, e env, report *checked) error {
-	wrong, doubts := daemon.CheckFiles(c, daemon.DoctorOptions{ConfigFile: report.File, Unit: daemon.UnitOf(report.File), Getenv: e.getenv})
-	if len(doubts) > 0 {
-		report.Warnings = doubts
+// check looks at a configuration, and then at the files that it names.
+func check(cmd *cobra.Command, e env, path string) (checked, error) {
+	report := checked{File: path, Problems: []config.Problem{}, Warnings: []config.Problem{}, Schedules: []daemon.Coming{}}
+	c, err := readConfig(cmd, e, path)
+	if report.Jobs, report.Databases = len(c.Jobs), len(c.Databases); err != nil {
+		return report, err
 	}
-	if len(wrong) > 0 {
-		return usageError(wrong)
+	wrong, doubts := daemon.CheckFiles(c, daemon.DoctorOptions{ConfigFile: path, Unit: daemon.UnitOf(path), Getenv: e.getenv})
+	if report.Warnings = append(report.Warnings, doubts...); len(wrong) > 0 {
+		return report, usageError(wrong)
 	}
-	return nil
+	report.OK = true
+	report.Schedules, err = daemon.NextOfAll(c, time.Now(), shownSlots)
+	return report, err
 }
 
 // warn writes warnings as errors are written, each with its place first.

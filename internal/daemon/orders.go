@@ -179,9 +179,23 @@ func (o orders) cancel(ctx context.Context, c redisstore.Cancel) {
 	case err != nil:
 		answer.Error = err.Error()
 	}
-	log.Info("runs were told to end", zap.Strings("run_ids", runs), zap.Error(err))
+	tellCancelled(log, answer, err)
 	if _, err := o.ledger.AnswerCancel(ctx, c, answer); err != nil {
 		log.Debug("cannot tell which runs were cancelled", zap.Error(err))
+	}
+}
+
+// tellCancelled tells the log what a cancellation came to.
+func tellCancelled(log *zap.Logger, did redisstore.Cancelled, err error) {
+	switch {
+	case err != nil:
+		log.Info("a cancellation was asked for, and is refused", zap.Error(err))
+	case len(did.Runs) > 0:
+		log.Info("runs were told to end", zap.Strings("run_ids", did.Runs))
+	case did.Retry > 0:
+		log.Info("a run that was to be tried again was cancelled", zap.Int("attempt", did.Retry))
+	default:
+		log.Info("a cancellation was asked for, and there was nothing to cancel")
 	}
 }
 
