@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"go.uber.org/zap"
-	"go.uber.org/zap/zaptest/observer"
+	zaptest "go.uber.org/zap/zaptest/observer"
 
 	"baton/internal/redisstore"
 )
@@ -22,7 +22,7 @@ func TestTheLogTellsOfACancellationWhatItCameTo(t *testing.T) {
 		{redisstore.Cancelled{}, nil, "a cancellation was asked for, and there was nothing to cancel", 0},
 		{redisstore.Cancelled{}, errors.New("no"), "a cancellation was asked for, and is refused", 1},
 	} {
-		core, told := observer.New(zap.InfoLevel)
+		core, told := zaptest.New(zap.InfoLevel)
 		tellCancelled(zap.New(core), tc.did, tc.err)
 		if all := told.All(); len(all) != 1 || all[0].Message != tc.want || len(all[0].Context) != tc.fields {
 			t.Errorf("%+v, %v: %+v", tc.did, tc.err, all)
