@@ -149,7 +149,7 @@ func TestATokenThatCannotBeReadIsToldOnceAndIsGoodAgainWhenItCan(t *testing.T) {
 		t.Errorf("the token was replaced, and a session of the old one gives orders: %d", rec.Code)
 	}
 	// The same token in a file that was only touched ends no session.
-	cookies, csrf = nil, ""
+
 	rec := browse(h, "POST", "/test/in", url.Values{"token": {other}}, nil)
 	cookies = rec.Result().Cookies()
 	csrf = browse(h, "GET", "/test/csrf", nil, cookies).Body.String()
@@ -178,8 +178,8 @@ func TestNobodySignsInWhereItIsNotForBrowsersOrNotSafe(t *testing.T) {
 		r    *http.Request
 		says string
 	}{
-		"no token":       {door(without), from(httptest.NewRequest("POST", "http://localhost:9747/test/in", form()), loopbackAddr), "http.token_file"},
-		"over a network": {h, from(httptest.NewRequest("POST", "http://10.0.0.7:9747/test/in", form()), networkAddr), "https"},
+		"no token":       {door(without), from(httptest.NewRequest(http.MethodPost, "http://localhost:9747/test/in", form()), loopbackAddr), "http.token_file"},
+		"over a network": {h, from(httptest.NewRequest(http.MethodPost, "http://10.0.0.7:9747/test/in", form()), networkAddr), "https"},
 	} {
 		if rec := in(c.h, c.r); rec.Code != 403 || len(rec.Result().Cookies()) > 0 || !strings.Contains(rec.Body.String(), c.says) {
 			t.Errorf("%s: %d %s %v", name, rec.Code, rec.Body, rec.Result().Cookies())
@@ -190,8 +190,8 @@ func TestNobodySignsInWhereItIsNotForBrowsersOrNotSafe(t *testing.T) {
 		r    *http.Request
 		want bool
 	}{
-		"loopback": {with, from(httptest.NewRequest("GET", "/", nil), loopbackAddr), true}, "network": {with, from(httptest.NewRequest("GET", "/", nil), networkAddr), false},
-		"socket": {with, from(httptest.NewRequest("GET", "/", nil), socketAddr), false}, "no token": {without, from(httptest.NewRequest("GET", "/", nil), loopbackAddr), false},
+		"loopback": {with, from(httptest.NewRequest(http.MethodGet, "/", nil), loopbackAddr), true}, "network": {with, from(httptest.NewRequest(http.MethodGet, "/", nil), networkAddr), false},
+		"socket": {with, from(httptest.NewRequest(http.MethodGet, "/", nil), socketAddr), false}, "no token": {without, from(httptest.NewRequest(http.MethodGet, "/", nil), loopbackAddr), false},
 	} {
 		if got := c.s.auth.enabled(c.r); got != c.want {
 			t.Errorf("%s: one can sign in: %t", name, got)
@@ -202,7 +202,7 @@ func TestNobodySignsInWhereItIsNotForBrowsersOrNotSafe(t *testing.T) {
 		t.Errorf("the cookie stays for %d s", cookies[0].MaxAge)
 	}
 	// A cookie that was taken to a connection that others read is worth nothing.
-	r := from(httptest.NewRequest("GET", "http://10.0.0.7:9747/test/csrf", nil), networkAddr)
+	r := from(httptest.NewRequest(http.MethodGet, "http://10.0.0.7:9747/test/csrf", nil), networkAddr)
 	r.AddCookie(cookies[0])
 	rec := httptest.NewRecorder()
 	if h.ServeHTTP(rec, r); rec.Body.Len() > 0 {
@@ -265,7 +265,7 @@ func TestAStreamEndsWithItsSession(t *testing.T) {
 // What a browser says of where an order comes from, with and without a host.
 func TestAnOriginWithoutAHostIsAnother(t *testing.T) {
 	for origin, other := range map[string]bool{"": false, "http://localhost:9747": false, "http://LOCALHOST:9747": false, "https://localhost": true, "null": true, "file://": true, "http://": true, "%": true} {
-		r := httptest.NewRequest("POST", "http://localhost:9747/", nil)
+		r := httptest.NewRequest(http.MethodPost, "http://localhost:9747/", nil)
 		r.Header.Set("Origin", origin)
 		if got := crossOrigin(r); got != other {
 			t.Errorf("%q: from elsewhere %t", origin, got)
