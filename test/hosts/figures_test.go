@@ -2,7 +2,11 @@ package hosts
 
 import (
 	"fmt"
+	"os"
+	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -25,14 +29,39 @@ type measure struct {
 func (m *measure) add(d time.Duration) { m.all = append(m.all, d) }
 
 // report notes the figures, and fails the test for each time that is not below the limit.
+// Where much more wants to run than there are cores, single times say little: there a
+// multiple of the limit holds for each, and the limit for the median of several.
 func (m *measure) report(t *testing.T) {
 	t.Helper()
+	const leeway, several = 3, 4
 	slices.Sort(m.all)
-	most := m.all[len(m.all)-1]
-	note("%-66s %3d  p50 %8v  max %8v  limit %6v", m.what, len(m.all), round(m.all[(len(m.all)-1)/2]), round(most), m.limit)
-	if most >= m.limit {
-		t.Errorf("%s: %v, want less than %v; all: %v", m.what, round(most), m.limit, m.all)
+	median, most := m.all[(len(m.all)-1)/2], m.all[len(m.all)-1]
+	limit, busy := m.limit, ""
+	if load := load(t); load > tooMuch() {
+		limit, busy = leeway*m.limit, fmt.Sprintf("  (busy machine, load %.1f)", load)
 	}
+	note("%-66s %3d  p50 %8v  max %8v  limit %6v%s", m.what, len(m.all), round(median), round(most), m.limit, busy)
+	if len(m.all) >= several && median >= m.limit || most >= limit {
+		t.Errorf("%s: %v, want less than %v%s; all: %v", m.what, round(most), m.limit, busy, m.all)
+	}
+}
+
+// tooMuch is the load from which on a machine is too busy for single times to be judged.
+func tooMuch() float64 { return 2 * float64(runtime.NumCPU()) }
+
+// load is how many processes run or want to, on average over the last minute.
+func load(t *testing.T) float64 {
+	t.Helper()
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _, _ := strings.Cut(string(text), " ")
+	n, err := strconv.ParseFloat(first, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 func note(format string, args ...any) {

@@ -34,7 +34,11 @@ func TestNetworkFaultsBreakNoPromise(t *testing.T) {
 	stop()
 	e := w.gather(began, ended)
 	w.report(e)
-	w.check(e.judge(500 * time.Millisecond)) // for busy cores
+	slack := 500 * time.Millisecond // for cores that others need, too
+	if load(t) > tooMuch() {
+		slack = lease
+	}
+	w.check(e.judge(slack))
 	w.check(w.sawEnough(e, random))
 	w.keep(seed, random)
 }
