@@ -38,6 +38,9 @@ func supervise(lab string) (code int, err error) {
 	if _, err := os.Stat(filepath.Join(b.Root, "lib/systemd/systemd")); err != nil {
 		return 0, fmt.Errorf("no root file system with systemd (scripts/test-rootfs makes one): %w", err)
 	}
+	if _, err := os.Stat("/dev/net/tun"); err != nil {
+		return 0, fmt.Errorf("cables are made of it; modprobe tun, and a container has to be given the device: %w", err)
+	}
 	groups, err := unifiedMount()
 	if err != nil {
 		return 0, err
