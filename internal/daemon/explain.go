@@ -136,7 +136,7 @@ func (f facts) find(id string) (redisstore.Node, bool) {
 func (f facts) explain() Explanation {
 	x := Explanation{NodeID: f.node, LockKey: f.lockKey}
 	if f.unseen != nil {
-		x.Reasons = append([]Why{{WhyRedis, fmt.Sprintf("the election cannot be read from here: %v", f.unseen), "mend that first: without redis nobody leads, and nothing else is known"}}, f.itself()...)
+		x.Reasons = append([]Why{{Code: WhyRedis, What: fmt.Sprintf("the election cannot be read from here: %v", f.unseen), Do: "mend that first: without redis nobody leads, and nothing else is known"}}, f.itself()...)
 		return x
 	}
 	x.Leads = f.p.Leader == f.node
@@ -144,7 +144,7 @@ func (f facts) explain() Explanation {
 		x.Reasons = append(x.Reasons, rule()...)
 	}
 	if len(x.Reasons) == 0 {
-		x.Reasons = []Why{{"free", fmt.Sprintf("the lock is free, and nothing keeps %s from it: it asks every %v", f.node, f.poll), "ask again in a moment"}}
+		x.Reasons = []Why{{Code: "free", What: fmt.Sprintf("the lock is free, and nothing keeps %s from it: it asks every %v", f.node, f.poll), Do: "ask again in a moment"}}
 	}
 	return x
 }
@@ -166,21 +166,21 @@ func (f facts) lock() []Why {
 		if p.Left < 0 {
 			do += "; if that client is gone for good: baton lock --break " + f.lockKey
 		}
-		return []Why{{"foreign", fmt.Sprintf("the lock is held by a client that is not baton (owner %s), %s", p.Owner, lease), do}}
+		return []Why{{Code: "foreign", What: fmt.Sprintf("the lock is held by a client that is not baton (owner %s), %s", p.Owner, lease), Do: do}}
 	case p.Leader == f.node:
-		found = []Why{{"leads", fmt.Sprintf("%s leads: %s", f.node, term), ""}}
+		found = []Why{{Code: "leads", What: fmt.Sprintf("%s leads: %s", f.node, term)}}
 	default:
 		do := ""
 		if n, ok := f.find(f.node); ok && !n.Observer && p.Now.Sub(n.Seen()) <= goneAfter && p.Paused == nil {
 			do = "to have it lead: baton stepdown --to " + f.node
 		}
-		found = []Why{{"other_leads", fmt.Sprintf("%s leads: %s", p.Leader, term), do}}
+		found = []Why{{Code: "other_leads", What: fmt.Sprintf("%s leads: %s", p.Leader, term), Do: do}}
 	}
 	if p.Left < 0 {
-		found = append(found, Why{"no_expiry", "somebody has taken the lease's expiry away: if its leader dies, nobody follows", "the next renewal mends it; if none comes: baton release --owner " + p.Owner})
+		found = append(found, Why{Code: "no_expiry", What: "somebody has taken the lease's expiry away: if its leader dies, nobody follows", Do: "the next renewal mends it; if none comes: baton release --owner " + p.Owner})
 	}
 	if p.StepDown != "" {
-		found = append(found, Why{"stepping_down", fmt.Sprintf("%s is to step down, %s, and ends its work", p.Leader, p.StepDown), "wait: it releases the lock when its work has ended"})
+		found = append(found, Why{Code: "stepping_down", What: fmt.Sprintf("%s is to step down, %s, and ends its work", p.Leader, p.StepDown), Do: "wait: it releases the lock when its work has ended"})
 	}
 	return found
 }
@@ -190,7 +190,7 @@ func (f facts) paused() []Why {
 		return nil
 	}
 	since := f.p.Paused.At
-	return []Why{{"paused", fmt.Sprintf("the election is paused %s, since %s (%v)", f.p.Paused.Reason, since.Format(time.DateTime), brief(f.p.Now.Sub(since))), "baton resume"}}
+	return []Why{{Code: "paused", What: fmt.Sprintf("the election is paused %s, since %s (%v)", f.p.Paused.Reason, since.Format(time.DateTime), brief(f.p.Now.Sub(since))), Do: "baton resume"}}
 }
 
 // vacant tells why nobody takes the free lock, or why others go first.
@@ -201,18 +201,18 @@ func (f facts) vacant() []Why {
 	}
 	var found []Why
 	if p.Quarantine > 0 {
-		found = append(found, Why{"quarantine", fmt.Sprintf("redis has restarted, failed over or lost its data: nobody new may lead for another %v, because a leader that redis has forgotten may still trust its lease", brief(p.Quarantine)), "wait"})
+		found = append(found, Why{Code: "quarantine", What: fmt.Sprintf("redis has restarted, failed over or lost its data: nobody new may lead for another %v, because a leader that redis has forgotten may still trust its lease", brief(p.Quarantine)), Do: "wait"})
 	}
 	if p.ReservedFor != "" && p.ReservedFor != f.node {
-		found = append(found, Why{"reserved", fmt.Sprintf("the lock is kept for %s for another %v, as the step-down asked for", p.ReservedFor, brief(p.ReservedLeft)), "wait"})
+		found = append(found, Why{Code: "reserved", What: fmt.Sprintf("the lock is kept for %s for another %v, as the step-down asked for", p.ReservedFor, brief(p.ReservedLeft)), Do: "wait"})
 	}
 	if why := withdrawn(p); why != "" {
-		found = append(found, Why{"withdrawn", why, "mend what is named; it is tried again all the time"})
+		found = append(found, Why{Code: "withdrawn", What: why, Do: "mend what is named; it is tried again all the time"})
 	}
 	own, _ := f.find(f.node)
 	for _, n := range candidates(p) {
 		if n.Priority > own.Priority && n.ID != f.node && !own.Observer {
-			found = append(found, Why{"priority", fmt.Sprintf("%s has priority %d, above the %d of %s, and goes first", n.ID, n.Priority, own.Priority, f.node), "wait: if it does not take the lock within half a second, others do"})
+			found = append(found, Why{Code: "priority", What: fmt.Sprintf("%s has priority %d, above the %d of %s, and goes first", n.ID, n.Priority, own.Priority, f.node), Do: "wait: if it does not take the lock within half a second, others do"})
 		}
 	}
 	return found
@@ -226,18 +226,18 @@ func (f facts) listed() []Why {
 		for i, other := range f.p.Nodes {
 			known[i] = other.ID
 		}
-		return []Why{{"never_seen", fmt.Sprintf("no node %q has told of itself; known are: %s", f.node, cmp.Or(strings.Join(known, ", "), "none")),
-			fmt.Sprintf("is baton running there, under that node.id, with election.lock_key %q and the redis at %s?", f.lockKey, f.redis)}}
+		return []Why{{Code: "never_seen", What: fmt.Sprintf("no node %q has told of itself; known are: %s", f.node, cmp.Or(strings.Join(known, ", "), "none")),
+			Do: fmt.Sprintf("is baton running there, under that node.id, with election.lock_key %q and the redis at %s?", f.lockKey, f.redis)}}
 	}
 	var found []Why
 	if ago := f.p.Now.Sub(n.Seen()); ago > goneAfter && n.ID != f.p.Leader {
-		found = append(found, Why{"not_seen", fmt.Sprintf("%s was last seen %v ago: its process is down, or cut off from redis", f.node, brief(ago)), "on that host: systemctl status baton; journalctl -u baton"})
+		found = append(found, Why{Code: "not_seen", What: fmt.Sprintf("%s was last seen %v ago: its process is down, or cut off from redis", f.node, brief(ago)), Do: "on that host: systemctl status baton; journalctl -u baton"})
 	}
 	if n.Observer {
-		found = append(found, Why{"observer", fmt.Sprintf("%s never leads: node.candidate is false in its configuration", f.node), "set node.candidate: true there and restart it, if it should"})
+		found = append(found, Why{Code: "observer", What: fmt.Sprintf("%s never leads: node.candidate is false in its configuration", f.node), Do: "set node.candidate: true there and restart it, if it should"})
 	}
 	if aside := asideOf(f.p, f.node); aside != "" {
-		found = append(found, Why{"aside", fmt.Sprintf("%s stands aside %s", f.node, aside), "mend what is named; it campaigns again by itself, sooner if nobody else leads"})
+		found = append(found, Why{Code: "aside", What: fmt.Sprintf("%s stands aside %s", f.node, aside), Do: "mend what is named; it campaigns again by itself, sooner if nobody else leads"})
 	}
 	return found
 }
@@ -249,10 +249,10 @@ func (f facts) itself() []Why {
 	}
 	var found []Why
 	if !f.own.Redis.OK {
-		found = append(found, Why{"node_without_redis", fmt.Sprintf("%s itself does not reach redis: %s", f.node, f.own.Redis.Error), "mend its way to " + cmp.Or(f.own.Redis.Host, "redis")})
+		found = append(found, Why{Code: "node_without_redis", What: fmt.Sprintf("%s itself does not reach redis: %s", f.node, f.own.Redis.Error), Do: "mend its way to " + cmp.Or(f.own.Redis.Host, "redis")})
 	}
 	if _, known := f.p.Aside[f.node]; !known && strings.HasPrefix(f.own.Waiting, asideWords) {
-		found = append(found, Why{"aside", f.node + " " + f.own.Waiting, "wait"})
+		found = append(found, Why{Code: "aside", What: f.node + " " + f.own.Waiting, Do: "wait"})
 	}
 	return found
 }
@@ -264,8 +264,8 @@ func (f facts) drift() []Why {
 	if !ok || !led || own.ConfigHash == leader.ConfigHash || own.ConfigHash == "" || leader.ConfigHash == "" {
 		return nil
 	}
-	return []Why{{"config_drift", fmt.Sprintf("the jobs of %s (%s) are not those of %s, which leads (%s): whoever leads runs its own", f.node, own.ConfigHash, leader.ID, leader.ConfigHash),
-		"compare baton config show on both hosts"}}
+	return []Why{{Code: "config_drift", What: fmt.Sprintf("the jobs of %s (%s) are not those of %s, which leads (%s): whoever leads runs its own", f.node, own.ConfigHash, leader.ID, leader.ConfigHash),
+		Do: "compare baton config show on both hosts"}}
 }
 
 // rewound tells of databases that know a higher epoch than Redis does.
@@ -273,8 +273,8 @@ func (f facts) rewound() []Why {
 	var found []Why
 	for name, epoch := range f.fences {
 		if epoch > f.p.Epoch {
-			found = append(found, Why{"fence_ahead", fmt.Sprintf("database %q has recorded epoch %d, above the %d of redis, which has lost data or was restored", name, epoch, f.p.Epoch),
-				"nothing: the leader raises its epoch above it before it writes there"})
+			found = append(found, Why{Code: "fence_ahead", What: fmt.Sprintf("database %q has recorded epoch %d, above the %d of redis, which has lost data or was restored", name, epoch, f.p.Epoch),
+				Do: "nothing: the leader raises its epoch above it before it writes there"})
 		}
 	}
 	slices.SortFunc(found, func(a, b Why) int { return strings.Compare(a.What, b.What) })

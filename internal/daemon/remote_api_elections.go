@@ -66,7 +66,7 @@ func (c *Client) Explain(ctx context.Context, node string) Explanation {
 	if err == nil && len(x.Reasons) > 0 {
 		return x
 	}
-	return Explanation{NodeID: node, Reasons: []Why{{WhyRedis, fmt.Sprintf("nothing is known: %v", err), "ask another node, or on its host"}}}
+	return Explanation{NodeID: node, Reasons: []Why{{Code: WhyRedis, What: fmt.Sprintf("nothing is known: %v", err), Do: "ask another node, or on its host"}}}
 }
 
 // signed is the body of an order, with who gives it and why: "by alice: upgrade".
