@@ -98,10 +98,12 @@ func stamps(t *testing.T, h *lab.Host, epoch int64) map[string]time.Time {
 
 // releasedAt is when a term's lock was released, by the events in Redis: one clock tells
 // all times here. It is rounded up to the millisecond.
-func (s *site) releasedAt(epoch int64) (at time.Time) {
+func (s *site) releasedAt(epoch int64) time.Time { s.t.Helper(); return s.releasedAtOf(lockKey, epoch) }
+
+func (s *site) releasedAtOf(lock string, epoch int64) (at time.Time) {
 	s.t.Helper()
 	s.Await("the release in the history", func() bool {
-		entries, err := redis.Values(s.conn.Do("XREVRANGE", "{"+lockKey+"}:events", "+", "-", "COUNT", 10))
+		entries, err := redis.Values(s.conn.Do("XREVRANGE", "{"+lock+"}:events", "+", "-", "COUNT", 10))
 		if err != nil {
 			s.t.Fatal(err)
 		}

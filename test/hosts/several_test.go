@@ -20,21 +20,25 @@ func TestWhoLeadsOneOfTwoLocksIsSucceededInMilliseconds(t *testing.T) {
 	s := newSite(t, plan{several: true, config: severalJobs})
 	m := measure{what: "kill -9 of who leads one of two locks, ttl 30s → the other leads both", limit: 250 * time.Millisecond}
 	ordered := measure{what: "  the same, the other having stepped down by order before", limit: 250 * time.Millisecond}
-	for round := range 12 {
+	left := measure{what: "  of which from the release to the next term", limit: 100 * time.Millisecond}
+	for round := range 8 {
 		handedOver := s.apart()
 		time.Sleep(2500 * time.Millisecond) // each looks around every two seconds, and sees who leads what
 		lock, dead, to := eastLock, s.leads(eastLock), &ordered
 		if round%2 == 1 { // who was ordered dies
 			lock, dead, to = lockKey, handedOver, &m
 		}
-		old, pid := s.ownerOf(lock), dead.MainPid(unit)
+		old, epoch, pid := s.ownerOf(lock), s.epochOf(lock), dead.MainPid(unit)
 		killed := time.Now()
 		dead.Signal(pid, syscall.SIGKILL)
-		to.add(s.successorOf(lock, old).Sub(killed))
+		led := s.successorOf(lock, old)
+		to.add(led.Sub(killed))
+		left.add(led.Sub(s.releasedAtOf(lock, epoch).Add(-time.Millisecond)))
 		s.Await("the other to lead both", func() bool { return s.leads(lock) == s.other(dead) })
 	}
 	m.report(t)
 	ordered.report(t)
+	left.report(t)
 }
 
 // apart has each host lead one lock, and returns the one that handed the other over.
