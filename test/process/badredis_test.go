@@ -29,6 +29,7 @@ type badRedis struct {
 // what to do, in its log, on its page and by its commands, and leads as soon as
 // that is done.
 func TestBadRedisIsToldWithItsRemedyAndWaitedFor(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		start func(t *testing.T) badRedis

@@ -98,6 +98,7 @@ func (s spread) awaitEach(within time.Duration, each int, nodes ...string) time.
 // Several locks are spread over the nodes without anybody handing them out, again after
 // a crash, and again when the crashed node is back.
 func TestLocksAreSpreadOverTheNodes(t *testing.T) {
+	t.Parallel()
 	s := startSpread(t)
 	settled := s.awaitEach(soon, 2, "n1", "n2", "n3")
 

@@ -173,6 +173,9 @@ func (f failover) quiet() {
 
 func TestFailoverAfterACrash(t *testing.T) {
 	rounds, strict := effort(t, "FAILOVER_ROUNDS", 3)
+	if !strict {
+		t.Parallel()
+	}
 	f := newFailover(t, testsupport.SQLite(t))
 	limit := failoverTTL + 100*time.Millisecond
 	leads := times{what: "SIGKILL just after a renewal → successor leads", limit: limit}
@@ -193,6 +196,9 @@ func TestFailoverAfterACrash(t *testing.T) {
 
 func TestFailoverAfterATermination(t *testing.T) {
 	rounds, strict := effort(t, "FAILOVER_ROUNDS", 3)
+	if !strict {
+		t.Parallel()
+	}
 	f := newFailover(t, testsupport.SQLite(t))
 	m := times{what: "SIGTERM with nothing running → successor leads", limit: 50 * time.Millisecond}
 	for range rounds {
@@ -212,6 +218,9 @@ func TestFailoverAfterATermination(t *testing.T) {
 
 func TestFailoverByStepDown(t *testing.T) {
 	rounds, strict := effort(t, "FAILOVER_ROUNDS", 3)
+	if !strict {
+		t.Parallel()
+	}
 	f := newFailover(t, testsupport.SQLite(t))
 	m := times{what: "stepdown with nothing running → successor leads", limit: 50 * time.Millisecond}
 	for range rounds {
@@ -248,6 +257,9 @@ func (f failover) stepDown() time.Duration {
 // recorded before the lock may go.
 func TestFailoverByStepDownDuringAFlush(t *testing.T) {
 	rounds, strict := effort(t, "FAILOVER_ROUNDS", 3)
+	if !strict {
+		t.Parallel()
+	}
 	db := testsupport.Postgres(t)
 	f := newFailover(t, db)
 	handover := times{what: "stepdown during a flush → successor leads, less drain", limit: 50 * time.Millisecond}

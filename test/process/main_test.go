@@ -11,10 +11,13 @@ import (
 	"baton/internal/testsupport"
 )
 
-func TestMain(m *testing.M) { testsupport.Main(m) }
+func TestMain(m *testing.M) {
+	testsupport.AtOnce(6)
+	testsupport.Main(m)
+}
 
 // soon is generous: two cores may run everything at once.
-const soon = 20 * time.Second
+const soon = time.Minute
 
 // effort is how much a test that measures does: 1 in an ordinary run, where other
 // tests share the machine and limits are doubled; more when asked by the
