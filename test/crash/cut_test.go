@@ -145,13 +145,16 @@ func (c *cell) uncertain(w *wire, p point, reply bool) {
 		c.t.Fatal(err)
 	}
 	happened(c.t, sprung)
-	skipped := int64(0)
+	skipped, most := int64(0), int64(1)
 	if reply && c.kind != hashes && c.kind != scan {
 		skipped = 1
 	}
+	if reply && c.kind == plain {
+		most = 2 // all connections are cut, and the other lane may be in its COMMIT, too
+	}
 	// Of a lost request nothing is applied; but on a busy machine the repetition may itself
 	// be cut off after its COMMIT, and is then found. The rows are what counts.
-	if result.Skipped != skipped && (reply || result.Skipped > 1) {
+	if result.Skipped != skipped && (result.Skipped < skipped || result.Skipped > most) {
 		c.t.Errorf("%d batches were found to be applied, want %d", result.Skipped, skipped)
 	}
 	c.release(n)

@@ -22,8 +22,10 @@ type lab struct {
 	stores *stores
 }
 
-// everywhere runs a test against every kind of database, two at a time or so.
+// everywhere runs a test against every kind of database, beside other tests.
 func everywhere(t *testing.T, test func(t *testing.T, l *lab)) {
+	t.Helper()
+	t.Parallel()
 	for _, d := range databases() {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()

@@ -41,5 +41,6 @@ func TestMain(m *testing.M) {
 	if path := os.Getenv(daemonEnv); path != "" {
 		os.Exit(runDaemon(path))
 	}
+	testsupport.AtOnce(4)
 	testsupport.Main(m)
 }

@@ -16,17 +16,13 @@ import (
 // Whatever order producers, flushes, crashes at any step, restarts and deposed leaders
 // come in: once somebody has flushed what is left, the table is what was written.
 func TestAnyScheduleOfWritesCrashesAndLeadersIsExact(t *testing.T) {
-	for _, d := range databases() {
-		t.Run(d.name, func(t *testing.T) {
-			t.Parallel()
-			l := newLab(t, d.make(t))
-			for _, k := range kinds() {
-				t.Run(string(k), func(t *testing.T) {
-					rapid.Check(t, func(r *rapid.T) { newShow(t, l, k).play(r) })
-				})
-			}
-		})
-	}
+	everywhere(t, func(t *testing.T, l *lab) {
+		for _, k := range kinds() {
+			t.Run(string(k), func(t *testing.T) {
+				rapid.Check(t, func(r *rapid.T) { newShow(t, l, k).play(r) })
+			})
+		}
+	})
 }
 
 // show is one random schedule.
