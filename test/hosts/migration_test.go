@@ -315,8 +315,11 @@ func (p *program) compete(conn redis.Conn, lock oldLock, name string) error {
 			if err != nil {
 				return err
 			}
-			if got, err := do(lock.free); err != nil || got != "1" {
-				return fmt.Errorf("%s was to release its lock: %s, %v", name, got, err)
+			if got, err = do(lock.free); err != nil {
+				return err
+			}
+			if got != "1" {
+				return fmt.Errorf("%s had lost its lock when it was to release it: %s", name, got)
 			}
 			term, wait = term+1, 0
 		}
@@ -341,8 +344,12 @@ func (p *program) work(term string, renew func() (bool, error)) error {
 			continue
 		}
 		next = time.Now().Add(100 * time.Millisecond)
-		if ok, err := renew(); err != nil || !ok {
-			return fmt.Errorf("%s has lost its lock (%v)", term, err)
+		ok, err := renew()
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return fmt.Errorf("%s has lost its lock", term)
 		}
 	}
 }
