@@ -47,6 +47,7 @@ const shownSlots = 3
 
 func newConfigCheckCommand(e env) *cobra.Command {
 	var out output
+	var textAlone bool
 	cmd := &cobra.Command{
 		Use:   "check [FILE]",
 		Short: "Say what is wrong with the configuration, each problem with its line",
@@ -54,16 +55,17 @@ func newConfigCheckCommand(e env) *cobra.Command {
 			"the one that run would take, with environment and flags on top. Nothing is connected to.\n" +
 			"The files that it names, of passwords and certificates, are read: a missing one is a problem;\n" +
 			"one that you may not read is a warning, as the daemon's user may. Ask as that user to be sure.\n" +
+			"Where they are not meant to be, as in a pipeline, --no-files judges the text alone.\n" +
 			"A good one is followed by when its jobs are due, in their time zones, and by what daylight\n" +
 			"saving does to them within a year.",
-		Example: "  baton config check\n  sudo -u baton baton config check\n  baton config check ./baton.yaml\n  baton config check -o json",
+		Example: "  baton config check\n  sudo -u baton baton config check\n  baton config check ./baton.yaml\n  baton config check --no-files ./baton.yaml\n  baton config check -o json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, err := existingConfig(cmd, e, args)
 			if err != nil {
 				return usageError(err)
 			}
-			report, err := check(cmd, e, path)
+			report, err := check(cmd, e, path, !textAlone)
 			problems, ok := errors.AsType[config.Problems](err)
 			if report.Problems = append(report.Problems, problems...); err != nil && !ok {
 				return err
@@ -79,20 +81,23 @@ func newConfigCheckCommand(e env) *cobra.Command {
 		},
 	}
 	addRunFlags(cmd, e)
+	cmd.Flags().BoolVar(&textAlone, "no-files", false, "do not look at the files that the configuration names")
 	out.addFlag(cmd, e)
 	return cmd
 }
 
 // check looks at a configuration, and then at the files that it names.
-func check(cmd *cobra.Command, e env, path string) (checked, error) {
+func check(cmd *cobra.Command, e env, path string, files bool) (checked, error) {
 	report := checked{File: path, Problems: []config.Problem{}, Warnings: []config.Problem{}, Schedules: []daemon.Coming{}}
 	c, err := readConfig(cmd, e, path)
 	if report.Jobs, report.Databases = len(c.Jobs), len(c.Databases); err != nil {
 		return report, err
 	}
-	wrong, doubts := daemon.CheckFiles(c, daemon.DoctorOptions{ConfigFile: path, Unit: daemon.UnitOf(path), Getenv: e.getenv})
-	if report.Warnings = append(report.Warnings, doubts...); len(wrong) > 0 {
-		return report, usageError(wrong)
+	if files {
+		wrong, doubts := daemon.CheckFiles(c, daemon.DoctorOptions{ConfigFile: path, Unit: daemon.UnitOf(path), Getenv: e.getenv})
+		if report.Warnings = append(report.Warnings, doubts...); len(wrong) > 0 {
+			return report, usageError(wrong)
+		}
 	}
 	report.OK = true
 	report.Schedules, err = daemon.NextOfAll(c, time.Now(), shownSlots)

@@ -293,6 +293,7 @@ func TestCheckReadsTheFilesThatTheConfigurationNames(t *testing.T) {
 	c.want(exitUsage, "", "baton: 2 problems in the configuration:\na.yaml:1:8: http.token_file: "+dir+"/token does not exist; create it, or correct the path\na.yaml:"+missing, "config", "check", "a.yaml")
 	c.file(filepath.Join(dir, "token"), "0123456789abcdef\n")
 	c.want(exitUsage, "", "baton: a.yaml:"+missing, "config", "check", "a.yaml")
+	c.want(exitOK, "a.yaml: ok, 0 jobs, 0 databases\n", "", "config", "check", "--no-files", "a.yaml")
 	var report checked
 	got := c.run("config", "check", "a.yaml", "-o", "json")
 	if err := json.Unmarshal([]byte(got.stdout), &report); err != nil || got.code != exitUsage || report.OK || len(report.Problems) != 1 || report.Problems[0].Line != 2 || len(report.Warnings) != 0 {
