@@ -87,6 +87,7 @@ func (o *observer) standsBy(log *zap.Logger, holder string) {
 }
 
 func (o *observer) won(log *zap.Logger, ev elector.Event) {
+	o.note(log, ev) // first: a crash before it holds the lock up for the rest of the lease
 	log.Info("leading", zap.Int64("epoch", ev.Epoch))
 	o.mu.Lock()
 	o.epoch = ev.Epoch
@@ -96,6 +97,10 @@ func (o *observer) won(log *zap.Logger, ev elector.Event) {
 	if term := o.elector.Leading(); term != nil {
 		o.metrics.Lease(term.UntilHardStop)
 	}
+}
+
+// note writes the lease file of a term that begins.
+func (o *observer) note(log *zap.Logger, ev elector.Event) {
 	if o.leaseFile == "" {
 		return
 	}
