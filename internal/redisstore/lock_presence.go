@@ -72,9 +72,7 @@ func (p participant) othersEntry(ctx context.Context, conn redis.Conn) (bool, er
 	if err != nil && !errors.Is(err, redis.ErrNil) {
 		return false, err
 	}
-	if json.Unmarshal(text, &listed) != nil { // there is none
-		return own.Twin != "", nil
-	}
+	_ = json.Unmarshal(text, &listed) // there may be none
 	return own.Twin != "" || listed.Instance != "" && listed.Instance != own.Instance, nil
 }
 

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -141,6 +140,6 @@ func stopped(pid int) bool {
 		// The state follows the name, which stands in parentheses and may hold any. One
 		// that has ended (Z, X) does nothing either.
 		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-		return len(fields) > 0 && !strings.Contains("TtZX", string(fields[0]))
+		return len(fields) > 0 && !slices.Contains([]string{"T", "t", "Z", "X"}, string(fields[0]))
 	})
 }
