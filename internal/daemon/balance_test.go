@@ -232,6 +232,7 @@ func locksNamed(prefix string, n int) []string {
 // Whatever nodes come and go, and however the locks are spread then: it settles, nobody
 // leads two more than another, and no lock moves that need not.
 func TestHandoversEndWithWorkSpread(t *testing.T) {
+	t.Parallel()
 	for range 100 {
 		seed := rand.Uint64()
 		rng := rand.New(rand.NewPCG(seed, 1))

@@ -42,6 +42,7 @@ func TestTrickleIsWrittenAtOnceWhereTheSourceCanWait(t *testing.T) {
 					t.Fatal(err)
 				}
 				await(t, "the row", func() bool { return db.Rows(t, "SELECT count(*) FROM notes")[0][0] == fmt.Sprint(i+1) })
+				time.Sleep(20 * time.Millisecond) // so that the next one comes while the job waits
 			}
 			var took []float64
 			for _, row := range db.Rows(t, "SELECT extract(epoch FROM seen - at) * 1000 FROM notes WHERE id >= 10") {

@@ -1,0 +1,171 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"baton/internal/job"
+	"baton/internal/redisstore"
+)
+
+func TestAFailureIsToldWhenItIsGivenUp(t *testing.T) {
+	during(t, noteConfig(users()), func(r *notesRig) {
+		slot := time.Now()
+		r.runs(job.StateFailed, ofSlot(slot, 1, time.Minute))
+		r.runs(job.StateFailed, ofSlot(slot, 2, time.Minute))
+		r.want("two failures that are to be tried again", "")
+		r.runs(job.StateFailed, ofSlot(slot, 3, 0))
+		r.want("the last one", "failed users")
+		r.runs(job.StateSucceeded)
+		r.want("a success", "recovered users")
+
+		r.runs(job.StateFailed, ofSlot(slot, 1, time.Minute))
+		r.runs(job.StateSucceeded, ofSlot(slot, 2, 0))
+		r.want("a failure that went well when tried again", "")
+
+		// The next slot came first: the retrial is dropped.
+		r.runs(job.StateFailed, ofSlot(slot, 1, time.Hour))
+		r.runs(job.StateFailed, ofSlot(slot.Add(10*time.Minute), 1, time.Hour))
+		r.want("a retrial that was overtaken by a failure", "failed users")
+		r.runs(job.StateSucceeded)
+		r.want("a success", "recovered users")
+
+		r.runs(job.StateFailed, ofSlot(slot, 1, time.Hour))
+		r.runs(job.StateCancelled, ofSlot(slot, 2, 0))
+		r.runs(job.StateFailed, ofSlot(slot.Add(time.Minute), 1, time.Hour))
+		r.want("a retrial that was cancelled", "")
+	})
+}
+
+func TestACancelledRunIsNoNews(t *testing.T) {
+	during(t, noteConfig(users()), func(r *notesRig) {
+		r.runs(job.StateCancelled)
+		r.want("a cancelled run", "")
+		r.runs(job.StateFailed)
+		r.runs(job.StateCancelled)
+		r.want("a failure, and a cancelled run", "failed users")
+		r.runs(job.StateSucceeded)
+		r.want("a success", "recovered users")
+		r.runs(job.StateLost, func(rec *job.Record) { rec.RetryAt = time.Now() })
+		r.want("a lost run that is run again", "")
+		r.finished(job.Record{Run: job.Run{Job: "gone"}, State: job.StateFailed})
+		r.want("a job that is gone from the configuration", "")
+	})
+}
+
+// That a run was lost is told when it is on record: the ledger has counted it by then.
+func TestALostRunIsToldAlthoughTheLedgerHasCountedIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newNotesRig(t, noteConfig(users()))
+		lost := &job.Record{Run: job.Run{ID: "run"}, State: job.StateLost, Finished: time.Now().Add(time.Millisecond)}
+		r.past.set(redisstore.JobState{ConsecutiveFailures: 1, Last: lost}, nil)
+		end := r.leads()
+		r.runs(job.StateLost)
+		r.runs(job.StateFailed)
+		r.want("a lost run, and a failure", "failed users")
+		end()
+		r.close(t.Context())
+	})
+}
+
+// Runs end before it is known how their job stood: what the ledger then counts of them
+// is not counted twice.
+func TestWhatEndsBeforeTheLedgerAnswersIsToldAfterwards(t *testing.T) {
+	for _, c := range []struct {
+		what   string
+		state  redisstore.JobState
+		states []job.State
+		want   string
+	}{
+		{"a first failure, counted by the ledger", redisstore.JobState{ConsecutiveFailures: 1, Last: &job.Record{Run: job.Run{ID: "0"}}},
+			[]job.State{job.StateFailed}, "failed users"},
+		{"a first failure, not yet counted", redisstore.JobState{}, []job.State{job.StateFailed}, "failed users"},
+		{"a third failure, counted", redisstore.JobState{ConsecutiveFailures: 3, Last: &job.Record{Run: job.Run{ID: "0"}}},
+			[]job.State{job.StateFailed}, ""},
+		{"two, of which one is counted", redisstore.JobState{ConsecutiveFailures: 1, Last: &job.Record{Run: job.Run{ID: "0"}}},
+			[]job.State{job.StateFailed, job.StateFailed, job.StateSucceeded}, "failed users, recovered users"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newNotesRig(t, noteConfig(users()))
+			r.past.err = errors.New("away")
+			end := r.leads()
+			for i, s := range c.states {
+				r.runs(s, func(rec *job.Record) { rec.ID = fmt.Sprint(i) })
+			}
+			r.want(c.what+", before", "")
+			r.past.set(c.state, nil)
+			time.Sleep(2 * time.Second)
+			r.want(c.what, c.want)
+			end()
+			r.close(t.Context())
+		})
+	}
+}
+
+func TestWhatIsNotKnownAtTheEndOfTheTermIsToldAllTheSame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newNotesRig(t, noteConfig(users()))
+		r.past.err = errors.New("away")
+		end := r.leads()
+		r.runs(job.StateFailed)
+		r.want("before", "")
+		end()
+		r.want("the end of the term", "failed users")
+		r.runs(job.StateSucceeded) // it has ended while the term did
+		r.want("a run that ended last", "recovered users")
+		r.close(t.Context())
+	})
+}
+
+func TestMissedSlotsAreToldAtOnceAndThenTogether(t *testing.T) {
+	during(t, noteConfig(users()), func(r *notesRig) {
+		slot := time.Now().Truncate(time.Second)
+		miss := func(reason job.Reason, count int) {
+			r.missed(job.Missed{Job: "users", Reason: reason, Count: count, First: slot, Slot: slot})
+			slot = slot.Add(time.Second)
+		}
+		miss(job.ReasonUnknown, 1)
+		miss(job.ReasonPaused, 5)
+		miss(job.ReasonOverlap, 0)
+		r.want("what is not told", "")
+		miss(job.ReasonOverlap, 1)
+		if e := r.take(); len(e) != 1 || e[0].Count != 1 || e[0].Reason != "overlap" || !strings.Contains(e[0].Text, "A slot of job users, at ") {
+			t.Errorf("the first: %+v", e)
+		}
+		first := slot
+		for range 59 {
+			time.Sleep(time.Second)
+			miss(job.ReasonOverlap, 2)
+		}
+		r.want("less than a minute later", "")
+		miss(job.ReasonNoLeader, 7) // another reason is other news
+		if e := r.take(); len(e) != 1 || e[0].Count != 7 {
+			t.Errorf("another reason: %+v", e)
+		}
+		last := slot.Add(-2 * time.Second)
+		time.Sleep(2 * time.Second)
+		e := r.take()
+		if len(e) != 1 || e[0].Count != 118 || !e[0].Slot.Equal(last) || !strings.Contains(e[0].Text, "118 slots of job users, from "+stamp(first)) {
+			t.Errorf("the summary: %+v", e)
+		}
+		// As it goes on for a day, less and less is said of it.
+		for range 24 * 60 {
+			time.Sleep(time.Minute)
+			miss(job.ReasonOverlap, 1)
+		}
+		if n := len(r.take()); n < 20 || n > 35 {
+			t.Errorf("told %d times in a day", n)
+		}
+		time.Sleep(3 * time.Hour)
+		r.take()
+		miss(job.ReasonOverlap, 1)
+		r.want("after a pause", "missed users")
+		miss(job.ReasonOverlap, 1)
+		r.close(r.t.Context())
+		r.want("the end", "missed users")
+	})
+}
