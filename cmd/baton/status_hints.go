@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"baton/internal/daemon"
+	"baton/internal/status"
 )
 
 // hint is something that is not as it should be, and the command to go on with.
@@ -107,7 +108,7 @@ func hints(s daemon.Snapshot) []hint {
 		nodeHints(n, add)
 	}
 	if s.Leader != nil && !s.Leader.Foreign && len(s.Nodes) > 0 && !slices.ContainsFunc(s.Nodes, func(n daemon.Node) bool {
-		return n.ID != s.Leader.NodeID && !n.Stale && !n.Observer && n.Aside == ""
+		return n.ID != s.Leader.NodeID && !n.Stale && !n.Observer && n.Aside == "" && n.State != status.StateMissing
 	}) {
 		add(uneasy, "systemctl status baton", "no other node could take over; on the others:")
 	}
@@ -126,6 +127,8 @@ func nodeHints(n daemon.Node, add func(c colour, command, format string, args ..
 	switch {
 	case n.Stale:
 		add(uneasy, "systemctl status baton", "%s was not seen for %s; on that host:", n.ID, short(time.Duration(n.LastSeenMSAgo)*time.Millisecond))
+	case n.State == status.StateMissing:
+		add(uneasy, "systemctl status baton", "%s led, and has not been heard of since; on that host:", n.ID)
 	case n.Twin != "":
 		add(bad, "baton doctor", "two processes have the node.id %s: stop one of them", n.ID)
 	case offset.Abs() >= clockOff:
@@ -147,6 +150,8 @@ func jobHints(j daemon.Job, s daemon.Snapshot, add func(c colour, command, forma
 		add(bad, "baton job logs "+j.Name, "%s has failed %s", j.Name, times(j.ConsecutiveFailures))
 	case j.ConsecutiveFailures > 0:
 		add(bad, "baton job history "+j.Name, "%s has failed %s", j.Name, times(j.ConsecutiveFailures))
+	case !j.OverdueSince.IsZero() && s.Leader != nil:
+		add(bad, "baton job history "+j.Name, "%s is late: due at %s, and no success since", j.Name, slotTime(j.OverdueSince))
 	case isLate(j) && s.Leader != nil:
 		add(bad, "baton job show "+j.Name, "%s is late", j.Name)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"baton/internal/daemon"
+	"baton/internal/status"
 )
 
 func TestStatusTellsOfTwinsAndWrongClocks(t *testing.T) {
@@ -37,6 +38,7 @@ func TestStatusTellsThatNobodyCouldTakeOver(t *testing.T) {
 	const want = "no other node could take over"
 	s := daemon.Snapshot{LockKey: "baton", Leader: &daemon.Leader{NodeID: "db1"}, Nodes: []daemon.Node{
 		{ID: "db1", State: "leading"}, {ID: "db2", Observer: true}, {ID: "db3", Aside: "for 20s: its database is away"}, {ID: "db4", Stale: true},
+		{ID: "db6", State: status.StateMissing},
 	}}
 	tells := func() bool {
 		return slices.ContainsFunc(hints(s), func(h hint) bool { return strings.HasPrefix(h.what, want) })
@@ -47,6 +49,22 @@ func TestStatusTellsThatNobodyCouldTakeOver(t *testing.T) {
 	s.Nodes = append(s.Nodes, daemon.Node{ID: "db5", State: "standby"})
 	if tells() {
 		t.Error("db5 can take over")
+	}
+}
+
+func TestStatusTellsOfWhoIsMissingAndWhatIsLate(t *testing.T) {
+	due := time.Date(2026, 3, 1, 2, 30, 0, 0, time.UTC)
+	s := daemon.Snapshot{
+		LockKey: "baton", Leader: &daemon.Leader{NodeID: "db1"},
+		Nodes: []daemon.Node{{ID: "db1", State: "leading"}, {ID: "db2", State: status.StateMissing}, {ID: "db3", State: "standby"}},
+		Jobs:  []daemon.Job{{Name: "export", Command: true, OverdueSince: due}},
+	}
+	want := []hint{
+		{bad, "export is late: due at Sun 2026-03-01 02:30 +00:00, and no success since", "baton job history export"},
+		{uneasy, "db2 led, and has not been heard of since; on that host:", "systemctl status baton"},
+	}
+	if got := hints(s); !slices.Equal(got, want) {
+		t.Errorf("it tells %+v, want %+v", got, want)
 	}
 }
 

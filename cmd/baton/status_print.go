@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"baton/internal/daemon"
+	"baton/internal/status"
 )
 
 // statusTables writes the state for people.
@@ -154,7 +155,7 @@ func stateColour(state string) colour {
 	switch word {
 	case "leading", "succeeded":
 		return good
-	case "failed", "failing", "timed_out", "lost", "gone":
+	case "failed", "failing", "timed_out", "lost", "gone", status.StateMissing:
 		return bad
 	case "paused", "stands", "cancelled", "missed":
 		return uneasy

@@ -118,9 +118,11 @@ func (v view) gatherJobs(ctx context.Context, jobs []status.Job, now time.Time) 
 }
 
 // overdueSince is the slot since which the job should have succeeded, if that is longer ago
-// than its late_after; zero if it is not late, or never was known to succeed.
+// than its late_after; zero if it is not late, or never was known to succeed. A command
+// that runs is waited for, as the metric does.
 func (t task) overdueSince(st redisstore.JobState, now time.Time) time.Time {
-	if t.config.LateAfter <= 0 || st.LastSuccess.IsZero() || st.Paused != nil || job.IsAlways(t.schedule) {
+	waits := st.Paused != nil || t.config.IsCommand() && len(st.Running) > 0
+	if t.config.LateAfter <= 0 || st.LastSuccess.IsZero() || waits || job.IsAlways(t.schedule) {
 		return time.Time{}
 	}
 	if due := t.next(st.LastSuccess); !due.IsZero() && now.Sub(due) > t.config.LateAfter {

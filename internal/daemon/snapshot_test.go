@@ -59,7 +59,9 @@ func TestAJobIsOverdueFromTheSlotThatItShouldHaveSucceededIn(t *testing.T) {
 	}
 	paused := ago(5 * time.Minute)
 	paused.Paused = &redisstore.JobPause{}
-	for name, st := range map[string]redisstore.JobState{"in time": ago(time.Minute), "never known to succeed": {}, "paused": paused} {
+	running := ago(5 * time.Minute)
+	running.Running = make([]redisstore.OpenRun, 1)
+	for name, st := range map[string]redisstore.JobState{"in time": ago(time.Minute), "never known to succeed": {}, "paused": paused, "running": running} {
 		if got := one.overdueSince(st, now); !got.IsZero() {
 			t.Errorf("%s: overdue since %v", name, got)
 		}
