@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"baton/internal/daemon"
-	"baton/internal/status"
 )
 
 // hint is something that is not as it should be, and the command to go on with.
@@ -108,7 +107,7 @@ func hints(s daemon.Snapshot) []hint {
 		nodeHints(n, add)
 	}
 	if s.Leader != nil && !s.Leader.Foreign && len(s.Nodes) > 0 && !slices.ContainsFunc(s.Nodes, func(n daemon.Node) bool {
-		return n.ID != s.Leader.NodeID && !n.Stale && !n.Observer && n.Aside == "" && n.State != status.StateMissing
+		return n.ID != s.Leader.NodeID && !n.Stale && !n.Observer && n.Aside == "" && n.State != daemon.StateMissing
 	}) {
 		add(uneasy, "systemctl status baton", "no other node could take over; on the others:")
 	}
@@ -127,7 +126,7 @@ func nodeHints(n daemon.Node, add func(c colour, command, format string, args ..
 	switch {
 	case n.Stale:
 		add(uneasy, "systemctl status baton", "%s was not seen for %s; on that host:", n.ID, short(time.Duration(n.LastSeenMSAgo)*time.Millisecond))
-	case n.State == status.StateMissing:
+	case n.State == daemon.StateMissing:
 		add(uneasy, "systemctl status baton", "%s led, and has not been heard of since; on that host:", n.ID)
 	case n.Twin != "":
 		add(bad, "baton doctor", "two processes have the node.id %s: stop one of them", n.ID)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"baton/internal/daemon"
-	"baton/internal/status"
 )
 
 func TestStatusTellsOfTwinsAndWrongClocks(t *testing.T) {
@@ -38,7 +37,7 @@ func TestStatusTellsThatNobodyCouldTakeOver(t *testing.T) {
 	const want = "no other node could take over"
 	s := daemon.Snapshot{LockKey: "baton", Leader: &daemon.Leader{NodeID: "db1"}, Nodes: []daemon.Node{
 		{ID: "db1", State: "leading"}, {ID: "db2", Observer: true}, {ID: "db3", Aside: "for 20s: its database is away"}, {ID: "db4", Stale: true},
-		{ID: "db6", State: status.StateMissing},
+		{ID: "db6", State: daemon.StateMissing},
 	}}
 	tells := func() bool {
 		return slices.ContainsFunc(hints(s), func(h hint) bool { return strings.HasPrefix(h.what, want) })
@@ -56,7 +55,7 @@ func TestStatusTellsOfWhoIsMissingAndWhatIsLate(t *testing.T) {
 	due := time.Date(2026, 3, 1, 2, 30, 0, 0, time.UTC)
 	s := daemon.Snapshot{
 		LockKey: "baton", Leader: &daemon.Leader{NodeID: "db1"},
-		Nodes: []daemon.Node{{ID: "db1", State: "leading"}, {ID: "db2", State: status.StateMissing}, {ID: "db3", State: "standby"}},
+		Nodes: []daemon.Node{{ID: "db1", State: "leading"}, {ID: "db2", State: daemon.StateMissing}, {ID: "db3", State: "standby"}},
 		Jobs:  []daemon.Job{{Name: "export", Command: true, OverdueSince: due}},
 	}
 	want := []hint{

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"baton/internal/daemon"
-	"baton/internal/status"
 )
 
 // statusTables writes the state for people.
@@ -155,7 +154,7 @@ func stateColour(state string) colour {
 	switch word {
 	case "leading", "succeeded":
 		return good
-	case "failed", "failing", "timed_out", "lost", "gone", status.StateMissing:
+	case "failed", "failing", "timed_out", "lost", "gone", daemon.StateMissing:
 		return bad
 	case "paused", "stands", "cancelled", "missed":
 		return uneasy

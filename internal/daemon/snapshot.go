@@ -31,6 +31,9 @@ type (
 // SeenWithin is the age up to which what a node has told of itself is the latest.
 const SeenWithin = status.SeenWithin
 
+// StateMissing is the state of a node that led, and has not been heard of since.
+const StateMissing = status.StateMissing
+
 const (
 	eventsShown = 50
 	// goneAfter is when a node that has not told of itself counts as gone: twice
