@@ -53,7 +53,13 @@ func RunMariaDBWith(dir string, options ...string) (*SQLDaemon, error) {
 	if err != nil {
 		return nil, sd.fail(err)
 	}
-	err = run([]string{install, "--no-defaults", "--datadir=" + data, "--skip-test-db", "--skip-name-resolve",
+	// A server that starts removes all temporary tables from the directory of such, also
+	// those of another one.
+	temporary, err := sd.owned("tmp", cred)
+	if err != nil {
+		return nil, sd.fail(err)
+	}
+	err = run([]string{install, "--no-defaults", "--datadir=" + data, "--tmpdir=" + temporary, "--skip-test-db", "--skip-name-resolve",
 		"--auth-root-authentication-method=normal", "--innodb-log-file-size=16M"}, data, cred)
 	if err != nil {
 		return nil, sd.fail(fmt.Errorf("make a MariaDB data directory: %w", err))
@@ -61,7 +67,7 @@ func RunMariaDBWith(dir string, options ...string) (*SQLDaemon, error) {
 	socket := filepath.Join(data, "s.sock")
 	d := &Daemon{name: "mariadbd", dir: sd, cred: cred, stop: syscall.SIGKILL}
 	d.argv = func(port int) []string {
-		return append([]string{program, "--no-defaults", "--datadir=" + data, "--port=" + strconv.Itoa(port),
+		return append([]string{program, "--no-defaults", "--datadir=" + data, "--tmpdir=" + temporary, "--port=" + strconv.Itoa(port),
 			"--bind-address=127.0.0.1", "--socket=" + socket, "--pid-file=" + filepath.Join(data, "pid"),
 			"--skip-name-resolve", "--character-set-server=utf8mb4", "--collation-server=utf8mb4_general_ci",
 			"--innodb-flush-log-at-trx-commit=1", "--innodb-buffer-pool-size=64M", "--innodb-log-file-size=16M"}, options...)

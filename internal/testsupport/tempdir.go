@@ -54,9 +54,12 @@ func (d *serverDir) fail(err error) error {
 	return err
 }
 
-// data makes the directory that the server itself owns.
-func (d *serverDir) data(cred *syscall.Credential) (string, error) {
-	path := filepath.Join(d.path, "data")
+// data makes the directory of what the server keeps.
+func (d *serverDir) data(cred *syscall.Credential) (string, error) { return d.owned("data", cred) }
+
+// owned makes a directory that the server itself owns.
+func (d *serverDir) owned(name string, cred *syscall.Credential) (string, error) {
+	path := filepath.Join(d.path, name)
 	if err := os.Mkdir(path, 0o700); err != nil {
 		return "", err
 	}
