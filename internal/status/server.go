@@ -43,7 +43,7 @@ const (
 	// endpoints are cheap and not counted.
 	maxRequests = 32
 	// maxScrapes are those for metrics: many open pages do not hide the node from its alarms.
-	maxScrapes = 8
+	maxScrapes = 16
 )
 
 // Server answers for one node over HTTP. It is a handler; [Server.Serve] also runs
