@@ -8,7 +8,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testsupport.AtOnce(6)
+	testsupport.AtOnce(4)
 	// A warden under the race detector would live on for a second.
 	if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
 		panic(err)

@@ -149,8 +149,9 @@ func (r *RedisDaemon) urlAt(addr string) string {
 // SocketURL is that of the Unix socket, for a server started with RedisUnix.
 func (r *RedisDaemon) SocketURL() string { return "unix://" + filepath.Join(r.dir.path, redisSocket) }
 
-// Dial opens a connection, logged in.
-func (r *RedisDaemon) Dial() (redis.Conn, error) { return r.dial(5 * time.Second) }
+// Dial opens a connection, logged in. It has time: a node of a Cluster writes down what it
+// is told of slots, and waits for the disk.
+func (r *RedisDaemon) Dial() (redis.Conn, error) { return r.dial(30 * time.Second) }
 
 func (r *RedisDaemon) dial(timeout time.Duration) (redis.Conn, error) {
 	opts := []redis.DialOption{

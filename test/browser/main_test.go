@@ -136,10 +136,19 @@ func (l *lab) open(t *testing.T, n *cluster.Node, path string, first ...chromedp
 	return tb
 }
 
+// do does one after the other. A page may come anew between the looking for a node and
+// what is to be done to it: that has then not been done, and is tried again.
 func (b *tab) do(actions ...chromedp.Action) {
 	b.t.Helper()
-	if err := chromedp.Run(b.ctx, actions...); err != nil {
-		b.t.Fatalf("chromium: %v", err)
+	for tries := 0; len(actions) > 0; {
+		switch err := chromedp.Run(b.ctx, actions[0]); {
+		case err == nil:
+			actions, tries = actions[1:], 0
+		case tries == 10 || !strings.Contains(err.Error(), "No node with given id"):
+			b.t.Fatalf("chromium: %v", err)
+		default:
+			tries++
+		}
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testsupport.AtOnce(6)
+	testsupport.AtOnce(4)
 	testsupport.Main(m)
 }
 
