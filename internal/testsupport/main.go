@@ -45,7 +45,7 @@ func (l *lazyServer) get(t testing.TB, start func(dir string) (*SQLDaemon, error
 // SharedDir makes a directory for what all tests of one process share, such as a
 // program that they run. Main removes it; without Main a later process does.
 func SharedDir(name string) (string, error) {
-	d, err := newServerDir("", name)
+	d, err := newLockedDir("", name)
 	if err != nil {
 		return "", err
 	}

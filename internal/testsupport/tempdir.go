@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -21,10 +22,20 @@ type serverDir struct {
 	lock *os.File
 }
 
-// newServerDir makes a directory below parent, or below a directory that every
-// user can reach if parent is empty. Servers that run as a user of their own
-// must be able to walk to it.
+// newServerDir makes a directory below parent, or if that is empty below one that every
+// user can reach: servers that run as a user of their own must be able to walk to it. The
+// servers of tests have it in memory, if there is enough: it survives a SIGKILL, as a
+// disk does, and what one of them writes down makes no other wait.
 func newServerDir(parent, name string) (*serverDir, error) {
+	if parent == "" && testing.Testing() && memoryHasRoom() {
+		sweep(memory)
+		parent = memory
+	}
+	return newLockedDir(parent, name)
+}
+
+// newLockedDir is newServerDir for what has to lie on a disk, or to be executed.
+func newLockedDir(parent, name string) (*serverDir, error) {
 	if parent == "" {
 		parent = os.TempDir()
 		if !traversable(parent) {
@@ -47,6 +58,26 @@ func newServerDir(parent, name string) (*serverDir, error) {
 		return nil, d.fail(fmt.Errorf("lock %s: %w", path, err))
 	}
 	return d, nil
+}
+
+// memory is a file system that lies in memory, on most systems.
+const memory = "/dev/shm"
+
+// memoryHasRoom reports whether all servers of tests that run at a time have room there.
+func memoryHasRoom() bool {
+	const enough = 6 << 30 // they take about one
+	var fs unix.Statfs_t
+	if err := unix.Statfs(memory, &fs); err != nil || fs.Type != unix.TMPFS_MAGIC || fs.Bavail*uint64(fs.Bsize) < enough {
+		return false
+	}
+	text, _ := os.ReadFile("/proc/meminfo")
+	_, rest, _ := strings.Cut(string(text), "MemAvailable:")
+	fields := strings.Fields(rest)
+	if len(fields) == 0 || !traversable(memory) {
+		return false
+	}
+	kib, err := strconv.ParseUint(fields[0], 10, 64)
+	return err == nil && kib<<10 >= enough
 }
 
 func (d *serverDir) fail(err error) error {
