@@ -125,9 +125,11 @@ func (l *clockLab) step(phases []phase) {
 		}
 	}
 	e.until = time.Now().Add(phases[len(phases)-1].host - 2*time.Second)
-	noticed := strings.Count(l.cluster.Nodes[leader].Log(), jumped)
+	log := l.cluster.Nodes[leader].Log()
+	// Redis, stepped too, may have ended the lease first. A term that begins later has seen no jump.
+	noticed := strings.Contains(log, jumped) || phases[0].redis != 0 && strings.Contains(log, "the lock is no longer ours")
 	for _, p := range phases {
-		if p.host != 0 && noticed == 0 {
+		if p.host != 0 && !noticed {
 			l.Wrong("the leader has not noticed that its clock was stepped: its log has no %q", jumped)
 		}
 	}
