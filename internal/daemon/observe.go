@@ -87,7 +87,7 @@ func (o *observer) standsBy(log *zap.Logger, holder string) {
 }
 
 func (o *observer) won(log *zap.Logger, ev elector.Event) {
-	o.note(log, ev) // first: a crash before it holds the lock up for the rest of the lease
+	o.noteLease(log, ev) // first: a crash before it holds the lock up for the rest of the lease
 	log.Info("leading", zap.Int64("epoch", ev.Epoch))
 	o.mu.Lock()
 	o.epoch = ev.Epoch
@@ -99,8 +99,8 @@ func (o *observer) won(log *zap.Logger, ev elector.Event) {
 	}
 }
 
-// note writes the lease file of a term that begins.
-func (o *observer) note(log *zap.Logger, ev elector.Event) {
+// noteLease writes the lease file of a term that begins.
+func (o *observer) noteLease(log *zap.Logger, ev elector.Event) {
 	if o.leaseFile == "" {
 		return
 	}

@@ -234,6 +234,26 @@ func TestARaisedEpochReachesTheLeaseFile(t *testing.T) {
 	}
 }
 
+// Whoever crashes after that holds up nobody: the file says which lock is to be released.
+func TestTheLeaseFileIsThereBeforeAnybodyIsToldOfTheTerm(t *testing.T) {
+	o, _ := newObserver(t)
+	o.leaseFile = filepath.Join(t.TempDir(), "lease.json")
+	var told []string
+	tell := func(what string) {
+		if _, found, err := readLease(o.leaseFile); !found || err != nil {
+			t.Errorf("before there was a lease file %s", what)
+		}
+		told = append(told, what)
+	}
+	core, _ := recorder.New(zap.InfoLevel)
+	o.log = zap.New(core, zap.Hooks(func(e zapcore.Entry) error { tell("the log was told: " + e.Message); return nil }))
+	o.notify = func(state string) { tell("systemd was told: " + state) }
+	o.observe(elector.Event{Kind: elector.EventWon, Owner: "o", Epoch: 7})
+	if len(told) != 2 {
+		t.Errorf("told: %q", told)
+	}
+}
+
 func TestALeaseFileDoesNotComeBackAfterItsTerm(t *testing.T) {
 	o, _ := newObserver(t)
 	o.leaseFile = filepath.Join(t.TempDir(), "lease.json")

@@ -94,7 +94,7 @@ const StateMissing = "missing"
 // Node is one node of the election.
 type Node struct {
 	ID            string `json:"id"`
-	State         string `json:"state"`
+	State         string `json:"state"` // leading, standby or missing
 	Version       string `json:"version"`
 	ConfigHash    string `json:"config_hash"`
 	Drift         bool   `json:"drift"` // its jobs are configured otherwise than the leader's
