@@ -190,7 +190,7 @@ func TestSlowClientsHoldNobodyUpAndAreLetGo(t *testing.T) {
 		s.LockKey = fmt.Sprint(n.Add(1)) // always another one
 		return s, nil
 	}}, func(s *Server) { // less time, as far as a busy machine does not need it for an answer
-		s.limits = limits{header: time.Second, read: time.Second, write: 6 * time.Second, idle: 3 * time.Second, take: time.Second}
+		s.limits = limits{header: time.Second, read: time.Second, write: 12 * time.Second, idle: 3 * time.Second, take: time.Second}
 	})
 	ask := func() time.Duration {
 		began := time.Now()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -119,7 +120,10 @@ func TestAReaderOfAnotherBuildLoadsThePageAnew(t *testing.T) {
 		if rec.Body.String() != "event: upgraded\ndata: 1\n\n" || rec.Header().Get("Content-Type") != "text/event-stream" {
 			t.Errorf("%d %s", rec.Code, rec.Body)
 		}
-		_, stop := looks(h, "/live?page=/&build="+h.page.build)
+		if again := newPage().build; again != h.page.build {
+			t.Errorf("the build is %q, and after a restart %q", h.page.build, again)
+		}
+		_, stop := looks(h, "/live?page=/&build="+url.QueryEscape(h.page.build))
 		time.Sleep(time.Second)
 		if text := stop(); !strings.Contains(text, "event: full\n") || strings.Contains(text, "upgraded") {
 			t.Errorf("%.100s", text)

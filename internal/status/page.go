@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -47,13 +48,14 @@ func newPage() *page {
 			"img-src data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'", css, js),
 		results: &results{}, turns: &turns{},
 	}
-	var all strings.Builder
+	var all []string
 	for _, t := range p.template.Templates() {
 		if t.Tree != nil {
-			all.WriteString(t.Name() + t.Tree.Root.String())
+			all = append(all, t.Name()+t.Tree.Root.String())
 		}
 	}
-	p.build = digest(all.String() + css + js)[:12]
+	slices.Sort(all) // they come in any order, and a restart is no other build
+	p.build = digest(strings.Join(all, "") + css + js)[:12]
 	return p
 }
 
