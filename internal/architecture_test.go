@@ -48,6 +48,9 @@ var rules = []rule{
 	{"internal/testsupport", nil, "tests of every package start servers with it: importing one back would be a cycle"},
 	{"internal/testsupport/fakelock", []string{"internal/elector", "internal/heartbeat"}, "a fake implements a port of the domain"},
 	{"internal/testsupport/locktest", []string{"internal/elector", "internal/heartbeat"}, "a conformance suite exercises a port of the domain"},
+	{"internal/testsupport/ground", nil, "test/suite starts in a moment: it must not wait for the drivers of every database"},
+	{"test/mutants", nil, "it reads the product as text"},
+	{"test/suite", []string{"internal/testsupport/ground"}, "it runs tests as processes, and knows nothing of what they test"},
 	{"test/slots", nil, "what a job runs shares no code with what runs it"},
 	{"test/linear", []string{"internal/elector", "internal/heartbeat", "internal/quorum", "internal/redisstore"}, "the node of a test is an elector over a lock, and nothing else of the daemon"},
 }
@@ -71,7 +74,7 @@ type limit struct {
 
 var limits = []limit{
 	{"baton/internal/testsupport", []string{"internal/testsupport"}, "it is for tests"},
-	{"os/signal", []string{"cmd", "internal/command/warden", "internal/testsupport/hosts", "test/slots/work"}, "signals become a context in cmd; nothing below knows signals, but for the warden, which is a process of its own, and who takes hosts away when the tests are interrupted"},
+	{"os/signal", []string{"cmd", "internal/command/warden", "internal/testsupport", "test/slots/work", "test/suite", "test/mutants"}, "signals become a context in cmd; nothing below knows signals, but for the warden, which is a process of its own, and for tests, which clean up when they are interrupted"},
 	{"github.com/spf13/cobra", []string{"cmd"}, "nothing below cmd knows that there is a command line"},
 	{"github.com/gomodule/redigo", []string{"internal/redisstore", "internal/demo", "internal/testsupport"}, "one adapter speaks to Redis"},
 	{"github.com/jackc/pgx", []string{"internal/sqlstore", "internal/demo", "internal/testsupport"}, "one adapter speaks SQL"},

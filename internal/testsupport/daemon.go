@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"baton/internal/testsupport/child"
+	"baton/internal/testsupport/ground"
 )
 
 const (
@@ -27,7 +28,7 @@ var errExited = errors.New("server ended before it was ready")
 type Daemon struct {
 	name string
 	port int
-	dir  *serverDir
+	dir  *ground.Dir
 	cred *syscall.Credential
 	argv func(port int) []string
 	// ready asks the server for a sign of life, and that it is ours: another
@@ -56,7 +57,7 @@ func (d *Daemon) start() error {
 
 // launch runs the server on its port and waits until it answers.
 func (d *Daemon) launch() error {
-	proc, err := startProcess(d.argv(d.port), d.dir.path, d.logFile(), d.cred)
+	proc, err := startProcess(d.argv(d.port), d.dir.Path, d.logFile(), d.cred)
 	if err != nil {
 		return err
 	}
@@ -136,7 +137,7 @@ func (d *Daemon) Thaw() error {
 func (d *Daemon) Stop() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	defer d.dir.remove()
+	defer d.dir.Remove()
 	if d.proc == nil {
 		return nil
 	}
@@ -151,7 +152,7 @@ func (d *Daemon) Stop() error {
 	}
 }
 
-func (d *Daemon) logFile() string { return filepath.Join(d.dir.path, "server.log") }
+func (d *Daemon) logFile() string { return filepath.Join(d.dir.Path, "server.log") }
 
 func (d *Daemon) logTail() string {
 	b, err := os.ReadFile(d.logFile())

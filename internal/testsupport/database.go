@@ -4,13 +4,17 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"os"
 	"path/filepath"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // driver "pgx"
 	_ "modernc.org/sqlite"             // driver "sqlite"
+
+	"baton/internal/testsupport/ground"
 )
 
 // NULL is how Rows shows an SQL null.
@@ -202,4 +206,27 @@ func private(t testing.TB, run func(dir string) (*SQLDaemon, error)) *Database {
 	t.Cleanup(func() { _ = db.db.Close() }) // the server goes with it: nothing to drop
 	db.t, db.own = t, &server
 	return db
+}
+
+// fillData makes the files of an empty server in data. Within a run of the suite the first
+// server of a kind makes them, which takes seconds, and the others copy.
+func fillData(kind, data string, cred *syscall.Credential, initialize func(dir string) error) error {
+	model, shared, err := ground.Once(kind, func(dir string) error {
+		if cred != nil {
+			if err := os.Chown(dir, int(cred.Uid), int(cred.Gid)); err != nil {
+				return err
+			}
+		}
+		if err := os.Chmod(dir, 0o700); err != nil {
+			return err
+		}
+		return initialize(dir)
+	})
+	if !shared {
+		return initialize(data)
+	}
+	if err != nil {
+		return err
+	}
+	return run([]string{"/bin/cp", "-a", model + "/.", data}, "/", nil)
 }

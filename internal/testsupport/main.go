@@ -4,11 +4,15 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"runtime"
 	"runtime/debug"
 	"strconv"
 	"sync"
+	"syscall"
 	"testing"
+
+	"baton/internal/testsupport/ground"
 )
 
 // shared holds the servers that the tests of one process share. It is a variable
@@ -19,7 +23,7 @@ type sharedServers struct {
 	pg, maria lazyServer
 
 	mu   sync.Mutex
-	dirs []*serverDir
+	dirs []*ground.Dir
 }
 
 // lazyServer is started by the first test that asks for it.
@@ -45,14 +49,25 @@ func (l *lazyServer) get(t testing.TB, start func(dir string) (*SQLDaemon, error
 // SharedDir makes a directory for what all tests of one process share, such as a
 // program that they run. Main removes it; without Main a later process does.
 func SharedDir(name string) (string, error) {
-	d, err := newLockedDir("", name)
+	d, err := ground.New("", name+"-")
 	if err != nil {
 		return "", err
 	}
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
 	shared.dirs = append(shared.dirs, d)
-	return d.path, nil
+	return d.Path, nil
+}
+
+// InheritNoIgnoredSignals lets the programs that this process starts end by a signal that it
+// was itself started to ignore, as under nohup: exec resets a signal that is caught, and leaves
+// one that is ignored. This process goes on without minding.
+func InheritNoIgnoredSignals() {
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
+	}
 }
 
 // AtOnce has at least n parallel tests of a package run at a time, unless the command
@@ -68,9 +83,12 @@ func AtOnce(n int) {
 // TestMain. Without it the servers die with the process just the same; only
 // their directories stay behind for the next process to remove.
 //
+// The programs that the tests start have the usual dispositions of signals, also under nohup.
+//
 // It has garbage collected less often, unless the environment says how often: the race
 // detector makes that dear. Programs that the tests run are as they always are.
 func Main(m *testing.M) {
+	InheritNoIgnoredSignals()
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)
 	}
@@ -85,7 +103,7 @@ func Main(m *testing.M) {
 		}
 	}
 	for _, d := range shared.dirs {
-		d.remove()
+		d.Remove()
 	}
 	os.Exit(code)
 }

@@ -49,20 +49,22 @@ func RunMariaDBWith(dir string, options ...string) (*SQLDaemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := sd.data(cred)
+	data, err := sd.Data(cred)
 	if err != nil {
-		return nil, sd.fail(err)
+		return nil, sd.Fail(err)
 	}
 	// A server that starts removes all temporary tables from the directory of such, also
 	// those of another one.
-	temporary, err := sd.owned("tmp", cred)
+	temporary, err := sd.Owned("tmp", cred)
 	if err != nil {
-		return nil, sd.fail(err)
+		return nil, sd.Fail(err)
 	}
-	err = run([]string{install, "--no-defaults", "--datadir=" + data, "--tmpdir=" + temporary, "--skip-test-db", "--skip-name-resolve",
-		"--auth-root-authentication-method=normal", "--innodb-log-file-size=16M"}, data, cred)
+	err = fillData("mariadb", data, cred, func(dir string) error {
+		return run([]string{install, "--no-defaults", "--datadir=" + dir, "--tmpdir=" + temporary, "--skip-test-db", "--skip-name-resolve",
+			"--auth-root-authentication-method=normal", "--innodb-log-file-size=16M"}, dir, cred)
+	})
 	if err != nil {
-		return nil, sd.fail(fmt.Errorf("make a MariaDB data directory: %w", err))
+		return nil, sd.Fail(fmt.Errorf("make a MariaDB data directory: %w", err))
 	}
 	socket := filepath.Join(data, "s.sock")
 	d := &Daemon{name: "mariadbd", dir: sd, cred: cred, stop: syscall.SIGKILL}
@@ -75,7 +77,7 @@ func RunMariaDBWith(dir string, options ...string) (*SQLDaemon, error) {
 	// The socket lies in our own directory: whoever answers there is ours.
 	d.ready = func(ctx context.Context, _ *Daemon) error { return pingMariaDB(ctx, socket) }
 	if err := d.start(); err != nil {
-		return nil, sd.fail(err)
+		return nil, sd.Fail(err)
 	}
 	s := &SQLDaemon{Daemon: d, engine: mariadbEngine(socket)}
 	if err := s.setUp("CREATE USER app@'%' IDENTIFIED BY 'pw'", "GRANT ALL ON *.* TO app@'%' WITH GRANT OPTION"); err != nil {

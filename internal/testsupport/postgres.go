@@ -45,15 +45,17 @@ func RunPostgresWith(dir string, settings ...string) (*SQLDaemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := sd.data(cred)
+	data, err := sd.Data(cred)
 	if err != nil {
-		return nil, sd.fail(err)
+		return nil, sd.Fail(err)
 	}
 	// Only the files of the empty cluster are not synced: the server itself is.
-	err = run([]string{filepath.Join(bin, "initdb"), "-D", data, "-A", "trust", "-U", "postgres",
-		"-E", "UTF8", "--locale=C.UTF-8", "--no-sync"}, data, cred)
+	err = fillData("postgres", data, cred, func(dir string) error {
+		return run([]string{filepath.Join(bin, "initdb"), "-D", dir, "-A", "trust", "-U", "postgres",
+			"-E", "UTF8", "--locale=C.UTF-8", "--no-sync"}, dir, cred)
+	})
 	if err != nil {
-		return nil, sd.fail(fmt.Errorf("make a PostgreSQL cluster: %w", err))
+		return nil, sd.Fail(fmt.Errorf("make a PostgreSQL cluster: %w", err))
 	}
 	d := &Daemon{name: "postgres", dir: sd, cred: cred, stop: syscall.SIGQUIT}
 	d.argv = func(port int) []string {
@@ -65,7 +67,7 @@ func RunPostgresWith(dir string, settings ...string) (*SQLDaemon, error) {
 	}
 	d.ready = func(ctx context.Context, d *Daemon) error { return pingPostgres(ctx, d.Addr(), data) }
 	if err := d.start(); err != nil {
-		return nil, sd.fail(err)
+		return nil, sd.Fail(err)
 	}
 	s := &SQLDaemon{Daemon: d, engine: postgresEngine(d.Addr())}
 	if err := s.setUp("CREATE ROLE app LOGIN CREATEROLE"); err != nil {

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"baton/internal/testsupport/ground"
 )
 
 const holdServers = "TESTSUPPORT_HOLD_SERVERS"
@@ -42,12 +44,12 @@ func TestHoldServers(t *testing.T) {
 }
 
 func TestServersDieWithAKilledTestProcess(t *testing.T) {
-	dir := t.TempDir()
-	for parent := dir; parent != os.TempDir() && len(parent) > 1; parent = parent[:strings.LastIndex(parent, "/")] {
-		if err := os.Chmod(parent, 0o755); err != nil {
-			t.Fatal(err)
-		}
+	own, err := ground.New("", "held-") // t.TempDir is too long a path for a server's socket
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(own.Remove)
+	dir := own.Path
 	defer sweepAll(t, dir)
 	cmd := exec.Command(os.Args[0], "-test.run=^TestHoldServers$", "-test.v")
 	cmd.Env = append(os.Environ(), holdServers+"="+dir)
@@ -86,19 +88,19 @@ func TestServersDieWithAKilledTestProcess(t *testing.T) {
 // one that starts a server.
 func sweepAll(t *testing.T, dir string) {
 	t.Helper()
-	left, _ := filepath.Glob(filepath.Join(dir, "*"))
+	left, _ := filepath.Glob(filepath.Join(dir, "baton-test-*"))
 	long := time.Now().Add(-time.Hour)
 	var segments []int
 	for _, d := range left {
-		if id, ok := sharedMemory(filepath.Join(d, "data")); ok {
+		if id, ok := ground.SharedMemory(filepath.Join(d, "data")); ok {
 			segments = append(segments, id)
 		}
 		if err := os.Chtimes(d, long, long); err != nil {
 			t.Error(err)
 		}
 	}
-	sweep(dir)
-	if after, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) != 3 || len(after) != 0 {
+	ground.Sweep(dir)
+	if after, _ := filepath.Glob(filepath.Join(dir, "baton-test-*")); len(left) != 3 || len(after) != 0 {
 		t.Errorf("directories left by the killed process: %v; after the sweep: %v", left, after)
 	}
 	if len(segments) != 1 {

@@ -2,47 +2,57 @@ package testsupport
 
 import (
 	"fmt"
+	"hash/crc32"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
+
+	"baton/internal/testsupport/ground"
 )
 
 // Program returns a function that builds a program of this module the first time that a
-// test of this process asks for it, and returns its path. It is built as it is shipped,
+// test of this process, or of this run of the suite, asks for it, and returns its path. It is built as it is shipped,
 // without C, and without the race detector, whose memory and time are not the program's.
 // args are the go command's.
 func Program(pkg string, args ...string) func(testing.TB) string {
-	return built(pkg, func(string) ([]string, error) { return args, nil })
+	variant := fmt.Sprintf("-%08x", crc32.ChecksumIEEE([]byte(strings.Join(args, "\x00"))))
+	return built(pkg, variant, func(string) ([]string, error) { return args, nil })
 }
 
 // SteppedProgram is a Program whose wall clock [StepGoClock] steps.
 func SteppedProgram(pkg string) func(testing.TB) string {
-	return built(pkg, func(dir string) ([]string, error) {
+	return built(pkg, "-stepped", func(dir string) ([]string, error) {
 		overlay, err := GoClockOverlay(dir)
 		return []string{"-overlay", overlay}, err
 	})
 }
 
-func built(pkg string, args func(dir string) ([]string, error)) func(testing.TB) string {
+func built(pkg, variant string, args func(dir string) ([]string, error)) func(testing.TB) string {
 	once := sync.OnceValues(func() (string, error) {
-		dir, err := SharedDir("bin")
-		if err != nil {
-			return "", err
+		name := path.Base(pkg)
+		build := func(dir string) error {
+			more, err := args(dir)
+			if err != nil {
+				return err
+			}
+			cmd := exec.Command("go", append(append([]string{"build", "-buildvcs=false"}, more...), "-o", filepath.Join(dir, name), pkg)...)
+			cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+			if out, err := cmd.CombinedOutput(); err != nil {
+				return fmt.Errorf("%w\n%s", err, out)
+			}
+			return nil
 		}
-		more, err := args(dir)
-		if err != nil {
-			return "", err
+		dir, shared, err := ground.Once(strings.ReplaceAll(pkg, "/", "-")+variant, build)
+		if !shared {
+			if dir, err = SharedDir("bin"); err == nil {
+				err = build(dir)
+			}
 		}
-		program := filepath.Join(dir, path.Base(pkg))
-		cmd := exec.Command("go", append(append([]string{"build", "-buildvcs=false"}, more...), "-o", program, pkg)...)
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return "", fmt.Errorf("%w\n%s", err, out)
-		}
-		return program, nil
+		return filepath.Join(dir, name), err
 	})
 	return func(t testing.TB) string {
 		t.Helper()

@@ -41,10 +41,10 @@ func RunRedis(dir string, opts ...RedisOption) (*RedisDaemon, error) {
 		return nil, err
 	}
 	if err := r.prepare(o); err != nil {
-		return nil, r.dir.fail(err)
+		return nil, r.dir.Fail(err)
 	}
 	r.argv = func(port int) []string {
-		argv := append(r.clock.wrap(), o.argv(program, r.dir.path, port, r.bus.beside(port), r.tls)...)
+		argv := append(r.clock.wrap(), o.argv(program, r.dir.Path, port, r.bus.beside(port), r.tls)...)
 		if delay := r.loadDelay.Load(); delay > 0 {
 			argv = append(argv, "--key-load-delay", fmt.Sprint(delay), "--loading-process-events-interval-bytes", "1024")
 		}
@@ -52,7 +52,7 @@ func RunRedis(dir string, opts ...RedisOption) (*RedisDaemon, error) {
 	}
 	r.ready = r.ping
 	if err := r.start(); err != nil {
-		return nil, r.dir.fail(err)
+		return nil, r.dir.Fail(err)
 	}
 	if o.master != nil {
 		if err := r.awaitLink(o.master); err != nil {
@@ -77,8 +77,8 @@ func newRedisDaemon(dir, name string, o *redisOptions) (*RedisDaemon, string, er
 		Daemon: &Daemon{name: "redis-server", dir: sd, stop: syscall.SIGKILL},
 	}
 	if o.tls != nil {
-		if r.tls, err = o.tls.in(sd.path); err != nil {
-			return nil, "", sd.fail(err)
+		if r.tls, err = o.tls.in(sd.Path); err != nil {
+			return nil, "", sd.Fail(err)
 		}
 	}
 	return r, program, nil
@@ -88,11 +88,11 @@ func newRedisDaemon(dir, name string, o *redisOptions) (*RedisDaemon, string, er
 func (r *RedisDaemon) prepare(o *redisOptions) error {
 	if o.clock {
 		var err error
-		if r.clock, err = newSteppedClock(r.dir.path); err != nil {
+		if r.clock, err = newSteppedClock(r.dir.Path); err != nil {
 			return err
 		}
 	}
-	return os.WriteFile(filepath.Join(r.dir.path, redisConf), []byte(o.conf()), 0o600)
+	return os.WriteFile(filepath.Join(r.dir.Path, redisConf), []byte(o.conf()), 0o600)
 }
 
 // ping also waits while the server loads its data. Any other answer, a refusal
@@ -147,7 +147,7 @@ func (r *RedisDaemon) urlAt(addr string) string {
 }
 
 // SocketURL is that of the Unix socket, for a server started with RedisUnix.
-func (r *RedisDaemon) SocketURL() string { return "unix://" + filepath.Join(r.dir.path, redisSocket) }
+func (r *RedisDaemon) SocketURL() string { return "unix://" + filepath.Join(r.dir.Path, redisSocket) }
 
 // Dial opens a connection, logged in. It has time: a node of a Cluster writes down what it
 // is told of slots, and waits for the disk.

@@ -64,7 +64,7 @@ func (r *RedisDaemon) save(want string) error {
 	})
 }
 
-func (r *RedisDaemon) snapshot() string { return filepath.Join(r.dir.path, "dump.rdb") }
+func (r *RedisDaemon) snapshot() string { return filepath.Join(r.dir.Path, "dump.rdb") }
 
 // RestartLoading restarts the server with the data that it has, and returns while it
 // loads them, which takes about d: it answers LOADING. For a server without RedisAOF,

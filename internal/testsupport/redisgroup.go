@@ -7,12 +7,14 @@ import (
 	"testing"
 
 	"golang.org/x/sync/errgroup"
+
+	"baton/internal/testsupport/ground"
 )
 
 // redisGroup is several servers that belong together. They are started side by side
 // and share what RedisTLS makes.
 type redisGroup struct {
-	dir     *serverDir // nil unless something is shared
+	dir     *ground.Dir // nil unless something is shared
 	members []*RedisDaemon
 }
 
@@ -26,7 +28,7 @@ func (g *redisGroup) share(dir string, opts []RedisOption) ([]RedisOption, error
 	if g.dir, err = newServerDir(dir, "tls"); err != nil {
 		return nil, err
 	}
-	files, err := o.tls.in(g.dir.path)
+	files, err := o.tls.in(g.dir.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +58,7 @@ func (g *redisGroup) Stop() error {
 		errs = append(errs, r.Stop())
 	}
 	if g.dir != nil {
-		g.dir.remove()
+		g.dir.Remove()
 	}
 	return errors.Join(errs...)
 }

@@ -88,14 +88,14 @@ func runSentinelNode(dir string, data *redisOptions, master *RedisDaemon) (*Redi
 		return nil, err
 	}
 	// Sentinel writes what it learns into this file.
-	err = os.WriteFile(filepath.Join(r.dir.path, redisConf), []byte(sentinelConf(data, master)), 0o600)
+	err = os.WriteFile(filepath.Join(r.dir.Path, redisConf), []byte(sentinelConf(data, master)), 0o600)
 	if err != nil {
-		return nil, r.dir.fail(err)
+		return nil, r.dir.Fail(err)
 	}
-	r.argv = func(port int) []string { return append(o.serverArgs(program, r.dir.path, port, r.tls), "--sentinel") }
+	r.argv = func(port int) []string { return append(o.serverArgs(program, r.dir.Path, port, r.tls), "--sentinel") }
 	r.ready = func(context.Context, *Daemon) error { return r.hasten() }
 	if err := r.start(); err != nil {
-		return nil, r.dir.fail(err)
+		return nil, r.dir.Fail(err)
 	}
 	return r, nil
 }

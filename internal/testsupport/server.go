@@ -1,6 +1,10 @@
 package testsupport
 
-import "testing"
+import (
+	"testing"
+
+	"baton/internal/testsupport/ground"
+)
 
 // Server is a Daemon bound to a test: what fails, fails the test. Call it from
 // the test's goroutine; elsewhere use Daemon and look at the errors.
@@ -43,4 +47,13 @@ func (s Server) check(what string, err error) {
 	if err != nil {
 		s.t.Fatalf("%s the test's server: %v", what, err)
 	}
+}
+
+// newServerDir is the directory of one server, below parent unless that is empty. Tests keep
+// theirs in memory; other programs measure, and want a disk.
+func newServerDir(parent, name string) (*ground.Dir, error) {
+	if parent == "" && testing.Testing() {
+		return ground.NewInMemory(name + "-")
+	}
+	return ground.New(parent, name+"-")
 }

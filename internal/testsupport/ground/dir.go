@@ -1,4 +1,4 @@
-package testsupport
+package ground
 
 import (
 	"fmt"
@@ -7,90 +7,73 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-const dirPrefix = "baton-test-"
+const prefix = "baton-test-"
 
-// serverDir is the temporary directory of one server. An flock marks it as in
-// use, so that what a killed test process left behind can be told and removed.
-type serverDir struct {
-	path string
+// Dir is a temporary directory that every user can walk to: servers run as users of their
+// own. An flock marks it as in use, so that a later process finds and removes what a killed
+// one left behind.
+type Dir struct {
+	Path string
 	lock *os.File
 }
 
-// newServerDir makes a directory below parent, or if that is empty below one that every
-// user can reach: servers that run as a user of their own must be able to walk to it. The
-// servers of tests have it in memory, if there is enough: it survives a SIGKILL, as a
-// disk does, and what one of them writes down makes no other wait.
-func newServerDir(parent, name string) (*serverDir, error) {
-	if parent == "" && testing.Testing() && memoryHasRoom() {
-		sweep(memory)
-		parent = memory
+// New makes a directory on a disk, below parent or, if that is empty, below the system's
+// temporary directory.
+func New(parent, name string) (*Dir, error) {
+	if parent == "" {
+		parent = disk()
+		Sweep(parent)
 	}
-	return newLockedDir(parent, name)
+	return newDir(parent, name)
 }
 
-// newLockedDir is newServerDir for what has to lie on a disk, or to be executed.
-func newLockedDir(parent, name string) (*serverDir, error) {
+// NewInMemory makes a directory in memory if there is room, else on a disk. Memory survives a
+// SIGKILL as a disk does, and what one server writes makes no other wait. Memory may forbid
+// the execution of programs.
+func NewInMemory(name string) (*Dir, error) {
+	parent := memory()
 	if parent == "" {
-		parent = os.TempDir()
-		if !traversable(parent) {
-			parent = "/tmp"
-		}
-		sweep(parent)
+		return New("", name)
 	}
-	path, err := os.MkdirTemp(parent, dirPrefix+name+"-")
+	Sweep(parent)
+	return newDir(parent, name)
+}
+
+func newDir(parent, name string) (*Dir, error) {
+	path, err := os.MkdirTemp(parent, prefix+name)
 	if err != nil {
 		return nil, err
 	}
-	d := &serverDir{path: path}
+	d := &Dir{Path: path}
 	if err := os.Chmod(path, 0o755); err != nil {
-		return nil, d.fail(err)
+		return nil, d.Fail(err)
 	}
 	if d.lock, err = os.Create(filepath.Join(path, "lock")); err != nil {
-		return nil, d.fail(err)
+		return nil, d.Fail(err)
 	}
 	if err := syscall.Flock(int(d.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil, d.fail(fmt.Errorf("lock %s: %w", path, err))
+		return nil, d.Fail(fmt.Errorf("lock %s: %w", path, err))
 	}
 	return d, nil
 }
 
-// memory is a file system that lies in memory, on most systems.
-const memory = "/dev/shm"
-
-// memoryHasRoom reports whether all servers of tests that run at a time have room there.
-func memoryHasRoom() bool {
-	const enough = 6 << 30 // they take about one
-	var fs unix.Statfs_t
-	if err := unix.Statfs(memory, &fs); err != nil || fs.Type != unix.TMPFS_MAGIC || fs.Bavail*uint64(fs.Bsize) < enough {
-		return false
-	}
-	text, _ := os.ReadFile("/proc/meminfo")
-	_, rest, _ := strings.Cut(string(text), "MemAvailable:")
-	fields := strings.Fields(rest)
-	if len(fields) == 0 || !traversable(memory) {
-		return false
-	}
-	kib, err := strconv.ParseUint(fields[0], 10, 64)
-	return err == nil && kib<<10 >= enough
-}
-
-func (d *serverDir) fail(err error) error {
-	d.remove()
+// Fail removes the directory and returns err.
+func (d *Dir) Fail(err error) error {
+	d.Remove()
 	return err
 }
 
-// data makes the directory of what the server keeps.
-func (d *serverDir) data(cred *syscall.Credential) (string, error) { return d.owned("data", cred) }
+// Data makes the directory of what a server keeps, and gives it to cred.
+func (d *Dir) Data(cred *syscall.Credential) (string, error) { return d.Owned("data", cred) }
 
-// owned makes a directory that the server itself owns.
-func (d *serverDir) owned(name string, cred *syscall.Credential) (string, error) {
-	path := filepath.Join(d.path, name)
+// Owned makes a directory that belongs to cred, or to this process if that is nil.
+func (d *Dir) Owned(name string, cred *syscall.Credential) (string, error) {
+	path := filepath.Join(d.Path, name)
 	if err := os.Mkdir(path, 0o700); err != nil {
 		return "", err
 	}
@@ -102,19 +85,19 @@ func (d *serverDir) owned(name string, cred *syscall.Credential) (string, error)
 	return path, nil
 }
 
-// remove is best effort: what stays is swept by a later test process.
-func (d *serverDir) remove() {
-	removeSharedMemory(filepath.Join(d.path, "data"))
-	_ = os.RemoveAll(d.path)
+// Remove is best effort: a later process sweeps what stays.
+func (d *Dir) Remove() {
+	removeSharedMemory(d.Path)
+	_ = os.RemoveAll(d.Path)
 	if d.lock != nil {
 		_ = d.lock.Close()
 	}
 }
 
-// sweep removes directories whose process is gone. The age keeps it away from
-// one that another process has made but not locked yet.
-func sweep(parent string) {
-	dirs, err := filepath.Glob(filepath.Join(parent, dirPrefix+"*"))
+// Sweep removes the directories below parent whose process is gone. The age protects one
+// that another process has made and not yet locked.
+func Sweep(parent string) {
+	dirs, err := filepath.Glob(filepath.Join(parent, prefix+"*"))
 	if err != nil {
 		return
 	}
@@ -128,45 +111,45 @@ func sweep(parent string) {
 			continue
 		}
 		if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
-			(&serverDir{path: path}).remove()
+			(&Dir{Path: path}).Remove()
 		}
 		_ = lock.Close()
 	}
 }
 
-// removeSharedMemory removes the System V segment that a PostgreSQL killed by
-// force leaves behind: a machine has only so many of them.
-func removeSharedMemory(dataDir string) {
-	id, ok := sharedMemory(dataDir)
-	if !ok {
-		return
+// disk is a temporary directory that every user can walk to.
+func disk() string {
+	if dir := os.TempDir(); traversable(dir) {
+		return dir
 	}
-	var stat unix.SysvShmDesc
-	if _, err := unix.SysvShmCtl(id, unix.IPC_STAT, &stat); err == nil && stat.Nattch == 0 {
-		_, _ = unix.SysvShmCtl(id, unix.IPC_RMID, nil)
-	}
+	return "/tmp"
 }
 
-// sharedMemory is the id of the segment that a PostgreSQL noted in its lock file,
-// which it removes when it ends in order.
-func sharedMemory(dataDir string) (id int, ok bool) {
-	b, err := os.ReadFile(filepath.Join(dataDir, "postmaster.pid"))
-	if err != nil {
-		return 0, false
+// memory is the directory in memory of this run, or "" if there is no room: all servers of
+// tests that run at a time take about one GiB.
+func memory() string {
+	const enough = 6 << 30
+	parent := os.Getenv(memoryEnv)
+	if parent == "" {
+		parent = "/dev/shm"
 	}
-	lines := strings.Split(string(b), "\n")
-	if len(lines) < 7 {
-		return 0, false
+	var fs unix.Statfs_t
+	if err := unix.Statfs(parent, &fs); err != nil || fs.Type != unix.TMPFS_MAGIC || fs.Bavail*uint64(fs.Bsize) < enough {
+		return ""
 	}
-	key := strings.Fields(lines[6]) // key and id
-	if len(key) != 2 {
-		return 0, false
+	text, _ := os.ReadFile("/proc/meminfo")
+	_, rest, _ := strings.Cut(string(text), "MemAvailable:")
+	fields := strings.Fields(rest)
+	if len(fields) == 0 || !traversable(parent) {
+		return ""
 	}
-	id, err = strconv.Atoi(key[1])
-	return id, err == nil
+	if kib, err := strconv.ParseUint(fields[0], 10, 64); err != nil || kib<<10 < enough {
+		return ""
+	}
+	return parent
 }
 
-// traversable says whether every user can walk to dir.
+// traversable reports whether every user can walk to dir.
 func traversable(dir string) bool {
 	for dir = filepath.Clean(dir); ; dir = filepath.Dir(dir) {
 		info, err := os.Stat(dir)

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// adoptOrphans makes this process the parent of every descendant whose own parent has ended:
+// so endChildren finds what a killed test leaves behind.
+func adoptOrphans() error {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("become the parent of orphaned processes: %w", err)
+	}
+	return nil
+}
+
+// endChildren kills every descendant but spare and its own. It repeats that until there are
+// none: one that is killed makes orphans of its children, or was just forking.
+func endChildren(spare int) {
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		left := descendants(os.Getpid(), spare)
+		if len(left) == 0 {
+			return
+		}
+		for _, pid := range left {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+		}
+	}
+}
+
+// descendants are the living processes below one, but spare and those below it.
+func descendants(of, spare int) []int {
+	children := map[int][]int{}
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is a constant: no error
+	for _, name := range stats {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			continue // ended meanwhile
+		}
+		// pid (comm) state ppid ...: comm may hold spaces and parentheses.
+		fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+		if len(fields) < 2 || string(fields[0]) == "Z" || pid == spare {
+			continue
+		}
+		if parent, err := strconv.Atoi(string(fields[1])); err == nil {
+			children[parent] = append(children[parent], pid)
+		}
+	}
+	var all []int
+	for next := children[of]; len(next) > 0; {
+		pid := next[0]
+		all, next = append(all, pid), append(next[1:], children[pid]...)
+	}
+	return all
+}
+
+// childCPU is the processor time of all descendants that have been waited for.
+func childCPU() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

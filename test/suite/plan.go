@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+// plan is a choice of packages and how to run them.
+type plan struct {
+	chosen  func(pkg string) bool
+	race    func(pkg string) bool
+	timeout time.Duration // for one package
+	// live shows what the tests log while they run: for tests of many minutes.
+	live bool
+	env  []string
+}
+
+var plans = map[string]plan{
+	"quick": {chosen: not(long), race: concurrent, timeout: 6 * time.Minute},
+	"long":  {chosen: long, race: all, timeout: 40 * time.Minute, live: true, env: []string{"CRASH=all"}},
+	// What "quick" runs without the race detector.
+	"race": {chosen: not(either(long, concurrent)), race: all, timeout: 15 * time.Minute},
+}
+
+// long are the packages whose tests take minutes by their nature: faults drawn at random under
+// traffic, and a thousand nodes. test/crash is in both: it takes a sample unless CRASH=all.
+func long(pkg string) bool {
+	return in(pkg, "test/chaos", "test/linear", "test/scale", "test/slots")
+}
+
+// concurrent are the packages whose goroutines are our own, and run in the test process: there
+// the race detector can find something that no other run of the tests would.
+func concurrent(pkg string) bool {
+	return in(pkg, "internal/command", "internal/daemon", "internal/demo", "internal/elector", "internal/flush", "internal/heartbeat",
+		"internal/job", "internal/notify", "internal/quorum", "internal/redisstore", "internal/sqlstore", "internal/status")
+}
+
+func all(string) bool { return true }
+
+func not(f func(string) bool) func(string) bool { return func(pkg string) bool { return !f(pkg) } }
+
+func either(a, b func(string) bool) func(string) bool {
+	return func(pkg string) bool { return a(pkg) || b(pkg) }
+}
+
+// in reports whether pkg is one of dirs or below one.
+func in(pkg string, dirs ...string) bool {
+	return slices.ContainsFunc(dirs, func(dir string) bool { return pkg == dir || strings.HasPrefix(pkg, dir+"/") })
+}
+
+// goTest is one run of go test.
+type goTest struct {
+	race     bool
+	packages []string // import paths
+}
+
+// runs lists the plan's packages that match the patterns, or all: those with the race
+// detector, and those without.
+func (p plan) runs(ctx context.Context, patterns []string) ([]goTest, error) {
+	if len(patterns) == 0 {
+		patterns = []string{"./..."}
+	}
+	list := exec.CommandContext(ctx, "go", append([]string{"list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.Module.Path}} {{.ImportPath}}{{end}}"}, patterns...)...)
+	out, err := list.Output()
+	if err != nil {
+		return nil, fmt.Errorf("list the packages: %w", err)
+	}
+	with, without := goTest{race: true}, goTest{}
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Fields(line)
+		if len(fields) != 2 {
+			continue
+		}
+		pkg := relative(fields[0], fields[1])
+		switch {
+		case !p.chosen(pkg):
+		case p.race(pkg):
+			with.packages = append(with.packages, fields[1])
+		default:
+			without.packages = append(without.packages, fields[1])
+		}
+	}
+	runs := slices.DeleteFunc([]goTest{with, without}, func(g goTest) bool { return len(g.packages) == 0 })
+	if len(runs) == 0 {
+		return nil, fmt.Errorf("no package of this plan matches %s", strings.Join(patterns, " "))
+	}
+	return runs, nil
+}
+
+// relative is a package's directory in its module.
+func relative(module, pkg string) string {
+	if pkg == module {
+		return "."
+	}
+	return path.Clean(strings.TrimPrefix(pkg, module+"/"))
+}

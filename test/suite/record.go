@@ -1,0 +1,159 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+const slowest = 10 // so many tests are named at the end
+
+// event is one line of go test -json; see go doc test2json.
+type event struct {
+	Action  string
+	Package string
+	Test    string
+	Elapsed float64 // seconds
+}
+
+// test is a top-level test or, with an empty name, a whole package.
+type test struct{ pkg, name string }
+
+// record is what the events of a run have said so far. Many goroutines may use it.
+type record struct {
+	mu       sync.Mutex
+	expected int // packages
+	ended    int // packages
+	tests    int
+	subtests int
+	skipped  int
+	race     map[string]bool // by package
+	current  map[string]string
+	took     map[test]time.Duration
+	red      []test
+}
+
+func newRecord() *record {
+	return &record{race: map[string]bool{}, current: map[string]string{}, took: map[test]time.Duration{}}
+}
+
+func (r *record) expect(packages int) { r.mu.Lock(); r.expected += packages; r.mu.Unlock() }
+
+// event records one line. One that is not JSON is for gotestsum to show.
+func (r *record) event(line []byte, race bool) {
+	var e event
+	if err := json.Unmarshal(line, &e); err != nil || e.Package == "" {
+		return
+	}
+	name, _, sub := strings.Cut(e.Test, "/")
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch e.Action {
+	case "start":
+		r.race[e.Package], r.current[e.Package] = race, ""
+	case "run":
+		r.current[e.Package] = name
+	case "pass", "fail", "skip":
+		r.end(e, name, sub)
+	}
+}
+
+func (r *record) end(e event, name string, sub bool) {
+	switch {
+	case sub:
+		r.subtests++
+		return
+	case name == "":
+		r.ended++
+		delete(r.current, e.Package)
+	default:
+		r.tests++
+		if e.Action == "skip" {
+			r.skipped++
+		}
+	}
+	t := test{e.Package, name}
+	r.took[t] = time.Duration(e.Elapsed * float64(time.Second))
+	if e.Action == "fail" {
+		r.red = append(r.red, t)
+	}
+}
+
+// progress says in a line what is done and what is under way.
+func (r *record) progress(since time.Duration) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var under []string
+	for _, pkg := range slices.Sorted(maps.Keys(r.current)) {
+		if name := r.current[pkg]; name != "" {
+			under = append(under, short(pkg)+" "+name)
+		}
+	}
+	what := "building"
+	if len(under) > 0 {
+		what = "under way: " + strings.Join(under, ", ")
+	}
+	return fmt.Sprintf("[%s] %d of %d packages, %d tests; %s", since.Round(time.Second), r.ended, r.expected, r.tests, what)
+}
+
+// print prints the summary.
+func (r *record) print(w io.Writer, wall, cpu time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	fmt.Fprintf(w, "\n%d packages, %d tests with %d subtests, %d skipped; %s, %s of processor time\n",
+		r.ended, r.tests, r.subtests, r.skipped, wall.Round(time.Second), cpu.Round(time.Second))
+	if r.ended < r.expected {
+		fmt.Fprintf(w, "%d packages were not run to their end\n", r.expected-r.ended)
+	}
+	fmt.Fprintln(w, "\nslowest:")
+	for i, t := range r.slow() {
+		if i == slowest {
+			break
+		}
+		fmt.Fprintf(w, "  %6.1fs  %s %s\n", r.took[t].Seconds(), short(t.pkg), t.name)
+	}
+	if len(r.red) > 0 {
+		fmt.Fprintln(w, "\nred, and how to run just that:")
+	}
+	for _, t := range r.red {
+		if command := r.again(t); command != "" {
+			fmt.Fprintln(w, "  "+command)
+		}
+	}
+}
+
+// slow are the tests, the slowest first.
+func (r *record) slow() []test {
+	tests := slices.DeleteFunc(slices.Collect(maps.Keys(r.took)), func(t test) bool { return t.name == "" })
+	slices.SortFunc(tests, func(a, b test) int {
+		return cmp.Or(cmp.Compare(r.took[b], r.took[a]), cmp.Compare(a.pkg, b.pkg), cmp.Compare(a.name, b.name))
+	})
+	return tests
+}
+
+// again is the command that runs one red test, or a package that failed otherwise; "" for a
+// package of which a test is named.
+func (r *record) again(t test) string {
+	command := []string{"go", "test", "-count=1"}
+	if r.race[t.pkg] {
+		command = append(command, "-race")
+	}
+	if t.name != "" {
+		command = append(command, "-run", "'^"+t.name+"$'")
+	} else if slices.ContainsFunc(r.red, func(o test) bool { return o.pkg == t.pkg && o.name != "" }) {
+		return ""
+	}
+	return strings.Join(append(command, "./"+short(t.pkg)), " ")
+}
+
+// short is an import path without the module's.
+func short(pkg string) string {
+	_, rest, _ := strings.Cut(pkg, "/")
+	return rest
+}

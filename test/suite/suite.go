@@ -1,0 +1,164 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"baton/internal/testsupport/ground"
+)
+
+const interrupted = 130
+
+// suite runs go test, and shows its events by way of gotestsum.
+type suite struct {
+	options
+	began  time.Time
+	record *record
+	lines  sync.Mutex // one line of events at a time goes to show
+	show   io.Writer
+	shower int // the process that shows
+}
+
+func newSuite(o options) *suite { return &suite{options: o, began: time.Now(), record: newRecord()} }
+
+func (s *suite) run(ctx context.Context, runs []goTest) (code int, err error) {
+	g, err := ground.NewRun()
+	if err != nil {
+		return 1, fmt.Errorf("make the directories of this run: %w", err)
+	}
+	defer g.Remove()
+	if err := adoptOrphans(); err != nil {
+		return 1, err
+	}
+	defer func() { endChildren(0) }() // before their directories go
+	for _, r := range runs {
+		s.record.expect(len(r.packages))
+	}
+	code, err = s.runAll(ctx, runs, append(append(os.Environ(), g.Env()...), s.plan.env...))
+	endChildren(0)
+	s.record.print(os.Stdout, time.Since(s.began), childCPU())
+	if ctx.Err() != nil {
+		return interrupted, errors.New("interrupted")
+	}
+	return code, err
+}
+
+// runAll runs go test with and without the race detector side by side.
+func (s *suite) runAll(ctx context.Context, runs []goTest, env []string) (code int, err error) {
+	shown, err := s.startShow(env)
+	if err != nil {
+		return 1, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go s.tick(ctx)
+	codes, errs := make([]int, len(runs)), make([]error, len(runs))
+	var wg sync.WaitGroup
+	for i, r := range runs {
+		wg.Go(func() { codes[i], errs[i] = s.goTest(ctx, r, env) })
+	}
+	wg.Wait()
+	for _, c := range codes {
+		code = max(code, c)
+	}
+	return code, errors.Join(append(errs, shown())...)
+}
+
+// startShow starts gotestsum, which reads events and prints progress and failures. The
+// function that it returns ends it.
+func (s *suite) startShow(env []string) (end func() error, err error) {
+	format := "pkgname-and-test-fails"
+	if s.plan.live {
+		format = "standard-verbose"
+	}
+	cmd := exec.Command("go", "tool", "-modfile=tools/gotestsum/go.mod", "gotestsum", "--format", format, "--raw-command", "--", "cat")
+	cmd.Env, cmd.Stdout, cmd.Stderr = env, os.Stdout, os.Stderr
+	cmd.SysProcAttr = ownGroup
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start gotestsum: %w", err)
+	}
+	s.show, s.shower = in, cmd.Process.Pid
+	return func() error {
+		_ = in.Close() // it reads to the end
+		err := cmd.Wait()
+		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == 1 {
+			return nil // tests failed: go test says so, too
+		}
+		return err
+	}, nil
+}
+
+// goTest runs go test to its end, or until ctx ends.
+func (s *suite) goTest(ctx context.Context, r goTest, env []string) (code int, err error) {
+	args := []string{"test", "-json", "-count=1", "-p", strconv.Itoa(s.parallel), "-timeout", s.timeout.String()}
+	if r.race {
+		args = append(args, "-race")
+		env = append(env, "CGO_ENABLED=1")
+	}
+	cmd := exec.CommandContext(ctx, "go", append(args, r.packages...)...)
+	cmd.Env, cmd.Stderr = env, os.Stderr
+	cmd.SysProcAttr = ownGroup
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return 1, err
+	}
+	if err := cmd.Start(); err != nil {
+		return 1, fmt.Errorf("start go test: %w", err)
+	}
+	// A test process that outlives go test keeps the pipe open: it must end with the run.
+	stop := context.AfterFunc(ctx, func() { endChildren(s.shower) })
+	defer stop()
+	s.follow(out, r.race)
+	err = cmd.Wait()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		return 1, nil // its events say why
+	}
+	return 0, err
+}
+
+// follow records events and passes them on, a line at a time.
+func (s *suite) follow(out io.Reader, race bool) {
+	in := bufio.NewReaderSize(out, 1<<20)
+	for {
+		line, err := in.ReadBytes('\n')
+		if len(line) > 0 {
+			s.record.event(line, race)
+			s.lines.Lock()
+			_, _ = s.show.Write(line) // gotestsum that ends early says why
+			s.lines.Unlock()
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// tick tells what is under way while nothing else is printed.
+func (s *suite) tick(ctx context.Context) {
+	t := time.NewTicker(15 * time.Second)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+			fmt.Println(s.record.progress(time.Since(s.began)))
+		}
+	}
+}
+
+// ownGroup keeps a terminal's Ctrl-C from the children: the suite ends them itself, in order.
+var ownGroup = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
