@@ -73,7 +73,7 @@ type limit struct {
 }
 
 var limits = []limit{
-	{"baton/internal/testsupport", []string{"internal/testsupport"}, "it is for tests"},
+	{"baton/internal/testsupport", []string{"internal/testsupport", "test/suite"}, "it is for tests"},
 	{"os/signal", []string{"cmd", "internal/command/warden", "internal/testsupport", "test/slots/work", "test/suite", "test/mutants"}, "signals become a context in cmd; nothing below knows signals, but for the warden, which is a process of its own, and for tests, which clean up when they are interrupted"},
 	{"github.com/spf13/cobra", []string{"cmd"}, "nothing below cmd knows that there is a command line"},
 	{"github.com/gomodule/redigo", []string{"internal/redisstore", "internal/demo", "internal/testsupport"}, "one adapter speaks to Redis"},
