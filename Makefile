@@ -5,9 +5,7 @@
 .DEFAULT_GOAL := help
 
 VERSION      ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-TEST_TIMEOUT ?= 9m
-# One package more than there are cores: most of them wait for servers half of the time.
-TEST_PACKAGES ?= $(shell expr $$(nproc) + 1)
+SUITE        := go run ./test/suite
 CHAOS_TIME   ?= 2m
 CHAOS_FAULTS ?= 200
 CHAOS_DESIGN ?=
@@ -41,9 +39,21 @@ demo: build ## three nodes, Redis and SQLite in it: kill the leader and watch
 	bin/baton demo $(DEMO_FLAGS)
 
 .PHONY: test
-test: test-deps ## vet, and run all tests against real servers with the race detector
-	go vet ./...
-	CGO_ENABLED=1 go test -race -p $(TEST_PACKAGES) -timeout $(TEST_TIMEOUT) ./...
+test: test-deps ## vet, and run the tests against real servers, in minutes; TEST=./internal/job: those
+	@go vet ./...
+	@$(SUITE) quick $(TEST)
+
+.PHONY: test-long
+test-long: test-deps ## tests that take long by nature: linearizability, slots, chaos, a thousand nodes, the whole crash matrix
+	@$(SUITE) long $(TEST)
+
+.PHONY: test-race
+test-race: test-deps ## what make test runs without the race detector, with it
+	@$(SUITE) race $(TEST)
+
+.PHONY: mutants
+mutants: test-deps ## break the code behind each promise, one change at a time: a test must go red; MUTANTS=fence: that topic
+	@go run ./test/mutants $(MUTANTS)
 
 .PHONY: test-systemd
 test-systemd: test-deps ## boot hosts with a real systemd, and test the package there; takes root; SYSTEMD_RUN=TestX: that one
@@ -99,7 +109,7 @@ bench-jobs: test-deps ## how late commands start when 200 of 2,000 jobs are due 
 .PHONY: cover
 cover: test-deps ## test coverage, written to .cache/cover.html
 	@mkdir -p .cache
-	go test -timeout $(TEST_TIMEOUT) -coverpkg=./... -coverprofile=.cache/cover.out ./...
+	go test -timeout 20m -coverpkg=./... -coverprofile=.cache/cover.out ./...
 	go tool cover -html=.cache/cover.out -o .cache/cover.html
 	go tool cover -func=.cache/cover.out | tail -n 1
 

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"baton/internal/command"
+	"baton/internal/testsupport/child"
 )
 
 // soon is generous: two cores may run everything at once.
@@ -27,6 +28,7 @@ const soon = 20 * time.Second
 // The test's binary is also the warden, and a process that runs a command and may
 // be stopped or killed.
 func TestMain(m *testing.M) {
+	child.InheritNoIgnoredSignals()
 	// A process under the race detector would live on for a second after its end.
 	if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
 		panic(err)
@@ -252,16 +254,30 @@ func TestSignalsArePassedOn(t *testing.T) {
 	signals := make(chan os.Signal, 8)
 	s := sh(`for s in HUP INT QUIT USR1 USR2; do trap "echo $s" $s; done; trap 'echo TERM; exit 9' TERM; echo ready; while :; do sleep 0.01; done`)
 	s.Stdout, s.Signals = o.w, signals
+	ctx, cancel := context.WithTimeout(t.Context(), 2*soon) // ends a command that does not hear
+	defer cancel()
+	ended := make(chan command.Result, 1)
 	go func() {
-		o.hears(t)
-		for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTERM} {
-			signals <- sig
-			if got := o.hears(t); got != map[syscall.Signal]string{syscall.SIGHUP: "HUP", syscall.SIGINT: "INT", syscall.SIGQUIT: "QUIT", syscall.SIGUSR1: "USR1", syscall.SIGUSR2: "USR2", syscall.SIGTERM: "TERM"}[sig] {
-				t.Errorf("%v: the command heard %s", sig, got)
-			}
+		r, err := command.Run(ctx, s)
+		if err != nil {
+			t.Error(err)
 		}
+		ended <- r
 	}()
-	if r := run(t, t.Context(), s); r.ExitCode() != 9 || r.Stopped {
+	o.hears(t)
+	for _, c := range []struct {
+		signal syscall.Signal
+		name   string
+	}{
+		{syscall.SIGHUP, "HUP"}, {syscall.SIGINT, "INT"}, {syscall.SIGQUIT, "QUIT"},
+		{syscall.SIGUSR1, "USR1"}, {syscall.SIGUSR2, "USR2"}, {syscall.SIGTERM, "TERM"},
+	} {
+		signals <- c.signal
+		if got := o.hears(t); got != c.name {
+			t.Errorf("%v: the command heard %s", c.signal, got)
+		}
+	}
+	if r := <-ended; r.ExitCode() != 9 || r.Stopped {
 		t.Errorf("%+v", r)
 	}
 }

@@ -4,14 +4,13 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"runtime"
 	"runtime/debug"
 	"strconv"
 	"sync"
-	"syscall"
 	"testing"
 
+	"baton/internal/testsupport/child"
 	"baton/internal/testsupport/ground"
 )
 
@@ -59,17 +58,6 @@ func SharedDir(name string) (string, error) {
 	return d.Path, nil
 }
 
-// InheritNoIgnoredSignals lets the programs that this process starts end by a signal that it
-// was itself started to ignore, as under nohup: exec resets a signal that is caught, and leaves
-// one that is ignored. This process goes on without minding.
-func InheritNoIgnoredSignals() {
-	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM} {
-		if signal.Ignored(s) {
-			signal.Notify(make(chan os.Signal, 1), s)
-		}
-	}
-}
-
 // AtOnce has at least n parallel tests of a package run at a time, unless the command
 // line says otherwise: for tests that mostly wait, for leases to end or for servers,
 // and leave the processors idle meanwhile. Call it from TestMain, before Main.
@@ -88,7 +76,7 @@ func AtOnce(n int) {
 // It has garbage collected less often, unless the environment says how often: the race
 // detector makes that dear. Programs that the tests run are as they always are.
 func Main(m *testing.M) {
-	InheritNoIgnoredSignals()
+	child.InheritNoIgnoredSignals()
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)
 	}

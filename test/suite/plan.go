@@ -22,16 +22,19 @@ type plan struct {
 
 var plans = map[string]plan{
 	"quick": {chosen: not(long), race: concurrent, timeout: 6 * time.Minute},
-	"long":  {chosen: long, race: all, timeout: 40 * time.Minute, live: true, env: []string{"CRASH=all"}},
+	"long":  {chosen: either(long, matrix), race: all, timeout: 40 * time.Minute, live: true, env: []string{"CRASH=all"}},
 	// What "quick" runs without the race detector.
 	"race": {chosen: not(either(long, concurrent)), race: all, timeout: 15 * time.Minute},
 }
 
 // long are the packages whose tests take minutes by their nature: faults drawn at random under
-// traffic, and a thousand nodes. test/crash is in both: it takes a sample unless CRASH=all.
+// traffic, and a thousand nodes.
 func long(pkg string) bool {
 	return in(pkg, "test/chaos", "test/linear", "test/scale", "test/slots")
 }
+
+// matrix is the package whose tests take a sample unless CRASH=all.
+func matrix(pkg string) bool { return in(pkg, "test/crash") }
 
 // concurrent are the packages whose goroutines are our own, and run in the test process: there
 // the race detector can find something that no other run of the tests would.

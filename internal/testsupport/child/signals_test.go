@@ -1,0 +1,33 @@
+package child_test
+
+import (
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"testing"
+
+	"baton/internal/testsupport/child"
+)
+
+// Under nohup, and where a shell starts a job in the background, signals are ignored, and
+// a process hands that on to what it starts.
+func TestChildrenOfAProcessThatIgnoresSignalsDoNot(t *testing.T) {
+	const mark = "CHILD_SIGNALS"
+	if os.Getenv(mark) != "" {
+		child.InheritNoIgnoredSignals()
+		out, err := exec.Command("sh", "-c", "kill -HUP $$; kill -QUIT $$; echo alive").CombinedOutput()
+		exit, ok := err.(*exec.ExitError)
+		if !ok || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGHUP {
+			t.Errorf("the child ends with %v and says %q, want it ended by SIGHUP", err, out)
+		}
+		return
+	}
+	signal.Ignore(syscall.SIGHUP, syscall.SIGQUIT)
+	defer signal.Reset(syscall.SIGHUP, syscall.SIGQUIT)
+	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), mark+"=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
