@@ -20,7 +20,7 @@ func TestAbdicationWhereADatabaseIsAwayFromOneNode(t *testing.T) {
 	db.Exec(t, "CREATE TABLE articles (id VARCHAR(40) PRIMARY KEY, views BIGINT NOT NULL DEFAULT 0)")
 	ways := []*testsupport.Proxy{db.Proxy(), db.Proxy()}
 	c := cluster.Start(t, cluster.Options{
-		Nodes: 2, TTL: controlTTL, LockKey: lockKey, RedisURL: server.URL(), ElectionYAML: fmt.Sprintf("abdicate_after: %v", after), JobsYAML: countersJob,
+		Nodes: 2, TTL: ttl, LockKey: lockKey, RedisURL: server.URL(), ElectionYAML: fmt.Sprintf("abdicate_after: %v", after), JobsYAML: countersJob,
 		DatabasesYAMLOf: func(node int) string {
 			return fmt.Sprintf("main: {driver: postgres, dsn: %q}\n", db.DSNThrough(ways[node]))
 		},
@@ -64,7 +64,7 @@ func TestAbdicationWhereADatabaseIsAwayFromOneNode(t *testing.T) {
 	if terms > 0 {
 		t.Errorf("%d terms began in %v without a database: the nodes play ping-pong", terms, 7*after)
 	}
-	c.AwaitLeader(controlTTL)
+	c.AwaitLeader(soon)
 	for _, way := range ways {
 		way.Unblock()
 	}
@@ -80,7 +80,7 @@ func TestAbdicationNeedsAnotherNode(t *testing.T) {
 	db.Exec(t, "CREATE TABLE articles (id VARCHAR(40) PRIMARY KEY, views BIGINT NOT NULL DEFAULT 0)")
 	way := db.Proxy()
 	c := cluster.Start(t, cluster.Options{
-		Nodes: 1, TTL: controlTTL, LockKey: lockKey, RedisURL: server.URL(), ElectionYAML: "abdicate_after: 2s", JobsYAML: countersJob,
+		Nodes: 1, TTL: ttl, LockKey: lockKey, RedisURL: server.URL(), ElectionYAML: "abdicate_after: 2s", JobsYAML: countersJob,
 		DatabasesYAML: fmt.Sprintf("main: {driver: postgres, dsn: %q}\n", db.DSNThrough(way)),
 	})
 	leader := c.AwaitLeader(soon)
@@ -88,7 +88,7 @@ func TestAbdicationNeedsAnotherNode(t *testing.T) {
 	c.Await(soon, "the leader to tell that it goes on", func() bool {
 		return len(leader.Lines("a database is away, and no other node is there to try: going on")) > 0
 	})
-	time.Sleep(controlTTL)
+	time.Sleep(ttl)
 	if n := len(leader.Lines("a database is away, and no other node is there to try: going on")); n != 1 {
 		t.Errorf("it was told %d times", n)
 	}

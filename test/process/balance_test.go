@@ -47,7 +47,7 @@ func startSpread(t *testing.T) spread {
 		fmt.Fprintf(&jobs, "- {name: job-%d, lock: %s, %s}\n", i+1, lock, work)
 	}
 	s.Cluster = cluster.Start(t, cluster.Options{
-		TTL: failoverTTL, LockKey: s.locks[0], RedisURL: server.URL(), JobsYAML: jobs.String(), LogLevel: "debug",
+		TTL: ttl, LockKey: s.locks[0], RedisURL: server.URL(), JobsYAML: jobs.String(), LogLevel: "debug",
 	})
 	return s
 }
@@ -104,14 +104,14 @@ func TestLocksAreSpreadOverTheNodes(t *testing.T) {
 
 	victim := s.Nodes[1]
 	victim.Kill()
-	after := s.awaitEach(failoverTTL+soon, 3, "n1", "n3")
+	after := s.awaitEach(ttl+soon, 3, "n1", "n3")
 
 	victim.Start()
 	back := s.awaitEach(soon, 2, "n1", "n2", "n3")
 	t.Logf("spread %v after the start, %v after the crash, %v after the restart", settled, after, back)
 
 	before := s.leaders()
-	time.Sleep(2 * failoverTTL)
+	time.Sleep(2 * ttl)
 	if now := s.leaders(); !maps.Equal(now, before) {
 		t.Errorf("locks move although they are spread: %v, before %v", now, before)
 	}
@@ -130,7 +130,7 @@ func (s spread) checkOrder(lock string) {
 	if out := s.Command("stepdown", "--lock-key", lock); out.Code != 0 {
 		s.t.Fatalf("stepdown: %+v", out)
 	}
-	for until := time.Now().Add(2 * failoverTTL); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+	for until := time.Now().Add(2 * ttl); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
 		led := 0
 		for _, id := range s.leaders() {
 			if id == emptied {

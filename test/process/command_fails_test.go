@@ -34,9 +34,9 @@ func TestDaemonOutlivesItsCommands(t *testing.T) {
 		"nosecret":   {`{command: [/bin/true], secrets: {TOKEN: /no/such/secret}}`, "failed", "secret TOKEN: stat /no/such/secret: no such file or directory", ""},
 		"noshebang":  {fmt.Sprintf(`command: [%q]`, noShebang), "failed", "exit code 9", ""},
 		"nowarden":   {`{shell: true, command: "sleep 0.2; kill -9 $PPID; sleep 100"}`, "failed", "its warden was killed, and the command with it", ""},
-		"slow":       {`{shell: true, command: "trap '' TERM; sleep 100; sleep 100", timeout: 300ms, grace: 200ms}`, "timed_out", "timed out after 300ms: SIGTERM did not end it, so it was killed", ""},
+		"slow":       {`{shell: true, command: "trap '' TERM; sleep 100; sleep 100", timeout: 2s, grace: 200ms}`, "timed_out", "timed out after 2s: SIGTERM did not end it, so it was killed", ""},
 		"background": {`{shell: true, command: "sleep 100 & echo done"}`, "succeeded", "", "done\nbaton: 1 process that the command had left behind was ended\n"},
-		"flood":      {`{shell: true, command: "head -c 1000000000 /dev/zero; exit 4"}`, "failed", "exit code 4", "\x00"},
+		"flood":      {`{shell: true, command: "head -c 300000000 /dev/zero; exit 4"}`, "failed", "exit code 4", "\x00"},
 		// A lock that the daemon holds is the command's, too.
 		"nested": {fmt.Sprintf(`command: [%q, lock, --redis, %q, --no-wait, -v, %s, --, echo, inner]`, program, server.URL(), lockKey), "succeeded", "", "inner\n"},
 	}

@@ -16,8 +16,6 @@ import (
 	"baton/internal/testsupport/cluster"
 )
 
-const commandTTL = 2 * time.Second
-
 // stamping is a command that ignores what can be ignored and leaves its like in its
 // group, in a session of their own, and orphaned. Each of them writes the time every
 // 10 ms, and whose epoch it belongs to.
@@ -59,7 +57,7 @@ func newStamps(t *testing.T) stamps {
 		s.proxies = append(s.proxies, s.server.Proxy())
 	}
 	s.Cluster = cluster.Start(t, cluster.Options{
-		Nodes: nodes, TTL: commandTTL, LockKey: lockKey, MayExit: true,
+		Nodes: nodes, TTL: ttl, LockKey: lockKey, MayExit: true,
 		RedisURLOf: func(node int) string { return s.server.URLThrough(s.proxies[node]) },
 		JobsYAML: fmt.Sprintf(`
 - name: stubborn
@@ -208,7 +206,7 @@ func TestNothingOfACommandIsLeftWhenTheLeaseEndsInAFrozenRedis(t *testing.T) {
 	_, _, epoch := s.begun()
 	s.server.Freeze()
 	frozen := time.Now()
-	s.ended(epoch, frozen.Add(commandTTL), "the lease can have ended")
+	s.ended(epoch, frozen.Add(ttl), "the lease can have ended")
 	s.server.Thaw()
 	s.AwaitLeader(soon)
 }
@@ -231,8 +229,8 @@ func TestCommandIsEndedSoonAfterItsLockIsGone(t *testing.T) {
 			if _, err := s.conn.Do(c.do[0].(string), c.do[1:]...); err != nil {
 				t.Fatal(err)
 			}
-			// A renewal every 0.4 s, and 0.4 s to end in; and a busy machine.
-			s.ended(epoch, time.Now().Add(1500*time.Millisecond), "1.5 s had passed")
+			// A renewal every fifth of the lease, and a fifth to end in; and a busy machine.
+			s.ended(epoch, time.Now().Add(ttl*3/4), "three quarters of the lease had passed")
 		})
 	}
 }

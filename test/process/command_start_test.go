@@ -67,7 +67,7 @@ func TestManyCommandsStartInTheSameSecond(t *testing.T) {
 	conn := server.Conn()
 	delays := times{what: "slot to the end of `true`, of 200 at once", limit: time.Second}
 	if !strict {
-		delays.limit = 15 * time.Second // it is a second's work of one processor, beside tests that start many processes, too
+		delays.limit = testsupport.Paced(15 * time.Second) // it is a second's work of one processor, beside tests that start many processes, too
 	}
 	from := time.Now().UnixMilli()
 	c.Await(soon+time.Duration(rounds)*6*time.Second, "the runs", func() bool {

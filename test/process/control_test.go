@@ -11,8 +11,6 @@ import (
 	"baton/internal/testsupport/cluster"
 )
 
-const controlTTL = 2 * time.Second
-
 // ordered runs a command that must succeed, and returns what it prints.
 func ordered(t *testing.T, c *cluster.Cluster, args ...string) string {
 	t.Helper()
@@ -50,7 +48,7 @@ func events(t *testing.T, n *cluster.Node) (kinds []string) {
 func TestPauseSurvivesRestartsOfEverything(t *testing.T) {
 	t.Parallel()
 	server := testsupport.StartRedis(t, testsupport.RedisAOF())
-	c := cluster.Start(t, cluster.Options{TTL: controlTTL, LockKey: lockKey, RedisURL: server.URL()})
+	c := cluster.Start(t, cluster.Options{TTL: ttl, LockKey: lockKey, RedisURL: server.URL()})
 	leader := c.AwaitLeader(soon)
 	listed(t, c)
 	out := ordered(t, c, "pause", "--reason", "upgrade")
@@ -60,7 +58,7 @@ func TestPauseSurvivesRestartsOfEverything(t *testing.T) {
 	t.Logf("%s", out)
 	nobody := func(when string) {
 		t.Helper()
-		for until := time.Now().Add(controlTTL + controlTTL/2); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+		for until := time.Now().Add(ttl + ttl/2); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
 			if l := c.Leader(); l != nil {
 				t.Fatalf("%s leads in a pause, after %s", l.ID, when)
 			}
@@ -105,7 +103,7 @@ func TestPriorityDecidesWhoGoesFirst(t *testing.T) {
 	t.Parallel()
 	server := testsupport.StartRedis(t)
 	c := cluster.Start(t, cluster.Options{
-		TTL: controlTTL, LockKey: lockKey, RedisURL: server.URL(),
+		TTL: ttl, LockKey: lockKey, RedisURL: server.URL(),
 		NodeYAMLOf: func(node int) string { return fmt.Sprintf("priority: %d", 5*node) },
 	})
 	n1, n2, n3 := c.Nodes[0], c.Nodes[1], c.Nodes[2]
@@ -160,8 +158,8 @@ func TestPriorityDecidesWhoGoesFirst(t *testing.T) {
 	leads(n1, "the deaths of n2 and n3")
 	took := time.Since(killed)
 	t.Logf("n1 leads %v after the death of n2; n3 has died before", took.Round(time.Millisecond))
-	if most := controlTTL + 500*time.Millisecond + controlTTL/2; took > most {
-		t.Errorf("a dead node of a higher priority has cost %v, want at most 500ms beyond the lease", took-controlTTL)
+	if most := ttl + 500*time.Millisecond + grace(); took > most {
+		t.Errorf("a dead node of a higher priority has cost %v, want at most 500ms beyond the lease", took-ttl)
 	}
 }
 
@@ -169,7 +167,7 @@ func TestObserverNeverLeads(t *testing.T) {
 	t.Parallel()
 	server := testsupport.StartRedis(t)
 	c := cluster.Start(t, cluster.Options{
-		Nodes: 2, TTL: controlTTL, LockKey: lockKey, RedisURL: server.URL(),
+		Nodes: 2, TTL: ttl, LockKey: lockKey, RedisURL: server.URL(),
 		NodeYAMLOf: func(node int) string { return fmt.Sprintf("candidate: %v", node == 1) },
 	})
 	observer, candidate := c.Nodes[0], c.Nodes[1]
@@ -188,7 +186,7 @@ func TestObserverNeverLeads(t *testing.T) {
 		s, ok := observer.Status()
 		return ok && s.Leader == nil && s.Waiting == "left to others: this node does not campaign"
 	})
-	for until := time.Now().Add(2 * controlTTL); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+	for until := time.Now().Add(2 * ttl); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
 		if observer.Leading() {
 			t.Fatal("an observer leads")
 		}

@@ -17,7 +17,6 @@ import (
 )
 
 const (
-	failoverTTL = 2 * time.Second
 	lockKey     = "baton"
 	countersJob = `
 - name: views
@@ -56,7 +55,7 @@ func (m *times) report(t *testing.T, strict bool) {
 	if !strict {
 		// Among other tests the figure says nothing; that a hand-over did not wait
 		// for the lease to run out still does.
-		limit += failoverTTL / 2
+		limit += grace()
 	}
 	if p95 := m.at(95); p95 > limit {
 		t.Errorf("%s: p95 is %v, above %v", m.what, p95, limit)
@@ -76,7 +75,7 @@ func newFailover(t *testing.T, db *testsupport.Database) failover {
 	server := testsupport.StartRedis(t)
 	db.Exec(t, "CREATE TABLE articles (id VARCHAR(40) PRIMARY KEY, views BIGINT NOT NULL DEFAULT 0)")
 	c := cluster.Start(t, cluster.Options{
-		TTL: failoverTTL, LockKey: lockKey, RedisURL: server.URL(), DatabasesYAML: cluster.DatabaseYAML("main", db), JobsYAML: countersJob,
+		TTL: ttl, LockKey: lockKey, RedisURL: server.URL(), DatabasesYAML: cluster.DatabaseYAML("main", db), JobsYAML: countersJob,
 	})
 	return failover{Cluster: c, t: t, server: server, conn: server.Conn()}
 }
@@ -156,7 +155,7 @@ func (f failover) justRenewed() {
 		if err != nil {
 			f.t.Fatal(err)
 		}
-		return left > (failoverTTL - 10*time.Millisecond).Milliseconds()
+		return left > (ttl - 10*time.Millisecond).Milliseconds()
 	})
 }
 
@@ -177,7 +176,7 @@ func TestFailoverAfterACrash(t *testing.T) {
 		t.Parallel()
 	}
 	f := newFailover(t, testsupport.SQLite(t))
-	limit := failoverTTL + 100*time.Millisecond
+	limit := ttl + 100*time.Millisecond
 	leads := times{what: "SIGKILL just after a renewal → successor leads", limit: limit}
 	runs := times{what: "SIGKILL just after a renewal → its first run starts", limit: limit}
 	for range rounds {

@@ -12,12 +12,19 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testsupport.AtOnce(4)
+	testsupport.AtOnce(6)
 	testsupport.Main(m)
 }
 
 // soon is generous: two cores may run everything at once.
 const soon = time.Minute
+
+// ttl is a lease that a process keeps although others want the processors.
+var ttl = testsupport.Paced(2 * time.Second).Round(100 * time.Millisecond)
+
+// grace is what an event may come late among other tests: by much less than the lease that it
+// must not wait for.
+func grace() time.Duration { return ttl / 2 }
 
 // effort is how much a test that measures does: 1 in an ordinary run, where other
 // tests share the machine and limits are doubled; more when asked by the

@@ -17,10 +17,13 @@ import (
 // lock only after that, and leaves its successor to go on where it stopped.
 func TestTerminationDuringAFlushHandsOverWithoutLoss(t *testing.T) {
 	t.Parallel()
-	const fields = 80_000
+	const fields = 40_000
 	db := testsupport.Postgres(t)
 	f := newFailover(t, db)
 	leader := f.settled()
+	// So that the flush is caught in the middle however late this test gets a processor.
+	db.Exec(t, `CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.3); RETURN NULL; END'`)
+	db.Exec(t, "CREATE TRIGGER slow BEFORE INSERT ON articles FOR EACH STATEMENT EXECUTE FUNCTION slow()")
 	want := f.fill(fields)
 	f.Await(soon, "the flush to be under way", func() bool { return parts(t, db) >= 2 })
 	commands := f.monitor()
@@ -35,6 +38,8 @@ func TestTerminationDuringAFlushHandsOverWithoutLoss(t *testing.T) {
 		t.Fatalf("%s of %d rows were written when the leader went: it was not in the middle of its flush", done, fields)
 	}
 	t.Logf("%s of %d rows were written; %v from SIGTERM to the successor's term", done, fields, began.Sub(asked))
+
+	db.Exec(t, "DROP TRIGGER slow ON articles")
 
 	// Both are written by scripts, one after the other as Redis shows them.
 	recorded := awaitCommand(t, commands, `"XADD" "{baton}:job:views:runs"`, `"DEL" "baton"`)
