@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"baton/internal/testsupport"
 )
 
 const (
@@ -95,6 +97,9 @@ func (s *Supervisor) ended(u *Unit) {
 	case code == ExitCannotStop && time.Since(u.thawed) < exitAfterThaw:
 		s.CannotStop++
 		how += ": it woke up beyond its lease and could not stop"
+	case code == ExitCannotStop && testsupport.Paced(time.Second) >= 3*time.Second/2:
+		s.CannotStop++
+		how += ": it could not stop in time on a machine that is busy with other work"
 	default:
 		s.record.Wrong("%s, and nobody had asked it to; its log ends with:\n%s", how, tail(u.Log(), 2000))
 	}
