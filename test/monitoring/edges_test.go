@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // edge is what one cluster tells, hardly enough for an alert or not quite, and when the
@@ -111,7 +112,22 @@ func edges() []edge {
 	}
 }
 
-// All edges are one test of promtool's, each a cluster: it is quick, and none sees another.
+// latest is the last moment that an edge looks at.
+func (e edge) latest(t *testing.T) time.Duration {
+	t.Helper()
+	var last time.Duration
+	for _, at := range append(slices.Clone(e.fires), e.silent...) {
+		d, err := time.ParseDuration(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = max(last, d)
+	}
+	return last
+}
+
+// All edges are few tests of promtool's, each edge a cluster: it is quick, and none sees another.
+// Those of a test end at about the same time: promtool works through all of it.
 func TestAlertsFireJustWhereTheySay(t *testing.T) {
 	t.Parallel()
 	quoted := func(s string) string {
@@ -121,20 +137,22 @@ func TestAlertsFireJustWhereTheySay(t *testing.T) {
 		}
 		return string(text)
 	}
-	var series, asked strings.Builder
+	ends := []time.Duration{15 * time.Minute, 40 * time.Minute, 70 * time.Minute, 3 * time.Hour}
+	series, asked := make([]strings.Builder, len(ends)), make([]strings.Builder, len(ends))
 	tried := map[string]bool{"BatonAbsent": true, "BatonJobPaused": true} // one is about all clusters, one takes six hours: baton.rules_test.yml has them
 	for i, e := range edges() {
 		tried[e.alert] = true
+		n := slices.IndexFunc(ends, func(end time.Duration) bool { return e.latest(t) <= end })
 		for _, s := range e.series {
 			name, values, _ := strings.Cut(s, "} ")
-			fmt.Fprintf(&series, "  - {series: %s, values: %s}\n", quoted(fmt.Sprintf(`%s,cluster="%d %s"}`, name, i, e.name)), quoted(values))
+			fmt.Fprintf(&series[n], "  - {series: %s, values: %s}\n", quoted(fmt.Sprintf(`%s,cluster="%d %s"}`, name, i, e.name)), quoted(values))
 		}
 		query := fmt.Sprintf(`count by (alertname, cluster) (ALERTS{alertstate="firing",alertname="%s",cluster="%d %s"})`, e.alert, i, e.name)
 		for _, at := range e.silent {
-			fmt.Fprintf(&asked, "  - {expr: %s, eval_time: %s, exp_samples: []}\n", quoted(query), at)
+			fmt.Fprintf(&asked[n], "  - {expr: %s, eval_time: %s, exp_samples: []}\n", quoted(query), at)
 		}
 		for _, at := range e.fires {
-			fmt.Fprintf(&asked, "  - {expr: %s, eval_time: %s, exp_samples: [{labels: %s, value: 1}]}\n", quoted(query), at,
+			fmt.Fprintf(&asked[n], "  - {expr: %s, eval_time: %s, exp_samples: [{labels: %s, value: 1}]}\n", quoted(query), at,
 				quoted(fmt.Sprintf(`{alertname="%s",cluster="%d %s"}`, e.alert, i, e.name)))
 		}
 	}
@@ -142,7 +160,11 @@ func TestAlertsFireJustWhereTheySay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	promtool(t, nil, "test", "rules", write(t, "edges.yml", "rule_files: ["+path+"]\nevaluation_interval: 30s\ntests:\n- interval: 15s\n  input_series:\n"+series.String()+"  promql_expr_test:\n"+asked.String()))
+	file := "rule_files: [" + path + "]\nevaluation_interval: 30s\ntests:\n"
+	for n := range ends {
+		file += "- interval: 15s\n  input_series:\n" + series[n].String() + "  promql_expr_test:\n" + asked[n].String()
+	}
+	promtool(t, nil, "test", "rules", write(t, "edges.yml", file))
 	for _, r := range rules(t) {
 		if r.Alert != "" && !tried[r.Alert] {
 			t.Errorf("nothing holds %s to its threshold", r.Alert)

@@ -5,6 +5,7 @@ package monitoring_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -87,7 +88,7 @@ func start(t *testing.T, c config.Config) string {
 	case err := <-ended:
 		ended <- nil
 		t.Fatalf("the daemon ended before it was ready: %v", err)
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the daemon is not ready")
 	}
 	return ""
@@ -96,13 +97,22 @@ func start(t *testing.T, c config.Config) string {
 // scrape returns what /metrics shows, and its series by name and labels.
 func scrape(t *testing.T, address string) (text []byte, series map[string]string) {
 	t.Helper()
-	resp, err := http.Get(address + "/metrics")
+	text, series, err := scraped(address)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return text, series
+}
+
+// scraped is scrape for a goroutine that is not the test's.
+func scraped(address string) (text []byte, series map[string]string, err error) {
+	resp, err := http.Get(address + "/metrics")
+	if err != nil {
+		return nil, nil, err
+	}
 	defer resp.Body.Close()
 	if text, err = io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatalf("/metrics: %s, %v", resp.Status, err)
+		return nil, nil, fmt.Errorf("/metrics: %s, %w", resp.Status, err)
 	}
 	series = map[string]string{}
 	for line := range bytes.Lines(text) {
@@ -112,12 +122,12 @@ func scrape(t *testing.T, address string) (text []byte, series map[string]string
 			series[name] = value
 		}
 	}
-	return text, series
+	return text, series, nil
 }
 
 func await(t *testing.T, what string, reached func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !reached(); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !reached(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited in vain for %s", what)
 		}
