@@ -99,6 +99,9 @@ func sweepAll(t *testing.T, dir string) {
 			t.Error(err)
 		}
 	}
+	for _, id := range segments {
+		awaitDetached(t, id)
+	}
 	ground.Sweep(dir)
 	if after, _ := filepath.Glob(filepath.Join(dir, "baton-test-*")); len(left) != 3 || len(after) != 0 {
 		t.Errorf("directories left by the killed process: %v; after the sweep: %v", left, after)
@@ -141,9 +144,23 @@ func TestAllChildrenOfAProcessAreFound(t *testing.T) {
 	}
 }
 
+// awaitDetached waits until no process uses a segment: the backends of a killed PostgreSQL end a
+// little after it.
+func awaitDetached(t *testing.T, id int) {
+	t.Helper()
+	for range 3000 {
+		var stat unix.SysvShmDesc
+		if _, err := unix.SysvShmCtl(id, unix.IPC_STAT, &stat); err != nil || stat.Nattch == 0 {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("shared memory %d is still used by processes of a killed server", id)
+}
+
 func awaitDeath(t *testing.T, pid int) {
 	t.Helper()
-	for range 500 {
+	for range 3000 {
 		// Whoever adopts the dead server may be slow to collect it.
 		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) || strings.Contains(string(stat), ") Z ") {

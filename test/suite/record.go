@@ -103,7 +103,7 @@ func (r *record) progress(since time.Duration) string {
 }
 
 // print prints the summary.
-func (r *record) print(w io.Writer, wall, cpu time.Duration) {
+func (r *record) print(w io.Writer, wall, cpu time.Duration, interrupted bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	fmt.Fprintf(w, "\n%d packages, %d tests with %d subtests, %d skipped; %s, %s of processor time\n",
@@ -117,6 +117,9 @@ func (r *record) print(w io.Writer, wall, cpu time.Duration) {
 			break
 		}
 		fmt.Fprintf(w, "  %6.1fs  %s %s\n", r.took[t].Seconds(), short(t.pkg), t.name)
+	}
+	if interrupted {
+		return // what was under way looks red
 	}
 	if len(r.red) > 0 {
 		fmt.Fprintln(w, "\nred, and how to run just that:")

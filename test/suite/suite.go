@@ -16,7 +16,7 @@ import (
 	"baton/internal/testsupport/ground"
 )
 
-const interrupted = 130
+const exitInterrupted = 130
 
 // suite runs go test, and shows its events by way of gotestsum.
 type suite struct {
@@ -45,9 +45,9 @@ func (s *suite) run(ctx context.Context, runs []goTest) (code int, err error) {
 	}
 	code, err = s.runAll(ctx, runs, append(append(os.Environ(), g.Env()...), s.plan.env...))
 	endChildren(0)
-	s.record.print(os.Stdout, time.Since(s.began), childCPU())
+	s.record.print(os.Stdout, time.Since(s.began), childCPU(), ctx.Err() != nil)
 	if ctx.Err() != nil {
-		return interrupted, errors.New("interrupted")
+		return exitInterrupted, errors.New("interrupted")
 	}
 	return code, err
 }

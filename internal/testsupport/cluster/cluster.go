@@ -44,7 +44,7 @@ func Start(t testing.TB, o Options) *Cluster {
 	if program == "" {
 		program = Build(t)
 	}
-	dir := t.TempDir()
+	dir := shortDir(t)
 	for i := range o.Nodes {
 		id := fmt.Sprintf("n%d", i+1)
 		n := &Node{
@@ -71,6 +71,22 @@ func Start(t testing.TB, o Options) *Cluster {
 		n.awaitStarted()
 	}
 	return c
+}
+
+// shortDir is a directory of the test, with a path short enough for a node's socket: that of
+// t.TempDir has the test's whole name in it.
+func shortDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "nodes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
 }
 
 // StartNode starts one node with a configuration of the test's own, in the directory of that
