@@ -79,7 +79,7 @@ func (h *hunt) outcome(ctx context.Context, m mutant) (o outcome, detail string)
 	case !found:
 		return unknown, "add killed: ./package TestName"
 	}
-	out, err := h.goRun(ctx, overlay, "test", "-count=1", "-vet=off", "-timeout", h.timeout.String(), "-run", "^("+tests+")$", pkg)
+	out, err := h.goRun(ctx, overlay, "test", "-count=1", "-vet=off", "-timeout", h.timeout.String(), "-run", exactly(tests), pkg)
 	switch {
 	case strings.Contains(out, "panic: test timed out"):
 		return timedOut, tail(out)
@@ -132,6 +132,12 @@ func (h *hunt) goRun(ctx context.Context, overlay string, args ...string) (outpu
 	cmd.Env = append(os.Environ(), "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+overlay))
 	out, err := cmd.CombinedOutput()
 	return string(out), err
+}
+
+// exactly is the pattern of the tests of that name, or of their subtests: go test takes a
+// pattern apart at its slashes, but not within parentheses.
+func exactly(tests string) string {
+	return "^(" + strings.ReplaceAll(tests, "/", ")$/^(") + ")$"
 }
 
 func tail(s string) string {

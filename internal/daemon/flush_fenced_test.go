@@ -1,0 +1,23 @@
+package daemon
+
+import (
+	"errors"
+	"testing"
+
+	"baton/internal/config"
+	"baton/internal/flush"
+	"baton/internal/job"
+	"baton/internal/status"
+)
+
+// Whoever meets a newer leader's fence leads no more, whatever its Redis says.
+func TestAFlushThatIsFencedOffEndsTheTerm(t *testing.T) {
+	f := &flushJob{task: task{config: config.Job{Name: "views"}}, metrics: status.NewMetrics("", []string{"views"})}
+	fenced := &flush.FencedError{Job: "views", Epoch: 8, Owner: "another"}
+	if err := f.judge(fenced); !errors.Is(err, job.ErrNotLeader) || !errors.Is(err, flush.ErrFenced) {
+		t.Errorf("fenced off: %v; want job.ErrNotLeader, which ends the term", err)
+	}
+	if err := f.judge(flush.ErrTransient); errors.Is(err, job.ErrNotLeader) {
+		t.Errorf("a database that is away ends the term: %v", err)
+	}
+}
