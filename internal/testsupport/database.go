@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -25,6 +26,10 @@ type SQLDaemon struct {
 	*Daemon
 	engine engine
 	made   atomic.Int64
+
+	mu    sync.Mutex
+	admin *sql.DB     // kept open for the tests that share this server; else nil
+	free  []*Database // empty ones, for the next tests
 }
 
 // engine is what differs between the two servers.
@@ -38,6 +43,8 @@ type engine struct {
 	open   func(dsn string) (*sql.DB, error)
 	create func(name string) string
 	drop   func(ctx context.Context, c *sql.DB, name string) error
+	// reset, if set, empties a database, and costs less than drop and create.
+	reset func(ctx context.Context, admin *sql.DB, db *Database) error
 }
 
 // Database is an empty database and the ways to reach it.
@@ -54,13 +61,12 @@ type Database struct {
 
 // CreateDatabase makes an empty database on this server.
 func (d *SQLDaemon) CreateDatabase(ctx context.Context) (*Database, error) {
-	admin, err := d.engine.admin()
-	if err != nil {
-		return nil, err
-	}
-	defer admin.Close()
 	name := fmt.Sprintf("test_%d", d.made.Add(1))
-	if _, err := admin.ExecContext(ctx, d.engine.create(name)); err != nil {
+	err := d.administer(func(admin *sql.DB) error {
+		_, err := admin.ExecContext(ctx, d.engine.create(name))
+		return err
+	})
+	if err != nil {
 		return nil, fmt.Errorf("create a database for this test: %w", err)
 	}
 	db := &Database{Driver: d.engine.driver, DSN: d.engine.dsn(d.Addr(), name), name: name, server: d}
@@ -76,15 +82,27 @@ func (db *Database) Close(ctx context.Context) error {
 	if err := db.db.Close(); err != nil || db.server == nil || db.server.proc.Exited() {
 		return err
 	}
-	admin, err := db.server.engine.admin()
+	err := db.server.administer(func(admin *sql.DB) error { return db.server.engine.drop(ctx, admin, db.name) })
+	if err != nil {
+		return fmt.Errorf("drop the test's database: %w", err)
+	}
+	return nil
+}
+
+// administer does something that needs the rights to create and drop databases.
+func (d *SQLDaemon) administer(do func(admin *sql.DB) error) error {
+	d.mu.Lock()
+	admin := d.admin
+	d.mu.Unlock()
+	if admin != nil {
+		return do(admin)
+	}
+	admin, err := d.engine.admin()
 	if err != nil {
 		return err
 	}
 	defer admin.Close()
-	if err := db.server.engine.drop(ctx, admin, db.name); err != nil {
-		return fmt.Errorf("drop the test's database: %w", err)
-	}
-	return nil
+	return do(admin)
 }
 
 // SQLite is a file of this test with write-ahead logging.
@@ -173,22 +191,68 @@ func (db *Database) Server() *Server {
 	return db.own
 }
 
-// database makes a database of this test on d.
+// database makes a database of this test on d, which many tests share.
 func (d *SQLDaemon) database(t testing.TB) *Database {
 	t.Helper()
-	db, err := d.CreateDatabase(t.Context())
+	db, err := d.borrow(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	db.t = t
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		if err := db.Close(ctx); err != nil {
+		if err := d.giveBack(ctx, db); err != nil {
 			t.Error(err)
 		}
 	})
 	return db
+}
+
+// borrow returns an empty database: a new one, or one that an earlier test had.
+func (d *SQLDaemon) borrow(ctx context.Context) (*Database, error) {
+	db, err := d.takeFree()
+	if db == nil && err == nil {
+		db, err = d.CreateDatabase(ctx)
+	}
+	return db, err
+}
+
+// takeFree returns nil if no database is free.
+func (d *SQLDaemon) takeFree() (*Database, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.admin == nil {
+		admin, err := d.engine.admin()
+		if err != nil {
+			return nil, err
+		}
+		d.admin = admin
+	}
+	last := len(d.free) - 1
+	if last < 0 {
+		return nil, nil
+	}
+	db := d.free[last]
+	d.free = d.free[:last]
+	return db, nil
+}
+
+// giveBack empties a database for the next test, with whoever is still connected thrown out.
+// It drops one that cannot be made as new.
+func (d *SQLDaemon) giveBack(ctx context.Context, db *Database) error {
+	if d.engine.reset == nil || d.proc.Exited() {
+		return db.Close(ctx)
+	}
+	err := d.administer(func(admin *sql.DB) error { return d.engine.reset(ctx, admin, db) })
+	if err != nil {
+		db.t.Logf("database %s is dropped, because it cannot be emptied: %v", db.name, err)
+		return db.Close(ctx)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.free = append(d.free, &Database{Driver: d.engine.driver, DSN: d.engine.dsn(d.Addr(), db.name), name: db.name, db: db.db, server: d})
+	return nil
 }
 
 // private makes a database on a server that this test alone has.

@@ -71,32 +71,78 @@ func TestDatabasesAreDurable(t *testing.T) {
 	}
 }
 
-func TestDatabaseIsDroppedUnderAnOpenTransaction(t *testing.T) {
+func TestNothingOfATestIsLeftForTheNext(t *testing.T) {
+	for driver, litter := range map[string][]string{
+		"postgres": {
+			"CREATE TABLE t (id INTEGER)", "CREATE SCHEMA shop; CREATE TABLE shop.t (id INTEGER)", "CREATE VIEW v AS SELECT * FROM t",
+			"CREATE TYPE mood AS ENUM ('good')", "CREATE DOMAIN short AS text", "CREATE SEQUENCE s", "CREATE EXTENSION ltree",
+			"CREATE FUNCTION one() RETURNS int LANGUAGE sql AS 'SELECT 1'", "CREATE TEMP TABLE temporary (id INTEGER)",
+			"SET search_path = shop", "SET datestyle = 'German'", "SELECT pg_advisory_lock(1)", "PREPARE p AS SELECT 1",
+		},
+		"mysql": {"CREATE TABLE t (id INTEGER)", "CREATE VIEW v AS SELECT * FROM t", "CREATE FUNCTION one() RETURNS int RETURN 1"},
+	} {
+		t.Run(driver, func(t *testing.T) {
+			t.Run("first", func(t *testing.T) {
+				db := shared[driver](t)
+				for _, query := range litter {
+					db.Exec(t, query)
+				}
+			})
+			db := shared[driver](t)
+			for _, query := range litter {
+				db.Exec(t, query) // nothing is there already
+			}
+			if driver == "postgres" {
+				db.Exec(t, "RESET ALL; SELECT pg_advisory_unlock(1)")
+				want := [][]string{{"0", `"$user", public`}}
+				query := "SELECT (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'), current_setting('search_path')"
+				if got := db.Rows(t, query); !slices.EqualFunc(got, want, slices.Equal) {
+					t.Errorf("locks and search path: %v, want %v", got, want)
+				}
+			}
+		})
+	}
+}
+
+// A setting of the database outlives what is in it: such a database is not used again.
+func TestDatabaseThatCannotBeMadeAsNewIsDropped(t *testing.T) {
+	var dsn string
+	t.Run("first", func(t *testing.T) {
+		db := shared["postgres"](t)
+		dsn = db.DSN
+		db.Exec(t, "ALTER DATABASE "+nameOf(dsn)+" SET datestyle = 'German'")
+	})
+	db := shared["postgres"](t)
+	if got := db.Rows(t, "SELECT current_setting('datestyle'), (SELECT count(*) FROM pg_database WHERE datname = '"+nameOf(dsn)+"')"); !strings.HasPrefix(got[0][0], "ISO") || got[0][1] != "0" {
+		t.Errorf("date style and databases of the name: %v", got)
+	}
+}
+
+func nameOf(dsn string) string {
+	name, _, _ := strings.Cut(dsn[strings.LastIndex(dsn, "/")+1:], "?")
+	return name
+}
+
+func TestOpenTransactionEndsWithItsTest(t *testing.T) {
 	for _, driver := range []string{"postgres", "mysql"} {
-		var name string
+		var tx *sql.Tx
 		t.Run(driver, func(t *testing.T) {
 			db := shared[driver](t)
 			db.Exec(t, "CREATE TABLE t (id INTEGER)")
-			name = db.DSN[strings.LastIndex(db.DSN, "/")+1:]
-			name, _, _ = strings.Cut(name, "?")
 			open, err := sql.Open(map[string]string{"postgres": "pgx", "mysql": "mysql"}[driver], db.DSN)
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { _ = open.Close() }) // runs before the drop, but does not end the transaction
-			tx, err := open.Begin()
-			if err != nil {
+			t.Cleanup(func() { _ = open.Close() }) // runs before the end of the database, but does not end the transaction
+			if tx, err = open.Begin(); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := tx.Exec("INSERT INTO t VALUES (1)"); err != nil {
 				t.Fatal(err)
 			}
 		})
-		names := map[string]string{"postgres": "SELECT datname FROM pg_database", "mysql": "SHOW DATABASES"}[driver]
-		for _, row := range shared[driver](t).Rows(t, names) {
-			if row[0] == name {
-				t.Errorf("%s: database %s is still there", driver, name)
-			}
+		if err := tx.Commit(); err == nil {
+			t.Errorf("%s: a transaction outlived its test", driver)
 		}
 	}
 }

@@ -84,13 +84,63 @@ func postgresEngine(addr string) engine {
 			return "postgres://app@" + addr + "/" + database + "?sslmode=disable"
 		},
 		admin:  func() (*sql.DB, error) { return open(postgresAdmin(addr)) },
-		open:   open,
+		open:   openPostgres,
 		create: func(name string) string { return "CREATE DATABASE " + name + " OWNER app" },
 		drop: func(ctx context.Context, c *sql.DB, name string) error {
 			_, err := c.ExecContext(ctx, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)")
 			return err
 		},
+		reset: resetPostgres,
 	}
+}
+
+// openPostgres is for the test's own statements. One connection stays open for the next test,
+// because a new one costs much; that one may have other tables of the same names, so no
+// statement stays prepared.
+func openPostgres(dsn string) (*sql.DB, error) {
+	db, err := sql.Open("pgx", dsn+"&default_query_exec_mode=describe_exec")
+	if err == nil {
+		db.SetMaxIdleConns(1)
+	}
+	return db, err
+}
+
+// resetPostgres leaves nothing of a test in its database: no session but the test's own, no
+// setting, no object. What a role that is not "app" owns there is an error.
+func resetPostgres(ctx context.Context, admin *sql.DB, db *Database) error {
+	conn, err := db.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	var own int
+	if err := conn.QueryRowContext(ctx, "SELECT pg_backend_pid()").Scan(&own); err != nil {
+		return err
+	}
+	// It waits until they are gone.
+	others := "SELECT pg_terminate_backend(pid, 20000) FROM pg_stat_activity WHERE datname = $1 AND pid <> $2"
+	if _, err := admin.ExecContext(ctx, others, db.name, own); err != nil {
+		return err
+	}
+	forget := "ROLLBACK; RESET SESSION AUTHORIZATION; RESET ALL; CLOSE ALL; UNLISTEN *; SELECT pg_advisory_unlock_all(); DEALLOCATE ALL; DISCARD TEMP; DISCARD SEQUENCES"
+	for _, query := range []string{forget, "DROP OWNED BY CURRENT_USER CASCADE"} {
+		if _, err := conn.ExecContext(ctx, query); err != nil {
+			return err
+		}
+	}
+	left := 0
+	err = conn.QueryRowContext(ctx, `SELECT
+		(SELECT count(*) FROM pg_namespace WHERE nspname NOT LIKE 'pg\_%' AND nspname NOT IN ('information_schema', 'public')) +
+		(SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace) +
+		(SELECT count(*) FROM pg_proc WHERE pronamespace = 'public'::regnamespace) +
+		(SELECT count(*) FROM pg_type WHERE typnamespace = 'public'::regnamespace) +
+		(SELECT count(*) FROM pg_extension WHERE extname <> 'plpgsql') +
+		(SELECT count(*) FROM pg_db_role_setting JOIN pg_database d ON d.oid = setdatabase WHERE datname = current_database()) +
+		(SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend')`).Scan(&left)
+	if err == nil && left > 0 {
+		err = fmt.Errorf("%d things of its test are left", left)
+	}
+	return err
 }
 
 func postgresAdmin(addr string) string {
