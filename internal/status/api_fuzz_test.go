@@ -100,23 +100,25 @@ func try(t testing.TB, s *Server, g *given, local net.Addr, method, target, head
 	before := g.count()
 	rec := httptest.NewRecorder()
 	s.ServeHTTP(rec, r)
-	what := fmt.Sprintf("%s %q %q: %q, body %q: %d %s", method, target, header, value, body, rec.Code, rec.Body)
+	what := func() string {
+		return fmt.Sprintf("%s %q %q: %q, body %q: %d %s", method, target, header, value, body, rec.Code, rec.Body)
+	}
 	if rec.Code >= 500 && rec.Code != http.StatusServiceUnavailable {
-		t.Error(what)
+		t.Error(what())
 	}
 	if g.count() > before && (!let && !socket || method != http.MethodPost) {
-		t.Errorf("an order without a token: %s", what)
+		t.Errorf("an order without a token: %s", what())
 	}
 	if strings.HasPrefix(rec.Header().Get("Content-Type"), "application/json") {
 		var v any
 		if err := json.Unmarshal(rec.Body.Bytes(), &v); err != nil {
-			t.Errorf("no JSON: %v: %s", err, what)
+			t.Errorf("no JSON: %v: %s", err, what())
 		}
 	}
 	if rec.Code >= 400 && strings.HasPrefix(u.Path, "/api/v1/") && rec.Code != http.StatusServiceUnavailable {
 		var e apiError
 		if err := json.Unmarshal(rec.Body.Bytes(), &e); err != nil || e.Error == "" || e.Code == "" {
-			t.Errorf("no reason: %s", what)
+			t.Errorf("no reason: %s", what())
 		}
 	}
 }
@@ -155,19 +157,19 @@ func TestNothingThatIsSentBreaksTheAPI(t *testing.T) {
 		paths = append(paths, apiRoot+e.path)
 	}
 	names := []string{"report", "a%2Fb", "..", "%2e%2e", "%00", "%ff", "ü", "a b", "none", "panic", "now", strings.Repeat("x", 3000), "%3Cscript%3E", ""}
+	queries := []string{"", "", "", "", "", "", "", "", "", "", "", "", "", "?n=5", "?n=0", "?n=99999999999999999999", "?from=2026-01-01T00:00:00Z", "?before=1-1", "?before=+", "?since=x", "?n=1&n=2", "?%zz", "?text=a&within=1h", "?whole=true", "/", "#x"}
+	headers := []string{"", "Authorization", "Authorization", "Authorization", "Authorization", "Authorization", "Cookie", "Origin", "Sec-Fetch-Site", "Content-Type", "Content-Encoding", "Transfer-Encoding", "X-Forwarded-For", "Range", "If-None-Match", "X-Http-Method-Override", "Connection", "Accept"}
+	values := []string{"Bearer " + secretToken, "Bearer " + secretToken, "Bearer " + secretToken, "Bearer " + secretToken, "Bearer x", "Bearer", "", "baton-9747=" + strings.Repeat("0", 64), "http://evil.example", "null", "cross-site", "text/plain", "gzip", "chunked", "POST", "bytes=0-", "*"}
+	bodies := []string{"", "", "", "", "{}", "{}", "{}", "{", "null", "[]", `"x"`, "1", `{"by":"alice","reason":"x"}`, `{"wait":"1s"}`, `{"wait":"0s","to":"db1"}`, `{"until":"2099-01-01T00:00:00Z"}`, `{"for":"1h"}`,
+		`{"letters":[{"id":"a","job":"b","database":"c"}]}`, `{"letters":null}`, `{"set":{"a":null}}`, `{"force":true}`, `{"unknown":1}`, strings.Repeat("[", 20000), strings.Repeat(" ", maxBody+1), "\xff\xfe", `{"by":"\ud800"}`}
 	for range 6000 {
 		path := paths[random.IntN(len(paths))]
 		for _, part := range []string{"{job}", "{run}", "{node}", "{id}"} {
 			path = strings.ReplaceAll(path, part, one(names...))
 		}
-		path += one("", "", "", "", "", "", "", "", "", "", "", "", "", "?n=5", "?n=0", "?n=99999999999999999999", "?from=2026-01-01T00:00:00Z", "?before=1-1", "?before=+", "?since=x", "?n=1&n=2", "?%zz", "?text=a&within=1h", "?whole=true", "/", "#x")
-		header := one("", "Authorization", "Authorization", "Authorization", "Authorization", "Authorization", "Cookie", "Origin", "Sec-Fetch-Site", "Content-Type", "Content-Encoding", "Transfer-Encoding", "X-Forwarded-For", "Range", "If-None-Match", "X-Http-Method-Override", "Connection", "Accept")
-		value := one("Bearer "+secretToken, "Bearer "+secretToken, "Bearer "+secretToken, "Bearer "+secretToken, "Bearer x", "Bearer", "", "baton-9747="+strings.Repeat("0", 64), "http://evil.example", "null", "cross-site", "text/plain", "gzip", "chunked", "POST", "bytes=0-", "*")
-		body := one("", "", "", "", "{}", "{}", "{}", "{", "null", "[]", `"x"`, "1", `{"by":"alice","reason":"x"}`, `{"wait":"1s"}`, `{"wait":"0s","to":"db1"}`, `{"until":"2099-01-01T00:00:00Z"}`, `{"for":"1h"}`,
-			`{"letters":[{"id":"a","job":"b","database":"c"}]}`, `{"letters":null}`, `{"set":{"a":null}}`, `{"force":true}`, `{"unknown":1}`, strings.Repeat("[", 20000), strings.Repeat(" ", maxBody+1), "\xff\xfe", `{"by":"\ud800"}`)
 		local := []net.Addr{loopbackAddr, loopbackAddr, networkAddr, socketAddr}[random.IntN(4)]
 		clear(s.auth.guessers)
-		try(t, s, g, local, one("GET", "GET", "POST", "POST", "POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "CONNECT", "get", "X"), path, header, value, body)
+		try(t, s, g, local, one("GET", "GET", "POST", "POST", "POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "CONNECT", "get", "X"), path+one(queries...), one(headers...), one(values...), one(bodies...))
 	}
 	if g.count() < 10 {
 		t.Errorf("only %d orders were carried out: this test tries next to nothing", g.count())

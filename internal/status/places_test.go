@@ -2,7 +2,6 @@ package status
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -82,9 +81,9 @@ func TestAnswersThatNobodyReadsTakeSoMuchMemoryAndNoMore(t *testing.T) {
 		s := New(Config{Source: fixed(sample(time.Now())), Health: standby})
 		ctx, stop := context.WithCancel(t.Context())
 		ln, served := &pipes{make(chan net.Conn), make(chan struct{})}, make(chan error, 1)
-		slots := make(chan struct{}, 3)
+		slots, answer := make(chan struct{}, 3), make([]byte, mostUnread/2)
 		s.handler = s.limit(slots, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = fmt.Fprint(w, strings.Repeat("x", mostUnread/2))
+			_, _ = w.Write(answer)
 		}))
 		go func() { served <- s.Serve(ctx, ln) }()
 		for i, taken := range []int{0, 0, 1, 2, 3, 3} {

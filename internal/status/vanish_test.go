@@ -34,7 +34,8 @@ func vanish(t *testing.T, conn net.Conn) {
 func TestWhoVanishesHasNoPlaceForLong(t *testing.T) {
 	_, address := serving(t, Config{Source: func(context.Context) (Snapshot, error) { return sample(time.Now()), nil }},
 		func(s *Server) { s.limits.vanished = time.Second })
-	for range maxStreams {
+	conns := make([]net.Conn, maxStreams)
+	for i := range conns {
 		conn, err := net.Dial("tcp", address)
 		if err != nil {
 			t.Fatal(err)
@@ -46,12 +47,15 @@ func TestWhoVanishesHasNoPlaceForLong(t *testing.T) {
 		if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, "200") {
 			t.Fatal(line, err)
 		}
-		vanish(t, conn)
+		conns[i] = conn
 	}
 	if code := streams(t, address); code != http.StatusServiceUnavailable {
 		t.Fatalf("one stream more: %d", code)
 	}
-	for deadline := time.Now().Add(30 * time.Second); streams(t, address) != http.StatusOK; time.Sleep(100 * time.Millisecond) {
+	for _, conn := range conns {
+		vanish(t, conn)
+	}
+	for deadline := time.Now().Add(time.Minute); streams(t, address) != http.StatusOK; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("those who have vanished have their places still")
 		}
