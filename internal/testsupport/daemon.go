@@ -39,6 +39,8 @@ type Daemon struct {
 
 	mu   sync.Mutex
 	proc *child.Process
+	// touched: somebody has killed, frozen or restarted it.
+	touched bool
 }
 
 // start picks ports until the server runs.
@@ -96,6 +98,7 @@ func (d *Daemon) Pid() int {
 func (d *Daemon) Kill() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.touched = true
 	return killTree(d.proc)
 }
 
@@ -104,6 +107,7 @@ func (d *Daemon) Kill() error {
 func (d *Daemon) Restart() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.touched = true
 	if err := killTree(d.proc); err != nil {
 		return err
 	}
@@ -123,6 +127,7 @@ func (d *Daemon) Restart() error {
 func (d *Daemon) Freeze() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.touched = true
 	return signalTree(d.proc, syscall.SIGSTOP)
 }
 
@@ -131,6 +136,13 @@ func (d *Daemon) Thaw() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return signalTree(d.proc, syscall.SIGCONT)
+}
+
+// disturbed reports whether the server was killed, frozen or restarted, or has ended.
+func (d *Daemon) disturbed() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.touched || d.proc.Exited()
 }
 
 // Stop ends the server for good and removes its directory.

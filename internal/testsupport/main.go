@@ -16,10 +16,11 @@ import (
 
 // shared holds the servers that the tests of one process share. It is a variable
 // of the package because a test binary has one process and many entry points.
-var shared = &sharedServers{}
+var shared = &sharedServers{redis: redisLeases{servers: map[string][]*RedisDaemon{}}}
 
 type sharedServers struct {
 	pg, maria lazyServer
+	redis     redisLeases
 
 	mu   sync.Mutex
 	dirs []*ground.Dir
@@ -89,6 +90,10 @@ func Main(m *testing.M) {
 			fmt.Fprintln(os.Stderr, "testsupport:", err)
 			code = max(code, 1)
 		}
+	}
+	if err := shared.redis.stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "testsupport:", err)
+		code = max(code, 1)
 	}
 	for _, d := range shared.dirs {
 		d.Remove()

@@ -28,6 +28,7 @@ type RedisDaemon struct {
 	tls      *tlsFiles
 	clock    *steppedClock
 	unix     bool
+	begun    beginnings // of one that serves several tests
 	// loadDelay is microseconds for each key while RestartLoading starts the server.
 	loadDelay atomic.Int64
 }
@@ -180,20 +181,22 @@ func (r *RedisDaemon) do(command string, args ...any) (any, error) {
 
 func (r *RedisDaemon) redisDaemon() *RedisDaemon { return r }
 
-// Redis is a private Redis of one test.
+// Redis is a Redis that one test has to itself.
 type Redis struct {
 	Server
 	daemon *RedisDaemon
 }
 
-// StartRedis starts a Redis that is stopped at the test's end.
+// StartRedis is an empty Redis that no other test reaches until this one ends. An earlier test
+// of this process may have had it, see redislease.go.
 func StartRedis(t testing.TB, opts ...RedisOption) *Redis {
 	t.Helper()
-	d, err := RunRedis("", opts...)
+	d, end, err := shared.redis.lease(opts)
 	if err != nil {
 		t.Fatalf("start a Redis for this test: %v", err)
 	}
-	return &Redis{Server: newServer(t, d.Daemon), daemon: d}
+	atEnd(t, end)
+	return &Redis{Server: Server{t: t, daemon: d.Daemon}, daemon: d}
 }
 
 // URL has no password in it.

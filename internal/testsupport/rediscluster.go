@@ -219,22 +219,23 @@ func (c *RedisClusterDaemon) slot(key string) (slot int, err error) {
 	return 0, err
 }
 
-// RedisCluster is a private Redis Cluster of one test. A master that is killed or
+// RedisCluster is a Redis Cluster that one test has to itself. A master that is killed or
 // frozen is replaced by its replica within two to five seconds.
 type RedisCluster struct {
 	daemon *RedisClusterDaemon
 	group  testGroup
 }
 
-// StartCluster starts six nodes, three of them masters with a replica each, that
-// are stopped at the test's end.
+// StartCluster is six empty nodes, three of them masters with a replica each, that no other
+// test reaches until this one ends. An earlier test of this process may have had them, see
+// redislease.go; slots may be elsewhere then than where they were at first.
 func StartCluster(t testing.TB, opts ...RedisOption) *RedisCluster {
 	t.Helper()
-	d, err := RunCluster("", opts...)
+	d, end, err := shared.redis.leaseCluster(opts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &RedisCluster{daemon: d, group: newTestGroup(t, &d.redisGroup)}
+	return &RedisCluster{daemon: d, group: newTestGroup(t, &d.redisGroup, end)}
 }
 
 // Daemon is the same with error returns.

@@ -94,13 +94,9 @@ type testGroup struct {
 	of map[*RedisDaemon]*Redis
 }
 
-// newTestGroup stops the group at the test's end.
-func newTestGroup(t testing.TB, g *redisGroup) testGroup {
-	t.Cleanup(func() {
-		if err := g.Stop(); err != nil {
-			t.Errorf("stop the servers of this test: %v", err)
-		}
-	})
+// newTestGroup calls end at the test's end.
+func newTestGroup(t testing.TB, g *redisGroup, end func() error) testGroup {
+	atEnd(t, end)
 	tg := testGroup{t: t, of: map[*RedisDaemon]*Redis{}}
 	for _, r := range g.members {
 		tg.of[r] = &Redis{Server: Server{t: t, daemon: r.Daemon}, daemon: r}

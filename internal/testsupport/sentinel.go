@@ -260,7 +260,7 @@ func StartSentinel(t testing.TB, opts ...RedisOption) *Sentinel {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Sentinel{daemon: d, group: newTestGroup(t, &d.redisGroup)}
+	return &Sentinel{daemon: d, group: newTestGroup(t, &d.redisGroup, d.Stop)}
 }
 
 // Daemon is the same with error returns.
