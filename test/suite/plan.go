@@ -56,6 +56,23 @@ func in(pkg string, dirs ...string) bool {
 	return slices.ContainsFunc(dirs, func(dir string) bool { return pkg == dir || strings.HasPrefix(pkg, dir+"/") })
 }
 
+// slow are the packages that take longest, the slowest first: they begin first, so that the run
+// does not end with one package at work and the other processors idle.
+var slow = []string{
+	"internal/redisstore", "test/process", "internal/sqlstore", "test/docs", "internal/daemon", "cmd/baton", "test/browser", "internal/status",
+	"test/crash", "internal/demo", "internal/quorum", "internal/testsupport", "test/poison", "test/monitoring",
+}
+
+func slowestFirst(module string, packages []string) {
+	rank := func(pkg string) int {
+		if i := slices.Index(slow, relative(module, pkg)); i >= 0 {
+			return i
+		}
+		return len(slow)
+	}
+	slices.SortStableFunc(packages, func(a, b string) int { return rank(a) - rank(b) })
+}
+
 // goTest is one run of go test.
 type goTest struct {
 	race     bool
@@ -73,13 +90,14 @@ func (p plan) runs(ctx context.Context, patterns []string) ([]goTest, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list the packages: %w", err)
 	}
-	with, without := goTest{race: true}, goTest{}
+	with, without, module := goTest{race: true}, goTest{}, ""
 	for line := range strings.Lines(string(out)) {
 		fields := strings.Fields(line)
 		if len(fields) != 2 {
 			continue
 		}
-		pkg := relative(fields[0], fields[1])
+		module = fields[0]
+		pkg := relative(module, fields[1])
 		switch {
 		case !p.chosen(pkg):
 		case p.race(pkg):
@@ -88,6 +106,8 @@ func (p plan) runs(ctx context.Context, patterns []string) ([]goTest, error) {
 			without.packages = append(without.packages, fields[1])
 		}
 	}
+	slowestFirst(module, with.packages)
+	slowestFirst(module, without.packages)
 	runs := slices.DeleteFunc([]goTest{with, without}, func(g goTest) bool { return len(g.packages) == 0 })
 	if len(runs) == 0 {
 		return nil, fmt.Errorf("no package of this plan matches %s", strings.Join(patterns, " "))
