@@ -1,0 +1,38 @@
+package daemon
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Over plain http the token goes nowhere but to this host, whatever the other is called.
+func TestTheTokenIsSentWhereNobodyElseCanReadIt(t *testing.T) {
+	token := writeFile(t, "token", strings.Repeat("x", 32))
+	for server, sent := range map[string]bool{
+		"http://db1:9747": false, "http://db1.example.com": false, "http://10.0.0.7:9747": false, "http://[fe80::1]:9747": false,
+		"http://localhost.example.com:9747": false, "http://127.0.0.1.example.com": false,
+		"http://localhost:9747": true, "http://127.0.0.1:9747": true, "http://127.0.1.1:9747": true, "http://[::1]:9747": true,
+		"https://db1:9747": true, "unix:///run/baton/admin.sock": true,
+	} {
+		_, err := DialServer(server, token, "")
+		if sent && err != nil || !sent && !errors.Is(err, ErrNotAllowed) {
+			t.Errorf("%s: %v; want the token sent: %t", server, err, sent)
+		}
+	}
+}
+
+// Whoever can connect gives orders without a token.
+func TestTheAdminSocketIsForItsUserAndGroupAlone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "admin.sock")
+	l, err := listenAdmin(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o660 {
+		t.Errorf("%v, %v; want rw-rw----", info.Mode(), err)
+	}
+}
