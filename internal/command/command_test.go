@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	}
 	switch role {
 	case "runner":
-		os.Exit(runner(os.Args[2]))
+		os.Exit(runner(os.Args[2], os.Args[3]))
 	default:
 		os.Exit(m.Run())
 	}
@@ -312,15 +312,19 @@ func TestTheDeadlineIsKeptAndMayMove(t *testing.T) {
 }
 
 // runner runs a family until told otherwise, with a deadline that it moves while it
-// is alive: 1 s from now. It tells when the command runs.
-func runner(grace string) int {
+// is alive: life from now. It tells when the command runs.
+func runner(grace, life string) int {
 	g, err := time.ParseDuration(grace)
+	if err != nil {
+		return 2
+	}
+	l, err := time.ParseDuration(life)
 	if err != nil {
 		return 2
 	}
 	s := sh(family + "wait; sleep 1000; sleep 1000")
 	s.Stdout, s.Stderr, s.Grace = os.Stdout, os.Stderr, g
-	s.Until = func() time.Duration { return time.Second }
+	s.Until = func() time.Duration { return l }
 	r, err := command.Run(context.Background(), s)
 	_ = json.NewEncoder(os.Stderr).Encode(map[string]any{"result": r, "error": fmt.Sprint(err)})
 	return 0
@@ -336,7 +340,13 @@ type runnerProcess struct {
 // startRunner starts the process, and waits until its command runs.
 func startRunner(t *testing.T) *runnerProcess {
 	t.Helper()
-	p := &runnerProcess{out: newWitness(t), cmd: exec.Command("/proc/self/exe", "runner", "200ms")}
+	return startRunnerFor(t, lifetime)
+}
+
+// startRunnerFor is startRunner with another lifetime.
+func startRunnerFor(t *testing.T, life time.Duration) *runnerProcess {
+	t.Helper()
+	p := &runnerProcess{out: newWitness(t), cmd: exec.Command("/proc/self/exe", "runner", "200ms", life.String())}
 	p.cmd.Stdout, p.cmd.Stderr = p.out.w, &p.log
 	p.cmd.Env = append(os.Environ(), "COMMAND_TEST="+t.Name())
 	p.cmd.WaitDelay = time.Second

@@ -1,0 +1,94 @@
+//go:build linux
+
+package command_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// stat is what the kernel says of a process: its state, parent, group and session.
+func stat(pid int) []string {
+	text, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat")) // empty for one that is gone
+	_, rest, _ := strings.Cut(string(text), ") ")
+	return strings.Fields(rest)
+}
+
+// commandOf finds the command itself among the living of a family: whoever leads the group.
+func commandOf(t *testing.T) int {
+	t.Helper()
+	for _, pid := range marked(t) {
+		if s := stat(pid); len(s) > 3 && s[2] == strconv.Itoa(pid) && s[3] != s[2] {
+			return pid
+		}
+	}
+	t.Fatal("the command is not found")
+	return 0
+}
+
+// There may be no deadline that is near: whoever ran the command is not there any more to
+// see to its end.
+func TestACommandIsEndedWhenWhoeverRanItIsKilledLongBeforeTheDeadline(t *testing.T) {
+	p := startRunnerFor(t, time.Hour)
+	killed := p.signal(t, p.cmd.Process.Pid, syscall.SIGKILL)
+	p.deadBy(t, killed.Add(time.Minute))
+}
+
+// Nobody else may be there to end it.
+func TestACommandDiesWithItsWardenThoughWhoeverRanItIsStopped(t *testing.T) {
+	p := startRunnerFor(t, time.Hour)
+	pid, warden := commandOf(t), childOf(t, p.cmd.Process.Pid)
+	p.signal(t, p.cmd.Process.Pid, syscall.SIGSTOP)
+	killed := p.signal(t, warden, syscall.SIGKILL)
+	for s := stat(pid); len(s) > 0 && s[0] != "Z"; s = stat(pid) {
+		if time.Since(killed) > soon {
+			t.Fatalf("the command is alive (%s) although its warden is dead", s[0])
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// A shell does not pass on what it is told.
+func TestAStopIsToldToAllOfTheGroup(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*soon) // ends a command that says nothing
+	defer cancel()
+	o := newWitness(t)
+	s := sh(`sh -c 'trap "echo heard; exit" TERM; echo ready; while :; do sleep 0.01; done' &
+		trap '' TERM; echo ready; wait; exit 7`)
+	s.Stdout, s.Grace = o.w, soon/2
+	go func() { <-o.lines; <-o.lines; cancel() }()
+	r := run(t, ctx, s)
+	if !r.Stopped || r.Signal != 0 || r.Code != 7 {
+		t.Errorf("%+v, want it ended by itself when what it has started had", r)
+	}
+	select {
+	case line := <-o.lines:
+		if line != "heard" {
+			t.Errorf("it said %q", line)
+		}
+	case <-time.After(soon):
+		t.Error("what the command has started was not told to end")
+	}
+}
+
+// What is told to end gets its grace, and no longer than the lease lasts.
+func TestAGraceEndsWithTheDeadline(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	o := newWitness(t)
+	s := sh(`trap '' TERM; echo ready; while :; do sleep 1; done`)
+	until := time.Now().Add(3 * time.Second)
+	s.Stdout, s.Grace, s.Until = o.w, time.Minute, func() time.Duration { return time.Until(until) }
+	go func() { <-o.lines; cancel() }()
+	began := time.Now()
+	r := run(t, ctx, s)
+	if took := time.Since(began); !r.Stopped || r.Signal != syscall.SIGKILL || took > s.Grace/2 {
+		t.Errorf("%+v after %v; want it killed before its 3 seconds are over", r, took)
+	}
+}
