@@ -1,0 +1,50 @@
+package daemon
+
+import (
+	"fmt"
+	"testing"
+
+	"baton/internal/config"
+	"baton/internal/sqlstore"
+	"baton/internal/testsupport"
+)
+
+// A letter of hashes is dropped only when its row is marked as changed: else the row would
+// never be flushed.
+func TestALetterWhoseRowCannotBeMarkedIsKept(t *testing.T) {
+	db := testsupport.SQLite(t)
+	store, err := sqlstore.Open(sqlstore.Options{Name: "main", Driver: db.Driver, DSN: db.DSN})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db.Exec(t, "CREATE TABLE users (id INTEGER PRIMARY KEY, age INTEGER)")
+	db.Exec(t, `INSERT INTO baton_dead_letter VALUES ('0123456789abcdef', 'users', 'batch', '{"key":"1","id":"1","age":"x"}', 'no number', '2024-01-01 00:00:00')`)
+	c := configFor("redis://127.0.0.1:1") // nobody answers there
+	c.Databases = map[string]config.Database{"main": {Driver: db.Driver, DSNInline: db.DSN}}
+	c.Jobs = []config.Job{{Name: "users", Schedule: "@every 1h", Flush: config.Flush{
+		From: config.From{Type: config.Hashes, Key: "user:<id>", Changed: "changed:user"},
+		To:   config.To{Database: "main", Table: "users", Key: []string{"id"}},
+	}}}
+	dead, err := OpenDead(c.WithDefaults())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = dead.Close() }()
+	var told []Replayed
+	letter := DeadKey{ID: "0123456789abcdef", Job: "users", Database: "main"}
+	if err := dead.Replay(t.Context(), []DeadKey{letter}, ReplayOptions{}, func(r Replayed) { told = append(told, r) }); err != nil {
+		t.Fatal(err)
+	}
+	if len(told) != 1 || told[0].OK || told[0].Outcome != ReplayFailed {
+		t.Errorf("without Redis: %+v; want it to fail", told)
+	}
+	if left := db.Rows(t, "SELECT id FROM baton_dead_letter"); fmt.Sprint(left) != "[[0123456789abcdef]]" {
+		t.Errorf("the dead letters are %v; want the one", left)
+	}
+}
