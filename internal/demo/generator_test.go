@@ -61,7 +61,7 @@ func TestGeneratorKnowsWhatRedisHasWhateverTheConnectionDoes(t *testing.T) {
 			for _, command := range []string{"EVAL", "SADD"} {
 				select {
 				case <-trap(command):
-				case <-time.After(10 * time.Second):
+				case <-time.After(time.Minute):
 					t.Fatalf("no %s was sent", command)
 				}
 			}
@@ -75,7 +75,14 @@ func TestGeneratorKnowsWhatRedisHasWhateverTheConnectionDoes(t *testing.T) {
 	r.Freeze()
 	time.Sleep(redisTimeout + time.Second)
 	r.Thaw()
-	time.Sleep(300 * time.Millisecond)
+	thawed := e.total()
+	enough := func() bool {
+		now := e.total()
+		return now.Counters > thawed.Counters && now.Counters >= 1000 && now.Hashes >= 300
+	}
+	for deadline := time.Now().Add(time.Minute); !enough() && time.Now().Before(deadline); {
+		time.Sleep(10 * time.Millisecond)
+	}
 	cancel()
 	if err := <-done; err != nil {
 		t.Fatal(err)
