@@ -84,7 +84,8 @@ func TestAGraceEndsWithTheDeadline(t *testing.T) {
 	o := newWitness(t)
 	s := sh(`trap '' TERM; echo ready; while :; do sleep 1; done`)
 	until := time.Now().Add(3 * time.Second)
-	s.Stdout, s.Grace, s.Until = o.w, time.Minute, func() time.Duration { return time.Until(until) }
+	s.Stdout, s.Grace, s.Drain = o.w, time.Minute, 500*time.Millisecond
+	s.Until = func() time.Duration { return time.Until(until) }
 	go func() { <-o.lines; cancel() }()
 	began := time.Now()
 	r := run(t, ctx, s)
