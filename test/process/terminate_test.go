@@ -43,6 +43,9 @@ func TestTerminationDuringAFlushHandsOverWithoutLoss(t *testing.T) {
 
 	// Both are written by scripts, one after the other as Redis shows them.
 	recorded := awaitCommand(t, commands, `"XADD" "{baton}:job:views:runs"`, `"DEL" "baton"`)
+	for strings.Contains(recorded, `"state" "missed"`) { // slots that came while the flush went on
+		recorded = awaitCommand(t, commands, `"XADD" "{baton}:job:views:runs"`, `"DEL" "baton"`)
+	}
 	if !strings.Contains(recorded, "cancelled") {
 		t.Errorf("the lock was released before the run had ended; or it ended as %s", recorded)
 	}
