@@ -3,7 +3,9 @@ package docs
 import (
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -172,7 +174,14 @@ func (in *installation) command(t *testing.T, where, command string) {
 			t.Errorf("%s: %v: %s", where, err, out)
 		}
 		return
+	case "go":
+		in.ran["go test, looked up"]++
+		oneTest(t, where, command)
+		return
 	case "make":
+		if in.again(command) {
+			return
+		}
 		out, err := exec.Command("make", append([]string{"-C", root, "--dry-run"}, words(command)[1:]...)...).CombinedOutput()
 		in.ran["make --dry-run"]++
 		if err != nil {
@@ -187,13 +196,46 @@ func (in *installation) command(t *testing.T, where, command string) {
 	in.notRun[reason]++
 }
 
+var goTest = regexp.MustCompile(`^go test (?:-race )?-run '\^(Test\w+)\$(?:/[^']*)?' \./([\w/]+)$`)
+
+// oneTest holds the test that a command runs to be where it looks.
+func oneTest(t *testing.T, where, command string) {
+	t.Helper()
+	m := goTest.FindStringSubmatch(command)
+	if m == nil {
+		t.Errorf("%s: want go test -run '^TestName$' ./package", where)
+		return
+	}
+	files, _ := filepath.Glob(filepath.Join(root, m[2], "*_test.go")) // the pattern is a constant: no error
+	for _, file := range files {
+		if text, err := os.ReadFile(file); err == nil && strings.Contains(string(text), "\nfunc "+m[1]+"(") {
+			return
+		}
+	}
+	t.Errorf("%s: there is no %s in %s", where, m[1], m[2])
+}
+
 func words(command string) []string {
 	return slices.DeleteFunc(strings.Fields(command), func(w string) bool { return strings.HasPrefix(w, "[") })
+}
+
+// again reports whether a page has had this command before, to the letter: one that is run
+// twice tells no more than once.
+func (in *installation) again(command string) bool {
+	if in.had[command] {
+		in.ran["as before"]++
+		return true
+	}
+	in.had[command] = true
+	return false
 }
 
 // batonCommand runs a command of baton. It must not take its arguments for wrong.
 func (in *installation) batonCommand(t *testing.T, where, command string) {
 	t.Helper()
+	if in.again(command) {
+		return
+	}
 	if reason := match(parsedOnly(), command); reason != "" {
 		in.parse(t, where, command)
 		in.notRun["parsed: "+reason]++
@@ -224,7 +266,10 @@ func (in *installation) batonCommand(t *testing.T, where, command string) {
 func (in *installation) parse(t *testing.T, where, command string) {
 	t.Helper()
 	command, _, _ = strings.Cut(command, " -- ")
-	command = regexp.MustCompile(`(<\(| > |\.\.\.|…|\[).*`).ReplaceAllString(command, "")
+	command = strings.TrimSpace(regexp.MustCompile(`(<\(| > |\.\.\.|…|\[).*`).ReplaceAllString(command, ""))
+	if in.again(command + " --help") {
+		return
+	}
 	out, err := in.bash(command + " --help")
 	sub := "baton " + strings.Join(subcommand(command), " ")
 	if err != nil || !strings.Contains(out, "\n  "+sub) {

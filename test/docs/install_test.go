@@ -21,8 +21,9 @@ type installation struct {
 	db         *testsupport.Database
 	env        []string
 	replace    *strings.Replacer
-	ran        map[string]int // commands by what was done with them
-	notRun     map[string]int // by their reason
+	had        map[string]bool // commands that a page has had
+	ran        map[string]int  // commands by what was done with them
+	notRun     map[string]int  // by their reason
 }
 
 const installedJobs = `
@@ -60,7 +61,7 @@ func install(t *testing.T) *installation {
 	db.Exec(t, "CREATE TABLE articles (id integer PRIMARY KEY, views bigint NOT NULL DEFAULT 0);"+
 		"CREATE TABLE users (id integer PRIMARY KEY, name varchar(40), email varchar(80));"+
 		"CREATE TABLE orders (id integer PRIMARY KEY, item varchar(40) NOT NULL)")
-	in := &installation{dir: t.TempDir(), baton: cluster.Build(t), db: db, ran: map[string]int{}, notRun: map[string]int{}}
+	in := &installation{dir: t.TempDir(), baton: cluster.Build(t), db: db, had: map[string]bool{}, ran: map[string]int{}, notRun: map[string]int{}}
 	host, port, _ := strings.Cut(redis.Addr(), ":")
 	if err := os.Mkdir(filepath.Join(in.dir, "etc"), 0o700); err != nil {
 		t.Fatal(err)
@@ -73,7 +74,7 @@ func install(t *testing.T) *installation {
 		"127.0.0.1:6379", redis.Addr(), "127.0.0.1:9747", db1.Addr(), "redis-cli", "redis-cli -h "+host+" -p "+port)
 	in.env = append(os.Environ(), "PATH="+filepath.Dir(in.baton)+":"+os.Getenv("PATH"), "RUNTIME_DIRECTORY="+in.dir+"/db1",
 		"BATON_CONFIG="+in.dir+"/etc/baton.yaml", "HOME="+in.dir, "NO_COLOR=1")
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		out, err := in.bash("baton explain db2 && baton status && baton leader")
 		if err == nil && strings.Contains(out, "db2 ") {
 			if out, err := in.bash("baton job run report --watch"); err != nil { // so that there is something to look at
@@ -107,7 +108,7 @@ func (in *installation) startNode(t *testing.T, node, redis string) *cluster.Nod
 
 // bash runs lines on db1, for a while.
 func (in *installation) bash(script string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-c", in.replace.Replace(script))
 	cmd.Dir, cmd.Env, cmd.WaitDelay = in.dir, in.env, time.Second

@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -46,6 +47,7 @@ func TestTheExamplesOfEverySourceReachTheirTables(t *testing.T) {
 	}
 	for _, l := range languages(t) {
 		t.Run(l.name, func(t *testing.T) {
+			t.Parallel()
 			redis, db := testsupport.StartRedis(t), testsupport.SQLite(t)
 			config := fmt.Sprintf("node: {id: docs}\nredis: {url: %q}\nhttp: {listen: \"off\"}\n"+
 				"databases: {main: {driver: sqlite, dsn: %q}}\njobs:\n", redis.URL(), db.DSN)
@@ -112,7 +114,7 @@ func await(t *testing.T, db *testsupport.Database, s section) {
 	query, rows, _ := strings.Cut(strings.TrimSpace(s.blocks["result"]), "\n")
 	want := strings.Split(rows, "\n")
 	var got []string
-	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		got = nil
 		for _, row := range db.Rows(t, query) {
 			got = append(got, strings.Join(row, " "))
@@ -135,21 +137,26 @@ func runRedisCLI(t *testing.T, addr string, blocks []string) {
 
 func runGo(t *testing.T, addr string, blocks []string) {
 	var code strings.Builder
-	fmt.Fprintf(&code, "package main\n\nimport (\n\"encoding/json\"\n\"fmt\"\n\n\"github.com/gomodule/redigo/redis\"\n)\n\n"+
-		"func must(err error) {\nif err != nil {\npanic(err)\n}\n}\n\nfunc main() {\nr, err := redis.Dial(\"tcp\", %q)\nmust(err)\n_, _ = json.Marshal(fmt.Sprint())\n", addr)
+	code.WriteString("package main\n\nimport (\n\"encoding/json\"\n\"fmt\"\n\"os\"\n\n\"github.com/gomodule/redigo/redis\"\n)\n\n" +
+		"func must(err error) {\nif err != nil {\npanic(err)\n}\n}\n\nfunc main() {\nr, err := redis.Dial(\"tcp\", os.Args[1])\nmust(err)\n_, _ = json.Marshal(fmt.Sprint())\n")
 	for _, block := range blocks {
 		fmt.Fprintf(&code, "{\n%smust(err)\n}\n", block)
 	}
 	code.WriteString("}\n")
-	// Inside the module, so that its libraries are there; a name that begins with a dot
-	// is no package of it.
-	dir, err := os.MkdirTemp(".", ".examples-") //nolint:usetesting // it must be in the module
+	// Inside the module, so that its libraries are there, but on no disk; a name that begins
+	// with a dot is no package of it. Nothing in it differs from run to run: it is built once.
+	module, err := filepath.Abs(root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir, shown := t.TempDir(), filepath.Join(module, "test/docs/.examples/main.go")
 	write(t, filepath.Join(dir, "main.go"), code.String())
-	execute(t, "", "", "go", "run", "./"+filepath.Join(dir, "main.go"))
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {shown: filepath.Join(dir, "main.go")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "overlay.json"), string(overlay))
+	execute(t, "", "", "go", "run", "-ldflags=-s -w", "-overlay", filepath.Join(dir, "overlay.json"), shown, addr)
 }
 
 func runPython(t *testing.T, addr string, blocks []string) {
@@ -180,8 +187,14 @@ func runJava(t *testing.T, addr string, blocks []string) {
 	code.WriteString("}\n}\n}\n")
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "Main.java"), code.String())
-	execute(t, "", "", "javac", "-d", dir, "-sourcepath", "testdata/jedis", filepath.Join(dir, "Main.java"))
-	execute(t, "", "", "java", "-cp", dir, "Main")
+	// What runs for a moment is not worth the better compiler, nor a file for those who watch it.
+	brief := []string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData"}
+	compile := []string{"-proc:none", "-d", dir, "-sourcepath", "testdata/jedis", filepath.Join(dir, "Main.java")}
+	for _, option := range brief {
+		compile = append(compile, "-J"+option)
+	}
+	execute(t, "", "", "javac", compile...)
+	execute(t, "", "", "java", append(brief, "-cp", dir, "Main")...)
 }
 
 func write(t *testing.T, path, text string) {
