@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -62,23 +63,23 @@ func TestFlushesOfAClusterAreExact(t *testing.T) {
 	t.Run("counters", func(t *testing.T) {
 		db, want := newDatabase(), map[string]int64{}
 		for round := range 3 {
-			for i := range 300 {
+			for i := range 150 {
 				field := fmt.Sprintf("article:%d", i)
 				g.do("HINCRBY", "views:3", field, i+round)
 				want[field] += int64(i + round)
 			}
-			db.drain(t, countersOn(t, g.store, CountersOptions{PartRows: 100}))
+			db.drain(t, countersOn(t, g.store, CountersOptions{PartRows: 50}))
 		}
 		same(t, "counts", want, db.counts)
 	})
 	t.Run("hashes", func(t *testing.T) {
 		db, want := newDatabase(), map[string]string{}
-		for i := range 800 {
+		for i := range 400 {
 			id := fmt.Sprint(i)
 			g.change(id, "name"+id, i)
 			want[id] = fmt.Sprintf("%d|name%d|%d", i, i, i)
 		}
-		src := hashesOn(t, g.store, HashesOptions{PageRows: 300})
+		src := hashesOn(t, g.store, HashesOptions{PageRows: 150})
 		db.drain(t, src)
 		same(t, "rows", want, db.rows)
 
@@ -133,7 +134,7 @@ func TestFlushesOfAClusterAreExactWhileSlotsMove(t *testing.T) {
 	db := newDatabase()
 	src := hashesOn(t, g.store, HashesOptions{PageRows: 10})
 
-	for round := range 4 {
+	for round := range max(2, often(4)) {
 		// One row's slot stays halfway, with the row on the old node or on the new one;
 		// that of a row which is gone, too. The index itself moves in between.
 		halfway := 1 + rand.IntN(users-1)
@@ -167,10 +168,12 @@ func TestFlushesOfAClusterAreExactWhileSlotsMove(t *testing.T) {
 			if err := m.Finish(); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(300 * time.Millisecond) // for the nodes to hear of it
+			g.cluster.AwaitAgreement()
 		}
 		g.do("SADD", "changed:user", "1")
-		g.moveAway("changed:user")
+		if err := g.moveAway("changed:user"); err != nil {
+			t.Fatal(err)
+		}
 		db.drain(t, src)
 	}
 }
@@ -181,7 +184,7 @@ func TestNothingIsLostOfAStageThatMovesWhileItIsScanned(t *testing.T) {
 	t.Parallel()
 	g := newClusterRig(t)
 	const n = 3000
-	for range 3 {
+	for range often(4) {
 		db := newDatabase()
 		ids := redis.Args{"changed:user"}
 		for i := range n {
@@ -193,7 +196,7 @@ func TestNothingIsLostOfAStageThatMovesWhileItIsScanned(t *testing.T) {
 		src := hashesOn(t, g.store, HashesOptions{PageRows: 500, RemoveEvery: time.Hour, Observe: func(step string) error {
 			if step == stepScanned && !moved {
 				moved = true
-				g.moveAway("changed:user")
+				return g.moveAway("changed:user")
 			}
 			return nil
 		}})
@@ -223,7 +226,9 @@ func TestAScanOfAKeyThatMovesFails(t *testing.T) {
 	replies := 0
 	_, err = scan(t.Context(), c, "HSCAN", "views", "0", func() bool {
 		if replies++; replies == 2 {
-			g.moveAway("views")
+			if err := g.moveAway("views"); err != nil {
+				t.Error(err)
+			}
 		}
 		return false
 	}, func([]byte) {})
@@ -235,23 +240,40 @@ func TestAScanOfAKeyThatMovesFails(t *testing.T) {
 // begin starts to move a key's slot to the next master.
 func (g *clusterRig) begin(key string) *testsupport.SlotMove {
 	g.t.Helper()
-	return g.cluster.BeginMove(key, g.other(key))
+	to, err := g.other(key)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	move, err := g.cluster.Daemon().BeginMove(key, to)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return move
 }
 
-func (g *clusterRig) moveAway(key string) {
-	g.t.Helper()
-	g.cluster.MoveSlot(key, g.other(key))
-	time.Sleep(300 * time.Millisecond)
+// moveAway moves a key's slot to the next master, and waits until all nodes know of it.
+func (g *clusterRig) moveAway(key string) error {
+	to, err := g.other(key)
+	if err != nil {
+		return err
+	}
+	if err := g.cluster.Daemon().MoveSlot(key, to); err != nil {
+		return err
+	}
+	return g.cluster.Daemon().AwaitAgreement()
 }
 
-func (g *clusterRig) other(key string) *testsupport.Redis {
-	g.t.Helper()
-	owner := g.cluster.Owner(key)
+// other is a master that does not have the key.
+func (g *clusterRig) other(key string) (*testsupport.RedisDaemon, error) {
+	c := g.cluster.Daemon()
+	owner, err := c.AwaitOwner(key, nil)
+	if err != nil {
+		return nil, err
+	}
 	for _, k := range []string{"a", "b", "c", "d", "e", "f"} {
-		if r := g.cluster.Owner(k); r != owner {
-			return r
+		if r, err := c.AwaitOwner(k, nil); err != nil || r != owner {
+			return r, err
 		}
 	}
-	g.t.Fatal("one master has all slots")
-	return nil
+	return nil, errors.New("one master has all slots")
 }

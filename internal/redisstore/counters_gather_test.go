@@ -19,16 +19,16 @@ func TestCrashWhileGatheringAtAnyStepIsResumedExactly(t *testing.T) {
 		names := map[string]bool{}
 		for n := 1; ; n++ {
 			db := newDatabase()
-			want := g.fillPlain(zset, 600)
+			want := g.fillPlain(zset, 300)
 			observe, reached := crashAt(n, names)
-			_, err := db.flushOnce(t.Context(), g.plain(PlainCountersOptions{PartRows: 250, MemoryBudget: 4 << 10, Observe: observe}), observe)
+			_, err := db.flushOnce(t.Context(), g.plain(PlainCountersOptions{PartRows: 125, MemoryBudget: 2 << 10, Observe: observe}), observe)
 			for i := range 40 { // some of them are moved, some are not
-				page := fmt.Sprintf("p%d", i*15)
+				page := fmt.Sprintf("p%d", i*7)
 				g.sendHit(zset, page, 1000)
 				want[page] += 1000
 			}
 			g.do("")
-			db.drain(t, g.plain(PlainCountersOptions{PartRows: 150}))
+			db.drain(t, g.plain(PlainCountersOptions{PartRows: 75}))
 			same(t, fmt.Sprintf("counts after a crash at step %d", n), want, db.counts)
 			g.noCounters()
 			if err == nil {
@@ -222,7 +222,7 @@ func TestNothingIsLostOfPlainCountersWhileProducersGoOn(t *testing.T) {
 			own := rand.New(rand.NewPCG(rnd.Uint64(), 1))
 			producer := &rig{t: t, redis: g.redis, store: g.store, conn: g.redis.Conn()}
 			producers.Go(func() {
-				for range 2000 {
+				for range often(3000) {
 					page, n := fmt.Sprint(own.IntN(700)), int64(own.IntN(9)-2)
 					producer.hit(zset, page, n)
 					mu.Lock()

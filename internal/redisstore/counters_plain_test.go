@@ -256,9 +256,9 @@ func TestPlainCountersOfAClusterShareTheirIndexsSlot(t *testing.T) {
 		}
 	}
 	db, want := newDatabase(), map[string]int64{}
-	src := plainOn(t, g.store, PlainCountersOptions{Key: "{hits}:<page>", Changed: "{hits}:changed", PartRows: 100})
+	src := plainOn(t, g.store, PlainCountersOptions{Key: "{hits}:<page>", Changed: "{hits}:changed", PartRows: 40})
 	for round := range 2 {
-		for i := range 600 {
+		for i := range 250 {
 			page := fmt.Sprintf("{%d}", i)
 			g.do("INCRBY", "{hits}:"+page, i+round+1)
 			g.do("SADD", "{hits}:changed", page)

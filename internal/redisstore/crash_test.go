@@ -231,7 +231,7 @@ func TestNothingIsLostOfCountersWhileProducersGoOn(t *testing.T) {
 	for range 2 {
 		own, c := rand.New(rand.NewPCG(rnd.Uint64(), 1)), g.redis.Conn()
 		producers.Go(func() {
-			for range 3000 {
+			for range often(4000) {
 				field, n := fmt.Sprint(own.IntN(200)), own.IntN(9)-2
 				if _, err := c.Do("HINCRBY", "views:3", field, n); err != nil {
 					t.Error(err)
@@ -262,7 +262,7 @@ func TestLastWriteOfEveryHashArrivesWhileProducersGoOn(t *testing.T) {
 		want := map[string]string{}
 		go func() {
 			defer close(stop)
-			for i := range 2000 {
+			for i := range often(2000) {
 				id := fmt.Sprint(own.IntN(150))
 				if own.IntN(5) == 0 {
 					producer.remove(zset, id)

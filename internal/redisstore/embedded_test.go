@@ -23,9 +23,9 @@ func TestSourcesWorkOnTheEmbeddedServer(t *testing.T) {
 	g := &rig{t: t, conn: c, store: openStore(t, "redis://"+m.Addr()+"/0")}
 	for _, zset := range []bool{false, true} {
 		db := newDatabase()
-		counts := g.fillCounters("views:3", 2000)
+		counts := g.fillCounters("views:3", 600)
 		rows := map[string]string{}
-		for i := range 500 {
+		for i := range 150 {
 			id := fmt.Sprint(i)
 			g.change(zset, id, "name", i)
 			rows[id] = id + "|name|" + id
@@ -33,8 +33,8 @@ func TestSourcesWorkOnTheEmbeddedServer(t *testing.T) {
 		g.remove(zset, "7")
 		delete(rows, "7")
 		for _, src := range []flush.Source{
-			g.counters(CountersOptions{PartRows: 100, MemoryBudget: 8 << 10}),
-			g.hashes(HashesOptions{PageRows: 25, MemoryBudget: 4 << 10}),
+			g.counters(CountersOptions{PartRows: 100, MemoryBudget: 3 << 10}),
+			g.hashes(HashesOptions{PageRows: 25, MemoryBudget: 2 << 10}),
 		} {
 			observe, _ := crashAt(14, nil)
 			if _, err := db.flushOnce(t.Context(), src, observe); err != nil && !errors.Is(err, errCrash) {
@@ -59,7 +59,7 @@ func TestListsAndStreamsWorkOnTheEmbeddedServer(t *testing.T) {
 	bothQueues(t, g, func(t *testing.T, fresh func() *queue) {
 		q, db := fresh(), newDatabase()
 		for range 3 {
-			if err := q.add(g.conn, 500); err != nil {
+			if err := q.add(g.conn, 200); err != nil {
 				t.Fatal(err)
 			}
 			observe, _ := crashAt(14, nil)

@@ -107,8 +107,9 @@ func TestPagesComeInKeyOrder(t *testing.T) {
 	bothIndexes(t, func(t *testing.T, g *rig, zset bool) {
 		const n = 5000
 		for i := range n {
-			g.index(zset, fmt.Sprint(i*7919%n))
+			g.sendIndex(zset, fmt.Sprint(i*7919%n))
 		}
+		g.do("")
 		src := g.hashes(HashesOptions{PageRows: 100})
 		var got []string
 		begins := 0 // of a run in order
@@ -209,8 +210,8 @@ func TestLongRowsMakeShortPages(t *testing.T) {
 		if i%3 > 0 {
 			name = strings.Repeat("x", 20<<10)
 		}
-		g.do("HSET", "user:"+id, "name", name, "n", i)
-		g.do("SADD", "changed:user", id)
+		g.send("HSET", "user:"+id, "name", name, "n", i)
+		g.index(false, id)
 		want[id] = id + "|" + name + "|" + id
 	}
 	src := g.hashes(HashesOptions{MemoryBudget: budget})

@@ -49,7 +49,7 @@ func TestListsAndStreamsOfAClusterAreExactWhileTheirSlotMoves(t *testing.T) {
 				steps := 0
 				flushAll(q.source(g.store, 50, locked(func(string) error {
 					if steps++; steps == at {
-						g.moveAway(key)
+						return g.moveAway(key)
 					}
 					return nil
 				})))

@@ -172,7 +172,7 @@ func TestNothingIsLostOfListsAndStreamsWhileProducersGoOn(t *testing.T) {
 		for range 2 {
 			c := g.redis.Conn()
 			producers.Go(func() {
-				if err := q.add(c, 3000); err != nil {
+				if err := q.add(c, often(4000)); err != nil {
 					t.Error(err)
 				}
 			})

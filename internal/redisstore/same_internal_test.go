@@ -45,7 +45,7 @@ func TestBothProtocolsDoTheSame(t *testing.T) {
 	}
 	w := world{t: t, conn: conn, run: runID(info)}
 	outcomes := map[string]int{}
-	for i := range 1000 {
+	for i := range often(2000) {
 		c := w.draw(rng)
 		scripts, without := w.play(c, "scripts"), w.play(c, "without")
 		diff := differences(scripts, without)

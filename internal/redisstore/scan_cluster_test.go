@@ -78,7 +78,11 @@ func TestAScanOfAClusterIsExactWhileSlotsMove(t *testing.T) {
 
 		// A slot that goes from one master to another in the middle of a pass.
 		vanish(30 + round)
-		j.observe = at(stepScanned, func() { g.moveAway(fmt.Sprintf("session:%d", 40+round)) })
+		j.observe = at(stepScanned, func() {
+			if err := g.moveAway(fmt.Sprintf("session:%d", 40+round)); err != nil {
+				t.Error(err)
+			}
+		})
 		before = len(j.table.texts())
 		j.notes = nil
 		if err := j.run(t.Context()); err != nil {

@@ -111,7 +111,7 @@ func TestErrorsOfAScanNameItsKeys(t *testing.T) {
 
 // See TestNoCommandBlocksRedisForLong.
 func TestNoCommandOfAScanBlocksRedisForLong(t *testing.T) {
-	const keys, attempts = 30_000, 8
+	const keys, attempts = 20_000, 8
 	g := newRig(t)
 	for lo := 0; lo < keys; lo += 1000 {
 		for i := lo; i < lo+1000; i++ {

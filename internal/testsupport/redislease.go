@@ -80,7 +80,7 @@ func (l *redisLeases) leaseCluster(opts []RedisOption) (c *RedisClusterDaemon, e
 		return c, c.Stop, nil
 	}
 	for c = l.takeCluster(); c != nil; c = l.takeCluster() {
-		if c.agree() == nil {
+		if c.agree(5*time.Second) == nil {
 			break
 		}
 		if err := c.Stop(); err != nil {
@@ -240,36 +240,6 @@ func (r *RedisDaemon) renewNode() error {
 		commands = append(commands, "FLUSHALL SYNC", "WAIT 1 5000")
 	}
 	return pipeline(c, slices.Concat(commands, forget, statistics)...)
-}
-
-// agree waits until all nodes see the whole Cluster, and the same slots at the same masters.
-func (c *RedisClusterDaemon) agree() error {
-	return await(5*time.Second, "the nodes agree on who serves what", func() error {
-		if err := each(c.members, seesAll); err != nil {
-			return err
-		}
-		var mu sync.Mutex
-		views := map[string]bool{}
-		err := each(c.members, func(r *RedisDaemon) error {
-			nodes, err := r.clusterNodes()
-			if err != nil {
-				return err
-			}
-			var view []string
-			for _, n := range nodes {
-				view = append(view, fmt.Sprint(n.addr, n.master, n.slots))
-			}
-			slices.Sort(view)
-			mu.Lock()
-			defer mu.Unlock()
-			views[strings.Join(view, "\n")] = true
-			return nil
-		})
-		if err == nil && len(views) > 1 {
-			err = fmt.Errorf("they see it in %d ways", len(views))
-		}
-		return err
-	})
 }
 
 // marking are the commands after which a server is not as it was, whatever is done about it

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/gomodule/redigo/redis"
 )
@@ -196,6 +198,39 @@ func (c *RedisClusterDaemon) MoveSlot(key string, to *RedisDaemon) error {
 	return m.Finish()
 }
 
+// AwaitAgreement waits until all nodes have heard which slots have moved where.
+func (c *RedisClusterDaemon) AwaitAgreement() error { return c.agree(failoverWithin) }
+
+// agree waits until all nodes see the whole Cluster, and the same slots at the same masters.
+func (c *RedisClusterDaemon) agree(within time.Duration) error {
+	return await(within, "the nodes agree on who serves what", func() error {
+		if err := each(c.members, seesAll); err != nil {
+			return err
+		}
+		var mu sync.Mutex
+		views := map[string]bool{}
+		err := each(c.members, func(r *RedisDaemon) error {
+			nodes, err := r.clusterNodes()
+			if err != nil {
+				return err
+			}
+			var view []string
+			for _, n := range nodes {
+				view = append(view, fmt.Sprint(n.addr, n.master, n.slots))
+			}
+			slices.Sort(view)
+			mu.Lock()
+			defer mu.Unlock()
+			views[strings.Join(view, "\n")] = true
+			return nil
+		})
+		if err == nil && len(views) > 1 {
+			err = fmt.Errorf("they see it in %d ways", len(views))
+		}
+		return err
+	})
+}
+
 // MoveSlot moves the slot of key with all its keys to a master, while clients use it.
 func (c *RedisCluster) MoveSlot(key string, to *Redis) {
 	c.group.t.Helper()
@@ -209,3 +244,6 @@ func (c *RedisCluster) BeginMove(key string, to *Redis) *SlotMove {
 	c.group.check(err)
 	return m
 }
+
+// AwaitAgreement waits until all nodes have heard which slots have moved where.
+func (c *RedisCluster) AwaitAgreement() { c.group.t.Helper(); c.group.check(c.daemon.AwaitAgreement()) }
