@@ -1,25 +1,88 @@
-package secrets
+package main
 
 import (
+	"bytes"
+	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// planted stands where a secret is in the configurations below.
+// planted stands where a secret is in the configurations below. test/secrets plants them in
+// what real processes read.
 const planted = "pLanted-5ecret-9f31"
+
+// says runs a command to its end, or for a minute, and returns all that it says, and whether
+// it ended well.
+func (c *cli) says(args ...string) (string, bool) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
+	defer cancel()
+	var said bytes.Buffer
+	code := run(ctx, env{
+		args: args, stdin: strings.NewReader(""), stdout: &said, stderr: &said,
+		getenv: func(name string) (string, bool) { v, ok := c.env[name]; return v, ok },
+	})
+	return said.String(), code == exitOK
+}
+
+// listenToStandardError has what libraries write to standard error by themselves kept until
+// the test ends, and looks for secrets in it then. A crash is still told.
+func listenToStandardError(t *testing.T) {
+	t.Helper()
+	heard, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := unix.FcntlInt(2, unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	terminal := os.NewFile(uintptr(before), "stderr")
+	if err := debug.SetCrashOutput(terminal, debug.CrashOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Dup3(int(heard.Fd()), 2, 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Dup3(before, 2, 0); err != nil {
+			t.Error(err)
+		}
+		_ = debug.SetCrashOutput(nil, debug.CrashOptions{}) // a crash goes to standard error anyway
+		_, _ = terminal.Close(), heard.Close()
+		text, err := os.ReadFile(heard.Name())
+		if err != nil {
+			t.Error(err)
+		}
+		if strings.Contains(string(text), planted[:9]) {
+			t.Errorf("a library repeats a secret:\n%s", text)
+		}
+	})
+}
 
 // Whatever is wrong with a value that is secret, the complaint does not repeat it.
 func TestNoComplaintRepeatsASecret(t *testing.T) {
-	p := &place{t: t, dir: t.TempDir()}
-	p.file("two-lines", planted+"\nmore\n")
-	p.file("short", planted[:9]+"\n")
-	p.file("env", planted+"\n")
-	p.file("env-quote", "TOKEN=\""+planted+"\n")
-	p.file("dsn-bad", "postgres://u:"+planted+"@127.0.0.1:port/db\n")
-	p.file("dsn-closed", "u:"+planted+"@tcp(127.0.0.1:1)/db\n")
-	p.file("url-bad", "http://127.0.0.1:port/"+planted+"\n")
-	p.file("key.pem", "-----BEGIN PRIVATE KEY-----\n"+planted+"\n-----END PRIVATE KEY-----\n")
+	listenToStandardError(t)
+	c := newCLI(t)
+	files := map[string]string{
+		"two-lines": planted + "\nmore\n", "short": planted[:9] + "\n", "env": planted + "\n", "env-quote": "TOKEN=\"" + planted + "\n",
+		"dsn-bad": "postgres://u:" + planted + "@127.0.0.1:port/db\n", "dsn-closed": "u:" + planted + "@tcp(127.0.0.1:1)/db\n",
+		"url-bad": "http://127.0.0.1:port/" + planted + "\n", "key.pem": "-----BEGIN PRIVATE KEY-----\n" + planted + "\n-----END PRIVATE KEY-----\n",
+	}
+	for name, text := range files {
+		c.file(name, text)
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
 	closed := "redis: {url: \"redis://127.0.0.1:1\"}\n"
 	job := func(more string) string {
 		return closed + "jobs:\n  - name: j\n    schedule: \"@hourly\"\n    command: [\"true\"]\n" + more
@@ -98,18 +161,21 @@ func TestNoComplaintRepeatsASecret(t *testing.T) {
 	for name, text := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			own := &place{t: t, dir: t.TempDir()}
-			for _, file := range []string{"two-lines", "short", "env", "env-quote", "dsn-bad", "dsn-closed", "url-bad", "key.pem"} {
-				text = strings.ReplaceAll(text, "file: "+file, "file: "+p.dir+"/"+file)
+			for file := range files {
+				text = strings.ReplaceAll(text, "file: "+file, "file: "+dir+"/"+file)
 			}
-			text = strings.ReplaceAll(text, "TOKEN: two-lines", "TOKEN: "+p.dir+"/two-lines")
-			own.file("baton.yaml", text+"\n")
+			text = strings.ReplaceAll(text, "TOKEN: two-lines", "TOKEN: "+dir+"/two-lines")
+			own, config := &cli{t, map[string]string{"HOME": dir, "NO_COLOR": "1"}}, filepath.Join(t.TempDir(), "baton.yaml")
+			put(t, config, text+"\n")
 			usable := true // else the others say the same
 			for _, arguments := range [][]string{{"config", "show"}, {"config", "check"}, {"doctor"}, {"status"}} {
 				if !usable && (arguments[0] == "doctor" || arguments[0] == "status") {
 					continue
 				}
-				said, well := own.runs(append(arguments, "--config", "baton.yaml")...)
+				said, well := own.says(append(arguments, "--config", config)...)
+				if said == "" {
+					t.Errorf("baton %s says nothing", strings.Join(arguments, " "))
+				}
 				if arguments[0] == "config" && arguments[1] == "show" { // check reads the files, too
 					usable = well
 				}
@@ -126,21 +192,28 @@ func TestNoComplaintRepeatsASecret(t *testing.T) {
 
 // What is wrong with a flag or a variable is told without it.
 func TestNoComplaintRepeatsASecretOfTheEnvironment(t *testing.T) {
+	listenToStandardError(t)
+	newCLI(t).file("baton.yaml", "redis: {url: \"redis://127.0.0.1:1\", password: \"${REDIS_PASSWORD}\"}\ndatabases: {main: {driver: postgres, dsn: \"${DSN}\"}}\n")
+	config, err := filepath.Abs("baton.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, value := range []string{"redis://:" + planted + "@127.0.0.1:port", "redis://:" + planted + "@[::1", planted, "redis://:" + planted + "@127.0.0.1:1"} {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
-			p := &place{t: t, dir: t.TempDir(), env: []string{"BATON_REDIS=" + value, "REDIS_PASSWORD=" + planted, "DSN=postgres://u:" + planted + "@127.0.0.1:port/d"}}
-			for _, arguments := range [][]string{{"doctor"}, {"leader"}, {"config", "show"}} {
-				if said := p.says(arguments...); strings.Contains(said, planted) {
-					t.Errorf("BATON_REDIS=%s baton %v:\n%s", value, arguments, said)
+			c := &cli{t, map[string]string{"NO_COLOR": "1", "BATON_REDIS": value, "REDIS_PASSWORD": planted, "DSN": "postgres://u:" + planted + "@127.0.0.1:port/d"}}
+			search := func(arguments ...string) {
+				t.Helper()
+				if said, _ := c.says(arguments...); said == "" || strings.Contains(said, planted) {
+					t.Errorf("BATON_REDIS=%s baton %v:\n%s", c.env["BATON_REDIS"], arguments, said)
 				}
 			}
-			p.env = p.env[1:]
-			p.file("baton.yaml", "redis: {url: \"redis://127.0.0.1:1\", password: \"${REDIS_PASSWORD}\"}\ndatabases: {main: {driver: postgres, dsn: \"${DSN}\"}}\n")
+			search("doctor")
+			search("leader")
+			search("config", "show")
+			delete(c.env, "BATON_REDIS")
 			for _, arguments := range [][]string{{"config", "show"}, {"config", "check"}, {"status", "--redis", value}, {"doctor"}} {
-				if said := p.says(append(arguments, "--config", "baton.yaml")...); strings.Contains(said, planted) {
-					t.Errorf("baton %v:\n%s", arguments, said)
-				}
+				search(append(arguments, "--config", config)...)
 			}
 		})
 	}
