@@ -31,13 +31,11 @@ func faults() []fault {
 // its reply, costs a run at most: the same leader goes on, and the result is exact.
 func TestConnectionLostAtAnyStepIsFinishedExactly(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *lab) {
-		scenes := l.matrix(t, middles)
+		passed := l.passed(t)
 		w := l.wire(t)
 		for _, f := range faults() {
-			if f.database && !l.hasServer() {
-				continue // a file has no connection
-			}
 			failed := 0
+			scenes := l.scenes(t, passed, middles, f.database) // a file has no connection
 			for _, s := range scenes {
 				t.Run(f.name+"/"+s.String(), func(t *testing.T) {
 					failed += l.cell(t, s.kind).disturbed(w, f, s.point)
@@ -109,10 +107,10 @@ func TestUnknownOutcomeOfCommitIsFoundOut(t *testing.T) {
 			return // COMMIT of a file is a call, not a message
 		}
 		w := l.wire(t)
-		for _, s := range l.matrix(t, middles) {
-			if s.boundary != (boundary{"sql", "after fence check"}) {
-				continue
-			}
+		checked := func(points []point) []point {
+			return only(middles(points), func(p point) bool { return p.boundary == boundary{"sql", "after fence check"} })
+		}
+		for _, s := range l.scenes(t, l.passed(t), checked, true) {
 			for _, reply := range []bool{true, false} {
 				name := "request lost"
 				if reply {

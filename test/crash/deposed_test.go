@@ -15,11 +15,13 @@ import (
 // and is told to step down.
 func TestLeaderDeposedAtAnyStepChangesNothing(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *lab) {
+		passed := l.passed(t)
+		scenes := l.scenes(t, passed, outsideTransactions, false)
+		// Nobody gets past the lock of a file: see below.
+		scenes = append(scenes, l.scenes(t, passed, insideTransactions, true)...)
 		var cells waiting
-		for _, s := range l.matrix(t, middles) {
-			if !inTransaction(s.point) || l.hasServer() { // nobody gets past the lock of a file: see below
-				cells.run(t, s.String(), func(t *testing.T) { l.cell(t, s.kind).deposed(s.point) })
-			}
+		for _, s := range scenes {
+			cells.run(t, s.String(), func(t *testing.T) { l.cell(t, s.kind).deposed(s.point) })
 		}
 		cells.wait()
 		l.nothingLeft(t)
@@ -32,14 +34,18 @@ func TestLeaderDeposedAtAnyStepChangesNothing(t *testing.T) {
 func TestLeaderThatWakesInsideItsTransactionDoesNotCommit(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *lab) {
 		var cells waiting
-		for _, s := range l.matrix(t, middles) {
-			if inTransaction(s.point) {
-				cells.run(t, s.String(), func(t *testing.T) { l.cell(t, s.kind).overtaken(s.point) })
-			}
+		for _, s := range l.matrix(t, insideTransactions) {
+			cells.run(t, s.String(), func(t *testing.T) { l.cell(t, s.kind).overtaken(s.point) })
 		}
 		cells.wait()
 		l.nothingLeft(t)
 	})
+}
+
+func insideTransactions(points []point) []point { return only(middles(points), inTransaction) }
+
+func outsideTransactions(points []point) []point {
+	return only(middles(points), func(p point) bool { return !inTransaction(p) })
 }
 
 // inTransaction says whether a transaction is open at a step.

@@ -10,6 +10,7 @@ import (
 	"baton/internal/flush"
 	"baton/internal/redisstore"
 	"baton/internal/sqlstore"
+	"baton/internal/testsupport"
 )
 
 // boundary is a step of one layer.
@@ -46,7 +47,7 @@ func never(k kind, b boundary) string {
 		steps := flush.Steps()
 		at := slices.Index(steps, flush.Step(b.Step))
 		if slices.Index(steps, flush.StepBeforeSweep) <= at && at <= slices.Index(steps, flush.StepSwept) {
-			return only(k == scan, "only a scan finds out what has vanished")
+			return unless(k == scan, "only a scan finds out what has vanished")
 		}
 	case "sql":
 		return neverInDatabase(k, sqlstore.Step(b.Step))
@@ -57,17 +58,17 @@ func never(k kind, b boundary) string {
 func neverInDatabase(k kind, s sqlstore.Step) string {
 	switch s {
 	case sqlstore.StepAfterLedger:
-		return only(k != stream, "the position does what the ledger does for others")
+		return unless(k != stream, "the position does what the ledger does for others")
 	case sqlstore.StepAfterMove:
-		return only(k == stream, "its place is not in the database")
+		return unless(k == stream, "its place is not in the database")
 	case sqlstore.StepAfterMarks:
-		return only(k == watermark, "it has no totals")
+		return unless(k == watermark, "it has no totals")
 	}
 	return ""
 }
 
-// only is why unless ok.
-func only(ok bool, why string) string {
+// unless is why, unless ok.
+func unless(ok bool, why string) string {
 	if ok {
 		return ""
 	}
@@ -123,12 +124,28 @@ func (s scene) String() string { return string(s.kind) + "/" + s.point.String() 
 // matrix is every point of every source that pick leaves. It says how many.
 func (l *lab) matrix(t *testing.T, pick func([]point) []point) []scene {
 	t.Helper()
+	return l.scenes(t, l.passed(t), pick, false)
+}
+
+// passed is what an undisturbed flush of each kind comes by.
+func (l *lab) passed(t *testing.T) map[kind][]point {
+	t.Helper()
+	all := map[kind][]point{}
+	for _, k := range kinds() {
+		all[k] = l.points(t, k)
+	}
+	return all
+}
+
+// scenes are the points that pick leaves, and that this database is to try. servers says that
+// a file cannot try them, so that only servers take turns.
+func (l *lab) scenes(t *testing.T, passed map[kind][]point, pick func([]point) []point, servers bool) []scene {
+	t.Helper()
 	var all []scene
 	for i, k := range kinds() {
-		passed := l.points(t, k)
-		picked := l.share(i, pick(passed))
+		picked := l.share(i, pick(passed[k]), servers)
 		t.Logf("matrix: %s come by %d of %d steps, %d times in a flush, of which %d are tried",
-			k, len(middles(passed)), len(boundaries()), len(passed), len(picked))
+			k, len(middles(passed[k])), len(boundaries()), len(passed[k]), len(picked))
 		for _, p := range picked {
 			all = append(all, scene{k, p})
 		}
@@ -149,17 +166,20 @@ func passings(points []point) []point {
 }
 
 // share is what this database tries of the points of a kind of source, the ith. Where not
-// everything is tried the databases take turns: each source comes by all of its steps,
-// each database has all sources, and each step of several sources meets all databases;
-// but not every source meets every database at every step.
-func (l *lab) share(i int, points []point) []point {
+// everything is tried the databases take turns: each source comes by all of its steps, each
+// database has all sources, and each step that all sources come by meets all databases; but not
+// every source meets every database at every step.
+func (l *lab) share(i int, points []point, servers bool) []point {
+	if servers && !l.hasServer() {
+		return nil
+	}
 	if everything() {
 		return points
 	}
 	all := boundaries()
-	turns := []string{"postgres", "mysql", "sqlite"}
 	var mine []point
 	for _, p := range points {
+		turns := turnsAt(p, servers)
 		turn := (slices.Index(all, p.boundary) + i) % len(turns)
 		if turns[turn] == l.db.Driver || p.Layer == "sql" && lonely(sqlstore.Step(p.Step)) {
 			mine = append(mine, p)
@@ -168,8 +188,28 @@ func (l *lab) share(i int, points []point) []point {
 	return mine
 }
 
+// turnsAt are the databases that take turns at a point. PostgreSQL comes by a third of the steps
+// in the database, where each has a way of its own, and by fewer of the others: it makes a
+// process for each connection. servers leaves SQLite out.
+func turnsAt(p point, servers bool) []string {
+	const pg, maria, lite = "postgres", "mysql", "sqlite"
+	switch {
+	case p.Layer == "sql" && servers:
+		return []string{pg, maria, maria}
+	case p.Layer == "sql":
+		return []string{pg, maria, lite}
+	case servers:
+		return []string{pg, maria, maria, maria, maria, maria, maria} // as many as there are sources
+	}
+	return []string{pg, lite, maria, lite, lite, maria, lite}
+}
+
 // lonely are steps in the database that a single kind of source comes by.
 func lonely(s sqlstore.Step) bool { return s == sqlstore.StepAfterMove || s == sqlstore.StepAfterMarks }
+
+func only(points []point, which func(point) bool) []point {
+	return slices.DeleteFunc(slices.Clone(points), func(p point) bool { return !which(p) })
+}
 
 // middles picks of each boundary the passing that is in the middle of a stage, if
 // it is passed more than once.
@@ -222,4 +262,37 @@ func (l *lab) points(t *testing.T, k kind) []point {
 		t.FailNow()
 	}
 	return all
+}
+
+// Whatever befalls a flush, befalls it at each step of each source in some database, also where
+// not everything is tried; and each step that all sources come by meets all databases.
+func TestDatabasesTakeTurnsAtEveryStepOfEverySource(t *testing.T) {
+	if everything() {
+		return // nobody takes turns
+	}
+	for _, servers := range []bool{false, true} {
+		for _, b := range boundaries() {
+			common, met := true, map[string]bool{}
+			for i, k := range kinds() {
+				if never(k, b) != "" {
+					common = false
+					continue
+				}
+				tried := 0
+				for _, driver := range []string{"postgres", "mysql", "sqlite"} {
+					l := &lab{db: &testsupport.Database{Driver: driver}}
+					if len(l.share(i, []point{{b, 1}}, servers)) > 0 {
+						tried++
+						met[driver] = true
+					}
+				}
+				if tried == 0 {
+					t.Errorf("%s: no database tries %s", b, k)
+				}
+			}
+			if want := map[bool]int{false: 3, true: 2}[servers]; common && len(met) != want {
+				t.Errorf("%s is tried in %d kinds of databases, want %d", b, len(met), want)
+			}
+		}
+	}
 }
