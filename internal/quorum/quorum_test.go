@@ -75,8 +75,7 @@ func (m masters) held(owner string) int {
 func TestQuorumOfFakesConforms(t *testing.T) {
 	for _, n := range []int{1, 2, 3} {
 		t.Run(fmt.Sprintf("%d masters", n), func(t *testing.T) {
-			t.Parallel()
-			locktest.Run(t, func(t *testing.T) locktest.Bench {
+			locktest.RunInBubble(t, func(t *testing.T) locktest.Bench {
 				const ttl = 200 * time.Millisecond
 				m := newMasters(n, ttl)
 				return locktest.Bench{

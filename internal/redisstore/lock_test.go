@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -54,11 +55,10 @@ func TestRedisLockConforms(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := testsupport.StartRedis(t)
-			locktest.Run(t, func(t *testing.T) locktest.Bench {
-				const ttl = 400 * time.Millisecond
+			locktest.RunLive(t, func(t *testing.T, ttl time.Duration) locktest.Bench {
 				s := open(t, r)
 				o := design
-				o.Key, o.TTL = "lock:"+t.Name(), ttl
+				o.Key, o.TTL = fmt.Sprint("lock:", t.Name(), ttl), ttl
 				node := func(id string) *redisstore.Lock {
 					o.NodeID = id
 					return designedLock(t, s, o)

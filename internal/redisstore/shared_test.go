@@ -21,9 +21,8 @@ import (
 func TestALockOnASharedConnectionConforms(t *testing.T) {
 	t.Parallel()
 	r := testsupport.StartRedis(t)
-	locktest.Run(t, func(t *testing.T) locktest.Bench {
-		const ttl = 400 * time.Millisecond
-		s, key := open(t, r), "lock:"+t.Name()
+	locktest.RunLive(t, func(t *testing.T, ttl time.Duration) locktest.Bench {
+		s, key := open(t, r), fmt.Sprint("lock:", t.Name(), ttl)
 		node := func(id string) *redisstore.Lock {
 			// Each node is a process of its own.
 			return designedLock(t, s, redisstore.LockOptions{Key: key, NodeID: id, TTL: ttl, Shared: redisstore.NewShared(s)})

@@ -5,7 +5,9 @@ package locktest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"baton/internal/elector"
@@ -24,44 +26,132 @@ type Bench struct {
 	StepDown func(to, reason string)
 }
 
+// T is what a case needs of a test.
+type T interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+var cases = []struct {
+	name string
+	test func(t T, ctx context.Context, b Bench)
+}{
+	{"AFreeLockIsWonOnce", aFreeLockIsWonOnce},
+	{"TheSameOwnerWinsAgainWithTheSameEpoch", sameOwnerWinsAgain},
+	{"AskingAgainRenewsTheLease", askingAgainRenews},
+	{"AnotherOwnerOfTheSameNodeIsSomebodyElse", otherOwnerOfSameNode},
+	{"ALeaseExpiresUnlessRenewed", leaseExpires},
+	{"WhoeverPollsHearsOfTheNextHolder", pollHearsOfNext},
+	{"RenewKeepsTheLease", renewKeeps},
+	{"OnlyTheOwnerRenewsAndReleases", onlyTheOwner},
+	{"AnExpiredLeaseIsNotRenewed", expiredIsNotRenewed},
+	{"TheEpochRisesWithEveryTerm", epochRises},
+	{"TheEpochRisesAboveTheFloor", epochAboveFloor},
+	{"TheEpochSurvivesAnEmptyStore", epochSurvivesFlush},
+	{"HeldTellsTheEpoch", heldTellsEpoch},
+	{"AnEmptiedStoreMakesNewOwnersWaitOneLease", emptiedStoreWaits},
+	{"TheLeaderPutsTheLockOfAnEmptiedStoreBack", leaderPutsBack},
+	{"AnEarlierOwnerPutsNothingBack", earlierPutsNothingBack},
+	{"AnObserverLooksAndNeverWins", observerNeverWins},
+	{"ACourteousCandidateTakesOnlyWhatIsReservedForIt", courteousTakesReserved},
+	{"RaiseLiftsTheEpochOfTheOwnerOnly", raise},
+	{"AHandoverReservesTheLock", handoverReserves},
+	{"AnOrderReachesTheLeaderItWasMeantFor", orderReaches},
+}
+
+// patience is how long a case may take.
+const patience = time.Minute
+
 // Run runs the suite; open makes a fresh lock for each case.
 func Run(t *testing.T, open func(t *testing.T) Bench) {
-	cases := []struct {
-		name string
-		test func(t *testing.T, ctx context.Context, b Bench)
-	}{
-		{"AFreeLockIsWonOnce", aFreeLockIsWonOnce},
-		{"TheSameOwnerWinsAgainWithTheSameEpoch", sameOwnerWinsAgain},
-		{"AskingAgainRenewsTheLease", askingAgainRenews},
-		{"AnotherOwnerOfTheSameNodeIsSomebodyElse", otherOwnerOfSameNode},
-		{"ALeaseExpiresUnlessRenewed", leaseExpires},
-		{"WhoeverPollsHearsOfTheNextHolder", pollHearsOfNext},
-		{"RenewKeepsTheLease", renewKeeps},
-		{"OnlyTheOwnerRenewsAndReleases", onlyTheOwner},
-		{"AnExpiredLeaseIsNotRenewed", expiredIsNotRenewed},
-		{"TheEpochRisesWithEveryTerm", epochRises},
-		{"TheEpochRisesAboveTheFloor", epochAboveFloor},
-		{"TheEpochSurvivesAnEmptyStore", epochSurvivesFlush},
-		{"HeldTellsTheEpoch", heldTellsEpoch},
-		{"AnEmptiedStoreMakesNewOwnersWaitOneLease", emptiedStoreWaits},
-		{"TheLeaderPutsTheLockOfAnEmptiedStoreBack", leaderPutsBack},
-		{"AnEarlierOwnerPutsNothingBack", earlierPutsNothingBack},
-		{"AnObserverLooksAndNeverWins", observerNeverWins},
-		{"ACourteousCandidateTakesOnlyWhatIsReservedForIt", courteousTakesReserved},
-		{"RaiseLiftsTheEpochOfTheOwnerOnly", raise},
-		{"AHandoverReservesTheLock", handoverReserves},
-		{"AnOrderReachesTheLeaderItWasMeantFor", orderReaches},
-	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
 			c.test(t, ctx, open(t))
 		})
 	}
 }
 
-func win(t *testing.T, ctx context.Context, l elector.Lock, owner string) int64 {
+// RunInBubble is Run with each case in a bubble of package synctest: for stores whose time is
+// Go's.
+func RunInBubble(t *testing.T, open func(t *testing.T) Bench) {
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(context.Background(), patience)
+				defer cancel()
+				c.test(t, ctx, open(t))
+			})
+		})
+	}
+}
+
+// The lease of a case on real servers is as short as the machine allows.
+const shortest, longest = 400 * time.Millisecond, 400 * time.Millisecond << 5
+
+// RunLive is Run on real servers, which count leases by a clock that a busy machine does not
+// wait for. What a case finds wrong after it was held up for a good part of a lease is no
+// fault of the lock's: it is tried again, with twice the lease, on a lock that open makes.
+func RunLive(t *testing.T, open func(t *testing.T, ttl time.Duration) Bench) {
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			for ttl := shortest; ; ttl *= 2 {
+				a := &attempt{T: t}
+				late := a.run(c.test, open(t, ttl))
+				if len(a.wrong) == 0 {
+					return
+				}
+				if late < ttl/4 || ttl == longest {
+					for _, w := range a.wrong {
+						t.Error(w)
+					}
+					t.Fatalf("held up for %v, with a lease of %v", late, ttl)
+				}
+				t.Logf("held up for %v, with a lease of %v, it found: %q", late, ttl, a.wrong)
+			}
+		})
+	}
+}
+
+// attempt notes what a case finds wrong.
+type attempt struct {
+	*testing.T
+	wrong []string
+}
+
+// errEnded ends an attempt.
+var errEnded = errors.New("the attempt has found enough")
+
+func (a *attempt) Errorf(format string, args ...any) {
+	a.wrong = append(a.wrong, fmt.Sprintf(format, args...))
+}
+
+func (a *attempt) Fatalf(format string, args ...any) {
+	a.Errorf(format, args...)
+	panic(errEnded)
+}
+
+// run returns how much longer the case took than it meant to sleep.
+func (a *attempt) run(test func(T, context.Context, Bench), b Bench) (late time.Duration) {
+	ctx, cancel := context.WithTimeout(a.Context(), patience)
+	defer cancel()
+	var slept time.Duration
+	sleep := b.Sleep
+	b.Sleep = func(d time.Duration) { slept += d; sleep(d) }
+	began := time.Now()
+	defer func() {
+		late = time.Since(began) - slept
+		if r := recover(); r != nil && r != any(errEnded) {
+			panic(r)
+		}
+	}()
+	test(a, ctx, b)
+	return 0
+}
+
+func win(t T, ctx context.Context, l elector.Lock, owner string) int64 {
 	t.Helper()
 	a := ask(t, ctx, l, elector.Candidate{Owner: owner})
 	if a.Outcome != elector.Won {
@@ -70,7 +160,7 @@ func win(t *testing.T, ctx context.Context, l elector.Lock, owner string) int64 
 	return a.Epoch
 }
 
-func ask(t *testing.T, ctx context.Context, l elector.Lock, c elector.Candidate) elector.Answer {
+func ask(t T, ctx context.Context, l elector.Lock, c elector.Candidate) elector.Answer {
 	t.Helper()
 	a, err := l.Acquire(ctx, c)
 	if err != nil {
@@ -79,21 +169,21 @@ func ask(t *testing.T, ctx context.Context, l elector.Lock, c elector.Candidate)
 	return a
 }
 
-func release(t *testing.T, ctx context.Context, l elector.Lock, owner string, h elector.Handover) {
+func release(t T, ctx context.Context, l elector.Lock, owner string, h elector.Handover) {
 	t.Helper()
 	if err := l.Release(ctx, owner, h); err != nil {
 		t.Fatalf("release by %s: %v", owner, err)
 	}
 }
 
-func wantHeld(t *testing.T, a elector.Answer, holder string, atMost time.Duration) {
+func wantHeld(t T, a elector.Answer, holder string, atMost time.Duration) {
 	t.Helper()
 	if a.Outcome != elector.Held || a.Holder != holder || a.Left <= 0 || a.Left > atMost {
 		t.Fatalf("got %+v, want it held by %q for at most %v", a, holder, atMost)
 	}
 }
 
-func aFreeLockIsWonOnce(t *testing.T, ctx context.Context, b Bench) {
+func aFreeLockIsWonOnce(t T, ctx context.Context, b Bench) {
 	if e := win(t, ctx, b.A, "o1"); e <= 0 {
 		t.Errorf("epoch %d is not positive", e)
 	}
@@ -101,7 +191,7 @@ func aFreeLockIsWonOnce(t *testing.T, ctx context.Context, b Bench) {
 	wantHeld(t, ask(t, ctx, b.B, elector.Candidate{Owner: "o2", Polling: true}), "a", b.TTL)
 }
 
-func sameOwnerWinsAgain(t *testing.T, ctx context.Context, b Bench) {
+func sameOwnerWinsAgain(t T, ctx context.Context, b Bench) {
 	first := win(t, ctx, b.A, "o1")
 	a := ask(t, ctx, b.A, elector.Candidate{Owner: "o1"})
 	if a.Outcome != elector.Won || a.Epoch != first {
@@ -109,7 +199,7 @@ func sameOwnerWinsAgain(t *testing.T, ctx context.Context, b Bench) {
 	}
 }
 
-func askingAgainRenews(t *testing.T, ctx context.Context, b Bench) {
+func askingAgainRenews(t T, ctx context.Context, b Bench) {
 	win(t, ctx, b.A, "o1")
 	b.Sleep(b.TTL * 6 / 10)
 	win(t, ctx, b.A, "o1")
@@ -117,12 +207,12 @@ func askingAgainRenews(t *testing.T, ctx context.Context, b Bench) {
 	wantHeld(t, ask(t, ctx, b.B, elector.Candidate{Owner: "o2"}), "a", b.TTL)
 }
 
-func otherOwnerOfSameNode(t *testing.T, ctx context.Context, b Bench) {
+func otherOwnerOfSameNode(t T, ctx context.Context, b Bench) {
 	win(t, ctx, b.A, "o1")
 	wantHeld(t, ask(t, ctx, b.A, elector.Candidate{Owner: "o2"}), "a", b.TTL)
 }
 
-func leaseExpires(t *testing.T, ctx context.Context, b Bench) {
+func leaseExpires(t T, ctx context.Context, b Bench) {
 	first := win(t, ctx, b.A, "o1")
 	b.Sleep(b.TTL + b.TTL/10)
 	if second := win(t, ctx, b.B, "o2"); second <= first {
@@ -130,7 +220,7 @@ func leaseExpires(t *testing.T, ctx context.Context, b Bench) {
 	}
 }
 
-func pollHearsOfNext(t *testing.T, ctx context.Context, b Bench) {
+func pollHearsOfNext(t T, ctx context.Context, b Bench) {
 	win(t, ctx, b.A, "o1")
 	wantHeld(t, ask(t, ctx, b.B, elector.Candidate{Owner: "o2"}), "a", b.TTL)
 	b.Sleep(b.TTL + b.TTL/10)
@@ -138,7 +228,7 @@ func pollHearsOfNext(t *testing.T, ctx context.Context, b Bench) {
 	wantHeld(t, ask(t, ctx, b.B, elector.Candidate{Owner: "o2", Polling: true}), "c", b.TTL)
 }
 
-func renewKeeps(t *testing.T, ctx context.Context, b Bench) {
+func renewKeeps(t T, ctx context.Context, b Bench) {
 	win(t, ctx, b.A, "o1")
 	for range 3 {
 		b.Sleep(b.TTL * 6 / 10)
@@ -150,7 +240,7 @@ func renewKeeps(t *testing.T, ctx context.Context, b Bench) {
 	wantHeld(t, ask(t, ctx, b.B, elector.Candidate{Owner: "o2"}), "a", b.TTL)
 }
 
-func onlyTheOwner(t *testing.T, ctx context.Context, b Bench) {
+func onlyTheOwner(t T, ctx context.Context, b Bench) {
 	win(t, ctx, b.A, "o1")
 	if _, err := b.B.Renew(ctx, "o2", 1); !errors.Is(err, elector.ErrLost) {
 		t.Errorf("renew by another owner: %v, want ErrLost", err)
@@ -161,7 +251,7 @@ func onlyTheOwner(t *testing.T, ctx context.Context, b Bench) {
 	win(t, ctx, b.B, "o2")
 }
 
-func expiredIsNotRenewed(t *testing.T, ctx context.Context, b Bench) {
+func expiredIsNotRenewed(t T, ctx context.Context, b Bench) {
 	win(t, ctx, b.A, "o1")
 	b.Sleep(b.TTL + b.TTL/10)
 	if _, err := b.A.Renew(ctx, "o1", 1); !errors.Is(err, elector.ErrLost) {
@@ -169,7 +259,7 @@ func expiredIsNotRenewed(t *testing.T, ctx context.Context, b Bench) {
 	}
 }
 
-func epochRises(t *testing.T, ctx context.Context, b Bench) {
+func epochRises(t T, ctx context.Context, b Bench) {
 	var last int64
 	for i := range 5 {
 		owner := string(rune('p' + i))
@@ -182,7 +272,7 @@ func epochRises(t *testing.T, ctx context.Context, b Bench) {
 	}
 }
 
-func epochAboveFloor(t *testing.T, ctx context.Context, b Bench) {
+func epochAboveFloor(t T, ctx context.Context, b Bench) {
 	const floor = 9_000_000_000_000
 	win(t, ctx, b.A, "o0") // a store that knows of no term waits for what the floor speaks of
 	release(t, ctx, b.A, "o0", elector.Handover{Event: "released"})
@@ -192,7 +282,7 @@ func epochAboveFloor(t *testing.T, ctx context.Context, b Bench) {
 	}
 }
 
-func epochSurvivesFlush(t *testing.T, ctx context.Context, b Bench) {
+func epochSurvivesFlush(t T, ctx context.Context, b Bench) {
 	last := win(t, ctx, b.A, "o1")
 	for i := range 3 {
 		b.Flush()
@@ -205,7 +295,7 @@ func epochSurvivesFlush(t *testing.T, ctx context.Context, b Bench) {
 	}
 }
 
-func heldTellsEpoch(t *testing.T, ctx context.Context, b Bench) {
+func heldTellsEpoch(t T, ctx context.Context, b Bench) {
 	epoch := win(t, ctx, b.A, "o1")
 	for _, polling := range []bool{false, true} {
 		if a := ask(t, ctx, b.B, elector.Candidate{Owner: "o2", Polling: polling}); a.Epoch != epoch {
@@ -215,7 +305,7 @@ func heldTellsEpoch(t *testing.T, ctx context.Context, b Bench) {
 }
 
 // wantQuarantine asks for the lock with what the node knows.
-func wantQuarantine(t *testing.T, ctx context.Context, b Bench, l elector.Lock, owner string, floor int64) {
+func wantQuarantine(t T, ctx context.Context, b Bench, l elector.Lock, owner string, floor int64) {
 	t.Helper()
 	a := ask(t, ctx, l, elector.Candidate{Owner: owner, Floor: floor})
 	if a.Outcome != elector.Wait || a.Left <= 0 || a.Left > b.TTL || a.Reason == "" {
@@ -223,7 +313,7 @@ func wantQuarantine(t *testing.T, ctx context.Context, b Bench, l elector.Lock, 
 	}
 }
 
-func emptiedStoreWaits(t *testing.T, ctx context.Context, b Bench) {
+func emptiedStoreWaits(t T, ctx context.Context, b Bench) {
 	epoch := win(t, ctx, b.A, "o1")
 	b.Flush()
 	wantQuarantine(t, ctx, b, b.B, "o2", epoch)
@@ -237,7 +327,7 @@ func emptiedStoreWaits(t *testing.T, ctx context.Context, b Bench) {
 	}
 }
 
-func leaderPutsBack(t *testing.T, ctx context.Context, b Bench) {
+func leaderPutsBack(t T, ctx context.Context, b Bench) {
 	epoch := win(t, ctx, b.A, "o1")
 	b.Flush()
 	wantQuarantine(t, ctx, b, b.B, "o2", epoch)
@@ -252,7 +342,7 @@ func leaderPutsBack(t *testing.T, ctx context.Context, b Bench) {
 	}
 }
 
-func earlierPutsNothingBack(t *testing.T, ctx context.Context, b Bench) {
+func earlierPutsNothingBack(t T, ctx context.Context, b Bench) {
 	first := win(t, ctx, b.A, "o1")
 	release(t, ctx, b.A, "o1", elector.Handover{Event: "released"})
 	if _, err := b.A.Renew(ctx, "o1", first); !errors.Is(err, elector.ErrLost) {
@@ -271,7 +361,7 @@ func earlierPutsNothingBack(t *testing.T, ctx context.Context, b Bench) {
 	}
 }
 
-func observerNeverWins(t *testing.T, ctx context.Context, b Bench) {
+func observerNeverWins(t T, ctx context.Context, b Bench) {
 	if a := ask(t, ctx, b.A, elector.Candidate{Owner: "o1", Observer: true}); a.Outcome != elector.Wait || a.Reason != elector.LeftToOthers || a.Left <= 0 {
 		t.Fatalf("an observer of a free lock: %+v; want it to wait", a)
 	}
@@ -279,7 +369,7 @@ func observerNeverWins(t *testing.T, ctx context.Context, b Bench) {
 	wantHeld(t, ask(t, ctx, b.A, elector.Candidate{Owner: "o1", Observer: true}), "b", b.TTL)
 }
 
-func courteousTakesReserved(t *testing.T, ctx context.Context, b Bench) {
+func courteousTakesReserved(t T, ctx context.Context, b Bench) {
 	polite := elector.Candidate{Owner: "o1", Courteous: true}
 	if a := ask(t, ctx, b.A, polite); a.Outcome != elector.Wait || a.Reason != elector.LeftToOthers || a.Left <= 0 {
 		t.Fatalf("a courteous candidate for a free lock: %+v; want it to wait", a)
@@ -300,7 +390,7 @@ func courteousTakesReserved(t *testing.T, ctx context.Context, b Bench) {
 	}
 }
 
-func raise(t *testing.T, ctx context.Context, b Bench) {
+func raise(t T, ctx context.Context, b Bench) {
 	first := win(t, ctx, b.A, "o1")
 	raised, err := b.A.Raise(ctx, "o1", first+100)
 	if err != nil || raised <= first+100 {
@@ -318,7 +408,7 @@ func raise(t *testing.T, ctx context.Context, b Bench) {
 	}
 }
 
-func handoverReserves(t *testing.T, ctx context.Context, b Bench) {
+func handoverReserves(t T, ctx context.Context, b Bench) {
 	win(t, ctx, b.A, "o1")
 	release(t, ctx, b.A, "o1", elector.Handover{Event: "stepped_down", To: "b"})
 	a := ask(t, ctx, b.A, elector.Candidate{Owner: "o2"})
@@ -330,7 +420,7 @@ func handoverReserves(t *testing.T, ctx context.Context, b Bench) {
 	win(t, ctx, b.A, "o2") // the reservation went with the term it was for
 }
 
-func orderReaches(t *testing.T, ctx context.Context, b Bench) {
+func orderReaches(t T, ctx context.Context, b Bench) {
 	win(t, ctx, b.A, "o1")
 	b.StepDown("b", "upgrade")
 	want := elector.Order{StepDown: true, To: "b", Reason: "upgrade"}
