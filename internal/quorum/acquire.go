@@ -30,7 +30,10 @@ func (l *Lock) Acquire(ctx context.Context, c elector.Candidate) (elector.Answer
 		l.withdraw(ctx, owner, b)
 		return l.defeat(b, l.opts.Clock()-sent)
 	}
-	epoch, err := l.record(ctx, owner, b.won)
+	epoch, known := l.again(owner, b.won)
+	if !known {
+		epoch, err = l.record(ctx, owner, b.won)
+	}
 	if err == nil && l.opts.Clock() >= sent+l.opts.TTL-l.opts.Margin {
 		err = errors.New("acquire: the answers took so long that nothing is left of the lease")
 	}
@@ -41,7 +44,7 @@ func (l *Lock) Acquire(ctx context.Context, c elector.Candidate) (elector.Answer
 	l.mu.Lock()
 	l.splits = 0
 	l.mu.Unlock()
-	l.term(owner)
+	l.term(owner, epoch)
 	for _, ln := range b.missing(l.lanes) {
 		l.heal(ctx, ln, owner, epoch)
 	}
@@ -151,6 +154,24 @@ func (l *Lock) vote(ctx context.Context, c elector.Candidate) *ballot {
 		}
 	}
 	return b
+}
+
+// again is the epoch of a term that has been won before and goes on: a majority has had it
+// since, or they would know of a higher one. Another master may have granted the term when
+// its epoch was written back already, under a higher one of its own.
+func (l *Lock) again(owner string, given []reply[elector.Answer]) (epoch int64, known bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.leads != owner {
+		return 0, false
+	}
+	same := 0
+	for _, r := range given {
+		if r.value.Epoch == l.epoch {
+			same++
+		}
+	}
+	return l.epoch, same >= l.majority
 }
 
 // record makes the epoch of a term the highest of those that the masters gave it,

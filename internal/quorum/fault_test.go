@@ -39,6 +39,36 @@ func TestAMinorityThatHangsDelaysNothing(t *testing.T) {
 	})
 }
 
+// A master whose own epoch is higher grants the lock so late that the term's epoch is known
+// already. Whoever asks again, as it may where a reply was lost, is told the same epoch.
+func TestAMasterThatGrantsATermLateDoesNotChangeItsEpoch(t *testing.T) {
+	on(t, 3, func(t *testing.T, b *bench) {
+		b.win("o0")
+		_ = b.Release(b.ctx, "o0", elector.Handover{})
+		alone := b.masters[2].Node("x", nil)
+		for i := range 3 { // terms that came to nothing
+			owner := fmt.Sprint("x", i)
+			_, _ = alone.Acquire(b.ctx, elector.Candidate{Owner: owner})
+			_ = alone.Release(b.ctx, owner, elector.Handover{})
+		}
+		b.links.set(always(fakelock.Fault{After: perNode / 2}), 2)
+		won := b.ask(elector.Candidate{Owner: "o1", Floor: 1})
+		b.links.set(nil, 2)
+		time.Sleep(perNode)
+		if again := b.ask(elector.Candidate{Owner: "o1", Floor: 1}); won.Outcome != elector.Won || again.Outcome != elector.Won || again.Epoch != won.Epoch {
+			t.Errorf("won %+v, and asked again %+v; want the same epoch", won, again)
+		}
+		raised, err := b.Raise(b.ctx, "o1", won.Epoch+100)
+		if again := b.ask(elector.Candidate{Owner: "o1", Floor: 1}); err != nil || again.Epoch != raised {
+			t.Errorf("raised to %d, %v, and asked again %+v; want the same epoch", raised, err, again)
+		}
+		_ = b.Release(b.ctx, "o1", elector.Handover{})
+		if next := b.win("o2"); next.Epoch <= raised {
+			t.Errorf("the next term has epoch %d after %d", next.Epoch, raised)
+		}
+	})
+}
+
 // Else one more fault, before the first renewal, would end the term.
 func TestAMasterThatIsSlowWhenATermBeginsIsAskedAgainAtOnce(t *testing.T) {
 	on(t, 5, func(t *testing.T, b *bench) {

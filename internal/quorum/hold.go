@@ -11,7 +11,7 @@ import (
 // Renew implements elector.Lock. It returns when a majority has renewed or cannot
 // renew any more, without waiting for the slowest.
 func (l *Lock) Renew(ctx context.Context, owner string, epoch int64) (elector.Order, error) {
-	l.term(owner)
+	l.term(owner, epoch)
 	replies := ask(ctx, l, l.lanes, func(ctx context.Context, lock elector.Lock) (elector.Order, error) {
 		return lock.Renew(ctx, owner, epoch)
 	})
@@ -106,5 +106,9 @@ func (l *Lock) Raise(ctx context.Context, owner string, floor int64) (int64, err
 	if len(good) < l.majority {
 		return 0, l.tooFew(fmt.Sprintf("raise the epoch above %d", floor), len(good), silent, failed)
 	}
-	return l.record(ctx, owner, good)
+	raised, err := l.record(ctx, owner, good)
+	if err == nil && l.isTerm(owner) {
+		l.term(owner, raised)
+	}
+	return raised, err
 }

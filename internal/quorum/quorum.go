@@ -43,6 +43,7 @@ type Lock struct {
 	spent  bool
 	splits int           // attempts in a row that found no majority for anybody
 	leads  string        // the owner whose term is renewed: what it lost is taken again
+	epoch  int64         // of that term
 	order  elector.Order // that came after its renewal was decided
 }
 
@@ -107,13 +108,14 @@ func (l *Lock) alias(owner string) string {
 	return owner
 }
 
-// term notes whose term is renewed; "" for nobody's.
-func (l *Lock) term(owner string) {
+// term notes whose term is renewed, and its epoch.
+func (l *Lock) term(owner string, epoch int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.leads != owner {
 		l.leads, l.order = owner, elector.Order{}
 	}
+	l.epoch = epoch
 }
 
 func (l *Lock) isTerm(owner string) bool {
