@@ -55,6 +55,9 @@ func (s *Store) WatchAll(ctx context.Context, elections ...Watched) {
 			}
 		}
 	}
+	if len(channels) == 0 { // a nested command holds all of its locks already
+		<-ctx.Done()
+	}
 	for ctx.Err() == nil {
 		// The error is not told: the lock's own attempts meet the same trouble,
 		// and the elector tells that once.

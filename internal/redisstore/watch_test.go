@@ -70,3 +70,14 @@ func TestHintsThatNobodyTakesHoldNothingUp(t *testing.T) {
 		t.Fatal("the watch waits for somebody to take a hint")
 	}
 }
+
+// A command inside another one that holds all of its locks has none to watch.
+func TestAWatchOfNoLocksWaitsForItsEnd(t *testing.T) {
+	s := open(t, testsupport.StartRedis(t))
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	s.WatchAll(ctx)
+	if ctx.Err() == nil {
+		t.Error("it ended before its context")
+	}
+}
