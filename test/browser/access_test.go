@@ -36,6 +36,8 @@ func everyPageIsAccessible(t *testing.T, l *lab) {
 		"status": "/", "job": "/jobs/views", "command": "/jobs/report", "timeline": "/timeline", "letters": "/dead-letters",
 		"confirm": "/confirm?action=stepdown", "sign in": "/sign-in", "missing": "/jobs/none", "pause": "/confirm?action=pause_job&job=views",
 	} {
+		b.do(scheme("light"), chromedp.EmulateViewport(1200, 900))
+		b.visit(path)
 		for _, colours := range []string{"light", "dark"} {
 			b.do(scheme(colours))
 			for _, narrow := range []bool{false, true} {
@@ -44,11 +46,7 @@ func everyPageIsAccessible(t *testing.T, l *lab) {
 				if narrow {
 					size, where = phone(), where+" phone"
 				}
-				b.do(size)
-				if !narrow {
-					b.visit(path)
-				}
-				b.do(chromedp.WaitReady("main h1", chromedp.ByQuery))
+				b.do(size, chromedp.WaitReady("main h1", chromedp.ByQuery))
 				var findings []string
 				b.eval(access, &findings)
 				for _, f := range findings {

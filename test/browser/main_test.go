@@ -26,8 +26,7 @@ func TestMain(m *testing.M) { testsupport.Main(m) }
 
 const (
 	// soon is generous: two cores may run everything at once.
-	soon    = 20 * time.Second
-	ttl     = 2 * time.Second
+	soon    = time.Minute
 	lockKey = "baton"
 	token   = "not-a-secret-but-a-token-of-the-tests"
 )
@@ -51,6 +50,7 @@ type lab struct {
 	db      *testsupport.Database
 	conn    redis.Conn
 	browser context.Context
+	ttl     time.Duration
 }
 
 func newLab(t *testing.T) *lab {
@@ -63,9 +63,9 @@ func newLab(t *testing.T) *lab {
 	db.Exec(t, "CREATE TABLE articles (id VARCHAR(40) PRIMARY KEY, views BIGINT NOT NULL DEFAULT 0)")
 	db.Exec(t, "CREATE TRIGGER no_bad BEFORE INSERT ON articles WHEN NEW.id = 'bad' BEGIN SELECT RAISE(ABORT, 'bad is not wanted'); END")
 	server := testsupport.StartRedis(t)
-	l := &lab{t: t, db: db, conn: server.Conn(), browser: startBrowser(t)}
+	l := &lab{t: t, db: db, conn: server.Conn(), browser: startBrowser(t), ttl: testsupport.Paced(2 * time.Second)}
 	l.Cluster = cluster.Start(t, cluster.Options{
-		TTL: ttl, LockKey: lockKey, RedisURL: server.URL(), DatabasesYAML: cluster.DatabaseYAML("main", db), JobsYAML: jobs,
+		TTL: l.ttl, LockKey: lockKey, RedisURL: server.URL(), DatabasesYAML: cluster.DatabaseYAML("main", db), JobsYAML: jobs,
 		HTTPYAML: fmt.Sprintf("token_file: %q", file), MayExit: true,
 	})
 	l.increment("a", 3)
@@ -76,11 +76,10 @@ func newLab(t *testing.T) *lab {
 
 func startBrowser(t *testing.T) context.Context {
 	t.Helper()
-	options := []chromedp.ExecAllocatorOption{
-		chromedp.NoFirstRun, chromedp.NoSandbox, chromedp.Headless, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
-		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
-		chromedp.Flag("hide-scrollbars", true), chromedp.WSURLReadTimeout(soon),
-	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], // without what a person's browser does beside
+		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()), chromedp.Env("TMPDIR="+t.TempDir()),
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.WSURLReadTimeout(soon),
+	)
 	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	browser, end := chromedp.NewContext(allocator)
 	t.Cleanup(func() {
@@ -144,7 +143,7 @@ func (b *tab) do(actions ...chromedp.Action) {
 		switch err := chromedp.Run(b.ctx, actions[0]); {
 		case err == nil:
 			actions, tries = actions[1:], 0
-		case tries == 10 || !strings.Contains(err.Error(), "No node with given id"):
+		case tries == 10 || !strings.Contains(err.Error(), "node with given id"):
 			b.t.Fatalf("chromium: %v", err)
 		default:
 			tries++
@@ -179,7 +178,7 @@ func (b *tab) text() (text string) {
 // await waits until a condition of the page is true.
 func (b *tab) await(what, condition string) {
 	b.t.Helper()
-	for deadline := time.Now().Add(soon); !b.is(condition); time.Sleep(30 * time.Millisecond) {
+	for deadline := time.Now().Add(soon); !b.is(condition); time.Sleep(80 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			b.t.Fatalf("waited %v in vain for %s; the page says:\n%s", soon, what, b.text())
 		}

@@ -10,6 +10,8 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"baton/internal/testsupport"
 )
 
 // All tests share one installation and one browser: to start them takes longer than to look.
@@ -137,9 +139,17 @@ func ordersByKeyboard(t *testing.T, l *lab) {
 	b.do(input.InsertText(token))
 	press(kb.Enter)
 	b.awaitText("Next run")
-	tabTo("Run now…")
-	press(kb.Enter)
-	b.awaitText("Run report now?")
+	// What the page tells may come anew just before the key does: then somebody does it again.
+	for deadline := time.Now().Add(soon); !strings.Contains(b.text(), "Run report now?"); {
+		if time.Now().After(deadline) {
+			t.Fatalf("the key does not lead to the question:\n%s", b.text())
+		}
+		tabTo("Run now…")
+		press(kb.Enter)
+		for pressed := time.Now(); !strings.Contains(b.text(), "Run report now?") && time.Since(pressed) < testsupport.Paced(3*time.Second); {
+			time.Sleep(30 * time.Millisecond)
+		}
+	}
 	tabTo("name")
 	b.do(input.InsertText("bob"))
 	tabTo("Run now")
@@ -168,18 +178,26 @@ func truthWhileTheLeaderIsKilled(t *testing.T, l *lab) {
 	leader := l.AwaitLeader(soon)
 	b := l.open(t, l.Standbys()[0], "/")
 	b.awaitText(leader.ID + " leads")
-	const within = 3 * time.Second // a state each second, and a machine with other work
+	within := testsupport.Paced(3 * time.Second) // a state each second, and a machine with other work
 	type said struct {
 		at   time.Time
 		what string
 	}
 	truths := []said{{time.Now(), leader.ID}}
+	look := func() {
+		now := l.truth(t)
+		if last := truths[len(truths)-1].what; last != "" && now != "" && now != last { // nobody led in between
+			truths = append(truths, said{time.Now(), ""})
+		}
+		truths = append(truths, said{time.Now(), now})
+	}
 	leader.Kill()
 	killed := time.Now()
 	var says string
-	for deadline := killed.Add(soon); ; time.Sleep(40 * time.Millisecond) {
-		truths = append(truths, said{time.Now(), l.truth(t)})
+	for deadline := killed.Add(soon); ; time.Sleep(80 * time.Millisecond) {
+		look()
 		b.eval(`document.querySelector("h1").innerText`, &says)
+		look() // it may have been told of what was not yet so before
 		says, _, _ = strings.Cut(says, " leads")
 		if !strings.HasPrefix(says, "n") {
 			says = ""
@@ -235,8 +253,8 @@ func frozenLeaderDoesNotLie(t *testing.T, l *lab) {
 	leader.Freeze()
 	frozen := time.Now()
 	b.await("the lease to end", `document.querySelector("progress").value === 0`)
-	if took := time.Since(frozen); took > ttl+2*time.Second {
-		t.Errorf("the bar of the lease ended after %v, the lease after %v", took, ttl)
+	if took := time.Since(frozen); took > l.ttl+testsupport.Paced(2*time.Second) {
+		t.Errorf("the bar of the lease ended after %v, the lease after %v", took, l.ttl)
 	}
 	b.await("word of the lost connection", `!document.getElementById("lost").hidden && document.getElementById("lost").innerText.startsWith("Connection to `+leader.ID+` lost")`)
 	if !b.is(`/ led when last heard of/.test(document.querySelector("h1").innerText) && document.getElementById("lost").innerText.includes(" UTC")`) {
