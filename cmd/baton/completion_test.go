@@ -11,7 +11,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"baton/internal/testsupport"
 	"baton/internal/testsupport/cluster"
 )
 
@@ -26,7 +25,8 @@ func shells() map[string]struct{ start, load []string } {
 		},
 		"zsh": {
 			[]string{"zsh", "-f", "-i"},
-			[]string{`baton completion zsh > _baton; fpath=("$PWD" $fpath)`, "autoload -U compinit; compinit -u -D", `note() { echo "$*" >> typed; }`},
+			// Only the completion itself, without that of a thousand other programs.
+			[]string{`baton completion zsh > _baton; fpath=("$PWD" ${(M)fpath:#*/(functions|Completion|Completion/Base|Misc)})`, "autoload -U compinit; compinit -u -D", `note() { echo "$*" >> typed; }`},
 		},
 		"fish": {
 			[]string{"fish", "--no-config", "-i"},
@@ -38,7 +38,7 @@ func shells() map[string]struct{ start, load []string } {
 // Somebody types, presses Tab, and has the word.
 func TestShellsCompleteCommandsFlagsAndNames(t *testing.T) {
 	program := cluster.Build(t)
-	c, server := newCLI(t), testsupport.StartRedis(t)
+	c, server := newCLI(t), useRedis(t)
 	c.file("baton.yaml", fmt.Sprintf("redis: {url: %q}\nhttp: {listen: \"off\"}\njobs:\n  - {name: report, schedule: \"@yearly\", command: [/bin/true]}\n", server.URL()))
 	c.env["BATON_CONFIG"] = "baton.yaml"
 	c.daemon("--node-id", "db-one")
@@ -56,7 +56,7 @@ func TestShellsCompleteCommandsFlagsAndNames(t *testing.T) {
 				t.Fatal(err)
 			}
 			p := prompt{t: t, typed: filepath.Join(dir, "typed")}
-			p.start(dir, shell.start, "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"), "HOME="+dir, "TERM=xterm", "BATON_CONFIG="+filepath.Join(root, "baton.yaml"))
+			p.start(dir, shell.start, "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"), "HOME="+dir, "XDG_RUNTIME_DIR="+dir, "TMPDIR="+dir, "TERM=xterm", "BATON_CONFIG="+filepath.Join(root, "baton.yaml"))
 			for _, line := range shell.load {
 				p.keys(line + "\r")
 			}
@@ -115,7 +115,7 @@ func (p *prompt) completes(begun, want string) {
 	p.t.Helper()
 	const lineStart = "\x01"
 	got := ""
-	for deadline := time.Now().Add(30 * time.Second); got != want && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(time.Minute); got != want && time.Now().Before(deadline); {
 		before := p.noted()
 		p.keys(begun + "\t" + lineStart + "note \r")
 		for p.noted() == before && time.Now().Before(deadline) {

@@ -18,7 +18,7 @@ import (
 
 const deadConfig = `
 redis: {url: "%s"}
-election: {ttl: 2s}
+election: {ttl: 10s}
 http: {listen: "off"}
 databases:
   main: {driver: sqlite, dsn: "%s"}
@@ -58,7 +58,7 @@ type deadLab struct {
 func newDeadLab(t *testing.T) *deadLab {
 	t.Helper()
 	l := &deadLab{cli: newCLI(t), main: testsupport.SQLite(t), other: testsupport.SQLite(t)}
-	r := testsupport.StartRedis(t)
+	r := useRedis(t)
 	l.redis = r.Conn()
 	l.main.Exec(t, "CREATE TABLE articles (id INTEGER PRIMARY KEY, views INTEGER CHECK (views < 1000))")
 	l.main.Exec(t, "CREATE TABLE sums (id INTEGER PRIMARY KEY, n INTEGER)")
@@ -80,7 +80,7 @@ func (l *deadLab) send(command string, args ...any) {
 func (l *deadLab) letters(job string, want int) []daemon.DeadLetter {
 	l.t.Helper()
 	var got []daemon.DeadLetter
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		r := l.run("dead", "list", "--job", job, "-o", "json")
 		if r.code != exitOK {
 			l.t.Fatalf("%+v", r)
@@ -97,7 +97,7 @@ func (l *deadLab) letters(job string, want int) []daemon.DeadLetter {
 func (l *deadLab) rows(db *testsupport.Database, query string, want ...string) {
 	l.t.Helper()
 	var got []string
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		got = nil
 		for _, row := range db.Rows(l.t, query) {
 			got = append(got, strings.Join(row, "|"))

@@ -8,13 +8,11 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"baton/internal/testsupport"
 )
 
 func TestLogsOfAJobCanBeReadAndFollowed(t *testing.T) {
 	t.Setenv("GORACE", "atexit_sleep_ms=0") // a warden under the race detector would live on for a second
-	c, server := newCLI(t), testsupport.StartRedis(t)
+	c, server := newCLI(t), useRedis(t)
 	dir, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
@@ -22,7 +20,7 @@ func TestLogsOfAJobCanBeReadAndFollowed(t *testing.T) {
 	c.file("token", "hush-hush\n")
 	c.file("baton.yaml", fmt.Sprintf(`
 redis: {url: %q}
-election: {ttl: 2s}
+election: {ttl: 10s}
 http: {listen: "off"}
 defaults: {grace: 1s}
 jobs:

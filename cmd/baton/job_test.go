@@ -17,11 +17,11 @@ import (
 // jobCLI has a node that leads, and a job that counts views into a SQLite file.
 func jobCLI(t *testing.T, schedule string) (*cli, redis.Conn, *testsupport.Database) {
 	t.Helper()
-	c, server, db := newCLI(t), testsupport.StartRedis(t), testsupport.SQLite(t)
+	c, server, db := newCLI(t), useRedis(t), testsupport.SQLite(t)
 	db.Exec(t, "CREATE TABLE articles (id INTEGER PRIMARY KEY, views INTEGER NOT NULL)")
 	c.file("baton.yaml", fmt.Sprintf(`
 redis: {url: %q}
-election: {ttl: 2s}
+election: {ttl: 10s}
 http: {listen: "off"}
 databases: {main: {driver: sqlite, dsn: %q}}
 jobs:

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"baton/internal/daemon"
-	"baton/internal/testsupport"
 )
 
 func TestStatusOfAPausedElectionPromisesNoNextRun(t *testing.T) {
@@ -24,8 +23,8 @@ func TestStatusOfAPausedElectionPromisesNoNextRun(t *testing.T) {
 
 func TestAPauseIsOrderedShownAndEnded(t *testing.T) {
 	c := newCLI(t)
-	c.env["BATON_REDIS"] = testsupport.StartRedis(t).URL()
-	c.env["BATON_TTL"] = "2s"
+	c.env["BATON_REDIS"] = useRedis(t).URL()
+	c.env["BATON_TTL"] = lease()
 	log1, _ := c.daemon("--node-id", "db1", "--http", "off")
 	c.until("db1\n", "leader")
 	log2, _ := c.daemon("--node-id", "db2", "--http", "off")
@@ -82,7 +81,7 @@ func TestAPauseIsOrderedShownAndEnded(t *testing.T) {
 // untilLog waits until the log has a text so many times.
 func (c *cli) untilLog(log *buffer, text string, times int) {
 	c.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); strings.Count(log.String(), text) < times; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); strings.Count(log.String(), text) < times; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			c.t.Fatalf("the log never said %q %d times:\n%s", text, times, log)
 		}
@@ -91,7 +90,7 @@ func (c *cli) untilLog(log *buffer, text string, times int) {
 
 func TestAPauseWithoutALeaderHoldsForTheNodesToCome(t *testing.T) {
 	c := newCLI(t)
-	c.env["BATON_REDIS"] = testsupport.StartRedis(t).URL()
+	c.env["BATON_REDIS"] = useRedis(t).URL()
 	if got := c.run("status", "--events"); got.code != exitOK || got.stdout != "nothing has happened yet\n" {
 		t.Errorf("the history of an election that never was: %+v", got)
 	}
@@ -108,7 +107,7 @@ func TestAPauseWithoutALeaderHoldsForTheNodesToCome(t *testing.T) {
 
 func TestResumeTellsThatNobodyIsThereToLead(t *testing.T) {
 	c := newCLI(t)
-	c.env["BATON_REDIS"] = testsupport.StartRedis(t).URL()
+	c.env["BATON_REDIS"] = useRedis(t).URL()
 	if got := c.run("pause"); got.code != exitOK {
 		t.Fatalf("pause: %+v", got)
 	}
@@ -119,7 +118,7 @@ func TestResumeTellsThatNobodyIsThereToLead(t *testing.T) {
 
 func TestAPauseTellsThatAForeignClientGoesOn(t *testing.T) {
 	c := newCLI(t)
-	r := testsupport.StartRedis(t)
+	r := useRedis(t)
 	c.env["BATON_REDIS"] = r.URL()
 	if _, err := r.Conn().Do("SET", "baton", "java"); err != nil {
 		t.Fatal(err)
@@ -149,8 +148,8 @@ func TestEventsTakeANumberAndNothingElse(t *testing.T) {
 }
 
 func TestNobodyLeadsAfterAResumeIfAForeignClientHasTheLock(t *testing.T) {
-	c, r := newCLI(t), testsupport.StartRedis(t)
-	c.env["BATON_REDIS"], c.env["BATON_TTL"] = r.URL(), "2s"
+	c, r := newCLI(t), useRedis(t)
+	c.env["BATON_REDIS"], c.env["BATON_TTL"] = r.URL(), lease()
 	if got := c.run("pause", "--no-wait"); got.code != exitOK {
 		t.Fatalf("%+v", got)
 	}

@@ -22,7 +22,7 @@ import (
 func nodeCLI(t *testing.T) (c *cli, bare map[string]string, socket string) {
 	t.Helper()
 	t.Setenv("GORACE", "atexit_sleep_ms=0")
-	c, server, db := newCLI(t), testsupport.StartRedis(t), testsupport.SQLite(t)
+	c, server, db := newCLI(t), useRedis(t), testsupport.SQLite(t)
 	db.Exec(t, "CREATE TABLE articles (id INTEGER PRIMARY KEY, views INTEGER NOT NULL)")
 	c.file("token", "correct-horse-battery-staple-12345-and-more\n")
 	socket, err := filepath.Abs("run/admin.sock")
@@ -102,7 +102,7 @@ func TestCommandsSayTheSameThroughANode(t *testing.T) {
 			return direct.code == asked.code && even(direct.stdout) == even(asked.stdout) && even(direct.stderr) == even(asked.stderr)
 		}
 		looks := args[0] != "job" || args[1] == "list" || args[1] == "show"
-		for deadline := time.Now().Add(3 * time.Second); looks && !same() && time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); looks && !same() && time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 			asked = through.run(args...) // a node knows a moment later what was ordered elsewhere
 		}
 		if !same() {

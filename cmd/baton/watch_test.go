@@ -14,7 +14,7 @@ import (
 // await waits until what the terminal has been told has a text behind the one at from.
 func (s *tty) await(from int, want string) int {
 	s.t.Helper()
-	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if text := s.String(); len(text) > from {
 			if at := regexp.MustCompile(want).FindStringIndex(text[from:]); at != nil {
 				return from + at[1]
@@ -29,7 +29,7 @@ func tail(text string, most int) string { return text[max(0, len(text)-most):] }
 
 func TestWatchRedrawsInPlaceAndLeavesTheTerminalAsItWas(t *testing.T) {
 	c, redis := newCLI(t), testsupport.StartRedis(t)
-	c.env["BATON_REDIS"], c.env["BATON_TTL"], c.env["TERM"] = redis.URL(), "2s", "xterm"
+	c.env["BATON_REDIS"], c.env["BATON_TTL"], c.env["TERM"] = redis.URL(), lease(), "xterm"
 	seen, screen := terminal(t, 100, 30)
 	ctx, interrupt := context.WithCancel(t.Context())
 	code := make(chan int, 1)
@@ -74,7 +74,7 @@ func TestWatchRedrawsInPlaceAndLeavesTheTerminalAsItWas(t *testing.T) {
 
 func TestWatchOverAPipeIsALog(t *testing.T) {
 	c := newCLI(t)
-	c.env["BATON_REDIS"], c.env["TERM"] = testsupport.StartRedis(t).URL(), "xterm"
+	c.env["BATON_REDIS"], c.env["TERM"] = useRedis(t).URL(), "xterm"
 	out := &buffer{}
 	ctx, cancel := context.WithCancel(t.Context())
 	code := make(chan int, 1)
@@ -82,7 +82,7 @@ func TestWatchOverAPipeIsALog(t *testing.T) {
 		code <- run(ctx, env{args: []string{"status", "-w", "--interval", "100ms"}, stdin: strings.NewReader(""), stdout: out, stderr: out,
 			getenv: func(name string) (string, bool) { v, ok := c.env[name]; return v, ok }})
 	}()
-	for deadline := time.Now().Add(10 * time.Second); strings.Count(out.String(), "nobody leads: ") < 4 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); strings.Count(out.String(), "nobody leads: ") < 4 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 	}
 	cancel()
 	if got := <-code; got != exitOK {

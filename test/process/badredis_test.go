@@ -46,7 +46,7 @@ func TestBadRedisIsToldWithItsRemedyAndWaitedFor(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			bad := c.start(t)
-			nodes := cluster.Start(t, cluster.Options{Nodes: 1, LockKey: lockKey, RedisURL: bad.url, RedisYAML: bad.redisYAML})
+			nodes := cluster.Start(t, cluster.Options{Nodes: 1, TTL: 10 * ttl, ElectionYAML: "attempt_timeout: 5s", LockKey: lockKey, RedisURL: bad.url, RedisYAML: bad.redisYAML})
 			n := nodes.Nodes[0]
 			nodes.Await(soon, "the trouble to be told", func() bool { return len(n.Lines(redisLost)) > 0 })
 			told := n.Lines(redisLost)[0]

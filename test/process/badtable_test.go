@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"baton/internal/testsupport"
 	"baton/internal/testsupport/cluster"
@@ -159,7 +160,7 @@ func TestValueThatDoesNotFitIsADeadLetter(t *testing.T) {
 			nodes := cluster.Start(t, cluster.Options{
 				Nodes: 1, RedisURL: server.URL(), DatabasesYAML: cluster.DatabaseYAML("main", db),
 				// Time enough between two runs to see the first.
-				JobsYAML: strings.ReplaceAll(usersJob+countersJob[1:], "@every 1s", "@every 3s"),
+				JobsYAML: strings.ReplaceAll(usersJob+countersJob[1:], "@every 1s", fmt.Sprintf("@every %ds", int(3*ttl/time.Second)/2)),
 			})
 			n := nodes.AwaitLeader(soon)
 			runs := firstRuns(t, nodes, n, 2)

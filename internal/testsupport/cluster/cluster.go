@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	startWithin  = 30 * time.Second // generous: two cores may run everything at once
-	answerWithin = time.Second
+	startWithin  = time.Minute      // generous: two cores may run everything at once
+	answerWithin = 20 * time.Second // one that is frozen is not asked
 	pollEvery    = 5 * time.Millisecond
 )
 
