@@ -100,7 +100,7 @@ func TestRefusalsOfEveryKindAreDeadLetters(t *testing.T) {
 
 // Whatever code a trigger or a type's own parser makes up for a bad row.
 func TestRefusalInAnyWordsOfPostgresIsADeadLetter(t *testing.T) {
-	db := &bench{Database: kinds[0].make(t), t: t}
+	db := onPostgres(t)
 	db.Exec(t, `CREATE FUNCTION no() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 		IF NEW.id = 2 THEN RAISE EXCEPTION 'no' USING ERRCODE = 'ZX001'; END IF;
 		IF NEW.id = 3 THEN SELECT 1 INTO STRICT NEW.id WHERE false; END IF;
@@ -135,7 +135,7 @@ func TestColumnAddedMeanwhileThatMustBeWrittenFailsTheBatch(t *testing.T) {
 
 // A dead letter must be storable where the row is not.
 func TestCharactersThatTheDatabaseDoesNotHaveAreADeadLetter(t *testing.T) {
-	db := &bench{Database: kinds[0].make(t), t: t}
+	db := onPostgres(t)
 	dsn := func(user, database string) string {
 		u, err := url.Parse(db.DSN)
 		if err != nil {
@@ -177,7 +177,7 @@ func TestCharactersThatTheDatabaseDoesNotHaveAreADeadLetter(t *testing.T) {
 
 // What every row meets is the table's fault, not theirs.
 func TestSequenceThatHasRunOutFailsTheBatch(t *testing.T) {
-	db := &bench{Database: kinds[0].make(t), t: t}
+	db := onPostgres(t)
 	db.Exec(t, "CREATE SEQUENCE few MAXVALUE 2; CREATE TABLE a (id int PRIMARY KEY, n int DEFAULT nextval('few'))")
 	s := db.open()
 	takeOver(t, s, fence(1))
@@ -402,7 +402,7 @@ func TestDecimalsAreAddedExactlyOrRefused(t *testing.T) {
 // whose fault it was.
 func TestDeferredConstraintIsCheckedBeforeCommit(t *testing.T) {
 	t.Run("postgres", func(t *testing.T) {
-		db := &bench{Database: kinds[0].make(t), t: t}
+		db := onPostgres(t)
 		db.Exec(t, "CREATE TABLE n (id int PRIMARY KEY, up int REFERENCES n (id) DEFERRABLE INITIALLY DEFERRED)")
 		s := db.open()
 		takeOver(t, s, fence(1))

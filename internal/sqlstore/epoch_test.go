@@ -26,7 +26,7 @@ func TestTheHighestEpochIsOfTheJobsThatAreAskedFor(t *testing.T) {
 }
 
 func TestLookingForAnEpochMakesNothing(t *testing.T) {
-	servers(t, func(t *testing.T, db *bench) {
+	emptyServers(t, func(t *testing.T, db *bench) {
 		if epoch, err := db.open().HighestEpoch(t.Context(), []string{"j"}); err == nil || epoch != 0 {
 			t.Errorf("without a fence table: %d, %v", epoch, err)
 		}

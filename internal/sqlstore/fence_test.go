@@ -14,7 +14,7 @@ import (
 )
 
 func TestTakeOverOnlyRaisesTheEpoch(t *testing.T) {
-	everywhere(t, func(t *testing.T, db *bench) {
+	emptyEverywhere(t, func(t *testing.T, db *bench) {
 		s := db.open()
 		takeOver(t, s, fence(5))
 		takeOver(t, s, fence(5)) // the reply was lost
@@ -90,13 +90,14 @@ func (p *pause) observe(step sqlstore.Step) error {
 // wrote does not stay. In SQLite its successor waits instead, for the write lock.
 func TestDeposedLeaderRollsBackInTheMiddleOfABatch(t *testing.T) {
 	servers(t, func(t *testing.T, db *bench) {
+		db.articles()
 		for _, step := range []sqlstore.Step{
 			sqlstore.StepAfterBegin, sqlstore.StepAfterLedger, sqlstore.StepAfterMove, sqlstore.StepAfterRows, sqlstore.StepAfterMarks, sqlstore.StepAfterDead,
 		} {
 			t.Run(string(step), func(t *testing.T) {
-				db.Exec(t, "DROP TABLE IF EXISTS articles")
-				db.Exec(t, "DROP TABLE IF EXISTS baton_fence, baton_ledger, baton_position, baton_mark, baton_dead_letter, baton_schema_version")
-				db.articles()
+				for _, table := range []string{"articles", "baton_fence", "baton_ledger", "baton_position", "baton_mark", "baton_dead_letter"} {
+					db.Exec(t, "DELETE FROM "+table)
+				}
 				stop := newPause(step)
 				defer stop.resume()
 				old, successor := db.open(observing(stop.observe)), db.open()
@@ -245,12 +246,12 @@ func TestFrozenLeaderIsThrownOff(t *testing.T) {
 }
 
 func TestConcurrentFirstTakeOverLeavesTheHighestEpoch(t *testing.T) {
-	everywhere(t, func(t *testing.T, db *bench) {
+	emptyEverywhere(t, func(t *testing.T, db *bench) {
 		var wg sync.WaitGroup
 		for epoch := int64(1); epoch <= 8; epoch++ {
 			s := db.open()
 			wg.Go(func() {
-				if err := s.TakeOver(t.Context(), fence(epoch)); err != nil && !errors.Is(err, flush.ErrFenced) {
+				if err := persistTakeOver(t, s, fence(epoch)); err != nil && !errors.Is(err, flush.ErrFenced) {
 					t.Errorf("epoch %d: %v", epoch, err)
 				}
 			})

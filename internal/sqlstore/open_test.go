@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"baton/internal/flush"
 	"baton/internal/sqlstore"
 	"baton/internal/testsupport"
@@ -132,4 +134,27 @@ func TestMySQLServersDefaultsDoNotChangeWhatACommitIs(t *testing.T) {
 		db.Exec(t, "SET GLOBAL autocommit = 1, completion_type = 'NO_CHAIN'")
 	}
 	db.expect("SELECT views FROM articles", "6")
+}
+
+// Tests of other things begin with tables that no migration has made.
+func TestTablesOfTestsAreThoseThatMigrateMakes(t *testing.T) {
+	emptyEverywhere(t, func(t *testing.T, made *bench) {
+		if err := made.open().Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		query := map[string]string{
+			"postgres": "SELECT table_name, column_name, data_type, is_nullable, column_default FROM information_schema.columns WHERE table_schema = 'public' UNION ALL SELECT indexname, indexdef, '', '', '' FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1, 2",
+			"mysql":    "SELECT table_name, column_name, column_type, is_nullable, column_default, column_key, collation_name FROM information_schema.columns WHERE table_schema = DATABASE() ORDER BY 1, 2",
+			"sqlite":   "SELECT name, replace(replace(sql, ' ', ''), char(10), '') FROM sqlite_schema ORDER BY 1",
+		}[made.Driver]
+		make := map[string]func(testing.TB) *testsupport.Database{
+			"postgres": testsupport.Postgres, "mysql": testsupport.MariaDB, "sqlite": testsupport.SQLite,
+		}[made.Driver]
+		forTests := prepared(t, make)
+		for _, q := range []string{query, "SELECT version_id, is_applied FROM baton_schema_version ORDER BY version_id"} {
+			if diff := cmp.Diff(made.Rows(t, q), forTests.Rows(t, q)); diff != "" {
+				t.Errorf("-made by Migrate, +made for tests:\n%s", diff)
+			}
+		}
+	})
 }

@@ -9,14 +9,13 @@ import (
 
 	"baton/internal/flush"
 	"baton/internal/sqlstore"
-	"baton/internal/testsupport"
 )
 
 // copied is more rows than are sent as arrays.
 const copied = 2500
 
 func TestRowsRefusedAfterOrWhileCopyingAreFound(t *testing.T) {
-	db := &bench{Database: testsupport.Postgres(t), t: t}
+	db := onPostgres(t)
 	db.people()
 	s := db.open()
 	takeOver(t, s, fence(1))
@@ -39,7 +38,7 @@ func TestRowsRefusedAfterOrWhileCopyingAreFound(t *testing.T) {
 }
 
 func TestEveryTypeArrivesAsItWasWhenCopied(t *testing.T) {
-	db := &bench{Database: testsupport.Postgres(t), t: t}
+	db := onPostgres(t)
 	db.Exec(t, "CREATE TYPE mood AS ENUM ('good', 'bad')")
 	s := db.open()
 	takeOver(t, s, fence(1))
@@ -66,7 +65,7 @@ func TestEveryTypeArrivesAsItWasWhenCopied(t *testing.T) {
 }
 
 func TestCopyNeedsNoMoreThanTheRightsOfAWriter(t *testing.T) {
-	db := &bench{Database: testsupport.Postgres(t), t: t}
+	db := onPostgres(t)
 	db.articles()
 	takeOver(t, db.open(), fence(1))
 	db.Exec(t, `CREATE ROLE plain LOGIN;
@@ -89,7 +88,7 @@ func TestCopyNeedsNoMoreThanTheRightsOfAWriter(t *testing.T) {
 // A pooler may give every transaction another server session, which has not got our
 // temporary tables.
 func TestTemporaryTableThatIsGoneIsNotMissed(t *testing.T) {
-	db := &bench{Database: testsupport.Postgres(t), t: t}
+	db := onPostgres(t)
 	db.articles()
 	s := db.open()
 	takeOver(t, s, fence(1))
@@ -110,7 +109,7 @@ func TestTemporaryTableThatIsGoneIsNotMissed(t *testing.T) {
 // After it has told of a connection that broke, the driver may go on reading what is to
 // be copied: that memory must not be used for another batch. The race detector judges.
 func TestMemoryOfACopyThatBrokeIsNotUsedAgain(t *testing.T) {
-	db := &bench{Database: testsupport.Postgres(t), t: t}
+	db := onPostgres(t)
 	db.people()
 	s := db.open()
 	takeOver(t, s, fence(1))
@@ -143,7 +142,7 @@ func asRole(name string) func(*sqlstore.Options) {
 // A leader that freezes within a COPY is not idle, so no timeout of the server ends its
 // transaction: it must not have locked anything yet that its successor waits for.
 func TestALeaderFrozenWithinACopyHoldsNobodyUp(t *testing.T) {
-	db := &bench{Database: testsupport.Postgres(t), t: t}
+	db := onPostgres(t)
 	db.articles()
 	proxy := db.Proxy()
 	frozen := db.open(through(db, proxy))

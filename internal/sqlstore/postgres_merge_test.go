@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"baton/internal/flush"
-	"baton/internal/testsupport"
 )
 
 // many are as many rows as go by a COPY, and so by a merge.
@@ -20,7 +19,7 @@ func many(values func(i int) []any) []flush.Row {
 }
 
 func TestMergeUpdatesWhatIsThereAndInsertsTheRest(t *testing.T) {
-	db := &bench{Database: testsupport.Postgres(t), t: t}
+	db := onPostgres(t)
 	db.Exec(t, "CREATE TABLE hits (id int PRIMARY KEY, views int NOT NULL)")
 	db.Exec(t, fmt.Sprintf("INSERT INTO hits SELECT i, 100 FROM generate_series(0, %d, 2) i", copied-1))
 	s := db.open()
@@ -37,7 +36,7 @@ func TestMergeUpdatesWhatIsThereAndInsertsTheRest(t *testing.T) {
 
 // Two texts that the database holds for the same key are two changes of one row.
 func TestMergeAddsBothOfTwoKeysThatAreEqualToTheDatabase(t *testing.T) {
-	db := &bench{Database: testsupport.Postgres(t), t: t}
+	db := onPostgres(t)
 	db.Exec(t, `CREATE COLLATION anycase (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
 		CREATE TABLE hits (word text COLLATE anycase PRIMARY KEY, views int NOT NULL)`)
 	s := db.open()
@@ -84,7 +83,7 @@ func TestLargeBatchesDoWhatSmallOnesDo(t *testing.T) {
 	} {
 		for _, n := range []int{copied, 100} {
 			t.Run(fmt.Sprintf("%s, %d rows", c.name, n), func(t *testing.T) {
-				db := &bench{Database: testsupport.Postgres(t), t: t}
+				db := onPostgres(t)
 				db.Exec(t, c.table)
 				word, kind := "name ", "text"
 				if strings.Contains(c.table, "ltree") {

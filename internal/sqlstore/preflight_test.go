@@ -56,7 +56,7 @@ func target(t *testing.T, s *sqlstore.Store, table string, key ...string) sqlsto
 }
 
 func TestASoundDatabaseHasNoGraveFinding(t *testing.T) {
-	everywhere(t, func(t *testing.T, db *bench) {
+	emptyEverywhere(t, func(t *testing.T, db *bench) {
 		db.articles()
 		s := db.open()
 		for _, when := range []string{"without baton's tables", "with them"} {
@@ -92,7 +92,7 @@ func without(all []flush.Finding, what string) []flush.Finding {
 }
 
 func TestPreflightWritesNothing(t *testing.T) {
-	everywhere(t, func(t *testing.T, db *bench) {
+	emptyEverywhere(t, func(t *testing.T, db *bench) {
 		db.articles()
 		s := db.open()
 		s.Preflight(t.Context())
@@ -180,7 +180,7 @@ func (b *bench) poor() *sqlstore.Store {
 }
 
 func TestMissingRightsAreNamed(t *testing.T) {
-	servers(t, func(t *testing.T, db *bench) {
+	emptyServers(t, func(t *testing.T, db *bench) {
 		db.articles()
 		poor := db.poor()
 		found, _ := poor.Preflight(t.Context())

@@ -89,7 +89,7 @@ func TestNewestBatchIsThatOfWhatWasCommitted(t *testing.T) {
 }
 
 func TestPruneGoesThroughAnyNumberOfEntries(t *testing.T) {
-	everywhere(t, func(t *testing.T, db *bench) {
+	emptyEverywhere(t, func(t *testing.T, db *bench) {
 		s := db.open()
 		if n, err := s.Prune(t.Context(), week); err != nil || n != 0 {
 			t.Fatalf("pruned %d of no table, %v", n, err)

@@ -26,7 +26,18 @@ var kinds = []struct {
 }
 
 // everywhere runs a test on all of them at once: it must not share anything between them.
+// baton's own tables are there.
 func everywhere(t *testing.T, test func(t *testing.T, db *bench)) {
+	for _, kind := range kinds {
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, prepared(t, kind.make))
+		})
+	}
+}
+
+// emptyEverywhere is everywhere without baton's own tables.
+func emptyEverywhere(t *testing.T, test func(t *testing.T, db *bench)) {
 	for _, kind := range kinds {
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
@@ -38,7 +49,7 @@ func everywhere(t *testing.T, test func(t *testing.T, db *bench)) {
 // inTurn runs a test on one after the other.
 func inTurn(t *testing.T, test func(t *testing.T, db *bench)) {
 	for _, kind := range kinds {
-		t.Run(kind.name, func(t *testing.T) { test(t, &bench{Database: kind.make(t), t: t}) })
+		t.Run(kind.name, func(t *testing.T) { test(t, prepared(t, kind.make)) })
 	}
 }
 
@@ -47,9 +58,34 @@ func servers(t *testing.T, test func(t *testing.T, db *bench)) {
 	for _, kind := range kinds[:2] {
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
+			test(t, prepared(t, kind.make))
+		})
+	}
+}
+
+// emptyServers is servers without baton's own tables.
+func emptyServers(t *testing.T, test func(t *testing.T, db *bench)) {
+	for _, kind := range kinds[:2] {
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
 			test(t, &bench{Database: kind.make(t), t: t})
 		})
 	}
+}
+
+// onPostgres is a PostgreSQL with baton's own tables.
+func onPostgres(t *testing.T) *bench { t.Helper(); return prepared(t, testsupport.Postgres) }
+
+// prepared is a database with baton's own tables.
+func prepared(t *testing.T, make func(testing.TB) *testsupport.Database) *bench {
+	t.Helper()
+	b := &bench{Database: make(t), t: t}
+	tables, err := sqlstore.OwnTables(b.Driver)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Exec(t, tables)
+	return b
 }
 
 // bench is a database under test.
@@ -205,6 +241,19 @@ func takeOver(t *testing.T, s *sqlstore.Store, f flush.Fence) {
 	t.Helper()
 	if err := s.TakeOver(t.Context(), f); err != nil {
 		t.Fatalf("take over with epoch %d: %v", f.Epoch, err)
+	}
+}
+
+// persistTakeOver tries again while the answer is that this is safe, as a flush does: those who
+// come at the same time may deadlock.
+func persistTakeOver(t *testing.T, s *sqlstore.Store, f flush.Fence) error {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for {
+		err := s.TakeOver(ctx, f)
+		if !errors.Is(err, flush.ErrTransient) || ctx.Err() != nil {
+			return err
+		}
 	}
 }
 

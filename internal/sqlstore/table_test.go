@@ -172,7 +172,7 @@ func TestTableWithoutTransactionsIsRefused(t *testing.T) {
 }
 
 func TestTableMayBeInAnotherSchema(t *testing.T) {
-	db := &bench{Database: kinds[0].make(t), t: t}
+	db := onPostgres(t)
 	db.Exec(t, "CREATE SCHEMA shop; CREATE TABLE shop.articles (id bigint PRIMARY KEY, views bigint)")
 	s := db.open()
 	takeOver(t, s, fence(1))
