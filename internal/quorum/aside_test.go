@@ -13,10 +13,11 @@ import (
 // Whoever steps down lets others go first until they have led. Rivals who share the
 // masters among themselves, and give back what they have, have not.
 func TestWhoeverStepsDownDoesNotComeBackBetweenRivals(t *testing.T) {
+	t.Parallel()
 	for _, oneWay := range []time.Duration{time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond} {
 		t.Run(fmt.Sprint(oneWay), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				const rounds = 40
+				const rounds = 15
 				m := newMasters(5, timing.TTL)
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()

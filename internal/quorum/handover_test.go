@@ -58,7 +58,7 @@ func (r *relay) join(ctx context.Context, wg *sync.WaitGroup, id string) {
 		r.t.Fatal(err)
 	}
 	wg.Go(func() { _ = e.Run(ctx) })
-	for deadline := time.Now().Add(5 * time.Second); int(listening.Load()) < len(r.s); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(soon); int(listening.Load()) < len(r.s); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			r.t.Fatal("no hints are heard")
 		}
@@ -68,7 +68,7 @@ func (r *relay) join(ctx context.Context, wg *sync.WaitGroup, id string) {
 // stepDown asks whoever leads by way of the masters, until one of them is its.
 func (r *relay) stepDown() {
 	r.t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(soon); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		for _, server := range r.s {
 			store, err := redisstore.Open(redisstore.Options{URL: server.URL()})
 			if err != nil {
@@ -88,6 +88,7 @@ func (r *relay) stepDown() {
 }
 
 func TestAStepDownIsSoonFollowedBySomebodyElse(t *testing.T) {
+	t.Parallel()
 	for _, masters := range []int{3, 5} {
 		t.Run(fmt.Sprintf("%d masters", masters), func(t *testing.T) {
 			t.Parallel()
@@ -115,8 +116,9 @@ func TestAStepDownIsSoonFollowedBySomebodyElse(t *testing.T) {
 			}
 			slices.Sort(took)
 			t.Logf("3 nodes on %d masters: p50 %v, max %v", masters, took[rounds/2], took[rounds-1])
-			if most := took[rounds-1]; most > timing.TTL/4 {
-				t.Errorf("nobody led for %v after a step-down", most)
+			// Who is not woken comes with the next poll, or when a lease has ended.
+			if median, most := took[rounds/2], took[rounds-1]; median > poll/2 || most > timing.TTL {
+				t.Errorf("nobody led for %v after a step-down in the median, for %v at most", median, most)
 			}
 		})
 	}

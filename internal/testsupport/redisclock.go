@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
+
+	"baton/internal/testsupport/ground"
 )
 
 // clockSource is compiled for the machine at hand, by the C compiler that the race
@@ -30,19 +33,40 @@ type steppedClock struct {
 	step          []byte // nanoseconds, shared with the server
 }
 
-func newSteppedClock(dir string) (*steppedClock, error) {
+// clockLibrary is compiled once a process, or once a run of the suite.
+var clockLibrary = sync.OnceValues(func() (string, error) {
+	dir, shared, err := ground.Once("clock", compileClock)
+	if !shared {
+		if dir, err = SharedDir("clock"); err == nil {
+			err = compileClock(dir)
+		}
+	}
+	return clockIn(dir), err
+})
+
+func clockIn(dir string) string { return filepath.Join(dir, "clock.so") }
+
+func compileClock(dir string) error {
 	source := filepath.Join(dir, "clock.c")
-	c := &steppedClock{library: filepath.Join(dir, "clock.so"), file: filepath.Join(dir, "clock.step")}
 	if err := os.WriteFile(source, clockSource, 0o600); err != nil {
-		return nil, err
+		return err
 	}
 	gcc, err := lookProgram("gcc")
 	if err != nil {
+		return err
+	}
+	if err := run([]string{gcc, "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", clockIn(dir), source}, dir, nil); err != nil {
+		return fmt.Errorf("compile the library that steps a clock: %w", err)
+	}
+	return nil
+}
+
+func newSteppedClock(dir string) (*steppedClock, error) {
+	library, err := clockLibrary()
+	if err != nil {
 		return nil, err
 	}
-	if err := run([]string{gcc, "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", c.library, source}, dir, nil); err != nil {
-		return nil, fmt.Errorf("compile the library that steps a clock: %w", err)
-	}
+	c := &steppedClock{library: library, file: filepath.Join(dir, "clock.step")}
 	if err := os.WriteFile(c.file, make([]byte, 8), 0o600); err != nil {
 		return nil, err
 	}
