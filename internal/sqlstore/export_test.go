@@ -6,6 +6,9 @@ import (
 	"strings"
 )
 
+// MaxStatements is how many a connection keeps prepared.
+const MaxStatements = maxStatements
+
 // OwnTables is what Migrate runs in an empty database, as one text and without its locks: tests
 // of other things than the migration begin with it. Nodes find nothing left to do.
 func OwnTables(driver string) (string, error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -46,12 +47,20 @@ func throughStep(step sqlstore.Step, rows ...flush.Row) flush.Batch {
 	return b
 }
 
-// crashes runs a batch for every step with a store that is stopped there; then the
-// same batch again.
-func crashes(t *testing.T, db *bench, make func(step sqlstore.Step) *sqlstore.Store) {
+// crashes runs a batch for every step with a store that is struck there, once; then the same
+// batch again. strike's error ends the transaction.
+func crashes(t *testing.T, db *bench, strike func(step sqlstore.Step) error, change ...func(*sqlstore.Options)) {
+	var next atomic.Value // the step that is struck
+	next.Store(sqlstore.Step(""))
+	s := db.open(append(change, observing(func(step sqlstore.Step) error {
+		if !next.CompareAndSwap(step, sqlstore.Step("")) {
+			return nil
+		}
+		return strike(step)
+	}))...)
 	for n, step := range sqlstore.Steps() {
 		t.Run(string(step), func(t *testing.T) {
-			s := make(step)
+			next.Store(step)
 			f := fence(int64(n + 1))
 			if err := s.TakeOver(t.Context(), f); err != nil {
 				wantTransient(t, err)
@@ -66,6 +75,9 @@ func crashes(t *testing.T, db *bench, make func(step sqlstore.Step) *sqlstore.St
 			if err != nil {
 				wantTransient(t, err)
 				persist(t, s, f, p, b)
+			}
+			if struck := next.Load(); struck != sqlstore.Step("") {
+				t.Errorf("it did not come by %q", struck)
 			}
 			if out := persist(t, s, f, p, b); out.Applied {
 				t.Error("applied a third time")
@@ -87,26 +99,22 @@ func textOf(numbers ...int) string {
 func TestStoppedAtAnyStepAppliesExactlyOnce(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
 		db.articles()
-		crashes(t, db, func(step sqlstore.Step) *sqlstore.Store {
-			return db.open(stopAt(step, func() error { return errStopped }))
-		})
+		crashes(t, db, func(sqlstore.Step) error { return errStopped })
 	})
 }
 
 func TestConnectionCutAtAnyStepAppliesExactlyOnce(t *testing.T) {
 	servers(t, func(t *testing.T, db *bench) {
 		db.articles()
-		crashes(t, db, func(step sqlstore.Step) *sqlstore.Store {
-			proxy := db.Proxy()
-			return db.open(through(db, proxy), stopAt(step, func() error {
-				proxy.Cut()
-				// At the last step the answer has been read already.
-				if step == sqlstore.StepAfterCommit || step == sqlstore.StepTakeOverAfterCommit || step == sqlstore.StepBeforeBegin {
-					return errStopped
-				}
-				return nil
-			}))
-		})
+		proxy := db.Proxy()
+		crashes(t, db, func(step sqlstore.Step) error {
+			proxy.Cut()
+			// At the last step the answer has been read already.
+			if step == sqlstore.StepAfterCommit || step == sqlstore.StepTakeOverAfterCommit || step == sqlstore.StepBeforeBegin {
+				return errStopped
+			}
+			return nil
+		}, through(db, proxy))
 	})
 }
 
