@@ -25,8 +25,11 @@ func shells() map[string]struct{ start, load []string } {
 		},
 		"zsh": {
 			[]string{"zsh", "-f", "-i"},
-			// Only the completion itself, without that of a thousand other programs.
-			[]string{`baton completion zsh > _baton; fpath=("$PWD" ${(M)fpath:#*/(functions|Completion|Completion/Base|Misc)})`, "autoload -U compinit; compinit -u -D", `note() { echo "$*" >> typed; }`},
+			// Without what completes a thousand other programs: to look through that takes a second.
+			[]string{
+				`baton completion zsh > _baton; all=($fpath); fpath=("$PWD" ${(M)all:#*/(functions|Completion|Completion/Base|Misc)})`,
+				"autoload -U compinit; compinit -u -D", "fpath+=($all); autoload -U _files _path_files _list_files", `note() { echo "$*" >> typed; }`,
+			},
 		},
 		"fish": {
 			[]string{"fish", "--no-config", "-i"},

@@ -5,8 +5,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-
-	"baton/internal/testsupport"
 )
 
 func TestEveryExitCodeIsExplainedWhereverItIsLookedFor(t *testing.T) {
@@ -30,7 +28,7 @@ func TestEveryExitCodeIsExplainedWhereverItIsLookedFor(t *testing.T) {
 // Each code comes about. That of a leader whose work does not end, and of a lock that is
 // lost, end a process: test/process has them.
 func TestExitCodesComeAbout(t *testing.T) {
-	c, server := newCLI(t), testsupport.StartRedis(t)
+	c, server := newCLI(t), useRedis(t)
 	c.env["BATON_REDIS"] = server.URL()
 	if err := os.WriteFile("no-program", []byte("x"), 0o600); err != nil {
 		t.Fatal(err)

@@ -6,13 +6,11 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"baton/internal/testsupport"
 )
 
 func TestANodeIsExplained(t *testing.T) {
 	c := newCLI(t)
-	c.env["BATON_REDIS"] = testsupport.StartRedis(t).URL()
+	c.env["BATON_REDIS"] = useRedis(t).URL()
 	c.env["BATON_TTL"] = "10s"
 	c.daemon("--node-id", "db1", "--http", "127.0.0.1:0")
 	c.until("db1\n", "leader")

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"baton/internal/daemon"
-	"baton/internal/testsupport"
 )
 
 // commandCLI has a node that leads, a job that sleeps, one that fails, and one under a
@@ -17,7 +16,7 @@ import (
 func commandCLI(t *testing.T) *cli {
 	t.Helper()
 	t.Setenv("GORACE", "atexit_sleep_ms=0") // a warden under the race detector would live on for a second
-	c, server := newCLI(t), testsupport.StartRedis(t)
+	c, server := newCLI(t), useRedis(t)
 	c.file("baton.yaml", fmt.Sprintf(`
 redis: {url: %q}
 election: {ttl: 10s, heartbeat_interval: 500ms}

@@ -34,7 +34,7 @@ func forgery(text string) string {
 // of who looks.
 func TestNothingThatIsShownCommandsATerminal(t *testing.T) {
 	t.Setenv("GORACE", "atexit_sleep_ms=0")
-	c, server, db := newCLI(t), testsupport.StartRedis(t), testsupport.SQLite(t)
+	c, server, db := newCLI(t), useRedis(t), testsupport.SQLite(t)
 	db.Exec(t, "CREATE TABLE articles (id INTEGER PRIMARY KEY, views INTEGER NOT NULL)")
 	c.file("baton.yaml", fmt.Sprintf(`
 redis: {url: %q}

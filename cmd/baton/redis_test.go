@@ -1,0 +1,51 @@
+package main
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/testsupport"
+)
+
+// oneRedis is the server of all tests that do nothing to it but use it. It is a variable of
+// the package because a test binary has one process and many entry points.
+var oneRedis = sync.OnceValues(func() (*testsupport.RedisDaemon, error) {
+	dir, err := testsupport.SharedDir("redis")
+	if err != nil {
+		return nil, err
+	}
+	return testsupport.RunRedis(dir)
+})
+
+// emptyRedis is the server for a test, which has it for itself: the tests run one after the
+// other, and the daemons of one have ended before the next.
+type emptyRedis struct {
+	t *testing.T
+	*testsupport.RedisDaemon
+}
+
+func useRedis(t *testing.T) emptyRedis {
+	t.Helper()
+	server, err := oneRedis()
+	if err != nil {
+		t.Fatalf("start the Redis that the tests share: %v", err)
+	}
+	r := emptyRedis{t, server}
+	if _, err := r.Conn().Do("FLUSHALL"); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// Conn opens a connection that is closed at the test's end.
+func (r emptyRedis) Conn() redis.Conn {
+	r.t.Helper()
+	c, err := r.Dial()
+	if err != nil {
+		r.t.Fatalf("connect to the Redis that the tests share: %v", err)
+	}
+	r.t.Cleanup(func() { _ = c.Close() })
+	return c
+}
