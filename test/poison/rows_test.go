@@ -43,7 +43,7 @@ type row struct {
 }
 
 const (
-	batchRows = 5000
+	batchRows = 2000
 	rowsEnv   = "BATON_TEST_POISON_ROWS" // how many rows there are
 )
 
