@@ -101,16 +101,16 @@ func (s servers) each(t *testing.T, command string, args ...any) {
 	}
 }
 
-// live is how the nodes of the tests below are timed: two cores may run everything
-// at once.
-var live = heartbeat.Timing{
-	TTL: 2500 * time.Millisecond, Interval: 300 * time.Millisecond, Timeout: 300 * time.Millisecond,
-	Margin: heartbeat.DefaultMargin(2500 * time.Millisecond), Drain: 300 * time.Millisecond,
+// liveTiming is how the nodes of the tests below are timed.
+func liveTiming() heartbeat.Timing {
+	ttl := testsupport.Paced(2500 * time.Millisecond)
+	return heartbeat.Timing{TTL: ttl, Interval: ttl / 8, Timeout: ttl / 8, Margin: heartbeat.DefaultMargin(ttl), Drain: ttl / 8}
 }
 
 // witness sees who acts, and under which epoch.
 type witness struct {
-	t *testing.T
+	t    *testing.T
+	live heartbeat.Timing
 
 	mu     sync.Mutex
 	acting map[string]int64
@@ -168,7 +168,8 @@ func (w *witness) stays(during string, d time.Duration) {
 // elect starts three electors on the servers, and returns when one of them leads.
 func elect(t *testing.T, s servers) *witness {
 	t.Helper()
-	w := &witness{t: t, acting: map[string]int64{}}
+	live := liveTiming()
+	w := &witness{t: t, live: live, acting: map[string]int64{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	var owners atomic.Int64
@@ -180,7 +181,7 @@ func elect(t *testing.T, s servers) *witness {
 			w.leave(id, context.Cause(ctx).Error())
 			return nil
 		}, elector.Config{
-			NodeID: id, Timing: live, PollInterval: 300 * time.Millisecond,
+			NodeID: id, Timing: live, PollInterval: live.Interval,
 			NewOwner: func() (string, error) { return fmt.Sprintf("%s-owner-%d", id, owners.Add(1)), nil },
 			Die:      func(reason string) { t.Errorf("%s: %s", id, reason) },
 			Observe: func(ev elector.Event) {
@@ -225,14 +226,14 @@ func TestALeaderGoesOnWhileAMinorityOfMastersIsBroken(t *testing.T) {
 	t.Parallel()
 	s := startServers(t, 5)
 	w := elect(t, s)
-	const more = 2800 * time.Millisecond // than a lease
+	more := w.live.TTL * 9 / 8 // than a lease
 
 	s[0].Kill()
 	s[3].Kill()
 	w.stays("while two masters are dead", more)
 	s[0].Restart() // empty
 	s[3].Restart()
-	w.stays("after they are back, empty", live.TTL/2)
+	w.stays("after they are back, empty", w.live.TTL/2)
 	w.everywhere(s)
 
 	s[1].Freeze()
@@ -240,12 +241,12 @@ func TestALeaderGoesOnWhileAMinorityOfMastersIsBroken(t *testing.T) {
 	w.stays("while two masters hang", more)
 	s[1].Thaw()
 	s[4].Thaw()
-	w.stays("after they go on", live.TTL/2)
+	w.stays("after they go on", w.live.TTL/2)
 
 	for i := range s {
 		w.everywhere(s)
 		s[i].Restart()
-		w.stays(fmt.Sprintf("after master %d was restarted empty", i+1), 2*live.Interval+live.Timeout)
+		w.stays(fmt.Sprintf("after master %d was restarted empty", i+1), 2*w.live.Interval+w.live.Timeout)
 	}
 }
 
@@ -255,16 +256,16 @@ func TestClocksOfAMinorityOfMastersMaySayWhatTheyLike(t *testing.T) {
 	w := elect(t, s)
 	s[0].StepClock(time.Hour)
 	s[4].StepClock(-time.Hour)
-	w.stays("with two clocks an hour off", live.TTL*6/5)
+	w.stays("with two clocks an hour off", w.live.TTL*6/5)
 	w.everywhere(s)
 	s[0].StepClock(-time.Hour)
 	s[4].StepClock(time.Hour)
-	w.stays("with the same two clocks off the other way", live.TTL*6/5)
+	w.stays("with the same two clocks off the other way", w.live.TTL*6/5)
 	_, terms := w.leader()
 	// A new leader under these clocks: its predecessor's leases last an hour on master 1.
-	s.each(t, "SET", "baton", "thief", "PX", live.TTL.Milliseconds())
+	s.each(t, "SET", "baton", "thief", "PX", w.live.TTL.Milliseconds())
 	w.await("the next term", soon, func() bool { id, now := w.leader(); return id != "" && now > terms })
-	w.stays("in the next term", live.TTL/2)
+	w.stays("in the next term", w.live.TTL/2)
 }
 
 func TestWithoutAMajorityOfMastersNobodyLeads(t *testing.T) {
@@ -282,9 +283,9 @@ func TestWithoutAMajorityOfMastersNobodyLeads(t *testing.T) {
 		for _, r := range s[1:4] {
 			c.take(r)
 		}
-		w.await("the leader to stop with three of five masters "+c.what, live.TTL, func() bool { id, _ := w.leader(); return id == "" })
+		w.await("the leader to stop with three of five masters "+c.what, w.live.TTL, func() bool { id, _ := w.leader(); return id == "" })
 		t.Logf("%s: the leader stopped after %v", c.what, time.Since(gone))
-		time.Sleep(live.TTL / 2)
+		time.Sleep(w.live.TTL / 2)
 		if id, _ := w.leader(); id != "" {
 			t.Errorf("%s leads with two of five masters", id)
 		}
@@ -294,7 +295,7 @@ func TestWithoutAMajorityOfMastersNobodyLeads(t *testing.T) {
 		}
 		w.await("a leader after the masters are back", soon, func() bool { id, _ := w.leader(); return id != "" })
 		t.Logf("%s: somebody leads %v after they are back", c.what, time.Since(back))
-		w.stays("after that", live.TTL/2)
+		w.stays("after that", w.live.TTL/2)
 	}
 	if len(w.ended) == 0 || !strings.Contains(w.ended[0], "trust window closed") {
 		t.Errorf("terms ended: %v", w.ended)
