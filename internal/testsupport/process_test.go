@@ -88,7 +88,7 @@ func TestServersDieWithAKilledTestProcess(t *testing.T) {
 // one that starts a server.
 func sweepAll(t *testing.T, dir string) {
 	t.Helper()
-	left, _ := filepath.Glob(filepath.Join(dir, "baton-test-*"))
+	left, _ := filepath.Glob(filepath.Join(dir, "bt-*"))
 	long := time.Now().Add(-time.Hour)
 	var segments []int
 	for _, d := range left {
@@ -103,7 +103,7 @@ func sweepAll(t *testing.T, dir string) {
 		awaitDetached(t, id)
 	}
 	ground.Sweep(dir)
-	if after, _ := filepath.Glob(filepath.Join(dir, "baton-test-*")); len(left) != 3 || len(after) != 0 {
+	if after, _ := filepath.Glob(filepath.Join(dir, "bt-*")); len(left) != 3 || len(after) != 0 {
 		t.Errorf("directories left by the killed process: %v; after the sweep: %v", left, after)
 	}
 	if len(segments) != 1 {

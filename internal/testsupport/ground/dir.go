@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const prefix = "baton-test-"
+// prefix is short: the path of a Unix socket has 107 bytes, and the name of a test is long.
+const prefix = "bt-"
 
 // Dir is a temporary directory that every user can walk to: servers run as users of their
 // own. An flock marks it as in use, so that a later process finds and removes what a killed
