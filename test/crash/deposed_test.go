@@ -78,14 +78,12 @@ func (c *cell) freeze(p point, lease time.Duration) *frozen {
 		<-gate
 		return nil
 	})
-	s := c.spec("old")
-	s.TTL = lease
 	f := &frozen{
-		node: c.leader("old", c.open(c.t, s, at.observe), at.observe),
+		node: c.leader("old", c.observed(lease, at), at.observe),
 		wake: sync.OnceFunc(func() { close(gate) }),
 		end:  make(chan error, 1),
 	}
-	ctx, cancel := context.WithTimeout(c.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
 	go func() {
 		defer cancel()
 		_, err := f.node.persist(ctx)
@@ -117,7 +115,7 @@ func (c *cell) deposed(p point) {
 	c.traffic("second")
 	c.expire()
 	successor := c.leader("successor", c.stores, ignore)
-	ctx, cancel := context.WithTimeout(c.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
 	defer cancel()
 	if _, err := successor.persist(ctx); err != nil {
 		c.t.Fatalf("the successor could not finish: %v", err)
@@ -162,7 +160,7 @@ func (c *cell) overtaken(p point) {
 		return nil
 	})
 	successor := c.leader("successor", c.stores, hold.observe)
-	ctx, cancel := context.WithTimeout(c.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
 	defer cancel()
 	finished := make(chan error, 1)
 	go func() {
@@ -171,7 +169,7 @@ func (c *cell) overtaken(p point) {
 	}()
 	overtakes, watch := c.hasServer() && !holdsFence(p), patience
 	if overtakes {
-		watch = 15 * time.Second
+		watch = 30 * time.Second
 	}
 	overtook := false
 	select {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -20,6 +21,43 @@ type lab struct {
 	cells atomic.Int64
 	// stores of the test's own process, for all whose steps in the database matter to nobody.
 	stores *stores
+
+	test *testing.T
+	mu   sync.Mutex
+	free map[time.Duration][]*observed // by their lease
+}
+
+// observed are stores whose steps in the database one cell after the other hears of.
+type observed struct {
+	*stores
+	now atomic.Pointer[tally]
+}
+
+// observed lends stores of a lease to a cell, for its steps to be heard of by at.
+func (c *cell) observed(lease time.Duration, at *tally) *stores {
+	c.t.Helper()
+	o := c.lab.observed(lease)
+	o.now.Store(at)
+	c.t.Cleanup(func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.free[lease] = append(c.free[lease], o)
+	})
+	return o.stores
+}
+
+func (l *lab) observed(lease time.Duration) *observed {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if last := len(l.free[lease]) - 1; last >= 0 {
+		o := l.free[lease][last]
+		l.free[lease] = l.free[lease][:last]
+		return o
+	}
+	o, s := &observed{}, l.spec("observed")
+	s.TTL = lease
+	o.stores = l.open(l.test, s, func(b boundary) error { return o.now.Load().observe(b) })
+	return o
 }
 
 // everywhere runs a test against every kind of database, beside other tests.
@@ -45,7 +83,7 @@ func databases() []database {
 
 func newLab(t *testing.T, db *testsupport.Database) *lab {
 	t.Helper()
-	l := &lab{db: db, redis: testsupport.StartRedis(t)}
+	l := &lab{db: db, redis: testsupport.StartRedis(t), test: t, free: map[time.Duration][]*observed{}}
 	engine := l.engine()
 	db.Exec(t, "CREATE TABLE counts (id bigint PRIMARY KEY, n bigint NOT NULL)"+engine)
 	db.Exec(t, fmt.Sprintf(peopleSQL, "people")+engine)
