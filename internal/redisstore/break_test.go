@@ -16,7 +16,7 @@ func TestABrokenLockIsNobodysUntilItsHolderCannotTrustItAnyMore(t *testing.T) {
 	for name, design := range designs {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			const ttl = 600 * time.Millisecond
+			ttl := testsupport.Paced(600 * time.Millisecond)
 			s := open(t, testsupport.StartRedis(t))
 			design.Key, design.TTL = "nightly", ttl
 			node := func(id string) *redisstore.Lock {
@@ -28,8 +28,8 @@ func TestABrokenLockIsNobodysUntilItsHolderCannotTrustItAnyMore(t *testing.T) {
 			if _, err := election.Break(t.Context(), "test"); !errors.Is(err, redisstore.ErrNotHeld) {
 				t.Errorf("a free lock was broken: %v", err)
 			}
+			granted := time.Now() // or later
 			epoch := acquire(t, a, "o1", 0).Epoch
-			granted := time.Now()
 			hints := make(chan elector.Hint, 8)
 			go s.WatchAll(t.Context(), redisstore.Watched{LockKey: "nightly", Hints: hints})
 			<-hints // it listens
@@ -54,12 +54,12 @@ func TestABrokenLockIsNobodysUntilItsHolderCannotTrustItAnyMore(t *testing.T) {
 			}
 			var won elector.Answer
 			for won = acquire(t, b, "o2", 0); won.Outcome != elector.Won; won = acquire(t, b, "o2", 0) {
-				if time.Since(granted) > 20*time.Second {
+				if time.Since(granted) > time.Minute {
 					t.Fatalf("the lock is never free again: %+v", won)
 				}
 				time.Sleep(5 * time.Millisecond)
 			}
-			if waited := time.Since(granted); waited < ttl-20*time.Millisecond || won.Epoch <= epoch+1 {
+			if waited := time.Since(granted); waited < ttl-2*time.Millisecond || won.Epoch <= epoch+1 {
 				t.Errorf("the next term began after %v with epoch %d; want a lease of %v, and above %d", waited, won.Epoch, ttl, epoch+1)
 			}
 			p, err := election.Picture(t.Context(), 10)

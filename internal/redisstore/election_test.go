@@ -46,7 +46,7 @@ func TestLedgerApartFromTheLockConforms(t *testing.T) {
 func TestHintsArriveAndComeBackAfterRedisDoes(t *testing.T) {
 	r := testsupport.StartRedis(t)
 	s := open(t, r)
-	lock := newLock(t, s, "baton", "a", time.Second)
+	lock := newLock(t, s, "baton", "a", time.Minute)
 	hints := make(chan elector.Hint, 8)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -54,7 +54,7 @@ func TestHintsArriveAndComeBackAfterRedisDoes(t *testing.T) {
 
 	await := func(want elector.Hint) {
 		t.Helper()
-		for deadline := time.After(15 * time.Second); ; {
+		for deadline := time.After(time.Minute); ; {
 			select {
 			case h := <-hints:
 				if h == want {
@@ -144,11 +144,12 @@ func TestAPictureShowsTheElection(t *testing.T) {
 func TestALeaseThatRanOutIsInTheHistory(t *testing.T) {
 	r := testsupport.StartRedis(t)
 	s := open(t, r)
-	a, b := newLock(t, s, "baton", "a", 100*time.Millisecond), newLock(t, s, "baton", "b", 100*time.Millisecond)
+	ttl := testsupport.Paced(200 * time.Millisecond)
+	a, b := newLock(t, s, "baton", "a", ttl), newLock(t, s, "baton", "b", ttl)
 	if _, err := a.Acquire(t.Context(), elector.Candidate{Owner: "o1"}); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(150 * time.Millisecond)
+	time.Sleep(ttl * 5 / 4)
 	if _, err := b.Acquire(t.Context(), elector.Candidate{Owner: "o2"}); err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +159,7 @@ func TestALeaseThatRanOutIsInTheHistory(t *testing.T) {
 	if _, err := a.Acquire(t.Context(), elector.Candidate{Owner: "o3"}); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(150 * time.Millisecond)
+	time.Sleep(ttl * 5 / 4)
 	if _, err := b.Acquire(t.Context(), elector.Candidate{Owner: "o4"}); err != nil {
 		t.Fatal(err)
 	}

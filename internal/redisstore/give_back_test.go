@@ -99,7 +99,8 @@ func TestALateGiveBackTakesNoTermAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = far.Close() })
-	timing := heartbeat.Timing{TTL: 3 * time.Second, Interval: 600 * time.Millisecond, Timeout: 600 * time.Millisecond, Margin: heartbeat.DefaultMargin(3 * time.Second), Drain: 500 * time.Millisecond}
+	ttl := testsupport.Paced(3 * time.Second)
+	timing := heartbeat.Timing{TTL: ttl, Interval: ttl / 5, Timeout: ttl / 5, Margin: heartbeat.DefaultMargin(ttl), Drain: ttl / 6}
 	o := redisstore.LockOptions{Key: "baton", TTL: timing.TTL, WaitReplicas: 1}
 	rival := o
 	o.NodeID, rival.NodeID = "a", "b"
@@ -135,7 +136,7 @@ func TestALateGiveBackTakesNoTermAway(t *testing.T) {
 	var term *elector.Term
 	select {
 	case term = <-leads:
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("nobody leads")
 	}
 	close(late.let)
@@ -149,7 +150,7 @@ func TestALateGiveBackTakesNoTermAway(t *testing.T) {
 // replicated waits until the replica acknowledges.
 func replicated(t *testing.T, l *redisstore.Lock) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; {
+	for end := time.Now().Add(time.Minute); ; {
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		a, err := l.Acquire(ctx, elector.Candidate{Owner: "first"})
 		cancel()
@@ -214,7 +215,7 @@ func TestACutWhileWaitingForReplicasDoesNotSpendTheOwner(t *testing.T) {
 		t.Errorf("%v; want an outcome that is unknown, and an owner that may ask again", err)
 	}
 	replica.Thaw()
-	for end := time.Now().Add(5 * time.Second); ; {
+	for end := time.Now().Add(time.Minute); ; {
 		a, err := lock.Acquire(t.Context(), elector.Candidate{Owner: "o1"})
 		if err == nil && a.Outcome == elector.Won {
 			return

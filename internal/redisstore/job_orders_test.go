@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"baton/internal/job"
+	"baton/internal/testsupport"
 )
 
 // manual is a run that was asked for.
@@ -81,13 +82,14 @@ func TestRequestIsGoodForAWhileOnly(t *testing.T) {
 func TestRequestThatWaitsForAnotherRunIsKeptAlive(t *testing.T) {
 	_, l := ledgerRig(t)
 	r := Request{Job: "users", ID: "m1", By: "by alice"}
-	if err := l.Request(t.Context(), r, 200*time.Millisecond); err != nil {
+	life := testsupport.Paced(200 * time.Millisecond)
+	if err := l.Request(t.Context(), r, life); err != nil {
 		t.Fatal(err)
 	}
 	if waits, err := l.Queue(t.Context(), r, time.Minute); !waits || err != nil {
 		t.Errorf("queued: %v, %v", waits, err)
 	}
-	time.Sleep(220 * time.Millisecond)
+	time.Sleep(life + 20*time.Millisecond)
 	r.Queued = true
 	if o, err := l.Orders(t.Context(), nil); err != nil || cmp.Diff([]Request{r}, o.Requests) != "" {
 		t.Errorf("orders: %+v, %v", o, err)
@@ -189,7 +191,7 @@ func TestWatchLooksAtOnceWhenAnOrderIsGiven(t *testing.T) {
 		t.Helper()
 		select {
 		case <-looks:
-		case <-time.After(5 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("nobody looked %s", why)
 		}
 	}

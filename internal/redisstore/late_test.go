@@ -76,14 +76,14 @@ func TestALateCandidateDoesNotTakeAnEndedLeaseForAVanishedOne(t *testing.T) {
 		t.Run(design, func(t *testing.T) {
 			t.Parallel()
 			r := testsupport.StartRedis(t)
-			o.Key, o.TTL = "baton", time.Second
+			o.Key, o.TTL = "baton", testsupport.Paced(time.Second)
 			node := func(id string) *redisstore.Lock {
 				o.NodeID = id
 				return designedLock(t, open(t, r), o)
 			}
 			a, b, c := node("a"), node("b"), node("c")
 			ask := func(l *redisstore.Lock, owner string) (elector.Answer, error) {
-				ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+				ctx, cancel := context.WithTimeout(t.Context(), o.TTL/5)
 				defer cancel()
 				return l.Acquire(ctx, elector.Candidate{Owner: owner})
 			}
@@ -97,7 +97,7 @@ func TestALateCandidateDoesNotTakeAnEndedLeaseForAVanishedOne(t *testing.T) {
 			if _, err := ask(b, "o2"); err == nil {
 				t.Fatal("a frozen Redis answers")
 			}
-			time.Sleep(1500 * time.Millisecond)
+			time.Sleep(o.TTL * 3 / 2)
 			r.Thaw()
 			time.Sleep(50 * time.Millisecond) // for the late request
 			next, err := ask(c, "o3")

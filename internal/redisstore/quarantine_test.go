@@ -102,7 +102,7 @@ func (l *lostLock) release(lock *redisstore.Lock, owner string) {
 
 // loseLocks has one accident befall a lock of each design.
 func loseLocks(t *testing.T, a accident, survives bool) {
-	const ttl = 800 * time.Millisecond
+	ttl := testsupport.Paced(800 * time.Millisecond)
 	r := testsupport.StartRedis(t)
 	node := func(r *testsupport.Redis, design, id string) *redisstore.Lock {
 		o := designs[design]

@@ -188,9 +188,9 @@ func idle(t *testing.T, s *redisstore.Store, n int) map[int64]bool {
 func await(t *testing.T, what string, ok func() error) {
 	t.Helper()
 	err := ok()
-	for end := time.Now().Add(30 * time.Second); err != nil; err = ok() {
+	for end := time.Now().Add(time.Minute); err != nil; err = ok() {
 		if time.Now().After(end) {
-			t.Fatalf("after 30s it is not so that %s: %v", what, err)
+			t.Fatalf("after a minute it is not so that %s: %v", what, err)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}

@@ -19,7 +19,7 @@ func TestASlowAnswerDoesNotMakeALeaseSeemToVanish(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = far.Close() })
-	const ttl = 1500 * time.Millisecond
+	ttl := testsupport.Paced(1500 * time.Millisecond)
 	a := newLock(t, open(t, r), "baton", "a", ttl)
 	b := newLock(t, far, "baton", "b", ttl)
 	won, err := a.Acquire(t.Context(), elector.Candidate{Owner: "o1"})
@@ -31,7 +31,7 @@ func TestASlowAnswerDoesNotMakeALeaseSeemToVanish(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.HangReplies()
-	time.AfterFunc(500*time.Millisecond, p.Unhang)
+	time.AfterFunc(ttl/3, p.Unhang)
 	if held, err := b.Acquire(t.Context(), elector.Candidate{Owner: "o2", Polling: true}); err != nil || held.Outcome != elector.Held {
 		t.Fatalf("%+v, %v", held, err)
 	}

@@ -48,7 +48,7 @@ func TestTLSWorksForEveryDeployment(t *testing.T) {
 			o := start(t)
 			o.Password = secret("treasure")
 			s := openWith(t, o)
-			a := campaign(t, s, redisstore.LockOptions{Key: "baton", NodeID: "a", TTL: 3 * time.Second})
+			a := campaign(t, s, redisstore.LockOptions{Key: "baton", NodeID: "a", TTL: 15 * time.Second})
 			a.term(t)
 			await(t, "the node watches", func() error { return a.heard(0) })
 		})

@@ -35,7 +35,7 @@ func TestALockThatVanishesBeforeItsTimeMakesNewOwnersWait(t *testing.T) {
 			t.Run(design+"/"+m.name, func(t *testing.T) {
 				t.Parallel()
 				r := testsupport.StartRedis(t, testsupport.RedisClock())
-				e := newElectorate(t, r, o, 900*time.Millisecond)
+				e := newElectorate(t, r, o, testsupport.Paced(900*time.Millisecond))
 				won := e.ask(e.a, "o1", 0)
 				e.wants(e.ask(e.b, "o2", 0), elector.Held)
 				if err := m.happen(r); err != nil {
@@ -89,7 +89,7 @@ func TestAQuarantineOutlivesTheLossOfItsKey(t *testing.T) {
 		t.Run(design, func(t *testing.T) {
 			t.Parallel()
 			r := testsupport.StartRedis(t)
-			e := newElectorate(t, r, o, 900*time.Millisecond)
+			e := newElectorate(t, r, o, testsupport.Paced(900*time.Millisecond))
 			won := e.ask(e.a, "o1", 0)
 			if _, err := r.Conn().Do("FLUSHALL"); err != nil {
 				t.Fatal(err)
@@ -133,7 +133,7 @@ func TestNobodyWaitsForAClockThatFellBack(t *testing.T) {
 			t.Run(design+"/"+c.name, func(t *testing.T) {
 				t.Parallel()
 				r := testsupport.StartRedis(t, testsupport.RedisClock())
-				e := newElectorate(t, r, o, 900*time.Millisecond)
+				e := newElectorate(t, r, o, testsupport.Paced(900*time.Millisecond))
 				won := e.ask(e.a, "o1", 0)
 				c.leave(e, won.Epoch)
 				r.StepClock(-time.Hour)
@@ -198,7 +198,7 @@ func TestTheEpochRisesAboveWhatOthersKnowWhereTheClockFellBack(t *testing.T) {
 		t.Run(design, func(t *testing.T) {
 			t.Parallel()
 			r := testsupport.StartRedis(t, testsupport.RedisClock())
-			e := newElectorate(t, r, o, 900*time.Millisecond)
+			e := newElectorate(t, r, o, testsupport.Paced(900*time.Millisecond))
 			won := e.ask(e.a, "o1", 0)
 			r.StepClock(-time.Hour)
 			if _, err := r.Conn().Do("FLUSHALL"); err != nil {
@@ -249,7 +249,7 @@ func (e electorate) wants(a elector.Answer, want elector.Outcome) {
 // awaitWon asks until it wins, waiting as it is told.
 func (e electorate) awaitWon(l *redisstore.Lock, owner string, floor int64) elector.Answer {
 	e.t.Helper()
-	for end := time.Now().Add(5 * time.Second); ; {
+	for end := time.Now().Add(time.Minute); ; {
 		a := e.ask(l, owner, floor)
 		if a.Outcome == elector.Won {
 			return a

@@ -85,7 +85,7 @@ func (s *subscribers) ids() []string {
 
 func (s *subscribers) await(n int) {
 	s.t.Helper()
-	for end := time.Now().Add(5 * time.Second); len(s.ids()) != n; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); len(s.ids()) != n; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			s.t.Fatalf("%d subscriptions, want %d", len(s.ids()), n)
 		}
