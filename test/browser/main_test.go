@@ -74,10 +74,32 @@ func newLab(t *testing.T) *lab {
 	return l
 }
 
+// scratch is a directory for programs whose children may write into it for a moment after
+// their own end.
+func scratch(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "browser") //nolint:usetesting // t.TempDir does not try again to remove it
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for deadline := time.Now().Add(soon); ; time.Sleep(50 * time.Millisecond) {
+			if err := os.RemoveAll(dir); err == nil {
+				return
+			} else if time.Now().After(deadline) {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	return dir
+}
+
 func startBrowser(t *testing.T) context.Context {
 	t.Helper()
+	dir := scratch(t)
 	options := append(chromedp.DefaultExecAllocatorOptions[:], // without what a person's browser does beside
-		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()), chromedp.Env("TMPDIR="+t.TempDir()),
+		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(filepath.Join(dir, "user")), chromedp.Env("TMPDIR="+dir),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.WSURLReadTimeout(soon),
 	)
 	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
