@@ -147,7 +147,8 @@ func TestOpenTransactionEndsWithItsTest(t *testing.T) {
 	}
 }
 
-func TestPrivateServersSurviveAKill(t *testing.T) {
+func TestPrivateServersSurviveAKillAndAnswerOnceThawed(t *testing.T) {
+	t.Parallel()
 	for driver, start := range map[string]func(testing.TB) *testsupport.Database{
 		"postgres": testsupport.StartPostgres,
 		"mysql":    testsupport.StartMariaDB,
@@ -164,19 +165,8 @@ func TestPrivateServersSurviveAKill(t *testing.T) {
 			if got := db.Rows(t, "SELECT count(*) FROM t"); got[0][0] != "1" {
 				t.Fatalf("rows after a crash: %v, want 1", got)
 			}
-		})
-	}
-}
 
-// A backend of PostgreSQL is a process of its own: it must stop too.
-func TestFrozenServersAnswerOnceThawed(t *testing.T) {
-	for driver, start := range map[string]func(testing.TB) *testsupport.Database{
-		"postgres": testsupport.StartPostgres,
-		"mysql":    testsupport.StartMariaDB,
-	} {
-		t.Run(driver, func(t *testing.T) {
-			db := start(t)
-			db.Exec(t, "CREATE TABLE t (id INTEGER)")
+			// A backend of PostgreSQL is a process of its own: it must stop too.
 			db.Server().Freeze()
 			answered := make(chan error, 1)
 			go func() {

@@ -6,4 +6,7 @@ import (
 	"baton/internal/testsupport"
 )
 
-func TestMain(m *testing.M) { testsupport.Main(m) }
+func TestMain(m *testing.M) {
+	testsupport.AtOnce(6)
+	testsupport.Main(m)
+}

@@ -44,6 +44,7 @@ func TestHoldServers(t *testing.T) {
 }
 
 func TestServersDieWithAKilledTestProcess(t *testing.T) {
+	t.Parallel()
 	own, err := ground.New("", "held-") // t.TempDir is too long a path for a server's socket
 	if err != nil {
 		t.Fatal(err)

@@ -70,6 +70,7 @@ func TestRedisListensOnAUnixSocketToo(t *testing.T) {
 }
 
 func TestReplicaHasItsMastersDataFromTheStart(t *testing.T) {
+	t.Parallel()
 	master := testsupport.StartRedis(t, testsupport.RedisPassword("secret"))
 	set(t, master.Conn(), "a", "1")
 	replica := testsupport.StartRedis(t, testsupport.RedisReplicaOf(master))

@@ -14,7 +14,7 @@ import (
 func refuses(t *testing.T, r *testsupport.Redis, command, kind string) {
 	t.Helper()
 	c := r.Conn()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		words := strings.Fields(command)
 		_, err := c.Do(words[0], redis.Args{}.AddFlat(words[1:])...)
 		if err != nil && strings.HasPrefix(err.Error(), kind+" ") {
@@ -38,6 +38,7 @@ func TestReplicaWithoutItsMasterAnswersMasterDown(t *testing.T) {
 }
 
 func TestMasterWithTooFewReplicasAnswersNoReplicas(t *testing.T) {
+	t.Parallel()
 	r := testsupport.StartRedis(t, testsupport.RedisNeedsReplicas(1))
 	refuses(t, r, "SET a 1", "NOREPLICAS")
 	testsupport.StartRedis(t, testsupport.RedisReplicaOf(r))
@@ -62,6 +63,7 @@ func TestFailedSnapshotsAreAnsweredWithMisconf(t *testing.T) {
 }
 
 func TestLoadingLastsAndKeepsTheData(t *testing.T) {
+	t.Parallel()
 	r := testsupport.StartRedis(t, testsupport.RedisPassword("secret"))
 	set(t, r.Conn(), "a", "1")
 	began := time.Now()

@@ -58,6 +58,7 @@ func (r tenant) must(command string, args ...any) any {
 }
 
 func TestARedisThatWasLeftAsItWasServesTheNextTestEmpty(t *testing.T) {
+	t.Parallel()
 	l := newLeases(t)
 	first := l.tenant(t, RedisPassword("secret"), RedisClock())
 	pid, addr := first.Pid(), first.Addr()
@@ -113,6 +114,7 @@ func TestARedisThatWasLeftAsItWasServesTheNextTestEmpty(t *testing.T) {
 }
 
 func TestAMarkedRedisServesNobodyElse(t *testing.T) {
+	t.Parallel()
 	l := newLeases(t)
 	for what, mark := range map[string]func(tenant){
 		"killed": func(r tenant) {
