@@ -70,7 +70,7 @@ func TestManyCommandsStartInTheSameSecond(t *testing.T) {
 		delays.limit = testsupport.Paced(15 * time.Second) // it is a second's work of one processor, beside tests that start many processes, too
 	}
 	from := time.Now().UnixMilli()
-	c.Await(soon+time.Duration(rounds)*6*time.Second, "the runs", func() bool {
+	c.Await(3*soon+time.Duration(rounds)*6*time.Second, "the runs", func() bool {
 		delays.all = delays.all[:0]
 		for i := range jobs {
 			entries, err := redis.Values(conn.Do("XRANGE", fmt.Sprintf("{%s}:job:j%d:runs", lockKey, i), from, "+"))

@@ -476,10 +476,11 @@ func TestLocksAreListedAndBroken(t *testing.T) {
 func TestALockIsHeldAtLeastAsLongAsAsked(t *testing.T) {
 	t.Parallel()
 	l := newLocks(t, testsupport.StartRedis(t))
-	p := l.lock("--at-least", "1s", "a", "--", "true")
-	time.Sleep(600 * time.Millisecond)
+	least := testsupport.Paced(2 * time.Second)
+	p := l.lock("--at-least", least.String(), "a", "-c", "echo x > ended")
+	l.file("ended")
 	l.lock("--no-wait", "a", "--", "echo", "ran").want(notHad, "", "")
-	if e := p.want(0, "", ""); e.took < time.Second {
+	if e := p.want(0, "", ""); e.took < least {
 		t.Errorf("it was held for %v", e.took)
 	}
 	p = l.lock("--at-least", "1h", "a", "-c", "echo x > began; exit 3")
