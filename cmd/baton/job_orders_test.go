@@ -63,7 +63,8 @@ func TestRunsAreForcedAndCancelledFromTheCommandLine(t *testing.T) {
 	if err := json.Unmarshal([]byte(c.run("job", "cancel", "report", "-o", "json").stdout), &cancelled); err != nil || !strings.Contains(strings.Join(cancelled.Runs, " "), two) {
 		t.Errorf("cancelled: %+v, %v", cancelled, err)
 	}
-	c.until("ready", "job", "list")
+	c.until("too slow", "job", "history", "report") // the first run has ended
+	c.until("forced by", "job", "history", "report")
 	c.matches(c.run("job", "history", "report"), exitOK,
 		`(?ms)^WHEN \(Europe/Berlin\) +TRIGGER +ATTEMPT +STATE +TOOK +EXIT +NODE +EPOCH +ERROR OR REASON$.*`+
 			`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +manual +1 +cancelled +\S+ +- +db1 +\d+ +cancelled by \S+: too slow.* \(by \S+: month's end\)$.*`+
