@@ -1,6 +1,7 @@
 package child_test
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -17,8 +18,8 @@ func TestChildrenOfAProcessThatIgnoresSignalsDoNot(t *testing.T) {
 	if os.Getenv(mark) != "" {
 		child.InheritNoIgnoredSignals()
 		out, err := exec.Command("sh", "-c", "kill -HUP $$; kill -QUIT $$; echo alive").CombinedOutput()
-		exit, ok := err.(*exec.ExitError)
-		if !ok || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGHUP {
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGHUP {
 			t.Errorf("the child ends with %v and says %q, want it ended by SIGHUP", err, out)
 		}
 		return

@@ -77,7 +77,7 @@ func Start(t testing.TB, o Options) *Cluster {
 // t.TempDir has the test's whole name in it.
 func shortDir(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "nodes")
+	dir, err := os.MkdirTemp("", "nodes") //nolint:usetesting // t.TempDir is what is too long
 	if err != nil {
 		t.Fatal(err)
 	}
