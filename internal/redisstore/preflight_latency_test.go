@@ -30,11 +30,24 @@ func TestARedisThatIsTooSlowForTheLeaseIsTold(t *testing.T) {
 	use.LockKey = "" // the lock is elsewhere
 	wantNothingGrave(t, examine(t, o, use))
 
-	// It stalls once while it is measured.
+	// It stalls now and then while it is measured.
 	use = redisstore.PreflightOptions{LockKey: "baton", AttemptTimeout: 500 * time.Millisecond}
-	conn := r.Conn()
-	time.AfterFunc(100*time.Millisecond, func() { _, _ = conn.Do("CLIENT", "PAUSE", "400", "ALL") })
-	wantTold(t, examine(t, o, use), flush.SeverityWarning, "up to more than half of election.attempt_timeout, 500ms")
+	conn, stop, stopped := r.Conn(), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(100 * time.Millisecond):
+				_, _ = conn.Do("CLIENT", "PAUSE", "400", "ALL") // it waits for the end of the one before
+			}
+		}
+	}()
+	found = examine(t, o, use)
+	close(stop)
+	<-stopped
+	wantTold(t, found, flush.SeverityWarning, "up to more than half of election.attempt_timeout, 500ms")
 }
 
 func TestAReplicaThatLacksWhatWasWrittenIsTold(t *testing.T) {
