@@ -21,6 +21,7 @@ import (
 	"baton/internal/elector"
 	"baton/internal/job"
 	"baton/internal/redisstore"
+	"baton/internal/testsupport"
 )
 
 // pieces is an output store that remembers what it was given.
@@ -250,8 +251,9 @@ func TestCommandIsDeadBeforeTheHardStop(t *testing.T) {
 	if !errors.Is(err, errLeaseRanOut) {
 		t.Error(err)
 	}
-	if left < finishTimeout(o.Drain) || left > 3*time.Second {
-		t.Errorf("it was over %v before the hard stop, want that to be a little more than %v", left, finishTimeout(o.Drain))
+	const late = 200 * time.Millisecond // a busy machine may be late, but not by all that is kept
+	if least := finishTimeout(o.Drain) - (testsupport.Paced(late) - late); left < least || left > 3*time.Second {
+		t.Errorf("it was over %v before the hard stop, want that to be a little more than %v", left, least)
 	}
 }
 

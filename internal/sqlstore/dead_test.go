@@ -14,7 +14,6 @@ import (
 
 	"baton/internal/flush"
 	"baton/internal/sqlstore"
-	"baton/internal/testsupport"
 )
 
 func TestOneBadRowAmongManyIsTheOnlyDeadLetter(t *testing.T) {
@@ -265,12 +264,12 @@ func TestLongRowsAreWrittenAndOneThatIsTooLongIsADeadLetter(t *testing.T) {
 		db.create("CREATE TABLE notes (id bigint PRIMARY KEY, text text)",
 			"CREATE TABLE notes (id bigint PRIMARY KEY, text longtext)",
 			"CREATE TABLE notes (id INTEGER PRIMARY KEY, text text)")
-		s := db.open(ttl(time.Minute)) // or the server gives up on a client that handles such rows slowly
+		s := db.open(ttl(10 * time.Minute)) // or the server gives up on a client that handles such rows slowly
 		takeOver(t, s, fence(1))
 		p := plan(t, s, "notes", []string{"id"})
 		var rows []flush.Row
 		for i := range 1000 {
-			rows = append(rows, row(i, strings.Repeat("x", 17<<10)))
+			rows = append(rows, row(i, strings.Repeat("x", packet/900)))
 		}
 		if out := apply(t, s, fence(1), p, batch("a", 0, rows...)); out.Rows != 1000 {
 			t.Errorf("of long rows: %d written, %d dead", out.Rows, len(out.Dead))
@@ -278,7 +277,7 @@ func TestLongRowsAreWrittenAndOneThatIsTooLongIsADeadLetter(t *testing.T) {
 		if db.Driver != "mysql" {
 			return // these have no limit that a test could reach
 		}
-		out := apply(t, s, fence(1), p, batch("b", 0, row(1, "short"), row(2, strings.Repeat("x", 17<<20)), row(3, "short")))
+		out := apply(t, s, fence(1), p, batch("b", 0, row(1, "short"), row(2, strings.Repeat("x", packet+packet/16)), row(3, "short")))
 		if out.Rows != 2 || len(out.Dead) != 1 || !strings.Contains(out.Dead[0].Error, "max_allowed_packet") {
 			t.Errorf("outcome %d rows, %d dead", out.Rows, len(out.Dead))
 		}
@@ -290,13 +289,13 @@ func TestLongRowsAreWrittenAndOneThatIsTooLongIsADeadLetter(t *testing.T) {
 // A dead letter that is too long as it is must not hide that the connection broke
 // before a shorter one was there: the batch may be applied again.
 func TestConnectionCutBeforeADeadLetterIsShortenedIsTransient(t *testing.T) {
-	db := &bench{Database: testsupport.MariaDB(t), t: t}
+	db := prepared(t, mariaDB)
 	db.Exec(t, "CREATE TABLE notes (id bigint PRIMARY KEY, text longtext)")
 	proxy := db.Proxy()
-	s := db.open(ttl(time.Minute), through(db, proxy))
+	s := db.open(ttl(10*time.Minute), through(db, proxy))
 	takeOver(t, s, fence(1))
 	p := plan(t, s, "notes", []string{"id"})
-	b := batch("a", 0, row(1, "short"), row(2, strings.Repeat("x", 17<<20)))
+	b := batch("a", 0, row(1, "short"), row(2, strings.Repeat("x", packet+packet/16)))
 	happened := proxy.LoseRequest("all_cut") // which only the shorter one has
 	_, err := s.Apply(t.Context(), fence(1), p, b)
 	wantTransient(t, err)
