@@ -297,9 +297,7 @@ func TestConnectionCutBeforeADeadLetterIsShortenedIsTransient(t *testing.T) {
 	p := plan(t, s, "notes", []string{"id"})
 	b := batch("a", 0, row(1, "short"), row(2, strings.Repeat("x", packet+packet/16)))
 	happened := proxy.LoseRequest("all_cut") // which only the shorter one has
-	_, err := s.Apply(t.Context(), fence(1), p, b)
-	wantTransient(t, err)
-	<-happened
+	applyUntil(t, happened, s, p, b)
 	if out := persist(t, s, fence(1), p, b); out.Rows != 1 || len(out.Dead) != 1 {
 		t.Errorf("outcome %d rows, %d dead", out.Rows, len(out.Dead))
 	}

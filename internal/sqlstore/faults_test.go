@@ -92,6 +92,24 @@ func crashes(t *testing.T, db *bench, strike func(step sqlstore.Step) error, cha
 	db.expect("SELECT total FROM baton_mark", "1")
 }
 
+// applyUntil applies a batch, which fails, until a fault has happened: on a busy machine it may
+// fail earlier for want of time.
+func applyUntil(t *testing.T, happened <-chan struct{}, s *sqlstore.Store, p *flush.Plan, b flush.Batch) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; {
+		_, err := s.Apply(t.Context(), fence(1), p, b)
+		wantTransient(t, err)
+		select {
+		case <-happened:
+			return
+		default:
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("nothing was lost on the connection; the last error is %v", err)
+		}
+	}
+}
+
 func textOf(numbers ...int) string {
 	return strings.ReplaceAll(strings.Trim(fmt.Sprint(numbers), "[]"), " ", "|")
 }
@@ -137,9 +155,7 @@ func TestUnknownOutcomeOfCommitAppliesExactlyOnce(t *testing.T) {
 		} {
 			b := batch(c.id, 0, row(1, 5))
 			happened := c.lose("COMMIT")
-			_, err := s.Apply(t.Context(), fence(1), p, b)
-			wantTransient(t, err)
-			<-happened
+			applyUntil(t, happened, s, p, b)
 			if out := persist(t, s, fence(1), p, b); out.Applied == c.committed {
 				t.Errorf("%s: applied again = %v", c.id, out.Applied)
 			}

@@ -148,7 +148,7 @@ func TestTablesOfTestsAreThoseThatMigrateMakes(t *testing.T) {
 			"sqlite":   "SELECT name, replace(replace(sql, ' ', ''), char(10), '') FROM sqlite_schema ORDER BY 1",
 		}[made.Driver]
 		make := map[string]func(testing.TB) *testsupport.Database{
-			"postgres": testsupport.Postgres, "mysql": testsupport.MariaDB, "sqlite": testsupport.SQLite,
+			"postgres": testsupport.Postgres, "mysql": mariaDB, "sqlite": testsupport.SQLite,
 		}[made.Driver]
 		forTests := prepared(t, make)
 		for _, q := range []string{query, "SELECT version_id, is_applied FROM baton_schema_version ORDER BY version_id"} {

@@ -67,9 +67,7 @@ func TestMoveIsMadeOnceThroughAnUnknownOutcomeOfCommit(t *testing.T) {
 		} {
 			b := moving(place, fmt.Sprint(n+1), row(1, 5))
 			happened := c.lose("COMMIT")
-			_, err := s.Apply(t.Context(), fence(1), p, b)
-			wantTransient(t, err)
-			<-happened
+			applyUntil(t, happened, s, p, b)
 			if out := persist(t, s, fence(1), p, b); out.Applied == c.committed {
 				t.Errorf("move %d: applied again = %v", n, out.Applied)
 			}
@@ -90,9 +88,7 @@ func TestFirstMoveIsMadeOnceThoughItsReplyIsLost(t *testing.T) {
 		takeOver(t, s, fence(1))
 		p := plan(t, s, "articles", []string{"id"}, "views")
 		happened := proxy.LoseReply("COMMIT")
-		_, err := s.Apply(t.Context(), fence(1), p, moving("", "1", row(1, 5)))
-		wantTransient(t, err)
-		<-happened
+		applyUntil(t, happened, s, p, moving("", "1", row(1, 5)))
 		if out := persist(t, s, fence(1), p, moving("", "1", row(1, 5))); out.Applied {
 			t.Error("applied twice")
 		}
