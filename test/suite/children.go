@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -31,6 +32,23 @@ func endChildren(spare int) {
 		}
 		for _, pid := range left {
 			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+		}
+	}
+}
+
+// reap waits for adopted processes that have ended, as init would: to who asks by a signal whether
+// one lives, one that nobody has waited for does. Those in own are waited for elsewhere.
+func reap(own []int) {
+	lists, _ := filepath.Glob("/proc/self/task/[0-9]*/children") // the pattern is a constant: no error
+	for _, name := range lists {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			continue // the thread has ended
+		}
+		for _, field := range bytes.Fields(text) {
+			if pid, err := strconv.Atoi(string(field)); err == nil && !slices.Contains(own, pid) {
+				_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil) // it may live on
+			}
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -21,11 +22,13 @@ const exitInterrupted = 130
 // suite runs go test, and shows its events by way of gotestsum.
 type suite struct {
 	options
-	began  time.Time
-	record *record
-	lines  sync.Mutex // one line of events at a time goes to show
-	show   io.Writer
-	shower int // the process that shows
+	began    time.Time
+	record   *record
+	lines    sync.Mutex // one line of events at a time goes to show
+	show     io.Writer
+	children int   // how many processes there will be in own
+	shower   int   // the process that shows
+	own      []int // the processes that this one waits for by itself; guarded by lines
 }
 
 func newSuite(o options) *suite { return &suite{options: o, began: time.Now(), record: newRecord()} }
@@ -60,7 +63,9 @@ func (s *suite) runAll(ctx context.Context, runs []goTest, env []string) (code i
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	s.children = 1 + len(runs)
 	go s.tick(ctx)
+	go s.adopt(ctx)
 	codes, errs := make([]int, len(runs)), make([]error, len(runs))
 	var wg sync.WaitGroup
 	for i, r := range runs {
@@ -90,7 +95,7 @@ func (s *suite) startShow(env []string) (end func() error, err error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start gotestsum: %w", err)
 	}
-	s.show, s.shower = in, cmd.Process.Pid
+	s.show, s.shower = in, s.owns(cmd)
 	return func() error {
 		_ = in.Close() // it reads to the end
 		err := cmd.Wait()
@@ -118,6 +123,7 @@ func (s *suite) goTest(ctx context.Context, r goTest, env []string) (code int, e
 	if err := cmd.Start(); err != nil {
 		return 1, fmt.Errorf("start go test: %w", err)
 	}
+	s.owns(cmd)
 	// A test process that outlives go test keeps the pipe open: it must end with the run.
 	stop := context.AfterFunc(ctx, func() { endChildren(s.shower) })
 	defer stop()
@@ -142,6 +148,27 @@ func (s *suite) follow(out io.Reader, race bool) {
 		}
 		if err != nil {
 			return
+		}
+	}
+}
+
+// owns notes a child that is waited for where it was started.
+func (s *suite) owns(cmd *exec.Cmd) (pid int) {
+	s.lines.Lock()
+	defer s.lines.Unlock()
+	s.own = append(s.own, cmd.Process.Pid)
+	return cmd.Process.Pid
+}
+
+// adopt reaps what ends among the adopted processes, until ctx ends.
+func (s *suite) adopt(ctx context.Context) {
+	for ; ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
+		s.lines.Lock()
+		own := slices.Clone(s.own)
+		ready := len(own) == s.children
+		s.lines.Unlock()
+		if ready {
+			reap(own)
 		}
 	}
 }
