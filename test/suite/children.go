@@ -45,7 +45,7 @@ func reap(own []int) {
 		if err != nil {
 			continue // the thread has ended
 		}
-		for _, field := range bytes.Fields(text) {
+		for field := range bytes.FieldsSeq(text) {
 			if pid, err := strconv.Atoi(string(field)); err == nil && !slices.Contains(own, pid) {
 				_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil) // it may live on
 			}
