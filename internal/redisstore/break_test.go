@@ -13,6 +13,7 @@ import (
 
 // Whoever breaks a lock must not let anybody in whom the old holder could meet.
 func TestABrokenLockIsNobodysUntilItsHolderCannotTrustItAnyMore(t *testing.T) {
+	t.Parallel()
 	for name, design := range designs {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -64,6 +64,7 @@ func (c controlled) history() (texts []string) {
 }
 
 func TestAPauseEndsTheTermAndKeepsEverybodyOut(t *testing.T) {
+	t.Parallel()
 	eachDesign(t, func(c controlled) {
 		t, ctx := c.t, c.t.Context()
 		won := c.acquire(c.a, "o1", elector.Won)
@@ -143,6 +144,7 @@ func TestOperatorsWakeThoseWhomItConcerns(t *testing.T) {
 }
 
 func TestAStepDownIsAskedOfTheTermThatLeads(t *testing.T) {
+	t.Parallel()
 	eachDesign(t, func(c controlled) {
 		t, ctx := c.t, c.t.Context()
 		won := c.acquire(c.a, "o1", elector.Won)
@@ -181,6 +183,7 @@ func TestAForeignClientIsAskedToStepDownByItsOwner(t *testing.T) {
 }
 
 func TestANodeThatStandsAsideIsSeenUntilItsTimeIsOver(t *testing.T) {
+	t.Parallel()
 	eachDesign(t, func(c controlled) {
 		t, ctx := c.t, c.t.Context()
 		for node, d := range map[string]time.Duration{"a": time.Minute, "b": 30 * time.Millisecond, "c": time.Minute} {
@@ -201,6 +204,7 @@ func TestANodeThatStandsAsideIsSeenUntilItsTimeIsOver(t *testing.T) {
 }
 
 func TestAQuarantineIsInThePicture(t *testing.T) {
+	t.Parallel()
 	eachDesign(t, func(c controlled) {
 		a, err := c.a.Acquire(c.t.Context(), elector.Candidate{Owner: "o1", Floor: 7})
 		if err != nil || a.Outcome != elector.Wait {
@@ -213,6 +217,7 @@ func TestAQuarantineIsInThePicture(t *testing.T) {
 }
 
 func TestForgettingANodeForgetsItsPriorityAndWhyItStoodAside(t *testing.T) {
+	t.Parallel()
 	eachDesign(t, func(c controlled) {
 		t, ctx := c.t, c.t.Context()
 		if err := c.StandAside(ctx, "a", time.Minute, "x"); err != nil {

@@ -56,6 +56,7 @@ func partsOf(t testing.TB, src flush.Source, st flush.Stage) map[int][]string {
 }
 
 func TestPartsDoNotDependOnMemoryOrOnRedis(t *testing.T) {
+	t.Parallel()
 	g := newRig(t, testsupport.RedisAOF())
 	want := g.fillCounters("views:3", 8000)
 	st := stageNow(t, g.counters(CountersOptions{PartRows: 400}), "a")

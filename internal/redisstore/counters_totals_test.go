@@ -391,6 +391,7 @@ func TestTotalsAreExactUnderAnySchedule(t *testing.T) {
 // A failover that loses acknowledged increments takes them back from the table: it is
 // what Redis has, always.
 func TestTotalsAreWhatRedisHasAfterAFailoverThatLostSome(t *testing.T) {
+	t.Parallel()
 	master := testsupport.StartRedis(t)
 	replica := testsupport.StartRedis(t, testsupport.RedisReplicaOf(master))
 	g := &rig{t: t, redis: master, store: openStore(t, master.URL()), conn: master.Conn()}

@@ -117,6 +117,7 @@ func TestCrashAtAnyStepIsResumedExactly(t *testing.T) {
 // The connection is cut at every step boundary, once each; the process lives on
 // and tries again.
 func TestConnectionCutAtAnyStepIsResumedExactly(t *testing.T) {
+	t.Parallel()
 	g := newRig(t)
 	p := g.redis.Proxy()
 	store := openStore(t, g.redis.URLThrough(p))

@@ -142,6 +142,7 @@ func TestAPictureShowsTheElection(t *testing.T) {
 }
 
 func TestALeaseThatRanOutIsInTheHistory(t *testing.T) {
+	t.Parallel()
 	r := testsupport.StartRedis(t)
 	s := open(t, r)
 	ttl := testsupport.Paced(200 * time.Millisecond)
@@ -196,6 +197,7 @@ func TestALockThatAForeignClientHoldsForEverIsJustHeld(t *testing.T) {
 
 // TestARefusalSaysWhatToDo brings real servers into the states that refuse a lock.
 func TestARefusalSaysWhatToDo(t *testing.T) {
+	t.Parallel()
 	cases := []struct {
 		name  string
 		start func(t *testing.T) redisstore.Options

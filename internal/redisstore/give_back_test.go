@@ -168,6 +168,7 @@ func replicated(t *testing.T, l *redisstore.Lock) {
 
 // Who gives back what too few replicas had wakes nobody: the next would fare no better.
 func TestALockThatTooFewReplicasHadWakesNobody(t *testing.T) {
+	t.Parallel()
 	for design, o := range designs {
 		t.Run(design, func(t *testing.T) {
 			t.Parallel()

@@ -202,6 +202,7 @@ func TestMoreIDsThanMemoryAreReadInRounds(t *testing.T) {
 }
 
 func TestLongRowsMakeShortPages(t *testing.T) {
+	t.Parallel()
 	g := newRig(t)
 	const budget = 1 << 20
 	want := map[string]string{}

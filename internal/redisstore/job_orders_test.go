@@ -80,6 +80,7 @@ func TestRequestIsGoodForAWhileOnly(t *testing.T) {
 }
 
 func TestRequestThatWaitsForAnotherRunIsKeptAlive(t *testing.T) {
+	t.Parallel()
 	_, l := ledgerRig(t)
 	r := Request{Job: "users", ID: "m1", By: "by alice"}
 	life := testsupport.Paced(200 * time.Millisecond)

@@ -15,6 +15,7 @@ import (
 // through at last. Where Redis has lost its data in between, it must not be taken
 // for that of the leader whom Redis has forgotten: the leader is another by now.
 func TestALateRenewalPutsNoEarlierTermBack(t *testing.T) {
+	t.Parallel()
 	for design, o := range designs {
 		t.Run(design, func(t *testing.T) {
 			t.Parallel()
@@ -72,6 +73,7 @@ func TestALateRenewalPutsNoEarlierTermBack(t *testing.T) {
 // A Redis that hung carries out what it was asked before. By then leases have run out
 // that whoever asked knew could not: their locks have not vanished.
 func TestALateCandidateDoesNotTakeAnEndedLeaseForAVanishedOne(t *testing.T) {
+	t.Parallel()
 	for design, o := range designs {
 		t.Run(design, func(t *testing.T) {
 			t.Parallel()

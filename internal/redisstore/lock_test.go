@@ -51,6 +51,7 @@ var designs = map[string]redisstore.LockOptions{
 }
 
 func TestRedisLockConforms(t *testing.T) {
+	t.Parallel()
 	for name, design := range designs {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

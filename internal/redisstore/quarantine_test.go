@@ -60,6 +60,7 @@ func accidents() []accident {
 // that trust must have ended, and none waits for longer than one lease; the leader
 // itself goes on, and then there is nothing to wait for.
 func TestALostLockMakesNewOwnersWaitAndItsLeaderGoOn(t *testing.T) {
+	t.Parallel()
 	for _, a := range accidents() {
 		for _, survives := range []bool{false, true} {
 			name := a.name + "/the leader is gone"
@@ -180,6 +181,7 @@ func (l *lostLock) waited(lost time.Time, ttl time.Duration) bool {
 
 // A restart that loses nothing costs nothing: the leader confirms that it is there.
 func TestARestartThatKeepsTheLockCostsNoTerm(t *testing.T) {
+	t.Parallel()
 	for design, o := range designs {
 		t.Run(design, func(t *testing.T) {
 			t.Parallel()
@@ -215,6 +217,7 @@ func TestARestartThatKeepsTheLockCostsNoTerm(t *testing.T) {
 
 // Nothing is written for a client that is not baton, and nothing of its is touched.
 func TestAForeignLockIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	for design, o := range designs {
 		t.Run(design, func(t *testing.T) {
 			t.Parallel()

@@ -88,6 +88,7 @@ func (q *queue) check(t *testing.T, what string, db *database) {
 }
 
 func TestCrashAtAnyStepOfAListOrStreamIsResumedExactly(t *testing.T) {
+	t.Parallel()
 	g := newRig(t)
 	bothQueues(t, g, func(t *testing.T, fresh func() *queue) {
 		names := map[string]bool{}
@@ -188,6 +189,7 @@ func TestNothingIsLostOfListsAndStreamsWhileProducersGoOn(t *testing.T) {
 // A deposed leader that was frozen at any step goes on when its successor has flushed
 // everything, and more has come: it neither writes nor removes what is not its own.
 func TestDeposedReaderOfAListOrStreamDoesNoHarm(t *testing.T) {
+	t.Parallel()
 	g := newRig(t)
 	bothQueues(t, g, func(t *testing.T, fresh func() *queue) {
 		for n, reached := 1, 1; reached >= n; n++ {

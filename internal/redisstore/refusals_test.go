@@ -18,6 +18,7 @@ import (
 // is not done, the connection is not used again nor are its idle siblings, and all
 // goes on by itself when the state ends.
 func TestARefusalIsNotAppliedAndDropsTheConnections(t *testing.T) {
+	t.Parallel()
 	for code, begin := range map[string]func(t *testing.T) (r *testsupport.Redis, trouble, end func()){
 		"READONLY": func(t *testing.T) (*testsupport.Redis, func(), func()) {
 			master := testsupport.StartRedis(t)

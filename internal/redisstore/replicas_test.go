@@ -14,6 +14,7 @@ import (
 // With wait_replicas a lock that no replica has is not a lock: the master may be
 // isolated, and another may have been chosen.
 func TestALockThatNoReplicaHasDoesNotCount(t *testing.T) {
+	t.Parallel()
 	for design, o := range designs {
 		t.Run(design, func(t *testing.T) {
 			t.Parallel()

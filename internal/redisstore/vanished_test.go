@@ -26,6 +26,7 @@ func del(key string) func(*testsupport.Redis) error {
 // has seen it, has been evicted or deleted, or Redis' clock has leapt. Its holder
 // may trust it, so whoever knows lets one lease pass, and so do all others then.
 func TestALockThatVanishesBeforeItsTimeMakesNewOwnersWait(t *testing.T) {
+	t.Parallel()
 	mishaps := []mishap{
 		{"deleted", del("baton")},
 		{"the clock leaps ahead", func(r *testsupport.Redis) error { r.StepClock(time.Hour); return nil }},
@@ -58,6 +59,7 @@ func TestALockThatVanishesBeforeItsTimeMakesNewOwnersWait(t *testing.T) {
 
 // The leader itself goes on, if it comes in time.
 func TestTheLeaderOfAVanishedLockGoesOn(t *testing.T) {
+	t.Parallel()
 	for design, o := range designs {
 		t.Run(design, func(t *testing.T) {
 			t.Parallel()
@@ -85,6 +87,7 @@ func TestTheLeaderOfAVanishedLockGoesOn(t *testing.T) {
 
 // What ends a quarantine is time, not the loss of the key that counts it.
 func TestAQuarantineOutlivesTheLossOfItsKey(t *testing.T) {
+	t.Parallel()
 	for design, o := range designs {
 		t.Run(design, func(t *testing.T) {
 			t.Parallel()
@@ -111,6 +114,7 @@ func TestAQuarantineOutlivesTheLossOfItsKey(t *testing.T) {
 // Where Redis' clock falls back, what it counts down lasts that much longer. Nobody
 // waits for that: a lease is never longer than the term's, and so with all else.
 func TestNobodyWaitsForAClockThatFellBack(t *testing.T) {
+	t.Parallel()
 	cases := []struct {
 		name  string
 		leave func(e electorate, epoch int64)
@@ -148,6 +152,7 @@ func TestNobodyWaitsForAClockThatFellBack(t *testing.T) {
 // The hash of the term may be lost while its leader lives. The next renewal writes
 // it again, on whichever connection.
 func TestTheLeaderWritesALostTermAgain(t *testing.T) {
+	t.Parallel()
 	for design, o := range designs {
 		t.Run(design, func(t *testing.T) {
 			t.Parallel()
@@ -172,6 +177,7 @@ func TestTheLeaderWritesALostTermAgain(t *testing.T) {
 // A node that waits for the lease of a forgotten leader waits for that one's, which
 // may have been longer than its own.
 func TestAQuarantineIsAsLongAsTheLongestLeaseThatIsKnown(t *testing.T) {
+	t.Parallel()
 	for design, o := range designs {
 		t.Run(design, func(t *testing.T) {
 			t.Parallel()
@@ -194,6 +200,7 @@ func TestAQuarantineIsAsLongAsTheLongestLeaseThatIsKnown(t *testing.T) {
 // Who waits in quarantine tells what it knows: whoever wins then, also one that has
 // just come, goes on above it, whatever Redis' clock says.
 func TestTheEpochRisesAboveWhatOthersKnowWhereTheClockFellBack(t *testing.T) {
+	t.Parallel()
 	for design, o := range designs {
 		t.Run(design, func(t *testing.T) {
 			t.Parallel()
