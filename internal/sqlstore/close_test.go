@@ -7,6 +7,7 @@ import (
 
 	"baton/internal/flush"
 	"baton/internal/sqlstore"
+	"baton/internal/testsupport"
 )
 
 // A node that shuts down has nothing left to say to its database: one that hangs must
@@ -41,7 +42,7 @@ func TestClosingDoesNotWaitForAHangingDatabase(t *testing.T) {
 				if err := s.Close(); err != nil {
 					t.Error(err)
 				}
-				if took := time.Since(start); took > 2*time.Second {
+				if took := time.Since(start); took > testsupport.Paced(2*time.Second) {
 					t.Errorf("took %v", took)
 				}
 			})
@@ -69,7 +70,7 @@ func TestForgottenConnectionsDoNotUseUpThePool(t *testing.T) {
 			if try == 30 {
 				t.Fatalf("only %d connections were forgotten", stranded)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), testsupport.Paced(400*time.Millisecond))
 			_, err := s.Apply(ctx, fence(1), p, batch("a", 0, row(1, 5)))
 			cancel()
 			wantTransient(t, err)
@@ -77,7 +78,7 @@ func TestForgottenConnectionsDoNotUseUpThePool(t *testing.T) {
 		strand = false
 		start := time.Now()
 		persist(t, s, fence(1), p, batch("a", 0, row(1, 5)))
-		if took := time.Since(start); took > 3*time.Second {
+		if took := time.Since(start); took > testsupport.Paced(3*time.Second) {
 			t.Errorf("took %v", took)
 		}
 		db.expect("SELECT views FROM articles", "5")

@@ -170,7 +170,7 @@ func TestApplyingAgainWaitsForTheTransactionWithUnknownOutcome(t *testing.T) {
 	servers(t, func(t *testing.T, db *bench) {
 		db.articles()
 		proxy := db.Proxy()
-		const lease = 4 * time.Second
+		lease := testsupport.Paced(4 * time.Second)
 		hanging := db.open(ttl(lease), through(db, proxy), stopAt(sqlstore.StepAfterFence, func() error {
 			proxy.Hang()
 			return nil
@@ -202,14 +202,15 @@ func TestHangingDatabaseIsGivenUpWithinALease(t *testing.T) {
 	servers(t, func(t *testing.T, db *bench) {
 		db.articles()
 		proxy := db.Proxy()
-		s := db.open(ttl(2*time.Second), through(db, proxy))
+		lease := testsupport.Paced(2 * time.Second)
+		s := db.open(ttl(lease), through(db, proxy))
 		takeOver(t, s, fence(1))
 		p := plan(t, s, "articles", []string{"id"}, "views")
 		proxy.Hang()
 		start := time.Now()
 		_, err := s.Apply(t.Context(), fence(1), p, batch("a", 0, row(1, 5)))
 		wantTransient(t, err)
-		if took := time.Since(start); took > 4*time.Second {
+		if took := time.Since(start); took > 2*lease {
 			t.Errorf("took %v", took)
 		}
 		proxy.Unhang()

@@ -210,7 +210,7 @@ func TestTransactionsOfOneLeaderShareTheFence(t *testing.T) {
 func TestFrozenLeaderIsThrownOff(t *testing.T) {
 	servers(t, func(t *testing.T, db *bench) {
 		db.articles()
-		const lease = 4 * time.Second
+		lease := testsupport.Paced(4 * time.Second)
 		stop := newPause(sqlstore.StepAfterFence)
 		defer stop.resume()
 		frozen, successor := db.open(ttl(lease), observing(stop.observe)), db.open(ttl(lease))

@@ -9,6 +9,7 @@ import (
 
 	"baton/internal/flush"
 	"baton/internal/sqlstore"
+	"baton/internal/testsupport"
 )
 
 // copied is more rows than are sent as arrays.
@@ -174,7 +175,7 @@ func TestALeaderFrozenWithinACopyHoldsNobodyUp(t *testing.T) {
 	}
 
 	successor := db.open()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testsupport.Paced(4*time.Second))
 	defer cancel()
 	if err := successor.TakeOver(ctx, fence(2)); err != nil {
 		t.Fatal(err)
