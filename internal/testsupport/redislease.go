@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -41,7 +42,11 @@ func (l *redisLeases) lease(opts []RedisOption) (r *RedisDaemon, end func() erro
 		}
 		return r, r.Stop, nil
 	}
-	if r = l.take(kind); r == nil {
+	if r = l.take(kind); r != nil {
+		if err := r.proc.Signal(syscall.SIGCONT); err != nil {
+			return nil, nil, errors.Join(err, r.Stop())
+		}
+	} else {
 		if r, err = RunRedis("", opts...); err != nil {
 			return nil, nil, err
 		}
@@ -50,7 +55,7 @@ func (l *redisLeases) lease(opts []RedisOption) (r *RedisDaemon, end func() erro
 		}
 	}
 	return r, func() error {
-		if r.disturbed() || r.renew() != nil {
+		if r.disturbed() || r.renew() != nil || r.proc.Freeze() != nil { // one that waits takes no time of a processor
 			return r.Stop()
 		}
 		l.mu.Lock()
