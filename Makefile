@@ -88,7 +88,7 @@ chaos-network: test-deps ## break the network of hosts with a real systemd CHAOS
 
 .PHONY: failover
 failover: test-deps ## measure failover times and what an idle standby costs, against the limits
-	FAILOVER_ROUNDS=20 IDLE_SECONDS=60 OUTAGE_SECONDS=60 go test -count=1 -timeout 20m -run '^Test(Failover|Idle|Outage)' -v ./test/process
+	FAILOVER_ROUNDS=20 IDLE_SECONDS=60 OUTAGE_SECONDS=60 go test -count=1 -timeout 20m -run '^Test(Failover|Idle|Outage)' -v ./test/nodes
 
 .PHONY: bench
 bench: test-deps ## speed, latency and memory against real servers, as ratios in one run

@@ -19,7 +19,7 @@ import (
 func TestBigCountersAreFlushedWithinMemory(t *testing.T) {
 	n, err := strconv.Atoi(os.Getenv("BATON_TEST_BIG"))
 	if err != nil {
-		n = 20_000
+		n = 6_000
 	}
 	g := newRig(t)
 	passes := 0

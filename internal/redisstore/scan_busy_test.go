@@ -17,7 +17,7 @@ import (
 // from its beginning to its end is read, and nobody's row is deleted who is there.
 func TestAPassOverABusyRedisMissesNothing(t *testing.T) {
 	t.Parallel()
-	const keys, gone = 20_000, 18_000
+	const keys, gone = 8_000, 7_000
 	g := newRig(t)
 	write := func(c redis.Conn, i, round int) error {
 		id := fmt.Sprintf("session:%d", i)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync"
@@ -317,6 +318,14 @@ func (db *database) drain(t testing.TB, src flush.Source) {
 		}
 	}
 	t.Fatalf("%s has something pending after 100 flushes", src.Name())
+}
+
+// difference is cmp.Diff, which takes long to find that much is the same.
+func difference(want, got any) string {
+	if reflect.DeepEqual(want, got) {
+		return ""
+	}
+	return cmp.Diff(want, got)
 }
 
 func same[V comparable](t testing.TB, what string, want, got map[string]V) {

@@ -153,7 +153,8 @@ func TestPlotsHaveGapsAndAxesThatPeopleLike(t *testing.T) {
 }
 
 func TestAFailureOfEveryJobKeepsThePageSmall(t *testing.T) {
-	s, d := large(time.Now(), 200, 50, 10)
+	justAfterMidnight := time.Now().UTC().Truncate(24 * time.Hour).Add(time.Minute) // most times are told with their date
+	s, d := large(justAfterMidnight, 200, 50, 10)
 	for i := range s.Jobs {
 		s.Jobs[i].ConsecutiveFailures = 12
 		s.Jobs[i].LagSeconds = new(4000.0)

@@ -68,7 +68,7 @@ const eventsOnFront = 12
 
 // errorsOnFront is how many jobs tell why they failed, and errorOnFront how much of it:
 // where a database is away all jobs say the same. The page of a job has all.
-const errorsOnFront, errorOnFront = 25, 240
+const errorsOnFront, errorOnFront = 25, 200
 
 // newOverview is the first page of s; all says to show every job, however many.
 func newOverview(s Snapshot, known, all bool, extra extras) overview {

@@ -35,7 +35,6 @@ func faults() []fault {
 // gets over the first one, if that comes by the step as often.
 func TestConnectionLostAtAnyStepIsFinishedExactly(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *lab) {
-		passed := l.passed(t)
 		w := l.wire(t)
 		for _, pair := range slices.Collect(slices.Chunk(faults(), 2)) {
 			flushes, failed := 0, 0
@@ -47,7 +46,7 @@ func TestConnectionLostAtAnyStepIsFinishedExactly(t *testing.T) {
 				})
 				return struck
 			}
-			for _, s := range l.scenes(t, passed, middles, pair[0].database) { // a file has no connection
+			for _, s := range l.scenes(t, cut, middles, pair[0].database) { // a file has no connection
 				if everything() || disturbed(t, s, pair...) < len(pair) {
 					for i := range pair {
 						if everything() || i > 0 {
@@ -161,7 +160,7 @@ func TestUnknownOutcomeOfCommitIsFoundOut(t *testing.T) {
 		checked := func(points []point) []point {
 			return only(middles(points), func(p point) bool { return p.boundary == boundary{"sql", "after fence check"} })
 		}
-		for _, s := range l.scenes(t, l.passed(t), checked, true) {
+		for _, s := range l.scenes(t, often, checked, true) {
 			for _, reply := range []bool{true, false} {
 				name := "request lost"
 				if reply {

@@ -15,10 +15,9 @@ import (
 // and is told to step down.
 func TestLeaderDeposedAtAnyStepChangesNothing(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *lab) {
-		passed := l.passed(t)
-		scenes := l.scenes(t, passed, outsideTransactions, false)
+		scenes := l.scenes(t, deposed, outsideTransactions, false)
 		// Nobody gets past the lock of a file: see below.
-		scenes = append(scenes, l.scenes(t, passed, insideTransactions, true)...)
+		scenes = append(scenes, l.scenes(t, deposed, insideTransactions, true)...)
 		var cells waiting
 		for _, s := range scenes {
 			cells.run(t, s.String(), func(t *testing.T) { l.cell(t, s.kind).deposed(s.point) })
@@ -34,7 +33,7 @@ func TestLeaderDeposedAtAnyStepChangesNothing(t *testing.T) {
 func TestLeaderThatWakesInsideItsTransactionDoesNotCommit(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *lab) {
 		var cells waiting
-		for _, s := range l.matrix(t, insideTransactions) {
+		for _, s := range l.matrix(t, often, insideTransactions) {
 			cells.run(t, s.String(), func(t *testing.T) { l.cell(t, s.kind).overtaken(s.point) })
 		}
 		cells.wait()

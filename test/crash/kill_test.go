@@ -10,7 +10,7 @@ import "testing"
 func TestProcessKilledAtAnyStepIsFinishedExactly(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *lab) {
 		var left *cell
-		for _, s := range l.matrix(t, passings) {
+		for _, s := range l.matrix(t, killed, passings) {
 			c := l.cell(t, s.kind)
 			c.name = "killed at " + s.String()
 			c.fill()

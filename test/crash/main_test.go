@@ -15,7 +15,8 @@
 // sum of all increments and the last state of every hash, no row that is gone,
 // and one dead letter for each record that does not fit.
 //
-// `make test` has the databases take turns at the steps; `make crash` tries all there is.
+// `make test` has the trials and the databases take turns at the steps; `make crash` and CI try all
+// there is.
 // The matrix is generated from the lists of steps. A step that nobody comes by
 // fails it, so that a new one cannot be left out.
 package crash_test

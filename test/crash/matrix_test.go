@@ -121,10 +121,23 @@ type scene struct {
 
 func (s scene) String() string { return string(s.kind) + "/" + s.point.String() }
 
+// trial is what a test does to a flush at a step.
+type trial int
+
+const (
+	killed trial = iota
+	cut
+	deposed
+	written
+	trials
+	// often is tried at each step where it can be.
+	often trial = -1
+)
+
 // matrix is every point of every source that pick leaves. It says how many.
-func (l *lab) matrix(t *testing.T, pick func([]point) []point) []scene {
+func (l *lab) matrix(t *testing.T, of trial, pick func([]point) []point) []scene {
 	t.Helper()
-	return l.scenes(t, l.passed(t), pick, false)
+	return l.scenes(t, of, pick, false)
 }
 
 // undisturbed remembers, for each kind of database, what passed found out.
@@ -154,11 +167,12 @@ func (l *lab) passed(t *testing.T) map[kind][]point {
 
 // scenes are the points that pick leaves, and that this database is to try. servers says that
 // a file cannot try them, so that only servers take turns.
-func (l *lab) scenes(t *testing.T, passed map[kind][]point, pick func([]point) []point, servers bool) []scene {
+func (l *lab) scenes(t *testing.T, of trial, pick func([]point) []point, servers bool) []scene {
 	t.Helper()
+	passed := l.passed(t)
 	var all []scene
 	for i, k := range kinds() {
-		picked := l.share(i, pick(passed[k]), servers)
+		picked := l.share(of, i, pick(passed[k]), servers)
 		t.Logf("matrix: %s come by %d of %d steps, %d times in a flush, of which %d are tried",
 			k, len(middles(passed[k])), len(boundaries()), len(passed[k]), len(picked))
 		for _, p := range picked {
@@ -180,11 +194,11 @@ func passings(points []point) []point {
 	return middles(points)
 }
 
-// share is what this database tries of the points of a kind of source, the ith. Where not
-// everything is tried the databases take turns: each source comes by all of its steps, each
-// database has all sources, and each step that all sources come by meets all databases; but not
-// every source meets every database at every step.
-func (l *lab) share(i int, points []point, servers bool) []point {
+// share is what a trial takes in this database of the points of a kind of source, the ith. Where
+// not everything is tried the trials and the databases take turns: each source is tried at all of
+// its steps, each database has all sources, and each step that all sources come by meets all
+// trials and all databases; but not every source meets every trial and database at every step.
+func (l *lab) share(of trial, i int, points []point, servers bool) []point {
 	if servers && !l.hasServer() {
 		return nil
 	}
@@ -194,8 +208,12 @@ func (l *lab) share(i int, points []point, servers bool) []point {
 	all := boundaries()
 	var mine []point
 	for _, p := range points {
+		at := slices.Index(all, p.boundary)
+		if of != often && trial(at+i)%trials != of {
+			continue
+		}
 		turns := turnsAt(p, servers)
-		turn := (slices.Index(all, p.boundary) + i) % len(turns)
+		turn := (at + i) % len(turns)
 		if turns[turn] == l.db.Driver || p.Layer == "sql" && lonely(sqlstore.Step(p.Step)) {
 			mine = append(mine, p)
 		}
@@ -278,35 +296,46 @@ func (l *lab) points(t *testing.T, k kind, st *stores, passed *tally) []point {
 	return all
 }
 
-// Whatever befalls a flush, befalls it at each step of each source in some database, also where
-// not everything is tried; and each step that all sources come by meets all databases.
-func TestDatabasesTakeTurnsAtEveryStepOfEverySource(t *testing.T) {
+// Each source is tried at each of its steps in some database, also where not everything is tried;
+// and each step that all sources come by meets all databases and all trials.
+func TestTrialsAndDatabasesTakeTurnsAtEveryStepOfEverySource(t *testing.T) {
 	if everything() {
 		return // nobody takes turns
 	}
-	for _, servers := range []bool{false, true} {
-		for _, b := range boundaries() {
-			common, met := true, map[string]bool{}
-			for i, k := range kinds() {
-				if never(k, b) != "" {
-					common = false
-					continue
-				}
-				tried := 0
-				for _, driver := range []string{"postgres", "mysql", "sqlite"} {
-					l := &lab{db: &testsupport.Database{Driver: driver}}
-					if len(l.share(i, []point{{b, 1}}, servers)) > 0 {
-						tried++
-						met[driver] = true
-					}
-				}
-				if tried == 0 {
-					t.Errorf("%s: no database tries %s", b, k)
+	for _, b := range boundaries() {
+		common, drivers, met := true, map[string]bool{}, map[trial]bool{}
+		for i, k := range kinds() {
+			if never(k, b) != "" {
+				common = false
+				continue
+			}
+			tried := 0
+			for of := range trials {
+				for _, d := range takers(of, i, b, false) {
+					tried++
+					drivers[d], met[of] = true, true
 				}
 			}
-			if want := map[bool]int{false: 3, true: 2}[servers]; common && len(met) != want {
-				t.Errorf("%s is tried in %d kinds of databases, want %d", b, len(met), want)
+			if tried == 0 {
+				t.Errorf("%s: nothing is tried at %s", b, k)
+			}
+			if len(takers(often, i, b, true)) == 0 {
+				t.Errorf("%s: no server tries %s", b, k)
 			}
 		}
+		if common && (len(drivers) != 3 || len(met) != int(trials)) {
+			t.Errorf("%s is tried in %d kinds of databases, want 3, and in %d ways, want %d", b, len(drivers), len(met), trials)
+		}
 	}
+}
+
+// takers are the databases where a trial is made at a step of a kind of source, the ith.
+func takers(of trial, i int, b boundary, servers bool) (drivers []string) {
+	for _, driver := range []string{"postgres", "mysql", "sqlite"} {
+		l := &lab{db: &testsupport.Database{Driver: driver}}
+		if len(l.share(of, i, []point{{b, 1}}, servers)) > 0 {
+			drivers = append(drivers, driver)
+		}
+	}
+	return drivers
 }

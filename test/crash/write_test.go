@@ -8,7 +8,7 @@ func TestWriteAtAnyStepIsFlushedExactly(t *testing.T) {
 	everywhere(t, func(t *testing.T, l *lab) {
 		var now *tally
 		st := l.open(t, l.spec("node"), func(b boundary) error { return now.observe(b) })
-		for _, s := range l.matrix(t, passings) {
+		for _, s := range l.matrix(t, written, passings) {
 			t.Run(s.String(), func(t *testing.T) {
 				c := l.cell(t, s.kind)
 				c.fill()

@@ -28,19 +28,22 @@ var plans = map[string]plan{
 }
 
 // long are the packages whose tests take minutes by their nature: faults drawn at random under
-// traffic, and a thousand nodes.
+// traffic, a thousand nodes, nodes that fail over again and again; and what few changes touch,
+// but a browser, Prometheus' own tool or a hundred servers prove: the page, the alerts, and the
+// tests' own tools.
 func long(pkg string) bool {
-	return in(pkg, "test/chaos", "test/linear", "test/scale", "test/slots")
+	return in(pkg, "test/chaos", "test/linear", "test/scale", "test/slots", "test/nodes",
+		"test/browser", "test/monitoring", "internal/testsupport")
 }
 
 // matrix is the package whose tests take a sample unless CRASH=all.
 func matrix(pkg string) bool { return in(pkg, "test/crash") }
 
-// concurrent are the packages whose goroutines are our own, and run in the test process: there
-// the race detector can find something that no other run of the tests would.
+// concurrent are the packages with goroutines of our own that share memory: there the race
+// detector finds most. It doubles what a package costs.
 func concurrent(pkg string) bool {
-	return in(pkg, "internal/command", "internal/daemon", "internal/demo", "internal/elector", "internal/flush", "internal/heartbeat",
-		"internal/job", "internal/notify", "internal/quorum", "internal/redisstore", "internal/sqlstore", "internal/status")
+	return in(pkg, "internal/command", "internal/daemon", "internal/elector", "internal/flush", "internal/heartbeat",
+		"internal/job", "internal/notify", "internal/quorum", "internal/status")
 }
 
 func all(string) bool { return true }
@@ -59,8 +62,9 @@ func in(pkg string, dirs ...string) bool {
 // slow are the packages that take longest, the slowest first: they begin first, so that the run
 // does not end with one package at work and the other processors idle.
 var slow = []string{
-	"internal/redisstore", "test/process", "internal/sqlstore", "test/docs", "internal/daemon", "cmd/baton", "test/browser", "internal/status",
-	"test/crash", "internal/demo", "internal/quorum", "internal/testsupport", "test/poison", "test/monitoring",
+	"test/slots", "test/chaos", "test/linear", "internal/daemon", "internal/redisstore", "internal/status", "internal/sqlstore", "test/crash",
+	"test/process", "internal/quorum", "test/nodes", "internal/job", "test/scale", "test/docs", "cmd/baton", "test/browser", "internal/demo",
+	"internal/testsupport", "test/poison", "test/monitoring",
 }
 
 func slowestFirst(module string, packages []string) {

@@ -1,4 +1,4 @@
-package process
+package nodes
 
 import (
 	"encoding/json"
