@@ -178,9 +178,10 @@ func TestAThousandStandbysOnOneRedis(t *testing.T) {
 	time.Sleep(idle)
 	after, commandsAfter := c.cpu(t)
 	share := float64(after-before) / float64(idle)
-	t.Logf("idle: Redis uses %.1f %% of a core, and runs %d commands a second", share*100, (commandsAfter-commandsBefore)/int64(idle/time.Second))
-	if share > 0.10 {
-		t.Errorf("Redis uses %.1f %% of a core while nothing happens, want at most 10 %%", share*100)
+	rate := (commandsAfter - commandsBefore) / int64(idle/time.Second)
+	t.Logf("idle: Redis uses %.1f %% of a core, and runs %d commands a second", share*100, rate)
+	if rate > 6*standbys { // the share of a core depends on what else the machine does
+		t.Errorf("Redis runs %d commands a second while nothing happens, want at most 6 for each standby", rate)
 	}
 
 	for range 3 {
