@@ -18,6 +18,7 @@ const (
 	exitUsage    = 2
 	exitNoLeader = 3
 	exitOverrun  = daemon.ExitCannotStop
+	exitNoRedis  = 69 // EX_UNAVAILABLE
 	exitNotHad   = 75 // EX_TEMPFAIL: try again later
 	exitLost     = daemon.ExitLockLost
 )
@@ -44,7 +45,8 @@ func exitCodes() []exitMeaning {
 		{code: exitUsage, means: "wrong arguments, or a configuration that cannot be used"},
 		{code: exitNoLeader, means: "nobody leads, or holds the lock (lock --break)", of: append(leads, "lock")},
 		{code: exitOverrun, means: "the leader's work did not end before its lease could, so the process did", of: []string{"run"}},
-		{code: exitNotHad, means: "a lock was not had (-E chooses another code)", of: lock, lock: true},
+		{code: exitNoRedis, means: "redis does not serve us: nobody knows who has a lock, or it would not be safe", of: lock, lock: true},
+		{code: exitNotHad, means: "somebody else has a lock (-E chooses another code)", of: lock, lock: true},
 		{code: exitLost, means: "a lock was lost, and the command was ended", of: lock, lock: true},
 		{code: command.CodeNoExec, means: "the command cannot be run", of: lock, lock: true},
 		{code: command.CodeNotFound, means: "the command was not found", of: lock, lock: true},

@@ -95,7 +95,7 @@ func (f *lockFlags) add(cmd *cobra.Command, e env) {
 	flags.DurationVar(&f.atLeast, "at-least", 0, "hold the lock for this `duration`, however soon the command ends")
 	flags.IntVarP(&f.slots, "slots", "n", 0, "a semaphore: so `many` may hold the lock at a time; the same number everywhere")
 	flags.StringVarP(&f.shell, "command", "c", "", "run this `text` by /bin/sh, instead of a command after --")
-	flags.IntVarP(&f.conflict, "conflict-exit-code", "E", exitNotHad, "exit `code` if a lock was not had")
+	flags.IntVarP(&f.conflict, "conflict-exit-code", "E", exitNotHad, "exit `code` if somebody else has a lock")
 	flags.BoolVar(&f.leave, "leave-running", false, "leave what the command leaves running; it goes on without the lock")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "tell what happens, on standard error")
 	flags.BoolVar(&f.list, "list", false, "list the locks that baton lock has taken and somebody holds")
@@ -196,9 +196,11 @@ func (f *lockFlags) coded(result command.Result, err error, stderr io.Writer) er
 		return nil
 	case err == nil:
 		return &exitError{result.ExitCode(), nil}
+	case errors.Is(err, daemon.ErrRedisAway):
+		return &exitError{exitNoRedis, err} // whatever -E says: a crontab with -E 0 would be silent for ever
 	case errors.Is(err, daemon.ErrNotHad):
 		// In a crontab of many hosts this is what happens on all but one, every time.
-		if f.noWait && !f.verbose && !errors.Is(err, daemon.ErrRedisAway) && !isTerminal(stderr) {
+		if f.noWait && !f.verbose && !isTerminal(stderr) {
 			err = nil
 		}
 		return &exitError{f.conflict, err}

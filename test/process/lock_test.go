@@ -23,8 +23,9 @@ import (
 
 // Exit codes of baton lock, beside its command's.
 const (
-	notHad = 75
-	lost   = 76
+	noRedis = 69
+	notHad  = 75
+	lost    = 76
 )
 
 // locks runs `baton lock` in a directory of its own against one Redis.
@@ -318,8 +319,9 @@ func TestARedisThatIsAwayIsWaitedForNoLongerThanAsked(t *testing.T) {
 		code int
 		most time.Duration
 	}{
-		{[]string{"--no-wait"}, notHad, 2 * time.Second},
-		{[]string{"--wait", "700ms"}, notHad, 3 * time.Second},
+		{[]string{"--no-wait"}, noRedis, 2 * time.Second},
+		{[]string{"--no-wait", "-E", "0"}, noRedis, 2 * time.Second},
+		{[]string{"--wait", "700ms"}, noRedis, 3 * time.Second},
 	} {
 		e := l.lock(append(c.args, "a", "--", "echo", "ran")...).want(c.code, "", "connect to redis")
 		if e.took > testsupport.Paced(c.most) {
@@ -501,6 +503,6 @@ func TestALockThatTooFewReplicasHaveIsToldOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, wait := range []string{"--no-wait", "--wait=5s"} {
-		l.lock("--config", file, wait, "a", "--", "true").want(notHad, "", "0 of the 1 replicas that election.wait_replicas asks for have the lock")
+		l.lock("--config", file, wait, "a", "--", "true").want(noRedis, "", "0 of the 1 replicas that election.wait_replicas asks for have the lock")
 	}
 }
