@@ -59,6 +59,9 @@ func checkFlush(f config.Flush) error {
 		if strings.ContainsAny(f.From.Changed, "<>") {
 			return fmt.Errorf("from.changed: %q has a placeholder, but it is one set of all changed ids: name it without", f.From.Changed)
 		}
+		if strings.ContainsAny(f.From.Changed, "[]*") {
+			return fmt.Errorf("from.changed: %q looks like several sets, but is taken to the letter: name one set, in a job for each", f.From.Changed)
+		}
 	}
 	c, err := flushConfig(config.Job{Flush: f}, nil) // no source is made of it
 	if err != nil {

@@ -38,6 +38,7 @@ func TestChecksSayWhatOnlyOtherPackagesKnow(t *testing.T) {
 		{"a table that is made", hashes(func(f *config.Flush) { f.To.Schema = "create" }), ""},
 		{"an index without a slot", hashes(func(f *config.Flush) { f.From.Changed = "changed}" }), "from.changed: "},
 		{"an index for each row", hashes(func(f *config.Flush) { f.From.Changed = "changed:<id>" }), "from.changed: "},
+		{"shards of an index", hashes(func(f *config.Flush) { f.From.Changed = "changed:user:[0-15]" }), "name one set"},
 		{"a table that is made of nothing", hashes(func(f *config.Flush) { f.To.Schema, f.Columns = "create", nil }), "`schema: create` needs `columns`"},
 		{"an input of another source", hashes(func(f *config.Flush) { f.Columns["n"] = config.Column{From: "$field"} }), `"$field"`},
 		{"a key that may be missing", hashes(func(f *config.Flush) { f.Columns["id"] = config.Column{Missing: "keep"} }), "part of the key"},
