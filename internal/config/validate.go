@@ -24,7 +24,7 @@ type Checks struct {
 	// ScanKey says what is wrong with the key of a scan: its <captures>.
 	ScanKey func(pattern string) error
 	// Flush says what is wrong with a flush as a whole, after the checks made here.
-	Flush func(Flush) error
+	Flush func(Redis, Flush) error
 }
 
 // validator collects problems.

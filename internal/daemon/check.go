@@ -51,7 +51,7 @@ func Checks() config.Checks {
 }
 
 // checkFlush says what is wrong with a flush whatever is in its database.
-func checkFlush(f config.Flush) error {
+func checkFlush(r config.Redis, f config.Flush) error {
 	if f.From.Changed != "" {
 		if err := redisstore.CheckKey(f.From.Changed); err != nil {
 			return fmt.Errorf("from.changed: %w", err)
@@ -66,6 +66,11 @@ func checkFlush(f config.Flush) error {
 	c, err := flushConfig(config.Job{Flush: f}, nil) // no source is made of it
 	if err != nil {
 		return err
+	}
+	if len(r.Cluster) > 0 && f.From.Type == config.Counters && f.From.Changed != "" {
+		if err := redisstore.CheckPlainCounters(f.From.Key, f.From.Changed); err != nil {
+			return err
+		}
 	}
 	return c.Mapping.Check(c.Inputs, c.Create)
 }

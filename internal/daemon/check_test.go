@@ -9,6 +9,7 @@ import (
 
 func TestChecksSayWhatOnlyOtherPackagesKnow(t *testing.T) {
 	c := Checks()
+	cluster := config.Redis{Cluster: []string{"127.0.0.1:7000"}}
 	counters := func(changed string) config.Flush {
 		return config.Flush{From: config.From{Type: config.Counters, Key: "hits:<id>", Changed: changed}, To: config.To{Table: "t", Key: []string{"id"}},
 			Columns: map[string]config.Column{"id": {}, "n": {From: "$value"}}}
@@ -17,7 +18,7 @@ func TestChecksSayWhatOnlyOtherPackagesKnow(t *testing.T) {
 		f := config.Flush{From: config.From{Type: config.Hashes, Key: "user:<id>", Changed: "changed:user"}, To: config.To{Table: "t", Key: []string{"id"}},
 			Columns: map[string]config.Column{"id": {Type: "integer"}, "born": {Type: "date"}}}
 		change(&f)
-		return c.Flush(f)
+		return c.Flush(config.Redis{}, f)
 	}
 	for _, x := range []struct {
 		name string
@@ -46,8 +47,9 @@ func TestChecksSayWhatOnlyOtherPackagesKnow(t *testing.T) {
 		{"a date of no form", hashes(func(f *config.Flush) { f.Columns["born"] = config.Column{Format: "nonsense"} }), "nonsense"},
 		{"passes in the key", hashes(func(f *config.Flush) { f.To.Generation = "id" }), "only a scan"},
 		{"columns by name", hashes(func(f *config.Flush) { f.Columns = nil }), ""},
-		{"good counters", c.Flush(counters("changed:hits")), ""},
-		{"an index of counters without a slot", c.Flush(counters("changed}")), "from.changed: "},
+		{"good counters", c.Flush(config.Redis{}, counters("changed:hits")), ""},
+		{"counters and index in slots of their own", c.Flush(cluster, counters("changed:hits")), "give both the same {tag}"},
+		{"an index of counters without a slot", c.Flush(config.Redis{}, counters("changed}")), "from.changed: "},
 		{"a good key of a scan", c.ScanKey("stock:<shop>:<item>"), ""},
 		{"captures that nobody can part", c.ScanKey("stock:<shop><item>"), "separator"},
 	} {

@@ -69,9 +69,10 @@ func NewPlainCounters(store *Store, o PlainCountersOptions) (*PlainCounters, err
 	if err != nil {
 		return nil, err
 	}
-	if store.cluster != nil && !sameSlot(row, o.Changed) {
-		return nil, fmt.Errorf("in a Redis Cluster the counters %q must be in one slot with their index %q, so that they can be moved together: "+
-			"give both the same {tag} before the <%s>, as in {hits}:<%s> and {hits}:changed", o.Key, o.Changed, row.Name, row.Name)
+	if store.cluster != nil {
+		if err := checkOneSlot(row, o.Changed); err != nil {
+			return nil, err
+		}
 	}
 	key.parts = positive(o.PartRows, defaultPageRows) // it is discarded as a whole
 	return &PlainCounters{
@@ -81,6 +82,24 @@ func NewPlainCounters(store *Store, o PlainCountersOptions) (*PlainCounters, err
 		},
 		row: row, partRows: key.parts,
 	}, nil
+}
+
+// CheckPlainCounters says why a Redis Cluster cannot hold counters with a key each, such as
+// hits:<id>, together with the index of those that changed.
+func CheckPlainCounters(key, index string) error {
+	row, err := flush.ParseRowKey(key)
+	if err != nil {
+		return err
+	}
+	return checkOneSlot(row, index)
+}
+
+func checkOneSlot(row flush.RowKey, index string) error {
+	if sameSlot(row, index) {
+		return nil
+	}
+	return fmt.Errorf("in a Redis Cluster the counters %q must be in one slot with their index %q, so that they can be moved together: "+
+		"give both the same {tag} before the <%s>, as in {hits}:<%s> and {hits}:changed", row.Key("<"+row.Name+">"), index, row.Name, row.Name)
 }
 
 // sameSlot reports whether every key of the pattern shares its slot with the index,
