@@ -89,6 +89,9 @@ func TestNothingIsLostWhileLeadersDieAndFreeze(t *testing.T) {
 	if report.Terms < done || report.FailoverMS.Count < done-1 {
 		t.Errorf("%d leaders went down, and there were %d terms and %d failovers\n%s", done, report.Terms, report.FailoverMS.Count, log)
 	}
+	if id := diedAndLedAgain(log.String()); id != "" {
+		t.Errorf("%s was killed, and led again although others stood by\n%s", id, log)
+	}
 	// Nothing holds up the first election but the machine.
 	first := log.when("won, epoch").Sub(began)
 	if most := *report.FailoverMS.Max; most > (ttl + 3*time.Second + 3*first).Milliseconds() {
@@ -100,6 +103,24 @@ func TestNothingIsLostWhileLeadersDieAndFreeze(t *testing.T) {
 	if left, _ := os.ReadDir(o.TempDir); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
+}
+
+// diedAndLedAgain is a node whose death was followed by a term of its own.
+func diedAndLedAgain(log string) string {
+	leader, dead := "", ""
+	for line := range strings.Lines(log) {
+		fields := strings.Fields(line)
+		switch {
+		case len(fields) > 1 && strings.Contains(line, ": won, epoch"):
+			if leader = strings.TrimSuffix(fields[1], ":"); leader == dead {
+				return dead
+			}
+			dead = ""
+		case len(fields) > 1 && strings.Contains(line, killed) && fields[1] == leader:
+			dead = leader
+		}
+	}
+	return ""
 }
 
 func TestRealServersAreLeftAsTheyWereFound(t *testing.T) {

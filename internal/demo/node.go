@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// restartAfter is how long a dead node stays dead, as with systemd's RestartSec=.
+	// restartAfter is how long a dead node stays dead at least, as with systemd's RestartSec=.
 	restartAfter = time.Second
 	// stopTimeout is how long a node has to end when it is asked to.
 	stopTimeout = 10 * time.Second
@@ -52,6 +52,8 @@ type nodeEvents interface {
 	down(id string, at time.Time)
 	// up: a frozen node goes on.
 	up(id string)
+	// succeeded: another node leads since that one went down, or it did not lead.
+	succeeded(id string) bool
 	note(format string, args ...any)
 }
 
@@ -94,9 +96,16 @@ func (n *node) supervise(ctx context.Context, l *launcher) {
 		} else {
 			n.wait(ctx, cmd)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(restartAfter):
+		n.stayDown(ctx)
+	}
+}
+
+// stayDown returns when the node may start again: a leader that died after another one leads, so
+// that everybody sees whose turn it is. Where nobody is left to lead it starts all the same.
+func (n *node) stayDown(ctx context.Context) {
+	for began := time.Now(); pause(ctx, restartAfter); {
+		if n.told.succeeded(n.id) || time.Since(began) > 3*ttl {
+			return
 		}
 	}
 }

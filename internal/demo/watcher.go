@@ -159,6 +159,13 @@ func (w *watcher) up(id string) {
 	}
 }
 
+// succeeded reports whether another term has begun since a node went down, if it led.
+func (w *watcher) succeeded(id string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.outage == nil || w.outage.node != id
+}
+
 func (w *watcher) note(format string, args ...any) { w.diary.note(format, args...) }
 
 // state is a copy of what is known.
