@@ -14,6 +14,7 @@ import (
 
 	"baton/internal/flush"
 	"baton/internal/sqlstore"
+	"baton/internal/testsupport"
 )
 
 func TestOneBadRowAmongManyIsTheOnlyDeadLetter(t *testing.T) {
@@ -409,6 +410,34 @@ func TestDeferredConstraintIsCheckedBeforeCommit(t *testing.T) {
 			t.Errorf("outcome %+v", out)
 		}
 		db.expect("SELECT id, up FROM n ORDER BY id", "1|2", "2|NULL")
+	})
+	t.Run("sqlite", func(t *testing.T) {
+		db := &bench{Database: testsupport.SQLite(t), t: t}
+		db.Exec(t, "CREATE TABLE n (id int PRIMARY KEY, up int REFERENCES n DEFERRABLE INITIALLY DEFERRED)")
+		db.Exec(t, "CREATE TABLE leaf (n int REFERENCES n (id) DEFERRABLE INITIALLY DEFERRED)")
+		s := db.open()
+		takeOver(t, s, fence(1))
+		p := plan(t, s, "n", []string{"id"})
+		out := apply(t, s, fence(1), p, batch("a", 0, row(1, 2), row(2, nil), row(3, 99), row(4, 4)))
+		if out.Rows != 3 || len(out.Dead) != 1 || !strings.Contains(out.Dead[0].Error, "FOREIGN KEY") {
+			t.Errorf("outcome %+v", out)
+		}
+		db.expect("SELECT id, up FROM n ORDER BY id", "1|2", "2|NULL", "4|4")
+
+		db.Exec(t, "INSERT INTO leaf VALUES (4)")
+		gone := func(id int) flush.Row { r := row(id, nil); r.Delete = true; return r }
+		out = apply(t, s, fence(1), p, batch("b", 0, gone(1), gone(2), gone(4)))
+		if out.Rows != 2 || len(out.Dead) != 1 || !strings.Contains(out.Dead[0].Error, `"leaf"`) {
+			t.Errorf("outcome %+v", out)
+		}
+		db.expect("SELECT id, up FROM n ORDER BY id", "4|4")
+
+		again := row(4, nil)
+		again.Replace = true
+		if out = apply(t, s, fence(1), p, batch("c", 0, again)); out.Rows != 1 {
+			t.Errorf("outcome %+v", out)
+		}
+		db.expect("SELECT id, up FROM n ORDER BY id", "4|NULL")
 	})
 }
 

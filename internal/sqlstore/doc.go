@@ -57,5 +57,6 @@
 // that it comes upon, whichever that is. The statement looks at that row's key and
 // refuses a row that collides with another one in a second unique index.
 // SQLite: a foreign key that is DEFERRED is checked by COMMIT only, which cannot
-// say whose fault it was: such a batch fails as a whole.
+// say whose fault it was. So each row is checked as it is written; a key of columns
+// that the job does not write fails its batch as a whole.
 package sqlstore

@@ -178,9 +178,6 @@ func (d sqliteDB) inspectTable(ctx context.Context, q queries, t PreflightTable,
 	for _, o := range objects {
 		if o.kind == "trigger" {
 			triggers = append(triggers, o.name)
-		} else if strings.Contains(strings.ToUpper(o.text), "INITIALLY DEFERRED") {
-			r.add(flush.SeverityWarning, "table "+table+" has a foreign key that is checked at COMMIT only (DEFERRABLE INITIALLY DEFERRED)",
-				"one row that breaks it fails its whole batch, again and again, since SQLite does not say which row it was; nothing is lost", "make the foreign key immediate")
 		}
 	}
 	r.triggers(table, triggers)

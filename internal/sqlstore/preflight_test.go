@@ -336,14 +336,6 @@ func TestASQLiteFileThatIsBusyIsTold(t *testing.T) {
 	_ = conn.Close() // rolls back
 }
 
-func TestADeferredForeignKeyOfSQLiteIsTold(t *testing.T) {
-	db := &bench{Database: testsupport.SQLite(t), t: t}
-	db.articles()
-	db.Exec(t, "CREATE TABLE notes (id INTEGER PRIMARY KEY, article INTEGER REFERENCES articles (id) DEFERRABLE INITIALLY DEFERRED)")
-	s := db.open()
-	wantFinding(t, s.PreflightTable(t.Context(), target(t, s, "notes", "id")), flush.SeverityWarning, "COMMIT only")
-}
-
 func TestADatabaseThatHangsDoesNotHangThePreflight(t *testing.T) {
 	servers(t, func(t *testing.T, db *bench) {
 		proxy := db.Proxy()

@@ -116,6 +116,7 @@ type sqlSession struct {
 	statements map[string]*sql.Stmt
 	args       []any // reused for every statement
 	open       bool  // a transaction is
+	replacing  bool  // rows that are deleted come back
 	used       time.Time
 }
 
@@ -192,7 +193,9 @@ func (s *sqlSession) replace(ctx context.Context, t task) (done, doubt int, err 
 	if _, err := s.exec(ctx, sqlSavepoint, nil); err != nil {
 		return 0, 0, err
 	}
+	s.replacing = true
 	_, _, err = s.db.writer.write(ctx, s, t.plan, t.rows, true)
+	s.replacing = false
 	if err == nil {
 		_, _, err = s.db.writer.write(ctx, s, t.plan, t.rows, false)
 	}

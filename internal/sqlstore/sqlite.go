@@ -97,9 +97,10 @@ func (d sqliteDB) migration() (migration, error) {
 // judge goes by SQLite's primary result codes.
 func (d sqliteDB) judge(err error) verdict {
 	var wrong *wrongValue
+	var broken *brokenKey
 	var e *sqlite.Error
 	switch {
-	case errors.As(err, &wrong):
+	case errors.As(err, &wrong), errors.As(err, &broken):
 		return refused
 	case disconnected(err), errors.Is(err, driver.ErrBadConn):
 		return passing

@@ -21,6 +21,9 @@ type sqlitePlan struct {
 	upsert, remove, update string
 	columns                []sqliteColumn
 	every                  []int
+	// deferred are the keys that are checked at COMMIT; asked: they are known.
+	deferred []deferredKey
+	asked    bool
 }
 
 // sqliteColumn is a column, whether SQLite turns texts in it into numbers, and
@@ -43,6 +46,9 @@ func (w *sqliteWriter) write(ctx context.Context, s *sqlSession, p *flush.Plan, 
 		text, columns = plan.remove, p.Key
 	}
 	statement, err := s.prepare(ctx, text)
+	if err == nil {
+		err = plan.ask(ctx, s, p)
+	}
 	if err != nil {
 		return 0, 0, err
 	}
@@ -56,7 +62,7 @@ func (w *sqliteWriter) write(ctx context.Context, s *sqlSession, p *flush.Plan, 
 		if err := plan.args(s, &rows[i], columns); err != nil {
 			return i, 1, err
 		}
-		if _, err := statement.ExecContext(calm, s.args...); err != nil {
+		if _, err := plan.guarded(calm, s, statement, &rows[i], remove); err != nil {
 			return i, 1, sqliteUnplanned(err, p)
 		}
 	}
@@ -78,10 +84,17 @@ func sqliteUnplanned(err error, p *flush.Plan) error {
 
 func (w *sqliteWriter) update(ctx context.Context, s *sqlSession, p *flush.Plan, row *flush.Row) (int64, error) {
 	plan := w.plans.get(p, compileSQLite)
+	if err := plan.ask(ctx, s, p); err != nil {
+		return 0, err
+	}
 	if err := plan.args(s, row, updateOrder(p)); err != nil {
 		return 0, err
 	}
-	return s.exec(ctx, plan.update, s.args)
+	statement, err := s.prepare(ctx, plan.update)
+	if err != nil {
+		return 0, err
+	}
+	return plan.guarded(ctx, s, statement, row, false)
 }
 
 func (p *sqlitePlan) args(s *sqlSession, row *flush.Row, columns []int) error {

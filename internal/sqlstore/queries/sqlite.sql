@@ -99,6 +99,14 @@ FROM pragma_index_list(?1, ?2) AS l, pragma_index_xinfo(l.name, ?2) AS x
 WHERE l."unique" AND NOT l.partial AND x.key
 ORDER BY l.origin <> 'pk', l.seq, x.seqno
 
+-- name: deferred_keys
+-- Of a schema the foreign keys that are checked at COMMIT, of a table and of those that refer to it.
+SELECT m.name, f."table", f.seq, f."from",
+       COALESCE(f."to", (SELECT x.name FROM pragma_table_info(f."table", ?1) AS x WHERE x.pk = f.seq + 1), '')
+FROM %s.sqlite_master AS m, pragma_foreign_key_list(m.name, ?1) AS f
+WHERE m.type = 'table' AND m.sql LIKE '%%DEFERR%%' AND (m.name = ?2 COLLATE NOCASE OR f."table" = ?2 COLLATE NOCASE)
+ORDER BY m.name, f.id, f.seq
+
 -- name: table_names
 SELECT name FROM pragma_table_list WHERE schema = ? AND type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\' LIMIT 1000
 
