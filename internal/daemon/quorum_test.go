@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -79,11 +80,12 @@ func TestAnElectionOnAQuorumLeavesTheDataAlone(t *testing.T) {
 	if err := a.end(); err != nil {
 		t.Error(err)
 	}
-	for i, m := range masters {
-		if exists(t, m, "baton") || exists(t, m, "{baton}:nodes") {
-			t.Errorf("master %d is left with a lock or a node", i+1)
-		}
-	}
+	// What a busy master was not told in time goes with its lease.
+	await(t, "no master to be left with a lock or a node", func() bool {
+		return !slices.ContainsFunc(masters, func(m *testsupport.Redis) bool {
+			return exists(t, m, "baton") || exists(t, m, "{baton}:nodes")
+		})
+	})
 }
 
 // One of three masters dead, or hung: commands see and steer the election all the same.
@@ -104,7 +106,7 @@ func TestCommandsNeedAMajorityOfTheMastersOnly(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(began); took > 2*time.Second {
+		if took := time.Since(began); took > testsupport.Paced(2*time.Second) {
 			t.Errorf("a look at the election took %v", took)
 		}
 		if s.Leader == nil {
