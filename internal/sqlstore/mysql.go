@@ -113,6 +113,8 @@ func (d mysqlDB) judge(err error) verdict {
 		1118,       // too much for the log
 		1416,       // geometry
 		1761, 1762, // foreign key, by way of a duplicate
+		1172, 1242, 1339, // what a trigger or a generated column cannot do with it
+		1526, 1591, 1748, 1863, // no partition for it
 		3140, 3141, 3156, 3157, 3158, // JSON
 		3819, 4025, // CHECK, of MySQL and of MariaDB
 		1301, 1153: // longer than max_allowed_packet
@@ -131,7 +133,20 @@ func (d mysqlDB) judge(err error) verdict {
 		4031, 2006, 2013: // idle for too long; gone
 		return passing
 	}
+	// The standard's classes: wrong data, a broken constraint, what a trigger says.
+	switch mysqlClass(err) {
+	case "22", "23", "45":
+		return refused
+	}
 	return lasting
+}
+
+// mysqlClass is the class of the error's SQLSTATE.
+func mysqlClass(err error) string {
+	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
+		return string(e.SQLState[:2])
+	}
+	return ""
 }
 
 // judgeMySQLDriver judges what the server did not say.

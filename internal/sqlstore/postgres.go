@@ -127,8 +127,14 @@ func (p *postgres) judge(err error) verdict {
 	case "42601", // our statement is prepared, so this is of a value: a tsquery, a jsonpath
 		"21000", // the same key twice in one statement, in the database's eyes: halves part them
 		"44000", // WITH CHECK OPTION
-		"54000": // too long for an index
+		"54000", // too long for an index
+		"54001": // nested too deep
 		return refused
+	case "42501": // a permission that is missing, or a row that a policy does not let in
+		if pg.Routine == "ExecWithCheckOptions" {
+			return refused
+		}
+		return lasting
 	case "2200H": // a sequence has run out: not the fault of a row
 		return lasting
 	case "25006", // read-only: a standby, or not promoted yet

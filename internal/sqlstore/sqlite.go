@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/pressly/goose/v3"
@@ -111,14 +112,21 @@ func (d sqliteDB) judge(err error) verdict {
 	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG:
 		return refused
 	case sqlite3.SQLITE_ERROR:
-		if strings.Contains(e.Error(), "integer overflow") {
-			return refused // see sqliteSum
+		if sqliteOfAValue(e.Error()) {
+			return refused
 		}
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_ABORT,
 		sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN:
 		return passing
 	}
 	return lasting
+}
+
+// sqliteOfAValue recognises what functions in generated columns, constraints and triggers say of a
+// value: SQLite has no code for it. See sqliteSum for the overflow.
+func sqliteOfAValue(text string) bool {
+	return slices.ContainsFunc([]string{"integer overflow", "malformed JSON", "JSON cannot hold BLOB values", "ESCAPE expression must be", "LIKE or GLOB pattern too complex"},
+		func(part string) bool { return strings.Contains(text, part) })
 }
 
 // sqliteConnector names the file where SQLite says no more than that it cannot
