@@ -141,10 +141,40 @@ func FindIn(name, dir string, env []string) (string, error) {
 	return "", fmt.Errorf("%s: %w", name, ErrNotFound)
 }
 
+// UnusableError matches [ErrNoExec]: the program's file is there, and the kernel cannot run it.
+type UnusableError struct{ Name, Why string }
+
+func (e *UnusableError) Error() string { return fmt.Sprintf("%s: %v: %s", e.Name, ErrNoExec, e.Why) }
+
+func (e *UnusableError) Is(err error) bool { return err == ErrNoExec }
+
 // cannotStart tells why the kernel did not start a program.
-func cannotStart(name string, errno syscall.Errno) error {
-	if errno == syscall.ENOENT {
-		return fmt.Errorf("%s, or its interpreter: %w", name, ErrNotFound)
+func cannotStart(name, path string, errno syscall.Errno) error {
+	switch errno {
+	case syscall.ENOEXEC:
+		return &UnusableError{name, "it is no program for this machine: was it built for another architecture?"}
+	case syscall.ENOENT:
+		if _, err := os.Stat(path); err != nil {
+			return fmt.Errorf("%s: %w", name, ErrNotFound)
+		}
+		return &UnusableError{name, interpreter(path) + " is not there"}
 	}
 	return fmt.Errorf("%s: %w: %w", name, ErrNoExec, errno)
+}
+
+// interpreter is what the first line of a script names, or else what a program is linked with.
+func interpreter(path string) string {
+	const most = 256        // the kernel reads no more
+	f, err := os.Open(path) //nolint:gosec // the operator's command
+	if err != nil {
+		return "its interpreter"
+	}
+	defer f.Close() // it was read
+	head := make([]byte, most)
+	n, _ := io.ReadFull(f, head) // a shorter file is read whole
+	line, _, _ := strings.Cut(string(head[:n]), "\n")
+	if words := strings.Fields(strings.TrimPrefix(line, "#!")); strings.HasPrefix(line, "#!") && len(words) > 0 {
+		return "its interpreter " + words[0]
+	}
+	return "the loader that it is linked with"
 }

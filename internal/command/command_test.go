@@ -178,8 +178,19 @@ func TestACommandThatCannotBeRunIsToldApart(t *testing.T) {
 	if err := os.WriteFile(script, []byte("#!/no/such/interpreter\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := command.Run(t.Context(), command.Spec{Path: script, Argv: []string{"script"}, Warden: warden(), Grace: time.Second}); !errors.Is(err, command.ErrNotFound) {
+	if _, err := command.Run(t.Context(), command.Spec{Path: script, Argv: []string{"script"}, Warden: warden(), Grace: time.Second}); !errors.Is(err, command.ErrNoExec) ||
+		!strings.Contains(err.Error(), "/no/such/interpreter is not there") {
 		t.Errorf("run a script without its interpreter: %v", err)
+	}
+	// A program of another machine, whose name ends in a line that a shell would run.
+	foreign := filepath.Join(dir, "foreign")
+	if err := os.WriteFile(foreign, []byte("\x7fELF\x02\x01\x01\x00\x00\necho ran\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	_, err := command.Run(t.Context(), command.Spec{Path: foreign, Argv: []string{"foreign"}, Warden: warden(), Grace: time.Second, Stdout: &out})
+	if !errors.Is(err, command.ErrNoExec) || !strings.Contains(err.Error(), "another architecture") || out.Len() > 0 {
+		t.Errorf("run a program of another machine: %v, output %q", err, &out)
 	}
 }
 

@@ -107,7 +107,7 @@ func (r *running) attend(ctx context.Context) (Result, error) {
 			case !ok:
 				return Result{}, r.forsaken()
 			case m.Errno != 0:
-				return Result{}, cannotStart(r.spec.Argv[0], syscall.Errno(m.Errno))
+				return Result{}, cannotStart(r.spec.Argv[0], r.spec.Path, syscall.Errno(m.Errno))
 			case m.Result != nil:
 				return Result{Code: m.Result.Code, Signal: syscall.Signal(m.Result.Signal), Stopped: m.Result.Stopped, Rest: m.Result.Rest}, nil
 			}

@@ -169,9 +169,12 @@ func (e *toldToEnd) Is(err error) bool { return err == context.Canceled }
 
 // notRun says why a command was not run, or what became of it.
 func (c *commandJob) notRun(name string, r job.Run, err error) error {
+	var unusable *command.UnusableError
 	switch errno := syscall.Errno(0); {
 	case errors.Is(err, command.ErrNotFound):
 		return fmt.Errorf("%w: %s: is it installed on this host (%s)?", command.ErrNotFound, name, r.Term.NodeID)
+	case errors.As(err, &unusable):
+		return fmt.Errorf("%w: %s: %s", command.ErrNoExec, name, unusable.Why)
 	case errors.As(err, &errno):
 		return fmt.Errorf("%w: %s: %w", command.ErrNoExec, name, errno)
 	case errors.Is(err, fs.ErrPermission):

@@ -110,7 +110,7 @@ func TestCommandThatFailsSaysHow(t *testing.T) {
 		{"not executable", func(j *config.Job) { j.Shell, j.Command = false, []string{plain} }, "command cannot be run: " + plain + ": permission denied", -1},
 		{"a folder", func(j *config.Job) { j.Shell, j.Command = false, []string{"/tmp"} }, "command cannot be run: /tmp: ", -1},
 		{"a script that names no shell", func(j *config.Job) { j.Shell, j.Command = false, []string{script, "5"} }, "exit code 5", 5},
-		{"a script whose shell is missing", func(j *config.Job) { j.Shell, j.Command = false, []string{lost} }, "command not found: " + lost, -1},
+		{"a script whose shell is missing", func(j *config.Job) { j.Shell, j.Command = false, []string{lost} }, "command cannot be run: " + lost + ": its interpreter /no/such/interpreter is not there", -1},
 		{"no working directory", func(j *config.Job) { j.WorkingDir = "/no/such" }, "working directory /no/such is gone: no such file or directory", -1},
 		{"no directory", func(j *config.Job) { j.WorkingDir = plain }, "working directory " + plain + " is not a directory", -1},
 		{"relative to the working directory", func(j *config.Job) {

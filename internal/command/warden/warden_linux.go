@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -276,11 +277,24 @@ func start(s Setup, argv []string) (int, error) {
 		Env: os.Environ(), Files: []uintptr{0, 1, 2},
 		Sys: &syscall.SysProcAttr{Setpgid: true, Pgid: s.Group, Pdeathsig: syscall.SIGKILL},
 	}
-	pid, err := syscall.ForkExec(s.Path, argv, attr) //nolint:gosec // running the operator's command is its whole purpose
-	if errors.Is(err, syscall.ENOEXEC) {             // a script that does not name its shell
+	pid, err := syscall.ForkExec(s.Path, argv, attr)       //nolint:gosec // running the operator's command is its whole purpose
+	if errors.Is(err, syscall.ENOEXEC) && isText(s.Path) { // a script that does not name its shell
 		pid, err = syscall.ForkExec("/bin/sh", append([]string{"sh", s.Path}, argv[1:]...), attr) //nolint:gosec // too
 	}
 	return pid, err
+}
+
+// isText tells a script from a program of another architecture, as shells do: by a NUL at its
+// beginning.
+func isText(path string) bool {
+	f, err := os.Open(path) //nolint:gosec // the operator's command
+	if err != nil {
+		return false
+	}
+	defer f.Close() // it was read
+	head := make([]byte, 80)
+	n, _ := f.Read(head) // an empty script is one
+	return !slices.Contains(head[:n], 0)
 }
 
 // exit is a child that has ended.
