@@ -275,7 +275,8 @@ func TestLostLockLeavesNoLongGrace(t *testing.T) {
 func TestGraceBeyondTheLeaseEndsNothing(t *testing.T) {
 	t.Parallel()
 	j, o, _ := trial("sleep 0.7")
-	o.UntilHardStop, o.Drain = func() time.Duration { return 1500 * time.Millisecond }, 400*time.Millisecond
+	lease := testsupport.Paced(1500 * time.Millisecond)
+	o.UntilHardStop, o.Drain = func() time.Duration { return lease }, 400*time.Millisecond
 	j.Grace = time.Minute
 	if result, err := newCommandJob(j, o).run(t.Context(), oneRun); err != nil || result.ExitCode == nil {
 		t.Errorf("%+v, %v", result, err)

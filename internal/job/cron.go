@@ -2,6 +2,7 @@ package job
 
 import (
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/robfig/cron/v3"
@@ -13,6 +14,7 @@ import (
 type cronSchedule struct {
 	spec string
 	bits *cron.SpecSchedule
+	ends *monthEnds // nil: no day is counted from the end of a month
 	loc  *time.Location
 }
 
@@ -20,13 +22,13 @@ type cronSchedule struct {
 // all fires within the library's five years from here, 29 February included.
 const aLeapYear = 2024
 
-func newCronSchedule(spec string, parsed cron.Schedule, loc *time.Location) (Schedule, error) {
+func newCronSchedule(spec string, parsed cron.Schedule, ends *monthEnds, loc *time.Location) (Schedule, error) {
 	bits, ok := parsed.(*cron.SpecSchedule)
 	if !ok {
 		return nil, errors.New("it is no calendar expression")
 	}
 	bits.Location = time.UTC
-	s := &cronSchedule{spec: spec, bits: bits, loc: loc}
+	s := &cronSchedule{spec: spec, bits: bits, ends: ends, loc: loc}
 	if s.nextWall(time.Date(aLeapYear, time.January, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
 		return nil, errors.New("it never fires: no month that it names has that day")
 	}
@@ -76,13 +78,47 @@ func (c *cronSchedule) nextElapsed(after time.Time) time.Time {
 // nextWall is the next matching time of the wall clock. The library gives up after
 // five years, but from 2096 to 2104 there are eight between two leap days.
 func (c *cronSchedule) nextWall(wall time.Time) time.Time {
-	for range 2 {
-		if next := c.bits.Next(wall); !next.IsZero() {
+	for gaveUp := 0; gaveUp < 2; {
+		next := c.bits.Next(wall)
+		switch {
+		case next.IsZero():
+			gaveUp++
+			wall = wall.AddDate(5, 0, 0)
+		case c.ends == nil || c.ends.match(next, c.bits):
 			return next
+		default:
+			wall = next.Truncate(24 * time.Hour).Add(24*time.Hour - time.Nanosecond) // the rest of the day matches no more than this
 		}
-		wall = wall.AddDate(5, 0, 0)
 	}
 	return time.Time{}
+}
+
+// monthEnds is L in the days of the month: the last one. The library is given all days that can be
+// a month's last, and this takes out those that are not.
+type monthEnds struct {
+	other uint64 // the days that are named beside L, as bits
+}
+
+// widen adds the days that can be the last of a month to those that are named.
+func (m *monthEnds) widen(numbers string) (string, error) {
+	const canBeLast = "28,29,30,31"
+	if numbers == "" {
+		return canBeLast, nil
+	}
+	if strings.ContainsAny(numbers, "*?") {
+		return "", errors.New("L beside a star says nothing: leave one of them out")
+	}
+	parsed, err := cron.NewParser(cron.Dom).Parse(numbers)
+	if err != nil {
+		return "", err
+	}
+	m.other = parsed.(*cron.SpecSchedule).Dom
+	return numbers + "," + canBeLast, nil
+}
+
+func (m *monthEnds) match(wall time.Time, bits *cron.SpecSchedule) bool {
+	return m.other&(1<<wall.Day()) != 0 || wall.AddDate(0, 0, 1).Day() == 1 ||
+		!isStar(bits.Dow) && bits.Dow&(1<<wall.Weekday()) != 0
 }
 
 // wallClock returns what the clock in loc shows at t.

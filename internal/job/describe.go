@@ -74,6 +74,8 @@ func (c *cronSchedule) daily() string {
 		return at + "every day"
 	case anyDay && everyMonth(c.bits):
 		return at + "on " + weekdayNames(weekdays)
+	case c.ends != nil && c.ends.other == 0 && anyWeekday && everyMonth(c.bits):
+		return at + "on the last day of every month"
 	case anyWeekday && len(days) == 1 && everyMonth(c.bits):
 		return fmt.Sprintf("%son day %d of every month", at, days[0])
 	case anyWeekday && len(days) == 1 && len(months) == 1:

@@ -29,7 +29,8 @@ const descriptors = "@yearly, @annually, @monthly, @weekly, @daily, @midnight, @
 // "@always", of which [IsAlways] tells. The slots of cron and of descriptors are wall
 // clock times in loc (nil: UTC).
 //
-// Sunday is 0, 7 or sun. Where the clock is put forward, a slot in the gap is due
+// Sunday is 0, 7 or sun, L the last day of the month, and a range may go over the end: 22-2, fri-mon.
+// Where the clock is put forward, a slot in the gap is due
 // once right after the gap. Where it is put back, a slot at a fixed hour is due the
 // first time only. A schedule for every hour follows the time that passes instead:
 // it has no slot in a gap, and slots in both passes of a repeated hour.
@@ -64,56 +65,48 @@ func parse(spec string, loc *time.Location) (Schedule, error) {
 		if err != nil {
 			return nil, errors.New("no such descriptor; there are " + descriptors)
 		}
-		return newCronSchedule(spec, bits, loc)
+		return newCronSchedule(spec, bits, nil, loc)
 	}
-	bits, err := parseFields(fields)
-	if err != nil {
-		return nil, err
-	}
-	return newCronSchedule(spec, bits, loc)
+	return parseFields(spec, fields, loc)
 }
 
-// cronField is one of the five, with the option by which the library parses it alone:
-// its own errors do not say which field they are about.
-type cronField struct {
-	name   string
-	option cron.ParseOption
-	size   int // how many values it has
-}
-
-func cronFields() [5]cronField {
-	return [5]cronField{
-		{"minute", cron.Minute, 60},
-		{"hour", cron.Hour, 24},
-		{"day of month", cron.Dom, 31},
-		{"month", cron.Month, 12},
-		{"day of week", cron.Dow, 7},
-	}
-}
-
-func parseFields(fields []string) (cron.Schedule, error) {
+func parseFields(spec string, fields []string, loc *time.Location) (Schedule, error) {
 	known := cronFields()
 	if len(fields) != len(known) {
 		return nil, fmt.Errorf("it has %d fields, not five: minute, hour, day of month, month, day of week "+
 			`(for seconds use "@every 5s")`, len(fields))
 	}
 	normal := make([]string, len(fields))
+	var ends *monthEnds
 	for i, field := range fields {
-		if err := checkElements(field, known[i].size); err != nil {
-			return nil, fmt.Errorf("%s %q: %w", known[i].name, field, err)
+		f := known[i]
+		if err := checkElements(field, f.size()); err != nil {
+			return nil, fmt.Errorf("%s %q: %w", f.name, field, err)
 		}
-		normal[i] = field
-		if known[i].option == cron.Dow {
-			normal[i] = sundayAsZero(field)
+		numbers, last, err := f.rewrite(field)
+		if err != nil {
+			return nil, fmt.Errorf("%s %q: %w", f.name, field, err)
 		}
-		if _, err := cron.NewParser(known[i].option).Parse(normal[i]); err != nil {
-			return nil, fmt.Errorf("%s %q: %w", known[i].name, field, err)
+		if last {
+			ends = &monthEnds{}
+			numbers, err = ends.widen(numbers)
 		}
+		if err == nil {
+			_, err = cron.NewParser(f.option).Parse(numbers)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s %q: %w", f.name, field, err)
+		}
+		normal[i] = numbers
 	}
 	if err := checkDays(fields[2], fields[4]); err != nil {
 		return nil, err
 	}
-	return cron.ParseStandard(strings.Join(normal, " "))
+	bits, err := cron.ParseStandard(strings.Join(normal, " "))
+	if err != nil {
+		return nil, err
+	}
+	return newCronSchedule(spec, bits, ends, loc)
 }
 
 // checkElements refuses what the library would accept and read as something else,
@@ -130,7 +123,7 @@ func checkElements(field string, size int) error {
 		step, _ := strconv.Atoi(stepText)
 		switch {
 		case element == "":
-			return errors.New("an element of the list is empty")
+			return errEmptyElement
 		case len(values) > 1 && strings.ContainsAny(values, "*?"):
 			return fmt.Errorf("%q mixes a star with something else", element)
 		case step > size:
