@@ -146,6 +146,7 @@ type UnusableError struct{ Name, Why string }
 
 func (e *UnusableError) Error() string { return fmt.Sprintf("%s: %v: %s", e.Name, ErrNoExec, e.Why) }
 
+// Is makes it an [ErrNoExec].
 func (e *UnusableError) Is(err error) bool { return err == ErrNoExec }
 
 // cannotStart tells why the kernel did not start a program.
@@ -165,7 +166,7 @@ func cannotStart(name, path string, errno syscall.Errno) error {
 // interpreter is what the first line of a script names, or else what a program is linked with.
 func interpreter(path string) string {
 	const most = 256        // the kernel reads no more
-	f, err := os.Open(path) //nolint:gosec // the operator's command
+	f, err := os.Open(path)
 	if err != nil {
 		return "its interpreter"
 	}

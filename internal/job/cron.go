@@ -106,7 +106,7 @@ func (m *monthEnds) widen(numbers string) (string, error) {
 		return canBeLast, nil
 	}
 	if strings.ContainsAny(numbers, "*?") {
-		return "", errors.New("L beside a star says nothing: leave one of them out")
+		return "", errors.New("beside a star L says nothing: leave one of them out")
 	}
 	parsed, err := cron.NewParser(cron.Dom).Parse(numbers)
 	if err != nil {
