@@ -165,7 +165,7 @@ func cannotStart(name, path string, errno syscall.Errno) error {
 
 // interpreter is what the first line of a script names, or else what a program is linked with.
 func interpreter(path string) string {
-	const most = 256        // the kernel reads no more
+	const most = 256 // the kernel reads no more
 	f, err := os.Open(path)
 	if err != nil {
 		return "its interpreter"
