@@ -17,6 +17,8 @@ const (
 	redisTimeout = 3 * time.Second
 	// clockStep is how often the embedded server's clock is moved on.
 	clockStep = 10 * time.Millisecond
+	// longestStep is well below the margin by which a leader ends its term before its lease does.
+	longestStep = 50 * time.Millisecond
 )
 
 // server is the Redis of one run. All keys of the run have the prefix in them.
@@ -68,7 +70,7 @@ func runClock(m *miniredis.Miniredis) (stop func()) {
 			now := time.Now()
 			// A key is also charged for the part of the step that was over before it was set: a step
 			// that a busy machine made long would end a lease early, and two nodes would lead.
-			m.FastForward(min(now.Sub(last), clockStep))
+			m.FastForward(min(now.Sub(last), longestStep))
 			last = now
 		}
 	}()
