@@ -117,6 +117,24 @@ func TestMissingAndEmpty(t *testing.T) {
 	}
 }
 
+// An item {} of a list, or one whose members have other names, is no row of NULLs.
+func TestARecordThatGivesNoColumnAValueIsNoRow(t *testing.T) {
+	items := Inputs{Fields: true, Ledger: true}
+	table := Table{Name: "events", Columns: []Column{
+		{Name: "id", Kind: KindInteger, Bits: 64, Nullable: true}, {Name: "name", Kind: KindText, Nullable: true},
+	}}
+	m, err := Compile(MappingSpec{Table: "events"}, table, items)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Row(Record{Inputs: []Raw{{}, {}}}); err == nil || !strings.Contains(err.Error(), "none of id, name") {
+		t.Errorf("an empty record: %v", err)
+	}
+	if row, err := m.Row(Record{Inputs: []Raw{{}, {"", true}}}); err != nil || !row.Values[0].IsNull() {
+		t.Errorf("a record with a value: %+v, %v", row, err)
+	}
+}
+
 func TestAddingNothingIsAddingZero(t *testing.T) {
 	spec := views()
 	spec.Columns["score"] = ColumnSpec{From: "bonus", Op: "add"}

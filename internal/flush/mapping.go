@@ -2,6 +2,7 @@ package flush
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -134,6 +135,9 @@ func (m *Mapping) fill(row *Row, r Record) error {
 	}
 	row.Delete = r.Gone || m.mode == ModeDelete || m.deletes != nil && m.isDelete(r)
 	row.Replace = m.mode == ModeReplace && !row.Delete
+	if !row.Delete && m.saysNothing(r) {
+		return fmt.Errorf("the record has none of %s, so it gives no column a value", list(m.plan.Inputs))
+	}
 	for i := range m.columns {
 		c := &m.columns[i]
 		if row.Delete && !c.key {
@@ -146,6 +150,11 @@ func (m *Mapping) fill(row *Row, r Record) error {
 		row.Values[i] = v
 	}
 	return nil
+}
+
+// saysNothing reports whether the record has a value for no column: a row of it were NULLs.
+func (m *Mapping) saysNothing(r Record) bool {
+	return !slices.ContainsFunc(m.columns, func(c column) bool { return r.Inputs[c.input].OK })
 }
 
 // isDelete reports whether the record has all that makes it a deletion.
