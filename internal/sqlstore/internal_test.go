@@ -17,13 +17,18 @@ import (
 func TestVerdictOfPostgresErrors(t *testing.T) {
 	for code, want := range map[string]verdict{
 		"22001": refused, "22P02": refused, "23505": refused, "23514": refused, "21000": refused, "P0001": refused, "54000": refused,
-		"42601": refused, "P0002": refused, "45000": refused, "ZX001": refused, "99999": refused, "XX000": lasting, "54001": lasting,
+		"42601": refused, "P0002": refused, "45000": refused, "ZX001": refused, "99999": refused, "54001": refused, "XX000": lasting, "54023": lasting,
 		"40P01": passing, "40001": passing, "55P03": passing, "57014": passing, "57P01": passing, "57P03": passing,
 		"08006": passing, "25006": passing, "25P03": passing, "53300": passing, "53100": passing,
 		"28P01": lasting, "3D000": lasting, "42703": lasting, "42501": lasting, "25P02": lasting, "2200H": lasting,
 	} {
 		if got := (&postgres{}).judge(fmt.Errorf("wrapped: %w", &pgconn.PgError{Code: code})); got != want {
 			t.Errorf("SQLSTATE %s: %d, want %d", code, got, want)
+		}
+	}
+	for routine, want := range map[string]verdict{"ExecWithCheckOptions": refused, "aclcheck_error": lasting} {
+		if got := (&postgres{}).judge(&pgconn.PgError{Code: "42501", Routine: routine}); got != want {
+			t.Errorf("42501 of %s: %d, want %d", routine, got, want)
 		}
 	}
 	for err, want := range map[error]verdict{
@@ -61,9 +66,17 @@ func TestVerdictOfMySQLErrors(t *testing.T) {
 		1264: refused, 1406: refused, 1366: refused, 1452: refused, 3819: refused, 4025: refused, 1048: refused, 1062: refused, 1690: refused, 1644: refused,
 		1213: passing, 1205: passing, 1053: passing, 1290: passing, 1317: passing, 1969: passing, 3024: passing, 1040: passing, 4031: passing,
 		1045: lasting, 1049: lasting, 1054: lasting, 1142: lasting, 1146: lasting, 1364: lasting,
+		1242: refused, 1526: refused, 1863: refused,
 	} {
 		if got := (mysqlDB{}).judge(fmt.Errorf("wrapped: %w", &mysql.MySQLError{Number: number})); got != want {
 			t.Errorf("error %d: %d, want %d", number, got, want)
+		}
+	}
+	for state, want := range map[string]verdict{"22012": refused, "23000": refused, "45000": refused, "42000": lasting, "HY000": lasting} {
+		e := &mysql.MySQLError{Number: 9999}
+		copy(e.SQLState[:], state)
+		if got := (mysqlDB{}).judge(e); got != want {
+			t.Errorf("SQLSTATE %s: %d, want %d", state, got, want)
 		}
 	}
 	for err, want := range map[error]verdict{
