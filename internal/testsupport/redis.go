@@ -167,7 +167,7 @@ func (r *RedisDaemon) dial(timeout time.Duration) (redis.Conn, error) {
 
 // do is one command on a connection of its own.
 func (r *RedisDaemon) do(command string, args ...any) (any, error) {
-	c, err := r.dial(time.Second)
+	c, err := r.dial(5 * time.Second) // a busy machine takes its time
 	if err != nil {
 		return nil, err
 	}

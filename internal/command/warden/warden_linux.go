@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
-	"slices"
 	"syscall"
 	"time"
 )
@@ -294,7 +293,12 @@ func isText(path string) bool {
 	defer f.Close() // it was read
 	head := make([]byte, 80)
 	n, _ := f.Read(head) // an empty script is one
-	return !slices.Contains(head[:n], 0)
+	for _, b := range head[:n] {
+		if b == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // exit is a child that has ended.
