@@ -294,32 +294,45 @@ func TestSignalsArePassedOn(t *testing.T) {
 }
 
 func TestTheDeadlineIsKeptAndMayMove(t *testing.T) {
+	// A busy machine may be late by more than the times at first: what is wrong is so at any scale.
+	for ms := time.Millisecond; ; ms *= 2 {
+		r, took, alive := movedDeadline(t, ms)
+		if r.Stopped && took >= 1000*ms && alive <= 1200*ms {
+			return
+		}
+		if ms == 8*time.Millisecond {
+			t.Fatalf("%+v after %v, seen alive after %v; want it dead a little before %v", r, took, alive, 1200*ms)
+		}
+	}
+}
+
+// movedDeadline runs a family with a deadline at 700 ms, which moves to 1,200 ms at 400; alive is
+// when one of them was last seen.
+func movedDeadline(t *testing.T, ms time.Duration) (r command.Result, took, alive time.Duration) {
+	t.Helper()
 	began := time.Now()
-	until := began.Add(700 * time.Millisecond)
+	until := began.Add(700 * ms)
 	s := sh(family + "wait; sleep 1000; sleep 1000")
-	s.Grace, s.Env = 100*time.Millisecond, append(os.Environ(), "COMMAND_TEST="+t.Name())
+	s.Grace, s.Env = 100*ms, append(os.Environ(), "COMMAND_TEST="+t.Name())
 	s.Until = func() time.Duration {
-		if time.Since(began) > 400*time.Millisecond {
-			return time.Until(until.Add(500 * time.Millisecond))
+		if time.Since(began) > 400*ms {
+			return time.Until(until.Add(500 * ms))
 		}
 		return time.Until(until)
 	}
-	var alive time.Duration // when somebody was last seen
 	var watch sync.WaitGroup
 	watch.Go(func() {
-		for seen := time.Since(began); seen < 1500*time.Millisecond; seen = time.Since(began) {
+		for seen := time.Since(began); seen < 1500*ms; seen = time.Since(began) {
 			if len(marked(t)) > 0 {
 				alive = seen
 			}
 			time.Sleep(2 * time.Millisecond)
 		}
 	})
-	r := run(t, t.Context(), s)
-	took := time.Since(began)
+	r = run(t, t.Context(), s)
+	took = time.Since(began)
 	watch.Wait()
-	if !r.Stopped || took < time.Second || alive > 1200*time.Millisecond {
-		t.Errorf("%+v after %v, seen alive after %v; want it dead a little before 1.2s", r, took, alive)
-	}
+	return r, took, alive
 }
 
 // runner runs a family until told otherwise, with a deadline that it moves while it

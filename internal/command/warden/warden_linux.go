@@ -292,7 +292,7 @@ func isText(path string) bool {
 	}
 	defer f.Close() // it was read
 	head := make([]byte, 80)
-	n, _ := f.Read(head) // an empty script is one
+	n, _ := f.Read(head)         // an empty script is one
 	for _, b := range head[:n] { //nolint:modernize // package slices is not for a process that begins before main
 		if b == 0 {
 			return false
