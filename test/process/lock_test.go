@@ -334,7 +334,7 @@ func TestARedisThatIsAwayIsWaitedForNoLongerThanAsked(t *testing.T) {
 		}
 	}
 	p := l.lock("a", "--", "echo", "ran")
-	time.Sleep(500 * time.Millisecond)
+	time.Sleep(testsupport.Paced(2 * time.Second)) // it has asked by then
 	r.Restart()
 	p.want(0, "ran\n", "redis is back")
 }
