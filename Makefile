@@ -44,7 +44,7 @@ test: test-deps ## vet, and run the tests against real servers, in minutes; TEST
 	@$(SUITE) quick $(TEST)
 
 .PHONY: test-long
-test-long: test-deps ## tests that take long by nature: linearizability, slots, chaos, a thousand nodes, the whole crash matrix
+test-long: test-deps ## tests that take long by nature: linearizability, slots, chaos, failovers, the whole crash matrix, a browser
 	@$(SUITE) long $(TEST)
 
 .PHONY: test-race
