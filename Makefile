@@ -67,7 +67,7 @@ test-deps: ## install the servers and the C compiler that tests need, if missing
 chaos: chaos-flush chaos-lock chaos-slots chaos-network ## all four of the following: break everything at random; CHAOS_SEED=N replays
 
 .PHONY: crash
-crash: test-deps ## stop every source in every database at every passing of every step; make test takes one of each, on one database
+crash: test-deps ## stop every source in every database at every passing of every step; make test takes a sample
 	@CRASH=all CGO_ENABLED=1 bash -o pipefail -c "go test -race -count=1 -timeout 60m -v ./test/crash | grep -v '^ *\(=== \|--- PASS\)'"
 
 .PHONY: chaos-flush

@@ -1,7 +1,6 @@
 package job
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -108,27 +107,21 @@ func (f cronField) value(text string) (int, error) {
 	if err == nil && n >= f.low && n <= highest {
 		return n, nil
 	}
-	return 0, fmt.Errorf("want %d to %d%s, not %q%w", f.low, highest, f.others, text, instead(text))
+	return 0, fmt.Errorf("want %d to %d%s, not %q%s", f.low, highest, f.others, text, instead(text))
 }
 
-// insteadError says what to write for what other schedulers know.
-type insteadError string
-
-func (e insteadError) Error() string { return string(e) }
-
-func instead(text string) error {
+// instead says what to write for what other schedulers know.
+func instead(text string) string {
 	upper := strings.ToUpper(text)
 	switch {
 	case upper == "H" || strings.HasPrefix(upper, "H("):
-		return insteadError("; H is a number that Jenkins picks: write one, and jitter: to spread jobs")
+		return "; H is a number that Jenkins picks: write one, and jitter: to spread jobs"
 	case strings.Contains(upper, "#"):
-		return insteadError("; for the second Friday run on every Friday (5), and let the command look at the date")
+		return "; for the second Friday run on every Friday (5), and let the command look at the date"
 	case strings.HasSuffix(upper, "W"):
-		return insteadError("; for the nearest working day run on 1-5, and let the command look at the date")
+		return "; for the nearest working day run on 1-5, and let the command look at the date"
 	case strings.HasSuffix(upper, "L") && len(upper) > 1:
-		return insteadError("; crons read L beside a day in different ways: run on every such day, and let the command look at the date")
+		return "; crons read L beside a day in different ways: run on every such day, and let the command look at the date"
 	}
-	return insteadError("")
+	return ""
 }
-
-var errEmptyElement = errors.New("an element of the list is empty")

@@ -123,7 +123,7 @@ func checkElements(field string, size int) error {
 		step, _ := strconv.Atoi(stepText)
 		switch {
 		case element == "":
-			return errEmptyElement
+			return errors.New("an element of the list is empty")
 		case len(values) > 1 && strings.ContainsAny(values, "*?"):
 			return fmt.Errorf("%q mixes a star with something else", element)
 		case step > size:

@@ -164,21 +164,10 @@ func (d sqliteDB) inspectTable(ctx context.Context, q queries, t PreflightTable,
 	if schema == "" {
 		schema = "main"
 	}
-	type object struct{ kind, name, text string }
-	objects, err := collect(ctx, d.db, strings.ReplaceAll(q["schema"], "{schema}", sqliteQuote.ident(schema)), func(scan func(...any) error) (object, error) {
-		var o object
-		err := scan(&o.kind, &o.name, &o.text)
-		return o, err
-	}, table)
+	triggers, err := collect(ctx, d.db, strings.ReplaceAll(q["schema"], "{schema}", sqliteQuote.ident(schema)), scanName, table)
 	if err != nil {
 		r.unchecked("table "+table, err)
 		return
-	}
-	var triggers []string
-	for _, o := range objects {
-		if o.kind == "trigger" {
-			triggers = append(triggers, o.name)
-		}
 	}
 	r.triggers(table, triggers)
 	indexes, err := indexesOf(ctx, d.sqlDB, q["indexes"], table, schema)

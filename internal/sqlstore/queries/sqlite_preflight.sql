@@ -2,9 +2,9 @@
 SELECT j.journal_mode, s.synchronous FROM pragma_journal_mode AS j, pragma_synchronous AS s
 
 -- name: schema
--- The triggers of a table, and the text that made it.
-SELECT type, name, sql FROM {schema}.sqlite_schema
-WHERE tbl_name = ? COLLATE NOCASE AND type IN ('trigger', 'table')
+-- The triggers of a table.
+SELECT name FROM {schema}.sqlite_schema
+WHERE tbl_name = ? COLLATE NOCASE AND type = 'trigger'
 
 -- name: indexes
 SELECT l.name, COALESCE(x.name, '(an expression)') || CASE WHEN l.partial THEN ' of some rows' ELSE '' END
