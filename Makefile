@@ -5,7 +5,7 @@
 .DEFAULT_GOAL := help
 
 VERSION      ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-SUITE        := go run ./test/suite
+SUITE        := CGO_ENABLED=0 go run ./test/suite
 CHAOS_TIME   ?= 2m
 CHAOS_FAULTS ?= 200
 CHAOS_DESIGN ?=
@@ -40,7 +40,7 @@ demo: build ## three nodes, Redis and SQLite in it: kill the leader and watch
 
 .PHONY: test
 test: test-deps ## vet, and run the tests against real servers, in minutes; TEST=./internal/job: those
-	@go vet ./...
+	@CGO_ENABLED=0 go vet ./...
 	@$(SUITE) quick $(TEST)
 
 .PHONY: test-long

@@ -7,8 +7,9 @@ import (
 	"time"
 
 	"baton/internal/flush"
-	"baton/internal/redisstore"
-	"baton/internal/sqlstore"
+	"baton/internal/flush/sql"
+	"baton/internal/flush/sql/open"
+	"baton/internal/redisconn"
 )
 
 // batonClient is what baton's connections call themselves in Redis.
@@ -38,24 +39,25 @@ func batonProgram(e engine, name string, data dataset, lanes int) program {
 }
 
 func newPipeline(e engine, data dataset, t task, lanes int) (*flush.Pipeline, error) {
-	store, err := redisstore.Open(redisstore.Options{URL: "redis://" + t.Redis + "/0", ClientName: batonClient})
+	store, err := redisconn.Open(redisconn.Options{URL: "redis://" + t.Redis + "/0", ClientName: batonClient})
 	if err != nil {
 		return nil, err
 	}
-	sink, err := sqlstore.Open(sqlstore.Options{Name: "bench", Driver: e.driver, DSN: t.DSN})
+	sink, err := open.Database(e.driver, sql.Options{Name: "bench", DSN: t.DSN})
 	if err != nil {
 		return nil, err
 	}
 	job := "bench-" + rand.Text() // which has been nowhere in the stream yet
-	return flush.New(flush.Config{
-		Job: job, NodeID: "bench", Sink: sink,
-		NewSources: func(inputs []string) ([]flush.Source, error) {
-			source, err := data.source(store, sourceOptions{job: job, inputs: inputs, lanes: lanes})
-			return []flush.Source{source}, err
-		},
-		Mapping: data.mapping, Inputs: data.inputs, OnMissing: data.missing, Lanes: lanes,
+	source, err := data.sourceOf(job, lanes)
+	if err != nil {
+		return nil, err
+	}
+	config := flush.Config{
+		Job: job, NodeID: "bench", Sink: sink, Mapping: data.mapping, Lanes: lanes,
 		NewID: func() (string, error) { return rand.Text(), nil },
-	})
+	}
+	source.Configure(&config, store)
+	return flush.New(config)
 }
 
 // term is a leadership that lasts. Its epoch is above those of earlier processes.

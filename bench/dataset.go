@@ -8,8 +8,9 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"baton/bench/internal/rig"
-	"baton/internal/flush"
-	"baton/internal/redisstore"
+	"baton/internal/flush/mapping"
+	"baton/internal/flush/row"
+	"baton/internal/flush/source"
 )
 
 // dataset is one kind of data: in Redis, in a table, and in memory.
@@ -27,10 +28,8 @@ type dataset struct {
 	change func(c redis.Conn, ids []int64) error
 	// pending are the keys that change wrote to; none: more than can be listed.
 	pending []string
-	source  func(s *redisstore.Store, o sourceOptions) (flush.Source, error)
-	inputs  flush.Inputs
-	missing flush.OnMissing
-	mapping flush.MappingSpec
+	source  source.Options
+	mapping mapping.Spec
 	naive   naiveWay
 	// job is its part of a configuration file.
 	job string
@@ -39,11 +38,11 @@ type dataset struct {
 	memory func(ids []int64) []column
 }
 
-// sourceOptions are what the sources have in common.
-type sourceOptions struct {
-	job    string
-	inputs []string
-	lanes  int
+// sourceOf describes the source of a job that flushes the rows.
+func (d dataset) sourceOf(job string, lanes int) (source.Source, error) {
+	o := d.source
+	o.Job, o.Lanes = job, lanes
+	return source.Describe(o)
 }
 
 // column is one column of rows that lie in memory.
@@ -80,8 +79,7 @@ func userRows() dataset {
 				strings.Repeat("x", rig.BioLength), e.series(n))
 		},
 		written: "visits = id * 7 + 1 AND name <> 'Nobody 00000000'",
-		missing: flush.MissingIgnore,
-		mapping: flush.MappingSpec{Table: "users", Key: []string{"id"}},
+		mapping: mapping.Spec{Table: "users", Key: []string{"id"}},
 		memory: func(ids []int64) []column {
 			out := []column{{name: "id", kind: 'k', ints: ids}, {name: "name", kind: 't'}, {name: "email", kind: 't'},
 				{name: "bio", kind: 't'}, {name: "visits", kind: 'i'}, {name: "seen", kind: 's'}}
@@ -125,13 +123,9 @@ func articles() dataset {
 		written: "views = id % 97 + 1",
 		change:  each(func(id int64) (string, []any) { return "HINCRBY", []any{viewsKey, id, viewsOf(id)} }),
 		pending: []string{viewsKey},
-		source: func(s *redisstore.Store, o sourceOptions) (flush.Source, error) {
-			return redisstore.NewCounters(s, redisstore.CountersOptions{Job: o.job, Key: viewsKey, Inputs: o.inputs, Lanes: o.lanes})
-		},
-		inputs:  flush.Inputs{Names: []string{flush.InputField, flush.InputValue}, Ledger: true},
-		missing: flush.MissingIgnore,
-		mapping: flush.MappingSpec{Table: "articles", Key: []string{"id"}, Columns: map[string]flush.ColumnSpec{
-			"id": {From: flush.InputField}, "views": {From: flush.InputValue, Op: "add"},
+		source:  source.Options{Type: "counters", Key: viewsKey},
+		mapping: mapping.Spec{Table: "articles", Key: []string{"id"}, Columns: map[string]mapping.ColumnSpec{
+			"id": {From: row.InputField}, "views": {From: row.InputValue, Op: "add"},
 		}},
 		naive: naiveCounters,
 		job: `

@@ -4,8 +4,8 @@ import (
 	"strconv"
 
 	"baton/bench/internal/rig"
-	"baton/internal/flush"
-	"baton/internal/redisstore"
+	"baton/internal/flush/mapping"
+	"baton/internal/flush/source"
 )
 
 const (
@@ -30,11 +30,7 @@ func users() dataset {
 	d.load = each(hset)
 	d.change = each(func(id int64) (string, []any) { return "SADD", []any{userChanged, id} })
 	d.pending = []string{userChanged}
-	d.source = func(s *redisstore.Store, o sourceOptions) (flush.Source, error) {
-		return redisstore.NewHashes(s, redisstore.HashesOptions{Job: o.job, Key: userKey, Changed: userChanged, Inputs: o.inputs, Lanes: o.lanes})
-	}
-	d.inputs = flush.Inputs{Names: []string{"id"}, Fields: true}
-	d.missing = flush.MissingDelete
+	d.source = source.Options{Type: "hashes", Key: userKey, Changed: userChanged}
 	d.naive = naiveHashes
 	d.job = `
       from: {type: hashes, key: "user:<id>", changed: "changed:user"}
@@ -56,11 +52,8 @@ func members() dataset {
 	})
 	d.change = each(func(id int64) (string, []any) { return "SADD", []any{memberChanged, ref(id)} })
 	d.pending = []string{memberChanged}
-	d.source = func(s *redisstore.Store, o sourceOptions) (flush.Source, error) {
-		return redisstore.NewHashes(s, redisstore.HashesOptions{Job: o.job, Key: memberKey, Changed: memberChanged, Inputs: o.inputs, Lanes: o.lanes})
-	}
-	d.inputs = flush.Inputs{Names: []string{"ref"}, Fields: true}
-	d.missing = flush.MissingIgnore // without its hash nobody knows a member's row
+	// Without its hash nobody knows a member's row.
+	d.source = source.Options{Type: "hashes", Key: memberKey, Changed: memberChanged, OnMissing: string(mapping.MissingIgnore)}
 	return d
 }
 
@@ -72,10 +65,7 @@ func streamed() dataset {
 		return "XADD", append([]any{streamKey, "*", "id", id}, rig.UserOf(id).Fields()...)
 	})
 	d.pending = []string{streamKey}
-	d.source = func(s *redisstore.Store, o sourceOptions) (flush.Source, error) {
-		return redisstore.NewStream(s, redisstore.StreamOptions{Job: o.job, Key: streamKey, Inputs: o.inputs})
-	}
-	d.inputs = flush.Inputs{Names: []string{flush.InputID}, Fields: true, Ledger: true, Position: true}
+	d.source = source.Options{Type: "stream", Key: streamKey}
 	d.naive = naiveStream
 	d.job = `
       from: {type: stream, key: "stream:users"}
@@ -90,10 +80,7 @@ func listed() dataset {
 	d.name = "list"
 	d.change = each(func(id int64) (string, []any) { return "RPUSH", []any{listKey, rig.UserOf(id).JSON(id)} })
 	d.pending = []string{listKey}
-	d.source = func(s *redisstore.Store, o sourceOptions) (flush.Source, error) {
-		return redisstore.NewList(s, redisstore.ListOptions{Job: o.job, Key: listKey, Inputs: o.inputs})
-	}
-	d.inputs = flush.Inputs{Names: []string{flush.InputValue}, Fields: true, Ledger: true}
+	d.source = source.Options{Type: "list", Key: listKey}
 	d.naive = naiveList
 	d.job = `
       from: {type: list, key: "list:users"}
@@ -107,10 +94,7 @@ func scannedUsers() dataset {
 	d := userRows()
 	d.name = "scan"
 	d.change = each(hset)
-	d.source = func(s *redisstore.Store, o sourceOptions) (flush.Source, error) {
-		return redisstore.NewScan(s, redisstore.ScanOptions{Job: o.job, Key: userKey, Value: "hash", Inputs: o.inputs, Lanes: o.lanes})
-	}
-	d.inputs = flush.Inputs{Names: []string{"id", flush.InputKey, flush.InputGeneration}, Fields: true, Repeats: true}
+	d.source = source.Options{Type: "scan", Key: userKey, Value: "hash"}
 	d.naive = naiveHashes
 	d.job = `
       from: {type: scan, key: "user:<id>", value: hash}

@@ -9,7 +9,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"baton/bench/internal/rig"
-	"baton/internal/redisstore"
+	"baton/internal/flush"
+	"baton/internal/redisconn"
 )
 
 // The parts that measure a real process.
@@ -129,16 +130,20 @@ func (b *bed) backlog(ctx context.Context, rows int, data dataset, program, dir 
 // flushed asks Redis whether nothing is pending any more, the stage included.
 func (b *bed) flushed(ctx context.Context, data dataset) func() (bool, error) {
 	return func() (bool, error) {
-		store, err := redisstore.Open(redisstore.Options{URL: "redis://" + b.redis + "/0", ClientName: clientName})
+		store, err := redisconn.Open(redisconn.Options{URL: "redis://" + b.redis + "/0", ClientName: clientName})
 		if err != nil {
 			return false, err
 		}
 		defer store.Close()
-		source, err := data.source(store, sourceOptions{job: "bench"})
+		source, err := data.sourceOf("bench", 1)
 		if err != nil {
 			return false, err
 		}
-		left, err := source.Backlog(ctx)
+		sources, err := source.Open(store, nil)
+		if err != nil {
+			return false, err
+		}
+		left, err := flush.Backlog(ctx, sources)
 		return left == 0, err
 	}
 }

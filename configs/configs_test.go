@@ -11,7 +11,7 @@ import (
 
 	"baton/configs"
 	"baton/internal/config"
-	"baton/internal/flush"
+	"baton/internal/flush/source/spec"
 )
 
 func load(t *testing.T, text []byte) config.Config {
@@ -21,10 +21,10 @@ func load(t *testing.T, text []byte) config.Config {
 		t.Fatal(err)
 	}
 	c, err := config.Read(config.Input{Path: path, Checks: config.Checks{
-		Key:    func(p string) error { _, err := flush.ExpandKey(p); return err },
-		RowKey: func(p string) error { _, err := flush.ParseRowKey(p); return err },
+		Key:    func(p string) error { _, err := spec.ExpandKey(p); return err },
+		RowKey: func(p string) error { _, err := spec.ParseRowKey(p); return err },
 
-		ScanKey: func(p string) error { _, err := flush.ParseKeyPattern(p); return err },
+		ScanKey: func(p string) error { _, err := spec.ParseKeyPattern(p); return err },
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +34,7 @@ func load(t *testing.T, text []byte) config.Config {
 
 func TestExampleIsValid(t *testing.T) {
 	c := load(t, configs.Example)
-	if len(c.Jobs) != 2 || c.Jobs[0].Flush.From.Type != config.Counters || c.Jobs[1].Flush.From.Type != config.Hashes {
+	if len(c.Jobs) != 2 || c.Jobs[0].Flush.From.Type != spec.Counters || c.Jobs[1].Flush.From.Type != spec.Hashes {
 		t.Errorf("want a job of each kind, got %+v", c.Jobs)
 	}
 }
@@ -77,7 +77,7 @@ func TestExampleShowsEverySource(t *testing.T) {
 	for _, j := range load(t, slices.Concat(before, jobs)).Jobs {
 		types = append(types, j.Flush.From.Type)
 	}
-	if !slices.Equal(types, []string{config.Counters, config.Hashes, config.List, config.Stream, config.Scan}) {
+	if !slices.Equal(types, []string{spec.Counters, spec.Hashes, spec.List, spec.Stream, spec.Scan}) {
 		t.Errorf("jobs of %q", types)
 	}
 }
@@ -96,7 +96,7 @@ func TestExampleShowsEveryPolicy(t *testing.T) {
 	for _, r := range []struct{ comment, setting string }{
 		{`(?m)^# (max_concurrent_jobs:|notify:|  )`, "$1"}, // of the whole file
 		{`(?m)^(    |      )# (jobs|token_file|timeout|give_up_after):`, "$1$2:"},
-		{`(?m)^  # (starting_deadline|jitter|late_after|retry|  limit|  delay|  max_delay):`, "  $1:"},
+		{`(?m)^  # (max_overlap|starting_deadline|jitter|late_after|retry|  limit|  delay|  max_delay):`, "  $1:"},
 	} {
 		comment := regexp.MustCompile(r.comment)
 		if !comment.Match(before) {

@@ -29,22 +29,41 @@ const anything = "*"
 // The most specific rule counts. A package without one is an error: decide what
 // it may know before it grows.
 var rules = []rule{
-	{"cmd", []string{"internal/daemon", "internal/config", "internal/demo", "internal/command", "configs"}, "a command turns arguments into a call of daemon and its result into an exit code; demo is a program of its own that runs daemons as child processes, and the warden of a command is one, too"},
+	{"cmd", []string{"internal/daemon", "internal/config", "internal/demo", "internal/command", "internal/text", "configs"}, "a command turns arguments into a call of daemon and its result into an exit code; demo is a program of its own that runs daemons as child processes, and the warden of a command is one, too"},
 	{"configs", nil, "the shipped example is data"},
 	{"internal/command", []string{"internal/command/warden"}, "it runs commands for a lock and for jobs alike: neither's rules are its business"},
 	{"internal/command/warden", nil, "a process of its own that must not wait for what others initialise"},
-	{"internal/config", nil, "a configuration is checked without any server or package that it configures"},
+	{"internal/config", []string{"internal/flush/source/spec", "internal/text"}, "a configuration is checked without any server or package that it configures"},
 	{"internal/daemon", []string{anything}, "the one place that knows every package"},
-	{"internal/demo", []string{"internal/config", "internal/status"}, "an auditor that shared code with the flush would share its mistakes"},
+	{"internal/demo", []string{"internal/config", "internal/status", "internal/flush/source/spec"}, "an auditor that shared code with the flush would share its mistakes"},
 	{"internal/elector", []string{"internal/heartbeat"}, "the election is decided without knowing any store: adapters point inward"},
-	{"internal/flush", nil, "leadership reaches a flush as a context and an epoch, a store through its ports"},
+	{"internal/finding", nil, "what doctor tells is the same of every server, and of no use to a flush"},
+	{"internal/flush", []string{"internal/flush/mapping", "internal/flush/row"}, "leadership reaches a flush as a context and an epoch, a store through its ports"},
+	{"internal/flush/flushtest", []string{"internal/flush", "internal/flush/row"}, "a conformance suite exercises the ports of the domain"},
+	{"internal/flush/mapping", []string{"internal/flush/row"}, "what a record becomes depends on the record and the table alone"},
+	{"internal/flush/row", nil, "values, records and plans are what sources, flushes and databases have in common"},
+	{"internal/flush/sql", []string{"internal/finding", "internal/flush", "internal/flush/row"}, "one transaction is written once: what databases differ in is in a Dialect, and whose they are it need not know"},
+	{"internal/flush/sql/mysql", []string{"internal/finding", "internal/flush", "internal/flush/row", "internal/flush/sql", "internal/flush/sql/stdsql"}, "a dialect knows no other one"},
+	{"internal/flush/sql/open", []string{"internal/flush/sql", "internal/flush/sql/mysql", "internal/flush/sql/postgres", "internal/flush/sql/sqlite"}, "it knows every dialect by its name, and nothing else"},
+	{"internal/flush/sql/postgres", []string{"internal/finding", "internal/flush", "internal/flush/row", "internal/flush/sql"}, "a dialect knows no other one, and this one not database/sql's way"},
+	{"internal/flush/sql/sqlite", []string{"internal/finding", "internal/flush", "internal/flush/row", "internal/flush/sql", "internal/flush/sql/stdsql"}, "a dialect knows no other one"},
+	{"internal/flush/sql/sqltest", []string{"internal/flush", "internal/flush/sql"}, "it decorates any dialect for tests"},
+	{"internal/flush/sql/stdsql", []string{"internal/flush/row", "internal/flush/sql"}, "what databases behind database/sql share knows none of them"},
+	{"internal/flush/source", []string{"internal/flush", "internal/flush/row", "internal/flush/source/spec", "internal/redisconn"}, "it implements a port of flush, which never sees it, and knows neither lock nor ledger"},
+	{"internal/flush/source/spec", nil, "what a configuration may say of a source is known without the source"},
 	{"internal/heartbeat", nil, "the trust window is the root of all promises: it depends on nothing but the clock"},
-	{"internal/job", nil, "leadership reaches jobs as a context and an epoch, a store through their ports"},
+	{"internal/job", []string{"internal/job/plan", "internal/job/schedule"}, "leadership reaches jobs as a context and an epoch, a store through their ports"},
+	{"internal/job/plan", []string{"internal/job/schedule"}, "which slots are run is decided from a schedule and a time, whatever a run is and whoever records it"},
+	{"internal/job/schedule", nil, "the slots of a schedule are a function of the time alone: every node must compute the same"},
 	{"internal/notify", nil, "it delivers what it is handed: what is worth telling, and of whom, is daemon's to know"},
 	{"internal/quorum", []string{"internal/elector"}, "a Lock made of Locks; which store they are in is not its business"},
-	{"internal/redisstore", []string{"internal/elector", "internal/heartbeat", "internal/job", "internal/flush"}, "an adapter knows the ports that it implements, and no other adapter"},
-	{"internal/sqlstore", []string{"internal/flush"}, "an adapter knows the ports that it implements, and no other adapter"},
-	{"internal/status", nil, "a page shows what it is handed: it can be tried without a store or an election"},
+	{"internal/redisconn/redistest", nil, "it decorates the connections of anything for tests"},
+	{"internal/redisconn", []string{"internal/finding"}, "connections are the same for whatever is kept in Redis, and so is what is wrong with a server: its errors are translated by who knows the port that they leave by"},
+	{"internal/redisledger", []string{"internal/job", "internal/redisconn", "internal/redislock/script"}, "the job's adapter knows the port that it implements; of the lock it asks only who holds it"},
+	{"internal/redislock", []string{"internal/elector", "internal/heartbeat", "internal/redisconn", "internal/redislock/script"}, "the elector's adapter knows the port that it implements, and neither jobs nor flushes"},
+	{"internal/redislock/script", []string{"internal/redisconn"}, "what the lock and the ledger share of keys and Lua knows neither; which keys have one slot is redisconn's to say"},
+	{"internal/status", []string{"internal/text"}, "a page shows what it is handed: it can be tried without a store or an election"},
+	{"internal/text", nil, "words for people, wherever they are shown"},
 	{"internal/testsupport", nil, "tests of every package start servers with it: importing one back would be a cycle"},
 	{"internal/testsupport/fakelock", []string{"internal/elector", "internal/heartbeat"}, "a fake implements a port of the domain"},
 	{"internal/testsupport/locktest", []string{"internal/elector", "internal/heartbeat"}, "a conformance suite exercises a port of the domain"},
@@ -52,7 +71,7 @@ var rules = []rule{
 	{"test/mutants", nil, "it reads the product as text"},
 	{"test/suite", []string{"internal/testsupport/ground"}, "it runs tests as processes, and knows nothing of what they test"},
 	{"test/slots", nil, "what a job runs shares no code with what runs it"},
-	{"test/linear", []string{"internal/elector", "internal/heartbeat", "internal/quorum", "internal/redisstore"}, "the node of a test is an elector over a lock, and nothing else of the daemon"},
+	{"test/linear", []string{"internal/elector", "internal/heartbeat", "internal/quorum", "internal/redisconn", "internal/redislock", "internal/redislock/script"}, "the node of a test is an elector over a lock, and nothing else of the daemon"},
 }
 
 // warden is the program of a process of its own, which begins before main: its package
@@ -74,15 +93,18 @@ type limit struct {
 
 var limits = []limit{
 	{"baton/internal/testsupport", []string{"internal/testsupport", "test/suite"}, "it is for tests"},
+	{"baton/internal/flush/flushtest", []string{"internal/flush/flushtest"}, "it is for tests"},
+	{"baton/internal/flush/sql/sqltest", []string{"internal/flush/sql/sqltest"}, "it is for tests"},
+	{"baton/internal/redisconn/redistest", []string{"internal/redisconn/redistest"}, "it is for tests"},
 	{"os/signal", []string{"cmd", "internal/command/warden", "internal/testsupport", "test/slots/work", "test/suite", "test/mutants"}, "signals become a context in cmd; nothing below knows signals, but for the warden, which is a process of its own, and for tests, which clean up when they are interrupted"},
 	{"github.com/spf13/cobra", []string{"cmd"}, "nothing below cmd knows that there is a command line"},
-	{"github.com/gomodule/redigo", []string{"internal/redisstore", "internal/demo", "internal/testsupport"}, "one adapter speaks to Redis"},
-	{"github.com/jackc/pgx", []string{"internal/sqlstore", "internal/demo", "internal/testsupport"}, "one adapter speaks SQL"},
-	{"github.com/go-sql-driver/mysql", []string{"internal/sqlstore", "internal/demo", "internal/testsupport"}, "one adapter speaks SQL"},
-	{"modernc.org/sqlite", []string{"internal/sqlstore", "internal/demo", "internal/testsupport"}, "one adapter speaks SQL"},
-	{"github.com/pressly/goose", []string{"internal/sqlstore"}, "migrations belong to the adapter whose tables they make"},
+	{"github.com/gomodule/redigo", []string{"internal/redisconn", "internal/redisledger", "internal/redislock", "internal/flush/source", "internal/demo", "internal/testsupport"}, "one adapter speaks to Redis"},
+	{"github.com/jackc/pgx", []string{"internal/flush/sql/postgres", "internal/demo", "internal/testsupport"}, "a driver belongs to its dialect"},
+	{"github.com/go-sql-driver/mysql", []string{"internal/flush/sql/mysql", "internal/demo", "internal/testsupport"}, "a driver belongs to its dialect"},
+	{"modernc.org/sqlite", []string{"internal/flush/sql/sqlite", "internal/demo", "internal/testsupport"}, "a driver belongs to its dialect"},
+	{"github.com/pressly/goose", []string{"internal/flush/sql"}, "migrations belong to the adapter whose tables they make"},
 	{"github.com/alicebob/miniredis", []string{"internal/demo"}, "an imitation of Redis is for the demo alone; tests use the real one"},
-	{"github.com/robfig/cron", []string{"internal/job"}, "the rules of time zones and clock changes are written once"},
+	{"github.com/robfig/cron", []string{"internal/job/schedule"}, "the rules of time zones and clock changes are written once"},
 }
 
 // uuidLibrary is called in one file: its versions differ in ways that bite.
@@ -119,7 +141,15 @@ func TestPackagesKeepTheirPlace(t *testing.T) {
 func TestEveryBreachIsNoticed(t *testing.T) {
 	for _, c := range []struct{ name, code, want string }{
 		{"internal/job/a.go", `import _ "baton/internal/elector"`, "must not import baton/internal/elector"},
+		{"internal/job/a.go", `import _ "github.com/robfig/cron/v3"`, "written once"},
+		{"internal/job/plan/a.go", `import _ "baton/internal/job"`, "must not import baton/internal/job"},
+		{"internal/job/schedule/a.go", `import _ "baton/internal/job"`, "must not import baton/internal/job"},
 		{"internal/flush/a.go", `import _ "baton/internal/elector"`, "must not import baton/internal/elector"},
+		{"internal/flush/a.go", `import _ "baton/internal/flush/source/spec"`, "must not import baton/internal/flush/source/spec"},
+		{"internal/finding/a.go", `import _ "baton/internal/text"`, "must not import baton/internal/text"},
+		{"internal/flush/mapping/a.go", `import _ "baton/internal/flush"`, "must not import baton/internal/flush"},
+		{"internal/flush/row/a.go", `import _ "baton/internal/flush/mapping"`, "must not import baton/internal/flush/mapping"},
+		{"internal/flush/sql/a.go", `import _ "baton/internal/flush/mapping"`, "must not import baton/internal/flush/mapping"},
 		{"internal/heartbeat/a.go", `import _ "baton/internal/config"`, "must not import baton/internal/config"},
 		{"internal/heartbeat/a.go", `import _ "golang.org/x/sync/errgroup"`, "standard library"},
 		{"internal/command/a.go", `import _ "baton/internal/job"`, "must not import baton/internal/job"},
@@ -127,19 +157,29 @@ func TestEveryBreachIsNoticed(t *testing.T) {
 		{"internal/config/a.go", `import _ "baton/internal/job"`, "must not import baton/internal/job"},
 		{"internal/status/a.go", `import _ "baton/internal/job"`, "must not import baton/internal/job"},
 		{"internal/notify/a.go", `import _ "baton/internal/job"`, "must not import baton/internal/job"},
-		{"internal/elector/a.go", `import _ "baton/internal/redisstore"`, "must not import baton/internal/redisstore"},
-		{"internal/quorum/a.go", `import _ "baton/internal/redisstore"`, "must not import baton/internal/redisstore"},
+		{"internal/elector/a.go", `import _ "baton/internal/redislock"`, "must not import baton/internal/redislock"},
+		{"internal/quorum/a.go", `import _ "baton/internal/redislock"`, "must not import baton/internal/redislock"},
 		{"internal/quorum/a.go", `import _ "github.com/gomodule/redigo/redis"`, "one adapter speaks to Redis"},
-		{"internal/sqlstore/a.go", `import _ "baton/internal/redisstore"`, "must not import baton/internal/redisstore"},
-		{"internal/sqlstore/deep/a.go", `import _ "baton/internal/elector"`, "must not import baton/internal/elector"},
-		{"internal/redisstore/a.go", `import _ "baton/internal/sqlstore"`, "must not import baton/internal/sqlstore"},
-		{"internal/redisstore/a.go", `import _ "baton/internal/testsupport"`, "it is for tests"},
+		{"internal/flush/sql/a.go", `import _ "baton/internal/flush/source"`, "must not import baton/internal/flush/source"},
+		{"internal/flush/sql/deep/a.go", `import _ "baton/internal/elector"`, "must not import baton/internal/elector"},
+		{"internal/flush/sql/a.go", `import _ "github.com/jackc/pgx/v5"`, "belongs to its dialect"},
+		{"internal/flush/sql/mysql/a.go", `import _ "modernc.org/sqlite"`, "belongs to its dialect"},
+		{"internal/flush/sql/mysql/a.go", `import _ "baton/internal/flush/sql/sqlite"`, "must not import baton/internal/flush/sql/sqlite"},
+		{"internal/flush/sql/stdsql/a.go", `import _ "baton/internal/flush/sql/mysql"`, "must not import baton/internal/flush/sql/mysql"},
+		{"internal/flush/source/a.go", `import _ "baton/internal/flush/sql"`, "must not import baton/internal/flush/sql"},
+		{"internal/flush/source/a.go", `import _ "baton/internal/testsupport"`, "it is for tests"},
+		{"internal/flush/source/a.go", `import _ "baton/internal/flush/flushtest"`, "it is for tests"},
+		{"internal/redisledger/a.go", `import _ "baton/internal/flush/source"`, "must not import baton/internal/flush/source"},
+		{"internal/redislock/a.go", `import _ "baton/internal/redisledger"`, "must not import baton/internal/redisledger"},
+		{"internal/redislock/a.go", `import _ "baton/internal/job"`, "must not import baton/internal/job"},
+		{"internal/redislock/script/a.go", `import _ "baton/internal/job"`, "must not import baton/internal/job"},
+		{"internal/redisconn/a.go", `import _ "baton/internal/elector"`, "must not import baton/internal/elector"},
 		{"internal/demo/a.go", `import _ "baton/internal/flush"`, "share its mistakes"},
-		{"internal/demo/a.go", `import _ "baton/internal/sqlstore"`, "share its mistakes"},
+		{"internal/demo/a.go", `import _ "baton/internal/flush/sql"`, "share its mistakes"},
 		{"internal/demo/a.go", `import _ "baton/internal/daemon"`, "share its mistakes"},
 		{"internal/testsupport/a.go", `import _ "baton/internal/flush"`, "would be a cycle"},
 		{"internal/testsupport/a.go", `import _ "github.com/alicebob/miniredis/v2"`, "tests use the real one"},
-		{"cmd/baton/a.go", `import _ "baton/internal/redisstore"`, "must not import baton/internal/redisstore"},
+		{"cmd/baton/a.go", `import _ "baton/internal/flush/source"`, "must not import baton/internal/flush/source"},
 		{"internal/new/a.go", ``, "no rule"},
 		{"internal/daemon/a.go", `import _ "os/signal"`, "signals become a context"},
 		{"internal/daemon/a.go", `import _ "github.com/spf13/cobra"`, "command line"},
@@ -166,8 +206,8 @@ func TestEveryBreachIsNoticed(t *testing.T) {
 func TestAllowedSourcesPass(t *testing.T) {
 	for _, c := range []struct{ name, code string }{
 		{"cmd/baton/main.go", `import ("os"; "os/signal"; "baton/internal/daemon"); func main() { os.Exit(daemon.X) }`},
-		{"internal/daemon/a.go", `import (_ "baton/internal/redisstore"; _ "baton/internal/demo")`},
-		{"internal/job/cron/a.go", `import _ "baton/internal/job"`},
+		{"internal/daemon/a.go", `import (_ "baton/internal/flush/source"; _ "baton/internal/demo")`},
+		{"internal/job/deep/a.go", `import _ "baton/internal/job"`},
 		{"internal/job/a.go", `import "os"; type T struct{}; func (T) init() {}; func f() { os.Getpid() }`},
 		{"internal/elector/a.go", `import _ "github.com/satori/go.uuid"`},
 		{"internal/command/warden/a.go", `import ("os"; "os/signal"); func init() { os.Exit(0) }`},
@@ -231,10 +271,11 @@ func violations(files []source) []string {
 	return all
 }
 
-// allows says whether the package may import dep. Its own sub-packages are part of it.
+// allows says whether the package may import dep. A package below another one that has a
+// rule of its own is a room of its own: to enter the one is not to enter the other.
 func (r *rule) allows(dep string) bool {
-	return within(dep, r.pkg) || slices.Contains(r.may, anything) ||
-		slices.ContainsFunc(r.may, func(dir string) bool { return within(dep, dir) })
+	room := ruleFor(dep)
+	return room == r || slices.Contains(r.may, anything) || room != nil && slices.Contains(r.may, room.pkg)
 }
 
 // ruleFor finds the most specific rule of a package.

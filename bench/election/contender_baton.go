@@ -12,7 +12,8 @@ import (
 	"baton/internal/config"
 	"baton/internal/elector"
 	"baton/internal/heartbeat"
-	"baton/internal/redisstore"
+	"baton/internal/redisconn"
+	"baton/internal/redislock"
 )
 
 // defaults are baton's own for a lease of ttl.
@@ -23,15 +24,15 @@ func defaults(ttl time.Duration) config.Election {
 // batonCampaign is what the daemon does between its configuration and its jobs,
 // with the daemon's defaults for the lease.
 func batonCampaign(ctx context.Context, s setting) error {
-	store, err := redisstore.Open(redisstore.Options{
+	store, err := redisconn.Open(redisconn.Options{
 		URL: "redis://" + s.redis + "/0", ClientName: "baton:" + s.node, Timeout: min(5*time.Second, s.ttl/2),
 	})
 	if err != nil {
 		return err
 	}
-	lock, err := redisstore.NewLock(store, redisstore.LockOptions{
+	lock, err := redislock.NewLock(store, redislock.LockOptions{
 		Key: s.key, NodeID: s.node, TTL: s.ttl,
-		Presence: redisstore.Presence{Version: "bench", ConfigHash: "0123456789ab", Address: "127.0.0.1:9747"},
+		Presence: redislock.Presence{Version: "bench", ConfigHash: "0123456789ab", Address: "127.0.0.1:9747"},
 	})
 	if err != nil {
 		return err
@@ -64,7 +65,7 @@ func batonCampaign(ctx context.Context, s setting) error {
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		store.WatchAll(background, redisstore.Watched{LockKey: s.key, Hints: hints, Listening: &listening})
+		redislock.WatchAll(background, store, redislock.Watched{LockKey: s.key, Hints: hints, Listening: &listening})
 	}()
 	err = el.Run(ctx)
 	leaving, cancel := context.WithTimeout(background, timing.Timeout)

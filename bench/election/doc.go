@@ -10,7 +10,7 @@
 // the library offers to ask without asking Redis, and writes down the time of
 // CLOCK_BOOTTIME. So what is measured is the same for all: when a process acts.
 // baton's contender is put together from the packages internal/elector and
-// internal/redisstore as the daemon does it; what an idle election costs is
+// internal/redislock as the daemon does it; what an idle election costs is
 // measured with the real `baton run`, too.
 //
 // # What is measured

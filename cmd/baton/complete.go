@@ -171,7 +171,7 @@ func runIDs(e env, running bool) completion {
 			}
 			if past, err := r.JobRuns(ctx, args[0], completedRuns); err == nil && !running {
 				for _, run := range past {
-					ids = append(ids, explained(run.ID, run.State+" "+run.Started.Format(time.DateTime)))
+					ids = append(ids, explained(run.ID, run.State+" "+here(run.Started)))
 				}
 			}
 		})

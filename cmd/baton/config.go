@@ -19,6 +19,7 @@ import (
 	"baton/configs"
 	"baton/internal/config"
 	"baton/internal/daemon"
+	"baton/internal/text"
 )
 
 func newConfigCommand(e env) *cobra.Command {
@@ -112,7 +113,7 @@ func warn(w io.Writer, warnings []config.Problem) {
 }
 
 func printChecked(out io.Writer, r checked) error {
-	if err := say(out, "%s: ok, %s, %s\n", r.File, count(r.Jobs, "job"), count(r.Databases, "database")); err != nil || r.Jobs == 0 {
+	if err := say(out, "%s: ok, %s, %s\n", r.File, text.Count(r.Jobs, "job"), text.Count(r.Databases, "database")); err != nil || r.Jobs == 0 {
 		return err
 	}
 	w := newTable(out)
@@ -274,11 +275,4 @@ func writeExample(path string, force bool) error {
 		return fmt.Errorf("write the example: %w", err)
 	}
 	return nil
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"baton/internal/daemon"
+	"baton/internal/text"
 )
 
 func newDeadDropCommand(e env) *cobra.Command {
@@ -39,7 +40,7 @@ func newDeadDropCommand(e env) *cobra.Command {
 					return err
 				}
 				if len(keys) > 0 && !yes {
-					if err := confirm(cmd.Context(), e, fmt.Sprintf("Drop %s for good?", count(len(keys), "dead letter"))); err != nil {
+					if err := confirm(cmd.Context(), e, fmt.Sprintf("Drop %s for good?", text.Count(len(keys), "dead letter"))); err != nil {
 						return err
 					}
 				}
@@ -47,7 +48,7 @@ func newDeadDropCommand(e env) *cobra.Command {
 				n, err := d.Drop(cmd.Context(), keys, func(done int) { line.tell(done, len(keys), "dropped") })
 				line.clear()
 				printed := out.print(e.stdout, map[string]int64{"dropped": n}, func(w io.Writer) error {
-					return say(w, "%s dropped\n", count(int(n), "dead letter"))
+					return say(w, "%s dropped\n", text.Count(int(n), "dead letter"))
 				})
 				return errors.Join(err, printed)
 			})
@@ -83,7 +84,7 @@ func confirm(ctx context.Context, e env, question string) error {
 	case <-read:
 	case <-ctx.Done():
 		_ = say(e.stderr, "\n")
-		return &exitError{exitFailure, errors.New("nothing was dropped")}
+		return &exitError{exitFailure, errors.New("nothing was changed")}
 	}
 	switch {
 	case errors.Is(err, io.EOF) && answer == "": // such as /dev/null
@@ -95,5 +96,5 @@ func confirm(ctx context.Context, e env, question string) error {
 	case "y", "yes":
 		return nil
 	}
-	return &exitError{exitFailure, errors.New("nothing was dropped")}
+	return &exitError{exitFailure, errors.New("nothing was changed")}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -86,9 +85,9 @@ func printLetters(out io.Writer, letters []daemon.DeadLetter, most int, whole bo
 		}
 		return ""
 	}
-	p("ID\tAT (UTC)\t%sJOB\tREASON\tRECORD\n", in("DATABASE"))
+	p("ID\tAT\t%sJOB\tREASON\tRECORD\n", in("DATABASE"))
 	for _, l := range letters {
-		p("%s\t%s\t%s%s\t%s\t%s\n", shortID(l.ID), l.At.UTC().Format(time.DateTime), in(l.Database), l.Job, plain(l.Error, reasonShown), plain(string(l.Record), recordShown))
+		p("%s\t%s\t%s%s\t%s\t%s\n", shortID(l.ID), here(l.At), in(l.Database), l.Job, plain(l.Error, reasonShown), plain(string(l.Record), recordShown))
 	}
 	if err := w.Flush(); err != nil || len(letters) < most {
 		return err
@@ -102,9 +101,9 @@ func printReasons(out io.Writer, reasons []daemon.DeadReason) error {
 	}
 	w := newTable(out)
 	p := func(format string, args ...any) { _ = say(w, format, args...) }
-	p("LETTERS\tJOB\tOLDEST (UTC)\tNEWEST (UTC)\tEXAMPLE\tREASON\n")
+	p("LETTERS\tJOB\tOLDEST\tNEWEST\tEXAMPLE\tREASON\n")
 	for _, r := range reasons {
-		p("%d\t%s\t%s\t%s\t%s\t%s\n", r.Letters, r.Job, r.Oldest.UTC().Format(time.DateTime), r.Newest.UTC().Format(time.DateTime), shortID(r.Example), plain(r.Reason, 2*reasonShown))
+		p("%d\t%s\t%s\t%s\t%s\t%s\n", r.Letters, r.Job, here(r.Oldest), here(r.Newest), shortID(r.Example), plain(r.Reason, 2*reasonShown))
 	}
 	return w.Flush()
 }

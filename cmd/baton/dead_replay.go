@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"baton/internal/daemon"
+	"baton/internal/text"
 )
 
 func newDeadReplayCommand(e env) *cobra.Command {
@@ -116,7 +117,7 @@ func replayLetters(cmd *cobra.Command, e env, d daemon.Letters, keys []daemon.De
 		if len(keys) == 0 {
 			return say(w, "no dead letters\n")
 		}
-		return say(w, "%s replayed, %d not\n", count(ok, "dead letter"), len(keys)-ok)
+		return say(w, "%s replayed, %d not\n", text.Count(ok, "dead letter"), len(keys)-ok)
 	})
 	if err == nil && ok < len(keys) {
 		err = &exitError{exitFailure, nil}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -45,7 +44,7 @@ func printLetter(w io.Writer, l daemon.DeadLetter, configured bool) error {
 		job += " (not in the configuration any more)"
 	}
 	err := say(w, "id        %s\njob       %s\ndatabase  %s\nbatch     %s\nat        %s\nreason    %s\nrecord    %s\n",
-		l.ID, job, l.Database, l.BatchID, l.At.UTC().Format(time.RFC3339), indented(l.Error), indented(spread(string(l.Record))))
+		l.ID, job, l.Database, l.BatchID, here(l.At), indented(l.Error), indented(spread(string(l.Record))))
 	if err != nil {
 		return err
 	}

@@ -150,7 +150,7 @@ func TestDeadLettersAreListedShownReplayedAndDropped(t *testing.T) {
 
 	t.Run("list", func(t *testing.T) {
 		got := l.does("dead", "list")
-		head := regexp.MustCompile(`^ID +AT \(UTC\) +DATABASE +JOB +REASON +RECORD\n`)
+		head := regexp.MustCompile(`^ID +AT +DATABASE +JOB +REASON +RECORD\n`)
 		if !head.MatchString(got) || strings.Count(got, "\n") != 6 || strings.Contains(got, "\x1b") || !strings.Contains(got, users[0].ID[:12]) {
 			t.Errorf("list:\n%s", got)
 		}
@@ -312,4 +312,30 @@ func TestTheDocumentedCommandsForDeadLettersWork(t *testing.T) {
 	}
 	l.letters("orders", 0) // mended by one of them
 	l.letters("views", 0)  // dropped by another
+}
+
+func TestStatusTellsOfDeadLettersUntilTheyAreSeenTo(t *testing.T) {
+	l := newDeadLab(t)
+	l.send("HSET", "views", "no number", "7")
+	l.daemon()
+	id := l.letters("views", 1)[0].ID
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) { // a later run knows nothing of it
+		var s daemon.Snapshot
+		if err := json.Unmarshal([]byte(l.does("status", "-o", "json")), &s); err != nil {
+			t.Fatal(err)
+		}
+		if r := s.Jobs[0].LastRun; r != nil && r.Dead == 0 && r.State == "succeeded" {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("no further run: %+v", s.Jobs[0])
+		}
+	}
+	if got := l.does("status"); !strings.Contains(got, "views has 1 dead letter waiting  → baton dead list --count --job views") {
+		t.Errorf("status hides it:\n%s", got)
+	}
+	l.does("dead", "drop", id, "--yes")
+	if got := l.does("status"); strings.Contains(got, "dead letter") {
+		t.Errorf("status still tells of it:\n%s", got)
+	}
 }

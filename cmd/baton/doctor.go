@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"baton/internal/daemon"
+	"baton/internal/text"
 )
 
 func newDoctorCommand(e env) *cobra.Command {
@@ -99,10 +100,10 @@ func (d diagnosis) write(w io.Writer, width int) error {
 		subject = max(subject, utf8.RuneCountInString(f.Subject))
 	}
 	margin := strings.Repeat(" ", left+subject+2)
-	text := width - len(margin)
-	narrow := text < 40
+	columns := width - len(margin)
+	narrow := columns < 40
 	if narrow { // the text goes below
-		margin, text = "    ", max(width-4, 20)
+		margin, columns = "    ", max(width-4, 20)
 	}
 	line := func(severity, subjectText, first string, more ...string) {
 		head := fmt.Sprintf("%-*s%-*s  ", left, severity, subject, clean(subjectText))
@@ -112,9 +113,9 @@ func (d diagnosis) write(w io.Writer, width int) error {
 		if narrow {
 			head = strings.TrimRight(head, " ") + "\n" + margin
 		}
-		b.WriteString(head + strings.Join(wrap(first, text), "\n"+margin) + "\n")
+		b.WriteString(head + strings.Join(wrap(first, columns), "\n"+margin) + "\n")
 		for _, m := range more {
-			b.WriteString(margin + strings.Join(wrap(m, text), "\n"+margin) + "\n")
+			b.WriteString(margin + strings.Join(wrap(m, columns), "\n"+margin) + "\n")
 		}
 	}
 	if !narrow {
@@ -130,7 +131,7 @@ func (d diagnosis) write(w io.Writer, width int) error {
 		}
 		line(string(f.Severity), f.Subject, f.What, more...)
 	}
-	fmt.Fprintf(&b, "%s, %s\n", count(d.Errors, "error"), count(d.Warnings, "warning"))
+	fmt.Fprintf(&b, "%s, %s\n", text.Count(d.Errors, "error"), text.Count(d.Warnings, "warning"))
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -21,6 +21,7 @@ func TestTheDoctorsVerdictIsItsExitCode(t *testing.T) {
 		t.Helper()
 		c.file("baton.yaml", `
 redis: {url: "`+redis+`"}
+election: {ttl: 60s} # whose limits the answers of a busy machine keep
 databases: {main: {driver: sqlite, dsn: "`+db.DSN+`"}}
 jobs:
   - name: users

@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -17,7 +18,7 @@ func newExplainCommand(e env) *cobra.Command {
 			"about it: another leads, a pause, a quarantine, a reservation, a node of a higher priority,\n" +
 			"an abdication, or that it is no candidate, not there, or without Redis. What the node's own\n" +
 			"status page and the databases say is added if they answer within a second. Exit code 1 if\n" +
-			"the election cannot be read.",
+			"the election cannot be read, or a node that is named has never told of itself.",
 		Example: "  baton explain\n  baton explain db2\n  baton explain db2 -o json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -30,7 +31,8 @@ func newExplainCommand(e env) *cobra.Command {
 				if err := out.print(e.stdout, x, func(w io.Writer) error { return printExplanation(w, x) }); err != nil {
 					return err
 				}
-				if x.Reasons[0].Code == daemon.WhyRedis {
+				unknown := node != "" && slices.ContainsFunc(x.Reasons, func(why daemon.Why) bool { return why.Code == daemon.WhyNeverSeen })
+				if unknown || x.Reasons[0].Code == daemon.WhyRedis {
 					return &exitError{exitFailure, nil}
 				}
 				return nil

@@ -18,12 +18,16 @@ func TestANodeIsExplained(t *testing.T) {
 	c.until("db2", "status")
 	codes := func(node string) string {
 		t.Helper()
+		want := exitOK
+		if node == "db9" {
+			want = exitFailure // whoever has mistyped a name is told
+		}
 		got := c.run("explain", node, "-o", "json")
 		var x struct {
 			NodeID  string                  `json:"node_id"`
 			Reasons []struct{ Code string } `json:"reasons"`
 		}
-		if err := json.Unmarshal([]byte(got.stdout), &x); err != nil || got.code != exitOK || x.NodeID != node {
+		if err := json.Unmarshal([]byte(got.stdout), &x); err != nil || got.code != want || x.NodeID != node {
 			t.Fatalf("explain %s: %+v, %v", node, got, err)
 		}
 		var list []string

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"baton/internal/daemon"
+	"baton/internal/text"
 )
 
 func newJobHistoryCommand(e env) *cobra.Command {
@@ -71,7 +72,7 @@ func printHistory(out io.Writer, name string, entries []daemon.JobEntry, zone *t
 			did = exitCode(r)
 		}
 		_ = say(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%d\t%s\n", r.Started.In(zone).Format(time.DateTime), r.Trigger, r.Attempt, painted(w, r.State),
-			short(time.Duration(r.DurationMS)*time.Millisecond), did, r.NodeID, r.Epoch, remark(r, zone))
+			text.Duration(time.Duration(r.DurationMS)*time.Millisecond), did, r.NodeID, r.Epoch, remark(r, zone))
 	}
 	return w.Flush()
 }

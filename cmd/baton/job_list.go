@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"baton/internal/daemon"
+	"baton/internal/text"
 )
 
 func newJobListCommand(e env) *cobra.Command {
@@ -64,7 +65,7 @@ func jobState(j daemon.Job, now time.Time) string {
 		paused = "paused with all"
 	}
 	if j.Paused != nil && !j.Paused.Until.IsZero() {
-		paused += " for another " + short(j.Paused.Until.Sub(now))
+		paused += " for another " + text.Duration(j.Paused.Until.Sub(now))
 	}
 	switch {
 	case j.Paused != nil && j.Running != nil:
@@ -72,9 +73,9 @@ func jobState(j daemon.Job, now time.Time) string {
 	case j.Paused != nil:
 		return paused
 	case len(j.Open) > 1:
-		return fmt.Sprintf("%d runs, the latest for %s", len(j.Open), short(now.Sub(j.Running.Started)))
+		return fmt.Sprintf("%d runs, the latest for %s", len(j.Open), text.Duration(now.Sub(j.Running.Started)))
 	case j.Running != nil:
-		return "running for " + short(now.Sub(j.Running.Started))
+		return "running for " + text.Duration(now.Sub(j.Running.Started))
 	case j.Retry != nil:
 		return "failing, tries again " + soon(j.Retry.At, now)
 	case j.ConsecutiveFailures > 0:
@@ -88,7 +89,7 @@ func soon(at, now time.Time) string {
 	if !at.After(now) {
 		return "now"
 	}
-	return "in " + short(at.Sub(now))
+	return "in " + text.Duration(at.Sub(now))
 }
 
 func lastRun(j daemon.Job, now time.Time) string {
@@ -99,7 +100,7 @@ func lastRun(j daemon.Job, now time.Time) string {
 	if code := j.LastRun.ExitCode; code != nil && *code != 0 {
 		state += fmt.Sprintf(" (exit code %d)", *code)
 	}
-	return fmt.Sprintf("%s %s ago", state, short(now.Sub(j.LastRun.Started)))
+	return fmt.Sprintf("%s %s ago", state, text.Duration(now.Sub(j.LastRun.Started)))
 }
 
 // nextRun is when a job is due: while nobody leads under its lock no time is promised.
@@ -118,7 +119,7 @@ func nextRun(j daemon.Job, s daemon.Snapshot) string {
 	case j.NextRun.IsZero():
 		return "-"
 	}
-	return "in " + short(j.NextRun.Sub(s.Now))
+	return "in " + text.Duration(j.NextRun.Sub(s.Now))
 }
 
 func waitingChanges(j daemon.Job) string {
@@ -138,7 +139,7 @@ func behind(j daemon.Job) string {
 	case j.LagSeconds == nil:
 		return "?"
 	}
-	return short(time.Duration(*j.LagSeconds * float64(time.Second)))
+	return text.Duration(time.Duration(*j.LagSeconds * float64(time.Second)))
 }
 
 func newJobShowCommand(e env) *cobra.Command {
@@ -200,7 +201,7 @@ func printJob(out io.Writer, j daemon.Job, runs []daemon.Execution, now time.Tim
 		p("run\t%s on %s: %s\n", r.ID, r.NodeID, nowRunning(j, r, now))
 	}
 	if r := j.Retry; r != nil {
-		p("retry\tattempt %d of slot %s, %s\n", r.Attempt, r.Slot.In(j.NextRun.Location()).Format(time.DateTime), soon(r.At, now))
+		p("retry\tattempt %d of slot %s, %s\n", r.Attempt, moment(r.Slot.In(j.NextRun.Location())), soon(r.At, now))
 	}
 	next := "-"
 	if !j.NextRun.IsZero() && (j.Paused == nil || !j.Paused.Until.IsZero()) {
@@ -222,17 +223,17 @@ func printJob(out io.Writer, j daemon.Job, runs []daemon.Execution, now time.Tim
 		if j.Command {
 			did = exitCode(r)
 		}
-		p("%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", r.Started.Format(time.DateTime), painted(w, r.State), r.Trigger, r.Attempt, did,
-			short(time.Duration(r.DurationMS)*time.Millisecond), r.NodeID, r.ID, cmp.Or(errorOrReason(r), "-"))
+		p("%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", here(r.Started), painted(w, r.State), r.Trigger, r.Attempt, did,
+			text.Duration(time.Duration(r.DurationMS)*time.Millisecond), r.NodeID, r.ID, cmp.Or(errorOrReason(r), "-"))
 	}
 	return w.Flush()
 }
 
 // pausedSince is why a job is paused, for how long, and what ends that.
 func pausedSince(j daemon.Job) string {
-	text := j.Paused.Reason + ", since " + j.Paused.Since.Format(time.DateTime)
+	text := j.Paused.Reason + ", since " + here(j.Paused.Since)
 	if !j.Paused.Until.IsZero() {
-		text += ", until " + moment(j.Paused.Until)
+		text += ", until " + here(j.Paused.Until)
 	}
 	return text + "; " + endsPause(j) + " ends that"
 }
@@ -247,7 +248,7 @@ func endsPause(j daemon.Job) string {
 
 // nowRunning is how far a run is that goes on.
 func nowRunning(j daemon.Job, r daemon.Execution, now time.Time) string {
-	text := "for " + short(now.Sub(r.Started))
+	text := "for " + text.Duration(now.Sub(r.Started))
 	if !j.Command {
 		text = soFar(r)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"baton/internal/daemon"
+	"baton/internal/text"
 )
 
 func newJobLogsCommand(e env) *cobra.Command {
@@ -64,7 +65,7 @@ func showLogs(ctx context.Context, r daemon.Asked, o daemon.JobLogs, w io.Writer
 
 // ended says how a run has ended, and answers with its result.
 func ended(run daemon.JobRun, note func(string)) error {
-	text := fmt.Sprintf("run %s of job %q: %s in %s", run.Run.ID, run.Job, run.Run.State, short(time.Duration(run.Run.DurationMS)*time.Millisecond))
+	text := fmt.Sprintf("run %s of job %q: %s in %s", run.Run.ID, run.Job, run.Run.State, text.Duration(time.Duration(run.Run.DurationMS)*time.Millisecond))
 	if run.Succeeded() {
 		note(text)
 		return nil

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"baton/internal/daemon"
+	"baton/internal/text"
 )
 
 // mostSlots bounds what job next lists.
@@ -72,7 +73,7 @@ func printNext(out io.Writer, c daemon.Coming, now time.Time) error {
 	}
 	head := c.Job + ": " + c.Words
 	if c.OffsetMS > 0 {
-		head += fmt.Sprintf(", started %s after each slot by its jitter", short(time.Duration(c.OffsetMS)*time.Millisecond))
+		head += fmt.Sprintf(", started %s after each slot by its jitter", text.Duration(time.Duration(c.OffsetMS)*time.Millisecond))
 	}
 	if err := say(out, "%s\n", head); err != nil {
 		return err
@@ -87,7 +88,7 @@ func printNext(out io.Writer, c daemon.Coming, now time.Time) error {
 		p("NOTE")
 	}
 	for _, s := range c.Next {
-		if p("\n%s\t%s\t", slotTime(s.Slot), short(s.Start.Sub(now))); starts {
+		if p("\n%s\t%s\t", slotTime(s.Slot), text.Duration(s.Start.Sub(now))); starts {
 			p("%s\t", clockTime(s.Start))
 		}
 		p("%s", s.Note)

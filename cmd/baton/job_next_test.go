@@ -22,12 +22,12 @@ func TestNextShowsTheSlotsInTheZoneOfTheJob(t *testing.T) {
 	c.env["BATON_CONFIG"] = "a.yaml"
 	c.want(exitOK, `report: at 02:30 every day (Europe/Berlin)
 SLOT                         IN      NOTE
-Sun 2027-03-28 03:00 +02:00  23h0m   the clock is put forward: 02:30 does not exist, runs at 03:00
+Sun 2027-03-28 03:00 +02:00  23h     the clock is put forward: 02:30 does not exist, runs at 03:00
 Mon 2027-03-29 02:30 +02:00  46h30m
 `, "", "job", "next", "report", "-n", "2", "--from", "2027-03-27 03:00")
 	c.want(exitOK, `report: at 02:30 every day (Europe/Berlin)
 SLOT                         IN
-Mon 2027-03-29 02:30 +02:00  30m0s
+Mon 2027-03-29 02:30 +02:00  30m
 `, "", "job", "next", "report", "-n", "1", "--from", "2027-03-29T00:00:00Z")
 	c.want(exitOK, "watch: all the time while leading: it has no slots, and is started again whenever it ends\n", "", "job", "next", "watch")
 }

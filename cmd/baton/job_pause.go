@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"baton/internal/daemon"
+	"baton/internal/text"
 )
 
 // whichJobs is a job's name as the only argument, or --all.
@@ -132,12 +133,12 @@ func printJobResume(w io.Writer, p daemon.JobPause) error {
 	if p.Job == "" {
 		who, is, was, it = "all jobs", "are", "were", "they were"
 	}
-	text := fmt.Sprintf("%s %s not paused", who, was)
+	what := fmt.Sprintf("%s %s not paused", who, was)
 	if p.Was != nil {
-		text = fmt.Sprintf("%s %s resumed; %s paused %s, for %s", who, is, it, p.Was.Reason, short(time.Since(p.Was.Since)))
+		what = fmt.Sprintf("%s %s resumed; %s paused %s, for %s", who, is, it, p.Was.Reason, text.Duration(time.Since(p.Was.Since)))
 	}
 	if p.Still != nil {
-		text += fmt.Sprintf("; but all jobs are paused %s; baton job resume --all ends that", p.Still.Reason)
+		what += fmt.Sprintf("; but all jobs are paused %s; baton job resume --all ends that", p.Still.Reason)
 	}
-	return say(w, "%s\n", text)
+	return say(w, "%s\n", what)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"baton/internal/daemon"
+	"baton/internal/text"
 )
 
 const (
@@ -44,7 +45,7 @@ func (p *progress) show(r daemon.Execution, now time.Time) {
 	case r.State == "queued":
 		line = "waits for another run to end"
 	case p.command:
-		line = "running for " + short(now.Sub(r.Started).Round(time.Second))
+		line = "running for " + text.Duration(now.Sub(r.Started).Round(time.Second))
 	}
 	if p.inPlace {
 		_ = say(p.w, "\r\x1b[K%s", line) // a terminal that is gone ends the process
@@ -64,9 +65,9 @@ func (p *progress) end() {
 func (p *progress) line(r daemon.Execution) string {
 	first, last := p.samples[0], p.samples[len(p.samples)-1]
 	took := last.at.Sub(first.at)
-	text := soFar(r) + perSecond(last.rows-first.rows, took)
+	line := soFar(r) + perSecond(last.rows-first.rows, took)
 	if r.Backlog == nil || *r.Backlog <= 0 {
-		return text
+		return line
 	}
 	// Several changes may make one row, so the end may come sooner; and what comes in
 	// meanwhile may be flushed as well.
@@ -75,9 +76,9 @@ func (p *progress) line(r daemon.Execution) string {
 	bar := strings.Repeat("#", full) + strings.Repeat(".", barWidth-full)
 	if rate := float64(last.rows-first.rows) / took.Seconds(); took > 0 && rate > 0 && done < 1 {
 		left := float64(*r.Backlog-last.rows) / rate
-		text += fmt.Sprintf(", %s left", short(time.Duration(left*float64(time.Second)).Round(time.Second)))
+		line += fmt.Sprintf(", %s left", text.Duration(time.Duration(left*float64(time.Second)).Round(time.Second)))
 	}
-	return fmt.Sprintf("[%s] %3.0f %%  %s", bar, done*100, text)
+	return fmt.Sprintf("[%s] %3.0f %%  %s", bar, done*100, line)
 }
 
 // perSecond is ", 1200 rows/s"; "" of no time at all, or no rows.

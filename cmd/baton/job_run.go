@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"baton/internal/daemon"
+	"baton/internal/text"
 )
 
 func newJobRunCommand(e env) *cobra.Command {
@@ -81,7 +82,7 @@ func watchRun(ctx context.Context, w io.Writer, r daemon.Asked, run daemon.JobRu
 		if ended.Run.ExitCode != nil || r.IsCommand(ended.Job) {
 			did = exit(ended.Run)
 		}
-		return say(w, "%s: %s in %s%s\n", ended.Run.State, did, short(took), perSecond(ended.Run.Rows, took))
+		return say(w, "%s: %s in %s%s\n", ended.Run.State, did, text.Duration(took), perSecond(ended.Run.Rows, took))
 	})
 	if !ended.Succeeded() {
 		return errors.Join(err, fmt.Errorf("run %s of job %q: %s: %s", ended.Run.ID, ended.Job, ended.Run.State, ended.Run.Error))

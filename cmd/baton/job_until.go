@@ -65,5 +65,10 @@ func parseUntil(text string, zone *time.Location, now time.Time) (time.Time, err
 	return until.In(zone), nil
 }
 
-// moment is a time for people, with its zone.
-func moment(t time.Time) string { return t.Format("2006-01-02 15:04:05 MST") }
+// moment is a time for people, in the zone that it carries. It says its offset: a zone's
+// letters are known to few, and mean several.
+func moment(t time.Time) string { return t.Format("2006-01-02 15:04:05 -07:00") }
+
+// here is a time in the zone of whoever asks. Only what a job's schedule says is in the
+// job's own zone.
+func here(t time.Time) string { return moment(t.Local()) }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"baton/internal/daemon"
+	"baton/internal/text"
 )
 
 // inspect is --list and --break.
@@ -39,7 +40,7 @@ func (f *lockFlags) inspect(cmd *cobra.Command, e env) error {
 		if from == "" {
 			from = fmt.Sprintf("a program that is not baton (owner %s)", broken.Owner)
 		}
-		return say(w, "%s: taken away from %s; free in %s\n", broken.Name, from, short(time.Duration(broken.FreeInMS)*time.Millisecond))
+		return say(w, "%s: taken away from %s; free in %s\n", broken.Name, from, text.Duration(time.Duration(broken.FreeInMS)*time.Millisecond))
 	})
 }
 
@@ -60,12 +61,12 @@ func printLocks(out io.Writer, held []daemon.LockState, now time.Time) error {
 	p := func(format string, args ...any) { _ = say(w, format, args...) } // Flush tells a write error
 	p("LOCK\tNODE\tEPOCH\tFOR\tLEASE LEFT\tOWNER\n")
 	for _, l := range held {
-		node, epoch, since, left := l.NodeID, fmt.Sprint(l.Epoch), short(now.Sub(l.Since)), "no expiry"
+		node, epoch, since, left := l.NodeID, fmt.Sprint(l.Epoch), text.Duration(now.Sub(l.Since)), "no expiry"
 		if l.Foreign {
 			node, epoch, since = "(not baton)", "-", "-"
 		}
 		if l.LeaseLeftMS >= 0 {
-			left = short(time.Duration(l.LeaseLeftMS) * time.Millisecond)
+			left = text.Duration(time.Duration(l.LeaseLeftMS) * time.Millisecond)
 		}
 		p("%s\t%s\t%s\t%s\t%s\t%s\n", l.Name, node, epoch, since, left, l.Owner)
 	}

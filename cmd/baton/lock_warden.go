@@ -8,11 +8,11 @@ import (
 
 const wardenCommand = "warden"
 
-// newWardenCommand is the process that baton starts beside a command that it runs.
-// Such a process never comes here: package warden has begun before.
+// newWardenCommand is for whoever calls it by hand. What baton starts beside a command that it
+// runs never comes here: package warden has begun before.
 func newWardenCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:    wardenCommand + " -- COMMAND [ARGUMENT…]",
+		Use:    wardenCommand,
 		Short:  "Watch over a command that baton runs; baton starts it by itself",
 		Hidden: true,
 		Args:   cobra.ArbitraryArgs,

@@ -15,9 +15,10 @@ func newReloadCommand(e env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reload",
 		Short: "Have the daemon on this host read its configuration again",
-		Long: "Have the daemon on this host read its configuration again, and say what is wrong with it: then\n" +
-			"the old one stays in force, all of it. Runs that go on are untouched. SIGHUP does the same, and\n" +
-			"tells the log alone. What belongs to the node (node, redis, election, http) takes a restart.",
+		Long: "Have the daemon on this host read its configuration again, and say what is wrong with it, as\n" +
+			"config check does: then the old one stays in force, all of it. Runs that go on are untouched.\n" +
+			"SIGHUP does the same, and tells the log alone. What belongs to the node (node, redis, election,\n" +
+			"http) takes a restart.",
 		Example: "  baton config check && baton reload\n  systemctl reload baton",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

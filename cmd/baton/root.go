@@ -26,8 +26,8 @@ type env struct {
 func commands(e env) []*cobra.Command {
 	return slices.Concat(
 		grouped(groupDaily, newStatusCommand(e), newLeaderCommand(e), newStepDownCommand(e), newPauseCommand(e), newResumeCommand(e), newReloadCommand(e)),
-		grouped(groupJobs, newJobCommand(e), newDeadCommand(e), newLockCommand(e)),
-		grouped(groupWrong, newExplainCommand(e), newDoctorCommand(e), newReleaseCommand(e)),
+		grouped(groupJobs, newJobCommand(e), newDeadCommand(e), newStageCommand(e), newLockCommand(e)),
+		grouped(groupWrong, newExplainCommand(e), newDoctorCommand(e), newFenceCommand(e), newReleaseCommand(e)),
 		grouped(groupSetup, newDemoCommand(e), newConfigCommand(e), newRunCommand(e), newDrillCommand(e), newCompletionCommand(e), newVersionCommand(e)),
 		[]*cobra.Command{newWardenCommand(), newDocsCommand(e), newExitCodesTopic(), newEnvironmentTopic()},
 	)

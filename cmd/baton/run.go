@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
@@ -68,7 +69,7 @@ func levelOf(log config.Log) zapcore.Level {
 func newLogger(e env, log config.Log, level zapcore.LevelEnabler) *zap.Logger {
 	enc := zap.NewProductionEncoderConfig()
 	enc.TimeKey, enc.MessageKey = "time", "message"
-	enc.EncodeTime = zapcore.ISO8601TimeEncoder
+	enc.EncodeTime = func(t time.Time, to zapcore.PrimitiveArrayEncoder) { zapcore.ISO8601TimeEncoder(t.UTC(), to) }
 	encoder := zapcore.NewJSONEncoder(enc)
 	if log.Format == "text" {
 		enc.EncodeLevel = zapcore.CapitalLevelEncoder

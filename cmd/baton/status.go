@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,7 +24,9 @@ func newStatusCommand(e env) *cobra.Command {
 		Short: "Show who leads, the nodes and the jobs, or what has happened",
 		Long: "Show who leads, whether data is late, what is wrong and what to do about it; then the nodes\n" +
 			"and the jobs. With --watch it is shown again and again: on a terminal in place, until Ctrl-C,\n" +
-			"elsewhere one below the other. A Redis that is away is told, and waited for.",
+			"elsewhere one below the other. A Redis that is away is told, and waited for.\n" +
+			"DEAD are the dead letters that wait; where the databases may not be asked, as the leader last\n" +
+			"counted them.",
 		Example: "  baton status\n  baton status --watch\n  baton status -o json\n" +
 			"  baton status --events       # the last 20 events, the newest last\n  baton status --events 200",
 		Args: cobra.MaximumNArgs(1),
@@ -37,10 +38,17 @@ func newStatusCommand(e env) *cobra.Command {
 				if events > 0 {
 					return showEvents(cmd.Context(), e.stdout, r, out, events)
 				}
-				if watch {
-					return newWatch(cmd, e, out, every, r.Snapshot).run(cmd.Context())
+				letters := newLetterCount(cmd, e)
+				defer letters.close()
+				look := func(ctx context.Context) (daemon.Snapshot, error) {
+					s, err := r.Snapshot(ctx)
+					letters.add(ctx, &s)
+					return s, err
 				}
-				s, err := r.Snapshot(cmd.Context())
+				if watch {
+					return newWatch(cmd, e, out, every, look).run(cmd.Context())
+				}
+				s, err := look(cmd.Context())
 				if err != nil {
 					return err
 				}
@@ -83,36 +91,21 @@ func showEvents(ctx context.Context, out io.Writer, r daemon.Asked, o output, n 
 	if err != nil {
 		return err
 	}
-	return o.print(out, events, func(out io.Writer) error {
-		if len(events) == 0 {
-			return say(out, "nothing has happened yet\n")
-		}
-		w := newTable(out)
-		_ = say(w, "TIME\tEVENT\tNODE\tEPOCH\tREASON\n") // Flush tells a write error
-		for _, e := range events {
-			epoch := "-"
-			if e.Epoch != 0 {
-				epoch = fmt.Sprint(e.Epoch)
-			}
-			_ = say(w, "%s\t%s\t%s\t%s\t%s\n", e.At.Format("2006-01-02 15:04:05.000"), e.Event, cmp.Or(e.NodeID, "-"), epoch, e.Reason)
-		}
-		return w.Flush()
-	})
+	return o.print(out, events, func(out io.Writer) error { return printEvents(out, events) })
 }
 
-// short is a duration as people say it: its two largest units at most.
-func short(d time.Duration) string {
-	switch {
-	case d < 0:
-		return "0s"
-	case d < time.Second:
-		return d.Round(time.Millisecond).String()
-	case d < time.Minute:
-		return d.Round(100 * time.Millisecond).String()
-	case d < time.Hour:
-		return d.Round(time.Second).String()
-	case d < 48*time.Hour:
-		return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
+func printEvents(out io.Writer, events []daemon.Event) error {
+	if len(events) == 0 {
+		return say(out, "nothing has happened yet\n")
 	}
-	return fmt.Sprintf("%dd", int(d.Hours()/24))
+	w := newTable(out)
+	_ = say(w, "TIME\tEVENT\tNODE\tEPOCH\tREASON\n") // Flush tells a write error
+	for _, e := range events {
+		epoch := "-"
+		if e.Epoch != 0 {
+			epoch = fmt.Sprint(e.Epoch)
+		}
+		_ = say(w, "%s\t%s\t%s\t%s\t%s\n", e.At.Local().Format("2006-01-02 15:04:05.000 -07:00"), e.Event, cmp.Or(e.NodeID, "-"), epoch, e.Reason)
+	}
+	return w.Flush()
 }

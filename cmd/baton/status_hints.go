@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"baton/internal/daemon"
+	"baton/internal/text"
 )
 
 // hint is something that is not as it should be, and the command to go on with.
@@ -22,15 +22,15 @@ const hintsShown = 4
 
 // dataLine says in a line whether data is late.
 func (t statusTables) dataLine() {
-	text, c := dataState(t.s)
-	if text != "" {
-		t.print("%s\n", paint(t, c, "Data: "+text))
+	state, c := dataState(t.s)
+	if state != "" {
+		t.print("%s\n", paint(t, c, "Data: "+state))
 	}
 }
 
 // dataState is how far the flushes are behind. "" if there are none.
-func dataState(s daemon.Snapshot) (text string, c colour) {
-	var late []string
+func dataState(s daemon.Snapshot) (state string, c colour) {
+	var late, unwritten []string
 	flushes, known := 0, 0
 	var worst time.Duration
 	for _, j := range s.Jobs {
@@ -38,6 +38,9 @@ func dataState(s daemon.Snapshot) (text string, c colour) {
 			continue
 		}
 		flushes++
+		if j.Unwritten() {
+			unwritten = append(unwritten, fmt.Sprintf("%s fails (%s changes wait)", j.Name, waitingChanges(j)))
+		}
 		if j.LagSeconds == nil {
 			continue
 		}
@@ -45,20 +48,22 @@ func dataState(s daemon.Snapshot) (text string, c colour) {
 		lag := lagOf(j)
 		worst = max(worst, lag)
 		if isLate(j) {
-			late = append(late, fmt.Sprintf("%s is %s behind (%s changes wait)", j.Name, short(lag.Round(time.Second)), waitingChanges(j)))
+			late = append(late, fmt.Sprintf("%s is %s behind (%s changes wait)", j.Name, text.Duration(lag.Round(time.Second)), waitingChanges(j)))
 		}
 	}
 	switch {
 	case flushes == 0:
 		return "", ""
 	case len(late) > 0:
-		return "LATE: " + some(late, 2), bad
+		return "LATE: " + text.Names(late, 3), bad
+	case len(unwritten) > 0:
+		return "NOT WRITTEN: " + text.Names(unwritten, 3), bad
 	case known < flushes:
-		return fmt.Sprintf("not known of %s", count(flushes-known, "job")), uneasy
+		return fmt.Sprintf("not known of %s", text.Count(flushes-known, "job")), uneasy
 	case worst < time.Second:
 		return "up to date", good
 	}
-	return fmt.Sprintf("up to date, at most %s behind", short(worst.Round(time.Second))), good
+	return fmt.Sprintf("up to date, at most %s behind", text.Duration(worst.Round(time.Second))), good
 }
 
 func lagOf(j daemon.Job) time.Duration {
@@ -73,14 +78,6 @@ func isLate(j daemon.Job) bool {
 	return j.LagSeconds != nil && *j.LagSeconds >= cmp.Or(j.LateAfterSeconds, 60)
 }
 
-// some are the first few of a list.
-func some(all []string, most int) string {
-	if len(all) <= most {
-		return strings.Join(all, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(all[:most], ", "), len(all)-most)
-}
-
 // hints are what is wrong, the worst first.
 func hints(s daemon.Snapshot) []hint {
 	var all []hint
@@ -88,6 +85,7 @@ func hints(s daemon.Snapshot) []hint {
 		all = append(all, hint{c, fmt.Sprintf(format, args...), command})
 	}
 	switch {
+	case s.LastLeader != nil: // the first line tells what is known
 	case s.Leader == nil && s.Paused != nil:
 		add(uneasy, "baton resume", "no job runs while nobody leads")
 	case s.Leader == nil:
@@ -95,7 +93,13 @@ func hints(s daemon.Snapshot) []hint {
 	case s.Leader.Foreign:
 		add(bad, "baton status --events", "a client that is not baton holds the lock: no job runs")
 	}
+	if s.Leader != nil && s.Leader.Ending != "" {
+		add(uneasy, "baton job list", "%s gives the lead up, and waits for %s", s.Leader.NodeID, s.Leader.Ending)
+	}
 	for _, l := range s.Locks {
+		if l.Leader != nil && l.Leader.Ending != "" {
+			add(uneasy, "baton job list", "%s gives the lead for lock %q up, and waits for %s", l.Leader.NodeID, l.Key, l.Leader.Ending)
+		}
 		if l.Leader == nil && s.Paused == nil { // a pause is for all locks
 			add(bad, "baton explain --lock-key "+l.Key, "nobody leads for lock %q: its jobs do not run", l.Key)
 		}
@@ -103,11 +107,14 @@ func hints(s daemon.Snapshot) []hint {
 	for _, j := range s.Jobs {
 		jobHints(j, s, add)
 	}
+	for _, l := range s.LeftStages {
+		add(uneasy, "baton stage list", "%s of %s, staged by job %s, are flushed by no job", text.Count(int(l.Records), "change"), l.Key, l.Job)
+	}
 	for _, n := range s.Nodes {
 		nodeHints(n, add)
 	}
 	if s.Leader != nil && !s.Leader.Foreign && len(s.Nodes) > 0 && !slices.ContainsFunc(s.Nodes, func(n daemon.Node) bool {
-		return n.ID != s.Leader.NodeID && !n.Stale && !n.Observer && n.Aside == "" && n.State != daemon.StateMissing
+		return n.ID != s.Leader.NodeID && !n.Silent() && !n.Observer && n.Aside == ""
 	}) {
 		add(uneasy, "systemctl status baton", "no other node could take over; on the others:")
 	}
@@ -124,14 +131,14 @@ func nodeHints(n daemon.Node, add func(c colour, command, format string, args ..
 		how = "behind"
 	}
 	switch {
-	case n.Stale:
-		add(uneasy, "systemctl status baton", "%s was not seen for %s; on that host:", n.ID, short(time.Duration(n.LastSeenMSAgo)*time.Millisecond))
+	case n.Stale || n.State == daemon.StateSilent:
+		add(uneasy, "systemctl status baton", "%s was not seen for %s; on that host:", n.ID, text.Duration(time.Duration(n.LastSeenMSAgo)*time.Millisecond))
 	case n.State == daemon.StateMissing:
 		add(uneasy, "systemctl status baton", "%s led, and has not been heard of since; on that host:", n.ID)
 	case n.Twin != "":
 		add(bad, "baton doctor", "two processes have the node.id %s: stop one of them", n.ID)
 	case offset.Abs() >= clockOff:
-		add(uneasy, "baton doctor", "the clock of %s is %s %s that of Redis", n.ID, short(offset.Abs()), how)
+		add(uneasy, "baton doctor", "the clock of %s is %s %s that of Redis", n.ID, text.Duration(offset.Abs()), how)
 	}
 }
 
@@ -154,8 +161,11 @@ func jobHints(j daemon.Job, s daemon.Snapshot, add func(c colour, command, forma
 	case isLate(j) && s.Leader != nil:
 		add(bad, "baton job show "+j.Name, "%s is late", j.Name)
 	}
-	if j.LastRun != nil && j.LastRun.Dead > 0 {
-		add(uneasy, "baton dead list --job "+j.Name, "%s put %s aside in its last run", j.Name, count(int(j.LastRun.Dead), "record"))
+	switch {
+	case j.DeadLetters != nil && *j.DeadLetters > 0:
+		add(uneasy, "baton dead list --count --job "+j.Name, "%s has %s waiting", j.Name, text.Count(int(*j.DeadLetters), "dead letter"))
+	case j.DeadLetters == nil && j.LastRun != nil && j.LastRun.Dead > 0:
+		add(uneasy, "baton dead list --job "+j.Name, "%s put %s aside in its last run", j.Name, text.Count(int(j.LastRun.Dead), "record"))
 	}
 }
 

@@ -33,6 +33,20 @@ func TestStatusTellsOfTwinsAndWrongClocks(t *testing.T) {
 	}
 }
 
+func TestStatusTellsWhatAHandoverWaitsFor(t *testing.T) {
+	s := daemon.Snapshot{LockKey: "baton", Leader: &daemon.Leader{NodeID: "db1", Ending: "the end of report"}}
+	s.Locks = slices.Grow(s.Locks, 1)[:1]
+	s.Locks[0].Key, s.Locks[0].Leader = "other", &daemon.Leader{NodeID: "db2", Ending: "the end of export"}
+	var told []string
+	for _, h := range hints(s) {
+		told = append(told, h.what)
+	}
+	want := []string{"db1 gives the lead up, and waits for the end of report", `db2 gives the lead for lock "other" up, and waits for the end of export`}
+	if !slices.Equal(told, want) {
+		t.Errorf("%q, want %q", told, want)
+	}
+}
+
 func TestStatusTellsThatNobodyCouldTakeOver(t *testing.T) {
 	const want = "no other node could take over"
 	s := daemon.Snapshot{LockKey: "baton", Leader: &daemon.Leader{NodeID: "db1"}, Nodes: []daemon.Node{
@@ -128,8 +142,8 @@ func TestNoNextRunIsPromisedWhileNobodyLeadsUnderTheLock(t *testing.T) {
 		locks  string
 		want   string
 	}{
-		{us, "", "in 1h0m"}, {nil, "", "once a node leads"}, {them, "", "once a node leads"},
-		{them, `[{"key": "own", "leader": {"node_id": "db1"}}]`, "in 1h0m"},
+		{us, "", "in 1h"}, {nil, "", "once a node leads"}, {them, "", "once a node leads"},
+		{them, `[{"key": "own", "leader": {"node_id": "db1"}}]`, "in 1h"},
 		{us, `[{"key": "own"}]`, "once a node leads"}, {nil, `[{"key": "other", "leader": {"node_id": "db1"}}]`, "once a node leads"},
 	} {
 		s := daemon.Snapshot{Now: now, Leader: tc.leader}
@@ -139,5 +153,17 @@ func TestNoNextRunIsPromisedWhileNobodyLeadsUnderTheLock(t *testing.T) {
 		if got := nextRun(j, s); got != tc.want {
 			t.Errorf("leader %+v, locks %s: %q, want %q", tc.leader, tc.locks, got, tc.want)
 		}
+	}
+}
+
+func TestDataThatIsNotWrittenIsNotCalledUpToDate(t *testing.T) {
+	well := daemon.Job{Name: "views", LagSeconds: new(8.0), Backlog: new(int64(3))}
+	stuck := daemon.Job{Name: "users", LagSeconds: new(8.0), Backlog: new(int64(45000)), ConsecutiveFailures: 16}
+	if text, c := dataState(daemon.Snapshot{Jobs: []daemon.Job{well, stuck}}); c != bad || text != "NOT WRITTEN: users fails (45000 changes wait)" {
+		t.Errorf("%s (%q)", text, c)
+	}
+	stuck.Backlog = new(int64(0)) // it has written what there was
+	if text, c := dataState(daemon.Snapshot{Jobs: []daemon.Job{well, stuck}}); c != good || text != "up to date, at most 8s behind" {
+		t.Errorf("%s (%q)", text, c)
 	}
 }

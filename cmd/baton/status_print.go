@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"baton/internal/daemon"
+	"baton/internal/text"
 )
 
 // statusTables writes the state for people.
@@ -35,8 +36,10 @@ func (t statusTables) print(format string, args ...any) {
 func (t statusTables) leader() {
 	s := t.s
 	switch l := s.Leader; {
+	case s.LastLeader != nil:
+		t.print("Lock %q: %s\n", s.LockKey, paint(t, uneasy, s.Vacancy))
 	case l == nil && s.Paused != nil:
-		t.print("Lock %q: %s: paused %s, for %s\n", s.LockKey, paint(t, uneasy, "nobody leads"), s.Paused.Reason, short(s.Now.Sub(s.Paused.Since)))
+		t.print("Lock %q: %s: paused %s, for %s\n", s.LockKey, paint(t, uneasy, "nobody leads"), s.Paused.Reason, text.Duration(s.Now.Sub(s.Paused.Since)))
 	case l == nil && s.Vacancy != "":
 		t.print("Lock %q: %s: %s\n", s.LockKey, paint(t, bad, "nobody leads"), s.Vacancy)
 	case l == nil:
@@ -44,7 +47,7 @@ func (t statusTables) leader() {
 	case l.Foreign:
 		t.print("Lock %q: %s (owner %s), %s\n", s.LockKey, paint(t, bad, "held by a client that is not baton"), l.Owner, leaseLeft(l.LeaseLeftMS))
 	default:
-		t.print("Lock %q: %s, epoch %d, for %s, %s\n", s.LockKey, paint(t, good, l.NodeID+" leads"), l.Epoch, short(s.Now.Sub(l.Since)), leaseLeft(l.LeaseLeftMS))
+		t.print("Lock %q: %s, epoch %d, for %s, %s\n", s.LockKey, paint(t, good, l.NodeID+" leads"), l.Epoch, text.Duration(s.Now.Sub(l.Since)), leaseLeft(l.LeaseLeftMS))
 	}
 	if s.Leader != nil && s.Paused != nil {
 		t.print("Paused %s: %s is to stop\n", s.Paused.Reason, cmp.Or(s.Leader.NodeID, s.Leader.Owner))
@@ -63,7 +66,7 @@ func (t statusTables) locks() {
 		case l.Foreign:
 			t.print("%s\ta client that is not baton\t-\t-\t%s\n", lock.Key, leaseLeft(l.LeaseLeftMS))
 		default:
-			t.print("%s\t%s\t%d\t%s\t%s\n", lock.Key, l.NodeID, l.Epoch, short(t.s.Now.Sub(l.Since)), leaseLeft(l.LeaseLeftMS))
+			t.print("%s\t%s\t%d\t%s\t%s\n", lock.Key, l.NodeID, l.Epoch, text.Duration(t.s.Now.Sub(l.Since)), leaseLeft(l.LeaseLeftMS))
 		}
 	}
 }
@@ -78,6 +81,7 @@ func (t statusTables) nodes() {
 		switch {
 		case n.Stale:
 			state = "gone"
+		case n.Silent():
 		case n.Observer:
 			state, priority = "observer", "-"
 		case n.Aside != "":
@@ -105,9 +109,9 @@ func seen(n daemon.Node, asked string) string {
 	case n.ID == asked && !n.Stale && n.Twin == "":
 		return "now"
 	case ago <= daemon.SeenWithin:
-		return "within " + short(daemon.SeenWithin)
+		return "within " + text.Duration(daemon.SeenWithin)
 	default:
-		return short(ago) + " ago"
+		return text.Duration(ago) + " ago"
 	}
 }
 
@@ -118,12 +122,15 @@ func (t statusTables) jobs() {
 	for _, j := range t.s.Jobs {
 		next, last, rows, dead, took, waiting := nextRun(j, t.s), "never", "-", "-", "-", shown(waitingChanges(j))
 		if r := j.LastRun; r != nil {
-			last = fmt.Sprintf("%s %s ago", r.State, short(t.s.Now.Sub(r.Started)))
+			last = fmt.Sprintf("%s %s ago", r.State, text.Duration(t.s.Now.Sub(r.Started)))
 			rows, dead = fmt.Sprint(r.Rows), fmt.Sprint(r.Dead)
-			took = short(time.Duration(r.DurationMS) * time.Millisecond)
+			took = text.Duration(time.Duration(r.DurationMS) * time.Millisecond)
+		}
+		if j.DeadLetters != nil {
+			dead = fmt.Sprint(*j.DeadLetters) // all that wait: of the last run it may be none
 		}
 		if r := j.Running; r != nil {
-			next = "running for " + short(t.s.Now.Sub(r.Started))
+			next = "running for " + text.Duration(t.s.Now.Sub(r.Started))
 		}
 		failures := shown(fmt.Sprint(j.ConsecutiveFailures))
 		if j.ConsecutiveFailures > 0 {
@@ -143,7 +150,7 @@ func (t statusTables) jobs() {
 			t.print("\n%s is paused %s; %s ends that\n", j.Name, pausedFor(j), endsPause(j))
 		}
 		if r := j.LastRun; r != nil && r.Error != "" {
-			t.print("\n%s, at %s on %s: %s\n", j.Name, r.Started.Format(time.DateTime), r.NodeID, r.Error)
+			t.print("\n%s, at %s on %s: %s\n", j.Name, here(r.Started), r.NodeID, r.Error)
 		}
 	}
 }
@@ -154,7 +161,7 @@ func stateColour(state string) colour {
 	switch word {
 	case "leading", "succeeded":
 		return good
-	case "failed", "failing", "timed_out", "lost", "gone", daemon.StateMissing:
+	case "failed", "failing", "timed_out", "lost", "gone", daemon.StateMissing, daemon.StateSilent:
 		return bad
 	case "paused", "stands", "cancelled", "missed":
 		return uneasy
@@ -170,7 +177,7 @@ func pausedFor(j daemon.Job) string {
 	if p.Until.IsZero() {
 		return p.Reason
 	}
-	return fmt.Sprintf("%s, until %s", p.Reason, p.Until.UTC().Format("2006-01-02 15:04:05 MST"))
+	return fmt.Sprintf("%s, until %s", p.Reason, here(p.Until))
 }
 
 // lockColumn is there if jobs run under several locks.

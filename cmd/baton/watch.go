@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"baton/internal/daemon"
+	"baton/internal/text"
 )
 
 // watch shows the state again and again.
@@ -25,6 +26,7 @@ type watch struct {
 
 	shown  daemon.Snapshot // the last that was seen
 	seen   bool
+	seenAt time.Time
 	err    error     // why nothing newer was seen
 	errAt  time.Time // since when
 	asking time.Time // when the look began that goes on
@@ -60,7 +62,7 @@ func (w *watch) run(ctx context.Context) error {
 	_, back := io.WriteString(w.sheet, "\x1b[?25h\x1b[?1049l")
 	if err == nil && back == nil && w.seen { // and below it what was seen last
 		w.sheet.width, _ = w.size()
-		err = printStatus(w.sheet, w.shown)
+		err = printStatus(w.sheet, w.state(time.Now()))
 	}
 	if err == nil {
 		err = back
@@ -106,13 +108,21 @@ func (w *watch) redraw(ctx context.Context, resized <-chan os.Signal) error {
 func (w *watch) note(a looked) {
 	switch {
 	case a.err == nil:
-		w.shown, w.seen, w.err = a.s, true, nil
+		w.shown, w.seen, w.seenAt, w.err = a.s, true, time.Now(), nil
 	case w.err == nil:
 		w.errAt = time.Now()
 		fallthrough
 	default:
 		w.err = a.err
 	}
+}
+
+// state is what was seen last, as far as it still holds.
+func (w *watch) state(now time.Time) daemon.Snapshot {
+	if w.err == nil {
+		return w.shown
+	}
+	return daemon.Aged(w.shown, now.Sub(w.seenAt), w.err)
 }
 
 // frame draws over what is there, line by line, so that nothing flickers.
@@ -123,7 +133,7 @@ func (w *watch) frame(now time.Time) error {
 	text.WriteString(string(w.headline(now)) + "\n\n")
 	if w.seen {
 		// What is not known any more has no colours: nothing old shall look well.
-		if err := printStatus(&sheet{&text, w.sheet.colour && w.err == nil && !w.slow(now), width}, w.shown); err != nil {
+		if err := printStatus(&sheet{&text, w.sheet.colour && w.err == nil && !w.slow(now), width}, w.state(now)); err != nil {
 			return err
 		}
 	}
@@ -144,21 +154,24 @@ func (w *watch) slow(now time.Time) bool {
 	return !w.asking.IsZero() && now.Sub(w.asking) >= time.Second
 }
 
+// clockShown is how a time of today is shown.
+const clockShown = "15:04:05 -07:00"
+
 // headline is the time, and what keeps the state from being shown as it is now. That what
 // is below is old comes before the error, which a terminal cuts off.
 func (w *watch) headline(now time.Time) shown {
-	clock := now.Format(time.TimeOnly)
+	clock := now.Local().Format(clockShown)
 	was := shown("")
 	if w.seen {
-		was = shown("; below is how it was at " + w.shown.Now.Local().Format(time.TimeOnly))
+		was = shown("; below is how it was at " + w.shown.Now.Local().Format(clockShown))
 	}
 	switch {
 	case w.err != nil:
-		return paint(w.sheet, bad, fmt.Sprintf("%s  not known for %s%s: %s", clock, short(now.Sub(w.errAt).Truncate(time.Second)), was, firstLine(w.err.Error())))
+		return paint(w.sheet, bad, fmt.Sprintf("%s  not known for %s%s: %s", clock, text.Duration(now.Sub(w.errAt).Truncate(time.Second)), was, firstLine(w.err.Error())))
 	case w.slow(now):
-		return paint(w.sheet, uneasy, fmt.Sprintf("%s  no answer for %s", clock, short(now.Sub(w.asking).Truncate(time.Second)))) + was
+		return paint(w.sheet, uneasy, fmt.Sprintf("%s  no answer for %s", clock, text.Duration(now.Sub(w.asking).Truncate(time.Second)))) + was
 	}
-	return paint(w.sheet, dim, fmt.Sprintf("%s  every %s; Ctrl-C ends", clock, short(w.every)))
+	return paint(w.sheet, dim, fmt.Sprintf("%s  every %s; Ctrl-C ends", clock, text.Duration(w.every)))
 }
 
 // log shows the state where it cannot be redrawn: one below the other.
@@ -171,7 +184,7 @@ func (w *watch) log(ctx context.Context) error {
 			return nil
 		}
 		var frame strings.Builder
-		now := time.Now().Format(time.TimeOnly)
+		now := time.Now().Format(clockShown)
 		if err != nil && w.out.data() {
 			err = w.out.print(&frame, map[string]string{"error": err.Error()}, nil)
 		} else if err != nil {

@@ -62,7 +62,7 @@ func TestWatchRedrawsInPlaceAndLeavesTheTerminalAsItWas(t *testing.T) {
 
 	seen.resize(100, 30)
 	redis.Kill()
-	at = seen.await(at, `\x1b\[31m\d\d:\d\d:\d\d  not known for [^;\n]+; below is how it was at \d\d:\d\d:\d\d: [^\n]*\n[^\n]*\nLock "baton": db1 leads`)
+	at = seen.await(at, `\x1b\[31m\d\d:\d\d:\d\d [+-]\d\d:\d\d  not known for [^;\n]+; below is how it was at \d\d:\d\d:\d\d [+-]\d\d:\d\d: [^\n]*\n[^\n]*\nLock "baton": db1 leads`)
 	redis.Restart()
 	at = seen.await(at, `Ctrl-C ends`)
 	interrupt()
@@ -88,7 +88,7 @@ func TestWatchOverAPipeIsALog(t *testing.T) {
 	if got := <-code; got != exitOK {
 		t.Errorf("exit code %d", got)
 	}
-	if text := out.String(); !regexp.MustCompile(`^(\d\d:\d\d:\d\d\nLock "baton": nobody leads: [^\n]*\n![^\n]*\n\n){3}`).MatchString(text) || bytes.ContainsRune([]byte(text), '\x1b') {
+	if text := out.String(); !regexp.MustCompile(`^(\d\d:\d\d:\d\d [+-]\d\d:\d\d\nLock "baton": nobody leads: [^\n]*\n![^\n]*\n\n){3}`).MatchString(text) || bytes.ContainsRune([]byte(text), '\x1b') {
 		t.Errorf("a log:\n%q", text)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"baton/internal/text"
 )
 
 // oneJob has a command name a job, and says which there are.
@@ -37,7 +39,7 @@ func sayWhich(or string, names []string) error {
 	if len(names) == 0 {
 		return errors.New("say which job" + or + "; baton job list shows them")
 	}
-	return fmt.Errorf("say which job%s: %s", or, some(names, 10))
+	return fmt.Errorf("say which job%s: %s", or, text.Names(names, 10))
 }
 
 // namesOfJobs are those that completion offers, as soon as that does; none if that fails.

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -28,8 +29,8 @@ const (
 type Spec struct {
 	Path string   // the program's file, as [Find] tells
 	Argv []string // with the program's name
-	Env  []string
-	Dir  string // "" is the current one
+	Env  []string // each name once; nil is this process' own
+	Dir  string   // "" is the current one
 
 	// The standard streams. Files are handed to the command as they are. No other
 	// descriptor is.
@@ -52,6 +53,8 @@ type Spec struct {
 	// Terminal: where this process has a terminal, the command shares its process
 	// group, so that the terminal's keys reach the command as if nobody stood between.
 	Terminal bool
+	// Begun, if set, is called when the command has begun.
+	Begun func()
 	// Leave what the command leaves running in the background, when it has ended by itself.
 	Leave bool
 }
@@ -79,6 +82,36 @@ func (r Result) String() string {
 		return fmt.Sprintf("ended by signal %d (%v)", int(r.Signal), r.Signal)
 	}
 	return fmt.Sprintf("exit code %d", r.Code)
+}
+
+// Run runs a command to its end, and returns when nothing that it has started is
+// left. When ctx ends the command is stopped. The error says that it was not run,
+// or that its end is not known.
+func Run(ctx context.Context, s Spec) (Result, error) {
+	var result Result
+	var err error
+	for range 2 { // a signal that was meant for others may end a warden before it has its order
+		var r *Ready
+		if r, err = Prepare(s); err != nil {
+			return Result{}, fmt.Errorf("run %s: %w", s.Argv[0], err)
+		}
+		if result, err = r.run(ctx, s); !errors.Is(err, errNotBegun) || !r.left() {
+			break
+		}
+	}
+	return result, err
+}
+
+// RunReady is [Run] by what is ready, if it still is, else by others. r may be nil.
+func RunReady(ctx context.Context, r *Ready, s Spec) (Result, error) {
+	if r == nil || !r.Alive() {
+		return Run(ctx, s)
+	}
+	result, err := r.run(ctx, s)
+	if errors.Is(err, errNotBegun) && r.left() { // somebody has ended it at this moment
+		return Run(ctx, s)
+	}
+	return result, err
 }
 
 // Find returns the program's file: name itself if there is a slash in it, else
@@ -149,8 +182,20 @@ func (e *UnusableError) Error() string { return fmt.Sprintf("%s: %v: %s", e.Name
 // Is makes it an [ErrNoExec].
 func (e *UnusableError) Is(err error) bool { return err == ErrNoExec }
 
+// errNotBegun is the error of a warden that has told nothing.
+var errNotBegun = errors.New("its warden ended before it had started the command")
+
+// ErrTooLate says that the lease was about to end when the command was to begin.
+var ErrTooLate = errors.New("it was not begun: its time was over before its turn came; redis does not answer, or this host was too busy")
+
 // cannotStart tells why the kernel did not start a program.
-func cannotStart(name, path string, errno syscall.Errno) error {
+func cannotStart(s Spec, errno syscall.Errno) error {
+	name, path := s.Argv[0], s.Path
+	if s.Dir != "" {
+		if _, err := os.Stat(s.Dir); err != nil {
+			return fmt.Errorf("%s: %w: its working directory: %v", name, ErrNoExec, err) //nolint:errorlint // the program is not what is missing
+		}
+	}
 	switch errno {
 	case syscall.ENOEXEC:
 		return &UnusableError{name, "it is no program for this machine: was it built for another architecture?"}

@@ -4,15 +4,23 @@
 //
 // # Model
 //
-//	baton ──── a socket ──── warden ──── command ──── what the command starts
+//	baton ──── guard ──── warden ──── command ──── what the command starts
+//	  └────── a socket ─────┘
 //
-// [Run] starts a second process of the same program, the warden (package warden),
-// which starts the command. The warden is what orphans below it are given to
-// (PR_SET_CHILD_SUBREAPER), so it finds every descendant of the command, also one
-// that has left its process group, its session or its parent.
+// [Run] starts two more processes of the same program (package warden): the guard starts
+// the warden, which starts the command. Each of them is what orphans below it are given to
+// (PR_SET_CHILD_SUBREAPER), so it finds every descendant of the command, also one that has
+// left its process group, its session or its parent. They have names, command lines and
+// process groups of their own: who kills baton by its name does not reach them.
+//
+// Both are ready before there is a command, where one is expected ([Prepare], [Reserve]): to
+// start them takes longer than most commands take to begin, and a handover would wait for it.
+// Of the daemon's environment they have only what tells Go programs how to run, and they end
+// when the socket closes.
 //
 // Over the socket Run tells the warden until when the command may live, again and
-// again as that moves, and to stop it; the warden tells how it ended.
+// again as that moves, and to stop it; the warden tells how it ended. Run returns when the
+// guard has.
 //
 // # What fails, and what then
 //
@@ -24,10 +32,15 @@
 //     command in the same way.
 //   - It is stopped (SIGSTOP), or hangs: nobody moves the deadline, and the warden
 //     keeps it.
-//   - The warden is killed: the command dies with it (PR_SET_PDEATHSIG), its
-//     process group by Run.
+//   - The warden is killed, with or without Run's process: the command dies with it
+//     (PR_SET_PDEATHSIG), and the guard, to which all that it has started falls, kills that.
+//   - The guard is killed, with or without Run's process: the warden does not need it.
+//   - Guard and warden are killed: the command dies, and Run kills its process group. What
+//     has left the group goes on. If Run's process is killed as well, so does the group.
 //   - The warden is stopped, too: a timer of the kernel makes it go on (SIGCONT) in
 //     time to keep the deadline.
+//   - The command's time is over before the warden comes to start it, since one of them stood
+//     still: it is not begun.
 //   - Killed is not dead while the kernel does not let go of a process, as with a
 //     disk that hangs: then Run does not return, and whoever called it must see to
 //     its own deadline.

@@ -43,8 +43,9 @@ func TestACommandIsEndedWhenWhoeverRanItIsKilledLongBeforeTheDeadline(t *testing
 // Nobody else may be there to end it.
 func TestACommandDiesWithItsWardenThoughWhoeverRanItIsStopped(t *testing.T) {
 	p := startRunnerFor(t, time.Hour)
-	pid, warden := commandOf(t), childOf(t, p.cmd.Process.Pid)
+	pid, guard, warden := commandOf(t), p.guard(t), p.warden(t)
 	p.signal(t, p.cmd.Process.Pid, syscall.SIGSTOP)
+	p.signal(t, guard, syscall.SIGSTOP)
 	killed := p.signal(t, warden, syscall.SIGKILL)
 	for s := stat(pid); len(s) > 0 && s[0] != "Z"; s = stat(pid) {
 		if time.Since(killed) > soon {

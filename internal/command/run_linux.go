@@ -7,6 +7,9 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
+	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -26,52 +29,122 @@ const tellWithin = 100 * time.Millisecond
 // left then that could write, unless the warden was killed.
 const lastWords = 2 * time.Second
 
-// Run runs a command to its end, and returns when nothing that it has started is
-// left. When ctx ends the command is stopped. The error says that it was not run,
-// or that its end is not known.
-func Run(ctx context.Context, s Spec) (Result, error) {
+// Ready is a guard and a warden that have begun and wait to be told their command: most
+// commands begin sooner than these two.
+type Ready struct {
+	conn   net.Conn
+	guard  *exec.Cmd
+	joined sync.Once
+	err    error // of the guard's end, once it is joined
+}
+
+// Prepare starts the two for a command of which the streams, Warden and Leave are known.
+// Whoever calls it calls [RunReady] or Close.
+func Prepare(s Spec) (*Ready, error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
-		return Result{}, fmt.Errorf("run %s: %w", s.Argv[0], err)
+		return nil, err
 	}
-	defer ours.Close() // the warden has told all that it will
-	group := 0
-	if s.Terminal {
-		group = terminalGroup()
-	}
-	cmd := exec.Cmd{
-		Path: s.Warden[0], Args: append(append([]string{os.Args[0]}, s.Warden[1:]...), append([]string{"--"}, s.Argv...)...),
-		Env: s.Env, Dir: s.Dir, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr,
+	r := &Ready{conn: ours, guard: &exec.Cmd{
+		Path: s.Warden[0], Args: append([]string{warden.Name}, s.Warden[1:]...),
+		Env: runtimeSettings(), Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr,
 		ExtraFiles: []*os.File{theirs},
 		// A group of its own: a signal to ours must not hit the warden.
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 		// What a warden that was killed has left may keep the output open.
 		WaitDelay: lastWords,
-	}
+	}}
 	if s.Leave {
-		cmd.WaitDelay = tellWithin // so may what is left on purpose
+		r.guard.WaitDelay = tellWithin // so may what is left on purpose
 	}
-	err = cmd.Start()
+	err = r.guard.Start()
 	_ = theirs.Close() // the warden has its own
 	if err != nil {
-		return Result{}, fmt.Errorf("run %s: start its warden: %w", s.Argv[0], err)
+		_ = ours.Close() // nobody is at the other end
+		return nil, fmt.Errorf("start its warden: %w", err)
 	}
-	r := running{spec: s, conn: ours, shared: group != 0}
-	r.told = r.until()
-	// Without a time limit, which could be over before the writing begins where hundreds start
-	// at once: the first order always finds room.
-	_ = warden.Order{Setup: &warden.Setup{Path: s.Path, Grace: s.Grace, Drain: s.Drain, Leave: s.Leave, Group: group}, Until: r.told}.Write(ours)
-	result, err := r.attend(ctx)
-	_ = ours.Close()
-	// What the warden has to say it has said. This waits for the output to be copied.
+	return r, nil
+}
+
+// runtimeSettings is what the two have of our environment, which may hold secrets: how Go
+// programs are to run. The command's comes with the command.
+func runtimeSettings() []string {
+	return slices.DeleteFunc(os.Environ(), func(e string) bool {
+		name, _, _ := strings.Cut(e, "=")
+		return !slices.Contains([]string{"GODEBUG", "GOMAXPROCS", "GOMEMLIMIT", "GORACE", "GOTRACEBACK"}, name)
+	})
+}
+
+// Alive reports whether the guard, which ends with its warden, has not ended. It may be stopped.
+func (r *Ready) Alive() bool {
+	var ended unix.Siginfo
+	err := unix.Waitid(unix.P_PID, r.guard.Process.Pid, &ended, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+	return err == nil && ended.Signo == 0
+}
+
+// left reports, once it is joined, whether it has ended by itself: if it told of no command
+// there was none. One that was killed may have begun what it could not tell of.
+func (r *Ready) left() bool { return r.err == nil }
+
+// Close ends it, if it was not used.
+func (r *Ready) Close() {
+	_ = r.conn.Close()
+	r.join()
+}
+
+// join waits until nothing is left, if the warden was killed, and for the output to be copied.
+// Only from then on is it bounded how long the output stays open after the guard's end.
+func (r *Ready) join() {
+	r.joined.Do(func() {
+		r.wake() // one that is stopped would not end
+		r.err = r.guard.Wait()
+	})
+}
+
+// wake has both go on if somebody has stopped them: the guard passes it on.
+func (r *Ready) wake() { _ = r.guard.Process.Signal(syscall.SIGCONT) }
+
+// run is [Run] for a command with the streams, Warden and Leave that it was prepared for.
+func (r *Ready) run(ctx context.Context, s Spec) (Result, error) {
+	defer r.conn.Close() // the warden has told all that it will
+	group := 0
+	if s.Terminal {
+		group = terminalGroup()
+	}
+	if s.Env == nil {
+		s.Env = os.Environ()
+	}
+	r.wake()
+	run := running{spec: s, conn: r.conn, shared: group != 0}
+	run.told = run.until()
+	r.begin(ctx, warden.Order{Setup: &warden.Setup{
+		Path: s.Path, Argv: s.Argv, Env: s.Env, Dir: s.Dir, Grace: s.Grace, Drain: s.Drain, Leave: s.Leave, Group: group,
+	}, Until: run.told})
+	result, err := run.attend(ctx)
+	_ = r.conn.Close()
+	r.join()
 	var status *exec.ExitError
-	if waited := cmd.Wait(); err == nil && !errors.As(waited, &status) && !errors.Is(waited, exec.ErrWaitDelay) {
-		err = waited
+	if err == nil && !errors.As(r.err, &status) && !errors.Is(r.err, exec.ErrWaitDelay) {
+		err = r.err
 	}
 	if err != nil {
 		return result, fmt.Errorf("run %s: %w", s.Argv[0], err)
 	}
 	return result, nil
+}
+
+// begin gives the first order. Where hundreds start at once a time limit could be over before
+// the writing begins, so there is none before ctx ends.
+func (r *Ready) begin(ctx context.Context, first warden.Order) {
+	limited := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(limited)
+		_ = r.conn.SetWriteDeadline(time.Now().Add(lastWords))
+	})
+	_ = first.Write(r.conn) // if nobody takes it, there will be no report either
+	if !stop() {
+		<-limited
+	}
 }
 
 // running is a command that runs, as Run sees it.
@@ -106,13 +179,18 @@ func (r *running) attend(ctx context.Context) (Result, error) {
 			switch {
 			case !ok:
 				return Result{}, r.forsaken()
+			case syscall.Errno(m.Errno) == warden.TooLate:
+				return Result{}, ErrTooLate
 			case m.Errno != 0:
-				return Result{}, cannotStart(r.spec.Argv[0], r.spec.Path, syscall.Errno(m.Errno))
+				return Result{}, cannotStart(r.spec, syscall.Errno(m.Errno))
 			case m.Result != nil:
 				return Result{Code: m.Result.Code, Signal: syscall.Signal(m.Result.Signal), Stopped: m.Result.Stopped, Rest: m.Result.Rest}, nil
 			}
 			// From now on there is something that signals can be passed on to.
 			r.pid, signals = m.Pid, r.spec.Signals
+			if r.spec.Begun != nil {
+				r.spec.Begun()
+			}
 		}
 	}
 }
@@ -132,10 +210,11 @@ func (r *running) tell(o warden.Order) {
 	_ = o.Write(r.conn) // if nobody takes it, there will be no report either
 }
 
-// forsaken ends what can still be found of a command whose warden is gone.
+// forsaken says what became of a command whose warden is gone. Its guard kills all that is
+// left; if that one is gone, too, what can still be found is the group.
 func (r *running) forsaken() error {
 	if r.pid == 0 {
-		return errors.New("its warden ended before it had started the command")
+		return errNotBegun
 	}
 	if !r.shared {
 		_ = syscall.Kill(-r.pid, syscall.SIGKILL)

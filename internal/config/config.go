@@ -52,8 +52,8 @@ type Election struct {
 	// HeartbeatInterval is the time between renewals, give or take a tenth.
 	// Default: a fifth of the ttl, at most 2s.
 	HeartbeatInterval time.Duration `yaml:"heartbeat_interval"`
-	// AttemptTimeout is how long one renewal may take before it counts as lost
-	// and is tried again on a fresh connection. Default: a tenth of the ttl, at most 1s.
+	// AttemptTimeout is how long a renewal may take before it is tried again, for
+	// twice as long, on a fresh connection. Default: a tenth of the ttl, at most 1s.
 	AttemptTimeout time.Duration `yaml:"attempt_timeout"`
 	// PollInterval is how often a standby looks at the lock if nothing wakes it.
 	// At most 30s. Default: a fifth of the ttl, at most 2s.
@@ -159,15 +159,6 @@ type DeadLetters struct {
 	// batch is written and the job is paused. Default: a tenth of batch_rows.
 	PerBatch int `yaml:"per_batch,omitempty" config:"positive"`
 }
-
-// The types of a source.
-const (
-	Counters = "counters" // hash: field → increment not yet flushed; or one key each
-	Hashes   = "hashes"   // one hash a row, and an index of the changed ids
-	List     = "list"     // JSON objects, pushed at the tail
-	Stream   = "stream"   // entries, read by position
-	Scan     = "scan"     // everything under a pattern of keys, again and again
-)
 
 // The modes of counters.
 const (

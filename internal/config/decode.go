@@ -64,7 +64,7 @@ func (d *decoder) decode(n ast.Node, v reflect.Value, path string, tag reflect.S
 		return
 	}
 	if short, ok := reflect.TypeAssert[shorthand](v.Addr()); ok {
-		if s, ok := text(n); ok {
+		if s, ok := scalar(n); ok {
 			short.fromText(s)
 			return
 		}
@@ -156,7 +156,7 @@ func (d *decoder) list(n ast.Node, v reflect.Value, path string, tag reflect.Str
 }
 
 func (d *decoder) text(n ast.Node, v reflect.Value, path string, tag reflect.StructTag) {
-	s, ok := text(n)
+	s, ok := scalar(n)
 	if !ok {
 		if _, pairs := n.(ast.MapNode); pairs { // what [host:port] is taken for within {}
 			d.bad(n, path, "want one text here; if it has a colon in it, write it in quotes")
@@ -176,21 +176,22 @@ func (d *decoder) text(n ast.Node, v reflect.Value, path string, tag reflect.Str
 }
 
 func (d *decoder) integer(n ast.Node, v reflect.Value, path string, tag reflect.StructTag) {
-	s, _ := text(n)
+	s, _ := scalar(n)
 	i, err := strconv.Atoi(s)
 	if err != nil {
 		d.bad(n, path, "want a whole number here")
 		return
 	}
-	if i == 0 && tag.Get("config") == "positive" { // inside Config a zero says that nobody set it
-		d.bad(n, path, "0: want 1 or more; leave it out for the default")
+	// Inside Config a zero says that nobody set it.
+	if least := map[string]int{"positive": 1, "several": 2}[tag.Get("config")]; i == 0 && least > 0 {
+		d.bad(n, path, "0: want %d or more; leave it out for the default", least)
 		return
 	}
 	v.SetInt(int64(i))
 }
 
 func (d *decoder) boolean(n ast.Node, v reflect.Value, path string) {
-	s, _ := text(n)
+	s, _ := scalar(n)
 	if s != "true" && s != "false" {
 		d.bad(n, path, "want true or false here")
 		return
@@ -199,7 +200,7 @@ func (d *decoder) boolean(n ast.Node, v reflect.Value, path string) {
 }
 
 func (d *decoder) duration(n ast.Node, v reflect.Value, path string) {
-	s, ok := text(n)
+	s, ok := scalar(n)
 	if !ok {
 		d.bad(n, path, "want one duration here, for example 10s")
 		return
@@ -225,8 +226,8 @@ func parseDuration(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// text is a scalar as the operator wrote it: 007 stays 007.
-func text(n ast.Node) (string, bool) {
+// scalar is a value as the operator wrote it: 007 stays 007.
+func scalar(n ast.Node) (string, bool) {
 	switch n := n.(type) {
 	case *ast.LiteralNode:
 		return n.Value.Value, true

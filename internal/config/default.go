@@ -5,6 +5,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"baton/internal/flush/source/spec"
 )
 
 // Default holds every default that does not depend on another value; the rest is
@@ -71,27 +73,18 @@ func (c Config) WithDefaults() Config {
 }
 
 func (f *Flush) withDefaults() {
-	switch f.From.Type {
-	case Hashes:
-		fill(&f.From.OnMissing, "delete")
-	case Counters:
-		fill(&f.From.Mode, ModeStage)
-		if f.From.Mode == ModeWatermark {
-			fill(&f.From.OnDecrease, "stop")
+	kind := f.From.Kind()
+	for _, o := range f.options() {
+		if o.word != nil {
+			fill(o.word, kind.Options[o.path])
 		}
-	case Stream:
-		fill(&f.From.OnGap, "stop")
-		fill(&f.From.Start, "beginning")
-	case Scan:
-		fill(&f.From.Value, "hash")
-		fill(&f.From.Vanished, "ignore")
-		if f.From.Vanished == "delete" {
-			fill(&f.From.MaxPct, 10)
-		}
+	}
+	if f.From.Vanished == "delete" && kind.Takes(".from.max_pct") {
+		fill(&f.From.MaxPct, 10)
 	}
 	if f.From.Type != "" {
 		mode := modeUpsert
-		if len(f.To.Key) == 0 && (f.From.Type == List || f.From.Type == Stream) {
+		if len(f.To.Key) == 0 && kind.Delivers == spec.Events {
 			mode = modeInsert
 		}
 		fill(&f.To.Mode, mode)
@@ -108,6 +101,7 @@ func (p *Policy) complete(d Policy) {
 	fill(&p.CatchUp, d.CatchUp)
 	fill(&p.StartingDeadline, d.StartingDeadline)
 	fill(&p.Overlap, d.Overlap)
+	fill(&p.MaxOverlap, d.MaxOverlap)
 	fill(&p.OnLost, d.OnLost)
 	fill(&p.Jitter, d.Jitter)
 	fill(&p.Timeout, d.Timeout)
@@ -139,7 +133,7 @@ func (j *Job) withDefaults(d Policy, lock string) {
 	for name, col := range f.Columns {
 		fill(&col.From, name)
 		op := "set"
-		if f.From.Type == Counters && col.From == "$value" {
+		if f.From.Kind().Delivers == spec.Increments && col.From == "$value" {
 			op = "add" // a counter's value is an increment: to set it would lose what the row has
 		}
 		fill(&col.Op, op)

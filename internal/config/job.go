@@ -17,8 +17,12 @@ type Policy struct {
 	// slot out, queue_one runs it afterwards, replace ends the earlier run, allow runs
 	// both. A flush cannot be run twice at a time. Default: forbid.
 	Overlap string `yaml:"overlap"`
+	// MaxOverlap is how many runs of the job go on at a time with overlap: allow, 2 or more;
+	// a slot that comes while as many do is left out. Default: any number.
+	MaxOverlap int `yaml:"max_overlap,omitempty" config:"several"`
 	// OnLost is what happens to a run that was lost with its node: skip it, or rerun it
-	// on the next leader, which then may do again what was done. Default: skip.
+	// on the next leader, which then may do again what was done. But a later
+	// slot that is to run by then takes its place, unless with catch_up: all. Default: skip.
 	OnLost string `yaml:"on_lost"`
 	// Jitter spreads starts: a job starts by a part of this after its slots, always by
 	// the same. Default: none.
@@ -102,7 +106,7 @@ func (c *Command) fromText(s string) { *c = Command{s} }
 type Notify struct {
 	// Name tells it from others, in logs. Required, unique.
 	Name string `yaml:"name"`
-	// On is what to tell: failed, recovered, missed, late, leader_changed. Default: all.
+	// On is what to tell: failed, recovered, missed, late, dead_letters, leader_changed. Default: all.
 	On []string `yaml:"on"`
 	// Jobs are whose events to tell. Default: all jobs'.
 	Jobs []string `yaml:"jobs,omitempty"`
@@ -151,10 +155,11 @@ const (
 	NotifyRecovered     = "recovered"
 	NotifyMissed        = "missed"
 	NotifyLate          = "late"
+	NotifyDeadLetters   = "dead_letters"
 	NotifyLeaderChanged = "leader_changed"
 )
 
 // NotifyEvents lists them.
 func NotifyEvents() []string {
-	return []string{NotifyFailed, NotifyRecovered, NotifyMissed, NotifyLate, NotifyLeaderChanged}
+	return []string{NotifyFailed, NotifyRecovered, NotifyMissed, NotifyLate, NotifyDeadLetters, NotifyLeaderChanged}
 }

@@ -66,7 +66,7 @@ notify:
     give_up_after: 20m
   - name: pager
     command: [/usr/bin/page, "--to", "007", "true", "~", "a: b", "- c", "#d", "", " e ", "two\nlines", "\ttab", "a\r\n\n", "\u0001\u2028", "ü"]
-defaults: {time_zone: Asia/Shanghai, timeout: 30m, overlap: queue_one, jitter: 1m, grace: 20s, retry: {delay: 1m, max_delay: 2m}}
+defaults: {time_zone: Asia/Shanghai, timeout: 30m, overlap: queue_one, max_overlap: 3, jitter: 1m, grace: 20s, retry: {delay: 1m, max_delay: 2m}}
 jobs:
   - name: report
     schedule: "30 2 * * *"

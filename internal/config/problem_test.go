@@ -98,9 +98,9 @@ func TestBadInputIsReportedAtItsPlaceWithTheRemedy(t *testing.T) {
 		{"overlap", job("    overlap: allow\n"), `9:5: jobs[0].overlap: a flush cannot run twice at a time; want forbid, queue_one or replace`},
 
 		{"source without a type", spoil("type: hashes, ", ""), "7:7: jobs[0].flush.from.type: required: counters, hashes, list, stream or scan"},
-		{"stream with an index", spoil("type: hashes", "type: stream"), "7:28: jobs[0].flush.from.key: no <id> here\n7:43: jobs[0].flush.from.changed: only for hashes or counters; remove it"},
+		{"stream with an index", spoil("type: hashes", "type: stream"), "7:28: jobs[0].flush.from.key: no <id> here\n7:43: jobs[0].flush.from.changed: only for counters or hashes; remove it"},
 		{"source unknown", spoil("type: hashes", "type: hash"), `7:14: jobs[0].flush.from.type: "hash" is not known here; did you mean hashes?`},
-		{"watermark", spoil("type: hashes", "mode: watermark, type: hashes"), "7:14: jobs[0].flush.from.mode: only for counters; remove it\n7:60: jobs[0].flush.from.changed: with mode watermark every key is looked at; remove it"},
+		{"watermark", spoil("type: hashes", "mode: watermark, type: hashes"), "7:14: jobs[0].flush.from.mode: only for counters; remove it"},
 		{"watermark with an index", counters("{id: id, n: $value}", `key: "v:<id>", changed: c, mode: watermark, on_decrease: drop`), "7:45: jobs[0].flush.from.changed: with mode watermark every key is looked at; remove it\n7:74: jobs[0].flush.from.on_decrease: \"drop\" is not known here; want stop, subtract or restart"},
 		{"on_decrease without watermark", counters("{id: $field, n: $value}", `key: v, on_decrease: stop`), "7:38: jobs[0].flush.from.on_decrease: only with mode: watermark; remove it"},
 		{"list with a generation", strings.Replace(spoil(hashesFrom, `from: {type: list, key: k, on_gap: stop}`), "table: t,", "table: t, generation: g,", 1), "7:34: jobs[0].flush.from.on_gap: only for stream; remove it\n8:38: jobs[0].flush.to.generation: only for scan; remove it"},

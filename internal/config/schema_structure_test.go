@@ -3,6 +3,8 @@ package config
 import (
 	"slices"
 	"strings"
+
+	"baton/internal/flush/source/spec"
 )
 
 // structure is what the schema says beyond one setting's type: patterns, how many, and
@@ -96,17 +98,16 @@ func environment() keywords {
 	return keywords{"propertyNames": keywords{"pattern": envName.String(), "not": keywords{"pattern": "^BATON_"}}}
 }
 
-// flushOfEachType says which settings are for which types of sources, as restricted
-// does, and what each needs.
+// flushOfEachType says which settings are for which types of sources, and what each needs.
 func flushOfEachType() []any {
 	var all []any
-	for _, source := range sourceTypes() {
+	for _, source := range spec.Types() {
 		from, to, flush := keywords{}, keywords{}, keywords{}
-		for _, r := range (Flush{}).restricted() {
-			if slices.Contains(r.types, source) {
+		for _, o := range new(Flush).options() {
+			if slices.Contains(spec.TypesTaking(o.path), source) {
 				continue
 			}
-			switch path := strings.Split(r.path, "."); path[1] {
+			switch path := strings.Split(o.path, "."); path[1] {
 			case "from":
 				from[path[2]] = false
 			case "to":
@@ -116,16 +117,16 @@ func flushOfEachType() []any {
 			}
 		}
 		ofFrom, ofTo := keywords{"properties": from}, keywords{"properties": to}
-		switch source {
-		case Hashes:
+		of := slices.DeleteFunc(spec.Kinds(), func(k spec.Kind) bool { return k.Type != source })
+		if !slices.ContainsFunc(of, func(k spec.Kind) bool { return !k.Indexed }) {
 			ofFrom["required"] = []any{"changed"}
-			ofTo["required"] = []any{"key"}
-		case Scan:
+		}
+		if of[0].Delivers == spec.States {
 			ofTo["required"] = []any{"key"}
 		}
 		flush["from"], flush["to"] = ofFrom, ofTo
 		then := keywords{"properties": flush}
-		if source == Counters {
+		if of[0].Delivers == spec.Increments {
 			then["required"] = []any{"columns"}
 		}
 		all = append(all, keywords{"if": whereFrom("type", source), "then": then})

@@ -15,6 +15,8 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/token"
+
+	"baton/internal/text"
 )
 
 const hidden = "***"
@@ -37,11 +39,19 @@ func Show(c Config) []byte {
 	return Encode(c)
 }
 
-// secretName is what the name of a variable has in it that holds a secret, most likely.
-var secretName = regexp.MustCompile(`(?i)pass|secret|token|key|credential|dsn|auth|url`)
+// The words of a name, between _ and -, that say what its variable holds. Some names are
+// written in one word: PGPASSWORD, APIKEY.
+var (
+	secretWord = regexp.MustCompile(`(?i)(?:^|[_-])(?:(?:pg)?pass|pwd|dsn|[a-z0-9]*(?:passwd|password|passphrase|secret|token|credential)s?|(?:api|access|private|secret|auth)key)[0-9]*(?:$|[_-])`)
+	vagueWord  = regexp.MustCompile(`(?i)(?:^|[_-])(?:keys?|auth|urls?)[0-9]*(?:$|[_-])`)
+)
 
-// IsSecretName reports whether a variable of that name holds a secret, most likely.
-func IsSecretName(name string) bool { return secretName.MatchString(name) }
+// HoldsSecret reports whether a variable of that name holds a secret and nothing else.
+func HoldsSecret(name string) bool { return secretWord.MatchString(name) }
+
+// IsSecretName reports whether a variable of that name may hold a secret: that of a
+// DATABASE_URL is a part of the value, and a KEY_COUNT is none.
+func IsSecretName(name string) bool { return HoldsSecret(name) || vagueWord.MatchString(name) }
 
 func (j Job) hidden() Job {
 	j.Env = maps.Clone(j.Env)
@@ -97,7 +107,7 @@ func Encode(c Config) []byte {
 	}
 	// Structs of texts, lists and durations always encode.
 	root, _ := yaml.ValueToNode(c, yaml.IndentSequence(true), yaml.OmitEmpty(),
-		yaml.CustomMarshaler(func(d time.Duration) ([]byte, error) { return []byte(short(d)), nil }))
+		yaml.CustomMarshaler(func(d time.Duration) ([]byte, error) { return []byte(text.Exact(d)), nil }))
 	ast.Walk(quoter{}, root)
 	return []byte(root.String() + "\n")
 }
@@ -197,15 +207,3 @@ func escape(s string) string {
 }
 
 var literal = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*\}`)
-
-// short writes 1h, where time.Duration writes 1h0m0s.
-func short(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
-}

@@ -87,14 +87,17 @@ func orList(words []string) string {
 // nodeID is what fits into a key, a log field and a shell argument without quotes.
 var nodeID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$`)
 
+// MaxPriority is the highest that a node may have.
+const MaxPriority = 1000
+
 func (v *validator) node() {
 	if v.Node.ID == "" {
 		v.fail("node.id", "this host has no name; set node.id or --node-id")
 	} else if !nodeID.MatchString(v.Node.ID) {
 		v.fail("node.id", "%q: want letters, digits, dots, dashes and underscores, at most 128", v.Node.ID)
 	}
-	if p := v.Node.Priority; p < 0 || p > 1000 {
-		v.fail("node.priority", "%d: want 0 to 1000; of two nodes the one with more leads", p)
+	if p := v.Node.Priority; p < 0 || p > MaxPriority {
+		v.fail("node.priority", "%d: want 0 to %d; of two nodes the one with more leads", p, MaxPriority)
 	}
 }
 

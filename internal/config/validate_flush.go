@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"baton/internal/flush/source/spec"
 )
 
 // The modes of a target that validation goes by.
@@ -19,41 +21,10 @@ const (
 // streamStart is where a stream may be read from the first time.
 var streamStart = regexp.MustCompile(`^(beginning|end|[0-9]{1,19}(-[0-9]{1,19})?)$`)
 
-func sourceTypes() []string { return []string{Counters, Hashes, List, Stream, Scan} }
-
-// single: each counter has a key of its own.
-func (f From) single() bool { return f.Type == Counters && strings.Contains(f.Key, "<") }
-
-// onlyFor says which setting of a flush belongs to which types of sources.
-type onlyFor struct {
-	path  string
-	set   bool
-	types []string
-}
-
-func (f Flush) restricted() []onlyFor {
-	from, to := f.From, f.To
-	return []onlyFor{
-		{".from.changed", from.Changed != "", []string{Hashes, Counters}},
-		{".from.mode", from.Mode != "", []string{Counters}},
-		{".from.on_decrease", from.OnDecrease != "", []string{Counters}},
-		{".from.on_missing", from.OnMissing != "", []string{Hashes}},
-		{".from.on_gap", from.OnGap != "", []string{Stream}},
-		{".from.start", from.Start != "", []string{Stream}},
-		{".from.retain", from.Retain != 0, []string{Stream}},
-		{".from.value", from.Value != "", []string{Scan}},
-		{".from.vanished", from.Vanished != "", []string{Scan}},
-		{".from.max_pct", from.MaxPct != 0, []string{Scan}},
-		{".to.generation", to.Generation != "", []string{Scan}},
-		{".to.delete_when", len(to.DeleteWhen) > 0, []string{List, Stream}},
-		{".lanes", f.Lanes > 1, []string{Counters, Hashes, Scan}},
-	}
-}
-
 // from checks a source. No key is flushed by two jobs that take things out of it:
 // each would take away what the other needs.
 func (v *validator) from(path string, f From, seen map[string]string, checks Checks) {
-	sources := sourceTypes()
+	sources := spec.Types()
 	if f.Type == "" {
 		v.fail(path+".type", "required: %s", orList(sources))
 	}
@@ -64,36 +35,26 @@ func (v *validator) from(path string, f From, seen map[string]string, checks Che
 		return
 	}
 	lives, at := []string{f.Key}, path+".key"
-	expand := func() {
+	kind := f.Kind()
+	switch kind.Key {
+	case spec.KeyShards:
 		v.pattern(path+".key", f.Key, checks.Key)
 		if checks.Keys != nil {
 			lives = checks.Keys(f.Key)
 		}
-	}
-	switch {
-	case f.Type == Counters && !f.single():
-		if f.Changed != "" {
-			v.fail(path+".changed", "only for counters with a key each, such as hits:<id>; the fields of a hash need no index: remove it")
-		}
-		expand()
-	case f.Type == Counters, f.Type == Hashes:
-		lives, at = []string{f.Changed}, path+".changed"
+	case spec.KeyOfRow:
 		v.pattern(path+".key", f.Key, checks.RowKey)
-		if f.Mode != ModeWatermark {
-			v.required(path+".changed", f.Changed, "changed:user, the set of changed ids")
-		} else if f.Changed != "" {
-			v.fail(path+".changed", "with mode watermark every key is looked at; remove it")
-		}
-	case f.Type == Scan:
+	case spec.KeyMatched:
 		v.pattern(path+".key", f.Key, checks.ScanKey)
-	default:
-		expand()
+	}
+	if kind.Indexed {
+		lives, at = []string{f.Changed}, path+".changed"
+		v.required(at, f.Changed, "changed:user, the set of changed ids")
 	}
 	v.choices(path, f)
-	if f.Type == Stream || f.Type == Scan || f.Mode == ModeWatermark {
-		return // they only read
+	if !kind.Keeps {
+		v.unshared(path, at, lives, seen)
 	}
-	v.unshared(path, at, lives, seen)
 }
 
 // unshared refuses live keys that another job empties.
@@ -126,13 +87,10 @@ func (v *validator) choices(path string, f From) {
 	v.choice(path+".on_gap", f.OnGap, "stop", "continue")
 	v.choice(path+".value", f.Value, "hash", "string", "json", "set", "zset")
 	v.choice(path+".vanished", f.Vanished, "ignore", "delete")
-	if f.OnDecrease != "" && f.Type == Counters && f.Mode != ModeWatermark {
-		v.fail(path+".on_decrease", "only with mode: watermark; remove it")
-	}
 	if f.Start != "" && !streamStart.MatchString(f.Start) {
 		v.fail(path+".start", "%q is not known here; want beginning, end, or the id of an entry, such as 1526919030474-0", f.Start)
 	}
-	if _, set := v.places[path+".max_pct"]; set && f.Type == Scan && f.Vanished != "delete" {
+	if _, set := v.places[path+".max_pct"]; set && f.Kind().Takes(".from.max_pct") && f.Vanished != "delete" {
 		v.fail(path+".max_pct", "only with vanished: delete; remove it")
 	}
 	if f.MaxPct < 0 || f.MaxPct > 100 {
@@ -142,17 +100,9 @@ func (v *validator) choices(path string, f From) {
 
 // sizes checks what goes together, and the numbers.
 func (v *validator) sizes(path string, f Flush) {
-	known := slices.Contains(sourceTypes(), f.From.Type)
-	for _, r := range f.restricted() {
-		if r.set && known && !slices.Contains(r.types, f.From.Type) {
-			v.fail(path+r.path, "only for %s; remove it", orList(r.types))
-		}
-	}
+	v.options(path, f)
 	if f.Lanes < 0 || f.Lanes > 16 {
 		v.fail(path+".lanes", "%d: want 1 to 16 connections", f.Lanes)
-	}
-	if f.Lanes > 1 && f.From.Mode == ModeWatermark {
-		v.fail(path+".lanes", "mode watermark has one lane; remove it")
 	}
 	if f.Lanes > 1 && v.Databases[f.To.Database].Driver == "sqlite" {
 		v.fail(path+".lanes", "a SQLite file has one writer; remove it")
@@ -196,13 +146,7 @@ func (v *validator) to(path string, f Flush) {
 // mode checks how rows meet those that are there, and what tells them apart.
 func (v *validator) mode(path string, f Flush) {
 	t := f.To
-	allowed := map[string][]string{
-		Counters: {modeUpsert, modeInsert}, Hashes: {modeUpsert, modeReplace}, Scan: {modeUpsert, modeReplace},
-	}[f.From.Type]
-	if allowed == nil {
-		allowed = []string{modeUpsert, modeInsert, modeReplace, modeDelete}
-	}
-	v.choice(path+".mode", t.Mode, allowed...)
+	v.choice(path+".mode", t.Mode, modesOf(f.From.Kind())...)
 	switch {
 	case t.Mode == modeInsert && len(t.Key) > 0:
 		v.fail(path+".key", "not with mode insert; call it dedupe_key to leave out what is there already, or remove it")
@@ -220,10 +164,21 @@ func (v *validator) mode(path string, f Flush) {
 	}
 }
 
+// modesOf are the modes that suit what the source delivers.
+func modesOf(kind spec.Kind) []string {
+	switch kind.Delivers {
+	case spec.Increments:
+		return []string{modeUpsert, modeInsert}
+	case spec.States:
+		return []string{modeUpsert, modeReplace}
+	}
+	return []string{modeUpsert, modeInsert, modeReplace, modeDelete}
+}
+
 // sweeps refuses a second scan into a table: to each of them the rows of the other
 // would have vanished.
 func (v *validator) sweeps(path string, f Flush, seen map[string]string) {
-	if f.From.Type != Scan || f.To.Generation == "" {
+	if f.To.Generation == "" || !f.From.Kind().Takes(".to.generation") {
 		return
 	}
 	table := f.To.Database + "\x00" + f.To.Table + "\x00" + f.To.Generation

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+
+	"baton/internal/flush/source/spec"
 )
 
 var jobName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
@@ -55,7 +57,7 @@ func (v *validator) schedule(path string, j Job, checks Checks) {
 	if !v.required(path, j.Schedule, `"@every 5s" or "30 2 * * *"`) {
 		return
 	}
-	if from := j.Flush.From; j.always() && (from.Type == Scan || from.Mode == ModeWatermark) {
+	if from := j.Flush.From; j.always() && from.Kind().Looks {
 		v.fail(path, "@always waits for work, and only a look at everything tells whether there is some here; write how often to look, for example \"@every 1m\"")
 		return
 	}
@@ -77,11 +79,12 @@ func (v *validator) pattern(path, key string, check func(string) error) {
 
 // columns checks the mapping. Without one, columns are found in the catalogue.
 func (v *validator) columns(path string, f Flush) {
+	kind := f.From.Kind()
 	if len(f.Columns) == 0 {
-		if f.From.Type == Counters {
+		if kind.Delivers == spec.Increments {
 			v.fail(path+".columns", "required for counters; for example {id: $field, views: $value}")
 		}
-		if example, ok := valueColumns()[f.From.Value]; ok && f.From.Type == Scan {
+		if example, ok := valueColumns()[f.From.Value]; ok && kind.Takes(".from.value") {
 			v.fail(path+".columns", "required for value: %s; for example %s", f.From.Value, example)
 		}
 		return
@@ -89,9 +92,9 @@ func (v *validator) columns(path string, f Flush) {
 	v.members(path, f)
 	adds := false
 	for _, name := range slices.Sorted(maps.Keys(f.Columns)) {
-		adds = v.column(path+".columns."+name, f.Columns[name], f.From) || adds
+		adds = v.column(path+".columns."+name, f.Columns[name], kind) || adds
 	}
-	if f.From.Type == Counters && !adds {
+	if kind.Delivers == spec.Increments && !adds {
 		v.fail(path+".columns", "no column takes the increments; for example {views: $value}")
 	}
 	field, keys := "key", f.To.Key
@@ -117,7 +120,7 @@ func valueColumns() map[string]string {
 
 // members refuses to write all members of a set into the same row.
 func (v *validator) members(path string, f Flush) {
-	if f.From.Type != Scan || f.From.Value != "set" && f.From.Value != "zset" {
+	if !f.From.Kind().Takes(".from.value") || f.From.Value != "set" && f.From.Value != "zset" {
 		return
 	}
 	if !slices.ContainsFunc(f.To.Key, func(key string) bool { return f.Columns[key].From == "$member" }) {
@@ -126,7 +129,7 @@ func (v *validator) members(path string, f Flush) {
 }
 
 // column reports whether the column takes a counter's increments.
-func (v *validator) column(path string, c Column, from From) (adds bool) {
+func (v *validator) column(path string, c Column, kind spec.Kind) (adds bool) {
 	v.choice(path+".op", c.Op, "set", "add")
 	v.choice(path+".type", c.Type, "integer", "float", "numeric", "text", "bytes", "boolean", "timestamp", "date", "json", "uuid")
 	v.choice(path+".missing", c.Missing, "error", "null", "keep")
@@ -134,19 +137,19 @@ func (v *validator) column(path string, c Column, from From) (adds bool) {
 	if c.Format != "" && c.Type != "" && c.Type != "timestamp" && c.Type != "date" {
 		v.fail(path+".format", "only a timestamp or a date has a format, this is of type %s", c.Type)
 	}
-	if from.Type == Hashes || from.Type == Scan {
+	if kind.Delivers == spec.States {
 		if c.Op == "add" {
 			v.fail(path+".op", "only counters, list and stream add; a hash read twice would be added twice")
 		}
 		return false
 	}
-	if from.Type != Counters {
+	if kind.Delivers != spec.Increments {
 		return false
 	}
 	switch {
-	case from.single() && c.From == "$field":
+	case kind.Keyed() && c.From == "$field":
 		v.fail(path+".from", "$field is for counters in one hash; the name is what the key captures, for example id of hits:<id>")
-	case c.From != "$field" && c.From != "$value" && !from.single():
+	case c.From != "$field" && c.From != "$value" && !kind.Keyed():
 		v.fail(path+".from", "%q: a counter has $field, its field's name, and $value, its increment", c.From)
 	case c.From == "$value" && c.Op == "set":
 		v.fail(path+".op", "$value is an increment; set would lose what the row has, write add or leave op out")

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+
+	"baton/internal/text"
 )
 
 func (v *validator) notify() {
@@ -34,10 +36,12 @@ func (v *validator) told(at string, n Notify) {
 		}
 	}
 	names := make([]string, len(v.Jobs))
-	late := false
+	late, flushes := false, false
 	for i, j := range v.Jobs {
 		names[i] = j.Name
-		late = late || j.LateAfter > 0 && !j.always() && (len(n.Jobs) == 0 || slices.Contains(n.Jobs, j.Name))
+		concerned := len(n.Jobs) == 0 || slices.Contains(n.Jobs, j.Name)
+		late = late || concerned && j.LateAfter > 0 && !j.always()
+		flushes = flushes || concerned && !j.IsCommand()
 	}
 	for k, name := range n.Jobs {
 		switch {
@@ -49,13 +53,21 @@ func (v *validator) told(at string, n Notify) {
 			v.fail(fmt.Sprintf("%s.jobs[%d]", at, k), "%q: want each once", name)
 		}
 	}
-	if k := slices.Index(n.On, NotifyLate); k >= 0 && !late && len(n.On) < len(NotifyEvents()) {
-		v.fail(fmt.Sprintf("%s.on[%d]", at, k), "none of the jobs has late_after, so none is ever late; set it, or remove late")
+	never := func(event, why string) {
+		if k := slices.Index(n.On, event); k >= 0 && len(n.On) < len(NotifyEvents()) {
+			v.fail(fmt.Sprintf("%s.on[%d]", at, k), "%s", why)
+		}
+	}
+	if !late {
+		never(NotifyLate, "none of the jobs has late_after, so none is ever late; set it, or remove late")
+	}
+	if !flushes {
+		never(NotifyDeadLetters, "none of the jobs is a flush, so there are no dead letters; remove dead_letters")
 	}
 	if n.GiveUpAfter > longest {
-		v.fail(at+".give_up_after", "%s is more than a year", short(n.GiveUpAfter))
+		v.fail(at+".give_up_after", "%s is more than a year", text.Exact(n.GiveUpAfter))
 	} else if n.Timeout > n.GiveUpAfter {
-		v.fail(at+".timeout", "%s is more than give_up_after, %s", short(n.Timeout), short(n.GiveUpAfter))
+		v.fail(at+".timeout", "%s is more than give_up_after, %s", text.Exact(n.Timeout), text.Exact(n.GiveUpAfter))
 	}
 }
 
@@ -100,6 +112,6 @@ func (v *validator) bounds() {
 		v.fail("history.keep", "%d: want 1 to 10000 entries of each job", n)
 	}
 	if d := v.History.MaxAge; d > 10*longest {
-		v.fail("history.max_age", "%s is more than ten years", short(d))
+		v.fail("history.max_age", "%s is more than ten years", text.Exact(d))
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"strings"
 	"time"
+
+	"baton/internal/text"
 )
 
 // longest bounds what is a slip of the pen beyond it.
@@ -19,19 +21,22 @@ func (v *validator) policy(path string, p Policy) {
 	if p.OnLost == OnLostRerun && p.Overlap == OverlapAllow {
 		v.fail(v.whose(path, "on_lost"), "with overlap: allow several runs may be lost at a time, and only one could be run again; want skip, or another overlap")
 	}
+	if p.MaxOverlap < 0 || p.MaxOverlap == 1 {
+		v.fail(v.whose(path, "max_overlap"), "%d: want 2 or more; leave it out for any number, or set overlap: forbid for one", p.MaxOverlap)
+	}
 	v.retry(path, p)
 	for key, d := range map[string]time.Duration{
 		"starting_deadline": p.StartingDeadline, "jitter": p.Jitter, "timeout": p.Timeout, "grace": p.Grace, "late_after": p.LateAfter,
 	} {
 		if d > longest {
-			v.fail(v.whose(path, key), "%s is more than a year", short(d))
+			v.fail(v.whose(path, key), "%s is more than a year", text.Exact(d))
 		}
 	}
 	if p.StartingDeadline > 0 && p.Jitter >= p.StartingDeadline {
-		v.fail(v.whose(path, "starting_deadline"), "%s is not more than the jitter, %s, so a start may come too late to be made; raise it, or lower jitter", short(p.StartingDeadline), short(p.Jitter))
+		v.fail(v.whose(path, "starting_deadline"), "%s is not more than the jitter, %s, so a start may come too late to be made; raise it, or lower jitter", text.Exact(p.StartingDeadline), text.Exact(p.Jitter))
 	}
 	if p.LateAfter > 0 && p.Jitter >= p.LateAfter {
-		v.fail(v.whose(path, "late_after"), "%s is not more than the jitter, %s, so the job may be late before it starts; raise it, or lower jitter", short(p.LateAfter), short(p.Jitter))
+		v.fail(v.whose(path, "late_after"), "%s is not more than the jitter, %s, so the job may be late before it starts; raise it, or lower jitter", text.Exact(p.LateAfter), text.Exact(p.Jitter))
 	}
 }
 
@@ -44,7 +49,7 @@ func (v *validator) retry(path string, p Policy) {
 	case r.Limit == 0 && (r.Delay > 0 || r.MaxDelay > 0) && v.own(path, p, "retry"):
 		v.fail(at, "there is a delay and no limit, so nothing is tried again; set limit, or remove it")
 	case r.MaxDelay > 0 && r.Delay > r.MaxDelay:
-		v.fail(at+".delay", "%s is more than max_delay, %s", short(r.Delay), short(r.MaxDelay))
+		v.fail(at+".delay", "%s is more than max_delay, %s", text.Exact(r.Delay), text.Exact(r.MaxDelay))
 	case r.Delay > longest, r.MaxDelay > longest:
 		v.fail(at, "a delay of more than a year")
 	}
@@ -76,6 +81,9 @@ func (v *validator) pace(path string, j Job, checks Checks) {
 		v.paceless(path, j)
 		return
 	}
+	if j.Overlap != OverlapAllow && v.own(path, j.Policy, "max_overlap") {
+		v.fail(path+".max_overlap", "only with overlap: allow, as others have one run at a time; remove it, or set overlap: allow")
+	}
 	spread, tried := j.Jitter > 0, j.Retry.Limit > 0 && v.own(path, j.Policy, "retry")
 	every := strings.HasPrefix(strings.TrimSpace(j.Schedule), "@every")
 	if checks.Interval == nil || !spread && !tried && !every {
@@ -91,19 +99,19 @@ func (v *validator) pace(path string, j Job, checks Checks) {
 	switch {
 	case j.Jitter < interval:
 	case v.own(path, j.Policy, "jitter"):
-		v.fail(path+".jitter", "%s is not less than the time between two slots, %s; lower it", short(j.Jitter), short(interval))
+		v.fail(path+".jitter", "%s is not less than the time between two slots, %s; lower it", text.Exact(j.Jitter), text.Exact(interval))
 	default:
-		v.fail(path+".schedule", "two slots are %s apart, and the jitter of defaults, %s, is not less; give this job a smaller jitter of its own", short(interval), short(j.Jitter))
+		v.fail(path+".schedule", "two slots are %s apart, and the jitter of defaults, %s, is not less; give this job a smaller jitter of its own", text.Exact(interval), text.Exact(j.Jitter))
 	}
 	if tried && j.Retry.Delay >= interval {
-		v.fail(path+".retry", "the first retry is after %s, but the next slot comes after %s and takes its place; lower delay, or remove retry", short(j.Retry.Delay), short(interval))
+		v.fail(path+".retry", "the first retry is after %s, but the next slot comes after %s and takes its place; lower delay, or remove retry", text.Exact(j.Retry.Delay), text.Exact(interval))
 	}
 }
 
 // paceless refuses what a job would be trusted to do that runs all the time, and has
 // neither slots nor an end.
 func (v *validator) paceless(path string, j Job) {
-	for _, key := range []string{"timeout", "catch_up", "starting_deadline", "jitter", "retry", "late_after", "on_lost"} {
+	for _, key := range []string{"timeout", "catch_up", "starting_deadline", "jitter", "retry", "late_after", "on_lost", "max_overlap"} {
 		if v.own(path, j.Policy, key) {
 			v.fail(path+"."+key, "not with @always: it has no slots, runs for as long as its node leads, and is started again whenever it ends; remove it")
 		}

@@ -10,6 +10,7 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/elector"
+	"baton/internal/text"
 
 	"go.uber.org/zap"
 )
@@ -140,11 +141,11 @@ func (a *abdicator) watch(ctx context.Context) *elector.Abdication {
 			told = false
 		case a.alone(ctx):
 			if !told {
-				a.log.Warn("a database is away, and no other node is there to try: going on", zap.String("database", name), zap.Duration("for", brief(silent)))
+				a.log.Warn("a database is away, and no other node is there to try: going on", zap.String("database", name), zap.Duration("for", silent.Round(100*time.Millisecond)))
 			}
 			told = true
 		default:
-			return a.abdicate(ctx, fmt.Sprintf("database %q has not answered here for %v, while redis does", name, brief(silent)))
+			return a.abdicate(ctx, fmt.Sprintf("database %q has not answered here for %v, while redis does", name, text.Duration(silent)))
 		}
 	}
 }

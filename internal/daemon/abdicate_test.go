@@ -13,7 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"baton/internal/elector"
-	"baton/internal/redisstore"
+	"baton/internal/redislock"
 )
 
 // distant is a database that a test takes away.
@@ -47,11 +47,11 @@ func (d *distant) Ping(ctx context.Context) error {
 type drawn struct {
 	election
 	mu      sync.Mutex
-	picture redisstore.Picture
+	picture redislock.Picture
 	aside   []time.Duration // what this node has noted
 }
 
-func (d *drawn) Picture(context.Context, int) (redisstore.Picture, error) {
+func (d *drawn) Picture(context.Context, int) (redislock.Picture, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	p := d.picture
@@ -79,7 +79,7 @@ func (d *drawn) noted() time.Duration {
 	return d.aside[len(d.aside)-1]
 }
 
-func (d *drawn) draw(change func(*redisstore.Picture)) {
+func (d *drawn) draw(change func(*redislock.Picture)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	change(&d.picture)
@@ -89,7 +89,7 @@ func (d *drawn) draw(change func(*redisstore.Picture)) {
 // database main.
 func resigner(t *testing.T) (*abdicator, *drawn, *distant) {
 	t.Helper()
-	e := &drawn{picture: redisstore.Picture{Nodes: []redisstore.Node{{ID: "a"}, {ID: "b"}}}}
+	e := &drawn{picture: redislock.Picture{Nodes: []redislock.Node{{ID: "a"}, {ID: "b"}}}}
 	db := &distant{}
 	return &abdicator{
 		nodeID: "a", after: 30 * time.Second, poll: 2 * time.Second, databases: map[string]pinger{"main": db, "other": &distant{}},
@@ -152,12 +152,12 @@ func TestADatabaseThatAnswersNowAndThenIsNotAway(t *testing.T) {
 }
 
 func TestALeaderWithoutItsDatabaseGoesOnWhereNobodyElseCouldLead(t *testing.T) {
-	others := map[string]func(p *redisstore.Picture){
-		"no other node":    func(p *redisstore.Picture) { p.Nodes = p.Nodes[:1] },
-		"an observer":      func(p *redisstore.Picture) { p.Nodes[1].Observer = true },
-		"one long gone":    func(p *redisstore.Picture) { p.Nodes[1].SeenMS = 1 },
-		"one that was it":  func(p *redisstore.Picture) { p.Aside = map[string]redisstore.Aside{"b": {Left: time.Second}} },
-		"a foreign reader": func(p *redisstore.Picture) { p.Nodes = nil },
+	others := map[string]func(p *redislock.Picture){
+		"no other node":    func(p *redislock.Picture) { p.Nodes = p.Nodes[:1] },
+		"an observer":      func(p *redislock.Picture) { p.Nodes[1].Observer = true },
+		"one long gone":    func(p *redislock.Picture) { p.Nodes[1].SeenMS = 1 },
+		"one that was it":  func(p *redislock.Picture) { p.Aside = map[string]redislock.Aside{"b": {Left: time.Second}} },
+		"a foreign reader": func(p *redislock.Picture) { p.Nodes = nil },
 	}
 	for name, change := range others {
 		t.Run(name, func(t *testing.T) {
@@ -168,7 +168,7 @@ func TestALeaderWithoutItsDatabaseGoesOnWhereNobodyElseCouldLead(t *testing.T) {
 				if got, after := abdicates(t, a, time.Hour); got != nil {
 					t.Fatalf("abdicated after %v: %v", after, got)
 				}
-				e.draw(func(p *redisstore.Picture) { p.Aside, p.Nodes = nil, []redisstore.Node{{ID: "a"}, {ID: "b"}} })
+				e.draw(func(p *redislock.Picture) { p.Aside, p.Nodes = nil, []redislock.Node{{ID: "a"}, {ID: "b"}} })
 				if got, _ := abdicates(t, a, time.Hour); got == nil {
 					t.Error("did not abdicate when another node was there")
 				}
@@ -221,33 +221,33 @@ func TestWhoAbdicatedComesBackIfNobodyElseLeads(t *testing.T) {
 				return false
 			}
 		}
-		cools := func(p func(*redisstore.Picture)) {
-			e.draw(func(old *redisstore.Picture) { *old = redisstore.Picture{}; p(old) })
+		cools := func(p func(*redislock.Picture)) {
+			e.draw(func(old *redislock.Picture) { *old = redislock.Picture{}; p(old) })
 			a.observer.standAside(time.Minute, "x")
 			over = make(chan struct{})
 			a.cooling <- coolDown{time.Minute, "x", over}
 		}
 		home := func() { // ends what still goes on
 			t.Helper()
-			e.draw(func(p *redisstore.Picture) { *p = redisstore.Picture{} })
+			e.draw(func(p *redislock.Picture) { *p = redislock.Picture{} })
 			if !comesBack(time.Minute) {
 				t.Error("did not come back in the end")
 			}
 		}
 
-		cools(func(*redisstore.Picture) {})
+		cools(func(*redislock.Picture) {})
 		if began := time.Now(); !comesBack(time.Minute) || time.Since(began) != 2*a.poll {
 			t.Errorf("came back after %v, want two looks", time.Since(began))
 		}
 		if why := a.observer.standsAside(); why != "" {
 			t.Errorf("still %q", why)
 		}
-		for name, p := range map[string]redisstore.Picture{
+		for name, p := range map[string]redislock.Picture{
 			"another leads": {Owner: "o"},
-			"paused":        {Control: redisstore.Control{Paused: &redisstore.Pause{}}},
-			"quarantined":   {Control: redisstore.Control{Quarantine: time.Second}},
+			"paused":        {Control: redislock.Control{Paused: &redislock.Pause{}}},
+			"quarantined":   {Control: redislock.Control{Quarantine: time.Second}},
 		} {
-			cools(func(old *redisstore.Picture) { *old = p })
+			cools(func(old *redislock.Picture) { *old = p })
 			if comesBack(2 * time.Hour) {
 				t.Errorf("%s: came back", name)
 			}
@@ -256,14 +256,14 @@ func TestWhoAbdicatedComesBackIfNobodyElseLeads(t *testing.T) {
 			}
 			home()
 		}
-		cools(func(p *redisstore.Picture) { p.Owner = "o" })
+		cools(func(p *redislock.Picture) { p.Owner = "o" })
 		time.Sleep(20 * time.Second)
-		e.draw(func(p *redisstore.Picture) { p.Owner = "" }) // it has died
+		e.draw(func(p *redislock.Picture) { p.Owner = "" }) // it has died
 		if !comesBack(10 * time.Second) {
 			t.Error("did not come back when the successor had died")
 		}
 
-		cools(func(p *redisstore.Picture) { p.Owner = "o" })
+		cools(func(p *redislock.Picture) { p.Owner = "o" })
 		db.set(false, false)
 		if began := time.Now(); comesBack(time.Minute - time.Second) {
 			t.Errorf("came back after %v, before its cool-down was over", time.Since(began))

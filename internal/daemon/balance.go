@@ -4,10 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
-	"baton/internal/redisstore"
+	"baton/internal/redislock"
 
 	"go.uber.org/zap"
 )
@@ -20,15 +21,24 @@ type seat interface {
 	// idle reports that no run would be cut off if the lock went to another node now:
 	// none goes on under it but those that go on always, and none is about to begin.
 	idle() bool
-	picture(ctx context.Context) (redisstore.Picture, error)
+	// heard answers from memory. It fails while Redis does not answer.
+	heard() (heard, error)
+	picture(ctx context.Context) (redislock.Picture, error)
 	// handOver has this node step down in favour of another. It fails, and changes
 	// nothing, if a run has begun meanwhile.
 	handOver(ctx context.Context, to, reason string) error
 }
 
+// heard is what a node knows of an election without asking.
+type heard struct {
+	leader string // "" where no node is known to lead
+	free   bool   // nobody is known to hold the lock
+	barred bool   // and nobody may take it
+}
+
 // balancer spreads the locks over the nodes that contend for them, so that each leads
 // about as many: a node that leads its share leaves a free lock to others first, and one
-// that leads two more than another hands it one. It starts nothing and ends no run; that
+// that leads two more than another hands it one, or several where it is far more. It starts nothing and ends no run; that
 // two nodes never lead at once is the locks' affair. With one lock there is nothing to do.
 type balancer struct {
 	self  string
@@ -65,7 +75,7 @@ func (b *balancer) run(ctx context.Context) {
 	}
 }
 
-// step looks once, and hands over at most one lock.
+// step looks once, and hands over what is to be.
 func (b *balancer) step(ctx context.Context) {
 	seats := b.seats()
 	if len(seats) < 2 {
@@ -81,22 +91,22 @@ func (b *balancer) step(ctx context.Context) {
 	now := time.Now()
 	b.learn(now, s)
 	b.remember(s)
-	m := b.decide(now, s)
-	if m == nil {
-		return
-	}
-	for _, seat := range seats {
-		if seat.lockKey() != m.lock || !seat.leads() || !seat.idle() {
+	for _, m := range b.decide(now, s) {
+		i := slices.IndexFunc(seats, func(seat seat) bool { return seat.lockKey() == m.lock && seat.leads() && seat.idle() })
+		if i < 0 {
+			continue
+		}
+		if !b.fits(ctx, seats[i], m) {
+			b.postpone(now, m.lock)
 			continue
 		}
 		b.noteHandover(now, m, s.lease)
-		if err := b.ask(ctx, seat, m); err != nil {
+		if err := b.ask(ctx, seats[i], m); err != nil {
 			b.log.Info("a lock could not be handed over", zap.String("lock_key", m.lock), zap.String("to", m.to), zap.Error(err))
 			b.failedHandover(now, s.lease)
 			return
 		}
 		b.log.Info("handing a lock over to spread the work", zap.String("lock_key", m.lock), zap.String("to", m.to), zap.String("reason", m.reason))
-		return
 	}
 }
 
@@ -109,19 +119,51 @@ func (b *balancer) ask(ctx context.Context, seat seat, m *move) error {
 	return seat.handOver(ctx, m.to, m.reason)
 }
 
-// look reads every election.
+// look reads one election, which tells what nodes there are: those that matter contend for
+// all of these locks. Who leads the others this node has heard, as it contends for them: so
+// what is read does not grow with the locks.
 func (b *balancer) look(ctx context.Context, seats []seat) (*scene, error) {
+	p, err := pictureOf(ctx, seats[0])
+	if err != nil {
+		return nil, err
+	}
 	s := &scene{self: b.self}
-	for _, seat := range seats {
-		at, cancel := context.WithTimeout(ctx, balanceTimeout)
-		p, err := seat.picture(at)
-		cancel()
-		if err != nil {
-			return nil, fmt.Errorf("lock %q: %w", seat.lockKey(), err)
+	shown := contestOf("", false, false, p)
+	for i, seat := range seats {
+		c := shown // with its nodes
+		c.lock, c.leads, c.idle = seat.lockKey(), seat.leads(), seat.idle()
+		if i > 0 {
+			h, err := seat.heard()
+			if err != nil {
+				return nil, fmt.Errorf("lock %q: %w", seat.lockKey(), err)
+			}
+			c.leader, c.free, c.barred = h.leader, h.free, h.barred
 		}
-		s.add(seat.lockKey(), seat.leads(), seat.idle(), p)
+		s.add(c, p)
 	}
 	return s, nil
+}
+
+func pictureOf(ctx context.Context, seat seat) (redislock.Picture, error) {
+	ctx, cancel := context.WithTimeout(ctx, balanceTimeout)
+	defer cancel()
+	p, err := seat.picture(ctx)
+	if err != nil {
+		return p, fmt.Errorf("lock %q: %w", seat.lockKey(), err)
+	}
+	return p, nil
+}
+
+// fits reads the election of a lock that is about to be handed over: what is known of it
+// by hearsay may be out of date, and who stands aside in it is known to Redis alone.
+func (b *balancer) fits(ctx context.Context, seat seat, m *move) bool {
+	p, err := pictureOf(ctx, seat)
+	if err != nil {
+		return false
+	}
+	c := contestOf(m.lock, seat.leads(), seat.idle(), p)
+	to, there := c.find(m.to)
+	return there && !to.aside && c.leader == b.self && c.leads && c.idle && !c.barred && !c.outranked(b.self)
 }
 
 func (b *balancer) remember(s *scene) {
@@ -140,11 +182,9 @@ func (b *balancer) courtesy(lockKey string) time.Duration {
 	b.mu.Lock()
 	s := b.last
 	b.mu.Unlock()
-	led := map[string]bool{}
-	keys := make([]string, len(seats))
+	parts := make([]part, len(seats))
 	for i, seat := range seats {
-		keys[i] = seat.lockKey()
-		led[keys[i]] = seat.leads()
+		parts[i] = part{lock: seat.lockKey(), ours: seat.leads()}
 	}
-	return courtesyFor(b.self, lockKey, keys, led, s)
+	return courtesyFor(b.self, lockKey, parts, s)
 }

@@ -15,6 +15,9 @@ const (
 	// nextMover is after how long without any change the node with the second most locks
 	// hands one over, although another has more: that one may have runs that do not end.
 	nextMover = time.Minute
+	// mostAtOnce is how many locks a node hands over at once, where it leads far more than
+	// others: each costs a round trip or two.
+	mostAtOnce = 16
 )
 
 // move is a lock to hand over.
@@ -29,13 +32,14 @@ type watch struct {
 	leaders  map[string]string    // of locks, at the last look
 	at       time.Time            // of the last look, by Redis' clock
 	changed  time.Time            // when leaders last did
-	handing  *move                // under way; nil: none is
-	giveUpAt time.Time            // on it
+	handing  []*move              // under way
+	giveUpAt time.Time            // on them
 	rests    time.Time            // nothing is handed over before
+	later    map[string]time.Time // nor is this lock, and others first
 }
 
 func newWatch() watch {
-	return watch{since: map[string]time.Time{}, lost: map[string]time.Time{}, leaders: map[string]string{}}
+	return watch{since: map[string]time.Time{}, lost: map[string]time.Time{}, leaders: map[string]string{}, later: map[string]time.Time{}}
 }
 
 // suspected reports that a node has not told of itself since a lease of its ran out, or
@@ -74,35 +78,58 @@ func (w *watch) learn(now time.Time, s *scene) {
 
 // follow finds out what became of a handover.
 func (w *watch) follow(now time.Time, s *scene) {
-	if w.handing == nil {
-		return
-	}
-	switch leader := w.leaders[w.handing.lock]; {
-	case leader == w.handing.to:
-		w.handing = nil
-	case now.After(w.giveUpAt) || leader != "" && leader != s.self:
-		w.lost[w.handing.to] = s.now
-		w.handing = nil
-	}
+	w.handing = slices.DeleteFunc(w.handing, func(m *move) bool {
+		leader := w.leaders[m.lock]
+		failed := now.After(w.giveUpAt) || leader != "" && leader != s.self
+		if leader != m.to && failed {
+			w.lost[m.to] = s.now
+		}
+		return leader == m.to || failed
+	})
 }
 
-// noteHandover begins one: until it is over nothing else is handed over.
+// noteHandover begins one: until those under way are over nothing else is handed over.
 func (w *watch) noteHandover(now time.Time, m *move, lease time.Duration) {
-	w.handing, w.giveUpAt = m, now.Add(2*lease)
+	w.handing, w.giveUpAt = append(w.handing, m), now.Add(2*lease)
 }
 
-// failedHandover ends one that could not be asked for.
+// failedHandover ends the last one, which could not be asked for.
 func (w *watch) failedHandover(now time.Time, lease time.Duration) {
-	w.handing, w.rests = nil, now.Add(lease)
+	w.handing, w.rests = w.handing[:len(w.handing)-1], now.Add(lease)
 }
 
-// decide chooses a lock to hand over, or nil. Among nodes that see the same, one at a time
-// does, and every handover brings two nodes nearer that were two or more apart: it ends.
-func (w *watch) decide(now time.Time, s *scene) *move {
+// postpone has other locks handed over first: this one cannot be now.
+func (w *watch) postpone(now time.Time, lock string) { w.later[lock] = now.Add(nextMover) }
+
+// decide chooses locks to hand over: one, or several where others lead far less. Among nodes
+// that see the same, one at a time does, and every handover brings two nodes nearer that
+// were two or more apart: it ends.
+func (w *watch) decide(now time.Time, s *scene) (moves []*move) {
 	ours, ok := s.peers[s.self]
-	if !ok || w.handing != nil || now.Before(w.rests) || s.unsettled() {
+	if !ok || len(w.handing) > 0 || now.Before(w.rests) || s.unsettled() {
 		return nil
 	}
+	least := slices.Min(slices.Collect(maps.Values(s.peers)))
+	after := scene{self: s.self, contests: slices.Clone(s.contests), peers: maps.Clone(s.peers)}
+	for range min(max((ours-least)/4, 1), mostAtOnce) {
+		m := w.next(now, &after)
+		if m == nil {
+			break
+		}
+		moves = append(moves, m)
+		after.contests = slices.DeleteFunc(after.contests, func(c contest) bool { return c.lock == m.lock })
+		after.peers[m.to]++
+		after.peers[s.self]--
+	}
+	for _, m := range moves {
+		m.reason = fmt.Sprintf(balanceWords+"%s leads %d of %d locks, %s %d", m.to, s.peers[m.to], len(s.contests), s.self, ours)
+	}
+	return moves
+}
+
+// next chooses one, or nil.
+func (w *watch) next(now time.Time, s *scene) *move {
+	ours := s.peers[s.self]
 	turn := time.Duration(s.rank()) * nextMover
 	ids := slices.Collect(maps.Keys(s.peers))
 	slices.SortFunc(ids, func(a, b string) int { return cmp.Or(cmp.Compare(s.peers[a], s.peers[b]), cmp.Compare(a, b)) })
@@ -115,10 +142,10 @@ func (w *watch) decide(now time.Time, s *scene) *move {
 		}
 		for _, c := range s.contests {
 			to, _ := c.find(id)
-			if !c.leads || !c.idle || c.barred || to.aside || s.outranked(c.lock) {
+			if !c.leads || !c.idle || c.barred || to.aside || c.outranked(s.self) || now.Before(w.later[c.lock]) {
 				continue
 			}
-			return &move{c.lock, id, fmt.Sprintf(balanceWords+"%s leads %d of %d locks, %s %d", id, s.peers[id], len(s.contests), s.self, ours)}
+			return &move{lock: c.lock, to: id}
 		}
 	}
 	return nil

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"baton/internal/redisstore"
+	"baton/internal/redislock"
 
 	"go.uber.org/zap"
 )
@@ -18,8 +18,9 @@ type chair struct {
 	lock    string
 	gone    atomic.Bool // b leads it
 	busy    bool
-	away    error // of the store
-	refuses error // of an order
+	away    error             // of the store
+	refuses error             // of an order
+	control redislock.Control // that only a look shows
 	looks   int
 	orders  []string
 }
@@ -28,14 +29,20 @@ func (c *chair) lockKey() string { return c.lock }
 func (c *chair) leads() bool     { return !c.gone.Load() }
 func (c *chair) idle() bool      { return !c.busy }
 
-func (c *chair) picture(context.Context) (redisstore.Picture, error) {
-	c.looks++
-	p := redisstore.Picture{Now: time.Now(), Owner: "owner", Leader: "a", TTL: 10 * time.Second}
+func (c *chair) leader() string {
 	if c.gone.Load() {
-		p.Leader = "b"
+		return "b"
 	}
+	return "a"
+}
+
+func (c *chair) heard() (heard, error) { return heard{leader: c.leader()}, c.away }
+
+func (c *chair) picture(context.Context) (redislock.Picture, error) {
+	c.looks++
+	p := redislock.Picture{Now: time.Now(), Owner: "owner", Leader: c.leader(), TTL: 10 * time.Second, Control: c.control}
 	for _, id := range []string{"a", "b"} {
-		p.Nodes = append(p.Nodes, redisstore.Node{ID: id, SeenMS: p.Now.UnixMilli()})
+		p.Nodes = append(p.Nodes, redislock.Node{ID: id, SeenMS: p.Now.UnixMilli()})
 	}
 	return p, c.away
 }
@@ -116,6 +123,59 @@ func TestNothingIsHandedOverByWhatCannotBeSeen(t *testing.T) {
 		balancing(t, time.Minute, c, &chair{away: errors.New("redis is away")})
 		if c.looks < 25 || len(c.orders) > 0 {
 			t.Errorf("%d looks, orders %v", c.looks, c.orders)
+		}
+	})
+}
+
+// What is read does not grow with the locks.
+func TestALookReadsOneElectionHoweverManyThereAre(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		chairs := make([]*chair, 100)
+		for i := range chairs {
+			chairs[i] = &chair{busy: true}
+		}
+		balancing(t, time.Minute, chairs...)
+		others := 0
+		for _, c := range chairs[1:] {
+			others += c.looks
+		}
+		if chairs[0].looks < 25 || others > 0 {
+			t.Errorf("%d looks at the first of 100 elections, %d at the others", chairs[0].looks, others)
+		}
+	})
+}
+
+// What a node has heard may be out of date: a lock that is not to be handed over now is left
+// for another one.
+func TestALockIsLookedAtBeforeItIsHandedOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, ordered, third := &chair{busy: true}, &chair{control: redislock.Control{StepDown: "c"}}, &chair{}
+		balancing(t, 20*time.Second, first, ordered, third)
+		if ordered.looks == 0 || len(ordered.orders) > 0 || len(third.orders) != 1 {
+			t.Errorf("%d looks at a lock about which an order is under way, orders %v; of the next %v", ordered.looks, ordered.orders, third.orders)
+		}
+	})
+}
+
+// A node that has begun before the others may lead hundreds.
+func TestManyLocksAreHandedOverSeveralAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		chairs := make([]*chair, 100)
+		for i := range chairs {
+			chairs[i] = &chair{}
+		}
+		balancing(t, 2*time.Minute, chairs...)
+		gone := 0
+		for _, c := range chairs {
+			if c.gone.Load() {
+				gone++
+			}
+			if len(c.orders) > 1 {
+				t.Errorf("a lock was handed over %d times", len(c.orders))
+			}
+		}
+		if gone < 48 || gone > 50 {
+			t.Errorf("of 100 locks %d were handed over to one who led none, want half", gone)
 		}
 	})
 }

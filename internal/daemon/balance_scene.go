@@ -1,12 +1,11 @@
 package daemon
 
 import (
-	"cmp"
 	"hash/fnv"
 	"slices"
 	"time"
 
-	"baton/internal/redisstore"
+	"baton/internal/redislock"
 )
 
 // scene is the elections of a node at one look.
@@ -15,6 +14,9 @@ type scene struct {
 	now      time.Time // by Redis' clock
 	lease    time.Duration
 	contests []contest
+	of       map[string]contest // the same by lock, once all are known
+	// reluctant: this node stepped down by an operator's order lately.
+	reluctant bool
 	// peers are the nodes among which this one's locks are spread, itself included, with
 	// how many of the locks each leads. Only such count as contend for the same locks
 	// under the same terms: of the same configuration, since who leads what under
@@ -45,8 +47,14 @@ type contender struct {
 	reluctant bool
 }
 
-// add takes note of one election.
-func (s *scene) add(lockKey string, leads, idle bool, p redisstore.Picture) {
+// add takes note of one election, of which a picture tells the time and the lease.
+func (s *scene) add(c contest, p redislock.Picture) {
+	s.contests = append(s.contests, c)
+	s.now, s.lease = p.Now, max(s.lease, p.TTL)
+}
+
+// contestOf is an election as a picture shows it.
+func contestOf(lockKey string, leads, idle bool, p redislock.Picture) contest {
 	c := contest{
 		lock: lockKey, leads: leads, idle: idle, leader: p.Leader, free: p.Owner == "",
 		barred: p.Paused != nil || p.Quarantine > 0 || p.StepDown != "" || p.Owner == "" && p.ReservedFor != "",
@@ -54,13 +62,17 @@ func (s *scene) add(lockKey string, leads, idle bool, p redisstore.Picture) {
 	for _, n := range candidates(p) {
 		c.nodes = append(c.nodes, contender{id: n.ID, priority: n.Priority, config: n.ConfigHash, seen: n.Seen(), aside: asideOf(p, n.ID) != "", reluctant: n.Reluctant})
 	}
-	s.contests = append(s.contests, c)
-	s.now, s.lease = p.Now, max(s.lease, p.TTL)
+	return c
 }
 
 // complete finds the peers, once all elections are known. Nodes that are suspected to be
 // dead are none.
 func (s *scene) complete(suspected func(id string, seen time.Time) bool) {
+	s.of = make(map[string]contest, len(s.contests))
+	for _, c := range s.contests {
+		s.of[c.lock] = c
+	}
+	s.reluctant = s.saysReluctant(s.self)
 	s.peers = map[string]int{}
 	count := map[string]int{}
 	seen := s.seen()
@@ -76,7 +88,7 @@ func (s *scene) complete(suspected func(id string, seen time.Time) bool) {
 		}
 	}
 	for id, n := range count {
-		if n == len(s.contests) && (id == s.self || !suspected(id, seen[id]) && !s.reluctant(id)) {
+		if n == len(s.contests) && (id == s.self || !suspected(id, seen[id]) && !s.saysReluctant(id)) {
 			s.peers[id] = 0
 		}
 	}
@@ -87,8 +99,8 @@ func (s *scene) complete(suspected func(id string, seen time.Time) bool) {
 	}
 }
 
-// reluctant reports whether a node says so in any of the elections.
-func (s *scene) reluctant(id string) bool {
+// saysReluctant reports whether a node does in any of the elections.
+func (s *scene) saysReluctant(id string) bool {
 	return slices.ContainsFunc(s.contests, func(c contest) bool {
 		n, _ := c.find(id)
 		return n.reluctant
@@ -131,6 +143,12 @@ const (
 	mostCourtesy  = 400 * time.Millisecond
 )
 
+// part is this node's part in one election: whether it leads.
+type part struct {
+	lock string
+	ours bool
+}
+
 // courtesyFor is how long a node leaves a free lock to others: not at all while it leads
 // fewer than its share, and hardly where nobody is left who leads fewer. s is what was
 // last seen, nil before the first look.
@@ -138,32 +156,30 @@ const (
 // Where many locks are free at once, as at the start or after a quarantine, no node leads
 // anything, and whoever asks first would win them all. So each node asks for them one
 // after the other, and each in an order of its own.
-func courtesyFor(self, lockKey string, keys []string, led map[string]bool, s *scene) time.Duration {
-	ours, free := 0, []string{}
-	for _, key := range keys {
-		switch {
-		case led[key]:
-			ours++
-		case s == nil || s.isFree(key):
-			free = append(free, key)
-		}
-	}
-	slices.SortFunc(free, func(a, b string) int { return cmp.Compare(taste(self, a), taste(self, b)) })
+//
+// Every attempt at every lock asks this: it takes time in proportion to the locks, no more.
+func courtesyFor(self, lockKey string, parts []part, s *scene) time.Duration {
 	if s == nil {
-		return min(time.Duration(max(slices.Index(free, lockKey), 0))*courtesyStep, mostCourtesy)
+		return inTurn(self, lockKey, parts, s, mostCourtesy)
 	}
-	if len(s.peers) < 2 || s.outranked(lockKey) {
+	if len(s.peers) < 2 || s.of[lockKey].outranked(self) {
 		return 0
 	}
-	if s.reluctant(self) {
-		if !s.rivals(lockKey, len(keys)+1) {
+	if s.reluctant {
+		if !s.rivals(lockKey, len(parts)+1) {
 			return 0 // the last but one has died: there is nobody to leave it to
 		}
 		return mostCourtesy
 	}
-	share := (len(keys) + len(s.peers) - 1) / len(s.peers)
+	ours := 0
+	for _, p := range parts {
+		if p.ours {
+			ours++
+		}
+	}
+	share := (len(parts) + len(s.peers) - 1) / len(s.peers)
 	if ours < share {
-		return min(time.Duration(max(slices.Index(free, lockKey), 0))*courtesyStep, leastCourtesy)
+		return inTurn(self, lockKey, parts, s, leastCourtesy)
 	}
 	// Two who lead as many shall not ask at the same moments for all of several locks.
 	chance := time.Duration(taste(self, lockKey)%uint32(courtesyStep/time.Millisecond)) * time.Millisecond
@@ -173,15 +189,28 @@ func courtesyFor(self, lockKey string, keys []string, led map[string]bool, s *sc
 	return min(leastCourtesy+time.Duration(ours-share)*courtesyStep+chance, mostCourtesy)
 }
 
+// inTurn is how long a node waits so that it asks first for the free locks that are more to
+// its taste: a step for each, most at most.
+func inTurn(self, lockKey string, parts []part, s *scene, most time.Duration) time.Duration {
+	if s != nil && !s.of[lockKey].free {
+		return 0
+	}
+	wait, mine := time.Duration(0), taste(self, lockKey)
+	for _, p := range parts {
+		if wait >= most {
+			return most
+		}
+		if !p.ours && (s == nil || s.of[p.lock].free) && taste(self, p.lock) < mine {
+			wait += courtesyStep
+		}
+	}
+	return min(wait, most)
+}
+
 // rivals reports that a peer would rather have the lock than one who leads so many: it
 // leads fewer. Whoever has lost the lock is none, for it most likely died.
 func (s *scene) rivals(lockKey string, ours int) bool {
-	last := ""
-	for _, c := range s.contests {
-		if c.lock == lockKey {
-			last = c.leader
-		}
-	}
+	last := s.of[lockKey].leader
 	for id, leads := range s.peers {
 		if id != s.self && id != last && leads < ours {
 			return true
@@ -190,21 +219,11 @@ func (s *scene) rivals(lockKey string, ours int) bool {
 	return false
 }
 
-func (s *scene) isFree(lockKey string) bool {
-	return slices.ContainsFunc(s.contests, func(c contest) bool { return c.lock == lockKey && c.free })
-}
-
 // outranked reports that a live node of a higher priority contends for the lock: it goes
 // first anyway, and nothing is spread.
-func (s *scene) outranked(lockKey string) bool {
-	for _, c := range s.contests {
-		if c.lock != lockKey {
-			continue
-		}
-		me, _ := c.find(s.self)
-		return slices.ContainsFunc(c.nodes, func(n contender) bool { return n.priority > me.priority && !n.aside })
-	}
-	return false
+func (c contest) outranked(self string) bool {
+	me, _ := c.find(self)
+	return slices.ContainsFunc(c.nodes, func(n contender) bool { return n.priority > me.priority && !n.aside })
 }
 
 // taste puts locks in an order that differs from node to node.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"baton/internal/redisstore"
+	"baton/internal/redislock"
 )
 
 // hosts is some nodes and their locks, as Redis would tell of them, in steps of a look.
@@ -17,7 +17,7 @@ type hosts struct {
 	now     time.Time
 	locks   map[string][]string // of a configuration
 	up      map[string]*host
-	listed  map[string]redisstore.Node // also those that have died
+	listed  map[string]redislock.Node // also those that have died
 	leader  map[string]string
 	dead    map[string]time.Time // locks whose leader has died: when its lease ends
 	orders  map[string]string    // to whom a lock goes at the next step
@@ -40,7 +40,7 @@ const (
 
 func newHosts(seed uint64, locks map[string][]string) *hosts {
 	return &hosts{
-		rng: rand.New(rand.NewPCG(seed, 7)), now: time.UnixMilli(1_800_000_000_000), locks: locks, up: map[string]*host{}, listed: map[string]redisstore.Node{},
+		rng: rand.New(rand.NewPCG(seed, 7)), now: time.UnixMilli(1_800_000_000_000), locks: locks, up: map[string]*host{}, listed: map[string]redislock.Node{},
 		leader: map[string]string{}, dead: map[string]time.Time{}, orders: map[string]string{},
 	}
 }
@@ -54,7 +54,7 @@ func (h *hosts) join(id, config string, priority int) *host {
 
 // tell writes the node's presence.
 func (h *hosts) tell(n *host) {
-	node := redisstore.Node{ID: n.id, SeenMS: h.now.UnixMilli()}
+	node := redislock.Node{ID: n.id, SeenMS: h.now.UnixMilli()}
 	node.ConfigHash, node.Priority = n.config, n.priority
 	h.listed[n.id] = node
 }
@@ -70,8 +70,8 @@ func (h *hosts) crash(id string) {
 	}
 }
 
-func (h *hosts) picture(lock string) redisstore.Picture {
-	p := redisstore.Picture{Now: h.now, TTL: simLease, Leader: h.leader[lock], Owner: h.leader[lock]}
+func (h *hosts) picture(lock string) redislock.Picture {
+	p := redislock.Picture{Now: h.now, TTL: simLease, Leader: h.leader[lock], Owner: h.leader[lock]}
 	for _, id := range slices.Sorted(maps.Keys(h.listed)) {
 		if n := h.listed[id]; slices.Contains(h.locks[n.ConfigHash], lock) {
 			p.Nodes = append(p.Nodes, n)
@@ -103,7 +103,7 @@ func (h *hosts) step(t *testing.T) {
 		s := h.look(n)
 		n.watch.learn(h.now, s)
 		n.last = s
-		if m := n.watch.decide(h.now, s); m != nil {
+		for _, m := range n.watch.decide(h.now, s) {
 			if n.busy[m.lock] || h.leader[m.lock] != n.id {
 				t.Fatalf("%s hands over %v", n.id, m)
 			}
@@ -125,7 +125,7 @@ func (h *hosts) look(n *host) *scene {
 		if _, ordered := h.orders[lock]; ordered {
 			p.StepDown = "ordered"
 		}
-		s.add(lock, h.leads(n, lock), !n.busy[lock], p)
+		s.add(contestOf(lock, h.leads(n, lock), !n.busy[lock], p), p)
 	}
 	return s
 }
@@ -146,6 +146,14 @@ func (h *hosts) wins(lock string, n *host) {
 	h.tell(n)
 }
 
+// partsOf is a node's parts in the elections of these locks.
+func partsOf(locks []string, led map[string]bool) (parts []part) {
+	for _, lock := range locks {
+		parts = append(parts, part{lock: lock, ours: led[lock]})
+	}
+	return parts
+}
+
 // elect gives every lock that is free to one of the least courteous.
 func (h *hosts) elect() {
 	for lock := range h.everyLock() {
@@ -164,7 +172,7 @@ func (h *hosts) elect() {
 			for _, key := range h.locks[n.config] {
 				led[key] = h.leads(n, key)
 			}
-			d := courtesyFor(id, lock, h.locks[n.config], led, n.last) + time.Duration(h.rng.Int64N(int64(20*time.Millisecond)))
+			d := courtesyFor(id, lock, partsOf(h.locks[n.config], led), n.last) + time.Duration(h.rng.Int64N(int64(20*time.Millisecond)))
 			if best == nil || d < least {
 				best, least = n, d
 			}
@@ -419,33 +427,33 @@ func TestASuccessorThatIsDeadIsTriedOnce(t *testing.T) {
 }
 
 func TestNothingIsHandedOverWhileTheElectionsAreUnsettled(t *testing.T) {
-	for name, disturb := range map[string]func(lock string, p *redisstore.Picture){
-		"a lock is free": func(lock string, p *redisstore.Picture) {
+	for name, disturb := range map[string]func(lock string, p *redislock.Picture){
+		"a lock is free": func(lock string, p *redislock.Picture) {
 			if lock == "x2" {
 				p.Owner, p.Leader = "", ""
 			}
 		},
-		"a word against ours": func(lock string, p *redisstore.Picture) {
+		"a word against ours": func(lock string, p *redislock.Picture) {
 			if lock == "x2" {
 				p.Leader = ""
 			}
 		},
-		"one of a higher priority is there": func(_ string, p *redisstore.Picture) {
-			p.Nodes = append(p.Nodes, redisstore.Node{ID: "c", SeenMS: p.Now.UnixMilli(), Presence: redisstore.Presence{Priority: 5}})
+		"one of a higher priority is there": func(_ string, p *redislock.Picture) {
+			p.Nodes = append(p.Nodes, redislock.Node{ID: "c", SeenMS: p.Now.UnixMilli(), Presence: redislock.Presence{Priority: 5}})
 		},
-		"b stands aside":       func(_ string, p *redisstore.Picture) { p.Aside = map[string]redisstore.Aside{"b": {Left: time.Minute}} },
-		"the lock is paused":   func(_ string, p *redisstore.Picture) { p.Paused = &redisstore.Pause{} },
-		"ordered to step down": func(_ string, p *redisstore.Picture) { p.StepDown = "drill" },
-		"nobody else is there": func(_ string, p *redisstore.Picture) { p.Nodes = p.Nodes[:1] },
-		"b never leads":        func(_ string, p *redisstore.Picture) { p.Nodes[1].Observer = true },
-		"b is gone":            func(_ string, p *redisstore.Picture) { p.Nodes[1].SeenMS -= goneAfter.Milliseconds() + 1 },
-		"none":                 func(string, *redisstore.Picture) {},
+		"b stands aside":       func(_ string, p *redislock.Picture) { p.Aside = map[string]redislock.Aside{"b": {Left: time.Minute}} },
+		"the lock is paused":   func(_ string, p *redislock.Picture) { p.Paused = &redislock.Pause{} },
+		"ordered to step down": func(_ string, p *redislock.Picture) { p.StepDown = "drill" },
+		"nobody else is there": func(_ string, p *redislock.Picture) { p.Nodes = p.Nodes[:1] },
+		"b never leads":        func(_ string, p *redislock.Picture) { p.Nodes[1].Observer = true },
+		"b is gone":            func(_ string, p *redislock.Picture) { p.Nodes[1].SeenMS -= goneAfter.Milliseconds() + 1 },
+		"none":                 func(string, *redislock.Picture) {},
 	} {
 		h := newHosts(1, map[string][]string{"x": locksNamed("x", 3)})
 		h.join("a", "x", 0)
 		h.join("b", "x", 0)
 		w := newWatch()
-		var m *move
+		var m []*move
 		for at := range 3 {
 			h.now = h.now.Add(simLook)
 			s := &scene{self: "a"}
@@ -453,14 +461,14 @@ func TestNothingIsHandedOverWhileTheElectionsAreUnsettled(t *testing.T) {
 				h.leader[lock] = "a"
 				p := h.picture(lock)
 				disturb(lock, &p)
-				s.add(lock, true, true, p)
+				s.add(contestOf(lock, true, true, p), p)
 			}
 			w.learn(h.now, s)
-			if m = w.decide(h.now, s); m != nil && at < 2 {
+			if m = w.decide(h.now, s); len(m) > 0 && at < 2 {
 				t.Errorf("%s: at once: %v", name, m)
 			}
 		}
-		if (m != nil) != (name == "none") {
+		if (len(m) > 0) != (name == "none") {
 			t.Errorf("%s: %v", name, m)
 		}
 	}

@@ -10,10 +10,15 @@ import (
 
 	"go.uber.org/zap"
 
+	"baton/internal/command"
 	"baton/internal/config"
 	"baton/internal/elector"
+	"baton/internal/flush/source"
 	"baton/internal/job"
-	"baton/internal/redisstore"
+	"baton/internal/redisconn"
+	"baton/internal/redisledger"
+	"baton/internal/redislock"
+	"baton/internal/redislock/script"
 	"baton/internal/status"
 )
 
@@ -21,23 +26,33 @@ import (
 // jobs under that lock while it leads. What it has in common with the node's other
 // candidacies is the node's.
 type candidacy struct {
-	log      *zap.Logger
-	lockKey  string
-	timing   config.Election
-	venue    *venue
-	election election
-	ledger   *redisstore.Ledger
-	metrics  *status.Metrics
-	told     *status.Election
-	notes    *notifications
-	runner   *job.Runner
-	resign   *abdicator
-	first    *firstLook
-	observer *observer
-	lock     nodeLock
-	book     *sampleBook
-	elector  *elector.Elector
-	hints    chan elector.Hint
+	log        *zap.Logger
+	lockKey    string
+	timing     config.Election
+	venue      *venue
+	election   election
+	ledger     *redisledger.Ledger
+	registry   *source.Stages // of the node's own lock: where it is noted who stages where
+	metrics    *status.Metrics
+	told       *status.Election
+	notes      *notifications
+	runner     *job.Runner
+	clock      *slotClock
+	resign     *abdicator
+	first      *firstLook
+	observer   *observer
+	subscriber *subscriber
+	lock       nodeLock
+	presence   func(*workload) redislock.Presence // what the node tells of itself
+	book       *sampleBook
+	letters    *lettersBook
+	watch      *jobWatch
+	wardens    *command.Reserve
+	turns      job.Turns
+	elector    *elector.Elector
+	hints      chan elector.Hint
+	data       *redisconn.Store  // where orders are given
+	ordered    chan elector.Hint // something may have been
 
 	listening atomic.Int32  // to how many of the venue's servers
 	left      chan struct{} // run has returned
@@ -45,9 +60,10 @@ type candidacy struct {
 	parted    chan struct{} // nothing of it is left
 	withdrawn bool          // the node's to know: no job is under the lock any more
 
-	mu    sync.Mutex
-	work  *workload // in force
-	reign *reign    // the term that goes on; nil between terms
+	mu     sync.Mutex
+	work   *workload // in force
+	reign  *reign    // the term that goes on; nil between terms
+	ending string    // what is waited for before the lead is given up: "the end of report"; "" most of the time
 }
 
 // workload is the jobs under one lock as one configuration has them.
@@ -55,21 +71,22 @@ type workload struct {
 	config    config.Config // its jobs are those of the tasks
 	hash      string        // of the whole configuration
 	tasks     []task
-	databases databases // all of the node's
+	staged    map[string]string // beside which keys any job of the node stages; nil: the lock is not the node's own
+	databases databases         // all of the node's
 	probes    databases
 }
 
 // newCandidacy makes the node's part in the election of a lock. It does not connect.
-func (n *node) newCandidacy(ctx context.Context, lockKey string, w *workload) (*candidacy, error) {
+func (n *node) newCandidacy(ctx context.Context, lockKey string, w *workload, first *firstLook) (*candidacy, error) {
 	at := n.venue.at(lockKey)
 	c := &candidacy{
 		log: n.log.Named("election").With(zap.String("lock_key", lockKey)), lockKey: lockKey, timing: w.config.Election, venue: at,
 		election: at.election(), ledger: at.ledger(n.store), metrics: n.metrics, told: n.metrics.Election(lockKey), notes: n.notifications,
-		hints: make(chan elector.Hint, 16), left: make(chan struct{}), parted: make(chan struct{}), work: w,
+		hints: make(chan elector.Hint, 16), data: n.store, ordered: make(chan elector.Hint, 1), presence: n.presence, left: make(chan struct{}), parted: make(chan struct{}), work: w, clock: n.clock, first: first, subscriber: n.subscriber, letters: n.counted, wardens: n.wardens, turns: n.turns,
 	}
-	c.book = newSampleBook(c.ledger)
-	c.runner = newRunner(w.config, c.ledger, n.options.Logger, n.metrics, n.notifications)
-	c.first = &firstLook{config: w.config, log: n.log.Named("doctor")}
+	c.registry = source.NewStages(n.store, n.venue.at(n.config.Election.LockKey).ledger(n.store))
+	c.book, c.watch = newSampleBook(c.ledger), newJobWatch()
+	c.runner = newRunner(w.config, c.ledger, n.options.Logger, n.metrics, n.notifications, n.clock, n.dataOutage, c.holdsBack, c.settle)
 	if lockKey == n.config.Election.LockKey {
 		c.election = attentive{c.election, n.identity}
 	}
@@ -83,14 +100,16 @@ func (n *node) newCandidacy(ctx context.Context, lockKey string, w *workload) (*
 		log: c.log, metrics: c.told, notify: func(state string) { n.announce(lockKey, state) }, lockKey: lockKey,
 		storeSince: time.Now(), aside: c.timing.PollInterval, jobs: c.jobNames, steppedDown: n.steppedDown,
 		leaseFile: n.leaseFile(lockKey), epochs: openEpochs(statePath(n.options.Getenv), lockKey, c.log),
+		outage: n.outage,
 	}
 	o.epochs.file = &n.epochFile
 	c.observer, c.resign.observer = o, o
+	last := o.epochs.last(ctx, w.config, w.databases)
 	c.elector, err = elector.New(c.lock, c.lead, elector.Config{
 		NodeID: n.id, Timing: timing(c.timing), PollInterval: c.timing.PollInterval,
-		NewOwner: newID, Floor: o.epochs.floor(ctx, w.config, w.databases), Observer: !w.config.Node.IsCandidate(), Hints: c.hints, Observe: o.observe,
-		Courtesy: func() time.Duration { return n.balancer.courtesy(lockKey) },
-		Hinted:   func() bool { return int(c.listening.Load()) == len(at.stores) }, HintSpread: at.spread(),
+		NewOwner: newID, Floor: last.Epoch, Lease: last.lease(), Observer: !w.config.Node.IsCandidate(), Hints: c.hints, Observe: o.observe,
+		Courtesy: func() time.Duration { return n.balancer.courtesy(lockKey) }, Beat: &n.beat,
+		Hinted: func() bool { return int(c.listening.Load()) == len(at.stores) }, HintSpread: at.spread(),
 		Die: func(reason string) { die(n.log, reason, n.options.Exit) },
 	})
 	if err != nil {
@@ -104,10 +123,14 @@ func (n *node) newCandidacy(ctx context.Context, lockKey string, w *workload) (*
 // newCandidacies makes several, or none: all at once, since each may ask databases that
 // do not answer.
 func (n *node) newCandidacies(ctx context.Context, lockKeys []string, i inventory) ([]*candidacy, error) {
+	if len(lockKeys) == 0 {
+		return nil, nil
+	}
 	made, problems := make([]*candidacy, len(lockKeys)), make([]error, len(lockKeys))
+	first := newFirstLook(under(i.config, lockKeys...), n.log.Named("doctor"))
 	var wg sync.WaitGroup
 	for at, key := range lockKeys {
-		wg.Go(func() { made[at], problems[at] = n.newCandidacy(ctx, key, i.workload(key)) })
+		wg.Go(func() { made[at], problems[at] = n.newCandidacy(ctx, key, i.workload(key), first) })
 	}
 	wg.Wait()
 	err := errors.Join(problems...)
@@ -128,11 +151,15 @@ func (c *candidacy) run(ctx context.Context) error {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var wg sync.WaitGroup
-	wg.Go(func() { c.venue.watch(background, c.hints, &c.listening) })
 	wg.Go(func() { c.observer.keepFiles(background) })
 	wg.Go(func() { c.resign.comeBack(background) })
 	wg.Go(func() { c.lookAround(background) })
+	for _, s := range c.venue.stores {
+		c.subscriber.add(s, redislock.Watched{LockKey: c.lockKey, Format: script.Format(c.timing.LockFormat), Hints: c.hints, Listening: &c.listening})
+	}
+	c.subscriber.add(c.data, redislock.Watched{LockKey: c.lockKey, Hints: c.ordered})
 	err := c.elector.Run(ctx)
+	c.subscriber.remove(c.lockKey)
 	leave(ctx, c.lock, c.timing.AttemptTimeout)
 	stop()
 	wg.Wait()
@@ -150,20 +177,38 @@ func (c *candidacy) part() {
 func (c *candidacy) dismiss() {
 	c.lock.Close()
 	c.told.Forget()
+	c.observer.outage.forget(c.lockKey)
 }
 
 // update puts another workload into force. When it returns nothing of the old one
 // begins any more; runs that go on end as they were.
-func (c *candidacy) update(ctx context.Context, w *workload, p redisstore.Presence) {
+func (c *candidacy) update(ctx context.Context, w *workload) {
 	c.mu.Lock()
 	c.work = w
 	r := c.reign
 	c.mu.Unlock()
 	c.resign.use(w.probes, w.config)
-	c.lock.Present(p)
+	c.present()
 	if r != nil {
 		r.update(ctx, w)
 	}
+}
+
+// present has the lock tell the others of this node as it stands now.
+func (c *candidacy) present() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.presence(c.work)
+	p.Ending = c.ending
+	c.lock.Present(p)
+}
+
+// waitsFor says what the node waits for before it gives the lead up; "" that it does not.
+func (c *candidacy) waitsFor(what string) {
+	c.mu.Lock()
+	c.ending = what
+	c.mu.Unlock()
+	c.present()
 }
 
 // begin notes that a term has begun, with the workload in force: at once, or an update
@@ -187,6 +232,24 @@ func (c *candidacy) current() (*workload, *reign) {
 	return c.work, c.reign
 }
 
+// settle tells the term that its runs cannot change anything any more, and returns for how
+// long this node still leads: what else goes on beside them would be right on any node.
+func (c *candidacy) settle() time.Duration {
+	_, r := c.current()
+	if r == nil {
+		return 0
+	}
+	r.term.Settle()
+	return r.term.UntilHardStop()
+}
+
+// holdsBack reports whether nothing is to begin for now: what begins wants the processors
+// that the renewal of the lease needs, and without the lease it is for nothing.
+func (c *candidacy) holdsBack() bool {
+	_, r := c.current()
+	return r != nil && r.term.Overdue()
+}
+
 func (c *candidacy) jobNames() []string {
 	w, _ := c.current()
 	return names(w.tasks)
@@ -194,12 +257,19 @@ func (c *candidacy) jobNames() []string {
 
 func (c *candidacy) view() view {
 	w, _ := c.current()
-	return view{lockKey: c.lockKey, election: c.election, ledger: c.ledger, tasks: w.tasks}
+	return view{lockKey: c.lockKey, election: c.election, ledger: c.ledger, stages: c.registry, tasks: w.tasks, poll: c.timing.PollInterval}
 }
 
-// under is the part of a configuration that is about one lock.
-func under(c config.Config, lockKey string) config.Config {
-	c.Election.LockKey = lockKey
-	c.Jobs = slices.DeleteFunc(slices.Clone(c.Jobs), func(j config.Job) bool { return j.Lock != lockKey })
+// under is the part of a configuration that is about some locks. It takes no more memory
+// than it must: there may be hundreds of them.
+func under(c config.Config, lockKeys ...string) config.Config {
+	c.Election.LockKey = lockKeys[0]
+	var jobs []config.Job
+	for _, j := range c.Jobs {
+		if slices.Contains(lockKeys, j.Lock) {
+			jobs = append(jobs, j)
+		}
+	}
+	c.Jobs = jobs
 	return c
 }

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"baton/internal/config"
-	"baton/internal/flush"
-	"baton/internal/job"
-	"baton/internal/redisstore"
+	"baton/internal/flush/source/spec"
+	"baton/internal/job/schedule"
+	"baton/internal/redisconn"
 )
 
 // Checks are the rules for a configuration's values that other packages own.
@@ -20,30 +20,30 @@ func Checks() config.Checks {
 			if err != nil {
 				return nil //nolint:nilerr // told at the time zone's own place
 			}
-			_, err = job.ParseSchedule(spec, loc)
+			_, err = schedule.Parse(spec, loc)
 			return err
 		},
 		Interval: shortestInterval,
 		Key: func(pattern string) error {
-			keys, err := flush.ExpandKey(pattern)
+			keys, err := spec.ExpandKey(pattern)
 			if err != nil {
 				return err
 			}
 			return checkKeys(keys)
 		},
 		Keys: func(pattern string) []string {
-			keys, err := flush.ExpandKey(pattern)
+			keys, err := spec.ExpandKey(pattern)
 			if err != nil {
 				return nil // told by Key
 			}
 			return keys
 		},
 		RowKey: func(pattern string) error {
-			_, err := flush.ParseRowKey(pattern)
+			_, err := spec.ParseRowKey(pattern)
 			return err
 		},
 		ScanKey: func(pattern string) error {
-			_, err := flush.ParseKeyPattern(pattern)
+			_, err := spec.ParseKeyPattern(pattern)
 			return err
 		},
 		Flush: checkFlush,
@@ -53,7 +53,7 @@ func Checks() config.Checks {
 // checkFlush says what is wrong with a flush whatever is in its database.
 func checkFlush(r config.Redis, f config.Flush) error {
 	if f.From.Changed != "" {
-		if err := redisstore.CheckKey(f.From.Changed); err != nil {
+		if err := redisconn.CheckKey(f.From.Changed); err != nil {
 			return fmt.Errorf("from.changed: %w", err)
 		}
 		if strings.ContainsAny(f.From.Changed, "<>") {
@@ -67,8 +67,9 @@ func checkFlush(r config.Redis, f config.Flush) error {
 	if err != nil {
 		return err
 	}
-	if len(r.Cluster) > 0 && f.From.Type == config.Counters && f.From.Changed != "" {
-		if err := redisstore.CheckPlainCounters(f.From.Key, f.From.Changed); err != nil {
+	if len(r.Cluster) > 0 {
+		source, err := sourceOf(config.Job{Flush: f})
+		if err := errors.Join(err, source.CheckCluster()); err != nil {
 			return err
 		}
 	}
@@ -78,7 +79,7 @@ func checkFlush(r config.Redis, f config.Flush) error {
 func checkKeys(keys []string) error {
 	var problems []error
 	for _, key := range keys {
-		problems = append(problems, redisstore.CheckKey(key))
+		problems = append(problems, redisconn.CheckKey(key))
 	}
 	return errors.Join(problems...)
 }

@@ -5,17 +5,18 @@ import (
 	"testing"
 
 	"baton/internal/config"
+	"baton/internal/flush/source/spec"
 )
 
 func TestChecksSayWhatOnlyOtherPackagesKnow(t *testing.T) {
 	c := Checks()
 	cluster := config.Redis{Cluster: []string{"127.0.0.1:7000"}}
 	counters := func(changed string) config.Flush {
-		return config.Flush{From: config.From{Type: config.Counters, Key: "hits:<id>", Changed: changed}, To: config.To{Table: "t", Key: []string{"id"}},
+		return config.Flush{From: config.From{Type: spec.Counters, Key: "hits:<id>", Changed: changed}, To: config.To{Table: "t", Key: []string{"id"}},
 			Columns: map[string]config.Column{"id": {}, "n": {From: "$value"}}}
 	}
 	hashes := func(change func(*config.Flush)) error {
-		f := config.Flush{From: config.From{Type: config.Hashes, Key: "user:<id>", Changed: "changed:user"}, To: config.To{Table: "t", Key: []string{"id"}},
+		f := config.Flush{From: config.From{Type: spec.Hashes, Key: "user:<id>", Changed: "changed:user"}, To: config.To{Table: "t", Key: []string{"id"}},
 			Columns: map[string]config.Column{"id": {Type: "integer"}, "born": {Type: "date"}}}
 		change(&f)
 		return c.Flush(config.Redis{}, f)
@@ -62,7 +63,7 @@ func TestChecksSayWhatOnlyOtherPackagesKnow(t *testing.T) {
 func TestKeysThatTwoJobsShareAreNamed(t *testing.T) {
 	job := func(name, key string) config.Job {
 		return config.Job{Name: name, Schedule: "@every 5s", Flush: config.Flush{
-			From:    config.From{Type: config.Counters, Key: key},
+			From:    config.From{Type: spec.Counters, Key: key},
 			To:      config.To{Database: "main", Table: "t", Key: []string{"id"}},
 			Columns: map[string]config.Column{"id": {From: "$field"}, "n": {From: "$value"}},
 		}}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
@@ -15,13 +16,13 @@ import (
 	"baton/internal/config"
 	"baton/internal/elector"
 	"baton/internal/job"
-	"baton/internal/redisstore"
+	"baton/internal/job/schedule"
+	"baton/internal/redisledger"
 )
 
 // commandOptions are what a command job needs of the node and of the term.
 type commandOptions struct {
-	// Warden is this program's command line for [command.Spec].
-	Warden  []string
+	Wardens *command.Reserve
 	LockKey string
 	// Environ is the daemon's own environment.
 	Environ []string
@@ -38,9 +39,9 @@ type commandOptions struct {
 	Log    *zap.Logger
 }
 
-// outputStore keeps what commands print: *redisstore.Ledger is one.
+// outputStore keeps what commands print: *redisledger.Ledger is one.
 type outputStore interface {
-	AppendOutput(ctx context.Context, o redisstore.Output) error
+	AppendOutput(ctx context.Context, o redisledger.Output) error
 }
 
 // commandJob is a job that runs a command, in one term.
@@ -71,9 +72,10 @@ func (c *commandJob) run(ctx context.Context, r job.Run) (job.Result, error) {
 	}
 	limit := c.limit(ctx)
 	printed := newPrintout(secrets, c.ship(r), c.o.Log.With(zap.String("job", r.Job), zap.String("run_id", r.ID)))
-	result, err := command.Run(ctx, command.Spec{
+	result, err := c.o.Wardens.Run(ctx, command.Spec{
 		Path: path, Argv: argv, Env: env, Dir: c.config.WorkingDir, Stdout: printed, Stderr: printed,
-		Warden: c.o.Warden, Grace: c.config.Grace, Until: limit, Drain: c.o.Drain / 2,
+		Grace: c.config.Grace, Until: limit, Drain: c.o.Drain / 2,
+		Begun: func() { job.Begun(ctx) },
 	})
 	if result.Rest > 0 {
 		_, _ = fmt.Fprintf(printed, "baton: %s that the command had left behind %s ended\n", count(result.Rest, "process", "processes"), was(result.Rest))
@@ -94,14 +96,39 @@ func (c *commandJob) run(ctx context.Context, r job.Run) (job.Result, error) {
 
 // command is the work of a command job in the term.
 func (r *reign) command(t task, keep config.History) job.Func {
-	return newCommandJob(t.config, commandOptions{
-		Warden: []string{"/proc/self/exe", "warden"}, LockKey: r.lockKey, Environ: os.Environ(),
+	work := newCommandJob(t.config, commandOptions{
+		Wardens: r.wardens, LockKey: r.lockKey, Environ: os.Environ(),
 		Known: func() []string {
 			w, _ := r.current()
 			return knownSecrets(w.config)
 		},
 		UntilHardStop: r.term.UntilHardStop, Drain: r.timing.Drain, Output: r.ledger, MaxAge: keep.MaxAge, Log: r.log.Named("job"),
 	}).run
+	if !schedule.IsAlways(t.schedule) {
+		return work
+	}
+	return steadily(work, func(ctx context.Context, run job.Run) {
+		ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+		defer cancel()
+		_, _ = r.ledger.Progress(ctx, run, redisledger.Progress{Backlog: -1}, time.Now()) // else it is told the next time
+	})
+}
+
+// steadily tells of a command that is kept running, every steadyAfter, that it is well: it
+// ends no run that would say so, and a failure before it would count for ever.
+func steadily(work job.Func, well func(context.Context, job.Run)) job.Func {
+	return func(ctx context.Context, r job.Run) (job.Result, error) {
+		telling, stop := context.WithCancel(ctx)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for rest(telling, steadyAfter) == nil {
+				well(telling, r)
+			}
+		})
+		defer wg.Wait()
+		defer stop()
+		return work(ctx, r)
+	}
 }
 
 // argv is the command line: with shell: true the text is a shell's.
@@ -138,7 +165,7 @@ func (c *commandJob) ship(r job.Run) func(ctx context.Context, offset int64, tex
 		return nil
 	}
 	return func(ctx context.Context, offset int64, text []byte) error {
-		return c.o.Output.AppendOutput(ctx, redisstore.Output{Job: r.Job, RunID: r.ID, Offset: offset, Text: text, MaxAge: c.o.MaxAge})
+		return c.o.Output.AppendOutput(ctx, redisledger.Output{Job: r.Job, RunID: r.ID, Offset: offset, Text: text, MaxAge: c.o.MaxAge})
 	}
 }
 

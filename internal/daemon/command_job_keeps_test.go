@@ -5,12 +5,14 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/zap"
 
 	"baton/internal/config"
-	"baton/internal/redisstore"
+	"baton/internal/job"
+	"baton/internal/redisledger"
 )
 
 // forgetful is an output store that answers a few times that it cannot be reached.
@@ -19,7 +21,7 @@ type forgetful struct {
 	fails int
 }
 
-func (f *forgetful) AppendOutput(ctx context.Context, o redisstore.Output) error {
+func (f *forgetful) AppendOutput(ctx context.Context, o redisledger.Output) error {
 	f.mu.Lock()
 	fails := f.fails > 0
 	f.fails--
@@ -39,7 +41,7 @@ func TestOutputThatWasNotTakenIsSentAgain(t *testing.T) {
 		return kept.fails < 0
 	}
 	p := newPrintout(nil, func(ctx context.Context, offset int64, text []byte) error {
-		return kept.AppendOutput(ctx, redisstore.Output{Offset: offset, Text: text})
+		return kept.AppendOutput(ctx, redisledger.Output{Offset: offset, Text: text})
 	}, zap.NewNop())
 	_, _ = p.Write([]byte("first\n"))
 	await(t, "a piece to be taken", taken)
@@ -73,4 +75,23 @@ func TestOfACommandOnlyTheProgramIsNamed(t *testing.T) {
 			t.Errorf("%q is shown as %q, want %q", j.Command, got, want)
 		}
 	}
+}
+
+func TestACommandThatIsKeptRunningIsWellAgainAfterAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			lasts time.Duration
+			want  int
+		}{{time.Minute, 0}, {31 * time.Minute, 6}} {
+			told := 0
+			work := steadily(func(context.Context, job.Run) (job.Result, error) {
+				time.Sleep(c.lasts)
+				return job.Result{}, nil
+			}, func(context.Context, job.Run) { told++ })
+			_, _ = work(t.Context(), oneRun)
+			if told != c.want {
+				t.Errorf("a run of %v told %d times that it is well, want %d", c.lasts, told, c.want)
+			}
+		}
+	})
 }

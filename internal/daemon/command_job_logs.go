@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"baton/internal/job"
-	"baton/internal/redisstore"
+	"baton/internal/redisledger"
 	"baton/internal/status"
 )
 
@@ -103,7 +103,7 @@ func noRun(name, id string) error {
 
 // logs is the output of one run, as far as it was shown.
 type logs struct {
-	ledger *redisstore.Ledger
+	ledger *redisledger.Ledger
 	o      JobLogs
 	run    status.Run
 	w      io.Writer
@@ -125,7 +125,7 @@ func (l *logs) more(ctx context.Context) error {
 		if !l.shown && l.o.Tail >= 0 {
 			text = lastLines(text, l.o.Tail)
 		} else if missing := o.Offset - l.at; missing > 0 {
-			l.o.Note(fmt.Sprintf("%d bytes are left out: of each run the last %d KiB are kept", missing, redisstore.KeepOutput>>10))
+			l.o.Note(fmt.Sprintf("%d bytes are left out: of each run the last %d KiB are kept", missing, redisledger.KeepOutput>>10))
 		}
 		l.shown, l.at = true, o.Offset+int64(len(o.Text))
 		if _, l.broken = l.w.Write(text); l.broken != nil {

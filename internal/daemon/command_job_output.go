@@ -11,7 +11,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"baton/internal/redisstore"
+	"baton/internal/redisledger"
 )
 
 const (
@@ -44,7 +44,7 @@ type printout struct {
 func newPrintout(secrets []string, ship func(context.Context, int64, []byte) error, log *zap.Logger) *printout {
 	return &printout{
 		secrets: newRedactor(secrets), ship: ship, log: log,
-		end: tailBuffer{limit: redisstore.KeepOutput}, over: make(chan struct{}),
+		end: tailBuffer{limit: redisledger.KeepOutput}, over: make(chan struct{}),
 	}
 }
 
@@ -100,9 +100,15 @@ func (p *printout) close(within time.Duration) {
 	if abandon == nil {
 		return
 	}
-	timer := time.AfterFunc(max(within, 0), abandon)
-	p.shipper.Wait()
-	timer.Stop()
+	shipped := make(chan struct{})
+	go func() {
+		p.shipper.Wait()
+		close(shipped)
+	}()
+	select { // what is under way when the time is over may come late: nobody waits for it
+	case <-shipped:
+	case <-time.After(max(within, 0)):
+	}
 	abandon()
 }
 

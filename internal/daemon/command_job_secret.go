@@ -6,33 +6,81 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"baton/internal/config"
 )
 
 const (
-	// leastNamed and leastUnnamed are the shortest values of variables that are taken for
-	// secrets: of those whose name says so, and of others in an env_file. What is shorter
-	// would blot out half of what a command prints.
-	leastNamed   = 4
-	leastUnnamed = 8
+	// leastPassword and leastSecret are the shortest texts that are taken for secrets: where
+	// a password stands, as in a URL, and elsewhere. What is shorter would blot out half of
+	// what a command prints.
+	leastPassword = 4
+	leastSecret   = 8
+	// leastPlain is the shortest text of one kind of character that looks like a token.
+	leastPlain = 16
 )
 
-// secretsIn are the values of variables that nobody is to see in what a command prints:
-// of all that have a telling name, and of those of the env_file nearly all. Of a URL the
-// password alone is one, too.
+// secretsIn are the values of variables that nobody is to see in what a command prints.
+// Of those of the env_file that is nearly all.
 func secretsIn(set, file map[string]string) []string {
 	var secrets []string
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		value := set[name]
-		_, fromFile := file[name]
-		switch {
-		case config.IsSecretName(name) && len(value) >= leastNamed, fromFile && file[name] == value && len(value) >= leastUnnamed:
+		if from, ok := file[name]; ok && from == value && len(value) >= leastSecret {
 			secrets = append(secrets, value)
 		}
-		secrets = append(secrets, passwordsIn(value)...)
+		secrets = append(secrets, secretsOf(name, value)...)
 	}
 	return secrets
+}
+
+// secretsOf is what of a variable's value is a secret, as far as its name and its looks
+// tell: all of a PASSWORD; of a KEY or a URL what looks like a token, so that counts, paths
+// and hosts stay readable.
+func secretsOf(name, value string) []string {
+	secrets := passwordsIn(value)
+	switch {
+	case pathValue.MatchString(value) && (fileName.MatchString(name) || !config.HoldsSecret(name)):
+	case config.HoldsSecret(name):
+		if len(value) >= leastSecret {
+			secrets = append(secrets, value)
+		}
+	case config.IsSecretName(name):
+		between := " \t\r\n"
+		if _, rest, isURL := strings.Cut(value, "://"); isURL { // the host is no secret
+			value, between = rest[strings.IndexAny(rest+"/", "/?#"):], "/?&=#:@;, "
+		}
+		for _, part := range strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(between, r) }) {
+			if looksLikeToken(part) {
+				secrets = append(secrets, part)
+			}
+		}
+	}
+	return secrets
+}
+
+var (
+	// pathValue is a value that names a file. In base64, too, there are slashes, but + and = as well.
+	pathValue = regexp.MustCompile(`^(?:~|\.{1,2})?/[\w./@%:,-]*$`)
+	// fileName is the name of a variable that says where a secret is: TOKEN_FILE.
+	fileName = regexp.MustCompile(`(?i)[_-](?:file|path|dir)$`)
+)
+
+// looksLikeToken tells what a machine has made up from words, numbers and prefixes of keys.
+func looksLikeToken(text string) bool {
+	var digit, letter, other bool
+	for _, r := range text {
+		switch {
+		case r >= '0' && r <= '9':
+			digit = true
+		case unicode.IsLetter(r):
+			letter = true
+		default:
+			other = true
+		}
+	}
+	return len(text) >= leastSecret && digit && letter || len(text) >= leastPlain && !other
 }
 
 // passwordsIn is the password of a URL, as it stands there and as it is meant.
@@ -45,7 +93,7 @@ func passwordsIn(value string) []string {
 		return nil
 	}
 	password, _ := u.User.Password()
-	if len(password) < leastNamed {
+	if len(password) < leastPassword {
 		return nil
 	}
 	all := []string{password}
@@ -73,27 +121,33 @@ func knownSecrets(c config.Config) []string {
 		all = append(all, passwordsIn(text)...)
 		if m := passwordOf.FindStringSubmatch(text); m != nil {
 			for _, password := range m[1:] {
-				if len(password) >= leastNamed {
+				if len(password) >= leastPassword {
 					all = append(all, password)
 				}
 			}
 		}
 	}
 	for key, secret := range inlineSecrets(c) {
-		least := leastUnnamed // a hook's path may be a plain word
+		if strings.HasPrefix(key, "env.") {
+			continue // below, by name
+		}
+		least := leastSecret // a hook's path may be a plain word
 		if strings.HasPrefix(key, "redis.") {
-			least = leastNamed
+			least = leastPassword
 		}
 		add(secret, least)
 	}
 	variables := map[string]string{}
 	for _, j := range c.Jobs {
+		for name, value := range j.Env {
+			all = append(all, secretsOf(name, value)...)
+		}
 		if j.EnvFile != "" {
 			_ = readEnvFile(j.EnvFile, variables) // whoever needs it tells
 		}
 	}
 	for _, value := range variables {
-		add(value, leastUnnamed)
+		add(value, leastSecret)
 	}
 	for _, path := range secretFiles(c) {
 		if slices.ContainsFunc(c.Jobs, func(j config.Job) bool { return j.EnvFile == path }) {
@@ -105,7 +159,7 @@ func knownSecrets(c config.Config) []string {
 		}
 		for line := range strings.Lines(string(text)) {
 			if line = strings.TrimSpace(line); !strings.HasPrefix(line, "-----") {
-				add(line, leastUnnamed)
+				add(line, leastSecret)
 			}
 		}
 	}

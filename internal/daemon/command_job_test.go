@@ -20,18 +20,18 @@ import (
 	"baton/internal/config"
 	"baton/internal/elector"
 	"baton/internal/job"
-	"baton/internal/redisstore"
+	"baton/internal/redisledger"
 	"baton/internal/testsupport"
 )
 
 // pieces is an output store that remembers what it was given.
 type pieces struct {
 	mu    sync.Mutex
-	list  []redisstore.Output
+	list  []redisledger.Output
 	hangs bool
 }
 
-func (p *pieces) AppendOutput(ctx context.Context, o redisstore.Output) error {
+func (p *pieces) AppendOutput(ctx context.Context, o redisledger.Output) error {
 	p.mu.Lock()
 	p.list = append(p.list, o)
 	hangs := p.hangs
@@ -70,7 +70,7 @@ func trial(text string) (config.Job, commandOptions, *pieces) {
 			Name: "report", Command: config.Command{text}, Shell: true,
 			Policy: config.Policy{Grace: 300 * time.Millisecond, TimeZone: "Asia/Shanghai"},
 		}, commandOptions{
-			Warden: []string{"/proc/self/exe", "warden"}, LockKey: "baton {x}", MaxAge: time.Hour,
+			Wardens: newWardens(config.Config{}), LockKey: "baton {x}", MaxAge: time.Hour,
 			// A process under the race detector would live on for a second after its end.
 			Environ:       []string{"PATH=/usr/bin:/bin", "GORACE=atexit_sleep_ms=0"},
 			UntilHardStop: func() time.Duration { return time.Hour }, Drain: 2 * time.Second, Output: kept, Log: zap.NewNop(),
@@ -242,18 +242,24 @@ func TestCommandIsStoppedAsItsContextEnds(t *testing.T) {
 // are dead in time for the runner to tell so before the hard stop.
 func TestCommandIsDeadBeforeTheHardStop(t *testing.T) {
 	t.Parallel()
-	j, o, _ := trial(`trap '' TERM; (setsid sh -c 'trap "" TERM; while :; do sleep 0.01; done' &); while :; do sleep 0.01; done`)
-	hard := time.Now().Add(4 * time.Second)
-	o.UntilHardStop, o.Drain = func() time.Duration { return time.Until(hard) }, 2*time.Second
-	j.Grace = time.Minute
-	_, err := newCommandJob(j, o).run(t.Context(), oneRun)
-	left := time.Until(hard)
-	if !errors.Is(err, errLeaseRanOut) {
-		t.Error(err)
-	}
-	const late = 200 * time.Millisecond // a busy machine may be late, but not by all that is kept
-	if least := finishTimeout(o.Drain) - (testsupport.Paced(late) - late); left < least || left > 3*time.Second {
-		t.Errorf("it was over %v before the hard stop, want that to be a little more than %v", left, least)
+	const attempts = 10 // a busy machine may be late once, but not each time
+	for attempt := 1; ; attempt++ {
+		j, o, _ := trial(`trap '' TERM; (setsid sh -c 'trap "" TERM; while :; do sleep 0.01; done' &); while :; do sleep 0.01; done`)
+		hard := time.Now().Add(4 * time.Second)
+		o.UntilHardStop, o.Drain = func() time.Duration { return time.Until(hard) }, 2*time.Second
+		j.Grace = time.Minute
+		_, err := newCommandJob(j, o).run(t.Context(), oneRun)
+		left := time.Until(hard)
+		if !errors.Is(err, errLeaseRanOut) {
+			t.Error(err)
+		}
+		least := finishTimeout(o.Drain)
+		if left >= least && left <= 3*time.Second {
+			return
+		}
+		if attempt == attempts {
+			t.Fatalf("it was over %v before the hard stop, want that to be a little more than %v", left, least)
+		}
 	}
 }
 
@@ -329,7 +335,7 @@ func TestFloodOfOutputIsBounded(t *testing.T) {
 	for _, p := range kept.list {
 		shipped = max(shipped, len(p.Text))
 	}
-	if most := int(took/shipEvery) + 3; shipped > redisstore.KeepOutput || len(kept.list) > most {
+	if most := int(took/shipEvery) + 3; shipped > redisledger.KeepOutput || len(kept.list) > most {
 		t.Errorf("%d pieces of up to %d bytes in %v", len(kept.list), shipped, took)
 	}
 	last := kept.list[len(kept.list)-1]

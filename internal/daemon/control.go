@@ -10,12 +10,15 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/elector"
-	"baton/internal/redisstore"
+	"baton/internal/flush/source"
+	"baton/internal/redisconn"
+	"baton/internal/redisledger"
+	"baton/internal/redislock"
 	"baton/internal/status"
 )
 
 // ErrNoLeader is returned where a leader is needed and nobody leads.
-var ErrNoLeader = redisstore.ErrNobodyLeads
+var ErrNoLeader = redislock.ErrNobodyLeads
 
 // commandTimeout bounds a command's dealings with Redis.
 const commandTimeout = 5 * time.Second
@@ -23,10 +26,10 @@ const commandTimeout = 5 * time.Second
 // Remote looks at an election from outside, for one command.
 type Remote struct {
 	config   config.Config
-	store    *redisstore.Store
+	store    *redisconn.Store
 	venue    *venue
 	election election
-	ledger   *redisstore.Ledger
+	ledger   *redisledger.Ledger
 	tasks    []task
 	own      func(context.Context) (Snapshot, error) // of the node that asks; nil: it is none
 }
@@ -38,7 +41,7 @@ func Dial(c config.Config) (*Remote, error) {
 	if err != nil {
 		return nil, err
 	}
-	tasks, err := newTasks(c, store, nil, nil, nil)
+	tasks, err := newTasks(c, store, nil, reports{})
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
@@ -61,7 +64,11 @@ func (r *Remote) views() []view {
 // view is the election of a lock.
 func (r *Remote) view(lockKey string) view {
 	at := r.venue.at(lockKey)
-	return view{lockKey: lockKey, election: at.election(), ledger: at.ledger(r.store), tasks: tasksOf(r.tasks, lockKey)}
+	l := at.ledger(r.store)
+	return view{
+		lockKey: lockKey, election: at.election(), ledger: l, stages: source.NewStages(r.store, l),
+		tasks: tasksOf(r.tasks, lockKey), poll: r.config.Election.PollInterval,
+	}
 }
 
 // Close drops the connections.
@@ -71,7 +78,7 @@ func (r *Remote) Close() error { return errors.Join(r.venue.close(), r.store.Clo
 func (r *Remote) Snapshot(ctx context.Context) (Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
-	now := time.Now()
+	now := time.Now().UTC()
 	s := status.Snapshot{LockKey: r.config.Election.LockKey, Now: now, Redis: status.Redis{Host: r.venue.host(), OK: true}, Jobs: configuredJobs(r.tasks, now)}
 	s, err := gather(ctx, s, r.views())
 	return status.Bounded(s), err
@@ -114,7 +121,7 @@ func (r *Remote) StepDown(ctx context.Context, to, reason string, wait time.Dura
 	if err != nil {
 		return Handover{}, err
 	}
-	if err := successor(before, to); err != nil {
+	if err := successor(before, to, silentAfter(r.config.Election.PollInterval)); err != nil {
 		return Handover{}, err
 	}
 	asked := time.Now()
@@ -131,7 +138,7 @@ func (r *Remote) StepDown(ctx context.Context, to, reason string, wait time.Dura
 	if wait <= 0 {
 		return h, nil
 	}
-	p, over, err := until(ctx, r.election, asked.Add(wait), func(p redisstore.Picture) bool { return p.Owner != "" && p.Owner != owner })
+	p, over, err := until(ctx, r.election, asked.Add(wait), func(p redislock.Picture) bool { return p.Owner != "" && p.Owner != owner })
 	if err != nil {
 		return h, err
 	}
@@ -148,18 +155,18 @@ func (r *Remote) StepDown(ctx context.Context, to, reason string, wait time.Dura
 	return h, nil
 }
 
-func (r *Remote) picture(ctx context.Context) (redisstore.Picture, error) {
+func (r *Remote) picture(ctx context.Context) (redislock.Picture, error) {
 	return look(ctx, r.election)
 }
 
-func look(ctx context.Context, e election) (redisstore.Picture, error) {
+func look(ctx context.Context, e election) (redislock.Picture, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
 	return e.Picture(ctx, 1)
 }
 
 // successor refuses a successor that cannot take over.
-func successor(p redisstore.Picture, to string) error {
+func successor(p redislock.Picture, to string, silent time.Duration) error {
 	if to == "" {
 		return nil
 	}
@@ -167,7 +174,7 @@ func successor(p redisstore.Picture, to string) error {
 		return fmt.Errorf("node %q leads already", to)
 	}
 	for _, n := range p.Nodes {
-		if n.ID != to || p.Now.Sub(n.Seen()) > goneAfter {
+		if n.ID != to || p.Now.Sub(n.Seen()) > silent {
 			continue
 		}
 		if n.Observer {
@@ -222,7 +229,7 @@ func withLock(ctx context.Context, c config.Config, do func(context.Context, ele
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
-	lock, err := at.lock(redisstore.Presence{})
+	lock, err := at.lock(redislock.Presence{})
 	if err != nil {
 		return errors.Join(err, at.close(), store.Close())
 	}

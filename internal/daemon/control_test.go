@@ -10,17 +10,17 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"baton/internal/config"
-	"baton/internal/redisstore"
+	"baton/internal/redislock"
 	"baton/internal/testsupport"
 )
 
 // handed is an election whose leader steps down for whoever is then.
 type handed struct {
 	election
-	now, then redisstore.Picture
+	now, then redislock.Picture
 }
 
-func (h *handed) Picture(context.Context, int) (redisstore.Picture, error) { return h.now, nil }
+func (h *handed) Picture(context.Context, int) (redislock.Picture, error) { return h.now, nil }
 
 func (h *handed) StepDown(context.Context, string, string) (owner, nodeID string, err error) {
 	before := h.now
@@ -30,23 +30,23 @@ func (h *handed) StepDown(context.Context, string, string) (owner, nodeID string
 
 func TestAStepDownTellsWhereTheLeadWent(t *testing.T) {
 	now := time.Now()
-	led := redisstore.Picture{Owner: "1", Leader: "a", Epoch: 1, Now: now}
+	led := redislock.Picture{Owner: "1", Leader: "a", Epoch: 1, Now: now}
 	for _, id := range []string{"a", "b", "c", "tired"} {
-		led.Nodes = append(led.Nodes, redisstore.Node{ID: id, SeenMS: now.UnixMilli()})
+		led.Nodes = append(led.Nodes, redislock.Node{ID: id, SeenMS: now.UnixMilli()})
 	}
-	led.Aside = map[string]redisstore.Aside{"tired": {Left: time.Minute, Reason: "database away"}}
+	led.Aside = map[string]redislock.Aside{"tired": {Left: time.Minute, Reason: "database away"}}
 	for _, tc := range []struct {
 		to   string
-		then redisstore.Picture
+		then redislock.Picture
 		from string
 		want string
 	}{
-		{"b", redisstore.Picture{Owner: "2", Leader: "b", Epoch: 2}, "a", ""},
-		{"", redisstore.Picture{Owner: "2", Leader: "c", Epoch: 2}, "a", ""},
-		{"b", redisstore.Picture{Owner: "2", Leader: "c", Epoch: 2}, "a", "c leads after a, and not b"},
-		{"b", redisstore.Picture{}, "a", "nobody has taken over"},
+		{"b", redislock.Picture{Owner: "2", Leader: "b", Epoch: 2}, "a", ""},
+		{"", redislock.Picture{Owner: "2", Leader: "c", Epoch: 2}, "a", ""},
+		{"b", redislock.Picture{Owner: "2", Leader: "c", Epoch: 2}, "a", "c leads after a, and not b"},
+		{"b", redislock.Picture{}, "a", "nobody has taken over"},
 		{"", led, "a", "it may be finishing its jobs"},
-		{"tired", redisstore.Picture{}, "", `node "tired" would not take the lock: it stands aside for another 1m0s: database away`},
+		{"tired", redislock.Picture{}, "", `node "tired" would not take the lock: it stands aside for another 1m: database away`},
 	} {
 		r := &Remote{election: &handed{now: led, then: tc.then}}
 		h, err := r.StepDown(t.Context(), tc.to, "test", time.Millisecond)
@@ -84,11 +84,11 @@ func TestReleaseByHandLeavesThisHostsNodeListed(t *testing.T) {
 
 func TestADrillNeedsANodeThatWouldTakeOver(t *testing.T) {
 	now := time.Now()
-	p := redisstore.Picture{Owner: "1", Leader: "a", Epoch: 1, Now: now, Control: redisstore.Control{Aside: map[string]redisstore.Aside{"tired": {Left: time.Minute}}}}
+	p := redislock.Picture{Owner: "1", Leader: "a", Epoch: 1, Now: now, Control: redislock.Control{Aside: map[string]redislock.Aside{"tired": {Left: time.Minute}}}}
 	for id, observer := range map[string]bool{"a": false, "tired": false, "observer": true} {
-		p.Nodes = append(p.Nodes, redisstore.Node{ID: id, SeenMS: now.UnixMilli(), Presence: redisstore.Presence{Observer: observer}})
+		p.Nodes = append(p.Nodes, redislock.Node{ID: id, SeenMS: now.UnixMilli(), Presence: redislock.Presence{Observer: observer}})
 	}
-	p.Nodes = append(p.Nodes, redisstore.Node{ID: "gone", SeenMS: 1})
+	p.Nodes = append(p.Nodes, redislock.Node{ID: "gone", SeenMS: 1})
 	r := &Remote{election: &handed{now: p}}
 	if _, err := r.Drill(t.Context(), "", "test", 1, false, time.Millisecond); !errors.Is(err, ErrNobodyElse) {
 		t.Errorf("drilled: %v", err)

@@ -22,7 +22,7 @@ func TestAnEpochIsWrittenAsSoonAsItIsHeardOf(t *testing.T) {
 	defer func() { cancel(); <-done }()
 	for _, ev := range []elector.Event{{Kind: elector.EventStandby, Holder: "b", Epoch: 15}, {Kind: elector.EventWon, Owner: "o", Epoch: 16}} {
 		o.observe(ev)
-		await(t, "the epoch to be in the file", func() bool { return openEpochs(path, "baton", zap.NewNop()).known() == ev.Epoch })
+		await(t, "the epoch to be in the file", func() bool { return openEpochs(path, "baton", zap.NewNop()).known().Epoch == ev.Epoch })
 	}
 }
 

@@ -69,6 +69,7 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { n.notifier.watchdog(background, n.health) })
 	wg.Go(func() { shrink(background, n.log) })
+	wg.Go(func() { n.wardens.Fill(background) })
 	electing, stopElecting := context.WithCancel(ctx)
 	defer stopElecting()
 	var served error
@@ -89,6 +90,8 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 	context.AfterFunc(electing, func() { n.notifier.send("STOPPING=1") })
 	wg.Go(func() { n.balancer.run(electing) })
 	wg.Go(func() { n.knowItself(electing) })
+	ledger := n.candidacies[0].ledger // read here: a reload changes the list
+	wg.Go(func() { n.clock.follow(electing, ledger, c.Election.AttemptTimeout) })
 	err = n.campaign(electing)
 	n.notifications.close(background)
 	stopBackground()

@@ -9,20 +9,21 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"baton/internal/config"
-	"baton/internal/redisstore"
-	"baton/internal/sqlstore"
+	"baton/internal/flush/sql"
+	"baton/internal/redisconn"
 	"baton/internal/status"
 )
 
 // Errors of the commands for dead letters, matched by errors.Is.
 var (
 	// ErrNoLetter: there is no such dead letter, or not any more.
-	ErrNoLetter = sqlstore.ErrNoLetter
+	ErrNoLetter = sql.ErrNoLetter
 	// errManyLetters: an id is the beginning of several.
-	errManyLetters = sqlstore.ErrManyLetters
+	errManyLetters = sql.ErrManyLetters
 	// ErrDeadUsage: what was asked for cannot be done in this configuration.
 	ErrDeadUsage = errors.New("cannot be done")
 )
@@ -71,8 +72,8 @@ type DeadFilter struct {
 	Text     string        // stands in the record or in the reason
 }
 
-func (f DeadFilter) inside() sqlstore.LetterFilter {
-	return sqlstore.LetterFilter{Job: f.Job, Within: f.Within, Before: f.Before, Text: f.Text}
+func (f DeadFilter) inside() sql.LetterFilter {
+	return sql.LetterFilter{Job: f.Job, Within: f.Within, Before: f.Before, Text: f.Text}
 }
 
 // Dead is all dead letters of a configuration's databases, for one command. It needs
@@ -80,7 +81,7 @@ func (f DeadFilter) inside() sqlstore.LetterFilter {
 type Dead struct {
 	config config.Config
 	dbs    databases
-	redis  *redisstore.Store
+	redis  *redisconn.Store
 	jobs   map[string]*replayer // those that something was replayed of
 }
 
@@ -155,7 +156,7 @@ func (d *Dead) List(ctx context.Context, f DeadFilter, n, cut int) ([]DeadLetter
 	return letters[:min(n, len(letters))], errors.Join(failed...)
 }
 
-func letterIn(database string, l sqlstore.Letter) DeadLetter {
+func letterIn(database string, l sql.Letter) DeadLetter {
 	return DeadLetter{
 		DeadKey: DeadKey{ID: l.ID, Job: l.Job, Database: database},
 		BatchID: l.BatchID, At: l.At, Error: l.Error, Record: RecordText(l.Record),
@@ -185,9 +186,41 @@ func (d *Dead) Find(ctx context.Context, id, database string) (DeadLetter, error
 	case len(found) == 0:
 		return DeadLetter{}, fmt.Errorf("%w: %s: it was replayed or dropped, or is in none of %v", ErrNoLetter, id, names)
 	case len(found) > 1:
-		return DeadLetter{}, fmt.Errorf("%w: %s is in %s and in %s: give more of it, or --database", sqlstore.ErrManyLetters, id, found[0].Database, found[1].Database)
+		return DeadLetter{}, fmt.Errorf("%w: %s is in %s and in %s: give more of it, or --database", sql.ErrManyLetters, id, found[0].Database, found[1].Database)
 	}
 	return found[0], nil
+}
+
+// Waiting counts the dead letters of each flush job in the database that it writes to. A job
+// whose database did not answer is not in it. All are asked at once: one that hangs keeps
+// nobody from knowing of the others.
+func (d *Dead) Waiting(ctx context.Context) (map[string]int64, error) {
+	jobs := map[string][]string{} // by database
+	for _, j := range d.config.Jobs {
+		if !j.IsCommand() {
+			jobs[j.Flush.To.Database] = append(jobs[j.Flush.To.Database], j.Name)
+		}
+	}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	var failed []error
+	waiting := map[string]int64{}
+	for name, of := range jobs {
+		wg.Go(func() {
+			found, err := d.dbs[name].LettersWaiting(ctx)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				failed = append(failed, err)
+				return
+			}
+			for _, job := range of {
+				waiting[job] = found[job]
+			}
+		})
+	}
+	wg.Wait()
+	return waiting, errors.Join(failed...)
 }
 
 // Keys names the dead letters that there are now, the oldest of each database first.

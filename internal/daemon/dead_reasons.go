@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unicode"
 
-	"baton/internal/sqlstore"
+	"baton/internal/flush/sql"
 	"baton/internal/status"
 )
 
@@ -28,7 +28,7 @@ func (d *Dead) Reasons(ctx context.Context, f DeadFilter) ([]DeadReason, error) 
 	var failed []error
 	for _, name := range names {
 		found := map[[2]string]*DeadReason{}
-		failed = append(failed, d.dbs[name].Reasons(ctx, f.inside(), func(r sqlstore.Reason) error {
+		failed = append(failed, d.dbs[name].Reasons(ctx, f.inside(), func(r sql.Reason) error {
 			key := [2]string{r.Job, reasonOf(r.Error)}
 			sum, ok := found[key]
 			if !ok {

@@ -10,7 +10,10 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/flush"
-	"baton/internal/sqlstore"
+	"baton/internal/flush/mapping"
+	"baton/internal/flush/row"
+	"baton/internal/flush/source/spec"
+	"baton/internal/flush/sql"
 	"baton/internal/status"
 )
 
@@ -41,9 +44,9 @@ type Replayed = status.Replayed
 // replayer knows how a job's records are written.
 type replayer struct {
 	job     config.Job
-	sink    *sqlstore.Store
-	mapping *flush.Mapping // of a source that is not read again
-	marker  marker         // of hashes
+	sink    *sql.Store
+	mapping *mapping.Mapping // of a source that is not read again
+	marker  marker           // of one that is; nil: each of its passes reads everything
 	failed  error
 }
 
@@ -92,18 +95,18 @@ func (d *Dead) allows(k DeadKey, o ReplayOptions) error {
 
 // rereads: the source has the record still, as it is now.
 func rereads(j config.Job) bool {
-	return j.Flush.From.Type == config.Hashes || j.Flush.From.Type == config.Scan
+	return j.Flush.From.Kind().Delivers == spec.States
 }
 
 func outcomeOf(err error) (outcome, text string) {
 	switch {
-	case errors.Is(err, sqlstore.ErrReplayed):
+	case errors.Is(err, sql.ErrReplayed):
 		return ReplayAlready, "it was replayed already"
 	case errors.Is(err, ErrNoLetter):
 		return ReplayGone, "it is not there any more: it was replayed or dropped meanwhile"
-	case errors.Is(err, sqlstore.ErrRowThere):
+	case errors.Is(err, sql.ErrRowThere):
 		return ReplayRowThere, err.Error() + ": --overwrite puts the record over it"
-	case errors.Is(err, sqlstore.ErrStillRefused), errors.As(err, new(misfit)):
+	case errors.Is(err, sql.ErrStillRefused), errors.As(err, new(misfit)):
 		return ReplayRefused, err.Error()
 	case errors.Is(err, flush.ErrTransient):
 		return ReplayFailed, err.Error() + "; replay it again: it is written once, however often that is done"
@@ -125,10 +128,10 @@ func (d *Dead) replay(ctx context.Context, k DeadKey, o ReplayOptions) (outcome,
 	if r.failed != nil {
 		return "", "", r.failed
 	}
-	switch r.job.Flush.From.Type {
-	case config.Hashes:
+	switch {
+	case r.marker != nil:
 		return d.mark(ctx, r, l)
-	case config.Scan:
+	case rereads(r.job): // open has seen to it that the source looks at everything again
 		_, err := r.sink.DropLetters(ctx, []string{l.ID})
 		return ReplayDropped, "the next pass of the scan writes what the key holds then", err
 	}
@@ -136,7 +139,7 @@ func (d *Dead) replay(ctx context.Context, k DeadKey, o ReplayOptions) (outcome,
 	if err != nil {
 		return "", "", err
 	}
-	err = r.sink.Replay(ctx, sqlstore.Replay{
+	err = r.sink.Replay(ctx, sql.Replay{
 		ID: l.ID, Job: l.Job, Plan: r.mapping.Plan(), Row: row,
 		Overwrite: o.Overwrite, Sum: r.sums(),
 	})
@@ -145,8 +148,8 @@ func (d *Dead) replay(ctx context.Context, k DeadKey, o ReplayOptions) (outcome,
 
 // mark has the row read and flushed again, and only then drops the letter: if anything
 // goes wrong in between, the row is flushed twice, which changes nothing.
-func (d *Dead) mark(ctx context.Context, r *replayer, l sqlstore.Letter) (outcome, text string, err error) {
-	record, err := flush.ParseRecordJSON(nil, l.Record)
+func (d *Dead) mark(ctx context.Context, r *replayer, l sql.Letter) (outcome, text string, err error) {
+	record, err := row.ParseRecordJSON(nil, l.Record)
 	if err != nil && record.Key == "" {
 		return "", "", misfit{err}
 	}
@@ -164,12 +167,12 @@ func (d *Dead) mark(ctx context.Context, r *replayer, l sqlstore.Letter) (outcom
 // sums: what is written is the same in any order. What a column of counters is set to
 // comes from their key, and is always the same.
 func (r *replayer) sums() bool {
-	if r.job.Flush.From.Type == config.Counters {
+	if r.job.Flush.From.Kind().Delivers == spec.Increments {
 		return true
 	}
 	p := r.mapping.Plan()
 	for i, c := range p.Columns {
-		if c.Op != flush.OpAdd && !slices.Contains(p.Key, i) {
+		if c.Op != row.OpAdd && !slices.Contains(p.Key, i) {
 			return false
 		}
 	}
@@ -177,32 +180,32 @@ func (r *replayer) sums() bool {
 }
 
 // row makes the row of a letter by the job's mapping.
-func (r *replayer) row(l sqlstore.Letter, set map[string]*string) (flush.Row, error) {
+func (r *replayer) row(l sql.Letter, set map[string]*string) (row.Row, error) {
 	inputs := r.mapping.Inputs()
-	mend := map[string]flush.Raw{}
+	mend := map[string]row.Raw{}
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		if !slices.Contains(inputs, name) {
-			return flush.Row{}, misfit{fmt.Errorf("job %q makes nothing of %q: it uses %s", r.job.Name, name, strings.Join(inputs, ", "))}
+			return row.Row{}, misfit{fmt.Errorf("job %q makes nothing of %q: it uses %s", r.job.Name, name, strings.Join(inputs, ", "))}
 		}
 		if v := set[name]; v != nil {
-			mend[name] = flush.Raw{Text: *v, OK: true}
+			mend[name] = row.Raw{Text: *v, OK: true}
 		} else {
-			mend[name] = flush.Raw{}
+			mend[name] = row.Raw{}
 		}
 	}
-	record, err := flush.MendRecordJSON(inputs, l.Record, mend)
-	if _, was := flush.ParseRecordJSON(inputs, l.Record); errors.Is(was, flush.ErrUnreadRecord) && r.job.Flush.From.Mode == config.ModeWatermark {
-		return flush.Row{}, misfit{errors.New("its total was no number, so nothing of it was left out: put it right in Redis, where the next flush reads it, and drop the letter")}
+	record, err := row.MendRecordJSON(inputs, l.Record, mend)
+	if _, was := row.ParseRecordJSON(inputs, l.Record); errors.Is(was, row.ErrUnreadRecord) && r.job.Flush.From.Kind().Watermark {
+		return row.Row{}, misfit{errors.New("its total was no number, so nothing of it was left out: put it right in Redis, where the next flush reads it, and drop the letter")}
 	}
 	switch {
-	case errors.Is(err, flush.ErrNoInput), errors.Is(err, flush.ErrCutRecord), errors.Is(err, flush.ErrUnreadRecord):
-		return flush.Row{}, misfit{fmt.Errorf("%w: give it with --set NAME=VALUE, or --set-null NAME", err)}
+	case errors.Is(err, row.ErrNoInput), errors.Is(err, row.ErrCutRecord), errors.Is(err, row.ErrUnreadRecord):
+		return row.Row{}, misfit{fmt.Errorf("%w: give it with --set NAME=VALUE, or --set-null NAME", err)}
 	case err != nil:
-		return flush.Row{}, misfit{err}
+		return row.Row{}, misfit{err}
 	}
 	row, err := r.mapping.Row(record)
 	if err != nil {
-		return row, misfit{fmt.Errorf("%w: %w", sqlstore.ErrStillRefused, err)}
+		return row, misfit{fmt.Errorf("%w: %w", sql.ErrStillRefused, err)}
 	}
 	return row, nil
 }
@@ -225,21 +228,21 @@ func (r *replayer) open(ctx context.Context, d *Dead) error {
 	if err != nil {
 		return err
 	}
-	switch r.job.Flush.From.Type {
-	case config.Scan:
-		return nil
-	case config.Hashes:
+	if rereads(r.job) {
 		sources, err := c.NewSources(nil)
 		if err != nil {
 			return err
 		}
-		r.marker = sources[0].(marker) // flushSources has made it so
+		var marks bool
+		if r.marker, marks = sources[0].(marker); !marks && !r.job.Flush.From.Kind().Looks {
+			return fmt.Errorf("job %q: its source cannot be told to read a record again: this is a mistake in baton, please report it", r.job.Name)
+		}
 		return nil
 	}
 	table, err := r.sink.Table(ctx, c.Mapping.Table)
 	if err != nil {
 		return fmt.Errorf("look at table %q: %w", c.Mapping.Table, err)
 	}
-	r.mapping, err = flush.Compile(c.Mapping, table, c.Inputs)
+	r.mapping, err = mapping.Compile(c.Mapping, table, c.Inputs)
 	return err
 }

@@ -5,7 +5,9 @@ import (
 	"testing"
 
 	"baton/internal/config"
-	"baton/internal/sqlstore"
+	"baton/internal/flush/source/spec"
+	"baton/internal/flush/sql"
+	"baton/internal/flush/sql/open"
 	"baton/internal/testsupport"
 )
 
@@ -13,7 +15,7 @@ import (
 // never be flushed.
 func TestALetterWhoseRowCannotBeMarkedIsKept(t *testing.T) {
 	db := testsupport.SQLite(t)
-	store, err := sqlstore.Open(sqlstore.Options{Name: "main", Driver: db.Driver, DSN: db.DSN})
+	store, err := open.Database(db.Driver, sql.Options{Name: "main", DSN: db.DSN})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +30,7 @@ func TestALetterWhoseRowCannotBeMarkedIsKept(t *testing.T) {
 	c := configFor("redis://127.0.0.1:1") // nobody answers there
 	c.Databases = map[string]config.Database{"main": {Driver: db.Driver, DSNInline: db.DSN}}
 	c.Jobs = []config.Job{{Name: "users", Schedule: "@every 1h", Flush: config.Flush{
-		From: config.From{Type: config.Hashes, Key: "user:<id>", Changed: "changed:user"},
+		From: config.From{Type: spec.Hashes, Key: "user:<id>", Changed: "changed:user"},
 		To:   config.To{Database: "main", Table: "users", Key: []string{"id"}},
 	}}}
 	dead, err := OpenDead(c.WithDefaults())

@@ -79,10 +79,7 @@ func reading[T any](ctx context.Context, d *desk, do func(*Dead) (T, error)) (an
 		return answer, err
 	}
 	defer free()
-	d.node.mu.Lock()
-	c, edition := d.node.config, d.node.edition
-	d.node.mu.Unlock()
-	dead, leave, err := d.node.letters.take(c, edition)
+	dead, leave, err := d.node.takeLetters()
 	if err != nil {
 		return answer, err
 	}

@@ -157,7 +157,7 @@ func pauseJob(ctx context.Context, r *Remote, o status.Order) (status.Outcome, e
 		out.Text += " already; the reason is a new one"
 	}
 	if !o.Until.IsZero() {
-		out.Text += ", until " + o.Until.In(r.Zone(o.Job)).Format("2006-01-02 15:04:05 MST")
+		out.Text += ", until " + o.Until.In(r.Zone(o.Job)).Format("2006-01-02 15:04:05 -07:00")
 	}
 	return out, nil
 }

@@ -11,24 +11,30 @@ import (
 	"time"
 
 	"baton/internal/config"
+	"baton/internal/finding"
 	"baton/internal/flush"
-	"baton/internal/job"
-	"baton/internal/redisstore"
-	"baton/internal/sqlstore"
+	"baton/internal/flush/mapping"
+	"baton/internal/flush/row"
+	"baton/internal/flush/source"
+	"baton/internal/flush/sql"
+	"baton/internal/job/schedule"
+	"baton/internal/redisconn"
+	"baton/internal/redisledger"
+	"baton/internal/redislock"
 )
 
 // Finding is something that Doctor has found.
-type Finding = flush.Finding
+type Finding = finding.Finding
 
 // Severity says how much a finding matters.
-type Severity = flush.Severity
+type Severity = finding.Severity
 
 // The severities of findings, the gravest first.
 const (
-	SeverityError   = flush.SeverityError
-	SeverityWarning = flush.SeverityWarning
-	SeverityInfo    = flush.SeverityInfo
-	SeverityOK      = flush.SeverityOK
+	SeverityError   = finding.SeverityError
+	SeverityWarning = finding.SeverityWarning
+	SeverityInfo    = finding.SeverityInfo
+	SeverityOK      = finding.SeverityOK
 )
 
 const (
@@ -107,7 +113,7 @@ func examinations(c config.Config, o DoctorOptions) []examination {
 		of.Redis, of.Jobs = m, nil
 		subject := fmt.Sprintf("redis.quorum[%d]", i)
 		all = append(all, examination{subject, func(ctx context.Context) []Finding {
-			return examineStore(ctx, of, redisstore.PreflightOptions{Subject: subject, LockKey: c.Election.LockKey}, nil)
+			return examineStore(ctx, of, redisconn.PreflightOptions{Subject: subject, LockKey: c.Election.LockKey}, nil)
 		}})
 	}
 	all = append(all, examination{subjectHost, func(context.Context) []Finding { return append(examineMachine(c, o), examineHost(c)...) }})
@@ -126,31 +132,37 @@ func jobSubject(name string) string      { return fmt.Sprintf("job %q", name) }
 
 // examineRedis looks at where the data is, and, unless that is elsewhere, the lock.
 func examineRedis(ctx context.Context, c config.Config, lockElsewhere bool) []Finding {
-	o := redisstore.PreflightOptions{Subject: "redis", LockKey: c.Election.LockKey}
+	o := redisconn.PreflightOptions{Subject: "redis", LockKey: c.Election.LockKey}
 	if lockElsewhere {
 		if o.LockKey = ""; len(c.Jobs) == 0 {
 			return nil // nothing uses it
 		}
 	}
 	flushes := slices.DeleteFunc(slices.Clone(c.Jobs), config.Job.IsCommand)
-	for _, j := range flushes {
-		o.Uses = append(o.Uses, useOf(j))
-	}
+	o.Data = len(flushes) > 0
 	return examineStore(ctx, c, o, flushes)
 }
 
-func examineStore(ctx context.Context, c config.Config, o redisstore.PreflightOptions, jobs []config.Job) []Finding {
+func examineStore(ctx context.Context, c config.Config, o redisconn.PreflightOptions, jobs []config.Job) []Finding {
 	lock := lockOptions(c)
-	o.Format, o.WithoutScripts, o.WaitReplicas, o.AttemptTimeout = lock.Format, lock.WithoutScripts, lock.WaitReplicas, c.Election.AttemptTimeout
-	if o.LockKey == "" {
-		o.WaitReplicas = 0
+	o.WithoutScripts, o.AttemptTimeout = lock.WithoutScripts, c.Election.AttemptTimeout
+	if lock.Key = o.LockKey; lock.Key != "" {
+		o.WaitReplicas = lock.WaitReplicas
+		access := redislock.Access(lock)
+		if o.Data {
+			access.Places = append(access.Places, redisledger.Access(lock.Key))
+		}
+		o.Accesses = append(o.Accesses, access)
 	}
 	store, err := openRedis(c)
 	if err != nil {
 		return []Finding{{Severity: SeverityError, Subject: o.Subject, What: err.Error(), Consequence: "the node does not start", Remedy: "correct the section redis of the configuration"}}
 	}
 	defer func() { _ = store.Close() }() // nothing was written
-	found, usable := store.Preflight(ctx, o)
+	for _, j := range jobs {
+		o.Accesses = append(o.Accesses, useOf(j).Access(store.IsCluster()))
+	}
+	found, usable := redisconn.Preflight(ctx, store, o)
 	for _, j := range jobs {
 		if usable {
 			found = append(found, examineKeys(ctx, j, store)...)
@@ -160,25 +172,17 @@ func examineStore(ctx context.Context, c config.Config, o redisstore.PreflightOp
 }
 
 // useOf is what a job does to Redis.
-func useOf(j config.Job) redisstore.PreflightUse {
-	from := j.Flush.From
-	u := redisstore.PreflightUse{Job: j.Name, Type: from.Type, Watermark: from.Mode == config.ModeWatermark, Value: from.Value, Retain: from.Retain > 0}
-	if s, err := job.ParseSchedule(j.Schedule, time.UTC); err == nil {
-		u.Wait = job.IsAlways(s)
+func useOf(j config.Job) source.Use {
+	wait := false
+	if s, err := schedule.Parse(j.Schedule, time.UTC); err == nil {
+		wait = schedule.IsAlways(s)
 	}
-	if from.Type == config.Hashes || from.Type == config.Scan || strings.Contains(from.Key, "<") {
-		u.Key = from.Key
-		if from.Changed != "" {
-			u.Live = []string{from.Changed}
-		}
-		return u
-	}
-	u.Live, _ = flush.ExpandKey(from.Key) // checked with the configuration
-	return u
+	source, _ := sourceOf(j) // checked with the configuration
+	return source.Use(wait)
 }
 
 // examineKeys counts what waits, which tells of keys that hold something else.
-func examineKeys(ctx context.Context, j config.Job, store *redisstore.Store) []Finding {
+func examineKeys(ctx context.Context, j config.Job, store *redisconn.Store) []Finding {
 	pipeline, err := flushConfig(j, store)
 	if err == nil {
 		var sources []flush.Source
@@ -211,7 +215,7 @@ func examineDatabase(ctx context.Context, c config.Config, name string) []Findin
 }
 
 // examineTable matches a job with its table as the job itself does.
-func examineTable(ctx context.Context, j config.Job, nodeID string, store *sqlstore.Store) []Finding {
+func examineTable(ctx context.Context, j config.Job, nodeID string, store *sql.Store) []Finding {
 	subject := jobSubject(j.Name)
 	plan, err := planOf(ctx, j, nodeID, store)
 	switch {
@@ -231,9 +235,9 @@ func examineTable(ctx context.Context, j config.Job, nodeID string, store *sqlst
 	return found
 }
 
-func planOf(ctx context.Context, j config.Job, nodeID string, sink flush.Sink) (*flush.Plan, error) {
+func planOf(ctx context.Context, j config.Job, nodeID string, sink flush.Sink) (*row.Plan, error) {
 	// The sources are asked for nothing but what they can deliver.
-	redis, err := redisstore.Open(redisstore.Options{URL: "redis://127.0.0.1:6379"})
+	redis, err := redisconn.Open(redisconn.Options{URL: "redis://127.0.0.1:6379"})
 	if err != nil {
 		return nil, err
 	}
@@ -265,16 +269,17 @@ func misfits(subject string, err error) []Finding {
 }
 
 // preflightTable says what a job does to its table.
-func preflightTable(j config.Job, plan *flush.Plan) sqlstore.PreflightTable {
-	t := sqlstore.PreflightTable{Job: j.Name, Plan: plan, Insert: true, Update: len(plan.Key) > 0 && !plan.Keep}
-	to, from := j.Flush.To, j.Flush.From
-	switch flush.Mode(to.Mode) {
-	case flush.ModeReplace:
+func preflightTable(j config.Job, plan *row.Plan) sql.PreflightTable {
+	t := sql.PreflightTable{Job: j.Name, Plan: plan, Insert: true, Update: len(plan.Key) > 0 && !plan.Keep}
+	to := j.Flush.To
+	switch mapping.Mode(to.Mode) {
+	case mapping.ModeReplace:
 		t.Delete = true
-	case flush.ModeDelete:
+	case mapping.ModeDelete:
 		t.Insert, t.Update, t.Delete = false, false, true
 	}
-	gone := from.Type == config.Hashes && flush.OnMissing(from.OnMissing) != flush.MissingIgnore && flush.OnMissing(from.OnMissing) != flush.MissingNull
-	t.Delete = t.Delete || gone || len(to.DeleteWhen) > 0 || from.Vanished == "delete"
+	source, _ := sourceOf(j) // checked with the configuration
+	gone := source.Policy.OnMissing == mapping.MissingDelete || source.Policy.VanishedPct > 0
+	t.Delete = t.Delete || gone || len(to.DeleteWhen) > 0
 	return t
 }

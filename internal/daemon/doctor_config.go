@@ -10,6 +10,7 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/job"
+	"baton/internal/job/schedule"
 )
 
 const (
@@ -107,7 +108,7 @@ func examineRuns(ctx context.Context, remote *Remote) []Finding {
 	r := &examinationReport{}
 	for _, v := range remote.views() {
 		for _, t := range v.tasks {
-			if t.schedule == nil || job.IsAlways(t.schedule) {
+			if t.schedule == nil || schedule.IsAlways(t.schedule) {
 				continue
 			}
 			runs, err := v.ledger.Runs(ctx, t.config.Name, lastRuns)
@@ -129,14 +130,20 @@ func (r *examinationReport) tooLong(t task, takes time.Duration) {
 		return
 	}
 	period := t.schedule.Next(next).Sub(next)
-	if period <= 0 || takes < period {
+	together := time.Duration(1) // how many of them may go on
+	if t.config.Overlap == config.OverlapAllow {
+		together = max(1, time.Duration(t.config.MaxOverlap))
+	}
+	if period <= 0 || takes < together*period {
 		return
 	}
 	what := fmt.Sprintf("half of its last runs took %v or longer, and it is due again after %v", takes.Round(time.Millisecond), period)
-	switch t.config.Overlap {
-	case config.OverlapForbid:
+	switch {
+	case together > 1:
+		r.add(SeverityWarning, what, fmt.Sprintf("slots are left out, as %d runs go on: it runs less often than it says", together), "a longer schedule, or a higher max_overlap")
+	case t.config.Overlap == config.OverlapForbid:
 		r.add(SeverityWarning, what, "slots are left out, as overlap is forbid: it runs less often than it says", "a longer schedule, or @always for a flush")
-	case config.OverlapReplace:
+	case t.config.Overlap == config.OverlapReplace:
 		r.add(SeverityError, what, "each run is ended by the next one, as overlap is replace: it may never get to its end", "a longer schedule, or overlap: forbid")
 	default:
 		r.add(SeverityWarning, what, "runs pile up, as overlap is "+t.config.Overlap, "a longer schedule, or overlap: forbid")

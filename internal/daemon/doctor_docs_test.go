@@ -37,7 +37,7 @@ type phrase struct{ at, words string }
 func findingPhrases(t *testing.T) []phrase {
 	t.Helper()
 	var all []phrase
-	for _, pattern := range []string{"redisstore/preflight*.go", "sqlstore/preflight*.go", "daemon/doctor*.go"} {
+	for _, pattern := range []string{"redisconn/preflight*.go", "flush/sql/preflight*.go", "flush/sql/*/preflight*.go", "daemon/doctor*.go"} {
 		files, err := filepath.Glob(filepath.Join("..", pattern))
 		if err != nil {
 			t.Fatal(err)
@@ -56,7 +56,7 @@ func findingPhrases(t *testing.T) []phrase {
 				if !ok || len(call.Args) != 4 {
 					return true
 				}
-				if f, ok := call.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "add" {
+				if f, ok := call.Fun.(*ast.SelectorExpr); ok && strings.EqualFold(f.Sel.Name, "add") {
 					if words := telling(call.Args[1]); words != "" {
 						all = append(all, phrase{fset.Position(call.Pos()).String(), words})
 					}

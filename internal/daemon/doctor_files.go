@@ -80,7 +80,7 @@ func (r *examinationReport) configFile(path string, c config.Config) {
 	}
 	var keys []string
 	for key, secret := range inlineSecrets(c) {
-		if len(secret) >= leastNamed && bytes.Contains(text, []byte(secret)) {
+		if len(secret) >= leastPassword && bytes.Contains(text, []byte(secret)) {
 			keys = append(keys, key)
 		}
 	}
@@ -129,7 +129,7 @@ func inlineSecrets(c config.Config) map[string]string {
 	for _, j := range c.Jobs {
 		hook("dead_mans_switch of job "+j.Name, j.DeadMansSwitch)
 		for name, value := range j.Env {
-			if config.IsSecretName(name) {
+			if config.HoldsSecret(name) || len(secretsOf(name, value)) > 0 {
 				all["env."+name+" of job "+j.Name] = value
 			}
 		}

@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"os"
-	"sync/atomic"
 
 	"go.uber.org/zap"
 
@@ -12,23 +11,34 @@ import (
 
 // firstLook examines what the jobs stand on when this process leads for the first
 // time, beside the jobs and over connections of its own, so that they never wait for
-// it. What is grave is told in the log, once.
+// it. What is grave is told in the log, once, however many locks it comes to lead.
 type firstLook struct {
 	config config.Config
 	log    *zap.Logger
-	over   atomic.Bool
+	turn   chan struct{} // has room for whoever looks
+	over   bool          // of whoever has the turn
 }
 
-// look looks, unless that has been done. A term that ends too early leaves it to the next.
+func newFirstLook(c config.Config, log *zap.Logger) *firstLook {
+	return &firstLook{config: c, log: log, turn: make(chan struct{}, 1)}
+}
+
+// look looks, unless that has been done. A term that ends too early leaves it to another.
 func (f *firstLook) look(ctx context.Context) {
-	if f.over.Load() || len(f.config.Jobs) == 0 {
+	select {
+	case f.turn <- struct{}{}:
+		defer func() { <-f.turn }()
+	case <-ctx.Done():
+		return
+	}
+	if f.over || len(f.config.Jobs) == 0 {
 		return
 	}
 	found := Doctor(ctx, f.config, DoctorOptions{Getenv: os.LookupEnv, Self: true})
 	if ctx.Err() != nil {
 		return
 	}
-	f.over.Store(true)
+	f.over = true
 	for _, finding := range found {
 		tell := f.log.Warn
 		switch finding.Severity {

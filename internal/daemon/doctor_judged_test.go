@@ -11,10 +11,13 @@ import (
 	"time"
 
 	"baton/internal/config"
-	"baton/internal/flush"
+	"baton/internal/flush/mapping"
+	"baton/internal/flush/row"
+	"baton/internal/flush/source"
+	"baton/internal/flush/source/spec"
+	"baton/internal/flush/sql"
 	"baton/internal/job"
-	"baton/internal/redisstore"
-	"baton/internal/sqlstore"
+	"baton/internal/job/schedule"
 )
 
 func flushOf(name string, from config.From, to config.To) config.Job {
@@ -23,27 +26,27 @@ func flushOf(name string, from config.From, to config.To) config.Job {
 
 // Redis is asked for the permissions of just what each kind of job sends.
 func TestWhatAJobDoesToRedisIsKnown(t *testing.T) {
-	always := flushOf("stream", config.From{Type: config.Stream, Key: "events", Retain: time.Hour}, config.To{})
+	always := flushOf("stream", config.From{Type: spec.Stream, Key: "events", Retain: time.Hour}, config.To{})
 	always.Schedule = "@always"
 	for _, c := range []struct {
 		job  config.Job
-		want redisstore.PreflightUse
+		want source.Use
 	}{
-		{flushOf("sharded", config.From{Type: config.Counters, Key: "views:[0-2]"}, config.To{}),
-			redisstore.PreflightUse{Job: "sharded", Type: config.Counters, Live: []string{"views:0", "views:1", "views:2"}}},
-		{flushOf("totals", config.From{Type: config.Counters, Key: "total", Mode: config.ModeWatermark}, config.To{}),
-			redisstore.PreflightUse{Job: "totals", Type: config.Counters, Watermark: true, Live: []string{"total"}}},
-		{flushOf("keyed", config.From{Type: config.Counters, Key: "count:<id>", Changed: "changed:count"}, config.To{}),
-			redisstore.PreflightUse{Job: "keyed", Type: config.Counters, Live: []string{"changed:count"}, Key: "count:<id>"}},
-		{flushOf("keyed totals", config.From{Type: config.Counters, Key: "count:<id>", Mode: config.ModeWatermark}, config.To{}),
-			redisstore.PreflightUse{Job: "keyed totals", Type: config.Counters, Watermark: true, Key: "count:<id>"}},
-		{flushOf("rows", config.From{Type: config.Hashes, Key: "user:<id>", Changed: "changed:user"}, config.To{}),
-			redisstore.PreflightUse{Job: "rows", Type: config.Hashes, Live: []string{"changed:user"}, Key: "user:<id>"}},
-		{flushOf("list", config.From{Type: config.List, Key: "queue"}, config.To{}),
-			redisstore.PreflightUse{Job: "list", Type: config.List, Live: []string{"queue"}}},
-		{always, redisstore.PreflightUse{Job: "stream", Type: config.Stream, Live: []string{"events"}, Retain: true, Wait: true}},
-		{flushOf("scan", config.From{Type: config.Scan, Key: "doc:<id>", Value: "json"}, config.To{}),
-			redisstore.PreflightUse{Job: "scan", Type: config.Scan, Key: "doc:<id>", Value: "json"}},
+		{flushOf("sharded", config.From{Type: spec.Counters, Key: "views:[0-2]"}, config.To{}),
+			source.Use{Job: "sharded", Type: spec.Counters, Live: []string{"views:0", "views:1", "views:2"}}},
+		{flushOf("totals", config.From{Type: spec.Counters, Key: "total", Mode: config.ModeWatermark}, config.To{}),
+			source.Use{Job: "totals", Type: spec.Counters, Watermark: true, Live: []string{"total"}}},
+		{flushOf("keyed", config.From{Type: spec.Counters, Key: "count:<id>", Changed: "changed:count"}, config.To{}),
+			source.Use{Job: "keyed", Type: spec.Counters, Live: []string{"changed:count"}, Key: "count:<id>"}},
+		{flushOf("keyed totals", config.From{Type: spec.Counters, Key: "count:<id>", Mode: config.ModeWatermark}, config.To{}),
+			source.Use{Job: "keyed totals", Type: spec.Counters, Watermark: true, Key: "count:<id>"}},
+		{flushOf("rows", config.From{Type: spec.Hashes, Key: "user:<id>", Changed: "changed:user"}, config.To{}),
+			source.Use{Job: "rows", Type: spec.Hashes, Live: []string{"changed:user"}, Key: "user:<id>"}},
+		{flushOf("list", config.From{Type: spec.List, Key: "queue"}, config.To{}),
+			source.Use{Job: "list", Type: spec.List, Live: []string{"queue"}}},
+		{always, source.Use{Job: "stream", Type: spec.Stream, Live: []string{"events"}, Retain: true, Wait: true}},
+		{flushOf("scan", config.From{Type: spec.Scan, Key: "doc:<id>", Value: "json"}, config.To{}),
+			source.Use{Job: "scan", Type: spec.Scan, Key: "doc:<id>", Value: "json"}},
 	} {
 		if got := useOf(c.job); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s:\n%+v, want\n%+v", c.job.Name, got, c.want)
@@ -53,25 +56,25 @@ func TestWhatAJobDoesToRedisIsKnown(t *testing.T) {
 
 // And the database for the rights of just what it does to its table.
 func TestWhatAJobDoesToItsTableIsKnown(t *testing.T) {
-	keyed, kept, bare := &flush.Plan{Key: []int{0}}, &flush.Plan{Key: []int{0}, Keep: true}, &flush.Plan{}
+	keyed, kept, bare := &row.Plan{Key: []int{0}}, &row.Plan{Key: []int{0}, Keep: true}, &row.Plan{}
 	for _, c := range []struct {
 		name string
 		from config.From
 		to   config.To
-		plan *flush.Plan
+		plan *row.Plan
 		want string // insert, update, delete
 	}{
-		{"upsert", config.From{Type: config.Counters}, config.To{}, keyed, "iu-"},
-		{"insert", config.From{Type: config.List}, config.To{Mode: string(flush.ModeInsert)}, bare, "i--"},
-		{"insert what is not there", config.From{Type: config.List}, config.To{Mode: string(flush.ModeInsert)}, kept, "i--"},
-		{"replace", config.From{Type: config.List}, config.To{Mode: string(flush.ModeReplace)}, keyed, "iud"},
-		{"delete", config.From{Type: config.List}, config.To{Mode: string(flush.ModeDelete)}, keyed, "--d"},
-		{"rows that go with their hash", config.From{Type: config.Hashes}, config.To{}, keyed, "iud"},
-		{"rows that stay without it", config.From{Type: config.Hashes, OnMissing: string(flush.MissingIgnore)}, config.To{}, keyed, "iu-"},
-		{"rows that are emptied", config.From{Type: config.Hashes, OnMissing: string(flush.MissingNull)}, config.To{}, keyed, "iu-"},
-		{"records that say so", config.From{Type: config.Stream}, config.To{DeleteWhen: map[string]string{"op": "delete"}}, keyed, "iud"},
-		{"rows that have vanished", config.From{Type: config.Scan, Vanished: "delete"}, config.To{}, keyed, "iud"},
-		{"rows that may vanish", config.From{Type: config.Scan}, config.To{}, keyed, "iu-"},
+		{"upsert", config.From{Type: spec.Counters, Key: "views"}, config.To{}, keyed, "iu-"},
+		{"insert", config.From{Type: spec.List, Key: "queue"}, config.To{Mode: string(mapping.ModeInsert)}, bare, "i--"},
+		{"insert what is not there", config.From{Type: spec.List, Key: "queue"}, config.To{Mode: string(mapping.ModeInsert)}, kept, "i--"},
+		{"replace", config.From{Type: spec.List, Key: "queue"}, config.To{Mode: string(mapping.ModeReplace)}, keyed, "iud"},
+		{"delete", config.From{Type: spec.List, Key: "queue"}, config.To{Mode: string(mapping.ModeDelete)}, keyed, "--d"},
+		{"rows that go with their hash", config.From{Type: spec.Hashes, Key: "user:<id>"}, config.To{}, keyed, "iud"},
+		{"rows that stay without it", config.From{Type: spec.Hashes, Key: "user:<id>", OnMissing: string(mapping.MissingIgnore)}, config.To{}, keyed, "iu-"},
+		{"rows that are emptied", config.From{Type: spec.Hashes, Key: "user:<id>", OnMissing: string(mapping.MissingNull)}, config.To{}, keyed, "iu-"},
+		{"records that say so", config.From{Type: spec.Stream, Key: "events"}, config.To{DeleteWhen: map[string]string{"op": "delete"}}, keyed, "iud"},
+		{"rows that have vanished", config.From{Type: spec.Scan, Key: "doc:<id>", Value: "json", Vanished: "delete"}, config.To{}, keyed, "iud"},
+		{"rows that may vanish", config.From{Type: spec.Scan, Key: "doc:<id>", Value: "json"}, config.To{}, keyed, "iu-"},
 	} {
 		got := preflightTable(flushOf("j", c.from, c.to), c.plan)
 		text := ""
@@ -80,7 +83,7 @@ func TestWhatAJobDoesToItsTableIsKnown(t *testing.T) {
 				text = text[:i] + "-"
 			}
 		}
-		if want := (sqlstore.PreflightTable{Job: "j", Plan: c.plan, Insert: got.Insert, Update: got.Update, Delete: got.Delete}); text != c.want || got != want {
+		if want := (sql.PreflightTable{Job: "j", Plan: c.plan, Insert: got.Insert, Update: got.Update, Delete: got.Delete}); text != c.want || got != want {
 			t.Errorf("%s: %s, want %s; %+v", c.name, text, c.want, got)
 		}
 	}
@@ -121,7 +124,7 @@ func TestWhatIsUsualIsNotTold(t *testing.T) {
 }
 
 func TestRunsThatAreTooLongForTheirScheduleMeanSomethingElseUnderEachOverlap(t *testing.T) {
-	every, err := job.ParseSchedule("@every 10s", time.UTC)
+	every, err := schedule.Parse("@every 10s", time.UTC)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +138,14 @@ func TestRunsThatAreTooLongForTheirScheduleMeanSomethingElseUnderEachOverlap(t *
 			}
 		}
 	}
-	never, err := job.ParseSchedule("0 0 30 2 *", time.UTC)
+	for took, told := range map[time.Duration]bool{30*time.Second - 1: false, 30 * time.Second: true} {
+		r := &examinationReport{subject: "j"}
+		r.tooLong(task{config: config.Job{Policy: config.Policy{Overlap: config.OverlapAllow, MaxOverlap: 3}}, schedule: every}, took)
+		if len(r.findings) > 0 != told || told && !strings.Contains(r.findings[0].Consequence, "as 3 runs go on") {
+			t.Errorf("three at a time, after %v: %+v", took, r.findings)
+		}
+	}
+	never, err := schedule.Parse("0 0 30 2 *", time.UTC)
 	if err == nil {
 		r := &examinationReport{}
 		if r.tooLong(task{schedule: never}, time.Hour); len(r.findings) != 0 {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"baton/internal/config"
-	"baton/internal/redisstore"
+	"baton/internal/redislock"
 	"baton/internal/testsupport"
 )
 
@@ -99,8 +99,8 @@ func TestAJobWhoseRunsTakeLongerThanItsScheduleIsTold(t *testing.T) {
 
 func TestNodesThatDifferAreTold(t *testing.T) {
 	now := time.UnixMilli(1_700_000_000_000)
-	node := func(id, version, hash string, clock int64, ago time.Duration) redisstore.Node {
-		n := redisstore.Node{ID: id, SeenMS: now.Add(-ago).UnixMilli()}
+	node := func(id, version, hash string, clock int64, ago time.Duration) redislock.Node {
+		n := redislock.Node{ID: id, SeenMS: now.Add(-ago).UnixMilli()}
 		n.Version, n.ConfigHash, n.ClockMS = version, hash, clock
 		return n
 	}
@@ -109,7 +109,7 @@ func TestNodesThatDifferAreTold(t *testing.T) {
 	own := config.Hash(c)
 	twin := node("d", "2", own, 0, 0)
 	twin.Twin = "another"
-	p := redisstore.Picture{Now: now, Owner: "o", Leader: "a", Nodes: []redisstore.Node{
+	p := redislock.Picture{Now: now, Owner: "o", Leader: "a", Nodes: []redislock.Node{
 		node("a", "2", own, 0, 0), node("b", "1", "other", -2500, 0), node("c", "1", "other", 9000, time.Hour), twin, node("here", "2", own, 900, 0),
 	}}
 	all := judgeNodes(p, c)
@@ -121,7 +121,7 @@ func TestNodesThatDifferAreTold(t *testing.T) {
 		t.Errorf("%d findings: %+v", len(all), all)
 	}
 	wantRemedies(t, all)
-	p.Nodes, p.Leader, p.Owner = []redisstore.Node{node("here", "2", "old", 0, 0)}, "", ""
+	p.Nodes, p.Leader, p.Owner = []redislock.Node{node("here", "2", "old", 0, 0)}, "", ""
 	wantFound(t, judgeNodes(p, c), SeverityWarning, `node "here"`, "it runs with other jobs than this configuration has")
 }
 

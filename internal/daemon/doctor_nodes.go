@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"baton/internal/config"
-	"baton/internal/redisstore"
+	"baton/internal/redislock"
 )
 
 // clockTolerance is how far a node's clock may be off before it is told.
@@ -24,16 +24,31 @@ func examineNodes(ctx context.Context, c config.Config, self bool) []Finding {
 	if err != nil {
 		return nil
 	}
-	if self {
+	if self { // the part of the configuration under one lock
 		c.Node.ID = "" // that of no node
+		return append(judgeNodes(p, c), examineRuns(ctx, remote)...)
 	}
-	return append(judgeNodes(p, c), examineRuns(ctx, remote)...)
+	return slices.Concat(judgeNodes(p, c), examineRuns(ctx, remote), examineStages(ctx, remote))
+}
+
+// examineStages looks for what no job of the configuration flushes.
+func examineStages(ctx context.Context, remote *Remote) []Finding {
+	r := &examinationReport{subject: "redis"}
+	left, err := remote.LeftStages(ctx)
+	for _, s := range left {
+		r.add(SeverityWarning, fmt.Sprintf("changes are staged that no job flushes: %d beside %q, by job %q", s.Records, s.Key, s.Job),
+			"they are in no table, and stay in Redis", stageRemedy(s.Key))
+	}
+	if err != nil && ctx.Err() == nil {
+		r.add(SeverityInfo, "what jobs that are gone have staged could not be looked at: "+err.Error(), "changes may be staged that no job flushes", "grant the user of baton their keys, or ask again")
+	}
+	return r.findings
 }
 
 // judgeNodes compares the nodes that are there with each other, and with the configuration.
-func judgeNodes(p redisstore.Picture, c config.Config) []Finding {
+func judgeNodes(p redislock.Picture, c config.Config) []Finding {
 	r := &examinationReport{}
-	leads := slices.IndexFunc(p.Nodes, func(n redisstore.Node) bool { return n.ID == p.Leader })
+	leads := slices.IndexFunc(p.Nodes, func(n redislock.Node) bool { return n.ID == p.Leader })
 	for _, n := range p.Nodes {
 		if p.Now.Sub(n.Seen()) > goneAfter {
 			continue

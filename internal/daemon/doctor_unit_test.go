@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"baton/internal/config"
-	"baton/internal/redisstore"
+	"baton/internal/redislock"
 )
 
 // goodUnit is what a real systemd has answered about the unit of the packages.
@@ -179,30 +179,30 @@ func TestWhatSystemctlPrintsIsRead(t *testing.T) {
 // A node that looks at itself is not held against the part of its configuration that it passes.
 func TestANodeIsComparedWithWhatItCanBeComparedWith(t *testing.T) {
 	now := time.UnixMilli(1_700_000_000_000)
-	node := func(id, version, hash string, clock time.Duration) redisstore.Node {
-		n := redisstore.Node{ID: id, SeenMS: now.UnixMilli()}
+	node := func(id, version, hash string, clock time.Duration) redislock.Node {
+		n := redislock.Node{ID: id, SeenMS: now.UnixMilli()}
 		n.Version, n.ConfigHash, n.ClockMS = version, hash, clock.Milliseconds()
 		return n
 	}
 	c := configFor("redis://127.0.0.1:1")
 	c.Node.ID = "here"
 	own := config.Hash(c)
-	at := func(n redisstore.Node, ago time.Duration) redisstore.Node { n.SeenMS -= ago.Milliseconds(); return n }
+	at := func(n redislock.Node, ago time.Duration) redislock.Node { n.SeenMS -= ago.Milliseconds(); return n }
 	for name, s := range map[string]struct {
-		nodes []redisstore.Node
+		nodes []redislock.Node
 		want  string // subjects and severities
 	}{
-		"a clock that is as good as right":    {[]redisstore.Node{node("lead", "2", own, clockTolerance)}, ""},
-		"a clock that is ahead":               {[]redisstore.Node{node("lead", "2", own, clockTolerance+time.Millisecond)}, `warning node "lead" its clock is 1s ahead of`},
-		"another node's file":                 {[]redisstore.Node{node("lead", "2", "x", 0), node("else", "2", "x", 0)}, ""},
-		"a node that is seen in time":         {[]redisstore.Node{node("lead", "2", own, 0), at(node("old", "1", own, 0), goneAfter)}, `info node "old" its version`},
-		"a node that is gone":                 {[]redisstore.Node{node("lead", "2", own, 0), at(node("old", "1", own, 0), goneAfter+time.Millisecond)}, ""},
-		"a leader that is not the first":      {[]redisstore.Node{node("b", "1", own, 0), node("lead", "2", own, 0)}, `info node "b" its version is 1, and the leader, lead, has 2`},
-		"the node itself, with another file":  {[]redisstore.Node{node("lead", "2", "x", 0), node("here", "2", "x", 0)}, `warning node "here" it runs with other jobs`},
-		"the node itself, as it is in force":  {[]redisstore.Node{node("lead", "2", own, 0), node("here", "2", own, 0)}, ""},
-		"a node otherwise than the leader is": {[]redisstore.Node{node("lead", "2", own, 0), node("b", "2", "x", 0)}, `warning node "b" its jobs are configured otherwise`},
+		"a clock that is as good as right":    {[]redislock.Node{node("lead", "2", own, clockTolerance)}, ""},
+		"a clock that is ahead":               {[]redislock.Node{node("lead", "2", own, clockTolerance+time.Millisecond)}, `warning node "lead" its clock is 1s ahead of`},
+		"another node's file":                 {[]redislock.Node{node("lead", "2", "x", 0), node("else", "2", "x", 0)}, ""},
+		"a node that is seen in time":         {[]redislock.Node{node("lead", "2", own, 0), at(node("old", "1", own, 0), goneAfter)}, `info node "old" its version`},
+		"a node that is gone":                 {[]redislock.Node{node("lead", "2", own, 0), at(node("old", "1", own, 0), goneAfter+time.Millisecond)}, ""},
+		"a leader that is not the first":      {[]redislock.Node{node("b", "1", own, 0), node("lead", "2", own, 0)}, `info node "b" its version is 1, and the leader, lead, has 2`},
+		"the node itself, with another file":  {[]redislock.Node{node("lead", "2", "x", 0), node("here", "2", "x", 0)}, `warning node "here" it runs with other jobs`},
+		"the node itself, as it is in force":  {[]redislock.Node{node("lead", "2", own, 0), node("here", "2", own, 0)}, ""},
+		"a node otherwise than the leader is": {[]redislock.Node{node("lead", "2", own, 0), node("b", "2", "x", 0)}, `warning node "b" its jobs are configured otherwise`},
 	} {
-		all := judgeNodes(redisstore.Picture{Now: now, Owner: "o", Leader: "lead", Nodes: s.nodes}, c)
+		all := judgeNodes(redislock.Picture{Now: now, Owner: "o", Leader: "lead", Nodes: s.nodes}, c)
 		told := ""
 		for _, f := range all {
 			told += string(f.Severity) + " " + f.Subject + " " + f.What

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"baton/internal/config"
+	"baton/internal/flush/source/spec"
 	"baton/internal/testsupport"
 )
 
@@ -39,13 +40,13 @@ func TestTheDoctorAsksEveryPart(t *testing.T) {
 	c.Election.WaitReplicas = 2
 	c.Databases = map[string]config.Database{"main": dialect(here), "other": dialect(other)}
 	to := config.To{Database: "main", Table: "fits", Key: []string{"id"}}
-	always := flushOf("stream", config.From{Type: config.Stream, Key: "events"}, to)
+	always := flushOf("stream", config.From{Type: spec.Stream, Key: "events"}, to)
 	always.Schedule = "@always"
 	c.Jobs = []config.Job{
-		flushOf("rows", config.From{Type: config.Hashes, Key: "user:<id>", Changed: "changed:user"}, to),
-		flushOf("list", config.From{Type: config.List, Key: "queue"}, to), always,
-		flushOf("totals", config.From{Type: config.Counters, Key: "count:<id>", Mode: config.ModeWatermark}, to),
-		flushOf("astray", config.From{Type: config.List, Key: "queue2"}, config.To{Database: "other", Table: "fits", Key: []string{"id"}}),
+		flushOf("rows", config.From{Type: spec.Hashes, Key: "user:<id>", Changed: "changed:user"}, to),
+		flushOf("list", config.From{Type: spec.List, Key: "queue"}, to), always,
+		flushOf("totals", config.From{Type: spec.Counters, Key: "count:<id>", Mode: config.ModeWatermark}, to),
+		flushOf("astray", config.From{Type: spec.List, Key: "queue2"}, config.To{Database: "other", Table: "fits", Key: []string{"id"}}),
 	}
 	file := filepath.Join(t.TempDir(), "baton.yaml")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -98,7 +99,7 @@ func TestEachMasterOfAQuorumIsAskedForItself(t *testing.T) {
 	wantFound(t, all, SeverityError, "redis.quorum[1]", "does not answer")
 	wantFound(t, all, SeverityError, "redis.quorum[2]", "may not use PEXPIRE")
 	c.Redis.Quorum[1] = "redis://:pw"
-	c.Redis.URL, c.Jobs = "redis://127.0.0.1:1/0", []config.Job{flushOf("list", config.From{Type: config.List, Key: "queue"}, config.To{Database: "main", Table: "t"})}
+	c.Redis.URL, c.Jobs = "redis://127.0.0.1:1/0", []config.Job{flushOf("list", config.From{Type: spec.List, Key: "queue"}, config.To{Database: "main", Table: "t"})}
 	all = Doctor(t.Context(), c, DoctorOptions{})
 	wantFound(t, all, SeverityError, "redis", "does not answer") // the jobs' data is there
 	wantFound(t, all, SeverityError, "redis.quorum[1]", "want one of")

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"baton/internal/redisstore"
+	"baton/internal/redislock"
 )
 
 // Drilled is one measured handover. Times are by Redis' clock where both ends are
@@ -63,7 +63,7 @@ func (r *Remote) drillOnce(ctx context.Context, to, reason string, wait time.Dur
 	if err != nil {
 		return Drilled{}, err
 	}
-	if before.Leader != "" && !slices.ContainsFunc(candidates(before), func(n redisstore.Node) bool { return n.ID != before.Leader && asideOf(before, n.ID) == "" }) {
+	if before.Leader != "" && !slices.ContainsFunc(candidates(before), func(n redislock.Node) bool { return n.ID != before.Leader && asideOf(before, n.ID) == "" }) {
 		return Drilled{}, ErrNobodyElse
 	}
 	h, err := r.StepDown(ctx, to, reason, wait)

@@ -10,22 +10,23 @@ import (
 	"strings"
 	"time"
 
-	"baton/internal/redisstore"
+	"baton/internal/redislock"
 )
 
 // election is how commands and the status page look at an election, and what
 // they ask of it: the one beside the data, or those on the masters of a quorum.
 type election interface {
-	Picture(ctx context.Context, events int) (redisstore.Picture, error)
+	Picture(ctx context.Context, events int) (redislock.Picture, error)
 	StepDown(ctx context.Context, to, reason string) (owner, nodeID string, err error)
-	Pause(ctx context.Context, reason string) (before *redisstore.Pause, err error)
-	Resume(ctx context.Context, reason string) (was *redisstore.Pause, err error)
+	StepDownOwner(ctx context.Context, owner, to, reason string) error
+	Pause(ctx context.Context, reason string) (before *redislock.Pause, err error)
+	Resume(ctx context.Context, reason string) (was *redislock.Pause, err error)
 	StandAside(ctx context.Context, nodeID string, d time.Duration, reason string) error
-	Forget(ctx context.Context, nodes []redisstore.Node, before time.Time) error
+	Forget(ctx context.Context, nodes []redislock.Node, before time.Time) error
 }
 
 var (
-	_ election = (*redisstore.Election)(nil)
+	_ election = (*redislock.Election)(nil)
 	_ election = elections(nil)
 )
 
@@ -79,14 +80,14 @@ func askAll[T any](e elections, ask func(election) (T, error)) ([]T, error) {
 
 // Picture is what a majority agrees on: an owner that fewer have is one whose term
 // has ended, or one who has not won.
-func (e elections) Picture(ctx context.Context, events int) (redisstore.Picture, error) {
-	pictures, err := askAll(e, func(one election) (redisstore.Picture, error) { return one.Picture(ctx, 3*events) })
+func (e elections) Picture(ctx context.Context, events int) (redislock.Picture, error) {
+	pictures, err := askAll(e, func(one election) (redislock.Picture, error) { return one.Picture(ctx, 3*events) })
 	if err != nil {
-		return redisstore.Picture{}, err
+		return redislock.Picture{}, err
 	}
-	owner := agreed(e.majority(), pictures, func(p redisstore.Picture) string { return p.Owner })
+	owner := agreed(e.majority(), pictures, func(p redislock.Picture) string { return p.Owner })
 	// The newest term first; of one term, whoever has had it longest.
-	slices.SortStableFunc(pictures, func(a, b redisstore.Picture) int {
+	slices.SortStableFunc(pictures, func(a, b redislock.Picture) int {
 		if mine, other := a.Owner == owner, b.Owner == owner; mine != other {
 			if mine {
 				return -1
@@ -104,9 +105,11 @@ func (e elections) Picture(ctx context.Context, events int) (redisstore.Picture,
 	}
 	if owner == "" {
 		p.Leader = ""
-	} else if epoch := agreed(e.majority(), pictures, func(p redisstore.Picture) string { return epochOf(p, owner) }); epoch != "" {
+	} else if epoch := agreed(e.majority(), pictures, func(p redislock.Picture) string { return epochOf(p, owner) }); epoch != "" {
 		p.Epoch, _ = strconv.ParseInt(epoch, 10, 64) // it was made by epochOf
 	}
+	// One master of them does not keep a majority from leading, but has to be put right, too.
+	p.Forged = slices.ContainsFunc(pictures, func(p redislock.Picture) bool { return p.Forged })
 	p.Nodes = mergeNodes(pictures)
 	p.Events = settled(p.Events, events)
 	p.Control = e.control(pictures, p.Control)
@@ -115,7 +118,7 @@ func (e elections) Picture(ctx context.Context, events int) (redisstore.Picture,
 
 // epochOf is the epoch of an owner's term as one master has it. One that granted the term
 // after it was won may have a higher one, which is nobody's.
-func epochOf(p redisstore.Picture, owner string) string {
+func epochOf(p redislock.Picture, owner string) string {
 	if p.Owner != owner {
 		return ""
 	}
@@ -123,9 +126,9 @@ func epochOf(p redisstore.Picture, owner string) string {
 }
 
 // control is what enough masters say that nobody can win against it.
-func (e elections) control(pictures []redisstore.Picture, c redisstore.Control) redisstore.Control {
+func (e elections) control(pictures []redislock.Picture, c redislock.Control) redislock.Control {
 	c.Paused, c.Quarantine, c.StepDown = nil, 0, ""
-	var paused []*redisstore.Pause
+	var paused []*redislock.Pause
 	var quarantines []time.Duration
 	for _, p := range pictures {
 		if p.Paused != nil {
@@ -150,7 +153,7 @@ func (e elections) control(pictures []redisstore.Picture, c redisstore.Control) 
 }
 
 // agreed is the text that so many of them say, or "".
-func agreed(enough int, pictures []redisstore.Picture, of func(redisstore.Picture) string) string {
+func agreed(enough int, pictures []redislock.Picture, of func(redislock.Picture) string) string {
 	count := map[string]int{}
 	for _, p := range pictures {
 		if text := of(p); text != "" {
@@ -164,8 +167,8 @@ func agreed(enough int, pictures []redisstore.Picture, of func(redisstore.Pictur
 
 // mergeNodes takes of every node what it told last. Each master dates it by its own
 // clock, so it is dated anew by that of the first.
-func mergeNodes(pictures []redisstore.Picture) []redisstore.Node {
-	latest := map[string]redisstore.Node{}
+func mergeNodes(pictures []redislock.Picture) []redislock.Node {
+	latest := map[string]redislock.Node{}
 	for _, p := range pictures {
 		for _, n := range p.Nodes {
 			n.SeenMS += pictures[0].Now.Sub(p.Now).Milliseconds()
@@ -174,24 +177,24 @@ func mergeNodes(pictures []redisstore.Picture) []redisstore.Node {
 			}
 		}
 	}
-	nodes := make([]redisstore.Node, 0, len(latest))
+	nodes := make([]redislock.Node, 0, len(latest))
 	for _, n := range latest {
 		nodes = append(nodes, n)
 	}
-	slices.SortFunc(nodes, func(a, b redisstore.Node) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(nodes, func(a, b redislock.Node) int { return strings.Compare(a.ID, b.ID) })
 	return nodes
 }
 
 // settled leaves out the terms that one master granted and no majority did: each is
 // a win, followed by its withdrawal. events are newest first; it returns at most n.
-func settled(events []redisstore.Event, n int) []redisstore.Event {
+func settled(events []redislock.Event, n int) []redislock.Event {
 	const won, withdrawn = "won", "withdrawn"
 	type term struct {
 		node  string
 		epoch int64
 	}
 	void := map[term]bool{}
-	kept := []redisstore.Event{}
+	kept := []redislock.Event{}
 	for _, ev := range events {
 		of := term{ev.NodeID, ev.Epoch}
 		switch {
@@ -205,36 +208,41 @@ func settled(events []redisstore.Event, n int) []redisstore.Event {
 	return kept[:min(n, len(kept))]
 }
 
-// StepDown asks the leader by way of every master: it obeys whichever it hears of.
+// StepDown asks the leader by way of every master: it obeys whichever it hears of. A master
+// that is slow may hear of it only when the successor holds the lock there.
 func (e elections) StepDown(ctx context.Context, to, reason string) (owner, nodeID string, err error) {
 	p, err := e.Picture(ctx, 0)
 	if err != nil {
 		return "", "", err
 	}
 	if p.Owner == "" {
-		return "", "", redisstore.ErrNobodyLeads
+		return "", "", redislock.ErrNobodyLeads
 	}
-	_, err = askAll(e, func(one election) (struct{}, error) {
-		_, _, err := one.StepDown(ctx, to, reason)
-		if errors.Is(err, redisstore.ErrNobodyLeads) {
-			err = nil // this master has not granted the term
+	return p.Owner, p.Leader, e.StepDownOwner(ctx, p.Owner, to, reason)
+}
+
+// StepDownOwner asks the leader of one term by way of every master.
+func (e elections) StepDownOwner(ctx context.Context, owner, to, reason string) error {
+	return e.all(func(one election) error {
+		err := one.StepDownOwner(ctx, owner, to, reason)
+		if errors.Is(err, redislock.ErrNobodyLeads) {
+			return nil // this master has not granted the term, or has granted the next one
 		}
-		return struct{}{}, err
+		return err
 	})
-	return p.Owner, p.Leader, err
 }
 
 // Pause pauses all of them, and has succeeded when a majority is.
-func (e elections) Pause(ctx context.Context, reason string) (*redisstore.Pause, error) {
-	return e.pauses(func(one election) (*redisstore.Pause, error) { return one.Pause(ctx, reason) })
+func (e elections) Pause(ctx context.Context, reason string) (*redislock.Pause, error) {
+	return e.pauses(func(one election) (*redislock.Pause, error) { return one.Pause(ctx, reason) })
 }
 
 // Resume ends the pause on all of them.
-func (e elections) Resume(ctx context.Context, reason string) (*redisstore.Pause, error) {
-	return e.pauses(func(one election) (*redisstore.Pause, error) { return one.Resume(ctx, reason) })
+func (e elections) Resume(ctx context.Context, reason string) (*redislock.Pause, error) {
+	return e.pauses(func(one election) (*redislock.Pause, error) { return one.Resume(ctx, reason) })
 }
 
-func (e elections) pauses(ask func(election) (*redisstore.Pause, error)) (*redisstore.Pause, error) {
+func (e elections) pauses(ask func(election) (*redislock.Pause, error)) (*redislock.Pause, error) {
 	befores, err := askAll(e, ask)
 	for _, before := range befores {
 		if before != nil {
@@ -250,7 +258,7 @@ func (e elections) StandAside(ctx context.Context, nodeID string, d time.Duratio
 }
 
 // Forget takes the nodes off every list.
-func (e elections) Forget(ctx context.Context, nodes []redisstore.Node, before time.Time) error {
+func (e elections) Forget(ctx context.Context, nodes []redislock.Node, before time.Time) error {
 	return e.all(func(one election) error { return one.Forget(ctx, nodes, before) })
 }
 

@@ -14,8 +14,9 @@ import (
 	"strings"
 	"time"
 
-	"baton/internal/redisstore"
+	"baton/internal/redislock"
 	"baton/internal/status"
+	"baton/internal/text"
 
 	"go.uber.org/zap"
 )
@@ -29,6 +30,10 @@ type (
 
 // WhyRedis is the code of an election that cannot be read: nothing else is known.
 const WhyRedis = "redis_unreachable"
+
+// WhyNeverSeen is the code of a node that has never told of itself: most likely a name
+// that was mistyped.
+const WhyNeverSeen = "never_seen"
 
 // lookWithin bounds what an explanation asks of others than Redis.
 const lookWithin = time.Second
@@ -65,7 +70,10 @@ func (r *Remote) fences(ctx context.Context) map[string]int64 {
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
-	found := fences(ctx, zap.NewNop(), dbs, jobsByDatabase(r.config))
+	found := map[string]int64{}
+	for name, fence := range fences(ctx, zap.NewNop(), dbs, jobsByDatabase(r.config)) {
+		found[name] = fence.Epoch
+	}
 	_ = dbs.close() // nothing was written
 	return found
 }
@@ -119,16 +127,16 @@ func askPage(ctx context.Context, page url.URL) *status.Snapshot {
 type facts struct {
 	node, lockKey, redis string
 	poll                 time.Duration
-	p                    redisstore.Picture
+	p                    redislock.Picture
 	unseen               error            // why there is no picture
 	own                  *status.Snapshot // what the node tells of itself; nil: it was not reached
 	fences               map[string]int64 // the highest epoch in each database that answered
 }
 
-func (f facts) find(id string) (redisstore.Node, bool) {
-	i := slices.IndexFunc(f.p.Nodes, func(n redisstore.Node) bool { return n.ID == id })
+func (f facts) find(id string) (redislock.Node, bool) {
+	i := slices.IndexFunc(f.p.Nodes, func(n redislock.Node) bool { return n.ID == id })
 	if i < 0 {
-		return redisstore.Node{}, false
+		return redislock.Node{}, false
 	}
 	return f.p.Nodes[i], true
 }
@@ -140,7 +148,7 @@ func (f facts) explain() Explanation {
 		return x
 	}
 	x.Leads = f.p.Leader == f.node
-	for _, rule := range []func() []Why{f.lock, f.paused, f.vacant, f.listed, f.itself, f.drift, f.rewound} {
+	for _, rule := range []func() []Why{f.forged, f.lock, f.paused, f.vacant, f.listed, f.itself, f.drift, f.rewound} {
 		x.Reasons = append(x.Reasons, rule()...)
 	}
 	if len(x.Reasons) == 0 {
@@ -149,14 +157,28 @@ func (f facts) explain() Explanation {
 	return x
 }
 
+// forged tells of an epoch that nobody can lead after.
+func (f facts) forged() []Why {
+	if !f.p.Forged {
+		return nil
+	}
+	what := "the epoch in redis is no number, or more than 30 days ahead of redis' clock: somebody has written it, or that clock is wrong; "
+	if f.p.Owner == "" {
+		what += "nobody can lead"
+	} else {
+		what += "nobody can lead after the term that goes on"
+	}
+	return []Why{{Code: "epoch_refused", What: what, Do: "is redis' clock right? If so: baton fence reset"}}
+}
+
 // lock tells who holds it.
 func (f facts) lock() []Why {
 	p := f.p
-	lease := fmt.Sprintf("lease %v left", brief(p.Left))
+	lease := fmt.Sprintf("lease %v left", text.Duration(p.Left))
 	if p.Left < 0 {
 		lease = "without an expiry"
 	}
-	term := fmt.Sprintf("epoch %d, for %v, %s", p.Epoch, brief(p.Now.Sub(p.Since)), lease)
+	term := fmt.Sprintf("epoch %d, for %v, %s", p.Epoch, text.Duration(p.Now.Sub(p.Since)), lease)
 	var found []Why
 	switch {
 	case p.Owner == "":
@@ -171,7 +193,7 @@ func (f facts) lock() []Why {
 		found = []Why{{Code: "leads", What: fmt.Sprintf("%s leads: %s", f.node, term)}}
 	default:
 		do := ""
-		if n, ok := f.find(f.node); ok && !n.Observer && p.Now.Sub(n.Seen()) <= goneAfter && p.Paused == nil {
+		if n, ok := f.find(f.node); ok && !n.Observer && p.Now.Sub(n.Seen()) <= silentAfter(f.poll) && p.Paused == nil {
 			do = "to have it lead: baton stepdown --to " + f.node
 		}
 		found = []Why{{Code: "other_leads", What: fmt.Sprintf("%s leads: %s", p.Leader, term), Do: do}}
@@ -190,7 +212,7 @@ func (f facts) paused() []Why {
 		return nil
 	}
 	since := f.p.Paused.At
-	return []Why{{Code: "paused", What: fmt.Sprintf("the election is paused %s, since %s (%v)", f.p.Paused.Reason, since.Format(time.DateTime), brief(f.p.Now.Sub(since))), Do: "baton resume"}}
+	return []Why{{Code: "paused", What: fmt.Sprintf("the election is paused %s, since %s (%v)", f.p.Paused.Reason, stamp(since), text.Duration(f.p.Now.Sub(since))), Do: "baton resume"}}
 }
 
 // vacant tells why nobody takes the free lock, or why others go first.
@@ -201,10 +223,10 @@ func (f facts) vacant() []Why {
 	}
 	var found []Why
 	if p.Quarantine > 0 {
-		found = append(found, Why{Code: "quarantine", What: fmt.Sprintf("redis has restarted, failed over or lost its data: nobody new may lead for another %v, because a leader that redis has forgotten may still trust its lease", brief(p.Quarantine)), Do: "wait"})
+		found = append(found, Why{Code: "quarantine", What: fmt.Sprintf("redis has restarted, failed over or lost its data: nobody new may lead for another %v, because a leader that redis has forgotten may still trust its lease", text.Duration(p.Quarantine)), Do: "wait"})
 	}
 	if p.ReservedFor != "" && p.ReservedFor != f.node {
-		found = append(found, Why{Code: "reserved", What: fmt.Sprintf("the lock is kept for %s for another %v, as the step-down asked for", p.ReservedFor, brief(p.ReservedLeft)), Do: "wait"})
+		found = append(found, Why{Code: "reserved", What: fmt.Sprintf("the lock is kept for %s for another %v, as the step-down asked for", p.ReservedFor, text.Duration(p.ReservedLeft)), Do: "wait"})
 	}
 	if why := withdrawn(p); why != "" {
 		found = append(found, Why{Code: "withdrawn", What: why, Do: "mend what is named; it is tried again all the time"})
@@ -226,12 +248,12 @@ func (f facts) listed() []Why {
 		for i, other := range f.p.Nodes {
 			known[i] = other.ID
 		}
-		return []Why{{Code: "never_seen", What: fmt.Sprintf("no node %q has told of itself; known are: %s", f.node, cmp.Or(strings.Join(known, ", "), "none")),
+		return []Why{{Code: WhyNeverSeen, What: fmt.Sprintf("no node %q has told of itself; known are: %s", f.node, cmp.Or(strings.Join(known, ", "), "none")),
 			Do: fmt.Sprintf("is baton running there, under that node.id, with election.lock_key %q and the redis at %s?", f.lockKey, f.redis)}}
 	}
 	var found []Why
-	if ago := f.p.Now.Sub(n.Seen()); ago > goneAfter && n.ID != f.p.Leader {
-		found = append(found, Why{Code: "not_seen", What: fmt.Sprintf("%s was last seen %v ago: its process is down, or cut off from redis", f.node, brief(ago)), Do: "on that host: systemctl status baton; journalctl -u baton"})
+	if ago := f.p.Now.Sub(n.Seen()); ago > silentAfter(f.poll) && n.ID != f.p.Leader {
+		found = append(found, Why{Code: "not_seen", What: fmt.Sprintf("%s was last seen %v ago: its process is down, or cut off from redis", f.node, text.Duration(ago)), Do: "on that host: systemctl status baton; journalctl -u baton"})
 	}
 	if n.Observer {
 		found = append(found, Why{Code: "observer", What: fmt.Sprintf("%s never leads: node.candidate is false in its configuration", f.node), Do: "set node.candidate: true there and restart it, if it should"})
@@ -272,7 +294,10 @@ func (f facts) drift() []Why {
 func (f facts) rewound() []Why {
 	var found []Why
 	for name, epoch := range f.fences {
-		if epoch > f.p.Epoch {
+		if !redislock.Plausible(epoch, f.p.Epoch, f.p.Now.UnixMilli()) {
+			found = append(found, Why{Code: "fence_refused", What: fmt.Sprintf("database %q has recorded epoch %d, more than 30 days ahead of redis' clock: a job's fence was written by somebody else, and its flushes fail", name, epoch),
+				Do: "baton fence list; then baton fence reset"})
+		} else if epoch > f.p.Epoch {
 			found = append(found, Why{Code: "fence_ahead", What: fmt.Sprintf("database %q has recorded epoch %d, above the %d of redis, which has lost data or was restored", name, epoch, f.p.Epoch),
 				Do: "nothing: the leader raises its epoch above it before it writes there"})
 		}

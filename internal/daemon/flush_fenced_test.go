@@ -2,9 +2,11 @@ package daemon
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"baton/internal/config"
+	"baton/internal/elector"
 	"baton/internal/flush"
 	"baton/internal/job"
 	"baton/internal/status"
@@ -16,6 +18,10 @@ func TestAFlushThatIsFencedOffEndsTheTerm(t *testing.T) {
 	fenced := &flush.FencedError{Job: "views", Epoch: 8, Owner: "another"}
 	if err := f.judge(fenced); !errors.Is(err, job.ErrNotLeader) || !errors.Is(err, flush.ErrFenced) {
 		t.Errorf("fenced off: %v; want job.ErrNotLeader, which ends the term", err)
+	}
+	above := fmt.Errorf("%w, and our epoch could not be raised above it: %w", fenced, elector.ErrEpoch)
+	if err := f.judge(above); errors.Is(err, job.ErrNotLeader) {
+		t.Errorf("a fence that nobody can get above ends the term: %v", err)
 	}
 	if err := f.judge(flush.ErrTransient); errors.Is(err, job.ErrNotLeader) {
 		t.Errorf("a database that is away ends the term: %v", err)

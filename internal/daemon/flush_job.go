@@ -4,14 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
-	"baton/internal/config"
 	"baton/internal/elector"
 	"baton/internal/flush"
 	"baton/internal/job"
-	"baton/internal/redisstore"
+	"baton/internal/job/schedule"
+	"baton/internal/redisledger"
 	"baton/internal/status"
 )
 
@@ -26,9 +27,9 @@ type flushJob struct {
 	metrics *status.Metrics
 	told    *status.Election
 	notes   *notifications
-	ledger  *redisstore.Ledger
+	ledger  *redisledger.Ledger
+	watch   *jobWatch
 	fresh   atomic.Int64 // what was there before, in ms, has been flushed; 0: nobody knows
-	seen    atomic.Int64 // when something was first seen to wait while nobody knows that, in ms; 0: nothing waits
 }
 
 // run flushes once; or until the term ends, if that is the job's schedule.
@@ -39,7 +40,7 @@ func (f *flushJob) run(ctx context.Context, r job.Run) (job.Result, error) {
 	stop := f.tell(ctx, r)
 	defer stop()
 	err := f.once(ctx)
-	for err == nil && job.IsAlways(f.schedule) {
+	for err == nil && schedule.IsAlways(f.schedule) {
 		if err = f.pipeline.Wait(ctx); err != nil {
 			break
 		}
@@ -75,6 +76,8 @@ func (f *flushJob) freshen(at time.Time) {
 // judge tells the runner what an error of a flush means to the term and to the job.
 func (f *flushJob) judge(err error) error {
 	switch {
+	case errors.Is(err, elector.ErrEpoch):
+		return err // we lead; it is the fence that nobody can get above
 	case errors.Is(err, flush.ErrFenced):
 		f.metrics.FlushFenced(f.config.Name)
 		return fmt.Errorf("%w: %w", job.ErrNotLeader, err)
@@ -86,34 +89,23 @@ func (f *flushJob) judge(err error) error {
 
 // measure brings the gauges of the job up to date, and returns how far it is behind; ok is
 // false if that is not known.
-func (f *flushJob) measure(ctx context.Context) (level redisstore.Level, ok bool) {
+func (f *flushJob) measure(ctx context.Context) (level redisledger.Level, ok bool) {
 	began := time.Now()
 	backlog, err := f.backlog(ctx)
 	if err != nil {
 		return level, false
 	}
-	if backlog == 0 && f.countable() && job.IsAlways(f.schedule) {
+	if backlog == 0 && f.countable() && schedule.IsAlways(f.schedule) {
 		f.freshen(began) // it rests until there is work: what comes now has not waited since the last work
 	}
-	f.metrics.FlushBacklog(f.config.Name, backlog)
-	lag := f.lag(backlog, f.behind(began, backlog), time.Now())
-	f.metrics.FlushLag(f.config.Name, lag)
+	var fresh time.Time
+	if ms := f.fresh.Load(); ms > 0 {
+		fresh = time.UnixMilli(ms)
+	}
+	lag := f.watch.measured(f.task, backlog, fresh, began)
+	f.metrics.FlushBehind(f.config.Name, backlog, lag)
 	f.notes.lagged(f.config.Name, lag)
-	return redisstore.Level{Lag: lag, Backlog: backlog}, true
-}
-
-// behind is what was there before which time has been flushed. Of a job that never was,
-// it is when this term first saw something wait: a lag that is too short warns, none does not.
-func (f *flushJob) behind(now time.Time, backlog int64) time.Time {
-	if fresh := f.fresh.Load(); fresh > 0 {
-		return time.UnixMilli(fresh)
-	}
-	if backlog == 0 && f.countable() {
-		f.seen.Store(0)
-		return now
-	}
-	f.seen.CompareAndSwap(0, now.UnixMilli())
-	return time.UnixMilli(f.seen.Load())
+	return redisledger.Level{Lag: lag, Backlog: backlog}, true
 }
 
 // lag is the greatest age that one of backlog waiting changes can have, if all changes
@@ -128,7 +120,10 @@ func (t task) lag(backlog int64, fresh, now time.Time) time.Duration {
 
 // countable reports whether changes wait in a place of their own.
 func (t task) countable() bool {
-	return t.config.Flush.From.Type != config.Scan && t.config.Flush.From.Mode != config.ModeWatermark
+	return slices.ContainsFunc(t.counted, func(s flush.Source) bool {
+		_, counts := s.(flush.Counted)
+		return counts
+	})
 }
 
 // rest waits for d, or until ctx ends.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"baton/internal/job"
-	"baton/internal/redisstore"
+	"baton/internal/redisledger"
 	"baton/internal/status"
 )
 
@@ -14,9 +14,10 @@ const gaugeEvery = 5 * time.Second
 
 // gauges are the metrics of a term's jobs that somebody has to keep up to date.
 type gauges struct {
-	ledger  *redisstore.Ledger
+	ledger  *redisledger.Ledger
 	runner  *job.Runner
 	metrics *status.Metrics
+	owner   string // of the term
 	jobs    []boundTask
 	sampler *sampler
 	watch   *jobWatch
@@ -24,26 +25,34 @@ type gauges struct {
 
 // keep keeps them while the term goes on, also those of jobs that run once a night.
 func (g gauges) keep(ctx context.Context) {
-	g.watch.asked = time.Time{} // the jobs may be others
+	var asked time.Time // the jobs may be others than before
 	for ctx.Err() == nil {
-		if len(g.jobs) > 0 && time.Since(g.watch.asked) > standEvery-gaugeEvery/2 {
-			g.recall(ctx)
+		if len(g.jobs) > 0 && time.Since(asked) > standEvery-gaugeEvery/2 {
+			if g.watch.recall(ctx, g.ledger, g.names()) == nil {
+				asked = time.Now()
+			}
 		}
-		levels := map[string]redisstore.Level{}
+		levels := map[string]redisledger.Level{}
 		for _, b := range g.jobs {
 			if next, ok := g.runner.Next(b.job.Name); ok {
 				g.metrics.JobNext(b.job.Name, next)
 			}
-			var level redisstore.Level
 			if b.flush != nil {
-				var ok bool
-				if level, ok = b.flush.measure(ctx); ok {
+				if level, ok := b.flush.measure(ctx); ok {
 					levels[b.job.Name] = level
 				}
 			}
-			g.stands(b, level.Lag)
+			g.watch.tell(g.metrics, b.task, g.owner)
 		}
 		g.sampler.take(ctx, levels)
 		_ = rest(ctx, gaugeEvery)
 	}
+}
+
+func (g gauges) names() []string {
+	names := make([]string, len(g.jobs))
+	for i, b := range g.jobs {
+		names[i] = b.job.Name
+	}
+	return names
 }

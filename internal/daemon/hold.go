@@ -117,6 +117,7 @@ type holding struct {
 	takings []*taking    // those to take, sorted
 
 	passed chan os.Signal // on to the command
+	ready  *command.Ready // has begun before the command; may be nil
 	giveUp context.CancelCauseFunc
 	wg     sync.WaitGroup // of whatever runs beside
 
@@ -147,6 +148,8 @@ func (h *holding) run(ctx context.Context) (command.Result, error) {
 		defer timer.Stop()
 	}
 
+	dismiss := h.prepare()
+	defer dismiss()
 	err := h.confirmOuter(ctx)
 	for err == nil && !h.hasBegun() && ctx.Err() == nil {
 		// Again, if a lock was lost while the next one was waited for.
@@ -156,6 +159,29 @@ func (h *holding) run(ctx context.Context) (command.Result, error) {
 	h.wg.Wait()
 	h.leave()
 	return h.outcome(ctx, err)
+}
+
+// prepare has the warden begin while the locks are taken. What is returned ends one that was
+// not needed.
+func (h *holding) prepare() (dismiss func()) {
+	if h.o.Wait == 0 {
+		return func() {} // of many hosts all but one are refused at once
+	}
+	ready, err := command.Prepare(h.spec())
+	if err != nil {
+		return func() {} // who runs the command is told why
+	}
+	h.ready = ready
+	return ready.Close
+}
+
+// spec is the command, as far as it is known before the locks are.
+func (h *holding) spec() command.Spec {
+	return command.Spec{
+		Path: h.path, Argv: h.o.Command,
+		Stdin: h.o.Stdin, Stdout: h.o.Stdout, Stderr: h.o.Stderr,
+		Warden: h.o.Warden, Grace: h.config.Election.Drain, Signals: h.passed, Leave: h.o.Leave, Terminal: true,
+	}
 }
 
 // patience bounds the wait. Without any, every lock gets an attempt; it is given up
@@ -218,16 +244,13 @@ func (h *holding) execute(ctx context.Context) {
 	}
 	h.begun = true
 	h.mu.Unlock()
-	spec := command.Spec{
-		Path: h.path, Argv: h.o.Command, Env: h.environment(),
-		Stdin: h.o.Stdin, Stdout: h.o.Stdout, Stderr: h.o.Stderr,
-		Warden: h.o.Warden, Grace: h.config.Election.Drain, Signals: h.passed, Leave: h.o.Leave, Terminal: true,
-	}
+	spec := h.spec()
+	spec.Env = h.environment()
 	if len(h.takings) > 0 {
 		spec.Until = h.until
 	}
 	began := time.Now()
-	result, err := command.Run(ctx, spec)
+	result, err := command.RunReady(ctx, h.ready, spec)
 	h.linger(ctx, h.o.AtLeast-time.Since(began))
 	if result.Rest > 0 {
 		h.o.Note(fmt.Sprintf("the command has left %d processes behind; they were ended", result.Rest))
@@ -235,7 +258,9 @@ func (h *holding) execute(ctx context.Context) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.result = result
-	if err != nil {
+	if errors.Is(err, command.ErrTooLate) {
+		h.err = fmt.Errorf("the command was not begun since a lock was %w: %w", ErrLockLost, err)
+	} else if err != nil {
 		h.err = err
 	} else if result.Stopped && h.err == nil {
 		h.err = fmt.Errorf("the command was told to end since a lock was %w (%v)", ErrLockLost, result)

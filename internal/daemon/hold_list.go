@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"baton/internal/config"
-	"baton/internal/redisstore"
+	"baton/internal/redisconn"
+	"baton/internal/redislock"
 )
 
 // ErrNotHeld is the answer to breaking a lock that nobody holds.
-var ErrNotHeld = redisstore.ErrNotHeld
+var ErrNotHeld = redislock.ErrNotHeld
 
 // LockState is a lock that somebody holds.
 type LockState struct {
@@ -97,7 +98,7 @@ type BrokenLock struct {
 // asked for it and why. ErrNotHeld if nobody holds it.
 func BreakLock(ctx context.Context, c config.Config, name, reason string) (_ BrokenLock, err error) {
 	b := BrokenLock{Name: name}
-	if err := redisstore.CheckKey(name); err != nil {
+	if err := redisconn.CheckKey(name); err != nil {
 		return b, fmt.Errorf("%w: %w", ErrHoldUsage, err)
 	}
 	place, err := openLockPlace(c)
@@ -106,6 +107,9 @@ func BreakLock(ctx context.Context, c config.Config, name, reason string) (_ Bro
 	}
 	defer func() { err = errors.Join(err, place.close()) }()
 	broken, err := place.breakUp(ctx, name, reason)
+	if err == nil && broken.Owner == "" { // it was free, and redis has forgotten an epoch
+		err = ErrNotHeld
+	}
 	if err != nil {
 		return b, fmt.Errorf("lock %q: %w", name, err)
 	}

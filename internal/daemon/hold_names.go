@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"baton/internal/redisstore"
+	"baton/internal/redisconn"
 )
 
 // The variables that a command under locks finds.
@@ -54,7 +54,7 @@ func planLocks(o HoldOptions) ([]wantedLock, error) {
 			}
 		}
 		for _, key := range w.keys {
-			if err := redisstore.CheckKey(key); err != nil {
+			if err := redisconn.CheckKey(key); err != nil {
 				return nil, fmt.Errorf("%w: %w", ErrHoldUsage, err)
 			}
 			if i := slices.IndexFunc(outer, func(l outerLock) bool { return l.key == key }); i >= 0 {

@@ -9,14 +9,16 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/elector"
-	"baton/internal/redisstore"
+	"baton/internal/redisconn"
+	"baton/internal/redislock"
+	"baton/internal/redislock/script"
 )
 
 // lockPlace is where locks are: every lock is an election, and all take place at
 // the same venue.
 type lockPlace struct {
 	venue venue
-	data  *redisstore.Store
+	data  *redisconn.Store
 }
 
 func openLockPlace(c config.Config) (*lockPlace, error) {
@@ -39,7 +41,7 @@ func (p *lockPlace) at(key string) *venue { return p.venue.at(key) }
 
 // lock is this process' view of one lock.
 func (p *lockPlace) lock(key, version string) (*askedLock, error) {
-	l, err := p.at(key).lock(redisstore.Presence{Version: version})
+	l, err := p.at(key).lock(redislock.Presence{Version: version})
 	return &askedLock{nodeLock: l}, err
 }
 
@@ -63,17 +65,17 @@ func (l *askedLock) leave(ctx context.Context) {
 
 // watch passes hints about locks on until ctx ends.
 func (p *lockPlace) watch(ctx context.Context, takings []*taking) {
-	var watched []redisstore.Watched
+	var watched []redislock.Watched
 	for _, t := range takings {
 		for _, key := range t.keys {
-			watched = append(watched, redisstore.Watched{
-				LockKey: key, Format: redisstore.Format(p.venue.config.Election.LockFormat), Hints: t.hints,
+			watched = append(watched, redislock.Watched{
+				LockKey: key, Format: script.Format(p.venue.config.Election.LockFormat), Hints: t.hints,
 			})
 		}
 	}
 	var wg sync.WaitGroup
 	for _, s := range p.venue.stores {
-		wg.Go(func() { s.WatchAll(ctx, watched...) })
+		wg.Go(func() { redislock.WatchAll(ctx, s, watched...) })
 	}
 	wg.Wait()
 }
@@ -84,7 +86,7 @@ func (p *lockPlace) note(ctx context.Context, key string) {
 	defer cancel()
 	var wg sync.WaitGroup
 	for _, s := range p.venue.stores {
-		wg.Go(func() { _ = s.NoteLock(ctx, key, time.Now()) }) // a courtesy
+		wg.Go(func() { _ = redislock.NoteLock(ctx, s, key, time.Now()) }) // a courtesy
 	}
 	wg.Wait()
 }
@@ -100,7 +102,7 @@ func (p *lockPlace) noted(ctx context.Context) (map[string]bool, error) {
 	names := map[string]bool{}
 	for _, s := range p.venue.stores {
 		wg.Go(func() {
-			some, err := s.NotedLocks(ctx)
+			some, err := redislock.NotedLocks(ctx, s)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
@@ -119,37 +121,37 @@ func (p *lockPlace) noted(ctx context.Context) (map[string]bool, error) {
 }
 
 // picture is a lock as it is now.
-func (p *lockPlace) picture(ctx context.Context, key string) (redisstore.Picture, error) {
+func (p *lockPlace) picture(ctx context.Context, key string) (redislock.Picture, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
 	return p.at(key).election().Picture(ctx, 0)
 }
 
 // breakUp takes a lock away, where it is held. It is done when a majority knows.
-func (p *lockPlace) breakUp(ctx context.Context, key, reason string) (redisstore.Broken, error) {
+func (p *lockPlace) breakUp(ctx context.Context, key, reason string) (redislock.Broken, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
 	views := make([]election, len(p.venue.stores))
 	for i, s := range p.venue.stores {
-		views[i] = redisstore.NewElection(s, key, redisstore.Format(p.venue.config.Election.LockFormat))
+		views[i] = redislock.NewElection(s, key, script.Format(p.venue.config.Election.LockFormat))
 	}
-	answers, err := askAll(views, func(one election) (redisstore.Broken, error) {
-		b, err := one.(*redisstore.Election).Break(ctx, reason)
+	answers, err := askAll(views, func(one election) (redislock.Broken, error) {
+		b, err := one.(*redislock.Election).Break(ctx, reason)
 		if errors.Is(err, ErrNotHeld) {
 			err = nil
 		}
 		return b, err
 	})
 	if err != nil {
-		return redisstore.Broken{}, err
+		return redislock.Broken{}, err
 	}
-	var broken redisstore.Broken
+	var broken redislock.Broken
 	for _, b := range answers {
-		if b.Owner != "" && b.Left >= broken.Left {
+		if (b.Owner != "" || b.Forgotten) && b.Left >= broken.Left {
 			broken = b
 		}
 	}
-	if broken.Owner == "" {
+	if broken.Owner == "" && !broken.Forgotten {
 		return broken, ErrNotHeld
 	}
 	return broken, nil

@@ -7,7 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"baton/internal/redisstore"
+	"baton/internal/redislock"
 )
 
 const (
@@ -49,7 +49,7 @@ func newIdentity(node string, log *zap.Logger) *identity {
 }
 
 // describe adds it to what the node tells the others.
-func (i *identity) describe(p *redisstore.Presence) {
+func (i *identity) describe(p *redislock.Presence) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	p.Instance, p.Twin, p.ClockMS = i.instance, i.twin, i.offset.Milliseconds()
@@ -58,7 +58,7 @@ func (i *identity) describe(p *redisstore.Presence) {
 // look compares what stands in the list with what this process is. An entry under its id
 // that somebody else has written since the last look is a twin's: one that is older may be
 // left from an earlier process. changed says that the others should be told.
-func (i *identity) look(p redisstore.Picture, now time.Time) (changed bool) {
+func (i *identity) look(p redislock.Picture, now time.Time) (changed bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if offset := now.Sub(p.Now).Round(10 * time.Millisecond); (offset - i.offset).Abs() >= offsetStep {
@@ -94,7 +94,7 @@ type attentive struct {
 }
 
 // Picture is the election's.
-func (a attentive) Picture(ctx context.Context, events int) (redisstore.Picture, error) {
+func (a attentive) Picture(ctx context.Context, events int) (redislock.Picture, error) {
 	sent := time.Now()
 	p, err := a.election.Picture(ctx, events)
 	took := time.Since(sent)
@@ -134,8 +134,7 @@ func (n *node) knowItself(ctx context.Context) {
 		case <-n.identity.changed:
 			timer.Stop()
 			for _, c := range n.all() {
-				w, _ := c.current()
-				c.lock.Present(n.presence(w))
+				c.present()
 			}
 		case <-timer.C:
 			wait = min(2*wait, lastLookAtSelf)

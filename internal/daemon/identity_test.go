@@ -9,7 +9,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	recorder "go.uber.org/zap/zaptest/observer"
 
-	"baton/internal/redisstore"
+	"baton/internal/redislock"
 	"baton/internal/testsupport"
 )
 
@@ -38,7 +38,7 @@ func TestASecondProcessOfTheSameIDIsTold(t *testing.T) {
 	if len(told) != 1 || told[0].Level != zapcore.ErrorLevel || told[0].ContextMap()["other_instance"] == told[0].ContextMap()["instance"] {
 		t.Errorf("%+v", told)
 	}
-	look := func() redisstore.Picture {
+	look := func() redislock.Picture {
 		remote, err := Dial(c.WithDefaults())
 		if err != nil {
 			t.Fatal(err)
@@ -66,12 +66,12 @@ func TestWhatAnEarlierProcessHasLeftIsNoTwin(t *testing.T) {
 	core, logs := recorder.New(zapcore.InfoLevel)
 	i := newIdentity("a", zap.New(core))
 	now := time.UnixMilli(1_000_000)
-	entry := func(instance string, seen int64) redisstore.Picture {
-		n := redisstore.Node{ID: "a", SeenMS: seen}
+	entry := func(instance string, seen int64) redislock.Picture {
+		n := redislock.Node{ID: "a", SeenMS: seen}
 		n.Instance = instance
-		return redisstore.Picture{Now: now, Nodes: []redisstore.Node{n, {ID: "b", SeenMS: seen}}}
+		return redislock.Picture{Now: now, Nodes: []redislock.Node{n, {ID: "b", SeenMS: seen}}}
 	}
-	for _, p := range []redisstore.Picture{
+	for _, p := range []redislock.Picture{
 		entry("before", 10), entry("before", 10), // left behind, while redis took no writes
 		entry(i.instance, 20), entry(i.instance, 30), entry("", 40),
 	} {
@@ -93,13 +93,13 @@ func TestWhatAnEarlierProcessHasLeftIsNoTwin(t *testing.T) {
 func TestAClockThatIsOffIsToldToTheOthers(t *testing.T) {
 	i := newIdentity("a", zap.NewNop())
 	at := time.UnixMilli(1_000_000)
-	if i.look(redisstore.Picture{Now: at}, at.Add(offsetStep-time.Millisecond*20)) {
+	if i.look(redislock.Picture{Now: at}, at.Add(offsetStep-time.Millisecond*20)) {
 		t.Error("so little is not told")
 	}
-	if !i.look(redisstore.Picture{Now: at}, at.Add(3*time.Second)) {
+	if !i.look(redislock.Picture{Now: at}, at.Add(3*time.Second)) {
 		t.Error("three seconds are told")
 	}
-	var p redisstore.Presence
+	var p redislock.Presence
 	if i.describe(&p); p.ClockMS != 3000 || p.Instance == "" || p.Twin != "" {
 		t.Errorf("%+v", p)
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"baton/internal/redisstore"
+	"baton/internal/redisledger"
 )
 
 // JobCancelled is what the cancellation of runs came to.
@@ -40,7 +40,7 @@ func (r *Remote) CancelJob(ctx context.Context, name, runID, by string) (JobCanc
 	if err != nil {
 		return JobCancelled{}, err
 	}
-	order := redisstore.Cancel{Job: name, ID: id, RunID: runID, By: by}
+	order := redisledger.Cancel{Job: name, ID: id, RunID: runID, By: by}
 	ask, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
 	if err := v.ledger.OrderCancel(ask, order, askFor); err != nil {
@@ -60,7 +60,7 @@ func (r *Remote) underWhichRuns(ctx context.Context, name string, unknown error)
 }
 
 // awaitCancelled waits until an order is answered, or takes it back.
-func (v view) awaitCancelled(ctx context.Context, order redisstore.Cancel, leader string) (JobCancelled, error) {
+func (v view) awaitCancelled(ctx context.Context, order redisledger.Cancel, leader string) (JobCancelled, error) {
 	deadline := time.Now().Add(askFor)
 	for wait := glance; ; wait = min(2*wait, watchEvery) {
 		s, err := v.state(ctx, order.Job)

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"baton/internal/redisstore"
+	"baton/internal/redisledger"
+	"baton/internal/redislock"
 	"baton/internal/status"
 )
 
@@ -76,7 +77,7 @@ func (r *Remote) known(name string) error {
 }
 
 // picture is who leads.
-func (v view) picture(ctx context.Context) (redisstore.Picture, error) {
+func (v view) picture(ctx context.Context) (redislock.Picture, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
 	return v.election.Picture(ctx, 1)
@@ -97,12 +98,12 @@ func (v view) leads(ctx context.Context) (nodeID string, err error) {
 }
 
 // state is how one job stands.
-func (v view) state(ctx context.Context, name string) (redisstore.JobState, error) {
+func (v view) state(ctx context.Context, name string) (redisledger.JobState, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
 	states, err := v.ledger.Jobs(ctx, []string{name})
 	if err != nil {
-		return redisstore.JobState{}, err
+		return redisledger.JobState{}, err
 	}
 	return states[0], nil
 }
@@ -198,7 +199,7 @@ func (r *Remote) JobHistory(ctx context.Context, name string, n int) ([]JobEntry
 	return entries, err
 }
 
-func jobEntryOf(e *redisstore.HistoryEntry) JobEntry {
+func jobEntryOf(e *redisledger.HistoryEntry) JobEntry {
 	if m := e.Missed; m != nil {
 		return JobEntry{At: e.At, Missed: &MissedSlots{
 			Reason: string(m.Reason), Count: m.Count, First: m.First, Last: m.Slot, NodeID: e.Term.NodeID, Epoch: e.Term.Epoch, Error: e.Error,

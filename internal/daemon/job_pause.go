@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"baton/internal/redisstore"
+	"baton/internal/redisledger"
 	"baton/internal/status"
 )
 
@@ -23,7 +23,7 @@ type JobPause struct {
 // PauseJob has nobody run a job, or with "" any job, until ResumeJob, or until a time if
 // that is not zero, whoever leads.
 func (r *Remote) PauseJob(ctx context.Context, name, reason string, until time.Time) (JobPause, error) {
-	done, _, err := r.pauseJob(ctx, name, func(ctx context.Context, l *redisstore.Ledger) (*redisstore.JobPause, error) {
+	done, _, err := r.pauseJob(ctx, name, func(ctx context.Context, l *redisledger.Ledger) (*redisledger.JobPause, error) {
 		return l.Pause(ctx, name, reason, until)
 	})
 	done.Reason, done.Until = reason, until
@@ -33,7 +33,7 @@ func (r *Remote) PauseJob(ctx context.Context, name, reason string, until time.T
 // ResumeJob ends the pause of a job, or with "" the one of all. Neither ends the other. by
 // is for the log of a node that is asked: Redis keeps nothing of a pause that is over.
 func (r *Remote) ResumeJob(ctx context.Context, name, _ string) (JobPause, error) {
-	done, views, err := r.pauseJob(ctx, name, func(ctx context.Context, l *redisstore.Ledger) (*redisstore.JobPause, error) {
+	done, views, err := r.pauseJob(ctx, name, func(ctx context.Context, l *redisledger.Ledger) (*redisledger.JobPause, error) {
 		return l.Resume(ctx, name)
 	})
 	if err != nil || name == "" {
@@ -47,7 +47,7 @@ func (r *Remote) ResumeJob(ctx context.Context, name, _ string) (JobPause, error
 
 // pauseJob does something to the pause of a job, or to that of all in every election
 // that has jobs.
-func (r *Remote) pauseJob(ctx context.Context, name string, do func(context.Context, *redisstore.Ledger) (*redisstore.JobPause, error)) (JobPause, []view, error) {
+func (r *Remote) pauseJob(ctx context.Context, name string, do func(context.Context, *redisledger.Ledger) (*redisledger.JobPause, error)) (JobPause, []view, error) {
 	views := r.views()
 	if name != "" {
 		v, err := r.under(name)

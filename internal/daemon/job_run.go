@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"baton/internal/job"
-	"baton/internal/redisstore"
+	"baton/internal/redisledger"
 	"baton/internal/status"
 )
 
@@ -31,7 +31,7 @@ func (r *Remote) RunJob(ctx context.Context, name, by string, force bool) (JobRu
 	if err != nil {
 		return JobRun{}, err
 	}
-	request := redisstore.Request{Job: name, ID: id, By: by, Force: force}
+	request := redisledger.Request{Job: name, ID: id, By: by, Force: force}
 	ask, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
 	switch err := v.ledger.Request(ask, request, askFor); {
@@ -53,7 +53,7 @@ func (v view) paused(ctx context.Context, name string, refusal error) error {
 }
 
 // awaitStart waits until a request is answered, or takes it back.
-func (v view) awaitStart(ctx context.Context, request redisstore.Request, leader string) (JobRun, error) {
+func (v view) awaitStart(ctx context.Context, request redisledger.Request, leader string) (JobRun, error) {
 	deadline := time.Now().Add(askFor)
 	for wait := glance; ; wait = min(2*wait, watchEvery) {
 		rec, refused, err := v.findRun(ctx, request.Job, request.ID, latest)
@@ -88,11 +88,11 @@ func (v view) awaitStart(ctx context.Context, request redisstore.Request, leader
 const stateQueued = "queued"
 
 // queued reports whether a request waits at the leader.
-func (v view) queued(ctx context.Context, request redisstore.Request) bool {
+func (v view) queued(ctx context.Context, request redisledger.Request) bool {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
 	o, err := v.ledger.Orders(ctx, nil)
-	return err == nil && slices.ContainsFunc(o.Requests, func(r redisstore.Request) bool { return r.ID == request.ID && r.Queued })
+	return err == nil && slices.ContainsFunc(o.Requests, func(r redisledger.Request) bool { return r.ID == request.ID && r.Queued })
 }
 
 // findRun looks for a run by its ID: among those that go on, and the last entries of the

@@ -2,27 +2,42 @@ package daemon
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"baton/internal/config"
-	"baton/internal/job"
-	"baton/internal/redisstore"
+	"baton/internal/job/schedule"
+	"baton/internal/redisledger"
 	"baton/internal/status"
 )
 
 // standEvery is how often the leader asks the ledger how its jobs stand.
 const standEvery = 15 * time.Second
 
-// jobWatch is what the leader keeps in mind of its jobs through a term.
+// jobWatch is what a node keeps in mind of the jobs under a lock, whoever leads: a new
+// leader goes on from what the standby knew.
 type jobWatch struct {
-	began    time.Time
-	asked    time.Time
-	states   map[string]redisstore.JobState
-	unpaused map[string]time.Time // when a job was last seen to be paused
+	began time.Time
+
+	mu     sync.Mutex
+	asked  time.Time
+	states map[string]redisledger.JobState
+	pauses map[string]pauseSeen
+	waits  map[string]waiting
+	behind map[string]time.Time // since when changes wait for a flush, as last measured; zero: none do
+}
+
+// pauseSeen is the last pause of a job that was seen.
+type pauseSeen struct{ from, to time.Time }
+
+// waiting is what was seen of the changes for a flush that never ended well.
+type waiting struct {
+	since   time.Time // when some were first seen to wait; zero: none wait
+	emptied bool      // there was a time when none did
 }
 
 func newJobWatch() *jobWatch {
-	return &jobWatch{began: time.Now(), states: map[string]redisstore.JobState{}, unpaused: map[string]time.Time{}}
+	return &jobWatch{began: time.Now(), states: map[string]redisledger.JobState{}, pauses: map[string]pauseSeen{}, waits: map[string]waiting{}, behind: map[string]time.Time{}}
 }
 
 // tellLateAfter tells from when on each job is late.
@@ -32,63 +47,117 @@ func tellLateAfter(m *status.Metrics, c config.Config) {
 	}
 }
 
-// recall learns from the ledger how jobs stand, some of which another leader ran.
-func (g gauges) recall(ctx context.Context) {
-	names := make([]string, len(g.jobs))
-	for i, b := range g.jobs {
-		names[i] = b.job.Name
-	}
-	states, err := g.ledger.Jobs(ctx, names)
+// recall learns from the ledger how jobs stand, whoever ran them.
+func (w *jobWatch) recall(ctx context.Context, ledger *redisledger.Ledger, jobs []string) error {
+	states, err := ledger.Jobs(ctx, jobs)
 	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asked = time.Now()
+	for _, st := range states {
+		if p := st.Paused; p != nil {
+			w.pauses[st.Job] = pauseSeen{from: p.At, to: w.asked}
+		}
+		w.states[st.Job] = st
+	}
+	return nil
+}
+
+// measured notes how many changes wait for a flush, and returns how far it is behind. fresh is
+// before which time its leader knows everything to be written, else zero.
+func (w *jobWatch) measured(t task, backlog int64, fresh, now time.Time) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	lag := t.lag(backlog, w.writtenUntil(t, backlog, fresh, now), now)
+	w.behind[t.config.Name] = time.Time{}
+	if lag > 0 {
+		w.behind[t.config.Name] = now.Add(-lag)
+	}
+	return lag
+}
+
+// writtenUntil is before which time everything is written. Of a flush that never ended well it is
+// when it first ran, or when something was first seen to wait: an underestimated lag still
+// alerts, a missing one never would.
+func (w *jobWatch) writtenUntil(t task, backlog int64, fresh, now time.Time) time.Time {
+	name := t.config.Name
+	st := w.states[name]
+	if st.Fresh.After(fresh) {
+		fresh = st.Fresh
+	}
+	if !fresh.IsZero() {
+		return fresh
+	}
+	if backlog == 0 && t.countable() {
+		w.waits[name] = waiting{emptied: true}
+		return now
+	}
+	seen := w.waits[name]
+	if seen.since.IsZero() {
+		seen.since = now
+		w.waits[name] = seen
+	}
+	if !seen.emptied && !st.Begun.IsZero() && st.Begun.Before(seen.since) {
+		return st.Begun
+	}
+	return seen.since
+}
+
+// tell tells how a job stands while owner leads.
+func (w *jobWatch) tell(m *status.Metrics, t task, owner string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	st, known := w.states[t.config.Name]
+	if !known {
 		return
 	}
-	g.watch.asked = time.Now()
-	for i, st := range states {
-		if b := g.jobs[i]; b.flush != nil && !st.Fresh.IsZero() {
-			b.flush.fresh.CompareAndSwap(0, st.Fresh.UnixMilli())
-		}
-		if st.Paused != nil {
-			g.watch.unpaused[names[i]] = g.watch.asked
-		}
-		g.watch.states[names[i]] = st
-		g.metrics.JobSucceeded(names[i], st.LastSuccess)
+	m.JobSucceeded(t.config.Name, st.LastSuccess)
+	if st.DeadLetters != nil {
+		m.DeadLetters(t.config.Name, *st.DeadLetters)
 	}
+	s := status.Standing{
+		At: w.asked, Failures: st.ConsecutiveFailures, Paused: st.Paused != nil,
+		Due: w.due(t, st), Running: t.config.IsCommand() && runsUnder(st, owner),
+	}
+	if st.Paused != nil {
+		s.Until = st.Paused.At
+	}
+	m.JobStands(t.config.Name, s)
 }
 
-// stands tells how a job stands; lag is a flush's.
-func (g gauges) stands(b boundTask, lag time.Duration) {
-	st, known := g.watch.states[b.job.Name]
-	if known {
-		g.metrics.JobStands(b.job.Name, status.Standing{
-			Failures: st.ConsecutiveFailures, Paused: st.Paused != nil, Overdue: g.watch.overdue(b.task, st, lag, time.Now()),
-		})
+// runsUnder reports whether a run goes on under the leader that there is: one of a leader
+// that has died stays open until the next one closes it.
+func runsUnder(st redisledger.JobState, owner string) bool {
+	for _, r := range st.Running {
+		if r.Term.Owner == owner {
+			return true
+		}
 	}
+	return false
 }
 
-// overdue is how long ago a run was due with no success since. A command that runs is
-// waited for: its timeout ends it. One that goes on and on has no success; a flush that
-// does is as overdue as it lags.
-func (w *jobWatch) overdue(t task, st redisstore.JobState, lag time.Duration, now time.Time) time.Duration {
+// due is when a run was, or is, due that has to succeed; zero if none has. A flush that goes
+// on and on has no slots: it is due since the time it is behind.
+func (w *jobWatch) due(t task, st redisledger.JobState) time.Time {
 	switch {
-	case st.Paused != nil:
-		return 0
-	case job.IsAlways(t.schedule) && t.config.IsCommand():
-		return 0
-	case job.IsAlways(t.schedule):
-		return lag
-	case t.config.IsCommand() && len(st.Running) > 0:
-		return 0
+	case schedule.IsAlways(t.schedule) && t.config.IsCommand():
+		return time.Time{}
+	case schedule.IsAlways(t.schedule):
+		return w.behind[t.config.Name]
+	case st.LastSuccess.IsZero() && !st.Begun.IsZero():
+		return st.Begun
 	}
 	since := st.LastSuccess
 	if since.IsZero() {
 		since = w.began // nobody knows since when it is configured
 	}
-	if at := w.unpaused[t.config.Name]; at.After(since) {
-		since = at
-	}
 	due := t.next(since)
-	if due.IsZero() {
-		return 0
+	p := w.pauses[t.config.Name]
+	// A slot inside a pause was not meant to run; one before it still is owed.
+	if due.After(p.from) && !due.After(p.to) && st.Paused == nil {
+		due = t.next(p.to)
 	}
-	return max(now.Sub(due), 0)
+	return due
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"baton/internal/config"
+	"baton/internal/flush/source/spec"
 	"baton/internal/status"
 	"baton/internal/testsupport"
 )
@@ -22,6 +23,7 @@ import (
 type jobLab struct {
 	t      *testing.T
 	config config.Config
+	server *testsupport.Redis
 	conn   redis.Conn
 	db     *testsupport.Database
 	remote *Remote
@@ -31,7 +33,7 @@ type jobLab struct {
 func newJobLab(t *testing.T) *jobLab {
 	t.Helper()
 	server := testsupport.StartRedis(t)
-	l := &jobLab{t: t, config: configFor(server.URL()), db: testsupport.SQLite(t)}
+	l := &jobLab{t: t, config: configFor(server.URL()), server: server, db: testsupport.SQLite(t)}
 	l.conn = server.Conn()
 	l.db.Exec(t, "CREATE TABLE articles (id INTEGER PRIMARY KEY, views INTEGER NOT NULL)")
 	l.config.Databases = map[string]config.Database{"main": {Driver: l.db.Driver, DSNInline: l.db.DSN}}
@@ -41,7 +43,7 @@ func newJobLab(t *testing.T) *jobLab {
 // job adds the job that flushes counts.
 func (l *jobLab) job(name, schedule string) {
 	l.config.Jobs = append(l.config.Jobs, config.Job{Name: name, Schedule: schedule, Flush: config.Flush{
-		From:    config.From{Type: config.Counters, Key: name},
+		From:    config.From{Type: spec.Counters, Key: name},
 		To:      config.To{Database: "main", Table: "articles", Key: []string{"id"}},
 		Columns: map[string]config.Column{"id": {From: "$field"}, "views": {From: "$value", Op: "add"}},
 	}})
@@ -107,7 +109,6 @@ func (r *running) metric(name string) string {
 func TestFlushThatGoesOnAllTheTimeIsOneRunThatTellsHowFarItIs(t *testing.T) {
 	t.Parallel()
 	l := newJobLab(t)
-	l.config = unhurried(l.config)
 	l.job("views", "@always")
 	r := l.start()
 	for i := range 3 {
@@ -370,7 +371,7 @@ func TestFirstRunMakesTheTableThatIsMissing(t *testing.T) {
 func TestJobIsPausedAtAGapInItsStream(t *testing.T) {
 	l := newJobLab(t)
 	l.config.Jobs = []config.Job{{Name: "views", Schedule: "@always", Flush: config.Flush{
-		From:    config.From{Type: config.Stream, Key: "views"},
+		From:    config.From{Type: spec.Stream, Key: "views"},
 		To:      config.To{Database: "main", Table: "articles", Key: []string{"id"}},
 		Columns: map[string]config.Column{"id": {From: "id"}, "views": {From: "views"}},
 	}}}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"baton/internal/job"
-	"baton/internal/redisstore"
+	"baton/internal/redisledger"
 	"baton/internal/status"
 )
 
@@ -29,7 +29,7 @@ func (r *Remote) WatchRun(ctx context.Context, name, id string, show func(JobRun
 		case err != nil: // it will be back
 		case refused != "": // it was queued
 			return JobRun{}, errors.New(refused)
-		case run == nil && v.queued(ctx, redisstore.Request{ID: id}):
+		case run == nil && v.queued(ctx, redisledger.Request{ID: id}):
 			show(JobRun{Job: name, Run: status.Run{ID: id, State: stateQueued}, Queued: true})
 			unknown = 0
 		case run == nil && unknown < often:
@@ -56,7 +56,7 @@ func (r *Remote) runNow(ctx context.Context, name, id string) (JobRun, error) {
 	}
 	run, refused, err := v.findRun(ctx, name, id, latest)
 	if run == nil && refused == "" && err == nil {
-		if v.queued(ctx, redisstore.Request{ID: id}) {
+		if v.queued(ctx, redisledger.Request{ID: id}) {
 			return JobRun{Job: name, Run: status.Run{ID: id, State: stateQueued}, Queued: true}, nil
 		}
 		run, refused, err = v.findRun(ctx, name, id, searched)

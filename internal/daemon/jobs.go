@@ -9,20 +9,19 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.uber.org/zap"
-
 	"baton/internal/config"
 	"baton/internal/flush"
 	"baton/internal/job"
-	"baton/internal/redisstore"
-	"baton/internal/status"
+	"baton/internal/job/plan"
+	"baton/internal/job/schedule"
+	"baton/internal/redisconn"
 )
 
 // task is one configured job with the machinery behind it. It lives for as long as the
 // configuration has the job like that; what a term needs is bound to it by bind.
 type task struct {
 	config   config.Job
-	schedule job.Schedule
+	schedule schedule.Schedule
 	counted  []flush.Source  // for the backlog, which needs no database
 	pipeline *flush.Pipeline // nil for a command, and where tasks are only looked at
 	done     *tally          // by the run that goes on
@@ -31,11 +30,11 @@ type task struct {
 
 // newTasks builds the jobs of the configuration. They connect to nothing yet. With
 // nil dbs they can be looked at, but not run.
-func newTasks(c config.Config, store *redisstore.Store, dbs databases, metrics *status.Metrics, log *zap.Logger) ([]task, error) {
+func newTasks(c config.Config, store *redisconn.Store, dbs databases, to reports) ([]task, error) {
 	var tasks []task
 	var problems []error
 	for _, j := range c.Jobs {
-		t, err := newTask(c, j, store, dbs, metrics, log)
+		t, err := newTask(c, j, store, dbs, to)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("job %q: %w", j.Name, err))
 			continue
@@ -45,16 +44,16 @@ func newTasks(c config.Config, store *redisstore.Store, dbs databases, metrics *
 	return tasks, errors.Join(problems...)
 }
 
-func newTask(c config.Config, j config.Job, store *redisstore.Store, dbs databases, metrics *status.Metrics, log *zap.Logger) (task, error) {
+func newTask(c config.Config, j config.Job, store *redisconn.Store, dbs databases, to reports) (task, error) {
 	zone, err := time.LoadLocation(j.TimeZone)
 	if err != nil {
 		return task{}, err
 	}
-	schedule, err := job.ParseSchedule(j.Schedule, zone)
+	slots, err := schedule.Parse(j.Schedule, zone)
 	if err != nil {
 		return task{}, err
 	}
-	t := task{config: j, schedule: schedule, done: &tally{}, busy: new(atomic.Int64)}
+	t := task{config: j, schedule: slots, done: &tally{}, busy: new(atomic.Int64)}
 	if j.IsCommand() {
 		return t, nil
 	}
@@ -65,7 +64,8 @@ func newTask(c config.Config, j config.Job, store *redisstore.Store, dbs databas
 	if t.counted, err = pipeline.NewSources(nil); err != nil || dbs == nil {
 		return t, err
 	}
-	t.pipeline, err = newPipeline(pipeline, c.Node.ID, dbs[j.Flush.To.Database], t.done, metrics, log)
+	pipeline.Lease = c.Election.TTL
+	t.pipeline, err = newPipeline(pipeline, c.Node.ID, dbs[j.Flush.To.Database], t.done, to)
 	return t, err
 }
 
@@ -92,9 +92,9 @@ func (t task) policy() job.Job {
 	p := t.config.Policy
 	return job.Job{
 		Name: t.config.Name, Schedule: t.schedule, Timeout: p.Timeout,
-		CatchUp: job.CatchUp(p.CatchUp), StartingDeadline: p.StartingDeadline, Overlap: job.Overlap(p.Overlap),
-		Retry: job.Retry{Limit: p.Retry.Limit, Delay: p.Retry.Delay, MaxDelay: p.Retry.MaxDelay},
-		Rerun: p.OnLost == config.OnLostRerun, Jitter: p.Jitter,
+		CatchUp: plan.CatchUp(p.CatchUp), StartingDeadline: p.StartingDeadline, Overlap: plan.Overlap(p.Overlap), MaxOverlap: p.MaxOverlap,
+		Retry:     plan.Retry{Limit: p.Retry.Limit, Delay: p.Retry.Delay, MaxDelay: p.Retry.MaxDelay},
+		EndsFirst: t.config.IsCommand(), Spawns: t.config.IsCommand(), OnLost: plan.OnLost(p.OnLost), Jitter: p.Jitter,
 		Version: fmt.Sprintf("%p", t.done), // a task that has changed is another one
 	}
 }
@@ -129,7 +129,12 @@ func lockKeys(c config.Config) []string {
 	return keys
 }
 
-// tasksOf are those under one lock.
-func tasksOf(tasks []task, lockKey string) []task {
-	return slices.DeleteFunc(slices.Clone(tasks), func(t task) bool { return t.config.Lock != lockKey })
+// tasksOf are those under one lock. They take no more memory than they must.
+func tasksOf(tasks []task, lockKey string) (list []task) {
+	for _, t := range tasks {
+		if t.config.Lock == lockKey {
+			list = append(list, t)
+		}
+	}
+	return list
 }

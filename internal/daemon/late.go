@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"baton/internal/job"
+	"baton/internal/job/schedule"
 	"baton/internal/notify"
-	"baton/internal/redisstore"
+	"baton/internal/redisledger"
 )
 
 // lateEvery is how often the leader looks for jobs that are late.
@@ -35,7 +35,7 @@ func (j *toldJob) moved() {
 }
 
 // beginLate takes over how late the job was when the term began.
-func (j *toldJob) beginLate(st redisstore.JobState, began time.Time, prev previousTerm) {
+func (j *toldJob) beginLate(st redisledger.JobState, began time.Time, prev previousTerm) {
 	j.since = began // whoever has never succeeded is given the time anew
 	if !st.LastSuccess.IsZero() {
 		j.since = st.LastSuccess
@@ -81,7 +81,7 @@ func (n *notifications) lagged(name string, lag time.Duration) {
 		return
 	}
 	j.lag = lag
-	if j.late && !j.failing && lag < j.lateAfter/2 && job.IsAlways(j.schedule) {
+	if j.late && !j.failing && lag < j.lateAfter/2 && schedule.IsAlways(j.schedule) {
 		n.well(j, notify.Event{Kind: notify.Recovered, LockKey: j.lock, Job: name}, time.Now())
 	}
 }
@@ -123,10 +123,10 @@ func (n *notifications) suspects(lockKey string, now time.Time) []string {
 
 // steady reports whether a job that runs all the time has not failed for a while.
 func (j *toldJob) steady(now time.Time) bool {
-	return j.failing && j.schedule != nil && job.IsAlways(j.schedule) && now.Sub(j.failedAt) > steadyAfter
+	return j.failing && j.schedule != nil && schedule.IsAlways(j.schedule) && now.Sub(j.failedAt) > steadyAfter
 }
 
-func (n *notifications) judgeLate(j *toldJob, st redisstore.JobState, now time.Time) {
+func (n *notifications) judgeLate(j *toldJob, st redisledger.JobState, now time.Time) {
 	if st.Paused != nil {
 		j.since, j.lag = now, 0
 		j.moved()

@@ -7,7 +7,8 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/job"
-	"baton/internal/redisstore"
+	"baton/internal/redisledger"
+	"baton/internal/redislock"
 )
 
 // punctual is a job of every ten minutes that is late five minutes after a slot.
@@ -51,11 +52,11 @@ func TestWhoeverSucceedsIsNotLate(t *testing.T) {
 // Another leader's success, and an operator's pause, are in the ledger.
 func TestTheLedgerIsAskedBeforeAJobIsCalledLate(t *testing.T) {
 	during(t, noteConfig(punctual()), func(r *notesRig) {
-		r.past.set(redisstore.JobState{Paused: &redisstore.JobPause{}}, nil)
+		r.past.set(redisledger.JobState{Paused: &redisledger.JobPause{}}, nil)
 		time.Sleep(5*time.Hour + time.Minute)
 		r.missed(job.Missed{Job: "users", Reason: job.ReasonPaused, Count: 1, Slot: time.Now().Add(-time.Minute)})
 		r.want("a pause", "")
-		r.past.set(redisstore.JobState{}, nil)
+		r.past.set(redisledger.JobState{}, nil)
 		time.Sleep(6 * time.Minute)
 		r.want("just after the pause", "")
 		time.Sleep(9 * time.Minute)
@@ -63,7 +64,7 @@ func TestTheLedgerIsAskedBeforeAJobIsCalledLate(t *testing.T) {
 		r.runs(job.StateSucceeded)
 		r.take()
 		time.Sleep(8 * time.Minute)
-		r.past.set(redisstore.JobState{LastSuccess: time.Now()}, nil)
+		r.past.set(redisledger.JobState{LastSuccess: time.Now()}, nil)
 		time.Sleep(2 * time.Minute)
 		r.want("a success that only the ledger knows", "")
 	})
@@ -73,27 +74,27 @@ func TestTheNextLeaderDoesNotRepeatThatAJobIsLate(t *testing.T) {
 	for _, c := range []struct {
 		what    string
 		success time.Duration // before the term
-		events  func(now time.Time) []redisstore.Event
+		events  func(now time.Time) []redislock.Event
 		want    string
 	}{
-		{"the leader before has told it", 3 * time.Hour, func(now time.Time) []redisstore.Event {
-			return []redisstore.Event{{Event: "won"}, {Event: "released", At: now.Add(-time.Minute)}}
+		{"the leader before has told it", 3 * time.Hour, func(now time.Time) []redislock.Event {
+			return []redislock.Event{{Event: "won"}, {Event: "released", At: now.Add(-time.Minute)}}
 		}, ""},
-		{"it became late while nobody led", 3 * time.Hour, func(now time.Time) []redisstore.Event {
-			return []redisstore.Event{{Event: "won"}, {Event: "released", At: now.Add(-170 * time.Minute)}}
+		{"it became late while nobody led", 3 * time.Hour, func(now time.Time) []redislock.Event {
+			return []redislock.Event{{Event: "won"}, {Event: "released", At: now.Add(-170 * time.Minute)}}
 		}, "late users"},
-		{"the leader before has crashed", 3 * time.Hour, func(time.Time) []redisstore.Event {
-			return []redisstore.Event{{Event: "won"}, {Event: "won"}}
+		{"the leader before has crashed", 3 * time.Hour, func(time.Time) []redislock.Event {
+			return []redislock.Event{{Event: "won"}, {Event: "won"}}
 		}, "late users"},
-		{"it is not late yet", time.Minute, func(now time.Time) []redisstore.Event {
-			return []redisstore.Event{{Event: "won"}, {Event: "released", At: now}}
+		{"it is not late yet", time.Minute, func(now time.Time) []redislock.Event {
+			return []redislock.Event{{Event: "won"}, {Event: "released", At: now}}
 		}, ""},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			time.Sleep(5 * time.Hour)
 			now := time.Now()
 			r := newNotesRig(t, noteConfig(punctual()))
-			r.past.states["users"] = redisstore.JobState{LastSuccess: now.Add(-c.success)}
+			r.past.states["users"] = redisledger.JobState{LastSuccess: now.Add(-c.success)}
 			r.past.events = c.events(now)
 			end := r.leads()
 			var late string
@@ -137,7 +138,7 @@ func TestAFlushThatIsBehindIsLate(t *testing.T) {
 		r.want("around the limit", "")
 		r.lagged("users", 2*time.Minute)
 		r.want("two minutes behind", "recovered users")
-		r.past.set(redisstore.JobState{Paused: &redisstore.JobPause{}}, nil)
+		r.past.set(redisledger.JobState{Paused: &redisledger.JobPause{}}, nil)
 		r.lagged("users", time.Hour)
 		time.Sleep(time.Hour)
 		r.want("a pause", "")
@@ -151,8 +152,8 @@ func TestAJobThatRunsAllTheTimeRecoversByRunning(t *testing.T) {
 	during(t, noteConfig(always), func(r *notesRig) {
 		r.runs(job.StateFailed)
 		r.want("a failure", "failed users")
-		running := redisstore.OpenRun{Record: job.Record{Started: time.Now()}}
-		r.past.set(redisstore.JobState{Running: []redisstore.OpenRun{running}}, nil)
+		running := redisledger.OpenRun{Record: job.Record{Started: time.Now()}}
+		r.past.set(redisledger.JobState{Running: []redisledger.OpenRun{running}}, nil)
 		time.Sleep(4 * time.Minute)
 		r.want("soon after", "")
 		time.Sleep(2 * time.Minute)
@@ -160,7 +161,7 @@ func TestAJobThatRunsAllTheTimeRecoversByRunning(t *testing.T) {
 		time.Sleep(time.Hour)
 		r.want("an hour later", "")
 		r.runs(job.StateFailed)
-		r.past.set(redisstore.JobState{Paused: &redisstore.JobPause{}}, nil)
+		r.past.set(redisledger.JobState{Paused: &redisledger.JobPause{}}, nil)
 		time.Sleep(time.Hour)
 		r.want("a failure that pauses it", "failed users")
 	})

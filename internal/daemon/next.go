@@ -6,6 +6,7 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/job"
+	"baton/internal/job/schedule"
 	"baton/internal/status"
 )
 
@@ -62,21 +63,21 @@ func coming(j config.Job, from time.Time, n int) (Coming, error) {
 	if err != nil {
 		return Coming{}, fmt.Errorf("job %q: %w", j.Name, err)
 	}
-	schedule, err := job.ParseSchedule(j.Schedule, zone)
+	s, err := schedule.Parse(j.Schedule, zone)
 	if err != nil {
 		return Coming{}, fmt.Errorf("job %q: %w", j.Name, err)
 	}
 	offset := job.Job{Name: j.Name, Jitter: j.Jitter}.Offset()
 	c := Coming{
-		Job: j.Name, Schedule: j.Schedule, Words: schedule.Describe(), TimeZone: j.TimeZone,
-		Always: job.IsAlways(schedule), OffsetMS: offset.Milliseconds(),
-		Next: comingSlots(job.Upcoming(schedule, from, n), offset),
+		Job: j.Name, Schedule: j.Schedule, Words: s.Describe(), TimeZone: j.TimeZone,
+		Always: schedule.IsAlways(s), OffsetMS: offset.Milliseconds(),
+		Next: comingSlots(schedule.Upcoming(s, from, n), offset),
 	}
-	c.Shifts = comingSlots(job.Shifts(schedule, from, from.Add(lookAhead)), offset)
+	c.Shifts = comingSlots(schedule.Shifts(s, from, from.Add(lookAhead)), offset)
 	return c, nil
 }
 
-func comingSlots(slots []job.Slot, offset time.Duration) []ComingSlot {
+func comingSlots(slots []schedule.Slot, offset time.Duration) []ComingSlot {
 	list := make([]ComingSlot, 0, len(slots))
 	for _, s := range slots {
 		list = append(list, ComingSlot{Slot: s.At, Start: s.At.Add(offset), Note: s.Note})
@@ -90,9 +91,9 @@ func shortestInterval(spec, timeZone string) time.Duration {
 	if err != nil {
 		return 0
 	}
-	schedule, err := job.ParseSchedule(spec, zone)
+	s, err := schedule.Parse(spec, zone)
 	if err != nil {
 		return 0
 	}
-	return job.Interval(schedule)
+	return schedule.Interval(s)
 }

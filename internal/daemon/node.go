@@ -9,8 +9,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"baton/internal/command"
 	"baton/internal/config"
-	"baton/internal/redisstore"
+	"baton/internal/heartbeat"
+	"baton/internal/job"
+	"baton/internal/redisconn"
+	"baton/internal/redislock"
 	"baton/internal/status"
 
 	"go.uber.org/zap"
@@ -23,20 +27,28 @@ type node struct {
 	log      *zap.Logger
 	id       string
 	address  string // of the status page
-	store    *redisstore.Store
+	store    *redisconn.Store
 	venue    *venue
 	metrics  *status.Metrics
 	notifier notifier
 
 	identity      *identity
+	clock         *slotClock
+	outage        *outage // of where the elections take place
+	dataOutage    *outage // of where the data is: the same, unless there is a quorum
 	notifications *notifications
 	balancer      *balancer
+	beat          heartbeat.Beat // the locks are renewed together
+	subscriber    *subscriber
 	reluctant     atomic.Bool // to take locks that only spread the work
 	willing       *time.Timer // ends that; nil: it has not begun
+	wardens       *command.Reserve
+	turns         job.Turns // of terms that begin: each costs far more than its renewals, and hundreds may be won at once
 
 	letters *deadPool
+	counted *lettersBook
 
-	epochFile sync.Mutex // all candidacies write the same one
+	epochFile epochFile
 	telling   sync.Mutex // held while systemd is told
 
 	reloadRequests chan reloadRequest
@@ -55,15 +67,20 @@ type node struct {
 func newNode(c config.Config, o Options) *node {
 	log := o.Logger.With(zap.String("node_id", c.Node.ID))
 	n := &node{
-		options: o, log: log, id: c.Node.ID, inventory: inventory{config: c}, notifier: newNotifier(log), roles: map[string]string{}, parting: map[string]<-chan struct{}{},
+		options: o, log: log, id: c.Node.ID, inventory: inventory{config: c, hash: config.Hash(c)}, notifier: newNotifier(log), roles: map[string]string{}, parting: map[string]<-chan struct{}{},
 		reloadRequests: make(chan reloadRequest),
 		metrics:        status.NewMetrics(o.Version, jobNames(c)),
 	}
 	n.letters = &deadPool{log: log}
+	n.counted = newLettersBook(n.takeLetters)
 	n.metrics.AddFlushes(flushNames(c)...)
 	tellLateAfter(n.metrics, c)
+	n.subscriber = newSubscriber()
 	n.identity = newIdentity(n.id, log)
+	n.clock = newSlotClock(log.Named("clock"))
 	n.notifications = newNotifications(c, log.Named("notify"), n.metrics)
+	n.wardens = newWardens(c)
+	n.turns = job.NewTurns()
 	n.balancer = newBalancer(n.id, n.seats, c.Election.PollInterval, log.Named("balance"))
 	return n
 }
@@ -75,6 +92,10 @@ func (n *node) open(c config.Config) (err error) {
 	}
 	if n.venue, err = openVenue(c, n.store); err != nil {
 		return err
+	}
+	n.outage = newOutage(n.log.With(zap.String("redis", n.venue.host())))
+	if n.dataOutage = n.outage; n.venue.apart {
+		n.dataOutage = newOutage(n.log.With(zap.String("redis", n.store.Host())))
 	}
 	if len(lockKeys(c)) > 1 {
 		n.venue.share()
@@ -88,9 +109,37 @@ func (n *node) open(c config.Config) (err error) {
 	if n.probes, err = openProbes(c); err != nil {
 		return err
 	}
-	n.tasks, err = newTasks(c, n.store, n.databases, n.metrics, n.log)
+	n.tasks, err = newTasks(c, n.store, n.databases, n.reports())
 	n.countUses(inventory{})
 	return err
+}
+
+// newWardens runs the commands of jobs.
+func newWardens(c config.Config) *command.Reserve {
+	r := command.NewReserve([]string{"/proc/self/exe", "warden"})
+	r.Keep(commandsToCome(c))
+	return r
+}
+
+// commandsToCome is how many commands may begin here at the same moment.
+func commandsToCome(c config.Config) int {
+	if !c.Node.IsCandidate() {
+		return 0
+	}
+	return len(c.Jobs) - len(flushNames(c))
+}
+
+func (n *node) reports() reports {
+	return reports{metrics: n.metrics, notes: n.notifications, log: n.log}
+}
+
+// takeLetters opens the connections for dead letters, or has them from before. Whoever takes
+// them calls leave in the end.
+func (n *node) takeLetters() (d *Dead, leave func(), err error) {
+	n.mu.Lock()
+	c, edition := n.config, n.edition
+	n.mu.Unlock()
+	return n.letters.take(c, edition)
 }
 
 // close gives back what open has taken, as far as it came.
@@ -98,6 +147,8 @@ func (n *node) close() {
 	for _, c := range n.candidacies {
 		c.lock.Close()
 	}
+	n.outage.close()
+	n.dataOutage.close()
 	n.letters.close()
 	closing(n.log, "databases' probes", n.probes.close)
 	closing(n.log, "databases", n.databases.close)
@@ -116,9 +167,9 @@ func (n *node) join(ctx context.Context) (err error) {
 }
 
 // presence is what the node tells the others of itself while it does that.
-func (n *node) presence(w *workload) redisstore.Presence {
+func (n *node) presence(w *workload) redislock.Presence {
 	own := w.config.Node
-	p := redisstore.Presence{
+	p := redislock.Presence{
 		Reluctant: n.reluctant.Load(),
 		Version:   n.options.Version, ConfigHash: w.hash, Address: n.address, Priority: own.Priority, Observer: !own.IsCandidate(),
 	}
@@ -130,6 +181,11 @@ func (n *node) presence(w *workload) redisstore.Presence {
 func (n *node) campaign(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	hearing, deaf := context.WithCancel(context.WithoutCancel(ctx)) // until the last lock is released
+	var listening sync.WaitGroup
+	defer listening.Wait()
+	defer deaf()
+	listening.Go(func() { n.subscriber.run(hearing) })
 	n.mu.Lock()
 	for _, c := range n.candidacies {
 		n.start(ctx, c, cancel)
@@ -247,7 +303,7 @@ func (c *candidacy) waiting() string {
 func (n *node) snapshot(ctx context.Context) (status.Snapshot, error) {
 	all := n.all()
 	c := all[0]
-	own := status.Snapshot{NodeID: n.id, Version: n.options.Version, LockKey: c.lockKey, Now: time.Now(), Role: status.RoleStandby}
+	own := status.Snapshot{NodeID: n.id, Version: n.options.Version, LockKey: c.lockKey, Now: time.Now().UTC(), Role: status.RoleStandby}
 	own.Redis = status.Redis{Host: n.venue.host(), OK: true, Since: c.observer.since()}
 	if trouble := c.elector.StoreTrouble(); trouble != nil {
 		own.Role = status.RoleConnecting

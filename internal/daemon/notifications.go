@@ -11,7 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"baton/internal/config"
-	"baton/internal/job"
+	"baton/internal/job/schedule"
 	"baton/internal/notify"
 	"baton/internal/status"
 )
@@ -182,12 +182,12 @@ func (n *notifications) won(lockKey string, epoch int64, from, why string) {
 
 // scheduleOf is the job's schedule; nil if it cannot be read, which the configuration's
 // check has refused.
-func scheduleOf(j config.Job) job.Schedule {
+func scheduleOf(j config.Job) schedule.Schedule {
 	zone, err := time.LoadLocation(j.TimeZone)
 	if err != nil {
 		return nil
 	}
-	s, err := job.ParseSchedule(j.Schedule, zone)
+	s, err := schedule.Parse(j.Schedule, zone)
 	if err != nil {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 
 	"baton/internal/job"
 	"baton/internal/notify"
+	"baton/internal/text"
 )
 
 // Slots that are missed one after the other are told of at once, then together after a
@@ -34,7 +35,7 @@ func (n *notifications) missed(m job.Missed) {
 		j.since = m.Slot // nobody is late whom an operator told to wait
 		j.moved()
 	}
-	if len(n.targets) == 0 || m.Count <= 0 || m.Reason == job.ReasonUnknown || m.Reason == job.ReasonPaused {
+	if len(n.targets) == 0 || m.Count <= 0 || m.Reason == job.ReasonPaused {
 		return
 	}
 	key := missKey{m.Job, m.Reason}
@@ -95,7 +96,7 @@ func (n *notifications) tellMissed(m job.Missed) {
 		ConsecutiveFailures: j.failures, Text: missedText(m),
 	}
 	if m.Err != nil {
-		e.Error = clip(m.Err.Error(), 4096)
+		e.Error = text.Clip(m.Err.Error(), 4096)
 	}
 	n.tell(e)
 }

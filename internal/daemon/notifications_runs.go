@@ -6,8 +6,10 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/job"
+	"baton/internal/job/schedule"
 	"baton/internal/notify"
-	"baton/internal/redisstore"
+	"baton/internal/redisledger"
+	"baton/internal/text"
 )
 
 const (
@@ -23,7 +25,7 @@ const (
 // led before has told of what the ledger has; the rest is noted here as it happens.
 type toldJob struct {
 	lock      string
-	schedule  job.Schedule
+	schedule  schedule.Schedule
 	lateAfter time.Duration
 	ping      bool // it has a dead man's switch
 
@@ -37,6 +39,7 @@ type toldJob struct {
 	pending  time.Time // the slot of a run that failed and is to be tried again; zero: none is
 
 	lateness
+	letters lettersTold
 }
 
 func newToldJob(j config.Job) *toldJob {
@@ -52,7 +55,7 @@ func (j *toldJob) succeed(before *toldJob, noted bool) *toldJob {
 		return j
 	}
 	j.known, j.held, j.failures, j.failing = before.known, before.held, before.failures, before.failing
-	j.toldAt, j.failedAt, j.pending, j.lateness = before.toldAt, before.failedAt, before.pending, before.lateness
+	j.toldAt, j.failedAt, j.pending, j.lateness, j.letters = before.toldAt, before.failedAt, before.pending, before.lateness, before.letters
 	j.moved()
 	return j
 }
@@ -79,7 +82,7 @@ func (n *notifications) finished(rec job.Record) {
 
 // learn takes over how a job stood when the term began, and then tells what has happened
 // since. prev is the term before.
-func (n *notifications) learn(j *toldJob, st redisstore.JobState, began time.Time, prev previousTerm) {
+func (n *notifications) learn(j *toldJob, st redisledger.JobState, began time.Time, prev previousTerm) {
 	// Of the runs that ended since, the ledger has counted those up to its last one.
 	failures := int(st.ConsecutiveFailures)
 	counted := -1
@@ -101,7 +104,7 @@ func (n *notifications) learn(j *toldJob, st redisstore.JobState, began time.Tim
 		j.pending = st.Retry.Slot
 	}
 	j.failing = before > 0
-	if j.schedule != nil && job.IsAlways(j.schedule) {
+	if j.schedule != nil && schedule.IsAlways(j.schedule) {
 		// It never succeeds: it runs, until a term ends.
 		j.failing = j.failing && st.Last != nil && isFailure(st.Last.State)
 	}
@@ -112,6 +115,9 @@ func (n *notifications) learn(j *toldJob, st redisstore.JobState, began time.Tim
 		}
 	}
 	j.beginLate(st, began, prev)
+	if st.DeadLetters != nil && *st.DeadLetters > 0 && prev.why != whyCrashed {
+		j.letters.toldAt = began
+	}
 	held := j.held
 	j.held = nil
 	for _, rec := range held {
@@ -168,7 +174,7 @@ func runEvent(kind notify.Kind, j *toldJob, rec job.Record) notify.Event {
 	e := notify.Event{
 		Kind: kind, At: rec.Finished, NodeID: rec.Term.NodeID, LockKey: j.lock, Epoch: rec.Term.Epoch,
 		Job: rec.Job, RunID: rec.ID, Attempt: rec.Attempt, Trigger: string(rec.Trigger), State: string(rec.State),
-		Error: clip(rec.Error, 4096), ExitCode: rec.Result.ExitCode, ConsecutiveFailures: j.failures,
+		Error: text.Clip(rec.Error, 4096), ExitCode: rec.Result.ExitCode, ConsecutiveFailures: j.failures,
 	}
 	if !rec.Slot.IsZero() {
 		e.Slot = rec.Slot.UTC()

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"baton/internal/job"
-	"baton/internal/redisstore"
+	"baton/internal/redisledger"
 )
 
 func TestAFailureIsToldWhenItIsGivenUp(t *testing.T) {
@@ -62,7 +62,7 @@ func TestALostRunIsToldAlthoughTheLedgerHasCountedIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newNotesRig(t, noteConfig(users()))
 		lost := &job.Record{Run: job.Run{ID: "run"}, State: job.StateLost, Finished: time.Now().Add(time.Millisecond)}
-		r.past.set(redisstore.JobState{ConsecutiveFailures: 1, Last: lost}, nil)
+		r.past.set(redisledger.JobState{ConsecutiveFailures: 1, Last: lost}, nil)
 		end := r.leads()
 		r.runs(job.StateLost)
 		r.runs(job.StateFailed)
@@ -77,16 +77,16 @@ func TestALostRunIsToldAlthoughTheLedgerHasCountedIt(t *testing.T) {
 func TestWhatEndsBeforeTheLedgerAnswersIsToldAfterwards(t *testing.T) {
 	for _, c := range []struct {
 		what   string
-		state  redisstore.JobState
+		state  redisledger.JobState
 		states []job.State
 		want   string
 	}{
-		{"a first failure, counted by the ledger", redisstore.JobState{ConsecutiveFailures: 1, Last: &job.Record{Run: job.Run{ID: "0"}}},
+		{"a first failure, counted by the ledger", redisledger.JobState{ConsecutiveFailures: 1, Last: &job.Record{Run: job.Run{ID: "0"}}},
 			[]job.State{job.StateFailed}, "failed users"},
-		{"a first failure, not yet counted", redisstore.JobState{}, []job.State{job.StateFailed}, "failed users"},
-		{"a third failure, counted", redisstore.JobState{ConsecutiveFailures: 3, Last: &job.Record{Run: job.Run{ID: "0"}}},
+		{"a first failure, not yet counted", redisledger.JobState{}, []job.State{job.StateFailed}, "failed users"},
+		{"a third failure, counted", redisledger.JobState{ConsecutiveFailures: 3, Last: &job.Record{Run: job.Run{ID: "0"}}},
 			[]job.State{job.StateFailed}, ""},
-		{"two, of which one is counted", redisstore.JobState{ConsecutiveFailures: 1, Last: &job.Record{Run: job.Run{ID: "0"}}},
+		{"two, of which one is counted", redisledger.JobState{ConsecutiveFailures: 1, Last: &job.Record{Run: job.Run{ID: "0"}}},
 			[]job.State{job.StateFailed, job.StateFailed, job.StateSucceeded}, "failed users, recovered users"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestMissedSlotsAreToldAtOnceAndThenTogether(t *testing.T) {
 			r.missed(job.Missed{Job: "users", Reason: reason, Count: count, First: slot, Slot: slot})
 			slot = slot.Add(time.Second)
 		}
-		miss(job.ReasonUnknown, 1)
+		miss(job.ReasonUnknown, 0)
 		miss(job.ReasonPaused, 5)
 		miss(job.ReasonOverlap, 0)
 		r.want("what is not told", "")

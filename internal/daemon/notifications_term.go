@@ -6,17 +6,18 @@ import (
 	"time"
 
 	"baton/internal/elector"
-	"baton/internal/redisstore"
+	"baton/internal/redisledger"
+	"baton/internal/redislock"
 )
 
 // jobStates is where to read how jobs stand: a ledger.
 type jobStates interface {
-	Jobs(ctx context.Context, names []string) ([]redisstore.JobState, error)
+	Jobs(ctx context.Context, names []string) ([]redisledger.JobState, error)
 }
 
 // history is where to read who led before: an election.
 type history interface {
-	Picture(ctx context.Context, events int) (redisstore.Picture, error)
+	Picture(ctx context.Context, events int) (redislock.Picture, error)
 }
 
 // whyCrashed is how a term ended whose node has told nothing of its end: it died, hangs,
@@ -27,7 +28,7 @@ const whyCrashed = "crashed"
 const ranOut = "its lease ran out"
 
 // ending is how a term ended by that event.
-func ending(e redisstore.Event) previousTerm {
+func ending(e redislock.Event) previousTerm {
 	if e.Reason == ranOut || e.Reason == releasedForIt {
 		return previousTerm{node: e.NodeID, why: whyCrashed}
 	}
@@ -42,8 +43,8 @@ type previousTerm struct {
 }
 
 // before finds the term before the one that began last; false if there was none.
-func before(p redisstore.Picture) (previousTerm, bool) {
-	ours := slices.IndexFunc(p.Events, func(e redisstore.Event) bool { return e.Event == string(elector.EventWon) })
+func before(p redislock.Picture) (previousTerm, bool) {
+	ours := slices.IndexFunc(p.Events, func(e redislock.Event) bool { return e.Event == string(elector.EventWon) })
 	if ours < 0 {
 		return previousTerm{}, false
 	}
@@ -154,16 +155,17 @@ func (t *termNotes) unknown() []string {
 }
 
 // take notes how jobs stood; without states as if nothing were known of them.
-func (t *termNotes) take(names []string, states []redisstore.JobState) {
+func (t *termNotes) take(names []string, states []redisledger.JobState) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i, name := range names {
-		var st redisstore.JobState
+		var st redisledger.JobState
 		if states != nil {
 			st = states[i]
 		}
 		if j := t.jobs[name]; j != nil && j.lock == t.lockKey && !j.known {
 			t.learn(j, st, t.began, t.prev)
+			t.tellLetters(name, j)
 		}
 	}
 }

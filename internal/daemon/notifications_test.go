@@ -14,7 +14,8 @@ import (
 	"baton/internal/config"
 	"baton/internal/job"
 	"baton/internal/notify"
-	"baton/internal/redisstore"
+	"baton/internal/redisledger"
+	"baton/internal/redislock"
 	"baton/internal/status"
 )
 
@@ -53,18 +54,18 @@ func (l *listener) told() string {
 // past is what the ledger and the election's history have.
 type past struct {
 	mu     sync.Mutex
-	states map[string]redisstore.JobState
-	events []redisstore.Event
+	states map[string]redisledger.JobState
+	events []redislock.Event
 	err    error
 }
 
-func (p *past) Jobs(_ context.Context, names []string) ([]redisstore.JobState, error) {
+func (p *past) Jobs(_ context.Context, names []string) ([]redisledger.JobState, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.err != nil {
 		return nil, p.err
 	}
-	list := make([]redisstore.JobState, len(names))
+	list := make([]redisledger.JobState, len(names))
 	for i, name := range names {
 		list[i] = p.states[name]
 		list[i].Job = name
@@ -72,14 +73,14 @@ func (p *past) Jobs(_ context.Context, names []string) ([]redisstore.JobState, e
 	return list, nil
 }
 
-func (p *past) Picture(context.Context, int) (redisstore.Picture, error) {
+func (p *past) Picture(context.Context, int) (redislock.Picture, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return redisstore.Picture{Events: p.events}, p.err
+	return redislock.Picture{Events: p.events}, p.err
 }
 
 // set has the ledger say something else of the job, and answer, or not.
-func (p *past) set(st redisstore.JobState, err error) {
+func (p *past) set(st redisledger.JobState, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.states["users"], p.err = st, err
@@ -104,7 +105,7 @@ func users() config.Job {
 }
 
 func newNotesRig(t *testing.T, c config.Config) *notesRig {
-	r := &notesRig{listener: &listener{}, past: &past{states: map[string]redisstore.JobState{}}, t: t}
+	r := &notesRig{listener: &listener{}, past: &past{states: map[string]redisledger.JobState{}}, t: t}
 	r.notifications = newNotifications(c, zap.NewNop(), status.NewMetrics("v", nil))
 	r.listen()
 	return r
@@ -233,30 +234,30 @@ func TestWhatAnEventSays(t *testing.T) {
 // Whoever leads next goes on where the last leader stopped.
 func TestTheNextLeaderKnowsWhatWasTold(t *testing.T) {
 	failed := &job.Record{Run: job.Run{ID: "old"}, State: job.StateFailed}
-	ended := redisstore.Event{Event: "stepped_down", NodeID: "n2"}
+	ended := redislock.Event{Event: "stepped_down", NodeID: "n2"}
 	for _, c := range []struct {
 		what   string
-		state  redisstore.JobState
-		ended  redisstore.Event
+		state  redisledger.JobState
+		ended  redislock.Event
 		states []job.State
 		want   string
 	}{
-		{"it was well", redisstore.JobState{}, ended, []job.State{job.StateFailed, job.StateSucceeded}, "failed users, recovered users"},
-		{"it had failed", redisstore.JobState{ConsecutiveFailures: 2, Last: failed}, ended, []job.State{job.StateFailed}, ""},
-		{"it had failed and succeeds", redisstore.JobState{ConsecutiveFailures: 2, Last: failed}, ended, []job.State{job.StateSucceeded}, "recovered users"},
-		{"it had failed, and the leader crashed", redisstore.JobState{ConsecutiveFailures: 2, Last: failed}, redisstore.Event{Event: "won", NodeID: "n2"},
+		{"it was well", redisledger.JobState{}, ended, []job.State{job.StateFailed, job.StateSucceeded}, "failed users, recovered users"},
+		{"it had failed", redisledger.JobState{ConsecutiveFailures: 2, Last: failed}, ended, []job.State{job.StateFailed}, ""},
+		{"it had failed and succeeds", redisledger.JobState{ConsecutiveFailures: 2, Last: failed}, ended, []job.State{job.StateSucceeded}, "recovered users"},
+		{"it had failed, and the leader crashed", redisledger.JobState{ConsecutiveFailures: 2, Last: failed}, redislock.Event{Event: "won", NodeID: "n2"},
 			[]job.State{job.StateFailed, job.StateFailed, job.StateSucceeded}, "failed users, recovered users"},
-		{"it was to be tried again", redisstore.JobState{ConsecutiveFailures: 1, Last: failed, Retry: &job.Retrial{Attempt: 2}}, ended,
+		{"it was to be tried again", redisledger.JobState{ConsecutiveFailures: 1, Last: failed, Retry: &job.Retrial{Attempt: 2}}, ended,
 			[]job.State{job.StateSucceeded}, ""},
-		{"it was to be tried again and fails", redisstore.JobState{ConsecutiveFailures: 1, Last: failed, Retry: &job.Retrial{Attempt: 2}}, ended,
+		{"it was to be tried again and fails", redisledger.JobState{ConsecutiveFailures: 1, Last: failed, Retry: &job.Retrial{Attempt: 2}}, ended,
 			[]job.State{job.StateFailed, job.StateSucceeded}, "failed users, recovered users"},
-		{"it had failed before, and was to be tried again", redisstore.JobState{ConsecutiveFailures: 4, Last: failed, Retry: &job.Retrial{Attempt: 2}}, ended,
+		{"it had failed before, and was to be tried again", redisledger.JobState{ConsecutiveFailures: 4, Last: failed, Retry: &job.Retrial{Attempt: 2}}, ended,
 			[]job.State{job.StateFailed, job.StateSucceeded}, "recovered users"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newNotesRig(t, noteConfig(users()))
 			r.past.states["users"] = c.state
-			r.past.events = []redisstore.Event{{Event: "won", NodeID: "n1"}, c.ended}
+			r.past.events = []redislock.Event{{Event: "won", NodeID: "n1"}, c.ended}
 			end := r.leads()
 			r.take() // that the leader changed
 			for _, s := range c.states {
@@ -271,25 +272,25 @@ func TestTheNextLeaderKnowsWhatWasTold(t *testing.T) {
 
 func TestALeaderThatChangedIsToldByTheNewOne(t *testing.T) {
 	now := time.Now()
-	event := func(kind, node string) redisstore.Event { return redisstore.Event{At: now, Event: kind, NodeID: node} }
+	event := func(kind, node string) redislock.Event { return redislock.Event{At: now, Event: kind, NodeID: node} }
 	won := event("won", "n1")
 	for _, c := range []struct {
 		what   string
-		events []redisstore.Event
+		events []redislock.Event
 		from   string
 		why    string
 	}{
-		{"the first term", []redisstore.Event{won}, "", ""},
-		{"the first term, after a pause", []redisstore.Event{won, event("resumed", ""), event("paused", "")}, "", ""},
+		{"the first term", []redislock.Event{won}, "", ""},
+		{"the first term, after a pause", []redislock.Event{won, event("resumed", ""), event("paused", "")}, "", ""},
 		{"no history", nil, "", ""},
-		{"a step-down", []redisstore.Event{won, event("stepped_down", "n2"), event("won", "n2")}, "n2", "stepped_down"},
-		{"a shutdown, a pause", []redisstore.Event{won, event("resumed", ""), event("released", "n3"), event("won", "n3"), event("lost", "n2")}, "n3", "released"},
-		{"a crash", []redisstore.Event{won, event("won", "n2"), event("released", "n3")}, "n2", "crashed"},
-		{"a crash, noted by its successor", []redisstore.Event{won, {Event: "expired", NodeID: "n2", Reason: ranOut}, event("won", "n2")}, "n2", "crashed"},
-		{"a crash, noted by systemd", []redisstore.Event{won, {Event: "released", NodeID: "n2", Reason: releasedForIt}, event("won", "n2")}, "n2", "crashed"},
-		{"a crash and a quarantine", []redisstore.Event{won, event("quarantined", "n1"), event("won", "n2")}, "n2", "crashed"},
-		{"one that told late", []redisstore.Event{event("expired", "n2"), won, event("won", "n2")}, "n2", "expired"},
-		{"the same node again", []redisstore.Event{won, event("expired", "n1")}, "n1", "expired"},
+		{"a step-down", []redislock.Event{won, event("stepped_down", "n2"), event("won", "n2")}, "n2", "stepped_down"},
+		{"a shutdown, a pause", []redislock.Event{won, event("resumed", ""), event("released", "n3"), event("won", "n3"), event("lost", "n2")}, "n3", "released"},
+		{"a crash", []redislock.Event{won, event("won", "n2"), event("released", "n3")}, "n2", "crashed"},
+		{"a crash, noted by its successor", []redislock.Event{won, {Event: "expired", NodeID: "n2", Reason: ranOut}, event("won", "n2")}, "n2", "crashed"},
+		{"a crash, noted by systemd", []redislock.Event{won, {Event: "released", NodeID: "n2", Reason: releasedForIt}, event("won", "n2")}, "n2", "crashed"},
+		{"a crash and a quarantine", []redislock.Event{won, event("quarantined", "n1"), event("won", "n2")}, "n2", "crashed"},
+		{"one that told late", []redislock.Event{event("expired", "n2"), won, event("won", "n2")}, "n2", "expired"},
+		{"the same node again", []redislock.Event{won, event("expired", "n1")}, "n1", "expired"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newNotesRig(t, noteConfig(users()))
@@ -398,6 +399,8 @@ func TestNotificationsMayBeToldFromEverywhere(t *testing.T) {
 				r.runs([]job.State{job.StateFailed, job.StateSucceeded}[i%2])
 				r.missed(job.Missed{Job: "users", Reason: job.ReasonLate, Count: 1})
 				r.lagged("users", time.Second)
+				r.lettersPut("users", 1)
+				r.lettersWait("users", int64(i%2), time.Now())
 				r.won("baton", 8, "n2", "lost")
 			}
 		})
@@ -416,7 +419,7 @@ func TestNotificationsMayBeToldFromEverywhere(t *testing.T) {
 }
 
 func TestTheKindsOfEventsAreThoseOfTheConfiguration(t *testing.T) {
-	kinds := []string{string(notify.Failed), string(notify.Recovered), string(notify.Missed), string(notify.Late), string(notify.LeaderChanged)}
+	kinds := []string{string(notify.Failed), string(notify.Recovered), string(notify.Missed), string(notify.Late), string(notify.DeadLetters), string(notify.LeaderChanged)}
 	if !slices.Equal(kinds, config.NotifyEvents()) {
 		t.Errorf("%v and %v", kinds, config.NotifyEvents())
 	}

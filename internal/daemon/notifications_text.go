@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"baton/internal/job"
+	"baton/internal/text"
 )
 
 // textMost bounds what of an error stands in a sentence.
@@ -28,7 +29,7 @@ func failedText(rec job.Record, failures int) string {
 		b.WriteString(", and is paused until an operator resumes it")
 	}
 	if rec.Error != "" {
-		b.WriteString(": " + clip(oneLine(rec.Error), textMost))
+		b.WriteString(": " + text.Clip(oneLine(rec.Error), textMost))
 	}
 	return b.String()
 }
@@ -53,11 +54,11 @@ func missedText(m job.Missed) string {
 			at = "from " + stamp(m.First) + " to " + stamp(m.Slot)
 		}
 	}
-	text := fmt.Sprintf("%s of job %s, %s, did not run: %s", slots, m.Job, at, missedWords(m.Reason))
+	what := fmt.Sprintf("%s of job %s, %s, did not run: %s", slots, m.Job, at, missedWords(m.Reason))
 	if m.Err != nil {
-		text += ": " + clip(oneLine(m.Err.Error()), textMost)
+		what += ": " + text.Clip(oneLine(m.Err.Error()), textMost)
 	}
-	return text
+	return what
 }
 
 func missedWords(r job.Reason) string {
@@ -72,13 +73,23 @@ func missedWords(r job.Reason) string {
 		return "redis did not let it be claimed"
 	case job.ReasonConcurrency:
 		return "as many runs as may were going on"
+	case job.ReasonUnknown:
+		return "an earlier leader left it open, and has not said why"
 	}
 	return string(r)
 }
 
+func lettersText(name string, count int64) string {
+	records := "a record"
+	if count > 1 {
+		records = fmt.Sprintf("%d records", count)
+	}
+	return fmt.Sprintf("Job %s put %s aside as dead letters: baton dead list --count --job %s tells why", name, records, name)
+}
+
 func lateText(name string, slot time.Time, lag, lateAfter time.Duration) string {
 	if slot.IsZero() {
-		return fmt.Sprintf("Job %s is late: its table is %v behind redis, more than %v", name, brief(lag), lateAfter)
+		return fmt.Sprintf("Job %s is late: its table is %v behind redis, more than %v", name, text.Duration(lag), lateAfter)
 	}
 	return fmt.Sprintf("Job %s is late: no run has succeeded since its slot at %s, more than %v ago", name, stamp(slot), lateAfter)
 }
@@ -111,12 +122,4 @@ func ordinal(n int) string {
 		suffix = "rd"
 	}
 	return fmt.Sprint(n, suffix)
-}
-
-// clip bounds a text, in bytes.
-func clip(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
 }

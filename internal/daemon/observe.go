@@ -11,6 +11,7 @@ import (
 	"baton/internal/elector"
 	"baton/internal/heartbeat"
 	"baton/internal/status"
+	"baton/internal/text"
 
 	"go.uber.org/zap"
 )
@@ -29,6 +30,7 @@ type observer struct {
 	aside       time.Duration // how long others go first after a step-down
 	elector     *elector.Elector
 	epochs      *epochs
+	outage      *outage // of where the election takes place
 
 	files sync.Mutex // the lease file's
 	lease lease      // of the running term
@@ -47,7 +49,7 @@ const leadingRole = "leading epoch "
 
 func (o *observer) observe(ev elector.Event) {
 	log := o.log
-	defer o.epochs.heard(ev.Epoch) // which has the files written, once all of this is noted
+	defer o.epochs.heard(ev.Epoch, ev.Lease) // which has the files written, once all of this is noted
 	switch ev.Kind {
 	case elector.EventWon:
 		o.won(log, ev)
@@ -60,13 +62,17 @@ func (o *observer) observe(ev elector.Event) {
 		log.Info("stopping to lead: jobs are told to end", zap.Int64("epoch", ev.Epoch), zap.String("reason", ev.Reason))
 		o.does("stopping: " + ev.Reason)
 	case elector.EventStoreLost:
-		log.Warn("redis does not serve us; trying again for ever", zap.Error(ev.Err))
+		o.outage.lost(o.lockKey, ev.Err)
 		o.storeChanged(true)
 	case elector.EventStoreBack:
-		log.Info("redis is back")
+		o.outage.back(o.lockKey)
 		o.storeChanged(false)
 	case elector.EventRenewal:
-		o.metrics.Renewal(renewalOutcome(ev.Err), ev.Took)
+		outcome := renewalOutcome(ev.Err)
+		if outcome == "refused" || outcome == "unknown" {
+			o.outage.notRenewed()
+		}
+		o.metrics.Renewal(outcome, ev.Took)
 		o.raised(ev.Epoch)
 		log.Debug("renewed", zap.Int64("epoch", ev.Epoch), zap.Duration("took", ev.Took), zap.Error(ev.Err))
 	default:
@@ -220,7 +226,7 @@ func (o *observer) standsAside() string {
 	if left <= 0 {
 		return ""
 	}
-	return fmt.Sprintf(asideWords+" for another %v, so that others go first: %s", brief(left), o.asideWhy)
+	return fmt.Sprintf(asideWords+" for another %v, so that others go first: %s", text.Duration(left), o.asideWhy)
 }
 
 // does tells systemd what this node does now.

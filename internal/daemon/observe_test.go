@@ -10,7 +10,8 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/elector"
-	"baton/internal/redisstore"
+	"baton/internal/redisconn"
+	"baton/internal/redislock"
 	"baton/internal/status"
 
 	"go.uber.org/zap"
@@ -44,12 +45,12 @@ func TestAProcessThatMustDieDoesNotWaitForItsLog(t *testing.T) {
 // systemd is told.
 func newObserver(t *testing.T) (o *observer, told *[]string) {
 	t.Helper()
-	store, err := redisstore.Open(redisstore.Options{URL: "redis://127.0.0.1:1/0"})
+	store, err := redisconn.Open(redisconn.Options{URL: "redis://127.0.0.1:1/0"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
-	lock, err := redisstore.NewLock(store, redisstore.LockOptions{Key: "baton", NodeID: "a", TTL: time.Second})
+	lock, err := redislock.NewLock(store, redislock.LockOptions{Key: "baton", NodeID: "a", TTL: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,11 @@ import (
 	"sync"
 	"time"
 
+	"baton/internal/elector"
 	"baton/internal/job"
-	"baton/internal/redisstore"
+	"baton/internal/job/schedule"
+	"baton/internal/redisledger"
+	"baton/internal/text"
 
 	"go.uber.org/zap"
 )
@@ -17,7 +20,7 @@ import (
 // orders is how a leader learns what operators ask of its jobs.
 type orders struct {
 	log    *zap.Logger
-	ledger *redisstore.Ledger
+	ledger *redisledger.Ledger
 	runner *job.Runner
 	always []string // jobs whose runs only a pause ends
 	taken  *takenRequests
@@ -49,17 +52,26 @@ func (t *takenRequests) leave(id string) {
 }
 
 // takeOrders carries out what operators ask of the jobs until ctx ends: at once upon a
-// hint, and in any case every so often.
-func takeOrders(ctx context.Context, log *zap.Logger, ledger *redisstore.Ledger, runner *job.Runner, jobs []job.Job, every time.Duration) {
+// hint, and in any case every so often, since hints may be lost.
+func takeOrders(ctx context.Context, log *zap.Logger, ledger *redisledger.Ledger, runner *job.Runner, jobs []job.Job, hints <-chan elector.Hint, every time.Duration) {
 	o := orders{log: log, ledger: ledger, runner: runner, taken: &takenRequests{ids: map[string]bool{}}}
 	for _, j := range jobs {
-		if job.IsAlways(j.Schedule) {
+		if schedule.IsAlways(j.Schedule) {
 			o.always = append(o.always, j.Name)
 		}
 	}
 	var starting sync.WaitGroup
 	defer starting.Wait()
-	ledger.Watch(ctx, every, func() { o.look(ctx, &starting) })
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		o.look(ctx, &starting)
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		case <-hints:
+		}
+	}
 }
 
 // look reads all orders and carries them out. What fails is done at the next look: the
@@ -87,16 +99,16 @@ func (o orders) look(ctx context.Context, starting *sync.WaitGroup) {
 }
 
 const (
-	// passing is how long a manual run waits for a run that goes on: of a job that is due
+	// manualGrace is how long a manual run waits for a run that goes on: of a job that is due
 	// every second and takes a moment nobody shall be told that it is running already.
-	passing = time.Second
+	manualGrace = time.Second
 	// queuedFor is for how long a request that waits in the runner is good yet. It is told
 	// again in a third of it.
 	queuedFor = askFor
 )
 
 // start starts a manual run, or says why not.
-func (o orders) start(ctx context.Context, r redisstore.Request) {
+func (o orders) start(ctx context.Context, r redisledger.Request) {
 	log := o.log.With(zap.String("job", r.Job), zap.String("run_id", r.ID), zap.String("by", r.By))
 	err := o.runNow(ctx, r)
 	switch {
@@ -117,18 +129,18 @@ func (o orders) start(ctx context.Context, r redisstore.Request) {
 }
 
 // runNow has the runner start a manual run, and keeps the request alive meanwhile.
-func (o orders) runNow(ctx context.Context, r redisstore.Request) error {
+func (o orders) runNow(ctx context.Context, r redisledger.Request) error {
 	result := make(chan error, 1)
 	go func() { // ends with ctx at the latest, and is waited for
 		manual := job.Manual{Job: r.Job, ID: r.ID, By: r.By, Force: r.Force}
 		err := o.runner.RunNow(ctx, manual)
-		for until := time.Now().Add(passing); errors.Is(err, job.ErrRunning) && !slices.Contains(o.always, r.Job) && time.Now().Before(until); {
-			_ = rest(ctx, passing/20)
+		for until := time.Now().Add(manualGrace); errors.Is(err, job.ErrRunning) && !slices.Contains(o.always, r.Job) && time.Now().Before(until); {
+			_ = rest(ctx, manualGrace/20)
 			err = o.runner.RunNow(ctx, manual)
 		}
 		result <- err
 	}()
-	wait := time.NewTimer(2 * passing)
+	wait := time.NewTimer(2 * manualGrace)
 	defer wait.Stop()
 	for {
 		select {
@@ -162,15 +174,15 @@ func unknownToLeader(name string) string {
 }
 
 // cancel cancels runs, and answers which.
-func (o orders) cancel(ctx context.Context, c redisstore.Cancel) {
+func (o orders) cancel(ctx context.Context, c redisledger.Cancel) {
 	log := o.log.With(zap.String("job", c.Job), zap.String("by", c.By))
 	if c.Expired {
 		_, _ = o.ledger.WithdrawCancel(ctx, c) // nobody waits for it; it may stay, too
 		return
 	}
-	answer := redisstore.Cancelled{Retry: o.retrial(ctx, c)}
-	runs, err := o.runner.Cancel(ctx, c.Job, c.RunID, c.By)
-	answer.Runs = runs
+	answer := redisledger.Cancelled{Retry: o.retrial(ctx, c)}
+	done, err := o.runner.Cancel(ctx, c.Job, c.RunID, c.By)
+	answer.Runs, answer.Retry = done.Runs, max(answer.Retry, done.Retry)
 	switch {
 	case errors.Is(err, job.ErrNotLeader) || ctx.Err() != nil:
 		return // the next leader sees it
@@ -186,7 +198,7 @@ func (o orders) cancel(ctx context.Context, c redisstore.Cancel) {
 }
 
 // tellCancelled tells the log what a cancellation came to.
-func tellCancelled(log *zap.Logger, did redisstore.Cancelled, err error) {
+func tellCancelled(log *zap.Logger, did redisledger.Cancelled, err error) {
 	switch {
 	case err != nil:
 		log.Info("a cancellation was asked for, and is refused", zap.Error(err))
@@ -201,7 +213,7 @@ func tellCancelled(log *zap.Logger, did redisstore.Cancelled, err error) {
 
 // retrial is the attempt that is to come of the job, if all of it is to be cancelled: the
 // runner takes it away.
-func (o orders) retrial(ctx context.Context, c redisstore.Cancel) int {
+func (o orders) retrial(ctx context.Context, c redisledger.Cancel) int {
 	if c.RunID != "" {
 		return 0
 	}
@@ -216,7 +228,7 @@ func (o orders) retrial(ctx context.Context, c redisstore.Cancel) int {
 func (o orders) running(name string) error {
 	for _, a := range o.runner.Running() {
 		if a.Job == name {
-			return fmt.Errorf("job %q is running already: run %s, for %v now", name, a.ID, brief(time.Since(a.Started)))
+			return fmt.Errorf("job %q is running already: run %s, for %v now", name, a.ID, text.Duration(time.Since(a.Started)))
 		}
 	}
 	return fmt.Errorf("job %q is running already", name)

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"baton/internal/redisstore"
+	"baton/internal/redislock"
 )
 
 // Paused is what a pause came to.
@@ -30,7 +30,7 @@ func (r *Remote) Pause(ctx context.Context, reason string, wait time.Duration) (
 	}
 	asked := time.Now()
 	views := r.views()
-	befores, err := tellAll(ctx, views, func(ctx context.Context, e election) (*redisstore.Pause, error) { return e.Pause(ctx, reason) })
+	befores, err := tellAll(ctx, views, func(ctx context.Context, e election) (*redislock.Pause, error) { return e.Pause(ctx, reason) })
 	if err != nil {
 		return Paused{}, err
 	}
@@ -69,7 +69,7 @@ func tellAll[T any](ctx context.Context, views []view, order func(context.Contex
 
 // emptied waits until nobody leads under a lock that is paused.
 func (r *Remote) emptied(ctx context.Context, v view, end time.Time, wait time.Duration) error {
-	p, ended, err := until(ctx, v.election, end, func(p redisstore.Picture) bool { return p.Owner == "" })
+	p, ended, err := until(ctx, v.election, end, func(p redislock.Picture) bool { return p.Owner == "" })
 	switch {
 	case err != nil || ended || wait <= 0:
 		return err
@@ -97,7 +97,7 @@ type Resumed struct {
 // by then.
 func (r *Remote) Resume(ctx context.Context, reason string, wait time.Duration) (Resumed, error) {
 	asked := time.Now()
-	pauses, err := tellAll(ctx, r.views(), func(ctx context.Context, e election) (*redisstore.Pause, error) { return e.Resume(ctx, reason) })
+	pauses, err := tellAll(ctx, r.views(), func(ctx context.Context, e election) (*redislock.Pause, error) { return e.Resume(ctx, reason) })
 	if err != nil {
 		return Resumed{}, err
 	}
@@ -106,7 +106,7 @@ func (r *Remote) Resume(ctx context.Context, reason string, wait time.Duration) 
 		return Resumed{}, nil
 	}
 	done := Resumed{Was: was.Reason, Since: was.At}
-	p, led, err := until(ctx, r.election, asked.Add(wait), func(p redisstore.Picture) bool { return p.Leader != "" })
+	p, led, err := until(ctx, r.election, asked.Add(wait), func(p redislock.Picture) bool { return p.Leader != "" })
 	if err != nil || wait <= 0 {
 		return done, err
 	}
@@ -125,7 +125,7 @@ const glance = 5 * time.Millisecond
 
 // until looks at an election until it is as wanted, or the time is over: then it
 // returns false and the last look. It looks once at least.
-func until(ctx context.Context, e election, end time.Time, wanted func(redisstore.Picture) bool) (redisstore.Picture, bool, error) {
+func until(ctx context.Context, e election, end time.Time, wanted func(redislock.Picture) bool) (redislock.Picture, bool, error) {
 	for {
 		p, err := look(ctx, e)
 		if err != nil {

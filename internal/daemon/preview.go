@@ -8,6 +8,7 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/flush"
+	"baton/internal/flush/mapping"
 	"baton/internal/status"
 
 	"go.uber.org/zap"
@@ -23,7 +24,7 @@ type Preview struct {
 // What a Preview consists of.
 type (
 	// PreviewColumn is how one column is written.
-	PreviewColumn = flush.PreviewColumn
+	PreviewColumn = mapping.ColumnView
 	// PreviewRow is one row as it would be written, or the record that would not be.
 	PreviewRow = flush.PreviewRow
 )
@@ -62,7 +63,7 @@ func PreviewJob(ctx context.Context, c config.Config, name string, n int) (p Pre
 	if err != nil {
 		return p, fmt.Errorf("job %q: %w", name, err)
 	}
-	pipeline, err := newPipeline(flushed, c.Node.ID, db, &tally{}, status.NewMetrics("", nil), zap.NewNop())
+	pipeline, err := newPipeline(flushed, c.Node.ID, db, &tally{}, reports{metrics: status.NewMetrics("", nil), log: zap.NewNop()})
 	if err != nil {
 		return p, err
 	}

@@ -8,7 +8,8 @@ import (
 
 	"baton/internal/flush"
 	"baton/internal/job"
-	"baton/internal/redisstore"
+	"baton/internal/job/schedule"
+	"baton/internal/redisledger"
 )
 
 const (
@@ -50,17 +51,17 @@ func (f *flushJob) tell(ctx context.Context, r job.Run) (stop func()) {
 			return
 		}
 		backlog := int64(-1) // of a run that goes on and on nobody knows how much is to come
-		if !job.IsAlways(f.schedule) {
+		if !schedule.IsAlways(f.schedule) {
 			if n, err := f.backlog(ctx); err == nil {
 				backlog = n
 			}
 		}
-		told := redisstore.Progress{Backlog: -2} // nothing yet
+		told := redisledger.Progress{Backlog: -2} // nothing yet
 		fresh, at := false, time.Now()
 		for ctx.Err() == nil {
-			p := redisstore.Progress{Rows: f.done.rows.Load(), Dead: f.done.dead.Load(), Batches: f.done.batches.Load(), Backlog: backlog}
+			p := redisledger.Progress{Rows: f.done.rows.Load(), Dead: f.done.dead.Load(), Batches: f.done.batches.Load(), Backlog: backlog}
 			done := f.done.flushes.Load() > 0
-			again := job.IsAlways(f.schedule) && time.Since(at) >= gaugeEvery
+			again := schedule.IsAlways(f.schedule) && time.Since(at) >= gaugeEvery
 			if (p != told || done != fresh || again) && f.tellOnce(ctx, r, p, done) {
 				told, fresh, at = p, done, time.Now()
 			}
@@ -73,12 +74,12 @@ func (f *flushJob) tell(ctx context.Context, r job.Run) (stop func()) {
 	}
 }
 
-func (f *flushJob) tellOnce(ctx context.Context, r job.Run, p redisstore.Progress, done bool) bool {
+func (f *flushJob) tellOnce(ctx context.Context, r job.Run, p redisledger.Progress, done bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
 	defer cancel()
 	f.measure(ctx)
 	var fresh time.Time
-	if done && job.IsAlways(f.schedule) {
+	if done && schedule.IsAlways(f.schedule) {
 		fresh = time.UnixMilli(f.fresh.Load())
 	}
 	_, err := f.ledger.Progress(ctx, r, p, fresh)

@@ -24,6 +24,18 @@ type ledger interface {
 	Prune(ctx context.Context, olderThan time.Duration) (int64, error)
 }
 
+// toPrune are the databases that jobs under the lock write; under the node's own lock all of
+// them, so that none is left out.
+func (w *workload) toPrune() databases {
+	ledgers := databases{}
+	for name, db := range w.databases {
+		if w.staged != nil || slices.ContainsFunc(w.tasks, func(t task) bool { return t.config.Flush.To.Database == name }) {
+			ledgers[name] = db
+		}
+	}
+	return ledgers
+}
+
 // pruneLedgers keeps the ledgers from growing until ctx ends. The leader does it,
 // so that it is done once; it would be right on any node.
 func pruneLedgers[L ledger](ctx context.Context, log *zap.Logger, ledgers map[string]L) {

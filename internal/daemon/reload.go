@@ -14,7 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"baton/internal/config"
-	"baton/internal/sqlstore"
+	"baton/internal/flush/sql"
 )
 
 // reloadRequest is that somebody wants the configuration read again.
@@ -55,6 +55,7 @@ func (n *node) reload(ctx context.Context, by string, cancel context.CancelCause
 	return nil
 }
 
+// reread reads the configuration, and refuses what `config check` does.
 func (n *node) reread() (config.Config, error) {
 	if n.options.Load == nil {
 		return config.Config{}, errors.New("this node has no configuration file to read again")
@@ -62,6 +63,11 @@ func (n *node) reread() (config.Config, error) {
 	c, err := n.options.Load()
 	if err != nil {
 		return c, err
+	}
+	// What the daemon may not read is no doubt here, as it is to others who ask: it is the one that reads.
+	wrong, unread := CheckFiles(c, DoctorOptions{Getenv: n.options.Getenv})
+	if problems := slices.Concat(wrong, unread); len(problems) > 0 {
+		return c, problems
 	}
 	return c, c.Reloadable(n.config)
 }
@@ -80,6 +86,7 @@ func (n *node) adopt(ctx context.Context, c config.Config, cancel context.Cancel
 	n.metrics.AddJobs(jobNames(c)...)
 	n.metrics.AddFlushes(flushNames(c)...)
 	tellLateAfter(n.metrics, c)
+	n.wardens.Keep(commandsToCome(c))
 	n.mu.Lock()
 	n.inventory = after
 	n.edition++
@@ -99,16 +106,17 @@ func (n *node) adopt(ctx context.Context, c config.Config, cancel context.Cancel
 // inventory is what a configuration needs.
 type inventory struct {
 	config            config.Config
+	hash              string // of config
 	databases, probes databases
 	tasks             []task
 	sums              map[string]string // of the databases' data source names
-	uses              map[*sqlstore.Store]*atomic.Int64
+	uses              map[*sql.Store]*atomic.Int64
 }
 
 // countUses has runs counted by the database that they use, of whichever configuration
 // they are: one may outlive several.
 func (i *inventory) countUses(before inventory) {
-	i.uses = map[*sqlstore.Store]*atomic.Int64{}
+	i.uses = map[*sql.Store]*atomic.Int64{}
 	for _, db := range i.databases {
 		if i.uses[db] = before.uses[db]; i.uses[db] == nil {
 			i.uses[db] = new(atomic.Int64)
@@ -123,15 +131,19 @@ func (i *inventory) countUses(before inventory) {
 
 // workload is what there is to do under a lock.
 func (i *inventory) workload(lockKey string) *workload {
-	return &workload{
-		config: under(i.config, lockKey), hash: config.Hash(i.config), tasks: tasksOf(i.tasks, lockKey), databases: i.databases, probes: i.probes,
+	w := &workload{
+		config: under(i.config, lockKey), hash: i.hash, tasks: tasksOf(i.tasks, lockKey), databases: i.databases, probes: i.probes,
 	}
+	if lockKey == i.config.Election.LockKey {
+		w.staged = stagedBy(i.tasks)
+	}
+	return w
 }
 
 // prepare makes what a configuration needs, and takes over from the one before what has
 // not changed.
 func (n *node) prepare(c config.Config, before inventory) (after inventory, err error) {
-	after.config = c
+	after.config, after.hash = c, config.Hash(c)
 	if after.sums, err = sourceSums(c); err != nil {
 		return after, err
 	}
@@ -142,7 +154,7 @@ func (n *node) prepare(c config.Config, before inventory) (after inventory, err 
 	if after.probes, err = reopen(before.probes, same, c, openProbes); err != nil {
 		return after, errors.Join(err, after.databases.without(before.databases).close())
 	}
-	if after.tasks, err = newTasks(c, n.store, after.databases, n.metrics, n.log); err != nil {
+	if after.tasks, err = newTasks(c, n.store, after.databases, n.reports()); err != nil {
 		return after, errors.Join(err, after.databases.without(before.databases).close(), after.probes.without(before.probes).close())
 	}
 	for i, t := range after.tasks {
@@ -224,8 +236,7 @@ func (n *node) joinNew(ctx context.Context, after inventory) (joined []*candidac
 func (n *node) rearrange(ctx context.Context, joined []*candidacy, cancel context.CancelCauseFunc) {
 	for _, key := range lockKeys(n.config) {
 		if c := n.want(key); c != nil {
-			w := n.workload(key)
-			c.update(ctx, w, n.presence(w))
+			c.update(ctx, n.workload(key))
 		}
 	}
 	n.mu.Lock()
@@ -287,8 +298,7 @@ func (n *node) withdraw(ctx context.Context, c *candidacy) {
 	if already {
 		return
 	}
-	w := n.workload(c.lockKey)
-	c.update(ctx, w, n.presence(w))
+	c.update(ctx, n.workload(c.lockKey))
 	n.running.Go(func() {
 		for rest(ctx, idleLook) == nil {
 			switch gone, wanted := n.parts(c); {

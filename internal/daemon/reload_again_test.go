@@ -11,7 +11,9 @@ import (
 	"go.uber.org/zap"
 
 	"baton/internal/config"
-	"baton/internal/sqlstore"
+	"baton/internal/flush/source/spec"
+	"baton/internal/flush/sql"
+	"baton/internal/flush/sql/open"
 	"baton/internal/testsupport"
 )
 
@@ -25,7 +27,7 @@ func TestALockThatComesAndGoesFasterThanItIsLeftIsLeftOnce(t *testing.T) {
 		r.reload(there)
 		r.reload()
 	}
-	await(t, "the lock to be left", func() bool { return len(r.snapshot().Locks) == 1 })
+	await(t, "the lock to be left", func() bool { return len(r.snapshot().Locks) == 0 })
 	time.Sleep(2 * idleLook) // whoever else has waited for that has done so
 	there.Schedule = "@every 1s"
 	r.reload(there)
@@ -64,8 +66,8 @@ func keeping(before inventory, dbs databases, jobs ...string) inventory {
 func TestADatabaseIsClosedWhenTheLastRunThatUsesItHasEnded(t *testing.T) {
 	dsn := testsupport.SQLite(t).DSN
 	synctest.Test(t, func(t *testing.T) {
-		open := func() *sqlstore.Store {
-			db, err := sqlstore.Open(sqlstore.Options{Name: "main", Driver: "sqlite", DSN: dsn, TTL: time.Second})
+		open := func() *sql.Store {
+			db, err := open.Database("sqlite", sql.Options{Name: "main", DSN: dsn, TTL: time.Second})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -91,7 +93,7 @@ func TestADatabaseIsClosedWhenTheLastRunThatUsesItHasEnded(t *testing.T) {
 		if old.Ping(t.Context()) == nil {
 			t.Error("it stays open, because a run into another one goes on")
 		}
-		for _, db := range []*sqlstore.Store{other, latest} {
+		for _, db := range []*sql.Store{other, latest} {
 			if err := errors.Join(db.Ping(t.Context()), db.Close()); err != nil {
 				t.Errorf("one in use: %v", err)
 			}
@@ -110,7 +112,7 @@ func TestTheStartWaitsForASilentDatabaseOnceForAllLocks(t *testing.T) {
 	c.Databases = map[string]config.Database{"main": {Driver: "postgres", DSNInline: "postgres://app@" + silent.Addr().String() + "/app?sslmode=disable"}}
 	for i := range 6 {
 		c.Jobs = append(c.Jobs, config.Job{Name: fmt.Sprint("j", i), Lock: fmt.Sprint("lock-", i), Schedule: "@hourly", Flush: config.Flush{
-			From: config.From{Type: config.Counters, Key: fmt.Sprint("views-", i)}, To: config.To{Database: "main", Table: "articles", Key: []string{"id"}},
+			From: config.From{Type: spec.Counters, Key: fmt.Sprint("views-", i)}, To: config.To{Database: "main", Table: "articles", Key: []string{"id"}},
 			Columns: map[string]config.Column{"id": {From: "$field"}, "views": {From: "$value", Op: "add"}},
 		}})
 	}

@@ -12,8 +12,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
+
 	"baton/internal/config"
-	"baton/internal/redisstore"
+	"baton/internal/flush/source/spec"
+	"baton/internal/redisconn"
+	"baton/internal/redislock"
+	"baton/internal/redislock/script"
 	"baton/internal/testsupport"
 )
 
@@ -32,8 +37,8 @@ func startReloading(t *testing.T, c config.Config) *reloading {
 	t.Helper()
 	dir := t.TempDir()
 	r := &reloading{t: t, socket: filepath.Join(dir, adminSocketName), marks: filepath.Join(dir, "marks")}
-	r.config = c
 	c = c.WithDefaults()
+	r.config = c
 	r.next.Store(&c)
 	r.running = startWith(t, c, map[string]string{"RUNTIME_DIRECTORY": dir}, func(o *Options) {
 		o.Load = func() (config.Config, error) {
@@ -153,8 +158,16 @@ func TestAWrongConfigurationLeavesTheOldOneInForce(t *testing.T) {
 	missing.Databases = map[string]config.Database{"main": {Driver: "sqlite", DSNFile: filepath.Join(t.TempDir(), "none")}}
 	missing = missing.WithDefaults()
 	r.next.Store(&missing)
-	if err := Reload(t.Context(), r.socket); err == nil || !strings.Contains(err.Error(), "databases.main: dsn_file") {
+	if err := Reload(t.Context(), r.socket); err == nil || !strings.Contains(err.Error(), "databases.main.dsn_file: ") {
 		t.Errorf("a database whose name cannot be read: %v", err)
+	}
+	unheard := r.config
+	unheard.Notify = []config.Notify{{Name: "ops", Webhook: &config.Webhook{URLFile: filepath.Join(t.TempDir(), "none")}}}
+	unheard = unheard.WithDefaults()
+	r.next.Store(&unheard)
+	wrong, _ := CheckFiles(unheard, DoctorOptions{})
+	if err := Reload(t.Context(), r.socket); err == nil || len(wrong) != 1 || !strings.Contains(err.Error(), wrong[0].Message) {
+		t.Errorf("what config check refuses, %v, is answered %v", wrong, err)
 	}
 	began := r.count("a begins")
 	r.awaitMark("a begins", began+2)
@@ -206,12 +219,12 @@ func TestLocksComeAndGoWithTheirJobs(t *testing.T) {
 	r.awaitMark("b begins", began+2)
 
 	r.reload(own("a", "locks-a", "0"))
-	store, err := redisstore.Open(redisstore.Options{URL: redis.URL()})
+	store, err := redisconn.Open(redisconn.Options{URL: redis.URL()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	view := redisstore.NewElection(store, "locks-b", redisstore.String)
+	view := redislock.NewElection(store, "locks-b", script.String)
 	await(t, "the lock that nothing is under to be released", func() bool {
 		p, err := view.Picture(t.Context(), 1)
 		return err == nil && p.Owner == ""
@@ -223,7 +236,7 @@ func TestLocksComeAndGoWithTheirJobs(t *testing.T) {
 		t.Error(err)
 	}
 	for _, key := range []string{"baton", "locks-a", "locks-b"} {
-		if p, err := redisstore.NewElection(store, key, redisstore.String).Picture(t.Context(), 0); err != nil || p.Owner != "" {
+		if p, err := redislock.NewElection(store, key, script.String).Picture(t.Context(), 0); err != nil || p.Owner != "" {
 			t.Errorf("lock %s after the end: %+v, %v", key, p.Owner, err)
 		}
 	}
@@ -231,9 +244,9 @@ func TestLocksComeAndGoWithTheirJobs(t *testing.T) {
 
 func TestAFlushGoesOnIntoAnotherDatabaseAfterAReload(t *testing.T) {
 	t.Parallel()
-	redis := testsupport.StartRedis(t)
+	server := testsupport.StartRedis(t)
 	dbs := []*testsupport.Database{testsupport.SQLite(t), testsupport.SQLite(t)}
-	c := configFor(redis.URL())
+	c := configFor(server.URL())
 	into := func(db *testsupport.Database) {
 		c.Databases = map[string]config.Database{"main": {Driver: "sqlite", DSNInline: db.DSN}}
 	}
@@ -242,12 +255,12 @@ func TestAFlushGoesOnIntoAnotherDatabaseAfterAReload(t *testing.T) {
 	}
 	into(dbs[0])
 	flush := config.Job{Name: "views", Schedule: "@every 100ms", Flush: config.Flush{
-		From: config.From{Type: config.Counters, Key: "views"}, To: config.To{Database: "main", Table: "articles", Key: []string{"id"}},
+		From: config.From{Type: spec.Counters, Key: "views"}, To: config.To{Database: "main", Table: "articles", Key: []string{"id"}},
 		Columns: map[string]config.Column{"id": {From: "$field"}, "views": {From: "$value", Op: "add"}},
 	}}
 	c.Jobs = []config.Job{flush}
 	r := startReloading(t, c)
-	conn := redis.Conn()
+	conn := server.Conn()
 	rows := func(i int) int { return len(dbs[i].Rows(t, "SELECT id FROM articles")) }
 	const batches = 40
 	for i := range batches {
@@ -262,6 +275,14 @@ func TestAFlushGoesOnIntoAnotherDatabaseAfterAReload(t *testing.T) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("of %d rows the first has %v, the second %v", batches, dbs[0].Rows(t, "SELECT * FROM articles"), dbs[1].Rows(t, "SELECT * FROM articles"))
+			t.Logf("ledgers: %v and %v", dbs[0].Rows(t, "SELECT * FROM baton_ledger"), dbs[1].Rows(t, "SELECT * FROM baton_ledger"))
+			keys, err := redis.Strings(conn.Do("KEYS", "*views*"))
+			t.Logf("in Redis: %q, %v", keys, err)
+		}
+	})
 	await(t, "all rows to be in one of both", func() bool { return rows(0)+rows(1) == batches })
 	if rows(0) == 0 || rows(1) == 0 {
 		t.Errorf("%d rows in the first, %d in the second: want some in each", rows(0), rows(1))
@@ -270,7 +291,7 @@ func TestAFlushGoesOnIntoAnotherDatabaseAfterAReload(t *testing.T) {
 
 func TestAJobThatRunsAllTheTimeIsStartedAnewIfItHasChanged(t *testing.T) {
 	t.Parallel()
-	r := startReloading(t, unhurried(configFor(testsupport.StartRedis(t).URL())))
+	r := startReloading(t, configFor(testsupport.StartRedis(t).URL()))
 	r.leads()
 	always, other := r.marking("first", "@always", "60"), r.marking("kept", "@always", "60")
 	always.Name = "server"

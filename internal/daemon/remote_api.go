@@ -50,6 +50,7 @@ type (
 		Find(ctx context.Context, id, database string) (DeadLetter, error)
 		Keys(ctx context.Context, f DeadFilter) ([]DeadKey, error)
 		Reasons(ctx context.Context, f DeadFilter) ([]DeadReason, error)
+		Waiting(ctx context.Context) (map[string]int64, error)
 		Replay(ctx context.Context, keys []DeadKey, o ReplayOptions, told func(Replayed)) error
 		Drop(ctx context.Context, keys []DeadKey, told func(done int)) (dropped int64, err error)
 		Close() error

@@ -80,6 +80,16 @@ func (c *Client) Reasons(ctx context.Context, f DeadFilter) ([]DeadReason, error
 	return reply.Reasons, partly(err, reply.Error)
 }
 
+// Waiting counts the dead letters of each job that has some.
+func (c *Client) Waiting(ctx context.Context) (map[string]int64, error) {
+	reasons, err := c.Reasons(ctx, DeadFilter{})
+	waiting := map[string]int64{}
+	for _, r := range reasons {
+		waiting[r.Job] += r.Letters
+	}
+	return waiting, err
+}
+
 // replayedAtOnce are as many as a node replays within what an order gets.
 const replayedAtOnce = 20
 

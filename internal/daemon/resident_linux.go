@@ -9,9 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// releaseStartUp gives the pages of the program's file back that only starting has
-// needed: most of it, for a node that stands by for months. What is needed again is
-// mapped again from the page cache, a page at a time.
+// releaseStartUp gives the pages of the program's data back that only starting has
+// needed: most of them, for a node that stands by for months. What is needed again is
+// mapped again from the page cache, a page at a time. The code stays: a take-over would
+// wait for it.
 func releaseStartUp() error {
 	program, err := os.Readlink("/proc/self/exe")
 	if err != nil {
@@ -32,7 +33,7 @@ func releaseStartUp() error {
 			return fmt.Errorf("/proc/self/maps: %q: %w", line, err)
 		}
 		// Read-only and private: nothing in it can be lost.
-		if !strings.HasSuffix(line, " "+program) || access != "r-xp" && access != "r--p" {
+		if !strings.HasSuffix(line, " "+program) || access != "r--p" {
 			continue
 		}
 		if _, _, failed := unix.Syscall(unix.SYS_MADVISE, from, to-from, unix.MADV_DONTNEED); failed != 0 {

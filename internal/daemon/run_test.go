@@ -34,20 +34,15 @@ type running struct {
 	exited  chan int
 }
 
-// configFor is a node "a" of the election "baton" in that Redis.
+// configFor is a node "a" of the election "baton" in that Redis. Its lease has limits that a
+// starved machine keeps, too: an attempt may take a second, and a job as long to tell of its
+// end. A leader that is deposed there would end its process.
 func configFor(url string) config.Config {
 	c := config.Default()
 	c.Node.ID = "a"
 	c.Redis.URL = url
-	c.Election.TTL = 2 * time.Second
+	c.Election.TTL = 10 * time.Second
 	c.HTTP.Listen = "127.0.0.1:0"
-	return c.WithDefaults()
-}
-
-// unhurried has a lease whose limits a starved machine keeps, too: an attempt may take
-// a second, and a job as long to tell of its end.
-func unhurried(c config.Config) config.Config {
-	c.Election = config.Election{TTL: 10 * time.Second}
 	return c.WithDefaults()
 }
 
@@ -64,8 +59,9 @@ func startWith(t *testing.T, c config.Config, env map[string]string, set func(*O
 	core, logs := recorder.New(zapcore.InfoLevel)
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &running{t: t, logs: logs, stop: cancel, ended: make(chan error, 1), exited: make(chan int, 1)}
-	ready := make(chan string, 1)
+	ready, over := make(chan string, 1), make(chan struct{})
 	go func() {
+		defer close(over)
 		o := Options{
 			Version: "test", Logger: zap.New(core),
 			Getenv: func(name string) (string, bool) { v, ok := env[name]; return v, ok },
@@ -75,7 +71,16 @@ func startWith(t *testing.T, c config.Config, env map[string]string, set func(*O
 		set(&o)
 		r.ended <- Run(ctx, c, o)
 	}()
-	t.Cleanup(cancel)
+	t.Cleanup(func() {
+		if t.Failed() {
+			r.tell()
+		}
+		cancel()
+		select { // its files are in directories that the test removes
+		case <-over:
+		case <-time.After(10 * time.Second):
+		}
+	})
 	select {
 	case r.address = <-ready:
 	case err := <-r.ended:
@@ -84,6 +89,15 @@ func startWith(t *testing.T, c config.Config, env map[string]string, set func(*O
 		t.Fatal("the daemon is not ready")
 	}
 	return r
+}
+
+// tell shows the end of the daemon's log.
+func (r *running) tell() {
+	const most = 60
+	entries := r.logs.All()
+	for _, e := range entries[max(0, len(entries)-most):] {
+		r.t.Logf("%s %s %s %v", e.Time.Format("15:04:05.000"), e.Level, e.Message, e.ContextMap())
+	}
 }
 
 // end stops the daemon and returns what Run did.

@@ -9,7 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"baton/internal/redisstore"
+	"baton/internal/redisledger"
 	"baton/internal/status"
 )
 
@@ -28,7 +28,7 @@ const (
 // sampler adds to the samples of a lock while this node leads.
 type sampler struct {
 	log    *zap.Logger
-	ledger *redisstore.Ledger
+	ledger *redisledger.Ledger
 	nodeID string
 	epoch  int64
 	last   time.Time
@@ -37,14 +37,14 @@ type sampler struct {
 
 // take adds a sample if one is due. It is a courtesy to whoever draws it: what goes wrong
 // is told once, and stops nothing.
-func (s *sampler) take(ctx context.Context, levels map[string]redisstore.Level) {
+func (s *sampler) take(ctx context.Context, levels map[string]redisledger.Level) {
 	if len(levels) == 0 || !s.due(time.Now()) {
 		return
 	}
 	s.last = time.Now()
 	ctx, cancel := context.WithTimeout(ctx, sampleTimeout)
 	defer cancel()
-	err := s.ledger.AddSample(ctx, redisstore.Sample{NodeID: s.nodeID, Epoch: s.epoch, Levels: levels})
+	err := s.ledger.AddSample(ctx, redisledger.Sample{NodeID: s.nodeID, Epoch: s.epoch, Levels: levels})
 	if err != nil && !s.failed {
 		s.log.Debug("the plot of the page has a gap: a sample of how far the flushes are behind was not kept", zap.Error(err))
 	}
@@ -53,28 +53,28 @@ func (s *sampler) take(ctx context.Context, levels map[string]redisstore.Level) 
 
 // due reports whether it is time, for who asks every gaugeEvery.
 func (s *sampler) due(now time.Time) bool {
-	return now.Sub(s.last) > redisstore.SampleEvery-gaugeEvery/2
+	return now.Sub(s.last) > redisledger.SampleEvery-gaugeEvery/2
 }
 
 // sampleBook is what a node remembers of the samples under one lock. It is filled when
 // somebody asks, and shared by all who ask.
 type sampleBook struct {
-	ledger *redisstore.Ledger
+	ledger *redisledger.Ledger
 	turn   chan struct{} // held by whoever reads or writes what follows
 
-	samples []redisstore.Sample // the oldest first
+	samples []redisledger.Sample // the oldest first
 	next    string
 	epoch   int64
 	read    time.Time // when Redis last answered
 	renewed time.Time // when it was last read from the beginning, or brought news
 }
 
-func newSampleBook(ledger *redisstore.Ledger) *sampleBook {
+func newSampleBook(ledger *redisledger.Ledger) *sampleBook {
 	return &sampleBook{ledger: ledger, turn: make(chan struct{}, 1)}
 }
 
 // later returns the samples after a time. With an error it returns those that it knew.
-func (b *sampleBook) later(ctx context.Context, since time.Time) ([]redisstore.Sample, error) {
+func (b *sampleBook) later(ctx context.Context, since time.Time) ([]redisledger.Sample, error) {
 	select {
 	case b.turn <- struct{}{}: // also for who has no time left: what is known takes none
 	default:
@@ -89,7 +89,7 @@ func (b *sampleBook) later(ctx context.Context, since time.Time) ([]redisstore.S
 	if time.Since(b.read) > samplesStale {
 		err = b.refresh(ctx)
 	}
-	from, _ := slices.BinarySearchFunc(b.samples, since, func(s redisstore.Sample, at time.Time) int {
+	from, _ := slices.BinarySearchFunc(b.samples, since, func(s redisledger.Sample, at time.Time) int {
 		if s.At.After(at) {
 			return 1
 		}
@@ -117,7 +117,7 @@ func (b *sampleBook) refresh(ctx context.Context) error {
 	b.next, b.epoch, b.read = next, epoch, now
 	if n := len(b.samples); n > 0 { // by Redis' clock, which dated them
 		oldest := b.samples[n-1].At.Add(-samplesKept)
-		b.samples = slices.DeleteFunc(b.samples, func(s redisstore.Sample) bool { return s.At.Before(oldest) })
+		b.samples = slices.DeleteFunc(b.samples, func(s redisledger.Sample) bool { return s.At.Before(oldest) })
 	}
 	return nil
 }
@@ -140,7 +140,7 @@ func (n *node) samples(ctx context.Context, since time.Time) ([]status.Sample, e
 	return merged, errors.Join(problems...)
 }
 
-func levelsOf(s redisstore.Sample) map[string]status.Level {
+func levelsOf(s redisledger.Sample) map[string]status.Level {
 	levels := make(map[string]status.Level, len(s.Levels))
 	for name, v := range s.Levels {
 		levels[name] = status.Level{LagSeconds: v.Lag.Seconds(), Backlog: v.Backlog}

@@ -8,7 +8,8 @@ import (
 
 	"go.uber.org/zap"
 
-	"baton/internal/redisstore"
+	"baton/internal/redisledger"
+	"baton/internal/redislock"
 	"baton/internal/testsupport"
 )
 
@@ -18,7 +19,7 @@ func TestASampleSaysWhoTookItAndIsTakenOnce(t *testing.T) {
 	n := looker(t, flushing(configFor(server.URL()), "sqlite", testsupport.SQLite(t).DSN))
 	ledger := n.all()[0].ledger
 	s := sampler{log: zap.NewNop(), ledger: ledger, nodeID: "db1", epoch: 42}
-	levels := map[string]redisstore.Level{"views": {Lag: 1500 * time.Millisecond, Backlog: 7}}
+	levels := map[string]redisledger.Level{"views": {Lag: 1500 * time.Millisecond, Backlog: 7}}
 	s.take(t.Context(), nil) // no flush was measured
 	s.take(t.Context(), levels)
 	s.take(t.Context(), levels)
@@ -72,14 +73,14 @@ func TestSamplesAreOfTheLastHourAndInOrder(t *testing.T) {
 func TestWhatANodeSeesAroundIt(t *testing.T) {
 	asked := time.UnixMilli(1_700_000_000_000)
 	came := asked.Add(2 * time.Second)
-	p := redisstore.Picture{Now: asked.Add(4 * time.Second), Owner: "o", Leader: "lead"}
+	p := redislock.Picture{Now: asked.Add(4 * time.Second), Owner: "o", Leader: "lead"}
 	for id, n := range map[string]struct {
 		ago  time.Duration
 		hash string
 	}{
 		"lead": {0, "x"}, "like": {goneAfter, "x"}, "other": {time.Second, "y"}, "gone": {goneAfter + time.Millisecond, "y"}, "long gone": {forgottenAfter, "y"}, "forgotten": {forgottenAfter + time.Millisecond, "y"},
 	} {
-		node := redisstore.Node{ID: id, SeenMS: p.Now.Add(-n.ago).UnixMilli()}
+		node := redislock.Node{ID: id, SeenMS: p.Now.Add(-n.ago).UnixMilli()}
 		node.ConfigHash = n.hash
 		p.Nodes = append(p.Nodes, node)
 	}
@@ -87,7 +88,7 @@ func TestWhatANodeSeesAroundIt(t *testing.T) {
 	if s.Live != 3 || s.Gone != 2 || s.Drifted != 1 || s.Paused || s.Offset != 3*time.Second {
 		t.Errorf("%+v", s)
 	}
-	p.Paused = &redisstore.Pause{}
+	p.Paused = &redislock.Pause{}
 	if !surroundings(p, asked, came).Paused {
 		t.Error("it is paused")
 	}

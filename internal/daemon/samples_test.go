@@ -11,7 +11,8 @@ import (
 	recorder "go.uber.org/zap/zaptest/observer"
 
 	"baton/internal/config"
-	"baton/internal/redisstore"
+	"baton/internal/redisconn"
+	"baton/internal/redisledger"
 	"baton/internal/testsupport"
 )
 
@@ -97,9 +98,9 @@ func TestSamplesOfAllLocksAreOneSeries(t *testing.T) {
 }
 
 // add adds a sample of one job.
-func add(t *testing.T, l *redisstore.Ledger, epoch int64, job string) {
+func add(t *testing.T, l *redisledger.Ledger, epoch int64, job string) {
 	t.Helper()
-	if err := l.AddSample(t.Context(), redisstore.Sample{NodeID: "a", Epoch: epoch, Levels: map[string]redisstore.Level{job: {Backlog: 1}}}); err != nil {
+	if err := l.AddSample(t.Context(), redisledger.Sample{NodeID: "a", Epoch: epoch, Levels: map[string]redisledger.Level{job: {Backlog: 1}}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -148,15 +149,15 @@ func TestSamplesAreReadOnlyWhenSomebodyAsksAndThenOnce(t *testing.T) {
 // What Redis does to the samples is nobody's business but theirs.
 func TestARedisThatRefusesSamplesIsToldOfOnce(t *testing.T) {
 	core, logs := recorder.New(zapcore.DebugLevel)
-	store, err := redisstore.Open(redisstore.Options{URL: "redis://127.0.0.1:1/0"})
+	store, err := redisconn.Open(redisconn.Options{URL: "redis://127.0.0.1:1/0"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
-	s := sampler{log: zap.New(core), ledger: redisstore.NewLedger(store, redisstore.LedgerOptions{LockKey: "baton"})}
+	s := sampler{log: zap.New(core), ledger: redisledger.NewLedger(store, redisledger.LedgerOptions{LockKey: "baton"})}
 	for range 3 {
 		s.last = time.Time{}
-		s.take(t.Context(), map[string]redisstore.Level{"views": {}})
+		s.take(t.Context(), map[string]redisledger.Level{"views": {}})
 	}
 	if n := logs.Len(); n != 1 || logs.All()[0].Level != zapcore.DebugLevel {
 		t.Errorf("%d messages: %v", n, logs.All())

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"baton/internal/job"
-	"baton/internal/redisstore"
+	"baton/internal/job/schedule"
+	"baton/internal/redislock"
 )
 
 // aboutToBegin is how soon a job's next run keeps its lock from being handed over: the
@@ -25,7 +25,7 @@ func (s seatOf) idle() bool {
 	w, _ := s.current()
 	always := map[string]bool{}
 	for _, t := range w.tasks {
-		always[t.config.Name] = job.IsAlways(t.schedule)
+		always[t.config.Name] = schedule.IsAlways(t.schedule)
 		next, ok := s.runner.Next(t.config.Name)
 		if ok && !always[t.config.Name] && time.Until(next) < aboutToBegin {
 			return false
@@ -39,7 +39,13 @@ func (s seatOf) idle() bool {
 	return true
 }
 
-func (s seatOf) picture(ctx context.Context) (redisstore.Picture, error) {
+func (s seatOf) heard() (heard, error) {
+	h := heard{leader: s.elector.Holder(), barred: s.elector.Waiting() != ""}
+	h.free = h.leader == "" && !s.elector.Held()
+	return h, s.elector.StoreTrouble()
+}
+
+func (s seatOf) picture(ctx context.Context) (redislock.Picture, error) {
 	return s.election.Picture(ctx, 0)
 }
 
@@ -47,8 +53,11 @@ func (s seatOf) handOver(ctx context.Context, to, reason string) error {
 	if !s.idle() {
 		return errors.New("a run has begun meanwhile")
 	}
-	_, _, err := s.election.StepDown(ctx, to, reason)
-	return err
+	term := s.elector.Leading()
+	if term == nil {
+		return errors.New("the term has ended meanwhile")
+	}
+	return s.election.StepDownOwner(ctx, term.Owner(), to, reason)
 }
 
 // seats are the node's places in the elections that it contends in.
@@ -85,7 +94,6 @@ func (n *node) steppedDown(reason string) {
 func (n *node) beReluctant(yes bool) {
 	n.reluctant.Store(yes)
 	for _, c := range n.all() {
-		w, _ := c.current()
-		c.lock.Present(n.presence(w))
+		c.present()
 	}
 }

@@ -7,9 +7,13 @@ import (
 	"time"
 
 	"baton/internal/elector"
+	"baton/internal/flush/source"
 	"baton/internal/job"
-	"baton/internal/redisstore"
+	"baton/internal/job/schedule"
+	"baton/internal/redisledger"
+	"baton/internal/redislock"
 	"baton/internal/status"
+	"baton/internal/text"
 )
 
 // What the commands print.
@@ -31,8 +35,17 @@ type (
 // SeenWithin is the age up to which what a node has told of itself is the latest.
 const SeenWithin = status.SeenWithin
 
+// Aged is a state that was read so long ago and could not be refreshed, as far as it still holds.
+func Aged(s Snapshot, age time.Duration, why error) Snapshot {
+	s.AgeMS, s.Error = age.Milliseconds(), why.Error()
+	return status.Aged(s)
+}
+
 // StateMissing is the state of a node that led, and has not been heard of since.
 const StateMissing = status.StateMissing
+
+// StateSilent is the state of another node that should have told of itself by now.
+const StateSilent = status.StateSilent
 
 const (
 	eventsShown = 50
@@ -47,8 +60,10 @@ const (
 type view struct {
 	lockKey  string
 	election election
-	ledger   *redisstore.Ledger
+	ledger   *redisledger.Ledger
+	stages   *source.Stages
 	tasks    []task
+	poll     time.Duration // of the nodes, which are taken to have the same configuration
 }
 
 // gather adds to s what Redis knows: of the first view's election everything, of the
@@ -65,7 +80,7 @@ func gather(ctx context.Context, s status.Snapshot, views []view) (status.Snapsh
 			continue
 		}
 		s.Nodes = append(s.Nodes, status.Node{
-			ID: n.ID, State: nodeState(n, p), Version: n.Version, ConfigHash: n.ConfigHash, Drift: drifts(n, p), Address: n.Address,
+			ID: n.ID, State: nodeState(n, p, silentAfter(views[0].poll)), Version: n.Version, ConfigHash: n.ConfigHash, Drift: drifts(n, p), Address: n.Address,
 			Priority: n.Priority, Observer: n.Observer, Aside: asideOf(p, n.ID),
 			LastSeenMSAgo: max(ago.Milliseconds(), 0), Stale: ago > goneAfter, Instance: n.Instance, Twin: n.Twin, ClockOffsetMS: n.ClockMS,
 		})
@@ -83,6 +98,11 @@ func gather(ctx context.Context, s status.Snapshot, views []view) (status.Snapsh
 			return s, err
 		}
 	}
+	var tasks []task
+	for _, v := range views {
+		tasks = append(tasks, v.tasks...)
+	}
+	s.LeftStages, _ = leftStages(ctx, views[0].stages, tasks) // doctor tells what could not be read
 	return s, nil
 }
 
@@ -92,6 +112,9 @@ func answers(nodes []status.Node, id string) {
 	for i, n := range nodes {
 		if n.ID == id && !n.Stale && n.Twin == "" {
 			nodes[i].LastSeenMSAgo = 0
+			if n.State == StateSilent {
+				nodes[i].State = string(status.RoleStandby)
+			}
 		}
 	}
 }
@@ -114,7 +137,7 @@ func (v view) gatherJobs(ctx context.Context, jobs []status.Job, now time.Time) 
 			jobs[at].NextRun = t.next(p.Until)
 		}
 		if !t.config.IsCommand() {
-			t.gatherBacklog(ctx, &jobs[at], st.Fresh, now)
+			t.gatherBacklog(ctx, &jobs[at], st, now)
 		}
 	}
 	return nil
@@ -123,9 +146,9 @@ func (v view) gatherJobs(ctx context.Context, jobs []status.Job, now time.Time) 
 // overdueSince is the slot since which the job should have succeeded, if that is longer ago
 // than its late_after; zero if it is not late, or never was known to succeed. A command
 // that runs is waited for, as the metric does.
-func (t task) overdueSince(st redisstore.JobState, now time.Time) time.Time {
+func (t task) overdueSince(st redisledger.JobState, now time.Time) time.Time {
 	waits := st.Paused != nil || t.config.IsCommand() && len(st.Running) > 0
-	if t.config.LateAfter <= 0 || st.LastSuccess.IsZero() || waits || job.IsAlways(t.schedule) {
+	if t.config.LateAfter <= 0 || st.LastSuccess.IsZero() || waits || schedule.IsAlways(t.schedule) {
 		return time.Time{}
 	}
 	if due := t.next(st.LastSuccess); !due.IsZero() && now.Sub(due) > t.config.LateAfter {
@@ -134,12 +157,17 @@ func (t task) overdueSince(st redisstore.JobState, now time.Time) time.Time {
 	return time.Time{}
 }
 
-func (t task) gatherBacklog(ctx context.Context, j *status.Job, fresh, now time.Time) {
+// gatherBacklog tells how far a flush is behind: one that never ended well since its first slot.
+func (t task) gatherBacklog(ctx context.Context, j *status.Job, st redisledger.JobState, now time.Time) {
 	backlog, err := t.backlog(ctx)
 	if err != nil {
 		return
 	}
 	j.Backlog = &backlog
+	fresh := st.Fresh
+	if fresh.IsZero() {
+		fresh = st.Begun
+	}
 	if !fresh.IsZero() || backlog == 0 {
 		seconds := t.lag(backlog, fresh, now).Seconds()
 		j.LagSeconds = &seconds
@@ -147,7 +175,7 @@ func (t task) gatherBacklog(ctx context.Context, j *status.Job, fresh, now time.
 }
 
 // eventsOf is the history, newest first.
-func eventsOf(p redisstore.Picture) []Event {
+func eventsOf(p redislock.Picture) []Event {
 	events := make([]Event, len(p.Events))
 	for i, e := range p.Events {
 		events[i] = Event{At: e.At, Event: e.Event, NodeID: e.NodeID, Epoch: e.Epoch, Reason: e.Reason}
@@ -156,16 +184,16 @@ func eventsOf(p redisstore.Picture) []Event {
 }
 
 // vacancy is why nobody takes the free lock yet; "" if a node may, or one leads.
-func vacancy(p redisstore.Picture) string {
+func vacancy(p redislock.Picture) string {
 	switch {
 	case p.Owner != "":
 		return ""
 	case p.Paused != nil:
 		return "paused " + p.Paused.Reason
 	case p.Quarantine > 0:
-		return fmt.Sprintf("in quarantine for another %v, since redis has restarted, failed over or lost its data", brief(p.Quarantine))
+		return fmt.Sprintf("in quarantine for another %v, since redis has restarted, failed over or lost its data", text.Duration(p.Quarantine))
 	case p.ReservedFor != "":
-		return fmt.Sprintf("reserved for %s for another %v", p.ReservedFor, brief(p.ReservedLeft))
+		return fmt.Sprintf("reserved for %s for another %v", p.ReservedFor, text.Duration(p.ReservedLeft))
 	case len(candidates(p)) == 0:
 		return "no node is there that may lead"
 	}
@@ -174,7 +202,7 @@ func vacancy(p redisstore.Picture) string {
 
 // withdrawn tells of a lock that was just had and given back, since it did not count:
 // of replicas too few have it. "" if the last that happened is something else.
-func withdrawn(p redisstore.Picture) string {
+func withdrawn(p redislock.Picture) string {
 	if p.Owner != "" || len(p.Events) == 0 {
 		return ""
 	}
@@ -182,12 +210,12 @@ func withdrawn(p redisstore.Picture) string {
 	if ev.Event != string(elector.EventWithdrawn) || p.Now.Sub(ev.At) > goneAfter {
 		return ""
 	}
-	return fmt.Sprintf("%s took the lock and gave it back, %v ago: %s", ev.NodeID, brief(p.Now.Sub(ev.At)), ev.Reason)
+	return fmt.Sprintf("%s took the lock and gave it back, %v ago: %s", ev.NodeID, text.Duration(p.Now.Sub(ev.At)), ev.Reason)
 }
 
 // candidates are the live nodes that may lead.
-func candidates(p redisstore.Picture) []redisstore.Node {
-	var nodes []redisstore.Node
+func candidates(p redislock.Picture) []redislock.Node {
+	var nodes []redislock.Node
 	for _, n := range p.Nodes {
 		if !n.Observer && p.Now.Sub(n.Seen()) <= goneAfter {
 			nodes = append(nodes, n)
@@ -196,7 +224,7 @@ func candidates(p redisstore.Picture) []redisstore.Node {
 	return nodes
 }
 
-func pauseOf(p redisstore.Picture) *status.Pause {
+func pauseOf(p redislock.Picture) *status.Pause {
 	if p.Paused == nil {
 		return nil
 	}
@@ -204,32 +232,26 @@ func pauseOf(p redisstore.Picture) *status.Pause {
 }
 
 // asideOf is why a node leaves the lead to others; "" if it does not.
-func asideOf(p redisstore.Picture, node string) string {
+func asideOf(p redislock.Picture, node string) string {
 	a, ok := p.Aside[node]
 	if !ok || node == p.Leader {
 		return ""
 	}
-	return fmt.Sprintf("for another %v: %s", brief(a.Left), a.Reason)
+	return fmt.Sprintf("for another %v: %s", text.Duration(a.Left), a.Reason)
 }
 
-// brief rounds a time for people.
-func brief(d time.Duration) time.Duration {
-	if d < time.Second {
-		return d.Round(time.Millisecond)
-	}
-	if d < time.Minute {
-		return d.Round(100 * time.Millisecond)
-	}
-	return d.Round(time.Second)
-}
-
-func leaderOf(p redisstore.Picture) *status.Leader {
+func leaderOf(p redislock.Picture) *status.Leader {
 	if p.Owner == "" {
 		return nil
 	}
 	l := &status.Leader{NodeID: p.Leader, Owner: p.Owner, LeaseLeftMS: p.Left.Milliseconds(), Foreign: p.Leader == ""}
 	if !l.Foreign {
 		l.Epoch, l.Since, l.TTLMS = p.Epoch, p.Since, p.TTL.Milliseconds()
+		for _, n := range p.Nodes {
+			if n.ID == p.Leader {
+				l.Ending = n.Ending
+			}
+		}
 	}
 	return l
 }
@@ -238,20 +260,26 @@ func leaderOf(p redisstore.Picture) *status.Leader {
 // leader tells of itself at least this often, and whoever steps down says so at once.
 const missingAfter = 3 * time.Second
 
-// nodeState corrects what a node last told: it may have died leading.
-func nodeState(n redisstore.Node, p redisstore.Picture) string {
+// silentAfter is when a node should have told of itself.
+func silentAfter(poll time.Duration) time.Duration { return SeenWithin + poll }
+
+// nodeState corrects what a node last told: it may have died since.
+func nodeState(n redislock.Node, p redislock.Picture, silent time.Duration) string {
+	ago := p.Now.Sub(n.Seen())
 	switch {
-	case n.State != "leading" || n.ID == p.Leader:
+	case n.ID == p.Leader:
 		return n.State
-	case p.Now.Sub(n.Seen()) > missingAfter:
+	case n.State == "leading" && ago > missingAfter:
 		return status.StateMissing
+	case ago > silent:
+		return status.StateSilent
 	}
-	return "standby"
+	return string(status.RoleStandby)
 }
 
 // drifts reports whether a node would run other jobs than the leader does.
-func drifts(n redisstore.Node, p redisstore.Picture) bool {
-	leads := slices.IndexFunc(p.Nodes, func(other redisstore.Node) bool { return other.ID == p.Leader })
+func drifts(n redislock.Node, p redislock.Picture) bool {
+	leads := slices.IndexFunc(p.Nodes, func(other redislock.Node) bool { return other.ID == p.Leader })
 	return leads >= 0 && p.Owner != "" && p.Now.Sub(n.Seen()) <= goneAfter && n.ConfigHash != p.Nodes[leads].ConfigHash
 }
 
@@ -267,8 +295,9 @@ func configuredJobs(tasks []task, now time.Time) []status.Job {
 	return jobs
 }
 
-func fillJob(j *status.Job, st redisstore.JobState) {
+func fillJob(j *status.Job, st redisledger.JobState) {
 	j.ConsecutiveFailures = int(st.ConsecutiveFailures)
+	j.DeadLetters = st.DeadLetters
 	j.LastRun, j.Paused = runOf(st.Last), jobPauseOf(st.Paused)
 	if r := st.Retry; r != nil {
 		j.Retry = &status.Retry{Slot: r.Slot, Attempt: r.Attempt, At: r.At}
@@ -288,7 +317,7 @@ func fillJob(j *status.Job, st redisstore.JobState) {
 	}
 }
 
-func jobPauseOf(p *redisstore.JobPause) *status.Pause {
+func jobPauseOf(p *redisledger.JobPause) *status.Pause {
 	if p == nil {
 		return nil
 	}

@@ -15,29 +15,48 @@ import (
 	"time"
 
 	"baton/internal/config"
+	"baton/internal/flush"
+	"baton/internal/redislock"
 
 	"github.com/google/renameio/v2"
 	"go.uber.org/zap"
 )
 
+// lastTerm is what is remembered of an election.
+type lastTerm struct {
+	Epoch   int64 `json:"epoch"`
+	LeaseMS int64 `json:"lease_ms,omitempty"` // 0: unknown
+}
+
+// UnmarshalJSON also reads the bare epoch that earlier versions wrote.
+func (l *lastTerm) UnmarshalJSON(text []byte) error {
+	if json.Unmarshal(text, &l.Epoch) == nil {
+		return nil
+	}
+	type plain lastTerm
+	return json.Unmarshal(text, (*plain)(l))
+}
+
+func (l lastTerm) lease() time.Duration { return time.Duration(l.LeaseMS) * time.Millisecond }
+
 // epochs remembers, in a file of this host, the highest epoch of the lock that this
-// node has heard of. A Redis that has lost everything is told from a new one by it:
-// then nobody leads before the lease of a forgotten leader must have ended.
+// node has heard of, and the lease of its term. A Redis that has lost everything is told
+// from a new one by it: then nobody leads before the lease of a forgotten leader must
+// have ended.
 type epochs struct {
 	path    string // "" without a state directory: then it only counts
 	lockKey string
 	log     *zap.Logger
 	changed chan struct{} // there is something to write
-	file    *sync.Mutex   // held while it is written
+	file    *epochFile
 
 	mu      sync.Mutex
-	highest int64
-	written int64
+	highest lastTerm
+	written lastTerm
 	warned  bool
 }
 
-// absurd is far beyond any epoch in milliseconds, and near the end of what can be
-// counted: one that somebody has written into Redis by hand must not outlive its repair.
+// absurd is near the end of what can be counted: no file that says so is believed.
 const absurd = 1 << 52
 
 var errNoEpochs = errors.New("there are no epochs in it")
@@ -55,7 +74,7 @@ func statePath(getenv func(string) (string, bool)) string {
 // openEpochs reads what an earlier process has written. A file that cannot be read
 // is as good as none, and is told.
 func openEpochs(path, lockKey string, log *zap.Logger) *epochs {
-	e := &epochs{path: path, lockKey: lockKey, log: log, changed: make(chan struct{}, 1), file: &sync.Mutex{}}
+	e := &epochs{path: path, lockKey: lockKey, log: log, changed: make(chan struct{}, 1), file: &epochFile{}}
 	if path == "" {
 		return e
 	}
@@ -68,9 +87,9 @@ func openEpochs(path, lockKey string, log *zap.Logger) *epochs {
 	return e
 }
 
-// readEpochs reads the highest epoch of every lock key; no file is no epoch.
-func readEpochs(path string) (map[string]int64, error) {
-	known := map[string]int64{}
+// readEpochs reads what is known of every lock key; no file is nothing.
+func readEpochs(path string) (map[string]lastTerm, error) {
+	known := map[string]lastTerm{}
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return known, nil
@@ -79,27 +98,39 @@ func readEpochs(path string) (map[string]int64, error) {
 		err = json.Unmarshal(text, &known)
 	}
 	if err != nil || known == nil { // nil is JSON's null
-		return map[string]int64{}, fmt.Errorf("read %s: %w", path, cmp.Or(err, errNoEpochs))
+		return map[string]lastTerm{}, fmt.Errorf("read %s: %w", path, cmp.Or(err, errNoEpochs))
 	}
-	maps.DeleteFunc(known, func(_ string, epoch int64) bool { return epoch < 1 || epoch >= absurd })
+	maps.DeleteFunc(known, func(_ string, l lastTerm) bool { return l.Epoch < 1 || l.Epoch >= absurd || l.LeaseMS < 0 })
 	return known, nil
 }
 
-// heard takes note of an epoch. It never waits for the disk.
-func (e *epochs) heard(epoch int64) {
+// heard takes note of an epoch, and of the lease of its term; 0: that is unknown, and may
+// be the one before. It never waits for the disk. Of an epoch that cannot have followed from
+// the one before it remembers only that there was a term: it must not outlive its repair.
+func (e *epochs) heard(epoch int64, lease time.Duration) {
+	if before := e.known().Epoch; !redislock.Plausible(epoch, before, time.Now().UnixMilli()) {
+		epoch = max(before, 1)
+	}
+	e.note(epoch, lease)
+}
+
+func (e *epochs) note(epoch int64, lease time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if epoch <= e.highest || epoch >= absurd {
+	before := e.highest
+	if epoch >= before.Epoch {
+		e.highest = lastTerm{epoch, cmp.Or(lease.Milliseconds(), before.LeaseMS)}
+	}
+	if e.highest == before {
 		return
 	}
-	e.highest = epoch
 	select {
 	case e.changed <- struct{}{}:
 	default:
 	}
 }
 
-func (e *epochs) known() int64 {
+func (e *epochs) known() lastTerm {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.highest
@@ -108,22 +139,12 @@ func (e *epochs) known() int64 {
 // write brings the file up to date. A failure is told once: the node goes on.
 func (e *epochs) write() {
 	e.mu.Lock()
-	highest, due := e.highest, e.path != "" && e.highest > e.written
+	highest, due := e.highest, e.path != "" && e.highest != e.written
 	e.mu.Unlock()
 	if !due {
 		return
 	}
-	e.file.Lock()
-	defer e.file.Unlock()
-	known, err := readEpochs(e.path) // of other elections, and other processes
-	if err != nil {
-		known = map[string]int64{} // it is replaced
-	}
-	known[e.lockKey] = max(known[e.lockKey], highest)
-	text, err := json.Marshal(known)
-	if err == nil {
-		err = renameio.WriteFile(e.path, append(text, '\n'), 0o600)
-	}
+	err := e.file.write(e.path, e.lockKey, highest)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err == nil {
@@ -137,20 +158,87 @@ func (e *epochs) write() {
 	}
 }
 
+// epochFile is the file that all elections of a process write. What several have to write at
+// the same time is written once.
+type epochFile struct {
+	turn sync.Mutex // held while it is written
+	err  error      // of the last writing
+
+	mu  sync.Mutex
+	due map[string]lastTerm
+}
+
+func (f *epochFile) write(path, lockKey string, last lastTerm) error {
+	f.mu.Lock()
+	if f.due == nil {
+		f.due = map[string]lastTerm{}
+	}
+	f.due[lockKey] = last
+	f.mu.Unlock()
+	f.turn.Lock()
+	defer f.turn.Unlock()
+	f.mu.Lock()
+	due := f.due
+	f.due = nil
+	f.mu.Unlock()
+	if len(due) == 0 {
+		return f.err // another one has written it with its own
+	}
+	if f.err = merge(path, due); f.err != nil {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		maps.Copy(due, f.due)
+		f.due = due // the next one tries again
+	}
+	return f.err
+}
+
+// merge writes terms into the file, beside those of other elections and other processes.
+func merge(path string, due map[string]lastTerm) error {
+	known, err := readEpochs(path)
+	if err != nil {
+		known = map[string]lastTerm{} // it is replaced
+	}
+	for lockKey, last := range due {
+		if known[lockKey].Epoch <= last.Epoch {
+			known[lockKey] = last
+		}
+	}
+	text, err := json.Marshal(known)
+	if err != nil {
+		return err
+	}
+	return renameio.WriteFile(path, append(text, '\n'), 0o600)
+}
+
 // askWithin bounds the time that a start may spend on asking databases.
 const askWithin = time.Second
 
-// floor is the highest epoch of the lock that this host knows: by its own file, else
-// by the fences in the databases that answer at once. 0: of none.
-func (e *epochs) floor(ctx context.Context, c config.Config, dbs databases) int64 {
-	if known := e.known(); known > 0 {
+// last is the last term of the lock that this host knows: by its own file, else by the
+// fences in the databases that answer at once. The zero one: of none.
+func (e *epochs) last(ctx context.Context, c config.Config, dbs databases) lastTerm {
+	if known := e.known(); known.Epoch > 0 && known.LeaseMS > 0 {
 		return known
 	}
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
-	for name, epoch := range fences(ctx, e.log, dbs, jobsByDatabase(c)) {
-		e.log.Debug("a database knows an epoch", zap.String("database", name), zap.Int64("epoch", epoch))
-		e.heard(epoch)
+	found := fences(ctx, e.log, dbs, jobsByDatabase(c))
+	own := e.known().Epoch
+	for name, fence := range found {
+		vouched := own
+		for other, f := range found {
+			if other != name {
+				vouched = max(vouched, f.Epoch)
+			}
+		}
+		if !redislock.Plausible(fence.Epoch, vouched, time.Now().UnixMilli()) {
+			e.log.Error("the epoch of a fence is more than 30 days ahead of this host's clock, and is not counted on from; see baton fence list",
+				zap.String("database", name), zap.String("job", fence.Job), zap.Int64("epoch", fence.Epoch))
+			e.note(max(own, 1), fence.Lease) // there was a term all the same
+			continue
+		}
+		e.log.Debug("a database knows an epoch", zap.String("database", name), zap.Int64("epoch", fence.Epoch))
+		e.note(fence.Epoch, fence.Lease)
 	}
 	return e.known()
 }
@@ -164,12 +252,12 @@ func jobsByDatabase(c config.Config) map[string][]string {
 	return jobs
 }
 
-// fences asks databases for the highest epoch that some jobs' fences have recorded.
+// fences asks databases for the fence with the highest epoch of some jobs.
 // One that does not answer before ctx ends, or has no fences yet, is left out.
-func fences(ctx context.Context, log *zap.Logger, dbs databases, jobs map[string][]string) map[string]int64 {
+func fences(ctx context.Context, log *zap.Logger, dbs databases, jobs map[string][]string) map[string]flush.Fence {
 	type answer struct {
 		name  string
-		epoch int64
+		fence flush.Fence
 		err   error
 	}
 	answers := make(chan answer, len(dbs)) // room for all: nobody may listen any more
@@ -180,11 +268,11 @@ func fences(ctx context.Context, log *zap.Logger, dbs databases, jobs map[string
 		}
 		asked++
 		go func() {
-			epoch, err := db.HighestEpoch(ctx, jobs[name])
-			answers <- answer{name, epoch, err}
+			fence, err := db.HighestFence(ctx, jobs[name])
+			answers <- answer{name, fence, err}
 		}()
 	}
-	found := map[string]int64{}
+	found := map[string]flush.Fence{}
 	for range asked {
 		select {
 		case <-ctx.Done():
@@ -192,8 +280,8 @@ func fences(ctx context.Context, log *zap.Logger, dbs databases, jobs map[string
 		case a := <-answers:
 			if a.err != nil {
 				log.Debug("a database does not tell of epochs", zap.String("database", a.name), zap.Error(a.err))
-			} else if a.epoch > 0 {
-				found[a.name] = a.epoch
+			} else if a.fence.Epoch > 0 {
+				found[a.name] = a.fence
 			}
 		}
 	}

@@ -18,7 +18,9 @@ import (
 	"baton/internal/config"
 	"baton/internal/elector"
 	"baton/internal/flush"
-	"baton/internal/sqlstore"
+	"baton/internal/flush/source/spec"
+	"baton/internal/flush/sql"
+	"baton/internal/flush/sql/open"
 	"baton/internal/testsupport"
 )
 
@@ -26,22 +28,22 @@ func TestTheEpochFileKeepsTheHighestOfEveryElection(t *testing.T) {
 	path := statePath(lookup(map[string]string{"STATE_DIRECTORY": t.TempDir() + ":/elsewhere"}))
 	log := zap.NewNop()
 	a, b := openEpochs(path, "a", log), openEpochs(path, "b", log)
-	a.heard(7)
-	a.heard(5)
+	a.heard(7, time.Second)
+	a.heard(5, time.Hour)
 	a.write()
-	b.heard(9)
-	b.heard(absurd) // written into Redis by hand
+	b.heard(9, 0)
+	b.heard(absurd, 0) // written into Redis by hand
 	b.write()
-	a.heard(8)
+	a.heard(8, 0) // whose lease nobody has told
 	a.write()
-	if again := openEpochs(path, "a", log).known(); again != 8 {
-		t.Errorf("a is read as %d, want 8", again)
+	if again := openEpochs(path, "a", log).known(); again != (lastTerm{8, 1000}) {
+		t.Errorf("a is read as %+v, want epoch 8 and the last lease that was told", again)
 	}
-	if again := openEpochs(path, "b", log).known(); again != 9 {
-		t.Errorf("b is read as %d, want 9", again)
+	if again := openEpochs(path, "b", log).known(); again != (lastTerm{9, 0}) {
+		t.Errorf("b is read as %+v, want 9", again)
 	}
-	if again := openEpochs(path, "c", log).known(); again != 0 {
-		t.Errorf("an election that never was is read as %d", again)
+	if again := openEpochs(path, "c", log).known(); again != (lastTerm{}) {
+		t.Errorf("an election that never was is read as %+v", again)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v; want a file for its owner alone", info, err)
@@ -59,13 +61,13 @@ func TestABadEpochFileIsToldAndReplaced(t *testing.T) {
 			t.Fatal(err)
 		}
 		e := openEpochs(path, "a", zap.New(core))
-		if e.known() != 0 || logs.Len() != 1 || !strings.Contains(logs.All()[0].ContextMap()["error"].(string), path) {
-			t.Errorf("%q: known %d, told %v", text, e.known(), logs.All())
+		if e.known() != (lastTerm{}) || logs.Len() != 1 || !strings.Contains(logs.All()[0].ContextMap()["error"].(string), path) {
+			t.Errorf("%q: known %+v, told %v", text, e.known(), logs.All())
 		}
-		e.heard(3)
+		e.heard(3, 0)
 		e.write()
-		if again := openEpochs(path, "a", zap.NewNop()).known(); again != 3 {
-			t.Errorf("%q: read as %d, want 3", text, again)
+		if again := openEpochs(path, "a", zap.NewNop()).known(); again.Epoch != 3 {
+			t.Errorf("%q: read as %+v, want 3", text, again)
 		}
 	}
 }
@@ -77,7 +79,7 @@ func TestAnEpochInTheFileThatCannotBeIsNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for key, want := range map[string]int64{"a": 0, "b": 0, "c": 5} {
-		if got := openEpochs(path, key, zap.NewNop()).known(); got != want {
+		if got := openEpochs(path, key, zap.NewNop()).known().Epoch; got != want {
 			t.Errorf("%s is read as %d, want %d", key, got, want)
 		}
 	}
@@ -87,17 +89,17 @@ func TestAnEpochFileThatCannotBeWrittenIsToldOnce(t *testing.T) {
 	core, logs := recorder.New(zapcore.WarnLevel)
 	e := openEpochs(filepath.Join(t.TempDir(), "gone", "epoch.json"), "a", zap.New(core))
 	for epoch := range int64(5) {
-		e.heard(epoch)
+		e.heard(epoch, 0)
 		e.write()
 	}
 	if logs.Len() != 1 {
 		t.Errorf("told %d times: %v", logs.Len(), logs.All())
 	}
-	if e.known() != 4 {
-		t.Errorf("known %d, want 4", e.known())
+	if e.known().Epoch != 4 {
+		t.Errorf("known %+v, want 4", e.known())
 	}
 	without := openEpochs("", "a", zap.New(core))
-	without.heard(1)
+	without.heard(1, 0)
 	without.write()
 	if logs.Len() != 1 {
 		t.Errorf("without a state directory: %v", logs.All())
@@ -134,20 +136,24 @@ func TestANodeRemembersThatThereWasATerm(t *testing.T) {
 	t.Parallel()
 	server := testsupport.StartRedis(t)
 	c := configFor(server.URL())
-	c.Election.TTL = 4 * time.Second
+	c.Election = config.Election{TTL: 4 * time.Second}
+	c = c.WithDefaults()
 	env := map[string]string{"STATE_DIRECTORY": t.TempDir()}
 	if took, _ := wins(t, server, c, env); took >= c.Election.TTL {
 		t.Errorf("a new node led a new redis after %v", took)
 	}
 	known := openEpochs(statePath(lookup(env)), "baton", zap.NewNop())
 	// As a database may do, so that it is beyond Redis' clock.
-	known.heard(known.known() + 10_000_000)
+	known.heard(known.known().Epoch+10_000_000, 0)
 	known.write()
 
 	forgetAll(t, server)
+	lease := c.Election.TTL // of the term that Redis has forgotten: its leader goes by that one
+	c.Election = config.Election{TTL: 1500 * time.Millisecond}
+	c = c.WithDefaults()
 	took, epoch := wins(t, server, c, env)
-	if took < c.Election.TTL || epoch <= known.known() {
-		t.Errorf("after redis lost everything a node led after %v under epoch %d; want a lease of %v to pass, and more than %d", took, epoch, c.Election.TTL, known.known())
+	if took < lease || epoch <= known.known().Epoch {
+		t.Errorf("after redis lost everything a node led after %v under epoch %d; want a lease of %v to pass, and more than %d", took, epoch, lease, known.known().Epoch)
 	}
 	forgetAll(t, server)
 	if took, _ := wins(t, server, c, nil); took >= c.Election.TTL {
@@ -159,7 +165,7 @@ func TestANodeRemembersThatThereWasATerm(t *testing.T) {
 func flushing(c config.Config, driver, dsn string) config.Config {
 	c.Databases = map[string]config.Database{"main": {Driver: driver, DSNInline: dsn}}
 	c.Jobs = []config.Job{{Name: "views", Schedule: "@every 1h", Flush: config.Flush{
-		From: config.From{Type: config.Counters, Key: "views"}, To: config.To{Database: "main", Table: "articles", Key: []string{"id"}},
+		From: config.From{Type: spec.Counters, Key: "views"}, To: config.To{Database: "main", Table: "articles", Key: []string{"id"}},
 		Columns: map[string]config.Column{"id": {From: "$field"}, "views": {From: "$value"}},
 	}}}
 	return c.WithDefaults()
@@ -170,19 +176,70 @@ func TestADatabaseRemembersForANodeThatCannot(t *testing.T) {
 	server := testsupport.StartRedis(t)
 	db := testsupport.SQLite(t)
 	c := flushing(configFor(server.URL()), db.Driver, db.DSN)
-	store, err := sqlstore.Open(sqlstore.Options{Name: "main", Driver: db.Driver, DSN: db.DSN})
+	c.Election = config.Election{TTL: 1500 * time.Millisecond}
+	c = c.WithDefaults()
+	store, err := open.Database(db.Driver, sql.Options{Name: "main", DSN: db.DSN})
 	if err != nil {
 		t.Fatal(err)
 	}
-	high := time.Now().UnixMilli() + 10_000_000
-	if err := store.TakeOver(t.Context(), flush.Fence{Job: "views", Epoch: high, Owner: "o", NodeID: "b"}); err != nil {
+	high, lease := time.Now().UnixMilli()+10_000_000, 4*time.Second
+	if err := store.TakeOver(t.Context(), flush.Fence{Job: "views", Epoch: high, Owner: "o", NodeID: "b", Lease: lease}); err != nil {
 		t.Fatal(err)
 	}
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if took, epoch := wins(t, server, c, nil); took < c.Election.TTL || epoch <= high {
-		t.Errorf("led after %v under epoch %d; want a lease of %v to pass, and more than %d", took, epoch, c.Election.TTL, high)
+	if took, epoch := wins(t, server, c, nil); took < lease || epoch <= high {
+		t.Errorf("led after %v under epoch %d; want a lease of %v to pass, and more than %d", took, epoch, lease, high)
+	}
+}
+
+// A fence that was written by hand does not raise the epochs of all, but tells that
+// there was a term. Where another database or this host knows of such epochs, a clock was
+// wrong.
+func TestAForgedFenceIsNotCountedOnFrom(t *testing.T) {
+	far := time.Now().Add(31 * 24 * time.Hour).UnixMilli()
+	for name, c := range map[string]struct {
+		own         int64
+		main, other int64
+		want        int64
+	}{
+		"forged":              {0, far, 0, 1},
+		"forged beside a":     {0, far, 8, 8},
+		"vouched for":         {0, far, far - 5, far},
+		"this host knows it":  {far - 5, far, 0, far},
+		"heard of and forged": {5, far, 0, 5},
+		"within reason":       {0, far - 3*24*time.Hour.Milliseconds(), 0, far - 3*24*time.Hour.Milliseconds()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dbs := databases{}
+			conf := config.Config{}
+			for _, d := range []struct {
+				name  string
+				epoch int64
+			}{{"main", c.main}, {"other", c.other}} {
+				if d.epoch == 0 {
+					continue
+				}
+				db := testsupport.SQLite(t)
+				store, err := open.Database(db.Driver, sql.Options{Name: d.name, DSN: db.DSN})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer store.Close()
+				if err := store.TakeOver(t.Context(), flush.Fence{Job: d.name, Epoch: d.epoch, Owner: "o", NodeID: "b", Lease: time.Second}); err != nil {
+					t.Fatal(err)
+				}
+				dbs[d.name] = store
+				conf.Jobs = append(conf.Jobs, config.Job{Name: d.name, Flush: config.Flush{To: config.To{Database: d.name}}})
+			}
+			e := openEpochs("", "baton", zap.NewNop())
+			e.note(c.own, 0)
+			if got := e.last(t.Context(), conf, dbs); got != (lastTerm{c.want, 1000}) {
+				t.Errorf("%+v, want epoch %d and a lease of 1000 ms", got, c.want)
+			}
+		})
 	}
 }
 
@@ -228,7 +285,7 @@ func TestARaisedEpochReachesTheLeaseFile(t *testing.T) {
 	}
 	o.observe(elector.Event{Kind: elector.EventReleased, Owner: "o", Epoch: 12, Released: true})
 	o.observe(elector.Event{Kind: elector.EventStandby, Holder: "b", Epoch: 15})
-	await(t, "the epoch to be remembered", func() bool { return o.epochs.known() == 15 })
+	await(t, "the epoch to be remembered", func() bool { return o.epochs.known().Epoch == 15 })
 	if _, found, err := readLease(o.leaseFile); found || err != nil {
 		t.Errorf("the lease file of a term that is over is back: %v, %v", found, err)
 	}

@@ -8,15 +8,16 @@ import (
 	"time"
 
 	"baton/internal/config"
+	"baton/internal/flush/sql"
+	"baton/internal/flush/sql/open"
 	"baton/internal/heartbeat"
-	"baton/internal/redisstore"
-	"baton/internal/sqlstore"
+	"baton/internal/redisconn"
 )
 
 // openRedis prepares the connections; it does not connect.
-func openRedis(c config.Config) (*redisstore.Store, error) {
+func openRedis(c config.Config) (*redisconn.Store, error) {
 	r := c.Redis
-	o := redisstore.Options{
+	o := redisconn.Options{
 		URL:        r.Address(),
 		Cluster:    r.Cluster,
 		Database:   r.Database,
@@ -29,9 +30,9 @@ func openRedis(c config.Config) (*redisstore.Store, error) {
 		Timeout: min(5*time.Second, c.Election.TTL/2),
 	}
 	if s := r.Sentinel; s != nil {
-		o.Sentinel = &redisstore.SentinelOptions{Master: s.Master, Addresses: s.Addresses, Username: s.Username, Password: s.Password}
+		o.Sentinel = &redisconn.SentinelOptions{Master: s.Master, Addresses: s.Addresses, Username: s.Username, Password: s.Password}
 	}
-	store, err := redisstore.Open(o)
+	store, err := redisconn.Open(o)
 	if err != nil {
 		return nil, fmt.Errorf("redis: %w", err)
 	}
@@ -39,7 +40,7 @@ func openRedis(c config.Config) (*redisstore.Store, error) {
 }
 
 // databases are the open databases by their names in the configuration.
-type databases map[string]*sqlstore.Store
+type databases map[string]*sql.Store
 
 // openDatabases prepares all databases; it does not connect: they may come later.
 func openDatabases(c config.Config) (databases, error) {
@@ -60,13 +61,13 @@ func openDatabases(c config.Config) (databases, error) {
 }
 
 // openDatabase prepares one database; it does not connect.
-func openDatabase(c config.Config, name string) (*sqlstore.Store, error) {
+func openDatabase(c config.Config, name string) (*sql.Store, error) {
 	d := c.Databases[name]
 	dsn, err := d.DSN()
 	if err != nil {
 		return nil, err
 	}
-	return sqlstore.Open(sqlstore.Options{Name: name, Driver: d.Driver, DSN: dsn, TTL: c.Election.TTL, MaxConns: connections(c, name)})
+	return open.Database(d.Driver, sql.Options{Name: name, DSN: dsn, TTL: c.Election.TTL, MaxConns: connections(c, name)})
 }
 
 // connections are as many as a database's jobs can use at the same time, within reason.

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"baton/internal/redisstore"
+	"baton/internal/redislock"
 	"baton/internal/status"
 )
 
@@ -16,35 +16,60 @@ const (
 	// scrapedWithin is since when somebody must have asked for them: a standby whose
 	// metrics nobody reads does not look.
 	scrapedWithin = 3 * time.Minute
+	// lookAtJobsWithin bounds a look at the jobs, of which there may be hundreds.
+	lookAtJobsWithin = 10 * time.Second
 )
 
-// lookAround keeps the metrics of what is around the node until ctx ends. What cannot be
-// read stays as it was: redis_up tells that.
+// lookAround keeps the metrics of what is around the node until ctx ends, and of the jobs
+// while another node leads, or none. What cannot be read stays as it was: redis_up tells that.
 func (c *candidacy) lookAround(ctx context.Context) {
-	var last time.Time
+	known := c.lookOnce(ctx) // whoever asks first gets no zeros
+	last := time.Now()
 	// Not all nodes, and not all locks of one, at the same moment.
 	for rest(ctx, c.timing.HeartbeatInterval/2+rand.N(c.timing.HeartbeatInterval)) == nil {
-		if time.Since(last) < lookEvery || time.Since(c.metrics.Scraped()) > scrapedWithin {
+		if known && (time.Since(last) < lookEvery || time.Since(c.metrics.Scraped()) > scrapedWithin) {
 			continue
 		}
-		last = time.Now()
-		c.lookOnce(ctx)
+		last, known = time.Now(), c.lookOnce(ctx) || known
 	}
 }
 
-func (c *candidacy) lookOnce(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, c.timing.AttemptTimeout)
+// lookOnce reports whether it has seen everything.
+func (c *candidacy) lookOnce(ctx context.Context) bool {
+	attempt, cancel := context.WithTimeout(ctx, c.timing.AttemptTimeout)
 	defer cancel()
 	asked := time.Now()
-	p, err := c.election.Picture(ctx, 0)
-	if err == nil {
-		c.told.Sees(surroundings(p, asked, time.Now()))
+	p, err := c.election.Picture(attempt, 0)
+	if err != nil {
+		return false
 	}
+	c.told.Sees(surroundings(p, asked, time.Now()))
+	return c.elector.Leading() != nil || c.lookAtJobs(ctx, p.Owner)
+}
+
+// lookAtJobs tells how the jobs stand that this node does not run: who runs them may die
+// with what it knows.
+func (c *candidacy) lookAtJobs(ctx context.Context, owner string) bool {
+	ctx, cancel := context.WithTimeout(ctx, lookAtJobsWithin)
+	defer cancel()
+	w, _ := c.current()
+	if c.watch.recall(ctx, c.ledger, names(w.tasks)) != nil {
+		return false
+	}
+	for _, t := range w.tasks {
+		if !t.config.IsCommand() {
+			if backlog, err := t.backlog(ctx); err == nil {
+				c.metrics.FlushBehind(t.config.Name, backlog, c.watch.measured(t, backlog, time.Time{}, time.Now()))
+			}
+		}
+		c.watch.tell(c.metrics, t, owner)
+	}
+	return true
 }
 
 // surroundings are what a picture shows that was asked for and came at those times: it is
 // dated in between.
-func surroundings(p redisstore.Picture, asked, came time.Time) status.Surroundings {
+func surroundings(p redislock.Picture, asked, came time.Time) status.Surroundings {
 	s := status.Surroundings{Paused: p.Paused != nil, Offset: p.Now.Sub(asked.Add(came.Sub(asked) / 2))}
 	for _, n := range p.Nodes {
 		switch ago := p.Now.Sub(n.Seen()); {

@@ -5,31 +5,32 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"baton/internal/config"
 	"baton/internal/elector"
 	"baton/internal/heartbeat"
 	"baton/internal/quorum"
-	"baton/internal/redisstore"
+	"baton/internal/redisconn"
+	"baton/internal/redisledger"
+	"baton/internal/redislock"
+	"baton/internal/redislock/script"
 )
 
 // venue is where an election takes place: beside the data, or on the masters of a
 // quorum, each of which holds an election of its own that the others know nothing of.
 type venue struct {
 	config config.Config
-	stores []*redisstore.Store
+	stores []*redisconn.Store
 	apart  bool // they are a quorum's, and ours to close
 	// shared, if set, are the connections that the locks of this process share, one a store.
-	shared []*redisstore.Shared
+	shared []*redisconn.Shared
 }
 
 // openVenue prepares the connections; it does not connect. data is where the jobs'
 // data is.
-func openVenue(c config.Config, data *redisstore.Store) (*venue, error) {
-	v := &venue{config: c, stores: []*redisstore.Store{data}}
+func openVenue(c config.Config, data *redisconn.Store) (*venue, error) {
+	v := &venue{config: c, stores: []*redisconn.Store{data}}
 	masters := c.Redis.Masters()
 	if len(masters) == 0 {
 		return v, nil
@@ -61,7 +62,7 @@ func (v *venue) close() error {
 // share has the locks of this process share connections.
 func (v *venue) share() {
 	for _, s := range v.stores {
-		v.shared = append(v.shared, redisstore.NewShared(s))
+		v.shared = append(v.shared, redisconn.NewShared(s))
 	}
 }
 
@@ -87,7 +88,7 @@ func (v *venue) host() string { return strings.Join(v.hosts(), ", ") }
 func (v *venue) election() election {
 	views := make([]election, len(v.stores))
 	for i, s := range v.stores {
-		views[i] = redisstore.NewElection(s, v.config.Election.LockKey, redisstore.Format(v.config.Election.LockFormat))
+		views[i] = redislock.NewElection(s, v.config.Election.LockKey, script.Format(v.config.Election.LockFormat))
 	}
 	if !v.apart {
 		return views[0]
@@ -96,25 +97,11 @@ func (v *venue) election() election {
 }
 
 // ledger remembers the slots beside the data.
-func (v *venue) ledger(data *redisstore.Store) *redisstore.Ledger {
-	return redisstore.NewLedger(data, redisstore.LedgerOptions{
-		LockKey: v.config.Election.LockKey, Format: redisstore.Format(v.config.Election.LockFormat), ByEpoch: v.apart,
+func (v *venue) ledger(data *redisconn.Store) *redisledger.Ledger {
+	return redisledger.NewLedger(data, redisledger.LedgerOptions{
+		LockKey: v.config.Election.LockKey, Format: script.Format(v.config.Election.LockFormat), ByEpoch: v.apart,
 		Keep: v.config.History.Keep, MaxAge: v.config.History.MaxAge,
 	})
-}
-
-// watch passes hints of every store on until ctx ends. listening is to how many of
-// the stores it listens.
-func (v *venue) watch(ctx context.Context, hints chan<- elector.Hint, listening *atomic.Int32) {
-	var wg sync.WaitGroup
-	for _, s := range v.stores {
-		wg.Go(func() {
-			s.WatchAll(ctx, redisstore.Watched{
-				LockKey: v.config.Election.LockKey, Format: redisstore.Format(v.config.Election.LockFormat), Hints: hints, Listening: listening,
-			})
-		})
-	}
-	wg.Wait()
 }
 
 // spread is what elector.Config.HintSpread should be.
@@ -126,16 +113,16 @@ func (v *venue) spread() time.Duration {
 }
 
 // lock is this node's view of the lock. It does not connect.
-func (v *venue) lock(p redisstore.Presence) (nodeLock, error) {
+func (v *venue) lock(p redislock.Presence) (nodeLock, error) {
 	options := lockOptions(v.config)
 	options.Presence = p
-	parts := make([]*redisstore.Lock, len(v.stores))
+	parts := make([]*redislock.Lock, len(v.stores))
 	locks := make([]elector.Lock, len(v.stores))
 	for i, s := range v.stores {
 		if v.shared != nil {
 			options.Shared = v.shared[i]
 		}
-		part, err := redisstore.NewLock(s, options)
+		part, err := redislock.NewLock(s, options)
 		if err != nil {
 			return nil, fmt.Errorf("election.lock_key: %w", err)
 		}
@@ -155,7 +142,7 @@ func (v *venue) lock(p redisstore.Presence) (nodeLock, error) {
 type nodeLock interface {
 	elector.Lock
 	// Present says what else to tell of the node, from the next occasion on.
-	Present(p redisstore.Presence)
+	Present(p redislock.Presence)
 	// Leave takes the node off the list.
 	Leave(ctx context.Context) error
 	// Close drops the connections. The lock, if held, stays held.
@@ -165,7 +152,7 @@ type nodeLock interface {
 // quorumLock is a lock made of locks that each list the node.
 type quorumLock struct {
 	*quorum.Lock
-	parts []*redisstore.Lock
+	parts []*redislock.Lock
 }
 
 // Leave asks all masters. One that is away forgets the node by itself later.
@@ -174,7 +161,7 @@ func (l quorumLock) Leave(ctx context.Context) error {
 	// Settling may have taken all of the time, for one master that hangs.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), slowest)
 	defer cancel()
-	problems := l.each(func(part *redisstore.Lock) error { return part.Leave(ctx) })
+	problems := l.each(func(part *redislock.Lock) error { return part.Leave(ctx) })
 	if 2*len(problems) < len(l.parts) {
 		return nil
 	}
@@ -182,7 +169,7 @@ func (l quorumLock) Leave(ctx context.Context) error {
 }
 
 // Present tells all masters.
-func (l quorumLock) Present(p redisstore.Presence) {
+func (l quorumLock) Present(p redislock.Presence) {
 	for _, part := range l.parts {
 		part.Present(p)
 	}
@@ -192,12 +179,12 @@ func (l quorumLock) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), slowest)
 	defer cancel()
 	l.Settle(ctx)
-	_ = l.each(func(part *redisstore.Lock) error { part.Close(); return nil }) // it returns none
+	_ = l.each(func(part *redislock.Lock) error { part.Close(); return nil }) // it returns none
 }
 
 // each does something with all parts at once: one that hangs delays no other. It
 // returns the errors.
-func (l quorumLock) each(do func(*redisstore.Lock) error) []error {
+func (l quorumLock) each(do func(*redislock.Lock) error) []error {
 	results := make(chan error, len(l.parts))
 	for _, part := range l.parts {
 		go func() { results <- do(part) }()

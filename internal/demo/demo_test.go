@@ -97,7 +97,7 @@ func TestNothingIsLostWhileLeadersDieAndFreeze(t *testing.T) {
 	if most := *report.FailoverMS.Max; most > (ttl + 3*time.Second + 3*first).Milliseconds() {
 		t.Errorf("a failover took %d ms, and the first election with the start of all nodes %v", most, first)
 	}
-	if !strings.Contains(log.String(), "running: node-") || !strings.Contains(log.String(), "won, epoch") {
+	if !strings.Contains(log.String(), "running: ") || !strings.Contains(log.String(), "won, epoch") {
 		t.Errorf("the log tells neither progress nor events:\n%s", log)
 	}
 	if left, _ := os.ReadDir(o.TempDir); len(left) > 0 {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"baton/internal/config"
+	"baton/internal/flush/source/spec"
 )
 
 const (
@@ -56,14 +57,14 @@ func nodeConfig(id string, s *server, d *database) config.Config {
 		Jobs: []config.Job{{
 			Name: "page-views", Schedule: every,
 			Flush: config.Flush{
-				From:    config.From{Type: config.Counters, Key: s.viewsKey(fmt.Sprintf("[0-%d]", shards-1))},
+				From:    config.From{Type: spec.Counters, Key: s.viewsKey(fmt.Sprintf("[0-%d]", shards-1))},
 				To:      config.To{Database: "main", Table: "articles", Key: []string{"id"}},
 				Columns: map[string]config.Column{"id": {From: "$field"}, "views": {From: "$value", Op: "add"}},
 			},
 		}, {
 			Name: "users", Schedule: every,
 			Flush: config.Flush{
-				From: config.From{Type: config.Hashes, Key: s.userKey("<id>"), Changed: s.changedKey()},
+				From: config.From{Type: spec.Hashes, Key: s.userKey("<id>"), Changed: s.changedKey()},
 				To:   config.To{Database: "main", Table: "users", Key: []string{"id"}},
 			},
 		}},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -80,11 +81,17 @@ func freeAddress(wanted string) (string, error) {
 			return wanted, ln.Close()
 		}
 	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find a port for a status page: %w", err)
+	// Below what Linux gives to clients (32768 and up): the node listens only in a moment, and
+	// again after each of its ends, and nobody shall have the port meanwhile.
+	const low, high, tries = 15000, 32000, 100
+	var err error
+	for range tries {
+		var ln net.Listener
+		if ln, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", low+rand.IntN(high-low))); err == nil {
+			return ln.Addr().String(), ln.Close()
+		}
 	}
-	return ln.Addr().String(), ln.Close()
+	return "", fmt.Errorf("find a port for a status page: %w", err)
 }
 
 // supervise keeps the node running until ctx ends, then has it end in order.

@@ -66,12 +66,15 @@ func (s *semaphore) win(a *elector.AnyOf, owner string, slot int) {
 }
 
 func TestAnyOfOneConforms(t *testing.T) {
-	locktest.Run(t, func(t *testing.T) locktest.Bench {
+	locktest.RunInBubble(t, func(t *testing.T) locktest.Bench {
 		s := newSemaphore(t, 1)
 		return locktest.Bench{
 			TTL: slotTTL, A: s.node("a", nil), B: s.node("b", nil), C: s.node("c", nil), Sleep: time.Sleep,
-			Flush:    func() { s.stores[0].Flush() },
-			StepDown: func(to, reason string) { s.stores[0].Order(elector.Order{StepDown: true, To: to, Reason: reason}) },
+			Flush: func() { s.stores[0].Flush() },
+			StepDown: func(to, reason string) error {
+				s.stores[0].Order(elector.Order{StepDown: true, To: to, Reason: reason})
+				return nil
+			},
 		}
 	})
 }

@@ -50,7 +50,7 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 		observer := e.cfg.Observer || e.standsAside(last)
 		courteous := !observer && e.courtesyLeft() > 0
 		sent := e.cfg.Clock()
-		answer, err := e.attempt(ctx, Candidate{Owner: owner, Floor: e.floor, Observer: observer, Courteous: courteous, Polling: polling})
+		answer, err := e.attempt(ctx, Candidate{Owner: owner, Floor: e.floor, Lease: e.lease.length, Observer: observer, Courteous: courteous, Polling: polling})
 		if ctx.Err() != nil {
 			if doubtful || err != nil || answer.Outcome == Won {
 				e.giveBack(ctx, cmp.Or(answer.Owner, owner))
@@ -74,7 +74,7 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 		}
 		trouble.Reset()
 		if answer.Outcome == Won {
-			term := e.newTerm(cmp.Or(answer.Owner, owner), answer.Epoch, sent)
+			term := e.newTerm(cmp.Or(answer.Owner, owner), answer, sent)
 			if term.Trusted() {
 				return term, nil
 			}
@@ -111,12 +111,16 @@ func (e *Elector) attempt(ctx context.Context, c Candidate) (Answer, error) {
 	return e.lock.Acquire(ctx, c)
 }
 
-func (e *Elector) newTerm(owner string, epoch int64, sent heartbeat.Instant) *Term {
+func (e *Elector) newTerm(owner string, won Answer, sent heartbeat.Instant) *Term {
 	t := &Term{
-		lock: e.lock, owner: owner, nodeID: e.cfg.NodeID,
+		closed: make(chan struct{}),
+		lock:   e.lock, owner: owner, nodeID: e.cfg.NodeID,
 		window: heartbeat.NewWindow(e.cfg.Clock, e.cfg.Timing, sent),
 	}
-	t.epoch.Store(epoch)
+	t.epoch.Store(won.Epoch)
+	if won.FreeFor > 0 {
+		t.freeSince = e.cfg.Clock().Add(-won.FreeFor)
+	}
 	return t
 }
 
@@ -168,6 +172,9 @@ func (e *Elector) gather(ctx context.Context, d time.Duration) {
 // changes.
 func (e *Elector) known(a Answer) {
 	e.floor = max(e.floor, a.Epoch)
+	if a.Outcome == Held {
+		e.lease.heard(a.Lease, e.cfg.Clock())
+	}
 	e.mu.Lock()
 	held := a.Outcome == Held
 	changed := e.held != held || e.holder != a.Holder || e.holderEpoch != a.Epoch
@@ -176,7 +183,7 @@ func (e *Elector) known(a Answer) {
 	e.mu.Unlock()
 	switch {
 	case changed && held:
-		e.cfg.Observe(Event{Kind: EventStandby, Holder: a.Holder, Epoch: a.Epoch})
+		e.cfg.Observe(Event{Kind: EventStandby, Holder: a.Holder, Epoch: a.Epoch, Lease: a.Lease})
 	case waits:
 		e.cfg.Observe(Event{Kind: EventWaiting, Epoch: a.Epoch, Reason: a.Reason})
 	}

@@ -16,7 +16,7 @@
 //	            returned before the lock is released
 //	heartbeat   the trust window: when to renew, when to stop, when to die
 //	a Lock      who may win, and under which epoch: reservation, pause, priority,
-//	            quarantine (redisstore: in scripts, and the same without)
+//	            quarantine (redislock: in scripts, and the same without)
 //	quorum      one Lock made of N stores
 //	AnyOf       one Lock made of N slots
 //	LeadFunc    that nothing of the work goes on after it has returned
@@ -93,8 +93,9 @@
 //     drain does not outlive its lease if the store comes back.
 //   - A renewal is answered "not yours" ([ErrLost]): the work is told to stop now.
 //     The lock is not released: it is somebody else's.
-//   - The hard stop passes and the work has not returned: the process dies. What it
-//     leaves half done in a database is rolled back there, or fenced by the epoch.
+//   - The hard stop passes and the work has neither returned nor settled: the process
+//     dies. What it leaves half done in a database is rolled back there, or fenced by
+//     the epoch. What has settled only tells how it ended; nobody dies for that.
 //   - The process was stopped (SIGSTOP, suspend) beyond its hard stop: the first
 //     thing that runs on waking is the guard, not the store's answer. The window is
 //     closed, the work gets a quarter of a second to return, then Die. A paused VM

@@ -45,12 +45,15 @@ type Config struct {
 	PollInterval time.Duration
 	// NewOwner makes the UUID of the next term.
 	NewOwner func() (string, error)
-	// Die ends the process at once. It is called when the work has not returned
-	// by the hard stop: a leader that cannot stop must die.
+	// Die ends the process at once. It is called when the work has neither returned nor
+	// settled ([Term.Settle]) by the hard stop: a leader that cannot stop must die.
 	Die func(reason string)
 	// Floor is the highest epoch of this lock that is known from elsewhere; zero
 	// says that none is. See [Candidate].
 	Floor int64
+	// Lease is that of the last term of this lock that is known from elsewhere; zero
+	// if none is.
+	Lease time.Duration
 	// Observer: this node never leads. It follows the election all the same.
 	Observer bool
 	// HintSpread is how far apart those who got the same hint ask, at random. Where a
@@ -82,6 +85,7 @@ type Elector struct {
 
 	kick  chan struct{} // renew now
 	floor int64         // the highest epoch this process has seen
+	lease lastLease     // what a leader that the store has forgotten may still trust
 	aside aside         // to what extent others go first
 	since vacancy       // since when the lock is free, of the campaign alone
 
@@ -117,7 +121,7 @@ func New(lock Lock, lead LeadFunc, cfg Config) (*Elector, error) {
 	if cfg.Clock == nil {
 		cfg.Clock = heartbeat.Boottime
 	}
-	return &Elector{lock: lock, lead: lead, cfg: cfg, kick: make(chan struct{}, 1), floor: cfg.Floor, progress: cfg.Clock()}, nil
+	return &Elector{lock: lock, lead: lead, cfg: cfg, kick: make(chan struct{}, 1), floor: cfg.Floor, lease: lastLease{length: cfg.Lease}, progress: cfg.Clock()}, nil
 }
 
 // Run campaigns and leads until ctx ends, and returns when the work has returned
@@ -149,6 +153,14 @@ func (e *Elector) Holder() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.holder
+}
+
+// Held reports whether another holds the lock, as far as this node knows: a node, or a
+// client that is none.
+func (e *Elector) Held() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.held
 }
 
 // Waiting returns why nobody may take the free lock yet, or "".

@@ -17,7 +17,10 @@ func TestFakeLockConforms(t *testing.T) {
 		s := fakelock.NewStore(time.Second)
 		return locktest.Bench{
 			TTL: time.Second, A: s.Node("a", nil), B: s.Node("b", nil), C: s.Node("c", nil), Flush: s.Flush, Sleep: time.Sleep,
-			StepDown: func(to, reason string) { s.Order(elector.Order{StepDown: true, To: to, Reason: reason}) },
+			StepDown: func(to, reason string) error {
+				s.Order(elector.Order{StepDown: true, To: to, Reason: reason})
+				return nil
+			},
 		}
 	})
 }
@@ -37,6 +40,25 @@ func TestOneLeadsAndTheOtherKnowsIt(t *testing.T) {
 		}
 		b.stop()
 		a.stop()
+	})
+}
+
+func TestATermKnowsSinceWhenNobodyLed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := fakelock.NewStore(timing.TTL)
+		a := start(t, "a", s.Node("a", nil), nil, nil)
+		time.Sleep(time.Second)
+		if free := a.Leading().FreeFor(); free != 0 {
+			t.Errorf("before the first term the lock was free for %v, which nobody knows", free)
+		}
+		a.stop()
+		time.Sleep(time.Minute)
+		b := start(t, "b", s.Node("b", nil), nil, nil)
+		time.Sleep(time.Second)
+		if free := b.Leading().FreeFor(); free != 61*time.Second {
+			t.Errorf("the lock has become free %v ago, want 61 s", free)
+		}
+		b.stop()
 	})
 }
 
@@ -174,6 +196,29 @@ func TestALeaderThatCannotStopDies(t *testing.T) {
 		time.Sleep(2 * time.Millisecond)
 		if a.deaths() != 1 {
 			t.Error("still alive after the hard stop")
+		}
+		close(release)
+		a.stop()
+	})
+}
+
+// What can change nothing any more is no reason to die, however long it takes.
+func TestALeaderWhoseWorkHasSettledDoesNotDie(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := fakelock.NewStore(timing.TTL)
+		var faults script
+		release := make(chan struct{})
+		a := start(t, "a", s.Node("a", faults.fault), nil, func(ctx context.Context, term *elector.Term) error {
+			<-ctx.Done()
+			term.Settle()
+			<-release
+			return nil
+		})
+		time.Sleep(time.Minute)
+		faults.set(silent)
+		time.Sleep(2 * timing.TTL)
+		if n := a.deaths(); n != 0 {
+			t.Errorf("it died %d times", n)
 		}
 		close(release)
 		a.stop()

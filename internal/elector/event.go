@@ -38,6 +38,7 @@ type Event struct {
 	Owner  string
 	Epoch  int64
 	Holder string
+	Lease  time.Duration // of the term; 0 while unknown
 	Reason string
 	Took   time.Duration
 	Err    error

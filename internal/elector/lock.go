@@ -3,6 +3,7 @@ package elector
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"baton/internal/heartbeat"
@@ -16,6 +17,9 @@ var (
 	// ErrRefused: the server answered, and did not do it (read-only replica, still
 	// loading, wrong password, key of a wrong type). Wrapped with what and why.
 	ErrRefused = errors.New("not done")
+	// ErrEpoch: no epoch can follow from the one in the store, or in a database: it is a
+	// forgery or a fault. It is an ErrRefused.
+	ErrEpoch = fmt.Errorf("refused: %w", ErrRefused)
 	// ErrSpent: a release of this owner is under way, and may come at any time. The
 	// owner must not ask for the lock again.
 	ErrSpent = errors.New("a late release may follow")
@@ -48,6 +52,9 @@ type Candidate struct {
 	// of none either is new; otherwise such a store has lost its data, and nobody
 	// wins before the lease of a leader that it has forgotten must have ended.
 	Floor int64
+	// Lease is the longest that a leader may still trust, by what this node knows. A store
+	// that has lost its data keeps everybody waiting for as long at least. 0: unknown.
+	Lease time.Duration
 	// Observer: this node never leads. It asks to be told who does.
 	Observer bool
 	// Courteous: the node takes the lock if it is reserved for it; one that is merely
@@ -78,7 +85,9 @@ type Answer struct {
 	Epoch   int64         // of the term that was won, or of the holder's, or of Wait the last one; 0 while unknown
 	Holder  string        // node that holds the lock; "" when a foreign client does
 	Left    time.Duration // until the lease ends (Held) or the wait is over (Wait)
+	Lease   time.Duration // of Held: what the holder asks for; 0 while unknown
 	Reason  string        // of Wait: "reserved for db2", "paused by alice: upgrade"
+	FreeFor time.Duration // of Won: for how long nobody had held the lock; 0 while unknown
 	// Owner is the owner of the term that was won, where the lock could not use the
 	// candidate's any more: a late request might still release it. Else it is "".
 	Owner string

@@ -28,7 +28,7 @@ type ending struct {
 // the work has returned; only then is the lock released.
 func (e *Elector) reign(ctx context.Context, term *Term) aside {
 	e.setRole(term, e.cfg.NodeID)
-	e.cfg.Observe(Event{Kind: EventWon, Owner: term.owner, Epoch: term.Epoch(), Holder: e.cfg.NodeID})
+	e.cfg.Observe(Event{Kind: EventWon, Owner: term.owner, Epoch: term.Epoch(), Holder: e.cfg.NodeID, Lease: e.cfg.Timing.TTL})
 	if !term.Trusted() { // the observer writes a file, and a disk may hang
 		return e.conclude(ctx, term, leaseEnded(false), nil)
 	}
@@ -47,9 +47,14 @@ func (e *Elector) reign(ctx context.Context, term *Term) aside {
 	wg.Go(func() { e.keep(keepers, term, ends) })
 	wg.Go(func() {
 		term.window.Guard(keepers,
-			func() { ends <- leaseEnded(term.window.Lost()) },
 			func() {
-				e.cfg.Die(fmt.Sprintf("the work of epoch %d has not returned by the end of its trust window", term.Epoch()))
+				close(term.closed)
+				ends <- leaseEnded(term.window.Lost())
+			},
+			func() {
+				if !term.settled.Load() {
+					e.cfg.Die(fmt.Sprintf("the work of epoch %d has not returned by the end of its trust window", term.Epoch()))
+				}
 			})
 	})
 
@@ -57,6 +62,7 @@ func (e *Elector) reign(ctx context.Context, term *Term) aside {
 	stopKeepers()
 	wg.Wait()
 	e.floor = max(e.floor, term.Epoch())
+	e.lease.heard(e.cfg.Timing.TTL, e.cfg.Clock())
 	return e.conclude(ctx, term, end, err)
 }
 

@@ -16,6 +16,11 @@ type Term struct {
 	nodeID string
 	epoch  atomic.Int64
 	window *heartbeat.Window
+
+	freeSince heartbeat.Instant // the lock was nobody's from then until this term; 0: not known
+
+	closed  chan struct{}
+	settled atomic.Bool
 }
 
 // Owner is the term's UUID, the value of the lock key.
@@ -27,12 +32,34 @@ func (t *Term) NodeID() string { return t.nodeID }
 // Epoch is the fencing token. It can rise during a term ([Term.Raise]), never fall.
 func (t *Term) Epoch() int64 { return t.epoch.Load() }
 
+// FreeFor is how long ago the lock became free before this term; zero: it is not known,
+// or this term has followed another at once.
+func (t *Term) FreeFor() time.Duration {
+	if t.freeSince == 0 {
+		return 0
+	}
+	return t.window.Now().Sub(t.freeSince)
+}
+
 // Trusted reports whether something may still be started.
 func (t *Term) Trusted() bool { return t.window.Trusted() }
+
+// Overdue reports whether the renewal of the lease waits for its answer for too long: what
+// takes processors from it, and can wait, had better wait.
+func (t *Term) Overdue() bool { return t.window.Overdue() }
+
+// Closed is closed when nothing may be started any more: the soft stop has passed, or the
+// lease is lost. Work that was told to end for another reason before learns it from this.
+func (t *Term) Closed() <-chan struct{} { return t.closed }
 
 // UntilHardStop is the time left in which what runs must have ended; zero or less
 // when it has passed.
 func (t *Term) UntilHardStop() time.Duration { return t.window.UntilHard() }
+
+// Settle says that nothing which the work has started can change anything any more: what
+// is left of it only tells how it ended. From then on the process does not end at the hard
+// stop for work that has not returned.
+func (t *Term) Settle() { t.settled.Store(true) }
 
 // Raise lifts the epoch above floor, because a database has already recorded
 // floor: Redis was rewound or lost its data. The store verifies that the lock is

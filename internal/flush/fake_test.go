@@ -1,4 +1,4 @@
-package flush
+package flush_test
 
 import (
 	"context"
@@ -7,8 +7,12 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
+	"sync/atomic"
+
+	"baton/internal/flush"
+	"baton/internal/flush/flushtest"
+	"baton/internal/flush/row"
 )
 
 // errLost is what a connection says that broke before or after the other side acted.
@@ -95,7 +99,7 @@ type fakeCounters struct {
 
 func (s *fakeCounters) Name() string { return "views" }
 
-func (s *fakeCounters) Stage(_ context.Context, newID, _ string) (st Stage, ok bool, err error) {
+func (s *fakeCounters) Stage(_ context.Context, newID, _ string) (st flush.Stage, ok bool, err error) {
 	err = s.around("stage", func() error {
 		s.memory.mu.Lock()
 		defer s.memory.mu.Unlock()
@@ -107,32 +111,33 @@ func (s *fakeCounters) Stage(_ context.Context, newID, _ string) (st Stage, ok b
 			s.staged, s.live, s.stageID = s.live, map[string]int64{}, newID
 		}
 		parts := (len(s.staged) + fakePage - 1) / fakePage
-		st, ok = Stage{ID: s.stageID, Parts: parts, Size: int64(len(s.staged)), Resumed: resumed && s.stageID != newID}, true
+		st, ok = flush.Stage{ID: s.stageID, Parts: parts, Size: int64(len(s.staged)), Resumed: resumed && s.stageID != newID}, true
 		return nil
 	})
 	return st, ok && err == nil, err
 }
 
-func (s *fakeCounters) Read(_ context.Context, st Stage, yield func(Page) error) error {
+func (s *fakeCounters) Read(_ context.Context, st flush.Stage, yield func(flush.Page) error) error {
 	s.memory.mu.Lock()
 	fields := slices.Sorted(maps.Keys(s.staged))
 	if s.stageID != st.ID {
 		s.memory.mu.Unlock()
-		return ErrStaleStage
+		return flush.ErrStaleStage
 	}
 	s.memory.mu.Unlock()
 	part := 0
 	for chunk := range slices.Chunk(fields, fakePage) {
-		p := Page{Part: part}
+		p := flush.Page{Part: part}
 		part++
 		err := s.around("read", func() error {
 			s.memory.mu.Lock()
 			defer s.memory.mu.Unlock()
 			if s.stageID != st.ID {
-				return ErrStaleStage
+				return flush.ErrStaleStage
 			}
 			for _, f := range chunk {
-				p.Records = append(p.Records, s.record(f, map[string]string{InputField: f, InputValue: strconv.FormatInt(s.staged[f], 10)}))
+				p.Records = append(p.Records,
+					s.record(f, map[string]string{row.InputField: f, row.InputValue: strconv.FormatInt(s.staged[f], 10)}))
 			}
 			return nil
 		})
@@ -146,29 +151,25 @@ func (s *fakeCounters) Read(_ context.Context, st Stage, yield func(Page) error)
 	return nil
 }
 
-func (s *fakeCounters) record(key string, have map[string]string) Record {
+func (s *fakeCounters) record(key string, have map[string]string) row.Record {
 	return recordFrom(s.inputs, key, have)
 }
 
-func recordFrom(inputs []string, key string, have map[string]string) Record {
-	r := Record{Key: key}
+func recordFrom(inputs []string, key string, have map[string]string) row.Record {
+	r := row.Record{Key: key}
 	for _, name := range inputs {
 		text, ok := have[name]
-		r.Inputs = append(r.Inputs, Raw{Text: text, OK: ok})
+		r.Inputs = append(r.Inputs, row.Raw{Text: text, OK: ok})
 	}
 	return r
 }
 
-func (s *fakeCounters) Done(context.Context, Stage, Page) error {
-	return s.around("done", func() error { return nil })
-}
-
-func (s *fakeCounters) Discard(_ context.Context, st Stage) error {
+func (s *fakeCounters) Discard(_ context.Context, st flush.Stage) error {
 	return s.around("discard", func() error {
 		s.memory.mu.Lock()
 		defer s.memory.mu.Unlock()
 		if s.stageID != st.ID {
-			return ErrStaleStage
+			return flush.ErrStaleStage
 		}
 		s.staged, s.stageID = nil, ""
 		return nil
@@ -190,7 +191,7 @@ type fakeHashes struct {
 
 func (s *fakeHashes) Name() string { return "user" }
 
-func (s *fakeHashes) Stage(_ context.Context, newID, _ string) (st Stage, ok bool, err error) {
+func (s *fakeHashes) Stage(_ context.Context, newID, _ string) (st flush.Stage, ok bool, err error) {
 	err = s.around("stage", func() error {
 		s.memory.mu.Lock()
 		defer s.memory.mu.Unlock()
@@ -201,18 +202,18 @@ func (s *fakeHashes) Stage(_ context.Context, newID, _ string) (st Stage, ok boo
 			}
 			s.marked, s.changed, s.markedID = s.changed, map[string]bool{}, newID
 		}
-		st, ok = Stage{ID: s.markedID, Size: int64(len(s.marked)), Resumed: resumed && s.markedID != newID}, true
+		st, ok = flush.Stage{ID: s.markedID, Size: int64(len(s.marked)), Resumed: resumed && s.markedID != newID}, true
 		return nil
 	})
 	return st, ok && err == nil, err
 }
 
-func (s *fakeHashes) Read(_ context.Context, _ Stage, yield func(Page) error) error {
+func (s *fakeHashes) Read(_ context.Context, _ flush.Stage, yield func(flush.Page) error) error {
 	s.memory.mu.Lock()
 	ids := slices.Sorted(maps.Keys(s.marked))
 	s.memory.mu.Unlock()
 	for chunk := range slices.Chunk(ids, fakePage) {
-		p := Page{Part: -1}
+		p := flush.Page{Part: -1}
 		err := s.around("read", func() error {
 			s.memory.mu.Lock()
 			defer s.memory.mu.Unlock()
@@ -238,12 +239,12 @@ func (s *fakeHashes) Read(_ context.Context, _ Stage, yield func(Page) error) er
 	return nil
 }
 
-func (s *fakeHashes) Done(_ context.Context, st Stage, p Page) error {
+func (s *fakeHashes) Done(_ context.Context, st flush.Stage, p flush.Page) error {
 	return s.around("done", func() error {
 		s.memory.mu.Lock()
 		defer s.memory.mu.Unlock()
 		if s.markedID != st.ID {
-			return ErrStaleStage
+			return flush.ErrStaleStage
 		}
 		for _, r := range p.Records {
 			delete(s.marked, r.Key)
@@ -252,12 +253,12 @@ func (s *fakeHashes) Done(_ context.Context, st Stage, p Page) error {
 	})
 }
 
-func (s *fakeHashes) Discard(_ context.Context, st Stage) error {
+func (s *fakeHashes) Discard(_ context.Context, st flush.Stage) error {
 	return s.around("discard", func() error {
 		s.memory.mu.Lock()
 		defer s.memory.mu.Unlock()
 		if s.markedID != st.ID {
-			return ErrStaleStage
+			return flush.ErrStaleStage
 		}
 		if len(s.marked) == 0 {
 			s.markedID = ""
@@ -274,25 +275,12 @@ func (s *fakeHashes) Backlog(context.Context) (int64, error) {
 
 // base stands for the database.
 type base struct {
-	mu     sync.Mutex
-	tables map[string]Table
-	rows   map[string][]Value
-	ledger map[string]bool
-	places map[string]string // positions, by shard
-	marks  map[string]string
-	dead   map[string]DeadLetter // by an id made from the batch and the record
-	fence  Fence
-	reads  int // of the catalogue
-	takes  int
+	*flushtest.Database
+	reads atomic.Int64 // of the catalogue
+	takes atomic.Int64
 }
 
-func newBase(tables ...Table) *base {
-	b := &base{tables: map[string]Table{}, rows: map[string][]Value{}, ledger: map[string]bool{}, places: map[string]string{}, marks: map[string]string{}, dead: map[string]DeadLetter{}}
-	for _, t := range tables {
-		b.tables[t.Name] = t
-	}
-	return b
-}
+func newBase(tables ...row.Table) *base { return &base{Database: flushtest.NewDatabase(tables...)} }
 
 // fakeSink is one node's connection to a base.
 type fakeSink struct {
@@ -300,132 +288,50 @@ type fakeSink struct {
 	*faults
 }
 
-func (s *fakeSink) Table(_ context.Context, name string) (t Table, err error) {
+func (s *fakeSink) Table(ctx context.Context, name string) (t row.Table, err error) {
 	err = s.around("table", func() error {
-		s.base.mu.Lock()
-		defer s.base.mu.Unlock()
-		s.reads++
-		var ok bool
-		if t, ok = s.tables[name]; !ok {
-			return ErrNoTable
-		}
-		return nil
+		s.reads.Add(1)
+		t, err = s.base.Table(ctx, name)
+		return err
 	})
 	return t, err
 }
 
-func (s *fakeSink) TakeOver(_ context.Context, f Fence) error {
+func (s *fakeSink) TakeOver(ctx context.Context, f flush.Fence) error {
 	return s.transient(s.around("take over", func() error {
-		s.base.mu.Lock()
-		defer s.base.mu.Unlock()
-		s.takes++
-		if s.fence.Epoch > f.Epoch || s.fence.Epoch == f.Epoch && s.fence.Owner != f.Owner {
-			return &FencedError{Job: f.Job, Epoch: s.fence.Epoch, Owner: s.fence.Owner}
-		}
-		s.fence = f
-		return nil
+		s.takes.Add(1)
+		return s.base.TakeOver(ctx, f)
 	}))
 }
 
-func (s *fakeSink) Positions(_ context.Context, f Fence, shards []string) ([]string, error) {
-	return s.recorded("positions", f, s.places, shards)
-}
-
-func (s *fakeSink) Marks(_ context.Context, f Fence, names []string) ([]string, error) {
-	return s.recorded("marks", f, s.marks, names)
-}
-
-func (s *fakeSink) recorded(call string, f Fence, from map[string]string, names []string) (found []string, err error) {
-	err = s.around(call, func() error {
-		s.base.mu.Lock()
-		defer s.base.mu.Unlock()
-		if s.fence.Epoch != f.Epoch || s.fence.Owner != f.Owner {
-			return &FencedError{Job: f.Job, Epoch: s.fence.Epoch, Owner: s.fence.Owner}
-		}
-		for _, name := range names {
-			found = append(found, from[name])
-		}
-		return nil
+func (s *fakeSink) Positions(ctx context.Context, f flush.Fence, shards []string) (found []string, err error) {
+	err = s.around("positions", func() error {
+		found, err = s.base.Positions(ctx, f, shards)
+		return err
 	})
 	return found, s.transient(err)
 }
 
-func (s *fakeSink) Apply(_ context.Context, f Fence, p *Plan, b Batch) (out Outcome, err error) {
+func (s *fakeSink) Marks(ctx context.Context, f flush.Fence, names []string) (found []string, err error) {
+	err = s.around("marks", func() error {
+		found, err = s.base.Marks(ctx, f, names)
+		return err
+	})
+	return found, s.transient(err)
+}
+
+func (s *fakeSink) Apply(ctx context.Context, f flush.Fence, p *row.Plan, b flush.Batch) (out flush.Outcome, err error) {
 	err = s.around("apply", func() error {
-		s.base.mu.Lock()
-		defer s.base.mu.Unlock()
-		if s.fence.Epoch != f.Epoch || s.fence.Owner != f.Owner {
-			return &FencedError{Job: f.Job, Epoch: s.fence.Epoch, Owner: s.fence.Owner}
-		}
-		if b.Shard == "" {
-			return errors.New("a batch does not say of which shard it is")
-		}
-		entry := fmt.Sprint(b.ID, "/", b.Part)
-		if b.Part >= 0 && s.ledger[entry] {
-			return nil
-		}
-		if m := b.Move; m != nil && s.places[b.Shard] == m.To {
-			return nil
-		} else if m != nil && s.places[b.Shard] != m.From {
-			return ErrMoved
-		} else if m != nil {
-			s.places[b.Shard] = m.To
-		}
-		for _, m := range b.Marks {
-			s.marks[m.Name] = m.Value
-		}
-		for i, row := range b.Rows {
-			if i > 0 && !less(p, b.Rows[i-1], row) {
-				return fmt.Errorf("row %d of batch %s is out of order or twice there", i, b.ID)
-			}
-			s.write(p, row)
-		}
-		for i, d := range b.Dead {
-			s.dead[fmt.Sprint(entry, "/", i, d.Record)] = d
-		}
-		if b.Part >= 0 {
-			s.ledger[entry] = true
-		}
-		out = Outcome{Applied: true, Rows: int64(len(b.Rows)), Dead: b.Dead}
-		return nil
+		out, err = s.base.Apply(ctx, f, p, b)
+		return err
 	})
 	return out, s.transient(err)
-}
-
-func less(p *Plan, a, b Row) bool {
-	for _, k := range p.Key {
-		if c := compareValues(a.Values[k], b.Values[k]); c != 0 {
-			return c < 0
-		}
-	}
-	return false
-}
-
-func (s *fakeSink) write(p *Plan, row Row) {
-	var key []string
-	for _, k := range p.Key {
-		key = append(key, show(row.Values[k]))
-	}
-	name := strings.Join(key, "/")
-	if row.Delete {
-		delete(s.rows, name)
-		return
-	}
-	values := slices.Clone(row.Values)
-	if old, ok := s.rows[name]; ok {
-		for i, c := range p.Columns {
-			if c.Op == OpAdd {
-				values[i], _ = addValues(old[i], row.Values[i])
-			}
-		}
-	}
-	s.rows[name] = values
 }
 
 // transient turns a lost connection into what a sink says of it.
 func (s *fakeSink) transient(err error) error {
 	if errors.Is(err, errLost) {
-		return fmt.Errorf("%w: %w", ErrTransient, err)
+		return fmt.Errorf("%w: %w", flush.ErrTransient, err)
 	}
 	return err
 }
@@ -454,4 +360,27 @@ func (l *fakeLead) Raise(_ context.Context, floor int64) (int64, error) {
 	}
 	l.epoch = max(l.epoch, floor) + 1
 	return l.epoch, nil
+}
+
+// fakeSource is one of the fakes as the conformance suite feeds it.
+type fakeSource struct {
+	Open func(inputs []string) flush.Source
+	Add  func(n int)
+}
+
+// newFakeSource makes a fake on which nothing is pending.
+func newFakeSource(kind string) fakeSource {
+	m := newMemory()
+	count := func(n int) { m.count("f"+strconv.Itoa(n), int64(n+1)) }
+	switch kind {
+	case "counters":
+		return fakeSource{func(inputs []string) flush.Source { return &fakeCounters{memory: m, inputs: inputs} }, count}
+	case "totals":
+		// A flush keeps Done from it.
+		return fakeSource{func(inputs []string) flush.Source {
+			return struct{ flush.Source }{&fakeTotals{memory: m, inputs: inputs}}
+		}, count}
+	}
+	return fakeSource{func(inputs []string) flush.Source { return &fakeHashes{memory: m, inputs: inputs} },
+		func(n int) { m.set(strconv.Itoa(n), "v"+strconv.Itoa(n)) }}
 }

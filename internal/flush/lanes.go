@@ -44,7 +44,9 @@ func (r *run) pages(ctx context.Context, source Source, stage Stage, began time.
 
 // lane writes the pages of one lane in their order. Once another lane has failed it
 // begins no further one. It returns when works is closed.
-func (r *run) lane(ctx, going context.Context, stop context.CancelCauseFunc, source Source, stage Stage, works <-chan work, began time.Time) (failed error) {
+func (r *run) lane(
+	ctx, going context.Context, stop context.CancelCauseFunc, source Source, stage Stage, works <-chan work, began time.Time,
+) (failed error) {
 	released := make(chan error, 1) // what came of the page before
 	released <- nil
 	for w := range works {

@@ -1,4 +1,4 @@
-package flush
+package flush_test
 
 import (
 	"context"
@@ -10,11 +10,14 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"baton/internal/flush"
+	"baton/internal/flush/row"
 )
 
 // laned are pages that take turns in lanes.
-func laned(pages, lanes int) []Page {
-	var out []Page
+func laned(pages, lanes int) []flush.Page {
+	var out []flush.Page
 	for i := range pages {
 		p := user(fmt.Sprint(i), "Ann")
 		p.Lane = i % lanes
@@ -30,7 +33,9 @@ func TestLanesWriteAtTheSameTimeAndEachInOrder(t *testing.T) {
 		sink := cfg.Sink.(*fakeSink)
 		var mu sync.Mutex
 		order := map[int64][]int64{}
-		cfg.Sink = &sinkFunc{fakeSink: sink, apply: func(ctx context.Context, f Fence, p *Plan, b Batch) (Outcome, error) {
+		cfg.Sink = &sinkFunc{fakeSink: sink, apply: func(
+			ctx context.Context, f flush.Fence, p *row.Plan, b flush.Batch,
+		) (flush.Outcome, error) {
 			time.Sleep(time.Second)
 			id := b.Rows[0].Values[0].Int()
 			mu.Lock()
@@ -61,9 +66,11 @@ func TestALaneThatFailsStopsTheOthers(t *testing.T) {
 		cfg, db := users(s)
 		sink := cfg.Sink.(*fakeSink)
 		broken := errors.New("disk full")
-		cfg.Sink = &sinkFunc{fakeSink: sink, apply: func(ctx context.Context, f Fence, p *Plan, b Batch) (Outcome, error) {
+		cfg.Sink = &sinkFunc{fakeSink: sink, apply: func(
+			ctx context.Context, f flush.Fence, p *row.Plan, b flush.Batch,
+		) (flush.Outcome, error) {
 			if b.Rows[0].Values[0].Int() == 6 {
-				return Outcome{}, broken
+				return flush.Outcome{}, broken
 			}
 			time.Sleep(time.Second)
 			return sink.Apply(ctx, f, p, b)
@@ -73,8 +80,8 @@ func TestALaneThatFailsStopsTheOthers(t *testing.T) {
 		if !errors.Is(err, broken) || strings.Count(err.Error(), broken.Error()) != 1 {
 			t.Errorf("run ended with %v", err)
 		}
-		if len(db.rows) < 6 || len(db.rows) > 8 {
-			t.Errorf("%d rows were written", len(db.rows))
+		if db.Count("users") < 6 || db.Count("users") > 8 {
+			t.Errorf("%d rows were written", db.Count("users"))
 		}
 		for _, call := range s.calls {
 			if call == "discard" {
@@ -92,7 +99,9 @@ func TestLanesHoldFewPages(t *testing.T) {
 		s := &stub{name: "s", pages: laned(100, 8), ahead: func() { read.Add(1) }}
 		cfg, _ := users(s)
 		sink := cfg.Sink.(*fakeSink)
-		cfg.Sink = &sinkFunc{fakeSink: sink, apply: func(ctx context.Context, f Fence, p *Plan, b Batch) (Outcome, error) {
+		cfg.Sink = &sinkFunc{fakeSink: sink, apply: func(
+			ctx context.Context, f flush.Fence, p *row.Plan, b flush.Batch,
+		) (flush.Outcome, error) {
 			time.Sleep(time.Hour)
 			return sink.Apply(ctx, f, p, b)
 		}}
@@ -112,7 +121,9 @@ func TestLanesHoldFewPages(t *testing.T) {
 func TestALaneThatPanicsFailsTheRun(t *testing.T) {
 	s := &stub{name: "s", pages: laned(9, 3)}
 	cfg, _ := users(s)
-	cfg.Sink = &sinkFunc{fakeSink: cfg.Sink.(*fakeSink), apply: func(context.Context, Fence, *Plan, Batch) (Outcome, error) {
+	cfg.Sink = &sinkFunc{fakeSink: cfg.Sink.(*fakeSink), apply: func(
+		context.Context, flush.Fence, *row.Plan, flush.Batch,
+	) (flush.Outcome, error) {
 		panic("boom")
 	}}
 	cfg.Lanes = 3
@@ -126,33 +137,33 @@ func TestAPageOfNoLaneIsRefused(t *testing.T) {
 	s := &stub{name: "s", pages: laned(4, 2)}
 	cfg, db := users(s)
 	_, err := mustNew(t, cfg).Run(t.Context(), leader(1))
-	if err == nil || !strings.Contains(err.Error(), "lane 1 of 1") || len(db.rows) > 1 {
-		t.Errorf("run ended with %v and %d rows", err, len(db.rows))
+	if err == nil || !strings.Contains(err.Error(), "lane 1 of 1") || db.Count("users") > 1 {
+		t.Errorf("run ended with %v and %d rows", err, db.Count("users"))
 	}
 }
 
 // A page that only moves a position is written, too.
 func TestAPositionMovesWithoutRows(t *testing.T) {
-	s := &stub{name: "s", pages: []Page{{Part: -1, Move: &Move{To: "5"}}}}
+	s := &stub{name: "s", pages: []flush.Page{{Part: -1, Move: &flush.Move{To: "5"}}}}
 	cfg, db := users(s)
-	cfg.Inputs.Position = true
-	if _, err := mustNew(t, cfg).Run(t.Context(), leader(1)); err != nil || db.places["s"] != "5" {
-		t.Errorf("position is %q, %v", db.places["s"], err)
+	cfg.Inputs.Guarantee = row.ByPosition
+	if _, err := mustNew(t, cfg).Run(t.Context(), leader(1)); err != nil || db.Place("job", "s") != "5" {
+		t.Errorf("position is %q, %v", db.Place("job", "s"), err)
 	}
 }
 
 // A position that somebody has moved is read anew, once.
 func TestAPositionThatWasMovedIsReadAnew(t *testing.T) {
-	s := &stub{name: "s", pages: []Page{{Part: -1, Move: &Move{From: "4", To: "5"}}}}
+	s := &stub{name: "s", pages: []flush.Page{{Part: -1, Move: &flush.Move{From: "4", To: "5"}}}}
 	cfg, db := users(s)
-	cfg.Inputs.Position = true
+	cfg.Inputs.Guarantee = row.ByPosition
 	_, err := mustNew(t, cfg).Run(t.Context(), leader(1))
-	if !errors.Is(err, ErrMoved) || strings.Count(strings.Join(s.calls, " "), "stage") != 2 {
+	if !errors.Is(err, flush.ErrMoved) || strings.Count(strings.Join(s.calls, " "), "stage") != 2 {
 		t.Errorf("run ended with %v after %q", err, s.calls)
 	}
-	db.places["s"] = "4"
-	if _, err := mustNew(t, cfg).Run(t.Context(), leader(2)); err != nil || db.places["s"] != "5" {
-		t.Errorf("position is %q, %v", db.places["s"], err)
+	db.SetPlace("job", "s", "4")
+	if _, err := mustNew(t, cfg).Run(t.Context(), leader(2)); err != nil || db.Place("job", "s") != "5" {
+		t.Errorf("position is %q, %v", db.Place("job", "s"), err)
 	}
 }
 
@@ -165,9 +176,39 @@ func TestANoteOfAStageIsPassedOn(t *testing.T) {
 	}
 }
 
+// Rows that a trigger leaves out are neither in the table nor dead letters: the log is the
+// only one to know. A job that runs every second does not say so every second.
+func TestRowsThatTheDatabaseLeavesOutAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg, _ := users(&stub{name: "s", pages: []flush.Page{user("1", "Ann"), user("2", "Bob")}})
+		sink := cfg.Sink.(*fakeSink)
+		cfg.Sink = &sinkFunc{fakeSink: sink, apply: func(
+			_ context.Context, _ flush.Fence, _ *row.Plan, b flush.Batch,
+		) (flush.Outcome, error) {
+			return flush.Outcome{Applied: true, Ignored: int64(len(b.Rows))}, nil
+		}}
+		var notes []string
+		cfg.OnNote = func(text string) { notes = append(notes, text) }
+		p := mustNew(t, cfg)
+		for range 3 {
+			if got, err := p.Run(t.Context(), leader(1)); err != nil || got.Rows != 0 {
+				t.Errorf("result is %+v, %v", got, err)
+			}
+		}
+		if len(notes) != 1 || !strings.Contains(notes[0], `table "users"`) || !strings.Contains(notes[0], "trigger") ||
+			!strings.Contains(notes[0], "1 rows") {
+			t.Errorf("notes are %q", notes)
+		}
+		time.Sleep(time.Hour)
+		if _, err := p.Run(t.Context(), leader(1)); err != nil || len(notes) != 2 || !strings.Contains(notes[1], "6 rows") {
+			t.Errorf("an hour later: %q, %v", notes, err)
+		}
+	})
+}
+
 type noted struct{ stub }
 
-func (n *noted) Stage(ctx context.Context, id, position string) (Stage, bool, error) {
+func (n *noted) Stage(ctx context.Context, id, position string) (flush.Stage, bool, error) {
 	st, ok, err := n.stub.Stage(ctx, id, position)
 	st.Note = "went on behind a gap"
 	return st, ok, err

@@ -7,35 +7,26 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"baton/internal/flush/mapping"
+	"baton/internal/flush/row"
 )
 
 // Config is what a pipeline is made of.
 type Config struct {
 	Job    string // fence, ledger and dead letters are kept under this name
 	NodeID string
+	Lease  time.Duration // of this node's terms, as the fences of the job record it
 	Sink   Sink
 	// NewSources makes the source of every shard, delivering these inputs in
 	// this order. It is called whenever the mapping has been compiled.
 	NewSources func(inputs []string) ([]Source, error)
-	Mapping    MappingSpec
-	Inputs     Inputs // what the sources can deliver
+	Mapping    mapping.Spec
+	Inputs     row.Inputs // what the sources can deliver
+	Policy                // what the sources leave open
 	// Create: the table is made if it is missing, from the types of the mapping's columns.
 	// The Sink has to be a TableCreator.
 	Create bool
-	// OnMissing is what becomes of a row that is gone from the source. Default: delete.
-	OnMissing OnMissing
-	// OnDecrease is what a total means that is lower than what the database has of it,
-	// for Inputs.Watermark. Default: stop.
-	OnDecrease OnDecrease
-	// BatchRows is how many counters a batch of Inputs.Watermark has at most; other
-	// sources cut their pages themselves. Default: 5000.
-	BatchRows int
-	// Vanished is what becomes of rows that a complete pass over a scan does not find:
-	// VanishedIgnore, which is the default, or VanishedDelete.
-	Vanished string
-	// MaxPct is the share of the rows, in percent, that one pass may delete because they
-	// have vanished. Default: 10.
-	MaxPct int
 	// DeadLimit is the most dead letters that one batch may come to. 0: no limit.
 	DeadLimit int
 	// Lanes is how many connections write at the same time. Default: 1.
@@ -46,9 +37,6 @@ type Config struct {
 	NewID func() (string, error)
 	// Retry bounds the repetition of what the database left unanswered.
 	Retry Retry
-	// Observe, if set, is called at every step, never twice at a time; an error
-	// ends the run at that place. For tests.
-	Observe func(Step) error
 	// OnBatch, if set, is told of every batch that the database has answered.
 	OnBatch func(BatchStats)
 }
@@ -88,12 +76,17 @@ type Pipeline struct {
 	taken    Fence      // the fence this pipeline took last; guarded by running
 	compiled atomic.Pointer[compiled]
 	verified time.Time // when the catalogue was read last; guarded by running
+	// ignored are rows that the database left out and of which nobody was told since
+	// toldIgnored; guarded by running.
+	ignored     int64
+	toldIgnored time.Time
 }
 
 // compiled is what the pipeline knows once it has seen the table.
 type compiled struct {
-	mapping *Mapping
-	sources []Source
+	mapping  *mapping.Mapping
+	sources  []Source
+	vanished *vanished // nil: rows that vanish are left
 }
 
 // New checks a configuration and makes its pipeline. It talks to nobody yet.
@@ -110,26 +103,8 @@ func New(cfg Config) (*Pipeline, error) {
 			problems = append(problems, fmt.Errorf("flush: job %q: %s is not set", cfg.Job, need.what))
 		}
 	}
-	switch cfg.OnMissing {
-	case "":
-		cfg.OnMissing = MissingDelete
-	case MissingDelete, MissingIgnore, MissingNull:
-	default:
-		problems = append(problems, fmt.Errorf("flush: job %q: on_missing: %q is unknown: it is delete, ignore or null", cfg.Job, string(cfg.OnMissing)))
-	}
-	switch cfg.Vanished {
-	case "", VanishedIgnore, VanishedDelete:
-	default:
-		problems = append(problems, fmt.Errorf("flush: job %q: vanished: %q is unknown: it is ignore or delete", cfg.Job, cfg.Vanished))
-	}
-	if cfg.MaxPct <= 0 {
-		cfg.MaxPct = defaultMaxPct
-	}
-	if err := cfg.OnDecrease.check(); err != nil {
+	if err := cfg.complete(); err != nil {
 		problems = append(problems, fmt.Errorf("flush: job %q: %w", cfg.Job, err))
-	}
-	if cfg.BatchRows <= 0 {
-		cfg.BatchRows = defaultBatchRows
 	}
 	if cfg.Retry.Attempts <= 0 {
 		cfg.Retry.Attempts = 5
@@ -169,12 +144,16 @@ func (p *Pipeline) Run(ctx context.Context, lead Leadership) (Result, error) {
 	return r.result, err
 }
 
-// Backlog counts the changes that wait in Redis, over all shards. It needs no
+// Backlog counts the changes that wait in Redis, over all shards that are Counted. It needs no
 // pipeline and no database, so that it can be watched while that is away.
 func Backlog(ctx context.Context, sources []Source) (int64, error) {
 	var total int64
 	for _, s := range sources {
-		n, err := s.Backlog(ctx)
+		counted, ok := s.(Counted)
+		if !ok {
+			continue
+		}
+		n, err := counted.Backlog(ctx)
 		if err != nil {
 			return 0, fmt.Errorf("count the backlog of %s: %w", s.Name(), err)
 		}
@@ -208,50 +187,51 @@ func (p *Pipeline) compile(ctx context.Context) (*compiled, error) {
 }
 
 // table reads the catalogue. A table that is missing is made, if the job may.
-func (p *Pipeline) table(ctx context.Context) (Table, error) {
+func (p *Pipeline) table(ctx context.Context) (row.Table, error) {
 	name := p.cfg.Mapping.Table
 	table, err := p.cfg.Sink.Table(ctx, name)
 	if errors.Is(err, ErrNoTable) && p.cfg.Create {
 		spec, creator, wrong := p.newTable()
 		if wrong != nil {
-			return Table{}, errors.Join(err, wrong)
+			return row.Table{}, errors.Join(err, wrong)
 		}
 		if err := creator.CreateTable(ctx, spec); err != nil {
-			return Table{}, fmt.Errorf("create table %q: %w", name, err)
+			return row.Table{}, fmt.Errorf("create table %q: %w", name, err)
 		}
 		table, err = p.cfg.Sink.Table(ctx, name)
 	}
 	if err != nil {
-		return Table{}, fmt.Errorf("look at table %q: %w", name, err)
+		return row.Table{}, fmt.Errorf("look at table %q: %w", name, err)
 	}
 	return table, nil
 }
 
 // newTable is the table that the job may make.
-func (p *Pipeline) newTable() (TableSpec, TableCreator, error) {
+func (p *Pipeline) newTable() (row.TableSpec, TableCreator, error) {
 	creator, ok := p.cfg.Sink.(TableCreator)
 	if !ok {
-		return TableSpec{}, nil, errors.New("`schema: create`: this database makes no tables")
+		return row.TableSpec{}, nil, errors.New("`schema: create`: this database makes no tables")
 	}
-	spec, err := NewTableSpec(p.cfg.Mapping, p.cfg.Inputs)
+	spec, err := mapping.NewTableSpec(p.cfg.Mapping, p.cfg.Inputs)
 	return spec, creator, err
 }
 
 // compileFor matches the job with what the catalogue says of its table.
-func (p *Pipeline) compileFor(table Table) (*compiled, error) {
-	mapping, err := Compile(p.cfg.Mapping, table, p.cfg.Inputs)
+func (p *Pipeline) compileFor(table row.Table) (*compiled, error) {
+	mapping, err := mapping.Compile(p.cfg.Mapping, table, p.cfg.Inputs)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.cfg.OnMissing.check(mapping); err != nil {
+	if err := p.cfg.OnMissing.Check(mapping); err != nil {
 		return nil, err
 	}
 	sources, err := p.cfg.NewSources(mapping.Inputs())
 	if err != nil {
 		return nil, fmt.Errorf("open the sources of job %q: %w", p.cfg.Job, err)
 	}
-	if err := p.compileSweep(mapping, sources); err != nil {
+	vanished, err := p.compileSweep(mapping, sources)
+	if err != nil {
 		return nil, err
 	}
-	return &compiled{mapping: mapping, sources: sources}, nil
+	return &compiled{mapping: mapping, sources: sources, vanished: vanished}, nil
 }

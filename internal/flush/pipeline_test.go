@@ -1,4 +1,4 @@
-package flush
+package flush_test
 
 import (
 	"context"
@@ -9,13 +9,16 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"baton/internal/flush"
+	"baton/internal/flush/row"
 )
 
 // stub is a source of given pages.
 type stub struct {
 	name  string
 	job   string // that has staged
-	pages []Page
+	pages []flush.Page
 	calls []string
 	fail  string // the call that fails
 	panic bool
@@ -35,12 +38,12 @@ func (s *stub) call(name string) error {
 
 func (s *stub) Name() string { return s.name }
 
-func (s *stub) Stage(_ context.Context, id, _ string) (Stage, bool, error) {
+func (s *stub) Stage(_ context.Context, id, _ string) (flush.Stage, bool, error) {
 	err := s.call("stage")
-	return Stage{ID: id, Job: s.job}, len(s.pages) > 0, err
+	return flush.Stage{ID: id, Job: s.job}, len(s.pages) > 0, err
 }
 
-func (s *stub) Read(_ context.Context, _ Stage, yield func(Page) error) error {
+func (s *stub) Read(_ context.Context, _ flush.Stage, yield func(flush.Page) error) error {
 	if s.fail == "read" {
 		return errStub
 	}
@@ -58,43 +61,44 @@ func (s *stub) Read(_ context.Context, _ Stage, yield func(Page) error) error {
 	return nil
 }
 
-func (s *stub) Done(context.Context, Stage, Page) error {
+func (s *stub) Done(context.Context, flush.Stage, flush.Page) error {
 	if s.done != nil {
 		s.done()
 	}
 	return s.call("done")
 }
-func (s *stub) Discard(context.Context, Stage) error   { return s.call("discard") }
-func (s *stub) Backlog(context.Context) (int64, error) { return int64(len(s.pages)), s.call("backlog") }
+func (s *stub) Discard(context.Context, flush.Stage) error { return s.call("discard") }
+func (s *stub) Backlog(context.Context) (int64, error)     { return int64(len(s.pages)), s.call("backlog") }
 
 // user is a page of one row of the users table.
-func user(id, name string) Page {
-	return Page{Part: -1, Records: []Record{{Key: id, Inputs: []Raw{{id, true}, {name, true}}}}}
+func user(id, name string) flush.Page {
+	return flush.Page{Part: -1, Records: []row.Record{{Key: id, Inputs: []row.Raw{{Text: id, OK: true}, {Text: name, OK: true}}}}}
 }
 
 // sinkFunc lets a test watch or replace what Apply does.
 type sinkFunc struct {
 	*fakeSink
-	apply func(context.Context, Fence, *Plan, Batch) (Outcome, error)
+	apply func(context.Context, flush.Fence, *row.Plan, flush.Batch) (flush.Outcome, error)
 }
 
-func (s *sinkFunc) Apply(ctx context.Context, f Fence, p *Plan, b Batch) (Outcome, error) {
+func (s *sinkFunc) Apply(ctx context.Context, f flush.Fence, p *row.Plan, b flush.Batch) (flush.Outcome, error) {
 	return s.apply(ctx, f, p, b)
 }
 
 // users is a config over these sources, and its database.
-func users(sources ...Source) (Config, *base) {
+func users(sources ...flush.Source) (flush.Config, *base) {
 	w := newWorld("hashes")
 	cfg := w.config(nil)
-	cfg.NewSources = func([]string) ([]Source, error) { return sources, nil }
+	cfg.NewSources = func([]string) ([]flush.Source, error) { return sources, nil }
 	return cfg, w.db
 }
 
 func leader(epoch int64) *fakeLead { return &fakeLead{owner: fmt.Sprint("owner", epoch), epoch: epoch} }
 
 func TestNewRefusesAnIncompleteConfiguration(t *testing.T) {
-	_, err := New(Config{Job: "j", OnMissing: "drop"})
-	for _, want := range []string{"NodeID is not set", "Sink is not set", "NewSources is not set", "NewID is not set", "Mapping.Table is not set", `on_missing: "drop" is unknown`} {
+	_, err := flush.New(flush.Config{Job: "j", Policy: flush.Policy{OnMissing: "drop"}})
+	for _, want := range []string{"NodeID is not set", "Sink is not set", "NewSources is not set", "NewID is not set",
+		"Mapping.Table is not set", `on_missing: "drop" is unknown`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error lacks %q: %v", want, err)
 		}
@@ -102,19 +106,21 @@ func TestNewRefusesAnIncompleteConfiguration(t *testing.T) {
 }
 
 func TestARunTellsWhatItDid(t *testing.T) {
-	s := &stub{name: "s", pages: []Page{user("1", "Ann"), user("x", "Bob"), {Part: -1}}}
+	s := &stub{name: "s", pages: []flush.Page{user("1", "Ann"), user("x", "Bob"), {Part: -1}}}
 	cfg, db := users(s)
-	var stats []BatchStats
-	cfg.OnBatch = func(b BatchStats) { stats = append(stats, b) }
+	var stats []flush.BatchStats
+	cfg.OnBatch = func(b flush.BatchStats) { stats = append(stats, b) }
 	got, err := mustNew(t, cfg).Run(t.Context(), leader(1))
-	if err != nil || got != (Result{Rows: 1, Dead: 1, Batches: 2}) {
+	if err != nil || got != (flush.Result{Rows: 1, Dead: 1, Batches: 2}) {
 		t.Errorf("result is %+v, %v", got, err)
 	}
-	if len(stats) != 2 || stats[0].Source != "s" || stats[0].Rows != 1 || stats[1].Dead != 1 || !stats[0].Applied || stats[0].Lag < stats[0].Took {
+	if len(stats) != 2 || stats[0].Source != "s" || stats[0].Rows != 1 || stats[1].Dead != 1 || !stats[0].Applied ||
+		stats[0].Lag < stats[0].Took {
 		t.Errorf("stats are %+v", stats)
 	}
-	for _, d := range db.dead {
-		if d.Record != `{"key":"x","id":"x","name":"Bob"}` || d.Error != `column "id" (integer): "x" is not a whole number in decimal digits` {
+	for _, d := range db.Dead() {
+		if d.Record != `{"key":"x","id":"x","name":"Bob"}` ||
+			d.Error != `column "id" (integer): "x" is not a whole number in decimal digits` {
 			t.Errorf("dead letter is %+v", d)
 		}
 	}
@@ -124,9 +130,11 @@ func TestARunTellsWhatItDid(t *testing.T) {
 }
 
 func TestTheLedgersVerdictIsCounted(t *testing.T) {
-	cfg, db := users(&stub{name: "s", pages: []Page{user("1", "Ann")}})
-	cfg.Sink = &sinkFunc{&fakeSink{base: db}, func(context.Context, Fence, *Plan, Batch) (Outcome, error) { return Outcome{}, nil }}
-	if got, err := mustNew(t, cfg).Run(t.Context(), leader(1)); err != nil || got != (Result{Skipped: 1}) {
+	cfg, db := users(&stub{name: "s", pages: []flush.Page{user("1", "Ann")}})
+	cfg.Sink = &sinkFunc{&fakeSink{base: db}, func(context.Context, flush.Fence, *row.Plan, flush.Batch) (flush.Outcome, error) {
+		return flush.Outcome{}, nil
+	}}
+	if got, err := mustNew(t, cfg).Run(t.Context(), leader(1)); err != nil || got != (flush.Result{Skipped: 1}) {
 		t.Errorf("result is %+v, %v", got, err)
 	}
 }
@@ -134,11 +142,11 @@ func TestTheLedgersVerdictIsCounted(t *testing.T) {
 func TestReadingIsOnePageAheadOfWriting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		read := 0
-		s := &stub{name: "s", pages: []Page{user("1", "a"), user("2", "b"), user("3", "c"), user("4", "d")}, ahead: func() { read++ }}
+		s := &stub{name: "s", pages: []flush.Page{user("1", "a"), user("2", "b"), user("3", "c"), user("4", "d")}, ahead: func() { read++ }}
 		cfg, db := users(s)
 		sink := &fakeSink{base: db}
 		written := 0
-		cfg.Sink = &sinkFunc{sink, func(ctx context.Context, f Fence, p *Plan, b Batch) (Outcome, error) {
+		cfg.Sink = &sinkFunc{sink, func(ctx context.Context, f flush.Fence, p *row.Plan, b flush.Batch) (flush.Outcome, error) {
 			synctest.Wait() // the reader has done what it can while this page is written
 			if want := min(written+2, 4); read != want {
 				t.Errorf("%d pages read while page %d is written, want %d", read, written+1, want)
@@ -157,7 +165,7 @@ func TestReadingIsOnePageAheadOfWriting(t *testing.T) {
 func TestRemovingIsOnePageBehindWriting(t *testing.T) {
 	for _, ok := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &stub{name: "s", pages: []Page{user("1", "a"), user("2", "b"), user("3", "c")}}
+			s := &stub{name: "s", pages: []flush.Page{user("1", "a"), user("2", "b"), user("3", "c")}}
 			removing := make(chan struct{})
 			s.done = func() { <-removing }
 			if !ok {
@@ -165,7 +173,7 @@ func TestRemovingIsOnePageBehindWriting(t *testing.T) {
 			}
 			cfg, db := users(s)
 			sink, applied := &fakeSink{base: db}, 0
-			cfg.Sink = &sinkFunc{sink, func(c context.Context, f Fence, p *Plan, b Batch) (Outcome, error) {
+			cfg.Sink = &sinkFunc{sink, func(c context.Context, f flush.Fence, p *row.Plan, b flush.Batch) (flush.Outcome, error) {
 				applied++
 				return sink.Apply(c, f, p, b)
 			}}
@@ -192,15 +200,17 @@ func TestRemovingIsOnePageBehindWriting(t *testing.T) {
 
 func TestAnUnknownOutcomeIsTriedAgainWithTheSameBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cfg, db := users(&stub{name: "s", pages: []Page{user("1", "a")}})
+		cfg, db := users(&stub{name: "s", pages: []flush.Page{user("1", "a")}})
 		var tried []string
-		cfg.Sink = &sinkFunc{&fakeSink{base: db}, func(_ context.Context, _ Fence, _ *Plan, b Batch) (Outcome, error) {
+		cfg.Sink = &sinkFunc{&fakeSink{base: db}, func(
+			_ context.Context, _ flush.Fence, _ *row.Plan, b flush.Batch,
+		) (flush.Outcome, error) {
 			tried = append(tried, fmt.Sprint(b.ID, b.Part, b.Rows[0].Values))
-			return Outcome{}, fmt.Errorf("deadlock: %w", ErrTransient)
+			return flush.Outcome{}, fmt.Errorf("deadlock: %w", flush.ErrTransient)
 		}}
 		began := time.Now()
 		_, err := mustNew(t, cfg).Run(t.Context(), leader(1))
-		if !errors.Is(err, ErrTransient) || !strings.Contains(err.Error(), `write a batch of s to table "users"`) {
+		if !errors.Is(err, flush.ErrTransient) || !strings.Contains(err.Error(), `write a batch of s to table "users"`) {
 			t.Errorf("run ended with %v", err)
 		}
 		if len(tried) != 5 || tried[0] != tried[4] {
@@ -214,18 +224,25 @@ func TestAnUnknownOutcomeIsTriedAgainWithTheSameBatch(t *testing.T) {
 
 func TestNothingIsBegunOnceLeadershipHasEnded(t *testing.T) {
 	over := errors.New("trust window closed")
-	for _, end := range []Step{StepBeforeTakeOver, StepTakenOver, StepStaged, StepPageRead, StepConverted, StepBeforeApply, StepDone} {
-		t.Run(string(end), func(t *testing.T) {
+	for _, end := range []string{"before-take-over", "taken-over", "staged", "page-read", "before-apply", "done"} {
+		t.Run(end, func(t *testing.T) {
 			ctx, stop := context.WithCancelCause(t.Context())
-			pages := []Page{user("1", "a"), user("2", "b")}
-			if end == StepDone {
+			pages := []flush.Page{user("1", "a"), user("2", "b")}
+			if end == "done" {
 				pages = pages[:1] // a second one may be under way while the first is let go of
 			}
 			cfg, db := users(&stub{name: "s", pages: pages})
+			sink := &fakeSink{base: db}
+			cfg.Sink = &sinkFunc{sink, func(c context.Context, f flush.Fence, p *row.Plan, b flush.Batch) (flush.Outcome, error) {
+				if c.Err() != nil {
+					t.Error("a batch was begun after the end")
+				}
+				return sink.Apply(c, f, p, b)
+			}}
 			ended := false
-			var begun []Step
-			cfg.Observe = func(s Step) error {
-				if ended && (s == StepTakenOver || s == StepBeforeApply || s == StepBeforeStage || s == StepBeforeDiscard) {
+			var begun []string
+			cfg = observed(cfg, func(s string) error {
+				if ended && (s == "taken-over" || s == "before-apply" || s == "before-stage" || s == "before-discard") {
 					begun = append(begun, s)
 				}
 				if s == end && !ended {
@@ -233,14 +250,7 @@ func TestNothingIsBegunOnceLeadershipHasEnded(t *testing.T) {
 					stop(over)
 				}
 				return nil
-			}
-			sink := &fakeSink{base: db}
-			cfg.Sink = &sinkFunc{sink, func(c context.Context, f Fence, p *Plan, b Batch) (Outcome, error) {
-				if c.Err() != nil {
-					t.Error("a batch was begun after the end")
-				}
-				return sink.Apply(c, f, p, b)
-			}}
+			})
 			_, err := mustNew(t, cfg).Run(ctx, leader(1))
 			if !errors.Is(err, over) {
 				t.Errorf("run ended with %v, want the cause", err)
@@ -256,10 +266,10 @@ func TestWaitingForTheDatabaseEndsWithLeadership(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		over := errors.New("lease lost")
 		ctx, stop := context.WithCancelCause(t.Context())
-		cfg, db := users(&stub{name: "s", pages: []Page{user("1", "a"), user("2", "b")}})
-		cfg.Retry = Retry{Attempts: 100, Wait: time.Hour, MaxWait: time.Hour}
-		cfg.Sink = &sinkFunc{&fakeSink{base: db}, func(context.Context, Fence, *Plan, Batch) (Outcome, error) {
-			return Outcome{}, ErrTransient
+		cfg, db := users(&stub{name: "s", pages: []flush.Page{user("1", "a"), user("2", "b")}})
+		cfg.Retry = flush.Retry{Attempts: 100, Wait: time.Hour, MaxWait: time.Hour}
+		cfg.Sink = &sinkFunc{&fakeSink{base: db}, func(context.Context, flush.Fence, *row.Plan, flush.Batch) (flush.Outcome, error) {
+			return flush.Outcome{}, flush.ErrTransient
 		}}
 		time.AfterFunc(time.Second, func() { stop(over) })
 		began := time.Now()
@@ -277,144 +287,149 @@ func TestTheFenceIsTakenOnceATerm(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if db.takes != 2 || db.fence != (Fence{Job: "job", Epoch: 2, Owner: "owner2", NodeID: "node"}) {
-		t.Errorf("taken %d times, fence is %+v", db.takes, db.fence)
+	if db.takes.Load() != 2 || db.Fence("job") != (flush.Fence{Job: "job", Epoch: 2, Owner: "owner2", NodeID: "node"}) {
+		t.Errorf("taken %d times, fence is %+v", db.takes.Load(), db.Fence("job"))
 	}
 	raised := leader(2)
 	raised.epoch = 9 // another job of this term had to raise it
-	if _, err := p.Run(t.Context(), raised); err != nil || db.fence.Epoch != 9 {
-		t.Errorf("fence is %+v, %v", db.fence, err)
+	if _, err := p.Run(t.Context(), raised); err != nil || db.Fence("job").Epoch != 9 {
+		t.Errorf("fence is %+v, %v", db.Fence("job"), err)
 	}
 }
 
 func TestAnEpochThatRedisForgotIsRaised(t *testing.T) {
-	cfg, db := users(&stub{name: "s", pages: []Page{user("1", "a")}})
-	db.fence = Fence{Job: "job", Epoch: 40, Owner: "before"}
+	cfg, db := users(&stub{name: "s", pages: []flush.Page{user("1", "a")}})
+	db.SetFence(flush.Fence{Job: "job", Epoch: 40, Owner: "before"})
 	p := mustNew(t, cfg)
 	lead := leader(3)
 	for range 2 {
-		if _, err := p.Run(t.Context(), lead); err != nil || db.fence.Epoch != 41 || db.takes != 2 {
-			t.Errorf("fence is %+v after %d tries, %v", db.fence, db.takes, err)
+		if _, err := p.Run(t.Context(), lead); err != nil || db.Fence("job").Epoch != 41 || db.takes.Load() != 2 {
+			t.Errorf("fence is %+v after %d tries, %v", db.Fence("job"), db.takes.Load(), err)
 		}
 	}
 }
 
 func TestANewTermWithALowerEpochTakesTheFenceToo(t *testing.T) {
-	cfg, db := users(&stub{name: "s", pages: []Page{user("1", "a")}})
+	cfg, db := users(&stub{name: "s", pages: []flush.Page{user("1", "a")}})
 	p := mustNew(t, cfg)
 	for _, lead := range []*fakeLead{leader(40), leader(3)} { // Redis lost its data in between
 		if _, err := p.Run(t.Context(), lead); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if db.fence != (Fence{Job: "job", Epoch: 41, Owner: "owner3", NodeID: "node"}) {
-		t.Errorf("fence is %+v", db.fence)
+	if db.Fence("job") != (flush.Fence{Job: "job", Epoch: 41, Owner: "owner3", NodeID: "node"}) {
+		t.Errorf("fence is %+v", db.Fence("job"))
 	}
 }
 
 func TestALockThatCannotBeRaisedMeansFenced(t *testing.T) {
 	cfg, db := users(&stub{name: "s"})
-	db.fence = Fence{Job: "job", Epoch: 40, Owner: "newer"}
+	db.SetFence(flush.Fence{Job: "job", Epoch: 40, Owner: "newer"})
 	lead := leader(3)
 	gone := errors.New("the lock is gone")
 	lead.raise = func(int64) (int64, error) { return 0, gone }
 	_, err := mustNew(t, cfg).Run(t.Context(), lead)
-	if !errors.Is(err, ErrFenced) || !errors.Is(err, gone) || !strings.Contains(err.Error(), "epoch 40 (owner newer)") {
+	if !errors.Is(err, flush.ErrFenced) || !errors.Is(err, gone) || !strings.Contains(err.Error(), "epoch 40 (owner newer)") {
 		t.Errorf("run ended with %v", err)
 	}
 }
 
 func TestRaisingIsGivenUpAfterThreeTries(t *testing.T) {
 	cfg, db := users(&stub{name: "s"})
-	db.fence = Fence{Job: "job", Epoch: 40, Owner: "newer"}
+	db.SetFence(flush.Fence{Job: "job", Epoch: 40, Owner: "newer"})
 	lead := leader(3)
-	lead.raise = func(floor int64) (int64, error) { db.fence.Epoch += 10; return floor + 1, nil } // a race that is never won
+	lead.raise = func(floor int64) (int64, error) {
+		f := db.Fence("job")
+		f.Epoch += 10
+		db.SetFence(f)
+		return floor + 1, nil
+	} // a race that is never won
 	_, err := mustNew(t, cfg).Run(t.Context(), lead)
-	if !errors.Is(err, ErrFenced) || db.takes != 3 {
-		t.Errorf("run ended with %v after %d tries", err, db.takes)
+	if !errors.Is(err, flush.ErrFenced) || db.takes.Load() != 3 {
+		t.Errorf("run ended with %v after %d tries", err, db.takes.Load())
 	}
 }
 
 func TestFencedEndsTheRunAtOnce(t *testing.T) {
-	first := &stub{name: "first", pages: []Page{user("1", "a"), user("2", "b")}}
-	second := &stub{name: "second", pages: []Page{user("3", "c")}}
+	first := &stub{name: "first", pages: []flush.Page{user("1", "a"), user("2", "b")}}
+	second := &stub{name: "second", pages: []flush.Page{user("3", "c")}}
 	cfg, db := users(first, second)
 	applied := 0
-	cfg.Sink = &sinkFunc{&fakeSink{base: db}, func(context.Context, Fence, *Plan, Batch) (Outcome, error) {
+	cfg.Sink = &sinkFunc{&fakeSink{base: db}, func(context.Context, flush.Fence, *row.Plan, flush.Batch) (flush.Outcome, error) {
 		applied++
-		return Outcome{}, &FencedError{Job: "job", Epoch: 9, Owner: "newer"}
+		return flush.Outcome{}, &flush.FencedError{Job: "job", Epoch: 9, Owner: "newer"}
 	}}
 	p := mustNew(t, cfg)
 	_, err := p.Run(t.Context(), leader(1))
-	if !errors.Is(err, ErrFenced) || applied != 1 || len(second.calls) != 0 || strings.Join(first.calls, " ") != "stage" {
+	if !errors.Is(err, flush.ErrFenced) || applied != 1 || len(second.calls) != 0 || strings.Join(first.calls, " ") != "stage" {
 		t.Errorf("%v after %d batches; calls were %v, %v", err, applied, first.calls, second.calls)
 	}
-	if _, err = p.Run(t.Context(), leader(1)); db.takes != 2 {
-		t.Errorf("after being fenced the fence must be claimed again, but it was taken %d times (%v)", db.takes, err)
+	if _, err = p.Run(t.Context(), leader(1)); db.takes.Load() != 2 {
+		t.Errorf("after being fenced the fence must be claimed again, but it was taken %d times (%v)", db.takes.Load(), err)
 	}
 }
 
 func TestABrokenShardDoesNotHoldUpTheOthers(t *testing.T) {
 	for _, fail := range []string{"stage", "read", "done", "discard"} {
-		first := &stub{name: "first", pages: []Page{user("1", "a")}, fail: fail}
-		second := &stub{name: "second", pages: []Page{user("2", "b")}}
+		first := &stub{name: "first", pages: []flush.Page{user("1", "a")}, fail: fail}
+		second := &stub{name: "second", pages: []flush.Page{user("2", "b")}}
 		cfg, db := users(first, second)
 		_, err := mustNew(t, cfg).Run(t.Context(), leader(1))
 		if !errors.Is(err, errStub) || !strings.Contains(err.Error(), "first") {
 			t.Errorf("%s: run ended with %v", fail, err)
 		}
-		if db.rows["integer 2"] == nil {
+		if db.Rows("users", "id")["2"] == "" {
 			t.Errorf("%s: the second shard was not flushed", fail)
 		}
 	}
 }
 
 func TestADatabaseErrorEndsTheRun(t *testing.T) {
-	first := &stub{name: "first", pages: []Page{user("1", "a")}}
-	second := &stub{name: "second", pages: []Page{user("2", "b")}}
+	first := &stub{name: "first", pages: []flush.Page{user("1", "a")}}
+	second := &stub{name: "second", pages: []flush.Page{user("2", "b")}}
 	cfg, db := users(first, second)
-	cfg.Sink = &sinkFunc{&fakeSink{base: db}, func(context.Context, Fence, *Plan, Batch) (Outcome, error) {
-		return Outcome{}, errors.New("permission denied")
+	cfg.Sink = &sinkFunc{&fakeSink{base: db}, func(context.Context, flush.Fence, *row.Plan, flush.Batch) (flush.Outcome, error) {
+		return flush.Outcome{}, errors.New("permission denied")
 	}}
 	p := mustNew(t, cfg)
 	if _, err := p.Run(t.Context(), leader(1)); err == nil || len(second.calls) != 0 || len(first.calls) != 1 {
 		t.Errorf("%v; calls were %v, %v", err, first.calls, second.calls)
 	}
-	if _, err := p.Run(t.Context(), leader(1)); err == nil || db.reads != 2 {
-		t.Errorf("after an error the catalogue must be read again, but was read %d times (%v)", db.reads, err)
+	if _, err := p.Run(t.Context(), leader(1)); err == nil || db.reads.Load() != 2 {
+		t.Errorf("after an error the catalogue must be read again, but was read %d times (%v)", db.reads.Load(), err)
 	}
 }
 
 func TestAMendedTableNeedsNoRestart(t *testing.T) {
-	cfg, db := users(&stub{name: "s", pages: []Page{user("1", "a")}})
-	table := db.tables["users"]
-	delete(db.tables, "users")
+	cfg, db := users(&stub{name: "s", pages: []flush.Page{user("1", "a")}})
+	table, _ := db.Table(t.Context(), "users")
+	db.DropTable("users")
 	p := mustNew(t, cfg)
-	if _, err := p.Run(t.Context(), leader(1)); !errors.Is(err, ErrNoTable) || !strings.Contains(err.Error(), `"users"`) {
+	if _, err := p.Run(t.Context(), leader(1)); !errors.Is(err, flush.ErrNoTable) || !strings.Contains(err.Error(), `"users"`) {
 		t.Errorf("run without the table ended with %v", err)
 	}
 	broken := table
 	broken.Unique = nil
-	db.tables["users"] = broken
+	db.SetTable(broken)
 	if _, err := p.Run(t.Context(), leader(1)); err == nil || !strings.Contains(err.Error(), "no unique index") {
 		t.Errorf("run without the index ended with %v", err)
 	}
-	db.tables["users"] = table
+	db.SetTable(table)
 	if _, err := p.Run(t.Context(), leader(1)); err != nil {
 		t.Error(err)
 	}
-	if db.reads != 3 {
-		t.Errorf("the catalogue was read %d times; a run reads it once", db.reads)
+	if db.reads.Load() != 3 {
+		t.Errorf("the catalogue was read %d times; a run reads it once", db.reads.Load())
 	}
-	if _, err := p.Run(t.Context(), leader(2)); err != nil || db.reads != 4 {
-		t.Errorf("the catalogue was read %d times; a new term must look again (%v)", db.reads, err)
+	if _, err := p.Run(t.Context(), leader(2)); err != nil || db.reads.Load() != 4 {
+		t.Errorf("the catalogue was read %d times; a new term must look again (%v)", db.reads.Load(), err)
 	}
 }
 
 // A second later: not before each of the runs that follow each other at once.
 func TestATableThatWasChangedIsSeenByTheNextRunThatWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := &stub{name: "s", pages: []Page{user("1", "a")}}
+		source := &stub{name: "s", pages: []flush.Page{user("1", "a")}}
 		cfg, db := users(source)
 		p := mustNew(t, cfg)
 		run := func() error {
@@ -424,78 +439,65 @@ func TestATableThatWasChangedIsSeenByTheNextRunThatWrites(t *testing.T) {
 		if err := run(); err != nil {
 			t.Fatal(err)
 		}
-		table, reads := db.tables["users"], db.reads
+		table, _ := db.Table(t.Context(), "users")
+		reads := db.reads.Load()
 		changed := table
 		changed.Unique = nil
-		db.tables["users"] = changed
-		if err := run(); err != nil || db.reads != reads {
+		db.SetTable(changed)
+		if err := run(); err != nil || db.reads.Load() != reads {
 			t.Errorf("a run at once read the catalogue again (%v)", err)
 		}
-		time.Sleep(verifyEvery)
+		time.Sleep(flush.VerifyEvery)
 		if err := run(); err == nil || !strings.Contains(err.Error(), "no unique index") {
 			t.Errorf("run after the index was dropped ended with %v", err)
 		}
-		db.tables["users"] = table
+		db.SetTable(table)
 		if err := run(); err != nil {
 			t.Error(err)
 		}
 		changed = table
-		changed.Columns = append(slices.Clone(table.Columns), Column{Name: "note", Kind: KindText, Nullable: true, Generated: true})
-		db.tables["users"] = changed
-		time.Sleep(verifyEvery)
+		changed.Columns = append(slices.Clone(table.Columns), row.Column{Name: "note", Kind: row.KindText, Nullable: true, Generated: true})
+		db.SetTable(changed)
+		time.Sleep(flush.VerifyEvery)
 		if err := run(); err != nil {
 			t.Errorf("run with one more column ended with %v", err)
 		}
-		reads = db.reads
+		reads = db.reads.Load()
 		source.pages = nil
-		time.Sleep(verifyEvery)
-		if err := run(); err != nil || db.reads != reads {
+		time.Sleep(flush.VerifyEvery)
+		if err := run(); err != nil || db.reads.Load() != reads {
 			t.Errorf("a run without work read the catalogue (%v)", err)
 		}
 	})
 }
 
-// adopting is a database with a fence for each job.
-type adopting struct {
-	Sink
-	fences  map[string]Fence
-	batches []Batch
-}
-
-func (s *adopting) TakeOver(_ context.Context, f Fence) error {
-	if held := s.fences[f.Job]; held.Epoch > f.Epoch {
-		return &FencedError{Job: f.Job, Epoch: held.Epoch, Owner: held.Owner}
-	}
-	s.fences[f.Job] = f
-	return nil
-}
-
-func (s *adopting) Apply(_ context.Context, _ Fence, _ *Plan, b Batch) (Outcome, error) {
-	s.batches = append(s.batches, b)
-	return Outcome{Applied: true}, nil
-}
-
 func TestAStageOfAnotherNameIsFinishedUnderThatNameAndItsFence(t *testing.T) {
-	cfg, _ := users(&stub{name: "s", job: "old", pages: []Page{user("1", "a")}})
-	sink := &adopting{Sink: cfg.Sink, fences: map[string]Fence{"old": {Job: "old", Epoch: 6, Owner: "deposed"}}}
-	cfg.Sink = sink
+	cfg, db := users(&stub{name: "s", job: "old", pages: []flush.Page{user("1", "a")}})
+	db.SetFence(flush.Fence{Job: "old", Epoch: 6, Owner: "deposed"})
+	var batches []flush.Batch
+	sink := &fakeSink{base: db}
+	cfg.Sink = &sinkFunc{sink, func(ctx context.Context, f flush.Fence, p *row.Plan, b flush.Batch) (flush.Outcome, error) {
+		batches = append(batches, b)
+		return sink.Apply(ctx, f, p, b)
+	}}
 	p := mustNew(t, cfg)
 	if _, err := p.Run(t.Context(), leader(7)); err != nil {
 		t.Fatal(err)
 	}
-	if got := sink.fences["old"]; got.Epoch != 7 || got.Owner != "owner7" || len(sink.batches) != 1 || sink.batches[0].Job != "old" {
-		t.Errorf("fence %+v, batches %+v", got, sink.batches)
+	if got := db.Fence("old"); got.Epoch != 7 || got.Owner != "owner7" || len(batches) != 1 || batches[0].Job != "old" {
+		t.Errorf("fence %+v, batches %+v", got, batches)
 	}
 
 	// Another election runs that job: the key is flushed by two.
-	sink.fences["old"] = Fence{Job: "old", Epoch: 9, Owner: "other"}
-	if _, err := p.Run(t.Context(), leader(8)); err == nil || errors.Is(err, ErrFenced) || !strings.Contains(err.Error(), "one job only") || len(sink.batches) != 1 {
+	db.SetFence(flush.Fence{Job: "old", Epoch: 9, Owner: "other"})
+	if _, err := p.Run(t.Context(), leader(8)); err == nil || errors.Is(err, flush.ErrFenced) ||
+		!strings.Contains(err.Error(), "one job only") || len(batches) != 1 {
 		t.Errorf("run ended with %v", err)
 	}
 }
 
 func TestAPanicWhileReadingIsAFailedRun(t *testing.T) {
-	cfg, _ := users(&stub{name: "s", pages: []Page{user("1", "a")}, panic: true})
+	cfg, _ := users(&stub{name: "s", pages: []flush.Page{user("1", "a")}, panic: true})
 	_, err := mustNew(t, cfg).Run(t.Context(), leader(1))
 	if err == nil || !strings.Contains(err.Error(), "reading s panicked: boom") || !strings.Contains(err.Error(), "pipeline_test.go") {
 		t.Errorf("run ended with %v", err)
@@ -503,7 +505,7 @@ func TestAPanicWhileReadingIsAFailedRun(t *testing.T) {
 }
 
 func TestAPanicWhileRemovingIsAFailedRun(t *testing.T) {
-	cfg, _ := users(&stub{name: "s", pages: []Page{user("1", "a")}, done: func() { panic("boom") }})
+	cfg, _ := users(&stub{name: "s", pages: []flush.Page{user("1", "a")}, done: func() { panic("boom") }})
 	_, err := mustNew(t, cfg).Run(t.Context(), leader(1))
 	if err == nil || !strings.Contains(err.Error(), "removing from s panicked: boom") {
 		t.Errorf("run ended with %v", err)
@@ -513,35 +515,37 @@ func TestAPanicWhileRemovingIsAFailedRun(t *testing.T) {
 func TestSumsNeedNumberedParts(t *testing.T) {
 	w := newWorld("counters")
 	cfg := w.config(nil)
-	cfg.NewSources = func([]string) ([]Source, error) {
-		return []Source{&stub{name: "s", pages: []Page{user("1", "2")}}}, nil
+	cfg.NewSources = func([]string) ([]flush.Source, error) {
+		return []flush.Source{&stub{name: "s", pages: []flush.Page{user("1", "2")}}}, nil
 	}
 	_, err := mustNew(t, cfg).Run(t.Context(), leader(1))
-	if err == nil || !strings.Contains(err.Error(), "added twice") || len(w.db.rows) != 0 {
-		t.Errorf("run ended with %v, rows %v", err, w.db.rows)
+	if err == nil || !strings.Contains(err.Error(), "added twice") || w.db.Count("counts") != 0 {
+		t.Errorf("run ended with %v, %d rows", err, w.db.Count("counts"))
 	}
 }
 
 func TestBacklogNeedsNoDatabase(t *testing.T) {
-	sources := []Source{&stub{name: "a", pages: []Page{user("1", "a")}}, &stub{name: "b", pages: []Page{user("1", "a"), user("2", "b")}}}
-	if n, err := Backlog(t.Context(), sources); n != 3 || err != nil {
+	sources := []flush.Source{&stub{name: "a", pages: []flush.Page{user("1", "a")}},
+		&stub{name: "b", pages: []flush.Page{user("1", "a"), user("2", "b")}}}
+	if n, err := flush.Backlog(t.Context(), sources); n != 3 || err != nil {
 		t.Errorf("backlog is %d, %v", n, err)
 	}
-	if _, err := Backlog(t.Context(), []Source{&stub{name: "a", fail: "backlog"}}); !errors.Is(err, errStub) || !strings.Contains(err.Error(), "backlog of a") {
+	if _, err := flush.Backlog(t.Context(), []flush.Source{&stub{name: "a", fail: "backlog"}}); !errors.Is(err, errStub) ||
+		!strings.Contains(err.Error(), "backlog of a") {
 		t.Errorf("error is %v", err)
 	}
 }
 
 func TestASecondRunAtTheSameTimeIsRefused(t *testing.T) {
 	cfg, _ := users(&stub{name: "s"})
-	var p *Pipeline
+	var p *flush.Pipeline
 	var second error
-	cfg.Observe = func(s Step) error {
-		if s == StepTakenOver {
+	cfg = observed(cfg, func(s string) error {
+		if s == "taken-over" {
 			_, second = p.Run(context.Background(), leader(1))
 		}
 		return nil
-	}
+	})
 	p = mustNew(t, cfg)
 	if _, err := p.Run(t.Context(), leader(1)); err != nil || second == nil || !strings.Contains(second.Error(), "being run already") {
 		t.Errorf("first %v, second %v", err, second)
@@ -555,12 +559,12 @@ func TestWhatCameWhileAnOldStageWasFinishedIsFlushedInTheSameRun(t *testing.T) {
 			w.produce(i)
 		}
 		cfg := w.config(nil)
-		cfg.Observe = func(s Step) error {
-			if s == StepStaged {
+		cfg = observed(cfg, func(s string) error {
+			if s == "staged" {
 				return errCrash
 			}
 			return nil
-		}
+		})
 		if _, err := mustNew(t, cfg).Run(t.Context(), w.elect()); !errors.Is(err, errCrash) {
 			t.Fatal(err)
 		}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"baton/internal/flush/row"
 )
 
 // Errors that a port's implementation answers with, matched by errors.Is.
@@ -47,12 +49,13 @@ func (e *FencedError) Is(target error) bool { return target == ErrFenced }
 // TooManyDeadError says what was wrong with a batch. It matches ErrTooManyDead.
 type TooManyDeadError struct {
 	Dead, Limit int
-	First       DeadLetter // one of them, as an example
+	First       row.DeadLetter // one of them, as an example
 }
 
 func (e *TooManyDeadError) Error() string {
-	return fmt.Sprintf("%d records of one batch do not fit and the limit is %d, so nothing of it was written: mend the table, the job or the records, or raise `dead_letters.per_batch`; the first: %s (record %s)",
-		e.Dead, e.Limit, e.First.Error, quote(e.First.Record))
+	return fmt.Sprintf("%d records of one batch do not fit and the limit is %d, so nothing of it was written: mend the table, the job or "+
+		"the records, or raise `dead_letters.per_batch`; the first: %s (record %s)",
+		e.Dead, e.Limit, e.First.Error, row.Quote(e.First.Record))
 }
 
 // Is makes errors.Is(err, ErrTooManyDead) true.
@@ -76,6 +79,8 @@ type Fence struct {
 	Epoch  int64
 	Owner  string
 	NodeID string
+	// Lease of the term, for nodes that find a Redis which has lost its data. 0: unknown.
+	Lease time.Duration
 }
 
 // Source is one shard of what a job reads: one live key in Redis and its stage.
@@ -86,21 +91,36 @@ type Source interface {
 	// Stage freezes what is pending under newID, or finds the stage that an
 	// earlier run left (Stage.Resumed). ok is false when nothing is pending.
 	//
-	// A source that keeps its place in the database (Inputs.Position) freezes
+	// A source that keeps its place in the database (row.ByPosition) freezes
 	// nothing. It is given the position that the database has recorded, "" for none,
 	// and checks that it can go on from there: ErrGap if not.
 	Stage(ctx context.Context, newID, position string) (s Stage, ok bool, err error)
 	// Read hands over the stage's records page by page until yield fails or the
 	// stage is read. It keeps at most one page ahead of yield for each lane.
 	Read(ctx context.Context, s Stage, yield func(Page) error) error
-	// Done is called after a page has been committed; a source whose pages can
-	// be removed one by one does so here or soon after, idempotently and only under
-	// s.ID, and with Discard at the latest. It may be called while Read reads another
-	// page, never twice at a time.
+}
+
+// Releaser is a Source whose pages leave the stage one by one, or that has to know how far
+// the database is.
+type Releaser interface {
+	Source
+	// Done is called after a page has been committed; the page leaves the stage here or
+	// soon after, idempotently and only under s.ID, and with Discard at the latest. It may
+	// be called while Read reads another page, never twice at a time.
 	Done(ctx context.Context, s Stage, p Page) error
-	// Discard removes the stage if it still has the id s.ID. Called after the
-	// last page was committed.
+}
+
+// Discarder is a Source that has something to clear away after a stage.
+type Discarder interface {
+	Source
+	// Discard removes the stage if it still has the id s.ID. Called after the last page
+	// was committed.
 	Discard(ctx context.Context, s Stage) error
+}
+
+// Counted is a Source whose changes wait in a place of their own.
+type Counted interface {
+	Source
 	// Backlog counts the pending changes, staged ones included, without scanning.
 	Backlog(ctx context.Context) (int64, error)
 }
@@ -132,7 +152,7 @@ type Page struct {
 	// -1: the page is idempotent (the last hash written wins) and needs no ledger, or
 	// has a Move, which is as good.
 	Part    int
-	Records []Record
+	Records []row.Record
 	// Lane says which of the job's lanes writes the page, from 0. Pages of one lane are
 	// written in their order, those of different lanes at the same time: records of
 	// one row must all have the same lane.
@@ -156,25 +176,10 @@ type Mark struct {
 	Name, Value string
 }
 
-// Record is one thing read from a source, before the mapping: raw texts in the
-// order of the inputs that the source was built with.
-type Record struct {
-	Key    string // what names it in the source: the hash field, the row's id
-	Inputs []Raw
-	Gone   bool  // the source says that this row no longer exists
-	Err    error // why the source could not read it; goes to the dead letters
-}
-
-// Raw is one raw text; OK is false where the source has no such field.
-type Raw struct {
-	Text string
-	OK   bool
-}
-
 // Sink is one database.
 type Sink interface {
 	// Table reads the catalogue. ErrNoTable if there is no such table.
-	Table(ctx context.Context, name string) (Table, error)
+	Table(ctx context.Context, name string) (row.Table, error)
 	// TakeOver makes f the job's fence, committed when it returns. It waits for
 	// the old leader's transaction in flight. *FencedError when the fence has a
 	// higher epoch, or the same epoch and another owner. Calling it again with
@@ -189,85 +194,7 @@ type Sink interface {
 	// Apply writes one batch in one transaction: ledger or position, rows, dead
 	// letters and, last, the check of the fence. *FencedError, *TooManyDeadError,
 	// ErrMoved or ErrTransient as documented there.
-	Apply(ctx context.Context, f Fence, p *Plan, b Batch) (Outcome, error)
-}
-
-// Table is what the catalogue says of a table.
-type Table struct {
-	Name    string
-	Columns []Column
-	// Unique lists the columns of every unique index, the primary key first.
-	Unique [][]string
-	// UpsertOnly: rows that are there have to be met by upserts. Triggers would see a
-	// difference, or comparing keys finds other rows than the unique index does.
-	UpsertOnly bool
-}
-
-// Column is one column of a table. A limit of zero means: no limit.
-type Column struct {
-	Name      string
-	Kind      Kind
-	DBType    string // the database's own name of the type, for messages and casts
-	Nullable  bool
-	Default   bool // has a default: may be left out of an insert
-	Generated bool // computed or identity always: cannot be written
-	Bits      int  // KindInteger: 8, 16, 24, 32 or 64; KindFloat: 32 or 64
-	Unsigned  bool
-	MaxChars  int // KindText: characters
-	MaxBytes  int // KindText, KindBytes, KindOther: bytes
-	// Padded: the length is fixed. A KindText column does not keep blanks at the
-	// end, a KindBytes column fills up what is shorter than MaxBytes.
-	Padded    bool
-	Precision int // KindNumeric, and a KindFloat that rounds to Scale
-	Scale     int
-	// Form, if set, is a regular expression for the texts that a KindOther column
-	// keeps as they are; others the database might change without a word.
-	Form string
-	// TimeUnit is the finest step that a KindTimestamp column keeps, such as a
-	// second for MySQL's plain DATETIME. Zero: a microsecond.
-	TimeUnit time.Duration
-}
-
-// Plan is the compiled write side of a mapping: which table, which columns, how.
-// A sink may keep statements prepared for a *Plan.
-type Plan struct {
-	Table   Table
-	Columns []PlanColumn // the written columns, in the order of Row.Values
-	// Key are the indexes into Columns of the columns that identify a row. None: every
-	// row is a new one.
-	Key []int
-	// Keep: a row that is there already stays as it is. Key is the dedupe key then.
-	Keep bool
-	// Inputs names the inputs of every Record, in order. A sink that turns a row
-	// into a dead letter writes RecordJSON(p.Inputs, row.Record).
-	Inputs []string
-}
-
-// PlanColumn is one written column and what a conflict does to it.
-type PlanColumn struct {
-	Column
-	Op Op
-}
-
-// Op tells how a value meets the row that is already there.
-type Op uint8
-
-// The operations of a column.
-const (
-	OpSet Op = iota // the new value replaces the old one
-	OpAdd           // the new value is added to the old one; NULL counts as 0
-)
-
-// Row is one row to write. Values has one entry for every Plan.Columns; a
-// deleted row has only its key columns set. A value that is absent (Value.IsAbsent)
-// leaves the column alone in a row that is there, and to its default in a new one.
-type Row struct {
-	Values []Value
-	Delete bool
-	// Replace: the row that is there, if any, is deleted first, so that columns that
-	// are not written, or absent, get their defaults.
-	Replace bool
-	Record  Record // what it was made of, for a dead letter
+	Apply(ctx context.Context, f Fence, p *row.Plan, b Batch) (Outcome, error)
 }
 
 // Batch is the content of one transaction. Rows are unique by key and sorted by key.
@@ -276,26 +203,33 @@ type Batch struct {
 	Job   string // in the ledger, if it is not the fence's: see Stage.Job
 	Shard string // the Name of the source; it has one stage at a time
 	Part  int    // see Page.Part
-	Rows  []Row
-	Dead  []DeadLetter
+	Rows  []row.Row
+	Dead  []row.DeadLetter
 	// DeadLimit is the most dead letters that the batch may come to. 0: no limit.
 	DeadLimit int
 	// Move, if set, is made instead of a ledger entry. Where the position is at its
 	// To already, the batch was applied before.
 	Move *Move
-	// Marks are set whatever they were before; see Inputs.Watermark.
+	// Marks are set whatever they were before; see row.ByMark.
 	Marks []Mark
-}
-
-// DeadLetter is a record that does not fit, and why.
-type DeadLetter struct {
-	Record string // JSON object
-	Error  string
 }
 
 // Outcome is what a batch did.
 type Outcome struct {
 	Applied bool // false: the ledger had it already, nothing was written
 	Rows    int64
-	Dead    []DeadLetter // every dead letter of the batch, also those the database refused
+	// Ignored counts rows that the database accepted and did not write: a trigger has left
+	// them out, or has written them elsewhere.
+	Ignored int64
+	Dead    []row.DeadLetter // every dead letter of the batch, also those the database refused
+}
+
+// TableCreator is a Sink that can make tables.
+type TableCreator interface {
+	// DescribeTable returns the statement by which CreateTable would make a table, and
+	// what the catalogue would say of it then. It asks nobody.
+	DescribeTable(t row.TableSpec) (ddl string, table row.Table, err error)
+	// CreateTable makes the table, committed when it returns. It does nothing if there is
+	// one of that name.
+	CreateTable(ctx context.Context, t row.TableSpec) error
 }

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"runtime/debug"
 	"sync"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
+	"baton/internal/flush/mapping"
+	"baton/internal/flush/row"
 )
 
 // takeOverTries bounds how often a run raises its epoch to get the fence.
@@ -21,29 +21,19 @@ const verifyEvery = time.Second
 // run is one execution of a pipeline.
 type run struct {
 	*Pipeline
-	lead   Leadership
-	fence  Fence
-	m      *Mapping
-	result Result
-	fresh  bool // the table's catalogue was read just now
+	lead     Leadership
+	fence    Fence
+	m        *mapping.Mapping
+	vanished *vanished
+	result   Result
+	fresh    bool // the table's catalogue was read just now
 
-	observing sync.Mutex
 	releasing sync.Mutex // a source's Done is called once at a time
 	counting  sync.Mutex // guards result and taken while lanes write
 }
 
 // errTableChanged: the table is no longer what the mapping was compiled for.
 var errTableChanged = errors.New("the table was changed")
-
-// sourceError is a failure of one shard, which need not keep the others from being flushed.
-type sourceError struct{ error }
-
-func (e sourceError) Unwrap() error { return e.error }
-
-// sinkError is a failure of the database that a source comes across.
-type sinkError struct{ error }
-
-func (e sinkError) Unwrap() error { return e.error }
 
 func (r *run) all(ctx context.Context) error {
 	if r.taken.Owner != r.lead.Owner() {
@@ -54,11 +44,8 @@ func (r *run) all(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if r.m = c.mapping; r.verified.IsZero() {
+	if r.m, r.vanished = c.mapping, c.vanished; r.verified.IsZero() {
 		r.verified = time.Now()
-	}
-	if err := r.observe(StepCompiled); err != nil {
-		return err
 	}
 	if err := r.takeOver(ctx); err != nil {
 		return err
@@ -84,22 +71,19 @@ func (r *run) all(ctx context.Context) error {
 // either a newer leader's, and then the lock is no longer ours to raise; or
 // Redis has forgotten epochs that the database has seen, and then ours is raised.
 func (r *run) takeOver(ctx context.Context) error {
-	r.fence = Fence{Job: r.cfg.Job, Epoch: r.lead.Epoch(), Owner: r.lead.Owner(), NodeID: r.cfg.NodeID}
+	r.fence = Fence{Job: r.cfg.Job, Epoch: r.lead.Epoch(), Owner: r.lead.Owner(), NodeID: r.cfg.NodeID, Lease: r.cfg.Lease}
 	if r.taken.Owner == r.fence.Owner && r.taken.Epoch >= r.fence.Epoch {
 		r.fence = r.taken
 		return nil
 	}
 	var err error
 	for range takeOverTries {
-		if err := r.observe(StepBeforeTakeOver); err != nil {
-			return err
-		}
 		_, err = retry(ctx, r.cfg.Retry, func() (struct{}, error) {
 			return struct{}{}, r.cfg.Sink.TakeOver(ctx, r.fence)
 		})
 		if err == nil {
 			r.taken = r.fence
-			return r.observe(StepTakenOver)
+			return nil
 		}
 		var fenced *FencedError
 		if !errors.As(err, &fenced) {
@@ -117,16 +101,16 @@ func (r *run) takeOver(ctx context.Context) error {
 // flush empties one source. A stage that an earlier run left is finished first;
 // then what has come in since is staged and flushed in the same run.
 func (r *run) flush(ctx context.Context, source Source) error {
-	if r.cfg.Inputs.Watermark {
+	if r.cfg.Inputs.Guarantee == row.ByMark {
 		source = r.totals(source)
 	}
 	for range 2 {
+		if err := ended(ctx); err != nil {
+			return err
+		}
 		id, err := r.cfg.NewID()
 		if err != nil {
 			return fmt.Errorf("make an id for a stage: %w", err)
-		}
-		if err := r.enter(ctx, StepBeforeStage); err != nil {
-			return err
 		}
 		began := time.Now()
 		position, err := r.position(ctx, source)
@@ -139,9 +123,6 @@ func (r *run) flush(ctx context.Context, source Source) error {
 		}
 		if !ok {
 			return nil
-		}
-		if err := r.observe(StepStaged); err != nil {
-			return err
 		}
 		if stage.Note != "" && r.cfg.OnNote != nil {
 			r.cfg.OnNote(source.Name() + ": " + stage.Note)
@@ -164,7 +145,7 @@ func (r *run) flush(ctx context.Context, source Source) error {
 
 // position is where a source that keeps its place in the database goes on.
 func (r *run) position(ctx context.Context, source Source) (string, error) {
-	if !r.cfg.Inputs.Position {
+	if r.cfg.Inputs.Guarantee != row.ByPosition {
 		return "", nil
 	}
 	found, err := retry(ctx, r.cfg.Retry, func() ([]string, error) {
@@ -185,11 +166,11 @@ func (r *run) verify(ctx context.Context) error {
 		return nil
 	}
 	name := r.cfg.Mapping.Table
-	table, err := retry(ctx, r.cfg.Retry, func() (Table, error) { return r.cfg.Sink.Table(ctx, name) })
+	table, err := retry(ctx, r.cfg.Retry, func() (row.Table, error) { return r.cfg.Sink.Table(ctx, name) })
 	switch {
 	case err != nil:
 		return fmt.Errorf("read the columns of table %q: %w", name, err)
-	case !reflect.DeepEqual(table, r.m.plan.Table):
+	case !reflect.DeepEqual(table, r.m.Plan().Table):
 		return errTableChanged
 	}
 	r.fresh, r.verified = true, time.Now()
@@ -211,7 +192,9 @@ func (r *run) adopt(ctx context.Context, source Source, stage Stage) error {
 	})
 	if fenced, ok := errors.AsType[*FencedError](err); ok {
 		// Not ErrFenced: our own leadership is sound.
-		return fmt.Errorf("%s has a stage of job %q, which somebody else runs (epoch %d, owner %s): one key must be flushed by one job only", source.Name(), stage.Job, fenced.Epoch, fenced.Owner)
+		return fmt.Errorf("%s has a stage of job %q, which somebody else runs (epoch %d, owner %s): one key must be flushed by "+
+			"one job only",
+			source.Name(), stage.Job, fenced.Epoch, fenced.Owner)
 	}
 	if err != nil {
 		return fmt.Errorf("take the fence of job %q, which left a stage of %s: %w", stage.Job, source.Name(), err)
@@ -227,27 +210,21 @@ func (r *run) finish(ctx context.Context, source Source, stage Stage, began time
 	if err := r.sweep(ctx, source, stage); err != nil {
 		return err
 	}
-	if err := r.enter(ctx, StepBeforeDiscard); err != nil {
+	if err := ended(ctx); err != nil {
 		return err
 	}
-	if err := source.Discard(ctx, stage); err != nil {
-		return failedSource(ctx, "discard the stage of", source, err)
+	if d, ok := source.(Discarder); ok {
+		if err := d.Discard(ctx, stage); err != nil {
+			return failedSource(ctx, "discard the stage of", source, err)
+		}
 	}
-	return r.observe(StepDiscarded)
+	return nil
 }
 
 // work is a page on its way from the reader to the writer.
 type work struct {
 	page  Page
 	batch Batch
-}
-
-// panicked makes a panic of a goroutine a failed run, like one anywhere else in a
-// job, and not the end of the process. Defer it.
-func panicked(err *error, doing string, source Source) {
-	if p := recover(); p != nil { //nolint:revive // it is itself deferred
-		*err = fmt.Errorf("%s %s panicked: %v\n%s", doing, source.Name(), p, debug.Stack())
-	}
 }
 
 // read is the reading goroutine. It hands each page to its lane.
@@ -278,19 +255,18 @@ func (r *run) read(ctx context.Context, source Source, stage Stage, lanes []chan
 }
 
 func (r *run) convert(source Source, stage Stage, page Page) (work, error) {
-	if err := r.observe(StepPageRead); err != nil {
-		return work{}, err
-	}
-	if page.Part < 0 && page.Move == nil && r.m.adds {
+	if page.Part < 0 && page.Move == nil && r.m.Adds() {
 		return work{}, errors.New("the source gave a page without a part number; what is added from it could be added twice")
 	}
-	w := work{page: page, batch: r.m.batchOf(stage.ID, page, r.cfg.OnMissing)}
-	if r.cfg.Inputs.Repeats {
-		w.batch.ID = source.Name() // dead letters are told apart by it
+	b := Batch{
+		ID: stage.ID, Job: stage.Job, Shard: source.Name(), Part: page.Part,
+		Move: page.Move, Marks: page.Marks, DeadLimit: r.cfg.DeadLimit,
 	}
-	w.batch.Shard, w.batch.Job = source.Name(), stage.Job
-	w.batch.Move, w.batch.Marks, w.batch.DeadLimit = page.Move, page.Marks, r.cfg.DeadLimit
-	return w, r.observe(StepConverted)
+	if r.cfg.Inputs.Guarantee == row.ByPass {
+		b.ID = source.Name() // dead letters are told apart by it
+	}
+	b.Rows, b.Dead = r.m.Rows(page.Records, r.cfg.OnMissing)
+	return work{page: page, batch: b}, nil
 }
 
 // write commits one batch.
@@ -306,18 +282,20 @@ func (r *run) release(ctx context.Context, source Source, stage Stage, page Page
 	defer panicked(&err, "removing from", source)
 	r.releasing.Lock()
 	defer r.releasing.Unlock()
-	if err := source.Done(ctx, stage, page); err != nil {
-		return failedSource(ctx, "remove what was flushed from", source, err)
+	if s, ok := source.(Releaser); ok {
+		if err := s.Done(ctx, stage, page); err != nil {
+			return failedSource(ctx, "remove what was flushed from", source, err)
+		}
 	}
-	return r.observe(StepDone)
+	return nil
 }
 
 func (r *run) apply(ctx context.Context, source Source, b Batch, began time.Time) error {
 	return r.applyPlan(ctx, source, r.m.Plan(), b, began)
 }
 
-func (r *run) applyPlan(ctx context.Context, source Source, plan *Plan, b Batch, began time.Time) error {
-	if err := r.enter(ctx, StepBeforeApply); err != nil {
+func (r *run) applyPlan(ctx context.Context, source Source, plan *row.Plan, b Batch, began time.Time) error {
+	if err := ended(ctx); err != nil {
 		return err
 	}
 	start := time.Now()
@@ -338,58 +316,15 @@ func (r *run) applyPlan(ctx context.Context, source Source, plan *Plan, b Batch,
 		r.result.Rows += stats.Rows
 		r.result.Dead += stats.Dead
 		r.result.Batches++
+		r.tellIgnored(out.Ignored)
 	} else {
 		r.result.Skipped++
 	}
 	if r.cfg.OnBatch != nil {
 		r.cfg.OnBatch(stats)
 	}
-	return r.observe(StepApplied)
+	return nil
 }
 
-// retry repeats what ended in ErrTransient: the ledger makes sure that it
-// happens once. Nothing is begun after ctx has ended.
-func retry[T any](ctx context.Context, limits Retry, do func() (T, error)) (T, error) {
-	b := backoff.NewExponentialBackOff()
-	b.InitialInterval, b.MaxInterval = limits.Wait, limits.MaxWait
-	return backoff.Retry(ctx, func() (T, error) {
-		if ctx.Err() != nil {
-			var none T
-			return none, backoff.Permanent(context.Cause(ctx))
-		}
-		out, err := do()
-		if err != nil && !errors.Is(err, ErrTransient) {
-			err = backoff.Permanent(err)
-		}
-		return out, err
-	}, backoff.WithBackOff(b), backoff.WithMaxTries(uint(limits.Attempts)), backoff.WithMaxElapsedTime(0))
-}
-
-// enter is a step that begins something, which a run whose leadership has ended must not.
-func (r *run) enter(ctx context.Context, s Step) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return r.observe(s)
-}
-
-func (r *run) observe(s Step) error {
-	if r.cfg.Observe == nil {
-		return nil
-	}
-	r.observing.Lock()
-	defer r.observing.Unlock()
-	return r.cfg.Observe(s)
-}
-
-// failedSource wraps what a source answered. Once ctx has ended its cause is
-// the reason, whatever the connection said about it.
-func failedSource(ctx context.Context, action string, source Source, err error) error {
-	if ctx.Err() != nil {
-		return fmt.Errorf("%s %s: %w (%w)", action, source.Name(), context.Cause(ctx), err)
-	}
-	if errors.As(err, new(sinkError)) {
-		return err
-	}
-	return sourceError{fmt.Errorf("%s %s: %w", action, source.Name(), err)}
-}
+// ended is why a run must begin nothing more; nil while its leadership goes on.
+func ended(ctx context.Context) error { return context.Cause(ctx) }

@@ -6,16 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"time"
-)
 
-// The choices for rows whose record a complete pass did not find.
-const (
-	VanishedIgnore = "ignore"
-	VanishedDelete = "delete"
+	"baton/internal/flush/mapping"
+	"baton/internal/flush/row"
 )
-
-// defaultMaxPct is the share of rows, in percent, that one sweep may delete.
-const defaultMaxPct = 10
 
 // sweepRows is how many rows one transaction of a sweep deletes at most.
 const sweepRows = 1000
@@ -31,8 +25,10 @@ type TooManyVanishedError struct {
 }
 
 func (e *TooManyVanishedError) Error() string {
-	return fmt.Sprintf("%d of %d rows of table %q were not found by a complete pass over %s, and max_pct allows %d %%, so none of them was deleted: "+
-		"is the key's pattern right, and is it the right Redis and database number? Or has somebody emptied it (FLUSHDB), or did it restart without its data? "+
+	return fmt.Sprintf("%d of %d rows of table %q were not found by a complete pass over %s, and max_pct allows %d %%, so none of them "+
+		"was deleted: "+
+		"is the key's pattern right, and is it the right Redis and database number? Or has somebody emptied it (FLUSHDB), or did it "+
+		"restart without its data? "+
 		"If the rows are to go, raise max_pct for one run", e.Stale, e.All, e.Table, e.Source, e.MaxPct)
 }
 
@@ -51,7 +47,7 @@ type Sweeper interface {
 	// that was there all the time, if it may.
 	Pass(s Stage) (generation int64, missed error)
 	// StillMissing asks which of the records are not there now.
-	StillMissing(ctx context.Context, records []Record) ([]Record, error)
+	StillMissing(ctx context.Context, records []row.Record) ([]row.Record, error)
 }
 
 // StaleFinder is a Sink that can find rows by the pass that wrote them last. The
@@ -62,11 +58,44 @@ type StaleFinder interface {
 	Sink
 	// CountStale counts the rows of other passes than the current one, and those of
 	// all passes.
-	CountStale(ctx context.Context, p *Plan, current int64) (stale, all int64, err error)
+	CountStale(ctx context.Context, p *row.Plan, current int64) (stale, all int64, err error)
 	// StaleRows reads rows of other passes than the current one, as texts in the order
 	// of the plan's columns: the next ones in key order behind a key, or the first
 	// ones if that is nil; none when there are no more.
-	StaleRows(ctx context.Context, p *Plan, current int64, behind []Value, limit int) ([][]string, error)
+	StaleRows(ctx context.Context, p *row.Plan, current int64, behind []row.Value, limit int) ([][]string, error)
+}
+
+// vanished is how a job finds and deletes the rows that have vanished.
+type vanished struct {
+	*mapping.Vanished
+	finder StaleFinder
+}
+
+// compileSweep prepares for rows that vanish, and refuses a job whose stale rows
+// could not be looked for again. It returns nil for a job that leaves them.
+func (p *Pipeline) compileSweep(m *mapping.Mapping, sources []Source) (*vanished, error) {
+	if p.cfg.VanishedPct == 0 {
+		return nil, nil
+	}
+	finder, ok := p.cfg.Sink.(StaleFinder)
+	if !ok {
+		return nil, errors.New("`vanished: delete` needs a database that can find rows by their generation")
+	}
+	v, inputs, err := m.Vanished(p.cfg.Mapping.Generation)
+	if err != nil {
+		return nil, err
+	}
+	for _, source := range sources {
+		sweeper, ok := source.(Sweeper)
+		if !ok {
+			return nil, fmt.Errorf("`vanished: delete` is for a scan, which reads everything there is; %s is none", source.Name())
+		}
+		if err := sweeper.Finds(inputs); err != nil {
+			return nil, fmt.Errorf("table %q: `vanished: delete` has to find the record of a row by its `key` (%s): %w",
+				m.Plan().Table.Name, v.KeyText(), err)
+		}
+	}
+	return &vanished{Vanished: v, finder: finder}, nil
 }
 
 // sweep deletes the rows that a complete pass over the source did not find, if the
@@ -77,40 +106,40 @@ type StaleFinder interface {
 // still ours. A row that comes back after the look is written by the next pass: the
 // record was not there for a moment, and so is the row for the time of a pass.
 func (r *run) sweep(ctx context.Context, source Source, stage Stage) error {
-	v := r.m.vanished
+	v := r.vanished
 	if v == nil {
 		return nil
 	}
 	sweeper := source.(Sweeper) // compileSweep has seen to it
-	if err := r.enter(ctx, StepBeforeSweep); err != nil {
+	if err := ended(ctx); err != nil {
 		return err
 	}
 	generation, missed := sweeper.Pass(stage)
 	if missed != nil {
-		r.note(fmt.Sprintf("%s: no row was looked for that has vanished, because this pass may have missed some: %v", source.Name(), missed))
+		r.note(fmt.Sprintf("%s: no row was looked for that has vanished, because this pass may have missed some: %v", source.Name(),
+			missed))
 		return nil
 	}
 	if err := r.checkShare(ctx, source, generation); err != nil {
 		return err
 	}
 	began := time.Now()
-	for behind := []Value(nil); ; {
-		if err := r.enter(ctx, StepStaleCounted); err != nil {
+	for behind := []row.Value(nil); ; {
+		if err := ended(ctx); err != nil {
 			return err
 		}
 		texts, err := retry(ctx, r.cfg.Retry, func() ([][]string, error) {
-			return v.finder.StaleRows(ctx, &v.plan, generation, behind, sweepRows)
+			return v.finder.StaleRows(ctx, v.Plan(), generation, behind, sweepRows)
 		})
 		if err != nil {
 			return fmt.Errorf("find the rows of table %q that have vanished: %w", r.cfg.Mapping.Table, err)
 		}
 		if len(texts) == 0 {
-			return r.observe(StepSwept)
+			return nil
 		}
-		if behind, err = v.values(texts[len(texts)-1]); err != nil {
+		if behind, err = v.Key(texts[len(texts)-1]); err != nil {
 			return fmt.Errorf("table %q: %w", r.cfg.Mapping.Table, err)
 		}
-		behind = behind[:len(behind)-1]
 		if err := r.sweepPage(ctx, sweeper, texts, began); err != nil {
 			return err
 		}
@@ -119,17 +148,18 @@ func (r *run) sweep(ctx context.Context, source Source, stage Stage) error {
 
 // checkShare refuses to delete more than max_pct of the rows.
 func (r *run) checkShare(ctx context.Context, source Source, generation int64) error {
-	v := r.m.vanished
+	v := r.vanished
 	type counts struct{ stale, all int64 }
 	n, err := retry(ctx, r.cfg.Retry, func() (n counts, err error) {
-		n.stale, n.all, err = v.finder.CountStale(ctx, &v.plan, generation)
+		n.stale, n.all, err = v.finder.CountStale(ctx, v.Plan(), generation)
 		return n, err
 	})
 	if err != nil {
 		return fmt.Errorf("count the rows of table %q that have vanished: %w", r.cfg.Mapping.Table, err)
 	}
-	if n.stale*100 > n.all*int64(r.cfg.MaxPct) {
-		return &TooManyVanishedError{Source: source.Name(), Table: r.cfg.Mapping.Table, Stale: n.stale, All: n.all, MaxPct: r.cfg.MaxPct}
+	if n.stale*100 > n.all*int64(r.cfg.VanishedPct) {
+		return &TooManyVanishedError{Source: source.Name(), Table: r.cfg.Mapping.Table, Stale: n.stale, All: n.all,
+			MaxPct: r.cfg.VanishedPct}
 	}
 	return nil
 }
@@ -137,20 +167,17 @@ func (r *run) checkShare(ctx context.Context, source Source, generation int64) e
 // sweepPage looks for the records of stale rows once more and deletes the rows of
 // those that are missing still.
 func (r *run) sweepPage(ctx context.Context, source Sweeper, texts [][]string, began time.Time) error {
-	if err := r.enter(ctx, StepStaleRead); err != nil {
+	if err := ended(ctx); err != nil {
 		return err
 	}
-	v := r.m.vanished
-	records := make([]Record, len(texts))
+	v := r.vanished
+	records := make([]row.Record, len(texts))
 	for i := range texts {
-		records[i] = v.record(texts[i], len(r.m.plan.Inputs))
+		records[i] = v.Record(texts[i])
 	}
 	missing, err := source.StillMissing(ctx, records)
 	if err != nil {
 		return failedSource(ctx, "look again for vanished records of", source, err)
-	}
-	if err := r.observe(StepRechecked); err != nil {
-		return err
 	}
 	if len(missing) == 0 {
 		return nil
@@ -158,14 +185,14 @@ func (r *run) sweepPage(ctx context.Context, source Sweeper, texts [][]string, b
 	// A row that the database does not let go is put aside once, not with each pass.
 	b := Batch{ID: source.Name(), Shard: source.Name(), Part: -1, DeadLimit: r.cfg.DeadLimit}
 	for _, record := range missing {
-		row, err := v.row(record)
+		row, err := v.Row(record)
 		if err != nil {
 			return fmt.Errorf("table %q: %w", r.cfg.Mapping.Table, err)
 		}
 		b.Rows = append(b.Rows, row)
 	}
-	slices.SortFunc(b.Rows, func(x, y Row) int { return v.compare(&x, &y) })
-	return r.applyPlan(ctx, source, &v.plan, b, began)
+	slices.SortFunc(b.Rows, func(x, y row.Row) int { return v.Compare(&x, &y) })
+	return r.applyPlan(ctx, source, v.Plan(), b, began)
 }
 
 // note tells an operator something about a run that goes on.

@@ -1,4 +1,4 @@
-package flush
+package flush_test
 
 import (
 	"context"
@@ -9,6 +9,10 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"baton/internal/flush"
+	"baton/internal/flush/mapping"
+	"baton/internal/flush/row"
 )
 
 // hall is a Redis with keys, and a table of their ids with generations.
@@ -22,34 +26,32 @@ type hall struct {
 	staleErrs  []error // of the next calls of StaleRows
 	notes      []string
 	asked      []string
-	batches    []Batch
+	batches    []flush.Batch
 	limit      int // rows that StaleRows gives at once
 }
 
 func (h *hall) Name() string { return "k:<id>" }
-func (h *hall) Stage(_ context.Context, id, _ string) (Stage, bool, error) {
+func (h *hall) Stage(_ context.Context, id, _ string) (flush.Stage, bool, error) {
 	h.generation++
-	return Stage{ID: id}, true, nil
+	return flush.Stage{ID: id}, true, nil
 }
-func (h *hall) Read(_ context.Context, _ Stage, yield func(Page) error) error {
-	p := Page{Part: -1}
+func (h *hall) Read(_ context.Context, _ flush.Stage, yield func(flush.Page) error) error {
+	p := flush.Page{Part: -1}
 	for _, key := range h.keys {
-		p.Records = append(p.Records, Record{Key: key, Inputs: []Raw{{Text: key, OK: true}, {Text: strconv.FormatInt(h.generation, 10), OK: true}}})
+		p.Records = append(p.Records, row.Record{Key: key, Inputs: []row.Raw{{Text: key, OK: true},
+			{Text: strconv.FormatInt(h.generation, 10), OK: true}}})
 	}
 	return yield(p)
 }
-func (h *hall) Done(context.Context, Stage, Page) error                      { return nil }
-func (h *hall) Discard(context.Context, Stage) error                         { return nil }
-func (h *hall) Backlog(context.Context) (int64, error)                       { return 0, nil }
-func (h *hall) Finds([]string) error                                         { return nil }
-func (h *hall) Pass(Stage) (generation int64, missed error)                  { return h.generation, h.missed }
-func (h *hall) Table(context.Context, string) (Table, error)                 { return hallTable, nil }
-func (h *hall) TakeOver(context.Context, Fence) error                        { return nil }
-func (h *hall) Positions(context.Context, Fence, []string) ([]string, error) { return nil, nil }
+func (h *hall) Finds([]string) error                                               { return nil }
+func (h *hall) Pass(flush.Stage) (generation int64, missed error)                  { return h.generation, h.missed }
+func (h *hall) Table(context.Context, string) (row.Table, error)                   { return hallTable, nil }
+func (h *hall) TakeOver(context.Context, flush.Fence) error                        { return nil }
+func (h *hall) Positions(context.Context, flush.Fence, []string) ([]string, error) { return nil, nil }
 
-func (h *hall) Marks(context.Context, Fence, []string) ([]string, error) { return nil, nil }
+func (h *hall) Marks(context.Context, flush.Fence, []string) ([]string, error) { return nil, nil }
 
-func (h *hall) StillMissing(_ context.Context, records []Record) (missing []Record, err error) {
+func (h *hall) StillMissing(_ context.Context, records []row.Record) (missing []row.Record, err error) {
 	for _, r := range records {
 		id := r.Inputs[0].Text
 		h.asked = append(h.asked, id)
@@ -60,14 +62,14 @@ func (h *hall) StillMissing(_ context.Context, records []Record) (missing []Reco
 	return missing, h.recheckErr
 }
 
-var hallTable = Table{Name: "rows", Unique: [][]string{{"id"}}, Columns: []Column{
-	{Name: "gen", Kind: KindInteger, Bits: 64, Nullable: true}, {Name: "id", Kind: KindInteger, Bits: 64},
+var hallTable = row.Table{Name: "rows", Unique: [][]string{{"id"}}, Columns: []row.Column{
+	{Name: "gen", Kind: row.KindInteger, Bits: 64, Nullable: true}, {Name: "id", Kind: row.KindInteger, Bits: 64},
 }}
 
-func (h *hall) Apply(_ context.Context, _ Fence, p *Plan, b Batch) (Outcome, error) {
+func (h *hall) Apply(_ context.Context, _ flush.Fence, p *row.Plan, b flush.Batch) (flush.Outcome, error) {
 	h.batches = append(h.batches, b)
 	at := func(name string) int {
-		return slices.IndexFunc(p.Columns, func(c PlanColumn) bool { return c.Name == name })
+		return slices.IndexFunc(p.Columns, func(c row.PlanColumn) bool { return c.Name == name })
 	}
 	for _, row := range b.Rows {
 		id, gen := strconv.FormatInt(row.Values[at("id")].Int(), 10), row.Values[at("gen")].Int()
@@ -78,10 +80,10 @@ func (h *hall) Apply(_ context.Context, _ Fence, p *Plan, b Batch) (Outcome, err
 			delete(h.rows, id)
 		}
 	}
-	return Outcome{Applied: true, Rows: int64(len(b.Rows))}, nil
+	return flush.Outcome{Applied: true, Rows: int64(len(b.Rows))}, nil
 }
 
-func (h *hall) CountStale(_ context.Context, _ *Plan, current int64) (stale, all int64, err error) {
+func (h *hall) CountStale(_ context.Context, _ *row.Plan, current int64) (stale, all int64, err error) {
 	for _, gen := range h.rows {
 		if gen > 0 {
 			all++
@@ -93,7 +95,7 @@ func (h *hall) CountStale(_ context.Context, _ *Plan, current int64) (stale, all
 	return stale, all, nil
 }
 
-func (h *hall) StaleRows(_ context.Context, _ *Plan, current int64, behind []Value, limit int) (found [][]string, err error) {
+func (h *hall) StaleRows(_ context.Context, _ *row.Plan, current int64, behind []row.Value, limit int) (found [][]string, err error) {
 	if len(h.staleErrs) > 0 {
 		err, h.staleErrs = h.staleErrs[0], h.staleErrs[1:]
 		return nil, err
@@ -115,12 +117,12 @@ func (h *hall) StaleRows(_ context.Context, _ *Plan, current int64, behind []Val
 	return found[:min(limit, len(found))], nil
 }
 
-func (h *hall) config() Config {
-	return Config{
-		Job: "job", NodeID: "node", Sink: h, Vanished: VanishedDelete, MaxPct: 100, OnMissing: MissingIgnore,
-		Inputs:     Inputs{Names: []string{"id", InputGeneration}, Repeats: true},
-		Mapping:    MappingSpec{Table: "rows", Key: []string{"id"}, Generation: "gen", Columns: map[string]ColumnSpec{"id": {}}},
-		NewSources: func([]string) ([]Source, error) { return []Source{fixedInputs{h}}, nil },
+func (h *hall) config() flush.Config {
+	return flush.Config{
+		Job: "job", NodeID: "node", Sink: h, Policy: flush.Policy{VanishedPct: 100},
+		Inputs:     row.Inputs{Names: []string{"id", row.InputGeneration}, Guarantee: row.ByPass},
+		Mapping:    mapping.Spec{Table: "rows", Key: []string{"id"}, Generation: "gen", Columns: map[string]mapping.ColumnSpec{"id": {}}},
+		NewSources: func([]string) ([]flush.Source, error) { return []flush.Source{fixedInputs{h}}, nil },
 		NewID:      func() (string, error) { return "pass", nil },
 		OnNote:     func(text string) { h.notes = append(h.notes, text) },
 	}
@@ -129,8 +131,8 @@ func (h *hall) config() Config {
 // fixedInputs puts a hall's inputs, id and generation, into the order of the plan.
 type fixedInputs struct{ *hall }
 
-func (f fixedInputs) Read(ctx context.Context, s Stage, yield func(Page) error) error {
-	return f.hall.Read(ctx, s, func(p Page) error {
+func (f fixedInputs) Read(ctx context.Context, s flush.Stage, yield func(flush.Page) error) error {
+	return f.hall.Read(ctx, s, func(p flush.Page) error {
 		for i := range p.Records {
 			slices.Reverse(p.Records[i].Inputs) // gen comes first in the table
 		}
@@ -138,7 +140,7 @@ func (f fixedInputs) Read(ctx context.Context, s Stage, yield func(Page) error) 
 	})
 }
 
-func (f fixedInputs) StillMissing(ctx context.Context, records []Record) ([]Record, error) {
+func (f fixedInputs) StillMissing(ctx context.Context, records []row.Record) ([]row.Record, error) {
 	for i := range records {
 		slices.Reverse(records[i].Inputs)
 	}
@@ -149,7 +151,7 @@ func (f fixedInputs) StillMissing(ctx context.Context, records []Record) ([]Reco
 	return missing, err
 }
 
-func (h *hall) run(t *testing.T, cfg Config) (Result, error) {
+func (h *hall) run(t *testing.T, cfg flush.Config) (flush.Result, error) {
 	t.Helper()
 	return mustNew(t, cfg).Run(t.Context(), &fakeLead{owner: "o", epoch: 1})
 }
@@ -188,12 +190,12 @@ func TestASweepDeletesWhatIsMissingStill(t *testing.T) {
 func TestARowThatIsWrittenAgainBehindTheSweepStays(t *testing.T) {
 	h := &hall{rows: map[string]int64{"3": 5, "4": 5}, generation: 10}
 	cfg := h.config()
-	cfg.Observe = func(s Step) error {
-		if s == StepRechecked {
+	cfg = observed(cfg, func(s string) error {
+		if s == "rechecked" {
 			h.rows["3"] = 12
 		}
 		return nil
-	}
+	})
 	if _, err := h.run(t, cfg); err != nil || h.ids() != "3" {
 		t.Errorf("rows %s, %v", h.ids(), err)
 	}
@@ -209,12 +211,10 @@ func TestASweepIsLeftOutWhereItCouldBeWrong(t *testing.T) {
 		t.Errorf("notes: %q", h.notes)
 	}
 	h = &hall{keys: []string{"1"}, rows: rows(), generation: 10}
-	for _, choice := range []string{"", VanishedIgnore} {
-		cfg := h.config()
-		cfg.Vanished = choice
-		if _, err := h.run(t, cfg); err != nil || h.ids() != "1 3 4" || len(h.asked) > 0 {
-			t.Errorf("vanished %q: rows %s, %v", choice, h.ids(), err)
-		}
+	left := h.config()
+	left.VanishedPct = 0
+	if _, err := h.run(t, left); err != nil || h.ids() != "1 3 4" || len(h.asked) > 0 {
+		t.Errorf("of a job that leaves them: rows %s, %v", h.ids(), err)
 	}
 	h.recheckErr = errors.New("connection lost")
 	if _, err := h.run(t, h.config()); !errors.Is(err, h.recheckErr) || h.ids() != "1 3 4" {
@@ -227,8 +227,8 @@ func TestTheShareOfVanishedRowsIsLimited(t *testing.T) {
 		stale, fresh, maxPct int
 		allowed              bool
 	}{
-		{1, 9, 10, true}, {1, 8, 10, false}, {1, 9, 0, true}, {2, 9, 0, false}, // 10 % unless it is set
-		{1, 0, 99, false}, {1, 0, 100, true}, {0, 0, 10, true}, {50, 50, 50, true}, {51, 50, 50, false},
+		{1, 9, 10, true}, {1, 8, 10, false}, {1, 0, 99, false}, {1, 0, 100, true}, {0, 0, 10, true}, {50, 50, 50, true},
+		{51, 50, 50, false},
 	} {
 		h := &hall{rows: map[string]int64{"999": 0}, generation: 10}
 		for i := range c.fresh {
@@ -238,10 +238,10 @@ func TestTheShareOfVanishedRowsIsLimited(t *testing.T) {
 			h.rows[strconv.Itoa(1000+i)] = 3
 		}
 		cfg := h.config()
-		cfg.MaxPct = c.maxPct
+		cfg.VanishedPct = c.maxPct
 		_, err := h.run(t, cfg)
 		left := len(h.rows) - c.fresh - 1
-		if c.allowed && (err != nil || left != 0) || !c.allowed && (!errors.Is(err, ErrTooManyVanished) || left != c.stale) {
+		if c.allowed && (err != nil || left != 0) || !c.allowed && (!errors.Is(err, flush.ErrTooManyVanished) || left != c.stale) {
 			t.Errorf("%+v: %d stale rows are left, %v", c, left, err)
 		}
 	}
@@ -249,7 +249,7 @@ func TestTheShareOfVanishedRowsIsLimited(t *testing.T) {
 
 func TestASweepAsksAgainAfterALostAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // retries wait
-		h := &hall{rows: map[string]int64{"3": 5}, generation: 10, staleErrs: []error{ErrTransient, ErrTransient}}
+		h := &hall{rows: map[string]int64{"3": 5}, generation: 10, staleErrs: []error{flush.ErrTransient, flush.ErrTransient}}
 		if _, err := h.run(t, h.config()); err != nil || h.ids() != "" {
 			t.Errorf("rows %s, %v", h.ids(), err)
 		}
@@ -257,17 +257,17 @@ func TestASweepAsksAgainAfterALostAnswer(t *testing.T) {
 }
 
 func TestASweepEndsWithTheLeadership(t *testing.T) {
-	for _, step := range []Step{StepBeforeSweep, StepStaleCounted, StepStaleRead, StepRechecked} {
+	for _, step := range []string{"before-sweep", "stale-counted", "stale-read", "rechecked"} {
 		h := &hall{rows: map[string]int64{"3": 5, "4": 5}, generation: 10, limit: 1}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cfg := h.config()
 		over := errors.New("leadership is over")
-		cfg.Observe = func(s Step) error {
+		cfg = observed(cfg, func(s string) error {
 			if s == step {
 				cancel(over)
 			}
 			return nil
-		}
+		})
 		_, err := mustNew(t, cfg).Run(ctx, &fakeLead{owner: "o", epoch: 1})
 		if !errors.Is(err, over) || len(h.rows) != 2 {
 			t.Errorf("%s: rows %s, %v", step, h.ids(), err)
@@ -277,17 +277,18 @@ func TestASweepEndsWithTheLeadership(t *testing.T) {
 
 // The key must tell the record, or a row that is alive could be deleted.
 func TestASweepIsRefusedWhereARowDoesNotTellItsRecord(t *testing.T) {
-	with := func(change func(c *Config, t *Table)) error {
-		table := Table{Name: "rows", Unique: [][]string{{"b", "a"}}, Columns: []Column{
-			{Name: "a", Kind: KindText}, {Name: "b", Kind: KindInteger, Bits: 32}, {Name: "v", Kind: KindText, Nullable: true},
-			{Name: "gen", Kind: KindInteger, Bits: 64, Nullable: true},
+	with := func(change func(c *flush.Config, t *row.Table)) error {
+		table := row.Table{Name: "rows", Unique: [][]string{{"b", "a"}}, Columns: []row.Column{
+			{Name: "a", Kind: row.KindText}, {Name: "b", Kind: row.KindInteger, Bits: 32}, {Name: "v", Kind: row.KindText, Nullable: true},
+			{Name: "gen", Kind: row.KindInteger, Bits: 64, Nullable: true},
 		}}
 		h := &hall{}
 		cfg := h.config()
-		cfg.Inputs = Inputs{Names: []string{"a", "b", InputKey, InputMember, InputScore, InputValue, InputGeneration}, Fields: true}
-		cfg.Mapping.Key, cfg.Mapping.Columns = []string{"a", "b"}, map[string]ColumnSpec{"a": {}, "b": {}, "v": {}}
+		cfg.Inputs = row.Inputs{Names: []string{"a", "b", row.InputKey, row.InputMember, row.InputScore, row.InputValue,
+			row.InputGeneration}, Fields: true}
+		cfg.Mapping.Key, cfg.Mapping.Columns = []string{"a", "b"}, map[string]mapping.ColumnSpec{"a": {}, "b": {}, "v": {}}
 		change(&cfg, &table)
-		m, err := Compile(cfg.Mapping, table, cfg.Inputs)
+		m, err := mapping.Compile(cfg.Mapping, table, cfg.Inputs)
 		if err != nil {
 			return err
 		}
@@ -296,21 +297,23 @@ func TestASweepIsRefusedWhereARowDoesNotTellItsRecord(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		err = p.compileSweep(m, sources)
-		if err == nil && (m.vanished.plan.Columns[0].Name != "b" || m.vanished.plan.Columns[2].Name != "gen") {
-			t.Errorf("the columns are not in the order of the index: %+v", m.vanished.plan.Columns)
+		v, err := p.CompileSweep(m, sources)
+		if err == nil && (v.Plan().Columns[0].Name != "b" || v.Plan().Columns[2].Name != "gen") {
+			t.Errorf("the columns are not in the order of the index: %+v", v.Plan().Columns)
 		}
 		return err
 	}
-	spec := func(column, from, as string) func(*Config, *Table) {
-		return func(c *Config, _ *Table) { c.Mapping.Columns[column] = ColumnSpec{From: from, Type: as} }
+	spec := func(column, from, as string) func(*flush.Config, *row.Table) {
+		return func(c *flush.Config, _ *row.Table) {
+			c.Mapping.Columns[column] = mapping.ColumnSpec{From: from, Type: as}
+		}
 	}
-	kind := func(k Kind) func(*Config, *Table) {
-		return func(_ *Config, t *Table) { t.Columns[0].Kind = k }
+	kind := func(k row.Kind) func(*flush.Config, *row.Table) {
+		return func(_ *flush.Config, t *row.Table) { t.Columns[0].Kind = k }
 	}
-	for what, change := range map[string]func(*Config, *Table){
-		"captures": func(*Config, *Table) {}, "the key": spec("a", InputKey, ""), "a member": spec("a", InputMember, ""),
-		"bytes": kind(KindBytes), "uuid": kind(KindUUID), "a text as uuid in a text": spec("a", "a", "text"),
+	for what, change := range map[string]func(*flush.Config, *row.Table){
+		"captures": func(*flush.Config, *row.Table) {}, "the key": spec("a", row.InputKey, ""), "a member": spec("a", row.InputMember, ""),
+		"bytes": kind(row.KindBytes), "uuid": kind(row.KindUUID), "a text as uuid in a text": spec("a", "a", "text"),
 	} {
 		if err := with(change); err != nil {
 			t.Errorf("%s: %v", what, err)
@@ -318,55 +321,38 @@ func TestASweepIsRefusedWhereARowDoesNotTellItsRecord(t *testing.T) {
 	}
 	for _, c := range []struct {
 		what, says string
-		change     func(*Config, *Table)
+		change     func(*flush.Config, *row.Table)
 	}{
 		{"a field in the key", `"a" of ` + "`key`" + ` is made from name`, spec("a", "name", "")},
-		{"a score in the key", "no record can be looked for", spec("a", InputScore, "")},
-		{"a value in the key", "no record can be looked for", spec("a", InputValue, "")},
-		{"a time in the key", "the text in Redis cannot be told", kind(KindTimestamp)},
-		{"a fraction in the key", "the text in Redis cannot be told", kind(KindNumeric)},
+		{"a score in the key", "no record can be looked for", spec("a", row.InputScore, "")},
+		{"a value in the key", "no record can be looked for", spec("a", row.InputValue, "")},
+		{"a time in the key", "the text in Redis cannot be told", kind(row.KindTimestamp)},
+		{"a fraction in the key", "the text in Redis cannot be told", kind(row.KindNumeric)},
 		{"a truth in the key", "the text in Redis cannot be told", spec("b", "b", "boolean")},
-		{"no generation", "needs `generation`", func(c *Config, _ *Table) { c.Mapping.Generation = "" }},
-		{"no such generation", `"none" does not exist`, func(c *Config, _ *Table) { c.Mapping.Generation = "none" }},
-		{"a narrow generation", "64 bits", func(_ *Config, t *Table) { t.Columns[3].Bits = 32 }},
-		{"a generation of text", "64 bits", func(_ *Config, t *Table) { t.Columns[3].Kind = KindText }},
-		{"a generation in the key", "cannot be part of the key", func(c *Config, _ *Table) { c.Mapping.Generation = "b" }},
-		{"a generation from elsewhere", "something else", func(c *Config, _ *Table) { c.Mapping.Columns["gen"] = ColumnSpec{From: "x"} }},
-		{"no scan", "only a scan", func(c *Config, _ *Table) { c.Inputs.Names = []string{"a", "b"} }},
-		{"another source", "is for a scan", func(c *Config, _ *Table) {
-			c.NewSources = func([]string) ([]Source, error) { return []Source{&fakeHashes{}}, nil }
+		{"no generation", "needs `generation`", func(c *flush.Config, _ *row.Table) { c.Mapping.Generation = "" }},
+		{"no such generation", `"none" does not exist`, func(c *flush.Config, _ *row.Table) { c.Mapping.Generation = "none" }},
+		{"a narrow generation", "64 bits", func(_ *flush.Config, t *row.Table) { t.Columns[3].Bits = 32 }},
+		{"a generation of text", "64 bits", func(_ *flush.Config, t *row.Table) { t.Columns[3].Kind = row.KindText }},
+		{"a generation in the key", "cannot be part of the key", func(c *flush.Config, _ *row.Table) { c.Mapping.Generation = "b" }},
+		{"a generation from elsewhere", "something else", func(c *flush.Config,
+			_ *row.Table) {
+			c.Mapping.Columns["gen"] = mapping.ColumnSpec{From: "x"}
 		}},
-		{"a sink that cannot", "needs a database", func(c *Config, _ *Table) { c.Sink = &fakeSink{} }},
+		{"no scan", "only a scan", func(c *flush.Config, _ *row.Table) { c.Inputs.Names = []string{"a", "b"} }},
+		{"another source", "is for a scan", func(c *flush.Config, _ *row.Table) {
+			c.NewSources = func([]string) ([]flush.Source, error) { return []flush.Source{&fakeHashes{}}, nil }
+		}},
+		{"a sink that cannot", "needs a database", func(c *flush.Config, _ *row.Table) { c.Sink = struct{ flush.Sink }{} }},
 	} {
 		if err := with(c.change); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v; want an error that says %q", c.what, err, c.says)
 		}
 	}
-	if _, err := New(Config{Vanished: "perhaps"}); err == nil || !strings.Contains(err.Error(), `vanished: "perhaps"`) {
-		t.Error(err)
-	}
 }
 
-func TestTextsOfARowAreThoseOfItsRecord(t *testing.T) {
-	v := &vanished{inputs: []int{2, 0}, plan: Plan{Key: []int{0, 1}, Columns: []PlanColumn{
-		{Column: Column{Name: "k", Kind: KindText, Padded: true}}, {Column: Column{Name: "gen", Kind: KindInteger}},
-	}}}
-	for _, c := range v.plan.Columns {
-		read, _ := newReader(c.Kind, c.Column, OpSet, "")
-		v.reads = append(v.reads, read)
-	}
-	r := v.record([]string{"a b  ", "7"}, 3)
-	if want := []Raw{{"7", true}, {}, {"a b", true}}; !slices.Equal(r.Inputs, want) || !r.Gone {
-		t.Errorf("record %+v", r)
-	}
-	row, err := v.row(r)
-	if err != nil || !row.Delete || row.Values[0].Text() != "a b" || row.Values[1].Int() != 7 {
-		t.Errorf("row %+v, %v", row, err)
-	}
-	if _, err := v.row(v.record([]string{"a", "seven"}, 3)); err == nil || !strings.Contains(err.Error(), `"gen"`) {
-		t.Errorf("a row that no scan has written: %v", err)
-	}
-	if text := fmt.Sprint((&TooManyVanishedError{Source: "s", Table: "t", Stale: 3, All: 4, MaxPct: 10})); !strings.Contains(text, "3 of 4") {
+func TestTooManyVanishedRowsAreCounted(t *testing.T) {
+	if text := fmt.Sprint((&flush.TooManyVanishedError{Source: "s", Table: "t", Stale: 3, All: 4, MaxPct: 10})); !strings.Contains(text,
+		"3 of 4") {
 		t.Error(text)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/shopspring/decimal"
+
+	"baton/internal/flush/row"
 )
 
 // A mark is the total that the database has of a counter, as plain decimal digits,
@@ -27,7 +29,9 @@ func parseMark(mark string) (known, refused string, err error) {
 		return "", refused, nil
 	}
 	if known, err = readTotal(known); err != nil {
-		return "", "", fmt.Errorf("%w: has somebody else written it? Put it right in the table of positions, or delete its row to have the counter added from zero", err)
+		return "", "", fmt.Errorf("%w: has somebody else written it? Put it right in the table of positions, or delete its row "+
+			"to have the "+
+			"counter added from zero", err)
 	}
 	return known, refused, nil
 }
@@ -37,18 +41,12 @@ func readTotal(s string) (string, error) {
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
 		return strconv.FormatInt(n, 10), nil
 	}
-	written, ok := scanDecimal(s)
-	if !ok {
-		return "", fmt.Errorf("%s is not a decimal number", quote(s))
+	plain, err := row.PlainDecimal(s)
+	if err != nil {
+		return "", err
 	}
-	d, ok := written.unshifted()
-	if !ok {
-		return "", fmt.Errorf("%s has an exponent beyond %d", quote(s), maxShift)
-	}
-	d.fraction = strings.TrimRight(d.fraction, "0")
-	plain := d.plain()
 	if len(plain) > maxTotal {
-		return "", fmt.Errorf("%s has more than %d digits", quote(s), maxTotal)
+		return "", fmt.Errorf("%s has more than %d digits", row.Quote(s), maxTotal)
 	}
 	return plain, nil
 }

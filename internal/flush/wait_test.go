@@ -1,4 +1,4 @@
-package flush
+package flush_test
 
 import (
 	"context"
@@ -8,11 +8,13 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"baton/internal/flush"
 )
 
 // idleSource has no work until it is given some.
 type idleSource struct {
-	Source
+	flush.Source
 	backlog atomic.Int64
 	asked   atomic.Int64
 	err     error
@@ -43,16 +45,10 @@ func (w *idleWaiter) Wait(ctx context.Context) error {
 	}
 }
 
-func pipelineOf(sources ...Source) *Pipeline {
-	p := &Pipeline{}
-	p.compiled.Store(&compiled{sources: sources})
-	return p
-}
-
 func newWaiter() *idleWaiter { return &idleWaiter{work: make(chan error, 1)} }
 
 // waitFor waits in the background, and returns what comes of it with how long it took.
-func waitFor(ctx context.Context, p *Pipeline) <-chan error {
+func waitFor(ctx context.Context, p *flush.Pipeline) <-chan error {
 	done := make(chan error, 1)
 	go func() { done <- p.Wait(ctx) }()
 	synctest.Wait()
@@ -66,7 +62,7 @@ func TestWaitEndsWithTheFirstSourceThatHasWorkAndLeavesNothingBehind(t *testing.
 			"a source that waits":    func() { b.work <- nil },
 			"a source that is asked": func() { c.backlog.Store(1) },
 		} {
-			done := waitFor(t.Context(), pipelineOf(a, c, b))
+			done := waitFor(t.Context(), flush.PipelineOf(a, c, b))
 			time.Sleep(time.Minute)
 			began := time.Now()
 			give()
@@ -88,7 +84,7 @@ func TestWaitAsksLessOftenWhenNothingComesForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &idleSource{}
 		ctx, cancel := context.WithCancelCause(t.Context())
-		done := waitFor(ctx, pipelineOf(s))
+		done := waitFor(ctx, flush.PipelineOf(s))
 		time.Sleep(10 * time.Second)
 		if n := s.asked.Load(); n < 95 || n > 105 {
 			t.Errorf("asked %d times in the first 10 s", n)
@@ -111,18 +107,19 @@ func TestWaitTellsOfASourceThatCannotBeAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, s := newWaiter(), &idleSource{}
 		w.work <- errors.New("connection refused")
-		if err := pipelineOf(w, s).Wait(t.Context()); err == nil || !strings.Contains(err.Error(), "wait for work in users: connection refused") {
+		if err := flush.PipelineOf(w, s).Wait(t.Context()); err == nil ||
+			!strings.Contains(err.Error(), "wait for work in users: connection refused") {
 			t.Errorf("of one that waits: %v", err)
 		}
 		s.err = errors.New("loading")
-		if err := pipelineOf(newWaiter(), s).Wait(t.Context()); err == nil || !strings.Contains(err.Error(), "users: loading") {
+		if err := flush.PipelineOf(newWaiter(), s).Wait(t.Context()); err == nil || !strings.Contains(err.Error(), "users: loading") {
 			t.Errorf("of one that is asked: %v", err)
 		}
 	})
 }
 
 func TestWaitLeavesItToTheRunToLookAtWhatIsNotKnownYet(t *testing.T) {
-	if err := (&Pipeline{}).Wait(t.Context()); err != nil {
+	if err := (&flush.Pipeline{}).Wait(t.Context()); err != nil {
 		t.Error(err)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"baton/internal/flush/row"
 )
 
 // ErrDecreased says that a total is lower than what the database has of it, and nobody has
@@ -47,7 +49,7 @@ const (
 	totalsBytes = 8 << 20
 )
 
-// totals is a source of totals as a run reads it (Inputs.Watermark): it delivers how
+// totals is a source of totals as a run reads it (row.ByMark): it delivers how
 // much every counter has grown since the mark that the database has of it, and the
 // new mark. Both are written in one transaction, which is why nothing is added twice
 // or left out whatever ends in between: the next pass starts from the mark that was
@@ -83,9 +85,9 @@ type totalsPage struct {
 }
 
 // totals makes of a source of totals one of differences.
-func (r *run) totals(source Source) Source {
+func (r *run) totals(source Source) Releaser {
 	return &totals{
-		Source: source, run: r, value: slices.Index(r.m.Inputs(), InputValue),
+		Source: source, run: r, value: slices.Index(r.m.Inputs(), row.InputValue),
 		filling:  make([]*totalsPage, max(1, r.cfg.Lanes)),
 		underway: map[string]underway{},
 	}
@@ -143,7 +145,7 @@ func (t *totals) page(ctx context.Context, p Page, yield func(Page) error) error
 
 // seen finds the marks of records. What is under way must be looked up before the
 // database is asked: afterwards it may be in neither, if it was committed meanwhile.
-func (t *totals) seen(ctx context.Context, records []Record) (names []string, seen map[string]string, err error) {
+func (t *totals) seen(ctx context.Context, records []row.Record) (names []string, seen map[string]string, err error) {
 	names, seen = make([]string, len(records)), make(map[string]string, len(records))
 	ask := make([]string, 0, len(records))
 	t.mu.Lock()
@@ -177,7 +179,7 @@ func (t *totals) seen(ctx context.Context, records []Record) (names []string, se
 
 // add puts a difference into the page of its lane. A counter always has the same
 // lane: of two of its marks the later one must be written last.
-func (t *totals) add(r Record, m Mark, yield func(Page) error) error {
+func (t *totals) add(r row.Record, m Mark, yield func(Page) error) error {
 	lane := 0
 	if len(t.filling) > 1 {
 		h := fnv.New32a()
@@ -207,7 +209,7 @@ func (t *totals) add(r Record, m Mark, yield func(Page) error) error {
 }
 
 // own copies a record: it would keep all of the page that it came with.
-func (b *totalsPage) own(r Record) Record {
+func (b *totalsPage) own(r row.Record) row.Record {
 	r.Key = strings.Clone(r.Key)
 	r.Inputs = slices.Clone(r.Inputs)
 	b.bytes += 2 * len(r.Key) // its mark's name has it too
@@ -233,7 +235,7 @@ func (t *totals) deliver(lane int, yield func(Page) error) error {
 //
 // What is no number has no difference. It becomes a dead letter without any, once:
 // the mark stays where it is and notes what was refused.
-func (t *totals) settle(r *Record, seen string) (next string, changed bool, err error) {
+func (t *totals) settle(r *row.Record, seen string) (next string, changed bool, err error) {
 	known, refused, err := parseMark(seen)
 	if err != nil {
 		return "", false, err
@@ -247,7 +249,9 @@ func (t *totals) settle(r *Record, seen string) (next string, changed bool, err 
 		if err == nil {
 			return t.grown(r, known, total)
 		}
-		r.Err = fmt.Errorf("%w, so it was not added; nothing will be lost by dropping this letter: once the counter is a number again, all beyond %s is added", err, cmp.Or(known, "0"))
+		r.Err = fmt.Errorf("%w, so it was not added; nothing will be lost by dropping this letter: once the counter is a number "+
+			"again, all "+
+			"beyond %s is added", err, cmp.Or(known, "0"))
 	}
 	sum := sha256.Sum256([]byte(raw.Text + "\x00" + r.Err.Error()))
 	if refusal := fmt.Sprintf("%x", sum[:8]); refusal != refused {
@@ -256,7 +260,7 @@ func (t *totals) settle(r *Record, seen string) (next string, changed bool, err 
 	return "", false, nil
 }
 
-func (t *totals) grown(r *Record, known, total string) (next string, changed bool, err error) {
+func (t *totals) grown(r *row.Record, known, total string) (next string, changed bool, err error) {
 	difference, sign := subtract(total, cmp.Or(known, "0"))
 	switch {
 	case sign == 0:
@@ -296,7 +300,9 @@ func (d *decreases) err(source string) error {
 	if d.count > 1 {
 		more = fmt.Sprintf(" (and %d more)", d.count-1)
 	}
-	return fmt.Errorf("%w: counter %s%s of %s is %s, and the database has %s of it: was Redis restored from an earlier state, or was the counter reset? "+
-		"It was left alone and all others were flushed. Set `on_decrease: subtract` to take off what is missing, `on_decrease: restart` if counters begin again at zero, or put the counter right",
-		ErrDecreased, quote(d.key), more, source, d.total, d.known)
+	return fmt.Errorf("%w: counter %s%s of %s is %s, and the database has %s of it: was Redis restored from an earlier state, or was the "+
+		"counter reset? "+
+		"It was left alone and all others were flushed. Set `on_decrease: subtract` to take off what is missing, `on_decrease: "+
+		"restart` if counters begin again at zero, or put the counter right",
+		ErrDecreased, row.Quote(d.key), more, source, d.total, d.known)
 }

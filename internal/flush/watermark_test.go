@@ -1,4 +1,4 @@
-package flush
+package flush_test
 
 import (
 	"context"
@@ -9,10 +9,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/shopspring/decimal"
 	"pgregory.net/rapid"
+
+	"baton/internal/flush"
+	"baton/internal/flush/mapping"
+	"baton/internal/flush/row"
 )
 
 // fakeTotals reads memory.total as a scan does: what it has returned before may come
@@ -25,15 +30,15 @@ type fakeTotals struct {
 
 func (s *fakeTotals) Name() string { return "totals" }
 
-func (s *fakeTotals) Stage(_ context.Context, newID, _ string) (st Stage, ok bool, err error) {
+func (s *fakeTotals) Stage(_ context.Context, newID, _ string) (st flush.Stage, ok bool, err error) {
 	err = s.around("stage", func() error {
-		st, ok = Stage{ID: newID}, true
+		st, ok = flush.Stage{ID: newID}, true
 		return nil
 	})
 	return st, ok && err == nil, err
 }
 
-func (s *fakeTotals) Read(_ context.Context, _ Stage, yield func(Page) error) error {
+func (s *fakeTotals) Read(_ context.Context, _ flush.Stage, yield func(flush.Page) error) error {
 	s.memory.mu.Lock()
 	fields := slices.Sorted(maps.Keys(s.total))
 	s.memory.mu.Unlock()
@@ -43,12 +48,13 @@ func (s *fakeTotals) Read(_ context.Context, _ Stage, yield func(Page) error) er
 		order = append(order, chunk, chunks[max(0, i-1)])
 	}
 	for _, chunk := range order {
-		p := Page{Part: -1}
+		p := flush.Page{Part: -1}
 		err := s.around("read", func() error {
 			s.memory.mu.Lock()
 			defer s.memory.mu.Unlock()
 			for _, f := range chunk {
-				p.Records = append(p.Records, recordFrom(s.inputs, f, map[string]string{InputField: f, InputValue: strconv.FormatInt(s.total[f], 10)}))
+				p.Records = append(p.Records, recordFrom(s.inputs, f,
+					map[string]string{row.InputField: f, row.InputValue: strconv.FormatInt(s.total[f], 10)}))
 			}
 			return nil
 		})
@@ -62,15 +68,9 @@ func (s *fakeTotals) Read(_ context.Context, _ Stage, yield func(Page) error) er
 	return nil
 }
 
-func (s *fakeTotals) Done(context.Context, Stage, Page) error {
+func (s *fakeTotals) Done(context.Context, flush.Stage, flush.Page) error {
 	return errors.New("the source is told of a page that it has not delivered")
 }
-
-func (s *fakeTotals) Discard(context.Context, Stage) error {
-	return s.around("discard", func() error { return nil })
-}
-
-func (s *fakeTotals) Backlog(context.Context) (int64, error) { return 0, nil }
 
 // listed is a source of totals that delivers just these pages; each is a list of
 // names and totals.
@@ -81,11 +81,12 @@ type listed struct {
 	between func(page int)
 }
 
-func (s *listed) Read(_ context.Context, _ Stage, yield func(Page) error) error {
+func (s *listed) Read(_ context.Context, _ flush.Stage, yield func(flush.Page) error) error {
 	for n, pairs := range s.pages {
-		p := Page{Part: -1}
+		p := flush.Page{Part: -1}
 		for i := 0; i < len(pairs); i += 2 {
-			p.Records = append(p.Records, recordFrom(s.inputs, pairs[i], map[string]string{InputField: pairs[i], InputValue: pairs[i+1]}))
+			p.Records = append(p.Records, recordFrom(s.inputs, pairs[i],
+				map[string]string{row.InputField: pairs[i], row.InputValue: pairs[i+1]}))
 		}
 		if err := yield(p); err != nil {
 			return err
@@ -102,42 +103,44 @@ type ledgerOfTotals struct {
 	t       rapid.TB
 	w       *world
 	source  *listed
-	cfg     Config
-	applied []Batch
+	cfg     flush.Config
+	applied []flush.Batch
 }
 
-func newLedgerOfTotals(t rapid.TB, kind Kind) *ledgerOfTotals {
+func newLedgerOfTotals(t rapid.TB, kind row.Kind) *ledgerOfTotals {
 	w := newWorld("totals")
-	w.db.tables["counts"] = Table{Name: "counts", Unique: [][]string{{"name"}}, Columns: []Column{
-		{Name: "name", Kind: KindText, MaxChars: 20}, {Name: "n", Kind: kind, Bits: 64},
-	}}
+	w.db.SetTable(row.Table{Name: "counts", Unique: [][]string{{"name"}}, Columns: []row.Column{
+		{Name: "name", Kind: row.KindText, MaxChars: 20}, {Name: "n", Kind: kind, Bits: 64},
+	}})
 	l := &ledgerOfTotals{t: t, w: w, source: &listed{}, cfg: w.config(nil)}
 	l.cfg.Sink = &watchedSink{fakeSink: fakeSink{base: w.db}, applied: &l.applied}
-	l.cfg.NewSources = func(inputs []string) ([]Source, error) {
+	l.cfg.NewSources = func(inputs []string) ([]flush.Source, error) {
 		l.source.inputs = inputs
-		return []Source{l.source}, nil
+		return []flush.Source{l.source}, nil
 	}
 	return l
 }
 
-// watchedSink remembers the batches, and refuses what no database takes.
+// watchedSink remembers the batches.
 type watchedSink struct {
 	fakeSink
-	applied *[]Batch
+	mu      sync.Mutex
+	applied *[]flush.Batch
 }
 
-func (s *watchedSink) Apply(ctx context.Context, f Fence, p *Plan, b Batch) (Outcome, error) {
-	seen := map[string]bool{}
-	for _, m := range b.Marks {
-		if seen[m.Name] {
-			return Outcome{}, fmt.Errorf("mark %q twice in one batch", m.Name)
-		}
-		seen[m.Name] = true
-	}
-	s.base.mu.Lock()
+func (s *watchedSink) Apply(ctx context.Context, f flush.Fence, p *row.Plan, b flush.Batch) (flush.Outcome, error) {
+	s.mu.Lock()
 	*s.applied = append(*s.applied, b)
-	s.base.mu.Unlock()
+	s.mu.Unlock()
 	return s.fakeSink.Apply(ctx, f, p, b)
+}
+
+func (l *ledgerOfTotals) compile() (*mapping.Mapping, error) {
+	table, err := l.w.db.Table(context.Background(), "counts")
+	if err != nil {
+		return nil, err
+	}
+	return mapping.Compile(l.cfg.Mapping, table, l.cfg.Inputs)
 }
 
 func (l *ledgerOfTotals) run(pages ...[]string) error {
@@ -162,8 +165,8 @@ func (l *ledgerOfTotals) check(want string) {
 		t.Helper()
 	}
 	var got []string
-	for key, row := range l.w.db.rows {
-		got = append(got, strings.TrimPrefix(key, "text ")+"="+row[1].numberText())
+	for name, n := range l.w.db.Rows("counts", "n") {
+		got = append(got, name+"="+n)
 	}
 	slices.Sort(got)
 	if s := strings.Join(got, " "); s != want {
@@ -172,7 +175,7 @@ func (l *ledgerOfTotals) check(want string) {
 }
 
 func TestTotalsAreFlushedByTheirDifference(t *testing.T) {
-	l := newLedgerOfTotals(t, KindInteger)
+	l := newLedgerOfTotals(t, row.KindInteger)
 	l.mustRun("a=5 b=7", []string{"a", "5", "b", "7", "zero", "0"})
 	l.mustRun("a=5 b=7", []string{"a", "5", "b", "7", "zero", "0"})
 	if len(l.applied) != 0 {
@@ -182,7 +185,7 @@ func TestTotalsAreFlushedByTheirDifference(t *testing.T) {
 	if rows := l.applied[0].Rows; len(rows) != 2 || l.applied[0].Part != 0 {
 		t.Errorf("batch %d has %d rows, want a and c alone", l.applied[0].Part, len(rows))
 	}
-	if got := l.w.db.marks[MarkName("totals", "a")]; got != "6" {
+	if got := l.w.db.Mark("job", flush.MarkName("totals", "a")); got != "6" {
 		t.Errorf("the mark of a is %q", got)
 	}
 }
@@ -192,7 +195,7 @@ func TestTotalsAreFlushedByTheirDifference(t *testing.T) {
 func TestCounterThatComesAgainIsAddedOnce(t *testing.T) {
 	for _, rows := range []int{1, 2, 3, 100} {
 		for _, lanes := range []int{1, 3} {
-			l := newLedgerOfTotals(t, KindInteger)
+			l := newLedgerOfTotals(t, row.KindInteger)
 			l.cfg.BatchRows, l.cfg.Lanes = rows, lanes
 			l.mustRun("a=9 b=5 c=1 d=4",
 				[]string{"a", "5", "a", "5", "b", "2", "a", "6"}, // in a page, and in the next
@@ -206,7 +209,7 @@ func TestCounterThatComesAgainIsAddedOnce(t *testing.T) {
 
 // Marks that are committed are forgotten: memory must not grow with the pass.
 func TestMarksUnderWayAreForgottenOnceTheyAreWritten(t *testing.T) {
-	l := newLedgerOfTotals(t, KindInteger)
+	l := newLedgerOfTotals(t, row.KindInteger)
 	l.cfg.BatchRows = 10
 	var pages [][]string
 	for page := range 50 {
@@ -216,21 +219,19 @@ func TestMarksUnderWayAreForgottenOnceTheyAreWritten(t *testing.T) {
 		}
 		pages = append(pages, pairs)
 	}
-	r := &run{Pipeline: mustNew(t, l.cfg)}
-	m, err := Compile(l.cfg.Mapping, l.w.db.tables["counts"], l.cfg.Inputs)
+	m, err := l.compile()
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.m, r.fence = m, Fence{Job: "job"}
 	l.source.inputs, l.source.pages = m.Inputs(), pages
-	s := r.totals(l.source).(*totals)
-	var waiting []Page
-	err = s.Read(context.Background(), Stage{}, func(p Page) error {
+	s := flush.TotalsOf(mustNew(t, l.cfg), m, l.source)
+	var waiting []flush.Page
+	err = s.Read(context.Background(), flush.Stage{}, func(p flush.Page) error {
 		if waiting = append(waiting, p); len(waiting) == 3 { // the writer is two pages behind
-			_ = s.Done(context.Background(), Stage{}, waiting[0])
+			_ = s.Done(context.Background(), flush.Stage{}, waiting[0])
 			waiting = waiting[1:]
 		}
-		if n := len(s.underway); n > 30 {
+		if n := s.Underway(); n > 30 {
 			t.Fatalf("%d marks are held", n)
 		}
 		return nil
@@ -239,24 +240,10 @@ func TestMarksUnderWayAreForgottenOnceTheyAreWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range waiting {
-		_ = s.Done(context.Background(), Stage{}, p)
+		_ = s.Done(context.Background(), flush.Stage{}, p)
 	}
-	if len(s.underway) != 0 {
-		t.Errorf("%d marks are held after the pass", len(s.underway))
-	}
-}
-
-// A page that is done must not take the mark of a later one with it.
-func TestMarkOfALaterPageOutlivesAnEarlierOne(t *testing.T) {
-	s := &totals{underway: map[string]underway{}}
-	s.underway["a"] = underway{"9", 2}
-	_ = s.Done(context.Background(), Stage{}, Page{Part: 1, Marks: []Mark{{"a", "5"}}})
-	if s.underway["a"].value != "9" {
-		t.Error("the mark of part 2 went with part 1")
-	}
-	_ = s.Done(context.Background(), Stage{}, Page{Part: 2, Marks: []Mark{{"a", "9"}}})
-	if len(s.underway) != 0 {
-		t.Error("the mark stayed")
+	if s.Underway() != 0 {
+		t.Errorf("%d marks are held after the pass", s.Underway())
 	}
 }
 
@@ -266,8 +253,8 @@ type lateSink struct {
 	late func()
 }
 
-func (s *lateSink) Positions(ctx context.Context, f Fence, shards []string) ([]string, error) {
-	found, err := s.fakeSink.Positions(ctx, f, shards)
+func (s *lateSink) Marks(ctx context.Context, f flush.Fence, names []string) ([]string, error) {
+	found, err := s.fakeSink.Marks(ctx, f, names)
 	s.late()
 	return found, err
 }
@@ -275,37 +262,38 @@ func (s *lateSink) Positions(ctx context.Context, f Fence, shards []string) ([]s
 // The page before may be committed, and its marks forgotten, while the database answers
 // with what was before that.
 func TestMarkThatIsCommittedWhileMarksAreReadCounts(t *testing.T) {
-	l := newLedgerOfTotals(t, KindInteger)
+	l := newLedgerOfTotals(t, row.KindInteger)
 	l.cfg.BatchRows = 1
 	l.source.pages = [][]string{{"a", "5"}, {"a", "5", "b", "1"}}
 	sink := &lateSink{fakeSink: fakeSink{base: l.w.db}}
 	l.cfg.Sink = sink
-	r := &run{Pipeline: mustNew(t, l.cfg)}
-	m, err := Compile(l.cfg.Mapping, l.w.db.tables["counts"], l.cfg.Inputs)
+	m, err := l.compile()
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.m, l.source.inputs = m, m.Inputs()
-	s := r.totals(l.source)
-	var pages []Page
+	l.source.inputs = m.Inputs()
+	s := flush.TotalsOf(mustNew(t, l.cfg), m, l.source)
+	var pages []flush.Page
+	committed := 0
 	sink.late = func() {
+		committed += len(pages)
 		for _, p := range pages {
 			for _, m := range p.Marks {
-				l.w.db.marks[m.Name] = m.Value
+				l.w.db.SetMark("job", m.Name, m.Value)
 			}
-			_ = s.Done(context.Background(), Stage{}, p)
+			_ = s.Done(context.Background(), flush.Stage{}, p)
 		}
 	}
-	if err := s.Read(context.Background(), Stage{}, func(p Page) error { pages = append(pages, p); return nil }); err != nil {
+	if err := s.Read(context.Background(), flush.Stage{}, func(p flush.Page) error { pages = append(pages, p); return nil }); err != nil {
 		t.Fatal(err)
 	}
-	if len(pages) != 2 || pages[1].Records[0].Key != "b" {
-		t.Errorf("pages: %+v", pages)
+	if committed != 1 || len(pages) != 2 || pages[1].Records[0].Key != "b" {
+		t.Errorf("%d pages were committed meanwhile; pages: %+v", committed, pages)
 	}
 }
 
 func TestBatchesOfTotalsAreNumberedAndBounded(t *testing.T) {
-	l := newLedgerOfTotals(t, KindInteger)
+	l := newLedgerOfTotals(t, row.KindInteger)
 	l.cfg.BatchRows = 2
 	l.mustRun("a=1 b=1 c=1 d=1 e=1", []string{"a", "1", "b", "1", "c", "1"}, []string{"d", "1"}, []string{"e", "1"})
 	for i, b := range l.applied {
@@ -316,7 +304,7 @@ func TestBatchesOfTotalsAreNumberedAndBounded(t *testing.T) {
 	if len(l.applied) != 3 {
 		t.Errorf("%d batches", len(l.applied))
 	}
-	long := strings.Repeat("x", totalsBytes/4)
+	long := strings.Repeat("x", flush.TotalsBytes/4)
 	l.cfg.BatchRows = 100
 	_ = l.run([]string{"1" + long, "1", "2" + long, "1", "3" + long, "1", "4" + long, "1"})
 	if len(l.applied) < 2 {
@@ -326,23 +314,24 @@ func TestBatchesOfTotalsAreNumberedAndBounded(t *testing.T) {
 
 func TestTotalThatDecreasedStopsOrSubtractsOrRestarts(t *testing.T) {
 	for _, c := range []struct {
-		on   OnDecrease
+		on   flush.OnDecrease
 		want string
 	}{
 		{"", "a=10 b=10 c=1 d=2"},
-		{DecreaseStop, "a=10 b=10 c=1 d=2"},
-		{DecreaseSubtract, "a=7 b=-2 c=1 d=2"},
-		{DecreaseRestart, "a=17 b=8 c=1 d=2"},
+		{flush.DecreaseStop, "a=10 b=10 c=1 d=2"},
+		{flush.DecreaseSubtract, "a=7 b=-2 c=1 d=2"},
+		{flush.DecreaseRestart, "a=17 b=8 c=1 d=2"},
 	} {
-		l := newLedgerOfTotals(t, KindInteger)
+		l := newLedgerOfTotals(t, row.KindInteger)
 		l.cfg.OnDecrease = c.on
 		l.mustRun("a=10 b=10", []string{"a", "10", "b", "10"})
 		err := l.run([]string{"c", "1", "a", "7", "b", "-2", "d", "2"})
-		if stop := c.on == "" || c.on == DecreaseStop; stop != errors.Is(err, ErrDecreased) || err != nil && !stop {
+		if stop := c.on == "" || c.on == flush.DecreaseStop; stop != errors.Is(err, flush.ErrDecreased) || err != nil && !stop {
 			t.Errorf("%q: %v", c.on, err)
 		}
 		if err != nil {
-			for _, says := range []string{`"a" (and 1 more) of totals is 7`, "has 10 of it", "on_decrease: subtract", "on_decrease: restart"} {
+			for _, says := range []string{`"a" (and 1 more) of totals is 7`, "has 10 of it", "on_decrease: subtract",
+				"on_decrease: restart"} {
 				if !strings.Contains(err.Error(), says) {
 					t.Errorf("%v does not say %q", err, says)
 				}
@@ -350,14 +339,15 @@ func TestTotalThatDecreasedStopsOrSubtractsOrRestarts(t *testing.T) {
 		}
 		l.check(c.want) // the others are flushed in any case
 	}
-	if _, err := New(Config{OnDecrease: "shrug"}); err == nil || !strings.Contains(err.Error(), "on_decrease") {
+	if _, err := flush.New(flush.Config{Policy: flush.Policy{OnDecrease: "shrug"}}); err == nil ||
+		!strings.Contains(err.Error(), "on_decrease") {
 		t.Errorf("an unknown choice: %v", err)
 	}
 }
 
 // The letter has the difference and the mark goes on: replaying the letter adds it, once.
 func TestDeadLetterOfATotalHasTheDifference(t *testing.T) {
-	l := newLedgerOfTotals(t, KindInteger)
+	l := newLedgerOfTotals(t, row.KindInteger)
 	long := strings.Repeat("n", 21) // longer than its column
 	l.mustRun("a=1", []string{"a", "1", long, "5"})
 	l.mustRun("a=1", []string{"a", "1", long, "5"})
@@ -368,23 +358,23 @@ func TestDeadLetterOfATotalHasTheDifference(t *testing.T) {
 // dead compares the dead letters, which each contain one of the texts.
 func (l *ledgerOfTotals) dead(want ...string) {
 	l.t.(*testing.T).Helper()
-	if len(l.w.db.dead) != len(want) {
-		l.t.Errorf("%d dead letters, want %d: %v", len(l.w.db.dead), len(want), l.w.db.dead)
+	if len(l.w.db.Dead()) != len(want) {
+		l.t.Errorf("%d dead letters, want %d: %v", len(l.w.db.Dead()), len(want), l.w.db.Dead())
 	}
 	for _, text := range want {
 		found := false
-		for _, d := range l.w.db.dead {
+		for _, d := range l.w.db.Dead() {
 			found = found || strings.Contains(d.Record+d.Error, text)
 		}
 		if !found {
-			l.t.Errorf("no dead letter has %s: %v", text, l.w.db.dead)
+			l.t.Errorf("no dead letter has %s: %v", text, l.w.db.Dead())
 		}
 	}
 }
 
 // What is no number is told once, not at every pass, and loses nothing.
 func TestTotalThatIsNoNumberIsToldOnce(t *testing.T) {
-	l := newLedgerOfTotals(t, KindInteger)
+	l := newLedgerOfTotals(t, row.KindInteger)
 	l.mustRun("a=5", []string{"a", "5"})
 	l.mustRun("a=5 b=1", []string{"a", "many", "b", "1"})
 	l.mustRun("a=5 b=1", []string{"a", "many", "b", "1"})
@@ -396,15 +386,15 @@ func TestTotalThatIsNoNumberIsToldOnce(t *testing.T) {
 	l.mustRun("a=8 b=1 c=-2", []string{"a", "8", "c", "-2"})
 	l.dead("many", "exponent", "more than 200 digits", "NaN")
 	for _, name := range []string{"a", "c"} {
-		if mark := l.w.db.marks[MarkName("totals", name)]; strings.Contains(mark, "refused") {
+		if mark := l.w.db.Mark("job", flush.MarkName("totals", name)); strings.Contains(mark, "refused") {
 			t.Errorf("mark of %s: %q", name, mark)
 		}
 	}
 }
 
 func TestMarkThatIsNoNumberEndsTheRun(t *testing.T) {
-	l := newLedgerOfTotals(t, KindInteger)
-	l.w.db.marks[MarkName("totals", "a")] = "much"
+	l := newLedgerOfTotals(t, row.KindInteger)
+	l.w.db.SetMark("job", flush.MarkName("totals", "a"), "much")
 	err := l.run([]string{"a", "5"})
 	if err == nil || !strings.Contains(err.Error(), `mark "totals#a" of job "job"`) || !strings.Contains(err.Error(), `"much"`) {
 		t.Errorf("run: %v", err)
@@ -412,7 +402,7 @@ func TestMarkThatIsNoNumberEndsTheRun(t *testing.T) {
 }
 
 func TestDecimalTotalsAreSubtractedExactly(t *testing.T) {
-	l := newLedgerOfTotals(t, KindNumeric)
+	l := newLedgerOfTotals(t, row.KindNumeric)
 	l.mustRun("a=0.1 b=10", []string{"a", "0.1", "b", "1e1"})
 	l.mustRun("a=0.30000000000000004 b=10", []string{"a", "0.30000000000000004", "b", "10.00"})
 	l.mustRun("a=0.30000000000000004 b=10", []string{"a", "3.0000000000000004e-1", "b", "+10"})
@@ -424,17 +414,13 @@ func TestDecimalTotalsAreSubtractedExactly(t *testing.T) {
 
 // A lost fence found by reading the marks is one lost: the next run claims it anew.
 func TestFenceLostWhileMarksAreReadStopsTheRun(t *testing.T) {
-	l := newLedgerOfTotals(t, KindInteger)
+	l := newLedgerOfTotals(t, row.KindInteger)
 	p := mustNew(t, l.cfg)
 	l.source.pages = [][]string{{"a", "1"}, {"b", "1"}}
-	l.source.between = func(int) {
-		l.w.db.mu.Lock()
-		defer l.w.db.mu.Unlock()
-		l.w.db.fence = Fence{Job: "job", Epoch: 99, Owner: "another"}
-	}
+	l.source.between = func(int) { l.w.db.SetFence(flush.Fence{Job: "job", Epoch: 99, Owner: "another"}) }
 	_, err := p.Run(context.Background(), l.w.elect())
-	if !errors.Is(err, ErrFenced) || errors.As(err, new(sourceError)) || p.taken != (Fence{}) {
-		t.Errorf("run: %v; taken %+v", err, p.taken)
+	if !errors.Is(err, flush.ErrFenced) || flush.OfASource(err) || p.Taken() != (flush.Fence{}) {
+		t.Errorf("run: %v; taken %+v", err, p.Taken())
 	}
 	if len(l.applied) != 0 {
 		t.Error("something was written")
@@ -445,8 +431,8 @@ func TestMarkNamesAreNeverShared(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringMatching(`[#%a25:3]{0,6}`)
 		a, x, b, y := text.Draw(t, "source"), text.Draw(t, "key"), text.Draw(t, "other source"), text.Draw(t, "other key")
-		if (a != b || x != y) && MarkName(a, x) == MarkName(b, y) {
-			t.Errorf("%q of %q and %q of %q are both %q", x, a, y, b, MarkName(a, x))
+		if (a != b || x != y) && flush.MarkName(a, x) == flush.MarkName(b, y) {
+			t.Errorf("%q of %q and %q of %q are both %q", x, a, y, b, flush.MarkName(a, x))
 		}
 	})
 }
@@ -457,17 +443,17 @@ func TestSubtractionIsExact(t *testing.T) {
 		rapid.StringMatching(`-?[0-9]{1,25}(\.[0-9]{1,20})?(e-?[0-9]{1,2})?`))
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := number.Draw(t, "total"), number.Draw(t, "known")
-		total, errA := readTotal(a)
-		known, errB := readTotal(b)
+		total, errA := flush.ReadTotal(a)
+		known, errB := flush.ReadTotal(b)
 		if errA != nil || errB != nil {
 			t.Skip("too long")
 		}
-		got, sign := subtract(total, known)
+		got, sign := flush.Subtract(total, known)
 		want := decimal.RequireFromString(a).Sub(decimal.RequireFromString(b))
 		if !decimal.RequireFromString(got).Equal(want) || sign != want.Sign() {
 			t.Errorf("%s - %s = %s (%d), want %s", a, b, got, sign, want)
 		}
-		if again, err := readTotal(total); again != total || err != nil {
+		if again, err := flush.ReadTotal(total); again != total || err != nil {
 			t.Errorf("%s reads as %s and then as %s, %v", a, total, again, err)
 		}
 		if equal := decimal.RequireFromString(a).Equal(decimal.RequireFromString(b)); equal != (total == known) {
@@ -479,8 +465,8 @@ func TestSubtractionIsExact(t *testing.T) {
 // Random totals, pages, batches and lanes: the table is the totals of the last pass.
 func TestTotalsOfAnyPassesEndUpInTheTable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l := newLedgerOfTotals(t, KindInteger)
-		l.cfg.OnDecrease = DecreaseSubtract
+		l := newLedgerOfTotals(t, row.KindInteger)
+		l.cfg.OnDecrease = flush.DecreaseSubtract
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		totals := map[string]int64{}
 		for range rapid.IntRange(1, 4).Draw(t, "runs") {
@@ -501,9 +487,9 @@ func TestTotalsOfAnyPassesEndUpInTheTable(t *testing.T) {
 			}
 		}
 		for name, n := range totals {
-			row, ok := l.w.db.rows["text "+name]
-			if ok && row[1].Int() != n || !ok && n != 0 {
-				t.Errorf("%s is %v, want %d", name, row, n)
+			text, ok := l.w.db.Rows("counts", "n")[name]
+			if ok && text != strconv.FormatInt(n, 10) || !ok && n != 0 {
+				t.Errorf("%s is %s, want %d", name, text, n)
 			}
 		}
 	})

@@ -169,6 +169,48 @@ func TestAnUnansweredRenewalIsAskedAgainAtOnceAndMovesNothing(t *testing.T) {
 	})
 }
 
+// Where each answer takes longer than an attempt may, the next attempt waits for longer.
+func TestASlowStoreDoesNotCostTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock, _ := bubbleClock()
+		w := heartbeat.NewWindow(clock, timing, clock())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		renewed := 0
+		err := heartbeat.Keep(ctx, w, func(ctx context.Context) error {
+			select {
+			case <-time.After(3 * timing.Timeout / 2):
+				renewed++
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}, heartbeat.Options{})
+		if err != nil || renewed < 600 {
+			t.Errorf("in an hour: %v, after %d renewals", err, renewed)
+		}
+	})
+}
+
+func TestARenewalIsOverdueWhenItIsHalfAnIntervalLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock, _ := bubbleClock()
+		w := heartbeat.NewWindow(clock, timing, clock())
+		time.Sleep(3 * timing.Interval / 2)
+		if w.Overdue() {
+			t.Error("overdue after an interval and a half")
+		}
+		time.Sleep(time.Millisecond)
+		if !w.Overdue() {
+			t.Error("not overdue after more than an interval and a half")
+		}
+		w.Extend(clock())
+		if w.Overdue() {
+			t.Error("overdue although it has just been renewed")
+		}
+	})
+}
+
 func TestAStoreThatRefusesIsNotFlooded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock, _ := bubbleClock()

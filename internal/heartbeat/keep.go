@@ -42,17 +42,24 @@ type Options struct {
 // Keep renews the lease behind w until ctx ends, and returns nil then. It returns
 // ErrLost or ErrExpired when the lease is gone.
 //
+// An attempt that gets no answer in time is followed by one that has twice as long, but
+// leaves time for another: where the host or the store is slow, many short ones get none.
+//
 // Keep does not enforce the window; [Window.Guard] does, beside it.
 func Keep(ctx context.Context, w *Window, renew Renew, o Options) error {
-	wait, pause := o.Beat.wait(w), time.Duration(0)
+	wait, pause, patience := o.Beat.wait(w), time.Duration(0), w.timing.Timeout
 	for sleep(ctx, min(wait, max(w.UntilHard(), 0)), o.Now) {
 		left := w.UntilHard()
 		if left <= 0 {
 			return ErrExpired
 		}
 		sent := w.clock()
-		attempt, cancel := context.WithTimeout(ctx, min(w.timing.Timeout, left))
+		within := min(max(min(patience, left/2), w.timing.Timeout), left)
+		attempt, cancel := context.WithTimeout(ctx, within)
 		err := renew(attempt)
+		if attempt.Err() != nil {
+			patience = 2 * within
+		}
 		cancel()
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // an attempt that ctx cut short says nothing of the lease
@@ -65,7 +72,7 @@ func Keep(ctx context.Context, w *Window, renew Renew, o Options) error {
 			if !w.Extend(sent) {
 				return ErrExpired
 			}
-			wait, pause = o.Beat.wait(w), 0
+			wait, pause, patience = o.Beat.wait(w), 0, w.timing.Timeout
 		case errors.Is(err, ErrLost):
 			w.Lose()
 			return ErrLost

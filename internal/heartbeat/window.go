@@ -33,6 +33,9 @@ func NewWindow(clock Clock, timing Timing, sent Instant) *Window {
 
 func hardStop(t Timing, sent Instant) Instant { return sent.Add(t.TTL - t.Margin) }
 
+// Now is the time by the window's clock.
+func (w *Window) Now() Instant { return w.clock() }
+
 // Extend moves the window to that of the renewal sent at sent. It reports false,
 // and moves nothing, when the hard stop has passed or the lease was lost: what
 // has ended is never revived, however good the late answer looks.
@@ -68,6 +71,12 @@ func (w *Window) Lost() bool {
 
 // Trusted reports whether the holder may start something: before the soft stop.
 func (w *Window) Trusted() bool { return w.UntilSoft() > 0 }
+
+// Overdue reports whether the renewal that should have come last has not been answered for
+// half an interval, and more.
+func (w *Window) Overdue() bool {
+	return w.UntilHard() < w.timing.TTL-w.timing.Margin-w.timing.Interval*3/2
+}
 
 // UntilSoft is the time left to the soft stop; zero or less when it has passed or
 // the lease was lost.

@@ -1,6 +1,8 @@
 package job
 
 import (
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 )
@@ -11,40 +13,103 @@ const (
 	againMax = 30 * time.Second
 )
 
-// alwaysSchedule is "@always": the job is started when a term begins, and again
-// whenever its run has ended, until the term does. Every start is a slot of its own,
-// but none is known beforehand, and none can be missed.
-type alwaysSchedule struct{}
-
-// Next implements [Schedule]: there is no next slot.
-func (alwaysSchedule) Next(time.Time) time.Time { return time.Time{} }
-
-// Describe implements [Schedule].
-func (alwaysSchedule) Describe() string { return "all the time while leading" }
-
-// IsAlways reports whether s is "@always".
-func IsAlways(s Schedule) bool {
-	_, always := s.(alwaysSchedule)
-	return always
+// always is the machine of a job that runs all the time: it is started when the term begins,
+// and again when its run has ended. It has one run at a time, and no slot to be missed.
+type always struct {
+	wait time.Duration // before it is started again
+	anew bool          // it is started at once when its run has ended
 }
 
-// again has a job that runs all the time started again, sooner or later by how soon it
-// failed. One that lasted is not held to account for failures long ago.
-func (s *session) again(e *entry, lasted time.Duration) {
-	if e.anew {
-		s.atOnce(e)
+func (a *always) from(m *machine, at time.Time) { m.next = at }
+
+func (a *always) due(m *machine) {
+	m.next = time.Time{} // its end has it started again
+	if !m.busy() {
+		m.begin(&item{run: Run{Slot: a.slot(m), Trigger: TriggerSchedule, Attempt: 1}})
+	}
+}
+
+// slot is that of a start: now, but after all that were claimed, whatever has become of
+// the clock.
+func (a *always) slot(m *machine) time.Time {
+	return latest(m.now, m.claimed.Add(time.Millisecond)).Truncate(time.Millisecond)
+}
+
+func (a *always) endless() bool { return true }
+
+func (a *always) overlap(*machine, *item) (Reason, verdict) { return ReasonOverlap, refused }
+
+// ended has the job started again, sooner or later by how soon it failed. One that lasted
+// is not held to account for failures long ago.
+func (a *always) ended(m *machine, lasted time.Duration) {
+	switch {
+	case m.removed || m.closing || m.busy():
+		return
+	case a.anew:
+		a.atOnce(m)
+		return
+	case lasted > againMax:
+		a.wait = 0
+	}
+	a.wait = min(max(2*a.wait, againMin), againMax)
+	m.next = m.now.Add(a.wait + rand.N(a.wait/5))
+}
+
+// atOnce has the job started now.
+func (a *always) atOnce(m *machine) { a.anew, a.wait, m.next = false, 0, m.now }
+
+func (a *always) unnamed(m *machine, _ *flight, _ error) { a.ended(m, 0) }
+
+func (a *always) refused(m *machine, f *flight, err error) {
+	m.refused = err
+	if outcomeUnknown(err) {
+		m.disown(f, err)
+	}
+	if !f.item.manual() && errors.Is(err, ErrPaused) {
+		m.paused = true
+	}
+}
+
+// learn knows which start was the last, and no slots that passed.
+func (a *always) learn(m *machine, st Standing, known, _ bool) {
+	if known {
+		m.claimed = latest(m.claimed, st.Last)
+		m.closeOrphans(st.Open, true)
+	}
+}
+
+func (a *always) clockBack(*machine) {}
+
+func (a *always) left(m *machine) { m.cancelAll(errNotAlways) }
+
+func (a *always) entered(m *machine) {
+	if m.busy() {
+		a.anew, m.next = true, time.Time{} // in its turn
+	}
+}
+
+// changed ends the run, for another one, if the work has changed.
+func (a *always) changed(m *machine, old Job) {
+	switch {
+	case m.job.Version == old.Version:
+		return
+	case !m.busy():
+		a.wait = 0
 		return
 	}
-	if lasted > againMax {
-		e.wait = 0
+	a.anew = true
+	for _, f := range m.flights {
+		if f.answered { // another is as new as can be
+			m.cancelRun(f, errReloaded)
+		}
 	}
-	e.wait = min(max(2*e.wait, againMin), againMax)
-	e.next = s.now().Add(e.wait + rand.N(e.wait/5))
-	s.requeue(e)
 }
 
-// atOnce has a job that runs all the time started now.
-func (s *session) atOnce(e *entry) {
-	e.anew, e.wait, e.next = false, 0, s.now()
-	s.requeue(e)
+func (a *always) pauseChanged(m *machine, reason string) {
+	switch {
+	case reason != "":
+		m.cancelAll(fmt.Errorf("%w %s", ErrPaused, reason))
+	case m.paused && !m.busy():
+		a.atOnce(m)
+	}
 }

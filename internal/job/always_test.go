@@ -3,19 +3,20 @@ package job_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"baton/internal/job"
 	"baton/internal/job/jobtest"
+	"baton/internal/job/plan"
+	"baton/internal/job/schedule"
 )
 
 // always is a job that runs all the time.
 func always(t testing.TB, name string, work job.Func) job.Job {
 	t.Helper()
-	s, err := job.ParseSchedule("@always", nil)
+	s, err := schedule.Parse("@always", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,16 +27,6 @@ func always(t testing.TB, name string, work job.Func) job.Job {
 func lasting(ctx context.Context, _ job.Run) (job.Result, error) {
 	<-ctx.Done()
 	return job.Result{Rows: 7}, ctx.Err()
-}
-
-func TestAlwaysIsAScheduleWithoutSlots(t *testing.T) {
-	j := always(t, "flush", nothing)
-	want(t, "words", j.Schedule.Describe(), "all the time while leading")
-	want(t, "told", job.IsAlways(j.Schedule), true)
-	want(t, "another told", job.IsAlways(every(t, "flush", "1s", nothing).Schedule), false)
-	if _, err := job.ParseSchedule("@always 5s", nil); err == nil || !strings.Contains(err.Error(), "stands alone") {
-		t.Errorf("with something behind it: %v", err)
-	}
 }
 
 func TestAlwaysIsOneRunForTheWholeTerm(t *testing.T) {
@@ -183,7 +174,7 @@ func TestManualRunIsNoSlotSoThatTheTermStillCatchesUp(t *testing.T) {
 		ledger.SetLast("report", time.Now().Add(-2*time.Hour))
 		ledger.Disturb = during(jobtest.OpStandings, 0, 10*time.Second, jobtest.Fault{Lost: true})
 		j := every(t, "report", "1h", nothing)
-		j.CatchUp = job.CatchUpLatest
+		j.CatchUp = plan.CatchUpLatest
 		n := lead(t, ledger, j)
 		ledger.Ask("report", "ask-1")
 		want(t, "asked", n.RunNow(t.Context(), job.Manual{Job: "report", ID: "ask-1"}), nil)

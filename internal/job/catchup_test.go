@@ -10,15 +10,16 @@ import (
 
 	"baton/internal/job"
 	"baton/internal/job/jobtest"
+	"baton/internal/job/plan"
 )
 
 func catchingAllUp(t testing.TB, interval string, work job.Func) job.Job {
 	t.Helper()
-	return with(every(t, "flush", interval, work), func(j *job.Job) { j.CatchUp = job.CatchUpAll })
+	return with(every(t, "flush", interval, work), func(j *job.Job) { j.CatchUp = plan.CatchUpAll })
 }
 
 func TestEverySlotThatPassedIsRunInTurn(t *testing.T) {
-	for _, how := range []job.Overlap{job.OverlapForbid, job.OverlapQueueOne, job.OverlapReplace, job.OverlapAllow} {
+	for _, how := range []plan.Overlap{plan.OverlapForbid, plan.OverlapQueueOne, plan.OverlapReplace, plan.OverlapAllow} {
 		t.Run(string(how), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				time.Sleep(5 * time.Second)
@@ -103,10 +104,12 @@ func TestJobThatNothingIsKnownOfIsPutOnRecord(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		ledger := jobtest.NewLedger("me")
 		j := every(t, "flush", "1h", nothing)
-		j.CatchUp = job.CatchUpLatest
+		j.CatchUp = plan.CatchUpLatest
 		n := lead(t, ledger, j, always(t, "loop", lasting))
 		n.end()
-		want(t, "recorded", ledger.Missed(), []job.Missed{{Job: "flush", Reason: job.ReasonUnknown, First: n.start.Round(0), Slot: n.start.Round(0)}})
+		want(t, "recorded", ledger.Missed(), []job.Missed{
+			{Job: "flush", Reason: job.ReasonUnknown, First: n.start.Round(0), Slot: n.start.Round(0)},
+		})
 		want(t, "told", len(n.missed), 1)
 		want(t, "loud lines", n.logs.FilterMessageSnippet("nothing is known").Filter(loud).Len(), 0)
 		time.Sleep(time.Hour)
@@ -128,19 +131,28 @@ func lost(slot time.Time, trigger job.Trigger) job.Record {
 func TestRunThatWasLostWithItsLeader(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		rerun   bool
+		onLost  plan.OnLost
 		trigger job.Trigger
-		catchUp job.CatchUp
+		catchUp plan.CatchUp
 		slot    time.Duration // from the start of the term; slots are every 10 s
 		starts  []float64
 		tries   []int
 	}{
-		{"IsRecorded", false, job.TriggerSchedule, job.CatchUpNone, -5 * time.Second, []float64{5}, []int{1}},
-		{"IsRunAgain", true, job.TriggerSchedule, job.CatchUpNone, -5 * time.Second, []float64{-5, 5}, []int{2, 1}},
-		{"IsRunAgainThoughLaterSlotsWereMissed", true, job.TriggerCatchUp, job.CatchUpNone, -25 * time.Second, []float64{-25, 5}, []int{2, 1}},
-		{"GivesWayToALaterSlotThatIsCaughtUp", true, job.TriggerSchedule, job.CatchUpLatest, -25 * time.Second, []float64{-5, 5}, []int{1, 1}},
-		{"GoesBeforeTheSlotsThatAreCaughtUp", true, job.TriggerSchedule, job.CatchUpAll, -25 * time.Second, []float64{-25, -15, -5, 5}, []int{2, 1, 1, 1}},
-		{"IsNotRunAgainIfItWasManual", true, job.TriggerManual, job.CatchUpNone, -5 * time.Second, []float64{5}, []int{1}},
+		{"IsRecorded", plan.OnLostSkip, job.TriggerSchedule, plan.CatchUpNone, -5 * time.Second, []float64{5}, []int{1}},
+		{"IsRunAgain", plan.OnLostRerun, job.TriggerSchedule, plan.CatchUpNone, -5 * time.Second, []float64{-5, 5}, []int{2, 1}},
+		{
+			"IsRunAgainThoughLaterSlotsWereMissed", plan.OnLostRerun, job.TriggerCatchUp, plan.CatchUpNone, -25 * time.Second,
+			[]float64{-25, 5}, []int{2, 1},
+		},
+		{
+			"GivesWayToALaterSlotThatIsCaughtUp", plan.OnLostRerun, job.TriggerSchedule, plan.CatchUpLatest, -25 * time.Second,
+			[]float64{-5, 5}, []int{1, 1},
+		},
+		{
+			"GoesBeforeTheSlotsThatAreCaughtUp", plan.OnLostRerun, job.TriggerSchedule, plan.CatchUpAll, -25 * time.Second,
+			[]float64{-25, -15, -5, 5}, []int{2, 1, 1, 1},
+		},
+		{"IsNotRunAgainIfItWasManual", plan.OnLostRerun, job.TriggerManual, plan.CatchUpNone, -5 * time.Second, []float64{5}, []int{1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -148,7 +160,7 @@ func TestRunThatWasLostWithItsLeader(t *testing.T) {
 				ledger := jobtest.NewLedger("me")
 				ledger.SetOpen(lost(time.Now().Add(c.slot).Round(0), c.trigger))
 				ledger.Disturb = during(jobtest.OpFinish, 0, 2*time.Second, jobtest.Fault{ReplyLost: true})
-				j := with(every(t, "flush", "10s", nothing), func(j *job.Job) { j.Rerun, j.CatchUp = c.rerun, c.catchUp })
+				j := with(every(t, "flush", "10s", nothing), func(j *job.Job) { j.OnLost, j.CatchUp = c.onLost, c.catchUp })
 				n := lead(t, ledger, j)
 				after(9 * time.Second)
 				n.end()
@@ -179,7 +191,7 @@ func TestLostRunIsRecordedAndRunAgainWhenTheLedgerComesBack(t *testing.T) {
 		ledger := jobtest.NewLedger("me")
 		ledger.SetOpen(lost(time.Now().Add(-5*time.Second).Round(0), job.TriggerSchedule))
 		ledger.Disturb = during(jobtest.OpFinish, 0, 8*time.Second, jobtest.Fault{Lost: true})
-		n := lead(t, ledger, with(every(t, "flush", "10s", nothing), func(j *job.Job) { j.Rerun = true }))
+		n := lead(t, ledger, with(every(t, "flush", "10s", nothing), func(j *job.Job) { j.OnLost = plan.OnLostRerun }))
 		after(20 * time.Second)
 		n.end()
 		want(t, "starts", n.starts("flush"), []float64{-5, 5, 15})
@@ -191,11 +203,48 @@ func TestRunOfAlwaysThatWasLostIsRecordedOnly(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		ledger := jobtest.NewLedger("me")
 		ledger.SetOpen(lost(time.Now().Add(-time.Minute).Round(0), job.TriggerSchedule))
-		n := lead(t, ledger, with(always(t, "flush", lasting), func(j *job.Job) { j.Rerun = true }))
+		n := lead(t, ledger, with(always(t, "flush", lasting), func(j *job.Job) { j.OnLost = plan.OnLostRerun }))
 		after(time.Minute)
 		n.end()
 		want(t, "starts", n.starts("flush"), []float64{0})
 		want(t, "state", ledger.Records()[0].State, job.StateLost)
 		want(t, "pending", ledger.Retry("flush") == nil, true)
+	})
+}
+
+func TestCancelTakesARerunAwayBeforeItsLossIsOnRecord(t *testing.T) {
+	for _, op := range []jobtest.Op{jobtest.OpFinish, jobtest.OpStandings} {
+		synctest.Test(t, func(t *testing.T) {
+			time.Sleep(5 * time.Second)
+			ledger := jobtest.NewLedger("me")
+			ledger.SetOpen(lost(time.Now().Add(-5*time.Second).Round(0), job.TriggerSchedule))
+			ledger.Disturb = during(op, 0, 2*time.Second, jobtest.Fault{Lost: true})
+			n := lead(t, ledger, with(every(t, "flush", "10s", nothing), func(j *job.Job) { j.OnLost = plan.OnLostRerun }))
+			after(time.Second)
+			_, err := n.Cancel(t.Context(), "flush", "", "by alice: no use")
+			want(t, "error", err, nil)
+			after(8 * time.Second)
+			want(t, string(op)+": pending", ledger.Retry("flush") == nil, true)
+			n.end()
+			want(t, string(op)+": starts", n.starts("flush"), []float64{5})
+		})
+	}
+}
+
+func TestCancelTakesARetrialOfAnEarlierTermAwayThatIsNotKnownYet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ledger := jobtest.NewLedger("me")
+		n := lead(t, ledger, retried(t, "1h", plan.Retry{Limit: 1, Delay: 10 * time.Minute}, failing))
+		after(time.Hour + time.Minute)
+		n.end()
+		ledger.Disturb = during(jobtest.OpStandings, 0, 2*time.Second, jobtest.Fault{Lost: true})
+		n = lead(t, ledger, retried(t, "1h", plan.Retry{Limit: 1, Delay: 10 * time.Minute}, nothing))
+		after(time.Second)
+		_, err := n.Cancel(t.Context(), "flush", "", "by alice: no use")
+		want(t, "error", err, nil)
+		after(30 * time.Minute)
+		want(t, "pending", ledger.Retry("flush") == nil, true)
+		n.end()
+		want(t, "starts", len(n.starts("flush")), 0)
 	})
 }

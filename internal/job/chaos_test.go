@@ -14,6 +14,7 @@ import (
 
 	"baton/internal/job"
 	"baton/internal/job/jobtest"
+	"baton/internal/job/plan"
 )
 
 // chaos is a few nodes that share a ledger, and all that befalls them. Set
@@ -58,7 +59,8 @@ func TestEverySlotIsAccountedForWhateverHappens(t *testing.T) {
 func newChaos(t *testing.T, seed uint64) *chaos {
 	c := &chaos{
 		t: t, dice: rand.New(rand.NewPCG(seed, 1)), ledger: jobtest.NewLedger(""), begin: time.Now(),
-		starts: map[string]int{}, slots: map[string]bool{}, running: map[string]int{}, overlap: map[string]string{}, given: map[string]bool{},
+		starts: map[string]int{}, slots: map[string]bool{}, running: map[string]int{}, overlap: map[string]string{},
+		given: map[string]bool{},
 	}
 	c.ledger.Disturb = c.disturb
 	c.ledger.Forgetful = seed%2 == 0
@@ -66,13 +68,16 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 		c.clocks[i] = &wall{}
 		c.nodes[i] = job.NewRunner(c.ledger, c.newID, job.Config{Clock: c.clocks[i].now})
 	}
-	for _, how := range []job.Overlap{job.OverlapForbid, job.OverlapQueueOne, job.OverlapReplace, job.OverlapAllow} {
-		for _, up := range []job.CatchUp{job.CatchUpNone, job.CatchUpLatest, job.CatchUpAll} {
+	for _, how := range []plan.Overlap{plan.OverlapForbid, plan.OverlapQueueOne, plan.OverlapReplace, plan.OverlapAllow} {
+		for _, up := range []plan.CatchUp{plan.CatchUpNone, plan.CatchUpLatest, plan.CatchUpAll} {
 			for k, interval := range []string{"7s", "1m"} {
 				j := every(t, fmt.Sprint(how, "-", up, "-", interval), interval, c.work)
-				j.Overlap, j.CatchUp, j.Rerun = how, up, k == 0 && how != job.OverlapAllow
-				j.Retry = job.Retry{Limit: 2, Delay: time.Second, MaxDelay: 5 * time.Second}
-				if k == 1 && how == job.OverlapQueueOne {
+				j.Overlap, j.CatchUp = how, up
+				if k == 0 && how != plan.OverlapAllow {
+					j.OnLost = plan.OnLostRerun
+				}
+				j.Retry = plan.Retry{Limit: 2, Delay: time.Second, MaxDelay: 5 * time.Second}
+				if k == 1 && how == plan.OverlapQueueOne {
 					j.Jitter, j.StartingDeadline = 40*time.Second, 3*time.Minute
 				}
 				c.jobs = append(c.jobs, j)
@@ -261,7 +266,8 @@ func (c *chaos) judge() {
 			if !claimed[key] && missed[key] == "" {
 				c.t.Errorf("%s is not accounted for", key)
 			}
-			if why := missed[key]; j.CatchUp == job.CatchUpAll && j.StartingDeadline == 0 && !c.given[j.Name] && (why == job.ReasonLate || why == job.ReasonNoLeader) {
+			if why := missed[key]; j.CatchUp == plan.CatchUpAll && j.StartingDeadline == 0 && !c.given[j.Name] &&
+				(why == job.ReasonLate || why == job.ReasonNoLeader || why == job.ReasonUnknown) {
 				c.t.Errorf("%s was not caught up on: %s", key, why)
 			}
 			if c.slots[key] {
@@ -273,7 +279,7 @@ func (c *chaos) judge() {
 		for next := j.Schedule.Next(passed); !next.After(now); next = j.Schedule.Next(passed) {
 			passed = next
 		}
-		if key := slotKey(j.Name, passed, c.begin); j.CatchUp == job.CatchUpLatest && !claimed[key] {
+		if key := slotKey(j.Name, passed, c.begin); j.CatchUp == plan.CatchUpLatest && !claimed[key] {
 			c.t.Errorf("%s is the latest, and was not run", key)
 		}
 	}

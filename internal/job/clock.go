@@ -5,22 +5,20 @@ import (
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+
+	"baton/internal/job/schedule"
 )
 
-// lookAtClock notes progress, and sets the jobs right when the wall clock has jumped.
-func (s *session) lookAtClock(before looked) looked {
+// checkClock notes progress, and sets the jobs right when the wall clock has jumped.
+func (s *session) checkClock(before looked) looked {
 	now := looked{clock: time.Now(), wall: s.now()}
 	s.noteProgress(now.clock)
 	if by, jumped := clockJump(now.wall.Sub(before.wall), now.clock.Sub(before.clock)); jumped {
 		s.log.Warn("the wall clock has jumped: it was set, or the machine was suspended; "+
 			"slots that were jumped over are late, and after a jump back jobs wait until it has passed what was dealt with",
 			zap.Duration("by", by))
-		for _, e := range s.entries {
-			e.ahead = time.Time{}
-			if by < 0 {
-				s.jumpBack(e, now.wall)
-			}
-			s.requeue(e)
+		for _, p := range s.jobs {
+			s.hand(p, func(m *machine) { m.clockJumped(by) })
 		}
 	}
 	return now
@@ -29,81 +27,79 @@ func (s *session) lookAtClock(before looked) looked {
 // looked is a time by both clocks: the one that only goes forward, and the wall's.
 type looked struct{ clock, wall time.Time }
 
-// jumpBack has a job come again to the slots that are ahead once more and that nobody
+// clockJumped has a job come again to the slots that are ahead once more and that nobody
 // has claimed, or told as missed.
-func (s *session) jumpBack(e *entry, now time.Time) {
-	if e.always() || e.removed {
-		return
+func (m *machine) clockJumped(by time.Duration) {
+	m.slots.retryAfter = time.Time{}
+	if by < 0 && !m.removed {
+		m.timing.clockBack(m)
 	}
-	nominal := e.nominal(now)
-	e.letGo(nominal)
-	s.comeAgain(e, nominal)
 }
 
 // letGo forgets what waits of the slots after a time.
-func (e *entry) letGo(after time.Time) {
-	kept := e.line[:0:0]
-	for _, it := range e.line {
+func (m *machine) letGo(after time.Time) {
+	kept := m.line[:0:0]
+	for _, it := range m.line {
 		if !it.slotted() || !it.run.Slot.After(after) {
 			kept = append(kept, it)
 		}
 	}
-	e.line = kept
-	if e.backlog.until.After(after) {
-		e.backlog.until, _ = latestSlot(e.job.Schedule, e.backlog.after, after)
+	m.line = kept
+	if m.slots.backlog.Until.After(after) {
+		m.slots.backlog.Until, _ = schedule.Latest(m.job.Schedule, m.slots.backlog.After, after)
 	}
-	held := e.held[:0:0]
-	for _, m := range e.held {
-		if m.First.After(after) {
+	held := m.held[:0:0]
+	for _, missed := range m.held {
+		if missed.First.After(after) {
 			continue
 		}
-		if m.Slot.After(after) {
-			whole := m
-			m = passedOver(e.job, m.Reason, m.First.Add(-time.Nanosecond), after, time.Time{})
-			m.Slot, _ = latestSlot(e.job.Schedule, whole.First.Add(-time.Nanosecond), after)
-			m.After, m.Err = whole.After, whole.Err
+		if missed.Slot.After(after) {
+			whole := missed
+			missed = m.passedOver(missed.Reason, missed.First.Add(-time.Nanosecond), after)
+			missed.Slot, _ = schedule.Latest(m.job.Schedule, whole.First.Add(-time.Nanosecond), after)
+			missed.After, missed.Err = whole.After, whole.Err
 		}
-		held = append(held, m)
+		held = append(held, missed)
 	}
-	e.held = held
+	m.held = held
 }
 
 // goBack has a job come again to a slot that lies ahead of the ledger's clock, or to the
 // first of some: it is still to come, whatever this node's clock says. It is not
 // missed, nor is any after it.
-func (s *session) goBack(e *entry, to time.Time) {
+func (m *machine) goBack(to time.Time) {
 	before := to.Add(-time.Nanosecond)
-	e.letGo(before)
-	e.dealt = latest(e.claimed, earliest(e.dealt, before))
-	now := s.now()
-	s.comeAgain(e, e.nominal(now))
-	e.ahead = now.Add(maxSleep)
-	text := "the job's next slot lies ahead of the ledger's clock: this node's clock is wrong, or that of the ledger; " +
-		"the slot waits until they agree"
-	s.log.Log(e.misses.level(text, zapcore.WarnLevel, time.Now()), text,
-		zap.String("job", e.job.Name), zap.Time("slot", e.next), zap.Time("clock", now))
+	m.letGo(before)
+	m.slots.settledThrough = latest(m.claimed, earliest(m.slots.settledThrough, before))
+	now := m.now
+	m.comeAgain(m.nominal(now))
+	m.slots.retryAfter = now.Add(maxSleep)
+	m.do(logLine{level: zapcore.WarnLevel, seldom: true,
+		text: "the job's next slot lies ahead of the ledger's clock: this node's clock is wrong, or that of the ledger; " +
+			"the slot waits until they agree",
+		fields: []zap.Field{zap.String("job", m.job.Name), zap.Time("slot", m.next), zap.Time("clock", now)}})
 }
 
 // comeAgain has the next slot be the first that is in nobody's hands.
-func (s *session) comeAgain(e *entry, nominal time.Time) {
-	e.base = earliest(e.base, nominal) // it was told by a clock that was ahead
-	floor := latest(e.dealt, e.base)
-	if f := e.asking(); f != nil {
+func (m *machine) comeAgain(nominal time.Time) {
+	m.slots.base = earliest(m.slots.base, nominal) // it was told by a clock that was ahead
+	floor := latest(m.slots.settledThrough, m.slots.base)
+	if f := m.asking(); f != nil {
 		floor = latest(floor, f.run.Slot)
 	}
-	for _, it := range e.line {
+	for _, it := range m.line {
 		if it.slotted() {
 			floor = latest(floor, it.run.Slot)
 		}
 	}
-	for _, m := range e.held {
-		floor = latest(floor, m.Slot)
+	for _, missed := range m.held {
+		floor = latest(floor, missed.Slot)
 	}
-	if !e.backlog.empty() {
-		floor = latest(floor, e.backlog.until)
+	if !m.slots.backlog.Empty() {
+		floor = latest(floor, m.slots.backlog.Until)
 	}
-	if first := e.job.Schedule.Next(floor); e.next.IsZero() || first.Before(e.next) {
-		e.prev, e.next = time.Time{}, first
+	if first := m.job.Schedule.Next(floor); m.next.IsZero() || first.Before(m.next) {
+		m.slots.prev, m.next = time.Time{}, first
 	}
 }
 

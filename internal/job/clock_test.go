@@ -10,6 +10,7 @@ import (
 
 	"baton/internal/job"
 	"baton/internal/job/jobtest"
+	"baton/internal/job/plan"
 )
 
 // wall is a clock that can be set.
@@ -42,7 +43,7 @@ func TestClockThatIsWrongForAWhileLosesNoSlot(t *testing.T) {
 		{"ForwardAndBack", []time.Duration{2 * time.Hour, -2 * time.Hour, 0}},
 		{"BackAndForward", []time.Duration{-2 * time.Hour, 2 * time.Hour, 0}},
 	} {
-		for _, policy := range []job.CatchUp{job.CatchUpNone, job.CatchUpLatest, job.CatchUpAll} {
+		for _, policy := range []plan.CatchUp{plan.CatchUpNone, plan.CatchUpLatest, plan.CatchUpAll} {
 			t.Run(c.name+"/"+string(policy), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) { stepClock(t, c.steps, policy) })
 			})
@@ -50,7 +51,7 @@ func TestClockThatIsWrongForAWhileLosesNoSlot(t *testing.T) {
 	}
 }
 
-func stepClock(t *testing.T, steps []time.Duration, policy job.CatchUp) {
+func stepClock(t *testing.T, steps []time.Duration, policy plan.CatchUp) {
 	time.Sleep(5 * time.Minute)
 	ledger, clock := jobtest.NewLedger("me"), &wall{}
 	often := with(every(t, "often", "1m", nothing), func(j *job.Job) { j.CatchUp = policy })
@@ -84,7 +85,7 @@ func stepClock(t *testing.T, steps []time.Duration, policy job.CatchUp) {
 			at = at.UTC()
 			wasWrong := at.After(wrong) && at.Before(right.Add(-30*time.Second))
 			run, told := starts[at], missed[at]
-			mayMiss := wasWrong && policy != job.CatchUpAll
+			mayMiss := wasWrong && policy != plan.CatchUpAll
 			if run+told != 1 || told > 0 && !mayMiss {
 				t.Errorf("%s: slot %v: %d starts, told as missed %d times", j.Name, at.Sub(n.start), run, told)
 			}
@@ -119,7 +120,7 @@ func TestTermThatEndsInASuspendStartsNothingAfterIt(t *testing.T) {
 			ledger, clock := jobtest.NewLedger("me"), &wall{}
 			ledger.Clock = clock.now
 			n := leadAs(t, ledger, "me", job.Workload{Jobs: []job.Job{
-				with(every(t, "flush", "1m", nothing), func(j *job.Job) { j.CatchUp = job.CatchUpLatest })}}, clock.now)
+				with(every(t, "flush", "1m", nothing), func(j *job.Job) { j.CatchUp = plan.CatchUpLatest })}}, clock.now)
 			after(90 * time.Second)
 			clock.set(2 * time.Hour)
 			if late == 0 {
@@ -144,7 +145,7 @@ func TestTermThatBeginsWithAWrongClockDoesNotHarm(t *testing.T) {
 		clock.set(2 * time.Hour)
 		ledger.SetLast("flush", time.Now().Add(-10*time.Minute))
 		latest := func(name string) job.Job {
-			return with(every(t, name, "10m", nothing), func(j *job.Job) { j.CatchUp = job.CatchUpLatest })
+			return with(every(t, name, "10m", nothing), func(j *job.Job) { j.CatchUp = plan.CatchUpLatest })
 		}
 		n := leadAs(t, ledger, "me", job.Workload{Jobs: []job.Job{latest("flush"), latest("new")}}, clock.now)
 		after(5 * time.Minute)

@@ -3,7 +3,7 @@
 //
 // # Model
 //
-// A [Schedule] gives a job its slots: points of wall clock time that every node
+// A [schedule.Schedule] gives a job its slots: points of wall clock time that every node
 // computes alike. A [Runner] runs the jobs of one term. The term reaches it as a
 // context, which ends when nothing more may be started, and as a fencing epoch that
 // it passes on. A [Ledger], shared by all nodes, keeps the last claimed slot of every
@@ -17,6 +17,7 @@
 //	   │                                   waits, or takes the other's place, or begins too
 //	   ├──── no room (MaxConcurrent) ────► it waits; a later slot: missed: concurrency
 //	   ├──── noticed too late ───────────► missed: late, or run if the job catches up
+//	   ├──── too many runs begin ────────► it waits; a later slot: missed: late
 //	   ▼
 //	┌────────┐
 //	│ claim  │ no answer (asked again until the next slot is due)
@@ -35,10 +36,13 @@
 //
 // A slot that passes while nobody leads is found at the start of the next term, from
 // the last slot that was dealt with: by the job's CatchUp the latest one is run, or
-// each in turn, or none; the others are missed: no_leader. Slots of the new term wait
+// each in turn, or none; the others are missed: no_leader if the lock was free then, which
+// the term knows ([Term].FreeSince), and otherwise unknown: somebody led, and has not told
+// why he left them. Slots of the new term wait
 // until that is known, since the first of them would bar all earlier ones. A job of
 // which the ledger knows no slot catches nothing up: it is new, or the ledger has lost
-// its data, and nothing tells the two apart. That is put on record: unknown.
+// its data, and nothing tells the two apart. That is put on record: unknown, without a slot.
+// What is caught up on and given up after all is missed for what it waited for.
 //
 // Every miss goes to the ledger, which then knows that the slot is dealt with, too. A
 // slot is claimed only after the misses before it are on record, and a miss is recorded
@@ -48,6 +52,22 @@
 // "@always" has no slots that could pass: the job is started when a term begins, and
 // again whenever its run has ended, 1 s later at first and 30 s at most if it keeps
 // failing. Every start is claimed like a slot.
+//
+// # How it is built
+//
+// One loop (session.go, loop.go) owns the clock, the heap of jobs and everything that acts. Each
+// job is a machine without I/O (machine.go): an event is a method that changes its state and
+// gives commands (command.go), which the loop carries out when the method has returned. What
+// differs between a job with slots (slots.go) and "@always" (always.go) is behind one interface,
+// and each keeps its own state. A run has a goroutine and a type of its own (execute.go): it
+// claims, works and records, and hands the result to the loop as events. What could not be
+// recorded at once, and every miss, is in the outbox (outbox.go). The reporter (report.go,
+// tally.go) writes the log and calls the hooks.
+//
+// Policies are pure functions of package plan: catch-up, overlap, retry, lost runs.
+//
+// A slot passes these: schedule (when it is due), plan (whether it is run), slots.go (what
+// the job does about it), line.go (what it waits for), execute.go, outbox.go.
 //
 // # What operators ask
 //
@@ -63,6 +83,9 @@
 // does whose error is a [PauseError]. Slots of that time are missed, and nobody catches
 // up on them. Only a run of "@always" is ended by a pause ([Runner.Paused]), since it
 // would not end otherwise.
+//
+// [Runner.EndFirst] ends, for a term that is to end by order, the jobs that may take long
+// over it, while the others go on. If the term ends meanwhile, that ends all as ever.
 //
 // [Runner.Update] replaces the jobs of the running term at one moment; it says what of
 // them goes on.
@@ -96,7 +119,11 @@
 // # What must hold
 //
 //   - Nothing is started once the term's context has ended.
-//   - [Runner.Run] returns when, and not before, every run has returned. The lock is
-//     held until then.
+//   - [Runner.Run] returns when the work of every run has returned, never before; the lock
+//     is held until then. How runs ended is recorded while the node leads, if the ledger
+//     answers: that counts as no work.
 //   - A ledger that hangs holds up nobody but the slot that asks it.
+//   - The lease goes first: few runs begin at a time, and none while the runner is to hold
+//     back ([Config].Hold). Those that wait are unclaimed, and, if they wait until their next
+//     slot or past their deadline, missed: late.
 package job

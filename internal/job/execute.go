@@ -1,31 +1,67 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"baton/internal/job/schedule"
 )
 
-// execute is the life of one run, in a goroutine of its own: claim, run, record.
-func (s *session) execute(f *flight) {
-	err := s.claim(f)
-	if !s.mayStart(f, err) {
+// execution is a run in a goroutine of its own: it claims, works and records.
+type execution struct {
+	s     *session // of which it uses what is safe in any goroutine
+	f     *flight
+	place *place
+
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
+	asks     context.Context // ends when the claim is not to be asked for any more
+	withdraw context.CancelFunc
+	queue    Turns       // of the session, where it waits for its turn
+	turn     atomic.Bool // it has one
+	acting   bool        // the loop's: the claim is asked for, or the work goes on
+}
+
+// run is the life of the run: claim, work, record.
+func (x *execution) run() {
+	s, f := x.s, x.f
+	err := x.claim()
+	if !x.mayStart(err) {
 		return
 	}
+	defer x.leave()
 	began := time.Now()
-	rec, recorded, err := s.perform(f)
-	s.events <- func() { s.settle(f, rec, recorded, time.Since(began), err) }
+	rec := Record{Run: f.run, Started: s.now()}
+	err = x.work(&rec)
+	x.leave() // of a process that could not be started
+	rec.Finished = s.now()
+	_, pauses := errors.AsType[*PauseError](err)
+	rec.Pauses = pauses && rec.State == StateFailed
+	rec.RetryAt = retryAt(f.job, rec, err)
+	s.post(func() {
+		s.rest(x) // from here on it only tells
+		s.hand(x.place, func(*machine) { f.returned, f.again = true, !rec.RetryAt.IsZero() })
+	})
+	s.cfg.OnFinish(rec)
+	s.reports.run(&x.place.trouble, rec, err)
+	recorded := x.record(rec)
+	lasted := time.Since(began)
+	s.post(func() { s.hand(x.place, func(m *machine) { m.settle(f, rec, recorded, lasted, err) }) })
 }
 
 // mayStart tells the loop of the ledger's answer, and returns when it has been heard:
 // from then on the run counts as begun.
-func (s *session) mayStart(f *flight, err error) bool {
+func (x *execution) mayStart(err error) bool {
 	heard := make(chan struct{})
-	s.events <- func() {
-		s.answered(f, err)
+	x.s.events <- func() {
+		x.s.hand(x.place, func(m *machine) { m.answered(x.f, err) })
 		close(heard)
 	}
 	<-heard
@@ -39,12 +75,22 @@ func (s *session) mayStart(f *flight, err error) bool {
 // attempt for a slot is ever granted, unless it is this very run that asks again. If
 // the failed one was, and the ledger does not know us, the answer is ErrSlotTaken, and
 // the slot is lost rather than run twice.
-func (s *session) claim(f *flight) error {
+func (x *execution) claim() error {
+	s, f := x.s, x.f
 	var unknown error
 	for delay := retryMin; ; delay = min(2*delay, retryMax) {
-		ctx, cancel := context.WithTimeout(s.ctx, s.cfg.ClaimTimeout)
+		if err := x.awaitTurn(); err != nil {
+			return cmp.Or(unknown, err)
+		}
+		ctx, cancel := context.WithTimeout(x.asks, s.cfg.ClaimTimeout)
 		err := s.ledger.Claim(ctx, f.run)
 		cancel()
+		s.cfg.OnAttempt(f.run.Job, err)
+		if err == nil && x.queue == s.starts {
+			time.AfterFunc(longestTurn, x.leave)
+			return nil // its turn lasts until its process has begun
+		}
+		x.leave()
 		switch {
 		case err == nil || errors.Is(err, ErrNotLeader) || errors.Is(err, ErrPaused) || errors.Is(err, ErrAhead):
 			return err
@@ -55,7 +101,7 @@ func (s *session) claim(f *flight) error {
 			return fmt.Errorf("%v, maybe by an attempt of this run that got no answer: %w", err, unknown) //nolint:errorlint // see above
 		}
 		unknown = err
-		if stopped := pause(s.ctx, delay); stopped != nil {
+		if stopped := pause(x.asks, delay); stopped != nil {
 			return stopped
 		}
 		if !f.giveUp.IsZero() && !s.now().Before(f.giveUp) {
@@ -64,22 +110,9 @@ func (s *session) claim(f *flight) error {
 	}
 }
 
-// perform does the work of a claimed run and records how it ended. It returns the
-// record, whether the ledger has it, and the error of the work.
-func (s *session) perform(f *flight) (Record, bool, error) {
-	rec := Record{Run: f.run, Started: s.now()}
-	err := s.work(f.ctx, f.job, &rec)
-	rec.Finished = s.now()
-	_, pauses := errors.AsType[*PauseError](err)
-	rec.Pauses = pauses && rec.State == StateFailed
-	rec.RetryAt = retryAt(f.job, rec, err)
-	s.cfg.OnFinish(rec)
-	s.report(&f.entry.trouble, rec)
-	return rec, s.record(rec), err
-}
-
-func (s *session) work(ctx context.Context, j Job, rec *Record) error {
-	if j.Timeout > 0 && !IsAlways(j.Schedule) {
+func (x *execution) work(rec *Record) error {
+	s, ctx, j := x.s, x.ctx, x.f.job
+	if j.Timeout > 0 && !schedule.IsAlways(j.Schedule) {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, j.Timeout, ErrTimeout)
 		defer cancel()
@@ -94,16 +127,16 @@ func (s *session) work(ctx context.Context, j Job, rec *Record) error {
 	defer s.noteEnd(rec.Run)
 	s.cfg.OnStart(rec.Run)
 	var err error
-	rec.Result, err = call(ctx, j.Run, rec.Run)
+	rec.Result, err = call(withBegun(ctx, x.leave), j.Run, rec.Run)
 	rec.State, rec.Error = outcome(ctx, j, err)
 	return err
 }
 
 // recordWithin is how long the recording of an end may take. What is left of the term
 // is short: a run that took its time to end has used up some of it.
-func (s *session) recordWithin() time.Duration {
-	within := s.cfg.FinishTimeout
-	if over := s.over.Load(); over != nil {
+func (x *execution) recordWithin() time.Duration {
+	within := x.s.cfg.FinishTimeout
+	if over := x.s.over.Load(); over != nil {
 		return max(within-time.Since(*over), within/4)
 	}
 	return within
@@ -111,12 +144,14 @@ func (s *session) recordWithin() time.Duration {
 
 // record tells the ledger, also when the term is over: the end of a term is just
 // when somebody will ask what became of its runs. A job does not wait for long; the
-// clerk goes on asking.
-func (s *session) record(rec Record) bool {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), s.recordWithin())
+// outbox goes on asking.
+func (x *execution) record(rec Record) bool {
+	s, f := x.s, x.f
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), x.recordWithin())
 	defer cancel()
 	for delay := retryMin; ; delay = min(2*delay, retryMax) {
 		err := s.ledger.Finish(ctx, rec)
+		s.cfg.OnAttempt(rec.Job, err)
 		if err == nil {
 			return true
 		}
@@ -125,20 +160,22 @@ func (s *session) record(rec Record) bool {
 		}
 		if s.ctx.Err() == nil {
 			s.log.Debug("cannot record how a run ended; will try again", runFields(rec.Run, zap.Error(err))...)
-			s.clerk.record(rec, func(err error) { s.recordedLate(rec, err) })
+			s.outbox.record(rec, func(err error) { s.recordedLate(f, rec, err) })
 			return false
 		}
-		s.log.Warn("cannot record how a run ended; the history will not know",
+		s.log.Log(s.reports.loud(zapcore.WarnLevel, err), "cannot record how a run ended; the history will not know",
 			runFields(rec.Run, zap.String("state", string(rec.State)), zap.Error(err))...)
 		return false
 	}
 }
 
 // recordedLate has a run tried again whose end the ledger did not take at once.
-func (s *session) recordedLate(rec Record, err error) {
-	if e := s.entries[rec.Job]; e != nil && err == nil && s.ctx.Err() == nil {
-		s.tryAgain(e, rec)
-		s.advance(e)
+func (s *session) recordedLate(f *flight, rec Record, err error) {
+	if p := s.jobs[rec.Job]; p != nil && err == nil {
+		s.hand(p, func(m *machine) {
+			m.tryAgain(f, rec)
+			m.advance()
+		})
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"baton/internal/job"
 	"baton/internal/job/jobtest"
+	"baton/internal/job/plan"
 )
 
 // cluster is three nodes that share a ledger, and what they started.
@@ -37,14 +38,15 @@ func newCluster(t *testing.T) *cluster {
 		return fmt.Sprint(ids), nil
 	}
 	for range 3 {
-		c.runners = append(c.runners, job.NewRunner(c.ledger, newID, job.Config{ClaimTimeout: 300 * time.Millisecond, OnStart: c.noteStart}))
+		c.runners = append(c.runners, job.NewRunner(c.ledger, newID, job.Config{ClaimTimeout: 300 * time.Millisecond,
+			OnStart: c.noteStart}))
 	}
 	c.jobs = []job.Job{
 		every(t, "quick", "1s", takes(200*time.Millisecond)),
 		every(t, "long", "2s", takes(3*time.Second)),
 		every(t, "rare", "13s", nothing),
 	}
-	c.jobs[0].CatchUp, c.jobs[2].CatchUp = job.CatchUpLatest, job.CatchUpLatest
+	c.jobs[0].CatchUp, c.jobs[2].CatchUp = plan.CatchUpLatest, plan.CatchUpLatest
 	return c
 }
 
@@ -85,7 +87,8 @@ func TestSlotStartsAtMostOnceOverAllNodes(t *testing.T) {
 		}), 1, 12).Draw(rt, "turns")
 		faults := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) jobtest.Fault {
 			return jobtest.Fault{
-				Delay:     time.Duration(rapid.SampledFrom([]int{0, 0, 0, 1, 100, 299, 301, 900, 2500}).Draw(rt, "delay ms")) * time.Millisecond,
+				Delay: time.Duration(rapid.SampledFrom([]int{0, 0, 0, 1, 100, 299, 301, 900, 2500}).Draw(rt,
+					"delay ms")) * time.Millisecond,
 				Lost:      rapid.IntRange(0, 9).Draw(rt, "lost") == 0,
 				ReplyLost: rapid.IntRange(0, 9).Draw(rt, "reply lost") == 0,
 			}

@@ -14,6 +14,7 @@ import (
 
 	"baton/internal/job"
 	"baton/internal/job/jobtest"
+	"baton/internal/job/plan"
 )
 
 // during disturbs calls of one kind between two times from now.
@@ -70,7 +71,8 @@ func TestTermEndsWhenTheLedgerSaysNotLeader(t *testing.T) {
 		}
 		want(t, "starts", n.starts("flush"), []float64{})
 		want(t, "state of the other run", n.records()[0].State, job.StateCancelled)
-		want(t, "error of the other run, told once", n.records()[0].Error, `claim a slot of job "flush": claim: job: this node no longer leads`)
+		want(t, "error of the other run, told once", n.records()[0].Error,
+			`claim a slot of job "flush": claim: job: this node no longer leads`)
 	})
 }
 
@@ -112,7 +114,13 @@ func TestSlotWhoseClaimGotNoAnswerIsNeverRunTwice(t *testing.T) {
 		n.end()
 		want(t, "granted", len(ledger.Granted()), 1)
 		want(t, "starts", n.starts("report"), []float64{})
-		want(t, "missed", n.misses(), map[job.Reason]int{job.ReasonLedger: 1})
+		// The history tells of it once, and so does this node.
+		want(t, "missed", n.misses(), map[job.Reason]int{})
+		for _, ended := range [][]job.Record{n.records(), ledger.Records()} {
+			if len(ended) != 1 || ended[0].State != job.StateLost {
+				t.Errorf("runs that ended: got %+v, want one that was lost", ended)
+			}
+		}
 	})
 }
 
@@ -217,17 +225,20 @@ func TestHangingRecordHoldsUpSteppingDownForItsTimeoutOnly(t *testing.T) {
 func TestTermCatchesUp(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		policy job.CatchUp
+		policy plan.CatchUp
 		limit  time.Duration // starting deadline
 		last   time.Duration // before the start of the term; 0: none known
 		runs   []float64     // slots until 65 s later
 		missed map[job.Reason]int
 	}{
-		{"OnTheLatestSlot", job.CatchUpLatest, 0, 10 * time.Minute, []float64{-5, 55}, map[job.Reason]int{job.ReasonNoLeader: 9}},
-		{"OnNothingThatWasRun", job.CatchUpLatest, 0, 5 * time.Second, []float64{55}, map[job.Reason]int{}},
-		{"OnNothingBeyondTheDeadline", job.CatchUpLatest, 3 * time.Second, 2 * time.Minute, []float64{55}, map[job.Reason]int{job.ReasonNoLeader: 2}},
-		{"OnNothingIfNotAskedTo", job.CatchUpNone, 0, 2 * time.Minute, []float64{55}, map[job.Reason]int{job.ReasonNoLeader: 2}},
-		{"OnNothingIfTheLedgerKnowsNothing", job.CatchUpLatest, 0, 0, []float64{55}, map[job.Reason]int{}},
+		{"OnTheLatestSlot", plan.CatchUpLatest, 0, 10 * time.Minute, []float64{-5, 55}, map[job.Reason]int{job.ReasonNoLeader: 9}},
+		{"OnNothingThatWasRun", plan.CatchUpLatest, 0, 5 * time.Second, []float64{55}, map[job.Reason]int{}},
+		{
+			"OnNothingBeyondTheDeadline", plan.CatchUpLatest, 3 * time.Second, 2 * time.Minute,
+			[]float64{55}, map[job.Reason]int{job.ReasonNoLeader: 2},
+		},
+		{"OnNothingIfNotAskedTo", plan.CatchUpNone, 0, 2 * time.Minute, []float64{55}, map[job.Reason]int{job.ReasonNoLeader: 2}},
+		{"OnNothingIfTheLedgerKnowsNothing", plan.CatchUpLatest, 0, 0, []float64{55}, map[job.Reason]int{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -259,7 +270,7 @@ func TestTermCatchesUpWhenTheLedgerComesBack(t *testing.T) {
 		ledger.SetLast("late", time.Now().Add(-2*time.Minute))
 		ledger.Disturb = during(jobtest.OpStandings, 0, 20*time.Second, jobtest.Fault{Lost: true})
 		early, late := every(t, "early", "10s", nothing), every(t, "late", "1m", nothing)
-		early.CatchUp, late.CatchUp = job.CatchUpLatest, job.CatchUpLatest
+		early.CatchUp, late.CatchUp = plan.CatchUpLatest, plan.CatchUpLatest
 		n := lead(t, ledger, early, late)
 		after(24 * time.Second)
 		n.end()
@@ -283,7 +294,7 @@ func TestCatchUpDoesNotGoBehindASlotOfThisTerm(t *testing.T) {
 				op == jobtest.OpClaim && passed < 3*time.Second}
 		}
 		j := every(t, "report", "10s", nothing)
-		j.CatchUp = job.CatchUpLatest
+		j.CatchUp = plan.CatchUpLatest
 		n := lead(t, ledger, j)
 		after(5 * time.Second)
 		n.end()

@@ -1,13 +1,15 @@
 package job
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"baton/internal/job/plan"
 )
 
 // The causes by which runs end, beside the term's end and an operator's wish.
@@ -20,65 +22,36 @@ var (
 	errNoRetry   = errors.New("the job is no longer retried")
 )
 
-// begin hands a run to a goroutine of its own, which claims it before anything else:
-// a ledger that does not answer must not hold the other jobs up.
-func (s *session) begin(e *entry, it *item) {
-	f := s.newFlight(e, it)
-	if !it.manual() {
-		var err error
-		if f.run.ID, err = s.newID(); err != nil {
-			s.noID(f, fmt.Errorf("make a run ID: %w", err))
-			return
-		}
-	}
-	if it.slotted() {
-		e.tried = true
-	}
-	f.counted = !e.always()
-	f.giveUp = s.patienceWith(e, it)
-	s.launch(f)
-}
-
 // void takes a retrial away from the ledger, so that no term runs it: it is claimed,
 // and recorded as cancelled.
-func (s *session) void(e *entry, it *item, why error) {
-	f := s.newFlight(e, it)
+func (m *machine) void(it *item, why error) {
+	f := m.newFlight(it)
 	var err error
-	if f.run.ID, err = s.newID(); err != nil {
+	if f.run.ID, err = m.newID(); err != nil {
 		return // the next slot takes it away
 	}
 	f.void = true
-	f.giveUp = s.patienceWith(e, it)
-	f.cancel(why)
-	s.launch(f)
+	f.giveUp = m.patienceWith(it)
+	m.start(f)
+	m.cancelRun(f, why)
 }
 
-func (s *session) newFlight(e *entry, it *item) *flight {
-	f := &flight{entry: e, item: it, run: it.run, job: e.job}
-	f.run.Job, f.run.Term = e.job.Name, s.term
+func (m *machine) newFlight(it *item) *flight {
+	f := &flight{item: it, run: it.run, job: m.job, of: m, cancels: m.cancels}
+	f.run.Job, f.run.Term = m.job.Name, m.term
 	f.run.Slot = f.run.Slot.Truncate(time.Millisecond) // as the ledger has it
 	if it.serial {
-		f.run.Trigger = s.late(e, f.run.Slot)
+		f.run.Trigger = m.late(f.run.Slot)
 	}
 	if it.reply != nil {
 		f.replies = append(f.replies, it.reply)
 	}
-	f.ctx, f.cancel = context.WithCancelCause(s.ctx)
 	return f
 }
 
-func (s *session) launch(f *flight) {
-	f.entry.flights = append(f.entry.flights, f)
-	s.flying++
-	if f.counted {
-		s.occupied++
-	}
-	go s.execute(f)
-}
-
 // late says whether a slot of a backlog has waited for anything but its turn.
-func (s *session) late(e *entry, slot time.Time) Trigger {
-	if due := e.due(slot); due.After(s.start) && s.now().Sub(due) <= onTime {
+func (m *machine) late(slot time.Time) Trigger {
+	if due := m.due(slot); due.After(m.began) && m.now.Sub(due) <= plan.OnTime {
 		return TriggerSchedule
 	}
 	return TriggerCatchUp
@@ -86,17 +59,17 @@ func (s *session) late(e *entry, slot time.Time) Trigger {
 
 // patienceWith is until when a claim is asked for: the job's next slot is due, or the
 // starting deadline is over. A job that runs all its slots has patience with each.
-func (s *session) patienceWith(e *entry, it *item) time.Time {
-	if e.always() {
+func (m *machine) patienceWith(it *item) time.Time {
+	if m.timing.endless() {
 		return time.Time{}
 	}
 	var until time.Time
-	if it.manual() || it.retried() || !e.catchesAllUp() {
-		if next := e.job.Schedule.Next(latest(it.run.Slot, e.nominal(s.now()))); !next.IsZero() {
-			until = e.due(next)
+	if it.manual() || it.retried() || !m.catchesAllUp() {
+		if next := m.job.Schedule.Next(latest(it.run.Slot, m.nominal(m.now))); !next.IsZero() {
+			until = m.due(next)
 		}
 	}
-	if limit := e.job.StartingDeadline; it.slotted() && limit > 0 {
+	if limit := m.job.StartingDeadline; it.slotted() && limit > 0 {
 		if deadline := it.due.Add(limit); until.IsZero() || deadline.Before(until) {
 			until = deadline
 		}
@@ -104,133 +77,110 @@ func (s *session) patienceWith(e *entry, it *item) time.Time {
 	return until
 }
 
-// noID tells of a run that could not even be named.
-func (s *session) noID(f *flight, err error) {
-	f.cancel(nil)
-	if f.entry.always() {
-		s.again(f.entry, 0)
-		return
-	}
-	s.tellUnclaimed(f, err)
-}
-
 // answered takes the ledger's answer to a claim. A run whose claim was granted waits
 // for this: what it does from here on is what the job is now.
-func (s *session) answered(f *flight, err error) {
-	e := f.entry
-	f.answered, f.job = true, e.job
+func (m *machine) answered(f *flight, err error) {
+	f.answered, f.job = true, m.job
 	for _, reply := range f.replies {
-		answer(reply, err)
+		m.answer(reply, err)
 	}
 	f.replies = nil
 	if f.item.slotted() && (err == nil || errors.Is(err, ErrSlotTaken) || errors.Is(err, ErrPaused)) {
-		e.claimed = latest(e.claimed, f.run.Slot)
-		e.dealt = latest(e.dealt, f.run.Slot)
+		m.claimed = latest(m.claimed, f.run.Slot)
+		m.slots.settledThrough = latest(m.slots.settledThrough, f.run.Slot)
 	}
 	if err == nil {
-		s.release(e)
-		s.advance(e) // others may have waited for the answer
+		m.refused = nil
+		m.release()
+		m.advance() // others may have waited for the answer
 		return
 	}
-	defer s.landed(f, 0)
+	defer m.landed(f, 0)
 	switch {
 	case errors.Is(err, ErrNotLeader):
-		s.fail(fmt.Errorf("claim a slot of job %q: %w", f.run.Job, err))
-		e.held = nil
+		m.fail(fmt.Errorf("claim a slot of job %q: %w", f.run.Job, err))
+		m.held = nil
 	case errors.Is(err, ErrSlotTaken):
-		s.log.Debug("the slot is not ours to run", runFields(f.run, zap.Time("slot", f.run.Slot), zap.Error(err))...)
-	case s.ctx.Err() != nil:
-		e.held = nil // the slots are the next leader's
-	case errors.Is(err, ErrAhead) && f.item.slotted() && !e.always():
-		s.goBack(e, f.run.Slot)
-	case errors.Is(err, ErrPaused) || errors.Is(err, ErrAhead):
-		s.tellUnclaimed(f, err)
+		m.say(zapcore.DebugLevel, nil, "the slot is not ours to run", runFields(f.run, zap.Time("slot", f.run.Slot), zap.Error(err))...)
+	case m.over || m.closing:
+		m.held = nil // the slots are the next leader's
 	default:
-		s.disown(f, err)
-		s.tellUnclaimed(f, err)
+		m.timing.refused(m, f, err)
 	}
-	s.release(e)
+	m.release()
+}
+
+// outcomeUnknown reports whether a claim may have been granted for all that its error says.
+func outcomeUnknown(err error) bool {
+	return !errors.Is(err, ErrPaused) && !errors.Is(err, ErrAhead) && !late(err)
 }
 
 // disown has a run recorded as lost, if its claim was granted and only the answer did not
 // come in time: it never began, and would count as going on until the term ends.
-func (s *session) disown(f *flight, err error) {
-	now := s.now()
-	s.clerk.record(Record{
+func (m *machine) disown(f *flight, err error) Record {
+	now := m.now
+	rec := Record{
 		Run: f.run, State: StateLost, Started: now, Finished: now,
 		Error: clip(fmt.Sprintf("not started: its claim got no answer in time: %v", err)),
-	}, nil)
+	}
+	m.do(recordEnd{rec})
+	return rec
 }
 
 // tellUnclaimed tells of the slot that a run did not get.
-func (s *session) tellUnclaimed(f *flight, err error) {
-	e, paused := f.entry, errors.Is(err, ErrPaused)
-	m := Missed{
-		Job: e.job.Name, Reason: ReasonLedger, Count: 1,
+func (m *machine) tellUnclaimed(f *flight, err error) {
+	paused := errors.Is(err, ErrPaused)
+	m.refused = err
+	missed := Missed{
+		Job: m.job.Name, Reason: ReasonLedger, Count: 1,
 		First: f.run.Slot, Slot: f.run.Slot, After: f.item.after, Err: err,
 	}
 	if paused {
-		m.Reason = ReasonPaused
+		missed.Reason = ReasonPaused
+	}
+	if late(err) {
+		missed.Reason = ReasonLate
 	}
 	switch {
 	case f.item.manual(): // whoever asked for that has been told
-	case e.always():
-		e.paused = e.paused || paused
 	case f.item.retried():
-		s.log.Info("a run is not tried again", runFields(f.run, zap.Error(err))...)
+		m.say(zapcore.InfoLevel, err, "a run is not tried again", runFields(f.run, zap.Error(err))...)
 	default:
-		s.miss(e, m)
+		m.miss(missed)
 	}
 }
 
 // settle takes the end of a run whose claim was granted.
-func (s *session) settle(f *flight, rec Record, recorded bool, lasted time.Duration, err error) {
-	e := f.entry
+func (m *machine) settle(f *flight, rec Record, recorded bool, lasted time.Duration, err error) {
 	if errors.Is(err, ErrNotLeader) {
-		s.fail(fmt.Errorf("job %q: %w", f.run.Job, err))
+		m.fail(fmt.Errorf("job %q: %w", f.run.Job, err))
 	}
 	if recorded {
-		s.tryAgain(e, rec)
+		m.tryAgain(f, rec)
 	}
-	s.landed(f, lasted)
+	m.landed(f, lasted)
 }
 
 // landed forgets a run, and goes on with what waited for its end.
-func (s *session) landed(f *flight, lasted time.Duration) {
-	e := f.entry
-	f.cancel(nil)
-	e.flights = slices.DeleteFunc(e.flights, func(other *flight) bool { return other == f })
-	s.flying--
+func (m *machine) landed(f *flight, lasted time.Duration) {
+	m.flights = slices.DeleteFunc(m.flights, func(other *flight) bool { return other == f })
 	if f.counted {
-		s.occupied--
+		m.room++
 	}
+	m.do(forgetRun{f})
 	switch {
-	case s.ctx.Err() != nil:
+	case m.over:
 		return
-	case e.removed && len(e.flights) == 0:
-		s.forgetEntry(e)
-	case e.always() && !e.removed && !e.busy():
-		s.again(e, lasted)
-	}
-	s.advance(e)
-	s.admit()
-}
-
-// fail ends the term.
-func (s *session) fail(err error) {
-	if s.ctx.Err() == nil {
-		s.fatal = err
-		s.stop(err)
-	}
-}
-
-// answer tells one who waits; there is room for one answer.
-func answer(to chan<- error, err error) {
-	if to == nil {
-		return
-	}
-	select {
-	case to <- err:
+	case m.removed && len(m.flights) == 0:
+		m.forget()
 	default:
+		m.timing.ended(m, lasted)
 	}
+	m.advance()
+}
+
+// forget is for a job that is no longer configured, and whose runs have ended.
+func (m *machine) forget() {
+	m.forgotten = true
+	m.do(forgetJob{})
 }

@@ -8,6 +8,7 @@ import (
 
 	"baton/internal/job"
 	"baton/internal/job/jobtest"
+	"baton/internal/job/plan"
 )
 
 // open are the runs that the ledger takes for going on.
@@ -24,7 +25,7 @@ func open(t *testing.T, l *jobtest.Ledger, name string) []job.Record {
 func TestSlotOnItsWayIsNotForgottenByTheTermAfterTheFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := jobtest.NewLedger("me")
-		j := with(every(t, "flush", "1h", nothing), func(j *job.Job) { j.CatchUp, j.Jitter = job.CatchUpLatest, 50*time.Minute })
+		j := with(every(t, "flush", "1h", nothing), func(j *job.Job) { j.CatchUp, j.Jitter = plan.CatchUpLatest, 50*time.Minute })
 		time.Sleep(time.Hour + j.Offset() - time.Minute) // its slot has come, its time has not
 		n := lead(t, ledger, j)
 		after(10 * time.Second)
@@ -137,9 +138,10 @@ func TestClaimThatArrivesAfterItsSlotWasMissedIsNotGranted(t *testing.T) {
 func TestRunsOfALaterTermAreNotLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := jobtest.NewLedger("me")
-		run := job.Run{ID: "r1", Job: "flush", Slot: time.Now(), Trigger: job.TriggerSchedule, Attempt: 1, Term: job.Term{Owner: "other", Epoch: 43}}
+		run := job.Run{ID: "r1", Job: "flush", Slot: time.Now(), Trigger: job.TriggerSchedule, Attempt: 1}
+		run.Term = job.Term{Owner: "other", Epoch: 43}
 		ledger.SetOpen(job.Record{Run: run, State: job.StateRunning, Started: time.Now()})
-		n := lead(t, ledger, with(every(t, "flush", "1h", nothing), func(j *job.Job) { j.Rerun = true }))
+		n := lead(t, ledger, with(every(t, "flush", "1h", nothing), func(j *job.Job) { j.OnLost = plan.OnLostRerun }))
 		after(time.Second)
 		n.end()
 		want(t, "recorded", len(ledger.Records()), 0)

@@ -4,44 +4,19 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"baton/internal/job/plan"
+	"baton/internal/job/schedule"
 )
 
 // ErrTimeout is the cause by which the context of a run ends that takes longer than
 // its job allows.
 var ErrTimeout = errors.New("job: timed out")
 
-// CatchUp says what becomes of slots that passed while no node could start them.
-type CatchUp string
-
-// The ways to catch up.
-const (
-	CatchUpNone   CatchUp = "none"   // they are counted as missed
-	CatchUpLatest CatchUp = "latest" // the latest one is run, the others are counted as missed
-	CatchUpAll    CatchUp = "all"    // each is run, one after the other
-)
-
-// Overlap says what becomes of a run that is due while an earlier one goes on.
-type Overlap string
-
-// The ways to overlap.
-const (
-	OverlapForbid   Overlap = "forbid"    // it is missed, or refused if somebody asked for it
-	OverlapQueueOne Overlap = "queue_one" // it waits; of several that wait the latest stays
-	OverlapReplace  Overlap = "replace"   // the earlier one is cancelled, then it runs
-	OverlapAllow    Overlap = "allow"     // both run
-)
-
-// Retry has failed runs tried again.
-type Retry struct {
-	Limit    int           // how often; 0: never
-	Delay    time.Duration // before the first retrial; it doubles with each
-	MaxDelay time.Duration // bounds it; 0: nothing does
-}
-
 // Job is some work and when it is due.
 type Job struct {
 	Name     string
-	Schedule Schedule
+	Schedule schedule.Schedule
 	Run      Func
 	// Version differs when the work differs. It matters for "@always" alone: an update
 	// that changes it starts the job anew.
@@ -49,17 +24,25 @@ type Job struct {
 	// Timeout ends a run that takes longer; 0: none. It does not concern a job that runs
 	// all the time.
 	Timeout time.Duration
-	// CatchUp is CatchUpNone if empty.
-	CatchUp CatchUp
+	// CatchUp is plan.CatchUpNone if empty.
+	CatchUp plan.CatchUp
 	// StartingDeadline is how long after its slot a run may still start; 0: a caught-up
 	// one at any time, others for as long as their slot is the latest.
 	StartingDeadline time.Duration
-	// Overlap is OverlapForbid if empty.
-	Overlap Overlap
+	// Overlap is plan.OverlapForbid if empty.
+	Overlap plan.Overlap
+	// MaxOverlap is how many runs go on at a time with plan.OverlapAllow; 0: any number.
+	MaxOverlap int
 	// Retry concerns runs that fail or time out, not those that pause the job.
-	Retry Retry
-	// Rerun has a run tried again that was lost with its leader.
-	Rerun bool
+	Retry plan.Retry
+	// OnLost concerns runs that were lost with their leader; plan.OnLostSkip if empty.
+	OnLost plan.OnLost
+	// EndsFirst: its runs may take their time to end. [Runner.EndFirst] ends them while
+	// the other jobs go on.
+	EndsFirst bool
+	// Spawns: its runs start processes, and tell when those have begun ([Begun]). Few begin
+	// at a time.
+	Spawns bool
 	// Jitter is below what the job starts after its slots, always by the same; 0: none.
 	Jitter time.Duration
 }
@@ -79,10 +62,10 @@ type Reason string
 const (
 	// ReasonOverlap: an earlier run of the job was still going on.
 	ReasonOverlap Reason = "overlap"
-	// ReasonNoLeader: the slot passed while no node led.
+	// ReasonNoLeader: the slot passed while the lock was free, so that no node led.
 	ReasonNoLeader Reason = "no_leader"
 	// ReasonLate: this node led, but came to the slot too late: its clock was put
-	// forward, or the machine was suspended or starved.
+	// forward, or the machine was suspended, starved or busy with other starts.
 	ReasonLate Reason = "late"
 	// ReasonLedger: the slot could not be claimed, or it is not known whether it was.
 	ReasonLedger Reason = "ledger"
@@ -91,8 +74,10 @@ const (
 	// ReasonConcurrency: as many runs as may were going on until a later slot was due, or
 	// the starting deadline had passed.
 	ReasonConcurrency Reason = "concurrency"
-	// ReasonUnknown: the ledger knows nothing of the job. It is new, or the ledger has
-	// lost its data: what was run before is not known, and nothing is caught up.
+	// ReasonUnknown: the slots passed while another leader may have held the lock, which has
+	// not told why it did not run them. Without any slot: the ledger knows nothing of the
+	// job. It is new, or the ledger has lost its data: what was run before is not known,
+	// and nothing is caught up.
 	ReasonUnknown Reason = "unknown"
 )
 
@@ -108,9 +93,9 @@ func Reasons() []Reason {
 type Missed struct {
 	Job    string
 	Reason Reason
-	Count  int       // at most maxCounted for one report; 0 with ReasonUnknown
+	Count  int       // at most plan.MaxCounted for one report; 0 where nothing is known of the job
 	First  time.Time // the earliest of them
-	Slot   time.Time // the latest of them; with ReasonUnknown from when on slots are known
+	Slot   time.Time // the latest of them; with Count 0 from when on slots are known
 	// After is the slot before the earliest one: reports of which one begins where the
 	// other ends may be joined. Zero: not known.
 	After time.Time

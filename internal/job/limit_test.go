@@ -141,7 +141,7 @@ func TestEndOfTheTermWaitsForMissesForATimeOnly(t *testing.T) {
 		n := lead(t, ledger, every(t, "flush", "5s", takes(time.Hour)))
 		after(26 * time.Second)
 		want(t, "time to step down", n.end(), time.Second)
-		want(t, "told", n.logs.FilterMessageSnippet("could not be told of all").Len(), 1)
+		want(t, "told", n.logs.FilterMessageSnippet("term ended before all run results were recorded").Len(), 1)
 	})
 }
 

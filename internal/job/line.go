@@ -15,123 +15,118 @@ const (
 )
 
 // advance begins what can begin of a job, and has the rest wait.
-func (s *session) advance(e *entry) {
-	delete(s.crowd, e)
-	if s.ctx.Err() != nil {
+func (m *machine) advance() {
+	m.roomless = time.Time{}
+	if m.over || m.closing {
 		return
 	}
-	s.expire(e)
-	for it := e.head(); it != nil; it = e.head() {
-		why, v := s.judge(e, it)
+	m.expire()
+	for it := m.head(); it != nil; it = m.head() {
+		why, v := m.judge(it)
 		if v == waits {
-			if s.makeWay(e, why) {
+			if m.supersede(why) {
 				continue
 			}
 			if why == ReasonConcurrency {
-				s.crowd[e] = it.due
+				m.roomless = it.due
+			}
+			if it.serial {
+				m.slots.backlog.reason = why
 			}
 			break
 		}
-		e.take(it)
+		m.take(it)
 		if v == starts {
-			s.begin(e, it)
+			m.begin(it)
 		} else {
-			s.refuse(e, it, why)
+			m.refuse(it, why)
 		}
 	}
-	s.requeue(e)
 }
 
 // head is what is first in line: the backlog comes last. nil: nothing waits.
-func (e *entry) head() *item {
-	if len(e.line) > 0 {
-		return e.line[0]
+func (m *machine) head() *item {
+	if len(m.line) > 0 {
+		return m.line[0]
 	}
-	if e.backlog.empty() {
+	if m.slots.backlog.Empty() {
 		return nil
 	}
-	slot := e.job.Schedule.Next(e.backlog.after)
-	if slot.IsZero() || slot.After(e.backlog.until) {
-		e.backlog = backlog{}
+	slot := m.job.Schedule.Next(m.slots.backlog.After)
+	if slot.IsZero() || slot.After(m.slots.backlog.Until) {
+		m.slots.backlog = backlog{}
 		return nil
 	}
 	return &item{
 		run:   Run{Slot: slot, Trigger: TriggerCatchUp, Attempt: 1},
-		after: e.backlog.after, due: e.due(slot), serial: true, why: e.backlog.reason,
+		after: m.slots.backlog.After, due: m.due(slot), serial: true, why: m.slots.backlog.reason,
 	}
 }
 
 // take takes the first off the line.
-func (e *entry) take(it *item) {
+func (m *machine) take(it *item) {
 	if it.serial {
-		e.backlog.after = it.run.Slot
+		m.slots.backlog.After = it.run.Slot
 		return
 	}
-	e.line[0] = nil
-	e.line = e.line[1:]
+	m.line[0] = nil
+	m.line = m.line[1:]
 }
 
 // judge says whether a run may begin now, and if not, what is in its way.
-func (s *session) judge(e *entry, it *item) (Reason, verdict) {
+func (m *machine) judge(it *item) (Reason, verdict) {
 	if it.manual() && it.ctx.Err() != nil {
 		return "", refused // whoever asked has gone, and will ask again
 	}
 	// The ledger takes slots in order only.
-	if !it.manual() && e.asking() != nil {
+	if f := m.asking(); !it.manual() && f != nil {
+		if !f.asked.Load() {
+			return ReasonLate, waits // until it is asked for, too
+		}
 		return ReasonLedger, waits
 	}
-	if why, v := s.overlap(e, it); v != starts {
-		return why, v
+	if m.busy() {
+		if why, v := m.timing.overlap(m, it); v != starts {
+			return why, v
+		}
 	}
-	if it.slotted() && (!e.known || e.recording() || e.mending > 0 && time.Now().Before(e.mendBy)) {
+	if it.slotted() && (!m.known || m.recording() || m.orphans > 0 && m.clock.Before(m.orphansUntil)) {
 		return ReasonLedger, waits
 	}
-	if s.limit > 0 && !e.always() && s.occupied >= s.limit {
+	if m.room <= 0 && !m.timing.endless() {
 		return ReasonConcurrency, waits
 	}
 	return "", starts
 }
 
-// overlap judges a run while others of its job may go on.
-func (s *session) overlap(e *entry, it *item) (Reason, verdict) {
-	switch {
-	case !e.busy():
-		return "", starts
-	case e.always():
-		return ReasonOverlap, refused
-	case it.run.Forced:
-		return "", starts
-	case it.serial:
-		return e.backlog.reason, waits
-	case (it.rerun || it.behind) && e.job.Overlap != OverlapAllow:
-		return ReasonOverlap, waits
-	}
-	switch e.job.Overlap {
-	case OverlapAllow:
-		return "", starts
-	case OverlapQueueOne:
-		return ReasonOverlap, waits
-	case OverlapReplace:
-		for _, f := range e.flights {
-			if f.answered {
-				f.cancel(errReplaced)
-			}
+// begin hands a run to a goroutine of its own, which claims it before anything else:
+// a ledger that does not answer must not hold the other jobs up.
+func (m *machine) begin(it *item) {
+	f := m.newFlight(it)
+	if !it.manual() {
+		var err error
+		if f.run.ID, err = m.newID(); err != nil {
+			m.timing.unnamed(m, f, fmt.Errorf("make a run ID: %w", err))
+			return
 		}
-		return ReasonOverlap, waits
-	default:
-		return ReasonOverlap, refused
 	}
+	if it.slotted() {
+		m.slots.begunThisTerm = true
+	}
+	f.counted = !m.timing.endless()
+	f.giveUp = m.patienceWith(it)
+	m.start(f)
 }
 
-// makeWay has earlier ones in line give way to later ones: of slots the latest stays,
+// supersede has earlier ones in line give way to later ones: of slots the latest stays,
 // and of all that wait for a run of the same job as well. It reports whether any did.
-func (s *session) makeWay(e *entry, why Reason) bool {
-	kept := e.line[:0:0]
+func (m *machine) supersede(why Reason) bool {
+	kept := m.line[:0:0]
 	var gone []*item
-	behind := e.mending > 0 || len(e.line) > 0 && e.line[0].rerun
-	for i, it := range e.line {
+	behind := m.orphans > 0 || len(m.line) > 0 && m.line[0].rerun
+	for i, it := range m.line {
 		it.behind = it.behind || behind && it.slotted()
-		later := e.line[i+1:]
+		later := m.line[i+1:]
 		if it.rerun || it.run.Forced || !outdone(it, later, why) {
 			it.why = why
 			kept = append(kept, it)
@@ -139,9 +134,9 @@ func (s *session) makeWay(e *entry, why Reason) bool {
 		}
 		gone = append(gone, it)
 	}
-	e.line = kept
+	m.line = kept
 	for _, it := range gone {
-		s.refuse(e, it, why)
+		m.refuse(it, why)
 	}
 	return len(gone) > 0
 }
@@ -157,26 +152,13 @@ func outdone(it *item, later []*item, why Reason) bool {
 }
 
 // refuse tells whom it concerns that a run is not to be.
-func (s *session) refuse(e *entry, it *item, why Reason) {
+func (m *machine) refuse(it *item, why Reason) {
 	switch {
 	case it.manual():
-		answer(it.reply, fmt.Errorf("start job %q: %w", e.job.Name, ErrRunning))
+		m.answer(it.reply, fmt.Errorf("start job %q: %w", m.job.Name, ErrRunning))
 	case it.retried():
-		s.void(e, it, errOverlap)
+		m.void(it, errOverlap)
 	default:
-		s.missItem(e, it, why)
-	}
-}
-
-// admit lets those begin that wait for room, the one first that was due first.
-func (s *session) admit() {
-	for len(s.crowd) > 0 && s.ctx.Err() == nil && (s.limit == 0 || s.occupied < s.limit) {
-		var first *entry
-		for e, due := range s.crowd {
-			if first == nil || due.Before(s.crowd[first]) || due.Equal(s.crowd[first]) && e.job.Name < first.job.Name {
-				first = e
-			}
-		}
-		s.advance(first)
+		m.missItem(it, why)
 	}
 }

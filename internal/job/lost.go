@@ -4,25 +4,27 @@ import (
 	"fmt"
 	"time"
 
-	"go.uber.org/zap"
+	"baton/internal/job/plan"
 )
 
-// mend has the runs recorded as lost that an earlier term has left open. The latest of
+// closeOrphans has the runs recorded as lost that an earlier term has left open. The latest of
 // them is run again if the job wants that, and no later slot is about to be.
-func (s *session) mend(e *entry, open []Record, later bool) {
+func (m *machine) closeOrphans(open []Record, later bool) {
 	for _, rec := range open {
-		if rec.Term.Owner == s.term.Owner || rec.Term.Epoch > s.term.Epoch {
+		if rec.Term.Owner == m.term.Owner || rec.Term.Epoch > m.term.Epoch {
 			continue // of this term; or of a later one, which means that this one is over
 		}
-		rec.State, rec.Finished = StateLost, s.now()
-		rec.Error = fmt.Sprintf("node %q, which led in epoch %d, no longer leads; it has not told how the run ended", rec.Term.NodeID, rec.Term.Epoch)
-		rerun := e.job.Rerun && !later && !e.tried && !e.always() && rec.Trigger != TriggerManual && isLatest(rec, open)
+		rec.State, rec.Finished = StateLost, m.now
+		rec.Error = fmt.Sprintf("node %q, which led in epoch %d, no longer leads; it has not told how the run ended",
+			rec.Term.NodeID, rec.Term.Epoch)
+		fate := m.job.again().Lost(plan.Repeat{Later: later || m.slots.begunThisTerm || !isLatest(rec, open)})
+		rerun := fate == plan.First && rec.Trigger != TriggerManual
 		if rerun {
 			rec.RetryAt = rec.Finished.Truncate(time.Millisecond)
-			e.mending++
-			e.mendBy = time.Now().Add(patience)
+			m.orphans++
+			m.orphansUntil = m.clock.Add(patience)
 		}
-		s.clerk.record(rec, func(err error) { s.mended(rec, rerun, err) })
+		m.do(recordLost{rec, rerun})
 	}
 }
 
@@ -36,22 +38,14 @@ func isLatest(rec Record, open []Record) bool {
 	return true
 }
 
-// mended goes on when a lost run is on record.
-func (s *session) mended(rec Record, rerun bool, err error) {
-	if err != nil {
-		s.log.Warn("cannot record that a run was lost with its leader", runFields(rec.Run, zap.Error(err))...)
-	} else {
-		s.log.Warn("a run was lost with its leader", runFields(rec.Run, zap.Bool("rerun", rerun), zap.String("error", rec.Error))...)
-		s.cfg.OnFinish(rec)
+// orphanClosed goes on when a lost run that is to be run again is on record.
+func (m *machine) orphanClosed(rec Record, err error) {
+	m.orphans--
+	r := retrial{Retrial: Retrial{Slot: rec.Slot, Attempt: rec.Attempt + 1, At: rec.RetryAt}, rerun: true}
+	if err == nil && !m.over && !m.removed {
+		// The policy that was in force when its loss was sent to the ledger counts.
+		rerun := plan.Again{OnLost: plan.OnLostRerun}
+		m.repeat(&r, rerun.Lost(plan.Repeat{Cancelled: m.cancels > 0, Later: m.claimed.After(rec.Slot)}))
 	}
-	e := s.entries[rec.Job]
-	if e == nil || !rerun {
-		return
-	}
-	e.mending--
-	if err == nil && !e.removed && !e.claimed.After(rec.Slot) {
-		r := retrial{Retrial: Retrial{Slot: rec.Slot, Attempt: rec.Attempt + 1, At: rec.RetryAt}, rerun: true}
-		e.line = append([]*item{r.item(e)}, e.line...)
-	}
-	s.advance(e)
+	m.advance()
 }

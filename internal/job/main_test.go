@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Fewer than rapid tries by itself: the model of a schedule walks a year minute by minute each time.
+// Fewer than rapid tries by itself: each of them is a term, or several, of three nodes.
 func TestMain(m *testing.M) {
 	if err := flag.Set("rapid.checks", "40"); err != nil { // a choice of the command line's comes later, and wins
 		panic(err)

@@ -5,100 +5,125 @@ import (
 	"slices"
 	"time"
 
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
+	"baton/internal/job/schedule"
 )
 
 // miss tells of slots that are not run. While a claim of the job is not answered they
 // are held back: what is recorded as missed no later term looks at again, nor at any
 // slot before it, and that claim's slot may be one.
-func (s *session) miss(e *entry, m Missed) {
-	if m.Count > 0 || m.Reason == ReasonUnknown || m.mark() {
-		e.held = append(e.held, m)
+func (m *machine) miss(missed Missed) {
+	if missed.Count > 0 || missed.nothingKnown() || missed.mark() {
+		m.held = append(m.held, m.explained(missed)...)
 	}
-	s.release(e)
+	m.release()
+}
+
+// explained says why slots passed of which no leader has told. Nobody led while the lock was
+// free before this term. Whoever led before that may have let them wait for room, and has
+// taken the reason along; in this term they passed before the job was configured.
+func (m *machine) explained(missed Missed) []Missed {
+	if missed.Reason != ReasonNoLeader {
+		return []Missed{missed}
+	}
+	var parts []Missed
+	before, after := missed.After, missed.First.Add(-time.Nanosecond)
+	for _, span := range []struct {
+		until  time.Time
+		reason Reason
+	}{{m.nominal(m.freeSince), ReasonUnknown}, {m.nominal(m.began), ReasonNoLeader}, {missed.Slot, ReasonUnknown}} {
+		last, ok := schedule.Latest(m.job.Schedule, after, earliest(span.until, missed.Slot))
+		if !ok {
+			continue
+		}
+		part := m.passedOver(span.reason, after, last)
+		part.After = before
+		parts = append(parts, part)
+		before, after = last, last
+	}
+	return parts
 }
 
 // release tells of what was held back, the earliest slots first; not before it is known
 // what was before.
-func (s *session) release(e *entry) {
-	if e.holding > 0 || len(e.held) == 0 || !e.known {
+func (m *machine) release() {
+	if m.holding > 0 || len(m.held) == 0 || !m.known {
 		return
 	}
-	if f := e.asking(); f != nil && f.item.slotted() {
+	if f := m.asking(); f != nil && f.item.slotted() {
 		return
 	}
-	held := e.held
-	e.held = nil
+	held := m.held
+	m.held = nil
 	slices.SortStableFunc(held, func(a, b Missed) int { return a.First.Compare(b.First) })
-	for _, m := range held {
-		if m.Count > 0 {
-			e.dealt = latest(e.dealt, m.Slot)
+	for _, missed := range held {
+		if missed.Count > 0 {
+			m.slots.settledThrough = latest(m.slots.settledThrough, missed.Slot)
 		}
-		if !m.byClock() && !m.mark() {
-			s.tellMissed(e, m)
+		if !missed.unsure() && !missed.mark() {
+			m.do(tellMissed{missed, m.refused})
 		}
-		if !s.clerk.miss(m, func(m Missed, err error) { s.missRecorded(e, m, err) }) {
-			continue
+		if m.sending++; m.sending == 1 {
+			m.recordingSince = m.clock
 		}
-		if e.letters++; e.letters == 1 {
-			e.oldest = time.Now()
-		}
+		m.do(recordMissed{missed})
 	}
 }
 
-// byClock reports whether only this node's clock says that the slots have passed. They
-// are told of when the ledger has agreed: its own clock may say that they are to come.
-func (m Missed) byClock() bool {
-	return m.Reason == ReasonLate || m.Reason == ReasonNoLeader || m.Reason == ReasonUnknown
+// unsure reports whether only the ledger can say that the slots were missed: its clock may
+// not have come to them, or the claim that got no answer may have been granted.
+func (m Missed) unsure() bool {
+	return m.Reason == ReasonLate || m.Reason == ReasonNoLeader || m.Reason == ReasonUnknown || m.Reason == ReasonLedger
 }
+
+// nothingKnown reports whether it says that the ledger knows nothing of the job.
+func (m Missed) nothingKnown() bool { return m.Reason == ReasonUnknown && m.Count == 0 }
+
+// unclaimed reports whether it is of a slot whose claim got no answer.
+func (m Missed) unclaimed() bool { return m.Reason == ReasonLedger && m.Err != nil }
 
 // mark reports whether it only says from when on the job has slots: nothing was missed.
 func (m Missed) mark() bool { return m.Reason == reasonNone }
 
+// joined notes that a miss goes to the ledger with one that was on its way already.
+func (m *machine) joined() { m.sending-- }
+
 // missRecorded takes the ledger's answer.
-func (s *session) missRecorded(e *entry, m Missed, err error) {
-	e.letters--
-	e.oldest = time.Now()
+func (m *machine) missRecorded(missed Missed, err error) {
+	m.sending--
+	m.recordingSince = m.clock
 	if errors.Is(err, ErrNotLeader) {
-		s.fail(err)
+		m.fail(err)
 		return
 	}
 	switch {
-	case s.entries[m.Job] != e || m.mark(): // gone, or nothing of it was missed
+	case m.forgotten || missed.mark(): // gone, or nothing of it was missed
 	case errors.Is(err, ErrAhead):
-		s.goBack(e, m.First)
-	case m.byClock():
-		s.tellMissed(e, m)
+		m.goBack(missed.First)
+	case errors.Is(err, ErrSlotTaken):
+		m.claimedAfterAll(missed)
+	case missed.unsure():
+		m.do(tellMissed{missed, m.refused})
 	}
-	if s.entries[m.Job] == e {
-		s.advance(e)
+	delete(m.slots.disowned, missed.Slot.UnixMilli())
+	if !m.forgotten {
+		m.advance()
 	}
+}
+
+// claimedAfterAll tells of a slot as of a run that was lost, and not as missed as well: its
+// claim was granted, and only the answer did not come in time.
+func (m *machine) claimedAfterAll(missed Missed) {
+	rec, ok := m.slots.disowned[missed.Slot.UnixMilli()]
+	if !ok {
+		return // by another run
+	}
+	m.do(recordEnd{rec}) // again: the claim may have arrived after that
+	m.do(tellLost{rec})
 }
 
 // recording reports whether misses of a job are not on record yet. A slot that is claimed
 // before them would hide them from every later term, if this one ended now. But what the
 // ledger will not have at all must not stop the job.
-func (e *entry) recording() bool {
-	return len(e.held) > 0 || e.letters > 0 && time.Since(e.oldest) < patience
-}
-
-// tellMissed tells the log and whoever counts.
-func (s *session) tellMissed(e *entry, m Missed) {
-	s.cfg.OnMissed(m)
-	loud, text := zapcore.WarnLevel, "slots were not run"
-	switch m.Reason {
-	case ReasonOverlap, ReasonNoLeader, ReasonPaused, ReasonConcurrency:
-		loud = zapcore.InfoLevel // expected of a long run, of every failover, told already, or wanted
-	case ReasonUnknown:
-		loud, text = zapcore.DebugLevel, "nothing is known of the job from before; it is new, or the ledger has lost its data"
-	}
-	fields := []zap.Field{
-		zap.String("job", m.Job), zap.String("reason", string(m.Reason)),
-		zap.Int("slots", m.Count), zap.Time("slot", m.Slot),
-	}
-	if m.Err != nil {
-		fields = append(fields, zap.Error(m.Err))
-	}
-	s.log.Log(e.misses.level(string(m.Reason), loud, time.Now()), text, fields...)
+func (m *machine) recording() bool {
+	return len(m.held) > 0 || m.sending > 0 && m.clock.Sub(m.recordingSince) < patience
 }

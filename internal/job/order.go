@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 )
 
 // Errors that an order is answered with, matched by errors.Is.
@@ -35,119 +34,48 @@ type Manual struct {
 // A job that runs all the time has one run only, forced or not.
 func (r *Runner) RunNow(ctx context.Context, m Manual) error {
 	return r.order(ctx, func(s *session, reply chan<- error) {
-		e, err := s.find(m.Job)
+		p, err := s.find(m.Job)
 		if err != nil {
 			reply <- err
 			return
 		}
-		s.runNow(ctx, e, m, reply)
+		s.hand(p, func(j *machine) { j.runNow(ctx, m, reply) })
 	})
 }
 
-func (s *session) runNow(ctx context.Context, e *entry, m Manual, reply chan<- error) {
-	for _, f := range e.flights {
-		switch {
-		case f.run.ID != m.ID:
-		case f.answered:
-			reply <- nil // it goes on
-			return
-		default:
-			f.replies = append(f.replies, reply)
-			return
-		}
-	}
-	for _, it := range e.line {
-		if it.run.ID == m.ID {
-			it.ctx, it.reply = ctx, reply
-			return
-		}
-	}
-	now := s.now()
-	it := &item{
-		run: Run{ID: m.ID, Slot: now, Trigger: TriggerManual, Attempt: 1, By: m.By, Forced: m.Force},
-		due: now, ctx: ctx, reply: reply,
-	}
-	switch why, v := s.judge(e, it); v {
-	case starts:
-		if e.always() {
-			e.next = time.Time{} // it was to be started again later
-		}
-		s.begin(e, it)
-		s.requeue(e)
-	case waits:
-		e.line = append(e.line, it)
-		s.advance(e)
-	case refused:
-		s.refuse(e, it, why)
-	}
+// Cancelled is what an order to cancel has stopped.
+type Cancelled struct {
+	// Runs are the IDs of the runs that are ended, and of manual ones that waited. Those need
+	// not have ended yet.
+	Runs []string
+	// Retry is the attempt that will not be made of a run whose work had failed, while its end
+	// was on its way to the ledger; 0: none.
+	Retry int
 }
 
 // Cancel ends a run of a job, and with "" for its ID all of them, and what waits or is
-// to be retried. Why reads on from "cancelled": "by alice: wrong input". It returns the
-// IDs of the runs that it has told to end, which need not have ended yet; a run that
-// is not there is none of them.
-func (r *Runner) Cancel(ctx context.Context, job, runID, why string) ([]string, error) {
-	ids := make(chan []string, 1) // read after the order is answered
+// to be retried. Why reads on from "cancelled": "by alice: wrong input". A run that is not
+// there, or whose work has returned already, is not among those that it returns.
+// [ErrUnknown] if this node has no such job, and [ErrNotLeader] if there is no term.
+func (r *Runner) Cancel(ctx context.Context, job, runID, why string) (Cancelled, error) {
+	done := make(chan Cancelled, 1) // read after the order is answered
 	err := r.order(ctx, func(s *session, reply chan<- error) {
-		e := s.entries[job] // also one that is no longer configured, while a run of it goes on
-		if e == nil {
+		p := s.jobs[job] // also one that is no longer configured, while a run of it goes on
+		if p == nil {
 			reply <- fmt.Errorf("job %q: %w", job, ErrUnknown)
 			return
 		}
-		ids <- s.cancel(e, runID, fmt.Errorf("%w %s", errCancelled, why))
+		s.hand(p, func(m *machine) { done <- m.cancel(runID, fmt.Errorf("%w %s", errCancelled, why)) })
 		reply <- nil
 	})
 	if err != nil {
-		return nil, err
+		return Cancelled{}, err
 	}
-	return <-ids, nil
+	return <-done, nil
 }
 
 // errCancelled is the beginning of the cause by which an operator's wish ends a run.
 var errCancelled = errors.New("cancelled")
-
-func (s *session) cancel(e *entry, runID string, cause error) []string {
-	var ids []string
-	for _, f := range e.flights {
-		if !f.void && (runID == "" || f.run.ID == runID) {
-			f.cancel(cause)
-			ids = append(ids, f.run.ID)
-		}
-	}
-	kept := e.line[:0:0]
-	for _, it := range e.line {
-		if !it.manual() || runID != "" && it.run.ID != runID {
-			kept = append(kept, it)
-			continue
-		}
-		answer(it.reply, cause)
-		ids = append(ids, it.run.ID)
-	}
-	e.line = kept
-	if runID == "" {
-		s.giveUpSlots(e)
-		s.giveUpRetry(e, cause, false)
-	}
-	s.advance(e)
-	return ids
-}
-
-// giveUpRetry takes what is to be tried again away, here and from the ledger; but, if
-// those are kept, not what is run again because it was lost.
-func (s *session) giveUpRetry(e *entry, why error, keepReruns bool) {
-	if e.retry != nil && !(keepReruns && e.retry.rerun) {
-		e.line, e.retry = append(e.line, e.retry.item(e)), nil
-	}
-	kept := e.line[:0:0]
-	for _, it := range e.line {
-		if !it.retried() || keepReruns && it.rerun {
-			kept = append(kept, it)
-			continue
-		}
-		s.void(e, it, why)
-	}
-	e.line = kept
-}
 
 // Paused tells that the ledger has a job paused, and why; or with "" that it has not.
 // It may be told again and again. What it concerns is a job that runs all the time:
@@ -155,31 +83,18 @@ func (s *session) giveUpRetry(e *entry, why error, keepReruns bool) {
 // is to be done here: their runs are allowed to end, and the ledger refuses their slots.
 func (r *Runner) Paused(ctx context.Context, job, reason string) error {
 	return r.order(ctx, func(s *session, reply chan<- error) {
-		e, err := s.find(job)
+		p, err := s.find(job)
 		if err == nil {
-			s.pausedBy(e, reason)
+			s.hand(p, func(m *machine) { m.pausedBy(reason) })
 		}
 		reply <- err
 	})
 }
 
-func (s *session) pausedBy(e *entry, reason string) {
-	switch {
-	case !e.always():
-	case reason != "":
-		for _, f := range e.flights {
-			f.cancel(fmt.Errorf("%w %s", ErrPaused, reason))
-		}
-	case e.paused && !e.busy():
-		s.atOnce(e)
-	}
-	e.paused = reason != ""
-}
-
 // find returns a job that is configured.
-func (s *session) find(name string) (*entry, error) {
-	if e := s.entries[name]; e != nil && !e.removed {
-		return e, nil
+func (s *session) find(name string) (*place, error) {
+	if p := s.jobs[name]; p != nil && !p.removed {
+		return p, nil
 	}
 	return nil, fmt.Errorf("job %q: %w", name, ErrUnknown)
 }
@@ -195,7 +110,7 @@ func (r *Runner) order(ctx context.Context, do func(*session, chan<- error)) err
 	}
 	reply := make(chan error, 1)
 	obey := func() {
-		if s.ctx.Err() != nil {
+		if s.ctx.Err() != nil || s.closing != nil {
 			reply <- ErrNotLeader
 			return
 		}

@@ -10,6 +10,7 @@ import (
 
 	"baton/internal/job"
 	"baton/internal/job/jobtest"
+	"baton/internal/job/plan"
 )
 
 // with returns a job with something about it changed.
@@ -18,7 +19,7 @@ func with(j job.Job, change func(*job.Job)) job.Job {
 	return j
 }
 
-func overlapping(t testing.TB, how job.Overlap, interval string, work job.Func) job.Job {
+func overlapping(t testing.TB, how plan.Overlap, interval string, work job.Func) job.Job {
 	t.Helper()
 	return with(every(t, "flush", interval, work), func(j *job.Job) { j.Overlap = how })
 }
@@ -35,7 +36,7 @@ func (n *node) states() []job.State {
 func TestOfSlotsThatWaitTheLatestIsRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := jobtest.NewLedger("me")
-		n := lead(t, ledger, overlapping(t, job.OverlapQueueOne, "5s", takes(12*time.Second)))
+		n := lead(t, ledger, overlapping(t, plan.OverlapQueueOne, "5s", takes(12*time.Second)))
 		after(34 * time.Second)
 		// 5 until 17, then 15 until 29, then 25.
 		want(t, "starts", n.starts("flush"), []float64{5, 15, 25})
@@ -48,7 +49,7 @@ func TestOfSlotsThatWaitTheLatestIsRun(t *testing.T) {
 
 func TestSlotThatWaitsPastItsDeadlineIsMissed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		j := overlapping(t, job.OverlapQueueOne, "1m", takes(90*time.Second))
+		j := overlapping(t, plan.OverlapQueueOne, "1m", takes(90*time.Second))
 		j.StartingDeadline = 20 * time.Second
 		n := lead(t, jobtest.NewLedger("me"), j)
 		after(141 * time.Second)
@@ -66,7 +67,7 @@ func TestLaterRunTakesTheEarlierOnesPlace(t *testing.T) {
 			time.Sleep(time.Second)
 			return job.Result{}, ctx.Err()
 		}
-		n := lead(t, jobtest.NewLedger("me"), overlapping(t, job.OverlapReplace, "5s", slowToStop))
+		n := lead(t, jobtest.NewLedger("me"), overlapping(t, plan.OverlapReplace, "5s", slowToStop))
 		after(12 * time.Second)
 		want(t, "starts", n.starts("flush"), []float64{5, 10})
 		want(t, "running", len(n.Running()), 1)
@@ -81,12 +82,65 @@ func TestLaterRunTakesTheEarlierOnesPlace(t *testing.T) {
 
 func TestRunsMayGoOnAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := lead(t, jobtest.NewLedger("me"), overlapping(t, job.OverlapAllow, "5s", takes(12*time.Second)))
+		n := lead(t, jobtest.NewLedger("me"), overlapping(t, plan.OverlapAllow, "5s", takes(12*time.Second)))
 		after(21 * time.Second)
 		want(t, "starts", n.starts("flush"), []float64{5, 10, 15, 20})
 		want(t, "running", len(n.Running()), 3)
 		n.end()
 		want(t, "states", n.states(), []job.State{job.StateSucceeded, job.StateCancelled, job.StateCancelled, job.StateCancelled})
+	})
+}
+
+func bounded(t testing.TB, most int, work job.Func) job.Job {
+	t.Helper()
+	return with(overlapping(t, plan.OverlapAllow, "5s", work), func(j *job.Job) { j.MaxOverlap = most })
+}
+
+func TestNoMoreRunsGoOnThanMayOverlap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := lead(t, jobtest.NewLedger("me"), bounded(t, 2, lasting))
+		after(16 * time.Second)
+		want(t, "starts", n.starts("flush"), []float64{5, 10})
+		want(t, "missed", n.misses(), map[job.Reason]int{job.ReasonOverlap: 1}) // 15
+		if _, err := n.Cancel(t.Context(), "flush", n.Running()[0].ID, "by alice"); err != nil {
+			t.Error(err)
+		}
+		after(10 * time.Second) // 20 runs, 25 is missed
+		want(t, "starts", n.starts("flush"), []float64{5, 10, 20})
+		want(t, "missed", n.misses(), map[job.Reason]int{job.ReasonOverlap: 2})
+		n.end()
+	})
+}
+
+func TestUpdateThatLowersHowManyMayOverlapLetsThoseGoOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := lead(t, jobtest.NewLedger("me"), bounded(t, 4, takes(22*time.Second)))
+		after(21 * time.Second) // 5, 10, 15, 20
+		n.update(bounded(t, 2, takes(22*time.Second)))
+		want(t, "running", len(n.Running()), 4)
+		after(20 * time.Second) // 25, 30, 35 are missed: 5 ends at 27, 10 at 32, 15 at 37; 40 runs
+		want(t, "starts", n.starts("flush"), []float64{5, 10, 15, 20, 40})
+		want(t, "missed", n.misses(), map[job.Reason]int{job.ReasonOverlap: 3})
+		n.end()
+		for _, state := range n.states()[:3] {
+			want(t, "state", state, job.StateSucceeded)
+		}
+	})
+}
+
+func TestManualRunIsRefusedWhereNoMoreMayOverlap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ledger := jobtest.NewLedger("me")
+		n := lead(t, ledger, bounded(t, 2, lasting))
+		after(11 * time.Second)
+		if err := <-ask(t, ledger, n, "ask-1", false); !errors.Is(err, job.ErrRunning) {
+			t.Errorf("got %v", err)
+		}
+		if err := <-ask(t, ledger, n, "ask-2", true); err != nil {
+			t.Errorf("forced: %v", err)
+		}
+		want(t, "running", len(n.Running()), 3)
+		n.end()
 	})
 }
 
@@ -102,7 +156,7 @@ func TestRunsThatMayOverlapClaimOneAfterTheOther(t *testing.T) {
 			}
 			return jobtest.Fault{}
 		}
-		n := lead(t, ledger, overlapping(t, job.OverlapAllow, "500ms", takes(3*time.Second)))
+		n := lead(t, ledger, overlapping(t, plan.OverlapAllow, "500ms", takes(3*time.Second)))
 		after(2100 * time.Millisecond)
 		claimed := []float64{}
 		for _, r := range ledger.Granted() {
@@ -129,17 +183,17 @@ func ask(t testing.TB, l *jobtest.Ledger, n *node, id string, force bool) chan e
 
 func TestManualRunOverlapsAsSlotsDo(t *testing.T) {
 	for _, c := range []struct {
-		how     job.Overlap
+		how     plan.Overlap
 		force   bool
 		err     error
 		waits   bool
 		running int
 	}{
-		{how: job.OverlapForbid, err: job.ErrRunning, running: 1},
-		{how: job.OverlapForbid, force: true, running: 2},
-		{how: job.OverlapQueueOne, waits: true, running: 1},
-		{how: job.OverlapReplace, running: 1},
-		{how: job.OverlapAllow, running: 2},
+		{how: plan.OverlapForbid, err: job.ErrRunning, running: 1},
+		{how: plan.OverlapForbid, force: true, running: 2},
+		{how: plan.OverlapQueueOne, waits: true, running: 1},
+		{how: plan.OverlapReplace, running: 1},
+		{how: plan.OverlapAllow, running: 2},
 	} {
 		t.Run(string(c.how), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -156,7 +210,7 @@ func TestManualRunOverlapsAsSlotsDo(t *testing.T) {
 				if err := <-answer; !errors.Is(err, c.err) {
 					t.Errorf("got %v, want %v", err, c.err)
 				}
-				if c.how == job.OverlapReplace {
+				if c.how == plan.OverlapReplace {
 					want(t, "running", n.Running()[0].ID, "ask-1")
 					want(t, "who asked", n.Running()[0].By, "by alice")
 				}
@@ -174,7 +228,7 @@ func TestManualRunThatIsAskedForAgainIsTheSameOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := jobtest.NewLedger("me")
 		ledger.Disturb = during(jobtest.OpClaim, time.Hour+10*time.Second, 2*time.Hour, jobtest.Fault{Delay: 900 * time.Millisecond})
-		n := lead(t, ledger, overlapping(t, job.OverlapQueueOne, "1h", takes(time.Minute)))
+		n := lead(t, ledger, overlapping(t, plan.OverlapQueueOne, "1h", takes(time.Minute)))
 		after(time.Hour + 10*time.Second)
 		first := ask(t, ledger, n, "ask-1", false)
 		second := ask(t, ledger, n, "ask-1", false)
@@ -192,7 +246,7 @@ func TestManualRunThatIsAskedForAgainIsTheSameOne(t *testing.T) {
 func TestManualRunThatNobodyWaitsForAnyMoreIsNotBegun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := jobtest.NewLedger("me")
-		n := lead(t, ledger, overlapping(t, job.OverlapQueueOne, "1h", takes(time.Minute)))
+		n := lead(t, ledger, overlapping(t, plan.OverlapQueueOne, "1h", takes(time.Minute)))
 		after(time.Hour + 10*time.Second)
 		ledger.Ask("flush", "ask-1")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -209,7 +263,7 @@ func TestManualRunThatNobodyWaitsForAnyMoreIsNotBegun(t *testing.T) {
 func TestWhoWaitsForAManualRunIsToldThatTheTermHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := jobtest.NewLedger("me")
-		n := lead(t, ledger, overlapping(t, job.OverlapQueueOne, "1h", takes(time.Minute)))
+		n := lead(t, ledger, overlapping(t, plan.OverlapQueueOne, "1h", takes(time.Minute)))
 		after(time.Hour + 10*time.Second)
 		answer := ask(t, ledger, n, "ask-1", false)
 		n.end()
@@ -222,16 +276,16 @@ func TestWhoWaitsForAManualRunIsToldThatTheTermHasEnded(t *testing.T) {
 func TestOperatorCancelsWhatRunsAndWhatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := jobtest.NewLedger("me")
-		j := overlapping(t, job.OverlapQueueOne, "1m", takes(90*time.Second))
-		j.Retry = job.Retry{Limit: 3, Delay: time.Second}
+		j := overlapping(t, plan.OverlapQueueOne, "1m", takes(90*time.Second))
+		j.Retry = plan.Retry{Limit: 3, Delay: time.Second}
 		n := lead(t, ledger, j)
 		after(125 * time.Second)
 		none, err := n.Cancel(t.Context(), "flush", "run-7", "by alice: wrong")
-		want(t, "a run that is not there", none, nil)
+		want(t, "a run that is not there", none, job.Cancelled{})
 		want(t, "its error", err, nil)
 		ids, err := n.Cancel(t.Context(), "flush", "", "by alice: wrong input")
 		want(t, "error", err, nil)
-		want(t, "told", ids, []string{"run-1"})
+		want(t, "told", ids, job.Cancelled{Runs: []string{"run-1"}})
 		after(50 * time.Second)
 		rec := n.records()
 		want(t, "states", n.states(), []job.State{job.StateCancelled})

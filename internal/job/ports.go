@@ -41,15 +41,18 @@ const (
 	StateFailed    State = "failed"
 	StateTimedOut  State = "timed_out"
 	StateCancelled State = "cancelled" // leadership ended, an operator wanted it, or a later slot took its place
-	StateLost      State = "lost"      // its leader has gone without telling how it ended
+	StateLost      State = "lost"      // its leader is gone and has recorded no end
 )
 
-// Term is what jobs know of the leadership that they run under: who claims their
-// slots, and the fencing token. Its end reaches them through their context.
+// Term is the leadership that a run belongs to: who claims its slot, and the fencing token.
+// The run's context ends with it.
 type Term struct {
 	NodeID string
 	Owner  string
 	Epoch  int64
+	// FreeSince is when the lock became free before this term, by the clock of the slots.
+	// Zero: unknown. Runs do not get it.
+	FreeSince time.Time
 }
 
 // Run is one execution of a job.
@@ -64,7 +67,7 @@ type Run struct {
 	Forced  bool   // a manual run that overlap would have refused
 }
 
-// Result is what a run tells of its work.
+// Result is what the work of a run returns.
 type Result struct {
 	Rows     int64  // rows written
 	Dead     int64  // records put aside as dead letters
@@ -78,8 +81,8 @@ type Result struct {
 // that is a *PauseError pauses the job.
 type Func func(ctx context.Context, r Run) (Result, error)
 
-// PauseError is the error of work that must not be tried again before an operator has
-// looked at it.
+// PauseError is the error of work that must not be tried again before an operator resumes
+// the job.
 type PauseError struct{ Err error }
 
 func (e *PauseError) Error() string { return e.Err.Error() }
@@ -111,7 +114,7 @@ type Retrial struct {
 type Standing struct {
 	// Last is the last slot that was claimed, or recorded as missed.
 	Last time.Time
-	// Open are runs that nobody has reported as finished. Those of an earlier term are lost.
+	// Open are runs without a recorded end. Those of an earlier term are lost.
 	Open []Record
 	// Retry is pending; nil: none is.
 	Retry *Retrial
@@ -142,6 +145,7 @@ type Ledger interface {
 	// (ErrNotLeader else): no later term catches up on them. Asked again with the same,
 	// it records them once. Of no slots, but with ReasonUnknown, it keeps nothing but that
 	// no later term looks for slots up to there. ErrAhead: m.Slot lies ahead of the ledger's clock; nothing
-	// is recorded, the slots are still to come.
+	// is recorded, the slots are still to come. ErrSlotTaken: the one slot that could not be
+	// claimed (ReasonLedger) has been claimed after all, and the history tells of its run.
 	Miss(ctx context.Context, t Term, m Missed) error
 }

@@ -5,8 +5,17 @@ import (
 	"time"
 )
 
+// place is a job in the loop.
+type place struct {
+	*machine
+	index   int       // in the queue; -1: not there
+	at      time.Time // when the loop looks at it next
+	misses  quiet     // of misses, to the log
+	trouble trouble   // has a lock of its own
+}
+
 // queue is a heap of jobs, the one that the loop looks at first on top.
-type queue []*entry
+type queue []*place
 
 func (q queue) Len() int           { return len(q) }
 func (q queue) Less(i, j int) bool { return q[i].at.Before(q[j].at) }
@@ -18,73 +27,32 @@ func (q queue) Swap(i, j int) {
 
 // Push implements heap.Interface.
 func (q *queue) Push(x any) {
-	if e, ok := x.(*entry); ok {
-		e.index = len(*q)
-		*q = append(*q, e)
+	if p, ok := x.(*place); ok {
+		p.index = len(*q)
+		*q = append(*q, p)
 	}
 }
 
 // Pop implements heap.Interface.
 func (q *queue) Pop() any {
 	last := len(*q) - 1
-	e := (*q)[last]
+	p := (*q)[last]
 	(*q)[last] = nil
 	*q = (*q)[:last]
-	e.index = -1
-	return e
+	p.index = -1
+	return p
 }
 
-// set gives an entry its place by when it is to be looked at; never if that is zero.
-func (q *queue) set(e *entry, at time.Time) {
-	e.at = at
+// set gives a job its place by when the loop looks at it; never if that is zero.
+func (q *queue) set(p *place, at time.Time) {
+	p.at = at
 	switch {
-	case at.IsZero() && e.index >= 0:
-		heap.Remove(q, e.index)
+	case at.IsZero() && p.index >= 0:
+		heap.Remove(q, p.index)
 	case at.IsZero():
-	case e.index >= 0:
-		heap.Fix(q, e.index)
+	case p.index >= 0:
+		heap.Fix(q, p.index)
 	default:
-		heap.Push(q, e)
+		heap.Push(q, p)
 	}
-}
-
-// requeue puts a job where it belongs in the queue after anything about it has changed.
-func (s *session) requeue(e *entry) {
-	now := s.now()
-	s.queue.set(e, s.lookAt(e, now))
-	switch {
-	case e.removed || e.next.IsZero():
-		s.noteNext(e.job.Name, time.Time{})
-	default:
-		s.noteNext(e.job.Name, e.due(e.next))
-	}
-}
-
-// lookAt is when something is to be done about a job that nobody but the clock tells of.
-func (s *session) lookAt(e *entry, now time.Time) time.Time {
-	var at time.Time
-	sooner := func(t time.Time) {
-		if !t.IsZero() && (at.IsZero() || t.Before(at)) {
-			at = t
-		}
-	}
-	if !e.next.IsZero() && !e.removed {
-		sooner(latest(e.due(e.next), e.ahead))
-	}
-	if e.retry != nil {
-		sooner(e.retry.At)
-	}
-	for _, it := range e.line {
-		if d := e.job.StartingDeadline; d > 0 && it.slotted() {
-			sooner(it.due.Add(d + time.Millisecond))
-		}
-	}
-	if len(e.line) > 0 || !e.backlog.empty() {
-		for _, until := range []time.Time{e.mendBy, e.oldest.Add(patience)} {
-			if left := time.Until(until); left > 0 {
-				sooner(now.Add(left + time.Millisecond))
-			}
-		}
-	}
-	return at
 }

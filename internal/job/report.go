@@ -1,6 +1,7 @@
 package job
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -32,35 +33,112 @@ type trouble struct {
 	mu sync.Mutex
 	quiet
 	failures int
+	told     bool // of one of them
 }
 
-// report tells the log how a run ended.
-func (s *session) report(t *trouble, rec Record) {
+// reporter tells the log, and whoever counts, what has become of runs and slots. It may be used by several goroutines,
+// but for what a place has.
+type reporter struct {
+	ctx     context.Context // of the term
+	log     *zap.Logger
+	cfg     *Config
+	orphans tally // runs that an earlier leader has lost
+	cut     tally // runs that the end of the term has ended
+}
+
+// loud is the level for a line on what an error has done to a job: Debug if the same error
+// does it to all of them, which is told once.
+func (r *reporter) loud(level zapcore.Level, err error) zapcore.Level {
+	if err != nil && r.cfg.Shared(err) {
+		return zapcore.DebugLevel
+	}
+	return level
+}
+
+// run tells the log how a run ended, and with what error its work.
+func (r *reporter) run(t *trouble, rec Record, err error) {
 	fields := runFields(rec.Run,
 		zap.String("trigger", string(rec.Trigger)),
 		zap.Duration("took", rec.Finished.Sub(rec.Started)),
 		zap.Int64("rows", rec.Result.Rows))
-	if rec.Result.Dead > 0 {
-		s.log.Warn("the run put records aside as dead letters", append(fields, zap.Int64("dead", rec.Result.Dead))...)
-	}
 	if rec.Pauses {
-		s.log.Error("the job is paused until an operator resumes it", append(fields, zap.String("error", rec.Error))...)
+		r.log.Error("the job is paused until an operator resumes it", append(fields, zap.String("error", rec.Error))...)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch rec.State {
 	case StateSucceeded:
-		if t.failures > 0 {
-			s.log.Info("the job succeeds again", append(fields, zap.Int("failures", t.failures))...)
+		if t.told {
+			r.log.Info("the job succeeds again", append(fields, zap.Int("failures", t.failures))...)
 		} else {
-			s.log.Debug("the run succeeded", fields...)
+			r.log.Debug("the run succeeded", fields...)
 		}
-		t.quiet, t.failures = quiet{}, 0
+		t.quiet, t.failures, t.told = quiet{}, 0, false
 	case StateCancelled:
-		s.log.Info("the run was told to end", append(fields, zap.String("error", rec.Error))...)
+		level := zapcore.InfoLevel
+		if r.ctx.Err() != nil {
+			level = zapcore.DebugLevel
+			r.cut.add(rec.Job, rec.Error)
+		}
+		r.log.Log(level, "the run was told to end", append(fields, zap.String("error", rec.Error))...)
 	default:
 		t.failures++
-		s.log.Log(t.level(rec.Error, zapcore.WarnLevel, time.Now()), "the run failed", append(fields,
+		level := zapcore.DebugLevel
+		if rec.State == StateFailed && r.cfg.Shared(err) {
+			r.cfg.OnAttempt(rec.Job, err)
+		} else {
+			level, t.told = t.level(rec.Error, zapcore.WarnLevel, time.Now()), true
+		}
+		r.log.Log(level, "the run failed", append(fields,
 			zap.String("state", string(rec.State)), zap.Int("failures", t.failures), zap.String("error", rec.Error))...)
 	}
+}
+
+// tellMissed tells the log and whoever counts.
+func (r *reporter) tellMissed(p *place, m Missed, refused error) {
+	r.cfg.OnMissed(m)
+	loud, text := zapcore.WarnLevel, "slots were not run"
+	switch {
+	case m.nothingKnown():
+		loud, text = zapcore.DebugLevel, "nothing is known of the job from before; it is new, or the ledger has lost its data"
+	case m.Reason != ReasonLate && m.Reason != ReasonLedger:
+		loud = zapcore.InfoLevel // expected of a long run, of every failover, told already, or wanted
+	}
+	fields := []zap.Field{
+		zap.String("job", m.Job), zap.String("reason", string(m.Reason)),
+		zap.Int("slots", m.Count), zap.Time("slot", m.Slot),
+	}
+	if m.Err != nil {
+		fields = append(fields, zap.Error(m.Err))
+	}
+	why := m.Err
+	if why == nil && m.Reason == ReasonLedger {
+		why = refused // it has waited for one that the ledger did not take
+	}
+	if loud = r.loud(loud, why); loud > zapcore.DebugLevel {
+		loud = p.misses.level(string(m.Reason), loud, time.Now())
+	}
+	r.log.Log(loud, text, fields...)
+}
+
+// lost tells of a lost run that is on record, or cannot be. It reports whether it is the first of some that tellLost
+// tells of together.
+func (r *reporter) lost(rec Record, rerun bool, err error) bool {
+	if err != nil {
+		r.log.Log(r.loud(zapcore.WarnLevel, err), "cannot record that a run was lost with its leader",
+			runFields(rec.Run, zap.Error(err))...)
+		return false
+	}
+	r.log.Debug("a run was lost with its leader", runFields(rec.Run, zap.Bool("rerun", rerun), zap.String("error", rec.Error))...)
+	first := r.orphans.add(rec.Job, rec.Error)
+	r.cfg.OnFinish(rec)
+	return first
+}
+
+func (r *reporter) say(p *place, l logLine) {
+	level := r.loud(l.level, l.err)
+	if l.seldom {
+		level = p.misses.level(l.text, level, time.Now())
+	}
+	r.log.Log(level, l.text, l.fields...)
 }

@@ -3,19 +3,21 @@ package job_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"baton/internal/job"
 	"baton/internal/job/jobtest"
+	"baton/internal/job/plan"
 )
 
 func failing(context.Context, job.Run) (job.Result, error) {
 	return job.Result{}, errors.New("database is away")
 }
 
-func retried(t testing.TB, interval string, r job.Retry, work job.Func) job.Job {
+func retried(t testing.TB, interval string, r plan.Retry, work job.Func) job.Job {
 	t.Helper()
 	return with(every(t, "flush", interval, work), func(j *job.Job) { j.Retry = r })
 }
@@ -23,7 +25,7 @@ func retried(t testing.TB, interval string, r job.Retry, work job.Func) job.Job 
 func TestFailedRunIsTriedAgainEverMoreSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := jobtest.NewLedger("me")
-		n := lead(t, ledger, retried(t, "1h", job.Retry{Limit: 4, Delay: 10 * time.Second, MaxDelay: 30 * time.Second}, failing))
+		n := lead(t, ledger, retried(t, "1h", plan.Retry{Limit: 4, Delay: 10 * time.Second, MaxDelay: 30 * time.Second}, failing))
 		after(time.Hour + 10*time.Minute)
 		n.end()
 		rec := ledger.Records()
@@ -44,7 +46,7 @@ func TestFailedRunIsTriedAgainEverMoreSlowly(t *testing.T) {
 func TestRetrialIsGivenUpAtTheNextSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := jobtest.NewLedger("me")
-		n := lead(t, ledger, retried(t, "1m", job.Retry{Limit: 9, Delay: 20 * time.Second}, failing))
+		n := lead(t, ledger, retried(t, "1m", plan.Retry{Limit: 9, Delay: 20 * time.Second}, failing))
 		after(179 * time.Second)
 		n.end()
 		for _, rec := range ledger.Records() {
@@ -70,7 +72,7 @@ func TestWhatIsNotTriedAgain(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ledger := jobtest.NewLedger("me")
-				n := lead(t, ledger, retried(t, "1h", job.Retry{Limit: 4, Delay: time.Second},
+				n := lead(t, ledger, retried(t, "1h", plan.Retry{Limit: 4, Delay: time.Second},
 					func(context.Context, job.Run) (job.Result, error) { return job.Result{}, c.err }))
 				after(time.Hour + time.Minute)
 				n.stop(errSteppedDown)
@@ -87,7 +89,7 @@ func TestWhatIsNotTriedAgain(t *testing.T) {
 func TestTimedOutRunIsTriedAgainACancelledAndAManualOneAreNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := jobtest.NewLedger("me")
-		j := retried(t, "1h", job.Retry{Limit: 1, Delay: time.Second}, lasting)
+		j := retried(t, "1h", plan.Retry{Limit: 1, Delay: time.Second}, lasting)
 		j.Timeout = 10 * time.Second
 		n := lead(t, ledger, j)
 		after(time.Hour + 15*time.Second)
@@ -104,7 +106,7 @@ func TestTimedOutRunIsTriedAgainACancelledAndAManualOneAreNot(t *testing.T) {
 func TestNextTermGoesOnWithARetrial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := jobtest.NewLedger("me")
-		j := retried(t, "1h", job.Retry{Limit: 1, Delay: 10 * time.Minute}, failing)
+		j := retried(t, "1h", plan.Retry{Limit: 1, Delay: 10 * time.Minute}, failing)
 		n := lead(t, ledger, j)
 		after(time.Hour + time.Minute)
 		n.end()
@@ -120,7 +122,7 @@ func TestNextTermGoesOnWithARetrial(t *testing.T) {
 func TestCancelTakesARetrialAwayForGood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := jobtest.NewLedger("me")
-		n := lead(t, ledger, retried(t, "1h", job.Retry{Limit: 1, Delay: 10 * time.Minute}, failing))
+		n := lead(t, ledger, retried(t, "1h", plan.Retry{Limit: 1, Delay: 10 * time.Minute}, failing))
 		after(time.Hour + time.Minute)
 		_, err := n.Cancel(t.Context(), "flush", "", "by alice: no use")
 		want(t, "error", err, nil)
@@ -129,6 +131,76 @@ func TestCancelTakesARetrialAwayForGood(t *testing.T) {
 		want(t, "what the history says", ledger.Records()[1].Error, "not started: cancelled by alice: no use")
 		want(t, "starts", n.starts("flush"), []float64{3600})
 		n.end()
+	})
+}
+
+func TestCancelTakesARetrialAwayThatIsJustBeingRecorded(t *testing.T) {
+	slow, away := jobtest.Fault{Delay: 500 * time.Millisecond}, jobtest.Fault{Lost: true}
+	for _, c := range []struct {
+		fault jobtest.Fault
+		lasts time.Duration
+		at    time.Duration // when it is cancelled, after the run has gone wrong
+		id    bool          // of the run
+		anew  bool          // the job is removed and configured again before its end is recorded
+		retry int
+	}{
+		{slow, time.Second, 200 * time.Millisecond, false, false, 2},
+		{slow, time.Second, 200 * time.Millisecond, true, false, 2},
+		{away, 5 * time.Minute, 4 * time.Minute, false, false, 0}, // no run goes on, and its end waits for the ledger
+		{away, 5 * time.Minute, 4 * time.Minute, false, true, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ledger := jobtest.NewLedger("me")
+			ledger.Disturb = during(jobtest.OpFinish, 0, time.Hour+c.lasts, c.fault)
+			runID := ""
+			flush := retried(t, "1h", plan.Retry{Limit: 1, Delay: 10 * time.Minute}, func(
+				ctx context.Context, r job.Run,
+			) (job.Result, error) {
+				if c.id {
+					runID = r.ID
+				}
+				return failing(ctx, r)
+			})
+			n := lead(t, ledger, flush)
+			after(time.Hour + c.at)
+			want(t, fmt.Sprintf("records of %+v", c), len(ledger.Records()), 0)
+			done, err := n.Cancel(t.Context(), "flush", runID, "by alice: no use")
+			want(t, "error", err, nil)
+			want(t, fmt.Sprintf("cancelled of %+v", c), done, job.Cancelled{Retry: c.retry})
+			if c.anew {
+				n.update()
+				n.update(flush)
+			}
+			after(30 * time.Minute)
+			want(t, "pending", ledger.Retry("flush") == nil, true)
+			want(t, "starts", n.starts("flush"), []float64{3600})
+			want(t, "states", n.states(), []job.State{job.StateFailed, job.StateCancelled})
+			want(t, "what the history says", ledger.Records()[1].Error, "not started: cancelled by alice: no use")
+			n.end()
+		})
+	}
+}
+
+// A run that has succeeded cannot be cancelled while its end is on its way to the ledger.
+func TestCancelThatFindsOnlyAnEndOnItsWayCancelsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ledger := jobtest.NewLedger("me")
+		ledger.Disturb = during(jobtest.OpFinish, 0, 3*time.Hour, jobtest.Fault{Delay: 500 * time.Millisecond})
+		n := lead(t, ledger, retried(t, "1h", plan.Retry{Limit: 1, Delay: time.Minute}, takes(10*time.Second)))
+		after(time.Hour + time.Second)
+		going, err := n.Cancel(t.Context(), "flush", "", "by alice: too early")
+		want(t, "error", err, nil)
+		want(t, "while it goes on", len(going.Runs), 1)
+		after(time.Hour + 9*time.Second + 200*time.Millisecond)
+		want(t, "records", len(ledger.Records()), 1)
+		for _, id := range []string{"", "run-2"} {
+			done, err := n.Cancel(t.Context(), "flush", id, "by alice: too late")
+			want(t, "error", err, nil)
+			want(t, "cancelled", done, job.Cancelled{})
+		}
+		after(time.Second)
+		n.end()
+		want(t, "states", n.states(), []job.State{job.StateCancelled, job.StateSucceeded})
 	})
 }
 
@@ -143,7 +215,7 @@ func TestRetrialOverlapsAsSlotsDo(t *testing.T) {
 			}
 			return takes(time.Minute)(ctx, r)
 		}
-		n := lead(t, ledger, retried(t, "1h", job.Retry{Limit: 1, Delay: 30 * time.Second}, work))
+		n := lead(t, ledger, retried(t, "1h", plan.Retry{Limit: 1, Delay: 30 * time.Second}, work))
 		after(time.Hour + 10*time.Second)
 		want(t, "manual", <-ask(t, ledger, n, "ask-1", false), nil)
 		after(5 * time.Minute)
@@ -158,7 +230,7 @@ func TestRetrialSurvivesAnOutageOfTheLedger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := jobtest.NewLedger("me")
 		ledger.Disturb = during(jobtest.OpFinish, 0, time.Hour+20*time.Second, jobtest.Fault{Lost: true})
-		n := lead(t, ledger, retried(t, "1h", job.Retry{Limit: 1, Delay: 5 * time.Second}, failing))
+		n := lead(t, ledger, retried(t, "1h", plan.Retry{Limit: 1, Delay: 5 * time.Second}, failing))
 		after(time.Hour + time.Minute)
 		n.end()
 		want(t, "records", len(ledger.Records()), 2)

@@ -3,6 +3,7 @@ package job
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -10,8 +11,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// Config is what a [Runner] can be told beyond its ledger. Every field may be left
-// out. The hooks are called from several goroutines and must return at once.
+// Config configures a [Runner]. Every field is optional. The hooks are called from several goroutines and must return at once.
 type Config struct {
 	Logger *zap.Logger
 	// ClaimTimeout bounds one question to the ledger. Default: 1s.
@@ -20,13 +20,27 @@ type Config struct {
 	// go on for so long after the term's end, and so must be shorter than the drain.
 	// Default: 1s.
 	FinishTimeout time.Duration
-	// Clock reads the wall clock. Default: the system's. Its monotonic reading is not
-	// looked at.
+	// Clock reads the wall clock. Default: the system's. Its monotonic reading is ignored.
 	Clock func() time.Time
+
+	// Hold reports whether to begin nothing for now: the renewal of the lease goes first.
+	// What waits longer than it may is missed as ReasonLate.
+	Hold func() bool
 
 	OnStart  func(Run)    // a slot is claimed and its run begins
 	OnFinish func(Record) // a run has ended; it may not be recorded yet
 	OnMissed func(Missed) // slots were not run
+
+	// OnAttempt is called after every request to the ledger on behalf of a job; err is nil if
+	// it succeeded. Shared reports whether an error belongs to the ledger's store and not to
+	// the job: OnAttempt logs it once for all jobs, and no job logs it again.
+	OnAttempt func(job string, err error)
+	Shared    func(err error) bool
+
+	// OnIdle is called when the term has ended and nothing that it has started can change
+	// anything any more: what became of its runs is still being recorded. It returns for
+	// how long that may go on.
+	OnIdle func() time.Duration
 }
 
 func (c *Config) setDefaults() {
@@ -42,6 +56,9 @@ func (c *Config) setDefaults() {
 	if c.Clock == nil {
 		c.Clock = time.Now
 	}
+	if c.Hold == nil {
+		c.Hold = func() bool { return false }
+	}
 	if c.OnStart == nil {
 		c.OnStart = func(Run) {}
 	}
@@ -51,10 +68,19 @@ func (c *Config) setDefaults() {
 	if c.OnMissed == nil {
 		c.OnMissed = func(Missed) {}
 	}
+	if c.OnAttempt == nil {
+		c.OnAttempt = func(string, error) {}
+	}
+	if c.Shared == nil {
+		c.Shared = func(error) bool { return false }
+	}
+	if c.OnIdle == nil {
+		c.OnIdle = func() time.Duration { return math.MaxInt64 }
+	}
 }
 
-// Runner starts jobs at their slots while this node leads. It is used again for
-// every term; what it knows of a term it forgets when the term ends.
+// Runner starts jobs at their slots while this node leads. It serves one term after the
+// other, and keeps nothing of a term that has ended.
 type Runner struct {
 	ledger Ledger
 	newID  func() (string, error)
@@ -86,7 +112,8 @@ func NewRunner(ledger Ledger, newID func() (string, error), cfg Config) *Runner 
 }
 
 // Run runs the jobs of one term. It starts nothing once ctx has ended, and returns
-// when every run has returned, however long they take. The error is nil if it was
+// when the work of every run has returned, however long that takes, and how they ended is
+// recorded, if the ledger answers in time. The error is nil if it was
 // ctx that ended the term, and otherwise says why the term must end: [ErrNotLeader].
 func (r *Runner) Run(ctx context.Context, term Term, w Workload) error {
 	if err := validate(w.Jobs); err != nil {

@@ -19,6 +19,7 @@ import (
 
 	"baton/internal/job"
 	"baton/internal/job/jobtest"
+	"baton/internal/job/schedule"
 )
 
 var errSteppedDown = errors.New("stepped down")
@@ -50,8 +51,15 @@ func lead(t testing.TB, ledger job.Ledger, jobs ...job.Job) *node {
 	return leadAs(t, ledger, "me", job.Workload{Jobs: jobs}, nil)
 }
 
-// leadAs starts a term of a fresh node by whatever owner, with another clock maybe.
+// leadAs starts a term of a fresh node by whatever owner, with another clock maybe. Nobody
+// has ever led before.
 func leadAs(t testing.TB, ledger job.Ledger, owner string, w job.Workload, clock func() time.Time) *node {
+	t.Helper()
+	return leadSince(t, ledger, owner, w, clock, bubbleStart().AddDate(-100, 0, 0))
+}
+
+// leadSince starts a term before which nobody has led since some time.
+func leadSince(t testing.TB, ledger job.Ledger, owner string, w job.Workload, clock func() time.Time, freeSince time.Time) *node {
 	t.Helper()
 	core, logs := observer.New(zapcore.DebugLevel)
 	n := &node{t: t, logs: logs, owner: owner, start: time.Now(), result: make(chan error, 1)}
@@ -64,7 +72,9 @@ func leadAs(t testing.TB, ledger job.Ledger, owner string, w job.Workload, clock
 	})
 	ctx, stop := context.WithCancelCause(context.Background())
 	n.stop = stop
-	go func() { n.result <- n.Run(ctx, job.Term{NodeID: "db1", Owner: owner, Epoch: 42}, w) }()
+	go func() {
+		n.result <- n.Run(ctx, job.Term{NodeID: "db1", Owner: owner, Epoch: 42, FreeSince: freeSince}, w)
+	}()
 	synctest.Wait()
 	return n
 }
@@ -115,7 +125,7 @@ func (n *node) misses() map[job.Reason]int {
 	defer n.mu.Unlock()
 	sum := map[job.Reason]int{}
 	for _, m := range n.missed {
-		if m.Reason != job.ReasonUnknown {
+		if m.Count > 0 {
 			sum[m.Reason] += m.Count
 		}
 	}
@@ -135,7 +145,7 @@ func after(d time.Duration) {
 
 func every(t testing.TB, name, interval string, work job.Func) job.Job {
 	t.Helper()
-	s, err := job.ParseSchedule("@every "+interval, nil)
+	s, err := schedule.Parse("@every "+interval, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +294,7 @@ func TestEndOfTermCancelsRunsAndWaitsForThem(t *testing.T) {
 		last := records[len(records)-1]
 		want(t, "state", last.State, job.StateCancelled)
 		want(t, "error", last.Error, "stepped down: rolled back")
-		want(t, "told who is waited for", n.logs.FilterMessageSnippet("waits for this run").Len(), 1)
+		want(t, "told who is waited for", n.logs.FilterMessageSnippet("waits for these runs").Len(), 1)
 	})
 }
 

@@ -2,7 +2,7 @@ package job
 
 import (
 	"context"
-	"sync"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -22,80 +22,78 @@ const (
 // a function that the loop calls.
 type session struct {
 	*Runner
-	term Term
-	log  *zap.Logger
+	log *zap.Logger
 
 	ctx    context.Context // ends with the term; its cause is told to the runs
 	stop   context.CancelCauseFunc
 	events chan func()               // called by the loop
+	gone   chan struct{}             // closed: there is no loop any more
 	fatal  error                     // why the term must end; nil while it need not
 	over   atomic.Pointer[time.Time] // when the term ended; nil before
 
-	entries  map[string]*entry
+	leadership
+	jobs     map[string]*place
 	queue    queue
-	start    time.Time            // slots up to here are for catching up
-	flying   int                  // runs that have a goroutine
-	limit    int                  // how many may go on at a time; 0: any number
-	occupied int                  // of them
-	crowd    map[*entry]time.Time // jobs that wait for room, and since when they are due
+	flying   int                 // runs that have a goroutine
+	acting   int                 // of them, whose claim or work goes on: the others only tell how they ended
+	limit    int                 // how many may go on at a time; 0: any number
+	occupied int                 // of them
+	crowd    map[*place]struct{} // jobs that wait for room
 
-	clerk  *clerk
-	asking sync.WaitGroup // how jobs stand
+	turns   Turns // of runs that ask for their claim
+	starts  Turns // of runs that start a process, until that has begun
+	outbox  *outbox
+	reports *reporter
+	closing chan<- error // is told when the jobs that end first have ended; nil: nobody has asked for it
 }
 
 func (r *Runner) newSession(ctx context.Context, term Term, w Workload) *session {
 	s := &session{
-		Runner:  r,
-		term:    term,
-		log:     r.cfg.Logger.With(zap.String("node_id", term.NodeID), zap.Int64("epoch", term.Epoch)),
-		events:  make(chan func()),
-		entries: make(map[string]*entry, len(w.Jobs)),
-		start:   r.nowMillis(),
-		limit:   w.MaxConcurrent,
-		crowd:   make(map[*entry]time.Time),
+		Runner:     r,
+		log:        r.cfg.Logger.With(zap.String("node_id", term.NodeID), zap.Int64("epoch", term.Epoch)),
+		events:     make(chan func()),
+		turns:      NewTurns(),
+		starts:     NewTurns(),
+		gone:       make(chan struct{}),
+		jobs:       make(map[string]*place, len(w.Jobs)),
+		leadership: leadership{term: term, began: r.nowMillis(), freeSince: term.FreeSince, newID: r.newID},
+		limit:      w.MaxConcurrent,
+		crowd:      make(map[*place]struct{}),
+	}
+	if s.term.FreeSince = (time.Time{}); s.freeSince.IsZero() {
+		s.freeSince = s.began
 	}
 	s.ctx, s.stop = context.WithCancelCause(ctx)
 	context.AfterFunc(s.ctx, func() { s.over.Store(new(time.Now())) })
-	s.clerk = s.newClerk()
+	s.reports = &reporter{ctx: s.ctx, log: s.log, cfg: &r.cfg}
+	s.outbox = newOutbox(s.ctx, courier{ledger: r.ledger, term: s.term, cfg: &r.cfg, now: r.nowMillis, log: s.log, post: s.post})
 	for _, j := range w.Jobs {
-		s.add(j, s.start)
+		s.add(j, s.began)
 	}
 	return s
 }
 
 // add takes a job up, from a time on.
 func (s *session) add(j Job, from time.Time) {
-	e := &entry{job: j, index: -1}
-	s.entries[j.Name] = e
-	e.schedule(from)
-	s.requeue(e)
-}
-
-// schedule has the slots of a job come from a time on.
-func (e *entry) schedule(from time.Time) {
-	e.prev, e.ahead = time.Time{}, time.Time{}
-	if e.always() {
-		e.next = from
-		return
-	}
-	e.base = e.nominal(from)
-	e.next = e.job.Schedule.Next(e.base)
+	p := &place{machine: &machine{job: j, leadership: &s.leadership}, index: -1}
+	s.jobs[j.Name] = p
+	s.hand(p, func(m *machine) { m.schedule(from) })
 }
 
 func (s *session) run() error {
-	names := make([]string, 0, len(s.entries))
-	for name := range s.entries {
+	names := make([]string, 0, len(s.jobs))
+	for name := range s.jobs {
 		names = append(names, name)
 	}
-	s.asking.Go(func() { s.askStandings(names, false) })
-	defer s.asking.Wait()
+	go s.askStandings(names, false)
+	defer close(s.gone)
 	defer s.stop(nil)
-	go s.clerk.run()
+	go s.outbox.run()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	seen := looked{clock: time.Now(), wall: s.now()}
 	for s.ctx.Err() == nil {
-		seen = s.lookAtClock(seen)
+		seen = s.checkClock(seen)
 		s.startDue()
 		timer.Reset(s.untilNext())
 		select {
@@ -103,9 +101,12 @@ func (s *session) run() error {
 		case <-timer.C:
 		case do := <-s.events:
 			do()
+			s.admit()
 		}
 	}
 	s.drain()
+	s.reports.tellLost()
+	s.reports.tellCut()
 	return s.fatal
 }
 
@@ -124,54 +125,82 @@ func (s *session) tell(do func()) {
 	}
 }
 
-// drain waits for every run, and then for the clerk. Nothing here can make it shorter:
-// they have been told.
+// post has the loop call something for as long as there is a loop.
+func (s *session) post(do func()) {
+	select {
+	case s.events <- do:
+	case <-s.gone:
+	}
+}
+
+// drain waits for every run: nothing here can make that shorter, they have been told. What
+// became of them is recorded while this node leads, and no longer: a ledger that does not
+// answer must not look like work that does not end.
 func (s *session) drain() {
 	s.stop(nil)
-	for _, e := range s.entries {
-		for _, it := range e.line {
+	for _, p := range s.jobs {
+		for _, it := range p.line {
 			answer(it.reply, ErrNotLeader)
 		}
 	}
 	ticker := time.NewTicker(lingering)
 	defer ticker.Stop()
 	told := false
-	for done := s.clerk.gone; ; {
+	var enough <-chan time.Time
+	for outbox := s.outbox.gone; s.flying > 0 || outbox != nil; {
+		if s.acting == 0 && enough == nil {
+			enough = time.After(min(s.cfg.OnIdle(), 2*s.cfg.FinishTimeout)) // a ledger that keeps to its time answers before
+		}
 		if s.flying == 0 {
-			s.clerk.close()
+			s.outbox.close()
 		}
 		s.noteProgress(time.Now())
 		select {
 		case do := <-s.events:
 			do()
-		case <-done:
-			if s.flying == 0 {
-				return
-			}
-			done = nil // its time is over, and runs go on
+		case <-outbox:
+			outbox = nil // its time is over, or it has told all
+		case <-enough:
+			s.log.Warn("the term has ended before the ends of all runs were recorded; the next leader counts what the ledger does not "+
+				"have as lost",
+				zap.Int("runs", s.flying))
+			return
 		case <-ticker.C:
 			if !told {
 				s.tellLingering()
 			}
 			told = true
 		}
-		if done == nil && s.flying == 0 {
-			return
-		}
 	}
 }
 
 func (s *session) tellLingering() {
+	var jobs, runs []string
 	for _, a := range s.Running() {
-		s.log.Warn("the term has ended and waits for this run to return",
-			zap.String("job", a.Job), zap.String("run_id", a.ID), zap.Error(context.Cause(s.ctx)))
+		jobs, runs = append(jobs, a.Job), append(runs, a.ID)
+	}
+	if len(runs) > 0 {
+		fields := append(jobFields(slices.Compact(slices.Sorted(slices.Values(jobs)))),
+			zap.Strings("run_ids", runs[:min(len(runs), namedAtMost)]), zap.Error(context.Cause(s.ctx)))
+		s.log.Warn("the term has ended and waits for these runs to return", fields...)
 	}
 }
 
-// forgetEntry takes a job off that is no longer configured, and whose runs have ended.
-func (s *session) forgetEntry(e *entry) {
-	s.queue.set(e, time.Time{})
-	delete(s.crowd, e)
-	delete(s.entries, e.job.Name)
-	s.noteNext(e.job.Name, time.Time{})
+// fail ends the term.
+func (s *session) fail(err error) {
+	if s.ctx.Err() == nil {
+		s.fatal = err
+		s.stop(err)
+	}
+}
+
+// answer tells one who waits; there is room for one answer.
+func answer(to chan<- error, err error) {
+	if to == nil {
+		return
+	}
+	select {
+	case to <- err:
+	default:
+	}
 }

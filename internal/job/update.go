@@ -4,6 +4,9 @@ import (
 	"context"
 	"reflect"
 	"time"
+
+	"baton/internal/job/plan"
+	"baton/internal/job/schedule"
 )
 
 // Update replaces what the running term has to do, all at once. When it returns nothing
@@ -33,101 +36,78 @@ func (s *session) update(w Workload) {
 	wanted := make(map[string]bool, len(w.Jobs))
 	for _, j := range w.Jobs {
 		wanted[j.Name] = true
-		if e := s.entries[j.Name]; e != nil {
-			if e.removed && !e.known { // what the ledger told of it meanwhile went unheard
+		if p := s.jobs[j.Name]; p != nil {
+			if p.removed && !p.known { // what the ledger told of it meanwhile went unheard
 				fresh = append(fresh, j.Name)
 			}
-			s.change(e, j)
+			s.hand(p, func(m *machine) { m.change(j) })
 			continue
 		}
 		s.add(j, s.nowMillis())
 		fresh = append(fresh, j.Name)
 	}
-	for name, e := range s.entries {
-		if !wanted[name] && !e.removed {
-			s.remove(e)
+	for name, p := range s.jobs {
+		if !wanted[name] && !p.removed {
+			s.hand(p, (*machine).remove)
 		}
 	}
-	s.asking.Go(func() { s.askStandings(fresh, true) })
+	go s.askStandings(fresh, true)
 	s.admit()
 }
 
 // change has a job be another one of the same name.
-func (s *session) change(e *entry, j Job) {
-	old, back := e.job, e.removed
-	e.job, e.removed = j, false
+func (m *machine) change(j Job) {
+	old, back := m.job, m.removed
+	m.job, m.removed = j, false
 	if j.Retry.Limit == 0 {
-		s.giveUpRetry(e, errNoRetry, j.Rerun)
+		m.giveUpRetry(errNoRetry, j.OnLost == plan.OnLostRerun)
 	}
 	switch {
 	case back || old.Jitter != j.Jitter || !sameSchedule(old.Schedule, j.Schedule):
-		s.reschedule(e, old)
-	case e.always() && old.Version != j.Version:
-		s.startAnew(e)
-	case j.CatchUp != CatchUpAll && !e.backlog.empty():
-		s.giveUpSlots(e)
+		m.reschedule(old)
+	default:
+		m.timing.changed(m, old)
 	}
-	s.advance(e)
+	m.advance()
 }
 
 // reschedule has the slots of a job come by another schedule.
-func (s *session) reschedule(e *entry, old Job) {
-	changed := e.job
-	e.job = old // for the slots that are given up
-	s.giveUpSlots(e)
-	e.job = changed
-	if IsAlways(old.Schedule) {
-		e.cancelAll(errNotAlways)
-	}
-	e.schedule(s.nowMillis())
-	if e.known && !e.always() { // else a later term would look for slots of this schedule in the time of the other
-		s.miss(e, Missed{Job: e.job.Name, Reason: reasonNone, First: e.base, Slot: e.base})
-	}
-	if e.always() && e.busy() {
-		e.anew, e.next = true, time.Time{} // in its turn
-	}
-}
-
-// startAnew ends the run of a job that runs all the time, for another one.
-func (s *session) startAnew(e *entry) {
-	if !e.busy() {
-		e.wait = 0
-		return
-	}
-	e.anew = true
-	for _, f := range e.flights {
-		if f.answered { // another is as new as can be
-			f.cancel(errReloaded)
-		}
-	}
+func (m *machine) reschedule(old Job) {
+	changed := m.job
+	m.job = old // for the slots that are given up
+	m.giveUpSlots()
+	m.job = changed
+	m.timing.left(m)
+	m.schedule(m.now.Truncate(time.Millisecond))
+	m.timing.entered(m)
 }
 
 // remove has a job start nothing more.
-func (s *session) remove(e *entry) {
-	s.giveUpSlots(e)
-	e.removed, e.anew = true, false
-	s.giveUpRetry(e, errRemoved, false)
-	for _, it := range e.line {
-		answer(it.reply, ErrUnknown)
+func (m *machine) remove() {
+	m.giveUpSlots()
+	m.removed, m.always.anew = true, false
+	m.giveUpRetry(errRemoved, false)
+	for _, it := range m.line {
+		m.answer(it.reply, ErrUnknown)
 	}
-	e.line, e.next = nil, time.Time{}
-	for _, f := range e.flights {
-		if !f.answered || e.always() {
-			f.cancel(errRemoved)
+	m.line, m.next = nil, time.Time{}
+	for _, f := range m.flights {
+		if !f.answered || m.timing.endless() {
+			m.cancelRun(f, errRemoved)
 		}
 	}
-	s.advance(e)
-	if len(e.flights) == 0 {
-		s.forgetEntry(e)
+	m.advance()
+	if len(m.flights) == 0 {
+		m.forget()
 	}
 }
 
-func (e *entry) cancelAll(cause error) {
-	for _, f := range e.flights {
-		f.cancel(cause)
+func (m *machine) cancelAll(cause error) {
+	for _, f := range m.flights {
+		m.cancelRun(f, cause)
 	}
 }
 
 // sameSchedule reports whether two schedules are the same as far as can be seen. If
 // they only look different, the job's next slot is found again, and is the same.
-func sameSchedule(a, b Schedule) bool { return reflect.DeepEqual(a, b) }
+func sameSchedule(a, b schedule.Schedule) bool { return reflect.DeepEqual(a, b) }

@@ -6,9 +6,12 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	_ "time/tzdata" // the zones must be the same on every machine
 
 	"baton/internal/job"
 	"baton/internal/job/jobtest"
+	"baton/internal/job/plan"
+	"baton/internal/job/schedule"
 )
 
 func (n *node) update(jobs ...job.Job) {
@@ -63,11 +66,11 @@ func TestNothingOfWhatWasReplacedStartsAfterAnUpdate(t *testing.T) {
 func TestUpdateOfTheScheduleCountsFromNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ledger := jobtest.NewLedger("me")
-		j := with(every(t, "flush", "10s", takes(15*time.Second)), func(j *job.Job) { j.Overlap = job.OverlapQueueOne })
+		j := with(every(t, "flush", "10s", takes(15*time.Second)), func(j *job.Job) { j.Overlap = plan.OverlapQueueOne })
 		n := lead(t, ledger, j)
 		after(21 * time.Second) // 20 waits
 		changed := every(t, "flush", "1m", nothing)
-		changed.CatchUp = job.CatchUpAll
+		changed.CatchUp = plan.CatchUpAll
 		n.update(changed)
 		next, _ := n.Next("flush")
 		want(t, "next", next.Sub(n.start), time.Minute)
@@ -85,11 +88,11 @@ func TestUpdateThatChangesNoScheduleLosesNoSlot(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s, err := job.ParseSchedule("* * * * *", zone)
+			s, err := schedule.Parse("* * * * *", zone)
 			if err != nil {
 				t.Fatal(err)
 			}
-			return job.Job{Name: "flush", Schedule: s, Run: work, Overlap: job.OverlapQueueOne}
+			return job.Job{Name: "flush", Schedule: s, Run: work, Overlap: plan.OverlapQueueOne}
 		}
 		n := lead(t, jobtest.NewLedger("me"), cron(takes(61*time.Second)))
 		for range 10 {
@@ -106,9 +109,9 @@ func TestUpdateKeepsARetrialIfThereAreAny(t *testing.T) {
 	for _, limit := range []int{0, 2} {
 		synctest.Test(t, func(t *testing.T) {
 			ledger := jobtest.NewLedger("me")
-			n := lead(t, ledger, retried(t, "1h", job.Retry{Limit: 1, Delay: 10 * time.Minute}, failing))
+			n := lead(t, ledger, retried(t, "1h", plan.Retry{Limit: 1, Delay: 10 * time.Minute}, failing))
 			after(time.Hour + time.Minute)
-			n.update(retried(t, "1h", job.Retry{Limit: limit, Delay: time.Minute}, nothing))
+			n.update(retried(t, "1h", plan.Retry{Limit: limit, Delay: time.Minute}, nothing))
 			if limit == 0 {
 				want(t, "pending", ledger.Retry("flush") == nil, true)
 			}
@@ -126,7 +129,7 @@ func TestUpdateAddsAndTakesAway(t *testing.T) {
 		n := lead(t, ledger, every(t, "gone", "10s", takes(6*time.Second)))
 		after(12 * time.Second)
 		catchUp := func(name string) job.Job {
-			return with(every(t, name, "10s", nothing), func(j *job.Job) { j.CatchUp = job.CatchUpLatest })
+			return with(every(t, name, "10s", nothing), func(j *job.Job) { j.CatchUp = plan.CatchUpLatest })
 		}
 		n.update(catchUp("known"), catchUp("unknown"))
 		if _, ok := n.Next("gone"); ok {
@@ -139,7 +142,8 @@ func TestUpdateAddsAndTakesAway(t *testing.T) {
 		want(t, "its state", n.records()[0].State, job.StateSucceeded)
 		want(t, "starts of the one known", n.starts("known"), []float64{20})
 		want(t, "starts of the one unknown", n.starts("unknown"), []float64{20})
-		want(t, "missed", n.misses(), map[job.Reason]int{job.ReasonNoLeader: 361})
+		// at 10 this term led, without the job
+		want(t, "missed", n.misses(), map[job.Reason]int{job.ReasonNoLeader: 360, job.ReasonUnknown: 1})
 		unknown := 0
 		for _, m := range ledger.Missed() {
 			if m.Job == "unknown" && m.Reason == job.ReasonUnknown {
@@ -213,7 +217,8 @@ func TestJobThatBecomesAlwaysStartsWhenItsRunHasEnded(t *testing.T) {
 
 func TestUpdateMakesRoomAndTakesIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		jobs := []job.Job{every(t, "a", "10s", takes(time.Hour)), every(t, "b", "10s", takes(time.Hour)), every(t, "c", "10s", takes(time.Hour))}
+		jobs := []job.Job{every(t, "a", "10s", takes(time.Hour)), every(t, "b", "10s", takes(time.Hour)),
+			every(t, "c", "10s", takes(time.Hour))}
 		n := leadAs(t, jobtest.NewLedger("me"), "me", limited(1, jobs...), nil)
 		after(11 * time.Second)
 		want(t, "running", len(n.Running()), 1)
@@ -222,6 +227,30 @@ func TestUpdateMakesRoomAndTakesIt(t *testing.T) {
 		}
 		synctest.Wait()
 		want(t, "running", len(n.Running()), 2)
+		n.end()
+	})
+}
+
+// Runs that go on do so above a lower limit. None takes the place of one that ends until there
+// is room below it.
+func TestUpdateThatLowersTheLimitLetsNothingBeginAboveIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var jobs []job.Job
+		for _, name := range []string{"a", "b", "c"} {
+			j := every(t, name, "10s", takes(15*time.Second))
+			j.Overlap = plan.OverlapQueueOne
+			jobs = append(jobs, j)
+		}
+		n := leadAs(t, jobtest.NewLedger("me"), "me", limited(3, jobs...), nil)
+		after(22 * time.Second)
+		want(t, "running", len(n.Running()), 3)
+		if err := n.Update(t.Context(), limited(1, jobs...)); err != nil {
+			t.Error(err)
+		}
+		for range 10 {
+			after(10 * time.Second)
+			want(t, "running", len(n.Running()), 1)
+		}
 		n.end()
 	})
 }
@@ -247,7 +276,7 @@ func TestARunOfAJobThatWasRemovedCanBeCancelled(t *testing.T) {
 		after(12 * time.Second)
 		n.update()
 		ids, err := n.Cancel(t.Context(), "flush", "", "by alice")
-		if err != nil || len(ids) != 1 {
+		if err != nil || len(ids.Runs) != 1 {
 			t.Errorf("cancelled: %v, %v", ids, err)
 		}
 		synctest.Wait()

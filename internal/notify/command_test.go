@@ -16,9 +16,17 @@ import (
 )
 
 // shell runs a script for one event, which may take a second.
+// soon is longer than anything takes that ends, however busy the machine is.
+const soon = 30 * time.Second
+
 func shell(t *testing.T, script string) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	return shellWithin(t, soon, script)
+}
+
+func shellWithin(t *testing.T, limit time.Duration, script string) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	return NewCommand([]string{"/bin/sh", "-c", script}, os.Environ()).Send(ctx, Event{Kind: Missed, Job: "users", Count: 3})
 }
@@ -67,11 +75,11 @@ func TestHowACommandEnds(t *testing.T) {
 func TestACommandThatHangsIsKilledWithAllThatItHasStarted(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pid")
 	began := time.Now()
-	err := shell(t, "trap '' TERM; sleep 300 & echo $! > "+file+"; wait")
+	err := shellWithin(t, time.Second, "trap '' TERM; sleep 300 & echo $! > "+file+"; wait")
 	if err == nil || !strings.Contains(err.Error(), "did not end in time") {
 		t.Errorf("%v", err)
 	}
-	if took := time.Since(began); took > 3*time.Second {
+	if took := time.Since(began); took > soon {
 		t.Errorf("it took %v", took)
 	}
 	b, err := os.ReadFile(file)
@@ -82,7 +90,7 @@ func TestACommandThatHangsIsKilledWithAllThatItHasStarted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 100 {
+	for range 1000 {
 		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) || zombie(pid) {
 			return
 		}

@@ -11,6 +11,7 @@ const (
 	Recovered     Kind = "recovered"
 	Missed        Kind = "missed"
 	Late          Kind = "late"
+	DeadLetters   Kind = "dead_letters"
 	LeaderChanged Kind = "leader_changed"
 )
 
@@ -35,6 +36,6 @@ type Event struct {
 	Reason              string `json:"reason,omitzero"`
 	Error               string `json:"error,omitzero"`
 	ExitCode            *int   `json:"exit_code,omitempty"`
-	Count               int    `json:"count,omitzero"` // of missed slots
+	Count               int    `json:"count,omitzero"` // of missed slots, or of dead letters
 	ConsecutiveFailures int    `json:"consecutive_failures,omitzero"`
 }

@@ -48,7 +48,7 @@ func (l *Lock) Acquire(ctx context.Context, c elector.Candidate) (elector.Answer
 	for _, ln := range b.missing(l.lanes) {
 		l.heal(ctx, ln, owner, epoch)
 	}
-	answer := elector.Answer{Outcome: elector.Won, Epoch: epoch}
+	answer := elector.Answer{Outcome: elector.Won, Epoch: epoch, FreeFor: b.freeFor()}
 	if owner != asked {
 		answer.Owner = owner
 	}
@@ -99,6 +99,16 @@ func (b *ballot) epoch() int64 {
 		}
 	}
 	return highest
+}
+
+// freeFor is for how long all of those that granted it had been free: so long nobody can
+// have held a majority.
+func (b *ballot) freeFor() time.Duration {
+	shortest := b.won[0].value.FreeFor
+	for _, r := range b.won {
+		shortest = min(shortest, r.value.FreeFor)
+	}
+	return shortest
 }
 
 // missing are the lanes that have not granted it.

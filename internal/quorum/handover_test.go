@@ -12,7 +12,9 @@ import (
 
 	"baton/internal/elector"
 	"baton/internal/quorum"
-	"baton/internal/redisstore"
+	"baton/internal/redisconn"
+	"baton/internal/redislock"
+	"baton/internal/redislock/script"
 )
 
 // relay is what a test hears of nodes that hand the lead on.
@@ -33,12 +35,12 @@ func (r *relay) join(ctx context.Context, wg *sync.WaitGroup, id string) {
 	var owners atomic.Int64
 	var listening atomic.Int32
 	for _, server := range r.s {
-		store, err := redisstore.Open(redisstore.Options{URL: server.URL()})
+		store, err := redisconn.Open(redisconn.Options{URL: server.URL()})
 		if err != nil {
 			r.t.Fatal(err)
 		}
 		wg.Go(func() {
-			store.WatchAll(ctx, redisstore.Watched{LockKey: "baton", Hints: hints, Listening: &listening})
+			redislock.WatchAll(ctx, store, redislock.Watched{LockKey: "baton", Hints: hints, Listening: &listening})
 			_ = store.Close()
 		})
 	}
@@ -70,16 +72,16 @@ func (r *relay) stepDown() {
 	r.t.Helper()
 	for deadline := time.Now().Add(soon); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		for _, server := range r.s {
-			store, err := redisstore.Open(redisstore.Options{URL: server.URL()})
+			store, err := redisconn.Open(redisconn.Options{URL: server.URL()})
 			if err != nil {
 				r.t.Fatal(err)
 			}
-			_, _, err = redisstore.NewElection(store, "baton", redisstore.String).StepDown(r.t.Context(), "", "test")
+			_, _, err = redislock.NewElection(store, "baton", script.String).StepDown(r.t.Context(), "", "test")
 			_ = store.Close()
 			if err == nil {
 				return
 			}
-			if !errors.Is(err, redisstore.ErrNobodyLeads) {
+			if !errors.Is(err, redislock.ErrNobodyLeads) {
 				r.t.Fatal(err)
 			}
 		}

@@ -81,7 +81,10 @@ func TestQuorumOfFakesConforms(t *testing.T) {
 				return locktest.Bench{
 					TTL: ttl, A: m.lock(t, "a", ttl, nil), B: m.lock(t, "b", ttl, nil), C: m.lock(t, "c", ttl, nil),
 					Flush: m.flush, Sleep: time.Sleep,
-					StepDown: func(to, reason string) { m.order(elector.Order{StepDown: true, To: to, Reason: reason}) },
+					StepDown: func(to, reason string) error {
+						m.order(elector.Order{StepDown: true, To: to, Reason: reason})
+						return nil
+					},
 				}
 			})
 		})

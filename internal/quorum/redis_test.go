@@ -15,7 +15,9 @@ import (
 	"baton/internal/elector"
 	"baton/internal/heartbeat"
 	"baton/internal/quorum"
-	"baton/internal/redisstore"
+	"baton/internal/redisconn"
+	"baton/internal/redislock"
+	"baton/internal/redislock/script"
 	"baton/internal/testsupport"
 	"baton/internal/testsupport/locktest"
 )
@@ -45,11 +47,11 @@ func (s servers) locks(t *testing.T, key, id string, ttl time.Duration) []electo
 	t.Helper()
 	var locks []elector.Lock
 	for _, r := range s {
-		store, err := redisstore.Open(redisstore.Options{URL: r.URL(), ClientName: "baton-test"})
+		store, err := redisconn.Open(redisconn.Options{URL: r.URL(), ClientName: "baton-test"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := redisstore.NewLock(store, redisstore.LockOptions{Key: key, NodeID: id, TTL: ttl, Presence: redisstore.Presence{Version: "test"}})
+		l, err := redislock.NewLock(store, redislock.LockOptions{Key: key, NodeID: id, TTL: ttl, Presence: redislock.Presence{Version: "test"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,17 +76,18 @@ func TestQuorumOfRedisConforms(t *testing.T) {
 				return locktest.Bench{
 					TTL: ttl, A: open("a"), B: open("b"), C: open("c"), Sleep: time.Sleep,
 					Flush: func() { s.each(t, "FLUSHALL") },
-					StepDown: func(to, reason string) {
+					StepDown: func(to, reason string) error {
 						for _, r := range s {
-							store, err := redisstore.Open(redisstore.Options{URL: r.URL()})
+							store, err := redisconn.Open(redisconn.Options{URL: r.URL()})
 							if err != nil {
-								t.Fatal(err)
+								return err
 							}
-							if _, _, err := redisstore.NewElection(store, key, redisstore.String).StepDown(t.Context(), to, reason); err != nil {
-								t.Fatal(err)
+							_, _, err = redislock.NewElection(store, key, script.String).StepDown(t.Context(), to, reason)
+							if err = errors.Join(err, store.Close()); err != nil {
+								return err
 							}
-							_ = store.Close()
 						}
+						return nil
 					},
 				}
 			})

@@ -84,7 +84,10 @@ func take(r *http.Request) (whole bool) {
 	if r.Body == nil {
 		return true
 	}
+	conn := connectionOf(r)
+	conn.wait() // for whoever sends it
 	body, err := io.ReadAll(r.Body)
+	conn.resume()
 	r.Body, r.ContentLength = io.NopCloser(io.MultiReader(bytes.NewReader(body), broken{err})), int64(len(body))
 	if err != nil {
 		r.ContentLength = -1

@@ -19,7 +19,8 @@ type (
 		known bool
 	}
 	leaderReply struct {
-		// Leader is null if nobody holds the lock; then Vacancy says why nobody may take it.
+		// Leader is null if nobody holds the lock, or if it is not known who does; then Vacancy
+		// says why nobody may take it, or who led last.
 		Leader  *Leader `json:"leader"`
 		Vacancy string  `json:"vacancy,omitzero"`
 		Paused  *Pause  `json:"paused,omitempty"`

@@ -232,7 +232,7 @@ func TestSlowClientsHoldNobodyUpAndAreLetGo(t *testing.T) {
 	}
 	most := min(time.Second+20*calm, 20*time.Second)
 	s := New(c)
-	s.limits = limits{header: most, read: most, write: 2 * most, idle: most, take: most}
+	s.limits = limits{header: most, read: most, write: 2 * most, idle: most, take: most, connections: defaultLimits().connections}
 	address := servingOn(t, s, narrow{listen(t)})
 	ask(address)
 	before := runtime.NumGoroutine()

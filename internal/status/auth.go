@@ -28,8 +28,9 @@ const (
 	// turnEvery is how often a token is looked at when there were more. Whoever has the
 	// right one waits with the others, but comes to turn: nobody is locked out.
 	turnEvery = 50 * time.Millisecond
-	// longestQueue is how long a request waits for its turn.
+	// longestQueue is how long a request waits for its turn, mostQueued are how many of all addresses do.
 	longestQueue = 8 * time.Second
+	mostQueued   = int(longestQueue / turnEvery)
 )
 
 // refusal is why a request is not served, with the status code that says so.
@@ -74,6 +75,7 @@ type auth struct {
 	sessions map[[sha256.Size]byte]*session
 
 	guessers map[netip.Prefix]*guesser
+	queued   int // requests that wait for their turn
 }
 
 // guesser is whoever asks from one address. Each has a queue of its own: who guesses from
@@ -82,6 +84,7 @@ type guesser struct {
 	failures float64 // wrong tokens that are not forgotten yet
 	at       time.Time
 	turn     time.Time // when the next one is looked at
+	refused  seldom    // tells the log
 }
 
 // mostGuessers are told apart; all further ones share a queue.
@@ -89,11 +92,7 @@ const mostGuessers = 1024
 
 // guesser is that of a request, as of now. The caller holds a.mu.
 func (a *auth) guesser(r *http.Request, now time.Time) *guesser {
-	var from netip.Prefix // the shared one
-	if at, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
-		const network = 64 // somebody with IPv6 has all of it
-		from, _ = at.Addr().Unmap().WithZone("").Prefix(min(at.Addr().Unmap().BitLen(), network))
-	}
+	from := networkOf(r.RemoteAddr)
 	if a.guessers[from] == nil && len(a.guessers) >= mostGuessers {
 		maps.DeleteFunc(a.guessers, func(_ netip.Prefix, g *guesser) bool { return g.left(now) == 0 && g.turn.Before(now) })
 		if len(a.guessers) >= mostGuessers {
@@ -197,11 +196,25 @@ func (a *auth) matches(token string) bool {
 // errToken is a token that is not the one.
 var errToken = &refusal{http.StatusUnauthorized, "this is not the token in http.token_file of this node: is it another node's, or was it changed? See the file on the node's host"}
 
-// check compares a token, and counts those that are wrong.
+// check compares a token, and tells the log of those that are wrong.
 func (a *auth) check(r *http.Request, token string) error {
 	if a.file == "" {
 		return errNoToken
 	}
+	err := a.compare(r, token)
+	if err != nil {
+		a.mu.Lock()
+		g := a.guesser(r, time.Now())
+		a.mu.Unlock()
+		g.refused.tell(func(count int) {
+			a.log.Warn("a token was refused", zap.String("address", r.RemoteAddr), zap.Int("count", count), zap.Error(err))
+		})
+	}
+	return err
+}
+
+// compare counts the tokens that are wrong.
+func (a *auth) compare(r *http.Request, token string) error {
 	if err := a.await(r); err != nil {
 		return err
 	}
@@ -231,12 +244,18 @@ func (a *auth) await(r *http.Request) error {
 		g.turn = now
 	}
 	wait := g.turn.Sub(now)
-	if wait > longestQueue {
+	if wait > longestQueue || a.queued >= mostQueued {
 		a.mu.Unlock()
 		return &refusal{http.StatusTooManyRequests, "too many wrong tokens come from your address: try again in a few seconds; the admin socket on the node's host takes orders meanwhile"}
 	}
 	g.turn = g.turn.Add(turnEvery)
+	a.queued++
 	a.mu.Unlock()
+	defer func() {
+		a.mu.Lock()
+		a.queued--
+		a.mu.Unlock()
+	}()
 	select {
 	case <-time.After(wait):
 		return nil
@@ -265,7 +284,6 @@ func (a *auth) identify(r *http.Request) (caller, error) {
 			return c, errInsecure
 		}
 		if err := a.check(r, strings.TrimSpace(token)); err != nil {
-			a.log.Warn("a token was refused", zap.String("address", r.RemoteAddr), zap.Error(err))
 			return c, err
 		}
 		c.how = byToken

@@ -348,6 +348,32 @@ func TestTheLogTellsFromWhereAnOrderCame(t *testing.T) {
 	}
 }
 
+func TestWrongTokensDoNotFloodTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := recorder.New(zapcore.InfoLevel)
+		s := New(Config{Source: fixed(Snapshot{}), Health: standby, Do: (&given{}).do, TokenFile: tokenFile(t, secretToken), Logger: zap.New(core)})
+		for range 100 {
+			for _, address := range []string{"192.0.2.1:1", "192.0.2.1:2", "[2001:db8:0:2::1]:1"} {
+				r := from(httptest.NewRequest(http.MethodPost, "http://localhost:9747/api/v1/resume", nil), loopbackAddr)
+				r.RemoteAddr = address
+				r.Header.Set("Authorization", "Bearer wrong")
+				s.ServeHTTP(httptest.NewRecorder(), r)
+			}
+			time.Sleep(300 * time.Millisecond)
+		}
+		time.Sleep(2 * seldomEvery)
+		told, lines := map[string]int64{}, logs.All()
+		for _, line := range lines {
+			count, _ := line.ContextMap()["count"].(int64)
+			address, _ := line.ContextMap()["address"].(string)
+			told[networkOf(address).String()] += count
+		}
+		if len(lines) > 2*2 || told["192.0.2.1/32"] != 200 || told["2001:db8:0:2::/64"] != 100 {
+			t.Errorf("%d lines tell of %v refusals", len(lines), told)
+		}
+	})
+}
+
 // What the documentation promises are these figures, not whatever they become.
 func TestTheLimitsAreThoseThatAreDocumented(t *testing.T) {
 	for name, said := range map[string][]string{
@@ -356,7 +382,10 @@ func TestTheLimitsAreThoseThatAreDocumented(t *testing.T) {
 			fmt.Sprintf("stays so for %.0f hours at most", sessionFor.Hours()), "and for one hour after",
 		},
 		"reference/configuration.md": {fmt.Sprintf("at least %d characters", leastToken)},
-		"security.md":                {fmt.Sprintf("all %d connections", maxConnections)},
+		"security.md": {
+			fmt.Sprintf("%d connections at a time", maxConnections), fmt.Sprintf("%d of them may wait for their clients", maxIdle), fmt.Sprintf("%d of one address", maxIdleOfOne),
+			fmt.Sprintf("waited for %d ms", defaultLimits().connections.grace.Milliseconds()),
+		},
 	} {
 		text, err := os.ReadFile("../../docs/" + name)
 		if err != nil {

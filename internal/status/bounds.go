@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"baton/internal/text"
 )
 
 // What stands in Redis may be anybody's: a text of megabytes, or a time so far away that it
@@ -63,7 +65,7 @@ func bound(v reflect.Value, most int) {
 		}
 	case reflect.String:
 		if v.Len() > most {
-			v.SetString(clipTo(strings.ToValidUTF8(v.String()[:most+1], "\uFFFD"), most))
+			v.SetString(text.Clip(strings.ToValidUTF8(v.String()[:most+1], "\uFFFD"), most))
 		}
 	case reflect.Float64:
 		if f := v.Float(); math.IsNaN(f) || math.IsInf(f, 0) {

@@ -28,10 +28,10 @@ func (m *Metrics) Election(lock string) *Election {
 	m.epoch.WithLabelValues(lock)
 	m.renewTook.WithLabelValues(lock)
 	for _, reason := range transitionReasons() {
-		m.transitions.WithLabelValues(lock, reason)
+		m.transitions.add(0, lock, reason)
 	}
 	for _, outcome := range renewOutcomes() {
-		m.renewals.WithLabelValues(lock, outcome)
+		m.renewals.add(0, lock, outcome)
 	}
 	for _, state := range nodeStates() {
 		m.nodes.WithLabelValues(lock, state)
@@ -65,8 +65,8 @@ func (e *Election) Forget() {
 		vec.DeletePartialMatch(of)
 	}
 	m.renewTook.DeletePartialMatch(of)
-	m.transitions.DeletePartialMatch(of)
-	m.renewals.DeletePartialMatch(of)
+	m.transitions.forget(e.lock)
+	m.renewals.forget(e.lock)
 	for _, g := range e.gauges {
 		m.registry.Unregister(g)
 	}
@@ -80,22 +80,20 @@ func (e *Election) Won(epoch int64) {
 }
 
 // Ended tells that this node's term ended: lost, expired, stepped_down or released.
-// What only the leader knows of the jobs goes back to zero.
+// What is known of its jobs stays: nobody else may be there to tell it. They only run next
+// elsewhere.
 func (e *Election) Ended(reason string, jobs ...string) {
 	e.metrics.leader.WithLabelValues(e.lock).Set(0)
 	e.lease.watch(nil)
 	e.Transition(reason)
 	for _, job := range jobs {
 		e.metrics.JobNext(job, time.Time{})
-		e.metrics.JobStands(job, Standing{})
-		e.metrics.FlushLag(job, 0)
-		e.metrics.FlushBacklog(job, 0)
 	}
 }
 
 // Transition counts a change that neither begins nor ends a term, such as quarantined.
 func (e *Election) Transition(reason string) {
-	e.metrics.transitions.WithLabelValues(e.lock, reason).Inc()
+	e.metrics.transitions.add(1, e.lock, reason)
 }
 
 // Epoch tells the epoch that this node knows, after it was raised or as a standby.
@@ -112,7 +110,7 @@ func (e *Election) Lease(left func() time.Duration) { e.lease.watch(left) }
 func (e *Election) Renewal(outcome string, took time.Duration) {
 	e.lease.sample()
 	e.metrics.renewTook.WithLabelValues(e.lock).Observe(took.Seconds())
-	e.metrics.renewals.WithLabelValues(e.lock, outcome).Inc()
+	e.metrics.renewals.add(1, e.lock, outcome)
 }
 
 // lowWindow is the length of the two windows over which a lease's low water is kept.

@@ -1,43 +1,13 @@
 package status
 
 import (
-	"fmt"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"baton/internal/text"
 )
-
-// span writes a length of time for people: "420 ms", "8.1 s", "3 min 20 s", "5 h 12 min", "12 d 3 h".
-func span(d time.Duration) string {
-	const day = 24 * time.Hour
-	switch d = max(d, 0); {
-	case d < time.Millisecond:
-		return "0 s"
-	case d < time.Second:
-		return fmt.Sprintf("%d ms", d.Milliseconds())
-	case d < 10*time.Second:
-		return strings.TrimSuffix(fmt.Sprintf("%.1f", d.Truncate(100*time.Millisecond).Seconds()), ".0") + " s"
-	case d < time.Minute:
-		return fmt.Sprintf("%d s", int(d.Seconds()))
-	case d < time.Hour:
-		return two(d, time.Minute, "min", time.Second, "s")
-	case d < 2*day:
-		return two(d, time.Hour, "h", time.Minute, "min")
-	default:
-		return two(d, day, "d", time.Hour, "h")
-	}
-}
-
-// two writes d in two units, leaving the smaller out where it is zero.
-func two(d, big time.Duration, bigName string, small time.Duration, smallName string) string {
-	text := fmt.Sprintf("%d %s", d/big, bigName)
-	if rest := d % big / small; rest > 0 {
-		text += fmt.Sprintf(" %d %s", rest, smallName)
-	}
-	return text
-}
 
 // instant is a moment as the page shows it.
 type instant struct {
@@ -70,35 +40,14 @@ func near(d time.Duration) string {
 	case d > 0 && d < time.Second:
 		return "in a moment"
 	case d < 0:
-		return span(wholeSeconds(-d)) + " ago"
+		return text.Span(wholeSeconds(-d)) + " ago"
 	default:
-		return "in " + span(wholeSeconds(d))
+		return "in " + text.Span(wholeSeconds(d))
 	}
 }
 
 // wholeSeconds keeps countdowns from showing tenths.
 func wholeSeconds(d time.Duration) time.Duration { return d.Truncate(time.Second) }
-
-// count writes n with its thousands apart: 12,400.
-func count(n int64) string {
-	text := strconv.FormatInt(n, 10)
-	sign := ""
-	if n < 0 {
-		sign, text = "-", text[1:]
-	}
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return sign + text
-}
-
-// plural is "1 job", "2 jobs".
-func plural(n int64, one string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return count(n) + " " + one + "s"
-}
 
 // words makes a state or event readable: "timed out".
 func words(name string) string { return strings.ReplaceAll(name, "_", " ") }
@@ -106,26 +55,10 @@ func words(name string) string { return strings.ReplaceAll(name, "_", " ") }
 // maxText is how much of one message the page shows; the API has all of it.
 const maxText = 600
 
-func clip(text string) string { return clipTo(text, maxText) }
+func clip(s string) string { return text.Clip(s, maxText) }
 
-func clipTo(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	for most > 0 && !utf8.RuneStart(text[most]) {
-		most--
-	}
-	return text[:most] + " …"
-}
-
-// some lists the first few names: "a, b and 3 more".
-func some(names []string) string {
-	const shown = 3
-	if len(names) <= shown {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:shown-1], ", "), len(names)-shown+1)
-}
+// namesShown is how many names one line of the page lists.
+const namesShown = 3
 
 // sentence makes a clause one.
 func sentence(clause string) string {

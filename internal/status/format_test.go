@@ -1,23 +1,9 @@
 package status
 
 import (
-	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 )
-
-func TestSpan(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		-time.Second: "0 s", 0: "0 s", 420 * time.Millisecond: "420 ms", time.Second: "1 s", 8190 * time.Millisecond: "8.1 s",
-		9999 * time.Millisecond: "9.9 s", 42900 * time.Millisecond: "42 s", time.Minute: "1 min", 200 * time.Second: "3 min 20 s",
-		time.Hour: "1 h", 47*time.Hour + 59*time.Minute: "47 h 59 min", 48 * time.Hour: "2 d", 291 * time.Hour: "12 d 3 h",
-	} {
-		if got := span(d); got != want {
-			t.Errorf("span(%s) = %q, want %q", d, got, want)
-		}
-	}
-}
 
 func TestInstantIsShownInItsOwnZoneWithTheDateOfAnotherDay(t *testing.T) {
 	now := time.Date(2026, 7, 22, 23, 30, 0, 0, time.UTC)
@@ -38,34 +24,6 @@ func TestInstantIsShownInItsOwnZoneWithTheDateOfAnotherDay(t *testing.T) {
 		got := at(c.at, now)
 		if got.Clock != c.clock || got.Near != c.near {
 			t.Errorf("at(%s) = %+v, want %q, %q", c.at, got, c.clock, c.near)
-		}
-	}
-}
-
-func TestCount(t *testing.T) {
-	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000", -999: "-999"} {
-		if got := count(n); got != want {
-			t.Errorf("count(%d) = %q, want %q", n, got, want)
-		}
-	}
-}
-
-func TestClipCutsBetweenCharacters(t *testing.T) {
-	if got := clip("short"); got != "short" {
-		t.Errorf("%q", got)
-	}
-	for pad := range 4 {
-		got := clip(strings.Repeat("x", pad) + strings.Repeat("語", maxText))
-		if !utf8.ValidString(got) || len(got) > maxText+5 || !strings.HasSuffix(got, " …") {
-			t.Errorf("clip cut to %d bytes, valid %v", len(got), utf8.ValidString(got))
-		}
-	}
-}
-
-func TestSomeNamesTheFirst(t *testing.T) {
-	for want, names := range map[string][]string{"": nil, "a": {"a"}, "a, b, c": {"a", "b", "c"}, "a, b and 2 more": {"a", "b", "c", "d"}} {
-		if got := some(names); got != want {
-			t.Errorf("some(%v) = %q, want %q", names, got, want)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"math"
 	"net/http"
 	"runtime"
 	"sync"
@@ -24,9 +25,9 @@ type Metrics struct {
 
 	leader      *prometheus.GaugeVec
 	epoch       *prometheus.GaugeVec
-	transitions *prometheus.CounterVec
+	transitions *counterVec
 	renewTook   *prometheus.HistogramVec
-	renewals    *prometheus.CounterVec
+	renewals    *counterVec
 	reloaded    prometheus.Gauge
 
 	redisUp     *prometheus.GaugeVec
@@ -35,8 +36,8 @@ type Metrics struct {
 	paused      *prometheus.GaugeVec
 	clockOffset *prometheus.GaugeVec
 
-	jobRuns        *prometheus.CounterVec
-	jobMissed      *prometheus.CounterVec
+	jobRuns        *counterVec
+	jobMissed      *counterVec
 	jobTook        *prometheus.HistogramVec
 	jobDelay       *prometheus.HistogramVec
 	jobNext        *prometheus.GaugeVec
@@ -45,18 +46,21 @@ type Metrics struct {
 	jobPaused      *prometheus.GaugeVec
 	jobOverdue     *prometheus.GaugeVec
 	jobLateAfter   *prometheus.GaugeVec
+	jobAge         *prometheus.GaugeVec
 
-	flushRows    *prometheus.CounterVec
+	flushRows    *counterVec
 	flushTook    *prometheus.HistogramVec
 	flushLag     *prometheus.GaugeVec
 	flushBacklog *prometheus.GaugeVec
-	flushFenced  *prometheus.CounterVec
+	flushFenced  *counterVec
+	deadLetters  *prometheus.GaugeVec
 
-	notified *prometheus.CounterVec
+	notified *counterVec
 
 	mu        sync.Mutex
 	jobs      map[string]bool
 	flushes   map[string]bool // those of the jobs that are one
+	known     map[string]*knownJob
 	elections map[string]*Election
 }
 
@@ -105,7 +109,7 @@ func few(bounds []float64, jobs int) []float64 {
 // NewMetrics returns the metrics of a node of that version with those jobs; AddFlushes
 // tells which of them are flushes.
 func NewMetrics(version string, jobs []string) *Metrics {
-	m := &Metrics{registry: prometheus.NewRegistry(), jobs: map[string]bool{}, flushes: map[string]bool{}, elections: map[string]*Election{}}
+	m := &Metrics{registry: prometheus.NewRegistry(), jobs: map[string]bool{}, flushes: map[string]bool{}, known: map[string]*knownJob{}, elections: map[string]*Election{}}
 	m.registerElection(version)
 	m.registerSurroundings()
 	m.registerJobs(len(jobs))
@@ -144,18 +148,20 @@ func (m *Metrics) registerJobs(jobs int) {
 	m.jobDelay = m.histograms("job_start_delay_seconds", "Time from a slot to the start of its run.", few(quickBuckets(), jobs), "job")
 	m.jobNext = m.gauges("job_next_run_timestamp_seconds", "When the job runs next, as Unix time; 0: not on this node.", "job")
 	m.jobLastSuccess = m.gauges("job_last_success_timestamp_seconds", "When the job last succeeded, as Unix time; 0: not known to this node.", "job")
-	m.jobFailures = m.gauges("job_consecutive_failures", "Runs that failed since the last success; 0 on a standby.", "job")
-	m.jobPaused = m.gauges("job_paused", "1 while the job is paused, else 0; 0 on a standby.", "job")
-	m.jobOverdue = m.gauges("job_overdue_seconds", "How long ago a run was due with no success since; 0 if there is one, and on a standby.", "job")
+	m.jobFailures = m.gauges("job_consecutive_failures", "Runs that failed since the last success.", "job")
+	m.jobPaused = m.gauges("job_paused", "1 while the job is paused, else 0.", "job")
+	m.jobOverdue = m.gauges("job_overdue_seconds", "How long ago a run was due with no success since; 0 if there is one.", "job")
+	m.jobAge = m.gauges("job_known_age_seconds", "How old what this node knows of the job is: its failures, pause, overdue, lag and backlog; +Inf: it knows nothing yet.", "job")
 	m.jobLateAfter = m.gauges("job_late_after_seconds", "The job's late_after, from which on it is called late; 0: not set.", "job")
 }
 
 func (m *Metrics) registerFlush(jobs int) {
 	m.flushRows = m.counters("flush_rows_total", "Records, by what became of them: written to the table, or put aside as dead letters.", "job", "outcome")
 	m.flushTook = m.histograms("flush_batch_seconds", "Time that transactions of a flush took, repetitions included.", few(quickBuckets(), jobs), "job")
-	m.flushLag = m.gauges("flush_lag_seconds", "How far the database is behind Redis; 0 on a standby.", "job")
-	m.flushBacklog = m.gauges("flush_backlog", "Changes that wait in Redis; 0 on a standby.", "job")
+	m.flushLag = m.gauges("flush_lag_seconds", "How far the database is behind Redis.", "job")
+	m.flushBacklog = m.gauges("flush_backlog", "Changes that wait in Redis.", "job")
 	m.flushFenced = m.counters("flush_fenced_total", "Batches that a newer leader's fence stopped.", "job")
+	m.deadLetters = m.gauges("dead_letters", "Records that wait in the database as dead letters, as the leader last counted them.", "job")
 	m.notified = m.counters("notifications_total", "Notifications and signs of life, by what became of them.", "target", "outcome")
 }
 
@@ -170,17 +176,18 @@ func (m *Metrics) AddJobs(names ...string) {
 		m.jobs[job] = true
 		for _, trigger := range jobTriggers() {
 			for _, result := range jobResults() {
-				m.jobRuns.WithLabelValues(job, trigger, result)
+				m.jobRuns.add(0, job, trigger, result)
 			}
 		}
 		for _, reason := range missedReasons() {
-			m.jobMissed.WithLabelValues(job, reason)
+			m.jobMissed.add(0, job, reason)
 		}
 		m.jobTook.WithLabelValues(job)
 		m.jobDelay.WithLabelValues(job)
 		for _, vec := range m.ofJobs() {
 			vec.WithLabelValues(job)
 		}
+		m.jobAge.WithLabelValues(job).Set(math.Inf(1))
 	}
 }
 
@@ -191,12 +198,13 @@ func (m *Metrics) AddFlushes(names ...string) {
 	for _, job := range names {
 		m.flushes[job] = true
 		for _, outcome := range flushOutcomes() {
-			m.flushRows.WithLabelValues(job, outcome)
+			m.flushRows.add(0, job, outcome)
 		}
 		m.flushTook.WithLabelValues(job)
 		m.flushLag.WithLabelValues(job)
 		m.flushBacklog.WithLabelValues(job)
-		m.flushFenced.WithLabelValues(job)
+		m.flushFenced.add(0, job)
+		m.deadLetters.WithLabelValues(job)
 	}
 }
 
@@ -208,6 +216,7 @@ func (m *Metrics) ForgetJobs(names ...string) {
 	for _, job := range names {
 		delete(m.jobs, job)
 		delete(m.flushes, job)
+		delete(m.known, job)
 		for _, vec := range m.present() {
 			vec.DeleteLabelValues(job)
 		}
@@ -216,11 +225,11 @@ func (m *Metrics) ForgetJobs(names ...string) {
 
 // present are the gauges of a job: of any, and of a flush.
 func (m *Metrics) present() []*prometheus.GaugeVec {
-	return append(m.ofJobs(), m.flushLag, m.flushBacklog)
+	return append(m.ofJobs(), m.flushLag, m.flushBacklog, m.deadLetters)
 }
 
 func (m *Metrics) ofJobs() []*prometheus.GaugeVec {
-	return []*prometheus.GaugeVec{m.jobNext, m.jobLastSuccess, m.jobFailures, m.jobPaused, m.jobOverdue, m.jobLateAfter}
+	return []*prometheus.GaugeVec{m.jobNext, m.jobLastSuccess, m.jobFailures, m.jobPaused, m.jobOverdue, m.jobLateAfter, m.jobAge}
 }
 
 // setOf sets a gauge of a job that is among known, unless the job is no more: its last
@@ -237,7 +246,7 @@ func (m *Metrics) setOf(known map[string]bool, job string, vec *prometheus.Gauge
 func (m *Metrics) AddTargets(names ...string) {
 	for _, target := range names {
 		for _, outcome := range notifyOutcomes() {
-			m.notified.WithLabelValues(target, outcome)
+			m.notified.add(0, target, outcome)
 		}
 	}
 }
@@ -248,8 +257,8 @@ func (m *Metrics) gauges(name, help string, labels ...string) *prometheus.GaugeV
 	return v
 }
 
-func (m *Metrics) counters(name, help string, labels ...string) *prometheus.CounterVec {
-	v := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "baton", Name: name, Help: help}, labels)
+func (m *Metrics) counters(name, help string, labels ...string) *counterVec {
+	v := newCounterVec("baton_"+name, help, labels...)
 	m.registry.MustRegister(v)
 	return v
 }
@@ -266,11 +275,13 @@ const scrapeTimeout = 10 * time.Second
 // handler serves the metrics. One collector that fails does not hide the others.
 func (m *Metrics) handler(log *zap.Logger) http.Handler {
 	serve := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
-		ErrorLog: zap.NewStdLog(log), ErrorHandling: promhttp.ContinueOnError, Registry: nil,
+		ErrorLog: &scrapeLog{to: log}, ErrorHandling: promhttp.ContinueOnError, Registry: nil,
 		EnableOpenMetrics: true, Timeout: scrapeTimeout,
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		m.scraped.Store(time.Now().UnixNano())
+		now := time.Now()
+		m.scraped.Store(now.UnixNano())
+		m.tellKnown(now)
 		serve.ServeHTTP(w, r)
 	})
 }

@@ -53,7 +53,7 @@ func TestEverySeriesIsThereAtZero(t *testing.T) {
 	m.AddTargets("ops")
 	got := scrape(t, m)
 	for name, value := range got {
-		if !strings.HasPrefix(name, "baton_build_info") && name != "baton_config_last_reload_successful" && !strings.HasPrefix(name, "baton_redis_up") && value != "0" {
+		if !strings.HasPrefix(name, "baton_build_info") && name != "baton_config_last_reload_successful" && !strings.HasPrefix(name, "baton_redis_up") && !strings.HasPrefix(name, "baton_job_known_age") && value != "0" {
 			t.Errorf("%s starts at %s", name, value)
 		}
 	}
@@ -66,7 +66,7 @@ func TestEverySeriesIsThereAtZero(t *testing.T) {
 		`baton_job_next_run_timestamp_seconds{job="a"}`, `baton_job_last_success_timestamp_seconds{job="a"}`,
 		`baton_flush_rows_total{job="a",outcome="dead"}`, `baton_flush_batch_seconds_count{job="a"}`,
 		`baton_flush_lag_seconds{job="a"}`, `baton_flush_backlog{job="b"}`, `baton_flush_fenced_total{job="b"}`,
-		`baton_notifications_total{outcome="given_up",target="ops"}`,
+		`baton_notifications_total{outcome="given_up",target="ops"}`, `baton_job_known_age_seconds{job="a"}`,
 	}
 	for _, name := range want {
 		if _, ok := got[name]; !ok {
@@ -107,11 +107,11 @@ func TestMetricsSayWhatHappened(t *testing.T) {
 	m.FlushRows("a", "written", 500)
 	m.FlushRows("a", "dead", 2)
 	m.FlushBatch("a", 30*time.Millisecond)
-	m.FlushLag("a", 1500*time.Millisecond)
-	m.FlushBacklog("a", 77)
+	m.FlushBehind("a", 77, 1500*time.Millisecond)
 	m.FlushFenced("a")
 	m.Notified("ops", "dropped", 3)
-	m.JobStands("a", Standing{Failures: 3, Paused: true, Overdue: time.Minute})
+	now := time.Now()
+	m.JobStands("a", Standing{At: now, Failures: 3, Paused: true, Due: now.Add(-time.Hour), Until: now.Add(-59 * time.Minute)})
 	m.JobLateAfter("a", time.Hour)
 	m.JobLateAfter("gone", time.Hour)
 	e.Sees(Surroundings{Live: 3, Gone: 1, Drifted: 2, Paused: true, Offset: -1500 * time.Millisecond})
@@ -137,10 +137,37 @@ func TestMetricsSayWhatHappened(t *testing.T) {
 	e.Ended("lost", "a")
 	wantSeries(t, scrape(t, m), map[string]string{
 		`baton_leader{lock="baton"}`: "0", `baton_epoch{lock="baton"}`: "42", `baton_leader_transitions_total{lock="baton",reason="lost"}`: "1",
-		// What only the leader knows does not linger on a standby.
-		`baton_flush_lag_seconds{job="a"}`: "0", `baton_flush_backlog{job="a"}`: "0", `baton_job_next_run_timestamp_seconds{job="a"}`: "0",
-		`baton_job_consecutive_failures{job="a"}`: "0", `baton_job_paused{job="a"}`: "0", `baton_job_overdue_seconds{job="a"}`: "0", `baton_job_late_after_seconds{job="a"}`: "3600",
+		// How the jobs stand stays: nobody may lead now, and nobody else know it.
+		`baton_flush_lag_seconds{job="a"}`: "1.5", `baton_flush_backlog{job="a"}`: "77", `baton_job_next_run_timestamp_seconds{job="a"}`: "0",
+		`baton_job_consecutive_failures{job="a"}`: "3", `baton_job_paused{job="a"}`: "1", `baton_job_overdue_seconds{job="a"}`: "60", `baton_job_late_after_seconds{job="a"}`: "3600",
 		`baton_flush_rows_total{job="a",outcome="written"}`: "500", `baton_job_last_success_timestamp_seconds{job="a"}`: "1.7531923315e+09",
+	})
+}
+
+func TestWhatIsKnownOfAJobAgesWhileNobodyCanBeAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := NewMetrics("v", []string{"late", "soon", "runs", "paused", "new"})
+		m.AddFlushes("late", "soon")
+		now := time.Now()
+		m.JobStands("late", Standing{At: now, Failures: 4, Due: now.Add(-time.Minute)})
+		m.FlushBehind("late", 77, 2*time.Minute)
+		m.JobStands("soon", Standing{At: now, Due: now.Add(30 * time.Second)})
+		m.FlushBehind("soon", 0, 0)
+		m.JobStands("runs", Standing{At: now, Due: now.Add(-time.Minute), Running: true})
+		m.JobStands("paused", Standing{At: now, Paused: true, Due: now.Add(-time.Minute), Until: now})
+		wantSeries(t, scrape(t, m), map[string]string{
+			`baton_job_overdue_seconds{job="late"}`: "60", `baton_flush_lag_seconds{job="late"}`: "120", `baton_job_overdue_seconds{job="soon"}`: "0",
+			`baton_job_overdue_seconds{job="runs"}`: "0", `baton_job_overdue_seconds{job="paused"}`: "60",
+			`baton_job_known_age_seconds{job="late"}`: "0", `baton_job_known_age_seconds{job="new"}`: "+Inf",
+		})
+		time.Sleep(5 * time.Minute)
+		wantSeries(t, scrape(t, m), map[string]string{
+			`baton_job_overdue_seconds{job="late"}`: "360", `baton_flush_lag_seconds{job="late"}`: "420", `baton_flush_backlog{job="late"}`: "77",
+			`baton_job_consecutive_failures{job="late"}`: "4", `baton_job_overdue_seconds{job="soon"}`: "270", `baton_flush_lag_seconds{job="soon"}`: "0",
+			// Who ran it has not said so for minutes.
+			`baton_job_overdue_seconds{job="runs"}`: "360", `baton_job_overdue_seconds{job="paused"}`: "60",
+			`baton_job_known_age_seconds{job="late"}`: "300", `baton_job_known_age_seconds{job="new"}`: "+Inf",
+		})
 	})
 }
 
@@ -197,7 +224,7 @@ func TestMetricsMayBeToldFromEverywhereAtOnce(t *testing.T) {
 				e.Renewal("renewed", time.Millisecond)
 				m.AddJobs("b", "c")
 				m.AddFlushes("b")
-				m.FlushLag("a", time.Second)
+				m.FlushBehind("a", 1, time.Second)
 				e.Ended("lost", "a")
 			}
 		})
@@ -283,7 +310,7 @@ func TestAJobThatIsNoMoreHasNoPresent(t *testing.T) {
 	m.JobNext("gone", time.Unix(1, 0))
 	m.JobMissed("gone", "late", 2)
 	m.ForgetJobs("gone")
-	m.FlushLag("gone", time.Second) // its last run ends after that
+	m.FlushBehind("gone", 1, time.Second) // its last run ends after that
 	got := scrape(t, m)
 	for _, name := range []string{"job_next_run_timestamp_seconds", "job_last_success_timestamp_seconds", "flush_lag_seconds", "flush_backlog"} {
 		if v, ok := got[`baton_`+name+`{job="gone"}`]; ok {

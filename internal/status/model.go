@@ -18,15 +18,20 @@ type Snapshot struct {
 	LockKey string    `json:"lock_key"`
 	Role    Role      `json:"role"`
 	Now     time.Time `json:"now,omitzero"`     // when it was gathered, by this node's clock
-	Leader  *Leader   `json:"leader"`           // null: nobody holds the lock
+	Leader  *Leader   `json:"leader"`           // null: nobody holds the lock, or it is not known who does
 	Vacancy string    `json:"vacancy,omitzero"` // without a leader, why nobody may lead yet: "in quarantine for another 4s"
-	Paused  *Pause    `json:"paused,omitempty"` // nobody may lead; a leader that there still is steps down
-	Waiting string    `json:"waiting,omitzero"` // why this node does not take the lead, where nobody's lead is the reason
-	Redis   Redis     `json:"redis"`
-	Nodes   []Node    `json:"nodes"`
-	Locks   []Lock    `json:"locks,omitempty"` // that some jobs have of their own
-	Jobs    []Job     `json:"jobs"`
-	Events  []Event   `json:"events"` // the latest first
+	// LastLeader is who led when the state was last read, as it was then, of a state that
+	// could not be refreshed: its lease has ended since, and who leads is not known.
+	LastLeader *Leader `json:"last_leader,omitempty"`
+	Paused     *Pause  `json:"paused,omitempty"` // nobody may lead; a leader that there still is steps down
+	Waiting    string  `json:"waiting,omitzero"` // why this node does not take the lead, where nobody's lead is the reason
+	Redis      Redis   `json:"redis"`
+	Nodes      []Node  `json:"nodes"`
+	Locks      []Lock  `json:"locks,omitempty"` // that some jobs have of their own
+	Jobs       []Job   `json:"jobs"`
+	Events     []Event `json:"events"` // the latest first
+	// LeftStages are changes that no job flushes any more.
+	LeftStages []LeftStage `json:"left_stages,omitempty"`
 
 	// AgeMS and Error are set by the server when it answers with a Snapshot that it
 	// could not refresh: how old that is, and what went wrong.
@@ -52,7 +57,8 @@ type Leader struct {
 	Since       time.Time `json:"since,omitzero"`
 	LeaseLeftMS int64     `json:"lease_left_ms"` // below 0: the lock has no time to live
 	TTLMS       int64     `json:"ttl_ms"`
-	Foreign     bool      `json:"foreign"` // held by a client that is not baton: only Owner and the lease are known
+	Ending      string    `json:"ending,omitzero"` // it gives the lead up, and waits for this: "the end of report"
+	Foreign     bool      `json:"foreign"`         // held by a client that is not baton: only Owner and the lease are known
 }
 
 // Lock is an election of its own beside the node's, for some of the jobs.
@@ -70,6 +76,15 @@ type Pause struct {
 	// Both are of jobs alone.
 	Until time.Time `json:"until,omitzero"`
 	All   bool      `json:"all,omitzero"`
+}
+
+// LeftStage is what a flush has staged beside a key that no job of the configuration has any
+// more: the job is gone, or its key is another one.
+type LeftStage struct {
+	Key     string `json:"key"`
+	Job     string `json:"job"` // that has staged it
+	BatchID string `json:"batch_id"`
+	Records int64  `json:"records"`
 }
 
 // Retry is another attempt of a slot that is still to come.
@@ -91,10 +106,16 @@ type Redis struct {
 // more: it has died, hangs, or is cut off.
 const StateMissing = "missing"
 
+// StateSilent is the state of another node that should have told of itself by now, and has not.
+const StateSilent = "silent"
+
+// Silent reports whether a node should be taken for gone.
+func (n Node) Silent() bool { return n.Stale || n.State == StateMissing || n.State == StateSilent }
+
 // Node is one node of the election.
 type Node struct {
 	ID            string `json:"id"`
-	State         string `json:"state"` // leading, standby or missing
+	State         string `json:"state"` // leading, standby, missing or silent
 	Version       string `json:"version"`
 	ConfigHash    string `json:"config_hash"`
 	Drift         bool   `json:"drift"` // its jobs are configured otherwise than the leader's
@@ -129,8 +150,17 @@ type Job struct {
 	Paused              *Pause    `json:"paused,omitempty"` // itself, or with all others
 	Backlog             *int64    `json:"backlog"`          // changes that wait in Redis; null: not a flush, or not known
 	LagSeconds          *float64  `json:"lag_seconds"`      // age of the oldest of them
+	// DeadLetters are those that wait in the database, as the leader last counted them, or
+	// baton status now; absent: nobody has.
+	DeadLetters *int64 `json:"dead_letters,omitempty"`
 	// LateAfterSeconds is the lag from which the page calls the job late; 0: 60.
 	LateAfterSeconds float64 `json:"late_after_seconds,omitzero"`
+}
+
+// Unwritten reports whether the job is a flush that fails while changes wait, or may: however
+// little it is behind so far, what waits does not get less.
+func (j Job) Unwritten() bool {
+	return !j.Command && j.ConsecutiveFailures > 0 && (j.Backlog == nil || *j.Backlog > 0)
 }
 
 // Run is one execution of a job; one that still runs has no duration or error yet, and

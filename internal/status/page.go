@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"baton/internal/text"
 )
 
 var (
@@ -107,7 +109,7 @@ func (s *Server) newDocument(t topic, snap Snapshot, known bool) *document {
 	if snap.Error != "" {
 		d.Alarm = clip(visible(snap.Error))
 		if known {
-			d.Alarm = "What you see is " + span(time.Duration(snap.AgeMS)*time.Millisecond) + " old: " + d.Alarm
+			d.Alarm = "What you see is " + text.Span(time.Duration(snap.AgeMS)*time.Millisecond) + " old: " + d.Alarm
 		}
 	}
 	return d

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"baton/internal/text"
 )
 
 // deskWithin is how long a page waits for what it asks of the servers.
@@ -59,7 +61,7 @@ func (s *Server) composeOverview(d *document, snap Snapshot, known, all bool, ex
 	if snap.Error != "" && !snap.Redis.OK { // the first problem says why
 		d.Alarm = ""
 		if known {
-			d.Alarm = "What you see is " + span(ms(snap.AgeMS)) + " old."
+			d.Alarm = "What you see is " + text.Span(ms(snap.AgeMS)) + " old."
 		}
 	}
 	if len(v.First) > 0 && v.First[0].Say != "" {

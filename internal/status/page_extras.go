@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"baton/internal/text"
 )
 
 const (
@@ -40,9 +42,9 @@ func tallyOf(letters []Letter, err error) tally {
 	t := tally{unknown: err != nil && !errors.Is(err, ErrInvalid)} // invalid: there is no database
 	switch {
 	case len(letters) == lettersCounted:
-		t.text = count(lettersCounted) + " dead letters or more"
+		t.text = text.Number(lettersCounted) + " dead letters or more"
 	case len(letters) > 0:
-		t.text = plural(int64(len(letters)), "dead letter")
+		t.text = text.Count(len(letters), "dead letter")
 	}
 	return t
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"baton/internal/text"
 )
 
 // message is a page that says one thing.
@@ -51,7 +53,7 @@ func orderOf(form url.Values) Order {
 
 // asked is who gives an order on the page, and why, as the history has it.
 func asked(form url.Values) string {
-	name, why := strings.TrimSpace(clipTo(visible(form.Get("name")), 60)), strings.TrimSpace(clipTo(visible(form.Get("why")), 200))
+	name, why := strings.TrimSpace(text.Clip(visible(form.Get("name")), 60)), strings.TrimSpace(text.Clip(visible(form.Get("why")), 200))
 	if name == "" {
 		name = "somebody on the page"
 	}

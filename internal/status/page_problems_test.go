@@ -1,9 +1,13 @@
 package status
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -40,7 +44,7 @@ func TestEveryProblemIsNamedWithWhatToDoTheWorstFirst(t *testing.T) {
 	s.Locks = []Lock{{Key: "billing", Leader: &Leader{Foreign: true, Owner: "java:1"}}, {Key: "mail", Vacancy: "no node is there that may lead"}, {Key: "well", Leader: &Leader{NodeID: "db1"}}}
 	got := todo(s, tally{text: "2 dead letters"})
 	want := []string{
-		"bad Another program holds the lock billing", "bad Nobody leads under the lock mail: No node is there that may lead.", "bad Jobs: 1 of 1 failing: page-views: Read the last error of page-views",
+		"bad Another program holds the lock billing", "bad Nobody leads under the lock mail: No node is there that may lead.", "bad Data: Not written: page-views failing; 1,240 changes waiting: It fails", "bad Jobs: 1 of 1 failing: page-views: Read the last error of page-views",
 		"warn Nodes: other configuration on db2", "warn Nodes: the clock is off on db2", "warn 2 dead letters",
 	}
 	if !slices.EqualFunc(got, want, strings.HasPrefix) {
@@ -61,7 +65,7 @@ func TestTheWorstStandsOnTop(t *testing.T) {
 	order := func(page string) bool {
 		return strings.Index(page, `class="problems"`) < strings.Index(page, `class="leader `)
 	}
-	if page := render(t, s); !order(page) || !strings.Contains(page, "<title>Jobs are failing · db1 leads · baton</title>") || !strings.Contains(page, `<a href="/jobs/page-views">Open page-views</a>`) {
+	if page := render(t, s); !order(page) || !strings.Contains(page, "<title>Data is not written · db1 leads · baton</title>") || !strings.Contains(page, `<a href="/jobs/page-views">Open page-views</a>`) {
 		t.Error("what is wrong does not stand above the leader, or in the title")
 	}
 	s.Nodes[1].Drift = true
@@ -96,6 +100,26 @@ func TestALeaderThatIsMissingIsShownAsSilent(t *testing.T) {
 	}
 	if page := render(t, s); !strings.Contains(page, "On db1: systemctl status baton.") {
 		t.Error("the page does not say where to look")
+	}
+}
+
+// A leader that cannot be asked stops, with all its runs, before its lease has ended.
+func TestWhatALapsedLeaseAllowedIsNotShownAsGoingOn(t *testing.T) {
+	s := calm(time.Now())
+	s.Jobs[0].Running = &Run{ID: "r1", NodeID: "db1", Started: s.Now.Add(-17 * time.Minute)}
+	s.Error, s.Redis.OK, s.Leader.LeaseLeftMS = "connection refused", false, 8000
+	for _, c := range []struct {
+		age  int64
+		over bool
+	}{{3000, false}, {15_000, true}} {
+		s.AgeMS = c.age
+		page := render(t, s)
+		if leads := strings.Contains(page, "<bdi>db1</bdi> led when last seen"); leads == c.over {
+			t.Errorf("%d ms after it was seen db1 leads: %v", c.age, leads)
+		}
+		if runs := strings.Contains(page, "17 min"); runs == c.over {
+			t.Errorf("%d ms after it was seen its run goes on: %v", c.age, runs)
+		}
 	}
 }
 
@@ -136,4 +160,69 @@ func TestAnOverdueJobIsCalledLate(t *testing.T) {
 			t.Errorf("%s does not say since when the job is late", path)
 		}
 	}
+}
+
+// Who is counted among those that fail is marked in the table, and nobody else.
+func TestTheTableMarksTheJobsThatTheBannerCounts(t *testing.T) {
+	s := calm(time.Now())
+	tail := Job{Name: "tail", Schedule: "@always", Command: true, LastRun: &Run{State: "failed", Error: "exit status 1"}, Running: &Run{ID: "r", Started: s.Now.Add(-30 * time.Minute)}}
+	lost := Job{Name: "lost", Schedule: "@hourly", Command: true, ConsecutiveFailures: 1, LastRun: &Run{State: "lost"}}
+	s.Jobs = []Job{tail, lost}
+	if v := jobsVerdict(s, true); v.Answer != "1 of 2 failing" || v.Note != "lost" {
+		t.Errorf("%+v", v)
+	}
+	if marked, well := newJobView(lost, s.Now).Failures, newJobView(tail, s.Now).Failures; marked == "" || well != "" {
+		t.Errorf("marked %q and %q", marked, well)
+	}
+}
+
+// The API tells what the page does, and so do the commands that ask it.
+func TestTheAPIDoesNotTellOfALeaderWhoseLeaseHasEnded(t *testing.T) {
+	fresh := calm(time.Now())
+	fresh.Leader.LeaseLeftMS = 8000
+	fresh.Locks = []Lock{{Key: "billing", Leader: &Leader{NodeID: "db2", LeaseLeftMS: 20_000}}, {Key: "mail", Leader: &Leader{NodeID: "db2", LeaseLeftMS: 1000}}}
+	fresh.Jobs[0].Running = &Run{ID: "r1", NodeID: "db1", Started: fresh.Now}
+	synctest.Test(t, func(t *testing.T) {
+		away := false
+		h := New(Config{Health: standby, Source: func(context.Context) (Snapshot, error) {
+			if away {
+				return Snapshot{}, errors.New("connection refused")
+			}
+			return fresh, nil
+		}})
+		ask := func() (Snapshot, leaderReply) {
+			var l leaderReply
+			if err := json.Unmarshal(get(h, "/api/v1/leader").Body.Bytes(), &l); err != nil {
+				t.Fatal(err)
+			}
+			return apiState(t, get(h, "/api/v1/status")), l
+		}
+		if s, l := ask(); s.Leader == nil || s.LastLeader != nil || l.Leader == nil || s.Jobs[0].Running == nil {
+			t.Errorf("while all is well: %+v, %+v", s, l)
+		}
+		away = true
+		time.Sleep(3 * time.Second)
+		if s, l := ask(); s.Leader == nil || s.LastLeader != nil || l.Leader == nil || s.Locks[0].Leader == nil || s.Locks[1].Leader != nil || s.Jobs[0].Running == nil {
+			t.Errorf("its lease goes on: %+v, %+v", s, l)
+		}
+		time.Sleep(12 * time.Second)
+		s, l := ask()
+		if s.Leader != nil || s.LastLeader == nil || s.LastLeader.NodeID != "db1" || l.Leader != nil || s.Locks[0].Leader == nil || s.Jobs[0].Running != nil {
+			t.Errorf("its lease has ended: %+v, %+v", s, l)
+		}
+		const want = "it is not known who leads: db1 led when last seen, and its lease has run out since"
+		if s.Vacancy != want || l.Vacancy != want {
+			t.Errorf("why: %q, %q", s.Vacancy, l.Vacancy)
+		}
+		for _, n := range s.Nodes {
+			if n.State == "leading" {
+				t.Errorf("%s leads still", n.ID)
+			}
+		}
+		away = false
+		time.Sleep(time.Second)
+		if s, _ := ask(); s.Leader == nil || s.LastLeader != nil || s.Vacancy != "" {
+			t.Errorf("redis is back: %+v", s)
+		}
+	})
 }

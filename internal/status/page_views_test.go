@@ -130,6 +130,15 @@ func TestTimelineTellsWhoLedWhenAndWhyItEnded(t *testing.T) {
 	if v := newTimeline(s, now); v.Terms[0].Open || v.Terms[0].Tone != bad {
 		t.Errorf("a leader that is gone still leads: %+v", v.Terms[0])
 	}
+	// It was last heard of nine minutes ago, while it led, and would have told of itself again.
+	s.Nodes = []Node{{ID: "c", State: StateMissing, LastSeenMSAgo: (9 * time.Minute).Milliseconds()}}
+	if v := newTimeline(s, now); v.Terms[0].For != "1 min 35 s" {
+		t.Errorf("a leader that died nine minutes ago led for %s", v.Terms[0].For)
+	}
+	s.Events = append([]Event{{At: ago(1), Event: "won", NodeID: "a", Epoch: 5}, {At: ago(1), Event: "expired", NodeID: "c", Epoch: 4, Reason: "its lease ran out"}}, s.Events...)
+	if v := newTimeline(s, now); v.Terms[1].Node != "c" || v.Terms[1].For != "1 min 35 s" {
+		t.Errorf("its successor came eight minutes later: %+v", v.Terms[1])
+	}
 	if v := newTimeline(Snapshot{Now: now}, now); v.Rows != nil {
 		t.Errorf("nothing has happened, and yet: %+v", v)
 	}

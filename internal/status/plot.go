@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"baton/internal/text"
 )
 
 const (
@@ -88,7 +90,7 @@ func sparkline(samples []Sample, job string, now time.Time) *spark {
 	return &spark{Points: strings.TrimSpace(b.String()), Text: "Lag in the last hour: at most " + seconds(top.value)}
 }
 
-func seconds(s float64) string { return span(time.Duration(s * float64(time.Second))) }
+func seconds(s float64) string { return text.Span(time.Duration(s * float64(time.Second))) }
 
 // gapAfter is how far two samples may be apart that are still joined by a line.
 const gapAfter = time.Minute

@@ -14,7 +14,7 @@ func (m *Metrics) JobStarted(job string, delay time.Duration) {
 
 // JobFinished tells how a run ended: succeeded, failed, timed_out or cancelled.
 func (m *Metrics) JobFinished(job, trigger, result string, finished time.Time, took time.Duration) {
-	m.jobRuns.WithLabelValues(job, trigger, result).Inc()
+	m.jobRuns.add(1, job, trigger, result)
 	m.jobTook.WithLabelValues(job).Observe(took.Seconds())
 	if result == "succeeded" {
 		m.JobSucceeded(job, finished)
@@ -26,18 +26,21 @@ func (m *Metrics) JobSucceeded(job string, at time.Time) {
 	m.setOf(m.jobs, job, m.jobLastSuccess, unix(at))
 }
 
-// Standing is how a job stands, as the leader knows it.
+// Standing is how a job stood at a time.
 type Standing struct {
-	Failures int64         // since the last success
-	Paused   bool          // itself, or with all others
-	Overdue  time.Duration // since a run was due, if none has succeeded since
+	At       time.Time // when this node learned it
+	Failures int64     // since the last success
+	Paused   bool      // itself, or with all others
+	Due      time.Time // when a run was, or is, due with no success since; zero: never
+	Until    time.Time // while it is paused nothing falls due after that; zero: it is not
+	Running  bool      // a run goes on that is waited for
 }
 
 // JobStands tells how a job stands.
 func (m *Metrics) JobStands(job string, s Standing) {
 	m.setOf(m.jobs, job, m.jobFailures, float64(s.Failures))
 	m.setOf(m.jobs, job, m.jobPaused, truth(s.Paused))
-	m.setOf(m.jobs, job, m.jobOverdue, max(s.Overdue, 0).Seconds())
+	m.learn(job, func(k *knownJob) { k.standing = s })
 }
 
 // JobLateAfter tells from when on a job is late, as it is configured; 0: it is not.
@@ -47,12 +50,12 @@ func (m *Metrics) JobLateAfter(job string, d time.Duration) {
 
 // JobMissed counts slots that were not run.
 func (m *Metrics) JobMissed(job, reason string, slots int) {
-	m.jobMissed.WithLabelValues(job, reason).Add(float64(max(slots, 0)))
+	m.jobMissed.add(float64(max(slots, 0)), job, reason)
 }
 
 // FlushRows counts records: written, or dead.
 func (m *Metrics) FlushRows(job, outcome string, rows int64) {
-	m.flushRows.WithLabelValues(job, outcome).Add(float64(max(rows, 0)))
+	m.flushRows.add(float64(max(rows, 0)), job, outcome)
 }
 
 // FlushBatch tells how long the transaction of one batch took, repetitions included.
@@ -60,18 +63,19 @@ func (m *Metrics) FlushBatch(job string, took time.Duration) {
 	m.flushTook.WithLabelValues(job).Observe(took.Seconds())
 }
 
-// FlushLag tells how far the database is behind Redis.
-func (m *Metrics) FlushLag(job string, lag time.Duration) {
-	m.setOf(m.flushes, job, m.flushLag, max(lag, 0).Seconds())
+// FlushBehind tells how many changes wait in Redis now, and how far the database is behind it.
+func (m *Metrics) FlushBehind(job string, changes int64, lag time.Duration) {
+	m.setOf(m.flushes, job, m.flushBacklog, float64(changes))
+	m.learn(job, func(k *knownJob) { k.measured, k.lag = time.Now(), lag })
 }
 
-// FlushBacklog tells how many changes wait in Redis.
-func (m *Metrics) FlushBacklog(job string, changes int64) {
-	m.setOf(m.flushes, job, m.flushBacklog, float64(changes))
+// DeadLetters tells how many dead letters of a flush wait in its database.
+func (m *Metrics) DeadLetters(job string, waiting int64) {
+	m.setOf(m.flushes, job, m.deadLetters, float64(waiting))
 }
 
 // FlushFenced counts a batch that a newer leader's fence stopped.
-func (m *Metrics) FlushFenced(job string) { m.flushFenced.WithLabelValues(job).Inc() }
+func (m *Metrics) FlushFenced(job string) { m.flushFenced.add(1, job) }
 
 // Reloaded tells whether the configuration could be read anew.
 func (m *Metrics) Reloaded(ok bool) {
@@ -87,7 +91,7 @@ func truth(b bool) float64 {
 
 // Notified counts notifications for a target: delivered, refused, given_up or dropped.
 func (m *Metrics) Notified(target, outcome string, events int) {
-	m.notified.WithLabelValues(target, outcome).Add(float64(max(events, 0)))
+	m.notified.add(float64(max(events, 0)), target, outcome)
 }
 
 func unix(t time.Time) float64 {

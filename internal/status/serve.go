@@ -6,27 +6,25 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"sync"
 	"time"
 )
 
-const (
-	// maxConnections bounds the file descriptors that readers can take from a
-	// process that needs them for Redis and databases.
-	maxConnections = 128
-	// shutdownWithin is what requests under way get when the server ends.
-	shutdownWithin = 3 * time.Second
-)
+// shutdownWithin is what requests under way get when the server ends.
+const shutdownWithin = 3 * time.Second
 
 // limits are what a client gets for each step.
 type limits struct {
 	header, read, write, idle time.Duration
 	take                      time.Duration // for what a stream tells
 	vanished                  time.Duration // to confirm anything that was sent
+	connections               connectionLimits
 }
 
 func defaultLimits() limits {
-	return limits{header: 5 * time.Second, read: 10 * time.Second, write: 15 * time.Second, idle: 30 * time.Second, take: 5 * time.Second, vanished: 20 * time.Second}
+	return limits{
+		header: 5 * time.Second, read: 10 * time.Second, write: 15 * time.Second, idle: 30 * time.Second, take: 5 * time.Second, vanished: 20 * time.Second,
+		connections: connectionLimits{all: maxConnections, idle: maxIdle, idleOfOne: maxIdleOfOne, grace: 250 * time.Millisecond},
+	}
 }
 
 // Serve answers on the listeners until ctx ends, lets requests under way finish, and
@@ -34,7 +32,8 @@ func defaultLimits() limits {
 // encrypted if the Config has TLS. Call it once.
 func (s *Server) Serve(ctx context.Context, lns ...net.Listener) error {
 	server := &http.Server{
-		Handler:           s,
+		Handler:           inTurn(s),
+		ConnContext:       withConnection,
 		ReadHeaderTimeout: s.limits.header,
 		ReadTimeout:       s.limits.read,
 		WriteTimeout:      s.limits.write,
@@ -48,7 +47,7 @@ func (s *Server) Serve(ctx context.Context, lns ...net.Listener) error {
 	server.Protocols.SetHTTP1(true)
 	failed := make(chan error, len(lns))
 	for _, ln := range lns {
-		go func() { failed <- serveOn(server, limitListener(ln, maxConnections, s.limits.vanished)) }()
+		go func() { failed <- serveOn(server, limitListener(ln, s.limits, s.cfg.Logger)) }()
 	}
 
 	var err error
@@ -87,48 +86,4 @@ func serveOn(server *http.Server, ln net.Listener) error {
 		err = server.Serve(ln)
 	}
 	return fmt.Errorf("serve the status page on %s: %w", ln.Addr(), err)
-}
-
-// limitListener accepts no more than n connections at a time; further ones wait
-// in the kernel's queue. Whoever confirms nothing for so long has vanished.
-func limitListener(ln net.Listener, n int, vanished time.Duration) net.Listener {
-	return &limitedListener{Listener: ln, vanished: vanished, slots: make(chan struct{}, n), closed: make(chan struct{})}
-}
-
-type limitedListener struct {
-	net.Listener
-	vanished time.Duration
-	slots    chan struct{}
-	closed   chan struct{}
-	once     sync.Once
-}
-
-func (l *limitedListener) Accept() (net.Conn, error) {
-	select {
-	case l.slots <- struct{}{}:
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-	conn, err := l.Listener.Accept()
-	if err != nil {
-		<-l.slots
-		return nil, err
-	}
-	_ = noticeVanished(conn, l.vanished) // one that has ended by now is noticed anyway
-	return &limitedConn{Conn: conn, free: sync.OnceFunc(func() { <-l.slots })}, nil
-}
-
-func (l *limitedListener) Close() error {
-	l.once.Do(func() { close(l.closed) })
-	return l.Listener.Close()
-}
-
-type limitedConn struct {
-	net.Conn
-	free func()
-}
-
-func (c *limitedConn) Close() error {
-	defer c.free()
-	return c.Conn.Close()
 }

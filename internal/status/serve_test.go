@@ -86,60 +86,6 @@ func TestServeTellsWhenTheListenerFails(t *testing.T) {
 	}
 }
 
-func TestConnectionsAreLimitedAndFreedAgain(t *testing.T) {
-	inner := listen(t)
-	ln := limitListener(inner, 2, time.Second)
-	accepted := make(chan net.Conn, 3)
-	go func() {
-		for {
-			conn, err := ln.Accept()
-			if err != nil {
-				close(accepted)
-				return
-			}
-			accepted <- conn
-		}
-	}()
-	for range 3 {
-		conn, err := net.Dial("tcp", inner.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = conn.Close() })
-	}
-	first, second := within(t, accepted, "the first"), within(t, accepted, "the second")
-	select {
-	case <-accepted:
-		t.Fatal("a third connection was accepted above the limit of 2")
-	case <-time.After(100 * time.Millisecond):
-	}
-	_ = first.Close()
-	_ = first.Close() // net/http may close twice; that must not free two places
-	third := within(t, accepted, "the third, once there is room")
-	_, _ = second.Close(), third.Close()
-	_ = ln.Close()
-	within(t, accepted, "Accept ends with the listener")
-}
-
-func TestListenerClosesWhileItIsFull(t *testing.T) {
-	inner := listen(t)
-	ln := limitListener(inner, 1, time.Second)
-	conn, err := net.Dial("tcp", inner.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
-	if _, err := ln.Accept(); err != nil {
-		t.Fatal(err)
-	}
-	failed := make(chan error, 1)
-	go func() { _, err := ln.Accept(); failed <- err }()
-	_ = ln.Close()
-	if err := within(t, failed, "Accept returns"); err == nil {
-		t.Error("Accept succeeded on a closed listener")
-	}
-}
-
 func TestServeOutlivesItsSource(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	request, hangUp := context.WithCancel(t.Context())

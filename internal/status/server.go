@@ -222,5 +222,5 @@ func (s *Server) snapshot(ctx context.Context) (Snapshot, bool) {
 			snap.Role = RoleLeading
 		}
 	}
-	return snap, known
+	return Aged(snap), known
 }

@@ -176,12 +176,12 @@ func TestHangingSourceIsAnsweredWithTheLastKnownState(t *testing.T) {
 				t.Fatalf("answered after %s", took)
 			}
 			s := apiState(t, rec)
-			if rec.Code != 200 || s.Leader == nil || s.Error == "" || s.Redis.OK || s.Role != RoleConnecting || s.AgeMS < 4000 {
+			if rec.Code != 200 || (s.Leader == nil) == (s.LastLeader == nil) || s.Error == "" || s.Redis.OK || s.Role != RoleConnecting || s.AgeMS < 4000 {
 				t.Fatalf("%d %+v", rec.Code, s)
 			}
 		}
 		page := get(h, "/").Body.String()
-		for _, want := range []string{"<bdi>db1</bdi> led when last seen", "Redis: Does not answer</b> <span>no answer within 1.5 s", "What you see is 3", `value="0"`} {
+		for _, want := range []string{"Leader not known", "db1 led when last seen, and its lease has run out since", "Redis: Does not answer</b> <span>no answer within 1.5 s", "What you see is 3", `value="0"`} {
 			if !strings.Contains(page, want) {
 				t.Errorf("page lacks %q", want)
 			}

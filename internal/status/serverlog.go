@@ -1,44 +1,43 @@
 package status
 
 import (
+	"fmt"
 	"log"
 	"strings"
-	"sync"
-	"time"
 
 	"go.uber.org/zap"
 )
 
-// handshakesTold is how often the log tells of a handshake that failed.
-const handshakesTold = time.Minute
-
 // newServerLog is the log of the HTTP server itself. A handshake of TLS fails whenever
-// somebody tries the port, such as a load balancer, each time: that is told now and then
-// alone, since it may be a client that does not take the certificate.
+// somebody tries the port, such as a load balancer, each time: that is told seldom, since
+// it may be a client that does not take the certificate.
 func newServerLog(to *zap.Logger) *log.Logger { return log.New(&serverLog{to: to}, "", 0) }
 
 type serverLog struct {
-	to *zap.Logger
-
-	mu    sync.Mutex
-	told  time.Time // when a handshake was told of
-	quiet int       // that were not, since
+	to         *zap.Logger
+	handshakes seldom
 }
 
 func (l *serverLog) Write(line []byte) (int, error) {
 	text := strings.TrimSpace(string(line))
-	if !strings.Contains(text, "TLS handshake error") {
+	if strings.Contains(text, "TLS handshake error") {
+		l.handshakes.tell(func(count int) { l.to.Info(text, zap.Int("count", count)) })
+	} else {
 		l.to.Warn(text)
-		return len(line), nil
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if time.Since(l.told) < handshakesTold {
-		l.quiet++
-		l.to.Debug(text)
-		return len(line), nil
-	}
-	l.to.Info(text, zap.Int("untold", l.quiet))
-	l.told, l.quiet = time.Now(), 0
 	return len(line), nil
+}
+
+// scrapeLog is the log of the exporter of metrics. It has a line for each metric that could
+// not be written, so one for each of all when the client has hung up.
+type scrapeLog struct {
+	to     *zap.Logger
+	broken seldom
+}
+
+func (l *scrapeLog) Println(what ...any) {
+	text := strings.TrimSpace(fmt.Sprintln(what...))
+	l.broken.tell(func(count int) {
+		l.to.Info("metrics were not sent whole", zap.String("error", text), zap.Int("count", count))
+	})
 }

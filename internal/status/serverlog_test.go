@@ -1,6 +1,10 @@
 package status
 
 import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,17 +18,55 @@ func TestHandshakesThatFailDoNotFloodTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zapcore.InfoLevel)
 		l := newServerLog(zap.New(core))
-		for range 100 {
+		for range 60 {
 			l.Print("http: TLS handshake error from 192.0.2.1:4711: EOF\n")
-			time.Sleep(time.Second)
+			time.Sleep(1100 * time.Millisecond)
 		}
-		if got := logs.TakeAll(); len(got) != 2 || got[1].ContextMap()["untold"] != int64(59) || got[0].Message != "http: TLS handshake error from 192.0.2.1:4711: EOF" {
-			t.Errorf("%v", got)
+		if got := counts(logs); !slices.Equal(got, []int64{1, 54}) {
+			t.Errorf("lines tell of %d handshakes", got)
+		}
+		time.Sleep(seldomEvery)
+		if got := counts(logs); !slices.Equal(got, []int64{5}) {
+			t.Errorf("when it is over a line tells of %d handshakes", got)
+		}
+		time.Sleep(2 * seldomEvery)
+		l.Print("http: TLS handshake error from 192.0.2.1:4711: EOF\n")
+		if got := counts(logs); !slices.Equal(got, []int64{1}) {
+			t.Errorf("the next one is told as %d", got)
 		}
 		l.Print("http: Accept error: too many open files; retrying in 5ms")
 		l.Print("http: panic serving")
 		if got := logs.FilterLevelExact(zapcore.WarnLevel).Len(); got != 2 {
 			t.Errorf("%d other lines", got)
+		}
+	})
+}
+
+// counts are how often lines say that something has happened, since it was last asked.
+func counts(logs *observer.ObservedLogs) (all []int64) {
+	for _, line := range logs.TakeAll() {
+		count, _ := line.ContextMap()["count"].(int64)
+		all = append(all, count)
+	}
+	return all
+}
+
+func TestScrapesThatAreGivenUpDoNotFloodTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zapcore.InfoLevel)
+		s := New(Config{Source: fixed(Snapshot{}), Health: standby, Metrics: NewMetrics("v1", []string{"views"}), Logger: zap.New(core)})
+		gone, hangUp := context.WithCancel(t.Context())
+		hangUp()
+		for range 20 {
+			s.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(gone, http.MethodGet, "http://localhost:9747/metrics", nil))
+			synctest.Wait()
+		}
+		if got := counts(logs); !slices.Equal(got, []int64{1}) {
+			t.Errorf("lines tell of %d metrics that were not written", got)
+		}
+		time.Sleep(seldomEvery + time.Second)
+		if got := counts(logs); len(got) != 1 || got[0] < 20 {
+			t.Errorf("a minute later lines tell of %d metrics that were not written", got)
 		}
 	})
 }

@@ -3,6 +3,8 @@ package status
 import (
 	"fmt"
 	"time"
+
+	"baton/internal/text"
 )
 
 // tone is how a thing is to be taken; the style sheet gives it a colour and the
@@ -48,7 +50,7 @@ func newLockView(l Lock, now time.Time) lockView {
 	if l.Leader == nil {
 		return v
 	}
-	v.Lease, v.Note = span(ms(max(l.Leader.LeaseLeftMS, 0))), ""
+	v.Lease, v.Note = text.Span(ms(max(l.Leader.LeaseLeftMS, 0))), ""
 	if l.Leader.Foreign {
 		v.Tone, v.Leader, v.Note = bad, "another program", "Its jobs do not run until that program lets go."
 		return v
@@ -95,7 +97,7 @@ func newOverview(s Snapshot, known, all bool, extra extras) overview {
 	shown := s.Jobs
 	if !all && len(shown) > manyJobs {
 		shown = worstFirst(shown)[:manyJobs]
-		v.MoreJobs = fmt.Sprintf("%d of %s jobs: what fails or is late, is paused or runs comes first.", manyJobs, count(int64(len(s.Jobs))))
+		v.MoreJobs = fmt.Sprintf("%d of %s jobs: what fails or is late, is paused or runs comes first.", manyJobs, text.Number(len(s.Jobs)))
 	}
 	for _, j := range s.Jobs {
 		v.AllOff = v.AllOff || j.Paused != nil && j.Paused.All
@@ -115,7 +117,7 @@ func newOverview(s Snapshot, known, all bool, extra extras) overview {
 			if errors++; errors > errorsOnFront {
 				job.Last.Error = ""
 			} else {
-				job.Last.Error = clipTo(job.Last.Error, errorOnFront)
+				job.Last.Error = text.Clip(job.Last.Error, errorOnFront)
 			}
 		}
 		job.Spark = sparkline(extra.samples, j.Name, now)
@@ -206,8 +208,8 @@ func seen(n Node, s Snapshot, now time.Time) instant {
 	switch ago := ms(n.LastSeenMSAgo + s.AgeMS); {
 	case n.ID == s.NodeID && !n.Stale && n.Twin == "":
 		return instant{Near: "now"} // it shows this
-	case ago >= 0 && ago <= SeenWithin && !n.silent():
-		i.Near = "within " + span(SeenWithin)
+	case ago >= 0 && ago <= SeenWithin && !n.Silent():
+		i.Near = "within " + text.Span(SeenWithin)
 	}
 	return i
 }
@@ -215,7 +217,7 @@ func seen(n Node, s Snapshot, now time.Time) instant {
 // elapsed is how long something has lasted.
 func elapsed(since, now time.Time) instant {
 	i := at(since.UTC(), now)
-	i.Near = span(wholeSeconds(now.Sub(since)))
+	i.Near = text.Span(wholeSeconds(now.Sub(since)))
 	return i
 }
 

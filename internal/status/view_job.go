@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"net/url"
 	"time"
+
+	"baton/internal/text"
 )
 
 // jobPage is everything of one job.
@@ -62,7 +64,7 @@ func missedWhy(reason string) string {
 	case "no_leader":
 		return "no node led"
 	case "late":
-		return "the leader came too late: its clock jumped, or its host stood still"
+		return "the leader came too late: its clock jumped, or its host stood still or was too busy"
 	case "ledger":
 		return "Redis did not take the slot"
 	case "paused":
@@ -70,7 +72,7 @@ func missedWhy(reason string) string {
 	case "concurrency":
 		return "as many jobs ran as may"
 	case "unknown":
-		return "nothing was known of earlier runs: the job is new, or Redis has lost its data"
+		return "an earlier leader left them open, and has not said why"
 	}
 	return words(reason)
 }
@@ -79,13 +81,13 @@ func newEntries(job string, entries []Entry, now time.Time) (views []entryView) 
 	for _, e := range entries {
 		v := entryView{When: at(e.At.UTC(), now)}
 		if m := e.Missed; m != nil {
-			v.Missed, v.Why, v.Error, v.NodeID = plural(int64(m.Count), "slot")+" missed", missedWhy(m.Reason), clip(visible(m.Error)), m.NodeID
+			v.Missed, v.Why, v.Error, v.NodeID = text.Count(int64(m.Count), "slot")+" missed", missedWhy(m.Reason), clip(visible(m.Error)), m.NodeID
 			v.Slot, v.When = at(m.First.UTC(), now), at(m.Last.UTC(), now)
 			if m.Count <= 1 {
 				v.Slot = instant{}
 			}
 			if m.Count == 0 {
-				v.Missed = "nothing is caught up from before"
+				v.Missed, v.Why = "nothing is caught up from before", "nothing was known of earlier runs: the job is new, or Redis has lost its data"
 			}
 		}
 		if r := e.Run; r != nil {
@@ -96,7 +98,7 @@ func newEntries(job string, entries []Entry, now time.Time) (views []entryView) 
 				v.Run.URL += "?entry=" + url.QueryEscape(e.ID)
 			}
 			if r.Attempt > 1 {
-				v.Number = count(int64(r.Attempt))
+				v.Number = text.Number(r.Attempt)
 			}
 		}
 		views = append(views, v)
@@ -128,7 +130,7 @@ func newJobPage(s Snapshot, j Job, samples []Sample, entries []Entry, before str
 		v.Until = at(j.Paused.Until.UTC(), now)
 	}
 	if r := j.Retry; r != nil {
-		v.Retry = "attempt " + count(int64(r.Attempt)) + " at " + at(r.At.UTC(), now).Clock
+		v.Retry = "attempt " + text.Number(r.Attempt) + " at " + at(r.At.UTC(), now).Clock
 	}
 	for _, r := range runsOf(j) {
 		v.Running = append(v.Running, newRunningView(j, r, now))
@@ -136,7 +138,7 @@ func newJobPage(s Snapshot, j Job, samples []Sample, entries []Entry, before str
 	v.MayCancel = len(v.Running) > 0 || j.Retry != nil
 	if !j.Command {
 		v.Lag = newPlot(lagTitle, series(samples, j.Name, now, lagLevel), now, cmp.Or(j.LateAfterSeconds, defaultLateAfter.Seconds()), seconds)
-		v.Backlog = newPlot(backlogTitle, series(samples, j.Name, now, backlogLevel), now, 0, func(n float64) string { return count(int64(n)) })
+		v.Backlog = newPlot(backlogTitle, series(samples, j.Name, now, backlogLevel), now, 0, func(n float64) string { return text.Number(int64(n)) })
 	}
 	if len(entries) == entriesShown {
 		v.Older = jobURL(j.Name) + "?before=" + url.QueryEscape(entries[len(entries)-1].ID)
@@ -186,7 +188,7 @@ func newRunPage(s Snapshot, j Job, r *Run, id string) runPage {
 		v.Facts = append(v.Facts, fact{Name: "For", When: elapsed(r.Started, now)})
 		v.Cancel = orderURL(ActionCancel, "job", j.Name, "run", id)
 	} else {
-		add("Took", span(ms(r.DurationMS)))
+		add("Took", text.Span(ms(r.DurationMS)))
 	}
 	add("Node", r.NodeID)
 	add("Trigger", words(r.Trigger))
@@ -195,16 +197,16 @@ func newRunPage(s Snapshot, j Job, r *Run, id string) runPage {
 		v.Facts = append(v.Facts, fact{Name: "Slot", When: at(r.Slot.UTC(), now)})
 	}
 	if r.Attempt > 1 {
-		add("Attempt", count(int64(r.Attempt)))
+		add("Attempt", text.Number(r.Attempt))
 	}
 	if r.ExitCode != nil {
-		add("Exit code", count(int64(*r.ExitCode)))
+		add("Exit code", text.Number(*r.ExitCode))
 	}
 	if !j.Command {
-		add("Rows", count(r.Rows))
+		add("Rows", text.Number(r.Rows))
 	}
 	if r.Dead > 0 {
-		add("Dead letters", count(r.Dead))
+		add("Dead letters", text.Number(r.Dead))
 	}
 	add("Epoch", epoch(r.Epoch))
 	return v
@@ -213,13 +215,13 @@ func newRunPage(s Snapshot, j Job, r *Run, id string) runPage {
 // show adds what the run printed.
 func (v *runPage) show(o Output) {
 	v.Live = v.Live || o.Running && v.State == "not known"
-	text, dropped := o.Text, o.Dropped
-	if cut := len(text) - maxOutput; cut > 0 {
-		text, dropped = text[cut:], dropped+int64(cut)
+	shown, dropped := o.Text, o.Dropped
+	if cut := len(shown) - maxOutput; cut > 0 {
+		shown, dropped = shown[cut:], dropped+int64(cut)
 	}
-	v.Output = visible(text)
+	v.Output = visible(shown)
 	if dropped > 0 {
-		v.Dropped = count(dropped) + " bytes before this are not shown"
+		v.Dropped = text.Number(dropped) + " bytes before this are not shown"
 	}
 	if v.Output == "" {
 		v.NoOutput = "It has printed nothing."

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"baton/internal/text"
 )
 
 // defaultLateAfter is the lag from which a job is late unless it says otherwise.
@@ -88,8 +90,11 @@ func newJobView(j Job, now time.Time) jobView {
 	if !j.NextRun.IsZero() && j.NextRun.Before(now) {
 		v.Next.Near = "due"
 	}
-	if j.ConsecutiveFailures > 1 {
-		v.Failures = fmt.Sprintf("%s failures in a row", count(int64(j.ConsecutiveFailures)))
+	switch {
+	case j.ConsecutiveFailures > 1:
+		v.Failures = fmt.Sprintf("%s failures in a row", text.Number(j.ConsecutiveFailures))
+	case failing(j) && runTone(j.LastRun.State) != bad:
+		v.Failures = "no success since a failure" // its last run does not show it
 	}
 	if !j.OverdueSince.IsZero() {
 		v.Overdue = "late: due at " + at(j.OverdueSince.In(j.NextRun.Location()), now).Clock + ", and no success since"
@@ -102,10 +107,10 @@ func newJobView(j Job, now time.Time) jobView {
 		v.Paused, v.Since = clip(p.Reason), elapsed(p.Since, now)
 	}
 	if j.Backlog != nil {
-		v.Backlog = count(*j.Backlog)
+		v.Backlog = text.Number(*j.Backlog)
 	}
 	if lag, ok := lagOf(j); ok {
-		v.Lag, v.LagTone = span(lag), idle
+		v.Lag, v.LagTone = text.Span(lag), idle
 		if lag >= lateAfter(j) {
 			v.LagTone = bad
 		}
@@ -117,9 +122,9 @@ func newJobView(j Job, now time.Time) jobView {
 func soFar(r Run) string {
 	switch {
 	case r.Backlog != nil:
-		return plural(r.Rows, "row") + " of " + plural(*r.Backlog, "change")
+		return text.Count(r.Rows, "row") + " of " + text.Count(*r.Backlog, "change")
 	case r.Batches > 0:
-		return plural(r.Rows, "row") + " so far"
+		return text.Count(r.Rows, "row") + " so far"
 	}
 	return ""
 }
@@ -129,10 +134,10 @@ func newRunView(job string, r *Run, now time.Time) *runView {
 		return nil
 	}
 	v := &runView{
-		Tone: runTone(r.State), State: words(r.State), Summary: "took " + span(ms(r.DurationMS)), Error: clip(visible(r.Error)), URL: runURL(job, r.ID),
+		Tone: runTone(r.State), State: words(r.State), Summary: "took " + text.Span(ms(r.DurationMS)), Error: clip(visible(r.Error)), URL: runURL(job, r.ID),
 	}
 	if r.Rows > 0 {
-		v.Summary = plural(r.Rows, "row") + " in " + span(ms(r.DurationMS))
+		v.Summary = text.Count(r.Rows, "row") + " in " + text.Span(ms(r.DurationMS))
 	}
 	if r.NodeID != "" {
 		v.Summary += ", on " + r.NodeID
@@ -141,7 +146,7 @@ func newRunView(job string, r *Run, now time.Time) *runView {
 		v.Summary += ", " + words(r.Trigger)
 	}
 	if r.Dead > 0 {
-		v.Dead = plural(r.Dead, "dead letter")
+		v.Dead = text.Count(r.Dead, "dead letter")
 	}
 	if !r.Started.IsZero() {
 		v.Started = at(r.Started.UTC(), now)
@@ -184,9 +189,10 @@ func worstFirst(jobs []Job) []Job {
 	return jobs
 }
 
-// failing: the last run that counts was not well.
+// failing: the last run that counts was not well. One that is kept running succeeds without
+// an end, so that the last one that ended says nothing while another goes on.
 func failing(j Job) bool {
-	return j.LastRun != nil && (j.ConsecutiveFailures > 0 || runTone(j.LastRun.State) == bad)
+	return j.LastRun != nil && (j.ConsecutiveFailures > 0 || j.Running == nil && runTone(j.LastRun.State) == bad)
 }
 
 func lagOf(j Job) (time.Duration, bool) {

@@ -3,6 +3,8 @@ package status
 import (
 	"fmt"
 	"time"
+
+	"baton/internal/text"
 )
 
 type leaderView struct {
@@ -33,6 +35,12 @@ func newLeaderView(s Snapshot, known bool, now time.Time) leaderView {
 		v := leaderView{Tone: warn, Headline: "Leader not known yet", Note: "This node has not been able to read the election’s state."}
 		if s.Redis.OK { // else Redis is what there is to see to
 			v.Next = "Open the page of another node."
+		}
+		return v
+	case s.LastLeader != nil:
+		v := leaderView{Tone: warn, Headline: "Leader not known", Lease: newLeaseView(s.LastLeader, s.AgeMS, now), Note: sentence(s.Vacancy)}
+		if s.Redis.OK { // else Redis is what there is to see to
+			v.Next = "Open the page of another node, and see whether this node reaches Redis."
 		}
 		return v
 	case l == nil && s.Error != "":
@@ -78,7 +86,7 @@ func newLeaseView(l *Leader, ageMS int64, now time.Time) *leaseView {
 		return nil
 	}
 	left := min(max(l.LeaseLeftMS-ageMS, 0), l.TTLMS)
-	v := &leaseView{Tone: good, LeftMS: left, Max: l.TTLMS, Left: span(ms(left)), TTL: span(ms(l.TTLMS)), Until: now.UnixMilli() + left}
+	v := &leaseView{Tone: good, LeftMS: left, Max: l.TTLMS, Left: text.Span(ms(left)), TTL: text.Span(ms(l.TTLMS)), Until: now.UnixMilli() + left}
 	switch {
 	case left*6 < l.TTLMS:
 		v.Tone = bad
@@ -91,7 +99,7 @@ func newLeaseView(l *Leader, ageMS int64, now time.Time) *leaseView {
 // vacantNext is what to do while nobody leads.
 func vacantNext(s Snapshot) string {
 	for _, n := range s.Nodes {
-		if !n.Stale && !n.Observer {
+		if !n.Silent() && !n.Observer {
 			return "Wait some seconds. If it stays so: baton explain tells why a node does not lead."
 		}
 	}

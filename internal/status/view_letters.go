@@ -3,6 +3,8 @@ package status
 import (
 	"net/url"
 	"time"
+
+	"baton/internal/text"
 )
 
 // lettersPage are dead letters: records that did not fit their table.
@@ -36,7 +38,7 @@ func newLetters(letters []Letter, now time.Time, see bool) (views []letterView) 
 		if see {
 			v.Record = visible(l.Record)
 			if len(v.Record) > maxRecord {
-				v.Record = clipTo(v.Record, maxRecord)
+				v.Record = text.Clip(v.Record, maxRecord)
 			}
 		} else {
 			v.Why = publicError(v.Why)

@@ -3,6 +3,8 @@ package status
 import (
 	"fmt"
 	"time"
+
+	"baton/internal/text"
 )
 
 type nodeView struct {
@@ -24,7 +26,7 @@ func newNodeView(n Node, s Snapshot, now time.Time) nodeView {
 		v.Priority = fmt.Sprintf("priority %d", n.Priority)
 	}
 	if offset := ms(n.ClockOffsetMS); offset.Abs() >= clockShown {
-		v.Clock, v.ClockOff = span(offset.Abs())+" "+map[bool]string{true: "ahead", false: "behind"}[offset > 0], offset.Abs() >= clockOff
+		v.Clock, v.ClockOff = text.Span(offset.Abs())+" "+map[bool]string{true: "ahead", false: "behind"}[offset > 0], offset.Abs() >= clockOff
 	}
 	if n.Twin != "" {
 		v.Tone, v.Aside = bad, "Another process has the same node.id: the two cannot be told apart. Stop one of them."
@@ -36,10 +38,12 @@ func newNodeView(n Node, s Snapshot, now time.Time) nodeView {
 	if len(v.Config) > shortHash {
 		v.Config = v.Config[:shortHash]
 	}
-	v.Silent = n.silent()
+	v.Silent = n.Silent()
 	switch {
 	case n.Stale:
 		v.Tone, v.State = bad, "silent"
+	case n.State == StateSilent:
+		v.Tone = bad
 	case n.State == StateMissing:
 		v.Tone, v.State, v.Aside = bad, "silent", "It led, and has not been heard of since."
 	case v.Leads:

@@ -3,6 +3,8 @@ package status
 import (
 	"cmp"
 	"slices"
+
+	"baton/internal/text"
 )
 
 // problem is something to do, in plain words.
@@ -47,6 +49,10 @@ func (v overview) problems(s Snapshot, letters tally) (all []problem) {
 			all = append(all, problem{Tone: warn, What: nodesQuestion + ": " + t.note, Next: t.next})
 		}
 	}
+	for _, l := range s.LeftStages {
+		all = append(all, problem{Tone: warn, What: text.Count(l.Records, "change") + " of " + l.Key + " no job flushes", Note: "staged by " + l.Job + ", which is gone or has another key",
+			Next: "Give a job this key again until it has run, or drop them: baton stage list."})
+	}
 	if letters.text != "" {
 		all = append(all, problem{Tone: warn, What: letters.text, Note: "records that did not fit their table; nothing is lost", Next: "Mend the table or the job, then replay them.", Link: "/dead-letters", See: "See why"})
 	}
@@ -85,7 +91,7 @@ func nodeTroubles(s Snapshot) (all []trouble) {
 	var silent, twins, drift, clocks []string
 	for _, n := range s.Nodes {
 		switch {
-		case n.silent():
+		case n.Silent():
 			silent = append(silent, n.ID)
 			continue
 		case n.Twin != "":
@@ -104,13 +110,10 @@ func nodeTroubles(s Snapshot) (all []trouble) {
 		}
 	}
 	if len(silent) > 0 {
-		add(silent, some(silent)+" not heard of", "On "+silent[0]+": systemctl status baton. If it is gone for good, it leaves this list within a day.")
+		add(silent, text.Names(silent, namesShown)+" not heard of", "On "+silent[0]+": systemctl status baton. If it is gone for good, it leaves this list within a day.")
 	}
-	add(twins, "two processes are "+some(twins), "They have the same node.id, and cannot be told apart: stop one of them.")
-	add(drift, "other configuration on "+some(drift), "Give it the leader’s configuration, then there: baton reload.")
-	add(clocks, "the clock is off on "+some(clocks), "Slots start by the leader’s clock: see to its time service, for example by chronyc tracking.")
+	add(twins, "two processes are "+text.Names(twins, namesShown), "They have the same node.id, and cannot be told apart: stop one of them.")
+	add(drift, "other configuration on "+text.Names(drift, namesShown), "Give it the leader’s configuration, then there: baton reload.")
+	add(clocks, "the clock is off on "+text.Names(clocks, namesShown), "Slots start by the leader’s clock: see to its time service, for example by chronyc tracking.")
 	return all
 }
-
-// silent: it should be taken for gone.
-func (n Node) silent() bool { return n.Stale || n.State == StateMissing }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"baton/internal/text"
 )
 
 // timelineView is which node led when.
@@ -59,14 +61,20 @@ func terms(s Snapshot, now time.Time) (all []term) {
 	for i, e := range slices.Backward(s.Events) {
 		switch e.Event {
 		case "won":
-			end(e.At, "its lease ran out, and "+e.NodeID+" took over", bad)
+			if current != nil {
+				end(ledUntil(s, *current, e.At, now), "its lease ran out, and "+e.NodeID+" took over", bad)
+			}
 			current = &term{node: e.NodeID, epoch: e.Epoch, from: e.At, won: clip(e.Reason)}
 		case "lost", "expired", "stepped_down", "released":
 			if current == nil && i == len(s.Events)-1 { // the term began earlier
 				current = &term{node: e.NodeID, epoch: e.Epoch, from: e.At.Add(-time.Minute), cut: true}
 			}
 			if current != nil && current.node == e.NodeID {
-				end(e.At, ended(e), eventTone(e.Event))
+				at := e.At
+				if e.Event == "expired" { // told by whoever led next, maybe long after
+					at = ledUntil(s, *current, e.At, now)
+				}
+				end(at, ended(e), eventTone(e.Event))
 			}
 		}
 	}
@@ -76,12 +84,28 @@ func terms(s Snapshot, now time.Time) (all []term) {
 	if s.Leader != nil && s.Leader.NodeID == current.node {
 		current.open = true
 	}
-	if current.open {
+	switch l := s.LastLeader; {
+	case current.open:
 		end(now, "", good)
-	} else {
-		end(now, "its lease ran out, and nobody has taken over", bad)
+	case l != nil && l.NodeID == current.node:
+		end(now.Add(ms(l.LeaseLeftMS-s.AgeMS)), "its lease ran out, as far as is known", bad)
+	default:
+		end(ledUntil(s, *current, now, now), "its lease ran out, and nobody has taken over", bad)
 	}
 	return all
+}
+
+// ledUntil is when a term ended at the latest that nobody saw end, but that was over by a
+// time: its node was last heard of while it led, and would have told of itself again. Where
+// it has told of itself since, that is not known.
+func ledUntil(s Snapshot, t term, by, now time.Time) time.Time {
+	for _, n := range s.Nodes {
+		heard := now.Add(-ms(n.LastSeenMSAgo + s.AgeMS))
+		if over := heard.Add(SeenWithin); n.ID == t.node && n.State == StateMissing && heard.After(t.from) && over.Before(by) {
+			return over
+		}
+	}
+	return by
 }
 
 // ended is why a term ended.
@@ -116,7 +140,7 @@ func newTimeline(s Snapshot, now time.Time) timelineView {
 		if t.open {
 			b.Tone = good
 		}
-		held := span(wholeSeconds(t.to.Sub(t.from)))
+		held := text.Span(wholeSeconds(t.to.Sub(t.from)))
 		b.Text = t.node + " led for " + held + " from " + at(t.from.UTC(), now).Clock
 		v.Rows[row].Bars = append(v.Rows[row].Bars, b)
 		view := termView{
@@ -128,6 +152,6 @@ func newTimeline(s Snapshot, now time.Time) timelineView {
 		v.Terms = append(v.Terms, view)
 	}
 	slices.Reverse(v.Terms)
-	v.Text = plural(int64(len(all)), "term") + " of " + plural(int64(len(v.Rows)), "node") + " since " + v.From.Clock
+	v.Text = text.Count(len(all), "term") + " of " + text.Count(len(v.Rows), "node") + " since " + v.From.Clock
 	return v
 }

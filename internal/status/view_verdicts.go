@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"baton/internal/text"
 )
 
 // verdict answers one question in one word, and says what to do about it.
@@ -25,12 +27,19 @@ func dataVerdict(s Snapshot) verdict {
 	var lag time.Duration
 	var waiting int64
 	measured, late := false, 0
+	var unwritten, unknown []string
 	for _, j := range s.Jobs {
 		if j.Backlog != nil {
 			waiting += *j.Backlog
 		}
+		if j.Unwritten() {
+			unwritten = append(unwritten, j.Name)
+		}
 		d, ok := lagOf(j)
 		if !ok {
+			if !j.Command {
+				unknown = append(unknown, j.Name)
+			}
 			continue
 		}
 		if d >= lateAfter(j) {
@@ -47,20 +56,25 @@ func dataVerdict(s Snapshot) verdict {
 		v.Next = "Changes wait in Redis until it can be read: look at Redis first."
 	case len(s.Jobs) > 0 && !slices.ContainsFunc(s.Jobs, func(j Job) bool { return !j.Command }):
 		v.Tone, v.Answer, v.Note = idle, "No flush", "all jobs run commands"
+	case late == 0 && len(unwritten) > 0:
+		v.Tone, v.Answer, v.Note, v.Say = bad, "Not written", text.Names(unwritten, namesShown)+" failing; "+text.Count(waiting, "change")+" waiting", "Data is not written"
+		v.Next, v.Link, v.Of = "It fails: read its last error, and mend that.", jobURL(unwritten[0]), unwritten[0]
 	case !measured:
 		v.Tone, v.Answer, v.Note = idle, "Not measured", "no flush has reported its lag"
 	case late > 0:
-		v.Tone, v.Answer, v.Say = bad, span(lag)+" late", "Data is late"
+		v.Tone, v.Answer, v.Say = bad, text.Span(lag)+" late", "Data is late"
 		v.Next, v.Link, v.Of = lateNext(s, worst), jobURL(worst.Name), worst.Name
 		v.Note = worst.Name
 		if late > 1 {
 			v.Note += fmt.Sprintf(" and %d more", late-1)
 		}
-		v.Note += "; " + plural(waiting, "change") + " waiting"
+		v.Note += "; " + text.Count(waiting, "change") + " waiting"
+	case len(unknown) > 0:
+		v.Tone, v.Answer, v.Note = idle, "Not known of all", text.Names(unknown, namesShown)+" never ended well; "+text.Count(waiting, "change")+" waiting"
 	case lag == 0 && waiting == 0:
 		v.Note = "nothing waits to be written"
 	default:
-		v.Note = "at most " + span(lag) + " behind; " + plural(waiting, "change") + " waiting"
+		v.Note = "at most " + text.Span(lag) + " behind; " + text.Count(waiting, "change") + " waiting"
 	}
 	return v
 }
@@ -103,7 +117,7 @@ func jobsVerdict(s Snapshot, known bool) verdict {
 		}
 		if failing(j) {
 			if len(bads) == 0 {
-				why = clipTo(visible(j.LastRun.Error), whyShown)
+				why = text.Clip(visible(j.LastRun.Error), whyShown)
 			}
 			bads = append(bads, j.Name)
 		}
@@ -115,16 +129,16 @@ func jobsVerdict(s Snapshot, known bool) verdict {
 	case len(s.Jobs) == 0:
 		v.Tone, v.Answer, v.Note = idle, "None", "no job is configured on this node"
 	case len(bads) > 0:
-		v.Tone, v.Answer, v.Note = bad, fmt.Sprintf("%d of %d failing", len(bads), len(s.Jobs)), some(bads)
+		v.Tone, v.Answer, v.Note = bad, fmt.Sprintf("%d of %d failing", len(bads), len(s.Jobs)), text.Names(bads, namesShown)
 		if why != "" {
-			v.Detail = some(bads) + ". The last error of " + bads[0] + ": " + why
+			v.Detail = text.Names(bads, namesShown) + ". The last error of " + bads[0] + ": " + why
 		}
 		v.Next, v.Link, v.Of, v.Say = "Read the last error of "+bads[0]+", mend that, and run it.", jobURL(bads[0]), bads[0], "Jobs are failing"
 	case len(overdue) > 0:
-		v.Tone, v.Answer, v.Note = bad, fmt.Sprintf("%d of %d late", len(overdue), len(s.Jobs)), some(overdue)
+		v.Tone, v.Answer, v.Note = bad, fmt.Sprintf("%d of %d late", len(overdue), len(s.Jobs)), text.Names(overdue, namesShown)
 		v.Next, v.Link, v.Of, v.Say = "Its time has passed without a success: see why in its history, and run it.", jobURL(overdue[0]), overdue[0], "Jobs are late"
 	case len(paused) > 0:
-		v.Tone, v.Answer, v.Note = warn, fmt.Sprintf("%d of %d paused", len(paused), len(s.Jobs)), some(paused)
+		v.Tone, v.Answer, v.Note = warn, fmt.Sprintf("%d of %d paused", len(paused), len(s.Jobs)), text.Names(paused, namesShown)
 		v.Next, v.Link, v.Of = "Resume when the work that it was for is done.", jobURL(paused[0]), paused[0]
 	case ran == 0 && running == 0:
 		v.Tone, v.Answer = idle, "None has run yet"
@@ -148,7 +162,7 @@ func redisVerdict(s Snapshot, now time.Time) verdict {
 		v.Say = "Redis does not answer"
 	}
 	if !s.Redis.Since.IsZero() {
-		v.Note += ", for " + span(wholeSeconds(now.Sub(s.Redis.Since)))
+		v.Note += ", for " + text.Span(wholeSeconds(now.Sub(s.Redis.Since)))
 	}
 	return v
 }
@@ -161,7 +175,7 @@ func nodesVerdict(s Snapshot, known bool) verdict {
 	live, ready := 0, 0
 	silent := 0
 	for _, n := range s.Nodes {
-		if n.silent() {
+		if n.Silent() {
 			silent++
 			continue
 		}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"baton/internal/text"
 )
 
 const (
@@ -58,8 +60,8 @@ func (w *watch) snapshot(ctx context.Context) (s Snapshot, ok bool) {
 		case <-patience.C:
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			s := w.lastKnown("Redis did not answer within " + span(w.patience))
-			s.Redis.OK, s.Redis.Error, s.Redis.Since = false, "no answer within "+span(w.patience), time.Time{}
+			s := w.lastKnown("Redis did not answer within " + text.Span(w.patience))
+			s.Redis.OK, s.Redis.Error, s.Redis.Since = false, "no answer within "+text.Span(w.patience), time.Time{}
 			return s, w.known
 		}
 	}

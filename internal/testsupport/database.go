@@ -69,8 +69,13 @@ func (d *SQLDaemon) CreateDatabase(ctx context.Context) (*Database, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create a database for this test: %w", err)
 	}
+	return d.reach(name, "")
+}
+
+// reach opens a database that is there. The parameters are for the test's own connections.
+func (d *SQLDaemon) reach(name, parameters string) (_ *Database, err error) {
 	db := &Database{Driver: d.engine.driver, DSN: d.engine.dsn(d.Addr(), name), name: name, server: d}
-	if db.db, err = d.engine.open(db.DSN); err != nil {
+	if db.db, err = d.engine.open(db.DSN + parameters); err != nil {
 		return nil, err
 	}
 	return db, nil

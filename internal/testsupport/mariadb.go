@@ -33,6 +33,17 @@ func RunMariaDB(dir string) (*SQLDaemon, error) { return RunMariaDBWith(dir) }
 // RunMariaDBWith is RunMariaDB with options of the caller's, such as
 // "--innodb-buffer-pool-size=256M", over those that suit tests.
 func RunMariaDBWith(dir string, options ...string) (*SQLDaemon, error) {
+	return runMariaDB(dir, mariaDB{options: func() []string { return options }, ready: pingMariaDB})
+}
+
+// mariaDB is what servers differ in.
+type mariaDB struct {
+	options func() []string                                // for each start
+	ready   func(ctx context.Context, socket string) error // without an error when it may be used
+	empty   bool                                           // it begins without data and users
+}
+
+func runMariaDB(dir string, m mariaDB) (*SQLDaemon, error) {
 	install, err := lookProgram("mariadb-install-db")
 	if err != nil {
 		return nil, err
@@ -59,12 +70,14 @@ func RunMariaDBWith(dir string, options ...string) (*SQLDaemon, error) {
 	if err != nil {
 		return nil, sd.Fail(err)
 	}
-	err = fillData("mariadb", data, cred, func(dir string) error {
-		return run([]string{install, "--no-defaults", "--datadir=" + dir, "--tmpdir=" + temporary, "--skip-test-db", "--skip-name-resolve",
-			"--auth-root-authentication-method=normal", "--innodb-log-file-size=16M"}, dir, cred)
-	})
-	if err != nil {
-		return nil, sd.Fail(fmt.Errorf("make a MariaDB data directory: %w", err))
+	if !m.empty {
+		err = fillData("mariadb", data, cred, func(dir string) error {
+			return run([]string{install, "--no-defaults", "--datadir=" + dir, "--tmpdir=" + temporary, "--skip-test-db", "--skip-name-resolve",
+				"--auth-root-authentication-method=normal", "--innodb-log-file-size=16M"}, dir, cred)
+		})
+		if err != nil {
+			return nil, sd.Fail(fmt.Errorf("make a MariaDB data directory: %w", err))
+		}
 	}
 	socket := filepath.Join(data, "s.sock")
 	d := &Daemon{name: "mariadbd", dir: sd, cred: cred, stop: syscall.SIGKILL}
@@ -72,14 +85,17 @@ func RunMariaDBWith(dir string, options ...string) (*SQLDaemon, error) {
 		return append([]string{program, "--no-defaults", "--datadir=" + data, "--tmpdir=" + temporary, "--port=" + strconv.Itoa(port),
 			"--bind-address=127.0.0.1", "--socket=" + socket, "--pid-file=" + filepath.Join(data, "pid"),
 			"--skip-name-resolve", "--character-set-server=utf8mb4", "--collation-server=utf8mb4_general_ci",
-			"--innodb-flush-log-at-trx-commit=1", "--innodb-buffer-pool-size=64M", "--innodb-log-file-size=16M"}, options...)
+			"--innodb-flush-log-at-trx-commit=1", "--innodb-buffer-pool-size=64M", "--innodb-log-file-size=16M"}, m.options()...)
 	}
 	// The socket lies in our own directory: whoever answers there is ours.
-	d.ready = func(ctx context.Context, _ *Daemon) error { return pingMariaDB(ctx, socket) }
+	d.ready = func(ctx context.Context, _ *Daemon) error { return m.ready(ctx, socket) }
 	if err := d.start(); err != nil {
 		return nil, sd.Fail(err)
 	}
 	s := &SQLDaemon{Daemon: d, engine: mariadbEngine(socket)}
+	if m.empty {
+		return s, nil
+	}
 	if err := s.setUp("CREATE USER app@'%' IDENTIFIED BY 'pw'", "GRANT ALL ON *.* TO app@'%' WITH GRANT OPTION"); err != nil {
 		return nil, errors.Join(err, d.Stop())
 	}

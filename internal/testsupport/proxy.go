@@ -123,6 +123,13 @@ func (p *Proxy) LoseRequest(pattern string) <-chan struct{} {
 	return p.setTrap(trap{pattern: []byte(pattern)})
 }
 
+// HangAfterRequest forwards the next bytes from a client that contain pattern, and holds
+// back what clients say after them, as HangRequests does. It works once. The channel is
+// closed when it happens.
+func (p *Proxy) HangAfterRequest(pattern string) <-chan struct{} {
+	return p.setTrap(trap{pattern: []byte(pattern), hang: true})
+}
+
 // LoseReply forwards the next bytes from a client that contain pattern, and cuts
 // every connection when the server answers: done, but nobody was told. It works
 // once. The channel is closed when it happened.
@@ -138,6 +145,7 @@ func (p *Proxy) LoseNextReply() <-chan struct{} { return p.setTrap(trap{any: tru
 type trap struct {
 	pattern []byte
 	reply   bool  // let the request through, lose its reply
+	hang    bool  // let the request through, and nothing after it
 	any     bool  // lose whatever the server says next
 	armed   *link // the connection whose next reply is lost
 	sprung  chan struct{}
@@ -175,7 +183,10 @@ func (p *Proxy) springs(l *link, request bool, b []byte) bool {
 	}
 	p.trap = nil
 	close(t.sprung)
-	return true
+	if t.hang {
+		p.requests.set(true)
+	}
+	return !t.hang
 }
 
 func (p *Proxy) setGates(requests, replies bool) {

@@ -187,6 +187,22 @@ type Redis struct {
 	daemon *RedisDaemon
 }
 
+// TakeDataOf makes the server a replica of another one until it has that one's data, and a
+// master again. The process stays the same.
+func (r *Redis) TakeDataOf(other *Redis) {
+	r.t.Helper()
+	_, err := r.daemon.do("REPLICAOF", "127.0.0.1", fmt.Sprint(other.daemon.port))
+	if err == nil {
+		err = r.daemon.awaitLink(other.daemon)
+	}
+	if err == nil {
+		_, err = r.daemon.do("REPLICAOF", "NO", "ONE")
+	}
+	if err != nil {
+		r.t.Fatalf("take the data of another Redis: %v", err)
+	}
+}
+
 // StartRedis is an empty Redis that no other test reaches until this one ends. An earlier test
 // of this process may have had it, see redislease.go.
 func StartRedis(t testing.TB, opts ...RedisOption) *Redis {

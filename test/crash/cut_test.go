@@ -65,7 +65,7 @@ func TestConnectionLostAtAnyStepIsFinishedExactly(t *testing.T) {
 type wire struct {
 	*stores
 	redis, database *testsupport.Proxy   // a file has none
-	sql             func(boundary) error // hears of the steps in the database
+	sql             func(boundary) error // hears of the steps in the database and of the commands to Redis
 }
 
 func (l *lab) wire(t *testing.T) *wire {

@@ -132,7 +132,7 @@ func (c *cell) deposed(p point) {
 
 	old.wake()
 	err := <-old.end
-	if err == nil && c.kind.fixture().looks {
+	if err == nil && c.kind.looks() {
 		err = old.node.flush(ctx) // it had nothing left to write, and nothing told it of more
 	}
 	if !fenced(err) {

@@ -2,29 +2,31 @@ package crash_test
 
 import (
 	"fmt"
+	"strings"
 
 	"baton/internal/flush"
-	"baton/internal/redisstore"
+	"baton/internal/flush/mapping"
+	"baton/internal/flush/row"
+	"baton/internal/flush/source"
+	sourcespec "baton/internal/flush/source/spec"
+	"baton/internal/redisconn"
+	"baton/internal/redisconn/redistest"
 )
 
-// kind is a source under test.
+// kind is a source under test, by its name in the registry of sources.
 type kind string
 
+// What some kinds do apart from the others is asked by these names.
 const (
-	counters  kind = "counters"  // a hash of increments
-	plain     kind = "plain"     // increments with a key each, and an index of them
-	watermark kind = "watermark" // a hash of totals
+	counters  kind = "counters"
+	plain     kind = "plain"
+	watermark kind = "watermark"
+	keyTotals kind = "watermark keys"
 	hashes    kind = "hashes"
 	list      kind = "list"
 	stream    kind = "stream"
-	scan      kind = "scan" // with rows that vanish
+	scan      kind = "scan"
 )
-
-// Counters with a key each and scans write in two lanes, the others in one.
-func kinds() []kind { return []kind{counters, plain, watermark, hashes, list, stream, scan} }
-
-// source is what redisstore.StepsOf calls it.
-func (k kind) source() string { return string(k) }
 
 // fixture is what a kind of source is fed with, and how it is set up.
 type fixture struct {
@@ -32,102 +34,94 @@ type fixture struct {
 	// of what fill wrote.
 	fill    func(*cell)
 	traffic func(c *cell, round string)
-	// configure sets up the job.
-	configure func(config *flush.Config, s spec, st *stores, observe func(step string) error)
-	table     string
-	// looks: nothing tells what is pending, so only another look at everything does.
-	looks bool
+	table   string
+	mapping mapping.Spec // of which the cell gives the table
+	lanes   int          // 0: one
+	source  func(s spec) source.Options
+	// asks are the commands and scripts that a flush sends, by the first of those that go
+	// together. The proof has a hole where it sends another one, or not all of these.
+	asks []string
 }
 
-func (k kind) fixture() fixture {
-	switch k {
-	case counters:
-		return fixture{fillCounters, moreCounters, configureCounters, "counts", false}
-	case plain:
-		return fixture{fillCounters, moreCounters, configurePlain, "counts", false}
-	case watermark:
-		return fixture{fillCounters, moreCounters, configureTotals, "counts", true}
-	case list:
-		return fixture{fillEvents, moreEvents, configureList, "events", false}
-	case stream:
-		return fixture{fillEvents, moreEvents, configureStream, "events", false}
-	case scan:
-		return fixture{fillHashes, moreHashes, configureScan, "people", true}
-	default:
-		return fixture{fillHashes, moreHashes, configureHashes, "people", false}
+// fixtures have every kind of source.
+func fixtures() map[kind]fixture {
+	sums := func(id string) mapping.Spec {
+		return mapping.Spec{Key: []string{"id"}, Columns: map[string]mapping.ColumnSpec{"id": {From: id}, "n": {From: row.InputValue, Op: "add"}}}
+	}
+	retain := retention
+	return map[kind]fixture{
+		counters: {fillCounters, moreCounters, "counts", sums(row.InputField), 0, func(s spec) source.Options {
+			return source.Options{Key: s.Live, Rows: partRows}
+		}, []string{"stage", "HSCAN", "HGET", "HLEN", "stage_discard"}},
+		plain: {fillCounters, moreCounters, "counts", sums("id"), 2, func(s spec) source.Options {
+			return source.Options{Key: s.Rows, Changed: s.Live, Rows: partRows}
+		}, []string{"counters_stage", "TYPE", indexScan, "counters_gather", "counters_seal", "HSCAN", "HGET", "HLEN", "stage_discard"}},
+		watermark: {fillCounters, moreCounters, "counts", sums(row.InputField), 0, func(s spec) source.Options {
+			return source.Options{Key: s.Kept, Rows: partRows}
+		}, []string{"EXISTS", "HLEN", "HSCAN"}},
+		keyTotals: {fillCounters, moreCounters, "counts", sums("id"), 0, func(s spec) source.Options {
+			return source.Options{Key: s.Rows, Rows: partRows}
+		}, []string{"SCAN", "GETRANGE"}},
+		hashes: {fillHashes, moreHashes, "people", mapping.Spec{Key: []string{"id"}}, 0, func(s spec) source.Options {
+			return source.Options{Key: s.Rows, Changed: s.Live, Rows: pageRows, RemoveEvery: s.RemoveEvery}
+		}, []string{"stage", "HGET", indexScan, "HMGET", "MULTI", "stage_remove", "stage_discard"}},
+		list: {fillEvents, moreEvents, "events", mapping.Spec{}, 0, func(s spec) source.Options {
+			return source.Options{Key: s.Live, Rows: partRows}
+		}, []string{"list_stage", "HMGET", "LRANGE", "list_trim", "stage_discard"}},
+		stream: {fillEvents, moreEvents, "events", mapping.Spec{}, 0, func(s spec) source.Options {
+			return source.Options{Key: s.Kept, Rows: partRows, Retain: &retain}
+		}, []string{"stream_look", "XRANGE", "stream_trim"}},
+		// With rows that vanish.
+		scan: {fillHashes, moreHashes, "people", mapping.Spec{Key: []string{"id"}, Generation: "pass"}, 2, func(s spec) source.Options {
+			return source.Options{Key: s.Rows, Value: "hash", Rows: pageRows, Vanished: "delete", MaxPct: 90}
+		}, []string{"INFO", "SCAN", "HMGET", "TYPE"}},
 	}
 }
 
-func single(s flush.Source, err error) ([]flush.Source, error) { return []flush.Source{s}, err }
-
-func configureCounters(config *flush.Config, s spec, st *stores, observe func(string) error) {
-	config.Mapping = flush.MappingSpec{Table: "counts", Key: []string{"id"},
-		Columns: map[string]flush.ColumnSpec{"id": {From: flush.InputField}, "n": {From: flush.InputValue, Op: "add"}}}
-	config.Inputs = flush.Inputs{Names: []string{flush.InputField, flush.InputValue}, Ledger: true}
-	config.NewSources = func(inputs []string) ([]flush.Source, error) {
-		return single(redisstore.NewCounters(st.redis, redisstore.CountersOptions{
-			Job: s.Job, Key: s.Live, Inputs: inputs, PartRows: partRows, Observe: observe}))
+// kinds are those that have a fixture, in the order of the registry.
+func kinds() (all []kind) {
+	for _, s := range source.Sources() {
+		if _, ok := fixtures()[kind(s.Name)]; ok {
+			all = append(all, kind(s.Name))
+		}
 	}
+	return all
 }
 
-func configurePlain(config *flush.Config, s spec, st *stores, observe func(string) error) {
-	config.Mapping = flush.MappingSpec{Table: "counts", Key: []string{"id"},
-		Columns: map[string]flush.ColumnSpec{"id": {}, "n": {From: flush.InputValue, Op: "add"}}}
-	config.Inputs = flush.Inputs{Names: []string{"id", flush.InputValue}, Ledger: true}
-	config.Lanes = 2
-	config.NewSources = func(inputs []string) ([]flush.Source, error) {
-		return single(redisstore.NewPlainCounters(st.redis, redisstore.PlainCountersOptions{
-			Job: s.Job, Key: s.Rows, Changed: s.Live, Inputs: inputs, PartRows: partRows, Lanes: config.Lanes, Observe: observe}))
+func (k kind) fixture() fixture { return fixtures()[k] }
+
+// inRedis are the steps of its flush in Redis.
+func (k kind) inRedis() (steps []string) {
+	for _, name := range k.fixture().asks {
+		steps = append(steps, redistest.Before(name), redistest.After(name))
 	}
+	return steps
 }
 
-func configureTotals(config *flush.Config, s spec, st *stores, observe func(string) error) {
-	configureCounters(config, s, st, observe)
-	config.Inputs.Watermark = true
-	config.NewSources = func(inputs []string) ([]flush.Source, error) {
-		return single(redisstore.NewTotals(st.redis, redisstore.TotalsOptions{
-			Job: s.Job, Key: s.Kept, Inputs: inputs, PageRows: partRows, Observe: observe}))
-	}
-}
+// indexScan is how an index is read: one cell's is a set, the next one's a sorted set.
+const indexScan = "SSCAN"
 
-func configureHashes(config *flush.Config, s spec, st *stores, observe func(string) error) {
-	config.Mapping = flush.MappingSpec{Table: "people", Key: []string{"id"}}
-	config.Inputs = flush.Inputs{Names: []string{"id"}, Fields: true}
-	config.NewSources = func(inputs []string) ([]flush.Source, error) {
-		return single(redisstore.NewHashes(st.redis, redisstore.HashesOptions{
-			Job: s.Job, Key: s.Rows, Changed: s.Live, Inputs: inputs, PageRows: pageRows, RemoveEvery: s.RemoveEvery, Observe: observe}))
-	}
-}
+func inSets(step string) string { return strings.Replace(step, "ZSCAN", indexScan, 1) }
 
-func configureList(config *flush.Config, s spec, st *stores, observe func(string) error) {
-	config.Mapping = flush.MappingSpec{Table: "events"}
-	config.Inputs = flush.Inputs{Names: []string{flush.InputValue}, Fields: true, Ledger: true}
-	config.OnMissing = flush.MissingIgnore
-	config.NewSources = func(inputs []string) ([]flush.Source, error) {
-		return single(redisstore.NewList(st.redis, redisstore.ListOptions{
-			Job: s.Job, Key: s.Live, Inputs: inputs, PartRows: partRows, Observe: observe}))
-	}
-}
+// totals: its counters are never taken out of Redis.
+func (k kind) totals() bool { return sourcespec.Named(string(k)).Watermark }
 
-func configureStream(config *flush.Config, s spec, st *stores, observe func(string) error) {
-	configureList(config, s, st, observe)
-	config.Inputs = flush.Inputs{Names: []string{flush.InputID}, Fields: true, Ledger: true, Position: true}
-	config.NewSources = func(inputs []string) ([]flush.Source, error) {
-		retain := retention
-		return single(redisstore.NewStream(st.redis, redisstore.StreamOptions{
-			Job: s.Job, Key: s.Kept, Inputs: inputs, PageRows: partRows, Retain: &retain, Observe: observe}))
-	}
-}
+// looks: nothing tells what is pending, so only another look at everything does.
+func (k kind) looks() bool { return sourcespec.Named(string(k)).Looks }
 
-func configureScan(config *flush.Config, s spec, st *stores, observe func(string) error) {
-	config.Mapping = flush.MappingSpec{Table: s.Table, Key: []string{"id"}, Generation: "pass"}
-	config.Inputs = flush.Inputs{Names: []string{"id", flush.InputGeneration}, Fields: true, Repeats: true}
-	config.OnMissing = flush.MissingIgnore
-	config.Vanished, config.MaxPct, config.Lanes = flush.VanishedDelete, 90, 2
-	config.NewSources = func(inputs []string) ([]flush.Source, error) {
-		return single(redisstore.NewScan(st.redis, redisstore.ScanOptions{
-			Job: s.Job, Key: s.Rows, Value: "hash", Inputs: inputs, PageRows: pageRows, Lanes: config.Lanes, Observe: observe}))
+// configure sets up the job of a cell.
+func (k kind) configure(config *flush.Config, s spec, r *redisconn.Store) error {
+	f, is := k.fixture(), sourcespec.Named(string(k))
+	config.Mapping, config.Lanes = f.mapping, f.lanes
+	config.Mapping.Table = s.Table
+	o := f.source(s)
+	o.Job, o.Type, o.Watermark, o.Lanes = config.Job, is.Type, is.Watermark, config.Lanes
+	source, err := source.Describe(o)
+	if err != nil {
+		return err
 	}
+	source.Configure(config, r)
+	return nil
 }
 
 // fillCounters adds to rows that are there and to new ones: 40 counters are two parts.
@@ -164,6 +158,8 @@ func (c *cell) increment(name string, n int64) {
 		c.send("HINCRBY", s.Live, name, n)
 	case watermark:
 		c.send("HINCRBY", s.Kept, name, n)
+	case keyTotals:
+		c.send("INCRBY", fmt.Sprintf("row:%d:%s", c.n, name), n)
 	default:
 		c.send("MULTI")
 		c.send("INCRBY", fmt.Sprintf("row:%d:%s", c.n, name), n)

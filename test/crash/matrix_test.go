@@ -7,9 +7,9 @@ import (
 	"sync"
 	"testing"
 
-	"baton/internal/flush"
-	"baton/internal/redisstore"
-	"baton/internal/sqlstore"
+	"baton/internal/flush/flushtest"
+	"baton/internal/flush/source"
+	"baton/internal/flush/sql/sqltest"
 	"baton/internal/testsupport"
 )
 
@@ -24,13 +24,17 @@ func (b boundary) String() string { return b.Layer + ": " + b.Step }
 // boundaries are all there are.
 func boundaries() []boundary {
 	var all []boundary
-	for _, s := range flush.Steps() {
+	for _, s := range flushtest.Steps() {
 		all = append(all, boundary{"flush", string(s)})
 	}
-	for _, s := range redisstore.Steps() {
-		all = append(all, boundary{"redis", s})
+	for _, k := range kinds() {
+		for _, s := range k.inRedis() {
+			if b := (boundary{"redis", s}); !slices.Contains(all, b) {
+				all = append(all, b)
+			}
+		}
 	}
-	for _, s := range sqlstore.Steps() {
+	for _, s := range sqltest.Steps() {
 		all = append(all, boundary{"sql", string(s)})
 	}
 	return all
@@ -40,29 +44,40 @@ func boundaries() []boundary {
 func never(k kind, b boundary) string {
 	switch b.Layer {
 	case "redis":
-		if !slices.Contains(redisstore.StepsOf(k.source()), b.Step) {
+		if !slices.Contains(k.inRedis(), b.Step) {
 			return "it is another source's"
 		}
 	case "flush":
-		steps := flush.Steps()
-		at := slices.Index(steps, flush.Step(b.Step))
-		if slices.Index(steps, flush.StepBeforeSweep) <= at && at <= slices.Index(steps, flush.StepSwept) {
-			return unless(k == scan, "only a scan finds out what has vanished")
-		}
+		return neverInFlush(k, flushtest.Step(b.Step))
 	case "sql":
-		return neverInDatabase(k, sqlstore.Step(b.Step))
+		return neverInDatabase(k, sqltest.Step(b.Step))
 	}
 	return ""
 }
 
-func neverInDatabase(k kind, s sqlstore.Step) string {
+func neverInFlush(k kind, s flushtest.Step) string {
 	switch s {
-	case sqlstore.StepAfterLedger:
-		return unless(k != stream, "the position does what the ledger does for others")
-	case sqlstore.StepAfterMove:
+	case flushtest.StepPositionRead:
 		return unless(k == stream, "its place is not in the database")
-	case sqlstore.StepAfterMarks:
-		return unless(k == watermark, "it has no totals")
+	case flushtest.StepBeforeMarks, flushtest.StepMarksRead:
+		return unless(k.totals(), "it has no totals")
+	case flushtest.StepBeforeDone, flushtest.StepDone, flushtest.StepBeforeDiscard, flushtest.StepDiscarded:
+		return unless(!k.totals(), "totals have nothing to remove")
+	case flushtest.StepBeforeSweep, flushtest.StepCounted, flushtest.StepStaleCounted, flushtest.StepStaleRead,
+		flushtest.StepRechecked, flushtest.StepSwept:
+		return unless(k == scan, "only a scan finds out what has vanished")
+	}
+	return ""
+}
+
+func neverInDatabase(k kind, s sqltest.Step) string {
+	switch s {
+	case sqltest.StepAfterLedger:
+		return unless(k != stream, "the position does what the ledger does for others")
+	case sqltest.StepAfterMove:
+		return unless(k == stream, "its place is not in the database")
+	case sqltest.StepAfterMarks:
+		return unless(k.totals(), "it has no totals")
 	}
 	return ""
 }
@@ -73,6 +88,15 @@ func unless(ok bool, why string) string {
 		return ""
 	}
 	return why
+}
+
+// Every kind of source that there is has its rows in the matrix.
+func TestEveryKindOfSourceIsTried(t *testing.T) {
+	for _, s := range source.Sources() {
+		if !slices.Contains(kinds(), kind(s.Name)) {
+			t.Errorf("%s are not tried", s.Name)
+		}
+	}
 }
 
 // point is one passing of a boundary: the nth, from 1.
@@ -214,7 +238,7 @@ func (l *lab) share(of trial, i int, points []point, servers bool) []point {
 		}
 		turns := turnsAt(p, servers)
 		turn := (at + i) % len(turns)
-		if turns[turn] == l.db.Driver || p.Layer == "sql" && lonely(sqlstore.Step(p.Step)) {
+		if turns[turn] == l.db.Driver || p.Layer == "sql" && lonely(sqltest.Step(p.Step)) {
 			mine = append(mine, p)
 		}
 	}
@@ -238,7 +262,7 @@ func turnsAt(p point, servers bool) []string {
 }
 
 // lonely are steps in the database that a single kind of source comes by.
-func lonely(s sqlstore.Step) bool { return s == sqlstore.StepAfterMove || s == sqlstore.StepAfterMarks }
+func lonely(s sqltest.Step) bool { return s == sqltest.StepAfterMove || s == sqltest.StepAfterMarks }
 
 func only(points []point, which func(point) bool) []point {
 	return slices.DeleteFunc(slices.Clone(points), func(p point) bool { return !which(p) })
@@ -287,7 +311,7 @@ func (l *lab) points(t *testing.T, k kind, st *stores, passed *tally) []point {
 	}
 	for b := range passed.seen {
 		if !slices.Contains(boundaries(), b) {
-			t.Errorf("step %q is in no list of steps", b)
+			t.Errorf("step %q is in no list of steps, and %s come by", b, k)
 		}
 	}
 	if t.Failed() {

@@ -9,8 +9,13 @@ import (
 
 	"baton/internal/elector"
 	"baton/internal/flush"
-	"baton/internal/redisstore"
-	"baton/internal/sqlstore"
+	"baton/internal/flush/flushtest"
+	"baton/internal/flush/sql"
+	"baton/internal/flush/sql/open"
+	"baton/internal/flush/sql/sqltest"
+	"baton/internal/redisconn"
+	"baton/internal/redisconn/redistest"
+	"baton/internal/redislock"
 )
 
 const (
@@ -35,35 +40,47 @@ type spec struct {
 
 // stores are the connections of a process to both servers.
 type stores struct {
-	redis *redisstore.Store
-	sink  *sqlstore.Store
+	redis  *redisconn.Store // of the sources
+	beside *redisconn.Store // of the lock, and of who counts what is left to do
+	sink   *sql.Store
 }
 
-// openStores connects to nothing yet. observe hears of the steps in the database.
+// openStores connects to nothing yet. observe hears of the steps in the database and of
+// those of the sources in Redis.
 func openStores(s spec, observe func(boundary) error) (*stores, error) {
-	r, err := redisstore.Open(redisstore.Options{URL: s.RedisURL, ClientName: s.NodeID})
+	o := redisconn.Options{URL: s.RedisURL, ClientName: s.NodeID}
+	beside, err := redisconn.Open(o)
 	if err != nil {
 		return nil, err
 	}
-	sink, err := sqlstore.Open(sqlstore.Options{Name: "main", Driver: s.Driver, DSN: s.DSN, TTL: s.TTL, MaxConns: 8,
-		Observe: func(step sqlstore.Step) error { return observe(boundary{"sql", string(step)}) }})
-	return &stores{redis: r, sink: sink}, err
+	o.Dial = redistest.Dial(func(step string) error { return observe(boundary{"redis", inSets(step)}) })
+	r, err := redisconn.Open(o)
+	if err != nil {
+		return nil, err
+	}
+	d, err := open.Dialect(s.Driver)
+	if err != nil {
+		return nil, err
+	}
+	d = sqltest.Observed(d, func(step sqltest.Step) error { return observe(boundary{"sql", string(step)}) })
+	sink, err := sql.New(d, sql.Options{Name: "main", DSN: s.DSN, TTL: s.TTL, MaxConns: 8})
+	return &stores{redis: r, beside: beside, sink: sink}, err
 }
 
-func (s *stores) close() error { return errors.Join(s.sink.Close(), s.redis.Close()) }
+func (s *stores) close() error { return errors.Join(s.sink.Close(), s.redis.Close(), s.beside.Close()) }
 
 // node is a leader made of the real parts: the lock, one flush job, its source
 // and its database.
 type node struct {
-	lock     *redisstore.Lock
+	lock     *redislock.Lock
 	pipeline *flush.Pipeline
-	pending  flush.Source // counts what is left to do
+	pending  []flush.Source // count what is left to do
 	term     *term
 }
 
 // term is a won lock, as a flush sees it.
 type term struct {
-	lock  *redisstore.Lock
+	lock  *redislock.Lock
 	owner string
 	epoch int64
 }
@@ -80,25 +97,28 @@ func (t *term) Raise(ctx context.Context, floor int64) (int64, error) {
 }
 
 // newNode builds a node. It connects to nothing yet. observe hears of the steps of
-// the flush and of its source.
+// the flush.
 func newNode(s spec, st *stores, observe func(boundary) error) (*node, error) {
 	n := &node{}
 	var err error
-	if n.lock, err = redisstore.NewLock(st.redis, redisstore.LockOptions{Key: s.LockKey, NodeID: s.NodeID, TTL: s.TTL}); err != nil {
+	if n.lock, err = redislock.NewLock(st.beside, redislock.LockOptions{Key: s.LockKey, NodeID: s.NodeID, TTL: s.TTL}); err != nil {
 		return nil, err
 	}
 	config := flush.Config{
 		Job: s.Job, NodeID: s.NodeID, Sink: st.sink,
-		NewID:   func() (string, error) { return rand.Text(), nil },
-		Retry:   flush.Retry{Wait: 2 * time.Millisecond, MaxWait: 50 * time.Millisecond},
-		Observe: func(step flush.Step) error { return observe(boundary{"flush", string(step)}) },
+		NewID: func() (string, error) { return rand.Text(), nil },
+		Retry: flush.Retry{Wait: 2 * time.Millisecond, MaxWait: 50 * time.Millisecond},
 	}
-	s.Source.fixture().configure(&config, s, st, func(step string) error { return observe(boundary{"redis", step}) })
-	sources, err := config.NewSources(nil)
-	if err != nil {
+	if err := s.Source.configure(&config, s, st.beside); err != nil {
 		return nil, err
 	}
-	n.pending = sources[0]
+	if n.pending, err = config.NewSources(nil); err != nil {
+		return nil, err
+	}
+	if err := s.Source.configure(&config, s, st.redis); err != nil {
+		return nil, err
+	}
+	config = flushtest.Observed(config, func(step flushtest.Step) error { return observe(boundary{"flush", string(step)}) })
 	n.pipeline, err = flush.New(config)
 	return n, err
 }
@@ -123,7 +143,7 @@ func (n *node) flush(ctx context.Context) error {
 		if _, err := n.pipeline.Run(ctx, n.term); err != nil {
 			return err
 		}
-		left, err := n.pending.Backlog(ctx)
+		left, err := flush.Backlog(ctx, n.pending)
 		if err != nil || left == 0 {
 			return err
 		}

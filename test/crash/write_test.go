@@ -18,7 +18,7 @@ func TestWriteAtAnyStepIsFlushedExactly(t *testing.T) {
 					t.Fatal(err)
 				}
 				c.release(n)
-				if c.kind.fixture().looks {
+				if c.kind.looks() {
 					c.fresh()
 				}
 				c.check()

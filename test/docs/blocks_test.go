@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"baton/internal/config"
-	"baton/internal/flush"
+	"baton/internal/flush/source/spec"
 	"baton/internal/testsupport/walk"
 )
 
@@ -124,9 +124,9 @@ func checkYAML(t *testing.T, where, text string) {
 			return "/run/credentials/" + name, !strings.HasPrefix(name, "BATON_")
 		},
 		Checks: config.Checks{
-			Key:     func(p string) error { _, err := flush.ExpandKey(p); return err },
-			RowKey:  func(p string) error { _, err := flush.ParseRowKey(p); return err },
-			ScanKey: func(p string) error { _, err := flush.ParseKeyPattern(p); return err },
+			Key:     func(p string) error { _, err := spec.ExpandKey(p); return err },
+			RowKey:  func(p string) error { _, err := spec.ParseRowKey(p); return err },
+			ScanKey: func(p string) error { _, err := spec.ParseKeyPattern(p); return err },
 		},
 	})
 	if err != nil {

@@ -54,7 +54,7 @@ func (w *wire) listed() {
 // committing counts transactions that have written to orders and asked for their fence: the
 // next that the database hears of them is COMMIT.
 const committing = `SELECT count(*)::text FROM pg_stat_activity a JOIN pg_locks l USING (pid)
-	WHERE l.relation = 'orders'::regclass AND l.mode = 'RowExclusiveLock' AND a.state = 'idle in transaction' AND a.query LIKE '%SELECT epoch, owner FROM%'`
+	WHERE l.relation = 'orders'::regclass AND l.mode = 'RowExclusiveLock' AND a.state = 'idle in transaction' AND a.query LIKE '%SELECT epoch, owner, lease_ms FROM%'`
 
 // strike is one fault of the list from its beginning to a leader after its end.
 func (w *wire) strike(f fault) {

@@ -23,7 +23,8 @@ func TestWhoLeadsOneOfTwoLocksIsSucceededInMilliseconds(t *testing.T) {
 	left := measure{what: "  of which from the release to the next term", limit: 100 * time.Millisecond}
 	for round := range 8 {
 		handedOver := s.apart()
-		time.Sleep(2500 * time.Millisecond) // each looks around every two seconds, and sees who leads what
+		// Each asks who leads every two seconds, if it was not told, and looks around as often.
+		time.Sleep(4500 * time.Millisecond)
 		lock, dead, to := eastLock, s.leads(eastLock), &ordered
 		if round%2 == 1 { // who was ordered dies
 			lock, dead, to = lockKey, handedOver, &m

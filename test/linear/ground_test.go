@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"baton/internal/redisstore"
+	"baton/internal/redisconn"
+	"baton/internal/redislock"
+	"baton/internal/redislock/script"
 	"baton/internal/testsupport"
 	"baton/test/linear/wire"
 )
@@ -41,11 +43,11 @@ var designs = []struct {
 	design wire.Design
 	ground func(t *testing.T) ground
 }{
-	{wire.Lua, newSingle(redisstore.String)},
+	{wire.Lua, newSingle(script.String)},
 	{wire.Sentinel, newReplicated},
 	{wire.Quorum, newIndependent},
-	{wire.SetNX, newSingle(redisstore.String)},
-	{wire.Redisson, newSingle(redisstore.Redisson)},
+	{wire.SetNX, newSingle(script.String)},
+	{wire.Redisson, newSingle(script.Redisson)},
 }
 
 // some is all of the ways in one of three draws, else each with an even chance.
@@ -58,12 +60,12 @@ func some(ways []*testsupport.Proxy, draw uint64) []*testsupport.Proxy {
 }
 
 // stepDownBy is ground.stepDown where one Redis has the lock.
-func stepDownBy(ctx context.Context, o redisstore.Options, f redisstore.Format) error {
-	store, err := redisstore.Open(o)
+func stepDownBy(ctx context.Context, o redisconn.Options, f script.Format) error {
+	store, err := redisconn.Open(o)
 	if err != nil {
 		return err
 	}
 	defer store.Close() // it was only asked
-	_, _, err = redisstore.NewElection(store, lockKey, f).StepDown(ctx, "", "the nemesis says so")
+	_, _, err = redislock.NewElection(store, lockKey, f).StepDown(ctx, "", "the nemesis says so")
 	return err
 }

@@ -9,7 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"baton/internal/redisstore"
+	"baton/internal/redisconn"
+	"baton/internal/redislock/script"
 	"baton/internal/testsupport"
 	"baton/test/linear/wire"
 
@@ -71,7 +72,7 @@ func (g *independent) margin() time.Duration { return clockRate + lease/100 }
 // stepDown asks all masters: most know the leader.
 func (g *independent) stepDown(ctx context.Context) error {
 	return together([]int{0, 1, 2, 3, 4}, func(m int) error {
-		return stepDownBy(ctx, redisstore.Options{URL: g.redis[m].URL()}, redisstore.String)
+		return stepDownBy(ctx, redisconn.Options{URL: g.redis[m].URL()}, script.String)
 	})
 }
 

@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"baton/internal/heartbeat"
-	"baton/internal/redisstore"
+	"baton/internal/redisconn"
+	"baton/internal/redislock/script"
 	"baton/internal/testsupport"
 	"baton/test/linear/wire"
 
@@ -131,9 +132,9 @@ func (g *replicated) ways(node int, draw uint64) []*testsupport.Proxy {
 func (g *replicated) margin() time.Duration { return heartbeat.DefaultMargin(lease) }
 
 func (g *replicated) stepDown(ctx context.Context) error {
-	return stepDownBy(ctx, redisstore.Options{
-		Sentinel: &redisstore.SentinelOptions{Master: g.servers.Name(), Addresses: g.servers.Addresses()},
-	}, redisstore.String)
+	return stepDownBy(ctx, redisconn.Options{
+		Sentinel: &redisconn.SentinelOptions{Master: g.servers.Name(), Addresses: g.servers.Addresses()},
+	}, script.String)
 }
 
 // A server that does nothing for 500 ms is replaced, which takes one to three seconds.

@@ -9,7 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"baton/internal/redisstore"
+	"baton/internal/redisconn"
+	"baton/internal/redislock/script"
 	"baton/internal/testsupport"
 	"baton/test/linear/wire"
 
@@ -27,21 +28,21 @@ const (
 
 // single is one Redis that keeps what it has acknowledged, unless the nemesis takes it.
 type single struct {
-	format redisstore.Format
+	format script.Format
 	redis  *testsupport.Redis
 	node   [nodes]*testsupport.Proxy
 	files  string // its append-only files
 	copy   string // what they were some time ago
 }
 
-func newSingle(f redisstore.Format) func(*testing.T) ground {
+func newSingle(f script.Format) func(*testing.T) ground {
 	return func(t *testing.T) ground {
 		t.Helper()
 		return startSingle(t, f)
 	}
 }
 
-func startSingle(t *testing.T, f redisstore.Format) *single {
+func startSingle(t *testing.T, f script.Format) *single {
 	t.Helper()
 	g := &single{format: f, redis: testsupport.StartRedis(t, testsupport.RedisAOF()), copy: filepath.Join(t.TempDir(), "copy")}
 	for i := range g.node {
@@ -73,7 +74,7 @@ func (g *single) ways(node int, _ uint64) []*testsupport.Proxy { return g.node[n
 func (g *single) margin() time.Duration { return clockRate }
 
 func (g *single) stepDown(ctx context.Context) error {
-	return stepDownBy(ctx, redisstore.Options{URL: g.redis.URL()}, g.format)
+	return stepDownBy(ctx, redisconn.Options{URL: g.redis.URL()}, g.format)
 }
 
 func (g *single) traits() []trait {

@@ -20,6 +20,7 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/daemon"
+	"baton/internal/flush/source/spec"
 	"baton/internal/testsupport"
 )
 
@@ -160,7 +161,7 @@ func flushing(t *testing.T, schedule string, jobs ...string) (config.Config, *te
 	c.Databases = map[string]config.Database{"main": {Driver: db.Driver, DSNInline: db.DSN}}
 	for _, name := range jobs {
 		c.Jobs = append(c.Jobs, config.Job{Name: name, Schedule: schedule, Flush: config.Flush{
-			From: config.From{Type: config.Counters, Key: name}, To: config.To{Database: "main", Table: name, Key: []string{"id"}},
+			From: config.From{Type: spec.Counters, Key: name}, To: config.To{Database: "main", Table: name, Key: []string{"id"}},
 			Columns: map[string]config.Column{"id": {From: "$field"}, "views": {From: "$value", Op: "add"}},
 		}})
 		db.Exec(t, `CREATE TABLE "`+name+`" (id TEXT PRIMARY KEY, views INTEGER NOT NULL)`)

@@ -170,8 +170,8 @@ func TestValueThatDoesNotFitIsADeadLetter(t *testing.T) {
 			if r := runs["views"]; r.State != "succeeded" || r.Rows != 2 || r.Dead != 1 {
 				t.Errorf("views: %+v", r)
 			}
-			if told := n.Lines("the run put records aside as dead letters"); len(told) != 2 || told[0].Level != "warn" {
-				t.Errorf("the log tells of dead letters in %d lines; want a warning a run", len(told))
+			if told := n.Lines("records were put aside as dead letters"); len(told) != 2 || told[0].Level != "warn" {
+				t.Errorf("the log tells of dead letters in %d lines; want a warning a job", len(told))
 			}
 			if got := joined(db.Rows(t, "SELECT id, name, age FROM users ORDER BY id")); !slices.Equal(got, wantRows) {
 				t.Errorf("rows %q, want %q", got, wantRows)

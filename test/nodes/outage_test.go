@@ -21,8 +21,8 @@ var (
 )
 
 const (
-	redisLost = "redis does not serve us; trying again for ever"
-	redisBack = "redis is back"
+	redisLost = "redis unavailable, retrying"
+	redisBack = "redis available again"
 )
 
 // An outage is survived by every process: the leader stops before its lease can

@@ -14,7 +14,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"baton/internal/flush"
+	"baton/internal/flush/row"
 	"baton/internal/testsupport"
 )
 
@@ -26,7 +26,7 @@ var kills = []struct {
 	{"after rows", 1},         // of the second batch: the first is in the database
 	{"after dead letters", 0}, // the letters were written, and are rolled back
 	{"after commit", 0},       // committed, and nobody knows
-	{"redis page removed", 0}, // the page has left the stage
+	{"page removed", 0},       // the page has left the stage
 }
 
 func TestBadRowsAreDeadLettersAndGoodRowsArriveWhereverTheProcessDies(t *testing.T) {
@@ -71,7 +71,7 @@ func poison(t *testing.T, r *testsupport.Redis, db *testsupport.Database, source
 	checkBad(t, db, source, all)
 }
 
-func produce(t *testing.T, c redis.Conn, source string, all []row) {
+func produce(t *testing.T, c redis.Conn, source string, all []entry) {
 	t.Helper()
 	send := func(command string, args ...any) {
 		if err := c.Send(command, args...); err != nil {
@@ -117,7 +117,7 @@ func killed(err error) bool {
 	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }
 
-func checkGood(t *testing.T, db *testsupport.Database, source string, all []row) {
+func checkGood(t *testing.T, db *testsupport.Database, source string, all []entry) {
 	t.Helper()
 	got := map[string]bool{}
 	for _, r := range db.Rows(t, "SELECT id, name, age, city FROM "+source+"_rows") {
@@ -144,11 +144,11 @@ func checkGood(t *testing.T, db *testsupport.Database, source string, all []row)
 var idOfItem = regexp.MustCompile(`"id":"(\d+)"`)
 
 // checkBad wants each bad row once, whole enough to tell which it was, and its reason.
-func checkBad(t *testing.T, db *testsupport.Database, source string, all []row) {
+func checkBad(t *testing.T, db *testsupport.Database, source string, all []entry) {
 	t.Helper()
 	letters := map[int][]string{}
 	for _, l := range db.Rows(t, "SELECT record, error FROM baton_dead_letter WHERE job = '"+source+"'") {
-		record, err := flush.ParseRecordJSON(nil, l[0])
+		record, err := row.ParseRecordJSON(nil, l[0])
 		if err != nil {
 			t.Errorf("%s: %v", l[0], err)
 		}

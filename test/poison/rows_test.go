@@ -35,8 +35,8 @@ var ways = []bad{
 	{"an empty number", "age", "", says("age")},
 }
 
-// row is what is written to Redis for an id.
-type row struct {
+// entry is what is written to Redis for an id.
+type entry struct {
 	id     int
 	fields map[string]string
 	bad    *bad // nil for a good one
@@ -48,14 +48,14 @@ const (
 )
 
 // rows are all rows, of which one in a hundred is bad.
-func rows() []row {
+func rows() []entry {
 	n, err := strconv.Atoi(os.Getenv(rowsEnv))
 	if err != nil {
 		n = 2 * batchRows
 	}
-	out := make([]row, n)
+	out := make([]entry, n)
 	for i := range out {
-		r := row{id: i, fields: map[string]string{
+		r := entry{id: i, fields: map[string]string{
 			"name": fmt.Sprint("n", i), "age": fmt.Sprint(i % 100), "price": fmt.Sprintf("%d.25", i), "born": "2024-02-29",
 			"doc": `{"a":[1,2]}`, "city": fmt.Sprint(i%5 + 1),
 		}}
@@ -72,13 +72,13 @@ func rows() []row {
 }
 
 // good is what the table has of the row.
-func (r row) good() string {
+func (r entry) good() string {
 	return strings.Join([]string{fmt.Sprint(r.id), r.fields["name"], r.fields["age"], r.fields["city"]}, "|")
 }
 
 // item is the row as an item of a list. JSON has no invalid UTF-8: it is put in behind
 // the encoder's back.
-func (r row) item() string {
+func (r entry) item() string {
 	all := map[string]string{"id": fmt.Sprint(r.id)}
 	for name, value := range r.fields {
 		all[name] = strings.ReplaceAll(value, "\xff", "<ff>")

@@ -12,8 +12,14 @@ import (
 	"time"
 
 	"baton/internal/flush"
-	"baton/internal/redisstore"
-	"baton/internal/sqlstore"
+	"baton/internal/flush/flushtest"
+	"baton/internal/flush/mapping"
+	"baton/internal/flush/source"
+	"baton/internal/flush/sql"
+	"baton/internal/flush/sql/open"
+	"baton/internal/flush/sql/sqltest"
+	"baton/internal/redisconn"
+	"baton/internal/redisconn/redistest"
 )
 
 // workerEnv holds the spec of a worker process.
@@ -73,37 +79,41 @@ func (s spec) flush() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	at := (&s).die()
-	store, err := redisstore.Open(redisstore.Options{URL: s.RedisURL})
+	store, err := redisconn.Open(redisconn.Options{URL: s.RedisURL, Dial: redistest.Dial(func(step string) error {
+		if step == redistest.After("stage_remove") || step == redistest.After("list_trim") {
+			step = "page removed"
+		}
+		return at(step)
+	})})
 	if err != nil {
 		return err
 	}
-	sink, err := sqlstore.Open(sqlstore.Options{Name: "main", Driver: s.Driver, DSN: s.DSN, TTL: 30 * time.Second,
-		Observe: func(step sqlstore.Step) error { return at(string(step)) }})
+	dialect, err := open.Dialect(s.Driver)
+	if err != nil {
+		return err
+	}
+	dialect = sqltest.Observed(dialect, func(step sqltest.Step) error { return at(string(step)) })
+	sink, err := sql.New(dialect, sql.Options{Name: "main", DSN: s.DSN, TTL: 30 * time.Second})
 	if err != nil {
 		return err
 	}
 	config := flush.Config{
 		Job: s.Source, NodeID: "n", Sink: sink,
 		NewID:   func() (string, error) { return rand.Text(), nil },
-		Observe: func(step flush.Step) error { return at(string(step)) },
-		Mapping: flush.MappingSpec{Table: s.Source + "_rows", Key: []string{"id"}},
-		Inputs:  flush.Inputs{Names: []string{"id"}, Fields: true},
+		Mapping: mapping.Spec{Table: s.Source + "_rows", Key: []string{"id"}},
 	}
-	config.NewSources = func(inputs []string) ([]flush.Source, error) {
-		src, err := redisstore.NewHashes(store, redisstore.HashesOptions{Job: s.Source, Key: "row:<id>", Changed: "changed", Inputs: inputs, PageRows: batchRows, Observe: at})
-		return []flush.Source{src}, err
-	}
+	from := source.Options{Job: s.Source, Type: "hashes", Key: "row:<id>", Changed: "changed", Rows: batchRows}
 	if s.Source == "list" {
 		// Inserted, not upserted: a row that comes twice is told.
-		config.Mapping.Key, config.Mapping.Mode = nil, flush.ModeInsert
-		config.Inputs = flush.Inputs{Names: []string{flush.InputValue}, Fields: true, Ledger: true}
-		config.OnMissing = flush.MissingIgnore
-		config.NewSources = func(inputs []string) ([]flush.Source, error) {
-			src, err := redisstore.NewList(store, redisstore.ListOptions{Job: s.Source, Key: "items", Inputs: inputs, PartRows: batchRows, Observe: at})
-			return []flush.Source{src}, err
-		}
+		config.Mapping.Key, config.Mapping.Mode = nil, mapping.ModeInsert
+		from = source.Options{Job: s.Source, Type: "list", Key: "items", Rows: batchRows}
 	}
-	pipeline, err := flush.New(config)
+	source, err := source.Describe(from)
+	if err != nil {
+		return err
+	}
+	source.Configure(&config, store)
+	pipeline, err := flush.New(flushtest.Observed(config, func(step flushtest.Step) error { return at(string(step)) }))
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,9 @@ import (
 
 	"baton/internal/elector"
 	"baton/internal/heartbeat"
-	"baton/internal/redisstore"
+	"baton/internal/redisconn"
+	"baton/internal/redislock"
+	"baton/internal/redislock/script"
 	"baton/internal/testsupport"
 )
 
@@ -23,17 +25,19 @@ func TestMain(m *testing.M) { testsupport.Main(m) }
 
 const (
 	standbys = 1000
-	ttl      = 10 * time.Second
+	ttl      = time.Minute
 )
 
+// timing gives a thousand nodes that share one process, and a busy machine, time to answer. A real node gives up earlier;
+// but where one of these did, its siblings of the same store would all connect anew, time after time.
 var timing = heartbeat.Timing{
-	TTL: ttl, Interval: 2 * time.Second, Timeout: time.Second, Margin: heartbeat.DefaultMargin(ttl), Drain: 2 * time.Second,
+	TTL: ttl, Interval: 5 * time.Second, Timeout: 10 * time.Second, Margin: heartbeat.DefaultMargin(ttl), Drain: 2 * time.Second,
 }
 
 // crowd is the nodes of one election, and who leads.
 type crowd struct {
 	redis *testsupport.Redis
-	store *redisstore.Store
+	store *redisconn.Store
 	won   chan string // node ids, as they begin to lead
 	wg    sync.WaitGroup
 	// listening is not 0 while the subscription stands.
@@ -46,7 +50,7 @@ type crowd struct {
 // join adds a node with a connection of its own, as a process has one for its lock.
 // The hints come by one subscription for all.
 func (c *crowd) join(ctx context.Context, t *testing.T, id string, hints <-chan elector.Hint) {
-	lock, err := redisstore.NewLock(c.store, redisstore.LockOptions{Key: "baton", NodeID: id, TTL: ttl})
+	lock, err := redislock.NewLock(c.store, redislock.LockOptions{Key: "baton", NodeID: id, TTL: ttl})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +127,7 @@ func (c *crowd) awaitLeader(t *testing.T) string {
 func TestAThousandStandbysOnOneRedis(t *testing.T) {
 	c := &crowd{redis: testsupport.StartRedis(t), won: make(chan string, standbys), leading: map[string]bool{}}
 	var err error
-	if c.store, err = redisstore.Open(redisstore.Options{URL: c.redis.URL(), ClientName: "baton-crowd"}); err != nil {
+	if c.store, err = redisconn.Open(redisconn.Options{URL: c.redis.URL(), ClientName: "baton-crowd"}); err != nil {
 		t.Fatal(err)
 	}
 	defer c.store.Close()
@@ -136,7 +140,7 @@ func TestAThousandStandbysOnOneRedis(t *testing.T) {
 	hints := make(chan elector.Hint, 16)
 	each := make([]chan elector.Hint, standbys+1)
 	c.wg.Go(func() {
-		c.store.WatchAll(ctx, redisstore.Watched{LockKey: "baton", Hints: hints, Listening: &c.listening})
+		redislock.WatchAll(ctx, c.store, redislock.Watched{LockKey: "baton", Hints: hints, Listening: &c.listening})
 	})
 	leader := ""
 	for i := range each {
@@ -161,32 +165,39 @@ func TestAThousandStandbysOnOneRedis(t *testing.T) {
 			}
 		}
 	})
-	election := redisstore.NewElection(c.store, "baton", redisstore.String)
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+	election := redislock.NewElection(c.store, "baton", script.String)
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		p, err := election.Picture(ctx, 1)
 		if err == nil && len(p.Nodes) > standbys {
 			break
 		}
 		if time.Now().After(end) {
-			t.Fatalf("after 30 s %d nodes are there, %v", len(p.Nodes), err)
+			t.Fatalf("after two minutes %d nodes are there, %v", len(p.Nodes), err)
 		}
 	}
 
+	// Every standby polls often until it knows that the subscription will wake it. On a
+	// busy machine that takes its time; then Redis is left nearly idle.
 	const idle = 5 * time.Second
-	time.Sleep(time.Second)
-	before, commandsBefore := c.cpu(t)
-	time.Sleep(idle)
-	after, commandsAfter := c.cpu(t)
-	share := float64(after-before) / float64(idle)
-	rate := (commandsAfter - commandsBefore) / int64(idle/time.Second)
-	t.Logf("idle: Redis uses %.1f %% of a core, and runs %d commands a second", share*100, rate)
-	if rate > 6*standbys { // the share of a core depends on what else the machine does
-		t.Errorf("Redis runs %d commands a second while nothing happens, want at most 6 for each standby", rate)
+	for end := time.Now().Add(3 * time.Minute); ; {
+		before, commandsBefore := c.cpu(t)
+		time.Sleep(idle)
+		after, commandsAfter := c.cpu(t)
+		share := float64(after-before) / float64(idle)
+		rate := (commandsAfter - commandsBefore) / int64(idle/time.Second)
+		t.Logf("idle: Redis uses %.1f %% of a core, and runs %d commands a second", share*100, rate)
+		if rate <= standbys { // the share of a core depends on what else the machine does
+			break
+		}
+		if time.Now().After(end) {
+			t.Errorf("after three minutes Redis still runs %d commands a second while nothing happens, want at most one for each standby", rate)
+			break
+		}
 	}
 
 	for range 3 {
 		asked := time.Now()
-		if _, _, err := election.StepDown(ctx, "", "handover in a crowd"); err != nil && !errors.Is(err, redisstore.ErrNobodyLeads) {
+		if _, _, err := election.StepDown(ctx, "", "handover in a crowd"); err != nil && !errors.Is(err, redislock.ErrNobodyLeads) {
 			t.Fatal(err)
 		}
 		next := c.awaitLeader(t)

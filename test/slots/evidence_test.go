@@ -14,6 +14,25 @@ type evidence struct {
 	// had time to be dealt with.
 	from, until time.Time
 	patience    time.Duration // what a term may take to start what it has to
+	probes      []probe       // what it takes this machine to start anything at all
+}
+
+// probe is how long the start of a process that does nothing took, at some moment.
+type probe struct {
+	at   time.Time
+	took time.Duration
+}
+
+// patienceFor is what a term that was won then may take to start all of its jobs. On a machine
+// that other tests share, it is a multiple of what a start took meanwhile.
+func (e evidence) patienceFor(won time.Time) time.Duration {
+	slowest := time.Duration(0)
+	for _, p := range e.probes {
+		if p.at.Add(p.took).After(won) && p.at.Before(won.Add(e.patience)) {
+			slowest = max(slowest, p.took)
+		}
+	}
+	return e.patience + time.Duration(len(e.jobs))*slowest
 }
 
 // run is what a command wrote down.

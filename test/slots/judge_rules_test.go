@@ -111,9 +111,24 @@ func TestJudgeFindsWhatMustNotBe(t *testing.T) {
 		{"a wrong count", nil, func(e *evidence) { e.entries[len(e.entries)-1].count = 2 }, "says that 2 slots were missed"},
 		{"a slot that was missed twice", nil, func(e *evidence) { e.entries = append(e.entries, notRun("j", "late", 6, 6, 1)) }, "is missed twice"},
 		{"one that was both run and missed", nil, func(e *evidence) { e.entries = append(e.entries, notRun("j", "overlap", 2, 2, 1)) }, "was started, and the history says that it was missed"},
+		{"one that was lost before it began, and missed", nil, func(e *evidence) {
+			h := tell(*e.run(11), "lost")
+			e.drop(11)
+			e.entries = append(e.entries, h, notRun("j", "ledger", 11, 11, 1))
+		}, "slot 01:46:51.000 is told twice"},
 		{"the latest slot is forgotten", nil, func(e *evidence) {
 			e.drop(8, 9)
 			e.entries[len(e.entries)-1] = notRun("j", "no_leader", 5, 9, 5)
+		}, "and slot 01:46:48.000, the latest one, was not caught up on"},
+		{"one on a machine that starts nothing for a while", nil, func(e *evidence) {
+			e.drop(8, 9)
+			e.entries[len(e.entries)-1] = notRun("j", "no_leader", 5, 9, 5)
+			e.probes = []probe{{at(8), 5 * time.Second}}
+		}, ""},
+		{"one on a machine that started nothing before", nil, func(e *evidence) {
+			e.drop(8, 9)
+			e.entries[len(e.entries)-1] = notRun("j", "no_leader", 5, 9, 5)
+			e.probes = []probe{{at(3), 5 * time.Second}}
 		}, "and slot 01:46:48.000, the latest one, was not caught up on"},
 		{"a job that catches nothing up", func(s *spec) { s.catchUp = "none" }, func(e *evidence) {
 			e.drop(8, 9)

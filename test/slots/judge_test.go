@@ -95,6 +95,8 @@ func accounted(e evidence) (wrong []string) {
 			switch {
 			case gone && started[ms]:
 				wrong = append(wrong, fmt.Sprintf("%s: slot %s was started, and the history says that it was missed: %s", s.name, slotTime(at), reason))
+			case gone && claimed[ms]:
+				wrong = append(wrong, fmt.Sprintf("%s: slot %s is told twice: of a run, and as missed: %s", s.name, slotTime(at), reason))
 			case !gone && !started[ms] && !claimed[ms]:
 				wrong = append(wrong, fmt.Sprintf("%s: slot %s was not started, and the history does not say why", s.name, slotTime(at)))
 			}
@@ -139,7 +141,8 @@ func caughtUp(e evidence) (wrong []string) {
 // caughtUp looks at one term, up to its end: nothing is asked of one that was disturbed.
 func (s spec) caughtUp(t term, end time.Time, runs []run, entries []entry, e evidence) []string {
 	latest := s.latest(t.won)
-	begun := t.won.Add(e.patience + s.jitter)
+	patience := e.patienceFor(t.won)
+	begun := t.won.Add(patience + s.jitter)
 	if !latest.After(e.from) || !e.calm(span{t.won, begun}, end) || s.deadline > 0 && begun.Sub(latest) > s.deadline {
 		return nil
 	}
@@ -152,7 +155,7 @@ func (s spec) caughtUp(t term, end time.Time, runs []run, entries []entry, e evi
 			s.name, t.node, slotTime(t.won), t.epoch, slotTime(latest))}
 	}
 	finished := slices.ContainsFunc(since, func(r run) bool { return r.ended && r.code != 143 })
-	if s.rerun && !finished && e.calm(span{t.won, begun.Add(s.lasts + e.patience)}, end) {
+	if s.rerun && !finished && e.calm(span{t.won, begun.Add(s.lasts + patience)}, end) {
 		return []string{fmt.Sprintf("%s: %s took over at %s (epoch %d), and slot %s, the latest one, did not run to its end; last was %v",
 			s.name, t.node, slotTime(t.won), t.epoch, slotTime(latest), since[len(since)-1])}
 	}

@@ -110,6 +110,8 @@ func (s *suite) startShow(env []string) (end func() error, err error) {
 func (s *suite) goTest(ctx context.Context, r goTest, env []string) (code int, err error) {
 	// make vets by itself. Without the tables for a debugger (-w) linking takes half of the time.
 	args := []string{"test", "-json", "-count=1", "-vet=off", "-ldflags=-w", "-p", strconv.Itoa(s.parallel), "-timeout", s.timeout.String()}
+	// Built as the program itself is, the dependencies are compiled once for both.
+	env = append(env, "CGO_ENABLED=0")
 	if r.race {
 		args = append(args, "-race")
 		// By default each program of a test sleeps for a second before it exits.

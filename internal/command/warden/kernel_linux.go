@@ -12,6 +12,7 @@ const (
 	clockBoottime     = 7
 	sysCloseRange     = 436
 	closeRangeCloexec = 4
+	setName           = 15
 	setChildSubreaper = 36
 	waitExited        = 4
 	waitNoWait        = 0x01000000
@@ -24,6 +25,14 @@ func Now() Instant {
 		panic("warden: this kernel has no CLOCK_BOOTTIME: " + errno.Error())
 	}
 	return Instant(ts.Nano())
+}
+
+// rename changes what this process is called in lists of processes. This runs on its first
+// thread, as all of init does.
+func rename(name string) {
+	text := [16]byte{} // the kernel reads no more
+	copy(text[:len(text)-1], name)
+	_, _, _ = syscall.RawSyscall6(syscall.SYS_PRCTL, setName, uintptr(unsafe.Pointer(&text)), 0, 0, 0, 0) //nolint:gosec // the call's own interface
 }
 
 // becomeReaper has the orphans of all that we start given to us.

@@ -12,8 +12,19 @@ import (
 // socket is the descriptor by which baton and the warden talk.
 const socket = 3
 
-// name is the first argument of a warden's command line.
-const name = "warden"
+// The names of the two processes, as ps and pkill see them: not baton's, or who kills
+// baton by its name would kill those who see to the end of its commands, too. For the
+// same reason the command's own words come by the socket.
+const (
+	Name       = "guard" // of the one that baton starts
+	wardenName = "warden"
+)
+
+// The one argument of a guard's command line, and of a warden's.
+const (
+	guardArgument = "warden" // for baton, all of this is the warden
+	watchArgument = "watch"
+)
 
 // killAgain is the pause between two sweeps of SIGKILL: what forks may have
 // slipped through one.
@@ -21,13 +32,20 @@ const killAgain = 5 * time.Millisecond
 
 // A process that baton has started as a warden is one from its beginning to its end.
 func init() { //nolint:gochecknoinits // main comes too late: see doc.go
-	if len(os.Args) > 3 && os.Args[1] == name && os.Args[2] == "--" && calledByBaton() {
-		os.Exit(run(os.Args[3:]))
+	if len(os.Args) != 2 || !calledByBaton() {
+		return
+	}
+	switch os.Args[1] {
+	case guardArgument:
+		os.Exit(guard())
+	case watchArgument:
+		os.Exit(watch())
 	}
 }
 
-// run is the whole work of the process, with the command line of the command.
-func run(argv []string) int {
+// watch is the whole work of the warden.
+func watch() int {
+	rename(wardenName)
 	// The kernel kills the command when the thread that forked it ends, not the process.
 	runtime.LockOSThread()
 	signals := make(chan os.Signal, 16)
@@ -39,7 +57,7 @@ func run(argv []string) int {
 	}
 	conn := os.NewFile(socket, "baton")
 	orders := receive(conn, parseOrder)
-	first, ok := <-orders
+	first, ok := await(orders, signals)
 	if !ok || first.Setup == nil {
 		return 0 // whoever started us is gone: there is nothing to do, and nobody to tell
 	}
@@ -49,19 +67,34 @@ func run(argv []string) int {
 	}
 	w.slack = min(max(w.drain/4, 50*time.Millisecond), 500*time.Millisecond)
 	w.extend(first.Until)
+	if !w.inTime(orders) {
+		_ = Report{Errno: int(TooLate)}.write(conn) // who is gone need not know
+		return 0
+	}
 	var err error
-	if w.pid, err = start(w.setup, argv); err != nil {
-		var errno syscall.Errno
-		if !errors.As(err, &errno) {
-			errno = syscall.EINVAL
-		}
-		_ = Report{Errno: int(errno)}.write(conn) // who is gone need not know
+	if w.pid, err = w.start(); err != nil {
+		_ = Report{Errno: int(errnoOf(err))}.write(conn) // who is gone need not know
 		return 0
 	}
 	_ = Report{Pid: w.pid}.write(conn)
 	w.attend(orders, signals)
 	_ = Report{Result: &w.result}.write(conn)
 	return 0
+}
+
+// await waits for the first order, which may be long in coming. A signal that ends is for us
+// till then.
+func await(orders <-chan Order, signals <-chan os.Signal) (Order, bool) {
+	for {
+		select {
+		case o, ok := <-orders:
+			return o, ok
+		case s := <-signals:
+			if number, ok := s.(syscall.Signal); ok && ends(number) {
+				return Order{}, false
+			}
+		}
+	}
 }
 
 // passedOn are the signals that a command gets, but for those that are ignored:
@@ -270,17 +303,53 @@ func forwardable(s syscall.Signal) bool {
 	return true
 }
 
-// start starts the command, with this process' environment and standard streams.
-func start(s Setup, argv []string) (int, error) {
+// TooLate is the errno of a command that had no time left when its turn came: we, or who gave
+// the order, had stood still. No exec fails with it.
+const TooLate = syscall.ETIME
+
+// inTime reports whether the command may begin. Orders that wait may have moved the deadline:
+// whoever gives them does so every 50 ms.
+func (w *warden) inTime(orders <-chan Order) bool {
+	const another = 100 * time.Millisecond
+	patience := time.After(another)
+	for kill := w.kill(); kill != 0 && Now() >= kill; kill = w.kill() {
+		select {
+		case o, ok := <-orders:
+			if !ok || o.Stop != 0 {
+				return false
+			}
+			w.extend(o.Until)
+		case <-patience:
+			return false
+		}
+	}
+	return true
+}
+
+// start starts the command, with this process' standard streams.
+func (w *warden) start() (int, error) {
+	s := w.setup
+	if s.Dir != "" {
+		if err := syscall.Chdir(s.Dir); err != nil {
+			return 0, err
+		}
+	}
 	attr := &syscall.ProcAttr{
-		Env: os.Environ(), Files: []uintptr{0, 1, 2},
+		Env: s.Env, Files: []uintptr{0, 1, 2},
 		Sys: &syscall.SysProcAttr{Setpgid: true, Pgid: s.Group, Pdeathsig: syscall.SIGKILL},
 	}
-	pid, err := syscall.ForkExec(s.Path, argv, attr)       //nolint:gosec // running the operator's command is its whole purpose
+	pid, err := syscall.ForkExec(s.Path, s.Argv, attr)
 	if errors.Is(err, syscall.ENOEXEC) && isText(s.Path) { // a script that does not name its shell
-		pid, err = syscall.ForkExec("/bin/sh", append([]string{"sh", s.Path}, argv[1:]...), attr) //nolint:gosec // too
+		pid, err = syscall.ForkExec("/bin/sh", append([]string{"sh", s.Path}, s.Argv[1:]...), attr)
 	}
 	return pid, err
+}
+
+func errnoOf(err error) syscall.Errno {
+	if errno := syscall.Errno(0); errors.As(err, &errno) {
+		return errno
+	}
+	return syscall.EINVAL
 }
 
 // isText tells a script from a program of another architecture, as shells do: by a NUL at its

@@ -17,10 +17,12 @@ type Order struct {
 	Stop   Instant // SIGTERM now, SIGKILL then
 }
 
-// Setup is what the warden needs beside the command line and the environment,
-// which it has from its own.
+// Setup is the command: a warden may have begun before anybody knew it.
 type Setup struct {
 	Path  string
+	Argv  []string
+	Env   []string
+	Dir   string // "" is the current one
 	Grace time.Duration
 	Drain time.Duration // of what is left until everything must be dead; 0: Grace
 	Leave bool
@@ -65,8 +67,8 @@ func (o Order) Write(w io.Writer) error {
 	var l line
 	l.number(int64(o.Until), int64(o.Signal), int64(o.Stop))
 	if s := o.Setup; s != nil {
-		l.number(int64(s.Grace), int64(s.Drain), flag(s.Leave), int64(s.Group))
-		l = strconv.AppendQuote(l, s.Path)
+		l.number(int64(s.Grace), int64(s.Drain), flag(s.Leave), int64(s.Group), int64(len(s.Argv)))
+		l.words([]string{s.Path, s.Dir}, s.Argv, s.Env)
 	}
 	return l.write(w)
 }
@@ -80,13 +82,37 @@ func parseOrder(text string) (Order, error) {
 	if rest == "" {
 		return o, nil
 	}
-	n, rest, err = numbers(rest, 4)
+	n, rest, err = numbers(rest, 5)
 	if err != nil {
 		return Order{}, err
 	}
-	path, err := strconv.Unquote(rest)
-	o.Setup = &Setup{Grace: time.Duration(n[0]), Drain: time.Duration(n[1]), Leave: n[2] != 0, Group: int(n[3]), Path: path}
-	return o, err
+	words, err := unquoted(rest)
+	const placed = 2 // the path and the directory
+	if err != nil || n[4] < 1 || int64(len(words)-placed) < n[4] {
+		return Order{}, errWire
+	}
+	argv, env := words[placed:placed+n[4]], words[placed+n[4]:]
+	o.Setup = &Setup{
+		Grace: time.Duration(n[0]), Drain: time.Duration(n[1]), Leave: n[2] != 0, Group: int(n[3]),
+		Path: words[0], Dir: words[1], Argv: argv, Env: env,
+	}
+	return o, nil
+}
+
+// unquoted reads words, each in quotes, with a space before all but the first.
+func unquoted(text string) (words []string, err error) {
+	for text = " " + text; text != ""; {
+		quoted, err := strconv.QuotedPrefix(strings.TrimPrefix(text, " "))
+		if err != nil || text[0] != ' ' {
+			return nil, errWire
+		}
+		word, err := strconv.Unquote(quoted)
+		if err != nil {
+			return nil, errWire
+		}
+		words, text = append(words, word), text[1+len(quoted):]
+	}
+	return words, nil
 }
 
 func (r Report) write(w io.Writer) error {
@@ -117,12 +143,17 @@ func parseReport(text string) (Report, error) {
 // Reports passes on what the warden tells until it is gone.
 func Reports(r io.Reader) <-chan Report { return receive(r, parseReport) }
 
+// longestLine has room for the longest command line that the kernel takes, quoted.
+const longestLine = 16 << 20
+
 // receive passes on what comes from the other side until it closes.
 func receive[T any](r io.Reader, parse func(string) (T, error)) <-chan T {
 	messages := make(chan T)
 	go func() {
 		defer close(messages)
-		for lines := bufio.NewScanner(r); lines.Scan(); {
+		lines := bufio.NewScanner(r)
+		lines.Buffer(nil, longestLine)
+		for lines.Scan() {
 			m, err := parse(lines.Text())
 			if err != nil {
 				return
@@ -139,6 +170,17 @@ type line []byte
 func (l *line) number(ns ...int64) {
 	for _, n := range ns {
 		*l = append(strconv.AppendInt(*l, n, 10), ' ')
+	}
+}
+
+// words are quoted, with a space before all but the first.
+func (l *line) words(lists ...[]string) {
+	space := ""
+	for _, list := range lists {
+		for _, word := range list {
+			*l = strconv.AppendQuote(append(*l, space...), word)
+			space = " "
+		}
 	}
 }
 

@@ -206,6 +206,36 @@ func conformMissed(t *testing.T, open opener, run runner, slot time.Time) {
 		checkOpen(t, l)
 	})
 
+	t.Run("ASlotThatWasClaimedAfterAllIsNotToldTwice", func(t *testing.T) {
+		l, lead := open(t)
+		lead("a")
+		unclaimed := missed(slot)
+		unclaimed.Reason = job.ReasonLedger
+		r := run("1", "a", slot)
+		check(t, "the claim", l.Claim(t.Context(), r), nil)
+		check(t, "while the run is open", l.Miss(t.Context(), termOf("a"), unclaimed), job.ErrSlotTaken)
+		check(t, "the end", l.Finish(t.Context(), endOf(r, job.StateLost)), nil)
+		check(t, "when it is lost", l.Miss(t.Context(), termOf("a"), unclaimed), job.ErrSlotTaken)
+		later := slot.Add(2 * time.Minute)
+		check(t, "a later claim", l.Claim(t.Context(), run("2", "a", later)), nil)
+		check(t, "behind a later slot", l.Miss(t.Context(), termOf("a"), unclaimed), job.ErrSlotTaken)
+		between := missed(slot.Add(time.Minute))
+		between.Reason = job.ReasonLedger
+		check(t, "one that was not claimed", l.Miss(t.Context(), termOf("a"), between), nil)
+		checkLast(t, l, later)
+	})
+
+	t.Run("WhySlotsPassedMayBeUnknown", func(t *testing.T) {
+		l, lead := open(t)
+		lead("a")
+		check(t, "the claim", l.Claim(t.Context(), run("1", "a", slot)), nil)
+		later := missed(slot.Add(time.Minute))
+		later.Reason = job.ReasonUnknown
+		check(t, "missed", l.Miss(t.Context(), termOf("a"), later), nil)
+		checkLast(t, l, later.Slot)
+		check(t, "a claim of it", l.Claim(t.Context(), run("2", "a", later.Slot)), job.ErrSlotTaken)
+	})
+
 	t.Run("ThatNothingIsKnownCountsOnlyThen", func(t *testing.T) {
 		unknown := missed(slot)
 		unknown.Reason, unknown.Count, unknown.First = job.ReasonUnknown, 0, time.Time{}

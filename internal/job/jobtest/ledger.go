@@ -236,6 +236,13 @@ func (l *Ledger) Finish(ctx context.Context, rec job.Record) error {
 	})
 }
 
+// hasRun reports whether the history has a run of a slot.
+func (l *Ledger) hasRun(name string, slot time.Time) bool {
+	return slices.ContainsFunc(l.records, func(r job.Record) bool {
+		return r.Job == name && r.Slot.Equal(slot) && r.Trigger != job.TriggerManual
+	})
+}
+
 // Miss implements job.Ledger.
 func (l *Ledger) Miss(ctx context.Context, t job.Term, m job.Missed) error {
 	return l.carry(ctx, OpMiss, job.Run{Job: m.Job, Slot: m.Slot, Term: t}, func() error {
@@ -254,7 +261,10 @@ func (l *Ledger) Miss(ctx context.Context, t job.Term, m job.Missed) error {
 			}
 		}
 		s := l.at(m.Job)
-		if m.Reason == job.ReasonUnknown && !(s.last.IsZero() && s.missed.IsZero()) {
+		if m.Reason == job.ReasonLedger && m.Count == 1 && (s.last.Equal(m.Slot) || l.hasRun(m.Job, m.Slot)) {
+			return fmt.Errorf("miss: %w", job.ErrSlotTaken)
+		}
+		if m.Reason == job.ReasonUnknown && m.Count == 0 && !(s.last.IsZero() && s.missed.IsZero()) {
 			return nil
 		}
 		if m.Slot.After(s.missed) {

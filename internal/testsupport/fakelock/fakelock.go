@@ -30,6 +30,7 @@ type Store struct {
 	owner   string
 	node    string
 	expires time.Time
+	freed   time.Time // when the last lease ended, or will
 	epoch   int64
 	// Incarnations are counted from 1. What confirmed is, somebody has won or
 	// renewed in; 0 says that the store knows of no term.
@@ -97,6 +98,7 @@ func (s *Store) Flush() {
 
 func (s *Store) empty() {
 	s.owner, s.node, s.epoch, s.reserved, s.order, s.orderFor = "", "", 0, "", elector.Order{}, ""
+	s.freed = time.Time{}
 	s.confirmed, s.quarantined = 0, 0
 	s.accidents++
 }
@@ -138,7 +140,7 @@ func (s *Store) tell(h elector.Hint) {
 
 func (s *Store) expire() {
 	if s.owner != "" && !time.Now().Before(s.expires) {
-		s.owner, s.node = "", ""
+		s.owner, s.node, s.freed = "", "", s.expires
 	}
 }
 
@@ -226,9 +228,13 @@ func (n *Node) Acquire(ctx context.Context, c elector.Candidate) (elector.Answer
 		}
 		s.epoch = max(s.epoch, c.Floor) + 1
 		s.confirmed = s.incarnation
+		free := time.Duration(0)
+		if !s.freed.IsZero() {
+			free = time.Since(s.freed)
+		}
 		s.owner, s.node, s.expires, s.reserved = c.Owner, n.id, time.Now().Add(s.ttl), ""
 		s.owners = append(s.owners, c.Owner)
-		return elector.Answer{Outcome: elector.Won, Epoch: s.epoch}, nil
+		return elector.Answer{Outcome: elector.Won, Epoch: s.epoch, FreeFor: free}, nil
 	})
 }
 
@@ -264,7 +270,7 @@ func (n *Node) Release(ctx context.Context, owner string, h elector.Handover) er
 	s := n.store
 	_, err := roundTrip(ctx, n, "release", func() (struct{}, error) {
 		if s.owner == owner {
-			s.owner, s.node = "", ""
+			s.owner, s.node, s.freed = "", "", time.Now()
 			s.reserved, s.until = h.To, time.Now().Add(elector.ReserveFor)
 			s.order, s.orderFor = elector.Order{}, ""
 			if h.Event != string(elector.EventWithdrawn) {

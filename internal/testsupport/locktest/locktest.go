@@ -23,7 +23,7 @@ type Bench struct {
 	// Sleep lets the store's time pass.
 	Sleep func(time.Duration)
 	// StepDown asks the current leader to step down in favour of node to.
-	StepDown func(to, reason string)
+	StepDown func(to, reason string) error
 }
 
 // T is what a case needs of a test.
@@ -43,6 +43,7 @@ var cases = []struct {
 	{"AnotherOwnerOfTheSameNodeIsSomebodyElse", otherOwnerOfSameNode},
 	{"ALeaseExpiresUnlessRenewed", leaseExpires},
 	{"WhoeverPollsHearsOfTheNextHolder", pollHearsOfNext},
+	{"AWinnerHearsForHowLongTheLockWasFree", hearsHowLongFree},
 	{"RenewKeepsTheLease", renewKeeps},
 	{"OnlyTheOwnerRenewsAndReleases", onlyTheOwner},
 	{"AnExpiredLeaseIsNotRenewed", expiredIsNotRenewed},
@@ -189,6 +190,33 @@ func aFreeLockIsWonOnce(t T, ctx context.Context, b Bench) {
 	}
 	wantHeld(t, ask(t, ctx, b.B, elector.Candidate{Owner: "o2"}), "a", b.TTL)
 	wantHeld(t, ask(t, ctx, b.B, elector.Candidate{Owner: "o2", Polling: true}), "a", b.TTL)
+}
+
+func hearsHowLongFree(t T, ctx context.Context, b Bench) {
+	const rounding = 5 * time.Millisecond
+	// won wants the lock to have been free from when its last lease, that was asked for at
+	// some time after began, had ended.
+	won := func(l elector.Lock, owner string, began time.Time, lease, atLeast time.Duration) {
+		t.Helper()
+		a := ask(t, ctx, l, elector.Candidate{Owner: owner})
+		if atMost := time.Since(began) - lease; a.Outcome != elector.Won || a.FreeFor < atLeast-rounding || a.FreeFor > atMost+rounding {
+			t.Fatalf("got %+v, want it won by %s after %v to %v in which it was free", a, owner, atLeast, atMost)
+		}
+	}
+	if a := ask(t, ctx, b.A, elector.Candidate{Owner: "o1"}); a.FreeFor != 0 {
+		t.Fatalf("the first term: got %+v: nothing is known of the time before it", a)
+	}
+	released := time.Now()
+	release(t, ctx, b.A, "o1", elector.Handover{Event: string(elector.EventReleased)})
+	b.Sleep(b.TTL / 4)
+	won(b.B, "o2", released, 0, b.TTL/4)
+	b.Sleep(b.TTL / 2)
+	renewed := time.Now()
+	if _, err := b.B.Renew(ctx, "o2", 2); err != nil {
+		t.Fatalf("renew: %v", err)
+	}
+	b.Sleep(3 * b.TTL / 2)
+	won(b.C, "o3", renewed, b.TTL, b.TTL/2)
 }
 
 func sameOwnerWinsAgain(t T, ctx context.Context, b Bench) {
@@ -422,7 +450,9 @@ func handoverReserves(t T, ctx context.Context, b Bench) {
 
 func orderReaches(t T, ctx context.Context, b Bench) {
 	win(t, ctx, b.A, "o1")
-	b.StepDown("b", "upgrade")
+	if err := b.StepDown("b", "upgrade"); err != nil {
+		t.Fatalf("the order: %v", err)
+	}
 	want := elector.Order{StepDown: true, To: "b", Reason: "upgrade"}
 	if order, err := b.A.Renew(ctx, "o1", 1); err != nil || order != want {
 		t.Fatalf("renew: %+v, %v; want %+v", order, err, want)

@@ -8,7 +8,9 @@ import (
 
 	"baton/internal/elector"
 	"baton/internal/quorum"
-	"baton/internal/redisstore"
+	"baton/internal/redisconn"
+	"baton/internal/redislock"
+	"baton/internal/redislock/script"
 	"baton/test/linear/wire"
 )
 
@@ -17,14 +19,14 @@ import (
 func open(ctx context.Context, s wire.Setup, to *ears) (lock elector.Lock, leave func(), err error) {
 	switch s.Design {
 	case wire.Lua:
-		return openRedis(ctx, s, redisstore.Options{URL: s.Redis[0]}, redisstore.LockOptions{}, to)
+		return openRedis(ctx, s, redisconn.Options{URL: s.Redis[0]}, redislock.LockOptions{}, to)
 	case wire.SetNX:
-		return openRedis(ctx, s, redisstore.Options{URL: s.Redis[0]}, redisstore.LockOptions{WithoutScripts: true}, to)
+		return openRedis(ctx, s, redisconn.Options{URL: s.Redis[0]}, redislock.LockOptions{WithoutScripts: true}, to)
 	case wire.Redisson:
-		return openRedis(ctx, s, redisstore.Options{URL: s.Redis[0]}, redisstore.LockOptions{Format: redisstore.Redisson}, to)
+		return openRedis(ctx, s, redisconn.Options{URL: s.Redis[0]}, redislock.LockOptions{Format: script.Redisson}, to)
 	case wire.Sentinel:
-		behind := &redisstore.SentinelOptions{Master: s.Master, Addresses: s.Sentinels}
-		return openRedis(ctx, s, redisstore.Options{Sentinel: behind}, redisstore.LockOptions{WaitReplicas: 1}, to)
+		behind := &redisconn.SentinelOptions{Master: s.Master, Addresses: s.Sentinels}
+		return openRedis(ctx, s, redisconn.Options{Sentinel: behind}, redislock.LockOptions{WaitReplicas: 1}, to)
 	case wire.Quorum:
 		return openQuorum(ctx, s, to)
 	}
@@ -37,18 +39,18 @@ type ears struct {
 	listening atomic.Int32 // to how many of them
 }
 
-func openRedis(ctx context.Context, s wire.Setup, o redisstore.Options, l redisstore.LockOptions, to *ears) (elector.Lock, func(), error) {
+func openRedis(ctx context.Context, s wire.Setup, o redisconn.Options, l redislock.LockOptions, to *ears) (elector.Lock, func(), error) {
 	o.ClientName = s.NodeID
-	store, err := redisstore.Open(o)
+	store, err := redisconn.Open(o)
 	if err != nil {
 		return nil, nil, err
 	}
-	l.Key, l.NodeID, l.TTL, l.Presence = s.LockKey, s.NodeID, s.Timing.TTL, redisstore.Presence{Version: "test"}
-	lock, err := redisstore.NewLock(store, l)
+	l.Key, l.NodeID, l.TTL, l.Presence = s.LockKey, s.NodeID, s.Timing.TTL, redislock.Presence{Version: "test"}
+	lock, err := redislock.NewLock(store, l)
 	if err != nil {
 		return nil, nil, err
 	}
-	go store.WatchAll(ctx, redisstore.Watched{LockKey: s.LockKey, Hints: to.hints, Listening: &to.listening})
+	go redislock.WatchAll(ctx, store, redislock.Watched{LockKey: s.LockKey, Hints: to.hints, Listening: &to.listening})
 	return lock, func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Timing.Timeout)
 		defer cancel()
@@ -61,7 +63,7 @@ func openQuorum(ctx context.Context, s wire.Setup, to *ears) (elector.Lock, func
 	var locks []elector.Lock
 	var leaves []func()
 	for _, url := range s.Redis {
-		lock, leave, err := openRedis(ctx, s, redisstore.Options{URL: url}, redisstore.LockOptions{}, to)
+		lock, leave, err := openRedis(ctx, s, redisconn.Options{URL: url}, redislock.LockOptions{}, to)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"baton/internal/daemon"
+	"baton/internal/text"
+)
+
+func newFenceCommand(e env) *cobra.Command {
+	return parent(&cobra.Command{
+		Use:   "fence",
+		Short: "List the fences of the jobs, or reset those that nobody can get above",
+		Long: "A fence is the highest epoch that has written for a job, in the job's database: older leaders\n" +
+			"are refused there. Epochs follow a clock. One that is more than 30 days ahead was written by\n" +
+			"somebody else, or by a clock that was wrong: baton refuses to count on from it, and that job,\n" +
+			"or all that is under that lock, stands still until it is reset.",
+		Example: "  baton fence list\n  baton fence reset",
+	}, newFenceListCommand(e), newFenceResetCommand(e))
+}
+
+func newFenceListCommand(e env) *cobra.Command {
+	var out output
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the epochs of the locks and the fences of the jobs",
+		Long: "List the epochs of the locks, which are in Redis, and the fences of the jobs, which are in\n" +
+			"their databases, and tell which of them nobody can get above. Exit code 1 if one of the\n" +
+			"databases does not answer; the others are listed.",
+		Example: "  baton fence list\n  baton fence list -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := loadConfig(cmd, e)
+			if err != nil {
+				return err
+			}
+			f, err := daemon.ListFences(cmd.Context(), c)
+			if len(f.Locks) == 0 {
+				return err
+			}
+			return errors.Join(out.print(e.stdout, f, func(w io.Writer) error { return printFences(w, f) }), err)
+		},
+	}
+	addTargetFlags(cmd, e)
+	out.addFlag(cmd, e)
+	return cmd
+}
+
+func newFenceResetCommand(e env) *cobra.Command {
+	var out output
+	var yes bool
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "reset",
+		Short: "Reset the epochs and fences that nobody can get above",
+		Long: "Reset the epochs and fences that are more than 30 days ahead of Redis' clock; no other is\n" +
+			"touched. First set right whatever clock is wrong. It takes the locks of these jobs like a node,\n" +
+			"waits one lease, so that no earlier leader trusts its own any more, and gives each fence its\n" +
+			"own epoch and owner; then the nodes campaign again. The jobs of these locks do not run\n" +
+			"meanwhile. On a terminal it asks first; elsewhere it wants --yes. Nothing to do is exit code 0.",
+		Example: "  baton fence reset\n  baton fence reset --yes --reason 'redis was restored from the wrong dump'",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := loadConfig(cmd, e)
+			if err != nil {
+				return err
+			}
+			f, err := daemon.ListFences(cmd.Context(), c)
+			if err != nil {
+				return err
+			}
+			reset := []daemon.FenceState{}
+			if f.Refused() {
+				if !yes {
+					if err := errors.Join(printFences(e.stderr, f), confirm(cmd.Context(), e, "Reset what is refused? No job of its lock runs for about one lease.")); err != nil {
+						return err
+					}
+				}
+				var done []daemon.FenceState
+				done, err = daemon.ResetFences(cmd.Context(), c, daemon.FencesOptions{
+					Reason: breaker(reason), Version: version, Exit: e.exit,
+					Note: func(text string) { _ = say(e.stderr, "%s\n", text) },
+				})
+				reset = append(reset, done...)
+			}
+			return errors.Join(err, out.print(e.stdout, reset, func(w io.Writer) error {
+				switch {
+				case err != nil && len(reset) == 0:
+					return nil
+				case !f.Refused():
+					return say(w, "nothing to reset\n")
+				}
+				for _, r := range reset {
+					_ = say(w, "job %s in database %s: the fence has epoch %d now\n", r.Job, r.Database, r.Epoch) // the last write tells
+				}
+				return say(w, "%s reset\n", text.Count(len(reset), "fence"))
+			}))
+		},
+	}
+	addTargetFlags(cmd, e)
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the event `history`")
+	out.addFlag(cmd, e)
+	return cmd
+}
+
+func printFences(out io.Writer, f daemon.Fences) error {
+	w := newTable(out)
+	p := func(format string, args ...any) { _ = say(w, format, args...) } // Flush tells a write error
+	verdict := func(refused bool) string {
+		if refused {
+			return "REFUSED"
+		}
+		return "ok"
+	}
+	p("LOCK\tEPOCH\tSTATE\n")
+	for _, l := range f.Locks {
+		p("%s\t%d\t%s\n", l.LockKey, l.Epoch, verdict(l.Refused))
+	}
+	if len(f.Fences) > 0 {
+		p("\nJOB\tDATABASE\tEPOCH\tSTATE\tOWNER\n")
+	}
+	for _, s := range f.Fences {
+		p("%s\t%s\t%d\t%s\t%s\n", s.Job, s.Database, s.Epoch, verdict(s.Refused), s.Owner)
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	return nil
+}

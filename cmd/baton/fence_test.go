@@ -1,0 +1,103 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"baton/internal/daemon"
+	"baton/internal/testsupport"
+)
+
+const forgedEpoch = 9007199254740989
+
+// One write to Redis or to a fence must not stop a cluster for good.
+func TestAForgedEpochIsRefusedToldAndReset(t *testing.T) {
+	l := &deadLab{cli: newCLI(t), main: testsupport.SQLite(t)}
+	r := useRedis(t)
+	l.redis = r.Conn()
+	l.main.Exec(t, "CREATE TABLE articles (id INTEGER PRIMARY KEY, views INTEGER)")
+	l.file("baton.yaml", fmt.Sprintf(`
+redis: {url: "%s"}
+election: {ttl: 6s}
+http: {listen: "off"}
+databases: {main: {driver: sqlite, dsn: "%s"}}
+jobs:
+  - name: views
+    schedule: "@every 1s"
+    flush:
+      from: {type: counters, key: views}
+      to: {database: main, table: articles, key: [id]}
+      columns: {id: $field, views: $value}
+`, r.URL(), l.main.DSN))
+	l.env["BATON_CONFIG"] = "baton.yaml"
+	written := func(want string) {
+		t.Helper()
+		l.rows(l.main, "SELECT id, views FROM articles", want)
+	}
+	state := func() (f daemon.Fences) {
+		t.Helper()
+		if err := json.Unmarshal([]byte(l.does("fence", "list", "-o", "json")), &f); err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	l.send("HINCRBY", "views", "1", 5)
+	log, stop := l.daemon()
+	written("1|5")
+	if got := l.does("fence", "reset"); got != "nothing to reset\n" {
+		t.Errorf("where all is well: %q", got)
+	}
+
+	// In Redis beneath a leader: that one puts it right. Then in the database.
+	l.send("HSET", "{baton}:term", "epoch", forgedEpoch)
+	for until := time.Now().Add(time.Minute); state().Refused(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatalf("its leader does not put the epoch right:\n%s", log)
+		}
+	}
+	l.main.Exec(t, fmt.Sprintf("UPDATE baton_fence SET epoch = %d WHERE job = 'views'", forgedEpoch))
+	l.send("HINCRBY", "views", "1", 2)
+	for until := time.Now().Add(time.Minute); !strings.Contains(log.String(), "baton fence reset"); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatalf("the log does not say what to do:\n%s", log)
+		}
+	}
+	f := state()
+	if len(f.Locks) != 1 || f.Locks[0].Refused || len(f.Fences) != 1 || !f.Fences[0].Refused || f.Fences[0].Epoch != forgedEpoch {
+		t.Errorf("with a forged fence: %+v", f)
+	}
+	if got := l.does("fence", "list"); !strings.Contains(got, "REFUSED") {
+		t.Errorf("fence list:\n%s", got)
+	}
+	l.fails(exitUsage, "add --yes", "fence", "reset")
+	if got := l.run("fence", "reset", "--yes"); got.code != exitOK || !strings.Contains(got.stdout, "1 fence reset") {
+		t.Fatalf("reset: %+v\n%s", got, log)
+	}
+	written("1|7")
+
+	// In Redis, while nobody leads.
+	if code := stop(); code != exitOK {
+		t.Errorf("the daemon ended with %d", code)
+	}
+	l.send("HSET", "{baton}:term", "epoch", forgedEpoch)
+	l.send("HINCRBY", "views", "1", 3)
+	log, _ = l.daemon()
+	for until := time.Now().Add(time.Minute); !strings.Contains(log.String(), "baton fence reset"); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatalf("the log does not say what to do:\n%s", log)
+		}
+	}
+	if got := l.run("explain"); !strings.Contains(got.stdout, "baton fence reset") {
+		t.Errorf("explain: %+v", got)
+	}
+	if got := l.run("fence", "reset", "--yes"); got.code != exitOK {
+		t.Fatalf("reset: %+v\n%s", got, log)
+	}
+	written("1|10")
+	if f := state(); f.Refused() || f.Locks[0].Epoch > time.Now().Add(time.Hour).UnixMilli() {
+		t.Errorf("afterwards: %+v", f)
+	}
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"baton/internal/daemon"
+	"baton/internal/text"
+)
+
+func newStageCommand(e env) *cobra.Command {
+	return parent(&cobra.Command{
+		Use:   "stage",
+		Short: "List or drop what was staged by jobs that are gone",
+		Long: "A flush stages changes in Redis before it writes them. If its job, or the job's key, is\n" +
+			"taken out of the configuration meanwhile, they stay there, and no job flushes them.\n" +
+			"To have them flushed, give a job with the old table the old key again until it has run.",
+		Example: "  baton stage list\n  baton stage drop changed:user",
+	}, newStageListCommand(e), newStageDropCommand(e))
+}
+
+// withStages does a command's work on the stages in Redis.
+func withStages(cmd *cobra.Command, e env, work func(r *daemon.Remote) error) error {
+	r, err := direct(cmd, e, daemon.Dial)
+	if err != nil {
+		return err
+	}
+	return errors.Join(work(r), r.Close())
+}
+
+func newStageListCommand(e env) *cobra.Command {
+	var out output
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List the stages that no job flushes",
+		Example: "  baton stage list\n  baton stage list -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return withStages(cmd, e, func(r *daemon.Remote) error {
+				left, unknown := r.LeftStages(cmd.Context())
+				return errors.Join(out.print(e.stdout, left, func(w io.Writer) error {
+					// "None" is not known while something could not be read.
+					return printStages(w, left, unknown == nil)
+				}), unknown)
+			})
+		},
+	}
+	addTargetFlags(cmd, e)
+	out.addFlag(cmd, e)
+	return cmd
+}
+
+func printStages(out io.Writer, left []daemon.LeftStage, all bool) error {
+	switch {
+	case len(left) == 0 && all:
+		return say(out, "nothing is left\n")
+	case len(left) == 0:
+		return nil
+	}
+	w := newTable(out)
+	_ = say(w, "KEY\tCHANGES\tSTAGED BY JOB\tBATCH\n") // Flush tells a write error
+	for _, s := range left {
+		_ = say(w, "%s\t%d\t%s\t%s\n", s.Key, s.Records, s.Job, s.BatchID)
+	}
+	return w.Flush()
+}
+
+func newStageDropCommand(e env) *cobra.Command {
+	var out output
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "drop KEY",
+		Short: "Remove a stage that no job flushes, for good",
+		Long: "Remove a stage that no job flushes: its changes are lost. On a terminal it asks first;\n" +
+			"elsewhere it wants --yes. A stage that a job of the configuration flushes is never dropped,\n" +
+			"and none while a node runs with another configuration.",
+		Example: "  baton stage drop changed:user\n  baton stage drop changed:user --yes",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withStages(cmd, e, func(r *daemon.Remote) error {
+				left, err := r.LeftStages(cmd.Context())
+				at := slices.IndexFunc(left, func(s daemon.LeftStage) bool { return s.Key == args[0] })
+				if at < 0 {
+					return errors.Join(fmt.Errorf("no stage is left at %q: baton stage list shows those that are", args[0]), err)
+				}
+				s := left[at]
+				if !yes {
+					if err := confirm(cmd.Context(), e, fmt.Sprintf("Drop %s of job %s for good? No table has them.", text.Count(int(s.Records), "change"), s.Job)); err != nil {
+						return err
+					}
+				}
+				if err := r.DropStage(cmd.Context(), s); err != nil {
+					return err
+				}
+				return out.print(e.stdout, s, func(w io.Writer) error {
+					return say(w, "%s of job %s dropped\n", text.Count(int(s.Records), "change"), s.Job)
+				})
+			})
+		},
+	}
+	addTargetFlags(cmd, e)
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	out.addFlag(cmd, e)
+	return cmd
+}

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"encoding/json"
+	"testing"
+
+	"baton/internal/daemon"
+)
+
+func TestStagesThatNoJobFlushesAreListedAndDropped(t *testing.T) {
+	l := newDeadLab(t)
+	l.want(exitOK, "nothing is left\n", "", "stage", "list")
+	for _, c := range [][]any{
+		{"HSET", "{baton}:stages", "views", "views", "changed:old", "old"},
+		{"HSET", "{views}:baton:stage", "1", "5"},
+		{"HSET", "{changed:old}:baton:meta", "id", "b1", "parts", "0", "job", "older"},
+		{"SADD", "{changed:old}:baton:stage", "1", "2"},
+	} {
+		l.send(c[0].(string), c[1:]...)
+	}
+	var left []daemon.LeftStage
+	if err := json.Unmarshal([]byte(l.does("stage", "list", "-o", "json")), &left); err != nil || len(left) != 1 || left[0] != (daemon.LeftStage{Key: "changed:old", Job: "older", BatchID: "b1", Records: 2}) {
+		t.Errorf("%+v, %v", left, err)
+	}
+	l.fails(exitOK, "changed:old  2        older          b1", "stage", "list")
+	l.fails(exitOK, "2 changes of changed:old, staged by job older, are flushed by no job  → baton stage list", "status")
+	l.fails(exitUsage, "add --yes", "stage", "drop", "changed:old")
+	l.fails(exitFailure, `no stage is left at "views"`, "stage", "drop", "views", "--yes")
+	l.fails(exitOK, "2 changes of job older dropped", "stage", "drop", "changed:old", "--yes")
+	l.want(exitOK, "nothing is left\n", "", "stage", "list")
+	if n, err := l.redis.Do("EXISTS", "{changed:old}:baton:stage", "{changed:old}:baton:meta", "{views}:baton:stage"); n != int64(1) {
+		t.Errorf("%v keys are left, %v; want the one of a job", n, err)
+	}
+}

@@ -1,0 +1,100 @@
+//go:build linux
+
+package command_test
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// kinds are the ways in which a command has something running.
+var kinds = map[string]string{
+	"a child":                 `sh -c 'echo ready; sleep 1000; :'; :`,
+	"a child beside it":       `sh -c 'echo ready; sleep 1000; :' & wait`,
+	"a session of its own":    `setsid sh -c 'echo ready; sleep 1000; :' & wait`,
+	"a daemon, forked twice":  `(setsid sh -c 'echo ready; sleep 1000; :' &); sleep 1000; :`,
+	"a child deaf to SIGTERM": `trap '' TERM HUP INT; sh -c 'echo ready; sleep 1000; sleep 1000' & wait; sleep 1000; sleep 1000`,
+}
+
+// Of baton, guard and warden any two may be killed, or one: whoever is left ends all that
+// the command has started, however far that has gone away. Only guard and warden must not
+// both be killed.
+func TestNothingOutlivesThoseWhoWatchOverIt(t *testing.T) {
+	deaths := map[string]func(p *runnerProcess, t *testing.T) []int{
+		"baton":                func(p *runnerProcess, _ *testing.T) []int { return []int{p.cmd.Process.Pid} },
+		"the warden":           func(p *runnerProcess, t *testing.T) []int { return []int{p.warden(t)} },
+		"baton and the guard":  func(p *runnerProcess, t *testing.T) []int { return []int{p.cmd.Process.Pid, p.guard(t)} },
+		"baton and the warden": func(p *runnerProcess, t *testing.T) []int { return []int{p.cmd.Process.Pid, p.warden(t)} },
+	}
+	for kind, script := range kinds {
+		for who, victims := range deaths {
+			t.Run(kind+", "+who, func(t *testing.T) {
+				p := startScript(t, time.Hour, script)
+				if n := len(marked(t)); n < 2 {
+					t.Fatalf("%d processes run", n)
+				}
+				pids := victims(p, t)
+				for _, pid := range pids { // at the same moment, as far as they can tell
+					p.signal(t, pid, syscall.SIGSTOP)
+				}
+				for _, pid := range pids {
+					p.signal(t, pid, syscall.SIGKILL)
+				}
+				p.deadBy(t, time.Now().Add(soon))
+			})
+		}
+	}
+}
+
+// The lock is given up when Run has returned.
+func TestRunReturnsWhenNothingIsLeftAlthoughTheWardenWasKilled(t *testing.T) {
+	for kind, script := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			p := startScript(t, time.Hour, script)
+			p.signal(t, p.warden(t), syscall.SIGKILL)
+			_ = p.cmd.Wait() // the log says how
+			if left := len(marked(t)); left > 0 {
+				t.Errorf("%d processes are left", left)
+			}
+			if !strings.Contains(p.log.String(), "its warden was killed") {
+				t.Errorf("the process says: %s", &p.log)
+			}
+		})
+	}
+}
+
+// The guard is needed only if the warden is gone.
+func TestACommandGoesOnWithoutItsGuard(t *testing.T) {
+	for _, s := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
+		p := startScript(t, time.Hour, `trap 'exit 7' USR1; echo ready; while :; do sleep 0.01; done`)
+		pid := commandOf(t)
+		p.signal(t, p.guard(t), s)
+		p.signal(t, pid, syscall.SIGUSR1)
+		_ = p.cmd.Wait() // the log says how
+		if !strings.Contains(p.log.String(), `"Code":7`) {
+			t.Errorf("after %v of the guard the process says %s", s, &p.log)
+		}
+	}
+}
+
+// Who kills baton by a pattern does not kill those who see to the end of its commands.
+func TestNoNameIsThatOfWhoeverRanTheCommand(t *testing.T) {
+	p := startRunnerFor(t, time.Hour)
+	for pid, want := range map[int]string{p.guard(t): "guard", p.warden(t): "warden"} {
+		dir := filepath.Join("/proc", strconv.Itoa(pid))
+		name, err := os.ReadFile(filepath.Join(dir, "comm"))
+		if err != nil || string(name) != want+"\n" {
+			t.Errorf("a process is called %q, %v; want %q", name, err, want)
+		}
+		line, err := os.ReadFile(filepath.Join(dir, "cmdline"))
+		words := strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")
+		if err != nil || len(words) != 2 || words[0] != want {
+			t.Errorf("%s: its command line is %q, %v; want nothing of baton's, nor of the command's", want, words, err)
+		}
+	}
+}

@@ -1,0 +1,228 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"sync"
+	"time"
+)
+
+// MostReady is how many wardens a [Reserve] keeps at most.
+const MostReady = 4
+
+// calm is for how long no command must have begun before wardens are made ready: while
+// commands begin, the processor is theirs.
+const calm = time.Second
+
+// Wardens that are ready are looked after so often; if they do not stay alive, or cannot be
+// started, the next ones are made after calm, and then after twice as long each time.
+const lookAfter = 30 * time.Second
+
+// Reserve runs commands, the first of them by wardens that were ready before.
+type Reserve struct {
+	warden []string
+	wake   chan struct{}
+
+	mu    sync.Mutex
+	size  int
+	spare []spare
+	taken time.Time     // when a command last began
+	rest  time.Duration // before the next one is made ready, since others did not stay
+}
+
+// spare is a warden whose command's output goes where is told later.
+type spare struct {
+	*Ready
+	output *lateWriter
+}
+
+// NewReserve returns a Reserve for the Warden of a [Spec]. It keeps none before [Reserve.Fill].
+func NewReserve(warden []string) *Reserve {
+	return &Reserve{warden: warden, wake: make(chan struct{}, 1)}
+}
+
+// Keep changes for how many commands that may begin at once wardens are kept.
+func (r *Reserve) Keep(commands int) {
+	r.mu.Lock()
+	r.size = min(commands, MostReady)
+	r.mu.Unlock()
+	r.wakeUp()
+}
+
+// Ready is how many wardens wait for a command.
+func (r *Reserve) Ready() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.sift() {
+		r.wakeUp()
+	}
+	return len(r.spare)
+}
+
+// sift takes those out that have ended, and reports whether there were any. The caller holds mu.
+func (r *Reserve) sift() bool {
+	before := len(r.spare)
+	r.spare = slices.DeleteFunc(r.spare, func(s spare) bool {
+		if s.Alive() {
+			return false
+		}
+		go s.Close()
+		return true
+	})
+	died := len(r.spare) < before
+	if died {
+		r.tire()
+	}
+	return died
+}
+
+// tire has the next one made ready later. The caller holds mu.
+func (r *Reserve) tire() { r.rest = min(max(2*r.rest, calm), lookAfter) }
+
+// Fill keeps wardens ready until ctx ends, and ends those that are left.
+func (r *Reserve) Fill(ctx context.Context) {
+	defer r.drop(0)
+	for ctx.Err() == nil {
+		wait := r.fill()
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+			continue
+		case <-r.wake:
+		}
+		select { // who wakes it up may have taken one: the processor is the command's
+		case <-ctx.Done():
+		case <-time.After(min(wait, calm)):
+		}
+	}
+}
+
+// fill makes one warden ready, if one is missing, and returns after which time to look again.
+func (r *Reserve) fill() time.Duration {
+	r.mu.Lock()
+	died := r.sift()
+	size, missing := r.size, r.size-len(r.spare)
+	busy := calm - time.Since(r.taken)
+	if missing == 0 {
+		r.rest = 0
+	}
+	rest := r.rest
+	r.mu.Unlock()
+	switch {
+	case missing < 0:
+		r.drop(size)
+		return lookAfter
+	case missing == 0:
+		return lookAfter
+	case died:
+		return rest
+	case busy > 0:
+		return busy
+	}
+	output := new(lateWriter)
+	ready, err := Prepare(Spec{Warden: r.warden, Stdout: output, Stderr: output})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil { // who runs a command is told why
+		r.tire()
+		return r.rest
+	}
+	r.spare = append(r.spare, spare{ready, output})
+	return 10 * time.Millisecond
+}
+
+// drop ends all but so many.
+func (r *Reserve) drop(keep int) {
+	r.mu.Lock()
+	left := slices.Clone(r.spare[min(keep, len(r.spare)):])
+	r.spare = r.spare[:len(r.spare)-len(left)]
+	r.mu.Unlock()
+	for _, s := range left {
+		s.Close()
+	}
+}
+
+// Run is [Run] with the Reserve's warden. A command that reads nothing and has one writer for
+// all its output, a pointer, has a warden that is ready, if there is one.
+func (r *Reserve) Run(ctx context.Context, s Spec) (Result, error) {
+	s.Warden = r.warden
+	if s.Stdin != nil || s.Leave || s.Stdout != s.Stderr {
+		return Run(ctx, s)
+	}
+	ready := r.take()
+	if ready.output != nil {
+		ready.output.set(s.Stdout)
+	}
+	return RunReady(ctx, ready.Ready, s)
+}
+
+// take is one that is ready, or the zero value.
+func (r *Reserve) take() spare {
+	defer r.wakeUp()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.taken = time.Now()
+	r.sift()
+	if len(r.spare) == 0 {
+		return spare{}
+	}
+	first := r.spare[0]
+	r.spare = slices.Delete(r.spare, 0, 1)
+	return first
+}
+
+func (r *Reserve) wakeUp() {
+	select {
+	case r.wake <- struct{}{}:
+	default: // it will be looked anyway
+	}
+}
+
+// lateWriter writes to where is told after it was handed out.
+type lateWriter struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+func (w *lateWriter) set(to io.Writer) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.to = to
+}
+
+// Write implements io.Writer. What is written before there is a command nobody reads.
+func (w *lateWriter) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	to := w.to
+	w.mu.Unlock()
+	if to == nil {
+		return len(b), nil
+	}
+	return to.Write(b)
+}
+
+// ReadFrom implements io.ReaderFrom. Until a command says something it takes little room.
+func (w *lateWriter) ReadFrom(r io.Reader) (int64, error) {
+	first := make([]byte, 512)
+	n, err := r.Read(first)
+	if _, failed := w.Write(first[:n]); failed != nil {
+		return int64(n), failed
+	}
+	if errors.Is(err, io.EOF) {
+		return int64(n), nil
+	}
+	if err != nil {
+		return int64(n), err
+	}
+	w.mu.Lock()
+	to := w.to
+	w.mu.Unlock()
+	if to == nil {
+		to = io.Discard
+	}
+	rest, err := io.Copy(to, r)
+	return int64(n) + rest, err
+}

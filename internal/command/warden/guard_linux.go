@@ -1,0 +1,82 @@
+package warden
+
+import (
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// guard is the work of the process between baton and the warden: it outlives both. If the
+// warden is killed the orphans of the command are given to it, since it is the next reaper
+// above them, and it kills them. It returns when nothing is left, so that whoever waits for
+// it knows that.
+func guard() int {
+	rename(Name)
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, append(passedOn(), syscall.SIGCONT)...) // who wakes us up wakes the warden
+	keepDescriptors()
+	if err := becomeReaper(); err != nil {
+		_, _ = os.Stderr.WriteString("baton: become the reaper of the command's orphans: " + err.Error() + "\n")
+		return 1
+	}
+	pid, err := syscall.ForkExec("/proc/self/exe", []string{wardenName, watchArgument}, &syscall.ProcAttr{
+		Env: os.Environ(), Files: []uintptr{0, 1, 2, socket},
+		Sys: &syscall.SysProcAttr{Setpgid: true}, // who kills the group of one of us does not kill the other
+	})
+	if err != nil {
+		_ = Report{Errno: int(errnoOf(err))}.write(os.NewFile(socket, "baton")) // who is gone need not know
+		return 1
+	}
+	_ = syscall.Close(socket) // else nobody would notice the warden's end
+	go func() {
+		for s := range signals {
+			if number, ok := s.(syscall.Signal); ok {
+				_ = syscall.Kill(pid, number) // it passes them on
+			}
+		}
+	}()
+	if finished(pid) {
+		return 0 // what it has left was to be left
+	}
+	killRest()
+	return 1
+}
+
+// finished waits for the warden, and reports whether it has ended by itself.
+func finished(pid int) bool {
+	for {
+		var status syscall.WaitStatus
+		_, err := syscall.Wait4(pid, &status, syscall.WALL, nil)
+		if !errors.Is(err, syscall.EINTR) {
+			return err == nil && status.Exited() && status.ExitStatus() == 0
+		}
+	}
+}
+
+// killRest kills all that is below us until nothing is left.
+func killRest() {
+	const longest = time.Second // between two sweeps: what the kernel does not let go of may take long
+	for pause := killAgain; ; pause = min(2*pause, longest) {
+		signalEach(descendants(os.Getpid()), syscall.SIGKILL)
+		if reapEnded() {
+			return
+		}
+		time.Sleep(pause)
+	}
+}
+
+// reapEnded waits for the children that have ended. It reports whether none is left.
+func reapEnded() bool {
+	for {
+		pid, err := syscall.Wait4(-1, nil, syscall.WALL|syscall.WNOHANG, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil:
+			return true
+		case pid == 0:
+			return false
+		}
+	}
+}

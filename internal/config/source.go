@@ -1,0 +1,42 @@
+package config
+
+import "baton/internal/flush/source/spec"
+
+// Kind is what is known of the source without Redis; the zero Kind if there is none.
+func (f From) Kind() spec.Kind {
+	kind, _ := spec.Find(f.Type, f.Key, f.Mode == ModeWatermark)
+	return kind
+}
+
+// option is a setting of a flush that not every kind of source has.
+type option struct {
+	path string
+	set  bool
+	word *string // nil: its default is no word
+}
+
+func (f *Flush) options() []option {
+	from := &f.From
+	word := func(path string, word *string) option { return option{path, *word != "", word} }
+	return []option{
+		word(".from.changed", &from.Changed), word(".from.mode", &from.Mode), word(".from.on_decrease", &from.OnDecrease),
+		word(".from.on_missing", &from.OnMissing), word(".from.on_gap", &from.OnGap), word(".from.start", &from.Start),
+		{".from.retain", from.Retain != 0, nil}, word(".from.value", &from.Value), word(".from.vanished", &from.Vanished),
+		{".from.max_pct", from.MaxPct != 0, nil}, word(".to.generation", &f.To.Generation),
+		{".to.delete_when", len(f.To.DeleteWhen) > 0, nil}, {".lanes", f.Lanes > 1, nil},
+	}
+}
+
+// options refuses what the kind of source does not have.
+func (v *validator) options(path string, f Flush) {
+	kind := f.From.Kind()
+	for _, o := range f.options() {
+		switch {
+		case !o.set || kind.Takes(o.path) || kind.Type == "":
+		case kind.Lacks[o.path] != "":
+			v.fail(path+o.path, "%s", kind.Lacks[o.path])
+		default:
+			v.fail(path+o.path, "only for %s; remove it", orList(spec.TypesTaking(o.path)))
+		}
+	}
+}

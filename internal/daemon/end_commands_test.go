@@ -1,0 +1,74 @@
+package daemon
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"baton/internal/redislock"
+	"baton/internal/testsupport"
+)
+
+// A command that does not care for SIGTERM has its whole grace. Until then nobody else can
+// flush, and so this node does.
+func TestFlushesGoOnWhileACommandHasItsGrace(t *testing.T) {
+	t.Parallel()
+	l := newJobLab(t)
+	started := filepath.Join(t.TempDir(), "started")
+	grace := testsupport.Paced(4 * time.Second)
+	l.command("report", "@always", "trap '' TERM; touch "+started+"; while :; do sleep 0.1; done").Grace = grace
+	l.job("views", "@always")
+	r := l.start()
+	await(t, "the command", func() bool { _, err := os.Stat(started); return err == nil })
+	r.stop()
+	stopped := time.Now()
+	await(t, "the status to tell what is waited for", func() bool {
+		s, err := l.remote.Snapshot(t.Context())
+		return err == nil && s.Leader != nil && s.Leader.Ending == "the end of report"
+	})
+	time.Sleep(grace / 4)
+	for i := range 2 { // it has been told to end for a while
+		l.do("HINCRBY", "views", "7", 10)
+		l.awaitRows(fmt.Sprintf("[[7 %d]]", 10*(i+1)))
+	}
+	if after := time.Since(stopped); after > grace {
+		t.Errorf("it flushed only %v after the order, and the grace is %v", after, grace)
+	}
+	if err := r.end(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(stopped); took < grace {
+		t.Errorf("the command had %v, not its grace of %v", took, grace)
+	}
+}
+
+// What else of the node changes meanwhile, such as its clock, leaves that told.
+func TestWhatIsWaitedForStaysTold(t *testing.T) {
+	t.Parallel()
+	var lock toldLock
+	clock := int64(0)
+	c := &candidacy{lock: &lock, work: &workload{}, presence: func(*workload) redislock.Presence {
+		return redislock.Presence{ClockMS: clock}
+	}}
+	for _, want := range []redislock.Presence{{Ending: "the end of report"}, {Ending: "the end of report", ClockMS: 500}, {ClockMS: 500}} {
+		if clock != want.ClockMS {
+			clock = want.ClockMS
+			c.present()
+		} else {
+			c.waitsFor(want.Ending)
+		}
+		if lock.told != want {
+			t.Errorf("told %+v instead of %+v", lock.told, want)
+		}
+	}
+}
+
+// toldLock keeps what it is to tell of the node.
+type toldLock struct {
+	nodeLock
+	told redislock.Presence
+}
+
+func (l *toldLock) Present(p redislock.Presence) { l.told = p }

@@ -1,0 +1,29 @@
+package daemon
+
+import (
+	"testing"
+	"time"
+
+	"baton/internal/config"
+	"baton/internal/job/plan"
+)
+
+// What the configuration says of a job's runs is what the runner is told.
+func TestRunnerIsToldTheWholePolicy(t *testing.T) {
+	j := config.Job{Name: "report", Schedule: "@hourly", Command: config.Command{"/bin/report"}, Policy: config.Policy{
+		TimeZone: "UTC", CatchUp: config.CatchUpAll, StartingDeadline: time.Minute,
+		Overlap: config.OverlapAllow, MaxOverlap: 3, OnLost: config.OnLostRerun, Jitter: time.Second, Timeout: time.Hour,
+		Retry: config.Retry{Limit: 2, Delay: 3 * time.Second, MaxDelay: 4 * time.Second},
+	}}
+	tasks, err := newTasks(config.Config{Jobs: []config.Job{j}}, nil, nil, reports{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := tasks[0].policy()
+	retry := plan.Retry{Limit: 2, Delay: 3 * time.Second, MaxDelay: 4 * time.Second}
+	if got.Schedule == nil || got.CatchUp != plan.CatchUpAll || got.StartingDeadline != time.Minute ||
+		got.Overlap != plan.OverlapAllow || got.MaxOverlap != 3 ||
+		got.OnLost != plan.OnLostRerun || got.Jitter != time.Second || got.Timeout != time.Hour || got.Retry != retry {
+		t.Errorf("got %+v", got)
+	}
+}

@@ -1,0 +1,153 @@
+package daemon
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+const (
+	// lettersLogged is how often the log tells of a job's dead letters, while more come.
+	lettersLogged = time.Minute
+	// lettersEvery is how often the leader counts the dead letters that wait.
+	lettersEvery = 30 * time.Second
+	// lettersWithin bounds what the databases may take over it: it is done again soon.
+	lettersWithin = 10 * time.Second
+)
+
+// lettersLog tells the log of the records of a job that are put aside, while the run goes on:
+// one with @always never ends.
+type lettersLog struct {
+	log *zap.Logger
+	job string
+
+	mu   sync.Mutex
+	more int64 // since the last line
+	told bool  // less than lettersLogged ago
+}
+
+func (l *lettersLog) add(records int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.more += records
+	if !l.told {
+		l.tell()
+	}
+}
+
+// tell writes a line, and sees to the next. l.mu is held.
+func (l *lettersLog) tell() {
+	l.log.Warn("records were put aside as dead letters", zap.String("job", l.job), zap.Int64("dead", l.more),
+		zap.String("remedy", "baton dead list --count --job "+l.job+" tells why; mend that, then replay them"))
+	l.more, l.told = 0, true
+	time.AfterFunc(lettersLogged, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.told = false; l.more > 0 {
+			l.tell()
+		}
+	})
+}
+
+// lettersBook is how many dead letters of a node's jobs wait, for the terms of all its locks. It
+// asks databases over connections that no flush uses.
+type lettersBook struct {
+	open func() (d *Dead, leave func(), err error)
+	turn chan struct{} // held by whoever reads or writes what follows
+
+	asked   time.Time
+	waiting map[string]int64
+	err     error
+}
+
+func newLettersBook(open func() (*Dead, func(), error)) *lettersBook {
+	return &lettersBook{open: open, turn: make(chan struct{}, 1)}
+}
+
+// count tells how many waited at a time that is not long ago, by job. A job whose database did not
+// answer is not among them.
+func (b *lettersBook) count(ctx context.Context) (waiting map[string]int64, asked time.Time, err error) {
+	select {
+	case b.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, asked, context.Cause(ctx)
+	}
+	defer func() { <-b.turn }()
+	if time.Since(b.asked) < lettersEvery/2 {
+		return b.waiting, b.asked, b.err
+	}
+	dead, leave, err := b.open()
+	if err != nil {
+		return nil, asked, err
+	}
+	defer leave()
+	b.asked = time.Now()
+	b.waiting, b.err = dead.Waiting(ctx)
+	return b.waiting, b.asked, b.err
+}
+
+// countLetters keeps the count of the dead letters that wait up to date until ctx ends, in the
+// ledger, where all nodes have it from.
+func (r *reign) countLetters(ctx context.Context, w *workload) {
+	const soon = time.Second
+	for r.notes.unsettled(r.lockKey) && rest(ctx, soon) == nil {
+		continue // what the last leader counted is still to be learned
+	}
+	jobs := names(slices.DeleteFunc(slices.Clone(w.tasks), func(t task) bool { return t.config.IsCommand() }))
+	failed := false // that has been told
+	for ctx.Err() == nil && len(jobs) > 0 {
+		err := r.countLettersOnce(ctx, jobs)
+		if err != nil && ctx.Err() == nil && !failed {
+			r.log.Debug("dead letters could not be counted: their gauge stays what it was", zap.Error(err))
+		}
+		failed = err != nil
+		_ = rest(ctx, lettersEvery)
+	}
+}
+
+func (r *reign) countLettersOnce(ctx context.Context, jobs []string) error {
+	ctx, cancel := context.WithTimeout(ctx, lettersWithin)
+	defer cancel()
+	waiting, asked, problem := r.letters.count(ctx)
+	changed := map[string]int64{}
+	for _, job := range jobs {
+		n, counted := waiting[job]
+		if !counted {
+			continue
+		}
+		r.notes.lettersWait(job, n, asked)
+		if r.watch.letters(job) != n {
+			changed[job] = n
+		}
+	}
+	if err := r.ledger.NoteDeadLetters(ctx, changed); err != nil {
+		return err
+	}
+	r.watch.counted(changed)
+	return problem
+}
+
+// letters is how many dead letters of a job wait, as the ledger has it; below 0: it has none.
+func (w *jobWatch) letters(job string) int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if n := w.states[job].DeadLetters; n != nil {
+		return *n
+	}
+	return -1
+}
+
+// counted takes over what is in the ledger now.
+func (w *jobWatch) counted(waiting map[string]int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for job, n := range waiting {
+		st, known := w.states[job]
+		if st.DeadLetters = &n; known {
+			w.states[job] = st
+		}
+	}
+}

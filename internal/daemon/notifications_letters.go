@@ -1,0 +1,75 @@
+package daemon
+
+import (
+	"time"
+
+	"baton/internal/notify"
+)
+
+// lettersAgain is how often it is told of a job's dead letters while more come, and nobody
+// sees to them.
+const lettersAgain = time.Hour
+
+// lettersTold is what has been told of a job's dead letters.
+type lettersTold struct {
+	more   int64     // put aside since
+	putAt  time.Time // the last of them
+	toldAt time.Time // zero: none wait that have been told of
+}
+
+// lettersPut notes that records were put aside, and tells so if it is news.
+func (n *notifications) lettersPut(name string, records int64) {
+	if n == nil {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	j := n.jobs[name]
+	if j == nil || len(n.targets) == 0 {
+		return
+	}
+	j.letters.more += records
+	j.letters.putAt = time.Now()
+	n.tellLetters(name, j)
+}
+
+// lettersWait notes how many dead letters waited when the database was asked. Where none do they
+// have been seen to, and the next is news at once.
+func (n *notifications) lettersWait(name string, waiting int64, asked time.Time) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	j := n.jobs[name]
+	if j == nil {
+		return
+	}
+	if waiting == 0 && asked.After(j.letters.putAt) {
+		j.letters = lettersTold{}
+	}
+	n.tellLetters(name, j)
+}
+
+// tellLetters tells of what was put aside, but not again too soon, nor before it is known what the
+// last leader told. n.mu is held.
+func (n *notifications) tellLetters(name string, j *toldJob) {
+	l, now := &j.letters, time.Now()
+	if !j.known || l.more == 0 || !l.toldAt.IsZero() && now.Sub(l.toldAt) < lettersAgain {
+		return
+	}
+	n.tell(notify.Event{Kind: notify.DeadLetters, LockKey: j.lock, Job: name, Count: int(l.more), Text: lettersText(name, l.more)})
+	l.more, l.toldAt = 0, now
+}
+
+// unsettled reports whether it is still to be learned how jobs of a lock stood when the term began.
+func (n *notifications) unsettled(lockKey string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.targets) == 0 {
+		return false
+	}
+	for _, j := range n.jobs {
+		if j.lock == lockKey && !j.known {
+			return true
+		}
+	}
+	return false
+}

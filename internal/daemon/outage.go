@@ -1,0 +1,251 @@
+package daemon
+
+import (
+	"sync"
+	"time"
+
+	"baton/internal/redisconn"
+
+	"go.uber.org/zap"
+)
+
+const (
+	// outageAgain is how often the log is told of an outage that lasts.
+	outageAgain = time.Minute
+	// outageLasts is how long another cause must last before it is told, too: a server that
+	// starts up refuses for a moment.
+	outageLasts = 5 * time.Second
+	// outageSettles is for how long nothing may fail before an outage is called over: of a
+	// server that is full some commands fail, and others do not.
+	outageSettles = 2 * time.Second
+	// outageLook is how often an outage is looked at.
+	outageLook = time.Second
+)
+
+// outage is the one place that tells the log when a Redis serves nobody: once for all
+// elections and jobs of the node that meet it, once a minute while it lasts, and when it is
+// over. What is a job's own failure is told of that job, elsewhere. A nil one tells nothing.
+type outage struct {
+	log *zap.Logger
+
+	mu     sync.Mutex
+	since  time.Time         // of the first failure; zero: there is no outage
+	failed time.Time         // the last failure
+	worked time.Time         // the first success after that; zero: there was none
+	told   time.Time         // the last line; zero: none was told of this outage
+	causes map[string]*cause // by code
+	last   *cause
+	tries  int             // that have failed
+	jobs   map[string]bool // that have met it
+	locks  map[string]bool // whose elections are in trouble now
+	spoken map[string]time.Time
+	timer  *time.Timer
+	closed bool
+}
+
+// cause is one reason why a Redis serves nobody.
+type cause struct {
+	code        string
+	err         error
+	first, seen time.Time
+	told        bool
+}
+
+func newOutage(log *zap.Logger) *outage {
+	return &outage{log: log, spoken: map[string]time.Time{}}
+}
+
+// tried notes an attempt of a job to record something in Redis. An error that says nothing
+// of the server is no news.
+func (o *outage) tried(job string, err error) {
+	if o == nil {
+		return
+	}
+	code := redisconn.Unavailable(err)
+	switch {
+	case err == nil:
+		o.worksAgain()
+	case code != "":
+		o.fails(code, err, func() { o.jobs[job] = true })
+	}
+}
+
+// explains reports whether an error is the server's fault and none of the job's that has met
+// it. An answer that has not come may be due to what that job asked for: it is the server's
+// fault if others get none, either.
+func (o *outage) explains(err error) bool {
+	if o == nil {
+		return false
+	}
+	code := redisconn.Unavailable(err)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return code != "" && (code != redisconn.UnavailableSilent || !o.since.IsZero())
+}
+
+// lasts reports whether there is an outage, of which the log is told or will be.
+func (o *outage) lasts() bool {
+	if o == nil {
+		return false
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return !o.since.IsZero()
+}
+
+// lost notes that the election of a lock is in trouble. What is not the server's fault is
+// that lock's own.
+func (o *outage) lost(lock string, err error) {
+	if o == nil {
+		return
+	}
+	code := redisconn.Unavailable(err)
+	if code == "" {
+		code = "lock " + lock
+	}
+	o.fails(code, err, func() { o.locks[lock] = true })
+}
+
+// notRenewed counts a renewal that has failed. It begins no outage: that is the election's to
+// say.
+func (o *outage) notRenewed() {
+	if o == nil {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.since.IsZero() {
+		o.tries++
+	}
+}
+
+// back notes that the election of a lock is in trouble no more.
+func (o *outage) back(lock string) {
+	if o == nil {
+		return
+	}
+	o.mu.Lock()
+	delete(o.locks, lock)
+	o.mu.Unlock()
+	o.worksAgain()
+}
+
+// forget leaves out a lock that this node contends for no more.
+func (o *outage) forget(lock string) {
+	if o == nil {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.locks, lock)
+}
+
+func (o *outage) worksAgain() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.since.IsZero() && o.worked.IsZero() {
+		o.worked = time.Now()
+	}
+}
+
+// fails notes a failure; who notes whose it is. Whether a server is not reached or does not
+// answer may change from one attempt to the next: that is one cause.
+func (o *outage) fails(code string, err error, who func()) {
+	if code == redisconn.UnavailableUnreached || code == redisconn.UnavailableSilent {
+		code = "no answer"
+	}
+	o.mu.Lock()
+	now := time.Now()
+	if o.since.IsZero() {
+		o.since, o.told, o.tries = now, time.Time{}, 0
+		o.causes, o.jobs, o.locks = map[string]*cause{}, map[string]bool{}, map[string]bool{}
+		if !o.closed {
+			o.timer = time.AfterFunc(outageLook, o.look)
+		}
+	}
+	who()
+	c := o.causes[code]
+	if c == nil {
+		c = &cause{code: code, first: now}
+		o.causes[code] = c
+	}
+	c.err, c.seen = err, now
+	o.last, o.failed, o.worked = c, now, time.Time{}
+	o.tries++
+	say := func() {}
+	if o.told.IsZero() {
+		say = o.tell(c, now)
+	}
+	o.mu.Unlock()
+	say()
+}
+
+// tell notes that a cause is told, and returns what tells it: nothing if it was a moment
+// ago, of an outage before. The caller holds o.mu.
+func (o *outage) tell(c *cause, now time.Time) (say func()) {
+	if before, ok := o.spoken[c.code]; ok && now.Sub(before) < outageAgain {
+		return func() {}
+	}
+	c.told, o.told, o.spoken[c.code] = true, now, now
+	fields := o.fields(c)
+	return func() { o.log.Warn("redis unavailable, retrying", fields...) }
+}
+
+// fields are what a line says of the outage and a cause of it. The caller holds o.mu.
+func (o *outage) fields(c *cause) []zap.Field {
+	return []zap.Field{
+		zap.String("cause", c.code), zap.Int("failed_attempts", o.tries), zap.Int("jobs", len(o.jobs)), zap.Int("locks", len(o.locks)), zap.Error(c.err),
+	}
+}
+
+// look tells what has come of an outage, until it is over.
+func (o *outage) look() {
+	o.mu.Lock()
+	now, say := time.Now(), func() {}
+	quiet := now.Sub(o.failed)
+	switch {
+	case o.closed:
+		o.mu.Unlock()
+		return
+	case len(o.locks) == 0 && !o.worked.IsZero() && quiet >= outageSettles:
+		say = o.over("redis available again", o.worked)
+	case len(o.locks) == 0 && quiet >= outageAgain: // nobody tries any more: another node leads, say
+		say = o.over("redis no longer tried: this node has nothing to ask of it", o.failed)
+	case !o.told.IsZero() && now.Sub(o.told) >= outageAgain:
+		o.told, o.spoken[o.last.code] = now, now
+		fields := append(o.fields(o.last), zap.Duration("after", now.Sub(o.since).Round(100*time.Millisecond)))
+		say = func() { o.log.Warn("redis still unavailable, retrying", fields...) }
+	case !o.last.told && (o.told.IsZero() || now.Sub(o.last.first) >= outageLasts && now.Sub(o.last.seen) < outageLasts):
+		say = o.tell(o.last, now)
+	}
+	if !o.since.IsZero() {
+		o.timer = time.AfterFunc(outageLook, o.look)
+	}
+	o.mu.Unlock()
+	say()
+}
+
+// over ends the outage. One that was not told of ends in silence. The caller holds o.mu.
+func (o *outage) over(text string, at time.Time) (say func()) {
+	told := !o.told.IsZero()
+	fields := []zap.Field{zap.Duration("after", at.Sub(o.since).Round(100*time.Millisecond)), zap.Int("failed_attempts", o.tries), zap.Int("jobs", len(o.jobs))}
+	o.since = time.Time{}
+	return func() {
+		if told {
+			o.log.Info(text, fields...)
+		}
+	}
+}
+
+// close ends the telling.
+func (o *outage) close() {
+	if o == nil {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closed = true
+	if o.timer != nil {
+		o.timer.Stop()
+	}
+}

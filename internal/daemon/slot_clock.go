@@ -1,0 +1,90 @@
+package daemon
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"baton/internal/redisledger"
+)
+
+const (
+	// wrongClock is further than the clocks of sound hosts are apart.
+	wrongClock = 5 * time.Second
+	// clockStep is by how much a clock that is not followed, or followed already, may drift
+	// before that counts: an answer that takes long is dated only so well.
+	clockStep = time.Second
+	// clockEvery is how often the clocks are compared.
+	clockEvery = 30 * time.Second
+)
+
+// slotClock is the clock by which slots come: this host's. Where that is wrong, which is
+// to say far from the ledger's, it is the ledger's: by that one slots are claimed, and
+// a host whose clock is off by an hour would claim none, or those of an hour ago.
+type slotClock struct {
+	log    *zap.Logger
+	behind atomic.Int64  // what is added to the host's clock
+	asked  chan struct{} // closed once the ledger was asked
+}
+
+func newSlotClock(log *zap.Logger) *slotClock {
+	return &slotClock{log: log, asked: make(chan struct{})}
+}
+
+func (c *slotClock) now() time.Time { return time.Now().Round(0).Add(time.Duration(c.behind.Load())) }
+
+// follow compares the clocks until ctx ends.
+func (c *slotClock) follow(ctx context.Context, ledger *redisledger.Ledger, within time.Duration) {
+	for first := true; first || rest(ctx, clockEvery) == nil; {
+		c.compare(ctx, ledger, within)
+		if first {
+			first = false
+			close(c.asked)
+		}
+	}
+}
+
+// compare leaves the clock as it is if Redis does not answer soon.
+func (c *slotClock) compare(ctx context.Context, ledger *redisledger.Ledger, within time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	sent := time.Now()
+	theirs, err := ledger.Now(ctx)
+	took := time.Since(sent)
+	if err != nil || took > clockStep {
+		return
+	}
+	c.heard(theirs.Sub(sent.Add(took / 2)))
+}
+
+// heard takes note of how far this host's clock is behind the ledger's.
+func (c *slotClock) heard(behind time.Duration) {
+	before := time.Duration(c.behind.Load())
+	if behind.Abs() <= wrongClock {
+		behind = 0
+	}
+	if (behind - before).Abs() < clockStep {
+		return
+	}
+	c.behind.Store(int64(behind))
+	if behind == 0 {
+		c.log.Info("this host's clock is right again: slots come by it")
+		return
+	}
+	how := "behind"
+	if behind < 0 {
+		how = "ahead of"
+	}
+	c.log.Warn("this host's clock is far "+how+" that of redis: slots come by the clock of redis until they agree; check the host's time synchronisation",
+		zap.Duration("by", behind.Abs()))
+}
+
+// settled waits until the clocks were compared for the first time.
+func (c *slotClock) settled(ctx context.Context) {
+	select {
+	case <-c.asked:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,382 @@
+package flushtest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"baton/internal/flush"
+	"baton/internal/flush/row"
+)
+
+// Database is a database in memory, for tests that need no real one. It keeps what Sink
+// asks of a flush.Sink, and is a flush.TableCreator and a flush.StaleFinder. A batch that
+// no pipeline may send, such as one out of order, is an error.
+type Database struct {
+	mu     sync.Mutex
+	tables map[string]row.Table
+	rows   map[string]map[string]stored // by table, then by key
+	fences map[string]flush.Fence       // by job
+	ledger map[string]bool
+	places map[string]string // by job and shard
+	marks  map[string]string // by job and name
+	dead   map[string]row.DeadLetter
+	inside func()
+	serial int
+}
+
+// stored is a row by its columns. One that is not there is NULL.
+type stored map[string]row.Value
+
+// NewDatabase makes a database with these tables, which are empty.
+func NewDatabase(tables ...row.Table) *Database {
+	d := &Database{
+		tables: map[string]row.Table{}, rows: map[string]map[string]stored{}, fences: map[string]flush.Fence{},
+		ledger: map[string]bool{}, places: map[string]string{}, marks: map[string]string{}, dead: map[string]row.DeadLetter{},
+	}
+	for _, t := range tables {
+		d.SetTable(t)
+	}
+	return d
+}
+
+// SetTable makes a table, or changes what the catalogue says of it; its rows stay.
+func (d *Database) SetTable(t row.Table) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.setTable(t)
+}
+
+func (d *Database) setTable(t row.Table) {
+	d.tables[t.Name] = t
+	if d.rows[t.Name] == nil {
+		d.rows[t.Name] = map[string]stored{}
+	}
+}
+
+// Table reads the catalogue: see flush.Sink.
+func (d *Database) Table(_ context.Context, name string) (row.Table, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t, ok := d.tables[name]
+	if !ok {
+		return row.Table{}, fmt.Errorf("%q: %w", name, flush.ErrNoTable)
+	}
+	return t, nil
+}
+
+// DescribeTable says what CreateTable makes: see flush.TableCreator.
+func (d *Database) DescribeTable(t row.TableSpec) (string, row.Table, error) {
+	table := row.Table{Name: t.Name, Columns: t.Columns}
+	for _, index := range [][]string{t.Key, t.Unique} {
+		if len(index) > 0 {
+			table.Unique = append(table.Unique, index)
+		}
+	}
+	return "CREATE TABLE " + t.Name, table, nil
+}
+
+// CreateTable makes a table that is not there: see flush.TableCreator.
+func (d *Database) CreateTable(_ context.Context, t row.TableSpec) error {
+	_, table, err := d.DescribeTable(t)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, ok := d.tables[t.Name]; !ok {
+		d.setTable(table)
+	}
+	return err
+}
+
+// TakeOver takes the fence of a job: see flush.Sink.
+func (d *Database) TakeOver(_ context.Context, f flush.Fence) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if held := d.fences[f.Job]; held.Epoch > f.Epoch || held.Epoch == f.Epoch && held.Owner != f.Owner {
+		return &flush.FencedError{Job: f.Job, Epoch: held.Epoch, Owner: held.Owner}
+	}
+	d.fences[f.Job] = f
+	return nil
+}
+
+// check wants the fence to be f.
+func (d *Database) check(f flush.Fence) error {
+	if held := d.fences[f.Job]; held.Epoch != f.Epoch || held.Owner != f.Owner {
+		return &flush.FencedError{Job: f.Job, Epoch: held.Epoch, Owner: held.Owner}
+	}
+	return nil
+}
+
+// Positions reads the places of shards: see flush.Sink.
+func (d *Database) Positions(_ context.Context, f flush.Fence, shards []string) ([]string, error) {
+	return d.recorded(f, d.places, shards)
+}
+
+// Marks reads the totals of counters: see flush.Sink.
+func (d *Database) Marks(_ context.Context, f flush.Fence, names []string) ([]string, error) {
+	return d.recorded(f, d.marks, names)
+}
+
+func (d *Database) recorded(f flush.Fence, from map[string]string, names []string) ([]string, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.check(f); err != nil {
+		return nil, err
+	}
+	found := make([]string, len(names))
+	for i, name := range names {
+		found[i] = from[joined(f.Job, name)]
+	}
+	return found, nil
+}
+
+// joined makes one key of several texts.
+func joined(texts ...string) string { return fmt.Sprintf("%q", texts) }
+
+// Apply writes one batch: see flush.Sink.
+func (d *Database) Apply(_ context.Context, f flush.Fence, p *row.Plan, b flush.Batch) (flush.Outcome, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if b.Shard == "" {
+		return flush.Outcome{}, errors.New("a batch does not say of which shard it is")
+	}
+	entry := joined(cmp.Or(b.Job, f.Job), b.ID, fmt.Sprint(b.Part))
+	place := joined(f.Job, b.Shard)
+	switch {
+	case b.Move != nil && d.places[place] == b.Move.To, b.Move == nil && b.Part >= 0 && d.ledger[entry]:
+		return flush.Outcome{}, nil
+	case b.Move != nil && d.places[place] != b.Move.From:
+		return flush.Outcome{}, fmt.Errorf("%w: %q is at %q", flush.ErrMoved, b.Shard, d.places[place])
+	}
+	if err := d.check(f); err != nil {
+		return flush.Outcome{}, err
+	}
+	fit, dead, err := d.sort(p, b)
+	if err != nil {
+		return flush.Outcome{}, err
+	}
+	if b.DeadLimit > 0 && len(dead) > b.DeadLimit {
+		return flush.Outcome{}, &flush.TooManyDeadError{Dead: len(dead), Limit: b.DeadLimit, First: dead[0]}
+	}
+	if d.inside != nil {
+		d.inside()
+	}
+	for _, r := range fit {
+		d.write(p, r)
+	}
+	d.bury(joined(f.Job, b.ID, fmt.Sprint(b.Part)), dead)
+	for _, m := range b.Marks {
+		d.marks[joined(f.Job, m.Name)] = m.Value
+	}
+	if b.Move != nil {
+		d.places[place] = b.Move.To
+	} else if b.Part >= 0 {
+		d.ledger[entry] = true
+	}
+	return flush.Outcome{Applied: true, Rows: int64(len(fit)), Dead: dead}, nil
+}
+
+// sort tells the rows that can be written from those that become dead letters.
+func (d *Database) sort(p *row.Plan, b flush.Batch) (fit []row.Row, dead []row.DeadLetter, err error) {
+	if _, ok := d.tables[p.Table.Name]; !ok {
+		return nil, nil, fmt.Errorf("%q: %w", p.Table.Name, flush.ErrNoTable)
+	}
+	dead = slices.Clone(b.Dead)
+	for i, r := range b.Rows {
+		if i > 0 && len(p.Key) > 0 && compare(p, b.Rows[i-1], r) >= 0 {
+			return nil, nil, fmt.Errorf("row %d of batch %s is out of order or twice there", i, b.ID)
+		}
+		if cause := d.refuses(p, r); cause != "" {
+			dead = append(dead, row.DeadLetter{Record: row.RecordJSON(p.Inputs, r.Record), Error: "the database refused the row: " + cause})
+			continue
+		}
+		fit = append(fit, r)
+	}
+	seen := map[string]bool{}
+	for _, m := range b.Marks {
+		if seen[m.Name] {
+			return nil, nil, fmt.Errorf("mark %q twice in batch %s", m.Name, b.ID)
+		}
+		seen[m.Name] = true
+	}
+	return fit, dead, nil
+}
+
+func compare(p *row.Plan, a, b row.Row) int {
+	for _, k := range p.Key {
+		if c := row.Compare(a.Values[k], b.Values[k]); c != 0 {
+			return c
+		}
+	}
+	return 0
+}
+
+// refuses says what a column does not take; "" if all take what they are given.
+func (d *Database) refuses(p *row.Plan, r row.Row) string {
+	if r.Delete {
+		return ""
+	}
+	_, old := d.find(p, r)
+	for i, v := range r.Values {
+		switch c := p.Columns[i]; {
+		case v.IsNull() && !c.Nullable && c.Op != row.OpAdd,
+			v.IsAbsent() && !c.Nullable && !c.Default && (old == nil || r.Replace):
+			return c.Name + " is not nullable"
+		case c.Kind == row.KindText && c.MaxChars > 0 && len([]rune(v.Text())) > c.MaxChars:
+			return c.Name + " is too long"
+		}
+	}
+	return ""
+}
+
+func (d *Database) write(p *row.Plan, r row.Row) {
+	rows := d.rows[p.Table.Name]
+	key, old := d.find(p, r)
+	if old != nil && p.Keep && !r.Delete {
+		return
+	}
+	if old != nil {
+		delete(rows, key)
+	}
+	if r.Delete {
+		return
+	}
+	next := stored{}
+	if !r.Replace {
+		maps.Copy(next, old)
+	}
+	for i, c := range p.Columns {
+		v := r.Values[i]
+		have, there := next[c.Name]
+		switch {
+		case v.IsAbsent(), c.Op == row.OpAdd && there && v.IsNull():
+			continue
+		case c.Op == row.OpAdd && there && !have.IsNull():
+			v, _ = row.Add(have, v)
+		}
+		next[c.Name] = v
+	}
+	if d.serial++; len(p.Table.Unique) > 0 {
+		rows[keyOf(p.Table, next)] = next
+	} else {
+		rows[fmt.Sprint(d.serial)] = next
+	}
+}
+
+// find is the row with the key of r, and where it is.
+func (d *Database) find(p *row.Plan, r row.Row) (key string, found stored) {
+	if len(p.Key) == 0 {
+		return "", nil
+	}
+	want := stored{}
+	for _, k := range p.Key {
+		want[p.Columns[k].Name] = r.Values[k]
+	}
+	is := func(have stored) bool {
+		for name, v := range want {
+			if row.Compare(have[name], v) != 0 {
+				return false
+			}
+		}
+		return true
+	}
+	rows := d.rows[p.Table.Name]
+	if unique := p.Table.Unique; len(unique) > 0 && !slices.ContainsFunc(unique[0],
+		func(name string) bool { return want[name] == row.Value{} }) {
+		if key = keyOf(p.Table, want); rows[key] != nil && is(rows[key]) {
+			return key, rows[key]
+		}
+		return "", nil
+	}
+	for key, have := range rows {
+		if is(have) {
+			return key, have
+		}
+	}
+	return "", nil
+}
+
+// keyOf shows the columns of a table's first unique index, joined by "|".
+func keyOf(t row.Table, r stored) string {
+	return show(r, t.Unique[0])
+}
+
+// show shows columns joined by "|", with "-" for NULL.
+func show(r stored, columns []string) string {
+	texts := make([]string, len(columns))
+	for i, name := range columns {
+		if texts[i] = textOf(r[name]); r[name].IsNull() {
+			texts[i] = "-"
+		}
+	}
+	return strings.Join(texts, "|")
+}
+
+// textOf shows a value; bytes are as they are.
+func textOf(v row.Value) string {
+	if v.Kind() == row.KindBytes {
+		return v.Text()
+	}
+	text, _ := v.Show()
+	return text
+}
+
+// bury keeps dead letters under what tells them apart: a batch that is applied again
+// meets its own.
+func (d *Database) bury(batch string, dead []row.DeadLetter) {
+	seen := map[string]int{}
+	for _, letter := range dead {
+		d.dead[fmt.Sprintf("%s %q %9d", batch, letter.Record, seen[letter.Record])] = letter
+		seen[letter.Record]++
+	}
+}
+
+// CountStale counts rows by their pass: see flush.StaleFinder.
+func (d *Database) CountStale(_ context.Context, p *row.Plan, current int64) (stale, all int64, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	generation := p.Columns[len(p.Columns)-1].Name
+	for _, r := range d.rows[p.Table.Name] {
+		if n := r[generation].Int(); n > 0 {
+			all++
+			if n != current {
+				stale++
+			}
+		}
+	}
+	return stale, all, nil
+}
+
+// StaleRows reads rows of other passes: see flush.StaleFinder.
+func (d *Database) StaleRows(
+	_ context.Context, p *row.Plan, current int64, behind []row.Value, limit int,
+) ([][]string, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	last := len(p.Columns) - 1
+	byKey := func(a, b []row.Value) int { return slices.CompareFunc(a[:last], b[:last], row.Compare) }
+	var found [][]row.Value
+	for _, r := range d.rows[p.Table.Name] {
+		var values []row.Value
+		for _, c := range p.Columns {
+			values = append(values, r[c.Name])
+		}
+		if n := values[last].Int(); n > 0 && n != current && (behind == nil || byKey(values, behind) > 0) {
+			found = append(found, values)
+		}
+	}
+	slices.SortFunc(found, byKey)
+	var texts [][]string
+	for _, values := range found[:min(limit, len(found))] {
+		var shown []string
+		for _, v := range values {
+			shown = append(shown, textOf(v))
+		}
+		texts = append(texts, shown)
+	}
+	return texts, nil
+}

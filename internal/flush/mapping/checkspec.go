@@ -1,0 +1,81 @@
+package mapping
+
+import (
+	"errors"
+	"maps"
+	"slices"
+
+	"baton/internal/flush/row"
+)
+
+// Check says what is wrong with a mapping whatever its table is; create says that the
+// table is made from it if it is missing. It reports every problem at once. What depends
+// on the table Compile says.
+func (s Spec) Check(available row.Inputs, create bool) error {
+	if create {
+		if _, err := NewTableSpec(s, available); err != nil {
+			return err
+		}
+	}
+	c := &compiler{spec: s, available: available, inputs: map[string]int{}}
+	c.setMode()
+	for _, name := range slices.Sorted(maps.Keys(s.Columns)) {
+		c.checkColumn(name, s.Columns[name])
+	}
+	for _, name := range c.key {
+		if _, mapped := s.Columns[name]; !mapped && len(s.Columns) > 0 {
+			c.problem(name, "of `key` is not among the `columns`: add it, made from one of %s%s", list(available.Names), c.orFields())
+		}
+	}
+	c.checkGeneration()
+	c.setDeletes()
+	return errors.Join(c.problems...)
+}
+
+// checkColumn compiles a column as if the table's were of its type and took everything.
+func (c *compiler) checkColumn(name string, spec ColumnSpec) {
+	if spec.From == "" {
+		spec.From = name
+	}
+	target := row.Column{Name: name, Nullable: true}
+	c.checkInput(target, spec)
+	c.setNull(&column{key: slices.Contains(c.key, name)}, target, spec)
+	kind, known := row.KindByName(spec.Type)
+	if spec.Type == "" {
+		kind, known = row.KindTimestamp, true // it takes every format that a date takes
+	}
+	switch {
+	case !known:
+		c.problem(name, "has the unknown type %q: it is one of %s", spec.Type, list(row.KindNames()))
+	case spec.Format != "" && (kind == row.KindTimestamp || kind == row.KindDate):
+		if err := row.CheckFormat(kind, spec.Format); err != nil {
+			c.problem(name, "has a wrong format: %w", err)
+		}
+	}
+}
+
+// checkGeneration refuses a column that cannot count passes.
+func (c *compiler) checkGeneration() {
+	name := c.spec.Generation
+	if name == "" {
+		return
+	}
+	if !slices.Contains(c.available.Names, row.InputGeneration) {
+		c.problem(name, "is the `generation`, and only a scan has one: take `generation` out")
+	}
+	if spec, ok := c.spec.Columns[name]; ok && spec.From != row.InputGeneration {
+		c.problem(name, "is the `generation` and is made from something else in `columns`: take it out of one of them")
+	}
+	if slices.Contains(c.key, name) {
+		c.problem(name, "is the `generation` and cannot be part of the key, as it is another one in every pass")
+	}
+	i := slices.IndexFunc(c.table.Columns, func(column row.Column) bool { return column.Name == name })
+	if i < 0 {
+		return // which was said already
+	}
+	if column := c.table.Columns[i]; column.Kind != row.KindInteger || column.Bits != 64 {
+		c.problem(name, "is the `generation`, which is a time in microseconds, and is a %s (%s): make it an integer of 64 bits, "+
+			"such as bigint",
+			column.Kind, column.DBType)
+	}
+}

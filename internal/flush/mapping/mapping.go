@@ -1,0 +1,182 @@
+package mapping
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"baton/internal/flush/row"
+)
+
+// Mode says how rows meet those that are there already.
+type Mode string
+
+// The modes. The zero value means ModeUpsert where there is a key, else ModeInsert.
+const (
+	ModeUpsert  Mode = "upsert"  // insert the row, or change its columns
+	ModeInsert  Mode = "insert"  // insert it; with a dedupe key, unless it is there already
+	ModeReplace Mode = "replace" // delete the row and insert it anew
+	ModeDelete  Mode = "delete"  // delete the row
+)
+
+// Spec is the part of a job's configuration that says what goes where.
+type Spec struct {
+	Table string
+	Key   []string // columns that identify a row
+	Mode  Mode
+	// DedupeKey, for ModeInsert: the columns of a unique index by which a record that
+	// was delivered twice is told.
+	DedupeKey []string
+	// DeleteWhen: a record with all of these inputs deletes its row.
+	DeleteWhen map[string]string
+	// Generation is the column that a scan's passes are counted in; "" for none.
+	Generation string
+	// Columns says what each written column is made of. nil: columns match
+	// inputs by name.
+	Columns map[string]ColumnSpec
+}
+
+// ColumnSpec says what one column is made of. Every empty field has a default.
+type ColumnSpec struct {
+	From    string // input; default: the column's own name
+	Op      string // set or add; default: add for $value, else set
+	Type    string // how the text is read: integer, float, ... Default: as the catalogue says
+	Format  string // of a timestamp or date: unix, unix_ms, rfc3339 (default) or a layout of Go's time package
+	Missing string // error, null or keep; default: keep for a column with a default, null for a nullable one, else error
+	Empty   string // "null": an empty text is NULL
+}
+
+// Mapping turns the records of one source into rows of one table. It is
+// immutable and safe for concurrent use.
+type Mapping struct {
+	plan    row.Plan
+	columns []column
+	adds    bool // some column has OpAdd
+	mode    Mode
+	deletes []condition // what makes a record delete its row; none: nothing does
+}
+
+// condition is what an input must be.
+type condition struct {
+	input int
+	text  string
+}
+
+// column is one written column: where its text comes from and how it is read.
+type column struct {
+	name        string
+	input       int // index into Record.Inputs
+	op          row.Op
+	key         bool
+	named       bool // its input is known even when the row's hash is gone
+	missingNull bool
+	missingKeep bool
+	emptyNull   bool
+	read        row.Reader
+	what        string // the type as messages name it
+}
+
+// Inputs names the raw inputs that the source must deliver, in order.
+func (m *Mapping) Inputs() []string { return m.plan.Inputs }
+
+// Plan is the write side of the mapping; always the same pointer.
+func (m *Mapping) Plan() *row.Plan { return &m.plan }
+
+// Mode says how rows meet those that are there already.
+func (m *Mapping) Mode() Mode { return m.mode }
+
+// Adds reports whether some column is added to, so that a record counts each time that it
+// is written.
+func (m *Mapping) Adds() bool { return m.adds }
+
+// Row converts a record. An error means that the record does not fit and is a
+// dead letter; it names the column, and nothing has been changed to make it fit.
+// Of a record that is gone only the key columns are converted.
+func (m *Mapping) Row(r row.Record) (row.Row, error) {
+	row := row.Row{Values: make([]row.Value, len(m.columns))}
+	err := m.fill(&row, r)
+	return row, err
+}
+
+// fill converts r into row, whose Values have their length already.
+func (m *Mapping) fill(row *row.Row, r row.Record) error {
+	row.Record = r
+	if r.Err != nil {
+		return r.Err
+	}
+	if len(r.Inputs) != len(m.plan.Inputs) {
+		return fmt.Errorf("the source delivered %d inputs instead of %d", len(r.Inputs), len(m.plan.Inputs))
+	}
+	row.Delete = r.Gone || m.mode == ModeDelete || m.deletes != nil && m.isDelete(r)
+	row.Replace = m.mode == ModeReplace && !row.Delete
+	if !row.Delete && m.saysNothing(r) {
+		return fmt.Errorf("the record has none of %s, so it gives no column a value", list(m.plan.Inputs))
+	}
+	for i := range m.columns {
+		c := &m.columns[i]
+		if row.Delete && !c.key {
+			continue
+		}
+		v, err := c.value(r.Inputs[c.input])
+		if err != nil {
+			return m.misfit(c, err)
+		}
+		row.Values[i] = v
+	}
+	return nil
+}
+
+// saysNothing reports whether the record has a value for no column: a row of it were NULLs.
+func (m *Mapping) saysNothing(r row.Record) bool {
+	return !slices.ContainsFunc(m.columns, func(c column) bool { return r.Inputs[c.input].OK })
+}
+
+// isDelete reports whether the record has all that makes it a deletion.
+func (m *Mapping) isDelete(r row.Record) bool {
+	for _, c := range m.deletes {
+		if raw := r.Inputs[c.input]; !raw.OK || raw.Text != c.text {
+			return false
+		}
+	}
+	return true
+}
+
+// misfit says which column a record does not fit.
+func (m *Mapping) misfit(c *column, err error) error {
+	input := m.plan.Inputs[c.input]
+	if input == c.name {
+		return fmt.Errorf("column %q (%s): %w", c.name, c.what, err)
+	}
+	return fmt.Errorf("column %q (%s) from %s: %w", c.name, c.what, input, err)
+}
+
+var errMissing = errors.New("the source has no such field, and the column must not be NULL")
+
+func (c *column) value(raw row.Raw) (row.Value, error) {
+	if raw.OK && (raw.Text != "" || !c.emptyNull) {
+		v, err := c.read(raw.Text)
+		if err != nil && raw.Text == "" {
+			return v, fmt.Errorf("%w; `empty: \"null\"` would make it NULL", err)
+		}
+		return v, err
+	}
+	if !raw.OK && c.missingKeep {
+		return row.Absent(), nil
+	}
+	if !raw.OK && !c.missingNull {
+		return row.Value{}, errMissing
+	}
+	if c.op == row.OpAdd {
+		return c.read("0") // adding nothing must not make the sum NULL
+	}
+	return row.Value{}, nil
+}
+
+// list names things in a message: "a, b, c".
+func list(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}

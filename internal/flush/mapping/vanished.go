@@ -1,0 +1,148 @@
+package mapping
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"baton/internal/flush/row"
+)
+
+// Vanished is how stale rows are found, told apart and deleted.
+type Vanished struct {
+	// plan has the key's columns, in the order of their index, and the generation. All
+	// of them are its key: a row that was written again meanwhile is another one.
+	plan   row.Plan
+	reads  []row.Reader // by column
+	inputs []int        // by column: index into Record.Inputs
+	width  int          // of Record.Inputs
+}
+
+// Vanished also returns the inputs that the key is made from. It refuses a key by which
+// the record of a row could not be looked for again.
+func (m *Mapping) Vanished(generation string) (v *Vanished, inputs []string, err error) {
+	if generation == "" {
+		return nil, nil, fmt.Errorf("table %q: `vanished: delete` needs `generation`, a column that tells which rows the last "+
+			"scan has found",
+			m.plan.Table.Name)
+	}
+	v = &Vanished{width: len(m.plan.Inputs), plan: row.Plan{Table: m.plan.Table, Inputs: m.plan.Inputs}}
+	var problems []error
+	for _, name := range append(m.indexOrder(), generation) {
+		i := slices.IndexFunc(m.columns, func(c column) bool { return c.name == name })
+		c, target := m.columns[i], m.plan.Columns[i].Column
+		if name != generation {
+			if problem := c.sweepable(target, m.plan.Inputs[c.input]); problem != nil {
+				problems = append(problems, fmt.Errorf("table %q: column %q of `key` %w", m.plan.Table.Name, name, problem))
+			}
+			inputs = append(inputs, m.plan.Inputs[c.input])
+		}
+		v.plan.Key = append(v.plan.Key, len(v.plan.Columns))
+		v.plan.Columns = append(v.plan.Columns, row.PlanColumn{Column: target})
+		v.reads = append(v.reads, c.read)
+		v.inputs = append(v.inputs, c.input)
+	}
+	return v, inputs, errors.Join(problems...)
+}
+
+// sweepable refuses a column from which the text in Redis cannot be had back.
+func (c *column) sweepable(target row.Column, input string) error {
+	if !c.named || input == row.InputValue || input == row.InputScore {
+		return fmt.Errorf("is made from %s, by which no record can be looked for: with `vanished: delete` make it from what the key's "+
+			"pattern captures, %s or %s", input, row.InputKey, row.InputMember)
+	}
+	switch target.Kind {
+	case row.KindInteger, row.KindText, row.KindUUID, row.KindBytes:
+		if c.what == target.Kind.String() || c.what == row.KindText.String() {
+			return nil
+		}
+	}
+	return fmt.Errorf("is a %s (%s) read as a %s, from which the text in Redis cannot be told: with `vanished: delete` the key is made of "+
+		"integers, texts, bytes and UUIDs", target.Kind, target.DBType, c.what)
+}
+
+// indexOrder names the key's columns in the order of their index.
+func (m *Mapping) indexOrder() []string {
+	var key []string
+	for _, i := range m.plan.Key {
+		key = append(key, m.plan.Columns[i].Name)
+	}
+	for _, unique := range m.plan.Table.Unique {
+		if sameNames(unique, key) {
+			return slices.Clone(unique)
+		}
+	}
+	return key
+}
+
+// Plan deletes what has vanished: its columns are the key's, in the order of their index,
+// and the generation.
+func (v *Vanished) Plan() *row.Plan { return &v.plan }
+
+// KeyText names the key's columns in a message.
+func (v *Vanished) KeyText() string {
+	var names []string
+	for _, c := range v.plan.Columns[:len(v.plan.Columns)-1] {
+		names = append(names, c.Name)
+	}
+	return list(names)
+}
+
+// Key reads the key out of the texts of a row.
+func (v *Vanished) Key(texts []string) ([]row.Value, error) {
+	values, err := v.values(texts)
+	if err != nil {
+		return nil, err
+	}
+	return values[:len(values)-1], nil
+}
+
+// values reads the texts of a row.
+func (v *Vanished) values(texts []string) ([]row.Value, error) {
+	values := make([]row.Value, len(texts))
+	for i, text := range texts {
+		var err error
+		if values[i], err = v.reads[i](v.text(i, text)); err != nil {
+			return nil, fmt.Errorf("column %q of a row holds what no scan has written: %w", v.plan.Columns[i].Name, err)
+		}
+	}
+	return values, nil
+}
+
+// text is what a column's text was before the column padded it.
+func (v *Vanished) text(column int, text string) string {
+	if c := &v.plan.Columns[column]; c.Kind == row.KindText && c.Padded {
+		return strings.TrimRight(text, " ")
+	}
+	return text
+}
+
+// Record is as much of its record as the texts of a row tell.
+func (v *Vanished) Record(texts []string) row.Record {
+	r := row.Record{Inputs: make([]row.Raw, v.width), Gone: true}
+	for i, text := range texts {
+		r.Inputs[v.inputs[i]] = row.Raw{Text: v.text(i, text), OK: true}
+	}
+	return r
+}
+
+// Row deletes the row that tells the record.
+func (v *Vanished) Row(r row.Record) (row.Row, error) {
+	texts := make([]string, len(v.inputs))
+	for i, input := range v.inputs {
+		texts[i] = r.Inputs[input].Text
+	}
+	values, err := v.values(texts)
+	return row.Row{Values: values, Delete: true, Record: r}, err
+}
+
+// Compare orders rows by key, and then by generation.
+func (v *Vanished) Compare(a, b *row.Row) int {
+	for i := range a.Values {
+		if c := row.Compare(a.Values[i], b.Values[i]); c != 0 {
+			return c
+		}
+	}
+	return 0
+}

@@ -1,0 +1,60 @@
+package mapping
+
+import (
+	"baton/internal/flush/row"
+)
+
+// ColumnView is how one column is written.
+type ColumnView struct {
+	Name    string `json:"name"`
+	DBType  string `json:"db_type"`
+	From    string `json:"from"`
+	Read    string `json:"read"` // as what the text is read
+	Op      string `json:"op"`
+	Missing string `json:"missing"` // what a record without it means: error, null or keep
+	Empty   string `json:"empty"`   // what an empty text means: null or as it is
+	Key     bool   `json:"key"`
+}
+
+// Views tells how each column is written, in the order of the plan.
+func (m *Mapping) Views() []ColumnView {
+	views := make([]ColumnView, len(m.columns))
+	for i, c := range m.columns {
+		views[i] = c.view(m.plan.Columns[i], m.plan.Inputs)
+	}
+	return views
+}
+
+func (c *column) view(plan row.PlanColumn, inputs []string) ColumnView {
+	shown := ColumnView{
+		Name: c.name, DBType: plan.DBType, From: inputs[c.input], Read: c.what, Op: "set", Missing: "error", Empty: "as it is", Key: c.key,
+	}
+	if c.op == row.OpAdd {
+		shown.Op = "add"
+	}
+	switch {
+	case c.missingKeep:
+		shown.Missing = "keep"
+	case c.missingNull:
+		shown.Missing = "null"
+	}
+	if c.emptyNull {
+		shown.Empty = "null"
+	}
+	return shown
+}
+
+// Show writes the values of a row for people: one for each column, nil for NULL. Of a row
+// that is to be deleted there is the key alone.
+func (m *Mapping) Show(row row.Row) []*string {
+	values := make([]*string, len(row.Values))
+	for i, value := range row.Values {
+		if row.Delete && !m.columns[i].key {
+			continue
+		}
+		if text, ok := value.Show(); ok {
+			values[i] = &text
+		}
+	}
+	return values
+}

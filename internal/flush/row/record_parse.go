@@ -1,0 +1,219 @@
+package row
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// Errors of a dead letter's record that cannot be written again, matched by errors.Is.
+var (
+	// ErrCutRecord: the database could not hold the whole record, so that what was
+	// kept of it is not what the source had.
+	ErrCutRecord = errors.New("flush: the record was cut when it was put aside")
+	// ErrUnreadRecord: the source itself could not read the record.
+	ErrUnreadRecord = errors.New("flush: the source could not read the record")
+	// ErrNoInput: the record has nothing of an input that the mapping needs by now.
+	ErrNoInput = errors.New("flush: the record does not have it")
+)
+
+// ParseRecordJSON reads a record back that RecordJSON wrote: every byte of its key
+// and of these inputs, in their order. The inputs may be others than it was written
+// with, because a job's mapping may have changed; one that the record has nothing of
+// is ErrNoInput, for nobody knows what the source had there. A record that was
+// shortened is ErrCutRecord, one that the source could not read ErrUnreadRecord.
+func ParseRecordJSON(inputs []string, text string) (Record, error) {
+	return MendRecordJSON(inputs, text, nil)
+}
+
+// MendRecordJSON is ParseRecordJSON with some inputs given anew, which may be those
+// that the record lacks.
+func MendRecordJSON(inputs []string, text string, mend map[string]Raw) (Record, error) {
+	p, err := parseMembers(text)
+	if err != nil {
+		return Record{}, fmt.Errorf("the record is not one that baton wrote: %w", err)
+	}
+	r := Record{Gone: p.gone}
+	if r.Key, err = p.key(); err != nil {
+		return r, err
+	}
+	var problems []error
+	exact := p.writtenWith(inputs)
+	mended := 0
+	for i, name := range inputs {
+		raw, given := mend[name]
+		switch {
+		case given:
+			mended++
+		case exact:
+			if raw, err = p.inputs[i].raw(name); errors.Is(err, errOther) {
+				err = ErrNoInput
+			}
+		default:
+			raw, err = p.find(name)
+		}
+		if err != nil {
+			problems = append(problems, fmt.Errorf("input %q: %w", name, err))
+			err = nil
+		}
+		r.Inputs = append(r.Inputs, raw)
+	}
+	if p.unread && mended < len(inputs) {
+		problems = append(problems, ErrUnreadRecord)
+	}
+	return r, errors.Join(problems...)
+}
+
+// members is a record's JSON object, taken apart.
+type members struct {
+	first        member // the key
+	inputs       []member
+	gone, unread bool
+	cut          []string
+}
+
+// member is one text of a record, nil for null, under the name that it has in JSON.
+type member struct {
+	name string
+	text *string
+}
+
+var errNoObject = errors.New("it is not a JSON object")
+
+func parseMembers(text string) (p members, err error) {
+	d := json.NewDecoder(strings.NewReader(text))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return p, errNoObject
+	}
+	var all []member
+	for d.More() {
+		t, err := d.Token()
+		if err != nil {
+			return p, errNoObject
+		}
+		name, _ := t.(string) // an object's member begins with one
+		var value any
+		if err := d.Decode(&value); err != nil {
+			return p, fmt.Errorf("member %q: %w", name, err)
+		}
+		if err := p.add(&all, name, value); err != nil {
+			return p, err
+		}
+	}
+	if _, err := d.Token(); err != nil {
+		return p, errNoObject
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return p, errors.New("something follows the JSON object")
+	}
+	if len(all) == 0 {
+		return p, errors.New("it has no key")
+	}
+	p.first, p.inputs = all[0], all[1:]
+	return p, nil
+}
+
+func (p *members) add(all *[]member, name string, value any) error {
+	switch value := value.(type) {
+	case nil:
+		*all = append(*all, member{name: name})
+		return nil
+	case string:
+		*all = append(*all, member{name, &value})
+		return nil
+	case bool:
+		switch {
+		case name == memberGone && value:
+			p.gone = true
+			return nil
+		case name == memberUnread && value:
+			p.unread = true
+			return nil
+		}
+	case []any:
+		if name != memberCut {
+			break
+		}
+		for _, v := range value {
+			text, _ := v.(string)
+			p.cut = append(p.cut, text)
+		}
+		return nil
+	}
+	return fmt.Errorf("member %q is neither a text nor null", name)
+}
+
+func (p *members) key() (string, error) {
+	for _, name := range []string{"key", "$key"} {
+		raw, err := p.first.raw(name)
+		switch {
+		case err == nil && raw.OK:
+			return raw.Text, nil
+		case p.isCut(name) && (p.first.name == name+cutSuffix || p.first.name == name+base64Suffix+cutSuffix):
+			return "", fmt.Errorf("its key: %w", ErrCutRecord)
+		}
+	}
+	return "", fmt.Errorf("the record is not one that baton wrote: its first member is %q and not its key", p.first.name)
+}
+
+// writtenWith reports whether these are the inputs that the record was written with.
+// Then the place of a member says which input it is, whatever their names are like.
+func (p *members) writtenWith(inputs []string) bool {
+	if len(p.inputs) != len(inputs) || len(p.cut) > 0 {
+		return false
+	}
+	key := keyMember(inputs)
+	if p.first.name != key && p.first.name != key+base64Suffix {
+		return false
+	}
+	for i, name := range inputs {
+		if n := p.inputs[i].name; n != name && n != name+base64Suffix {
+			return false
+		}
+	}
+	return true
+}
+
+// find looks an input up by its name.
+func (p *members) find(name string) (Raw, error) {
+	for _, m := range p.inputs {
+		if raw, err := m.raw(name); err == nil {
+			return raw, nil
+		} else if m.name == name+base64Suffix && m.text != nil && !p.isCut(m.name) {
+			return raw, err
+		}
+	}
+	if p.isCut(name) {
+		return Raw{}, ErrCutRecord
+	}
+	return Raw{}, ErrNoInput
+}
+
+// isCut reports whether the input's member was cut, in whatever form it was.
+func (p *members) isCut(name string) bool {
+	return slices.Contains(p.cut, name) || slices.Contains(p.cut, name+base64Suffix)
+}
+
+var errOther = errors.New("this is another input")
+
+// raw is the member as the input of that name, if it is that one. A text whose name
+// ends in base64Suffix is always encoded, so its bare name stands for null only.
+func (m member) raw(name string) (Raw, error) {
+	switch {
+	case m.name == name && m.text == nil:
+		return Raw{}, nil
+	case m.name == name && !strings.HasSuffix(name, base64Suffix):
+		return Raw{Text: *m.text, OK: true}, nil
+	case m.name == name+base64Suffix && m.text != nil:
+		b, err := base64.StdEncoding.DecodeString(*m.text)
+		if err != nil {
+			return Raw{}, fmt.Errorf("member %q: %w", m.name, err)
+		}
+		return Raw{Text: string(b), OK: true}, nil
+	}
+	return Raw{}, errOther
+}

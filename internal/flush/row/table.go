@@ -1,0 +1,143 @@
+package row
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Table is what the catalogue says of a table.
+type Table struct {
+	Name    string
+	Columns []Column
+	// Unique lists the columns of every unique index, the primary key first.
+	Unique [][]string
+	// UpsertOnly: rows that are there have to be met by upserts. Triggers would see a
+	// difference, or comparing keys finds other rows than the unique index does.
+	UpsertOnly bool
+}
+
+// Column is one column of a table. A limit of zero means: no limit.
+type Column struct {
+	Name      string
+	Kind      Kind
+	DBType    string // the database's own name of the type, for messages and casts
+	Nullable  bool
+	Default   bool // has a default: may be left out of an insert
+	Generated bool // computed or identity always: cannot be written
+	Bits      int  // KindInteger: 8, 16, 24, 32 or 64; KindFloat: 32 or 64
+	Unsigned  bool
+	MaxChars  int // KindText: characters
+	MaxBytes  int // KindText, KindBytes, KindOther: bytes
+	// Padded: the length is fixed. A KindText column does not keep blanks at the
+	// end, a KindBytes column fills up what is shorter than MaxBytes.
+	Padded    bool
+	Precision int // KindNumeric, and a KindFloat that rounds to Scale
+	Scale     int
+	// LastMember: of several members of one name in a JSON object the column keeps the last.
+	LastMember bool
+	// Form, if set, is a regular expression for the texts that a KindOther column
+	// keeps as they are; others the database might change without a word.
+	Form string
+	// Values are all that a column of an enumerated type takes; Several: any number of
+	// them, with commas between (MariaDB's SET).
+	Values  []string
+	Several bool
+	// Checks are the definitions of the constraints of the column's domain, by their names.
+	Checks map[string]string
+	// Folds says by what the database equates texts of this column that differ in their
+	// bytes: a collation or a type. "": by nothing, equal texts are the same bytes.
+	Folds string
+	// Exact is what to do for such a column so that only the same bytes are equal.
+	Exact string
+	// TimeUnit is the finest step that a KindTimestamp column keeps, such as a
+	// second for MySQL's plain DATETIME. Zero: a microsecond.
+	TimeUnit time.Duration
+}
+
+// Takes says which values an enumerated column takes, such as `one of "new", "paid"`: for
+// the reason of a dead letter.
+func (c Column) Takes() string {
+	const most = 30
+	shown := make([]string, min(len(c.Values), most))
+	for i := range shown {
+		shown[i] = Quote(c.Values[i])
+	}
+	list := strings.Join(shown, ", ")
+	if more := len(c.Values) - most; more > 0 {
+		list += fmt.Sprintf(" and %d more", more)
+	}
+	if c.Several {
+		return "any of " + list + ", with commas between them"
+	}
+	return "one of " + list
+}
+
+// Lists reports whether an enumerated column has the value in its list.
+func (c Column) Lists(v Value) bool {
+	if c.Several {
+		return v.str == "" || !slices.ContainsFunc(strings.Split(v.str, ","),
+			func(one string) bool { return !slices.Contains(c.Values, one) })
+	}
+	return slices.Contains(c.Values, v.str)
+}
+
+// Plan is the compiled write side of a mapping: which table, which columns, how.
+// A sink may keep statements prepared for a *Plan.
+type Plan struct {
+	Table   Table
+	Columns []PlanColumn // the written columns, in the order of Row.Values
+	// Key are the indexes into Columns of the columns that identify a row. None: every
+	// row is a new one.
+	Key []int
+	// Keep: a row that is there already stays as it is. Key is the dedupe key then.
+	Keep bool
+	// Inputs names the inputs of every Record, in order. A sink that turns a row
+	// into a dead letter writes RecordJSON(p.Inputs, row.Record).
+	Inputs []string
+}
+
+// PlanColumn is one written column and what a conflict does to it.
+type PlanColumn struct {
+	Column
+	Op Op
+}
+
+// Op tells how a value meets the row that is already there.
+type Op uint8
+
+// The operations of a column.
+const (
+	OpSet Op = iota // the new value replaces the old one
+	OpAdd           // the new value is added to the old one; NULL counts as 0
+)
+
+// Row is one row to write. Values has one entry for every Plan.Columns; a
+// deleted row has only its key columns set. A value that is absent (Value.IsAbsent)
+// leaves the column alone in a row that is there, and to its default in a new one.
+type Row struct {
+	Values []Value
+	Delete bool
+	// Replace: the row that is there, if any, is deleted first, so that columns that
+	// are not written, or absent, get their defaults.
+	Replace bool
+	Record  Record // what it was made of, for a dead letter
+}
+
+// DeadLetter is a record that does not fit, and why.
+type DeadLetter struct {
+	Record string // JSON object
+	Error  string
+}
+
+// TableSpec is a table that is to be made for a job (`schema: create`): what its
+// mapping says, and nothing else.
+type TableSpec struct {
+	Name string
+	// Columns are those of the key first, then the others by name. They have a name and
+	// a kind, and whether they may be NULL. One that has a default is a number, and 0.
+	Columns []Column
+	Key     []string // the primary key; none: there is none
+	Unique  []string // another unique index, for the dedupe key; none: there is none
+}

@@ -1,0 +1,174 @@
+package row
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+)
+
+// Kind is the type of a value or of a column, as far as a flush tells types apart.
+type Kind uint8
+
+// The kinds. A column whose database type is none of these is KindOther: it is
+// written as text, and the database decides.
+const (
+	KindNull Kind = iota
+	KindInteger
+	KindFloat
+	KindNumeric
+	KindText
+	KindBytes
+	KindBoolean
+	KindTimestamp
+	KindDate
+	KindJSON
+	KindUUID
+	KindOther
+	kindAbsent // see Absent
+)
+
+// String is the name of the kind in a configuration and in messages.
+func (k Kind) String() string {
+	switch k {
+	case KindNull:
+		return "null"
+	case KindInteger:
+		return "integer"
+	case KindFloat:
+		return "float"
+	case KindNumeric:
+		return "numeric"
+	case KindText:
+		return "text"
+	case KindBytes:
+		return "bytes"
+	case KindBoolean:
+		return "boolean"
+	case KindTimestamp:
+		return "timestamp"
+	case KindDate:
+		return "date"
+	case KindJSON:
+		return "json"
+	case KindUUID:
+		return "uuid"
+	default:
+		return "other"
+	}
+}
+
+// KindByName is the inverse of Kind.String for the kinds that a configuration may name.
+func KindByName(name string) (Kind, bool) {
+	for k := KindInteger; k < KindOther; k++ {
+		if k.String() == name {
+			return k, true
+		}
+	}
+	return KindNull, false
+}
+
+// KindNames lists them.
+func KindNames() []string {
+	var names []string
+	for k := KindInteger; k < KindOther; k++ {
+		names = append(names, k.String())
+	}
+	return names
+}
+
+// Value is one column of one row, already converted to what its column holds.
+// It is a small struct, not an interface, so that a page of rows is a handful
+// of allocations. The zero Value is SQL NULL.
+type Value struct {
+	kind Kind
+	num  uint64 // integer, float bits, boolean, microseconds or days since 1970
+	str  string // text, bytes, numeric digits, JSON, UUID
+}
+
+// Kind tells what the value holds; KindNull for SQL NULL.
+func (v Value) Kind() Kind { return v.kind }
+
+// IsNull reports whether the value is SQL NULL.
+func (v Value) IsNull() bool { return v.kind == KindNull }
+
+// Absent makes the value of a column that is to be left as it is.
+func Absent() Value { return Value{kind: kindAbsent} }
+
+// IsAbsent reports whether the column is to be left as it is.
+func (v Value) IsAbsent() bool { return v.kind == kindAbsent }
+
+// Integer makes a KindInteger value.
+func Integer(n int64) Value { return Value{kind: KindInteger, num: uint64(n)} }
+
+// Float makes a KindFloat value.
+func Float(f float64) Value { return Value{kind: KindFloat, num: math.Float64bits(f)} }
+
+// Boolean makes a KindBoolean value.
+func Boolean(b bool) Value {
+	v := Value{kind: KindBoolean}
+	if b {
+		v.num = 1
+	}
+	return v
+}
+
+// Timestamp makes a KindTimestamp value of microsecond precision, in UTC.
+func Timestamp(t time.Time) Value {
+	return Value{kind: KindTimestamp, num: uint64(t.UnixMicro())}
+}
+
+// Date makes a KindDate value: the calendar day of t, in t's own location.
+func Date(t time.Time) Value {
+	y, m, d := t.Date()
+	days := time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Unix() / 86400
+	return Value{kind: KindDate, num: uint64(days)}
+}
+
+// String makes a value of any kind that is kept as text: KindText, KindBytes,
+// KindNumeric (plain decimal digits), KindJSON, KindUUID (canonical form) and KindOther.
+func String(k Kind, s string) Value { return Value{kind: k, str: s} }
+
+// Int returns the integer of a KindInteger value.
+func (v Value) Int() int64 { return int64(v.num) }
+
+// Float returns the number of a KindFloat value.
+func (v Value) Float() float64 { return math.Float64frombits(v.num) }
+
+// Bool returns the truth of a KindBoolean value.
+func (v Value) Bool() bool { return v.num == 1 }
+
+// Time returns the instant of a KindTimestamp or the UTC midnight of a KindDate value.
+func (v Value) Time() time.Time {
+	if v.kind == KindDate {
+		return time.Unix(int64(v.num)*86400, 0).UTC()
+	}
+	return time.UnixMicro(int64(v.num)).UTC()
+}
+
+// Text returns the text of a value made by String.
+func (v Value) Text() string { return v.str }
+
+// Show is the value as text for people; false for NULL.
+func (v Value) Show() (string, bool) {
+	switch v.kind {
+	case KindNull:
+		return "", false
+	case kindAbsent:
+		return "(as it is)", true
+	case KindInteger:
+		return strconv.FormatInt(v.Int(), 10), true
+	case KindFloat:
+		return strconv.FormatFloat(v.Float(), 'g', -1, 64), true
+	case KindBoolean:
+		return strconv.FormatBool(v.Bool()), true
+	case KindTimestamp:
+		return v.Time().Format(time.RFC3339Nano), true
+	case KindDate:
+		return v.Time().Format(time.DateOnly), true
+	case KindBytes:
+		return fmt.Sprintf("%q", v.str), true
+	default:
+		return v.str, true
+	}
+}

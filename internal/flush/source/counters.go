@@ -1,0 +1,164 @@
+package source
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/flush"
+	"baton/internal/flush/row"
+	"baton/internal/flush/source/spec"
+	"baton/internal/redisconn"
+)
+
+// The inputs of a counters source.
+const (
+	inputField = "$field"
+	inputValue = "$value"
+)
+
+// CountersOptions describe one live key of a counters job: a hash of
+// field → delta that producers add to with HINCRBY.
+type CountersOptions struct {
+	Job string
+	Key string // the live key, of one shard
+	// Inputs are what a record consists of: "$field", "$value", in any order.
+	Inputs []string
+	// PartRows is the aim for the fields of a part, that is of a transaction. Default 5000.
+	PartRows int
+	// MemoryBudget bounds what is held while reading, in bytes. Default 32 MiB.
+	MemoryBudget int
+	// Lanes is how many lanes the parts are dealt out to. Default 1.
+	Lanes int
+}
+
+// Counters reads one hash of counters: a flush.Source.
+//
+// Adding a delta is not idempotent, so a stage is cut into parts that are the
+// same at every reading, and the database's ledger remembers each part. The part
+// of a field is FNV-1a (64 bit) of its bytes, modulo the number of parts that was
+// stored at staging. That is a format: a stage may outlive an upgrade.
+type Counters struct {
+	stagedKey
+	inputs []string
+	field  string // the input that is the field
+	budget int
+	lanes  int
+}
+
+// NewCounters checks the options; it does not connect.
+func NewCounters(store *redisconn.Store, o CountersOptions) (*Counters, error) {
+	key, err := newStagedKey(store, o.Job, o.Key, "hash")
+	if err != nil {
+		return nil, err
+	}
+	for _, input := range o.Inputs {
+		if input != inputField && input != inputValue {
+			return nil, fmt.Errorf("counters have no input %q: use %s and %s", input, inputField, inputValue)
+		}
+	}
+	key.parts = positive(o.PartRows, defaultPageRows)
+	return &Counters{
+		stagedKey: key, inputs: o.Inputs, field: inputField,
+		budget: positive(o.MemoryBudget, defaultMemoryBudget), lanes: positive(o.Lanes, 1),
+	}, nil
+}
+
+func positive(n, otherwise int) int {
+	if n > 0 {
+		return n
+	}
+	return otherwise
+}
+
+// Read yields the parts of the stage in order, each as one page; empty parts are
+// left out. As many parts as fit the memory budget are collected in one pass over
+// the stage, the rest in further passes.
+func (s *Counters) Read(ctx context.Context, st flush.Stage, yield func(flush.Page) error) error {
+	c, err := s.store.Conn(ctx, s.live)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for lo := 0; lo < st.Parts; {
+		w := newWindow(lo, st.Parts, s.budget)
+		if err := s.collect(ctx, c, st, w); err != nil {
+			return err
+		}
+		for part := lo; part < w.hi; part++ {
+			if page := s.page(w, part); len(page.Records) > 0 {
+				if err := yield(page); err != nil {
+					return err
+				}
+			}
+		}
+		lo = w.hi
+	}
+	return nil
+}
+
+// collect makes one pass over the stage. It fails rather than hand over parts of
+// which something may be missing.
+func (s *Counters) collect(ctx context.Context, c redis.Conn, st flush.Stage, w *window) error {
+	var seen int64
+	var field []byte // waits for its value
+	all := func() bool { return false }
+	_, err := redisconn.ScanKey(ctx, c, "HSCAN", s.stage(), "0", all, func(text []byte) {
+		if field == nil {
+			field = text
+			return
+		}
+		w.add(field, text)
+		field = nil
+		seen++
+	})
+	if err != nil {
+		return s.fail("read the stage of", err)
+	}
+	if _, err := s.check(ctx, c, st); err != nil {
+		return err
+	}
+	size, err := redis.Int64(redis.DoContext(c, ctx, "HLEN", s.stage()))
+	if err != nil {
+		return s.fail("count the stage of", err)
+	}
+	if seen < size {
+		return fmt.Errorf("read the stage of %q: the scan returned %d of %d fields; is there a proxy between baton and Redis? Nothing "+
+			"of this pass was written", s.live, seen, size)
+	}
+	return nil
+}
+
+// page takes one part out of the window, as records without duplicates.
+func (s *Counters) page(w *window, part int) flush.Page {
+	pairs := w.take(part)
+	p := flush.Page{Part: part, Lane: part % s.lanes, Records: make([]row.Record, len(pairs))}
+	raws := make([]row.Raw, 0, len(pairs)*len(s.inputs))
+	for i, pair := range pairs {
+		for _, input := range s.inputs {
+			text := pair.value
+			if input == s.field {
+				text = pair.field
+			}
+			raws = append(raws, row.Raw{Text: text, OK: true})
+		}
+		n := len(s.inputs)
+		p.Records[i] = row.Record{Key: pair.field, Inputs: raws[i*n : (i+1)*n : (i+1)*n]}
+	}
+	return p
+}
+
+var countersSpec = Spec{
+	Kind: spec.Named("counters"),
+	inputs: func(Options) (row.Inputs, error) {
+		return row.Inputs{Names: []string{row.InputField, row.InputValue}, Guarantee: row.ByLedger}, nil
+	},
+	commands: func(Use, string) []string {
+		return append(slices.Clone(stagingCommands), "HLEN K", "HLEN S", "HSCAN S 0")
+	},
+	open: func(s *redisconn.Store, key string, o Options, inputs []string) (flush.Source, error) {
+		return NewCounters(s, CountersOptions{Job: o.Job, Key: key, Inputs: inputs, PartRows: o.Rows, Lanes: o.Lanes})
+	},
+}

@@ -1,0 +1,253 @@
+package source
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/gomodule/redigo/redis"
+	"pgregory.net/rapid"
+
+	"baton/internal/flush"
+	"baton/internal/redisconn/redistest"
+)
+
+func TestCrashWhileGatheringAtAnyStepIsResumedExactly(t *testing.T) {
+	t.Parallel()
+	bothIndexes(t, func(t *testing.T, g *rig, zset bool) {
+		names := map[string]bool{}
+		for n := 1; ; n++ {
+			db := newDatabase()
+			want := g.fillPlain(zset, 300)
+			observe, reached := crashAt(n, names)
+			_, err := db.flush(t.Context(), plainOn(t, watched(g.store, observe),
+				PlainCountersOptions{PartRows: 125, MemoryBudget: 2 << 10}), observe)
+			for i := range 40 { // some of them are moved, some are not
+				page := fmt.Sprintf("p%d", i*7)
+				g.sendHit(zset, page, 1000)
+				want[page] += 1000
+			}
+			g.do("")
+			db.drain(t, g.plain(PlainCountersOptions{PartRows: 75}))
+			same(t, fmt.Sprintf("counts after a crash at step %d", n), want, db.counts())
+			g.noCounters()
+			if err == nil {
+				t.Logf("%d crashes", n-1)
+				break
+			}
+			if !errors.Is(err, errCrash) || reached() < n {
+				t.Fatalf("crash at %d: %v", n, err)
+			}
+		}
+		crashedAt(t, names, "counters_stage", "counters_gather", "counters_seal", "HSCAN", "HGET", "HLEN", "stage_discard")
+	})
+}
+
+func TestConnectionCutWhileGatheringIsResumedExactly(t *testing.T) {
+	g := newRig(t)
+	p := g.redis.Proxy()
+	store := openStore(t, g.redis.URLThrough(p))
+	failed := 0
+	for n, reached := 1, 1; reached >= n; n++ {
+		db := newDatabase()
+		var steps atomic.Int64 // an aborted request may still be on its way when the flush has ended
+		want := g.fillPlain(false, 700)
+		src := plainOn(t, watched(store, locked(func(string) error {
+			if steps.Add(1) == int64(n) {
+				p.Cut()
+			}
+			return nil
+		})), PlainCountersOptions{PartRows: 500})
+		for more, tries := true, 0; more; tries++ {
+			var err error
+			if more, err = db.flush(t.Context(), src, nil); err != nil {
+				failed++
+				more = true
+			}
+			if tries == 10 {
+				t.Fatalf("cut at step %d: does not recover: %v", n, err)
+			}
+		}
+		same(t, fmt.Sprintf("counts after a cut at step %d", n), want, db.counts())
+		g.noCounters()
+		reached = int(steps.Load())
+	}
+	if failed == 0 {
+		t.Error("no cut made anything fail")
+	}
+}
+
+// The reply of every script is lost once: it was done, and must not be done again.
+func TestLostRepliesOfGatheringAreResumed(t *testing.T) {
+	g := newRig(t)
+	for _, s := range []*redis.Script{countersStageScript, countersGatherScript, countersSealScript} {
+		if err := s.Load(g.conn); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := g.redis.Proxy()
+	src := plainOn(t, openStore(t, g.redis.URLThrough(p)), PlainCountersOptions{})
+	for _, script := range []*redis.Script{countersStageScript, countersGatherScript, countersSealScript} {
+		db := newDatabase()
+		want := g.fillPlain(false, 100)
+		lost := p.LoseReply(script.Hash())
+		if _, err := db.flush(t.Context(), src, nil); err == nil {
+			t.Fatal("flushed without a reply")
+		}
+		<-lost
+		g.hit(false, "p3", 50)
+		want["p3"] += 50
+		db.drain(t, src)
+		same(t, "counts", want, db.counts())
+		g.noCounters()
+	}
+}
+
+// A leader that was held up moves what it had found before: its successor has moved it
+// already, and what is in the counters now is not of that stage.
+func TestLateGatheringMovesNothing(t *testing.T) {
+	g := newRig(t)
+	db := newDatabase()
+	want := g.fillPlain(false, 1200)
+	more := func(n int64) {
+		for i := range 1200 {
+			page := fmt.Sprint("p", i)
+			g.send("INCRBY", "hits:"+page, n)
+			g.send("SADD", "changed:hits", page)
+			want[page] += n
+		}
+		g.do("")
+	}
+	late := g.plain(PlainCountersOptions{})
+	// at has the late leader stand still at a step while others do something.
+	at := func(step string, others func()) {
+		once := false
+		late.store = watched(g.store, func(s string) error {
+			if s == step && !once {
+				once = true
+				others()
+			}
+			return nil
+		})
+	}
+
+	at(redistest.Before("counters_gather"), func() { // the successor moves the same counters, and some more, and dies
+		chunks := 0
+		successor := plainOn(t, watched(openStore(t, g.redis.URL()), func(step string) error {
+			if step == redistest.After("counters_gather") {
+				if chunks++; chunks == 2 {
+					return errCrash
+				}
+			}
+			return nil
+		}), PlainCountersOptions{})
+		if _, _, err := successor.Stage(t.Context(), "b", ""); !errors.Is(err, errCrash) {
+			t.Fatal(err)
+		}
+		more(1000)
+	})
+	if st := stageNow(t, late, "a"); st.ID != "a" || st.Size != 1200 {
+		t.Errorf("the late leader has staged %+v", st)
+	}
+	db.drain(t, late)
+	same(t, "counts", want, db.counts())
+
+	for i, step := range []string{redistest.Before("counters_gather"), redistest.Before("counters_seal")} {
+		more(7)
+		at(step, func() { // the successor does all of it, and stages what has come since
+			db.drain(t, g.plain(PlainCountersOptions{}))
+			more(9)
+			stageNow(t, g.plain(PlainCountersOptions{}), fmt.Sprint("d", i))
+		})
+		if _, _, err := late.Stage(t.Context(), fmt.Sprint("c", i), ""); !errors.Is(err, flush.ErrStaleStage) {
+			t.Errorf("stage, late at %q: %v, want ErrStaleStage", step, err)
+		}
+		db.drain(t, late)
+		same(t, "counts", want, db.counts())
+	}
+	g.noCounters()
+}
+
+// Random schedules of producers, flushes and crashes, against a sum.
+func TestPlainCountersAreExactUnderAnySchedule(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	rapid.Check(t, func(r *rapid.T) {
+		g.do("FLUSHALL")
+		zset := rapid.Bool().Draw(r, "zset")
+		db, want := newDatabase(), map[string]int64{}
+		flushTo := func(n int) {
+			observe, _ := crashAt(n, nil)
+			src := plainOn(t, watched(g.store, observe), PlainCountersOptions{
+				PartRows:     rapid.IntRange(1, 40).Draw(r, "rows of a part"),
+				MemoryBudget: rapid.IntRange(1, 4000).Draw(r, "budget"),
+			})
+			if _, err := db.flush(t.Context(), src, observe); err != nil && !errors.Is(err, errCrash) {
+				r.Fatal(err)
+			}
+		}
+		r.Repeat(map[string]func(*rapid.T){
+			"produce": func(r *rapid.T) {
+				for range rapid.IntRange(1, 60).Draw(r, "increments") {
+					page, n := fmt.Sprint(rapid.IntRange(0, 80).Draw(r, "page")), rapid.Int64Range(-3, 9).Draw(r, "n")
+					g.sendHit(zset, page, n)
+					want[page] += n
+				}
+				g.do("")
+			},
+			"crash": func(r *rapid.T) { flushTo(rapid.IntRange(1, 50).Draw(r, "step")) },
+			"flush": func(*rapid.T) { flushTo(1 << 30) },
+		})
+		db.drain(t, g.plain(PlainCountersOptions{}))
+		got := db.counts()
+		for page, n := range want {
+			if got[page] != n {
+				r.Errorf("page %s: %d, want %d", page, got[page], n)
+			}
+		}
+	})
+}
+
+func TestNothingIsLostOfPlainCountersWhileProducersGoOn(t *testing.T) {
+	t.Parallel()
+	bothIndexes(t, func(t *testing.T, g *rig, zset bool) {
+		rnd := seeded(t)
+		stop := make(chan struct{})
+		want := map[string]int64{}
+		var mu sync.Mutex
+		var producers sync.WaitGroup
+		for range 2 {
+			own := rand.New(rand.NewPCG(rnd.Uint64(), 1))
+			producer := &rig{t: t, redis: g.redis, store: g.store, conn: g.redis.Conn()}
+			producers.Go(func() {
+				for range often(3000) {
+					page, n := fmt.Sprint(own.IntN(700)), int64(own.IntN(9)-2)
+					producer.hit(zset, page, n)
+					mu.Lock()
+					want[page] += n
+					mu.Unlock()
+				}
+			})
+		}
+		go func() { producers.Wait(); close(stop) }()
+		db := newDatabase()
+		flushUnder(t, rnd, db, stop, func(observe func(string) error) flush.Source {
+			return plainOn(t, watched(g.store, observe), PlainCountersOptions{PartRows: 1 + rnd.IntN(100), MemoryBudget: 1 +
+				rnd.IntN(20_000)})
+		})
+		got := db.counts()
+		for page, n := range want {
+			if n == 0 {
+				delete(want, page) // it may have been flushed as 1 and −1, or not at all
+				if got[page] == 0 {
+					delete(got, page)
+				}
+			}
+		}
+		same(t, "counts", want, got)
+		g.noCounters()
+	})
+}

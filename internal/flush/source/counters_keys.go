@@ -1,0 +1,95 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/flush"
+	"baton/internal/redisconn"
+)
+
+// longestTotal is how much is read of a key, in bytes. What is longer is no number, and
+// may be of any size.
+const longestTotal = 300
+
+// readKeysOf reads the totals that have a key each on one server.
+func (s *Totals) readKeysOf(ctx context.Context, node *redisconn.Server, yield func(flush.Page) error) error {
+	c, err := node.Borrow(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close() // it goes back to the pool
+	match := globEscape(s.row.Prefix) + "*" + globEscape(s.row.Suffix)
+	for cursor, first := "0", true; first || cursor != "0"; first = false {
+		ids := newTotalsPage()
+		for again := true; again; again = cursor != "0" && !ids.full(s.pageRows) {
+			if cursor, err = s.scanKeys(ctx, c, cursor, match, ids); err != nil {
+				return s.fail("look for", err)
+			}
+		}
+		page := newTotalsPage()
+		for some := range slices.Chunk(ids.pairs, pipelineDepth) {
+			if err := s.readKeys(ctx, c, some, page); err != nil {
+				return err
+			}
+		}
+		if err := s.yield(page, yield); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scanKeys adds the ids of the keys that one SCAN finds.
+func (s *Totals) scanKeys(ctx context.Context, c redis.Conn, cursor, match string, ids *totalsPage) (next string, err error) {
+	reply, err := redis.Values(redis.DoContext(c, ctx, "SCAN", cursor, "MATCH", match, "COUNT", redisconn.ScanCount, "TYPE", "string"))
+	if err != nil {
+		return "", err
+	}
+	var keys []string
+	if _, err := redis.Scan(reply, &next, &keys); err != nil {
+		return "", err
+	}
+	for _, key := range keys {
+		id, ok := strings.CutPrefix(key, s.row.Prefix)
+		if id, ok2 := strings.CutSuffix(id, s.row.Suffix); ok && ok2 {
+			ids.set(id, "")
+		}
+	}
+	return next, nil
+}
+
+// readKeys reads the totals of some ids. A key that is gone meanwhile, or on another
+// node, is left out: the next pass will find it, wherever it is.
+func (s *Totals) readKeys(ctx context.Context, c redis.Conn, ids []pair, page *totalsPage) error {
+	for _, id := range ids {
+		if err := c.Send("GETRANGE", s.row.Key(id.field), 0, longestTotal-1); err != nil {
+			return s.fail("read", err)
+		}
+	}
+	replies, err := redisconn.ReceiveAll(ctx, c)
+	if err != nil {
+		return s.fail("read", err)
+	}
+	for i, reply := range replies {
+		total, err := redis.String(reply, nil)
+		var refusal redis.Error
+		switch {
+		case errors.As(err, &refusal) && (redisconn.IsElsewhere(refusal) || redisconn.Code(refusal) == "WRONGTYPE"):
+		case err != nil:
+			return s.fail("read", err)
+		case total != "":
+			page.set(ids[i].field, total)
+		}
+	}
+	return nil
+}
+
+// globEscape makes a pattern that matches just the text.
+func globEscape(text string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
+}

@@ -1,0 +1,299 @@
+package source
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/flush"
+	"baton/internal/flush/row"
+	"baton/internal/flush/source/spec"
+	"baton/internal/redisconn"
+)
+
+// PlainCountersOptions describe a counters job with a key for each counter, which
+// producers add to with INCRBY or INCRBYFLOAT, and an index of the ids that were
+// changed. Both are written in one transaction, in any order:
+//
+//	MULTI
+//	INCRBY hits:42 1
+//	SADD changed:hits 42
+//	EXEC
+type PlainCountersOptions struct {
+	Job     string
+	Key     string // pattern of the counters' keys: "hits:<page>"
+	Changed string // the index's live key: a SET, or a ZSET scored by anything
+	// Inputs are what a record consists of: the captured name ("page") and "$value",
+	// in any order.
+	Inputs []string
+	// PartRows, MemoryBudget and Lanes are as in CountersOptions.
+	PartRows     int
+	MemoryBudget int
+	Lanes        int
+}
+
+// PlainCounters reads counters that have a key each: a flush.Source.
+//
+// The index is staged as hashes do. Then the counts are moved from their keys to a
+// hash, a few hundred at a time: what has left the staged index is in the hash, and
+// what a producer adds to it from then on is marked in the live index. Once the staged
+// index is empty the hash is sealed, and from there on it is a stage of Counters.
+type PlainCounters struct {
+	Counters
+	row      spec.RowKey
+	partRows int
+}
+
+// gatherChunk is how many counters one script moves: Redis serves nobody else meanwhile.
+const gatherChunk = 250
+
+var (
+	countersStageScript   = loadScript("counters_stage", 4)
+	countersGatherScript  = loadScript("counters_gather", -1) // the first argument is their number
+	countersSealScript    = loadScript("counters_seal", 3)
+	countersBacklogScript = loadScript("counters_backlog", 3)
+)
+
+// NewPlainCounters checks the options; it does not connect.
+func NewPlainCounters(store *redisconn.Store, o PlainCountersOptions) (*PlainCounters, error) {
+	row, err := spec.ParseRowKey(o.Key)
+	if err != nil {
+		return nil, err
+	}
+	for _, input := range o.Inputs {
+		if input != row.Name && input != inputValue {
+			return nil, fmt.Errorf("counters %q have no input %q: use %s and %s", o.Key, input, row.Name, inputValue)
+		}
+	}
+	key, err := newStagedKey(store, o.Job, o.Changed, "set", "zset")
+	if err != nil {
+		return nil, err
+	}
+	if store.IsCluster() {
+		if err := checkOneSlot(row, o.Changed); err != nil {
+			return nil, err
+		}
+	}
+	key.parts = positive(o.PartRows, defaultPageRows) // it is discarded as a whole
+	return &PlainCounters{
+		Counters: Counters{
+			stagedKey: key, inputs: o.Inputs, field: row.Name,
+			budget: positive(o.MemoryBudget, defaultMemoryBudget), lanes: positive(o.Lanes, 1),
+		},
+		row: row, partRows: key.parts,
+	}, nil
+}
+
+func checkOneSlot(row spec.RowKey, index string) error {
+	if sameSlot(row, index) {
+		return nil
+	}
+	return fmt.Errorf("in a Redis Cluster the counters %q must be in one slot with their index %q, so that they can be moved together: "+
+		"give both the same {tag} before the <%s>, as in {hits}:<%s> and {hits}:changed", row.Key("<"+row.Name+">"), index, row.Name,
+		row.Name)
+}
+
+// sameSlot reports whether every key of the pattern shares its slot with the index,
+// whatever is in the captured part.
+func sameSlot(row spec.RowKey, index string) bool {
+	_, tagged := redisconn.HashTag(row.Prefix)
+	return tagged && redisconn.Slot(row.Prefix) == redisconn.Slot(index)
+}
+
+// Stage freezes the index under newID, or finds what an earlier run froze, and gathers
+// the counts. A stage that is sealed is never gathered again.
+func (s *PlainCounters) Stage(ctx context.Context, newID, _ string) (st flush.Stage, ok bool, err error) {
+	for {
+		verdict, st, err := s.begin(ctx, newID)
+		if err != nil || verdict == "nothing" {
+			return st, false, err
+		}
+		if verdict == "sealed" {
+			return st, true, nil
+		}
+		if err := s.gather(ctx, st); err != nil {
+			return st, false, err
+		}
+		if ok, err := s.seal(ctx, &st); ok || err != nil || !st.Resumed {
+			return st, ok, err
+		}
+		// Nothing was counted in what an earlier run left. What has come since is new.
+	}
+}
+
+// begin makes a stage, or finds one. verdict is nothing, gathering or sealed.
+func (s *PlainCounters) begin(ctx context.Context, newID string) (verdict string, st flush.Stage, err error) {
+	verdict, reply, err := s.freeze(ctx, countersStageScript, s.live, s.index(), s.stage(), s.meta(), newID, s.job)
+	if err != nil {
+		return "", st, err
+	}
+	switch verdict {
+	case "gathering", "sealed":
+		st, err = stageOf(reply, newID)
+	case "wrong_type":
+		err = s.wrongPlainType(reply)
+	case "orphan":
+		err = fmt.Errorf("%w: %q has no id in %q, so nobody can tell whether its counts are in the database. "+
+			"If they are, UNLINK it; if not, HSET %s id NEW-UUID has it flushed", ErrBrokenStage, s.stage(), s.meta(), s.meta())
+	case "lost":
+		err = fmt.Errorf("%w: %q names a batch, but what was staged in %q is gone, or not all of it is there (evicted or changed by "+
+			"somebody). "+
+			"Restore it, or give up what is missing with DEL %s", ErrBrokenStage, s.meta(), s.stage(), s.meta())
+	}
+	return verdict, st, err
+}
+
+// gather moves the counts of all staged ids to the stage. Every script that has run is
+// done for good, so whoever resumes it goes on where it ended.
+func (s *PlainCounters) gather(ctx context.Context, st flush.Stage) error {
+	c, err := s.store.Conn(ctx, s.live)
+	if err != nil {
+		return err
+	}
+	defer c.Close() // it goes back to the pool
+	scan, err := s.scanIndex(ctx, c, st)
+	if err != nil || scan.command == "" {
+		return err
+	}
+	for first := true; first || scan.cursor != "0"; first = false {
+		ids, err := scan.some(ctx, c)
+		if err != nil {
+			return s.fail("read the staged index of", err)
+		}
+		for some := range slices.Chunk(ids, gatherChunk) {
+			if err := s.move(ctx, c, st, some); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// scanIndex prepares a pass over the staged index; its command is "" if that is empty.
+func (s *PlainCounters) scanIndex(ctx context.Context, c redis.Conn, st flush.Stage) (idScan, error) {
+	const doing = "look up the staged index of"
+	kind, err := redis.String(redis.DoContext(c, ctx, "TYPE", s.index()))
+	if err != nil {
+		return idScan{}, s.fail(doing, err)
+	}
+	scan := idScan{key: s.index(), stride: 1, cursor: "0"}
+	switch kind {
+	case "none":
+	case "set":
+		scan.command = "SSCAN"
+	case "zset":
+		scan.command, scan.stride = "ZSCAN", 2
+	default:
+		return scan, s.stale(st) // it was a set or a zset when it was staged
+	}
+	return scan, nil
+}
+
+// some returns what one call of the scan finds; the cursor is "0" after the last.
+func (s *idScan) some(ctx context.Context, c redis.Conn) (ids []string, err error) {
+	element := 0
+	one := func() bool { return true }
+	s.cursor, err = redisconn.ScanKey(ctx, c, s.command, s.key, s.cursor, one, func(member []byte) {
+		if element%s.stride == 0 {
+			ids = append(ids, string(member))
+		}
+		element++
+	})
+	return ids, err
+}
+
+// move moves the counts of some ids.
+func (s *PlainCounters) move(ctx context.Context, c redis.Conn, st flush.Stage, ids []string) error {
+	args := make([]any, 0, 2*len(ids)+5)
+	args = append(args, 3+len(ids), s.index(), s.stage(), s.meta())
+	for _, id := range ids {
+		args = append(args, s.row.Key(id))
+	}
+	args = append(args, st.ID)
+	for _, id := range ids {
+		args = append(args, id)
+	}
+	ours, err := redis.Bool(countersGatherScript.DoContext(ctx, c, args...))
+	if err != nil {
+		return s.fail("move counts to the stage of", err)
+	}
+	if !ours {
+		return s.stale(st)
+	}
+	return nil
+}
+
+// seal ends the gathering. ok is false when there was nothing to gather; the stage is
+// gone then.
+func (s *PlainCounters) seal(ctx context.Context, st *flush.Stage) (ok bool, err error) {
+	reply, err := redis.Values(s.script(ctx, "seal the stage of", countersSealScript,
+		s.index(), s.stage(), s.meta(), st.ID, s.partRows))
+	if err != nil {
+		return false, err
+	}
+	var verdict string
+	if reply, err = redis.Scan(reply, &verdict); err != nil {
+		return false, err
+	}
+	switch verdict {
+	case "sealed":
+		_, err = redis.Scan(reply, &st.Parts, &st.Size)
+		return err == nil, err
+	case "empty":
+		return false, nil
+	case "more":
+		return false, fmt.Errorf("seal the stage of %q: ids are left in it that the scan did not return; is there a proxy between "+
+			"baton and Redis?", s.live)
+	default:
+		return false, s.stale(*st)
+	}
+}
+
+// Backlog counts the pending changes, staged ones included.
+func (s *PlainCounters) Backlog(ctx context.Context) (int64, error) {
+	return s.count(ctx, s.wrongPlainType, countersBacklogScript, s.live, s.index(), s.stage())
+}
+
+// wrongPlainType reads the rest of a script's {"wrong_type", key, type}: of its keys
+// only the stage is a hash.
+func (s *PlainCounters) wrongPlainType(reply []any) error {
+	if len(reply) > 0 {
+		if name, err := redis.String(reply[0], nil); err == nil && (name == s.stage() || name == s.meta()) {
+			k := s.stagedKey
+			k.types = [2]string{"hash"}
+			return k.wrongType(reply)
+		}
+	}
+	return s.wrongType(reply)
+}
+
+var plainSpec = Spec{
+	Kind: spec.Named("plain"),
+	inputs: func(o Options) (row.Inputs, error) {
+		return captured(o, row.Inputs{Names: []string{row.InputValue}, Guarantee: row.ByLedger})
+	},
+	commands: func(_ Use, holds string) []string {
+		all := append(slices.Clone(stagingCommands), "RENAME K I", "MGET R", "DEL R", "HLEN S", "HSCAN S 0", "EVAL s 4 I S M R")
+		switch holds {
+		case "zset":
+			return append(all, "ZCARD K", "ZSCAN I 0", "ZSCORE I m", "ZREM I m")
+		case "set":
+			return append(all, "SCARD K", "SSCAN I 0", "SISMEMBER I m", "SREM I m")
+		}
+		return all
+	},
+	inCluster: func(o Options) error {
+		row, err := spec.ParseRowKey(o.Key)
+		if err != nil {
+			return err
+		}
+		return checkOneSlot(row, o.Changed)
+	},
+	open: func(s *redisconn.Store, key string, o Options, inputs []string) (flush.Source, error) {
+		return NewPlainCounters(s, PlainCountersOptions{
+			Job: o.Job, Key: key, Changed: o.Changed, Inputs: inputs, PartRows: o.Rows, Lanes: o.Lanes,
+		})
+	},
+}

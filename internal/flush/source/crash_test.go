@@ -1,0 +1,285 @@
+package source
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"baton/internal/flush"
+	"baton/internal/redisconn/redistest"
+)
+
+var errCrash = errors.New("crash")
+
+// crashAt returns an observer that fails at the n-th step (from 1), and every
+// later one: a dead process does nothing more. names collects what it heard of.
+func crashAt(n int, names map[string]bool) (observe func(string) error, reached func() int) {
+	var mu sync.Mutex
+	count := 0
+	return func(step string) error {
+			mu.Lock()
+			defer mu.Unlock()
+			count++
+			if names != nil {
+				names[step] = true
+			}
+			if count >= n {
+				return errCrash
+			}
+			return nil
+		}, func() int {
+			mu.Lock()
+			defer mu.Unlock()
+			return count
+		}
+}
+
+// Every step boundary of the protocol is a crash once. What the process left is
+// then finished by a fresh one: the result must be the same as without a crash.
+func TestCrashAtAnyStepIsResumedExactly(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	names := map[string]bool{}
+
+	t.Run("counters", func(t *testing.T) {
+		for n := 1; ; n++ {
+			db := newDatabase()
+			want := g.fillCounters("views:3", 300)
+			observe, reached := crashAt(n, names)
+			src := countersOn(t, watched(g.store, observe), CountersOptions{PartRows: 100, MemoryBudget: 3 << 10})
+			_, err := db.flush(t.Context(), src, observe)
+			g.do("HINCRBY", "views:3", "article:1", 1000)
+			want["article:1"] += 1000
+			db.drain(t, g.counters(CountersOptions{PartRows: 50}))
+			same(t, fmt.Sprintf("counts after a crash at step %d", n), want, db.counts())
+			g.nothingLeft()
+			if err == nil {
+				t.Logf("%d crashes", n-1)
+				break
+			}
+			if !errors.Is(err, errCrash) || reached() < n {
+				t.Fatalf("crash at %d: %v", n, err)
+			}
+		}
+	})
+	for _, zset := range []bool{false, true} {
+		t.Run(fmt.Sprintf("hashes zset=%v", zset), func(t *testing.T) {
+			for n := 1; ; n++ {
+				g.do("FLUSHALL")
+				db := newDatabase()
+				want := map[string]string{}
+				for i := range 60 {
+					id := fmt.Sprint(i)
+					g.change(zset, id, "name", i)
+					want[id] = id + "|name|" + id
+				}
+				g.remove(zset, "7")
+				delete(want, "7")
+				db.putRow("7")
+				observe, reached := crashAt(n, names)
+				_, err := db.flush(t.Context(), hashesOn(t, watched(g.store, observe), HashesOptions{PageRows: 25}), observe)
+				g.change(zset, "8", "later", 1)
+				want["8"] = "8|later|1"
+				db.drain(t, g.hashes(HashesOptions{PageRows: 40}))
+				same(t, fmt.Sprintf("rows after a crash at step %d", n), want, db.rows())
+				g.nothingLeft()
+				if err == nil {
+					t.Logf("%d crashes", n-1)
+					break
+				}
+				if !errors.Is(err, errCrash) || reached() < n {
+					t.Fatalf("crash at %d: %v", n, err)
+				}
+			}
+		})
+	}
+	crashedAt(t, names, "stage", "HSCAN", "HGET", "HLEN", "SSCAN", "ZSCAN", "HMGET", "MULTI", "stage_remove", "stage_discard")
+}
+
+// crashedAt fails where nothing has crashed before or after one of these commands and scripts.
+func crashedAt(t *testing.T, at map[string]bool, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		for _, step := range []string{redistest.Before(name), redistest.After(name)} {
+			if !at[step] {
+				t.Errorf("nothing has crashed %s", step)
+			}
+		}
+	}
+}
+
+// The connection is cut at every step boundary, once each; the process lives on
+// and tries again.
+func TestConnectionCutAtAnyStepIsResumedExactly(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	p := g.redis.Proxy()
+	store := openStore(t, g.redis.URLThrough(p))
+	for _, kind := range []string{"counters", "hashes"} {
+		t.Run(kind, func(t *testing.T) {
+			failed := 0
+			for n, reached := 1, 1; reached >= n; n++ {
+				db := newDatabase()
+				counts, rows := map[string]int64{}, map[string]string{}
+				var steps atomic.Int64 // an aborted request may still be on its way when the flush has ended
+				cut := func(string) error {
+					if steps.Add(1) == int64(n) {
+						p.Cut()
+					}
+					return nil
+				}
+				var src flush.Source
+				if kind == "counters" {
+					counts = g.fillCounters("views:3", 300)
+					src = countersOn(t, watched(store, locked(cut)), CountersOptions{PartRows: 100, MemoryBudget: 3 << 10})
+				} else {
+					for i := range 60 {
+						id := fmt.Sprint(i)
+						g.change(false, id, "name", i)
+						rows[id] = id + "|name|" + id
+					}
+					src = hashesOn(t, watched(store, locked(cut)), HashesOptions{PageRows: 25})
+				}
+				for more, tries := true, 0; more; tries++ {
+					var err error
+					if more, err = db.flush(t.Context(), src, nil); err != nil {
+						failed++
+						more = true
+					}
+					if tries == 10 {
+						t.Fatalf("cut at step %d: does not recover: %v", n, err)
+					}
+				}
+				same(t, fmt.Sprintf("counts after a cut at step %d", n), counts, db.counts())
+				same(t, fmt.Sprintf("rows after a cut at step %d", n), rows, db.rows())
+				g.nothingLeft()
+				reached = int(steps.Load())
+			}
+			if failed == 0 {
+				t.Error("no cut made anything fail")
+			}
+		})
+	}
+}
+
+// locked makes an observer safe for the reader and the writer at once.
+func locked(observe func(string) error) func(string) error {
+	var mu sync.Mutex
+	return func(step string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		return observe(step)
+	}
+}
+
+// seeded returns a generator whose seed is printed, and can be given back.
+func seeded(t *testing.T) *rand.Rand {
+	t.Helper()
+	seed := uint64(time.Now().UnixNano())
+	if s := os.Getenv("BATON_TEST_SEED"); s != "" {
+		n, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seed = n
+	}
+	t.Logf("BATON_TEST_SEED=%d", seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
+// flushUnder flushes, crashing at random, until stop is closed; then it drains.
+func flushUnder(t *testing.T, rnd *rand.Rand, db *database, stop <-chan struct{}, source func(observe func(string) error) flush.Source) {
+	t.Helper()
+	flushes, crashes := 0, 0
+	for running := true; running; {
+		select {
+		case <-stop:
+			running = false
+		default:
+		}
+		observe, _ := crashAt(1+rnd.IntN(60), nil)
+		more, err := db.flush(t.Context(), source(observe), observe)
+		switch {
+		case errors.Is(err, errCrash):
+			crashes++
+		case err != nil:
+			t.Fatal(err)
+		case more:
+			flushes++
+		}
+	}
+	db.drain(t, source(nil))
+	t.Logf("%d flushes, %d crashes", flushes, crashes)
+	if crashes == 0 {
+		t.Error("nothing was tested: no crash happened")
+	}
+}
+
+func TestNothingIsLostOfCountersWhileProducersGoOn(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	rnd := seeded(t)
+	stop := make(chan struct{})
+	want := map[string]int64{}
+	var mu sync.Mutex
+	var producers sync.WaitGroup
+	for range 2 {
+		own, c := rand.New(rand.NewPCG(rnd.Uint64(), 1)), g.redis.Conn()
+		producers.Go(func() {
+			for range often(4000) {
+				field, n := fmt.Sprint(own.IntN(200)), own.IntN(9)-2
+				if _, err := c.Do("HINCRBY", "views:3", field, n); err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				want[field] += int64(n)
+				mu.Unlock()
+			}
+		})
+	}
+	go func() { producers.Wait(); close(stop) }()
+	db := newDatabase()
+	flushUnder(t, rnd, db, stop, func(observe func(string) error) flush.Source {
+		return countersOn(t, watched(g.store, observe), CountersOptions{PartRows: 1 + rnd.IntN(100), MemoryBudget: 1 + rnd.IntN(20_000)})
+	})
+	same(t, "counts", want, db.counts())
+	g.nothingLeft()
+}
+
+func TestLastWriteOfEveryHashArrivesWhileProducersGoOn(t *testing.T) {
+	t.Parallel()
+	bothIndexes(t, func(t *testing.T, g *rig, zset bool) {
+		rnd := seeded(t)
+		stop := make(chan struct{})
+		producer := &rig{t: t, redis: g.redis, store: g.store, conn: g.redis.Conn()}
+		own := rand.New(rand.NewPCG(rnd.Uint64(), 1))
+		want := map[string]string{}
+		go func() {
+			defer close(stop)
+			for i := range often(2000) {
+				id := fmt.Sprint(own.IntN(150))
+				if own.IntN(5) == 0 {
+					producer.remove(zset, id)
+					delete(want, id)
+				} else {
+					producer.change(zset, id, "v", i)
+					want[id] = fmt.Sprintf("%s|v|%d", id, i)
+				}
+			}
+		}()
+		db := newDatabase()
+		flushUnder(t, rnd, db, stop, func(observe func(string) error) flush.Source {
+			return hashesOn(t, watched(g.store, observe), HashesOptions{PageRows: 1 + rnd.IntN(60), MemoryBudget: 1 + rnd.IntN(20_000)})
+		})
+		<-stop
+		same(t, "rows", want, db.rows())
+		g.nothingLeft()
+	})
+}

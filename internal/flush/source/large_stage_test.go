@@ -1,0 +1,118 @@
+package source
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"baton/internal/flush"
+)
+
+// The last quarter of a large stage is not taken out of it, for Redis would hold
+// everybody up to make its table smaller: it goes with the stage. Nothing goes with it
+// that was not flushed, whoever died and came back in between.
+func TestTheLastOfALargeStageGoesWithIt(t *testing.T) {
+	bothIndexes(t, func(t *testing.T, g *rig, zset bool) {
+		for i := range 100 {
+			g.index(zset, fmt.Sprint(i))
+		}
+		src := g.hashes(HashesOptions{PageRows: 10})
+		src.large = 100
+		st := stageNow(t, src, "a")
+		pages := readAll(t, src, st)
+		done := func(pages []flush.Page) {
+			t.Helper()
+			for _, p := range pages {
+				if err := src.Done(t.Context(), st, p); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		left := func(want int64) {
+			t.Helper()
+			if got := stageNow(t, src, "b"); got.ID != "a" || got.Size != want {
+				t.Fatalf("found %+v, want %d ids of the first stage", got, want)
+			}
+		}
+		done(pages[:9]) // the last two of them have only passed
+		if err := src.Discard(t.Context(), st); err != nil {
+			t.Fatal(err)
+		}
+		left(30)                         // the page that was never done kept it; who finds it begins anew
+		done(pages[7:9])                 // the leader that was thought dead goes on
+		left(30)                         // and its successor begins anew
+		done(readAll(t, src, st)[:2])    // one page is missing again
+		_ = src.Discard(t.Context(), st) // which keeps the stage
+		left(30)                         //
+		done(readAll(t, src, st))        // now all of them
+		if err := src.Discard(t.Context(), st); err != nil {
+			t.Fatal(err)
+		}
+		g.nothingLeft()
+		g.index(zset, "7")
+		if st := stageNow(t, src, "c"); st.ID != "c" || st.Size != 1 {
+			t.Errorf("the next stage is %+v", st)
+		}
+		done2 := readAll(t, src, flush.Stage{ID: "c", Size: 1})
+		if err := src.Done(t.Context(), flush.Stage{ID: "c"}, done2[0]); err != nil {
+			t.Fatal(err)
+		}
+		if n := g.do("EXISTS", src.stage()); n != int64(0) {
+			t.Error("a small stage is not emptied")
+		}
+	})
+}
+
+// Ids that were flushed wait a while before they are taken out of their stage, so that
+// most never are: the stage goes as a whole. One that was not finished then is cleared
+// page by page.
+func TestIdsOfAStageThatIsSoonDoneGoWithIt(t *testing.T) {
+	bothIndexes(t, func(t *testing.T, g *rig, zset bool) {
+		for i := range 100 {
+			g.index(zset, fmt.Sprint(i))
+		}
+		src := g.hashes(HashesOptions{PageRows: 10, RemoveEvery: time.Hour})
+		kept := func(want int64) {
+			t.Helper()
+			card := map[bool]string{false: "SCARD", true: "ZCARD"}[zset]
+			if got := g.do(card, src.stage()); got != want {
+				t.Fatalf("%v ids are left in the stage, want %d", got, want)
+			}
+		}
+		finish := func(st flush.Stage, pages []flush.Page) {
+			t.Helper()
+			for _, p := range pages {
+				if err := src.Done(t.Context(), st, p); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := src.Discard(t.Context(), st); err != nil {
+				t.Fatal(err)
+			}
+		}
+		st := stageNow(t, src, "a")
+		finish(st, readAll(t, src, st)[1:])
+		kept(100) // one page was not flushed
+		st = stageNow(t, src, "b")
+		if st.ID != "a" || !st.Resumed {
+			t.Fatalf("found %+v", st)
+		}
+		finish(st, readAll(t, src, st)[1:])
+		kept(10) // it was cleared as the pages were done
+		st = stageNow(t, src, "c")
+		finish(st, readAll(t, src, st))
+		g.nothingLeft()
+
+		for i := range 100 {
+			g.index(zset, fmt.Sprint(i))
+		}
+		src.budget = 4 * 25 * (idCost + 2) // ids that wait may take a quarter of it
+		st = stageNow(t, src, "d")
+		for _, p := range readAll(t, src, st)[:5] {
+			if err := src.Done(t.Context(), st, p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		kept(70)
+	})
+}

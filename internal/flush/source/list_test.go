@@ -1,0 +1,505 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"baton/internal/flush"
+	"baton/internal/flush/row"
+	"baton/internal/redisconn"
+	"baton/internal/redisconn/redistest"
+	"baton/internal/testsupport"
+)
+
+const ordersStage, ordersMeta = "{orders}:baton:stage", "{orders}:baton:meta"
+
+func (g *rig) list(o ListOptions) *List {
+	g.t.Helper()
+	return listOn(g.t, g.store, o)
+}
+
+func listOn(t testing.TB, store *redisconn.Store, o ListOptions) *List {
+	t.Helper()
+	if o.Job == "" {
+		o.Job = "orders"
+	}
+	if o.Key == "" {
+		o.Key = "orders"
+	}
+	if o.Inputs == nil {
+		o.Inputs = []string{"id", "n"}
+	}
+	src, err := NewList(store, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return src
+}
+
+// item is a list's item; the sums of n by id tell whether each was flushed once.
+func item(id string, n int) string { return fmt.Sprintf(`{"id":%q,"n":%d}`, id, n) }
+
+// fillList pushes n items, and adds them to want.
+func (g *rig) fillList(key string, n int, want map[string]int64) {
+	g.t.Helper()
+	for lo := 0; lo < n; lo += 1000 {
+		args := []any{key}
+		for i := lo; i < min(lo+1000, n); i++ {
+			id := fmt.Sprintf("order:%d", i%1009)
+			args = append(args, item(id, i))
+			want[id] += int64(i)
+		}
+		g.do("RPUSH", args...)
+	}
+}
+
+func TestListIsFlushedOnceAndLeavesNothingBehind(t *testing.T) {
+	g := newRig(t)
+	db, want := newDatabase(), map[string]int64{}
+	g.fillList("orders", 1234, want)
+	src := g.list(ListOptions{PartRows: 100, MemoryBudget: 64 << 10})
+	db.drain(t, src)
+	same(t, "sums", want, db.counts())
+	g.fillList("orders", 3, want)
+	db.drain(t, src)
+	same(t, "sums after more", want, db.counts())
+	g.nothingLeft()
+	if db.Parts() != 14 {
+		t.Errorf("%d parts, want 13 of 1234 items and 1 of 3", db.Parts())
+	}
+}
+
+func TestPartsOfAListComeInOrderAndAreTheSameAtEveryReading(t *testing.T) {
+	g := newRig(t, testsupport.RedisAOF())
+	g.fillList("orders", 950, map[string]int64{})
+	st := stageNow(t, g.list(ListOptions{PartRows: 100}), "a")
+	if want := (flush.Stage{ID: "a", Parts: 10, Size: 950, Job: "orders"}); st != want {
+		t.Fatalf("staged %+v, want %+v", st, want)
+	}
+	g.do("RPUSH", "orders", item("late", 1)) // a producer goes on
+	whole := readAll(t, g.list(ListOptions{}), st)
+	if len(whole) != 10 || len(whole[9].Records) != 50 || whole[3].Part != 3 || whole[3].Records[7].Key != item("order:307", 307) {
+		t.Fatalf("%d parts, the last one of %d", len(whole), len(whole[9].Records))
+	}
+	g.redis.Restart()
+	store := openStore(t, g.redis.URL())
+	// Another process, with another size of parts and other memory: the stage stays as it was cut.
+	again := listOn(t, store, ListOptions{Job: "renamed", PartRows: 7, MemoryBudget: 1})
+	found := stageNow(t, again, "b")
+	if want := (flush.Stage{ID: "a", Parts: 10, Size: 950, Resumed: true, Job: "orders"}); found != want {
+		t.Fatalf("found %+v, want %+v", found, want)
+	}
+	if diff := difference(whole, readAll(t, again, found)); diff != "" {
+		t.Errorf("other parts: %.1000s", diff)
+	}
+	if err := again.Done(t.Context(), found, whole[0]); err != nil {
+		t.Fatal(err)
+	}
+	if diff := difference(whole[1:], readAll(t, again, found)); diff != "" {
+		t.Errorf("other parts when one is off: %.1000s", diff)
+	}
+	if found := stageNow(t, again, "c"); found.Size != 850 || found.Parts != 10 {
+		t.Errorf("when one part is off, found %+v", found)
+	}
+}
+
+func TestPartOfAListIsTakenOffOnceAndInOrder(t *testing.T) {
+	g := newRig(t)
+	g.fillList("orders", 250, map[string]int64{})
+	src := g.list(ListOptions{PartRows: 100})
+	st := stageNow(t, src, "a")
+	pages := readAll(t, src, st)
+	if err := src.Done(t.Context(), st, pages[1]); err == nil || !strings.Contains(err.Error(), "before the part that comes first") {
+		t.Errorf("the second part before the first: %v", err)
+	}
+	for range 2 { // the reply of the first one was lost
+		if err := src.Done(t.Context(), st, pages[0]); err != nil {
+			t.Fatal(err)
+		}
+		if n := g.num("LLEN", ordersStage); n != 150 {
+			t.Fatalf("%d items are left, want 150", n)
+		}
+	}
+	other := flush.Stage{ID: "b", Parts: 3}
+	for what, err := range map[string]error{
+		"done":    src.Done(t.Context(), other, pages[1]),
+		"discard": src.Discard(t.Context(), other),
+		"read":    src.Read(t.Context(), other, func(flush.Page) error { t.Error("a page"); return nil }),
+	} {
+		if !errors.Is(err, flush.ErrStaleStage) {
+			t.Errorf("%s by another id: %v", what, err)
+		}
+	}
+	if err := src.Discard(t.Context(), st); err != nil || g.num("LLEN", ordersStage) != 150 {
+		t.Errorf("discarding what is not drained: %v, %d items are left", err, g.num("LLEN", ordersStage))
+	}
+	for _, p := range pages[1:] {
+		if err := src.Done(t.Context(), st, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := src.Discard(t.Context(), st); err != nil {
+		t.Fatal(err)
+	}
+	if err := src.Discard(t.Context(), st); !errors.Is(err, flush.ErrStaleStage) {
+		t.Errorf("discarding again: %v", err)
+	}
+	g.nothingLeft()
+}
+
+// All parts are off and the process died before it discarded the id: that is no
+// stage any more, and does not keep the next one from being made.
+func TestDrainedListIsOver(t *testing.T) {
+	g := newRig(t)
+	g.fillList("orders", 10, map[string]int64{})
+	src := g.list(ListOptions{})
+	st := stageNow(t, src, "a")
+	if err := src.Done(t.Context(), st, readAll(t, src, st)[0]); err != nil {
+		t.Fatal(err)
+	}
+	g.fillList("orders", 3, map[string]int64{})
+	if st := stageNow(t, src, "b"); st.ID != "b" || st.Resumed || st.Size != 3 {
+		t.Errorf("staged %+v", st)
+	}
+	if err := src.Discard(t.Context(), st); !errors.Is(err, flush.ErrStaleStage) {
+		t.Errorf("discarding the first one late: %v", err)
+	}
+}
+
+func TestDeposedReaderOfAListHandsNothingOver(t *testing.T) {
+	g := newRig(t)
+	g.fillList("orders", 250, map[string]int64{})
+	src := g.list(ListOptions{PartRows: 100})
+	st := stageNow(t, src, "a")
+	successor := g.list(ListOptions{})
+	pages := readAll(t, successor, st)
+	var got []int
+	src.store = watched(g.store, func(step string) error {
+		if step == redistest.Before("LRANGE") && len(got) == 1 {
+			for _, p := range pages[:2] { // the successor is ahead
+				if err := successor.Done(t.Context(), st, p); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	err := src.Read(t.Context(), st, func(p flush.Page) error { got = append(got, p.Part); return nil })
+	if !errors.Is(err, flush.ErrStaleStage) || len(got) != 1 {
+		t.Errorf("read parts %v, %v; want the first one and ErrStaleStage", got, err)
+	}
+}
+
+func TestListThatSomebodyElseTouchedIsNotGuessedAt(t *testing.T) {
+	for what, c := range map[string]struct {
+		touch func(g *rig)
+		say   string
+	}{
+		"an item is gone":    {func(g *rig) { g.do("RPOP", ordersStage) }, "should have 250 more items"},
+		"an item came":       {func(g *rig) { g.do("RPUSH", ordersStage, "{}") }, "and has 251"},
+		"the stage is gone":  {func(g *rig) { g.do("DEL", ordersStage) }, "and has 0"},
+		"the id is gone":     {func(g *rig) { g.do("DEL", ordersMeta) }, "has no id"},
+		"the stage is a set": {func(g *rig) { g.do("DEL", ordersStage); g.do("SADD", ordersStage, 1) }, "is a set"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			g := newRig(t)
+			g.fillList("orders", 250, map[string]int64{})
+			stageNow(t, g.list(ListOptions{}), "a")
+			g.fillList("orders", 1, map[string]int64{})
+			c.touch(g)
+			_, ok, err := g.list(ListOptions{}).Stage(t.Context(), "b", "")
+			if ok || err == nil || !strings.Contains(err.Error(), c.say) || !errors.Is(err, ErrBrokenStage) && !errors.Is(err,
+				ErrWrongType) {
+				t.Errorf("staged %v, %v; want to be told %q", ok, err, c.say)
+			}
+			if n := g.num("LLEN", "orders"); n != 1 {
+				t.Errorf("%d items are live, want the one", n)
+			}
+		})
+	}
+	t.Run("an item goes while it is read", func(t *testing.T) {
+		g := newRig(t)
+		g.fillList("orders", 250, map[string]int64{})
+		src := g.list(ListOptions{PartRows: 100})
+		st := stageNow(t, src, "a")
+		g.do("LPOP", ordersStage)
+		err := src.Read(t.Context(), st, func(flush.Page) error { t.Error("a page"); return nil })
+		if !errors.Is(err, ErrBrokenStage) {
+			t.Errorf("read: %v", err)
+		}
+	})
+	t.Run("the live key is a hash", func(t *testing.T) {
+		g := newRig(t)
+		g.do("HSET", "orders", "a", 1)
+		_, _, err := g.list(ListOptions{}).Stage(t.Context(), "b", "")
+		if !errors.Is(err, ErrWrongType) || !strings.Contains(err.Error(), `"orders" is a hash, job "orders" needs a list`) {
+			t.Errorf("staged: %v", err)
+		}
+	})
+}
+
+// The index of hashes was drained, and its id left by a crash, before a list took its name.
+func TestListIsFlushedWhereHashesWereBefore(t *testing.T) {
+	g := newRig(t)
+	g.do("SADD", "orders", "7")
+	before := g.hashes(HashesOptions{Changed: "orders"})
+	st := stageNow(t, before, "a")
+	for _, p := range readAll(t, before, st) {
+		if err := before.Done(t.Context(), st, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := map[string]int64{}
+	g.fillList("orders", 10, want)
+	db := newDatabase()
+	db.drain(t, g.list(ListOptions{}))
+	same(t, "sums", want, db.counts())
+	g.nothingLeft()
+}
+
+// A user without a permission is refused before anything is half staged.
+func TestListIsNotHalfStaged(t *testing.T) {
+	g := newRig(t)
+	for _, lacks := range []string{"rename", "hset", "persist", "ltrim"} {
+		g.do("ACL", "SETUSER", "flusher", "reset", "on", "nopass", "~*", "+@all", "-"+lacks)
+		g.do("DEL", "orders", ordersStage, ordersMeta)
+		want := map[string]int64{}
+		g.fillList("orders", 10, want)
+		store, err := redisconn.Open(redisconn.Options{URL: g.redis.URL(), Username: "flusher",
+			Password: func() (string, error) { return "x", nil }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		db := newDatabase()
+		if _, err := db.flush(t.Context(), listOn(t, store, ListOptions{}), nil); err == nil ||
+			!strings.Contains(err.Error(), "can't run this command") {
+			t.Errorf("without %s: %v", lacks, err)
+		}
+		_ = store.Close()
+		db.drain(t, g.list(ListOptions{}))
+		same(t, "sums when "+lacks+" was granted", want, db.counts())
+		g.nothingLeft()
+	}
+}
+
+func TestItemsOfAListAreReadAsTheyAre(t *testing.T) {
+	g := newRig(t)
+	texts := []string{
+		`{"id": "1", "n": 1.50, "more": [1, {"a": "b"}], "gone": null, "ok": true}`,
+		`{"id":"é\n\u00e9\ud83d\ude00","n":"x"}`,
+		`[1]`,
+		`{"id":1,"id":2}`,
+		"{\"id\":\"\xff\"}",
+		`{"id":"\ud800"}`,
+		`{"id":1`,
+		``,
+	}
+	for _, text := range texts {
+		g.do("RPUSH", "orders", text)
+	}
+	src := g.list(ListOptions{Inputs: []string{"id", "n", "$value", "more", "gone", "ok", "nowhere"}, MemoryBudget: 1})
+	records := readAll(t, src, stageNow(t, src, "a"))[0].Records
+	if len(records) != len(texts) {
+		t.Fatalf("%d records", len(records))
+	}
+	var got []string
+	for i, r := range records {
+		if r.Key != texts[i] || r.Inputs[2] != (row.Raw{Text: texts[i], OK: true}) {
+			t.Errorf("%q became key %q, $value %q", texts[i], r.Key, r.Inputs[2].Text)
+		}
+		r.Inputs[2] = row.Raw{}
+		text := rowText(r)
+		if r.Err != nil {
+			text = "dead"
+		}
+		got = append(got, text)
+	}
+	want := []string{`1|1.50|-|[1, {"a": "b"}]|-|true|-`, "é\né😀|x|-|-|-|-|-", "dead", "dead", "dead", "dead", "dead", "dead"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestBacklogOfAListCountsWhatIsStagedToo(t *testing.T) {
+	g := newRig(t)
+	g.fillList("orders", 250, map[string]int64{})
+	src := g.list(ListOptions{PartRows: 100})
+	st := stageNow(t, src, "a")
+	g.fillList("orders", 7, map[string]int64{})
+	if err := src.Done(t.Context(), st, readAll(t, src, st)[0]); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := src.Backlog(t.Context()); n != 157 || err != nil {
+		t.Errorf("backlog %d, %v; want 157", n, err)
+	}
+}
+
+func TestPeekShowsTheOldestItemsAndChangesNothing(t *testing.T) {
+	g := newRig(t)
+	src := g.list(ListOptions{MemoryBudget: 1})
+	if records, err := src.Peek(t.Context(), 5); len(records) != 0 || err != nil {
+		t.Errorf("of nothing: %d records, %v", len(records), err)
+	}
+	g.fillList("orders", 3, map[string]int64{})
+	stageNow(t, src, "a")
+	g.do("RPUSH", "orders", item("later", 1), `x`, item("last", 1))
+	before := g.str("DUMP", "orders") + g.str("DUMP", ordersStage)
+	records, err := src.Peek(t.Context(), 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range records {
+		got = append(got, r.Inputs[0].Text)
+	}
+	if diff := cmp.Diff([]string{"order:0", "order:1", "order:2", "later", ""}, got); diff != "" || records[4].Err == nil {
+		t.Errorf("peeked %v: %s", records, diff)
+	}
+	if after := g.str("DUMP", "orders") + g.str("DUMP", ordersStage); after != before {
+		t.Error("peeking has changed something")
+	}
+}
+
+// waits starts a wait, and returns what it came to.
+func waits(ctx context.Context, src flush.Waiter) <-chan error {
+	done := make(chan error, 1)
+	go func() { done <- src.Wait(ctx) }()
+	return done
+}
+
+func TestWaitForAListEndsWithWorkAndChangesNothing(t *testing.T) {
+	t.Parallel()
+	for _, lacks := range []string{"", "blmove"} {
+		t.Run("without "+lacks, func(t *testing.T) {
+			g := newRig(t)
+			store := g.store
+			if lacks != "" {
+				g.do("ACL", "SETUSER", "default", "-"+lacks)
+			}
+			src := listOn(t, store, ListOptions{})
+			for round := range 3 { // one connection serves them all
+				done := waits(t.Context(), src)
+				select {
+				case err := <-done:
+					t.Fatalf("returned without work: %v", err)
+				case <-time.After(100 * time.Millisecond):
+				}
+				g.do("RPUSH", "orders", item("a", round), item("b", round))
+				if err := within(t, done); err != nil {
+					t.Fatal(err)
+				}
+				if err := within(t, waits(t.Context(), src)); err != nil {
+					t.Fatalf("with work: %v", err)
+				}
+				st := stageNow(t, src, fmt.Sprint(round))
+				records := readAll(t, src, st)[0].Records
+				if len(records) != 2 || records[0].Key != item("a", round) {
+					t.Errorf("the list has become %v", records)
+				}
+				if err := within(t, waits(t.Context(), src)); err != nil {
+					t.Fatalf("with a stage: %v", err)
+				}
+				if err := src.Done(t.Context(), st, flush.Page{Part: 0}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// within waits for the end of a wait.
+func within(t *testing.T, done <-chan error) error {
+	t.Helper()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(time.Minute):
+		t.Fatal("still waits")
+		return nil
+	}
+}
+
+// What is blocked is cut off, and that costs no other connection.
+func TestWaitForAListEndsWithWorkWhileTheMemoryIsFull(t *testing.T) {
+	g := newRig(t)
+	src := g.list(ListOptions{})
+	g.do("RPUSH", src.live, `{"id": 1}`)
+	g.do("CONFIG", "SET", "maxmemory", "1b", "maxmemory-policy", "noeviction")
+	if err := src.Wait(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWaitForAListEndsWithItsContext(t *testing.T) {
+	g := newRig(t)
+	src := g.list(ListOptions{})
+	if _, err := src.Backlog(t.Context()); err != nil { // opens a pooled connection
+		t.Fatal(err)
+	}
+	before := g.clients()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	done := waits(ctx, src)
+	g.blocked(1)
+	enough := errors.New("enough")
+	cancel(enough)
+	if err := within(t, done); !errors.Is(err, enough) {
+		t.Errorf("wait: %v", err)
+	}
+	g.blocked(0)
+	if _, err := src.Backlog(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if after := g.clients(); len(after) != 1 || after[0] != before[0] {
+		t.Errorf("connections %v are open, want only the pooled one, %v", after, before)
+	}
+}
+
+// clients are the ids of the store's connections.
+func (g *rig) clients() (ids []string) {
+	for line := range strings.Lines(g.str("CLIENT", "LIST")) {
+		if strings.Contains(line, "name=baton-test") {
+			ids = append(ids, strings.Fields(line)[0])
+		}
+	}
+	return ids
+}
+
+// blocked waits until Redis has that many blocked clients.
+func (g *rig) blocked(n int) {
+	g.t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		if strings.Contains(g.str("INFO", "clients"), fmt.Sprintf("blocked_clients:%d\r", n)) {
+			return
+		}
+		if time.Now().After(deadline) {
+			g.t.Fatalf("there are not %d blocked clients", n)
+		}
+	}
+}
+
+// A wait lasts longer than the patience for any one reply.
+func TestWaitForAListOutlastsTheTimeoutOfACommand(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	store, err := redisconn.Open(redisconn.Options{URL: g.redis.URL(), Timeout: 500 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	done := waits(t.Context(), listOn(t, store, ListOptions{}))
+	select {
+	case err := <-done:
+		t.Fatalf("returned without work: %v", err)
+	case <-time.After(1200 * time.Millisecond):
+	}
+	g.do("RPUSH", "orders", "x")
+	if err := within(t, done); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,91 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/flush/row"
+	"baton/internal/redisconn"
+)
+
+// pollInterval is how often it is looked for work where Redis cannot say when there is some.
+const pollInterval = 50 * time.Millisecond
+
+// Peek reads the first n records that are pending, the staged ones first. It changes nothing.
+func (s *List) Peek(ctx context.Context, n int) ([]row.Record, error) {
+	if n < 1 {
+		return nil, nil
+	}
+	c, err := s.store.Conn(ctx, s.live)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close() // it goes back to the pool
+	items := newItems(s.inputs, s.budget)
+	var records []row.Record
+	for _, key := range []string{s.stage(), s.live} {
+		for at := 0; len(records) < n; {
+			want := min(items.pace.depth, n-len(records))
+			texts, err := redis.ByteSlices(redis.DoContext(c, ctx, "LRANGE", key, at, at+want-1))
+			if err != nil {
+				return nil, s.fail("look into", err)
+			}
+			records = items.decode(records, texts)
+			if at += len(texts); len(texts) < want {
+				break
+			}
+		}
+	}
+	return records, nil
+}
+
+// Wait returns when something is pending, or ctx has ended, and perhaps earlier. It
+// returns at once where there is a stage.
+//
+// It moves the head of the list onto itself, which blocks until there is a head and
+// changes nothing, not even what a reader in between would see. Redis serves those who
+// block on a key in the order of their coming: another program that takes items with
+// BLPOP may have them before or after this, and a list has one consumer anyway. Where
+// Redis is older than 6.2, its memory is full, or the user may not move, the length is looked
+// at every 50 ms.
+func (s *List) Wait(ctx context.Context) error {
+	n, err := redis.Int(s.store.Run(ctx, s.live, func(c redis.Conn) (any, error) {
+		return redis.DoContext(c, ctx, "EXISTS", s.stage())
+	}))
+	if err != nil || n > 0 {
+		return s.fail("wait for work in", err)
+	}
+	err = s.store.Block(ctx, s.live, func(c redis.Conn, atMost time.Duration) (bool, error) {
+		_, err := redis.Bytes(redis.DoContext(c, ctx, "BLMOVE", s.live, s.live, "LEFT", "LEFT", atMost.Seconds()))
+		if errors.Is(err, redis.ErrNil) {
+			return false, nil
+		}
+		return true, err
+	})
+	var refusal redis.Error
+	if errors.As(err, &refusal) && slices.Contains([]string{"NOPERM", "ERR", "OOM"}, redisconn.Code(refusal)) {
+		err = s.poll(ctx)
+	}
+	return s.fail("wait for work in", err)
+}
+
+// poll waits without blocking Redis' connection.
+func (s *List) poll(ctx context.Context) error {
+	for {
+		n, err := redis.Int(s.store.Run(ctx, s.live, func(c redis.Conn) (any, error) {
+			return redis.DoContext(c, ctx, "LLEN", s.live)
+		}))
+		if err != nil || n > 0 {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(pollInterval):
+		}
+	}
+}

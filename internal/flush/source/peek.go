@@ -1,0 +1,155 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/flush"
+	"baton/internal/flush/row"
+	"baton/internal/redisconn"
+)
+
+var (
+	_ flush.Peeker = (*Counters)(nil)
+	_ flush.Peeker = (*PlainCounters)(nil)
+	_ flush.Peeker = (*Totals)(nil)
+	_ flush.Peeker = (*Hashes)(nil)
+)
+
+// Peek reads up to n counters, the staged ones first. It changes nothing.
+func (s *Counters) Peek(ctx context.Context, n int) ([]row.Record, error) {
+	c, err := s.store.Conn(ctx, s.live)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close() // it goes back to the pool
+	var records []row.Record
+	for _, key := range []string{s.stage(), s.live} {
+		pairs, err := glimpse(ctx, c, key, n-len(records), "hash")
+		if err != nil {
+			return nil, s.fail("look into", err)
+		}
+		records = append(records, s.records(pairs)...)
+	}
+	return records, nil
+}
+
+// records are what a page would have of some counters.
+func (s *Counters) records(pairs []pair) []row.Record {
+	w := newWindow(0, 1, s.budget)
+	for _, p := range pairs {
+		w.add([]byte(p.field), []byte(p.value))
+	}
+	return s.page(w, 0).Records
+}
+
+// Peek reads up to n counters, the staged ones first. It changes nothing.
+func (s *PlainCounters) Peek(ctx context.Context, n int) ([]row.Record, error) {
+	c, err := s.store.Conn(ctx, s.live)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close() // it goes back to the pool
+	pairs, err := glimpse(ctx, c, s.stage(), n, "hash")
+	if err != nil {
+		return nil, s.fail("look into", err)
+	}
+	records := s.records(pairs)
+	for _, key := range []string{s.index(), s.live} {
+		ids, err := glimpse(ctx, c, key, n-len(records), "set", "zset")
+		if err != nil {
+			return nil, s.fail("look into", err)
+		}
+		var counts []pair
+		for _, id := range ids {
+			count, err := redis.String(redis.DoContext(c, ctx, "GETRANGE", s.row.Key(id.field), 0, longestTotal-1))
+			if err != nil {
+				return nil, s.fail("look into the counters of", err)
+			}
+			if count != "" { // else it has been moved meanwhile, or there never was one
+				counts = append(counts, pair{id.field, count})
+			}
+		}
+		records = append(records, s.records(counts)...)
+	}
+	return records, nil
+}
+
+// Peek reads up to n totals. It changes nothing, as reading them never does.
+func (s *Totals) Peek(ctx context.Context, n int) ([]row.Record, error) {
+	look := *s
+	look.pageRows = max(n, 1)
+	var records []row.Record
+	err := look.Read(ctx, flush.Stage{}, func(p flush.Page) error {
+		records = append(records, p.Records[:min(n-len(records), len(p.Records))]...)
+		if len(records) >= n {
+			return errEnough
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return nil, err
+	}
+	return records, nil
+}
+
+// Peek reads up to n rows whose ids are in the index, the staged ones first. It changes
+// nothing.
+func (s *Hashes) Peek(ctx context.Context, n int) ([]row.Record, error) {
+	c, err := s.store.Conn(ctx, s.live)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close() // it goes back to the pool
+	var ids []string
+	for _, key := range []string{s.stage(), s.live} {
+		members, err := glimpse(ctx, c, key, n-len(ids), "set", "zset")
+		if err != nil {
+			return nil, s.fail("look into", err)
+		}
+		for _, m := range members {
+			if !slices.Contains(ids, m.field) {
+				ids = append(ids, m.field)
+			}
+		}
+	}
+	rows := newPace(s.budget)
+	records, err := s.readRows(ctx, c, ids, &rows)
+	return records, s.fail("look at the rows of", err)
+}
+
+// glimpse reads up to n elements of a hash, a set or a zset, whichever of these it may
+// be: fields and values, members, or members and scores. A key that is missing has none.
+func glimpse(ctx context.Context, c redis.Conn, key string, n int, types ...string) ([]pair, error) {
+	if n <= 0 {
+		return nil, nil
+	}
+	kind, err := redis.String(redis.DoContext(c, ctx, "TYPE", key))
+	if err != nil || kind == "none" {
+		return nil, err
+	}
+	if !slices.Contains(types, kind) {
+		return nil, redis.Error("WRONGTYPE it is a " + kind)
+	}
+	command := map[string]string{"hash": "HSCAN", "set": "SSCAN", "zset": "ZSCAN"}[kind]
+	var pairs []pair
+	half := false // a field waits for its value
+	enough := func() bool { return len(pairs) >= n }
+	_, err = redisconn.ScanKey(ctx, c, command, key, "0", enough, func(text []byte) {
+		switch {
+		case half:
+			pairs[len(pairs)-1].value = string(text)
+			half = false
+		default:
+			pairs = append(pairs, pair{field: string(text)})
+			half = kind != "set"
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return pairs[:min(n, len(pairs))], nil
+}

@@ -1,0 +1,229 @@
+package source
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/flush"
+	"baton/internal/redisconn"
+)
+
+// queue is a list or a stream under test: what is added to it, and what its table
+// must come to.
+type queue struct {
+	kind   string
+	g      *rig
+	mu     sync.Mutex
+	added  int
+	counts map[string]int64  // of the list
+	rows   map[string]string // of the stream
+}
+
+func bothQueues(t *testing.T, g *rig, f func(t *testing.T, make func() *queue)) {
+	for _, kind := range []string{"list", "stream"} {
+		t.Run(kind, func(t *testing.T) {
+			f(t, func() *queue {
+				g.do("FLUSHALL")
+				return &queue{kind: kind, g: g, counts: map[string]int64{}, rows: map[string]string{}}
+			})
+		})
+	}
+}
+
+// add adds n records on a connection of the caller's.
+func (q *queue) add(c redis.Conn, n int) error {
+	for range n {
+		q.mu.Lock()
+		q.added++
+		i := q.added
+		q.mu.Unlock()
+		if q.kind == "list" {
+			id := fmt.Sprint(i % 50)
+			if _, err := c.Do("RPUSH", "orders", item(id, i)); err != nil {
+				return err
+			}
+			q.mu.Lock()
+			q.counts[id] += int64(i)
+			q.mu.Unlock()
+			continue
+		}
+		id, err := redis.String(c.Do("XADD", "events", "*", "n", i))
+		if err != nil {
+			return err
+		}
+		q.mu.Lock()
+		q.rows[id] = fmt.Sprintf("%s|%d", id, i)
+		q.mu.Unlock()
+	}
+	return nil
+}
+
+func (q *queue) source(store *redisconn.Store, rows int, observe func(string) error) flush.Source {
+	store = watched(store, observe)
+	if q.kind == "list" {
+		return listOn(q.g.t, store, ListOptions{PartRows: rows, MemoryBudget: 20 << 10})
+	}
+	zero := time.Duration(0)
+	return streamOn(q.g.t, store, StreamOptions{PageRows: rows, MemoryBudget: 20 << 10, Retain: &zero})
+}
+
+// check compares the table, and what is left in Redis.
+func (q *queue) check(t *testing.T, what string, db *database) {
+	t.Helper()
+	same(t, "sums "+what, q.counts, db.counts())
+	same(t, "rows "+what, q.rows, db.rows())
+	if len(db.dead()) > 0 {
+		t.Errorf("dead letters %s: %v", what, db.dead())
+	}
+	if q.kind == "list" {
+		q.g.nothingLeft()
+	} else if n := q.g.num("XLEN", "events"); n != 1 {
+		t.Errorf("%s the stream has %d entries, want its anchor", what, n)
+	}
+}
+
+func TestCrashAtAnyStepOfAListOrStreamIsResumedExactly(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	bothQueues(t, g, func(t *testing.T, fresh func() *queue) {
+		names := map[string]bool{}
+		for n := 1; ; n++ {
+			q, db := fresh(), newDatabase()
+			if err := q.add(g.conn, 120); err != nil {
+				t.Fatal(err)
+			}
+			observe, reached := crashAt(n, names)
+			_, err := db.flush(t.Context(), q.source(g.store, 50, observe), observe)
+			if err := q.add(g.conn, 30); err != nil {
+				t.Fatal(err)
+			}
+			db.drain(t, q.source(g.store, 40, nil))
+			q.check(t, fmt.Sprintf("after a crash at step %d", n), db)
+			if err == nil {
+				t.Logf("%d crashes", n-1)
+				crashedAt(t, names, map[string][]string{
+					"list":   {"list_stage", "HMGET", "LRANGE", "list_trim", "stage_discard"},
+					"stream": {"stream_look", "XRANGE", "stream_trim"},
+				}[q.kind]...)
+				return
+			}
+			if !errors.Is(err, errCrash) || reached() < n {
+				t.Fatalf("crash at %d: %v", n, err)
+			}
+		}
+	})
+}
+
+func TestConnectionCutAtAnyStepOfAListOrStreamIsResumedExactly(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	g.loadScripts()
+	p := g.redis.Proxy()
+	store := openStore(t, g.redis.URLThrough(p))
+	for name, strike := range map[string]func(){"cut": p.Cut, "reply lost": func() { p.LoseNextReply() }} {
+		bothQueues(t, g, func(t *testing.T, fresh func() *queue) {
+			failed := 0
+			for n, reached := 1, 1; reached >= n; n++ {
+				q, db := fresh(), newDatabase()
+				if err := q.add(g.conn, 120); err != nil {
+					t.Fatal(err)
+				}
+				var steps atomic.Int64 // an aborted request may still be on its way when the flush has ended
+				src := q.source(store, 50, locked(func(string) error {
+					if steps.Add(1) == int64(n) {
+						strike()
+					}
+					return nil
+				}))
+				for more, tries := true, 0; more; tries++ {
+					var err error
+					if more, err = db.flush(t.Context(), src, nil); err != nil {
+						failed++
+						more = true
+					}
+					if tries == 10 {
+						t.Fatalf("%s at step %d: does not recover: %v", name, n, err)
+					}
+				}
+				q.check(t, fmt.Sprintf("with %s at step %d", name, n), db)
+				reached = int(steps.Load())
+			}
+			if failed == 0 {
+				t.Errorf("no %s made anything fail", name)
+			}
+		})
+	}
+}
+
+func TestNothingIsLostOfListsAndStreamsWhileProducersGoOn(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	bothQueues(t, g, func(t *testing.T, fresh func() *queue) {
+		rnd := seeded(t)
+		q, db, stop := fresh(), newDatabase(), make(chan struct{})
+		var producers sync.WaitGroup
+		for range 2 {
+			c := g.redis.Conn()
+			producers.Go(func() {
+				if err := q.add(c, often(4000)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		go func() { producers.Wait(); close(stop) }()
+		flushUnder(t, rnd, db, stop, func(observe func(string) error) flush.Source {
+			return q.source(g.store, 1+rnd.IntN(200), observe)
+		})
+		q.check(t, "in the end", db)
+	})
+}
+
+// A deposed leader that was frozen at any step goes on when its successor has flushed
+// everything, and more has come: it neither writes nor removes what is not its own.
+func TestDeposedReaderOfAListOrStreamDoesNoHarm(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	bothQueues(t, g, func(t *testing.T, fresh func() *queue) {
+		for n, reached := 1, 1; reached >= n; n++ {
+			q, db := fresh(), newDatabase()
+			if err := q.add(g.conn, 120); err != nil {
+				t.Fatal(err)
+			}
+			var steps atomic.Int64 // an aborted request may still be on its way when the flush has ended
+			wakes := locked(func(string) error {
+				if steps.Add(1) != int64(n) {
+					return nil
+				}
+				if err := q.add(g.conn, 30); err != nil {
+					return err
+				}
+				// Its writer is not frozen with its reader, and no fence stops it: the ledger
+				// and the position are all that stands between it and the table.
+				for more := true; more; {
+					var err error
+					if more, err = db.flush(t.Context(), q.source(g.store, 40, nil), nil); err != nil && !beaten(err) {
+						return err
+					}
+				}
+				return q.add(g.conn, 20)
+			})
+			if _, err := db.flush(t.Context(), q.source(g.store, 50, wakes), nil); err != nil && !beaten(err) {
+				t.Fatalf("woken at step %d: %v", n, err)
+			}
+			db.drain(t, q.source(g.store, 40, nil))
+			q.check(t, fmt.Sprintf("woken at step %d", n), db)
+			reached = int(steps.Load())
+		}
+	})
+}
+
+// beaten says whether somebody else was faster.
+func beaten(err error) bool {
+	return errors.Is(err, flush.ErrStaleStage) || errors.Is(err, flush.ErrMoved) || errors.Is(err, flush.ErrGap)
+}

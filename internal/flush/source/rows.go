@@ -1,0 +1,311 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/flush/row"
+	"baton/internal/flush/source/spec"
+	"baton/internal/redisconn"
+)
+
+// pipelineDepth is how many rows at most are asked for before the replies are read. Twice
+// as many gains next to nothing, and costs memory in Redis and here.
+const pipelineDepth = 1000
+
+// unknownRow is what a row is taken for, in bytes, before one has been seen.
+const unknownRow = 32 << 10
+
+// pace bounds the bytes of a page and of the replies that are under way: rows may be
+// of any size.
+type pace struct {
+	page, replies int // bytes
+	depth         int // rows to ask for at once
+}
+
+func newPace(budget int) pace {
+	p := pace{page: budget / 4, replies: budget / 16}
+	p.learn(1, unknownRow)
+	return p
+}
+
+// learn adapts the depth to rows that were read.
+func (p *pace) learn(rows, bytes int) {
+	p.depth = min(max(1, p.replies*rows/max(1, bytes)), pipelineDepth)
+}
+
+// rowReader reads hashes, each of which is a row.
+type rowReader struct {
+	redis  *redisconn.Store
+	row    spec.RowKey // of the zero one an id is the key
+	inputs []string
+	fields []string // the inputs that are fields of the hash
+}
+
+// readRows reads the rows of ids in their order, until the page is full.
+func (s *rowReader) readRows(ctx context.Context, c redis.Conn, ids []string, p *pace) ([]row.Record, error) {
+	n := len(s.inputs)
+	records := make([]row.Record, len(ids))
+	raws := make([]row.Raw, len(ids)*n)
+	for i, id := range ids {
+		records[i] = row.Record{Key: id, Inputs: raws[i*n : (i+1)*n : (i+1)*n]}
+	}
+	done := 0
+	for size := 0; done < len(records) && size < p.page; {
+		next := records[done:min(done+p.depth, len(records))]
+		if err := s.readBatch(ctx, c, next); err != nil {
+			return nil, err
+		}
+		bytes := 0
+		for i := range next {
+			for _, raw := range next[i].Inputs {
+				bytes += len(raw.Text)
+			}
+		}
+		p.learn(len(next), bytes)
+		size += bytes
+		done += len(next)
+	}
+	return records[:done], nil
+}
+
+// readBatch reads rows, of a Cluster at all nodes that have some of them.
+func (s *rowReader) readBatch(ctx context.Context, c redis.Conn, records []row.Record) error {
+	rows := make([]*row.Record, len(records))
+	for i := range records {
+		rows[i] = &records[i]
+	}
+	return redisconn.ByMaster(ctx, s.redis, c, rows, func(rec *row.Record) string { return s.row.Key(rec.Key) }, s.readFrom)
+}
+
+// readFrom reads rows that are on one server, and those that have just left it.
+func (s *rowReader) readFrom(ctx context.Context, c redis.Conn, records []*row.Record) error {
+	blank, gone, err := s.readFields(ctx, c, records)
+	if err != nil {
+		return err
+	}
+	alsoGone, err := s.settle(ctx, c, blank)
+	if err != nil {
+		return err
+	}
+	for _, rec := range append(gone, alsoGone...) {
+		if err := s.readAfter(ctx, rec); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readFields fills the records in and returns those of which no field was read, and
+// those whose rows are on another node of the Cluster.
+func (s *rowReader) readFields(ctx context.Context, c redis.Conn, records []*row.Record) (blank, elsewhere []*row.Record, err error) {
+	if len(s.fields) == 0 { // only the ids are wanted
+		for _, rec := range records {
+			s.fill(rec, nil)
+		}
+		return records, nil, nil
+	}
+	err = redisconn.Ask(ctx, c, &redisconn.Question{
+		Commands: len(records),
+		Write:    func(buf []byte) []byte { return s.appendQuestion(buf, records) },
+		Read: func(t redisconn.Answers) (err error) {
+			blank, elsewhere, err = s.takeTexts(t, records)
+			return err
+		},
+	})
+	return blank, elsewhere, err
+}
+
+func (s *rowReader) appendQuestion(buf []byte, records []*row.Record) []byte {
+	var fields []byte
+	for _, f := range s.fields {
+		fields = redisconn.AppendWord(fields, f)
+	}
+	for _, rec := range records {
+		buf = redisconn.AppendCommand(buf, 2+len(s.fields), "HMGET")
+		buf = redisconn.AppendWord(buf, s.row.Key(rec.Key))
+		buf = append(buf, fields...)
+	}
+	return buf
+}
+
+// takeTexts fills the records in from the replies to their question. The texts of all
+// share one allocation.
+func (s *rowReader) takeTexts(t redisconn.Answers, records []*row.Record) (blank, elsewhere []*row.Record, err error) {
+	all, sizes := string(t.All), t.Sizes
+	for i, rec := range records {
+		r := t.Replies[i]
+		found := false
+		switch {
+		case r.Refusal != "" && redisconn.IsElsewhere(r.Refusal):
+			elsewhere = append(elsewhere, rec)
+			continue
+		case r.Refusal != "":
+			if _, err := s.decode(rec, r.Refusal); err != nil {
+				return nil, nil, err
+			}
+		default:
+			found, all = s.fillTexts(rec, all, sizes[:r.Texts])
+			sizes = sizes[r.Texts:]
+		}
+		if !found {
+			blank = append(blank, rec)
+		}
+	}
+	return blank, elsewhere, nil
+}
+
+// fillTexts sets the inputs of rec from texts, and returns what is left of them.
+func (s *rowReader) fillTexts(rec *row.Record, texts string, sizes []int) (found bool, left string) {
+	next := 0
+	for i, input := range s.inputs {
+		switch {
+		case input == s.row.Name:
+			rec.Inputs[i] = row.Raw{Text: rec.Key, OK: true}
+			continue
+		case next < len(sizes) && sizes[next] >= 0:
+			rec.Inputs[i] = row.Raw{Text: texts[:sizes[next]], OK: true}
+			texts = texts[sizes[next]:]
+			found = true
+		default:
+			rec.Inputs[i] = row.Raw{}
+		}
+		next++
+	}
+	return found, texts
+}
+
+// settle decides for records without any field whether their row is gone, or has
+// none of the fields. Both questions are put in one transaction for each row: a
+// row that is created or deleted in between must not look like an empty one. It
+// returns the records whose rows are on another node of the Cluster.
+func (s *rowReader) settle(ctx context.Context, c redis.Conn, blank []*row.Record) (elsewhere []*row.Record, err error) {
+	if len(blank) == 0 {
+		return nil, nil
+	}
+	stride := 3 // replies for one record: of MULTI, the queued EXISTS, EXEC
+	if len(s.fields) > 0 {
+		stride = 4 // and the queued HMGET
+	}
+	for _, rec := range blank {
+		commands := []redisconn.Command{redisconn.Cmd("MULTI"), redisconn.Cmd("EXISTS", s.row.Key(rec.Key))}
+		if len(s.fields) > 0 {
+			commands = append(commands, redisconn.Cmd("HMGET", s.hmget(rec.Key)...))
+		}
+		if err := redisconn.SendAll(c, append(commands, redisconn.Cmd("EXEC"))...); err != nil {
+			return nil, err
+		}
+	}
+	replies, err := redisconn.ReceiveAll(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	for i, rec := range blank {
+		if refusal, ok := replies[i*stride+1].(redis.Error); ok && redisconn.IsElsewhere(refusal) {
+			elsewhere = append(elsewhere, rec)
+			continue
+		}
+		results, err := redis.Values(replies[i*stride+stride-1], nil)
+		if err != nil {
+			return nil, err
+		}
+		if err := s.verdict(rec, results[0], results[1:]); err != nil {
+			return nil, err
+		}
+	}
+	return elsewhere, nil
+}
+
+// verdict takes over what EXISTS says, and HMGET if it was asked.
+func (s *rowReader) verdict(rec *row.Record, exists any, values []any) error {
+	n, err := redis.Int(exists, nil)
+	if err != nil {
+		return err
+	}
+	rec.Gone = n == 0
+	if len(values) > 0 {
+		_, err = s.decode(rec, values[0])
+	}
+	return err
+}
+
+var rowScript = loadScript("row_read", 1)
+
+// readAfter reads a row whose slot is on its way between two nodes of a Cluster.
+func (s *rowReader) readAfter(ctx context.Context, rec *row.Record) error {
+	args := s.hmget(rec.Key)
+	reply, err := s.redis.Run(ctx, s.row.Key(rec.Key), func(c redis.Conn) (any, error) {
+		return rowScript.DoContext(ctx, c, args...)
+	})
+	var refusal redis.Error
+	if errors.As(err, &refusal) && redisconn.Code(refusal) == "WRONGTYPE" {
+		_, err = s.decode(rec, redis.Error("WRONGTYPE"))
+		return err
+	}
+	results, err := redis.Values(reply, err)
+	if err != nil {
+		return err
+	}
+	return s.verdict(rec, results[0], results[1:])
+}
+
+func (s *rowReader) hmget(id string) []any {
+	args := make([]any, 0, 1+len(s.fields))
+	args = append(args, s.row.Key(id))
+	for _, f := range s.fields {
+		args = append(args, f)
+	}
+	return args
+}
+
+// decode reads the reply of an HMGET into rec. That the key holds another type is
+// the record's own misfortune; any other error is everybody's.
+func (s *rowReader) decode(rec *row.Record, reply any) (found bool, err error) {
+	if e, ok := reply.(redis.Error); ok && strings.HasPrefix(string(e), "WRONGTYPE") {
+		s.fill(rec, nil)
+		rec.Err = fmt.Errorf("%w: %q is not a hash, so it is no row", ErrWrongType, s.row.Key(rec.Key))
+		return false, nil
+	}
+	values, err := redis.Values(reply, nil)
+	if err != nil {
+		return false, err
+	}
+	return s.fill(rec, values), nil
+}
+
+// fill sets the inputs of rec from the values of the hash's fields, of which one
+// that is missing is nil. The texts of a row share one allocation.
+func (s *rowReader) fill(rec *row.Record, values []any) (found bool) {
+	size := 0
+	for _, v := range values {
+		text, _ := v.([]byte)
+		size += len(text)
+	}
+	var all strings.Builder
+	all.Grow(size)
+	for _, v := range values {
+		text, _ := v.([]byte)
+		all.Write(text)
+	}
+	texts, next := all.String(), 0
+	for i, input := range s.inputs {
+		if input == s.row.Name {
+			rec.Inputs[i] = row.Raw{Text: rec.Key, OK: true}
+			continue
+		}
+		rec.Inputs[i] = row.Raw{}
+		if next < len(values) {
+			if text, ok := values[next].([]byte); ok {
+				rec.Inputs[i] = row.Raw{Text: texts[:len(text)], OK: true}
+				texts = texts[len(text):]
+				found = true
+			}
+		}
+		next++
+	}
+	return found
+}

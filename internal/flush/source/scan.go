@@ -1,0 +1,203 @@
+package source
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"baton/internal/flush"
+	"baton/internal/flush/row"
+	"baton/internal/flush/source/spec"
+	"baton/internal/redisconn"
+)
+
+// ScanOptions describe a scan job: its rows are the keys of a pattern, read pass by
+// pass without anybody telling what has changed.
+type ScanOptions struct {
+	Job string
+	Key string // pattern of the keys: "session:<id>", "stock:<shop>:<item>"
+	// Value is what the keys hold: hash, string, json (an object in a string), set or
+	// zset. A key that holds something else is no row and is passed over. Default hash.
+	Value string
+	// Inputs are what a record consists of; ScanInputs says what there is.
+	Inputs []string
+	// PageRows is the number of rows of a page, that is of a transaction. Default 5000.
+	PageRows int
+	// MemoryBudget bounds the keys held while reading, in bytes, and by a quarter of it
+	// the pages of all lanes together. Default 32 MiB.
+	MemoryBudget int
+	// Lanes is how many lanes the rows are dealt out to, by their keys. Default 1.
+	Lanes int
+}
+
+// Scan reads all keys of a pattern: a flush.Source, and a flush.Sweeper.
+//
+// Nothing is staged. Every Read is a pass of its own over every master: what changes
+// behind it is read by the next one. Whatever is there from the beginning of a pass to
+// its end is read, so a row that a complete pass did not write has no key any more,
+// or one that came late; StillMissing tells which. Writing a row twice is harmless;
+// pages need no ledger.
+//
+// A pass is numbered by the microseconds since 1970 when it began. No two passes of
+// one process have the same number. Should clocks of two nodes ever give the same one,
+// or run backwards, a sweep finds fewer vanished rows and leaves them to the next pass:
+// it asks whether a number is another one, never whether it is older.
+type Scan struct {
+	store    *redisconn.Store
+	job      string
+	pattern  spec.KeyPattern
+	value    string
+	slots    []slot
+	hashes   rowReader
+	fields   []string // of a hash or an object
+	whole    bool     // the value itself is wanted, or a member or score
+	pageRows int
+	budget   int
+	lanes    int
+
+	mu   sync.Mutex
+	pass pass // the newest
+}
+
+// pass is one pass over all keys.
+type pass struct {
+	stage      string
+	generation int64
+	ended      bool
+	missed     error // why it may have missed something
+}
+
+// NewScan checks the options; it does not connect.
+func NewScan(store *redisconn.Store, o ScanOptions) (*Scan, error) {
+	if o.Job == "" {
+		return nil, errors.New("a flush source needs the name of its job")
+	}
+	pattern, err := spec.ParseKeyPattern(o.Key)
+	if err != nil {
+		return nil, err
+	}
+	s := &Scan{
+		store: store, job: o.Job, pattern: pattern, value: cmp.Or(o.Value, "hash"),
+		pageRows: positive(o.PageRows, defaultPageRows),
+		budget:   positive(o.MemoryBudget, defaultMemoryBudget),
+		lanes:    positive(o.Lanes, 1),
+	}
+	if err := s.setInputs(o.Inputs); err != nil {
+		return nil, err
+	}
+	s.hashes = rowReader{redis: store, inputs: s.fields, fields: s.fields} // its ids are keys
+	return s, nil
+}
+
+// Name is the pattern.
+func (s *Scan) Name() string { return s.pattern.String() }
+
+// Stage begins a pass. Nothing is frozen, and none is ever resumed: what a pass that
+// was broken off has written is written again by the next one.
+func (s *Scan) Stage(_ context.Context, newID, _ string) (flush.Stage, bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pass = pass{stage: newID, generation: max(time.Now().UnixMicro(), s.pass.generation+1)}
+	return flush.Stage{ID: newID}, true, nil
+}
+
+// Read yields the rows of all keys, page by page. As many keys as fit the memory
+// budget are collected and sorted, so that pages come in key order; then the scan
+// goes on.
+func (s *Scan) Read(ctx context.Context, st flush.Stage, yield func(flush.Page) error) error {
+	current, err := s.current(st)
+	if err != nil {
+		return err
+	}
+	before, err := s.witness(ctx)
+	if err != nil {
+		return s.fail("look who has the keys of", err)
+	}
+	rows := newScanRows(s, current.generation, yield)
+	for _, node := range before.nodes {
+		if err := s.readNode(ctx, node, rows); err != nil {
+			return err
+		}
+	}
+	after, err := s.witness(ctx)
+	if err != nil {
+		return s.fail("look who has the keys of", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pass.ended, s.pass.missed = true, before.differs(after)
+	return nil
+}
+
+// readNode reads what one master has.
+func (s *Scan) readNode(ctx context.Context, node *redisconn.Server, rows *scanRows) error {
+	c, err := node.Borrow(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	keys := keyScan{scan: s, cursor: "0"}
+	for first := true; first || keys.cursor != "0"; first = false {
+		pile, err := keys.next(ctx, c, s.budget)
+		if err != nil {
+			return s.fail("scan", err)
+		}
+		for lane, ids := range pile.pages(s.group(), s.lanes) {
+			if err := rows.read(ctx, c, lane, ids); err != nil {
+				return err
+			}
+		}
+		if err := rows.flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// current is the pass of a stage.
+func (s *Scan) current(st flush.Stage) (pass, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pass.stage != st.ID || st.ID == "" {
+		return pass{}, fmt.Errorf("pass %s over %q: %w", st.ID, s.pattern, flush.ErrStaleStage)
+	}
+	return s.pass, nil
+}
+
+// fail says of an error what was done to what, and what to do about it.
+func (s *Scan) fail(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s %q for job %q: %w", doing, s.pattern, s.job, redisconn.Explain(err))
+}
+
+var scanSpec = Spec{
+	Kind:            spec.Named("scan"),
+	clusterCommands: []string{"CLUSTER NODES"}, // whether keys are on their way
+	inputs:          func(o Options) (row.Inputs, error) { return ScanInputs(o.Key, o.Value) },
+	policy: func(o Options) (flush.Policy, error) {
+		switch o.Vanished {
+		case "", "ignore":
+			return flush.Policy{}, nil
+		case "delete":
+			return flush.Policy{VanishedPct: cmp.Or(o.MaxPct, 10)}, nil
+		}
+		return flush.Policy{}, fmt.Errorf("vanished: %q is unknown: it is ignore or delete", o.Vanished)
+	},
+	commands: func(u Use, _ string) []string {
+		read := map[string][]string{
+			"hash": hashCommands, "string": {"GET R"}, "json": {"GET R"},
+			"set": {"SSCAN R 0", "SISMEMBER R m"}, "zset": {"ZSCAN R 0", "ZSCORE R m"},
+		}
+		return append([]string{"SCAN 0", "TYPE R", "EXISTS R"}, read[u.Value]...)
+	},
+	open: func(s *redisconn.Store, key string, o Options, inputs []string) (flush.Source, error) {
+		return NewScan(s, ScanOptions{
+			Job: o.Job, Key: key, Value: o.Value, Inputs: inputs, PageRows: o.Rows, Lanes: o.Lanes,
+		})
+	},
+}

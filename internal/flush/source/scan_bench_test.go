@@ -1,0 +1,36 @@
+package source
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"baton/internal/flush/row"
+)
+
+// The same rows as of BenchmarkReadHashes, found by scanning.
+func BenchmarkReadScan(b *testing.B) {
+	g := newRig(b)
+	for lo := 0; lo < benchRows; lo += 1000 {
+		for i := lo; i < lo+1000; i++ {
+			err := g.conn.Send("HSET", fmt.Sprintf("user:u%d", i), "name", "Somebody With A Name", "email", "somebody@example.org",
+				"city", "Shenzhen", "score", i, "updated_at", 1795254021+i)
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+		g.do("")
+	}
+	for _, lanes := range []int{1, 2} {
+		b.Run(fmt.Sprintf("lanes=%d", lanes), func(b *testing.B) {
+			src := scanOn(b, g.store, ScanOptions{Key: "user:<id>", Inputs: strings.Fields("id name email city score updated_at"),
+				Lanes: lanes})
+			benchRead(b, g, src)
+		})
+	}
+	// Next to nothing matches, and all keys are gone through.
+	b.Run("rare", func(b *testing.B) {
+		g.do("SET", "one:1", "x")
+		benchRead(b, g, scanOn(b, g.store, ScanOptions{Key: "one:<id>", Value: "string", Inputs: []string{row.InputValue}}))
+	})
+}

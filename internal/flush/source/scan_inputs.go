@@ -1,0 +1,128 @@
+package source
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"baton/internal/flush/row"
+	"baton/internal/flush/source/spec"
+)
+
+// scanTypes are Redis' names of what the values of a scan are kept in.
+var scanTypes = map[string]string{"hash": "hash", "string": "string", "json": "string", "set": "set", "zset": "zset"}
+
+// ScanInputs says what a scan of such keys can deliver: the captures of the pattern,
+// $key, $generation; and by the value:
+//
+//	hash    the fields
+//	string  $value
+//	json    the members of the object, $value
+//	set     $member: a row for each
+//	zset    $member, $score: a row for each
+//
+// A capture wins over a field of its name. Without a value it is a hash.
+func ScanInputs(key, value string) (row.Inputs, error) {
+	pattern, err := spec.ParseKeyPattern(key)
+	if err != nil {
+		return row.Inputs{}, err
+	}
+	in := row.Inputs{Names: append(slices.Clone(pattern.Names), row.InputKey, row.InputGeneration), Guarantee: row.ByPass}
+	switch value {
+	case "hash":
+		in.Fields = true
+	case "string":
+		in.Names = append(in.Names, row.InputValue)
+	case "json":
+		in.Names = append(in.Names, row.InputValue)
+		in.Fields = true
+	case "set":
+		in.Names = append(in.Names, row.InputMember)
+	case "zset":
+		in.Names = append(in.Names, row.InputMember, row.InputScore)
+	default:
+		return in, fmt.Errorf("a scan reads no %q: it is hash, string, json, set or zset", value)
+	}
+	return in, nil
+}
+
+// slot says where an input comes from.
+type slot struct {
+	from  slotKind
+	index int // of the capture or field
+}
+
+type slotKind uint8
+
+const (
+	slotCapture slotKind = iota
+	slotField
+	slotKey
+	slotGeneration
+	slotValue // also a member
+	slotScore
+)
+
+// setInputs finds out where the inputs come from.
+func (s *Scan) setInputs(inputs []string) error {
+	available, err := ScanInputs(s.pattern.String(), s.value)
+	if err != nil {
+		return err
+	}
+	for _, input := range inputs {
+		capture := slices.Index(s.pattern.Names, input)
+		switch {
+		case capture >= 0:
+			s.slots = append(s.slots, slot{slotCapture, capture})
+		case strings.HasPrefix(input, "$") && !slices.Contains(available.Names, input), !strings.HasPrefix(input, "$") && !available.Fields:
+			return fmt.Errorf("a scan of %s has no input %q: it has %s", s.value, input, strings.Join(available.Names, ", "))
+		case input == row.InputKey:
+			s.slots = append(s.slots, slot{from: slotKey})
+		case input == row.InputGeneration:
+			s.slots = append(s.slots, slot{from: slotGeneration})
+		case input == row.InputValue, input == row.InputMember:
+			s.slots = append(s.slots, slot{from: slotValue})
+			s.whole = true
+		case input == row.InputScore:
+			s.slots = append(s.slots, slot{from: slotScore})
+			s.whole = true
+		default:
+			s.slots = append(s.slots, slot{slotField, len(s.fields)})
+			s.fields = append(s.fields, input)
+		}
+	}
+	return nil
+}
+
+// record fills raws, which become the record's inputs.
+func (s *Scan) record(from *scanned, generation row.Raw, raws []row.Raw) row.Record {
+	for i, slot := range s.slots {
+		switch slot.from {
+		case slotCapture:
+			raws[i] = row.Raw{Text: from.captures[slot.index], OK: true}
+		case slotField:
+			if from.fields != nil {
+				raws[i] = from.fields[slot.index]
+			}
+		case slotKey:
+			raws[i] = row.Raw{Text: from.key, OK: true}
+		case slotGeneration:
+			raws[i] = generation
+		case slotValue:
+			raws[i] = from.value
+		case slotScore:
+			raws[i] = from.score
+		}
+	}
+	return row.Record{Key: from.key, Inputs: raws}
+}
+
+// keyOf is the key of an id of the pile, and its captures. The id comes as a slice of
+// one, which is what its captures are where there is but one.
+func (s *Scan) keyOf(id []string) (key string, captures []string) {
+	if len(s.pattern.Names) == 1 {
+		return s.pattern.Key(id), id
+	}
+	captures, _ = s.pattern.Match(id[0], make([]string, 0, len(s.pattern.Names)))
+	return id[0], captures
+}

@@ -1,0 +1,151 @@
+package source
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/flush"
+)
+
+// oldServer answers SCAN as a Redis before version 6 does, which does not know TYPE.
+type oldServer struct {
+	redis.Conn
+	refused int
+}
+
+func (c *oldServer) DoContext(ctx context.Context, name string, args ...any) (any, error) {
+	if name == "SCAN" && slices.Contains(args, any("TYPE")) {
+		c.refused++
+		return nil, redis.Error("ERR syntax error")
+	}
+	return redis.DoContext(c.Conn, ctx, name, args...)
+}
+
+func (c *oldServer) ReceiveContext(ctx context.Context) (any, error) {
+	return redis.ReceiveContext(c.Conn, ctx)
+}
+
+func TestKeysOfOtherTypesAreLeftOutWhereScanDoesNotTellThem(t *testing.T) {
+	g := newRig(t)
+	g.do("SET", "k:string", "x")
+	g.do("HSET", "k:hash", "v", "x")
+	g.do("SADD", "k:set", "x")
+	g.do("ZADD", "k:zset", 1, "x")
+	g.do("RPUSH", "k:list", "x")
+	c, err := g.store.Conn(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for _, k := range []struct{ value, inputs, want string }{
+		{"string", "id $value", "string"}, {"json", "id v", "string"}, {"hash", "id v", "hash"}, {"hash", "id", "hash"},
+		{"set", "id $member", "set"}, {"zset", "id $score", "zset"}, {"zset", "id", "zset"},
+	} {
+		src := scanOn(t, g.store, ScanOptions{Key: "k:<id>", Value: k.value, Inputs: strings.Fields(k.inputs)})
+		old := &oldServer{Conn: c}
+		var got []string
+		rows := newScanRows(src, 1, func(p flush.Page) error {
+			for _, r := range p.Records {
+				got = append(got, r.Inputs[0].Text)
+			}
+			return nil
+		})
+		keys := keyScan{scan: src, cursor: "0"}
+		pile, err := keys.next(t.Context(), old, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for lane, ids := range pile.pages(10, 1) {
+			if len(ids) != 5 || old.refused != 1 {
+				t.Errorf("%s: keys %q, TYPE refused %d times", k.value, ids, old.refused)
+			}
+			if err := rows.read(t.Context(), old, lane, ids); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := rows.flush(); err != nil || !slices.Equal(got, []string{k.want}) {
+			t.Errorf("%s, %s: rows %q, %v", k.value, k.inputs, got, err)
+		}
+	}
+}
+
+func TestAScanOfAReplicaSweepsNothing(t *testing.T) {
+	g := newRig(t)
+	g.do("SET", "session:1", "x")
+	j := sessions(g.store)
+	j.must(t)
+	g.do("DEL", "session:1")
+	g.do("REPLICAOF", "127.0.0.1", "1")
+	if err := j.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(j.notes) != 1 || !strings.Contains(j.notes[0], "not a master") || len(j.table.texts()) != 1 {
+		t.Errorf("notes %q, %d rows", j.notes, len(j.table.texts()))
+	}
+}
+
+func TestErrorsOfAScanNameItsKeys(t *testing.T) {
+	g := newRig(t)
+	g.do("SET", "session:1", "x")
+	j := sessions(g.store)
+	j.must(t)
+	for _, forbidden := range []string{"scan", "get", "info"} {
+		g.do("ACL", "SETUSER", "default", "-"+forbidden)
+		err := j.run(t.Context())
+		g.do("ACL", "SETUSER", "default", "+"+forbidden)
+		if err == nil || !strings.Contains(err.Error(), `"session:<id>" for job "scan"`) || !strings.Contains(err.Error(), "ACL SETUSER") {
+			t.Errorf("%s forbidden: %v", forbidden, err)
+		}
+	}
+	g.do("DEL", "session:1")
+	g.do("ACL", "SETUSER", "default", "-type")
+	if err := j.run(t.Context()); err == nil || len(j.table.texts()) != 1 {
+		t.Errorf("type forbidden: %v, %d rows", err, len(j.table.texts()))
+	}
+}
+
+// See TestNoCommandBlocksRedisForLong.
+func TestNoCommandOfAScanBlocksRedisForLong(t *testing.T) {
+	const keys, attempts = 20_000, 20
+	g := newRig(t)
+	for lo := 0; lo < keys; lo += 1000 {
+		for i := lo; i < lo+1000; i++ {
+			if err := g.conn.Send("HSET", fmt.Sprintf("user:u%d", i), "name", "somebody", "n", i); err != nil {
+				t.Fatal(err)
+			}
+			if err := g.conn.Send("ZADD", "big:one", i, fmt.Sprintf("m%d", i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		g.do("")
+	}
+	for name, src := range map[string]flush.Source{
+		"hashes":    scanOn(t, g.store, ScanOptions{Key: "user:<id>", Inputs: []string{"id", "name", "n"}}),
+		"a big set": scanOn(t, g.store, ScanOptions{Key: "big:<id>", Value: "zset", Inputs: []string{"id", "$member", "$score"}}),
+		"nothing":   scanOn(t, g.store, ScanOptions{Key: "none:<id>", Inputs: []string{"id"}}),
+	} {
+		var always map[string]string // the slow commands of every attempt so far
+		for range attempts {
+			slow := g.slowCommands(src, 0)
+			for call := range always {
+				if slow[call] == "" {
+					delete(always, call)
+				}
+			}
+			if always == nil {
+				always = slow
+			}
+			if len(always) == 0 {
+				break
+			}
+		}
+		if len(always) > 0 {
+			t.Errorf("%s: slower than %s at each of %d attempts: %q", name, slowFrom, attempts, always)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package source
+
+import (
+	"context"
+	"errors"
+
+	"baton/internal/flush"
+	"baton/internal/flush/row"
+	"baton/internal/redisconn"
+)
+
+// peekCalls bounds how often Peek scans, so that a pattern which matches next to
+// nothing does not walk through a whole big database.
+const peekCalls = 1000
+
+// Peek reads up to n records, and changes nothing. It looks at a million keys at most.
+func (s *Scan) Peek(ctx context.Context, n int) ([]row.Record, error) {
+	look, err := s.witness(ctx)
+	if err != nil {
+		return nil, s.fail("look who has the keys of", err)
+	}
+	p := peek{want: n, calls: peekCalls}
+	rows := newScanRows(s, 0, p.take)
+	for _, node := range look.nodes {
+		if err = s.peekNode(ctx, node, rows, &p); err != nil {
+			break
+		}
+	}
+	if err != nil && !errors.Is(err, errEnough) {
+		return nil, err
+	}
+	return p.records, nil
+}
+
+// peek is what Peek has seen.
+type peek struct {
+	want, calls int
+	records     []row.Record
+}
+
+var errEnough = errors.New("enough records")
+
+func (p *peek) take(page flush.Page) error {
+	p.records = append(p.records, page.Records...)
+	if len(p.records) >= p.want {
+		p.records = p.records[:p.want]
+		return errEnough
+	}
+	return nil
+}
+
+func (s *Scan) peekNode(ctx context.Context, node *redisconn.Server, rows *scanRows, p *peek) error {
+	c, err := node.Borrow(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close() // it goes back to the pool
+	keys := keyScan{scan: s, cursor: "0", calls: &p.calls}
+	for first := true; first || keys.cursor != "0"; first = false {
+		if p.calls == 0 {
+			return errEnough
+		}
+		pile, err := keys.next(ctx, c, 1)
+		if err != nil {
+			return s.fail("scan", err)
+		}
+		for lane, ids := range pile.pages(p.want, s.lanes) {
+			if err := rows.read(ctx, c, lane, ids[:min(len(ids), p.want-len(p.records))]); err != nil {
+				return err
+			}
+			if err := rows.flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,285 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/flush"
+	"baton/internal/flush/row"
+	"baton/internal/redisconn"
+)
+
+// setGroup is how many sets are read at the same time: each reply may have as many
+// members as ScanCount, or what Redis keeps in one piece.
+const setGroup = 64
+
+// scanRows collects the rows of a pass into pages, one of each lane at a time.
+type scanRows struct {
+	*Scan
+	generation row.Raw
+	yield      func(flush.Page) error
+	pace       pace
+	lanes      []laneRows
+	raws       []row.Raw // reused: the fields of a group of hashes
+	object     objectDecoder
+}
+
+// laneRows are the rows of a lane that wait for their page to be full.
+type laneRows struct {
+	records []row.Record
+	bytes   int
+}
+
+// scanned is one key, and what its records are made from.
+type scanned struct {
+	key          string
+	captures     []string
+	fields       []row.Raw
+	value, score row.Raw
+	err          error // its own misfortune
+}
+
+func newScanRows(s *Scan, generation int64, yield func(flush.Page) error) *scanRows {
+	r := &scanRows{
+		Scan: s, generation: row.Raw{Text: strconv.FormatInt(generation, 10), OK: true}, yield: yield,
+		pace: newPace(s.budget), lanes: make([]laneRows, s.lanes), object: newObjectDecoder(s.fields),
+	}
+	r.pace.page /= s.lanes
+	return r
+}
+
+// group is how many keys are read for a lane before the next lane's turn.
+func (s *Scan) group() int {
+	if s.members() {
+		return setGroup
+	}
+	return min(s.pageRows, pipelineDepth)
+}
+
+// members: each key is as many rows as it has members.
+func (s *Scan) members() bool { return s.whole && (s.value == "set" || s.value == "zset") }
+
+// read reads the keys of ids, which are of one lane.
+func (r *scanRows) read(ctx context.Context, c redis.Conn, lane int, ids []string) error {
+	for len(ids) > 0 {
+		n := min(r.pace.depth, len(ids))
+		keys := make([]scanned, n)
+		for i := range keys {
+			keys[i].key, keys[i].captures = r.keyOf(ids[i : i+1 : i+1])
+		}
+		if err := r.readKeys(ctx, c, lane, keys); err != nil {
+			return err
+		}
+		ids = ids[n:]
+	}
+	return nil
+}
+
+// readKeys reads keys and puts what is there into the lane's page.
+func (r *scanRows) readKeys(ctx context.Context, c redis.Conn, lane int, keys []scanned) error {
+	if r.Scan.members() {
+		return r.readMembers(ctx, c, lane, keys)
+	}
+	var err error
+	switch {
+	case r.value == "hash" && len(r.fields) > 0:
+		keys, err = r.readHashes(ctx, c, keys)
+	case r.whole || len(r.fields) > 0:
+		keys, err = r.readStrings(ctx, c, keys)
+	default:
+		keys, err = r.readTypes(ctx, c, keys)
+	}
+	if err != nil {
+		return r.fail("read keys of", err)
+	}
+	return r.add(lane, keys)
+}
+
+// readHashes reads fields. A key that is gone, or no hash any more, is left out.
+func (r *scanRows) readHashes(ctx context.Context, c redis.Conn, keys []scanned) ([]scanned, error) {
+	n := len(r.fields)
+	if len(r.raws) < len(keys)*n {
+		r.raws = make([]row.Raw, len(keys)*n)
+	}
+	records := make([]row.Record, len(keys))
+	for i := range keys {
+		records[i] = row.Record{Key: keys[i].key, Inputs: r.raws[i*n : (i+1)*n : (i+1)*n]}
+	}
+	if err := r.hashes.readBatch(ctx, c, records); err != nil {
+		return nil, err
+	}
+	there := keys[:0]
+	for i, rec := range records {
+		if rec.Gone || errors.Is(rec.Err, ErrWrongType) {
+			continue
+		}
+		keys[i].fields, keys[i].err = rec.Inputs, rec.Err
+		there = append(there, keys[i])
+	}
+	return there, nil
+}
+
+// readStrings reads strings, and the objects in them. A key that is gone, or no string
+// any more, is left out.
+func (r *scanRows) readStrings(ctx context.Context, c redis.Conn, keys []scanned) ([]scanned, error) {
+	replies, err := r.ask(ctx, c, perKey("GET", keys))
+	if err != nil {
+		return nil, err
+	}
+	there := keys[:0]
+	for i := range keys {
+		text, ok := replies[i].([]byte)
+		if !ok {
+			continue
+		}
+		k := keys[i]
+		k.value = row.Raw{Text: string(text), OK: true}
+		if len(r.fields) > 0 {
+			k.fields = make([]row.Raw, len(r.fields))
+			k.err = r.object.decode(k.value.Text, text, k.fields)
+		}
+		there = append(there, k)
+	}
+	return there, nil
+}
+
+// readTypes leaves out what is gone or of another type, where no value is wanted.
+func (r *scanRows) readTypes(ctx context.Context, c redis.Conn, keys []scanned) ([]scanned, error) {
+	replies, err := r.ask(ctx, c, perKey("TYPE", keys))
+	if err != nil {
+		return nil, err
+	}
+	there := keys[:0]
+	for i := range keys {
+		if replies[i] == scanTypes[r.value] {
+			there = append(there, keys[i])
+		}
+	}
+	return there, nil
+}
+
+func perKey(name string, keys []scanned) []redisconn.Command {
+	commands := make([]redisconn.Command, len(keys))
+	for i := range keys {
+		commands[i] = redisconn.Cmd(name, keys[i].key)
+	}
+	return commands
+}
+
+// readMembers reads sets, a few members of each in turn.
+func (r *scanRows) readMembers(ctx context.Context, c redis.Conn, lane int, keys []scanned) error {
+	name, stride := "SSCAN", 1
+	if r.value == "zset" {
+		name, stride = "ZSCAN", 2
+	}
+	cursors := make([]string, len(keys))
+	for i := range cursors {
+		cursors[i] = "0"
+	}
+	for len(keys) > 0 {
+		commands := make([]redisconn.Command, len(keys))
+		for i := range keys {
+			commands[i] = redisconn.Cmd(name, keys[i].key, cursors[i], "COUNT", redisconn.ScanCount)
+		}
+		replies, err := r.ask(ctx, c, commands)
+		if err != nil {
+			return r.fail("read keys of", err)
+		}
+		left := 0
+		for i := range keys {
+			if isWrongType(replies[i]) {
+				continue
+			}
+			rows, next, err := membersOf(keys[i], replies[i], stride)
+			if err != nil {
+				return r.fail(fmt.Sprintf("%s %q of", name, keys[i].key), err)
+			}
+			if err := r.add(lane, rows); err != nil {
+				return err
+			}
+			if next != "0" {
+				keys[left], cursors[left] = keys[i], next
+				left++
+			}
+		}
+		keys, cursors = keys[:left], cursors[:left]
+	}
+	return nil
+}
+
+// membersOf reads one reply of SSCAN or ZSCAN.
+func membersOf(key scanned, reply any, stride int) (rows []scanned, next string, err error) {
+	parts, err := redis.Values(reply, nil)
+	if err != nil {
+		return nil, "", err
+	}
+	var elements [][]byte
+	if _, err := redis.Scan(parts, &next, &elements); err != nil {
+		return nil, "", err
+	}
+	rows = make([]scanned, 0, len(elements)/stride)
+	for i := 0; i+stride <= len(elements); i += stride {
+		element := key
+		element.value = row.Raw{Text: string(elements[i]), OK: true}
+		if stride == 2 {
+			element.score = row.Raw{Text: string(elements[i+1]), OK: true}
+		}
+		rows = append(rows, element)
+	}
+	return rows, next, nil
+}
+
+// add makes records of what was read and yields the lane's page whenever it is full.
+func (r *scanRows) add(lane int, rows []scanned) error {
+	l := &r.lanes[lane]
+	n := len(r.slots)
+	raws := make([]row.Raw, len(rows)*n)
+	total := 0
+	for i := range rows {
+		record := r.record(&rows[i], r.generation, raws[i*n:(i+1)*n:(i+1)*n])
+		record.Err = rows[i].err
+		if l.records == nil {
+			l.records = make([]row.Record, 0, r.pageRows)
+		}
+		l.records = append(l.records, record)
+		size := len(record.Key)
+		for _, raw := range record.Inputs {
+			size += len(raw.Text)
+		}
+		l.bytes += size
+		total += size
+		if len(l.records) >= r.pageRows || l.bytes >= r.pace.page {
+			if err := r.turn(lane); err != nil {
+				return err
+			}
+		}
+	}
+	if len(rows) > 0 && !r.Scan.members() {
+		r.pace.learn(len(rows), total)
+	}
+	return nil
+}
+
+// turn yields the page of a lane.
+func (r *scanRows) turn(lane int) error {
+	records := r.lanes[lane].records
+	r.lanes[lane] = laneRows{}
+	if len(records) == 0 {
+		return nil
+	}
+	return r.yield(flush.Page{Part: -1, Lane: lane, Records: records})
+}
+
+// flush yields what is left in the pages.
+func (r *scanRows) flush() error {
+	for lane := range r.lanes {
+		if err := r.turn(lane); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,108 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/flush"
+	"baton/internal/flush/row"
+	"baton/internal/redisconn"
+)
+
+var _ flush.Sweeper = (*Scan)(nil)
+
+// Finds implements flush.Sweeper: a key is known by all captures of the pattern, or
+// by itself, and a row of a set by its member, too.
+func (s *Scan) Finds(inputs []string) error {
+	if !slices.Contains(inputs, row.InputKey) {
+		for _, name := range s.pattern.Names {
+			if !slices.Contains(inputs, name) {
+				return fmt.Errorf("without <%s> of %q nobody knows the key in Redis: add it to `key`, or %s", name, s.pattern, row.InputKey)
+			}
+		}
+	}
+	if s.members() && !slices.Contains(inputs, row.InputMember) {
+		return fmt.Errorf("each member of a %s is a row: add %s to `key`", s.value, row.InputMember)
+	}
+	return nil
+}
+
+// Pass implements flush.Sweeper.
+func (s *Scan) Pass(st flush.Stage) (generation int64, missed error) {
+	current, err := s.current(st)
+	switch {
+	case err != nil:
+		return 0, err
+	case !current.ended:
+		return current.generation, errors.New("it did not come to its end")
+	}
+	return current.generation, current.missed
+}
+
+// StillMissing implements flush.Sweeper. The keys are those that the rows spell: where
+// a column writes in another way than a key ("007", a UUID in capitals), a key that came
+// back in the last moment is not found, and its row is deleted until the next pass.
+func (s *Scan) StillMissing(ctx context.Context, records []row.Record) ([]row.Record, error) {
+	var missing []row.Record
+	for some := range slices.Chunk(records, pipelineDepth) {
+		commands := make([]redisconn.Command, len(some))
+		for i := range some {
+			commands[i] = s.recheck(&some[i])
+		}
+		replies, err := s.ask(ctx, nil, commands)
+		if err != nil {
+			return nil, s.fail("look again for keys of", err)
+		}
+		for i := range some {
+			if s.isMissing(replies[i]) {
+				missing = append(missing, some[i])
+			}
+		}
+	}
+	return missing, nil
+}
+
+// recheck asks for a record, and fills its Key in.
+func (s *Scan) recheck(r *row.Record) redisconn.Command {
+	captures := make([]string, len(s.pattern.Names))
+	member := ""
+	for i, slot := range s.slots {
+		switch slot.from {
+		case slotCapture:
+			captures[slot.index] = r.Inputs[i].Text
+		case slotKey:
+			if r.Inputs[i].OK {
+				r.Key = r.Inputs[i].Text
+			}
+		case slotValue:
+			member = r.Inputs[i].Text
+		}
+	}
+	if r.Key == "" {
+		r.Key = s.pattern.Key(captures)
+	}
+	switch {
+	case s.value == "set" && s.members():
+		return redisconn.Cmd("SISMEMBER", r.Key, member)
+	case s.value == "zset" && s.members():
+		return redisconn.Cmd("ZSCORE", r.Key, member)
+	}
+	return redisconn.Cmd("TYPE", r.Key)
+}
+
+// isMissing reads the answer to a recheck. A key of another type is not the row's.
+func (s *Scan) isMissing(reply any) bool {
+	switch reply := reply.(type) {
+	case int64: // SISMEMBER
+		return reply == 0
+	case string: // TYPE
+		return reply != scanTypes[s.value]
+	case redis.Error: // WRONGTYPE
+		return true
+	}
+	return reply == nil // ZSCORE
+}

@@ -1,0 +1,118 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"baton/internal/redisconn"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// witness is who has the keys of a deployment. If it is the same before a pass and
+// after it, every key that was there all the time has been read.
+//
+// The cursor of a SCAN means something to the very process that gave it, and a key
+// that goes from one master to another during a pass may be read at neither.
+type witness struct {
+	nodes  []*redisconn.Server
+	states []string // what each says of itself
+	doubt  error
+}
+
+// errMoving: keys are on their way between masters.
+var errMoving = errors.New("slots of the cluster are on their way from one node to another")
+
+// witness asks every master.
+func (s *Scan) witness(ctx context.Context) (w witness, err error) {
+	if w.nodes, err = s.store.Masters(ctx); err != nil {
+		return w, err
+	}
+	for _, node := range w.nodes {
+		state, doubt, err := s.stateOf(ctx, node)
+		if err != nil {
+			return w, err
+		}
+		w.states = append(w.states, state)
+		w.doubt = errors.Join(w.doubt, doubt)
+	}
+	return w, nil
+}
+
+// stateOf is which process a server is, and which slots it has.
+func (s *Scan) stateOf(ctx context.Context, node *redisconn.Server) (state string, doubt, err error) {
+	c, err := node.Borrow(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	defer c.Close() // it goes back to the pool
+	commands := []redisconn.Command{redisconn.Cmd("INFO", "server"), redisconn.Cmd("INFO", "replication")}
+	if s.store.IsCluster() {
+		commands = append(commands, redisconn.Cmd("CLUSTER", "NODES"))
+	}
+	replies, err := askAt(ctx, c, commands)
+	if err != nil {
+		return "", nil, err
+	}
+	var all strings.Builder
+	for _, reply := range replies[:2] {
+		text, err := redis.String(reply, nil)
+		if err != nil {
+			return "", nil, err
+		}
+		for line := range strings.Lines(text) {
+			name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+			if slices.Contains([]string{"run_id", "role", "master_replid"}, name) {
+				fmt.Fprintf(&all, "%s %s\n", name, value)
+			}
+			if name == "role" && value != "master" {
+				doubt = fmt.Errorf("redis %s is a %s, not a master", node.Address(), value)
+			}
+		}
+	}
+	if len(replies) > 2 {
+		text, err := redis.String(replies[2], nil)
+		if err != nil {
+			return "", nil, err
+		}
+		slots, moving := ownSlots(text)
+		all.WriteString(slots)
+		if moving {
+			doubt = errors.Join(doubt, fmt.Errorf("%w (redis %s)", errMoving, node.Address()))
+		}
+	}
+	return all.String(), doubt, nil
+}
+
+// ownSlots reads what CLUSTER NODES says of the node that was asked: its id, the epoch
+// of its configuration, which grows when it is given slots, and the slots.
+func ownSlots(nodes string) (slots string, moving bool) {
+	for line := range strings.Lines(nodes) {
+		f := strings.Fields(line)
+		if len(f) < 8 || !slices.Contains(strings.Split(f[2], ","), "myself") {
+			continue
+		}
+		moving = slices.ContainsFunc(f[8:], func(s string) bool { return strings.HasPrefix(s, "[") })
+		return strings.Join(append([]string{f[0], f[6]}, f[8:]...), " "), moving
+	}
+	return "", false
+}
+
+// differs says why a pass between w and a later witness may have missed keys.
+func (w witness) differs(later witness) error {
+	if err := errors.Join(w.doubt, later.doubt); err != nil {
+		return err
+	}
+	if !slices.Equal(w.nodes, later.nodes) {
+		return errors.New("other nodes have the keys than when it began")
+	}
+	for i := range w.states {
+		if w.states[i] != later.states[i] {
+			return fmt.Errorf("redis %s was restarted, failed over or was given other slots meanwhile", w.nodes[i].Address())
+		}
+	}
+	return nil
+}

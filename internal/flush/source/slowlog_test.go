@@ -1,0 +1,141 @@
+package source
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/flush"
+	"baton/internal/testsupport"
+)
+
+// Redis serves one command at a time: what takes one of ours long, it takes from
+// everybody. SLOWLOG measures by the clock, so on a busy machine any command may be
+// found slow now and then; one that is slow by nature is so at every attempt.
+func TestNoCommandBlocksRedisForLong(t *testing.T) {
+	const rows, attempts = 20_000, 20
+	g := newRig(t)
+	for lo := 0; lo < rows; lo += 1000 {
+		for i := lo; i < lo+1000; i++ {
+			if err := g.conn.Send("HSET", fmt.Sprintf("user:u%d", i), "name", "somebody", "n", i); err != nil {
+				t.Fatal(err)
+			}
+		}
+		g.do("")
+	}
+	for _, c := range []struct {
+		kind string
+		fill func()
+		src  flush.Source
+		rows int64
+	}{
+		{"counters", func() { g.fillCounters("views:3", rows) }, g.counters(CountersOptions{}), rows},
+		{"counters with a key each, by a set", func() { g.fillPlain(false, rows) }, g.plain(PlainCountersOptions{}), rows},
+		{"counters with a key each, by a zset", func() { g.fillPlain(true, rows) }, g.plain(PlainCountersOptions{}), rows},
+		// Of a set Redis hands out twice as many in the same time; half of them have no row.
+		{"hashes by a set", func() { g.fillIndex(false, 2*rows) }, g.hashes(HashesOptions{}), 2 * rows},
+		{"hashes by a zset", func() { g.fillIndex(true, rows) }, g.hashes(HashesOptions{}), rows},
+		{"list", func() { g.fillList("orders", rows, map[string]int64{}) }, g.list(ListOptions{}), rows},
+		{"stream", func() { g.moreOfStream(rows) }, g.stream(StreamOptions{Inputs: []string{"n"}, Retain: new(time.Duration)}), rows},
+	} {
+		t.Run(c.kind, func(t *testing.T) {
+			var always map[string]string // the slow commands of every attempt so far
+			for range attempts {
+				c.fill()
+				slow := g.slowCommands(c.src, c.rows)
+				for name := range always {
+					if slow[name] == "" {
+						delete(always, name)
+					}
+				}
+				if always == nil {
+					always = slow
+				}
+				if len(always) == 0 {
+					return
+				}
+			}
+			t.Errorf("slower than %s at each of %d attempts: %q", slowFrom, attempts, always)
+		})
+	}
+}
+
+// fillIndex puts n ids into the index of changed rows.
+func (g *rig) fillIndex(zset bool, n int) {
+	g.t.Helper()
+	for lo := 0; lo < n; lo += 1000 {
+		name, args := "SADD", []any{"changed:user"}
+		for i := lo; i < lo+1000; i++ {
+			if zset {
+				name, args = "ZADD", append(args, i)
+			}
+			// Ids that are no integers make Redis keep a hash table, its slower form.
+			args = append(args, fmt.Sprintf("u%d", i))
+		}
+		g.do(name, args...)
+	}
+}
+
+// moreOfStream adds n entries to a stream.
+func (g *rig) moreOfStream(n int) {
+	g.t.Helper()
+	for i := range n {
+		if err := g.conn.Send("XADD", "events", "*", "n", i); err != nil {
+			g.t.Fatal(err)
+		}
+		if i%1000 == 999 {
+			g.do("")
+		}
+	}
+}
+
+// callOf is what a command and the same one of the next attempt have in common. One
+// page of a scan is not another, and so is it with the records of a script:
+// which of hundreds a busy machine makes slow is chance.
+func callOf(args []string) string {
+	n := 2 // a name and a key, or a script
+	switch {
+	case strings.HasSuffix(args[0], "SCAN"):
+		n = 3 // and a cursor
+	case args[0] == "EVALSHA" && len(args) > 12:
+		n = 7 // and the first of many
+	case len(args) > 12:
+		n = 3 // as above
+	}
+	return strings.Join(args[:min(n, len(args))], " ")
+}
+
+// slowFrom is less than what any command takes that does all rows at once: 10 ms for 50,000 on a
+// machine at ease. On a busy one Redis itself waits for a processor in the middle of a command.
+var slowFrom = testsupport.Paced(4 * time.Millisecond)
+
+// slowCommands flushes once and returns the calls that took longer.
+func (g *rig) slowCommands(src flush.Source, want int64) map[string]string {
+	g.t.Helper()
+	g.do("CONFIG", "SET", "slowlog-log-slower-than", slowFrom.Microseconds())
+	g.do("SLOWLOG", "RESET")
+	if n, err := flush.Backlog(g.t.Context(), []flush.Source{src}); n != want || err != nil {
+		g.t.Errorf("backlog %d, %v; want %d", n, err, want)
+	}
+	if scan, ok := src.(*Scan); ok {
+		readAll(g.t, scan, stageNow(g.t, scan, "a"))
+	} else if _, err := newDatabase().flush(g.t.Context(), src, nil); err != nil {
+		g.t.Fatal(err)
+	}
+	g.do("CONFIG", "SET", "slowlog-log-slower-than", -1)
+	logs, err := redis.SlowLogs(g.do("SLOWLOG", "GET", 128), nil)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	slow := map[string]string{}
+	for _, l := range logs {
+		slow[callOf(l.Args)] = fmt.Sprint(l.Args[:min(4, len(l.Args))], l.ExecutionTime)
+	}
+	if _, ok := src.(*Stream); !ok { // which notes its place
+		g.nothingLeft()
+	}
+	return slow
+}

@@ -1,0 +1,55 @@
+package source
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"baton/internal/flush"
+)
+
+// Both read a stage of a million again and again: rows a second of Redis and of
+// this package, without mapping and database. Run with -benchtime 3x.
+const benchRows = 1_000_000
+
+func BenchmarkReadCounters(b *testing.B) {
+	g := newRig(b)
+	g.fillCounters("views:3", benchRows)
+	benchRead(b, g, g.counters(CountersOptions{}))
+}
+
+func BenchmarkReadHashes(b *testing.B) {
+	g := newRig(b)
+	for lo := 0; lo < benchRows; lo += 1000 {
+		for i := lo; i < lo+1000; i++ {
+			err := g.conn.Send("HSET", fmt.Sprintf("user:u%d", i), "name", "Somebody With A Name", "email", "somebody@example.org",
+				"city", "Shenzhen", "score", i, "updated_at", 1795254021+i)
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+		g.do("")
+	}
+	g.fillIndex(false, benchRows)
+	benchRead(b, g, g.hashes(HashesOptions{Inputs: []string{"id", "name", "email", "city", "score", "updated_at"}}))
+}
+
+func benchRead(b *testing.B, g *rig, src flush.Source) {
+	b.Helper()
+	st := stageNow(b, src, "a")
+	g.do("CONFIG", "SET", "slowlog-log-slower-than", 10_000)
+	g.do("SLOWLOG", "RESET")
+	b.ReportAllocs()
+	rows, start := 0, time.Now()
+	for b.Loop() {
+		err := src.Read(b.Context(), st, func(p flush.Page) error {
+			rows += len(p.Records)
+			return nil
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(rows)/time.Since(start).Seconds(), "rows/s")
+	b.ReportMetric(float64(g.num("SLOWLOG", "LEN")), "commands>10ms")
+}

@@ -1,0 +1,398 @@
+package source
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/gomodule/redigo/redis"
+	"github.com/google/go-cmp/cmp"
+
+	"baton/internal/flush"
+	"baton/internal/flush/flushtest"
+	"baton/internal/flush/mapping"
+	"baton/internal/flush/row"
+	"baton/internal/redisconn"
+	"baton/internal/redisconn/redistest"
+	"baton/internal/testsupport"
+)
+
+// rig is a Redis of one test, with a store on it and a producer's connection.
+type rig struct {
+	t     testing.TB
+	redis *testsupport.Redis
+	store *redisconn.Store
+	conn  redis.Conn
+}
+
+func newRig(t testing.TB, opts ...testsupport.RedisOption) *rig {
+	t.Helper()
+	r := testsupport.StartRedis(t, opts...)
+	return &rig{t: t, redis: r, store: openStore(t, r.URL()), conn: r.Conn()}
+}
+
+func openStore(t testing.TB, url string) *redisconn.Store {
+	t.Helper()
+	return openAt(t, redisconn.Options{URL: url, ClientName: "baton-test"})
+}
+
+func openAt(t testing.TB, o redisconn.Options) *redisconn.Store {
+	t.Helper()
+	s, err := redisconn.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &watch{}
+	o.Dial = redistest.Dial(w.step)
+	if w.store, err = redisconn.Open(o); err != nil {
+		t.Fatal(err)
+	}
+	watches.Store(s, w)
+	t.Cleanup(func() {
+		watches.Delete(s)
+		_ = errors.Join(s.Close(), w.store.Close())
+	})
+	return s
+}
+
+// do runs a command that must succeed.
+func (g *rig) do(name string, args ...any) any {
+	g.t.Helper()
+	reply, err := g.conn.Do(name, args...)
+	if err != nil {
+		g.t.Fatalf("%s: %v", name, err)
+	}
+	return reply
+}
+
+func (g *rig) str(name string, args ...any) string {
+	g.t.Helper()
+	s, err := redis.String(g.do(name, args...), nil)
+	if err != nil {
+		g.t.Fatalf("%s: %v", name, err)
+	}
+	return s
+}
+
+func (g *rig) num(name string, args ...any) int64 {
+	g.t.Helper()
+	n, err := redis.Int64(g.do(name, args...), nil)
+	if err != nil {
+		g.t.Fatalf("%s: %v", name, err)
+	}
+	return n
+}
+
+// loadScripts spares a test the NOSCRIPT round trip before it loses a reply.
+func (g *rig) loadScripts() {
+	g.t.Helper()
+	for _, s := range []*redis.Script{listStageScript, listTrimScript, lookScript, trimScript, stageScript, discardScript, removeScript,
+		backlogScript} {
+		if err := s.Load(g.conn); err != nil {
+			g.t.Fatal(err)
+		}
+	}
+}
+
+func (g *rig) counters(o CountersOptions) *Counters {
+	g.t.Helper()
+	return countersOn(g.t, g.store, o)
+}
+
+func countersOn(t testing.TB, store *redisconn.Store, o CountersOptions) *Counters {
+	t.Helper()
+	if o.Job == "" {
+		o.Job = "views"
+	}
+	if o.Key == "" {
+		o.Key = "views:3"
+	}
+	if o.Inputs == nil {
+		o.Inputs = []string{"$field", "$value"}
+	}
+	src, err := NewCounters(store, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return src
+}
+
+func (g *rig) hashes(o HashesOptions) *Hashes {
+	g.t.Helper()
+	return hashesOn(g.t, g.store, o)
+}
+
+func hashesOn(t testing.TB, store *redisconn.Store, o HashesOptions) *Hashes {
+	t.Helper()
+	if o.Job == "" {
+		o.Job = "users"
+	}
+	if o.Key == "" {
+		o.Key = "user:<id>"
+	}
+	if o.Changed == "" {
+		o.Changed = "changed:user"
+	}
+	if o.Inputs == nil {
+		o.Inputs = []string{"id", "name", "n"}
+	}
+	if o.RemoveEvery == 0 {
+		o.RemoveEvery = 1 // at once
+	}
+	src, err := NewHashes(store, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return src
+}
+
+// stageNow stages something that must be pending.
+func stageNow(t testing.TB, src flush.Source, id string) flush.Stage {
+	t.Helper()
+	st, ok, err := src.Stage(t.Context(), id, "")
+	if err != nil || !ok {
+		t.Fatalf("stage %s: ok %v, %v", src.Name(), ok, err)
+	}
+	return st
+}
+
+// readAll reads a stage page by page.
+func readAll(t testing.TB, src flush.Source, st flush.Stage) []flush.Page {
+	t.Helper()
+	var pages []flush.Page
+	err := src.Read(t.Context(), st, func(p flush.Page) error {
+		pages = append(pages, p)
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("read %s: %v", src.Name(), err)
+	}
+	return pages
+}
+
+// database is what sources are flushed into: sums of what has parts, and rows of what has keys.
+type database struct {
+	*flushtest.Database
+	ids   atomic.Int64
+	moved sync.Map // keys of the records that came through moves
+}
+
+func newDatabase() *database {
+	return &database{Database: flushtest.NewDatabase(textTable("rows", "id", "name", "n"))}
+}
+
+// textTable is a table of any bytes; the first column is the key.
+func textTable(name string, columns ...string) row.Table {
+	t := row.Table{Name: name, Unique: [][]string{columns[:1]}}
+	for i, c := range columns {
+		t.Columns = append(t.Columns, row.Column{Name: c, Kind: row.KindBytes, Nullable: i > 0})
+	}
+	return t
+}
+
+// sumsTable is a table of numbers by name.
+func sumsTable() row.Table {
+	t := textTable("counts", "name", "n")
+	t.Columns[1].Kind, t.Columns[1].Bits = row.KindInteger, 64
+	return t
+}
+
+// counts are the sums, by their first input.
+func (db *database) counts() map[string]int64 {
+	counts := map[string]int64{}
+	for name, text := range db.Rows("counts", "n") {
+		counts[name], _ = strconv.ParseInt(text, 10, 64)
+	}
+	return counts
+}
+
+// rows are all inputs, by the first: see rowText.
+func (db *database) rows() map[string]string {
+	table, _ := db.Table(context.Background(), "rows")
+	var columns []string
+	for _, c := range table.Columns {
+		columns = append(columns, c.Name)
+	}
+	return db.Rows("rows", columns...)
+}
+
+// putRow inserts a row that is there before a flush.
+func (db *database) putRow(id string) {
+	db.Put("rows", map[string]row.Value{"id": row.String(row.KindBytes, id)})
+}
+
+// dead are the reasons of dead letters, by the record's key.
+func (db *database) dead() map[string]string {
+	reasons := map[string]string{}
+	for _, letter := range db.Dead() {
+		var record struct{ Key string }
+		if err := json.Unmarshal([]byte(letter.Record), &record); err != nil {
+			panic(err)
+		}
+		reasons[record.Key] = letter.Error
+	}
+	return reasons
+}
+
+// place is how far the stream of these tests is flushed.
+func (db *database) place() string { return db.Place("events", "events") }
+
+// rowText shows a row: fields by "|", a missing one as "-".
+func rowText(r row.Record) string {
+	var texts []string
+	for _, in := range r.Inputs {
+		if in.OK {
+			texts = append(texts, in.Text)
+		} else {
+			texts = append(texts, "-")
+		}
+	}
+	return strings.Join(texts, "|")
+}
+
+// Apply writes one batch. No record may come twice through moves: their rows have unique keys.
+func (db *database) Apply(ctx context.Context, f flush.Fence, p *row.Plan, b flush.Batch) (flush.Outcome, error) {
+	out, err := db.Database.Apply(ctx, f, p, b)
+	if err != nil || !out.Applied || b.Move == nil {
+		return out, err
+	}
+	for _, r := range b.Rows {
+		if _, twice := db.moved.LoadOrStore(r.Record.Key, true); twice {
+			return out, fmt.Errorf("record %s came twice", r.Record.Key)
+		}
+	}
+	return out, nil
+}
+
+// config is the job that flushes a source: what has parts is added up, all else are rows.
+func (db *database) config(src flush.Source) (flush.Config, error) {
+	cfg := flush.Config{NodeID: "n", Sink: db, NewSources: func([]string) ([]flush.Source, error) { return []flush.Source{src}, nil }}
+	cfg.NewID = func() (string, error) { return fmt.Sprintf("batch-%d", db.ids.Add(1)), nil }
+	var inputs []string
+	sums := true
+	switch s := src.(type) {
+	case *Counters:
+		cfg.Job, inputs = s.job, s.inputs
+	case *PlainCounters:
+		cfg.Job, inputs = s.job, s.inputs
+	case *List:
+		cfg.Job, inputs = s.job, s.inputs
+	case *Hashes:
+		cfg.Job, inputs, sums = s.job, s.inputs, false
+		cfg.OnMissing = mapping.MissingDelete
+	case *Stream:
+		cfg.Job, inputs, sums = s.job, s.inputs, false
+		cfg.Inputs.Guarantee = row.ByPosition
+	default:
+		return cfg, fmt.Errorf("no table is made for %T", src)
+	}
+	cfg.Inputs.Names, cfg.Inputs.Fields = inputs[:1], true
+	cfg.Mapping = mapping.Spec{Table: "rows", Key: inputs[:1], Columns: map[string]mapping.ColumnSpec{}}
+	table := textTable("rows", inputs...)
+	for _, name := range inputs {
+		cfg.Mapping.Columns[name] = mapping.ColumnSpec{}
+	}
+	if sums {
+		table = sumsTable()
+		cfg.Inputs = row.Inputs{Names: inputs, Guarantee: row.ByLedger}
+		cfg.Mapping = mapping.Spec{Table: "counts", Key: []string{"name"}, Columns: map[string]mapping.ColumnSpec{
+			"name": {From: inputs[0]}, "n": {From: inputs[1], Op: "add"},
+		}}
+	}
+	db.SetTable(table)
+	return cfg, nil
+}
+
+// leader is a term of its own, as the elector would grant it.
+type leader struct{ epoch int64 }
+
+func (l leader) Owner() string { return fmt.Sprint("owner-", l.epoch) }
+func (l leader) Epoch() int64  { return l.epoch }
+func (l leader) Raise(context.Context, int64) (int64, error) {
+	return 0, errors.New("the lock is somebody else's")
+}
+
+// stepOfFlush is before the names of a flush's own steps.
+const stepOfFlush = "flush: "
+
+// flush runs a job once, as a process of its own, and says whether anything was staged. Its
+// steps go through observe too, like the source's.
+func (db *database) flush(ctx context.Context, src flush.Source, observe func(string) error) (more bool, err error) {
+	cfg, err := db.config(src)
+	if err != nil {
+		return false, err
+	}
+	p, err := flush.New(flushtest.Observed(cfg, func(s flushtest.Step) error {
+		more = more || s == flushtest.StepStaged
+		if observe == nil {
+			return nil
+		}
+		return observe(stepOfFlush + string(s))
+	}))
+	if err != nil {
+		return false, err
+	}
+	// All are of one term. No fence keeps one process from another then: the ledger and
+	// the position are all that stands between a deposed leader and the table.
+	_, err = p.Run(ctx, leader{1})
+	return more, err
+}
+
+// drain flushes until nothing is pending. What a run that crashed had under way may
+// reach Redis after the first look at the stage; the flush then has to begin again, once.
+func (db *database) drain(t testing.TB, src flush.Source) {
+	t.Helper()
+	late := false
+	for range 100 {
+		more, err := db.flush(t.Context(), src, nil)
+		if errors.Is(err, flush.ErrStaleStage) && !late {
+			late = true
+			continue
+		}
+		if err != nil {
+			t.Fatalf("flush %s: %v", src.Name(), err)
+		}
+		if !more {
+			return
+		}
+	}
+	t.Fatalf("%s has something pending after 100 flushes", src.Name())
+}
+
+// difference is cmp.Diff, which takes long to find that much is the same.
+func difference(want, got any) string {
+	if reflect.DeepEqual(want, got) {
+		return ""
+	}
+	return cmp.Diff(want, got)
+}
+
+func same[V comparable](t testing.TB, what string, want, got map[string]V) {
+	t.Helper()
+	if maps.Equal(want, got) {
+		return // which cmp finds too, slowly
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		if len(diff) > 2000 {
+			diff = diff[:2000] + "…"
+		}
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// nothingLeft asserts that a source's job has left no key of its own behind.
+func (g *rig) nothingLeft() {
+	g.t.Helper()
+	keys, err := redis.Strings(g.do("KEYS", "*:baton:*"), nil)
+	if err != nil || len(keys) > 0 {
+		g.t.Errorf("keys left behind: %q, %v", keys, err)
+	}
+}

@@ -1,0 +1,151 @@
+package source
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"baton/internal/flush"
+	"baton/internal/flush/row"
+	"baton/internal/flush/source/spec"
+	"baton/internal/redisconn"
+)
+
+// Spec says of one kind of source all that others have to know of it.
+type Spec struct {
+	// Kind is what is known of it without Redis.
+	spec.Kind
+
+	// inputs is what it delivers, and by what that is written exactly once.
+	inputs func(o Options) (row.Inputs, error)
+	// policy is what it leaves to its job; nil: nothing.
+	policy func(o Options) (flush.Policy, error)
+	// commands are those that it sends for a live key that holds this type. Whatever
+	// stands there is asked for when a user's permissions are checked, in the order of a
+	// flush, with K for the key, S, M and I for its stage, what is known of that, and its
+	// staged index, P for the positions in a stream, R for a row.
+	commands func(u Use, holds string) []string
+	// clusterCommands come to these in a Redis Cluster.
+	clusterCommands []string
+	// inCluster says why a Redis Cluster cannot hold it; nil: it can.
+	inCluster func(o Options) error
+	open      func(s *redisconn.Store, key string, o Options, inputs []string) (flush.Source, error)
+}
+
+// Sources are all kinds of sources: whoever needs a list of them has it from here.
+func Sources() []Spec {
+	return []Spec{countersSpec, plainSpec, totalsSpec, keyTotalsSpec, hashesSpec, listSpec, streamSpec, scanSpec}
+}
+
+// Options are what a job says of its source. What a kind of source does not have
+// is ignored.
+type Options struct {
+	Job        string
+	Type       string // one of spec.Types
+	Key        string // of every shard ("views:[0-3]"), or the pattern of the rows' keys
+	Changed    string // the index of what has changed
+	Watermark  bool
+	OnMissing  string         // of hashes: delete, which is the default, ignore or null
+	OnDecrease string         // of totals: stop, which is the default, subtract or restart
+	Vanished   string         // of a scan: ignore, which is the default, or delete
+	MaxPct     int            // of a scan: see flush.Policy.VanishedPct. Default: 10
+	Value      string         // see ScanOptions
+	OnGap      string         // see StreamOptions
+	Start      string         // see StreamOptions
+	Retain     *time.Duration // see StreamOptions
+	Rows       int            // the aim for the rows of a page or part. Default 5000.
+	Lanes      int            // Default 1.
+	// RemoveEvery is as in HashesOptions.
+	RemoveEvery time.Duration
+}
+
+// kind finds the kind of source that does what a job says.
+func (o Options) kind() (Spec, error) {
+	kind, ok := spec.Find(o.Type, o.Key, o.Watermark)
+	if !ok {
+		return Spec{}, fmt.Errorf("no source is of type %q: it is one of %s", o.Type, strings.Join(spec.Types(), ", "))
+	}
+	all := Sources()
+	return all[slices.IndexFunc(all, func(s Spec) bool { return s.Name == kind.Name })], nil
+}
+
+// Source is the source of a job before it is opened.
+type Source struct {
+	Spec
+	// Inputs are what it delivers, and by what that is written exactly once.
+	Inputs row.Inputs
+	// Policy is what it leaves to its job, as the job says it.
+	Policy  flush.Policy
+	options Options
+	keys    []string // one for each shard
+}
+
+// Describe finds the source that does what a job says. It connects to nothing.
+func Describe(o Options) (Source, error) {
+	kind, err := o.kind()
+	if err != nil {
+		return Source{}, err
+	}
+	d := Source{Spec: kind, options: o, keys: []string{o.Key}}
+	if !kind.Keyed() {
+		if d.keys, err = spec.ExpandKey(o.Key); err != nil {
+			return Source{}, err
+		}
+	}
+	if d.Inputs, err = kind.inputs(o); err == nil && kind.policy != nil {
+		d.Policy, err = kind.policy(o)
+	}
+	return d, err
+}
+
+// Configure makes the source that of a pipeline, which opens it in s.
+func (d Source) Configure(c *flush.Config, s *redisconn.Store) {
+	c.Inputs, c.Policy = d.Inputs, d.Policy
+	c.NewSources = func(inputs []string) ([]flush.Source, error) { return d.Open(s, inputs) }
+}
+
+// CheckCluster says why a Redis Cluster cannot hold what the source reads, if it cannot.
+func (d Source) CheckCluster() error {
+	if d.inCluster == nil {
+		return nil
+	}
+	return d.inCluster(d.options)
+}
+
+// Open makes the source of every shard, delivering these inputs in this order. It does
+// not connect.
+func (d Source) Open(s *redisconn.Store, inputs []string) ([]flush.Source, error) {
+	var sources []flush.Source
+	for _, key := range d.keys {
+		source, err := d.open(s, key, d.options, inputs)
+		if err != nil {
+			return nil, err
+		}
+		sources = append(sources, source)
+	}
+	return sources, nil
+}
+
+// Use is what the source does to Redis; wait says that it is waited for work.
+func (d Source) Use(wait bool) Use {
+	o := d.options
+	u := Use{Job: o.Job, Type: o.Type, Watermark: o.Watermark, Value: o.Value, Retain: o.Retain != nil, Wait: wait}
+	switch {
+	case !d.Keyed():
+		u.Live = d.keys
+	case o.Changed != "":
+		u.Live = []string{o.Changed}
+	}
+	if d.Keyed() {
+		u.Key = o.Key
+	}
+	return u
+}
+
+// captured are the inputs of a source whose keys capture one name.
+func captured(o Options, in row.Inputs) (row.Inputs, error) {
+	pattern, err := spec.ParseRowKey(o.Key)
+	in.Names = append([]string{pattern.Name}, in.Names...)
+	return in, err
+}

@@ -1,0 +1,79 @@
+package spec
+
+import (
+	"slices"
+	"strings"
+)
+
+// Kind is what a configuration, and who has no more than that, knows of a kind of sources.
+type Kind struct {
+	// Name is that of the kind: a type may have several.
+	Name string
+	// Type is what a configuration calls it.
+	Type string
+	// Watermark: it is the kind of its type for mode: watermark.
+	Watermark bool
+	// Key is what the key in the configuration stands for.
+	Key KeyForm
+	// Indexed: an index tells which keys have changed.
+	Indexed bool
+	// Delivers is what a record says.
+	Delivers Delivers
+	// Keeps: it takes nothing out of Redis, so that several jobs may read the same key.
+	Keeps bool
+	// Looks: nothing tells whether there is work, but to look at everything.
+	Looks bool
+	// Options are the settings that not all kinds have, by their place in a flush
+	// (".from.changed"), with their defaults.
+	Options map[string]string
+	// Lacks are those that another kind of the type has, and why this one has not.
+	Lacks map[string]string
+}
+
+// KeyForm is what the key of a source stands for.
+type KeyForm int
+
+// The forms of keys.
+const (
+	KeyShards  KeyForm = iota // one key, or a range of them: ExpandKey
+	KeyOfRow                  // a key for each row, by its id: ParseRowKey
+	KeyMatched                // every key that matches: ParseKeyPattern
+)
+
+// Delivers is what the records of a source say.
+type Delivers int
+
+// What records say.
+const (
+	States     Delivers = iota + 1 // what a row is now
+	Increments                     // how much is added to a row, as $value
+	Events                         // what has happened: a row of its own, if no key says otherwise
+)
+
+// Takes reports whether the kind has this setting.
+func (k Kind) Takes(setting string) bool {
+	_, ok := k.Options[setting]
+	return ok
+}
+
+// Keyed reports whether each of its rows, or counters, has a key.
+func (k Kind) Keyed() bool { return k.Key != KeyShards }
+
+// Find is the kind of a type that reads such a key; false if there is none.
+func Find(sourceType, key string, watermark bool) (Kind, bool) {
+	of := slices.DeleteFunc(Kinds(), func(k Kind) bool { return k.Type != sourceType })
+	if len(of) == 1 {
+		return of[0], true
+	}
+	keyed := strings.Contains(key, "<")
+	i := slices.IndexFunc(of, func(k Kind) bool { return k.Keyed() == keyed && k.Watermark == watermark })
+	if i < 0 {
+		return Kind{}, false
+	}
+	return of[i], true
+}
+
+// Named is the kind of that name; it panics if there is none.
+func Named(name string) Kind {
+	return kinds[slices.IndexFunc(kinds, func(k Kind) bool { return k.Name == name })]
+}

@@ -1,0 +1,50 @@
+package spec
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestAKindIsFoundByWhatAConfigurationSays(t *testing.T) {
+	for _, c := range []struct {
+		sourceType, key string
+		watermark       bool
+		want            string
+	}{
+		{Counters, "views", false, "counters"}, {Counters, "views:[0-3]", true, "watermark"},
+		{Counters, "hits:<id>", false, "plain"}, {Counters, "hits:<id>", true, "watermark keys"},
+		{Hashes, "user:<id>", false, "hashes"}, {Hashes, "user", true, "hashes"}, {List, "queue", false, "list"},
+		{Stream, "events", false, "stream"}, {Scan, "doc:<id>", false, "scan"}, {"files", "a", false, ""}, {"", "", false, ""},
+	} {
+		got, ok := Find(c.sourceType, c.key, c.watermark)
+		if got.Name != c.want || ok != (c.want != "") {
+			t.Errorf("%s of %q (watermark %v) is %q, want %q", c.sourceType, c.key, c.watermark, got.Name, c.want)
+		}
+		if ok && Named(c.want).Type != c.sourceType {
+			t.Errorf("%q is not found by its name", c.want)
+		}
+	}
+}
+
+// Whoever reads the table need not ask whether an entry is whole.
+func TestEveryKindIsDescribedWholly(t *testing.T) {
+	var names []string
+	for _, k := range Kinds() {
+		if k.Name == "" || k.Type == "" || k.Delivers == 0 || slices.Contains(names, k.Name) {
+			t.Errorf("%+v is no whole kind of its own", k)
+		}
+		if k.Looks && !k.Keeps {
+			t.Errorf("%s: what is taken out of Redis tells of work", k.Name)
+		}
+		if names = append(names, k.Name); k.Indexed != k.Takes(".from.changed") {
+			t.Errorf("%s: an index is named in .from.changed", k.Name)
+		}
+		for _, other := range Kinds() {
+			for setting := range other.Options {
+				if lacks := k.Lacks[setting] != ""; other.Type == k.Type && lacks == k.Takes(setting) {
+					t.Errorf("%s: %s is either taken, or lacks for a reason", k.Name, setting)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package spec
+
+import "slices"
+
+// The types of a source, as a configuration calls them.
+const (
+	Counters = "counters" // hash: field → increment not yet flushed; or one key each
+	Hashes   = "hashes"   // one hash a row, and an index of the changed ids
+	List     = "list"     // JSON objects, pushed at the tail
+	Stream   = "stream"   // entries, read by position
+	Scan     = "scan"     // everything under a pattern of keys, again and again
+)
+
+// Kinds lists all kinds of sources. The registry of sources has the rest of each.
+func Kinds() []Kind { return slices.Clone(kinds) }
+
+// Why a kind lacks what another one of its type has.
+const (
+	watermarkOnly = "only with mode: watermark; remove it"
+	hashHasFields = "only for counters with a key each, such as hits:<id>; the fields of a hash need no index: remove it"
+	oneLane       = "mode watermark has one lane; remove it"
+)
+
+var kinds = []Kind{
+	{
+		Name: "counters", Type: Counters, Key: KeyShards, Delivers: Increments,
+		Options: map[string]string{".from.mode": "stage", ".lanes": ""},
+		Lacks:   map[string]string{".from.changed": hashHasFields, ".from.on_decrease": watermarkOnly},
+	},
+	{
+		Name: "plain", Type: Counters, Key: KeyOfRow, Indexed: true, Delivers: Increments,
+		Options: map[string]string{".from.changed": "", ".from.mode": "stage", ".lanes": ""},
+		Lacks:   map[string]string{".from.on_decrease": watermarkOnly},
+	},
+	{
+		Name: "watermark", Type: Counters, Watermark: true, Key: KeyShards, Delivers: Increments, Keeps: true, Looks: true,
+		Options: map[string]string{".from.mode": "", ".from.on_decrease": "stop"},
+		Lacks:   map[string]string{".from.changed": hashHasFields, ".lanes": oneLane},
+	},
+	{
+		Name: "watermark keys", Type: Counters, Watermark: true, Key: KeyOfRow, Delivers: Increments, Keeps: true, Looks: true,
+		Options: map[string]string{".from.mode": "", ".from.on_decrease": "stop"},
+		Lacks:   map[string]string{".from.changed": "with mode watermark every key is looked at; remove it", ".lanes": oneLane},
+	},
+	{
+		Name: "hashes", Type: Hashes, Key: KeyOfRow, Indexed: true, Delivers: States,
+		Options: map[string]string{".from.changed": "", ".from.on_missing": "delete", ".lanes": ""},
+	},
+	{
+		Name: "list", Type: List, Key: KeyShards, Delivers: Events,
+		Options: map[string]string{".to.delete_when": ""},
+	},
+	{
+		Name: "stream", Type: Stream, Key: KeyShards, Delivers: Events, Keeps: true,
+		Options: map[string]string{".from.on_gap": "stop", ".from.start": "beginning", ".from.retain": "", ".to.delete_when": ""},
+	},
+	{
+		Name: "scan", Type: Scan, Key: KeyMatched, Delivers: States, Keeps: true, Looks: true,
+		Options: map[string]string{
+			".from.value": "hash", ".from.vanished": "ignore", ".from.max_pct": "", ".to.generation": "", ".lanes": "",
+		},
+	},
+}
+
+// Types lists the types, in the order of Kinds.
+func Types() []string { return typesOf(func(Kind) bool { return true }) }
+
+// TypesTaking lists the types of which some kind has the setting.
+func TypesTaking(setting string) []string {
+	return typesOf(func(k Kind) bool { return k.Takes(setting) })
+}
+
+func typesOf(some func(Kind) bool) []string {
+	var types []string
+	for _, k := range kinds {
+		if some(k) && !slices.Contains(types, k.Type) {
+			types = append(types, k.Type)
+		}
+	}
+	return types
+}

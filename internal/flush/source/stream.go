@@ -1,0 +1,235 @@
+package source
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"baton/internal/flush"
+	"baton/internal/flush/row"
+	"baton/internal/flush/source/spec"
+	"baton/internal/redisconn"
+)
+
+// StreamOptions describe one stream that producers add to with XADD.
+type StreamOptions struct {
+	Job string
+	Key string
+	// Inputs are what a record consists of: fields of the entries, and "$id". "$id" wins
+	// over a field of that name.
+	Inputs []string
+	// PageRows is the number of entries of a page, that is of a transaction. Default 5000.
+	PageRows int
+	// MemoryBudget bounds a page by a quarter of it, in bytes, and the replies that are
+	// under way by a sixteenth, both by one entry more at most. Default 32 MiB.
+	MemoryBudget int
+	// OnGap is what happens when entries have gone unread: "stop" with flush.ErrGap, or
+	// "continue" behind the gap. Default stop.
+	OnGap string
+	// Start is where the very first reading begins: "beginning", "end", or an id, behind
+	// which it begins. Default beginning.
+	Start string
+	// Retain is how long entries stay that are in the database, by the time in their id.
+	// nil: baton trims nothing.
+	Retain *time.Duration
+}
+
+// Stream reads one stream, the oldest entry first: a flush.Source that keeps its place
+// in the database, where it is moved in the transaction of the rows. Nothing is taken
+// out of the stream but by Retain, nothing is acknowledged, and consumer groups of
+// others are left alone. An entry that was deleted before it was read is not read.
+//
+// Beside the stream there is a hash, {key}:baton:positions, of every job and where it
+// is. It is a courtesy: by it nodes that do not ask the database know the backlog, and
+// a job that trims knows what others have not read. It may be behind, never ahead. A
+// job that is no more keeps what it has not read from being trimmed, until
+// HDEL {key}:baton:positions JOB.
+type Stream struct {
+	stagedKey
+	inputs   []string
+	pageRows int
+	budget   int
+	carryOn  bool // behind a gap
+	start    string
+	startID  entryID // where start is an id
+	retain   *time.Duration
+
+	mu        sync.Mutex
+	staged    streamStage
+	committed *streamPlace // up to where the database is known to be; nil for unknown
+}
+
+// streamStage is what Stage found out for Read.
+type streamStage struct {
+	id       string // of the stage
+	position string // as the database has it
+	from     streamPlace
+	anchor   bool        // the entry at from is there
+	behind   entryID     // the first one to read; zero if there is only a position to be moved
+	until    streamPlace // the last one to read, and its number
+}
+
+// The choices of OnGap and Start. An id is a Start, too.
+const (
+	gapStop, gapContinue     = "stop", "continue"
+	startBeginning, startEnd = "beginning", "end"
+)
+
+// NewStream checks the options; it does not connect.
+func NewStream(store *redisconn.Store, o StreamOptions) (*Stream, error) {
+	key, err := newStagedKey(store, o.Job, o.Key, "stream")
+	if err != nil {
+		return nil, err
+	}
+	s := &Stream{
+		stagedKey: key, inputs: o.Inputs, start: cmp.Or(o.Start, startBeginning), retain: o.Retain,
+		pageRows: positive(o.PageRows, defaultPageRows),
+		budget:   positive(o.MemoryBudget, defaultMemoryBudget),
+	}
+	switch o.OnGap {
+	case "", gapStop:
+	case gapContinue:
+		s.carryOn = true
+	default:
+		return nil, fmt.Errorf("on_gap: %q is unknown: it is %s or %s", o.OnGap, gapStop, gapContinue)
+	}
+	if s.start != startBeginning && s.start != startEnd {
+		if s.startID, err = parseEntryID(s.start); err != nil {
+			return nil, fmt.Errorf("start: it is %s, %s or an id, and %w", startBeginning, startEnd, err)
+		}
+	}
+	if o.Retain != nil && *o.Retain < 0 {
+		return nil, fmt.Errorf("retain: %s is less than nothing", *o.Retain)
+	}
+	return s, nil
+}
+
+func (s *Stream) positions() string { return redisconn.SlotPrefix(s.live) + ":baton:positions" }
+
+// Stage looks whether it can go on from the position, and whether there is anything to
+// read. flush.ErrGap if entries have gone unread, and may not be passed.
+func (s *Stream) Stage(ctx context.Context, newID, position string) (st flush.Stage, ok bool, err error) {
+	s.remember(streamStage{}, nil)
+	r, l, note, err := s.find(ctx, position)
+	if err != nil {
+		return st, false, err
+	}
+	r.id = newID
+	s.remember(r, &r.from)
+	// A position to be moved is work, too: behind a gap, and to the end that it was when the
+	// job began.
+	moves := r.from.String() != position && (position != "" || s.start == startEnd)
+	if r.behind == (entryID{}) && !moves {
+		if position != "" && s.retain != nil { // entries grow old also where none are added
+			err = s.trim(ctx, r.from)
+		}
+		return st, false, err
+	}
+	return flush.Stage{ID: newID, Size: l.pending(r.from), Note: note}, true, nil
+}
+
+func (s *Stream) remember(r streamStage, committed *streamPlace) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.staged, s.committed = r, committed
+}
+
+// find looks from where to where there is something to read.
+func (s *Stream) find(ctx context.Context, position string) (r streamStage, l look, note string, err error) {
+	r.position = position
+	if position == "" {
+		r.from, l, err = s.begin(ctx)
+	} else {
+		r.from, l, note, err = s.resume(ctx, position)
+	}
+	r.anchor, r.behind, r.until = l.anchor, l.behind, streamPlace{l.last, max(l.added, 0)}
+	return r, l, note, err
+}
+
+// begin is where the very first reading begins. Of a place that is registered before
+// anything is read, other jobs do not trim what follows.
+func (s *Stream) begin(ctx context.Context) (at streamPlace, l look, err error) {
+	note := streamPlace{id: s.startID}.String()
+	if s.start == startEnd {
+		note = ""
+	}
+	if l, err = s.look(ctx, s.startID.String(), note); err != nil {
+		return at, l, err
+	}
+	if s.start == startEnd {
+		at = streamPlace{l.last, max(l.added, 0)}
+		l.behind = entryID{}
+		return at, l, nil
+	}
+	return l.number(streamPlace{id: s.startID}), l, nil
+}
+
+// resume is where to go on.
+func (s *Stream) resume(ctx context.Context, position string) (at streamPlace, l look, note string, err error) {
+	if at, err = parsePlace(position); err != nil {
+		return at, l, "", fmt.Errorf("job %q, stream %q: %w, so somebody has written it by hand: delete the row from baton_position to "+
+			"begin anew at `start`", s.job, s.live, err)
+	}
+	if l, err = s.look(ctx, at.id.String(), position); err != nil {
+		return at, l, "", err
+	}
+	missing, next := l.gap(at)
+	switch {
+	case missing == "" && l.behind == entryID{}:
+		return at, l, "", nil // as it is written: there is no reason to write
+	case missing == "":
+		return l.number(at), l, "", nil
+	case !s.carryOn:
+		return at, l, "", s.gapError(at, missing)
+	}
+	if next.id != at.id { // seen from there
+		if l, err = s.look(ctx, next.id.String(), ""); err != nil {
+			return at, l, "", err
+		}
+	}
+	if l.behind == (entryID{}) { // nothing will be read by which the position leaves the gap
+		next = streamPlace{l.last, max(l.added, 0)}
+	}
+	return l.number(next), l, fmt.Sprintf("went on behind a gap, because of `on_gap: continue`. Entry %s was the position: %s", at.id,
+		missing), nil
+}
+
+// Done notes that the database is at the page's end.
+func (s *Stream) Done(_ context.Context, _ flush.Stage, p flush.Page) error {
+	if p.Move == nil {
+		return nil
+	}
+	at, err := parsePlace(p.Move.To)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.committed = &at
+	return nil
+}
+
+var streamSpec = Spec{
+	Kind: spec.Named("stream"),
+	inputs: func(Options) (row.Inputs, error) {
+		return row.Inputs{Names: []string{row.InputID}, Fields: true, Guarantee: row.ByPosition}, nil
+	},
+	commands: func(u Use, _ string) []string {
+		all := []string{"TYPE K", "XINFO STREAM K", "XRANGE K - +", "XREVRANGE K + -", "HGET P f", "EVAL s 2 K P", "EVALSHA s 2 K P"}
+		if u.Retain {
+			all = append(all, "TIME", "HGETALL P", "HSET P f v", "XTRIM K MINID 1")
+		}
+		if u.Wait {
+			all = append(all, "XREAD STREAMS K 0")
+		}
+		return all
+	},
+	open: func(s *redisconn.Store, key string, o Options, inputs []string) (flush.Source, error) {
+		return NewStream(s, StreamOptions{
+			Job: o.Job, Key: key, Inputs: inputs, PageRows: o.Rows,
+			OnGap: o.OnGap, Start: o.Start, Retain: o.Retain,
+		})
+	},
+}

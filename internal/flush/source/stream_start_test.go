@@ -1,0 +1,47 @@
+package source
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"baton/internal/flush"
+	"baton/internal/redisconn/redistest"
+)
+
+// Where the position's own entry is not there, what is read first must be what was seen to
+// come first: else a producer that trims just then takes entries away unnoticed.
+func TestStreamTrimmedBeforeItsFirstEntryIsReadIsNoticed(t *testing.T) {
+	for _, c := range []struct {
+		what string
+		read bool // up to 5, and that was trimmed
+		trim string
+	}{{"nothing was read yet", false, "3"}, {"the position was trimmed", true, "8"}} {
+		t.Run(c.what, func(t *testing.T) {
+			g := newRig(t)
+			src, db := g.stream(StreamOptions{}), newDatabase()
+			g.fillStream(1, 5, nil)
+			if c.read {
+				db.drain(t, src)
+				g.fillStream(6, 10, nil)
+				g.do("XTRIM", "events", "MINID", "6")
+			}
+			before := len(db.rows())
+			once := false
+			src.store = watched(g.store, func(step string) error {
+				if step == redistest.Before("XRANGE") && !once {
+					once = true
+					g.do("XTRIM", "events", "MINID", c.trim)
+				}
+				return nil
+			})
+			_, err := db.flush(t.Context(), src, nil)
+			if !errors.Is(err, flush.ErrGap) || !strings.Contains(err.Error(), "2 entries behind it were trimmed") {
+				t.Errorf("flush: %v; want to be told that 2 entries are gone", err)
+			}
+			if len(db.rows()) != before {
+				t.Errorf("%d rows were written beyond the gap", len(db.rows())-before)
+			}
+		})
+	}
+}

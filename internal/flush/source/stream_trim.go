@@ -1,0 +1,145 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/flush"
+	"baton/internal/flush/row"
+)
+
+// trimStep is how many entries one command trims: Redis serves nobody else meanwhile.
+const trimStep = 10_000
+
+var trimScript = loadScript("stream_trim", 2)
+
+// Discard notes where the job is, and trims what is in the database, if that is wanted:
+// no entry that another job has not read, none younger than Retain, and not the one at
+// the position, by which the next run knows that none was trimmed too early.
+func (s *Stream) Discard(ctx context.Context, _ flush.Stage) error {
+	s.mu.Lock()
+	at := s.committed
+	s.mu.Unlock()
+	if at == nil {
+		return nil
+	}
+	return s.trim(ctx, *at)
+}
+
+// trim notes that the database is at a place, and trims behind it.
+func (s *Stream) trim(ctx context.Context, at streamPlace) error {
+	retain := ""
+	if s.retain != nil {
+		retain = strconv.FormatInt(s.retain.Milliseconds(), 10)
+	}
+	for {
+		trimmed, err := redis.Int(s.script(ctx, "trim", trimScript, s.live, s.positions(), s.job, at.String(), retain, trimStep))
+		if err != nil {
+			return err
+		}
+		if trimmed == 0 {
+			return nil
+		}
+	}
+}
+
+// Backlog counts the entries that the job has not read, from where it is noted to be:
+// never too few, and too many until the end of a run, and where entries behind the
+// position were deleted. A Redis before 7.0 does not count entries: there it is 0 at
+// the end of the stream, else all there are.
+func (s *Stream) Backlog(ctx context.Context) (int64, error) {
+	at, l, err := s.noted(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return l.pending(at), nil
+}
+
+// noted looks from where the job is noted to be, or has got since, or will begin.
+func (s *Stream) noted(ctx context.Context) (at streamPlace, l look, err error) {
+	if l, err = s.look(ctx, "", ""); err != nil {
+		return at, l, err
+	}
+	s.mu.Lock()
+	known := s.committed
+	s.mu.Unlock()
+	switch {
+	case l.noted != "":
+		if at, err = parsePlace(l.noted); err != nil {
+			return at, l, s.fail("find where the job is in", err)
+		}
+		if known == nil || known.id.compare(at.id) <= 0 { // somebody else may have led since
+			return at, l, nil
+		}
+		at = *known
+	case known != nil:
+		at = *known
+	case s.start == startEnd: // nothing counts until the job begins
+		return at, look{}, nil
+	default:
+		at = streamPlace{id: s.startID}
+	}
+	l, err = s.look(ctx, at.id.String(), "")
+	return at, l, err
+}
+
+// Peek reads the first n entries that are pending, from where the job is noted to be.
+// It changes nothing.
+func (s *Stream) Peek(ctx context.Context, n int) ([]row.Record, error) {
+	at, l, err := s.noted(ctx)
+	if err != nil || n < 1 || l.behind == (entryID{}) {
+		return nil, err
+	}
+	c, err := s.store.Conn(ctx, s.live)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close() // it goes back to the pool
+	entries := newEntries(s.inputs, s.budget)
+	var records []row.Record
+	for from := at.id; len(records) < n; from = entries.last {
+		want := 1 + min(entries.pace.depth, n-len(records))
+		reply, err := redis.Values(redis.DoContext(c, ctx, "XRANGE", s.live, from.String(), "+", "COUNT", want))
+		if err != nil {
+			return nil, s.fail("look into", err)
+		}
+		if records, err = entries.decode(records, reply, from); err != nil {
+			return nil, s.fail("look into", err)
+		}
+		if len(reply) < want {
+			break
+		}
+	}
+	return records[:min(n, len(records))], nil
+}
+
+// rewound reports whether the stream was made anew, or has lost entries, before an id:
+// nothing that is added there would ever wake who waits behind it.
+func (s *Stream) rewound(ctx context.Context, id entryID) (bool, error) {
+	l, err := s.look(ctx, id.String(), "")
+	return l.exists && l.last.compare(id) < 0, err
+}
+
+// Wait returns when there are entries behind the one that was committed last, or ctx
+// has ended, or when the stream ends before that one, and perhaps earlier. It blocks, and changes nothing.
+func (s *Stream) Wait(ctx context.Context) error {
+	s.mu.Lock()
+	at := s.committed
+	s.mu.Unlock()
+	if at == nil {
+		return nil // Stage will tell
+	}
+	err := s.store.Block(ctx, s.live, func(c redis.Conn, atMost time.Duration) (bool, error) {
+		_, err := redis.Values(redis.DoContext(c, ctx, "XREAD", "COUNT", 1, "BLOCK", max(1, atMost.Milliseconds()), "STREAMS", s.live,
+			at.id.String()))
+		if errors.Is(err, redis.ErrNil) {
+			return s.rewound(ctx, at.id)
+		}
+		return true, err
+	})
+	return s.fail("wait for work in", err)
+}

@@ -1,0 +1,77 @@
+package source
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"baton/internal/redisconn/redistest"
+)
+
+func TestStreamIsTrimmedBehindEverybodyAndKeepsItsAnchor(t *testing.T) {
+	g := newRig(t)
+	zero, hour := time.Duration(0), time.Hour
+	trimming := func() *Stream { return g.stream(StreamOptions{Retain: &zero}) }
+	left := func(want string) {
+		t.Helper()
+		if got := g.ids(); got != want {
+			t.Errorf("left: %s; want %s", got, want)
+		}
+	}
+	db, other := newDatabase(), newDatabase()
+	g.fillStream(1, 5, nil)
+	db.drain(t, trimming())
+	left("5")
+	g.fillStream(6, 8, nil)
+	// Another job has begun, and has read nothing yet.
+	slow := g.stream(StreamOptions{Job: "slow"})
+	stageNow(t, slow, "a")
+	db.drain(t, trimming())
+	left("5 6 7 8")
+	other.drain(t, slow)
+	left("5 6 7 8") // it does not trim
+	g.fillStream(9, 9, nil)
+	db.drain(t, trimming())
+	left("8 9")
+	other.drain(t, slow)
+	g.fillStream(10, 11, nil)
+	db.drain(t, g.stream(StreamOptions{Retain: &hour})) // by ids of long ago nothing is young
+	left("9 10 11")
+	other.drain(t, slow)
+	if len(db.rows()) != 11 || len(other.rows()) != 7 {
+		t.Errorf("%d and %d rows, want 11 and the 7 since the other began", len(db.rows()), len(other.rows()))
+	}
+	// Entries of today stay for an hour; no retain at all leaves everything.
+	for range 2 {
+		g.do("XADD", "events", "*", "n", 1)
+	}
+	other.drain(t, slow)
+	db.drain(t, g.stream(StreamOptions{Retain: &hour}))
+	if n := g.num("XLEN", "events"); n != 2 {
+		t.Errorf("left: %s; want the two of today", g.ids())
+	}
+}
+
+// Only whole nodes of a stream go at a time, and yet all of it goes.
+func TestLongStreamIsTrimmedInSteps(t *testing.T) {
+	g := newRig(t)
+	zero := time.Duration(0)
+	for lo := 1; lo <= 25_050; lo += 1000 {
+		g.fillStream(lo, min(lo+999, 25_050), nil)
+	}
+	var steps atomic.Int64 // an aborted request may still be on its way when the flush has ended
+	src := g.stream(StreamOptions{Retain: &zero, Inputs: []string{"n"}})
+	db := newDatabase()
+	src.store = watched(g.store, func(step string) error {
+		if step == redistest.Before("stream_trim") {
+			steps.Add(1)
+		}
+		return nil
+	})
+	if _, err := db.flush(t.Context(), src, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := g.ids(); got != "25050" || steps.Load() != 4 || len(db.rows()) != 25_050 {
+		t.Errorf("after %d steps left: %.40s, of %d rows", steps.Load(), got, len(db.rows()))
+	}
+}

@@ -1,0 +1,236 @@
+package sql
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"baton/internal/flush"
+	"baton/internal/flush/row"
+)
+
+// errApplied ends a transaction whose batch the ledger knows already.
+var errApplied = errors.New("the ledger has this batch already")
+
+// Apply writes one batch in one transaction: see flush.Sink, and the package's
+// documentation for why applying it again after any error is safe.
+func (s *Store) Apply(ctx context.Context, f flush.Fence, p *row.Plan, b flush.Batch) (flush.Outcome, error) {
+	a := application{store: s, fence: f, plan: p, batch: b, dead: slices.Clip(b.Dead)}
+	err := s.transact(ctx, fmt.Sprintf("apply batch %s of job %q", b.ID, f.Job), func(tx Session) error {
+		return a.run(ctx, tx)
+	})
+	if errors.Is(err, errApplied) {
+		return flush.Outcome{}, nil
+	}
+	if err != nil {
+		return flush.Outcome{}, err
+	}
+	if b.Part >= 0 && b.Move == nil {
+		s.newest.Store(newestKey{a.ledgerJob(), b.Shard}, b.ID)
+	}
+	return flush.Outcome{Applied: true, Rows: a.written - a.ignored, Ignored: a.ignored, Dead: a.dead}, nil
+}
+
+// application is one try at one batch.
+type application struct {
+	store   *Store
+	fence   flush.Fence
+	plan    *row.Plan
+	batch   flush.Batch
+	written int64
+	ignored int64
+	dead    []row.DeadLetter
+}
+
+func (a *application) run(ctx context.Context, tx Session) error {
+	err := a.write(ctx, tx)
+	if errors.Is(err, errNotAt) {
+		return a.elsewhere(ctx, tx)
+	}
+	if err != nil {
+		return err
+	}
+	if err := a.mark(ctx, tx); err != nil {
+		return err
+	}
+	if limit := a.batch.DeadLimit; limit > 0 && len(a.dead) > limit {
+		return &flush.TooManyDeadError{Dead: len(a.dead), Limit: limit, First: a.dead[0]}
+	}
+	if err := a.buryAll(ctx, tx); err != nil {
+		return err
+	}
+	if err := a.store.checkFence(ctx, tx, a.fence, "fence_check"); err != nil {
+		return err
+	}
+	// A round trip of its own: sent together with the check, it would commit
+	// whatever the check says.
+	return tx.Commit(ctx)
+}
+
+// write begins, asks the ledger and writes the rows, all in one go where the
+// database can. Rows that are refused are cut in halves until they stand alone.
+func (a *application) write(ctx context.Context, tx Session) error {
+	todo := a.groups()
+	slices.Reverse(todo) // a stack from here on
+	var refusals []refusedRow
+	tasks := a.opening()
+	for first := true; first || len(todo) > 0; first = false {
+		var g group
+		if len(todo) > 0 {
+			g, todo = todo[len(todo)-1], todo[:len(todo)-1]
+		}
+		if g.needs != nil {
+			if err := tx.Run(ctx, tasks...); err != nil {
+				return err
+			}
+			tasks = nil
+			left, err := a.patch(ctx, tx, g)
+			if err != nil {
+				return err
+			}
+			refusals = append(refusals, left...)
+			continue
+		}
+		if len(g.rows) > 0 {
+			tasks = append(tasks, a.task(g))
+		}
+		err := tx.Run(ctx, tasks...)
+		tasks = nil
+		var refused *Refusal
+		switch {
+		case errors.As(err, &refused):
+			bad := g.of(refused.Done, refused.Done+refused.Size)
+			a.written += int64(refused.Done)
+			if after := g.of(refused.Done+refused.Size, len(g.rows)); len(after.rows) > 0 {
+				todo = append(todo, after)
+			}
+			if n := len(bad.rows); n == 1 {
+				refusals = append(refusals, refusedRow{group: bad, cause: refused.Cause})
+			} else {
+				todo = append(todo, bad.of(n/2, n), bad.of(0, n/2))
+			}
+		case err != nil:
+			return err
+		default:
+			a.written += int64(len(g.rows))
+		}
+	}
+	return a.retry(ctx, tx, refusals)
+}
+
+// task writes the rows of a group, and counts those that a trigger leaves out.
+func (a *application) task(g group) Task {
+	t := g.task()
+	if len(t.Plan.Key) == 0 || !t.Plan.Keep && Changes(t.Plan) {
+		t.ignored = func(rows int64) { a.ignored += rows }
+	}
+	return t
+}
+
+// Changes reports whether an upsert with the plan changes the row that is there.
+func Changes(p *row.Plan) bool { return len(p.Columns) > len(p.Key) }
+
+// refusedRow is a single row that was refused.
+type refusedRow struct {
+	group
+	cause error
+}
+
+// retry tries rows that were refused again, for as long as it helps: one may have
+// referred to another row of the batch that was written after it. What remains
+// are dead letters.
+func (a *application) retry(ctx context.Context, tx Session, refusals []refusedRow) error {
+	for again := a.written > 0 || adds(a.plan); again && len(refusals) > 0; {
+		left := refusals[:0]
+		for _, l := range refusals {
+			cause, err := a.one(ctx, tx, l)
+			switch {
+			case err != nil:
+				return err
+			case cause == nil:
+				a.written++
+			default:
+				left = append(left, refusedRow{group: l.group, cause: cause})
+			}
+		}
+		again = len(left) < len(refusals)
+		refusals = left
+	}
+	for _, l := range refusals {
+		a.dead = append(a.dead, a.letter(l.plan, l.rows[0], l.cause))
+	}
+	return nil
+}
+
+// one tries one row. What is to be added to a row that is there is tried as a mere
+// update, too: databases check the row that an upsert would insert, and refuse -1
+// for an unsigned column although 10 - 1 fits. A row that cannot be inserted is
+// only updated.
+func (a *application) one(ctx context.Context, tx Session, l refusedRow) (cause, err error) {
+	found := true
+	var tries []Task
+	if (adds(l.plan) || l.needs != nil) && l.updates() && !l.rows[0].Delete {
+		update := l.task()
+		update.Update, update.Then = true, func(touched int64) error {
+			found = touched > 0
+			return nil
+		}
+		tries = append(tries, update)
+	}
+	if l.needs == nil {
+		tries = append(tries, a.task(l.group))
+	}
+	cause = l.cause
+	for _, try := range tries {
+		found = true
+		err := tx.Run(ctx, try)
+		var refused *Refusal
+		switch {
+		case errors.As(err, &refused):
+			cause = refused.Cause
+		case err != nil:
+			return nil, err
+		case found:
+			return nil, nil
+		}
+	}
+	return cause, nil
+}
+
+// adds: some column of a row that is there is added to.
+func adds(p *row.Plan) bool {
+	return len(p.Key) > 0 && slices.ContainsFunc(p.Columns, func(c row.PlanColumn) bool { return c.Op == row.OpAdd })
+}
+
+// updates: a row that is there is changed, rather than left alone or made anew.
+func (g group) updates() bool { return len(g.plan.Key) > 0 && !g.plan.Keep && !g.replace }
+
+// ledgerJob is the name under which the ledger knows the batch.
+func (a *application) ledgerJob() string { return cmp.Or(a.batch.Job, a.fence.Job) }
+
+// opening begins the transaction and enters the batch into the ledger. The insert
+// waits while an older transaction with the same entry is in flight, even one whose
+// COMMIT is under way and whose client is gone. That makes its answer conclusive.
+func (a *application) opening() []Task {
+	begin := Task{Query: "begin"}
+	switch {
+	case a.batch.Move != nil:
+		return []Task{begin, a.move()}
+	case a.batch.Part < 0:
+		return []Task{begin}
+	}
+	job := a.ledgerJob()
+	args := []any{job, a.batch.ID, a.batch.Part, len(a.batch.Rows)}
+	tasks := []Task{begin, {Query: "ledger_insert", Args: args, Once: true, Then: func(touched int64) error {
+		if touched == 0 {
+			return errApplied
+		}
+		return nil
+	}}}
+	if known, _ := a.store.newest.Load(newestKey{job, a.batch.Shard}); known != a.batch.ID {
+		tasks = append(tasks, Task{Query: "newest_batch", Args: []any{job, shardName(a.batch.Shard), a.batch.ID}})
+	}
+	return tasks
+}

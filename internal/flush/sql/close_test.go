@@ -1,0 +1,88 @@
+package sql_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"baton/internal/flush/row"
+	"baton/internal/flush/sql"
+	"baton/internal/flush/sql/open"
+	"baton/internal/flush/sql/sqltest"
+	"baton/internal/testsupport"
+)
+
+// A node that shuts down has nothing left to say to its database: one that hangs must
+// not keep it, whatever was under way.
+func TestClosingDoesNotWaitForAHangingDatabase(t *testing.T) {
+	for name, work := range map[string]func(context.Context, *sql.Store, *row.Plan) error{
+		"batch": func(ctx context.Context, s *sql.Store, p *row.Plan) error {
+			_, err := s.Apply(ctx, fence(1), p, batch("a", 0, rowOf(1, 5)))
+			return err
+		},
+		"catalogue": func(ctx context.Context, s *sql.Store, _ *row.Plan) error {
+			_, err := s.Table(ctx, "articles")
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			servers(t, func(t *testing.T, db *bench) {
+				db.articles()
+				proxy := db.Proxy()
+				s, err := open.Database(db.Driver, sql.Options{Name: "main", DSN: db.DSNThrough(proxy), TTL: 2 * time.Second})
+				if err != nil {
+					t.Fatal(err)
+				}
+				takeOver(t, s, fence(1))
+				p := plan(t, s, "articles", []string{"id"}, "views")
+				proxy.Hang()
+				defer proxy.Unhang()
+				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+				defer cancel()
+				wantTransient(t, work(ctx, s, p))
+				start := time.Now()
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+				if took := time.Since(start); took > testsupport.Paced(2*time.Second) {
+					t.Errorf("took %v", took)
+				}
+			})
+		})
+	}
+}
+
+// A firewall forgets the connections, one by one, in use. As many as the pool may have
+// are being given up, and the next batch gets a new one all the same.
+func TestForgottenConnectionsDoNotUseUpThePool(t *testing.T) {
+	servers(t, func(t *testing.T, db *bench) {
+		db.articles()
+		proxy := db.Proxy()
+		stranded, strand := 0, true
+		s := db.observing(func(step sqltest.Step) error {
+			if strand && step == sqltest.StepAfterRows {
+				proxy.Strand()
+				stranded++
+			}
+			return nil
+		}).open(through(db, proxy), ttl(2*time.Second))
+		takeOver(t, s, fence(1))
+		p := plan(t, s, "articles", []string{"id"}, "views")
+		for try := 0; stranded < 6; try++ { // by default there are five
+			if try == 30 {
+				t.Fatalf("only %d connections were forgotten", stranded)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), testsupport.Paced(400*time.Millisecond))
+			_, err := s.Apply(ctx, fence(1), p, batch("a", 0, rowOf(1, 5)))
+			cancel()
+			wantTransient(t, err)
+		}
+		strand = false
+		start := time.Now()
+		persist(t, s, fence(1), p, batch("a", 0, rowOf(1, 5)))
+		if took := time.Since(start); took > testsupport.Paced(3*time.Second) {
+			t.Errorf("took %v", took)
+		}
+		db.expect("SELECT views FROM articles", "5")
+	})
+}

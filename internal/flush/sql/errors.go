@@ -1,0 +1,85 @@
+package sql
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+
+	"baton/internal/flush"
+	"baton/internal/flush/row"
+)
+
+// Verdict is what an error of the database means for a batch.
+type Verdict uint8
+
+const (
+	// Lasting is a mistake that the same batch would meet again, such as a column
+	// that is gone or a permission that is missing.
+	Lasting Verdict = iota
+	// Passing is not applied, or nobody knows. The same batch may be applied again.
+	Passing
+	// Refused means that the database does not take the value of some row.
+	Refused
+)
+
+// failed wraps what a method answers with. doing says what was attempted.
+func (s *Store) failed(ctx context.Context, doing string, err error) error {
+	if err == nil || errors.Is(err, errApplied) {
+		return err
+	}
+	if errors.Is(err, flush.ErrNoTable) {
+		return fmt.Errorf("database %q: %w", s.name, err) // it names the table
+	}
+	wrapped := fmt.Errorf("database %q: %s: %w", s.name, doing, err)
+	if errors.Is(err, flush.ErrFenced) || errors.Is(err, flush.ErrMoved) || errors.Is(err, flush.ErrTooManyDead) {
+		return wrapped
+	}
+	if op := new(net.OpError); errors.As(err, &op) && op.Op == "dial" {
+		return fmt.Errorf("database %q cannot be reached: is it up, and is its dsn right? %s: %w: %w", s.name, doing, flush.ErrTransient,
+			err)
+	}
+	if cause := ctx.Err(); cause != nil {
+		// A driver may report a cancelled context as a broken connection.
+		return fmt.Errorf("database %q: %s: %w: %w: %w", s.name, doing, flush.ErrTransient, cause, err)
+	}
+	if !errors.Is(err, flush.ErrTransient) && s.dialect.Judge(err) == Passing {
+		return fmt.Errorf("database %q: %s: %w: %w", s.name, doing, flush.ErrTransient, err)
+	}
+	return wrapped
+}
+
+// Disconnected recognises, for every driver, that the connection is gone or that
+// time ran out.
+func Disconnected(err error) bool {
+	var network net.Error
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
+		errors.As(err, &network)
+}
+
+// WrongValue is a row that the sink itself refuses, because the database would
+// change the value without a word.
+type WrongValue struct {
+	Column row.Column
+	Why    string
+}
+
+func (e *WrongValue) Error() string {
+	return fmt.Sprintf("column %q (%s): %s", e.Column.Name, e.Column.DBType, e.Why)
+}
+
+// WrongKind says that the plan and a row do not belong together: a mistake of the program.
+type WrongKind struct {
+	Column row.Column
+	Kind   row.Kind
+}
+
+func (e *WrongKind) Error() string {
+	return fmt.Sprintf("column %q (%s) was given a value of kind %d: this is a mistake in baton, please report it", e.Column.Name,
+		e.Column.DBType, e.Kind)
+}

@@ -1,0 +1,269 @@
+package sql
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"baton/internal/flush/row"
+)
+
+// group is rows of a batch that are written in the same way.
+type group struct {
+	plan *row.Plan // the batch's, or a variant of it without some columns
+	rows []row.Row // with the values of plan's columns
+	// replace: the rows that are there are deleted first.
+	replace bool
+	// needs, if set, is the column without which the table takes no new row, and of
+	// which these rows have no value.
+	needs *row.Column
+}
+
+func (g group) task() Task { return Task{Plan: g.plan, Rows: g.rows, Replace: g.replace} }
+
+func (g group) of(from, to int) group {
+	g.rows = g.rows[from:to]
+	return g
+}
+
+// manner is how a row is written: which of its values are absent, as a sign for each
+// ("" if none is), and whether the row that is there is deleted first.
+type manner struct {
+	mask    string
+	replace bool
+}
+
+// The signs of a mask.
+const present, absent = '+', '-'
+
+func (m manner) compare(other manner) int {
+	if m.replace != other.replace {
+		if other.replace {
+			return -1
+		}
+		return 1
+	}
+	return strings.Compare(m.mask, other.mask)
+}
+
+// groups parts the rows of the batch by the manner in which they are written. Whole
+// rows, with the deletions, come first, the others in an order that is the same for
+// every batch; within each the rows stay in the order of their keys. Rows that cannot
+// be written at all are dead.
+func (a *application) groups() []group {
+	var out []group
+	plain, parts := a.part()
+	if len(plain) > 0 {
+		out = append(out, group{plan: a.plan, rows: deletesFirst(plain)})
+	}
+	for _, m := range slices.SortedFunc(maps.Keys(parts), manner.compare) {
+		g := group{plan: a.plan, rows: parts[m], replace: m.replace}
+		if m.mask != "" {
+			g.plan = a.store.variant(a.plan, m.mask)
+			g.needs = needed(g.plan)
+		}
+		if cause := g.unwritable(a.plan, m.mask); cause != nil {
+			for _, r := range g.rows {
+				a.dead = append(a.dead, a.letter(a.plan, r, cause))
+			}
+			continue
+		}
+		if m.mask != "" {
+			g.rows = pick(g.rows, m.mask)
+		}
+		out = append(out, g)
+	}
+	return out
+}
+
+// part returns the rows that are written as a whole, or deleted, and the others.
+func (a *application) part() (plain []row.Row, parts map[manner][]row.Row) {
+	for i := range a.batch.Rows {
+		r := &a.batch.Rows[i]
+		m := mannerOf(r)
+		if m == (manner{}) {
+			if parts != nil {
+				plain = append(plain, *r)
+			}
+			continue
+		}
+		if parts == nil {
+			parts = map[manner][]row.Row{}
+			plain = append(plain, a.batch.Rows[:i]...)
+		}
+		parts[m] = append(parts[m], *r)
+	}
+	if parts == nil {
+		plain = a.batch.Rows
+	}
+	return plain, parts
+}
+
+func mannerOf(r *row.Row) manner {
+	if r.Delete {
+		return manner{}
+	}
+	m := manner{replace: r.Replace}
+	if !slices.ContainsFunc(r.Values, row.Value.IsAbsent) {
+		return m
+	}
+	mask := make([]byte, len(r.Values))
+	for i := range r.Values {
+		mask[i] = present
+		if r.Values[i].IsAbsent() {
+			mask[i] = absent
+		}
+	}
+	m.mask = string(mask)
+	return m
+}
+
+// pick leaves the absent values out.
+func pick(rows []row.Row, mask string) []row.Row {
+	out := slices.Clone(rows) // the batch may be applied again
+	values := make([]row.Value, 0, len(rows)*len(mask))
+	for i := range out {
+		start := len(values)
+		for j, v := range out[i].Values {
+			if mask[j] == present {
+				values = append(values, v)
+			}
+		}
+		out[i].Values = values[start:len(values):len(values)]
+	}
+	return out
+}
+
+// variant is the plan without the absent columns.
+func (s *Store) variant(p *row.Plan, mask string) *row.Plan {
+	return s.variants.Get(variantKey{p, mask}, func(variantKey) *row.Plan {
+		out := *p
+		out.Columns, out.Key = nil, nil
+		places := make([]int, len(p.Columns))
+		for i, c := range p.Columns {
+			places[i] = len(out.Columns)
+			if mask[i] == present {
+				out.Columns = append(out.Columns, c)
+			}
+		}
+		for _, k := range p.Key {
+			out.Key = append(out.Key, places[k])
+		}
+		return &out
+	})
+}
+
+// variantKey names a variant of a plan.
+type variantKey struct {
+	plan *row.Plan
+	mask string
+}
+
+// needed is a column that a new row cannot do without and that p does not write. What
+// is compiled from a mapping writes all such columns.
+func needed(p *row.Plan) *row.Column {
+	for i := range p.Table.Columns {
+		if c := &p.Table.Columns[i]; !c.Nullable && !c.Default && !c.Generated && !HasColumn(p, c.Name) {
+			return c
+		}
+	}
+	return nil
+}
+
+var errNoValues = errors.New("the record has no value for any column")
+
+// unwritable says why no row of the group can be written, whatever is in the table. p is
+// the plan of which g's is a variant.
+func (g group) unwritable(p *row.Plan, mask string) error {
+	if mask == "" {
+		return nil
+	}
+	for _, k := range p.Key {
+		if mask[k] == absent {
+			return &WrongValue{p.Columns[k].Column, "it identifies the row, and the record has no value for it"}
+		}
+	}
+	switch {
+	case g.needs != nil && !g.updates():
+		return needs(g)
+	case len(g.plan.Columns) == 0:
+		return errNoValues
+	}
+	return nil
+}
+
+func needs(g group) error {
+	return &WrongValue{*g.needs, "a new row needs it, and the record has no value for it"}
+}
+
+// patchChunk is how many rows are updated in one go.
+const patchChunk = 250
+
+// patch updates rows that the table would not take as new ones, and returns those
+// that are not there or are refused. An upsert would not do: databases check the row
+// that it would insert, also where there is one already.
+func (a *application) patch(ctx context.Context, tx Session, g group) (left []refusedRow, err error) {
+	for from := 0; from < len(g.rows); {
+		var tasks []Task
+		next := from
+		for i := from; i < min(from+patchChunk, len(g.rows)); i++ {
+			one := g.of(i, i+1)
+			update := one.task()
+			update.Update, update.Then = true, func(touched int64) error {
+				next++
+				if touched == 0 {
+					left = append(left, refusedRow{group: one, cause: needs(g)})
+				} else {
+					a.written++
+				}
+				return nil
+			}
+			tasks = append(tasks, update)
+		}
+		err := tx.Run(ctx, tasks...)
+		if refused, ok := errors.AsType[*Refusal](err); ok {
+			left = append(left, refusedRow{group: g.of(next, next+1), cause: refused.Cause})
+			next++
+		} else if err != nil {
+			return nil, err
+		}
+		from = next
+	}
+	return left, nil
+}
+
+// deletesFirst lets a row take over a unique value that a deleted one had. Both
+// kinds stay in the order of their keys.
+func deletesFirst(rows []row.Row) []row.Row {
+	deletes := 0
+	sorted := true
+	for i := range rows {
+		if rows[i].Delete {
+			sorted = sorted && deletes == i
+			deletes++
+		}
+	}
+	if sorted {
+		return rows
+	}
+	out := make([]row.Row, 0, len(rows))
+	for _, deleted := range []bool{true, false} {
+		for i := range rows {
+			if rows[i].Delete == deleted {
+				out = append(out, rows[i])
+			}
+		}
+	}
+	return out
+}
+
+// CountDeletes of rows that deletesFirst has ordered.
+func CountDeletes(rows []row.Row) int {
+	n := 0
+	for n < len(rows) && rows[n].Delete {
+		n++
+	}
+	return n
+}

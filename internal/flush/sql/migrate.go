@@ -1,0 +1,152 @@
+package sql
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pressly/goose/v3"
+
+	"baton/internal/flush"
+)
+
+// fill replaces what stands in braces in our SQL files.
+func (s *Store) fill() *strings.Replacer {
+	w := s.dialect.Words
+	return strings.NewReplacer(
+		"{prefix}", s.prefix,
+		"{now}", w.Now,
+		"{ago}", w.Ago,
+		"{at}", w.At,
+		"{share}", w.Share,
+		"{update}", w.Update,
+		"{lock_seconds}", wholeSeconds(s.limits.Lock),
+		"{statement_seconds}", strconv.FormatFloat(s.limits.Statement.Seconds(), 'f', 3, 64),
+		"{statement_millis}", strconv.FormatInt(s.limits.Statement.Milliseconds(), 10),
+		"{idle_seconds}", wholeSeconds(s.limits.Idle),
+	)
+}
+
+// wholeSeconds rounds up: to these settings 0 would mean at once, or never.
+func wholeSeconds(d time.Duration) string {
+	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
+}
+
+// Migrate creates baton's own tables or brings them up to date. TakeOver calls
+// it, so nobody has to. It does its work once per process, and several processes
+// may do it at once.
+func (s *Store) Migrate(ctx context.Context) error {
+	s.migrating.Lock()
+	defer s.migrating.Unlock()
+	if s.migrated {
+		return nil
+	}
+	if err := s.failed(ctx, "create baton's tables", s.migrate(ctx)); err != nil {
+		return err
+	}
+	s.migrated = true
+	return nil
+}
+
+func (s *Store) forgetMigration() {
+	s.migrating.Lock()
+	defer s.migrating.Unlock()
+	s.migrated = false
+	s.newest.Clear()
+}
+
+func (s *Store) migrate(ctx context.Context) (err error) {
+	db, release := s.database.Plain()
+	defer func() { err = errors.Join(err, release()) }()
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	if current, err := s.current(ctx, conn); err != nil || current {
+		return err
+	}
+	if lock, ok := s.queries["migrate_lock"]; ok {
+		if err := s.lockMigrations(ctx, conn, lock); err != nil {
+			return err
+		}
+		defer s.unlockMigrations(conn)
+	}
+	// goose makes this table too, but in two steps and before it takes any lock:
+	// a node that looks between the steps, or dies there, leaves all of them stuck.
+	for _, name := range []string{"version_table", "version_zero"} {
+		if _, err := conn.ExecContext(ctx, s.queries[name]); err != nil {
+			return fmt.Errorf("create the table of versions: %w", err)
+		}
+	}
+	for range 10 {
+		err = s.goose(ctx, db)
+		if err == nil || ctx.Err() != nil || s.queries["migrate_lock"] != "" && !s.database.Certified() {
+			return err
+		}
+		// SQLite has no lock to hold over a whole migration, and on a cluster that of one
+		// server is none on the others. Another process may have been faster; what it did
+		// is there now.
+	}
+	return err
+}
+
+// current reports whether nothing is to be done, which needs no right to create
+// tables.
+func (s *Store) current(ctx context.Context, conn *sql.Conn) (bool, error) {
+	files, err := fs.Glob(s.dialect.Files, "migrations/*.sql")
+	if err != nil {
+		return false, err
+	}
+	newest, _, _ := strings.Cut(path.Base(files[len(files)-1]), "_") // Glob sorts
+	want, err := strconv.ParseInt(newest, 10, 64)
+	if err != nil {
+		return false, err
+	}
+	var version sql.NullInt64
+	// An error is most likely that there is no such table; any other one comes again.
+	found := conn.QueryRowContext(ctx, s.queries["version"]).Scan(&version)
+	return found == nil && version.Int64 >= want, nil
+}
+
+func (s *Store) goose(ctx context.Context, db *sql.DB) error {
+	dir, err := fs.Sub(s.dialect.Files, "migrations")
+	if err != nil {
+		return err
+	}
+	provider, err := goose.NewProvider(goose.Dialect(s.dialect.Goose), db, filledFS{FS: dir, fill: s.fill()},
+		goose.WithTableName(s.prefix+"schema_version"), goose.WithDisableGlobalRegistry(true))
+	if err != nil {
+		return err
+	}
+	_, err = provider.Up(ctx)
+	return err
+}
+
+// lockMigrations keeps nodes apart by a lock that the server ties to the
+// connection: a node that dies leaves none behind.
+func (s *Store) lockMigrations(ctx context.Context, conn *sql.Conn, query string) error {
+	var got sql.NullBool
+	if err := conn.QueryRowContext(ctx, query).Scan(&got); err != nil {
+		return fmt.Errorf("lock the migrations: %w", err)
+	}
+	if !got.Bool {
+		return fmt.Errorf("another node is still migrating: %w", flush.ErrTransient)
+	}
+	return nil
+}
+
+func (s *Store) unlockMigrations(conn *sql.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if _, err := conn.ExecContext(ctx, s.queries["migrate_unlock"]); err != nil {
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // unlocks, too
+	}
+}

@@ -1,0 +1,213 @@
+package mysql
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"baton/internal/flush"
+	"baton/internal/flush/sql"
+	"baton/internal/flush/sql/stdsql"
+)
+
+// mysqlQuote quotes in every sql_mode.
+const mysqlQuote sql.Quote = "`"
+
+var errMySQLDSN = errors.New("the DSN cannot be read: use user:password@tcp(host:3306)/database")
+
+// mysqlDB is MySQL or MariaDB. What differs between the two is in comments that
+// only one of them executes, in queries.sql.
+type mysqlDB struct{ *stdsql.DB }
+
+func openMySQL(s sql.Setup) (sql.Database, error) {
+	config, err := mysql.ParseDSN(s.DSN)
+	// A URL is read as the DSN of a user "mysql:", and fails when it is used.
+	if err != nil || strings.HasPrefix(s.DSN, "mysql://") || strings.HasPrefix(s.DSN, "mariadb://") {
+		return nil, errMySQLDSN
+	}
+	if config.DBName == "" {
+		return nil, errors.New("the DSN names no database: use user:password@tcp(host:3306)/database")
+	}
+	if err := config.Apply(mysql.Charset("utf8mb4", "")); err != nil {
+		return nil, errMySQLDSN
+	}
+	config.ClientFoundRows = true // an UPDATE tells the rows it found, as elsewhere
+	config.InterpolateParams = false
+	config.MultiStatements = false
+	config.AllowAllFiles = false
+	config.MaxAllowedPacket = 0 // ask the server: it hangs up on whoever sends more
+	config.ParseTime = false
+	config.Loc = time.UTC
+	config.Logger = &mysql.NopLogger{} // every error is returned, too
+	if config.Timeout == 0 {
+		config.Timeout = s.Limits.Statement
+	}
+	connector, err := mysql.NewConnector(config)
+	if err != nil {
+		return nil, errMySQLDSN
+	}
+	db := mysqlDB{}
+	setUp := func(ctx context.Context, conn driver.Conn) error {
+		for _, query := range []string{"session", "isolation"} {
+			if err := execOn(ctx, conn, s.Queries[query]); err != nil {
+				return err
+			}
+		}
+		galera, err := isGalera(ctx, conn, s.Queries["galera"])
+		if err != nil || !galera {
+			return err
+		}
+		db.IsCertified.Store(true)
+		return execOn(ctx, conn, s.Queries["galera_session"])
+	}
+	db.DB = stdsql.New(s, sessionConnector{connector, setUp}, s.MaxConns)
+	db.Writer = &mysqlWriter{}
+	db.Duplicate = func(err error) bool { return mysqlNumber(err) == 1062 }
+	db.Refused = func(err error) bool { return judgeMySQL(err) == sql.Refused }
+	// MariaDB repeats this error for whatever the statement is given next.
+	db.Spoilt = func(err error) bool { return mysqlNumber(err) == 1105 }
+	return db, nil
+}
+
+// sessionConnector sets up every new connection.
+type sessionConnector struct {
+	driver.Connector
+	setUp func(ctx context.Context, conn driver.Conn) error
+}
+
+func (c sessionConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.setUp(ctx, conn); err != nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("set up the connection: %w", err)
+	}
+	return conn, nil
+}
+
+func execOn(ctx context.Context, conn driver.Conn, query string) error {
+	_, err := conn.(driver.ExecerContext).ExecContext(ctx, query, nil)
+	return err
+}
+
+// isGalera reports whether the server replicates by Galera: MariaDB with wsrep, Percona
+// XtraDB Cluster. Others answer the query with no row.
+func isGalera(ctx context.Context, conn driver.Conn, query string) (yes bool, err error) {
+	rows, err := conn.(driver.QueryerContext).QueryContext(ctx, query, nil)
+	if err != nil {
+		return false, err
+	}
+	defer rows.Close() // nothing of it is left to read
+	setting := make([]driver.Value, 2)
+	switch err := rows.Next(setting); {
+	case errors.Is(err, io.EOF):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	return on(sql.Text(setting[1])), nil
+}
+
+func (d mysqlDB) Absent(*sql.Report) bool { return false }
+
+// Ping also asks a server of a cluster whether it is with the majority: one that is not
+// still answers pings, and refuses all else.
+func (d mysqlDB) Ping(ctx context.Context) error {
+	if err := d.DB.Ping(ctx); err != nil || !d.Certified() {
+		return err
+	}
+	var name, ready string
+	if err := d.Pool.QueryRowContext(ctx, d.Queries["galera_ready"]).Scan(&name, &ready); err != nil {
+		return err
+	}
+	if !on(ready) {
+		return fmt.Errorf("%w: the server is not with the majority of its Galera cluster (wsrep_ready is %s)", flush.ErrTransient, ready)
+	}
+	return nil
+}
+
+func mysqlNumber(err error) uint16 {
+	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
+		return e.Number
+	}
+	return 0
+}
+
+// judgeMySQL goes by the server's error numbers. Above 1900 MySQL and MariaDB use
+// some for different things; none of those is listed for the wrong one.
+func judgeMySQL(err error) sql.Verdict {
+	switch mysqlNumber(err) {
+	case 0:
+		return judgeMySQLDriver(err)
+	case 1105: // "unknown", with a text
+		if strings.Contains(err.Error(), "max_allowed_packet") {
+			return sql.Refused
+		}
+	case 1048, // NULL in a NOT NULL column
+		1062,       // another unique index, or none of ours
+		1264, 1690, // out of range, also of a sum
+		1265, 1292, 1366, 1367, 1411, 1525, // wrong value
+		1406,       // too long
+		1451, 1452, // foreign key
+		1644,       // SIGNAL in a trigger
+		1118,       // too much for the log
+		1416,       // geometry
+		1761, 1762, // foreign key, by way of a duplicate
+		1172, 1242, 1339, // what a trigger or a generated column cannot do with it
+		1526, 1591, 1748, 1863, // no partition for it
+		3140, 3141, 3156, 3157, 3158, // JSON
+		3819, 4025, // CHECK, of MySQL and of MariaDB
+		1301, 1153: // longer than max_allowed_packet
+		return sql.Refused
+	case 1205, 1213, // lock timeout, deadlock
+		1020,                   // changed since it was read (a cluster's conflict)
+		1021, 1041, 1114, 1135, // disk full, memory, table full, threads
+		1040, 1203, 1226, // too many connections
+		1047, 1927, // node not ready, connection killed
+		1053, 1077, 1079, // server shutdown
+		1158, 1159, 1160, 1161, // network
+		1180,       // COMMIT failed
+		1290, 1792, // read-only server, read-only transaction
+		1317, 1969, 3024, // interrupted; statement timeouts of both
+		1836, 1637, // read-only mode; too many transactions
+		4031, 2006, 2013: // idle for too long; gone
+		return sql.Passing
+	}
+	// The standard's classes: wrong data, a broken constraint, what a trigger says.
+	switch mysqlClass(err) {
+	case "22", "23", "45":
+		return sql.Refused
+	}
+	return sql.Lasting
+}
+
+// mysqlClass is the class of the error's SQLSTATE.
+func mysqlClass(err error) string {
+	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
+		return string(e.SQLState[:2])
+	}
+	return ""
+}
+
+// judgeMySQLDriver judges what the server did not say.
+func judgeMySQLDriver(err error) sql.Verdict {
+	var wrong *sql.WrongValue
+	var network *net.OpError
+	switch {
+	case errors.As(err, &wrong), errors.Is(err, mysql.ErrPktTooLarge):
+		return sql.Refused
+	case sql.Disconnected(err), errors.Is(err, mysql.ErrInvalidConn), errors.Is(err, mysql.ErrMalformPkt),
+		errors.Is(err, mysql.ErrPktSync), errors.Is(err, mysql.ErrBusyBuffer), errors.As(err, &network):
+		return sql.Passing
+	}
+	return sql.Lasting
+}

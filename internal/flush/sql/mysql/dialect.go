@@ -1,0 +1,75 @@
+// Package mysql is the Dialect of MySQL and MariaDB.
+package mysql
+
+import (
+	"embed"
+	"fmt"
+
+	"baton/internal/flush/row"
+	"baton/internal/flush/sql"
+	"baton/internal/flush/sql/stdsql"
+)
+
+//go:embed queries.sql preflight.sql migrations
+var embedded embed.FS
+
+// Dialect is that of MySQL and MariaDB.
+func Dialect() *sql.Dialect {
+	return &sql.Dialect{
+		Files: embedded,
+		Goose: "mysql",
+		Quote: mysqlQuote,
+		Words: sql.Words{
+			Now: "UTC_TIMESTAMP(6)",
+			Ago: "UTC_TIMESTAMP(6) - INTERVAL ? SECOND",
+			At:  "at",
+			// Not FOR SHARE: MariaDB does not know it, and MySQL knows both.
+			Share:    " LOCK IN SHARE MODE",
+			Update:   " FOR UPDATE",
+			Contains: "INSTR(%s, ?) > 0",
+		},
+		Open:   openMySQL,
+		Column: mysqlStyle,
+		// Keys of Redis differ in case and in blanks at the end. By default, texts of a
+		// server do not; each of the two kinds has its own collation by which they do.
+		TableOptions: " ENGINE=InnoDB DEFAULT CHARACTER SET utf8mb4 /*M! COLLATE utf8mb4_nopad_bin */ /*!80017 COLLATE utf8mb4_0900_bin */",
+		OwnText:      "varchar(255)",
+		List:         stdsql.ListOfValues,
+		MaxList:      stdsql.ListChunk,
+		Judge:        judgeMySQL,
+		Explain:      error.Error,
+		LacksTable:   func(err error) bool { return mysqlNumber(err) == 1146 },
+	}
+}
+
+// keyChars is the length of a text in a key of MySQL, which has none without one.
+const keyChars = 255
+
+// mysqlStyle has a JSON and a UUID for MariaDB and for MySQL, which have them not alike:
+// one is a long text that has to be JSON, the other 36 characters.
+func mysqlStyle(c row.Column, key bool) (row.Column, bool) {
+	column, ok := map[row.Kind]row.Column{
+		row.KindInteger:   {DBType: "bigint", Bits: 64},
+		row.KindFloat:     {DBType: "double", Bits: 64},
+		row.KindNumeric:   {DBType: "decimal(65,30)", Precision: 65, Scale: 30},
+		row.KindText:      {DBType: "longtext", MaxBytes: 1<<32 - 1},
+		row.KindBytes:     {DBType: "longblob", MaxBytes: 1<<32 - 1},
+		row.KindBoolean:   {DBType: "tinyint(1)"},
+		row.KindTimestamp: {DBType: "datetime(6)", TimeUnit: sql.TimeUnit(6)},
+		row.KindDate:      {DBType: "date"},
+		row.KindJSON:      {DBType: "json"},
+		row.KindUUID:      {DBType: "char(36)", MaxChars: 36, Padded: true},
+	}[c.Kind]
+	column.Kind = c.Kind
+	switch {
+	case key && c.Kind == row.KindText:
+		column = row.Column{Kind: c.Kind, DBType: fmt.Sprintf("varchar(%d)", keyChars), MaxChars: keyChars}
+	case key && c.Kind == row.KindBytes:
+		column = row.Column{Kind: c.Kind, DBType: fmt.Sprintf("varbinary(%d)", keyChars), MaxBytes: keyChars}
+	case key && c.Kind == row.KindJSON:
+		return column, false
+	case c.Kind == row.KindUUID:
+		column.Kind = row.KindText // as the catalogue tells it
+	}
+	return column, ok
+}

@@ -1,0 +1,73 @@
+package mysql
+
+import (
+	"fmt"
+	"io"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	"baton/internal/flush/sql"
+)
+
+func TestVerdictOfMySQLErrors(t *testing.T) {
+	for number, want := range map[uint16]sql.Verdict{
+		1264: sql.Refused, 1406: sql.Refused, 1366: sql.Refused, 1452: sql.Refused, 3819: sql.Refused, 4025: sql.Refused,
+		1048: sql.Refused, 1062: sql.Refused, 1690: sql.Refused, 1644: sql.Refused,
+		1213: sql.Passing, 1205: sql.Passing, 1053: sql.Passing, 1290: sql.Passing, 1317: sql.Passing, 1969: sql.Passing,
+		3024: sql.Passing, 1040: sql.Passing, 4031: sql.Passing,
+		1045: sql.Lasting, 1049: sql.Lasting, 1054: sql.Lasting, 1142: sql.Lasting, 1146: sql.Lasting, 1364: sql.Lasting,
+		1242: sql.Refused, 1526: sql.Refused, 1863: sql.Refused,
+	} {
+		if got := judgeMySQL(fmt.Errorf("wrapped: %w", &mysql.MySQLError{Number: number})); got != want {
+			t.Errorf("error %d: %d, want %d", number, got, want)
+		}
+	}
+	for state, want := range map[string]sql.Verdict{"22012": sql.Refused, "23000": sql.Refused, "45000": sql.Refused,
+		"42000": sql.Lasting, "HY000": sql.Lasting} {
+		e := &mysql.MySQLError{Number: 9999}
+		copy(e.SQLState[:], state)
+		if got := judgeMySQL(e); got != want {
+			t.Errorf("SQLSTATE %s: %d, want %d", state, got, want)
+		}
+	}
+	for err, want := range map[error]sql.Verdict{
+		mysql.ErrInvalidConn: sql.Passing, io.EOF: sql.Passing, mysql.ErrPktTooLarge: sql.Refused, mysql.ErrNoTLS: sql.Lasting,
+		&sql.WrongValue{}: sql.Refused,
+	} {
+		if got := judgeMySQL(err); got != want {
+			t.Errorf("%v: %d, want %d", err, got, want)
+		}
+	}
+}
+
+func TestChunksOfAMySQLStatement(t *testing.T) {
+	for _, c := range []struct {
+		rows, columns int
+		remove        bool
+		want          int
+	}{
+		{1, 3, false, 1}, {3, 3, false, 2}, {999, 3, false, 512}, {1000, 3, false, 1000}, {5000, 3, false, 1000},
+		{5000, 100, false, 655}, {700, 100, false, 655}, {600, 3, true, 500}, {2, 70000, false, 1},
+	} {
+		if got := chunk(c.rows, c.columns, c.remove); got != c.want {
+			t.Errorf("%+v: %d", c, got)
+		}
+	}
+}
+
+// MySQL answers with a duplicate key where others insert nothing. Whatever else keeps an entry
+// out of the ledger, above all another transaction that is waited for in vain, says nothing of
+// whether its part was applied.
+func TestOnlyADuplicateKeyOfMySQLMeansThatAPartWasApplied(t *testing.T) {
+	db, err := openMySQL(sql.Setup{DSN: "app@tcp(127.0.0.1:1)/app", MaxConns: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	for number, want := range map[uint16]bool{1062: true, 1205: false, 1213: false, 1317: false, 1969: false, 3024: false, 0: false} {
+		if got := db.(mysqlDB).Duplicate(&mysql.MySQLError{Number: number}); got != want {
+			t.Errorf("error %d: %v, want %v", number, got, want)
+		}
+	}
+}

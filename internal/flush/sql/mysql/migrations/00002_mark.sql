@@ -1,0 +1,9 @@
+-- +goose Up
+-- The totals that counters have been flushed up to (mode: watermark). Names that differ in a
+-- blank at the end are two counters, so the collation pads nothing.
+CREATE TABLE IF NOT EXISTS {prefix}mark (
+    job      varchar(255) NOT NULL,
+    name     varchar(255) NOT NULL,
+    total    varchar(255) NOT NULL,
+    PRIMARY KEY (job, name)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 /*M! COLLATE=utf8mb4_nopad_bin */ /*!80017 COLLATE=utf8mb4_0900_bin */;

@@ -1,0 +1,154 @@
+package mysql
+
+import (
+	"context"
+	dbsql "database/sql"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"baton/internal/flush"
+	"baton/internal/flush/row"
+	"baton/internal/flush/sql"
+	"baton/internal/flush/sql/stdsql"
+)
+
+func (d mysqlDB) Table(ctx context.Context, name string) (row.Table, error) {
+	schema, table := mysqlQuote.Schema(name)
+	asked := schema
+	var kind, transactional, engine string
+	err := d.Pool.QueryRowContext(ctx, d.Queries["table"], schema, table).Scan(&schema, &table, &kind, &transactional, &engine)
+	switch {
+	case errors.Is(err, dbsql.ErrNoRows):
+		names, err := stdsql.Collect(ctx, d.Pool, d.Queries["table_names"], stdsql.ScanName, schema)
+		if err != nil {
+			return row.Table{}, err
+		}
+		return row.Table{}, sql.NoTable(name, names)
+	case err != nil:
+		return row.Table{}, err
+	case kind != "BASE TABLE":
+		return row.Table{}, fmt.Errorf("%w: %s is a %s and cannot be flushed into", flush.ErrNoTable, name, strings.ToLower(kind))
+	case transactional != "YES":
+		return row.Table{}, fmt.Errorf("table %s has engine %s, which knows no transactions: nothing could be rolled back. ALTER TABLE "+
+			"%s ENGINE=InnoDB", name, engine, mysqlQuote.Table(name))
+	}
+	t := row.Table{Name: mysqlQuote.Join(asked, table)}
+	if t.Columns, err = stdsql.Collect(ctx, d.Pool, d.Queries["columns"], mysqlColumn, schema, table); err != nil {
+		return t, err
+	}
+	for i := range t.Columns {
+		if c := &t.Columns[i]; c.Folds != "" {
+			c.Exact = fmt.Sprintf("ALTER TABLE %s %s", mysqlQuote.Table(t.Name), c.Exact)
+		}
+	}
+	t.Unique, err = stdsql.UniqueIndexes(ctx, d.Pool, d.Queries["unique"], schema, table)
+	return t, err
+}
+
+func mysqlColumn(scan func(...any) error) (row.Column, error) {
+	var c row.Column
+	var data string
+	var chars, octets uint64 // 4 GiB of a LONGTEXT
+	var precision, scale, fraction int
+	var charset, collation string
+	var mariadb bool
+	err := scan(&c.Name, &data, &c.DBType, &c.Nullable, &c.Default, &c.Generated, &chars, &octets, &precision, &scale, &fraction,
+		&charset, &collation, &mariadb)
+	data = strings.ToLower(data)
+	c.Unsigned = strings.Contains(c.DBType, "unsigned")
+	integers := map[string]int{"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
+	switch data {
+	case "tinyint", "smallint", "mediumint", "int", "bigint":
+		c.Kind, c.Bits = row.KindInteger, integers[data]
+		if c.DBType == "tinyint(1)" { // what BOOLEAN is short for
+			c.Kind, c.Bits = row.KindBoolean, 0
+		}
+	case "bit": // a number to us; more bits than it has are refused by the server
+		c.Kind, c.Bits, c.Unsigned = row.KindInteger, 64, true
+	case "float", "double":
+		c.Kind, c.Bits = row.KindFloat, map[string]int{"float": 32, "double": 64}[data]
+		if strings.Contains(c.DBType, ",") { // float(7,2) rounds
+			c.Precision, c.Scale = precision, scale
+		}
+	case "decimal":
+		c.Kind, c.Precision, c.Scale = row.KindNumeric, precision, scale
+	case "char", "varchar":
+		c.Kind, c.MaxChars, c.Padded = row.KindText, int(chars), data == "char"
+	case "tinytext", "text", "mediumtext", "longtext":
+		c.Kind, c.MaxBytes = row.KindText, int(octets)
+	case "binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob":
+		c.Kind, c.MaxBytes, c.Padded = row.KindBytes, int(octets), data == "binary"
+	case "timestamp", "datetime":
+		c.Kind, c.TimeUnit = row.KindTimestamp, sql.TimeUnit(fraction)
+	case "date":
+		c.Kind = row.KindDate
+	case "json": // MySQL's own; MariaDB's is a text
+		c.Kind, c.LastMember = row.KindJSON, true
+	case "uuid":
+		c.Kind = row.KindUUID
+	case "enum", "set":
+		c.Kind, c.Several = row.KindOther, data == "set"
+		c.Values, c.Form = mysqlList(c.DBType, c.Several)
+	default:
+		c.Kind, c.Form = row.KindOther, mysqlForm(data, fraction)
+	}
+	if c.Kind == row.KindText && !exact(collation, c.Padded) {
+		c.Folds = "the collation " + collation
+		c.Exact = mysqlExact(c, charset, mariadb)
+	}
+	return c, err
+}
+
+// exact reports whether texts are equal to a collation only if their bytes are. One
+// that pads takes "a" and "a " for equal; a padded column keeps no such text.
+func exact(collation string, padded bool) bool {
+	unpadded := strings.Contains(collation, "nopad") || collation == "utf8mb4_0900_bin"
+	return collation == "binary" || strings.HasSuffix(collation, "_bin") && (unpadded || padded)
+}
+
+// mysqlExact is the column's definition with a collation that is exact; MySQL has only
+// one such that pads not, MariaDB one for each character set.
+func mysqlExact(c row.Column, charset string, mariadb bool) string {
+	collation := charset + "_nopad_bin"
+	if !mariadb {
+		charset, collation = "utf8mb4", "utf8mb4_0900_bin"
+	}
+	definition := fmt.Sprintf("MODIFY %s %s CHARACTER SET %s COLLATE %s", mysqlQuote.Ident(c.Name), c.DBType, charset, collation)
+	if !c.Nullable {
+		definition += " NOT NULL"
+	}
+	return definition
+}
+
+// mysqlList is what the type of an ENUM or SET lists, and the form of the texts that it
+// keeps as they are: to an ENUM "1" is its first value.
+func mysqlList(full string, several bool) (values []string, form string) {
+	_, list, _ := strings.Cut(full, "(")
+	var quoted []string
+	for _, part := range mysqlValue.FindAllString(list, -1) {
+		value := strings.ReplaceAll(part[1:len(part)-1], "''", "'")
+		values, quoted = append(values, value), append(quoted, regexp.QuoteMeta(value))
+	}
+	form = "(" + strings.Join(quoted, "|") + ")"
+	if several {
+		form = "(" + form + "(," + form + ")*)?"
+	}
+	return values, form
+}
+
+// mysqlForm is the form of the texts that these types keep. To a YEAR 24 is 2024, to a
+// TIME "100" is a minute.
+func mysqlForm(data string, fraction int) string {
+	switch data {
+	case "year":
+		return `\d{4}`
+	case "time":
+		return fmt.Sprintf(`-?\d+:\d\d(:\d\d(\.\d{0,%d}0*)?)?`, fraction)
+	}
+	return ""
+}
+
+// mysqlValue is one value in the text of an ENUM or SET.
+var mysqlValue = regexp.MustCompile("'(?:[^']|'')*'")

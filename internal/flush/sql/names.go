@@ -1,0 +1,114 @@
+package sql
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"baton/internal/flush"
+)
+
+// Quote is how a kind of database quotes an identifier: " or `.
+type Quote string
+
+// split takes schema.table apart. A part in quotes is taken literally, so that
+// a name with a dot in it can be said.
+func (q Quote) split(name string) []string {
+	var parts []string
+	var part strings.Builder
+	quoted := false
+	for i := 0; i < len(name); i++ {
+		c := name[i]
+		switch {
+		case c == q[0] && quoted && i+1 < len(name) && name[i+1] == q[0]:
+			part.WriteByte(c)
+			i++
+		case c == q[0]:
+			quoted = !quoted
+		case c == '.' && !quoted:
+			parts = append(parts, part.String())
+			part.Reset()
+		default:
+			part.WriteByte(c)
+		}
+	}
+	return append(parts, part.String())
+}
+
+// Schema splits a table's name in two; the schema may be "".
+func (q Quote) Schema(name string) (schema, table string) {
+	parts := q.split(name)
+	last := len(parts) - 1
+	return strings.Join(parts[:last], "."), parts[last]
+}
+
+// Join is the opposite of split: it quotes only what split would misread.
+func (q Quote) Join(parts ...string) string {
+	var out []string
+	for _, p := range parts {
+		if strings.ContainsAny(p, string(q)+".") {
+			p = q.Ident(p)
+		}
+		if p != "" {
+			out = append(out, p)
+		}
+	}
+	return strings.Join(out, ".")
+}
+
+// Ident quotes one identifier. Every identifier that is not our own goes
+// through here or through table.
+func (q Quote) Ident(name string) string {
+	return string(q) + strings.ReplaceAll(name, string(q), string(q+q)) + string(q)
+}
+
+// Table quotes a table's name part by part.
+func (q Quote) Table(name string) string {
+	parts := q.split(name)
+	for i := range parts {
+		parts[i] = q.Ident(parts[i])
+	}
+	return strings.Join(parts, ".")
+}
+
+// similar picks the names that may have been meant: at most two letters away, or
+// different in case only.
+func similar(want string, names []string) []string {
+	var near []string
+	for _, name := range names {
+		if strings.EqualFold(name, want) || len(want) > 3 && distance(strings.ToLower(name), strings.ToLower(want)) <= 2 {
+			near = append(near, name)
+		}
+	}
+	slices.Sort(near)
+	return near[:min(len(near), 5)]
+}
+
+// distance is Levenshtein's, in bytes.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost = 1 + min(diagonal, row[j], row[j+1])
+			}
+			diagonal, row[j+1] = row[j+1], cost
+		}
+	}
+	return row[len(b)]
+}
+
+// NoTable says what was not found, and what may have been meant.
+func NoTable(name string, names []string) error {
+	hint := "create it, or correct the job's `table`"
+	if near := similar(name, names); len(near) > 0 {
+		hint = fmt.Sprintf("did you mean %s?", near[0])
+	}
+	return fmt.Errorf("%w: %q: %s", flush.ErrNoTable, name, hint)
+}

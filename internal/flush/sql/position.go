@@ -1,0 +1,101 @@
+package sql
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"baton/internal/flush"
+)
+
+// Positions reads what is recorded for shards: see flush.Sink. It locks the fence's
+// row, which a transaction holds from its check to the end of its COMMIT: one whose
+// answer was lost has ended when this reads.
+func (s *Store) Positions(ctx context.Context, f flush.Fence, shards []string) ([]string, error) {
+	return s.recorded(ctx, f, "positions", stored(positionName, shards))
+}
+
+// recorded reads what a query finds for names.
+func (s *Store) recorded(ctx context.Context, f flush.Fence, query string, names []string) ([]string, error) {
+	var found []string
+	err := s.transact(ctx, fmt.Sprintf("read the %s of job %q", query, f.Job), func(tx Session) error {
+		if err := tx.Run(ctx, Task{Query: "begin"}); err != nil {
+			return err
+		}
+		if err := s.checkFence(ctx, tx, f, "fence_lock"); err != nil {
+			return err
+		}
+		var err error
+		if found, err = s.lookUp(ctx, tx, f.Job, query, names); err != nil {
+			return err
+		}
+		return tx.Commit(ctx)
+	})
+	return found, err
+}
+
+// stored are names as a table has them.
+func stored(as func(string) string, names []string) []string {
+	out := make([]string, len(names))
+	for i, name := range names {
+		out[i] = as(name)
+	}
+	return out
+}
+
+// lookUp reads what a query finds, in the order of names; "" where it finds nothing.
+func (s *Store) lookUp(ctx context.Context, tx Session, job, query string, names []string) ([]string, error) {
+	known := make(map[string]string, len(names))
+	for some := range slices.Chunk(names, cmp.Or(s.dialect.MaxList, max(1, len(names)))) {
+		condition, args := s.dialect.List(some)
+		err := tx.Read(ctx, fmt.Sprintf(s.queries[query], condition), append([]any{job}, args...), func(row []any) error {
+			known[Text(row[0])] = Text(row[1])
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	out := make([]string, len(names))
+	for i, name := range names {
+		out[i] = known[name]
+	}
+	return out, nil
+}
+
+// errNotAt: a move did not find the position that it starts from.
+var errNotAt = errors.New("the position is not where the batch starts")
+
+// move is the task that takes the shard's position on. A transaction in flight that
+// makes the same move holds the row, or the key of a row that it inserts: the task
+// waits until that has ended. That makes its answer conclusive.
+func (a *application) move() Task {
+	m := a.batch.Move
+	shard := positionName(a.batch.Shard)
+	then := func(touched int64) error {
+		if touched == 0 {
+			return errNotAt
+		}
+		return nil
+	}
+	if m.From == "" {
+		return Task{Query: "position_insert", Args: []any{a.fence.Job, shard, m.To}, Once: true, Then: then}
+	}
+	return Task{Query: "position_move", Args: []any{m.To, a.fence.Job, shard, m.From}, Then: then}
+}
+
+// elsewhere says what it means that a move did not find its start: that it was made
+// before, by an attempt at this very batch, or that something else has moved.
+func (a *application) elsewhere(ctx context.Context, tx Session) error {
+	found, err := a.store.lookUp(ctx, tx, a.fence.Job, "positions", []string{positionName(a.batch.Shard)})
+	switch {
+	case err != nil:
+		return err
+	case found[0] == a.batch.Move.To:
+		return errApplied
+	}
+	return fmt.Errorf("%w: %q is at %q, and the batch goes from %q to %q", flush.ErrMoved, a.batch.Shard, found[0], a.batch.Move.From,
+		a.batch.Move.To)
+}

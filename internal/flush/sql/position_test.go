@@ -1,0 +1,82 @@
+package sql_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"baton/internal/flush"
+	"baton/internal/flush/row"
+	"baton/internal/flush/sql"
+)
+
+// moving is a batch of shard "s" that goes from one place to the next.
+func moving(from, to string, rows ...row.Row) flush.Batch {
+	b := batch("b", -1, rows...)
+	b.Shard, b.Move = "s", &flush.Move{From: from, To: to}
+	return b
+}
+
+func wantPositions(t *testing.T, s *sql.Store, f flush.Fence, shards []string, want ...string) {
+	t.Helper()
+	got, err := s.Positions(t.Context(), f, shards)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("positions of %q: %q, want %q", shards, got, want)
+	}
+}
+
+func TestMoveIsMadeOnceThroughAnUnknownOutcomeOfCommit(t *testing.T) {
+	servers(t, func(t *testing.T, db *bench) {
+		db.articles()
+		proxy := db.Proxy()
+		s := db.open(through(db, proxy))
+		takeOver(t, s, fence(1))
+		p := plan(t, s, "articles", []string{"id"}, "views")
+		place := ""
+		for n, c := range []struct {
+			lose      func(string) <-chan struct{}
+			committed bool
+		}{
+			// The first move inserts the position, the next ones change it.
+			{proxy.LoseRequest, false}, {proxy.LoseReply, true}, {proxy.LoseRequest, false},
+		} {
+			b := moving(place, fmt.Sprint(n+1), rowOf(1, 5))
+			happened := c.lose("COMMIT")
+			applyUntil(t, happened, s, p, b)
+			if out := persist(t, s, fence(1), p, b); out.Applied == c.committed {
+				t.Errorf("move %d: applied again = %v", n, out.Applied)
+			}
+			place = b.Move.To
+			wantPositions(t, s, fence(1), []string{"s"}, place)
+		}
+		db.expect("SELECT views FROM articles", "15")
+	})
+}
+
+// The first move of all inserts the position; its reply is lost, and nothing but the
+// unique key tells that it was made.
+func TestFirstMoveIsMadeOnceThoughItsReplyIsLost(t *testing.T) {
+	servers(t, func(t *testing.T, db *bench) {
+		db.articles()
+		proxy := db.Proxy()
+		s := db.open(through(db, proxy))
+		takeOver(t, s, fence(1))
+		p := plan(t, s, "articles", []string{"id"}, "views")
+		happened := proxy.LoseReply("COMMIT")
+		applyUntil(t, happened, s, p, moving("", "1", rowOf(1, 5)))
+		if out := persist(t, s, fence(1), p, moving("", "1", rowOf(1, 5))); out.Applied {
+			t.Error("applied twice")
+		}
+		db.expect("SELECT views FROM articles", "5")
+	})
+}
+
+func wantMarks(t *testing.T, s *sql.Store, f flush.Fence, names []string, want ...string) {
+	t.Helper()
+	if got, err := s.Marks(t.Context(), f, names); err != nil || !slices.Equal(got, want) {
+		t.Errorf("marks of %q: %q, %v, want %q", names, got, err, want)
+	}
+}

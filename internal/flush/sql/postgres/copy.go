@@ -1,0 +1,175 @@
+package postgres
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"baton/internal/flush/row"
+	"baton/internal/flush/sql"
+)
+
+// copyFrom is the number of rows from which on they go by COPY to a temporary table
+// of the session, and from there into the table: that costs the server less than to
+// take arrays apart, but another two round trips.
+const copyFrom = 1000
+
+// maxStagingTables bounds the temporary tables of a session.
+const maxStagingTables = 16
+
+// stagingTable is the temporary table for rows of a plan. Tables of the same types share one.
+type stagingTable struct {
+	name, create, copy string
+}
+
+func newStagingTable(columns []pgColumn) stagingTable {
+	types := pgList(columns, func(c pgColumn) string { return fmt.Sprintf("c%d %s", c.index+1, c.element) })
+	p := stagingTable{name: pgName(types)}
+	p.create = "CREATE TEMPORARY TABLE IF NOT EXISTS " + p.name + " (" + types + ") ON COMMIT DELETE ROWS"
+	p.copy = "COPY pg_temp." + p.name + " FROM STDIN BINARY"
+	return p
+}
+
+// key marks a staging table in what is kept beside a connection.
+func (p stagingTable) key() string { return "staging table " + p.name }
+
+// createStaging creates the temporary tables that tasks want, before the transaction: it
+// would take them along when it is rolled back.
+func (t *pgSession) createStaging(ctx context.Context, tasks []sql.Task) error {
+	if t.pg.TxStatus() != 'I' || t.db.noStaging.Load() {
+		return nil
+	}
+	for _, k := range tasks {
+		if !copies(k) {
+			continue
+		}
+		p := t.db.plans.Get(k.Plan, compilePostgres).staging
+		known := t.pg.CustomData()
+		n, _ := known["staging tables"].(int)
+		if known[p.key()] != nil || n >= maxStagingTables {
+			continue
+		}
+		_, err := t.pg.Exec(ctx, p.create).ReadAll()
+		if pgCode(err) == "42501" { // no right to: arrays do, too
+			t.db.noStaging.Store(true)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		known[p.key()], known["staging tables"] = true, n+1
+	}
+	return nil
+}
+
+// copies says whether rows of the task are worth a COPY.
+func copies(t sql.Task) bool {
+	return t.Plan != nil && !t.Update && len(t.Rows)-sql.CountDeletes(t.Rows) >= copyFrom
+}
+
+// staged says whether they go through one: the transaction is about to begin (see loadFirst),
+// the staging table is there and empty.
+// What is tried again after a refusal goes by arrays.
+func (t *pgSession) staged(k sql.Task, p stagingTable) bool {
+	return t.begins && copies(k) && !t.used && t.pg.CustomData()[p.key()] != nil
+}
+
+// unloading writes what is in the staging table. The merge has no name: it is planned each time,
+// for the sizes that the staging table and the table have now. A plan that was made while the
+// table was small would read all of it, for every batch, when it has grown.
+//
+// What a merge updates it does not count; it is for tables whose triggers leave no row out.
+func (p *pgPlan) unloading(k sql.Task, rows int) pgStatement {
+	if p.merge != "" && !k.Replace {
+		return pgStatement{text: p.merge}
+	}
+	return pgStatement{text: p.unload, name: pgName(p.unload), writes: rows}
+}
+
+// copy puts rows into the staging table.
+func (t *pgSession) copy(ctx context.Context, p stagingTable, columns []pgColumn, rows []row.Row) error {
+	t.used = true
+	buf := t.db.buffers.Get().(*[]byte)
+	r := &copyReader{columns: columns, rows: rows, whole: (*buf)[:0]}
+	_, err := t.pg.CopyFrom(ctx, r, p.copy)
+	if t.pg.IsClosed() {
+		// The driver may be reading still: the memory must not become anybody else's.
+		return err
+	}
+	*buf = r.whole
+	t.db.buffers.Put(buf)
+	if r.err != nil {
+		return r.err // the server's error says no more than that we gave up
+	}
+	return err
+}
+
+func pgCode(err error) string {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return pg.Code
+	}
+	return ""
+}
+
+// copyReader writes rows in PostgreSQL's binary COPY format, a piece at a time, so that
+// the server reads the first ones while the next are being encoded.
+type copyReader struct {
+	columns []pgColumn
+	rows    []row.Row
+	whole   []byte // the piece
+	left    []byte // what of it has not been read
+	begun   bool
+	ended   bool
+	err     error
+}
+
+// copyPiece is the size of a piece, about that of pgconn's messages.
+const copyPiece = 60 << 10
+
+// copyHeader is a signature, no flags, and no extension.
+const copyHeader = "PGCOPY\n\xff\r\n\x00\x00\x00\x00\x00\x00\x00\x00\x00"
+
+func (r *copyReader) Read(p []byte) (int, error) {
+	if len(r.left) == 0 {
+		if r.err != nil {
+			return 0, r.err
+		}
+		if r.ended {
+			return 0, io.EOF
+		}
+		r.encode()
+		if r.err != nil {
+			return 0, r.err
+		}
+	}
+	n := copy(p, r.left)
+	r.left = r.left[n:]
+	return n, nil
+}
+
+func (r *copyReader) encode() {
+	buf := r.whole[:0]
+	if !r.begun {
+		r.begun = true
+		buf = append(buf, copyHeader...)
+	}
+	for len(r.rows) > 0 && len(buf) < copyPiece {
+		buf = binary.BigEndian.AppendUint16(buf, uint16(len(r.columns)))
+		for i := range r.columns {
+			c := &r.columns[i]
+			if buf, r.err = c.append(buf, &r.rows[0].Values[c.index]); r.err != nil {
+				return
+			}
+		}
+		r.rows = r.rows[1:]
+	}
+	if len(r.rows) == 0 {
+		r.ended = true
+		buf = binary.BigEndian.AppendUint16(buf, 0xffff)
+	}
+	r.whole, r.left = buf, buf
+}

@@ -1,0 +1,186 @@
+package postgres
+
+import (
+	"context"
+	"crypto/sha256"
+	dbsql "database/sql"
+	"encoding/hex"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"baton/internal/flush/sql"
+)
+
+// pgQuote quotes as standard SQL does.
+const pgQuote sql.Quote = `"`
+
+// errPostgresDSN names the form and not the text: what made a DSN unreadable is
+// often the password.
+var errPostgresDSN = errors.New(`the DSN cannot be read: use postgres://user:password@host:5432/database?sslmode=require, with special characters of the password percent-encoded, or "host=… user=… dbname=…"`)
+
+// postgres is a database behind pgx's native pool. Batches go through pgconn's
+// pipeline mode with parameters encoded here: that is what spares a page of rows
+// an allocation for every value.
+type postgres struct {
+	limits  sql.Limits
+	queries sql.Queries
+	pool    *pgxpool.Pool
+	plans   sql.PlanCache[*pgPlan]
+
+	buffers   sync.Pool   // *[]byte, for encoded parameters
+	noStaging atomic.Bool // no temporary tables to be had
+}
+
+func openPostgres(s sql.Setup) (sql.Database, error) {
+	if strings.TrimSpace(s.DSN) == "" {
+		return nil, errPostgresDSN // pgx would go by the environment
+	}
+	config, err := pgxpool.ParseConfig(s.DSN)
+	if err != nil {
+		return nil, errPostgresDSN
+	}
+	config.MaxConns = int32(min(s.MaxConns, 1000)) + 1 // one for catalogue and migration
+	config.MinConns = 0
+	config.MaxConnIdleTime = 5 * time.Minute
+	if config.ConnConfig.ConnectTimeout == 0 {
+		config.ConnConfig.ConnectTimeout = s.Limits.Statement
+	}
+	params := config.ConnConfig.RuntimeParams
+	params["lock_timeout"] = sql.Millis(s.Limits.Lock)
+	params["statement_timeout"] = sql.Millis(s.Limits.Statement)
+	params["idle_in_transaction_session_timeout"] = sql.Millis(s.Limits.Idle)
+	// A role or a database may have other defaults. What we remove from Redis
+	// must be on disk, and the check of the fence must see the newest row.
+	params["synchronous_commit"] = "on"
+	params["default_transaction_isolation"] = "read committed"
+	params["default_transaction_read_only"] = "off"
+	params["TimeZone"] = "UTC"
+	params["bytea_output"] = "hex"     // as read.go takes it
+	params["client_encoding"] = "UTF8" // without it the server takes our texts for its own encoding
+	if params["application_name"] == "" {
+		params["application_name"] = "baton"
+	}
+	pool, err := pgxpool.NewWithConfig(context.Background(), config)
+	if err != nil {
+		return nil, errPostgresDSN
+	}
+	db := &postgres{limits: s.Limits, queries: s.Queries, pool: pool}
+	db.buffers.New = func() any { return new([]byte) }
+	return db, nil
+}
+
+func (p *postgres) Session(ctx context.Context) (sql.Session, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.limits.Trip)
+	defer cancel()
+	conn, err := p.pool.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &pgSession{db: p, conn: conn, pg: conn.Conn().PgConn(), buf: p.buffers.Get().(*[]byte)}, nil
+}
+
+func (p *postgres) Certified() bool { return false }
+
+func (p *postgres) Ping(ctx context.Context) error { return p.pool.Ping(ctx) }
+
+// closeWithin bounds the wait for connections to say goodbye to a server that may
+// hang: pgx would wait for a quarter of a minute.
+const closeWithin = time.Second
+
+func (p *postgres) Close() error {
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		p.pool.Close()
+	}()
+	select {
+	case <-closed:
+	case <-time.After(closeWithin): // nothing is under way on them, and the process is about to end
+	}
+	return nil
+}
+
+func (p *postgres) Absent(*sql.Report) bool { return false }
+
+func (p *postgres) Plain() (*dbsql.DB, func() error) {
+	db := stdlib.OpenDBFromPool(p.pool)
+	return db, db.Close // gives the connections back to the pool
+}
+
+// judgePostgres goes by SQLSTATE.
+func judgePostgres(err error) sql.Verdict {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) || len(pg.Code) != 5 {
+		if _, ok := errors.AsType[*sql.WrongKind](err); ok {
+			return sql.Lasting
+		}
+		return sql.Passing // whatever the server did not say comes from the connection
+	}
+	switch pg.Code {
+	case "42601", // our statement is prepared, so this is of a value: a tsquery, a jsonpath
+		"21000", // the same key twice in one statement, in the database's eyes: halves part them
+		"44000", // WITH CHECK OPTION
+		"54000", // too long for an index
+		"54001": // nested too deep
+		return sql.Refused
+	case "42501": // a permission that is missing, or a row that a policy does not let in
+		if pg.Routine == "ExecWithCheckOptions" {
+			return sql.Refused
+		}
+		return sql.Lasting
+	case "2200H": // a sequence has run out: not the fault of a row
+		return sql.Lasting
+	case "25006", // read-only: a standby, or not promoted yet
+		"25P03", // idle in transaction for too long
+		"26000", // a pooler gave us another server session
+		"55P03", // lock timeout
+		"57014": // statement timeout
+		return sql.Passing
+	}
+	switch pg.Code[:2] {
+	case "22", "23", "09", "27", "2F", "38", "39", "45", "P0": // data, constraints, what triggers do and say
+		return sql.Refused
+	case "72", "XX":
+		return sql.Lasting
+	case "08", "40", "53", "57", "58": // connection, rolled back, resources, operator, system
+		return sql.Passing
+	}
+	if c := pg.Code[0]; c >= '6' && c <= '9' || c >= 'I' {
+		return sql.Refused // the standard leaves these to users: a trigger's own
+	}
+	return sql.Lasting
+}
+
+// explainPostgres adds what PostgreSQL says beside its message.
+func explainPostgres(err error) string {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return err.Error()
+	}
+	text := pg.Message
+	for _, more := range []struct{ what, name string }{{"column", pg.ColumnName}, {"constraint", pg.ConstraintName}} {
+		if more.name != "" && !strings.Contains(text, more.name) {
+			text += " (" + more.what + " " + more.name + ")"
+		}
+	}
+	if pg.Detail != "" {
+		text += ": " + pg.Detail
+	}
+	return text + " (SQLSTATE " + pg.Code + ")"
+}
+
+// pgName is what sessions call the prepared form of a statement.
+func pgName(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return pgPrepared + hex.EncodeToString(sum[:12])
+}
+
+// pgPrepared begins the names of our prepared statements.
+const pgPrepared = "baton_"

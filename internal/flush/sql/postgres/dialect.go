@@ -1,0 +1,54 @@
+// Package postgres is the Dialect of PostgreSQL, by pgx without database/sql.
+package postgres
+
+import (
+	"embed"
+
+	"baton/internal/flush/row"
+	"baton/internal/flush/sql"
+)
+
+//go:embed queries.sql preflight.sql migrations
+var embedded embed.FS
+
+// Dialect is that of PostgreSQL.
+func Dialect() *sql.Dialect {
+	return &sql.Dialect{
+		Files: embedded,
+		Goose: "postgres",
+		Quote: pgQuote,
+		Words: sql.Words{
+			Now:      "now()",
+			Ago:      "now() - make_interval(secs => ?)",
+			At:       "to_char(at, 'YYYY-MM-DD HH24:MI:SS.US')",
+			Share:    " FOR SHARE",
+			Update:   " FOR UPDATE",
+			Contains: "strpos(%s, ?) > 0",
+		},
+		Open:         openPostgres,
+		Column:       pgStyle,
+		OwnText:      "text",
+		List:         func(values []string) (string, []any) { return "= ANY (?)", []any{pgTextArray(values)} },
+		ComparesRows: true,
+		Judge:        judgePostgres,
+		Explain:      explainPostgres,
+		LacksTable:   func(err error) bool { return pgCode(err) == "42P01" },
+	}
+}
+
+func pgStyle(c row.Column, _ bool) (row.Column, bool) {
+	column, ok := map[row.Kind]row.Column{
+		row.KindInteger:   {DBType: "bigint", Bits: 64},
+		row.KindFloat:     {DBType: "double precision", Bits: 64},
+		row.KindNumeric:   {DBType: "numeric"},
+		row.KindText:      {DBType: "text"},
+		row.KindBytes:     {DBType: "bytea"},
+		row.KindBoolean:   {DBType: "boolean"},
+		row.KindTimestamp: {DBType: "timestamp with time zone", TimeUnit: sql.TimeUnit(6)},
+		row.KindDate:      {DBType: "date"},
+		row.KindJSON:      {DBType: "jsonb", LastMember: true},
+		row.KindUUID:      {DBType: "uuid"},
+	}[c.Kind]
+	column.Kind = c.Kind
+	return column, ok
+}

@@ -1,0 +1,48 @@
+-- name: settings
+-- As our own session sees them: what a pooler has dropped shows here.
+SELECT name, setting FROM pg_settings WHERE name IN (
+    'fsync', 'full_page_writes', 'synchronous_commit', 'data_checksums', 'synchronous_standby_names',
+    'transaction_read_only', 'lock_timeout', 'statement_timeout', 'idle_in_transaction_session_timeout',
+    'server_version', 'server_version_num', 'server_encoding')
+UNION ALL SELECT 'recovery', pg_is_in_recovery()::text
+UNION ALL SELECT 'standbys', (SELECT count(*) FROM pg_stat_replication)::text
+UNION ALL SELECT 'schema', COALESCE(current_schema(), '')
+UNION ALL SELECT 'may_create', COALESCE(has_schema_privilege(current_schema(), 'CREATE'), false)::text
+
+-- name: clock
+SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+
+-- name: own_tables
+SELECT t.name, c.oid IS NOT NULL, COALESCE(c.relpersistence::text, ''),
+       COALESCE(row_security_active(c.oid), false),
+       ARRAY(SELECT p FROM unnest(t.needs) AS p WHERE NOT has_table_privilege(c.oid, p))
+FROM (VALUES ('{prefix}fence', ARRAY['SELECT', 'INSERT', 'UPDATE']),
+             ('{prefix}ledger', ARRAY['SELECT', 'INSERT', 'DELETE']),
+             ('{prefix}position', ARRAY['SELECT', 'INSERT', 'UPDATE']),
+             ('{prefix}mark', ARRAY['SELECT', 'INSERT', 'UPDATE']),
+             ('{prefix}dead_letter', ARRAY['SELECT', 'INSERT', 'DELETE']),
+             ('{prefix}dead_letter_part', ARRAY['SELECT', 'INSERT', 'DELETE']),
+             ('{prefix}schema_version', ARRAY['SELECT'])) AS t(name, needs)
+LEFT JOIN pg_class c ON c.oid = to_regclass(t.name)
+
+-- name: target
+SELECT c.relpersistence::text, c.relhasrules, row_security_active(c.oid),
+       ARRAY(SELECT tgname::text FROM pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgenabled <> 'D' ORDER BY 1)
+FROM pg_class c WHERE c.oid = to_regclass($1)
+
+-- name: grants
+-- What lacks, as "UPDATE (name)"; a right to the whole table counts for each column.
+SELECT n.privilege, n.columnname
+FROM unnest($2::text[], $3::text[]) AS n(privilege, columnname)
+WHERE CASE WHEN n.columnname = '' THEN NOT has_table_privilege(to_regclass($1), n.privilege)
+           ELSE NOT has_column_privilege(to_regclass($1), n.columnname, n.privilege) END
+
+-- name: unique
+-- Every unique index, also those that ON CONFLICT cannot name.
+SELECT c.relname::text, i.indpred IS NOT NULL,
+       ARRAY(SELECT pg_get_indexdef(i.indexrelid, n, true) FROM generate_series(1, i.indnkeyatts) AS n),
+       COALESCE(ARRAY(SELECT a.attname::text FROM unnest(i.indkey[0:i.indnkeyatts - 1]) AS k(attnum)
+                      JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum), '{}')
+FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+WHERE i.indrelid = to_regclass($1) AND i.indisunique AND i.indislive
+ORDER BY 1

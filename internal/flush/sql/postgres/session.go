@@ -1,0 +1,387 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"baton/internal/flush"
+	"baton/internal/flush/row"
+	"baton/internal/flush/sql"
+)
+
+// What surrounds the rows of one task. A refused row aborts a PostgreSQL
+// transaction; the savepoint brings it back. Deferred constraints are checked
+// at once, or COMMIT would find the bad row and could not say which it was.
+const (
+	pgSavepoint = "SAVEPOINT baton_rows"
+	pgCheck     = "SET CONSTRAINTS ALL IMMEDIATE"
+	pgRelease   = "RELEASE SAVEPOINT baton_rows"
+	pgUndo      = "ROLLBACK TO SAVEPOINT baton_rows; RELEASE SAVEPOINT baton_rows"
+)
+
+// pgSession is one connection in pipeline mode: the statements of a run are sent
+// together, and their answers read one by one. The first error makes the server
+// skip the rest.
+type pgSession struct {
+	db   *postgres
+	conn *pgxpool.Conn
+	pg   *pgconn.PgConn
+	undo bool // rows were refused: back to the savepoint first
+	used bool // the transaction has put rows into a staging table
+	// begins: the run that is under way begins the transaction.
+	begins bool
+	buf    *[]byte
+}
+
+// pgStatement is one statement of a run. Without a name it is sent as text.
+type pgStatement struct {
+	text    string
+	name    string
+	params  [][]byte
+	formats []int16
+	task    int // index of its task
+	last    bool
+	// writes is how many rows it is to write, where it says how many it has written.
+	writes int
+	// load, if set, is done instead, on its own.
+	load func(ctx context.Context) error
+}
+
+func (t *pgSession) Run(ctx context.Context, tasks ...sql.Task) error {
+	ctx, cancel := context.WithTimeout(ctx, t.db.limits.Trip)
+	defer cancel()
+	if err := t.createStaging(ctx, tasks); err != nil {
+		return err
+	}
+	t.begins = len(tasks) > 0 && tasks[0].Query == "begin"
+	statements, err := t.statements(tasks)
+	if err != nil {
+		return err
+	}
+	if t.undo { // first of all: in an aborted transaction nothing can be prepared
+		if _, err := t.pg.Exec(ctx, pgUndo).ReadAll(); err != nil {
+			return err
+		}
+		t.undo = false
+	}
+	if err := t.prepare(ctx, statements); err != nil {
+		return err
+	}
+	load := slices.IndexFunc(statements, func(s pgStatement) bool { return s.load != nil })
+	if load < 0 {
+		return t.pipe(ctx, statements, tasks)
+	}
+	if statements, err = t.loadFirst(ctx, tasks, statements, load); err == nil {
+		err = t.pipe(ctx, statements, tasks)
+	}
+	if pgCode(err) == "42P01" {
+		t.db.noStaging.Store(true) // a pooler gave us another server session
+		return fmt.Errorf("%w: %w", flush.ErrTransient, err)
+	}
+	return err
+}
+
+// loadFirst begins the transaction and fills the staging table before anything else: a process
+// that freezes within a COPY is not idle, so that the server waits for it for ever.
+// Nobody else may wait for what it has locked until then, and that is nothing. It
+// returns what is left to do; rows that a COPY refuses go by arrays.
+func (t *pgSession) loadFirst(ctx context.Context, tasks []sql.Task, statements []pgStatement, at int) ([]pgStatement, error) {
+	begin := pgStatement{text: statements[0].text, task: 0, last: true}
+	if err := t.pipe(ctx, []pgStatement{begin, {text: pgSavepoint}}, tasks); err != nil {
+		return nil, err
+	}
+	err := statements[at].load(ctx)
+	switch {
+	case err == nil:
+		rest := slices.Concat([]pgStatement{{text: pgRelease}}, statements[1:at], statements[at+1:])
+		return rest, nil
+	case judgePostgres(err) != sql.Refused:
+		return nil, err
+	}
+	if _, err := t.pg.Exec(ctx, pgUndo).ReadAll(); err != nil {
+		return nil, err
+	}
+	if statements, err = t.statements(tasks); err != nil {
+		return nil, err
+	}
+	return statements[1:], t.prepare(ctx, statements)
+}
+
+// pipe sends statements together and reads their answers.
+func (t *pgSession) pipe(ctx context.Context, statements []pgStatement, tasks []sql.Task) error {
+	pipe := t.pg.StartPipeline(ctx)
+	for i := range statements {
+		if s := &statements[i]; s.name != "" {
+			pipe.SendQueryPrepared(s.name, s.params, s.formats, nil)
+		} else {
+			pipe.SendQueryParams(s.text, nil, nil, nil, nil)
+		}
+	}
+	err := pipe.Sync()
+	if err == nil {
+		err = t.answers(pipe, statements, tasks)
+	}
+	// Reads what is left, so that the connection can be used again.
+	if closing := pipe.Close(); err == nil {
+		err = closing
+	}
+	return err
+}
+
+// answers reads the results in order and tells the tasks.
+func (t *pgSession) answers(pipe *pgconn.Pipeline, statements []pgStatement, tasks []sql.Task) error {
+	var touched, ignored int64
+	for i := range statements {
+		s := &statements[i]
+		n, err := answer(pipe)
+		touched += n
+		ignored += max(0, int64(s.writes)-n)
+		if err != nil {
+			return t.failed(err, tasks[s.task])
+		}
+		if s.last {
+			tasks[s.task].Left(ignored)
+			if err := tasks[s.task].Done(touched); err != nil {
+				return err
+			}
+			touched, ignored = 0, 0
+		}
+	}
+	return nil
+}
+
+// failed says what an error means for a task: of its rows, that they are refused.
+func (t *pgSession) failed(err error, k sql.Task) error {
+	if k.Plan == nil || judgePostgres(err) != sql.Refused || pgUnplanned(err, k.Plan) {
+		return err
+	}
+	t.undo = true
+	return &sql.Refusal{Size: len(k.Rows), Cause: err}
+}
+
+// pgUnplanned: a column that we do not write must not be NULL. It was added to the
+// table since the plan was made: no row is at fault.
+func pgUnplanned(err error, p *row.Plan) bool {
+	var pg *pgconn.PgError
+	_, table := pgQuote.Schema(p.Table.Name)
+	return errors.As(err, &pg) && pg.Code == "23502" && pg.TableName == table && !sql.HasColumn(p, pg.ColumnName)
+}
+
+func answer(pipe *pgconn.Pipeline) (touched int64, err error) {
+	result, err := pipe.GetResults()
+	if err != nil {
+		return 0, err
+	}
+	reader, ok := result.(*pgconn.ResultReader)
+	if !ok {
+		return 0, fmt.Errorf("PostgreSQL answered with %T where a result was due", result)
+	}
+	tag, err := reader.Close()
+	return tag.RowsAffected(), err
+}
+
+// statements spells the tasks out.
+func (t *pgSession) statements(tasks []sql.Task) ([]pgStatement, error) {
+	out := make([]pgStatement, 0, len(tasks)+5)
+	*t.buf = (*t.buf)[:0]
+	for i, task := range tasks {
+		first := len(out)
+		if task.Plan == nil {
+			out = append(out, t.fixed(task.Query, task.Args))
+		} else {
+			out = append(out, pgStatement{text: pgSavepoint})
+			rows, err := t.rows(task)
+			if err != nil {
+				return nil, err
+			}
+			out = append(append(out, rows...), pgStatement{text: pgCheck}, pgStatement{text: pgRelease})
+		}
+		for j := first; j < len(out); j++ {
+			out[j].task = i
+		}
+		out[len(out)-1].last = true
+	}
+	return out, nil
+}
+
+// fixed spells out one of our own queries.
+func (t *pgSession) fixed(query string, args []any) pgStatement {
+	text := t.db.queries[query]
+	if len(args) == 0 {
+		return pgStatement{text: text}
+	}
+	return newPGStatement(text, args)
+}
+
+// newPGStatement is a prepared statement. Its parameters are sent as text, so that the
+// server reads them as their columns' types.
+func newPGStatement(text string, args []any) pgStatement {
+	text = numbered(text)
+	s := pgStatement{text: text, name: pgName(text)}
+	for _, arg := range args {
+		switch arg := arg.(type) {
+		case nil:
+			s.params = append(s.params, nil)
+		case []byte:
+			s.params = append(s.params, fmt.Appendf(nil, `\x%x`, arg))
+		default:
+			s.params = append(s.params, fmt.Append([]byte{}, arg)) // an empty text is no NULL
+		}
+	}
+	return s
+}
+
+// numbered replaces each ? outside of quotes by $1, $2 ...
+func numbered(text string) string {
+	var b strings.Builder
+	quoted, n := byte(0), 0
+	for i := range len(text) {
+		c := text[i]
+		switch {
+		case quoted != 0:
+			if c == quoted {
+				quoted = 0
+			}
+		case c == '"' || c == '\'':
+			quoted = c
+		case c == '?':
+			n++
+			b.WriteString("$" + strconv.Itoa(n))
+			continue
+		}
+		b.WriteByte(c)
+	}
+	return b.String()
+}
+
+// rows spells out the writing of rows, deletes first.
+func (t *pgSession) rows(k sql.Task) ([]pgStatement, error) {
+	plan := t.db.plans.Get(k.Plan, compilePostgres)
+	if k.Update {
+		s, err := t.write(plan.update, plan, plan.columns, k.Rows)
+		return []pgStatement{s}, err
+	}
+	deletes := sql.CountDeletes(k.Rows)
+	remove := k.Rows[:deletes]
+	if k.Replace {
+		remove = k.Rows
+	}
+	var out []pgStatement
+	if len(remove) > 0 {
+		s, err := t.write(plan.remove, plan, plan.key, remove)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, s)
+	}
+	if rows := k.Rows[deletes:]; t.staged(k, plan.staging) {
+		load := func(ctx context.Context) error { return t.copy(ctx, plan.staging, plan.columns, rows) }
+		return append(out, pgStatement{load: load}, plan.unloading(k, len(rows))), nil
+	}
+	if deletes < len(k.Rows) {
+		s, err := t.write(plan.upsert, plan, plan.columns, k.Rows[deletes:])
+		if err != nil {
+			return nil, err
+		}
+		s.writes = len(k.Rows) - deletes
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// write encodes the columns of rows as the statement's parameters.
+func (t *pgSession) write(text string, plan *pgPlan, columns []pgColumn, rows []row.Row) (pgStatement, error) {
+	s := pgStatement{text: text, name: pgName(text), formats: plan.formats[:len(columns)]}
+	for _, c := range columns {
+		start := len(*t.buf)
+		buf, err := c.encode(*t.buf, rows)
+		if err != nil {
+			return s, err
+		}
+		*t.buf = buf
+		s.params = append(s.params, buf[start:len(buf):len(buf)])
+	}
+	return s, nil
+}
+
+// prepare makes sure that this connection knows the statements. It costs a round
+// trip only the first time.
+func (t *pgSession) prepare(ctx context.Context, statements []pgStatement) error {
+	known := t.pg.CustomData()
+	if len(known) > sql.MaxStatements {
+		if err := t.forget(ctx, known); err != nil {
+			return err
+		}
+	}
+	for i := range statements {
+		name := statements[i].name
+		if name == "" || known[name] != nil {
+			continue
+		}
+		if _, err := t.pg.Prepare(ctx, name, statements[i].text, nil); err != nil {
+			return err
+		}
+		known[name] = true
+	}
+	return nil
+}
+
+// forget deallocates our prepared statements: rows may leave out other columns each
+// time, and each time it is another statement.
+func (t *pgSession) forget(ctx context.Context, known map[string]any) error {
+	var all strings.Builder
+	for name := range known {
+		if strings.HasPrefix(name, pgPrepared) {
+			all.WriteString("DEALLOCATE " + name + ";")
+			delete(known, name)
+		}
+	}
+	_, err := t.pg.Exec(ctx, all.String()).ReadAll()
+	return err
+}
+
+// Narrow: the database cannot hold every character.
+func (t *pgSession) Narrow() bool {
+	encoding := t.pg.ParameterStatus("server_encoding")
+	return encoding != "UTF8" && encoding != "SQL_ASCII"
+}
+
+// errNotCommitted: PostgreSQL answers COMMIT of an aborted transaction with
+// ROLLBACK, and calls that a success.
+var errNotCommitted = errors.New("the server rolled the transaction back instead of committing it")
+
+func (t *pgSession) Commit(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, t.db.limits.Trip)
+	defer cancel()
+	results, err := t.pg.Exec(ctx, t.db.queries["commit"]).ReadAll()
+	if err == nil && (len(results) != 1 || results[0].CommandTag.String() != "COMMIT") {
+		err = errNotCommitted
+	}
+	return err
+}
+
+func (t *pgSession) Close(sound bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if sound && !t.pg.IsClosed() && t.pg.TxStatus() != 'I' {
+		_, _ = t.pg.Exec(ctx, t.db.queries["rollback"]).ReadAll() // it is closed where this failed
+	}
+	if sound && !t.pg.IsClosed() {
+		t.conn.Release()
+	} else {
+		// The server rolls back. The pool would count the connection until the server
+		// has answered the goodbye, which one that is gone never does: a few of those,
+		// and nobody gets a new one.
+		_ = t.conn.Hijack().Close(ctx)
+		t.db.pool.Reset() // what cut this connection has likely cut the idle ones
+	}
+	t.db.buffers.Put(t.buf)
+}

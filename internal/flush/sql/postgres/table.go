@@ -1,0 +1,123 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"baton/internal/flush"
+	"baton/internal/flush/row"
+	"baton/internal/flush/sql"
+)
+
+func (p *postgres) Table(ctx context.Context, name string) (row.Table, error) {
+	conn, err := p.pool.Acquire(ctx)
+	if err != nil {
+		return row.Table{}, err
+	}
+	defer conn.Release()
+	q := p.queries
+	var oid int64
+	var kind string
+	t := row.Table{}
+	err = conn.QueryRow(ctx, q["table"], pgQuote.Table(name)).Scan(&oid, &t.Name, &kind, &t.UpsertOnly)
+	var syntax *pgconn.PgError
+	switch {
+	case errors.Is(err, pgx.ErrNoRows),
+		errors.As(err, &syntax) && (syntax.Code[:2] == "42" || syntax.Code[:2] == "0A"): // not even a name
+		return t, p.noTable(ctx, conn.Conn(), name)
+	case err != nil:
+		return t, err
+	case kind != "r" && kind != "p":
+		return t, fmt.Errorf("%w: %s is not a table (a view, a sequence or a foreign table cannot be flushed into)", flush.ErrNoTable,
+			t.Name)
+	}
+	rows, err := conn.Query(ctx, q["columns"], oid)
+	if err != nil {
+		return t, err
+	}
+	if t.Columns, err = pgx.CollectRows(rows, pgCatalogueColumn); err != nil {
+		return t, err
+	}
+	for i := range t.Columns {
+		if c := &t.Columns[i]; c.Folds != "" {
+			c.Exact = fmt.Sprintf(`ALTER TABLE %s ALTER COLUMN %s TYPE text COLLATE "C"`, t.Name, pgQuote.Ident(c.Name))
+		}
+	}
+	if rows, err = conn.Query(ctx, q["unique"], oid); err != nil {
+		return t, err
+	}
+	t.Unique, err = pgx.CollectRows(rows, pgx.RowTo[[]string])
+	return t, err
+}
+
+func (p *postgres) noTable(ctx context.Context, conn *pgx.Conn, name string) error {
+	rows, err := conn.Query(ctx, p.queries["table_names"])
+	if err != nil {
+		return err
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+	return sql.NoTable(name, names)
+}
+
+func pgCatalogueColumn(r pgx.CollectableRow) (row.Column, error) {
+	var c row.Column
+	var native string // name of a type of PostgreSQL's own; "" for others, such as enums
+	var modifier int32
+	err := r.Scan(&c.Name, &native, &c.DBType, &modifier, &c.Nullable, &c.Default, &c.Generated, &c.Folds, &c.Values, &c.Checks)
+	switch native {
+	case "int2", "int4", "int8":
+		c.Kind, c.Bits = row.KindInteger, 8*int(native[3]-'0')
+	case "float4", "float8":
+		c.Kind, c.Bits = row.KindFloat, 8*int(native[5]-'0')
+	case "numeric":
+		c.Kind = row.KindNumeric
+		if modifier >= 4 {
+			c.Precision = int((modifier - 4) >> 16 & 0xffff)
+			c.Scale = int((modifier-4)&0x7ff^1024) - 1024 // eleven bits with a sign
+		}
+	case "text":
+		c.Kind = row.KindText
+	case "varchar", "bpchar":
+		c.Kind, c.MaxChars, c.Padded = row.KindText, int(max(0, modifier-4)), native == "bpchar"
+	case "bytea":
+		c.Kind = row.KindBytes
+	case "bool":
+		c.Kind = row.KindBoolean
+	case "timestamp", "timestamptz":
+		c.Kind = row.KindTimestamp
+		c.TimeUnit = sql.TimeUnit(int(modifier))
+	case "date":
+		c.Kind = row.KindDate
+	case "json", "jsonb":
+		c.Kind, c.LastMember = row.KindJSON, native == "jsonb"
+	case "uuid":
+		c.Kind = row.KindUUID
+	case "bit":
+		// A cast to bit is a cast to bit(1), which cuts.
+		c.Kind, c.DBType = row.KindOther, "bit varying"
+	case "time", "timetz", "interval":
+		c.Kind = row.KindOther
+		// The lower half of an interval's modifier is its digits; 0xffff: all six.
+		if digits := int(modifier & 0xffff); modifier >= 0 && digits < 6 {
+			c.Form = fmt.Sprintf(`[^.]*(\.\d{0,%d}0*(\D.*)?)?`, digits)
+		}
+	case "money": // rounds; how many digits it keeps is the server's lc_monetary
+		c.Kind, c.Form = row.KindOther, `[^.]*(\.\d{0,2}0*\D*)?`
+	case "oid", "xid", "cid": // count a negative number from the other end
+		c.Kind, c.Form = row.KindOther, `\d+`
+	case "name":
+		c.Kind, c.MaxBytes = row.KindOther, 63
+	case "char":
+		c.Kind, c.MaxBytes = row.KindOther, 1
+	default:
+		c.Kind = row.KindOther // of an enumerated type's values the server decides: it may have got new ones
+	}
+	return c, err
+}

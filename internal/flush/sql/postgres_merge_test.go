@@ -1,0 +1,109 @@
+package sql_test
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"testing"
+
+	"baton/internal/flush/row"
+)
+
+// many are as many rows as go by a COPY, and so by a merge.
+func many(values func(i int) []any) []row.Row {
+	rows := make([]row.Row, copied)
+	for i := range rows {
+		rows[i] = rowOf(values(i)...)
+	}
+	return rows
+}
+
+func TestMergeUpdatesWhatIsThereAndInsertsTheRest(t *testing.T) {
+	db := onPostgres(t)
+	db.Exec(t, "CREATE TABLE hits (id int PRIMARY KEY, views int NOT NULL)")
+	db.Exec(t, fmt.Sprintf("INSERT INTO hits SELECT i, 100 FROM generate_series(0, %d, 2) i", copied-1))
+	s := db.open()
+	takeOver(t, s, fence(1))
+	p := plan(t, s, "hits", []string{"id"}, "views")
+	for n := range 2 {
+		out := apply(t, s, fence(1), p, batch("a", n, many(func(i int) []any { return []any{i, 1} })...))
+		if out.Rows != copied || len(out.Dead) > 0 {
+			t.Errorf("%d rows, dead %v", out.Rows, out.Dead)
+		}
+	}
+	db.expect("SELECT views, count(*) FROM hits GROUP BY 1 ORDER BY 1", textOf(2, copied/2), textOf(102, copied/2))
+}
+
+// Two texts that the database holds for the same key are two changes of one row.
+func TestMergeAddsBothOfTwoKeysThatAreEqualToTheDatabase(t *testing.T) {
+	db := onPostgres(t)
+	db.Exec(t, `CREATE COLLATION anycase (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+		CREATE TABLE hits (word text COLLATE anycase PRIMARY KEY, views int NOT NULL)`)
+	s := db.open()
+	takeOver(t, s, fence(1))
+	p := plan(t, s, "hits", []string{"word"}, "views")
+	rows := many(func(i int) []any { return []any{fmt.Sprint("word ", i), 1} })
+	rows[1] = rowOf("WORD 0", 1)
+	for n := range 2 { // once they are inserted, once they are there
+		out := apply(t, s, fence(1), p, batch("a", n, rows...))
+		if out.Rows != copied || len(out.Dead) > 0 {
+			t.Errorf("%d rows, dead %v", out.Rows, out.Dead)
+		}
+	}
+	db.expect("SELECT count(*), sum(views) FROM hits", textOf(copied-1, 2*copied))
+	db.expect("SELECT views FROM hits WHERE word = 'word 0'", textOf(4))
+}
+
+// What a table has that an update of many rows would tell from upserts: a large batch
+// does to it what a small one does.
+func TestLargeBatchesDoWhatSmallOnesDo(t *testing.T) {
+	const shout = `CREATE FUNCTION shout() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN new.name := upper(new.name); RETURN new; END';`
+	const named = "CREATE TABLE hits (id int PRIMARY KEY, views int NOT NULL, name text NOT NULL)"
+	for _, c := range []struct {
+		name, table string
+		key         string
+		check, want string
+	}{
+		{name: "a trigger before inserts", table: named + ";" + shout +
+			"CREATE TRIGGER shout BEFORE INSERT ON hits FOR EACH ROW EXECUTE FUNCTION shout()",
+			check: "SELECT count(*) FROM hits WHERE name <> upper(name)", want: "0"},
+		{name: "a trigger of a partition",
+			table: named + " PARTITION BY RANGE (id); CREATE TABLE h1 PARTITION OF hits FOR VALUES FROM (0) TO (100000);" + shout +
+				"CREATE TRIGGER shout BEFORE INSERT ON h1 FOR EACH ROW EXECUTE FUNCTION shout()",
+			check: "SELECT count(*) FROM hits WHERE name <> upper(name)", want: "0"},
+		{name: "a trigger that writes elsewhere", table: named + `; CREATE TABLE other (id int PRIMARY KEY, times int NOT NULL);
+			CREATE FUNCTION divert() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO other VALUES (new.id, 1) ON CONFLICT (id) DO UPDATE SET times = other.times + 1; RETURN NULL; END';
+			CREATE TRIGGER divert BEFORE UPDATE ON hits FOR EACH ROW EXECUTE FUNCTION divert()`,
+			check: "SELECT max(times) FROM other", want: "1"},
+		{name: "an heir", table: named + "; CREATE TABLE old () INHERITS (hits); INSERT INTO old VALUES (3, 1000, 'old')",
+			check: "SELECT (SELECT views FROM old), (SELECT views FROM ONLY hits WHERE id = 7)", want: "1000|1"},
+		{name: "an index that compares otherwise", key: "name", table: `CREATE COLLATION anycase (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+			CREATE TABLE hits (id int, views int NOT NULL, name text COLLATE anycase NOT NULL); CREATE UNIQUE INDEX ON hits (name COLLATE "C"); INSERT INTO hits VALUES (3, 1000, 'NAME 3')`,
+			check: `SELECT (SELECT views FROM hits WHERE name COLLATE "C" = 'NAME 3'), (SELECT views FROM hits WHERE name COLLATE "C" = 'name 7')`, want: "1000|1"},
+		{name: "a type that is not searched for", key: "name", table: "CREATE SCHEMA ext; CREATE EXTENSION ltree SCHEMA ext; CREATE " +
+			"TABLE hits (id int, views int NOT NULL, name ext.ltree PRIMARY KEY)",
+			check: "SELECT views FROM hits WHERE id = 7", want: "1"},
+	} {
+		for _, n := range []int{copied, 100} {
+			t.Run(fmt.Sprintf("%s, %d rows", c.name, n), func(t *testing.T) {
+				db := onPostgres(t)
+				db.Exec(t, c.table)
+				word, kind := "name ", "text"
+				if strings.Contains(c.table, "ltree") {
+					word, kind = "name.", "ext.ltree"
+				}
+				// All are there but the row 7.
+				db.Exec(t, fmt.Sprintf("INSERT INTO hits SELECT i, 100, ('%s' || i)::%s FROM generate_series(0, %d) i WHERE i <> 7", word,
+					kind, n-1))
+				s := db.open()
+				takeOver(t, s, fence(1))
+				p := plan(t, s, "hits", []string{cmp.Or(c.key, "id")}, "views")
+				out := apply(t, s, fence(1), p, batch("a", 0, many(func(i int) []any { return []any{i, 1, fmt.Sprint(word, i)} })[:n]...))
+				if len(out.Dead) > 0 {
+					t.Errorf("dead: %v", out.Dead[0])
+				}
+				db.expect(c.check, c.want)
+			})
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package sql
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// pruneChunk is how many rows the query "prune" deletes at most.
+const pruneChunk = 1000
+
+// Prune deletes ledger entries that nobody can ask for any more, and answers how
+// many: those older than olderThan, except for each shard's newest batch.
+//
+// The entries of a stage must outlive the stage, or what is in the table already
+// would be added again, and a stage may lie in Redis for any time: while nodes are
+// down, or after its job or its shard was taken out of the configuration. But a
+// shard has one stage at a time, and gets a new one only after the old one was
+// discarded. So of any shard all batches but the newest are gone from Redis, and the
+// database alone can tell. olderThan is for a Redis that was restored from a
+// snapshot, and with it stages that had been discarded: that must not be older.
+//
+// Each chunk is a transaction of its own; it may end with ctx between any two.
+func (s *Store) Prune(ctx context.Context, olderThan time.Duration) (deleted int64, err error) {
+	if err := s.Migrate(ctx); err != nil {
+		return 0, err
+	}
+	for {
+		var touched int64
+		err := s.transact(ctx, "prune the ledger", func(tx Session) error {
+			err := tx.Run(ctx, Task{Query: "begin"}, Task{
+				Query: "prune", Args: []any{int64(olderThan.Seconds())},
+				Then: func(n int64) error { touched = n; return nil },
+			})
+			if err != nil {
+				return err
+			}
+			return tx.Commit(ctx)
+		})
+		if err != nil {
+			return deleted, err
+		}
+		deleted += touched
+		if touched < pruneChunk {
+			return deleted, nil
+		}
+	}
+}
+
+// newestKey names a shard of a job.
+type newestKey struct{ job, shard string }
+
+// shardName is what the table of positions calls a shard of sums: not longer than
+// its column, and different for different shards in whatever collation.
+func shardName(shard string) string { return inTable("stage of ", shard) }
+
+// positionName is what it calls a shard that keeps its place there.
+func positionName(shard string) string { return inTable("place in ", shard) }
+
+// markName is what the table of marks calls a counter.
+func markName(name string) string { return inTable("", name) }
+
+func inTable(kind, shard string) string {
+	name := kind + strconv.QuoteToASCII(shard)
+	if len(name) <= 200 {
+		return name
+	}
+	return fmt.Sprintf("%s... %x", name[:100], sha256.Sum256([]byte(shard)))
+}

@@ -1,0 +1,99 @@
+package sql
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"baton/internal/flush/row"
+)
+
+// Text is what was read as a text; a NULL is an empty one.
+func Text(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case []byte:
+		return string(v)
+	case string:
+		return v
+	default:
+		return fmt.Sprint(v)
+	}
+}
+
+func texts(row []any) []string {
+	out := make([]string, len(row))
+	for i, v := range row {
+		out[i] = Text(v)
+	}
+	return out
+}
+
+// integer is what was read as a whole number.
+func integer(v any) (int64, error) {
+	if n, ok := v.(int64); ok {
+		return n, nil
+	}
+	return strconv.ParseInt(Text(v), 10, 64)
+}
+
+// Argument is a value as an argument of a statement: nil, int64, float64, string or
+// []byte, as database/sql's drivers take it.
+func Argument(v *row.Value) any {
+	switch v.Kind() {
+	case row.KindNull:
+		return nil
+	case row.KindInteger:
+		return v.Int()
+	case row.KindFloat:
+		return v.Float()
+	case row.KindBoolean:
+		if v.Bool() {
+			return int64(1)
+		}
+		return int64(0)
+	case row.KindTimestamp, row.KindDate:
+		return string(AppendText(make([]byte, 0, len(timestampText)), v))
+	case row.KindBytes:
+		return []byte(v.Text())
+	default:
+		return v.Text()
+	}
+}
+
+// The texts of times, in UTC.
+const (
+	timestampText = "2006-01-02 15:04:05.000000"
+	dateText      = "2006-01-02"
+)
+
+// AppendText appends what databases read as the value.
+func AppendText(buf []byte, v *row.Value) []byte {
+	switch v.Kind() {
+	case row.KindInteger:
+		return strconv.AppendInt(buf, v.Int(), 10)
+	case row.KindFloat:
+		return strconv.AppendFloat(buf, v.Float(), 'g', -1, 64)
+	case row.KindBoolean:
+		return strconv.AppendBool(buf, v.Bool())
+	case row.KindTimestamp:
+		return v.Time().AppendFormat(buf, timestampText)
+	case row.KindDate:
+		return v.Time().AppendFormat(buf, dateText)
+	}
+	return append(buf, v.Text()...)
+}
+
+// TimeUnit is the step of a time with so many digits after the second; a
+// microsecond if digits is none of 0 to 5.
+func TimeUnit(digits int) time.Duration {
+	if digits < 0 || digits > 5 {
+		return time.Microsecond
+	}
+	unit := time.Second
+	for range digits {
+		unit /= 10
+	}
+	return unit
+}

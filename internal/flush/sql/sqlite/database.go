@@ -1,0 +1,148 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"baton/internal/flush/sql"
+	"baton/internal/flush/sql/stdsql"
+)
+
+// sqliteQuote quotes as standard SQL does.
+const sqliteQuote sql.Quote = `"`
+
+// sqliteDB is one file. It has one session, because a file has one writer; the
+// catalogue is read beside it.
+type sqliteDB struct {
+	*stdsql.DB
+	path string
+}
+
+func openSQLite(s sql.Setup) (sql.Database, error) {
+	path, query, err := sqliteFile(s.DSN)
+	if err != nil {
+		return nil, err
+	}
+	query["_pragma"] = append(query["_pragma"],
+		"busy_timeout("+sql.Millis(s.Limits.Lock)+")", // first: switching to WAL may have to wait
+		"journal_mode(WAL)",
+		"synchronous(FULL)", // in WAL mode NORMAL may lose the last commits with the power
+		"foreign_keys(1)",
+	)
+	query.Set("_txlock", "immediate")
+	connector, err := sqlite.NewConnector("file:" + (&url.URL{Path: path}).EscapedPath() + "?" + query.Encode())
+	if err != nil {
+		return nil, errors.New("the parameters after ? in the DSN cannot be read: give a file's path")
+	}
+	db := sqliteDB{stdsql.New(s, sqliteConnector{connector, path}, 1), path}
+	db.Writer = &sqliteWriter{}
+	db.Duplicate = func(error) bool { return false } // ON CONFLICT DO NOTHING answers 0 rows
+	db.Refused = func(err error) bool { return judgeSQLite(err) == sql.Refused }
+	db.Intact = sqliteIntact
+	return db, nil
+}
+
+// errRolledBack: SQLite has undone the whole transaction, for one row of it.
+var errRolledBack = errors.New("a trigger or constraint of the table rolls back the whole transaction: write RAISE(ABORT, …) for " +
+	"RAISE(ROLLBACK, …) and take ON CONFLICT ROLLBACK out, so that only the bad row is refused")
+
+// sqliteIntact fails if the transaction is gone: then every statement would commit
+// by itself, without ledger and fence. It tries to begin one, which SQLite refuses
+// inside of a transaction and which changes nothing there.
+func sqliteIntact(ctx context.Context, s *stdsql.Session, cause error) error {
+	_, err := s.Conn.ExecContext(ctx, "BEGIN")
+	switch {
+	case err == nil:
+		return fmt.Errorf("%w (%w)", errRolledBack, cause)
+	case strings.Contains(err.Error(), "within a transaction"):
+		return nil
+	}
+	return err
+}
+
+// sqliteFile accepts a path, or SQLite's own file: URI.
+func sqliteFile(dsn string) (path string, query url.Values, err error) {
+	path, query = dsn, url.Values{}
+	if rest, ok := strings.CutPrefix(dsn, "file:"); ok {
+		var encoded string
+		path, encoded, _ = strings.Cut(rest, "?")
+		path = strings.TrimPrefix(path, "//")
+		if path, err = url.PathUnescape(path); err == nil {
+			query, err = url.ParseQuery(encoded)
+		}
+		if err != nil {
+			return "", nil, errors.New("the file: URI cannot be read: give the file's path instead")
+		}
+	}
+	// One that was meant for another driver has a password in it, and paths are told.
+	if strings.Contains(path, "://") || strings.Contains(path, "@tcp(") || strings.Contains(path, "@unix(") {
+		return "", nil, errors.New("that is the DSN of a server: give the path of a file, or correct the driver")
+	}
+	if path == "" || strings.Contains(path, ":memory:") || query.Get("mode") == "memory" {
+		return "", nil, errors.New("a database in memory keeps nothing: give the path of a file")
+	}
+	return path, query, nil
+}
+
+// judgeSQLite goes by SQLite's primary result codes.
+func judgeSQLite(err error) sql.Verdict {
+	var wrong *sql.WrongValue
+	var broken *brokenKey
+	var e *sqlite.Error
+	switch {
+	case errors.As(err, &wrong), errors.As(err, &broken):
+		return sql.Refused
+	case sql.Disconnected(err), errors.Is(err, driver.ErrBadConn):
+		return sql.Passing
+	case !errors.As(err, &e):
+		return sql.Lasting
+	}
+	switch e.Code() & 0xff {
+	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG:
+		return sql.Refused
+	case sqlite3.SQLITE_ERROR:
+		if sqliteOfAValue(e.Error()) {
+			return sql.Refused
+		}
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_ABORT,
+		sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN:
+		return sql.Passing
+	}
+	return sql.Lasting
+}
+
+// sqliteOfAValue recognises what functions in generated columns, constraints and triggers say of a
+// value: SQLite has no code for it. See sqliteSum for the overflow.
+func sqliteOfAValue(text string) bool {
+	return slices.ContainsFunc([]string{"integer overflow", "malformed JSON", "JSON cannot hold BLOB values", "ESCAPE expression must be",
+		"LIKE or GLOB pattern too complex"},
+		func(part string) bool { return strings.Contains(text, part) })
+}
+
+// sqliteConnector names the file where SQLite says no more than that it cannot
+// open it.
+type sqliteConnector struct {
+	driver.Connector
+	path string
+}
+
+func (c sqliteConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.Connector.Connect(ctx)
+	if err == nil {
+		return conn, nil
+	}
+	if _, missing := os.Stat(filepath.Dir(c.path)); missing != nil {
+		return nil, fmt.Errorf("file %s: its directory cannot be used: %w: %w", c.path, missing, err)
+	}
+	return nil, fmt.Errorf("file %s: %w", c.path, err)
+}

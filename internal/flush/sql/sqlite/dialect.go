@@ -1,0 +1,58 @@
+// Package sqlite is the Dialect of SQLite.
+package sqlite
+
+import (
+	"embed"
+	"strings"
+
+	"baton/internal/flush/row"
+	"baton/internal/flush/sql"
+	"baton/internal/flush/sql/stdsql"
+)
+
+//go:embed queries.sql preflight.sql migrations
+var embedded embed.FS
+
+// Dialect is that of SQLite.
+func Dialect() *sql.Dialect {
+	return &sql.Dialect{
+		Files: embedded,
+		Goose: "sqlite3",
+		Quote: sqliteQuote,
+		Words: sql.Words{
+			Now: "strftime('%Y-%m-%d %H:%M:%f', 'now')",
+			Ago: "strftime('%Y-%m-%d %H:%M:%f', 'now', '-' || ? || ' seconds')",
+			At:  "at",
+			// BEGIN IMMEDIATE has locked everything already.
+			Share:    "",
+			Update:   "",
+			Contains: "instr(%s, ?) > 0",
+		},
+		Open:         openSQLite,
+		Column:       sqliteStyle,
+		OwnText:      "TEXT",
+		List:         stdsql.ListOfValues,
+		MaxList:      stdsql.ListChunk,
+		ComparesRows: true,
+		Judge:        judgeSQLite,
+		Explain:      error.Error,
+		LacksTable:   func(err error) bool { return strings.Contains(err.Error(), "no such table") },
+	}
+}
+
+func sqliteStyle(c row.Column, _ bool) (row.Column, bool) {
+	column, ok := map[row.Kind]row.Column{
+		row.KindInteger:   {DBType: "INTEGER", Bits: 64},
+		row.KindFloat:     {DBType: "REAL", Bits: 64},
+		row.KindNumeric:   {DBType: "NUMERIC"},
+		row.KindText:      {DBType: "TEXT"},
+		row.KindBytes:     {DBType: "BLOB"},
+		row.KindBoolean:   {DBType: "BOOLEAN"},
+		row.KindTimestamp: {DBType: "TIMESTAMP"},
+		row.KindDate:      {DBType: "DATE"},
+		row.KindJSON:      {DBType: "JSON"},
+		row.KindUUID:      {DBType: "UUID"},
+	}[c.Kind]
+	column.Kind = c.Kind
+	return column, ok
+}

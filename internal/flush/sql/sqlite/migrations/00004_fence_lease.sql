@@ -1,0 +1,3 @@
+-- +goose Up
+-- The lease of the term: whoever finds a Redis that has lost its data waits for as long.
+ALTER TABLE {prefix}fence ADD COLUMN lease_ms integer NOT NULL DEFAULT 0;

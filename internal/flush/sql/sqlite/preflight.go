@@ -1,0 +1,196 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"modernc.org/sqlite"
+
+	"baton/internal/finding"
+	"baton/internal/flush/sql"
+	"baton/internal/flush/sql/stdsql"
+)
+
+// Absent tells of a file that is not there. It must not be opened: that makes it.
+func (d sqliteDB) Absent(r *sql.Report) bool {
+	_, err := os.Stat(d.path)
+	dir := filepath.Dir(d.path)
+	switch {
+	case err == nil:
+		return false
+	case !errors.Is(err, fs.ErrNotExist):
+		r.Add(finding.SeverityError, fmt.Sprintf("file %s cannot be looked at: %v", d.path, err), sql.FailsForNow,
+			"give baton's user the right to enter and write "+dir)
+	default:
+		if _, err := os.Stat(dir); err != nil {
+			r.Add(finding.SeverityError, fmt.Sprintf("the directory of file %s cannot be used: %v", d.path, err), sql.FailsForNow,
+				"create it for baton's user, or correct the dsn")
+			break
+		}
+		if err := writable(dir); err != nil {
+			directory(r, dir, err)
+			break
+		}
+		r.Add(finding.SeverityWarning, fmt.Sprintf("file %s is not there", d.path),
+			"the first flush makes it, but not the tables of jobs without `schema: create`: they fail",
+			"correct the dsn if it should be there, or make it with the tables")
+	}
+	return true
+}
+
+func directory(r *sql.Report, dir string, err error) {
+	r.Add(finding.SeverityError, fmt.Sprintf("directory %s is not writable: %v", dir, err),
+		"SQLite keeps its log beside the file: "+sql.FailsForNow,
+		"give it to baton's user; in a systemd unit, name it under ReadWritePaths=")
+}
+
+func (d sqliteDB) Inspect(ctx context.Context, q sql.Queries, r *sql.Report) {
+	dir := filepath.Dir(d.path)
+	if err := writable(dir); err != nil {
+		directory(r, dir, err)
+	}
+	if magic, ok := fileSystem(dir); ok {
+		judgeFileSystem(r, d.path, magic)
+	}
+	conn, err := d.Pool.Conn(ctx)
+	if err != nil {
+		r.Unchecked("the file", err)
+		return
+	}
+	defer func() { _ = conn.Close() }() // it goes back to the pool
+	var journal string
+	var synchronous int
+	if err := conn.QueryRowContext(ctx, q["pragmas"]).Scan(&journal, &synchronous); err != nil {
+		r.Unchecked("the file's settings", err)
+		return
+	}
+	r.Version = "SQLite, journal_mode " + journal
+	sqliteDurability(journal, synchronous, r)
+	if _, err := conn.ExecContext(ctx, q["try"]); err != nil {
+		cannotWrite(r, d.path, err)
+	}
+	if _, err := conn.ExecContext(ctx, "ROLLBACK"); err != nil && !strings.Contains(err.Error(), "no transaction") {
+		r.Unchecked("the file", err)
+	}
+}
+
+// sqliteDurability judges what the power leaves when it fails.
+func sqliteDurability(journal string, synchronous int, r *sql.Report) {
+	const full = 2
+	if synchronous < full {
+		r.Add(finding.SeverityError, fmt.Sprintf("synchronous is %d in baton's session, although it asks for FULL", synchronous),
+			"when the power fails, "+sql.GoneForGood+" are missing", "take synchronous out of the dsn")
+	}
+	switch strings.ToLower(journal) {
+	case "off", "memory":
+		r.Add(finding.SeverityError, "journal_mode is "+journal+" although baton asks for WAL",
+			"a crash in the middle of a batch spoils the file", "have the other programs close the file, and PRAGMA journal_mode = WAL")
+	case "wal":
+	default:
+		r.Add(finding.SeverityInfo, "journal_mode is "+journal+" although baton asks for WAL: the file system does not support it, or "+
+			"another program holds the file",
+			"nothing is lost; readers and the flush wait for each other",
+			"have the other programs close the file, and PRAGMA journal_mode = WAL")
+	}
+}
+
+// cannotWrite tells why a transaction that writes could not begin.
+func cannotWrite(r *sql.Report, path string, err error) {
+	busy := errors.Is(err, context.DeadlineExceeded)
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		busy = busy || e.Code()&0xff == sqlite3.SQLITE_BUSY
+	}
+	if busy {
+		r.Add(finding.SeverityWarning, fmt.Sprintf("another program holds the write lock of file %s", path),
+			"a flush waits for it, and fails if it waits too long",
+			"end transactions there soon; `fuser` on the file tells which program it is")
+		return
+	}
+	r.Add(finding.SeverityError, fmt.Sprintf("file %s cannot be written: %v", path, err), sql.FailsForNow,
+		"give it and its directory to baton's user; in a systemd unit, name them under ReadWritePaths=")
+}
+
+// judgeFileSystem judges where the file lies.
+func judgeFileSystem(r *sql.Report, path string, magic int64) {
+	name, kind := kindOfFileSystem(magic)
+	switch kind {
+	case remoteFiles:
+		r.Add(finding.SeverityError, fmt.Sprintf("file %s lies on a network file system (%s)", path, name),
+			"locks between hosts do not work there as SQLite needs them: two nodes can spoil the file, with all that was flushed into it",
+			"put it on a local disk, or use a database server")
+	case forgottenFiles:
+		r.Add(finding.SeverityError, fmt.Sprintf("file %s lies in memory (%s)", path, name),
+			"a restart of the host loses it: "+sql.GoneForGood, "put it on a disk")
+	case layeredFiles:
+		r.Add(finding.SeverityWarning, fmt.Sprintf("file %s lies in a container's own layer (%s)", path, name),
+			"it goes with the container: "+sql.GoneForGood, "put it on a volume")
+	case unknownFiles:
+		r.Add(finding.SeverityInfo, fmt.Sprintf("file %s lies on %s, which may be a network file system", path, name),
+			"on one, locks between hosts may not work, and two nodes can spoil the file", "put it on a local disk if it is")
+	}
+}
+
+// files says what a kind of file system means for a database's file.
+type files uint8
+
+const (
+	localFiles files = iota
+	remoteFiles
+	forgottenFiles // gone with the host's next start
+	layeredFiles   // gone with the container
+	unknownFiles
+)
+
+// kindOfFileSystem knows the magic numbers of statfs(2).
+func kindOfFileSystem(magic int64) (name string, kind files) {
+	switch uint32(magic) {
+	case 0x6969:
+		return "NFS", remoteFiles
+	case 0x517b, 0xff534d42, 0xfe534d42:
+		return "SMB", remoteFiles
+	case 0x5346414f, 0x6b414653:
+		return "AFS", remoteFiles
+	case 0x00c36400:
+		return "Ceph", remoteFiles
+	case 0x01021997:
+		return "9P", remoteFiles
+	case 0x0bd00bd0:
+		return "Lustre", remoteFiles
+	case 0x01021994:
+		return "tmpfs", forgottenFiles
+	case 0x858458f6:
+		return "ramfs", forgottenFiles
+	case 0x794c7630:
+		return "overlayfs", layeredFiles
+	case 0x65735546:
+		return "FUSE", unknownFiles
+	}
+	return "", localFiles
+}
+
+func (d sqliteDB) InspectTable(ctx context.Context, q sql.Queries, t sql.PreflightTable, r *sql.Report) {
+	schema, table := sqliteQuote.Schema(t.Plan.Table.Name)
+	if schema == "" {
+		schema = "main"
+	}
+	triggers, err := stdsql.Collect(ctx, d.Pool, strings.ReplaceAll(q["schema"], "{schema}", sqliteQuote.Ident(schema)), stdsql.ScanName,
+		table)
+	if err != nil {
+		r.Unchecked("table "+table, err)
+		return
+	}
+	r.Triggers(table, triggers)
+	indexes, err := stdsql.IndexesOf(ctx, d.DB, q["indexes"], table, schema)
+	if err != nil {
+		r.Unchecked("the unique indexes of table "+table, err)
+		return
+	}
+	r.OtherUnique(t.Plan, indexes, finding.SeverityInfo, "")
+}

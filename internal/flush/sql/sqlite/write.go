@@ -1,0 +1,247 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"baton/internal/flush/row"
+	"baton/internal/flush/sql"
+	"baton/internal/flush/sql/stdsql"
+)
+
+// sqliteWriter writes row by row: within one transaction there is no round trip
+// to save.
+type sqliteWriter struct {
+	plans sql.PlanCache[*sqlitePlan]
+}
+
+type sqlitePlan struct {
+	upsert, remove, update string
+	columns                []sqliteColumn
+	every                  []int
+	// deferred are the keys that are checked at COMMIT; asked: they are known.
+	deferred []deferredKey
+	asked    bool
+}
+
+// sqliteColumn is a column, whether SQLite turns texts in it into numbers, and
+// whether values are added to it.
+type sqliteColumn struct {
+	row.Column
+	numeric, add bool
+}
+
+// checkEvery is the number of rows after which to look whether we may go on.
+const checkEvery = 256
+
+func (w *sqliteWriter) Write(ctx context.Context, s *stdsql.Session, p *row.Plan, rows []row.Row, remove bool) (int, int, error) {
+	if len(rows) == 0 {
+		return 0, 0, nil
+	}
+	plan := w.plans.Get(p, compileSQLite)
+	text, columns := plan.upsert, plan.every
+	if remove {
+		text, columns = plan.remove, p.Key
+	}
+	statement, err := s.Prepare(ctx, text)
+	if err == nil {
+		err = plan.ask(ctx, s, p)
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	// The write lock is ours and nothing here waits, so rows need not be
+	// interrupted one by one: the driver would start a goroutine for each.
+	calm := context.WithoutCancel(ctx)
+	for i := range rows {
+		if i%checkEvery == 0 && ctx.Err() != nil {
+			return i, 0, ctx.Err()
+		}
+		if err := plan.args(s, &rows[i], columns); err != nil {
+			return i, 1, err
+		}
+		touched, err := plan.guarded(calm, s, statement, &rows[i], remove)
+		if err != nil {
+			return i, 1, sqliteUnplanned(err, p)
+		}
+		if touched == 0 && !remove {
+			s.Ignored++
+		}
+	}
+	return len(rows), 0, nil
+}
+
+// errUnplanned: a column that we do not write must not be NULL. It was added to the
+// table since the plan was made: no row is at fault.
+var errUnplanned = errors.New("the table has a column that must not be NULL and is not written")
+
+func sqliteUnplanned(err error, p *row.Plan) error {
+	_, table := sqliteQuote.Schema(p.Table.Name)
+	_, after, found := strings.Cut(err.Error(), "NOT NULL constraint failed: "+table+".")
+	if column, _, _ := strings.Cut(after, " ("); found && !sql.HasColumn(p, column) {
+		return fmt.Errorf("%w: %s", errUnplanned, column)
+	}
+	return err
+}
+
+func (w *sqliteWriter) Update(ctx context.Context, s *stdsql.Session, p *row.Plan, row *row.Row) (int64, error) {
+	plan := w.plans.Get(p, compileSQLite)
+	if err := plan.ask(ctx, s, p); err != nil {
+		return 0, err
+	}
+	if err := plan.args(s, row, stdsql.UpdateOrder(p)); err != nil {
+		return 0, err
+	}
+	statement, err := s.Prepare(ctx, plan.update)
+	if err != nil {
+		return 0, err
+	}
+	return plan.guarded(ctx, s, statement, row, false)
+}
+
+func (p *sqlitePlan) args(s *stdsql.Session, row *row.Row, columns []int) error {
+	s.Args = s.Args[:0]
+	for _, c := range columns {
+		v := &row.Values[c]
+		if err := p.columns[c].check(v); err != nil {
+			return err
+		}
+		s.Args = append(s.Args, sql.Argument(v))
+	}
+	return nil
+}
+
+func compileSQLite(p *row.Plan) *sqlitePlan {
+	out := &sqlitePlan{}
+	names := make([]string, len(p.Columns))
+	var set, update []string
+	for i, c := range p.Columns {
+		out.every = append(out.every, i)
+		out.columns = append(out.columns, sqliteColumn{c.Column, sqliteNumeric(c.DBType), c.Op == row.OpAdd})
+		name := sqliteQuote.Ident(c.Name)
+		names[i] = name
+		switch {
+		case sql.IsKey(p, i):
+		case c.Op == row.OpAdd:
+			set = append(set, name+" = "+sqliteSum("t."+name, "excluded."+name))
+			update = append(update, name+" = "+sqliteSum(name, "?"+strconv.Itoa(len(update)+1)))
+		default:
+			set = append(set, name+" = excluded."+name)
+			update = append(update, name+" = ?"+strconv.Itoa(len(update)+1))
+		}
+	}
+	key := make([]string, len(p.Key))
+	where := make([]string, len(p.Key))
+	whereUpdate := make([]string, len(p.Key))
+	for i, k := range p.Key {
+		key[i], where[i] = names[k], names[k]+" = ?"
+		whereUpdate[i] = names[k] + " = ?" + strconv.Itoa(len(update)+i+1)
+	}
+	table := sqliteQuote.Table(p.Table.Name)
+	out.upsert = "INSERT INTO " + table + " AS t (" + strings.Join(names, ", ") + ") VALUES (" + sql.Repeat("?", len(names)) + ")"
+	if len(update) == 0 && len(key) > 0 { // it is only asked whether the row is there
+		update = append(update, key[0]+" = "+key[0])
+	}
+	if len(key) > 0 {
+		out.upsert += sqliteConflict(p, key, set)
+		out.remove = "DELETE FROM " + table + " WHERE " + strings.Join(where, " AND ")
+		out.update = "UPDATE " + table + " SET " + strings.Join(update, ", ") + " WHERE " + strings.Join(whereUpdate, " AND ")
+	}
+	return out
+}
+
+// sqliteConflict says what happens to a row that is there.
+func sqliteConflict(p *row.Plan, key, set []string) string {
+	target := " ON CONFLICT (" + strings.Join(key, ", ") + ") DO "
+	if p.Keep || len(set) == 0 {
+		return target + "NOTHING"
+	}
+	return target + "UPDATE SET " + strings.Join(set, ", ")
+}
+
+// sqliteSum adds two numbers. Where integers overflow SQLite goes on with a
+// float, which has lost the last digits; abs of the smallest integer is its way
+// to raise an error in an expression.
+func sqliteSum(a, b string) string {
+	a, b = "COALESCE("+a+", 0)", "COALESCE("+b+", 0)"
+	sum := a + " + " + b
+	return "CASE WHEN typeof(" + sum + ") = 'real' AND typeof(" + a + ") = 'integer' AND typeof(" + b + ") = 'integer'" +
+		" THEN abs(-9223372036854775808) ELSE " + sum + " END"
+}
+
+// sqliteNumeric follows SQLite's rules of affinity: such a column turns a text
+// that looks like a number into one.
+func sqliteNumeric(declared string) bool {
+	d := strings.ToUpper(declared)
+	if d == "" {
+		return false
+	}
+	if strings.Contains(d, "INT") {
+		return true
+	}
+	for _, kept := range []string{"CHAR", "CLOB", "TEXT", "BLOB"} {
+		if strings.Contains(d, kept) {
+			return false
+		}
+	}
+	return d != "ANY"
+}
+
+// check refuses what SQLite would store as something else.
+func (c *sqliteColumn) check(v *row.Value) error {
+	switch v.Kind() {
+	case row.KindFloat:
+		if math.IsNaN(v.Float()) {
+			return &sql.WrongValue{Column: c.Column, Why: "SQLite has no NaN, it would store NULL"}
+		}
+	case row.KindNull, row.KindInteger, row.KindBoolean, row.KindTimestamp, row.KindDate, row.KindBytes:
+	default:
+		if c.add && !sqliteWhole(v.Text()) {
+			return &sql.WrongValue{Column: c.Column, Why: fmt.Sprintf("SQLite would add %s as a float: declare the column REAL if that "+
+				"will do, or count in the smallest unit", v.Text())}
+		}
+		if c.numeric && losesDigits(v.Text(), v.Kind()) {
+			return &sql.WrongValue{Column: c.Column,
+				Why: fmt.Sprintf("SQLite would store %s as a number and change it: declare the column TEXT", v.Text())}
+		}
+	}
+	return nil
+}
+
+// sqliteWhole: SQLite adds the number as an integer.
+func sqliteWhole(number string) bool {
+	whole, fraction, _ := strings.Cut(number, ".")
+	_, err := strconv.ParseInt(whole, 10, 64)
+	return err == nil && strings.Trim(fraction, "0") == ""
+}
+
+// losesDigits: SQLite keeps a numeric text as an integer of 64 bits or a float,
+// and a float keeps 15 digits. A text that is no number is left alone; one that
+// is a number only by accident, such as 007, must come back as it was.
+func losesDigits(text string, kind row.Kind) bool {
+	if !strings.ContainsAny(text, "0123456789") || strings.ContainsAny(text, "xX_") {
+		return false // to SQLite "inf", "nan" and "0x1p4" are no numbers
+	}
+	f, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	if err != nil {
+		return math.IsInf(f, 0)
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	whole := err == nil
+	if kind != row.KindNumeric && kind != row.KindJSON {
+		return !whole || strconv.FormatInt(n, 10) != text
+	}
+	digits := significant(text)
+	return !whole && (digits > 15 || digits > 0 && f == 0)
+}
+
+// significant counts digits from the first to the last that is not 0.
+func significant(number string) int {
+	mantissa, _, _ := strings.Cut(strings.ToLower(number), "e")
+	digits := strings.NewReplacer(".", "", "-", "", "+", "", " ", "").Replace(mantissa)
+	return len(strings.Trim(digits, "0"))
+}

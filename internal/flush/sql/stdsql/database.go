@@ -1,0 +1,378 @@
+// Package stdsql is what dialects behind database/sql share.
+package stdsql
+
+import (
+	"context"
+	dbsql "database/sql"
+	"database/sql/driver"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"baton/internal/flush/row"
+	"baton/internal/flush/sql"
+)
+
+// DB is a database behind database/sql: what MySQL and SQLite have in common.
+// It keeps its own connections, because statements prepared on one of them
+// must outlive the transaction.
+type DB struct {
+	limits  sql.Limits
+	Queries sql.Queries
+	Pool    *dbsql.DB
+	Writer  rowWriter
+	// Duplicate: the error says that a unique key is taken already.
+	Duplicate func(error) bool
+	Refused   func(error) bool
+	// Spoilt, if set, says that a prepared statement is of no use after this error.
+	Spoilt func(error) bool
+	// Intact, if set, fails when the database has ended the transaction because of
+	// the refusal.
+	Intact func(ctx context.Context, s *Session, cause error) error
+
+	IsCertified atomic.Bool
+
+	slots chan struct{} // one per session in use
+	mu    sync.Mutex
+	idle  []*Session
+}
+
+// rowWriter writes rows of one operation, in an order that it is given.
+type rowWriter interface {
+	// Write answers how many rows are written. Where the database refused some,
+	// it also says how many of the next ones are in doubt.
+	Write(ctx context.Context, s *Session, p *row.Plan, rows []row.Row, remove bool) (done, doubt int, err error)
+	// Update changes a row that is there, and answers 0 if none is.
+	Update(ctx context.Context, s *Session, p *row.Plan, row *row.Row) (touched int64, err error)
+}
+
+// New opens a database by its connector, with so many sessions at most. It does not connect.
+func New(s sql.Setup, connector driver.Connector, sessions int) *DB {
+	d := &DB{limits: s.Limits, Queries: s.Queries, Pool: dbsql.OpenDB(connector), slots: make(chan struct{}, sessions)}
+	d.Pool.SetMaxOpenConns(sessions + 1) // one for catalogue and migration
+	d.Pool.SetMaxIdleConns(1)
+	d.Pool.SetConnMaxIdleTime(time.Minute)
+	return d
+}
+
+// Certified implements sql.Database.
+func (d *DB) Certified() bool { return d.IsCertified.Load() }
+
+// Ping implements sql.Database.
+func (d *DB) Ping(ctx context.Context) error { return d.Pool.PingContext(ctx) }
+
+// Plain implements sql.Database.
+func (d *DB) Plain() (*dbsql.DB, func() error) { return d.Pool, func() error { return nil } }
+
+// Close implements sql.Database.
+func (d *DB) Close() error {
+	d.dropIdle()
+	return d.Pool.Close()
+}
+
+func (d *DB) dropIdle() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, s := range d.idle {
+		s.drop()
+	}
+	d.idle = nil
+}
+
+// freshFor is how long an idle connection is taken to be alive.
+const freshFor = 500 * time.Millisecond
+
+// Session implements sql.Database.
+func (d *DB) Session(ctx context.Context) (sql.Session, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.limits.Trip)
+	defer cancel()
+	select {
+	case d.slots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	s, err := d.connection(ctx)
+	if err != nil {
+		<-d.slots
+		return nil, err
+	}
+	return s, nil
+}
+
+func (d *DB) connection(ctx context.Context) (*Session, error) {
+	for {
+		d.mu.Lock()
+		n := len(d.idle) - 1
+		if n < 0 {
+			d.mu.Unlock()
+			break
+		}
+		s := d.idle[n]
+		d.idle = d.idle[:n]
+		d.mu.Unlock()
+		if time.Since(s.used) < freshFor || s.Conn.PingContext(ctx) == nil {
+			return s, nil
+		}
+		s.drop() // the server has closed it meanwhile, or is being restarted
+	}
+	conn, err := d.Pool.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &Session{Parent: d, Conn: conn, statements: map[string]*dbsql.Stmt{}}, nil
+}
+
+// Session is one connection with its prepared statements.
+type Session struct {
+	Parent     *DB
+	Conn       *dbsql.Conn
+	statements map[string]*dbsql.Stmt
+	Args       []any // reused for every statement
+	open       bool  // a transaction is
+	Replacing  bool  // rows that are deleted come back
+	Ignored    int64 // rows of the task that were accepted and not written
+	used       time.Time
+}
+
+// Run implements sql.Session.
+func (s *Session) Run(ctx context.Context, tasks ...sql.Task) error {
+	for _, t := range tasks {
+		if err := s.one(ctx, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Session) one(ctx context.Context, t sql.Task) error {
+	ctx, cancel := context.WithTimeout(ctx, s.Parent.limits.Trip)
+	defer cancel()
+	if t.Plan != nil {
+		touched, err := s.rows(ctx, t)
+		if err != nil {
+			return err
+		}
+		return t.Done(touched)
+	}
+	s.open = s.open || t.Query == "begin"
+	touched, err := s.Exec(ctx, s.Parent.Queries[t.Query], t.Args)
+	if t.Once && err != nil && s.Parent.Duplicate(err) {
+		touched, err = 0, nil
+	}
+	if err != nil {
+		return err
+	}
+	return t.Done(touched)
+}
+
+// rows relies on each statement being all or nothing in these databases, so
+// that a refused one leaves the transaction as it was: no savepoints are needed.
+func (s *Session) rows(ctx context.Context, t sql.Task) (touched int64, err error) {
+	done, doubt := 0, len(t.Rows)
+	s.Ignored = 0
+	switch {
+	case t.Update:
+		touched, err = s.Parent.Writer.Update(ctx, s, t.Plan, &t.Rows[0])
+	case t.Replace:
+		done, doubt, err = s.replace(ctx, t)
+		touched = int64(done)
+	default:
+		deletes := sql.CountDeletes(t.Rows)
+		done, doubt, err = s.Parent.Writer.Write(ctx, s, t.Plan, t.Rows[:deletes], true)
+		if err == nil {
+			done, doubt, err = s.Parent.Writer.Write(ctx, s, t.Plan, t.Rows[deletes:], false)
+			done += deletes
+		}
+		touched = int64(done)
+	}
+	if err != nil && s.Parent.Refused(err) {
+		if s.Parent.Intact != nil {
+			if gone := s.Parent.Intact(ctx, s, err); gone != nil {
+				return 0, gone
+			}
+		}
+		err = &sql.Refusal{Done: done, Size: doubt, Cause: err}
+		touched = 0
+	}
+	t.Left(s.Ignored) // of those that are done
+	return touched, err
+}
+
+// What surrounds rows that are replaced.
+const (
+	sqlSavepoint = "SAVEPOINT baton_rows"
+	sqlUndo      = "ROLLBACK TO SAVEPOINT baton_rows"
+	sqlRelease   = "RELEASE SAVEPOINT baton_rows"
+)
+
+// replace deletes rows and inserts them anew. Where one is refused, what was there
+// stays: the deletions are undone with all the rest.
+func (s *Session) replace(ctx context.Context, t sql.Task) (done, doubt int, err error) {
+	if _, err := s.Exec(ctx, sqlSavepoint, nil); err != nil {
+		return 0, 0, err
+	}
+	s.Replacing = true
+	_, _, err = s.Parent.Writer.Write(ctx, s, t.Plan, t.Rows, true)
+	s.Replacing = false
+	if err == nil {
+		_, _, err = s.Parent.Writer.Write(ctx, s, t.Plan, t.Rows, false)
+	}
+	if err == nil {
+		_, err = s.Exec(ctx, sqlRelease, nil)
+		return len(t.Rows), 0, err
+	}
+	s.Ignored = 0 // what was accepted before is undone, too
+	if s.Parent.Refused(err) {
+		for _, text := range []string{sqlUndo, sqlRelease} {
+			if _, failed := s.Exec(ctx, text, nil); failed != nil {
+				return 0, len(t.Rows), errors.Join(err, failed)
+			}
+		}
+	}
+	return 0, len(t.Rows), err
+}
+
+// Exec runs a statement, prepared if it has arguments, and returns how many rows it touched.
+func (s *Session) Exec(ctx context.Context, text string, args []any) (touched int64, err error) {
+	var result dbsql.Result
+	if len(args) == 0 {
+		result, err = s.Conn.ExecContext(ctx, text) // one round trip; prepared it would be three
+	} else {
+		var statement *dbsql.Stmt
+		if statement, err = s.Prepare(ctx, text); err == nil {
+			result, err = statement.ExecContext(ctx, args...)
+		}
+		if err != nil && s.Parent.Spoilt != nil && s.Parent.Spoilt(err) {
+			_ = statement.Close() // at worst it lives as long as the connection
+			delete(s.statements, text)
+		}
+	}
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// Prepare prepares a statement once for this connection.
+func (s *Session) Prepare(ctx context.Context, text string) (*dbsql.Stmt, error) {
+	if statement, ok := s.statements[text]; ok {
+		return statement, nil
+	}
+	if len(s.statements) >= sql.MaxStatements {
+		for text, statement := range s.statements {
+			_ = statement.Close() // at worst it lives as long as the connection
+			delete(s.statements, text)
+		}
+	}
+	statement, err := s.Conn.PrepareContext(ctx, text)
+	if err == nil {
+		s.statements[text] = statement
+	}
+	return statement, err
+}
+
+// ListChunk is how many values a list has at most.
+const ListChunk = 500
+
+// ListOfValues is IN, with a power of two of values: few statements, each prepared once.
+func ListOfValues(values []string) (string, []any) {
+	n := 1
+	for n < len(values) {
+		n *= 2
+	}
+	args := make([]any, n)
+	for i := range args {
+		args[i] = values[min(i, len(values)-1)]
+	}
+	return "IN (" + sql.Repeat("?", n) + ")", args
+}
+
+// Read implements sql.Session.
+func (s *Session) Read(ctx context.Context, text string, args []any, each func(row []any) error) error {
+	ctx, cancel := context.WithTimeout(ctx, s.Parent.limits.Trip)
+	defer cancel()
+	statement, err := s.Prepare(ctx, text)
+	if err != nil {
+		return err
+	}
+	rows, err := statement.QueryContext(ctx, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close() // Err tells what went wrong
+	columns, err := rows.Columns()
+	if err != nil {
+		return err
+	}
+	for rows.Next() {
+		row := make([]any, len(columns))
+		into := make([]any, len(columns))
+		for i := range row {
+			into[i] = &row[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			return err
+		}
+		if err := each(row); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// Narrow implements sql.Session.
+func (s *Session) Narrow() bool { return false }
+
+// Commit implements sql.Session.
+func (s *Session) Commit(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.Parent.limits.Trip)
+	defer cancel()
+	_, err := s.Exec(ctx, s.Parent.Queries["commit"], nil)
+	if err == nil {
+		s.open = false
+	}
+	return err
+}
+
+// Close implements sql.Session.
+func (s *Session) Close(sound bool) {
+	defer func() { <-s.Parent.slots }()
+	if sound && s.open {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_, err := s.Exec(ctx, s.Parent.Queries["rollback"], nil)
+		sound = err == nil
+	}
+	if !sound {
+		s.drop()
+		s.Parent.dropIdle() // what cut this connection has likely cut them, too
+		return
+	}
+	s.open, s.used = false, time.Now()
+	clear(s.Args[:cap(s.Args)]) // values of a batch must not stay in memory
+	s.Parent.mu.Lock()
+	defer s.Parent.mu.Unlock()
+	s.Parent.idle = append(s.Parent.idle, s)
+}
+
+// drop closes the connection for good; the database rolls back. SQLite does so
+// only when no statement is left on the connection.
+func (s *Session) drop() {
+	for _, statement := range s.statements {
+		_ = statement.Close()
+	}
+	_ = s.Conn.Raw(func(any) error { return driver.ErrBadConn })
+	_ = s.Conn.Close()
+}
+
+// UpdateOrder is the order of an UPDATE's parameters: what is set, then the key.
+func UpdateOrder(p *row.Plan) []int {
+	out := make([]int, 0, len(p.Columns))
+	for i := range p.Columns {
+		if !sql.IsKey(p, i) {
+			out = append(out, i)
+		}
+	}
+	return append(out, p.Key...)
+}

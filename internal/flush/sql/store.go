@@ -1,0 +1,136 @@
+package sql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"baton/internal/flush"
+	"baton/internal/flush/row"
+)
+
+// Options say which database to open and how.
+type Options struct {
+	Name string // what the configuration calls the database; every error names it
+	// DSN is a URL or keyword string for PostgreSQL, user:password@tcp(host:port)/database
+	// for MySQL, a file's path for SQLite. It never appears in an error.
+	DSN    string
+	Prefix string // of baton's own tables; "baton_" if empty
+	// TTL is the lease. Waiting for a lock and one statement may take half of it,
+	// idling in a transaction a quarter, one round trip all of it. Default 10 s.
+	TTL      time.Duration
+	MaxConns int // batches at the same time; default 4. SQLite: always 1
+}
+
+// Store is one database. It implements flush.Sink. Its methods may be called
+// concurrently.
+type Store struct {
+	name     string
+	dialect  *Dialect
+	prefix   string
+	limits   Limits
+	queries  Queries
+	database Database
+
+	marks    *row.Plan // of the table of marks
+	variants cache[variantKey, *row.Plan]
+
+	migrating sync.Mutex
+	migrated  bool
+
+	newest sync.Map // newestKey -> id of the batch that is recorded as the shard's newest
+}
+
+var _ flush.Sink = (*Store)(nil)
+
+// Limits are the time limits that the server keeps for us, and the one that we
+// keep because a server that hangs keeps none.
+type Limits struct {
+	Lock, Statement, Idle, Trip time.Duration
+}
+
+// New checks the options. It does not connect: the database may come later.
+func New(d *Dialect, o Options) (*Store, error) {
+	if o.Prefix == "" {
+		o.Prefix = "baton_"
+	}
+	if o.TTL <= 0 {
+		o.TTL = 10 * time.Second
+	}
+	if o.MaxConns <= 0 {
+		o.MaxConns = 4
+	}
+	s := &Store{
+		name:    o.Name,
+		dialect: d,
+		prefix:  o.Prefix,
+		limits:  Limits{Lock: o.TTL / 2, Statement: o.TTL / 2, Idle: o.TTL / 4, Trip: o.TTL},
+	}
+	if !prefixForm.MatchString(o.Prefix) {
+		return nil, fmt.Errorf("database %q: table prefix %q: use up to 31 lower-case letters, digits and underscores, not starting "+
+			"with a digit", o.Name, o.Prefix)
+	}
+	if err := s.open(o); err != nil {
+		return nil, fmt.Errorf("database %q: %w", o.Name, err)
+	}
+	return s, nil
+}
+
+func (s *Store) open(o Options) (err error) {
+	if s.queries, err = loadQueries(s.fill(), "queries.sql", common, s.dialect.Files); err != nil {
+		return err
+	}
+	s.marks = newMarksPlan(s.dialect.OwnText, s.prefix)
+	s.database, err = s.dialect.Open(Setup{DSN: o.DSN, MaxConns: o.MaxConns, Limits: s.limits, Queries: s.queries})
+	return err
+}
+
+// Ping reports whether the database answers.
+func (s *Store) Ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.limits.Trip)
+	defer cancel()
+	return s.failed(ctx, "ping", s.database.Ping(ctx))
+}
+
+// Close ends all connections. Call it when nothing uses the store any more.
+func (s *Store) Close() error {
+	if err := s.database.Close(); err != nil {
+		return fmt.Errorf("database %q: close: %w", s.name, err)
+	}
+	return nil
+}
+
+// Table reads the catalogue: see flush.Sink.
+func (s *Store) Table(ctx context.Context, name string) (row.Table, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.limits.Trip)
+	defer cancel()
+	t, err := s.database.Table(ctx, name)
+	return t, s.failed(ctx, fmt.Sprintf("read the columns of table %q", name), err)
+}
+
+// transact runs work in a session of its own. Whatever work has not committed
+// is rolled back.
+func (s *Store) transact(ctx context.Context, doing string, work func(Session) error) error {
+	tx, err := s.database.Session(ctx)
+	if err != nil {
+		return s.failed(ctx, doing, err)
+	}
+	ended := false
+	defer func() {
+		if !ended { // a panic: others need the connection, and the rows that are locked
+			tx.Close(false)
+		}
+	}()
+	err = work(tx)
+	ended = true
+	known := errors.Is(err, flush.ErrFenced) || errors.Is(err, errApplied) || errors.Is(err, flush.ErrMoved) ||
+		errors.Is(err, flush.ErrTooManyDead)
+	tx.Close(err == nil || known)
+	err = s.failed(ctx, doing, err)
+	if err != nil && !known && !errors.Is(err, flush.ErrTransient) {
+		s.forgetMigration() // our own tables may be gone, with a database that was made anew
+	}
+	return err
+}

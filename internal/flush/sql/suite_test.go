@@ -1,0 +1,332 @@
+package sql_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"baton/internal/flush"
+	"baton/internal/flush/row"
+	"baton/internal/flush/sql"
+	"baton/internal/flush/sql/open"
+	"baton/internal/flush/sql/sqltest"
+	"baton/internal/testsupport"
+)
+
+func TestMain(m *testing.M) { testsupport.Main(m) }
+
+// The suite runs every test of a promise against every kind of database.
+var kinds = []struct {
+	name string
+	make func(testing.TB) *testsupport.Database
+}{
+	{"postgres", testsupport.Postgres},
+	{"mariadb", mariaDB},
+	{"sqlite", testsupport.SQLite},
+}
+
+// packet is the longest message that the MariaDB of these tests takes, in bytes.
+const packet = 1 << 20
+
+var lowerPacket sync.Once
+
+// mariaDB is testsupport's with a limit that a test reaches without much work.
+func mariaDB(t testing.TB) *testsupport.Database {
+	t.Helper()
+	db := testsupport.MariaDB(t)
+	lowerPacket.Do(func() { db.Exec(t, fmt.Sprint("SET GLOBAL max_allowed_packet = ", packet)) })
+	return db
+}
+
+// everywhere runs a test on all of them at once: it must not share anything between them.
+// baton's own tables are there.
+func everywhere(t *testing.T, test func(t *testing.T, db *bench)) {
+	for _, kind := range kinds {
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, prepared(t, kind.make))
+		})
+	}
+}
+
+// emptyEverywhere is everywhere without baton's own tables.
+func emptyEverywhere(t *testing.T, test func(t *testing.T, db *bench)) {
+	for _, kind := range kinds {
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, &bench{Database: kind.make(t), t: t})
+		})
+	}
+}
+
+// inTurn runs a test on one after the other.
+func inTurn(t *testing.T, test func(t *testing.T, db *bench)) {
+	for _, kind := range kinds {
+		t.Run(kind.name, func(t *testing.T) { test(t, prepared(t, kind.make)) })
+	}
+}
+
+// servers leaves SQLite out: it has no connection to cut.
+func servers(t *testing.T, test func(t *testing.T, db *bench)) {
+	for _, kind := range kinds[:2] {
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, prepared(t, kind.make))
+		})
+	}
+}
+
+// emptyServers is servers without baton's own tables.
+func emptyServers(t *testing.T, test func(t *testing.T, db *bench)) {
+	for _, kind := range kinds[:2] {
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, &bench{Database: kind.make(t), t: t})
+		})
+	}
+}
+
+// onPostgres is a PostgreSQL with baton's own tables.
+func onPostgres(t *testing.T) *bench { t.Helper(); return prepared(t, testsupport.Postgres) }
+
+// prepared is a database with baton's own tables.
+func prepared(t *testing.T, make func(testing.TB) *testsupport.Database) *bench {
+	t.Helper()
+	b := &bench{Database: make(t), t: t}
+	d, err := open.Dialect(b.Driver)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, err := sql.OwnTables(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Exec(t, tables)
+	return b
+}
+
+// bench is a database under test.
+type bench struct {
+	*testsupport.Database
+	t       *testing.T
+	observe func(sqltest.Step) error
+}
+
+// open opens a store; change may alter its options.
+func (b *bench) open(change ...func(*sql.Options)) *sql.Store {
+	b.t.Helper()
+	o := sql.Options{Name: "main", DSN: b.DSN}
+	for _, c := range change {
+		c(&o)
+	}
+	d, err := open.Dialect(b.Driver)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if b.observe != nil {
+		d = sqltest.Observed(d, b.observe)
+	}
+	s, err := sql.New(d, o)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			b.t.Error(err)
+		}
+	})
+	return s
+}
+
+// benchStore is open for a benchmark.
+func (b *bench) benchStore(t testing.TB) *sql.Store {
+	t.Helper()
+	s, err := open.Database(b.Driver, sql.Options{Name: "main", DSN: b.DSN})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// observing is the same database for stores that are stopped where f fails.
+func (b *bench) observing(f func(sqltest.Step) error) *bench {
+	observed := *b
+	observed.observe = f
+	return &observed
+}
+
+func ttl(d time.Duration) func(*sql.Options) {
+	return func(o *sql.Options) { o.TTL = d }
+}
+
+// create runs the statement for this kind of database.
+func (b *bench) create(postgres, mysql, sqlite string) {
+	b.t.Helper()
+	b.Exec(b.t, map[string]string{"postgres": postgres, "mysql": mysql, "sqlite": sqlite}[b.Driver])
+}
+
+// articles is a table of counters: id, views.
+func (b *bench) articles() {
+	b.t.Helper()
+	b.create(
+		"CREATE TABLE articles (id bigint PRIMARY KEY, views bigint)",
+		"CREATE TABLE articles (id bigint PRIMARY KEY, views bigint) ENGINE=InnoDB",
+		"CREATE TABLE articles (id INTEGER PRIMARY KEY, views INTEGER)")
+}
+
+// people is a table of rows: id, name of at most 10 characters, age of at least 0.
+func (b *bench) people() {
+	b.t.Helper()
+	b.create(
+		"CREATE TABLE people (id bigint PRIMARY KEY, name varchar(10) NOT NULL, age integer CONSTRAINT grown CHECK (age >= 0))",
+		"CREATE TABLE people (id bigint PRIMARY KEY, name varchar(10) NOT NULL, age integer, CONSTRAINT grown CHECK (age >= 0)) "+
+			"ENGINE=InnoDB",
+		"CREATE TABLE people (id INTEGER PRIMARY KEY, name varchar(10) NOT NULL CHECK (length(name) <= 10), age integer CONSTRAINT "+
+			"grown CHECK (age >= 0))")
+}
+
+// expect compares the rows of a query, each written as its values joined by |.
+func (b *bench) expect(query string, want ...string) {
+	b.t.Helper()
+	var got []string
+	for _, row := range b.Rows(b.t, query) {
+		got = append(got, strings.Join(row, "|"))
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		b.t.Errorf("%s:\ngot  %q\nwant %q", query, got, want)
+	}
+}
+
+// plan compiles the write of all columns, by the key. Columns named in add are added to.
+func plan(t *testing.T, s *sql.Store, table string, key []string, add ...string) *row.Plan {
+	t.Helper()
+	found, err := s.Table(t.Context(), table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &row.Plan{Table: found, Inputs: []string{"all"}}
+	for i, c := range found.Columns {
+		column := row.PlanColumn{Column: c}
+		for _, name := range add {
+			if c.Name == name {
+				column.Op = row.OpAdd
+			}
+		}
+		for _, name := range key {
+			if c.Name == name {
+				p.Key = append(p.Key, i)
+			}
+		}
+		p.Columns = append(p.Columns, column)
+	}
+	return p
+}
+
+// rowOf makes a row of Go values: int, string (text), float64, bool, time.Time, nil.
+func rowOf(values ...any) row.Row {
+	r := row.Row{Record: row.Record{Key: fmt.Sprint(values[0]), Inputs: []row.Raw{{Text: fmt.Sprintf("%v", values), OK: true}}}}
+	for _, v := range values {
+		r.Values = append(r.Values, value(v))
+	}
+	return r
+}
+
+func value(v any) row.Value {
+	switch v := v.(type) {
+	case nil:
+		return row.Value{}
+	case int:
+		return row.Integer(int64(v))
+	case float64:
+		return row.Float(v)
+	case bool:
+		return row.Boolean(v)
+	case time.Time:
+		return row.Timestamp(v)
+	case row.Value:
+		return v
+	default:
+		return row.String(row.KindText, fmt.Sprint(v))
+	}
+}
+
+// gone is a deleted row of a table with so many columns, its key first.
+func gone(columns int, key ...any) row.Row {
+	r := rowOf(key...)
+	r.Values = append(r.Values, make([]row.Value, columns-len(key))...)
+	r.Delete = true
+	return r
+}
+
+func batch(id string, part int, rows ...row.Row) flush.Batch {
+	return flush.Batch{ID: id, Part: part, Rows: rows}
+}
+
+func fence(epoch int64) flush.Fence {
+	return flush.Fence{Job: "j", Epoch: epoch, Owner: fmt.Sprintf("owner-%d", epoch), NodeID: "n"}
+}
+
+func takeOver(t *testing.T, s *sql.Store, f flush.Fence) {
+	t.Helper()
+	if err := s.TakeOver(t.Context(), f); err != nil {
+		t.Fatalf("take over with epoch %d: %v", f.Epoch, err)
+	}
+}
+
+// persistTakeOver tries again while the answer is that this is safe, as a flush does: those who
+// come at the same time may deadlock.
+func persistTakeOver(t *testing.T, s *sql.Store, f flush.Fence) error {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for {
+		err := s.TakeOver(ctx, f)
+		if !errors.Is(err, flush.ErrTransient) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+func apply(t *testing.T, s *sql.Store, f flush.Fence, p *row.Plan, b flush.Batch) flush.Outcome {
+	t.Helper()
+	out, err := s.Apply(t.Context(), f, p, b)
+	if err != nil {
+		t.Fatalf("apply batch %s: %v", b.ID, err)
+	}
+	return out
+}
+
+// persist applies again while the answer is that this is safe, as a flush does.
+func persist(t *testing.T, s *sql.Store, f flush.Fence, p *row.Plan, b flush.Batch) flush.Outcome {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for {
+		out, err := s.Apply(ctx, f, p, b)
+		if err == nil {
+			return out
+		}
+		if !errors.Is(err, flush.ErrTransient) || ctx.Err() != nil {
+			t.Fatalf("apply batch %s: %v", b.ID, err)
+		}
+	}
+}
+
+func wantTransient(t *testing.T, err error) {
+	t.Helper()
+	if !errors.Is(err, flush.ErrTransient) {
+		t.Fatalf("got error %v, want one that says the batch may be applied again", err)
+	}
+}
+
+func wantFenced(t *testing.T, err error, epoch int64) {
+	t.Helper()
+	var fenced *flush.FencedError
+	if !errors.As(err, &fenced) || fenced.Epoch != epoch {
+		t.Fatalf("got error %v, want fenced off by epoch %d", err, epoch)
+	}
+}

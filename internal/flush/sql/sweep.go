@@ -1,0 +1,141 @@
+package sql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"baton/internal/flush"
+	"baton/internal/flush/row"
+)
+
+// sweepStretch is how many rows of the table one statement looks at, so that it ends
+// within the limit of its time however big the table is.
+const sweepStretch = 20_000
+
+var _ flush.StaleFinder = (*Store)(nil)
+
+// CountStale counts rows of other passes: see flush.StaleFinder.
+func (s *Store) CountStale(ctx context.Context, p *row.Plan, current int64) (stale, all int64, err error) {
+	err = s.walk(ctx, p, nil, func(w *walk, behind, edge []any) (bool, error) {
+		where, args := w.between(behind, edge)
+		query := fmt.Sprintf(s.queries["stale_count"], w.generation, w.table, where)
+		return true, w.session.Read(ctx, query, append([]any{current}, args...), func(row []any) error {
+			some, err := integer(row[0])
+			whole, wholeErr := integer(row[1])
+			stale, all = stale+some, all+whole
+			return errors.Join(err, wholeErr)
+		})
+	})
+	return stale, all, err
+}
+
+// StaleRows reads rows of other passes: see flush.StaleFinder.
+func (s *Store) StaleRows(ctx context.Context, p *row.Plan, current int64, behind []row.Value, limit int) ([][]string, error) {
+	var found [][]string
+	err := s.walk(ctx, p, behind, func(w *walk, behind, edge []any) (bool, error) {
+		where, args := w.between(behind, edge)
+		query := fmt.Sprintf(s.queries["stale_rows"], w.list(), w.table, where, limit-len(found), w.generation)
+		err := w.session.Read(ctx, query, append(args, current), func(row []any) error {
+			found = append(found, texts(row))
+			return nil
+		})
+		return len(found) < limit, err
+	})
+	return found, err
+}
+
+// walk is a way through a table in the order of its key, stretch by stretch.
+type walk struct {
+	store      *Store
+	session    Session
+	plan       *row.Plan
+	table      string
+	key        []string // quoted
+	generation string   // quoted
+}
+
+// walk calls each for every stretch behind a key, until that answers false. A stretch
+// goes from behind its first bound up to its second one; a bound that is nil is none.
+func (s *Store) walk(ctx context.Context, p *row.Plan, start []row.Value, each func(w *walk, behind, edge []any) (bool, error)) error {
+	const doing = "find rows that have vanished"
+	tx, err := s.database.Session(ctx)
+	if err != nil {
+		return s.failed(ctx, doing, err)
+	}
+	w := &walk{store: s, session: tx, plan: p, table: s.dialect.Quote.Table(p.Table.Name)}
+	for _, c := range p.Columns {
+		w.key = append(w.key, s.dialect.Quote.Ident(c.Name))
+	}
+	last := len(w.key) - 1
+	w.key, w.generation = w.key[:last], w.key[last]
+	var behind []any
+	for i := range start {
+		behind = append(behind, Argument(&start[i]))
+	}
+	for more := true; more && err == nil; {
+		var edge []any
+		if edge, err = w.edge(ctx, behind); err == nil {
+			more, err = each(w, behind, edge)
+		}
+		more = more && edge != nil
+		behind = edge
+	}
+	tx.Close(err == nil)
+	return s.failed(ctx, doing, err)
+}
+
+// edge is the key that ends the stretch behind a key; nil if the table ends before.
+func (w *walk) edge(ctx context.Context, behind []any) (edge []any, err error) {
+	where, args := w.between(behind, nil)
+	query := fmt.Sprintf(w.store.queries["stale_edge"], w.list(), w.table, where, sweepStretch-1)
+	err = w.session.Read(ctx, query, args, func(row []any) error {
+		edge = row
+		return nil
+	})
+	return edge, err
+}
+
+func (w *walk) list() string { return strings.Join(w.key, ", ") }
+
+// between is true of keys behind one bound and not behind the other one. A key with a
+// NULL is nobody's.
+func (w *walk) between(behind, edge []any) (where string, args []any) {
+	var all []string
+	for i := range w.key {
+		if w.plan.Columns[i].Nullable {
+			all = append(all, w.key[i]+" IS NOT NULL")
+		}
+	}
+	if behind != nil {
+		all = append(all, w.compare(">", ">", behind, &args))
+	}
+	if edge != nil {
+		all = append(all, w.compare("<", "<=", edge, &args))
+	}
+	if len(all) == 0 {
+		return "1 = 1", args
+	}
+	return strings.Join(all, " AND "), args
+}
+
+// compare compares the key with a bound; last is the operator of the last column.
+func (w *walk) compare(operator, last string, bound []any, args *[]any) string {
+	if !w.store.dialect.ComparesRows {
+		return w.spell(operator, last, bound, args, 0)
+	}
+	*args = append(*args, bound...)
+	return "(" + w.list() + ") " + last + " (" + Repeat("?", len(bound)) + ")"
+}
+
+// spell compares from the i-th column on: a > 1 OR a = 1 AND (b > 2 OR ...).
+func (w *walk) spell(operator, last string, bound []any, args *[]any, i int) string {
+	*args = append(*args, bound[i])
+	if i == len(bound)-1 {
+		return w.key[i] + " " + last + " ?"
+	}
+	*args = append(*args, bound[i])
+	return "(" + w.key[i] + " " + operator + " ? OR " +
+		w.key[i] + " = ? AND " + w.spell(operator, last, bound, args, i+1) + ")"
+}

@@ -1,0 +1,98 @@
+package job
+
+import (
+	"context"
+	"time"
+)
+
+func (m *machine) runNow(ctx context.Context, order Manual, reply chan<- error) {
+	for _, f := range m.flights {
+		switch {
+		case f.run.ID != order.ID:
+		case f.answered:
+			m.answer(reply, nil) // it goes on
+			return
+		default:
+			f.replies = append(f.replies, reply)
+			return
+		}
+	}
+	for _, it := range m.line {
+		if it.run.ID == order.ID {
+			it.ctx, it.reply = ctx, reply
+			return
+		}
+	}
+	now := m.now
+	it := &item{
+		run: Run{ID: order.ID, Slot: now, Trigger: TriggerManual, Attempt: 1, By: order.By, Forced: order.Force},
+		due: now, ctx: ctx, reply: reply,
+	}
+	switch why, v := m.judge(it); v {
+	case starts:
+		if m.timing.endless() {
+			m.next = time.Time{} // it was to be started again later
+		}
+		m.begin(it)
+	case waits:
+		m.line = append(m.line, it)
+		m.advance()
+	case refused:
+		m.refuse(it, why)
+	}
+}
+
+func (m *machine) cancel(runID string, cause error) Cancelled {
+	var done Cancelled
+	for _, f := range m.flights {
+		if f.void || runID != "" && f.run.ID != runID {
+			continue
+		}
+		m.cancelRun(f, cause)
+		switch {
+		case !f.returned:
+			done.Runs = append(done.Runs, f.run.ID)
+		case f.again:
+			done.Retry = f.run.Attempt + 1
+		}
+	}
+	kept := m.line[:0:0]
+	for _, it := range m.line {
+		if !it.manual() || runID != "" && it.run.ID != runID {
+			kept = append(kept, it)
+			continue
+		}
+		m.answer(it.reply, cause)
+		done.Runs = append(done.Runs, it.run.ID)
+	}
+	m.line = kept
+	if runID == "" {
+		m.cancels, m.cancelled = m.cancels+1, cause
+		m.giveUpSlots()
+		m.giveUpRetry(cause, false)
+	}
+	m.advance()
+	return done
+}
+
+// giveUpRetry takes what is to be tried again away, here and from the ledger; but, if
+// those are kept, not what is run again because it was lost.
+func (m *machine) giveUpRetry(why error, keepReruns bool) {
+	if m.retry != nil && !(keepReruns && m.retry.rerun) {
+		m.line, m.retry = append(m.line, m.retry.item(m)), nil
+	}
+	kept := m.line[:0:0]
+	for _, it := range m.line {
+		if !it.retried() || keepReruns && it.rerun {
+			kept = append(kept, it)
+			continue
+		}
+		m.void(it, why)
+	}
+	m.line = kept
+}
+
+func (m *machine) pausedBy(reason string) {
+	m.timing.pauseChanged(m, reason)
+	m.paused = reason != ""
+}

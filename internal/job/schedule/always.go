@@ -1,0 +1,20 @@
+package schedule
+
+import "time"
+
+// alwaysSchedule is "@always": the job is started when a term begins, and again
+// whenever its run has ended, until the term does. Every start is a slot of its own,
+// but none is known beforehand, and none can be missed.
+type alwaysSchedule struct{}
+
+// Next implements [Schedule]: there is no next slot.
+func (alwaysSchedule) Next(time.Time) time.Time { return time.Time{} }
+
+// Describe implements [Schedule].
+func (alwaysSchedule) Describe() string { return "all the time while leading" }
+
+// IsAlways reports whether s is "@always".
+func IsAlways(s Schedule) bool {
+	_, always := s.(alwaysSchedule)
+	return always
+}

@@ -1,0 +1,149 @@
+package schedule
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+)
+
+// cronSchedule looks for slots on the wall clock, where no hour is missing or
+// repeated, and then finds the instant at which the clock of its zone shows them.
+// A wall clock time is kept as a time in UTC with the same digits.
+type cronSchedule struct {
+	spec string
+	bits *cron.SpecSchedule
+	ends *monthEnds // nil: no day is counted from the end of a month
+	loc  *time.Location
+}
+
+// aLeapYear is where the search for a schedule's first slot starts: whatever fires at
+// all fires within the library's five years from here, 29 February included.
+const aLeapYear = 2024
+
+func newCronSchedule(spec string, parsed cron.Schedule, ends *monthEnds, loc *time.Location) (Schedule, error) {
+	bits, ok := parsed.(*cron.SpecSchedule)
+	if !ok {
+		return nil, errors.New("it is no calendar expression")
+	}
+	bits.Location = time.UTC
+	s := &cronSchedule{spec: spec, bits: bits, ends: ends, loc: loc}
+	if s.nextWall(time.Date(aLeapYear, time.January, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
+		return nil, errors.New("it never fires: no month that it names has that day")
+	}
+	return s, nil
+}
+
+// Next implements [Schedule].
+func (c *cronSchedule) Next(after time.Time) time.Time {
+	if c.everyHour() {
+		return c.nextElapsed(after)
+	}
+	for wall := c.nextWall(wallClock(after, c.loc)); !wall.IsZero(); wall = c.nextWall(wall) {
+		// In the second pass of a repeated hour the slots ahead on the clock are past.
+		if at := firstInstant(wall, c.loc); at.After(after) {
+			return at
+		}
+	}
+	return time.Time{}
+}
+
+// everyHour reports whether the hour field excludes nothing.
+func (c *cronSchedule) everyHour() bool {
+	const allHours = 1<<24 - 1
+	return c.bits.Hour&allHours == allHours
+}
+
+// nextElapsed finds the next instant at which the clock shows a matching time,
+// whatever it has shown before: it goes through the periods of unchanged offset.
+func (c *cronSchedule) nextElapsed(after time.Time) time.Time {
+	t := after.In(c.loc)
+	wall := wallClock(t, c.loc)
+	for {
+		_, end := t.ZoneBounds()
+		next := c.nextWall(wall)
+		if next.IsZero() {
+			return next
+		}
+		at := next.Add(-offset(t))
+		if end.IsZero() || at.Before(end) {
+			return at.In(c.loc)
+		}
+		t = end
+		wall = wallClock(end, c.loc).Add(-time.Nanosecond) // end itself may be a slot
+	}
+}
+
+// nextWall is the next matching time of the wall clock. The library gives up after
+// five years, but from 2096 to 2104 there are eight between two leap days.
+func (c *cronSchedule) nextWall(wall time.Time) time.Time {
+	for gaveUp := 0; gaveUp < 2; {
+		next := c.bits.Next(wall)
+		switch {
+		case next.IsZero():
+			gaveUp++
+			wall = wall.AddDate(5, 0, 0)
+		case c.ends == nil || c.ends.match(next, c.bits):
+			return next
+		default:
+			wall = next.Truncate(24 * time.Hour).Add(24*time.Hour - time.Nanosecond) // the rest of the day matches no more than this
+		}
+	}
+	return time.Time{}
+}
+
+// monthEnds is L in the days of the month: the last one. The library is given all days that can be
+// a month's last, and this takes out those that are not.
+type monthEnds struct {
+	other uint64 // the days that are named beside L, as bits
+}
+
+// widen adds the days that can be the last of a month to those that are named.
+func (m *monthEnds) widen(numbers string) (string, error) {
+	const canBeLast = "28,29,30,31"
+	if numbers == "" {
+		return canBeLast, nil
+	}
+	if strings.ContainsAny(numbers, "*?") {
+		return "", errors.New("beside a star L says nothing: leave one of them out")
+	}
+	parsed, err := cron.NewParser(cron.Dom).Parse(numbers)
+	if err != nil {
+		return "", err
+	}
+	m.other = parsed.(*cron.SpecSchedule).Dom
+	return numbers + "," + canBeLast, nil
+}
+
+func (m *monthEnds) match(wall time.Time, bits *cron.SpecSchedule) bool {
+	return m.other&(1<<wall.Day()) != 0 || wall.AddDate(0, 0, 1).Day() == 1 ||
+		!isStar(bits.Dow) && bits.Dow&(1<<wall.Weekday()) != 0
+}
+
+// wallClock returns what the clock in loc shows at t.
+func wallClock(t time.Time, loc *time.Location) time.Time {
+	return t.UTC().Add(offset(t.In(loc)))
+}
+
+func offset(t time.Time) time.Duration {
+	_, seconds := t.Zone()
+	return time.Duration(seconds) * time.Second
+}
+
+// firstInstant returns when the clock in loc first shows wall, or the end of the gap
+// that skips it.
+func firstInstant(wall time.Time, loc *time.Location) time.Time {
+	const beyondAnyOffset = 26 * time.Hour
+	for t := wall.Add(-beyondAnyOffset).In(loc); ; {
+		start, end := t.ZoneBounds()
+		at := wall.Add(-offset(t))
+		if at.Before(start) {
+			return start
+		}
+		if end.IsZero() || at.Before(end) {
+			return at.In(loc)
+		}
+		t = end
+	}
+}

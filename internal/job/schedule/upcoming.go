@@ -1,0 +1,152 @@
+package schedule
+
+import (
+	"fmt"
+	"time"
+)
+
+// Slot is a slot of a schedule, for people.
+type Slot struct {
+	At time.Time
+	// Note says what the clock of the zone does to the slot: "02:30 comes twice, runs
+	// the first time". Empty: nothing.
+	Note string
+}
+
+// Upcoming lists the next n slots of a schedule, fewer if it has no more.
+func Upcoming(s Schedule, after time.Time, n int) []Slot {
+	var slots []Slot
+	for at := s.Next(after); !at.IsZero() && len(slots) < n; at = s.Next(at) {
+		slots = append(slots, Slot{at, note(s, at)})
+	}
+	return slots
+}
+
+// Shifts lists the slots after one time and up to another that the clock of the zone
+// moves or would repeat. A schedule for every hour has none: it follows the time that
+// passes.
+func Shifts(s Schedule, after, until time.Time) []Slot {
+	c, ok := s.(*cronSchedule)
+	if !ok || c.everyHour() {
+		return nil
+	}
+	var slots []Slot
+	for _, end := after.In(c.loc).ZoneBounds(); !end.IsZero() && !end.After(until); _, end = end.ZoneBounds() {
+		at := end // where the slots of a gap are due
+		if _, again := jump(end); len(c.walls(again)) > 0 {
+			at = firstInstant(c.walls(again)[0], c.loc)
+		}
+		if text := c.note(at); text != "" && at.After(after) {
+			slots = append(slots, Slot{at, text})
+		}
+	}
+	return slots
+}
+
+// Interval is the shortest time between two slots; 0: there are none to speak of.
+func Interval(s Schedule) time.Duration {
+	switch s := s.(type) {
+	case everySchedule:
+		return s.interval
+	case *cronSchedule:
+		// Two minutes of one day, or else the days: both show within this many.
+		const enough = 1500
+		shortest := maxEvery
+		at := s.nextWall(time.Date(aLeapYear, time.January, 1, 0, 0, 0, 0, time.UTC))
+		for range enough {
+			next := s.nextWall(at)
+			shortest = min(shortest, next.Sub(at))
+			if at = next; shortest <= time.Minute || at.Year() > aLeapYear+1 {
+				break
+			}
+		}
+		return shortest
+	}
+	return 0
+}
+
+func note(s Schedule, at time.Time) string {
+	if c, ok := s.(*cronSchedule); ok {
+		return c.note(at)
+	}
+	return ""
+}
+
+// span is a part of the wall clock, without its end.
+type span struct{ from, to time.Time }
+
+// jump is what the clock does at a transition of its zone: the times that it leaves
+// out, or those that it shows again.
+func jump(transition time.Time) (skipped, again span) {
+	before, after := offset(transition.Add(-time.Nanosecond)), offset(transition)
+	old, now := transition.UTC().Add(before), transition.UTC().Add(after)
+	if after > before {
+		return span{old, now}, span{}
+	}
+	return span{}, span{now, old}
+}
+
+// walls are the matching times of the wall clock within a span.
+func (c *cronSchedule) walls(s span) []time.Time {
+	var list []time.Time
+	for wall := c.nextWall(s.from.Add(-time.Nanosecond)); !wall.IsZero() && wall.Before(s.to); wall = c.nextWall(wall) {
+		list = append(list, wall)
+	}
+	return list
+}
+
+// note says what becomes of a slot where the clock jumps before or after it.
+func (c *cronSchedule) note(at time.Time) string {
+	at = at.In(c.loc)
+	start, end := at.ZoneBounds()
+	wall := wallClock(at, c.loc)
+	if !start.IsZero() {
+		skipped, again := jump(start)
+		if wall.Before(again.to) && c.everyHour() {
+			return "the clock was put back: " + wall.Format(minutes) + " for the second time"
+		}
+		if c.Next(start.Add(-time.Nanosecond)).Equal(at) {
+			if text := c.gone(c.walls(skipped), wall, at.Equal(start)); text != "" {
+				return text
+			}
+		}
+	}
+	if end.IsZero() || c.everyHour() {
+		return ""
+	}
+	if _, again := jump(end); !wall.Before(again.from) && wall.Before(again.to) {
+		return fmt.Sprintf("the clock is put back: %s comes twice, runs the first time", wall.Format(minutes))
+	}
+	return ""
+}
+
+// minutes is how notes write a time of the clock.
+const minutes = "15:04"
+
+// gone says that the clock leaves these times out, and what comes for them: a slot that
+// is due right after, when the clock shows wall. A schedule for every hour may have one
+// there anyhow, but none that stands for others.
+func (c *cronSchedule) gone(list []time.Time, wall time.Time, rightAfter bool) string {
+	if len(list) == 0 || !rightAfter && !c.everyHour() {
+		return ""
+	}
+	layout := minutes
+	if list[0].YearDay() != wall.YearDay() {
+		layout = "2006-01-02 " + minutes
+	}
+	times, last := list[0].Format(layout)+" does", len(list)-1
+	switch {
+	case last == 1:
+		times = list[0].Format(layout) + " and " + list[1].Format(layout) + " do"
+	case last > 1:
+		times = fmt.Sprintf("%s to %s, %d slots, do", list[0].Format(layout), list[last].Format(layout), len(list))
+	}
+	text := "the clock is put forward: " + times + " not exist"
+	switch {
+	case c.everyHour():
+		return text
+	case last > 0:
+		return text + ", runs once at " + wall.Format(minutes)
+	}
+	return text + ", runs at " + wall.Format(minutes)
+}

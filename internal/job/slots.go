@@ -1,0 +1,189 @@
+package job
+
+import (
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"baton/internal/job/plan"
+	"baton/internal/job/schedule"
+)
+
+// timing is what the machine of a job does not know of itself: when the job is started, and
+// what becomes of a start that cannot be. A job has [slots], or it runs [always].
+type timing interface {
+	from(m *machine, at time.Time) // the job is started from a time on
+	due(m *machine)                // the clock has come to the next start
+	// endless says that runs end when they are told to, and not before: they take up no
+	// room, overlap with nothing, and end with the job.
+	endless() bool
+	overlap(m *machine, it *item) (Reason, verdict)   // a run is due while another goes on
+	unnamed(m *machine, f *flight, err error)         // a start could not even be named
+	refused(m *machine, f *flight, err error)         // the ledger has not granted a start
+	ended(m *machine, lasted time.Duration)           // a run has ended
+	learn(m *machine, st Standing, known, fresh bool) // it is known how the job stood when the term began
+	clockBack(m *machine)                             // the wall clock was put back
+	left(m *machine)                                  // an update gives the job another schedule; so far it had this one
+	entered(m *machine)                               // and from now on this one
+	changed(m *machine, old Job)                      // an update changes the job, and not its schedule
+	pauseChanged(m *machine, reason string)           // the ledger has the job paused, or with "" it has not
+}
+
+func (m *machine) timingOf() timing {
+	if schedule.IsAlways(m.job.Schedule) {
+		return &m.always
+	}
+	return &m.slots
+}
+
+// slots is the timing of a job that has some: what tells those that are settled from those still to come.
+type slots struct {
+	prev           time.Time // the slot that came due last; zero: not known
+	base           time.Time // slots up to here are none of this term's schedule
+	settledThrough time.Time // slots up to here are claimed, or counted as missed
+	begunThisTerm  bool      // a slot of this term was begun, or waits: earlier ones can no longer be claimed
+	retryAfter     time.Time // until then the next slot, which the ledger's clock has not come to, is not asked for again
+	backlog        backlog   // slots that are run one after the other, behind the line
+	// disowned are runs whose claim got no answer, by slot in ms, until the ledger has said
+	// whether it was granted.
+	disowned map[int64]Record
+}
+
+func (s *slots) from(m *machine, at time.Time) {
+	s.base = m.nominal(at)
+	m.next = m.job.Schedule.Next(s.base)
+}
+
+func (s *slots) due(m *machine) {
+	p := plan.Now(m.job.policy(), m.next, m.nominal(m.now))
+	after := s.prev
+	if p.Missed.Count > 0 {
+		p.Missed.After, after = s.prev, p.Missed.Slot
+	}
+	s.prev, m.next = p.Last, p.Next
+	if m.next.IsZero() {
+		m.say(zapcore.ErrorLevel, nil, "the job's schedule has no further slot; it will not run again", zap.String("job", m.job.Name))
+	}
+	m.carryOut(p, after)
+}
+
+// carryOut does what a plan says. What waited of earlier slots gives way to what came
+// due after them, so that no slot is told as missed while an earlier one may yet run.
+func (m *machine) carryOut(p plan.Decision, after time.Time) {
+	m.holding++
+	m.expire()
+	if p.Missed.Count > 0 {
+		m.giveUpSlots()
+	}
+	m.dropRetry()
+	m.miss(m.passed(ReasonLate, p.Missed))
+	switch {
+	case !p.Backlog.Empty():
+		m.queueUp(backlog{p.Backlog, ReasonLate})
+	case p.Slot.IsZero():
+	case m.catchesAllUp() && (!m.slots.backlog.Empty() || m.inTurn() || m.asking() != nil || !m.known):
+		m.queueUp(backlog{plan.Stretch{After: p.Slot.Add(-time.Nanosecond), Until: p.Slot}, ReasonLedger})
+	default:
+		m.slots.begunThisTerm = true
+		m.line = append(m.line, &item{
+			run: Run{Slot: p.Slot, Trigger: triggerOf(p), Attempt: 1}, after: after, due: m.due(p.Slot),
+		})
+	}
+	m.holding--
+	m.release()
+	m.advance()
+}
+
+func triggerOf(p plan.Decision) Trigger {
+	if p.CaughtUp {
+		return TriggerCatchUp
+	}
+	return TriggerSchedule
+}
+
+// queueUp puts slots behind those that are run one after the other.
+func (m *machine) queueUp(b backlog) {
+	if !m.slots.backlog.Empty() {
+		b.After, b.reason = m.slots.backlog.After, m.slots.backlog.reason
+	}
+	m.slots.backlog = b
+}
+
+func (s *slots) endless() bool { return false }
+
+func (s *slots) overlap(m *machine, it *item) (Reason, verdict) {
+	clash := m.job.Overlap.Clash(plan.Due{
+		Forced: it.run.Forced, InTurn: it.serial, Rerun: it.rerun || it.behind,
+		GoingOn: m.goingOn(), Most: m.job.MaxOverlap,
+	})
+	if clash.Cancel {
+		for _, f := range m.flights {
+			if f.answered {
+				m.cancelRun(f, errReplaced)
+			}
+		}
+	}
+	switch {
+	case clash.Begin:
+		return "", starts
+	case clash.Wait:
+		return ReasonOverlap, waits
+	}
+	return ReasonOverlap, refused
+}
+
+func (s *slots) unnamed(m *machine, f *flight, err error) { m.tellUnclaimed(f, err) }
+
+func (s *slots) refused(m *machine, f *flight, err error) {
+	if errors.Is(err, ErrAhead) && f.item.slotted() {
+		m.goBack(f.run.Slot)
+		return
+	}
+	if outcomeUnknown(err) {
+		rec := m.disown(f, err)
+		if f.item.slotted() {
+			if s.disowned == nil {
+				s.disowned = map[int64]Record{}
+			}
+			s.disowned[f.run.Slot.UnixMilli()] = rec
+		}
+	}
+	m.tellUnclaimed(f, err)
+}
+
+func (s *slots) ended(*machine, time.Duration) {}
+
+func (s *slots) learn(m *machine, st Standing, known, fresh bool) {
+	if known {
+		m.resume(st, fresh)
+	} else {
+		m.missUnknown()
+	}
+}
+
+func (s *slots) clockBack(m *machine) {
+	nominal := m.nominal(m.now)
+	m.letGo(nominal)
+	m.comeAgain(nominal)
+}
+
+func (s *slots) left(*machine) {}
+
+// entered puts on record from when on the schedule counts: else a later term would look for
+// its slots in the time of the other.
+func (s *slots) entered(m *machine) {
+	if m.known {
+		m.miss(Missed{Job: m.job.Name, Reason: reasonNone, First: s.base, Slot: s.base})
+	}
+}
+
+func (s *slots) changed(m *machine, _ Job) {
+	if m.job.CatchUp != plan.CatchUpAll && !s.backlog.Empty() {
+		m.giveUpSlots()
+	}
+}
+
+// pauseChanged does nothing: runs are allowed to end, and the ledger refuses the slots.
+func (s *slots) pauseChanged(*machine, string) {}

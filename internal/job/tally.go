@@ -1,0 +1,68 @@
+package job
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+const (
+	// namedAtMost are the jobs that a line names which is about many.
+	namedAtMost = 10
+	// gatherFor is how long lost runs are gathered for one line: a leader that has gone
+	// leaves one for each job that ran.
+	gatherFor = time.Second
+)
+
+// tally gathers runs that share a fate, for one line of the log.
+type tally struct {
+	mu   sync.Mutex
+	runs int
+	jobs []string
+	why  string
+}
+
+// add reports whether it is the first.
+func (t *tally) add(job, why string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.runs++
+	t.why = why
+	if !slices.Contains(t.jobs, job) {
+		t.jobs = append(t.jobs, job)
+	}
+	return t.runs == 1
+}
+
+// take returns what a line says of the runs, and forgets them; nil if there are none.
+func (t *tally) take() []zap.Field {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.runs == 0 {
+		return nil
+	}
+	fields := append(jobFields(t.jobs), zap.Int("runs", t.runs), zap.String("error", t.why))
+	t.runs, t.jobs = 0, nil
+	return fields
+}
+
+// jobFields name some of many jobs.
+func jobFields(jobs []string) []zap.Field {
+	return []zap.Field{zap.Strings("jobs", jobs[:min(len(jobs), namedAtMost)]), zap.Int("all_jobs", len(jobs))}
+}
+
+// tellLost tells of the runs that were lost with their leader.
+func (r *reporter) tellLost() {
+	if fields := r.orphans.take(); fields != nil {
+		r.log.Warn("runs were lost with their leader", fields...)
+	}
+}
+
+// tellCut tells of the runs that the end of the term has ended.
+func (r *reporter) tellCut() {
+	if fields := r.cut.take(); fields != nil {
+		r.log.Info("runs were told to end with the term", fields...)
+	}
+}

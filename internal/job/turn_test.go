@@ -1,0 +1,108 @@
+package job_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"baton/internal/job"
+	"baton/internal/job/jobtest"
+)
+
+// Of a hundred jobs that are due at once few begin at a time, and the others are not claimed
+// before: if the lead is lost they are the next leader's.
+func TestFewProcessesBeginAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		most := max(4, 2*runtime.GOMAXPROCS(0))
+		ledger := jobtest.NewLedger("me")
+		var jobs []job.Job
+		for i := range 100 {
+			jobs = append(jobs, with(every(t, fmt.Sprint("j", i), "1h", func(ctx context.Context, _ job.Run) (job.Result, error) {
+				time.Sleep(time.Second)
+				job.Begun(ctx)
+				<-ctx.Done()
+				return job.Result{}, ctx.Err()
+			}), func(j *job.Job) { j.Spawns = true }))
+		}
+		n := lead(t, ledger, jobs...)
+		for second := range 5 {
+			after(time.Hour - time.Duration(min(second, 1))*(time.Hour-time.Second))
+			want(t, "claimed", len(ledger.Granted()), (second+1)*most)
+		}
+		n.end()
+		want(t, "missed", n.misses(), map[job.Reason]int{})
+	})
+}
+
+// Processes that hang before they have begun hold up no flush, and no other process for long.
+func TestAProcessThatHangsAtItsBeginningHoldsUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		most := max(4, 2*runtime.GOMAXPROCS(0))
+		var flushed, ran atomic.Int64
+		var jobs []job.Job
+		for i := range most {
+			jobs = append(jobs, with(every(t, fmt.Sprint("hangs", i), "1h", func(ctx context.Context, _ job.Run) (job.Result, error) {
+				<-ctx.Done()
+				return job.Result{}, ctx.Err()
+			}), func(j *job.Job) { j.Spawns = true }))
+		}
+		count := func(n *atomic.Int64) job.Func {
+			return func(context.Context, job.Run) (job.Result, error) { n.Add(1); return job.Result{}, nil }
+		}
+		command := with(every(t, "command", "1s", count(&ran)), func(j *job.Job) { j.Spawns = true })
+		jobs = append(jobs, every(t, "flush", "1s", count(&flushed)), command)
+		n := lead(t, jobtest.NewLedger("me"), jobs...)
+		after(time.Hour + 500*time.Millisecond)
+		flushedBefore, ranBefore := flushed.Load(), ran.Load()
+		after(3 * time.Second)
+		want(t, "flushed beside those that hang", flushed.Load()-flushedBefore, 3)
+		want(t, "commands that ran beside those that hang", ran.Load()-ranBefore, 0)
+		after(4 * time.Second)
+		if ran.Load() == ranBefore {
+			t.Error("no command runs while others hang")
+		}
+		n.end()
+	})
+}
+
+// While the runner is to hold back nothing is claimed, and what waits for too long is late.
+func TestNothingBeginsWhileTheLeaseGoesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ledger := jobtest.NewLedger("me")
+		var hold atomic.Bool
+		hold.Store(true)
+		var missed []job.Missed
+		r := job.NewRunner(ledger, func() (string, error) { return time.Now().String(), nil }, job.Config{
+			Hold: hold.Load, OnMissed: func(m job.Missed) { missed = append(missed, m) },
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() {
+			ended <- r.Run(ctx, job.Term{Owner: "me"}, job.Workload{Jobs: []job.Job{every(t, "flush", "10s", nothing)}})
+		}()
+		after(35 * time.Second)
+		want(t, "claimed while it was held back", len(ledger.Granted()), 0)
+		hold.Store(false)
+		after(time.Second)
+		want(t, "claimed then", len(ledger.Granted()), 1)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		late := 0
+		for _, m := range missed {
+			if m.Count > 0 {
+				want(t, "the reason", m.Reason, job.ReasonLate)
+				want(t, "the error", errors.Is(m.Err, job.ErrHeldBack), true)
+			}
+			late += m.Count
+		}
+		want(t, "missed", late, 2)
+		want(t, "recorded runs", len(ledger.Records()), 1)
+	})
+}

@@ -1,0 +1,38 @@
+package redisconn
+
+import (
+	"context"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// Block runs a blocking command again and again, each time for as long as it is told
+// to at most, until it says that it is done. When ctx ends meanwhile the connection is
+// closed, and that says nothing against the others to the same server.
+func (s *Store) Block(ctx context.Context, key string, command func(c redis.Conn, atMost time.Duration) (done bool, err error)) error {
+	c, err := s.waiting(ctx, key)
+	if err != nil {
+		return err
+	}
+	defer c.Close() // it goes back to its pool, unless it is broken
+	for {
+		// A reply that is late is taken for a connection that is broken.
+		done, err := command(c, s.opts.Timeout/2)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case done || err != nil:
+			return Explain(err)
+		}
+	}
+}
+
+// waiting borrows a connection to block on. It has a pool of its own: what is blocked
+// is often cut off in the end.
+func (s *Store) waiting(ctx context.Context, key string) (redis.Conn, error) {
+	if s.cluster != nil {
+		return s.cluster.route(ctx, key, (*Server).borrowWaiting)
+	}
+	return s.single.borrowWaiting(ctx)
+}

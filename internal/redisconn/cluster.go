@@ -1,0 +1,256 @@
+package redisconn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// cluster knows which node of a Redis Cluster is the master of which slot, as far
+// as it was told; a node that it gets wrong answers MOVED, and it learns from that.
+type cluster struct {
+	store *Store
+	seeds []string // the configured nodes
+	// refreshing has room for whoever asks the nodes.
+	refreshing chan struct{}
+
+	mu      sync.Mutex
+	owners  []string           // master of each slot, "" for none; nil before the first answer
+	nodes   []string           // all that are known, replicas too
+	servers map[string]*Server // by address
+	stale   bool               // ask before the next use
+	turn    int                // which node to ask first: one that is cut off may believe anything
+}
+
+func (s *Store) openCluster(addresses []string) error {
+	c := &cluster{
+		store: s, seeds: addresses, stale: true,
+		refreshing: make(chan struct{}, 1), servers: map[string]*Server{},
+	}
+	for _, a := range addresses {
+		if _, _, err := net.SplitHostPort(a); err != nil {
+			return fmt.Errorf("redis cluster node %q: want host:port", a)
+		}
+	}
+	s.host = fmt.Sprintf("cluster %s", strings.Join(addresses, ", "))
+	s.cluster = c
+	return nil
+}
+
+// at is the node with that address.
+func (c *cluster) at(address string) *Server {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.serverAt(address)
+}
+
+func (c *cluster) serverAt(address string) *Server {
+	s := c.servers[address]
+	if s == nil {
+		s = newServer(address, func(ctx context.Context) (redis.Conn, error) {
+			return c.store.connect(ctx, place{network: "tcp", address: address})
+		}, ping)
+		s.suspect = c.suspect
+		c.servers[address] = s
+	}
+	return s
+}
+
+// suspect has the nodes asked before the next use: something is not as it was.
+func (c *cluster) suspect() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stale = true
+}
+
+// moved notes what a node says of a slot. The other slots are doubtful, too.
+func (c *cluster) moved(slot int, address string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.owners != nil {
+		c.owners[slot] = address
+	}
+	c.stale = true
+}
+
+// owner is the master of a slot. It asks the nodes first if there is reason to.
+func (c *cluster) owner(ctx context.Context, slot int) (*Server, error) {
+	var problem error
+	if node, stale := c.lookup(slot); stale || node == nil { // somebody may be asking now
+		problem = c.refresh(ctx)
+	}
+	node, _ := c.lookup(slot)
+	switch {
+	case node != nil:
+		return node, nil // which may be right even if nobody could be asked
+	case problem != nil:
+		return nil, fmt.Errorf("no node of the redis cluster tells who serves what: %w", problem)
+	}
+	c.suspect() // nobody serves the slot: look again next time
+	return nil, Explain(redis.Error(fmt.Sprintf("CLUSTERDOWN no node serves slot %d", slot)))
+}
+
+func (c *cluster) lookup(slot int) (node *Server, stale bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.owners != nil && c.owners[slot] != "" {
+		node = c.serverAt(c.owners[slot])
+	}
+	return node, c.stale
+}
+
+// refresh asks the nodes in turn who serves what.
+func (c *cluster) refresh(ctx context.Context) error {
+	select {
+	case c.refreshing <- struct{}{}:
+		defer func() { <-c.refreshing }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	c.mu.Lock()
+	stale, candidates := c.stale, slices.Clone(c.nodes)
+	c.turn++
+	if n := len(candidates); n > 0 {
+		candidates = append(candidates[c.turn%n:], candidates[:c.turn%n]...)
+	}
+	for _, seed := range c.seeds {
+		if !slices.Contains(candidates, seed) {
+			candidates = append(candidates, seed)
+		}
+	}
+	c.stale = false // what is learnt from now on may be newer than the answer
+	c.mu.Unlock()
+	if !stale {
+		return nil // somebody else has just done it
+	}
+	told, _, err := firstOf(ctx, candidates, c.store.patience(), c.ask)
+	if err != nil {
+		c.suspect()
+		return err
+	}
+	c.learn(told)
+	return nil
+}
+
+// layout is what one node says of the whole Cluster.
+type layout struct {
+	owners []string
+	nodes  []string
+}
+
+func (c *cluster) learn(l layout) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.owners, c.nodes = l.owners, l.nodes
+	for address, s := range c.servers {
+		if !slices.Contains(l.nodes, address) {
+			_ = s.close() // it never fails
+			delete(c.servers, address)
+		}
+	}
+}
+
+// ask asks one node, on a fresh connection, which costs little as it is rare.
+func (c *cluster) ask(ctx context.Context, address string) (layout, error) {
+	conn, err := c.store.connect(ctx, place{network: "tcp", address: address})
+	if err != nil {
+		return layout{}, err
+	}
+	defer conn.Close() // its only command is done
+	ranges, err := redis.Values(redis.DoContext(conn, ctx, "CLUSTER", "SLOTS"))
+	if err != nil {
+		return layout{}, fmt.Errorf("ask redis %s for the slots of its cluster: %w", address, Explain(err))
+	}
+	l := layout{owners: make([]string, slotCount)}
+	for _, r := range ranges {
+		if err := l.add(r, address); err != nil {
+			return layout{}, fmt.Errorf("redis %s tells the slots of its cluster in a way that baton does not understand: %w", address, err)
+		}
+	}
+	if len(l.nodes) == 0 {
+		return layout{}, fmt.Errorf("redis %s is in cluster mode, and knows of no node that serves a slot", address)
+	}
+	return l, nil
+}
+
+// add reads one range of CLUSTER SLOTS: first and last slot, the master, replicas.
+func (l *layout) add(reply any, asked string) error {
+	var first, last int
+	parts, err := redis.Values(reply, nil)
+	if err == nil {
+		parts, err = redis.Scan(parts, &first, &last)
+	}
+	if err != nil {
+		return err
+	}
+	if first < 0 || last >= slotCount || len(parts) == 0 {
+		return fmt.Errorf("slots %d to %d of %d nodes", first, last, len(parts))
+	}
+	for i, part := range parts {
+		var host string
+		var port int
+		node, err := redis.Values(part, nil)
+		if err == nil {
+			_, err = redis.Scan(node, &host, &port)
+		}
+		if err != nil {
+			return err
+		}
+		address := nodeAddress(host, strconv.Itoa(port), asked)
+		if i == 0 {
+			for slot := first; slot <= last; slot++ {
+				l.owners[slot] = address
+			}
+		}
+		if !slices.Contains(l.nodes, address) {
+			l.nodes = append(l.nodes, address)
+		}
+	}
+	return nil
+}
+
+// nodeAddress reads an address as a node tells it. One that does not know its own
+// means the host that it was asked at.
+func nodeAddress(host, port, asked string) string {
+	if host == "" || host == "?" {
+		host, _, _ = net.SplitHostPort(asked)
+	}
+	return net.JoinHostPort(host, port)
+}
+
+func (c *cluster) close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var problems []error
+	for _, s := range c.servers {
+		problems = append(problems, s.close())
+	}
+	return errors.Join(problems...)
+}
+
+// owning lists the masters that have slots, as they say now. All slots must be served.
+func (c *cluster) owning(ctx context.Context) ([]*Server, error) {
+	c.suspect()
+	if err := c.refresh(ctx); err != nil {
+		return nil, fmt.Errorf("no node of the redis cluster tells who serves what: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var masters []*Server
+	for slot, address := range c.owners {
+		if address == "" {
+			return nil, Explain(redis.Error(fmt.Sprintf("CLUSTERDOWN no node serves slot %d", slot)))
+		}
+		if node := c.serverAt(address); !slices.Contains(masters, node) {
+			masters = append(masters, node)
+		}
+	}
+	return masters, nil
+}

@@ -1,0 +1,59 @@
+package redisconn
+
+import (
+	"fmt"
+	"strings"
+)
+
+// slotCount is the number of slots of every Redis Cluster.
+const slotCount = 16384
+
+// Slot is the slot of a key: CRC-16 (XMODEM) of its hash tag, or of all of it.
+func Slot(key string) int {
+	if tag, ok := HashTag(key); ok {
+		key = tag
+	}
+	// Half bytes of the polynomial 0x1021: every row's key comes by here.
+	table := [16]uint16{
+		0x0000, 0x1021, 0x2042, 0x3063, 0x4084, 0x50a5, 0x60c6, 0x70e7,
+		0x8108, 0x9129, 0xa14a, 0xb16b, 0xc18c, 0xd1ad, 0xe1ce, 0xf1ef,
+	}
+	var crc uint16
+	for i := range len(key) {
+		crc = crc<<4 ^ table[byte(crc>>12)^key[i]>>4]
+		crc = crc<<4 ^ table[byte(crc>>12)^key[i]&15]
+	}
+	return int(crc % slotCount)
+}
+
+// CheckKey refuses a key beside which baton could not place keys of its own in
+// the same slot: an empty one, and one with a '}' that closes no hash tag.
+func CheckKey(key string) error {
+	if key == "" {
+		return fmt.Errorf("redis key is empty: give it a name")
+	}
+	if _, ok := HashTag(key); !ok && strings.Contains(key, "}") {
+		return fmt.Errorf("redis key %q has a %q without a hash tag, so no second key can share its slot: rename it, or give it a {tag}",
+			key, "}")
+	}
+	return nil
+}
+
+// SlotPrefix returns a prefix that puts every key made with it into key's slot.
+func SlotPrefix(key string) string {
+	if _, ok := HashTag(key); ok {
+		return key
+	}
+	return "{" + key + "}"
+}
+
+// HashTag returns the part of key that Redis Cluster hashes, if key names one:
+// what stands between the first '{' and the next '}', unless that is nothing.
+func HashTag(key string) (string, bool) {
+	_, rest, ok := strings.Cut(key, "{")
+	if !ok {
+		return "", false
+	}
+	tag, _, ok := strings.Cut(rest, "}")
+	return tag, ok && tag != ""
+}

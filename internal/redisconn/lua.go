@@ -1,0 +1,20 @@
+package redisconn
+
+import (
+	"io/fs"
+	"strings"
+)
+
+// Lua joins the texts of scripts, each in a file of its own: "lock_lib" is lock_lib.lua.
+// It runs at start-up only, where a name without a file is a programming error.
+func Lua(files fs.FS, names ...string) string {
+	var text strings.Builder
+	for _, name := range names {
+		part, err := fs.ReadFile(files, name+".lua")
+		if err != nil {
+			panic(err)
+		}
+		text.Write(part)
+	}
+	return text.String()
+}

@@ -1,0 +1,54 @@
+package redisconn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// Command is one command of a pipeline.
+type Command struct {
+	Name string
+	Args []any
+}
+
+// Cmd makes a Command.
+func Cmd(name string, args ...any) Command { return Command{Name: name, Args: args} }
+
+// String is the command for a message: its name and its key. What else it carries
+// may be long, binary or nobody's business.
+func (c Command) String() string {
+	if len(c.Args) == 0 {
+		return c.Name
+	}
+	return fmt.Sprintf("%s %v", c.Name, c.Args[0])
+}
+
+// SendAll queues commands; [ReceiveAll] sends what is queued.
+func SendAll(c redis.Conn, commands ...Command) error {
+	for _, cmd := range commands {
+		if err := c.Send(cmd.Name, cmd.Args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ReceiveAll flushes what was sent and returns one reply for each command. A
+// command's own error stands in its place, as a redis.Error.
+func ReceiveAll(ctx context.Context, c redis.Conn) ([]any, error) {
+	return redis.Values(redis.DoContext(c, ctx, ""))
+}
+
+// AllDone sends what is queued, and returns the refusals.
+func AllDone(ctx context.Context, c redis.Conn) error {
+	replies, err := ReceiveAll(ctx, c)
+	for _, r := range replies {
+		if refused, ok := r.(redis.Error); ok {
+			err = errors.Join(err, refused)
+		}
+	}
+	return err
+}

@@ -1,0 +1,193 @@
+package redisconn
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/finding"
+)
+
+// PreflightOptions say what a Redis is used for.
+type PreflightOptions struct {
+	Subject string // what findings are about; "redis" if empty
+	// LockKey is the election's lock, "" if that is elsewhere.
+	LockKey        string
+	WithoutScripts bool // the lock does without
+	WaitReplicas   int
+	AttemptTimeout time.Duration // what a renewal may take; 0: nothing is said of it
+	Data           bool          // jobs read it: else there is only a lock to lose
+	Accesses       []Access
+}
+
+// Preflight looks for what can lose data or keep a flush from working: on one server,
+// on the master behind Sentinels, or on every master of a Cluster. It changes nothing
+// and ends with ctx. What may not be looked at, as with many a managed Redis, is a
+// finding, too. usable is false if no server answered.
+func Preflight(ctx context.Context, s *Store, o PreflightOptions) (findings []finding.Finding, usable bool) {
+	if o.Subject == "" {
+		o.Subject = "redis"
+	}
+	r := &examination{options: o, subject: o.Subject, failover: s.FailsOver(), cluster: s.IsCluster()}
+	servers, err := s.Masters(ctx)
+	if err != nil {
+		r.away(err)
+		return r.findings, false
+	}
+	for _, node := range servers {
+		if s.IsCluster() {
+			r.subject = o.Subject + " " + node.Address()
+		}
+		usable = r.server(ctx, node) || usable
+	}
+	r.subject = o.Subject
+	if usable {
+		r.access(ctx, s)
+	}
+	return r.findings, usable
+}
+
+// examination collects what is found.
+type examination struct {
+	options  PreflightOptions
+	subject  string
+	failover bool // another server takes over by itself
+	cluster  bool
+	findings []finding.Finding
+}
+
+func (x *examination) add(severity finding.Severity, what, consequence, remedy string) {
+	x.findings = append(x.findings, finding.Finding{Severity: severity, Subject: x.subject, What: what, Consequence: consequence,
+		Remedy: remedy})
+}
+
+func (x *examination) away(err error) {
+	x.add(finding.SeverityError, fmt.Sprintf("it does not answer: %v", Explain(err)),
+		"this host cannot lead. If no host reaches it, nobody leads, and nothing is flushed",
+		"start it, or correct the section redis of the configuration")
+}
+
+// forData is the severity of what can lose data; where there is none, it is worth
+// knowing only.
+func (x *examination) forData(severity finding.Severity) finding.Severity {
+	if x.options.Data {
+		return severity
+	}
+	return finding.SeverityInfo
+}
+
+// server examines one master.
+func (x *examination) server(ctx context.Context, node *Server) bool {
+	c, err := node.Connect(ctx)
+	if err != nil {
+		x.away(err)
+		return false
+	}
+	defer c.Close() // it is not used again
+	text, err := redis.String(redis.DoContext(c, ctx, "INFO"))
+	if _, refused := err.(redis.Error); err != nil && !refused { //nolint:errorlint // redigo does not wrap replies
+		x.away(err)
+		return false
+	}
+	f := facts{info: parseInfo(text), config: settingsOf(ctx, c)}
+	before := len(x.findings)
+	if err != nil {
+		x.add(finding.SeverityWarning, fmt.Sprintf("INFO is refused, so neither eviction nor persistence could be checked: %v", err),
+			"what is wrong there shows when data is lost; and a Redis that restarts without its data is not noticed",
+			"grant it: ACL SETUSER … +info")
+	} else {
+		x.judge(f)
+	}
+	x.clock(ctx, c)
+	x.scripts(ctx, c)
+	speed := x.speed(ctx, c)
+	for _, found := range x.findings[before:] {
+		if found.Severity.Rank() < finding.SeverityInfo.Rank() {
+			return true
+		}
+	}
+	x.add(finding.SeverityOK, fmt.Sprintf("it answers%s: Redis %s; %s", f.keeping(), f.info["redis_version"], speed), "", "")
+	return true
+}
+
+// facts are what a server tells of itself. A setting that it does not tell is not
+// in config.
+type facts struct{ info, config map[string]string }
+
+// parseInfo reads the reply of INFO.
+func parseInfo(text string) map[string]string {
+	info := map[string]string{}
+	for line := range strings.Lines(text) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			info[name] = value
+		}
+	}
+	return info
+}
+
+// settingsOf asks for what INFO does not tell. The command is written in small letters
+// because it is no part of what a user of baton must be granted.
+func settingsOf(ctx context.Context, c redis.Conn) map[string]string {
+	settings := map[string]string{}
+	for _, name := range []string{"save", "appendfsync", "min-replicas-to-write"} {
+		if pair, err := redis.Strings(redis.DoContext(c, ctx, "config", "GET", name)); err == nil && len(pair) == 2 {
+			settings[name] = pair[1]
+		}
+	}
+	return settings
+}
+
+// number is a count that INFO tells; 0 for none.
+func (f facts) number(name string) int64 {
+	n, _ := strconv.ParseInt(f.info[name], 10, 64) // missing or no number: 0
+	return n
+}
+
+// clockTolerance is how far clocks may be apart before it is told.
+const clockTolerance = time.Second
+
+// clock compares Redis' clock with ours.
+func (x *examination) clock(ctx context.Context, c redis.Conn) {
+	sent := time.Now()
+	reply, err := redis.Int64s(redis.DoContext(c, ctx, "TIME"))
+	if err != nil || len(reply) != 2 {
+		x.add(finding.SeverityInfo, fmt.Sprintf("its clock could not be checked: %v", err), "what clocks that differ do is not foreseen",
+			"grant it: ACL SETUSER … +time")
+		return
+	}
+	trip := time.Since(sent)
+	theirs := time.Unix(reply[0], reply[1]*int64(time.Microsecond/time.Nanosecond))
+	apart := theirs.Sub(sent.Add(trip / 2)).Round(100 * time.Millisecond)
+	if apart.Abs()-trip/2 <= clockTolerance {
+		return
+	}
+	how := "ahead of"
+	if apart < 0 {
+		how = "behind"
+	}
+	x.add(finding.SeverityWarning, fmt.Sprintf("its clock is %v %s this host's", apart.Abs(), how),
+		"nothing is lost: leases do not go by clocks. But slots start by the leader's clock, early or late by as much, twice as far "+
+			"apart after a takeover; and times of events and runs mislead",
+		"run chrony or another NTP client on both hosts")
+}
+
+// scripts runs one that does nothing.
+func (x *examination) scripts(ctx context.Context, c redis.Conn) {
+	_, err := redis.DoContext(c, ctx, "EVAL", "return 1", 0)
+	if err == nil {
+		return
+	}
+	switch needed := !x.options.WithoutScripts && x.options.LockKey != ""; {
+	case x.options.Data:
+		x.add(finding.SeverityError, fmt.Sprintf("scripts are refused: %v", err),
+			"no job can run: data is staged and removed by scripts, and claimed by one node through one. Nothing is lost, the changes wait",
+			"allow EVAL and EVALSHA: ACL SETUSER … +eval +evalsha; where a provider forbids scripts, another Redis is needed")
+	case needed:
+		x.add(finding.SeverityError, fmt.Sprintf("scripts are refused: %v", err), "nobody leads",
+			"allow EVAL and EVALSHA, or set election.acquire: setnx")
+	}
+}

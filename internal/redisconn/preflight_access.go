@@ -1,0 +1,144 @@
+package redisconn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/finding"
+)
+
+// access asks for every command that will be sent whether this user may. Redis checks
+// that before it queues a command of a transaction, and the transaction is discarded:
+// nothing is executed. That takes no permission but those of a flush, and works in
+// every version, where ACL DRYRUN takes a right that a user like ours has not got.
+func (x *examination) access(ctx context.Context, s *Store) {
+	subject := x.subject
+	defer func() { x.subject = subject }()
+	for _, a := range x.options.Accesses {
+		if x.subject = a.Subject; a.Subject == "" {
+			x.subject = subject
+		}
+		lacks := lacking{}
+		var err error
+		for _, p := range a.Places {
+			if err = lacks.ask(ctx, s, p); err != nil {
+				x.add(finding.SeverityInfo, fmt.Sprintf("the permissions of its user could not be checked: %v", err),
+					"what is refused shows "+a.Shows, "ask again")
+				break
+			}
+		}
+		x.lacks(lacks, a.Consequence)
+	}
+}
+
+// lacking is what a user may not do: the commands, and the keys and channels, by what
+// was tried there.
+type lacking struct{ commands, keys map[string]string }
+
+// ask tries the commands of a place. Only what says that a permission lacks counts.
+func (l *lacking) ask(ctx context.Context, s *Store, p Place) error {
+	holds := ""
+	if p.ByType != nil {
+		var err error
+		holds, err = redis.String(s.Run(ctx, p.Key, func(c redis.Conn) (any, error) { return redis.DoContext(c, ctx, "TYPE", p.Key) }))
+		if err != nil {
+			holds = "" // the refusal is told with the others
+		}
+	}
+	c, err := s.Dial(ctx, p.Key)
+	if err != nil {
+		return err
+	}
+	defer c.Close() // and whatever may still be queued is gone
+	c = Unrouted(c) // a row may be on another node: what is asked is only whether we may
+	if _, err := redis.DoContext(c, ctx, "MULTI"); err != nil {
+		return err
+	}
+	if l.commands == nil {
+		l.commands, l.keys = map[string]string{}, map[string]string{}
+	}
+	for _, text := range p.Sent(holds) {
+		words := strings.Fields(text)
+		args, touched := make([]any, len(words)-1), []string{}
+		for i, word := range words[1:] {
+			args[i] = word
+			if name, ok := p.Names[word]; ok {
+				args[i], touched = name, append(touched, name)
+			}
+		}
+		if words[0] == "MULTI" || words[0] == "EXEC" {
+			continue // it has just been done, or would be
+		}
+		_, err := redis.DoContext(c, ctx, words[0], args...)
+		var refusal redis.Error
+		switch {
+		case err == nil:
+		case !errors.As(err, &refusal):
+			return err
+		case Code(refusal) == "NOPERM":
+			l.note(string(refusal), words[0], touched)
+		}
+	}
+	_, err = redis.DoContext(c, ctx, "DISCARD")
+	return err
+}
+
+// note sorts a refusal by whether the command lacks, or what it was to touch. Of
+// several keys those are blamed of which none is known to lack.
+func (l *lacking) note(refusal, name string, touched []string) {
+	if strings.Contains(refusal, "run the") { // it names the command
+		l.commands[strings.ToLower(name)] = ""
+		return
+	}
+	if len(touched) > 1 && slices.ContainsFunc(touched, func(key string) bool { return l.keys[key] != "" }) {
+		return
+	}
+	for _, key := range touched {
+		l.keys[key] = name
+	}
+}
+
+// lacks tells what is not permitted, and how it is granted.
+func (x *examination) lacks(l lacking, consequence string) {
+	if len(l.commands)+len(l.keys) == 0 {
+		return
+	}
+	var what, grants []string
+	for _, name := range sortedNames(l.commands) {
+		what = append(what, strings.ToUpper(name))
+		grants = append(grants, "+"+name)
+	}
+	for _, key := range sortedNames(l.keys) {
+		what = append(what, key)
+		sign := "~"
+		if name := l.keys[key]; name == "PUBLISH" || name == "SUBSCRIBE" {
+			sign = "&"
+		}
+		grants = append(grants, sign+key)
+	}
+	x.add(finding.SeverityError, "the redis user may not use "+strings.Join(short(what), ", "), consequence,
+		"ACL SETUSER … "+strings.Join(short(grants), " ")+" (docs/redis.md has the whole line)")
+}
+
+// short keeps a list readable.
+func short(names []string) []string {
+	const most = 12
+	if len(names) > most {
+		return append(slices.Clone(names[:most]), fmt.Sprintf("and %d more", len(names)-most))
+	}
+	return names
+}
+
+func sortedNames(set map[string]string) []string {
+	names := make([]string, 0, len(set))
+	for name := range set {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}

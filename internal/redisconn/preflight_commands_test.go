@@ -1,0 +1,80 @@
+package redisconn_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/flush/source"
+	"baton/internal/redisconn"
+	"baton/internal/redisledger"
+	"baton/internal/redislock"
+	"baton/internal/redislock/script"
+	"baton/internal/testsupport"
+)
+
+// everyCommand is all that the preflight may ask for.
+func everyCommand() []string {
+	var all []string
+	add := func(places ...redisconn.Place) {
+		for _, p := range places {
+			for _, holds := range []string{"hash", "set", "zset", "list", "stream"} {
+				all = append(all, p.Sent(holds)...)
+			}
+		}
+	}
+	add(redislock.Access(redislock.LockOptions{Key: "baton", Format: script.Redisson}).Places...)
+	add(redisledger.Access("baton"))
+	for _, s := range source.Sources() {
+		for _, value := range []string{"hash", "string", "json", "set", "zset"} {
+			u := source.Use{Type: s.Type, Watermark: s.Watermark, Value: value, Retain: true, Wait: true, Live: []string{"k"}}
+			if s.Keyed() {
+				u.Key = "k:<id>"
+			}
+			add(u.Access(false).Places...)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// A command that is granted in docs/redis.md is asked for, so that none is forgotten
+// when a source begins to send it; but for those that are no job's.
+func TestThePreflightAsksForEveryCommandThatIsGranted(t *testing.T) {
+	asked := map[string]bool{}
+	for _, c := range everyCommand() {
+		name, _, _ := strings.Cut(c, " ")
+		asked[strings.ToLower(name)] = true
+	}
+	// connections, and acquire: setnx
+	other := strings.Fields("watch unwatch exec discard info ping select wait client|setname role asking cluster|slots cluster|nodes " +
+		"zadd zrevrange zremrangebyscore zremrangebyrank " + // the list of baton lock
+		"sadd " + // a replay
+		"blmove") // a list is waited for without it, if need be
+	for _, arg := range testsupport.DocumentedUser(t) {
+		name, ok := strings.CutPrefix(arg.(string), "+")
+		if ok && !asked[name] && !slices.Contains(other, name) {
+			t.Errorf("docs/redis.md grants %s, and the preflight does not ask for it: add it to the commands of the source, the ledger "+
+				"or the lock", name)
+		}
+	}
+}
+
+// What Redis does not understand it refuses before it looks at permissions.
+func TestRedisUnderstandsWhatThePreflightAsks(t *testing.T) {
+	conn := testsupport.StartRedis(t).Conn()
+	if _, err := conn.Do("MULTI"); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range everyCommand() {
+		words := strings.Fields(c)
+		if words[0] == "MULTI" || words[0] == "EXEC" {
+			continue
+		}
+		if reply, err := conn.Do(words[0], redis.Args{}.AddFlat(words[1:])...); err != nil || reply != "QUEUED" {
+			t.Errorf("%s: %v, %v", c, reply, err)
+		}
+	}
+}

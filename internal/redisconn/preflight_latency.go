@@ -1,0 +1,90 @@
+package redisconn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/finding"
+)
+
+const (
+	// trips is how many round trips are measured, a little apart: a median of them is
+	// steady, and the worst of them tells of a server that stalls now and then.
+	trips      = 40
+	tripsApart = 5 * time.Millisecond
+	// measureWithin bounds the measuring of a server that is very slow.
+	measureWithin = 4 * time.Second
+)
+
+// latency is how long round trips took, the shortest first.
+type latency []time.Duration
+
+func (l latency) median() time.Duration { return l[len(l)/2] }
+func (l latency) worst() time.Duration  { return l[len(l)-1] }
+
+func (l latency) String() string {
+	return fmt.Sprintf("a round trip takes %v (median of %d), %v at most", brief(l.median()), len(l), brief(l.worst()))
+}
+
+// brief is a duration with two or three digits.
+func brief(d time.Duration) time.Duration {
+	switch {
+	case d >= time.Second:
+		return d.Round(10 * time.Millisecond)
+	case d >= time.Millisecond:
+		return d.Round(100 * time.Microsecond)
+	}
+	return d.Round(10 * time.Microsecond)
+}
+
+// measure asks what a standby asks, again and again. An answer that refuses is one, too.
+func (x *examination) measure(ctx context.Context, c redis.Conn) (latency, error) {
+	var all latency
+	key := x.options.LockKey
+	if key == "" {
+		key = "baton"
+	}
+	for began := time.Now(); len(all) < trips && time.Since(began) < measureWithin && ctx.Err() == nil; {
+		sent := time.Now()
+		if _, err := redis.DoContext(c, ctx, "PTTL", key); err != nil {
+			if refusal := redis.Error(""); !errors.As(err, &refusal) {
+				return nil, err
+			}
+		}
+		all = append(all, time.Since(sent))
+		time.Sleep(tripsApart)
+	}
+	if len(all) == 0 {
+		return nil, ctx.Err()
+	}
+	slices.Sort(all)
+	return all, nil
+}
+
+// speed holds what a round trip takes against what a renewal may take.
+func (x *examination) speed(ctx context.Context, c redis.Conn) string {
+	l, err := x.measure(ctx, c)
+	if err != nil {
+		x.away(err)
+		return ""
+	}
+	limit := x.options.AttemptTimeout
+	const raise = "raise election.attempt_timeout, and election.ttl so that 2 × heartbeat_interval + attempt_timeout + drain + margin " +
+		"stays below it; or bring Redis nearer"
+	switch {
+	case x.options.LockKey == "" || limit == 0:
+	case l.median() >= limit:
+		x.add(finding.SeverityError, fmt.Sprintf("it is too slow for election.attempt_timeout, %v: %v", limit, l),
+			"most renewals count as lost, and whoever leads loses the lead again and again", raise)
+	case l.worst() >= limit/2:
+		x.add(finding.SeverityWarning, fmt.Sprintf("its answers take up to more than half of election.attempt_timeout, %v: %v", limit, l),
+			"a renewal that takes longer than that counts as lost and is tried again; with several in a row the leader ends its jobs, "+
+				"and its lease runs out", "look for what stalls it (SLOWLOG GET, LATENCY DOCTOR, forks for snapshots, swapping); or "+raise)
+	}
+	return l.String()
+}

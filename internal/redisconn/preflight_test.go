@@ -1,0 +1,289 @@
+package redisconn_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/finding"
+	"baton/internal/flush/source"
+	"baton/internal/redisconn"
+	"baton/internal/redisledger"
+	"baton/internal/redislock"
+	"baton/internal/testsupport"
+)
+
+// lockAndJobs is that the lock is there, its ledger, and what jobs read: page-views, and these.
+func lockAndJobs(o redisconn.Options, jobs ...source.Use) redisconn.PreflightOptions {
+	lock := redislock.Access(redislock.LockOptions{Key: "baton"})
+	lock.Places = append(lock.Places, redisledger.Access("baton"))
+	all := redisconn.PreflightOptions{LockKey: "baton", Data: true, Accesses: []redisconn.Access{lock}}
+	for _, u := range append([]source.Use{{Job: "page-views", Type: "counters", Live: []string{"views:1"}}}, jobs...) {
+		all.Accesses = append(all.Accesses, u.Access(len(o.Cluster) > 0))
+	}
+	return all
+}
+
+// examine opens a Redis and examines it.
+func examine(t *testing.T, opts redisconn.Options, o redisconn.PreflightOptions) []finding.Finding {
+	t.Helper()
+	s, err := redisconn.Open(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	found, usable := redisconn.Preflight(t.Context(), s, o)
+	if !usable {
+		t.Fatalf("not usable:\n%s", told(found))
+	}
+	return found
+}
+
+func told(all []finding.Finding) string {
+	var b strings.Builder
+	for _, f := range all {
+		fmt.Fprintf(&b, "%s: %s: %s | %s | %s\n", f.Severity, f.Subject, f.What, f.Consequence, f.Remedy)
+	}
+	return b.String()
+}
+
+// wantTold fails unless a finding of that severity has what, and says what can be lost
+// and how to mend it.
+func wantTold(t *testing.T, all []finding.Finding, severity finding.Severity, what string) finding.Finding {
+	t.Helper()
+	for _, f := range all {
+		if f.Severity == severity && strings.Contains(f.Subject+": "+f.What, what) {
+			if severity != finding.SeverityOK && (f.Consequence == "" || f.Remedy == "") {
+				t.Errorf("it lacks something: %+v", f)
+			}
+			return f
+		}
+	}
+	t.Errorf("no %s with %q in:\n%s", severity, what, told(all))
+	return finding.Finding{}
+}
+
+func wantNothingGrave(t *testing.T, all []finding.Finding) {
+	t.Helper()
+	for _, f := range all {
+		if f.Severity.Rank() < finding.SeverityInfo.Rank() {
+			t.Errorf("want nothing grave, got:\n%s", told(all))
+			return
+		}
+	}
+}
+
+func TestASoundRedisHasNoGraveFinding(t *testing.T) {
+	t.Parallel()
+	r := testsupport.StartRedis(t, testsupport.RedisAOF())
+	found := examine(t, redisconn.Options{URL: r.URL()}, lockAndJobs(redisconn.Options{}))
+	wantNothingGrave(t, found)
+	wantTold(t, found, finding.SeverityOK, "redis: it answers")
+	wantTold(t, found, finding.SeverityInfo, "no replica")
+	keys, err := r.Conn().Do("DBSIZE")
+	if err != nil || keys != int64(0) {
+		t.Errorf("it left %v keys, %v", keys, err)
+	}
+}
+
+func TestWhatRedisMayForgetIsTold(t *testing.T) {
+	t.Parallel()
+	use := lockAndJobs(redisconn.Options{})
+	r := testsupport.StartRedis(t)
+	o := redisconn.Options{URL: r.URL()}
+	conn := r.Conn()
+	for _, c := range []struct {
+		set      string
+		severity finding.Severity
+		what     string
+	}{
+		{"save=", finding.SeverityError, "keeps nothing on disk"},
+		{"save=3600 1 300 100", finding.SeverityWarning, "snapshots only (save 3600 1 300 100)"},
+		{"maxmemory-policy=allkeys-lru", finding.SeverityInfo, "without effect"},
+		{"maxmemory=100mb", finding.SeverityError, "maxmemory-policy is allkeys-lru, at 100 MiB"},
+		{"maxmemory-policy=volatile-ttl", finding.SeverityWarning, "maxmemory-policy is volatile-ttl"},
+		{"appendonly=yes", finding.SeverityInfo, "appendfsync is everysec"},
+		{"appendfsync=no", finding.SeverityWarning, "appendfsync is no"},
+		{"maxmemory-policy=noeviction", finding.SeverityWarning, "appendfsync is no"},
+		{"maxmemory=1mb", finding.SeverityError, "of its maxmemory of 1 MiB"},
+	} {
+		name, value, _ := strings.Cut(c.set, "=")
+		if _, err := conn.Do("CONFIG", "SET", name, value); err != nil {
+			t.Fatal(c.set, err)
+		}
+		found := examine(t, o, use)
+		wantTold(t, found, c.severity, c.what)
+		for _, f := range found {
+			if f.Severity == finding.SeverityOK && c.severity != finding.SeverityInfo {
+				t.Errorf("%s: not all is well: %+v", c.set, f)
+			}
+		}
+	}
+	if f := wantTold(t, examine(t, o, use), finding.SeverityWarning, "appendfsync"); !strings.Contains(f.Consequence, "half a minute") {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestARedisThatHasOnlyTheLockMayForget(t *testing.T) {
+	t.Parallel()
+	r := testsupport.StartRedis(t)
+	found := examine(t, redisconn.Options{URL: r.URL()}, redisconn.PreflightOptions{LockKey: "baton", Subject: "quorum"})
+	wantNothingGrave(t, found)
+	wantTold(t, found, finding.SeverityInfo, "quorum: it keeps nothing on disk")
+}
+
+func TestAReplicaAndANodeOfAClusterAreTold(t *testing.T) {
+	t.Parallel()
+	master := testsupport.StartRedis(t, testsupport.RedisAOF())
+	replica := testsupport.StartRedis(t, testsupport.RedisReplicaOf(master))
+	o := redisconn.PreflightOptions{LockKey: "baton", WaitReplicas: 2, Data: true}
+	wantTold(t, examine(t, redisconn.Options{URL: replica.URL()}, o), finding.SeverityError, "it is a replica of 127.0.0.1:")
+	wantTold(t, examine(t, redisconn.Options{URL: master.URL()}, o), finding.SeverityError,
+		"1 replicas follow it, and election.wait_replicas is 2")
+	node := testsupport.StartRedis(t, testsupport.RedisClusterNode())
+	wantTold(t, examine(t, redisconn.Options{URL: node.URL()}, o), finding.SeverityError, "it is a node of a Cluster")
+}
+
+func TestTheMasterBehindSentinelsIsExamined(t *testing.T) {
+	t.Parallel()
+	s := testsupport.StartSentinel(t, testsupport.RedisAOF())
+	found := examine(t, redisconn.Options{Sentinel: &redisconn.SentinelOptions{Master: s.Name(), Addresses: s.Addresses()}},
+		lockAndJobs(redisconn.Options{}))
+	wantTold(t, found, finding.SeverityWarning, "min-replicas-to-write is 0")
+	must(t, s.Master(), "CONFIG", "SET", "min-replicas-to-write", "1")
+	wantNothingGrave(t, examine(t, redisconn.Options{Sentinel: &redisconn.SentinelOptions{Master: s.Name(), Addresses: s.Addresses()}},
+		lockAndJobs(redisconn.Options{})))
+}
+
+func TestEveryMasterOfAClusterIsExamined(t *testing.T) {
+	t.Parallel()
+	c := testsupport.StartCluster(t)
+	must(t, c.Owner("views:1"), "CONFIG", "SET", "maxmemory-policy", "allkeys-lru", "maxmemory", "100mb")
+	opts := redisconn.Options{Cluster: c.Addresses()}
+	found := examine(t, opts, lockAndJobs(opts, source.Use{Job: "users", Type: "hashes", Live: []string{"changed:user"}, Key: "user:<id>"},
+		source.Use{Job: "all", Type: "scan", Value: "hash", Key: "all:<id>"}))
+	owner := wantTold(t, found, finding.SeverityError, "maxmemory-policy is allkeys-lru")
+	if want := "redis " + c.Owner("views:1").Addr(); owner.Subject != want {
+		t.Errorf("it is said of %s, want %s", owner.Subject, want)
+	}
+	subjects := map[string]bool{}
+	for _, f := range found {
+		subjects[f.Subject] = true
+	}
+	if len(subjects) != 3 {
+		t.Errorf("want every master, and no fault of a job:\n%s", told(found))
+	}
+}
+
+func TestWhatAUserMayNotDoIsNamed(t *testing.T) {
+	t.Parallel()
+	r, url := testsupport.StartRedisWithUser(t)
+	opts := redisconn.Options{URL: url, Username: "baton", ClientName: "baton:test", Password: func() (string, error) {
+		return "PASSWORD",
+			nil
+	}}
+	must(t, r, "CONFIG", "SET", "appendonly", "yes")
+	o := lockAndJobs(opts, source.Use{Job: "users", Type: "hashes", Live: []string{"changed:user"}, Key: "user:<id>"})
+	found := examine(t, opts, o)
+	wantNothingGrave(t, found) // the documented user
+	wantTold(t, found, finding.SeverityInfo, "appendfsync could not be checked")
+	if f := wantTold(t, found, finding.SeverityOK, "it answers: Redis"); strings.Contains(f.What, "keep") {
+		t.Errorf("what was not checked is called good: %s", f.What)
+	}
+
+	must(t, r, "ACL", "SETUSER", "baton", "-rename", "-hmget")
+	found = examine(t, opts, o)
+	f := wantTold(t, found, finding.SeverityError, `job "users": the redis user may not use HMGET, RENAME`)
+	if !strings.Contains(f.Remedy, "ACL SETUSER … +hmget +rename") {
+		t.Errorf("%+v", f)
+	}
+	must(t, r, "ACL", "SETUSER", "baton", "+rename", "+hmget", "resetkeys", "~baton", "~{baton}:*", "~views:*", "~{views:*}:baton:*",
+		"~changed:user", "~{changed:user}:baton:*")
+	f = wantTold(t, examine(t, opts, o), finding.SeverityError, `job "users": the redis user may not use user:1`)
+	if !strings.Contains(f.Remedy, "~user:1") {
+		t.Errorf("%+v", f)
+	}
+	must(t, r, "ACL", "SETUSER", "baton", "~user:*", "resetchannels", "-eval", "-info", "-time")
+	found = examine(t, opts, o)
+	wantTold(t, found, finding.SeverityError, "redis: the redis user may not use EVAL, TIME, {baton}:wake")
+	wantTold(t, found, finding.SeverityError, "scripts are refused")
+	wantTold(t, found, finding.SeverityWarning, "INFO is refused")
+	wantTold(t, found, finding.SeverityInfo, "clock could not be checked")
+}
+
+func TestClocksThatDifferAreTold(t *testing.T) {
+	t.Parallel()
+	r := testsupport.StartRedis(t, testsupport.RedisClock(), testsupport.RedisAOF())
+	r.StepClock(-90 * time.Second)
+	found := examine(t, redisconn.Options{URL: r.URL()}, redisconn.PreflightOptions{LockKey: "baton"})
+	wantTold(t, found, finding.SeverityWarning, "its clock is 1m30s behind this host's")
+}
+
+func TestARedisThatIsAwayOrHangsIsNotUsable(t *testing.T) {
+	t.Parallel()
+	r := testsupport.StartRedis(t)
+	p := r.Proxy()
+	p.Hang()
+	for name, url := range map[string]string{"away": "redis://127.0.0.1:1/0", "hangs": r.URLThrough(p)} {
+		s, err := redisconn.Open(redisconn.Options{URL: url})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		began := time.Now()
+		found, usable := redisconn.Preflight(ctx, s, redisconn.PreflightOptions{LockKey: "baton"})
+		if took := time.Since(began); usable || took > testsupport.Paced(2*time.Second) {
+			t.Errorf("%s: usable %v after %v", name, usable, took)
+		}
+		wantTold(t, found, finding.SeverityError, "it does not answer")
+		cancel()
+		_ = s.Close()
+	}
+}
+
+func TestAFailedSnapshotIsTold(t *testing.T) {
+	t.Parallel()
+	r := testsupport.StartRedis(t, testsupport.RedisAOF())
+	conn := r.Conn()
+	dir, err := redis.Strings(conn.Do("CONFIG", "GET", "dir"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A directory that is not empty is in the way of the snapshot's file.
+	if err := os.MkdirAll(filepath.Join(dir[1], "dump.rdb", "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	must(t, r, "BGSAVE")
+	await(t, "the snapshot fails", func() error {
+		if info, err := redis.String(conn.Do("INFO", "persistence")); err != nil || !strings.Contains(info, "rdb_last_bgsave_status:err") {
+			return fmt.Errorf("not yet: %w", err)
+		}
+		return nil
+	})
+	found := examine(t, redisconn.Options{URL: r.URL()}, lockAndJobs(redisconn.Options{}))
+	wantTold(t, found, finding.SeverityError, "its last snapshot failed")
+}
+
+func must(t *testing.T, r *testsupport.Redis, name string, args ...any) {
+	t.Helper()
+	if _, err := r.Conn().Do(name, args...); err != nil {
+		t.Fatalf("%s %v: %v", name, args, err)
+	}
+}
+
+func await(t *testing.T, what string, ok func() error) {
+	t.Helper()
+	err := ok()
+	for end := time.Now().Add(time.Minute); err != nil; err = ok() {
+		if time.Now().After(end) {
+			t.Fatalf("after a minute it is not so that %s: %v", what, err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}

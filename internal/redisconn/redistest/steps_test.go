@@ -1,0 +1,121 @@
+package redistest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/redisconn"
+	"baton/internal/redisconn/redistest"
+	"baton/internal/testsupport"
+)
+
+func TestMain(m *testing.M) { testsupport.Main(m) }
+
+func TestEveryRequestAndReplyIsAStep(t *testing.T) {
+	var seen []string
+	var fail string
+	errStop := errors.New("stop")
+	s, err := redisconn.Open(redisconn.Options{
+		URL: testsupport.StartRedis(t).URL(), ClientName: "test", Timeout: time.Second,
+		Dial: redistest.Dial(func(step string) error {
+			seen = append(seen, step)
+			if step == "before TIME" {
+				time.Sleep(1200 * time.Millisecond)
+			}
+			if step == fail {
+				return errStop
+			}
+			return nil
+		}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	large := strings.Repeat("x", 100_000) // comes in pieces
+	script := redis.NewScript(1, "return redis.call('GET', KEYS[1])")
+	run := func(do func(ctx context.Context, c redis.Conn) error) error {
+		_, err := s.Run(t.Context(), "k", func(c redis.Conn) (any, error) { return nil, do(t.Context(), c) })
+		return err
+	}
+	for _, c := range []struct {
+		steps string
+		do    func(ctx context.Context, c redis.Conn) error
+	}{
+		{"SET", func(ctx context.Context, c redis.Conn) error {
+			_, err := redis.DoContext(c, ctx, "set", "k", large)
+			return err
+		}},
+		{"GET", func(ctx context.Context, c redis.Conn) error {
+			text, err := redis.String(redis.DoContext(c, ctx, "GET", "k"))
+			if text != large {
+				err = errors.Join(err, errors.New("another text"))
+			}
+			return err
+		}},
+		{"EVALSHA", func(ctx context.Context, c redis.Conn) error { // it is not known: one step all the same
+			_, err := script.DoContext(ctx, c, "k")
+			return err
+		}},
+		{"HSET", func(ctx context.Context, c redis.Conn) error { // sent together
+			commands := []redisconn.Command{redisconn.Cmd("HSET", "h", "f", large), redisconn.Cmd("HGETALL", "h"),
+				redisconn.Cmd("HGET", "h", "g")}
+			if err := redisconn.SendAll(c, commands...); err != nil {
+				return err
+			}
+			_, err := redisconn.ReceiveAll(ctx, c)
+			return err
+		}},
+		{"HSCAN", func(ctx context.Context, c redis.Conn) error {
+			_, err := redisconn.ScanKey(ctx, c, "HSCAN", "h", "0", func() bool { return false }, func([]byte) {})
+			return err
+		}},
+	} {
+		seen = nil
+		if err := run(c.do); err != nil {
+			t.Errorf("%s: %v", c.steps, err)
+		}
+		before, after := "before "+c.steps, "after "+c.steps
+		if c.steps == "EVALSHA" {
+			after = "after EVAL"
+		}
+		if !slices.Equal(seen, []string{before, after}) {
+			t.Errorf("%s: steps %q", c.steps, seen)
+		}
+	}
+	// What an observer says is what the caller hears; the connection is not used again.
+	for _, fail = range []string{"before DEL", "after DEL"} {
+		if err := run(func(ctx context.Context, c redis.Conn) error {
+			_, err := redis.DoContext(c, ctx, "DEL", "k")
+			return err
+		}); !errors.Is(err, errStop) {
+			t.Errorf("%s: %v", fail, err)
+		}
+		there := fail == "before DEL"
+		if err := run(func(ctx context.Context, c redis.Conn) error {
+			found, err := redis.Bool(redis.DoContext(c, ctx, "EXISTS", "k"))
+			if found != there {
+				err = errors.Join(err, fmt.Errorf("the key is there: %v", found))
+			}
+			return err
+		}); err != nil {
+			t.Errorf("%s: %v", fail, err)
+		}
+	}
+	fail = ""
+	// A step may take longer than a request.
+	slow := func(ctx context.Context, c redis.Conn) error {
+		_, err := redis.DoContext(c, ctx, "TIME")
+		return err
+	}
+	if err := run(slow); err != nil {
+		t.Error(err)
+	}
+}

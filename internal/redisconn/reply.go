@@ -1,0 +1,30 @@
+package redisconn
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// Time reads the reply of TIME.
+func Time(reply any) (time.Time, error) {
+	clock, err := redis.Int64s(reply, nil)
+	if err != nil || len(clock) != 2 {
+		return time.Time{}, fmt.Errorf("redis TIME: unexpected reply %v: %w", reply, err)
+	}
+	return time.Unix(clock[0], clock[1]*1000).UTC(), nil
+}
+
+// StreamEntry reads an entry of a stream, of texts.
+func StreamEntry(entry any) (id string, fields map[string]string, err error) {
+	parts, err := redis.Values(entry, nil)
+	var pairs []any
+	if err == nil {
+		_, err = redis.Scan(parts, &id, &pairs)
+	}
+	if err == nil {
+		fields, err = redis.StringMap(pairs, nil)
+	}
+	return id, fields, err
+}

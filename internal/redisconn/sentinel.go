@@ -1,0 +1,136 @@
+package redisconn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// SentinelOptions say which master, and who knows where it is.
+type SentinelOptions struct {
+	Master    string   // the name that the Sentinels watch it by
+	Addresses []string // host:port of each Sentinel
+	// The Sentinels' own user and password: those of Redis are not sent to them.
+	Username string
+	Password func() (string, error)
+}
+
+// sentinels know which server is the master. They are asked at every dial: nothing
+// that they said before counts.
+type sentinels struct {
+	store     *Store
+	master    string
+	addresses []string
+	preferred atomic.Int64 // index of the one to ask first
+}
+
+func (s *Store) openSentinel(o SentinelOptions) error {
+	if o.Master == "" || len(o.Addresses) == 0 {
+		return errors.New("redis sentinel: want the name of the master and host:port of each sentinel")
+	}
+	for _, a := range o.Addresses {
+		if _, _, err := net.SplitHostPort(a); err != nil {
+			return fmt.Errorf("redis sentinel %q: want host:port", a)
+		}
+	}
+	all := &sentinels{store: s, master: o.Master, addresses: o.Addresses}
+	s.host = fmt.Sprintf("%s (sentinels %s)", o.Master, strings.Join(o.Addresses, ", "))
+	s.single = newServer(s.host, all.dial, testRole)
+	return nil
+}
+
+// dial connects to the master. A server that is none, although a Sentinel calls it
+// one, is refused: the Sentinel is behind, or the failover has only begun.
+func (s *sentinels) dial(ctx context.Context) (redis.Conn, error) {
+	address, from, err := s.find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c, err := s.store.connect(ctx, place{network: "tcp", address: address, database: s.store.opts.Database})
+	if err != nil {
+		s.preferred.Store(int64(from + 1)) // another one may know better
+		return nil, fmt.Errorf("%w (master %q as sentinel %s knows it)", err, s.master, s.addresses[from])
+	}
+	role, err := roleOf(ctx, c)
+	switch {
+	case err != nil:
+		err = fmt.Errorf("ask redis %s for its role: %w", address, Explain(err))
+	case role != "master":
+		s.preferred.Store(int64(from + 1))
+		err = fmt.Errorf("sentinel %s calls redis %s the master of %q, but that one says %q: a failover is under way (%w)",
+			s.addresses[from], address, s.master, role, ErrRefused)
+	}
+	if err != nil {
+		_ = c.Close() // unused
+		return nil, err
+	}
+	return c, nil
+}
+
+var errNoSuchMaster = errors.New("knows no such master")
+
+// find asks the Sentinels in turn, beginning with the one that answered last.
+func (s *sentinels) find(ctx context.Context) (address string, from int, err error) {
+	first := int(s.preferred.Load()) % len(s.addresses)
+	order := slices.Concat(s.addresses[first:], s.addresses[:first])
+	address, at, err := firstOf(ctx, order, s.store.patience(), s.ask)
+	if err == nil {
+		from = (first + at) % len(s.addresses)
+		s.preferred.Store(int64(from))
+		return address, from, nil
+	}
+	everybody := strings.Join(s.addresses, ", ")
+	if unknown := strings.Count(err.Error(), errNoSuchMaster.Error()); unknown == len(s.addresses) {
+		return "", 0, fmt.Errorf("sentinels at %s know no master called %q: check redis.sentinel.master", everybody, s.master)
+	}
+	return "", 0, fmt.Errorf("no sentinel tells where master %q is: %w", s.master, err)
+}
+
+func (s *sentinels) ask(ctx context.Context, sentinel string) (string, error) {
+	at := place{network: "tcp", address: sentinel, sentinel: true}
+	c, err := s.store.connect(ctx, at)
+	if err != nil {
+		return "", err
+	}
+	defer c.Close() // asked rarely
+	reply, err := redis.Strings(redis.DoContext(c, ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", s.master))
+	switch {
+	case errors.Is(err, redis.ErrNil):
+		return "", fmt.Errorf("%s %w", at, errNoSuchMaster)
+	case err != nil:
+		return "", fmt.Errorf("ask %s: %w", at, explainDial(err, at, false))
+	case len(reply) != 2:
+		return "", fmt.Errorf("%s answers %q instead of an address", at, reply)
+	}
+	return net.JoinHostPort(reply[0], reply[1]), nil
+}
+
+func roleOf(ctx context.Context, c redis.Conn) (string, error) {
+	reply, err := redis.Values(redis.DoContext(c, ctx, "ROLE"))
+	if err != nil {
+		return "", err
+	}
+	var role string
+	_, err = redis.Scan(reply, &role)
+	return role, err
+}
+
+// testRole tests an idle connection: what was the master may have been demoted by
+// hand, and would let us read old data.
+func testRole(ctx context.Context, c redis.Conn, idle time.Duration) error {
+	if idle < time.Second {
+		return nil
+	}
+	role, err := roleOf(ctx, c)
+	if err == nil && role != "master" {
+		err = errUnfit
+	}
+	return err
+}

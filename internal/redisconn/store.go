@@ -1,0 +1,140 @@
+// Package redisconn connects to Redis: to one server, to the master that Sentinels know,
+// or to every master of a Cluster. It explains errors to an operator, and knows nothing
+// of what is kept there.
+package redisconn
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// Options say which Redis, and as whom. One of URL, Sentinel and Cluster says where
+// the servers are. Passwords and certificates come from functions: no URL with a
+// secret in it is ever printed, and a rotated secret needs no restart.
+type Options struct {
+	// URL is redis://host:port/db, rediss:// with TLS, or unix:///path?db=N;
+	// valkey:// and valkeys:// mean the same as redis:// and rediss://.
+	URL string
+	// Sentinel finds the master of a replicated Redis.
+	Sentinel *SentinelOptions
+	// Cluster is host:port of some nodes of a Redis Cluster; they tell the others.
+	Cluster []string
+
+	Username string
+	// Password is asked for at every dial. nil: none.
+	Password func() (string, error)
+	// Database is the number of the database behind Sentinels. A URL has its own, a Cluster only 0.
+	Database int
+	// TLS is asked for at every dial. nil, or an answer of nil, leaves the URL to say
+	// whether there is any.
+	TLS        func() (*tls.Config, error)
+	ClientName string
+	// Timeout bounds a dial, and every command that has no deadline of its own. Default 5 s.
+	Timeout time.Duration
+	// Dial opens a connection, before TLS. Default: as net.Dialer does.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// Store is one Redis deployment. Its methods may be called by many goroutines.
+type Store struct {
+	opts    Options
+	host    string   // for messages: never a credential
+	single  *Server  // one server, or whichever is the master now; nil for a Cluster
+	cluster *cluster // nil for anything else
+}
+
+// Open checks the options. It does not connect: Redis may come later.
+func Open(o Options) (*Store, error) {
+	if o.Timeout == 0 {
+		o.Timeout = 5 * time.Second
+	}
+	if o.Dial == nil {
+		o.Dial = (&net.Dialer{}).DialContext
+	}
+	s := &Store{opts: o}
+	switch {
+	case (o.URL != "") == (o.Sentinel != nil || len(o.Cluster) > 0), o.Sentinel != nil && len(o.Cluster) > 0:
+		return nil, errors.New("redis: want one of a url, sentinels and a cluster")
+	case o.Sentinel != nil:
+		return s, s.openSentinel(*o.Sentinel)
+	case len(o.Cluster) > 0:
+		return s, s.openCluster(o.Cluster)
+	}
+	where, err := parseURL(o.URL)
+	if err != nil {
+		return nil, err
+	}
+	s.host = where.address
+	s.single = newServer(where.address, func(ctx context.Context) (redis.Conn, error) { return s.connect(ctx, where) }, ping)
+	return s, nil
+}
+
+// Host is where the server is, or who knows it, for messages.
+func (s *Store) Host() string { return s.host }
+
+// Dial opens a connection of its own, outside the pools, to the server that has key.
+func (s *Store) Dial(ctx context.Context, key string) (redis.Conn, error) {
+	if s.cluster != nil {
+		return s.cluster.route(ctx, key, (*Server).Connect)
+	}
+	return s.single.Connect(ctx)
+}
+
+// Conn borrows a pooled connection to the server that has key; close it to give it back.
+func (s *Store) Conn(ctx context.Context, key string) (redis.Conn, error) {
+	if s.cluster != nil {
+		return s.cluster.route(ctx, key, (*Server).Borrow)
+	}
+	return s.single.Borrow(ctx)
+}
+
+// Run borrows a connection to the server that has key for one command and explains
+// its error.
+func (s *Store) Run(ctx context.Context, key string, command func(redis.Conn) (any, error)) (any, error) {
+	conn, err := s.Conn(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close() // it goes back to the pool
+	reply, err := command(conn)
+	return reply, Explain(err)
+}
+
+// Close drops the pooled connections.
+func (s *Store) Close() error {
+	if s.cluster != nil {
+		return s.cluster.close()
+	}
+	return s.single.close()
+}
+
+// IsCluster reports whether keys are on several servers, by their slots.
+func (s *Store) IsCluster() bool { return s.cluster != nil }
+
+// FailsOver reports whether another server takes over by itself when one is down.
+func (s *Store) FailsOver() bool { return s.cluster != nil || s.opts.Sentinel != nil }
+
+// Timeout bounds a dial, and every command that has no deadline of its own.
+func (s *Store) Timeout() time.Duration { return s.opts.Timeout }
+
+// Master is the server that has key, as far as is known. A Cluster may have moved the key.
+func (s *Store) Master(ctx context.Context, key string) (*Server, error) {
+	if s.cluster != nil {
+		return s.cluster.owner(ctx, Slot(key))
+	}
+	return s.single, nil
+}
+
+// Masters are the servers that have keys, of a Cluster as its nodes say now: an error if
+// a slot is served by none.
+func (s *Store) Masters(ctx context.Context) ([]*Server, error) {
+	if s.cluster != nil {
+		return s.cluster.owning(ctx)
+	}
+	return []*Server{s.single}, nil
+}

@@ -1,0 +1,120 @@
+package redisconn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// askScan is what DoContext takes for the name of a command, with a *scanning: see
+// askTexts.
+const askScan = "baton: scan"
+
+// ScanCount is how much one HSCAN, SSCAN or ZSCAN may look at: other clients
+// wait that long.
+const ScanCount = 1000
+
+// scanning is HSCAN, SSCAN or ZSCAN, one after the other. The next one is sent as soon as
+// the cursor is known, so that Redis looks for its elements while those of the last reply
+// are read.
+type scanning struct {
+	command, key string
+	cursor       string // where to go on; "0" at the beginning, and when the pass is over
+	each         func(element []byte)
+	enough       func() bool // asked after every reply
+	// single: no more than one is sent at a call. In a Cluster the next may belong
+	// elsewhere.
+	single bool
+}
+
+// ScanKey goes on with a pass over a key at cursor, until it is over or there is enough, and returns
+// where it would go on; that is "0" when it is over. What each is given is valid until
+// the last element of the reply has been told of; HSCAN and ZSCAN reply with pairs.
+func ScanKey(
+	ctx context.Context, c redis.Conn, command, key, cursor string, enough func() bool, each func(element []byte),
+) (next string, err error) {
+	r, single := c.(*routed)
+	q := &scanning{command: command, key: key, cursor: cursor, each: each, enough: enough, single: single}
+	for {
+		begins := q.cursor == "0"
+		if _, err := redis.DoContext(c, ctx, askScan, q); err != nil {
+			return "", err
+		}
+		if single && !r.scans(begins) {
+			return "", fmt.Errorf("%q was moved to another node of the Cluster while it was scanned; the next run begins anew", key)
+		}
+		if q.cursor == "0" || enough() {
+			return q.cursor, nil
+		}
+	}
+}
+
+func (w *wire) scan(ctx context.Context, q *scanning) error {
+	defer w.forget()
+	return w.during(ctx, func() error {
+		if err := w.sendScan(q); err != nil {
+			return err
+		}
+		for {
+			more, err := w.readScan(q)
+			if err != nil {
+				return err
+			}
+			if !more {
+				return w.nothingLeft()
+			}
+		}
+	})
+}
+
+func (w *wire) sendScan(q *scanning) error {
+	w.request = AppendCommand(w.request[:0], 5, q.command)
+	for _, word := range []string{q.key, q.cursor, "COUNT", strconv.Itoa(ScanCount)} {
+		w.request = AppendWord(w.request, word)
+	}
+	return w.send()
+}
+
+// readScan reads one reply, and sends the next command meanwhile if there is more to do.
+func (w *wire) readScan(q *scanning) (more bool, err error) {
+	n, err := readArray(w.reader)
+	if err == nil && n != 2 {
+		err = fmt.Errorf("%w: %s replied with %d elements", errNotTexts, q.command, n)
+	}
+	if err != nil {
+		return false, err
+	}
+	t := &w.answers
+	t.All, t.Sizes = t.All[:0], t.Sizes[:0]
+	if err := t.readText(w.reader); err != nil {
+		return false, err
+	}
+	q.cursor = string(t.All)
+	if more = q.cursor != "0" && !q.single && !q.enough(); more {
+		if err := w.sendScan(q); err != nil {
+			return false, err
+		}
+	}
+	if n, err = readArray(w.reader); errors.As(err, new(redis.Error)) {
+		err = fmt.Errorf("%w: %v", errNotTexts, err) //nolint:errorlint // a refusal is a whole reply, and this is half of one
+	}
+	if err != nil {
+		return false, err
+	}
+	t.All, t.Sizes = t.All[:0], t.Sizes[:0]
+	if err := t.readTexts(w.reader, n); err != nil {
+		return false, err
+	}
+	at := 0
+	for _, size := range t.Sizes {
+		if size < 0 {
+			return false, fmt.Errorf("%w: an element of %s is missing", errNotTexts, q.command)
+		}
+		q.each(t.All[at : at+size : at+size])
+		at += size
+	}
+	return more, nil
+}

@@ -1,0 +1,25 @@
+package redisledger
+
+import (
+	"baton/internal/redisconn"
+	"baton/internal/redislock/script"
+)
+
+// ledgerCommands have J for the hash of a job, H for its history, O for the output of a run and U
+// for the list of those.
+var ledgerCommands = []string{
+	"HGET J f", "HMGET J f", "HSET J f v", "HSETNX J f v", "HDEL J f", "HGETALL J", "HINCRBY J f 1", "PERSIST J",
+	"XADD H * f v", "XREVRANGE H + -", "XDEL H 1-1", "XTRIM H MINID 0",
+	"SET O v", "APPEND O v", "STRLEN O", "GETRANGE O 0 1", "PEXPIRE O 1", "UNLINK O", "ZADD U 0 v", "ZRANGE U 0 1", "ZREMRANGEBYRANK U 0 1",
+}
+
+// Access is what is sent for the ledger of a lock.
+func Access(lockKey string) redisconn.Place {
+	const anyJob = "x"
+	k := script.KeysOf(lockKey)
+	return redisconn.Place{
+		Key:      k.Lock(),
+		Names:    map[string]string{"J": k.Job(anyJob), "H": k.Runs(anyJob), "O": k.Output(anyJob, anyJob), "U": k.Outputs(anyJob)},
+		Commands: ledgerCommands,
+	}
+}

@@ -1,0 +1,369 @@
+package redisledger
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/job"
+	"baton/internal/redisconn"
+)
+
+const (
+	// maxErrorText bounds what is kept of a run's error, in bytes.
+	maxErrorText = 4096
+	// maxOutputTail bounds what a history entry keeps of a command's output, in bytes.
+	maxOutputTail = 4096
+)
+
+// StateMissed is the State of a history entry for slots that were not run.
+const StateMissed job.State = "missed"
+
+// JobState is what the ledger knows of a job.
+type JobState struct {
+	Job                 string
+	Begun               time.Time    // the first slot that was claimed; zero: none ever was
+	LastSlot            time.Time    // zero: no slot was ever claimed
+	MissedUntil         time.Time    // zero: none is known to be missed
+	Running             []OpenRun    // in the order that they were started in
+	Retry               *job.Retrial // nil: none is to come
+	Last                *job.Record  // the last finished run
+	LastSuccess         time.Time    // when a run last succeeded; zero: never
+	Fresh               time.Time    // what was there before has been done with; zero: never
+	ConsecutiveFailures int64        // since LastSuccess
+	DeadLetters         *int64       // that wait in the database, as a leader last counted them; nil: none has
+	Paused              *JobPause    // nil: it is not
+	Refused             Refusal      // of the last manual run that was
+	Cancelled           Cancelled    // of the last order to cancel runs
+}
+
+// OpenRun is a run that was claimed and not yet reported as finished; its leader may be dead.
+type OpenRun struct {
+	job.Record
+	Progress *Progress // nil: it has told none yet
+}
+
+// Jobs returns the state of each named job, in that order, in one round trip.
+func (l *Ledger) Jobs(ctx context.Context, names []string) ([]JobState, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	c, err := l.store.Conn(ctx, l.keys.Lock())
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	commands := l.askPauses()
+	for _, name := range names {
+		// Everything, whatever a newer version has added: the hash is small and bounded.
+		commands = append(commands, redisconn.Cmd("HGETALL", l.keys.Job(name)))
+	}
+	if err := redisconn.SendAll(c, commands...); err != nil {
+		return nil, fmt.Errorf("read the state of the jobs: %w", redisconn.Explain(err))
+	}
+	replies, err := redisconn.ReceiveAll(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("read the state of the jobs: %w", redisconn.Explain(err))
+	}
+	now, all, err := pauseOfAll(replies)
+	if err != nil {
+		return nil, fmt.Errorf("read the state of the jobs: %w", redisconn.Explain(err))
+	}
+	states := make([]JobState, len(names))
+	for i, name := range names {
+		fields, err := redis.StringMap(replies[i+2], nil)
+		if err != nil {
+			return nil, fmt.Errorf("read the state of job %q in %q: %w", name, l.keys.Job(name), redisconn.Explain(err))
+		}
+		states[i] = stateOfJob(name, fields)
+		states[i].Paused = longer(pauseIn(fields, "", now), all)
+	}
+	return states, nil
+}
+
+// stateOfJob reads the hash of a job, but for its pause.
+func stateOfJob(name string, fields map[string]string) JobState {
+	return JobState{
+		Job:                 name,
+		Begun:               millisField(fields["begun"]),
+		LastSlot:            millisField(fields["last_slot"]),
+		MissedUntil:         millisField(fields["missed_until"]),
+		Running:             openRuns(name, fields),
+		Retry:               retrialOf(fields["retry"]),
+		Last:                recordOf(name, fields, "result_"),
+		LastSuccess:         millisField(fields["last_success"]),
+		Fresh:               millisField(fields["fresh"]),
+		ConsecutiveFailures: intField(fields["consecutive_failures"]),
+		DeadLetters:         countField(fields, "dead_letters"),
+		Refused:             Refusal{ID: fields["refused_id"], Reason: fields["refused_reason"]},
+		Cancelled:           cancelledOf(fields),
+	}
+}
+
+// openRuns reads the runs that are open, the earliest first.
+func openRuns(name string, fields map[string]string) []OpenRun {
+	var open []OpenRun
+	for field, value := range fields {
+		id, ok := strings.CutPrefix(field, "run:")
+		if !ok {
+			continue
+		}
+		var run map[string]string
+		if json.Unmarshal([]byte(value), &run) != nil {
+			run = map[string]string{"id": id, "state": string(job.StateRunning)} // that it is there matters more
+		}
+		if rec := recordOf(name, run, ""); rec != nil {
+			open = append(open, OpenRun{Record: *rec, Progress: progressOf(fields["progress:"+id])})
+		}
+	}
+	slices.SortFunc(open, func(a, b OpenRun) int {
+		return cmp.Or(a.Started.Compare(b.Started), a.Slot.Compare(b.Slot), strings.Compare(a.ID, b.ID))
+	})
+	for i := range open {
+		if p := open[i].Progress; p != nil {
+			open[i].Result.Rows, open[i].Result.Dead = p.Rows, p.Dead
+		}
+	}
+	return open
+}
+
+// retrialOf reads "SLOT ATTEMPT AT".
+func retrialOf(text string) *job.Retrial {
+	parts := strings.Fields(text)
+	if len(parts) != 3 {
+		return nil
+	}
+	return &job.Retrial{Slot: millisField(parts[0]), Attempt: int(intField(parts[1])), At: millisField(parts[2])}
+}
+
+// HistoryEntry is a finished run, or slots that were missed: then State is [StateMissed],
+// and of the Record there is what Missed has, and under which term it was told.
+type HistoryEntry struct {
+	job.Record
+	Entry  string    // its id in the history
+	At     time.Time // when it was recorded
+	Missed *job.Missed
+}
+
+// History returns the last n entries of a job, the newest first.
+func (l *Ledger) History(ctx context.Context, name string, n int) ([]HistoryEntry, error) {
+	entries, _, err := l.historyBefore(ctx, name, "+", n)
+	return entries, err
+}
+
+// HistoryBefore returns the last n entries of a job that are older than the one with an
+// id, the newest first; "" begins with the newest.
+func (l *Ledger) HistoryBefore(ctx context.Context, name, id string, n int) ([]HistoryEntry, error) {
+	at := "+"
+	if id != "" {
+		at = "(" + id
+	}
+	var entries []HistoryEntry
+	for at != "" && len(entries) < n { // some may be of no kind that is known
+		more, next, err := l.historyBefore(ctx, name, at, n-len(entries))
+		if err != nil {
+			return nil, err
+		}
+		entries, at = append(entries, more...), next
+	}
+	return entries, nil
+}
+
+// Runs returns the last n finished runs of a job, the newest first.
+func (l *Ledger) Runs(ctx context.Context, name string, n int) ([]job.Record, error) {
+	runs := make([]job.Record, 0, n)
+	for before := "+"; before != "" && len(runs) < n; {
+		var entries []HistoryEntry
+		var err error
+		if entries, before, err = l.historyBefore(ctx, name, before, n); err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			if e.Missed == nil && len(runs) < n {
+				runs = append(runs, e.Record)
+			}
+		}
+	}
+	return runs, nil
+}
+
+// findPage is how much of a history is read at a time: other commands go in between.
+const findPage = 100
+
+// FindRun looks for a finished run by its id among the last most entries of a job's
+// history, the newest first. It is nil if it is not there.
+func (l *Ledger) FindRun(ctx context.Context, name, id string, most int) (*job.Record, error) {
+	for before := "+"; before != "" && most > 0; most -= findPage {
+		var entries []HistoryEntry
+		var err error
+		if entries, before, err = l.historyBefore(ctx, name, before, min(most, findPage)); err != nil {
+			return nil, err
+		}
+		for i := range entries {
+			if entries[i].Missed == nil && entries[i].ID == id {
+				return &entries[i].Record, nil
+			}
+		}
+	}
+	return nil, nil
+}
+
+// historyBefore returns up to n entries before a place in the history, the newest first,
+// and the place before the last of them, "" if there is nothing.
+func (l *Ledger) historyBefore(ctx context.Context, name, before string, n int) (entries []HistoryEntry, next string, err error) {
+	found, err := redis.Values(l.store.Run(ctx, l.keys.Lock(), func(c redis.Conn) (any, error) {
+		return redis.DoContext(c, ctx, "XREVRANGE", l.keys.Runs(name), before, "-", "COUNT", n)
+	}))
+	if err != nil {
+		return nil, "", fmt.Errorf("read the runs of job %q: %w", name, err)
+	}
+	for _, entry := range found {
+		id, fields, err := redisconn.StreamEntry(entry)
+		if err != nil {
+			return nil, "", fmt.Errorf("read the runs of job %q: entry %q: %w", name, id, err)
+		}
+		next = "(" + id
+		if e, ok := historyEntry(name, id, fields); ok {
+			entries = append(entries, e)
+		}
+	}
+	if len(found) < n {
+		next = ""
+	}
+	return entries, next, nil
+}
+
+// historyEntry reads an entry of the history; ok is false if it is of no kind that is known.
+func historyEntry(name, id string, fields map[string]string) (e HistoryEntry, ok bool) {
+	ms, _, _ := strings.Cut(id, "-")
+	e.Entry, e.At = id, millisField(ms)
+	if job.State(fields["state"]) != StateMissed {
+		rec := recordOf(name, fields, "")
+		if rec == nil {
+			return e, false
+		}
+		e.Record = *rec
+		return e, true
+	}
+	e.Record = readRecord(name, fields, "")
+	e.Missed = &job.Missed{
+		Job: name, Reason: job.Reason(fields["reason"]), Count: int(intField(fields["count"])),
+		First: millisField(fields["first"]), Slot: e.Slot,
+	}
+	return e, true
+}
+
+// startFields are the stored fields of a run that are known when it starts. The id
+// is the first, then the state: job_finish.lua looks for them there.
+func startFields(rec job.Record) []any {
+	return []any{
+		"id", rec.ID, "state", string(rec.State), "slot", rec.Slot.UnixMilli(),
+		"trigger", string(rec.Trigger), "attempt", rec.Attempt, "by", rec.By, "forced", rec.Forced,
+		"node", rec.Term.NodeID, "owner", rec.Term.Owner, "epoch", rec.Term.Epoch,
+		"started", rec.Started.UnixMilli(),
+	}
+}
+
+// encodeOpen is a run as it starts, as one text.
+func encodeOpen(rec job.Record) (string, error) {
+	pairs := startFields(rec)
+	fields := make(map[string]string, len(pairs)/2)
+	for i := 0; i < len(pairs); i += 2 {
+		fields[pairs[i].(string)] = fmt.Sprint(pairs[i+1])
+	}
+	text, err := json.Marshal(fields)
+	return string(text), err
+}
+
+// endFields are those that are known when it has ended.
+func endFields(rec job.Record) []any {
+	code := any("")
+	if rec.Result.ExitCode != nil {
+		code = *rec.Result.ExitCode
+	}
+	return []any{
+		"finished", rec.Finished.UnixMilli(), "rows", rec.Result.Rows, "dead", rec.Result.Dead, "exit_code", code,
+		"error", clipError(rec.Error), "output", tailOf(rec.Result.Output),
+	}
+}
+
+// tailOf is the end of a command's output.
+func tailOf(output string) string {
+	if len(output) > maxOutputTail {
+		output = "…" + output[len(output)-maxOutputTail:]
+	}
+	return strings.ToValidUTF8(output, "\uFFFD")
+}
+
+func clipError(text string) string {
+	if len(text) > maxErrorText {
+		text = strings.ToValidUTF8(text[:maxErrorText], "") + "…"
+	}
+	return text
+}
+
+// recordOf reads back what startFields and endFields wrote; nil if there is no run.
+func recordOf(name string, fields map[string]string, prefix string) *job.Record {
+	if fields[prefix+"id"] == "" {
+		return nil
+	}
+	rec := readRecord(name, fields, prefix)
+	return &rec
+}
+
+func readRecord(name string, fields map[string]string, prefix string) job.Record {
+	field := func(f string) string { return fields[prefix+f] }
+	rec := job.Record{
+		Run: job.Run{
+			ID: field("id"), Job: name, Slot: millisField(field("slot")),
+			Trigger: job.Trigger(field("trigger")), Attempt: int(intField(field("attempt"))),
+			Term: job.Term{NodeID: field("node"), Owner: field("owner"), Epoch: intField(field("epoch"))},
+			By:   field("by"), Forced: boolField(field("forced")),
+		},
+		State:    job.State(field("state")),
+		Started:  millisField(field("started")),
+		Finished: millisField(field("finished")),
+		Result:   job.Result{Rows: intField(field("rows")), Dead: intField(field("dead")), Output: field("output")},
+		Error:    field("error"),
+	}
+	if code, err := strconv.Atoi(field("exit_code")); err == nil {
+		rec.Result.ExitCode = &code
+	}
+	return rec
+}
+
+// boolField reads what redigo ("1") or Go ("true") makes of a bool.
+func boolField(s string) bool { return s == "1" || s == "true" }
+
+// intField reads a number; one that is missing or unreadable is 0, because a page
+// with a gap serves an operator better than none.
+func intField(s string) int64 {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// countField is a number that may be missing.
+func countField(fields map[string]string, name string) *int64 {
+	n, err := strconv.ParseInt(fields[name], 10, 64)
+	if err != nil {
+		return nil
+	}
+	return &n
+}
+
+func millisField(s string) time.Time {
+	if s == "" {
+		return time.Time{}
+	}
+	return time.UnixMilli(intField(s)).UTC()
+}

@@ -1,0 +1,119 @@
+package redisledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"baton/internal/redisconn"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// JobPause is that a job is not run.
+type JobPause struct {
+	At     time.Time
+	Reason string    // "by alice: upgrade"
+	Until  time.Time // when it ends by itself, by Redis' clock; zero: it does not
+	All    bool      // all jobs of the election are paused
+}
+
+// allJobs stands before the names of the fields of the pause of all jobs, in {K}:control,
+// where the pause of the election has the names without it.
+const allJobs = "jobs_"
+
+// pauseFields are the fields of a pause.
+func pauseFields(prefix string) []any {
+	return []any{prefix + "paused_reason", prefix + "paused_at", prefix + "paused_until"}
+}
+
+// Pause pauses a job, or with "" all jobs of the election, whoever leads: no slot is
+// granted any more until Resume, or until a time if it is not zero. It returns the pause
+// that there was before, nil if there was none; paused again it goes on under the new
+// reason, until the new end.
+func (l *Ledger) Pause(ctx context.Context, name, reason string, until time.Time) (before *JobPause, err error) {
+	ends := any("")
+	if !until.IsZero() {
+		ends = until.UnixMilli()
+	}
+	return l.pause(ctx, "pause", name, reason, ends)
+}
+
+// Resume ends the pause of a job, or with "" that of all. It returns the pause, nil if
+// there was none. Neither ends the other.
+func (l *Ledger) Resume(ctx context.Context, name string) (was *JobPause, err error) {
+	return l.pause(ctx, "resume", name, "", "")
+}
+
+func (l *Ledger) pause(ctx context.Context, doing, name, reason string, ends any) (*JobPause, error) {
+	key, prefix, what := l.keys.Job(name), "", fmt.Sprintf("%s job %q", doing, name)
+	if name == "" {
+		key, prefix, what = l.keys.Control(), allJobs, doing+" all jobs"
+	}
+	was, err := redis.Strings(l.script(ctx, pauseScript, []any{key, prefix, reason, ends}))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	l.wake(ctx)
+	if len(was) < 3 {
+		return nil, nil
+	}
+	return &JobPause{At: millisField(was[0]), Reason: was[1], Until: millisField(was[2]), All: name == ""}, nil
+}
+
+// askPauses asks for Redis' time and the pause of all jobs: the first two replies, for pauseOfAll.
+func (l *Ledger) askPauses() []redisconn.Command {
+	return []redisconn.Command{redisconn.Cmd("TIME"), redisconn.Cmd("HMGET", append([]any{l.keys.Control()}, pauseFields(allJobs)...)...)}
+}
+
+func pauseOfAll(replies []any) (now time.Time, all *JobPause, err error) {
+	now, err = redisconn.Time(replies[0])
+	if err != nil {
+		return now, nil, err
+	}
+	all, err = decodePause(replies[1], allJobs, now)
+	return now, all, err
+}
+
+// decodePause reads the values of pauseFields; nil if there is no pause, or no more.
+func decodePause(reply any, prefix string, now time.Time) (*JobPause, error) {
+	values, err := redis.Values(reply, nil)
+	if err != nil {
+		return nil, err
+	}
+	fields := map[string]string{}
+	for i, name := range pauseFields(prefix) {
+		value, err := redis.String(values[i], nil)
+		if err == nil {
+			fields[name.(string)] = value
+		} else if !errors.Is(err, redis.ErrNil) {
+			return nil, err
+		}
+	}
+	return pauseIn(fields, prefix, now), nil
+}
+
+// pauseIn finds a pause among the fields of a hash; nil if there is none, or no more.
+func pauseIn(fields map[string]string, prefix string, now time.Time) *JobPause {
+	reason, paused := fields[prefix+"paused_reason"]
+	p := JobPause{At: millisField(fields[prefix+"paused_at"]), Reason: reason, Until: millisField(fields[prefix+"paused_until"]),
+		All: prefix == allJobs}
+	if !paused || !p.Until.IsZero() && !p.Until.After(now) {
+		return nil
+	}
+	return &p
+}
+
+// longer is the pause that ends later; own if they end together.
+func longer(own, all *JobPause) *JobPause {
+	switch {
+	case own == nil:
+		return all
+	case all == nil || own.Until.IsZero():
+		return own
+	case all.Until.IsZero() || all.Until.After(own.Until):
+		return all
+	}
+	return own
+}

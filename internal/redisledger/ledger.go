@@ -1,0 +1,233 @@
+package redisledger
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/job"
+	"baton/internal/redisconn"
+	"baton/internal/redislock/script"
+)
+
+//go:embed *.lua
+var luaFiles embed.FS
+
+var (
+	claimScripts = fencedScripts("job_claim")
+	missScripts  = fencedScripts("job_miss")
+	finishScript = ledgerScript(2, "job_finish")
+)
+
+// fenced is a script in the words of each way to know who leads.
+type fenced struct{ byString, byRedisson, byEpoch *redis.Script }
+
+func fencedScripts(name string) fenced {
+	return fenced{
+		byString:   redis.NewScript(3, script.String.Lua()+ledgerLua("claim_by_lock", name)),
+		byRedisson: redis.NewScript(3, script.Redisson.Lua()+ledgerLua("claim_by_lock", name)),
+		byEpoch:    redis.NewScript(3, ledgerLua("claim_by_epoch", name)),
+	}
+}
+
+func (f fenced) of(o LedgerOptions) *redis.Script {
+	switch {
+	case o.ByEpoch:
+		return f.byEpoch
+	case o.Format == script.Redisson:
+		return f.byRedisson
+	}
+	return f.byString
+}
+
+// ledgerScript makes a script of what a ledger's scripts share and of this part.
+func ledgerScript(keys int, part string) *redis.Script {
+	return redis.NewScript(keys, ledgerLua(part))
+}
+
+// ledgerLua is what a ledger's scripts share, and then these parts.
+func ledgerLua(parts ...string) string {
+	return redisconn.Lua(luaFiles, append([]string{"job_lib"}, parts...)...)
+}
+
+// defaultKeep is how many entries of a job its history holds unless told.
+const defaultKeep = 200
+
+// Ledger remembers, beside the lock, which slots were started and how the runs
+// ended: a job.Ledger, and the history for status pages.
+//
+// The hash {K}:job:NAME has of a job
+//   - begun, the first slot that was ever claimed (ms);
+//   - last_slot, the last one that was claimed, missed_slot, the last one that is recorded
+//     as missed, and missed_until, up to where no slot is to be caught up on (ms);
+//   - run:ID, each open run as it started, in JSON; progress:ID, how far it is; and
+//     latest, the id of the one that was claimed last;
+//   - retry, the retrial that is to come: "SLOT ATTEMPT AT" (ms);
+//   - result_FIELD, the last finished run, last_success and fresh (ms), and
+//     consecutive_failures;
+//   - dead_letters, how many wait in the database;
+//   - paused_reason, paused_at and paused_until (ms), the last if the pause has an end;
+//   - refused_id and refused_reason, of the last manual run that was refused, and
+//     cancelled_id and cancelled, of the last order to cancel runs.
+//
+// The stream {K}:job:NAME:runs is its history: an entry of FIELDs for each finished run,
+// and one for missed slots that follow one another.
+//
+// The hash {K}:control has run:NAME, an order to run a job, cancel:NAME, one to cancel
+// its runs, and the pause of all jobs as jobs_paused_reason and so on.
+type Ledger struct {
+	store   *redisconn.Store
+	keys    script.Keys
+	options LedgerOptions
+	fence   string // what the scripts ask who leads
+}
+
+var _ job.Ledger = (*Ledger)(nil)
+
+// LedgerOptions say to which election a ledger belongs, and how much it keeps.
+type LedgerOptions struct {
+	LockKey string
+	// Format of the lock; String unless set.
+	Format script.Format
+	// ByEpoch: the lock is not in this store, but on the masters of a quorum. Then no
+	// claim can ask it, and a term is known to be over when a later one has claimed:
+	// the hash {K}:fence has the highest epoch that did.
+	ByEpoch bool
+	// Keep is how many entries the history of a job has at most. Default: 200.
+	Keep int
+	// MaxAge is how old they get. Default: as old as they may.
+	MaxAge time.Duration
+}
+
+// NewLedger makes the ledger of an election.
+func NewLedger(store *redisconn.Store, o LedgerOptions) *Ledger {
+	if o.Keep <= 0 {
+		o.Keep = defaultKeep
+	}
+	l := &Ledger{store: store, keys: script.KeysOf(o.LockKey), options: o}
+	l.fence = l.keys.Lock()
+	if o.ByEpoch {
+		l.fence = l.keys.Fence()
+	}
+	return l
+}
+
+// Standings implements job.Ledger.
+func (l *Ledger) Standings(ctx context.Context, jobs []string) (map[string]job.Standing, error) {
+	states, err := l.Jobs(ctx, jobs)
+	if err != nil {
+		return nil, err
+	}
+	standings := make(map[string]job.Standing, len(states))
+	for _, s := range states {
+		standing := job.Standing{Last: s.LastSlot, Retry: s.Retry}
+		if s.MissedUntil.After(standing.Last) {
+			standing.Last = s.MissedUntil
+		}
+		for _, r := range s.Running {
+			standing.Open = append(standing.Open, r.Record)
+		}
+		if !standing.Last.IsZero() || standing.Retry != nil || len(standing.Open) > 0 {
+			standings[s.Job] = standing
+		}
+	}
+	return standings, nil
+}
+
+// Claim implements job.Ledger.
+func (l *Ledger) Claim(ctx context.Context, r job.Run) error {
+	what := fmt.Sprintf("claim slot %s of job %q", r.Slot.Format(time.RFC3339), r.Job)
+	needs, which := "slot", any(r.Attempt)
+	switch r.Trigger {
+	case job.TriggerManual:
+		needs, which = "request", l.keys.Request(r.Job)
+		what = fmt.Sprintf("claim manual run %s of job %q", r.ID, r.Job)
+	case job.TriggerRetry:
+		needs = "retry"
+		what = fmt.Sprintf("claim attempt %d of slot %s of job %q", r.Attempt, r.Slot.Format(time.RFC3339), r.Job)
+	}
+	started, err := encodeOpen(job.Record{Run: r, State: job.StateRunning, Started: time.Now()})
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	reply, err := redis.Strings(l.script(ctx, claimScripts.of(l.options), []any{
+		l.fence, l.keys.Job(r.Job), l.keys.Control(), r.Term.Owner, r.Slot.UnixMilli(), r.ID, r.Term.Epoch, needs, which, started,
+	}))
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	switch verdict := reply[0]; {
+	case verdict == "ok":
+		return nil
+	case verdict == "paused":
+		return fmt.Errorf("%s: %w %s", what, job.ErrPaused, reply[1])
+	case verdict == "not_leader":
+		return fmt.Errorf("%s: %w (%q has owner %q)", what, job.ErrNotLeader, l.fence, reply[1])
+	case verdict == "future":
+		return fmt.Errorf("%s: %w: by %s ms of redis' time; is this host's clock right? Check its time synchronisation", what,
+			job.ErrAhead, reply[1])
+	case needs == "request":
+		return fmt.Errorf("%s: %w: it was started before, withdrawn, or asked for too long ago", what, job.ErrSlotTaken)
+	default: // taken
+		return fmt.Errorf("%s: %w (last slot in ms: %s)", what, job.ErrSlotTaken, reply[1])
+	}
+}
+
+// Finish implements job.Ledger. It may be called again after a lost reply: a run
+// is recorded once. It does not ask for the lock: a leader that was deposed shall
+// still tell how its run ended.
+func (l *Ledger) Finish(ctx context.Context, rec job.Record) error {
+	pause, retry := "", ""
+	if rec.Pauses {
+		pause = "by baton: " + clipError(rec.Error)
+	}
+	if !rec.RetryAt.IsZero() {
+		retry = fmt.Sprintf("%d %d", rec.Attempt+1, rec.RetryAt.UnixMilli())
+	}
+	args := []any{l.keys.Job(rec.Job), l.keys.Runs(rec.Job), l.options.Keep, l.options.MaxAge.Milliseconds(),
+		rec.ID, string(rec.State), rec.Finished.UnixMilli(), pause, rec.Slot.UnixMilli(), retry}
+	args = append(append(args, startFields(rec)...), endFields(rec)...)
+	if _, err := l.script(ctx, finishScript, args); err != nil {
+		return fmt.Errorf("record the end of run %s of job %q: %w", rec.ID, rec.Job, err)
+	}
+	return nil
+}
+
+// Miss implements job.Ledger.
+func (l *Ledger) Miss(ctx context.Context, t job.Term, m job.Missed) error {
+	first, after := m.First, any("")
+	if first.IsZero() {
+		first = m.Slot
+	}
+	if !m.After.IsZero() {
+		after = m.After.UnixMilli()
+	}
+	what := ""
+	if m.Err != nil {
+		what = clipError(m.Err.Error())
+	}
+	reply, err := redis.Strings(l.script(ctx, missScripts.of(l.options), []any{
+		l.fence, l.keys.Job(m.Job), l.keys.Runs(m.Job), t.Owner, t.Epoch, l.options.Keep, l.options.MaxAge.Milliseconds(),
+		string(m.Reason), m.Count, first.UnixMilli(), m.Slot.UnixMilli(), after,
+		"node", t.NodeID, "owner", t.Owner, "epoch", t.Epoch, "error", what,
+	}))
+	switch {
+	case err != nil:
+		return fmt.Errorf("record missed slots of job %q: %w", m.Job, err)
+	case reply[0] == "not_leader":
+		return fmt.Errorf("record missed slots of job %q: %w (%q has owner %q)", m.Job, job.ErrNotLeader, l.fence, reply[1])
+	case reply[0] == "taken":
+		return fmt.Errorf("record missed slots of job %q: %w: it has been claimed after all", m.Job, job.ErrSlotTaken)
+	case reply[0] == "future":
+		return fmt.Errorf("record missed slots of job %q: %w: by %s ms of redis' time; is this host's clock right? Check its time "+
+			"synchronisation", m.Job, job.ErrAhead, reply[1])
+	}
+	return nil
+}
+
+func (l *Ledger) script(ctx context.Context, s *redis.Script, args []any) (any, error) {
+	return l.store.Run(ctx, l.keys.Lock(), func(c redis.Conn) (any, error) { return s.DoContext(ctx, c, args...) })
+}

@@ -1,0 +1,12 @@
+package redisledger
+
+import (
+	"testing"
+
+	"baton/internal/testsupport"
+)
+
+func TestMain(m *testing.M) {
+	testsupport.AtOnce(6)
+	testsupport.Main(m)
+}

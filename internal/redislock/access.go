@@ -1,0 +1,40 @@
+package redislock
+
+import (
+	"slices"
+
+	"baton/internal/redisconn"
+	"baton/internal/redislock/script"
+)
+
+// lockCommands are those of an election, with L for the lock, W for its channel, and T, Q, N, C
+// and E for its keys.
+var lockCommands = []string{
+	"GET L", "SET L v PX 1", "DEL L", "PTTL L", "PEXPIRE L 1", "EXISTS L",
+	"HGET T f", "HMGET T f", "HSET T f v", "EXISTS Q", "SET Q v PX 1", "HGETALL N", "HSET N f v", "HDEL N f",
+	"HGET C f", "HMGET C f", "HSET C f v", "HDEL C f", "XADD E * f v", "XREVRANGE E + -", "PUBLISH W m", "SUBSCRIBE W", "TIME",
+}
+
+var lockScripted = []string{"EVAL s 2 L T", "EVALSHA s 2 L T"}
+
+// Access is what is sent for a lock.
+func Access(o LockOptions) redisconn.Access {
+	commands := slices.Clone(lockCommands)
+	if !o.WithoutScripts {
+		commands = append(commands, lockScripted...)
+	}
+	if o.Format == script.Redisson {
+		commands = append(commands, "HKEYS L")
+	}
+	k := script.KeysOf(o.Key)
+	return redisconn.Access{
+		Places: []redisconn.Place{{
+			Key: k.Lock(),
+			Names: map[string]string{"L": k.Lock(), "T": k.Term(), "Q": k.Quarantine(), "N": k.Nodes(), "C": k.Control(),
+				"E": k.Events(), "W": k.Wake()},
+			Commands: commands,
+		}},
+		Consequence: "nobody leads, or leaders cannot do all that is asked of them",
+		Shows:       "when a node wants to lead",
+	}
+}

@@ -1,0 +1,81 @@
+package redislock_test
+
+import (
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"baton/internal/elector"
+	"baton/internal/redisconn"
+	"baton/internal/redislock"
+	"baton/internal/redislock/script"
+	"baton/internal/testsupport"
+)
+
+// startWithUser starts a Redis whose only user with any rights, but for the test's, is the
+// documented one.
+func startWithUser(t *testing.T) (*testsupport.Redis, redisconn.Options) {
+	t.Helper()
+	r, url := testsupport.StartRedisWithUser(t)
+	return r, redisconn.Options{URL: url, Username: "baton", ClientName: "baton:test",
+		Password: func() (string, error) { return "PASSWORD", nil }}
+}
+
+func TestTheDocumentedUserCanLeadStandByAndBeAsked(t *testing.T) {
+	t.Parallel()
+	for name, o := range designs {
+		if o.Format == script.Redisson {
+			continue // has a channel of its own
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, opts := startWithUser(t)
+			s := openWith(t, opts)
+			o.Key, o.NodeID, o.TTL = "baton", "a", 3*time.Second
+			a := campaign(t, s, o)
+			a.term(t)
+			await(t, "the node watches", func() error { return a.heard(0) })
+			o.NodeID = "b"
+			b := campaign(t, s, o)
+			await(t, "the other node stands by", func() error {
+				if b.elector.Holder() != "a" {
+					return errors.New("it knows no leader")
+				}
+				return nil
+			})
+			e := redislock.NewElection(s, "baton", o.Format)
+			if _, _, err := e.StepDown(t.Context(), "b", "test"); err != nil {
+				t.Fatal(err)
+			}
+			b.term(t)
+			p, err := e.Picture(t.Context(), 10)
+			if err != nil || p.Leader != "b" || len(p.Nodes) != 2 || len(p.Events) < 3 {
+				t.Errorf("picture %+v, %v", p, err)
+			}
+		})
+	}
+}
+
+// A password that was rotated is used at the next dial.
+func TestThePasswordIsAskedForAtEveryDial(t *testing.T) {
+	t.Parallel()
+	r, opts := startWithUser(t)
+	var pw atomic.Value
+	pw.Store("wrong")
+	opts.Password = func() (string, error) { return pw.Load().(string), nil }
+	lock := newLock(t, openWith(t, opts), "baton", "a", time.Second)
+	if _, err := acquireOnce(t, lock, "o1"); !errors.Is(err, elector.ErrRefused) || !strings.Contains(err.Error(), "redis.password_file") {
+		t.Errorf("with a wrong password: %v", err)
+	}
+	must(t, r, "ACL", "SETUSER", "baton", ">wrong")
+	if _, err := acquireOnce(t, lock, "o1"); err != nil {
+		t.Errorf("once it is right: %v", err)
+	}
+	opts.Password = func() (string, error) { return "", errors.New("no such file") }
+	lock = newLock(t, openWith(t, opts), "baton", "b", time.Second)
+	if _, err := acquireOnce(t, lock, "o1"); err == nil || !strings.Contains(err.Error(), "no such file") {
+		t.Errorf("without the file: %v", err)
+	}
+}

@@ -1,0 +1,235 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"baton/internal/redisconn"
+	"baton/internal/redislock/script"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// Control is what operators and nodes have asked of an election, by Redis' own clock.
+type Control struct {
+	// Paused says that nobody may lead; nil: nothing does.
+	Paused *Pause
+	// Quarantine is how long yet nobody new may win, since Redis has restarted,
+	// failed over or lost its data; 0: it is over, or never began.
+	Quarantine time.Duration
+	// ReservedFor is the node that the free lock is kept for, "" if for none.
+	ReservedFor  string
+	ReservedLeft time.Duration
+	// StepDown is why the current leader was asked to step down and has not done so
+	// yet; "" if it was not.
+	StepDown string
+	// Aside are the nodes that leave the lead to others for a while.
+	Aside map[string]Aside
+}
+
+// Pause is that nobody may lead.
+type Pause struct {
+	At     time.Time
+	Reason string // "by alice: upgrade"
+}
+
+// Aside is that a node leaves the lead to others, after an abdication.
+type Aside struct {
+	Left   time.Duration
+	Reason string
+}
+
+// The events of operators, in the words of the event history.
+const (
+	eventPaused  = "paused"
+	eventResumed = "resumed"
+)
+
+// decodeControl reads the control hash, and PTTL's answer for the quarantine.
+func decodeControl(fields map[string]string, quarantine int64, owner string, now time.Time) Control {
+	c := Control{Quarantine: max(milliseconds(quarantine), 0), Aside: map[string]Aside{}}
+	if at, ok := fields["paused_at"]; ok {
+		c.Paused = &Pause{At: timeOf(number(at)), Reason: fields["paused_reason"]}
+	}
+	if left := time.UnixMilli(number(fields["reserved_until"])).Sub(now); left > 0 {
+		c.ReservedFor, c.ReservedLeft = fields["reserved_for"], left
+	}
+	if owner != "" && fields["stepdown_owner"] == owner {
+		c.StepDown = fields["stepdown_reason"]
+	}
+	for name, value := range fields {
+		node, ok := strings.CutPrefix(name, script.Keys{}.Aside(""))
+		until, reason, _ := strings.Cut(value, " ")
+		if left := time.UnixMilli(number(until)).Sub(now); ok && left > 0 {
+			c.Aside[node] = Aside{Left: left, Reason: reason}
+		}
+	}
+	return c
+}
+
+// Pause has nobody lead until Resume, whoever restarts meanwhile: the leader is
+// told at once, and steps down. It returns the pause that there was before, nil if
+// there was none; paused again it goes on under the new reason.
+func (e *Election) Pause(ctx context.Context, reason string) (before *Pause, err error) {
+	err = e.change(ctx, "pause", func(s seen) ([]redisconn.Command, []redisconn.Command, error) {
+		before = s.Paused
+		at := s.now.UnixMilli()
+		if before != nil {
+			at = before.At.UnixMilli()
+		}
+		return []redisconn.Command{redisconn.Cmd("HSET", e.keys.Control(), "paused_at", at, "paused_reason", reason)},
+			append(e.told(eventPaused, s.epoch, reason), e.wakes("control")), nil
+	})
+	return before, err
+}
+
+// Resume ends a pause; standbys ask for the lock at once. It returns the pause, nil
+// if there was none.
+func (e *Election) Resume(ctx context.Context, reason string) (was *Pause, err error) {
+	err = e.change(ctx, "resume", func(s seen) ([]redisconn.Command, []redisconn.Command, error) {
+		if was = s.Paused; was == nil {
+			return nil, nil, nil
+		}
+		return []redisconn.Command{redisconn.Cmd("HDEL", e.keys.Control(), "paused_at", "paused_reason")},
+			append(e.told(eventResumed, s.epoch, reason), e.wakes("released")), nil
+	})
+	return was, err
+}
+
+// StepDown asks the current leader to step down, in favour of a named node if to
+// is not empty. It returns the term's owner and node; ErrNobodyLeads if there is
+// none. It does not wait for it to happen.
+func (e *Election) StepDown(ctx context.Context, to, reason string) (owner, nodeID string, err error) {
+	err = e.change(ctx, "ask the leader to step down from", func(s seen) ([]redisconn.Command, []redisconn.Command, error) {
+		if owner, nodeID = s.holder, s.node; owner == "" {
+			return nil, nil, ErrNobodyLeads
+		}
+		writes, courtesies := e.stepDown(owner, to, reason)
+		return writes, courtesies, nil
+	})
+	return owner, nodeID, err
+}
+
+// StepDownOwner is StepDown of one term: ErrNobodyLeads if that does not hold the lock here.
+func (e *Election) StepDownOwner(ctx context.Context, owner, to, reason string) error {
+	return e.change(ctx, "ask the leader to step down from", func(s seen) ([]redisconn.Command, []redisconn.Command, error) {
+		if s.holder != owner {
+			return nil, nil, ErrNobodyLeads
+		}
+		writes, courtesies := e.stepDown(owner, to, reason)
+		return writes, courtesies, nil
+	})
+}
+
+func (e *Election) stepDown(owner, to, reason string) (writes, courtesies []redisconn.Command) {
+	return []redisconn.Command{redisconn.Cmd("HSET", e.keys.Control(), "stepdown_owner", owner, "stepdown_to", to, "stepdown_reason",
+			reason)},
+		[]redisconn.Command{e.wakes("control")}
+}
+
+// StandAside notes that a node leaves the lead to others for a while, so that they
+// do not hand it back to it meanwhile. Zero ends that.
+func (e *Election) StandAside(ctx context.Context, nodeID string, d time.Duration, reason string) error {
+	return e.change(ctx, "stand aside from", func(s seen) ([]redisconn.Command, []redisconn.Command, error) {
+		if d <= 0 {
+			return []redisconn.Command{redisconn.Cmd("HDEL", e.keys.Control(), e.keys.Aside(nodeID))}, nil, nil
+		}
+		until := fmt.Sprintf("%d %s", s.now.Add(d).UnixMilli(), reason)
+		return []redisconn.Command{redisconn.Cmd("HSET", e.keys.Control(), e.keys.Aside(nodeID), until)}, nil, nil
+	})
+}
+
+// seen is what a change of the control hash rests on.
+type seen struct {
+	Control
+	now    time.Time
+	holder string // the lock's owner, "" for none
+	node   string // that leads, "" where a foreign client holds the lock
+	epoch  int64
+}
+
+// change writes what decide says in one transaction, again if another leads meanwhile.
+// It needs no script, so that it also works where these are
+// forbidden. The courtesies are for those who look on, and for wakers.
+func (e *Election) change(ctx context.Context, doing string, decide func(seen) (writes, courtesies []redisconn.Command, err error)) error {
+	_, err := e.store.Run(ctx, e.keys.Lock(), func(conn redis.Conn) (any, error) {
+		p := transactional{participant{keys: e.keys}}
+		for range conflicts {
+			s, err := e.look(ctx, conn)
+			if err != nil {
+				return nil, err
+			}
+			writes, courtesies, err := decide(s)
+			if err != nil {
+				_, unwatch := redis.DoContext(conn, ctx, "UNWATCH")
+				return nil, errors.Join(err, unwatch)
+			}
+			done, err := p.exec(ctx, conn, writes)
+			if err != nil {
+				return nil, err
+			}
+			if done {
+				return nil, p.courtesies(ctx, conn, courtesies)
+			}
+		}
+		return nil, errConflict
+	})
+	if err != nil && !errors.Is(err, ErrNobodyLeads) {
+		return fmt.Errorf("%s lock %q: %w", doing, e.keys.Lock(), err)
+	}
+	return err
+}
+
+// look reads what a change rests on, and has Redis watch who leads. In the control
+// hash every standby writes all the time.
+func (e *Election) look(ctx context.Context, conn redis.Conn) (s seen, err error) {
+	k := e.keys
+	err = redisconn.SendAll(conn, redisconn.Cmd("WATCH", k.Lock()), redisconn.Cmd("TIME"), e.askHolder(),
+		redisconn.Cmd("HGETALL", k.Term()), redisconn.Cmd("HGETALL", k.Control()))
+	if err != nil {
+		return s, err
+	}
+	replies, err := redisconn.ReceiveAll(ctx, conn)
+	if err != nil {
+		return s, err
+	}
+	for _, r := range replies {
+		if refusal, ok := r.(redis.Error); ok {
+			return s, refusal
+		}
+	}
+	if s.now, err = redisconn.Time(replies[1]); err != nil {
+		return s, err
+	}
+	if s.holder, err = ownerOf(replies[2]); err != nil {
+		return s, err
+	}
+	term, termErr := redis.StringMap(replies[3], nil)
+	fields, err := redis.StringMap(replies[4], nil)
+	s.Control, s.epoch = decodeControl(fields, 0, s.holder, s.now), number(term["epoch"])
+	if s.holder == term["owner"] {
+		s.node = term["node_id"]
+	}
+	return s, errors.Join(termErr, err)
+}
+
+// askHolder asks who holds the lock; ownerOf reads the answer.
+func (e *Election) askHolder() redisconn.Command {
+	if e.format == script.Redisson {
+		return redisconn.Cmd("HKEYS", e.keys.Lock())
+	}
+	return redisconn.Cmd("GET", e.keys.Lock())
+}
+
+// told is an entry of the event history that no node has written.
+func (e *Election) told(event string, epoch int64, reason string) []redisconn.Command {
+	return transactional{participant{keys: e.keys}}.event(event, epoch, reason)
+}
+
+// wakes is a hint to everybody who waits.
+func (e *Election) wakes(hint string) redisconn.Command {
+	return redisconn.Cmd("PUBLISH", e.keys.Wake(), hint)
+}

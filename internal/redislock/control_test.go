@@ -1,0 +1,255 @@
+package redislock_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"baton/internal/elector"
+	"baton/internal/redislock"
+	"baton/internal/redislock/script"
+	"baton/internal/testsupport"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// controlled is an election with two nodes, in one of the designs.
+type controlled struct {
+	*redislock.Election
+	t    *testing.T
+	conn redis.Conn
+	a, b *redislock.Lock
+}
+
+func eachDesign(t *testing.T, test func(controlled)) {
+	for name, design := range designs {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := testsupport.StartRedis(t)
+			s := open(t, r)
+			node := func(id string) *redislock.Lock {
+				o := design
+				o.Key, o.TTL, o.NodeID = "baton", 5*time.Second, id
+				return designedLock(t, s, o)
+			}
+			test(controlled{redislock.NewElection(s, "baton", design.Format), t, r.Conn(), node("a"), node("b")})
+		})
+	}
+}
+
+func (c controlled) acquire(lock *redislock.Lock, owner string, want elector.Outcome) elector.Answer {
+	c.t.Helper()
+	a, err := lock.Acquire(c.t.Context(), elector.Candidate{Owner: owner})
+	if err != nil || a.Outcome != want {
+		c.t.Fatalf("acquire for %s: %+v, %v; want outcome %v", owner, a, err, want)
+	}
+	return a
+}
+
+func (c controlled) picture() redislock.Picture {
+	c.t.Helper()
+	p, err := c.Picture(c.t.Context(), 20)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return p
+}
+
+// history is the kinds of events with their reasons, the latest first.
+func (c controlled) history() (texts []string) {
+	for _, e := range c.picture().Events {
+		texts = append(texts, strings.TrimSpace(e.Event+" "+e.Reason))
+	}
+	return texts
+}
+
+func TestAPauseEndsTheTermAndKeepsEverybodyOut(t *testing.T) {
+	t.Parallel()
+	eachDesign(t, func(c controlled) {
+		t, ctx := c.t, c.t.Context()
+		won := c.acquire(c.a, "o1", elector.Won)
+		if before, err := c.Pause(ctx, "by alice: upgrade"); err != nil || before != nil {
+			t.Fatalf("pause: %+v, %v", before, err)
+		}
+		order, err := c.a.Renew(ctx, "o1", won.Epoch)
+		if err != nil || !order.StepDown || order.Reason != "paused by alice: upgrade" {
+			t.Errorf("the leader is ordered %+v, %v", order, err)
+		}
+		if err := c.a.Release(ctx, "o1", elector.Handover{Event: "stepped_down", Reason: order.Reason}); err != nil {
+			t.Fatal(err)
+		}
+		for _, lock := range []*redislock.Lock{c.a, c.b} {
+			if a := c.acquire(lock, "o2", elector.Wait); a.Reason != "paused by alice: upgrade" {
+				t.Errorf("waits for %q", a.Reason)
+			}
+		}
+		p := c.picture()
+		if p.Paused == nil || p.Paused.Reason != "by alice: upgrade" || p.Now.Sub(p.Paused.At).Abs() > time.Minute || p.Owner != "" {
+			t.Errorf("picture %+v", p)
+		}
+
+		again, err := c.Pause(ctx, "by bob: still at it")
+		if err != nil || again == nil || *again != *p.Paused {
+			t.Errorf("paused again: %+v, %v; want the first pause", again, err)
+		}
+		if q := c.picture(); q.Paused == nil || q.Paused.At != p.Paused.At || q.Paused.Reason != "by bob: still at it" {
+			t.Errorf("after that: %+v; want the first time and the second reason", q.Paused)
+		}
+
+		was, err := c.Resume(ctx, "by bob")
+		if err != nil || was == nil || was.Reason != "by bob: still at it" {
+			t.Errorf("resume: %+v, %v", was, err)
+		}
+		if was, err := c.Resume(ctx, "by carol"); err != nil || was != nil {
+			t.Errorf("resumed twice: %+v, %v", was, err)
+		}
+		c.acquire(c.b, "o3", elector.Won)
+		want := []string{"won", "resumed by bob", "paused by bob: still at it", "stepped_down paused by alice: upgrade",
+			"paused by alice: upgrade", "won"}
+		if got := c.history(); strings.Join(got, "\n") != strings.Join(want, "\n") {
+			t.Errorf("history %q, want %q", got, want)
+		}
+	})
+}
+
+// Nobody waits for a poll to learn of an operator's word.
+func TestOperatorsWakeThoseWhomItConcerns(t *testing.T) {
+	r := testsupport.StartRedis(t)
+	s := open(t, r)
+	e := redislock.NewElection(s, "baton", script.String)
+	hints := make(chan elector.Hint, 8)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		redislock.WatchAll(ctx, s, redislock.Watched{LockKey: "baton", Hints: hints})
+	}()
+	defer func() { cancel(); <-done }()
+	await := func(want elector.Hint) {
+		t.Helper()
+		select {
+		case h := <-hints:
+			if h != want {
+				t.Errorf("hint %v, want %v", h, want)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("hint %v has not come", want)
+		}
+	}
+	await(elector.HintSubscribed)
+	if _, err := e.Pause(ctx, "by alice"); err != nil {
+		t.Fatal(err)
+	}
+	await(elector.HintControl)
+	if _, err := e.Resume(ctx, "by alice"); err != nil {
+		t.Fatal(err)
+	}
+	await(elector.HintReleased)
+}
+
+func TestAStepDownIsAskedOfTheTermThatLeads(t *testing.T) {
+	t.Parallel()
+	eachDesign(t, func(c controlled) {
+		t, ctx := c.t, c.t.Context()
+		won := c.acquire(c.a, "o1", elector.Won)
+		owner, node, err := c.StepDown(ctx, "b", "by alice")
+		if err != nil || owner != "o1" || node != "a" {
+			t.Fatalf("asked %q on %q, %v", owner, node, err)
+		}
+		if p := c.picture(); p.StepDown != "by alice" {
+			t.Errorf("picture %+v", p.Control)
+		}
+		if order, err := c.a.Renew(ctx, "o1", won.Epoch); err != nil || !order.StepDown || order.To != "b" {
+			t.Errorf("order %+v, %v", order, err)
+		}
+		if err := c.a.Release(ctx, "o1", elector.Handover{Event: "stepped_down", To: "b"}); err != nil {
+			t.Fatal(err)
+		}
+		if p := c.picture(); p.StepDown != "" || p.ReservedFor != "b" || p.ReservedLeft <= 0 || p.ReservedLeft > elector.ReserveFor {
+			t.Errorf("after the release: %+v", p.Control)
+		}
+		won = c.acquire(c.b, "o2", elector.Won)
+		if p := c.picture(); p.ReservedFor != "" {
+			t.Errorf("after the takeover: %+v", p.Control)
+		}
+		// An order to the term before is late.
+		if err := c.StepDownOwner(ctx, "o1", "", "by alice"); !errors.Is(err, redislock.ErrNobodyLeads) {
+			t.Errorf("a late order: %v", err)
+		}
+		if order, err := c.b.Renew(ctx, "o2", won.Epoch); err != nil || order.StepDown {
+			t.Errorf("a late order is obeyed: %+v, %v", order, err)
+		}
+		if err := c.StepDownOwner(ctx, "o2", "a", "by alice"); err != nil {
+			t.Error(err)
+		}
+		if order, err := c.b.Renew(ctx, "o2", won.Epoch); err != nil || !order.StepDown || order.To != "a" {
+			t.Errorf("order %+v, %v", order, err)
+		}
+	})
+}
+
+func TestAForeignClientIsAskedToStepDownByItsOwner(t *testing.T) {
+	r := testsupport.StartRedis(t)
+	e := redislock.NewElection(open(t, r), "baton", script.String)
+	if _, err := r.Conn().Do("SET", "baton", "java"); err != nil {
+		t.Fatal(err)
+	}
+	if owner, node, err := e.StepDown(t.Context(), "", ""); err != nil || owner != "java" || node != "" {
+		t.Errorf("asked %q on %q, %v", owner, node, err)
+	}
+}
+
+func TestANodeThatStandsAsideIsSeenUntilItsTimeIsOver(t *testing.T) {
+	t.Parallel()
+	eachDesign(t, func(c controlled) {
+		t, ctx := c.t, c.t.Context()
+		for node, d := range map[string]time.Duration{"a": time.Minute, "b": 30 * time.Millisecond, "c": time.Minute} {
+			if err := c.StandAside(ctx, node, d, `database "main" is away`); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := c.StandAside(ctx, "c", 0, ""); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(50 * time.Millisecond)
+		aside := c.picture().Aside
+		if a := aside["a"]; len(aside) != 1 || a.Reason != `database "main" is away` || a.Left <= 50*time.Second || a.Left > time.Minute {
+			t.Errorf("aside %+v, want a alone", aside)
+		}
+		c.acquire(c.a, "o1", elector.Won) // the note is no bar
+	})
+}
+
+func TestAQuarantineIsInThePicture(t *testing.T) {
+	t.Parallel()
+	eachDesign(t, func(c controlled) {
+		a, err := c.a.Acquire(c.t.Context(), elector.Candidate{Owner: "o1", Floor: 7})
+		if err != nil || a.Outcome != elector.Wait {
+			c.t.Fatalf("%+v, %v", a, err)
+		}
+		if p := c.picture(); p.Quarantine <= 0 || p.Quarantine > 5*time.Second {
+			c.t.Errorf("quarantine %v, want at most the lease", p.Quarantine)
+		}
+	})
+}
+
+func TestForgettingANodeForgetsItsPriorityAndWhyItStoodAside(t *testing.T) {
+	t.Parallel()
+	eachDesign(t, func(c controlled) {
+		t, ctx := c.t, c.t.Context()
+		if err := c.StandAside(ctx, "a", time.Minute, "x"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.conn.Do("HSET", "{baton}:control", "priority:a", "5 1", "priority:b", "6 1"); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Forget(ctx, []redislock.Node{{ID: "a", SeenMS: 1}}, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		if left, err := redis.Strings(c.conn.Do("HKEYS", "{baton}:control")); err != nil || len(left) != 1 || left[0] != "priority:b" {
+			t.Errorf("left %q, %v", left, err)
+		}
+	})
+}

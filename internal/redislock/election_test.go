@@ -1,0 +1,346 @@
+package redislock_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"baton/internal/elector"
+	"baton/internal/job"
+	"baton/internal/job/jobtest"
+	"baton/internal/redisconn"
+	"baton/internal/redisledger"
+	"baton/internal/redislock"
+	"baton/internal/redislock/script"
+	"baton/internal/testsupport"
+)
+
+func TestLedgerConforms(t *testing.T) {
+	r := testsupport.StartRedis(t)
+	jobtest.Conformance(t, func(t *testing.T) (job.Ledger, func(owner string)) {
+		key := "election:" + t.Name()
+		lead := func(owner string) {
+			if _, err := r.Conn().Do("SET", key, owner); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return redisledger.NewLedger(open(t, r), redisledger.LedgerOptions{LockKey: key}), lead
+	})
+}
+
+// With a quorum the lock is elsewhere: who leads has the highest epoch that has asked.
+func TestLedgerApartFromTheLockConforms(t *testing.T) {
+	r := testsupport.StartRedis(t)
+	jobtest.Conformance(t, func(t *testing.T) (job.Ledger, func(owner string)) {
+		key := "election:" + t.Name()
+		lead := func(owner string) {
+			if _, err := r.Conn().Do("HSET", "{"+key+"}:fence", "owner", owner, "epoch", owner[0]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		lead("~") // who asks for nothing
+		return redisledger.NewLedger(open(t, r), redisledger.LedgerOptions{LockKey: key, ByEpoch: true}), lead
+	})
+}
+
+func TestHintsArriveAndComeBackAfterRedisDoes(t *testing.T) {
+	r := testsupport.StartRedis(t)
+	s := open(t, r)
+	lock := newLock(t, s, "baton", "a", time.Minute)
+	hints := make(chan elector.Hint, 8)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		redislock.WatchAll(ctx, s, redislock.Watched{LockKey: "baton", Hints: hints})
+	}()
+
+	await := func(want elector.Hint) {
+		t.Helper()
+		for deadline := time.After(time.Minute); ; {
+			select {
+			case h := <-hints:
+				if h == want {
+					return
+				}
+			case <-deadline:
+				t.Fatalf("hint %v has not come", want)
+			}
+		}
+	}
+	round := func(owner string) {
+		t.Helper()
+		await(elector.HintSubscribed)
+		again(t, func() error {
+			a, err := lock.Acquire(ctx, elector.Candidate{Owner: owner})
+			if err == nil && a.Outcome != elector.Won {
+				t.Fatalf("acquire: %+v", a)
+			}
+			return err
+		})
+		again(t, func() error {
+			_, _, err := redislock.NewElection(s, "baton", script.String).StepDown(ctx, "", "test")
+			return err
+		})
+		await(elector.HintControl)
+		if err := lock.Release(ctx, owner, elector.Handover{Event: "stepped_down"}); err != nil {
+			t.Fatal(err)
+		}
+		await(elector.HintReleased)
+	}
+	round("o1")
+	r.Kill()
+	await(elector.HintInterrupted)
+	r.Restart()
+	round("o2")
+	cancel()
+	<-done
+}
+
+func TestAPictureShowsTheElection(t *testing.T) {
+	r := testsupport.StartRedis(t)
+	s := open(t, r)
+	e := redislock.NewElection(s, "baton", script.String)
+	ctx := t.Context()
+	if p, err := e.Picture(ctx, 10); err != nil || p.Owner != "" || p.Leader != "" || len(p.Nodes) != 0 {
+		t.Fatalf("an election that never was: %+v, %v", p, err)
+	}
+	if _, _, err := e.StepDown(ctx, "", ""); !errors.Is(err, redislock.ErrNobodyLeads) {
+		t.Errorf("step down without a leader: %v, want ErrNobodyLeads", err)
+	}
+	a, b := newLock(t, s, "baton", "a", 5*time.Second), newLock(t, s, "baton", "b", 5*time.Second)
+	won, err := a.Acquire(ctx, elector.Candidate{Owner: "o1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Acquire(ctx, elector.Candidate{Owner: "o2"}); err != nil {
+		t.Fatal(err)
+	}
+	p, err := e.Picture(ctx, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Owner != "o1" || p.Leader != "a" || p.Epoch != won.Epoch || p.TTL != 5*time.Second || p.Left <= 0 || p.Left > p.TTL {
+		t.Errorf("picture %+v", p)
+	}
+	for _, at := range []time.Time{p.Now, p.Since, p.Events[0].At, p.Nodes[0].Seen()} { // JSON has them as they are
+		if at.Location() != time.UTC {
+			t.Errorf("%v is not in UTC", at)
+		}
+	}
+	if len(p.Nodes) != 2 || p.Nodes[0].State != "leading" || p.Nodes[1].State != "standby" || p.Nodes[0].Version != "test" {
+		t.Errorf("nodes %+v", p.Nodes)
+	}
+	if age := p.Now.Sub(p.Nodes[1].Seen()); age < 0 || age > 5*time.Second {
+		t.Errorf("node b was seen %v ago", age)
+	}
+	if err := a.Release(ctx, "o1", elector.Handover{Event: "stepped_down", Reason: "drill"}); err != nil {
+		t.Fatal(err)
+	}
+	p, err = e.Picture(ctx, 1)
+	if err != nil || p.Owner != "" || len(p.Events) != 1 || p.Events[0].Event != "stepped_down" || p.Events[0].Reason != "drill" {
+		t.Errorf("after the release: %+v, %v", p, err)
+	}
+	if err := e.Forget(ctx, p.Nodes, p.Now.Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if p, err = e.Picture(ctx, 0); err != nil || len(p.Nodes) != 0 {
+		t.Errorf("nodes after forgetting them: %+v, %v", p.Nodes, err)
+	}
+}
+
+func TestALeaseThatRanOutIsInTheHistory(t *testing.T) {
+	t.Parallel()
+	r := testsupport.StartRedis(t)
+	s := open(t, r)
+	ttl := testsupport.Paced(200 * time.Millisecond)
+	a, b := newLock(t, s, "baton", "a", ttl), newLock(t, s, "baton", "b", ttl)
+	if _, err := a.Acquire(t.Context(), elector.Candidate{Owner: "o1"}); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(ttl * 5 / 4)
+	if _, err := b.Acquire(t.Context(), elector.Candidate{Owner: "o2"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Release(t.Context(), "o2", elector.Handover{Event: "released"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Acquire(t.Context(), elector.Candidate{Owner: "o3"}); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(ttl * 5 / 4)
+	if _, err := b.Acquire(t.Context(), elector.Candidate{Owner: "o4"}); err != nil {
+		t.Fatal(err)
+	}
+	p, err := redislock.NewElection(s, "baton", script.String).Picture(t.Context(), 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var words []string
+	for _, e := range p.Events {
+		words = append(words, e.NodeID+" "+e.Event)
+	}
+	if got := strings.Join(words, ", "); got != "b won, a expired, a won, b released, b won, a expired, a won" {
+		t.Errorf("history, newest first: %s", got)
+	}
+}
+
+func TestALockThatAForeignClientHoldsForEverIsJustHeld(t *testing.T) {
+	r := testsupport.StartRedis(t)
+	lock := newLock(t, open(t, r), "baton", "a", time.Second)
+	// A term of ours went before: it says nothing of who holds the lock now.
+	if _, err := lock.Acquire(t.Context(), elector.Candidate{Owner: "o0"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Conn().Do("SET", "baton", "somebody"); err != nil {
+		t.Fatal(err)
+	}
+	for _, polling := range []bool{false, true} {
+		a, err := lock.Acquire(t.Context(), elector.Candidate{Owner: "o1", Polling: polling})
+		if err != nil || a.Outcome != elector.Held || a.Holder != "" || a.Left < time.Minute {
+			t.Errorf("polling %v: %+v, %v; want it held by nobody we know, without an end", polling, a, err)
+		}
+	}
+}
+
+// TestARefusalSaysWhatToDo brings real servers into the states that refuse a lock.
+func TestARefusalSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	cases := []struct {
+		name  string
+		start func(t *testing.T) redisconn.Options
+		want  string
+	}{
+		{"the lock key has another type", func(t *testing.T) redisconn.Options {
+			r := testsupport.StartRedis(t)
+			if _, err := r.Conn().Do("SADD", "baton", "x"); err != nil {
+				t.Fatal(err)
+			}
+			return redisconn.Options{URL: r.URL()}
+		}, `key "baton" is a set and should be a string: a key of the election has another type than it should: is it used by another program? Choose another election.lock_key`},
+		{"no password", func(t *testing.T) redisconn.Options {
+			return redisconn.Options{URL: address(testsupport.StartRedis(t, testsupport.RedisPassword("planted-secret")))}
+		}, "set redis.password_file"},
+		{"a wrong password", func(t *testing.T) redisconn.Options {
+			r := testsupport.StartRedis(t, testsupport.RedisPassword("planted-secret"))
+			return redisconn.Options{URL: address(r), Password: func() (string, error) { return "another-planted-secret", nil }}
+		}, "check redis.username and redis.password_file"},
+		{"a replica", func(t *testing.T) redisconn.Options {
+			master := testsupport.StartRedis(t)
+			host, port, err := net.SplitHostPort(master.Addr())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return redisconn.Options{URL: testsupport.StartRedis(t, testsupport.RedisArgs("--replicaof", host, port)).URL()}
+		}, "is a replica"},
+		{"too few replicas", func(t *testing.T) redisconn.Options {
+			return redisconn.Options{URL: testsupport.StartRedis(t, testsupport.RedisArgs("--min-replicas-to-write", "1")).URL()}
+		}, "min-replicas-to-write"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s, err := redisconn.Open(c.start(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = s.Close() })
+			lock := newLock(t, s, "baton", "a", time.Second)
+			_, err = lock.Acquire(t.Context(), elector.Candidate{Owner: "o1"})
+			if !errors.Is(err, elector.ErrRefused) {
+				t.Fatalf("acquire: %v, want a refusal", err)
+			}
+			if !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "planted-secret") {
+				t.Errorf("the error says %q; want it to say %q and no secret", err, c.want)
+			}
+		})
+	}
+}
+
+// A leader's flushes make room in a memory that is full, so there must be one: also after
+// Redis has forgotten everything, and in whichever format the lock is.
+func TestALeaderIsFoundAndStaysWhileTheMemoryIsFull(t *testing.T) {
+	r := testsupport.StartRedis(t, testsupport.RedisArgs("--maxmemory", "1b"))
+	for _, design := range []string{"scripts", "redisson"} {
+		s, err := redisconn.Open(redisconn.Options{URL: r.URL()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		o := designs[design]
+		o.Key, o.NodeID, o.TTL = design, "a", time.Minute
+		lock := designedLock(t, s, o)
+		got, err := lock.Acquire(t.Context(), elector.Candidate{Owner: "o1"})
+		if err != nil || got.Outcome != elector.Won {
+			t.Fatalf("%s: acquire: %+v, %v", design, got, err)
+		}
+		if _, err := lock.Renew(t.Context(), "o1", got.Epoch); err != nil {
+			t.Errorf("%s: renew: %v", design, err)
+		}
+		if epoch, err := lock.Raise(t.Context(), "o1", got.Epoch+1000); err != nil || epoch != got.Epoch+1001 {
+			t.Errorf("%s: raise: %d, %v", design, epoch, err)
+		}
+	}
+}
+
+func TestAServerThatIsNotRedisIsNamedAsSuch(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"))
+			_ = c.Close()
+		}
+	}()
+	s, err := redisconn.Open(redisconn.Options{URL: "redis://" + l.Addr().String() + "/0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	_, err = newLock(t, s, "baton", "a", time.Second).Acquire(t.Context(), elector.Candidate{Owner: "o1"})
+	if err == nil || errors.Is(err, elector.ErrRefused) || !strings.Contains(err.Error(), "not Redis' protocol") {
+		t.Errorf("acquire: %v", err)
+	}
+}
+
+// again tries twice: the first try may get a connection to a Redis that was killed.
+func again(t *testing.T, try func() error) {
+	t.Helper()
+	if err := try(); err == nil {
+		return
+	}
+	if err := try(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// address is the server's URL without its password.
+func address(r *testsupport.Redis) string { return "redis://" + r.Addr() + "/0" }
+
+func TestASlotFarAheadIsNotClaimed(t *testing.T) {
+	r := testsupport.StartRedis(t)
+	if _, err := r.Conn().Do("SET", "baton", "o1"); err != nil {
+		t.Fatal(err)
+	}
+	ledger := redisledger.NewLedger(open(t, r), redisledger.LedgerOptions{LockKey: "baton"})
+	claim := func(ahead time.Duration) error {
+		return ledger.Claim(t.Context(), job.Run{ID: "r", Job: "report", Slot: time.Now().Add(ahead), Attempt: 1,
+			Term: job.Term{Owner: "o1"}})
+	}
+	if err := claim(365 * 24 * time.Hour); err == nil || errors.Is(err, job.ErrSlotTaken) || !strings.Contains(err.Error(), "clock") {
+		t.Errorf("a slot of next year: %v", err)
+	}
+	if err := claim(10 * time.Second); err != nil {
+		t.Errorf("a slot that a clock a little ahead has come to: %v", err)
+	}
+}

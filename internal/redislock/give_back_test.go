@@ -1,0 +1,230 @@
+package redislock_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"baton/internal/elector"
+	"baton/internal/heartbeat"
+	"baton/internal/redisconn"
+	"baton/internal/redislock"
+	"baton/internal/testsupport"
+)
+
+// belated forwards to a server, and keeps back what comes on a connection from the
+// first bytes on that contain pattern, until it is told to let them go. The client
+// may have hung up meanwhile: what it has sent still arrives, as in a network.
+type belated struct {
+	ln      net.Listener
+	target  string
+	pattern []byte
+	let     chan struct{}
+	wg      sync.WaitGroup
+}
+
+func startBelated(t *testing.T, target, pattern string) *belated {
+	t.Helper()
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &belated{ln: ln, target: target, pattern: []byte(pattern), let: make(chan struct{})}
+	b.wg.Go(func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			b.wg.Go(func() { b.serve(c) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = ln.Close()
+		select {
+		case <-b.let:
+		default:
+			close(b.let)
+		}
+		b.wg.Wait()
+	})
+	return b
+}
+
+func (b *belated) serve(client net.Conn) {
+	defer client.Close()
+	server, err := net.Dial("tcp4", b.target)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	b.wg.Go(func() {
+		_, _ = io.Copy(client, server)
+		_ = client.Close()
+	})
+	buf, late := make([]byte, 64<<10), false
+	for {
+		n, err := client.Read(buf)
+		if n > 0 {
+			if late = late || bytes.Contains(buf[:n], b.pattern); late {
+				<-b.let
+			}
+			if _, err := server.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			if late {
+				time.Sleep(50 * time.Millisecond) // the server shall have read it
+			}
+			return
+		}
+	}
+}
+
+// A lock that too few replicas had was given back, but whether that has arrived is not
+// known. It may arrive when the same owner has won.
+func TestALateGiveBackTakesNoTermAway(t *testing.T) {
+	t.Parallel()
+	master := testsupport.StartRedis(t)
+	replica := testsupport.StartRedis(t, testsupport.RedisReplicaOf(master))
+	late := startBelated(t, strings.TrimPrefix(strings.TrimSuffix(master.URL(), "/0"), "redis://"), "wait_replicas")
+	far, err := redisconn.Open(redisconn.Options{URL: "redis://" + late.ln.Addr().String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = far.Close() })
+	ttl := testsupport.Paced(3 * time.Second)
+	timing := heartbeat.Timing{TTL: ttl, Interval: ttl / 5, Timeout: ttl / 5, Margin: heartbeat.DefaultMargin(ttl), Drain: ttl / 6}
+	o := redislock.LockOptions{Key: "baton", TTL: timing.TTL, WaitReplicas: 1}
+	rival := o
+	o.NodeID, rival.NodeID = "a", "b"
+	b := designedLock(t, open(t, master), rival)
+	replicated(t, b)
+	replica.Freeze()
+
+	names := make(chan string, 100)
+	for i := range 100 {
+		names <- "owner-" + string(rune('a'+i%26)) + string(rune('a'+i/26))
+	}
+	leads, stopped := make(chan *elector.Term, 10), make(chan struct{})
+	e, err := elector.New(designedLock(t, far, o), func(ctx context.Context, term *elector.Term) error {
+		leads <- term
+		<-ctx.Done()
+		return nil
+	}, elector.Config{
+		NodeID: "a", Timing: timing, PollInterval: time.Second,
+		NewOwner: func() (string, error) { return <-names, nil },
+		Observe: func(ev elector.Event) {
+			if ev.Kind == elector.EventStoreLost {
+				replica.Thaw() // after the first attempt, of which the release is under way
+			}
+		},
+		Die: func(string) {},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	go func() { defer close(stopped); _ = e.Run(ctx) }()
+	defer func() { stop(); <-stopped }()
+	var term *elector.Term
+	select {
+	case term = <-leads:
+	case <-time.After(time.Minute):
+		t.Fatal("nobody leads")
+	}
+	close(late.let)
+	time.Sleep(200 * time.Millisecond)
+	answer, err := b.Acquire(t.Context(), elector.Candidate{Owner: "rival"})
+	if err == nil && answer.Outcome == elector.Won && term.Trusted() {
+		t.Errorf("b leads under epoch %d while a is trusted for another %v, under %d", answer.Epoch, term.UntilHardStop(), term.Epoch())
+	}
+}
+
+// replicated waits until the replica acknowledges.
+func replicated(t *testing.T, l *redislock.Lock) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; {
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		a, err := l.Acquire(ctx, elector.Candidate{Owner: "first"})
+		cancel()
+		if err == nil && a.Outcome == elector.Won {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%+v, %v", a, err)
+		}
+	}
+	if err := l.Release(t.Context(), "first", elector.Handover{Event: "released"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Who gives back what too few replicas had wakes nobody: the next would fare no better.
+func TestALockThatTooFewReplicasHadWakesNobody(t *testing.T) {
+	t.Parallel()
+	for design, o := range designs {
+		t.Run(design, func(t *testing.T) {
+			t.Parallel()
+			r := testsupport.StartRedis(t)
+			s := open(t, r)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			hints := make(chan elector.Hint, 16)
+			go redislock.WatchAll(ctx, s, redislock.Watched{LockKey: "baton", Hints: hints})
+			<-hints // subscribed
+			o.Key, o.NodeID, o.TTL, o.WaitReplicas = "baton", "a", 10*time.Second, 1
+			attempt, end := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			defer end()
+			if a, err := designedLock(t, s, o).Acquire(attempt, elector.Candidate{Owner: "o1"}); err == nil {
+				t.Fatalf("%+v without a replica", a)
+			}
+			select {
+			case h := <-hints:
+				t.Errorf("hint %v", h)
+			case <-time.After(100 * time.Millisecond):
+			}
+		})
+	}
+}
+
+// Where the connection breaks while replicas are waited for, nothing has been given
+// back, nor is about to be: the same owner finds that it has won.
+func TestACutWhileWaitingForReplicasDoesNotSpendTheOwner(t *testing.T) {
+	t.Parallel()
+	master := testsupport.StartRedis(t)
+	replica := testsupport.StartRedis(t, testsupport.RedisReplicaOf(master))
+	p := master.Proxy()
+	far, err := redisconn.Open(redisconn.Options{URL: master.URLThrough(p)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = far.Close() })
+	lock := designedLock(t, far, redislock.LockOptions{Key: "baton", NodeID: "a", TTL: 10 * time.Second, WaitReplicas: 1})
+	replicated(t, lock)
+	replica.Freeze()
+	time.AfterFunc(200*time.Millisecond, p.Cut)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	if _, err := lock.Acquire(ctx, elector.Candidate{Owner: "o1"}); err == nil || errors.Is(err, elector.ErrSpent) ||
+		errors.Is(err, elector.ErrRefused) {
+		t.Errorf("%v; want an outcome that is unknown, and an owner that may ask again", err)
+	}
+	replica.Thaw()
+	for end := time.Now().Add(time.Minute); ; {
+		a, err := lock.Acquire(t.Context(), elector.Candidate{Owner: "o1"})
+		if err == nil && a.Outcome == elector.Won {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("asked again: %+v, %v; want it won", a, err)
+		}
+	}
+}

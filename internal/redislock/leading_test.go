@@ -1,0 +1,111 @@
+package redislock_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"baton/internal/elector"
+	"baton/internal/heartbeat"
+	"baton/internal/redisconn"
+	"baton/internal/redislock"
+)
+
+// candidate is a node with a real elector and a real lock.
+type candidate struct {
+	elector *elector.Elector
+	lock    *redislock.Lock
+	mu      sync.Mutex
+	ended   []string // why terms ended
+	hints   atomic.Int64
+	failed  atomic.Int64 // renewals
+	stop    func()       // end the campaign or the term, and release the lock
+}
+
+// campaign runs an elector until the test's end.
+func campaign(t *testing.T, s *redisconn.Store, o redislock.LockOptions) *candidate {
+	t.Helper()
+	c := &candidate{lock: designedLock(t, s, o)}
+	var owners atomic.Int64
+	hints, heard := make(chan elector.Hint, 1), make(chan elector.Hint, 1)
+	lead := func(ctx context.Context, _ *elector.Term) error {
+		<-ctx.Done()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.ended = append(c.ended, context.Cause(ctx).Error())
+		return nil
+	}
+	e, err := elector.New(c.lock, lead, elector.Config{
+		NodeID: o.NodeID, PollInterval: o.TTL / 5, Hints: hints,
+		Timing: heartbeat.Timing{TTL: o.TTL, Interval: o.TTL / 6, Timeout: o.TTL / 8, Margin: heartbeat.DefaultMargin(o.TTL),
+			Drain: o.TTL / 10},
+		NewOwner: func() (string, error) {
+			return fmt.Sprintf("%s-%d", o.NodeID, owners.Add(1)), nil
+		},
+		Die: func(reason string) { t.Errorf("node %s would die: %s", o.NodeID, reason) },
+		Observe: func(ev elector.Event) {
+			if ev.Kind == elector.EventRenewal && ev.Err != nil {
+				c.failed.Add(1)
+				t.Logf("node %s: renewal: %v", o.NodeID, ev.Err)
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.elector = e
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = e.Run(ctx) })
+	running.Go(func() { redislock.WatchAll(ctx, s, redislock.Watched{LockKey: o.Key, Hints: heard}) })
+	running.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case h := <-heard:
+				c.hints.Add(1)
+				select {
+				case hints <- h:
+				default:
+				}
+			}
+		}
+	})
+	c.stop = func() { cancel(); running.Wait() }
+	t.Cleanup(c.stop)
+	return c
+}
+
+// term waits until the node leads.
+func (c *candidate) term(t *testing.T) *elector.Term {
+	t.Helper()
+	await(t, "the node leads", func() error {
+		if c.elector.Leading() == nil {
+			return fmt.Errorf("it does not; the store's trouble: %w; waiting: %s", c.elector.StoreTrouble(), c.elector.Waiting())
+		}
+		return nil
+	})
+	return c.elector.Leading()
+}
+
+// stillLeads asserts that the term has gone on without a break.
+func (c *candidate) stillLeads(t *testing.T, term *elector.Term, when string) {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.ended) > 0 || c.elector.Leading() != term || !term.Trusted() {
+		t.Fatalf("%s the term has not gone on: terms ended by %q, trouble %v", when, c.ended, c.elector.StoreTrouble())
+	}
+}
+
+// renewed asserts that the lease is being renewed: it is watched for as long as it lasts.
+func (c *candidate) renewed(t *testing.T, term *elector.Term, lease time.Duration, when string) {
+	t.Helper()
+	for end := time.Now().Add(lease); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		c.stillLeads(t, term, when)
+	}
+}

@@ -1,0 +1,314 @@
+package redislock
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"baton/internal/elector"
+	"baton/internal/heartbeat"
+	"baton/internal/redisconn"
+	"baton/internal/redislock/script"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// LockOptions are one node's view of one lock.
+type LockOptions struct {
+	Key      string
+	NodeID   string
+	TTL      time.Duration
+	Presence Presence
+	// Format is how the key is written; String unless set.
+	Format script.Format
+	// WithoutScripts takes, renews and releases by SET NX PX and WATCH/MULTI/EXEC,
+	// for servers that forbid scripts.
+	WithoutScripts bool
+	// WaitReplicas is how many replicas must have the lock before it counts as
+	// taken or renewed.
+	WaitReplicas int
+	// Shared carries the lock's commands together with those of other locks; nil
+	// gives the lock a connection of its own.
+	Shared *redisconn.Shared
+}
+
+// Lock is the election's lock in one Redis deployment: a key with a lease. It
+// implements elector.Lock.
+type Lock struct {
+	store *redisconn.Store
+	participant
+	replicas int
+	protocol protocol
+	leave    func() // tells the process that it campaigns for the key no more; may be nil
+
+	// The connection is the lock's own, or that of all locks: a renewal never waits
+	// for a place in a pool that jobs use.
+	shared  *redisconn.Shared // that of all locks; nil for one of its own
+	mu      sync.Mutex
+	conn    redis.Conn // its own
+	renewed redis.Conn // on which a renewal was answered last
+
+	// Of the campaign alone, by a clock that goes on in suspend:
+	held  verdict           // what the lock last answered by more than a look
+	until heartbeat.Instant // when the lease of the last answer has ended: somebody else may hold the lock then
+	seen  memory            // early is what lasts until then
+
+	told atomic.Pointer[toldPresence] // nil: nothing yet
+}
+
+// protocol is how a lock is asked: by scripts, or without. Each method is one
+// attempt on a connection to the server that has the lock key.
+type protocol interface {
+	// acquire asks what the candidate has seen anew whenever Redis has answered: an answer
+	// that was on its way for long shows an end that was due meanwhile.
+	acquire(ctx context.Context, conn redis.Conn, c elector.Candidate, seen func() memory) (verdict, error)
+	// renew returns ErrLost, and who holds the lock instead, in its error. fresh
+	// says that it is the first renewal on conn: the server behind it may be
+	// another, or have restarted. tell says to write the node's presence, too.
+	renew(ctx context.Context, conn redis.Conn, owner string, epoch int64, fresh, tell bool) (elector.Order, error)
+	// release reports whether the lock was the owner's.
+	release(ctx context.Context, conn redis.Conn, owner string, h elector.Handover) (bool, error)
+	raise(ctx context.Context, conn redis.Conn, owner string, floor int64) (int64, error)
+}
+
+// verdict is the reply to an acquire.
+type verdict struct {
+	word    string // won, held, quarantine or wait
+	detail  string // held: the holder's node; wait: why
+	left    int64  // in ms: of the lease, or of the wait; noExpiry without an end
+	epoch   int64  // the last one that is known; of held 0 for a foreign client's
+	leaseMS int64  // of held: how long a lease the holder asks for, if it is one of ours
+	freeMS  int64  // of won: for how long nobody had held the lock, if that is known
+}
+
+// NewLock makes the node's view of a lock. It does not connect.
+func NewLock(store *redisconn.Store, o LockOptions) (*Lock, error) {
+	if err := redisconn.CheckKey(o.Key); err != nil {
+		return nil, err
+	}
+	if o.WithoutScripts && o.Format == script.Redisson {
+		return nil, errors.New("a lock in Redisson's format is taken by scripts only: set acquire to lua")
+	}
+	text, err := json.Marshal(o.Presence)
+	if err != nil {
+		return nil, fmt.Errorf("encode the presence of node %q: %w", o.NodeID, err)
+	}
+	p := participant{
+		keys: script.KeysOf(o.Key), nodeID: o.NodeID, ttlMS: o.TTL.Milliseconds(),
+		presence: new(atomic.Pointer[string]), priority: o.Presence.Priority,
+	}
+	p.presence.Store(new(string(text)))
+	l := &Lock{store: store, participant: p, replicas: o.WaitReplicas, protocol: scripted{p, scriptsOf(o.Format)}}
+	if o.WithoutScripts {
+		l.protocol = transactional{p}
+	}
+	if o.Shared != nil {
+		if err := o.Shared.Claim(o.Key); err != nil {
+			return nil, err
+		}
+		l.leave = func() { o.Shared.Free(o.Key) }
+		// A transaction watches keys, which is a state of its connection. WAIT is about
+		// what was written on its own connection, and holds up all others.
+		if !o.WithoutScripts && o.WaitReplicas == 0 && !store.IsCluster() {
+			l.shared = o.Shared
+		}
+	}
+	return l, nil
+}
+
+// Acquire implements elector.Lock.
+func (l *Lock) Acquire(ctx context.Context, c elector.Candidate) (elector.Answer, error) {
+	if c.Polling && l.held.word == "held" && heartbeat.Boottime() < l.until {
+		sent := heartbeat.Boottime()
+		left, err := l.look(ctx, c)
+		if err != nil {
+			return elector.Answer{}, err // and what was known of the lease is known still
+		}
+		if left != 0 {
+			return l.stillHeld(sent, left), nil
+		}
+	}
+	sent, text := heartbeat.Boottime(), l.presence.Load()
+	v, err := l.acquire(ctx, c)
+	if err != nil {
+		return elector.Answer{}, fmt.Errorf("acquire lock %q: %w", l.keys.Lock(), misfit(ctx, l.store, l.keys, err))
+	}
+	l.hasTold(text)
+	l.held = v
+	left := leaseLeft(v.left)
+	switch v.word {
+	case "won":
+		l.until = 0
+		return elector.Answer{Outcome: elector.Won, Epoch: v.epoch, FreeFor: milliseconds(v.freeMS)}, nil
+	case "held":
+		l.seen.early = ""
+		if v.leaseMS > 0 { // what other programs do with their locks is their own affair
+			l.seen.leaseMS, l.seen.early = v.leaseMS, "lease"
+		}
+		return l.stillHeld(sent, left), nil
+	case "quarantine":
+		l.until, l.seen.early = sent.Add(left), v.word
+	}
+	return elector.Answer{Outcome: elector.Wait, Reason: v.detail, Left: left, Epoch: v.epoch}, nil
+}
+
+func (l *Lock) acquire(ctx context.Context, c elector.Candidate) (v verdict, err error) {
+	seen := func() memory {
+		m := l.remembered()
+		m.leaseMS = max(m.leaseMS, c.Lease.Milliseconds())
+		return m
+	}
+	_, err = l.do(ctx, func(conn redis.Conn) (any, error) {
+		if v, err = l.protocol.acquire(ctx, conn, c, seen); err != nil || v.word != "won" {
+			return nil, err
+		}
+		short := l.awaitReplicas(ctx, conn)
+		if short == nil || conn.Err() != nil {
+			return nil, short // cut off: nothing can be given back, and the same owner may ask again
+		}
+		// Not taken as far as we are concerned. Nobody is told: the others would find
+		// the replicas missing, too.
+		_, err := l.protocol.release(ctx, conn, c.Owner, elector.Handover{Event: string(elector.EventWithdrawn), Reason: short.Error()})
+		if err = explain(err); err != nil && !errors.Is(err, elector.ErrRefused) {
+			return nil, fmt.Errorf("%w (%w: %w)", short, elector.ErrSpent, err)
+		}
+		return nil, short
+	})
+	return v, err
+}
+
+// Renew implements elector.Lock.
+func (l *Lock) Renew(ctx context.Context, owner string, epoch int64) (order elector.Order, err error) {
+	_, err = l.do(ctx, func(conn redis.Conn) (any, error) {
+		fresh := conn != l.renewed
+		text := l.presence.Load()
+		tell := fresh || l.untold() // a server that lost its data has lost this, too
+		if order, err = l.protocol.renew(ctx, conn, owner, epoch, fresh, tell); err != nil {
+			return nil, err
+		}
+		if l.renewed = conn; tell {
+			l.hasTold(text)
+		}
+		return nil, l.awaitReplicas(ctx, conn)
+	})
+	if err != nil {
+		return elector.Order{}, fmt.Errorf("renew lock %q: %w", l.keys.Lock(), err)
+	}
+	return order, nil
+}
+
+// Release implements elector.Lock.
+func (l *Lock) Release(ctx context.Context, owner string, h elector.Handover) error {
+	_, err := l.GiveUp(ctx, owner, h)
+	return err
+}
+
+// GiveUp is Release that also tells whether the owner held the lock.
+func (l *Lock) GiveUp(ctx context.Context, owner string, h elector.Handover) (was bool, err error) {
+	_, err = l.do(ctx, func(conn redis.Conn) (any, error) {
+		was, err = l.protocol.release(ctx, conn, owner, h)
+		return nil, err
+	})
+	if err != nil {
+		return false, fmt.Errorf("release lock %q: %w", l.keys.Lock(), err)
+	}
+	return was, nil
+}
+
+// Raise implements elector.Lock. It is asked by a job, so it uses a pooled
+// connection: a renewal must not wait for it.
+func (l *Lock) Raise(ctx context.Context, owner string, floor int64) (epoch int64, err error) {
+	_, err = l.store.Run(ctx, l.keys.Lock(), func(conn redis.Conn) (any, error) {
+		epoch, err = l.protocol.raise(ctx, conn, owner, floor)
+		return nil, err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("raise the epoch of lock %q: %w", l.keys.Lock(), forElector(err))
+	}
+	return epoch, nil
+}
+
+// awaitReplicas waits until enough replicas have what was written on conn. Its
+// error leaves open what happens to it: an isolated master keeps what nobody else
+// will ever see.
+func (l *Lock) awaitReplicas(ctx context.Context, conn redis.Conn) error {
+	if l.replicas == 0 {
+		return nil
+	}
+	patience := time.Second
+	if deadline, ok := ctx.Deadline(); ok {
+		patience = time.Until(deadline) / 2 // the rest is for the answer, and for giving the lock back
+	}
+	got, err := redis.Int(redis.DoContext(conn, ctx, "WAIT", l.replicas, max(patience.Milliseconds(), 1)))
+	if err != nil {
+		return fmt.Errorf("ask how many replicas have the lock: %w", err)
+	}
+	if got < l.replicas {
+		return fmt.Errorf("%d of the %d replicas that election.wait_replicas asks for have the lock: are they connected to the master?",
+			got, l.replicas)
+	}
+	return nil
+}
+
+// Leave takes the node off the list of nodes, when it shuts down. What another process of
+// the same id tells of itself stays.
+func (l *Lock) Leave(ctx context.Context) error {
+	_, err := l.do(ctx, func(conn redis.Conn) (any, error) {
+		if others, err := l.othersEntry(ctx, conn); err != nil || others {
+			return nil, err
+		}
+		if _, err := redis.DoContext(conn, ctx, "HDEL", l.keys.Control(), l.keys.Priority(l.nodeID)); err != nil {
+			return nil, err
+		}
+		return redis.DoContext(conn, ctx, "HDEL", l.keys.Nodes(), l.nodeID)
+	})
+	l.Close()
+	return err
+}
+
+// Close drops the lock's connection. The lock, if held, stays held.
+func (l *Lock) Close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.drop()
+	if l.leave != nil {
+		l.leave()
+		l.leave = nil
+	}
+}
+
+// do runs one command on the lock's connection, dialling if there is none. A
+// connection on which anything went wrong is not used again: a late reply must
+// not be taken for that of the next command, and a server that refuses may have
+// been replaced by another under the same name.
+func (l *Lock) do(ctx context.Context, command func(redis.Conn) (any, error)) (any, error) {
+	if l.shared != nil {
+		reply, err := command(l.shared.Conn())
+		return reply, explain(err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.conn == nil {
+		conn, err := l.store.Dial(ctx, l.keys.Lock())
+		if err != nil {
+			return nil, forElector(err)
+		}
+		l.conn = conn
+	}
+	reply, err := command(l.conn)
+	if err != nil && !errors.Is(err, elector.ErrLost) || l.conn.Err() != nil {
+		l.drop()
+	}
+	return reply, explain(err)
+}
+
+func (l *Lock) drop() {
+	if l.conn != nil {
+		_ = l.conn.Close() // it is broken, or will not be used again
+		l.conn = nil
+	}
+}

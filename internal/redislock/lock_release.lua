@@ -1,0 +1,19 @@
+-- Gives the lock up if it is the owner's, and tells the standbys.
+-- KEYS: lock, term, control, events
+-- ARGV: owner, node id, event, reason, successor or "", ms to reserve the lock for it, wake channel
+-- Reply: 1 if the lock was the owner's, 0 if it was not (nothing is changed then)
+if holder() ~= ARGV[1] then
+  return 0
+end
+local epoch = integer(epochOf(redis.call('HGET', KEYS[2], 'epoch')) or 0)
+redis.call('HDEL', KEYS[3], 'stepdown_owner', 'stepdown_to', 'stepdown_reason')
+if ARGV[5] ~= '' then
+  redis.call('HSET', KEYS[3], 'reserved_for', ARGV[5], 'reserved_until', integer(clock() + tonumber(ARGV[6])))
+end
+redis.call('HSET', KEYS[2], 'ended', '1', 'held_until', integer(clock()))
+drop()
+tell(KEYS[4], ARGV[3], ARGV[2], epoch, ARGV[4])
+if ARGV[3] ~= 'withdrawn' then -- rivals who wake each other up divide the stores among themselves for ever
+  redis.pcall('PUBLISH', ARGV[7], 'released')
+end
+return 1

@@ -1,0 +1,260 @@
+package redislock
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/elector"
+	"baton/internal/heartbeat"
+	"baton/internal/redisconn"
+	"baton/internal/redislock/script"
+	"baton/internal/testsupport"
+)
+
+// A standby that only looks, and a leader that only renews, write once in a while
+// that they are there. The standby then notices a term of which it got no hint.
+func TestANodeThatOnlyPollsOrRenewsTellsThatItIsThere(t *testing.T) {
+	t.Parallel()
+	r := testsupport.StartRedis(t)
+	store, err := redisconn.Open(redisconn.Options{URL: r.URL(), Timeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() }) // the test has ended
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for _, withoutScripts := range []bool{false, true} {
+		key := map[bool]string{false: "lua", true: "setnx"}[withoutScripts]
+		node := func(id string) *Lock {
+			l, err := NewLock(store, LockOptions{Key: key, NodeID: id, TTL: 10 * time.Second, WithoutScripts: withoutScripts,
+				Presence: Presence{Priority: 7}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(l.Close)
+			return l
+		}
+		leader, standby := node("leader"), node("standby")
+		ask := func(l *Lock, owner string, polling bool) elector.Answer {
+			t.Helper()
+			a, err := l.Acquire(ctx, elector.Candidate{Owner: owner, Polling: polling})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return a
+		}
+		election := NewElection(store, key, script.String)
+		told := func(id string) Node {
+			t.Helper()
+			p, err := election.Picture(ctx, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, n := range p.Nodes {
+				if n.ID == id {
+					return n
+				}
+			}
+			return Node{}
+		}
+		epoch := ask(leader, "a", false).Epoch
+		ask(standby, "b", false)
+		for id, again := range map[string]func(){
+			"leader": func() {
+				if _, err := leader.Renew(ctx, "a", epoch); err != nil {
+					t.Fatal(err)
+				}
+			},
+			"standby": func() { ask(standby, "b", true) },
+		} {
+			again() // a first renewal on a connection tells, too
+			before := told(id)
+			time.Sleep(5 * time.Millisecond)
+			if again(); told(id) != before {
+				t.Errorf("%s: %s tells all the time", key, id)
+			}
+			map[string]*Lock{"leader": leader, "standby": standby}[id].told.Store(nil)
+			if again(); told(id).SeenMS <= before.SeenMS || told(id).State != before.State {
+				t.Errorf("%s: %s told %+v, then %+v", key, id, before, told(id))
+			}
+		}
+
+		if err := leader.Release(ctx, "a", elector.Handover{Event: "released"}); err != nil {
+			t.Fatal(err)
+		}
+		next := ask(node("next"), "c", false).Epoch
+		if a := ask(standby, "b", true); a.Holder != "leader" {
+			t.Fatalf("%s: a mere look tells of %+v", key, a)
+		}
+		standby.told.Store(nil)
+		if a := ask(standby, "b", true); a.Holder != "next" || a.Epoch != next {
+			t.Errorf("%s: told of %+v, want the term %d of next", key, a, next)
+		}
+	}
+}
+
+// Others wait for a node of a higher priority. One that stands aside must not make them.
+func TestWhoeverStandsAsideKeepsNobodyWaitingForItsPriority(t *testing.T) {
+	t.Parallel()
+	r := testsupport.StartRedis(t)
+	store, err := redisconn.Open(redisconn.Options{URL: r.URL(), Timeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() }) // the test has ended
+	node := func(id string, priority int) *Lock {
+		l, err := NewLock(store, LockOptions{Key: "k", NodeID: id, TTL: 10 * time.Second, Presence: Presence{Priority: priority}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(l.Close)
+		return l
+	}
+	aside, leader, next := node("aside", 7), node("leader", 0), node("next", 0)
+	ask := func(l *Lock, c elector.Candidate) elector.Answer {
+		t.Helper()
+		a, err := l.Acquire(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	ask(leader, elector.Candidate{Owner: "a"})
+	for _, polling := range []bool{false, true} {
+		aside.told.Store(nil)
+		ask(aside, elector.Candidate{Owner: "b", Observer: true, Polling: polling})
+	}
+	if err := leader.Release(t.Context(), "a", elector.Handover{Event: "released"}); err != nil {
+		t.Fatal(err)
+	}
+	if a := ask(next, elector.Candidate{Owner: "c"}); a.Outcome != elector.Won {
+		t.Errorf("the free lock is not won: %+v", a)
+	}
+}
+
+// What changes of a node while a request is on its way is told with the next one.
+func TestWhatChangesDuringARequestIsTold(t *testing.T) {
+	t.Parallel()
+	r := testsupport.StartRedis(t)
+	store, err := redisconn.Open(redisconn.Options{URL: r.URL(), Timeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() }) // the test has ended
+	node := func(id string) *Lock {
+		l, err := NewLock(store, LockOptions{Key: "k", NodeID: id, TTL: 10 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(l.Close)
+		return l
+	}
+	leader, standby := node("leader"), node("standby")
+	won, err := leader.Acquire(t.Context(), elector.Candidate{Owner: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for l, ask := range map[*Lock]func() error{
+		leader: func() error { _, err := leader.Renew(t.Context(), "a", won.Epoch); return err },
+		standby: func() error {
+			_, err := standby.Acquire(t.Context(), elector.Candidate{Owner: "b", Polling: true})
+			return err
+		},
+	} {
+		news := func() { l.Present(Presence{Ending: "the end of report"}) }
+		asked := l.protocol
+		for _, l.protocol = range []protocol{&answered{asked, news}, asked} {
+			if err := ask(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p, err := NewElection(store, "k", script.String).Picture(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range p.Nodes {
+			if n.ID == l.nodeID && n.Ending != "the end of report" {
+				t.Errorf("%s told %+v", l.nodeID, n)
+			}
+		}
+	}
+}
+
+// answered does something when a request has been answered.
+type answered struct {
+	protocol
+	then func()
+}
+
+func (p *answered) acquire(ctx context.Context, conn redis.Conn, c elector.Candidate, seen func() memory) (verdict, error) {
+	defer p.then()
+	return p.protocol.acquire(ctx, conn, c, seen)
+}
+
+func (p *answered) renew(ctx context.Context, conn redis.Conn, owner string, epoch int64, fresh, tell bool) (elector.Order, error) {
+	defer p.then()
+	return p.protocol.renew(ctx, conn, owner, epoch, fresh, tell)
+}
+
+// A lease that ended on time, while a request was on its way, has not vanished: the node
+// that asked takes the lock at once.
+func TestALeaseThatEndsWhileARequestIsOnItsWayHasNotVanished(t *testing.T) {
+	t.Parallel()
+	r := testsupport.StartRedis(t)
+	store, err := redisconn.Open(redisconn.Options{URL: r.URL(), Timeout: 10 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() }) // the test has ended
+	for key, withoutScripts := range map[string]bool{"lua": false, "setnx": true} {
+		ttl := testsupport.Paced(900 * time.Millisecond)
+		node := func(id string) *Lock {
+			l, err := NewLock(store, LockOptions{Key: key, NodeID: id, TTL: ttl, WithoutScripts: withoutScripts})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(l.Close)
+			return l
+		}
+		leader, standby := node("leader"), node("standby")
+		for _, l := range []*Lock{leader, standby} {
+			if _, err := l.Acquire(t.Context(), elector.Candidate{Owner: l.nodeID}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		const early = 30 * time.Millisecond
+		time.Sleep(standby.until.Sub(heartbeat.Boottime()) - haste - ttl/100 - early)
+		standby.protocol = &delayed{standby.protocol, 2 * (early + haste + ttl/100)}
+		if a, err := standby.Acquire(t.Context(), elector.Candidate{Owner: "next"}); err != nil || a.Outcome != elector.Won {
+			t.Errorf("%s: %+v, %v", key, a, err)
+		}
+	}
+}
+
+// delayed keeps a connection's first request to itself for a while.
+type delayed struct {
+	protocol
+	by time.Duration
+}
+
+func (p *delayed) acquire(ctx context.Context, conn redis.Conn, c elector.Candidate, seen func() memory) (verdict, error) {
+	return p.protocol.acquire(ctx, &delayedConn{conn, p.by}, c, seen)
+}
+
+type delayedConn struct {
+	redis.Conn
+	by time.Duration
+}
+
+func (c *delayedConn) DoContext(ctx context.Context, command string, args ...any) (any, error) {
+	time.Sleep(c.by)
+	c.by = 0
+	return redis.DoContext(c.Conn, ctx, command, args...)
+}
+
+func (c *delayedConn) ReceiveContext(ctx context.Context) (any, error) {
+	return redis.ReceiveContext(c.Conn, ctx)
+}

@@ -1,0 +1,336 @@
+package redislock_test
+
+import (
+	"errors"
+	"regexp"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/elector"
+	"baton/internal/redislock"
+	"baton/internal/redislock/script"
+	"baton/internal/testsupport"
+)
+
+// accident loses a lock that a leader still trusts. It returns the Redis that the
+// nodes speak to afterwards. before runs while an earlier term lasts.
+type accident struct {
+	name   string
+	before func(t *testing.T, r *testsupport.Redis) *testsupport.Redis
+	happen func(t *testing.T, r, other *testsupport.Redis) *testsupport.Redis
+}
+
+func accidents() []accident {
+	command := func(t *testing.T, r *testsupport.Redis, name string, args ...any) {
+		t.Helper()
+		if _, err := r.Conn().Do(name, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	nothing := func(*testing.T, *testsupport.Redis) *testsupport.Redis { return nil }
+	return []accident{
+		{"FLUSHALL", nothing, func(t *testing.T, r, _ *testsupport.Redis) *testsupport.Redis {
+			command(t, r, "FLUSHALL")
+			return r
+		}},
+		{"restarted empty", nothing, func(_ *testing.T, r, _ *testsupport.Redis) *testsupport.Redis {
+			r.Restart()
+			return r
+		}},
+		{"restarted from an old snapshot", func(t *testing.T, r *testsupport.Redis) *testsupport.Redis {
+			command(t, r, "SAVE")
+			return nil
+		}, func(_ *testing.T, r, _ *testsupport.Redis) *testsupport.Redis {
+			r.Restart()
+			return r
+		}},
+		{"failed over to a replica that lacks the lock", func(t *testing.T, r *testsupport.Redis) *testsupport.Redis {
+			replica := testsupport.StartRedis(t, testsupport.RedisReplicaOf(r))
+			command(t, replica, "REPLICAOF", "NO", "ONE") // it hears of nothing more
+			return replica
+		}, func(_ *testing.T, r, replica *testsupport.Redis) *testsupport.Redis {
+			r.Kill()
+			return replica
+		}},
+		{"made a replica of one that lagged, and master again", func(t *testing.T, r *testsupport.Redis) *testsupport.Redis {
+			replica := testsupport.StartRedis(t, testsupport.RedisReplicaOf(r))
+			command(t, replica, "REPLICAOF", "NO", "ONE")
+			return replica
+		}, func(_ *testing.T, r, replica *testsupport.Redis) *testsupport.Redis {
+			r.TakeDataOf(replica) // the process is the same
+			return r
+		}},
+	}
+}
+
+// Where Redis has lost a lock that a leader still trusts, no new owner wins before
+// that trust must have ended, and none waits for longer than one lease; the leader
+// itself goes on, and then there is nothing to wait for.
+func TestALostLockMakesNewOwnersWaitAndItsLeaderGoOn(t *testing.T) {
+	t.Parallel()
+	for _, a := range accidents() {
+		for _, survives := range []bool{false, true} {
+			name := a.name + "/the leader is gone"
+			if survives {
+				name = a.name + "/the leader goes on"
+			}
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				loseLocks(t, a, survives)
+			})
+		}
+	}
+}
+
+// lostLock is a lock of some design that is lost together with those of the others.
+type lostLock struct {
+	t           *testing.T
+	design      string
+	first       *redislock.Lock
+	old, leader elector.Answer
+	b, c        *redislock.Lock // of those that come when it is lost
+	end         time.Time       // of c's wait, which is one lease from its first answer on
+}
+
+func (l *lostLock) ask(lock *redislock.Lock, owner string, floor int64) elector.Answer {
+	l.t.Helper()
+	answer, err := lock.Acquire(l.t.Context(), elector.Candidate{Owner: owner, Floor: floor})
+	if err != nil {
+		l.t.Fatalf("%s: acquire by %s: %v", l.design, owner, err)
+	}
+	return answer
+}
+
+func (l *lostLock) release(lock *redislock.Lock, owner string) {
+	l.t.Helper()
+	if err := lock.Release(l.t.Context(), owner, elector.Handover{Event: "released"}); err != nil {
+		l.t.Fatalf("%s: %v", l.design, err)
+	}
+}
+
+// loseLocks has one accident befall a lock of each design.
+func loseLocks(t *testing.T, a accident, survives bool) {
+	ttl := testsupport.Paced(800 * time.Millisecond)
+	r := testsupport.StartRedis(t)
+	node := func(r *testsupport.Redis, design, id string) *redislock.Lock {
+		o := designs[design]
+		o.Key, o.TTL, o.NodeID = "baton of "+design, ttl, id
+		return designedLock(t, open(t, r), o)
+	}
+	var locks []*lostLock
+	for design := range designs {
+		l := &lostLock{t: t, design: design, first: node(r, design, "a")}
+		l.old = l.ask(l.first, "o1", 0)
+		locks = append(locks, l)
+	}
+	other := a.before(t, r)
+	for _, l := range locks {
+		if _, err := l.first.Renew(t.Context(), "o1", l.old.Epoch); err != nil { // as it does all the time
+			t.Fatalf("%s: renew: %v", l.design, err)
+		}
+		l.release(l.first, "o1")
+		l.leader = l.ask(node(r, l.design, "b"), "o2", 0)
+		if l.leader.Outcome != elector.Won || l.leader.Epoch <= l.old.Epoch {
+			t.Fatalf("%s: the second term: %+v after epoch %d", l.design, l.leader, l.old.Epoch)
+		}
+	}
+	now := a.happen(t, r, other)
+	lost := time.Now()
+	for _, l := range locks {
+		l.b, l.c = node(now, l.design, "b"), node(now, l.design, "c")
+		if survives {
+			l.goesOn()
+		}
+	}
+	for !survives && len(locks) > 0 {
+		locks = slices.DeleteFunc(locks, func(l *lostLock) bool { return l.waited(lost, ttl) })
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// goesOn asserts that the leader of before leads on.
+func (l *lostLock) goesOn() {
+	l.t.Helper()
+	if _, err := l.b.Renew(l.t.Context(), "o2", l.leader.Epoch); err != nil {
+		l.t.Fatalf("%s: the leader's renewal: %v", l.design, err)
+	}
+	if held := l.ask(l.c, "o3", l.leader.Epoch); held.Outcome != elector.Held || held.Holder != "b" || held.Epoch != l.leader.Epoch {
+		l.t.Fatalf("%s: another node after the leader's renewal: %+v; want it held by b under epoch %d", l.design, held, l.leader.Epoch)
+	}
+	l.release(l.b, "o2")
+	if won := l.ask(l.c, "o3", l.leader.Epoch); won.Outcome != elector.Won || won.Epoch <= l.leader.Epoch {
+		l.t.Fatalf("%s: after its release: %+v; want it won at once, above %d", l.design, won, l.leader.Epoch)
+	}
+}
+
+// waited asks for a lock whose leader is gone, and reports whether it is won: after one
+// lease, and neither earlier nor later.
+func (l *lostLock) waited(lost time.Time, ttl time.Duration) bool {
+	l.t.Helper()
+	sent := time.Now()
+	answer := l.ask(l.c, "o3", l.leader.Epoch)
+	took := time.Since(lost)
+	if answer.Outcome != elector.Won {
+		if l.end.IsZero() {
+			l.end = time.Now().Add(ttl)
+		}
+		// Redis counts in whole milliseconds.
+		if answer.Left > ttl || sent.After(l.end.Add(2*time.Millisecond)) {
+			l.t.Fatalf("%s: after %v: %+v; want it won after one lease", l.design, took, answer)
+		}
+		return false
+	}
+	if took < ttl-2*time.Millisecond || answer.Epoch <= l.leader.Epoch {
+		l.t.Errorf("%s: won after %v under epoch %d; the leader trusts for %v, under %d", l.design, took, answer.Epoch, ttl, l.leader.Epoch)
+	}
+	if _, err := l.b.Renew(l.t.Context(), "o2", l.leader.Epoch); !errors.Is(err, elector.ErrLost) {
+		l.t.Errorf("%s: a late renewal of the former leader: %v, want ErrLost", l.design, err)
+	}
+	return true
+}
+
+// A master changes its replid when its first replica comes, and when its backlog's time is
+// over. The leader renews, and nobody has to wait when it gives the lock up.
+func TestAReplicaThatComesAndGoesCostsNoQuarantine(t *testing.T) {
+	t.Parallel()
+	for design, o := range designs {
+		t.Run(design, func(t *testing.T) {
+			t.Parallel()
+			r := testsupport.StartRedis(t)
+			o.Key, o.TTL = "baton", 30*time.Second
+			o.NodeID = "a"
+			a := designedLock(t, open(t, r), o)
+			o.NodeID = "b"
+			b := designedLock(t, open(t, r), o)
+			won, err := a.Acquire(t.Context(), elector.Candidate{Owner: "o1"})
+			if err != nil || won.Outcome != elector.Won {
+				t.Fatalf("acquire: %+v, %v", won, err)
+			}
+			renew := func() {
+				t.Helper()
+				if _, err := a.Renew(t.Context(), "o1", won.Epoch); err != nil {
+					t.Fatal(err)
+				}
+			}
+			replid := func() string {
+				t.Helper()
+				info, err := redis.String(r.Conn().Do("INFO", "replication"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return regexp.MustCompile(`master_replid:\w+`).FindString(info)
+			}
+			before := replid()
+			replica := testsupport.StartRedis(t, testsupport.RedisReplicaOf(r))
+			attached := replid()
+			renew()
+			if _, err := r.Conn().Do("CONFIG", "SET", "repl-backlog-ttl", "1"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := replica.Conn().Do("REPLICAOF", "NO", "ONE"); err != nil {
+				t.Fatal(err)
+			}
+			for deadline := time.Now().Add(time.Minute); replid() == attached; time.Sleep(50 * time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatal("the backlog is kept for ever")
+				}
+			}
+			if before == attached {
+				t.Error("this Redis keeps its replid when a replica comes: the test shows nothing")
+			}
+			renew()
+			if err := a.Release(t.Context(), "o1", elector.Handover{Event: "released"}); err != nil {
+				t.Fatal(err)
+			}
+			next, err := b.Acquire(t.Context(), elector.Candidate{Owner: "o2", Floor: won.Epoch})
+			if err != nil || next.Outcome != elector.Won || next.Epoch != won.Epoch+1 {
+				t.Errorf("after the release: %+v, %v; want it won at once, with epoch %d", next, err, won.Epoch+1)
+			}
+		})
+	}
+}
+
+// A restart that loses nothing costs nothing: the leader confirms that it is there.
+func TestARestartThatKeepsTheLockCostsNoTerm(t *testing.T) {
+	t.Parallel()
+	for design, o := range designs {
+		t.Run(design, func(t *testing.T) {
+			t.Parallel()
+			r := testsupport.StartRedis(t, testsupport.RedisAOF())
+			o.Key, o.TTL = "baton", 30*time.Second
+			o.NodeID = "a"
+			a := designedLock(t, open(t, r), o)
+			o.NodeID = "b"
+			b := designedLock(t, open(t, r), o)
+			won, err := a.Acquire(t.Context(), elector.Candidate{Owner: "o1"})
+			if err != nil || won.Outcome != elector.Won {
+				t.Fatalf("acquire: %+v, %v", won, err)
+			}
+			r.Restart()
+			_, _ = b.Acquire(t.Context(), elector.Candidate{Owner: "o2"}) // its connection is gone
+			if held, err := b.Acquire(t.Context(), elector.Candidate{Owner: "o2"}); err != nil || held.Outcome != elector.Held {
+				t.Fatalf("another node: %+v, %v", held, err)
+			}
+			_, _ = a.Renew(t.Context(), "o1", won.Epoch)
+			if _, err := a.Renew(t.Context(), "o1", won.Epoch); err != nil {
+				t.Fatal(err)
+			}
+			if err := a.Release(t.Context(), "o1", elector.Handover{Event: "released"}); err != nil {
+				t.Fatal(err)
+			}
+			next, err := b.Acquire(t.Context(), elector.Candidate{Owner: "o2", Floor: won.Epoch})
+			if err != nil || next.Outcome != elector.Won || next.Epoch <= won.Epoch {
+				t.Errorf("after the release: %+v, %v; want it won at once, above %d", next, err, won.Epoch)
+			}
+		})
+	}
+}
+
+// Nothing is written for a client that is not baton, and nothing of its is touched.
+func TestAForeignLockIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	for design, o := range designs {
+		t.Run(design, func(t *testing.T) {
+			t.Parallel()
+			r := testsupport.StartRedis(t)
+			conn := r.Conn()
+			take := func() {
+				t.Helper()
+				args := []any{"baton", "somebody", "PX", 60_000}
+				name := "SET"
+				if o.Format == script.Redisson {
+					name, args = "HSET", []any{"baton", "3a9d0d9c:27", 2}
+				}
+				if _, err := conn.Do(name, args...); err != nil {
+					t.Fatal(err)
+				}
+			}
+			o.Key, o.TTL, o.NodeID = "baton", 5*time.Second, "a"
+			lock := designedLock(t, open(t, r), o)
+			won, err := lock.Acquire(t.Context(), elector.Candidate{Owner: "o1"})
+			if err != nil || won.Outcome != elector.Won {
+				t.Fatalf("acquire: %+v, %v", won, err)
+			}
+			if _, err := conn.Do("FLUSHALL"); err != nil {
+				t.Fatal(err)
+			}
+			take()
+			if _, err := lock.Renew(t.Context(), "o1", won.Epoch); !errors.Is(err, elector.ErrLost) {
+				t.Errorf("renew: %v, want ErrLost", err)
+			}
+			if err := lock.Release(t.Context(), "o1", elector.Handover{Event: "released"}); err != nil {
+				t.Error(err)
+			}
+			held, err := lock.Acquire(t.Context(), elector.Candidate{Owner: "o2", Floor: won.Epoch})
+			if err != nil || held.Outcome != elector.Held || held.Holder != "" || held.Epoch != 0 {
+				t.Errorf("acquire: %+v, %v; want it held by somebody unknown", held, err)
+			}
+			if n, err := redis.Int(conn.Do("EXISTS", "baton")); err != nil || n != 1 {
+				t.Errorf("the foreign lock is gone: %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,34 @@
+// Package script names what lock and ledger share in Redis: the keys of an election and
+// the formats of its lock.
+package script
+
+import _ "embed" // of the formats' scripts
+
+// Format is how the lock key is written.
+type Format string
+
+// The formats.
+const (
+	// String is a string key, the owner and nothing else: what SET NX makes.
+	String Format = "string"
+	// Redisson is the hash of Redisson's RLock: baton and Java services that lock
+	// the same name exclude each other.
+	Redisson Format = "redisson"
+)
+
+var (
+	//go:embed format_string.lua
+	stringLua string
+	//go:embed format_redisson.lua
+	redissonLua string
+)
+
+// Lua says what the format knows of the lock in KEYS[1]: who holds it, take it, drop it. The
+// scripts that touch the lock key are the same text for every format, put after this one.
+// The zero Format is String.
+func (f Format) Lua() string {
+	if f == Redisson {
+		return redissonLua
+	}
+	return stringLua
+}

@@ -1,0 +1,73 @@
+package script
+
+import "baton/internal/redisconn"
+
+// Keys are the names of everything that belongs to one election. All of them
+// hash to the slot of the lock key, so that one script may touch several.
+//
+// With lock key K: if K has a hash tag of its own ("a{x}b") the other keys are
+// K followed by their suffix ("a{x}b:term"), which keeps the tag; else K itself
+// becomes the tag ("{baton}:term").
+type Keys struct {
+	lockKey string
+	prefix  string
+}
+
+// KeysOf are the keys of the election of a lock.
+func KeysOf(lockKey string) Keys {
+	return Keys{lockKey: lockKey, prefix: redisconn.SlotPrefix(lockKey)}
+}
+
+// Lock is the key that the leader holds.
+func (k Keys) Lock() string { return k.lockKey }
+
+// Term is the hash of the last term: its epoch, its owner and their like.
+func (k Keys) Term() string { return k.prefix + ":term" }
+
+// Quarantine lasts as long as nobody may win, since Redis has lost data.
+func (k Keys) Quarantine() string { return k.prefix + ":quarantine" }
+
+// Nodes is the hash of what nodes say of themselves.
+func (k Keys) Nodes() string { return k.prefix + ":nodes" }
+
+// Control is the hash of the operators' orders, to nodes and for jobs.
+func (k Keys) Control() string { return k.prefix + ":control" }
+
+// Events is the stream of what has happened to the lock.
+func (k Keys) Events() string { return k.prefix + ":events" }
+
+// Wake is the channel by which standbys learn that the lock is free.
+func (k Keys) Wake() string { return k.prefix + ":wake" }
+
+// Fence is the hash of the newest epoch that claims have seen.
+func (k Keys) Fence() string { return k.prefix + ":fence" }
+
+// Samples is the stream of the jobs' levels over time.
+func (k Keys) Samples() string { return k.prefix + ":samples" }
+
+// Stages is the hash of the keys where flushes have staged.
+func (k Keys) Stages() string { return k.prefix + ":stages" }
+
+// Job is the hash of a job's standing.
+func (k Keys) Job(name string) string { return k.prefix + ":job:" + name }
+
+// Runs is the stream of a job's runs.
+func (k Keys) Runs(name string) string { return k.Job(name) + ":runs" }
+
+// Outputs is the sorted set of a job's runs of which there is output.
+func (k Keys) Outputs(job string) string { return k.Job(job) + ":output" }
+
+// Output is what a run's command has written.
+func (k Keys) Output(job, run string) string { return k.Outputs(job) + ":" + run }
+
+// Priority is the field of Control in which a node says that it goes first.
+func (k Keys) Priority(node string) string { return "priority:" + node }
+
+// Aside is the field of Control in which a node says that it stands aside.
+func (k Keys) Aside(node string) string { return "aside:" + node }
+
+// Request is the field of Control with the order to run a job now.
+func (k Keys) Request(job string) string { return "run:" + job }
+
+// Cancel is the field of Control with the order to cancel a job's runs.
+func (k Keys) Cancel(job string) string { return "cancel:" + job }

@@ -1,0 +1,147 @@
+package redislock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"baton/internal/elector"
+	"baton/internal/heartbeat"
+	"baton/internal/redisconn"
+	"baton/internal/redislock"
+	"baton/internal/redislock/script"
+	"baton/internal/testsupport"
+	"baton/internal/testsupport/locktest"
+)
+
+func TestALockOnASharedConnectionConforms(t *testing.T) {
+	t.Parallel()
+	r := testsupport.StartRedis(t)
+	locktest.RunLive(t, func(t *testing.T, ttl time.Duration) locktest.Bench {
+		s, key := open(t, r), fmt.Sprint("lock:", t.Name(), ttl)
+		node := func(id string) *redislock.Lock {
+			// Each node is a process of its own.
+			return designedLock(t, s, redislock.LockOptions{Key: key, NodeID: id, TTL: ttl, Shared: redisconn.NewShared(s)})
+		}
+		return locktest.Bench{
+			TTL: ttl, A: node("a"), B: node("b"), C: node("c"), Sleep: time.Sleep,
+			Flush: func() {
+				if _, err := r.Conn().Do("FLUSHALL"); err != nil {
+					t.Fatal(err)
+				}
+			},
+			StepDown: func(to, reason string) error {
+				_, _, err := redislock.NewElection(s, key, script.String).StepDown(t.Context(), to, reason)
+				return err
+			},
+		}
+	})
+}
+
+func TestAProcessCampaignsForAKeyOnce(t *testing.T) {
+	s := open(t, testsupport.StartRedis(t))
+	shared := redisconn.NewShared(s)
+	o := redislock.LockOptions{Key: "baton", NodeID: "a", TTL: time.Second, Shared: shared}
+	first := designedLock(t, s, o)
+	if _, err := redislock.NewLock(s, o); err == nil || !strings.Contains(err.Error(), "already") {
+		t.Errorf("a second lock for the key: %v; want it refused", err)
+	}
+	first.Close()
+	if _, err := redislock.NewLock(s, o); err != nil {
+		t.Errorf("after the first was closed: %v", err)
+	}
+}
+
+// many leads many locks from one process until stop, and tells when all of them lead.
+func many(t *testing.T, s *redisconn.Store, shared *redisconn.Shared, n int, timing heartbeat.Timing,
+	ended func(key string)) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	beat := &heartbeat.Beat{}
+	var wg, won sync.WaitGroup
+	won.Add(n)
+	for i := range n {
+		key := fmt.Sprintf("lock-%d", i)
+		lock := designedLock(t, s, redislock.LockOptions{Key: key, NodeID: "a", TTL: timing.TTL, Shared: shared})
+		first := sync.OnceFunc(won.Done)
+		var owners atomic.Int64
+		e, err := elector.New(lock, func(ctx context.Context, _ *elector.Term) error {
+			first()
+			<-ctx.Done()
+			if !errors.Is(context.Cause(ctx), elector.ErrShuttingDown) {
+				ended(fmt.Sprintf("%s: %v", key, context.Cause(ctx)))
+			}
+			return nil
+		}, elector.Config{
+			NodeID: "a", Timing: timing, PollInterval: time.Second, Beat: beat,
+			NewOwner: func() (string, error) { return fmt.Sprintf("%s-%d", key, owners.Add(1)), nil },
+			Die:      func(reason string) { ended(key + " died: " + reason) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wg.Go(func() { _ = e.Run(ctx) })
+	}
+	won.Wait()
+	return func() {
+		cancel()
+		wg.Wait()
+	}
+}
+
+// A hundred locks cost a process one round trip an interval.
+func TestRenewalsOfManyLocksShareARoundTrip(t *testing.T) {
+	t.Parallel()
+	const locks, intervals = 100, 8
+	s := open(t, testsupport.StartRedis(t))
+	shared := redisconn.NewShared(s)
+	timing := heartbeat.Timing{
+		TTL: 20 * time.Second, Interval: 300 * time.Millisecond, Timeout: time.Second,
+		Margin: heartbeat.DefaultMargin(20 * time.Second), Drain: time.Second,
+	}
+	stop := many(t, s, shared, locks, timing, func(what string) { t.Error(what) })
+	time.Sleep(2 * timing.Interval)
+	before := shared.RoundTrips()
+	time.Sleep(intervals * timing.Interval)
+	trips := shared.RoundTrips() - before
+	t.Logf("%d locks for %d intervals: %d round trips", locks, intervals, trips)
+	stop()
+	// Where others want the processors too, some of the hundred come a moment too late for the trip.
+	if trips > int64(testsupport.Paced(3*intervals)) {
+		t.Errorf("%d round trips in %d intervals; want about one each, not one a lock", trips, intervals)
+	}
+}
+
+// A connection that is cut, hangs or is forgotten under many locks costs none of
+// them its term.
+func TestManyLocksSurviveTheirConnection(t *testing.T) {
+	t.Parallel()
+	r := testsupport.StartRedis(t)
+	proxy := r.Proxy()
+	s, err := redisconn.Open(redisconn.Options{URL: r.URLThrough(proxy), ClientName: "baton-test", Timeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	ttl := testsupport.Paced(5 * time.Second)
+	timing := heartbeat.Timing{TTL: ttl, Interval: ttl / 25, Timeout: ttl * 3 / 50, Margin: heartbeat.DefaultMargin(ttl), Drain: ttl / 5}
+	stop := many(t, s, redisconn.NewShared(s), 50, timing, func(what string) { t.Error(what) })
+	for range 6 {
+		time.Sleep(rand.N(timing.Timeout))
+		if rand.IntN(2) == 0 {
+			proxy.Cut()
+			continue
+		}
+		proxy.Hang()
+		time.Sleep(timing.Timeout * 4 / 3)
+		proxy.Unhang()
+	}
+	time.Sleep(ttl / 5)
+	stop()
+}

@@ -1,0 +1,71 @@
+package redislock_test
+
+import (
+	"testing"
+	"time"
+
+	"baton/internal/elector"
+	"baton/internal/redisconn"
+	"baton/internal/testsupport"
+)
+
+// That an answer was long under way does not make the lease last longer.
+func TestASlowAnswerDoesNotMakeALeaseSeemToVanish(t *testing.T) {
+	t.Parallel()
+	r := testsupport.StartRedis(t)
+	p := r.Proxy()
+	far, err := redisconn.Open(redisconn.Options{URL: r.URLThrough(p)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = far.Close() })
+	ttl := testsupport.Paced(1500 * time.Millisecond)
+	a := newLock(t, open(t, r), "baton", "a", ttl)
+	b := newLock(t, far, "baton", "b", ttl)
+	won, err := a.Acquire(t.Context(), elector.Candidate{Owner: "o1"})
+	ended := time.Now().Add(ttl)
+	if err != nil || won.Outcome != elector.Won {
+		t.Fatalf("%+v, %v", won, err)
+	}
+	if _, err := b.Acquire(t.Context(), elector.Candidate{Owner: "o2"}); err != nil {
+		t.Fatal(err)
+	}
+	p.HangReplies()
+	time.AfterFunc(ttl/3, p.Unhang)
+	if held, err := b.Acquire(t.Context(), elector.Candidate{Owner: "o2", Polling: true}); err != nil || held.Outcome != elector.Held {
+		t.Fatalf("%+v, %v", held, err)
+	}
+	time.Sleep(time.Until(ended.Add(20 * time.Millisecond)))
+	if next, err := b.Acquire(t.Context(), elector.Candidate{Owner: "o2", Polling: true}); err != nil || next.Outcome != elector.Won {
+		t.Errorf("after the lease has ended: %+v, %v; want it won", next, err)
+	}
+}
+
+// A look that fails tells nothing new: what the node has seen before, it still knows.
+func TestALookThatFailsDoesNotForgetTheLease(t *testing.T) {
+	r := testsupport.StartRedis(t)
+	p := r.Proxy()
+	far, err := redisconn.Open(redisconn.Options{URL: r.URLThrough(p)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = far.Close() })
+	a, b := newLock(t, open(t, r), "baton", "a", 5*time.Second), newLock(t, far, "baton", "b", 5*time.Second)
+	won, err := a.Acquire(t.Context(), elector.Candidate{Owner: "o1"})
+	if err != nil || won.Outcome != elector.Won {
+		t.Fatalf("%+v, %v", won, err)
+	}
+	if _, err := b.Acquire(t.Context(), elector.Candidate{Owner: "o2"}); err != nil {
+		t.Fatal(err)
+	}
+	p.Cut()
+	if _, err := b.Acquire(t.Context(), elector.Candidate{Owner: "o2", Polling: true}); err == nil {
+		t.Fatal("a cut connection answers")
+	}
+	if _, err := r.Conn().Do("DEL", "baton"); err != nil {
+		t.Fatal(err)
+	}
+	if next, err := b.Acquire(t.Context(), elector.Candidate{Owner: "o2"}); err != nil || next.Outcome != elector.Wait {
+		t.Errorf("%+v, %v; want it to wait, since a trusts its lease", next, err)
+	}
+}

@@ -1,0 +1,176 @@
+package redislock
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"baton/internal/elector"
+	"baton/internal/redisconn"
+	"baton/internal/redislock/script"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/gomodule/redigo/redis"
+)
+
+// A subscription on which nothing comes is probed, so that a peer that vanished
+// without a word is noticed within pingInterval + pingTimeout.
+const (
+	pingInterval = time.Minute
+	pingTimeout  = 15 * time.Second
+	// outdatedInterval is how often it is looked whether other connections have met
+	// trouble: after a failover the old master, if it hangs, has no hints any more.
+	outdatedInterval = 3 * time.Second
+)
+
+// Watched is an election whose wake-ups are wanted; several may want those of one. A hint
+// for which Hints has no room is dropped: it is only a hint.
+type Watched struct {
+	LockKey string
+	Format  script.Format
+	Hints   chan<- elector.Hint
+	// Listening, if set, is one more while the subscription stands.
+	Listening *atomic.Int32
+}
+
+// WatchAll listens on the wake channels of elections, all on one connection, and
+// passes hints on until ctx ends. It subscribes again, for ever, when the connection
+// breaks, and says so by HintInterrupted and HintSubscribed.
+func WatchAll(ctx context.Context, s *redisconn.Store, elections ...Watched) {
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval, pause.MaxInterval = 100*time.Millisecond, 5*time.Second
+	channels := map[string][]chan<- elector.Hint{}
+	for _, w := range elections {
+		wake := script.KeysOf(w.LockKey).Wake()
+		channels[wake] = append(channels[wake], w.Hints)
+		if w.Format == script.Redisson {
+			foreign := redissonChannel(w.LockKey)
+			channels[foreign] = append(channels[foreign], w.Hints)
+		}
+	}
+	count := func(by int32) {
+		for _, w := range elections {
+			if w.Listening != nil {
+				w.Listening.Add(by)
+			}
+		}
+	}
+	if len(channels) == 0 { // a nested command holds all of its locks already
+		<-ctx.Done()
+	}
+	for ctx.Err() == nil {
+		// The error is not told: the lock's own attempts meet the same trouble,
+		// and the elector tells that once.
+		subscribed := false
+		_ = listen(ctx, s, channels, func() {
+			subscribed = true
+			pause.Reset()
+			count(1)
+		})
+		if subscribed {
+			count(-1)
+			for _, hints := range channels {
+				offer(hints, elector.HintInterrupted)
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause.NextBackOff()):
+		}
+	}
+}
+
+// redissonChannel is where an RLock's unlock is told.
+func redissonChannel(lockKey string) string {
+	if strings.Contains(lockKey, "{") {
+		return "redisson_lock__channel:" + lockKey
+	}
+	return "redisson_lock__channel:{" + lockKey + "}"
+}
+
+// listen subscribes and passes messages on until the connection breaks or ctx ends.
+// It tells once when it hears all channels.
+func listen(ctx context.Context, s *redisconn.Store, channels map[string][]chan<- elector.Hint, subscribed func()) error {
+	names := slices.Sorted(maps.Keys(channels))
+	dial, cancelDial := context.WithTimeout(ctx, s.Timeout())
+	defer cancelDial()
+	conn, err := s.Dial(dial, names[0])
+	if err != nil {
+		return err
+	}
+	psc := redis.PubSubConn{Conn: redisconn.Unrouted(conn)} // every node of a Cluster hears of every message
+	ctx, cancel := context.WithCancel(ctx)
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		probe(ctx, cancel, psc)
+	}()
+	defer func() {
+		cancel()
+		<-closed
+	}()
+
+	if err := psc.Subscribe(redis.Args{}.AddFlat(names)...); err != nil {
+		return fmt.Errorf("subscribe to %s: %w", strings.Join(names, ", "), err)
+	}
+	for left := len(names); ; {
+		switch m := psc.ReceiveWithTimeout(pingInterval + pingTimeout).(type) {
+		case redis.Subscription:
+			if left--; left == 0 {
+				subscribed()
+			}
+			offer(channels[m.Channel], elector.HintSubscribed)
+		case redis.Message:
+			switch string(m.Data) {
+			case "released", "0": // ours, or an RLock's
+				offer(channels[m.Channel], elector.HintReleased)
+			case "control":
+				offer(channels[m.Channel], elector.HintControl)
+			}
+		case error:
+			return m
+		}
+	}
+}
+
+// probe asks now and then whether the peer is there, until ctx ends; then it closes
+// the connection, which is what makes a blocked Receive return.
+func probe(ctx context.Context, cancel context.CancelFunc, psc redis.PubSubConn) {
+	ping := time.NewTicker(pingInterval)
+	defer ping.Stop()
+	look := time.NewTicker(outdatedInterval)
+	defer look.Stop()
+	silent := false
+	for {
+		select {
+		case <-ctx.Done():
+			if !silent {
+				redisconn.CutOff(psc.Conn)
+			}
+			_ = psc.Close() // nobody listens any more
+			return
+		case <-look.C:
+			if psc.Conn.Err() != nil {
+				cancel()
+			}
+		case <-ping.C:
+			if psc.Ping("") != nil {
+				silent = true
+				cancel()
+			}
+		}
+	}
+}
+
+func offer(to []chan<- elector.Hint, h elector.Hint) {
+	for _, hints := range to {
+		select {
+		case hints <- h:
+		default:
+		}
+	}
+}

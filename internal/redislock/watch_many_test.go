@@ -1,0 +1,94 @@
+package redislock_test
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/redisconn"
+	"baton/internal/redislock"
+	"baton/internal/testsupport"
+)
+
+func TestASubscriptionThatEndsLeavesTheOthersAlone(t *testing.T) {
+	t.Parallel()
+	s := newSubscribers(t, "a", "b")
+	ctx, cancel := context.WithCancel(t.Context())
+	go redislock.WatchAll(ctx, s.store, redislock.Watched{LockKey: "c"})
+	s.await(3)
+	cancel()
+	s.await(2)
+	before := s.ids()
+	time.Sleep(4 * time.Second) // more than the time in which all look whether they are outdated
+	if after := s.ids(); !slices.Equal(before, after) {
+		t.Errorf("the subscriptions were %v, and are %v", before, after)
+	}
+}
+
+func TestSubscriptionsComeBackOnceWhereOneIsCut(t *testing.T) {
+	t.Parallel()
+	s := newSubscribers(t, "a", "b", "c")
+	if _, err := s.conn.Do("CLIENT", "KILL", "ID", s.ids()[0]); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(4 * time.Second)
+	s.await(3)
+	before := s.ids()
+	time.Sleep(4 * time.Second)
+	if after := s.ids(); !slices.Equal(before, after) {
+		t.Errorf("the subscriptions were %v, and are %v: they take each other down", before, after)
+	}
+}
+
+// subscribers listen on one store.
+type subscribers struct {
+	t     *testing.T
+	store *redisconn.Store
+	conn  redis.Conn
+}
+
+func newSubscribers(t *testing.T, keys ...string) *subscribers {
+	t.Helper()
+	server := testsupport.StartRedis(t)
+	store, err := redisconn.Open(redisconn.Options{URL: server.URL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	for _, key := range keys {
+		go redislock.WatchAll(t.Context(), store, redislock.Watched{LockKey: key})
+		time.Sleep(time.Second) // they shall not all look at the same moments
+	}
+	s := &subscribers{t, store, server.Conn()}
+	s.await(len(keys))
+	return s
+}
+
+// ids are the connections' on which somebody listens.
+func (s *subscribers) ids() []string {
+	s.t.Helper()
+	list, err := redis.String(s.conn.Do("CLIENT", "LIST", "TYPE", "pubsub"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var ids []string
+	for line := range strings.Lines(list) {
+		ids = append(ids, regexp.MustCompile(`^id=(\d+)`).FindStringSubmatch(line)[1])
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func (s *subscribers) await(n int) {
+	s.t.Helper()
+	for end := time.Now().Add(time.Minute); len(s.ids()) != n; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			s.t.Fatalf("%d subscriptions, want %d", len(s.ids()), n)
+		}
+	}
+}

@@ -1,7 +1,0 @@
-//go:build !linux
-
-package sqlstore
-
-func fileSystem(string) (magic int64, ok bool) { return 0, false }
-
-func writable(string) error { return nil }

@@ -1,0 +1,59 @@
+package status
+
+import "slices"
+
+// Aged is a state that could not be refreshed since it was read, as far as it may still hold: s.AgeMS
+// and s.Error tell how old it is, and why. Page, API and commands all show this. Who led
+// then and whose lease must have ended leads no more, and its runs have ended, since they
+// end before the lease does; whether another node leads is not known. A state that is
+// fresh is what it is.
+func Aged(s Snapshot) Snapshot {
+	if s.Error == "" {
+		return s
+	}
+	over := map[string]bool{}
+	// A node that leads knows that it does: then it is something else that could not be read.
+	leads := s.Role == RoleLeading && s.Leader != nil && s.Leader.NodeID == s.NodeID
+	if l := s.Leader; l.lapsed(s.AgeMS) && !leads {
+		over[s.LockKey] = true
+		s.Leader, s.LastLeader, s.Vacancy = nil, l, l.ledLast()
+		s.Nodes = slices.Clone(s.Nodes)
+		for i, n := range s.Nodes {
+			switch {
+			case n.State != string(RoleLeading) || n.ID != l.NodeID:
+			case n.ID == s.NodeID: // it tells this
+				s.Nodes[i].State = string(RoleStandby)
+			default:
+				s.Nodes[i].State = StateMissing
+			}
+		}
+	}
+	s.Locks = slices.Clone(s.Locks)
+	for i, l := range s.Locks {
+		if l.Leader.lapsed(s.AgeMS) {
+			over[l.Key] = true
+			s.Locks[i].Leader, s.Locks[i].Vacancy = nil, l.Leader.ledLast()
+		}
+	}
+	s.Jobs = slices.Clone(s.Jobs)
+	for i, j := range s.Jobs {
+		if over[or(j.Lock, s.LockKey)] {
+			s.Jobs[i].Running, s.Jobs[i].Open = nil, nil
+		}
+	}
+	return s
+}
+
+// lapsed reports whether the lease of a leader that was seen so long ago must have ended.
+func (l *Leader) lapsed(ageMS int64) bool {
+	return l != nil && l.LeaseLeftMS >= 0 && ageMS >= l.LeaseLeftMS
+}
+
+// ledLast says of a leader whose lease has ended what is known.
+func (l *Leader) ledLast() string {
+	who := or(l.NodeID, "an unnamed node")
+	if l.Foreign {
+		who = "another program"
+	}
+	return "it is not known who leads: " + who + " led when last seen, and its lease has run out since"
+}

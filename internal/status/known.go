@@ -1,0 +1,81 @@
+package status
+
+import (
+	"math"
+	"time"
+)
+
+// newsFor is how long what a node has learned of a job is told as it was: it is learned anew
+// before. Later nobody can be asked, and what was late only gets later.
+const newsFor = time.Minute
+
+// knownJob is what a node knows of a job, whoever leads: it outlives the term in which it
+// was learned, since nobody else may be there to tell of it.
+type knownJob struct {
+	standing Standing
+	measured time.Time // of a flush
+	lag      time.Duration
+}
+
+func (m *Metrics) learn(job string, how func(*knownJob)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.jobs[job] {
+		return // it is no more; its last run may go on
+	}
+	k, ok := m.known[job]
+	if !ok {
+		k = &knownJob{}
+		m.known[job] = k
+	}
+	how(k)
+}
+
+// tellKnown brings up to date what changes as time passes.
+func (m *Metrics) tellKnown(now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for job, k := range m.known {
+		m.jobOverdue.WithLabelValues(job).Set(k.standing.overdue(now).Seconds())
+		m.jobAge.WithLabelValues(job).Set(k.age(now, m.flushes[job]))
+		if m.flushes[job] {
+			m.flushLag.WithLabelValues(job).Set(k.lagAt(now).Seconds())
+		}
+	}
+}
+
+// overdue is how long ago a run was due with no success since.
+func (s Standing) overdue(now time.Time) time.Duration {
+	asOf := s.At
+	if now.Sub(s.At) > newsFor {
+		asOf = now
+	} else if s.Running {
+		return 0
+	}
+	if !s.Until.IsZero() && s.Until.Before(asOf) {
+		asOf = s.Until
+	}
+	if s.Due.IsZero() {
+		return 0
+	}
+	return max(asOf.Sub(s.Due), 0)
+}
+
+func (k *knownJob) lagAt(now time.Time) time.Duration {
+	if age := now.Sub(k.measured); k.lag > 0 && age > newsFor {
+		return k.lag + age
+	}
+	return max(k.lag, 0)
+}
+
+// age is how old the oldest of it is, in seconds.
+func (k *knownJob) age(now time.Time, flush bool) float64 {
+	at := k.standing.At
+	if flush && k.measured.Before(at) {
+		at = k.measured
+	}
+	if at.IsZero() {
+		return math.Inf(1)
+	}
+	return max(now.Sub(at), 0).Seconds()
+}

@@ -1,0 +1,156 @@
+package testsupport
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Galera is a cluster of MariaDB servers: each takes writes, and a transaction is certified
+// against those of the others when it commits.
+type Galera struct {
+	// Members are one database, each by another server. Kill, Freeze and Restart them by
+	// their Server: one that starts again gets what it has missed from another.
+	Members []*Database
+
+	t    testing.TB
+	name string // of the database
+}
+
+// galeraSyncWait makes a statement of the test wait until its member has applied what the
+// others have committed (1: reads, 4: INSERT; 2, UPDATE and DELETE, would wait half a minute
+// while a member is being cut off). baton's own connections do not wait.
+const galeraSyncWait = "?wsrep_sync_wait=5"
+
+// StartGalera starts a cluster of this test alone, and returns when all members have joined.
+func StartGalera(t testing.TB, members int) *Galera {
+	t.Helper()
+	provider, err := galeraProvider()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &Galera{t: t}
+	ports := make([]int, members)
+	var addresses []string
+	for i := range ports {
+		if ports[i], err = freePort(); err != nil {
+			t.Fatal(err)
+		}
+		addresses = append(addresses, loopback(ports[i]))
+	}
+	begun := false
+	for i, port := range ports {
+		d, err := runMariaDB("", mariaDB{
+			empty: i > 0, // it gets its data from a member
+			options: func() []string {
+				o := []string{
+					"--binlog-format=ROW", "--innodb-autoinc-lock-mode=2", "--wsrep-on=ON", "--wsrep-provider=" + provider, "--wsrep-sst-method=rsync",
+					"--wsrep-cluster-name=" + strconv.Itoa(ports[0]), "--wsrep-node-name=" + strconv.Itoa(i), "--wsrep-node-address=" + loopback(port),
+					"--wsrep-cluster-address=gcomm://" + strings.Join(addresses, ","),
+					"--wsrep-provider-options=gcache.size=64M;gmcast.listen_addr=tcp://" + loopback(port),
+				}
+				if i == 0 && !begun {
+					o = append(o, "--wsrep-new-cluster")
+				}
+				return o
+			},
+			ready: galeraSynced,
+		})
+		if err != nil {
+			t.Fatalf("start member %d of a Galera cluster: %v", i, err)
+		}
+		begun = true
+		own := newServer(t, d.Daemon)
+		if i == 0 {
+			made, err := d.CreateDatabase(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			g.name = made.name
+			if err := made.db.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		db, err := d.reach(g.name, galeraSyncWait)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.db.Close() }) // its server ends, too
+		db.t, db.own = t, &own
+		g.Members = append(g.Members, db)
+	}
+	return g
+}
+
+// Cut keeps a member from hearing the others, and them from hearing it, until Mend: it is
+// in no majority, and refuses what it is asked.
+func (g *Galera) Cut(member int) { g.t.Helper(); g.isolate(member, 1) }
+
+// Mend ends Cut, and returns when all members are one cluster again: without it the others
+// may have had no majority either.
+func (g *Galera) Mend(member int) {
+	g.t.Helper()
+	g.isolate(member, 0)
+	for _, m := range g.Members {
+		g.awaitJoined(m)
+	}
+}
+
+func (g *Galera) awaitJoined(m *Database) {
+	g.t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		ctx, cancel := context.WithTimeout(g.t.Context(), time.Second)
+		rows, err := m.Query(ctx, "SHOW STATUS WHERE Variable_name IN ('wsrep_cluster_size', 'wsrep_ready')")
+		cancel()
+		if err == nil && len(rows) == 2 && rows[0][1] == strconv.Itoa(len(g.Members)) && rows[1][1] == "ON" {
+			return
+		}
+		if time.Now().After(deadline) {
+			g.t.Fatalf("a member has not come back to its Galera cluster: %v, %v", rows, err)
+		}
+	}
+}
+
+func (g *Galera) isolate(member, yes int) {
+	g.t.Helper()
+	err := g.Members[member].server.administer(func(admin *sql.DB) error {
+		_, err := admin.ExecContext(g.t.Context(), fmt.Sprintf("SET GLOBAL wsrep_provider_options = 'gmcast.isolate=%d'", yes))
+		return err
+	})
+	if err != nil {
+		g.t.Fatalf("isolate member %d: %v", member, err)
+	}
+}
+
+// galeraProvider is where the library is that replicates. Debian's package of MariaDB brings it.
+func galeraProvider() (string, error) {
+	for _, pattern := range []string{"/usr/lib/galera/libgalera_smm.so", "/usr/lib*/galera*/libgalera_smm.so", "/usr/lib/libgalera_smm.so"} {
+		if found, _ := filepath.Glob(pattern); len(found) > 0 {
+			return found[0], nil
+		}
+	}
+	return "", errors.New("libgalera_smm.so is missing; it is in the package galera-4 (make test-deps)")
+}
+
+// galeraSynced reports, without an error, that a member is one of a majority and has all data.
+func galeraSynced(ctx context.Context, socket string) error {
+	db, err := sql.Open("mysql", mariadbAdmin(socket))
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	var name, state string
+	if err := db.QueryRowContext(ctx, "SHOW STATUS LIKE 'wsrep_local_state_comment'").Scan(&name, &state); err != nil {
+		return err
+	}
+	if state != "Synced" {
+		return fmt.Errorf("it is %s", state)
+	}
+	return nil
+}

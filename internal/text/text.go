@@ -1,0 +1,116 @@
+// Package text writes durations, counts, names and long texts for people, in one way
+// everywhere.
+package text
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Duration is d as a terminal or a log line shows it, rounded to what matters:
+// "420ms", "8.1s", "3m20s", "5h12m", "12d". It is "0s" if d is negative.
+func Duration(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0s"
+	case d < time.Millisecond:
+		return d.Round(10 * time.Microsecond).String()
+	case d < 10*time.Millisecond:
+		return d.Round(100 * time.Microsecond).String()
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return d.Round(100 * time.Millisecond).String()
+	case d < time.Hour:
+		return Exact(d.Round(time.Second))
+	case d < 48*time.Hour:
+		return Exact(d.Round(time.Minute))
+	}
+	return fmt.Sprintf("%dd", int(d.Hours()/24))
+}
+
+// Exact is d without loss, as a configuration has it: "1h" where time.Duration has "1h0m0s".
+func Exact(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// Span is d as the page shows it, which has room: "420 ms", "8.1 s", "3 min 20 s",
+// "5 h 12 min", "12 d 3 h".
+func Span(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch d = max(d, 0); {
+	case d < time.Millisecond:
+		return "0 s"
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	case d < 10*time.Second:
+		return strings.TrimSuffix(fmt.Sprintf("%.1f", d.Truncate(100*time.Millisecond).Seconds()), ".0") + " s"
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < time.Hour:
+		return two(d, time.Minute, "min", time.Second, "s")
+	case d < 2*day:
+		return two(d, time.Hour, "h", time.Minute, "min")
+	default:
+		return two(d, day, "d", time.Hour, "h")
+	}
+}
+
+// two writes d in two units, without the smaller one where it is zero.
+func two(d, big time.Duration, bigName string, small time.Duration, smallName string) string {
+	s := fmt.Sprintf("%d %s", d/big, bigName)
+	if rest := d % big / small; rest > 0 {
+		s += fmt.Sprintf(" %d %s", rest, smallName)
+	}
+	return s
+}
+
+// Number is n with its thousands apart: "12,400".
+func Number[N int | int64](n N) string {
+	s, sign := strconv.FormatInt(int64(n), 10), ""
+	if n < 0 {
+		sign, s = "-", s[1:]
+	}
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return sign + s
+}
+
+// Count is so many of something whose plural ends in s: "1 job", "12,400 jobs".
+func Count[N int | int64](n N, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return Number(n) + " " + one + "s"
+}
+
+// Clip is s without what is beyond so many bytes, in whole characters. A mark follows
+// where something was cut.
+func Clip(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	for most > 0 && !utf8.RuneStart(s[most]) {
+		most--
+	}
+	return s[:most] + "…"
+}
+
+// Names lists names, and counts those beyond so many: "a, b and 3 more".
+func Names(all []string, most int) string {
+	if len(all) <= most {
+		return strings.Join(all, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(all[:most-1], ", "), len(all)-most+1)
+}
