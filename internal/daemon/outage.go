@@ -1,9 +1,11 @@
 package daemon
 
 import (
+	"errors"
 	"sync"
 	"time"
 
+	"baton/internal/job"
 	"baton/internal/redisconn"
 
 	"go.uber.org/zap"
@@ -56,8 +58,9 @@ func newOutage(log *zap.Logger) *outage {
 }
 
 // tried notes an attempt of a job to record something in Redis. An error that says nothing
-// of the server is no news.
-func (o *outage) tried(job string, err error) {
+// of the server is no news. A start that was held back made no attempt; if an outage lasts,
+// that is why.
+func (o *outage) tried(name string, err error) {
 	if o == nil {
 		return
 	}
@@ -65,8 +68,19 @@ func (o *outage) tried(job string, err error) {
 	switch {
 	case err == nil:
 		o.worksAgain()
+	case errors.Is(err, job.ErrHeldBack):
+		o.met(name)
 	case code != "":
-		o.fails(code, err, func() { o.jobs[job] = true })
+		o.fails(code, err, func() { o.jobs[name] = true })
+	}
+}
+
+// met counts a job among those that the outage stops, if there is one.
+func (o *outage) met(name string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.since.IsZero() {
+		o.jobs[name] = true
 	}
 }
 

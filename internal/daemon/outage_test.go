@@ -18,6 +18,7 @@ import (
 	recorder "go.uber.org/zap/zaptest/observer"
 
 	"baton/internal/config"
+	"baton/internal/job"
 	"baton/internal/redisconn"
 )
 
@@ -42,8 +43,8 @@ func TestAnOutageIsToldOnceForAllJobsAndEachMinute(t *testing.T) {
 		o, logs := recorded()
 		began := time.Now()
 		for time.Since(began) < 175*time.Second {
-			for job := range 10 {
-				o.tried(fmt.Sprint("job", job), fmt.Errorf("claim: %w", errFull))
+			for i := range 10 {
+				o.tried(fmt.Sprint("job", i), fmt.Errorf("claim: %w", errFull))
 			}
 			time.Sleep(5900 * time.Millisecond)
 		}
@@ -99,6 +100,25 @@ func TestAnOutageIsOverWhenNothingFailsAndNoElectionIsInTrouble(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		if got := lines(logs); !slices.Equal(got, []string{"redis available again: <nil>, 4 attempts, 1 jobs"}) {
 			t.Errorf("got %q", got)
+		}
+	})
+}
+
+func TestAnOutageCountsTheJobsThatWereHeldBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, logs := recorded()
+		defer o.close()
+		o.tried("before", job.ErrHeldBack)
+		if !o.since.IsZero() {
+			t.Error("a start that was held back began an outage")
+		}
+		o.tried("a", errFull)
+		o.tried("b", fmt.Errorf("claim: %w", job.ErrHeldBack))
+		o.tried("a", nil)
+		time.Sleep(10 * time.Second)
+		want := []string{"redis unavailable, retrying: OOM, 1 attempts, 1 jobs", "redis available again: <nil>, 1 attempts, 2 jobs"}
+		if got := lines(logs); !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	})
 }

@@ -80,6 +80,9 @@ func (x *execution) claim() error {
 	var unknown error
 	for delay := retryMin; ; delay = min(2*delay, retryMax) {
 		if err := x.awaitTurn(); err != nil {
+			if errors.Is(err, ErrHeldBack) {
+				s.cfg.OnAttempt(f.run.Job, err)
+			}
 			return cmp.Or(unknown, err)
 		}
 		ctx, cancel := context.WithTimeout(x.asks, s.cfg.ClaimTimeout)

@@ -32,7 +32,7 @@ type Config struct {
 	OnMissed func(Missed) // slots were not run
 
 	// OnAttempt is called after every request to the ledger on behalf of a job; err is nil if
-	// it succeeded. Shared reports whether an error belongs to the ledger's store and not to
+	// it succeeded, and ErrHeldBack if Hold let none begin. Shared reports whether an error belongs to the ledger's store and not to
 	// the job: OnAttempt logs it once for all jobs, and no job logs it again.
 	OnAttempt func(job string, err error)
 	Shared    func(err error) bool

@@ -77,8 +77,14 @@ func TestNothingBeginsWhileTheLeaseGoesFirst(t *testing.T) {
 		var hold atomic.Bool
 		hold.Store(true)
 		var missed []job.Missed
+		var heldBack atomic.Int64
 		r := job.NewRunner(ledger, func() (string, error) { return time.Now().String(), nil }, job.Config{
 			Hold: hold.Load, OnMissed: func(m job.Missed) { missed = append(missed, m) },
+			OnAttempt: func(name string, err error) {
+				if errors.Is(err, job.ErrHeldBack) && name == "flush" {
+					heldBack.Add(1)
+				}
+			},
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
@@ -103,6 +109,7 @@ func TestNothingBeginsWhileTheLeaseGoesFirst(t *testing.T) {
 			late += m.Count
 		}
 		want(t, "missed", late, 2)
+		want(t, "attempts that were held back", heldBack.Load(), 2)
 		want(t, "recorded runs", len(ledger.Records()), 1)
 	})
 }
