@@ -34,9 +34,6 @@ func (o *output) String() string {
 
 // Set takes one of the formats.
 func (o *output) Set(s string) error {
-	if s == "text" { // what a table was called once
-		s = formatTable
-	}
 	if !slices.Contains(formats(), s) {
 		return errors.New("want table, json or yaml")
 	}

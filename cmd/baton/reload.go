@@ -37,15 +37,17 @@ func newReloadCommand(e env) *cobra.Command {
 
 // reload asks the daemon of this host, or the node that --server names.
 func reload(cmd *cobra.Command, e env, socket string) error {
+	var node *daemon.Client
+	var err error
 	if socket == "" {
-		c, err := server(cmd, e)
-		if err != nil {
-			return err
-		}
-		if c != nil {
-			return errors.Join(c.Reload(cmd.Context(), by("")), c.Close())
-		}
+		node, err = server(cmd, e)
 		socket = daemon.AdminSocket(e.getenv)
 	}
-	return daemon.Reload(cmd.Context(), socket)
+	if err == nil && node == nil {
+		node, err = daemon.DialSocket(socket)
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(node.Reload(cmd.Context(), by("")), node.Close())
 }

@@ -140,7 +140,7 @@ func local(cmd *cobra.Command, socket string) (*daemon.Client, error) {
 		return nil, reason(err)
 	}
 	_ = conn.Close() // it was asked whether it answers, and nothing else
-	return daemon.DialServer("unix://"+socket, "", "")
+	return daemon.DialSocket(socket)
 }
 
 // reason is an error of the system without what it was about.

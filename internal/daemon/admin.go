@@ -1,20 +1,14 @@
 package daemon
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
-	"time"
 )
 
 const (
@@ -22,9 +16,6 @@ const (
 	adminSocketName = "admin.sock"
 	// adminSocketMode lets the group of the daemon give orders, too.
 	adminSocketMode = 0o660
-	// reloadWithin is how long whoever asks for a reload waits.
-	reloadWithin = 20 * time.Second
-	reloadPath   = "/v1/reload"
 )
 
 // AdminSocket is where a daemon on this host takes orders, by default: in systemd's
@@ -118,44 +109,4 @@ func bindAdmin(path string) (*net.UnixListener, error) {
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
-}
-
-// reloaded is what a reload came to.
-type reloaded struct {
-	Error string `json:"error,omitempty"`
-}
-
-// Reload has the daemon that listens on an admin socket read its configuration again. An
-// error says what was wrong with it: then the old one stays in force.
-func Reload(ctx context.Context, socket string) error {
-	ctx, cancel := context.WithTimeout(ctx, reloadWithin)
-	defer cancel()
-	client := http.Client{Transport: &http.Transport{
-		DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", socket)
-		},
-	}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://baton"+reloadPath, bytes.NewReader(nil))
-	if err != nil {
-		return err
-	}
-	resp, err := client.Do(req)
-	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("no daemon listens on %s: is it running on this host? --socket names another socket", socket)
-	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("not allowed to use %s: ask as root, or as a member of its group", socket)
-	case err != nil:
-		return fmt.Errorf("ask the daemon on %s: %w", socket, err)
-	}
-	defer resp.Body.Close()
-	var done reloaded
-	if err := json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&done); err != nil {
-		return fmt.Errorf("ask the daemon on %s: %w", socket, err)
-	}
-	if done.Error != "" {
-		return fmt.Errorf("not reloaded, the old configuration stays in force:\n%s", done.Error)
-	}
-	return nil
 }

@@ -219,6 +219,9 @@ func (d *desk) letters(ctx context.Context, o status.Order) (status.Outcome, err
 	})
 }
 
+// reloadWithin is how long whoever asks for a reload waits.
+const reloadWithin = 20 * time.Second
+
 // reload has the node read its configuration again.
 func (d *desk) reload(ctx context.Context, o status.Order) (status.Outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, reloadWithin)

@@ -57,9 +57,18 @@ func (r *reloading) reload(jobs ...config.Job) {
 	r.config.Jobs = jobs
 	c := r.config.WithDefaults()
 	r.next.Store(&c)
-	if err := Reload(r.t.Context(), r.socket); err != nil {
+	if err := reloadOver(r.t, r.socket); err != nil {
 		r.t.Fatal(err)
 	}
+}
+
+// reloadOver asks for a reload as baton reload does.
+func reloadOver(t *testing.T, socket string) error {
+	c, err := DialSocket(socket)
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.Reload(t.Context(), "by x"), c.Close())
 }
 
 // marking is a job that marks when it begins, and after a while when it ends.
@@ -141,7 +150,7 @@ func TestAWrongConfigurationLeavesTheOldOneInForce(t *testing.T) {
 	r.awaitMark("a begins", 1)
 
 	r.broken.Store(true)
-	if err := Reload(t.Context(), r.socket); err == nil || !strings.Contains(err.Error(), "stays in force:\nbaton.yaml:7:5: jobs[0].schedule") {
+	if err := reloadOver(t, r.socket); err == nil || !strings.Contains(err.Error(), "stays in force:\nbaton.yaml:7:5: jobs[0].schedule") {
 		t.Errorf("a configuration that cannot be read: %v", err)
 	}
 	r.reloadedIs("0")
@@ -151,14 +160,14 @@ func TestAWrongConfigurationLeavesTheOldOneInForce(t *testing.T) {
 	other.Election.LockKey, other.Jobs = "elsewhere", []config.Job{r.marking("b", "@every 1s", "0")}
 	other = other.WithDefaults()
 	r.next.Store(&other)
-	if err := Reload(t.Context(), r.socket); err == nil || !strings.Contains(err.Error(), "election.lock_key: it has changed, and takes a restart") {
+	if err := reloadOver(t, r.socket); err == nil || !strings.Contains(err.Error(), "election.lock_key: it has changed, and takes a restart") {
 		t.Errorf("another election: %v", err)
 	}
 	missing := r.config
 	missing.Databases = map[string]config.Database{"main": {Driver: "sqlite", DSNFile: filepath.Join(t.TempDir(), "none")}}
 	missing = missing.WithDefaults()
 	r.next.Store(&missing)
-	if err := Reload(t.Context(), r.socket); err == nil || !strings.Contains(err.Error(), "databases.main.dsn_file: ") {
+	if err := reloadOver(t, r.socket); err == nil || !strings.Contains(err.Error(), "databases.main.dsn_file: ") {
 		t.Errorf("a database whose name cannot be read: %v", err)
 	}
 	unheard := r.config
@@ -166,7 +175,7 @@ func TestAWrongConfigurationLeavesTheOldOneInForce(t *testing.T) {
 	unheard = unheard.WithDefaults()
 	r.next.Store(&unheard)
 	wrong, _ := CheckFiles(unheard, DoctorOptions{})
-	if err := Reload(t.Context(), r.socket); err == nil || len(wrong) != 1 || !strings.Contains(err.Error(), wrong[0].Message) {
+	if err := reloadOver(t, r.socket); err == nil || len(wrong) != 1 || !strings.Contains(err.Error(), wrong[0].Message) {
 		t.Errorf("what config check refuses, %v, is answered %v", wrong, err)
 	}
 	began := r.count("a begins")

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -75,6 +76,15 @@ func DialServer(server, tokenFile, caFile string) (*Client, error) {
 	}
 	c.http = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return c, nil
+}
+
+// DialSocket prepares to ask the daemon of this host by its admin socket.
+func DialSocket(path string) (*Client, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("socket %q: %w", path, err)
+	}
+	return DialServer((&url.URL{Scheme: "unix", Path: path}).String(), "", "")
 }
 
 func trusting(file string) (*tls.Config, error) {

@@ -77,7 +77,6 @@ func (s *Server) apiRoutes(mux *http.ServeMux, slots chan struct{}) {
 		})
 	}
 	mux.HandleFunc("GET "+apiRoot+"/stream", s.serveStream)
-	mux.HandleFunc("POST "+oldReload, s.serveOldReload)
 }
 
 // serveEndpoint answers one request, or says why not.
@@ -262,25 +261,6 @@ func (s *Server) seenEntries(r *http.Request, entries []Entry) []Entry {
 		}
 	}
 	return shown
-}
-
-// oldReload is where baton reload asked before there was an API.
-const oldReload = "/v1/reload"
-
-func (s *Server) serveOldReload(w http.ResponseWriter, r *http.Request) {
-	if !overSocket(r) {
-		s.refuse(w, r, &refusal{http.StatusNotFound, "there is nothing here: see " + apiRoot + "/openapi.json"})
-		return
-	}
-	patient(w)
-	var told struct {
-		Error string `json:"error,omitempty"`
-	}
-	code := http.StatusOK
-	if _, err := s.give(r, Order{Action: ActionReload, By: "baton reload"}); err != nil {
-		told.Error, code = err.Error(), http.StatusUnprocessableEntity
-	}
-	s.answer(w, code, told)
 }
 
 // give carries out an order that may be given.

@@ -132,7 +132,7 @@ func FuzzAPI(f *testing.F) {
 	}
 	f.Add("GET", "/api/v1/explain/panic", "", "", "", false)
 	f.Add("GET", "/api/v1/jobs/../../x//y", "Range", "bytes=0-1", "", false)
-	f.Add("POST", "/v1/reload", "Cookie", "baton-9747=0", "", true)
+	f.Add("POST", "/api/v1/reload", "Cookie", "baton-9747=0", "", true)
 	f.Fuzz(func(t *testing.T, method, target, header, value, body string, socket bool) {
 		var local net.Addr = loopbackAddr
 		if socket {
@@ -152,7 +152,7 @@ func TestNothingThatIsSentBreaksTheAPI(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 7))
 	one := func(of ...string) string { return of[random.IntN(len(of))] }
 	s, g := tried(t)
-	paths := []string{"/", "/metrics", "/-/leader", "/jobs/x", "/do", "/sign-in", "/timeline", "/dead-letters", "/nothing", "/v1/reload"}
+	paths := []string{"/", "/metrics", "/-/leader", "/jobs/x", "/do", "/sign-in", "/timeline", "/dead-letters", "/nothing"}
 	for _, e := range endpoints() {
 		paths = append(paths, apiRoot+e.path)
 	}

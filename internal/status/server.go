@@ -186,7 +186,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, why *refusal) {
 	if why.code == http.StatusTooManyRequests || why.code == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "2")
 	}
-	if strings.HasPrefix(r.URL.Path, "/api/") || r.URL.Path == oldReload {
+	if strings.HasPrefix(r.URL.Path, "/api/") {
 		s.answer(w, why.code, apiError{Error: why.text, Code: codes[why.code]})
 		return
 	}
