@@ -129,13 +129,12 @@ func (m *machine) disown(f *flight, err error) Record {
 
 // tellUnclaimed tells of the slot that a run did not get.
 func (m *machine) tellUnclaimed(f *flight, err error) {
-	paused := errors.Is(err, ErrPaused)
 	m.refused = err
 	missed := Missed{
 		Job: m.job.Name, Reason: ReasonLedger, Count: 1,
 		First: f.run.Slot, Slot: f.run.Slot, After: f.item.after, Err: err,
 	}
-	if paused {
+	if errors.Is(err, ErrPaused) {
 		missed.Reason = ReasonPaused
 	}
 	if late(err) {
