@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
-
-	"baton/internal/redislock"
 
 	"go.uber.org/zap"
 )
@@ -23,7 +22,8 @@ type seat interface {
 	idle() bool
 	// heard answers from memory. It fails while Redis does not answer.
 	heard() (heard, error)
-	picture(ctx context.Context) (redislock.Picture, error)
+	// read asks Redis.
+	read(ctx context.Context) (electionSeen, error)
 	// handOver has this node step down in favour of another. It fails, and changes
 	// nothing, if a run has begun meanwhile.
 	handOver(ctx context.Context, to, reason string) error
@@ -34,6 +34,27 @@ type heard struct {
 	leader string // "" where no node is known to lead
 	free   bool   // nobody is known to hold the lock
 	barred bool   // and nobody may take it
+}
+
+// electionSeen is an election as Redis tells of it.
+type electionSeen struct {
+	now    time.Time // by Redis' clock
+	lease  time.Duration
+	leader string
+	free   bool // nobody holds the lock
+	barred bool // it cannot change hands now: paused, in quarantine, or an order is under way
+	nodes  []contender
+}
+
+// contender is a live node that may lead.
+type contender struct {
+	id       string
+	priority int
+	config   string
+	seen     time.Time // by Redis' clock
+	aside    bool      // it leaves the lead to others
+	// reluctant: it stepped down by an operator's order lately. That must not be undone.
+	reluctant bool
 }
 
 // balancer spreads the locks over the nodes that contend for them, so that each leads
@@ -57,6 +78,9 @@ const slowestLook = 2 * time.Second
 
 // balanceWords begin the reason of a step-down that spreads the work.
 const balanceWords = "balance: "
+
+// isHandover reports whether a step-down for that reason is one that spreads the work.
+func isHandover(reason string) bool { return strings.HasPrefix(reason, balanceWords) }
 
 // newBalancer makes the balancer of a node, which looks at the elections about so often,
 // but no more rarely than every slowestLook.
@@ -123,12 +147,12 @@ func (b *balancer) ask(ctx context.Context, seat seat, m *move) error {
 // all of these locks. Who leads the others this node has heard, as it contends for them: so
 // what is read does not grow with the locks.
 func (b *balancer) look(ctx context.Context, seats []seat) (*scene, error) {
-	p, err := pictureOf(ctx, seats[0])
+	e, err := read(ctx, seats[0])
 	if err != nil {
 		return nil, err
 	}
 	s := &scene{self: b.self}
-	shown := contestOf("", false, false, p)
+	shown := contestOf("", false, false, e)
 	for i, seat := range seats {
 		c := shown // with its nodes
 		c.lock, c.leads, c.idle = seat.lockKey(), seat.leads(), seat.idle()
@@ -139,29 +163,29 @@ func (b *balancer) look(ctx context.Context, seats []seat) (*scene, error) {
 			}
 			c.leader, c.free, c.barred = h.leader, h.free, h.barred
 		}
-		s.add(c, p)
+		s.add(c, e)
 	}
 	return s, nil
 }
 
-func pictureOf(ctx context.Context, seat seat) (redislock.Picture, error) {
+func read(ctx context.Context, seat seat) (electionSeen, error) {
 	ctx, cancel := context.WithTimeout(ctx, balanceTimeout)
 	defer cancel()
-	p, err := seat.picture(ctx)
+	e, err := seat.read(ctx)
 	if err != nil {
-		return p, fmt.Errorf("lock %q: %w", seat.lockKey(), err)
+		return e, fmt.Errorf("lock %q: %w", seat.lockKey(), err)
 	}
-	return p, nil
+	return e, nil
 }
 
 // fits reads the election of a lock that is about to be handed over: what is known of it
 // by hearsay may be out of date, and who stands aside in it is known to Redis alone.
 func (b *balancer) fits(ctx context.Context, seat seat, m *move) bool {
-	p, err := pictureOf(ctx, seat)
+	e, err := read(ctx, seat)
 	if err != nil {
 		return false
 	}
-	c := contestOf(m.lock, seat.leads(), seat.idle(), p)
+	c := contestOf(m.lock, seat.leads(), seat.idle(), e)
 	to, there := c.find(m.to)
 	return there && !to.aside && c.leader == b.self && c.leads && c.idle && !c.barred && !c.outranked(b.self)
 }

@@ -15,6 +15,9 @@ const (
 	// nextMover is after how long without any change the node with the second most locks
 	// hands one over, although another has more: that one may have runs that do not end.
 	nextMover = time.Minute
+	// forgetLost is when it is forgotten that a node lost a lease: nodes that have died are
+	// listed for a shorter time.
+	forgetLost = 2 * time.Minute
 	// mostAtOnce is how many locks a node hands over at once, where it leads far more than
 	// others: each costs a round trip or two.
 	mostAtOnce = 16
@@ -73,7 +76,7 @@ func (w *watch) learn(now time.Time, s *scene) {
 			w.since[id] = now
 		}
 	}
-	maps.DeleteFunc(w.lost, func(_ string, at time.Time) bool { return s.now.Sub(at) > 2*goneAfter })
+	maps.DeleteFunc(w.lost, func(_ string, at time.Time) bool { return s.now.Sub(at) > forgetLost })
 }
 
 // follow finds out what became of a handover.

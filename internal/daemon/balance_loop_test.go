@@ -8,8 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"baton/internal/redislock"
-
 	"go.uber.org/zap"
 )
 
@@ -18,9 +16,9 @@ type chair struct {
 	lock    string
 	gone    atomic.Bool // b leads it
 	busy    bool
-	away    error             // of the store
-	refuses error             // of an order
-	control redislock.Control // that only a look shows
+	away    error // of the store
+	refuses error // of an order
+	barred  bool  // which only a look shows
 	looks   int
 	orders  []string
 }
@@ -38,13 +36,13 @@ func (c *chair) leader() string {
 
 func (c *chair) heard() (heard, error) { return heard{leader: c.leader()}, c.away }
 
-func (c *chair) picture(context.Context) (redislock.Picture, error) {
+func (c *chair) read(context.Context) (electionSeen, error) {
 	c.looks++
-	p := redislock.Picture{Now: time.Now(), Owner: "owner", Leader: c.leader(), TTL: 10 * time.Second, Control: c.control}
+	e := electionSeen{now: time.Now(), leader: c.leader(), lease: 10 * time.Second, barred: c.barred}
 	for _, id := range []string{"a", "b"} {
-		p.Nodes = append(p.Nodes, redislock.Node{ID: id, SeenMS: p.Now.UnixMilli()})
+		e.nodes = append(e.nodes, contender{id: id, seen: e.now})
 	}
-	return p, c.away
+	return e, c.away
 }
 
 func (c *chair) handOver(_ context.Context, to, reason string) error {
@@ -149,7 +147,7 @@ func TestALookReadsOneElectionHoweverManyThereAre(t *testing.T) {
 // for another one.
 func TestALockIsLookedAtBeforeItIsHandedOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		first, ordered, third := &chair{busy: true}, &chair{control: redislock.Control{StepDown: "c"}}, &chair{}
+		first, ordered, third := &chair{busy: true}, &chair{barred: true}, &chair{}
 		balancing(t, 20*time.Second, first, ordered, third)
 		if ordered.looks == 0 || len(ordered.orders) > 0 || len(third.orders) != 1 {
 			t.Errorf("%d looks at a lock about which an order is under way, orders %v; of the next %v", ordered.looks, ordered.orders, third.orders)

@@ -4,8 +4,6 @@ import (
 	"hash/fnv"
 	"slices"
 	"time"
-
-	"baton/internal/redislock"
 )
 
 // scene is the elections of a node at one look.
@@ -36,33 +34,15 @@ type contest struct {
 	nodes  []contender
 }
 
-// contender is a live node that may lead.
-type contender struct {
-	id       string
-	priority int
-	config   string
-	seen     time.Time // by Redis' clock
-	aside    bool      // it leaves the lead to others
-	// reluctant: it stepped down by an operator's order lately. That must not be undone.
-	reluctant bool
-}
-
-// add takes note of one election, of which a picture tells the time and the lease.
-func (s *scene) add(c contest, p redislock.Picture) {
+// add takes note of one election, at the time and with the lease that e tells.
+func (s *scene) add(c contest, e electionSeen) {
 	s.contests = append(s.contests, c)
-	s.now, s.lease = p.Now, max(s.lease, p.TTL)
+	s.now, s.lease = e.now, max(s.lease, e.lease)
 }
 
-// contestOf is an election as a picture shows it.
-func contestOf(lockKey string, leads, idle bool, p redislock.Picture) contest {
-	c := contest{
-		lock: lockKey, leads: leads, idle: idle, leader: p.Leader, free: p.Owner == "",
-		barred: p.Paused != nil || p.Quarantine > 0 || p.StepDown != "" || p.Owner == "" && p.ReservedFor != "",
-	}
-	for _, n := range candidates(p) {
-		c.nodes = append(c.nodes, contender{id: n.ID, priority: n.Priority, config: n.ConfigHash, seen: n.Seen(), aside: asideOf(p, n.ID) != "", reluctant: n.Reluctant})
-	}
-	return c
+// contestOf is an election as Redis tells of it, and this node's part in it.
+func contestOf(lockKey string, leads, idle bool, e electionSeen) contest {
+	return contest{lock: lockKey, leads: leads, idle: idle, leader: e.leader, free: e.free, barred: e.barred, nodes: e.nodes}
 }
 
 // complete finds the peers, once all elections are known. Nodes that are suspected to be

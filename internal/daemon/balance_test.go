@@ -7,8 +7,6 @@ import (
 	"slices"
 	"testing"
 	"time"
-
-	"baton/internal/redislock"
 )
 
 // hosts is some nodes and their locks, as Redis would tell of them, in steps of a look.
@@ -17,7 +15,7 @@ type hosts struct {
 	now     time.Time
 	locks   map[string][]string // of a configuration
 	up      map[string]*host
-	listed  map[string]redislock.Node // also those that have died
+	listed  map[string]contender // also those that have died
 	leader  map[string]string
 	dead    map[string]time.Time // locks whose leader has died: when its lease ends
 	orders  map[string]string    // to whom a lock goes at the next step
@@ -36,11 +34,12 @@ type host struct {
 const (
 	simLook  = 2 * time.Second
 	simLease = 10 * time.Second
+	simGone  = time.Minute // when one that has died is listed no more
 )
 
 func newHosts(seed uint64, locks map[string][]string) *hosts {
 	return &hosts{
-		rng: rand.New(rand.NewPCG(seed, 7)), now: time.UnixMilli(1_800_000_000_000), locks: locks, up: map[string]*host{}, listed: map[string]redislock.Node{},
+		rng: rand.New(rand.NewPCG(seed, 7)), now: time.UnixMilli(1_800_000_000_000), locks: locks, up: map[string]*host{}, listed: map[string]contender{},
 		leader: map[string]string{}, dead: map[string]time.Time{}, orders: map[string]string{},
 	}
 }
@@ -54,9 +53,7 @@ func (h *hosts) join(id, config string, priority int) *host {
 
 // tell writes the node's presence.
 func (h *hosts) tell(n *host) {
-	node := redislock.Node{ID: n.id, SeenMS: h.now.UnixMilli()}
-	node.ConfigHash, node.Priority = n.config, n.priority
-	h.listed[n.id] = node
+	h.listed[n.id] = contender{id: n.id, seen: h.now, config: n.config, priority: n.priority}
 }
 
 // crash ends a node without a word; leases end later.
@@ -70,14 +67,14 @@ func (h *hosts) crash(id string) {
 	}
 }
 
-func (h *hosts) picture(lock string) redislock.Picture {
-	p := redislock.Picture{Now: h.now, TTL: simLease, Leader: h.leader[lock], Owner: h.leader[lock]}
+func (h *hosts) read(lock string) electionSeen {
+	e := electionSeen{now: h.now, lease: simLease, leader: h.leader[lock], free: h.leader[lock] == ""}
 	for _, id := range slices.Sorted(maps.Keys(h.listed)) {
-		if n := h.listed[id]; slices.Contains(h.locks[n.ConfigHash], lock) {
-			p.Nodes = append(p.Nodes, n)
+		if n := h.listed[id]; slices.Contains(h.locks[n.config], lock) && h.now.Sub(n.seen) <= simGone {
+			e.nodes = append(e.nodes, n)
 		}
 	}
-	return p
+	return e
 }
 
 // step lets every node act once, in any order.
@@ -107,7 +104,7 @@ func (h *hosts) step(t *testing.T) {
 			if n.busy[m.lock] || h.leader[m.lock] != n.id {
 				t.Fatalf("%s hands over %v", n.id, m)
 			}
-			if to := h.listed[m.to]; to.Priority != n.priority || to.ConfigHash != n.config {
+			if to := h.listed[m.to]; to.priority != n.priority || to.config != n.config {
 				t.Fatalf("%s hands over to %+v", n.id, to)
 			}
 			n.watch.noteHandover(h.now, m, simLease)
@@ -121,11 +118,9 @@ func (h *hosts) step(t *testing.T) {
 func (h *hosts) look(n *host) *scene {
 	s := &scene{self: n.id}
 	for _, lock := range h.locks[n.config] {
-		p := h.picture(lock)
-		if _, ordered := h.orders[lock]; ordered {
-			p.StepDown = "ordered"
-		}
-		s.add(contestOf(lock, h.leads(n, lock), !n.busy[lock], p), p)
+		e := h.read(lock)
+		_, e.barred = h.orders[lock]
+		s.add(contestOf(lock, h.leads(n, lock), !n.busy[lock], e), e)
 	}
 	return s
 }
@@ -427,27 +422,24 @@ func TestASuccessorThatIsDeadIsTriedOnce(t *testing.T) {
 }
 
 func TestNothingIsHandedOverWhileTheElectionsAreUnsettled(t *testing.T) {
-	for name, disturb := range map[string]func(lock string, p *redislock.Picture){
-		"a lock is free": func(lock string, p *redislock.Picture) {
+	for name, disturb := range map[string]func(lock string, e *electionSeen){
+		"a lock is free": func(lock string, e *electionSeen) {
 			if lock == "x2" {
-				p.Owner, p.Leader = "", ""
+				e.free, e.leader = true, ""
 			}
 		},
-		"a word against ours": func(lock string, p *redislock.Picture) {
+		"a word against ours": func(lock string, e *electionSeen) {
 			if lock == "x2" {
-				p.Leader = ""
+				e.leader = ""
 			}
 		},
-		"one of a higher priority is there": func(_ string, p *redislock.Picture) {
-			p.Nodes = append(p.Nodes, redislock.Node{ID: "c", SeenMS: p.Now.UnixMilli(), Presence: redislock.Presence{Priority: 5}})
+		"one of a higher priority is there": func(_ string, e *electionSeen) {
+			e.nodes = append(e.nodes, contender{id: "c", seen: e.now, priority: 5})
 		},
-		"b stands aside":       func(_ string, p *redislock.Picture) { p.Aside = map[string]redislock.Aside{"b": {Left: time.Minute}} },
-		"the lock is paused":   func(_ string, p *redislock.Picture) { p.Paused = &redislock.Pause{} },
-		"ordered to step down": func(_ string, p *redislock.Picture) { p.StepDown = "drill" },
-		"nobody else is there": func(_ string, p *redislock.Picture) { p.Nodes = p.Nodes[:1] },
-		"b never leads":        func(_ string, p *redislock.Picture) { p.Nodes[1].Observer = true },
-		"b is gone":            func(_ string, p *redislock.Picture) { p.Nodes[1].SeenMS -= goneAfter.Milliseconds() + 1 },
-		"none":                 func(string, *redislock.Picture) {},
+		"b stands aside":                    func(_ string, e *electionSeen) { e.nodes[1].aside = true },
+		"the lock cannot change hands":      func(_ string, e *electionSeen) { e.barred = true },
+		"nobody else is there, or may lead": func(_ string, e *electionSeen) { e.nodes = e.nodes[:1] },
+		"none":                              func(string, *electionSeen) {},
 	} {
 		h := newHosts(1, map[string][]string{"x": locksNamed("x", 3)})
 		h.join("a", "x", 0)
@@ -459,9 +451,9 @@ func TestNothingIsHandedOverWhileTheElectionsAreUnsettled(t *testing.T) {
 			s := &scene{self: "a"}
 			for _, lock := range h.locks["x"] {
 				h.leader[lock] = "a"
-				p := h.picture(lock)
-				disturb(lock, &p)
-				s.add(contestOf(lock, true, true, p), p)
+				e := h.read(lock)
+				disturb(lock, &e)
+				s.add(contestOf(lock, true, true, e), e)
 			}
 			w.learn(h.now, s)
 			if m = w.decide(h.now, s); len(m) > 0 && at < 2 {

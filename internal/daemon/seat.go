@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"baton/internal/job/schedule"
@@ -45,8 +44,21 @@ func (s seatOf) heard() (heard, error) {
 	return h, s.elector.StoreTrouble()
 }
 
-func (s seatOf) picture(ctx context.Context) (redislock.Picture, error) {
-	return s.election.Picture(ctx, 0)
+func (s seatOf) read(ctx context.Context) (electionSeen, error) {
+	p, err := s.election.Picture(ctx, 0)
+	return electionIn(p), err
+}
+
+// electionIn is what the balancer needs of a picture.
+func electionIn(p redislock.Picture) electionSeen {
+	e := electionSeen{
+		now: p.Now, lease: p.TTL, leader: p.Leader, free: p.Owner == "",
+		barred: p.Paused != nil || p.Quarantine > 0 || p.StepDown != "" || p.Owner == "" && p.ReservedFor != "",
+	}
+	for _, n := range candidates(p) {
+		e.nodes = append(e.nodes, contender{id: n.ID, priority: n.Priority, config: n.ConfigHash, seen: n.Seen(), aside: asideOf(p, n.ID) != "", reluctant: n.Reluctant})
+	}
+	return e
 }
 
 func (s seatOf) handOver(ctx context.Context, to, reason string) error {
@@ -79,7 +91,7 @@ const reluctance = 10 * time.Minute
 
 // steppedDown notes that a term has ended by order.
 func (n *node) steppedDown(reason string) {
-	if strings.HasPrefix(reason, balanceWords) {
+	if isHandover(reason) {
 		return
 	}
 	n.mu.Lock()
