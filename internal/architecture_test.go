@@ -31,6 +31,7 @@ const anything = "*"
 var rules = []rule{
 	{"cmd", []string{"internal/daemon", "internal/config", "internal/demo", "internal/command", "internal/text", "configs"}, "a command turns arguments into a call of daemon and its result into an exit code; demo is a program of its own that runs daemons as child processes, and the warden of a command is one, too"},
 	{"configs", nil, "the shipped example is data"},
+	{"internal/balance", nil, "which node should lead a lock is decided from values: where they were read is the caller's business"},
 	{"internal/command", []string{"internal/command/warden"}, "it runs commands for a lock and for jobs alike: neither's rules are its business"},
 	{"internal/command/warden", nil, "a process of its own that must not wait for what others initialise"},
 	{"internal/config", []string{"internal/flush/source/spec", "internal/text"}, "a configuration is checked without any server or package that it configures"},
@@ -150,6 +151,7 @@ func TestEveryBreachIsNoticed(t *testing.T) {
 		{"internal/flush/mapping/a.go", `import _ "baton/internal/flush"`, "must not import baton/internal/flush"},
 		{"internal/flush/row/a.go", `import _ "baton/internal/flush/mapping"`, "must not import baton/internal/flush/mapping"},
 		{"internal/flush/sql/a.go", `import _ "baton/internal/flush/mapping"`, "must not import baton/internal/flush/mapping"},
+		{"internal/balance/a.go", `import _ "baton/internal/redislock"`, "must not import baton/internal/redislock"},
 		{"internal/heartbeat/a.go", `import _ "baton/internal/config"`, "must not import baton/internal/config"},
 		{"internal/heartbeat/a.go", `import _ "golang.org/x/sync/errgroup"`, "standard library"},
 		{"internal/command/a.go", `import _ "baton/internal/job"`, "must not import baton/internal/job"},

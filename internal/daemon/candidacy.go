@@ -108,7 +108,7 @@ func (n *node) newCandidacy(ctx context.Context, lockKey string, w *workload, fi
 	c.elector, err = elector.New(c.lock, c.lead, elector.Config{
 		NodeID: n.id, Timing: timing(c.timing), PollInterval: c.timing.PollInterval,
 		NewOwner: newID, Floor: last.Epoch, Lease: last.lease(), Observer: !w.config.Node.IsCandidate(), Hints: c.hints, Observe: o.observe,
-		Courtesy: func() time.Duration { return n.balancer.courtesy(lockKey) }, Beat: &n.beat,
+		Courtesy: func() time.Duration { return n.balancer.Courtesy(lockKey) }, Beat: &n.beat,
 		Hinted: func() bool { return int(c.listening.Load()) == len(at.stores) }, HintSpread: at.spread(),
 		Die: func(reason string) { die(n.log, reason, n.options.Exit) },
 	})

@@ -88,7 +88,7 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 	}
 	// When the shutdown begins, not when it is over: jobs may take a while to end.
 	context.AfterFunc(electing, func() { n.notifier.send("STOPPING=1") })
-	wg.Go(func() { n.balancer.run(electing) })
+	wg.Go(func() { n.balancer.Run(electing) })
 	wg.Go(func() { n.knowItself(electing) })
 	ledger := n.candidacies[0].ledger // read here: a reload changes the list
 	wg.Go(func() { n.clock.follow(electing, ledger, c.Election.AttemptTimeout) })

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"baton/internal/balance"
 	"baton/internal/command"
 	"baton/internal/config"
 	"baton/internal/heartbeat"
@@ -37,7 +38,7 @@ type node struct {
 	outage        *outage // of where the elections take place
 	dataOutage    *outage // of where the data is: the same, unless there is a quorum
 	notifications *notifications
-	balancer      *balancer
+	balancer      *balance.Balancer
 	beat          heartbeat.Beat // the locks are renewed together
 	subscriber    *subscriber
 	reluctant     atomic.Bool // to take locks that only spread the work
@@ -81,7 +82,7 @@ func newNode(c config.Config, o Options) *node {
 	n.notifications = newNotifications(c, log.Named("notify"), n.metrics)
 	n.wardens = newWardens(c)
 	n.turns = job.NewTurns()
-	n.balancer = newBalancer(n.id, n.seats, c.Election.PollInterval, log.Named("balance"))
+	n.balancer = balance.New(n.id, n.seats, c.Election.PollInterval, log.Named("balance"))
 	return n
 }
 

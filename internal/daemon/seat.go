@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"baton/internal/balance"
 	"baton/internal/job/schedule"
 	"baton/internal/redislock"
 )
@@ -16,11 +17,11 @@ const aboutToBegin = 300 * time.Millisecond
 // seatOf is a candidacy as the balancer sees it.
 type seatOf struct{ *candidacy }
 
-func (s seatOf) lockKey() string { return s.candidacy.lockKey }
+func (s seatOf) LockKey() string { return s.candidacy.lockKey }
 
-func (s seatOf) leads() bool { return s.elector.Leading() != nil }
+func (s seatOf) Leads() bool { return s.elector.Leading() != nil }
 
-func (s seatOf) idle() bool {
+func (s seatOf) Idle() bool {
 	w, _ := s.current()
 	always := map[string]bool{}
 	for _, t := range w.tasks {
@@ -38,31 +39,33 @@ func (s seatOf) idle() bool {
 	return true
 }
 
-func (s seatOf) heard() (heard, error) {
-	h := heard{leader: s.elector.Holder(), barred: s.elector.Waiting() != ""}
-	h.free = h.leader == "" && !s.elector.Held()
+func (s seatOf) Heard() (balance.Heard, error) {
+	h := balance.Heard{Leader: s.elector.Holder(), Barred: s.elector.Waiting() != ""}
+	h.Free = h.Leader == "" && !s.elector.Held()
 	return h, s.elector.StoreTrouble()
 }
 
-func (s seatOf) read(ctx context.Context) (electionSeen, error) {
+func (s seatOf) Read(ctx context.Context) (balance.Election, error) {
 	p, err := s.election.Picture(ctx, 0)
 	return electionIn(p), err
 }
 
 // electionIn is what the balancer needs of a picture.
-func electionIn(p redislock.Picture) electionSeen {
-	e := electionSeen{
-		now: p.Now, lease: p.TTL, leader: p.Leader, free: p.Owner == "",
-		barred: p.Paused != nil || p.Quarantine > 0 || p.StepDown != "" || p.Owner == "" && p.ReservedFor != "",
+func electionIn(p redislock.Picture) balance.Election {
+	e := balance.Election{
+		Now: p.Now, Lease: p.TTL, Leader: p.Leader, Free: p.Owner == "",
+		Barred: p.Paused != nil || p.Quarantine > 0 || p.StepDown != "" || p.Owner == "" && p.ReservedFor != "",
 	}
 	for _, n := range candidates(p) {
-		e.nodes = append(e.nodes, contender{id: n.ID, priority: n.Priority, config: n.ConfigHash, seen: n.Seen(), aside: asideOf(p, n.ID) != "", reluctant: n.Reluctant})
+		e.Nodes = append(e.Nodes, balance.Node{
+			ID: n.ID, Priority: n.Priority, Config: n.ConfigHash, Seen: n.Seen(), Aside: asideOf(p, n.ID) != "", Reluctant: n.Reluctant,
+		})
 	}
 	return e
 }
 
-func (s seatOf) handOver(ctx context.Context, to, reason string) error {
-	if !s.idle() {
+func (s seatOf) HandOver(ctx context.Context, to, reason string) error {
+	if !s.Idle() {
 		return errors.New("a run has begun meanwhile")
 	}
 	term := s.elector.Leading()
@@ -73,10 +76,10 @@ func (s seatOf) handOver(ctx context.Context, to, reason string) error {
 }
 
 // seats are the node's places in the elections that it contends in.
-func (n *node) seats() []seat {
+func (n *node) seats() []balance.Seat {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	var list []seat
+	var list []balance.Seat
 	for _, c := range n.candidacies {
 		if !c.withdrawn {
 			list = append(list, seatOf{c})
@@ -91,7 +94,7 @@ const reluctance = 10 * time.Minute
 
 // steppedDown notes that a term has ended by order.
 func (n *node) steppedDown(reason string) {
-	if isHandover(reason) {
+	if balance.IsHandover(reason) {
 		return
 	}
 	n.mu.Lock()

@@ -9,6 +9,7 @@ import (
 
 // What the balancer is told of an election is what stands in Redis.
 func TestTheBalancerSeesWhatKeepsALockWhereItIs(t *testing.T) {
+	aside := map[string]redislock.Aside{"b": {Left: time.Minute}}
 	for name, c := range map[string]struct {
 		disturb func(p *redislock.Picture)
 		barred  bool
@@ -16,7 +17,7 @@ func TestTheBalancerSeesWhatKeepsALockWhereItIs(t *testing.T) {
 		aside   bool
 	}{
 		"nothing":                {func(*redislock.Picture) {}, false, 2, false},
-		"b stands aside":         {func(p *redislock.Picture) { p.Aside = map[string]redislock.Aside{"b": {Left: time.Minute}} }, false, 2, true},
+		"b stands aside":         {func(p *redislock.Picture) { p.Aside = aside }, false, 2, true},
 		"the lock is paused":     {func(p *redislock.Picture) { p.Paused = &redislock.Pause{} }, true, 2, false},
 		"in quarantine":          {func(p *redislock.Picture) { p.Quarantine = time.Second }, true, 2, false},
 		"ordered to step down":   {func(p *redislock.Picture) { p.StepDown = "drill" }, true, 2, false},
@@ -28,15 +29,17 @@ func TestTheBalancerSeesWhatKeepsALockWhereItIs(t *testing.T) {
 		now := time.UnixMilli(1_800_000_000_000)
 		p := redislock.Picture{Now: now, Owner: "owner", Leader: "a", TTL: time.Second}
 		for _, id := range []string{"a", "b"} {
-			p.Nodes = append(p.Nodes, redislock.Node{ID: id, SeenMS: now.UnixMilli(), Presence: redislock.Presence{Priority: 3, ConfigHash: "x", Reluctant: true}})
+			told := redislock.Presence{Priority: 3, ConfigHash: "x", Reluctant: true}
+			p.Nodes = append(p.Nodes, redislock.Node{ID: id, SeenMS: now.UnixMilli(), Presence: told})
 		}
 		c.disturb(&p)
 		e := electionIn(p)
-		if e.barred != c.barred || e.free != (p.Owner == "") || e.leader != "a" || e.lease != time.Second || !e.now.Equal(now) || len(e.nodes) != c.nodes {
+		told := e.Leader == "a" && e.Lease == time.Second && e.Now.Equal(now)
+		if e.Barred != c.barred || e.Free != (p.Owner == "") || !told || len(e.Nodes) != c.nodes {
 			t.Errorf("%s: %+v", name, e)
 			continue
 		}
-		if n := e.nodes[c.nodes-1]; n.priority != 3 || n.config != "x" || !n.reluctant || !n.seen.Equal(now) || n.aside != c.aside {
+		if n := e.Nodes[c.nodes-1]; n.Priority != 3 || n.Config != "x" || !n.Reluctant || !n.Seen.Equal(now) || n.Aside != c.aside {
 			t.Errorf("%s: %+v", name, n)
 		}
 	}

@@ -1,4 +1,4 @@
-package daemon
+package balance
 
 import (
 	"fmt"
@@ -113,7 +113,7 @@ func TestWhoSteppedDownByOrderIsCourteousToTheLivingOnly(t *testing.T) {
 		for i := range s.contests {
 			for j := range s.contests[i].nodes {
 				n := &s.contests[i].nodes[j]
-				n.reluctant = n.id == "a"
+				n.Reluctant = n.ID == "a"
 			}
 		}
 		s.complete(func(string, time.Time) bool { return false })

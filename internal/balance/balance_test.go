@@ -1,4 +1,4 @@
-package daemon
+package balance
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ type hosts struct {
 	now     time.Time
 	locks   map[string][]string // of a configuration
 	up      map[string]*host
-	listed  map[string]contender // also those that have died
+	listed  map[string]Node // also those that have died
 	leader  map[string]string
 	dead    map[string]time.Time // locks whose leader has died: when its lease ends
 	orders  map[string]string    // to whom a lock goes at the next step
@@ -39,7 +39,7 @@ const (
 
 func newHosts(seed uint64, locks map[string][]string) *hosts {
 	return &hosts{
-		rng: rand.New(rand.NewPCG(seed, 7)), now: time.UnixMilli(1_800_000_000_000), locks: locks, up: map[string]*host{}, listed: map[string]contender{},
+		rng: rand.New(rand.NewPCG(seed, 7)), now: time.UnixMilli(1_800_000_000_000), locks: locks, up: map[string]*host{}, listed: map[string]Node{},
 		leader: map[string]string{}, dead: map[string]time.Time{}, orders: map[string]string{},
 	}
 }
@@ -53,7 +53,7 @@ func (h *hosts) join(id, config string, priority int) *host {
 
 // tell writes the node's presence.
 func (h *hosts) tell(n *host) {
-	h.listed[n.id] = contender{id: n.id, seen: h.now, config: n.config, priority: n.priority}
+	h.listed[n.id] = Node{ID: n.id, Seen: h.now, Config: n.config, Priority: n.priority}
 }
 
 // crash ends a node without a word; leases end later.
@@ -67,11 +67,11 @@ func (h *hosts) crash(id string) {
 	}
 }
 
-func (h *hosts) read(lock string) electionSeen {
-	e := electionSeen{now: h.now, lease: simLease, leader: h.leader[lock], free: h.leader[lock] == ""}
+func (h *hosts) read(lock string) Election {
+	e := Election{Now: h.now, Lease: simLease, Leader: h.leader[lock], Free: h.leader[lock] == ""}
 	for _, id := range slices.Sorted(maps.Keys(h.listed)) {
-		if n := h.listed[id]; slices.Contains(h.locks[n.config], lock) && h.now.Sub(n.seen) <= simGone {
-			e.nodes = append(e.nodes, n)
+		if n := h.listed[id]; slices.Contains(h.locks[n.Config], lock) && h.now.Sub(n.Seen) <= simGone {
+			e.Nodes = append(e.Nodes, n)
 		}
 	}
 	return e
@@ -104,7 +104,7 @@ func (h *hosts) step(t *testing.T) {
 			if n.busy[m.lock] || h.leader[m.lock] != n.id {
 				t.Fatalf("%s hands over %v", n.id, m)
 			}
-			if to := h.listed[m.to]; to.priority != n.priority || to.config != n.config {
+			if to := h.listed[m.to]; to.Priority != n.priority || to.Config != n.config {
 				t.Fatalf("%s hands over to %+v", n.id, to)
 			}
 			n.watch.noteHandover(h.now, m, simLease)
@@ -119,7 +119,7 @@ func (h *hosts) look(n *host) *scene {
 	s := &scene{self: n.id}
 	for _, lock := range h.locks[n.config] {
 		e := h.read(lock)
-		_, e.barred = h.orders[lock]
+		_, e.Barred = h.orders[lock]
 		s.add(contestOf(lock, h.leads(n, lock), !n.busy[lock], e), e)
 	}
 	return s
@@ -422,24 +422,24 @@ func TestASuccessorThatIsDeadIsTriedOnce(t *testing.T) {
 }
 
 func TestNothingIsHandedOverWhileTheElectionsAreUnsettled(t *testing.T) {
-	for name, disturb := range map[string]func(lock string, e *electionSeen){
-		"a lock is free": func(lock string, e *electionSeen) {
+	for name, disturb := range map[string]func(lock string, e *Election){
+		"a lock is free": func(lock string, e *Election) {
 			if lock == "x2" {
-				e.free, e.leader = true, ""
+				e.Free, e.Leader = true, ""
 			}
 		},
-		"a word against ours": func(lock string, e *electionSeen) {
+		"a word against ours": func(lock string, e *Election) {
 			if lock == "x2" {
-				e.leader = ""
+				e.Leader = ""
 			}
 		},
-		"one of a higher priority is there": func(_ string, e *electionSeen) {
-			e.nodes = append(e.nodes, contender{id: "c", seen: e.now, priority: 5})
+		"one of a higher priority is there": func(_ string, e *Election) {
+			e.Nodes = append(e.Nodes, Node{ID: "c", Seen: e.Now, Priority: 5})
 		},
-		"b stands aside":                    func(_ string, e *electionSeen) { e.nodes[1].aside = true },
-		"the lock cannot change hands":      func(_ string, e *electionSeen) { e.barred = true },
-		"nobody else is there, or may lead": func(_ string, e *electionSeen) { e.nodes = e.nodes[:1] },
-		"none":                              func(string, *electionSeen) {},
+		"b stands aside":                    func(_ string, e *Election) { e.Nodes[1].Aside = true },
+		"the lock cannot change hands":      func(_ string, e *Election) { e.Barred = true },
+		"nobody else is there, or may lead": func(_ string, e *Election) { e.Nodes = e.Nodes[:1] },
+		"none":                              func(string, *Election) {},
 	} {
 		h := newHosts(1, map[string][]string{"x": locksNamed("x", 3)})
 		h.join("a", "x", 0)

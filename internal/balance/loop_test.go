@@ -1,4 +1,4 @@
-package daemon
+package balance
 
 import (
 	"context"
@@ -23,9 +23,9 @@ type chair struct {
 	orders  []string
 }
 
-func (c *chair) lockKey() string { return c.lock }
-func (c *chair) leads() bool     { return !c.gone.Load() }
-func (c *chair) idle() bool      { return !c.busy }
+func (c *chair) LockKey() string { return c.lock }
+func (c *chair) Leads() bool     { return !c.gone.Load() }
+func (c *chair) Idle() bool      { return !c.busy }
 
 func (c *chair) leader() string {
 	if c.gone.Load() {
@@ -34,18 +34,18 @@ func (c *chair) leader() string {
 	return "a"
 }
 
-func (c *chair) heard() (heard, error) { return heard{leader: c.leader()}, c.away }
+func (c *chair) Heard() (Heard, error) { return Heard{Leader: c.leader()}, c.away }
 
-func (c *chair) read(context.Context) (electionSeen, error) {
+func (c *chair) Read(context.Context) (Election, error) {
 	c.looks++
-	e := electionSeen{now: time.Now(), leader: c.leader(), lease: 10 * time.Second, barred: c.barred}
+	e := Election{Now: time.Now(), Leader: c.leader(), Lease: 10 * time.Second, Barred: c.barred}
 	for _, id := range []string{"a", "b"} {
-		e.nodes = append(e.nodes, contender{id: id, seen: e.now})
+		e.Nodes = append(e.Nodes, Node{ID: id, Seen: e.Now})
 	}
 	return e, c.away
 }
 
-func (c *chair) handOver(_ context.Context, to, reason string) error {
+func (c *chair) HandOver(_ context.Context, to, reason string) error {
 	c.orders = append(c.orders, reason)
 	if c.refuses == nil {
 		time.AfterFunc(5*time.Second, func() { c.gone.Store(to == "b") }) // its work took so long to end
@@ -54,19 +54,19 @@ func (c *chair) handOver(_ context.Context, to, reason string) error {
 }
 
 // balancing runs the balancer of node a, which leads all of the locks, for d.
-func balancing(t *testing.T, d time.Duration, chairs ...*chair) *balancer {
+func balancing(t *testing.T, d time.Duration, chairs ...*chair) *Balancer {
 	t.Helper()
-	seats := make([]seat, len(chairs))
+	seats := make([]Seat, len(chairs))
 	for i, c := range chairs {
 		c.lock = string(rune('k' + i))
 		seats[i] = c
 	}
-	b := newBalancer("a", func() []seat { return seats }, time.Hour, zap.NewNop())
+	b := New("a", func() []Seat { return seats }, time.Hour, zap.NewNop())
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		b.run(ctx)
+		b.Run(ctx)
 	}()
 	time.Sleep(d)
 	cancel()
@@ -78,7 +78,7 @@ func TestWithOneLockThereIsNothingToSpread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		only := &chair{}
 		b := balancing(t, time.Minute, only)
-		if d := b.courtesy("k"); only.looks > 0 || d > 0 || len(only.orders) > 0 {
+		if d := b.Courtesy("k"); only.looks > 0 || d > 0 || len(only.orders) > 0 {
 			t.Errorf("%d looks, courtesy %v, orders %v", only.looks, d, only.orders)
 		}
 	})
@@ -91,7 +91,7 @@ func TestALockIsHandedOverAndItsEndAwaited(t *testing.T) {
 		if len(first.orders) != 1 || first.orders[0] != "balance: b leads 0 of 4 locks, a 4" || len(second.orders) > 0 {
 			t.Errorf("orders %v, and meanwhile %v", first.orders, second.orders)
 		}
-		if d := b.courtesy("l"); d < leastCourtesy {
+		if d := b.Courtesy("l"); d < leastCourtesy {
 			t.Errorf("courtesy %v of one that leads more than its share", d)
 		}
 		time.Sleep(10 * time.Second) // for what is under way

@@ -1,4 +1,4 @@
-package daemon
+package balance
 
 import (
 	"cmp"
@@ -125,7 +125,7 @@ func (w *watch) decide(now time.Time, s *scene) (moves []*move) {
 		after.peers[s.self]--
 	}
 	for _, m := range moves {
-		m.reason = fmt.Sprintf(balanceWords+"%s leads %d of %d locks, %s %d", m.to, s.peers[m.to], len(s.contests), s.self, ours)
+		m.reason = fmt.Sprintf(words+"%s leads %d of %d locks, %s %d", m.to, s.peers[m.to], len(s.contests), s.self, ours)
 	}
 	return moves
 }
@@ -145,7 +145,7 @@ func (w *watch) next(now time.Time, s *scene) *move {
 		}
 		for _, c := range s.contests {
 			to, _ := c.find(id)
-			if !c.leads || !c.idle || c.barred || to.aside || c.outranked(s.self) || now.Before(w.later[c.lock]) {
+			if !c.leads || !c.idle || c.barred || to.Aside || c.outranked(s.self) || now.Before(w.later[c.lock]) {
 				continue
 			}
 			return &move{lock: c.lock, to: id}

@@ -1,4 +1,4 @@
-package daemon
+package balance
 
 import (
 	"hash/fnv"
@@ -31,18 +31,18 @@ type contest struct {
 	leader string // by Redis' word
 	free   bool   // nobody holds the lock
 	barred bool   // it cannot change hands now: paused, in quarantine, or an order is under way
-	nodes  []contender
+	nodes  []Node
 }
 
 // add takes note of one election, at the time and with the lease that e tells.
-func (s *scene) add(c contest, e electionSeen) {
+func (s *scene) add(c contest, e Election) {
 	s.contests = append(s.contests, c)
-	s.now, s.lease = e.now, max(s.lease, e.lease)
+	s.now, s.lease = e.Now, max(s.lease, e.Lease)
 }
 
 // contestOf is an election as Redis tells of it, and this node's part in it.
-func contestOf(lockKey string, leads, idle bool, e electionSeen) contest {
-	return contest{lock: lockKey, leads: leads, idle: idle, leader: e.leader, free: e.free, barred: e.barred, nodes: e.nodes}
+func contestOf(lockKey string, leads, idle bool, e Election) contest {
+	return contest{lock: lockKey, leads: leads, idle: idle, leader: e.Leader, free: e.Free, barred: e.Barred, nodes: e.Nodes}
 }
 
 // complete finds the peers, once all elections are known. Nodes that are suspected to be
@@ -62,8 +62,8 @@ func (s *scene) complete(suspected func(id string, seen time.Time) bool) {
 			return // not even this node is there yet
 		}
 		for _, n := range c.nodes {
-			if n.priority == me.priority && n.config == me.config {
-				count[n.id]++
+			if n.Priority == me.Priority && n.Config == me.Config {
+				count[n.ID]++
 			}
 		}
 	}
@@ -83,7 +83,7 @@ func (s *scene) complete(suspected func(id string, seen time.Time) bool) {
 func (s *scene) saysReluctant(id string) bool {
 	return slices.ContainsFunc(s.contests, func(c contest) bool {
 		n, _ := c.find(id)
-		return n.reluctant
+		return n.Reluctant
 	})
 }
 
@@ -92,8 +92,8 @@ func (s *scene) seen() map[string]time.Time {
 	latest := map[string]time.Time{}
 	for _, c := range s.contests {
 		for _, n := range c.nodes {
-			if n.seen.After(latest[n.id]) {
-				latest[n.id] = n.seen
+			if n.Seen.After(latest[n.ID]) {
+				latest[n.ID] = n.Seen
 			}
 		}
 	}
@@ -107,10 +107,10 @@ func (s *scene) unsettled() bool {
 	})
 }
 
-func (c contest) find(id string) (contender, bool) {
-	i := slices.IndexFunc(c.nodes, func(n contender) bool { return n.id == id })
+func (c contest) find(id string) (Node, bool) {
+	i := slices.IndexFunc(c.nodes, func(n Node) bool { return n.ID == id })
 	if i < 0 {
-		return contender{}, false
+		return Node{}, false
 	}
 	return c.nodes[i], true
 }
@@ -203,7 +203,7 @@ func (s *scene) rivals(lockKey string, ours int) bool {
 // first anyway, and nothing is spread.
 func (c contest) outranked(self string) bool {
 	me, _ := c.find(self)
-	return slices.ContainsFunc(c.nodes, func(n contender) bool { return n.priority > me.priority && !n.aside })
+	return slices.ContainsFunc(c.nodes, func(n Node) bool { return n.Priority > me.Priority && !n.Aside })
 }
 
 // taste puts locks in an order that differs from node to node.

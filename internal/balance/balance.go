@@ -1,0 +1,218 @@
+// Package balance decides which node should lead which lock, where a node contends for
+// several. It knows values only: who reads the elections and gives the orders is the caller.
+package balance
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// Seat is this node's part in one election, as far as the spreading of work goes.
+type Seat interface {
+	LockKey() string
+	// Leads answers from memory.
+	Leads() bool
+	// Idle reports that no run would be cut off if the lock went to another node now:
+	// none goes on under it but those that go on always, and none is about to begin.
+	Idle() bool
+	// Heard answers from memory. It fails while Redis does not answer.
+	Heard() (Heard, error)
+	// Read asks Redis.
+	Read(ctx context.Context) (Election, error)
+	// HandOver has this node step down in favour of another. It fails, and changes
+	// nothing, if a run has begun meanwhile.
+	HandOver(ctx context.Context, to, reason string) error
+}
+
+// Heard is what a node knows of an election without asking.
+type Heard struct {
+	Leader string // "" where no node is known to lead
+	Free   bool   // nobody is known to hold the lock
+	Barred bool   // and nobody may take it
+}
+
+// Election is an election as Redis tells of it.
+type Election struct {
+	Now    time.Time // by Redis' clock
+	Lease  time.Duration
+	Leader string
+	Free   bool // nobody holds the lock
+	Barred bool // it cannot change hands now: paused, in quarantine, or an order is under way
+	Nodes  []Node
+}
+
+// Node is a live node that may lead.
+type Node struct {
+	ID       string
+	Priority int
+	Config   string
+	Seen     time.Time // by Redis' clock
+	Aside    bool      // it leaves the lead to others
+	// Reluctant: it stepped down by an operator's order lately. That must not be undone.
+	Reluctant bool
+}
+
+// Balancer spreads the locks over the nodes that contend for them, so that each leads
+// about as many: a node that leads its share leaves a free lock to others first, and one
+// that leads two more than another hands it one, or several where it is far more. It starts
+// nothing and ends no run; that two nodes never lead at once is the locks' affair. With one
+// lock there is nothing to do.
+type Balancer struct {
+	self  string
+	seats func() []Seat // it must not block for long
+	every time.Duration
+	log   *zap.Logger
+
+	watch // of run alone
+
+	mu   sync.Mutex
+	last *scene // what the last look saw; nil before
+}
+
+// slowestLook bounds the time between two looks: one that joins is not to wait long.
+const slowestLook = 2 * time.Second
+
+// words begin the reason of a step-down that spreads the work.
+const words = "balance: "
+
+// IsHandover reports whether a step-down for that reason is one that spreads the work.
+func IsHandover(reason string) bool { return strings.HasPrefix(reason, words) }
+
+// New makes the balancer of a node, which looks at the elections about so often,
+// but no more rarely than every slowestLook.
+func New(nodeID string, seats func() []Seat, every time.Duration, log *zap.Logger) *Balancer {
+	return &Balancer{self: nodeID, seats: seats, every: min(every, slowestLook), log: log, watch: newWatch()}
+}
+
+// Run looks and hands over until ctx ends.
+func (b *Balancer) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		b.step(ctx)
+		select {
+		case <-ctx.Done():
+		case <-time.After(b.every*4/5 + rand.N(b.every*2/5+1)):
+		}
+	}
+}
+
+// step looks once, and hands over what is to be.
+func (b *Balancer) step(ctx context.Context) {
+	seats := b.seats()
+	if len(seats) < 2 {
+		b.remember(nil)
+		return
+	}
+	s, err := b.look(ctx, seats)
+	if err != nil {
+		// What was seen before is as good a guess as any; nothing is handed over by it.
+		b.log.Debug("the elections cannot be looked at: work is not spread", zap.Error(err))
+		return
+	}
+	now := time.Now()
+	b.learn(now, s)
+	b.remember(s)
+	for _, m := range b.decide(now, s) {
+		i := slices.IndexFunc(seats, func(seat Seat) bool { return seat.LockKey() == m.lock && seat.Leads() && seat.Idle() })
+		if i < 0 {
+			continue
+		}
+		if !b.fits(ctx, seats[i], m) {
+			b.postpone(now, m.lock)
+			continue
+		}
+		b.noteHandover(now, m, s.lease)
+		if err := b.ask(ctx, seats[i], m); err != nil {
+			b.log.Info("a lock could not be handed over", zap.String("lock_key", m.lock), zap.String("to", m.to), zap.Error(err))
+			b.failedHandover(now, s.lease)
+			return
+		}
+		b.log.Info("handing a lock over to spread the work",
+			zap.String("lock_key", m.lock), zap.String("to", m.to), zap.String("reason", m.reason))
+	}
+}
+
+// timeout bounds one look at one election, and one order.
+const timeout = time.Second
+
+func (b *Balancer) ask(ctx context.Context, seat Seat, m *move) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return seat.HandOver(ctx, m.to, m.reason)
+}
+
+// look reads one election, which tells what nodes there are: those that matter contend for
+// all of these locks. Who leads the others this node has heard, as it contends for them: so
+// what is read does not grow with the locks.
+func (b *Balancer) look(ctx context.Context, seats []Seat) (*scene, error) {
+	e, err := read(ctx, seats[0])
+	if err != nil {
+		return nil, err
+	}
+	s := &scene{self: b.self}
+	shown := contestOf("", false, false, e)
+	for i, seat := range seats {
+		c := shown // with its nodes
+		c.lock, c.leads, c.idle = seat.LockKey(), seat.Leads(), seat.Idle()
+		if i > 0 {
+			h, err := seat.Heard()
+			if err != nil {
+				return nil, fmt.Errorf("lock %q: %w", seat.LockKey(), err)
+			}
+			c.leader, c.free, c.barred = h.Leader, h.Free, h.Barred
+		}
+		s.add(c, e)
+	}
+	return s, nil
+}
+
+func read(ctx context.Context, seat Seat) (Election, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	e, err := seat.Read(ctx)
+	if err != nil {
+		return e, fmt.Errorf("lock %q: %w", seat.LockKey(), err)
+	}
+	return e, nil
+}
+
+// fits reads the election of a lock that is about to be handed over: what is known of it
+// by hearsay may be out of date, and who stands aside in it is known to Redis alone.
+func (b *Balancer) fits(ctx context.Context, seat Seat, m *move) bool {
+	e, err := read(ctx, seat)
+	if err != nil {
+		return false
+	}
+	c := contestOf(m.lock, seat.Leads(), seat.Idle(), e)
+	to, there := c.find(m.to)
+	return there && !to.Aside && c.leader == b.self && c.leads && c.idle && !c.barred && !c.outranked(b.self)
+}
+
+func (b *Balancer) remember(s *scene) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.last = s
+}
+
+// Courtesy is how long to leave a lock that is free to others, by what was last seen: an
+// elector.Config's Courtesy. It never waits.
+func (b *Balancer) Courtesy(lockKey string) time.Duration {
+	seats := b.seats()
+	if len(seats) < 2 {
+		return 0
+	}
+	b.mu.Lock()
+	s := b.last
+	b.mu.Unlock()
+	parts := make([]part, len(seats))
+	for i, seat := range seats {
+		parts[i] = part{lock: seat.LockKey(), ours: seat.Leads()}
+	}
+	return courtesyFor(b.self, lockKey, parts, s)
+}
