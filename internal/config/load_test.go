@@ -33,18 +33,6 @@ func read(t *testing.T, text string, env, flags map[string]string) (Config, erro
 			}
 			return time.Hour
 		},
-		Key: func(key string) error {
-			if strings.Contains(key, "<") {
-				return errors.New("no <id> here")
-			}
-			return nil
-		},
-		RowKey: func(key string) error {
-			if !strings.Contains(key, "<id>") {
-				return errors.New("want one <id>")
-			}
-			return nil
-		},
 	}})
 }
 

@@ -98,7 +98,7 @@ func TestBadInputIsReportedAtItsPlaceWithTheRemedy(t *testing.T) {
 		{"overlap", job("    overlap: allow\n"), `9:5: jobs[0].overlap: a flush cannot run twice at a time; want forbid, queue_one or replace`},
 
 		{"source without a type", spoil("type: hashes, ", ""), "7:7: jobs[0].flush.from.type: required: counters, hashes, list, stream or scan"},
-		{"stream with an index", spoil("type: hashes", "type: stream"), "7:28: jobs[0].flush.from.key: no <id> here\n7:43: jobs[0].flush.from.changed: only for counters or hashes; remove it"},
+		{"stream with an index", spoil("type: hashes", "type: stream"), "7:28: jobs[0].flush.from.key: key \"u:<id>\": \"<\" means nothing here: name one key, or shards as [0-15]\n7:43: jobs[0].flush.from.changed: only for counters or hashes; remove it"},
 		{"source unknown", spoil("type: hashes", "type: hash"), `7:14: jobs[0].flush.from.type: "hash" is not known here; did you mean hashes?`},
 		{"watermark", spoil("type: hashes", "mode: watermark, type: hashes"), "7:14: jobs[0].flush.from.mode: only for counters; remove it"},
 		{"watermark with an index", counters("{id: id, n: $value}", `key: "v:<id>", changed: c, mode: watermark, on_decrease: drop`), "7:45: jobs[0].flush.from.changed: with mode watermark every key is looked at; remove it\n7:74: jobs[0].flush.from.on_decrease: \"drop\" is not known here; want stop, subtract or restart"},
@@ -119,7 +119,7 @@ func TestBadInputIsReportedAtItsPlaceWithTheRemedy(t *testing.T) {
 		{"share of rows that stay", spoil(hashesFrom, `from: {type: scan, key: "u:<id>", max_pct: 20}`), "7:41: jobs[0].flush.from.max_pct: only with vanished: delete; remove it"},
 		{"start of a stream", spoil(hashesFrom, `from: {type: stream, key: k, start: begin}`), `7:36: jobs[0].flush.from.start: "begin" is not known here; want beginning, end, or the id of an entry, such as 1526919030474-0`},
 		{"no key", spoil(`key: "u:<id>", `, ""), "7:7: jobs[0].flush.from.key: required; for example user:<id>"},
-		{"row key", spoil("u:<id>", "u"), "7:28: jobs[0].flush.from.key: want one <id>"},
+		{"row key", spoil("u:<id>", "u"), "7:28: jobs[0].flush.from.key: key \"u\" must name the id of a row once, as in user:<id>"},
 		{"no index", spoil(", changed: c", ""), "7:7: jobs[0].flush.from.changed: required; for example changed:user, the set of changed ids"},
 		{"on missing", spoil("changed: c", "changed: c, on_missing: drop"), `7:55: jobs[0].flush.from.on_missing: "drop" is not known here; want delete, ignore or null`},
 		{"index of counters", strings.Replace(spoil(hashesFrom, `from: {type: counters, key: v, changed: c, on_missing: null}`), "t, key: [id]}", "t, key: [id]}\n      columns: {id: $field, n: $value}", 1),

@@ -15,14 +15,8 @@ type Checks struct {
 	Schedule func(spec, timeZone string) error
 	// Interval is the shortest time between two slots of a schedule; 0: it has none.
 	Interval func(spec, timeZone string) time.Duration
-	// Key says what is wrong with the key of counters: its [a-b].
-	Key func(pattern string) error
-	// Keys are those that a key of counters stands for.
-	Keys func(pattern string) []string
-	// RowKey says what is wrong with the key of hashes: its <id>.
-	RowKey func(pattern string) error
-	// ScanKey says what is wrong with the key of a scan: its <captures>.
-	ScanKey func(pattern string) error
+	// Key says what is wrong with one key in Redis.
+	Key func(key string) error
 	// Flush says what is wrong with a flush as a whole, after the checks made here.
 	Flush func(Redis, Flush) error
 }

@@ -34,18 +34,13 @@ func (v *validator) from(path string, f From, seen map[string]string, checks Che
 	if !v.required(path+".key", f.Key, "user:<id>") {
 		return
 	}
-	lives, at := []string{f.Key}, path+".key"
-	kind := f.Kind()
-	switch kind.Key {
-	case spec.KeyShards:
-		v.pattern(path+".key", f.Key, checks.Key)
-		if checks.Keys != nil {
-			lives = checks.Keys(f.Key)
-		}
-	case spec.KeyOfRow:
-		v.pattern(path+".key", f.Key, checks.RowKey)
-	case spec.KeyMatched:
-		v.pattern(path+".key", f.Key, checks.ScanKey)
+	at, kind := path+".key", f.Kind()
+	lives, err := kind.Keys(f.Key)
+	for i := 0; err == nil && i < len(lives) && !kind.Keyed() && checks.Key != nil; i++ {
+		err = checks.Key(lives[i])
+	}
+	if err != nil {
+		v.fail(at, "%v", err)
 	}
 	if kind.Indexed {
 		lives, at = []string{f.Changed}, path+".changed"

@@ -68,15 +68,6 @@ func (v *validator) schedule(path string, j Job, checks Checks) {
 	}
 }
 
-func (v *validator) pattern(path, key string, check func(string) error) {
-	if check == nil || key == "" {
-		return
-	}
-	if err := check(key); err != nil {
-		v.fail(path, "%v", err)
-	}
-}
-
 // columns checks the mapping. Without one, columns are found in the catalogue.
 func (v *validator) columns(path string, f Flush) {
 	kind := f.From.Kind()

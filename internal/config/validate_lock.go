@@ -32,16 +32,16 @@ func (v *validator) locks(checks Checks) {
 		all = append(all, namedLock{j.Lock, at})
 	}
 	for i, j := range v.Jobs {
-		v.unlocked(fmt.Sprintf("jobs[%d].flush.from", i), j.Flush.From, all, checks)
+		v.unlocked(fmt.Sprintf("jobs[%d].flush.from", i), j.Flush.From, all)
 	}
 }
 
 // unlocked refuses to flush a lock, or what is kept beside it.
-func (v *validator) unlocked(path string, f From, all []namedLock, checks Checks) {
+func (v *validator) unlocked(path string, f From, all []namedLock) {
 	for key, live := range map[string]string{"key": f.Key, "changed": f.Changed} {
 		keys := []string{live}
-		if key == "key" && checks.Keys != nil && !strings.Contains(live, "<") {
-			keys = checks.Keys(live)
+		if key == "key" && !f.Kind().Keyed() {
+			keys, _ = f.Kind().Keys(live) // a bad one is told of already
 		}
 		for _, l := range all {
 			if slices.ContainsFunc(keys, func(k string) bool { return k == l.key || beside(l.key, k) }) {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"baton/internal/config"
-	"baton/internal/flush/source/spec"
 	"baton/internal/job/schedule"
 	"baton/internal/redisconn"
 )
@@ -24,29 +23,8 @@ func Checks() config.Checks {
 			return err
 		},
 		Interval: shortestInterval,
-		Key: func(pattern string) error {
-			keys, err := spec.ExpandKey(pattern)
-			if err != nil {
-				return err
-			}
-			return checkKeys(keys)
-		},
-		Keys: func(pattern string) []string {
-			keys, err := spec.ExpandKey(pattern)
-			if err != nil {
-				return nil // told by Key
-			}
-			return keys
-		},
-		RowKey: func(pattern string) error {
-			_, err := spec.ParseRowKey(pattern)
-			return err
-		},
-		ScanKey: func(pattern string) error {
-			_, err := spec.ParseKeyPattern(pattern)
-			return err
-		},
-		Flush: checkFlush,
+		Key:      redisconn.CheckKey,
+		Flush:    checkFlush,
 	}
 }
 
@@ -74,12 +52,4 @@ func checkFlush(r config.Redis, f config.Flush) error {
 		}
 	}
 	return c.Mapping.Check(c.Inputs, c.Create)
-}
-
-func checkKeys(keys []string) error {
-	var problems []error
-	for _, key := range keys {
-		problems = append(problems, redisconn.CheckKey(key))
-	}
-	return errors.Join(problems...)
 }

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"baton/internal/config"
-	"baton/internal/flush/source/spec"
 	"baton/internal/testsupport/walk"
 )
 
@@ -122,11 +121,6 @@ func checkYAML(t *testing.T, where, text string) {
 		Path: path,
 		Env: func(name string) (string, bool) {
 			return "/run/credentials/" + name, !strings.HasPrefix(name, "BATON_")
-		},
-		Checks: config.Checks{
-			Key:     func(p string) error { _, err := spec.ExpandKey(p); return err },
-			RowKey:  func(p string) error { _, err := spec.ParseRowKey(p); return err },
-			ScanKey: func(p string) error { _, err := spec.ParseKeyPattern(p); return err },
 		},
 	})
 	if err != nil {

@@ -59,6 +59,21 @@ func (k Kind) Takes(setting string) bool {
 // Keyed reports whether each of its rows, or counters, has a key.
 func (k Kind) Keyed() bool { return k.Key != KeyShards }
 
+// Keys are those that a key of the configuration stands for, or why it stands for none. A
+// pattern stands for itself.
+func (k Kind) Keys(key string) ([]string, error) {
+	var err error
+	switch k.Key {
+	case KeyShards:
+		return ExpandKey(key)
+	case KeyOfRow:
+		_, err = ParseRowKey(key)
+	case KeyMatched:
+		_, err = ParseKeyPattern(key)
+	}
+	return []string{key}, err
+}
+
 // Find is the kind of a type that reads such a key; false if there is none.
 func Find(sourceType, key string, watermark bool) (Kind, bool) {
 	of := slices.DeleteFunc(Kinds(), func(k Kind) bool { return k.Type != sourceType })

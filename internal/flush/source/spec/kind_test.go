@@ -48,3 +48,19 @@ func TestEveryKindIsDescribedWholly(t *testing.T) {
 		}
 	}
 }
+
+func TestTheKeysOfAKindAreThoseOfItsForm(t *testing.T) {
+	for _, c := range []struct {
+		kind, key string
+		want      []string // nil: an error
+	}{
+		{"list", "queue:[0-1]", []string{"queue:0", "queue:1"}}, {"list", "queue:<id>", nil}, {"list", "queue:[1-0]", nil},
+		{"hashes", "user:<id>", []string{"user:<id>"}}, {"hashes", "user", nil}, {"hashes", "user:<id>:<id>", nil},
+		{"scan", "stock:<shop>:<item>", []string{"stock:<shop>:<item>"}}, {"scan", "stock:<shop><item>", nil},
+	} {
+		got, err := Named(c.kind).Keys(c.key)
+		if (err == nil) != (c.want != nil) || err == nil && !slices.Equal(got, c.want) {
+			t.Errorf("%s of %q: %q, %v; want %q", c.kind, c.key, got, err, c.want)
+		}
+	}
+}
