@@ -36,7 +36,7 @@ func TestTheDocumentedUserCanFlush(t *testing.T) {
 	for _, zset := range []bool{false, true} {
 		g.change(zset, "1", "one", 1)
 		g.remove(zset, "2")
-		db.drain(t, g.hashes(HashesOptions{}))
+		db.drain(t, g.hashes(IndexedOptions{}))
 	}
 	same(t, "rows", map[string]string{"1": "1|one|1"}, db.rows())
 	if _, err := g.counters(CountersOptions{}).Backlog(t.Context()); err != nil {

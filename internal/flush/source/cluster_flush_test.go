@@ -75,7 +75,7 @@ func TestFlushesOfAClusterAreExact(t *testing.T) {
 			g.change(id, "name"+id, i)
 			want[id] = fmt.Sprintf("%d|name%d|%d", i, i, i)
 		}
-		src := hashesOn(t, g.store, HashesOptions{PageRows: 150})
+		src := hashesOn(t, g.store, IndexedOptions{PageRows: 150})
 		db.drain(t, src)
 		same(t, "rows", want, db.rows())
 
@@ -92,7 +92,7 @@ func TestFlushesOfAClusterAreExact(t *testing.T) {
 		}
 		ids := newDatabase()
 		g.change("9", "x", 1)
-		ids.drain(t, hashesOn(t, g.store, HashesOptions{Inputs: []string{"id"}}))
+		ids.drain(t, hashesOn(t, g.store, IndexedOptions{Inputs: []string{"id"}}))
 		same(t, "ids alone", map[string]string{"9": "9"}, ids.rows())
 	})
 }
@@ -119,7 +119,7 @@ func TestFlushesOfAClusterAreExactWhileSlotsMove(t *testing.T) {
 	g.do("UNLINK", "user:0")
 	delete(want, "0")
 	db := newDatabase()
-	src := hashesOn(t, g.store, HashesOptions{PageRows: 10})
+	src := hashesOn(t, g.store, IndexedOptions{PageRows: 10})
 
 	for round := range max(2, often(4)) {
 		// One row's slot stays halfway, with the row on the old node or on the new one;
@@ -149,7 +149,7 @@ func TestFlushesOfAClusterAreExactWhileSlotsMove(t *testing.T) {
 		mu.Unlock()
 		ids := newDatabase() // of a job that wants no field
 		g.do("SADD", "changed:id", halfway, 0)
-		ids.drain(t, hashesOn(t, g.store, HashesOptions{Changed: "changed:id", Inputs: []string{"id"}}))
+		ids.drain(t, hashesOn(t, g.store, IndexedOptions{Changed: "changed:id", Inputs: []string{"id"}}))
 		same(t, "ids alone", map[string]string{fmt.Sprint(halfway): fmt.Sprint(halfway)}, ids.rows())
 		for _, m := range moves {
 			if err := m.Finish(); err != nil {
@@ -186,7 +186,7 @@ func TestNothingIsLostOfAStageThatMovesWhileItIsScanned(t *testing.T) {
 				return g.moveAway("changed:user")
 			}
 			return nil
-		}), HashesOptions{PageRows: 500, RemoveEvery: time.Hour})
+		}), IndexedOptions{PageRows: 500, RemoveEvery: time.Hour})
 		if _, err := db.flush(t.Context(), src, nil); err == nil {
 			t.Error("the flush did not notice that its stage was moved")
 		}

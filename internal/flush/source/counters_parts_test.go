@@ -191,7 +191,7 @@ func TestReadStopsWhenYieldFails(t *testing.T) {
 	g.fillCounters("views:3", 1000)
 	g.do("SADD", "changed:user", 1, 2, 3)
 	stop := errors.New("stop")
-	for _, src := range []flush.Source{g.counters(CountersOptions{PartRows: 10}), g.hashes(HashesOptions{PageRows: 1})} {
+	for _, src := range []flush.Source{g.counters(CountersOptions{PartRows: 10}), g.hashes(IndexedOptions{PageRows: 1})} {
 		pages := 0
 		err := src.Read(t.Context(), stageNow(t, src, "a"), func(flush.Page) error {
 			pages++

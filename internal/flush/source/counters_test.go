@@ -82,8 +82,8 @@ func TestRenamedJobFindsTheStageItLeft(t *testing.T) {
 
 	g.do("HSET", "user:1", "name", "Ann")
 	g.do("SADD", "changed:user", "1")
-	stageNow(t, g.hashes(HashesOptions{}), "d")
-	if found := stageNow(t, g.hashes(HashesOptions{Job: "people"}), "e"); found.ID != "d" || found.Job != "users" {
+	stageNow(t, g.hashes(IndexedOptions{}), "d")
+	if found := stageNow(t, g.hashes(IndexedOptions{Job: "people"}), "e"); found.ID != "d" || found.Job != "users" {
 		t.Errorf("found %+v", found)
 	}
 }
@@ -109,7 +109,7 @@ func TestLostReplyOfStagingIsResumed(t *testing.T) {
 
 func TestNothingPendingStagesNothing(t *testing.T) {
 	g := newRig(t)
-	for _, src := range []flush.Source{g.counters(CountersOptions{}), g.hashes(HashesOptions{})} {
+	for _, src := range []flush.Source{g.counters(CountersOptions{}), g.hashes(IndexedOptions{})} {
 		if st, ok, err := src.Stage(t.Context(), "a", ""); ok || err != nil {
 			t.Errorf("%s: staged %+v, %v, %v", src.Name(), st, ok, err)
 		}
@@ -127,7 +127,7 @@ func TestStageHasNoTTLEvenIfTheLiveKeyHad(t *testing.T) {
 	stageNow(t, g.counters(CountersOptions{}), "a")
 	g.do("ZADD", "changed:user", 1, "a")
 	g.do("EXPIRE", "changed:user", 100)
-	stageNow(t, g.hashes(HashesOptions{}), "a")
+	stageNow(t, g.hashes(IndexedOptions{}), "a")
 	for _, key := range []string{viewsStage, viewsMeta, usersStage, usersMeta} {
 		if ttl := g.num("PTTL", key); ttl != -1 {
 			t.Errorf("%s: PTTL %d, want none on an existing key", key, ttl)
@@ -195,7 +195,7 @@ func TestBacklogCountsLiveAndStaged(t *testing.T) {
 	g.fillCounters("views:3", 20)
 	stageNow(t, counters, "a")
 	g.fillCounters("views:3", 3)
-	hashes := g.hashes(HashesOptions{})
+	hashes := g.hashes(IndexedOptions{})
 	g.do("SADD", "changed:user", 1, 2, 3, 4)
 	stageNow(t, hashes, "a")
 	g.do("ZADD", "changed:user", 1, 5, 1, 6)

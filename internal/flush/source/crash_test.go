@@ -83,10 +83,10 @@ func TestCrashAtAnyStepIsResumedExactly(t *testing.T) {
 				delete(want, "7")
 				db.putRow("7")
 				observe, reached := crashAt(n, names)
-				_, err := db.flush(t.Context(), hashesOn(t, watched(g.store, observe), HashesOptions{PageRows: 25}), observe)
+				_, err := db.flush(t.Context(), hashesOn(t, watched(g.store, observe), IndexedOptions{PageRows: 25}), observe)
 				g.change(zset, "8", "later", 1)
 				want["8"] = "8|later|1"
-				db.drain(t, g.hashes(HashesOptions{PageRows: 40}))
+				db.drain(t, g.hashes(IndexedOptions{PageRows: 40}))
 				same(t, fmt.Sprintf("rows after a crash at step %d", n), want, db.rows())
 				g.nothingLeft()
 				if err == nil {
@@ -144,7 +144,7 @@ func TestConnectionCutAtAnyStepIsResumedExactly(t *testing.T) {
 						g.change(false, id, "name", i)
 						rows[id] = id + "|name|" + id
 					}
-					src = hashesOn(t, watched(store, locked(cut)), HashesOptions{PageRows: 25})
+					src = hashesOn(t, watched(store, locked(cut)), IndexedOptions{PageRows: 25})
 				}
 				for more, tries := true, 0; more; tries++ {
 					var err error
@@ -276,7 +276,7 @@ func TestLastWriteOfEveryHashArrivesWhileProducersGoOn(t *testing.T) {
 		}()
 		db := newDatabase()
 		flushUnder(t, rnd, db, stop, func(observe func(string) error) flush.Source {
-			return hashesOn(t, watched(g.store, observe), HashesOptions{PageRows: 1 + rnd.IntN(60), MemoryBudget: 1 + rnd.IntN(20_000)})
+			return hashesOn(t, watched(g.store, observe), IndexedOptions{PageRows: 1 + rnd.IntN(60), MemoryBudget: 1 + rnd.IntN(20_000)})
 		})
 		<-stop
 		same(t, "rows", want, db.rows())

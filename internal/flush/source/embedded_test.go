@@ -34,7 +34,7 @@ func TestSourcesWorkOnTheEmbeddedServer(t *testing.T) {
 		delete(rows, "7")
 		for _, src := range []flush.Source{
 			g.counters(CountersOptions{PartRows: 100, MemoryBudget: 3 << 10}),
-			g.hashes(HashesOptions{PageRows: 25, MemoryBudget: 2 << 10}),
+			g.hashes(IndexedOptions{PageRows: 25, MemoryBudget: 2 << 10}),
 		} {
 			observe, _ := crashAt(24, nil)
 			if _, err := db.flush(t.Context(), src, observe); err != nil && !errors.Is(err, errCrash) {

@@ -61,7 +61,7 @@ func bothIndexes(t *testing.T, test func(t *testing.T, g *rig, zset bool)) {
 
 func TestChangedHashesAreFlushedAndLeaveNothingBehind(t *testing.T) {
 	bothIndexes(t, func(t *testing.T, g *rig, zset bool) {
-		src := g.hashes(HashesOptions{PageRows: 7})
+		src := g.hashes(IndexedOptions{PageRows: 7})
 		db := newDatabase()
 		want := map[string]string{}
 		for i := range 100 {
@@ -99,7 +99,7 @@ func TestIDsOfEveryKindAreFlushed(t *testing.T) {
 			want[id] = id + "|n:" + id + "|1"
 		}
 		db := newDatabase()
-		db.drain(t, g.hashes(HashesOptions{PageRows: 4}))
+		db.drain(t, g.hashes(IndexedOptions{PageRows: 4}))
 		same(t, "rows", want, db.rows())
 		g.nothingLeft()
 	})
@@ -114,7 +114,7 @@ func TestPagesComeInKeyOrder(t *testing.T) {
 			g.sendIndex(zset, fmt.Sprint(i*7919%n))
 		}
 		g.do("")
-		src := g.hashes(HashesOptions{PageRows: 100})
+		src := g.hashes(IndexedOptions{PageRows: 100})
 		var got []string
 		begins := 0 // of a run in order
 		for _, p := range readAll(t, src, stageNow(t, src, "a")) {
@@ -190,7 +190,7 @@ func TestMoreIDsThanMemoryAreReadInRounds(t *testing.T) {
 				scans++
 			}
 			return nil
-		}), HashesOptions{PageRows: 100, MemoryBudget: 16 << 10})
+		}), IndexedOptions{PageRows: 100, MemoryBudget: 16 << 10})
 		db := newDatabase()
 		for id := range 6000 {
 			db.putRow(fmt.Sprint(id))
@@ -220,7 +220,7 @@ func TestLongRowsMakeShortPages(t *testing.T) {
 		g.index(false, id)
 		want[id] = id + "|" + name + "|" + id
 	}
-	src := g.hashes(HashesOptions{MemoryBudget: budget})
+	src := g.hashes(IndexedOptions{MemoryBudget: budget})
 	longest := 0
 	db := newDatabase()
 	if err := src.Read(t.Context(), stageNow(t, src, "a"), func(p flush.Page) error {
@@ -250,7 +250,7 @@ func TestPagesOfLongRowsAreSmallerTheMoreLanesThereAre(t *testing.T) {
 		g.change(false, fmt.Sprint(i), strings.Repeat("x", 1000), i)
 	}
 	const budget, lanes = 256 << 10, 8
-	src := g.hashes(HashesOptions{MemoryBudget: budget, Lanes: lanes})
+	src := g.hashes(IndexedOptions{MemoryBudget: budget, Lanes: lanes})
 	for _, p := range readAll(t, src, stageNow(t, src, "a")) {
 		if size := 1000 * len(p.Records); size > budget/4/lanes+budget/16 {
 			t.Errorf("a page of %d bytes, and %d at the same time", size, 2*lanes)
@@ -265,7 +265,7 @@ func TestRowOfAnotherTypeIsADeadLetterAndTheRestIsRead(t *testing.T) {
 	g.do("SADD", "changed:user", 2, 3)
 	db := newDatabase()
 	db.putRow("3")
-	db.drain(t, g.hashes(HashesOptions{}))
+	db.drain(t, g.hashes(IndexedOptions{}))
 	same(t, "rows", map[string]string{"1": "1|one|1"}, db.rows())
 	if len(db.dead()) != 1 || !strings.Contains(db.dead()["2"], `"user:2" is not a hash`) {
 		t.Errorf("dead letters: %q", db.dead())
@@ -277,7 +277,7 @@ func TestRowWithoutAnyOfTheFieldsIsNotGone(t *testing.T) {
 	g := newRig(t)
 	g.do("HSET", "user:1", "other", "x")
 	g.do("SADD", "changed:user", 1, 2)
-	src := g.hashes(HashesOptions{})
+	src := g.hashes(IndexedOptions{})
 	pages := readAll(t, src, stageNow(t, src, "a"))
 	want := []flush.Page{{Part: -1, Records: []row.Record{
 		{Key: "1", Inputs: []row.Raw{{Text: "1", OK: true}, {}, {}}},
@@ -290,7 +290,7 @@ func TestRowWithoutAnyOfTheFieldsIsNotGone(t *testing.T) {
 
 func TestRowThatAppearsAfterItWasMissedIsReadAgain(t *testing.T) {
 	g := newRig(t)
-	src := g.hashes(HashesOptions{})
+	rows := g.hashes(IndexedOptions{}).rowsReader.(*rowReader)
 	recs := []*row.Record{{Key: "1", Inputs: make([]row.Raw, 3)}, {Key: "2", Inputs: make([]row.Raw, 3)},
 		{Key: "3", Inputs: make([]row.Raw, 3)}}
 	c, err := g.store.Conn(t.Context(), "changed")
@@ -298,13 +298,13 @@ func TestRowThatAppearsAfterItWasMissedIsReadAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	blank, _, err := src.readFields(t.Context(), c, recs)
+	blank, _, err := rows.readFields(t.Context(), c, recs)
 	if err != nil || len(blank) != 3 {
 		t.Fatalf("%d of 3 rows are blank, %v", len(blank), err)
 	}
 	g.change(false, "1", "born", 1)
 	g.do("RPUSH", "user:3", "x")
-	if _, err := src.settle(t.Context(), c, blank); err != nil {
+	if _, err := rows.settle(t.Context(), c, blank); err != nil {
 		t.Fatal(err)
 	}
 	if recs[0].Gone || rowText(*recs[0]) != "1|born|1" {
@@ -322,7 +322,7 @@ func TestOnlyTheIDIsWanted(t *testing.T) {
 	g := newRig(t)
 	g.change(false, "1", "one", 1)
 	g.do("SADD", "changed:user", 2)
-	src := g.hashes(HashesOptions{Key: "user:<key>", Inputs: []string{"key"}})
+	src := g.hashes(IndexedOptions{Key: "user:<key>", Inputs: []string{"key"}})
 	var got []string
 	for _, p := range readAll(t, src, stageNow(t, src, "a")) {
 		for _, r := range p.Records {
@@ -338,7 +338,7 @@ func TestChangeDuringTheFlushIsFlushedNext(t *testing.T) {
 	bothIndexes(t, func(t *testing.T, g *rig, zset bool) {
 		db := newDatabase()
 		g.change(zset, "1", "first", 1)
-		src := g.hashes(HashesOptions{})
+		src := g.hashes(IndexedOptions{})
 		_, err := db.flush(t.Context(), src, func(step string) error {
 			if step == stepOfFlush+string(flushtest.StepBeforeApply) { // read, and not yet written
 				g.change(zset, "1", "second", 2)
@@ -358,7 +358,7 @@ func TestDoneRemovesOnlyItsPageAndOnlyFromItsStage(t *testing.T) {
 		for i := range 2500 {
 			g.index(zset, fmt.Sprint(i))
 		}
-		src := g.hashes(HashesOptions{PageRows: 2400})
+		src := g.hashes(IndexedOptions{PageRows: 2400})
 		st := stageNow(t, src, "a")
 		pages := readAll(t, src, st)
 		if err := src.Done(t.Context(), flush.Stage{ID: "another"}, pages[0]); !errors.Is(err, flush.ErrStaleStage) {
@@ -391,7 +391,7 @@ func TestDoneRemovesOnlyItsPageAndOnlyFromItsStage(t *testing.T) {
 func TestDiscardNeverThrowsUnflushedIDsAway(t *testing.T) {
 	g := newRig(t)
 	g.do("SADD", "changed:user", 1, 2, 3)
-	src := g.hashes(HashesOptions{})
+	src := g.hashes(IndexedOptions{})
 	st := stageNow(t, src, "a")
 	if err := src.Discard(t.Context(), st); err != nil {
 		t.Fatal(err)
@@ -406,7 +406,7 @@ func TestDiscardNeverThrowsUnflushedIDsAway(t *testing.T) {
 
 func TestDrainedStageMakesRoomForTheNext(t *testing.T) {
 	g := newRig(t)
-	src := g.hashes(HashesOptions{})
+	src := g.hashes(IndexedOptions{})
 	drain := func(id string) flush.Stage {
 		st := stageNow(t, src, id)
 		for _, p := range readAll(t, src, st) {
@@ -438,7 +438,7 @@ func TestDrainedStageMakesRoomForTheNext(t *testing.T) {
 func TestIndexStageThatLostItsIDIsReadAgain(t *testing.T) {
 	g := newRig(t)
 	g.change(false, "1", "one", 1)
-	src := g.hashes(HashesOptions{})
+	src := g.hashes(IndexedOptions{})
 	stageNow(t, src, "a")
 	g.do("DEL", usersMeta)
 	g.change(false, "2", "two", 2)
@@ -450,7 +450,7 @@ func TestIndexStageThatLostItsIDIsReadAgain(t *testing.T) {
 func TestReadOfAStaleIndexStageFails(t *testing.T) {
 	g := newRig(t)
 	g.do("SADD", "changed:user", 1)
-	src := g.hashes(HashesOptions{})
+	src := g.hashes(IndexedOptions{})
 	stageNow(t, src, "a")
 	err := src.Read(t.Context(), flush.Stage{ID: "old"}, func(flush.Page) error { t.Error("a page"); return nil })
 	if !errors.Is(err, flush.ErrStaleStage) {
@@ -460,7 +460,7 @@ func TestReadOfAStaleIndexStageFails(t *testing.T) {
 
 func TestIndexOfTheWrongTypeIsNamed(t *testing.T) {
 	g := newRig(t)
-	src := g.hashes(HashesOptions{})
+	src := g.hashes(IndexedOptions{})
 	g.do("SET", "changed:user", "x")
 	for what, err := range map[string]error{
 		"stage":   errOf(src.Stage(t.Context(), "a", "")),
@@ -471,7 +471,7 @@ func TestIndexOfTheWrongTypeIsNamed(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	for _, o := range []HashesOptions{
+	for _, o := range []IndexedOptions{
 		{Job: "j", Key: "user", Changed: "c"},
 		{Job: "j", Key: "user:<id>", Changed: ""},
 		{Job: "j", Key: "user:<id>", Changed: "a}"},
@@ -486,7 +486,7 @@ func TestErrorThatIsNotOneRowsOwnEndsTheRead(t *testing.T) {
 	g := newRig(t)
 	g.change(false, "1", "one", 1)
 	g.do("SADD", "changed:user", 2)
-	src := g.hashes(HashesOptions{})
+	src := g.hashes(IndexedOptions{})
 	st := stageNow(t, src, "a")
 	g.do("ACL", "SETUSER", "default", "-hmget")
 	err := src.Read(t.Context(), st, func(flush.Page) error { t.Error("a page"); return nil })

@@ -16,7 +16,7 @@ func TestTheLastOfALargeStageGoesWithIt(t *testing.T) {
 		for i := range 100 {
 			g.index(zset, fmt.Sprint(i))
 		}
-		src := g.hashes(HashesOptions{PageRows: 10})
+		src := g.hashes(IndexedOptions{PageRows: 10})
 		src.large = 100
 		st := stageNow(t, src, "a")
 		pages := readAll(t, src, st)
@@ -71,7 +71,7 @@ func TestIdsOfAStageThatIsSoonDoneGoWithIt(t *testing.T) {
 		for i := range 100 {
 			g.index(zset, fmt.Sprint(i))
 		}
-		src := g.hashes(HashesOptions{PageRows: 10, RemoveEvery: time.Hour})
+		src := g.hashes(IndexedOptions{PageRows: 10, RemoveEvery: time.Hour})
 		kept := func(want int64) {
 			t.Helper()
 			card := map[bool]string{false: "SCARD", true: "ZCARD"}[zset]

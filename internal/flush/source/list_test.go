@@ -248,7 +248,7 @@ func TestListThatSomebodyElseTouchedIsNotGuessedAt(t *testing.T) {
 func TestListIsFlushedWhereHashesWereBefore(t *testing.T) {
 	g := newRig(t)
 	g.do("SADD", "orders", "7")
-	before := g.hashes(HashesOptions{Changed: "orders"})
+	before := g.hashes(IndexedOptions{Changed: "orders"})
 	st := stageNow(t, before, "a")
 	for _, p := range readAll(t, before, st) {
 		if err := before.Done(t.Context(), st, p); err != nil {

@@ -48,7 +48,7 @@ func everything(t *testing.T, src *Hashes) (ids []string) {
 
 func TestMarkedRowsAreFlushedAgain(t *testing.T) {
 	bothIndexes(t, func(t *testing.T, g *rig, zset bool) {
-		src := g.hashes(HashesOptions{})
+		src := g.hashes(IndexedOptions{})
 		want := []string{"1", "2", "\x00\xff"}
 		kind := map[bool]string{false: "set", true: "zset"}[zset]
 		for name, before := range map[string]func(){
@@ -79,7 +79,7 @@ func TestMarkedRowsAreFlushedAgain(t *testing.T) {
 
 func TestMarksAreTheNewestOfASortedSetAndMoveNoneThatWaits(t *testing.T) {
 	g := newRig(t)
-	src := g.hashes(HashesOptions{})
+	src := g.hashes(IndexedOptions{})
 	g.do("ZADD", "changed:user", 1700000000.5, "1", 1700000009.25, "2")
 	mark(t, src, "m", "1", "3")
 	got, err := redis.Strings(g.do("ZRANGE", "changed:user", 0, -1, "WITHSCORES"), nil)
@@ -90,7 +90,7 @@ func TestMarksAreTheNewestOfASortedSetAndMoveNoneThatWaits(t *testing.T) {
 
 func TestManyMarksAreEnteredByAndBy(t *testing.T) {
 	g := newRig(t)
-	src := g.hashes(HashesOptions{})
+	src := g.hashes(IndexedOptions{})
 	var ids []string
 	for i := range 2500 {
 		ids = append(ids, fmt.Sprint(i))
@@ -105,7 +105,7 @@ func TestManyMarksAreEnteredByAndBy(t *testing.T) {
 // in between, for the row was mended: it must not go with what was read before.
 func TestMarkIsNotTakenOutByARunThatHasReadTheRowBefore(t *testing.T) {
 	g := newRig(t)
-	src := g.hashes(HashesOptions{})
+	src := g.hashes(IndexedOptions{})
 	mark(t, src, "m1", "1")
 	st := stageNow(t, src, "run")
 	pages := readAll(t, src, st)
@@ -124,7 +124,7 @@ func TestMarkIsNotTakenOutByARunThatHasReadTheRowBefore(t *testing.T) {
 func TestMarkIntoAnIndexOfTheWrongTypeIsRefused(t *testing.T) {
 	g := newRig(t)
 	g.do("SET", "changed:user", "x")
-	if err := g.hashes(HashesOptions{}).Mark(t.Context(), "m", []string{"1"}); !errors.Is(err, ErrWrongType) ||
+	if err := g.hashes(IndexedOptions{}).Mark(t.Context(), "m", []string{"1"}); !errors.Is(err, ErrWrongType) ||
 		!strings.Contains(err.Error(), "changed:user") {
 		t.Error(err)
 	}

@@ -16,7 +16,7 @@ var (
 	_ flush.Peeker = (*Counters)(nil)
 	_ flush.Peeker = (*PlainCounters)(nil)
 	_ flush.Peeker = (*Totals)(nil)
-	_ flush.Peeker = (*Hashes)(nil)
+	_ flush.Peeker = (*indexed)(nil)
 )
 
 // Peek reads up to n counters, the staged ones first. It changes nothing.
@@ -94,31 +94,6 @@ func (s *Totals) Peek(ctx context.Context, n int) ([]row.Record, error) {
 		return nil, err
 	}
 	return records, nil
-}
-
-// Peek reads up to n rows whose ids are in the index, the staged ones first. It changes
-// nothing.
-func (s *Hashes) Peek(ctx context.Context, n int) ([]row.Record, error) {
-	c, err := s.store.Conn(ctx, s.live)
-	if err != nil {
-		return nil, err
-	}
-	defer c.Close() // it goes back to the pool
-	var ids []string
-	for _, key := range []string{s.stage(), s.live} {
-		members, err := glimpse(ctx, c, key, n-len(ids), "set", "zset")
-		if err != nil {
-			return nil, s.fail("look into", err)
-		}
-		for _, m := range members {
-			if !slices.Contains(ids, m.field) {
-				ids = append(ids, m.field)
-			}
-		}
-	}
-	rows := newPace(s.budget)
-	records, err := s.readRows(ctx, c, ids, &rows)
-	return records, s.fail("look at the rows of", err)
 }
 
 // glimpse reads up to n elements of a hash, a set or a zset, whichever of these it may

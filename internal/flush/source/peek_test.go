@@ -54,7 +54,7 @@ func TestPeekShowsWhatIsStagedAndWhatIsPendingAndChangesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hashes, err := NewHashes(g.store, HashesOptions{Job: "j", Key: "user:<id>", Changed: "changed", Inputs: []string{"id", "name"}})
+	hashes, err := NewHashes(g.store, IndexedOptions{Job: "j", Key: "user:<id>", Changed: "changed", Inputs: []string{"id", "name"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,8 +36,8 @@ func TestNoCommandBlocksRedisForLong(t *testing.T) {
 		{"counters with a key each, by a set", func() { g.fillPlain(false, rows) }, g.plain(PlainCountersOptions{}), rows},
 		{"counters with a key each, by a zset", func() { g.fillPlain(true, rows) }, g.plain(PlainCountersOptions{}), rows},
 		// Of a set Redis hands out twice as many in the same time; half of them have no row.
-		{"hashes by a set", func() { g.fillIndex(false, 2*rows) }, g.hashes(HashesOptions{}), 2 * rows},
-		{"hashes by a zset", func() { g.fillIndex(true, rows) }, g.hashes(HashesOptions{}), rows},
+		{"hashes by a set", func() { g.fillIndex(false, 2*rows) }, g.hashes(IndexedOptions{}), 2 * rows},
+		{"hashes by a zset", func() { g.fillIndex(true, rows) }, g.hashes(IndexedOptions{}), rows},
 		{"list", func() { g.fillList("orders", rows, map[string]int64{}) }, g.list(ListOptions{}), rows},
 		{"stream", func() { g.moreOfStream(rows) }, g.stream(StreamOptions{Inputs: []string{"n"}, Retain: new(time.Duration)}), rows},
 	} {

@@ -31,7 +31,7 @@ func BenchmarkReadHashes(b *testing.B) {
 		g.do("")
 	}
 	g.fillIndex(false, benchRows)
-	benchRead(b, g, g.hashes(HashesOptions{Inputs: []string{"id", "name", "email", "city", "score", "updated_at"}}))
+	benchRead(b, g, g.hashes(IndexedOptions{Inputs: []string{"id", "name", "email", "city", "score", "updated_at"}}))
 }
 
 func benchRead(b *testing.B, g *rig, src flush.Source) {

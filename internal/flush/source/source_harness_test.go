@@ -125,12 +125,12 @@ func countersOn(t testing.TB, store *redisconn.Store, o CountersOptions) *Counte
 	return src
 }
 
-func (g *rig) hashes(o HashesOptions) *Hashes {
+func (g *rig) hashes(o IndexedOptions) *Hashes {
 	g.t.Helper()
 	return hashesOn(g.t, g.store, o)
 }
 
-func hashesOn(t testing.TB, store *redisconn.Store, o HashesOptions) *Hashes {
+func hashesOn(t testing.TB, store *redisconn.Store, o IndexedOptions) *Hashes {
 	t.Helper()
 	if o.Job == "" {
 		o.Job = "users"
@@ -286,7 +286,7 @@ func (db *database) config(src flush.Source) (flush.Config, error) {
 	case *List:
 		cfg.Job, inputs = s.job, s.inputs
 	case *Hashes:
-		cfg.Job, inputs, sums = s.job, s.inputs, false
+		cfg.Job, inputs, sums = s.job, s.rowsReader.(*rowReader).inputs, false
 		cfg.OnMissing = mapping.MissingDelete
 	case *Stream:
 		cfg.Job, inputs, sums = s.job, s.inputs, false

@@ -46,7 +46,7 @@ type Options struct {
 	Key        string // of every shard ("views:[0-3]"), or the pattern of the rows' keys
 	Changed    string // the index of what has changed
 	Watermark  bool
-	OnMissing  string         // of hashes: delete, which is the default, ignore or null
+	OnMissing  string         // with an index of changes: delete, which is the default, ignore or null
 	OnDecrease string         // of totals: stop, which is the default, subtract or restart
 	Vanished   string         // of a scan: ignore, which is the default, or delete
 	MaxPct     int            // of a scan: see flush.Policy.VanishedPct. Default: 10
@@ -56,7 +56,7 @@ type Options struct {
 	Retain     *time.Duration // see StreamOptions
 	Rows       int            // the aim for the rows of a page or part. Default 5000.
 	Lanes      int            // Default 1.
-	// RemoveEvery is as in HashesOptions.
+	// RemoveEvery is as in IndexedOptions.
 	RemoveEvery time.Duration
 }
 

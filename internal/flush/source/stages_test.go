@@ -25,7 +25,7 @@ func TestStagesThatAreLeftAreFoundInACluster(t *testing.T) {
 		sources = append(sources, s)
 	}
 	add(NewCounters(g.store, CountersOptions{Job: "views", Key: "views", Inputs: []string{"$field", "$value"}}))
-	add(NewHashes(g.store, HashesOptions{Job: "users", Key: "user:<id>", Changed: "changed:user", Inputs: []string{"id"}}))
+	add(NewHashes(g.store, IndexedOptions{Job: "users", Key: "user:<id>", Changed: "changed:user", Inputs: []string{"id"}}))
 	add(NewList(g.store, ListOptions{Job: "orders", Key: "orders", Inputs: []string{"$value"}}))
 	add(NewPlainCounters(g.store, PlainCountersOptions{Job: "hits", Key: "{hits}:<id>", Changed: "{hits}:changed",
 		Inputs: []string{"id", "$value"}}))

@@ -1,0 +1,317 @@
+package source
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/flush"
+	"baton/internal/flush/row"
+	"baton/internal/redisconn"
+)
+
+const (
+	// removeChunk is how many members one script removes: Redis serves nobody else meanwhile.
+	removeChunk = 1000
+	// removeEvery is how long ids that were flushed may stay in their stage. Most stages
+	// are done by then and go as a whole, which costs Redis next to nothing.
+	removeEvery = 5 * time.Second
+	// firstPages of each lane are written while the ids of the others are collected and
+	// sorted.
+	firstPages = 2
+)
+
+// IndexedOptions describe a job whose rows an index says have changed.
+type IndexedOptions struct {
+	Job     string
+	Key     string // of the rows: see NewHashes
+	Changed string // the index's live key: a SET, or a ZSET scored by anything
+	Inputs  []string
+	// PageRows is the number of rows of a page, that is of a transaction. Default 5000.
+	PageRows int
+	// Lanes is how many lanes the rows are dealt out to, by their ids. Default 1.
+	Lanes int
+	// MemoryBudget bounds the ids held while reading, in bytes, and by a quarter of it
+	// each page, which is longer by a few rows at most, and those that RemoveEvery lets
+	// wait. Default 32 MiB.
+	MemoryBudget int
+	// RemoveEvery is how long ids that were flushed may stay in a stage of less than
+	// 262,144 ids: so much is written again after a crash. Default 5 s.
+	RemoveEvery time.Duration
+}
+
+// rowsReader reads the rows of ids in their order, until the page is full. This is all in
+// which sources with an index differ.
+type rowsReader interface {
+	readRows(ctx context.Context, c redis.Conn, ids []string, p *pace) ([]row.Record, error)
+}
+
+// indexed reads the rows that an index says have changed: a flush.Source, whatever a row is.
+//
+// The index is staged first and the rows are read after that, so a change that
+// comes too late for the reading has put its id into the live index again, and is
+// flushed next. Writing a row twice is harmless; pages need no ledger.
+type indexed struct {
+	stagedKey
+	rowsReader
+	of       string // the key of the rows, as the configuration has it
+	pageRows int
+	lanes    int
+	budget   int
+
+	every   time.Duration
+	passed  []string  // ids of the stage that Read began with: flushed, and still in it
+	held    int       // bytes of them
+	removed time.Time // when such were removed last
+}
+
+func newIndexed(store *redisconn.Store, o IndexedOptions, rows rowsReader) (indexed, error) {
+	key, err := newStagedKey(store, o.Job, o.Changed, "set", "zset")
+	return indexed{
+		stagedKey: key, rowsReader: rows, of: o.Key,
+		pageRows: positive(o.PageRows, defaultPageRows),
+		lanes:    positive(o.Lanes, 1),
+		budget:   positive(o.MemoryBudget, defaultMemoryBudget),
+		every:    cmp.Or(o.RemoveEvery, removeEvery),
+	}, err
+}
+
+// Read yields the rows of the stage's ids, page by page. As many ids as fit the
+// memory budget are collected and sorted, so that pages come in key order; the next
+// ones are collected while these are written. Pages that are done may leave the stage
+// meanwhile: on one server a scan returns whatever stays in the stage from
+// its first call to its last.
+func (s *indexed) Read(ctx context.Context, st flush.Stage, yield func(flush.Page) error) error {
+	s.passed, s.held, s.removed = nil, 0, time.Now()
+	c, err := s.store.Conn(ctx, s.live)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	kind, err := s.check(ctx, c, st)
+	if err != nil {
+		return err
+	}
+	if kind == "none" {
+		return nil
+	}
+	scan := idScan{key: s.stage(), command: "SSCAN", stride: 1, cursor: "0"}
+	if kind == "zset" {
+		scan.command, scan.stride = "ZSCAN", 2
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	piles := make(chan *idPile)
+	scanning := make(chan error, 1)
+	go func() {
+		defer close(piles)
+		defer func() {
+			if p := recover(); p != nil { // a failed run, as in any other part of a job
+				scanning <- fmt.Errorf("collecting the ids of %q panicked: %v\n%s", s.live, p, debug.Stack())
+			}
+		}()
+		scanning <- s.scanAhead(ctx, scan, piles)
+	}()
+	err = s.readPiles(ctx, c, piles, yield)
+	stop(err)
+	if scanned := <-scanning; err == nil {
+		err = scanned
+	}
+	return err
+}
+
+// readPiles yields the rows of all ids, until there are no more or one fails.
+func (s *indexed) readPiles(ctx context.Context, c redis.Conn, piles <-chan *idPile, yield func(flush.Page) error) error {
+	rows := newPace(s.budget)
+	rows.page /= s.lanes
+	for ids := range piles {
+		for lane, page := range ids.pages(s.pageRows, s.lanes) {
+			if err := s.page(ctx, c, lane, page, &rows, yield); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// scanAhead collects ids while those that were collected before are written. The first
+// pages are not waited for until everything is sorted.
+func (s *indexed) scanAhead(ctx context.Context, scan idScan, piles chan<- *idPile) error {
+	c, err := s.store.Conn(ctx, s.live)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	most := firstPages * s.pageRows * s.lanes
+	for first := true; first || scan.cursor != "0"; first = false {
+		ids, err := scan.next(ctx, c, s.budget/2, most)
+		if err != nil {
+			return s.fail("read the stage of", err)
+		}
+		select {
+		case piles <- ids:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		most = math.MaxInt
+	}
+	return nil
+}
+
+// page yields the rows of ids, as several pages if they are long.
+func (s *indexed) page(ctx context.Context, c redis.Conn, lane int, ids []string, rows *pace, yield func(flush.Page) error) error {
+	for len(ids) > 0 {
+		records, err := s.readRows(ctx, c, ids, rows)
+		if err != nil {
+			return s.fail(fmt.Sprintf("read rows %q of", s.of), err)
+		}
+		if err := yield(flush.Page{Part: -1, Lane: lane, Records: records}); err != nil {
+			return err
+		}
+		ids = ids[len(records):]
+	}
+	return nil
+}
+
+// Done takes the page's ids out of the stage, soon: see removeEvery. A change of such a
+// row since it was read is in the live index.
+//
+// A stage that an earlier run has not finished is cleared page by page: however short the
+// runs are, it comes to an end.
+func (s *indexed) Done(ctx context.Context, st flush.Stage, p flush.Page) error {
+	for _, r := range p.Records {
+		s.passed = append(s.passed, r.Key)
+		s.held += idCost + len(r.Key)
+	}
+	if !st.Resumed && st.Size < int64(s.large) && s.held < s.budget/4 && time.Since(s.removed) < s.every {
+		return nil
+	}
+	for ids := range slices.Chunk(s.passed, removeChunk) {
+		args := redis.Args{s.stage(), s.meta(), st.ID}.AddFlat(ids)
+		ours, err := redis.Bool(s.script(ctx, "remove flushed ids from the stage of", removeScript, args...))
+		if err != nil {
+			return err
+		}
+		if !ours {
+			return s.stale(st)
+		}
+	}
+	s.passed, s.held, s.removed = nil, 0, time.Now()
+	return nil
+}
+
+// Discard removes the stage, unless there is something left in it that was not flushed:
+// Done has failed, or a scan has missed it. The next run resumes what stays.
+func (s *indexed) Discard(ctx context.Context, st flush.Stage) error {
+	left := len(s.passed)
+	s.passed, s.held = nil, 0 // nobody asks for them any more
+	return s.discard(ctx, st, left)
+}
+
+// Peek reads up to n rows whose ids are in the index, the staged ones first. It changes
+// nothing.
+func (s *indexed) Peek(ctx context.Context, n int) ([]row.Record, error) {
+	c, err := s.store.Conn(ctx, s.live)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close() // it goes back to the pool
+	var ids []string
+	for _, key := range []string{s.stage(), s.live} {
+		members, err := glimpse(ctx, c, key, n-len(ids), "set", "zset")
+		if err != nil {
+			return nil, s.fail("look into", err)
+		}
+		for _, m := range members {
+			if !slices.Contains(ids, m.field) {
+				ids = append(ids, m.field)
+			}
+		}
+	}
+	rows := newPace(s.budget)
+	records, err := s.readRows(ctx, c, ids, &rows)
+	return records, s.fail("look at the rows of", err)
+}
+
+var markScript = loadScript("stage_mark", 3)
+
+// markChunk is how many ids one script enters; ZADD has two arguments for each.
+const markChunk = 1000
+
+// Mark has rows flushed again, as if they had just been changed: it enters
+// their ids into the live index, or where nothing tells of which type that is, stages
+// them. Doing so twice is harmless. newID is unique for ever, such as a UUID.
+func (s *indexed) Mark(ctx context.Context, newID string, ids []string) error {
+	for some := range slices.Chunk(ids, markChunk) {
+		args := []any{s.live, s.stage(), s.meta(), newID, s.job}
+		for _, id := range some {
+			args = append(args, id)
+		}
+		reply, err := redis.Values(s.script(ctx, "mark rows as changed in", markScript, args...))
+		if err != nil {
+			return err
+		}
+		var verdict string
+		if reply, err = redis.Scan(reply, &verdict); err != nil {
+			return fmt.Errorf("mark rows as changed in %q: %w", s.live, err)
+		}
+		if verdict == "wrong_type" {
+			return s.wrongType(reply)
+		}
+	}
+	return nil
+}
+
+// idScan is one pass over the ids of a stage, in batches.
+type idScan struct {
+	key     string
+	command string
+	stride  int // a ZSCAN returns a score after each member
+	cursor  string
+}
+
+// next scans until the budget is used up, there are that many ids, or the pass is over
+// (cursor "0"), and returns what it found, sorted and without duplicates.
+func (s *idScan) next(ctx context.Context, c redis.Conn, budget, most int) (*idPile, error) {
+	ids := &idPile{}
+	element := 0
+	enough := func() bool { return ids.full(budget) || len(ids.places) >= most }
+	next, err := redisconn.ScanKey(ctx, c, s.command, s.key, s.cursor, enough, func(member []byte) {
+		if element%s.stride == 0 {
+			ids.add(member)
+		}
+		element++
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.cursor = next
+	ids.sort()
+	return ids, nil
+}
+
+// indexed are the options of a source with an index.
+func (o Options) indexed(key string, inputs []string) IndexedOptions {
+	return IndexedOptions{
+		Job: o.Job, Key: key, Changed: o.Changed, Inputs: inputs, PageRows: o.Rows, Lanes: o.Lanes, RemoveEvery: o.RemoveEvery,
+	}
+}
+
+// onMissing is what becomes of the row of a changed id where there is nothing any more.
+func onMissing(o Options) (flush.Policy, error) {
+	return flush.Policy{OnMissing: flush.OnMissing(cmp.Or(o.OnMissing, "delete"))}, nil
+}
+
+// indexCommands stage and read an index of that type.
+func indexCommands(holds string) []string {
+	index := map[string][]string{
+		"set":  {"SCARD K", "SSCAN S 0", "SREM S m"},
+		"zset": {"ZCARD K", "ZSCAN S 0", "ZREM S m"},
+	}
+	return slices.Concat(stagingCommands, index[holds])
+}
