@@ -126,7 +126,7 @@ func flushOfEachType() []any {
 		}
 		flush["from"], flush["to"] = ofFrom, ofTo
 		then := keywords{"properties": flush}
-		if of[0].Delivers == spec.Increments {
+		if of[0].Columns != "" {
 			then["required"] = []any{"columns"}
 		}
 		all = append(all, keywords{"if": whereFrom("type", source), "then": then})

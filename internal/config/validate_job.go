@@ -72,8 +72,8 @@ func (v *validator) schedule(path string, j Job, checks Checks) {
 func (v *validator) columns(path string, f Flush) {
 	kind := f.From.Kind()
 	if len(f.Columns) == 0 {
-		if kind.Delivers == spec.Increments {
-			v.fail(path+".columns", "required for counters; for example {id: $field, views: $value}")
+		if kind.Columns != "" {
+			v.fail(path+".columns", "required for %s; for example %s", kind.Type, kind.Columns)
 		}
 		if example, ok := valueColumns()[f.From.Value]; ok && kind.Takes(".from.value") {
 			v.fail(path+".columns", "required for value: %s; for example %s", f.From.Value, example)
@@ -111,7 +111,9 @@ func valueColumns() map[string]string {
 
 // members refuses to write all members of a set into the same row.
 func (v *validator) members(path string, f Flush) {
-	if !f.From.Kind().Takes(".from.value") || f.From.Value != "set" && f.From.Value != "zset" {
+	kind := f.From.Kind()
+	some := kind.Takes(".from.value") && (f.From.Value == "set" || f.From.Value == "zset")
+	if !some && kind.Key != spec.KeyOfAll {
 		return
 	}
 	if !slices.ContainsFunc(f.To.Key, func(key string) bool { return f.Columns[key].From == "$member" }) {

@@ -104,7 +104,7 @@ func (c *compiler) add(target row.Column, spec ColumnSpec) {
 	out := column{
 		name:  target.Name,
 		key:   slices.Contains(c.key, target.Name),
-		named: slices.Contains(c.available.Names, spec.From),
+		named: slices.Contains(c.available.Names, spec.From) && spec.From != row.InputScore,
 	}
 	c.setType(&out, &target, spec)
 	c.setNull(&out, target, spec)

@@ -290,7 +290,7 @@ func TestOnMissingMustSuitTheTable(t *testing.T) {
 		{byName, MissingIgnore, ""},
 		{byField, MissingIgnore, ""},
 		{nullable, MissingNull, ""},
-		{byField, MissingDelete, `column "id" of ` + "`key` is made from field \"number\" of the hash"},
+		{byField, MissingDelete, `column "id" of ` + "`key` is made from \"number\", of which nothing is left"},
 		{byName, MissingNull, `column "views" is NOT NULL, which ` + "`on_missing: null`"},
 		{byName, "drop", `on_missing: "drop" is unknown`},
 	} {

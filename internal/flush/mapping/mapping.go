@@ -69,7 +69,7 @@ type column struct {
 	input       int // index into Record.Inputs
 	op          row.Op
 	key         bool
-	named       bool // its input is known even when the row's hash is gone
+	named       bool // its input is known even when the record is gone
 	missingNull bool
 	missingKeep bool
 	emptyNull   bool

@@ -48,7 +48,7 @@ func (m *Mapping) Vanished(generation string) (v *Vanished, inputs []string, err
 
 // sweepable refuses a column from which the text in Redis cannot be had back.
 func (c *column) sweepable(target row.Column, input string) error {
-	if !c.named || input == row.InputValue || input == row.InputScore {
+	if !c.named || input == row.InputValue {
 		return fmt.Errorf("is made from %s, by which no record can be looked for: with `vanished: delete` make it from what the key's "+
 			"pattern captures, %s or %s", input, row.InputKey, row.InputMember)
 	}

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -23,6 +24,8 @@ type Kind struct {
 	Keeps bool
 	// Looks: nothing tells whether there is work, but to look at everything.
 	Looks bool
+	// Columns is an example of a mapping, where columns cannot be found by their names.
+	Columns string
 	// Options are the settings that not all kinds have, by their place in a flush
 	// (".from.changed"), with their defaults.
 	Options map[string]string
@@ -38,6 +41,7 @@ const (
 	KeyShards  KeyForm = iota // one key, or a range of them: ExpandKey
 	KeyOfRow                  // a key for each row, by its id: ParseRowKey
 	KeyMatched                // every key that matches: ParseKeyPattern
+	KeyOfAll                  // one key that has all rows
 )
 
 // Delivers is what the records of a source say.
@@ -56,7 +60,7 @@ func (k Kind) Takes(setting string) bool {
 	return ok
 }
 
-// Keyed reports whether each of its rows, or counters, has a key.
+// Keyed reports whether the key is where rows are, or counters, and not what is pending.
 func (k Kind) Keyed() bool { return k.Key != KeyShards }
 
 // Keys are those that a key of the configuration stands for, or why it stands for none. A
@@ -70,6 +74,12 @@ func (k Kind) Keys(key string) ([]string, error) {
 		_, err = ParseRowKey(key)
 	case KeyMatched:
 		_, err = ParseKeyPattern(key)
+	case KeyOfAll:
+		keys, err := ExpandKey(key)
+		if len(keys) > 1 {
+			err = fmt.Errorf("key %q names %d keys: name one, in a job for each", key, len(keys))
+		}
+		return keys, err
 	}
 	return []string{key}, err
 }

@@ -21,24 +21,34 @@ const (
 	oneLane       = "mode watermark has one lane; remove it"
 )
 
+// Examples of columns.
+const (
+	countersColumns = "{id: $field, views: $value}"
+	keyedColumns    = "{id: id, views: $value}"
+)
+
 var kinds = []Kind{
 	{
 		Name: "counters", Type: Counters, Key: KeyShards, Delivers: Increments,
+		Columns: countersColumns,
 		Options: map[string]string{".from.mode": "stage", ".lanes": ""},
 		Lacks:   map[string]string{".from.changed": hashHasFields, ".from.on_decrease": watermarkOnly},
 	},
 	{
 		Name: "plain", Type: Counters, Key: KeyOfRow, Indexed: true, Delivers: Increments,
+		Columns: keyedColumns,
 		Options: map[string]string{".from.changed": "", ".from.mode": "stage", ".lanes": ""},
 		Lacks:   map[string]string{".from.on_decrease": watermarkOnly},
 	},
 	{
 		Name: "watermark", Type: Counters, Watermark: true, Key: KeyShards, Delivers: Increments, Keeps: true, Looks: true,
+		Columns: countersColumns,
 		Options: map[string]string{".from.mode": "", ".from.on_decrease": "stop"},
 		Lacks:   map[string]string{".from.changed": hashHasFields, ".lanes": oneLane},
 	},
 	{
 		Name: "watermark keys", Type: Counters, Watermark: true, Key: KeyOfRow, Delivers: Increments, Keeps: true, Looks: true,
+		Columns: keyedColumns,
 		Options: map[string]string{".from.mode": "", ".from.on_decrease": "stop"},
 		Lacks:   map[string]string{".from.changed": "with mode watermark every key is looked at; remove it", ".lanes": oneLane},
 	},
