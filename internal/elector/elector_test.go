@@ -13,7 +13,7 @@ import (
 )
 
 func TestFakeLockConforms(t *testing.T) {
-	locktest.Run(t, func(*testing.T) locktest.Bench {
+	locktest.RunInBubble(t, func(*testing.T) locktest.Bench {
 		s := fakelock.NewStore(time.Second)
 		return locktest.Bench{
 			TTL: time.Second, A: s.Node("a", nil), B: s.Node("b", nil), C: s.Node("c", nil), Flush: s.Flush, Sleep: time.Sleep,

@@ -64,19 +64,8 @@ var cases = []struct {
 // patience is how long a case may take.
 const patience = time.Minute
 
-// Run runs the suite; open makes a fresh lock for each case.
-func Run(t *testing.T, open func(t *testing.T) Bench) {
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(context.Background(), patience)
-			defer cancel()
-			c.test(t, ctx, open(t))
-		})
-	}
-}
-
-// RunInBubble is Run with each case in a bubble of package synctest: for stores whose time is
-// Go's.
+// RunInBubble runs the suite, each case in a bubble of package synctest: for stores whose time
+// is Go's. open makes a fresh lock for each case.
 func RunInBubble(t *testing.T, open func(t *testing.T) Bench) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -92,7 +81,7 @@ func RunInBubble(t *testing.T, open func(t *testing.T) Bench) {
 // The lease of a case on real servers is as short as the machine allows.
 const shortest, longest = 400 * time.Millisecond, 400 * time.Millisecond << 5
 
-// RunLive is Run on real servers, which count leases by a clock that a busy machine does not
+// RunLive runs the suite on real servers, which count leases by a clock that a busy machine does not
 // wait for. What a case finds wrong after it was held up for a good part of a lease is no
 // fault of the lock's: it is tried again, with twice the lease, on a lock that open makes.
 func RunLive(t *testing.T, open func(t *testing.T, ttl time.Duration) Bench) {
