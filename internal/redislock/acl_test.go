@@ -58,6 +58,33 @@ func TestTheDocumentedUserCanLeadStandByAndBeAsked(t *testing.T) {
 	}
 }
 
+func TestWhoMayNotWriteTheHistoryLeadsAllTheSame(t *testing.T) {
+	t.Parallel()
+	for name, o := range designs {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, opts := startWithUser(t)
+			must(t, r, "ACL", "SETUSER", "baton", "~redisson_lock__channel:*", "-xadd")
+			o.Key, o.NodeID, o.TTL = "baton", "a", 3*time.Second
+			lock, err := redislock.NewLock(openWith(t, opts), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(lock.Close)
+			won, err := acquireOnce(t, lock, "o1")
+			if err != nil || won.Outcome != elector.Won {
+				t.Fatalf("acquire: %+v, %v", won, err)
+			}
+			if _, err := lock.Renew(t.Context(), "o1", won.Epoch); err != nil {
+				t.Errorf("renew: %v", err)
+			}
+			if was, err := lock.GiveUp(t.Context(), "o1", elector.Handover{Event: "released"}); err != nil || !was {
+				t.Errorf("give up: %t, %v", was, err)
+			}
+		})
+	}
+}
+
 // A password that was rotated is used at the next dial.
 func TestThePasswordIsAskedForAtEveryDial(t *testing.T) {
 	t.Parallel()

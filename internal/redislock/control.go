@@ -107,8 +107,8 @@ func (e *Election) StepDown(ctx context.Context, to, reason string) (owner, node
 		if owner, nodeID = s.holder, s.node; owner == "" {
 			return nil, nil, ErrNobodyLeads
 		}
-		writes, courtesies := e.stepDown(owner, to, reason)
-		return writes, courtesies, nil
+		writes, attempts := e.stepDown(owner, to, reason)
+		return writes, attempts, nil
 	})
 	return owner, nodeID, err
 }
@@ -119,12 +119,12 @@ func (e *Election) StepDownOwner(ctx context.Context, owner, to, reason string) 
 		if s.holder != owner {
 			return nil, nil, ErrNobodyLeads
 		}
-		writes, courtesies := e.stepDown(owner, to, reason)
-		return writes, courtesies, nil
+		writes, attempts := e.stepDown(owner, to, reason)
+		return writes, attempts, nil
 	})
 }
 
-func (e *Election) stepDown(owner, to, reason string) (writes, courtesies []redisconn.Command) {
+func (e *Election) stepDown(owner, to, reason string) (writes, attempts []redisconn.Command) {
 	return []redisconn.Command{redisconn.Cmd("HSET", e.keys.Control(), "stepdown_owner", owner, "stepdown_to", to, "stepdown_reason",
 			reason)},
 		[]redisconn.Command{e.wakes("control")}
@@ -153,26 +153,25 @@ type seen struct {
 
 // change writes what decide says in one transaction, again if another leads meanwhile.
 // It needs no script, so that it also works where these are
-// forbidden. The courtesies are for those who look on, and for wakers.
-func (e *Election) change(ctx context.Context, doing string, decide func(seen) (writes, courtesies []redisconn.Command, err error)) error {
+// forbidden. The attempts, which may be refused, are for those who look on, and for wakers.
+func (e *Election) change(ctx context.Context, doing string, decide func(seen) (writes, attempts []redisconn.Command, err error)) error {
 	_, err := e.store.Run(ctx, e.keys.Lock(), func(conn redis.Conn) (any, error) {
-		p := transactional{participant{keys: e.keys}}
 		for range conflicts {
 			s, err := e.look(ctx, conn)
 			if err != nil {
 				return nil, err
 			}
-			writes, courtesies, err := decide(s)
+			writes, attempts, err := decide(s)
 			if err != nil {
 				_, unwatch := redis.DoContext(conn, ctx, "UNWATCH")
 				return nil, errors.Join(err, unwatch)
 			}
-			done, err := p.exec(ctx, conn, writes)
+			done, err := exec(ctx, conn, writes)
 			if err != nil {
 				return nil, err
 			}
 			if done {
-				return nil, p.courtesies(ctx, conn, courtesies)
+				return nil, attempt(ctx, conn, attempts)
 			}
 		}
 		return nil, errConflict
@@ -226,7 +225,8 @@ func (e *Election) askHolder() redisconn.Command {
 
 // told is an entry of the event history that no node has written.
 func (e *Election) told(event string, epoch int64, reason string) []redisconn.Command {
-	return transactional{participant{keys: e.keys}}.event(event, epoch, reason)
+	return []redisconn.Command{redisconn.Cmd("XADD", e.keys.Events(), "MAXLEN", "~", 1000, "*", "event", event, "node_id", "",
+		"epoch", epoch, "reason", reason)}
 }
 
 // wakes is a hint to everybody who waits.

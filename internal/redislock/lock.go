@@ -42,7 +42,7 @@ type Lock struct {
 	store *redisconn.Store
 	participant
 	replicas int
-	protocol protocol
+	scripted scripted
 	leave    func() // tells the process that it campaigns for the key no more; may be nil
 
 	// The connection is the lock's own, or that of all locks: a renewal never waits
@@ -58,21 +58,6 @@ type Lock struct {
 	seen  memory            // early is what lasts until then
 
 	told atomic.Pointer[toldPresence] // nil: nothing yet
-}
-
-// protocol is how a lock is asked: by scripts, or without. Each method is one
-// attempt on a connection to the server that has the lock key.
-type protocol interface {
-	// acquire asks what the candidate has seen anew whenever Redis has answered: an answer
-	// that was on its way for long shows an end that was due meanwhile.
-	acquire(ctx context.Context, conn redis.Conn, c elector.Candidate, seen func() memory) (verdict, error)
-	// renew returns ErrLost, and who holds the lock instead, in its error. fresh
-	// says that it is the first renewal on conn: the server behind it may be
-	// another, or have restarted. tell says to write the node's presence, too.
-	renew(ctx context.Context, conn redis.Conn, owner string, epoch int64, fresh, tell bool) (elector.Order, error)
-	// release reports whether the lock was the owner's.
-	release(ctx context.Context, conn redis.Conn, owner string, h elector.Handover) (bool, error)
-	raise(ctx context.Context, conn redis.Conn, owner string, floor int64) (int64, error)
 }
 
 // verdict is the reply to an acquire.
@@ -102,9 +87,9 @@ func NewLock(store *redisconn.Store, o LockOptions) (*Lock, error) {
 		presence: new(atomic.Pointer[string]), priority: o.Presence.Priority,
 	}
 	p.presence.Store(new(string(text)))
-	l := &Lock{store: store, participant: p, replicas: o.WaitReplicas, protocol: scripted{p, scriptsOf(o.Format)}}
+	l := &Lock{store: store, participant: p, replicas: o.WaitReplicas, scripted: scripted{p, scriptsOf(o.Format)}}
 	if o.WithoutScripts {
-		l.protocol = transactional{p}
+		l.scripted.scripts = transactions
 	}
 	if o.Shared != nil {
 		if err := o.Shared.Claim(o.Key); err != nil {
@@ -163,7 +148,7 @@ func (l *Lock) acquire(ctx context.Context, c elector.Candidate) (v verdict, err
 		return m
 	}
 	_, err = l.do(ctx, func(conn redis.Conn) (any, error) {
-		if v, err = l.protocol.acquire(ctx, conn, c, seen); err != nil || v.word != "won" {
+		if v, err = l.scripted.acquire(ctx, conn, c, seen); err != nil || v.word != "won" {
 			return nil, err
 		}
 		short := l.awaitReplicas(ctx, conn)
@@ -172,7 +157,7 @@ func (l *Lock) acquire(ctx context.Context, c elector.Candidate) (v verdict, err
 		}
 		// Not taken as far as we are concerned. Nobody is told: the others would find
 		// the replicas missing, too.
-		_, err := l.protocol.release(ctx, conn, c.Owner, elector.Handover{Event: string(elector.EventWithdrawn), Reason: short.Error()})
+		_, err := l.scripted.release(ctx, conn, c.Owner, elector.Handover{Event: string(elector.EventWithdrawn), Reason: short.Error()})
 		if err = explain(err); err != nil && !errors.Is(err, elector.ErrRefused) {
 			return nil, fmt.Errorf("%w (%w: %w)", short, elector.ErrSpent, err)
 		}
@@ -187,7 +172,7 @@ func (l *Lock) Renew(ctx context.Context, owner string, epoch int64) (order elec
 		fresh := conn != l.renewed
 		text := l.presence.Load()
 		tell := fresh || l.untold() // a server that lost its data has lost this, too
-		if order, err = l.protocol.renew(ctx, conn, owner, epoch, fresh, tell); err != nil {
+		if order, err = l.scripted.renew(ctx, conn, owner, epoch, fresh, tell); err != nil {
 			return nil, err
 		}
 		if l.renewed = conn; tell {
@@ -210,7 +195,7 @@ func (l *Lock) Release(ctx context.Context, owner string, h elector.Handover) er
 // GiveUp is Release that also tells whether the owner held the lock.
 func (l *Lock) GiveUp(ctx context.Context, owner string, h elector.Handover) (was bool, err error) {
 	_, err = l.do(ctx, func(conn redis.Conn) (any, error) {
-		was, err = l.protocol.release(ctx, conn, owner, h)
+		was, err = l.scripted.release(ctx, conn, owner, h)
 		return nil, err
 	})
 	if err != nil {
@@ -223,7 +208,7 @@ func (l *Lock) GiveUp(ctx context.Context, owner string, h elector.Handover) (wa
 // connection: a renewal must not wait for it.
 func (l *Lock) Raise(ctx context.Context, owner string, floor int64) (epoch int64, err error) {
 	_, err = l.store.Run(ctx, l.keys.Lock(), func(conn redis.Conn) (any, error) {
-		epoch, err = l.protocol.raise(ctx, conn, owner, floor)
+		epoch, err = l.scripted.raise(ctx, conn, owner, floor)
 		return nil, err
 	})
 	if err != nil {

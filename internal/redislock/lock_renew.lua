@@ -36,8 +36,8 @@ if holder ~= owner or ARGV[6] == '1' or term[2] ~= owner or not confirmed then
     end
     if holder ~= owner then
       tell(KEYS[5], 'restored', node, integer(epoch), 'redis had lost the lock; its leader has put it back')
-      take(owner, ttl)
     end
+    take(owner, ttl) -- written anew even if it is there: without scripts it may run out before this is done
     redis.call('HSET', KEYS[4], 'epoch', integer(math.max(last, epoch)), 'owner', owner, 'node_id', node, 'ttl_ms', ttl, 'run_id', here.run_id, 'ended', '0')
     redis.call('HSETNX', KEYS[4], 'since', integer(clock()))
     redis.call('HDEL', KEYS[4], 'quarantine_run', 'proof')

@@ -11,12 +11,15 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// scripted asks by Lua scripts: each request is one step for Redis.
+// scripted asks by Lua scripts. Each method is one attempt on a connection to the server that
+// has the lock key, and one step for Redis.
 type scripted struct {
 	participant
 	scripts *lockScripts
 }
 
+// acquire asks what the candidate has seen anew whenever Redis has answered: an answer
+// that was on its way for long shows an end that was due meanwhile.
 func (p scripted) acquire(ctx context.Context, conn redis.Conn, c elector.Candidate, seen func() memory) (verdict, error) {
 	k, role := p.keys, 0
 	switch {
@@ -49,6 +52,9 @@ func (p scripted) acquire(ctx context.Context, conn redis.Conn, c elector.Candid
 	}
 }
 
+// renew returns ErrLost, and who holds the lock instead, in its error. fresh says that it is
+// the first renewal on conn: the server behind it may be another, or have restarted. tell says
+// to write the node's presence, too.
 func (p scripted) renew(ctx context.Context, conn redis.Conn, owner string, epoch int64, fresh, tell bool) (elector.Order, error) {
 	k, first, presence := p.keys, 0, ""
 	if fresh {
@@ -97,6 +103,7 @@ func (p scripted) extend(ctx context.Context, conn redis.Conn, owner string, ref
 	return nil
 }
 
+// release reports whether the lock was the owner's.
 func (p scripted) release(ctx context.Context, conn redis.Conn, owner string, h elector.Handover) (bool, error) {
 	k := p.keys
 	return redis.Bool(p.scripts.release.DoContext(ctx, conn, k.Lock(), k.Term(), k.Control(), k.Events(),

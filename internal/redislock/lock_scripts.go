@@ -1,6 +1,7 @@
 package redislock
 
 import (
+	"context"
 	"embed"
 
 	"github.com/gomodule/redigo/redis"
@@ -12,20 +13,25 @@ import (
 //go:embed *.lua
 var luaFiles embed.FS
 
-// lockScripts are the scripts that touch the lock key.
-type lockScripts struct {
-	acquire, renew, extend, release, raise, breaks *redis.Script
+// step is a script that touches the lock key, and how it is run: all of it in one step.
+type step interface {
+	DoContext(ctx context.Context, conn redis.Conn, keysAndArgs ...any) (any, error)
 }
 
+// lockScripts are the scripts that touch the lock key.
+type lockScripts struct{ acquire, renew, extend, release, raise, breaks step }
+
 var (
-	stringScripts   = loadLockScripts(script.String)
-	redissonScripts = loadLockScripts(script.Redisson)
+	inServer = func(keys int, text string) step { return redis.NewScript(keys, text) }
+	inNode   = func(keys int, text string) step { return newTransaction(keys, text) }
+
+	stringScripts   = loadLockScripts(script.String, inServer)
+	redissonScripts = loadLockScripts(script.Redisson, inServer)
+	transactions    = loadLockScripts(script.String, inNode)
 )
 
-func loadLockScripts(f script.Format) *lockScripts {
-	load := func(name string, keys int) *redis.Script {
-		return redis.NewScript(keys, f.Lua()+redisconn.Lua(luaFiles, "lock_lib", name))
-	}
+func loadLockScripts(f script.Format, run func(keys int, text string) step) *lockScripts {
+	load := func(name string, keys int) step { return run(keys, f.Lua()+redisconn.Lua(luaFiles, "lock_lib", name)) }
 	return &lockScripts{
 		acquire: load("lock_acquire", 6), renew: load("lock_renew", 6), extend: load("lock_extend", 1), release: load("lock_release", 4),
 		raise: load("lock_raise", 2), breaks: load("lock_break", 4),

@@ -165,8 +165,10 @@ func TestWhatChangesDuringARequestIsTold(t *testing.T) {
 		},
 	} {
 		news := func() { l.Present(Presence{Ending: "the end of report"}) }
-		asked := l.protocol
-		for _, l.protocol = range []protocol{&answered{asked, news}, asked} {
+		asked := l.scripted.scripts
+		then := *asked
+		then.acquire, then.renew = answered{asked.acquire, news}, answered{asked.renew, news}
+		for _, l.scripted.scripts = range []*lockScripts{&then, asked} {
 			if err := ask(); err != nil {
 				t.Fatal(err)
 			}
@@ -185,18 +187,13 @@ func TestWhatChangesDuringARequestIsTold(t *testing.T) {
 
 // answered does something when a request has been answered.
 type answered struct {
-	protocol
+	step
 	then func()
 }
 
-func (p *answered) acquire(ctx context.Context, conn redis.Conn, c elector.Candidate, seen func() memory) (verdict, error) {
-	defer p.then()
-	return p.protocol.acquire(ctx, conn, c, seen)
-}
-
-func (p *answered) renew(ctx context.Context, conn redis.Conn, owner string, epoch int64, fresh, tell bool) (elector.Order, error) {
-	defer p.then()
-	return p.protocol.renew(ctx, conn, owner, epoch, fresh, tell)
+func (a answered) DoContext(ctx context.Context, conn redis.Conn, keysAndArgs ...any) (any, error) {
+	defer a.then()
+	return a.step.DoContext(ctx, conn, keysAndArgs...)
 }
 
 // A lease that ended on time, while a request was on its way, has not vanished: the node
@@ -227,34 +224,23 @@ func TestALeaseThatEndsWhileARequestIsOnItsWayHasNotVanished(t *testing.T) {
 		}
 		const early = 30 * time.Millisecond
 		time.Sleep(standby.until.Sub(heartbeat.Boottime()) - haste - ttl/100 - early)
-		standby.protocol = &delayed{standby.protocol, 2 * (early + haste + ttl/100)}
+		late := *standby.scripted.scripts
+		late.acquire = &delayed{step: late.acquire, by: 2 * (early + haste + ttl/100)}
+		standby.scripted.scripts = &late
 		if a, err := standby.Acquire(t.Context(), elector.Candidate{Owner: "next"}); err != nil || a.Outcome != elector.Won {
 			t.Errorf("%s: %+v, %v", key, a, err)
 		}
 	}
 }
 
-// delayed keeps a connection's first request to itself for a while.
+// delayed keeps the first request to itself for a while.
 type delayed struct {
-	protocol
+	step
 	by time.Duration
 }
 
-func (p *delayed) acquire(ctx context.Context, conn redis.Conn, c elector.Candidate, seen func() memory) (verdict, error) {
-	return p.protocol.acquire(ctx, &delayedConn{conn, p.by}, c, seen)
-}
-
-type delayedConn struct {
-	redis.Conn
-	by time.Duration
-}
-
-func (c *delayedConn) DoContext(ctx context.Context, command string, args ...any) (any, error) {
-	time.Sleep(c.by)
-	c.by = 0
-	return redis.DoContext(c.Conn, ctx, command, args...)
-}
-
-func (c *delayedConn) ReceiveContext(ctx context.Context) (any, error) {
-	return redis.ReceiveContext(c.Conn, ctx)
+func (d *delayed) DoContext(ctx context.Context, conn redis.Conn, keysAndArgs ...any) (any, error) {
+	time.Sleep(d.by)
+	d.by = 0
+	return d.step.DoContext(ctx, conn, keysAndArgs...)
 }
