@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"sync"
 	"syscall"
 	"time"
 
@@ -14,10 +13,7 @@ import (
 
 	"baton/internal/command"
 	"baton/internal/config"
-	"baton/internal/elector"
 	"baton/internal/job"
-	"baton/internal/job/schedule"
-	"baton/internal/redisledger"
 )
 
 // commandOptions are what a command job needs of the node and of the term.
@@ -28,20 +24,31 @@ type commandOptions struct {
 	Environ []string
 	// UntilHardStop is how much longer this node leads for certain.
 	UntilHardStop func() time.Duration
-	// Drain is the time before the hard stop in which everything ends. Half of it, at
-	// most a second, is the runner's, to tell how the run has ended.
-	Drain time.Duration
+	// LeaseLost is the cause of a context whose lock was lost.
+	LeaseLost error
+	// Drain is the time before the hard stop in which everything ends. Finish of it, at
+	// most half, is the runner's, to tell how the run has ended.
+	Drain, Finish time.Duration
 	// Known are the node's own secrets, which a command may print all the same; nil: none.
 	Known func() []string
-	// Output keeps what is printed, for MaxAge; nil: nobody does.
+	// Output keeps the last Keep bytes of what is printed, for MaxAge; nil: nobody does.
 	Output outputStore
+	Keep   int
 	MaxAge time.Duration
 	Log    *zap.Logger
 }
 
-// outputStore keeps what commands print: *redisledger.Ledger is one.
+// outputStore keeps what commands print.
 type outputStore interface {
-	AppendOutput(ctx context.Context, o redisledger.Output) error
+	AppendOutput(ctx context.Context, o output) error
+}
+
+// output is a piece of what a run has printed.
+type output struct {
+	Job, RunID string
+	Offset     int64 // of Text, from where the run's output begins
+	Text       []byte
+	MaxAge     time.Duration // since the last piece, after which nothing of it is kept
 }
 
 // commandJob is a job that runs a command, in one term.
@@ -71,7 +78,7 @@ func (c *commandJob) run(ctx context.Context, r job.Run) (job.Result, error) {
 		return job.Result{}, c.notRun(argv[0], r, err)
 	}
 	limit := c.limit(ctx)
-	printed := newPrintout(secrets, c.ship(r), c.o.Log.With(zap.String("job", r.Job), zap.String("run_id", r.ID)))
+	printed := newPrintout(secrets, c.o.Keep, c.ship(r), c.o.Log.With(zap.String("job", r.Job), zap.String("run_id", r.ID)))
 	result, err := c.o.Wardens.Run(ctx, command.Spec{
 		Path: path, Argv: argv, Env: env, Dir: c.config.WorkingDir, Stdout: printed, Stderr: printed,
 		Grace: c.config.Grace, Until: limit, Drain: c.o.Drain / 2,
@@ -94,41 +101,21 @@ func (c *commandJob) run(ctx context.Context, r job.Run) (job.Result, error) {
 	return told, c.judge(result)
 }
 
-// command is the work of a command job in the term.
-func (r *reign) command(t task, keep config.History) job.Func {
-	work := newCommandJob(t.config, commandOptions{
-		Wardens: r.wardens, LockKey: r.lockKey, Environ: os.Environ(),
-		Known: func() []string {
-			w, _ := r.current()
-			return knownSecrets(w.config)
-		},
-		UntilHardStop: r.term.UntilHardStop, Drain: r.timing.Drain, Output: r.ledger, MaxAge: keep.MaxAge, Log: r.log.Named("job"),
-	}).run
-	if !schedule.IsAlways(t.schedule) {
-		return work
+// startable says why a job's command would not start here.
+func startable(j config.Job, nodeID string) error {
+	c := newCommandJob(j, commandOptions{Environ: os.Environ()})
+	run := job.Run{Job: j.Name, Term: job.Term{NodeID: nodeID}}
+	env, _, err := c.environment(run)
+	if err != nil {
+		return err
 	}
-	return steadily(work, func(ctx context.Context, run job.Run) {
-		ctx, cancel := context.WithTimeout(ctx, tellTimeout)
-		defer cancel()
-		_, _ = r.ledger.Progress(ctx, run, redisledger.Progress{Backlog: -1}, time.Now()) // else it is told the next time
-	})
-}
-
-// steadily tells of a command that is kept running, every steadyAfter, that it is well: it
-// ends no run that would say so, and a failure before it would count for ever.
-func steadily(work job.Func, well func(context.Context, job.Run)) job.Func {
-	return func(ctx context.Context, r job.Run) (job.Result, error) {
-		telling, stop := context.WithCancel(ctx)
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			for rest(telling, steadyAfter) == nil {
-				well(telling, r)
-			}
-		})
-		defer wg.Wait()
-		defer stop()
-		return work(ctx, r)
+	if err := enterable(j.WorkingDir); err != nil {
+		return err
 	}
+	if _, err := command.FindIn(c.argv()[0], j.WorkingDir, env); err != nil {
+		return c.notRun(c.argv()[0], run, err)
+	}
+	return nil
 }
 
 // argv is the command line: with shell: true the text is a shell's.
@@ -145,8 +132,8 @@ func (c *commandJob) argv() []string {
 func (c *commandJob) limit(ctx context.Context) func() time.Duration {
 	var ended time.Time
 	return func() time.Duration {
-		left := c.o.UntilHardStop() - finishTimeout(c.o.Drain) - c.o.Drain/10
-		if ctx.Err() == nil || !errors.Is(context.Cause(ctx), elector.ErrLeaseLost) {
+		left := c.o.UntilHardStop() - c.o.Finish - c.o.Drain/10
+		if ctx.Err() == nil || !errors.Is(context.Cause(ctx), c.o.LeaseLost) {
 			return left
 		}
 		if ended.IsZero() {
@@ -156,16 +143,13 @@ func (c *commandJob) limit(ctx context.Context) func() time.Duration {
 	}
 }
 
-// finishTimeout is how long telling how a run has ended may take: shorter than the drain.
-func finishTimeout(drain time.Duration) time.Duration { return min(time.Second, drain/2) }
-
 // ship has the store keep a piece of the run's output; nil without a store.
 func (c *commandJob) ship(r job.Run) func(ctx context.Context, offset int64, text []byte) error {
 	if c.o.Output == nil {
 		return nil
 	}
 	return func(ctx context.Context, offset int64, text []byte) error {
-		return c.o.Output.AppendOutput(ctx, redisledger.Output{Job: r.Job, RunID: r.ID, Offset: offset, Text: text, MaxAge: c.o.MaxAge})
+		return c.o.Output.AppendOutput(ctx, output{Job: r.Job, RunID: r.ID, Offset: offset, Text: text, MaxAge: c.o.MaxAge})
 	}
 }
 

@@ -5,14 +5,9 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.uber.org/zap"
-
-	"baton/internal/config"
-	"baton/internal/job"
-	"baton/internal/redisledger"
 )
 
 // forgetful is an output store that answers a few times that it cannot be reached.
@@ -21,7 +16,7 @@ type forgetful struct {
 	fails int
 }
 
-func (f *forgetful) AppendOutput(ctx context.Context, o redisledger.Output) error {
+func (f *forgetful) AppendOutput(ctx context.Context, o output) error {
 	f.mu.Lock()
 	fails := f.fails > 0
 	f.fails--
@@ -40,11 +35,13 @@ func TestOutputThatWasNotTakenIsSentAgain(t *testing.T) {
 		defer kept.mu.Unlock()
 		return kept.fails < 0
 	}
-	p := newPrintout(nil, func(ctx context.Context, offset int64, text []byte) error {
-		return kept.AppendOutput(ctx, redisledger.Output{Offset: offset, Text: text})
+	p := newPrintout(nil, 1<<16, func(ctx context.Context, offset int64, text []byte) error {
+		return kept.AppendOutput(ctx, output{Offset: offset, Text: text})
 	}, zap.NewNop())
 	_, _ = p.Write([]byte("first\n"))
-	await(t, "a piece to be taken", taken)
+	for !taken() {
+		time.Sleep(5 * time.Millisecond)
+	}
 	_, _ = p.Write([]byte("last\n"))
 	p.close(time.Minute)
 	if got := kept.text(t); got != "first\nlast\n" {
@@ -63,35 +60,4 @@ func TestWhatTheDaemonKnowsIsTakenOutOfTheOutput(t *testing.T) {
 	if all := result.Output + kept.text(t); strings.Contains(all, "hunter2") || strings.Count(all, "the password is ***\n") != 2 {
 		t.Errorf("%q", all)
 	}
-}
-
-// Who writes a command line may write a password into it.
-func TestOfACommandOnlyTheProgramIsNamed(t *testing.T) {
-	for want, j := range map[string]config.Job{
-		"a shell command": {Shell: true, Command: config.Command{"mysql -phunter2 <report.sql"}},
-		"mysql":           {Command: config.Command{"/usr/bin/mysql", "-phunter2"}},
-	} {
-		if got := (task{config: j}).target(); got != want {
-			t.Errorf("%q is shown as %q, want %q", j.Command, got, want)
-		}
-	}
-}
-
-func TestACommandThatIsKeptRunningIsWellAgainAfterAWhile(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for _, c := range []struct {
-			lasts time.Duration
-			want  int
-		}{{time.Minute, 0}, {31 * time.Minute, 6}} {
-			told := 0
-			work := steadily(func(context.Context, job.Run) (job.Result, error) {
-				time.Sleep(c.lasts)
-				return job.Result{}, nil
-			}, func(context.Context, job.Run) { told++ })
-			_, _ = work(t.Context(), oneRun)
-			if told != c.want {
-				t.Errorf("a run of %v told %d times that it is well, want %d", c.lasts, told, c.want)
-			}
-		}
-	})
 }

@@ -10,8 +10,6 @@ import (
 	"unicode/utf8"
 
 	"go.uber.org/zap"
-
-	"baton/internal/redisledger"
 )
 
 const (
@@ -41,10 +39,10 @@ type printout struct {
 	abandon context.CancelFunc // ends the shipping; nil: it has not begun
 }
 
-func newPrintout(secrets []string, ship func(context.Context, int64, []byte) error, log *zap.Logger) *printout {
+func newPrintout(secrets []string, keep int, ship func(context.Context, int64, []byte) error, log *zap.Logger) *printout {
 	return &printout{
 		secrets: newRedactor(secrets), ship: ship, log: log,
-		end: tailBuffer{limit: redisledger.KeepOutput}, over: make(chan struct{}),
+		end: tailBuffer{limit: keep}, over: make(chan struct{}),
 	}
 }
 

@@ -17,21 +17,21 @@ import (
 
 	"go.uber.org/zap"
 
+	"baton/internal/command"
+	"baton/internal/command/held"
 	"baton/internal/config"
-	"baton/internal/elector"
 	"baton/internal/job"
-	"baton/internal/redisledger"
 	"baton/internal/testsupport"
 )
 
 // pieces is an output store that remembers what it was given.
 type pieces struct {
 	mu    sync.Mutex
-	list  []redisledger.Output
+	list  []output
 	hangs bool
 }
 
-func (p *pieces) AppendOutput(ctx context.Context, o redisledger.Output) error {
+func (p *pieces) AppendOutput(ctx context.Context, o output) error {
 	p.mu.Lock()
 	p.list = append(p.list, o)
 	hangs := p.hangs
@@ -63,6 +63,8 @@ var oneRun = job.Run{
 	Term: job.Term{NodeID: "db1", Owner: "0b2b5cf2-owner", Epoch: 42},
 }
 
+var errLeaseLost = errors.New("the lease ran out")
+
 // trial is a job that runs a shell's text, on a node that leads for an hour more.
 func trial(text string) (config.Job, commandOptions, *pieces) {
 	kept := &pieces{}
@@ -70,10 +72,10 @@ func trial(text string) (config.Job, commandOptions, *pieces) {
 			Name: "report", Command: config.Command{text}, Shell: true,
 			Policy: config.Policy{Grace: 300 * time.Millisecond, TimeZone: "Asia/Shanghai"},
 		}, commandOptions{
-			Wardens: newWardens(config.Config{}), LockKey: "baton {x}", MaxAge: time.Hour,
+			Wardens: command.NewReserve([]string{"/proc/self/exe", "warden"}), LockKey: "baton {x}", MaxAge: time.Hour,
 			// A process under the race detector would live on for a second after its end.
 			Environ:       []string{"PATH=/usr/bin:/bin", "GORACE=atexit_sleep_ms=0"},
-			UntilHardStop: func() time.Duration { return time.Hour }, Drain: 2 * time.Second, Output: kept, Log: zap.NewNop(),
+			UntilHardStop: func() time.Duration { return time.Hour }, Drain: 2 * time.Second, Finish: time.Second, LeaseLost: errLeaseLost, Output: kept, Keep: 256 << 10, Log: zap.NewNop(),
 		}, kept
 }
 
@@ -166,38 +168,12 @@ func TestCommandKnowsWhichRunItIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	locks, err := outerLocks(env)
-	if err != nil || len(locks) != 2 || locks[1] != (outerLock{"baton {x}", "0b2b5cf2-owner", 42}) {
+	locks, err := held.Read(env)
+	if err != nil || len(locks) != 2 || locks[1] != (held.Lock{Key: "baton {x}", Owner: "0b2b5cf2-owner", Epoch: 42}) {
 		t.Errorf("baton lock within the command would take it that these are held: %v, %v", locks, err)
 	}
 	if !slices.Contains(env, "TOKEN=hush") {
 		t.Error("the command does not get its secret")
-	}
-}
-
-func TestBrokenEnvFileIsNamedWithItsLine(t *testing.T) {
-	for text, want := range map[string]string{
-		"A=1\n\nnonsense planted\n": "line 3: want NAME=VALUE",
-		"A-B=planted":               "line 1: a name has",
-		"=planted":                  "line 1: a name has",
-		"A='planted":                "line 1: the quote is not closed",
-		"A=\"":                      "line 1: the quote is not closed",
-		"BATON_EPOCH=planted":       "line 1: names that begin with BATON_",
-		"A=\x00planted":             "line 1: there is a NUL",
-	} {
-		path := file(t, "env", text, 0o600)
-		err := readEnvFile(path, map[string]string{})
-		if err == nil || !strings.HasPrefix(err.Error(), "env_file "+path+", "+want) || strings.Contains(err.Error(), "planted") {
-			t.Errorf("%q: %v, want %q, and nothing of the line", text, err, want)
-		}
-	}
-	for text, want := range map[string]string{"": "is empty", "\n": "is empty", "a\nb\n": "not one line", "a\x00": "not one line"} {
-		if _, err := readSecret(file(t, "secret", text, 0o600)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("secret %q: %v, want %q", text, err, want)
-		}
-	}
-	if _, err := readSecret("/dev/zero"); err == nil {
-		t.Error("a device was read")
 	}
 }
 
@@ -253,7 +229,7 @@ func TestCommandIsDeadBeforeTheHardStop(t *testing.T) {
 		if !errors.Is(err, errLeaseRanOut) {
 			t.Error(err)
 		}
-		least := finishTimeout(o.Drain)
+		least := o.Finish
 		if left >= least && left <= 3*time.Second {
 			return
 		}
@@ -269,10 +245,10 @@ func TestLostLockLeavesNoLongGrace(t *testing.T) {
 	j, o, _ := trial(`trap '' TERM; while :; do sleep 0.01; done`)
 	j.Grace, o.Drain = time.Minute, 400*time.Millisecond
 	ctx, cancel := context.WithCancelCause(t.Context())
-	time.AfterFunc(300*time.Millisecond, func() { cancel(fmt.Errorf("the term is over: %w", elector.ErrLeaseLost)) })
+	time.AfterFunc(300*time.Millisecond, func() { cancel(fmt.Errorf("the term is over: %w", errLeaseLost)) })
 	began := time.Now()
 	_, err := newCommandJob(j, o).run(ctx, oneRun)
-	if took := time.Since(began); err == nil || took > soon/2 {
+	if took := time.Since(began); err == nil || took > j.Grace/2 {
 		t.Errorf("%v after %v", err, took)
 	}
 }
@@ -335,7 +311,7 @@ func TestFloodOfOutputIsBounded(t *testing.T) {
 	for _, p := range kept.list {
 		shipped = max(shipped, len(p.Text))
 	}
-	if most := int(took/shipEvery) + 3; shipped > redisledger.KeepOutput || len(kept.list) > most {
+	if most := int(took/shipEvery) + 3; shipped > o.Keep || len(kept.list) > most {
 		t.Errorf("%d pieces of up to %d bytes in %v", len(kept.list), shipped, took)
 	}
 	last := kept.list[len(kept.list)-1]
@@ -360,7 +336,7 @@ func TestTailOfTheOutputIsValidText(t *testing.T) {
 		{"x" + strings.Repeat("é", keepTail), strings.Repeat("é", keepTail/2)},
 		{strings.Repeat("é", keepTail) + "x", strings.Repeat("é", keepTail/2-1) + "x"},
 	} {
-		p := newPrintout(nil, nil, zap.NewNop())
+		p := newPrintout(nil, 1<<16, nil, zap.NewNop())
 		_, _ = p.Write([]byte(c.print))
 		p.close(0)
 		if got := p.tail(); got != c.want {
@@ -388,39 +364,6 @@ func TestEndOfWhatWasWrittenIsKept(t *testing.T) {
 	}
 	if len(b.ring) != 3000 {
 		t.Errorf("it holds %d bytes", len(b.ring))
-	}
-}
-
-func TestSecretsAreTakenOut(t *testing.T) {
-	for _, c := range []struct {
-		secrets    []string
-		text, want string
-	}{
-		{nil, "hush", "hush"},
-		{[]string{"hush"}, "a hush b hushhush", "a *** b ******"},
-		{[]string{"hush"}, "hus hush hus", "hus *** hus"},
-		{[]string{"abc", "abcd"}, "abc abcd abcx", "*** *** ***x"},
-		{[]string{"bc", "abcd"}, "abcd abce xbc", "*** a***e x***"},
-		{[]string{"aab"}, "aaab aa", "a*** aa"},
-		{[]string{"one", "two"}, "two one", "*** ***"},
-		// Of those that overlap nothing is left, neither a beginning nor an end.
-		{[]string{"abcdef", "cdefgh"}, "-abcdefgh-", "-***-"},
-		{[]string{"abcd", "cdef", "efgh"}, "abcdefghi abcdx", "***i ***x"},
-		{[]string{"aa"}, "aaaaa a", "*** a"},
-		{[]string{"hush", "hush-hush"}, "hush-hush hush-hus", "*** ***-hus"},
-	} {
-		for size := 1; size <= len(c.text); size++ { // in pieces of any size
-			r := newRedactor(c.secrets)
-			var out bytes.Buffer
-			write := func(b []byte) { out.Write(b) }
-			for piece := range slices.Chunk([]byte(c.text), size) {
-				r.pass(piece, false, write)
-			}
-			r.pass(nil, true, write)
-			if out.String() != c.want {
-				t.Errorf("%q of %q by %d: %q, want %q", c.secrets, c.text, size, out.String(), c.want)
-			}
-		}
 	}
 }
 

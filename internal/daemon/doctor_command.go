@@ -6,7 +6,6 @@ import (
 
 	"baton/internal/command"
 	"baton/internal/config"
-	"baton/internal/job"
 )
 
 // examineHost looks at what commands and notifications need of this host.
@@ -30,23 +29,6 @@ func examineHost(c config.Config) []Finding {
 		found = append(found, tellable(jobSubject(j.Name)+"'s dead man's switch", j.DeadMansSwitch, nil, c.Node.ID)...)
 	}
 	return found
-}
-
-// startable says why a job's command would not start here.
-func startable(j config.Job, nodeID string) error {
-	c := newCommandJob(j, commandOptions{Environ: os.Environ()})
-	run := job.Run{Job: j.Name, Term: job.Term{NodeID: nodeID}}
-	env, _, err := c.environment(run)
-	if err != nil {
-		return err
-	}
-	if err := enterable(j.WorkingDir); err != nil {
-		return err
-	}
-	if _, err := command.FindIn(c.argv()[0], j.WorkingDir, env); err != nil {
-		return c.notRun(c.argv()[0], run, err)
-	}
-	return nil
 }
 
 // tellable finds what would keep somebody from being told.

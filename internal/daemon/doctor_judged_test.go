@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -161,36 +160,6 @@ func TestRunsThatAreTooLongForTheirScheduleMeanSomethingElseUnderEachOverlap(t *
 	}
 	if got := medianOf(took(9, 1, 2, 100, 3)); got != 3*time.Second {
 		t.Errorf("the median is %v", got)
-	}
-}
-
-// Every place of the configuration that can hold a secret is looked for in its file.
-func TestEverySecretOfAConfigurationIsKnown(t *testing.T) {
-	c := configFor("redis://:in%40url@127.0.0.1:1")
-	c.Redis.PasswordInline = "plain-password"
-	c.Redis.Quorum = []string{"redis://127.0.0.1:2", "redis://u:in-quorum@127.0.0.1:1"}
-	c.Redis.Sentinel = &config.Sentinel{PasswordInline: "of-sentinel", PasswordFile: "/f/sentinel"}
-	c.Redis.TLS, c.HTTP.TLS = &config.TLS{KeyFile: "/f/redis.key"}, &config.ServerTLS{KeyFile: "/f/http.key"}
-	c.Redis.PasswordFile, c.HTTP.TokenFile = "/f/redis", "/f/token"
-	c.Databases = map[string]config.Database{"p": {Driver: "postgres", DSNInline: "postgres://in-dsn", DSNFile: "/f/p"}, "s": {Driver: "sqlite", DSNInline: "/no/secret.db"}}
-	c.Notify = []config.Notify{{Name: "ops", Webhook: &config.Webhook{URL: "https://hooks.example/in-hook", URLFile: "/f/hook", TokenFile: "/f/hook-token"}}, {Name: "cmd"}}
-	c.Jobs = []config.Job{{Name: "j", DeadMansSwitch: &config.Webhook{URL: "https://ping.example/in-switch", URLFile: "/f/switch"}, EnvFile: "/f/env",
-		Env: map[string]string{"API_TOKEN": "in-env", "LANG": "de_DE.UTF-8"}, Secrets: map[string]string{"A": "/f/a", "B": "/f/b"}}}
-	got := inlineSecrets(c)
-	for key, want := range map[string]string{
-		"redis.password": "plain-password", "redis.url": "in%40url", "redis.quorum[1]": "in-quorum", "redis.sentinel.password": "of-sentinel", "databases.p.dsn": "postgres://in-dsn",
-		"webhook of notification ops": "in-hook", "dead_mans_switch of job j": "in-switch", "env.API_TOKEN of job j": "in-env",
-	} {
-		if got[key] != want {
-			t.Errorf("%s: %q, want %q as it stands in the file", key, got[key], want)
-		}
-	}
-	if len(got) != 8 {
-		t.Errorf("%d: %q", len(got), got)
-	}
-	want := strings.Fields("/f/a /f/b /f/env /f/hook /f/hook-token /f/http.key /f/p /f/redis /f/redis.key /f/sentinel /f/switch /f/token")
-	if files := secretFiles(c); !slices.Equal(files, want) {
-		t.Errorf("%q, want %q", files, want)
 	}
 }
 

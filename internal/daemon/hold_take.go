@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"baton/internal/command/held"
 	"baton/internal/elector"
 )
 
@@ -96,10 +97,10 @@ func (t *taking) key() string {
 }
 
 // held is the lock as the command is told of it.
-func (t *taking) held() outerLock {
+func (t *taking) held() held.Lock {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return outerLock{t.key(), t.term.Owner(), t.term.Epoch()}
+	return held.Lock{Key: t.key(), Owner: t.term.Owner(), Epoch: t.term.Epoch()}
 }
 
 func (t *taking) untilHardStop() time.Duration {
@@ -242,15 +243,15 @@ func (h *holding) confirmOuter(ctx context.Context) error {
 		if w.outer == nil {
 			continue
 		}
-		owner, err := h.ownerOf(ctx, w.outer.key)
+		owner, err := h.ownerOf(ctx, w.outer.Key)
 		if err != nil {
-			return fmt.Errorf("lock %q, which the command around this one holds, cannot be checked, and was %w: %w: %w", w.outer.key, ErrNotHad, ErrRedisAway, err)
+			return fmt.Errorf("lock %q, which the command around this one holds, cannot be checked, and was %w: %w: %w", w.outer.Key, ErrNotHad, ErrRedisAway, err)
 		}
-		if owner != w.outer.owner {
+		if owner != w.outer.Owner {
 			return fmt.Errorf("lock %q was %w: the command around this one held it (owner %s), and in redis %s it does not any more (found owner %q)",
-				w.outer.key, ErrLockLost, w.outer.owner, h.place.venue.host(), owner)
+				w.outer.Key, ErrLockLost, w.outer.Owner, h.place.venue.host(), owner)
 		}
-		h.o.Note(fmt.Sprintf("lock %q: held by the command around this one", w.outer.key))
+		h.o.Note(fmt.Sprintf("lock %q: held by the command around this one", w.outer.Key))
 	}
 	return nil
 }

@@ -199,7 +199,7 @@ func (s stub) StepDownOwner(_ context.Context, owner, _, _ string) error {
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-func held(owner, leader string, epoch int64) redislock.Picture {
+func ledBy(owner, leader string, epoch int64) redislock.Picture {
 	p := redislock.Picture{Now: noon, Owner: owner, Leader: leader, Epoch: epoch}
 	if owner != "" {
 		p.Left = time.Second
@@ -215,13 +215,13 @@ func TestWhatAMajorityOfMastersSaysIsTheElection(t *testing.T) {
 		owner, leader string
 		epoch         int64
 	}{
-		{"all agree", []redislock.Picture{held("o1", "a", 7), held("o1", "a", 7), held("o1", "a", 7)}, "o1", "a", 7},
-		{"one has a rival", []redislock.Picture{held("o2", "b", 9), held("o1", "a", 7), held("o1", "a", 7)}, "o1", "a", 7},
-		{"one has a higher epoch of the same term", []redislock.Picture{held("o1", "a", 7), held("o1", "a", 8), held("", "", 3)}, "o1", "a", 8},
-		{"rivals", []redislock.Picture{held("o1", "a", 7), held("o2", "b", 8), held("o3", "c", 9)}, "", "", 9},
-		{"nobody", []redislock.Picture{held("", "", 7), held("", "", 8), held("o1", "a", 6)}, "", "", 8},
-		{"one is away", []redislock.Picture{held("o1", "a", 7), held("o1", "a", 7)}, "o1", "a", 7},
-		{"a foreign client", []redislock.Picture{held("x", "", 0), held("x", "", 0), held("x", "", 0)}, "x", "", 0},
+		{"all agree", []redislock.Picture{ledBy("o1", "a", 7), ledBy("o1", "a", 7), ledBy("o1", "a", 7)}, "o1", "a", 7},
+		{"one has a rival", []redislock.Picture{ledBy("o2", "b", 9), ledBy("o1", "a", 7), ledBy("o1", "a", 7)}, "o1", "a", 7},
+		{"one has a higher epoch of the same term", []redislock.Picture{ledBy("o1", "a", 7), ledBy("o1", "a", 8), ledBy("", "", 3)}, "o1", "a", 8},
+		{"rivals", []redislock.Picture{ledBy("o1", "a", 7), ledBy("o2", "b", 8), ledBy("o3", "c", 9)}, "", "", 9},
+		{"nobody", []redislock.Picture{ledBy("", "", 7), ledBy("", "", 8), ledBy("o1", "a", 6)}, "", "", 8},
+		{"one is away", []redislock.Picture{ledBy("o1", "a", 7), ledBy("o1", "a", 7)}, "o1", "a", 7},
+		{"a foreign client", []redislock.Picture{ledBy("x", "", 0), ledBy("x", "", 0), ledBy("x", "", 0)}, "x", "", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			all := elections{stub{err: away}, stub{err: away}, stub{err: away}}
@@ -238,7 +238,7 @@ func TestWhatAMajorityOfMastersSaysIsTheElection(t *testing.T) {
 			}
 		})
 	}
-	if _, err := (elections{stub{picture: held("o1", "a", 7)}, stub{err: away}, stub{err: away}}).Picture(t.Context(), 5); !errors.Is(err, away) {
+	if _, err := (elections{stub{picture: ledBy("o1", "a", 7)}, stub{err: away}, stub{err: away}}).Picture(t.Context(), 5); !errors.Is(err, away) {
 		t.Errorf("two of three away: %v", err)
 	}
 }
@@ -254,8 +254,8 @@ func TestAStepDownIsOfOneTermOnAllMasters(t *testing.T) {
 		owners.Add(1)
 	}
 	all := elections{
-		stub{picture: held("o1", "a", 7), asked: asked}, stub{picture: held("o1", "a", 7), asked: asked},
-		stub{picture: held("o2", "b", 8), asked: asked, err: redislock.ErrNobodyLeads},
+		stub{picture: ledBy("o1", "a", 7), asked: asked}, stub{picture: ledBy("o1", "a", 7), asked: asked},
+		stub{picture: ledBy("o2", "b", 8), asked: asked, err: redislock.ErrNobodyLeads},
 	}
 	if owner, leader, err := all.StepDown(t.Context(), "", "test"); owner != "o1" || leader != "a" || err != nil || owners.Load() != 3 {
 		t.Errorf("asked %q on %q by way of %d masters, %v", owner, leader, owners.Load(), err)

@@ -1,0 +1,62 @@
+package daemon
+
+import (
+	"context"
+	"os"
+	"sync"
+	"time"
+
+	"baton/internal/config"
+	"baton/internal/elector"
+	"baton/internal/job"
+	"baton/internal/job/schedule"
+	"baton/internal/redisledger"
+)
+
+// command is the work of a command job in the term.
+func (r *reign) command(t task, keep config.History) job.Func {
+	work := newCommandJob(t.config, commandOptions{
+		LeaseLost: elector.ErrLeaseLost, Finish: finishTimeout(r.timing.Drain), Keep: redisledger.KeepOutput,
+		Wardens: r.wardens, LockKey: r.lockKey, Environ: os.Environ(),
+		Known: func() []string {
+			w, _ := r.current()
+			return knownSecrets(w.config)
+		},
+		UntilHardStop: r.term.UntilHardStop, Drain: r.timing.Drain, Output: outputIn{r.ledger}, MaxAge: keep.MaxAge, Log: r.log.Named("job"),
+	}).run
+	if !schedule.IsAlways(t.schedule) {
+		return work
+	}
+	return steadily(work, func(ctx context.Context, run job.Run) {
+		ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+		defer cancel()
+		_, _ = r.ledger.Progress(ctx, run, redisledger.Progress{Backlog: -1}, time.Now()) // else it is told the next time
+	})
+}
+
+// steadily tells of a command that is kept running, every steadyAfter, that it is well: it
+// ends no run that would say so, and a failure before it would count for ever.
+func steadily(work job.Func, well func(context.Context, job.Run)) job.Func {
+	return func(ctx context.Context, r job.Run) (job.Result, error) {
+		telling, stop := context.WithCancel(ctx)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for rest(telling, steadyAfter) == nil {
+				well(telling, r)
+			}
+		})
+		defer wg.Wait()
+		defer stop()
+		return work(ctx, r)
+	}
+}
+
+// finishTimeout is how long telling how a run has ended may take: shorter than the drain.
+func finishTimeout(drain time.Duration) time.Duration { return min(time.Second, drain/2) }
+
+// outputIn has the ledger keep what commands print.
+type outputIn struct{ *redisledger.Ledger }
+
+func (k outputIn) AppendOutput(ctx context.Context, o output) error {
+	return k.Ledger.AppendOutput(ctx, redisledger.Output(o))
+}

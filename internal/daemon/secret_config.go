@@ -1,0 +1,69 @@
+package daemon
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"baton/internal/config"
+)
+
+// inlineSecrets are those that the configuration has itself, by where they stand. Those
+// that were replaced from the environment are not in its file.
+func inlineSecrets(c config.Config) map[string]string {
+	all := map[string]string{"redis.password": c.Redis.PasswordInline}
+	ofURL := func(key, raw string) {
+		// As it stands in the file: url.Parse would decode it.
+		_, rest, _ := strings.Cut(raw, "://")
+		authority, _, _ := strings.Cut(rest, "/")
+		user := authority[:max(strings.LastIndexByte(authority, '@'), 0)]
+		if _, password, given := strings.Cut(user, ":"); given {
+			all[key] = password
+		}
+	}
+	ofURL("redis.url", c.Redis.URL)
+	for i, raw := range c.Redis.Quorum {
+		ofURL(fmt.Sprintf("redis.quorum[%d]", i), raw)
+	}
+	if c.Redis.Sentinel != nil {
+		all["redis.sentinel.password"] = c.Redis.Sentinel.PasswordInline
+	}
+	for name, db := range c.Databases {
+		if db.Driver != "sqlite" {
+			all["databases."+name+".dsn"] = db.DSNInline
+		}
+	}
+	hook := func(key string, w *config.Webhook) {
+		if w == nil {
+			return
+		}
+		if u, err := url.Parse(w.URL); err == nil {
+			all[key] = strings.TrimPrefix(u.RequestURI(), "/") // its path is what a hook is known by
+		}
+	}
+	for _, n := range c.Notify {
+		hook("webhook of notification "+n.Name, n.Webhook)
+	}
+	for _, j := range c.Jobs {
+		hook("dead_mans_switch of job "+j.Name, j.DeadMansSwitch)
+		for name, value := range j.Env {
+			if config.HoldsSecret(name) || len(secretsOf(name, value)) > 0 {
+				all["env."+name+" of job "+j.Name] = value
+			}
+		}
+	}
+	return all
+}
+
+// secretFiles are the files that hold one secret each, or several.
+func secretFiles(c config.Config) []string {
+	var all []string
+	for _, f := range c.Files() {
+		if f.Kind != config.FileCertificates {
+			all = append(all, f.Path)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}

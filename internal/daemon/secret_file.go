@@ -1,0 +1,86 @@
+package daemon
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+)
+
+// readable bounds the files that a run reads.
+const readable = 1 << 20
+
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// readEnvFile reads lines of NAME=VALUE into set. A value may be in quotes, which
+// mean nothing else than where it begins and ends.
+func readEnvFile(path string, set map[string]string) error {
+	text, err := readBounded(path)
+	if err != nil {
+		return fmt.Errorf("env_file: %w", err)
+	}
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	lines.Buffer(nil, readable+1)
+	for n := 1; lines.Scan(); n++ {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		name, value, ok := strings.Cut(line, "=")
+		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+		wrong := "" // the line itself may be a secret
+		switch {
+		case !ok:
+			wrong = "want NAME=VALUE"
+		case !variableName.MatchString(name):
+			wrong = "a name has letters, digits and underscores only"
+		case strings.HasPrefix(name, "BATON_"):
+			wrong = "names that begin with BATON_ are baton's own"
+		case strings.ContainsRune(value, 0):
+			wrong = "there is a NUL in it"
+		case value != "" && strings.ContainsRune(`"'`, rune(value[0])):
+			if len(value) < 2 || value[len(value)-1] != value[0] {
+				wrong = "the quote is not closed at the end of the line"
+				break
+			}
+			value = value[1 : len(value)-1]
+		}
+		if wrong != "" {
+			return fmt.Errorf("env_file %s, line %d: %s", path, n, wrong)
+		}
+		set[name] = value
+	}
+	return lines.Err()
+}
+
+// readSecret reads a file of one line.
+func readSecret(path string) (string, error) {
+	text, err := readBounded(path)
+	if err != nil {
+		return "", err
+	}
+	value := strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r")
+	switch {
+	case value == "":
+		return "", fmt.Errorf("file %s is empty", path)
+	case strings.ContainsAny(value, "\n\x00"):
+		return "", fmt.Errorf("file %s is not one line of text", path)
+	}
+	return value, nil
+}
+
+func readBounded(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular(): // one that is waited for would hold up the run
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	case info.Size() > readable:
+		return nil, errors.New(path + " has more than 1 MiB")
+	}
+	return os.ReadFile(path)
+}
