@@ -10,20 +10,22 @@ import (
 	"baton/internal/elector"
 	"baton/internal/job"
 	"baton/internal/job/schedule"
+	"baton/internal/program"
 	"baton/internal/redisledger"
+	"baton/internal/secret"
 )
 
 // command is the work of a command job in the term.
 func (r *reign) command(t task, keep config.History) job.Func {
-	work := newCommandJob(t.config, commandOptions{
+	work := program.New(t.config, program.Options{
 		LeaseLost: elector.ErrLeaseLost, Finish: finishTimeout(r.timing.Drain), Keep: redisledger.KeepOutput,
 		Wardens: r.wardens, LockKey: r.lockKey, Environ: os.Environ(),
 		Known: func() []string {
 			w, _ := r.current()
-			return knownSecrets(w.config)
+			return secret.Known(w.config)
 		},
 		UntilHardStop: r.term.UntilHardStop, Drain: r.timing.Drain, Output: outputIn{r.ledger}, MaxAge: keep.MaxAge, Log: r.log.Named("job"),
-	}).run
+	}).Run
 	if !schedule.IsAlways(t.schedule) {
 		return work
 	}
@@ -57,6 +59,6 @@ func finishTimeout(drain time.Duration) time.Duration { return min(time.Second, 
 // outputIn has the ledger keep what commands print.
 type outputIn struct{ *redisledger.Ledger }
 
-func (k outputIn) AppendOutput(ctx context.Context, o output) error {
+func (k outputIn) AppendOutput(ctx context.Context, o program.Output) error {
 	return k.Ledger.AppendOutput(ctx, redisledger.Output(o))
 }

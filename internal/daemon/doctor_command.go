@@ -6,6 +6,7 @@ import (
 
 	"baton/internal/command"
 	"baton/internal/config"
+	"baton/internal/program"
 )
 
 // examineHost looks at what commands and notifications need of this host.
@@ -15,7 +16,7 @@ func examineHost(c config.Config) []Finding {
 		if !j.IsCommand() {
 			continue
 		}
-		if err := startable(j, c.Node.ID); err != nil {
+		if err := program.Startable(j, c.Node.ID); err != nil {
 			found = append(found, Finding{Severity: SeverityError, Subject: jobSubject(j.Name), What: err.Error(),
 				Consequence: "its runs fail on this host", Remedy: "as said; every host needs it that may lead. Ask as the user that baton runs as"})
 		} else {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"baton/internal/config"
+	"baton/internal/secret"
 )
 
 // examineFiles looks at who can read what is secret, and who can change what is run. Whether
@@ -21,7 +22,7 @@ func examineFiles(c config.Config, o DoctorOptions) []Finding {
 	if o.ConfigFile != "" {
 		r.configFile(o.ConfigFile, c)
 	}
-	for _, path := range secretFiles(c) {
+	for _, path := range secret.Files(c) {
 		r.secretFile(path)
 	}
 	r.encryption(c.HTTP)
@@ -78,8 +79,8 @@ func (r *examinationReport) configFile(path string, c config.Config) {
 		return
 	}
 	var keys []string
-	for key, secret := range inlineSecrets(c) {
-		if len(secret) >= leastPassword && bytes.Contains(text, []byte(secret)) {
+	for key, value := range secret.Inline(c) {
+		if len(value) >= secret.LeastPassword && bytes.Contains(text, []byte(value)) {
 			keys = append(keys, key)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"baton/internal/config"
+	"baton/internal/secret"
 )
 
 // UnitOf is the unit of the packages that runs with a configuration file: an instance of
@@ -203,7 +204,7 @@ func (r *examinationReport) rights(u unit, c config.Config) {
 	if len(u.text["LoadCredential"])+len(u.text["LoadCredentialEncrypted"]) > 0 || u.text == nil {
 		return
 	}
-	for _, path := range secretFiles(c) {
+	for _, path := range secret.Files(c) {
 		if strings.HasPrefix(path, "/run/credentials/") {
 			r.add(SeverityError, "it hands over no credentials, and the configuration reads "+path, "the daemon does not start, or its jobs fail", "LoadCredential= in a drop-in: systemctl edit "+u.name)
 		}

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"baton/internal/config"
+	"baton/internal/secret"
 	"baton/internal/status"
 )
 
@@ -76,12 +77,12 @@ func usable(f config.File) error {
 	case config.FileToken:
 		return status.CheckToken(f.Path)
 	case config.FileVariables:
-		return readEnvFile(f.Path, map[string]string{})
+		return secret.ReadEnvFile(f.Path, map[string]string{})
 	case config.FileSecret:
-		_, err := readSecret(f.Path)
+		_, err := secret.ReadFile(f.Path)
 		return err
 	default:
-		_, err := readBounded(f.Path)
+		_, err := secret.ReadBounded(f.Path)
 		return err
 	}
 }

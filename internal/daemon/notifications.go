@@ -13,6 +13,7 @@ import (
 	"baton/internal/config"
 	"baton/internal/job/schedule"
 	"baton/internal/notify"
+	"baton/internal/secret"
 	"baton/internal/status"
 )
 
@@ -68,7 +69,7 @@ func (n *notifications) reload(c config.Config) {
 	var routes []notify.Route
 	for _, t := range c.Notify {
 		n.targets = append(n.targets, audience{name: t.Name, on: t.On, jobs: t.Jobs})
-		routes = append(routes, notify.Route{Name: t.Name, Target: targetOf(t, func() []string { return knownSecrets(c) }), Timeout: t.Timeout, GiveUpAfter: t.GiveUpAfter})
+		routes = append(routes, notify.Route{Name: t.Name, Target: targetOf(t, func() []string { return secret.Known(c) }), Timeout: t.Timeout, GiveUpAfter: t.GiveUpAfter})
 	}
 	jobs := map[string]*toldJob{}
 	for _, j := range c.Jobs {
@@ -100,7 +101,7 @@ func targetOf(t config.Notify, known func() []string) notify.Target {
 			name, value, _ := strings.Cut(e, "=")
 			set[name] = value
 		}
-		return newRedactor(append(secretsIn(set, nil), known()...)).pass
+		return secret.NewRedactor(append(secret.InVariables(set, nil), known()...)).Pass
 	})
 }
 

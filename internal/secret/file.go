@@ -1,4 +1,4 @@
-package daemon
+package secret
 
 import (
 	"bufio"
@@ -15,10 +15,10 @@ const readable = 1 << 20
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// readEnvFile reads lines of NAME=VALUE into set. A value may be in quotes, which
+// ReadEnvFile reads lines of NAME=VALUE into set. A value may be in quotes, which
 // mean nothing else than where it begins and ends.
-func readEnvFile(path string, set map[string]string) error {
-	text, err := readBounded(path)
+func ReadEnvFile(path string, set map[string]string) error {
+	text, err := ReadBounded(path)
 	if err != nil {
 		return fmt.Errorf("env_file: %w", err)
 	}
@@ -56,9 +56,9 @@ func readEnvFile(path string, set map[string]string) error {
 	return lines.Err()
 }
 
-// readSecret reads a file of one line.
-func readSecret(path string) (string, error) {
-	text, err := readBounded(path)
+// ReadFile reads a file of one line.
+func ReadFile(path string) (string, error) {
+	text, err := ReadBounded(path)
 	if err != nil {
 		return "", err
 	}
@@ -72,7 +72,8 @@ func readSecret(path string) (string, error) {
 	return value, nil
 }
 
-func readBounded(path string) ([]byte, error) {
+// ReadBounded reads a file of any shape, unless it is large or no file.
+func ReadBounded(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:

@@ -1,4 +1,4 @@
-package daemon
+package program
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"go.uber.org/zap"
+
+	"baton/internal/secret"
 )
 
 const (
@@ -28,7 +30,7 @@ const (
 // printout is what a command prints: it keeps the end, and has it shipped. Writing to
 // it never waits for that.
 type printout struct {
-	secrets *redactor
+	secrets *secret.Redactor
 	ship    func(ctx context.Context, offset int64, text []byte) error
 	log     *zap.Logger
 
@@ -41,7 +43,7 @@ type printout struct {
 
 func newPrintout(secrets []string, keep int, ship func(context.Context, int64, []byte) error, log *zap.Logger) *printout {
 	return &printout{
-		secrets: newRedactor(secrets), ship: ship, log: log,
+		secrets: secret.NewRedactor(secrets), ship: ship, log: log,
 		end: tailBuffer{limit: keep}, over: make(chan struct{}),
 	}
 }
@@ -50,7 +52,7 @@ func newPrintout(secrets []string, keep int, ship func(context.Context, int64, [
 func (p *printout) Write(text []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.secrets.pass(text, false, p.end.write)
+	p.secrets.Pass(text, false, p.end.write)
 	p.beginShipping()
 	return len(text), nil
 }
@@ -90,7 +92,7 @@ func (p *printout) ReadFrom(r io.Reader) (n int64, err error) {
 // close ends the printing, and waits for what is left to be shipped, for a while.
 func (p *printout) close(within time.Duration) {
 	p.mu.Lock()
-	p.secrets.pass(nil, true, p.end.write)
+	p.secrets.Pass(nil, true, p.end.write)
 	p.beginShipping()
 	abandon := p.abandon
 	p.mu.Unlock()

@@ -1,4 +1,4 @@
-package daemon
+package program
 
 import (
 	"context"
@@ -16,7 +16,7 @@ type forgetful struct {
 	fails int
 }
 
-func (f *forgetful) AppendOutput(ctx context.Context, o output) error {
+func (f *forgetful) AppendOutput(ctx context.Context, o Output) error {
 	f.mu.Lock()
 	fails := f.fails > 0
 	f.fails--
@@ -36,11 +36,13 @@ func TestOutputThatWasNotTakenIsSentAgain(t *testing.T) {
 		return kept.fails < 0
 	}
 	p := newPrintout(nil, 1<<16, func(ctx context.Context, offset int64, text []byte) error {
-		return kept.AppendOutput(ctx, output{Offset: offset, Text: text})
+		return kept.AppendOutput(ctx, Output{Offset: offset, Text: text})
 	}, zap.NewNop())
 	_, _ = p.Write([]byte("first\n"))
-	for !taken() {
-		time.Sleep(5 * time.Millisecond)
+	for began := time.Now(); !taken(); time.Sleep(5 * time.Millisecond) {
+		if time.Since(began) > time.Minute {
+			t.Fatal("what was not taken is not sent again")
+		}
 	}
 	_, _ = p.Write([]byte("last\n"))
 	p.close(time.Minute)
@@ -53,7 +55,7 @@ func TestOutputThatWasNotTakenIsSentAgain(t *testing.T) {
 func TestWhatTheDaemonKnowsIsTakenOutOfTheOutput(t *testing.T) {
 	j, o, kept := trial("echo the password is hunter2-hunter2")
 	o.Known = func() []string { return []string{"hunter2-hunter2"} }
-	result, err := newCommandJob(j, o).run(t.Context(), oneRun)
+	result, err := New(j, o).Run(t.Context(), oneRun)
 	if err != nil {
 		t.Fatal(err)
 	}

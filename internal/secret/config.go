@@ -1,4 +1,4 @@
-package daemon
+package secret
 
 import (
 	"fmt"
@@ -9,9 +9,9 @@ import (
 	"baton/internal/config"
 )
 
-// inlineSecrets are those that the configuration has itself, by where they stand. Those
+// Inline are those that the configuration has itself, by where they stand. Those
 // that were replaced from the environment are not in its file.
-func inlineSecrets(c config.Config) map[string]string {
+func Inline(c config.Config) map[string]string {
 	all := map[string]string{"redis.password": c.Redis.PasswordInline}
 	ofURL := func(key, raw string) {
 		// As it stands in the file: url.Parse would decode it.
@@ -48,7 +48,7 @@ func inlineSecrets(c config.Config) map[string]string {
 	for _, j := range c.Jobs {
 		hook("dead_mans_switch of job "+j.Name, j.DeadMansSwitch)
 		for name, value := range j.Env {
-			if config.HoldsSecret(name) || len(secretsOf(name, value)) > 0 {
+			if config.HoldsSecret(name) || len(InVariable(name, value)) > 0 {
 				all["env."+name+" of job "+j.Name] = value
 			}
 		}
@@ -56,8 +56,8 @@ func inlineSecrets(c config.Config) map[string]string {
 	return all
 }
 
-// secretFiles are the files that hold one secret each, or several.
-func secretFiles(c config.Config) []string {
+// Files are the files that hold one secret each, or several.
+func Files(c config.Config) []string {
 	var all []string
 	for _, f := range c.Files() {
 		if f.Kind != config.FileCertificates {

@@ -1,4 +1,4 @@
-package daemon
+package secret
 
 import (
 	"bytes"
@@ -9,17 +9,17 @@ import (
 // redacted stands where a secret was.
 const redacted = "***"
 
-// redactor takes secrets out of a stream, also where one comes in pieces: what may be
+// Redactor takes secrets out of a stream, also where one comes in pieces: what may be
 // the beginning of one waits for what follows. Where several overlap, all that any of
 // them covers is taken out.
-type redactor struct {
+type Redactor struct {
 	secrets [][]byte // the longest first
 	waiting []byte
 	covered int // so much of what waits is under a *** that was handed on
 }
 
-func newRedactor(secrets []string) *redactor {
-	r := &redactor{}
+func NewRedactor(secrets []string) *Redactor {
+	r := &Redactor{}
 	for _, s := range secrets {
 		if s != "" {
 			r.secrets = append(r.secrets, []byte(s))
@@ -29,8 +29,8 @@ func newRedactor(secrets []string) *redactor {
 	return r
 }
 
-// pass hands on what can be handed on, with last all of it.
-func (r *redactor) pass(text []byte, last bool, out func([]byte)) {
+// Pass hands on what can be handed on, with last all of it.
+func (r *Redactor) Pass(text []byte, last bool, out func([]byte)) {
 	if len(r.secrets) == 0 {
 		out(text)
 		return
@@ -61,7 +61,7 @@ func (r *redactor) pass(text []byte, last bool, out func([]byte)) {
 type stretch struct{ from, to int }
 
 // find are the secrets in a text that begin before an offset, in order.
-func (r *redactor) find(text []byte, before int) []stretch {
+func (r *Redactor) find(text []byte, before int) []stretch {
 	var all []stretch
 	for _, s := range r.secrets {
 		for from := 0; from < before; {
@@ -78,7 +78,7 @@ func (r *redactor) find(text []byte, before int) []stretch {
 }
 
 // begins is where the end of the text begins that may be the beginning of a secret.
-func (r *redactor) begins(text []byte) int {
+func (r *Redactor) begins(text []byte) int {
 	first := len(text)
 	for _, s := range r.secrets {
 		for i := max(len(text)-len(s)+1, 0); i < first; i++ {

@@ -1,4 +1,4 @@
-package daemon
+package program
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 
 	"baton/internal/command/held"
 	"baton/internal/job"
+	"baton/internal/secret"
 )
 
 // keptBack are the variables of the daemon that a command does not get; those that
@@ -31,7 +32,7 @@ var kept = []string{"BATON_CONFIG", held.Locks}
 
 // environment is what the command of a run gets, and what of it nobody is to see. Of
 // variables with the same name the last one counts.
-func (c *commandJob) environment(r job.Run) (env, secrets []string, err error) {
+func (c *Program) environment(r job.Run) (env, secrets []string, err error) {
 	set := map[string]string{}
 	for _, e := range c.o.Environ {
 		if name, value, ok := strings.Cut(e, "="); ok && !isKeptBack(name) {
@@ -40,18 +41,18 @@ func (c *commandJob) environment(r job.Run) (env, secrets []string, err error) {
 	}
 	file := map[string]string{}
 	if c.config.EnvFile != "" {
-		if err := readEnvFile(c.config.EnvFile, file); err != nil {
+		if err := secret.ReadEnvFile(c.config.EnvFile, file); err != nil {
 			return nil, nil, err
 		}
 		maps.Copy(set, file)
 	}
 	maps.Copy(set, c.config.Env)
-	secrets = secretsIn(set, file)
+	secrets = secret.InVariables(set, file)
 	if c.o.Known != nil {
 		secrets = append(secrets, c.o.Known()...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.config.Secrets)) {
-		value, err := readSecret(c.config.Secrets[name])
+		value, err := secret.ReadFile(c.config.Secrets[name])
 		if err != nil {
 			return nil, nil, fmt.Errorf("secret %s: %w", name, err)
 		}
@@ -66,7 +67,7 @@ func (c *commandJob) environment(r job.Run) (env, secrets []string, err error) {
 
 // identify tells the command which run it is, and under which term: enough to fence
 // what it writes elsewhere, and for `baton lock` to know that it holds the lock.
-func (c *commandJob) identify(r job.Run, set map[string]string) {
+func (c *Program) identify(r job.Run, set map[string]string) {
 	epoch := strconv.FormatInt(r.Term.Epoch, 10)
 	lock := held.Lock{Key: c.o.LockKey, Owner: r.Term.Owner, Epoch: r.Term.Epoch}
 	maps.Copy(set, map[string]string{

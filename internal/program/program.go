@@ -1,4 +1,7 @@
-package daemon
+// Package program runs the command of a job, once per run: with its environment and its
+// secrets, and so that it is dead before the lock may be another node's. What it prints is
+// kept, without the secrets.
+package program
 
 import (
 	"context"
@@ -16,8 +19,8 @@ import (
 	"baton/internal/job"
 )
 
-// commandOptions are what a command job needs of the node and of the term.
-type commandOptions struct {
+// Options are what a command job needs of the node and of the term.
+type Options struct {
 	Wardens *command.Reserve
 	LockKey string
 	// Environ is the daemon's own environment.
@@ -40,31 +43,31 @@ type commandOptions struct {
 
 // outputStore keeps what commands print.
 type outputStore interface {
-	AppendOutput(ctx context.Context, o output) error
+	AppendOutput(ctx context.Context, o Output) error
 }
 
-// output is a piece of what a run has printed.
-type output struct {
+// Output is a piece of what a run has printed.
+type Output struct {
 	Job, RunID string
 	Offset     int64 // of Text, from where the run's output begins
 	Text       []byte
 	MaxAge     time.Duration // since the last piece, after which nothing of it is kept
 }
 
-// commandJob is a job that runs a command, in one term.
-type commandJob struct {
+// Program is a job that runs a command, in one term.
+type Program struct {
 	config config.Job
-	o      commandOptions
+	o      Options
 }
 
-func newCommandJob(c config.Job, o commandOptions) *commandJob {
-	return &commandJob{config: c, o: o}
+func New(c config.Job, o Options) *Program {
+	return &Program{config: c, o: o}
 }
 
-// run runs the command to its end: a job.Func. When ctx ends the command gets SIGTERM,
+// Run runs the command to its end: a job.Func. When ctx ends the command gets SIGTERM,
 // its grace and SIGKILL, it and all that it has started; and whatever ctx does, all of
 // it is dead before the hard stop.
-func (c *commandJob) run(ctx context.Context, r job.Run) (job.Result, error) {
+func (c *Program) Run(ctx context.Context, r job.Run) (job.Result, error) {
 	env, secrets, err := c.environment(r)
 	if err != nil {
 		return job.Result{}, err
@@ -101,9 +104,9 @@ func (c *commandJob) run(ctx context.Context, r job.Run) (job.Result, error) {
 	return told, c.judge(result)
 }
 
-// startable says why a job's command would not start here.
-func startable(j config.Job, nodeID string) error {
-	c := newCommandJob(j, commandOptions{Environ: os.Environ()})
+// Startable says why a job's command would not start here.
+func Startable(j config.Job, nodeID string) error {
+	c := New(j, Options{Environ: os.Environ()})
 	run := job.Run{Job: j.Name, Term: job.Term{NodeID: nodeID}}
 	env, _, err := c.environment(run)
 	if err != nil {
@@ -119,7 +122,7 @@ func startable(j config.Job, nodeID string) error {
 }
 
 // argv is the command line: with shell: true the text is a shell's.
-func (c *commandJob) argv() []string {
+func (c *Program) argv() []string {
 	if c.config.Shell {
 		return []string{"/bin/sh", "-c", c.config.Command[0]}
 	}
@@ -129,7 +132,7 @@ func (c *commandJob) argv() []string {
 // limit tells how much longer the command may live: so that its end can be told before
 // the hard stop, too. A lock that was lost may be another node's already: then there is
 // no waiting for a long grace.
-func (c *commandJob) limit(ctx context.Context) func() time.Duration {
+func (c *Program) limit(ctx context.Context) func() time.Duration {
 	var ended time.Time
 	return func() time.Duration {
 		left := c.o.UntilHardStop() - c.o.Finish - c.o.Drain/10
@@ -144,12 +147,12 @@ func (c *commandJob) limit(ctx context.Context) func() time.Duration {
 }
 
 // ship has the store keep a piece of the run's output; nil without a store.
-func (c *commandJob) ship(r job.Run) func(ctx context.Context, offset int64, text []byte) error {
+func (c *Program) ship(r job.Run) func(ctx context.Context, offset int64, text []byte) error {
 	if c.o.Output == nil {
 		return nil
 	}
 	return func(ctx context.Context, offset int64, text []byte) error {
-		return c.o.Output.AppendOutput(ctx, output{Job: r.Job, RunID: r.ID, Offset: offset, Text: text, MaxAge: c.o.MaxAge})
+		return c.o.Output.AppendOutput(ctx, Output{Job: r.Job, RunID: r.ID, Offset: offset, Text: text, MaxAge: c.o.MaxAge})
 	}
 }
 
@@ -157,7 +160,7 @@ func (c *commandJob) ship(r job.Run) func(ctx context.Context, offset int64, tex
 var errLeaseRanOut = errors.New("it was ended before the lease could run out, which had not been renewed in time: redis does not answer, or this host was too busy")
 
 // judge turns the end of the command into the run's.
-func (c *commandJob) judge(r command.Result) error {
+func (c *Program) judge(r command.Result) error {
 	switch {
 	case r.Stopped && r.Signal == syscall.SIGKILL:
 		return errors.New("SIGTERM did not end it, so it was killed")
@@ -179,7 +182,7 @@ func (e *toldToEnd) Error() string { return fmt.Sprintf("it was told to end (%v)
 func (e *toldToEnd) Is(err error) bool { return err == context.Canceled }
 
 // notRun says why a command was not run, or what became of it.
-func (c *commandJob) notRun(name string, r job.Run, err error) error {
+func (c *Program) notRun(name string, r job.Run, err error) error {
 	var unusable *command.UnusableError
 	switch errno := syscall.Errno(0); {
 	case errors.Is(err, command.ErrNotFound):

@@ -1,4 +1,4 @@
-package daemon
+package secret
 
 import (
 	"bytes"
@@ -22,17 +22,17 @@ func TestBrokenEnvFileIsNamedWithItsLine(t *testing.T) {
 		"A=\x00planted":             "line 1: there is a NUL",
 	} {
 		path := written(t, "env", text, 0o600)
-		err := readEnvFile(path, map[string]string{})
+		err := ReadEnvFile(path, map[string]string{})
 		if err == nil || !strings.HasPrefix(err.Error(), "env_file "+path+", "+want) || strings.Contains(err.Error(), "planted") {
 			t.Errorf("%q: %v, want %q, and nothing of the line", text, err, want)
 		}
 	}
 	for text, want := range map[string]string{"": "is empty", "\n": "is empty", "a\nb\n": "not one line", "a\x00": "not one line"} {
-		if _, err := readSecret(written(t, "secret", text, 0o600)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := ReadFile(written(t, "secret", text, 0o600)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("secret %q: %v, want %q", text, err, want)
 		}
 	}
-	if _, err := readSecret("/dev/zero"); err == nil {
+	if _, err := ReadFile("/dev/zero"); err == nil {
 		t.Error("a device was read")
 	}
 }
@@ -56,13 +56,13 @@ func TestSecretsAreTakenOut(t *testing.T) {
 		{[]string{"hush", "hush-hush"}, "hush-hush hush-hus", "*** ***-hus"},
 	} {
 		for size := 1; size <= len(c.text); size++ { // in pieces of any size
-			r := newRedactor(c.secrets)
+			r := NewRedactor(c.secrets)
 			var out bytes.Buffer
 			write := func(b []byte) { out.Write(b) }
 			for piece := range slices.Chunk([]byte(c.text), size) {
-				r.pass(piece, false, write)
+				r.Pass(piece, false, write)
 			}
-			r.pass(nil, true, write)
+			r.Pass(nil, true, write)
 			if out.String() != c.want {
 				t.Errorf("%q of %q by %d: %q, want %q", c.secrets, c.text, size, out.String(), c.want)
 			}
@@ -72,7 +72,8 @@ func TestSecretsAreTakenOut(t *testing.T) {
 
 // Every place of the configuration that can hold a secret is looked for in its file.
 func TestEverySecretOfAConfigurationIsKnown(t *testing.T) {
-	c := configFor("redis://:in%40url@127.0.0.1:1")
+	c := config.Default()
+	c.Redis.URL = "redis://:in%40url@127.0.0.1:1"
 	c.Redis.PasswordInline = "plain-password"
 	c.Redis.Quorum = []string{"redis://127.0.0.1:2", "redis://u:in-quorum@127.0.0.1:1"}
 	c.Redis.Sentinel = &config.Sentinel{PasswordInline: "of-sentinel", PasswordFile: "/f/sentinel"}
@@ -82,7 +83,7 @@ func TestEverySecretOfAConfigurationIsKnown(t *testing.T) {
 	c.Notify = []config.Notify{{Name: "ops", Webhook: &config.Webhook{URL: "https://hooks.example/in-hook", URLFile: "/f/hook", TokenFile: "/f/hook-token"}}, {Name: "cmd"}}
 	c.Jobs = []config.Job{{Name: "j", DeadMansSwitch: &config.Webhook{URL: "https://ping.example/in-switch", URLFile: "/f/switch"}, EnvFile: "/f/env",
 		Env: map[string]string{"API_TOKEN": "in-env", "LANG": "de_DE.UTF-8"}, Secrets: map[string]string{"A": "/f/a", "B": "/f/b"}}}
-	got := inlineSecrets(c)
+	got := Inline(c)
 	for key, want := range map[string]string{
 		"redis.password": "plain-password", "redis.url": "in%40url", "redis.quorum[1]": "in-quorum", "redis.sentinel.password": "of-sentinel", "databases.p.dsn": "postgres://in-dsn",
 		"webhook of notification ops": "in-hook", "dead_mans_switch of job j": "in-switch", "env.API_TOKEN of job j": "in-env",
@@ -95,7 +96,7 @@ func TestEverySecretOfAConfigurationIsKnown(t *testing.T) {
 		t.Errorf("%d: %q", len(got), got)
 	}
 	want := strings.Fields("/f/a /f/b /f/env /f/hook /f/hook-token /f/http.key /f/p /f/redis /f/redis.key /f/sentinel /f/switch /f/token")
-	if files := secretFiles(c); !slices.Equal(files, want) {
+	if files := Files(c); !slices.Equal(files, want) {
 		t.Errorf("%q, want %q", files, want)
 	}
 }
@@ -138,7 +139,7 @@ func TestOnlyWhatLooksLikeASecretIsTakenForOne(t *testing.T) {
 		"DATABASE_URL=postgres://u:hush@db/x":                       "hush",
 	} {
 		name, value, _ := strings.Cut(variable, "=")
-		if got := strings.Join(secretsOf(name, value), " "); got != want {
+		if got := strings.Join(InVariable(name, value), " "); got != want {
 			t.Errorf("of %s %q is secret, want %q", variable, got, want)
 		}
 	}

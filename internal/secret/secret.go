@@ -1,4 +1,6 @@
-package daemon
+// Package secret knows which texts of a configuration and of an environment are secret, and
+// takes them out of what is printed.
+package secret
 
 import (
 	"maps"
@@ -12,33 +14,33 @@ import (
 )
 
 const (
-	// leastPassword and leastSecret are the shortest texts that are taken for secrets: where
+	// LeastPassword and leastSecret are the shortest texts that are taken for secrets: where
 	// a password stands, as in a URL, and elsewhere. What is shorter would blot out half of
 	// what a command prints.
-	leastPassword = 4
+	LeastPassword = 4
 	leastSecret   = 8
 	// leastPlain is the shortest text of one kind of character that looks like a token.
 	leastPlain = 16
 )
 
-// secretsIn are the values of variables that nobody is to see in what a command prints.
+// InVariables are the values of variables that nobody is to see in what a command prints.
 // Of those of the env_file that is nearly all.
-func secretsIn(set, file map[string]string) []string {
+func InVariables(set, file map[string]string) []string {
 	var secrets []string
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		value := set[name]
 		if from, ok := file[name]; ok && from == value && len(value) >= leastSecret {
 			secrets = append(secrets, value)
 		}
-		secrets = append(secrets, secretsOf(name, value)...)
+		secrets = append(secrets, InVariable(name, value)...)
 	}
 	return secrets
 }
 
-// secretsOf is what of a variable's value is a secret, as far as its name and its looks
+// InVariable is what of a variable's value is a secret, as far as its name and its looks
 // tell: all of a PASSWORD; of a KEY or a URL what looks like a token, so that counts, paths
 // and hosts stay readable.
-func secretsOf(name, value string) []string {
+func InVariable(name, value string) []string {
 	secrets := passwordsIn(value)
 	switch {
 	case pathValue.MatchString(value) && (fileName.MatchString(name) || !config.HoldsSecret(name)):
@@ -93,7 +95,7 @@ func passwordsIn(value string) []string {
 		return nil
 	}
 	password, _ := u.User.Password()
-	if len(password) < leastPassword {
+	if len(password) < LeastPassword {
 		return nil
 	}
 	all := []string{password}
@@ -110,9 +112,9 @@ func passwordsIn(value string) []string {
 // passwordOf finds the password in a DSN that is no URL: MySQL's, and PostgreSQL's words.
 var passwordOf = regexp.MustCompile(`^[^:@/]*:(.*)@[a-z]*[(/]|(?:^|\s)password\s*=\s*'?([^'\s]+)`)
 
-// knownSecrets are those of the configuration and of the files that it names: a command
+// Known are those of the configuration and of the files that it names: a command
 // may have come by them in ways of its own.
-func knownSecrets(c config.Config) []string {
+func Known(c config.Config) []string {
 	var all []string
 	add := func(text string, least int) {
 		if len(text) >= least {
@@ -121,39 +123,39 @@ func knownSecrets(c config.Config) []string {
 		all = append(all, passwordsIn(text)...)
 		if m := passwordOf.FindStringSubmatch(text); m != nil {
 			for _, password := range m[1:] {
-				if len(password) >= leastPassword {
+				if len(password) >= LeastPassword {
 					all = append(all, password)
 				}
 			}
 		}
 	}
-	for key, secret := range inlineSecrets(c) {
+	for key, secret := range Inline(c) {
 		if strings.HasPrefix(key, "env.") {
 			continue // below, by name
 		}
 		least := leastSecret // a hook's path may be a plain word
 		if strings.HasPrefix(key, "redis.") {
-			least = leastPassword
+			least = LeastPassword
 		}
 		add(secret, least)
 	}
 	variables := map[string]string{}
 	for _, j := range c.Jobs {
 		for name, value := range j.Env {
-			all = append(all, secretsOf(name, value)...)
+			all = append(all, InVariable(name, value)...)
 		}
 		if j.EnvFile != "" {
-			_ = readEnvFile(j.EnvFile, variables) // whoever needs it tells
+			_ = ReadEnvFile(j.EnvFile, variables) // whoever needs it tells
 		}
 	}
 	for _, value := range variables {
 		add(value, leastSecret)
 	}
-	for _, path := range secretFiles(c) {
+	for _, path := range Files(c) {
 		if slices.ContainsFunc(c.Jobs, func(j config.Job) bool { return j.EnvFile == path }) {
 			continue
 		}
-		text, err := readBounded(path)
+		text, err := ReadBounded(path)
 		if err != nil {
 			continue // whoever needs it tells
 		}
