@@ -54,20 +54,12 @@ func (l *Ledger) AnswerCancel(ctx context.Context, c Cancel, answer Cancelled) (
 	if err != nil {
 		return false, err
 	}
-	return l.endCancel(ctx, c, string(text))
+	return l.end(ctx, cancels, c.Job, c.ID, string(text))
 }
 
 // WithdrawCancel takes an order back. It reports false if it is too late: it was answered.
 func (l *Ledger) WithdrawCancel(ctx context.Context, c Cancel) (bool, error) {
-	return l.endCancel(ctx, c, "")
-}
-
-func (l *Ledger) endCancel(ctx context.Context, c Cancel, answer string) (bool, error) {
-	ended, err := redis.Bool(l.script(ctx, cancelledScript, []any{l.keys.Job(c.Job), l.keys.Control(), l.keys.Cancel(c.Job), c.ID, answer}))
-	if err != nil {
-		return false, fmt.Errorf("answer order %s to cancel runs of job %q: %w", c.ID, c.Job, err)
-	}
-	return ended, nil
+	return l.end(ctx, cancels, c.Job, c.ID, "")
 }
 
 // cancelledOf reads back what AnswerCancel wrote.

@@ -77,18 +77,32 @@ func (l *Ledger) Queue(ctx context.Context, r Request, goodFor time.Duration) (b
 
 // Withdraw takes a request back. It reports false if it is too late: it was answered.
 func (l *Ledger) Withdraw(ctx context.Context, r Request) (bool, error) {
-	return l.answer(ctx, r, "")
+	return l.end(ctx, manualRuns, r.Job, r.ID, "")
 }
 
 // Refuse answers a request that cannot be met. It reports false if it is not there.
 func (l *Ledger) Refuse(ctx context.Context, r Request, reason string) (bool, error) {
-	return l.answer(ctx, r, reason)
+	return l.end(ctx, manualRuns, r.Job, r.ID, reason)
 }
 
-func (l *Ledger) answer(ctx context.Context, r Request, reason string) (bool, error) {
-	ended, err := redis.Bool(l.script(ctx, answerScript, []any{l.keys.Job(r.Job), l.keys.Control(), l.keys.Request(r.Job), r.ID, reason}))
+// orderKind is a kind of orders to a job: how one is ended.
+type orderKind struct {
+	end   *redis.Script
+	field func(k script.Keys, job string) string // of the control hash
+	what  string                                 // names one in errors, by its id and job
+}
+
+var (
+	manualRuns = orderKind{answerScript, script.Keys.Request, "request %s for a run of job %q"}
+	cancels    = orderKind{cancelledScript, script.Keys.Cancel, "order %s to cancel runs of job %q"}
+)
+
+// end removes an order and records the answer, unless that is "". It reports false if the
+// order is not there.
+func (l *Ledger) end(ctx context.Context, k orderKind, job, id, answer string) (bool, error) {
+	ended, err := redis.Bool(l.script(ctx, k.end, []any{l.keys.Job(job), l.keys.Control(), k.field(l.keys, job), id, answer}))
 	if err != nil {
-		return false, fmt.Errorf("answer request %s for a run of job %q: %w", r.ID, r.Job, err)
+		return false, fmt.Errorf("answer "+k.what+": %w", id, job, err)
 	}
 	return ended, nil
 }
