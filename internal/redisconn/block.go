@@ -11,7 +11,8 @@ import (
 // to at most, until it says that it is done. When ctx ends meanwhile the connection is
 // closed, and that says nothing against the others to the same server.
 func (s *Store) Block(ctx context.Context, key string, command func(c redis.Conn, atMost time.Duration) (done bool, err error)) error {
-	c, err := s.waiting(ctx, key)
+	// A pool of its own, since what is blocked is often cut off in the end.
+	c, err := s.reach(ctx, key, (*Server).borrowWaiting)
 	if err != nil {
 		return err
 	}
@@ -26,13 +27,4 @@ func (s *Store) Block(ctx context.Context, key string, command func(c redis.Conn
 			return Explain(err)
 		}
 	}
-}
-
-// waiting borrows a connection to block on. It has a pool of its own: what is blocked
-// is often cut off in the end.
-func (s *Store) waiting(ctx context.Context, key string) (redis.Conn, error) {
-	if s.cluster != nil {
-		return s.cluster.route(ctx, key, (*Server).borrowWaiting)
-	}
-	return s.single.borrowWaiting(ctx)
 }

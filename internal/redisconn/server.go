@@ -157,38 +157,32 @@ func (c *conn) Err() error {
 
 // Do implements redis.Conn.
 func (c *conn) Do(name string, args ...any) (any, error) {
-	reply, err := c.Conn.Do(name, args...)
-	return c.judge(reply, err)
+	return c.judge(c.Conn.Do(name, args...))
 }
 
 // DoContext implements redis.ConnWithContext.
 func (c *conn) DoContext(ctx context.Context, name string, args ...any) (any, error) {
-	reply, err := redis.DoContext(c.Conn, ctx, name, args...)
-	return c.judge(reply, err)
+	return c.judge(redis.DoContext(c.Conn, ctx, name, args...))
 }
 
 // DoWithTimeout implements redis.ConnWithTimeout.
 func (c *conn) DoWithTimeout(timeout time.Duration, name string, args ...any) (any, error) {
-	reply, err := redis.DoWithTimeout(c.Conn, timeout, name, args...)
-	return c.judge(reply, err)
+	return c.judge(redis.DoWithTimeout(c.Conn, timeout, name, args...))
 }
 
 // Receive implements redis.Conn.
 func (c *conn) Receive() (any, error) {
-	reply, err := c.Conn.Receive()
-	return c.judge(reply, err)
+	return c.judge(c.Conn.Receive())
 }
 
 // ReceiveContext implements redis.ConnWithContext.
 func (c *conn) ReceiveContext(ctx context.Context) (any, error) {
-	reply, err := redis.ReceiveContext(c.Conn, ctx)
-	return c.judge(reply, err)
+	return c.judge(redis.ReceiveContext(c.Conn, ctx))
 }
 
 // ReceiveWithTimeout implements redis.ConnWithTimeout.
 func (c *conn) ReceiveWithTimeout(timeout time.Duration) (any, error) {
-	reply, err := redis.ReceiveWithTimeout(c.Conn, timeout)
-	return c.judge(reply, err)
+	return c.judge(redis.ReceiveWithTimeout(c.Conn, timeout))
 }
 
 func (c *conn) judge(reply any, err error) (any, error) {

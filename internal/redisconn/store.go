@@ -79,18 +79,20 @@ func (s *Store) Host() string { return s.host }
 
 // Dial opens a connection of its own, outside the pools, to the server that has key.
 func (s *Store) Dial(ctx context.Context, key string) (redis.Conn, error) {
-	if s.cluster != nil {
-		return s.cluster.route(ctx, key, (*Server).Connect)
-	}
-	return s.single.Connect(ctx)
+	return s.reach(ctx, key, (*Server).Connect)
 }
 
 // Conn borrows a pooled connection to the server that has key; close it to give it back.
 func (s *Store) Conn(ctx context.Context, key string) (redis.Conn, error) {
+	return s.reach(ctx, key, (*Server).Borrow)
+}
+
+// reach has connect make or lend a connection to the server that has key.
+func (s *Store) reach(ctx context.Context, key string, connect func(*Server, context.Context) (redis.Conn, error)) (redis.Conn, error) {
 	if s.cluster != nil {
-		return s.cluster.route(ctx, key, (*Server).Borrow)
+		return s.cluster.route(ctx, key, connect)
 	}
-	return s.single.Borrow(ctx)
+	return connect(s.single, ctx)
 }
 
 // Run borrows a connection to the server that has key for one command and explains
