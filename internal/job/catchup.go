@@ -109,10 +109,7 @@ func (m *machine) catchUp(p plan.Decision) {
 		if p.Missed.Count == 0 {
 			after = m.slots.settledThrough
 		}
-		m.slots.begunThisTerm = true
-		m.line = append(m.line, &item{
-			run: Run{Slot: p.Slot, Trigger: triggerOf(p), Attempt: 1}, after: after, due: m.due(p.Slot),
-		})
+		m.putInLine(p, after)
 	}
 	m.holding--
 	m.release()

@@ -86,14 +86,19 @@ func (m *machine) carryOut(p plan.Decision, after time.Time) {
 	case m.catchesAllUp() && (!m.slots.backlog.Empty() || m.inTurn() || m.asking() != nil || !m.known):
 		m.queueUp(backlog{plan.Stretch{After: p.Slot.Add(-time.Nanosecond), Until: p.Slot}, ReasonLedger})
 	default:
-		m.slots.begunThisTerm = true
-		m.line = append(m.line, &item{
-			run: Run{Slot: p.Slot, Trigger: triggerOf(p), Attempt: 1}, after: after, due: m.due(p.Slot),
-		})
+		m.putInLine(p, after)
 	}
 	m.holding--
 	m.release()
 	m.advance()
+}
+
+// putInLine adds a slot that is to be run; all up to after are settled by then.
+func (m *machine) putInLine(p plan.Decision, after time.Time) {
+	m.slots.begunThisTerm = true
+	m.line = append(m.line, &item{
+		run: Run{Slot: p.Slot, Trigger: triggerOf(p), Attempt: 1}, after: after, due: m.due(p.Slot),
+	})
 }
 
 func triggerOf(p plan.Decision) Trigger {
