@@ -37,13 +37,17 @@ type LetterFilter struct {
 // Letters lists dead letters, the newest first, at most limit. Records are cut to so
 // many characters; 0: they are whole.
 func (s *Store) Letters(ctx context.Context, f LetterFilter, limit, record int) ([]Letter, error) {
+	return s.letters(ctx, "list the dead letters", s.condition(f), limit, record)
+}
+
+// letters reads the letters that meet a condition, the newest first. what names the step in errors.
+func (s *Store) letters(ctx context.Context, what string, c *where, limit, record int) ([]Letter, error) {
 	if record <= 0 {
 		record = 1 << 30
 	}
 	var found []Letter
-	c := s.condition(f)
 	args := append(append([]any{record}, c.args...), limit)
-	err := s.look(ctx, "list the dead letters", fmt.Sprintf(s.queries["dead_list"], c.text), args, func(row []string) error {
+	err := s.look(ctx, what, fmt.Sprintf(s.queries["dead_list"], c.text), args, func(row []string) error {
 		l, err := letterOf(row)
 		found = append(found, l)
 		return err
@@ -56,15 +60,9 @@ func (s *Store) Letter(ctx context.Context, id string) (Letter, error) {
 	if !letterID.MatchString(id) {
 		return Letter{}, fmt.Errorf("%w: %q is no id, nor the beginning of one: want up to 32 of 0-9 and a-f", ErrNoLetter, id)
 	}
-	var found []Letter
 	c := &where{}
 	c.add("id LIKE ?", id+"%")
-	args := append(append([]any{1 << 30}, c.args...), 2)
-	err := s.look(ctx, "find a dead letter", fmt.Sprintf(s.queries["dead_list"], c.text), args, func(row []string) error {
-		l, err := letterOf(row)
-		found = append(found, l)
-		return err
-	})
+	found, err := s.letters(ctx, "find a dead letter", c, 2, 0)
 	switch {
 	case err != nil:
 		return Letter{}, err
