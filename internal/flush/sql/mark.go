@@ -14,7 +14,7 @@ import (
 // They have a table of their own. There may be millions of them, and what looks at
 // the few positions must not wade through those.
 func (s *Store) Marks(ctx context.Context, f flush.Fence, names []string) ([]string, error) {
-	return s.recorded(ctx, f, "marks", stored(markName, names))
+	return s.recorded(ctx, f, "marks", markName, names)
 }
 
 // mark sets the totals that the batch's differences lead to.

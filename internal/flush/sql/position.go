@@ -14,11 +14,17 @@ import (
 // row, which a transaction holds from its check to the end of its COMMIT: one whose
 // answer was lost has ended when this reads.
 func (s *Store) Positions(ctx context.Context, f flush.Fence, shards []string) ([]string, error) {
-	return s.recorded(ctx, f, "positions", stored(positionName, shards))
+	return s.recorded(ctx, f, "positions", positionName, shards)
 }
 
-// recorded reads what a query finds for names.
-func (s *Store) recorded(ctx context.Context, f flush.Fence, query string, names []string) ([]string, error) {
+// recorded reads what a query finds for names, which the table has as stored says.
+func (s *Store) recorded(
+	ctx context.Context, f flush.Fence, query string, stored func(string) string, names []string,
+) ([]string, error) {
+	keys := make([]string, len(names))
+	for i, name := range names {
+		keys[i] = stored(name)
+	}
 	var found []string
 	err := s.transact(ctx, fmt.Sprintf("read the %s of job %q", query, f.Job), func(tx Session) error {
 		if err := tx.Run(ctx, Task{Query: "begin"}); err != nil {
@@ -28,21 +34,12 @@ func (s *Store) recorded(ctx context.Context, f flush.Fence, query string, names
 			return err
 		}
 		var err error
-		if found, err = s.lookUp(ctx, tx, f.Job, query, names); err != nil {
+		if found, err = s.lookUp(ctx, tx, f.Job, query, keys); err != nil {
 			return err
 		}
 		return tx.Commit(ctx)
 	})
 	return found, err
-}
-
-// stored are names as a table has them.
-func stored(as func(string) string, names []string) []string {
-	out := make([]string, len(names))
-	for i, name := range names {
-		out[i] = as(name)
-	}
-	return out
 }
 
 // lookUp reads what a query finds, in the order of names; "" where it finds nothing.
