@@ -134,20 +134,25 @@ func (s *Counters) collect(ctx context.Context, c redis.Conn, st flush.Stage, w 
 // page takes one part out of the window, as records without duplicates.
 func (s *Counters) page(w *window, part int) flush.Page {
 	pairs := w.take(part)
-	p := flush.Page{Part: part, Lane: part % s.lanes, Records: make([]row.Record, len(pairs))}
-	raws := make([]row.Raw, 0, len(pairs)*len(s.inputs))
+	return flush.Page{Part: part, Lane: part % s.lanes, Records: recordsOf(pairs, s.inputs, s.field)}
+}
+
+// recordsOf makes records of counters. name is the input that is a counter's name.
+func recordsOf(pairs []pair, inputs []string, name string) []row.Record {
+	n := len(inputs)
+	raws := make([]row.Raw, 0, len(pairs)*n)
+	records := make([]row.Record, len(pairs))
 	for i, pair := range pairs {
-		for _, input := range s.inputs {
+		for _, input := range inputs {
 			text := pair.value
-			if input == s.field {
+			if input == name {
 				text = pair.field
 			}
 			raws = append(raws, row.Raw{Text: text, OK: true})
 		}
-		n := len(s.inputs)
-		p.Records[i] = row.Record{Key: pair.field, Inputs: raws[i*n : (i+1)*n : (i+1)*n]}
+		records[i] = row.Record{Key: pair.field, Inputs: raws[i*n : (i+1)*n : (i+1)*n]}
 	}
-	return p
+	return records
 }
 
 var countersSpec = Spec{

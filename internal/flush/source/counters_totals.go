@@ -160,20 +160,7 @@ func (p *totalsPage) set(name, total string) {
 
 // page makes records of what was collected.
 func (s *Totals) page(p *totalsPage) flush.Page {
-	n := len(s.inputs)
-	raws := make([]row.Raw, 0, len(p.pairs)*n)
-	out := flush.Page{Part: -1, Records: make([]row.Record, len(p.pairs))}
-	for i, pair := range p.pairs {
-		for _, input := range s.inputs {
-			text := pair.value
-			if input == s.name {
-				text = pair.field
-			}
-			raws = append(raws, row.Raw{Text: text, OK: true})
-		}
-		out.Records[i] = row.Record{Key: pair.field, Inputs: raws[i*n : (i+1)*n : (i+1)*n]}
-	}
-	return out
+	return flush.Page{Part: -1, Records: recordsOf(p.pairs, s.inputs, s.name)}
 }
 
 func (s *Totals) readHash(ctx context.Context, c redis.Conn, yield func(flush.Page) error) error {
