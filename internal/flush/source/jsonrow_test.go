@@ -139,7 +139,8 @@ func rawOf(t *testing.T, value json.RawMessage) row.Raw {
 func BenchmarkDecodeItems(b *testing.B) {
 	texts := make([][]byte, 1000)
 	for i := range texts {
-		texts[i] = fmt.Appendf(nil, `{"id":%d,"name":"Somebody With A Name","email":"somebody@example.org","city":"Shenzhen","score":%d,"updated_at":"2026-01-01T12:34:56Z"}`, 100_000+i, i*7)
+		texts[i] = fmt.Appendf(nil, `{"id":%d,"name":"Somebody With A Name","email":"somebody@example.org","city":"Shenzhen",`+
+			`"score":%d,"updated_at":"2026-01-01T12:34:56Z"}`, 100_000+i, i*7)
 	}
 	items := newItems([]string{"id", "name", "email", "city", "score", "updated_at"}, defaultMemoryBudget)
 	records := make([]row.Record, 0, len(texts))

@@ -10,7 +10,8 @@ func BenchmarkReadList(b *testing.B) {
 	for lo := 0; lo < benchRows; lo += 1000 {
 		args := []any{"orders"}
 		for i := lo; i < lo+1000; i++ {
-			args = append(args, fmt.Sprintf(`{"id":%d,"name":"Somebody With A Name","email":"somebody@example.org","city":"Shenzhen","score":%d,"updated_at":"2026-01-01T12:34:56Z"}`, i, i*7))
+			args = append(args, fmt.Sprintf(`{"id":%d,"name":"Somebody With A Name","email":"somebody@example.org",`+
+				`"city":"Shenzhen","score":%d,"updated_at":"2026-01-01T12:34:56Z"}`, i, i*7))
 		}
 		g.do("RPUSH", args...)
 	}

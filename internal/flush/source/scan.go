@@ -195,6 +195,7 @@ var scanSpec = Spec{
 		}
 		return append([]string{"SCAN 0", "TYPE R", "EXISTS R"}, read[u.Value]...)
 	},
+	//nolint:dupl // each source has options of its own; these are alike in number only
 	open: func(s *redisconn.Store, key string, o Options, inputs []string) (flush.Source, error) {
 		return NewScan(s, ScanOptions{
 			Job: o.Job, Key: key, Value: o.Value, Inputs: inputs, PageRows: o.Rows, Lanes: o.Lanes,

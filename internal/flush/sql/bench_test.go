@@ -49,8 +49,10 @@ func BenchmarkDirectUnnest(b *testing.B) {
 			ids, names, mails = append(ids, r.Values[0].Int()), append(names, r.Values[1].Text()), append(mails, r.Values[2].Text())
 			notes, scores, ok = append(notes, r.Values[3].Text()), append(scores, r.Values[4].Int()), append(ok, r.Values[5].Bool())
 		}
-		_, err := conn.Exec(b.Context(), `INSERT INTO people SELECT * FROM unnest($1::int8[], $2::text[], $3::text[], $4::text[], $5::int8[], $6::bool[])
-			ON CONFLICT (id) DO UPDATE SET name = excluded.name, mail = excluded.mail, note = excluded.note, score = excluded.score, ok = excluded.ok`,
+		_, err := conn.Exec(b.Context(), `INSERT INTO people
+			SELECT * FROM unnest($1::int8[], $2::text[], $3::text[], $4::text[], $5::int8[], $6::bool[])
+			ON CONFLICT (id) DO UPDATE SET name = excluded.name, mail = excluded.mail, note = excluded.note,
+				score = excluded.score, ok = excluded.ok`,
 			ids, names, mails, notes, scores, ok)
 		if err != nil {
 			b.Fatal(err)

@@ -108,7 +108,8 @@ func TestReplayTouchesNoRowThatIsThereUnlessAsked(t *testing.T) {
 // Whatever their types are, a row is found by its keys.
 func TestRowThatIsThereIsFoundByKeysOfEveryType(t *testing.T) {
 	everywhere(t, func(t *testing.T, db *bench) {
-		db.create(`CREATE TABLE k (a numeric(10,2), b bytea, c timestamptz, d uuid, e boolean, f date, n int, PRIMARY KEY (a, b, c, d, e, f))`,
+		db.create(`CREATE TABLE k (a numeric(10,2), b bytea, c timestamptz, d uuid, e boolean, f date, n int,
+			PRIMARY KEY (a, b, c, d, e, f))`,
 			"CREATE TABLE k (a decimal(10,2), b varbinary(20), c datetime(6), d char(36), e boolean, f date, n int, PRIMARY KEY (a, b, "+
 				"c, d, e, f))",
 			`CREATE TABLE k (a numeric, b blob, c text, d text, e boolean, f text, n int, PRIMARY KEY (a, b, c, d, e, f))`)

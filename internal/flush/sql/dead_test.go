@@ -70,9 +70,12 @@ func TestRefusalsOfEveryKindAreDeadLetters(t *testing.T) {
 		db.Exec(t, "CREATE TABLE city (id int PRIMARY KEY)")
 		db.Exec(t, "INSERT INTO city VALUES (1)")
 		db.create(
-			`CREATE TABLE p (id int PRIMARY KEY, name varchar(10) NOT NULL, city int REFERENCES city (id), age smallint CONSTRAINT grown CHECK (age >= 0), nick varchar(10) UNIQUE)`,
-			`CREATE TABLE p (id int PRIMARY KEY, name varchar(10) NOT NULL, city int, age smallint, nick varchar(10), CONSTRAINT grown CHECK (age >= 0), CONSTRAINT lives FOREIGN KEY (city) REFERENCES city (id))`,
-			`CREATE TABLE p (id INTEGER PRIMARY KEY, name varchar(10) NOT NULL CHECK (length(name) <= 10), city int REFERENCES city (id), age smallint CONSTRAINT grown CHECK (age BETWEEN 0 AND 32767), nick varchar(10) UNIQUE)`)
+			`CREATE TABLE p (id int PRIMARY KEY, name varchar(10) NOT NULL, city int REFERENCES city (id),
+				age smallint CONSTRAINT grown CHECK (age >= 0), nick varchar(10) UNIQUE)`,
+			`CREATE TABLE p (id int PRIMARY KEY, name varchar(10) NOT NULL, city int, age smallint, nick varchar(10),
+				CONSTRAINT grown CHECK (age >= 0), CONSTRAINT lives FOREIGN KEY (city) REFERENCES city (id))`,
+			`CREATE TABLE p (id INTEGER PRIMARY KEY, name varchar(10) NOT NULL CHECK (length(name) <= 10),
+				city int REFERENCES city (id), age smallint CONSTRAINT grown CHECK (age BETWEEN 0 AND 32767), nick varchar(10) UNIQUE)`)
 		s := db.open()
 		takeOver(t, s, fence(1))
 		p := plan(t, s, "p", []string{"id"})

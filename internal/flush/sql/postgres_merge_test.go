@@ -72,14 +72,18 @@ func TestLargeBatchesDoWhatSmallOnesDo(t *testing.T) {
 				"CREATE TRIGGER shout BEFORE INSERT ON h1 FOR EACH ROW EXECUTE FUNCTION shout()",
 			check: "SELECT count(*) FROM hits WHERE name <> upper(name)", want: "0"},
 		{name: "a trigger that writes elsewhere", table: named + `; CREATE TABLE other (id int PRIMARY KEY, times int NOT NULL);
-			CREATE FUNCTION divert() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO other VALUES (new.id, 1) ON CONFLICT (id) DO UPDATE SET times = other.times + 1; RETURN NULL; END';
+			CREATE FUNCTION divert() RETURNS trigger LANGUAGE plpgsql
+			AS 'BEGIN INSERT INTO other VALUES (new.id, 1) ON CONFLICT (id) DO UPDATE SET times = other.times + 1; RETURN NULL; END';
 			CREATE TRIGGER divert BEFORE UPDATE ON hits FOR EACH ROW EXECUTE FUNCTION divert()`,
 			check: "SELECT max(times) FROM other", want: "1"},
 		{name: "an heir", table: named + "; CREATE TABLE old () INHERITS (hits); INSERT INTO old VALUES (3, 1000, 'old')",
 			check: "SELECT (SELECT views FROM old), (SELECT views FROM ONLY hits WHERE id = 7)", want: "1000|1"},
-		{name: "an index that compares otherwise", key: "name", table: `CREATE COLLATION anycase (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
-			CREATE TABLE hits (id int, views int NOT NULL, name text COLLATE anycase NOT NULL); CREATE UNIQUE INDEX ON hits (name COLLATE "C"); INSERT INTO hits VALUES (3, 1000, 'NAME 3')`,
-			check: `SELECT (SELECT views FROM hits WHERE name COLLATE "C" = 'NAME 3'), (SELECT views FROM hits WHERE name COLLATE "C" = 'name 7')`, want: "1000|1"},
+		{name: "an index that compares otherwise", key: "name", table: `CREATE COLLATION anycase
+			(provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+			CREATE TABLE hits (id int, views int NOT NULL, name text COLLATE anycase NOT NULL);
+			CREATE UNIQUE INDEX ON hits (name COLLATE "C"); INSERT INTO hits VALUES (3, 1000, 'NAME 3')`,
+			check: `SELECT (SELECT views FROM hits WHERE name COLLATE "C" = 'NAME 3'),
+			(SELECT views FROM hits WHERE name COLLATE "C" = 'name 7')`, want: "1000|1"},
 		{name: "a type that is not searched for", key: "name", table: "CREATE SCHEMA ext; CREATE EXTENSION ltree SCHEMA ext; CREATE " +
 			"TABLE hits (id int, views int NOT NULL, name ext.ltree PRIMARY KEY)",
 			check: "SELECT views FROM hits WHERE id = 7", want: "1"},

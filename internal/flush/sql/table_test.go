@@ -34,7 +34,8 @@ var catalogues = map[string]struct {
 			"CREATE DOMAIN shorter AS short NOT NULL CHECK (VALUE <> 'no')",
 			`CREATE TABLE kinds (
 				i2 smallint NOT NULL, i4 integer DEFAULT 7, i8 bigint, always bigint GENERATED ALWAYS AS IDENTITY,
-				twice integer GENERATED ALWAYS AS (i4 * 2) STORED, f4 real, f8 double precision, n numeric, n2 numeric(10,2), tens numeric(3,-2),
+				twice integer GENERATED ALWAYS AS (i4 * 2) STORED, f4 real, f8 double precision, n numeric,
+				n2 numeric(10,2), tens numeric(3,-2),
 				t text, v varchar(12), c char(3), b bytea, ok boolean, ts timestamp, tsz timestamptz(3), d date, j json, jb jsonb, u uuid,
 				m mood, a integer[], bits bit(3), ip inet, dom shorter,
 				PRIMARY KEY (i8, i2), UNIQUE (v) DEFERRABLE)`,
@@ -78,7 +79,8 @@ var catalogues = map[string]struct {
 	"mysql": {
 		ddl: []string{
 			`CREATE TABLE kinds (
-				i1 tinyint NOT NULL, i3 mediumint DEFAULT 7, i8 bigint unsigned AUTO_INCREMENT, twice int GENERATED ALWAYS AS (i3 * 2) STORED,
+				i1 tinyint NOT NULL, i3 mediumint DEFAULT 7, i8 bigint unsigned AUTO_INCREMENT,
+				twice int GENERATED ALWAYS AS (i3 * 2) STORED,
 				f4 float, f8 double, n2 decimal(10,2), t text, v varchar(12), c char(3), b varbinary(9), bl blob, ok boolean,
 				ts datetime, ts6 timestamp(6) NULL, d date, m enum('good', 'bad'), bits bit(3), u uuid, y year,
 				PRIMARY KEY (i8, i1), UNIQUE KEY vc (v, c), UNIQUE KEY part (t(4)))`,

@@ -23,7 +23,8 @@ const pgQuote sql.Quote = `"`
 
 // errPostgresDSN names the form and not the text: what made a DSN unreadable is
 // often the password.
-var errPostgresDSN = errors.New(`the DSN cannot be read: use postgres://user:password@host:5432/database?sslmode=require, with special characters of the password percent-encoded, or "host=… user=… dbname=…"`)
+var errPostgresDSN = errors.New(`the DSN cannot be read: use postgres://user:password@host:5432/database?sslmode=require, ` +
+	`with special characters of the password percent-encoded, or "host=… user=… dbname=…"`)
 
 // postgres is a database behind pgx's native pool. Batches go through pgconn's
 // pipeline mode with parameters encoded here: that is what spares a page of rows
