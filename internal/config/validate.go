@@ -41,7 +41,7 @@ func (c Config) Validate(checks Checks) error {
 	v.bounds()
 	v.policy("defaults", c.Defaults)
 	v.jobs(checks)
-	v.locks(checks)
+	v.locks()
 	v.notify()
 	return v.problems.err()
 }

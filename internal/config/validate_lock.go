@@ -11,7 +11,7 @@ type namedLock struct{ key, path string }
 
 // locks makes sure that no lock is another's, or has the same keys beside it, and that
 // no job flushes one: that would take it away.
-func (v *validator) locks(checks Checks) {
+func (v *validator) locks() {
 	all := []namedLock{{v.Election.LockKey, "election.lock_key"}}
 	for i, j := range v.Jobs {
 		if slices.ContainsFunc(all, func(l namedLock) bool { return l.key == j.Lock }) {
