@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"time"
 
 	"baton/internal/config"
-	"baton/internal/elector"
 	"baton/internal/flush/source"
 	"baton/internal/redisconn"
 	"baton/internal/redisledger"
@@ -19,9 +17,6 @@ import (
 
 // ErrNoLeader is returned where a leader is needed and nobody leads.
 var ErrNoLeader = redislock.ErrNobodyLeads
-
-// commandTimeout bounds a command's dealings with Redis.
-const commandTimeout = 5 * time.Second
 
 // Remote looks at an election from outside, for one command.
 type Remote struct {
@@ -186,56 +181,4 @@ func successor(p redislock.Picture, to string, silent time.Duration) error {
 		return nil
 	}
 	return fmt.Errorf("node %q is not among the live nodes: see baton status", to)
-}
-
-// Released is what the release of an owner's lock came to.
-type Released struct {
-	LockKey string `json:"lock_key"`
-	// Was says that the lock was that owner's, and is free now.
-	Was bool `json:"released"`
-	// Holder is the node that held it instead, or the owner of a client that is not
-	// baton; "" if nobody did.
-	Holder string `json:"holder,omitzero"`
-}
-
-// Release gives up the lock of a term that ended without doing so itself. It
-// changes nothing if another owner holds the lock.
-func Release(ctx context.Context, c config.Config, owner, reason string) (r Released, err error) {
-	err = withLock(ctx, c, func(ctx context.Context, e election, lock nodeLock) error {
-		r, err = giveUp(ctx, e, lock, owner, reason)
-		return err
-	})
-	return r, err
-}
-
-// giveUp looks who holds the lock and releases it for its owner.
-func giveUp(ctx context.Context, e election, lock nodeLock, owner, reason string) (Released, error) {
-	p, unseen := e.Picture(ctx, 0)
-	r := Released{Was: p.Owner == owner}
-	if !r.Was {
-		r.Holder = cmp.Or(p.Leader, p.Owner)
-	}
-	// The release matters more than what can be told of it.
-	return r, errors.Join(lock.Release(ctx, owner, elector.Handover{Event: string(elector.EventReleased), Reason: reason}), unseen)
-}
-
-// withLock does one command's work on this node's view of the lock.
-func withLock(ctx context.Context, c config.Config, do func(context.Context, election, nodeLock) error) error {
-	store, err := openRedis(c)
-	if err != nil {
-		return err
-	}
-	at, err := openVenue(c, store)
-	if err != nil {
-		return errors.Join(err, store.Close())
-	}
-	lock, err := at.lock(redislock.Presence{})
-	if err != nil {
-		return errors.Join(err, at.close(), store.Close())
-	}
-	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
-	defer cancel()
-	err = do(ctx, at.election(), lock)
-	lock.Close()
-	return errors.Join(err, at.close(), store.Close())
 }

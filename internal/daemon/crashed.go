@@ -37,7 +37,10 @@ func ReleaseCrashed(ctx context.Context, load func() (config.Config, error), get
 	if err := killOthers(ctx); err != nil {
 		return nil, err
 	}
-	left := slices.DeleteFunc(leasePaths(path), missing)
+	left := slices.DeleteFunc(leasePaths(path), func(file string) bool {
+		_, err := os.Stat(file)
+		return errors.Is(err, fs.ErrNotExist)
+	})
 	if len(left) == 0 {
 		return nil, nil
 	}

@@ -17,14 +17,9 @@ import (
 	"baton/internal/testsupport"
 )
 
-// lookup is an environment.
-func lookup(env map[string]string) func(string) (string, bool) {
-	return func(name string) (string, bool) { v, ok := env[name]; return v, ok }
-}
-
 // What kills processes must not run where nobody meant it to.
 func TestReleaseCrashedRefusesOutsideAService(t *testing.T) {
-	load := func() (config.Config, error) { return configFor("redis://127.0.0.1:1/0"), nil }
+	load := func() (config.Config, error) { return config.Default(), nil }
 	for _, x := range []struct {
 		env  map[string]string
 		want string
@@ -33,7 +28,7 @@ func TestReleaseCrashedRefusesOutsideAService(t *testing.T) {
 		{map[string]string{"RUNTIME_DIRECTORY": "/run/baton"}, "baton release --owner UUID"},
 		{map[string]string{"SERVICE_RESULT": "success"}, "the unit needs RuntimeDirectory="},
 	} {
-		if released, err := ReleaseCrashed(t.Context(), load, lookup(x.env)); released != nil || err == nil || !strings.Contains(err.Error(), x.want) {
+		if released, err := ReleaseCrashed(t.Context(), load, lookupIn(x.env)); released != nil || err == nil || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("environment %v: %v, %v; want it to say %q", x.env, released, err, x.want)
 		}
 	}
@@ -112,7 +107,7 @@ func TestEveryProcessOfAControlGroupIsKilledButThisOne(t *testing.T) {
 			if err == nil || err.Error() != "signal: killed" {
 				t.Errorf("ended with %v", err)
 			}
-		case <-time.After(soon):
+		case <-time.After(time.Minute):
 			t.Fatal("a process of the group is alive")
 		}
 	}
@@ -140,7 +135,9 @@ func TestAControlGroupThatDoesNotDieIsAnError(t *testing.T) {
 func TestReleaseByOwnerReleasesThatTermOnly(t *testing.T) {
 	server := testsupport.StartRedis(t)
 	conn := server.Conn()
-	c := configFor(server.URL())
+	c := config.Default()
+	c.Redis.URL = server.URL()
+	c = c.WithDefaults()
 	if _, err := conn.Do("SET", "baton", "owner-1", "PX", 60000); err != nil {
 		t.Fatal(err)
 	}
@@ -156,4 +153,8 @@ func TestReleaseByOwnerReleasesThatTermOnly(t *testing.T) {
 			t.Errorf("after the release by %s: %d locks, %v; want %d", x.owner, left, err, x.left)
 		}
 	}
+}
+
+func lookupIn(env map[string]string) func(string) (string, bool) {
+	return func(name string) (string, bool) { v, ok := env[name]; return v, ok }
 }

@@ -333,17 +333,6 @@ func (n *node) parts(c *candidacy) (gone, wanted bool) {
 	return true, false
 }
 
-// without are the databases that are not among others.
-func (d databases) without(others databases) databases {
-	rest := databases{}
-	for name, db := range d {
-		if others[name] != db {
-			rest[name] = db
-		}
-	}
-	return rest
-}
-
 // retire closes what is not used any more, once the last run that uses it has ended.
 func (i inventory) retire(after inventory, over <-chan struct{}, log *zap.Logger) {
 	const first = 5 * time.Second // a run may have its slot and not have begun

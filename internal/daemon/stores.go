@@ -97,3 +97,14 @@ func timing(e config.Election) heartbeat.Timing {
 		Margin: heartbeat.DefaultMargin(e.TTL), Drain: e.Drain,
 	}
 }
+
+// without are the databases that are not among others.
+func (d databases) without(others databases) databases {
+	rest := databases{}
+	for name, db := range d {
+		if others[name] != db {
+			rest[name] = db
+		}
+	}
+	return rest
+}

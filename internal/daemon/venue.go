@@ -197,3 +197,27 @@ func (l quorumLock) each(do func(*redislock.Lock) error) []error {
 	}
 	return problems
 }
+
+// commandTimeout bounds a command's dealings with Redis.
+const commandTimeout = 5 * time.Second
+
+// withLock does one command's work on this node's view of the lock.
+func withLock(ctx context.Context, c config.Config, do func(context.Context, election, nodeLock) error) error {
+	store, err := openRedis(c)
+	if err != nil {
+		return err
+	}
+	at, err := openVenue(c, store)
+	if err != nil {
+		return errors.Join(err, store.Close())
+	}
+	lock, err := at.lock(redislock.Presence{})
+	if err != nil {
+		return errors.Join(err, at.close(), store.Close())
+	}
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	err = do(ctx, at.election(), lock)
+	lock.Close()
+	return errors.Join(err, at.close(), store.Close())
+}
