@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"baton/internal/config"
+	"baton/internal/daemon/site"
 	"baton/internal/elector"
 	"baton/internal/text"
 
@@ -40,7 +41,7 @@ type abdicator struct {
 	nodeID   string
 	after    time.Duration // election.abdicate_after
 	poll     time.Duration
-	election election
+	election site.Election
 	observer *observer
 	log      *zap.Logger
 	cooling  chan coolDown // one has begun
@@ -62,7 +63,7 @@ type coolDown struct {
 }
 
 // newAbdicator makes the abdicator of a node; it lacks the observer.
-func newAbdicator(c config.Config, probes databases, e election, log *zap.Logger) *abdicator {
+func newAbdicator(c config.Config, probes site.Databases, e site.Election, log *zap.Logger) *abdicator {
 	a := &abdicator{
 		nodeID: c.Node.ID, after: c.Election.AbdicateAfter, poll: c.Election.PollInterval,
 		election: e, log: log, cooling: make(chan coolDown, 1),
@@ -73,7 +74,7 @@ func newAbdicator(c config.Config, probes databases, e election, log *zap.Logger
 
 // use says which databases matter: those that the configuration's jobs write to. A watch
 // that goes on does not mind.
-func (a *abdicator) use(probes databases, c config.Config) {
+func (a *abdicator) use(probes site.Databases, c config.Config) {
 	used := map[string]pinger{}
 	for _, j := range c.Jobs {
 		if db, ok := probes[j.Flush.To.Database]; ok {
@@ -94,7 +95,7 @@ func (a *abdicator) used() map[string]pinger {
 // openProbes opens the databases that jobs write to a second time, so that jobs
 // which use all connections do not look like a database that is away. A file has no
 // connection to lose. It connects to nothing yet.
-func openProbes(c config.Config) (databases, error) {
+func openProbes(c config.Config) (site.Databases, error) {
 	used := map[string]config.Database{}
 	for _, j := range c.Jobs {
 		if d, ok := c.Databases[j.Flush.To.Database]; ok && d.Driver != "sqlite" {
@@ -102,7 +103,7 @@ func openProbes(c config.Config) (databases, error) {
 		}
 	}
 	c.Databases = used
-	return openDatabases(c)
+	return site.OpenDatabases(c)
 }
 
 // pace is how often the databases are asked.

@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"baton/internal/daemon/site"
 	"baton/internal/elector"
 	"baton/internal/redislock"
 )
@@ -45,7 +46,7 @@ func (d *distant) Ping(ctx context.Context) error {
 
 // drawn is an election as a test draws it.
 type drawn struct {
-	election
+	site.Election
 	mu      sync.Mutex
 	picture redislock.Picture
 	aside   []time.Duration // what this node has noted

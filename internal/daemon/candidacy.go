@@ -12,6 +12,7 @@ import (
 
 	"baton/internal/command"
 	"baton/internal/config"
+	"baton/internal/daemon/site"
 	"baton/internal/elector"
 	"baton/internal/flush/source"
 	"baton/internal/job"
@@ -29,8 +30,8 @@ type candidacy struct {
 	log        *zap.Logger
 	lockKey    string
 	timing     config.Election
-	venue      *venue
-	election   election
+	venue      *site.Venue
+	election   site.Election
 	ledger     *redisledger.Ledger
 	registry   *source.Stages // of the node's own lock: where it is noted who stages where
 	metrics    *status.Metrics
@@ -42,7 +43,7 @@ type candidacy struct {
 	first      *firstLook
 	observer   *observer
 	subscriber *subscriber
-	lock       nodeLock
+	lock       site.NodeLock
 	presence   func(*workload) redislock.Presence // what the node tells of itself
 	book       *sampleBook
 	letters    *lettersBook
@@ -72,19 +73,19 @@ type workload struct {
 	hash      string        // of the whole configuration
 	tasks     []task
 	staged    map[string]string // beside which keys any job of the node stages; nil: the lock is not the node's own
-	databases databases         // all of the node's
-	probes    databases
+	databases site.Databases    // all of the node's
+	probes    site.Databases
 }
 
 // newCandidacy makes the node's part in the election of a lock. It does not connect.
 func (n *node) newCandidacy(ctx context.Context, lockKey string, w *workload, first *firstLook) (*candidacy, error) {
-	at := n.venue.at(lockKey)
+	at := n.venue.At(lockKey)
 	c := &candidacy{
 		log: n.log.Named("election").With(zap.String("lock_key", lockKey)), lockKey: lockKey, timing: w.config.Election, venue: at,
-		election: at.election(), ledger: at.ledger(n.store), metrics: n.metrics, told: n.metrics.Election(lockKey), notes: n.notifications,
+		election: at.Election(), ledger: at.Ledger(n.store), metrics: n.metrics, told: n.metrics.Election(lockKey), notes: n.notifications,
 		hints: make(chan elector.Hint, 16), data: n.store, ordered: make(chan elector.Hint, 1), presence: n.presence, left: make(chan struct{}), parted: make(chan struct{}), work: w, clock: n.clock, first: first, subscriber: n.subscriber, letters: n.counted, wardens: n.wardens, turns: n.turns,
 	}
-	c.registry = source.NewStages(n.store, n.venue.at(n.config.Election.LockKey).ledger(n.store))
+	c.registry = source.NewStages(n.store, n.venue.At(n.config.Election.LockKey).Ledger(n.store))
 	c.book, c.watch = newSampleBook(c.ledger), newJobWatch()
 	c.runner = newRunner(w.config, c.ledger, n.options.Logger, n.metrics, n.notifications, n.clock, n.dataOutage, c.holdsBack, c.settle)
 	if lockKey == n.config.Election.LockKey {
@@ -92,7 +93,7 @@ func (n *node) newCandidacy(ctx context.Context, lockKey string, w *workload, fi
 	}
 	c.resign = newAbdicator(w.config, w.probes, c.election, c.log)
 	var err error
-	if c.lock, err = at.lock(n.presence(w)); err != nil {
+	if c.lock, err = at.Lock(n.presence(w)); err != nil {
 		c.told.Forget()
 		return nil, err
 	}
@@ -106,10 +107,10 @@ func (n *node) newCandidacy(ctx context.Context, lockKey string, w *workload, fi
 	c.observer, c.resign.observer = o, o
 	last := o.epochs.last(ctx, w.config, w.databases)
 	c.elector, err = elector.New(c.lock, c.lead, elector.Config{
-		NodeID: n.id, Timing: timing(c.timing), PollInterval: c.timing.PollInterval,
-		NewOwner: newID, Floor: last.Epoch, Lease: last.lease(), Observer: !w.config.Node.IsCandidate(), Hints: c.hints, Observe: o.observe,
+		NodeID: n.id, Timing: site.Timing(c.timing), PollInterval: c.timing.PollInterval,
+		NewOwner: site.NewID, Floor: last.Epoch, Lease: last.lease(), Observer: !w.config.Node.IsCandidate(), Hints: c.hints, Observe: o.observe,
 		Courtesy: func() time.Duration { return n.balancer.Courtesy(lockKey) }, Beat: &n.beat,
-		Hinted: func() bool { return int(c.listening.Load()) == len(at.stores) }, HintSpread: at.spread(),
+		Hinted: func() bool { return int(c.listening.Load()) == len(at.Stores) }, HintSpread: at.Spread(),
 		Die: func(reason string) { die(n.log, reason, n.options.Exit) },
 	})
 	if err != nil {
@@ -154,7 +155,7 @@ func (c *candidacy) run(ctx context.Context) error {
 	wg.Go(func() { c.observer.keepFiles(background) })
 	wg.Go(func() { c.resign.comeBack(background) })
 	wg.Go(func() { c.lookAround(background) })
-	for _, s := range c.venue.stores {
+	for _, s := range c.venue.Stores {
 		c.subscriber.add(s, redislock.Watched{LockKey: c.lockKey, Format: script.Format(c.timing.LockFormat), Hints: c.hints, Listening: &c.listening})
 	}
 	c.subscriber.add(c.data, redislock.Watched{LockKey: c.lockKey, Hints: c.ordered})

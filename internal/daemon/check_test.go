@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"baton/internal/config"
+	"baton/internal/daemon/site"
 	"baton/internal/flush/source/spec"
 )
 
@@ -79,7 +80,7 @@ func TestADatabaseHasAConnectionForEveryLane(t *testing.T) {
 		{Flush: config.Flush{To: config.To{Database: "other"}, Lanes: 16}},
 	}}
 	for name, want := range map[string]int{"main": 9, "other": 16, "idle": 4} {
-		if got := connections(c, name); got != want {
+		if got := site.Connections(c, name); got != want {
 			t.Errorf("%s has %d connections, want %d", name, got, want)
 		}
 	}

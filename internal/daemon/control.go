@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"baton/internal/config"
+	"baton/internal/daemon/site"
 	"baton/internal/flush/source"
 	"baton/internal/redisconn"
 	"baton/internal/redisledger"
@@ -22,8 +23,8 @@ var ErrNoLeader = redislock.ErrNobodyLeads
 type Remote struct {
 	config   config.Config
 	store    *redisconn.Store
-	venue    *venue
-	election election
+	venue    *site.Venue
+	election site.Election
 	ledger   *redisledger.Ledger
 	tasks    []task
 	own      func(context.Context) (Snapshot, error) // of the node that asks; nil: it is none
@@ -32,7 +33,7 @@ type Remote struct {
 // Dial prepares to look at the election that the configuration names. It needs no
 // database, and connects when it is asked something.
 func Dial(c config.Config) (*Remote, error) {
-	store, err := openRedis(c)
+	store, err := site.OpenRedis(c)
 	if err != nil {
 		return nil, err
 	}
@@ -40,11 +41,11 @@ func Dial(c config.Config) (*Remote, error) {
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	at, err := openVenue(c, store)
+	at, err := site.Open(c, store)
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	return &Remote{config: c, store: store, venue: at, tasks: tasks, election: at.election(), ledger: at.ledger(store)}, nil
+	return &Remote{config: c, store: store, venue: at, tasks: tasks, election: at.Election(), ledger: at.Ledger(store)}, nil
 }
 
 // views are the elections that the configuration's jobs run under, the node's own first.
@@ -58,23 +59,23 @@ func (r *Remote) views() []view {
 
 // view is the election of a lock.
 func (r *Remote) view(lockKey string) view {
-	at := r.venue.at(lockKey)
-	l := at.ledger(r.store)
+	at := r.venue.At(lockKey)
+	l := at.Ledger(r.store)
 	return view{
-		lockKey: lockKey, election: at.election(), ledger: l, stages: source.NewStages(r.store, l),
+		lockKey: lockKey, election: at.Election(), ledger: l, stages: source.NewStages(r.store, l),
 		tasks: tasksOf(r.tasks, lockKey), poll: r.config.Election.PollInterval,
 	}
 }
 
 // Close drops the connections.
-func (r *Remote) Close() error { return errors.Join(r.venue.close(), r.store.Close()) }
+func (r *Remote) Close() error { return errors.Join(r.venue.Close(), r.store.Close()) }
 
 // Snapshot is the state of the election and its jobs now.
 func (r *Remote) Snapshot(ctx context.Context) (Snapshot, error) {
-	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
 	now := time.Now().UTC()
-	s := status.Snapshot{LockKey: r.config.Election.LockKey, Now: now, Redis: status.Redis{Host: r.venue.host(), OK: true}, Jobs: configuredJobs(r.tasks, now)}
+	s := status.Snapshot{LockKey: r.config.Election.LockKey, Now: now, Redis: status.Redis{Host: r.venue.Host(), OK: true}, Jobs: configuredJobs(r.tasks, now)}
 	s, err := gather(ctx, s, r.views())
 	return status.Bounded(s), err
 }
@@ -91,7 +92,7 @@ func (r *Remote) Leader(ctx context.Context) (leader *Leader, vacant string, err
 
 // Events is the history of the election, the oldest of the last n first.
 func (r *Remote) Events(ctx context.Context, n int) ([]Event, error) {
-	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
 	p, err := r.election.Picture(ctx, n)
 	events := eventsOf(p)
@@ -120,7 +121,7 @@ func (r *Remote) StepDown(ctx context.Context, to, reason string, wait time.Dura
 		return Handover{}, err
 	}
 	asked := time.Now()
-	ask, cancel := context.WithTimeout(ctx, commandTimeout)
+	ask, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
 	owner, from, err := r.election.StepDown(ask, to, reason)
 	if err != nil {
@@ -154,8 +155,8 @@ func (r *Remote) picture(ctx context.Context) (redislock.Picture, error) {
 	return look(ctx, r.election)
 }
 
-func look(ctx context.Context, e election) (redislock.Picture, error) {
-	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+func look(ctx context.Context, e site.Election) (redislock.Picture, error) {
+	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
 	return e.Picture(ctx, 1)
 }

@@ -10,13 +10,14 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"baton/internal/config"
+	"baton/internal/daemon/site"
 	"baton/internal/redislock"
 	"baton/internal/testsupport"
 )
 
 // handed is an election whose leader steps down for whoever is then.
 type handed struct {
-	election
+	site.Election
 	now, then redislock.Picture
 }
 

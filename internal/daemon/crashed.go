@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"baton/internal/config"
+	"baton/internal/daemon/site"
 )
 
 // killWithin bounds the wait for killed processes to be gone.
@@ -71,7 +72,7 @@ func releaseLeft(ctx context.Context, c config.Config, path string) (*Released, 
 	}
 	c.Election.LockKey = l.LockKey
 	var r Released
-	if err := withLock(ctx, c, func(ctx context.Context, e election, lock nodeLock) (err error) {
+	if err := site.WithLock(ctx, c, func(ctx context.Context, e site.Election, lock site.NodeLock) (err error) {
 		r, err = giveUp(ctx, e, lock, l.Owner, releasedForIt)
 		return errors.Join(err, lock.Leave(ctx)) // unlike by hand: it is this node that is gone
 	}); err != nil {

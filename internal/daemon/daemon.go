@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"baton/internal/config"
+	"baton/internal/daemon/site"
 	"baton/internal/status"
 
 	"go.uber.org/zap"
@@ -81,7 +82,7 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 		})
 	}
 
-	n.log.Info("started", zap.String("version", o.Version), zap.String("redis", n.venue.host()), zap.Int("jobs", len(c.Jobs)), zap.String("http", address))
+	n.log.Info("started", zap.String("version", o.Version), zap.String("redis", n.venue.Host()), zap.Int("jobs", len(c.Jobs)), zap.String("http", address))
 	n.notifier.ready()
 	if o.Ready != nil {
 		o.Ready(address)
@@ -146,7 +147,7 @@ func listen(address string) (net.Listener, string, error) {
 }
 
 // leave takes the node off the list; the list forgets it later if that fails.
-func leave(ctx context.Context, lock nodeLock, timeout time.Duration) {
+func leave(ctx context.Context, lock site.NodeLock, timeout time.Duration) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
 	_ = lock.Leave(ctx)

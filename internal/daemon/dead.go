@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"baton/internal/config"
+	"baton/internal/daemon/site"
 	"baton/internal/flush/sql"
 	"baton/internal/redisconn"
 	"baton/internal/status"
@@ -80,18 +81,18 @@ func (f DeadFilter) inside() sql.LetterFilter {
 // neither a leader nor, but to replay, Redis.
 type Dead struct {
 	config config.Config
-	dbs    databases
+	dbs    site.Databases
 	redis  *redisconn.Store
 	jobs   map[string]*replayer // those that something was replayed of
 }
 
 // OpenDead prepares to look at dead letters; it connects when it is asked something.
 func OpenDead(c config.Config) (*Dead, error) {
-	redis, err := openRedis(c)
+	redis, err := site.OpenRedis(c)
 	if err != nil {
 		return nil, err
 	}
-	dbs, err := openDatabases(c)
+	dbs, err := site.OpenDatabases(c)
 	if err != nil {
 		return nil, errors.Join(err, redis.Close())
 	}
@@ -99,7 +100,7 @@ func OpenDead(c config.Config) (*Dead, error) {
 }
 
 // Close drops the connections.
-func (d *Dead) Close() error { return errors.Join(d.dbs.close(), d.redis.Close()) }
+func (d *Dead) Close() error { return errors.Join(d.dbs.Close(), d.redis.Close()) }
 
 // Configured reports whether the configuration has a job of that name.
 func (d *Dead) Configured(job string) bool {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"baton/internal/config"
+	"baton/internal/daemon/site"
 	"baton/internal/flush"
 	"baton/internal/flush/mapping"
 	"baton/internal/flush/row"
@@ -153,7 +154,7 @@ func (d *Dead) mark(ctx context.Context, r *replayer, l sql.Letter) (outcome, te
 	if err != nil && record.Key == "" {
 		return "", "", misfit{err}
 	}
-	id, err := newID()
+	id, err := site.NewID()
 	if err != nil {
 		return "", "", err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"baton/internal/config"
+	"baton/internal/daemon/site"
 	"baton/internal/job"
 	"baton/internal/status"
 )
@@ -47,7 +48,7 @@ func (d *desk) remote() *Remote {
 	defer n.mu.Unlock()
 	return &Remote{
 		config: n.inventory.config, store: n.store, venue: n.venue, tasks: n.tasks, own: n.snapshot,
-		election: n.venue.election(), ledger: n.venue.ledger(n.store),
+		election: n.venue.Election(), ledger: n.venue.Ledger(n.store),
 	}
 }
 
@@ -163,7 +164,7 @@ func (d *desk) Samples(ctx context.Context, since time.Time) ([]status.Sample, e
 // Events has the history of the election.
 func (d *desk) Events(ctx context.Context, n int) ([]status.Event, error) {
 	return asking(ctx, d, func(r *Remote) ([]status.Event, error) {
-		ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+		ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 		defer cancel()
 		p, err := r.election.Picture(ctx, n)
 		return eventsOf(p), err
@@ -273,9 +274,9 @@ func (r *Remote) lockOf(lockKey string) (*Remote, error) {
 		return nil, fmt.Errorf("%w: no job of the configuration has the lock %q", status.ErrInvalid, lockKey)
 	}
 	other := *r
-	other.venue = r.venue.at(lockKey)
+	other.venue = r.venue.At(lockKey)
 	other.config = onLock(r.config, lockKey)
-	other.election, other.ledger = other.venue.election(), other.venue.ledger(r.store)
+	other.election, other.ledger = other.venue.Election(), other.venue.Ledger(r.store)
 	return &other, nil
 }
 

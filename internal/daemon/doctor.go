@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"baton/internal/config"
+	"baton/internal/daemon/site"
 	"baton/internal/finding"
 	"baton/internal/flush"
 	"baton/internal/flush/mapping"
@@ -144,7 +145,7 @@ func examineRedis(ctx context.Context, c config.Config, lockElsewhere bool) []Fi
 }
 
 func examineStore(ctx context.Context, c config.Config, o redisconn.PreflightOptions, jobs []config.Job) []Finding {
-	lock := lockOptions(c)
+	lock := site.LockOptions(c)
 	o.WithoutScripts, o.AttemptTimeout = lock.WithoutScripts, c.Election.AttemptTimeout
 	if lock.Key = o.LockKey; lock.Key != "" {
 		o.WaitReplicas = lock.WaitReplicas
@@ -154,7 +155,7 @@ func examineStore(ctx context.Context, c config.Config, o redisconn.PreflightOpt
 		}
 		o.Accesses = append(o.Accesses, access)
 	}
-	store, err := openRedis(c)
+	store, err := site.OpenRedis(c)
 	if err != nil {
 		return []Finding{{Severity: SeverityError, Subject: o.Subject, What: err.Error(), Consequence: "the node does not start", Remedy: "correct the section redis of the configuration"}}
 	}
@@ -199,7 +200,7 @@ func examineKeys(ctx context.Context, j config.Job, store *redisconn.Store) []Fi
 
 // examineDatabase looks at a database, and at the tables of the jobs that write there.
 func examineDatabase(ctx context.Context, c config.Config, name string) []Finding {
-	store, err := openDatabase(c, name)
+	store, err := site.OpenDatabase(c, name)
 	if err != nil {
 		return []Finding{{Severity: SeverityError, Subject: databaseSubject(name), What: err.Error(), Consequence: "the node does not start",
 			Remedy: "correct databases." + name + " of the configuration; the file of the dsn must be readable by whoever asks"}}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"baton/internal/daemon/site"
 	"baton/internal/redislock"
 	"baton/internal/testsupport"
 )
@@ -67,7 +68,7 @@ func TestWhatIsWaitedForStaysTold(t *testing.T) {
 
 // toldLock keeps what it is to tell of the node.
 type toldLock struct {
-	nodeLock
+	site.NodeLock
 	told redislock.Presence
 }
 

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"baton/internal/daemon/site"
 	"baton/internal/redislock"
 	"baton/internal/status"
 	"baton/internal/text"
@@ -42,7 +43,7 @@ const lookWithin = time.Second
 // the node's own status page and the databases say is added if they answer soon.
 func (r *Remote) Explain(ctx context.Context, node string) Explanation {
 	f := facts{
-		node: cmp.Or(node, r.config.Node.ID), lockKey: r.config.Election.LockKey, redis: r.venue.host(), poll: r.config.Election.PollInterval,
+		node: cmp.Or(node, r.config.Node.ID), lockKey: r.config.Election.LockKey, redis: r.venue.Host(), poll: r.config.Election.PollInterval,
 	}
 	f.p, f.unseen = r.picture(ctx)
 	address := ""
@@ -64,7 +65,7 @@ func (r *Remote) Explain(ctx context.Context, node string) Explanation {
 
 // fences are the highest epochs in the databases that answer.
 func (r *Remote) fences(ctx context.Context) map[string]int64 {
-	dbs, err := openDatabases(r.config)
+	dbs, err := site.OpenDatabases(r.config)
 	if err != nil {
 		return nil // whoever asks may not read the data source names: then it is not told
 	}
@@ -74,7 +75,7 @@ func (r *Remote) fences(ctx context.Context) map[string]int64 {
 	for name, fence := range fences(ctx, zap.NewNop(), dbs, jobsByDatabase(r.config)) {
 		found[name] = fence.Epoch
 	}
-	_ = dbs.close() // nothing was written
+	_ = dbs.Close() // nothing was written
 	return found
 }
 

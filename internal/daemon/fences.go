@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"baton/internal/config"
+	"baton/internal/daemon/site"
 	"baton/internal/elector"
 	"baton/internal/flush"
 	"baton/internal/flush/sql"
@@ -119,22 +120,22 @@ func clocksAgree(redis, host time.Time) error {
 type fenceDesk struct {
 	config config.Config
 	place  *lockPlace
-	dbs    databases
+	dbs    site.Databases
 }
 
 func openFences(c config.Config) (*fenceDesk, error) {
-	dbs, err := openDatabases(c)
+	dbs, err := site.OpenDatabases(c)
 	if err != nil {
 		return nil, err
 	}
 	place, err := openLockPlace(c)
 	if err != nil {
-		return nil, errors.Join(err, dbs.close())
+		return nil, errors.Join(err, dbs.Close())
 	}
 	return &fenceDesk{c, place, dbs}, nil
 }
 
-func (d *fenceDesk) close() error { return errors.Join(d.place.close(), d.dbs.close()) }
+func (d *fenceDesk) close() error { return errors.Join(d.place.close(), d.dbs.Close()) }
 
 func (d *fenceDesk) read(ctx context.Context) (Fences, error) {
 	found := Fences{Locks: []EpochState{}, Fences: []FenceState{}}
@@ -169,7 +170,7 @@ func (d *fenceDesk) read(ctx context.Context) (Fences, error) {
 }
 
 func (d *fenceDesk) ask(ctx context.Context, db *sql.Store, jobs []string) ([]flush.Fence, error) {
-	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
 	return db.Fences(ctx, jobs)
 }
@@ -208,7 +209,7 @@ func (d *fenceDesk) reset(ctx context.Context, lock EpochState, refused []FenceS
 		done, failed = d.replace(ctx, term, max(before.TTL, d.config.Election.TTL), refused, o)
 		return nil
 	}, elector.Config{
-		NodeID: d.config.Node.ID, Timing: timing(d.config.Election), PollInterval: d.config.Election.PollInterval, NewOwner: newID,
+		NodeID: d.config.Node.ID, Timing: site.Timing(d.config.Election), PollInterval: d.config.Election.PollInterval, NewOwner: site.NewID,
 		Observe: func(ev elector.Event) {
 			switch ev.Kind {
 			case elector.EventStandby:
@@ -238,7 +239,7 @@ func (d *fenceDesk) makeRoom(ctx context.Context, lockKey string, o FencesOption
 			return
 		}
 		if err == nil && p.Owner != "" && p.StepDown == "" {
-			_, _, _ = d.place.at(lockKey).election().StepDown(ctx, d.config.Node.ID, o.Reason) // it is tried again
+			_, _, _ = d.place.at(lockKey).Election().StepDown(ctx, d.config.Node.ID, o.Reason) // it is tried again
 		}
 		if rest(ctx, every) != nil {
 			return

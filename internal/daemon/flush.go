@@ -4,6 +4,7 @@ import (
 	"go.uber.org/zap"
 
 	"baton/internal/config"
+	"baton/internal/daemon/site"
 	"baton/internal/flush"
 	"baton/internal/flush/mapping"
 	"baton/internal/flush/source"
@@ -30,7 +31,7 @@ func flushConfig(j config.Job, store *redisconn.Store) (flush.Config, error) {
 		to.Columns[name] = mapping.ColumnSpec{From: col.From, Op: col.Op, Type: col.Type, Format: col.Format, Missing: col.Missing, Empty: col.Empty}
 	}
 	c := flush.Config{
-		Job: j.Name, Mapping: to, NewID: newID,
+		Job: j.Name, Mapping: to, NewID: site.NewID,
 		Create: f.To.Schema == "create", DeadLimit: f.DeadLetters.PerBatch, Lanes: f.Lanes,
 	}
 	source.Configure(&c, store)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"baton/internal/config"
+	"baton/internal/daemon/site"
 	"baton/internal/elector"
 	"baton/internal/redisconn"
 	"baton/internal/redislock"
@@ -17,44 +18,44 @@ import (
 // lockPlace is where locks are: every lock is an election, and all take place at
 // the same venue.
 type lockPlace struct {
-	venue venue
+	venue site.Venue
 	data  *redisconn.Store
 }
 
 func openLockPlace(c config.Config) (*lockPlace, error) {
-	data, err := openRedis(c)
+	data, err := site.OpenRedis(c)
 	if err != nil {
 		return nil, err
 	}
-	v, err := openVenue(c, data)
+	v, err := site.Open(c, data)
 	if err != nil {
 		return nil, errors.Join(err, data.Close())
 	}
-	v.share()
+	v.Share()
 	return &lockPlace{*v, data}, nil
 }
 
-func (p *lockPlace) close() error { return errors.Join(p.venue.close(), p.data.Close()) }
+func (p *lockPlace) close() error { return errors.Join(p.venue.Close(), p.data.Close()) }
 
 // at is the venue of one lock's election.
-func (p *lockPlace) at(key string) *venue { return p.venue.at(key) }
+func (p *lockPlace) at(key string) *site.Venue { return p.venue.At(key) }
 
 // lock is this process' view of one lock.
 func (p *lockPlace) lock(key, version string) (*askedLock, error) {
-	l, err := p.at(key).lock(redislock.Presence{Version: version})
-	return &askedLock{nodeLock: l}, err
+	l, err := p.at(key).Lock(redislock.Presence{Version: version})
+	return &askedLock{NodeLock: l}, err
 }
 
 // askedLock knows whether it was ever asked for: only then is there anything to leave.
 type askedLock struct {
-	nodeLock
+	site.NodeLock
 	asked atomic.Bool
 }
 
 // Acquire implements elector.Lock.
 func (l *askedLock) Acquire(ctx context.Context, c elector.Candidate) (elector.Answer, error) {
 	l.asked.Store(true)
-	return l.nodeLock.Acquire(ctx, c)
+	return l.NodeLock.Acquire(ctx, c)
 }
 
 func (l *askedLock) leave(ctx context.Context) {
@@ -69,12 +70,12 @@ func (p *lockPlace) watch(ctx context.Context, takings []*taking) {
 	for _, t := range takings {
 		for _, key := range t.keys {
 			watched = append(watched, redislock.Watched{
-				LockKey: key, Format: script.Format(p.venue.config.Election.LockFormat), Hints: t.hints,
+				LockKey: key, Format: script.Format(p.venue.Config.Election.LockFormat), Hints: t.hints,
 			})
 		}
 	}
 	var wg sync.WaitGroup
-	for _, s := range p.venue.stores {
+	for _, s := range p.venue.Stores {
 		wg.Go(func() { redislock.WatchAll(ctx, s, watched...) })
 	}
 	wg.Wait()
@@ -82,10 +83,10 @@ func (p *lockPlace) watch(ctx context.Context, takings []*taking) {
 
 // note puts a lock on the list of those that are held.
 func (p *lockPlace) note(ctx context.Context, key string) {
-	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
 	var wg sync.WaitGroup
-	for _, s := range p.venue.stores {
+	for _, s := range p.venue.Stores {
 		wg.Go(func() { _ = redislock.NoteLock(ctx, s, key, time.Now()) }) // a courtesy
 	}
 	wg.Wait()
@@ -94,13 +95,13 @@ func (p *lockPlace) note(ctx context.Context, key string) {
 // noted is the list of names that are, or were lately, held. Of several stores each
 // knows enough.
 func (p *lockPlace) noted(ctx context.Context) (map[string]bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	var problems []error
 	names := map[string]bool{}
-	for _, s := range p.venue.stores {
+	for _, s := range p.venue.Stores {
 		wg.Go(func() {
 			some, err := redislock.NotedLocks(ctx, s)
 			mu.Lock()
@@ -114,7 +115,7 @@ func (p *lockPlace) noted(ctx context.Context) (map[string]bool, error) {
 		})
 	}
 	wg.Wait()
-	if len(problems) == len(p.venue.stores) {
+	if len(problems) == len(p.venue.Stores) {
 		return nil, errors.Join(problems...)
 	}
 	return names, nil
@@ -122,20 +123,20 @@ func (p *lockPlace) noted(ctx context.Context) (map[string]bool, error) {
 
 // picture is a lock as it is now.
 func (p *lockPlace) picture(ctx context.Context, key string) (redislock.Picture, error) {
-	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
-	return p.at(key).election().Picture(ctx, 0)
+	return p.at(key).Election().Picture(ctx, 0)
 }
 
 // breakUp takes a lock away, where it is held. It is done when a majority knows.
 func (p *lockPlace) breakUp(ctx context.Context, key, reason string) (redislock.Broken, error) {
-	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
-	views := make([]election, len(p.venue.stores))
-	for i, s := range p.venue.stores {
-		views[i] = redislock.NewElection(s, key, script.Format(p.venue.config.Election.LockFormat))
+	views := make([]site.Election, len(p.venue.Stores))
+	for i, s := range p.venue.Stores {
+		views[i] = redislock.NewElection(s, key, script.Format(p.venue.Config.Election.LockFormat))
 	}
-	answers, err := askAll(views, func(one election) (redislock.Broken, error) {
+	answers, err := site.AskAll(views, func(one site.Election) (redislock.Broken, error) {
 		b, err := one.(*redislock.Election).Break(ctx, reason)
 		if errors.Is(err, ErrNotHeld) {
 			err = nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"baton/internal/command/held"
+	"baton/internal/daemon/site"
 	"baton/internal/elector"
 )
 
@@ -73,8 +74,8 @@ func (h *holding) take(ctx context.Context, i int) error {
 		h.lost(t.name, context.Cause(ctx))
 		return nil
 	}, elector.Config{
-		NodeID: h.config.Node.ID, Timing: timing(h.config.Election), PollInterval: h.config.Election.PollInterval,
-		NewOwner: newID, Beat: &h.beat, Hints: t.hints, Observe: t.observe, Die: h.die,
+		NodeID: h.config.Node.ID, Timing: site.Timing(h.config.Election), PollInterval: h.config.Election.PollInterval,
+		NewOwner: site.NewID, Beat: &h.beat, Hints: t.hints, Observe: t.observe, Die: h.die,
 	})
 	if err != nil {
 		return err
@@ -249,7 +250,7 @@ func (h *holding) confirmOuter(ctx context.Context) error {
 		}
 		if owner != w.outer.Owner {
 			return fmt.Errorf("lock %q was %w: the command around this one held it (owner %s), and in redis %s it does not any more (found owner %q)",
-				w.outer.Key, ErrLockLost, w.outer.Owner, h.place.venue.host(), owner)
+				w.outer.Key, ErrLockLost, w.outer.Owner, h.place.venue.Host(), owner)
 		}
 		h.o.Note(fmt.Sprintf("lock %q: held by the command around this one", w.outer.Key))
 	}

@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"baton/internal/daemon/site"
 	"baton/internal/redislock"
 )
 
@@ -41,7 +42,7 @@ type identity struct {
 }
 
 func newIdentity(node string, log *zap.Logger) *identity {
-	instance, err := newID()
+	instance, err := site.NewID()
 	if err != nil {
 		log.Warn("this process has no identity of its own: another one with the same node.id would go unnoticed", zap.Error(err))
 	}
@@ -89,14 +90,14 @@ func (i *identity) look(p redislock.Picture, now time.Time) (changed bool) {
 
 // attentive is an election whose pictures the identity sees, too.
 type attentive struct {
-	election
+	site.Election
 	identity *identity
 }
 
 // Picture is the election's.
 func (a attentive) Picture(ctx context.Context, events int) (redislock.Picture, error) {
 	sent := time.Now()
-	p, err := a.election.Picture(ctx, events)
+	p, err := a.Election.Picture(ctx, events)
 	took := time.Since(sent)
 	if err != nil || took > offsetStep { // a slow answer says little about clocks
 		return p, err
@@ -138,7 +139,7 @@ func (n *node) knowItself(ctx context.Context) {
 			}
 		case <-timer.C:
 			wait = min(2*wait, lastLookAtSelf)
-			attempt, cancel := context.WithTimeout(ctx, commandTimeout)
+			attempt, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 			_, _ = n.all()[0].election.Picture(attempt, 0) // the identity sees it, or there will be another
 			cancel()
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"baton/internal/daemon/site"
 	"baton/internal/redisledger"
 )
 
@@ -36,12 +37,12 @@ func (r *Remote) CancelJob(ctx context.Context, name, runID, by string) (JobCanc
 	if err != nil {
 		return JobCancelled{}, err
 	}
-	id, err := newID()
+	id, err := site.NewID()
 	if err != nil {
 		return JobCancelled{}, err
 	}
 	order := redisledger.Cancel{Job: name, ID: id, RunID: runID, By: by}
-	ask, cancel := context.WithTimeout(ctx, commandTimeout)
+	ask, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
 	if err := v.ledger.OrderCancel(ask, order, askFor); err != nil {
 		return JobCancelled{}, err
@@ -75,7 +76,7 @@ func (v view) awaitCancelled(ctx context.Context, order redisledger.Cancel, lead
 			_ = rest(ctx, wait)
 			continue
 		}
-		back, cancel := context.WithTimeout(context.WithoutCancel(ctx), commandTimeout)
+		back, cancel := context.WithTimeout(context.WithoutCancel(ctx), site.CommandTimeout)
 		withdrawn, failed := v.ledger.WithdrawCancel(back, order)
 		cancel()
 		switch {

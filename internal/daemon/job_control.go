@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"baton/internal/daemon/site"
 	"baton/internal/redisledger"
 	"baton/internal/redislock"
 	"baton/internal/status"
@@ -78,7 +79,7 @@ func (r *Remote) known(name string) error {
 
 // picture is who leads.
 func (v view) picture(ctx context.Context) (redislock.Picture, error) {
-	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
 	return v.election.Picture(ctx, 1)
 }
@@ -99,7 +100,7 @@ func (v view) leads(ctx context.Context) (nodeID string, err error) {
 
 // state is how one job stands.
 func (v view) state(ctx context.Context, name string) (redisledger.JobState, error) {
-	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
 	states, err := v.ledger.Jobs(ctx, []string{name})
 	if err != nil {
@@ -163,7 +164,7 @@ func (r *Remote) JobRuns(ctx context.Context, name string, n int) ([]status.Run,
 }
 
 func (v view) runs(ctx context.Context, name string, n int) ([]status.Run, error) {
-	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
 	records, err := v.ledger.Runs(ctx, name, n)
 	runs := make([]status.Run, len(records))
@@ -189,7 +190,7 @@ func (r *Remote) JobHistory(ctx context.Context, name string, n int) ([]JobEntry
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
 	history, err := v.ledger.History(ctx, name, n)
 	entries := make([]JobEntry, len(history))

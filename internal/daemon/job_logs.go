@@ -8,6 +8,7 @@ import (
 	"io"
 	"time"
 
+	"baton/internal/daemon/site"
 	"baton/internal/job"
 	"baton/internal/redisledger"
 	"baton/internal/status"
@@ -114,7 +115,7 @@ type logs struct {
 
 // more shows what is new.
 func (l *logs) more(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
 	for {
 		o, err := l.ledger.ReadOutput(ctx, l.o.Job, l.run.ID, l.at)

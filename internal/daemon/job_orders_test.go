@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"baton/internal/config"
+	"baton/internal/daemon/site"
 	"baton/internal/job"
 	"baton/internal/redisledger"
 	"baton/internal/status"
@@ -340,7 +341,7 @@ func TestOrdersThatNobodyWaitsForAreNotCarriedOut(t *testing.T) {
 	l := newJobLab(t)
 	l.command("report", "@yearly", "true")
 	l.config = l.config.WithDefaults()
-	store, err := openRedis(l.config)
+	store, err := site.OpenRedis(l.config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"baton/internal/daemon/site"
 	"baton/internal/redisledger"
 	"baton/internal/status"
 )
@@ -56,7 +57,7 @@ func (r *Remote) pauseJob(ctx context.Context, name string, do func(context.Cont
 		}
 		views = []view{v}
 	}
-	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
 	done := JobPause{Job: name}
 	var problems []error

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"baton/internal/daemon/site"
 	"baton/internal/job"
 	"baton/internal/redisledger"
 	"baton/internal/status"
@@ -27,12 +28,12 @@ func (r *Remote) RunJob(ctx context.Context, name, by string, force bool) (JobRu
 	if err != nil {
 		return JobRun{}, err
 	}
-	id, err := newID()
+	id, err := site.NewID()
 	if err != nil {
 		return JobRun{}, err
 	}
 	request := redisledger.Request{Job: name, ID: id, By: by, Force: force}
-	ask, cancel := context.WithTimeout(ctx, commandTimeout)
+	ask, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
 	switch err := v.ledger.Request(ask, request, askFor); {
 	case errors.Is(err, job.ErrPaused):
@@ -69,7 +70,7 @@ func (v view) awaitStart(ctx context.Context, request redisledger.Request, leade
 			_ = rest(ctx, wait)
 			continue
 		}
-		back, cancel := context.WithTimeout(context.WithoutCancel(ctx), commandTimeout)
+		back, cancel := context.WithTimeout(context.WithoutCancel(ctx), site.CommandTimeout)
 		withdrawn, failed := v.ledger.Withdraw(back, request)
 		cancel()
 		switch {
@@ -89,7 +90,7 @@ const stateQueued = "queued"
 
 // queued reports whether a request waits at the leader.
 func (v view) queued(ctx context.Context, request redisledger.Request) bool {
-	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
 	o, err := v.ledger.Orders(ctx, nil)
 	return err == nil && slices.ContainsFunc(o.Requests, func(r redisledger.Request) bool { return r.ID == request.ID && r.Queued })
@@ -117,7 +118,7 @@ func (v view) findRun(ctx context.Context, name, id string, among int) (run *sta
 	case j.LastRun == nil:
 		return nil, "", nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
 	rec, err := v.ledger.FindRun(ctx, name, id, among)
 	switch {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"baton/internal/config"
+	"baton/internal/daemon/site"
 	"baton/internal/flush"
 	"baton/internal/job"
 	"baton/internal/job/plan"
@@ -30,7 +31,7 @@ type task struct {
 
 // newTasks builds the jobs of the configuration. They connect to nothing yet. With
 // nil dbs they can be looked at, but not run.
-func newTasks(c config.Config, store *redisconn.Store, dbs databases, to reports) ([]task, error) {
+func newTasks(c config.Config, store *redisconn.Store, dbs site.Databases, to reports) ([]task, error) {
 	var tasks []task
 	var problems []error
 	for _, j := range c.Jobs {
@@ -44,7 +45,7 @@ func newTasks(c config.Config, store *redisconn.Store, dbs databases, to reports
 	return tasks, errors.Join(problems...)
 }
 
-func newTask(c config.Config, j config.Job, store *redisconn.Store, dbs databases, to reports) (task, error) {
+func newTask(c config.Config, j config.Job, store *redisconn.Store, dbs site.Databases, to reports) (task, error) {
 	zone, err := time.LoadLocation(j.TimeZone)
 	if err != nil {
 		return task{}, err

@@ -12,6 +12,7 @@ import (
 	"baton/internal/balance"
 	"baton/internal/command"
 	"baton/internal/config"
+	"baton/internal/daemon/site"
 	"baton/internal/heartbeat"
 	"baton/internal/job"
 	"baton/internal/redisconn"
@@ -29,7 +30,7 @@ type node struct {
 	id       string
 	address  string // of the status page
 	store    *redisconn.Store
-	venue    *venue
+	venue    *site.Venue
 	metrics  *status.Metrics
 	notifier notifier
 
@@ -88,23 +89,23 @@ func newNode(c config.Config, o Options) *node {
 
 // open prepares all connections and jobs; it does not connect.
 func (n *node) open(c config.Config) (err error) {
-	if n.store, err = openRedis(c); err != nil {
+	if n.store, err = site.OpenRedis(c); err != nil {
 		return err
 	}
-	if n.venue, err = openVenue(c, n.store); err != nil {
+	if n.venue, err = site.Open(c, n.store); err != nil {
 		return err
 	}
-	n.outage = newOutage(n.log.With(zap.String("redis", n.venue.host())))
-	if n.dataOutage = n.outage; n.venue.apart {
+	n.outage = newOutage(n.log.With(zap.String("redis", n.venue.Host())))
+	if n.dataOutage = n.outage; n.venue.Apart {
 		n.dataOutage = newOutage(n.log.With(zap.String("redis", n.store.Host())))
 	}
 	if len(lockKeys(c)) > 1 {
-		n.venue.share()
+		n.venue.Share()
 	}
 	if n.sums, err = sourceSums(c); err != nil {
 		return err
 	}
-	if n.databases, err = openDatabases(c); err != nil {
+	if n.databases, err = site.OpenDatabases(c); err != nil {
 		return err
 	}
 	if n.probes, err = openProbes(c); err != nil {
@@ -151,10 +152,10 @@ func (n *node) close() {
 	n.outage.close()
 	n.dataOutage.close()
 	n.letters.close()
-	closing(n.log, "databases' probes", n.probes.close)
-	closing(n.log, "databases", n.databases.close)
+	closing(n.log, "databases' probes", n.probes.Close)
+	closing(n.log, "databases", n.databases.Close)
 	if n.venue != nil {
-		closing(n.log, "quorum", n.venue.close)
+		closing(n.log, "quorum", n.venue.Close)
 	}
 	if n.store != nil {
 		closing(n.log, "redis", n.store.Close)
@@ -305,7 +306,7 @@ func (n *node) snapshot(ctx context.Context) (status.Snapshot, error) {
 	all := n.all()
 	c := all[0]
 	own := status.Snapshot{NodeID: n.id, Version: n.options.Version, LockKey: c.lockKey, Now: time.Now().UTC(), Role: status.RoleStandby}
-	own.Redis = status.Redis{Host: n.venue.host(), OK: true, Since: c.observer.since()}
+	own.Redis = status.Redis{Host: n.venue.Host(), OK: true, Since: c.observer.since()}
 	if trouble := c.elector.StoreTrouble(); trouble != nil {
 		own.Role = status.RoleConnecting
 		own.Redis.OK, own.Redis.Error = false, trouble.Error()

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"baton/internal/config"
+	"baton/internal/daemon/site"
 	"baton/internal/job/schedule"
 	"baton/internal/notify"
 	"baton/internal/secret"
@@ -147,7 +148,7 @@ func (n *notifications) tell(e notify.Event) {
 	if e.Epoch == 0 {
 		e.Epoch = n.epochs[e.LockKey]
 	}
-	if id, err := newID(); err == nil { // without one it is told all the same
+	if id, err := site.NewID(); err == nil { // without one it is told all the same
 		e.ID = id
 	}
 	for _, t := range n.targets {

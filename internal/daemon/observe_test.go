@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"baton/internal/config"
+	"baton/internal/daemon/site"
 	"baton/internal/elector"
 	"baton/internal/redisconn"
 	"baton/internal/redislock"
@@ -56,7 +57,7 @@ func newObserver(t *testing.T) (o *observer, told *[]string) {
 	}
 	lead := func(context.Context, *elector.Term) error { return nil }
 	el, err := elector.New(lock, lead, elector.Config{
-		NodeID: "a", Timing: timing(config.Config{}.WithDefaults().Election), PollInterval: time.Second, NewOwner: newID, Die: func(string) {},
+		NodeID: "a", Timing: site.Timing(config.Config{}.WithDefaults().Election), PollInterval: time.Second, NewOwner: site.NewID, Die: func(string) {},
 	})
 	if err != nil {
 		t.Fatal(err)

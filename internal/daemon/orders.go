@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"baton/internal/daemon/site"
 	"baton/internal/elector"
 	"baton/internal/job"
 	"baton/internal/job/schedule"
@@ -120,7 +121,7 @@ func (o orders) start(ctx context.Context, r redisledger.Request) {
 		return // the next leader sees it, or whoever comes after a reload
 	default:
 		log.Info("a run was asked for, and is refused", zap.Error(err))
-		ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+		ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 		defer cancel()
 		if _, err := o.ledger.Refuse(ctx, r, o.refusal(r.Job, err)); err != nil {
 			log.Debug("cannot refuse a run", zap.Error(err))
@@ -148,7 +149,7 @@ func (o orders) runNow(ctx context.Context, r redisledger.Request) error {
 			return err
 		case <-wait.C:
 		}
-		tell, cancel := context.WithTimeout(ctx, commandTimeout)
+		tell, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 		_, err := o.ledger.Queue(tell, r, queuedFor) // of one that was taken back the claim fails
 		cancel()
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"baton/internal/daemon/site"
 	"baton/internal/redislock"
 )
 
@@ -30,7 +31,7 @@ func (r *Remote) Pause(ctx context.Context, reason string, wait time.Duration) (
 	}
 	asked := time.Now()
 	views := r.views()
-	befores, err := tellAll(ctx, views, func(ctx context.Context, e election) (*redislock.Pause, error) { return e.Pause(ctx, reason) })
+	befores, err := tellAll(ctx, views, func(ctx context.Context, e site.Election) (*redislock.Pause, error) { return e.Pause(ctx, reason) })
 	if err != nil {
 		return Paused{}, err
 	}
@@ -50,10 +51,10 @@ func (r *Remote) Pause(ctx context.Context, reason string, wait time.Duration) (
 
 // tellAll orders the same of every election, and says what each answered. What follows
 // one that does not answer has not been told: the order can be given again.
-func tellAll[T any](ctx context.Context, views []view, order func(context.Context, election) (T, error)) ([]T, error) {
+func tellAll[T any](ctx context.Context, views []view, order func(context.Context, site.Election) (T, error)) ([]T, error) {
 	answers := make([]T, 0, len(views))
 	for _, v := range views {
-		ask, cancel := context.WithTimeout(ctx, commandTimeout)
+		ask, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 		answer, err := order(ask, v.election)
 		cancel()
 		switch {
@@ -97,7 +98,7 @@ type Resumed struct {
 // by then.
 func (r *Remote) Resume(ctx context.Context, reason string, wait time.Duration) (Resumed, error) {
 	asked := time.Now()
-	pauses, err := tellAll(ctx, r.views(), func(ctx context.Context, e election) (*redislock.Pause, error) { return e.Resume(ctx, reason) })
+	pauses, err := tellAll(ctx, r.views(), func(ctx context.Context, e site.Election) (*redislock.Pause, error) { return e.Resume(ctx, reason) })
 	if err != nil {
 		return Resumed{}, err
 	}
@@ -125,7 +126,7 @@ const glance = 5 * time.Millisecond
 
 // until looks at an election until it is as wanted, or the time is over: then it
 // returns false and the last look. It looks once at least.
-func until(ctx context.Context, e election, end time.Time, wanted func(redislock.Picture) bool) (redislock.Picture, bool, error) {
+func until(ctx context.Context, e site.Election, end time.Time, wanted func(redislock.Picture) bool) (redislock.Picture, bool, error) {
 	for {
 		p, err := look(ctx, e)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"baton/internal/config"
+	"baton/internal/daemon/site"
 	"baton/internal/flush"
 	"baton/internal/flush/mapping"
 	"baton/internal/status"
@@ -54,7 +55,7 @@ func PreviewJob(ctx context.Context, c config.Config, name string, n int) (p Pre
 	}
 	ctx, cancel := context.WithTimeout(ctx, previewWithin)
 	defer cancel()
-	db, err := openDatabase(c, j.Flush.To.Database)
+	db, err := site.OpenDatabase(c, j.Flush.To.Database)
 	if err != nil {
 		return p, err
 	}

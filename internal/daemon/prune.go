@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"baton/internal/daemon/site"
 )
 
 const (
@@ -26,8 +28,8 @@ type ledger interface {
 
 // toPrune are the databases that jobs under the lock write; under the node's own lock all of
 // them, so that none is left out.
-func (w *workload) toPrune() databases {
-	ledgers := databases{}
+func (w *workload) toPrune() site.Databases {
+	ledgers := site.Databases{}
 	for name, db := range w.databases {
 		if w.staged != nil || slices.ContainsFunc(w.tasks, func(t task) bool { return t.config.Flush.To.Database == name }) {
 			ledgers[name] = db

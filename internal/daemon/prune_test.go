@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"baton/internal/config"
+	"baton/internal/daemon/site"
 
 	"go.uber.org/zap"
 )
@@ -78,7 +79,7 @@ func (*hangingLedger) Prune(ctx context.Context, _ time.Duration) (int64, error)
 
 // Of hundreds of locks each would prune every database; none may be left out.
 func TestALedgerIsPrunedByTheLeaderOfTheJobsThatWriteIt(t *testing.T) {
-	i := inventory{config: config.Config{Election: config.Election{LockKey: "own"}}, databases: databases{"a": nil, "b": nil, "unused": nil}}
+	i := inventory{config: config.Config{Election: config.Election{LockKey: "own"}}, databases: site.Databases{"a": nil, "b": nil, "unused": nil}}
 	for _, j := range []config.Job{
 		{Name: "flushes", Lock: "x", Flush: config.Flush{To: config.To{Database: "a"}}},
 		{Name: "both", Lock: "x", Flush: config.Flush{To: config.To{Database: "b"}}},

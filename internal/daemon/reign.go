@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"baton/internal/config"
+	"baton/internal/daemon/site"
 	"baton/internal/elector"
 	"baton/internal/job"
 	"baton/internal/status"
@@ -240,7 +241,7 @@ func jobsOf(tasks []boundTask) []job.Job {
 
 // newRunner makes what starts the jobs. Its logger names the node itself.
 func newRunner(c config.Config, ledger job.Ledger, logger *zap.Logger, metrics *status.Metrics, notes *notifications, clock *slotClock, store *outage, hold func() bool, idle func() time.Duration) *job.Runner {
-	return job.NewRunner(ledger, newID, job.Config{
+	return job.NewRunner(ledger, site.NewID, job.Config{
 		Logger:        logger.Named("job"),
 		Clock:         clock.now,
 		FinishTimeout: finishTimeout(c.Election.Drain),
@@ -264,7 +265,7 @@ func newRunner(c config.Config, ledger job.Ledger, logger *zap.Logger, metrics *
 
 // forgetGone takes nodes off the list that have been gone for a day: hosts come
 // and go, and nobody else clears up. What fails is done in the next term.
-func forgetGone(ctx context.Context, election election) {
+func forgetGone(ctx context.Context, election site.Election) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	if p, err := election.Picture(ctx, 0); err == nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"baton/internal/config"
+	"baton/internal/daemon/site"
 	"baton/internal/elector"
 )
 
@@ -22,7 +23,7 @@ type Released struct {
 // Release gives up the lock of a term that ended without doing so itself. It
 // changes nothing if another owner holds the lock.
 func Release(ctx context.Context, c config.Config, owner, reason string) (r Released, err error) {
-	err = withLock(ctx, c, func(ctx context.Context, e election, lock nodeLock) error {
+	err = site.WithLock(ctx, c, func(ctx context.Context, e site.Election, lock site.NodeLock) error {
 		r, err = giveUp(ctx, e, lock, owner, reason)
 		return err
 	})
@@ -30,7 +31,7 @@ func Release(ctx context.Context, c config.Config, owner, reason string) (r Rele
 }
 
 // giveUp looks who holds the lock and releases it for its owner.
-func giveUp(ctx context.Context, e election, lock nodeLock, owner, reason string) (Released, error) {
+func giveUp(ctx context.Context, e site.Election, lock site.NodeLock, owner, reason string) (Released, error) {
 	p, unseen := e.Picture(ctx, 0)
 	r := Released{Was: p.Owner == owner}
 	if !r.Was {

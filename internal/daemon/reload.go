@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"baton/internal/config"
+	"baton/internal/daemon/site"
 	"baton/internal/flush/sql"
 )
 
@@ -81,7 +82,7 @@ func (n *node) adopt(ctx context.Context, c config.Config, cancel context.Cancel
 	}
 	joined, err := n.joinNew(ctx, after)
 	if err != nil {
-		return errors.Join(err, after.databases.without(before.databases).close(), after.probes.without(before.probes).close())
+		return errors.Join(err, after.databases.Without(before.databases).Close(), after.probes.Without(before.probes).Close())
 	}
 	n.metrics.AddJobs(jobNames(c)...)
 	n.metrics.AddFlushes(flushNames(c)...)
@@ -97,7 +98,7 @@ func (n *node) adopt(ctx context.Context, c config.Config, cancel context.Cancel
 	if n.options.Reloaded != nil {
 		n.options.Reloaded(c)
 	}
-	if len(before.databases.without(after.databases))+len(before.probes.without(after.probes)) > 0 {
+	if len(before.databases.Without(after.databases))+len(before.probes.Without(after.probes)) > 0 {
 		n.retiring.Go(func() { before.retire(after, over, n.log) })
 	}
 	return nil
@@ -107,7 +108,7 @@ func (n *node) adopt(ctx context.Context, c config.Config, cancel context.Cancel
 type inventory struct {
 	config            config.Config
 	hash              string // of config
-	databases, probes databases
+	databases, probes site.Databases
 	tasks             []task
 	sums              map[string]string // of the databases' data source names
 	uses              map[*sql.Store]*atomic.Int64
@@ -148,14 +149,14 @@ func (n *node) prepare(c config.Config, before inventory) (after inventory, err 
 		return after, err
 	}
 	same := sameDatabases(before, after)
-	if after.databases, err = reopen(before.databases, same, c, openDatabases); err != nil {
+	if after.databases, err = reopen(before.databases, same, c, site.OpenDatabases); err != nil {
 		return after, err
 	}
 	if after.probes, err = reopen(before.probes, same, c, openProbes); err != nil {
-		return after, errors.Join(err, after.databases.without(before.databases).close())
+		return after, errors.Join(err, after.databases.Without(before.databases).Close())
 	}
 	if after.tasks, err = newTasks(c, n.store, after.databases, n.reports()); err != nil {
-		return after, errors.Join(err, after.databases.without(before.databases).close(), after.probes.without(before.probes).close())
+		return after, errors.Join(err, after.databases.Without(before.databases).Close(), after.probes.Without(before.probes).Close())
 	}
 	for i, t := range after.tasks {
 		kept := slices.IndexFunc(before.tasks, func(old task) bool {
@@ -187,15 +188,15 @@ func sourceSums(c config.Config) (map[string]string, error) {
 func sameDatabases(before, after inventory) map[string]bool {
 	same := map[string]bool{}
 	for name, sum := range after.sums {
-		same[name] = before.sums[name] == sum && connections(before.config, name) == connections(after.config, name)
+		same[name] = before.sums[name] == sum && site.Connections(before.config, name) == site.Connections(after.config, name)
 	}
 	return same
 }
 
 // reopen opens the databases of c, but takes over the open ones that are the same.
-func reopen(open databases, same map[string]bool, c config.Config, openAll func(config.Config) (databases, error)) (databases, error) {
+func reopen(open site.Databases, same map[string]bool, c config.Config, openAll func(config.Config) (site.Databases, error)) (site.Databases, error) {
 	c.Databases = maps.Clone(c.Databases)
-	kept := databases{}
+	kept := site.Databases{}
 	for name, db := range open {
 		if same[name] {
 			kept[name] = db
@@ -212,8 +213,8 @@ func reopen(open databases, same map[string]bool, c config.Config, openAll func(
 func (n *node) joinNew(ctx context.Context, after inventory) (joined []*candidacy, err error) {
 	var missing []string
 	wanted := lockKeys(after.config)
-	if len(wanted) > 1 && n.venue.shared == nil {
-		n.venue.share()
+	if len(wanted) > 1 && n.venue.Shared == nil {
+		n.venue.Share()
 	}
 	for _, key := range wanted {
 		if n.want(key) != nil {
@@ -336,7 +337,7 @@ func (n *node) parts(c *candidacy) (gone, wanted bool) {
 // retire closes what is not used any more, once the last run that uses it has ended.
 func (i inventory) retire(after inventory, over <-chan struct{}, log *zap.Logger) {
 	const first = 5 * time.Second // a run may have its slot and not have begun
-	old := i.databases.without(after.databases)
+	old := i.databases.Without(after.databases)
 	pause := first
 	for busy := true; busy; pause = idleLook {
 		select {
@@ -350,6 +351,6 @@ func (i inventory) retire(after inventory, over <-chan struct{}, log *zap.Logger
 			busy = busy || i.uses[db].Load() > 0
 		}
 	}
-	closing(log, "databases", old.close)
-	closing(log, "databases' probes", i.probes.without(after.probes).close)
+	closing(log, "databases", old.Close)
+	closing(log, "databases' probes", i.probes.Without(after.probes).Close)
 }

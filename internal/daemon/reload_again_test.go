@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"baton/internal/config"
+	"baton/internal/daemon/site"
 	"baton/internal/flush/source/spec"
 	"baton/internal/flush/sql"
 	"baton/internal/flush/sql/open"
@@ -54,7 +55,7 @@ func TestTheEndDoesNotWaitForDatabasesThatAReloadHasReplaced(t *testing.T) {
 }
 
 // keeping is a configuration of jobs into databases, as a reload leaves it.
-func keeping(before inventory, dbs databases, jobs ...string) inventory {
+func keeping(before inventory, dbs site.Databases, jobs ...string) inventory {
 	i := inventory{databases: dbs, tasks: make([]task, len(jobs))}
 	for at, database := range jobs {
 		i.tasks[at].config.Flush.To.Database = database
@@ -74,9 +75,9 @@ func TestADatabaseIsClosedWhenTheLastRunThatUsesItHasEnded(t *testing.T) {
 			return db
 		}
 		old, other, latest := open(), open(), open()
-		first := keeping(inventory{}, databases{"main": old, "other": other}, "main", "other")
+		first := keeping(inventory{}, site.Databases{"main": old, "other": other}, "main", "other")
 		second := keeping(first, first.databases, "main", "other") // one of its jobs is another one
-		third := keeping(second, databases{"main": latest, "other": other}, "main", "other")
+		third := keeping(second, site.Databases{"main": latest, "other": other}, "main", "other")
 		first.tasks[0].busy.Add(1)  // a run that outlives two configurations
 		second.tasks[1].busy.Add(1) // one that does not end, into a database that stays
 		over := make(chan struct{})

@@ -20,6 +20,7 @@ import (
 	"syscall"
 	"time"
 
+	"baton/internal/daemon/site"
 	"baton/internal/status"
 )
 
@@ -51,8 +52,8 @@ func DialServer(server, tokenFile, caFile string) (*Client, error) {
 		return nil, fmt.Errorf("server %q: want a URL such as https://host:9747, http://127.0.0.1:9747 or unix:///run/baton/admin.sock", server)
 	}
 	c := &Client{server: server}
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, IdleConnTimeout: 10 * time.Second, TLSHandshakeTimeout: commandTimeout}
-	dial := net.Dialer{Timeout: commandTimeout}
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, IdleConnTimeout: 10 * time.Second, TLSHandshakeTimeout: site.CommandTimeout}
+	dial := net.Dialer{Timeout: site.CommandTimeout}
 	transport.DialContext = dial.DialContext
 	switch {
 	case u.Scheme == "unix" && u.Path != "" && u.Host == "":
@@ -141,7 +142,7 @@ const mostReply = 64 << 20
 
 // get asks for what is at a path.
 func get[T any](ctx context.Context, c *Client, query url.Values, path ...string) (reply T, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*commandTimeout)
+	ctx, cancel := context.WithTimeout(ctx, 2*site.CommandTimeout)
 	defer cancel()
 	err = c.do(ctx, http.MethodGet, query, nil, &reply, path...)
 	return reply, err

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"baton/internal/daemon/site"
 	"baton/internal/elector"
 	"baton/internal/flush/source"
 	"baton/internal/job"
@@ -59,7 +60,7 @@ const (
 // view is one election, and the jobs that run under its lock.
 type view struct {
 	lockKey  string
-	election election
+	election site.Election
 	ledger   *redisledger.Ledger
 	stages   *source.Stages
 	tasks    []task

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"baton/internal/config"
+	"baton/internal/daemon/site"
 	"baton/internal/flush/source"
 	"baton/internal/status"
 )
@@ -107,7 +108,7 @@ func shellWord(text string) string {
 // LeftStages are the stages that no job of the configuration flushes, by key. What one server of
 // a Cluster answers is there also if another one fails.
 func (r *Remote) LeftStages(ctx context.Context) ([]LeftStage, error) {
-	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
 	return leftStages(ctx, source.NewStages(r.store, r.ledger), r.tasks)
 }
@@ -128,7 +129,7 @@ func (r *Remote) DropStage(ctx context.Context, s LeftStage) error {
 			return fmt.Errorf("node %q runs with other jobs than this configuration has, and one of them may flush %q: give all nodes the same configuration, baton reload there, and drop it then", n.ID, s.Key)
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
 	return source.NewStages(r.store, r.ledger).Drop(ctx, source.LeftStage{Key: s.Key, Job: s.Job, ID: s.BatchID, Records: s.Records})
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"baton/internal/config"
+	"baton/internal/daemon/site"
 	"baton/internal/flush"
 	"baton/internal/redislock"
 
@@ -216,7 +217,7 @@ const askWithin = time.Second
 
 // last is the last term of the lock that this host knows: by its own file, else by the
 // fences in the databases that answer at once. The zero one: of none.
-func (e *epochs) last(ctx context.Context, c config.Config, dbs databases) lastTerm {
+func (e *epochs) last(ctx context.Context, c config.Config, dbs site.Databases) lastTerm {
 	if known := e.known(); known.Epoch > 0 && known.LeaseMS > 0 {
 		return known
 	}
@@ -254,7 +255,7 @@ func jobsByDatabase(c config.Config) map[string][]string {
 
 // fences asks databases for the fence with the highest epoch of some jobs.
 // One that does not answer before ctx ends, or has no fences yet, is left out.
-func fences(ctx context.Context, log *zap.Logger, dbs databases, jobs map[string][]string) map[string]flush.Fence {
+func fences(ctx context.Context, log *zap.Logger, dbs site.Databases, jobs map[string][]string) map[string]flush.Fence {
 	type answer struct {
 		name  string
 		fence flush.Fence

@@ -16,6 +16,7 @@ import (
 	recorder "go.uber.org/zap/zaptest/observer"
 
 	"baton/internal/config"
+	"baton/internal/daemon/site"
 	"baton/internal/elector"
 	"baton/internal/flush"
 	"baton/internal/flush/source/spec"
@@ -213,7 +214,7 @@ func TestAForgedFenceIsNotCountedOnFrom(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dbs := databases{}
+			dbs := site.Databases{}
 			conf := config.Config{}
 			for _, d := range []struct {
 				name  string

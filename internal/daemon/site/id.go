@@ -1,4 +1,4 @@
-package daemon
+package site
 
 import (
 	"fmt"
@@ -6,9 +6,9 @@ import (
 	uuid "github.com/satori/go.uuid"
 )
 
-// newID makes a UUID v4: for terms, runs and batches. It is the only caller of
+// NewID makes a UUID v4: for terms, runs and batches. It is the only caller of
 // that library. The error is the random source's.
-func newID() (string, error) {
+func NewID() (string, error) {
 	id, err := uuid.NewV4()
 	if err != nil {
 		return "", fmt.Errorf("make a UUID: %w", err)

@@ -1,4 +1,6 @@
-package daemon
+// Package site knows where locks, ledgers and data live: it opens what the configuration
+// names, and makes one election of those on the masters of a quorum.
+package site
 
 import (
 	"context"
@@ -17,110 +19,110 @@ import (
 	"baton/internal/redislock/script"
 )
 
-// venue is where an election takes place: beside the data, or on the masters of a
+// Venue is where an election takes place: beside the data, or on the masters of a
 // quorum, each of which holds an election of its own that the others know nothing of.
-type venue struct {
-	config config.Config
-	stores []*redisconn.Store
-	apart  bool // they are a quorum's, and ours to close
-	// shared, if set, are the connections that the locks of this process share, one a store.
-	shared []*redisconn.Shared
+type Venue struct {
+	Config config.Config
+	Stores []*redisconn.Store
+	Apart  bool // they are a quorum's, and ours to close
+	// Shared, if set, are the connections that the locks of this process share, one a store.
+	Shared []*redisconn.Shared
 }
 
-// openVenue prepares the connections; it does not connect. data is where the jobs'
+// Open prepares the connections; it does not connect. data is where the jobs'
 // data is.
-func openVenue(c config.Config, data *redisconn.Store) (*venue, error) {
-	v := &venue{config: c, stores: []*redisconn.Store{data}}
+func Open(c config.Config, data *redisconn.Store) (*Venue, error) {
+	v := &Venue{Config: c, Stores: []*redisconn.Store{data}}
 	masters := c.Redis.Masters()
 	if len(masters) == 0 {
 		return v, nil
 	}
-	v.stores, v.apart = nil, true
+	v.Stores, v.Apart = nil, true
 	for i, m := range masters {
 		of := c
 		of.Redis = m
-		store, err := openRedis(of)
+		store, err := OpenRedis(of)
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("redis.quorum[%d]: %w", i, err), v.close())
+			return nil, errors.Join(fmt.Errorf("redis.quorum[%d]: %w", i, err), v.Close())
 		}
-		v.stores = append(v.stores, store)
+		v.Stores = append(v.Stores, store)
 	}
 	return v, nil
 }
 
-func (v *venue) close() error {
-	if !v.apart {
+func (v *Venue) Close() error {
+	if !v.Apart {
 		return nil // whoever has opened it closes it
 	}
 	var problems []error
-	for _, s := range v.stores {
+	for _, s := range v.Stores {
 		problems = append(problems, s.Close())
 	}
 	return errors.Join(problems...)
 }
 
-// share has the locks of this process share connections.
-func (v *venue) share() {
-	for _, s := range v.stores {
-		v.shared = append(v.shared, redisconn.NewShared(s))
+// Share has the locks of this process share connections.
+func (v *Venue) Share() {
+	for _, s := range v.Stores {
+		v.Shared = append(v.Shared, redisconn.NewShared(s))
 	}
 }
 
-// at is the same place with another lock.
-func (v *venue) at(lockKey string) *venue {
+// At is the same place with another lock.
+func (v *Venue) At(lockKey string) *Venue {
 	other := *v
-	other.config.Election.LockKey = lockKey
+	other.Config.Election.LockKey = lockKey
 	return &other
 }
 
 // hosts is the servers' addresses, for messages.
-func (v *venue) hosts() []string {
-	names := make([]string, len(v.stores))
-	for i, s := range v.stores {
+func (v *Venue) hosts() []string {
+	names := make([]string, len(v.Stores))
+	for i, s := range v.Stores {
 		names[i] = s.Host()
 	}
 	return names
 }
 
-func (v *venue) host() string { return strings.Join(v.hosts(), ", ") }
+func (v *Venue) Host() string { return strings.Join(v.hosts(), ", ") }
 
-// election is the view of all of it.
-func (v *venue) election() election {
-	views := make([]election, len(v.stores))
-	for i, s := range v.stores {
-		views[i] = redislock.NewElection(s, v.config.Election.LockKey, script.Format(v.config.Election.LockFormat))
+// Election is the view of all of it.
+func (v *Venue) Election() Election {
+	views := make([]Election, len(v.Stores))
+	for i, s := range v.Stores {
+		views[i] = redislock.NewElection(s, v.Config.Election.LockKey, script.Format(v.Config.Election.LockFormat))
 	}
-	if !v.apart {
+	if !v.Apart {
 		return views[0]
 	}
 	return elections(views)
 }
 
-// ledger remembers the slots beside the data.
-func (v *venue) ledger(data *redisconn.Store) *redisledger.Ledger {
+// Ledger remembers the slots beside the data.
+func (v *Venue) Ledger(data *redisconn.Store) *redisledger.Ledger {
 	return redisledger.NewLedger(data, redisledger.LedgerOptions{
-		LockKey: v.config.Election.LockKey, Format: script.Format(v.config.Election.LockFormat), ByEpoch: v.apart,
-		Keep: v.config.History.Keep, MaxAge: v.config.History.MaxAge,
+		LockKey: v.Config.Election.LockKey, Format: script.Format(v.Config.Election.LockFormat), ByEpoch: v.Apart,
+		Keep: v.Config.History.Keep, MaxAge: v.Config.History.MaxAge,
 	})
 }
 
-// spread is what elector.Config.HintSpread should be.
-func (v *venue) spread() time.Duration {
-	if v.apart {
+// Spread is what elector.Config.HintSpread should be.
+func (v *Venue) Spread() time.Duration {
+	if v.Apart {
 		return 5 * time.Millisecond // some times what it takes to ask all masters
 	}
 	return 0
 }
 
-// lock is this node's view of the lock. It does not connect.
-func (v *venue) lock(p redislock.Presence) (nodeLock, error) {
-	options := lockOptions(v.config)
+// Lock is this node's view of the lock. It does not connect.
+func (v *Venue) Lock(p redislock.Presence) (NodeLock, error) {
+	options := LockOptions(v.Config)
 	options.Presence = p
-	parts := make([]*redislock.Lock, len(v.stores))
-	locks := make([]elector.Lock, len(v.stores))
-	for i, s := range v.stores {
-		if v.shared != nil {
-			options.Shared = v.shared[i]
+	parts := make([]*redislock.Lock, len(v.Stores))
+	locks := make([]elector.Lock, len(v.Stores))
+	for i, s := range v.Stores {
+		if v.Shared != nil {
+			options.Shared = v.Shared[i]
 		}
 		part, err := redislock.NewLock(s, options)
 		if err != nil {
@@ -128,18 +130,18 @@ func (v *venue) lock(p redislock.Presence) (nodeLock, error) {
 		}
 		parts[i], locks[i] = part, part
 	}
-	if !v.apart {
+	if !v.Apart {
 		return parts[0], nil
 	}
 	whole, err := quorum.New(locks, quorum.Options{
-		TTL: v.config.Election.TTL, Margin: heartbeat.DefaultMargin(v.config.Election.TTL), NewOwner: newID, Names: v.hosts(),
+		TTL: v.Config.Election.TTL, Margin: heartbeat.DefaultMargin(v.Config.Election.TTL), NewOwner: NewID, Names: v.hosts(),
 		Clock: func() time.Duration { return time.Duration(heartbeat.Boottime()) },
 	})
 	return quorumLock{whole, parts}, err
 }
 
-// nodeLock is a lock of a node that others see in the list of nodes.
-type nodeLock interface {
+// NodeLock is a lock of a node that others see in the list of nodes.
+type NodeLock interface {
 	elector.Lock
 	// Present says what else to tell of the node, from the next occasion on.
 	Present(p redislock.Presence)
@@ -198,26 +200,26 @@ func (l quorumLock) each(do func(*redislock.Lock) error) []error {
 	return problems
 }
 
-// commandTimeout bounds a command's dealings with Redis.
-const commandTimeout = 5 * time.Second
+// CommandTimeout bounds a command's dealings with Redis.
+const CommandTimeout = 5 * time.Second
 
-// withLock does one command's work on this node's view of the lock.
-func withLock(ctx context.Context, c config.Config, do func(context.Context, election, nodeLock) error) error {
-	store, err := openRedis(c)
+// WithLock does one command's work on this node's view of the lock.
+func WithLock(ctx context.Context, c config.Config, do func(context.Context, Election, NodeLock) error) error {
+	store, err := OpenRedis(c)
 	if err != nil {
 		return err
 	}
-	at, err := openVenue(c, store)
+	at, err := Open(c, store)
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
-	lock, err := at.lock(redislock.Presence{})
+	lock, err := at.Lock(redislock.Presence{})
 	if err != nil {
-		return errors.Join(err, at.close(), store.Close())
+		return errors.Join(err, at.Close(), store.Close())
 	}
-	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	ctx, cancel := context.WithTimeout(ctx, CommandTimeout)
 	defer cancel()
-	err = do(ctx, at.election(), lock)
+	err = do(ctx, at.Election(), lock)
 	lock.Close()
-	return errors.Join(err, at.close(), store.Close())
+	return errors.Join(err, at.Close(), store.Close())
 }

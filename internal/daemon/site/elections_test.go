@@ -1,4 +1,4 @@
-package daemon
+package site
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 
 // stub is an election that says what a test tells it to.
 type stub struct {
-	election // what a test does not expect panics
+	Election // what a test does not expect panics
 	picture  redislock.Picture
 	err      error
 	asked    func(owner string)

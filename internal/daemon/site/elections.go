@@ -1,4 +1,4 @@
-package daemon
+package site
 
 import (
 	"cmp"
@@ -13,9 +13,9 @@ import (
 	"baton/internal/redislock"
 )
 
-// election is how commands and the status page look at an election, and what
+// Election is how commands and the status page look at an election, and what
 // they ask of it: the one beside the data, or those on the masters of a quorum.
-type election interface {
+type Election interface {
 	Picture(ctx context.Context, events int) (redislock.Picture, error)
 	StepDown(ctx context.Context, to, reason string) (owner, nodeID string, err error)
 	StepDownOwner(ctx context.Context, owner, to, reason string) error
@@ -26,13 +26,13 @@ type election interface {
 }
 
 var (
-	_ election = (*redislock.Election)(nil)
-	_ election = elections(nil)
+	_ Election = (*redislock.Election)(nil)
+	_ Election = elections(nil)
 )
 
 // elections are those on the masters of a quorum. What they say is one election
 // where a majority says it.
-type elections []election
+type elections []Election
 
 func (e elections) majority() int { return len(e)/2 + 1 }
 
@@ -40,9 +40,9 @@ func (e elections) majority() int { return len(e)/2 + 1 }
 // must not make every look at the election hang.
 const slowest = 250 * time.Millisecond
 
-// askAll asks all masters at once and returns the answers of those that answered.
+// AskAll asks all masters at once and returns the answers of those that answered.
 // Fewer than a majority are an error.
-func askAll[T any](e elections, ask func(election) (T, error)) ([]T, error) {
+func AskAll[T any](e elections, ask func(Election) (T, error)) ([]T, error) {
 	type answer struct {
 		value T
 		err   error
@@ -81,7 +81,7 @@ func askAll[T any](e elections, ask func(election) (T, error)) ([]T, error) {
 // Picture is what a majority agrees on: an owner that fewer have is one whose term
 // has ended, or one who has not won.
 func (e elections) Picture(ctx context.Context, events int) (redislock.Picture, error) {
-	pictures, err := askAll(e, func(one election) (redislock.Picture, error) { return one.Picture(ctx, 3*events) })
+	pictures, err := AskAll(e, func(one Election) (redislock.Picture, error) { return one.Picture(ctx, 3*events) })
 	if err != nil {
 		return redislock.Picture{}, err
 	}
@@ -223,7 +223,7 @@ func (e elections) StepDown(ctx context.Context, to, reason string) (owner, node
 
 // StepDownOwner asks the leader of one term by way of every master.
 func (e elections) StepDownOwner(ctx context.Context, owner, to, reason string) error {
-	return e.all(func(one election) error {
+	return e.all(func(one Election) error {
 		err := one.StepDownOwner(ctx, owner, to, reason)
 		if errors.Is(err, redislock.ErrNobodyLeads) {
 			return nil // this master has not granted the term, or has granted the next one
@@ -234,16 +234,16 @@ func (e elections) StepDownOwner(ctx context.Context, owner, to, reason string) 
 
 // Pause pauses all of them, and has succeeded when a majority is.
 func (e elections) Pause(ctx context.Context, reason string) (*redislock.Pause, error) {
-	return e.pauses(func(one election) (*redislock.Pause, error) { return one.Pause(ctx, reason) })
+	return e.pauses(func(one Election) (*redislock.Pause, error) { return one.Pause(ctx, reason) })
 }
 
 // Resume ends the pause on all of them.
 func (e elections) Resume(ctx context.Context, reason string) (*redislock.Pause, error) {
-	return e.pauses(func(one election) (*redislock.Pause, error) { return one.Resume(ctx, reason) })
+	return e.pauses(func(one Election) (*redislock.Pause, error) { return one.Resume(ctx, reason) })
 }
 
-func (e elections) pauses(ask func(election) (*redislock.Pause, error)) (*redislock.Pause, error) {
-	befores, err := askAll(e, ask)
+func (e elections) pauses(ask func(Election) (*redislock.Pause, error)) (*redislock.Pause, error) {
+	befores, err := AskAll(e, ask)
 	for _, before := range befores {
 		if before != nil {
 			return before, err
@@ -254,15 +254,15 @@ func (e elections) pauses(ask func(election) (*redislock.Pause, error)) (*redisl
 
 // StandAside tells all of them.
 func (e elections) StandAside(ctx context.Context, nodeID string, d time.Duration, reason string) error {
-	return e.all(func(one election) error { return one.StandAside(ctx, nodeID, d, reason) })
+	return e.all(func(one Election) error { return one.StandAside(ctx, nodeID, d, reason) })
 }
 
 // Forget takes the nodes off every list.
 func (e elections) Forget(ctx context.Context, nodes []redislock.Node, before time.Time) error {
-	return e.all(func(one election) error { return one.Forget(ctx, nodes, before) })
+	return e.all(func(one Election) error { return one.Forget(ctx, nodes, before) })
 }
 
-func (e elections) all(ask func(election) error) error {
-	_, err := askAll(e, func(one election) (struct{}, error) { return struct{}{}, ask(one) })
+func (e elections) all(ask func(Election) error) error {
+	_, err := AskAll(e, func(one Election) (struct{}, error) { return struct{}{}, ask(one) })
 	return err
 }

@@ -1,4 +1,4 @@
-package daemon
+package site
 
 import (
 	"errors"
@@ -14,8 +14,8 @@ import (
 	"baton/internal/redisconn"
 )
 
-// openRedis prepares the connections; it does not connect.
-func openRedis(c config.Config) (*redisconn.Store, error) {
+// OpenRedis prepares the connections; it does not connect.
+func OpenRedis(c config.Config) (*redisconn.Store, error) {
 	r := c.Redis
 	o := redisconn.Options{
 		URL:        r.Address(),
@@ -39,15 +39,15 @@ func openRedis(c config.Config) (*redisconn.Store, error) {
 	return store, nil
 }
 
-// databases are the open databases by their names in the configuration.
-type databases map[string]*sql.Store
+// Databases are the open databases by their names in the configuration.
+type Databases map[string]*sql.Store
 
-// openDatabases prepares all databases; it does not connect: they may come later.
-func openDatabases(c config.Config) (databases, error) {
-	open := databases{}
+// OpenDatabases prepares all databases; it does not connect: they may come later.
+func OpenDatabases(c config.Config) (Databases, error) {
+	open := Databases{}
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(c.Databases)) {
-		store, err := openDatabase(c, name)
+		store, err := OpenDatabase(c, name)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("databases.%s: %w", name, err))
 			continue
@@ -55,23 +55,23 @@ func openDatabases(c config.Config) (databases, error) {
 		open[name] = store
 	}
 	if len(problems) > 0 {
-		return nil, errors.Join(append(problems, open.close())...)
+		return nil, errors.Join(append(problems, open.Close())...)
 	}
 	return open, nil
 }
 
-// openDatabase prepares one database; it does not connect.
-func openDatabase(c config.Config, name string) (*sql.Store, error) {
+// OpenDatabase prepares one database; it does not connect.
+func OpenDatabase(c config.Config, name string) (*sql.Store, error) {
 	d := c.Databases[name]
 	dsn, err := d.DSN()
 	if err != nil {
 		return nil, err
 	}
-	return open.Database(d.Driver, sql.Options{Name: name, DSN: dsn, TTL: c.Election.TTL, MaxConns: connections(c, name)})
+	return open.Database(d.Driver, sql.Options{Name: name, DSN: dsn, TTL: c.Election.TTL, MaxConns: Connections(c, name)})
 }
 
-// connections are as many as a database's jobs can use at the same time, within reason.
-func connections(c config.Config, database string) int {
+// Connections are as many as a database's jobs can use at the same time, within reason.
+func Connections(c config.Config, database string) int {
 	lanes := 0
 	for _, j := range c.Jobs {
 		if j.Flush.To.Database == database {
@@ -82,7 +82,7 @@ func connections(c config.Config, database string) int {
 	return min(max(lanes, least), most)
 }
 
-func (d databases) close() error {
+func (d Databases) Close() error {
 	var problems []error
 	for _, store := range d {
 		problems = append(problems, store.Close())
@@ -90,17 +90,17 @@ func (d databases) close() error {
 	return errors.Join(problems...)
 }
 
-// timing is the arithmetic of the lease that the configuration asks for.
-func timing(e config.Election) heartbeat.Timing {
+// Timing is the arithmetic of the lease that the configuration asks for.
+func Timing(e config.Election) heartbeat.Timing {
 	return heartbeat.Timing{
 		TTL: e.TTL, Interval: e.HeartbeatInterval, Timeout: e.AttemptTimeout,
 		Margin: heartbeat.DefaultMargin(e.TTL), Drain: e.Drain,
 	}
 }
 
-// without are the databases that are not among others.
-func (d databases) without(others databases) databases {
-	rest := databases{}
+// Without are the databases that are not among others.
+func (d Databases) Without(others Databases) Databases {
+	rest := Databases{}
 	for name, db := range d {
 		if others[name] != db {
 			rest[name] = db
