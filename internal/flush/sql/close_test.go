@@ -40,11 +40,11 @@ func TestClosingDoesNotWaitForAHangingDatabase(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 				defer cancel()
 				wantTransient(t, work(ctx, s, p))
-				start := time.Now()
+				start := testsupport.StartStopwatch(t)
 				if err := s.Close(); err != nil {
 					t.Error(err)
 				}
-				if took := time.Since(start); took > testsupport.Paced(2*time.Second) {
+				if took := start.Took(); took > testsupport.Paced(2*time.Second) {
 					t.Errorf("took %v", took)
 				}
 			})
@@ -78,9 +78,9 @@ func TestForgottenConnectionsDoNotUseUpThePool(t *testing.T) {
 			wantTransient(t, err)
 		}
 		strand = false
-		start := time.Now()
+		start := testsupport.StartStopwatch(t)
 		persist(t, s, fence(1), p, batch("a", 0, rowOf(1, 5)))
-		if took := time.Since(start); took > testsupport.Paced(3*time.Second) {
+		if took := start.Took(); took > testsupport.Paced(3*time.Second) {
 			t.Errorf("took %v", took)
 		}
 		db.expect("SELECT views FROM articles", "5")

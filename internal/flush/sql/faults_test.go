@@ -214,11 +214,11 @@ func TestApplyingAgainWaitsForTheTransactionWithUnknownOutcome(t *testing.T) {
 			t.Errorf("error %v does not say that the context ended", err)
 		}
 		other := db.open(ttl(lease))
-		start := time.Now()
+		start := testsupport.StartStopwatch(t)
 		if out := persist(t, other, fence(1), p, b); !out.Applied {
 			t.Error("not applied, although COMMIT never arrived")
 		}
-		if took := time.Since(start); took > lease {
+		if took := start.Took(); took > lease {
 			t.Errorf("took %v", took)
 		}
 		db.expect("SELECT views FROM articles", "5")
@@ -235,10 +235,10 @@ func TestHangingDatabaseIsGivenUpWithinALease(t *testing.T) {
 		takeOver(t, s, fence(1))
 		p := plan(t, s, "articles", []string{"id"}, "views")
 		proxy.Hang()
-		start := time.Now()
+		start := testsupport.StartStopwatch(t)
 		_, err := s.Apply(t.Context(), fence(1), p, batch("a", 0, rowOf(1, 5)))
 		wantTransient(t, err)
-		if took := time.Since(start); took > 2*lease {
+		if took := start.Took(); took > 2*lease {
 			t.Errorf("took %v", took)
 		}
 		proxy.Unhang()

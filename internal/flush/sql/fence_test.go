@@ -141,19 +141,19 @@ func TestFrozenLeaderIsThrownOff(t *testing.T) {
 			thawed <- err
 		}()
 		<-stop.reached
-		start := time.Now()
+		start := testsupport.StartStopwatch(t)
 		for {
 			err := successor.TakeOver(t.Context(), fence(2))
 			if err == nil {
 				break
 			}
 			wantTransient(t, err)
-			if time.Since(start) > 3*lease {
-				t.Fatalf("still held up after %v: %v", time.Since(start), err)
+			if start.Took() > 3*lease {
+				t.Fatalf("still held up after %v: %v", start.Took(), err)
 			}
 		}
 		persist(t, successor, fence(2), p, batch("a", 0, rowOf(1, 5)))
-		if took := time.Since(start); took > lease {
+		if took := start.Took(); took > lease {
 			t.Errorf("the successor was held up for %v, longer than a lease", took)
 		}
 		stop.resume()

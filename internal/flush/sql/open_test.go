@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -109,7 +110,7 @@ func TestSessionsAreDurableAndStrict(t *testing.T) {
 	defer db.Exec(t, "ALTER ROLE CURRENT_USER RESET synchronous_commit")
 	db.Exec(t, "CREATE TABLE setting (id int PRIMARY KEY, v text DEFAULT current_setting('synchronous_commit') || ' ' || "+
 		"current_setting('transaction_isolation') || ' ' || current_setting('idle_in_transaction_session_timeout'))")
-	s := db.open()
+	s := db.open(ttl(10 * time.Second))
 	takeOver(t, s, fence(1))
 	p := plan(t, s, "setting", []string{"id"})
 	p.Columns = p.Columns[:1]
@@ -120,7 +121,7 @@ func TestSessionsAreDurableAndStrict(t *testing.T) {
 	db.Exec(t, "CREATE TABLE setting (id int PRIMARY KEY, v varchar(999) DEFAULT (concat_ws(' ', @@session.sql_mode LIKE "+
 		"'%STRICT_ALL_TABLES%', @@session.tx_isolation, @@session.time_zone, @@session.idle_transaction_timeout, "+
 		"@@session.innodb_lock_wait_timeout, @@session.max_statement_time, @@session.character_set_client)))")
-	s = db.open()
+	s = db.open(ttl(10 * time.Second))
 	takeOver(t, s, fence(1))
 	p = plan(t, s, "setting", []string{"id"})
 	p.Columns = p.Columns[:1]

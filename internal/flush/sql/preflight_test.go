@@ -353,10 +353,10 @@ func TestADatabaseThatHangsDoesNotHangThePreflight(t *testing.T) {
 		proxy.Hang()
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
-		began := time.Now()
+		began := testsupport.StartStopwatch(t)
 		found, usable := s.Preflight(ctx)
-		if usable || time.Since(began) > testsupport.Paced(3*time.Second) {
-			t.Errorf("after %v, usable %v:\n%s", time.Since(began), usable, shown(found))
+		if usable || began.Took() > testsupport.Paced(3*time.Second) {
+			t.Errorf("after %v, usable %v:\n%s", began.Took(), usable, shown(found))
 		}
 	})
 }

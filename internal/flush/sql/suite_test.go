@@ -116,10 +116,11 @@ type bench struct {
 	observe func(sqltest.Step) error
 }
 
-// open opens a store; change may alter its options.
+// open opens a store; change may alter its options. The lease is so long that no server gives up
+// on a test that the machine held up.
 func (b *bench) open(change ...func(*sql.Options)) *sql.Store {
 	b.t.Helper()
-	o := sql.Options{Name: "main", DSN: b.DSN}
+	o := sql.Options{Name: "main", DSN: b.DSN, TTL: time.Minute}
 	for _, c := range change {
 		c(&o)
 	}
