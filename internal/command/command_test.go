@@ -222,14 +222,14 @@ func TestAStoppedCommandMayTidyUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	o := newWitness(t)
 	s := sh(`trap 'sleep 0.1; echo tidied; exit 3' TERM; echo ready; while :; do sleep 0.01; done`)
-	s.Stdout, s.Grace = o.w, 10*time.Second
+	s.Stdout, s.Grace = o.w, 2*soon
 	go func() { o.hears(t); cancel() }()
 	began := time.Now()
 	r := run(t, ctx, s)
 	if got := o.hears(t); got != "tidied" || !r.Stopped || r.Code != 3 {
 		t.Errorf("%+v, said %q", r, got)
 	}
-	if took := time.Since(began); took > 5*time.Second {
+	if took := time.Since(began); took > soon {
 		t.Errorf("it took %v: the grace was waited for although nothing was left", took)
 	}
 }

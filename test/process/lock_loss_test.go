@@ -103,12 +103,12 @@ func TestTheCommandIsEndedSoonAfterTheLockIsStolen(t *testing.T) {
 	if _, err := l.conn.Do("SET", lock, "thief", "PX", 60_000); err != nil {
 		t.Fatal(err)
 	}
-	stolen := time.Now()
-	for family(t, lock) > 0 && time.Since(stolen) < soon {
+	stolen := testsupport.StartStopwatch(t)
+	for family(t, lock) > 0 && stolen.Took() < soon {
 		time.Sleep(5 * time.Millisecond)
 	}
 	// A renewal every fifth of the lease, and another fifth of grace; the lease would have been whole.
-	if took := time.Since(stolen); took > ttl*3/4 {
+	if took := stolen.Took(); took > ttl*3/4 {
 		t.Errorf("the command was dead %v after the lock was stolen", took)
 	}
 	p.want(lost, "", "was lost (lease lost): the command was ended")
