@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"baton/internal/testsupport"
+
 	"github.com/spf13/cobra"
 )
 
@@ -55,10 +57,10 @@ func TestCompletionIsQuickAndSilentWhateverIsWrong(t *testing.T) {
 	}
 	defer silent.Close()
 	c.env = map[string]string{"BATON_REDIS": "redis://" + silent.Addr().String()}
-	began := time.Now()
+	began := testsupport.StartStopwatch(t)
 	c.completes("", "stepdown", "--to", "")
 	c.completes("", "lock", "--break", "")
-	if took := time.Since(began); took > 4*completeWithin {
+	if took := began.Took(); took > 4*completeWithin {
 		t.Errorf("two completions took %v", took)
 	}
 }

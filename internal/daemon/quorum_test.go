@@ -101,12 +101,12 @@ func TestCommandsNeedAMajorityOfTheMastersOnly(t *testing.T) {
 	start(t, b, nil)
 	r := remote(t, c)
 	leader := func() string {
-		began := time.Now()
+		began := testsupport.StartStopwatch(t)
 		s, err := r.Snapshot(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(began); took > testsupport.Paced(2*time.Second) {
+		if took := began.Took(); took > testsupport.Paced(2*time.Second) {
 			t.Errorf("a look at the election took %v", took)
 		}
 		if s.Leader == nil {

@@ -45,11 +45,11 @@ func TestTheEndDoesNotWaitForDatabasesThatAReloadHasReplaced(t *testing.T) {
 	r.leads()
 	r.config.Databases = map[string]config.Database{"main": {Driver: "sqlite", DSNInline: testsupport.SQLite(t).DSN}}
 	r.reload()
-	began := time.Now()
+	began := testsupport.StartStopwatch(t)
 	if err := r.end(); err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(began); took > testsupport.Paced(2*time.Second) {
+	if took := began.Took(); took > testsupport.Paced(2*time.Second) {
 		t.Errorf("the end took %v", took)
 	}
 }
@@ -117,9 +117,9 @@ func TestTheStartWaitsForASilentDatabaseOnceForAllLocks(t *testing.T) {
 			Columns: map[string]config.Column{"id": {From: "$field"}, "views": {From: "$value", Op: "add"}},
 		}})
 	}
-	began := time.Now()
+	began := testsupport.StartStopwatch(t)
 	r := start(t, c.WithDefaults(), nil)
-	if took := time.Since(began); took >= 6*askWithin {
+	if took := began.Took(); took >= 6*askWithin {
 		t.Errorf("it took %v", took)
 	}
 	if err := r.end(); err != nil {

@@ -288,9 +288,9 @@ func TestHangingStoreHoldsNoRunUp(t *testing.T) {
 	t.Parallel()
 	j, o, kept := trial(`for i in 1 2 3 4 5 6 7; do echo $i; sleep 0.1; done`)
 	kept.hangs = true
-	began := time.Now()
+	began := testsupport.StartStopwatch(t)
 	result, err := New(j, o).Run(t.Context(), oneRun)
-	if took := time.Since(began); err != nil || result.Output != "1\n2\n3\n4\n5\n6\n7\n" || took >= shipWithin-shipLast {
+	if took := began.Took(); err != nil || result.Output != "1\n2\n3\n4\n5\n6\n7\n" || took >= shipWithin-shipLast {
 		t.Errorf("%+v, %v after %v", result, err, took)
 	}
 }
@@ -373,8 +373,8 @@ func TestStoppedCommandIsEnded(t *testing.T) {
 	j, o, _ := trial("kill -STOP $$")
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	began := time.Now()
-	if _, err := New(j, o).Run(ctx, oneRun); err == nil || time.Since(began) > 5*time.Second {
-		t.Errorf("%v after %v", err, time.Since(began))
+	began := testsupport.StartStopwatch(t)
+	if _, err := New(j, o).Run(ctx, oneRun); err == nil || began.Took() > 5*time.Second {
+		t.Errorf("%v after %v", err, began.Took())
 	}
 }

@@ -236,9 +236,9 @@ func TestARedisThatIsAwayOrHangsIsNotUsable(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		began := time.Now()
+		began := testsupport.StartStopwatch(t)
 		found, usable := redisconn.Preflight(ctx, s, redisconn.PreflightOptions{LockKey: "baton"})
-		if took := time.Since(began); usable || took > testsupport.Paced(2*time.Second) {
+		if took := began.Took(); usable || took > testsupport.Paced(2*time.Second) {
 			t.Errorf("%s: usable %v after %v", name, usable, took)
 		}
 		wantTold(t, found, finding.SeverityError, "it does not answer")

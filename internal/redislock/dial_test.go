@@ -40,10 +40,10 @@ func TestDiallingASilentServerEndsWithItsContext(t *testing.T) {
 			},
 		} {
 			ctx, cancel := end(t.Context())
-			began := time.Now()
+			began := testsupport.StartStopwatch(t)
 			_, err := lock.Acquire(ctx, elector.Candidate{Owner: "o1"})
 			cancel()
-			if took := time.Since(began); err == nil || errors.Is(err, elector.ErrRefused) || took > soon {
+			if took := began.Took(); err == nil || errors.Is(err, elector.ErrRefused) || took > soon {
 				t.Errorf("%s, %s: acquire ended after %v: %v; want it unknown after 200ms", scheme, name, took, err)
 			}
 		}

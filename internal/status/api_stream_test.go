@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"baton/internal/testsupport"
 )
 
 // changing is a source whose state is another one whenever its number is.
@@ -147,12 +149,12 @@ func TestStreamsEndWithTheServerAtOnce(t *testing.T) {
 	lines, hangUp, _ := stream(t, ln.Addr().String())
 	defer hangUp()
 	next(t, lines, "data:")
-	began := time.Now()
+	began := testsupport.StartStopwatch(t)
 	stop()
 	if err := within(t, served, "Serve returns"); err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(began); took >= shutdownWithin { // which one that goes on has
+	if took := began.Took(); took >= shutdownWithin { // which one that goes on has
 		t.Errorf("it took %v", took)
 	}
 }

@@ -83,15 +83,15 @@ func TestClientsThatSendNothingKeepNoProbeWaiting(t *testing.T) {
 			slow, asked := 0, 0 // on a busy machine what was sent at once takes its time
 			for range 5 {
 				for _, path := range []string{"/-/healthy", "/-/ready", "/metrics", "/"} {
-					began := time.Now()
+					began := testsupport.StartStopwatch(t)
 					resp, err := client.Get("http://" + address + path)
 					if err != nil {
-						t.Errorf("%s: %v after %v", path, err, time.Since(began))
+						t.Errorf("%s: %v after %v", path, err, began.Took())
 						continue
 					}
 					_, err = io.Copy(io.Discard, resp.Body)
 					_ = resp.Body.Close()
-					took := time.Since(began)
+					took := began.Took()
 					worst = max(worst, took)
 					if err != nil || resp.StatusCode != http.StatusOK {
 						t.Errorf("%s: %d, %v after %v", path, resp.StatusCode, err, took)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"baton/internal/testsupport"
 )
 
 // listen returns a listener on a free port of loopback.
@@ -57,14 +59,14 @@ func TestServeLetsRequestsFinishAndStopsTheSource(t *testing.T) {
 	}()
 	within(t, asked, "the source is asked")
 	stop()
-	began := time.Now()
+	began := testsupport.StartStopwatch(t)
 	if text := within(t, answer, "the request under way is answered"); !strings.Contains(text, "db9") {
 		t.Errorf("the request under way was answered %q", text)
 	}
 	if err := within(t, served, "Serve returns"); err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(began); took >= shutdownWithin {
+	if took := began.Took(); took >= shutdownWithin {
 		t.Errorf("shutting down took %s: it waited out the source's patience", took)
 	}
 	select {
