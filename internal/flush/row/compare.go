@@ -80,6 +80,19 @@ func Add(a, b Value) (Value, error) {
 	return Value{}, errors.New("values of different types cannot be added")
 }
 
+// Negative reports whether v is a number below zero.
+func (v Value) Negative() bool {
+	switch v.kind {
+	case KindInteger:
+		return v.Int() < 0
+	case KindFloat:
+		return v.Float() < 0
+	case KindNumeric:
+		return strings.HasPrefix(v.str, "-")
+	}
+	return false
+}
+
 // NumberText writes a number so that its reader gets the same value again.
 func (v Value) NumberText() string {
 	switch v.kind {

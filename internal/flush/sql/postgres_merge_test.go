@@ -9,7 +9,7 @@ import (
 	"baton/internal/flush/row"
 )
 
-// many are as many rows as go by a COPY, and so by a merge.
+// many are as many rows as go by a COPY.
 func many(values func(i int) []any) []row.Row {
 	rows := make([]row.Row, copied)
 	for i := range rows {
@@ -18,40 +18,72 @@ func many(values func(i int) []any) []row.Row {
 	return rows
 }
 
-func TestMergeUpdatesWhatIsThereAndInsertsTheRest(t *testing.T) {
-	db := onPostgres(t)
-	db.Exec(t, "CREATE TABLE hits (id int PRIMARY KEY, views int NOT NULL)")
-	db.Exec(t, fmt.Sprintf("INSERT INTO hits SELECT i, 100 FROM generate_series(0, %d, 2) i", copied-1))
-	s := db.open()
-	takeOver(t, s, fence(1))
-	p := plan(t, s, "hits", []string{"id"}, "views")
-	for n := range 2 {
-		out := apply(t, s, fence(1), p, batch("a", n, many(func(i int) []any { return []any{i, 1} })...))
-		if out.Rows != copied || len(out.Dead) > 0 {
-			t.Errorf("%d rows, dead %v", out.Rows, out.Dead)
-		}
+func TestLargeBatchUpdatesWhatIsThereAndInsertsTheRest(t *testing.T) {
+	for _, step := range []int{1, -1} { // upserted, and merged
+		t.Run(fmt.Sprint(step), func(t *testing.T) {
+			db := onPostgres(t)
+			db.Exec(t, "CREATE TABLE hits (id int PRIMARY KEY, views int NOT NULL)")
+			db.Exec(t, fmt.Sprintf("INSERT INTO hits SELECT i, 100 FROM generate_series(0, %d, 2) i", copied-1))
+			s := db.open()
+			takeOver(t, s, fence(1))
+			p := plan(t, s, "hits", []string{"id"}, "views")
+			for n := range 2 {
+				out := apply(t, s, fence(1), p, batch("a", n, many(func(i int) []any { return []any{i, step} })...))
+				if out.Rows != copied || len(out.Dead) > 0 {
+					t.Errorf("%d rows, dead %v", out.Rows, out.Dead)
+				}
+			}
+			db.expect("SELECT views, count(*) FROM hits GROUP BY 1 ORDER BY 1", textOf(2*step, copied/2), textOf(100+2*step, copied/2))
+		})
 	}
-	db.expect("SELECT views, count(*) FROM hits GROUP BY 1 ORDER BY 1", textOf(2, copied/2), textOf(102, copied/2))
+}
+
+// Taking away from many rows is one statement, in a small batch, too; what would fall below the
+// column's bound, or begin there, is a dead letter, and no other row is.
+func TestBatchThatTakesAwayRefusesOnlyWhatFallsTooLow(t *testing.T) {
+	for _, n := range []int{copied, 100} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			db := onPostgres(t)
+			db.Exec(t, "CREATE TABLE hits (id int PRIMARY KEY, views int NOT NULL CHECK (views >= 0))")
+			db.Exec(t, fmt.Sprintf("INSERT INTO hits SELECT i, CASE i WHEN 2 THEN 0 ELSE 100 END FROM generate_series(0, %d, 2) i", n-1))
+			s := db.open()
+			takeOver(t, s, fence(1))
+			p := plan(t, s, "hits", []string{"id"}, "views")
+			rows := many(func(i int) []any { return []any{i, i%2*2 - 1} })[:n] // from those that are there
+			rows[7] = rowOf(7, -1)
+			out := apply(t, s, fence(1), p, batch("a", 0, rows...))
+			if out.Rows != int64(n)-2 || len(out.Dead) != 2 {
+				t.Errorf("%d rows, dead %v", out.Rows, out.Dead)
+			}
+			db.expect("SELECT views, count(*) FROM hits GROUP BY 1 ORDER BY 1", textOf(0, 1), textOf(1, n/2-1), textOf(99, n/2-1))
+		})
+	}
 }
 
 // Two texts that the database holds for the same key are two changes of one row.
-func TestMergeAddsBothOfTwoKeysThatAreEqualToTheDatabase(t *testing.T) {
+func TestLargeBatchAddsBothOfTwoKeysThatAreEqualToTheDatabase(t *testing.T) {
+	for _, step := range []int{1, -1} { // upserted, and merged
+		t.Run(fmt.Sprint(step), func(t *testing.T) { addBothOfTwoEqualKeys(t, step) })
+	}
+}
+
+func addBothOfTwoEqualKeys(t *testing.T, step int) {
 	db := onPostgres(t)
 	db.Exec(t, `CREATE COLLATION anycase (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
 		CREATE TABLE hits (word text COLLATE anycase PRIMARY KEY, views int NOT NULL)`)
 	s := db.open()
 	takeOver(t, s, fence(1))
 	p := plan(t, s, "hits", []string{"word"}, "views")
-	rows := many(func(i int) []any { return []any{fmt.Sprint("word ", i), 1} })
-	rows[1] = rowOf("WORD 0", 1)
+	rows := many(func(i int) []any { return []any{fmt.Sprint("word ", i), step} })
+	rows[1] = rowOf("WORD 0", step)
 	for n := range 2 { // once they are inserted, once they are there
 		out := apply(t, s, fence(1), p, batch("a", n, rows...))
 		if out.Rows != copied || len(out.Dead) > 0 {
 			t.Errorf("%d rows, dead %v", out.Rows, out.Dead)
 		}
 	}
-	db.expect("SELECT count(*), sum(views) FROM hits", textOf(copied-1, 2*copied))
-	db.expect("SELECT views FROM hits WHERE word = 'word 0'", textOf(4))
+	db.expect("SELECT count(*), sum(views) FROM hits", textOf(copied-1, 2*step*copied))
+	db.expect("SELECT views FROM hits WHERE word = 'word 0'", textOf(4*step))
 }
 
 // What a table has that an update of many rows would tell from upserts: a large batch
@@ -77,37 +109,39 @@ func TestLargeBatchesDoWhatSmallOnesDo(t *testing.T) {
 			CREATE TRIGGER divert BEFORE UPDATE ON hits FOR EACH ROW EXECUTE FUNCTION divert()`,
 			check: "SELECT max(times) FROM other", want: "1"},
 		{name: "an heir", table: named + "; CREATE TABLE old () INHERITS (hits); INSERT INTO old VALUES (3, 1000, 'old')",
-			check: "SELECT (SELECT views FROM old), (SELECT views FROM ONLY hits WHERE id = 7)", want: "1000|1"},
+			check: "SELECT (SELECT views FROM old), (SELECT views FROM ONLY hits WHERE id = 7)", want: "1000|STEP"},
 		{name: "an index that compares otherwise", key: "name", table: `CREATE COLLATION anycase
 			(provider = icu, locale = 'und-u-ks-level2', deterministic = false);
 			CREATE TABLE hits (id int, views int NOT NULL, name text COLLATE anycase NOT NULL);
 			CREATE UNIQUE INDEX ON hits (name COLLATE "C"); INSERT INTO hits VALUES (3, 1000, 'NAME 3')`,
 			check: `SELECT (SELECT views FROM hits WHERE name COLLATE "C" = 'NAME 3'),
-			(SELECT views FROM hits WHERE name COLLATE "C" = 'name 7')`, want: "1000|1"},
+			(SELECT views FROM hits WHERE name COLLATE "C" = 'name 7')`, want: "1000|STEP"},
 		{name: "a type that is not searched for", key: "name", table: "CREATE SCHEMA ext; CREATE EXTENSION ltree SCHEMA ext; CREATE " +
 			"TABLE hits (id int, views int NOT NULL, name ext.ltree PRIMARY KEY)",
-			check: "SELECT views FROM hits WHERE id = 7", want: "1"},
+			check: "SELECT views FROM hits WHERE id = 7", want: "STEP"},
 	} {
 		for _, n := range []int{copied, 100} {
-			t.Run(fmt.Sprintf("%s, %d rows", c.name, n), func(t *testing.T) {
-				db := onPostgres(t)
-				db.Exec(t, c.table)
-				word, kind := "name ", "text"
-				if strings.Contains(c.table, "ltree") {
-					word, kind = "name.", "ext.ltree"
-				}
-				// All are there but the row 7.
-				db.Exec(t, fmt.Sprintf("INSERT INTO hits SELECT i, 100, ('%s' || i)::%s FROM generate_series(0, %d) i WHERE i <> 7", word,
-					kind, n-1))
-				s := db.open()
-				takeOver(t, s, fence(1))
-				p := plan(t, s, "hits", []string{cmp.Or(c.key, "id")}, "views")
-				out := apply(t, s, fence(1), p, batch("a", 0, many(func(i int) []any { return []any{i, 1, fmt.Sprint(word, i)} })[:n]...))
-				if len(out.Dead) > 0 {
-					t.Errorf("dead: %v", out.Dead[0])
-				}
-				db.expect(c.check, c.want)
-			})
+			for _, step := range []int{1, -1} { // one that takes away would be merged
+				t.Run(fmt.Sprintf("%s, %d rows, %d", c.name, n, step), func(t *testing.T) {
+					db := onPostgres(t)
+					db.Exec(t, c.table)
+					word, kind := "name ", "text"
+					if strings.Contains(c.table, "ltree") {
+						word, kind = "name.", "ext.ltree"
+					}
+					// All are there but the row 7.
+					db.Exec(t, fmt.Sprintf("INSERT INTO hits SELECT i, 100, ('%s' || i)::%s FROM generate_series(0, %d) i WHERE i <> 7", word,
+						kind, n-1))
+					s := db.open()
+					takeOver(t, s, fence(1))
+					p := plan(t, s, "hits", []string{cmp.Or(c.key, "id")}, "views")
+					rows := many(func(i int) []any { return []any{i, step, fmt.Sprint(word, i)} })[:n]
+					if out := apply(t, s, fence(1), p, batch("a", 0, rows...)); len(out.Dead) > 0 {
+						t.Errorf("dead: %v", out.Dead[0])
+					}
+					db.expect(c.check, strings.ReplaceAll(c.want, "STEP", fmt.Sprint(step)))
+				})
+			}
 		}
 	}
 }

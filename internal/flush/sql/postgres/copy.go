@@ -78,18 +78,6 @@ func (t *pgSession) staged(k sql.Task, p stagingTable) bool {
 	return t.begins && copies(k) && !t.used && t.pg.CustomData()[p.key()] != nil
 }
 
-// unloading writes what is in the staging table. The merge has no name: it is planned each time,
-// for the sizes that the staging table and the table have now. A plan that was made while the
-// table was small would read all of it, for every batch, when it has grown.
-//
-// What a merge updates it does not count; it is for tables whose triggers leave no row out.
-func (p *pgPlan) unloading(k sql.Task, rows int) pgStatement {
-	if p.merge != "" && !k.Replace {
-		return pgStatement{text: p.merge}
-	}
-	return pgStatement{text: p.unload, name: pgName(p.unload), writes: rows}
-}
-
 // copy puts rows into the staging table.
 func (t *pgSession) copy(ctx context.Context, p stagingTable, columns []pgColumn, rows []row.Row) error {
 	t.used = true

@@ -282,19 +282,20 @@ func (t *pgSession) rows(k sql.Task) ([]pgStatement, error) {
 		}
 		out = append(out, s)
 	}
-	if rows := k.Rows[deletes:]; t.staged(k, plan.staging) {
+	rows := k.Rows[deletes:]
+	switch {
+	case len(rows) == 0:
+		return out, nil
+	case plan.merge != "" && !k.Replace && plan.takeAway(rows):
+		s, err := t.write(plan.merge, plan, plan.columns, rows)
+		return append(out, s), err
+	case t.staged(k, plan.staging):
 		load := func(ctx context.Context) error { return t.copy(ctx, plan.staging, plan.columns, rows) }
-		return append(out, pgStatement{load: load}, plan.unloading(k, len(rows))), nil
+		return append(out, pgStatement{load: load}, pgStatement{text: plan.unload, name: pgName(plan.unload), writes: len(rows)}), nil
 	}
-	if deletes < len(k.Rows) {
-		s, err := t.write(plan.upsert, plan, plan.columns, k.Rows[deletes:])
-		if err != nil {
-			return nil, err
-		}
-		s.writes = len(k.Rows) - deletes
-		out = append(out, s)
-	}
-	return out, nil
+	s, err := t.write(plan.upsert, plan, plan.columns, rows)
+	s.writes = len(rows)
+	return append(out, s), err
 }
 
 // write encodes the columns of rows as the statement's parameters.
