@@ -125,6 +125,10 @@ func (c *compiler) checkInput(target row.Column, spec ColumnSpec) {
 	if slices.Contains(c.available.Names, spec.From) {
 		return
 	}
+	if why := c.available.Lacks[spec.From]; why != "" {
+		c.problem(target.Name, "is made from %q, which this source does not have: %s", spec.From, why)
+		return
+	}
 	if !c.available.Fields || strings.HasPrefix(spec.From, "$") {
 		c.problem(target.Name, "is made from %q, which this source does not have: it has %s%s", spec.From, list(c.available.Names),
 			c.orFields())

@@ -208,6 +208,8 @@ func TestCompileNamesEveryProblemAndItsRemedy(t *testing.T) {
 			[]string{`column "title" is made from "name", which this source does not have: it has $field, $value`}},
 		{"unknown input of a hash", hashInputs, column("title", ColumnSpec{From: "$name"}),
 			[]string{`"$name"`, "id and the fields of the hash"}},
+		{"input that there is none of for a reason", row.Inputs{Names: []string{"$member"}, Lacks: map[string]string{"$rank": "make a view"}},
+			column("title", ColumnSpec{From: "$rank"}), []string{`"title" is made from "$rank", which this source does not have: make a view`}},
 		{"no key", counterInputs, func(m *Spec) { m.Key = nil }, []string{"no `key` is given", "[id], [title, id]"}},
 		{"key does not exist", counterInputs, func(m *Spec) { m.Key = []string{"nr"} },
 			[]string{`column "nr" of ` + "`key` does not exist"}},

@@ -6,8 +6,8 @@ const (
 	InputValue      = "$value"      // counters: what was added since the last flush; list and scan: the whole value
 	InputID         = "$id"         // stream: the entry's id
 	InputKey        = "$key"        // scan: the key
-	InputMember     = "$member"     // scan: the member of a set
-	InputScore      = "$score"      // scan: and its score
+	InputMember     = "$member"     // zset and scan: the member of a set
+	InputScore      = "$score"      // zset and scan: and its score
 	InputGeneration = "$generation" // scan: the number of the pass
 )
 
@@ -18,6 +18,8 @@ type Inputs struct {
 	Names []string
 	// Fields: every other name is a field of the row's hash.
 	Fields bool
+	// Lacks says why it does not deliver an input that one may look for, and what to do.
+	Lacks map[string]string
 	// Guarantee is what makes the write of a record exactly once.
 	Guarantee Guarantee
 }
