@@ -76,8 +76,8 @@ func (k Kind) Keys(key string) ([]string, error) {
 		_, err = ParseKeyPattern(key)
 	case KeyOfAll:
 		keys, err := ExpandKey(key)
-		if len(keys) > 1 {
-			err = fmt.Errorf("key %q names %d keys: name one, in a job for each", key, len(keys))
+		if err == nil && !slices.Equal(keys, []string{key}) {
+			err = fmt.Errorf("key %q looks like several keys: name one, in a job for each", key)
 		}
 		return keys, err
 	}
