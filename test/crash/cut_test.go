@@ -194,7 +194,7 @@ func (c *cell) uncertain(w *wire, p point, reply bool) {
 	}
 	happened(c.t, sprung)
 	skipped, most := int64(0), int64(1)
-	if reply && c.kind != hashes && c.kind != scan {
+	if reply && !c.kind.states() {
 		skipped = 1
 	}
 	if reply && c.kind == plain {

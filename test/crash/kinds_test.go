@@ -106,6 +106,9 @@ func inSets(step string) string { return strings.Replace(step, "ZSCAN", indexSca
 // totals: its counters are never taken out of Redis.
 func (k kind) totals() bool { return sourcespec.Named(string(k)).Watermark }
 
+// states: its records say what rows are now.
+func (k kind) states() bool { return sourcespec.Named(string(k)).Delivers == sourcespec.States }
+
 // looks: nothing tells what is pending, so only another look at everything does.
 func (k kind) looks() bool { return sourcespec.Named(string(k)).Looks }
 
@@ -180,8 +183,8 @@ func fillHashes(c *cell) {
 		switch i {
 		case 6:
 			c.gone(i)
-		case 13: // not a number: the mapping puts it aside
-			c.change(i, "misfit", "unknown")
+		case 13: // no integer: the mapping puts it aside
+			c.change(i, "misfit", "inf")
 			delete(c.want, fmt.Sprint(c.id(i)))
 		case 22: // the database refuses it
 			c.change(i, "refused", "-1")
@@ -225,7 +228,7 @@ func (c *cell) gone(i int64) {
 
 // mark enters the id of a row into the index of changes, for who has one.
 func (c *cell) mark(i int64) {
-	if c.kind == hashes {
+	if sourcespec.Named(string(c.kind)).Indexed {
 		c.index(fmt.Sprint(c.id(i)))
 	}
 }

@@ -46,15 +46,9 @@ func TestBadRowsAreDeadLettersAndGoodRowsArriveWhereverTheProcessDies(t *testing
 	}
 }
 
-func poison(t *testing.T, r *testsupport.Redis, db *testsupport.Database, source string) {
-	columns := tables[db.Driver]
-	if strings.Contains(columns, "%s") {
-		columns = fmt.Sprintf(columns, source)
-	}
-	db.Exec(t, "CREATE TABLE "+source+"_rows "+columns)
-	all := rows()
-	produce(t, r.Conn(), source, all)
-	s := spec{Driver: db.Driver, DSN: db.DSN, RedisURL: r.URL(), Source: source}
+// dieAndFinish flushes while the process is killed again and again, and once more.
+func (s spec) dieAndFinish(t *testing.T) {
+	t.Helper()
 	for _, kill := range kills {
 		s.Epoch++
 		s.KillAt, s.Times = kill.step, kill.times
@@ -67,6 +61,17 @@ func poison(t *testing.T, r *testsupport.Redis, db *testsupport.Database, source
 	if err := s.run(t); err != nil {
 		t.Fatalf("left alone, it failed: %v", err)
 	}
+}
+
+func poison(t *testing.T, r *testsupport.Redis, db *testsupport.Database, source string) {
+	columns := tables[db.Driver]
+	if strings.Contains(columns, "%s") {
+		columns = fmt.Sprintf(columns, source)
+	}
+	db.Exec(t, "CREATE TABLE "+source+"_rows "+columns)
+	all := rows()
+	produce(t, r.Conn(), source, all)
+	spec{Driver: db.Driver, DSN: db.DSN, RedisURL: r.URL(), Source: source}.dieAndFinish(t)
 	checkGood(t, db, source, all)
 	checkBad(t, db, source, all)
 }

@@ -11,7 +11,7 @@ import (
 // Use is what a job reads.
 type Use struct {
 	Job  string
-	Type string // counters, hashes, list, stream or scan
+	Type string // one of spec.Types
 	// Watermark: counters that stay where they are.
 	Watermark bool
 	// Value is what the keys of a scan hold: hash, string, json, set or zset.
