@@ -27,7 +27,7 @@ one depends on its source:
   counters       its amount is added, in the transaction that removes the letter
   list, stream   it is inserted, likewise. Where the table has a row of its key already,
                  that may be newer: then only with --overwrite
-  hashes         the row is marked as changed: the next flush reads it as it is by then
+  hashes, zset   the row is marked as changed: the next flush reads it as it is by then
   scan           the letter is dropped: the next pass reads the key as it is by then
 
 Each is written once, however often this is asked for, by however many, and wherever it is

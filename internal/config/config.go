@@ -145,7 +145,7 @@ type Flush struct {
 	// hashes it may be left out: fields and columns then match by name.
 	Columns map[string]Column `yaml:"columns,omitempty"`
 	// Lanes is how many connections write at the same time, each its own rows, 1 to 16;
-	// counters, hashes and scan only. SQLite has one. Default: 1.
+	// counters, hashes, zset and scan only. SQLite has one. Default: 1.
 	Lanes int `yaml:"lanes,omitempty" config:"positive"`
 	// BatchRows is the aim for the rows of one transaction, 1 to 100000. Default: 5000.
 	BatchRows int `yaml:"batch_rows,omitempty" config:"positive"`
@@ -168,14 +168,14 @@ const (
 
 // From is the Redis side of a flush.
 type From struct {
-	// Type is counters, hashes, list, stream or scan. Required.
+	// Type is counters, hashes, zset, list, stream or scan. Required.
 	Type string `yaml:"type"`
 	// Key is the key to read. [a-b] stands for every number from a to b. For
 	// hashes and scan, and for counters with a key each, it has an <id> instead, where a
 	// row's id stands. Required.
 	Key string `yaml:"key"`
-	// Changed is the SET or ZSET of the ids that changed. Required for hashes, and for
-	// counters with a key each unless mode is watermark.
+	// Changed is the SET or ZSET of the ids that changed. Required for hashes, for a zset,
+	// whose ids are its members, and for counters with a key each unless mode is watermark.
 	Changed string `yaml:"changed,omitempty"`
 	// Mode is stage, to take increments out of Redis, or watermark, for totals that
 	// are never reset: they stay, and the database remembers what it has of them.
@@ -204,8 +204,8 @@ type From struct {
 	// MaxPct is the share of the table's rows, in percent, that one scan may delete;
 	// with more the job fails and deletes none. Scan only. Default: 10.
 	MaxPct int `yaml:"max_pct,omitempty" config:"positive"`
-	// OnMissing is what happens to the row of a changed id whose hash is gone:
-	// delete it, ignore the change, or set its columns to null. Hashes only.
+	// OnMissing is what happens to the row of a changed id whose hash or member is gone:
+	// delete it, ignore the change, or set its columns to null. Hashes and zset only.
 	// Default: delete.
 	OnMissing string `yaml:"on_missing,omitempty" config:"null"`
 }

@@ -23,6 +23,7 @@ const (
 	watermark kind = "watermark"
 	keyTotals kind = "watermark keys"
 	hashes    kind = "hashes"
+	zset      kind = "zset"
 	list      kind = "list"
 	stream    kind = "stream"
 	scan      kind = "scan"
@@ -65,6 +66,11 @@ func fixtures() map[kind]fixture {
 		hashes: {fillHashes, moreHashes, "people", mapping.Spec{Key: []string{"id"}}, 0, func(s spec) source.Options {
 			return source.Options{Key: s.Rows, Changed: s.Live, Rows: pageRows, RemoveEvery: s.RemoveEvery}
 		}, []string{"stage", "HGET", indexScan, "HMGET", "MULTI", "stage_remove", "stage_discard"}},
+		zset: {fillHashes, moreHashes, "people", mapping.Spec{Key: []string{"id"}, Columns: map[string]mapping.ColumnSpec{
+			"id": {From: row.InputMember}, "name": {From: row.InputMember}, "age": {From: row.InputScore},
+		}}, 2, func(s spec) source.Options {
+			return source.Options{Key: s.Kept, Changed: s.Live, Rows: pageRows, RemoveEvery: s.RemoveEvery}
+		}, []string{"stage", "HGET", indexScan, "ZMSCORE", "stage_remove", "stage_discard"}},
 		list: {fillEvents, moreEvents, "events", mapping.Spec{}, 0, func(s spec) source.Options {
 			return source.Options{Key: s.Live, Rows: partRows}
 		}, []string{"list_stage", "HMGET", "LRANGE", "list_trim", "stage_discard"}},
@@ -171,7 +177,7 @@ func (c *cell) increment(name string, n int64) {
 	}
 }
 
-// fillHashes writes 30 rows, which are three pages: one is gone, two do not fit.
+// fillHashes writes 30 rows, be they hashes or members of a sorted set, which are three pages: one is gone, two do not fit.
 func fillHashes(c *cell) {
 	c.createTable()
 	var rows []string
@@ -213,15 +219,24 @@ func moreHashes(c *cell, round string) {
 	c.change(6, round, "7")
 }
 
-// change writes a hash and then, as it must be, its mark.
+// change writes a row and then, as it must be, its mark. A member has no name but itself.
 func (c *cell) change(i int64, name, age string) {
-	c.send("HSET", fmt.Sprintf("row:%d:%d", c.n, c.id(i)), "name", name, "age", age)
+	if c.kind == zset {
+		name = fmt.Sprint(c.id(i))
+		c.send("ZADD", c.spec("").Kept, age, name)
+	} else {
+		c.send("HSET", fmt.Sprintf("row:%d:%d", c.n, c.id(i)), "name", name, "age", age)
+	}
 	c.mark(i)
 	c.want[fmt.Sprint(c.id(i))] = name + " " + age
 }
 
 func (c *cell) gone(i int64) {
-	c.send("DEL", fmt.Sprintf("row:%d:%d", c.n, c.id(i)))
+	if c.kind == zset {
+		c.send("ZREM", c.spec("").Kept, c.id(i))
+	} else {
+		c.send("DEL", fmt.Sprintf("row:%d:%d", c.n, c.id(i)))
+	}
 	c.mark(i)
 	delete(c.want, fmt.Sprint(c.id(i)))
 }

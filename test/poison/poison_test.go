@@ -42,6 +42,7 @@ func TestBadRowsAreDeadLettersAndGoodRowsArriveWhereverTheProcessDies(t *testing
 			for _, source := range []string{"hashes", "list"} {
 				t.Run(source, func(t *testing.T) { poison(t, r, db, source) })
 			}
+			t.Run("zset", func(t *testing.T) { poisonMembers(t, r, db) })
 		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"baton/internal/flush"
 	"baton/internal/flush/flushtest"
 	"baton/internal/flush/mapping"
+	"baton/internal/flush/row"
 	"baton/internal/flush/source"
 	"baton/internal/flush/sql"
 	"baton/internal/flush/sql/open"
@@ -28,7 +29,7 @@ const workerEnv = "BATON_TEST_WORKER"
 // spec says what a worker flushes. It crosses to another process as JSON.
 type spec struct {
 	Driver, DSN, RedisURL string
-	Source                string // hashes or list
+	Source                string // hashes, zset or list
 	Epoch                 int64
 	KillAt                string // a step of the flush, of its source or of the database
 	Times                 int    // how often it comes by before
@@ -103,6 +104,11 @@ func (s spec) flush() error {
 		Mapping: mapping.Spec{Table: s.Source + "_rows", Key: []string{"id"}},
 	}
 	from := source.Options{Job: s.Source, Type: "hashes", Key: "row:<id>", Changed: "changed", Rows: batchRows}
+	if s.Source == "zset" {
+		config.Mapping.Key = []string{"member"}
+		config.Mapping.Columns = map[string]mapping.ColumnSpec{"member": {From: row.InputMember}, "score": {From: row.InputScore}}
+		from = source.Options{Job: s.Source, Type: "zset", Key: "board", Changed: "changed", Rows: batchRows}
+	}
 	if s.Source == "list" {
 		// Inserted, not upserted: a row that comes twice is told.
 		config.Mapping.Key, config.Mapping.Mode = nil, mapping.ModeInsert

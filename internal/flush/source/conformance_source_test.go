@@ -35,6 +35,11 @@ var conformances = map[string]struct {
 			g.do("HSET", fmt.Sprint("user:", n), "name", fmt.Sprint("Ann ", n))
 			g.do("ZADD", "changed:user", n, n)
 		}},
+	"zset": {Options{Type: "zset", Key: "board", Changed: "changed:board", RemoveEvery: 1}, []string{row.InputMember, row.InputScore},
+		func(g *rig, n int) {
+			g.do("ZADD", "board", n, fmt.Sprint("ann", n))
+			g.do("SADD", "changed:board", fmt.Sprint("ann", n))
+		}},
 	"list": {Options{Type: "list", Key: "orders"}, []string{"id", row.InputValue}, func(g *rig, n int) {
 		g.do("RPUSH", "orders", fmt.Sprintf(`{"id":"%d"}`, n))
 	}},

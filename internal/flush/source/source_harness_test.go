@@ -288,6 +288,9 @@ func (db *database) config(src flush.Source) (flush.Config, error) {
 	case *Hashes:
 		cfg.Job, inputs, sums = s.job, s.rowsReader.(*rowReader).inputs, false
 		cfg.OnMissing = mapping.MissingDelete
+	case *Zset:
+		cfg.Job, inputs, sums = s.job, s.rowsReader.(*scores).inputs, false
+		cfg.OnMissing = mapping.MissingDelete
 	case *Stream:
 		cfg.Job, inputs, sums = s.job, s.inputs, false
 		cfg.Inputs.Guarantee = row.ByPosition
@@ -295,6 +298,9 @@ func (db *database) config(src flush.Source) (flush.Config, error) {
 		return cfg, fmt.Errorf("no table is made for %T", src)
 	}
 	cfg.Inputs.Names, cfg.Inputs.Fields = inputs[:1], true
+	if _, ok := src.(*Zset); ok {
+		cfg.Inputs.Names, cfg.Inputs.Fields = inputs, false
+	}
 	cfg.Mapping = mapping.Spec{Table: "rows", Key: inputs[:1], Columns: map[string]mapping.ColumnSpec{}}
 	table := textTable("rows", inputs...)
 	for _, name := range inputs {

@@ -35,7 +35,7 @@ type Spec struct {
 
 // Sources are all kinds of sources: whoever needs a list of them has it from here.
 func Sources() []Spec {
-	return []Spec{countersSpec, plainSpec, totalsSpec, keyTotalsSpec, hashesSpec, listSpec, streamSpec, scanSpec}
+	return []Spec{countersSpec, plainSpec, totalsSpec, keyTotalsSpec, hashesSpec, zsetSpec, listSpec, streamSpec, scanSpec}
 }
 
 // Options are what a job says of its source. What a kind of source does not have

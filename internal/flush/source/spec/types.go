@@ -6,6 +6,7 @@ import "slices"
 const (
 	Counters = "counters" // hash: field → increment not yet flushed; or one key each
 	Hashes   = "hashes"   // one hash a row, and an index of the changed ids
+	Zset     = "zset"     // one sorted set, and an index of the changed members
 	List     = "list"     // JSON objects, pushed at the tail
 	Stream   = "stream"   // entries, read by position
 	Scan     = "scan"     // everything under a pattern of keys, again and again
@@ -54,6 +55,11 @@ var kinds = []Kind{
 	},
 	{
 		Name: "hashes", Type: Hashes, Key: KeyOfRow, Indexed: true, Delivers: States,
+		Options: map[string]string{".from.changed": "", ".from.on_missing": "delete", ".lanes": ""},
+	},
+	{
+		Name: "zset", Type: Zset, Key: KeyOfAll, Indexed: true, Delivers: States,
+		Columns: "{member: $member, score: $score}",
 		Options: map[string]string{".from.changed": "", ".from.on_missing": "delete", ".lanes": ""},
 	},
 	{

@@ -1,0 +1,138 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/flush"
+	"baton/internal/flush/row"
+	"baton/internal/flush/source/spec"
+	"baton/internal/redisconn"
+)
+
+// Zset reads the members of one sorted set, and an index of those that have changed: a
+// flush.Source. A member is a row, and its score is what is read of it.
+type Zset struct{ indexed }
+
+// NewZset checks the options; it does not connect. Key is the sorted set's, Inputs are
+// $member and $score.
+func NewZset(store *redisconn.Store, o IndexedOptions) (*Zset, error) {
+	for _, input := range o.Inputs {
+		if input != row.InputMember && input != row.InputScore {
+			return nil, fmt.Errorf("a sorted set has no input %q: use %s and %s", input, row.InputMember, row.InputScore)
+		}
+	}
+	if err := checkBoard(o.Key, o.Changed); err != nil {
+		return nil, err
+	}
+	of, err := newIndexed(store, o, &scores{redis: store, job: o.Job, key: o.Key, inputs: o.Inputs})
+	if err != nil {
+		return nil, err
+	}
+	return &Zset{of}, nil
+}
+
+// checkBoard refuses to stage the sorted set itself: it would be gone when it is read.
+func checkBoard(key, changed string) error {
+	if key == changed {
+		return fmt.Errorf("changed: %q is the sorted set itself, which would be taken out of Redis: name a set of the members that "+
+			"have changed", key)
+	}
+	_, err := spec.Named("zset").Keys(key)
+	return err
+}
+
+// scores reads the scores of members.
+type scores struct {
+	redis  *redisconn.Store
+	job    string
+	key    string
+	inputs []string
+}
+
+// readRows reads the scores of members in their order, until the page is full.
+func (s *scores) readRows(ctx context.Context, _ redis.Conn, members []string, p *pace) ([]row.Record, error) {
+	records := make([]row.Record, 0, len(members))
+	for size := 0; len(records) < len(members) && size < p.page; {
+		some := members[len(records):]
+		some = some[:min(len(some), pipelineDepth)]
+		texts, err := s.ask(ctx, some)
+		if err != nil {
+			return nil, err
+		}
+		for i, member := range some {
+			records = append(records, s.record(member, texts[i]))
+			size += len(member)
+		}
+	}
+	return records, nil
+}
+
+// ask asks for scores; of a member that is gone there is nil.
+func (s *scores) ask(ctx context.Context, members []string) ([]any, error) {
+	texts, err := redis.Values(s.redis.Run(ctx, s.key, func(c redis.Conn) (any, error) {
+		return redis.DoContext(c, ctx, "ZMSCORE", redis.Args{s.key}.AddFlat(members)...)
+	}))
+	var refusal redis.Error
+	if errors.As(err, &refusal) && redisconn.Code(refusal) == "WRONGTYPE" {
+		return nil, fmt.Errorf("%w: %q is no sorted set, and job %q needs one there: correct the key in the job's configuration, or move "+
+			"what is in the way with RENAME", ErrWrongType, s.key, s.job)
+	}
+	if err == nil && len(texts) != len(members) {
+		err = fmt.Errorf("%d scores of %d members", len(texts), len(members))
+	}
+	return texts, err
+}
+
+func (s *scores) record(member string, score any) row.Record {
+	text, there := score.([]byte)
+	r := row.Record{Key: member, Inputs: make([]row.Raw, len(s.inputs)), Gone: !there}
+	for i, input := range s.inputs {
+		switch {
+		case input == row.InputMember:
+			r.Inputs[i] = row.Raw{Text: member, OK: true}
+		case there:
+			r.Inputs[i] = row.Raw{Text: scoreText(string(text)), OK: true}
+		}
+	}
+	return r
+}
+
+// scoreText writes a score as the shortest decimal that is this 64-bit float, and a whole
+// one with all its digits. Redis has other texts of the same score, by its version:
+// 0.10000000000000001, or 1.152921504606847e+18 for 2^60.
+func scoreText(text string) string {
+	score, err := strconv.ParseFloat(text, 64)
+	size := math.Abs(score)
+	switch {
+	case err != nil || math.IsInf(score, 0) || math.IsNaN(score):
+		return text
+	case size < 1<<63 && score == math.Trunc(score):
+		return strconv.FormatInt(int64(score), 10)
+	case size < 1<<63 && size > 1e-6:
+		return strconv.FormatFloat(score, 'f', -1, 64)
+	}
+	return strconv.FormatFloat(score, 'e', -1, 64)
+}
+
+var zsetSpec = Spec{
+	Kind: spec.Named("zset"),
+	inputs: func(o Options) (row.Inputs, error) {
+		return row.Inputs{Names: []string{row.InputMember, row.InputScore}, Lacks: map[string]string{
+			"$rank": "one ZADD changes the ranks of other members, which nobody marks. Make a view of the table, with " +
+				"rank() OVER (ORDER BY score DESC)",
+		}}, checkBoard(o.Key, o.Changed)
+	},
+	policy: onMissing,
+	commands: func(_ Use, holds string) []string {
+		return append(indexCommands(holds), "ZMSCORE R m")
+	},
+	open: func(s *redisconn.Store, key string, o Options, inputs []string) (flush.Source, error) {
+		return NewZset(s, o.indexed(key, inputs))
+	},
+}
