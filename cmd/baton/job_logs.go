@@ -56,10 +56,10 @@ func newJobLogsCommand(e env) *cobra.Command {
 // nothing in it has an effect but lines, tabs and colours.
 func showLogs(ctx context.Context, r daemon.Asked, o daemon.JobLogs, w io.Writer) (daemon.JobRun, error) {
 	if !isTerminal(w) {
-		return r.ShowLogs(ctx, o, w)
+		return daemon.ShowLogs(ctx, r, o, w)
 	}
 	screen := &raw{w: w}
-	run, err := r.ShowLogs(ctx, o, screen)
+	run, err := daemon.ShowLogs(ctx, r, o, screen)
 	return run, errors.Join(err, screen.end())
 }
 

@@ -64,7 +64,7 @@ func nobodyRuns(ctx context.Context, r daemon.Asked, name string) error {
 // watchRun shows a run until it has ended, and answers with its result.
 func watchRun(ctx context.Context, w io.Writer, r daemon.Asked, run daemon.JobRun, out output) error {
 	bar := progress{w: w, inPlace: isTerminal(w), command: r.IsCommand(run.Job)}
-	ended, err := r.WatchRun(ctx, run.Job, run.Run.ID, func(now daemon.JobRun) {
+	ended, err := daemon.WatchRun(ctx, r, run.Job, run.Run.ID, func(now daemon.JobRun) {
 		if !out.data() {
 			bar.show(now.Run, time.Now())
 		}

@@ -117,7 +117,7 @@ func (d *desk) Output(ctx context.Context, name, runID string) (status.Output, e
 			return o, err
 		}
 		// The state is asked for first: of a run that has ended this is all.
-		run, err := r.whichRun(ctx, v, JobLogs{Job: name, RunID: runID})
+		run, err := whichRun(ctx, r, JobLogs{Job: name, RunID: runID})
 		if err != nil {
 			return o, err
 		}
@@ -148,7 +148,7 @@ func (d *desk) Output(ctx context.Context, name, runID string) (status.Output, e
 
 // Run tells how a run stands.
 func (d *desk) Run(ctx context.Context, name, runID string) (status.JobRun, error) {
-	return asking(ctx, d, func(r *Remote) (status.JobRun, error) { return r.runNow(ctx, name, runID) })
+	return asking(ctx, d, func(r *Remote) (status.JobRun, error) { return r.Run(ctx, name, runID) })
 }
 
 // Samples tells how far the flushes were behind.

@@ -180,12 +180,12 @@ func TestCommandsGetFromANodeWhatTheyGetFromTheServers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ended, err := c.WatchRun(ctx, "report", run.Run.ID, func(JobRun) {})
+		ended, err := WatchRun(ctx, c, "report", run.Run.ID, func(JobRun) {})
 		if err != nil || !ended.Succeeded() || !strings.HasPrefix(ended.Run.By, "by alice via the ") {
 			t.Errorf("%v %+v", err, ended)
 		}
 		var out bytes.Buffer
-		if _, err := c.ShowLogs(ctx, JobLogs{Job: "report", Tail: -1, Note: func(string) {}}, &out); err != nil || out.String() != "one\nzwei ü\n" {
+		if _, err := ShowLogs(ctx, c, JobLogs{Job: "report", Tail: -1, Note: func(string) {}}, &out); err != nil || out.String() != "one\nzwei ü\n" {
 			t.Errorf("%v %q", err, out.String())
 		}
 		history, err := c.JobHistory(ctx, "report", 10)
@@ -261,7 +261,7 @@ func (l *apiLab) ordersByClient(ctx context.Context, c *Client) {
 	if done, err := c.CancelJob(ctx, "hang", run.Run.ID, "by alice: enough"); err != nil || len(done.Runs) != 1 {
 		t.Errorf("%v %+v", err, done)
 	}
-	if ended, err := c.WatchRun(ctx, "hang", run.Run.ID, func(JobRun) {}); err != nil || ended.Run.State != "cancelled" {
+	if ended, err := WatchRun(ctx, c, "hang", run.Run.ID, func(JobRun) {}); err != nil || ended.Run.State != "cancelled" {
 		t.Errorf("%v %+v", err, ended)
 	}
 	until := time.Now().Add(time.Hour).Truncate(time.Second).UTC()
@@ -301,7 +301,7 @@ func (l *apiLab) lettersByClient(ctx context.Context, c *Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.WatchRun(ctx, "views", run.Run.ID, func(JobRun) {}); err != nil {
+	if _, err := WatchRun(ctx, c, "views", run.Run.ID, func(JobRun) {}); err != nil {
 		t.Fatal(err)
 	}
 	dead, err := OpenDead(l.config)
@@ -352,7 +352,7 @@ func (l *apiLab) errorsOfClient(ctx context.Context, c *Client) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, err := c.ShowLogs(ctx, JobLogs{Job: "views"}, io.Discard); !errors.Is(err, ErrNoOutput) {
+	if _, err := ShowLogs(ctx, c, JobLogs{Job: "views"}, io.Discard); !errors.Is(err, ErrNoOutput) {
 		t.Error(err)
 	}
 	if _, err := c.List(ctx, DeadFilter{Database: "none"}, 1, 0); !errors.Is(err, ErrDeadUsage) {

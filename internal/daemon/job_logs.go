@@ -29,18 +29,33 @@ type JobLogs struct {
 	Note func(text string)
 }
 
+// Output is a piece of what a run has printed.
+type Output struct {
+	Text         string
+	Offset, Next int64 // in bytes of all that it has printed
+}
+
+// Output is what a run has printed from an offset on, or from where it is still kept; a piece
+// of it. There is nothing more if the piece is empty.
+func (r *Remote) Output(ctx context.Context, name, id string, from int64) (Output, error) {
+	v, err := r.under(name)
+	if err != nil {
+		return Output{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
+	defer cancel()
+	piece, err := v.ledger.ReadOutput(ctx, name, id, from)
+	return Output{Text: string(piece.Text), Offset: piece.Offset, Next: piece.Offset + int64(len(piece.Text))}, err
+}
+
 // ShowLogs writes what a command has printed, from whichever host, and returns how the
 // run stands then.
-func (r *Remote) ShowLogs(ctx context.Context, o JobLogs, w io.Writer) (JobRun, error) {
-	v, err := r.under(o.Job)
+func ShowLogs(ctx context.Context, runs Runs, o JobLogs, w io.Writer) (JobRun, error) {
+	run, err := whichRun(ctx, runs, o)
 	if err != nil {
 		return JobRun{}, err
 	}
-	run, err := r.whichRun(ctx, v, o)
-	if err != nil {
-		return JobRun{}, err
-	}
-	l := logs{ledger: v.ledger, o: o, run: run.Run, w: w}
+	l := logs{runs: runs, o: o, id: run.Run.ID, w: w}
 	// The state was asked for first: of a run that has ended this is all.
 	if err := l.more(ctx); err != nil || l.broken != nil {
 		return run, errors.Join(err, l.broken)
@@ -48,8 +63,8 @@ func (r *Remote) ShowLogs(ctx context.Context, o JobLogs, w io.Writer) (JobRun, 
 	if o.Follow && run.Run.State == string(job.StateRunning) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		run, err = r.WatchRun(ctx, o.Job, run.Run.ID, func(JobRun) {
-			_ = l.more(ctx) // redis will be back
+		run, err = WatchRun(ctx, runs, o.Job, run.Run.ID, func(JobRun) {
+			_ = l.more(ctx) // it will be back
 			if l.broken != nil {
 				cancel()
 			}
@@ -65,70 +80,39 @@ func (r *Remote) ShowLogs(ctx context.Context, o JobLogs, w io.Writer) (JobRun, 
 }
 
 // whichRun finds the run whose output is wanted.
-func (r *Remote) whichRun(ctx context.Context, v view, o JobLogs) (JobRun, error) {
-	if !r.IsCommand(o.Job) {
+func whichRun(ctx context.Context, runs Runs, o JobLogs) (JobRun, error) {
+	run, err := runs.Run(ctx, o.Job, o.RunID)
+	if !errors.Is(err, ErrNoJob) && !runs.IsCommand(o.Job) {
 		return JobRun{}, fmt.Errorf("job %q is a flush: it %w; baton job show %s tells of its runs", o.Job, ErrNoOutput, o.Job)
 	}
-	id := o.RunID
-	if id == "" {
-		s, err := v.state(ctx, o.Job)
-		if err != nil {
-			return JobRun{}, err
-		}
-		j := status.Job{}
-		fillJob(&j, s)
-		switch {
-		case j.Running != nil:
-			return JobRun{Job: o.Job, Run: *j.Running}, nil
-		case j.LastRun == nil:
-			return JobRun{}, fmt.Errorf("job %q has not run yet", o.Job)
-		}
-		id = j.LastRun.ID
-	}
-	run, _, err := v.findRun(ctx, o.Job, id, searched)
-	switch {
-	case err != nil:
-		return JobRun{}, err
-	case run == nil:
-		return JobRun{}, noRun(o.Job, id)
-	}
-	return JobRun{Job: o.Job, Run: *run}, nil
-}
-
-// noRun says where runs are listed.
-func noRun(name, id string) error {
-	return &status.Coded{
-		Code: "no_run", Kind: status.ErrNotFound, Err: fmt.Errorf("the history of job %q knows no run %s; baton job show %s lists the runs", name, id, name),
-	}
+	return run, err
 }
 
 // logs is the output of one run, as far as it was shown.
 type logs struct {
-	ledger *redisledger.Ledger
+	runs   Runs
 	o      JobLogs
-	run    status.Run
+	id     string
 	w      io.Writer
 	at     int64 // what is before has been shown, or is gone
 	shown  bool
-	broken error // of the writer: nobody reads on
+	broken error // of the writer: it is closed
 }
 
 // more shows what is new.
 func (l *logs) more(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
-	defer cancel()
 	for {
-		o, err := l.ledger.ReadOutput(ctx, l.o.Job, l.run.ID, l.at)
-		if err != nil || len(o.Text) == 0 {
+		o, err := l.runs.Output(ctx, l.o.Job, l.id, l.at)
+		if err != nil || o.Text == "" {
 			return err
 		}
-		text := o.Text
+		text := []byte(o.Text)
 		if !l.shown && l.o.Tail >= 0 {
 			text = lastLines(text, l.o.Tail)
 		} else if missing := o.Offset - l.at; missing > 0 {
 			l.o.Note(fmt.Sprintf("%d bytes are left out: of each run the last %d KiB are kept", missing, redisledger.KeepOutput>>10))
 		}
-		l.shown, l.at = true, o.Offset+int64(len(o.Text))
+		l.shown, l.at = true, o.Next
 		if _, l.broken = l.w.Write(text); l.broken != nil {
 			return nil
 		}

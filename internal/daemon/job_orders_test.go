@@ -52,7 +52,7 @@ func (l *jobLab) history(name string) []JobEntry {
 // ended waits for the end of a run.
 func (l *jobLab) ended(name, id string) status.Run {
 	l.t.Helper()
-	run, err := l.remote.WatchRun(l.t.Context(), name, id, func(JobRun) {})
+	run, err := WatchRun(l.t.Context(), l.remote, name, id, func(JobRun) {})
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestManualRunThatWaitsIsCancelled(t *testing.T) {
 	if c := l.cancel("report", ""); len(c.Runs) != 2 || !slices.Contains(c.Runs, second.Run.ID) {
 		t.Errorf("cancelled: %+v", c)
 	}
-	if _, err := l.remote.WatchRun(t.Context(), "report", second.Run.ID, func(JobRun) {}); err == nil || !strings.Contains(err.Error(), "cancelled by alice: enough") {
+	if _, err := WatchRun(t.Context(), l.remote, "report", second.Run.ID, func(JobRun) {}); err == nil || !strings.Contains(err.Error(), "cancelled by alice: enough") {
 		t.Errorf("the one that waited: %v", err)
 	}
 	l.ended("report", first.Run.ID)

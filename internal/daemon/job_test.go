@@ -255,7 +255,7 @@ func TestManualRunIsWatchedToItsEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ended, err := l.remote.WatchRun(t.Context(), "views", run.Run.ID, func(JobRun) {})
+	ended, err := WatchRun(t.Context(), l.remote, "views", run.Run.ID, func(JobRun) {})
 	if err != nil || ended.Run.State != "succeeded" || ended.Run.Rows != 1 || ended.Run.Trigger != "manual" || ended.Run.ID != run.Run.ID {
 		t.Errorf("ended: %+v, %v", ended, err)
 	}
@@ -287,7 +287,7 @@ func TestManualRunIsRefusedWhileTheJobRunsAndWatchingOneDoesNotEndIt(t *testing.
 	id := l.state("views").Running.ID
 	ctx, cancel := context.WithCancel(t.Context())
 	shown := 0
-	_, err := l.remote.WatchRun(ctx, "views", id, func(JobRun) {
+	_, err := WatchRun(ctx, l.remote, "views", id, func(JobRun) {
 		if shown++; shown == 3 {
 			cancel()
 		}

@@ -12,47 +12,59 @@ import (
 )
 
 // WatchRun calls show with a run as it stands, again and again until it has ended, and
-// returns it as it ended. While Redis is away it goes on trying. [ErrRunLost] if the run
-// will not end any more, since its leader has gone without telling of it.
-func (r *Remote) WatchRun(ctx context.Context, name, id string, show func(JobRun)) (JobRun, error) {
-	v, err := r.under(name)
-	if err != nil {
-		return JobRun{}, err
-	}
+// returns it as it ended. While what it asks is away it goes on trying. [ErrRunLost] if the
+// run will not end any more, since its leader has gone without telling of it.
+func WatchRun(ctx context.Context, runs Runs, name, id string, show func(JobRun)) (JobRun, error) {
 	var lost time.Time // since when the run has no leader
 	const often = 3    // a run that was queued may begin between two looks
 	for unknown := 0; ; {
-		run, refused, err := v.findRun(ctx, name, id, latest)
+		run, err := runs.Run(ctx, name, id)
 		switch {
 		case ctx.Err() != nil:
 			return JobRun{}, ctx.Err()
-		case err != nil: // it will be back
-		case refused != "": // it was queued
-			return JobRun{}, errors.New(refused)
-		case run == nil && v.queued(ctx, redisledger.Request{ID: id}):
-			show(JobRun{Job: name, Run: status.Run{ID: id, State: stateQueued}, Queued: true})
-			unknown = 0
-		case run == nil && unknown < often:
+		case errors.Is(err, ErrNoRun) && unknown < often:
 			unknown++
-		case run == nil:
+		case errors.Is(err, ErrNoRun):
 			return JobRun{}, fmt.Errorf("run %s of job %q: %w: the history does not know it; redis may have lost its data", id, name, ErrRunLost)
-		case run.State != string(job.StateRunning):
-			return JobRun{Job: name, Run: *run}, nil
+		case final(err):
+			return JobRun{}, err
+		case err != nil: // it will be back
+		case !run.Queued && run.Run.State != string(job.StateRunning):
+			return run, nil
 		default:
-			show(JobRun{Job: name, Run: *run})
-			if err := v.watchLeader(ctx, *run, &lost); err != nil {
-				return JobRun{}, fmt.Errorf("run %s of job %q: %w", id, name, err)
+			unknown = 0
+			show(run)
+			switch {
+			case !run.Leaderless:
+				lost = time.Time{}
+			case lost.IsZero():
+				lost = time.Now()
+			case time.Since(lost) > lostAfter:
+				return JobRun{}, fmt.Errorf("run %s of job %q: %w: %s ran it and no longer leads; what it had committed is in the database, and the next run does the rest", id, name, ErrRunLost, run.Run.NodeID)
 			}
 		}
 		_ = rest(ctx, watchEvery)
 	}
 }
 
-// runNow is how a run stands, also one that waits for another.
-func (r *Remote) runNow(ctx context.Context, name, id string) (JobRun, error) {
+// final reports whether the same question would get the same error again.
+func final(err error) bool {
+	var answer *problem
+	var coded *status.Coded
+	return errors.As(err, &answer) && !answer.away || errors.As(err, &coded) || errors.Is(err, ErrNoJob)
+}
+
+// Run is how a run stands, also one that waits for another. Without an ID it is the one that
+// goes on, or else the last one.
+func (r *Remote) Run(ctx context.Context, name, id string) (JobRun, error) {
 	v, err := r.under(name)
 	if err != nil {
 		return JobRun{}, err
+	}
+	if id == "" {
+		if id, err = v.lastRun(ctx, name); err != nil {
+			return JobRun{}, err
+		}
 	}
 	run, refused, err := v.findRun(ctx, name, id, latest)
 	if run == nil && refused == "" && err == nil {
@@ -67,7 +79,7 @@ func (r *Remote) runNow(ctx context.Context, name, id string) (JobRun, error) {
 	case refused != "":
 		return JobRun{}, &status.Coded{Code: "run_refused", Kind: status.ErrRefused, Err: errors.New(refused)}
 	case run == nil:
-		return JobRun{}, fmt.Errorf("%w: the history of job %q does not know run %s", ErrNoRun, name, id)
+		return JobRun{}, noRun(name, id)
 	}
 	now := JobRun{Job: name, Run: *run}
 	if run.State == string(job.StateRunning) {
@@ -77,21 +89,30 @@ func (r *Remote) runNow(ctx context.Context, name, id string) (JobRun, error) {
 	return now, nil
 }
 
-// watchLeader gives a run up for lost when its leader has not led for a while.
-func (v view) watchLeader(ctx context.Context, run status.Run, since *time.Time) error {
-	p, err := v.picture(ctx)
+// lastRun is the run that goes on, or else the last one.
+func (v view) lastRun(ctx context.Context, name string) (id string, err error) {
+	s, err := v.state(ctx, name)
 	if err != nil {
-		return nil //nolint:nilerr // redis will be back
+		return "", err
 	}
+	j := status.Job{}
+	fillJob(&j, s)
+	return lastRunOf(name, j)
+}
+
+func lastRunOf(name string, j Job) (id string, err error) {
 	switch {
-	case p.Owner == run.Owner:
-		*since = time.Time{}
-	case since.IsZero():
-		*since = time.Now()
-	case time.Since(*since) > lostAfter:
-		return fmt.Errorf("%w: %s ran it and no longer leads; what it had committed is in the database, and the next run does the rest", ErrRunLost, run.NodeID)
+	case j.Running != nil:
+		return j.Running.ID, nil
+	case j.LastRun != nil:
+		return j.LastRun.ID, nil
 	}
-	return nil
+	return "", fmt.Errorf("job %q has not run yet", name)
+}
+
+// noRun says where runs are listed. It is an ErrNoRun.
+func noRun(name, id string) error {
+	return fmt.Errorf("%w: the history of job %q knows no run %s; baton job show %s lists the runs", ErrNoRun, name, id, name)
 }
 
 // Ended reports whether an error of WatchRun means that only the watching has ended.

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"io"
 	"time"
 
 	"baton/internal/status"
@@ -33,15 +32,19 @@ type (
 		JobRuns(ctx context.Context, name string, n int) ([]Execution, error)
 		JobHistory(ctx context.Context, name string, n int) ([]JobEntry, error)
 		Next(ctx context.Context, name string, from time.Time, n int) (Coming, error)
-		ShowLogs(ctx context.Context, o JobLogs, w io.Writer) (JobRun, error)
-		WatchRun(ctx context.Context, name, id string, show func(JobRun)) (JobRun, error)
 		RunJob(ctx context.Context, name, by string, force bool) (JobRun, error)
 		CancelJob(ctx context.Context, name, runID, by string) (JobCancelled, error)
 		PauseJob(ctx context.Context, name, reason string, until time.Time) (JobPause, error)
 		ResumeJob(ctx context.Context, name, by string) (JobPause, error)
 		Vacant(ctx context.Context, name string) (lockKey, why string)
-		IsCommand(name string) bool
+		Runs
 		Zone(name string) *time.Location
+	}
+	// Runs is how they look at single runs: see [WatchRun] and [ShowLogs].
+	Runs interface {
+		Run(ctx context.Context, name, id string) (JobRun, error)
+		Output(ctx context.Context, name, id string, from int64) (Output, error)
+		IsCommand(name string) bool
 	}
 	// Letters is how they deal with dead letters.
 	Letters interface {

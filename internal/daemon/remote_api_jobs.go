@@ -3,13 +3,10 @@ package daemon
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"net/url"
 	"strconv"
 	"time"
 
-	"baton/internal/job"
 	"baton/internal/status"
 )
 
@@ -174,125 +171,21 @@ func (c *Client) Configured(name string) bool {
 	return false
 }
 
-// WatchRun calls show with a run as it stands until it has ended.
-func (c *Client) WatchRun(ctx context.Context, name, id string, show func(JobRun)) (JobRun, error) {
-	var lost time.Time
-	const often = 3 // a run that was queued may begin between two looks
-	for unknown := 0; ; {
-		run, err := get[JobRun](ctx, c, nil, "jobs", name, "runs", id)
-		var p *problem
-		switch {
-		case ctx.Err() != nil:
-			return JobRun{}, ctx.Err()
-		case errors.Is(err, ErrNoRun) && unknown < often:
-			unknown++
-		case errors.Is(err, ErrNoRun):
-			return JobRun{}, fmt.Errorf("run %s of job %q: %w: the history does not know it; redis may have lost its data", id, name, ErrRunLost)
-		case errors.As(err, &p) && p.final():
+// Run is how a run stands. Without an ID it is the one that goes on, or else the last one.
+func (c *Client) Run(ctx context.Context, name, id string) (JobRun, error) {
+	if id == "" {
+		j, err := c.Job(ctx, name)
+		if err != nil {
 			return JobRun{}, err
-		case err != nil: // it will be back
-		case !run.Queued && run.Run.State != string(job.StateRunning):
-			return run, nil
-		default:
-			unknown = 0
-			show(run)
-			switch {
-			case !run.Leaderless:
-				lost = time.Time{}
-			case lost.IsZero():
-				lost = time.Now()
-			case time.Since(lost) > lostAfter:
-				return JobRun{}, fmt.Errorf("run %s of job %q: %w: %s ran it and no longer leads; what it had committed is in the database, and the next run does the rest", id, name, ErrRunLost, run.Run.NodeID)
-			}
 		}
-		_ = rest(ctx, watchEvery)
-	}
-}
-
-// final reports whether asking again is of no use.
-func (p *problem) final() bool { return !p.away }
-
-// ShowLogs writes what a command has printed, and returns how the run stands then.
-func (c *Client) ShowLogs(ctx context.Context, o JobLogs, w io.Writer) (JobRun, error) {
-	run, err := c.whichRun(ctx, o)
-	if err != nil {
-		return run, err
-	}
-	l := clientLogs{c: c, o: o, id: run.Run.ID, w: w}
-	if err := l.more(ctx); err != nil || l.broken != nil {
-		return run, errors.Join(err, l.broken)
-	}
-	if o.Follow && run.Run.State == string(job.StateRunning) {
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		run, err = c.WatchRun(ctx, o.Job, run.Run.ID, func(JobRun) {
-			_ = l.more(ctx) // the node will be back
-			if l.broken != nil {
-				cancel()
-			}
-		})
-		if l.broken != nil || err != nil {
-			return run, errors.Join(l.broken, err)
-		}
-		if err := l.more(ctx); err != nil || l.broken != nil {
-			return run, errors.Join(err, l.broken)
+		if id, err = lastRunOf(name, j); err != nil {
+			return JobRun{}, err
 		}
 	}
-	if !l.shown {
-		o.Note(fmt.Sprintf("run %s has printed nothing", run.Run.ID))
-	}
-	return run, nil
+	return get[JobRun](ctx, c, nil, "jobs", name, "runs", id)
 }
 
-// whichRun finds the run whose output is wanted.
-func (c *Client) whichRun(ctx context.Context, o JobLogs) (JobRun, error) {
-	j, err := c.Job(ctx, o.Job)
-	switch {
-	case err != nil:
-		return JobRun{}, err
-	case !j.Command:
-		return JobRun{}, fmt.Errorf("job %q is a flush: it %w; baton job show %s tells of its runs", o.Job, ErrNoOutput, o.Job)
-	case o.RunID != "":
-		run, err := get[JobRun](ctx, c, nil, "jobs", o.Job, "runs", o.RunID)
-		if errors.Is(err, ErrNoRun) {
-			return run, noRun(o.Job, o.RunID)
-		}
-		return run, err
-	case j.Running != nil:
-		return JobRun{Job: o.Job, Run: *j.Running}, nil
-	case j.LastRun == nil:
-		return JobRun{}, fmt.Errorf("job %q has not run yet", o.Job)
-	}
-	return JobRun{Job: o.Job, Run: *j.LastRun}, nil
-}
-
-// clientLogs is the output of one run, as far as it was shown.
-type clientLogs struct {
-	c      *Client
-	o      JobLogs
-	id     string
-	w      io.Writer
-	at     int64
-	shown  bool
-	broken error // of the writer: nobody reads on
-}
-
-// more shows what is new.
-func (l *clientLogs) more(ctx context.Context) error {
-	out, err := get[struct {
-		Text         string
-		Offset, Next int64
-	}](ctx, l.c, url.Values{"from": {strconv.FormatInt(l.at, 10)}}, "jobs", l.o.Job, "runs", l.id, "output")
-	if err != nil || out.Text == "" {
-		return err
-	}
-	text := []byte(out.Text)
-	if !l.shown && l.o.Tail >= 0 {
-		text = lastLines(text, l.o.Tail)
-	} else if missing := out.Offset - l.at; missing > 0 {
-		l.o.Note(fmt.Sprintf("%d bytes are left out: of each run only the end is kept", missing))
-	}
-	l.shown, l.at = true, out.Next
-	_, l.broken = l.w.Write(text)
-	return nil
+// Output is what a run has printed from an offset on, or from where it is still kept.
+func (c *Client) Output(ctx context.Context, name, id string, from int64) (Output, error) {
+	return get[Output](ctx, c, url.Values{"from": {strconv.FormatInt(from, 10)}}, "jobs", name, "runs", id, "output")
 }
