@@ -183,7 +183,7 @@ func (d *fenceDesk) reset(ctx context.Context, lock EpochState, refused []FenceS
 	}
 	if lock.Refused {
 		broken, err := d.place.breakUp(ctx, lock.LockKey, o.Reason)
-		if err != nil && !errors.Is(err, ErrNotHeld) { // mended meanwhile
+		if err != nil && !errors.Is(err, redislock.ErrNotHeld) { // mended meanwhile
 			return nil, err
 		}
 		o.Note(fmt.Sprintf("lock %q: redis forgets epoch %d; nobody leads for %v", lock.LockKey, lock.Epoch, broken.Left.Round(time.Millisecond)))
@@ -196,7 +196,7 @@ func (d *fenceDesk) reset(ctx context.Context, lock EpochState, refused []FenceS
 		return nil, err
 	}
 	defer own.Close()
-	defer own.leave(context.WithoutCancel(ctx))
+	defer own.leaveIfAsked(context.WithoutCancel(ctx))
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	ctx, enough := context.WithCancelCause(ctx)

@@ -34,12 +34,12 @@ type Interrupted struct{ Signal syscall.Signal }
 
 func (i *Interrupted) Error() string { return fmt.Sprintf("interrupted by signal %d", int(i.Signal)) }
 
+// warnWithin is what the warning gets before the process ends: it is below the margin
+// between the hard stop and the end of the lease.
+const warnWithin = 50 * time.Millisecond
+
 // Forever is a wait without an end.
 const Forever time.Duration = -1
-
-// ExitLockLost is the exit code of a process whose command did not end in time
-// when its lock was lost.
-const ExitLockLost = 76
 
 // HoldOptions are a command, and the locks to run it under.
 type HoldOptions struct {
@@ -335,7 +335,7 @@ func (h *holding) die(reason string) {
 	}()
 	select {
 	case <-told:
-	case <-time.After(tellWithin):
+	case <-time.After(warnWithin):
 	}
 	h.o.Exit(ExitLockLost)
 }

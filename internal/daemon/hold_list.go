@@ -50,7 +50,7 @@ func Locks(ctx context.Context, c config.Config) (_ []LockState, err error) {
 	for range lookers {
 		wg.Go(func() {
 			for name := range queue {
-				state, ok, err := place.state(ctx, name)
+				state, ok, err := stateOf(ctx, place, name)
 				mu.Lock()
 				if ok {
 					held = append(held, state)
@@ -71,8 +71,8 @@ func Locks(ctx context.Context, c config.Config) (_ []LockState, err error) {
 	return held, errors.Join(problems...)
 }
 
-// state is a lock that is held; false if it is not.
-func (p *lockPlace) state(ctx context.Context, name string) (LockState, bool, error) {
+// stateOf is a lock that is held; false if it is not.
+func stateOf(ctx context.Context, p *lockPlace, name string) (LockState, bool, error) {
 	picture, err := p.picture(ctx, name)
 	if err != nil || picture.Owner == "" {
 		return LockState{}, false, err

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -58,21 +59,17 @@ func (l *askedLock) Acquire(ctx context.Context, c elector.Candidate) (elector.A
 	return l.NodeLock.Acquire(ctx, c)
 }
 
-func (l *askedLock) leave(ctx context.Context) {
+// leaveIfAsked takes the node off the list of those who want the lock.
+func (l *askedLock) leaveIfAsked(ctx context.Context) {
 	if l.asked.Load() {
 		_ = l.Leave(ctx) // if that fails the node stays on the list, and looks gone
 	}
 }
 
 // watch passes hints about locks on until ctx ends.
-func (p *lockPlace) watch(ctx context.Context, takings []*taking) {
-	var watched []redislock.Watched
-	for _, t := range takings {
-		for _, key := range t.keys {
-			watched = append(watched, redislock.Watched{
-				LockKey: key, Format: script.Format(p.venue.Config.Election.LockFormat), Hints: t.hints,
-			})
-		}
+func (p *lockPlace) watch(ctx context.Context, watched []redislock.Watched) {
+	for i := range watched {
+		watched[i].Format = script.Format(p.venue.Config.Election.LockFormat)
 	}
 	var wg sync.WaitGroup
 	for _, s := range p.venue.Stores {
@@ -138,7 +135,7 @@ func (p *lockPlace) breakUp(ctx context.Context, key, reason string) (redislock.
 	}
 	answers, err := site.AskAll(views, func(one site.Election) (redislock.Broken, error) {
 		b, err := one.(*redislock.Election).Break(ctx, reason)
-		if errors.Is(err, ErrNotHeld) {
+		if errors.Is(err, redislock.ErrNotHeld) {
 			err = nil
 		}
 		return b, err
@@ -153,7 +150,25 @@ func (p *lockPlace) breakUp(ctx context.Context, key, reason string) (redislock.
 		}
 	}
 	if broken.Owner == "" && !broken.Forgotten {
-		return broken, ErrNotHeld
+		return broken, redislock.ErrNotHeld
 	}
 	return broken, nil
 }
+
+// host is the servers' addresses, for messages.
+func (p *lockPlace) host() string { return p.venue.Host() }
+
+// heldBy says who holds the lock that an elector waits for.
+func heldBy(ev elector.Event) string {
+	switch {
+	case ev.Holder == "":
+		return "held by a program that is not baton"
+	case ev.Epoch == 0:
+		return "held by " + ev.Holder
+	}
+	return fmt.Sprintf("held by %s, epoch %d", ev.Holder, ev.Epoch)
+}
+
+// ExitLockLost is the exit code of a process whose command did not end in time
+// when its lock was lost.
+const ExitLockLost = 76

@@ -10,6 +10,7 @@ import (
 	"baton/internal/command/held"
 	"baton/internal/daemon/site"
 	"baton/internal/elector"
+	"baton/internal/redislock"
 )
 
 // taking is a lock that is to be taken: an election of one term.
@@ -165,16 +166,6 @@ func (t *taking) observe(ev elector.Event) {
 	}
 }
 
-func heldBy(ev elector.Event) string {
-	switch {
-	case ev.Holder == "":
-		return "held by a program that is not baton"
-	case ev.Epoch == 0:
-		return "held by " + ev.Holder
-	}
-	return fmt.Sprintf("held by %s, epoch %d", ev.Holder, ev.Epoch)
-}
-
 // redisAway warns once, however many locks meet the same trouble.
 func (h *holding) redisAway(name string, err error) {
 	h.mu.Lock()
@@ -205,7 +196,13 @@ func (h *holding) listen(ctx context.Context) {
 	case <-h.hear:
 	case <-time.After(quietly):
 	}
-	h.place.watch(ctx, h.takings)
+	var watched []redislock.Watched
+	for _, t := range h.takings {
+		for _, key := range t.keys {
+			watched = append(watched, redislock.Watched{LockKey: key, Hints: t.hints})
+		}
+	}
+	h.place.watch(ctx, watched)
 }
 
 // note keeps the lock on the list of locks until its term ends: a courtesy, whose
@@ -232,7 +229,7 @@ func (h *holding) leave() {
 	var wg sync.WaitGroup
 	for _, t := range h.takings {
 		for _, v := range t.views {
-			wg.Go(func() { v.leave(ctx) })
+			wg.Go(func() { v.leaveIfAsked(ctx) })
 		}
 	}
 	wg.Wait()
@@ -250,7 +247,7 @@ func (h *holding) confirmOuter(ctx context.Context) error {
 		}
 		if owner != w.outer.Owner {
 			return fmt.Errorf("lock %q was %w: the command around this one held it (owner %s), and in redis %s it does not any more (found owner %q)",
-				w.outer.Key, ErrLockLost, w.outer.Owner, h.place.venue.Host(), owner)
+				w.outer.Key, ErrLockLost, w.outer.Owner, h.place.host(), owner)
 		}
 		h.o.Note(fmt.Sprintf("lock %q: held by the command around this one", w.outer.Key))
 	}
