@@ -9,6 +9,7 @@ import (
 
 	"baton/internal/command"
 	"baton/internal/daemon"
+	"baton/internal/daemon/site"
 )
 
 // The exit codes. [exitCodes] says what they mean.
@@ -20,7 +21,7 @@ const (
 	exitOverrun  = daemon.ExitCannotStop
 	exitNoRedis  = 69 // EX_UNAVAILABLE
 	exitNotHad   = 75 // EX_TEMPFAIL: try again later
-	exitLost     = daemon.ExitLockLost
+	exitLost     = site.ExitLockLost
 )
 
 // exitMeaning is what a code means, and of which commands. Those of lock may be its

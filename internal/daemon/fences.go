@@ -119,7 +119,7 @@ func clocksAgree(redis, host time.Time) error {
 // fenceDesk is what fences are read and replaced by.
 type fenceDesk struct {
 	config config.Config
-	place  *lockPlace
+	place  *site.Place
 	dbs    site.Databases
 }
 
@@ -128,19 +128,19 @@ func openFences(c config.Config) (*fenceDesk, error) {
 	if err != nil {
 		return nil, err
 	}
-	place, err := openLockPlace(c)
+	place, err := site.OpenPlace(c)
 	if err != nil {
 		return nil, errors.Join(err, dbs.Close())
 	}
 	return &fenceDesk{c, place, dbs}, nil
 }
 
-func (d *fenceDesk) close() error { return errors.Join(d.place.close(), d.dbs.Close()) }
+func (d *fenceDesk) close() error { return errors.Join(d.place.Close(), d.dbs.Close()) }
 
 func (d *fenceDesk) read(ctx context.Context) (Fences, error) {
 	found := Fences{Locks: []EpochState{}, Fences: []FenceState{}}
 	for _, key := range lockKeys(d.config) {
-		p, err := d.place.picture(ctx, key)
+		p, err := d.place.Picture(ctx, key)
 		if err != nil {
 			return found, err
 		}
@@ -177,12 +177,12 @@ func (d *fenceDesk) ask(ctx context.Context, db *sql.Store, jobs []string) ([]fl
 
 // reset replaces the fences of the jobs under one lock.
 func (d *fenceDesk) reset(ctx context.Context, lock EpochState, refused []FenceState, o FencesOptions) ([]FenceState, error) {
-	before, err := d.place.picture(ctx, lock.LockKey)
+	before, err := d.place.Picture(ctx, lock.LockKey)
 	if err != nil {
 		return nil, err
 	}
 	if lock.Refused {
-		broken, err := d.place.breakUp(ctx, lock.LockKey, o.Reason)
+		broken, err := d.place.BreakUp(ctx, lock.LockKey, o.Reason)
 		if err != nil && !errors.Is(err, redislock.ErrNotHeld) { // mended meanwhile
 			return nil, err
 		}
@@ -191,12 +191,12 @@ func (d *fenceDesk) reset(ctx context.Context, lock EpochState, refused []FenceS
 	if len(refused) == 0 {
 		return nil, nil
 	}
-	own, err := d.place.lock(lock.LockKey, o.Version)
+	own, err := d.place.Lock(lock.LockKey, o.Version)
 	if err != nil {
 		return nil, err
 	}
 	defer own.Close()
-	defer own.leaveIfAsked(context.WithoutCancel(ctx))
+	defer own.LeaveIfAsked(context.WithoutCancel(ctx))
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	ctx, enough := context.WithCancelCause(ctx)
@@ -213,7 +213,7 @@ func (d *fenceDesk) reset(ctx context.Context, lock EpochState, refused []FenceS
 		Observe: func(ev elector.Event) {
 			switch ev.Kind {
 			case elector.EventStandby:
-				o.Note(fmt.Sprintf("lock %q: waiting, %s", lock.LockKey, heldBy(ev)))
+				o.Note(fmt.Sprintf("lock %q: waiting, %s", lock.LockKey, site.HeldBy(ev)))
 			case elector.EventWaiting, elector.EventStopping:
 				o.Note(fmt.Sprintf("lock %q: %s", lock.LockKey, ev.Reason))
 			case elector.EventStoreLost:
@@ -222,7 +222,7 @@ func (d *fenceDesk) reset(ctx context.Context, lock EpochState, refused []FenceS
 		},
 		Die: func(reason string) {
 			o.Note("ending: " + reason)
-			o.Exit(ExitLockLost)
+			o.Exit(site.ExitLockLost)
 		},
 	})
 	if err != nil {
@@ -234,12 +234,12 @@ func (d *fenceDesk) reset(ctx context.Context, lock EpochState, refused []FenceS
 // makeRoom asks whoever leads to hand the lock to this process, until it has it.
 func (d *fenceDesk) makeRoom(ctx context.Context, lockKey string, o FencesOptions) {
 	for every := d.config.Election.PollInterval; ; {
-		p, err := d.place.picture(ctx, lockKey)
+		p, err := d.place.Picture(ctx, lockKey)
 		if err == nil && p.Leader == d.config.Node.ID {
 			return
 		}
 		if err == nil && p.Owner != "" && p.StepDown == "" {
-			_, _, _ = d.place.at(lockKey).Election().StepDown(ctx, d.config.Node.ID, o.Reason) // it is tried again
+			_, _, _ = d.place.At(lockKey).Election().StepDown(ctx, d.config.Node.ID, o.Reason) // it is tried again
 		}
 		if rest(ctx, every) != nil {
 			return

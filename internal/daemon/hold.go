@@ -12,6 +12,7 @@ import (
 
 	"baton/internal/command"
 	"baton/internal/config"
+	"baton/internal/daemon/site"
 	"baton/internal/elector"
 	"baton/internal/heartbeat"
 )
@@ -89,7 +90,7 @@ func Hold(ctx context.Context, c config.Config, o HoldOptions) (command.Result, 
 	if err != nil {
 		return command.Result{}, err
 	}
-	place, err := openLockPlace(c)
+	place, err := site.OpenPlace(c)
 	if err != nil {
 		return command.Result{}, err
 	}
@@ -98,13 +99,13 @@ func Hold(ctx context.Context, c config.Config, o HoldOptions) (command.Result, 
 		if w.outer == nil {
 			t, err := newTaking(h, w)
 			if err != nil {
-				return command.Result{}, errors.Join(err, place.close())
+				return command.Result{}, errors.Join(err, place.Close())
 			}
 			h.takings = append(h.takings, t)
 		}
 	}
 	result, err := h.run(ctx)
-	return result, errors.Join(err, place.close())
+	return result, errors.Join(err, place.Close())
 }
 
 // holding is one call of Hold.
@@ -112,7 +113,7 @@ type holding struct {
 	config  config.Config
 	o       HoldOptions
 	path    string // the command's file
-	place   *lockPlace
+	place   *site.Place
 	wanted  []wantedLock // all of them, sorted
 	takings []*taking    // those to take, sorted
 
@@ -337,7 +338,7 @@ func (h *holding) die(reason string) {
 	case <-told:
 	case <-time.After(warnWithin):
 	}
-	h.o.Exit(ExitLockLost)
+	h.o.Exit(site.ExitLockLost)
 }
 
 // lost notes which lock's end has ended the command.

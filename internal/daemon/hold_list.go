@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"baton/internal/config"
+	"baton/internal/daemon/site"
 	"baton/internal/redisconn"
 	"baton/internal/redislock"
 )
@@ -35,12 +36,12 @@ const lookers = 8
 // Locks lists the locks that `baton lock` has taken lately and somebody holds, in
 // the order of their names.
 func Locks(ctx context.Context, c config.Config) (_ []LockState, err error) {
-	place, err := openLockPlace(c)
+	place, err := site.OpenPlace(c)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, place.close()) }()
-	names, err := place.noted(ctx)
+	defer func() { err = errors.Join(err, place.Close()) }()
+	names, err := place.Noted(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -72,8 +73,8 @@ func Locks(ctx context.Context, c config.Config) (_ []LockState, err error) {
 }
 
 // stateOf is a lock that is held; false if it is not.
-func stateOf(ctx context.Context, p *lockPlace, name string) (LockState, bool, error) {
-	picture, err := p.picture(ctx, name)
+func stateOf(ctx context.Context, p *site.Place, name string) (LockState, bool, error) {
+	picture, err := p.Picture(ctx, name)
 	if err != nil || picture.Owner == "" {
 		return LockState{}, false, err
 	}
@@ -101,12 +102,12 @@ func BreakLock(ctx context.Context, c config.Config, name, reason string) (_ Bro
 	if err := redisconn.CheckKey(name); err != nil {
 		return b, fmt.Errorf("%w: %w", ErrHoldUsage, err)
 	}
-	place, err := openLockPlace(c)
+	place, err := site.OpenPlace(c)
 	if err != nil {
 		return b, err
 	}
-	defer func() { err = errors.Join(err, place.close()) }()
-	broken, err := place.breakUp(ctx, name, reason)
+	defer func() { err = errors.Join(err, place.Close()) }()
+	broken, err := place.BreakUp(ctx, name, reason)
 	if err == nil && broken.Owner == "" { // it was free, and redis has forgotten an epoch
 		err = ErrNotHeld
 	}

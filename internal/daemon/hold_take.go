@@ -19,8 +19,8 @@ type taking struct {
 	name  string
 	keys  []string
 	lock  elector.Lock
-	slots *elector.AnyOf // of a semaphore
-	views []*askedLock   // of the keys
+	slots *elector.AnyOf    // of a semaphore
+	views []*site.AskedLock // of the keys
 	hints chan elector.Hint
 
 	mu   sync.Mutex
@@ -39,7 +39,7 @@ func newTaking(h *holding, w wantedLock) (*taking, error) {
 	t := &taking{h: h, name: w.name, keys: w.keys, hints: make(chan elector.Hint, 16)}
 	var slots []elector.Lock
 	for _, key := range w.keys {
-		lock, err := h.place.lock(key, h.o.Version)
+		lock, err := h.place.Lock(key, h.o.Version)
 		if err != nil {
 			return nil, err
 		}
@@ -138,7 +138,7 @@ func (t *taking) observe(ev elector.Event) {
 	case elector.EventStandby, elector.EventWaiting:
 		why := errors.New(ev.Reason)
 		if ev.Kind == elector.EventStandby {
-			why = errors.New(heldBy(ev))
+			why = errors.New(site.HeldBy(ev))
 		}
 		h.hearing.Do(func() { close(h.hear) })
 		h.o.Note(fmt.Sprintf("lock %q: waiting, %v", t.name, why))
@@ -202,14 +202,14 @@ func (h *holding) listen(ctx context.Context) {
 			watched = append(watched, redislock.Watched{LockKey: key, Hints: t.hints})
 		}
 	}
-	h.place.watch(ctx, watched)
+	h.place.Watch(ctx, watched)
 }
 
 // note keeps the lock on the list of locks until its term ends: a courtesy, whose
 // failure nobody minds.
 func (t *taking) note(ctx context.Context) {
 	for key := t.key(); ; {
-		t.h.place.note(ctx, key)
+		t.h.place.Note(ctx, key)
 		select {
 		case <-ctx.Done():
 			return
@@ -229,7 +229,7 @@ func (h *holding) leave() {
 	var wg sync.WaitGroup
 	for _, t := range h.takings {
 		for _, v := range t.views {
-			wg.Go(func() { v.leaveIfAsked(ctx) })
+			wg.Go(func() { v.LeaveIfAsked(ctx) })
 		}
 	}
 	wg.Wait()
@@ -247,7 +247,7 @@ func (h *holding) confirmOuter(ctx context.Context) error {
 		}
 		if owner != w.outer.Owner {
 			return fmt.Errorf("lock %q was %w: the command around this one held it (owner %s), and in redis %s it does not any more (found owner %q)",
-				w.outer.Key, ErrLockLost, w.outer.Owner, h.place.host(), owner)
+				w.outer.Key, ErrLockLost, w.outer.Owner, h.place.Host(), owner)
 		}
 		h.o.Note(fmt.Sprintf("lock %q: held by the command around this one", w.outer.Key))
 	}
@@ -257,7 +257,7 @@ func (h *holding) confirmOuter(ctx context.Context) error {
 // ownerOf reads a lock's owner, and goes on trying as long as the wait lasts.
 func (h *holding) ownerOf(ctx context.Context, key string) (string, error) {
 	for {
-		p, err := h.place.picture(ctx, key)
+		p, err := h.place.Picture(ctx, key)
 		if err == nil {
 			return p.Owner, nil
 		}

@@ -1,4 +1,4 @@
-package daemon
+package site
 
 import (
 	"context"
@@ -9,65 +9,64 @@ import (
 	"time"
 
 	"baton/internal/config"
-	"baton/internal/daemon/site"
 	"baton/internal/elector"
 	"baton/internal/redisconn"
 	"baton/internal/redislock"
 	"baton/internal/redislock/script"
 )
 
-// lockPlace is where locks are: every lock is an election, and all take place at
+// Place is where locks are: every lock is an election, and all take place at
 // the same venue.
-type lockPlace struct {
-	venue site.Venue
+type Place struct {
+	venue Venue
 	data  *redisconn.Store
 }
 
-func openLockPlace(c config.Config) (*lockPlace, error) {
-	data, err := site.OpenRedis(c)
+func OpenPlace(c config.Config) (*Place, error) {
+	data, err := OpenRedis(c)
 	if err != nil {
 		return nil, err
 	}
-	v, err := site.Open(c, data)
+	v, err := Open(c, data)
 	if err != nil {
 		return nil, errors.Join(err, data.Close())
 	}
 	v.Share()
-	return &lockPlace{*v, data}, nil
+	return &Place{*v, data}, nil
 }
 
-func (p *lockPlace) close() error { return errors.Join(p.venue.Close(), p.data.Close()) }
+func (p *Place) Close() error { return errors.Join(p.venue.Close(), p.data.Close()) }
 
-// at is the venue of one lock's election.
-func (p *lockPlace) at(key string) *site.Venue { return p.venue.At(key) }
+// At is the venue of one lock's election.
+func (p *Place) At(key string) *Venue { return p.venue.At(key) }
 
-// lock is this process' view of one lock.
-func (p *lockPlace) lock(key, version string) (*askedLock, error) {
-	l, err := p.at(key).Lock(redislock.Presence{Version: version})
-	return &askedLock{NodeLock: l}, err
+// Lock is this process' view of one lock.
+func (p *Place) Lock(key, version string) (*AskedLock, error) {
+	l, err := p.At(key).Lock(redislock.Presence{Version: version})
+	return &AskedLock{NodeLock: l}, err
 }
 
-// askedLock knows whether it was ever asked for: only then is there anything to leave.
-type askedLock struct {
-	site.NodeLock
+// AskedLock knows whether it was ever asked for: only then is there anything to leave.
+type AskedLock struct {
+	NodeLock
 	asked atomic.Bool
 }
 
 // Acquire implements elector.Lock.
-func (l *askedLock) Acquire(ctx context.Context, c elector.Candidate) (elector.Answer, error) {
+func (l *AskedLock) Acquire(ctx context.Context, c elector.Candidate) (elector.Answer, error) {
 	l.asked.Store(true)
 	return l.NodeLock.Acquire(ctx, c)
 }
 
-// leaveIfAsked takes the node off the list of those who want the lock.
-func (l *askedLock) leaveIfAsked(ctx context.Context) {
+// LeaveIfAsked takes the node off the list of those who want the lock.
+func (l *AskedLock) LeaveIfAsked(ctx context.Context) {
 	if l.asked.Load() {
 		_ = l.Leave(ctx) // if that fails the node stays on the list, and looks gone
 	}
 }
 
-// watch passes hints about locks on until ctx ends.
-func (p *lockPlace) watch(ctx context.Context, watched []redislock.Watched) {
+// Watch passes hints about locks on until ctx ends.
+func (p *Place) Watch(ctx context.Context, watched []redislock.Watched) {
 	for i := range watched {
 		watched[i].Format = script.Format(p.venue.Config.Election.LockFormat)
 	}
@@ -78,9 +77,9 @@ func (p *lockPlace) watch(ctx context.Context, watched []redislock.Watched) {
 	wg.Wait()
 }
 
-// note puts a lock on the list of those that are held.
-func (p *lockPlace) note(ctx context.Context, key string) {
-	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
+// Note puts a lock on the list of those that are held.
+func (p *Place) Note(ctx context.Context, key string) {
+	ctx, cancel := context.WithTimeout(ctx, CommandTimeout)
 	defer cancel()
 	var wg sync.WaitGroup
 	for _, s := range p.venue.Stores {
@@ -89,10 +88,10 @@ func (p *lockPlace) note(ctx context.Context, key string) {
 	wg.Wait()
 }
 
-// noted is the list of names that are, or were lately, held. Of several stores each
+// Noted is the list of names that are, or were lately, held. Of several stores each
 // knows enough.
-func (p *lockPlace) noted(ctx context.Context) (map[string]bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
+func (p *Place) Noted(ctx context.Context) (map[string]bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, CommandTimeout)
 	defer cancel()
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -118,22 +117,22 @@ func (p *lockPlace) noted(ctx context.Context) (map[string]bool, error) {
 	return names, nil
 }
 
-// picture is a lock as it is now.
-func (p *lockPlace) picture(ctx context.Context, key string) (redislock.Picture, error) {
-	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
+// Picture is a lock as it is now.
+func (p *Place) Picture(ctx context.Context, key string) (redislock.Picture, error) {
+	ctx, cancel := context.WithTimeout(ctx, CommandTimeout)
 	defer cancel()
-	return p.at(key).Election().Picture(ctx, 0)
+	return p.At(key).Election().Picture(ctx, 0)
 }
 
-// breakUp takes a lock away, where it is held. It is done when a majority knows.
-func (p *lockPlace) breakUp(ctx context.Context, key, reason string) (redislock.Broken, error) {
-	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
+// BreakUp takes a lock away, where it is held. It is done when a majority knows.
+func (p *Place) BreakUp(ctx context.Context, key, reason string) (redislock.Broken, error) {
+	ctx, cancel := context.WithTimeout(ctx, CommandTimeout)
 	defer cancel()
-	views := make([]site.Election, len(p.venue.Stores))
+	views := make([]Election, len(p.venue.Stores))
 	for i, s := range p.venue.Stores {
 		views[i] = redislock.NewElection(s, key, script.Format(p.venue.Config.Election.LockFormat))
 	}
-	answers, err := site.AskAll(views, func(one site.Election) (redislock.Broken, error) {
+	answers, err := AskAll(views, func(one Election) (redislock.Broken, error) {
 		b, err := one.(*redislock.Election).Break(ctx, reason)
 		if errors.Is(err, redislock.ErrNotHeld) {
 			err = nil
@@ -155,11 +154,11 @@ func (p *lockPlace) breakUp(ctx context.Context, key, reason string) (redislock.
 	return broken, nil
 }
 
-// host is the servers' addresses, for messages.
-func (p *lockPlace) host() string { return p.venue.Host() }
+// Host is the servers' addresses, for messages.
+func (p *Place) Host() string { return p.venue.Host() }
 
-// heldBy says who holds the lock that an elector waits for.
-func heldBy(ev elector.Event) string {
+// HeldBy says who holds the lock that an elector waits for.
+func HeldBy(ev elector.Event) string {
 	switch {
 	case ev.Holder == "":
 		return "held by a program that is not baton"
