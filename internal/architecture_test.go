@@ -29,7 +29,7 @@ const anything = "*"
 // The most specific rule counts. A package without one is an error: decide what
 // it may know before it grows.
 var rules = []rule{
-	{"cmd", []string{"internal/daemon", "internal/config", "internal/demo", "internal/command", "internal/text", "configs"}, "a command turns arguments into a call of daemon and its result into an exit code; demo is a program of its own that runs daemons as child processes, and the warden of a command is one, too"},
+	{"cmd", []string{"internal/daemon", "internal/config", "internal/demo", "internal/command", "internal/lockcmd", "internal/text", "configs"}, "a command turns arguments into a call of daemon and its result into an exit code; demo is a program of its own that runs daemons as child processes, and the warden of a command is one, too"},
 	{"configs", nil, "the shipped example is data"},
 	{"internal/balance", nil, "which node should lead a lock is decided from values: where they were read is the caller's business"},
 	{"internal/command", []string{"internal/command/warden"}, "it runs commands for a lock and for jobs alike: neither's rules are its business"},
@@ -60,6 +60,9 @@ var rules = []rule{
 	{"internal/job", []string{"internal/job/plan", "internal/job/schedule"}, "leadership reaches jobs as a context and an epoch, a store through their ports"},
 	{"internal/job/plan", []string{"internal/job/schedule"}, "which slots are run is decided from a schedule and a time, whatever a run is and whoever records it"},
 	{"internal/job/schedule", nil, "the slots of a schedule are a function of the time alone: every node must compute the same"},
+	{"internal/lockcmd", []string{"internal/command", "internal/command/held", "internal/config", "internal/daemon/site", "internal/elector", "internal/heartbeat",
+		"internal/redisconn", "internal/redislock"},
+		"a command under a lock is an election of one term: it needs neither jobs nor a daemon"},
 	{"internal/notify", nil, "it delivers what it is handed: what is worth telling, and of whom, is daemon's to know"},
 	{"internal/program", []string{"internal/command", "internal/command/held", "internal/config", "internal/job", "internal/secret"},
 		"the command of a job is run under a term, of which it knows how long it lasts: neither its lock nor where its output is kept"},
@@ -161,6 +164,7 @@ func TestEveryBreachIsNoticed(t *testing.T) {
 		{"internal/flush/sql/a.go", `import _ "baton/internal/flush/mapping"`, "must not import baton/internal/flush/mapping"},
 		{"internal/balance/a.go", `import _ "baton/internal/redislock"`, "must not import baton/internal/redislock"},
 		{"internal/program/a.go", `import _ "baton/internal/redisledger"`, "must not import baton/internal/redisledger"},
+		{"internal/lockcmd/a.go", `import _ "baton/internal/daemon"`, "must not import baton/internal/daemon"},
 		{"internal/heartbeat/a.go", `import _ "baton/internal/config"`, "must not import baton/internal/config"},
 		{"internal/heartbeat/a.go", `import _ "golang.org/x/sync/errgroup"`, "standard library"},
 		{"internal/command/a.go", `import _ "baton/internal/job"`, "must not import baton/internal/job"},

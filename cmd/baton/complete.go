@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"baton/internal/daemon"
+	"baton/internal/lockcmd"
 )
 
 const (
@@ -129,7 +130,7 @@ func lockNames(e env) completion {
 		if err != nil {
 			return nil
 		}
-		held, err := daemon.Locks(ctx, c)
+		held, err := lockcmd.List(ctx, c)
 		if err != nil {
 			return nil
 		}

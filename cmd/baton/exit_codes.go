@@ -9,7 +9,7 @@ import (
 
 	"baton/internal/command"
 	"baton/internal/daemon"
-	"baton/internal/daemon/site"
+	"baton/internal/lockcmd"
 )
 
 // The exit codes. [exitCodes] says what they mean.
@@ -21,7 +21,7 @@ const (
 	exitOverrun  = daemon.ExitCannotStop
 	exitNoRedis  = 69 // EX_UNAVAILABLE
 	exitNotHad   = 75 // EX_TEMPFAIL: try again later
-	exitLost     = site.ExitLockLost
+	exitLost     = lockcmd.ExitLockLost
 )
 
 // exitMeaning is what a code means, and of which commands. Those of lock may be its

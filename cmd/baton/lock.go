@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"baton/internal/command"
-	"baton/internal/daemon"
+	"baton/internal/lockcmd"
 )
 
 // lockFlags are the flags of lock.
@@ -133,7 +133,7 @@ func (f *lockFlags) run(cmd *cobra.Command, e env, args []string) error {
 	signal.Notify(signals, passedOn()...)
 	defer signal.Stop(signals)
 	ctx := context.WithoutCancel(cmd.Context())
-	result, err := daemon.Hold(ctx, c, daemon.HoldOptions{
+	result, err := lockcmd.Run(ctx, c, lockcmd.Options{
 		Names: names, Slots: f.slots, Wait: f.patience(cmd), AtLeast: f.atLeast, Command: argv, Env: os.Environ(),
 		Stdin: e.stdin, Stdout: e.stdout, Stderr: e.stderr, Leave: f.leave,
 		Warden: []string{"/proc/self/exe", wardenCommand}, Signals: signals, Version: thisBuild().Version,
@@ -176,7 +176,7 @@ func (f *lockFlags) patience(cmd *cobra.Command) time.Duration {
 	if f.noWait || cmd.Flags().Changed("wait") {
 		return f.wait
 	}
-	return daemon.Forever
+	return lockcmd.Forever
 }
 
 func (f *lockFlags) note(w io.Writer) func(string) {
@@ -188,7 +188,7 @@ func (f *lockFlags) note(w io.Writer) func(string) {
 
 // coded turns how it ended into an exit code, and says what is wrong.
 func (f *lockFlags) coded(result command.Result, err error, stderr io.Writer) error {
-	if interrupted, ok := errors.AsType[*daemon.Interrupted](err); ok {
+	if interrupted, ok := errors.AsType[*lockcmd.Interrupted](err); ok {
 		return &exitError{128 + int(interrupted.Signal), nil}
 	}
 	switch {
@@ -196,17 +196,17 @@ func (f *lockFlags) coded(result command.Result, err error, stderr io.Writer) er
 		return nil
 	case err == nil:
 		return &exitError{result.ExitCode(), nil}
-	case errors.Is(err, daemon.ErrRedisAway):
+	case errors.Is(err, lockcmd.ErrRedisAway):
 		return &exitError{exitNoRedis, err} // whatever -E says: a crontab with -E 0 would be silent for ever
-	case errors.Is(err, daemon.ErrNotHad):
+	case errors.Is(err, lockcmd.ErrNotHad):
 		// In a crontab of many hosts this is what happens on all but one, every time.
 		if f.noWait && !f.verbose && !isTerminal(stderr) {
 			err = nil
 		}
 		return &exitError{f.conflict, err}
-	case errors.Is(err, daemon.ErrLockLost):
+	case errors.Is(err, lockcmd.ErrLockLost):
 		return &exitError{exitLost, err}
-	case errors.Is(err, daemon.ErrHoldUsage):
+	case errors.Is(err, lockcmd.ErrUsage):
 		return usageError(err)
 	case errors.Is(err, command.ErrNotFound):
 		return &exitError{command.CodeNotFound, err}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"baton/internal/daemon"
+	"baton/internal/lockcmd"
 	"baton/internal/text"
 )
 
@@ -20,17 +20,17 @@ func (f *lockFlags) inspect(cmd *cobra.Command, e env) error {
 		return err
 	}
 	if f.list {
-		held, err := daemon.Locks(cmd.Context(), c)
+		held, err := lockcmd.List(cmd.Context(), c)
 		if err != nil {
 			return err
 		}
 		return f.out.print(e.stdout, held, func(w io.Writer) error { return printLocks(w, held, time.Now()) })
 	}
-	broken, err := daemon.BreakLock(cmd.Context(), c, f.breakUp, breaker(f.reason))
+	broken, err := lockcmd.Break(cmd.Context(), c, f.breakUp, breaker(f.reason))
 	switch {
-	case errors.Is(err, daemon.ErrNotHeld):
+	case errors.Is(err, lockcmd.ErrNotHeld):
 		return &exitError{exitNoLeader, err}
-	case errors.Is(err, daemon.ErrHoldUsage):
+	case errors.Is(err, lockcmd.ErrUsage):
 		return usageError(err)
 	case err != nil:
 		return err
@@ -53,7 +53,7 @@ func breaker(reason string) string {
 	return by
 }
 
-func printLocks(out io.Writer, held []daemon.LockState, now time.Time) error {
+func printLocks(out io.Writer, held []lockcmd.State, now time.Time) error {
 	if len(held) == 0 {
 		return say(out, "no locks are held\n")
 	}

@@ -1,4 +1,4 @@
-package daemon
+package lockcmd
 
 import (
 	"fmt"
@@ -27,15 +27,15 @@ type wantedLock struct {
 	outer *held.Lock
 }
 
-// planLocks sorts the names, and finds those that are held already.
-func planLocks(o HoldOptions) ([]wantedLock, error) {
+// plan sorts the names, and finds those that are held already.
+func plan(o Options) ([]wantedLock, error) {
 	names := slices.Compact(slices.Sorted(slices.Values(o.Names)))
 	if o.Slots < 0 || o.Slots > maxSlots || o.Slots > 0 && len(names) != 1 {
-		return nil, fmt.Errorf("%w: a semaphore has one name and 1 to %d slots", ErrHoldUsage, maxSlots)
+		return nil, fmt.Errorf("%w: a semaphore has one name and 1 to %d slots", ErrUsage, maxSlots)
 	}
 	outer, err := held.Read(o.Env)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrHoldUsage, err)
+		return nil, fmt.Errorf("%w: %w", ErrUsage, err)
 	}
 	var wanted []wantedLock
 	for _, name := range names {
@@ -48,7 +48,7 @@ func planLocks(o HoldOptions) ([]wantedLock, error) {
 		}
 		for _, key := range w.keys {
 			if err := redisconn.CheckKey(key); err != nil {
-				return nil, fmt.Errorf("%w: %w", ErrHoldUsage, err)
+				return nil, fmt.Errorf("%w: %w", ErrUsage, err)
 			}
 			if i := slices.IndexFunc(outer, func(l held.Lock) bool { return l.Key == key }); i >= 0 {
 				w.outer = &outer[i]
@@ -69,7 +69,7 @@ func inOrder(wanted []wantedLock, outer []held.Lock, wait time.Duration) error {
 		for _, around := range outer {
 			if w.outer == nil && w.keys[0] < around.Key {
 				return fmt.Errorf("%w: the command around this one holds %q, and %q, which sorts before it, would be waited for for ever: two such commands could wait for each other; take both at once in the outer command, or give --wait or --no-wait",
-					ErrHoldUsage, around.Key, w.name)
+					ErrUsage, around.Key, w.name)
 			}
 		}
 	}

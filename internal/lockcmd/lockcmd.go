@@ -1,4 +1,5 @@
-package daemon
+// Package lockcmd is `baton lock`: it runs a command under locks, lists them and breaks them.
+package lockcmd
 
 import (
 	"context"
@@ -26,8 +27,8 @@ var (
 	// ErrLockLost: a lock was lost, and the command was ended before anybody else
 	// could have it.
 	ErrLockLost = errors.New("lost")
-	// ErrHoldUsage: what was asked for makes no sense.
-	ErrHoldUsage = errors.New("cannot be locked like this")
+	// ErrUsage: what was asked for makes no sense.
+	ErrUsage = errors.New("cannot be locked like this")
 )
 
 // Interrupted is the error of a wait that a signal has ended.
@@ -39,11 +40,15 @@ func (i *Interrupted) Error() string { return fmt.Sprintf("interrupted by signal
 // between the hard stop and the end of the lease.
 const warnWithin = 50 * time.Millisecond
 
+// ExitLockLost is the exit code of a process whose command did not end in time
+// when its lock was lost.
+const ExitLockLost = site.ExitLockLost
+
 // Forever is a wait without an end.
 const Forever time.Duration = -1
 
-// HoldOptions are a command, and the locks to run it under.
-type HoldOptions struct {
+// Options are a command, and the locks to run it under.
+type Options struct {
 	Names []string // of the locks: Redis keys; all are taken, or none
 	// Slots, if not 0, makes a semaphore of the one name: so many may hold it.
 	Slots int
@@ -72,21 +77,21 @@ type HoldOptions struct {
 	Exit func(code int)
 }
 
-// Hold takes the locks, runs the command, and gives the locks back. While the
+// Run takes the locks, runs the command, and gives the locks back. While the
 // command runs they are renewed; if one is lost, the command is ended before
 // anybody else can have it. The error matches ErrNotHad, ErrLockLost, *Interrupted,
-// ErrHoldUsage, or one of package command.
+// ErrUsage, or one of package command.
 //
 // Every lock is an election of its own, and each one's work is the next one's
 // campaign; the last one's work is the command. They are taken in the order of
 // their names, so that two processes that want the same locks never wait for each
 // other; whatever ends an outer term ends those within it first.
-func Hold(ctx context.Context, c config.Config, o HoldOptions) (command.Result, error) {
+func Run(ctx context.Context, c config.Config, o Options) (command.Result, error) {
 	path, err := command.Find(o.Command[0])
 	if err != nil {
 		return command.Result{}, err
 	}
-	wanted, err := planLocks(o)
+	wanted, err := plan(o)
 	if err != nil {
 		return command.Result{}, err
 	}
@@ -108,10 +113,10 @@ func Hold(ctx context.Context, c config.Config, o HoldOptions) (command.Result, 
 	return result, errors.Join(err, place.Close())
 }
 
-// holding is one call of Hold.
+// holding is one call of Run.
 type holding struct {
 	config  config.Config
-	o       HoldOptions
+	o       Options
 	path    string // the command's file
 	place   *site.Place
 	wanted  []wantedLock // all of them, sorted
@@ -294,7 +299,7 @@ func (h *holding) until() time.Duration {
 	return least
 }
 
-// outcome is what Hold answers.
+// outcome is what Run answers.
 func (h *holding) outcome(ctx context.Context, err error) (command.Result, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -1,4 +1,4 @@
-package daemon
+package lockcmd
 
 import (
 	"context"
@@ -18,8 +18,8 @@ import (
 // ErrNotHeld is the answer to breaking a lock that nobody holds.
 var ErrNotHeld = redislock.ErrNotHeld
 
-// LockState is a lock that somebody holds.
-type LockState struct {
+// State is a lock that somebody holds.
+type State struct {
 	Name    string    `json:"name"`
 	NodeID  string    `json:"node_id,omitempty"` // "" of a foreign client
 	Owner   string    `json:"owner"`
@@ -33,9 +33,9 @@ type LockState struct {
 // lookers is how many locks are looked at at once.
 const lookers = 8
 
-// Locks lists the locks that `baton lock` has taken lately and somebody holds, in
+// List lists the locks that `baton lock` has taken lately and somebody holds, in
 // the order of their names.
-func Locks(ctx context.Context, c config.Config) (_ []LockState, err error) {
+func List(ctx context.Context, c config.Config) (_ []State, err error) {
 	place, err := site.OpenPlace(c)
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func Locks(ctx context.Context, c config.Config) (_ []LockState, err error) {
 	}
 	var wg sync.WaitGroup
 	var mu sync.Mutex
-	held, problems, queue := []LockState{}, []error(nil), make(chan string)
+	held, problems, queue := []State{}, []error(nil), make(chan string)
 	for range lookers {
 		wg.Go(func() {
 			for name := range queue {
@@ -68,25 +68,25 @@ func Locks(ctx context.Context, c config.Config) (_ []LockState, err error) {
 	}
 	close(queue)
 	wg.Wait()
-	slices.SortFunc(held, func(a, b LockState) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(held, func(a, b State) int { return strings.Compare(a.Name, b.Name) })
 	return held, errors.Join(problems...)
 }
 
 // stateOf is a lock that is held; false if it is not.
-func stateOf(ctx context.Context, p *site.Place, name string) (LockState, bool, error) {
+func stateOf(ctx context.Context, p *site.Place, name string) (State, bool, error) {
 	picture, err := p.Picture(ctx, name)
 	if err != nil || picture.Owner == "" {
-		return LockState{}, false, err
+		return State{}, false, err
 	}
-	s := LockState{Name: name, Owner: picture.Owner, LeaseLeftMS: picture.Left.Milliseconds(), Foreign: picture.Leader == ""}
+	s := State{Name: name, Owner: picture.Owner, LeaseLeftMS: picture.Left.Milliseconds(), Foreign: picture.Leader == ""}
 	if !s.Foreign {
 		s.NodeID, s.Epoch, s.Since = picture.Leader, picture.Epoch, picture.Since
 	}
 	return s, true, nil
 }
 
-// BrokenLock tells whom a lock was taken from.
-type BrokenLock struct {
+// Broken tells whom a lock was taken from.
+type Broken struct {
 	Name   string `json:"name"`
 	Owner  string `json:"owner"`
 	NodeID string `json:"node_id,omitempty"` // "" of a foreign client
@@ -95,12 +95,12 @@ type BrokenLock struct {
 	FreeInMS int64 `json:"free_in_ms"`
 }
 
-// BreakLock takes a lock away from whoever holds it, and tells the history who has
+// Break takes a lock away from whoever holds it, and tells the history who has
 // asked for it and why. ErrNotHeld if nobody holds it.
-func BreakLock(ctx context.Context, c config.Config, name, reason string) (_ BrokenLock, err error) {
-	b := BrokenLock{Name: name}
+func Break(ctx context.Context, c config.Config, name, reason string) (_ Broken, err error) {
+	b := Broken{Name: name}
 	if err := redisconn.CheckKey(name); err != nil {
-		return b, fmt.Errorf("%w: %w", ErrHoldUsage, err)
+		return b, fmt.Errorf("%w: %w", ErrUsage, err)
 	}
 	place, err := site.OpenPlace(c)
 	if err != nil {
