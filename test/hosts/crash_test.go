@@ -48,11 +48,11 @@ func TestAFrozenDaemonIsEndedByTheWatchdogAndSucceeded(t *testing.T) {
 
 // While a daemon cannot reach Redis the watchdog is content with it.
 func TestTheWatchdogDoesNotMindThatRedisIsAway(t *testing.T) {
-	s := newSite(t, plan{hosts: 1, dropIn: "[Service]\nWatchdogSec=1s\n", ttl: 2 * time.Second})
+	s := newSite(t, plan{hosts: 1, dropIn: "[Service]\nWatchdogSec=3s\n", ttl: 2 * time.Second})
 	h := s.hosts[0]
 	pid := h.MainPid(unit)
 	s.Net.Unplug("redis")
-	time.Sleep(4 * time.Second) // twice the lease, four times the watchdog's time
+	time.Sleep(9 * time.Second) // four times the lease, three times the watchdog's time
 	s.Net.Plug("redis")
 	s.settled()
 	if now := h.MainPid(unit); now != pid {
