@@ -29,13 +29,14 @@ const anything = "*"
 // The most specific rule counts. A package without one is an error: decide what
 // it may know before it grows.
 var rules = []rule{
-	{"cmd", []string{"internal/daemon", "internal/config", "internal/demo", "internal/command", "internal/lockcmd", "internal/text", "configs"}, "a command turns arguments into a call of daemon and its result into an exit code; demo is a program of its own that runs daemons as child processes, and the warden of a command is one, too"},
+	{"cmd", []string{"internal/daemon", "internal/config", "internal/demo", "internal/command", "internal/crash", "internal/lockcmd", "internal/text", "configs"}, "a command turns arguments into a call of daemon and its result into an exit code; demo is a program of its own that runs daemons as child processes, and the warden of a command is one, too"},
 	{"configs", nil, "the shipped example is data"},
 	{"internal/balance", nil, "which node should lead a lock is decided from values: where they were read is the caller's business"},
 	{"internal/command", []string{"internal/command/warden"}, "it runs commands for a lock and for jobs alike: neither's rules are its business"},
 	{"internal/command/warden", nil, "a process of its own that must not wait for what others initialise"},
 	{"internal/command/held", nil, "who holds a lock and what runs under it are told in the same words, and neither knows the other"},
 	{"internal/config", []string{"internal/flush/source/spec", "internal/text"}, "a configuration is checked without any server or package that it configures"},
+	{"internal/crash", []string{"internal/config", "internal/daemon/site", "internal/elector"}, "what runs after a daemon needs its lease file and its lock, and nothing that it ran"},
 	{"internal/daemon", []string{anything}, "the one place that knows every package"},
 	{"internal/daemon/site", []string{"internal/config", "internal/elector", "internal/flush/sql", "internal/flush/sql/open", "internal/heartbeat",
 		"internal/quorum", "internal/redisconn", "internal/redisledger", "internal/redislock", "internal/redislock/script"},
@@ -165,6 +166,7 @@ func TestEveryBreachIsNoticed(t *testing.T) {
 		{"internal/balance/a.go", `import _ "baton/internal/redislock"`, "must not import baton/internal/redislock"},
 		{"internal/program/a.go", `import _ "baton/internal/redisledger"`, "must not import baton/internal/redisledger"},
 		{"internal/lockcmd/a.go", `import _ "baton/internal/daemon"`, "must not import baton/internal/daemon"},
+		{"internal/crash/a.go", `import _ "baton/internal/daemon"`, "must not import baton/internal/daemon"},
 		{"internal/heartbeat/a.go", `import _ "baton/internal/config"`, "must not import baton/internal/config"},
 		{"internal/heartbeat/a.go", `import _ "golang.org/x/sync/errgroup"`, "standard library"},
 		{"internal/command/a.go", `import _ "baton/internal/job"`, "must not import baton/internal/job"},

@@ -9,20 +9,20 @@ import (
 	"github.com/spf13/cobra"
 
 	"baton/internal/config"
-	"baton/internal/daemon"
+	"baton/internal/crash"
 )
 
 // releaseByHand fails where there was nothing to release: whoever does this by hand
 // has looked at another term than the one that holds the lock.
 func releaseByHand(ctx context.Context, e env, c config.Config, owner string, out output) error {
-	released, err := daemon.Release(ctx, c, owner, orderedBy("released by hand"))
+	released, err := crash.Release(ctx, c, owner, orderedBy("released by hand"))
 	if err != nil {
 		return err
 	}
 	if !released.Was {
 		return fmt.Errorf("nothing was released: lock %q is not held by owner %s; %s", c.Election.LockKey, owner, heldBy(released.Holder))
 	}
-	return out.print(e.stdout, []daemon.Released{released}, func(w io.Writer) error {
+	return out.print(e.stdout, []crash.Released{released}, func(w io.Writer) error {
 		return say(w, "released lock %q\n", c.Election.LockKey)
 	})
 }
@@ -76,10 +76,10 @@ func newReleaseCommand(e env) *cobra.Command {
 				return releaseByHand(cmd.Context(), e, c, owner, out)
 			}
 			e := e
-			e.getenv = daemon.CrashedEnv(e.getenv)
-			released, err := daemon.ReleaseCrashed(cmd.Context(), func() (config.Config, error) { return loadLock(cmd, e) }, e.getenv)
+			e.getenv = crash.Env(e.getenv)
+			released, err := crash.ReleaseLeft(cmd.Context(), func() (config.Config, error) { return loadLock(cmd, e) }, e.getenv)
 			if released == nil {
-				released = []daemon.Released{} // JSON has no null for a list
+				released = []crash.Released{} // JSON has no null for a list
 			}
 			return errors.Join(err, out.print(e.stdout, released, func(w io.Writer) error { return printReleased(w, released) }))
 		},
@@ -91,7 +91,7 @@ func newReleaseCommand(e env) *cobra.Command {
 	return cmd
 }
 
-func printReleased(w io.Writer, released []daemon.Released) error {
+func printReleased(w io.Writer, released []crash.Released) error {
 	var errs []error
 	for _, r := range released {
 		if r.Was {

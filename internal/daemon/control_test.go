@@ -10,6 +10,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"baton/internal/config"
+	"baton/internal/crash"
 	"baton/internal/daemon/site"
 	"baton/internal/redislock"
 	"baton/internal/testsupport"
@@ -72,7 +73,7 @@ func TestReleaseByHandLeavesThisHostsNodeListed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if r, err := Release(t.Context(), c, "owner-of-db1", "its host is gone"); err != nil || !r.Was {
+	if r, err := crash.Release(t.Context(), c, "owner-of-db1", "its host is gone"); err != nil || !r.Was {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	if held, err := redis.Int(conn.Do("EXISTS", "baton")); err != nil || held != 0 {

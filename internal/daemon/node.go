@@ -12,6 +12,7 @@ import (
 	"baton/internal/balance"
 	"baton/internal/command"
 	"baton/internal/config"
+	"baton/internal/crash"
 	"baton/internal/daemon/site"
 	"baton/internal/heartbeat"
 	"baton/internal/job"
@@ -225,9 +226,9 @@ func (n *node) all() []*candidacy {
 
 // leaseFile is where a lock's lease is noted; "" without a runtime directory.
 func (n *node) leaseFile(lockKey string) string {
-	path, ok := leasePath(n.options.Getenv)
+	path, ok := crash.LeasePath(n.options.Getenv)
 	if ok && lockKey != n.config.Election.LockKey {
-		path = leasePathOf(path, lockKey)
+		path = crash.LeasePathOf(path, lockKey)
 	}
 	return path
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"baton/internal/crash"
 	"baton/internal/elector"
 	"baton/internal/redisledger"
 	"baton/internal/redislock"
@@ -29,7 +30,7 @@ const ranOut = "its lease ran out"
 
 // ending is how a term ended by that event.
 func ending(e redislock.Event) previousTerm {
-	if e.Reason == ranOut || e.Reason == releasedForIt {
+	if e.Reason == ranOut || e.Reason == crash.Reason {
 		return previousTerm{node: e.NodeID, why: whyCrashed}
 	}
 	return previousTerm{node: e.NodeID, why: e.Event, ended: e.At}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"baton/internal/crash"
 	"baton/internal/elector"
 	"baton/internal/heartbeat"
 	"baton/internal/status"
@@ -32,8 +33,8 @@ type observer struct {
 	epochs      *epochs
 	outage      *outage // of where the election takes place
 
-	files sync.Mutex // the lease file's
-	lease lease      // of the running term
+	files sync.Mutex  // the lease file's
+	lease crash.Lease // of the running term
 
 	mu         sync.Mutex
 	epoch      int64     // of the running or last term
@@ -112,8 +113,8 @@ func (o *observer) noteLease(log *zap.Logger, ev elector.Event) {
 	}
 	o.files.Lock()
 	defer o.files.Unlock()
-	o.lease = lease{LockKey: o.lockKey, Owner: ev.Owner, Epoch: ev.Epoch}
-	if err := writeLease(o.leaseFile, o.lease); err != nil {
+	o.lease = crash.Lease{LockKey: o.lockKey, Owner: ev.Owner, Epoch: ev.Epoch}
+	if err := crash.WriteLease(o.leaseFile, o.lease); err != nil {
 		log.Warn("leading without a lease file", zap.Error(err))
 	}
 }
@@ -160,7 +161,7 @@ func (o *observer) updateLease() {
 		return
 	}
 	o.lease.Epoch = epoch
-	if err := writeLease(o.leaseFile, o.lease); err != nil {
+	if err := crash.WriteLease(o.leaseFile, o.lease); err != nil {
 		o.log.Warn("the lease file has an old epoch", zap.Error(err))
 	}
 }
@@ -190,9 +191,9 @@ func (o *observer) ended(log *zap.Logger, ev elector.Event) {
 	}
 	o.files.Lock()
 	defer o.files.Unlock()
-	o.lease = lease{}
+	o.lease = crash.Lease{}
 	if ev.Released {
-		if err := removeLease(o.leaseFile); err != nil {
+		if err := crash.RemoveLease(o.leaseFile); err != nil {
 			log.Warn("the lease file stays", zap.Error(err))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"baton/internal/config"
+	"baton/internal/crash"
 	"baton/internal/testsupport"
 )
 
@@ -156,9 +157,9 @@ func TestTheLockOfACrashedLeaderIsReleasedOnAllMasters(t *testing.T) {
 	dir := t.TempDir()
 	a := start(t, c, map[string]string{"RUNTIME_DIRECTORY": dir})
 	a.leads()
-	var l lease
+	var l crash.Lease
 	await(t, "the lease file and three masters", func() (ok bool) {
-		l, ok, _ = readLease(filepath.Join(dir, "lease.json"))
+		l, ok, _ = crash.ReadLease(filepath.Join(dir, "lease.json"))
 		return ok && mastersHeld(t, masters) == 3
 	})
 	for _, m := range masters { // as if the term were a dead one's, which nobody renews
@@ -167,10 +168,10 @@ func TestTheLockOfACrashedLeaderIsReleasedOnAllMasters(t *testing.T) {
 		}
 	}
 	masters[0].Kill()
-	if got, err := Release(t.Context(), c, "somebody-else", "test"); err != nil || got.Was || got.Holder != "a" {
+	if got, err := crash.Release(t.Context(), c, "somebody-else", "test"); err != nil || got.Was || got.Holder != "a" {
 		t.Errorf("released for another owner: %+v, %v", got, err)
 	}
-	if got, err := Release(t.Context(), c, l.Owner, "test"); err != nil || !got.Was {
+	if got, err := crash.Release(t.Context(), c, l.Owner, "test"); err != nil || !got.Was {
 		t.Errorf("released: %+v, %v", got, err)
 	}
 }

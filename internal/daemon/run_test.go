@@ -18,6 +18,7 @@ import (
 	recorder "go.uber.org/zap/zaptest/observer"
 
 	"baton/internal/config"
+	"baton/internal/crash"
 	"baton/internal/testsupport"
 )
 
@@ -290,13 +291,16 @@ func TestTheLeaseFileStaysIfTheReleaseWasNotAnswered(t *testing.T) {
 	dir := t.TempDir()
 	r := start(t, configFor(server.URL()), map[string]string{"RUNTIME_DIRECTORY": dir})
 	r.leads()
-	await(t, "the lease file", func() bool { _, found, err := readLease(filepath.Join(dir, "lease.json")); return found && err == nil })
+	await(t, "the lease file", func() bool {
+		_, found, err := crash.ReadLease(filepath.Join(dir, "lease.json"))
+		return found && err == nil
+	})
 	server.Freeze()
 	defer server.Thaw()
 	if err := r.end(); err != nil {
 		t.Error(err)
 	}
-	if l, found, err := readLease(filepath.Join(dir, "lease.json")); err != nil || !found || l.LockKey != "baton" || l.Owner == "" {
+	if l, found, err := crash.ReadLease(filepath.Join(dir, "lease.json")); err != nil || !found || l.LockKey != "baton" || l.Owner == "" {
 		t.Errorf("lease %+v, %v, %v", l, found, err)
 	}
 }

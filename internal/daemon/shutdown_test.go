@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"baton/internal/config"
+	"baton/internal/crash"
 	"baton/internal/testsupport"
 
 	"go.uber.org/zap"
@@ -77,7 +78,7 @@ func TestALoopThatIsAskedToBeSlowIsNotStuck(t *testing.T) {
 
 func TestTheLeaseFileIsInTheFirstRuntimeDirectory(t *testing.T) {
 	for dirs, want := range map[string]string{"": "", "/run/baton": "/run/baton/lease.json", "/run/baton:/run/other": "/run/baton/lease.json"} {
-		got, ok := leasePath(func(string) (string, bool) { return dirs, dirs != "" })
+		got, ok := crash.LeasePath(func(string) (string, bool) { return dirs, dirs != "" })
 		if got != want || ok != (want != "") {
 			t.Errorf("with %q: %q, %v; want %q", dirs, got, ok, want)
 		}

@@ -16,6 +16,7 @@ import (
 	recorder "go.uber.org/zap/zaptest/observer"
 
 	"baton/internal/config"
+	"baton/internal/crash"
 	"baton/internal/daemon/site"
 	"baton/internal/elector"
 	"baton/internal/flush"
@@ -278,8 +279,8 @@ func TestARaisedEpochReachesTheLeaseFile(t *testing.T) {
 	o.observe(elector.Event{Kind: elector.EventWon, Owner: "o", Epoch: 7})
 	o.observe(elector.Event{Kind: elector.EventRenewal, Epoch: 12})
 	await(t, "the lease file to have the epoch", func() bool {
-		l, found, err := readLease(o.leaseFile)
-		return err == nil && found && l == lease{LockKey: "baton", Owner: "o", Epoch: 12}
+		l, found, err := crash.ReadLease(o.leaseFile)
+		return err == nil && found && l == crash.Lease{LockKey: "baton", Owner: "o", Epoch: 12}
 	})
 	if last := (*told)[len(*told)-1]; last != "leading epoch 12" {
 		t.Errorf("systemd knows %q", last)
@@ -287,7 +288,7 @@ func TestARaisedEpochReachesTheLeaseFile(t *testing.T) {
 	o.observe(elector.Event{Kind: elector.EventReleased, Owner: "o", Epoch: 12, Released: true})
 	o.observe(elector.Event{Kind: elector.EventStandby, Holder: "b", Epoch: 15})
 	await(t, "the epoch to be remembered", func() bool { return o.epochs.known().Epoch == 15 })
-	if _, found, err := readLease(o.leaseFile); found || err != nil {
+	if _, found, err := crash.ReadLease(o.leaseFile); found || err != nil {
 		t.Errorf("the lease file of a term that is over is back: %v, %v", found, err)
 	}
 }
@@ -298,7 +299,7 @@ func TestTheLeaseFileIsThereBeforeAnybodyIsToldOfTheTerm(t *testing.T) {
 	o.leaseFile = filepath.Join(t.TempDir(), "lease.json")
 	var told []string
 	tell := func(what string) {
-		if _, found, err := readLease(o.leaseFile); !found || err != nil {
+		if _, found, err := crash.ReadLease(o.leaseFile); !found || err != nil {
 			t.Errorf("before there was a lease file %s", what)
 		}
 		told = append(told, what)
@@ -319,7 +320,7 @@ func TestALeaseFileDoesNotComeBackAfterItsTerm(t *testing.T) {
 	o.observe(elector.Event{Kind: elector.EventRenewal, Epoch: 12})
 	o.observe(elector.Event{Kind: elector.EventReleased, Owner: "o", Epoch: 12, Released: true})
 	o.updateLease() // later than the release
-	if _, found, err := readLease(o.leaseFile); found || err != nil {
+	if _, found, err := crash.ReadLease(o.leaseFile); found || err != nil {
 		t.Errorf("the lease file is back: %v, %v", found, err)
 	}
 }

@@ -3,6 +3,8 @@ package program
 import (
 	"os"
 	"testing"
+
+	"baton/internal/testsupport"
 )
 
 func TestMain(m *testing.M) {
@@ -10,5 +12,5 @@ func TestMain(m *testing.M) {
 	if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
 		panic(err)
 	}
-	os.Exit(m.Run())
+	testsupport.Main(m)
 }

@@ -1,4 +1,6 @@
-package daemon
+// Package crash releases what a daemon that has crashed left behind: a leader notes its lock
+// in a lease file of its host, and what runs after the daemon finds it there.
+package crash
 
 import (
 	"context"
@@ -20,18 +22,18 @@ import (
 // killWithin bounds the wait for killed processes to be gone.
 const killWithin = 5 * time.Second
 
-// ReleaseCrashed is what systemd runs when the daemon's process is gone, however
+// ReleaseLeft is what systemd runs when the daemon's process is gone, however
 // it went (ExecStopPost=). First it kills every other process of its own control
 // group: systemd does not promise that they are dead by then, and a job that
 // lives on must not meet the next leader's. Then it releases the locks that the
 // lease files name. It returns none if there are none: the node did not lead. Only if
 // there are some it asks for the configuration, of which [config.ReadLock] reads enough.
-func ReleaseCrashed(ctx context.Context, load func() (config.Config, error), getenv func(string) (string, bool)) ([]Released, error) {
+func ReleaseLeft(ctx context.Context, load func() (config.Config, error), getenv func(string) (string, bool)) ([]Released, error) {
 	// Outside a service the control group is the user's own session.
 	if _, service := getenv("SERVICE_RESULT"); !service {
 		return nil, errors.New("release --crashed kills every process of its control group, so it runs only as ExecStopPost= of a systemd service ($SERVICE_RESULT is not set); to release a lock by hand: baton release --owner UUID")
 	}
-	path, ok := leasePath(getenv)
+	path, ok := LeasePath(getenv)
 	if !ok {
 		return nil, errors.New("$RUNTIME_DIRECTORY is not set: the unit needs RuntimeDirectory=")
 	}
@@ -52,7 +54,7 @@ func ReleaseCrashed(ctx context.Context, load func() (config.Config, error), get
 	var released []Released
 	var failed error
 	for _, file := range left {
-		r, err := releaseLeft(ctx, c, file)
+		r, err := releaseFile(ctx, c, file)
 		if r != nil {
 			released = append(released, *r)
 		}
@@ -61,31 +63,31 @@ func ReleaseCrashed(ctx context.Context, load func() (config.Config, error), get
 	return released, failed
 }
 
-// releasedForIt is the reason in the history for a term that its own node did not end.
-const releasedForIt = "its process ended without releasing"
+// Reason is the reason in the history for a term that its own node did not end.
+const Reason = "its process ended without releasing"
 
-// releaseLeft releases the lock of a lease file; nil if there is no such file.
-func releaseLeft(ctx context.Context, c config.Config, path string) (*Released, error) {
-	l, found, err := readLease(path)
+// releaseFile releases the lock of a lease file; nil if there is no such file.
+func releaseFile(ctx context.Context, c config.Config, path string) (*Released, error) {
+	l, found, err := ReadLease(path)
 	if err != nil || !found {
 		return nil, err
 	}
 	c.Election.LockKey = l.LockKey
 	var r Released
 	if err := site.WithLock(ctx, c, func(ctx context.Context, e site.Election, lock site.NodeLock) (err error) {
-		r, err = giveUp(ctx, e, lock, l.Owner, releasedForIt)
+		r, err = giveUp(ctx, e, lock, l.Owner, Reason)
 		return errors.Join(err, lock.Leave(ctx)) // unlike by hand: it is this node that is gone
 	}); err != nil {
 		return nil, err
 	}
 	r.LockKey = l.LockKey
-	return &r, removeLease(path)
+	return &r, RemoveLease(path)
 }
 
-// CrashedEnv is the environment for what runs after the daemon. systemd 252 hides a
+// Env is the environment for what runs after the daemon. systemd 252 hides a
 // service's credentials from ExecStopPost=, though it names their directory: the unit
 // mounts them a second time, in the runtime directory.
-func CrashedEnv(getenv func(string) (string, bool)) func(string) (string, bool) {
+func Env(getenv func(string) (string, bool)) func(string) (string, bool) {
 	return func(name string) (string, bool) {
 		value, ok := getenv(name)
 		if name != "CREDENTIALS_DIRECTORY" || !ok {

@@ -1,4 +1,4 @@
-package daemon
+package crash
 
 import (
 	"os"
@@ -41,7 +41,7 @@ func TestOnlyAServicesOwnControlGroupIsKilled(t *testing.T) {
 func TestWhatRunsAfterTheDaemonFindsTheCredentialsThatSystemdHidesFromIt(t *testing.T) {
 	hidden, runtime := filepath.Join(t.TempDir(), "hidden"), t.TempDir()
 	env := map[string]string{"CREDENTIALS_DIRECTORY": hidden, "RUNTIME_DIRECTORY": runtime + ":/elsewhere", "X": "y"}
-	lookup := CrashedEnv(func(name string) (string, bool) { v, ok := env[name]; return v, ok })
+	lookup := Env(func(name string) (string, bool) { v, ok := env[name]; return v, ok })
 	expect := func(when, want string) {
 		t.Helper()
 		if got, ok := lookup("CREDENTIALS_DIRECTORY"); got != want || !ok {

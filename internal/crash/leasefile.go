@@ -1,4 +1,4 @@
-package daemon
+package crash
 
 import (
 	"crypto/sha256"
@@ -14,16 +14,16 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// lease is what a leader leaves on its host, so that after a crash the lock can be
+// Lease is what a leader leaves on its host, so that after a crash the lock can be
 // released at once instead of running out.
-type lease struct {
+type Lease struct {
 	LockKey string `json:"lock_key"`
 	Owner   string `json:"owner"`
 	Epoch   int64  `json:"epoch"`
 }
 
-// leasePath is lease.json in the first of systemd's runtime directories; false without one.
-func leasePath(getenv func(string) (string, bool)) (string, bool) {
+// LeasePath is lease.json in the first of systemd's runtime directories; false without one.
+func LeasePath(getenv func(string) (string, bool)) (string, bool) {
 	dirs, _ := getenv("RUNTIME_DIRECTORY")
 	dir, _, _ := strings.Cut(dirs, ":") // a unit may have several
 	if dir == "" {
@@ -32,8 +32,8 @@ func leasePath(getenv func(string) (string, bool)) (string, bool) {
 	return filepath.Join(dir, "lease.json"), true
 }
 
-// leasePathOf is the file for another lock than the node's own, beside that one's.
-func leasePathOf(own, lockKey string) string {
+// LeasePathOf is the file for another lock than the node's own, beside that one's.
+func LeasePathOf(own, lockKey string) string {
 	sum := sha256.Sum256([]byte(lockKey))
 	return strings.TrimSuffix(own, ".json") + "-" + hex.EncodeToString(sum[:6]) + ".json"
 }
@@ -44,7 +44,8 @@ func leasePaths(own string) []string {
 	return append([]string{own}, others...)
 }
 
-func writeLease(path string, l lease) error {
+// WriteLease replaces the file.
+func WriteLease(path string, l Lease) error {
 	text, err := json.Marshal(l)
 	if err == nil {
 		err = renameio.WriteFile(path, append(text, '\n'), 0o600)
@@ -55,9 +56,9 @@ func writeLease(path string, l lease) error {
 	return nil
 }
 
-// readLease returns false if there is none: the node did not lead, or has released.
-func readLease(path string) (lease, bool, error) {
-	var l lease
+// ReadLease returns false if there is none: the node did not lead, or has released.
+func ReadLease(path string) (Lease, bool, error) {
+	var l Lease
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return l, false, nil
@@ -71,7 +72,8 @@ func readLease(path string) (lease, bool, error) {
 	return l, true, nil
 }
 
-func removeLease(path string) error {
+// RemoveLease is done, too, if there is none.
+func RemoveLease(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove %s: %w", path, err)
 	}

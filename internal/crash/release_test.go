@@ -1,4 +1,4 @@
-package daemon
+package crash
 
 import (
 	"context"
@@ -28,7 +28,7 @@ func TestReleaseCrashedRefusesOutsideAService(t *testing.T) {
 		{map[string]string{"RUNTIME_DIRECTORY": "/run/baton"}, "baton release --owner UUID"},
 		{map[string]string{"SERVICE_RESULT": "success"}, "the unit needs RuntimeDirectory="},
 	} {
-		if released, err := ReleaseCrashed(t.Context(), load, lookupIn(x.env)); released != nil || err == nil || !strings.Contains(err.Error(), x.want) {
+		if released, err := ReleaseLeft(t.Context(), load, lookupIn(x.env)); released != nil || err == nil || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("environment %v: %v, %v; want it to say %q", x.env, released, err, x.want)
 		}
 	}
@@ -36,22 +36,22 @@ func TestReleaseCrashedRefusesOutsideAService(t *testing.T) {
 
 func TestAnUnreadableLeaseFileIsToldWithItsPath(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lease.json")
-	if _, found, err := readLease(path); found || err != nil {
+	if _, found, err := ReadLease(path); found || err != nil {
 		t.Errorf("no file: %v, %v; want neither", found, err)
 	}
 	if err := os.WriteFile(path, []byte(`{"lock_key": "ba`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := readLease(path); err == nil || !strings.Contains(err.Error(), path) {
+	if _, _, err := ReadLease(path); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("half a file: %v", err)
 	}
-	if err := removeLease(path); err != nil {
+	if err := RemoveLease(path); err != nil {
 		t.Error(err)
 	}
-	if err := removeLease(path); err != nil {
+	if err := RemoveLease(path); err != nil {
 		t.Errorf("removed twice: %v", err)
 	}
-	if err := writeLease(filepath.Join(path, "no such directory"), lease{}); err == nil || !strings.Contains(err.Error(), path) {
+	if err := WriteLease(filepath.Join(path, "no such directory"), Lease{}); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("a directory that is not there: %v", err)
 	}
 }

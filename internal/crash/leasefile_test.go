@@ -1,4 +1,4 @@
-package daemon
+package crash
 
 import (
 	"path/filepath"
@@ -9,9 +9,9 @@ import (
 // A crash leaves a lease file for each lock that the daemon led under.
 func TestTheLeaseFileOfEveryLockIsFound(t *testing.T) {
 	own := filepath.Join(t.TempDir(), "lease.json")
-	want := []string{own, leasePathOf(own, "reports"), leasePathOf(own, "mails")}
+	want := []string{own, LeasePathOf(own, "reports"), LeasePathOf(own, "mails")}
 	for _, path := range want {
-		if err := writeLease(path, lease{LockKey: "x"}); err != nil {
+		if err := WriteLease(path, Lease{LockKey: "x"}); err != nil {
 			t.Fatal(err)
 		}
 	}
