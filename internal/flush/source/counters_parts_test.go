@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"baton/internal/flush"
+	"baton/internal/flush/source/idlist"
 	"baton/internal/redisconn/redistest"
 	"baton/internal/testsupport"
 )
@@ -23,12 +24,12 @@ func TestPartsAreTheSameForEver(t *testing.T) {
 		h := fnv.New64a()
 		h.Write([]byte(field))
 		for _, parts := range []int{1, 2, 7, 1000} {
-			if got, want := partOf([]byte(field), parts), int(h.Sum64()%uint64(parts)); got != want {
+			if got, want := idlist.Part([]byte(field), parts), int(h.Sum64()%uint64(parts)); got != want {
 				t.Errorf("part of %q in %d: %d, want %d", field, parts, got, want)
 			}
 		}
 	}
-	if got := partOf([]byte("article:1"), 1000); got != 48 {
+	if got := idlist.Part([]byte("article:1"), 1000); got != 48 {
 		t.Errorf("part of article:1 in 1000: %d", got)
 	}
 }
@@ -116,7 +117,7 @@ func TestWindowKeepsWithinItsBudgetAndHandsOverDistinctFields(t *testing.T) {
 		}
 	}
 	for _, f := range fields {
-		part := partOf([]byte(f), 10)
+		part := idlist.Part([]byte(f), 10)
 		want[part] = append(want[part], f)
 	}
 	if w.hi <= w.lo {

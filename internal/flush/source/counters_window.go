@@ -1,6 +1,7 @@
 package source
 
 import (
+	"baton/internal/flush/source/idlist"
 	"encoding/binary"
 	"slices"
 	"strings"
@@ -30,7 +31,7 @@ func newWindow(lo, of, budget int) *window {
 }
 
 func (w *window) add(field, value []byte) {
-	part := partOf(field, w.of)
+	part := idlist.Part(field, w.of)
 	if part < w.lo || part >= w.hi {
 		return
 	}
@@ -65,14 +66,4 @@ func (w *window) take(part int) []pair {
 	}
 	slices.SortFunc(pairs, func(a, b pair) int { return strings.Compare(a.field, b.field) })
 	return slices.CompactFunc(pairs, func(a, b pair) bool { return a.field == b.field })
-}
-
-// partOf is the format that Counters documents.
-func partOf(field []byte, parts int) int {
-	const offset, prime = 14695981039346656037, 1099511628211
-	h := uint64(offset)
-	for _, b := range field {
-		h = (h ^ uint64(b)) * prime
-	}
-	return int(h % uint64(parts))
 }

@@ -3,8 +3,8 @@ package source
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -122,53 +122,23 @@ func TestPagesComeInKeyOrder(t *testing.T) {
 				t.Errorf("page of part %d with %d records", p.Part, len(p.Records))
 			}
 			for _, r := range p.Records {
-				if len(got) > 0 && compareIntegers(got[len(got)-1], r.Key) > 0 {
+				if len(got) > 0 && byNumber(got[len(got)-1], r.Key) > 0 {
 					begins = len(got)
 				}
 				got = append(got, r.Key)
 			}
 		}
 		first, rest := got[:begins], got[begins:]
-		if begins > 3*redisconn.ScanCount || !slices.IsSortedFunc(first, compareIntegers) || !slices.IsSortedFunc(rest, compareIntegers) {
+		if begins > 3*redisconn.ScanCount || !slices.IsSortedFunc(first, byNumber) || !slices.IsSortedFunc(rest, byNumber) {
 			t.Errorf("%d ids come first, in numeric order: %v, and %d after them: %v", len(first),
-				slices.IsSortedFunc(first, compareIntegers),
-				len(rest), slices.IsSortedFunc(rest, compareIntegers))
+				slices.IsSortedFunc(first, byNumber),
+				len(rest), slices.IsSortedFunc(rest, byNumber))
 		}
-		slices.SortFunc(got, compareIntegers)
+		slices.SortFunc(got, byNumber)
 		if len(slices.Compact(got)) != n {
 			t.Errorf("%d of %d ids", len(slices.Compact(got)), n)
 		}
 	})
-}
-
-func TestIDsSortLikeADatabaseKey(t *testing.T) {
-	for _, want := range [][]string{
-		{"-100", "-20", "-3", "0", "1", "9", "10", "123456789012345678901", "9234567890123456789012"},
-		{"7", "07", "007", "8"}, // one number, three ids
-		{"-9223372036854775809", "-9223372036854775808", "9223372036854775807", "9223372036854775808"},
-		{"some-body1", "some-body10", "some-body2"},
-		{"", "10", "9"}, // not all integers: by bytes
-		{"10", "9", "a"},
-		{"-", "1"},
-		{"1", "é", "日"},
-	} {
-		for range 10 {
-			ids := slices.Concat(want, want[:1]) // a duplicate is dropped
-			rand.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
-			var pile idPile
-			for _, id := range ids {
-				pile.add([]byte(id))
-			}
-			pile.sort()
-			var got []string
-			for _, page := range pile.pages(2, 1) {
-				got = append(got, page...)
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Fatal(diff)
-			}
-		}
-	}
 }
 
 func TestMoreIDsThanMemoryAreReadInRounds(t *testing.T) {
@@ -498,4 +468,10 @@ func TestErrorThatIsNotOneRowsOwnEndsTheRead(t *testing.T) {
 	if err == nil {
 		t.Error("exists forbidden, and nobody noticed")
 	}
+}
+
+func byNumber(a, b string) int {
+	x, _ := strconv.Atoi(a)
+	y, _ := strconv.Atoi(b)
+	return x - y
 }

@@ -13,6 +13,7 @@ import (
 
 	"baton/internal/flush"
 	"baton/internal/flush/row"
+	"baton/internal/flush/source/idlist"
 	"baton/internal/redisconn"
 )
 
@@ -106,7 +107,7 @@ func (s *indexed) Read(ctx context.Context, st flush.Stage, yield func(flush.Pag
 		scan.command, scan.stride = "ZSCAN", 2
 	}
 	ctx, stop := context.WithCancelCause(ctx)
-	piles := make(chan *idPile)
+	piles := make(chan *idlist.List)
 	scanning := make(chan error, 1)
 	go func() {
 		defer close(piles)
@@ -126,11 +127,11 @@ func (s *indexed) Read(ctx context.Context, st flush.Stage, yield func(flush.Pag
 }
 
 // readPiles yields the rows of all ids, until there are no more or one fails.
-func (s *indexed) readPiles(ctx context.Context, c redis.Conn, piles <-chan *idPile, yield func(flush.Page) error) error {
+func (s *indexed) readPiles(ctx context.Context, c redis.Conn, piles <-chan *idlist.List, yield func(flush.Page) error) error {
 	rows := newPace(s.budget)
 	rows.page /= s.lanes
 	for ids := range piles {
-		for lane, page := range ids.pages(s.pageRows, s.lanes) {
+		for lane, page := range ids.Pages(s.pageRows, s.lanes) {
 			if err := s.page(ctx, c, lane, page, &rows, yield); err != nil {
 				return err
 			}
@@ -141,7 +142,7 @@ func (s *indexed) readPiles(ctx context.Context, c redis.Conn, piles <-chan *idP
 
 // scanAhead collects ids while those that were collected before are written. The first
 // pages are not waited for until everything is sorted.
-func (s *indexed) scanAhead(ctx context.Context, scan idScan, piles chan<- *idPile) error {
+func (s *indexed) scanAhead(ctx context.Context, scan idScan, piles chan<- *idlist.List) error {
 	c, err := s.store.Conn(ctx, s.live)
 	if err != nil {
 		return err
@@ -186,7 +187,7 @@ func (s *indexed) page(ctx context.Context, c redis.Conn, lane int, ids []string
 func (s *indexed) Done(ctx context.Context, st flush.Stage, p flush.Page) error {
 	for _, r := range p.Records {
 		s.passed = append(s.passed, r.Key)
-		s.held += idCost + len(r.Key)
+		s.held += idlist.Cost + len(r.Key)
 	}
 	if !st.Resumed && st.Size < int64(s.large) && s.held < s.budget/4 && time.Since(s.removed) < s.every {
 		return nil
@@ -277,13 +278,13 @@ type idScan struct {
 
 // next scans until the budget is used up, there are that many ids, or the pass is over
 // (cursor "0"), and returns what it found, sorted and without duplicates.
-func (s *idScan) next(ctx context.Context, c redis.Conn, budget, most int) (*idPile, error) {
-	ids := &idPile{}
+func (s *idScan) next(ctx context.Context, c redis.Conn, budget, most int) (*idlist.List, error) {
+	ids := &idlist.List{}
 	element := 0
-	enough := func() bool { return ids.full(budget) || len(ids.places) >= most }
+	enough := func() bool { return ids.Full(budget) || ids.Len() >= most }
 	next, err := redisconn.ScanKey(ctx, c, s.command, s.key, s.cursor, enough, func(member []byte) {
 		if element%s.stride == 0 {
-			ids.add(member)
+			ids.Add(member)
 		}
 		element++
 	})
@@ -291,7 +292,7 @@ func (s *idScan) next(ctx context.Context, c redis.Conn, budget, most int) (*idP
 		return nil, err
 	}
 	s.cursor = next
-	ids.sort()
+	ids.Sort()
 	return ids, nil
 }
 

@@ -145,7 +145,7 @@ func (s *Scan) readNode(ctx context.Context, node *redisconn.Server, rows *scanR
 		if err != nil {
 			return s.fail("scan", err)
 		}
-		for lane, ids := range pile.pages(s.group(), s.lanes) {
+		for lane, ids := range pile.Pages(s.group(), s.lanes) {
 			if err := rows.read(ctx, c, lane, ids); err != nil {
 				return err
 			}

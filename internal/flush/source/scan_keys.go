@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"baton/internal/flush/source/idlist"
 	"baton/internal/redisconn"
 
 	"github.com/gomodule/redigo/redis"
@@ -21,9 +22,9 @@ type keyScan struct {
 
 // next scans until the budget is used up or the pass is over (cursor "0"), and
 // returns what it found, sorted and without duplicates.
-func (k *keyScan) next(ctx context.Context, c redis.Conn, budget int) (*idPile, error) {
-	ids := &idPile{}
-	for !ids.full(budget) && (k.calls == nil || *k.calls > 0) {
+func (k *keyScan) next(ctx context.Context, c redis.Conn, budget int) (*idlist.List, error) {
+	ids := &idlist.List{}
+	for !ids.Full(budget) && (k.calls == nil || *k.calls > 0) {
 		if k.calls != nil {
 			*k.calls--
 		}
@@ -42,13 +43,13 @@ func (k *keyScan) next(ctx context.Context, c redis.Conn, budget int) (*idPile, 
 			if len(k.split) == 1 { // so that numbers are sorted as numbers
 				key = []byte(k.split[0])
 			}
-			ids.add(key)
+			ids.Add(key)
 		}
 		if k.cursor == "0" {
 			break
 		}
 	}
-	ids.sort()
+	ids.Sort()
 	return ids, nil
 }
 

@@ -60,7 +60,7 @@ func TestKeysOfOtherTypesAreLeftOutWhereScanDoesNotTellThem(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for lane, ids := range pile.pages(10, 1) {
+		for lane, ids := range pile.Pages(10, 1) {
 			if len(ids) != 5 || old.refused != 1 {
 				t.Errorf("%s: keys %q, TYPE refused %d times", k.value, ids, old.refused)
 			}

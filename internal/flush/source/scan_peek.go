@@ -64,7 +64,7 @@ func (s *Scan) peekNode(ctx context.Context, node *redisconn.Server, rows *scanR
 		if err != nil {
 			return s.fail("scan", err)
 		}
-		for lane, ids := range pile.pages(p.want, s.lanes) {
+		for lane, ids := range pile.Pages(p.want, s.lanes) {
 			if err := rows.read(ctx, c, lane, ids[:min(len(ids), p.want-len(p.records))]); err != nil {
 				return err
 			}

@@ -88,7 +88,7 @@ func TestScanPagesComeInKeyOrderAndOfOneLane(t *testing.T) {
 			}
 			for _, r := range p.Records {
 				id := r.Inputs[0].Text
-				if lane[id] = p.Lane; last[p.Lane] != "" && compareIntegers(last[p.Lane], id) >= 0 {
+				if lane[id] = p.Lane; last[p.Lane] != "" && byNumber(last[p.Lane], id) >= 0 {
 					t.Errorf("%d lanes: %s behind %s", lanes, id, last[p.Lane])
 				}
 				last[p.Lane] = id

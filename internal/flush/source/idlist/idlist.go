@@ -1,4 +1,6 @@
-package source
+// Package idlist collects the ids of rows, without Redis: in the order of a database's key,
+// in pages, and each in one lane and part.
+package idlist
 
 import (
 	"bytes"
@@ -10,9 +12,9 @@ import (
 	"strings"
 )
 
-// idPile collects ids and sorts them. It has no pointer for each id: the garbage
+// List collects ids and sorts them. It has no pointer for each id: the garbage
 // collector would follow a million of them again and again while pages are written.
-type idPile struct {
+type List struct {
 	text   []byte
 	places []idPlace
 }
@@ -23,28 +25,32 @@ type idPlace struct {
 	at, size uint32
 }
 
-// idCost is what an id takes beside its text: a place, and the spare capacity of
+// Cost is what an id takes beside its text: a place, and the spare capacity of
 // the slices.
-const idCost = 24
+const Cost = 24
 
 // bytes is what the pile takes.
-func (p *idPile) bytes() int { return len(p.text) + idCost*len(p.places) }
+func (p *List) bytes() int { return len(p.text) + Cost*len(p.places) }
 
-// full says whether another id would be too much. Places reach 4 GiB of text; Redis
+// Full says whether another id would be too much. Places reach 4 GiB of text; Redis
 // itself has no id longer than 512 MiB.
-func (p *idPile) full(budget int) bool { return p.bytes() >= min(budget, 1<<30) }
+func (p *List) Full(budget int) bool { return p.bytes() >= min(budget, 1<<30) }
 
-func (p *idPile) add(id []byte) {
+// Len is how many ids there are.
+func (p *List) Len() int { return len(p.places) }
+
+// Add takes in an id.
+func (p *List) Add(id []byte) {
 	p.places = append(p.places, idPlace{at: uint32(len(p.text)), size: uint32(len(id))})
 	p.text = append(p.text, id...)
 }
 
-func (p *idPile) id(at idPlace) []byte { return p.text[at.at : at.at+at.size] }
+func (p *List) id(at idPlace) []byte { return p.text[at.at : at.at+at.size] }
 
-// sort sorts the ids as a database's key would: by number if all of them are
+// Sort sorts the ids as a database's key would: by number if all of them are
 // integers (of any size), else by bytes. Only speed depends on it. It also drops
 // duplicates: a scan may return an id more than once.
-func (p *idPile) sort() {
+func (p *List) Sort() {
 	rank, order := rankOfInteger, func(a, b []byte) int { return compareIntegers(string(a), string(b)) }
 	if slices.ContainsFunc(p.places, func(at idPlace) bool { return !isInteger(p.id(at)) }) {
 		rank, order = rankOfBytes, bytes.Compare
@@ -61,9 +67,9 @@ func (p *idPile) sort() {
 	p.places = slices.CompactFunc(p.places, func(a, b idPlace) bool { return bytes.Equal(p.id(a), p.id(b)) })
 }
 
-// pages cuts the ids into pages of n, each of one lane; the lanes take turns. An id
+// Pages cuts the ids into pages of n, each of one lane; the lanes take turns. An id
 // has the same lane in every pile.
-func (p *idPile) pages(n, lanes int) iter.Seq2[int, []string] {
+func (p *List) Pages(n, lanes int) iter.Seq2[int, []string] {
 	return func(yield func(lane int, ids []string) bool) {
 		left := p.split(lanes)
 		for more := true; more; {
@@ -84,7 +90,7 @@ func (p *idPile) pages(n, lanes int) iter.Seq2[int, []string] {
 }
 
 // split deals the ids out to lanes; each keeps the order.
-func (p *idPile) split(lanes int) [][]idPlace {
+func (p *List) split(lanes int) [][]idPlace {
 	if lanes <= 1 {
 		return [][]idPlace{p.places}
 	}
@@ -96,15 +102,15 @@ func (p *idPile) split(lanes int) [][]idPlace {
 	return out
 }
 
-// laneOf is the lane that writes the row of an id. The lowest bits of partOf's hash
+// laneOf is the lane that writes the row of an id. The lowest bits of Part's hash
 // tell similar ids apart badly, so it goes by the higher ones.
 func laneOf(id []byte, lanes int) int {
 	const range20 = 1 << 20
-	return partOf(id, range20) * lanes / range20
+	return Part(id, range20) * lanes / range20
 }
 
 // texts are ids in one allocation.
-func (p *idPile) texts(places []idPlace) []string {
+func (p *List) texts(places []idPlace) []string {
 	size := 0
 	for _, at := range places {
 		size += int(at.size)
@@ -168,4 +174,14 @@ func compareIntegers(a, b string) int {
 		return strings.Compare(b, a)
 	}
 	return order
+}
+
+// Part is the part of so many that has a field: the format that Counters documents.
+func Part(field []byte, parts int) int {
+	const offset, prime = 14695981039346656037, 1099511628211
+	h := uint64(offset)
+	for _, b := range field {
+		h = (h ^ uint64(b)) * prime
+	}
+	return int(h % uint64(parts))
 }
