@@ -153,10 +153,10 @@ func TestPriorityDecidesWhoGoesFirst(t *testing.T) {
 	n3.Kill()
 	leads(n2, "the death of n3")
 	standsBy(n1, n2)
-	killed = time.Now()
+	clock := testsupport.StartStopwatch(t)
 	n2.Kill()
 	leads(n1, "the deaths of n2 and n3")
-	took := time.Since(killed)
+	took := clock.Took()
 	t.Logf("n1 leads %v after the death of n2; n3 has died before", took.Round(time.Millisecond))
 	if most := ttl + 500*time.Millisecond + grace(); took > most {
 		t.Errorf("a dead node of a higher priority has cost %v, want at most 500ms beyond the lease", took-ttl)

@@ -44,21 +44,21 @@ func (m *times) at(percent int) time.Duration {
 }
 
 // report prints the figures and fails the test where they are above the limit: to
-// the letter where nothing else runs, else with a second's grace.
+// the letter where nothing else runs, else the median, with a grace.
 func (m *times) report(t *testing.T, strict bool) {
 	t.Helper()
 	slices.Sort(m.all)
 	ms := func(d time.Duration) string { return fmt.Sprintf("%.0f", float64(d)/float64(time.Millisecond)) }
 	fmt.Printf("%-52s %2d rounds  min %5s  p50 %5s  p95 %5s  max %5s  limit %5s ms\n", m.what, len(m.all),
 		ms(m.all[0]), ms(m.at(50)), ms(m.at(95)), ms(m.all[len(m.all)-1]), ms(m.limit))
-	limit := m.limit
+	judged, took, limit := "p95", m.at(95), m.limit
 	if !strict {
-		// Among other tests the figure says nothing; that a hand-over did not wait
-		// for the lease to run out still does.
-		limit += grace()
+		// Among other tests the figure says nothing, and in one round the machine may stand
+		// still; that hand-overs did not wait for the lease to run out still does.
+		judged, took, limit = "p50", m.at(50), limit+grace()
 	}
-	if p95 := m.at(95); p95 > limit {
-		t.Errorf("%s: p95 is %v, above %v", m.what, p95, limit)
+	if took > limit {
+		t.Errorf("%s: %s is %v, above %v", m.what, judged, took, limit)
 	}
 }
 

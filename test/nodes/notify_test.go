@@ -191,20 +191,20 @@ func TestAWebhookThatHangsDelaysNothing(t *testing.T) {
 	leader := c.AwaitLeader(soon)
 	c.Await(soon, "both requests to hang", func() bool { tried, _ := h.count(); return tried >= 2 })
 	first := lines(t, runs)
-	began := time.Now()
+	began := testsupport.StartStopwatch(t)
 	c.Await(soon, "four more runs", func() bool { return lines(t, runs) >= first+4 })
-	if took := time.Since(began); took > testsupport.Paced(6*time.Second) {
+	if took := began.Took(); took > testsupport.Paced(6*time.Second) {
 		t.Errorf("four runs, of which one is due every second, took %v", took)
 	}
 
-	asked := time.Now()
+	asked := testsupport.StartStopwatch(t)
 	leader.Signal(syscall.SIGTERM)
 	c.AwaitOther(leader, soon)
-	handedOver := time.Since(asked)
+	handedOver := asked.Took()
 	if code := leader.Wait(soon); code != 0 {
 		t.Errorf("code %d", code)
 	}
-	ended := time.Since(asked)
+	ended := asked.Took()
 	t.Logf("another leads after %v, the process has ended after %v", handedOver.Round(time.Millisecond), ended.Round(time.Millisecond))
 	if handedOver > testsupport.Paced(1500*time.Millisecond) {
 		t.Errorf("the lock was released %v after the signal: it has waited for the webhook", handedOver)
