@@ -41,7 +41,7 @@ func openTerminal(t *testing.T) (ours, theirs *os.File) {
 // of its standard streams there.
 func (l *locks) lockAt(terminal *os.File, args ...string) *locker {
 	l.t.Helper()
-	p := &locker{t: l.t, began: time.Now(), done: make(chan struct{})}
+	p := &locker{t: l.t, done: make(chan struct{})}
 	p.cmd = exec.Command(filepath.Join(l.dir, "baton"), append([]string{"lock"}, args...)...)
 	p.cmd.ExtraFiles = []*os.File{terminal}
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 3}
