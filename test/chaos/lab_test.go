@@ -167,8 +167,8 @@ func newLab(t *testing.T, seed uint64) *lab {
 		},
 	})
 	l.keeper = cluster.Supervise(l.cluster, l)
-	l.cluster.AwaitLeader(10 * time.Second)
-	l.cluster.Await(10*time.Second, "every job to take its fence", func() bool {
+	l.cluster.AwaitLeader(time.Minute)
+	l.cluster.Await(time.Minute, "every job to take its fence", func() bool {
 		got, err := l.db.Query(t.Context(), "SELECT job FROM baton_fence")
 		return err == nil && len(got) == len(jobNames)+1
 	})

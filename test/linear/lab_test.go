@@ -58,7 +58,7 @@ func newLab(t *testing.T, design wire.Design, g ground, seed uint64) *lab {
 		l.units[i] = u
 		go u.supervise()
 	}
-	l.awaitLeader(20 * time.Second)
+	l.awaitLeader(time.Minute)
 	return l
 }
 

@@ -101,7 +101,7 @@ func newClockLab(t *testing.T) *clockLab {
 		JobsYAML:     jobsYAML(l.jobs, l.work, l.file, 0), TopYAML: historyYAML,
 		EnvOf: func(i int) []string { return []string{testsupport.GoClockEnv + "=" + l.clocks[i]} },
 	})
-	l.cluster.Await(15*time.Second, "somebody to lead", func() bool { return l.leader(lockKey) >= 0 })
+	l.cluster.Await(time.Minute, "somebody to lead", func() bool { return l.leader(lockKey) >= 0 })
 	return l
 }
 

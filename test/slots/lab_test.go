@@ -56,7 +56,7 @@ func newLab(t *testing.T) *lab {
 	})
 	l.keeper = cluster.Supervise(l.cluster, l)
 	l.nemesis = &nemesis.Nemesis{Begin: l.begin, Tick: l.keeper.Tick, Log: &l.Timeline}
-	l.cluster.Await(15*time.Second, "somebody to lead for every lock", func() bool {
+	l.cluster.Await(time.Minute, "somebody to lead for every lock", func() bool {
 		for _, lock := range locks {
 			if l.leader(lock) < 0 {
 				return false
