@@ -71,23 +71,34 @@ func TestLinksBreakEachWayByThemselves(t *testing.T) {
 		}
 		return time.Since(began)
 	}
+	// The machine may make any time longer, but not each of many.
+	takes := func(what string, least, most time.Duration) {
+		t.Helper()
+		quickest := time.Hour
+		for range 20 {
+			if quickest = min(quickest, took()); quickest <= most {
+				break
+			}
+		}
+		if quickest < least || quickest > most {
+			t.Errorf("%s take %v", what, quickest)
+		}
+	}
 	took()
 	t.Logf("a round trip through the switch takes %v", took())
 	lab.Net.Set(hosts.Tests, "redis", hosts.Way{Delay: 50 * time.Millisecond})
-	if d := took(); d < 50*time.Millisecond || d > 90*time.Millisecond {
-		t.Errorf("50 ms one way take %v", d)
-	}
+	takes("50 ms one way", 50*time.Millisecond, 90*time.Millisecond)
 	lab.Net.Delay(hosts.Tests, "redis", 50*time.Millisecond, 20*time.Millisecond)
-	if d := took(); d < 100*time.Millisecond || d > 190*time.Millisecond {
-		t.Errorf("50 to 70 ms each way take %v", d)
-	}
+	takes("50 to 70 ms each way", 100*time.Millisecond, 190*time.Millisecond)
 	lab.Net.Heal()
 	if n := lab.Net.Traffic(hosts.Tests, "redis"); n.Delayed == 0 || n.Passed == 0 || n.Dropped > 0 {
 		t.Errorf("packets that were delayed were counted as %+v", n)
 	}
-	lab.Net.Loss(hosts.Tests, hosts.Any, 0.3)
-	for range 20 {
-		took() // TCP makes up for it
+	// TCP makes up for it, unless it is so much that a packet is lost again and again: it tries
+	// half as often each time.
+	lab.Net.Loss(hosts.Tests, hosts.Any, 0.1)
+	for asked := 0; asked < 20 || asked < 1000 && lab.Net.Traffic(hosts.Tests, "redis").Dropped == 0; asked++ {
+		took()
 	}
 	lab.Net.Heal()
 	if n := lab.Net.Traffic(hosts.Tests, "redis"); n.Dropped == 0 {
