@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"baton/internal/flush"
+	"baton/internal/flush/flushtest"
 	"baton/internal/flush/row"
 )
 
@@ -28,7 +29,7 @@ func laned(pages, lanes int) []flush.Page {
 
 func TestLanesWriteAtTheSameTimeAndEachInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &stub{name: "s", pages: laned(9, 3)}
+		s := flushtest.NewScript("s", laned(9, 3)...)
 		cfg, _ := users(s)
 		sink := cfg.Sink.(*fakeSink)
 		var mu sync.Mutex
@@ -62,7 +63,7 @@ func TestLanesWriteAtTheSameTimeAndEachInOrder(t *testing.T) {
 // nothing more is begun.
 func TestALaneThatFailsStopsTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &stub{name: "s", pages: laned(100, 2)}
+		s := flushtest.NewScript("s", laned(100, 2)...)
 		cfg, db := users(s)
 		sink := cfg.Sink.(*fakeSink)
 		broken := errors.New("disk full")
@@ -83,7 +84,7 @@ func TestALaneThatFailsStopsTheOthers(t *testing.T) {
 		if db.Count("users") < 6 || db.Count("users") > 8 {
 			t.Errorf("%d rows were written", db.Count("users"))
 		}
-		for _, call := range s.calls {
+		for _, call := range s.Calls() {
 			if call == "discard" {
 				t.Error("the stage was discarded")
 			}
@@ -96,7 +97,10 @@ func TestALaneThatFailsStopsTheOthers(t *testing.T) {
 func TestLanesHoldFewPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var read atomic.Int64
-		s := &stub{name: "s", pages: laned(100, 8), ahead: func() { read.Add(1) }}
+		s := hooked(on("page", func() error {
+			read.Add(1)
+			return nil
+		}), flushtest.NewScript("s", laned(100, 8)...))
 		cfg, _ := users(s)
 		sink := cfg.Sink.(*fakeSink)
 		cfg.Sink = &sinkFunc{fakeSink: sink, apply: func(
@@ -119,7 +123,7 @@ func TestLanesHoldFewPages(t *testing.T) {
 }
 
 func TestALaneThatPanicsFailsTheRun(t *testing.T) {
-	s := &stub{name: "s", pages: laned(9, 3)}
+	s := flushtest.NewScript("s", laned(9, 3)...)
 	cfg, _ := users(s)
 	cfg.Sink = &sinkFunc{fakeSink: cfg.Sink.(*fakeSink), apply: func(
 		context.Context, flush.Fence, *row.Plan, flush.Batch,
@@ -134,7 +138,7 @@ func TestALaneThatPanicsFailsTheRun(t *testing.T) {
 }
 
 func TestAPageOfNoLaneIsRefused(t *testing.T) {
-	s := &stub{name: "s", pages: laned(4, 2)}
+	s := flushtest.NewScript("s", laned(4, 2)...)
 	cfg, db := users(s)
 	_, err := mustNew(t, cfg).Run(t.Context(), leader(1))
 	if err == nil || !strings.Contains(err.Error(), "lane 1 of 1") || db.Count("users") > 1 {
@@ -144,7 +148,7 @@ func TestAPageOfNoLaneIsRefused(t *testing.T) {
 
 // A page that only moves a position is written, too.
 func TestAPositionMovesWithoutRows(t *testing.T) {
-	s := &stub{name: "s", pages: []flush.Page{{Part: -1, Move: &flush.Move{To: "5"}}}}
+	s := flushtest.NewScript("s", flush.Page{Part: -1, Move: &flush.Move{To: "5"}})
 	cfg, db := users(s)
 	cfg.Inputs.Guarantee = row.ByPosition
 	if _, err := mustNew(t, cfg).Run(t.Context(), leader(1)); err != nil || db.Place("job", "s") != "5" {
@@ -154,12 +158,12 @@ func TestAPositionMovesWithoutRows(t *testing.T) {
 
 // A position that somebody has moved is read anew, once.
 func TestAPositionThatWasMovedIsReadAnew(t *testing.T) {
-	s := &stub{name: "s", pages: []flush.Page{{Part: -1, Move: &flush.Move{From: "4", To: "5"}}}}
+	s := flushtest.NewScript("s", flush.Page{Part: -1, Move: &flush.Move{From: "4", To: "5"}})
 	cfg, db := users(s)
 	cfg.Inputs.Guarantee = row.ByPosition
 	_, err := mustNew(t, cfg).Run(t.Context(), leader(1))
-	if !errors.Is(err, flush.ErrMoved) || strings.Count(strings.Join(s.calls, " "), "stage") != 2 {
-		t.Errorf("run ended with %v after %q", err, s.calls)
+	if !errors.Is(err, flush.ErrMoved) || strings.Count(strings.Join(s.Calls(), " "), "stage") != 2 {
+		t.Errorf("run ended with %v after %q", err, s.Calls())
 	}
 	db.SetPlace("job", "s", "4")
 	if _, err := mustNew(t, cfg).Run(t.Context(), leader(2)); err != nil || db.Place("job", "s") != "5" {
@@ -168,7 +172,9 @@ func TestAPositionThatWasMovedIsReadAnew(t *testing.T) {
 }
 
 func TestANoteOfAStageIsPassedOn(t *testing.T) {
-	cfg, _ := users(&noted{stub: stub{name: "s", pages: laned(1, 1)}})
+	noted := flushtest.NewScript("s", laned(1, 1)...)
+	noted.Note = "went on behind a gap"
+	cfg, _ := users(noted)
 	var notes []string
 	cfg.OnNote = func(text string) { notes = append(notes, text) }
 	if _, err := mustNew(t, cfg).Run(t.Context(), leader(1)); err != nil || fmt.Sprint(notes) != "[s: went on behind a gap]" {
@@ -180,7 +186,7 @@ func TestANoteOfAStageIsPassedOn(t *testing.T) {
 // only one to know. A job that runs every second does not say so every second.
 func TestRowsThatTheDatabaseLeavesOutAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cfg, _ := users(&stub{name: "s", pages: []flush.Page{user("1", "Ann"), user("2", "Bob")}})
+		cfg, _ := users(flushtest.NewScript("s", user("1", "Ann"), user("2", "Bob")))
 		sink := cfg.Sink.(*fakeSink)
 		cfg.Sink = &sinkFunc{fakeSink: sink, apply: func(
 			_ context.Context, _ flush.Fence, _ *row.Plan, b flush.Batch,
@@ -204,12 +210,4 @@ func TestRowsThatTheDatabaseLeavesOutAreTold(t *testing.T) {
 			t.Errorf("an hour later: %q, %v", notes, err)
 		}
 	})
-}
-
-type noted struct{ stub }
-
-func (n *noted) Stage(ctx context.Context, id, position string) (flush.Stage, bool, error) {
-	st, ok, err := n.stub.Stage(ctx, id, position)
-	st.Note = "went on behind a gap"
-	return st, ok, err
 }

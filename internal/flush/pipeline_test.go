@@ -11,64 +11,33 @@ import (
 	"time"
 
 	"baton/internal/flush"
+	"baton/internal/flush/flushtest"
 	"baton/internal/flush/row"
 )
 
-// stub is a source of given pages.
-type stub struct {
-	name  string
-	job   string // that has staged
-	pages []flush.Page
-	calls []string
-	fail  string // the call that fails
-	panic bool
-	ahead func() // called before a page is yielded
-	done  func() // called when a page is to be removed
+// errRefused is what a source that fails answers.
+var errRefused = errors.New("WRONGTYPE")
+
+// failing has calls of this name fail.
+func failing(call string) func(string) error {
+	return on(call, func() error { return errRefused })
 }
 
-var errStub = errors.New("WRONGTYPE")
-
-func (s *stub) call(name string) error {
-	s.calls = append(s.calls, name)
-	if s.fail == name {
-		return errStub
-	}
-	return nil
+// hooked has a source call on.
+func hooked(on func(string) error, s *flushtest.Script) *flushtest.Script {
+	s.On = on
+	return s
 }
 
-func (s *stub) Name() string { return s.name }
-
-func (s *stub) Stage(_ context.Context, id, _ string) (flush.Stage, bool, error) {
-	err := s.call("stage")
-	return flush.Stage{ID: id, Job: s.job}, len(s.pages) > 0, err
-}
-
-func (s *stub) Read(_ context.Context, _ flush.Stage, yield func(flush.Page) error) error {
-	if s.fail == "read" {
-		return errStub
-	}
-	for _, p := range s.pages {
-		if s.panic {
-			panic("boom")
+// on does something at calls of this name.
+func on(call string, act func() error) func(string) error {
+	return func(called string) error {
+		if called != call {
+			return nil
 		}
-		if s.ahead != nil {
-			s.ahead()
-		}
-		if err := yield(p); err != nil {
-			return err
-		}
+		return act()
 	}
-	return nil
 }
-
-func (s *stub) Done(context.Context, flush.Stage, flush.Page) error {
-	if s.done != nil {
-		s.done()
-	}
-	return s.call("done")
-}
-func (s *stub) Discard(context.Context, flush.Stage) error { return s.call("discard") }
-func (s *stub) Backlog(context.Context) (int64, error)     { return int64(len(s.pages)), s.call("backlog") }
 
 // user is a page of one row of the users table.
 func user(id, name string) flush.Page {
@@ -106,7 +75,7 @@ func TestNewRefusesAnIncompleteConfiguration(t *testing.T) {
 }
 
 func TestARunTellsWhatItDid(t *testing.T) {
-	s := &stub{name: "s", pages: []flush.Page{user("1", "Ann"), user("x", "Bob"), {Part: -1}}}
+	s := flushtest.NewScript("s", user("1", "Ann"), user("x", "Bob"), flush.Page{Part: -1})
 	cfg, db := users(s)
 	var stats []flush.BatchStats
 	cfg.OnBatch = func(b flush.BatchStats) { stats = append(stats, b) }
@@ -124,13 +93,13 @@ func TestARunTellsWhatItDid(t *testing.T) {
 			t.Errorf("dead letter is %+v", d)
 		}
 	}
-	if want := "stage done done done discard"; strings.Join(s.calls, " ") != want {
-		t.Errorf("calls were %q, want %q", s.calls, want)
+	if want := "stage done done done discard"; strings.Join(s.Calls(), " ") != want {
+		t.Errorf("calls were %q, want %q", s.Calls(), want)
 	}
 }
 
 func TestTheLedgersVerdictIsCounted(t *testing.T) {
-	cfg, db := users(&stub{name: "s", pages: []flush.Page{user("1", "Ann")}})
+	cfg, db := users(flushtest.NewScript("s", user("1", "Ann")))
 	cfg.Sink = &sinkFunc{&fakeSink{base: db}, func(context.Context, flush.Fence, *row.Plan, flush.Batch) (flush.Outcome, error) {
 		return flush.Outcome{}, nil
 	}}
@@ -142,7 +111,10 @@ func TestTheLedgersVerdictIsCounted(t *testing.T) {
 func TestReadingIsOnePageAheadOfWriting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		read := 0
-		s := &stub{name: "s", pages: []flush.Page{user("1", "a"), user("2", "b"), user("3", "c"), user("4", "d")}, ahead: func() { read++ }}
+		s := hooked(on("page", func() error {
+			read++
+			return nil
+		}), flushtest.NewScript("s", user("1", "a"), user("2", "b"), user("3", "c"), user("4", "d")))
 		cfg, db := users(s)
 		sink := &fakeSink{base: db}
 		written := 0
@@ -165,12 +137,15 @@ func TestReadingIsOnePageAheadOfWriting(t *testing.T) {
 func TestRemovingIsOnePageBehindWriting(t *testing.T) {
 	for _, ok := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &stub{name: "s", pages: []flush.Page{user("1", "a"), user("2", "b"), user("3", "c")}}
+			s := flushtest.NewScript("s", user("1", "a"), user("2", "b"), user("3", "c"))
 			removing := make(chan struct{})
-			s.done = func() { <-removing }
-			if !ok {
-				s.fail = "done"
-			}
+			s.On = on("done", func() error {
+				<-removing
+				if !ok {
+					return errRefused
+				}
+				return nil
+			})
 			cfg, db := users(s)
 			sink, applied := &fakeSink{base: db}, 0
 			cfg.Sink = &sinkFunc{sink, func(c context.Context, f flush.Fence, p *row.Plan, b flush.Batch) (flush.Outcome, error) {
@@ -191,8 +166,8 @@ func TestRemovingIsOnePageBehindWriting(t *testing.T) {
 			switch {
 			case ok && (err != nil || applied != 3):
 				t.Errorf("run ended with %v after %d pages", err, applied)
-			case !ok && (!errors.Is(err, errStub) || applied != 2 || slices.Contains(s.calls, "discard")):
-				t.Errorf("run ended with %v after %d pages, with calls %q", err, applied, s.calls)
+			case !ok && (!errors.Is(err, errRefused) || applied != 2 || slices.Contains(s.Calls(), "discard")):
+				t.Errorf("run ended with %v after %d pages, with calls %q", err, applied, s.Calls())
 			}
 		})
 	}
@@ -200,7 +175,7 @@ func TestRemovingIsOnePageBehindWriting(t *testing.T) {
 
 func TestAnUnknownOutcomeIsTriedAgainWithTheSameBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cfg, db := users(&stub{name: "s", pages: []flush.Page{user("1", "a")}})
+		cfg, db := users(flushtest.NewScript("s", user("1", "a")))
 		var tried []string
 		cfg.Sink = &sinkFunc{&fakeSink{base: db}, func(
 			_ context.Context, _ flush.Fence, _ *row.Plan, b flush.Batch,
@@ -231,7 +206,7 @@ func TestNothingIsBegunOnceLeadershipHasEnded(t *testing.T) {
 			if end == "done" {
 				pages = pages[:1] // a second one may be under way while the first is let go of
 			}
-			cfg, db := users(&stub{name: "s", pages: pages})
+			cfg, db := users(flushtest.NewScript("s", pages...))
 			sink := &fakeSink{base: db}
 			cfg.Sink = &sinkFunc{sink, func(c context.Context, f flush.Fence, p *row.Plan, b flush.Batch) (flush.Outcome, error) {
 				if c.Err() != nil {
@@ -266,7 +241,7 @@ func TestWaitingForTheDatabaseEndsWithLeadership(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		over := errors.New("lease lost")
 		ctx, stop := context.WithCancelCause(t.Context())
-		cfg, db := users(&stub{name: "s", pages: []flush.Page{user("1", "a"), user("2", "b")}})
+		cfg, db := users(flushtest.NewScript("s", user("1", "a"), user("2", "b")))
 		cfg.Retry = flush.Retry{Attempts: 100, Wait: time.Hour, MaxWait: time.Hour}
 		cfg.Sink = &sinkFunc{&fakeSink{base: db}, func(context.Context, flush.Fence, *row.Plan, flush.Batch) (flush.Outcome, error) {
 			return flush.Outcome{}, flush.ErrTransient
@@ -280,7 +255,7 @@ func TestWaitingForTheDatabaseEndsWithLeadership(t *testing.T) {
 }
 
 func TestTheFenceIsTakenOnceATerm(t *testing.T) {
-	cfg, db := users(&stub{name: "s"})
+	cfg, db := users(flushtest.NewScript("s"))
 	p := mustNew(t, cfg)
 	for _, lead := range []*fakeLead{leader(1), leader(1), leader(2), leader(2)} {
 		if _, err := p.Run(t.Context(), lead); err != nil {
@@ -298,7 +273,7 @@ func TestTheFenceIsTakenOnceATerm(t *testing.T) {
 }
 
 func TestAnEpochThatRedisForgotIsRaised(t *testing.T) {
-	cfg, db := users(&stub{name: "s", pages: []flush.Page{user("1", "a")}})
+	cfg, db := users(flushtest.NewScript("s", user("1", "a")))
 	db.SetFence(flush.Fence{Job: "job", Epoch: 40, Owner: "before"})
 	p := mustNew(t, cfg)
 	lead := leader(3)
@@ -310,7 +285,7 @@ func TestAnEpochThatRedisForgotIsRaised(t *testing.T) {
 }
 
 func TestANewTermWithALowerEpochTakesTheFenceToo(t *testing.T) {
-	cfg, db := users(&stub{name: "s", pages: []flush.Page{user("1", "a")}})
+	cfg, db := users(flushtest.NewScript("s", user("1", "a")))
 	p := mustNew(t, cfg)
 	for _, lead := range []*fakeLead{leader(40), leader(3)} { // Redis lost its data in between
 		if _, err := p.Run(t.Context(), lead); err != nil {
@@ -323,7 +298,7 @@ func TestANewTermWithALowerEpochTakesTheFenceToo(t *testing.T) {
 }
 
 func TestALockThatCannotBeRaisedMeansFenced(t *testing.T) {
-	cfg, db := users(&stub{name: "s"})
+	cfg, db := users(flushtest.NewScript("s"))
 	db.SetFence(flush.Fence{Job: "job", Epoch: 40, Owner: "newer"})
 	lead := leader(3)
 	gone := errors.New("the lock is gone")
@@ -335,7 +310,7 @@ func TestALockThatCannotBeRaisedMeansFenced(t *testing.T) {
 }
 
 func TestRaisingIsGivenUpAfterThreeTries(t *testing.T) {
-	cfg, db := users(&stub{name: "s"})
+	cfg, db := users(flushtest.NewScript("s"))
 	db.SetFence(flush.Fence{Job: "job", Epoch: 40, Owner: "newer"})
 	lead := leader(3)
 	lead.raise = func(floor int64) (int64, error) {
@@ -351,8 +326,8 @@ func TestRaisingIsGivenUpAfterThreeTries(t *testing.T) {
 }
 
 func TestFencedEndsTheRunAtOnce(t *testing.T) {
-	first := &stub{name: "first", pages: []flush.Page{user("1", "a"), user("2", "b")}}
-	second := &stub{name: "second", pages: []flush.Page{user("3", "c")}}
+	first := flushtest.NewScript("first", user("1", "a"), user("2", "b"))
+	second := flushtest.NewScript("second", user("3", "c"))
 	cfg, db := users(first, second)
 	applied := 0
 	cfg.Sink = &sinkFunc{&fakeSink{base: db}, func(context.Context, flush.Fence, *row.Plan, flush.Batch) (flush.Outcome, error) {
@@ -361,8 +336,8 @@ func TestFencedEndsTheRunAtOnce(t *testing.T) {
 	}}
 	p := mustNew(t, cfg)
 	_, err := p.Run(t.Context(), leader(1))
-	if !errors.Is(err, flush.ErrFenced) || applied != 1 || len(second.calls) != 0 || strings.Join(first.calls, " ") != "stage" {
-		t.Errorf("%v after %d batches; calls were %v, %v", err, applied, first.calls, second.calls)
+	if !errors.Is(err, flush.ErrFenced) || applied != 1 || len(second.Calls()) != 0 || strings.Join(first.Calls(), " ") != "stage" {
+		t.Errorf("%v after %d batches; calls were %v, %v", err, applied, first.Calls(), second.Calls())
 	}
 	if _, err = p.Run(t.Context(), leader(1)); db.takes.Load() != 2 {
 		t.Errorf("after being fenced the fence must be claimed again, but it was taken %d times (%v)", db.takes.Load(), err)
@@ -371,11 +346,11 @@ func TestFencedEndsTheRunAtOnce(t *testing.T) {
 
 func TestABrokenShardDoesNotHoldUpTheOthers(t *testing.T) {
 	for _, fail := range []string{"stage", "read", "done", "discard"} {
-		first := &stub{name: "first", pages: []flush.Page{user("1", "a")}, fail: fail}
-		second := &stub{name: "second", pages: []flush.Page{user("2", "b")}}
+		first := hooked(failing(fail), flushtest.NewScript("first", user("1", "a")))
+		second := flushtest.NewScript("second", user("2", "b"))
 		cfg, db := users(first, second)
 		_, err := mustNew(t, cfg).Run(t.Context(), leader(1))
-		if !errors.Is(err, errStub) || !strings.Contains(err.Error(), "first") {
+		if !errors.Is(err, errRefused) || !strings.Contains(err.Error(), "first") {
 			t.Errorf("%s: run ended with %v", fail, err)
 		}
 		if db.Rows("users", "id")["2"] == "" {
@@ -385,15 +360,15 @@ func TestABrokenShardDoesNotHoldUpTheOthers(t *testing.T) {
 }
 
 func TestADatabaseErrorEndsTheRun(t *testing.T) {
-	first := &stub{name: "first", pages: []flush.Page{user("1", "a")}}
-	second := &stub{name: "second", pages: []flush.Page{user("2", "b")}}
+	first := flushtest.NewScript("first", user("1", "a"))
+	second := flushtest.NewScript("second", user("2", "b"))
 	cfg, db := users(first, second)
 	cfg.Sink = &sinkFunc{&fakeSink{base: db}, func(context.Context, flush.Fence, *row.Plan, flush.Batch) (flush.Outcome, error) {
 		return flush.Outcome{}, errors.New("permission denied")
 	}}
 	p := mustNew(t, cfg)
-	if _, err := p.Run(t.Context(), leader(1)); err == nil || len(second.calls) != 0 || len(first.calls) != 1 {
-		t.Errorf("%v; calls were %v, %v", err, first.calls, second.calls)
+	if _, err := p.Run(t.Context(), leader(1)); err == nil || len(second.Calls()) != 0 || len(first.Calls()) != 1 {
+		t.Errorf("%v; calls were %v, %v", err, first.Calls(), second.Calls())
 	}
 	if _, err := p.Run(t.Context(), leader(1)); err == nil || db.reads.Load() != 2 {
 		t.Errorf("after an error the catalogue must be read again, but was read %d times (%v)", db.reads.Load(), err)
@@ -401,7 +376,7 @@ func TestADatabaseErrorEndsTheRun(t *testing.T) {
 }
 
 func TestAMendedTableNeedsNoRestart(t *testing.T) {
-	cfg, db := users(&stub{name: "s", pages: []flush.Page{user("1", "a")}})
+	cfg, db := users(flushtest.NewScript("s", user("1", "a")))
 	table, _ := db.Table(t.Context(), "users")
 	db.DropTable("users")
 	p := mustNew(t, cfg)
@@ -429,7 +404,7 @@ func TestAMendedTableNeedsNoRestart(t *testing.T) {
 // A second later: not before each of the runs that follow each other at once.
 func TestATableThatWasChangedIsSeenByTheNextRunThatWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := &stub{name: "s", pages: []flush.Page{user("1", "a")}}
+		source := flushtest.NewScript("s", user("1", "a"))
 		cfg, db := users(source)
 		p := mustNew(t, cfg)
 		run := func() error {
@@ -463,7 +438,7 @@ func TestATableThatWasChangedIsSeenByTheNextRunThatWrites(t *testing.T) {
 			t.Errorf("run with one more column ended with %v", err)
 		}
 		reads = db.reads.Load()
-		source.pages = nil
+		source.SetPages()
 		time.Sleep(flush.VerifyEvery)
 		if err := run(); err != nil || db.reads.Load() != reads {
 			t.Errorf("a run without work read the catalogue (%v)", err)
@@ -472,7 +447,9 @@ func TestATableThatWasChangedIsSeenByTheNextRunThatWrites(t *testing.T) {
 }
 
 func TestAStageOfAnotherNameIsFinishedUnderThatNameAndItsFence(t *testing.T) {
-	cfg, db := users(&stub{name: "s", job: "old", pages: []flush.Page{user("1", "a")}})
+	renamed := flushtest.NewScript("s", user("1", "a"))
+	renamed.Job = "old"
+	cfg, db := users(renamed)
 	db.SetFence(flush.Fence{Job: "old", Epoch: 6, Owner: "deposed"})
 	var batches []flush.Batch
 	sink := &fakeSink{base: db}
@@ -497,7 +474,7 @@ func TestAStageOfAnotherNameIsFinishedUnderThatNameAndItsFence(t *testing.T) {
 }
 
 func TestAPanicWhileReadingIsAFailedRun(t *testing.T) {
-	cfg, _ := users(&stub{name: "s", pages: []flush.Page{user("1", "a")}, panic: true})
+	cfg, _ := users(hooked(on("page", func() error { panic("boom") }), flushtest.NewScript("s", user("1", "a"))))
 	_, err := mustNew(t, cfg).Run(t.Context(), leader(1))
 	if err == nil || !strings.Contains(err.Error(), "reading s panicked: boom") || !strings.Contains(err.Error(), "pipeline_test.go") {
 		t.Errorf("run ended with %v", err)
@@ -505,7 +482,7 @@ func TestAPanicWhileReadingIsAFailedRun(t *testing.T) {
 }
 
 func TestAPanicWhileRemovingIsAFailedRun(t *testing.T) {
-	cfg, _ := users(&stub{name: "s", pages: []flush.Page{user("1", "a")}, done: func() { panic("boom") }})
+	cfg, _ := users(hooked(on("done", func() error { panic("boom") }), flushtest.NewScript("s", user("1", "a"))))
 	_, err := mustNew(t, cfg).Run(t.Context(), leader(1))
 	if err == nil || !strings.Contains(err.Error(), "removing from s panicked: boom") {
 		t.Errorf("run ended with %v", err)
@@ -516,7 +493,7 @@ func TestSumsNeedNumberedParts(t *testing.T) {
 	w := newWorld("counters")
 	cfg := w.config(nil)
 	cfg.NewSources = func([]string) ([]flush.Source, error) {
-		return []flush.Source{&stub{name: "s", pages: []flush.Page{user("1", "2")}}}, nil
+		return []flush.Source{flushtest.NewScript("s", user("1", "2"))}, nil
 	}
 	_, err := mustNew(t, cfg).Run(t.Context(), leader(1))
 	if err == nil || !strings.Contains(err.Error(), "added twice") || w.db.Count("counts") != 0 {
@@ -525,19 +502,19 @@ func TestSumsNeedNumberedParts(t *testing.T) {
 }
 
 func TestBacklogNeedsNoDatabase(t *testing.T) {
-	sources := []flush.Source{&stub{name: "a", pages: []flush.Page{user("1", "a")}},
-		&stub{name: "b", pages: []flush.Page{user("1", "a"), user("2", "b")}}}
+	sources := []flush.Source{flushtest.NewScript("a", user("1", "a")),
+		flushtest.NewScript("b", user("1", "a"), user("2", "b"))}
 	if n, err := flush.Backlog(t.Context(), sources); n != 3 || err != nil {
 		t.Errorf("backlog is %d, %v", n, err)
 	}
-	if _, err := flush.Backlog(t.Context(), []flush.Source{&stub{name: "a", fail: "backlog"}}); !errors.Is(err, errStub) ||
+	if _, err := flush.Backlog(t.Context(), []flush.Source{hooked(failing("backlog"), flushtest.NewScript("a"))}); !errors.Is(err, errRefused) ||
 		!strings.Contains(err.Error(), "backlog of a") {
 		t.Errorf("error is %v", err)
 	}
 }
 
 func TestASecondRunAtTheSameTimeIsRefused(t *testing.T) {
-	cfg, _ := users(&stub{name: "s"})
+	cfg, _ := users(flushtest.NewScript("s"))
 	var p *flush.Pipeline
 	var second error
 	cfg = observed(cfg, func(s string) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,164 +12,127 @@ import (
 	"testing/synctest"
 
 	"baton/internal/flush"
+	"baton/internal/flush/flushtest"
 	"baton/internal/flush/mapping"
 	"baton/internal/flush/row"
 )
 
-// hall is a Redis with keys, and a table of their ids with generations.
-type hall struct {
-	keys       []string         // what a pass finds
-	missing    []string         // what is not there when it is looked for again; nil: all that is asked for
-	rows       map[string]int64 // generation by id; 0 is NULL
-	generation int64
+// scan is a job whose source finds keys and whose table has their ids with the pass that
+// wrote each.
+type scan struct {
+	*flushtest.Script
+	db         *base
+	keys       []string // what a pass finds
+	missing    []string // what is not there when it is looked for again; nil: all that is asked for
+	generation int64    // of the pass
 	missed     error
 	recheckErr error
-	staleErrs  []error // of the next calls of StaleRows
-	notes      []string
 	asked      []string
-	batches    []flush.Batch
-	limit      int // rows that StaleRows gives at once
+	inputs     []string
+
+	batches   []flush.Batch
+	staleErrs []error // of the next calls of StaleRows
+	limit     int     // rows that StaleRows gives at once; 0: as many as are asked for
+	notes     []string
 }
 
-func (h *hall) Name() string { return "k:<id>" }
-func (h *hall) Stage(_ context.Context, id, _ string) (flush.Stage, bool, error) {
-	h.generation++
+// newScan has rows with these generations by id; 0 is NULL.
+func newScan(rows map[string]int64) *scan {
+	s := &scan{Script: flushtest.NewScript("k:<id>"), generation: 10, db: newBase(row.Table{
+		Name: "rows", Unique: [][]string{{"id"}}, Columns: []row.Column{
+			{Name: "gen", Kind: row.KindInteger, Bits: 64, Nullable: true}, {Name: "id", Kind: row.KindInteger, Bits: 64},
+		},
+	})}
+	for id, generation := range rows {
+		s.put(id, generation)
+	}
+	return s
+}
+
+func (s *scan) put(id string, generation int64) {
+	n, err := strconv.ParseInt(id, 10, 64)
+	if err != nil {
+		panic(err)
+	}
+	values := map[string]row.Value{"id": row.Integer(n)}
+	if generation > 0 {
+		values["gen"] = row.Integer(generation)
+	}
+	s.db.Put("rows", values)
+}
+
+// Stage begins the next pass, which finds the keys.
+func (s *scan) Stage(_ context.Context, id, _ string) (flush.Stage, bool, error) {
+	s.generation++
+	page := flush.Page{Part: -1}
+	for _, key := range s.keys {
+		page.Records = append(page.Records, recordFrom(s.inputs, key,
+			map[string]string{"id": key, row.InputGeneration: strconv.FormatInt(s.generation, 10)}))
+	}
+	s.SetPages(page)
 	return flush.Stage{ID: id}, true, nil
 }
-func (h *hall) Read(_ context.Context, _ flush.Stage, yield func(flush.Page) error) error {
-	p := flush.Page{Part: -1}
-	for _, key := range h.keys {
-		p.Records = append(p.Records, row.Record{Key: key, Inputs: []row.Raw{{Text: key, OK: true},
-			{Text: strconv.FormatInt(h.generation, 10), OK: true}}})
-	}
-	return yield(p)
-}
-func (h *hall) Finds([]string) error                                               { return nil }
-func (h *hall) Pass(flush.Stage) (generation int64, missed error)                  { return h.generation, h.missed }
-func (h *hall) Table(context.Context, string) (row.Table, error)                   { return hallTable, nil }
-func (h *hall) TakeOver(context.Context, flush.Fence) error                        { return nil }
-func (h *hall) Positions(context.Context, flush.Fence, []string) ([]string, error) { return nil, nil }
 
-func (h *hall) Marks(context.Context, flush.Fence, []string) ([]string, error) { return nil, nil }
+func (s *scan) Finds([]string) error                              { return nil }
+func (s *scan) Pass(flush.Stage) (generation int64, missed error) { return s.generation, s.missed }
 
-func (h *hall) StillMissing(_ context.Context, records []row.Record) (missing []row.Record, err error) {
+func (s *scan) StillMissing(_ context.Context, records []row.Record) (missing []row.Record, err error) {
 	for _, r := range records {
-		id := r.Inputs[0].Text
-		h.asked = append(h.asked, id)
-		if h.missing == nil || slices.Contains(h.missing, id) {
+		id := r.Inputs[slices.Index(s.inputs, "id")].Text
+		s.asked = append(s.asked, id)
+		if s.missing == nil || slices.Contains(s.missing, id) {
 			missing = append(missing, r)
 		}
 	}
-	return missing, h.recheckErr
+	return missing, s.recheckErr
 }
 
-var hallTable = row.Table{Name: "rows", Unique: [][]string{{"id"}}, Columns: []row.Column{
-	{Name: "gen", Kind: row.KindInteger, Bits: 64, Nullable: true}, {Name: "id", Kind: row.KindInteger, Bits: 64},
-}}
-
-func (h *hall) Apply(_ context.Context, _ flush.Fence, p *row.Plan, b flush.Batch) (flush.Outcome, error) {
-	h.batches = append(h.batches, b)
-	at := func(name string) int {
-		return slices.IndexFunc(p.Columns, func(c row.PlanColumn) bool { return c.Name == name })
-	}
-	for _, row := range b.Rows {
-		id, gen := strconv.FormatInt(row.Values[at("id")].Int(), 10), row.Values[at("gen")].Int()
-		switch {
-		case !row.Delete:
-			h.rows[id] = gen
-		case h.rows[id] == gen || !slices.Contains(p.Key, at("gen")):
-			delete(h.rows, id)
-		}
-	}
-	return flush.Outcome{Applied: true, Rows: int64(len(b.Rows))}, nil
+// scanSink has StaleRows fail, and give less than it is asked for.
+type scanSink struct {
+	watchedSink
+	scan *scan
 }
 
-func (h *hall) CountStale(_ context.Context, _ *row.Plan, current int64) (stale, all int64, err error) {
-	for _, gen := range h.rows {
-		if gen > 0 {
-			all++
-		}
-		if gen > 0 && gen != current {
-			stale++
-		}
+func (s *scanSink) StaleRows(ctx context.Context, p *row.Plan, current int64, behind []row.Value, limit int) ([][]string, error) {
+	if errs := s.scan.staleErrs; len(errs) > 0 {
+		s.scan.staleErrs = errs[1:]
+		return nil, errs[0]
 	}
-	return stale, all, nil
+	if s.scan.limit > 0 {
+		limit = s.scan.limit
+	}
+	return s.watchedSink.StaleRows(ctx, p, current, behind, limit)
 }
 
-func (h *hall) StaleRows(_ context.Context, _ *row.Plan, current int64, behind []row.Value, limit int) (found [][]string, err error) {
-	if len(h.staleErrs) > 0 {
-		err, h.staleErrs = h.staleErrs[0], h.staleErrs[1:]
-		return nil, err
-	}
-	for id, gen := range h.rows {
-		n, _ := strconv.ParseInt(id, 10, 64)
-		if gen > 0 && gen != current && (behind == nil || n > behind[0].Int()) {
-			found = append(found, []string{id, strconv.FormatInt(gen, 10)})
-		}
-	}
-	slices.SortFunc(found, func(a, b []string) int {
-		x, _ := strconv.Atoi(a[0])
-		y, _ := strconv.Atoi(b[0])
-		return x - y
-	})
-	if h.limit > 0 {
-		limit = h.limit
-	}
-	return found[:min(limit, len(found))], nil
-}
-
-func (h *hall) config() flush.Config {
+func (s *scan) config() flush.Config {
 	return flush.Config{
-		Job: "job", NodeID: "node", Sink: h, Policy: flush.Policy{VanishedPct: 100},
-		Inputs:     row.Inputs{Names: []string{"id", row.InputGeneration}, Guarantee: row.ByPass},
-		Mapping:    mapping.Spec{Table: "rows", Key: []string{"id"}, Generation: "gen", Columns: map[string]mapping.ColumnSpec{"id": {}}},
-		NewSources: func([]string) ([]flush.Source, error) { return []flush.Source{fixedInputs{h}}, nil },
-		NewID:      func() (string, error) { return "pass", nil },
-		OnNote:     func(text string) { h.notes = append(h.notes, text) },
+		Job: "job", NodeID: "node", Policy: flush.Policy{VanishedPct: 100},
+		Sink:    &scanSink{watchedSink{fakeSink: fakeSink{base: s.db}, applied: &s.batches}, s},
+		Inputs:  row.Inputs{Names: []string{"id", row.InputGeneration}, Guarantee: row.ByPass},
+		Mapping: mapping.Spec{Table: "rows", Key: []string{"id"}, Generation: "gen", Columns: map[string]mapping.ColumnSpec{"id": {}}},
+		NewSources: func(inputs []string) ([]flush.Source, error) {
+			s.inputs = inputs
+			return []flush.Source{s}, nil
+		},
+		NewID:  func() (string, error) { return "pass", nil },
+		OnNote: func(text string) { s.notes = append(s.notes, text) },
 	}
 }
 
-// fixedInputs puts a hall's inputs, id and generation, into the order of the plan.
-type fixedInputs struct{ *hall }
-
-func (f fixedInputs) Read(ctx context.Context, s flush.Stage, yield func(flush.Page) error) error {
-	return f.hall.Read(ctx, s, func(p flush.Page) error {
-		for i := range p.Records {
-			slices.Reverse(p.Records[i].Inputs) // gen comes first in the table
-		}
-		return yield(p)
-	})
-}
-
-func (f fixedInputs) StillMissing(ctx context.Context, records []row.Record) ([]row.Record, error) {
-	for i := range records {
-		slices.Reverse(records[i].Inputs)
-	}
-	missing, err := f.hall.StillMissing(ctx, records)
-	for i := range records {
-		slices.Reverse(records[i].Inputs)
-	}
-	return missing, err
-}
-
-func (h *hall) run(t *testing.T, cfg flush.Config) (flush.Result, error) {
+func (s *scan) run(t *testing.T, cfg flush.Config) (flush.Result, error) {
 	t.Helper()
 	return mustNew(t, cfg).Run(t.Context(), &fakeLead{owner: "o", epoch: 1})
 }
 
-func (h *hall) ids() string {
-	var ids []string
-	for id := range h.rows {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	return strings.Join(ids, " ")
+// ids are those of the rows that the table has.
+func (s *scan) ids() string {
+	return strings.Join(slices.Sorted(maps.Keys(s.db.Rows("rows", "id"))), " ")
 }
 
 func TestASweepDeletesWhatIsMissingStill(t *testing.T) {
 	for _, limit := range []int{1, 2, 100} {
-		h := &hall{keys: []string{"1", "2"}, rows: map[string]int64{"3": 5, "4": 0, "5": 7, "6": 5, "7": 5}, generation: 10, limit: limit,
-			missing: []string{"3", "5", "7"}}
+		h := newScan(map[string]int64{"3": 5, "4": 0, "5": 7, "6": 5, "7": 5})
+		h.keys, h.limit, h.missing = []string{"1", "2"}, limit, []string{"3", "5", "7"}
 		result, err := h.run(t, h.config())
 		if err != nil || h.ids() != "1 2 4 6" || len(h.notes) > 0 {
 			t.Errorf("%d at a time: rows %s, %v, notes %q", limit, h.ids(), err, h.notes)
@@ -188,11 +152,11 @@ func TestASweepDeletesWhatIsMissingStill(t *testing.T) {
 }
 
 func TestARowThatIsWrittenAgainBehindTheSweepStays(t *testing.T) {
-	h := &hall{rows: map[string]int64{"3": 5, "4": 5}, generation: 10}
+	h := newScan(map[string]int64{"3": 5, "4": 5})
 	cfg := h.config()
 	cfg = observed(cfg, func(s string) error {
 		if s == "rechecked" {
-			h.rows["3"] = 12
+			h.put("3", 12)
 		}
 		return nil
 	})
@@ -203,14 +167,16 @@ func TestARowThatIsWrittenAgainBehindTheSweepStays(t *testing.T) {
 
 func TestASweepIsLeftOutWhereItCouldBeWrong(t *testing.T) {
 	rows := func() map[string]int64 { return map[string]int64{"3": 5, "4": 5} }
-	h := &hall{keys: []string{"1"}, rows: rows(), generation: 10, missed: errors.New("slots moved")}
+	h := newScan(rows())
+	h.keys, h.missed = []string{"1"}, errors.New("slots moved")
 	if _, err := h.run(t, h.config()); err != nil || h.ids() != "1 3 4" {
 		t.Errorf("rows %s, %v", h.ids(), err)
 	}
 	if len(h.notes) != 1 || !strings.Contains(h.notes[0], "k:<id>") || !strings.Contains(h.notes[0], "slots moved") {
 		t.Errorf("notes: %q", h.notes)
 	}
-	h = &hall{keys: []string{"1"}, rows: rows(), generation: 10}
+	h = newScan(rows())
+	h.keys = []string{"1"}
 	left := h.config()
 	left.VanishedPct = 0
 	if _, err := h.run(t, left); err != nil || h.ids() != "1 3 4" || len(h.asked) > 0 {
@@ -230,17 +196,17 @@ func TestTheShareOfVanishedRowsIsLimited(t *testing.T) {
 		{1, 9, 10, true}, {1, 8, 10, false}, {1, 0, 99, false}, {1, 0, 100, true}, {0, 0, 10, true}, {50, 50, 50, true},
 		{51, 50, 50, false},
 	} {
-		h := &hall{rows: map[string]int64{"999": 0}, generation: 10}
+		h := newScan(map[string]int64{"999": 0})
 		for i := range c.fresh {
 			h.keys = append(h.keys, strconv.Itoa(i))
 		}
 		for i := range c.stale {
-			h.rows[strconv.Itoa(1000+i)] = 3
+			h.put(strconv.Itoa(1000+i), 3)
 		}
 		cfg := h.config()
 		cfg.VanishedPct = c.maxPct
 		_, err := h.run(t, cfg)
-		left := len(h.rows) - c.fresh - 1
+		left := h.db.Count("rows") - c.fresh - 1
 		if c.allowed && (err != nil || left != 0) || !c.allowed && (!errors.Is(err, flush.ErrTooManyVanished) || left != c.stale) {
 			t.Errorf("%+v: %d stale rows are left, %v", c, left, err)
 		}
@@ -249,7 +215,8 @@ func TestTheShareOfVanishedRowsIsLimited(t *testing.T) {
 
 func TestASweepAsksAgainAfterALostAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // retries wait
-		h := &hall{rows: map[string]int64{"3": 5}, generation: 10, staleErrs: []error{flush.ErrTransient, flush.ErrTransient}}
+		h := newScan(map[string]int64{"3": 5})
+		h.staleErrs = []error{flush.ErrTransient, flush.ErrTransient}
 		if _, err := h.run(t, h.config()); err != nil || h.ids() != "" {
 			t.Errorf("rows %s, %v", h.ids(), err)
 		}
@@ -258,7 +225,8 @@ func TestASweepAsksAgainAfterALostAnswer(t *testing.T) {
 
 func TestASweepEndsWithTheLeadership(t *testing.T) {
 	for _, step := range []string{"before-sweep", "stale-counted", "stale-read", "rechecked"} {
-		h := &hall{rows: map[string]int64{"3": 5, "4": 5}, generation: 10, limit: 1}
+		h := newScan(map[string]int64{"3": 5, "4": 5})
+		h.limit = 1
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cfg := h.config()
 		over := errors.New("leadership is over")
@@ -269,7 +237,7 @@ func TestASweepEndsWithTheLeadership(t *testing.T) {
 			return nil
 		})
 		_, err := mustNew(t, cfg).Run(ctx, &fakeLead{owner: "o", epoch: 1})
-		if !errors.Is(err, over) || len(h.rows) != 2 {
+		if !errors.Is(err, over) || h.db.Count("rows") != 2 {
 			t.Errorf("%s: rows %s, %v", step, h.ids(), err)
 		}
 	}
@@ -282,7 +250,7 @@ func TestASweepIsRefusedWhereARowDoesNotTellItsRecord(t *testing.T) {
 			{Name: "a", Kind: row.KindText}, {Name: "b", Kind: row.KindInteger, Bits: 32}, {Name: "v", Kind: row.KindText, Nullable: true},
 			{Name: "gen", Kind: row.KindInteger, Bits: 64, Nullable: true},
 		}}
-		h := &hall{}
+		h := newScan(nil)
 		cfg := h.config()
 		cfg.Inputs = row.Inputs{Names: []string{"a", "b", row.InputKey, row.InputMember, row.InputScore, row.InputValue,
 			row.InputGeneration}, Fields: true}

@@ -10,31 +10,17 @@ import (
 	"time"
 
 	"baton/internal/flush"
+	"baton/internal/flush/flushtest"
 )
 
-// idleSource has no work until it is given some.
-type idleSource struct {
-	flush.Source
-	backlog atomic.Int64
-	asked   atomic.Int64
-	err     error
-}
-
-func (s *idleSource) Name() string { return "users" }
-
-func (s *idleSource) Backlog(context.Context) (int64, error) {
-	s.asked.Add(1)
-	return s.backlog.Load(), s.err
-}
-
-// idleWaiter is one that can wait for it.
-type idleWaiter struct {
-	idleSource
+// waiter is a source that can wait for work.
+type waiter struct {
+	*flushtest.Script
 	work    chan error
 	waiting atomic.Int64
 }
 
-func (w *idleWaiter) Wait(ctx context.Context) error {
+func (w *waiter) Wait(ctx context.Context) error {
 	w.waiting.Add(1)
 	defer w.waiting.Add(-1)
 	select {
@@ -45,7 +31,9 @@ func (w *idleWaiter) Wait(ctx context.Context) error {
 	}
 }
 
-func newWaiter() *idleWaiter { return &idleWaiter{work: make(chan error, 1)} }
+func newWaiter() *waiter {
+	return &waiter{Script: flushtest.NewScript("users"), work: make(chan error, 1)}
+}
 
 // waitFor waits in the background, and returns what comes of it with how long it took.
 func waitFor(ctx context.Context, p *flush.Pipeline) <-chan error {
@@ -57,10 +45,10 @@ func waitFor(ctx context.Context, p *flush.Pipeline) <-chan error {
 
 func TestWaitEndsWithTheFirstSourceThatHasWorkAndLeavesNothingBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b, c := newWaiter(), newWaiter(), &idleSource{}
+		a, b, c := newWaiter(), newWaiter(), flushtest.NewScript("users")
 		for what, give := range map[string]func(){
 			"a source that waits":    func() { b.work <- nil },
-			"a source that is asked": func() { c.backlog.Store(1) },
+			"a source that is asked": func() { c.SetPages(user("1", "Ann")) },
 		} {
 			done := waitFor(t.Context(), flush.PipelineOf(a, c, b))
 			time.Sleep(time.Minute)
@@ -75,24 +63,29 @@ func TestWaitEndsWithTheFirstSourceThatHasWorkAndLeavesNothingBehind(t *testing.
 			if left := a.waiting.Load() + b.waiting.Load(); left != 0 {
 				t.Errorf("%s: %d still wait", what, left)
 			}
-			c.backlog.Store(0)
+			c.SetPages()
 		}
 	})
 }
 
 func TestWaitAsksLessOftenWhenNothingComesForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &idleSource{}
+		s := flushtest.NewScript("users")
+		var asked atomic.Int64
+		s.On = on("backlog", func() error {
+			asked.Add(1)
+			return nil
+		})
 		ctx, cancel := context.WithCancelCause(t.Context())
 		done := waitFor(ctx, flush.PipelineOf(s))
 		time.Sleep(10 * time.Second)
-		if n := s.asked.Load(); n < 95 || n > 105 {
+		if n := asked.Load(); n < 95 || n > 105 {
 			t.Errorf("asked %d times in the first 10 s", n)
 		}
 		time.Sleep(time.Hour)
-		before := s.asked.Load()
+		before := asked.Load()
 		time.Sleep(time.Minute)
-		if n := s.asked.Load() - before; n < 59 || n > 61 {
+		if n := asked.Load() - before; n < 59 || n > 61 {
 			t.Errorf("asked %d times in a minute after an hour", n)
 		}
 		cause := errors.New("stepped down")
@@ -105,13 +98,13 @@ func TestWaitAsksLessOftenWhenNothingComesForLong(t *testing.T) {
 
 func TestWaitTellsOfASourceThatCannotBeAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, s := newWaiter(), &idleSource{}
+		w, s := newWaiter(), flushtest.NewScript("users")
 		w.work <- errors.New("connection refused")
 		if err := flush.PipelineOf(w, s).Wait(t.Context()); err == nil ||
 			!strings.Contains(err.Error(), "wait for work in users: connection refused") {
 			t.Errorf("of one that waits: %v", err)
 		}
-		s.err = errors.New("loading")
+		s.On = on("backlog", func() error { return errors.New("loading") })
 		if err := flush.PipelineOf(newWaiter(), s).Wait(t.Context()); err == nil || !strings.Contains(err.Error(), "users: loading") {
 			t.Errorf("of one that is asked: %v", err)
 		}

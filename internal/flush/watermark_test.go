@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"baton/internal/flush"
+	"baton/internal/flush/flushtest"
 	"baton/internal/flush/mapping"
 	"baton/internal/flush/row"
 )
@@ -72,37 +73,12 @@ func (s *fakeTotals) Done(context.Context, flush.Stage, flush.Page) error {
 	return errors.New("the source is told of a page that it has not delivered")
 }
 
-// listed is a source of totals that delivers just these pages; each is a list of
-// names and totals.
-type listed struct {
-	fakeTotals
-	pages [][]string
-	// between, if set, is called after every page.
-	between func(page int)
-}
-
-func (s *listed) Read(_ context.Context, _ flush.Stage, yield func(flush.Page) error) error {
-	for n, pairs := range s.pages {
-		p := flush.Page{Part: -1}
-		for i := 0; i < len(pairs); i += 2 {
-			p.Records = append(p.Records, recordFrom(s.inputs, pairs[i],
-				map[string]string{row.InputField: pairs[i], row.InputValue: pairs[i+1]}))
-		}
-		if err := yield(p); err != nil {
-			return err
-		}
-		if s.between != nil {
-			s.between(n)
-		}
-	}
-	return nil
-}
-
-// ledgerOfTotals is a job that reads listed pages.
+// ledgerOfTotals is a job that reads just these pages of totals.
 type ledgerOfTotals struct {
 	t       rapid.TB
 	w       *world
-	source  *listed
+	source  *flushtest.Script
+	pages   [][]string // each of names and totals
 	cfg     flush.Config
 	applied []flush.Batch
 }
@@ -112,13 +88,25 @@ func newLedgerOfTotals(t rapid.TB, kind row.Kind) *ledgerOfTotals {
 	w.db.SetTable(row.Table{Name: "counts", Unique: [][]string{{"name"}}, Columns: []row.Column{
 		{Name: "name", Kind: row.KindText, MaxChars: 20}, {Name: "n", Kind: kind, Bits: 64},
 	}})
-	l := &ledgerOfTotals{t: t, w: w, source: &listed{}, cfg: w.config(nil)}
+	l := &ledgerOfTotals{t: t, w: w, source: flushtest.NewScript("totals"), cfg: w.config(nil)}
 	l.cfg.Sink = &watchedSink{fakeSink: fakeSink{base: w.db}, applied: &l.applied}
-	l.cfg.NewSources = func(inputs []string) ([]flush.Source, error) {
-		l.source.inputs = inputs
-		return []flush.Source{l.source}, nil
-	}
+	l.source.On = failing("done") // it has not delivered the pages that a flush writes
+	l.cfg.NewSources = func(inputs []string) ([]flush.Source, error) { return []flush.Source{l.open(inputs)}, nil }
 	return l
+}
+
+// open gives the source its pages, as records of these inputs.
+func (l *ledgerOfTotals) open(inputs []string) flush.Source {
+	var pages []flush.Page
+	for _, pairs := range l.pages {
+		p := flush.Page{Part: -1}
+		for pair := range slices.Chunk(pairs, 2) {
+			p.Records = append(p.Records, recordFrom(inputs, pair[0], map[string]string{row.InputField: pair[0], row.InputValue: pair[1]}))
+		}
+		pages = append(pages, p)
+	}
+	l.source.SetPages(pages...)
+	return l.source
 }
 
 // watchedSink remembers the batches.
@@ -144,7 +132,7 @@ func (l *ledgerOfTotals) compile() (*mapping.Mapping, error) {
 }
 
 func (l *ledgerOfTotals) run(pages ...[]string) error {
-	l.source.pages, l.applied = pages, nil
+	l.pages, l.applied = pages, nil
 	_, err := mustNew(l.t, l.cfg).Run(context.Background(), l.w.elect())
 	return err
 }
@@ -223,8 +211,8 @@ func TestMarksUnderWayAreForgottenOnceTheyAreWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.source.inputs, l.source.pages = m.Inputs(), pages
-	s := flush.TotalsOf(mustNew(t, l.cfg), m, l.source)
+	l.pages = pages
+	s := flush.TotalsOf(mustNew(t, l.cfg), m, l.open(m.Inputs()))
 	var waiting []flush.Page
 	err = s.Read(context.Background(), flush.Stage{}, func(p flush.Page) error {
 		if waiting = append(waiting, p); len(waiting) == 3 { // the writer is two pages behind
@@ -264,15 +252,14 @@ func (s *lateSink) Marks(ctx context.Context, f flush.Fence, names []string) ([]
 func TestMarkThatIsCommittedWhileMarksAreReadCounts(t *testing.T) {
 	l := newLedgerOfTotals(t, row.KindInteger)
 	l.cfg.BatchRows = 1
-	l.source.pages = [][]string{{"a", "5"}, {"a", "5", "b", "1"}}
+	l.pages = [][]string{{"a", "5"}, {"a", "5", "b", "1"}}
 	sink := &lateSink{fakeSink: fakeSink{base: l.w.db}}
 	l.cfg.Sink = sink
 	m, err := l.compile()
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.source.inputs = m.Inputs()
-	s := flush.TotalsOf(mustNew(t, l.cfg), m, l.source)
+	s := flush.TotalsOf(mustNew(t, l.cfg), m, l.open(m.Inputs()))
 	var pages []flush.Page
 	committed := 0
 	sink.late = func() {
@@ -416,8 +403,11 @@ func TestDecimalTotalsAreSubtractedExactly(t *testing.T) {
 func TestFenceLostWhileMarksAreReadStopsTheRun(t *testing.T) {
 	l := newLedgerOfTotals(t, row.KindInteger)
 	p := mustNew(t, l.cfg)
-	l.source.pages = [][]string{{"a", "1"}, {"b", "1"}}
-	l.source.between = func(int) { l.w.db.SetFence(flush.Fence{Job: "job", Epoch: 99, Owner: "another"}) }
+	l.pages = [][]string{{"a", "1"}, {"b", "1"}}
+	l.source.On = on("taken", func() error {
+		l.w.db.SetFence(flush.Fence{Job: "job", Epoch: 99, Owner: "another"})
+		return nil
+	})
 	_, err := p.Run(context.Background(), l.w.elect())
 	if !errors.Is(err, flush.ErrFenced) || flush.OfASource(err) || p.Taken() != (flush.Fence{}) {
 		t.Errorf("run: %v; taken %+v", err, p.Taken())
