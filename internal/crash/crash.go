@@ -17,6 +17,7 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/daemon/site"
+	"baton/internal/redislock"
 )
 
 // killWithin bounds the wait for killed processes to be gone.
@@ -63,9 +64,6 @@ func ReleaseLeft(ctx context.Context, load func() (config.Config, error), getenv
 	return released, failed
 }
 
-// Reason is the reason in the history for a term that its own node did not end.
-const Reason = "its process ended without releasing"
-
 // releaseFile releases the lock of a lease file; nil if there is no such file.
 func releaseFile(ctx context.Context, c config.Config, path string) (*Released, error) {
 	l, found, err := ReadLease(path)
@@ -75,7 +73,7 @@ func releaseFile(ctx context.Context, c config.Config, path string) (*Released, 
 	c.Election.LockKey = l.LockKey
 	var r Released
 	if err := site.WithLock(ctx, c, func(ctx context.Context, e site.Election, lock site.NodeLock) (err error) {
-		r, err = giveUp(ctx, e, lock, l.Owner, Reason)
+		r, err = giveUp(ctx, e, lock, l.Owner, redislock.ReasonCrashed)
 		return errors.Join(err, lock.Leave(ctx)) // unlike by hand: it is this node that is gone
 	}); err != nil {
 		return nil, err

@@ -213,7 +213,7 @@ func (f facts) paused() []Why {
 		return nil
 	}
 	since := f.p.Paused.At
-	return []Why{{Code: "paused", What: fmt.Sprintf("the election is paused %s, since %s (%v)", f.p.Paused.Reason, stamp(since), text.Duration(f.p.Now.Sub(since))), Do: "baton resume"}}
+	return []Why{{Code: "paused", What: fmt.Sprintf("the election is paused %s, since %s (%v)", f.p.Paused.Reason, text.Stamp(since), text.Duration(f.p.Now.Sub(since))), Do: "baton resume"}}
 }
 
 // vacant tells why nobody takes the free lock, or why others go first.

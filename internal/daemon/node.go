@@ -81,7 +81,7 @@ func newNode(c config.Config, o Options) *node {
 	n.subscriber = newSubscriber()
 	n.identity = newIdentity(n.id, log)
 	n.clock = newSlotClock(log.Named("clock"))
-	n.notifications = newNotifications(c, log.Named("notify"), n.metrics)
+	n.notifications = newNotifications(c, site.NewID, log.Named("notify"), n.metrics)
 	n.wardens = newWardens(c)
 	n.turns = job.NewTurns()
 	n.balancer = balance.New(n.id, n.seats, c.Election.PollInterval, log.Named("balance"))

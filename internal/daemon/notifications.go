@@ -11,11 +11,9 @@ import (
 	"go.uber.org/zap"
 
 	"baton/internal/config"
-	"baton/internal/daemon/site"
 	"baton/internal/job/schedule"
 	"baton/internal/notify"
 	"baton/internal/secret"
-	"baton/internal/status"
 )
 
 const (
@@ -33,7 +31,8 @@ type notifications struct {
 	log      *zap.Logger
 	nodeID   string
 	dispatch *notify.Dispatcher
-	metrics  *status.Metrics
+	metrics  notesMetrics
+	newID    func() (string, error) // of an event
 
 	mu      sync.Mutex
 	targets []audience
@@ -49,10 +48,16 @@ type audience struct {
 	jobs []string // empty: all
 }
 
+// notesMetrics count what becomes of deliveries.
+type notesMetrics interface {
+	AddTargets(names ...string)
+	Notified(target, outcome string, events int)
+}
+
 // newNotifications delivers to nobody until reload tells to whom.
-func newNotifications(c config.Config, log *zap.Logger, metrics *status.Metrics) *notifications {
+func newNotifications(c config.Config, newID func() (string, error), log *zap.Logger, metrics notesMetrics) *notifications {
 	n := &notifications{
-		log: log, nodeID: c.Node.ID, metrics: metrics,
+		log: log, nodeID: c.Node.ID, metrics: metrics, newID: newID,
 		jobs: map[string]*toldJob{}, misses: map[missKey]*missWindow{}, epochs: map[string]int64{},
 	}
 	n.dispatch = notify.NewDispatcher(log, func(target string, o notify.Outcome, events int) {
@@ -148,7 +153,7 @@ func (n *notifications) tell(e notify.Event) {
 	if e.Epoch == 0 {
 		e.Epoch = n.epochs[e.LockKey]
 	}
-	if id, err := site.NewID(); err == nil { // without one it is told all the same
+	if id, err := n.newID(); err == nil { // without one it is told all the same
 		e.ID = id
 	}
 	for _, t := range n.targets {

@@ -10,6 +10,7 @@ import (
 
 	"baton/internal/job"
 	"baton/internal/redisledger"
+	"baton/internal/text"
 )
 
 func TestAFailureIsToldWhenItIsGivenUp(t *testing.T) {
@@ -149,7 +150,7 @@ func TestMissedSlotsAreToldAtOnceAndThenTogether(t *testing.T) {
 		last := slot.Add(-2 * time.Second)
 		time.Sleep(2 * time.Second)
 		e := r.take()
-		if len(e) != 1 || e[0].Count != 118 || !e[0].Slot.Equal(last) || !strings.Contains(e[0].Text, "118 slots of job users, from "+stamp(first)) {
+		if len(e) != 1 || e[0].Count != 118 || !e[0].Slot.Equal(last) || !strings.Contains(e[0].Text, "118 slots of job users, from "+text.Stamp(first)) {
 			t.Errorf("the summary: %+v", e)
 		}
 		// As it goes on for a day, less and less is said of it.

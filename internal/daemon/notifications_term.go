@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"baton/internal/crash"
 	"baton/internal/elector"
 	"baton/internal/redisledger"
 	"baton/internal/redislock"
@@ -25,12 +24,9 @@ type history interface {
 // or cannot reach Redis.
 const whyCrashed = "crashed"
 
-// ranOut is the reason in the history for a term whose end its successor has noted.
-const ranOut = "its lease ran out"
-
 // ending is how a term ended by that event.
 func ending(e redislock.Event) previousTerm {
-	if e.Reason == ranOut || e.Reason == crash.Reason {
+	if e.Reason == redislock.ReasonRanOut || e.Reason == redislock.ReasonCrashed {
 		return previousTerm{node: e.NodeID, why: whyCrashed}
 	}
 	return previousTerm{node: e.NodeID, why: e.Event, ended: e.At}
@@ -110,7 +106,10 @@ func (t *termNotes) follow(ctx context.Context) {
 		} else {
 			t.asked = true // whoever is to be told from later on would get old news
 		}
-		_ = rest(ctx, pause)
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
 	}
 	// What is held is told without knowing better.
 	t.take(t.unknown(), nil)

@@ -12,7 +12,6 @@ import (
 	"go.uber.org/zap"
 
 	"baton/internal/config"
-	"baton/internal/crash"
 	"baton/internal/job"
 	"baton/internal/notify"
 	"baton/internal/redisledger"
@@ -107,7 +106,7 @@ func users() config.Job {
 
 func newNotesRig(t *testing.T, c config.Config) *notesRig {
 	r := &notesRig{listener: &listener{}, past: &past{states: map[string]redisledger.JobState{}}, t: t}
-	r.notifications = newNotifications(c, zap.NewNop(), status.NewMetrics("v", nil))
+	r.notifications = newNotifications(c, func() (string, error) { return "id", nil }, zap.NewNop(), status.NewMetrics("v", nil))
 	r.listen()
 	return r
 }
@@ -287,8 +286,8 @@ func TestALeaderThatChangedIsToldByTheNewOne(t *testing.T) {
 		{"a step-down", []redislock.Event{won, event("stepped_down", "n2"), event("won", "n2")}, "n2", "stepped_down"},
 		{"a shutdown, a pause", []redislock.Event{won, event("resumed", ""), event("released", "n3"), event("won", "n3"), event("lost", "n2")}, "n3", "released"},
 		{"a crash", []redislock.Event{won, event("won", "n2"), event("released", "n3")}, "n2", "crashed"},
-		{"a crash, noted by its successor", []redislock.Event{won, {Event: "expired", NodeID: "n2", Reason: ranOut}, event("won", "n2")}, "n2", "crashed"},
-		{"a crash, noted by systemd", []redislock.Event{won, {Event: "released", NodeID: "n2", Reason: crash.Reason}, event("won", "n2")}, "n2", "crashed"},
+		{"a crash, noted by its successor", []redislock.Event{won, {Event: "expired", NodeID: "n2", Reason: redislock.ReasonRanOut}, event("won", "n2")}, "n2", "crashed"},
+		{"a crash, noted by systemd", []redislock.Event{won, {Event: "released", NodeID: "n2", Reason: redislock.ReasonCrashed}, event("won", "n2")}, "n2", "crashed"},
 		{"a crash and a quarantine", []redislock.Event{won, event("quarantined", "n1"), event("won", "n2")}, "n2", "crashed"},
 		{"one that told late", []redislock.Event{event("expired", "n2"), won, event("won", "n2")}, "n2", "expired"},
 		{"the same node again", []redislock.Event{won, event("expired", "n1")}, "n1", "expired"},

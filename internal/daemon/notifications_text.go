@@ -29,7 +29,7 @@ func failedText(rec job.Record, failures int) string {
 		b.WriteString(", and is paused until an operator resumes it")
 	}
 	if rec.Error != "" {
-		b.WriteString(": " + text.Clip(oneLine(rec.Error), textMost))
+		b.WriteString(": " + text.Clip(text.OneLine(rec.Error), textMost))
 	}
 	return b.String()
 }
@@ -47,16 +47,16 @@ func recoveredText(name string, failures int, late bool) string {
 }
 
 func missedText(m job.Missed) string {
-	slots, at := "A slot", "at "+stamp(m.Slot)
+	slots, at := "A slot", "at "+text.Stamp(m.Slot)
 	if m.Count > 1 {
-		slots, at = fmt.Sprintf("%d slots", m.Count), "up to "+stamp(m.Slot)
+		slots, at = fmt.Sprintf("%d slots", m.Count), "up to "+text.Stamp(m.Slot)
 		if !m.First.IsZero() {
-			at = "from " + stamp(m.First) + " to " + stamp(m.Slot)
+			at = "from " + text.Stamp(m.First) + " to " + text.Stamp(m.Slot)
 		}
 	}
 	what := fmt.Sprintf("%s of job %s, %s, did not run: %s", slots, m.Job, at, missedWords(m.Reason))
 	if m.Err != nil {
-		what += ": " + text.Clip(oneLine(m.Err.Error()), textMost)
+		what += ": " + text.Clip(text.OneLine(m.Err.Error()), textMost)
 	}
 	return what
 }
@@ -91,7 +91,7 @@ func lateText(name string, slot time.Time, lag, lateAfter time.Duration) string 
 	if slot.IsZero() {
 		return fmt.Sprintf("Job %s is late: its table is %v behind redis, more than %v", name, text.Duration(lag), lateAfter)
 	}
-	return fmt.Sprintf("Job %s is late: no run has succeeded since its slot at %s, more than %v ago", name, stamp(slot), lateAfter)
+	return fmt.Sprintf("Job %s is late: no run has succeeded since its slot at %s, more than %v ago", name, text.Stamp(slot), lateAfter)
 }
 
 func leaderText(node, lockKey, from, why string) string {
@@ -107,8 +107,6 @@ func leaderText(node, lockKey, from, why string) string {
 	}
 	return fmt.Sprintf("%s leads %s: %s %s", node, lockKey, from, words)
 }
-
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") + " UTC" }
 
 func ordinal(n int) string {
 	suffix := "th"

@@ -248,22 +248,12 @@ func (o *observer) storeChanged(away bool) {
 
 func (o *observer) tell() {
 	o.mu.Lock()
-	text := o.role
+	words := o.role
 	if o.storeAway {
-		text = strings.TrimPrefix(text+"; waiting for redis", "; ")
+		words = strings.TrimPrefix(words+"; waiting for redis", "; ")
 	}
 	o.mu.Unlock()
-	o.notify(oneLine(text))
-}
-
-// oneLine keeps a text that others have written from being several assignments.
-func oneLine(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' {
-			return ' '
-		}
-		return r
-	}, text)
+	o.notify(text.OneLine(words))
 }
 
 // since is since when Redis is as it is.

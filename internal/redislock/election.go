@@ -47,6 +47,12 @@ type Picture struct {
 	Control
 }
 
+// Reasons of events whose term its own node did not end.
+const (
+	ReasonRanOut  = "its lease ran out"                   // noted by the next leader's node
+	ReasonCrashed = "its process ended without releasing" // noted on its host, after it
+)
+
 // Node is one node as it last told of itself.
 type Node struct {
 	ID string `json:"-"`

@@ -114,3 +114,16 @@ func Names(all []string, most int) string {
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(all[:most-1], ", "), len(all)-most+1)
 }
+
+// OneLine keeps a text that others have written from being several assignments.
+func OneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' {
+			return ' '
+		}
+		return r
+	}, text)
+}
+
+// Stamp is a moment, the same wherever it is read.
+func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") + " UTC" }

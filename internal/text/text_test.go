@@ -82,3 +82,16 @@ func TestNamesCountsThoseBeyond(t *testing.T) {
 		}
 	}
 }
+
+func TestOneLineHasNoControlCharacters(t *testing.T) {
+	if got := OneLine("a\nB=c\t\x00ü"); got != "a B=c  ü" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestStampIsInUTC(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.FixedZone("", 3600))
+	if got := Stamp(at); got != "2026-01-02 02:04:05 UTC" {
+		t.Errorf("%q", got)
+	}
+}
