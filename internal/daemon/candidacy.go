@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"baton/internal/alert"
 	"baton/internal/command"
 	"baton/internal/config"
 	"baton/internal/daemon/site"
@@ -36,7 +37,7 @@ type candidacy struct {
 	registry   *source.Stages // of the node's own lock: where it is noted who stages where
 	metrics    *status.Metrics
 	told       *status.Election
-	notes      *notifications
+	notes      *alert.Notifications
 	runner     *job.Runner
 	clock      *slotClock
 	resign     *abdicator

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"baton/internal/alert"
 	"baton/internal/config"
 	"baton/internal/elector"
 	"baton/internal/job"
@@ -43,7 +44,7 @@ func steadily(work job.Func, well func(context.Context, job.Run)) job.Func {
 		telling, stop := context.WithCancel(ctx)
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			for rest(telling, steadyAfter) == nil {
+			for rest(telling, alert.SteadyAfter) == nil {
 				well(telling, r)
 			}
 		})

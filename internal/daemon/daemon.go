@@ -94,7 +94,7 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 	ledger := n.candidacies[0].ledger // read here: a reload changes the list
 	wg.Go(func() { n.clock.follow(electing, ledger, c.Election.AttemptTimeout) })
 	err = n.campaign(electing)
-	n.notifications.close(background)
+	n.notifications.Close(background)
 	stopBackground()
 	wg.Wait()
 	n.log.Info("stopped")

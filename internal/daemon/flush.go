@@ -3,6 +3,7 @@ package daemon
 import (
 	"go.uber.org/zap"
 
+	"baton/internal/alert"
 	"baton/internal/config"
 	"baton/internal/daemon/site"
 	"baton/internal/flush"
@@ -41,7 +42,7 @@ func flushConfig(j config.Job, store *redisconn.Store) (flush.Config, error) {
 // reports are whom flushes tell what they do.
 type reports struct {
 	metrics *status.Metrics
-	notes   *notifications // nil: nobody is notified
+	notes   *alert.Notifications // nil: nobody is notified
 	log     *zap.Logger
 }
 
@@ -56,7 +57,7 @@ func newPipeline(c flush.Config, nodeID string, sink flush.Sink, done *tally, to
 		to.metrics.FlushBatch(c.Job, b.Took)
 		if b.Dead > 0 {
 			letters.add(b.Dead)
-			to.notes.lettersPut(c.Job, b.Dead)
+			to.notes.LettersPut(c.Job, b.Dead)
 		}
 	}
 	c.OnNote = func(text string) { to.log.Warn(text, zap.String("job", c.Job)) }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"baton/internal/alert"
 	"baton/internal/elector"
 	"baton/internal/flush"
 	"baton/internal/job"
@@ -26,7 +27,7 @@ type flushJob struct {
 	term    *elector.Term
 	metrics *status.Metrics
 	told    *status.Election
-	notes   *notifications
+	notes   *alert.Notifications
 	ledger  *redisledger.Ledger
 	watch   *jobWatch
 	fresh   atomic.Int64 // what was there before, in ms, has been flushed; 0: nobody knows
@@ -104,7 +105,7 @@ func (f *flushJob) measure(ctx context.Context) (level redisledger.Level, ok boo
 	}
 	lag := f.watch.measured(f.task, backlog, fresh, began)
 	f.metrics.FlushBehind(f.config.Name, backlog, lag)
-	f.notes.lagged(f.config.Name, lag)
+	f.notes.Lagged(f.config.Name, lag)
 	return redisledger.Level{Lag: lag, Backlog: backlog}, true
 }
 

@@ -93,7 +93,7 @@ func (b *lettersBook) count(ctx context.Context) (waiting map[string]int64, aske
 // ledger, where all nodes have it from.
 func (r *reign) countLetters(ctx context.Context, w *workload) {
 	const soon = time.Second
-	for r.notes.unsettled(r.lockKey) && rest(ctx, soon) == nil {
+	for r.notes.Unsettled(r.lockKey) && rest(ctx, soon) == nil {
 		continue // what the last leader counted is still to be learned
 	}
 	jobs := names(slices.DeleteFunc(slices.Clone(w.tasks), func(t task) bool { return t.config.IsCommand() }))
@@ -118,7 +118,7 @@ func (r *reign) countLettersOnce(ctx context.Context, jobs []string) error {
 		if !counted {
 			continue
 		}
-		r.notes.lettersWait(job, n, asked)
+		r.notes.LettersWait(job, n, asked)
 		if r.watch.letters(job) != n {
 			changed[job] = n
 		}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"baton/internal/alert"
 	"baton/internal/balance"
 	"baton/internal/command"
 	"baton/internal/config"
@@ -39,7 +40,7 @@ type node struct {
 	clock         *slotClock
 	outage        *outage // of where the elections take place
 	dataOutage    *outage // of where the data is: the same, unless there is a quorum
-	notifications *notifications
+	notifications *alert.Notifications
 	balancer      *balance.Balancer
 	beat          heartbeat.Beat // the locks are renewed together
 	subscriber    *subscriber
@@ -81,7 +82,7 @@ func newNode(c config.Config, o Options) *node {
 	n.subscriber = newSubscriber()
 	n.identity = newIdentity(n.id, log)
 	n.clock = newSlotClock(log.Named("clock"))
-	n.notifications = newNotifications(c, site.NewID, log.Named("notify"), n.metrics)
+	n.notifications = alert.New(c, site.NewID, log.Named("notify"), n.metrics)
 	n.wardens = newWardens(c)
 	n.turns = job.NewTurns()
 	n.balancer = balance.New(n.id, n.seats, c.Election.PollInterval, log.Named("balance"))

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"baton/internal/alert"
 	"baton/internal/config"
 	"baton/internal/daemon/site"
 	"baton/internal/elector"
@@ -63,7 +64,7 @@ func (c *candidacy) lead(ctx context.Context, term *elector.Term) error {
 	defer c.ended()
 	elected := ctx
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(elected))
-	follow := c.notes.begin(c.lockKey, term.Epoch(), c.ledger, c.election)
+	follow := c.notes.Begin(c.lockKey, term.Epoch(), c.ledger, c.election)
 	var wg sync.WaitGroup
 	ended := make(chan struct{})
 	forget := context.AfterFunc(elected, func() {
@@ -240,7 +241,7 @@ func jobsOf(tasks []boundTask) []job.Job {
 }
 
 // newRunner makes what starts the jobs. Its logger names the node itself.
-func newRunner(c config.Config, ledger job.Ledger, logger *zap.Logger, metrics *status.Metrics, notes *notifications, clock *slotClock, store *outage, hold func() bool, idle func() time.Duration) *job.Runner {
+func newRunner(c config.Config, ledger job.Ledger, logger *zap.Logger, metrics *status.Metrics, notes *alert.Notifications, clock *slotClock, store *outage, hold func() bool, idle func() time.Duration) *job.Runner {
 	return job.NewRunner(ledger, site.NewID, job.Config{
 		Logger:        logger.Named("job"),
 		Clock:         clock.now,
@@ -248,7 +249,7 @@ func newRunner(c config.Config, ledger job.Ledger, logger *zap.Logger, metrics *
 		OnStart:       func(r job.Run) { metrics.JobStarted(r.Job, clock.now().Sub(r.Slot)) },
 		OnFinish: func(r job.Record) {
 			metrics.JobFinished(r.Job, string(r.Trigger), string(r.State), r.Finished, r.Finished.Sub(r.Started))
-			notes.finished(r)
+			notes.Finished(r)
 		},
 		Hold:      hold,
 		OnIdle:    idle,
@@ -258,7 +259,7 @@ func newRunner(c config.Config, ledger job.Ledger, logger *zap.Logger, metrics *
 		},
 		OnMissed: func(m job.Missed) {
 			metrics.JobMissed(m.Job, string(m.Reason), m.Count)
-			notes.missed(m)
+			notes.Missed(m)
 		},
 	})
 }

@@ -92,7 +92,7 @@ func (n *node) adopt(ctx context.Context, c config.Config, cancel context.Cancel
 	n.inventory = after
 	n.edition++
 	n.mu.Unlock()
-	n.notifications.reload(c)
+	n.notifications.Reload(c)
 	n.rearrange(ctx, joined, cancel)
 	n.metrics.ForgetJobs(slices.DeleteFunc(jobNames(before.config), func(name string) bool { return slices.Contains(jobNames(c), name) })...)
 	if n.options.Reloaded != nil {

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"baton/internal/alert"
 	"baton/internal/config"
 	"baton/internal/elector"
 	"baton/internal/heartbeat"
@@ -56,7 +57,7 @@ func TestOnlyWorkThatCanChangeSomethingEndsTheProcess(t *testing.T) {
 				c := &candidacy{}
 				ledger := deafLedger{jobtest.NewLedger("a-1"), release}
 				cfg := config.Default()
-				runner := newRunner(cfg, ledger, zap.NewNop(), status.NewMetrics("test", nil), &notifications{}, newSlotClock(zap.NewNop()), nil, nil, c.settle)
+				runner := newRunner(cfg, ledger, zap.NewNop(), status.NewMetrics("test", nil), &alert.Notifications{}, newSlotClock(zap.NewNop()), nil, nil, c.settle)
 				var late time.Duration // by which the term returned after its hard stop
 				var died atomic.Int32
 				began, ended := time.Now(), make(chan struct{})

@@ -1,4 +1,4 @@
-package daemon
+package alert
 
 import (
 	"context"
@@ -71,9 +71,9 @@ func (j *toldJob) overdue(now time.Time) string {
 	return ""
 }
 
-// lagged notes how far the table of a flush is behind. One that flushes all the time
+// Lagged notes how far the table of a flush is behind. One that flushes all the time
 // ends no run: that its lag is well below what is late is all that shows it is well.
-func (n *notifications) lagged(name string, lag time.Duration) {
+func (n *Notifications) Lagged(name string, lag time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	j := n.jobs[name]
@@ -89,7 +89,7 @@ func (n *notifications) lagged(name string, lag time.Duration) {
 // watchLate tells of a lock's jobs that are late, and of those that run all the time
 // again. What memory says is asked of the ledger first: another node, or an operator who
 // paused the job, may know better.
-func (n *notifications) watchLate(ctx context.Context, lockKey string, ledger jobStates) {
+func (n *Notifications) watchLate(ctx context.Context, lockKey string, ledger States) {
 	names := n.suspects(lockKey, time.Now())
 	if len(names) == 0 {
 		return
@@ -109,7 +109,7 @@ func (n *notifications) watchLate(ctx context.Context, lockKey string, ledger jo
 }
 
 // suspects are the jobs of a lock of which there may be something to tell.
-func (n *notifications) suspects(lockKey string, now time.Time) []string {
+func (n *Notifications) suspects(lockKey string, now time.Time) []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var names []string
@@ -123,10 +123,10 @@ func (n *notifications) suspects(lockKey string, now time.Time) []string {
 
 // steady reports whether a job that runs all the time has not failed for a while.
 func (j *toldJob) steady(now time.Time) bool {
-	return j.failing && j.schedule != nil && schedule.IsAlways(j.schedule) && now.Sub(j.failedAt) > steadyAfter
+	return j.failing && j.schedule != nil && schedule.IsAlways(j.schedule) && now.Sub(j.failedAt) > SteadyAfter
 }
 
-func (n *notifications) judgeLate(j *toldJob, st redisledger.JobState, now time.Time) {
+func (n *Notifications) judgeLate(j *toldJob, st redisledger.JobState, now time.Time) {
 	if st.Paused != nil {
 		j.since, j.lag = now, 0
 		j.moved()
@@ -136,7 +136,7 @@ func (n *notifications) judgeLate(j *toldJob, st redisledger.JobState, now time.
 		j.since = st.LastSuccess
 		j.moved()
 	}
-	if j.steady(now) && len(st.Running) > 0 && now.Sub(st.Running[0].Started) > steadyAfter {
+	if j.steady(now) && len(st.Running) > 0 && now.Sub(st.Running[0].Started) > SteadyAfter {
 		n.well(j, notify.Event{Kind: notify.Recovered, LockKey: j.lock, Job: st.Job}, now)
 	}
 	why := j.overdue(now)

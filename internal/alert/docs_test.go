@@ -1,4 +1,4 @@
-package daemon
+package alert
 
 import (
 	"encoding/json"

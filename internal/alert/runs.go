@@ -1,4 +1,4 @@
-package daemon
+package alert
 
 import (
 	"slices"
@@ -17,8 +17,8 @@ const (
 	failedAgain = time.Hour
 	// heldMost bounds what is kept of a job until it is known how it stood.
 	heldMost = 100
-	// steadyAfter is how long a job that runs all the time must have run to be well again.
-	steadyAfter = 5 * time.Minute
+	// SteadyAfter is how long a job that runs all the time must have run to be well again.
+	SteadyAfter = 5 * time.Minute
 )
 
 // toldJob is what has been told of a job, and what decides what is told next. Whoever
@@ -60,8 +60,8 @@ func (j *toldJob) succeed(before *toldJob, noted bool) *toldJob {
 	return j
 }
 
-// finished tells how a run ended, where that is news.
-func (n *notifications) finished(rec job.Record) {
+// Finished tells how a run ended, where that is news.
+func (n *Notifications) Finished(rec job.Record) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	j := n.jobs[rec.Job]
@@ -82,7 +82,7 @@ func (n *notifications) finished(rec job.Record) {
 
 // learn takes over how a job stood when the term began, and then tells what has happened
 // since. prev is the term before.
-func (n *notifications) learn(j *toldJob, st redisledger.JobState, began time.Time, prev previousTerm) {
+func (n *Notifications) learn(j *toldJob, st redisledger.JobState, began time.Time, prev previousTerm) {
 	// Of the runs that ended since, the ledger has counted those up to its last one.
 	failures := int(st.ConsecutiveFailures)
 	counted := -1
@@ -130,7 +130,7 @@ func isFailure(s job.State) bool {
 }
 
 // ended tells how a run ended. n.mu is held.
-func (n *notifications) ended(j *toldJob, rec job.Record) {
+func (n *Notifications) ended(j *toldJob, rec job.Record) {
 	switch {
 	case rec.State == job.StateSucceeded:
 		n.well(j, runEvent(notify.Recovered, j, rec), rec.Finished)
@@ -157,7 +157,7 @@ func (n *notifications) ended(j *toldJob, rec job.Record) {
 }
 
 // well notes that a job is as it should be since a time, and tells so if something else was told.
-func (n *notifications) well(j *toldJob, e notify.Event, since time.Time) {
+func (n *Notifications) well(j *toldJob, e notify.Event, since time.Time) {
 	told, late, failures := j.failing || j.late, j.late, j.failures
 	j.failures, j.failing, j.toldAt, j.pending = 0, false, time.Time{}, time.Time{}
 	j.succeeded(since)

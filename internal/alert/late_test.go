@@ -1,4 +1,4 @@
-package daemon
+package alert
 
 import (
 	"testing"
@@ -54,7 +54,7 @@ func TestTheLedgerIsAskedBeforeAJobIsCalledLate(t *testing.T) {
 	during(t, noteConfig(punctual()), func(r *notesRig) {
 		r.past.set(redisledger.JobState{Paused: &redisledger.JobPause{}}, nil)
 		time.Sleep(5*time.Hour + time.Minute)
-		r.missed(job.Missed{Job: "users", Reason: job.ReasonPaused, Count: 1, Slot: time.Now().Add(-time.Minute)})
+		r.Missed(job.Missed{Job: "users", Reason: job.ReasonPaused, Count: 1, Slot: time.Now().Add(-time.Minute)})
 		r.want("a pause", "")
 		r.past.set(redisledger.JobState{}, nil)
 		time.Sleep(6 * time.Minute)
@@ -111,7 +111,7 @@ func TestTheNextLeaderDoesNotRepeatThatAJobIsLate(t *testing.T) {
 				r.want(c.what+", a success", "recovered users")
 			}
 			end()
-			r.close(t.Context())
+			r.Close(t.Context())
 		})
 	}
 }
@@ -120,26 +120,26 @@ func TestAFlushThatIsBehindIsLate(t *testing.T) {
 	always := punctual()
 	always.Schedule = "@always"
 	during(t, noteConfig(always), func(r *notesRig) {
-		r.lagged("users", 4*time.Minute)
+		r.Lagged("users", 4*time.Minute)
 		time.Sleep(2 * lateEvery)
 		r.want("four minutes behind", "")
-		r.lagged("users", 6*time.Minute)
+		r.Lagged("users", 6*time.Minute)
 		time.Sleep(2 * lateEvery)
 		e := r.take()
 		if len(e) != 1 || e[0].Kind != "late" || e[0].Reason != lateLag || !e[0].Slot.IsZero() {
 			t.Errorf("six minutes behind: %+v", e)
 		}
 		for range 10 { // around the limit it is neither well nor late again
-			r.lagged("users", 4*time.Minute)
+			r.Lagged("users", 4*time.Minute)
 			time.Sleep(lateEvery)
-			r.lagged("users", 6*time.Minute)
+			r.Lagged("users", 6*time.Minute)
 			time.Sleep(lateEvery)
 		}
 		r.want("around the limit", "")
-		r.lagged("users", 2*time.Minute)
+		r.Lagged("users", 2*time.Minute)
 		r.want("two minutes behind", "recovered users")
 		r.past.set(redisledger.JobState{Paused: &redisledger.JobPause{}}, nil)
-		r.lagged("users", time.Hour)
+		r.Lagged("users", time.Hour)
 		time.Sleep(time.Hour)
 		r.want("a pause", "")
 	})
@@ -169,7 +169,7 @@ func TestAJobThatRunsAllTheTimeRecoversByRunning(t *testing.T) {
 
 func TestWithoutLateAfterNothingIsLate(t *testing.T) {
 	during(t, noteConfig(users()), func(r *notesRig) {
-		r.lagged("users", 24*time.Hour)
+		r.Lagged("users", 24*time.Hour)
 		time.Sleep(24 * time.Hour)
 		r.want("a day", "")
 	})

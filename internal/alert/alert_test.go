@@ -1,4 +1,4 @@
-package daemon
+package alert
 
 import (
 	"context"
@@ -88,7 +88,7 @@ func (p *past) set(st redisledger.JobState, err error) {
 
 // notesRig is a leader's notifications with one target, which hears of everything.
 type notesRig struct {
-	*notifications
+	*Notifications
 	*listener
 	past *past
 	t    *testing.T
@@ -106,7 +106,7 @@ func users() config.Job {
 
 func newNotesRig(t *testing.T, c config.Config) *notesRig {
 	r := &notesRig{listener: &listener{}, past: &past{states: map[string]redisledger.JobState{}}, t: t}
-	r.notifications = newNotifications(c, func() (string, error) { return "id", nil }, zap.NewNop(), status.NewMetrics("v", nil))
+	r.Notifications = New(c, func() (string, error) { return "id", nil }, zap.NewNop(), status.NewMetrics("v", nil))
 	r.listen()
 	return r
 }
@@ -128,7 +128,7 @@ func (r *notesRig) listen() {
 // leads begins a term, and returns how to end it.
 func (r *notesRig) leads() (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	follow := r.begin("baton", 7, r.past, r.past)
+	follow := r.Begin("baton", 7, r.past, r.past)
 	done := make(chan struct{})
 	go func() { defer close(done); follow(ctx) }()
 	synctest.Wait()
@@ -143,7 +143,7 @@ func during(t *testing.T, c config.Config, test func(r *notesRig)) {
 		end := r.leads()
 		test(r)
 		end()
-		r.close(t.Context())
+		r.Close(t.Context())
 	})
 }
 
@@ -168,7 +168,7 @@ func (r *notesRig) runs(s job.State, change ...func(*job.Record)) {
 	for _, c := range change {
 		c(&rec)
 	}
-	r.finished(rec)
+	r.Finished(rec)
 }
 
 // ofSlot is an attempt of a slot, which is tried again after that, if at all.
@@ -265,7 +265,7 @@ func TestTheNextLeaderKnowsWhatWasTold(t *testing.T) {
 			}
 			r.want(c.what, c.want)
 			end()
-			r.close(t.Context())
+			r.Close(t.Context())
 		})
 	}
 }
@@ -309,7 +309,7 @@ func TestALeaderThatChangedIsToldByTheNewOne(t *testing.T) {
 			time.Sleep(time.Minute)
 			r.want(c.what+", later", "")
 			end()
-			r.close(t.Context())
+			r.Close(t.Context())
 		})
 	}
 }
@@ -367,7 +367,7 @@ func TestAReloadKeepsWhatIsKnownOfJobs(t *testing.T) {
 		r.runs(job.StateFailed)
 		u := users()
 		u.LateAfter = time.Minute
-		r.reload(noteConfig(u, config.Job{Name: "new", Schedule: "@hourly", Command: config.Command{"true"}}))
+		r.Reload(noteConfig(u, config.Job{Name: "new", Schedule: "@hourly", Command: config.Command{"true"}}))
 		r.listen()
 		r.runs(job.StateFailed)
 		r.want("the same failure", "failed users")
@@ -379,7 +379,7 @@ func TestAReloadKeepsWhatIsKnownOfJobs(t *testing.T) {
 
 		moved := users()
 		moved.Lock = "other"
-		r.reload(noteConfig(moved))
+		r.Reload(noteConfig(moved))
 		r.runs(job.StateFailed)
 		time.Sleep(lateEvery)
 		r.want("a job that is under another lock, whose leader is another", "")
@@ -390,32 +390,32 @@ func TestAReloadKeepsWhatIsKnownOfJobs(t *testing.T) {
 func TestNotificationsMayBeToldFromEverywhere(t *testing.T) {
 	r := newNotesRig(t, noteConfig(users()))
 	ctx, cancel := context.WithCancel(t.Context())
-	follow := r.begin("baton", 7, r.past, r.past)
+	follow := r.Begin("baton", 7, r.past, r.past)
 	var all sync.WaitGroup
 	all.Go(func() { follow(ctx) })
 	for range 3 {
 		all.Go(func() {
 			for i := range 100 {
 				r.runs([]job.State{job.StateFailed, job.StateSucceeded}[i%2])
-				r.missed(job.Missed{Job: "users", Reason: job.ReasonLate, Count: 1})
-				r.lagged("users", time.Second)
-				r.lettersPut("users", 1)
-				r.lettersWait("users", int64(i%2), time.Now())
+				r.Missed(job.Missed{Job: "users", Reason: job.ReasonLate, Count: 1})
+				r.Lagged("users", time.Second)
+				r.LettersPut("users", 1)
+				r.LettersWait("users", int64(i%2), time.Now())
 				r.won("baton", 8, "n2", "lost")
 			}
 		})
 	}
 	all.Go(func() {
 		for range 50 {
-			r.reload(noteConfig(users()))
-			r.notifications.mu.Lock()
+			r.Reload(noteConfig(users()))
+			r.Notifications.mu.Lock()
 			r.listen()
-			r.notifications.mu.Unlock()
+			r.Notifications.mu.Unlock()
 		}
 	})
 	cancel()
 	all.Wait()
-	r.close(t.Context())
+	r.Close(t.Context())
 }
 
 func TestTheKindsOfEventsAreThoseOfTheConfiguration(t *testing.T) {

@@ -1,4 +1,4 @@
-package daemon
+package alert
 
 import (
 	"errors"
@@ -53,7 +53,7 @@ func TestACancelledRunIsNoNews(t *testing.T) {
 		r.want("a success", "recovered users")
 		r.runs(job.StateLost, func(rec *job.Record) { rec.RetryAt = time.Now() })
 		r.want("a lost run that is run again", "")
-		r.finished(job.Record{Run: job.Run{Job: "gone"}, State: job.StateFailed})
+		r.Finished(job.Record{Run: job.Run{Job: "gone"}, State: job.StateFailed})
 		r.want("a job that is gone from the configuration", "")
 	})
 }
@@ -69,7 +69,7 @@ func TestALostRunIsToldAlthoughTheLedgerHasCountedIt(t *testing.T) {
 		r.runs(job.StateFailed)
 		r.want("a lost run, and a failure", "failed users")
 		end()
-		r.close(t.Context())
+		r.Close(t.Context())
 	})
 }
 
@@ -102,7 +102,7 @@ func TestWhatEndsBeforeTheLedgerAnswersIsToldAfterwards(t *testing.T) {
 			time.Sleep(2 * time.Second)
 			r.want(c.what, c.want)
 			end()
-			r.close(t.Context())
+			r.Close(t.Context())
 		})
 	}
 }
@@ -118,7 +118,7 @@ func TestWhatIsNotKnownAtTheEndOfTheTermIsToldAllTheSame(t *testing.T) {
 		r.want("the end of the term", "failed users")
 		r.runs(job.StateSucceeded) // it has ended while the term did
 		r.want("a run that ended last", "recovered users")
-		r.close(t.Context())
+		r.Close(t.Context())
 	})
 }
 
@@ -126,7 +126,7 @@ func TestMissedSlotsAreToldAtOnceAndThenTogether(t *testing.T) {
 	during(t, noteConfig(users()), func(r *notesRig) {
 		slot := time.Now().Truncate(time.Second)
 		miss := func(reason job.Reason, count int) {
-			r.missed(job.Missed{Job: "users", Reason: reason, Count: count, First: slot, Slot: slot})
+			r.Missed(job.Missed{Job: "users", Reason: reason, Count: count, First: slot, Slot: slot})
 			slot = slot.Add(time.Second)
 		}
 		miss(job.ReasonUnknown, 0)
@@ -166,7 +166,7 @@ func TestMissedSlotsAreToldAtOnceAndThenTogether(t *testing.T) {
 		miss(job.ReasonOverlap, 1)
 		r.want("after a pause", "missed users")
 		miss(job.ReasonOverlap, 1)
-		r.close(r.t.Context())
+		r.Close(r.t.Context())
 		r.want("the end", "missed users")
 	})
 }

@@ -1,4 +1,4 @@
-package daemon
+package alert
 
 import (
 	"time"
@@ -27,8 +27,8 @@ type missWindow struct {
 	timer *time.Timer
 }
 
-// missed tells of slots that are not run, but for those of which an operator knows, or nobody.
-func (n *notifications) missed(m job.Missed) {
+// Missed tells of slots that are not run, but for those of which an operator knows, or nobody.
+func (n *Notifications) Missed(m job.Missed) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if j := n.jobs[m.Job]; j != nil && m.Reason == job.ReasonPaused && m.Slot.After(j.since) {
@@ -59,7 +59,7 @@ func (n *notifications) missed(m job.Missed) {
 }
 
 // missedLately tells of what was missed while nothing was told.
-func (n *notifications) missedLately(key missKey, w *missWindow) {
+func (n *Notifications) missedLately(key missKey, w *missWindow) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.misses[key] != w {
@@ -76,7 +76,7 @@ func (n *notifications) missedLately(key missKey, w *missWindow) {
 }
 
 // tellAllMissed tells what would have been told later. n.mu is held.
-func (n *notifications) tellAllMissed() {
+func (n *Notifications) tellAllMissed() {
 	for key, w := range n.misses {
 		w.timer.Stop()
 		if w.all.Count > 0 {
@@ -86,7 +86,7 @@ func (n *notifications) tellAllMissed() {
 	}
 }
 
-func (n *notifications) tellMissed(m job.Missed) {
+func (n *Notifications) tellMissed(m job.Missed) {
 	j := n.jobs[m.Job]
 	if j == nil {
 		return // it has been taken out of the configuration

@@ -1,4 +1,4 @@
-package daemon
+package alert
 
 import (
 	"time"
@@ -17,8 +17,8 @@ type lettersTold struct {
 	toldAt time.Time // zero: none wait that have been told of
 }
 
-// lettersPut notes that records were put aside, and tells so if it is news.
-func (n *notifications) lettersPut(name string, records int64) {
+// LettersPut notes that records were put aside, and tells so if it is news.
+func (n *Notifications) LettersPut(name string, records int64) {
 	if n == nil {
 		return
 	}
@@ -33,9 +33,9 @@ func (n *notifications) lettersPut(name string, records int64) {
 	n.tellLetters(name, j)
 }
 
-// lettersWait notes how many dead letters waited when the database was asked. Where none do they
+// LettersWait notes how many dead letters waited when the database was asked. Where none do they
 // have been seen to, and the next is news at once.
-func (n *notifications) lettersWait(name string, waiting int64, asked time.Time) {
+func (n *Notifications) LettersWait(name string, waiting int64, asked time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	j := n.jobs[name]
@@ -50,7 +50,7 @@ func (n *notifications) lettersWait(name string, waiting int64, asked time.Time)
 
 // tellLetters tells of what was put aside, but not again too soon, nor before it is known what the
 // last leader told. n.mu is held.
-func (n *notifications) tellLetters(name string, j *toldJob) {
+func (n *Notifications) tellLetters(name string, j *toldJob) {
 	l, now := &j.letters, time.Now()
 	if !j.known || l.more == 0 || !l.toldAt.IsZero() && now.Sub(l.toldAt) < lettersAgain {
 		return
@@ -59,8 +59,8 @@ func (n *notifications) tellLetters(name string, j *toldJob) {
 	l.more, l.toldAt = 0, now
 }
 
-// unsettled reports whether it is still to be learned how jobs of a lock stood when the term began.
-func (n *notifications) unsettled(lockKey string) bool {
+// Unsettled reports whether it is still to be learned how jobs of a lock stood when the term began.
+func (n *Notifications) Unsettled(lockKey string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(n.targets) == 0 {

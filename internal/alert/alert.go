@@ -1,4 +1,6 @@
-package daemon
+// Package alert decides which events are worth telling, and in which words: a leader that
+// changed, a job that fails, is late or is well again. Package notify delivers them.
+package alert
 
 import (
 	"context"
@@ -25,13 +27,13 @@ const (
 	pingGiveUpAfter = 10 * time.Minute
 )
 
-// notifications tell others what the configuration wants told. They are the node's:
+// Notifications tell others what the configuration wants told. They are the node's:
 // its candidacies tell them what happens, and wait for nothing.
-type notifications struct {
+type Notifications struct {
 	log      *zap.Logger
 	nodeID   string
 	dispatch *notify.Dispatcher
-	metrics  notesMetrics
+	metrics  Metrics
 	newID    func() (string, error) // of an event
 
 	mu      sync.Mutex
@@ -48,27 +50,27 @@ type audience struct {
 	jobs []string // empty: all
 }
 
-// notesMetrics count what becomes of deliveries.
-type notesMetrics interface {
+// Metrics count what becomes of deliveries.
+type Metrics interface {
 	AddTargets(names ...string)
 	Notified(target, outcome string, events int)
 }
 
-// newNotifications delivers to nobody until reload tells to whom.
-func newNotifications(c config.Config, newID func() (string, error), log *zap.Logger, metrics notesMetrics) *notifications {
-	n := &notifications{
+// New delivers to nobody until reload tells to whom.
+func New(c config.Config, newID func() (string, error), log *zap.Logger, metrics Metrics) *Notifications {
+	n := &Notifications{
 		log: log, nodeID: c.Node.ID, metrics: metrics, newID: newID,
 		jobs: map[string]*toldJob{}, misses: map[missKey]*missWindow{}, epochs: map[string]int64{},
 	}
 	n.dispatch = notify.NewDispatcher(log, func(target string, o notify.Outcome, events int) {
 		metrics.Notified(target, string(o), events)
 	})
-	n.reload(c)
+	n.Reload(c)
 	return n
 }
 
-// reload goes over to another configuration. What waits for a target that stays is kept.
-func (n *notifications) reload(c config.Config) {
+// Reload goes over to another configuration. What waits for a target that stays is kept.
+func (n *Notifications) Reload(c config.Config) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.targets = nil
@@ -123,9 +125,9 @@ func commandEnv(all []string) []string {
 // the configuration can have a slash in its name.
 func pingName(job string) string { return "dead_mans_switch/" + job }
 
-// close tries what is queued for at most two seconds more. It is called when the locks
+// Close tries what is queued for at most two seconds more. It is called when the locks
 // are released: nobody waits for this node then.
-func (n *notifications) close(ctx context.Context) {
+func (n *Notifications) Close(ctx context.Context) {
 	n.mu.Lock()
 	n.tellAllMissed()
 	n.mu.Unlock()
@@ -135,14 +137,14 @@ func (n *notifications) close(ctx context.Context) {
 }
 
 // anybody reports whether there is somebody to tell.
-func (n *notifications) anybody() bool {
+func (n *Notifications) anybody() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return len(n.targets) > 0
 }
 
 // tell has an event delivered to all whom it concerns. n.mu is held.
-func (n *notifications) tell(e notify.Event) {
+func (n *Notifications) tell(e notify.Event) {
 	if e.At.IsZero() {
 		e.At = time.Now()
 	}
@@ -164,7 +166,7 @@ func (n *notifications) tell(e notify.Event) {
 }
 
 // concerns: a leader that changed concerns whoever hears of one of the lock's jobs.
-func (n *notifications) concerns(t audience, e notify.Event) bool {
+func (n *Notifications) concerns(t audience, e notify.Event) bool {
 	switch {
 	case len(t.jobs) == 0:
 		return true
@@ -178,7 +180,7 @@ func (n *notifications) concerns(t audience, e notify.Event) bool {
 }
 
 // won tells that this node leads: after from, whose term ended by why.
-func (n *notifications) won(lockKey string, epoch int64, from, why string) {
+func (n *Notifications) won(lockKey string, epoch int64, from, why string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.tell(notify.Event{

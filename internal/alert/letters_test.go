@@ -1,4 +1,4 @@
-package daemon
+package alert
 
 import (
 	"testing"
@@ -11,7 +11,7 @@ import (
 
 func TestDeadLettersAreToldWhenTheyBeginAndOnceAnHour(t *testing.T) {
 	during(t, noteConfig(users()), func(r *notesRig) {
-		put := func(n int64) { r.lettersPut("users", n) }
+		put := func(n int64) { r.LettersPut("users", n) }
 		count := func(want int) {
 			t.Helper()
 			if all := r.take(); len(all) != 1 || all[0].Kind != "dead_letters" || all[0].Count != want || all[0].Job != "users" || all[0].LockKey != "baton" || all[0].Epoch != 7 {
@@ -27,19 +27,19 @@ func TestDeadLettersAreToldWhenTheyBeginAndOnceAnHour(t *testing.T) {
 		r.want("more within the hour", "")
 		time.Sleep(7 * time.Minute)
 		r.want("nothing has been counted since", "")
-		r.lettersWait("users", 8, time.Now())
+		r.LettersWait("users", 8, time.Now())
 		count(6)
 		put(1)
-		r.lettersWait("users", 0, time.Now().Add(-time.Second))
+		r.LettersWait("users", 0, time.Now().Add(-time.Second))
 		put(1)
 		r.want("nobody has seen to the last one: it was put aside after the counting", "")
 		time.Sleep(time.Second)
-		r.lettersWait("users", 0, time.Now())
+		r.LettersWait("users", 0, time.Now())
 		r.want("they have been seen to", "")
 		put(5)
 		count(5)
 		put(1)
-		r.reload(noteConfig(users()))
+		r.Reload(noteConfig(users()))
 		r.listen()
 		put(1)
 		r.want("after a reload", "")
@@ -65,11 +65,11 @@ func TestTheNextLeaderKnowsThatDeadLettersWereTold(t *testing.T) {
 			r.past.events = []redislock.Event{{Event: "won", NodeID: "n1"}, c.ended}
 			end := r.leads()
 			r.take() // that the leader changed
-			r.lettersPut("users", 1)
-			r.lettersWait("users", 6, time.Now())
+			r.LettersPut("users", 1)
+			r.LettersWait("users", 6, time.Now())
 			r.want(c.what, c.want)
 			end()
-			r.close(t.Context())
+			r.Close(t.Context())
 		})
 	}
 }

@@ -1,4 +1,4 @@
-package daemon
+package alert
 
 import (
 	"context"
@@ -10,13 +10,13 @@ import (
 	"baton/internal/redislock"
 )
 
-// jobStates is where to read how jobs stand: a ledger.
-type jobStates interface {
+// States is where to read how jobs stand: a ledger.
+type States interface {
 	Jobs(ctx context.Context, names []string) ([]redisledger.JobState, error)
 }
 
-// history is where to read who led before: an election.
-type history interface {
+// History is where to read who led before: an election.
+type History interface {
 	Picture(ctx context.Context, events int) (redislock.Picture, error)
 }
 
@@ -65,21 +65,21 @@ func before(p redislock.Picture) (previousTerm, bool) {
 
 // termNotes are the notifications of one term.
 type termNotes struct {
-	*notifications
+	*Notifications
 	lockKey  string
 	epoch    int64
 	began    time.Time
-	ledger   jobStates
-	election history
+	ledger   States
+	election History
 	prev     previousTerm
 	asked    bool // prev is known
 }
 
-// begin notes that this node leads, before anything of the term is told. What it returns
+// Begin notes that this node leads, before anything of the term is told. What it returns
 // is to be run beside the jobs: it finds out how things stood, tells that the leader
 // changed, and watches for jobs that are late, until ctx ends.
-func (n *notifications) begin(lockKey string, epoch int64, ledger jobStates, election history) func(ctx context.Context) {
-	t := &termNotes{notifications: n, lockKey: lockKey, epoch: epoch, began: time.Now(), ledger: ledger, election: election}
+func (n *Notifications) Begin(lockKey string, epoch int64, ledger States, election History) func(ctx context.Context) {
+	t := &termNotes{Notifications: n, lockKey: lockKey, epoch: epoch, began: time.Now(), ledger: ledger, election: election}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.epochs[lockKey] = epoch
