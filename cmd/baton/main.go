@@ -7,15 +7,20 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	_ "time/tzdata" // a job's time zone must not depend on what the host has installed
 )
 
+// oneOrder is how long signals count as one: whoever signals a process and its group, as
+// timeout does, sends two at a time, and the lock would be left behind.
+const oneOrder = time.Second
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	// The first signal asks; from then on signals have their own effect again, so
-	// that a second one kills.
-	context.AfterFunc(ctx, stop)
+	// The first signal asks; after a moment signals have their own effect again, so that a
+	// second one kills.
+	context.AfterFunc(ctx, func() { time.AfterFunc(oneOrder, stop) })
 	os.Exit(run(ctx, env{
 		args:   os.Args[1:],
 		stdin:  os.Stdin,

@@ -21,6 +21,7 @@ func newRunCommand(e env) *cobra.Command {
 		Short: "Run the daemon: campaign, and run the jobs while leading",
 		Long: "Run the daemon: campaign for the lock, and run the jobs while this node leads.\n" +
 			"SIGTERM ends it in order: jobs stop, the lock is released, another node takes over.\n" +
+			"Another SIGTERM, more than a second later, kills it, and the lock runs out by itself.\n" +
 			"SIGHUP has it read the configuration again, as baton reload does.\n" +
 			"Without a configuration file it campaigns and runs no jobs.",
 		Example: "  baton run --config /etc/baton/baton.yaml\n" +
