@@ -41,7 +41,7 @@ type CountersOptions struct {
 // of a field is FNV-1a (64 bit) of its bytes, modulo the number of parts that was
 // stored at staging. That is a format: a stage may outlive an upgrade.
 type Counters struct {
-	stagedKey
+	Key
 	inputs []string
 	field  string // the input that is the field
 	budget int
@@ -50,7 +50,7 @@ type Counters struct {
 
 // NewCounters checks the options; it does not connect.
 func NewCounters(store *redisconn.Store, o CountersOptions) (*Counters, error) {
-	key, err := newStagedKey(store, o.Job, o.Key, "hash")
+	key, err := NewKey(store, o.Job, o.Key, "hash")
 	if err != nil {
 		return nil, err
 	}
@@ -59,9 +59,9 @@ func NewCounters(store *redisconn.Store, o CountersOptions) (*Counters, error) {
 			return nil, fmt.Errorf("counters have no input %q: use %s and %s", input, inputField, inputValue)
 		}
 	}
-	key.parts = positive(o.PartRows, defaultPageRows)
+	key.Parts = positive(o.PartRows, defaultPageRows)
 	return &Counters{
-		stagedKey: key, inputs: o.Inputs, field: inputField,
+		Key: key, inputs: o.Inputs, field: inputField,
 		budget: positive(o.MemoryBudget, defaultMemoryBudget), lanes: positive(o.Lanes, 1),
 	}, nil
 }
@@ -77,7 +77,7 @@ func positive(n, otherwise int) int {
 // left out. As many parts as fit the memory budget are collected in one pass over
 // the stage, the rest in further passes.
 func (s *Counters) Read(ctx context.Context, st flush.Stage, yield func(flush.Page) error) error {
-	c, err := s.store.Conn(ctx, s.live)
+	c, err := s.Store.Conn(ctx, s.Live)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (s *Counters) collect(ctx context.Context, c redis.Conn, st flush.Stage, w 
 	var seen int64
 	var field []byte // waits for its value
 	all := func() bool { return false }
-	_, err := redisconn.ScanKey(ctx, c, "HSCAN", s.stage(), "0", all, func(text []byte) {
+	_, err := redisconn.ScanKey(ctx, c, "HSCAN", s.StageKey(), "0", all, func(text []byte) {
 		if field == nil {
 			field = text
 			return
@@ -115,18 +115,18 @@ func (s *Counters) collect(ctx context.Context, c redis.Conn, st flush.Stage, w 
 		seen++
 	})
 	if err != nil {
-		return s.fail("read the stage of", err)
+		return s.Fail("read the stage of", err)
 	}
-	if _, err := s.check(ctx, c, st); err != nil {
+	if _, err := s.Check(ctx, c, st); err != nil {
 		return err
 	}
-	size, err := redis.Int64(redis.DoContext(c, ctx, "HLEN", s.stage()))
+	size, err := redis.Int64(redis.DoContext(c, ctx, "HLEN", s.StageKey()))
 	if err != nil {
-		return s.fail("count the stage of", err)
+		return s.Fail("count the stage of", err)
 	}
 	if seen < size {
 		return fmt.Errorf("read the stage of %q: the scan returned %d of %d fields; is there a proxy between baton and Redis? Nothing "+
-			"of this pass was written", s.live, seen, size)
+			"of this pass was written", s.Live, seen, size)
 	}
 	return nil
 }

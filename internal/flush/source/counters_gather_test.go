@@ -125,7 +125,7 @@ func TestLateGatheringMovesNothing(t *testing.T) {
 	// at has the late leader stand still at a step while others do something.
 	at := func(step string, others func()) {
 		once := false
-		late.store = watched(g.store, func(s string) error {
+		late.Store = watched(g.store, func(s string) error {
 			if s == step && !once {
 				once = true
 				others()

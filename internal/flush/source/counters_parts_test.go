@@ -151,7 +151,7 @@ func TestReadFailsWhenTheStageWasDiscardedMeanwhile(t *testing.T) {
 	src := g.counters(CountersOptions{PartRows: 100})
 	st := stageNow(t, src, "a")
 	// The successor finishes the stage and stages the next one while we scan.
-	src.store = watched(g.store, func(step string) error {
+	src.Store = watched(g.store, func(step string) error {
 		if step == redistest.Before("HGET") {
 			if err := g.counters(CountersOptions{}).Discard(t.Context(), st); err != nil {
 				return err
@@ -175,7 +175,7 @@ func TestScanThatMissesFieldsIsNotTakenForTheWhole(t *testing.T) {
 	g.fillCounters("views:3", 100)
 	src := g.counters(CountersOptions{})
 	st := stageNow(t, src, "a")
-	src.store = watched(g.store, func(step string) error {
+	src.Store = watched(g.store, func(step string) error {
 		if step == redistest.Before("HGET") { // a field that the scan did not return
 			g.do("HSET", viewsStage, "unseen", 1)
 		}

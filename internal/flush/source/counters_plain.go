@@ -67,7 +67,7 @@ func NewPlainCounters(store *redisconn.Store, o PlainCountersOptions) (*PlainCou
 			return nil, fmt.Errorf("counters %q have no input %q: use %s and %s", o.Key, input, row.Name, inputValue)
 		}
 	}
-	key, err := newStagedKey(store, o.Job, o.Changed, "set", "zset")
+	key, err := NewKey(store, o.Job, o.Changed, "set", "zset")
 	if err != nil {
 		return nil, err
 	}
@@ -76,13 +76,13 @@ func NewPlainCounters(store *redisconn.Store, o PlainCountersOptions) (*PlainCou
 			return nil, err
 		}
 	}
-	key.parts = positive(o.PartRows, defaultPageRows) // it is discarded as a whole
+	key.Parts = positive(o.PartRows, defaultPageRows) // it is discarded as a whole
 	return &PlainCounters{
 		Counters: Counters{
-			stagedKey: key, inputs: o.Inputs, field: row.Name,
+			Key: key, inputs: o.Inputs, field: row.Name,
 			budget: positive(o.MemoryBudget, defaultMemoryBudget), lanes: positive(o.Lanes, 1),
 		},
-		row: row, partRows: key.parts,
+		row: row, partRows: key.Parts,
 	}, nil
 }
 
@@ -125,22 +125,22 @@ func (s *PlainCounters) Stage(ctx context.Context, newID, _ string) (st flush.St
 
 // begin makes a stage, or finds one. verdict is nothing, gathering or sealed.
 func (s *PlainCounters) begin(ctx context.Context, newID string) (verdict string, st flush.Stage, err error) {
-	verdict, reply, err := s.freeze(ctx, countersStageScript, s.live, s.index(), s.stage(), s.meta(), newID, s.job)
+	verdict, reply, err := s.Freeze(ctx, countersStageScript, s.Live, s.IndexKey(), s.StageKey(), s.MetaKey(), newID, s.Job)
 	if err != nil {
 		return "", st, err
 	}
 	switch verdict {
 	case "gathering", "sealed":
-		st, err = stageOf(reply, newID)
+		st, err = StageOf(reply, newID)
 	case "wrong_type":
 		err = s.wrongPlainType(reply)
 	case "orphan":
 		err = fmt.Errorf("%w: %q has no id in %q, so nobody can tell whether its counts are in the database. "+
-			"If they are, UNLINK it; if not, HSET %s id NEW-UUID has it flushed", ErrBrokenStage, s.stage(), s.meta(), s.meta())
+			"If they are, UNLINK it; if not, HSET %s id NEW-UUID has it flushed", ErrBrokenStage, s.StageKey(), s.MetaKey(), s.MetaKey())
 	case "lost":
 		err = fmt.Errorf("%w: %q names a batch, but what was staged in %q is gone, or not all of it is there (evicted or changed by "+
 			"somebody). "+
-			"Restore it, or give up what is missing with DEL %s", ErrBrokenStage, s.meta(), s.stage(), s.meta())
+			"Restore it, or give up what is missing with DEL %s", ErrBrokenStage, s.MetaKey(), s.StageKey(), s.MetaKey())
 	}
 	return verdict, st, err
 }
@@ -148,7 +148,7 @@ func (s *PlainCounters) begin(ctx context.Context, newID string) (verdict string
 // gather moves the counts of all staged ids to the stage. Every script that has run is
 // done for good, so whoever resumes it goes on where it ended.
 func (s *PlainCounters) gather(ctx context.Context, st flush.Stage) error {
-	c, err := s.store.Conn(ctx, s.live)
+	c, err := s.Store.Conn(ctx, s.Live)
 	if err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (s *PlainCounters) gather(ctx context.Context, st flush.Stage) error {
 	for first := true; first || scan.cursor != "0"; first = false {
 		ids, err := scan.some(ctx, c)
 		if err != nil {
-			return s.fail("read the staged index of", err)
+			return s.Fail("read the staged index of", err)
 		}
 		for some := range slices.Chunk(ids, gatherChunk) {
 			if err := s.move(ctx, c, st, some); err != nil {
@@ -174,11 +174,11 @@ func (s *PlainCounters) gather(ctx context.Context, st flush.Stage) error {
 // scanIndex prepares a pass over the staged index; its command is "" if that is empty.
 func (s *PlainCounters) scanIndex(ctx context.Context, c redis.Conn, st flush.Stage) (idScan, error) {
 	const doing = "look up the staged index of"
-	kind, err := redis.String(redis.DoContext(c, ctx, "TYPE", s.index()))
+	kind, err := redis.String(redis.DoContext(c, ctx, "TYPE", s.IndexKey()))
 	if err != nil {
-		return idScan{}, s.fail(doing, err)
+		return idScan{}, s.Fail(doing, err)
 	}
-	scan := idScan{key: s.index(), stride: 1, cursor: "0"}
+	scan := idScan{key: s.IndexKey(), stride: 1, cursor: "0"}
 	switch kind {
 	case "none":
 	case "set":
@@ -186,7 +186,7 @@ func (s *PlainCounters) scanIndex(ctx context.Context, c redis.Conn, st flush.St
 	case "zset":
 		scan.command, scan.stride = "ZSCAN", 2
 	default:
-		return scan, s.stale(st) // it was a set or a zset when it was staged
+		return scan, s.Stale(st) // it was a set or a zset when it was staged
 	}
 	return scan, nil
 }
@@ -207,7 +207,7 @@ func (s *idScan) some(ctx context.Context, c redis.Conn) (ids []string, err erro
 // move moves the counts of some ids.
 func (s *PlainCounters) move(ctx context.Context, c redis.Conn, st flush.Stage, ids []string) error {
 	args := make([]any, 0, 2*len(ids)+5)
-	args = append(args, 3+len(ids), s.index(), s.stage(), s.meta())
+	args = append(args, 3+len(ids), s.IndexKey(), s.StageKey(), s.MetaKey())
 	for _, id := range ids {
 		args = append(args, s.row.Key(id))
 	}
@@ -217,10 +217,10 @@ func (s *PlainCounters) move(ctx context.Context, c redis.Conn, st flush.Stage, 
 	}
 	ours, err := redis.Bool(countersGatherScript.DoContext(ctx, c, args...))
 	if err != nil {
-		return s.fail("move counts to the stage of", err)
+		return s.Fail("move counts to the stage of", err)
 	}
 	if !ours {
-		return s.stale(st)
+		return s.Stale(st)
 	}
 	return nil
 }
@@ -228,8 +228,8 @@ func (s *PlainCounters) move(ctx context.Context, c redis.Conn, st flush.Stage, 
 // seal ends the gathering. ok is false when there was nothing to gather; the stage is
 // gone then.
 func (s *PlainCounters) seal(ctx context.Context, st *flush.Stage) (ok bool, err error) {
-	reply, err := redis.Values(s.script(ctx, "seal the stage of", countersSealScript,
-		s.index(), s.stage(), s.meta(), st.ID, s.partRows))
+	reply, err := redis.Values(s.Script(ctx, "seal the stage of", countersSealScript,
+		s.IndexKey(), s.StageKey(), s.MetaKey(), st.ID, s.partRows))
 	if err != nil {
 		return false, err
 	}
@@ -245,28 +245,28 @@ func (s *PlainCounters) seal(ctx context.Context, st *flush.Stage) (ok bool, err
 		return false, nil
 	case "more":
 		return false, fmt.Errorf("seal the stage of %q: ids are left in it that the scan did not return; is there a proxy between "+
-			"baton and Redis?", s.live)
+			"baton and Redis?", s.Live)
 	default:
-		return false, s.stale(*st)
+		return false, s.Stale(*st)
 	}
 }
 
 // Backlog counts the pending changes, staged ones included.
 func (s *PlainCounters) Backlog(ctx context.Context) (int64, error) {
-	return s.count(ctx, s.wrongPlainType, countersBacklogScript, s.live, s.index(), s.stage())
+	return s.Count(ctx, s.wrongPlainType, countersBacklogScript, s.Live, s.IndexKey(), s.StageKey())
 }
 
 // wrongPlainType reads the rest of a script's {"wrong_type", key, type}: of its keys
 // only the stage is a hash.
 func (s *PlainCounters) wrongPlainType(reply []any) error {
 	if len(reply) > 0 {
-		if name, err := redis.String(reply[0], nil); err == nil && (name == s.stage() || name == s.meta()) {
-			k := s.stagedKey
-			k.types = [2]string{"hash"}
-			return k.wrongType(reply)
+		if name, err := redis.String(reply[0], nil); err == nil && (name == s.StageKey() || name == s.MetaKey()) {
+			k := s.Key
+			k.Types = [2]string{"hash"}
+			return k.WrongType(reply)
 		}
 	}
-	return s.wrongType(reply)
+	return s.WrongType(reply)
 }
 
 var plainSpec = Spec{

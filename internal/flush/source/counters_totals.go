@@ -78,7 +78,7 @@ func (s *Totals) Stage(ctx context.Context, newID, _ string) (st flush.Stage, ok
 	if s.row.Name != "" {
 		return st, true, nil
 	}
-	stage := stagedKey{live: s.key}.stage()
+	stage := Key{Live: s.key}.StageKey()
 	left, err := redis.Bool(s.store.Run(ctx, s.key, func(c redis.Conn) (any, error) {
 		return redis.DoContext(c, ctx, "EXISTS", stage)
 	}))

@@ -18,8 +18,6 @@ import (
 )
 
 const (
-	// removeChunk is how many members one script removes: Redis serves nobody else meanwhile.
-	removeChunk = 1000
 	// removeEvery is how long ids that were flushed may stay in their stage. Most stages
 	// are done by then and go as a whole, which costs Redis next to nothing.
 	removeEvery = 5 * time.Second
@@ -59,7 +57,7 @@ type rowsReader interface {
 // comes too late for the reading has put its id into the live index again, and is
 // flushed next. Writing a row twice is harmless; pages need no ledger.
 type indexed struct {
-	stagedKey
+	Key
 	rowsReader
 	of       string // the key of the rows, as the configuration has it
 	pageRows int
@@ -73,9 +71,9 @@ type indexed struct {
 }
 
 func newIndexed(store *redisconn.Store, o IndexedOptions, rows rowsReader) (indexed, error) {
-	key, err := newStagedKey(store, o.Job, o.Changed, "set", "zset")
+	key, err := NewKey(store, o.Job, o.Changed, "set", "zset")
 	return indexed{
-		stagedKey: key, rowsReader: rows, of: o.Key,
+		Key: key, rowsReader: rows, of: o.Key,
 		pageRows: positive(o.PageRows, defaultPageRows),
 		lanes:    positive(o.Lanes, 1),
 		budget:   positive(o.MemoryBudget, defaultMemoryBudget),
@@ -90,19 +88,19 @@ func newIndexed(store *redisconn.Store, o IndexedOptions, rows rowsReader) (inde
 // its first call to its last.
 func (s *indexed) Read(ctx context.Context, st flush.Stage, yield func(flush.Page) error) error {
 	s.passed, s.held, s.removed = nil, 0, time.Now()
-	c, err := s.store.Conn(ctx, s.live)
+	c, err := s.Store.Conn(ctx, s.Live)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	kind, err := s.check(ctx, c, st)
+	kind, err := s.Check(ctx, c, st)
 	if err != nil {
 		return err
 	}
 	if kind == "none" {
 		return nil
 	}
-	scan := idScan{key: s.stage(), command: "SSCAN", stride: 1, cursor: "0"}
+	scan := idScan{key: s.StageKey(), command: "SSCAN", stride: 1, cursor: "0"}
 	if kind == "zset" {
 		scan.command, scan.stride = "ZSCAN", 2
 	}
@@ -113,7 +111,7 @@ func (s *indexed) Read(ctx context.Context, st flush.Stage, yield func(flush.Pag
 		defer close(piles)
 		defer func() {
 			if p := recover(); p != nil { // a failed run, as in any other part of a job
-				scanning <- fmt.Errorf("collecting the ids of %q panicked: %v\n%s", s.live, p, debug.Stack())
+				scanning <- fmt.Errorf("collecting the ids of %q panicked: %v\n%s", s.Live, p, debug.Stack())
 			}
 		}()
 		scanning <- s.scanAhead(ctx, scan, piles)
@@ -143,7 +141,7 @@ func (s *indexed) readPiles(ctx context.Context, c redis.Conn, piles <-chan *idl
 // scanAhead collects ids while those that were collected before are written. The first
 // pages are not waited for until everything is sorted.
 func (s *indexed) scanAhead(ctx context.Context, scan idScan, piles chan<- *idlist.List) error {
-	c, err := s.store.Conn(ctx, s.live)
+	c, err := s.Store.Conn(ctx, s.Live)
 	if err != nil {
 		return err
 	}
@@ -152,7 +150,7 @@ func (s *indexed) scanAhead(ctx context.Context, scan idScan, piles chan<- *idli
 	for first := true; first || scan.cursor != "0"; first = false {
 		ids, err := scan.next(ctx, c, s.budget/2, most)
 		if err != nil {
-			return s.fail("read the stage of", err)
+			return s.Fail("read the stage of", err)
 		}
 		select {
 		case piles <- ids:
@@ -169,7 +167,7 @@ func (s *indexed) page(ctx context.Context, c redis.Conn, lane int, ids []string
 	for len(ids) > 0 {
 		records, err := s.readRows(ctx, c, ids, rows)
 		if err != nil {
-			return s.fail(fmt.Sprintf("read rows %q of", s.of), err)
+			return s.Fail(fmt.Sprintf("read rows %q of", s.of), err)
 		}
 		if err := yield(flush.Page{Part: -1, Lane: lane, Records: records}); err != nil {
 			return err
@@ -189,18 +187,11 @@ func (s *indexed) Done(ctx context.Context, st flush.Stage, p flush.Page) error 
 		s.passed = append(s.passed, r.Key)
 		s.held += idlist.Cost + len(r.Key)
 	}
-	if !st.Resumed && st.Size < int64(s.large) && s.held < s.budget/4 && time.Since(s.removed) < s.every {
+	if !st.Resumed && st.Size < int64(s.Large) && s.held < s.budget/4 && time.Since(s.removed) < s.every {
 		return nil
 	}
-	for ids := range slices.Chunk(s.passed, removeChunk) {
-		args := redis.Args{s.stage(), s.meta(), st.ID}.AddFlat(ids)
-		ours, err := redis.Bool(s.script(ctx, "remove flushed ids from the stage of", removeScript, args...))
-		if err != nil {
-			return err
-		}
-		if !ours {
-			return s.stale(st)
-		}
+	if err := s.Remove(ctx, st, s.passed); err != nil {
+		return err
 	}
 	s.passed, s.held, s.removed = nil, 0, time.Now()
 	return nil
@@ -211,22 +202,22 @@ func (s *indexed) Done(ctx context.Context, st flush.Stage, p flush.Page) error 
 func (s *indexed) Discard(ctx context.Context, st flush.Stage) error {
 	left := len(s.passed)
 	s.passed, s.held = nil, 0 // nobody asks for them any more
-	return s.discard(ctx, st, left)
+	return s.DiscardWith(ctx, st, left)
 }
 
 // Peek reads up to n rows whose ids are in the index, the staged ones first. It changes
 // nothing.
 func (s *indexed) Peek(ctx context.Context, n int) ([]row.Record, error) {
-	c, err := s.store.Conn(ctx, s.live)
+	c, err := s.Store.Conn(ctx, s.Live)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close() // it goes back to the pool
 	var ids []string
-	for _, key := range []string{s.stage(), s.live} {
+	for _, key := range []string{s.StageKey(), s.Live} {
 		members, err := glimpse(ctx, c, key, n-len(ids), "set", "zset")
 		if err != nil {
-			return nil, s.fail("look into", err)
+			return nil, s.Fail("look into", err)
 		}
 		for _, m := range members {
 			if !slices.Contains(ids, m.field) {
@@ -236,36 +227,13 @@ func (s *indexed) Peek(ctx context.Context, n int) ([]row.Record, error) {
 	}
 	rows := newPace(s.budget)
 	records, err := s.readRows(ctx, c, ids, &rows)
-	return records, s.fail("look at the rows of", err)
+	return records, s.Fail("look at the rows of", err)
 }
 
-var markScript = loadScript("stage_mark", 3)
-
-// markChunk is how many ids one script enters; ZADD has two arguments for each.
-const markChunk = 1000
-
-// Mark has rows flushed again, as if they had just been changed: it enters
-// their ids into the live index, or where nothing tells of which type that is, stages
-// them. Doing so twice is harmless. newID is unique for ever, such as a UUID.
+// Mark has rows flushed again, as if they had just been changed. Doing so twice is
+// harmless. newID is unique for ever, such as a UUID.
 func (s *indexed) Mark(ctx context.Context, newID string, ids []string) error {
-	for some := range slices.Chunk(ids, markChunk) {
-		args := []any{s.live, s.stage(), s.meta(), newID, s.job}
-		for _, id := range some {
-			args = append(args, id)
-		}
-		reply, err := redis.Values(s.script(ctx, "mark rows as changed in", markScript, args...))
-		if err != nil {
-			return err
-		}
-		var verdict string
-		if reply, err = redis.Scan(reply, &verdict); err != nil {
-			return fmt.Errorf("mark rows as changed in %q: %w", s.live, err)
-		}
-		if verdict == "wrong_type" {
-			return s.wrongType(reply)
-		}
-	}
-	return nil
+	return s.MarkChanged(ctx, newID, ids)
 }
 
 // idScan is one pass over the ids of a stage, in batches.

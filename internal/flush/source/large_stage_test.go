@@ -18,7 +18,7 @@ func TestTheLastOfALargeStageGoesWithIt(t *testing.T) {
 			g.index(zset, fmt.Sprint(i))
 		}
 		src := g.hashes(IndexedOptions{PageRows: 10})
-		src.large = 100
+		src.Large = 100
 		st := stageNow(t, src, "a")
 		pages := readAll(t, src, st)
 		done := func(pages []flush.Page) {
@@ -58,7 +58,7 @@ func TestTheLastOfALargeStageGoesWithIt(t *testing.T) {
 		if err := src.Done(t.Context(), flush.Stage{ID: "c"}, done2[0]); err != nil {
 			t.Fatal(err)
 		}
-		if n := g.do("EXISTS", src.stage()); n != int64(0) {
+		if n := g.do("EXISTS", src.StageKey()); n != int64(0) {
 			t.Error("a small stage is not emptied")
 		}
 	})
@@ -76,7 +76,7 @@ func TestIdsOfAStageThatIsSoonDoneGoWithIt(t *testing.T) {
 		kept := func(want int64) {
 			t.Helper()
 			card := map[bool]string{false: "SCARD", true: "ZCARD"}[zset]
-			if got := g.do(card, src.stage()); got != want {
+			if got := g.do(card, src.StageKey()); got != want {
 				t.Fatalf("%v ids are left in the stage, want %d", got, want)
 			}
 		}

@@ -37,19 +37,19 @@ type ListOptions struct {
 // stage's head. Parts are found by their distance from the tail, where nobody adds
 // anything any more, so it does not matter how much of the head is still there.
 type List struct {
-	stagedKey
+	Key
 	inputs []string
 	budget int
 }
 
 // NewList checks the options; it does not connect.
 func NewList(store *redisconn.Store, o ListOptions) (*List, error) {
-	key, err := newStagedKey(store, o.Job, o.Key, "list")
+	key, err := NewKey(store, o.Job, o.Key, "list")
 	if err != nil {
 		return nil, err
 	}
-	key.parts = positive(o.PartRows, defaultPageRows)
-	return &List{stagedKey: key, inputs: o.Inputs, budget: positive(o.MemoryBudget, defaultMemoryBudget)}, nil
+	key.Parts = positive(o.PartRows, defaultPageRows)
+	return &List{Key: key, inputs: o.Inputs, budget: positive(o.MemoryBudget, defaultMemoryBudget)}, nil
 }
 
 var (
@@ -59,7 +59,7 @@ var (
 
 // Stage freezes what is pending under newID, or finds what an earlier run froze.
 func (s *List) Stage(ctx context.Context, newID, _ string) (st flush.Stage, ok bool, err error) {
-	verdict, reply, err := s.freeze(ctx, listStageScript, s.live, s.stage(), s.meta(), newID, s.parts, s.job)
+	verdict, reply, err := s.Freeze(ctx, listStageScript, s.Live, s.StageKey(), s.MetaKey(), newID, s.Parts, s.Job)
 	if err != nil {
 		return st, false, err
 	}
@@ -67,18 +67,18 @@ func (s *List) Stage(ctx context.Context, newID, _ string) (st flush.Stage, ok b
 	case "nothing":
 		return st, false, nil
 	case "staged":
-		st, err = stageOf(reply, newID)
+		st, err = StageOf(reply, newID)
 		return st, err == nil, err
 	case "wrong_type":
-		return st, false, s.wrongType(reply)
+		return st, false, s.WrongType(reply)
 	case "orphan":
 		return st, false, fmt.Errorf("%w: %q has no id in %q, so nobody can tell how much of it is in the database. "+
-			"If all of it is, UNLINK it; if nothing is, RENAME it to a key that is flushed", ErrBrokenStage, s.stage(), s.meta())
+			"If all of it is, UNLINK it; if nothing is, RENAME it to a key that is flushed", ErrBrokenStage, s.StageKey(), s.MetaKey())
 	default: // changed
 		var id string
 		var want, found int64
 		if _, err := redis.Scan(reply, &id, &want, &found); err != nil {
-			return st, false, s.fail("stage", err)
+			return st, false, s.Fail("stage", err)
 		}
 		return st, false, s.changed(id, want, found)
 	}
@@ -89,12 +89,12 @@ func (s *List) changed(id string, want, found int64) error {
 	return fmt.Errorf("%w: batch %s of %q should have %d more items in %q, and has %d: somebody else has removed or added some, or "+
 		"Redis has lost them. "+
 		"Restore it; or give up what is left of it with UNLINK %s %s, if need be after a RENAME of what is there", ErrBrokenStage, id,
-		s.live, want, s.stage(), found, s.stage(), s.meta())
+		s.Live, want, s.StageKey(), found, s.StageKey(), s.MetaKey())
 }
 
 // Read yields the parts of the stage that have not been taken off it, each as one page.
 func (s *List) Read(ctx context.Context, st flush.Stage, yield func(flush.Page) error) error {
-	c, err := s.store.Conn(ctx, s.live)
+	c, err := s.Store.Conn(ctx, s.Live)
 	if err != nil {
 		return err
 	}
@@ -121,9 +121,9 @@ type cut struct{ size, rows, done int64 }
 
 // cut reads that, and fails with flush.ErrStaleStage unless the stage still has its id.
 func (s *List) cut(ctx context.Context, c redis.Conn, st flush.Stage) (cut, error) {
-	reply, err := redis.Values(redis.DoContext(c, ctx, "HMGET", s.meta(), "id", "size", "rows", "done"))
+	reply, err := redis.Values(redis.DoContext(c, ctx, "HMGET", s.MetaKey(), "id", "size", "rows", "done"))
 	if err != nil {
-		return cut{}, s.fail("look up the stage of", err)
+		return cut{}, s.Fail("look up the stage of", err)
 	}
 	return s.cutOf(reply, st)
 }
@@ -131,11 +131,11 @@ func (s *List) cut(ctx context.Context, c redis.Conn, st flush.Stage) (cut, erro
 func (s *List) cutOf(reply any, st flush.Stage) (found cut, err error) {
 	values, err := redis.Values(reply, nil)
 	if err != nil {
-		return found, s.fail("look up the stage of", err)
+		return found, s.Fail("look up the stage of", err)
 	}
 	var id string
 	if values, err = redis.Scan(values, &id); err == nil && id != st.ID {
-		return found, s.stale(st)
+		return found, s.Stale(st)
 	}
 	if err == nil {
 		_, err = redis.Scan(values, &found.size, &found.rows, &found.done)
@@ -143,7 +143,7 @@ func (s *List) cutOf(reply any, st flush.Stage) (found cut, err error) {
 	if err == nil && found.rows < 1 {
 		err = errors.New("it does not say how many rows a part has")
 	}
-	return found, s.fail("look up the stage of", err)
+	return found, s.Fail("look up the stage of", err)
 }
 
 // part reads one part, in several commands if need be. A command is followed by a
@@ -157,24 +157,24 @@ func (s *List) part(ctx context.Context, c redis.Conn, st flush.Stage, at cut, p
 		next := min(first+int64(items.pace.depth), end)
 		// Indexes from the tail: -1 is the last item of the stage.
 		if err := redisconn.SendAll(c,
-			redisconn.Cmd("LRANGE", s.stage(), first-at.size, next-1-at.size),
-			redisconn.Cmd("HMGET", s.meta(), "id", "size", "rows", "done")); err != nil {
-			return nil, s.fail("read the stage of", err)
+			redisconn.Cmd("LRANGE", s.StageKey(), first-at.size, next-1-at.size),
+			redisconn.Cmd("HMGET", s.MetaKey(), "id", "size", "rows", "done")); err != nil {
+			return nil, s.Fail("read the stage of", err)
 		}
 		replies, err := redisconn.ReceiveAll(ctx, c)
 		if err != nil {
-			return nil, s.fail("read the stage of", err)
+			return nil, s.Fail("read the stage of", err)
 		}
 		now, err := s.cutOf(replies[1], st)
 		if err != nil {
 			return nil, err
 		}
 		if now.done > part { // committed by somebody else: only a newer leader can be
-			return nil, s.stale(st)
+			return nil, s.Stale(st)
 		}
 		texts, err := redis.ByteSlices(replies[0], nil)
 		if err != nil {
-			return nil, s.fail("read the stage of", err)
+			return nil, s.Fail("read the stage of", err)
 		}
 		if int64(len(texts)) != next-first {
 			return nil, s.changed(st.ID, next-first, int64(len(texts)))
@@ -187,23 +187,23 @@ func (s *List) part(ctx context.Context, c redis.Conn, st flush.Stage, at cut, p
 
 // Done takes the page's part off the head of the stage, once.
 func (s *List) Done(ctx context.Context, st flush.Stage, p flush.Page) error {
-	verdict, err := redis.String(s.script(ctx, "remove a flushed part from the stage of", listTrimScript, s.stage(), s.meta(), st.ID,
+	verdict, err := redis.String(s.Script(ctx, "remove a flushed part from the stage of", listTrimScript, s.StageKey(), s.MetaKey(), st.ID,
 		p.Part))
 	if err != nil {
 		return err
 	}
 	switch verdict {
 	case "stale":
-		return s.stale(st)
+		return s.Stale(st)
 	case "early":
-		return fmt.Errorf("part %d of batch %s of %q is to be removed before the part that comes first", p.Part, st.ID, s.live)
+		return fmt.Errorf("part %d of batch %s of %q is to be removed before the part that comes first", p.Part, st.ID, s.Live)
 	}
 	return nil
 }
 
 // Discard removes what is left of an empty stage: its id.
 func (s *List) Discard(ctx context.Context, st flush.Stage) error {
-	return s.discard(ctx, st, 0)
+	return s.DiscardWith(ctx, st, 0)
 }
 
 // items decodes what lists hold, a reply at a time.

@@ -180,7 +180,7 @@ func TestDeposedReaderOfAListHandsNothingOver(t *testing.T) {
 	successor := g.list(ListOptions{})
 	pages := readAll(t, successor, st)
 	var got []int
-	src.store = watched(g.store, func(step string) error {
+	src.Store = watched(g.store, func(step string) error {
 		if step == redistest.Before("LRANGE") && len(got) == 1 {
 			for _, p := range pages[:2] { // the successor is ahead
 				if err := successor.Done(t.Context(), st, p); err != nil {
@@ -429,7 +429,7 @@ func within(t *testing.T, done <-chan error) error {
 func TestWaitForAListEndsWithWorkWhileTheMemoryIsFull(t *testing.T) {
 	g := newRig(t)
 	src := g.list(ListOptions{})
-	g.do("RPUSH", src.live, `{"id": 1}`)
+	g.do("RPUSH", src.Live, `{"id": 1}`)
 	g.do("CONFIG", "SET", "maxmemory", "1b", "maxmemory-policy", "noeviction")
 	if err := src.Wait(t.Context()); err != nil {
 		t.Error(err)

@@ -20,19 +20,19 @@ func (s *List) Peek(ctx context.Context, n int) ([]row.Record, error) {
 	if n < 1 {
 		return nil, nil
 	}
-	c, err := s.store.Conn(ctx, s.live)
+	c, err := s.Store.Conn(ctx, s.Live)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close() // it goes back to the pool
 	items := newItems(s.inputs, s.budget)
 	var records []row.Record
-	for _, key := range []string{s.stage(), s.live} {
+	for _, key := range []string{s.StageKey(), s.Live} {
 		for at := 0; len(records) < n; {
 			want := min(items.pace.depth, n-len(records))
 			texts, err := redis.ByteSlices(redis.DoContext(c, ctx, "LRANGE", key, at, at+want-1))
 			if err != nil {
-				return nil, s.fail("look into", err)
+				return nil, s.Fail("look into", err)
 			}
 			records = items.decode(records, texts)
 			if at += len(texts); len(texts) < want {
@@ -53,14 +53,14 @@ func (s *List) Peek(ctx context.Context, n int) ([]row.Record, error) {
 // Redis is older than 6.2, its memory is full, or the user may not move, the length is looked
 // at every 50 ms.
 func (s *List) Wait(ctx context.Context) error {
-	n, err := redis.Int(s.store.Run(ctx, s.live, func(c redis.Conn) (any, error) {
-		return redis.DoContext(c, ctx, "EXISTS", s.stage())
+	n, err := redis.Int(s.Store.Run(ctx, s.Live, func(c redis.Conn) (any, error) {
+		return redis.DoContext(c, ctx, "EXISTS", s.StageKey())
 	}))
 	if err != nil || n > 0 {
-		return s.fail("wait for work in", err)
+		return s.Fail("wait for work in", err)
 	}
-	err = s.store.Block(ctx, s.live, func(c redis.Conn, atMost time.Duration) (bool, error) {
-		_, err := redis.Bytes(redis.DoContext(c, ctx, "BLMOVE", s.live, s.live, "LEFT", "LEFT", atMost.Seconds()))
+	err = s.Store.Block(ctx, s.Live, func(c redis.Conn, atMost time.Duration) (bool, error) {
+		_, err := redis.Bytes(redis.DoContext(c, ctx, "BLMOVE", s.Live, s.Live, "LEFT", "LEFT", atMost.Seconds()))
 		if errors.Is(err, redis.ErrNil) {
 			return false, nil
 		}
@@ -70,14 +70,14 @@ func (s *List) Wait(ctx context.Context) error {
 	if errors.As(err, &refusal) && slices.Contains([]string{"NOPERM", "ERR", "OOM"}, redisconn.Code(refusal)) {
 		err = s.poll(ctx)
 	}
-	return s.fail("wait for work in", err)
+	return s.Fail("wait for work in", err)
 }
 
 // poll waits without blocking Redis' connection.
 func (s *List) poll(ctx context.Context) error {
 	for {
-		n, err := redis.Int(s.store.Run(ctx, s.live, func(c redis.Conn) (any, error) {
-			return redis.DoContext(c, ctx, "LLEN", s.live)
+		n, err := redis.Int(s.Store.Run(ctx, s.Live, func(c redis.Conn) (any, error) {
+			return redis.DoContext(c, ctx, "LLEN", s.Live)
 		}))
 		if err != nil || n > 0 {
 			return err

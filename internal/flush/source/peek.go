@@ -21,16 +21,16 @@ var (
 
 // Peek reads up to n counters, the staged ones first. It changes nothing.
 func (s *Counters) Peek(ctx context.Context, n int) ([]row.Record, error) {
-	c, err := s.store.Conn(ctx, s.live)
+	c, err := s.Store.Conn(ctx, s.Live)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close() // it goes back to the pool
 	var records []row.Record
-	for _, key := range []string{s.stage(), s.live} {
+	for _, key := range []string{s.StageKey(), s.Live} {
 		pairs, err := glimpse(ctx, c, key, n-len(records), "hash")
 		if err != nil {
-			return nil, s.fail("look into", err)
+			return nil, s.Fail("look into", err)
 		}
 		records = append(records, s.records(pairs)...)
 	}
@@ -48,26 +48,26 @@ func (s *Counters) records(pairs []pair) []row.Record {
 
 // Peek reads up to n counters, the staged ones first. It changes nothing.
 func (s *PlainCounters) Peek(ctx context.Context, n int) ([]row.Record, error) {
-	c, err := s.store.Conn(ctx, s.live)
+	c, err := s.Store.Conn(ctx, s.Live)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close() // it goes back to the pool
-	pairs, err := glimpse(ctx, c, s.stage(), n, "hash")
+	pairs, err := glimpse(ctx, c, s.StageKey(), n, "hash")
 	if err != nil {
-		return nil, s.fail("look into", err)
+		return nil, s.Fail("look into", err)
 	}
 	records := s.records(pairs)
-	for _, key := range []string{s.index(), s.live} {
+	for _, key := range []string{s.IndexKey(), s.Live} {
 		ids, err := glimpse(ctx, c, key, n-len(records), "set", "zset")
 		if err != nil {
-			return nil, s.fail("look into", err)
+			return nil, s.Fail("look into", err)
 		}
 		var counts []pair
 		for _, id := range ids {
 			count, err := redis.String(redis.DoContext(c, ctx, "GETRANGE", s.row.Key(id.field), 0, longestTotal-1))
 			if err != nil {
-				return nil, s.fail("look into the counters of", err)
+				return nil, s.Fail("look into the counters of", err)
 			}
 			if count != "" { // else it has been moved meanwhile, or there never was one
 				counts = append(counts, pair{id.field, count})

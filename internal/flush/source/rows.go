@@ -13,6 +13,11 @@ import (
 	"baton/internal/redisconn"
 )
 
+const (
+	defaultPageRows     = 5000
+	defaultMemoryBudget = 32 << 20
+)
+
 // pipelineDepth is how many rows at most are asked for before the replies are read. Twice
 // as many gains next to nothing, and costs memory in Redis and here.
 const pipelineDepth = 1000

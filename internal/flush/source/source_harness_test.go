@@ -280,19 +280,19 @@ func (db *database) config(src flush.Source) (flush.Config, error) {
 	sums := true
 	switch s := src.(type) {
 	case *Counters:
-		cfg.Job, inputs = s.job, s.inputs
+		cfg.Job, inputs = s.Job, s.inputs
 	case *PlainCounters:
-		cfg.Job, inputs = s.job, s.inputs
+		cfg.Job, inputs = s.Job, s.inputs
 	case *List:
-		cfg.Job, inputs = s.job, s.inputs
+		cfg.Job, inputs = s.Job, s.inputs
 	case *Hashes:
-		cfg.Job, inputs, sums = s.job, s.rowsReader.(*rowReader).inputs, false
+		cfg.Job, inputs, sums = s.Job, s.rowsReader.(*rowReader).inputs, false
 		cfg.OnMissing = mapping.MissingDelete
 	case *Zset:
-		cfg.Job, inputs, sums = s.job, s.rowsReader.(*scores).inputs, false
+		cfg.Job, inputs, sums = s.Job, s.rowsReader.(*scores).inputs, false
 		cfg.OnMissing = mapping.MissingDelete
 	case *Stream:
-		cfg.Job, inputs, sums = s.job, s.inputs, false
+		cfg.Job, inputs, sums = s.Job, s.inputs, false
 		cfg.Inputs.Guarantee = row.ByPosition
 	default:
 		return cfg, fmt.Errorf("no table is made for %T", src)

@@ -35,12 +35,12 @@ func StagedKeys(sources []flush.Source) []string {
 	return all
 }
 
-func (k stagedKey) stagedAt() string { return k.live }
+func (k Key) stagedAt() string { return k.Live }
 
 // leftKeys are what may be staged beside a key, in the order of the scripts.
 func leftKeys(live string) []any {
-	k := stagedKey{live: live}
-	return []any{k.stage(), k.meta(), k.index()}
+	k := Key{Live: live}
+	return []any{k.StageKey(), k.MetaKey(), k.IndexKey()}
 }
 
 // StageList has the keys beside which flushes of the installation stage, or have staged,

@@ -47,7 +47,7 @@ type StreamOptions struct {
 // job that is no more keeps what it has not read from being trimmed, until
 // HDEL {key}:baton:positions JOB.
 type Stream struct {
-	stagedKey
+	Key
 	inputs   []string
 	pageRows int
 	budget   int
@@ -79,12 +79,12 @@ const (
 
 // NewStream checks the options; it does not connect.
 func NewStream(store *redisconn.Store, o StreamOptions) (*Stream, error) {
-	key, err := newStagedKey(store, o.Job, o.Key, "stream")
+	key, err := NewKey(store, o.Job, o.Key, "stream")
 	if err != nil {
 		return nil, err
 	}
 	s := &Stream{
-		stagedKey: key, inputs: o.Inputs, start: cmp.Or(o.Start, startBeginning), retain: o.Retain,
+		Key: key, inputs: o.Inputs, start: cmp.Or(o.Start, startBeginning), retain: o.Retain,
 		pageRows: positive(o.PageRows, defaultPageRows),
 		budget:   positive(o.MemoryBudget, defaultMemoryBudget),
 	}
@@ -106,7 +106,7 @@ func NewStream(store *redisconn.Store, o StreamOptions) (*Stream, error) {
 	return s, nil
 }
 
-func (s *Stream) positions() string { return redisconn.SlotPrefix(s.live) + ":baton:positions" }
+func (s *Stream) positions() string { return redisconn.SlotPrefix(s.Live) + ":baton:positions" }
 
 // Stage looks whether it can go on from the position, and whether there is anything to
 // read. flush.ErrGap if entries have gone unread, and may not be passed.
@@ -170,7 +170,7 @@ func (s *Stream) begin(ctx context.Context) (at streamPlace, l look, err error) 
 func (s *Stream) resume(ctx context.Context, position string) (at streamPlace, l look, note string, err error) {
 	if at, err = parsePlace(position); err != nil {
 		return at, l, "", fmt.Errorf("job %q, stream %q: %w, so somebody has written it by hand: delete the row from baton_position to "+
-			"begin anew at `start`", s.job, s.live, err)
+			"begin anew at `start`", s.Job, s.Live, err)
 	}
 	if l, err = s.look(ctx, at.id.String(), position); err != nil {
 		return at, l, "", err

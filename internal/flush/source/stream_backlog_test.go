@@ -65,7 +65,7 @@ func TestBacklogOfTheLeaderShrinksWithEveryPage(t *testing.T) {
 	g := newRig(t)
 	g.fillStream(1, 30, nil)
 	src, db := g.stream(StreamOptions{PageRows: 10}), newDatabase()
-	src.store = watched(g.store, func(step string) error {
+	src.Store = watched(g.store, func(step string) error {
 		if step == redistest.Before("stream_trim") {
 			return errCrash
 		}

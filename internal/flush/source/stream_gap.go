@@ -26,16 +26,16 @@ var lookScript = loadScript("stream_look", 2)
 
 // look looks at the stream from at, or from the noted position; note is noted if nothing is.
 func (s *Stream) look(ctx context.Context, at, note string) (l look, err error) {
-	reply, err := redis.Values(s.script(ctx, "look at", lookScript, s.live, s.positions(), s.job, at, note))
+	reply, err := redis.Values(s.Script(ctx, "look at", lookScript, s.Live, s.positions(), s.Job, at, note))
 	if err != nil {
 		return l, err
 	}
 	var kind, last, maxDeleted, first, anchor, behind string
 	if _, err := redis.Scan(reply, &kind, &l.length, &last, &l.added, &maxDeleted, &first, &anchor, &behind, &l.noted); err != nil {
-		return l, s.fail("look at", err)
+		return l, s.Fail("look at", err)
 	}
 	if kind != "stream" && kind != "none" {
-		return l, s.wrongType([]any{[]byte(s.live), []byte(kind)})
+		return l, s.WrongType([]any{[]byte(s.Live), []byte(kind)})
 	}
 	l.exists, l.anchor = kind == "stream", anchor != ""
 	for _, id := range []struct {
@@ -43,7 +43,7 @@ func (s *Stream) look(ctx context.Context, at, note string) (l look, err error) 
 		into *entryID
 	}{{last, &l.last}, {maxDeleted, &l.maxDeleted}, {first, &l.first}, {behind, &l.behind}} {
 		if *id.into, err = parseEntryID(id.text); err != nil {
-			return l, s.fail("look at", err)
+			return l, s.Fail("look at", err)
 		}
 	}
 	return l, nil
@@ -136,5 +136,5 @@ func (s *Stream) gapError(at streamPlace, missing string) error {
 	return fmt.Errorf("%w: stream %q has no entry %s any more, which is the position of job %q: %s. "+
 		"To go on behind the gap, set `on_gap: continue` for one run; to begin anew at `start`, delete the job's row for %q from "+
 		"baton_position",
-		flush.ErrGap, s.live, at.id, s.job, missing, s.live)
+		flush.ErrGap, s.Live, at.id, s.Job, missing, s.Live)
 }

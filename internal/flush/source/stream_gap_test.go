@@ -113,7 +113,7 @@ func TestStreamTrimmedWhileItIsReadIsNoticed(t *testing.T) {
 		}
 		src, db := g.stream(o), newDatabase()
 		once := false
-		src.store = watched(g.store, func(step string) error {
+		src.Store = watched(g.store, func(step string) error {
 			if step == redistest.After("XRANGE") && !once {
 				once = true
 				g.do("XTRIM", "events", "MINID", "16")

@@ -18,12 +18,12 @@ func (s *Stream) Read(ctx context.Context, st flush.Stage, yield func(flush.Page
 	r := s.staged
 	s.mu.Unlock()
 	if r.id != st.ID {
-		return fmt.Errorf("read stream %q: batch %s is not the one that was staged last", s.live, st.ID)
+		return fmt.Errorf("read stream %q: batch %s is not the one that was staged last", s.Live, st.ID)
 	}
 	if r.behind == (entryID{}) {
 		return yield(flush.Page{Part: -1, Move: &flush.Move{From: r.position, To: r.from.String()}})
 	}
-	c, err := s.store.Conn(ctx, s.live)
+	c, err := s.Store.Conn(ctx, s.Live)
 	if err != nil {
 		return err
 	}
@@ -53,13 +53,13 @@ func (s *Stream) page(ctx context.Context, c redis.Conn, r *streamStage, entries
 		if r.anchor {
 			want++
 		}
-		reply, err := redis.Values(redis.DoContext(c, ctx, "XRANGE", s.live, r.from.id.String(), r.until.id.String(), "COUNT", want))
+		reply, err := redis.Values(redis.DoContext(c, ctx, "XRANGE", s.Live, r.from.id.String(), r.until.id.String(), "COUNT", want))
 		if err != nil {
-			return nil, false, s.fail("read", err)
+			return nil, false, s.Fail("read", err)
 		}
 		read := len(records)
 		if records, err = entries.decode(records, reply, r.from.id); err != nil {
-			return nil, false, s.fail("read", err)
+			return nil, false, s.Fail("read", err)
 		}
 		if whole, err := s.joins(ctx, r, entries.first); err != nil || !whole {
 			return records[:read], false, err

@@ -28,7 +28,7 @@ func TestStreamTrimmedBeforeItsFirstEntryIsReadIsNoticed(t *testing.T) {
 			}
 			before := len(db.rows())
 			once := false
-			src.store = watched(g.store, func(step string) error {
+			src.Store = watched(g.store, func(step string) error {
 				if step == redistest.Before("XRANGE") && !once {
 					once = true
 					g.do("XTRIM", "events", "MINID", c.trim)

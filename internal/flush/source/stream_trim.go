@@ -37,7 +37,7 @@ func (s *Stream) trim(ctx context.Context, at streamPlace) error {
 		retain = strconv.FormatInt(s.retain.Milliseconds(), 10)
 	}
 	for {
-		trimmed, err := redis.Int(s.script(ctx, "trim", trimScript, s.live, s.positions(), s.job, at.String(), retain, trimStep))
+		trimmed, err := redis.Int(s.Script(ctx, "trim", trimScript, s.Live, s.positions(), s.Job, at.String(), retain, trimStep))
 		if err != nil {
 			return err
 		}
@@ -70,7 +70,7 @@ func (s *Stream) noted(ctx context.Context) (at streamPlace, l look, err error) 
 	switch {
 	case l.noted != "":
 		if at, err = parsePlace(l.noted); err != nil {
-			return at, l, s.fail("find where the job is in", err)
+			return at, l, s.Fail("find where the job is in", err)
 		}
 		if known == nil || known.id.compare(at.id) <= 0 { // somebody else may have led since
 			return at, l, nil
@@ -94,7 +94,7 @@ func (s *Stream) Peek(ctx context.Context, n int) ([]row.Record, error) {
 	if err != nil || n < 1 || l.behind == (entryID{}) {
 		return nil, err
 	}
-	c, err := s.store.Conn(ctx, s.live)
+	c, err := s.Store.Conn(ctx, s.Live)
 	if err != nil {
 		return nil, err
 	}
@@ -103,12 +103,12 @@ func (s *Stream) Peek(ctx context.Context, n int) ([]row.Record, error) {
 	var records []row.Record
 	for from := at.id; len(records) < n; from = entries.last {
 		want := 1 + min(entries.pace.depth, n-len(records))
-		reply, err := redis.Values(redis.DoContext(c, ctx, "XRANGE", s.live, from.String(), "+", "COUNT", want))
+		reply, err := redis.Values(redis.DoContext(c, ctx, "XRANGE", s.Live, from.String(), "+", "COUNT", want))
 		if err != nil {
-			return nil, s.fail("look into", err)
+			return nil, s.Fail("look into", err)
 		}
 		if records, err = entries.decode(records, reply, from); err != nil {
-			return nil, s.fail("look into", err)
+			return nil, s.Fail("look into", err)
 		}
 		if len(reply) < want {
 			break
@@ -133,13 +133,13 @@ func (s *Stream) Wait(ctx context.Context) error {
 	if at == nil {
 		return nil // Stage will tell
 	}
-	err := s.store.Block(ctx, s.live, func(c redis.Conn, atMost time.Duration) (bool, error) {
-		_, err := redis.Values(redis.DoContext(c, ctx, "XREAD", "COUNT", 1, "BLOCK", max(1, atMost.Milliseconds()), "STREAMS", s.live,
+	err := s.Store.Block(ctx, s.Live, func(c redis.Conn, atMost time.Duration) (bool, error) {
+		_, err := redis.Values(redis.DoContext(c, ctx, "XREAD", "COUNT", 1, "BLOCK", max(1, atMost.Milliseconds()), "STREAMS", s.Live,
 			at.id.String()))
 		if errors.Is(err, redis.ErrNil) {
 			return s.rewound(ctx, at.id)
 		}
 		return true, err
 	})
-	return s.fail("wait for work in", err)
+	return s.Fail("wait for work in", err)
 }

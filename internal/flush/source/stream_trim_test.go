@@ -62,7 +62,7 @@ func TestLongStreamIsTrimmedInSteps(t *testing.T) {
 	var steps atomic.Int64 // an aborted request may still be on its way when the flush has ended
 	src := g.stream(StreamOptions{Retain: &zero, Inputs: []string{"n"}})
 	db := newDatabase()
-	src.store = watched(g.store, func(step string) error {
+	src.Store = watched(g.store, func(step string) error {
 		if step == redistest.Before("stream_trim") {
 			steps.Add(1)
 		}

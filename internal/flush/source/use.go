@@ -59,11 +59,11 @@ func (u Use) Access(cluster bool) redisconn.Access {
 		Consequence: "every flush fails; nothing is lost, the changes wait",
 	}
 	for _, live := range names {
-		stage := stagedKey{live: live}
+		stage := Key{Live: live}
 		a.Places = append(a.Places, redisconn.Place{
 			Key: live,
 			Names: map[string]string{
-				"K": live, "S": stage.stage(), "M": stage.meta(), "I": stage.index(),
+				"K": live, "S": stage.StageKey(), "M": stage.MetaKey(), "I": stage.IndexKey(),
 				"P": redisconn.SlotPrefix(live) + ":baton:positions", "R": row,
 			},
 			ByType: func(holds string) []string { return u.commands(holds, cluster) },
