@@ -15,7 +15,7 @@ import (
 	"baton/internal/config"
 	"baton/internal/daemon/site"
 	"baton/internal/elector"
-	"baton/internal/flush/source"
+	"baton/internal/flush/source/staging"
 	"baton/internal/job"
 	"baton/internal/redisconn"
 	"baton/internal/redisledger"
@@ -34,7 +34,7 @@ type candidacy struct {
 	venue      *site.Venue
 	election   site.Election
 	ledger     *redisledger.Ledger
-	registry   *source.Stages // of the node's own lock: where it is noted who stages where
+	registry   *staging.Stages // of the node's own lock: where it is noted who stages where
 	metrics    *status.Metrics
 	told       *status.Election
 	notes      *alert.Notifications
@@ -86,7 +86,7 @@ func (n *node) newCandidacy(ctx context.Context, lockKey string, w *workload, fi
 		election: at.Election(), ledger: at.Ledger(n.store), metrics: n.metrics, told: n.metrics.Election(lockKey), notes: n.notifications,
 		hints: make(chan elector.Hint, 16), data: n.store, ordered: make(chan elector.Hint, 1), presence: n.presence, left: make(chan struct{}), parted: make(chan struct{}), work: w, clock: n.clock, first: first, subscriber: n.subscriber, letters: n.counted, wardens: n.wardens, turns: n.turns,
 	}
-	c.registry = source.NewStages(n.store, n.venue.At(n.config.Election.LockKey).Ledger(n.store))
+	c.registry = staging.NewStages(n.store, n.venue.At(n.config.Election.LockKey).Ledger(n.store))
 	c.book, c.watch = newSampleBook(c.ledger), newJobWatch()
 	c.runner = newRunner(w.config, c.ledger, n.options.Logger, n.metrics, n.notifications, n.clock, n.dataOutage, c.holdsBack, c.settle)
 	if lockKey == n.config.Election.LockKey {

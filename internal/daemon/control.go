@@ -9,7 +9,7 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/daemon/site"
-	"baton/internal/flush/source"
+	"baton/internal/flush/source/staging"
 	"baton/internal/redisconn"
 	"baton/internal/redisledger"
 	"baton/internal/redislock"
@@ -62,7 +62,7 @@ func (r *Remote) view(lockKey string) view {
 	at := r.venue.At(lockKey)
 	l := at.Ledger(r.store)
 	return view{
-		lockKey: lockKey, election: at.Election(), ledger: l, stages: source.NewStages(r.store, l),
+		lockKey: lockKey, election: at.Election(), ledger: l, stages: staging.NewStages(r.store, l),
 		tasks: tasksOf(r.tasks, lockKey), poll: r.config.Election.PollInterval,
 	}
 }

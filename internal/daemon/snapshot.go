@@ -8,7 +8,7 @@ import (
 
 	"baton/internal/daemon/site"
 	"baton/internal/elector"
-	"baton/internal/flush/source"
+	"baton/internal/flush/source/staging"
 	"baton/internal/job"
 	"baton/internal/job/schedule"
 	"baton/internal/redisledger"
@@ -62,7 +62,7 @@ type view struct {
 	lockKey  string
 	election site.Election
 	ledger   *redisledger.Ledger
-	stages   *source.Stages
+	stages   *staging.Stages
 	tasks    []task
 	poll     time.Duration // of the nodes, which are taken to have the same configuration
 }

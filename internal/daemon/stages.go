@@ -10,7 +10,7 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/daemon/site"
-	"baton/internal/flush/source"
+	"baton/internal/flush/source/staging"
 	"baton/internal/status"
 )
 
@@ -21,7 +21,7 @@ type LeftStage = status.LeftStage
 func stagedBy(tasks []task) map[string]string {
 	jobs := map[string]string{}
 	for _, t := range tasks {
-		for _, key := range source.StagedKeys(t.counted) {
+		for _, key := range staging.StagedKeys(t.counted) {
 			jobs[key] = t.config.Name
 		}
 	}
@@ -30,7 +30,7 @@ func stagedBy(tasks []task) map[string]string {
 
 // leftStages are the stages with something in them that none of those tasks flushes, by key, as
 // far as Redis tells.
-func leftStages(ctx context.Context, stages *source.Stages, tasks []task) ([]LeftStage, error) {
+func leftStages(ctx context.Context, stages *staging.Stages, tasks []task) ([]LeftStage, error) {
 	left := []LeftStage{}
 	found, err := stages.Left(ctx, stagedBy(tasks))
 	for _, s := range found {
@@ -110,7 +110,7 @@ func shellWord(text string) string {
 func (r *Remote) LeftStages(ctx context.Context) ([]LeftStage, error) {
 	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
-	return leftStages(ctx, source.NewStages(r.store, r.ledger), r.tasks)
+	return leftStages(ctx, staging.NewStages(r.store, r.ledger), r.tasks)
 }
 
 // DropStage removes a stage for good: never one that a job of this configuration or of a node's
@@ -131,5 +131,5 @@ func (r *Remote) DropStage(ctx context.Context, s LeftStage) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
-	return source.NewStages(r.store, r.ledger).Drop(ctx, source.LeftStage{Key: s.Key, Job: s.Job, ID: s.BatchID, Records: s.Records})
+	return staging.NewStages(r.store, r.ledger).Drop(ctx, staging.LeftStage{Key: s.Key, Job: s.Job, ID: s.BatchID, Records: s.Records})
 }

@@ -10,6 +10,7 @@ import (
 	"baton/internal/flush"
 	"baton/internal/flush/row"
 	"baton/internal/flush/source/spec"
+	"baton/internal/flush/source/staging"
 	"baton/internal/redisconn"
 )
 
@@ -41,7 +42,7 @@ type CountersOptions struct {
 // of a field is FNV-1a (64 bit) of its bytes, modulo the number of parts that was
 // stored at staging. That is a format: a stage may outlive an upgrade.
 type Counters struct {
-	Key
+	staging.Key
 	inputs []string
 	field  string // the input that is the field
 	budget int
@@ -50,7 +51,7 @@ type Counters struct {
 
 // NewCounters checks the options; it does not connect.
 func NewCounters(store *redisconn.Store, o CountersOptions) (*Counters, error) {
-	key, err := NewKey(store, o.Job, o.Key, "hash")
+	key, err := staging.New(store, o.Job, o.Key, "hash")
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"baton/internal/flush"
 	"baton/internal/flush/row"
 	"baton/internal/flush/source/spec"
+	"baton/internal/flush/source/staging"
 	"baton/internal/redisconn"
 )
 
@@ -67,7 +68,7 @@ func NewPlainCounters(store *redisconn.Store, o PlainCountersOptions) (*PlainCou
 			return nil, fmt.Errorf("counters %q have no input %q: use %s and %s", o.Key, input, row.Name, inputValue)
 		}
 	}
-	key, err := NewKey(store, o.Job, o.Changed, "set", "zset")
+	key, err := staging.New(store, o.Job, o.Changed, "set", "zset")
 	if err != nil {
 		return nil, err
 	}
@@ -131,16 +132,16 @@ func (s *PlainCounters) begin(ctx context.Context, newID string) (verdict string
 	}
 	switch verdict {
 	case "gathering", "sealed":
-		st, err = StageOf(reply, newID)
+		st, err = staging.StageOf(reply, newID)
 	case "wrong_type":
 		err = s.wrongPlainType(reply)
 	case "orphan":
 		err = fmt.Errorf("%w: %q has no id in %q, so nobody can tell whether its counts are in the database. "+
-			"If they are, UNLINK it; if not, HSET %s id NEW-UUID has it flushed", ErrBrokenStage, s.StageKey(), s.MetaKey(), s.MetaKey())
+			"If they are, UNLINK it; if not, HSET %s id NEW-UUID has it flushed", staging.ErrBrokenStage, s.StageKey(), s.MetaKey(), s.MetaKey())
 	case "lost":
 		err = fmt.Errorf("%w: %q names a batch, but what was staged in %q is gone, or not all of it is there (evicted or changed by "+
 			"somebody). "+
-			"Restore it, or give up what is missing with DEL %s", ErrBrokenStage, s.MetaKey(), s.StageKey(), s.MetaKey())
+			"Restore it, or give up what is missing with DEL %s", staging.ErrBrokenStage, s.MetaKey(), s.StageKey(), s.MetaKey())
 	}
 	return verdict, st, err
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"baton/internal/flush/source/staging"
 	"baton/internal/redisconn"
 	"baton/internal/redisconn/redistest"
 )
@@ -88,7 +89,7 @@ func TestGatheredCountersThatAreGoneAreReported(t *testing.T) {
 			stageNow(t, src, "a")
 			spoil(g)
 			_, _, err := src.Stage(t.Context(), "b", "")
-			if !errors.Is(err, ErrBrokenStage) || !strings.Contains(err.Error(), "DEL "+hitsMeta) {
+			if !errors.Is(err, staging.ErrBrokenStage) || !strings.Contains(err.Error(), "DEL "+hitsMeta) {
 				t.Errorf("stage: %v", err)
 			}
 		})
@@ -101,7 +102,7 @@ func TestGatheredCountersWithoutTheirIDAreNeverOverwritten(t *testing.T) {
 	g.hit(false, "p1", 1)
 	src := g.plain(PlainCountersOptions{})
 	_, _, err := src.Stage(t.Context(), "new", "")
-	if !errors.Is(err, ErrBrokenStage) || !strings.Contains(err.Error(), "HSET "+hitsMeta+" id") {
+	if !errors.Is(err, staging.ErrBrokenStage) || !strings.Contains(err.Error(), "HSET "+hitsMeta+" id") {
 		t.Errorf("stage: %v", err)
 	}
 	g.do("HSET", hitsMeta, "id", "mended") // the remedy that the message gives
@@ -125,12 +126,12 @@ func TestPlainCounterKeysOfTheWrongTypeAreNamed(t *testing.T) {
 		hitsMeta: "hash"} {
 		g.do("RPUSH", key, "x")
 		err := errOf(src.Stage(t.Context(), "a", ""))
-		if !errors.Is(err, ErrWrongType) || !strings.Contains(err.Error(), strconv.Quote(key)+" is a list") ||
+		if !errors.Is(err, staging.ErrWrongType) || !strings.Contains(err.Error(), strconv.Quote(key)+" is a list") ||
 			!strings.Contains(err.Error(), needs) {
 			t.Errorf("stage with a list in %s: %v", key, err)
 		}
 		if key != hitsMeta {
-			if err := second(src.Backlog(t.Context())); !errors.Is(err, ErrWrongType) {
+			if err := second(src.Backlog(t.Context())); !errors.Is(err, staging.ErrWrongType) {
 				t.Errorf("backlog with a list in %s: %v", key, err)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"baton/internal/flush"
 	"baton/internal/flush/row"
 	"baton/internal/flush/source/spec"
+	"baton/internal/flush/source/staging"
 	"baton/internal/redisconn"
 )
 
@@ -71,14 +72,14 @@ func NewTotals(store *redisconn.Store, o TotalsOptions) (*Totals, error) {
 // Name is the hash, or the pattern of the keys.
 func (s *Totals) Name() string { return s.key }
 
-// Stage says how many totals a hash has; keys are not counted. ErrBrokenStage if the job
+// Stage says how many totals a hash has; keys are not counted. staging.ErrBrokenStage if the job
 // had another mode before and left a stage behind: nobody would ever come back to it.
 func (s *Totals) Stage(ctx context.Context, newID, _ string) (st flush.Stage, ok bool, err error) {
 	st.ID = newID
 	if s.row.Name != "" {
 		return st, true, nil
 	}
-	stage := Key{Live: s.key}.StageKey()
+	stage := staging.Key{Live: s.key}.StageKey()
 	left, err := redis.Bool(s.store.Run(ctx, s.key, func(c redis.Conn) (any, error) {
 		return redis.DoContext(c, ctx, "EXISTS", stage)
 	}))
@@ -89,7 +90,7 @@ func (s *Totals) Stage(ctx context.Context, newID, _ string) (st flush.Stage, ok
 		return st, false, s.fail("look for a stage of", err)
 	case left:
 		return st, false, fmt.Errorf("%w: %q has increments that `mode: stage` took out of %q and has not brought into the database. "+
-			"Run job %q once more with `mode: stage`, and then change its mode", ErrBrokenStage, stage, s.key, s.job)
+			"Run job %q once more with `mode: stage`, and then change its mode", staging.ErrBrokenStage, stage, s.key, s.job)
 	}
 	st.Size, err = redis.Int64(s.store.Run(ctx, s.key, func(c redis.Conn) (any, error) {
 		return redis.DoContext(c, ctx, "HLEN", s.key)
@@ -128,7 +129,7 @@ func (s *Totals) fail(doing string, err error) error {
 		return nil
 	case errors.As(err, &reply) && strings.HasPrefix(string(reply), "WRONGTYPE"):
 		return fmt.Errorf("%w: %q is no hash, and job %q needs a hash there: correct the key in the job's configuration (keys of their "+
-			"own are written with an <id>)", ErrWrongType, s.key, s.job)
+			"own are written with an <id>)", staging.ErrWrongType, s.key, s.job)
 	}
 	return fmt.Errorf("%s the totals of %q for job %q: %w", doing, s.key, s.job, redisconn.Explain(err))
 }

@@ -16,6 +16,7 @@ import (
 	"baton/internal/flush/flushtest"
 	"baton/internal/flush/mapping"
 	"baton/internal/flush/row"
+	"baton/internal/flush/source/staging"
 	"baton/internal/flush/sql"
 	"baton/internal/flush/sql/open"
 	"baton/internal/redisconn"
@@ -105,14 +106,14 @@ func TestTotalsOfAHashAreReadAndStay(t *testing.T) {
 func TestTotalsOfAHashWithAStageAreNotBegun(t *testing.T) {
 	g := newRig(t)
 	g.fillCounters("totals", 10)
-	staging := g.counters(CountersOptions{Key: "totals", Job: "totals"})
-	st := stageNow(t, staging, "a")
+	before := g.counters(CountersOptions{Key: "totals", Job: "totals"})
+	st := stageNow(t, before, "a")
 	g.fillCounters("totals", 5)
 	src := totalsOn(t, g.store, TotalsOptions{})
-	if _, _, err := src.Stage(t.Context(), "b", ""); !errors.Is(err, ErrBrokenStage) || !strings.Contains(err.Error(), "`mode: stage`") {
+	if _, _, err := src.Stage(t.Context(), "b", ""); !errors.Is(err, staging.ErrBrokenStage) || !strings.Contains(err.Error(), "`mode: stage`") {
 		t.Errorf("staged over a stage: %v", err)
 	}
-	if err := staging.Discard(t.Context(), st); err != nil {
+	if err := before.Discard(t.Context(), st); err != nil {
 		t.Fatal(err)
 	}
 	if got, _ := totalsOf(t, src); len(got) != 5 {
@@ -161,7 +162,7 @@ func TestTotalsAreCheckedWhenTheyAreMade(t *testing.T) {
 		}
 	}
 	g.do("RPUSH", "totals", "x")
-	if _, _, err := totalsOn(t, g.store, TotalsOptions{}).Stage(t.Context(), "a", ""); !errors.Is(err, ErrWrongType) ||
+	if _, _, err := totalsOn(t, g.store, TotalsOptions{}).Stage(t.Context(), "a", ""); !errors.Is(err, staging.ErrWrongType) ||
 		!strings.Contains(err.Error(), `"totals" is no hash`) {
 		t.Errorf("stage of a list: %v", err)
 	}

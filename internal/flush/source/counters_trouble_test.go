@@ -8,6 +8,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"baton/internal/flush"
+	"baton/internal/flush/source/staging"
 	"baton/internal/redisconn"
 )
 
@@ -54,7 +55,7 @@ func TestStageWithoutItsIDIsNeverOverwritten(t *testing.T) {
 	g.do("HSET", viewsStage, "a", 41)
 	g.do("HSET", "views:3", "a", 1)
 	_, _, err := g.counters(CountersOptions{}).Stage(t.Context(), "new", "")
-	if !errors.Is(err, ErrBrokenStage) || !strings.Contains(err.Error(), "HSET "+viewsMeta) {
+	if !errors.Is(err, staging.ErrBrokenStage) || !strings.Contains(err.Error(), "HSET "+viewsMeta) {
 		t.Errorf("stage: %v", err)
 	}
 	if got := g.str("HGET", viewsStage, "a"); got != "41" {
@@ -75,7 +76,7 @@ func TestIDWithoutItsStageIsReported(t *testing.T) {
 	g.do("UNLINK", viewsStage) // evicted, say
 	g.do("HSET", "views:3", "a", 1)
 	_, _, err := src.Stage(t.Context(), "b", "")
-	if !errors.Is(err, ErrBrokenStage) || !strings.Contains(err.Error(), "DEL "+viewsMeta) {
+	if !errors.Is(err, staging.ErrBrokenStage) || !strings.Contains(err.Error(), "DEL "+viewsMeta) {
 		t.Errorf("stage: %v", err)
 	}
 	g.do("DEL", viewsMeta)
@@ -92,7 +93,7 @@ func TestCounterKeyOfTheWrongTypeIsNamed(t *testing.T) {
 		"stage":   errOf(src.Stage(t.Context(), "a", "")),
 		"backlog": second(src.Backlog(t.Context())),
 	} {
-		if !errors.Is(err, ErrWrongType) {
+		if !errors.Is(err, staging.ErrWrongType) {
 			t.Errorf("%s: %v", what, err)
 			continue
 		}
@@ -106,7 +107,7 @@ func TestCounterKeyOfTheWrongTypeIsNamed(t *testing.T) {
 	g.do("DEL", "views:3")
 	g.do("SADD", viewsStage, "x")
 	g.do("HSET", viewsMeta, "id", "old", "parts", 0)
-	if err := errOf(src.Stage(t.Context(), "a", "")); !errors.Is(err, ErrWrongType) || !strings.Contains(err.Error(), viewsStage) {
+	if err := errOf(src.Stage(t.Context(), "a", "")); !errors.Is(err, staging.ErrWrongType) || !strings.Contains(err.Error(), viewsStage) {
 		t.Errorf("stage of a set: %v", err)
 	}
 }
@@ -116,7 +117,7 @@ func TestForeignKeyInTheStagesPlaceIsNamed(t *testing.T) {
 	g.do("HSET", "views:3", "a", 1)
 	g.do("SET", viewsMeta, "x")
 	err := errOf(g.counters(CountersOptions{}).Stage(t.Context(), "a", ""))
-	if !errors.Is(err, ErrWrongType) || !strings.Contains(err.Error(), viewsMeta) {
+	if !errors.Is(err, staging.ErrWrongType) || !strings.Contains(err.Error(), viewsMeta) {
 		t.Errorf("stage: %v", err)
 	}
 	if n := g.num("HLEN", "views:3"); n != 1 {

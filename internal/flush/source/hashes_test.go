@@ -13,6 +13,7 @@ import (
 	"baton/internal/flush"
 	"baton/internal/flush/flushtest"
 	"baton/internal/flush/row"
+	"baton/internal/flush/source/staging"
 	"baton/internal/redisconn"
 	"baton/internal/redisconn/redistest"
 )
@@ -283,7 +284,7 @@ func TestRowThatAppearsAfterItWasMissedIsReadAgain(t *testing.T) {
 	if !recs[1].Gone {
 		t.Errorf("the row that is gone: %+v", recs[1])
 	}
-	if recs[2].Gone || !errors.Is(recs[2].Err, ErrWrongType) {
+	if recs[2].Gone || !errors.Is(recs[2].Err, staging.ErrWrongType) {
 		t.Errorf("the key of another type: %+v", recs[2])
 	}
 }
@@ -436,7 +437,7 @@ func TestIndexOfTheWrongTypeIsNamed(t *testing.T) {
 		"stage":   errOf(src.Stage(t.Context(), "a", "")),
 		"backlog": second(src.Backlog(t.Context())),
 	} {
-		if !errors.Is(err, ErrWrongType) || !strings.Contains(err.Error(), `"changed:user" is a string`) ||
+		if !errors.Is(err, staging.ErrWrongType) || !strings.Contains(err.Error(), `"changed:user" is a string`) ||
 			!strings.Contains(err.Error(), "a set or a zset") {
 			t.Errorf("%s: %v", what, err)
 		}

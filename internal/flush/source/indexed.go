@@ -14,6 +14,7 @@ import (
 	"baton/internal/flush"
 	"baton/internal/flush/row"
 	"baton/internal/flush/source/idlist"
+	"baton/internal/flush/source/staging"
 	"baton/internal/redisconn"
 )
 
@@ -57,7 +58,7 @@ type rowsReader interface {
 // comes too late for the reading has put its id into the live index again, and is
 // flushed next. Writing a row twice is harmless; pages need no ledger.
 type indexed struct {
-	Key
+	staging.Key
 	rowsReader
 	of       string // the key of the rows, as the configuration has it
 	pageRows int
@@ -71,7 +72,7 @@ type indexed struct {
 }
 
 func newIndexed(store *redisconn.Store, o IndexedOptions, rows rowsReader) (indexed, error) {
-	key, err := NewKey(store, o.Job, o.Changed, "set", "zset")
+	key, err := staging.New(store, o.Job, o.Changed, "set", "zset")
 	return indexed{
 		Key: key, rowsReader: rows, of: o.Key,
 		pageRows: positive(o.PageRows, defaultPageRows),

@@ -12,6 +12,7 @@ import (
 	"baton/internal/flush"
 	"baton/internal/flush/row"
 	"baton/internal/flush/source/spec"
+	"baton/internal/flush/source/staging"
 	"baton/internal/redisconn"
 )
 
@@ -37,14 +38,14 @@ type ListOptions struct {
 // stage's head. Parts are found by their distance from the tail, where nobody adds
 // anything any more, so it does not matter how much of the head is still there.
 type List struct {
-	Key
+	staging.Key
 	inputs []string
 	budget int
 }
 
 // NewList checks the options; it does not connect.
 func NewList(store *redisconn.Store, o ListOptions) (*List, error) {
-	key, err := NewKey(store, o.Job, o.Key, "list")
+	key, err := staging.New(store, o.Job, o.Key, "list")
 	if err != nil {
 		return nil, err
 	}
@@ -67,13 +68,13 @@ func (s *List) Stage(ctx context.Context, newID, _ string) (st flush.Stage, ok b
 	case "nothing":
 		return st, false, nil
 	case "staged":
-		st, err = StageOf(reply, newID)
+		st, err = staging.StageOf(reply, newID)
 		return st, err == nil, err
 	case "wrong_type":
 		return st, false, s.WrongType(reply)
 	case "orphan":
 		return st, false, fmt.Errorf("%w: %q has no id in %q, so nobody can tell how much of it is in the database. "+
-			"If all of it is, UNLINK it; if nothing is, RENAME it to a key that is flushed", ErrBrokenStage, s.StageKey(), s.MetaKey())
+			"If all of it is, UNLINK it; if nothing is, RENAME it to a key that is flushed", staging.ErrBrokenStage, s.StageKey(), s.MetaKey())
 	default: // changed
 		var id string
 		var want, found int64
@@ -88,7 +89,7 @@ func (s *List) Stage(ctx context.Context, newID, _ string) (st flush.Stage, ok b
 func (s *List) changed(id string, want, found int64) error {
 	return fmt.Errorf("%w: batch %s of %q should have %d more items in %q, and has %d: somebody else has removed or added some, or "+
 		"Redis has lost them. "+
-		"Restore it; or give up what is left of it with UNLINK %s %s, if need be after a RENAME of what is there", ErrBrokenStage, id,
+		"Restore it; or give up what is left of it with UNLINK %s %s, if need be after a RENAME of what is there", staging.ErrBrokenStage, id,
 		s.Live, want, s.StageKey(), found, s.StageKey(), s.MetaKey())
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"baton/internal/flush"
 	"baton/internal/flush/row"
+	"baton/internal/flush/source/staging"
 	"baton/internal/redisconn"
 	"baton/internal/redisconn/redistest"
 	"baton/internal/testsupport"
@@ -214,8 +215,8 @@ func TestListThatSomebodyElseTouchedIsNotGuessedAt(t *testing.T) {
 			g.fillList("orders", 1, map[string]int64{})
 			c.touch(g)
 			_, ok, err := g.list(ListOptions{}).Stage(t.Context(), "b", "")
-			if ok || err == nil || !strings.Contains(err.Error(), c.say) || !errors.Is(err, ErrBrokenStage) && !errors.Is(err,
-				ErrWrongType) {
+			if ok || err == nil || !strings.Contains(err.Error(), c.say) || !errors.Is(err, staging.ErrBrokenStage) && !errors.Is(err,
+				staging.ErrWrongType) {
 				t.Errorf("staged %v, %v; want to be told %q", ok, err, c.say)
 			}
 			if n := g.num("LLEN", "orders"); n != 1 {
@@ -230,7 +231,7 @@ func TestListThatSomebodyElseTouchedIsNotGuessedAt(t *testing.T) {
 		st := stageNow(t, src, "a")
 		g.do("LPOP", ordersStage)
 		err := src.Read(t.Context(), st, func(flush.Page) error { t.Error("a page"); return nil })
-		if !errors.Is(err, ErrBrokenStage) {
+		if !errors.Is(err, staging.ErrBrokenStage) {
 			t.Errorf("read: %v", err)
 		}
 	})
@@ -238,7 +239,7 @@ func TestListThatSomebodyElseTouchedIsNotGuessedAt(t *testing.T) {
 		g := newRig(t)
 		g.do("HSET", "orders", "a", 1)
 		_, _, err := g.list(ListOptions{}).Stage(t.Context(), "b", "")
-		if !errors.Is(err, ErrWrongType) || !strings.Contains(err.Error(), `"orders" is a hash, job "orders" needs a list`) {
+		if !errors.Is(err, staging.ErrWrongType) || !strings.Contains(err.Error(), `"orders" is a hash, job "orders" needs a list`) {
 			t.Errorf("staged: %v", err)
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"baton/internal/flush"
+	"baton/internal/flush/source/staging"
 )
 
 func mark(t *testing.T, src *Hashes, newID string, ids ...string) {
@@ -124,7 +125,7 @@ func TestMarkIsNotTakenOutByARunThatHasReadTheRowBefore(t *testing.T) {
 func TestMarkIntoAnIndexOfTheWrongTypeIsRefused(t *testing.T) {
 	g := newRig(t)
 	g.do("SET", "changed:user", "x")
-	if err := g.hashes(IndexedOptions{}).Mark(t.Context(), "m", []string{"1"}); !errors.Is(err, ErrWrongType) ||
+	if err := g.hashes(IndexedOptions{}).Mark(t.Context(), "m", []string{"1"}); !errors.Is(err, staging.ErrWrongType) ||
 		!strings.Contains(err.Error(), "changed:user") {
 		t.Error(err)
 	}

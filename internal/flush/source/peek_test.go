@@ -9,6 +9,7 @@ import (
 
 	"baton/internal/flush"
 	"baton/internal/flush/row"
+	"baton/internal/flush/source/staging"
 )
 
 // peeked is what records say, sorted.
@@ -96,7 +97,7 @@ func TestPeekShowsWhatIsStagedAndWhatIsPendingAndChangesNothing(t *testing.T) {
 	}
 	g.do("DEL", "views", "changed")
 	g.do("SET", "views", "no hash")
-	if _, err := counters.Peek(t.Context(), 10); !errors.Is(err, ErrWrongType) {
+	if _, err := counters.Peek(t.Context(), 10); !errors.Is(err, staging.ErrWrongType) {
 		t.Errorf("a key of another type: %v", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"baton/internal/flush/row"
 	"baton/internal/flush/source/spec"
+	"baton/internal/flush/source/staging"
 	"baton/internal/redisconn"
 )
 
@@ -272,7 +273,7 @@ func (s *rowReader) hmget(id string) []any {
 func (s *rowReader) decode(rec *row.Record, reply any) (found bool, err error) {
 	if e, ok := reply.(redis.Error); ok && strings.HasPrefix(string(e), "WRONGTYPE") {
 		s.fill(rec, nil)
-		rec.Err = fmt.Errorf("%w: %q is not a hash, so it is no row", ErrWrongType, s.row.Key(rec.Key))
+		rec.Err = fmt.Errorf("%w: %q is not a hash, so it is no row", staging.ErrWrongType, s.row.Key(rec.Key))
 		return false, nil
 	}
 	values, err := redis.Values(reply, nil)

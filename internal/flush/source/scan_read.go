@@ -10,6 +10,7 @@ import (
 
 	"baton/internal/flush"
 	"baton/internal/flush/row"
+	"baton/internal/flush/source/staging"
 	"baton/internal/redisconn"
 )
 
@@ -114,7 +115,7 @@ func (r *scanRows) readHashes(ctx context.Context, c redis.Conn, keys []scanned)
 	}
 	there := keys[:0]
 	for i, rec := range records {
-		if rec.Gone || errors.Is(rec.Err, ErrWrongType) {
+		if rec.Gone || errors.Is(rec.Err, staging.ErrWrongType) {
 			continue
 		}
 		keys[i].fields, keys[i].err = rec.Inputs, rec.Err

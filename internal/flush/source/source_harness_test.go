@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strconv"
 	"strings"
@@ -94,10 +96,17 @@ func (g *rig) num(name string, args ...any) int64 {
 // loadScripts spares a test the NOSCRIPT round trip before it loses a reply.
 func (g *rig) loadScripts() {
 	g.t.Helper()
-	for _, s := range []*redis.Script{listStageScript, listTrimScript, lookScript, trimScript, stageScript, discardScript, removeScript,
-		backlogScript} {
-		if err := s.Load(g.conn); err != nil {
-			g.t.Fatal(err)
+	for _, dir := range []string{".", "staging"} {
+		files, err := filepath.Glob(filepath.Join(dir, "*.lua"))
+		if err != nil || len(files) == 0 {
+			g.t.Fatalf("%d scripts in %s, %v", len(files), dir, err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				g.t.Fatal(err)
+			}
+			g.do("SCRIPT", "LOAD", text)
 		}
 	}
 }

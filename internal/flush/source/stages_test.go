@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"baton/internal/flush"
+	"baton/internal/flush/source/staging"
 	"baton/internal/redisledger"
 )
 
@@ -15,7 +16,7 @@ import (
 func TestStagesThatAreLeftAreFoundInACluster(t *testing.T) {
 	t.Parallel()
 	g := newClusterRig(t)
-	l := NewStages(g.store, redisledger.NewLedger(g.store, redisledger.LedgerOptions{LockKey: "baton"}))
+	l := staging.NewStages(g.store, redisledger.NewLedger(g.store, redisledger.LedgerOptions{LockKey: "baton"}))
 	var sources []flush.Source
 	add := func(s flush.Source, err error) {
 		t.Helper()
@@ -30,7 +31,7 @@ func TestStagesThatAreLeftAreFoundInACluster(t *testing.T) {
 	add(NewPlainCounters(g.store, PlainCountersOptions{Job: "hits", Key: "{hits}:<id>", Changed: "{hits}:changed",
 		Inputs: []string{"id", "$value"}}))
 	add(NewTotals(g.store, TotalsOptions{Job: "totals", Key: "totals", Inputs: []string{"$field", "$value"}}))
-	keys := StagedKeys(sources)
+	keys := staging.StagedKeys(sources)
 	if want := []string{"views", "changed:user", "orders", "{hits}:changed"}; !slices.Equal(keys, want) {
 		t.Fatalf("they stage beside %q, want %q", keys, want)
 	}
@@ -61,7 +62,7 @@ func TestStagesThatAreLeftAreFoundInACluster(t *testing.T) {
 	for _, s := range left {
 		other := s
 		other.ID = "another"
-		if err := l.Drop(t.Context(), other); !errors.Is(err, ErrStageChanged) {
+		if err := l.Drop(t.Context(), other); !errors.Is(err, staging.ErrStageChanged) {
 			t.Errorf("dropping another batch of %q: %v", s.Key, err)
 		}
 		if err := l.Drop(t.Context(), s); err != nil {

@@ -10,6 +10,7 @@ import (
 	"baton/internal/flush"
 	"baton/internal/flush/row"
 	"baton/internal/flush/source/spec"
+	"baton/internal/flush/source/staging"
 	"baton/internal/redisconn"
 )
 
@@ -47,7 +48,7 @@ type StreamOptions struct {
 // job that is no more keeps what it has not read from being trimmed, until
 // HDEL {key}:baton:positions JOB.
 type Stream struct {
-	Key
+	staging.Key
 	inputs   []string
 	pageRows int
 	budget   int
@@ -79,7 +80,7 @@ const (
 
 // NewStream checks the options; it does not connect.
 func NewStream(store *redisconn.Store, o StreamOptions) (*Stream, error) {
-	key, err := NewKey(store, o.Job, o.Key, "stream")
+	key, err := staging.New(store, o.Job, o.Key, "stream")
 	if err != nil {
 		return nil, err
 	}

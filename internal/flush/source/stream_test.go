@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"baton/internal/flush"
+	"baton/internal/flush/source/staging"
 	"baton/internal/redisconn"
 )
 
@@ -271,7 +272,7 @@ func TestStreamIsReadByAUserWhoMayOnlyRead(t *testing.T) {
 func TestStreamOfAnotherTypeOrPositionIsRefused(t *testing.T) {
 	g := newRig(t)
 	g.do("RPUSH", "events", 1)
-	if _, _, err := g.stream(StreamOptions{}).Stage(t.Context(), "a", ""); !errors.Is(err, ErrWrongType) ||
+	if _, _, err := g.stream(StreamOptions{}).Stage(t.Context(), "a", ""); !errors.Is(err, staging.ErrWrongType) ||
 		!strings.Contains(err.Error(), "needs a stream") {
 		t.Errorf("a list: %v", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 
+	"baton/internal/flush/source/staging"
 	"baton/internal/redisconn"
 )
 
@@ -59,7 +60,7 @@ func (u Use) Access(cluster bool) redisconn.Access {
 		Consequence: "every flush fails; nothing is lost, the changes wait",
 	}
 	for _, live := range names {
-		stage := Key{Live: live}
+		stage := staging.Key{Live: live}
 		a.Places = append(a.Places, redisconn.Place{
 			Key: live,
 			Names: map[string]string{

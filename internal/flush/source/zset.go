@@ -12,6 +12,7 @@ import (
 	"baton/internal/flush"
 	"baton/internal/flush/row"
 	"baton/internal/flush/source/spec"
+	"baton/internal/flush/source/staging"
 	"baton/internal/redisconn"
 )
 
@@ -81,7 +82,7 @@ func (s *scores) ask(ctx context.Context, members []string) ([]any, error) {
 	var refusal redis.Error
 	if errors.As(err, &refusal) && redisconn.Code(refusal) == "WRONGTYPE" {
 		return nil, fmt.Errorf("%w: %q is no sorted set, and job %q needs one there: correct the key in the job's configuration, or move "+
-			"what is in the way with RENAME", ErrWrongType, s.key, s.job)
+			"what is in the way with RENAME", staging.ErrWrongType, s.key, s.job)
 	}
 	if err == nil && len(texts) != len(members) {
 		err = fmt.Errorf("%d scores of %d members", len(texts), len(members))

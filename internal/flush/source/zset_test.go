@@ -15,6 +15,7 @@ import (
 	"baton/internal/flush"
 	"baton/internal/flush/mapping"
 	"baton/internal/flush/row"
+	"baton/internal/flush/source/staging"
 	"baton/internal/redisconn"
 	"baton/internal/redisconn/redistest"
 )
@@ -202,11 +203,11 @@ func TestAKeyThatIsNoSortedSetFailsTheRunAndLosesNothing(t *testing.T) {
 	g.do("RPUSH", "board", "x")
 	g.do("SADD", "changed:board", "a")
 	_, err := db.flush(t.Context(), src, nil)
-	if !errors.Is(err, ErrWrongType) || !strings.Contains(err.Error(), `"board" is no sorted set`) ||
+	if !errors.Is(err, staging.ErrWrongType) || !strings.Contains(err.Error(), `"board" is no sorted set`) ||
 		!strings.Contains(err.Error(), "correct the key") {
 		t.Errorf("a list: %v", err)
 	}
-	if _, err := src.Peek(t.Context(), 1); !errors.Is(err, ErrWrongType) {
+	if _, err := src.Peek(t.Context(), 1); !errors.Is(err, staging.ErrWrongType) {
 		t.Errorf("a preview: %v", err)
 	}
 	g.do("DEL", "board")

@@ -1,4 +1,6 @@
-package source
+// Package staging freezes what is pending beside a key in Redis, under an id, until it is in
+// the database. What is pending, and how it is read, its sources know.
+package staging
 
 import (
 	"context"
@@ -47,11 +49,11 @@ func (k Key) MetaKey() string { return redisconn.SlotPrefix(k.Live) + ":baton:me
 func (k Key) IndexKey() string { return redisconn.SlotPrefix(k.Live) + ":baton:index" }
 
 var (
-	stageScript   = loadScript("stage", 3)
-	discardScript = loadScript("stage_discard", 2)
-	removeScript  = loadScript("stage_remove", 2)
-	markScript    = loadScript("stage_mark", 3)
-	backlogScript = loadScript("stage_backlog", 2)
+	stageScript   = load("stage", 3)
+	discardScript = load("stage_discard", 2)
+	removeScript  = load("stage_remove", 2)
+	markScript    = load("stage_mark", 3)
+	backlogScript = load("stage_backlog", 2)
 )
 
 // Script runs a script on a connection of its own.
@@ -249,8 +251,8 @@ func (k Key) WrongType(reply []any) error {
 		ErrWrongType, key, found, k.Job, want)
 }
 
-// NewKey checks what a source was asked for.
-func NewKey(store *redisconn.Store, jobName, live string, types ...string) (Key, error) {
+// New checks what a source was asked for.
+func New(store *redisconn.Store, jobName, live string, types ...string) (Key, error) {
 	if err := redisconn.CheckKey(live); err != nil {
 		return Key{}, err
 	}

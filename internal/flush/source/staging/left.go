@@ -1,4 +1,4 @@
-package source
+package staging
 
 import (
 	"context"
@@ -63,8 +63,8 @@ type Stages struct {
 func NewStages(store *redisconn.Store, list StageList) *Stages { return &Stages{list, store} }
 
 var (
-	leftScript = loadScript("stage_left", 3)
-	dropScript = loadScript("stage_drop", 3)
+	leftScript = load("stage_left", 3)
+	dropScript = load("stage_drop", 3)
 )
 
 // Left looks beside the keys that are noted and not among the configured ones, and
