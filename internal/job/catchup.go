@@ -17,7 +17,7 @@ const (
 	// It outlasts outages; what the ledger refuses for good must not stop the job for long.
 	patience = 5 * time.Minute
 	// askAtOnce is how many jobs one question is about: of thousands a ledger that is slow
-	// would not tell in time, however often it is asked.
+	// would not answer in time, however often it is asked.
 	askAtOnce = 250
 )
 

@@ -10,8 +10,8 @@ import (
 )
 
 // checkClock notes progress, and sets the jobs right when the wall clock has jumped.
-func (s *session) checkClock(before looked) looked {
-	now := looked{clock: time.Now(), wall: s.now()}
+func (s *session) checkClock(before instant) instant {
+	now := instant{clock: time.Now(), wall: s.now()}
 	s.noteProgress(now.clock)
 	if by, jumped := clockJump(now.wall.Sub(before.wall), now.clock.Sub(before.clock)); jumped {
 		s.log.Warn("the wall clock has jumped: it was set, or the machine was suspended; "+
@@ -24,11 +24,11 @@ func (s *session) checkClock(before looked) looked {
 	return now
 }
 
-// looked is a time by both clocks: the one that only goes forward, and the wall's.
-type looked struct{ clock, wall time.Time }
+// instant is a time by both clocks: the one that only goes forward, and the wall's.
+type instant struct{ clock, wall time.Time }
 
-// clockJumped has a job come again to the slots that are ahead once more and that nobody
-// has claimed, or told as missed.
+// clockJumped has a job come again to the slots that are ahead once more and that are
+// neither claimed nor reported as missed.
 func (m *machine) clockJumped(by time.Duration) {
 	m.slots.retryAfter = time.Time{}
 	if by < 0 && !m.removed {
@@ -80,9 +80,9 @@ func (m *machine) goBack(to time.Time) {
 		fields: []zap.Field{zap.String("job", m.job.Name), zap.Time("slot", m.next), zap.Time("clock", now)}})
 }
 
-// comeAgain has the next slot be the first that is in nobody's hands.
+// comeAgain makes the next slot the first that is neither settled nor under way.
 func (m *machine) comeAgain(nominal time.Time) {
-	m.slots.base = earliest(m.slots.base, nominal) // it was told by a clock that was ahead
+	m.slots.base = earliest(m.slots.base, nominal) // it was read from a clock that was ahead
 	floor := latest(m.slots.settledThrough, m.slots.base)
 	if f := m.asking(); f != nil {
 		floor = latest(floor, f.run.Slot)

@@ -23,7 +23,7 @@ func (s *session) endFirst(why error, ended chan<- error) {
 			s.hand(p, func(m *machine) { m.endFirst(why) })
 		}
 	}
-	s.tellClosed()
+	s.answerClosing()
 }
 
 func (m *machine) endFirst(why error) {
@@ -42,8 +42,8 @@ func (m *machine) endFirst(why error) {
 	}
 }
 
-// tellClosed tells whoever waits that nothing goes on of the jobs that end first.
-func (s *session) tellClosed() {
+// answerClosing answers whoever waits for the jobs that end first, once none of their runs goes on.
+func (s *session) answerClosing() {
 	if s.closing == nil {
 		return
 	}

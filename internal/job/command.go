@@ -22,15 +22,15 @@ type (
 
 	recordMissed struct{ missed Missed }
 	recordEnd    struct{ rec Record }
-	recordLost   struct { // and tell the machine when it is recorded
+	recordLost   struct { // and let the machine know when it is recorded
 		rec   Record
 		rerun bool
 	}
-	tellMissed struct { // log and metrics
+	reportMissed struct { // log and metrics
 		missed  Missed
 		refused error // what the ledger answered to the slot that they waited for
 	}
-	tellLost struct{ rec Record } // a run that never began, though its claim was granted
+	reportLost struct{ rec Record } // a run that never began, though its claim was granted
 
 	answerTo struct {
 		to  chan<- error
@@ -59,7 +59,7 @@ type moment struct {
 type leadership struct {
 	term      Term
 	began     time.Time // slots up to here are for catching up
-	freeSince time.Time // of them, those after this passed while nobody led
+	freeSince time.Time // of them, those after this passed without a leader
 	newID     func() (string, error)
 }
 

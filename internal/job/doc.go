@@ -34,14 +34,13 @@
 //	│        │ error after the timeout ──► timed_out  ─┘ and no later slot is due before
 //	└────────┘ error after the term, an operator's wish, or a later run ─► cancelled
 //
-// A slot that passes while nobody leads is found at the start of the next term, from
+// A slot that passes without a leader is found at the start of the next term, from
 // the last slot that was dealt with: by the job's CatchUp the latest one is run, or
 // each in turn, or none; the others are missed: no_leader if the lock was free then, which
-// the term knows ([Term].FreeSince), and otherwise unknown: somebody led, and has not told
-// why he left them. Slots of the new term wait
-// until that is known, since the first of them would bar all earlier ones. A job of
+// the term knows ([Term].FreeSince), and otherwise unknown: there was a leader, and it has
+// not recorded why they were not run. Slots of the new term wait until that is known, since the first of them would bar all earlier ones. A job of
 // which the ledger knows no slot catches nothing up: it is new, or the ledger has lost
-// its data, and nothing tells the two apart. That is put on record: unknown, without a slot.
+// its data, and nothing distinguishes the two. That is put on record: unknown, without a slot.
 // What is caught up on and given up after all is missed for what it waited for.
 //
 // Every miss goes to the ledger, which then knows that the slot is dealt with, too. A
@@ -80,8 +79,8 @@
 // recorded as cancelled, so that no later term comes to it.
 //
 // A pause is the ledger's: it refuses every claim. An operator pauses a job, or a run
-// does whose error is a [PauseError]. Slots of that time are missed, and nobody catches
-// up on them. Only a run of "@always" is ended by a pause ([Runner.Paused]), since it
+// does whose error is a [PauseError]. Slots of that time are missed, and never caught
+// up on. Only a run of "@always" is ended by a pause ([Runner.Paused]), since it
 // would not end otherwise.
 //
 // [Runner.EndFirst] ends, for a term that is to end by order, the jobs that may take long
@@ -122,7 +121,7 @@
 //   - [Runner.Run] returns when the work of every run has returned, never before; the lock
 //     is held until then. How runs ended is recorded while the node leads, if the ledger
 //     answers: that counts as no work.
-//   - A ledger that hangs holds up nobody but the slot that asks it.
+//   - A ledger that hangs holds up only the slot that asks it.
 //   - The lease goes first: few runs begin at a time, and none while the runner is to hold
 //     back ([Config].Hold). Those that wait are unclaimed, and, if they wait until their next
 //     slot or past their deadline, missed: late.

@@ -6,8 +6,8 @@ import (
 	"baton/internal/job/schedule"
 )
 
-// look deals with what is due of one job.
-func (m *machine) look() {
+// handleDue does what is due of one job.
+func (m *machine) handleDue() {
 	now := m.now
 	if m.closing {
 		return
@@ -38,7 +38,7 @@ func (m *machine) dropRetry() {
 	m.line = kept
 }
 
-// giveUpSlots tells of every slot that waits as missed, for what it waited for.
+// giveUpSlots reports every slot that waits as missed, for what it waited for.
 func (m *machine) giveUpSlots() {
 	kept := m.line[:0:0]
 	for _, it := range m.line {
@@ -55,7 +55,7 @@ func (m *machine) giveUpSlots() {
 	}
 }
 
-// expire tells of the slots that wait and are past their deadline.
+// expire reports the slots that wait past their deadline as missed.
 func (m *machine) expire() {
 	limit, now := m.job.StartingDeadline, m.now
 	if limit <= 0 {
@@ -79,7 +79,7 @@ func (m *machine) expire() {
 	}
 }
 
-// missItem tells of one slot that is not run.
+// missItem reports one slot that is not run.
 func (m *machine) missItem(it *item, why Reason) {
 	if why == "" {
 		why = ReasonLate
@@ -87,7 +87,7 @@ func (m *machine) missItem(it *item, why Reason) {
 	m.miss(Missed{Job: m.job.Name, Reason: why, Count: 1, First: it.run.Slot, Slot: it.run.Slot, After: it.after})
 }
 
-// nextWake is when something is to be done about a job that nobody but the clock tells of.
+// nextWake is when the clock makes something of a job due; zero: never.
 func (m *machine) nextWake() time.Time {
 	if m.closing || m.forgotten {
 		return time.Time{}

@@ -46,7 +46,7 @@ func (x *execution) run() {
 	rec.Pauses = pauses && rec.State == StateFailed
 	rec.RetryAt = retryAt(f.job, rec, err)
 	s.post(func() {
-		s.rest(x) // from here on it only tells
+		s.rest(x) // from here on it only records
 		s.hand(x.place, func(*machine) { f.returned, f.again = true, !rec.RetryAt.IsZero() })
 	})
 	s.cfg.OnFinish(rec)
@@ -56,7 +56,7 @@ func (x *execution) run() {
 	s.post(func() { s.hand(x.place, func(m *machine) { m.settle(f, rec, recorded, lasted, err) }) })
 }
 
-// mayStart tells the loop of the ledger's answer, and returns when it has been heard:
+// mayStart passes the ledger's answer to the loop, and returns when that has taken it:
 // from then on the run counts as begun.
 func (x *execution) mayStart(err error) bool {
 	heard := make(chan struct{})
@@ -145,8 +145,8 @@ func (x *execution) recordWithin() time.Duration {
 	return within
 }
 
-// record tells the ledger, also when the term is over: the end of a term is just
-// when somebody will ask what became of its runs. A job does not wait for long; the
+// record records how the run ended, also when the term is over: the end of a term is just
+// when an operator will ask what became of its runs. A job does not wait for long; the
 // outbox goes on asking.
 func (x *execution) record(rec Record) bool {
 	s, f := x.s, x.f
@@ -183,7 +183,7 @@ func (s *session) recordedLate(f *flight, rec Record, err error) {
 }
 
 // outcome turns the error of a run into its state and the text for the history. What
-// the work says counts only after the question whether it was told to stop.
+// the work says counts only after the question whether it was cancelled.
 func outcome(ctx context.Context, j Job, err error) (State, string) {
 	cause := context.Cause(ctx)
 	_, panicked := errors.AsType[*panicError](err)
@@ -196,7 +196,7 @@ func outcome(ctx context.Context, j Job, err error) (State, string) {
 	case errors.Is(cause, ErrTimeout):
 		return StateTimedOut, clip(fmt.Sprintf("timed out after %v: %v", j.Timeout, err))
 	case errors.Is(err, context.Canceled):
-		return StateCancelled, clip(cause.Error()) // it did as it was told; where it was then is no fault
+		return StateCancelled, clip(cause.Error()) // it stopped as it should; where it was then is no fault
 	default:
 		return StateCancelled, clip(fmt.Sprintf("%v: %v", cause, err))
 	}

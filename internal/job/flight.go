@@ -127,8 +127,8 @@ func (m *machine) disown(f *flight, err error) Record {
 	return rec
 }
 
-// tellUnclaimed tells of the slot that a run did not get.
-func (m *machine) tellUnclaimed(f *flight, err error) {
+// reportUnclaimed reports the slot that a run did not get.
+func (m *machine) reportUnclaimed(f *flight, err error) {
 	m.refused = err
 	missed := Missed{
 		Job: m.job.Name, Reason: ReasonLedger, Count: 1,
@@ -141,7 +141,7 @@ func (m *machine) tellUnclaimed(f *flight, err error) {
 		missed.Reason = ReasonLate
 	}
 	switch {
-	case f.item.manual(): // whoever asked for that has been told
+	case f.item.manual(): // whoever asked for that has the answer
 	case f.item.retried():
 		m.say(zapcore.InfoLevel, err, "a run is not tried again", runFields(f.run, zap.Error(err))...)
 	default:

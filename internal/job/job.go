@@ -40,7 +40,7 @@ type Job struct {
 	// EndsFirst: its runs may take their time to end. [Runner.EndFirst] ends them while
 	// the other jobs go on.
 	EndsFirst bool
-	// Spawns: its runs start processes, and tell when those have begun ([Begun]). Few begin
+	// Spawns: its runs start processes, and report when those have begun ([Begun]). Few begin
 	// at a time.
 	Spawns bool
 	// Jitter is below what the job starts after its slots, always by the same; 0: none.
@@ -75,7 +75,7 @@ const (
 	// the starting deadline had passed.
 	ReasonConcurrency Reason = "concurrency"
 	// ReasonUnknown: the slots passed while another leader may have held the lock, which has
-	// not told why it did not run them. Without any slot: the ledger knows nothing of the
+	// not recorded why it did not run them. Without any slot: the ledger knows nothing of the
 	// job. It is new, or the ledger has lost its data: what was run before is not known,
 	// and nothing is caught up.
 	ReasonUnknown Reason = "unknown"
@@ -102,7 +102,7 @@ type Missed struct {
 	Err   error // with ReasonLedger and ReasonPaused, what the ledger answered
 }
 
-// validate refuses jobs that could not be told apart, or run.
+// validate refuses jobs that have one name, or cannot be run.
 func validate(jobs []Job) error {
 	seen := make(map[string]bool, len(jobs))
 	for _, j := range jobs {

@@ -151,7 +151,7 @@ func outdone(it *item, later []*item, why Reason) bool {
 	return false
 }
 
-// refuse tells whom it concerns that a run is not to be.
+// refuse answers whoever asked for a run that is not to be.
 func (m *machine) refuse(it *item, why Reason) {
 	switch {
 	case it.manual():

@@ -51,9 +51,9 @@ func (s *session) perform(p *place, c command) {
 		s.outbox.record(c.rec, nil)
 	case recordLost:
 		s.outbox.record(c.rec, func(err error) { s.orphanRecorded(c, err) })
-	case tellMissed:
-		s.reports.tellMissed(p, c.missed, c.refused)
-	case tellLost:
+	case reportMissed:
+		s.reports.reportMissed(p, c.missed, c.refused)
+	case reportLost:
 		s.log.Warn("a run was lost: its claim was granted, and the answer did not come in time",
 			runFields(c.rec.Run, zap.String("error", c.rec.Error))...)
 		s.cfg.OnFinish(c.rec)
@@ -86,10 +86,10 @@ func (s *session) launch(p *place, f *flight) {
 	go x.run()
 }
 
-// orphanRecorded has a lost run told of, and its machine go on with what waited for that.
+// orphanRecorded reports a lost run, and has its machine go on with what waited for that.
 func (s *session) orphanRecorded(c recordLost, err error) {
 	if s.reports.lost(c.rec, c.rerun, err) {
-		time.AfterFunc(gatherFor, func() { s.post(s.reports.tellLost) })
+		time.AfterFunc(gatherFor, func() { s.post(s.reports.reportLost) })
 	}
 	if p := s.jobs[c.rec.Job]; p != nil && c.rerun {
 		s.hand(p, func(m *machine) { m.orphanClosed(c.rec, err) })
@@ -102,7 +102,7 @@ func (s *session) rest(x *execution) {
 		x.acting = false
 		s.acting--
 	}
-	s.tellClosed()
+	s.answerClosing()
 }
 
 // forgetRun lets a run go that has ended.
@@ -116,7 +116,7 @@ func (s *session) forgetRun(f *flight) {
 	}
 }
 
-// startDue deals with every job that the clock has come to.
+// startDue handles every job that the clock has come to.
 func (s *session) startDue() {
 	now := s.now()
 	var due []*place
@@ -126,7 +126,7 @@ func (s *session) startDue() {
 		due = append(due, p)
 	}
 	for _, p := range due {
-		s.hand(p, (*machine).look)
+		s.hand(p, (*machine).handleDue)
 	}
 }
 

@@ -15,7 +15,7 @@ func (m *machine) closeOrphans(open []Record, later bool) {
 			continue // of this term; or of a later one, which means that this one is over
 		}
 		rec.State, rec.Finished = StateLost, m.now
-		rec.Error = fmt.Sprintf("node %q, which led in epoch %d, no longer leads; it has not told how the run ended",
+		rec.Error = fmt.Sprintf("node %q, which led in epoch %d, no longer leads; how the run ended is unknown",
 			rec.Term.NodeID, rec.Term.Epoch)
 		fate := m.job.again().Lost(plan.Repeat{Later: later || m.slots.begunThisTerm || !isLatest(rec, open)})
 		rerun := fate == plan.First && rec.Trigger != TriggerManual

@@ -44,11 +44,11 @@ type waiting struct {
 
 // unrecorded is what the ledger does not know yet. No slot is claimed before it does.
 type unrecorded struct {
-	known          bool      // how the job stood when the term began: the ledger has told
+	known          bool      // how the job stood when the term began: the ledger has answered
 	orphans        int       // lost runs on their way to the ledger, of which one is to be run again
 	orphansUntil   time.Time // slots wait for them no longer
-	holding        int       // misses are kept in held for a moment, so that they are told in order
-	held           []Missed  // are told when the claim that is asked for is answered
+	holding        int       // misses are kept in held for a moment, so that they are reported in order
+	held           []Missed  // are reported when the claim that is asked for is answered
 	sending        int       // misses on their way to the ledger
 	recordingSince time.Time
 	refused        error // why the ledger did not take the last slot; nil: it has
@@ -56,7 +56,7 @@ type unrecorded struct {
 
 // phase is how far a job is from its end.
 type phase struct {
-	paused    bool // by the ledger, as far as this node has been told
+	paused    bool // by the ledger, as far as this node knows
 	removed   bool // it is no longer configured, and its last run still goes on
 	forgotten bool // and nothing of it goes on any more
 	closing   bool // the term is about to end: it starts nothing more, and its slots are the next leader's
@@ -95,12 +95,12 @@ type flight struct {
 	job  Job // as it was when the claim was granted
 
 	giveUp   time.Time // the claim is not asked for any longer; zero: never
-	void     bool      // only takes a retrial away, so that nobody runs it
+	void     bool      // only takes a retrial away, so that it is not run
 	counted  bool      // takes up room
 	answered bool      // the claim is
 	returned bool      // the work has, and only its end is on its way to the ledger
 	again    bool      // and the slot is to be tried again
-	cause    error     // by which it was told to end; nil: it was not
+	cause    error     // by which it was cancelled; nil: it was not
 	of       *machine  // when its claim was first asked for; the job may have been configured anew since
 	cancels  int       // of that machine then
 	replies  []chan<- error
@@ -117,12 +117,12 @@ func (j Job) policy() plan.Policy {
 // again is what the job wants done about slots whose runs have failed or were lost.
 func (j Job) again() plan.Again { return plan.Again{Retry: j.Retry, OnLost: j.OnLost} }
 
-// passed tells of slots that are not run.
+// passed is what is reported and recorded of slots that are not run.
 func (m *machine) passed(why Reason, g plan.Gap) Missed {
 	return Missed{Job: m.job.Name, Reason: why, Count: g.Count, First: g.First, Slot: g.Slot, After: g.After}
 }
 
-// passedOver tells of the slots after a time and up to the latest one as not run.
+// passedOver is the slots after a time and up to the latest one, as not run.
 func (m *machine) passedOver(why Reason, from, latest time.Time) Missed {
 	return m.passed(why, plan.PassedOver(m.job.Schedule, from, latest, time.Time{}))
 }

@@ -31,7 +31,7 @@ func TestMachineAnswersEventsWithCommands(t *testing.T) {
 	if got := m.nextWake(); !got.Equal(at(t, "10:00:05")) {
 		t.Fatalf("wakes at %v", got)
 	}
-	if got := event("10:00:05", m.look); len(got) != 0 {
+	if got := event("10:00:05", m.handleDue); len(got) != 0 {
 		t.Errorf("before it is known what was run last: %T", got[0])
 	}
 	got := event("10:00:05.5", func() { m.learn(Standing{Last: begin}, true, false) })
@@ -45,11 +45,11 @@ func TestMachineAnswersEventsWithCommands(t *testing.T) {
 	if got := event("10:00:05.6", func() { m.answered(first.f, nil) }); len(got) != 0 {
 		t.Errorf("when the claim is granted: %T", got[0])
 	}
-	got = event("10:00:10", m.look)
+	got = event("10:00:10", m.handleDue)
 	if len(got) != 2 {
 		t.Fatalf("while it goes on: %d commands, want two", len(got))
 	}
-	told, ok := got[0].(tellMissed)
+	told, ok := got[0].(reportMissed)
 	if !ok || told.missed.Reason != ReasonOverlap {
 		t.Errorf("while it goes on: %#v", got[0])
 	}
@@ -72,9 +72,9 @@ func TestMachineHasRoomWhereNothingBoundsIt(t *testing.T) {
 	}
 	event("10:00:00", func() { m.schedule(begin) })
 	event("10:00:00", func() { m.learn(Standing{Last: begin}, true, false) })
-	first := event("10:00:05", m.look)[0].(startRun).f
+	first := event("10:00:05", m.handleDue)[0].(startRun).f
 	event("10:00:05.1", func() { m.answered(first, nil) })
-	event("10:00:10", m.look)
+	event("10:00:10", m.handleDue)
 	got := event("10:00:11", func() { m.settle(first, Record{}, true, 6*time.Second, nil) })
 	if !slices.ContainsFunc(got, func(c command) bool { _, starts := c.(startRun); return starts }) {
 		t.Errorf("when the run has ended: %#v", got)

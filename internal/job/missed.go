@@ -8,9 +8,9 @@ import (
 	"baton/internal/job/schedule"
 )
 
-// miss tells of slots that are not run. While a claim of the job is not answered they
-// are held back: what is recorded as missed no later term looks at again, nor at any
-// slot before it, and that claim's slot may be one.
+// miss reports and records slots that are not run. While a claim of the job is not answered
+// they are held back: a slot that is recorded as missed settles all slots before it for every
+// later term, and the slot of that claim may be one of them.
 func (m *machine) miss(missed Missed) {
 	if missed.Count > 0 || missed.nothingKnown() || missed.mark() {
 		m.held = append(m.held, m.explained(missed)...)
@@ -18,9 +18,10 @@ func (m *machine) miss(missed Missed) {
 	m.release()
 }
 
-// explained says why slots passed of which no leader has told. Nobody led while the lock was
-// free before this term. Whoever led before that may have let them wait for room, and has
-// taken the reason along; in this term they passed before the job was configured.
+// explained gives the reason for slots of which the ledger has no record. Without a leader are
+// those that passed while the lock was free before this term. An earlier leader may have had
+// slots wait for room, and its reason is lost; in this term they passed before the job was
+// configured.
 func (m *machine) explained(missed Missed) []Missed {
 	if missed.Reason != ReasonNoLeader {
 		return []Missed{missed}
@@ -43,8 +44,8 @@ func (m *machine) explained(missed Missed) []Missed {
 	return parts
 }
 
-// release tells of what was held back, the earliest slots first; not before it is known
-// what was before.
+// release reports and records what was held back, the earliest slots first, once the
+// job's standing is known.
 func (m *machine) release() {
 	if m.holding > 0 || len(m.held) == 0 || !m.known {
 		return
@@ -60,7 +61,7 @@ func (m *machine) release() {
 			m.slots.settledThrough = latest(m.slots.settledThrough, missed.Slot)
 		}
 		if !missed.unsure() && !missed.mark() {
-			m.do(tellMissed{missed, m.refused})
+			m.do(reportMissed{missed, m.refused})
 		}
 		if m.sending++; m.sending == 1 {
 			m.recordingSince = m.clock
@@ -102,7 +103,7 @@ func (m *machine) missRecorded(missed Missed, err error) {
 	case errors.Is(err, ErrSlotTaken):
 		m.claimedAfterAll(missed)
 	case missed.unsure():
-		m.do(tellMissed{missed, m.refused})
+		m.do(reportMissed{missed, m.refused})
 	}
 	delete(m.slots.disowned, missed.Slot.UnixMilli())
 	if !m.forgotten {
@@ -110,15 +111,15 @@ func (m *machine) missRecorded(missed Missed, err error) {
 	}
 }
 
-// claimedAfterAll tells of a slot as of a run that was lost, and not as missed as well: its
-// claim was granted, and only the answer did not come in time.
+// claimedAfterAll reports a slot as a lost run, and not as missed as well: its claim was
+// granted, and only the answer came too late.
 func (m *machine) claimedAfterAll(missed Missed) {
 	rec, ok := m.slots.disowned[missed.Slot.UnixMilli()]
 	if !ok {
 		return // by another run
 	}
 	m.do(recordEnd{rec}) // again: the claim may have arrived after that
-	m.do(tellLost{rec})
+	m.do(reportLost{rec})
 }
 
 // recording reports whether misses of a job are not on record yet. A slot that is claimed

@@ -14,22 +14,22 @@ var (
 	ErrRunning = errors.New("job: running already")
 )
 
-// Manual is a run that somebody asks for.
+// Manual is a run that an operator asks for.
 type Manual struct {
 	Job string
-	ID  string // the run's, under which the ledger was told of it beforehand
+	ID  string // the run's, under which the ledger has the request
 	By  string // who asks, and why: "by alice: end of month"
 	// Force has it run whatever the job's Overlap is.
 	Force bool
 }
 
 // RunNow starts a run of a job outside its schedule, under an ID that the ledger has
-// been told of beforehand, so that it happens once over all nodes. It returns when the
+// recorded beforehand, so that it happens once over all nodes. It returns when the
 // ledger has answered: nil if the run goes on, and else why it does not, such as
 // [ErrUnknown], [ErrRunning], [ErrPaused] or [ErrSlotTaken]. That may take as long as
 // a run that it waits for, by the job's Overlap or for room. If ctx ends first, the
 // run is not begun any more, and may be asked for again by the same ID; unless its
-// claim is on its way, which asking again will tell.
+// claim is on its way, which asking again will show.
 //
 // A job that runs all the time has one run only, forced or not.
 func (r *Runner) RunNow(ctx context.Context, m Manual) error {
@@ -77,8 +77,8 @@ func (r *Runner) Cancel(ctx context.Context, job, runID, why string) (Cancelled,
 // errCancelled is the beginning of the cause by which an operator's wish ends a run.
 var errCancelled = errors.New("cancelled")
 
-// Paused tells that the ledger has a job paused, and why; or with "" that it has not.
-// It may be told again and again. What it concerns is a job that runs all the time:
+// Paused takes note that the ledger has a job paused, and why; or with "" that it has not.
+// It may be called again and again. What it concerns is a job that runs all the time:
 // its run is ended by a pause, and started at once after it. For other jobs nothing
 // is to be done here: their runs are allowed to end, and the ledger refuses their slots.
 func (r *Runner) Paused(ctx context.Context, job, reason string) error {

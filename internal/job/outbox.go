@@ -14,7 +14,7 @@ import (
 // maxEntries bounds what waits of one job while the ledger is away.
 const maxEntries = 1000
 
-// outbox records what nobody waits for: slots that are not run, and ends of runs that
+// outbox records in the background: slots that are not run, and ends of runs that
 // could not be recorded at once. It asks again until the term ends, in order for each
 // job, and in turn among the jobs, so that what the ledger will not have of one does
 // not hold the others up.
@@ -66,7 +66,7 @@ func newOutbox(term context.Context, c courier) *outbox {
 }
 
 // miss records slots that are not run, and calls done in the loop; unless it has joined
-// them to others that wait, of which done tells as well.
+// them to others that wait, whose done is called for both.
 func (o *outbox) miss(m Missed, done func(Missed, error)) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

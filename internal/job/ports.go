@@ -138,14 +138,14 @@ type Ledger interface {
 	// Finish records how a claimed run ended. It pauses the job if the run does and is
 	// the job's latest, and notes its retrial if RetryAt is set and no later slot was
 	// claimed. Asked again, it records it once. StateLost is recorded only of a run that
-	// is open still; a run recorded as lost that tells of its end after all is
+	// is open still; a run recorded as lost whose end is recorded after all is
 	// recorded anew, and its retrial stays.
 	Finish(ctx context.Context, rec Record) error
 	// Miss records slots that are not run, while the term's owner holds the lock
 	// (ErrNotLeader else): no later term catches up on them. Asked again with the same,
 	// it records them once. Of no slots, but with ReasonUnknown, it keeps nothing but that
-	// no later term looks for slots up to there. ErrAhead: m.Slot lies ahead of the ledger's clock; nothing
+	// no later term searches for slots up to there. ErrAhead: m.Slot lies ahead of the ledger's clock; nothing
 	// is recorded, the slots are still to come. ErrSlotTaken: the one slot that could not be
-	// claimed (ReasonLedger) has been claimed after all, and the history tells of its run.
+	// claimed (ReasonLedger) has been claimed after all, and the history has its run.
 	Miss(ctx context.Context, t Term, m Missed) error
 }

@@ -9,12 +9,12 @@ import (
 type place struct {
 	*machine
 	index   int       // in the queue; -1: not there
-	at      time.Time // when the loop looks at it next
+	at      time.Time // when the loop handles it next
 	misses  quiet     // of misses, to the log
 	trouble trouble   // has a lock of its own
 }
 
-// queue is a heap of jobs, the one that the loop looks at first on top.
+// queue is a heap of jobs, the one that the loop handles first on top.
 type queue []*place
 
 func (q queue) Len() int           { return len(q) }
@@ -43,7 +43,7 @@ func (q *queue) Pop() any {
 	return p
 }
 
-// set gives a job its place by when the loop looks at it; never if that is zero.
+// set gives a job its place by when the loop handles it; never if that is zero.
 func (q *queue) set(p *place, at time.Time) {
 	p.at = at
 	switch {

@@ -16,15 +16,15 @@ const again = time.Minute
 // the same line.
 type quiet struct {
 	text string
-	told time.Time
+	at   time.Time // when it was logged
 }
 
 // level is the level for a text: loud if it is news, Debug if it is not.
 func (q *quiet) level(text string, loud zapcore.Level, now time.Time) zapcore.Level {
-	if text == q.text && now.Sub(q.told) < again {
+	if text == q.text && now.Sub(q.at) < again {
 		return zapcore.DebugLevel
 	}
-	q.text, q.told = text, now
+	q.text, q.at = text, now
 	return loud
 }
 
@@ -33,10 +33,10 @@ type trouble struct {
 	mu sync.Mutex
 	quiet
 	failures int
-	told     bool // of one of them
+	logged   bool // one of them
 }
 
-// reporter tells the log, and whoever counts, what has become of runs and slots. It may be used by several goroutines,
+// reporter logs and counts what has become of runs and slots. It may be used by several goroutines,
 // but for what a place has.
 type reporter struct {
 	ctx     context.Context // of the term
@@ -47,7 +47,7 @@ type reporter struct {
 }
 
 // loud is the level for a line on what an error has done to a job: Debug if the same error
-// does it to all of them, which is told once.
+// does it to all of them, which is logged once.
 func (r *reporter) loud(level zapcore.Level, err error) zapcore.Level {
 	if err != nil && r.cfg.Shared(err) {
 		return zapcore.DebugLevel
@@ -55,7 +55,7 @@ func (r *reporter) loud(level zapcore.Level, err error) zapcore.Level {
 	return level
 }
 
-// run tells the log how a run ended, and with what error its work.
+// run logs how a run ended, and with what error its work.
 func (r *reporter) run(t *trouble, rec Record, err error) {
 	fields := runFields(rec.Run,
 		zap.String("trigger", string(rec.Trigger)),
@@ -68,41 +68,41 @@ func (r *reporter) run(t *trouble, rec Record, err error) {
 	defer t.mu.Unlock()
 	switch rec.State {
 	case StateSucceeded:
-		if t.told {
+		if t.logged {
 			r.log.Info("the job succeeds again", append(fields, zap.Int("failures", t.failures))...)
 		} else {
 			r.log.Debug("the run succeeded", fields...)
 		}
-		t.quiet, t.failures, t.told = quiet{}, 0, false
+		t.quiet, t.failures, t.logged = quiet{}, 0, false
 	case StateCancelled:
 		level := zapcore.InfoLevel
 		if r.ctx.Err() != nil {
 			level = zapcore.DebugLevel
 			r.cut.add(rec.Job, rec.Error)
 		}
-		r.log.Log(level, "the run was told to end", append(fields, zap.String("error", rec.Error))...)
+		r.log.Log(level, "the run was cancelled", append(fields, zap.String("error", rec.Error))...)
 	default:
 		t.failures++
 		level := zapcore.DebugLevel
 		if rec.State == StateFailed && r.cfg.Shared(err) {
 			r.cfg.OnAttempt(rec.Job, err)
 		} else {
-			level, t.told = t.level(rec.Error, zapcore.WarnLevel, time.Now()), true
+			level, t.logged = t.level(rec.Error, zapcore.WarnLevel, time.Now()), true
 		}
 		r.log.Log(level, "the run failed", append(fields,
 			zap.String("state", string(rec.State)), zap.Int("failures", t.failures), zap.String("error", rec.Error))...)
 	}
 }
 
-// tellMissed tells the log and whoever counts.
-func (r *reporter) tellMissed(p *place, m Missed, refused error) {
+// reportMissed logs and counts slots that are not run.
+func (r *reporter) reportMissed(p *place, m Missed, refused error) {
 	r.cfg.OnMissed(m)
 	loud, text := zapcore.WarnLevel, "slots were not run"
 	switch {
 	case m.nothingKnown():
 		loud, text = zapcore.DebugLevel, "nothing is known of the job from before; it is new, or the ledger has lost its data"
 	case m.Reason != ReasonLate && m.Reason != ReasonLedger:
-		loud = zapcore.InfoLevel // expected of a long run, of every failover, told already, or wanted
+		loud = zapcore.InfoLevel // expected of a long run, of every failover, logged already, or wanted
 	}
 	fields := []zap.Field{
 		zap.String("job", m.Job), zap.String("reason", string(m.Reason)),
@@ -121,8 +121,8 @@ func (r *reporter) tellMissed(p *place, m Missed, refused error) {
 	r.log.Log(loud, text, fields...)
 }
 
-// lost tells of a lost run that is on record, or cannot be. It reports whether it is the first of some that tellLost
-// tells of together.
+// lost logs a lost run that is on record, or cannot be. It reports whether it is the first of some that reportLost
+// logs together.
 func (r *reporter) lost(rec Record, rerun bool, err error) bool {
 	if err != nil {
 		r.log.Log(r.loud(zapcore.WarnLevel, err), "cannot record that a run was lost with its leader",

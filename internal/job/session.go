@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// maxSleep is how soon the loop looks at the wall clock again: a clock that was
+	// maxSleep is how soon the loop reads the wall clock again: a clock that was
 	// set, or a machine that woke up, is noticed within it.
 	maxSleep = 10 * time.Second
 	// lingering is how long a drain may take before the log says who holds it up.
@@ -24,7 +24,7 @@ type session struct {
 	*Runner
 	log *zap.Logger
 
-	ctx    context.Context // ends with the term; its cause is told to the runs
+	ctx    context.Context // ends with the term; its cause is that of the runs' contexts
 	stop   context.CancelCauseFunc
 	events chan func()               // called by the loop
 	gone   chan struct{}             // closed: there is no loop any more
@@ -35,7 +35,7 @@ type session struct {
 	jobs     map[string]*place
 	queue    queue
 	flying   int                 // runs that have a goroutine
-	acting   int                 // of them, whose claim or work goes on: the others only tell how they ended
+	acting   int                 // of them, whose claim or work goes on: the others only record how they ended
 	limit    int                 // how many may go on at a time; 0: any number
 	occupied int                 // of them
 	crowd    map[*place]struct{} // jobs that wait for room
@@ -44,7 +44,7 @@ type session struct {
 	starts  Turns // of runs that start a process, until that has begun
 	outbox  *outbox
 	reports *reporter
-	closing chan<- error // is told when the jobs that end first have ended; nil: nobody has asked for it
+	closing chan<- error // answered when the jobs that end first have ended; nil: that was not asked for
 }
 
 func (r *Runner) newSession(ctx context.Context, term Term, w Workload) *session {
@@ -91,7 +91,7 @@ func (s *session) run() error {
 	go s.outbox.run()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	seen := looked{clock: time.Now(), wall: s.now()}
+	seen := instant{clock: time.Now(), wall: s.now()}
 	for s.ctx.Err() == nil {
 		seen = s.checkClock(seen)
 		s.startDue()
@@ -105,8 +105,8 @@ func (s *session) run() error {
 		}
 	}
 	s.drain()
-	s.reports.tellLost()
-	s.reports.tellCut()
+	s.reports.reportLost()
+	s.reports.reportCut()
 	return s.fatal
 }
 
@@ -117,8 +117,8 @@ func (s *session) untilNext() time.Duration {
 	return min(max(0, s.queue[0].at.Sub(s.now())), maxSleep)
 }
 
-// tell has the loop call something, unless the term ends.
-func (s *session) tell(do func()) {
+// inTerm has the loop call something, unless the term ends.
+func (s *session) inTerm(do func()) {
 	select {
 	case s.events <- do:
 	case <-s.ctx.Done():
@@ -133,9 +133,9 @@ func (s *session) post(do func()) {
 	}
 }
 
-// drain waits for every run: nothing here can make that shorter, they have been told. What
+// drain waits for every run: their contexts have ended, and nothing here makes it shorter. What
 // became of them is recorded while this node leads, and no longer: a ledger that does not
-// answer must not look like work that does not end.
+// answer must not be taken for work that does not end.
 func (s *session) drain() {
 	s.stop(nil)
 	for _, p := range s.jobs {
@@ -145,7 +145,7 @@ func (s *session) drain() {
 	}
 	ticker := time.NewTicker(lingering)
 	defer ticker.Stop()
-	told := false
+	logged := false
 	var enough <-chan time.Time
 	for outbox := s.outbox.gone; s.flying > 0 || outbox != nil; {
 		if s.acting == 0 && enough == nil {
@@ -159,22 +159,22 @@ func (s *session) drain() {
 		case do := <-s.events:
 			do()
 		case <-outbox:
-			outbox = nil // its time is over, or it has told all
+			outbox = nil // its time is over, or it has recorded all
 		case <-enough:
 			s.log.Warn("the term has ended before the ends of all runs were recorded; the next leader counts what the ledger does not "+
 				"have as lost",
 				zap.Int("runs", s.flying))
 			return
 		case <-ticker.C:
-			if !told {
-				s.tellLingering()
+			if !logged {
+				s.logLingering()
 			}
-			told = true
+			logged = true
 		}
 	}
 }
 
-func (s *session) tellLingering() {
+func (s *session) logLingering() {
 	var jobs, runs []string
 	for _, a := range s.Running() {
 		jobs, runs = append(jobs, a.Job), append(runs, a.ID)
@@ -194,7 +194,7 @@ func (s *session) fail(err error) {
 	}
 }
 
-// answer tells one who waits; there is room for one answer.
+// answer sends the answer to a question; the channel has room for one.
 func answer(to chan<- error, err error) {
 	if to == nil {
 		return

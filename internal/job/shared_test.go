@@ -136,12 +136,12 @@ func TestTheEndOfATermIsALineForAllItsRuns(t *testing.T) {
 		told := map[string]int{}
 		for _, l := range n.logs.Filter(func(l observer.LoggedEntry) bool { return l.Level > zapcore.DebugLevel }).All() {
 			told[l.Message]++
-			if f := l.ContextMap(); l.Message == "runs were told to end with the term" &&
+			if f := l.ContextMap(); l.Message == "the end of the term cancelled runs" &&
 				(f["runs"] != int64(20) || f["all_jobs"] != int64(20) || len(f["jobs"].([]any)) != 10) {
 				t.Errorf("%v", f)
 			}
 		}
-		if len(told) != 2 || told["runs were told to end with the term"] != 1 ||
+		if len(told) != 2 || told["the end of the term cancelled runs"] != 1 ||
 			told["the term has ended and waits for these runs to return"] != 1 {
 			t.Errorf("lines: %v", told)
 		}

@@ -16,7 +16,7 @@ import (
 type timing interface {
 	from(m *machine, at time.Time) // the job is started from a time on
 	due(m *machine)                // the clock has come to the next start
-	// endless says that runs end when they are told to, and not before: they take up no
+	// endless says that runs end when they are cancelled, and not before: they take up no
 	// room, overlap with nothing, and end with the job.
 	endless() bool
 	overlap(m *machine, it *item) (Reason, verdict)   // a run is due while another goes on
@@ -38,7 +38,7 @@ func (m *machine) timingOf() timing {
 	return &m.slots
 }
 
-// slots is the timing of a job that has some: what tells those that are settled from those still to come.
+// slots is the timing of a job that has some: which are settled, and which are still to come.
 type slots struct {
 	prev           time.Time // the slot that came due last; zero: not known
 	base           time.Time // slots up to here are none of this term's schedule
@@ -70,7 +70,7 @@ func (s *slots) due(m *machine) {
 }
 
 // carryOut does what a plan says. What waited of earlier slots gives way to what came
-// due after them, so that no slot is told as missed while an earlier one may yet run.
+// due after them, so that no slot is reported as missed while an earlier one may yet run.
 func (m *machine) carryOut(p plan.Decision, after time.Time) {
 	m.holding++
 	m.expire()
@@ -139,7 +139,7 @@ func (s *slots) overlap(m *machine, it *item) (Reason, verdict) {
 	return ReasonOverlap, refused
 }
 
-func (s *slots) unnamed(m *machine, f *flight, err error) { m.tellUnclaimed(f, err) }
+func (s *slots) unnamed(m *machine, f *flight, err error) { m.reportUnclaimed(f, err) }
 
 func (s *slots) refused(m *machine, f *flight, err error) {
 	if errors.Is(err, ErrAhead) && f.item.slotted() {
@@ -155,7 +155,7 @@ func (s *slots) refused(m *machine, f *flight, err error) {
 			s.disowned[f.run.Slot.UnixMilli()] = rec
 		}
 	}
-	m.tellUnclaimed(f, err)
+	m.reportUnclaimed(f, err)
 }
 
 func (s *slots) ended(*machine, time.Duration) {}
@@ -176,7 +176,7 @@ func (s *slots) clockBack(m *machine) {
 
 func (s *slots) left(*machine) {}
 
-// entered puts on record from when on the schedule counts: else a later term would look for
+// entered puts on record from when on the schedule counts: else a later term would search for
 // its slots in the time of the other.
 func (s *slots) entered(m *machine) {
 	if m.known {

@@ -10,8 +10,8 @@ import (
 )
 
 // askStandings asks the ledger until it answers or the term ends. Slots of the term wait
-// for it: the first of them would bar all earlier ones, and nobody would know what was
-// missed. Fresh jobs came with an update.
+// for it: the first of them would settle all earlier ones, and what was missed would stay
+// unknown. Fresh jobs came with an update.
 func (s *session) askStandings(names []string, fresh bool) {
 	if len(names) == 0 {
 		return
@@ -32,15 +32,15 @@ func (s *session) askStandings(names []string, fresh bool) {
 }
 
 // askInParts asks about all jobs, some at a time, until the ledger does not answer. It
-// returns the jobs of which it has not told.
+// returns the jobs of which it did not.
 func (s *session) askInParts(names []string, fresh, some bool) (left []string, first error) {
 	for part := range slices.Chunk(names, askAtOnce) {
 		if errors.Is(first, context.DeadlineExceeded) || s.ctx.Err() != nil {
 			left = append(left, part...)
 			continue
 		}
-		untold, err := s.askHow(part, fresh, some)
-		left = append(left, untold...)
+		unread, err := s.readStandings(part, fresh, some)
+		left = append(left, unread...)
 		if first == nil {
 			first = err
 		}
@@ -48,10 +48,10 @@ func (s *session) askInParts(names []string, fresh, some bool) (left []string, f
 	return left, first
 }
 
-// askHow asks once, and returns the jobs of which the ledger has not told. What it
-// refuses to tell of many it may tell of some: what is wrong with one job's data must
-// not hold the others up. Not if it does not answer at all.
-func (s *session) askHow(names []string, fresh, some bool) ([]string, error) {
+// readStandings asks once, and returns the jobs whose standing is still unknown. If the
+// ledger answers with an error, some of them are asked about by halves: what is wrong with
+// one job's data must not hold the others up. Not if it does not answer at all.
+func (s *session) readStandings(names []string, fresh, some bool) ([]string, error) {
 	ctx, cancel := context.WithTimeout(s.ctx, s.cfg.ClaimTimeout)
 	defer cancel()
 	standings, err := s.ledger.Standings(ctx, names)
@@ -60,14 +60,14 @@ func (s *session) askHow(names []string, fresh, some bool) ([]string, error) {
 	}
 	switch {
 	case err == nil:
-		s.tell(func() { s.learn(names, standings, fresh) })
+		s.inTerm(func() { s.learn(names, standings, fresh) })
 		return nil, nil
 	case !some || len(names) == 1 || ctx.Err() != nil:
 		return names, err
 	}
 	half := len(names) / 2
-	left, _ := s.askHow(names[:half], fresh, true)
-	more, _ := s.askHow(names[half:], fresh, true)
+	left, _ := s.readStandings(names[:half], fresh, true)
+	more, _ := s.readStandings(names[half:], fresh, true)
 	return slices.Concat(left, more), err
 }
 

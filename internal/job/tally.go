@@ -53,16 +53,16 @@ func jobFields(jobs []string) []zap.Field {
 	return []zap.Field{zap.Strings("jobs", jobs[:min(len(jobs), namedAtMost)]), zap.Int("all_jobs", len(jobs))}
 }
 
-// tellLost tells of the runs that were lost with their leader.
-func (r *reporter) tellLost() {
+// reportLost logs the runs that were lost with their leader.
+func (r *reporter) reportLost() {
 	if fields := r.orphans.take(); fields != nil {
 		r.log.Warn("runs were lost with their leader", fields...)
 	}
 }
 
-// tellCut tells of the runs that the end of the term has ended.
-func (r *reporter) tellCut() {
+// reportCut logs the runs that the end of the term has ended.
+func (r *reporter) reportCut() {
 	if fields := r.cut.take(); fields != nil {
-		r.log.Info("runs were told to end with the term", fields...)
+		r.log.Info("the end of the term cancelled runs", fields...)
 	}
 }

@@ -34,7 +34,7 @@ func (t Turns) Take(ctx context.Context, tooLate <-chan time.Time, hold func() b
 	}
 	for hold() {
 		select {
-		case <-time.After(holdLook):
+		case <-time.After(holdPoll):
 		case <-ctx.Done():
 			t.Leave()
 			return ctx.Err()
@@ -57,8 +57,8 @@ func (t Turns) Leave() { <-t }
 // file may be on a disk that hangs.
 const longestTurn = 5 * time.Second
 
-// holdLook is how often it is looked whether starts are still to be held back.
-const holdLook = 10 * time.Millisecond
+// holdPoll is how often it is checked whether starts are still to be held back.
+const holdPoll = 10 * time.Millisecond
 
 // Why a slot gave way to the next one before it could be claimed.
 var (
@@ -100,7 +100,7 @@ func withBegun(ctx context.Context, begun func()) context.Context {
 	return context.WithValue(ctx, begunKey{}, begun)
 }
 
-// Begun tells the runner that the process of a run has begun: another may. It is for the
+// Begun notes that the process of a run has begun: another may. It is for the
 // work of jobs that spawn, with the context that the work was given.
 func Begun(ctx context.Context) {
 	if begun, ok := ctx.Value(begunKey{}).(func()); ok {

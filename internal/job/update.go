@@ -37,7 +37,7 @@ func (s *session) update(w Workload) {
 	for _, j := range w.Jobs {
 		wanted[j.Name] = true
 		if p := s.jobs[j.Name]; p != nil {
-			if p.removed && !p.known { // what the ledger told of it meanwhile went unheard
+			if p.removed && !p.known { // what the ledger answered meanwhile was dropped
 				fresh = append(fresh, j.Name)
 			}
 			s.hand(p, func(m *machine) { m.change(j) })
@@ -109,5 +109,5 @@ func (m *machine) cancelAll(cause error) {
 }
 
 // sameSchedule reports whether two schedules are the same as far as can be seen. If
-// they only look different, the job's next slot is found again, and is the same.
+// they only differ in form, the job's next slot is found again, and is the same.
 func sameSchedule(a, b schedule.Schedule) bool { return reflect.DeepEqual(a, b) }

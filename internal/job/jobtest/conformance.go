@@ -91,7 +91,7 @@ func Conformance(t *testing.T, open func(t *testing.T) (ledger job.Ledger, lead 
 		check(t, "another leader", l.Claim(t.Context(), run("3", "b", next.Add(time.Second))), job.ErrPaused)
 		manual := run("4", "b", next.Add(2*time.Second))
 		manual.Trigger = job.TriggerManual
-		check(t, "a manual run that nobody asked for", l.Claim(t.Context(), manual), job.ErrSlotTaken)
+		check(t, "a manual run that was not asked for", l.Claim(t.Context(), manual), job.ErrSlotTaken)
 	})
 
 	t.Run("AnEndedContextIsAnError", func(t *testing.T) {

@@ -132,7 +132,7 @@ func conformLost(t *testing.T, open opener, run runner, slot time.Time) {
 		checkRetry(t, l, want)
 		late := endOf(r, job.StateFailed)
 		late.RetryAt = slot.Add(time.Hour)
-		check(t, "it tells of its end after all", l.Finish(t.Context(), late), nil)
+		check(t, "its end is recorded after all", l.Finish(t.Context(), late), nil)
 		checkRetry(t, l, want)
 		check(t, "the retrial", l.Claim(t.Context(), again(run("2", "b", slot), 2)), nil)
 		check(t, "lost, asked again", l.Finish(t.Context(), lost), nil)

@@ -14,7 +14,7 @@ import (
 	"baton/internal/job"
 )
 
-// ErrUnreachable is what a Ledger answers with when it is told to fail.
+// ErrUnreachable is what a Ledger answers with when it is made to fail.
 var ErrUnreachable = errors.New("jobtest: the ledger is unreachable")
 
 // ahead is how far a slot may lie ahead of the ledger's clock.
@@ -71,13 +71,13 @@ func (l *Ledger) locked(do func()) {
 	do()
 }
 
-// SetOwner gives the lock to another owner; "" to nobody.
+// SetOwner gives the lock to another owner; "" to none.
 func (l *Ledger) SetOwner(owner string) { l.locked(func() { l.owner = owner }) }
 
 // SetLast pretends that a slot was claimed long ago.
 func (l *Ledger) SetLast(name string, slot time.Time) { l.locked(func() { l.at(name).last = slot }) }
 
-// SetOpen pretends that a run was claimed, by which nothing was told since.
+// SetOpen pretends that a run was claimed, of which nothing was recorded since.
 func (l *Ledger) SetOpen(rec job.Record) {
 	l.locked(func() {
 		s := l.at(rec.Job)

@@ -35,7 +35,7 @@ func (r Retry) At(failed time.Time, attempt int, next time.Time, chance float64)
 
 // delay is how long to wait after an attempt, before chance makes it shorter or longer.
 func (r Retry) delay(attempt int) time.Duration {
-	const longest = 366 * 24 * time.Hour // no schedule's next slot is later, but for a few that nobody retries
+	const longest = 366 * 24 * time.Hour // no schedule's next slot is later, but for a few that are never retried
 	most := longest
 	if r.MaxDelay > 0 {
 		most = min(r.MaxDelay, longest)

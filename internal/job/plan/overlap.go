@@ -5,7 +5,7 @@ type Overlap string
 
 // The ways to overlap.
 const (
-	OverlapForbid   Overlap = "forbid"    // it is missed, or refused if somebody asked for it
+	OverlapForbid   Overlap = "forbid"    // it is missed, or refused if it is a manual run
 	OverlapQueueOne Overlap = "queue_one" // it waits; of several that wait the latest stays
 	OverlapReplace  Overlap = "replace"   // the earlier one is cancelled, then it runs
 	OverlapAllow    Overlap = "allow"     // both run
@@ -15,7 +15,7 @@ const (
 type Clash struct {
 	Begin  bool // it begins beside the other
 	Wait   bool // it begins when the other has ended; with neither it does not begin
-	Cancel bool // the other is told to end
+	Cancel bool // the other is cancelled
 }
 
 // clashes are the policies of docs/jobs.md, "a slot comes while a run goes on".

@@ -8,7 +8,7 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// cronSchedule looks for slots on the wall clock, where no hour is missing or
+// cronSchedule finds slots on the wall clock, where no hour is missing or
 // repeated, and then finds the instant at which the clock of its zone shows them.
 // A wall clock time is kept as a time in UTC with the same digits.
 type cronSchedule struct {

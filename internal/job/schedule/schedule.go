@@ -28,7 +28,7 @@ type Schedule interface {
 const descriptors = "@yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly, @always and @every DURATION"
 
 // Parse reads five-field cron, a descriptor such as @hourly, "@every 5s", or
-// "@always", of which [IsAlways] tells. The slots of cron and of descriptors are wall
+// "@always" ([IsAlways]). The slots of cron and of descriptors are wall
 // clock times in loc (nil: UTC).
 //
 // Sunday is 0, 7 or sun, L the last day of the month, and a range may go over the end: 22-2, fri-mon.
