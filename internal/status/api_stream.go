@@ -19,9 +19,6 @@ func (s *Server) serveStream(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer leave()
-	h := w.Header()
-	h.Set("Content-Type", "text/event-stream; charset=utf-8")
-	h.Set("X-Accel-Buffering", "no") // nginx would hold events back
 	out := newEventStream(w, s.limits.take)
 	if r.Method == http.MethodHead || out.comment("baton") != nil {
 		return
@@ -66,6 +63,8 @@ type eventStream struct {
 
 // newEventStream takes the server's limits off a request, which are for pages.
 func newEventStream(w http.ResponseWriter, within time.Duration) *eventStream {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no") // a proxy shall pass on what it gets
 	e := &eventStream{w: w, c: http.NewResponseController(w), within: within}
 	_ = e.c.SetReadDeadline(time.Time{}) // a recorder of a test has none
 	return e

@@ -250,8 +250,7 @@ func (s *Server) serveLive(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if build := r.URL.Query().Get("build"); build != "" && build != s.page.build {
-		w.Header().Set("Content-Type", "text/event-stream")
-		_, _ = w.Write([]byte("event: upgraded\ndata: 1\n\n")) // a browser that is gone needs no news
+		_ = newEventStream(w, sendWithin).send([]byte("event: upgraded\ndata: 1\n\n")) // a browser that is gone needs no news
 		return
 	}
 	sh, ok := s.page.hub.join(t)
@@ -261,25 +260,13 @@ func (s *Server) serveLive(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.page.hub.leave(t, sh)
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no") // a proxy shall pass on what it gets
-	if err := s.stream(w, r, sh); err != nil {
+	if err := s.stream(newEventStream(w, sendWithin), r, sh); err != nil {
 		s.cfg.Logger.Debug("a page is not kept current any more", zap.Error(err))
 	}
 }
 
 // stream writes until the reader, its permission or the server is gone.
-func (s *Server) stream(w http.ResponseWriter, r *http.Request, sh *show) error {
-	control := http.NewResponseController(w)
-	write := func(text []byte) error {
-		if err := control.SetWriteDeadline(time.Now().Add(sendWithin)); err != nil {
-			return err
-		}
-		if _, err := w.Write(text); err != nil {
-			return err
-		}
-		return control.Flush()
-	}
+func (s *Server) stream(out *eventStream, r *http.Request, sh *show) error {
 	beat := time.NewTicker(time.Second)
 	defer beat.Stop()
 	var version int64
@@ -291,7 +278,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, sh *show) error 
 		version = now
 		// The time of the node, by which the page counts, shows that the node is there.
 		event = fmt.Appendf(bytes.Clone(event), "event: beat\ndata: %d\n\n", time.Now().UnixMilli())
-		if err := write(event); err != nil {
+		if err := out.send(event); err != nil {
 			return err
 		}
 		select {
