@@ -24,11 +24,11 @@ func startNode(program, dir, config string) (*node, error) {
 	return &node{p}, err
 }
 
-// await waits until ready says so, or the node ends.
-func (n *node) await(ctx context.Context, limit time.Duration, ready func() (bool, error)) error {
+// await asks ready every so often until it says so, or the node ends.
+func (n *node) await(ctx context.Context, limit, every time.Duration, ready func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	tick := time.NewTicker(50 * time.Millisecond)
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		if ok, err := ready(); ok || err != nil {

@@ -54,6 +54,10 @@ func members() dataset {
 	d.pending = []string{memberChanged}
 	// Without its hash nobody knows a member's row.
 	d.source = source.Options{Type: "hashes", Key: memberKey, Changed: memberChanged, OnMissing: string(mapping.MissingIgnore)}
+	d.job = `
+      from: {type: hashes, key: "member:<ref>", changed: "changed:member", on_missing: ignore}
+      to: {database: main, table: users, key: [id]}
+`
 	return d
 }
 

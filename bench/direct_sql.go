@@ -34,21 +34,26 @@ func sqlProgram(e engine, data dataset, rows int, sorted bool, connections int) 
 		sorted: sorted, lanes: connections, batch: batch,
 		prepare: func(ctx context.Context, t task) (func(context.Context) (int64, error), error) {
 			return parallel(ctx, t, sorted, connections, func(ctx context.Context, ids []int64) (func(context.Context) error, error) {
-				w, err := newRowWriter(ctx, e, data, data.memory(ids), t.DSN, rows)
-				if err != nil {
-					return nil, err
-				}
-				return func(ctx context.Context) error {
-					defer w.db.Close()
-					for lo := 0; lo < len(ids); lo += batch {
-						if err := w.write(ctx, lo, min(lo+batch, len(ids))); err != nil {
-							return err
-						}
-					}
-					return nil
-				}, nil
+				return sqlWriter(ctx, e, data, t.DSN, rows, batch, ids)
 			})
 		}}
+}
+
+// sqlWriter writes rows that are in memory on a connection of its own.
+func sqlWriter(ctx context.Context, e engine, data dataset, dsn string, rows, batch int, ids []int64) (func(context.Context) error, error) {
+	w, err := newRowWriter(ctx, e, data, data.memory(ids), dsn, rows)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		defer w.db.Close()
+		for lo := 0; lo < len(ids); lo += batch {
+			if err := w.write(ctx, lo, min(lo+batch, len(ids))); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, nil
 }
 
 // rowWriter writes rows that are in memory on one connection, with one prepared

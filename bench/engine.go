@@ -34,12 +34,9 @@ type engine struct {
 func postgres() engine {
 	return engine{
 		driver: "postgres", title: "PostgreSQL", sqlDriver: "pgx",
-		start: func(dir string) (*testsupport.SQLDaemon, error) {
-			return testsupport.RunPostgresWith(dir, "fsync=on", "synchronous_commit=on", "shared_buffers=512MB",
-				"max_wal_size=8GB", "checkpoint_timeout=30min", "autovacuum=off")
-		},
-		open: func(dsn string) string { return dsn },
-		key:  "bigint PRIMARY KEY", text: "text", integer: "bigint", instant: "timestamptz",
+		start: startPostgres("autovacuum=off"),
+		open:  func(dsn string) string { return dsn },
+		key:   "bigint PRIMARY KEY", text: "text", integer: "bigint", instant: "timestamptz",
 		series:     func(n int) string { return fmt.Sprintf("generate_series(1, %d) AS s(i)", n) },
 		empty:      func(table string) string { return "TRUNCATE " + table },
 		settle:     agePostgres,
@@ -48,6 +45,18 @@ func postgres() engine {
 		incoming:   func(column string) string { return "excluded." + column },
 		naiveShare: 10,
 	}
+}
+
+// gridPostgres leaves it to each table whether it is vacuumed by itself.
+func gridPostgres() engine {
+	e := postgres()
+	e.start = startPostgres("autovacuum=on", "autovacuum_naptime=5s")
+	return e
+}
+
+func startPostgres(more ...string) func(dir string) (*testsupport.SQLDaemon, error) {
+	settings := append([]string{"fsync=on", "synchronous_commit=on", "shared_buffers=512MB", "max_wal_size=8GB", "checkpoint_timeout=30min"}, more...)
+	return func(dir string) (*testsupport.SQLDaemon, error) { return testsupport.RunPostgresWith(dir, settings...) }
 }
 
 func maria() engine {

@@ -106,7 +106,7 @@ func (b *bed) latency(ctx context.Context, o options, f freshness, program, dir 
 	if err := drip(ctx, b.conn, f.data, []int64{1}, nil); err != nil {
 		return nil, err
 	}
-	if err := n.await(ctx, time.Minute, func() (bool, error) { return seen.count() > 0, nil }); err != nil {
+	if err := n.await(ctx, time.Minute, 50*time.Millisecond, func() (bool, error) { return seen.count() > 0, nil }); err != nil {
 		return nil, fmt.Errorf("the first row: %w; the log:\n%s", err, n.Log())
 	}
 	ids := rig.InKeyOrder(int(o.trickling.Seconds()*trickle), int(o.trickling.Seconds()*trickle))
@@ -117,7 +117,7 @@ func (b *bed) latency(ctx context.Context, o options, f freshness, program, dir 
 	if err := drip(ctx, b.conn, f.data, ids, wrote); err != nil {
 		return nil, err
 	}
-	if err := n.await(ctx, time.Minute, func() (bool, error) { return seen.count() == len(ids)+1, nil }); err != nil {
+	if err := n.await(ctx, time.Minute, 50*time.Millisecond, func() (bool, error) { return seen.count() == len(ids)+1, nil }); err != nil {
 		return nil, fmt.Errorf("%d of %d rows have come: %w; the log:\n%s", seen.count()-1, len(ids), err, n.Log())
 	}
 	for id, at := range wrote {

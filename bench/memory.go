@@ -113,7 +113,7 @@ func (b *bed) backlog(ctx context.Context, rows int, data dataset, program, dir 
 	}
 	defer func() { err = errors.Join(err, n.Stop()) }()
 	began := time.Now()
-	if err := n.await(ctx, time.Minute+time.Duration(rows)*100*time.Microsecond, b.flushed(ctx, data)); err != nil {
+	if err := n.await(ctx, time.Minute+time.Duration(rows)*100*time.Microsecond, 50*time.Millisecond, b.flushed(ctx, data)); err != nil {
 		return got, err
 	}
 	got.Seconds = time.Since(began).Seconds()

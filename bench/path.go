@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"slices"
+	"strings"
 )
 
 // path is one way from Redis into a database, and the programs that go it.
@@ -144,6 +145,9 @@ func optional(p path) path {
 
 // find returns the program of a task.
 func find(t task) (program, bool) {
+	if name, ok := strings.CutPrefix(t.Path, gridPart+"/"); ok {
+		return findGrid(name, t.Program)
+	}
 	for _, p := range paths() {
 		i := slices.IndexFunc(p.programs, func(q program) bool { return q.name == t.Program })
 		if p.name == t.Path && i >= 0 {

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"baton/bench/internal/rig"
+)
+
+// gridPrograms are the fastest direct writers known, on one connection, each batch in the order of
+// the key, as baton's are.
+func gridPrograms(c cell) []program {
+	data, e := c.data(), c.engine()
+	writer := func(name string, start func(ctx context.Context, dsn string, ids []int64) (func(context.Context) error, error)) program {
+		prepare := func(ctx context.Context, t task) (func(context.Context) (int64, error), error) {
+			warm, rows := c.shares(t.Rows)
+			write, err := start(ctx, t.DSN, sortedBatches(c.ids(warm + rows)[warm:]))
+			return func(ctx context.Context) (int64, error) { return int64(rows), write(ctx) }, err
+		}
+		return program{name: name, role: roleDirect, data: data, prepare: prepare}
+	}
+	byRows := func(name string, rows int) program {
+		return writer(name, func(ctx context.Context, dsn string, ids []int64) (func(context.Context) error, error) {
+			return sqlWriter(ctx, e, data, dsn, rows, gridBatch, ids)
+		})
+	}
+	if e.driver == maria().driver {
+		return []program{byRows("1000 rows a statement", 1000)}
+	}
+	if e.driver == sqlite().driver {
+		return []program{byRows("1 row a statement", 1)}
+	}
+	var out []program
+	for _, way := range []postgresWay{{"COPY", gridBatch, copied, upsert}, {"unnest", gridBatch, unnest, upsert}} {
+		out = append(out, writer(way.name, func(ctx context.Context, dsn string, ids []int64) (func(context.Context) error, error) {
+			return way.writer(ctx, dsn, data, ids)
+		}))
+	}
+	return out
+}
+
+// findGrid returns the program of a cell.
+func findGrid(name, programName string) (program, bool) {
+	cells := allCells()
+	i := slices.IndexFunc(cells, func(c cell) bool { return c.String() == name })
+	if i < 0 {
+		return program{}, false
+	}
+	programs := gridPrograms(cells[i])
+	j := slices.IndexFunc(programs, func(p program) bool { return p.name == programName })
+	if j < 0 {
+		return program{}, false
+	}
+	return programs[j], true
+}
+
+// line prints a cell, and whether it is missed.
+func (g *gridRun) line(c cell, programs []program, results map[string][]result) {
+	ours := results[batonPlain]
+	var best []result
+	name := ""
+	for _, p := range programs {
+		if got := results[p.name]; p.role == roleDirect && (best == nil || rate(got) > rate(best)) {
+			best, name = got, p.name
+		}
+	}
+	ratio := rig.Ratio(ours, best, result.perSecond)
+	databaseCPU := func(r result) float64 { return r.DatabaseCPU }
+	direct, own, database := per100k(best, databaseCPU), per100k(ours, func(r result) float64 { return r.CPU }), per100k(ours, databaseCPU)
+	times := "–"
+	missed := ratio < leastOfDirect
+	if direct > 0 { // else the database has no process of its own
+		times = fmt.Sprintf("%.2f", database/direct)
+		missed = missed || database/direct > mostCPU
+	}
+	table := "none"
+	if c.table > 0 {
+		table = fmt.Sprint(c.table)
+	}
+	mark := ""
+	if missed {
+		mark = " **MISSED**"
+		g.missed = append(g.missed, c.String())
+	}
+	g.Printf("| %s | %s | %s | %s | %s | %s | %s | %.2f | %s | %.2f | %.2f | %.2f%s | %s |", c.source, c.engine().title, table, c.order,
+		cmp.Or(c.vacuum, "–"), name, rig.Thousands(rate(best)), direct, rig.Thousands(rate(ours)), own, database, ratio, mark, times)
+}
+
+// per100k is what 100,000 rows take, over all rounds: one is too short for the clock ticks in
+// which the system counts.
+func per100k(rounds []result, of func(result) float64) float64 {
+	var sum float64
+	var rows int64
+	for _, r := range rounds {
+		sum += of(r)
+		rows += r.Rows
+	}
+	return sum / float64(rows) * 1e5
+}
