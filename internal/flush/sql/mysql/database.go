@@ -17,26 +17,26 @@ import (
 	"baton/internal/flush/sql/stdsql"
 )
 
-// mysqlQuote quotes in every sql_mode.
-const mysqlQuote sql.Quote = "`"
+// quote quotes in every sql_mode.
+const quote sql.Quote = "`"
 
-var errMySQLDSN = errors.New("the DSN cannot be read: use user:password@tcp(host:3306)/database")
+var errDSN = errors.New("the DSN cannot be read: use user:password@tcp(host:3306)/database")
 
-// mysqlDB is MySQL or MariaDB. What differs between the two is in comments that
+// database is MySQL or MariaDB. What differs between the two is in comments that
 // only one of them executes, in queries.sql.
-type mysqlDB struct{ *stdsql.DB }
+type database struct{ *stdsql.DB }
 
-func openMySQL(s sql.Setup) (sql.Database, error) {
+func open(s sql.Setup) (sql.Database, error) {
 	config, err := mysql.ParseDSN(s.DSN)
 	// A URL is read as the DSN of a user "mysql:", and fails when it is used.
 	if err != nil || strings.HasPrefix(s.DSN, "mysql://") || strings.HasPrefix(s.DSN, "mariadb://") {
-		return nil, errMySQLDSN
+		return nil, errDSN
 	}
 	if config.DBName == "" {
 		return nil, errors.New("the DSN names no database: use user:password@tcp(host:3306)/database")
 	}
 	if err := config.Apply(mysql.Charset("utf8mb4", "")); err != nil {
-		return nil, errMySQLDSN
+		return nil, errDSN
 	}
 	config.ClientFoundRows = true // an UPDATE tells the rows it found, as elsewhere
 	config.InterpolateParams = false
@@ -51,9 +51,9 @@ func openMySQL(s sql.Setup) (sql.Database, error) {
 	}
 	connector, err := mysql.NewConnector(config)
 	if err != nil {
-		return nil, errMySQLDSN
+		return nil, errDSN
 	}
-	db := mysqlDB{}
+	db := database{}
 	setUp := func(ctx context.Context, conn driver.Conn) error {
 		for _, query := range []string{"session", "isolation"} {
 			if err := execOn(ctx, conn, s.Queries[query]); err != nil {
@@ -68,11 +68,11 @@ func openMySQL(s sql.Setup) (sql.Database, error) {
 		return execOn(ctx, conn, s.Queries["galera_session"])
 	}
 	db.DB = stdsql.New(s, sessionConnector{connector, setUp}, s.MaxConns)
-	db.Writer = &mysqlWriter{}
-	db.Duplicate = func(err error) bool { return mysqlNumber(err) == 1062 }
+	db.Writer = &writer{}
+	db.Duplicate = func(err error) bool { return errorNumber(err) == 1062 }
 	db.Refused = func(err error) bool { return judgeMySQL(err) == sql.Refused }
 	// MariaDB repeats this error for whatever the statement is given next.
-	db.Spoilt = func(err error) bool { return mysqlNumber(err) == 1105 }
+	db.Spoilt = func(err error) bool { return errorNumber(err) == 1105 }
 	return db, nil
 }
 
@@ -117,11 +117,11 @@ func isGalera(ctx context.Context, conn driver.Conn, query string) (yes bool, er
 	return on(sql.Text(setting[1])), nil
 }
 
-func (d mysqlDB) Absent(*sql.Report) bool { return false }
+func (d database) Absent(*sql.Report) bool { return false }
 
 // Ping also asks a server of a cluster whether it is with the majority: one that is not
 // still answers pings, and refuses all else.
-func (d mysqlDB) Ping(ctx context.Context) error {
+func (d database) Ping(ctx context.Context) error {
 	if err := d.DB.Ping(ctx); err != nil || !d.Certified() {
 		return err
 	}
@@ -135,7 +135,7 @@ func (d mysqlDB) Ping(ctx context.Context) error {
 	return nil
 }
 
-func mysqlNumber(err error) uint16 {
+func errorNumber(err error) uint16 {
 	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
 		return e.Number
 	}
@@ -145,7 +145,7 @@ func mysqlNumber(err error) uint16 {
 // judgeMySQL goes by the server's error numbers. Above 1900 MySQL and MariaDB use
 // some for different things; none of those is listed for the wrong one.
 func judgeMySQL(err error) sql.Verdict {
-	switch mysqlNumber(err) {
+	switch errorNumber(err) {
 	case 0:
 		return judgeMySQLDriver(err)
 	case 1105: // "unknown", with a text
@@ -183,15 +183,15 @@ func judgeMySQL(err error) sql.Verdict {
 		return sql.Passing
 	}
 	// The standard's classes: wrong data, a broken constraint, what a trigger says.
-	switch mysqlClass(err) {
+	switch class(err) {
 	case "22", "23", "45":
 		return sql.Refused
 	}
 	return sql.Lasting
 }
 
-// mysqlClass is the class of the error's SQLSTATE.
-func mysqlClass(err error) string {
+// class is the class of the error's SQLSTATE.
+func class(err error) string {
 	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
 		return string(e.SQLState[:2])
 	}

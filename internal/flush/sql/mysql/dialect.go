@@ -18,7 +18,7 @@ func Dialect() *sql.Dialect {
 	return &sql.Dialect{
 		Files: embedded,
 		Goose: "mysql",
-		Quote: mysqlQuote,
+		Quote: quote,
 		Words: sql.Words{
 			Now: "UTC_TIMESTAMP(6)",
 			Ago: "UTC_TIMESTAMP(6) - INTERVAL ? SECOND",
@@ -28,8 +28,8 @@ func Dialect() *sql.Dialect {
 			Update:   " FOR UPDATE",
 			Contains: "INSTR(%s, ?) > 0",
 		},
-		Open:   openMySQL,
-		Column: mysqlStyle,
+		Open:   open,
+		Column: style,
 		// Keys of Redis differ in case and in blanks at the end. By default, texts of a
 		// server do not; each of the two kinds has its own collation by which they do.
 		TableOptions: " ENGINE=InnoDB DEFAULT CHARACTER SET utf8mb4 /*M! COLLATE utf8mb4_nopad_bin */ /*!80017 COLLATE utf8mb4_0900_bin */",
@@ -38,16 +38,16 @@ func Dialect() *sql.Dialect {
 		MaxList:      stdsql.ListChunk,
 		Judge:        judgeMySQL,
 		Explain:      error.Error,
-		LacksTable:   func(err error) bool { return mysqlNumber(err) == 1146 },
+		LacksTable:   func(err error) bool { return errorNumber(err) == 1146 },
 	}
 }
 
 // keyChars is the length of a text in a key of MySQL, which has none without one.
 const keyChars = 255
 
-// mysqlStyle has a JSON and a UUID for MariaDB and for MySQL, which have them not alike:
+// style has a JSON and a UUID for MariaDB and for MySQL, which have them not alike:
 // one is a long text that has to be JSON, the other 36 characters.
-func mysqlStyle(c row.Column, key bool) (row.Column, bool) {
+func style(c row.Column, key bool) (row.Column, bool) {
 	column, ok := map[row.Kind]row.Column{
 		row.KindInteger:   {DBType: "bigint", Bits: 64},
 		row.KindFloat:     {DBType: "double", Bits: 64},

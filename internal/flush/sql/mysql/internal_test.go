@@ -60,13 +60,13 @@ func TestChunksOfAMySQLStatement(t *testing.T) {
 // out of the ledger, above all another transaction that is waited for in vain, says nothing of
 // whether its part was applied.
 func TestOnlyADuplicateKeyOfMySQLMeansThatAPartWasApplied(t *testing.T) {
-	db, err := openMySQL(sql.Setup{DSN: "app@tcp(127.0.0.1:1)/app", MaxConns: 1})
+	db, err := open(sql.Setup{DSN: "app@tcp(127.0.0.1:1)/app", MaxConns: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = db.Close() }()
 	for number, want := range map[uint16]bool{1062: true, 1205: false, 1213: false, 1317: false, 1969: false, 3024: false, 0: false} {
-		if got := db.(mysqlDB).Duplicate(&mysql.MySQLError{Number: number}); got != want {
+		if got := db.(database).Duplicate(&mysql.MySQLError{Number: number}); got != want {
 			t.Errorf("error %d: %v, want %v", number, got, want)
 		}
 	}

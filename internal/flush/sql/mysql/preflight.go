@@ -15,7 +15,7 @@ import (
 	"baton/internal/flush/sql/stdsql"
 )
 
-func (d mysqlDB) Inspect(ctx context.Context, q sql.Queries, r *sql.Report) {
+func (d database) Inspect(ctx context.Context, q sql.Queries, r *sql.Report) {
 	type pair struct{ name, value string }
 	pairs, err := stdsql.Collect(ctx, d.Pool, q["settings"], func(scan func(...any) error) (pair, error) {
 		var p pair
@@ -34,9 +34,9 @@ func (d mysqlDB) Inspect(ctx context.Context, q sql.Queries, r *sql.Report) {
 	if strings.Contains(s["version"], "MariaDB") {
 		r.Version = s["version"]
 	}
-	mysqlVersion(s["version"], r)
-	mysqlDurability(s, r)
-	mysqlWritable(s, r)
+	checkVersion(s["version"], r)
+	durability(s, r)
+	writable(s, r)
 	r.Clock(ctx, func(ctx context.Context) (micros int64, err error) {
 		err = d.Pool.QueryRowContext(ctx, q["clock"]).Scan(&micros)
 		return micros, err
@@ -46,7 +46,7 @@ func (d mysqlDB) Inspect(ctx context.Context, q sql.Queries, r *sql.Report) {
 
 var versionNumber = regexp.MustCompile(`^(?:5\.5\.5-)?(\d+)\.(\d+)`)
 
-func mysqlVersion(version string, r *sql.Report) {
+func checkVersion(version string, r *sql.Report) {
 	m := versionNumber.FindStringSubmatch(version)
 	if m == nil {
 		return
@@ -61,8 +61,8 @@ func mysqlVersion(version string, r *sql.Report) {
 	}
 }
 
-// mysqlDurability judges what a crash of the server or its host leaves.
-func mysqlDurability(s map[string]string, r *sql.Report) {
+// durability judges what a crash of the server or its host leaves.
+func durability(s map[string]string, r *sql.Report) {
 	switch f := s["innodb_flush_log_at_trx_commit"]; f {
 	case "", "1", "3": // MariaDB's 3 syncs twice
 	default:
@@ -104,8 +104,8 @@ func mysqlDurability(s map[string]string, r *sql.Report) {
 	}
 }
 
-// mysqlWritable looks whether the server takes writes, and the session what we ask for.
-func mysqlWritable(s map[string]string, r *sql.Report) {
+// writable looks whether the server takes writes, and the session what we ask for.
+func writable(s map[string]string, r *sql.Report) {
 	for _, name := range []string{"super_read_only", "read_only", "innodb_read_only", "transaction_read_only", "tx_read_only"} {
 		if on(s[name]) {
 			r.Add(finding.SeverityError, name+" is on: the server is a replica, or being looked after",
@@ -128,7 +128,7 @@ func on(value string) bool {
 	return false
 }
 
-func (d mysqlDB) ownTables(ctx context.Context, q sql.Queries, r *sql.Report) {
+func (d database) ownTables(ctx context.Context, q sql.Queries, r *sql.Report) {
 	there, err := stdsql.Collect(ctx, d.Pool, q["own_tables"], stdsql.ScanName)
 	if err != nil {
 		r.Unchecked("the rights to baton's tables", err)
@@ -137,7 +137,7 @@ func (d mysqlDB) ownTables(ctx context.Context, q sql.Queries, r *sql.Report) {
 	const all = 7
 	if len(there) < all {
 		if err := d.prepares(ctx, q["own_create"]); err != nil {
-			mysqlDenied(r, "may not create baton's tables", err,
+			denied(r, "may not create baton's tables", err,
 				"GRANT CREATE, INDEX, ALTER, SELECT, INSERT, UPDATE, DELETE ON its database TO this user")
 		}
 		return
@@ -149,14 +149,14 @@ func (d mysqlDB) ownTables(ctx context.Context, q sql.Queries, r *sql.Report) {
 		}
 	}
 	if len(refusals) > 0 {
-		mysqlDenied(r, "lacks rights to baton's tables", errors.Join(refusals...),
+		denied(r, "lacks rights to baton's tables", errors.Join(refusals...),
 			"GRANT SELECT, INSERT, UPDATE, DELETE ON its database TO this user")
 	}
 }
 
 // prepares has the server look at a statement, which checks the rights that it
 // takes. It is not executed.
-func (d mysqlDB) prepares(ctx context.Context, text string) error {
+func (d database) prepares(ctx context.Context, text string) error {
 	statement, err := d.Pool.PrepareContext(ctx, text)
 	if err != nil {
 		return err
@@ -164,8 +164,8 @@ func (d mysqlDB) prepares(ctx context.Context, text string) error {
 	return statement.Close()
 }
 
-// mysqlDenied tells of rights that lack. The server names them.
-func mysqlDenied(r *sql.Report, what string, err error, remedy string) {
+// denied tells of rights that lack. The server names them.
+func denied(r *sql.Report, what string, err error, remedy string) {
 	var texts []string
 	for _, one := range unjoin(err) {
 		refusal, ok := errors.AsType[*mysql.MySQLError](one)
@@ -190,19 +190,19 @@ func unjoin(err error) []error {
 	return []error{err}
 }
 
-func (d mysqlDB) InspectTable(ctx context.Context, q sql.Queries, t sql.PreflightTable, r *sql.Report) {
+func (d database) InspectTable(ctx context.Context, q sql.Queries, t sql.PreflightTable, r *sql.Report) {
 	name := t.Plan.Table.Name
 	var refusals []error
-	for _, text := range mysqlStatements(t) {
+	for _, text := range statements(t) {
 		if err := d.prepares(ctx, text); err != nil {
 			refusals = append(refusals, err)
 		}
 	}
 	if len(refusals) > 0 {
-		mysqlDenied(r, "lacks rights to table "+name, errors.Join(refusals...),
+		denied(r, "lacks rights to table "+name, errors.Join(refusals...),
 			fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON %s TO this user", name))
 	}
-	schema, table := mysqlQuote.Schema(name)
+	schema, table := quote.Schema(name)
 	if names, err := stdsql.Collect(ctx, d.Pool, q["triggers"], stdsql.ScanName, schema, table); err != nil {
 		r.Unchecked("the triggers of table "+name, err)
 	} else {
@@ -218,12 +218,12 @@ func (d mysqlDB) InspectTable(ctx context.Context, q sql.Queries, t sql.Prefligh
 			"a row refused: ")
 }
 
-// mysqlStatements take the same rights as those of a flush.
-func mysqlStatements(t sql.PreflightTable) []string {
-	table := mysqlQuote.Table(t.Plan.Table.Name)
+// statements take the same rights as those of a flush.
+func statements(t sql.PreflightTable) []string {
+	table := quote.Table(t.Plan.Table.Name)
 	var names, key, set []string
 	for i, c := range t.Plan.Columns {
-		name := mysqlQuote.Ident(c.Name)
+		name := quote.Ident(c.Name)
 		names = append(names, name)
 		if sql.IsKey(t.Plan, i) {
 			key = append(key, name)

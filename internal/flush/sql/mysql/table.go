@@ -14,8 +14,8 @@ import (
 	"baton/internal/flush/sql/stdsql"
 )
 
-func (d mysqlDB) Table(ctx context.Context, name string) (row.Table, error) {
-	schema, table := mysqlQuote.Schema(name)
+func (d database) Table(ctx context.Context, name string) (row.Table, error) {
+	schema, table := quote.Schema(name)
 	asked := schema
 	var kind, transactional, engine string
 	err := d.Pool.QueryRowContext(ctx, d.Queries["table"], schema, table).Scan(&schema, &table, &kind, &transactional, &engine)
@@ -32,22 +32,22 @@ func (d mysqlDB) Table(ctx context.Context, name string) (row.Table, error) {
 		return row.Table{}, fmt.Errorf("%w: %s is a %s and cannot be flushed into", flush.ErrNoTable, name, strings.ToLower(kind))
 	case transactional != "YES":
 		return row.Table{}, fmt.Errorf("table %s has engine %s, which knows no transactions: nothing could be rolled back. ALTER TABLE "+
-			"%s ENGINE=InnoDB", name, engine, mysqlQuote.Table(name))
+			"%s ENGINE=InnoDB", name, engine, quote.Table(name))
 	}
-	t := row.Table{Name: mysqlQuote.Join(asked, table)}
-	if t.Columns, err = stdsql.Collect(ctx, d.Pool, d.Queries["columns"], mysqlColumn, schema, table); err != nil {
+	t := row.Table{Name: quote.Join(asked, table)}
+	if t.Columns, err = stdsql.Collect(ctx, d.Pool, d.Queries["columns"], columnOf, schema, table); err != nil {
 		return t, err
 	}
 	for i := range t.Columns {
 		if c := &t.Columns[i]; c.Folds != "" {
-			c.Exact = fmt.Sprintf("ALTER TABLE %s %s", mysqlQuote.Table(t.Name), c.Exact)
+			c.Exact = fmt.Sprintf("ALTER TABLE %s %s", quote.Table(t.Name), c.Exact)
 		}
 	}
 	t.Unique, err = stdsql.UniqueIndexes(ctx, d.Pool, d.Queries["unique"], schema, table)
 	return t, err
 }
 
-func mysqlColumn(scan func(...any) error) (row.Column, error) {
+func columnOf(scan func(...any) error) (row.Column, error) {
 	var c row.Column
 	var data string
 	var chars, octets uint64 // 4 GiB of a LONGTEXT
@@ -90,13 +90,13 @@ func mysqlColumn(scan func(...any) error) (row.Column, error) {
 		c.Kind = row.KindUUID
 	case "enum", "set":
 		c.Kind, c.Several = row.KindOther, data == "set"
-		c.Values, c.Form = mysqlList(c.DBType, c.Several)
+		c.Values, c.Form = listed(c.DBType, c.Several)
 	default:
-		c.Kind, c.Form = row.KindOther, mysqlForm(data, fraction)
+		c.Kind, c.Form = row.KindOther, formOf(data, fraction)
 	}
 	if c.Kind == row.KindText && !exact(collation, c.Padded) {
 		c.Folds = "the collation " + collation
-		c.Exact = mysqlExact(c, charset, mariadb)
+		c.Exact = exactDefinition(c, charset, mariadb)
 	}
 	return c, err
 }
@@ -108,26 +108,26 @@ func exact(collation string, padded bool) bool {
 	return collation == "binary" || strings.HasSuffix(collation, "_bin") && (unpadded || padded)
 }
 
-// mysqlExact is the column's definition with a collation that is exact; MySQL has only
+// exactDefinition is the column's definition with a collation that is exact; MySQL has only
 // one such that pads not, MariaDB one for each character set.
-func mysqlExact(c row.Column, charset string, mariadb bool) string {
+func exactDefinition(c row.Column, charset string, mariadb bool) string {
 	collation := charset + "_nopad_bin"
 	if !mariadb {
 		charset, collation = "utf8mb4", "utf8mb4_0900_bin"
 	}
-	definition := fmt.Sprintf("MODIFY %s %s CHARACTER SET %s COLLATE %s", mysqlQuote.Ident(c.Name), c.DBType, charset, collation)
+	definition := fmt.Sprintf("MODIFY %s %s CHARACTER SET %s COLLATE %s", quote.Ident(c.Name), c.DBType, charset, collation)
 	if !c.Nullable {
 		definition += " NOT NULL"
 	}
 	return definition
 }
 
-// mysqlList is what the type of an ENUM or SET lists, and the form of the texts that it
+// listed is what the type of an ENUM or SET lists, and the form of the texts that it
 // keeps as they are: to an ENUM "1" is its first value.
-func mysqlList(full string, several bool) (values []string, form string) {
+func listed(full string, several bool) (values []string, form string) {
 	_, list, _ := strings.Cut(full, "(")
 	var quoted []string
-	for _, part := range mysqlValue.FindAllString(list, -1) {
+	for _, part := range listedValue.FindAllString(list, -1) {
 		value := strings.ReplaceAll(part[1:len(part)-1], "''", "'")
 		values, quoted = append(values, value), append(quoted, regexp.QuoteMeta(value))
 	}
@@ -138,9 +138,9 @@ func mysqlList(full string, several bool) (values []string, form string) {
 	return values, form
 }
 
-// mysqlForm is the form of the texts that these types keep. To a YEAR 24 is 2024, to a
+// formOf is the form of the texts that these types keep. To a YEAR 24 is 2024, to a
 // TIME "100" is a minute.
-func mysqlForm(data string, fraction int) string {
+func formOf(data string, fraction int) string {
 	switch data {
 	case "year":
 		return `\d{4}`
@@ -150,5 +150,5 @@ func mysqlForm(data string, fraction int) string {
 	return ""
 }
 
-// mysqlValue is one value in the text of an ENUM or SET.
-var mysqlValue = regexp.MustCompile("'(?:[^']|'')*'")
+// listedValue is one value in the text of an ENUM or SET.
+var listedValue = regexp.MustCompile("'(?:[^']|'')*'")

@@ -10,9 +10,9 @@ import (
 	"baton/internal/flush/sql/stdsql"
 )
 
-// mysqlSummand is the parameter for what is added to a column. Exact numbers travel
+// summand is the parameter for what is added to a column. Exact numbers travel
 // as texts, and MySQL would add a text as a float.
-func mysqlSummand(c row.Column) string {
+func summand(c row.Column) string {
 	if c.Kind != row.KindNumeric {
 		return "?"
 	}
@@ -22,28 +22,28 @@ func mysqlSummand(c row.Column) string {
 	return fmt.Sprintf("CAST(? AS DECIMAL(%d,%d))", c.Precision, c.Scale)
 }
 
-func (w *mysqlWriter) Update(ctx context.Context, s *stdsql.Session, p *row.Plan, r *row.Row) (int64, error) {
+func (w *writer) Update(ctx context.Context, s *stdsql.Session, p *row.Plan, r *row.Row) (int64, error) {
 	var set, where []string
 	for i, c := range p.Columns {
-		name := mysqlQuote.Ident(c.Name)
+		name := quote.Ident(c.Name)
 		switch {
 		case sql.IsKey(p, i):
 		case c.Op == row.OpAdd:
-			set = append(set, fmt.Sprintf("%s = COALESCE(%[1]s, 0) + COALESCE(%s, 0)", name, mysqlSummand(c.Column)))
+			set = append(set, fmt.Sprintf("%s = COALESCE(%[1]s, 0) + COALESCE(%s, 0)", name, summand(c.Column)))
 		default:
 			set = append(set, name+" = ?")
 		}
 	}
 	for _, k := range p.Key {
-		where = append(where, mysqlQuote.Ident(p.Columns[k].Name)+" = ?")
+		where = append(where, quote.Ident(p.Columns[k].Name)+" = ?")
 	}
 	if len(set) == 0 { // it is only asked whether the row is there
-		name := mysqlQuote.Ident(p.Columns[p.Key[0]].Name)
+		name := quote.Ident(p.Columns[p.Key[0]].Name)
 		set = []string{name + " = " + name}
 	}
-	if err := mysqlArgs(s, p, []row.Row{*r}, stdsql.UpdateOrder(p)); err != nil {
+	if err := args(s, p, []row.Row{*r}, stdsql.UpdateOrder(p)); err != nil {
 		return 0, err
 	}
-	text := "UPDATE " + mysqlQuote.Table(p.Table.Name) + " SET " + strings.Join(set, ", ") + " WHERE " + strings.Join(where, " AND ")
+	text := "UPDATE " + quote.Table(p.Table.Name) + " SET " + strings.Join(set, ", ") + " WHERE " + strings.Join(where, " AND ")
 	return s.Exec(ctx, text, s.Args)
 }

@@ -13,33 +13,33 @@ import (
 )
 
 const (
-	// mysqlChunk is the number of rows in one full statement.
-	mysqlChunk = 1000
-	// mysqlDeletes is lower: from 1000 values on, MariaDB makes a subquery of IN.
-	mysqlDeletes = 500
-	// mysqlParams is the protocol's limit of parameters in a prepared statement.
-	mysqlParams = 65535
+	// chunkRows is the number of rows in one full statement.
+	chunkRows = 1000
+	// deletes is lower: from 1000 values on, MariaDB makes a subquery of IN.
+	deletes = 500
+	// params is the protocol's limit of parameters in a prepared statement.
+	params = 65535
 )
 
-// mysqlWriter writes rows by multi-row statements.
-type mysqlWriter struct {
-	plans sql.PlanCache[*mysqlPlan]
+// writer writes rows by multi-row statements.
+type writer struct {
+	plans sql.PlanCache[*compiledPlan]
 }
 
-// mysqlPlan keeps the texts of a plan's statements by their number of rows.
-type mysqlPlan struct {
+// compiledPlan keeps the texts of a plan's statements by their number of rows.
+type compiledPlan struct {
 	every []int // all columns
 
 	mu              sync.Mutex // guards what follows
 	upserts, remove map[int]string
 }
 
-func (w *mysqlWriter) Write(ctx context.Context, s *stdsql.Session, p *row.Plan, rows []row.Row, remove bool) (int, int, error) {
+func (w *writer) Write(ctx context.Context, s *stdsql.Session, p *row.Plan, rows []row.Row, remove bool) (int, int, error) {
 	done := 0
 	for done < len(rows) {
 		n := chunk(len(rows)-done, len(p.Columns), remove)
 		text, columns := w.statement(p, n, remove)
-		err := mysqlArgs(s, p, rows[done:done+n], columns)
+		err := args(s, p, rows[done:done+n], columns)
 		if err == nil {
 			_, err = s.Exec(ctx, text, s.Args)
 		}
@@ -54,11 +54,11 @@ func (w *mysqlWriter) Write(ctx context.Context, s *stdsql.Session, p *row.Plan,
 // chunk is the size of the next statement: a full one, or a power of two. So a
 // plan has a dozen statements at most, and each is prepared once.
 func chunk(rows, columns int, remove bool) int {
-	full := mysqlChunk
+	full := chunkRows
 	if remove {
-		full = mysqlDeletes
+		full = deletes
 	}
-	full = max(1, min(full, mysqlParams/max(1, columns)))
+	full = max(1, min(full, params/max(1, columns)))
 	if rows >= full {
 		return full
 	}
@@ -70,13 +70,13 @@ func chunk(rows, columns int, remove bool) int {
 }
 
 // statement is the text for n rows, and the columns that its parameters come from.
-func (w *mysqlWriter) statement(p *row.Plan, n int, remove bool) (string, []int) {
-	plan := w.plans.Get(p, newMySQLPlan)
+func (w *writer) statement(p *row.Plan, n int, remove bool) (string, []int) {
+	plan := w.plans.Get(p, newPlan)
 	plan.mu.Lock()
 	defer plan.mu.Unlock()
-	texts, compile, columns := plan.upserts, mysqlUpsert, plan.every
+	texts, compile, columns := plan.upserts, upsert, plan.every
 	if remove {
-		texts, compile, columns = plan.remove, mysqlDelete, p.Key
+		texts, compile, columns = plan.remove, deleteText, p.Key
 	}
 	text, ok := texts[n]
 	if !ok {
@@ -86,21 +86,21 @@ func (w *mysqlWriter) statement(p *row.Plan, n int, remove bool) (string, []int)
 	return text, columns
 }
 
-func newMySQLPlan(p *row.Plan) *mysqlPlan {
-	out := &mysqlPlan{upserts: map[int]string{}, remove: map[int]string{}}
+func newPlan(p *row.Plan) *compiledPlan {
+	out := &compiledPlan{upserts: map[int]string{}, remove: map[int]string{}}
 	for i := range p.Columns {
 		out.every = append(out.every, i)
 	}
 	return out
 }
 
-// mysqlUpsert uses VALUES(), which MySQL calls deprecated and MariaDB has no
+// upsert uses VALUES(), which MySQL calls deprecated and MariaDB has no
 // other word for.
-func mysqlUpsert(p *row.Plan, n int) string {
+func upsert(p *row.Plan, n int) string {
 	names := make([]string, len(p.Columns))
 	var changed, value []string
 	for i, c := range p.Columns {
-		name := mysqlQuote.Ident(c.Name)
+		name := quote.Ident(c.Name)
 		names[i] = name
 		switch {
 		case sql.IsKey(p, i) || p.Keep:
@@ -113,7 +113,7 @@ func mysqlUpsert(p *row.Plan, n int) string {
 		changed = append(changed, name)
 	}
 	row := "(" + sql.Repeat("?", len(names)) + ")"
-	text := "INSERT INTO " + mysqlQuote.Table(p.Table.Name) + " (" + strings.Join(names, ", ") + ") VALUES " + sql.Repeat(row, n)
+	text := "INSERT INTO " + quote.Table(p.Table.Name) + " (" + strings.Join(names, ", ") + ") VALUES " + sql.Repeat(row, n)
 	if len(p.Key) == 0 {
 		return text
 	}
@@ -121,44 +121,44 @@ func mysqlUpsert(p *row.Plan, n int) string {
 		changed = []string{names[p.Key[0]]}
 		value = changed
 	}
-	set := []string{changed[0] + " = IF(" + mysqlSameRow(p) + ", " + value[0] + ", " + changed[0] + ")"}
+	set := []string{changed[0] + " = IF(" + sameRow(p) + ", " + value[0] + ", " + changed[0] + ")"}
 	for i := 1; i < len(changed); i++ {
 		set = append(set, changed[i]+" = "+value[i])
 	}
 	return text + " ON DUPLICATE KEY UPDATE " + strings.Join(set, ", ")
 }
 
-// mysqlSameRow is true of the row that has the key. ON DUPLICATE KEY UPDATE also
+// sameRow is true of the row that has the key. ON DUPLICATE KEY UPDATE also
 // comes upon a row by any other unique index, and would change that one instead.
 // Then the text, which is no number, is an error in strict mode, and the new row is
 // refused. The key in it is that row's; CONCAT_WS never makes NULL of it.
-func mysqlSameRow(p *row.Plan) string {
+func sameRow(p *row.Plan) string {
 	key := make([]string, len(p.Key))
 	same := make([]string, len(p.Key))
 	for i, k := range p.Key {
-		key[i] = mysqlQuote.Ident(p.Columns[k].Name)
+		key[i] = quote.Ident(p.Columns[k].Name)
 		same[i] = fmt.Sprintf("%[1]s <=> VALUES(%[1]s)", key[i])
 	}
 	return strings.Join(same, " AND ") + " OR 0 + CONCAT_WS(' ', 'another row has a unique value of this one:', " +
 		strings.Join(key, ", ") + ")"
 }
 
-// mysqlDelete spells a composite key out with OR: for (a, b) IN (…) MariaDB reads
+// deleteText spells a composite key out with OR: for (a, b) IN (…) MariaDB reads
 // the whole index.
-func mysqlDelete(p *row.Plan, n int) string {
-	text := "DELETE FROM " + mysqlQuote.Table(p.Table.Name) + " WHERE "
+func deleteText(p *row.Plan, n int) string {
+	text := "DELETE FROM " + quote.Table(p.Table.Name) + " WHERE "
 	if len(p.Key) == 1 {
-		return text + mysqlQuote.Ident(p.Columns[p.Key[0]].Name) + " IN (" + sql.Repeat("?", n) + ")"
+		return text + quote.Ident(p.Columns[p.Key[0]].Name) + " IN (" + sql.Repeat("?", n) + ")"
 	}
 	same := make([]string, len(p.Key))
 	for i, k := range p.Key {
-		same[i] = mysqlQuote.Ident(p.Columns[k].Name) + " = ?"
+		same[i] = quote.Ident(p.Columns[k].Name) + " = ?"
 	}
 	row := "(" + strings.Join(same, " AND ") + ")"
 	return text + strings.TrimSuffix(strings.Repeat(row+" OR ", n), " OR ")
 }
 
-func mysqlArgs(s *stdsql.Session, p *row.Plan, rows []row.Row, columns []int) error {
+func args(s *stdsql.Session, p *row.Plan, rows []row.Row, columns []int) error {
 	s.Args = s.Args[:0]
 	for i := range rows {
 		for _, c := range columns {
