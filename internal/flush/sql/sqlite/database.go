@@ -18,18 +18,18 @@ import (
 	"baton/internal/flush/sql/stdsql"
 )
 
-// sqliteQuote quotes as standard SQL does.
-const sqliteQuote sql.Quote = `"`
+// quote quotes as standard SQL does.
+const quote sql.Quote = `"`
 
-// sqliteDB is one file. It has one session, because a file has one writer; the
+// database is one file. It has one session, because a file has one writer; the
 // catalogue is read beside it.
-type sqliteDB struct {
+type database struct {
 	*stdsql.DB
 	path string
 }
 
-func openSQLite(s sql.Setup) (sql.Database, error) {
-	path, query, err := sqliteFile(s.DSN)
+func open(s sql.Setup) (sql.Database, error) {
+	path, query, err := file(s.DSN)
 	if err != nil {
 		return nil, err
 	}
@@ -44,11 +44,11 @@ func openSQLite(s sql.Setup) (sql.Database, error) {
 	if err != nil {
 		return nil, errors.New("the parameters after ? in the DSN cannot be read: give a file's path")
 	}
-	db := sqliteDB{stdsql.New(s, sqliteConnector{connector, path}, 1), path}
-	db.Writer = &sqliteWriter{}
+	db := database{stdsql.New(s, namingConnector{connector, path}, 1), path}
+	db.Writer = &writer{}
 	db.Duplicate = func(error) bool { return false } // ON CONFLICT DO NOTHING answers 0 rows
 	db.Refused = func(err error) bool { return judgeSQLite(err) == sql.Refused }
-	db.Intact = sqliteIntact
+	db.Intact = intact
 	return db, nil
 }
 
@@ -56,10 +56,10 @@ func openSQLite(s sql.Setup) (sql.Database, error) {
 var errRolledBack = errors.New("a trigger or constraint of the table rolls back the whole transaction: write RAISE(ABORT, …) for " +
 	"RAISE(ROLLBACK, …) and take ON CONFLICT ROLLBACK out, so that only the bad row is refused")
 
-// sqliteIntact fails if the transaction is gone: then every statement would commit
+// intact fails if the transaction is gone: then every statement would commit
 // by itself, without ledger and fence. It tries to begin one, which SQLite refuses
 // inside of a transaction and which changes nothing there.
-func sqliteIntact(ctx context.Context, s *stdsql.Session, cause error) error {
+func intact(ctx context.Context, s *stdsql.Session, cause error) error {
 	_, err := s.Conn.ExecContext(ctx, "BEGIN")
 	switch {
 	case err == nil:
@@ -70,8 +70,8 @@ func sqliteIntact(ctx context.Context, s *stdsql.Session, cause error) error {
 	return err
 }
 
-// sqliteFile accepts a path, or SQLite's own file: URI.
-func sqliteFile(dsn string) (path string, query url.Values, err error) {
+// file accepts a path, or SQLite's own file: URI.
+func file(dsn string) (path string, query url.Values, err error) {
 	path, query = dsn, url.Values{}
 	if rest, ok := strings.CutPrefix(dsn, "file:"); ok {
 		var encoded string
@@ -111,7 +111,7 @@ func judgeSQLite(err error) sql.Verdict {
 	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG:
 		return sql.Refused
 	case sqlite3.SQLITE_ERROR:
-		if sqliteOfAValue(e.Error()) {
+		if ofAValue(e.Error()) {
 			return sql.Refused
 		}
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_ABORT,
@@ -121,22 +121,22 @@ func judgeSQLite(err error) sql.Verdict {
 	return sql.Lasting
 }
 
-// sqliteOfAValue recognises what functions in generated columns, constraints and triggers say of a
-// value: SQLite has no code for it. See sqliteSum for the overflow.
-func sqliteOfAValue(text string) bool {
+// ofAValue recognises what functions in generated columns, constraints and triggers say of a
+// value: SQLite has no code for it. See sumOf for the overflow.
+func ofAValue(text string) bool {
 	return slices.ContainsFunc([]string{"integer overflow", "malformed JSON", "JSON cannot hold BLOB values", "ESCAPE expression must be",
 		"LIKE or GLOB pattern too complex"},
 		func(part string) bool { return strings.Contains(text, part) })
 }
 
-// sqliteConnector names the file where SQLite says no more than that it cannot
+// namingConnector names the file where SQLite says no more than that it cannot
 // open it.
-type sqliteConnector struct {
+type namingConnector struct {
 	driver.Connector
 	path string
 }
 
-func (c sqliteConnector) Connect(ctx context.Context) (driver.Conn, error) {
+func (c namingConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	conn, err := c.Connector.Connect(ctx)
 	if err == nil {
 		return conn, nil

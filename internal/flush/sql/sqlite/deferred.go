@@ -36,20 +36,20 @@ func (e *brokenKey) Error() string {
 
 // What surrounds a row whose table has deferred keys.
 const (
-	sqliteSavepoint = "SAVEPOINT baton_row"
-	sqliteUndo      = "ROLLBACK TO SAVEPOINT baton_row"
-	sqliteRelease   = "RELEASE SAVEPOINT baton_row"
+	savepoint = "SAVEPOINT baton_row"
+	undo      = "ROLLBACK TO SAVEPOINT baton_row"
+	release   = "RELEASE SAVEPOINT baton_row"
 )
 
 // guarded writes a row by statement, whose values are in s.args, and refuses it if it breaks a
 // deferred key. In a replacement the row that goes comes back.
-func (p *sqlitePlan) guarded(
+func (p *compiledPlan) guarded(
 	ctx context.Context, s *stdsql.Session, statement *dbsql.Stmt, row *row.Row, removed bool,
 ) (touched int64, err error) {
 	if len(p.deferred) == 0 {
 		return affected(statement.ExecContext(ctx, s.Args...))
 	}
-	if _, err := s.Exec(ctx, sqliteSavepoint, nil); err != nil {
+	if _, err := s.Exec(ctx, savepoint, nil); err != nil {
 		return 0, err
 	}
 	touched, err = affected(statement.ExecContext(ctx, s.Args...))
@@ -57,12 +57,12 @@ func (p *sqlitePlan) guarded(
 		err = p.breaks(ctx, s, row, removed)
 	}
 	if err == nil {
-		_, err = s.Exec(ctx, sqliteRelease, nil)
+		_, err = s.Exec(ctx, release, nil)
 		return touched, err
 	}
-	for _, text := range []string{sqliteUndo, sqliteRelease} {
+	for _, text := range []string{undo, release} {
 		if _, failed := s.Exec(ctx, text, nil); failed != nil {
-			break // the whole transaction is gone: see sqliteIntact
+			break // the whole transaction is gone: see intact
 		}
 	}
 	return 0, err
@@ -76,7 +76,7 @@ func affected(result dbsql.Result, err error) (int64, error) {
 }
 
 // breaks is a *brokenKey if the row breaks one.
-func (p *sqlitePlan) breaks(ctx context.Context, s *stdsql.Session, row *row.Row, removed bool) error {
+func (p *compiledPlan) breaks(ctx context.Context, s *stdsql.Session, row *row.Row, removed bool) error {
 	for _, k := range p.deferred {
 		if k.removed != removed {
 			continue
@@ -101,15 +101,15 @@ func (p *sqlitePlan) breaks(ctx context.Context, s *stdsql.Session, row *row.Row
 }
 
 // ask finds the deferred keys of the plan's table, once.
-func (p *sqlitePlan) ask(ctx context.Context, s *stdsql.Session, plan *row.Plan) error {
+func (p *compiledPlan) ask(ctx context.Context, s *stdsql.Session, plan *row.Plan) error {
 	if p.asked {
 		return nil
 	}
-	schema, table := sqliteQuote.Schema(plan.Table.Name)
+	schema, table := quote.Schema(plan.Table.Name)
 	if schema == "" {
 		schema = "main"
 	}
-	query := fmt.Sprintf(s.Parent.Queries["deferred_keys"], sqliteQuote.Ident(schema))
+	query := fmt.Sprintf(s.Parent.Queries["deferred_keys"], quote.Ident(schema))
 	rows, err := s.Conn.QueryContext(ctx, query, schema, table)
 	if err != nil {
 		return err
@@ -151,7 +151,7 @@ func (p *sqlitePlan) ask(ctx context.Context, s *stdsql.Session, plan *row.Plan)
 
 // comes checks a key of the plan's own table: the row that it refers to is there. A column that
 // the plan does not write, or adds to, is left to COMMIT.
-func (p *sqlitePlan) comes(k deferredKey, plan *row.Plan, schema string, from, to []string) {
+func (p *compiledPlan) comes(k deferredKey, plan *row.Plan, schema string, from, to []string) {
 	var given, equal []string
 	for i := range from {
 		c := columnOf(plan, from[i])
@@ -160,15 +160,15 @@ func (p *sqlitePlan) comes(k deferredKey, plan *row.Plan, schema string, from, t
 		}
 		k.columns = append(k.columns, c)
 		given = append(given, fmt.Sprintf("?%d IS NOT NULL", i+1))
-		equal = append(equal, fmt.Sprintf("%s = ?%d", sqliteQuote.Ident(to[i]), i+1))
+		equal = append(equal, fmt.Sprintf("%s = ?%d", quote.Ident(to[i]), i+1))
 	}
 	k.query = "SELECT " + strings.Join(given, " AND ") + " AND NOT EXISTS (SELECT 1 FROM " +
-		sqliteQuote.Ident(schema) + "." + sqliteQuote.Ident(k.parent) + " WHERE " + strings.Join(equal, " AND ") + ")"
+		quote.Ident(schema) + "." + quote.Ident(k.parent) + " WHERE " + strings.Join(equal, " AND ") + ")"
 	p.deferred = append(p.deferred, k)
 }
 
 // goes checks a key that refers to the plan's table by its key: no row refers to one that is gone.
-func (p *sqlitePlan) goes(k deferredKey, plan *row.Plan, schema string, from, to []string) {
+func (p *compiledPlan) goes(k deferredKey, plan *row.Plan, schema string, from, to []string) {
 	k.removed = true
 	var equal []string
 	for i := range from {
@@ -177,9 +177,9 @@ func (p *sqlitePlan) goes(k deferredKey, plan *row.Plan, schema string, from, to
 			return
 		}
 		k.columns = append(k.columns, c)
-		equal = append(equal, fmt.Sprintf("%s = ?%d", sqliteQuote.Ident(from[i]), i+1))
+		equal = append(equal, fmt.Sprintf("%s = ?%d", quote.Ident(from[i]), i+1))
 	}
-	k.query = "SELECT EXISTS (SELECT 1 FROM " + sqliteQuote.Ident(schema) + "." + sqliteQuote.Ident(k.child) + " WHERE " +
+	k.query = "SELECT EXISTS (SELECT 1 FROM " + quote.Ident(schema) + "." + quote.Ident(k.child) + " WHERE " +
 		strings.Join(equal, " AND ") + ")"
 	p.deferred = append(p.deferred, k)
 }

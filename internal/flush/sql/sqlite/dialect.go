@@ -18,7 +18,7 @@ func Dialect() *sql.Dialect {
 	return &sql.Dialect{
 		Files: embedded,
 		Goose: "sqlite3",
-		Quote: sqliteQuote,
+		Quote: quote,
 		Words: sql.Words{
 			Now: "strftime('%Y-%m-%d %H:%M:%f', 'now')",
 			Ago: "strftime('%Y-%m-%d %H:%M:%f', 'now', '-' || ? || ' seconds')",
@@ -28,8 +28,8 @@ func Dialect() *sql.Dialect {
 			Update:   "",
 			Contains: "instr(%s, ?) > 0",
 		},
-		Open:         openSQLite,
-		Column:       sqliteStyle,
+		Open:         open,
+		Column:       style,
 		OwnText:      "TEXT",
 		List:         stdsql.ListOfValues,
 		MaxList:      stdsql.ListChunk,
@@ -40,7 +40,7 @@ func Dialect() *sql.Dialect {
 	}
 }
 
-func sqliteStyle(c row.Column, _ bool) (row.Column, bool) {
+func style(c row.Column, _ bool) (row.Column, bool) {
 	column, ok := map[row.Kind]row.Column{
 		row.KindInteger:   {DBType: "INTEGER", Bits: 64},
 		row.KindFloat:     {DBType: "REAL", Bits: 64},

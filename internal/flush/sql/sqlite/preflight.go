@@ -19,7 +19,7 @@ import (
 )
 
 // Absent tells of a file that is not there. It must not be opened: that makes it.
-func (d sqliteDB) Absent(r *sql.Report) bool {
+func (d database) Absent(r *sql.Report) bool {
 	_, err := os.Stat(d.path)
 	dir := filepath.Dir(d.path)
 	switch {
@@ -51,7 +51,7 @@ func directory(r *sql.Report, dir string, err error) {
 		"give it to baton's user; in a systemd unit, name it under ReadWritePaths=")
 }
 
-func (d sqliteDB) Inspect(ctx context.Context, q sql.Queries, r *sql.Report) {
+func (d database) Inspect(ctx context.Context, q sql.Queries, r *sql.Report) {
 	dir := filepath.Dir(d.path)
 	if err := writable(dir); err != nil {
 		directory(r, dir, err)
@@ -72,7 +72,7 @@ func (d sqliteDB) Inspect(ctx context.Context, q sql.Queries, r *sql.Report) {
 		return
 	}
 	r.Version = "SQLite, journal_mode " + journal
-	sqliteDurability(journal, synchronous, r)
+	durability(journal, synchronous, r)
 	if _, err := conn.ExecContext(ctx, q["try"]); err != nil {
 		cannotWrite(r, d.path, err)
 	}
@@ -81,8 +81,8 @@ func (d sqliteDB) Inspect(ctx context.Context, q sql.Queries, r *sql.Report) {
 	}
 }
 
-// sqliteDurability judges what the power leaves when it fails.
-func sqliteDurability(journal string, synchronous int, r *sql.Report) {
+// durability judges what the power leaves when it fails.
+func durability(journal string, synchronous int, r *sql.Report) {
 	const full = 2
 	if synchronous < full {
 		r.Add(finding.SeverityError, fmt.Sprintf("synchronous is %d in baton's session, although it asks for FULL", synchronous),
@@ -175,12 +175,12 @@ func kindOfFileSystem(magic int64) (name string, kind files) {
 	return "", localFiles
 }
 
-func (d sqliteDB) InspectTable(ctx context.Context, q sql.Queries, t sql.PreflightTable, r *sql.Report) {
-	schema, table := sqliteQuote.Schema(t.Plan.Table.Name)
+func (d database) InspectTable(ctx context.Context, q sql.Queries, t sql.PreflightTable, r *sql.Report) {
+	schema, table := quote.Schema(t.Plan.Table.Name)
 	if schema == "" {
 		schema = "main"
 	}
-	triggers, err := stdsql.Collect(ctx, d.Pool, strings.ReplaceAll(q["schema"], "{schema}", sqliteQuote.Ident(schema)), stdsql.ScanName,
+	triggers, err := stdsql.Collect(ctx, d.Pool, strings.ReplaceAll(q["schema"], "{schema}", quote.Ident(schema)), stdsql.ScanName,
 		table)
 	if err != nil {
 		r.Unchecked("table "+table, err)

@@ -16,9 +16,9 @@ import (
 	"baton/internal/flush/sql/stdsql"
 )
 
-func (d sqliteDB) Table(ctx context.Context, name string) (row.Table, error) {
+func (d database) Table(ctx context.Context, name string) (row.Table, error) {
 	q := d.Queries
-	asked, table := sqliteQuote.Schema(name)
+	asked, table := quote.Schema(name)
 	schema := asked
 	if schema == "" {
 		schema = "main"
@@ -41,8 +41,8 @@ func (d sqliteDB) Table(ctx context.Context, name string) (row.Table, error) {
 	case kind != "table":
 		return row.Table{}, fmt.Errorf("%w: %s is a %s and cannot be flushed into", flush.ErrNoTable, name, kind)
 	}
-	t := row.Table{Name: sqliteQuote.Join(asked, table)}
-	columns, err := stdsql.Collect(ctx, d.Pool, q["columns"], sqliteCatalogueColumn, table, schema)
+	t := row.Table{Name: quote.Join(asked, table)}
+	columns, err := stdsql.Collect(ctx, d.Pool, q["columns"], catalogueColumn, table, schema)
 	if err != nil {
 		return t, err
 	}
@@ -52,7 +52,7 @@ func (d sqliteDB) Table(ctx context.Context, name string) (row.Table, error) {
 			t.Columns = append(t.Columns, c.Column)
 		}
 	}
-	slices.SortFunc(columns, func(a, b sqliteCatalogue) int { return a.primary - b.primary })
+	slices.SortFunc(columns, func(a, b catalogue) int { return a.primary - b.primary })
 	for _, c := range columns {
 		if c.primary > 0 {
 			primary = append(primary, c.Name)
@@ -75,14 +75,14 @@ func (d sqliteDB) Table(ctx context.Context, name string) (row.Table, error) {
 
 // findFolds asks how the columns of unique indexes compare texts. The catalogue tells
 // the collations of indexes only, and rows are also looked for by the column's own.
-func (d sqliteDB) findFolds(ctx context.Context, t *row.Table, table, schema string) error {
+func (d database) findFolds(ctx context.Context, t *row.Table, table, schema string) error {
 	for i := range t.Columns {
 		c := &t.Columns[i]
 		unique := slices.ContainsFunc(t.Unique, func(u []string) bool { return slices.Contains(u, c.Name) })
 		if !unique || c.Kind != row.KindText && c.Kind != row.KindOther {
 			continue
 		}
-		probe := fmt.Sprintf(d.Queries["folds"], sqliteQuote.Ident(c.Name), sqliteQuote.Ident(schema)+"."+sqliteQuote.Ident(table))
+		probe := fmt.Sprintf(d.Queries["folds"], quote.Ident(c.Name), quote.Ident(schema)+"."+quote.Ident(table))
 		var collation string
 		if err := d.Pool.QueryRowContext(ctx, probe, table, schema, c.Name).Scan(&collation); err != nil {
 			return err
@@ -95,27 +95,27 @@ func (d sqliteDB) findFolds(ctx context.Context, t *row.Table, table, schema str
 	return nil
 }
 
-type sqliteCatalogue struct {
+type catalogue struct {
 	row.Column
 	primary, hidden int
 }
 
-func sqliteCatalogueColumn(scan func(...any) error) (sqliteCatalogue, error) {
-	var c sqliteCatalogue
+func catalogueColumn(scan func(...any) error) (catalogue, error) {
+	var c catalogue
 	var notNull bool
 	err := scan(&c.Name, &c.DBType, &notNull, &c.Default, &c.primary, &c.hidden)
 	c.Nullable = !notNull && c.primary == 0
 	c.Generated = c.hidden == 2 || c.hidden == 3
-	c.Kind = sqliteKind(c.DBType)
+	c.Kind = kindOf(c.DBType)
 	if c.Kind == row.KindInteger || c.Kind == row.KindFloat {
 		c.Bits = 64
 	}
 	return c, err
 }
 
-// sqliteKind goes by what people mean by a declared type, then by SQLite's own
+// kindOf goes by what people mean by a declared type, then by SQLite's own
 // rules. SQLite enforces no length and no precision, so none is reported.
-func sqliteKind(declared string) row.Kind {
+func kindOf(declared string) row.Kind {
 	d, _, _ := strings.Cut(strings.ToUpper(strings.TrimSpace(declared)), "(")
 	d = strings.TrimSpace(d)
 	switch d {

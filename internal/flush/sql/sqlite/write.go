@@ -13,24 +13,24 @@ import (
 	"baton/internal/flush/sql/stdsql"
 )
 
-// sqliteWriter writes row by row: within one transaction there is no round trip
+// writer writes row by row: within one transaction there is no round trip
 // to save.
-type sqliteWriter struct {
-	plans sql.PlanCache[*sqlitePlan]
+type writer struct {
+	plans sql.PlanCache[*compiledPlan]
 }
 
-type sqlitePlan struct {
+type compiledPlan struct {
 	upsert, remove, update string
-	columns                []sqliteColumn
+	columns                []planColumn
 	every                  []int
 	// deferred are the keys that are checked at COMMIT; asked: they are known.
 	deferred []deferredKey
 	asked    bool
 }
 
-// sqliteColumn is a column, whether SQLite turns texts in it into numbers, and
+// planColumn is a column, whether SQLite turns texts in it into numbers, and
 // whether values are added to it.
-type sqliteColumn struct {
+type planColumn struct {
 	row.Column
 	numeric, add bool
 }
@@ -38,11 +38,11 @@ type sqliteColumn struct {
 // checkEvery is the number of rows after which to look whether we may go on.
 const checkEvery = 256
 
-func (w *sqliteWriter) Write(ctx context.Context, s *stdsql.Session, p *row.Plan, rows []row.Row, remove bool) (int, int, error) {
+func (w *writer) Write(ctx context.Context, s *stdsql.Session, p *row.Plan, rows []row.Row, remove bool) (int, int, error) {
 	if len(rows) == 0 {
 		return 0, 0, nil
 	}
-	plan := w.plans.Get(p, compileSQLite)
+	plan := w.plans.Get(p, compile)
 	text, columns := plan.upsert, plan.every
 	if remove {
 		text, columns = plan.remove, p.Key
@@ -66,7 +66,7 @@ func (w *sqliteWriter) Write(ctx context.Context, s *stdsql.Session, p *row.Plan
 		}
 		touched, err := plan.guarded(calm, s, statement, &rows[i], remove)
 		if err != nil {
-			return i, 1, sqliteUnplanned(err, p)
+			return i, 1, unplanned(err, p)
 		}
 		if touched == 0 && !remove {
 			s.Ignored++
@@ -79,8 +79,8 @@ func (w *sqliteWriter) Write(ctx context.Context, s *stdsql.Session, p *row.Plan
 // table since the plan was made: no row is at fault.
 var errUnplanned = errors.New("the table has a column that must not be NULL and is not written")
 
-func sqliteUnplanned(err error, p *row.Plan) error {
-	_, table := sqliteQuote.Schema(p.Table.Name)
+func unplanned(err error, p *row.Plan) error {
+	_, table := quote.Schema(p.Table.Name)
 	_, after, found := strings.Cut(err.Error(), "NOT NULL constraint failed: "+table+".")
 	if column, _, _ := strings.Cut(after, " ("); found && !sql.HasColumn(p, column) {
 		return fmt.Errorf("%w: %s", errUnplanned, column)
@@ -88,8 +88,8 @@ func sqliteUnplanned(err error, p *row.Plan) error {
 	return err
 }
 
-func (w *sqliteWriter) Update(ctx context.Context, s *stdsql.Session, p *row.Plan, row *row.Row) (int64, error) {
-	plan := w.plans.Get(p, compileSQLite)
+func (w *writer) Update(ctx context.Context, s *stdsql.Session, p *row.Plan, row *row.Row) (int64, error) {
+	plan := w.plans.Get(p, compile)
 	if err := plan.ask(ctx, s, p); err != nil {
 		return 0, err
 	}
@@ -103,7 +103,7 @@ func (w *sqliteWriter) Update(ctx context.Context, s *stdsql.Session, p *row.Pla
 	return plan.guarded(ctx, s, statement, row, false)
 }
 
-func (p *sqlitePlan) args(s *stdsql.Session, row *row.Row, columns []int) error {
+func (p *compiledPlan) args(s *stdsql.Session, row *row.Row, columns []int) error {
 	s.Args = s.Args[:0]
 	for _, c := range columns {
 		v := &row.Values[c]
@@ -115,20 +115,20 @@ func (p *sqlitePlan) args(s *stdsql.Session, row *row.Row, columns []int) error 
 	return nil
 }
 
-func compileSQLite(p *row.Plan) *sqlitePlan {
-	out := &sqlitePlan{}
+func compile(p *row.Plan) *compiledPlan {
+	out := &compiledPlan{}
 	names := make([]string, len(p.Columns))
 	var set, update []string
 	for i, c := range p.Columns {
 		out.every = append(out.every, i)
-		out.columns = append(out.columns, sqliteColumn{c.Column, sqliteNumeric(c.DBType), c.Op == row.OpAdd})
-		name := sqliteQuote.Ident(c.Name)
+		out.columns = append(out.columns, planColumn{c.Column, isNumeric(c.DBType), c.Op == row.OpAdd})
+		name := quote.Ident(c.Name)
 		names[i] = name
 		switch {
 		case sql.IsKey(p, i):
 		case c.Op == row.OpAdd:
-			set = append(set, name+" = "+sqliteSum("t."+name, "excluded."+name))
-			update = append(update, name+" = "+sqliteSum(name, "?"+strconv.Itoa(len(update)+1)))
+			set = append(set, name+" = "+sumOf("t."+name, "excluded."+name))
+			update = append(update, name+" = "+sumOf(name, "?"+strconv.Itoa(len(update)+1)))
 		default:
 			set = append(set, name+" = excluded."+name)
 			update = append(update, name+" = ?"+strconv.Itoa(len(update)+1))
@@ -141,21 +141,21 @@ func compileSQLite(p *row.Plan) *sqlitePlan {
 		key[i], where[i] = names[k], names[k]+" = ?"
 		whereUpdate[i] = names[k] + " = ?" + strconv.Itoa(len(update)+i+1)
 	}
-	table := sqliteQuote.Table(p.Table.Name)
+	table := quote.Table(p.Table.Name)
 	out.upsert = "INSERT INTO " + table + " AS t (" + strings.Join(names, ", ") + ") VALUES (" + sql.Repeat("?", len(names)) + ")"
 	if len(update) == 0 && len(key) > 0 { // it is only asked whether the row is there
 		update = append(update, key[0]+" = "+key[0])
 	}
 	if len(key) > 0 {
-		out.upsert += sqliteConflict(p, key, set)
+		out.upsert += conflict(p, key, set)
 		out.remove = "DELETE FROM " + table + " WHERE " + strings.Join(where, " AND ")
 		out.update = "UPDATE " + table + " SET " + strings.Join(update, ", ") + " WHERE " + strings.Join(whereUpdate, " AND ")
 	}
 	return out
 }
 
-// sqliteConflict says what happens to a row that is there.
-func sqliteConflict(p *row.Plan, key, set []string) string {
+// conflict says what happens to a row that is there.
+func conflict(p *row.Plan, key, set []string) string {
 	target := " ON CONFLICT (" + strings.Join(key, ", ") + ") DO "
 	if p.Keep || len(set) == 0 {
 		return target + "NOTHING"
@@ -163,19 +163,19 @@ func sqliteConflict(p *row.Plan, key, set []string) string {
 	return target + "UPDATE SET " + strings.Join(set, ", ")
 }
 
-// sqliteSum adds two numbers. Where integers overflow SQLite goes on with a
+// sumOf adds two numbers. Where integers overflow SQLite goes on with a
 // float, which has lost the last digits; abs of the smallest integer is its way
 // to raise an error in an expression.
-func sqliteSum(a, b string) string {
+func sumOf(a, b string) string {
 	a, b = "COALESCE("+a+", 0)", "COALESCE("+b+", 0)"
 	sum := a + " + " + b
 	return "CASE WHEN typeof(" + sum + ") = 'real' AND typeof(" + a + ") = 'integer' AND typeof(" + b + ") = 'integer'" +
 		" THEN abs(-9223372036854775808) ELSE " + sum + " END"
 }
 
-// sqliteNumeric follows SQLite's rules of affinity: such a column turns a text
+// isNumeric follows SQLite's rules of affinity: such a column turns a text
 // that looks like a number into one.
-func sqliteNumeric(declared string) bool {
+func isNumeric(declared string) bool {
 	d := strings.ToUpper(declared)
 	if d == "" {
 		return false
@@ -192,7 +192,7 @@ func sqliteNumeric(declared string) bool {
 }
 
 // check refuses what SQLite would store as something else.
-func (c *sqliteColumn) check(v *row.Value) error {
+func (c *planColumn) check(v *row.Value) error {
 	switch v.Kind() {
 	case row.KindFloat:
 		if math.IsNaN(v.Float()) {
@@ -200,7 +200,7 @@ func (c *sqliteColumn) check(v *row.Value) error {
 		}
 	case row.KindNull, row.KindInteger, row.KindBoolean, row.KindTimestamp, row.KindDate, row.KindBytes:
 	default:
-		if c.add && !sqliteWhole(v.Text()) {
+		if c.add && !isWhole(v.Text()) {
 			return &sql.WrongValue{Column: c.Column, Why: fmt.Sprintf("SQLite would add %s as a float: declare the column REAL if that "+
 				"will do, or count in the smallest unit", v.Text())}
 		}
@@ -212,8 +212,8 @@ func (c *sqliteColumn) check(v *row.Value) error {
 	return nil
 }
 
-// sqliteWhole: SQLite adds the number as an integer.
-func sqliteWhole(number string) bool {
+// isWhole: SQLite adds the number as an integer.
+func isWhole(number string) bool {
 	whole, fraction, _ := strings.Cut(number, ".")
 	_, err := strconv.ParseInt(whole, 10, 64)
 	return err == nil && strings.Trim(fraction, "0") == ""
