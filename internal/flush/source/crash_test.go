@@ -40,6 +40,61 @@ func crashAt(n int, names map[string]bool) (observe func(string) error, reached 
 		}
 }
 
+// crashAtEveryStep flushes what begin has filled in, and crashes at each step in turn. end
+// writes more, lets a fresh process finish, and checks.
+func crashAtEveryStep(t *testing.T, names map[string]bool, begin func(*database, func(step string) error) flush.Source,
+	end func(db *database, when string),
+) {
+	t.Helper()
+	for n := 1; ; n++ {
+		db := newDatabase()
+		observe, reached := crashAt(n, names)
+		_, err := db.flush(t.Context(), begin(db, observe), observe)
+		end(db, fmt.Sprintf("after a crash at step %d", n))
+		if err == nil {
+			t.Logf("%d crashes", n-1)
+			return
+		}
+		if !errors.Is(err, errCrash) || reached() < n {
+			t.Fatalf("crash at %d: %v", n, err)
+		}
+	}
+}
+
+// strikeAtEveryStep flushes what begin has filled in, with a strike at each step in turn; the
+// process lives on and tries again. What begin returns checks the result.
+func strikeAtEveryStep(t *testing.T, what string, strike func(),
+	begin func(*database, func(step string) error) (src flush.Source, check func(when string)),
+) {
+	t.Helper()
+	failed := 0
+	for n, reached := 1, 1; reached >= n; n++ {
+		db := newDatabase()
+		var steps atomic.Int64 // an aborted request may still be on its way when the flush has ended
+		src, check := begin(db, locked(func(string) error {
+			if steps.Add(1) == int64(n) {
+				strike()
+			}
+			return nil
+		}))
+		for more, tries := true, 0; more; tries++ {
+			var err error
+			if more, err = db.flush(t.Context(), src, nil); err != nil {
+				failed++
+				more = true
+			}
+			if tries == 10 {
+				t.Fatalf("%s at step %d: does not recover: %v", what, n, err)
+			}
+		}
+		check(fmt.Sprintf("after %s at step %d", what, n))
+		reached = int(steps.Load())
+	}
+	if failed == 0 {
+		t.Errorf("%s made nothing fail", what)
+	}
+}
+
 // Every step boundary of the protocol is a crash once. What the process left is
 // then finished by a fresh one: the result must be the same as without a crash.
 func TestCrashAtAnyStepIsResumedExactly(t *testing.T) {
@@ -48,32 +103,24 @@ func TestCrashAtAnyStepIsResumedExactly(t *testing.T) {
 	names := map[string]bool{}
 
 	t.Run("counters", func(t *testing.T) {
-		for n := 1; ; n++ {
-			db := newDatabase()
-			want := g.fillCounters("views:3", 300)
-			observe, reached := crashAt(n, names)
-			src := countersOn(t, watched(g.store, observe), CountersOptions{PartRows: 100, MemoryBudget: 3 << 10})
-			_, err := db.flush(t.Context(), src, observe)
+		var want map[string]int64
+		crashAtEveryStep(t, names, func(_ *database, observe func(string) error) flush.Source {
+			want = g.fillCounters("views:3", 300)
+			return countersOn(t, watched(g.store, observe), CountersOptions{PartRows: 100, MemoryBudget: 3 << 10})
+		}, func(db *database, when string) {
 			g.do("HINCRBY", "views:3", "article:1", 1000)
 			want["article:1"] += 1000
 			db.drain(t, g.counters(CountersOptions{PartRows: 50}))
-			same(t, fmt.Sprintf("counts after a crash at step %d", n), want, db.counts())
+			same(t, "counts "+when, want, db.counts())
 			g.nothingLeft()
-			if err == nil {
-				t.Logf("%d crashes", n-1)
-				break
-			}
-			if !errors.Is(err, errCrash) || reached() < n {
-				t.Fatalf("crash at %d: %v", n, err)
-			}
-		}
+		})
 	})
 	for _, zset := range []bool{false, true} {
 		t.Run(fmt.Sprintf("hashes zset=%v", zset), func(t *testing.T) {
-			for n := 1; ; n++ {
+			var want map[string]string
+			crashAtEveryStep(t, names, func(db *database, observe func(string) error) flush.Source {
 				g.do("FLUSHALL")
-				db := newDatabase()
-				want := map[string]string{}
+				want = map[string]string{}
 				for i := range 60 {
 					id := fmt.Sprint(i)
 					g.change(zset, id, "name", i)
@@ -82,21 +129,14 @@ func TestCrashAtAnyStepIsResumedExactly(t *testing.T) {
 				g.remove(zset, "7")
 				delete(want, "7")
 				db.putRow("7")
-				observe, reached := crashAt(n, names)
-				_, err := db.flush(t.Context(), hashesOn(t, watched(g.store, observe), IndexedOptions{PageRows: 25}), observe)
+				return hashesOn(t, watched(g.store, observe), IndexedOptions{PageRows: 25})
+			}, func(db *database, when string) {
 				g.change(zset, "8", "later", 1)
 				want["8"] = "8|later|1"
 				db.drain(t, g.hashes(IndexedOptions{PageRows: 40}))
-				same(t, fmt.Sprintf("rows after a crash at step %d", n), want, db.rows())
+				same(t, "rows "+when, want, db.rows())
 				g.nothingLeft()
-				if err == nil {
-					t.Logf("%d crashes", n-1)
-					break
-				}
-				if !errors.Is(err, errCrash) || reached() < n {
-					t.Fatalf("crash at %d: %v", n, err)
-				}
-			}
+			})
 		})
 	}
 	crashedAt(t, names, "stage", "HSCAN", "HGET", "HLEN", "SSCAN", "ZSCAN", "HMGET", "MULTI", "stage_remove", "stage_discard")
@@ -121,51 +161,30 @@ func TestConnectionCutAtAnyStepIsResumedExactly(t *testing.T) {
 	g := newRig(t)
 	p := g.redis.Proxy()
 	store := openStore(t, g.redis.URLThrough(p))
-	for _, kind := range []string{"counters", "hashes"} {
-		t.Run(kind, func(t *testing.T) {
-			failed := 0
-			for n, reached := 1, 1; reached >= n; n++ {
-				db := newDatabase()
-				counts, rows := map[string]int64{}, map[string]string{}
-				var steps atomic.Int64 // an aborted request may still be on its way when the flush has ended
-				cut := func(string) error {
-					if steps.Add(1) == int64(n) {
-						p.Cut()
-					}
-					return nil
-				}
-				var src flush.Source
-				if kind == "counters" {
-					counts = g.fillCounters("views:3", 300)
-					src = countersOn(t, watched(store, locked(cut)), CountersOptions{PartRows: 100, MemoryBudget: 3 << 10})
-				} else {
-					for i := range 60 {
-						id := fmt.Sprint(i)
-						g.change(false, id, "name", i)
-						rows[id] = id + "|name|" + id
-					}
-					src = hashesOn(t, watched(store, locked(cut)), IndexedOptions{PageRows: 25})
-				}
-				for more, tries := true, 0; more; tries++ {
-					var err error
-					if more, err = db.flush(t.Context(), src, nil); err != nil {
-						failed++
-						more = true
-					}
-					if tries == 10 {
-						t.Fatalf("cut at step %d: does not recover: %v", n, err)
-					}
-				}
-				same(t, fmt.Sprintf("counts after a cut at step %d", n), counts, db.counts())
-				same(t, fmt.Sprintf("rows after a cut at step %d", n), rows, db.rows())
+	t.Run("counters", func(t *testing.T) {
+		strikeAtEveryStep(t, "a cut", p.Cut, func(db *database, observe func(string) error) (flush.Source, func(string)) {
+			want := g.fillCounters("views:3", 300)
+			src := countersOn(t, watched(store, observe), CountersOptions{PartRows: 100, MemoryBudget: 3 << 10})
+			return src, func(when string) {
+				same(t, "counts "+when, want, db.counts())
 				g.nothingLeft()
-				reached = int(steps.Load())
-			}
-			if failed == 0 {
-				t.Error("no cut made anything fail")
 			}
 		})
-	}
+	})
+	t.Run("hashes", func(t *testing.T) {
+		strikeAtEveryStep(t, "a cut", p.Cut, func(db *database, observe func(string) error) (flush.Source, func(string)) {
+			want := map[string]string{}
+			for i := range 60 {
+				id := fmt.Sprint(i)
+				g.change(false, id, "name", i)
+				want[id] = id + "|name|" + id
+			}
+			return hashesOn(t, watched(store, observe), IndexedOptions{PageRows: 25}), func(when string) {
+				same(t, "rows "+when, want, db.rows())
+				g.nothingLeft()
+			}
+		})
+	})
 }
 
 // locked makes an observer safe for the reader and the writer at once.

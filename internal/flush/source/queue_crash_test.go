@@ -93,30 +93,25 @@ func TestCrashAtAnyStepOfAListOrStreamIsResumedExactly(t *testing.T) {
 	g := newRig(t)
 	bothQueues(t, g, func(t *testing.T, fresh func() *queue) {
 		names := map[string]bool{}
-		for n := 1; ; n++ {
-			q, db := fresh(), newDatabase()
-			if err := q.add(g.conn, 120); err != nil {
+		var q *queue
+		add := func(n int) {
+			if err := q.add(g.conn, n); err != nil {
 				t.Fatal(err)
-			}
-			observe, reached := crashAt(n, names)
-			_, err := db.flush(t.Context(), q.source(g.store, 50, observe), observe)
-			if err := q.add(g.conn, 30); err != nil {
-				t.Fatal(err)
-			}
-			db.drain(t, q.source(g.store, 40, nil))
-			q.check(t, fmt.Sprintf("after a crash at step %d", n), db)
-			if err == nil {
-				t.Logf("%d crashes", n-1)
-				crashedAt(t, names, map[string][]string{
-					"list":   {"list_stage", "HMGET", "LRANGE", "list_trim", "stage_discard"},
-					"stream": {"stream_look", "XRANGE", "stream_trim"},
-				}[q.kind]...)
-				return
-			}
-			if !errors.Is(err, errCrash) || reached() < n {
-				t.Fatalf("crash at %d: %v", n, err)
 			}
 		}
+		crashAtEveryStep(t, names, func(_ *database, observe func(string) error) flush.Source {
+			q = fresh()
+			add(120)
+			return q.source(g.store, 50, observe)
+		}, func(db *database, when string) {
+			add(30)
+			db.drain(t, q.source(g.store, 40, nil))
+			q.check(t, when, db)
+		})
+		crashedAt(t, names, map[string][]string{
+			"list":   {"list_stage", "HMGET", "LRANGE", "list_trim", "stage_discard"},
+			"stream": {"stream_look", "XRANGE", "stream_trim"},
+		}[q.kind]...)
 	})
 }
 
@@ -126,37 +121,15 @@ func TestConnectionCutAtAnyStepOfAListOrStreamIsResumedExactly(t *testing.T) {
 	g.loadScripts()
 	p := g.redis.Proxy()
 	store := openStore(t, g.redis.URLThrough(p))
-	for name, strike := range map[string]func(){"cut": p.Cut, "reply lost": func() { p.LoseNextReply() }} {
+	for name, strike := range map[string]func(){"a cut": p.Cut, "a lost reply": func() { p.LoseNextReply() }} {
 		bothQueues(t, g, func(t *testing.T, fresh func() *queue) {
-			failed := 0
-			for n, reached := 1, 1; reached >= n; n++ {
-				q, db := fresh(), newDatabase()
+			strikeAtEveryStep(t, name, strike, func(db *database, observe func(string) error) (flush.Source, func(string)) {
+				q := fresh()
 				if err := q.add(g.conn, 120); err != nil {
 					t.Fatal(err)
 				}
-				var steps atomic.Int64 // an aborted request may still be on its way when the flush has ended
-				src := q.source(store, 50, locked(func(string) error {
-					if steps.Add(1) == int64(n) {
-						strike()
-					}
-					return nil
-				}))
-				for more, tries := true, 0; more; tries++ {
-					var err error
-					if more, err = db.flush(t.Context(), src, nil); err != nil {
-						failed++
-						more = true
-					}
-					if tries == 10 {
-						t.Fatalf("%s at step %d: does not recover: %v", name, n, err)
-					}
-				}
-				q.check(t, fmt.Sprintf("with %s at step %d", name, n), db)
-				reached = int(steps.Load())
-			}
-			if failed == 0 {
-				t.Errorf("no %s made anything fail", name)
-			}
+				return q.source(store, 50, observe), func(when string) { q.check(t, when, db) }
+			})
 		})
 	}
 }
