@@ -73,7 +73,7 @@ var rules = []rule{
 	{"internal/program", []string{"internal/command", "internal/command/held", "internal/config", "internal/job", "internal/secret"},
 		"the command of a job is run under a term, of which it knows how long it lasts: neither its lock nor where its output is kept"},
 	{"internal/quorum", []string{"internal/elector"}, "a Lock made of Locks; which store they are in is not its business"},
-	{"internal/redisconn/redistest", nil, "it decorates the connections of anything for tests"},
+	{"internal/redisconn/redistest", []string{"internal/redisconn", "internal/testsupport"}, "it decorates the connections of anything for tests, and connects to a Redis of a test as a user may"},
 	{"internal/redisconn", []string{"internal/finding"}, "connections are the same for whatever is kept in Redis, and so is what is wrong with a server: its errors are translated by who knows the port that they leave by"},
 	{"internal/redisledger", []string{"internal/job", "internal/redisconn", "internal/redislock/script"}, "the job's adapter knows the port that it implements; of the lock it asks only who holds it"},
 	{"internal/redislock", []string{"internal/elector", "internal/heartbeat", "internal/redisconn", "internal/redislock/script"}, "the elector's adapter knows the port that it implements, and neither jobs nor flushes"},
@@ -109,7 +109,7 @@ type limit struct {
 }
 
 var limits = []limit{
-	{"baton/internal/testsupport", []string{"internal/testsupport", "test/suite"}, "it is for tests"},
+	{"baton/internal/testsupport", []string{"internal/testsupport", "internal/redisconn/redistest", "test/suite"}, "it is for tests"},
 	{"baton/internal/flush/flushtest", []string{"internal/flush/flushtest"}, "it is for tests"},
 	{"baton/internal/flush/sql/sqltest", []string{"internal/flush/sql/sqltest"}, "it is for tests"},
 	{"baton/internal/redisconn/redistest", []string{"internal/redisconn/redistest"}, "it is for tests"},

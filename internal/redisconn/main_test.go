@@ -3,8 +3,6 @@ package redisconn
 import (
 	"testing"
 
-	"github.com/gomodule/redigo/redis"
-
 	"baton/internal/testsupport"
 )
 
@@ -15,15 +13,14 @@ func TestMain(m *testing.M) {
 
 // rig is a Redis of one test, with a store on it and a connection of another client.
 type rig struct {
-	t     testing.TB
+	testsupport.Client
 	store *Store
-	conn  redis.Conn
 }
 
 func newRig(t testing.TB) *rig {
 	t.Helper()
 	r := testsupport.StartRedis(t)
-	return &rig{t: t, store: openStore(t, r.URL()), conn: r.Conn()}
+	return &rig{Client: r.Client(t), store: openStore(t, r.URL())}
 }
 
 func openStore(t testing.TB, url string) *Store {
@@ -34,21 +31,4 @@ func openStore(t testing.TB, url string) *Store {
 	}
 	t.Cleanup(func() { _ = s.Close() })
 	return s
-}
-
-// do runs a command that must succeed.
-func (g *rig) do(name string, args ...any) any {
-	g.t.Helper()
-	reply, err := g.conn.Do(name, args...)
-	if err != nil {
-		g.t.Fatalf("%s: %v", name, err)
-	}
-	return reply
-}
-
-func (g *rig) send(name string, args ...any) {
-	g.t.Helper()
-	if err := g.conn.Send(name, args...); err != nil {
-		g.t.Fatal(err)
-	}
 }

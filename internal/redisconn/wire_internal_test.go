@@ -55,8 +55,8 @@ func TestTextsOfAnySizeAreReadAsTheyAre(t *testing.T) {
 	}
 	defer c.Close()
 	long := strings.Repeat("0123456789\r\n", 50_000) // longer than the buffer, and than what is kept
-	g.do("HSET", "k", "a", "", "b", "\r\n$5\r\n*1\r\n\x00\xff", "c", long)
-	g.do("SET", "text", "x")
+	g.Do("HSET", "k", "a", "", "b", "\r\n$5\r\n*1\r\n\x00\xff", "c", long)
+	g.Do("SET", "text", "x")
 	for range 3 {
 		got, err := hmget(t.Context(), c, []string{"k", "text", "none", "k"}, "a", "no", "b", "c")
 		want := []string{"", "-", "\r\n$5\r\n*1\r\n\x00\xff", long}

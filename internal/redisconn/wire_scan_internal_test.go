@@ -27,10 +27,10 @@ func TestScanFindsEveryElementOfAnyKind(t *testing.T) {
 	for i := range n {
 		member := fmt.Sprintf("%d\r\n\x00", i)
 		all = append(all, member)
-		g.send("SADD", "set", member)
-		g.send("HSET", "hash", member, i)
+		g.Send("SADD", "set", member)
+		g.Send("HSET", "hash", member, i)
 		if i%1000 == 999 {
-			g.do("")
+			g.Do("")
 		}
 	}
 	slices.Sort(all)
@@ -60,7 +60,7 @@ func TestScanFindsEveryElementOfAnyKind(t *testing.T) {
 			}
 		}
 	}
-	g.do("SET", "text", "x")
+	g.Do("SET", "text", "x")
 	if _, err := ScanKey(t.Context(), c, "SSCAN", "text", "0", never, nil); Code(asRefusal(err)) != "WRONGTYPE" {
 		t.Error(err)
 	}

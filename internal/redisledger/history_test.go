@@ -159,10 +159,10 @@ func TestHistoryTellsAllOfARun(t *testing.T) {
 // As the version before wrote them.
 func TestOldEntriesOfTheHistoryStayReadable(t *testing.T) {
 	g, l := ledgerRig(t)
-	g.do("XADD", "{baton}:job:users:runs", "*", "id", "r1", "state", "succeeded", "slot", slotZero.UnixMilli(),
+	g.Do("XADD", "{baton}:job:users:runs", "*", "id", "r1", "state", "succeeded", "slot", slotZero.UnixMilli(),
 		"trigger", "schedule", "attempt", 1, "node", "node-a", "owner", "a", "epoch", 7, "started", slotZero.UnixMilli(),
 		"finished", slotZero.Add(time.Second).UnixMilli(), "rows", 5, "dead", 0, "error", "")
-	g.do("XADD", "{baton}:job:users:runs", "*", "kind", "of a later version")
+	g.Do("XADD", "{baton}:job:users:runs", "*", "kind", "of a later version")
 	want := job.Record{Run: newRun("r1", 0, "a"), State: job.StateSucceeded, Started: slotZero, Finished: slotZero.Add(time.Second),
 		Result: job.Result{Rows: 5}}
 	runs, err := l.Runs(t.Context(), "users", 5)
@@ -179,7 +179,7 @@ func TestHistoryIsCappedByCountAndAge(t *testing.T) {
 	few := NewLedger(g.store, LedgerOptions{LockKey: "baton", Keep: 20, MaxAge: time.Hour})
 	long, short := time.Now().Add(-2*time.Hour).UnixMilli(), time.Now().Add(-time.Minute).UnixMilli()
 	for _, at := range []int64{long, short} {
-		g.do("XADD", "{baton}:job:users:runs", fmt.Sprintf("%d-1", at), "id", fmt.Sprint(at), "state", "succeeded")
+		g.Do("XADD", "{baton}:job:users:runs", fmt.Sprintf("%d-1", at), "id", fmt.Sprint(at), "state", "succeeded")
 	}
 	finish(t, l, ended(newRun("0", 0, "a"), job.StateSucceeded, ""))
 	if diff := cmp.Diff([]string{"0", fmt.Sprint(short), fmt.Sprint(long)}, entriesOf(t, l)); diff != "" {
@@ -198,7 +198,7 @@ func TestHistoryIsCappedByCountAndAge(t *testing.T) {
 	for i := range 2 * defaultKeep {
 		finish(t, l, ended(newRun(fmt.Sprint("y", i), i, "a"), job.StateSucceeded, ""))
 	}
-	if n := g.num("XLEN", "{baton}:job:users:runs"); n != defaultKeep {
+	if n := g.Num("XLEN", "{baton}:job:users:runs"); n != defaultKeep {
 		t.Errorf("%d entries are kept, want %d", n, defaultKeep)
 	}
 }

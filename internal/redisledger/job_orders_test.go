@@ -41,7 +41,7 @@ func TestRequestIsCarriedOutOnceOverAFailover(t *testing.T) {
 		t.Errorf("what nobody asked for: %v", err)
 	}
 	ask(t, l, "m1")
-	g.do("SET", "baton", "b", "PX", 60_000)
+	g.Do("SET", "baton", "b", "PX", 60_000)
 	if err := l.Claim(t.Context(), manual("m1", "a")); !errors.Is(err, job.ErrNotLeader) {
 		t.Errorf("the leader that was: %v", err)
 	}
@@ -60,7 +60,7 @@ func TestRequestIsCarriedOutOnceOverAFailover(t *testing.T) {
 		t.Error("nobody got the run that was asked for")
 	}
 	finish(t, l, ended(manual("m1", "b"), job.StateSucceeded, ""))
-	g.do("SET", "baton", "c", "PX", 60_000)
+	g.Do("SET", "baton", "c", "PX", 60_000)
 	if err := l.Claim(t.Context(), manual("m1", "c")); !errors.Is(err, job.ErrSlotTaken) {
 		t.Errorf("the next leader: %v", err)
 	}

@@ -22,7 +22,7 @@ func TestPausedJobIsGrantedNothingWhoeverLeads(t *testing.T) {
 	}
 	claim(t, l, newRun("r1", 1, "a")) // what runs may ask again
 	for i, owner := range []string{"a", "b"} {
-		g.do("SET", "baton", owner, "PX", 60_000)
+		g.Do("SET", "baton", owner, "PX", 60_000)
 		for range 2 { // a reply was lost
 			err := l.Claim(t.Context(), newRun("next", 2+i, owner))
 			if !errors.Is(err, job.ErrPaused) || !strings.HasSuffix(err.Error(), "paused by alice: upgrade") {
@@ -132,8 +132,8 @@ func TestPauseEndsByItself(t *testing.T) {
 				t.Errorf("orders: %+v, %v", o, err)
 			}
 			claim(t, l, newRun("r2", 2, "a"))
-			if n := g.num("HEXISTS", "{baton}:job:users", "paused_reason") +
-				g.num("HEXISTS", "{baton}:control", "jobs_paused_reason"); n != 0 {
+			if n := g.Num("HEXISTS", "{baton}:job:users", "paused_reason") +
+				g.Num("HEXISTS", "{baton}:control", "jobs_paused_reason"); n != 0 {
 				t.Error("the pause is still there")
 			}
 			pauseJob(t, l, name, "by alice", time.Now())

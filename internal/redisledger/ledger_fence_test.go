@@ -49,7 +49,7 @@ func TestALedgerApartFromTheLockIsFencedByTheEpoch(t *testing.T) {
 		t.Errorf("%v does not say who leads", err)
 	}
 	// An epoch that no clock can have led to is nobody's.
-	g.do("HSET", "{baton}:fence", "epoch", int64(9007199254740989), "owner", "x")
+	g.Do("HSET", "{baton}:fence", "epoch", int64(9007199254740989), "owner", "x")
 	if err := l.Claim(t.Context(), inEpoch(9, "c", 1_000_000_000_001)); err != nil {
 		t.Errorf("after a forgery: %v", err)
 	}
@@ -96,7 +96,7 @@ func TestOfTwoTermsThatClaimTheSameSlotsTheLaterWins(t *testing.T) {
 func TestALedgerBesideAnRLockAsksThatForTheLeader(t *testing.T) {
 	g := newRig(t)
 	l := NewLedger(g.store, LedgerOptions{LockKey: "baton", Format: script.Redisson})
-	g.do("HSET", "baton", "a:1", 1)
+	g.Do("HSET", "baton", "a:1", 1)
 	if err := l.Claim(t.Context(), newRun("r1", 5, "a")); err != nil {
 		t.Error(err)
 	}

@@ -35,7 +35,7 @@ func ended(r job.Run, s job.State, text string) job.Record {
 // ledgerRig has a lock held by owner "a".
 func ledgerRig(t *testing.T) (*rig, *Ledger) {
 	g := newRig(t)
-	g.do("SET", "baton", "a", "PX", 60_000)
+	g.Do("SET", "baton", "a", "PX", 60_000)
 	return g, NewLedger(g.store, LedgerOptions{LockKey: "baton"})
 }
 
@@ -84,14 +84,14 @@ func TestOnlyTheLocksOwnerClaims(t *testing.T) {
 	if err := l.Claim(t.Context(), newRun("r1", 5, "b")); !errors.Is(err, job.ErrNotLeader) || !strings.Contains(err.Error(), `owner "a"`) {
 		t.Errorf("another owner: %v", err)
 	}
-	g.do("DEL", "baton")
+	g.Do("DEL", "baton")
 	if err := l.Claim(t.Context(), newRun("r1", 5, "a")); !errors.Is(err, job.ErrNotLeader) {
 		t.Errorf("no lock: %v", err)
 	}
-	if n := g.num("EXISTS", "{baton}:job:users"); n != 0 {
+	if n := g.Num("EXISTS", "{baton}:job:users"); n != 0 {
 		t.Error("a refused claim has left something")
 	}
-	g.do("RPUSH", "baton", "a")
+	g.Do("RPUSH", "baton", "a")
 	if err := l.Claim(t.Context(), newRun("r1", 5, "a")); err == nil || errors.Is(err, job.ErrNotLeader) {
 		t.Errorf("lock of another type: %v", err)
 	}
@@ -116,7 +116,7 @@ func TestOfTwoRacingOwnersExactlyOneClaims(t *testing.T) {
 			})
 		}
 		racers.Go(func() {
-			if _, err := g.conn.Do("SET", "baton", []string{"b", "a"}[minute%2], "PX", 60_000); err != nil {
+			if _, err := g.Conn.Do("SET", "baton", []string{"b", "a"}[minute%2], "PX", 60_000); err != nil {
 				t.Error(err)
 			}
 		})
@@ -153,8 +153,8 @@ func TestClaimWhoseReplyWasLostIsStillTheRunsOwn(t *testing.T) {
 // Flushes make room in a memory that is full, so they must start.
 func TestRunsStartAndEndWhileTheMemoryIsFull(t *testing.T) {
 	g, l := ledgerRig(t)
-	g.do("CONFIG", "SET", "maxmemory", "1b", "maxmemory-policy", "noeviction")
-	if _, err := g.conn.Do("SET", "other", "x"); err == nil {
+	g.Do("CONFIG", "SET", "maxmemory", "1b", "maxmemory-policy", "noeviction")
+	if _, err := g.Conn.Do("SET", "other", "x"); err == nil {
 		t.Fatal("the memory is not full")
 	}
 	first := newRun("r1", 1, "a")
@@ -273,7 +273,7 @@ func TestRunsThatGoOnTogetherEndEachForItself(t *testing.T) {
 	g, l := ledgerRig(t)
 	old, current := newRun("old", 1, "a"), newRun("new", 2, "b")
 	claim(t, l, old)
-	g.do("SET", "baton", "b")
+	g.Do("SET", "baton", "b")
 	claim(t, l, current)
 	if s := stateOf(t, l, "users"); len(s.Running) != 2 || s.Running[0].ID != "old" || s.Running[1].ID != "new" {
 		t.Errorf("running %+v", s.Running)
@@ -296,7 +296,7 @@ func TestRunThatWasLostAndTellsOfItsEndIsRecordedAnew(t *testing.T) {
 			finish(t, l, ended(newRun("r0", 0, "a"), job.StateFailed, "before"))
 			r := newRun("r1", 1, "a")
 			claim(t, l, r)
-			g.do("SET", "baton", "b")
+			g.Do("SET", "baton", "b")
 			finish(t, l, ended(r, job.StateLost, "its leader has gone"))
 			if s := stateOf(t, l, "users"); s.ConsecutiveFailures != 2 || s.Last.State != job.StateLost {
 				t.Errorf("lost: %+v", s)
@@ -368,7 +368,7 @@ func TestLedgerWithoutJobsAsksNothing(t *testing.T) {
 
 func TestLedgerKeyOfAnotherTypeIsNamed(t *testing.T) {
 	g, l := ledgerRig(t)
-	g.do("SET", "{baton}:job:users", "x")
+	g.Do("SET", "{baton}:job:users", "x")
 	if _, err := l.Standings(t.Context(), []string{"users"}); err == nil || !strings.Contains(err.Error(), "{baton}:job:users") {
 		t.Errorf("standings: %v", err)
 	}

@@ -11,16 +11,15 @@ import (
 
 // rig is a Redis of one test, with a store on it and a connection of the test's own.
 type rig struct {
-	t     *testing.T
+	testsupport.Client
 	redis *testsupport.Redis
 	store *redisconn.Store
-	conn  redis.Conn
 }
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	r := testsupport.StartRedis(t)
-	return &rig{t: t, redis: r, store: openStore(t, r.URL()), conn: r.Conn()}
+	return &rig{Client: r.Client(t), redis: r, store: openStore(t, r.URL())}
 }
 
 func openStore(t *testing.T, url string) *redisconn.Store {
@@ -33,31 +32,12 @@ func openStore(t *testing.T, url string) *redisconn.Store {
 	return s
 }
 
-// do runs a command that must succeed.
-func (g *rig) do(name string, args ...any) any {
-	g.t.Helper()
-	reply, err := g.conn.Do(name, args...)
-	if err != nil {
-		g.t.Fatalf("%s: %v", name, err)
-	}
-	return reply
-}
-
-func (g *rig) num(name string, args ...any) int64 {
-	g.t.Helper()
-	n, err := redis.Int64(g.do(name, args...), nil)
-	if err != nil {
-		g.t.Fatalf("%s: %v", name, err)
-	}
-	return n
-}
-
 // loadScripts spares a test the NOSCRIPT round trip before it loses a reply.
 func (g *rig) loadScripts() {
-	g.t.Helper()
+	g.T.Helper()
 	for _, s := range []*redis.Script{claimScripts.byString, missScripts.byString, finishScript} {
-		if err := s.Load(g.conn); err != nil {
-			g.t.Fatal(err)
+		if err := s.Load(g.Conn); err != nil {
+			g.T.Fatal(err)
 		}
 	}
 }

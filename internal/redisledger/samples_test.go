@@ -63,16 +63,16 @@ func TestForeignSamplesAreSkipped(t *testing.T) {
 	t.Parallel()
 	g, l := ledgerRig(t)
 	key := l.keys.Samples()
-	g.do("XADD", key, "*", "v", "0")
-	g.do("XADD", key, "*", "epoch", "many", "levels", "users 1 2\n")
-	g.do("XADD", key, "*", "epoch", "9007199254740992", "levels", "users 1 2\n")
+	g.Do("XADD", key, "*", "v", "0")
+	g.Do("XADD", key, "*", "epoch", "many", "levels", "users 1 2\n")
+	g.Do("XADD", key, "*", "epoch", "9007199254740992", "levels", "users 1 2\n")
 	for _, levels := range []string{"", "users 1\n", "users -1 2\n", "users 1 -2\n", "users 1 2 3\n", "\n", " 1 2\n",
 		"users 9223372036854775807 1\n"} {
-		g.do("XADD", key, "*", "epoch", "7", "levels", levels)
+		g.Do("XADD", key, "*", "epoch", "7", "levels", levels)
 	}
 	addSample(t, l, 7, map[string]Level{"users": {Backlog: 3}})
-	g.do("XADD", key, "*", "v", "0", "odd", "x")
-	last := g.do("XADD", key, "*", "epoch", "8")
+	g.Do("XADD", key, "*", "v", "0", "odd", "x")
+	last := g.Do("XADD", key, "*", "epoch", "8")
 	got, next, epoch, err := l.Samples(t.Context(), "", 0)
 	if err != nil || len(got) != 1 || got[0].Levels["users"].Backlog != 3 || epoch != 7 {
 		t.Fatalf("%+v %d, %v", got, epoch, err)
@@ -99,13 +99,13 @@ func TestAnHourOfManyJobsStaysSmall(t *testing.T) {
 	if err != nil || len(got) < keepSamples || len(got) > keepSamples+100 || len(got[0].Levels) != 200 {
 		t.Fatalf("%d samples, %v", len(got), err)
 	}
-	bytes, _ := g.do("MEMORY", "USAGE", l.keys.Samples(), "SAMPLES", 0).(int64)
+	bytes, _ := g.Do("MEMORY", "USAGE", l.keys.Samples(), "SAMPLES", 0).(int64)
 	t.Logf("200 jobs: %d entries in %d bytes; one entry is %d bytes and takes %v, an hour is read in %v",
 		len(got), bytes, len(encodeLevels(levels)), wrote/400, read)
 	if bytes <= 0 || bytes > 4<<20 {
 		t.Errorf("%d bytes", bytes)
 	}
-	if left, _ := g.do("PTTL", l.keys.Samples()).(int64); left <= 0 || left > samplesAge.Milliseconds() {
+	if left, _ := g.Do("PTTL", l.keys.Samples()).(int64); left <= 0 || left > samplesAge.Milliseconds() {
 		t.Errorf("expires in %d ms", left)
 	}
 }
@@ -113,7 +113,7 @@ func TestAnHourOfManyJobsStaysSmall(t *testing.T) {
 func TestAFullRedisRefusesASample(t *testing.T) {
 	t.Parallel()
 	g, l := ledgerRig(t)
-	g.do("CONFIG", "SET", "maxmemory", "1")
+	g.Do("CONFIG", "SET", "maxmemory", "1")
 	err := l.AddSample(t.Context(), Sample{Epoch: 7, Levels: map[string]Level{"users": {}}})
 	if err == nil || !strings.Contains(err.Error(), "memory is full") {
 		t.Errorf("%v", err)

@@ -8,20 +8,10 @@ import (
 	"time"
 
 	"baton/internal/elector"
-	"baton/internal/redisconn"
+	"baton/internal/redisconn/redistest"
 	"baton/internal/redislock"
 	"baton/internal/redislock/script"
-	"baton/internal/testsupport"
 )
-
-// startWithUser starts a Redis whose only user with any rights, but for the test's, is the
-// documented one.
-func startWithUser(t *testing.T) (*testsupport.Redis, redisconn.Options) {
-	t.Helper()
-	r, url := testsupport.StartRedisWithUser(t)
-	return r, redisconn.Options{URL: url, Username: "baton", ClientName: "baton:test",
-		Password: func() (string, error) { return "PASSWORD", nil }}
-}
 
 func TestTheDocumentedUserCanLeadStandByAndBeAsked(t *testing.T) {
 	t.Parallel()
@@ -31,7 +21,7 @@ func TestTheDocumentedUserCanLeadStandByAndBeAsked(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, opts := startWithUser(t)
+			_, opts := redistest.StartWithUser(t)
 			s := openWith(t, opts)
 			o.Key, o.NodeID, o.TTL = "baton", "a", 3*time.Second
 			a := campaign(t, s, o)
@@ -63,7 +53,7 @@ func TestWhoMayNotWriteTheHistoryLeadsAllTheSame(t *testing.T) {
 	for name, o := range designs {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, opts := startWithUser(t)
+			r, opts := redistest.StartWithUser(t)
 			must(t, r, "ACL", "SETUSER", "baton", "~redisson_lock__channel:*", "-xadd")
 			o.Key, o.NodeID, o.TTL = "baton", "a", 3*time.Second
 			lock, err := redislock.NewLock(openWith(t, opts), o)
@@ -88,7 +78,7 @@ func TestWhoMayNotWriteTheHistoryLeadsAllTheSame(t *testing.T) {
 // A password that was rotated is used at the next dial.
 func TestThePasswordIsAskedForAtEveryDial(t *testing.T) {
 	t.Parallel()
-	r, opts := startWithUser(t)
+	r, opts := redistest.StartWithUser(t)
 	var pw atomic.Value
 	pw.Store("wrong")
 	opts.Password = func() (string, error) { return pw.Load().(string), nil }

@@ -52,7 +52,7 @@ func TestBothProtocolsDoTheSame(t *testing.T) {
 	w := world{t: t, conn: conn, run: infoLine(server, "run_id"), replID: infoLine(replication, "master_replid")}
 	answers := []string{"won", "held", "wait", "quarantine", "renewed", "lost", "released true", "released false", "raised", "refused"}
 	outcomes := map[string]int{}
-	for i := 0; i < often(2000) || len(outcomes) < len(answers) && i < 10_000; i++ {
+	for i := 0; i < testsupport.Often(2000) || len(outcomes) < len(answers) && i < 10_000; i++ {
 		c := w.draw(rng)
 		scripts, without := w.play(c, "scripts"), w.play(c, "without")
 		diff := differences(scripts, without)

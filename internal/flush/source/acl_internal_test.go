@@ -4,21 +4,13 @@ import (
 	"testing"
 
 	"baton/internal/redisconn"
+	"baton/internal/redisconn/redistest"
 	"baton/internal/testsupport"
 )
 
-// startWithUser starts a Redis whose only user with any rights, but for the test's,
-// is the documented one.
-func startWithUser(t testing.TB) (*testsupport.Redis, redisconn.Options) {
-	t.Helper()
-	r, url := testsupport.StartRedisWithUser(t)
-	return r, redisconn.Options{URL: url, Username: "baton", ClientName: "baton:test",
-		Password: func() (string, error) { return "PASSWORD", nil }}
-}
-
 func TestTheDocumentedUserCanFlush(t *testing.T) {
 	t.Parallel()
-	r, o := startWithUser(t)
+	r, o := redistest.StartWithUser(t)
 	store, err := redisconn.Open(o)
 	if err != nil {
 		t.Fatal(err)
@@ -28,7 +20,7 @@ func TestTheDocumentedUserCanFlush(t *testing.T) {
 	if _, err := conn.Do("SELECT", 1); err != nil {
 		t.Fatal(err)
 	}
-	g := &rig{t: t, redis: r, store: store, conn: conn}
+	g := &rig{Client: testsupport.Client{T: t, Conn: conn}, redis: r, store: store}
 	db := newDatabase()
 	want := g.fillCounters("views:3", 100)
 	db.drain(t, g.counters(CountersOptions{}))

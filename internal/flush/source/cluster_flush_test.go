@@ -121,7 +121,7 @@ func TestFlushesOfAClusterAreExactWhileSlotsMove(t *testing.T) {
 	db := newDatabase()
 	src := hashesOn(t, g.store, IndexedOptions{PageRows: 10})
 
-	for round := range max(2, often(4)) {
+	for round := range max(2, testsupport.Often(4)) {
 		// One row's slot stays halfway, with the row on the old node or on the new one;
 		// that of a row which is gone, too. The index itself moves in between.
 		halfway := 1 + rand.IntN(users-1)
@@ -171,7 +171,7 @@ func TestNothingIsLostOfAStageThatMovesWhileItIsScanned(t *testing.T) {
 	t.Parallel()
 	g := newClusterRig(t)
 	const n = 3000
-	for range often(4) {
+	for range testsupport.Often(4) {
 		db := newDatabase()
 		ids := redis.Args{"changed:user"}
 		for i := range n {

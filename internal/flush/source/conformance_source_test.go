@@ -16,39 +16,39 @@ var conformances = map[string]struct {
 	add     func(g *rig, n int)
 }{
 	"counters": {Options{Type: "counters", Key: "views:3"}, []string{row.InputField, row.InputValue}, func(g *rig, n int) {
-		g.do("HINCRBY", "views:3", fmt.Sprint("f", n), n+1)
+		g.Do("HINCRBY", "views:3", fmt.Sprint("f", n), n+1)
 	}},
 	"plain": {Options{Type: "counters", Key: "hits:<page>", Changed: "changed:hits"}, []string{"page", row.InputValue},
 		func(g *rig, n int) {
-			g.do("INCRBY", fmt.Sprint("hits:", n), n+1)
-			g.do("SADD", "changed:hits", n)
+			g.Do("INCRBY", fmt.Sprint("hits:", n), n+1)
+			g.Do("SADD", "changed:hits", n)
 		}},
 	"watermark": {Options{Type: "counters", Key: "totals", Watermark: true}, []string{row.InputField, row.InputValue}, func(g *rig, n int) {
-		g.do("HINCRBY", "totals", fmt.Sprint("f", n), n+1)
+		g.Do("HINCRBY", "totals", fmt.Sprint("f", n), n+1)
 	}},
 	"watermark keys": {Options{Type: "counters", Key: "total:<page>", Watermark: true}, []string{"page", row.InputValue},
 		func(g *rig, n int) {
-			g.do("INCRBY", fmt.Sprint("total:", n), n+1)
+			g.Do("INCRBY", fmt.Sprint("total:", n), n+1)
 		}},
 	"hashes": {Options{Type: "hashes", Key: "user:<id>", Changed: "changed:user", RemoveEvery: 1}, []string{"id", "name"},
 		func(g *rig, n int) {
-			g.do("HSET", fmt.Sprint("user:", n), "name", fmt.Sprint("Ann ", n))
-			g.do("ZADD", "changed:user", n, n)
+			g.Do("HSET", fmt.Sprint("user:", n), "name", fmt.Sprint("Ann ", n))
+			g.Do("ZADD", "changed:user", n, n)
 		}},
 	"zset": {Options{Type: "zset", Key: "board", Changed: "changed:board", RemoveEvery: 1}, []string{row.InputMember, row.InputScore},
 		func(g *rig, n int) {
-			g.do("ZADD", "board", n, fmt.Sprint("ann", n))
-			g.do("SADD", "changed:board", fmt.Sprint("ann", n))
+			g.Do("ZADD", "board", n, fmt.Sprint("ann", n))
+			g.Do("SADD", "changed:board", fmt.Sprint("ann", n))
 		}},
 	"list": {Options{Type: "list", Key: "orders"}, []string{"id", row.InputValue}, func(g *rig, n int) {
-		g.do("RPUSH", "orders", fmt.Sprintf(`{"id":"%d"}`, n))
+		g.Do("RPUSH", "orders", fmt.Sprintf(`{"id":"%d"}`, n))
 	}},
 	"stream": {Options{Type: "stream", Key: "events"}, []string{row.InputID, "id"}, func(g *rig, n int) {
-		g.do("XADD", "events", fmt.Sprintf("%d-1", n+1), "id", n)
+		g.Do("XADD", "events", fmt.Sprintf("%d-1", n+1), "id", n)
 	}},
 	"scan": {Options{Type: "scan", Key: "user:<id>", Value: "hash"}, []string{"id", row.InputKey, row.InputGeneration, "name"},
 		func(g *rig, n int) {
-			g.do("HSET", fmt.Sprint("user:", n), "name", fmt.Sprint("Ann ", n))
+			g.Do("HSET", fmt.Sprint("user:", n), "name", fmt.Sprint("Ann ", n))
 		}},
 }
 
@@ -62,7 +62,7 @@ func TestEverySourceKeepsThePromisesOfItsPort(t *testing.T) {
 		}
 		t.Run(kind.Name, func(t *testing.T) {
 			flushtest.Source(t, func(t *testing.T) flushtest.SourceBench {
-				g.do("FLUSHALL")
+				g.Do("FLUSHALL")
 				return conformanceOf(t, g, c.options, c.inputs, c.add)
 			})
 		})

@@ -35,11 +35,11 @@ func TestBigCountersAreFlushedWithinMemory(t *testing.T) {
 		add  func(i int)
 		src  flush.Discarder
 	}{
-		{"hash", func(i int) { g.send("HINCRBY", "views:3", fmt.Sprintf("article:%d", i), i%1000) },
+		{"hash", func(i int) { g.Send("HINCRBY", "views:3", fmt.Sprintf("article:%d", i), i%1000) },
 			countersOn(t, watched(g.store, observe), CountersOptions{})},
 		{"plain", func(i int) {
-			g.send("INCRBY", fmt.Sprintf("hits:p%d", i), i%1000)
-			g.send("SADD", "changed:hits", fmt.Sprintf("p%d", i))
+			g.Send("INCRBY", fmt.Sprintf("hits:p%d", i), i%1000)
+			g.Send("SADD", "changed:hits", fmt.Sprintf("p%d", i))
 		}, plainOn(t, watched(g.store, observe), PlainCountersOptions{})},
 	} {
 		t.Run(c.kind, func(t *testing.T) {
@@ -49,12 +49,12 @@ func TestBigCountersAreFlushedWithinMemory(t *testing.T) {
 				c.add(i)
 				want += int64(i % 1000)
 				if i%1000 == 999 || i == n-1 {
-					g.do("")
+					g.Do("")
 				}
 			}
-			g.do("CONFIG", "SET", "slowlog-log-slower-than", 10_000, "slowlog-max-len", 1000)
-			g.do("SLOWLOG", "RESET")
-			g.do("CONFIG", "RESETSTAT")
+			g.Do("CONFIG", "SET", "slowlog-log-slower-than", 10_000, "slowlog-max-len", 1000)
+			g.Do("SLOWLOG", "RESET")
+			g.Do("CONFIG", "RESETSTAT")
 			began := time.Now()
 			st := stageNow(t, c.src, "a")
 			staged := time.Since(began)
@@ -74,8 +74,8 @@ func TestBigCountersAreFlushedWithinMemory(t *testing.T) {
 			if err := c.src.Discard(t.Context(), st); err != nil {
 				t.Fatal(err)
 			}
-			g.do("CONFIG", "SET", "slowlog-log-slower-than", -1)
-			logs, err := redis.SlowLogs(g.do("SLOWLOG", "GET", 1000), nil)
+			g.Do("CONFIG", "SET", "slowlog-log-slower-than", -1)
+			logs, err := redis.SlowLogs(g.Do("SLOWLOG", "GET", 1000), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -103,7 +103,7 @@ func TestBigCountersAreFlushedWithinMemory(t *testing.T) {
 func (g *rig) average(commands ...string) string {
 	var all []string
 	for _, name := range commands {
-		_, after, found := strings.Cut(g.str("INFO", "commandstats"), "cmdstat_"+name+":")
+		_, after, found := strings.Cut(g.Str("INFO", "commandstats"), "cmdstat_"+name+":")
 		if _, usec, ok := strings.Cut(after, "usec_per_call="); found && ok {
 			usec, _, _ = strings.Cut(usec, ",")
 			all = append(all, name+" "+usec+" µs on average")

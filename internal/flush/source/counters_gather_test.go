@@ -12,6 +12,7 @@ import (
 
 	"baton/internal/flush"
 	"baton/internal/redisconn/redistest"
+	"baton/internal/testsupport"
 )
 
 func TestCrashWhileGatheringAtAnyStepIsResumedExactly(t *testing.T) {
@@ -28,7 +29,7 @@ func TestCrashWhileGatheringAtAnyStepIsResumedExactly(t *testing.T) {
 				g.sendHit(zset, page, 1000)
 				want[page] += 1000
 			}
-			g.do("")
+			g.Do("")
 			db.drain(t, g.plain(PlainCountersOptions{PartRows: 75}))
 			same(t, "counts "+when, want, db.counts())
 			g.noCounters()
@@ -54,7 +55,7 @@ func TestConnectionCutWhileGatheringIsResumedExactly(t *testing.T) {
 func TestLostRepliesOfGatheringAreResumed(t *testing.T) {
 	g := newRig(t)
 	for _, s := range []*redis.Script{countersStageScript, countersGatherScript, countersSealScript} {
-		if err := s.Load(g.conn); err != nil {
+		if err := s.Load(g.Conn); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -85,11 +86,11 @@ func TestLateGatheringMovesNothing(t *testing.T) {
 	more := func(n int64) {
 		for i := range 1200 {
 			page := fmt.Sprint("p", i)
-			g.send("INCRBY", "hits:"+page, n)
-			g.send("SADD", "changed:hits", page)
+			g.Send("INCRBY", "hits:"+page, n)
+			g.Send("SADD", "changed:hits", page)
 			want[page] += n
 		}
-		g.do("")
+		g.Do("")
 	}
 	late := g.plain(PlainCountersOptions{})
 	// at has the late leader stand still at a step while others do something.
@@ -146,7 +147,7 @@ func TestPlainCountersAreExactUnderAnySchedule(t *testing.T) {
 	t.Parallel()
 	g := newRig(t)
 	rapid.Check(t, func(r *rapid.T) {
-		g.do("FLUSHALL")
+		g.Do("FLUSHALL")
 		zset := rapid.Bool().Draw(r, "zset")
 		db, want := newDatabase(), map[string]int64{}
 		flushTo := func(n int) {
@@ -166,7 +167,7 @@ func TestPlainCountersAreExactUnderAnySchedule(t *testing.T) {
 					g.sendHit(zset, page, n)
 					want[page] += n
 				}
-				g.do("")
+				g.Do("")
 			},
 			"crash": func(r *rapid.T) { flushTo(rapid.IntRange(1, 50).Draw(r, "step")) },
 			"flush": func(*rapid.T) { flushTo(1 << 30) },
@@ -191,9 +192,9 @@ func TestNothingIsLostOfPlainCountersWhileProducersGoOn(t *testing.T) {
 		var producers sync.WaitGroup
 		for range 2 {
 			own := rand.New(rand.NewPCG(rnd.Uint64(), 1))
-			producer := &rig{t: t, redis: g.redis, store: g.store, conn: g.redis.Conn()}
+			producer := &rig{Client: testsupport.Client{T: t, Conn: g.redis.Conn()}, redis: g.redis, store: g.store}
 			producers.Go(func() {
-				for range often(3000) {
+				for range testsupport.Often(3000) {
 					page, n := fmt.Sprint(own.IntN(700)), int64(own.IntN(9)-2)
 					producer.hit(zset, page, n)
 					mu.Lock()

@@ -156,7 +156,7 @@ func TestReadFailsWhenTheStageWasDiscardedMeanwhile(t *testing.T) {
 			if err := g.counters(CountersOptions{}).Discard(t.Context(), st); err != nil {
 				return err
 			}
-			g.do("HSET", "views:3", "x", 1)
+			g.Do("HSET", "views:3", "x", 1)
 			stageNow(t, g.counters(CountersOptions{}), "b")
 		}
 		return nil
@@ -177,7 +177,7 @@ func TestScanThatMissesFieldsIsNotTakenForTheWhole(t *testing.T) {
 	st := stageNow(t, src, "a")
 	src.Store = watched(g.store, func(step string) error {
 		if step == redistest.Before("HGET") { // a field that the scan did not return
-			g.do("HSET", viewsStage, "unseen", 1)
+			g.Do("HSET", viewsStage, "unseen", 1)
 		}
 		return nil
 	})
@@ -190,7 +190,7 @@ func TestScanThatMissesFieldsIsNotTakenForTheWhole(t *testing.T) {
 func TestReadStopsWhenYieldFails(t *testing.T) {
 	g := newRig(t)
 	g.fillCounters("views:3", 1000)
-	g.do("SADD", "changed:user", 1, 2, 3)
+	g.Do("SADD", "changed:user", 1, 2, 3)
 	stop := errors.New("stop")
 	for _, src := range []flush.Source{g.counters(CountersOptions{PartRows: 10}), g.hashes(IndexedOptions{PageRows: 1})} {
 		pages := 0

@@ -17,8 +17,8 @@ import (
 const hitsIndex, hitsStage, hitsMeta = "{changed:hits}:baton:index", "{changed:hits}:baton:stage", "{changed:hits}:baton:meta"
 
 func (g *rig) plain(o PlainCountersOptions) *PlainCounters {
-	g.t.Helper()
-	return plainOn(g.t, g.store, o)
+	g.T.Helper()
+	return plainOn(g.T, g.store, o)
 }
 
 func plainOn(t testing.TB, store *redisconn.Store, o PlainCountersOptions) *PlainCounters {
@@ -44,45 +44,38 @@ func plainOn(t testing.TB, store *redisconn.Store, o PlainCountersOptions) *Plai
 
 // hit adds to a counter as producers do.
 func (g *rig) hit(zset bool, page string, n int64) {
-	g.t.Helper()
+	g.T.Helper()
 	g.sendHit(zset, page, n)
-	g.do("")
+	g.Do("")
 }
 
 func (g *rig) sendHit(zset bool, page string, n int64) {
-	g.t.Helper()
-	g.send("MULTI")
-	g.send("INCRBY", "hits:"+page, n)
+	g.T.Helper()
+	g.Send("MULTI")
+	g.Send("INCRBY", "hits:"+page, n)
 	if zset {
-		g.send("ZADD", "changed:hits", n, page)
+		g.Send("ZADD", "changed:hits", n, page)
 	} else {
-		g.send("SADD", "changed:hits", page)
+		g.Send("SADD", "changed:hits", page)
 	}
-	g.send("EXEC")
-}
-
-func (g *rig) send(name string, args ...any) {
-	g.t.Helper()
-	if err := g.conn.Send(name, args...); err != nil {
-		g.t.Fatal(err)
-	}
+	g.Send("EXEC")
 }
 
 // fillPlain adds to n counters, pipelined.
 func (g *rig) fillPlain(zset bool, n int) map[string]int64 {
-	g.t.Helper()
+	g.T.Helper()
 	want := make(map[string]int64, n)
 	for i := range n {
 		page := fmt.Sprintf("p%d", i)
 		want[page] = int64(i%97 + 1)
-		g.send("INCRBY", "hits:"+page, want[page])
+		g.Send("INCRBY", "hits:"+page, want[page])
 		if zset {
-			g.send("ZADD", "changed:hits", i, page)
+			g.Send("ZADD", "changed:hits", i, page)
 		} else {
-			g.send("SADD", "changed:hits", page)
+			g.Send("SADD", "changed:hits", page)
 		}
 		if i%1000 == 999 || i == n-1 {
-			g.do("")
+			g.Do("")
 		}
 	}
 	return want
@@ -90,10 +83,10 @@ func (g *rig) fillPlain(zset bool, n int) map[string]int64 {
 
 // noCounters asserts that every counter has been moved.
 func (g *rig) noCounters() {
-	g.t.Helper()
-	keys, err := redis.Strings(g.do("KEYS", "*hits*"), nil)
+	g.T.Helper()
+	keys, err := redis.Strings(g.Do("KEYS", "*hits*"), nil)
 	if err != nil || len(keys) > 0 {
-		g.t.Errorf("keys left behind: %q, %v", keys, err)
+		g.T.Errorf("keys left behind: %q, %v", keys, err)
 	}
 }
 
@@ -133,7 +126,7 @@ func TestSealedCountersAreTheSameAtEveryReading(t *testing.T) {
 	if diff := cmp.Diff(whole, partsOf(t, other, again)); diff != "" {
 		t.Errorf("another reading gives other parts: %.1000s", diff)
 	}
-	if n := g.num("GET", "hits:p1"); n != 1000 {
+	if n := g.Num("GET", "hits:p1"); n != 1000 {
 		t.Errorf("the live counter has %d, want the 1000 that came later", n)
 	}
 	for _, p := range readAll(t, src, again) {
@@ -141,7 +134,7 @@ func TestSealedCountersAreTheSameAtEveryReading(t *testing.T) {
 			t.Errorf("part %d is of lane %d", p.Part, p.Lane)
 		}
 	}
-	if ttl := g.num("PTTL", hitsStage); ttl != -1 {
+	if ttl := g.Num("PTTL", hitsStage); ttl != -1 {
 		t.Errorf("PTTL of the stage: %d", ttl)
 	}
 }
@@ -149,12 +142,12 @@ func TestSealedCountersAreTheSameAtEveryReading(t *testing.T) {
 // What is no number must reach the mapping, which makes a dead letter of it.
 func TestPlainCountersThatAreNoNumbersAreHandedOver(t *testing.T) {
 	g := newRig(t)
-	g.do("SET", "hits:text", "many")
-	g.do("RPUSH", "hits:list", "x")
-	g.do("SET", "hits:decimal", "1.5e-7")
-	g.do("SET", "hits:zero", 0)
-	g.do("SET", "hits:empty", "")
-	g.do("SADD", "changed:hits", "text", "list", "decimal", "zero", "empty", "missing")
+	g.Do("SET", "hits:text", "many")
+	g.Do("RPUSH", "hits:list", "x")
+	g.Do("SET", "hits:decimal", "1.5e-7")
+	g.Do("SET", "hits:zero", 0)
+	g.Do("SET", "hits:empty", "")
+	g.Do("SADD", "changed:hits", "text", "list", "decimal", "zero", "empty", "missing")
 	src := g.plain(PlainCountersOptions{Inputs: []string{"$value", "page"}})
 	got := map[string]string{}
 	st := stageNow(t, src, "a")
@@ -166,7 +159,7 @@ func TestPlainCountersThatAreNoNumbersAreHandedOver(t *testing.T) {
 	same(t, "records", map[string]string{
 		"text": "many of text", "list": "a list and no counter of list", "decimal": "1.5e-7 of decimal", "empty": " of empty",
 	}, got)
-	if left, _ := redis.Strings(g.do("KEYS", "hits:*"), nil); len(left) != 1 || left[0] != "hits:list" {
+	if left, _ := redis.Strings(g.Do("KEYS", "hits:*"), nil); len(left) != 1 || left[0] != "hits:list" {
 		t.Errorf("left in their keys: %q, want what is no counter alone", left)
 	}
 	if err := src.Discard(t.Context(), st); err != nil {
@@ -186,13 +179,13 @@ func TestNothingCountedStagesNothing(t *testing.T) {
 		g.nothingLeft()
 	}
 	nothing()
-	g.do("SADD", "changed:hits", 1, 2)
-	g.do("SET", "hits:1", 0)
+	g.Do("SADD", "changed:hits", 1, 2)
+	g.Do("SET", "hits:1", 0)
 	nothing()
 	g.noCounters()
 
 	// An earlier run has left such a stage; what has come since is staged at once.
-	g.do("SADD", "changed:hits", 1)
+	g.Do("SADD", "changed:hits", 1)
 	crash := plainOn(t, watched(g.store, func(step string) error {
 		if step == redistest.Before("counters_gather") {
 			return errCrash

@@ -9,6 +9,7 @@ import (
 	"baton/internal/flush/source/staging"
 	"baton/internal/redisconn"
 	"baton/internal/redisconn/redistest"
+	"baton/internal/testsupport"
 )
 
 func TestScanThatMissesCountersIsNotSealed(t *testing.T) {
@@ -16,12 +17,12 @@ func TestScanThatMissesCountersIsNotSealed(t *testing.T) {
 	g.fillPlain(false, 10)
 	src := plainOn(t, watched(g.store, func(step string) error {
 		if step == redistest.Before("counters_seal") { // a counter that the scan did not return
-			g.do("SMOVE", "unseen", hitsIndex, "p77")
+			g.Do("SMOVE", "unseen", hitsIndex, "p77")
 		}
 		return nil
 	}), PlainCountersOptions{})
-	g.do("SADD", "unseen", "p77")
-	g.do("SET", "hits:p77", 5)
+	g.Do("SADD", "unseen", "p77")
+	g.Do("SET", "hits:p77", 5)
 	if _, _, err := src.Stage(t.Context(), "a", ""); err == nil || !strings.Contains(err.Error(), "the scan did not return") {
 		t.Errorf("stage: %v", err)
 	}
@@ -37,10 +38,10 @@ func TestPermissionThatIsMissingLosesNoPlainCounter(t *testing.T) {
 		for _, missing := range append(index, "type", "hlen", "exists", "persist", "hset", "rename", "hmget", "hget", "unlink", "mget",
 			"del", "hscan") {
 			t.Run(missing, func(t *testing.T) {
-				g := &rig{t: t, redis: shared.redis, conn: shared.conn}
-				g.do("FLUSHALL")
+				g := &rig{Client: testsupport.Client{T: t, Conn: shared.Conn}, redis: shared.redis}
+				g.Do("FLUSHALL")
 				want := g.fillPlain(zset, 50)
-				g.do("ACL", "SETUSER", "app", "reset", "on", ">pw", "~*", "+@all", "-"+missing)
+				g.Do("ACL", "SETUSER", "app", "reset", "on", ">pw", "~*", "+@all", "-"+missing)
 				s, err := redisconn.Open(redisconn.Options{URL: g.redis.URL(), Username: "app",
 					Password: func() (string, error) { return "pw", nil }})
 				if err != nil {
@@ -54,7 +55,7 @@ func TestPermissionThatIsMissingLosesNoPlainCounter(t *testing.T) {
 					g.hit(zset, "p7", 100)
 					want["p7"] += 100
 				}
-				g.do("ACL", "SETUSER", "app", "+@all")
+				g.Do("ACL", "SETUSER", "app", "+@all")
 				db.drain(t, src)
 				same(t, "counts", want, db.counts())
 				g.noCounters()
@@ -66,9 +67,9 @@ func TestPermissionThatIsMissingLosesNoPlainCounter(t *testing.T) {
 func TestFullRedisIsGathered(t *testing.T) {
 	g := newRig(t)
 	want := g.fillPlain(false, 700)
-	g.do("SET", "much", strings.Repeat("x", 4<<20))
-	g.do("CONFIG", "SET", "maxmemory", "1mb", "maxmemory-policy", "noeviction")
-	if _, err := g.conn.Do("SET", "more", "x"); err == nil || !strings.HasPrefix(err.Error(), "OOM") {
+	g.Do("SET", "much", strings.Repeat("x", 4<<20))
+	g.Do("CONFIG", "SET", "maxmemory", "1mb", "maxmemory-policy", "noeviction")
+	if _, err := g.Conn.Do("SET", "more", "x"); err == nil || !strings.HasPrefix(err.Error(), "OOM") {
 		t.Fatalf("Redis is not full: %v", err)
 	}
 	db := newDatabase()
@@ -78,9 +79,9 @@ func TestFullRedisIsGathered(t *testing.T) {
 
 func TestGatheredCountersThatAreGoneAreReported(t *testing.T) {
 	for what, spoil := range map[string]func(g *rig){
-		"all of them":     func(g *rig) { g.do("UNLINK", hitsStage) },
-		"some, unsealed":  func(g *rig) { g.do("HDEL", hitsStage, "p1"); g.do("HDEL", hitsMeta, "parts") },
-		"one, of another": func(g *rig) { g.do("HDEL", hitsStage, "p1") },
+		"all of them":     func(g *rig) { g.Do("UNLINK", hitsStage) },
+		"some, unsealed":  func(g *rig) { g.Do("HDEL", hitsStage, "p1"); g.Do("HDEL", hitsMeta, "parts") },
+		"one, of another": func(g *rig) { g.Do("HDEL", hitsStage, "p1") },
 	} {
 		t.Run(what, func(t *testing.T) {
 			g := newRig(t)
@@ -98,22 +99,22 @@ func TestGatheredCountersThatAreGoneAreReported(t *testing.T) {
 
 func TestGatheredCountersWithoutTheirIDAreNeverOverwritten(t *testing.T) {
 	g := newRig(t)
-	g.do("HSET", hitsStage, "p1", 41)
+	g.Do("HSET", hitsStage, "p1", 41)
 	g.hit(false, "p1", 1)
 	src := g.plain(PlainCountersOptions{})
 	_, _, err := src.Stage(t.Context(), "new", "")
 	if !errors.Is(err, staging.ErrBrokenStage) || !strings.Contains(err.Error(), "HSET "+hitsMeta+" id") {
 		t.Errorf("stage: %v", err)
 	}
-	g.do("HSET", hitsMeta, "id", "mended") // the remedy that the message gives
+	g.Do("HSET", hitsMeta, "id", "mended") // the remedy that the message gives
 	db := newDatabase()
 	db.drain(t, src)
 	same(t, "counts", map[string]int64{"p1": 42}, db.counts())
 	g.noCounters()
 
 	// A staged index without its id has lost nothing: its counters still have their counts.
-	g.do("SADD", hitsIndex, "p2")
-	g.do("SET", "hits:p2", 5)
+	g.Do("SADD", hitsIndex, "p2")
+	g.Do("SET", "hits:p2", 5)
 	db.drain(t, src)
 	same(t, "counts", map[string]int64{"p1": 42, "p2": 5}, db.counts())
 	g.noCounters()
@@ -124,7 +125,7 @@ func TestPlainCounterKeysOfTheWrongTypeAreNamed(t *testing.T) {
 	src := g.plain(PlainCountersOptions{})
 	for key, needs := range map[string]string{"changed:hits": "set or a zset", hitsIndex: "set or a zset", hitsStage: "hash",
 		hitsMeta: "hash"} {
-		g.do("RPUSH", key, "x")
+		g.Do("RPUSH", key, "x")
 		err := errOf(src.Stage(t.Context(), "a", ""))
 		if !errors.Is(err, staging.ErrWrongType) || !strings.Contains(err.Error(), strconv.Quote(key)+" is a list") ||
 			!strings.Contains(err.Error(), needs) {
@@ -135,6 +136,6 @@ func TestPlainCounterKeysOfTheWrongTypeAreNamed(t *testing.T) {
 				t.Errorf("backlog with a list in %s: %v", key, err)
 			}
 		}
-		g.do("DEL", key)
+		g.Do("DEL", key)
 	}
 }

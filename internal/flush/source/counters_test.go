@@ -15,7 +15,7 @@ const viewsStage, viewsMeta = "{views:3}:baton:stage", "{views:3}:baton:meta"
 
 // fillCounters sets n fields of a hash, pipelined.
 func (g *rig) fillCounters(key string, n int) map[string]int64 {
-	g.t.Helper()
+	g.T.Helper()
 	want := make(map[string]int64, n)
 	for lo := 0; lo < n; lo += 1000 {
 		args := []any{key}
@@ -24,7 +24,7 @@ func (g *rig) fillCounters(key string, n int) map[string]int64 {
 			want[field] = int64(i%97 + 1)
 			args = append(args, field, want[field])
 		}
-		g.do("HSET", args...)
+		g.Do("HSET", args...)
 	}
 	return want
 }
@@ -36,8 +36,8 @@ func TestCountersAreFlushedOnceAndLeaveNothingBehind(t *testing.T) {
 	want := g.fillCounters("views:3", 1234)
 	db.drain(t, src)
 	same(t, "counts", want, db.counts())
-	g.do("HINCRBY", "views:3", "article:7", 5)
-	g.do("HINCRBY", "views:3", "новый", -3)
+	g.Do("HINCRBY", "views:3", "article:7", 5)
+	g.Do("HINCRBY", "views:3", "новый", -3)
 	want["article:7"] += 5
 	want["новый"] = -3
 	db.drain(t, src)
@@ -52,13 +52,13 @@ func TestStagingCountersAgainFindsTheSameStage(t *testing.T) {
 	if want := (flush.Stage{ID: "a", Parts: 10, Size: 950, Job: "views"}); first != want {
 		t.Fatalf("staged %+v, want %+v", first, want)
 	}
-	g.do("HINCRBY", "views:3", "x", 1) // a producer goes on
+	g.Do("HINCRBY", "views:3", "x", 1) // a producer goes on
 	// Another process, with another size of parts: the stage stays as it was cut.
 	again := stageNow(t, g.counters(CountersOptions{PartRows: 7}), "b")
 	if want := (flush.Stage{ID: "a", Parts: 10, Size: 950, Resumed: true, Job: "views"}); again != want {
 		t.Fatalf("found %+v, want %+v", again, want)
 	}
-	if n := g.num("HLEN", "views:3"); n != 1 {
+	if n := g.Num("HLEN", "views:3"); n != 1 {
 		t.Errorf("live key has %d fields, want the 1 that came later", n)
 	}
 }
@@ -75,13 +75,13 @@ func TestRenamedJobFindsTheStageItLeft(t *testing.T) {
 	db := newDatabase()
 	db.drain(t, renamed)
 	same(t, "counts", want, db.counts())
-	g.do("HINCRBY", "views:3", "x", 1)
+	g.Do("HINCRBY", "views:3", "x", 1)
 	if st := stageNow(t, renamed, "c"); st.Job != "page-views" {
 		t.Errorf("the next stage is of job %q", st.Job)
 	}
 
-	g.do("HSET", "user:1", "name", "Ann")
-	g.do("SADD", "changed:user", "1")
+	g.Do("HSET", "user:1", "name", "Ann")
+	g.Do("SADD", "changed:user", "1")
 	stageNow(t, g.hashes(IndexedOptions{}), "d")
 	if found := stageNow(t, g.hashes(IndexedOptions{Job: "people"}), "e"); found.ID != "d" || found.Job != "users" {
 		t.Errorf("found %+v", found)
@@ -122,14 +122,14 @@ func TestNothingPendingStagesNothing(t *testing.T) {
 
 func TestStageHasNoTTLEvenIfTheLiveKeyHad(t *testing.T) {
 	g := newRig(t)
-	g.do("HSET", "views:3", "a", 1)
-	g.do("EXPIRE", "views:3", 100)
+	g.Do("HSET", "views:3", "a", 1)
+	g.Do("EXPIRE", "views:3", 100)
 	stageNow(t, g.counters(CountersOptions{}), "a")
-	g.do("ZADD", "changed:user", 1, "a")
-	g.do("EXPIRE", "changed:user", 100)
+	g.Do("ZADD", "changed:user", 1, "a")
+	g.Do("EXPIRE", "changed:user", 100)
 	stageNow(t, g.hashes(IndexedOptions{}), "a")
 	for _, key := range []string{viewsStage, viewsMeta, usersStage, usersMeta} {
-		if ttl := g.num("PTTL", key); ttl != -1 {
+		if ttl := g.Num("PTTL", key); ttl != -1 {
 			t.Errorf("%s: PTTL %d, want none on an existing key", key, ttl)
 		}
 	}
@@ -142,9 +142,9 @@ func TestStageSharesTheSlotOfItsLiveKey(t *testing.T) {
 		{"{views}:3", "{views}:3:baton:stage"},
 		{"a{x}b", "a{x}b:baton:stage"},
 	} {
-		g.do("HSET", c.live, "f", 1)
+		g.Do("HSET", c.live, "f", 1)
 		stageNow(t, g.counters(CountersOptions{Key: c.live}), "a")
-		if n := g.num("EXISTS", c.stage); n != 1 {
+		if n := g.Num("EXISTS", c.stage); n != 1 {
 			t.Errorf("%s: no stage at %s", c.live, c.stage)
 		}
 	}
@@ -157,12 +157,12 @@ func TestDiscardByAnotherIDRemovesNothing(t *testing.T) {
 	if err := src.Discard(t.Context(), stale); !errors.Is(err, flush.ErrStaleStage) {
 		t.Errorf("without a stage: %v", err)
 	}
-	g.do("HSET", "views:3", "a", 1)
+	g.Do("HSET", "views:3", "a", 1)
 	st := stageNow(t, src, "a")
 	if err := src.Discard(t.Context(), stale); !errors.Is(err, flush.ErrStaleStage) {
 		t.Errorf("with a stage of another id: %v", err)
 	}
-	if n := g.num("EXISTS", viewsStage, viewsMeta); n != 2 {
+	if n := g.Num("EXISTS", viewsStage, viewsMeta); n != 2 {
 		t.Errorf("%d of the stage's 2 keys are left", n)
 	}
 	if err := src.Discard(t.Context(), st); err != nil {
@@ -174,7 +174,7 @@ func TestDiscardByAnotherIDRemovesNothing(t *testing.T) {
 func TestLostReplyOfDiscardIsReportedAsGone(t *testing.T) {
 	g := newRig(t)
 	g.loadScripts()
-	g.do("HSET", "views:3", "a", 1)
+	g.Do("HSET", "views:3", "a", 1)
 	p := g.redis.Proxy()
 	src := countersOn(t, openStore(t, g.redis.URLThrough(p)), CountersOptions{})
 	st := stageNow(t, src, "some-id")
@@ -196,9 +196,9 @@ func TestBacklogCountsLiveAndStaged(t *testing.T) {
 	stageNow(t, counters, "a")
 	g.fillCounters("views:3", 3)
 	hashes := g.hashes(IndexedOptions{})
-	g.do("SADD", "changed:user", 1, 2, 3, 4)
+	g.Do("SADD", "changed:user", 1, 2, 3, 4)
 	stageNow(t, hashes, "a")
-	g.do("ZADD", "changed:user", 1, 5, 1, 6)
+	g.Do("ZADD", "changed:user", 1, 5, 1, 6)
 	for _, c := range []struct {
 		src  flush.Counted
 		want int64
@@ -211,7 +211,7 @@ func TestBacklogCountsLiveAndStaged(t *testing.T) {
 
 func TestCounterInputsComeInTheOrderAskedFor(t *testing.T) {
 	g := newRig(t)
-	g.do("HSET", "views:3", "f", "not a number")
+	g.Do("HSET", "views:3", "f", "not a number")
 	src := g.counters(CountersOptions{Inputs: []string{"$value", "$field", "$value"}})
 	pages := readAll(t, src, stageNow(t, src, "a"))
 	want := []flush.Page{{Records: []row.Record{{Key: "f", Inputs: []row.Raw{

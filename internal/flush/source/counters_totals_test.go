@@ -80,7 +80,7 @@ func TestTotalsOfAHashAreReadAndStay(t *testing.T) {
 		want[field] = fmt.Sprint(n)
 	}
 	written := func() string {
-		_, after, _ := strings.Cut(g.str("INFO", "persistence"), "rdb_changes_since_last_save:")
+		_, after, _ := strings.Cut(g.Str("INFO", "persistence"), "rdb_changes_since_last_save:")
 		return strings.Fields(after)[0]
 	}
 	before := written()
@@ -119,7 +119,7 @@ func TestTotalsOfAHashWithAStageAreNotBegun(t *testing.T) {
 	if got, _ := totalsOf(t, src); len(got) != 5 {
 		t.Errorf("read %d totals", len(got))
 	}
-	g.do("ACL", "SETUSER", "default", "resetkeys", "~totals")
+	g.Do("ACL", "SETUSER", "default", "resetkeys", "~totals")
 	if got, _ := totalsOf(t, src); len(got) != 5 {
 		t.Errorf("who may not look for a stage read %d totals", len(got))
 	}
@@ -130,15 +130,15 @@ func TestTotalsWithAKeyEachAreRead(t *testing.T) {
 	want := map[string]string{}
 	for i := range 3000 {
 		want[fmt.Sprintf("p*%d", i)] = fmt.Sprint(i)
-		g.send("SET", fmt.Sprintf("h\\?ts:p*%d:n", i), i)
+		g.Send("SET", fmt.Sprintf("h\\?ts:p*%d:n", i), i)
 	}
-	g.do("")
-	g.do("SET", "h\\?ts::n", 7) // its id is the empty text
+	g.Do("")
+	g.Do("SET", "h\\?ts::n", 7) // its id is the empty text
 	want[""] = "7"
-	g.do("SET", "h?ts:p1:n", 1)       // the pattern is no glob
-	g.do("SET", "h\\?ts:n", 1)        // too short for prefix and suffix
-	g.do("RPUSH", "h\\?ts:list:n", 1) // no counter
-	g.do("SET", "h\\?ts:long:n", strings.Repeat("x", 1<<20))
+	g.Do("SET", "h?ts:p1:n", 1)       // the pattern is no glob
+	g.Do("SET", "h\\?ts:n", 1)        // too short for prefix and suffix
+	g.Do("RPUSH", "h\\?ts:list:n", 1) // no counter
+	g.Do("SET", "h\\?ts:long:n", strings.Repeat("x", 1<<20))
 	want["long"] = strings.Repeat("x", longestTotal)
 	src := totalsOn(t, g.store, TotalsOptions{Key: "h\\?ts:<page>:n", PageRows: 1000})
 	got, pages := totalsOf(t, src)
@@ -161,7 +161,7 @@ func TestTotalsAreCheckedWhenTheyAreMade(t *testing.T) {
 			t.Errorf("%+v: %v does not say %q", o, err, want)
 		}
 	}
-	g.do("RPUSH", "totals", "x")
+	g.Do("RPUSH", "totals", "x")
 	if _, _, err := totalsOn(t, g.store, TotalsOptions{}).Stage(t.Context(), "a", ""); !errors.Is(err, staging.ErrWrongType) ||
 		!strings.Contains(err.Error(), `"totals" is no hash`) {
 		t.Errorf("stage of a list: %v", err)
@@ -289,7 +289,7 @@ func TestTotalsAreExactUnderAnySchedule(t *testing.T) {
 	for _, key := range []string{"totals", "hits:<page>"} {
 		t.Run(key, func(t *testing.T) {
 			rapid.Check(t, func(r *rapid.T) {
-				g.do("FLUSHALL")
+				g.Do("FLUSHALL")
 				d := newTotalsMemory(t)
 				want := map[string]int64{}
 				run := func(n int) {
@@ -310,12 +310,12 @@ func TestTotalsAreExactUnderAnySchedule(t *testing.T) {
 						for range rapid.IntRange(1, 40).Draw(r, "increments") {
 							page, n := fmt.Sprint(rapid.IntRange(0, 80).Draw(r, "page")), rapid.Int64Range(-3, 9).Draw(r, "n")
 							if want[page] += n; key == "totals" {
-								g.send("HINCRBY", key, page, n)
+								g.Send("HINCRBY", key, page, n)
 							} else {
-								g.send("INCRBY", "hits:"+page, n)
+								g.Send("INCRBY", "hits:"+page, n)
 							}
 						}
-						g.do("")
+						g.Do("")
 					},
 					"crash": func(r *rapid.T) { run(rapid.IntRange(1, 40).Draw(r, "step")) },
 					"flush": func(*rapid.T) { run(1 << 30) },
@@ -334,7 +334,7 @@ func TestTotalsAreWhatRedisHasAfterAFailoverThatLostSome(t *testing.T) {
 	t.Parallel()
 	master := testsupport.StartRedis(t)
 	replica := testsupport.StartRedis(t, testsupport.RedisReplicaOf(master))
-	g := &rig{t: t, redis: master, store: openStore(t, master.URL()), conn: master.Conn()}
+	g := &rig{Client: testsupport.Client{T: t, Conn: master.Conn()}, redis: master, store: openStore(t, master.URL())}
 	d := newTotalsFile(t)
 	run := d.job(g.store, TotalsOptions{Key: "totals"}, nil)
 	flushed := func(want map[string]int64) {
@@ -345,19 +345,19 @@ func TestTotalsAreWhatRedisHasAfterAFailoverThatLostSome(t *testing.T) {
 		same(t, "counts", want, d.counts())
 	}
 	all := g.fillCounters("totals", 300)
-	g.do("WAIT", 1, 5000)
+	g.Do("WAIT", 1, 5000)
 	flushed(all)
 	kept := maps.Clone(all)
 
 	// The replica is cut off; what is acknowledged from now on will be lost.
-	promoted := &rig{t: t, redis: replica, store: openStore(t, replica.URL()), conn: replica.Conn()}
-	promoted.do("REPLICAOF", "NO", "ONE")
+	promoted := &rig{Client: testsupport.Client{T: t, Conn: replica.Conn()}, redis: replica, store: openStore(t, replica.URL())}
+	promoted.Do("REPLICAOF", "NO", "ONE")
 	for i := range 100 {
 		field := fmt.Sprintf("article:%d", i*3)
-		g.do("HINCRBY", "totals", field, 10)
+		g.Do("HINCRBY", "totals", field, 10)
 		all[field] += 10
 	}
-	g.do("HINCRBY", "totals", "new", 4)
+	g.Do("HINCRBY", "totals", "new", 4)
 	all["new"] = 4
 	flushed(all)
 
@@ -365,7 +365,7 @@ func TestTotalsAreWhatRedisHasAfterAFailoverThatLostSome(t *testing.T) {
 	master.Kill()
 	for i := range 50 {
 		field := fmt.Sprintf("article:%d", i*3)
-		promoted.do("HINCRBY", "totals", field, 3)
+		promoted.Do("HINCRBY", "totals", field, 3)
 		kept[field] += 3
 	}
 	stop := d.job(promoted.store, TotalsOptions{Key: "totals"}, func(c *flush.Config) { c.OnDecrease = flush.DecreaseStop })
@@ -375,9 +375,9 @@ func TestTotalsAreWhatRedisHasAfterAFailoverThatLostSome(t *testing.T) {
 	same(t, "counts after it has stopped", all, d.counts())
 
 	run = d.job(promoted.store, TotalsOptions{Key: "totals"}, nil)
-	promoted.do("HSET", "totals", "new", 0) // it is gone; a pass does not see what is not there
+	promoted.Do("HSET", "totals", "new", 0) // it is gone; a pass does not see what is not there
 	flushed(kept)
-	promoted.do("HINCRBY", "totals", "article:0", 5)
+	promoted.Do("HINCRBY", "totals", "article:0", 5)
 	kept["article:0"] += 5
 	flushed(kept)
 }

@@ -18,7 +18,7 @@ func TestPermissionThatIsMissingLeavesNothingHalfDone(t *testing.T) {
 		t.Run(missing, func(t *testing.T) {
 			g := newRig(t)
 			want := g.fillCounters("views:3", 50)
-			g.do("ACL", "SETUSER", "app", "on", ">pw", "~*", "+@all", "-"+missing)
+			g.Do("ACL", "SETUSER", "app", "on", ">pw", "~*", "+@all", "-"+missing)
 			s, err := redisconn.Open(redisconn.Options{URL: g.redis.URL(), Username: "app",
 				Password: func() (string, error) { return "pw", nil }})
 			if err != nil {
@@ -28,7 +28,7 @@ func TestPermissionThatIsMissingLeavesNothingHalfDone(t *testing.T) {
 			src := countersOn(t, s, CountersOptions{PartRows: 10})
 			db := newDatabase()
 			_, _ = db.flush(t.Context(), src, nil)
-			g.do("ACL", "SETUSER", "app", "+@all")
+			g.Do("ACL", "SETUSER", "app", "+@all")
 			db.drain(t, src)
 			same(t, "counts", want, db.counts())
 			g.nothingLeft()
@@ -40,9 +40,9 @@ func TestPermissionThatIsMissingLeavesNothingHalfDone(t *testing.T) {
 func TestFullRedisIsFlushed(t *testing.T) {
 	g := newRig(t)
 	want := g.fillCounters("views:3", 50)
-	g.do("SET", "much", strings.Repeat("x", 4<<20))
-	g.do("CONFIG", "SET", "maxmemory", "1mb", "maxmemory-policy", "noeviction")
-	if _, err := g.conn.Do("SET", "more", "x"); err == nil || !strings.HasPrefix(err.Error(), "OOM") {
+	g.Do("SET", "much", strings.Repeat("x", 4<<20))
+	g.Do("CONFIG", "SET", "maxmemory", "1mb", "maxmemory-policy", "noeviction")
+	if _, err := g.Conn.Do("SET", "more", "x"); err == nil || !strings.HasPrefix(err.Error(), "OOM") {
 		t.Fatalf("Redis is not full: %v", err)
 	}
 	db := newDatabase()
@@ -52,17 +52,17 @@ func TestFullRedisIsFlushed(t *testing.T) {
 
 func TestStageWithoutItsIDIsNeverOverwritten(t *testing.T) {
 	g := newRig(t)
-	g.do("HSET", viewsStage, "a", 41)
-	g.do("HSET", "views:3", "a", 1)
+	g.Do("HSET", viewsStage, "a", 41)
+	g.Do("HSET", "views:3", "a", 1)
 	_, _, err := g.counters(CountersOptions{}).Stage(t.Context(), "new", "")
 	if !errors.Is(err, staging.ErrBrokenStage) || !strings.Contains(err.Error(), "HSET "+viewsMeta) {
 		t.Errorf("stage: %v", err)
 	}
-	if got := g.str("HGET", viewsStage, "a"); got != "41" {
+	if got := g.Str("HGET", viewsStage, "a"); got != "41" {
 		t.Errorf("the stage was changed: %s", got)
 	}
 	// The remedy that the message gives.
-	g.do("HSET", viewsMeta, "id", "mended", "parts", 1)
+	g.Do("HSET", viewsMeta, "id", "mended", "parts", 1)
 	db := newDatabase()
 	db.drain(t, g.counters(CountersOptions{}))
 	same(t, "counts", map[string]int64{"a": 42}, db.counts())
@@ -71,15 +71,15 @@ func TestStageWithoutItsIDIsNeverOverwritten(t *testing.T) {
 func TestIDWithoutItsStageIsReported(t *testing.T) {
 	g := newRig(t)
 	src := g.counters(CountersOptions{})
-	g.do("HSET", "views:3", "a", 1)
+	g.Do("HSET", "views:3", "a", 1)
 	stageNow(t, src, "a")
-	g.do("UNLINK", viewsStage) // evicted, say
-	g.do("HSET", "views:3", "a", 1)
+	g.Do("UNLINK", viewsStage) // evicted, say
+	g.Do("HSET", "views:3", "a", 1)
 	_, _, err := src.Stage(t.Context(), "b", "")
 	if !errors.Is(err, staging.ErrBrokenStage) || !strings.Contains(err.Error(), "DEL "+viewsMeta) {
 		t.Errorf("stage: %v", err)
 	}
-	g.do("DEL", viewsMeta)
+	g.Do("DEL", viewsMeta)
 	if st := stageNow(t, src, "b"); st.ID != "b" {
 		t.Errorf("after the remedy: %+v", st)
 	}
@@ -88,7 +88,7 @@ func TestIDWithoutItsStageIsReported(t *testing.T) {
 func TestCounterKeyOfTheWrongTypeIsNamed(t *testing.T) {
 	g := newRig(t)
 	src := g.counters(CountersOptions{})
-	g.do("RPUSH", "views:3", "x")
+	g.Do("RPUSH", "views:3", "x")
 	for what, err := range map[string]error{
 		"stage":   errOf(src.Stage(t.Context(), "a", "")),
 		"backlog": second(src.Backlog(t.Context())),
@@ -104,9 +104,9 @@ func TestCounterKeyOfTheWrongTypeIsNamed(t *testing.T) {
 		}
 	}
 	// A stage of the wrong type: the job was of another kind before.
-	g.do("DEL", "views:3")
-	g.do("SADD", viewsStage, "x")
-	g.do("HSET", viewsMeta, "id", "old", "parts", 0)
+	g.Do("DEL", "views:3")
+	g.Do("SADD", viewsStage, "x")
+	g.Do("HSET", viewsMeta, "id", "old", "parts", 0)
 	if err := errOf(src.Stage(t.Context(), "a", "")); !errors.Is(err, staging.ErrWrongType) || !strings.Contains(err.Error(), viewsStage) {
 		t.Errorf("stage of a set: %v", err)
 	}
@@ -114,13 +114,13 @@ func TestCounterKeyOfTheWrongTypeIsNamed(t *testing.T) {
 
 func TestForeignKeyInTheStagesPlaceIsNamed(t *testing.T) {
 	g := newRig(t)
-	g.do("HSET", "views:3", "a", 1)
-	g.do("SET", viewsMeta, "x")
+	g.Do("HSET", "views:3", "a", 1)
+	g.Do("SET", viewsMeta, "x")
 	err := errOf(g.counters(CountersOptions{}).Stage(t.Context(), "a", ""))
 	if !errors.Is(err, staging.ErrWrongType) || !strings.Contains(err.Error(), viewsMeta) {
 		t.Errorf("stage: %v", err)
 	}
-	if n := g.num("HLEN", "views:3"); n != 1 {
+	if n := g.Num("HLEN", "views:3"); n != 1 {
 		t.Error("the live key was staged without an id")
 	}
 }
@@ -130,7 +130,7 @@ func second(_ int64, err error) error              { return err }
 
 func TestRedisThatIsAwayIsAnError(t *testing.T) {
 	g := newRig(t)
-	g.do("HSET", "views:3", "a", 1)
+	g.Do("HSET", "views:3", "a", 1)
 	src := g.counters(CountersOptions{})
 	st := stageNow(t, src, "a")
 	g.redis.Kill()

@@ -13,6 +13,7 @@ import (
 
 	"baton/internal/flush"
 	"baton/internal/redisconn/redistest"
+	"baton/internal/testsupport"
 )
 
 var errCrash = errors.New("crash")
@@ -108,7 +109,7 @@ func TestCrashAtAnyStepIsResumedExactly(t *testing.T) {
 			want = g.fillCounters("views:3", 300)
 			return countersOn(t, watched(g.store, observe), CountersOptions{PartRows: 100, MemoryBudget: 3 << 10})
 		}, func(db *database, when string) {
-			g.do("HINCRBY", "views:3", "article:1", 1000)
+			g.Do("HINCRBY", "views:3", "article:1", 1000)
 			want["article:1"] += 1000
 			db.drain(t, g.counters(CountersOptions{PartRows: 50}))
 			same(t, "counts "+when, want, db.counts())
@@ -119,7 +120,7 @@ func TestCrashAtAnyStepIsResumedExactly(t *testing.T) {
 		t.Run(fmt.Sprintf("hashes zset=%v", zset), func(t *testing.T) {
 			var want map[string]string
 			crashAtEveryStep(t, names, func(db *database, observe func(string) error) flush.Source {
-				g.do("FLUSHALL")
+				g.Do("FLUSHALL")
 				want = map[string]string{}
 				for i := range 60 {
 					id := fmt.Sprint(i)
@@ -251,7 +252,7 @@ func TestNothingIsLostOfCountersWhileProducersGoOn(t *testing.T) {
 	for range 2 {
 		own, c := rand.New(rand.NewPCG(rnd.Uint64(), 1)), g.redis.Conn()
 		producers.Go(func() {
-			for range often(4000) {
+			for range testsupport.Often(4000) {
 				field, n := fmt.Sprint(own.IntN(200)), own.IntN(9)-2
 				if _, err := c.Do("HINCRBY", "views:3", field, n); err != nil {
 					t.Error(err)
@@ -277,12 +278,12 @@ func TestLastWriteOfEveryHashArrivesWhileProducersGoOn(t *testing.T) {
 	bothIndexes(t, func(t *testing.T, g *rig, zset bool) {
 		rnd := seeded(t)
 		stop := make(chan struct{})
-		producer := &rig{t: t, redis: g.redis, store: g.store, conn: g.redis.Conn()}
+		producer := &rig{Client: testsupport.Client{T: t, Conn: g.redis.Conn()}, redis: g.redis, store: g.store}
 		own := rand.New(rand.NewPCG(rnd.Uint64(), 1))
 		want := map[string]string{}
 		go func() {
 			defer close(stop)
-			for i := range often(2000) {
+			for i := range testsupport.Often(2000) {
 				id := fmt.Sprint(own.IntN(150))
 				if own.IntN(5) == 0 {
 					producer.remove(zset, id)

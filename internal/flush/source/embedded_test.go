@@ -9,6 +9,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"baton/internal/flush"
+	"baton/internal/testsupport"
 )
 
 // The demo brings a Redis-compatible server of its own, which the scripts and
@@ -20,7 +21,7 @@ func TestSourcesWorkOnTheEmbeddedServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	g := &rig{t: t, conn: c, store: openStore(t, "redis://"+m.Addr()+"/0")}
+	g := &rig{Client: testsupport.Client{T: t, Conn: c}, store: openStore(t, "redis://"+m.Addr()+"/0")}
 	for _, zset := range []bool{false, true} {
 		db := newDatabase()
 		counts := g.fillCounters("views:3", 600)
@@ -55,11 +56,11 @@ func TestListsAndStreamsWorkOnTheEmbeddedServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	g := &rig{t: t, conn: c, store: openStore(t, "redis://"+m.Addr()+"/0")}
+	g := &rig{Client: testsupport.Client{T: t, Conn: c}, store: openStore(t, "redis://"+m.Addr()+"/0")}
 	bothQueues(t, g, func(t *testing.T, fresh func() *queue) {
 		q, db := fresh(), newDatabase()
 		for range 3 {
-			if err := q.add(g.conn, 200); err != nil {
+			if err := q.add(g.Conn, 200); err != nil {
 				t.Fatal(err)
 			}
 			observe, _ := crashAt(24, nil)
@@ -72,7 +73,7 @@ func TestListsAndStreamsWorkOnTheEmbeddedServer(t *testing.T) {
 				t.Errorf("backlog %d, %v", n, err)
 			}
 			done := waits(t.Context(), src.(flush.Waiter))
-			if err := q.add(g.conn, 1); err != nil {
+			if err := q.add(g.Conn, 1); err != nil {
 				t.Fatal(err)
 			}
 			if err := within(t, done); err != nil {

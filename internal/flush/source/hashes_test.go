@@ -23,33 +23,33 @@ const usersStage, usersMeta = "{changed:user}:baton:stage", "{changed:user}:bato
 // change writes a row the way a producer must: the row and its id in the index in
 // one transaction.
 func (g *rig) change(zset bool, id, name string, n int) {
-	g.t.Helper()
-	g.send("MULTI")
-	g.send("HSET", "user:"+id, "name", name, "n", n)
+	g.T.Helper()
+	g.Send("MULTI")
+	g.Send("HSET", "user:"+id, "name", name, "n", n)
 	g.sendIndex(zset, id)
-	g.do("EXEC")
+	g.Do("EXEC")
 }
 
 func (g *rig) remove(zset bool, id string) {
-	g.t.Helper()
-	g.send("MULTI")
-	g.send("DEL", "user:"+id)
+	g.T.Helper()
+	g.Send("MULTI")
+	g.Send("DEL", "user:"+id)
 	g.sendIndex(zset, id)
-	g.do("EXEC")
+	g.Do("EXEC")
 }
 
 func (g *rig) index(zset bool, id string) {
-	g.t.Helper()
+	g.T.Helper()
 	g.sendIndex(zset, id)
-	g.do("")
+	g.Do("")
 }
 
 func (g *rig) sendIndex(zset bool, id string) {
-	g.t.Helper()
+	g.T.Helper()
 	if zset {
-		g.send("ZADD", "changed:user", 0.5, id) // a score that is no id of any test
+		g.Send("ZADD", "changed:user", 0.5, id) // a score that is no id of any test
 	} else {
-		g.send("SADD", "changed:user", id)
+		g.Send("SADD", "changed:user", id)
 	}
 }
 
@@ -80,7 +80,7 @@ func TestChangedHashesAreFlushedAndLeaveNothingBehind(t *testing.T) {
 		g.remove(zset, "7")
 		g.change(zset, "7", "reborn", 1)
 		want["7"] = "7|reborn|1"
-		g.do("HDEL", "user:8", "name")
+		g.Do("HDEL", "user:8", "name")
 		g.index(zset, "8")
 		want["8"] = "8|-|8"
 		db.drain(t, src)
@@ -114,7 +114,7 @@ func TestPagesComeInKeyOrder(t *testing.T) {
 		for i := range n {
 			g.sendIndex(zset, fmt.Sprint(i*7919%n))
 		}
-		g.do("")
+		g.Do("")
 		src := g.hashes(IndexedOptions{PageRows: 100})
 		var got []string
 		begins := 0 // of a run in order
@@ -150,11 +150,11 @@ func TestMoreIDsThanMemoryAreReadInRounds(t *testing.T) {
 			id := fmt.Sprint(i)
 			g.sendIndex(zset, id)
 			if i%3 == 0 {
-				g.send("HSET", "user:"+id, "name", "x", "n", i)
+				g.Send("HSET", "user:"+id, "name", "x", "n", i)
 				want[id] = id + "|x|" + id
 			}
 		}
-		g.do("")
+		g.Do("")
 		scans := 0
 		src := hashesOn(t, watched(g.store, func(step string) error {
 			if step == redistest.Before("SSCAN") || step == redistest.Before("ZSCAN") {
@@ -187,7 +187,7 @@ func TestLongRowsMakeShortPages(t *testing.T) {
 		if i%3 > 0 {
 			name = strings.Repeat("x", 20<<10)
 		}
-		g.send("HSET", "user:"+id, "name", name, "n", i)
+		g.Send("HSET", "user:"+id, "name", name, "n", i)
 		g.index(false, id)
 		want[id] = id + "|" + name + "|" + id
 	}
@@ -232,8 +232,8 @@ func TestPagesOfLongRowsAreSmallerTheMoreLanesThereAre(t *testing.T) {
 func TestRowOfAnotherTypeIsADeadLetterAndTheRestIsRead(t *testing.T) {
 	g := newRig(t)
 	g.change(false, "1", "one", 1)
-	g.do("SET", "user:2", "a string")
-	g.do("SADD", "changed:user", 2, 3)
+	g.Do("SET", "user:2", "a string")
+	g.Do("SADD", "changed:user", 2, 3)
 	db := newDatabase()
 	db.putRow("3")
 	db.drain(t, g.hashes(IndexedOptions{}))
@@ -246,8 +246,8 @@ func TestRowOfAnotherTypeIsADeadLetterAndTheRestIsRead(t *testing.T) {
 
 func TestRowWithoutAnyOfTheFieldsIsNotGone(t *testing.T) {
 	g := newRig(t)
-	g.do("HSET", "user:1", "other", "x")
-	g.do("SADD", "changed:user", 1, 2)
+	g.Do("HSET", "user:1", "other", "x")
+	g.Do("SADD", "changed:user", 1, 2)
 	src := g.hashes(IndexedOptions{})
 	pages := readAll(t, src, stageNow(t, src, "a"))
 	want := []flush.Page{{Part: -1, Records: []row.Record{
@@ -274,7 +274,7 @@ func TestRowThatAppearsAfterItWasMissedIsReadAgain(t *testing.T) {
 		t.Fatalf("%d of 3 rows are blank, %v", len(blank), err)
 	}
 	g.change(false, "1", "born", 1)
-	g.do("RPUSH", "user:3", "x")
+	g.Do("RPUSH", "user:3", "x")
 	if _, err := rows.settle(t.Context(), c, blank); err != nil {
 		t.Fatal(err)
 	}
@@ -292,7 +292,7 @@ func TestRowThatAppearsAfterItWasMissedIsReadAgain(t *testing.T) {
 func TestOnlyTheIDIsWanted(t *testing.T) {
 	g := newRig(t)
 	g.change(false, "1", "one", 1)
-	g.do("SADD", "changed:user", 2)
+	g.Do("SADD", "changed:user", 2)
 	src := g.hashes(IndexedOptions{Key: "user:<key>", Inputs: []string{"key"}})
 	var got []string
 	for _, p := range readAll(t, src, stageNow(t, src, "a")) {
@@ -361,7 +361,7 @@ func TestDoneRemovesOnlyItsPageAndOnlyFromItsStage(t *testing.T) {
 
 func TestDiscardNeverThrowsUnflushedIDsAway(t *testing.T) {
 	g := newRig(t)
-	g.do("SADD", "changed:user", 1, 2, 3)
+	g.Do("SADD", "changed:user", 1, 2, 3)
 	src := g.hashes(IndexedOptions{})
 	st := stageNow(t, src, "a")
 	if err := src.Discard(t.Context(), st); err != nil {
@@ -387,12 +387,12 @@ func TestDrainedStageMakesRoomForTheNext(t *testing.T) {
 		}
 		return st
 	}
-	g.do("SADD", "changed:user", 1)
+	g.Do("SADD", "changed:user", 1)
 	old := drain("a") // and die before the discard
 	if pages := readAll(t, src, old); len(pages) != 0 {
 		t.Errorf("a drained stage has %d pages", len(pages))
 	}
-	g.do("SADD", "changed:user", 2)
+	g.Do("SADD", "changed:user", 2)
 	if st := stageNow(t, src, "b"); st.ID != "b" || st.Size != 1 || st.Resumed {
 		t.Errorf("staged %+v", st)
 	}
@@ -411,7 +411,7 @@ func TestIndexStageThatLostItsIDIsReadAgain(t *testing.T) {
 	g.change(false, "1", "one", 1)
 	src := g.hashes(IndexedOptions{})
 	stageNow(t, src, "a")
-	g.do("DEL", usersMeta)
+	g.Do("DEL", usersMeta)
 	g.change(false, "2", "two", 2)
 	db := newDatabase()
 	db.drain(t, src)
@@ -420,7 +420,7 @@ func TestIndexStageThatLostItsIDIsReadAgain(t *testing.T) {
 
 func TestReadOfAStaleIndexStageFails(t *testing.T) {
 	g := newRig(t)
-	g.do("SADD", "changed:user", 1)
+	g.Do("SADD", "changed:user", 1)
 	src := g.hashes(IndexedOptions{})
 	stageNow(t, src, "a")
 	err := src.Read(t.Context(), flush.Stage{ID: "old"}, func(flush.Page) error { t.Error("a page"); return nil })
@@ -432,7 +432,7 @@ func TestReadOfAStaleIndexStageFails(t *testing.T) {
 func TestIndexOfTheWrongTypeIsNamed(t *testing.T) {
 	g := newRig(t)
 	src := g.hashes(IndexedOptions{})
-	g.do("SET", "changed:user", "x")
+	g.Do("SET", "changed:user", "x")
 	for what, err := range map[string]error{
 		"stage":   errOf(src.Stage(t.Context(), "a", "")),
 		"backlog": second(src.Backlog(t.Context())),
@@ -456,15 +456,15 @@ func TestIndexOfTheWrongTypeIsNamed(t *testing.T) {
 func TestErrorThatIsNotOneRowsOwnEndsTheRead(t *testing.T) {
 	g := newRig(t)
 	g.change(false, "1", "one", 1)
-	g.do("SADD", "changed:user", 2)
+	g.Do("SADD", "changed:user", 2)
 	src := g.hashes(IndexedOptions{})
 	st := stageNow(t, src, "a")
-	g.do("ACL", "SETUSER", "default", "-hmget")
+	g.Do("ACL", "SETUSER", "default", "-hmget")
 	err := src.Read(t.Context(), st, func(flush.Page) error { t.Error("a page"); return nil })
 	if err == nil || !strings.Contains(err.Error(), "ACL SETUSER") || !strings.Contains(err.Error(), `"user:<id>"`) {
 		t.Errorf("hmget forbidden: %v", err)
 	}
-	g.do("ACL", "SETUSER", "default", "+hmget", "-exists")
+	g.Do("ACL", "SETUSER", "default", "+hmget", "-exists")
 	err = src.Read(t.Context(), st, func(flush.Page) error { t.Error("a page"); return nil })
 	if err == nil {
 		t.Error("exists forbidden, and nobody noticed")

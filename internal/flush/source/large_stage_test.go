@@ -58,7 +58,7 @@ func TestTheLastOfALargeStageGoesWithIt(t *testing.T) {
 		if err := src.Done(t.Context(), flush.Stage{ID: "c"}, done2[0]); err != nil {
 			t.Fatal(err)
 		}
-		if n := g.do("EXISTS", src.StageKey()); n != int64(0) {
+		if n := g.Do("EXISTS", src.StageKey()); n != int64(0) {
 			t.Error("a small stage is not emptied")
 		}
 	})
@@ -76,7 +76,7 @@ func TestIdsOfAStageThatIsSoonDoneGoWithIt(t *testing.T) {
 		kept := func(want int64) {
 			t.Helper()
 			card := map[bool]string{false: "SCARD", true: "ZCARD"}[zset]
-			if got := g.do(card, src.StageKey()); got != want {
+			if got := g.Do(card, src.StageKey()); got != want {
 				t.Fatalf("%v ids are left in the stage, want %d", got, want)
 			}
 		}

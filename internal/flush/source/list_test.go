@@ -21,8 +21,8 @@ import (
 const ordersStage, ordersMeta = "{orders}:baton:stage", "{orders}:baton:meta"
 
 func (g *rig) list(o ListOptions) *List {
-	g.t.Helper()
-	return listOn(g.t, g.store, o)
+	g.T.Helper()
+	return listOn(g.T, g.store, o)
 }
 
 func listOn(t testing.TB, store *redisconn.Store, o ListOptions) *List {
@@ -48,7 +48,7 @@ func item(id string, n int) string { return fmt.Sprintf(`{"id":%q,"n":%d}`, id, 
 
 // fillList pushes n items, and adds them to want.
 func (g *rig) fillList(key string, n int, want map[string]int64) {
-	g.t.Helper()
+	g.T.Helper()
 	for lo := 0; lo < n; lo += 1000 {
 		args := []any{key}
 		for i := lo; i < min(lo+1000, n); i++ {
@@ -56,7 +56,7 @@ func (g *rig) fillList(key string, n int, want map[string]int64) {
 			args = append(args, item(id, i))
 			want[id] += int64(i)
 		}
-		g.do("RPUSH", args...)
+		g.Do("RPUSH", args...)
 	}
 }
 
@@ -83,7 +83,7 @@ func TestPartsOfAListComeInOrderAndAreTheSameAtEveryReading(t *testing.T) {
 	if want := (flush.Stage{ID: "a", Parts: 10, Size: 950, Job: "orders"}); st != want {
 		t.Fatalf("staged %+v, want %+v", st, want)
 	}
-	g.do("RPUSH", "orders", item("late", 1)) // a producer goes on
+	g.Do("RPUSH", "orders", item("late", 1)) // a producer goes on
 	whole := readAll(t, g.list(ListOptions{}), st)
 	if len(whole) != 10 || len(whole[9].Records) != 50 || whole[3].Part != 3 || whole[3].Records[7].Key != item("order:307", 307) {
 		t.Fatalf("%d parts, the last one of %d", len(whole), len(whole[9].Records))
@@ -123,7 +123,7 @@ func TestPartOfAListIsTakenOffOnceAndInOrder(t *testing.T) {
 		if err := src.Done(t.Context(), st, pages[0]); err != nil {
 			t.Fatal(err)
 		}
-		if n := g.num("LLEN", ordersStage); n != 150 {
+		if n := g.Num("LLEN", ordersStage); n != 150 {
 			t.Fatalf("%d items are left, want 150", n)
 		}
 	}
@@ -137,8 +137,8 @@ func TestPartOfAListIsTakenOffOnceAndInOrder(t *testing.T) {
 			t.Errorf("%s by another id: %v", what, err)
 		}
 	}
-	if err := src.Discard(t.Context(), st); err != nil || g.num("LLEN", ordersStage) != 150 {
-		t.Errorf("discarding what is not drained: %v, %d items are left", err, g.num("LLEN", ordersStage))
+	if err := src.Discard(t.Context(), st); err != nil || g.Num("LLEN", ordersStage) != 150 {
+		t.Errorf("discarding what is not drained: %v, %d items are left", err, g.Num("LLEN", ordersStage))
 	}
 	for _, p := range pages[1:] {
 		if err := src.Done(t.Context(), st, p); err != nil {
@@ -202,11 +202,11 @@ func TestListThatSomebodyElseTouchedIsNotGuessedAt(t *testing.T) {
 		touch func(g *rig)
 		say   string
 	}{
-		"an item is gone":    {func(g *rig) { g.do("RPOP", ordersStage) }, "should have 250 more items"},
-		"an item came":       {func(g *rig) { g.do("RPUSH", ordersStage, "{}") }, "and has 251"},
-		"the stage is gone":  {func(g *rig) { g.do("DEL", ordersStage) }, "and has 0"},
-		"the id is gone":     {func(g *rig) { g.do("DEL", ordersMeta) }, "has no id"},
-		"the stage is a set": {func(g *rig) { g.do("DEL", ordersStage); g.do("SADD", ordersStage, 1) }, "is a set"},
+		"an item is gone":    {func(g *rig) { g.Do("RPOP", ordersStage) }, "should have 250 more items"},
+		"an item came":       {func(g *rig) { g.Do("RPUSH", ordersStage, "{}") }, "and has 251"},
+		"the stage is gone":  {func(g *rig) { g.Do("DEL", ordersStage) }, "and has 0"},
+		"the id is gone":     {func(g *rig) { g.Do("DEL", ordersMeta) }, "has no id"},
+		"the stage is a set": {func(g *rig) { g.Do("DEL", ordersStage); g.Do("SADD", ordersStage, 1) }, "is a set"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			g := newRig(t)
@@ -219,7 +219,7 @@ func TestListThatSomebodyElseTouchedIsNotGuessedAt(t *testing.T) {
 				staging.ErrWrongType) {
 				t.Errorf("staged %v, %v; want to be told %q", ok, err, c.say)
 			}
-			if n := g.num("LLEN", "orders"); n != 1 {
+			if n := g.Num("LLEN", "orders"); n != 1 {
 				t.Errorf("%d items are live, want the one", n)
 			}
 		})
@@ -229,7 +229,7 @@ func TestListThatSomebodyElseTouchedIsNotGuessedAt(t *testing.T) {
 		g.fillList("orders", 250, map[string]int64{})
 		src := g.list(ListOptions{PartRows: 100})
 		st := stageNow(t, src, "a")
-		g.do("LPOP", ordersStage)
+		g.Do("LPOP", ordersStage)
 		err := src.Read(t.Context(), st, func(flush.Page) error { t.Error("a page"); return nil })
 		if !errors.Is(err, staging.ErrBrokenStage) {
 			t.Errorf("read: %v", err)
@@ -237,7 +237,7 @@ func TestListThatSomebodyElseTouchedIsNotGuessedAt(t *testing.T) {
 	})
 	t.Run("the live key is a hash", func(t *testing.T) {
 		g := newRig(t)
-		g.do("HSET", "orders", "a", 1)
+		g.Do("HSET", "orders", "a", 1)
 		_, _, err := g.list(ListOptions{}).Stage(t.Context(), "b", "")
 		if !errors.Is(err, staging.ErrWrongType) || !strings.Contains(err.Error(), `"orders" is a hash, job "orders" needs a list`) {
 			t.Errorf("staged: %v", err)
@@ -248,7 +248,7 @@ func TestListThatSomebodyElseTouchedIsNotGuessedAt(t *testing.T) {
 // The index of hashes was drained, and its id left by a crash, before a list took its name.
 func TestListIsFlushedWhereHashesWereBefore(t *testing.T) {
 	g := newRig(t)
-	g.do("SADD", "orders", "7")
+	g.Do("SADD", "orders", "7")
 	before := g.hashes(IndexedOptions{Changed: "orders"})
 	st := stageNow(t, before, "a")
 	for _, p := range readAll(t, before, st) {
@@ -268,8 +268,8 @@ func TestListIsFlushedWhereHashesWereBefore(t *testing.T) {
 func TestListIsNotHalfStaged(t *testing.T) {
 	g := newRig(t)
 	for _, lacks := range []string{"rename", "hset", "persist", "ltrim"} {
-		g.do("ACL", "SETUSER", "flusher", "reset", "on", "nopass", "~*", "+@all", "-"+lacks)
-		g.do("DEL", "orders", ordersStage, ordersMeta)
+		g.Do("ACL", "SETUSER", "flusher", "reset", "on", "nopass", "~*", "+@all", "-"+lacks)
+		g.Do("DEL", "orders", ordersStage, ordersMeta)
 		want := map[string]int64{}
 		g.fillList("orders", 10, want)
 		store, err := redisconn.Open(redisconn.Options{URL: g.redis.URL(), Username: "flusher",
@@ -302,7 +302,7 @@ func TestItemsOfAListAreReadAsTheyAre(t *testing.T) {
 		``,
 	}
 	for _, text := range texts {
-		g.do("RPUSH", "orders", text)
+		g.Do("RPUSH", "orders", text)
 	}
 	src := g.list(ListOptions{Inputs: []string{"id", "n", "$value", "more", "gone", "ok", "nowhere"}, MemoryBudget: 1})
 	records := readAll(t, src, stageNow(t, src, "a"))[0].Records
@@ -349,8 +349,8 @@ func TestPeekShowsTheOldestItemsAndChangesNothing(t *testing.T) {
 	}
 	g.fillList("orders", 3, map[string]int64{})
 	stageNow(t, src, "a")
-	g.do("RPUSH", "orders", item("later", 1), `x`, item("last", 1))
-	before := g.str("DUMP", "orders") + g.str("DUMP", ordersStage)
+	g.Do("RPUSH", "orders", item("later", 1), `x`, item("last", 1))
+	before := g.Str("DUMP", "orders") + g.Str("DUMP", ordersStage)
 	records, err := src.Peek(t.Context(), 5)
 	if err != nil {
 		t.Fatal(err)
@@ -362,7 +362,7 @@ func TestPeekShowsTheOldestItemsAndChangesNothing(t *testing.T) {
 	if diff := cmp.Diff([]string{"order:0", "order:1", "order:2", "later", ""}, got); diff != "" || records[4].Err == nil {
 		t.Errorf("peeked %v: %s", records, diff)
 	}
-	if after := g.str("DUMP", "orders") + g.str("DUMP", ordersStage); after != before {
+	if after := g.Str("DUMP", "orders") + g.Str("DUMP", ordersStage); after != before {
 		t.Error("peeking has changed something")
 	}
 }
@@ -381,7 +381,7 @@ func TestWaitForAListEndsWithWorkAndChangesNothing(t *testing.T) {
 			g := newRig(t)
 			store := g.store
 			if lacks != "" {
-				g.do("ACL", "SETUSER", "default", "-"+lacks)
+				g.Do("ACL", "SETUSER", "default", "-"+lacks)
 			}
 			src := listOn(t, store, ListOptions{})
 			for round := range 3 { // one connection serves them all
@@ -391,7 +391,7 @@ func TestWaitForAListEndsWithWorkAndChangesNothing(t *testing.T) {
 					t.Fatalf("returned without work: %v", err)
 				case <-time.After(100 * time.Millisecond):
 				}
-				g.do("RPUSH", "orders", item("a", round), item("b", round))
+				g.Do("RPUSH", "orders", item("a", round), item("b", round))
 				if err := within(t, done); err != nil {
 					t.Fatal(err)
 				}
@@ -430,8 +430,8 @@ func within(t *testing.T, done <-chan error) error {
 func TestWaitForAListEndsWithWorkWhileTheMemoryIsFull(t *testing.T) {
 	g := newRig(t)
 	src := g.list(ListOptions{})
-	g.do("RPUSH", src.Live, `{"id": 1}`)
-	g.do("CONFIG", "SET", "maxmemory", "1b", "maxmemory-policy", "noeviction")
+	g.Do("RPUSH", src.Live, `{"id": 1}`)
+	g.Do("CONFIG", "SET", "maxmemory", "1b", "maxmemory-policy", "noeviction")
 	if err := src.Wait(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -463,7 +463,7 @@ func TestWaitForAListEndsWithItsContext(t *testing.T) {
 
 // clients are the ids of the store's connections.
 func (g *rig) clients() (ids []string) {
-	for line := range strings.Lines(g.str("CLIENT", "LIST")) {
+	for line := range strings.Lines(g.Str("CLIENT", "LIST")) {
 		if strings.Contains(line, "name=baton-test") {
 			ids = append(ids, strings.Fields(line)[0])
 		}
@@ -473,13 +473,13 @@ func (g *rig) clients() (ids []string) {
 
 // blocked waits until Redis has that many blocked clients.
 func (g *rig) blocked(n int) {
-	g.t.Helper()
+	g.T.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		if strings.Contains(g.str("INFO", "clients"), fmt.Sprintf("blocked_clients:%d\r", n)) {
+		if strings.Contains(g.Str("INFO", "clients"), fmt.Sprintf("blocked_clients:%d\r", n)) {
 			return
 		}
 		if time.Now().After(deadline) {
-			g.t.Fatalf("there are not %d blocked clients", n)
+			g.T.Fatalf("there are not %d blocked clients", n)
 		}
 	}
 }
@@ -499,7 +499,7 @@ func TestWaitForAListOutlastsTheTimeoutOfACommand(t *testing.T) {
 		t.Fatalf("returned without work: %v", err)
 	case <-time.After(1200 * time.Millisecond):
 	}
-	g.do("RPUSH", "orders", "x")
+	g.Do("RPUSH", "orders", "x")
 	if err := within(t, done); err != nil {
 		t.Error(err)
 	}

@@ -58,14 +58,14 @@ func TestMarkedRowsAreFlushedAgain(t *testing.T) {
 			"stage":         func() { g.index(zset, "2"); stageNow(t, src, "a") },
 			"stage, live":   func() { g.index(zset, "2"); stageNow(t, src, "a"); g.index(zset, "2") },
 			"marked before": func() { mark(t, src, "m0", "2") },
-			"drained stage": func() { g.do("HSET", usersMeta, "id", "a", "parts", 0, "job", "users") },
+			"drained stage": func() { g.Do("HSET", usersMeta, "id", "a", "parts", 0, "job", "users") },
 		} {
 			before()
 			for _, id := range []string{"m1", "m2"} { // twice, which is harmless
 				mark(t, src, id, want...)
 			}
 			g.index(zset, "1") // the producer does not mind
-			if got := g.str("TYPE", "changed:user"); got != kind {
+			if got := g.Str("TYPE", "changed:user"); got != kind {
 				t.Errorf("%s: the live index is a %s, want %s", name, got, kind)
 			}
 			got := everything(t, src)
@@ -81,9 +81,9 @@ func TestMarkedRowsAreFlushedAgain(t *testing.T) {
 func TestMarksAreTheNewestOfASortedSetAndMoveNoneThatWaits(t *testing.T) {
 	g := newRig(t)
 	src := g.hashes(IndexedOptions{})
-	g.do("ZADD", "changed:user", 1700000000.5, "1", 1700000009.25, "2")
+	g.Do("ZADD", "changed:user", 1700000000.5, "1", 1700000009.25, "2")
 	mark(t, src, "m", "1", "3")
-	got, err := redis.Strings(g.do("ZRANGE", "changed:user", 0, -1, "WITHSCORES"), nil)
+	got, err := redis.Strings(g.Do("ZRANGE", "changed:user", 0, -1, "WITHSCORES"), nil)
 	if want := []string{"1", "1700000000.5", "2", "1700000009.25", "3", "1700000009.25"}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("%q, %v; want %q", got, err, want)
 	}
@@ -124,7 +124,7 @@ func TestMarkIsNotTakenOutByARunThatHasReadTheRowBefore(t *testing.T) {
 
 func TestMarkIntoAnIndexOfTheWrongTypeIsRefused(t *testing.T) {
 	g := newRig(t)
-	g.do("SET", "changed:user", "x")
+	g.Do("SET", "changed:user", "x")
 	if err := g.hashes(IndexedOptions{}).Mark(t.Context(), "m", []string{"1"}); !errors.Is(err, staging.ErrWrongType) ||
 		!strings.Contains(err.Error(), "changed:user") {
 		t.Error(err)

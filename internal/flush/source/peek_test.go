@@ -32,16 +32,16 @@ func peeked(records []row.Record) string {
 
 // contents is all that a Redis has.
 func (g *rig) contents() string {
-	g.t.Helper()
+	g.T.Helper()
 	var all []string
-	keys, err := g.conn.Do("KEYS", "*")
+	keys, err := g.Conn.Do("KEYS", "*")
 	if err != nil {
-		g.t.Fatal(err)
+		g.T.Fatal(err)
 	}
 	for _, key := range keys.([]any) {
-		dump, err := g.conn.Do("DUMP", key)
+		dump, err := g.Conn.Do("DUMP", key)
 		if err != nil {
-			g.t.Fatal(err)
+			g.T.Fatal(err)
 		}
 		all = append(all, fmt.Sprintf("%s %x", key, dump))
 	}
@@ -69,11 +69,11 @@ func TestPeekShowsWhatIsStagedAndWhatIsPendingAndChangesNothing(t *testing.T) {
 		before, after func()
 		want          string
 	}{
-		"counters": {counters, func() { g.do("HSET", "views", "a", 1, "b", 2) }, func() { g.do("HSET", "views", "a", 7) }, "a=1 a=7 b=2"},
-		"hashes": {hashes, func() { g.do("HSET", "user:1", "name", "Ann"); g.do("SADD", "changed", "1", "2") },
-			func() { g.do("ZADD", "changed", 5, "1", 6, "3"); g.do("HSET", "user:3", "name", "Cid") }, "1=Ann 2= gone 3=Cid"},
-		"plain counters": {plain, func() { g.do("SET", "hits:x", 4); g.do("SADD", "marked", "x") },
-			func() { g.do("SET", "hits:y", 5); g.do("SADD", "marked", "y", "z") }, "x=4 y=5"},
+		"counters": {counters, func() { g.Do("HSET", "views", "a", 1, "b", 2) }, func() { g.Do("HSET", "views", "a", 7) }, "a=1 a=7 b=2"},
+		"hashes": {hashes, func() { g.Do("HSET", "user:1", "name", "Ann"); g.Do("SADD", "changed", "1", "2") },
+			func() { g.Do("ZADD", "changed", 5, "1", 6, "3"); g.Do("HSET", "user:3", "name", "Cid") }, "1=Ann 2= gone 3=Cid"},
+		"plain counters": {plain, func() { g.Do("SET", "hits:x", 4); g.Do("SADD", "marked", "x") },
+			func() { g.Do("SET", "hits:y", 5); g.Do("SADD", "marked", "y", "z") }, "x=4 y=5"},
 	} {
 		if records, err := c.source.Peek(t.Context(), 10); err != nil || len(records) != 0 {
 			t.Errorf("%s, nothing there: %v, %v", name, records, err)
@@ -95,8 +95,8 @@ func TestPeekShowsWhatIsStagedAndWhatIsPendingAndChangesNothing(t *testing.T) {
 			t.Errorf("%s: looking has changed something", name)
 		}
 	}
-	g.do("DEL", "views", "changed")
-	g.do("SET", "views", "no hash")
+	g.Do("DEL", "views", "changed")
+	g.Do("SET", "views", "no hash")
 	if _, err := counters.Peek(t.Context(), 10); !errors.Is(err, staging.ErrWrongType) {
 		t.Errorf("a key of another type: %v", err)
 	}
@@ -109,7 +109,7 @@ func TestPeekOfTotalsReadsNoMoreThanItIsAskedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 2000 {
-		g.do("HSET", "totals", i, i)
+		g.Do("HSET", "totals", i, i)
 	}
 	if records, err := totals.Peek(t.Context(), 7); err != nil || len(records) != 7 {
 		t.Errorf("%d records, %v", len(records), err)

@@ -9,6 +9,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"baton/internal/flush"
+	"baton/internal/testsupport"
 )
 
 // The slot of a list or a stream moves to another node in the middle of a flush, and
@@ -18,7 +19,7 @@ func TestListsAndStreamsOfAClusterAreExactWhileTheirSlotMoves(t *testing.T) {
 	g := newClusterRig(t)
 	for _, kind := range []string{"list", "stream"} {
 		t.Run(kind, func(t *testing.T) {
-			q := &queue{kind: kind, g: &rig{t: t, store: g.store}, counts: map[string]int64{}, rows: map[string]string{}}
+			q := &queue{kind: kind, g: &rig{Client: testsupport.Client{T: t}, store: g.store}, counts: map[string]int64{}, rows: map[string]string{}}
 			key := map[string]string{"list": "orders", "stream": "events"}[kind]
 			add := func(n int) {
 				t.Helper()
@@ -78,6 +79,6 @@ func TestListsAndStreamsOfAClusterAreExactWhileTheirSlotMoves(t *testing.T) {
 // awaitBlocked waits until the key's node has a blocked client.
 func (g *clusterRig) awaitBlocked(key string) {
 	g.t.Helper()
-	r := &rig{t: g.t, conn: g.cluster.Owner(key).Conn()}
+	r := &rig{Client: testsupport.Client{T: g.t, Conn: g.cluster.Owner(key).Conn()}}
 	r.blocked(1)
 }

@@ -12,6 +12,7 @@ import (
 
 	"baton/internal/flush"
 	"baton/internal/redisconn"
+	"baton/internal/testsupport"
 )
 
 // queue is a list or a stream under test: what is added to it, and what its table
@@ -29,7 +30,7 @@ func bothQueues(t *testing.T, g *rig, f func(t *testing.T, make func() *queue)) 
 	for _, kind := range []string{"list", "stream"} {
 		t.Run(kind, func(t *testing.T) {
 			f(t, func() *queue {
-				g.do("FLUSHALL")
+				g.Do("FLUSHALL")
 				return &queue{kind: kind, g: g, counts: map[string]int64{}, rows: map[string]string{}}
 			})
 		})
@@ -67,10 +68,10 @@ func (q *queue) add(c redis.Conn, n int) error {
 func (q *queue) source(store *redisconn.Store, rows int, observe func(string) error) flush.Source {
 	store = watched(store, observe)
 	if q.kind == "list" {
-		return listOn(q.g.t, store, ListOptions{PartRows: rows, MemoryBudget: 20 << 10})
+		return listOn(q.g.T, store, ListOptions{PartRows: rows, MemoryBudget: 20 << 10})
 	}
 	zero := time.Duration(0)
-	return streamOn(q.g.t, store, StreamOptions{PageRows: rows, MemoryBudget: 20 << 10, Retain: &zero})
+	return streamOn(q.g.T, store, StreamOptions{PageRows: rows, MemoryBudget: 20 << 10, Retain: &zero})
 }
 
 // check compares the table, and what is left in Redis.
@@ -83,7 +84,7 @@ func (q *queue) check(t *testing.T, what string, db *database) {
 	}
 	if q.kind == "list" {
 		q.g.nothingLeft()
-	} else if n := q.g.num("XLEN", "events"); n != 1 {
+	} else if n := q.g.Num("XLEN", "events"); n != 1 {
 		t.Errorf("%s the stream has %d entries, want its anchor", what, n)
 	}
 }
@@ -95,7 +96,7 @@ func TestCrashAtAnyStepOfAListOrStreamIsResumedExactly(t *testing.T) {
 		names := map[string]bool{}
 		var q *queue
 		add := func(n int) {
-			if err := q.add(g.conn, n); err != nil {
+			if err := q.add(g.Conn, n); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -125,7 +126,7 @@ func TestConnectionCutAtAnyStepOfAListOrStreamIsResumedExactly(t *testing.T) {
 		bothQueues(t, g, func(t *testing.T, fresh func() *queue) {
 			strikeAtEveryStep(t, name, strike, func(db *database, observe func(string) error) (flush.Source, func(string)) {
 				q := fresh()
-				if err := q.add(g.conn, 120); err != nil {
+				if err := q.add(g.Conn, 120); err != nil {
 					t.Fatal(err)
 				}
 				return q.source(store, 50, observe), func(when string) { q.check(t, when, db) }
@@ -144,7 +145,7 @@ func TestNothingIsLostOfListsAndStreamsWhileProducersGoOn(t *testing.T) {
 		for range 2 {
 			c := g.redis.Conn()
 			producers.Go(func() {
-				if err := q.add(c, often(4000)); err != nil {
+				if err := q.add(c, testsupport.Often(4000)); err != nil {
 					t.Error(err)
 				}
 			})
@@ -165,7 +166,7 @@ func TestDeposedReaderOfAListOrStreamDoesNoHarm(t *testing.T) {
 	bothQueues(t, g, func(t *testing.T, fresh func() *queue) {
 		for n, reached := 1, 1; reached >= n; n++ {
 			q, db := fresh(), newDatabase()
-			if err := q.add(g.conn, 120); err != nil {
+			if err := q.add(g.Conn, 120); err != nil {
 				t.Fatal(err)
 			}
 			var steps atomic.Int64 // an aborted request may still be on its way when the flush has ended
@@ -173,7 +174,7 @@ func TestDeposedReaderOfAListOrStreamDoesNoHarm(t *testing.T) {
 				if steps.Add(1) != int64(n) {
 					return nil
 				}
-				if err := q.add(g.conn, 30); err != nil {
+				if err := q.add(g.Conn, 30); err != nil {
 					return err
 				}
 				// Its writer is not frozen with its reader, and no fence stops it: the ledger
@@ -184,7 +185,7 @@ func TestDeposedReaderOfAListOrStreamDoesNoHarm(t *testing.T) {
 						return err
 					}
 				}
-				return q.add(g.conn, 20)
+				return q.add(g.Conn, 20)
 			})
 			if _, err := db.flush(t.Context(), q.source(g.store, 50, wakes), nil); err != nil && !beaten(err) {
 				t.Fatalf("woken at step %d: %v", n, err)

@@ -13,13 +13,13 @@ func BenchmarkReadScan(b *testing.B) {
 	g := newRig(b)
 	for lo := 0; lo < benchRows; lo += 1000 {
 		for i := lo; i < lo+1000; i++ {
-			err := g.conn.Send("HSET", fmt.Sprintf("user:u%d", i), "name", "Somebody With A Name", "email", "somebody@example.org",
+			err := g.Conn.Send("HSET", fmt.Sprintf("user:u%d", i), "name", "Somebody With A Name", "email", "somebody@example.org",
 				"city", "Shenzhen", "score", i, "updated_at", 1795254021+i)
 			if err != nil {
 				b.Fatal(err)
 			}
 		}
-		g.do("")
+		g.Do("")
 	}
 	for _, lanes := range []int{1, 2} {
 		b.Run(fmt.Sprintf("lanes=%d", lanes), func(b *testing.B) {
@@ -30,7 +30,7 @@ func BenchmarkReadScan(b *testing.B) {
 	}
 	// Next to nothing matches, and all keys are gone through.
 	b.Run("rare", func(b *testing.B) {
-		g.do("SET", "one:1", "x")
+		g.Do("SET", "one:1", "x")
 		benchRead(b, g, scanOn(b, g.store, ScanOptions{Key: "one:<id>", Value: "string", Inputs: []string{row.InputValue}}))
 	})
 }

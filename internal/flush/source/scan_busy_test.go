@@ -34,11 +34,11 @@ func TestAPassOverABusyRedisMissesNothing(t *testing.T) {
 	}
 	for lo := 0; lo < keys; lo += 1000 {
 		for i := lo; i < lo+1000; i++ {
-			if err := write(g.conn, i, 0); err != nil {
+			if err := write(g.Conn, i, 0); err != nil {
 				t.Fatal(err)
 			}
 		}
-		g.do("")
+		g.Do("")
 	}
 	j := sessions(g.store)
 	j.options.PageRows = 500
@@ -88,7 +88,7 @@ func TestAPassOverABusyRedisMissesNothing(t *testing.T) {
 	j.must(t)
 	rows = j.table.texts()
 	for i := 3; i < gone; i += 500 { // each was set last by somebody who has stopped
-		if got, _ := redis.String(g.do("GET", fmt.Sprintf("session:%d", i)), nil); rows[fmt.Sprint(i)] != got {
+		if got, _ := redis.String(g.Do("GET", fmt.Sprintf("session:%d", i)), nil); rows[fmt.Sprint(i)] != got {
 			t.Errorf("row %d differs from its key, %q", i, got)
 		}
 	}
@@ -100,10 +100,10 @@ func TestAScanThatDiesAnywhereIsMadeGoodByTheNext(t *testing.T) {
 	g := newRig(t)
 	names := map[string]bool{}
 	for n := 1; ; n++ {
-		g.do("FLUSHALL")
+		g.Do("FLUSHALL")
 		want := map[string]string{}
 		for i := range 60 {
-			g.do("SET", fmt.Sprintf("session:%d", i), "old")
+			g.Do("SET", fmt.Sprintf("session:%d", i), "old")
 		}
 		j := sessions(g.store)
 		j.options.PageRows, j.options.Lanes = 20, 2
@@ -111,12 +111,12 @@ func TestAScanThatDiesAnywhereIsMadeGoodByTheNext(t *testing.T) {
 		for i := range 60 {
 			switch i % 3 {
 			case 0:
-				g.do("DEL", fmt.Sprintf("session:%d", i))
+				g.Do("DEL", fmt.Sprintf("session:%d", i))
 				continue
 			case 1:
-				g.do("SET", fmt.Sprintf("session:%d", i), i)
+				g.Do("SET", fmt.Sprintf("session:%d", i), i)
 			}
-			want[fmt.Sprint(i)] = g.str("GET", fmt.Sprintf("session:%d", i))
+			want[fmt.Sprint(i)] = g.Str("GET", fmt.Sprintf("session:%d", i))
 		}
 		observe, _ := crashAt(n, names)
 		j.observe = observe
@@ -158,7 +158,7 @@ func TestScansAreExactInAnyOrder(t *testing.T) {
 	t.Parallel()
 	g := newRig(t)
 	rapid.Check(t, func(t *rapid.T) {
-		g.do("FLUSHALL")
+		g.Do("FLUSHALL")
 		model := map[string]string{}
 		j := sessions(g.store)
 		j.options.PageRows = rapid.IntRange(1, 7).Draw(t, "page")
@@ -171,15 +171,15 @@ func TestScansAreExactInAnyOrder(t *testing.T) {
 			id := fmt.Sprint(rng.IntN(12))
 			switch rng.IntN(4) {
 			case 0:
-				g.do("DEL", "session:"+id)
+				g.Do("DEL", "session:"+id)
 				delete(model, id)
 			case 1: // of another type
-				g.do("DEL", "session:"+id)
-				g.do("SADD", "session:"+id, 1)
+				g.Do("DEL", "session:"+id)
+				g.Do("SADD", "session:"+id, 1)
 				delete(model, id)
 			default:
 				model[id] = fmt.Sprint(rng.IntN(1000))
-				g.do("SET", "session:"+id, model[id])
+				g.Do("SET", "session:"+id, model[id])
 			}
 		}
 		for range rapid.IntRange(0, 8).Draw(t, "runs") {

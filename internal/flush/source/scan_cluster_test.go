@@ -8,6 +8,7 @@ import (
 
 	"baton/internal/flush/mapping"
 	"baton/internal/redisconn/redistest"
+	"baton/internal/testsupport"
 )
 
 // In a Cluster keys are on all masters. While slots move, a pass says that it may have
@@ -51,7 +52,7 @@ func TestAScanOfAClusterIsExactWhileSlotsMove(t *testing.T) {
 		}
 		t.Fatalf("%s: no pass was complete; the last one: %q", what, j.notes)
 	}
-	for round := range max(2, often(3)) {
+	for round := range max(2, testsupport.Often(3)) {
 		key := fmt.Sprintf("session:%d", 10+round)
 		move := g.begin(key)
 		vanish(20 + round)

@@ -32,11 +32,11 @@ func (c *oldServer) ReceiveContext(ctx context.Context) (any, error) {
 
 func TestKeysOfOtherTypesAreLeftOutWhereScanDoesNotTellThem(t *testing.T) {
 	g := newRig(t)
-	g.do("SET", "k:string", "x")
-	g.do("HSET", "k:hash", "v", "x")
-	g.do("SADD", "k:set", "x")
-	g.do("ZADD", "k:zset", 1, "x")
-	g.do("RPUSH", "k:list", "x")
+	g.Do("SET", "k:string", "x")
+	g.Do("HSET", "k:hash", "v", "x")
+	g.Do("SADD", "k:set", "x")
+	g.Do("ZADD", "k:zset", 1, "x")
+	g.Do("RPUSH", "k:list", "x")
 	c, err := g.store.Conn(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
@@ -76,11 +76,11 @@ func TestKeysOfOtherTypesAreLeftOutWhereScanDoesNotTellThem(t *testing.T) {
 
 func TestAScanOfAReplicaSweepsNothing(t *testing.T) {
 	g := newRig(t)
-	g.do("SET", "session:1", "x")
+	g.Do("SET", "session:1", "x")
 	j := sessions(g.store)
 	j.must(t)
-	g.do("DEL", "session:1")
-	g.do("REPLICAOF", "127.0.0.1", "1")
+	g.Do("DEL", "session:1")
+	g.Do("REPLICAOF", "127.0.0.1", "1")
 	if err := j.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -91,19 +91,19 @@ func TestAScanOfAReplicaSweepsNothing(t *testing.T) {
 
 func TestErrorsOfAScanNameItsKeys(t *testing.T) {
 	g := newRig(t)
-	g.do("SET", "session:1", "x")
+	g.Do("SET", "session:1", "x")
 	j := sessions(g.store)
 	j.must(t)
 	for _, forbidden := range []string{"scan", "get", "info"} {
-		g.do("ACL", "SETUSER", "default", "-"+forbidden)
+		g.Do("ACL", "SETUSER", "default", "-"+forbidden)
 		err := j.run(t.Context())
-		g.do("ACL", "SETUSER", "default", "+"+forbidden)
+		g.Do("ACL", "SETUSER", "default", "+"+forbidden)
 		if err == nil || !strings.Contains(err.Error(), `"session:<id>" for job "scan"`) || !strings.Contains(err.Error(), "ACL SETUSER") {
 			t.Errorf("%s forbidden: %v", forbidden, err)
 		}
 	}
-	g.do("DEL", "session:1")
-	g.do("ACL", "SETUSER", "default", "-type")
+	g.Do("DEL", "session:1")
+	g.Do("ACL", "SETUSER", "default", "-type")
 	if err := j.run(t.Context()); err == nil || len(j.table.texts()) != 1 {
 		t.Errorf("type forbidden: %v, %d rows", err, len(j.table.texts()))
 	}
@@ -115,14 +115,14 @@ func TestNoCommandOfAScanBlocksRedisForLong(t *testing.T) {
 	g := newRig(t)
 	for lo := 0; lo < keys; lo += 1000 {
 		for i := lo; i < lo+1000; i++ {
-			if err := g.conn.Send("HSET", fmt.Sprintf("user:u%d", i), "name", "somebody", "n", i); err != nil {
+			if err := g.Conn.Send("HSET", fmt.Sprintf("user:u%d", i), "name", "somebody", "n", i); err != nil {
 				t.Fatal(err)
 			}
-			if err := g.conn.Send("ZADD", "big:one", i, fmt.Sprintf("m%d", i)); err != nil {
+			if err := g.Conn.Send("ZADD", "big:one", i, fmt.Sprintf("m%d", i)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		g.do("")
+		g.Do("")
 	}
 	for name, src := range map[string]flush.Source{
 		"hashes":    scanOn(t, g.store, ScanOptions{Key: "user:<id>", Inputs: []string{"id", "name", "n"}}),

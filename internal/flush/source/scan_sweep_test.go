@@ -24,10 +24,10 @@ func TestRowsOfVanishedKeysAreDeletedAndNoOthers(t *testing.T) {
 	g := newRig(t)
 	want := map[string]string{}
 	for i := range 3000 {
-		g.send("SET", fmt.Sprintf("session:%d", i), i)
+		g.Send("SET", fmt.Sprintf("session:%d", i), i)
 		want[fmt.Sprint(i)] = fmt.Sprint(i)
 	}
-	g.do("")
+	g.Do("")
 	j := sessions(g.store)
 	// Rows that no scan has written are somebody else's.
 	j.table.put("mine", "x")
@@ -37,11 +37,11 @@ func TestRowsOfVanishedKeysAreDeletedAndNoOthers(t *testing.T) {
 	j.must(t)
 	same(t, "rows", want, j.table.texts())
 	for i := 0; i < 3000; i += 2 {
-		g.send("DEL", fmt.Sprintf("session:%d", i))
+		g.Send("DEL", fmt.Sprintf("session:%d", i))
 		delete(want, fmt.Sprint(i))
 	}
-	g.do("DEL", "session:1")
-	g.do("RPUSH", "session:1", "of another type") // no row any more
+	g.Do("DEL", "session:1")
+	g.Do("RPUSH", "session:1", "of another type") // no row any more
 	delete(want, "1")
 	j.must(t)
 	same(t, "rows after deletes", want, j.table.texts())
@@ -53,20 +53,20 @@ func TestRowsOfVanishedKeysAreDeletedAndNoOthers(t *testing.T) {
 func TestTooManyVanishedRowsAreAnErrorAndStay(t *testing.T) {
 	g := newRig(t)
 	for i := range 100 {
-		g.do("SET", fmt.Sprintf("session:%d", i), i)
+		g.Do("SET", fmt.Sprintf("session:%d", i), i)
 	}
 	j := sessions(g.store)
 	j.maxPct = 10
 	j.table.put("mine", "") // does not count
 	j.must(t)
 	for i := range 10 {
-		g.do("DEL", fmt.Sprintf("session:%d", i))
+		g.Do("DEL", fmt.Sprintf("session:%d", i))
 	}
 	j.must(t) // just as many as it may
 	if n := len(j.table.texts()); n != 91 {
 		t.Errorf("%d rows", n)
 	}
-	g.do("FLUSHDB")
+	g.Do("FLUSHDB")
 	err := j.run(t.Context())
 	var many *flush.TooManyVanishedError
 	if !errors.Is(err, flush.ErrTooManyVanished) || !errors.As(err, &many) || many.Stale != 90 || many.All != 90 {
@@ -108,7 +108,7 @@ func TestAKeyThatComesBackBeforeTheSweepKeepsItsRow(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			g := newRig(t)
 			j := &scanJob{store: g.store, table: newScanTable(c.key, "v"), options: c.options, columns: c.columns}
-			do := func(command []any) { g.do(command[0].(string), command[1:]...) }
+			do := func(command []any) { g.Do(command[0].(string), command[1:]...) }
 			do(c.there)
 			j.must(t)
 			do(c.gone)
@@ -130,12 +130,12 @@ func TestAKeyThatComesBackBeforeTheSweepKeepsItsRow(t *testing.T) {
 // A deposed leader that goes on in the middle of its sweep deletes nothing.
 func TestASweepOfADeposedLeaderDeletesNothing(t *testing.T) {
 	g := newRig(t)
-	g.do("SET", "session:1", "x")
+	g.Do("SET", "session:1", "x")
 	j := sessions(g.store)
 	j.must(t)
-	g.do("DEL", "session:1")
+	g.Do("DEL", "session:1")
 	j.observe = at(string(flushtest.StepRechecked), func() {
-		g.do("SET", "session:1", "again")
+		g.Do("SET", "session:1", "again")
 		successor := *j
 		successor.observe = nil
 		successor.epoch = 100
@@ -151,12 +151,12 @@ func TestASweepOfADeposedLeaderDeletesNothing(t *testing.T) {
 func TestAPassThatRedisDoesNotSurviveSweepsNothing(t *testing.T) {
 	g := newRig(t)
 	for i := range 100 {
-		g.do("SET", fmt.Sprintf("session:%d", i), i)
+		g.Do("SET", fmt.Sprintf("session:%d", i), i)
 	}
 	j := sessions(g.store)
 	j.options.PageRows = 10
 	j.must(t)
-	g.do("DEL", "session:7")
+	g.Do("DEL", "session:7")
 	j.observe = at(redistest.Before("GET"), func() { g.redis.Restart() })
 	err := j.run(t.Context())
 	if len(j.table.texts()) != 100 {
@@ -176,15 +176,15 @@ func TestAPassDuringAFailoverSweepsNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := newRig(t)
 			for i := range 100 {
-				g.do("SET", fmt.Sprintf("session:%d", i), i)
+				g.Do("SET", fmt.Sprintf("session:%d", i), i)
 			}
 			j := sessions(g.store)
 			j.must(t)
-			g.do("DEL", "session:7")
+			g.Do("DEL", "session:7")
 			j.observe = at(redistest.After("SCAN"), func() {
 				for _, to := range commands {
 					host, port, _ := strings.Cut(to, " ")
-					g.do("REPLICAOF", host, port)
+					g.Do("REPLICAOF", host, port)
 				}
 			})
 			if err := j.run(t.Context()); err != nil {
@@ -193,7 +193,7 @@ func TestAPassDuringAFailoverSweepsNothing(t *testing.T) {
 			if len(j.notes) != 1 || !strings.Contains(j.notes[0], "session:<id>: no row was looked for") || len(j.table.texts()) != 100 {
 				t.Errorf("notes %q, %d rows of 100", j.notes, len(j.table.texts()))
 			}
-			g.do("REPLICAOF", "NO", "ONE")
+			g.Do("REPLICAOF", "NO", "ONE")
 			j.observe = nil
 			j.must(t)
 			if n := len(j.table.texts()); n != 99 {

@@ -16,23 +16,23 @@ import (
 
 func TestEveryValueIsRead(t *testing.T) {
 	g := newRig(t)
-	g.do("HSET", "h:1", "name", "one", "n", 1)
-	g.do("HSET", "h:2", "name", "")
-	g.do("HSET", "h:3", "other", "x")
-	g.do("SET", "s:1", "text")
-	g.do("SET", "s:2", "")
-	g.do("SET", "s:3", "a\x00\xff")
-	g.do("SET", "j:1", `{"name":"one","n":1.50,"id":"not mine"}`)
-	g.do("SET", "j:2", `{"n":null,"name":{"a":[1]}}`)
-	g.do("SET", "j:3", "no json")
-	g.do("SADD", "t:1", "a", "b")
-	g.do("SADD", "t:2", 1, 2, 3)
-	g.do("ZADD", "z:1", 1, "a", "3.5", "b", "1e20", "c", "-inf", "d")
-	g.do("HSET", "stock:paris:7", "n", 3)
-	g.do("HSET", "stock:rome:7:b", "n", 4)
+	g.Do("HSET", "h:1", "name", "one", "n", 1)
+	g.Do("HSET", "h:2", "name", "")
+	g.Do("HSET", "h:3", "other", "x")
+	g.Do("SET", "s:1", "text")
+	g.Do("SET", "s:2", "")
+	g.Do("SET", "s:3", "a\x00\xff")
+	g.Do("SET", "j:1", `{"name":"one","n":1.50,"id":"not mine"}`)
+	g.Do("SET", "j:2", `{"n":null,"name":{"a":[1]}}`)
+	g.Do("SET", "j:3", "no json")
+	g.Do("SADD", "t:1", "a", "b")
+	g.Do("SADD", "t:2", 1, 2, 3)
+	g.Do("ZADD", "z:1", 1, "a", "3.5", "b", "1e20", "c", "-inf", "d")
+	g.Do("HSET", "stock:paris:7", "n", 3)
+	g.Do("HSET", "stock:rome:7:b", "n", 4)
 	for _, prefix := range []string{"h", "s", "j", "t", "z", "stock"} { // of no type of a scan's
-		g.do("RPUSH", prefix+":list:x", "x")
-		g.do("XADD", prefix+":stream:x", "*", "a", "b")
+		g.Do("RPUSH", prefix+":list:x", "x")
+		g.Do("XADD", prefix+":stream:x", "*", "a", "b")
 	}
 	for _, c := range []struct {
 		key, value, inputs string
@@ -74,9 +74,9 @@ func TestEveryValueIsRead(t *testing.T) {
 func TestScanPagesComeInKeyOrderAndOfOneLane(t *testing.T) {
 	g := newRig(t)
 	for i := range 3000 {
-		g.send("SET", fmt.Sprintf("s:%d", i*7919%3000), i)
+		g.Send("SET", fmt.Sprintf("s:%d", i*7919%3000), i)
 	}
-	g.do("")
+	g.Do("")
 	for _, lanes := range []int{1, 3} {
 		src := scanOn(t, g.store, ScanOptions{Key: "s:<id>", Value: "string", Inputs: []string{"id", "$value"}, PageRows: 100,
 			Lanes: lanes})
@@ -112,10 +112,10 @@ func TestMoreKeysThanMemoryAreReadInRounds(t *testing.T) {
 	g := newRig(t)
 	want := map[string]string{}
 	for i := range 6000 {
-		g.send("SET", fmt.Sprintf("s:%d", i), strings.Repeat("x", i%50))
+		g.Send("SET", fmt.Sprintf("s:%d", i), strings.Repeat("x", i%50))
 		want[fmt.Sprint(i)] = strings.Repeat("x", i%50)
 	}
-	g.do("")
+	g.Do("")
 	scans := 0
 	j := &scanJob{store: g.store, table: newScanTable("id", "v"), columns: map[string]mapping.ColumnSpec{"id": {}, "v": {From: "$value"}},
 		options: ScanOptions{Key: "s:<id>", Value: "string", MemoryBudget: 32 << 10},
@@ -140,20 +140,20 @@ func TestBigSetsAreReadInPages(t *testing.T) {
 	for i, size := range sizes {
 		for n := range size {
 			member := fmt.Sprintf("m%d", n)
-			if err := g.conn.Send("ZADD", fmt.Sprintf("z:%d", i), n, member); err != nil {
+			if err := g.Conn.Send("ZADD", fmt.Sprintf("z:%d", i), n, member); err != nil {
 				t.Fatal(err)
 			}
 			want[fmt.Sprintf("%d|%s", i, member)] = fmt.Sprint(n)
 		}
-		g.do("")
+		g.Do("")
 	}
 	j := &scanJob{store: g.store, table: newScanTable("id member", "score"), options: ScanOptions{Key: "z:<id>", Value: "zset", Lanes: 2,
 		PageRows: 500},
 		columns: map[string]mapping.ColumnSpec{"id": {}, "member": {From: "$member"}, "score": {From: "$score"}}}
 	j.must(t)
 	same(t, "rows", want, j.table.texts())
-	g.do("ZREM", "z:5", "m0", "m3000")
-	g.do("DEL", "z:3")
+	g.Do("ZREM", "z:5", "m0", "m3000")
+	g.Do("DEL", "z:3")
 	delete(want, "5|m0")
 	delete(want, "5|m3000")
 	for n := range sizes[3] {
@@ -186,7 +186,7 @@ func TestScanOptionsAreChecked(t *testing.T) {
 
 func TestAPassIsOfItsStage(t *testing.T) {
 	g := newRig(t)
-	g.do("SET", "s:1", "x")
+	g.Do("SET", "s:1", "x")
 	src := scanOn(t, g.store, ScanOptions{Key: "s:<id>", Value: "string", Inputs: []string{"id", "$generation"}})
 	first := stageNow(t, src, "a")
 	if _, missed := src.Pass(first); missed == nil {
@@ -216,9 +216,9 @@ func TestAPassIsOfItsStage(t *testing.T) {
 func TestPeekReadsAFewRecords(t *testing.T) {
 	g := newRig(t)
 	for i := range 5000 {
-		g.send("SET", fmt.Sprintf("x:%d", i), i)
+		g.Send("SET", fmt.Sprintf("x:%d", i), i)
 	}
-	g.do("")
+	g.Do("")
 	src := scanOn(t, g.store, ScanOptions{Key: "x:<id>", Value: "string", Inputs: []string{"id", "$value"}, Lanes: 2})
 	for _, n := range []int{1, 10, 5000, 10_000} {
 		records, err := src.Peek(t.Context(), n)

@@ -20,11 +20,11 @@ func TestNoCommandBlocksRedisForLong(t *testing.T) {
 	g := newRig(t)
 	for lo := 0; lo < rows; lo += 1000 {
 		for i := lo; i < lo+1000; i++ {
-			if err := g.conn.Send("HSET", fmt.Sprintf("user:u%d", i), "name", "somebody", "n", i); err != nil {
+			if err := g.Conn.Send("HSET", fmt.Sprintf("user:u%d", i), "name", "somebody", "n", i); err != nil {
 				t.Fatal(err)
 			}
 		}
-		g.do("")
+		g.Do("")
 	}
 	for _, c := range []struct {
 		kind string
@@ -65,7 +65,7 @@ func TestNoCommandBlocksRedisForLong(t *testing.T) {
 
 // fillIndex puts n ids into the index of changed rows.
 func (g *rig) fillIndex(zset bool, n int) {
-	g.t.Helper()
+	g.T.Helper()
 	for lo := 0; lo < n; lo += 1000 {
 		name, args := "SADD", []any{"changed:user"}
 		for i := lo; i < lo+1000; i++ {
@@ -75,19 +75,19 @@ func (g *rig) fillIndex(zset bool, n int) {
 			// Ids that are no integers make Redis keep a hash table, its slower form.
 			args = append(args, fmt.Sprintf("u%d", i))
 		}
-		g.do(name, args...)
+		g.Do(name, args...)
 	}
 }
 
 // moreOfStream adds n entries to a stream.
 func (g *rig) moreOfStream(n int) {
-	g.t.Helper()
+	g.T.Helper()
 	for i := range n {
-		if err := g.conn.Send("XADD", "events", "*", "n", i); err != nil {
-			g.t.Fatal(err)
+		if err := g.Conn.Send("XADD", "events", "*", "n", i); err != nil {
+			g.T.Fatal(err)
 		}
 		if i%1000 == 999 {
-			g.do("")
+			g.Do("")
 		}
 	}
 }
@@ -114,21 +114,21 @@ var slowFrom = testsupport.Paced(4 * time.Millisecond)
 
 // slowCommands flushes once and returns the calls that took longer.
 func (g *rig) slowCommands(src flush.Source, want int64) map[string]string {
-	g.t.Helper()
-	g.do("CONFIG", "SET", "slowlog-log-slower-than", slowFrom.Microseconds())
-	g.do("SLOWLOG", "RESET")
-	if n, err := flush.Backlog(g.t.Context(), []flush.Source{src}); n != want || err != nil {
-		g.t.Errorf("backlog %d, %v; want %d", n, err, want)
+	g.T.Helper()
+	g.Do("CONFIG", "SET", "slowlog-log-slower-than", slowFrom.Microseconds())
+	g.Do("SLOWLOG", "RESET")
+	if n, err := flush.Backlog(g.T.Context(), []flush.Source{src}); n != want || err != nil {
+		g.T.Errorf("backlog %d, %v; want %d", n, err, want)
 	}
 	if scan, ok := src.(*Scan); ok {
-		readAll(g.t, scan, stageNow(g.t, scan, "a"))
-	} else if _, err := newDatabase().flush(g.t.Context(), src, nil); err != nil {
-		g.t.Fatal(err)
+		readAll(g.T, scan, stageNow(g.T, scan, "a"))
+	} else if _, err := newDatabase().flush(g.T.Context(), src, nil); err != nil {
+		g.T.Fatal(err)
 	}
-	g.do("CONFIG", "SET", "slowlog-log-slower-than", -1)
-	logs, err := redis.SlowLogs(g.do("SLOWLOG", "GET", 128), nil)
+	g.Do("CONFIG", "SET", "slowlog-log-slower-than", -1)
+	logs, err := redis.SlowLogs(g.Do("SLOWLOG", "GET", 128), nil)
 	if err != nil {
-		g.t.Fatal(err)
+		g.T.Fatal(err)
 	}
 	slow := map[string]string{}
 	for _, l := range logs {

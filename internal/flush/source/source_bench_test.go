@@ -22,13 +22,13 @@ func BenchmarkReadHashes(b *testing.B) {
 	g := newRig(b)
 	for lo := 0; lo < benchRows; lo += 1000 {
 		for i := lo; i < lo+1000; i++ {
-			err := g.conn.Send("HSET", fmt.Sprintf("user:u%d", i), "name", "Somebody With A Name", "email", "somebody@example.org",
+			err := g.Conn.Send("HSET", fmt.Sprintf("user:u%d", i), "name", "Somebody With A Name", "email", "somebody@example.org",
 				"city", "Shenzhen", "score", i, "updated_at", 1795254021+i)
 			if err != nil {
 				b.Fatal(err)
 			}
 		}
-		g.do("")
+		g.Do("")
 	}
 	g.fillIndex(false, benchRows)
 	benchRead(b, g, g.hashes(IndexedOptions{Inputs: []string{"id", "name", "email", "city", "score", "updated_at"}}))
@@ -37,8 +37,8 @@ func BenchmarkReadHashes(b *testing.B) {
 func benchRead(b *testing.B, g *rig, src flush.Source) {
 	b.Helper()
 	st := stageNow(b, src, "a")
-	g.do("CONFIG", "SET", "slowlog-log-slower-than", 10_000)
-	g.do("SLOWLOG", "RESET")
+	g.Do("CONFIG", "SET", "slowlog-log-slower-than", 10_000)
+	g.Do("SLOWLOG", "RESET")
 	b.ReportAllocs()
 	rows, start := 0, time.Now()
 	for b.Loop() {
@@ -51,5 +51,5 @@ func benchRead(b *testing.B, g *rig, src flush.Source) {
 		}
 	}
 	b.ReportMetric(float64(rows)/time.Since(start).Seconds(), "rows/s")
-	b.ReportMetric(float64(g.num("SLOWLOG", "LEN")), "commands>10ms")
+	b.ReportMetric(float64(g.Num("SLOWLOG", "LEN")), "commands>10ms")
 }

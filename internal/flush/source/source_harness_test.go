@@ -29,16 +29,15 @@ import (
 
 // rig is a Redis of one test, with a store on it and a producer's connection.
 type rig struct {
-	t     testing.TB
+	testsupport.Client
 	redis *testsupport.Redis
 	store *redisconn.Store
-	conn  redis.Conn
 }
 
 func newRig(t testing.TB, opts ...testsupport.RedisOption) *rig {
 	t.Helper()
 	r := testsupport.StartRedis(t, opts...)
-	return &rig{t: t, redis: r, store: openStore(t, r.URL()), conn: r.Conn()}
+	return &rig{Client: r.Client(t), redis: r, store: openStore(t, r.URL())}
 }
 
 func openStore(t testing.TB, url string) *redisconn.Store {
@@ -65,55 +64,27 @@ func openAt(t testing.TB, o redisconn.Options) *redisconn.Store {
 	return s
 }
 
-// do runs a command that must succeed.
-func (g *rig) do(name string, args ...any) any {
-	g.t.Helper()
-	reply, err := g.conn.Do(name, args...)
-	if err != nil {
-		g.t.Fatalf("%s: %v", name, err)
-	}
-	return reply
-}
-
-func (g *rig) str(name string, args ...any) string {
-	g.t.Helper()
-	s, err := redis.String(g.do(name, args...), nil)
-	if err != nil {
-		g.t.Fatalf("%s: %v", name, err)
-	}
-	return s
-}
-
-func (g *rig) num(name string, args ...any) int64 {
-	g.t.Helper()
-	n, err := redis.Int64(g.do(name, args...), nil)
-	if err != nil {
-		g.t.Fatalf("%s: %v", name, err)
-	}
-	return n
-}
-
 // loadScripts spares a test the NOSCRIPT round trip before it loses a reply.
 func (g *rig) loadScripts() {
-	g.t.Helper()
+	g.T.Helper()
 	for _, dir := range []string{".", "staging"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*.lua"))
 		if err != nil || len(files) == 0 {
-			g.t.Fatalf("%d scripts in %s, %v", len(files), dir, err)
+			g.T.Fatalf("%d scripts in %s, %v", len(files), dir, err)
 		}
 		for _, file := range files {
 			text, err := os.ReadFile(file)
 			if err != nil {
-				g.t.Fatal(err)
+				g.T.Fatal(err)
 			}
-			g.do("SCRIPT", "LOAD", text)
+			g.Do("SCRIPT", "LOAD", text)
 		}
 	}
 }
 
 func (g *rig) counters(o CountersOptions) *Counters {
-	g.t.Helper()
-	return countersOn(g.t, g.store, o)
+	g.T.Helper()
+	return countersOn(g.T, g.store, o)
 }
 
 func countersOn(t testing.TB, store *redisconn.Store, o CountersOptions) *Counters {
@@ -135,8 +106,8 @@ func countersOn(t testing.TB, store *redisconn.Store, o CountersOptions) *Counte
 }
 
 func (g *rig) hashes(o IndexedOptions) *Hashes {
-	g.t.Helper()
-	return hashesOn(g.t, g.store, o)
+	g.T.Helper()
+	return hashesOn(g.T, g.store, o)
 }
 
 func hashesOn(t testing.TB, store *redisconn.Store, o IndexedOptions) *Hashes {
@@ -405,9 +376,9 @@ func same[V comparable](t testing.TB, what string, want, got map[string]V) {
 
 // nothingLeft asserts that a source's job has left no key of its own behind.
 func (g *rig) nothingLeft() {
-	g.t.Helper()
-	keys, err := redis.Strings(g.do("KEYS", "*:baton:*"), nil)
+	g.T.Helper()
+	keys, err := redis.Strings(g.Do("KEYS", "*:baton:*"), nil)
 	if err != nil || len(keys) > 0 {
-		g.t.Errorf("keys left behind: %q, %v", keys, err)
+		g.T.Errorf("keys left behind: %q, %v", keys, err)
 	}
 }

@@ -25,14 +25,14 @@ func TestBacklogOfAStreamIsKnownWithoutReadingIt(t *testing.T) {
 	backlog(0)
 	g.fillStream(21, 27, nil)
 	backlog(7)
-	g.do("XTRIM", "events", "MINID", "15")
+	g.Do("XTRIM", "events", "MINID", "15")
 	backlog(7)
-	g.do("XDEL", "events", "23-0")
+	g.Do("XDEL", "events", "23-0")
 	backlog(7) // never too few
-	g.do("XTRIM", "events", "MINID", "22")
+	g.Do("XTRIM", "events", "MINID", "22")
 	backlog(5)                                // and exact again
 	db.SetPlace("events", "events", "22-0 0") // of a Redis that did not count
-	g.do("HSET", eventsPositions, "events", "22-0 0")
+	g.Do("HSET", eventsPositions, "events", "22-0 0")
 	backlog(4)
 	db.drain(t, g.stream(StreamOptions{}))
 	if p := db.place(); p != "27-0 27" {
@@ -53,7 +53,7 @@ func TestPositionCountsWhatWasDeletedBeforeIt(t *testing.T) {
 	db := newDatabase()
 	db.drain(t, g.stream(StreamOptions{}))
 	g.fillStream(6, 9, nil)
-	g.do("XDEL", "events", "7-0", "8-0")
+	g.Do("XDEL", "events", "7-0", "8-0")
 	db.drain(t, g.stream(StreamOptions{}))
 	if p := db.place(); p != "9-0 9" {
 		t.Errorf("position %q", p)

@@ -20,7 +20,7 @@ type gapCase struct {
 
 func gapCases() []gapCase {
 	add := func(from, to int) func(*rig) { return func(g *rig) { g.fillStream(from, to, nil) } }
-	do := func(name string, args ...any) func(*rig) { return func(g *rig) { g.do(name, args...) } }
+	do := func(name string, args ...any) func(*rig) { return func(g *rig) { g.Do(name, args...) } }
 	all := func(steps ...func(*rig)) func(*rig) {
 		return func(g *rig) {
 			for _, step := range steps {
@@ -116,7 +116,7 @@ func TestStreamTrimmedWhileItIsReadIsNoticed(t *testing.T) {
 		src.Store = watched(g.store, func(step string) error {
 			if step == redistest.After("XRANGE") && !once {
 				once = true
-				g.do("XTRIM", "events", "MINID", "16")
+				g.Do("XTRIM", "events", "MINID", "16")
 			}
 			return nil
 		})

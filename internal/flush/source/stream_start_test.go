@@ -24,14 +24,14 @@ func TestStreamTrimmedBeforeItsFirstEntryIsReadIsNoticed(t *testing.T) {
 			if c.read {
 				db.drain(t, src)
 				g.fillStream(6, 10, nil)
-				g.do("XTRIM", "events", "MINID", "6")
+				g.Do("XTRIM", "events", "MINID", "6")
 			}
 			before := len(db.rows())
 			once := false
 			src.Store = watched(g.store, func(step string) error {
 				if step == redistest.Before("XRANGE") && !once {
 					once = true
-					g.do("XTRIM", "events", "MINID", c.trim)
+					g.Do("XTRIM", "events", "MINID", c.trim)
 				}
 				return nil
 			})

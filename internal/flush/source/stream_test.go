@@ -20,8 +20,8 @@ import (
 const eventsPositions = "{events}:baton:positions"
 
 func (g *rig) stream(o StreamOptions) *Stream {
-	g.t.Helper()
-	return streamOn(g.t, g.store, o)
+	g.T.Helper()
+	return streamOn(g.T, g.store, o)
 }
 
 func streamOn(t testing.TB, store *redisconn.Store, o StreamOptions) *Stream {
@@ -44,31 +44,31 @@ func streamOn(t testing.TB, store *redisconn.Store, o StreamOptions) *Stream {
 
 // fillStream adds entries with the ids from-0 to to-0, and adds them to want.
 func (g *rig) fillStream(from, to int, want map[string]string) {
-	g.t.Helper()
+	g.T.Helper()
 	for i := from; i <= to; i++ {
 		id := fmt.Sprintf("%d-0", i)
-		if err := g.conn.Send("XADD", "events", id, "n", i, "other", "x"); err != nil {
-			g.t.Fatal(err)
+		if err := g.Conn.Send("XADD", "events", id, "n", i, "other", "x"); err != nil {
+			g.T.Fatal(err)
 		}
 		if want != nil {
 			want[id] = fmt.Sprintf("%s|%d", id, i)
 		}
 	}
-	g.do("")
+	g.Do("")
 }
 
 // ids are those of the stream's entries, in short: "3 4 5" for 3-0, 4-0 and 5-0.
 func (g *rig) ids() string {
-	g.t.Helper()
-	entries, err := redis.Values(g.do("XRANGE", "events", "-", "+"), nil)
+	g.T.Helper()
+	entries, err := redis.Values(g.Do("XRANGE", "events", "-", "+"), nil)
 	if err != nil {
-		g.t.Fatal(err)
+		g.T.Fatal(err)
 	}
 	var ids []string
 	for _, e := range entries {
 		id, _, err := entryOf(e)
 		if err != nil {
-			g.t.Fatal(err)
+			g.T.Fatal(err)
 		}
 		ids = append(ids, strings.TrimSuffix(string(id), "-0"))
 	}
@@ -91,10 +91,10 @@ func TestStreamIsReadOnceAndLeftAsItIs(t *testing.T) {
 	g.fillStream(1235, 1237, want)
 	db.drain(t, g.stream(StreamOptions{})) // another process
 	same(t, "rows after more", want, db.rows())
-	if n := g.num("XLEN", "events"); n != 1237 {
+	if n := g.Num("XLEN", "events"); n != 1237 {
 		t.Errorf("the stream has %d entries, want all 1237", n)
 	}
-	if noted := g.str("HGET", eventsPositions, "events"); noted != "1237-0 1237" {
+	if noted := g.Str("HGET", eventsPositions, "events"); noted != "1237-0 1237" {
 		t.Errorf("noted %q", noted)
 	}
 }
@@ -176,11 +176,11 @@ func TestFirstReadingBeginsWhereItIsTold(t *testing.T) {
 func TestFieldsOfEntriesAreReadAsTheyAre(t *testing.T) {
 	g := newRig(t)
 	odd := "\x00\xff\n"
-	g.do("XADD", "events", "1-0", "n", odd, "$id", "mine", "", "empty name")
-	g.do("XADD", "events", "2-0", "x", "1")
-	g.do("XADD", "events", "3-0", "n", "1", "n", "2")
-	g.do("XADD", "events", "4-0", "x", "1", "x", "2", "n", "")
-	g.do("XADD", "events", "5-0", "n", "5", "$id", "mine")
+	g.Do("XADD", "events", "1-0", "n", odd, "$id", "mine", "", "empty name")
+	g.Do("XADD", "events", "2-0", "x", "1")
+	g.Do("XADD", "events", "3-0", "n", "1", "n", "2")
+	g.Do("XADD", "events", "4-0", "x", "1", "x", "2", "n", "")
+	g.Do("XADD", "events", "5-0", "n", "5", "$id", "mine")
 	src := g.stream(StreamOptions{Inputs: []string{"n", "$id", ""}, MemoryBudget: 1})
 	var got []string
 	for _, p := range readAll(t, src, stageNow(t, src, "a")) {
@@ -207,7 +207,7 @@ func TestStreamIsReadWithinItsMemory(t *testing.T) {
 	g := newRig(t)
 	long := strings.Repeat("x", 100_000)
 	for i := 1; i <= 100; i++ {
-		g.do("XADD", "events", fmt.Sprintf("%d-0", i), "n", long)
+		g.Do("XADD", "events", fmt.Sprintf("%d-0", i), "n", long)
 	}
 	src := g.stream(StreamOptions{MemoryBudget: 4 << 20})
 	rows := 0
@@ -233,16 +233,16 @@ func TestIdsOf64BitsAreCompared(t *testing.T) {
 	const most = uint64(math.MaxUint64)
 	for _, id := range []string{fmt.Sprintf("9-%d", most-1), fmt.Sprintf("9-%d", most), "10-1", fmt.Sprintf("%d-%d", most-1, 7),
 		fmt.Sprintf("%d-0", most)} {
-		g.do("XADD", "events", id, "n", 1)
+		g.Do("XADD", "events", id, "n", 1)
 	}
 	src, db := g.stream(StreamOptions{Retain: &zero, PageRows: 1}), newDatabase()
-	g.do("HSET", eventsPositions, "a", fmt.Sprintf("9-%d 2", most), "b", fmt.Sprintf("9-%d 1", most-1))
+	g.Do("HSET", eventsPositions, "a", fmt.Sprintf("9-%d 2", most), "b", fmt.Sprintf("9-%d 1", most-1))
 	db.drain(t, src)
-	if n := g.num("XLEN", "events"); n != 5 {
+	if n := g.Num("XLEN", "events"); n != 5 {
 		t.Errorf("left: %s; want all, as the first is somebody's position", g.ids())
 	}
-	g.do("HDEL", eventsPositions, "a", "b")
-	g.do("HSET", eventsPositions, "other", fmt.Sprintf("%d-7 4", most-1))
+	g.Do("HDEL", eventsPositions, "a", "b")
+	g.Do("HSET", eventsPositions, "other", fmt.Sprintf("%d-7 4", most-1))
 	db.drain(t, src)
 	if len(db.rows()) != 5 {
 		t.Errorf("rows: %v", db.rows())
@@ -257,7 +257,7 @@ func TestStreamIsReadByAUserWhoMayOnlyRead(t *testing.T) {
 	g := newRig(t)
 	want := map[string]string{}
 	g.fillStream(1, 5, want)
-	g.do("ACL", "SETUSER", "default", "-@write")
+	g.Do("ACL", "SETUSER", "default", "-@write")
 	db := newDatabase()
 	db.drain(t, g.stream(StreamOptions{}))
 	same(t, "rows", want, db.rows())
@@ -271,7 +271,7 @@ func TestStreamIsReadByAUserWhoMayOnlyRead(t *testing.T) {
 
 func TestStreamOfAnotherTypeOrPositionIsRefused(t *testing.T) {
 	g := newRig(t)
-	g.do("RPUSH", "events", 1)
+	g.Do("RPUSH", "events", 1)
 	if _, _, err := g.stream(StreamOptions{}).Stage(t.Context(), "a", ""); !errors.Is(err, staging.ErrWrongType) ||
 		!strings.Contains(err.Error(), "needs a stream") {
 		t.Errorf("a list: %v", err)

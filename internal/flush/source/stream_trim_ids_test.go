@@ -10,9 +10,9 @@ func TestStreamIsTrimmedBehindASlowerJobOfTheSameMillisecond(t *testing.T) {
 	g := newRig(t)
 	zero := time.Duration(0)
 	for _, id := range []string{"5-8", "5-9", "5-10", "5-11"} {
-		g.do("XADD", "events", id, "n", 1)
+		g.Do("XADD", "events", id, "n", 1)
 	}
-	g.do("HSET", eventsPositions, "slower", "5-9 2")
+	g.Do("HSET", eventsPositions, "slower", "5-9 2")
 	newDatabase().drain(t, g.stream(StreamOptions{Retain: &zero}))
 	if got, want := g.ids(), "5-9 5-10 5-11"; got != want {
 		t.Errorf("left: %s; want %s", got, want)

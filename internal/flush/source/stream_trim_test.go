@@ -43,11 +43,11 @@ func TestStreamIsTrimmedBehindEverybodyAndKeepsItsAnchor(t *testing.T) {
 	}
 	// Entries of today stay for an hour; no retain at all leaves everything.
 	for range 2 {
-		g.do("XADD", "events", "*", "n", 1)
+		g.Do("XADD", "events", "*", "n", 1)
 	}
 	other.drain(t, slow)
 	db.drain(t, g.stream(StreamOptions{Retain: &hour}))
-	if n := g.num("XLEN", "events"); n != 2 {
+	if n := g.Num("XLEN", "events"); n != 2 {
 		t.Errorf("left: %s; want the two of today", g.ids())
 	}
 }

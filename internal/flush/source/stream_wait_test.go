@@ -24,7 +24,7 @@ func TestWaitingForAStreamEndsWhenItIsRewound(t *testing.T) {
 	if src.Wait(short) == nil {
 		t.Fatal("there is no work")
 	}
-	g.do("DEL", "events")
+	g.Do("DEL", "events")
 	g.fillStream(1, 3, nil)
 	long, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

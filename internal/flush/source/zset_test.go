@@ -21,8 +21,8 @@ import (
 )
 
 func (g *rig) zset(o IndexedOptions) *Zset {
-	g.t.Helper()
-	return zsetOn(g.t, g.store, o)
+	g.T.Helper()
+	return zsetOn(g.T, g.store, o)
 }
 
 func zsetOn(t testing.TB, store *redisconn.Store, o IndexedOptions) *Zset {
@@ -40,19 +40,19 @@ func zsetOn(t testing.TB, store *redisconn.Store, o IndexedOptions) *Zset {
 
 // score sets a score the way a producer must; nil takes the member out.
 func (g *rig) score(zset bool, member string, score any) {
-	g.t.Helper()
-	g.send("MULTI")
+	g.T.Helper()
+	g.Send("MULTI")
 	if score == nil {
-		g.send("ZREM", "board", member)
+		g.Send("ZREM", "board", member)
 	} else {
-		g.send("ZADD", "board", score, member)
+		g.Send("ZADD", "board", score, member)
 	}
 	if zset {
-		g.send("ZADD", "changed:board", 1, member)
+		g.Send("ZADD", "changed:board", 1, member)
 	} else {
-		g.send("SADD", "changed:board", member)
+		g.Send("SADD", "changed:board", member)
 	}
-	g.do("EXEC")
+	g.Do("EXEC")
 }
 
 // all are the records of what is pending, as texts by their member.
@@ -80,7 +80,7 @@ func TestChangedMembersAreRows(t *testing.T) {
 			g.score(zset, member, i)
 			want[member] = member + "|" + fmt.Sprint(i)
 		}
-		g.do("ZADD", "board", 1, "never marked")
+		g.Do("ZADD", "board", 1, "never marked")
 		db.drain(t, src)
 		same(t, "rows", want, db.rows())
 
@@ -98,7 +98,7 @@ func TestChangedMembersAreRows(t *testing.T) {
 		db.drain(t, src)
 		same(t, "rows after changes", want, db.rows())
 		g.nothingLeft()
-		if n := g.num("ZCARD", "board"); n != 105 {
+		if n := g.Num("ZCARD", "board"); n != 105 {
 			t.Errorf("the sorted set has %d members", n)
 		}
 	}
@@ -108,7 +108,7 @@ func TestMembersOfASetThatIsGoneAreGone(t *testing.T) {
 	g := newRig(t)
 	g.score(false, "a", 1)
 	g.score(false, "b", 2)
-	g.do("DEL", "board")
+	g.Do("DEL", "board")
 	same(t, "records", map[string]string{"a": "a|- gone", "b": "b|- gone"}, all(t, g.zset(IndexedOptions{})))
 }
 
@@ -175,11 +175,11 @@ func TestAnIndexOfManyMembersIsReadInPages(t *testing.T) {
 	want := map[string]string{}
 	for i := range members {
 		member := fmt.Sprint(i)
-		g.send("ZADD", "board", i*2, member)
-		g.send("SADD", "changed:board", member)
+		g.Send("ZADD", "board", i*2, member)
+		g.Send("SADD", "changed:board", member)
 		want[member] = member + "|" + fmt.Sprint(i*2)
 	}
-	g.do("")
+	g.Do("")
 	asked := 0
 	src := zsetOn(t, watched(g.store, func(step string) error {
 		if step == redistest.Before("ZMSCORE") {
@@ -200,8 +200,8 @@ func TestAnIndexOfManyMembersIsReadInPages(t *testing.T) {
 func TestAKeyThatIsNoSortedSetFailsTheRunAndLosesNothing(t *testing.T) {
 	g, db := newRig(t), newDatabase()
 	src := g.zset(IndexedOptions{})
-	g.do("RPUSH", "board", "x")
-	g.do("SADD", "changed:board", "a")
+	g.Do("RPUSH", "board", "x")
+	g.Do("SADD", "changed:board", "a")
 	_, err := db.flush(t.Context(), src, nil)
 	if !errors.Is(err, staging.ErrWrongType) || !strings.Contains(err.Error(), `"board" is no sorted set`) ||
 		!strings.Contains(err.Error(), "correct the key") {
@@ -210,9 +210,9 @@ func TestAKeyThatIsNoSortedSetFailsTheRunAndLosesNothing(t *testing.T) {
 	if _, err := src.Peek(t.Context(), 1); !errors.Is(err, staging.ErrWrongType) {
 		t.Errorf("a preview: %v", err)
 	}
-	g.do("DEL", "board")
+	g.Do("DEL", "board")
 	g.score(false, "b", 2)
-	g.do("ZADD", "board", 1, "a")
+	g.Do("ZADD", "board", 1, "a")
 	db.drain(t, src)
 	same(t, "rows", map[string]string{"a": "a|1", "b": "b|2"}, db.rows())
 	g.nothingLeft()
@@ -220,7 +220,7 @@ func TestAKeyThatIsNoSortedSetFailsTheRunAndLosesNothing(t *testing.T) {
 
 func TestMarkedMembersAreFlushedAgain(t *testing.T) {
 	g := newRig(t)
-	g.do("ZADD", "board", 1, "a", 2, "b")
+	g.Do("ZADD", "board", 1, "a", 2, "b")
 	src := g.zset(IndexedOptions{})
 	if err := src.Mark(t.Context(), "m", []string{"a", "c"}); err != nil {
 		t.Fatal(err)

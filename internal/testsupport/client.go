@@ -1,0 +1,68 @@
+package testsupport
+
+import (
+	"os"
+	"testing"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// Client is a program that uses a Redis of a test: a producer, most likely. What it asks
+// must succeed.
+type Client struct {
+	T    testing.TB
+	Conn redis.Conn
+}
+
+// Client is a new one, on a connection of its own.
+func (r *Redis) Client(t testing.TB) Client { return Client{T: t, Conn: r.Conn()} }
+
+// Do runs a command.
+func (c Client) Do(name string, args ...any) any {
+	c.T.Helper()
+	reply, err := c.Conn.Do(name, args...)
+	if err != nil {
+		c.T.Fatalf("%s: %v", name, err)
+	}
+	return reply
+}
+
+// Send sends a command; the next Do reads its reply.
+func (c Client) Send(name string, args ...any) {
+	c.T.Helper()
+	if err := c.Conn.Send(name, args...); err != nil {
+		c.T.Fatal(err)
+	}
+}
+
+// Str runs a command that answers with a text.
+func (c Client) Str(name string, args ...any) string {
+	c.T.Helper()
+	s, err := redis.String(c.Do(name, args...), nil)
+	if err != nil {
+		c.T.Fatalf("%s: %v", name, err)
+	}
+	return s
+}
+
+// Num runs a command that answers with a number.
+func (c Client) Num(name string, args ...any) int64 {
+	c.T.Helper()
+	n, err := redis.Int64(c.Do(name, args...), nil)
+	if err != nil {
+		c.T.Fatalf("%s: %v", name, err)
+	}
+	return n
+}
+
+// Long is set by `make test-long`: what is drawn at random is drawn more often.
+var Long = os.Getenv("BATON_TEST_LONG") != ""
+
+// Often is how often a test does what it draws at random: n times in `make test-long`, else
+// a quarter of that.
+func Often(n int) int {
+	if Long {
+		return n
+	}
+	return max(1, n/4)
+}
