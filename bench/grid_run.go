@@ -284,14 +284,20 @@ func scansOf(c redis.Conn) (int64, error) {
 }
 
 // arrived waits until all rows are written, and returns when that was. It asks for a few of a
-// sample until they are there, and only then for more.
+// sample until they are there, and only then for more; the longer it takes the less often, because
+// the database's CPU time counts.
 func (g *gridRun) arrived(ctx context.Context, n *node, data dataset, ids []int64) (at time.Time, err error) {
 	var left []int64
 	for i := 0; i < len(ids); i += max(1, len(ids)/300) {
 		left = append(left, ids[i])
 	}
 	limit := time.Minute + time.Duration(len(ids))*time.Millisecond
+	began, asked := time.Now(), time.Time{}
 	err = n.await(ctx, limit, 10*time.Millisecond, func() (bool, error) {
+		if time.Since(asked) < time.Since(began)/100 {
+			return false, nil
+		}
+		asked = time.Now()
 		for most := 5; len(left) > 0; most = len(left) {
 			some := left[:min(most, len(left))]
 			there, err := g.there(ctx, data, some)
