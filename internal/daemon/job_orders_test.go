@@ -176,13 +176,14 @@ func TestMissedSlotsAndExitCodesAreInTheHistory(t *testing.T) {
 		entries := l.history("report")
 		run := slices.IndexFunc(entries, func(e JobEntry) bool { return e.Run != nil })
 		for _, e := range entries {
-			if e.Missed != nil && e.Missed.Reason == string(job.ReasonOverlap) {
+			// A machine that stands still passes slots of a run, and the next one shows them.
+			if e.Missed != nil && e.Missed.Reason == string(job.ReasonOverlap) && e.Missed.Count >= 3 {
 				missed = e.Missed
 			}
 		}
 		return run >= 0 && missed != nil && *entries[run].Run.ExitCode == 4 && entries[run].Run.Output == "so far so good\n"
 	})
-	if missed.Count < 3 || missed.Last.Sub(missed.First) != time.Duration(missed.Count-1)*time.Second || missed.NodeID != "a" {
+	if missed.Last.Sub(missed.First) != time.Duration(missed.Count-1)*time.Second || missed.NodeID != "a" {
 		t.Errorf("missed: %+v", missed)
 	}
 	entries := l.history("report")
