@@ -70,7 +70,7 @@ func open(s sql.Setup) (sql.Database, error) {
 	db.DB = stdsql.New(s, sessionConnector{connector, setUp}, s.MaxConns)
 	db.Writer = &writer{}
 	db.Duplicate = func(err error) bool { return errorNumber(err) == 1062 }
-	db.Refused = func(err error) bool { return judgeMySQL(err) == sql.Refused }
+	db.Refused = func(err error) bool { return judge(err) == sql.Refused }
 	// MariaDB repeats this error for whatever the statement is given next.
 	db.Spoilt = func(err error) bool { return errorNumber(err) == 1105 }
 	return db, nil
@@ -142,12 +142,12 @@ func errorNumber(err error) uint16 {
 	return 0
 }
 
-// judgeMySQL goes by the server's error numbers. Above 1900 MySQL and MariaDB use
+// judge goes by the server's error numbers. Above 1900 MySQL and MariaDB use
 // some for different things; none of those is listed for the wrong one.
-func judgeMySQL(err error) sql.Verdict {
+func judge(err error) sql.Verdict {
 	switch errorNumber(err) {
 	case 0:
-		return judgeMySQLDriver(err)
+		return judgeDriver(err)
 	case 1105: // "unknown", with a text
 		if strings.Contains(err.Error(), "max_allowed_packet") {
 			return sql.Refused
@@ -198,8 +198,8 @@ func class(err error) string {
 	return ""
 }
 
-// judgeMySQLDriver judges what the server did not say.
-func judgeMySQLDriver(err error) sql.Verdict {
+// judgeDriver judges what the server did not say.
+func judgeDriver(err error) sql.Verdict {
 	var wrong *sql.WrongValue
 	var network *net.OpError
 	switch {

@@ -36,7 +36,7 @@ func Dialect() *sql.Dialect {
 		OwnText:      "varchar(255)",
 		List:         stdsql.ListOfValues,
 		MaxList:      stdsql.ListChunk,
-		Judge:        judgeMySQL,
+		Judge:        judge,
 		Explain:      error.Error,
 		LacksTable:   func(err error) bool { return errorNumber(err) == 1146 },
 	}

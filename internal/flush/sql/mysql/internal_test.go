@@ -19,7 +19,7 @@ func TestVerdictOfMySQLErrors(t *testing.T) {
 		1045: sql.Lasting, 1049: sql.Lasting, 1054: sql.Lasting, 1142: sql.Lasting, 1146: sql.Lasting, 1364: sql.Lasting,
 		1242: sql.Refused, 1526: sql.Refused, 1863: sql.Refused,
 	} {
-		if got := judgeMySQL(fmt.Errorf("wrapped: %w", &mysql.MySQLError{Number: number})); got != want {
+		if got := judge(fmt.Errorf("wrapped: %w", &mysql.MySQLError{Number: number})); got != want {
 			t.Errorf("error %d: %d, want %d", number, got, want)
 		}
 	}
@@ -27,7 +27,7 @@ func TestVerdictOfMySQLErrors(t *testing.T) {
 		"42000": sql.Lasting, "HY000": sql.Lasting} {
 		e := &mysql.MySQLError{Number: 9999}
 		copy(e.SQLState[:], state)
-		if got := judgeMySQL(e); got != want {
+		if got := judge(e); got != want {
 			t.Errorf("SQLSTATE %s: %d, want %d", state, got, want)
 		}
 	}
@@ -35,7 +35,7 @@ func TestVerdictOfMySQLErrors(t *testing.T) {
 		mysql.ErrInvalidConn: sql.Passing, io.EOF: sql.Passing, mysql.ErrPktTooLarge: sql.Refused, mysql.ErrNoTLS: sql.Lasting,
 		&sql.WrongValue{}: sql.Refused,
 	} {
-		if got := judgeMySQL(err); got != want {
+		if got := judge(err); got != want {
 			t.Errorf("%v: %d, want %d", err, got, want)
 		}
 	}

@@ -47,7 +47,7 @@ func open(s sql.Setup) (sql.Database, error) {
 	db := database{stdsql.New(s, namingConnector{connector, path}, 1), path}
 	db.Writer = &writer{}
 	db.Duplicate = func(error) bool { return false } // ON CONFLICT DO NOTHING answers 0 rows
-	db.Refused = func(err error) bool { return judgeSQLite(err) == sql.Refused }
+	db.Refused = func(err error) bool { return judge(err) == sql.Refused }
 	db.Intact = intact
 	return db, nil
 }
@@ -94,8 +94,8 @@ func file(dsn string) (path string, query url.Values, err error) {
 	return path, query, nil
 }
 
-// judgeSQLite goes by SQLite's primary result codes.
-func judgeSQLite(err error) sql.Verdict {
+// judge goes by SQLite's primary result codes.
+func judge(err error) sql.Verdict {
 	var wrong *sql.WrongValue
 	var broken *brokenKey
 	var e *sqlite.Error
