@@ -130,8 +130,8 @@ func TestLargeBatchesDoWhatSmallOnesDo(t *testing.T) {
 						word, kind = "name.", "ext.ltree"
 					}
 					// All are there but the row 7.
-					db.Exec(t, fmt.Sprintf("INSERT INTO hits SELECT i, 100, ('%s' || i)::%s FROM generate_series(0, %d) i WHERE i <> 7", word,
-						kind, n-1))
+					db.Exec(t, fmt.Sprintf("INSERT INTO hits SELECT i, 100, ('%s' || i)::%s FROM generate_series(0, %d) i WHERE i <> 7",
+						word, kind, n-1))
 					s := db.open()
 					takeOver(t, s, fence(1))
 					p := plan(t, s, "hits", []string{cmp.Or(c.key, "id")}, "views")

@@ -26,9 +26,9 @@ type stagingTable struct {
 	name, create, copy string
 }
 
-func newStagingTable(columns []pgColumn) stagingTable {
-	types := pgList(columns, func(c pgColumn) string { return fmt.Sprintf("c%d %s", c.index+1, c.element) })
-	p := stagingTable{name: pgName(types)}
+func newStagingTable(columns []planColumn) stagingTable {
+	types := list(columns, func(c planColumn) string { return fmt.Sprintf("c%d %s", c.index+1, c.element) })
+	p := stagingTable{name: nameOf(types)}
 	p.create = "CREATE TEMPORARY TABLE IF NOT EXISTS " + p.name + " (" + types + ") ON COMMIT DELETE ROWS"
 	p.copy = "COPY pg_temp." + p.name + " FROM STDIN BINARY"
 	return p
@@ -39,7 +39,7 @@ func (p stagingTable) key() string { return "staging table " + p.name }
 
 // createStaging creates the temporary tables that tasks want, before the transaction: it
 // would take them along when it is rolled back.
-func (t *pgSession) createStaging(ctx context.Context, tasks []sql.Task) error {
+func (t *session) createStaging(ctx context.Context, tasks []sql.Task) error {
 	if t.pg.TxStatus() != 'I' || t.db.noStaging.Load() {
 		return nil
 	}
@@ -47,14 +47,14 @@ func (t *pgSession) createStaging(ctx context.Context, tasks []sql.Task) error {
 		if !copies(k) {
 			continue
 		}
-		p := t.db.plans.Get(k.Plan, compilePostgres).staging
+		p := t.db.plans.Get(k.Plan, compile).staging
 		known := t.pg.CustomData()
 		n, _ := known["staging tables"].(int)
 		if known[p.key()] != nil || n >= maxStagingTables {
 			continue
 		}
 		_, err := t.pg.Exec(ctx, p.create).ReadAll()
-		if pgCode(err) == "42501" { // no right to: arrays do, too
+		if sqlState(err) == "42501" { // no right to: arrays do, too
 			t.db.noStaging.Store(true)
 			return nil
 		}
@@ -74,12 +74,12 @@ func copies(t sql.Task) bool {
 // staged says whether they go through one: the transaction is about to begin (see loadFirst),
 // the staging table is there and empty.
 // What is tried again after a refusal goes by arrays.
-func (t *pgSession) staged(k sql.Task, p stagingTable) bool {
+func (t *session) staged(k sql.Task, p stagingTable) bool {
 	return t.begins && copies(k) && !t.used && t.pg.CustomData()[p.key()] != nil
 }
 
 // copy puts rows into the staging table.
-func (t *pgSession) copy(ctx context.Context, p stagingTable, columns []pgColumn, rows []row.Row) error {
+func (t *session) copy(ctx context.Context, p stagingTable, columns []planColumn, rows []row.Row) error {
 	t.used = true
 	buf := t.db.buffers.Get().(*[]byte)
 	r := &copyReader{columns: columns, rows: rows, whole: (*buf)[:0]}
@@ -96,7 +96,7 @@ func (t *pgSession) copy(ctx context.Context, p stagingTable, columns []pgColumn
 	return err
 }
 
-func pgCode(err error) string {
+func sqlState(err error) string {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return pg.Code
 	}
@@ -106,7 +106,7 @@ func pgCode(err error) string {
 // copyReader writes rows in PostgreSQL's binary COPY format, a piece at a time, so that
 // the server reads the first ones while the next are being encoded.
 type copyReader struct {
-	columns []pgColumn
+	columns []planColumn
 	rows    []row.Row
 	whole   []byte // the piece
 	left    []byte // what of it has not been read

@@ -18,12 +18,12 @@ import (
 	"baton/internal/flush/sql"
 )
 
-// pgQuote quotes as standard SQL does.
-const pgQuote sql.Quote = `"`
+// quote quotes as standard SQL does.
+const quote sql.Quote = `"`
 
-// errPostgresDSN names the form and not the text: what made a DSN unreadable is
+// errDSN names the form and not the text: what made a DSN unreadable is
 // often the password.
-var errPostgresDSN = errors.New(`the DSN cannot be read: use postgres://user:password@host:5432/database?sslmode=require, ` +
+var errDSN = errors.New(`the DSN cannot be read: use postgres://user:password@host:5432/database?sslmode=require, ` +
 	`with special characters of the password percent-encoded, or "host=… user=… dbname=…"`)
 
 // postgres is a database behind pgx's native pool. Batches go through pgconn's
@@ -33,19 +33,19 @@ type postgres struct {
 	limits  sql.Limits
 	queries sql.Queries
 	pool    *pgxpool.Pool
-	plans   sql.PlanCache[*pgPlan]
+	plans   sql.PlanCache[*compiledPlan]
 
 	buffers   sync.Pool   // *[]byte, for encoded parameters
 	noStaging atomic.Bool // no temporary tables to be had
 }
 
-func openPostgres(s sql.Setup) (sql.Database, error) {
+func open(s sql.Setup) (sql.Database, error) {
 	if strings.TrimSpace(s.DSN) == "" {
-		return nil, errPostgresDSN // pgx would go by the environment
+		return nil, errDSN // pgx would go by the environment
 	}
 	config, err := pgxpool.ParseConfig(s.DSN)
 	if err != nil {
-		return nil, errPostgresDSN
+		return nil, errDSN
 	}
 	config.MaxConns = int32(min(s.MaxConns, 1000)) + 1 // one for catalogue and migration
 	config.MinConns = 0
@@ -70,7 +70,7 @@ func openPostgres(s sql.Setup) (sql.Database, error) {
 	}
 	pool, err := pgxpool.NewWithConfig(context.Background(), config)
 	if err != nil {
-		return nil, errPostgresDSN
+		return nil, errDSN
 	}
 	db := &postgres{limits: s.Limits, queries: s.Queries, pool: pool}
 	db.buffers.New = func() any { return new([]byte) }
@@ -84,7 +84,7 @@ func (p *postgres) Session(ctx context.Context) (sql.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &pgSession{db: p, conn: conn, pg: conn.Conn().PgConn(), buf: p.buffers.Get().(*[]byte)}, nil
+	return &session{db: p, conn: conn, pg: conn.Conn().PgConn(), buf: p.buffers.Get().(*[]byte)}, nil
 }
 
 func (p *postgres) Certified() bool { return false }
@@ -115,8 +115,8 @@ func (p *postgres) Plain() (*dbsql.DB, func() error) {
 	return db, db.Close // gives the connections back to the pool
 }
 
-// judgePostgres goes by SQLSTATE.
-func judgePostgres(err error) sql.Verdict {
+// judge goes by SQLSTATE.
+func judge(err error) sql.Verdict {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) || len(pg.Code) != 5 {
 		if _, ok := errors.AsType[*sql.WrongKind](err); ok {
@@ -177,11 +177,11 @@ func explainPostgres(err error) string {
 	return text + " (SQLSTATE " + pg.Code + ")"
 }
 
-// pgName is what sessions call the prepared form of a statement.
-func pgName(text string) string {
+// nameOf is what sessions call the prepared form of a statement.
+func nameOf(text string) string {
 	sum := sha256.Sum256([]byte(text))
-	return pgPrepared + hex.EncodeToString(sum[:12])
+	return prepared + hex.EncodeToString(sum[:12])
 }
 
-// pgPrepared begins the names of our prepared statements.
-const pgPrepared = "baton_"
+// prepared begins the names of our prepared statements.
+const prepared = "baton_"

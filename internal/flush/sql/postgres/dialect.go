@@ -16,7 +16,7 @@ func Dialect() *sql.Dialect {
 	return &sql.Dialect{
 		Files: embedded,
 		Goose: "postgres",
-		Quote: pgQuote,
+		Quote: quote,
 		Words: sql.Words{
 			Now:      "now()",
 			Ago:      "now() - make_interval(secs => ?)",
@@ -25,18 +25,18 @@ func Dialect() *sql.Dialect {
 			Update:   " FOR UPDATE",
 			Contains: "strpos(%s, ?) > 0",
 		},
-		Open:         openPostgres,
-		Column:       pgStyle,
+		Open:         open,
+		Column:       style,
 		OwnText:      "text",
-		List:         func(values []string) (string, []any) { return "= ANY (?)", []any{pgTextArray(values)} },
+		List:         func(values []string) (string, []any) { return "= ANY (?)", []any{textArray(values)} },
 		ComparesRows: true,
-		Judge:        judgePostgres,
+		Judge:        judge,
 		Explain:      explainPostgres,
-		LacksTable:   func(err error) bool { return pgCode(err) == "42P01" },
+		LacksTable:   func(err error) bool { return sqlState(err) == "42P01" },
 	}
 }
 
-func pgStyle(c row.Column, _ bool) (row.Column, bool) {
+func style(c row.Column, _ bool) (row.Column, bool) {
 	column, ok := map[row.Kind]row.Column{
 		row.KindInteger:   {DBType: "bigint", Bits: 64},
 		row.KindFloat:     {DBType: "double precision", Bits: 64},

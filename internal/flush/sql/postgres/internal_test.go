@@ -26,12 +26,12 @@ func TestVerdictOfPostgresErrors(t *testing.T) {
 		"08006": sql.Passing, "25006": sql.Passing, "25P03": sql.Passing, "53300": sql.Passing, "53100": sql.Passing,
 		"28P01": sql.Lasting, "3D000": sql.Lasting, "42703": sql.Lasting, "42501": sql.Lasting, "25P02": sql.Lasting, "2200H": sql.Lasting,
 	} {
-		if got := judgePostgres(fmt.Errorf("wrapped: %w", &pgconn.PgError{Code: code})); got != want {
+		if got := judge(fmt.Errorf("wrapped: %w", &pgconn.PgError{Code: code})); got != want {
 			t.Errorf("SQLSTATE %s: %d, want %d", code, got, want)
 		}
 	}
 	for routine, want := range map[string]sql.Verdict{"ExecWithCheckOptions": sql.Refused, "aclcheck_error": sql.Lasting} {
-		if got := judgePostgres(&pgconn.PgError{Code: "42501", Routine: routine}); got != want {
+		if got := judge(&pgconn.PgError{Code: "42501", Routine: routine}); got != want {
 			t.Errorf("42501 of %s: %d, want %d", routine, got, want)
 		}
 	}
@@ -39,7 +39,7 @@ func TestVerdictOfPostgresErrors(t *testing.T) {
 		io.ErrUnexpectedEOF: sql.Passing, context.DeadlineExceeded: sql.Passing, errNotCommitted: sql.Passing,
 		&sql.WrongKind{}: sql.Lasting,
 	} {
-		if got := judgePostgres(err); got != want {
+		if got := judge(err); got != want {
 			t.Errorf("%v: %d, want %d", err, got, want)
 		}
 	}
@@ -47,7 +47,7 @@ func TestVerdictOfPostgresErrors(t *testing.T) {
 
 // PostgreSQL calls it a success when COMMIT ends an aborted transaction.
 func TestCommitOfAnAbortedTransactionIsNoCommit(t *testing.T) {
-	db, err := openPostgres(sql.Setup{
+	db, err := open(sql.Setup{
 		DSN: testsupport.Postgres(t).DSN, MaxConns: 4,
 		Limits:  sql.Limits{Lock: time.Minute, Statement: time.Minute, Idle: time.Minute, Trip: time.Minute},
 		Queries: sql.Queries{"begin": "BEGIN", "commit": "COMMIT", "rollback": "ROLLBACK", "fail": "SELECT 1 / 0"},

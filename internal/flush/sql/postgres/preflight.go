@@ -41,8 +41,8 @@ func (p *postgres) Inspect(ctx context.Context, q sql.Queries, r *sql.Report) {
 		settings[s.Name] = s.Value
 	}
 	r.Version = "PostgreSQL " + settings["server_version"]
-	postgresDurability(settings, r)
-	p.postgresSession(settings, r)
+	durability(settings, r)
+	p.checkSession(settings, r)
 	r.Clock(ctx, func(ctx context.Context) (micros int64, err error) {
 		err = conn.QueryRow(ctx, q["clock"]).Scan(&micros)
 		return micros, err
@@ -50,8 +50,8 @@ func (p *postgres) Inspect(ctx context.Context, q sql.Queries, r *sql.Report) {
 	p.ownTables(ctx, conn.Conn(), q, settings, r)
 }
 
-// postgresDurability judges what a crash of the server's host leaves.
-func postgresDurability(s map[string]string, r *sql.Report) {
+// durability judges what a crash of the server's host leaves.
+func durability(s map[string]string, r *sql.Report) {
 	if n, err := strconv.Atoi(s["server_version_num"]); err == nil && n < minPostgresN {
 		r.TooOld(s["server_version"], "PostgreSQL "+strconv.Itoa(minPostgres))
 	}
@@ -90,9 +90,9 @@ func postgresDurability(s map[string]string, r *sql.Report) {
 	}
 }
 
-// postgresSession looks whether what we ask for at the start of a session has come
+// checkSession looks whether what we ask for at the start of a session has come
 // through.
-func (p *postgres) postgresSession(s map[string]string, r *sql.Report) {
+func (p *postgres) checkSession(s map[string]string, r *sql.Report) {
 	wanted := map[string]string{
 		"lock_timeout": sql.Millis(p.limits.Lock), "statement_timeout": sql.Millis(p.limits.Statement),
 		"idle_in_transaction_session_timeout": sql.Millis(p.limits.Idle),
@@ -134,7 +134,7 @@ func (p *postgres) ownTables(ctx context.Context, conn *pgx.Conn, q sql.Queries,
 			continue
 		}
 		r.Denied(t.Name, t.Lacking, fmt.Sprintf("GRANT %s ON %s TO this user", strings.Join(t.Lacking, ", "), t.Name))
-		postgresKind(r, t.Name, t.Persistence, t.Policies)
+		checkKind(r, t.Name, t.Persistence, t.Policies)
 	}
 	if missing > 0 && s["may_create"] != "true" {
 		where := fmt.Sprintf("schema %q", s["schema"])
@@ -147,8 +147,8 @@ func (p *postgres) ownTables(ctx context.Context, conn *pgx.Conn, q sql.Queries,
 	}
 }
 
-// postgresKind tells of tables that forget, and of those that hide rows.
-func postgresKind(r *sql.Report, table, persistence string, policies bool) {
+// checkKind tells of tables that forget, and of those that hide rows.
+func checkKind(r *sql.Report, table, persistence string, policies bool) {
 	if persistence == "u" {
 		r.Add(finding.SeverityError, "table "+table+" is UNLOGGED", "a crash of the server empties it: "+sql.GoneForGood,
 			"ALTER TABLE "+table+" SET LOGGED")
@@ -175,7 +175,7 @@ func (p *postgres) InspectTable(ctx context.Context, q sql.Queries, t sql.Prefli
 		r.Unchecked("table "+name, err)
 		return
 	}
-	postgresKind(r, name, persistence, policies)
+	checkKind(r, name, persistence, policies)
 	if rules {
 		r.Add(finding.SeverityError, "table "+name+" has rules", "PostgreSQL refuses INSERT … ON CONFLICT there: every batch fails",
 			"drop the rules; a trigger can do the same")
@@ -196,7 +196,7 @@ func (p *postgres) grants(ctx context.Context, conn *pgx.Conn, q sql.Queries, t 
 	lacking := map[string][]string{}
 	var right, column string
 	if _, err := pgx.ForEachRow(rows, []any{&right, &column}, func() error {
-		lacking[right] = append(lacking[right], pgQuote.Ident(column))
+		lacking[right] = append(lacking[right], quote.Ident(column))
 		return nil
 	}); err != nil {
 		r.Unchecked("the rights to table "+name, err)

@@ -9,11 +9,11 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-func (t *pgSession) Read(ctx context.Context, text string, args []any, each func(row []any) error) error {
+func (t *session) Read(ctx context.Context, text string, args []any, each func(row []any) error) error {
 	ctx, cancel := context.WithTimeout(ctx, t.db.limits.Trip)
 	defer cancel()
-	s := newPGStatement(text, args)
-	if err := t.prepare(ctx, []pgStatement{s}); err != nil {
+	s := newStatement(text, args)
+	if err := t.prepare(ctx, []statement{s}); err != nil {
 		return err
 	}
 	reader := t.pg.ExecPrepared(ctx, s.name, s.params, nil, nil)
@@ -21,7 +21,7 @@ func (t *pgSession) Read(ctx context.Context, text string, args []any, each func
 	for failed == nil && reader.NextRow() {
 		row := make([]any, len(reader.Values()))
 		for i, v := range reader.Values() {
-			if row[i], failed = pgRead(v, reader.FieldDescriptions()[i].DataTypeOID); failed != nil {
+			if row[i], failed = readValue(v, reader.FieldDescriptions()[i].DataTypeOID); failed != nil {
 				break
 			}
 		}
@@ -33,8 +33,8 @@ func (t *pgSession) Read(ctx context.Context, text string, args []any, each func
 	return errors.Join(failed, err)
 }
 
-// pgRead reads a value from its text: a NULL, bytes, or a string.
-func pgRead(v []byte, oid uint32) (any, error) {
+// readValue reads a value from its text: a NULL, bytes, or a string.
+func readValue(v []byte, oid uint32) (any, error) {
 	switch {
 	case v == nil:
 		return nil, nil
@@ -44,8 +44,8 @@ func pgRead(v []byte, oid uint32) (any, error) {
 	return string(v), nil
 }
 
-// pgTextArray writes an array as PostgreSQL reads it from text.
-func pgTextArray(elements []string) string {
+// textArray writes an array as PostgreSQL reads it from text.
+func textArray(elements []string) string {
 	quoted := make([]string, len(elements))
 	for i, e := range elements {
 		quoted[i] = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(e) + `"`

@@ -21,16 +21,16 @@ import (
 // transaction; the savepoint brings it back. Deferred constraints are checked
 // at once, or COMMIT would find the bad row and could not say which it was.
 const (
-	pgSavepoint = "SAVEPOINT baton_rows"
-	pgCheck     = "SET CONSTRAINTS ALL IMMEDIATE"
-	pgRelease   = "RELEASE SAVEPOINT baton_rows"
-	pgUndo      = "ROLLBACK TO SAVEPOINT baton_rows; RELEASE SAVEPOINT baton_rows"
+	savepoint        = "SAVEPOINT baton_rows"
+	checkConstraints = "SET CONSTRAINTS ALL IMMEDIATE"
+	release          = "RELEASE SAVEPOINT baton_rows"
+	undoRows         = "ROLLBACK TO SAVEPOINT baton_rows; RELEASE SAVEPOINT baton_rows"
 )
 
-// pgSession is one connection in pipeline mode: the statements of a run are sent
+// session is one connection in pipeline mode: the statements of a run are sent
 // together, and their answers read one by one. The first error makes the server
 // skip the rest.
-type pgSession struct {
+type session struct {
 	db   *postgres
 	conn *pgxpool.Conn
 	pg   *pgconn.PgConn
@@ -41,8 +41,8 @@ type pgSession struct {
 	buf    *[]byte
 }
 
-// pgStatement is one statement of a run. Without a name it is sent as text.
-type pgStatement struct {
+// statement is one statement of a run. Without a name it is sent as text.
+type statement struct {
 	text    string
 	name    string
 	params  [][]byte
@@ -55,7 +55,7 @@ type pgStatement struct {
 	load func(ctx context.Context) error
 }
 
-func (t *pgSession) Run(ctx context.Context, tasks ...sql.Task) error {
+func (t *session) Run(ctx context.Context, tasks ...sql.Task) error {
 	ctx, cancel := context.WithTimeout(ctx, t.db.limits.Trip)
 	defer cancel()
 	if err := t.createStaging(ctx, tasks); err != nil {
@@ -67,7 +67,7 @@ func (t *pgSession) Run(ctx context.Context, tasks ...sql.Task) error {
 		return err
 	}
 	if t.undo { // first of all: in an aborted transaction nothing can be prepared
-		if _, err := t.pg.Exec(ctx, pgUndo).ReadAll(); err != nil {
+		if _, err := t.pg.Exec(ctx, undoRows).ReadAll(); err != nil {
 			return err
 		}
 		t.undo = false
@@ -75,14 +75,14 @@ func (t *pgSession) Run(ctx context.Context, tasks ...sql.Task) error {
 	if err := t.prepare(ctx, statements); err != nil {
 		return err
 	}
-	load := slices.IndexFunc(statements, func(s pgStatement) bool { return s.load != nil })
+	load := slices.IndexFunc(statements, func(s statement) bool { return s.load != nil })
 	if load < 0 {
 		return t.pipe(ctx, statements, tasks)
 	}
 	if statements, err = t.loadFirst(ctx, tasks, statements, load); err == nil {
 		err = t.pipe(ctx, statements, tasks)
 	}
-	if pgCode(err) == "42P01" {
+	if sqlState(err) == "42P01" {
 		t.db.noStaging.Store(true) // a pooler gave us another server session
 		return fmt.Errorf("%w: %w", flush.ErrTransient, err)
 	}
@@ -93,20 +93,20 @@ func (t *pgSession) Run(ctx context.Context, tasks ...sql.Task) error {
 // that freezes within a COPY is not idle, so that the server waits for it for ever.
 // Nobody else may wait for what it has locked until then, and that is nothing. It
 // returns what is left to do; rows that a COPY refuses go by arrays.
-func (t *pgSession) loadFirst(ctx context.Context, tasks []sql.Task, statements []pgStatement, at int) ([]pgStatement, error) {
-	begin := pgStatement{text: statements[0].text, task: 0, last: true}
-	if err := t.pipe(ctx, []pgStatement{begin, {text: pgSavepoint}}, tasks); err != nil {
+func (t *session) loadFirst(ctx context.Context, tasks []sql.Task, statements []statement, at int) ([]statement, error) {
+	begin := statement{text: statements[0].text, task: 0, last: true}
+	if err := t.pipe(ctx, []statement{begin, {text: savepoint}}, tasks); err != nil {
 		return nil, err
 	}
 	err := statements[at].load(ctx)
 	switch {
 	case err == nil:
-		rest := slices.Concat([]pgStatement{{text: pgRelease}}, statements[1:at], statements[at+1:])
+		rest := slices.Concat([]statement{{text: release}}, statements[1:at], statements[at+1:])
 		return rest, nil
-	case judgePostgres(err) != sql.Refused:
+	case judge(err) != sql.Refused:
 		return nil, err
 	}
-	if _, err := t.pg.Exec(ctx, pgUndo).ReadAll(); err != nil {
+	if _, err := t.pg.Exec(ctx, undoRows).ReadAll(); err != nil {
 		return nil, err
 	}
 	if statements, err = t.statements(tasks); err != nil {
@@ -116,7 +116,7 @@ func (t *pgSession) loadFirst(ctx context.Context, tasks []sql.Task, statements 
 }
 
 // pipe sends statements together and reads their answers.
-func (t *pgSession) pipe(ctx context.Context, statements []pgStatement, tasks []sql.Task) error {
+func (t *session) pipe(ctx context.Context, statements []statement, tasks []sql.Task) error {
 	pipe := t.pg.StartPipeline(ctx)
 	for i := range statements {
 		if s := &statements[i]; s.name != "" {
@@ -137,7 +137,7 @@ func (t *pgSession) pipe(ctx context.Context, statements []pgStatement, tasks []
 }
 
 // answers reads the results in order and tells the tasks.
-func (t *pgSession) answers(pipe *pgconn.Pipeline, statements []pgStatement, tasks []sql.Task) error {
+func (t *session) answers(pipe *pgconn.Pipeline, statements []statement, tasks []sql.Task) error {
 	var touched, ignored int64
 	for i := range statements {
 		s := &statements[i]
@@ -159,19 +159,19 @@ func (t *pgSession) answers(pipe *pgconn.Pipeline, statements []pgStatement, tas
 }
 
 // failed says what an error means for a task: of its rows, that they are refused.
-func (t *pgSession) failed(err error, k sql.Task) error {
-	if k.Plan == nil || judgePostgres(err) != sql.Refused || pgUnplanned(err, k.Plan) {
+func (t *session) failed(err error, k sql.Task) error {
+	if k.Plan == nil || judge(err) != sql.Refused || unplanned(err, k.Plan) {
 		return err
 	}
 	t.undo = true
 	return &sql.Refusal{Size: len(k.Rows), Cause: err}
 }
 
-// pgUnplanned: a column that we do not write must not be NULL. It was added to the
+// unplanned: a column that we do not write must not be NULL. It was added to the
 // table since the plan was made: no row is at fault.
-func pgUnplanned(err error, p *row.Plan) bool {
+func unplanned(err error, p *row.Plan) bool {
 	var pg *pgconn.PgError
-	_, table := pgQuote.Schema(p.Table.Name)
+	_, table := quote.Schema(p.Table.Name)
 	return errors.As(err, &pg) && pg.Code == "23502" && pg.TableName == table && !sql.HasColumn(p, pg.ColumnName)
 }
 
@@ -189,20 +189,20 @@ func answer(pipe *pgconn.Pipeline) (touched int64, err error) {
 }
 
 // statements spells the tasks out.
-func (t *pgSession) statements(tasks []sql.Task) ([]pgStatement, error) {
-	out := make([]pgStatement, 0, len(tasks)+5)
+func (t *session) statements(tasks []sql.Task) ([]statement, error) {
+	out := make([]statement, 0, len(tasks)+5)
 	*t.buf = (*t.buf)[:0]
 	for i, task := range tasks {
 		first := len(out)
 		if task.Plan == nil {
 			out = append(out, t.fixed(task.Query, task.Args))
 		} else {
-			out = append(out, pgStatement{text: pgSavepoint})
+			out = append(out, statement{text: savepoint})
 			rows, err := t.rows(task)
 			if err != nil {
 				return nil, err
 			}
-			out = append(append(out, rows...), pgStatement{text: pgCheck}, pgStatement{text: pgRelease})
+			out = append(append(out, rows...), statement{text: checkConstraints}, statement{text: release})
 		}
 		for j := first; j < len(out); j++ {
 			out[j].task = i
@@ -213,19 +213,19 @@ func (t *pgSession) statements(tasks []sql.Task) ([]pgStatement, error) {
 }
 
 // fixed spells out one of our own queries.
-func (t *pgSession) fixed(query string, args []any) pgStatement {
+func (t *session) fixed(query string, args []any) statement {
 	text := t.db.queries[query]
 	if len(args) == 0 {
-		return pgStatement{text: text}
+		return statement{text: text}
 	}
-	return newPGStatement(text, args)
+	return newStatement(text, args)
 }
 
-// newPGStatement is a prepared statement. Its parameters are sent as text, so that the
+// newStatement is a prepared statement. Its parameters are sent as text, so that the
 // server reads them as their columns' types.
-func newPGStatement(text string, args []any) pgStatement {
+func newStatement(text string, args []any) statement {
 	text = numbered(text)
-	s := pgStatement{text: text, name: pgName(text)}
+	s := statement{text: text, name: nameOf(text)}
 	for _, arg := range args {
 		switch arg := arg.(type) {
 		case nil:
@@ -263,18 +263,18 @@ func numbered(text string) string {
 }
 
 // rows spells out the writing of rows, deletes first.
-func (t *pgSession) rows(k sql.Task) ([]pgStatement, error) {
-	plan := t.db.plans.Get(k.Plan, compilePostgres)
+func (t *session) rows(k sql.Task) ([]statement, error) {
+	plan := t.db.plans.Get(k.Plan, compile)
 	if k.Update {
 		s, err := t.write(plan.update, plan, plan.columns, k.Rows)
-		return []pgStatement{s}, err
+		return []statement{s}, err
 	}
 	deletes := sql.CountDeletes(k.Rows)
 	remove := k.Rows[:deletes]
 	if k.Replace {
 		remove = k.Rows
 	}
-	var out []pgStatement
+	var out []statement
 	if len(remove) > 0 {
 		s, err := t.write(plan.remove, plan, plan.key, remove)
 		if err != nil {
@@ -291,7 +291,7 @@ func (t *pgSession) rows(k sql.Task) ([]pgStatement, error) {
 		return append(out, s), err
 	case t.staged(k, plan.staging):
 		load := func(ctx context.Context) error { return t.copy(ctx, plan.staging, plan.columns, rows) }
-		return append(out, pgStatement{load: load}, pgStatement{text: plan.unload, name: pgName(plan.unload), writes: len(rows)}), nil
+		return append(out, statement{load: load}, statement{text: plan.unload, name: nameOf(plan.unload), writes: len(rows)}), nil
 	}
 	s, err := t.write(plan.upsert, plan, plan.columns, rows)
 	s.writes = len(rows)
@@ -299,8 +299,8 @@ func (t *pgSession) rows(k sql.Task) ([]pgStatement, error) {
 }
 
 // write encodes the columns of rows as the statement's parameters.
-func (t *pgSession) write(text string, plan *pgPlan, columns []pgColumn, rows []row.Row) (pgStatement, error) {
-	s := pgStatement{text: text, name: pgName(text), formats: plan.formats[:len(columns)]}
+func (t *session) write(text string, plan *compiledPlan, columns []planColumn, rows []row.Row) (statement, error) {
+	s := statement{text: text, name: nameOf(text), formats: plan.formats[:len(columns)]}
 	for _, c := range columns {
 		start := len(*t.buf)
 		buf, err := c.encode(*t.buf, rows)
@@ -315,7 +315,7 @@ func (t *pgSession) write(text string, plan *pgPlan, columns []pgColumn, rows []
 
 // prepare makes sure that this connection knows the statements. It costs a round
 // trip only the first time.
-func (t *pgSession) prepare(ctx context.Context, statements []pgStatement) error {
+func (t *session) prepare(ctx context.Context, statements []statement) error {
 	known := t.pg.CustomData()
 	if len(known) > sql.MaxStatements {
 		if err := t.forget(ctx, known); err != nil {
@@ -337,10 +337,10 @@ func (t *pgSession) prepare(ctx context.Context, statements []pgStatement) error
 
 // forget deallocates our prepared statements: rows may leave out other columns each
 // time, and each time it is another statement.
-func (t *pgSession) forget(ctx context.Context, known map[string]any) error {
+func (t *session) forget(ctx context.Context, known map[string]any) error {
 	var all strings.Builder
 	for name := range known {
-		if strings.HasPrefix(name, pgPrepared) {
+		if strings.HasPrefix(name, prepared) {
 			all.WriteString("DEALLOCATE " + name + ";")
 			delete(known, name)
 		}
@@ -350,7 +350,7 @@ func (t *pgSession) forget(ctx context.Context, known map[string]any) error {
 }
 
 // Narrow: the database cannot hold every character.
-func (t *pgSession) Narrow() bool {
+func (t *session) Narrow() bool {
 	encoding := t.pg.ParameterStatus("server_encoding")
 	return encoding != "UTF8" && encoding != "SQL_ASCII"
 }
@@ -359,7 +359,7 @@ func (t *pgSession) Narrow() bool {
 // ROLLBACK, and calls that a success.
 var errNotCommitted = errors.New("the server rolled the transaction back instead of committing it")
 
-func (t *pgSession) Commit(ctx context.Context) error {
+func (t *session) Commit(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, t.db.limits.Trip)
 	defer cancel()
 	results, err := t.pg.Exec(ctx, t.db.queries["commit"]).ReadAll()
@@ -369,7 +369,7 @@ func (t *pgSession) Commit(ctx context.Context) error {
 	return err
 }
 
-func (t *pgSession) Close(sound bool) {
+func (t *session) Close(sound bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if sound && !t.pg.IsClosed() && t.pg.TxStatus() != 'I' {

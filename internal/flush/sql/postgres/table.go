@@ -23,7 +23,7 @@ func (p *postgres) Table(ctx context.Context, name string) (row.Table, error) {
 	var oid int64
 	var kind string
 	t := row.Table{}
-	err = conn.QueryRow(ctx, q["table"], pgQuote.Table(name)).Scan(&oid, &t.Name, &kind, &t.UpsertOnly)
+	err = conn.QueryRow(ctx, q["table"], quote.Table(name)).Scan(&oid, &t.Name, &kind, &t.UpsertOnly)
 	var syntax *pgconn.PgError
 	switch {
 	case errors.Is(err, pgx.ErrNoRows),
@@ -39,12 +39,12 @@ func (p *postgres) Table(ctx context.Context, name string) (row.Table, error) {
 	if err != nil {
 		return t, err
 	}
-	if t.Columns, err = pgx.CollectRows(rows, pgCatalogueColumn); err != nil {
+	if t.Columns, err = pgx.CollectRows(rows, catalogueColumn); err != nil {
 		return t, err
 	}
 	for i := range t.Columns {
 		if c := &t.Columns[i]; c.Folds != "" {
-			c.Exact = fmt.Sprintf(`ALTER TABLE %s ALTER COLUMN %s TYPE text COLLATE "C"`, t.Name, pgQuote.Ident(c.Name))
+			c.Exact = fmt.Sprintf(`ALTER TABLE %s ALTER COLUMN %s TYPE text COLLATE "C"`, t.Name, quote.Ident(c.Name))
 		}
 	}
 	if rows, err = conn.Query(ctx, q["unique"], oid); err != nil {
@@ -66,7 +66,7 @@ func (p *postgres) noTable(ctx context.Context, conn *pgx.Conn, name string) err
 	return sql.NoTable(name, names)
 }
 
-func pgCatalogueColumn(r pgx.CollectableRow) (row.Column, error) {
+func catalogueColumn(r pgx.CollectableRow) (row.Column, error) {
 	var c row.Column
 	var native string // name of a type of PostgreSQL's own; "" for others, such as enums
 	var modifier int32

@@ -12,30 +12,30 @@ import (
 	"baton/internal/flush/sql"
 )
 
-// pgPlan is a plan as PostgreSQL statements. Every column travels as one array:
+// compiledPlan is a plan as PostgreSQL statements. Every column travels as one array:
 // a batch of any size is one statement with as many parameters as columns.
-type pgPlan struct {
+type compiledPlan struct {
 	upsert, remove, update string
 	unload                 string // upsert from the staging table
 	merge                  string // upsert of rows that take away; "": as the others
 	adds                   []int  // columns that are added to
 	staging                stagingTable
-	columns, key           []pgColumn
+	columns, key           []planColumn
 	formats                []int16 // one per column: binary
 }
 
-// pgColumn is a column and the array it travels in.
-type pgColumn struct {
+// planColumn is a column and the array it travels in.
+type planColumn struct {
 	row.Column
 	index   int
 	element string // type of the array's elements
 	oid     uint32
 }
 
-func compilePostgres(p *row.Plan) *pgPlan {
-	out := &pgPlan{}
+func compile(p *row.Plan) *compiledPlan {
+	out := &compiledPlan{}
 	for i, c := range p.Columns {
-		out.columns = append(out.columns, newPGColumn(c.Column, i))
+		out.columns = append(out.columns, newColumn(c.Column, i))
 		out.formats = append(out.formats, 1)
 		if c.Op == row.OpAdd {
 			out.adds = append(out.adds, i)
@@ -44,31 +44,31 @@ func compilePostgres(p *row.Plan) *pgPlan {
 	for _, i := range p.Key {
 		out.key = append(out.key, out.columns[i])
 	}
-	table := pgQuote.Table(p.Table.Name)
-	insert := "INSERT INTO " + table + " AS t (" + pgList(out.columns, pgQuotedName) + ") SELECT " + pgList(out.columns, pgCast) + " FROM "
+	table := quote.Table(p.Table.Name)
+	insert := "INSERT INTO " + table + " AS t (" + list(out.columns, quotedName) + ") SELECT " + list(out.columns, cast) + " FROM "
 	out.staging = newStagingTable(out.columns)
-	out.upsert = insert + pgUnnest(out.columns) + " AS " + pgNames(out.columns) + pgConflict(p)
-	out.unload = insert + "pg_temp." + out.staging.name + " AS u" + pgConflict(p)
+	out.upsert = insert + unnest(out.columns) + " AS " + nameList(out.columns) + conflict(p)
+	out.unload = insert + "pg_temp." + out.staging.name + " AS u" + conflict(p)
 	if len(out.key) == 0 {
 		return out
 	}
 	var all []string
 	for _, c := range out.key {
-		all = append(all, "t."+pgQuote.Ident(c.Name)+" = "+pgCast(c))
+		all = append(all, "t."+quote.Ident(c.Name)+" = "+cast(c))
 	}
 	same := strings.Join(all, " AND ")
-	update := "UPDATE " + table + " AS t SET " + strings.Join(pgUpdates(p, out.columns), ", ") + " FROM "
-	out.remove = "DELETE FROM " + table + " AS t USING " + pgLookups(out.key) + " AS " + pgNames(out.key) + " WHERE " + same
-	out.update = update + pgLookups(out.columns) + " AS " + pgNames(out.columns) + " WHERE " + same
-	if len(out.adds) > 0 && pgMerges(p) {
-		numbered := " WITH ORDINALITY AS " + pgNames(out.columns, "n")
-		out.merge = "WITH done AS (" + update + pgLookups(out.columns) + numbered + " WHERE " + same + " RETURNING u.n) " +
-			insert + pgUnnest(out.columns) + numbered + " WHERE u.n NOT IN (SELECT n FROM done)" + pgConflict(p)
+	update := "UPDATE " + table + " AS t SET " + strings.Join(updates(p, out.columns), ", ") + " FROM "
+	out.remove = "DELETE FROM " + table + " AS t USING " + lookups(out.key) + " AS " + nameList(out.key) + " WHERE " + same
+	out.update = update + lookups(out.columns) + " AS " + nameList(out.columns) + " WHERE " + same
+	if len(out.adds) > 0 && merges(p) {
+		numbered := " WITH ORDINALITY AS " + nameList(out.columns, "n")
+		out.merge = "WITH done AS (" + update + lookups(out.columns) + numbered + " WHERE " + same + " RETURNING u.n) " +
+			insert + unnest(out.columns) + numbered + " WHERE u.n NOT IN (SELECT n FROM done)" + conflict(p)
 	}
 	return out
 }
 
-// pgMerges: of rows that take away from a sum those that are there are updated first, and only the
+// merges: of rows that take away from a sum those that are there are updated first, and only the
 // others upserted. The database checks the row that an upsert would insert, also where there is one
 // already, and would refuse -1 for a column that must not be negative, although 10 - 1 is not. What
 // comes upon a row that somebody else has inserted meanwhile, or two rows of which the database
@@ -77,7 +77,7 @@ func compilePostgres(p *row.Plan) *pgPlan {
 // An upsert finds rows by an index. What that compares with may be an operator in a
 // schema that is not searched: the types that have one are left to upserts, and so are
 // the tables that say so.
-func pgMerges(p *row.Plan) bool {
+func merges(p *row.Plan) bool {
 	for _, k := range p.Key {
 		if p.Columns[k].Kind == row.KindOther {
 			return false
@@ -87,7 +87,7 @@ func pgMerges(p *row.Plan) bool {
 }
 
 // takeAway reports whether one of the rows is to make a sum less.
-func (p *pgPlan) takeAway(rows []row.Row) bool {
+func (p *compiledPlan) takeAway(rows []row.Row) bool {
 	for _, i := range p.adds {
 		if slices.ContainsFunc(rows, func(r row.Row) bool { return r.Values[i].Negative() }) {
 			return true
@@ -96,23 +96,23 @@ func (p *pgPlan) takeAway(rows []row.Row) bool {
 	return false
 }
 
-// pgConflict says what happens to a row that is there. Without a key every row
+// conflict says what happens to a row that is there. Without a key every row
 // is a new one.
 //
 // An upsert finds each row by the unique index and so costs the same whatever the table's size;
 // it has no join that could be planned badly. Updating the rows that are there first saves the
 // server at most a tenth where all are there, and costs it a third more where none is.
-func pgConflict(p *row.Plan) string {
+func conflict(p *row.Plan) string {
 	if len(p.Key) == 0 {
 		return ""
 	}
 	key := make([]string, len(p.Key))
 	for i, k := range p.Key {
-		key[i] = pgQuote.Ident(p.Columns[k].Name)
+		key[i] = quote.Ident(p.Columns[k].Name)
 	}
 	var set []string
 	for i, c := range p.Columns {
-		name := pgQuote.Ident(c.Name)
+		name := quote.Ident(c.Name)
 		switch {
 		case sql.IsKey(p, i) || p.Keep:
 		case c.Op == row.OpAdd:
@@ -128,11 +128,11 @@ func pgConflict(p *row.Plan) string {
 	return target + "UPDATE SET " + strings.Join(set, ", ")
 }
 
-// pgUpdates adds without a cast: only the sum must fit the column.
-func pgUpdates(p *row.Plan, columns []pgColumn) []string {
+// updates adds without a cast: only the sum must fit the column.
+func updates(p *row.Plan, columns []planColumn) []string {
 	var set []string
 	for i, c := range p.Columns {
-		name, value := pgQuote.Ident(c.Name), pgCast(columns[i])
+		name, value := quote.Ident(c.Name), cast(columns[i])
 		switch {
 		case sql.IsKey(p, i):
 			continue
@@ -145,42 +145,42 @@ func pgUpdates(p *row.Plan, columns []pgColumn) []string {
 		set = append(set, name+" = "+value)
 	}
 	if len(set) == 0 { // it is only asked whether the row is there
-		name := pgQuote.Ident(p.Columns[p.Key[0]].Name)
+		name := quote.Ident(p.Columns[p.Key[0]].Name)
 		set = []string{name + " = t." + name}
 	}
 	return set
 }
 
-func pgQuotedName(c pgColumn) string { return pgQuote.Ident(c.Name) }
+func quotedName(c planColumn) string { return quote.Ident(c.Name) }
 
-// pgCast casts to the type without its length. A cast to varchar(5) would cut,
+// cast casts to the type without its length. A cast to varchar(5) would cut,
 // where the assignment to such a column refuses.
-func pgCast(c pgColumn) string {
+func cast(c planColumn) string {
 	return "u.c" + strconv.Itoa(c.index+1) + "::" + c.DBType
 }
 
-func pgUnnest(columns []pgColumn) string { return pgArrays(columns, "$%d::%s[]") }
+func unnest(columns []planColumn) string { return arrays(columns, "$%d::%s[]") }
 
-// pgLookups is pgUnnest where rows of the table are looked up. The planner does not see how long
+// lookups is unnest where rows of the table are looked up. The planner does not see how long
 // the arrays are, takes them for short, and uses the index: for 5,000 rows of 100,000 it would
 // read the whole table, with every batch.
-func pgLookups(columns []pgColumn) string { return pgArrays(columns, "(SELECT $%d::%s[])") }
+func lookups(columns []planColumn) string { return arrays(columns, "(SELECT $%d::%s[])") }
 
-func pgArrays(columns []pgColumn, format string) string {
+func arrays(columns []planColumn, format string) string {
 	n := 0
-	return "unnest(" + pgList(columns, func(c pgColumn) string {
+	return "unnest(" + list(columns, func(c planColumn) string {
 		n++
 		return fmt.Sprintf(format, n, c.element)
 	}) + ")"
 }
 
-// pgNames calls the columns of a row source as pgCast does.
-func pgNames(columns []pgColumn, more ...string) string {
-	names := []string{pgList(columns, func(c pgColumn) string { return "c" + strconv.Itoa(c.index+1) })}
+// nameList calls the columns of a row source as cast does.
+func nameList(columns []planColumn, more ...string) string {
+	names := []string{list(columns, func(c planColumn) string { return "c" + strconv.Itoa(c.index+1) })}
 	return "u(" + strings.Join(append(names, more...), ", ") + ")"
 }
 
-func pgList(columns []pgColumn, text func(pgColumn) string) string {
+func list(columns []planColumn, text func(planColumn) string) string {
 	out := make([]string, len(columns))
 	for i, c := range columns {
 		out[i] = text(c)
@@ -188,8 +188,8 @@ func pgList(columns []pgColumn, text func(pgColumn) string) string {
 	return strings.Join(out, ", ")
 }
 
-func newPGColumn(c row.Column, index int) pgColumn {
-	out := pgColumn{Column: c, index: index, element: "text", oid: 25}
+func newColumn(c row.Column, index int) planColumn {
+	out := planColumn{Column: c, index: index, element: "text", oid: 25}
 	switch c.Kind {
 	case row.KindInteger:
 		out.element, out.oid = "int8", 20
@@ -212,14 +212,14 @@ func newPGColumn(c row.Column, index int) pgColumn {
 
 // Where PostgreSQL's times and dates start, in microseconds and days since 1970.
 const (
-	pgEpoch    = 946_684_800_000_000
-	pgEpochDay = 10_957
+	epoch    = 946_684_800_000_000
+	epochDay = 10_957
 )
 
 // encode appends the column of all rows in PostgreSQL's binary array format:
 // dimensions, null flag, element type, length, lower bound; then the elements,
 // each after its length.
-func (c *pgColumn) encode(buf []byte, rows []row.Row) ([]byte, error) {
+func (c *planColumn) encode(buf []byte, rows []row.Row) ([]byte, error) {
 	u32 := binary.BigEndian.AppendUint32
 	buf = u32(u32(u32(u32(u32(buf, 1), 1), c.oid), uint32(len(rows))), 1)
 	var err error
@@ -232,7 +232,7 @@ func (c *pgColumn) encode(buf []byte, rows []row.Row) ([]byte, error) {
 }
 
 // append appends one value of the column after its length, as arrays and COPY have it.
-func (c *pgColumn) append(buf []byte, v *row.Value) ([]byte, error) {
+func (c *planColumn) append(buf []byte, v *row.Value) ([]byte, error) {
 	u32 := binary.BigEndian.AppendUint32
 	if v.IsNull() {
 		return u32(buf, math.MaxUint32), nil // length -1
@@ -258,9 +258,9 @@ func (c *pgColumn) append(buf []byte, v *row.Value) ([]byte, error) {
 		}
 		buf = append(u32(buf, 1), bit)
 	case row.KindTimestamp:
-		buf = binary.BigEndian.AppendUint64(u32(buf, 8), uint64(v.Time().UnixMicro()-pgEpoch))
+		buf = binary.BigEndian.AppendUint64(u32(buf, 8), uint64(v.Time().UnixMicro()-epoch))
 	case row.KindDate:
-		buf = u32(u32(buf, 4), uint32(int32(v.Time().Unix()/86400-pgEpochDay)))
+		buf = u32(u32(buf, 4), uint32(int32(v.Time().Unix()/86400-epochDay)))
 	case row.KindBytes:
 		buf = append(u32(buf, uint32(len(v.Text()))), v.Text()...)
 	}
