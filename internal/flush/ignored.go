@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// ignoredEvery is how often it is told that rows are left out.
+// ignoredEvery is how often left-out rows are reported.
 const ignoredEvery = time.Hour
 
-// tellIgnored tells of rows that the database has accepted and not written: nobody else
+// reportIgnored reports rows that the database has accepted and not written: nobody else
 // would, and nothing else remembers them.
-func (r *run) tellIgnored(rows int64) {
+func (r *run) reportIgnored(rows int64) {
 	r.ignored += rows
 	if r.ignored == 0 || r.cfg.OnNote == nil || time.Since(r.toldIgnored) < ignoredEvery {
 		return

@@ -28,7 +28,7 @@ type Preview struct {
 	Mode    mapping.Mode         `json:"mode,omitzero"`
 	Columns []mapping.ColumnView `json:"columns"`
 	Rows    []PreviewRow         `json:"rows"`
-	// Problems keep the job from running, or are of the records that were looked at.
+	// Problems keep the job from running, or are of the records that were read.
 	Problems []string `json:"problems"`
 }
 
@@ -50,7 +50,7 @@ type PreviewRow struct {
 	Error  string    `json:"error,omitzero"` // why it would become a dead letter
 }
 
-// Preview tells what a run would do now, with up to n records as examples. It writes
+// Preview shows what a run would do now, with up to n records as examples. It writes
 // nothing, neither to Redis nor to the database.
 func (p *Pipeline) Preview(ctx context.Context, n int) Preview {
 	v := Preview{Table: p.cfg.Mapping.Table, Columns: []mapping.ColumnView{}, Rows: []PreviewRow{}, Problems: []string{}}

@@ -31,13 +31,13 @@ type Config struct {
 	DeadLimit int
 	// Lanes is how many connections write at the same time. Default: 1.
 	Lanes int
-	// OnNote, if set, is told what an operator must know of a run that goes on.
+	// OnNote, if set, is given what an operator must know of a run that goes on.
 	OnNote func(text string)
 	// NewID makes an id that is unique for ever, such as a UUID.
 	NewID func() (string, error)
 	// Retry bounds the repetition of what the database left unanswered.
 	Retry Retry
-	// OnBatch, if set, is told of every batch that the database has answered.
+	// OnBatch, if set, is given every batch that the database has answered.
 	OnBatch func(BatchStats)
 }
 
@@ -76,7 +76,7 @@ type Pipeline struct {
 	taken    Fence      // the fence this pipeline took last; guarded by running
 	compiled atomic.Pointer[compiled]
 	verified time.Time // when the catalogue was read last; guarded by running
-	// ignored are rows that the database left out and of which nobody was told since
+	// ignored are rows that the database left out and that were not reported since
 	// toldIgnored; guarded by running.
 	ignored     int64
 	toldIgnored time.Time
@@ -89,7 +89,7 @@ type compiled struct {
 	vanished *vanished // nil: rows that vanish are left
 }
 
-// New checks a configuration and makes its pipeline. It talks to nobody yet.
+// New checks a configuration and makes its pipeline. It connects to nothing yet.
 func New(cfg Config) (*Pipeline, error) {
 	var problems []error
 	for _, need := range []struct {
@@ -162,7 +162,7 @@ func Backlog(ctx context.Context, sources []Source) (int64, error) {
 	return total, nil
 }
 
-// forget makes the next run read the catalogue anew: a table that was mended
+// forget makes the next run read the catalogue anew: a table that was altered
 // needs no restart.
 func (p *Pipeline) forget() {
 	p.compiled.Store(nil)

@@ -28,7 +28,7 @@ type Policy struct {
 // OnMissing is a choice of the mapping, which a source need not know.
 type OnMissing = mapping.OnMissing
 
-// complete fills in the defaults. It tells every choice that is unknown.
+// complete fills in the defaults. It returns every choice that is unknown.
 func (p *Policy) complete() error {
 	var problems []error
 	p.OnMissing = cmp.Or(p.OnMissing, mapping.MissingIgnore)

@@ -15,11 +15,11 @@ var (
 	ErrFenced = errors.New("flush: fenced off by a newer leader")
 	// ErrTransient: the transaction was not applied, or its outcome is unknown
 	// (connection lost, deadlock, lock or statement timeout). Applying the very
-	// same batch again is safe: the ledger tells.
-	ErrTransient = errors.New("flush: database did not answer conclusively")
+	// same batch again is safe: the ledger knows.
+	ErrTransient = errors.New("flush: transaction outcome unknown; safe to retry")
 	// ErrNoTable: the target table does not exist, or this user cannot see it.
 	ErrNoTable = errors.New("flush: no such table")
-	// ErrStaleStage: the stage of that id is no longer there; somebody else discarded it.
+	// ErrStaleStage: the stage of that id is no longer there; another process discarded it.
 	ErrStaleStage = errors.New("flush: stage is gone")
 	// ErrMoved: a shard's position in the database is not the one that a batch starts
 	// from. Nothing was written; the next run reads the position anew.
@@ -139,7 +139,7 @@ type Stage struct {
 	Parts   int   // number of deterministic parts; 0 for a source that is idempotent by nature
 	Size    int64 // records in the stage when it was found
 	Resumed bool  // an earlier run made it
-	// Note is what the operator must be told: that a gap was passed, for example.
+	// Note is what the operator must know: that a gap was passed, for example.
 	Note string
 	// Job is the name of the job that staged it, under which the ledger knows its
 	// parts. Empty: that of the job that asks.
@@ -227,7 +227,7 @@ type Outcome struct {
 // TableCreator is a Sink that can make tables.
 type TableCreator interface {
 	// DescribeTable returns the statement by which CreateTable would make a table, and
-	// what the catalogue would say of it then. It asks nobody.
+	// what the catalogue would say of it then. It does not ask the server.
 	DescribeTable(t row.TableSpec) (ddl string, table row.Table, err error)
 	// CreateTable makes the table, committed when it returns. It does nothing if there is
 	// one of that name.

@@ -37,7 +37,7 @@ var errTableChanged = errors.New("the table was changed")
 
 func (r *run) all(ctx context.Context) error {
 	if r.taken.Owner != r.lead.Owner() {
-		r.forget() // a new term looks at the table anew
+		r.forget() // a new term reads the table anew
 	}
 	r.fresh = r.compiled.Load() == nil || time.Since(r.verified) < verifyEvery
 	c, err := r.compile(ctx)
@@ -157,7 +157,7 @@ func (r *run) position(ctx context.Context, source Source) (string, error) {
 	return found[0], nil
 }
 
-// verify looks whether the table is still what the mapping was compiled for: a
+// verify checks whether the table is still what the mapping was compiled for: a
 // database rounds without a word to a scale that was reduced meanwhile. Once a run,
 // and only when there is something to write; less often where runs follow each other
 // as fast as records trickle in.
@@ -263,7 +263,7 @@ func (r *run) convert(source Source, stage Stage, page Page) (work, error) {
 		Move: page.Move, Marks: page.Marks, DeadLimit: r.cfg.DeadLimit,
 	}
 	if r.cfg.Inputs.Guarantee == row.ByPass {
-		b.ID = source.Name() // dead letters are told apart by it
+		b.ID = source.Name() // it distinguishes dead letters
 	}
 	b.Rows, b.Dead = r.m.Rows(page.Records, r.cfg.OnMissing)
 	return work{page: page, batch: b}, nil
@@ -316,7 +316,7 @@ func (r *run) applyPlan(ctx context.Context, source Source, plan *row.Plan, b Ba
 		r.result.Rows += stats.Rows
 		r.result.Dead += stats.Dead
 		r.result.Batches++
-		r.tellIgnored(out.Ignored)
+		r.reportIgnored(out.Ignored)
 	} else {
 		r.result.Skipped++
 	}

@@ -39,10 +39,10 @@ func (e *TooManyVanishedError) Is(target error) bool { return target == ErrTooMa
 // not find has vanished, or came too late for it.
 type Sweeper interface {
 	Source
-	// Finds fails unless StillMissing can look for records of which it knows just
+	// Finds fails unless StillMissing can search for records of which it knows just
 	// these inputs.
 	Finds(inputs []string) error
-	// Pass tells the number that the records of a pass have as InputGeneration, once
+	// Pass returns the number that the records of a pass have as InputGeneration, once
 	// Read has returned without an error; and why the pass may have missed something
 	// that was there all the time, if it may.
 	Pass(s Stage) (generation int64, missed error)
@@ -53,7 +53,7 @@ type Sweeper interface {
 // StaleFinder is a Sink that can find rows by the pass that wrote them last. The
 // columns of the plan are the key, in the order of its index, and after them the
 // generation. A row whose generation is NULL, or not above 0, was written by no pass
-// and is never told.
+// and is never reported.
 type StaleFinder interface {
 	Sink
 	// CountStale counts the rows of other passes than the current one, and those of
@@ -72,7 +72,7 @@ type vanished struct {
 }
 
 // compileSweep prepares for rows that vanish, and refuses a job whose stale rows
-// could not be looked for again. It returns nil for a job that leaves them.
+// could not be searched for again. It returns nil for a job that leaves them.
 func (p *Pipeline) compileSweep(m *mapping.Mapping, sources []Source) (*vanished, error) {
 	if p.cfg.VanishedPct == 0 {
 		return nil, nil
@@ -101,9 +101,9 @@ func (p *Pipeline) compileSweep(m *mapping.Mapping, sources []Source) (*vanished
 // sweep deletes the rows that a complete pass over the source did not find, if the
 // job says so. It begins when every page of the pass is committed.
 //
-// A row is deleted only if its record is missing when it is looked for again, right
+// A row is deleted only if its record is missing when it is searched for again, right
 // before; if it still has the generation that it was found with; and if the fence is
-// still ours. A row that comes back after the look is written by the next pass: the
+// still ours. A row that comes back after the search is written by the next pass: the
 // record was not there for a moment, and so is the row for the time of a pass.
 func (r *run) sweep(ctx context.Context, source Source, stage Stage) error {
 	v := r.vanished
@@ -164,7 +164,7 @@ func (r *run) checkShare(ctx context.Context, source Source, generation int64) e
 	return nil
 }
 
-// sweepPage looks for the records of stale rows once more and deletes the rows of
+// sweepPage searches for the records of stale rows once more and deletes the rows of
 // those that are missing still.
 func (r *run) sweepPage(ctx context.Context, source Sweeper, texts [][]string, began time.Time) error {
 	if err := ended(ctx); err != nil {
@@ -195,7 +195,7 @@ func (r *run) sweepPage(ctx context.Context, source Sweeper, texts [][]string, b
 	return r.applyPlan(ctx, source, v.Plan(), b, began)
 }
 
-// note tells an operator something about a run that goes on.
+// note reports something to the operator about a run that goes on.
 func (r *run) note(text string) {
 	if r.cfg.OnNote != nil {
 		r.cfg.OnNote(text)

@@ -20,7 +20,7 @@ const (
 // behind: every wait has ended when it returns.
 //
 // Before the first run of a pipeline, and after one that failed, it returns at once:
-// it is up to the next run to look.
+// it is up to the next run to check.
 func (p *Pipeline) Wait(ctx context.Context) error {
 	c := p.compiled.Load()
 	if c == nil {

@@ -93,7 +93,7 @@ func (r *run) totals(source Source) Releaser {
 	}
 }
 
-// Read yields pages of what has changed, numbered, so that the ledger tells a page
+// Read yields pages of what has changed, numbered, so that the ledger knows a page
 // that is written again.
 func (t *totals) Read(ctx context.Context, st Stage, yield func(Page) error) error {
 	err := t.Source.Read(ctx, st, func(p Page) error { return t.page(ctx, p, yield) })

@@ -47,7 +47,7 @@ type JobState struct {
 // OpenRun is a run that was claimed and not yet reported as finished; its leader may be dead.
 type OpenRun struct {
 	job.Record
-	Progress *Progress // nil: it has told none yet
+	Progress *Progress // nil: it has reported none yet
 }
 
 // Jobs returns the state of each named job, in that order, in one round trip.
@@ -144,7 +144,7 @@ func retrialOf(text string) *job.Retrial {
 }
 
 // HistoryEntry is a finished run, or slots that were missed: then State is [StateMissed],
-// and of the Record there is what Missed has, and under which term it was told.
+// and of the Record there is what Missed has, and under which term it was recorded.
 type HistoryEntry struct {
 	job.Record
 	Entry  string    // its id in the history
@@ -197,7 +197,7 @@ func (l *Ledger) Runs(ctx context.Context, name string, n int) ([]job.Record, er
 // findPage is how much of a history is read at a time: other commands go in between.
 const findPage = 100
 
-// FindRun looks for a finished run by its id among the last most entries of a job's
+// FindRun finds a finished run by its id among the last most entries of a job's
 // history, the newest first. It is nil if it is not there.
 func (l *Ledger) FindRun(ctx context.Context, name, id string, most int) (*job.Record, error) {
 	for before := "+"; before != "" && most > 0; most -= findPage {
@@ -261,7 +261,7 @@ func historyEntry(name, id string, fields map[string]string) (e HistoryEntry, ok
 }
 
 // startFields are the stored fields of a run that are known when it starts. The id
-// is the first, then the state: job_finish.lua looks for them there.
+// is the first, then the state: job_finish.lua searches for them there.
 func startFields(rec job.Record) []any {
 	return []any{
 		"id", rec.ID, "state", string(rec.State), "slot", rec.Slot.UnixMilli(),

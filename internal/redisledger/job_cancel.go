@@ -18,13 +18,13 @@ type Cancel struct {
 	ID      string // of the order
 	RunID   string // "": all of the job's, and what waits or is to be tried again
 	By      string // "by alice: reason"
-	Expired bool   // nobody expects it to be carried out any more
+	Expired bool   // it is not expected to be carried out any more
 }
 
 // Cancelled is what an order to cancel runs came to.
 type Cancelled struct {
 	ID    string   `json:"-"`    // of the order
-	Runs  []string `json:"runs"` // that were told to end
+	Runs  []string `json:"runs"` // that were cancelled
 	Error string   `json:"error,omitempty"`
 	Retry int      `json:"retry,omitempty"` // the attempt that will not be made; 0: none was to come
 }
@@ -48,7 +48,7 @@ func (l *Ledger) OrderCancel(ctx context.Context, c Cancel, goodFor time.Duratio
 	return nil
 }
 
-// AnswerCancel tells what an order came to. It reports false if the order is not there any more.
+// AnswerCancel records the outcome of an order. It reports false if the order is not there any more.
 func (l *Ledger) AnswerCancel(ctx context.Context, c Cancel, answer Cancelled) (bool, error) {
 	text, err := json.Marshal(answer)
 	if err != nil {

@@ -65,7 +65,7 @@ func (l *Ledger) Request(ctx context.Context, r Request, goodFor time.Duration) 
 	return nil
 }
 
-// Queue tells that a request waits for another run to end, and is good for so long yet.
+// Queue records that a request waits for another run to end, and is good for so long yet.
 // It reports false if it is not there any more.
 func (l *Ledger) Queue(ctx context.Context, r Request, goodFor time.Duration) (bool, error) {
 	waits, err := redis.Bool(l.script(ctx, queueScript, []any{l.keys.Control(), l.keys.Request(r.Job), r.ID, goodFor.Milliseconds()}))
@@ -194,7 +194,7 @@ func ordersIn(k script.Keys, fields map[string]string, now time.Time) (requests 
 	return requests, cancels
 }
 
-// wake tells the leader that there is something to read. It is a courtesy: the leader
+// wake notifies the leader that there is something to read. It is a courtesy: the leader
 // reads it anyway, a little later.
 func (l *Ledger) wake(ctx context.Context) {
 	_, _ = l.store.Run(ctx, l.keys.Lock(), func(c redis.Conn) (any, error) {
@@ -209,7 +209,7 @@ type Progress struct {
 	Backlog    int64 // that waited when the run began, and that it has to do; -1: not known
 }
 
-// Progress tells how far an open run is. fresh, if not zero, says that it has
+// Progress records how far an open run is. fresh, if not zero, says that it has
 // done everything that was to be done before: a run that never ends succeeds that way.
 // It reports false if the run is not open any more.
 func (l *Ledger) Progress(ctx context.Context, r job.Run, p Progress, fresh time.Time) (bool, error) {

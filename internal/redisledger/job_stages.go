@@ -13,7 +13,7 @@ import (
 
 // NoteStages notes which job stages beside which key.
 func (l *Ledger) NoteStages(ctx context.Context, jobs map[string]string) error {
-	const chunk = 1000 // Redis serves nobody else meanwhile
+	const chunk = 1000 // Redis serves no other client meanwhile
 	keys := make([]string, 0, len(jobs))
 	for key := range jobs {
 		keys = append(keys, key)
@@ -43,7 +43,7 @@ func (l *Ledger) NotedStages(ctx context.Context) (map[string]string, error) {
 	return noted, nil
 }
 
-// ForgetStages takes keys off the list beside which nothing is staged, and nobody will.
+// ForgetStages takes keys off the list beside which nothing is staged, or will be.
 func (l *Ledger) ForgetStages(ctx context.Context, keys []string) error {
 	if len(keys) == 0 {
 		return nil

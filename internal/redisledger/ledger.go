@@ -53,7 +53,7 @@ func ledgerLua(parts ...string) string {
 	return redisconn.Lua(luaFiles, append([]string{"job_lib"}, parts...)...)
 }
 
-// defaultKeep is how many entries of a job its history holds unless told.
+// defaultKeep is how many entries of a job its history holds unless configured.
 const defaultKeep = 200
 
 // Ledger remembers, beside the lock, which slots were started and how the runs
@@ -178,7 +178,7 @@ func (l *Ledger) Claim(ctx context.Context, r job.Run) error {
 
 // Finish implements job.Ledger. It may be called again after a lost reply: a run
 // is recorded once. It does not ask for the lock: a leader that was deposed shall
-// still tell how its run ended.
+// still record how its run ended.
 func (l *Ledger) Finish(ctx context.Context, rec job.Record) error {
 	pause, retry := "", ""
 	if rec.Pauses {
