@@ -49,8 +49,9 @@ func TestPageOfKeysAndTablesIsWhatTheCodeSays(t *testing.T) {
 			t.Errorf("the page lacks key %s", want)
 		}
 	}
-	stores, _ := filepath.Glob(root + "/internal/flush/source/*.go") // the pattern is a constant: no error
-	for _, path := range stores {
+	stores, _ := filepath.Glob(root + "/internal/flush/source/*.go") // the patterns are constants: no error
+	rooms, _ := filepath.Glob(root + "/internal/flush/source/*/*.go")
+	for _, path := range append(stores, rooms...) {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
 		}
