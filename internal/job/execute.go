@@ -51,9 +51,9 @@ func (x *execution) run() {
 	})
 	s.cfg.OnFinish(rec)
 	s.reports.run(&x.place.trouble, rec, err)
-	recorded := x.record(rec)
+	unrecorded := x.record(rec)
 	lasted := time.Since(began)
-	s.post(func() { s.hand(x.place, func(m *machine) { m.settle(f, rec, recorded, lasted, err) }) })
+	s.post(func() { s.hand(x.place, func(m *machine) { m.settle(f, rec, unrecorded, lasted, err) }) })
 }
 
 // mayStart passes the ledger's answer to the loop, and returns when that has taken it:
@@ -148,7 +148,7 @@ func (x *execution) recordWithin() time.Duration {
 // record records how the run ended, also when the term is over: the end of a term is just
 // when an operator will ask what became of its runs. A job does not wait for long; the
 // outbox goes on asking.
-func (x *execution) record(rec Record) bool {
+func (x *execution) record(rec Record) error {
 	s, f := x.s, x.f
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), x.recordWithin())
 	defer cancel()
@@ -156,7 +156,7 @@ func (x *execution) record(rec Record) bool {
 		err := s.ledger.Finish(ctx, rec)
 		s.cfg.OnAttempt(rec.Job, err)
 		if err == nil {
-			return true
+			return nil
 		}
 		if pause(ctx, delay) == nil {
 			continue
@@ -164,11 +164,11 @@ func (x *execution) record(rec Record) bool {
 		if s.ctx.Err() == nil {
 			s.log.Debug("cannot record how a run ended; will try again", runFields(rec.Run, zap.Error(err))...)
 			s.outbox.record(rec, func(err error) { s.recordedLate(f, rec, err) })
-			return false
+			return err
 		}
 		s.log.Log(s.reports.loud(zapcore.WarnLevel, err), "cannot record how a run ended; the history will not know",
 			runFields(rec.Run, zap.String("state", string(rec.State)), zap.Error(err))...)
-		return false
+		return err
 	}
 }
 

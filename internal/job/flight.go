@@ -149,13 +149,16 @@ func (m *machine) reportUnclaimed(f *flight, err error) {
 	}
 }
 
-// settle takes the end of a run whose claim was granted.
-func (m *machine) settle(f *flight, rec Record, recorded bool, lasted time.Duration, err error) {
+// settle takes the end of a run whose claim was granted; unrecorded is why the ledger has not taken
+// its record, which goes on being asked for.
+func (m *machine) settle(f *flight, rec Record, unrecorded error, lasted time.Duration, err error) {
 	if errors.Is(err, ErrNotLeader) {
 		m.fail(fmt.Errorf("job %q: %w", f.run.Job, err))
 	}
-	if recorded {
+	if unrecorded == nil {
 		m.tryAgain(f, rec)
+	} else {
+		m.refused = unrecorded // the next slots wait for that, too
 	}
 	m.landed(f, lasted)
 }

@@ -51,7 +51,7 @@ type unrecorded struct {
 	held           []Missed  // are reported when the claim that is asked for is answered
 	sending        int       // misses on their way to the ledger
 	recordingSince time.Time
-	refused        error // why the ledger did not take the last slot; nil: it has
+	refused        error // why the ledger did not take the last slot or record; nil: it has
 }
 
 // phase is how far a job is from its end.

@@ -75,7 +75,7 @@ func TestMachineHasRoomWhereNothingBoundsIt(t *testing.T) {
 	first := event("10:00:05", m.handleDue)[0].(startRun).f
 	event("10:00:05.1", func() { m.answered(first, nil) })
 	event("10:00:10", m.handleDue)
-	got := event("10:00:11", func() { m.settle(first, Record{}, true, 6*time.Second, nil) })
+	got := event("10:00:11", func() { m.settle(first, Record{}, nil, 6*time.Second, nil) })
 	if !slices.ContainsFunc(got, func(c command) bool { _, starts := c.(startRun); return starts }) {
 		t.Errorf("when the run has ended: %#v", got)
 	}

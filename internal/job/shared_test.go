@@ -116,6 +116,37 @@ func TestTroubleOfTheLedgersStoreIsNotToldOfEachJob(t *testing.T) {
 	})
 }
 
+// Runs that are under way when the trouble begins cannot be recorded: the slots that wait for that
+// are missed for the same reason.
+func TestSlotsThatWaitForTheRecordOfARunAreNotToldOfEachJob(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ledger := &ledgerWithout{Ledger: jobtest.NewLedger("me")}
+		core, logs := observer.New(zapcore.InfoLevel)
+		var ids atomic.Int64
+		r := job.NewRunner(ledger, func() (string, error) { return fmt.Sprint("run-", ids.Add(1)), nil }, (&storeTrouble{}).config(zap.New(core)))
+		var jobs []job.Job
+		for i := range 3 {
+			jobs = append(jobs, every(t, fmt.Sprint("flush", i), "1s", func(context.Context, job.Run) (job.Result, error) {
+				time.Sleep(300 * time.Millisecond)
+				return job.Result{}, nil
+			}))
+		}
+		ctx, stop := context.WithCancelCause(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- r.Run(ctx, job.Term{NodeID: "db1", Owner: "me", Epoch: 42}, job.Workload{Jobs: jobs}) }()
+		after(1100 * time.Millisecond)
+		ledger.full.Store(true)
+		after(8 * time.Second)
+		ledger.full.Store(false)
+		after(5 * time.Second)
+		stop(errors.New("stepped down"))
+		<-ended
+		for _, l := range logs.FilterLevelExact(zapcore.WarnLevel).All() {
+			t.Errorf("%s %v", l.Message, l.ContextMap())
+		}
+	})
+}
+
 // However many runs the end of a term ends, they are a line, and so are those of a leader
 // that was lost.
 func TestTheEndOfATermIsALineForAllItsRuns(t *testing.T) {
