@@ -190,7 +190,7 @@ func (a *abdicator) alone(ctx context.Context) bool {
 	if err != nil {
 		return true // the election has other troubles
 	}
-	for _, n := range candidates(p) {
+	for _, n := range p.Candidates() {
 		if _, aside := p.Aside[n.ID]; n.ID != a.nodeID && !aside {
 			return false
 		}

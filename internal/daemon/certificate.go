@@ -32,6 +32,22 @@ type fileStamp struct {
 	size int64
 }
 
+// openCertificate reads the one that the configuration names; nil: there is none.
+func openCertificate(h config.HTTP) (*certificate, error) {
+	if h.TLS == nil || h.Listen == config.Off {
+		return nil, nil
+	}
+	c := &certificate{files: *h.TLS, log: zap.NewNop()}
+	return c, c.load()
+}
+
+// serve is how to listen with it.
+func (c *certificate) serve(log *zap.Logger) *tls.Config {
+	c.log = log
+	c.warn()
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.get}
+}
+
 // lookAgain is how often the files are looked at.
 const lookAgain = time.Second
 

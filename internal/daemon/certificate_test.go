@@ -14,13 +14,14 @@ import (
 	zapobserver "go.uber.org/zap/zaptest/observer"
 
 	"baton/internal/config"
+	"baton/internal/testsupport"
 )
 
 func TestOfACertificateThatEndsTheLogTellsOnceSoonAndOnceAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		files := config.ServerTLS{CertFile: filepath.Join(dir, "tls.crt"), KeyFile: filepath.Join(dir, "tls.key")}
-		certify(t, files.CertFile, files.KeyFile, 1) // for two hours, of which one has passed
+		testsupport.Certify(t, files.CertFile, files.KeyFile, 1) // for two hours, of which one has passed
 		core, logs := zapobserver.New(zapcore.WarnLevel)
 		c := &certificate{files: files, log: zap.New(core)}
 		if err := c.load(); err != nil {
@@ -46,7 +47,7 @@ func TestOfACertificateThatEndsTheLogTellsOnceSoonAndOnceAfter(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		told("has expired: ")
 		told("")
-		certify(t, files.CertFile, files.KeyFile, 2)
+		testsupport.Certify(t, files.CertFile, files.KeyFile, 2)
 		told("")
 	})
 }
@@ -73,22 +74,4 @@ func TestACertificateIsCalledOverdueInTheLastTenthOfItsTime(t *testing.T) {
 			t.Errorf("%s: %q, %t", c.name, what, refused)
 		}
 	}
-}
-
-func TestTheDoctorFindsACertificateThatHasExpired(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		files := config.ServerTLS{CertFile: filepath.Join(dir, "tls.crt"), KeyFile: filepath.Join(dir, "tls.key")}
-		certify(t, files.CertFile, files.KeyFile, 1)
-		for _, want := range []string{"", "has expired"} {
-			if want != "" {
-				time.Sleep(3 * time.Hour)
-			}
-			r := &examinationReport{}
-			r.encryption(config.HTTP{Listen: "127.0.0.1:0", TLS: &files})
-			if want == "" && len(r.findings) > 0 || want != "" && (len(r.findings) != 1 || r.findings[0].Severity != SeverityError || !strings.Contains(r.findings[0].What, want)) {
-				t.Errorf("%q: %+v", want, r.findings)
-			}
-		}
-	})
 }

@@ -53,3 +53,16 @@ func checkFlush(r config.Redis, f config.Flush) error {
 	}
 	return c.Mapping.Check(c.Inputs, c.Create)
 }
+
+// shortestInterval is the least time between two slots; 0: there are none.
+func shortestInterval(spec, timeZone string) time.Duration {
+	zone, err := time.LoadLocation(timeZone)
+	if err != nil {
+		return 0
+	}
+	s, err := schedule.Parse(spec, zone)
+	if err != nil {
+		return 0
+	}
+	return schedule.Interval(s)
+}

@@ -104,35 +104,47 @@ const (
 )
 
 // examineRuns compares schedules with what the history says of runs.
-func examineRuns(ctx context.Context, remote *Remote) []Finding {
+func examineRuns(ctx context.Context, c config.Config, under func(lockKey string) history) []Finding {
 	r := &examinationReport{}
-	for _, v := range remote.views() {
-		for _, t := range v.tasks {
-			if t.schedule == nil || schedule.IsAlways(t.schedule) {
-				continue
-			}
-			runs, err := v.ledger.Runs(ctx, t.config.Name, lastRuns)
-			if err != nil || len(runs) < enoughRuns {
-				continue // what is wrong with Redis is found there
-			}
-			r.subject = jobSubject(t.config.Name)
-			r.tooLong(t, medianOf(runs))
+	for _, j := range c.Jobs {
+		slots, err := scheduleOf(j)
+		if err != nil || schedule.IsAlways(slots) {
+			continue
 		}
+		runs, err := under(j.Lock).Runs(ctx, j.Name, lastRuns)
+		if err != nil || len(runs) < enoughRuns {
+			continue // what is wrong with Redis is found there
+		}
+		r.subject = jobSubject(j.Name)
+		r.tooLong(j, slots, medianOf(runs))
 	}
 	return r.findings
 }
 
+// history is what is known of runs, the last first: a ledger.
+type history interface {
+	Runs(ctx context.Context, job string, n int) ([]job.Record, error)
+}
+
+func scheduleOf(j config.Job) (schedule.Schedule, error) {
+	zone, err := time.LoadLocation(j.TimeZone)
+	if err != nil {
+		return nil, err
+	}
+	return schedule.Parse(j.Schedule, zone)
+}
+
 // tooLong tells of a job whose runs take longer than it is between them.
-func (r *examinationReport) tooLong(t task, takes time.Duration) {
+func (r *examinationReport) tooLong(j config.Job, slots schedule.Schedule, takes time.Duration) {
 	from := time.Now()
-	next := t.schedule.Next(from)
+	next := slots.Next(from)
 	if next.IsZero() {
 		return
 	}
-	period := t.schedule.Next(next).Sub(next)
+	period := slots.Next(next).Sub(next)
 	together := time.Duration(1) // how many of them may go on
-	if t.config.Overlap == config.OverlapAllow {
-		together = max(1, time.Duration(t.config.MaxOverlap))
+	if j.Overlap == config.OverlapAllow {
+		together = max(1, time.Duration(j.MaxOverlap))
 	}
 	if period <= 0 || takes < together*period {
 		return
@@ -141,12 +153,12 @@ func (r *examinationReport) tooLong(t task, takes time.Duration) {
 	switch {
 	case together > 1:
 		r.add(SeverityWarning, what, fmt.Sprintf("slots are left out, as %d runs go on: it runs less often than it says", together), "a longer schedule, or a higher max_overlap")
-	case t.config.Overlap == config.OverlapForbid:
+	case j.Overlap == config.OverlapForbid:
 		r.add(SeverityWarning, what, "slots are left out, as overlap is forbid: it runs less often than it says", "a longer schedule, or @always for a flush")
-	case t.config.Overlap == config.OverlapReplace:
+	case j.Overlap == config.OverlapReplace:
 		r.add(SeverityError, what, "each run is ended by the next one, as overlap is replace: it may never get to its end", "a longer schedule, or overlap: forbid")
 	default:
-		r.add(SeverityWarning, what, "runs pile up, as overlap is "+t.config.Overlap, "a longer schedule, or overlap: forbid")
+		r.add(SeverityWarning, what, "runs pile up, as overlap is "+j.Overlap, "a longer schedule, or overlap: forbid")
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/secret"
+	"baton/internal/status"
 )
 
 // examineFiles looks at who can read what is secret, and who can change what is run. Whether
@@ -37,7 +38,14 @@ func examineFiles(c config.Config, o DoctorOptions) []Finding {
 // encryption looks at what secures page and API.
 func (r *examinationReport) encryption(h config.HTTP) {
 	r.subject = subjectConfig
-	c, err := secured(h)
+	var c *certificate
+	err := error(nil)
+	if h.TokenFile != "" {
+		err = status.CheckToken(h.TokenFile)
+	}
+	if err == nil {
+		c, err = openCertificate(h)
+	}
 	if err != nil {
 		r.add(SeverityError, err.Error(), "the node does not start", "as said; ask as the user that baton runs as")
 		return

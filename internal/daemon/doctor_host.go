@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"baton/internal/config"
 )
@@ -62,8 +63,8 @@ func (r *examinationReport) space(dir string, free int64) {
 // placesOfState are the directories on this host that are written to.
 func placesOfState(c config.Config, o DoctorOptions) []string {
 	var dirs []string
-	if path := statePath(func(name string) (string, bool) { v := o.env(name); return v, v != "" }); path != "" {
-		dirs = append(dirs, filepath.Dir(path))
+	if dir, _, _ := strings.Cut(o.env("STATE_DIRECTORY"), ":"); dir != "" {
+		dirs = append(dirs, filepath.Clean(dir))
 	} else if _, err := os.Stat(o.usualState()); err == nil {
 		dirs = append(dirs, o.usualState())
 	}

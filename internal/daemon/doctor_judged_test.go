@@ -93,7 +93,7 @@ func TestWhatIsUsualIsNotTold(t *testing.T) {
 		return config.Job{Name: name, Command: config.Command{"true"}, Policy: config.Policy{Grace: grace}}
 	}
 	for ttl, want := range map[time.Duration]int{3*time.Second - 1: 1, 3 * time.Second: 0, 10 * time.Second: 0, time.Minute: 0, time.Minute + 1: 1} {
-		c := configFor("redis://127.0.0.1:1")
+		c := configOf("redis://127.0.0.1:1")
 		c.Election.TTL = ttl
 		flushes := flushOf("flush", config.From{}, config.To{Database: "main", Table: "a"})
 		flushes.Grace = time.Hour // a flush has none to speak of
@@ -103,7 +103,7 @@ func TestWhatIsUsualIsNotTold(t *testing.T) {
 			t.Errorf("ttl %v: %+v", ttl, all)
 		}
 	}
-	c := configFor("redis://127.0.0.1:1")
+	c := configOf("redis://127.0.0.1:1")
 	c.Election.TTL = 10 * time.Second
 	c.HTTP.Listen = "db1.example:9747"
 	if all := examineConfig(c); len(all) != 1 || all[0].Severity != SeverityWarning {
@@ -131,7 +131,7 @@ func TestRunsThatAreTooLongForTheirScheduleMeanSomethingElseUnderEachOverlap(t *
 		config.OverlapQueueOne: "warning runs pile up, as overlap is " + config.OverlapQueueOne} {
 		for took, told := range map[time.Duration]bool{10*time.Second - 1: false, 10 * time.Second: true} {
 			r := &examinationReport{subject: "j"}
-			r.tooLong(task{config: config.Job{Policy: config.Policy{Overlap: overlap}}, schedule: every}, took)
+			r.tooLong(config.Job{Policy: config.Policy{Overlap: overlap}}, every, took)
 			if len(r.findings) > 0 != told || told && !strings.HasPrefix(string(r.findings[0].Severity)+" "+r.findings[0].Consequence, want) {
 				t.Errorf("%s, after %v: %+v", overlap, took, r.findings)
 			}
@@ -139,7 +139,7 @@ func TestRunsThatAreTooLongForTheirScheduleMeanSomethingElseUnderEachOverlap(t *
 	}
 	for took, told := range map[time.Duration]bool{30*time.Second - 1: false, 30 * time.Second: true} {
 		r := &examinationReport{subject: "j"}
-		r.tooLong(task{config: config.Job{Policy: config.Policy{Overlap: config.OverlapAllow, MaxOverlap: 3}}, schedule: every}, took)
+		r.tooLong(config.Job{Policy: config.Policy{Overlap: config.OverlapAllow, MaxOverlap: 3}}, every, took)
 		if len(r.findings) > 0 != told || told && !strings.Contains(r.findings[0].Consequence, "as 3 runs go on") {
 			t.Errorf("three at a time, after %v: %+v", took, r.findings)
 		}
@@ -147,7 +147,7 @@ func TestRunsThatAreTooLongForTheirScheduleMeanSomethingElseUnderEachOverlap(t *
 	never, err := schedule.Parse("0 0 30 2 *", time.UTC)
 	if err == nil {
 		r := &examinationReport{}
-		if r.tooLong(task{schedule: never}, time.Hour); len(r.findings) != 0 {
+		if r.tooLong(config.Job{}, never, time.Hour); len(r.findings) != 0 {
 			t.Errorf("a job that is never due: %+v", r.findings)
 		}
 	}
@@ -186,7 +186,7 @@ func TestDirectoriesAndProgramsOfBatonAreLookedAt(t *testing.T) {
 	if err := os.Chmod(filepath.Join(run, "admin.sock"), 0o666); err != nil { // a file is no socket
 		t.Fatal(err)
 	}
-	c := configFor("redis://127.0.0.1:1")
+	c := configOf("redis://127.0.0.1:1")
 	c.HTTP.AdminSocket = ""
 	all := examineFiles(c, DoctorOptions{Getenv: env})
 	wantFound(t, all, SeverityError, "file "+run, "can write to it")

@@ -15,7 +15,6 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/redislock"
-	"baton/internal/testsupport"
 )
 
 func wantNone(t *testing.T, all []Finding, what string) {
@@ -37,7 +36,7 @@ func wantRemedies(t *testing.T, all []Finding) {
 }
 
 func TestAConfigurationThatIsAllowedAndSeldomMeantIsTold(t *testing.T) {
-	c := configFor("redis://127.0.0.1:1").WithDefaults()
+	c := configOf("redis://127.0.0.1:1").WithDefaults()
 	c.Election.TTL = 5 * time.Minute
 	c.HTTP.Listen = ":9747"
 	flushTo := func(name string) config.Job {
@@ -67,36 +66,6 @@ func TestAConfigurationThatIsAllowedAndSeldomMeantIsTold(t *testing.T) {
 	}
 }
 
-func TestAJobWhoseRunsTakeLongerThanItsScheduleIsTold(t *testing.T) {
-	t.Parallel()
-	redis := testsupport.StartRedis(t, testsupport.RedisAOF())
-	c := configFor(redis.URL())
-	slow := config.Job{Name: "slow", Schedule: "@every 1s", Command: config.Command{"sleep", "1.2"}, Policy: config.Policy{Overlap: config.OverlapQueueOne}}
-	rare := slow
-	rare.Name, rare.Schedule = "rare", "@hourly"
-	c.Jobs = []config.Job{slow, rare}
-	r := start(t, c.WithDefaults(), nil)
-	remote, err := Dial(c.WithDefaults())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = remote.Close() }()
-	await(t, "some runs", func() bool {
-		runs, _ := remote.views()[0].ledger.Runs(t.Context(), "slow", lastRuns)
-		return len(runs) >= enoughRuns
-	})
-	all := examineRuns(t.Context(), remote)
-	wantFound(t, all, SeverityWarning, `job "slow"`, "half of its last runs took ")
-	wantFound(t, all, SeverityWarning, `job "slow"`, "and it is due again after 1s")
-	if slices.ContainsFunc(all, func(f Finding) bool { return f.Subject == `job "rare"` }) {
-		t.Errorf("%+v", all)
-	}
-	wantRemedies(t, all)
-	if err := r.end(); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestNodesThatDifferAreTold(t *testing.T) {
 	now := time.UnixMilli(1_700_000_000_000)
 	node := func(id, version, hash string, clock int64, ago time.Duration) redislock.Node {
@@ -104,7 +73,7 @@ func TestNodesThatDifferAreTold(t *testing.T) {
 		n.Version, n.ConfigHash, n.ClockMS = version, hash, clock
 		return n
 	}
-	c := configFor("redis://127.0.0.1:1").WithDefaults()
+	c := configOf("redis://127.0.0.1:1").WithDefaults()
 	c.Node.ID = "here"
 	own := config.Hash(c)
 	twin := node("d", "2", own, 0, 0)
@@ -137,7 +106,7 @@ func TestFilesThatOthersMayReadOrChangeAreTold(t *testing.T) {
 		}
 		return path
 	}
-	c := configFor("redis://:planted-password@127.0.0.1:1").WithDefaults()
+	c := configOf("redis://:planted-password@127.0.0.1:1").WithDefaults()
 	c.Databases = map[string]config.Database{"main": {Driver: "postgres", DSNInline: "postgres://u:planted-dsn@h/d"}, "env": {Driver: "mysql", DSNInline: "from-the-environment"}}
 	c.Redis.PasswordFile = write("password", "x\n", 0o644)
 	c.HTTP.TokenFile = write("token", "0123456789abcdef\n", 0o640)
@@ -222,7 +191,7 @@ func TestAFullDiskIsTold(t *testing.T) {
 	if wantRemedies(t, r.findings); len(r.findings) != 2 {
 		t.Errorf("%+v", r.findings)
 	}
-	c := configFor("redis://127.0.0.1:1")
+	c := configOf("redis://127.0.0.1:1")
 	c.Databases = map[string]config.Database{"main": {Driver: "sqlite", DSNInline: "file:/srv/x/data.db?mode=rw"}}
 	if dirs := placesOfState(c, DoctorOptions{Getenv: func(string) (string, bool) { return "/var/lib/state", true }}); !slices.Equal(dirs, []string{"/var/lib/state", "/srv/x"}) {
 		t.Errorf("%q", dirs)
@@ -240,7 +209,7 @@ func TestTooFewFilesAreTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = unix.Setrlimit(unix.RLIMIT_NOFILE, &before) }()
-	wantFound(t, examineMachine(configFor("redis://127.0.0.1:1"), DoctorOptions{}), SeverityWarning, "host", "a process may open 512 files")
+	wantFound(t, examineMachine(configOf("redis://127.0.0.1:1"), DoctorOptions{}), SeverityWarning, "host", "a process may open 512 files")
 }
 
 // systemd answers what one has answered: the texts are those of a real one (252) that was
@@ -266,7 +235,7 @@ func answering(t *testing.T, name string) {
 
 func TestTheShippedUnitIsAsItNeedsToBe(t *testing.T) {
 	answering(t, "good")
-	c := configFor("redis://127.0.0.1:1").WithDefaults()
+	c := configOf("redis://127.0.0.1:1").WithDefaults()
 	all := examineUnit(t.Context(), c, "baton.service")
 	wantFound(t, all, SeverityOK, "unit baton.service", "as it needs to be run")
 	if len(all) != 1 {
@@ -283,7 +252,7 @@ func TestTheShippedUnitIsAsItNeedsToBe(t *testing.T) {
 
 func TestAUnitThatLacksWhatIsNeededIsTold(t *testing.T) {
 	answering(t, "bad")
-	all := examineUnit(t.Context(), configFor("redis://127.0.0.1:1").WithDefaults(), "baton.service")
+	all := examineUnit(t.Context(), configOf("redis://127.0.0.1:1").WithDefaults(), "baton.service")
 	for what, severity := range map[string]Severity{
 		"KillMode is process, not mixed": SeverityError, "SendSIGKILL is no": SeverityError, "ExecStopPost= does not run": SeverityWarning, "Restart is no": SeverityWarning,
 		"WatchdogSec= is not set": SeverityWarning, "it runs as root": SeverityWarning, "LimitNOFILE is 256": SeverityWarning, "MemoryMax is 32 MiB": SeverityWarning,
@@ -292,14 +261,14 @@ func TestAUnitThatLacksWhatIsNeededIsTold(t *testing.T) {
 		wantFound(t, all, severity, "unit baton.service", what)
 	}
 	wantRemedies(t, all)
-	c := configFor("redis://127.0.0.1:1").WithDefaults()
+	c := configOf("redis://127.0.0.1:1").WithDefaults()
 	c.Election.Drain = 6 * time.Second
 	wantFound(t, examineUnit(t.Context(), c, "baton.service"), SeverityWarning, "unit baton.service", "TimeoutStopSec is 5s")
 }
 
 func TestAFileThatTheSandboxForbidsIsTold(t *testing.T) {
 	of := func(path string) config.Config {
-		c := configFor("redis://127.0.0.1:1").WithDefaults()
+		c := configOf("redis://127.0.0.1:1").WithDefaults()
 		c.Databases = map[string]config.Database{"main": {Driver: "sqlite", DSNInline: path}}
 		return c
 	}
@@ -318,7 +287,7 @@ func TestAFileThatTheSandboxForbidsIsTold(t *testing.T) {
 
 func TestAHostWithoutTheUnitIsWorthKnowing(t *testing.T) {
 	answering(t, "none")
-	c := configFor("redis://127.0.0.1:1").WithDefaults()
+	c := configOf("redis://127.0.0.1:1").WithDefaults()
 	wantFound(t, examineUnit(t.Context(), c, "baton.service"), SeverityInfo, "unit baton.service", "systemd has no such unit on this host (not-found)")
 	t.Setenv("PATH", t.TempDir())
 	all := examineUnit(t.Context(), c, "baton.service")
@@ -338,7 +307,7 @@ func TestTheInstanceOfTheConfigurationIsLookedAt(t *testing.T) {
 	}
 	const name, subject = "baton@reports.service", "unit baton@reports.service"
 	answering(t, "instance")
-	c := configFor("redis://127.0.0.1:1").WithDefaults()
+	c := configOf("redis://127.0.0.1:1").WithDefaults()
 	all := examineUnit(t.Context(), c, name)
 	if wantFound(t, all, SeverityOK, subject, "as it needs to be run"); len(all) != 1 {
 		t.Errorf("%+v", all)

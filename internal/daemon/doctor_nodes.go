@@ -4,9 +4,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"baton/internal/config"
+	"baton/internal/daemon/site"
+	"baton/internal/flush/source/staging"
+	"baton/internal/redisconn"
+	"baton/internal/redisledger"
 	"baton/internal/redislock"
 )
 
@@ -15,27 +20,38 @@ const clockTolerance = time.Second
 
 // examineNodes looks at what the nodes tell of themselves, and at what their runs have taken.
 func examineNodes(ctx context.Context, c config.Config, self bool) []Finding {
-	remote, err := Dial(c)
+	store, err := site.OpenRedis(c)
 	if err != nil {
 		return nil // it is found elsewhere
 	}
-	defer func() { _ = remote.Close() }() // nothing was written
-	p, err := remote.election.Picture(ctx, 0)
+	defer func() { _ = store.Close() }() // nothing was written
+	at, err := site.Open(c, store)
 	if err != nil {
 		return nil
 	}
+	defer func() { _ = at.Close() }()
+	p, err := at.Election().Picture(ctx, 0)
+	if err != nil {
+		return nil
+	}
+	runs := examineRuns(ctx, c, func(lockKey string) history { return at.At(lockKey).Ledger(store) })
 	if self { // the part of the configuration under one lock
 		c.Node.ID = "" // that of no node
-		return append(judgeNodes(p, c), examineRuns(ctx, remote)...)
+		return append(judgeNodes(p, c), runs...)
 	}
-	return slices.Concat(judgeNodes(p, c), examineRuns(ctx, remote), examineStages(ctx, remote))
+	return slices.Concat(judgeNodes(p, c), runs, examineStages(ctx, c, store, at.Ledger(store)))
 }
 
 // examineStages looks for what no job of the configuration flushes.
-func examineStages(ctx context.Context, remote *Remote) []Finding {
+func examineStages(ctx context.Context, c config.Config, store *redisconn.Store, ledger *redisledger.Ledger) []Finding {
 	r := &examinationReport{subject: "redis"}
-	left, err := remote.LeftStages(ctx)
+	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
+	defer cancel()
+	left, err := staging.NewStages(store, ledger).Left(ctx, stagedKeys(c, store))
 	for _, s := range left {
+		if s.Records == 0 {
+			continue
+		}
 		r.add(SeverityWarning, fmt.Sprintf("changes are staged that no job flushes: %d beside %q, by job %q", s.Records, s.Key, s.Job),
 			"they are in no table, and stay in Redis", stageRemedy(s.Key))
 	}
@@ -45,12 +61,34 @@ func examineStages(ctx context.Context, remote *Remote) []Finding {
 	return r.findings
 }
 
+// stagedKeys are the keys beside which the jobs stage, and the job of each.
+func stagedKeys(c config.Config, store *redisconn.Store) map[string]string {
+	jobs := map[string]string{}
+	for _, j := range c.Jobs {
+		if j.IsCommand() {
+			continue
+		}
+		of, err := flushConfig(j, store)
+		if err != nil {
+			continue // checked with the configuration
+		}
+		sources, err := of.NewSources(nil)
+		if err != nil {
+			continue
+		}
+		for _, key := range staging.StagedKeys(sources) {
+			jobs[key] = j.Name
+		}
+	}
+	return jobs
+}
+
 // judgeNodes compares the nodes that are there with each other, and with the configuration.
 func judgeNodes(p redislock.Picture, c config.Config) []Finding {
 	r := &examinationReport{}
 	leads := slices.IndexFunc(p.Nodes, func(n redislock.Node) bool { return n.ID == p.Leader })
 	for _, n := range p.Nodes {
-		if p.Now.Sub(n.Seen()) > goneAfter {
+		if p.Now.Sub(n.Seen()) > redislock.GoneAfter {
 			continue
 		}
 		r.subject = fmt.Sprintf("node %q", n.ID)
@@ -70,11 +108,27 @@ func judgeNodes(p redislock.Picture, c config.Config) []Finding {
 			r.add(SeverityInfo, fmt.Sprintf("its version is %s, and the leader, %s, has %s", n.Version, p.Leader, p.Nodes[leads].Version), "what the newer one can do is there only while it leads", "finish the upgrade")
 		}
 		switch own := config.Hash(c); {
-		case drifts(n, p):
+		case p.Drifts(n):
 			r.add(SeverityWarning, "its jobs are configured otherwise than those of the leader, "+p.Leader, "which jobs run, and how, depends on who leads", "have the same jobs in the configuration of all hosts, and baton reload")
 		case n.ID == c.Node.ID && n.ConfigHash != own:
 			r.add(SeverityWarning, "it runs with other jobs than this configuration has", "what was changed is not in force", "baton reload, or name the node's own file with --config")
 		}
 	}
 	return r.findings
+}
+
+// stageRemedy says what can be done about a stage that no job flushes.
+func stageRemedy(key string) string {
+	return fmt.Sprintf("to have them flushed, give a job the key %q again until it has run; to lose them, baton stage drop %s", key, shellWord(key))
+}
+
+// shellWord quotes a text for a shell, if it needs to be.
+func shellWord(text string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.:/,@+", r)
+	}
+	if text != "" && strings.TrimFunc(text, plain) == "" {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

@@ -10,10 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
-	recorder "go.uber.org/zap/zaptest/observer"
-
 	"baton/internal/config"
 	"baton/internal/flush/source/spec"
 	"baton/internal/testsupport"
@@ -21,7 +17,7 @@ import (
 
 // doctorFor is a configuration with two jobs into the database main.
 func doctorFor(redis string, db config.Database) config.Config {
-	c := configFor(redis)
+	c := configOf(redis)
 	c.Databases = map[string]config.Database{"main": db}
 	c.Jobs = []config.Job{
 		{Name: "users", Schedule: "@every 1h", Flush: config.Flush{
@@ -169,7 +165,7 @@ func TestADatabaseWithoutItsDSNIsAFindingAmongOthers(t *testing.T) {
 
 func TestEveryMasterOfAQuorumIsExamined(t *testing.T) {
 	t.Parallel()
-	c := configFor(testsupport.StartRedis(t).URL())
+	c := configOf(testsupport.StartRedis(t).URL())
 	for range 3 {
 		c.Redis.Quorum = append(c.Redis.Quorum, testsupport.StartRedis(t).URL())
 	}
@@ -182,68 +178,10 @@ func TestEveryMasterOfAQuorumIsExamined(t *testing.T) {
 	}
 }
 
-func TestTheFirstTermTellsTheLogWhatIsGrave(t *testing.T) {
-	t.Parallel()
-	redis, db := testsupport.StartRedis(t), testsupport.SQLite(t)
-	db.Exec(t, "CREATE TABLE users (id INTEGER PRIMARY KEY)")
-	r := start(t, doctorFor(redis.URL(), dialect(db)), nil)
-	await(t, "the findings", func() bool { return r.logs.FilterMessageSnippet(`job "page-views": `).Len() > 0 })
-	grave := r.logs.FilterMessageSnippet("redis: it keeps nothing on disk").All()
-	if len(grave) != 1 || grave[0].Level != zapcore.ErrorLevel || grave[0].ContextMap()["remedy"] == "" || grave[0].ContextMap()["consequence"] == "" {
-		t.Errorf("%+v", grave)
-	}
-	if n := r.logs.FilterMessageSnippet(`job "users": table`).Len(); n != 0 {
-		t.Errorf("what is well is told %d times", n)
-	}
-	if err := r.end(); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestTheFirstLookUnderSeveralLocksDoesNotMissTheJobsOfTheOthers(t *testing.T) {
-	t.Parallel()
-	redis, db := testsupport.StartRedis(t), testsupport.SQLite(t)
-	c := doctorFor(redis.URL(), dialect(db))
-	c.Jobs[0].Lock = "east"
-	r := start(t, c, nil)
-	await(t, "a look at the jobs under each lock", func() bool {
-		return r.logs.FilterMessageSnippet(`job "page-views": `).Len() > 0 && r.logs.FilterMessageSnippet(`job "users": `).Len() > 0
-	})
-	if n := r.logs.FilterMessageSnippet("redis: it keeps nothing on disk").Len(); n != 1 {
-		t.Errorf("what two locks have in common is told %d times", n)
-	}
-	if all := r.logs.FilterMessageSnippet("it runs with other jobs").All(); len(all) > 0 {
-		t.Errorf("a node finds fault with its own jobs: %+v", all)
-	}
-	if err := r.end(); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestTheFirstLookIsTakenOnce(t *testing.T) {
-	t.Parallel()
-	redis, db := testsupport.StartRedis(t), testsupport.SQLite(t)
-	c := doctorFor(redis.URL(), dialect(db))
-	core, logs := recorder.New(zapcore.WarnLevel)
-	f := newFirstLook(c, zap.New(core))
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
-	f.look(gone)
-	if logs.Len() != 0 || f.over {
-		t.Errorf("a term that ended at once has told %d findings", logs.Len())
-	}
-	f.look(t.Context())
-	told := logs.Len()
-	f.look(t.Context())
-	if told == 0 || logs.Len() != told {
-		t.Errorf("told %d findings, then %d", told, logs.Len())
-	}
-}
-
 func TestTheDoctorFindsCommandsThatCannotStartHere(t *testing.T) {
 	t.Parallel()
 	redis, dir := testsupport.StartRedis(t), t.TempDir()
-	c := configFor(redis.URL())
+	c := configOf(redis.URL())
 	missing := filepath.Join(dir, "missing")
 	of := func(name string, set func(*config.Job)) config.Job {
 		j := config.Job{Name: name, Schedule: "@hourly", Command: config.Command{"true"}}
@@ -273,4 +211,14 @@ func TestTheDoctorFindsCommandsThatCannotStartHere(t *testing.T) {
 			t.Errorf("an argument is told: %+v", f)
 		}
 	}
+}
+
+// configOf is a node's configuration without jobs.
+func configOf(url string) config.Config {
+	c := config.Default()
+	c.Node.ID = "a"
+	c.Redis.URL = url
+	c.Election.TTL = 10 * time.Second
+	c.HTTP.Listen = "127.0.0.1:0"
+	return c.WithDefaults()
 }

@@ -71,7 +71,7 @@ func TestEachSettingOfAUnitIsJudgedByItself(t *testing.T) {
 		case name != "":
 			u.shown[name] = value
 		}
-		conf := configFor("redis://127.0.0.1:1")
+		conf := configOf("redis://127.0.0.1:1")
 		conf.Election.Drain = 2 * time.Second
 		conf.Jobs = []config.Job{flushOf("flush", config.From{}, config.To{})}
 		conf.Jobs[0].Grace = time.Hour // of a flush: nothing
@@ -89,7 +89,7 @@ func TestEachSettingOfAUnitIsJudgedByItself(t *testing.T) {
 }
 
 func TestCredentialsThatNobodyHandsOverAreTold(t *testing.T) {
-	c := configFor("redis://127.0.0.1:1")
+	c := configOf("redis://127.0.0.1:1")
 	c.Redis.PasswordFile = "/run/credentials/baton.service/redis"
 	for _, given := range []string{"", "LoadCredential", "LoadCredentialEncrypted"} {
 		u := goodUnit(t)
@@ -131,14 +131,14 @@ func TestWhereTheSandboxLetsADatabaseBe(t *testing.T) {
 				u.shown[name] = value
 			}
 		}
-		conf := configFor("redis://127.0.0.1:1")
+		conf := configOf("redis://127.0.0.1:1")
 		conf.Databases = map[string]config.Database{"main": {Driver: "sqlite", DSNInline: "file:" + c.path + "?mode=rw"}, "other": {Driver: "postgres", DSNInline: "/srv/socket"}, "memory": {Driver: "sqlite", DSNInline: "relative.db"}}
 		all := judgeUnit(u, conf)
 		if c.closed == "" && len(all) != 0 || c.closed != "" && (len(all) != 1 || !strings.Contains(all[0].What, c.path+", cannot be written in its sandbox ("+c.closed)) {
 			t.Errorf("%s with %q: %+v, want %q", c.path, c.settings, all, c.closed)
 		}
 	}
-	conf := configFor("redis://127.0.0.1:1")
+	conf := configOf("redis://127.0.0.1:1")
 	conf.Jobs = []config.Job{{Name: "j", Command: config.Command{"true"}}}
 	for setting, told := range map[string]bool{"x=": true, "ProtectSystem=no": false, "ReadWritePaths=/srv": false, "DropInPaths=/etc/systemd/system/baton.service.d/command-jobs.conf": false} {
 		u := goodUnit(t)
@@ -170,7 +170,7 @@ func TestWhatSystemctlPrintsIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir)
-	all := examineUnit(t.Context(), configFor("redis://127.0.0.1:1"), "baton.service")
+	all := examineUnit(t.Context(), configOf("redis://127.0.0.1:1"), "baton.service")
 	if len(all) != 1 || !strings.HasSuffix(all[0].What, "could not be looked at: Failed to connect to bus: No such file") {
 		t.Errorf("%+v", all)
 	}
@@ -184,7 +184,7 @@ func TestANodeIsComparedWithWhatItCanBeComparedWith(t *testing.T) {
 		n.Version, n.ConfigHash, n.ClockMS = version, hash, clock.Milliseconds()
 		return n
 	}
-	c := configFor("redis://127.0.0.1:1")
+	c := configOf("redis://127.0.0.1:1")
 	c.Node.ID = "here"
 	own := config.Hash(c)
 	at := func(n redislock.Node, ago time.Duration) redislock.Node { n.SeenMS -= ago.Milliseconds(); return n }
@@ -195,8 +195,8 @@ func TestANodeIsComparedWithWhatItCanBeComparedWith(t *testing.T) {
 		"a clock that is as good as right":    {[]redislock.Node{node("lead", "2", own, clockTolerance)}, ""},
 		"a clock that is ahead":               {[]redislock.Node{node("lead", "2", own, clockTolerance+time.Millisecond)}, `warning node "lead" its clock is 1s ahead of`},
 		"another node's file":                 {[]redislock.Node{node("lead", "2", "x", 0), node("else", "2", "x", 0)}, ""},
-		"a node that is seen in time":         {[]redislock.Node{node("lead", "2", own, 0), at(node("old", "1", own, 0), goneAfter)}, `info node "old" its version`},
-		"a node that is gone":                 {[]redislock.Node{node("lead", "2", own, 0), at(node("old", "1", own, 0), goneAfter+time.Millisecond)}, ""},
+		"a node that is seen in time":         {[]redislock.Node{node("lead", "2", own, 0), at(node("old", "1", own, 0), redislock.GoneAfter)}, `info node "old" its version`},
+		"a node that is gone":                 {[]redislock.Node{node("lead", "2", own, 0), at(node("old", "1", own, 0), redislock.GoneAfter+time.Millisecond)}, ""},
 		"a leader that is not the first":      {[]redislock.Node{node("b", "1", own, 0), node("lead", "2", own, 0)}, `info node "b" its version is 1, and the leader, lead, has 2`},
 		"the node itself, with another file":  {[]redislock.Node{node("lead", "2", "x", 0), node("here", "2", "x", 0)}, `warning node "here" it runs with other jobs`},
 		"the node itself, as it is in force":  {[]redislock.Node{node("lead", "2", own, 0), node("here", "2", own, 0)}, ""},

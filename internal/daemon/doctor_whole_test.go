@@ -36,7 +36,7 @@ func TestTheDoctorAsksEveryPart(t *testing.T) {
 		"gone", fmt.Sprintf(`{"version":"1","state":"live","seen_ms":%d,"clock_ms":5000}`, now-time.Hour.Milliseconds())); err != nil {
 		t.Fatal(err)
 	}
-	c := configFor(limited(t, redis, "sscan", "lrange", "xread", "getrange", "psetex"))
+	c := configOf(limited(t, redis, "sscan", "lrange", "xread", "getrange", "psetex"))
 	c.Election.WaitReplicas = 2
 	c.Databases = map[string]config.Database{"main": dialect(here), "other": dialect(other)}
 	to := config.To{Database: "main", Table: "fits", Key: []string{"id"}}
@@ -92,7 +92,7 @@ func TestTheDoctorAsksEveryPart(t *testing.T) {
 
 func TestEachMasterOfAQuorumIsAskedForItself(t *testing.T) {
 	redis := testsupport.StartRedis(t)
-	c := configFor(redis.URL())
+	c := configOf(redis.URL())
 	c.Redis.Quorum = []string{redis.URL(), "redis://127.0.0.1:1/0", limited(t, redis, "time", "pexpire")}
 	all := Doctor(t.Context(), c, DoctorOptions{})
 	wantFound(t, all, SeverityOK, "redis.quorum[0]", "it answers")

@@ -63,7 +63,7 @@ func (r *Remote) drillOnce(ctx context.Context, to, reason string, wait time.Dur
 	if err != nil {
 		return Drilled{}, err
 	}
-	if before.Leader != "" && !slices.ContainsFunc(candidates(before), func(n redislock.Node) bool { return n.ID != before.Leader && asideOf(before, n.ID) == "" }) {
+	if before.Leader != "" && !slices.ContainsFunc(before.Candidates(), func(n redislock.Node) bool { return n.ID != before.Leader && asideOf(before, n.ID) == "" }) {
 		return Drilled{}, ErrNobodyElse
 	}
 	h, err := r.StepDown(ctx, to, reason, wait)

@@ -233,7 +233,7 @@ func (f facts) vacant() []Why {
 		found = append(found, Why{Code: "withdrawn", What: why, Do: "mend what is named; it is tried again all the time"})
 	}
 	own, _ := f.find(f.node)
-	for _, n := range candidates(p) {
+	for _, n := range p.Candidates() {
 		if n.Priority > own.Priority && n.ID != f.node && !own.Observer {
 			found = append(found, Why{Code: "priority", What: fmt.Sprintf("%s has priority %d, above the %d of %s, and goes first", n.ID, n.Priority, own.Priority, f.node), Do: "wait: if it does not take the lock within half a second, others do"})
 		}

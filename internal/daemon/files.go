@@ -47,7 +47,7 @@ func CheckFiles(c config.Config, o DoctorOptions) (wrong, doubts config.Problems
 	if _, err := c.Redis.TLSConfig(); err != nil {
 		wrong = append(wrong, keyed(c, "redis.tls", err))
 	}
-	if _, err := secured(config.HTTP{Listen: c.HTTP.Listen, TLS: c.HTTP.TLS}); err != nil {
+	if _, err := openCertificate(config.HTTP{Listen: c.HTTP.Listen, TLS: c.HTTP.TLS}); err != nil {
 		wrong = append(wrong, keyed(c, "http.tls", err))
 	}
 	return wrong.Sorted(), doubts.Sorted()

@@ -4,40 +4,9 @@ import (
 	"go.uber.org/zap"
 
 	"baton/internal/alert"
-	"baton/internal/config"
-	"baton/internal/daemon/site"
 	"baton/internal/flush"
-	"baton/internal/flush/mapping"
-	"baton/internal/flush/source"
-	"baton/internal/redisconn"
 	"baton/internal/status"
 )
-
-// flushConfig is a flush job as the configuration has it, but for what it is run with:
-// sink, node and reports.
-func flushConfig(j config.Job, store *redisconn.Store) (flush.Config, error) {
-	f := j.Flush
-	source, err := sourceOf(j)
-	if err != nil {
-		return flush.Config{}, err
-	}
-	to := mapping.Spec{
-		Table: f.To.Table, Key: f.To.Key, Mode: mapping.Mode(f.To.Mode), DedupeKey: f.To.DedupeKey,
-		DeleteWhen: f.To.DeleteWhen, Generation: f.To.Generation,
-	}
-	for name, col := range f.Columns {
-		if to.Columns == nil {
-			to.Columns = map[string]mapping.ColumnSpec{}
-		}
-		to.Columns[name] = mapping.ColumnSpec{From: col.From, Op: col.Op, Type: col.Type, Format: col.Format, Missing: col.Missing, Empty: col.Empty}
-	}
-	c := flush.Config{
-		Job: j.Name, Mapping: to, NewID: site.NewID,
-		Create: f.To.Schema == "create", DeadLimit: f.DeadLetters.PerBatch, Lanes: f.Lanes,
-	}
-	source.Configure(&c, store)
-	return c, nil
-}
 
 // reports are whom flushes tell what they do.
 type reports struct {
@@ -62,18 +31,4 @@ func newPipeline(c flush.Config, nodeID string, sink flush.Sink, done *tally, to
 	}
 	c.OnNote = func(text string) { to.log.Warn(text, zap.String("job", c.Job)) }
 	return flush.New(c)
-}
-
-// sourceOf describes the source of a flush job.
-func sourceOf(j config.Job) (source.Source, error) {
-	from := j.Flush.From
-	o := source.Options{
-		Job: j.Name, Type: from.Type, Key: from.Key, Changed: from.Changed, Watermark: from.Mode == config.ModeWatermark,
-		OnMissing: from.OnMissing, OnDecrease: from.OnDecrease, Vanished: from.Vanished, MaxPct: from.MaxPct,
-		Value: from.Value, OnGap: from.OnGap, Start: from.Start, Rows: j.Flush.BatchRows, Lanes: j.Flush.Lanes,
-	}
-	if from.Retain > 0 {
-		o.Retain = &from.Retain
-	}
-	return source.Describe(o)
 }

@@ -1,10 +1,7 @@
 package daemon
 
 import (
-	"crypto/tls"
 	"net"
-
-	"go.uber.org/zap"
 
 	"baton/internal/config"
 	"baton/internal/status"
@@ -18,9 +15,7 @@ func (n *node) serving(h config.HTTP, encryption *certificate) status.Config {
 		Desk: d, Inquiry: d, Do: d.do, TokenFile: h.TokenFile, Hosts: h.Hosts,
 	}
 	if encryption != nil {
-		encryption.log = c.Logger
-		encryption.warn()
-		c.TLS = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: encryption.get}
+		c.TLS = encryption.serve(c.Logger)
 	}
 	return c
 }
@@ -43,9 +38,5 @@ func secured(h config.HTTP) (*certificate, error) {
 			return nil, err
 		}
 	}
-	if h.TLS == nil || h.Listen == config.Off {
-		return nil, nil
-	}
-	c := &certificate{files: *h.TLS, log: zap.NewNop()}
-	return c, c.load()
+	return openCertificate(h)
 }

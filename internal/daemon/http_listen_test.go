@@ -1,13 +1,6 @@
 package daemon
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -16,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"go.uber.org/zap"
 
@@ -24,39 +16,13 @@ import (
 	"baton/internal/testsupport"
 )
 
-// certify writes a certificate for 127.0.0.1 that vouches for itself, and its key.
-func certify(t *testing.T, cert, key string, serial int64) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "baton"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	secret, err := x509.MarshalECPrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for path, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "EC PRIVATE KEY", Bytes: secret}} {
-		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 func TestOverTLSTheCertificateIsReadAnewAndNothingElseIsSpoken(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	c := configFor(testsupport.StartRedis(t).URL())
 	c.HTTP.TLS = &config.ServerTLS{CertFile: filepath.Join(dir, "tls.crt"), KeyFile: filepath.Join(dir, "tls.key")}
 	c.HTTP.TokenFile = writeFile(t, "token", testToken)
-	certify(t, c.HTTP.TLS.CertFile, c.HTTP.TLS.KeyFile, 1)
+	testsupport.Certify(t, c.HTTP.TLS.CertFile, c.HTTP.TLS.KeyFile, 1)
 	r := start(t, c, nil)
 	serial := func() (int64, error) {
 		client, err := DialServer("https://"+r.address, c.HTTP.TokenFile, c.HTTP.TLS.CertFile)
@@ -83,14 +49,14 @@ func TestOverTLSTheCertificateIsReadAnewAndNothingElseIsSpoken(t *testing.T) {
 		t.Errorf("plain HTTP: %d", resp.StatusCode)
 	}
 	// A key that is not the certificate's changes nothing, and both together do.
-	certify(t, filepath.Join(dir, "other"), c.HTTP.TLS.KeyFile, 9)
+	testsupport.Certify(t, filepath.Join(dir, "other"), c.HTTP.TLS.KeyFile, 9)
 	await(t, "the log to tell of it", func() bool { _, _ = serial(); return r.logs.FilterMessageSnippet("old one is used").Len() > 0 })
-	certify(t, c.HTTP.TLS.CertFile, c.HTTP.TLS.KeyFile, 2)
+	testsupport.Certify(t, c.HTTP.TLS.CertFile, c.HTTP.TLS.KeyFile, 2)
 	await(t, "the new certificate", func() bool { n, _ := serial(); return n == 2 })
 	if err := r.end(); err != nil {
 		t.Error(err)
 	}
-	certify(t, filepath.Join(dir, "other"), c.HTTP.TLS.KeyFile, 9)
+	testsupport.Certify(t, filepath.Join(dir, "other"), c.HTTP.TLS.KeyFile, 9)
 	if err := Run(t.Context(), c, Options{Logger: zap.NewNop(), Getenv: func(string) (string, bool) { return "", false }}); err == nil || !strings.Contains(err.Error(), "cannot be used together") {
 		t.Errorf("a wrong pair: %v", err)
 	}

@@ -84,16 +84,3 @@ func comingSlots(slots []schedule.Slot, offset time.Duration) []ComingSlot {
 	}
 	return list
 }
-
-// shortestInterval is the least time between two slots; 0: there are none.
-func shortestInterval(spec, timeZone string) time.Duration {
-	zone, err := time.LoadLocation(timeZone)
-	if err != nil {
-		return 0
-	}
-	s, err := schedule.Parse(spec, zone)
-	if err != nil {
-		return 0
-	}
-	return schedule.Interval(s)
-}

@@ -14,6 +14,7 @@ import (
 	"baton/internal/daemon/site"
 	"baton/internal/elector"
 	"baton/internal/job"
+	"baton/internal/redislock"
 	"baton/internal/status"
 
 	"go.uber.org/zap"
@@ -270,6 +271,6 @@ func forgetGone(ctx context.Context, election site.Election) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	if p, err := election.Picture(ctx, 0); err == nil {
-		_ = election.Forget(ctx, p.Nodes, p.Now.Add(-forgottenAfter))
+		_ = election.Forget(ctx, p.Nodes, p.Now.Add(-redislock.ForgottenAfter))
 	}
 }

@@ -78,7 +78,7 @@ func TestWhatANodeSeesAroundIt(t *testing.T) {
 		ago  time.Duration
 		hash string
 	}{
-		"lead": {0, "x"}, "like": {goneAfter, "x"}, "other": {time.Second, "y"}, "gone": {goneAfter + time.Millisecond, "y"}, "long gone": {forgottenAfter, "y"}, "forgotten": {forgottenAfter + time.Millisecond, "y"},
+		"lead": {0, "x"}, "like": {redislock.GoneAfter, "x"}, "other": {time.Second, "y"}, "gone": {redislock.GoneAfter + time.Millisecond, "y"}, "long gone": {redislock.ForgottenAfter, "y"}, "forgotten": {redislock.ForgottenAfter + time.Millisecond, "y"},
 	} {
 		node := redislock.Node{ID: id, SeenMS: p.Now.Add(-n.ago).UnixMilli()}
 		node.ConfigHash = n.hash

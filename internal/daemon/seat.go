@@ -56,7 +56,7 @@ func electionIn(p redislock.Picture) balance.Election {
 		Now: p.Now, Lease: p.TTL, Leader: p.Leader, Free: p.Owner == "",
 		Barred: p.Paused != nil || p.Quarantine > 0 || p.StepDown != "" || p.Owner == "" && p.ReservedFor != "",
 	}
-	for _, n := range candidates(p) {
+	for _, n := range p.Candidates() {
 		e.Nodes = append(e.Nodes, balance.Node{
 			ID: n.ID, Priority: n.Priority, Config: n.ConfigHash, Seen: n.Seen(), Aside: asideOf(p, n.ID) != "", Reluctant: n.Reluctant,
 		})

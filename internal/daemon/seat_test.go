@@ -24,7 +24,7 @@ func TestTheBalancerSeesWhatKeepsALockWhereItIs(t *testing.T) {
 		"kept for another":       {func(p *redislock.Picture) { p.Owner, p.ReservedFor = "", "b" }, true, 2, false},
 		"was kept for the owner": {func(p *redislock.Picture) { p.ReservedFor = "a" }, false, 2, false},
 		"b never leads":          {func(p *redislock.Picture) { p.Nodes[1].Observer = true }, false, 1, false},
-		"b is gone":              {func(p *redislock.Picture) { p.Nodes[1].SeenMS -= goneAfter.Milliseconds() + 1 }, false, 1, false},
+		"b is gone":              {func(p *redislock.Picture) { p.Nodes[1].SeenMS -= redislock.GoneAfter.Milliseconds() + 1 }, false, 1, false},
 	} {
 		now := time.UnixMilli(1_800_000_000_000)
 		p := redislock.Picture{Now: now, Owner: "owner", Leader: "a", TTL: time.Second}

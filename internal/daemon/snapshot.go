@@ -48,14 +48,7 @@ const StateMissing = status.StateMissing
 // StateSilent is the state of another node that should have told of itself by now.
 const StateSilent = status.StateSilent
 
-const (
-	eventsShown = 50
-	// goneAfter is when a node that has not told of itself counts as gone: twice
-	// what it takes, and a poll.
-	goneAfter = time.Minute
-	// forgottenAfter is when it is not listed any more.
-	forgottenAfter = 24 * time.Hour
-)
+const eventsShown = 50
 
 // view is one election, and the jobs that run under its lock.
 type view struct {
@@ -77,13 +70,13 @@ func gather(ctx context.Context, s status.Snapshot, views []view) (status.Snapsh
 	s.Leader, s.Vacancy, s.Paused = leaderOf(p), vacancy(p), pauseOf(p)
 	for _, n := range p.Nodes {
 		ago := p.Now.Sub(n.Seen())
-		if ago > forgottenAfter {
+		if ago > redislock.ForgottenAfter {
 			continue
 		}
 		s.Nodes = append(s.Nodes, status.Node{
-			ID: n.ID, State: nodeState(n, p, silentAfter(views[0].poll)), Version: n.Version, ConfigHash: n.ConfigHash, Drift: drifts(n, p), Address: n.Address,
+			ID: n.ID, State: nodeState(n, p, silentAfter(views[0].poll)), Version: n.Version, ConfigHash: n.ConfigHash, Drift: p.Drifts(n), Address: n.Address,
 			Priority: n.Priority, Observer: n.Observer, Aside: asideOf(p, n.ID),
-			LastSeenMSAgo: max(ago.Milliseconds(), 0), Stale: ago > goneAfter, Instance: n.Instance, Twin: n.Twin, ClockOffsetMS: n.ClockMS,
+			LastSeenMSAgo: max(ago.Milliseconds(), 0), Stale: ago > redislock.GoneAfter, Instance: n.Instance, Twin: n.Twin, ClockOffsetMS: n.ClockMS,
 		})
 	}
 	s.Events = eventsOf(p)
@@ -195,7 +188,7 @@ func vacancy(p redislock.Picture) string {
 		return fmt.Sprintf("in quarantine for another %v, since redis has restarted, failed over or lost its data", text.Duration(p.Quarantine))
 	case p.ReservedFor != "":
 		return fmt.Sprintf("reserved for %s for another %v", p.ReservedFor, text.Duration(p.ReservedLeft))
-	case len(candidates(p)) == 0:
+	case len(p.Candidates()) == 0:
 		return "no node is there that may lead"
 	}
 	return withdrawn(p)
@@ -208,21 +201,10 @@ func withdrawn(p redislock.Picture) string {
 		return ""
 	}
 	ev := p.Events[0]
-	if ev.Event != string(elector.EventWithdrawn) || p.Now.Sub(ev.At) > goneAfter {
+	if ev.Event != string(elector.EventWithdrawn) || p.Now.Sub(ev.At) > redislock.GoneAfter {
 		return ""
 	}
 	return fmt.Sprintf("%s took the lock and gave it back, %v ago: %s", ev.NodeID, text.Duration(p.Now.Sub(ev.At)), ev.Reason)
-}
-
-// candidates are the live nodes that may lead.
-func candidates(p redislock.Picture) []redislock.Node {
-	var nodes []redislock.Node
-	for _, n := range p.Nodes {
-		if !n.Observer && p.Now.Sub(n.Seen()) <= goneAfter {
-			nodes = append(nodes, n)
-		}
-	}
-	return nodes
 }
 
 func pauseOf(p redislock.Picture) *status.Pause {
@@ -276,12 +258,6 @@ func nodeState(n redislock.Node, p redislock.Picture, silent time.Duration) stri
 		return status.StateSilent
 	}
 	return string(status.RoleStandby)
-}
-
-// drifts reports whether a node would run other jobs than the leader does.
-func drifts(n redislock.Node, p redislock.Picture) bool {
-	leads := slices.IndexFunc(p.Nodes, func(other redislock.Node) bool { return other.ID == p.Leader })
-	return leads >= 0 && p.Owner != "" && p.Now.Sub(n.Seen()) <= goneAfter && n.ConfigHash != p.Nodes[leads].ConfigHash
 }
 
 // configuredJobs is what the configuration alone says of the jobs.

@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -11,6 +10,7 @@ import (
 	"baton/internal/config"
 	"baton/internal/daemon/site"
 	"baton/internal/flush/source/staging"
+	"baton/internal/redislock"
 	"baton/internal/status"
 )
 
@@ -89,22 +89,6 @@ func (r *reign) tellStages(ctx context.Context, configured map[string]string, to
 	return over
 }
 
-// stageRemedy says what can be done about a stage that no job flushes.
-func stageRemedy(key string) string {
-	return fmt.Sprintf("to have them flushed, give a job the key %q again until it has run; to lose them, baton stage drop %s", key, shellWord(key))
-}
-
-// shellWord quotes a text for a shell, if it needs to be.
-func shellWord(text string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.:/,@+", r)
-	}
-	if text != "" && strings.TrimFunc(text, plain) == "" {
-		return text
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
-}
-
 // LeftStages are the stages that no job of the configuration flushes, by key. What one server of
 // a Cluster answers is there also if another one fails.
 func (r *Remote) LeftStages(ctx context.Context) ([]LeftStage, error) {
@@ -125,7 +109,7 @@ func (r *Remote) DropStage(ctx context.Context, s LeftStage) error {
 	}
 	own := config.Hash(r.config)
 	for _, n := range p.Nodes {
-		if p.Now.Sub(n.Seen()) <= goneAfter && n.ConfigHash != own {
+		if p.Now.Sub(n.Seen()) <= redislock.GoneAfter && n.ConfigHash != own {
 			return fmt.Errorf("node %q runs with other jobs than this configuration has, and one of them may flush %q: give all nodes the same configuration, baton reload there, and drop it then", n.ID, s.Key)
 		}
 	}

@@ -73,12 +73,12 @@ func surroundings(p redislock.Picture, asked, came time.Time) status.Surrounding
 	s := status.Surroundings{Paused: p.Paused != nil, Offset: p.Now.Sub(asked.Add(came.Sub(asked) / 2))}
 	for _, n := range p.Nodes {
 		switch ago := p.Now.Sub(n.Seen()); {
-		case ago > forgottenAfter:
-		case ago > goneAfter:
+		case ago > redislock.ForgottenAfter:
+		case ago > redislock.GoneAfter:
 			s.Gone++
 		default:
 			s.Live++
-			if drifts(n, p) {
+			if p.Drifts(n) {
 				s.Drifted++
 			}
 		}

@@ -1,0 +1,31 @@
+package redislock
+
+import (
+	"slices"
+	"time"
+)
+
+const (
+	// GoneAfter is when a node that has not told of itself counts as gone: twice
+	// what it takes, and a poll.
+	GoneAfter = time.Minute
+	// ForgottenAfter is when it is not listed any more.
+	ForgottenAfter = 24 * time.Hour
+)
+
+// Candidates are the live nodes that may lead.
+func (p Picture) Candidates() []Node {
+	var nodes []Node
+	for _, n := range p.Nodes {
+		if !n.Observer && p.Now.Sub(n.Seen()) <= GoneAfter {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
+}
+
+// Drifts reports whether a node would run other jobs than the leader does.
+func (p Picture) Drifts(n Node) bool {
+	leads := slices.IndexFunc(p.Nodes, func(other Node) bool { return other.ID == p.Leader })
+	return leads >= 0 && p.Owner != "" && p.Now.Sub(n.Seen()) <= GoneAfter && n.ConfigHash != p.Nodes[leads].ConfigHash
+}
