@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"baton/internal/config"
+	"baton/internal/daemon/tasks"
 	"baton/internal/job/schedule"
 	"baton/internal/redisconn"
 )
@@ -41,12 +42,12 @@ func checkFlush(r config.Redis, f config.Flush) error {
 			return fmt.Errorf("from.changed: %q looks like several sets, but is taken to the letter: name one set, in a job for each", f.From.Changed)
 		}
 	}
-	c, err := flushConfig(config.Job{Flush: f}, nil) // no source is made of it
+	c, err := tasks.Flush(config.Job{Flush: f}, nil) // no source is made of it
 	if err != nil {
 		return err
 	}
 	if len(r.Cluster) > 0 {
-		source, err := sourceOf(config.Job{Flush: f})
+		source, err := tasks.Source(config.Job{Flush: f})
 		if err := errors.Join(err, source.CheckCluster()); err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/daemon/site"
+	"baton/internal/daemon/tasks"
 	"baton/internal/flush"
 	"baton/internal/flush/mapping"
 	"baton/internal/flush/row"
@@ -225,7 +226,7 @@ func (d *Dead) replayer(ctx context.Context, name string) *replayer {
 }
 
 func (r *replayer) open(ctx context.Context, d *Dead) error {
-	c, err := flushConfig(r.job, d.redis)
+	c, err := tasks.Flush(r.job, d.redis)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/daemon/site"
+	"baton/internal/daemon/tasks"
 	"baton/internal/finding"
 	"baton/internal/flush"
 	"baton/internal/flush/mapping"
@@ -178,13 +179,13 @@ func useOf(j config.Job) source.Use {
 	if s, err := schedule.Parse(j.Schedule, time.UTC); err == nil {
 		wait = schedule.IsAlways(s)
 	}
-	source, _ := sourceOf(j) // checked with the configuration
+	source, _ := tasks.Source(j) // checked with the configuration
 	return source.Use(wait)
 }
 
 // examineKeys counts what waits, which tells of keys that hold something else.
 func examineKeys(ctx context.Context, j config.Job, store *redisconn.Store) []Finding {
-	pipeline, err := flushConfig(j, store)
+	pipeline, err := tasks.Flush(j, store)
 	if err == nil {
 		var sources []flush.Source
 		if sources, err = pipeline.NewSources(nil); err == nil {
@@ -243,7 +244,7 @@ func planOf(ctx context.Context, j config.Job, nodeID string, sink flush.Sink) (
 		return nil, err
 	}
 	defer func() { _ = redis.Close() }() // it never connects
-	of, err := flushConfig(j, redis)
+	of, err := tasks.Flush(j, redis)
 	if err != nil {
 		return nil, err
 	}
@@ -279,7 +280,7 @@ func preflightTable(j config.Job, plan *row.Plan) sql.PreflightTable {
 	case mapping.ModeDelete:
 		t.Insert, t.Update, t.Delete = false, false, true
 	}
-	source, _ := sourceOf(j) // checked with the configuration
+	source, _ := tasks.Source(j) // checked with the configuration
 	gone := source.Policy.OnMissing == mapping.MissingDelete || source.Policy.VanishedPct > 0
 	t.Delete = t.Delete || gone || len(to.DeleteWhen) > 0
 	return t

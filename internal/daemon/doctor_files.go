@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"baton/internal/certificate"
 	"baton/internal/config"
 	"baton/internal/secret"
 	"baton/internal/status"
@@ -38,13 +39,13 @@ func examineFiles(c config.Config, o DoctorOptions) []Finding {
 // encryption looks at what secures page and API.
 func (r *examinationReport) encryption(h config.HTTP) {
 	r.subject = subjectConfig
-	var c *certificate
+	var c *certificate.Certificate
 	err := error(nil)
 	if h.TokenFile != "" {
 		err = status.CheckToken(h.TokenFile)
 	}
 	if err == nil {
-		c, err = openCertificate(h)
+		c, err = certificate.Open(h)
 	}
 	if err != nil {
 		r.add(SeverityError, err.Error(), "the node does not start", "as said; ask as the user that baton runs as")
@@ -53,7 +54,7 @@ func (r *examinationReport) encryption(h config.HTTP) {
 	if c == nil {
 		return
 	}
-	if what, refused := c.ends(time.Now()); what != "" {
+	if what, refused := c.Ends(time.Now()); what != "" {
 		severity := SeverityWarning
 		if refused {
 			severity = SeverityError

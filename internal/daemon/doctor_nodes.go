@@ -9,6 +9,7 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/daemon/site"
+	"baton/internal/daemon/tasks"
 	"baton/internal/flush/source/staging"
 	"baton/internal/redisconn"
 	"baton/internal/redisledger"
@@ -68,7 +69,7 @@ func stagedKeys(c config.Config, store *redisconn.Store) map[string]string {
 		if j.IsCommand() {
 			continue
 		}
-		of, err := flushConfig(j, store)
+		of, err := tasks.Flush(j, store)
 		if err != nil {
 			continue // checked with the configuration
 		}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 
+	"baton/internal/certificate"
 	"baton/internal/config"
 	"baton/internal/secret"
 	"baton/internal/status"
@@ -47,7 +48,7 @@ func CheckFiles(c config.Config, o DoctorOptions) (wrong, doubts config.Problems
 	if _, err := c.Redis.TLSConfig(); err != nil {
 		wrong = append(wrong, keyed(c, "redis.tls", err))
 	}
-	if _, err := openCertificate(config.HTTP{Listen: c.HTTP.Listen, TLS: c.HTTP.TLS}); err != nil {
+	if _, err := certificate.Open(config.HTTP{Listen: c.HTTP.Listen, TLS: c.HTTP.TLS}); err != nil {
 		wrong = append(wrong, keyed(c, "http.tls", err))
 	}
 	return wrong.Sorted(), doubts.Sorted()

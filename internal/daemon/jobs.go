@@ -11,6 +11,7 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/daemon/site"
+	"baton/internal/daemon/tasks"
 	"baton/internal/flush"
 	"baton/internal/job"
 	"baton/internal/job/plan"
@@ -58,7 +59,7 @@ func newTask(c config.Config, j config.Job, store *redisconn.Store, dbs site.Dat
 	if j.IsCommand() {
 		return t, nil
 	}
-	pipeline, err := flushConfig(j, store)
+	pipeline, err := tasks.Flush(j, store)
 	if err != nil {
 		return task{}, err
 	}

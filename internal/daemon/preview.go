@@ -8,6 +8,7 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/daemon/site"
+	"baton/internal/daemon/tasks"
 	"baton/internal/flush"
 	"baton/internal/flush/mapping"
 	"baton/internal/status"
@@ -60,7 +61,7 @@ func PreviewJob(ctx context.Context, c config.Config, name string, n int) (p Pre
 		return p, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	flushed, err := flushConfig(j, r.store)
+	flushed, err := tasks.Flush(j, r.store)
 	if err != nil {
 		return p, fmt.Errorf("job %q: %w", name, err)
 	}

@@ -1,4 +1,6 @@
-package daemon
+// Package certificate serves page and API with a certificate that is read anew when its
+// files change.
+package certificate
 
 import (
 	"crypto/tls"
@@ -13,9 +15,9 @@ import (
 	"baton/internal/config"
 )
 
-// certificate is read anew when its files have changed. While they cannot be read, or do
+// Certificate is read anew when its files have changed. While they cannot be read, or do
 // not go together, the last one that was good is used.
-type certificate struct {
+type Certificate struct {
 	files config.ServerTLS
 	log   *zap.Logger
 
@@ -32,17 +34,17 @@ type fileStamp struct {
 	size int64
 }
 
-// openCertificate reads the one that the configuration names; nil: there is none.
-func openCertificate(h config.HTTP) (*certificate, error) {
+// Open reads the one that the configuration names; nil: there is none.
+func Open(h config.HTTP) (*Certificate, error) {
 	if h.TLS == nil || h.Listen == config.Off {
 		return nil, nil
 	}
-	c := &certificate{files: *h.TLS, log: zap.NewNop()}
+	c := &Certificate{files: *h.TLS, log: zap.NewNop()}
 	return c, c.load()
 }
 
-// serve is how to listen with it.
-func (c *certificate) serve(log *zap.Logger) *tls.Config {
+// Serve is how to listen with it.
+func (c *Certificate) Serve(log *zap.Logger) *tls.Config {
 	c.log = log
 	c.warn()
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.get}
@@ -51,7 +53,7 @@ func (c *certificate) serve(log *zap.Logger) *tls.Config {
 // lookAgain is how often the files are looked at.
 const lookAgain = time.Second
 
-func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+func (c *Certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if time.Since(c.looked) > lookAgain {
@@ -69,7 +71,7 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.pair, nil
 }
 
-func (c *certificate) look() (now [2]fileStamp) {
+func (c *Certificate) look() (now [2]fileStamp) {
 	for i, name := range []string{c.files.CertFile, c.files.KeyFile} {
 		if info, err := os.Stat(name); err == nil {
 			now[i] = fileStamp{info.ModTime(), info.Size()}
@@ -78,7 +80,7 @@ func (c *certificate) look() (now [2]fileStamp) {
 	return now
 }
 
-func (c *certificate) load() error {
+func (c *Certificate) load() error {
 	stamps := c.look()
 	pair, err := tls.LoadX509KeyPair(c.files.CertFile, c.files.KeyFile)
 	var path *os.PathError
@@ -92,9 +94,9 @@ func (c *certificate) load() error {
 	return nil
 }
 
-// ends tells of a certificate that clients refuse, or will refuse soon; "" of any other.
+// Ends tells of a certificate that clients refuse, or will refuse soon; "" of any other.
 // Soon is the last tenth of its time: whatever renews it should have done so by then.
-func (c *certificate) ends(now time.Time) (what string, refused bool) {
+func (c *Certificate) Ends(now time.Time) (what string, refused bool) {
 	const soon, tenth, day = 14 * 24 * time.Hour, 10, "2006-01-02 15:04 UTC"
 	leaf := c.pair.Leaf
 	name, left := "the certificate in "+c.files.CertFile, leaf.NotAfter.Sub(now)
@@ -110,8 +112,8 @@ func (c *certificate) ends(now time.Time) (what string, refused bool) {
 }
 
 // warn tells the log once of what has become of the certificate's time.
-func (c *certificate) warn() {
-	what, _ := c.ends(time.Now())
+func (c *Certificate) warn() {
+	what, _ := c.Ends(time.Now())
 	if what != "" && what != c.warned {
 		c.log.Warn(what+". Renew it in its files: they are read anew, without a restart", zap.String("setting", "http.tls"))
 	}

@@ -1,4 +1,4 @@
-package daemon
+package certificate
 
 import (
 	"crypto/tls"
@@ -23,7 +23,7 @@ func TestOfACertificateThatEndsTheLogTellsOnceSoonAndOnceAfter(t *testing.T) {
 		files := config.ServerTLS{CertFile: filepath.Join(dir, "tls.crt"), KeyFile: filepath.Join(dir, "tls.key")}
 		testsupport.Certify(t, files.CertFile, files.KeyFile, 1) // for two hours, of which one has passed
 		core, logs := zapobserver.New(zapcore.WarnLevel)
-		c := &certificate{files: files, log: zap.New(core)}
+		c := &Certificate{files: files, log: zap.New(core)}
 		if err := c.load(); err != nil {
 			t.Fatal(err)
 		}
@@ -69,8 +69,8 @@ func TestACertificateIsCalledOverdueInTheLastTenthOfItsTime(t *testing.T) {
 		{"to come", day, 90 * day, "is not valid before 2026-07-02", true},
 	} {
 		leaf := &x509.Certificate{NotBefore: now.Add(c.begins), NotAfter: now.Add(c.expires)}
-		cert := &certificate{files: config.ServerTLS{CertFile: "/tls.crt"}, pair: &tls.Certificate{Leaf: leaf}}
-		if what, refused := cert.ends(now); refused != c.refused || !strings.Contains(what, c.want) || (what == "") != (c.want == "") {
+		cert := &Certificate{files: config.ServerTLS{CertFile: "/tls.crt"}, pair: &tls.Certificate{Leaf: leaf}}
+		if what, refused := cert.Ends(now); refused != c.refused || !strings.Contains(what, c.want) || (what == "") != (c.want == "") {
 			t.Errorf("%s: %q, %t", c.name, what, refused)
 		}
 	}

@@ -1,4 +1,5 @@
-package daemon
+// Package tasks makes of a configured job what its work is made of.
+package tasks
 
 import (
 	"baton/internal/config"
@@ -9,11 +10,11 @@ import (
 	"baton/internal/redisconn"
 )
 
-// flushConfig is a flush job as the configuration has it, but for what it is run with:
+// Flush is a flush job as the configuration has it, but for what it is run with:
 // sink, node and reports.
-func flushConfig(j config.Job, store *redisconn.Store) (flush.Config, error) {
+func Flush(j config.Job, store *redisconn.Store) (flush.Config, error) {
 	f := j.Flush
-	source, err := sourceOf(j)
+	source, err := Source(j)
 	if err != nil {
 		return flush.Config{}, err
 	}
@@ -35,8 +36,8 @@ func flushConfig(j config.Job, store *redisconn.Store) (flush.Config, error) {
 	return c, nil
 }
 
-// sourceOf describes the source of a flush job.
-func sourceOf(j config.Job) (source.Source, error) {
+// Source describes the source of a flush job.
+func Source(j config.Job) (source.Source, error) {
 	from := j.Flush.From
 	o := source.Options{
 		Job: j.Name, Type: from.Type, Key: from.Key, Changed: from.Changed, Watermark: from.Mode == config.ModeWatermark,
