@@ -29,7 +29,7 @@ const anything = "*"
 // The most specific rule counts. A package without one is an error: decide what
 // it may know before it grows.
 var rules = []rule{
-	{"cmd", []string{"internal/daemon", "internal/config", "internal/demo", "internal/command", "internal/crash", "internal/lockcmd", "internal/text", "configs"}, "a command turns arguments into a call of daemon and its result into an exit code; demo is a program of its own that runs daemons as child processes, and the warden of a command is one, too"},
+	{"cmd", []string{"internal/daemon", "internal/config", "internal/demo", "internal/command", "internal/crash", "internal/doctor", "internal/lockcmd", "internal/text", "configs"}, "a command turns arguments into a call of daemon and its result into an exit code; demo is a program of its own that runs daemons as child processes, and the warden of a command is one, too"},
 	{"configs", nil, "the shipped example is data"},
 	{"internal/alert", []string{"internal/config", "internal/elector", "internal/job", "internal/job/schedule", "internal/notify",
 		"internal/redisledger", "internal/redislock", "internal/secret", "internal/text"},
@@ -48,6 +48,10 @@ var rules = []rule{
 	{"internal/daemon/tasks", []string{"internal/config", "internal/daemon/site", "internal/flush", "internal/flush/mapping", "internal/flush/source", "internal/redisconn"},
 		"a job of the configuration becomes a flush for whoever runs it or looks at it: no term, no lock"},
 	{"internal/demo", []string{"internal/config", "internal/status", "internal/flush/source/spec"}, "an auditor that shared code with the flush would share its mistakes"},
+	{"internal/doctor", []string{"internal/certificate", "internal/command", "internal/config", "internal/daemon/site", "internal/daemon/tasks", "internal/finding",
+		"internal/flush", "internal/flush/mapping", "internal/flush/row", "internal/flush/source", "internal/flush/source/staging", "internal/flush/sql",
+		"internal/job", "internal/job/schedule", "internal/program", "internal/redisconn", "internal/redisledger", "internal/redislock", "internal/secret", "internal/status"},
+		"it asks whatever a job will ask, with the same code, and changes nothing; no term and no daemon is needed"},
 	{"internal/elector", []string{"internal/heartbeat"}, "the election is decided without knowing any store: adapters point inward"},
 	{"internal/finding", nil, "what doctor tells is the same of every server, and of no use to a flush"},
 	{"internal/flush", []string{"internal/flush/mapping", "internal/flush/row"}, "leadership reaches a flush as a context and an epoch, a store through its ports"},
@@ -176,6 +180,7 @@ func TestEveryBreachIsNoticed(t *testing.T) {
 		{"internal/lockcmd/a.go", `import _ "baton/internal/daemon"`, "must not import baton/internal/daemon"},
 		{"internal/crash/a.go", `import _ "baton/internal/daemon"`, "must not import baton/internal/daemon"},
 		{"internal/alert/a.go", `import _ "baton/internal/status"`, "must not import baton/internal/status"},
+		{"internal/doctor/a.go", `import _ "baton/internal/daemon"`, "must not import baton/internal/daemon"},
 		{"internal/heartbeat/a.go", `import _ "baton/internal/config"`, "must not import baton/internal/config"},
 		{"internal/heartbeat/a.go", `import _ "golang.org/x/sync/errgroup"`, "standard library"},
 		{"internal/command/a.go", `import _ "baton/internal/job"`, "must not import baton/internal/job"},

@@ -19,6 +19,7 @@ import (
 	"baton/configs"
 	"baton/internal/config"
 	"baton/internal/daemon"
+	"baton/internal/doctor"
 	"baton/internal/text"
 )
 
@@ -95,7 +96,7 @@ func check(cmd *cobra.Command, e env, path string, files bool) (checked, error) 
 		return report, err
 	}
 	if files {
-		wrong, doubts := daemon.CheckFiles(c, daemon.DoctorOptions{ConfigFile: path, Unit: daemon.UnitOf(path), Getenv: e.getenv})
+		wrong, doubts := doctor.CheckFiles(c, doctor.Options{ConfigFile: path, Unit: doctor.UnitOf(path), Getenv: e.getenv})
 		if report.Warnings = append(report.Warnings, doubts...); len(wrong) > 0 {
 			return report, usageError(wrong)
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"baton/internal/daemon"
+	"baton/internal/doctor"
 	"baton/internal/text"
 )
 
@@ -40,19 +40,19 @@ func newDoctorCommand(e env) *cobra.Command {
 				return err
 			}
 			if unit == "" {
-				unit = daemon.UnitOf(path)
+				unit = doctor.UnitOf(path)
 			}
 			waits := newPatience(e.stderr)
-			d := diagnosis{Findings: daemon.Doctor(cmd.Context(), c, daemon.DoctorOptions{ConfigFile: path, Unit: unitName(unit), Getenv: e.getenv, Seen: waits.note})}
+			d := diagnosis{Findings: doctor.Examine(cmd.Context(), c, doctor.Options{ConfigFile: path, Unit: unitName(unit), Getenv: e.getenv, Seen: waits.note})}
 			waits.end()
 			if err := cmd.Context().Err(); err != nil {
 				return fmt.Errorf("stopped before all was looked at: %w", err)
 			}
 			for _, f := range d.Findings {
 				switch f.Severity {
-				case daemon.SeverityError:
+				case doctor.SeverityError:
 					d.Errors++
-				case daemon.SeverityWarning:
+				case doctor.SeverityWarning:
 					d.Warnings++
 				}
 			}
@@ -87,7 +87,7 @@ const widestText = 120
 type diagnosis struct {
 	Errors   int              `json:"errors"`
 	Warnings int              `json:"warnings"`
-	Findings []daemon.Finding `json:"findings"`
+	Findings []doctor.Finding `json:"findings"`
 }
 
 // write prints a table: severity, subject, and, one below the other, what was found,
@@ -107,7 +107,7 @@ func (d diagnosis) write(w io.Writer, width int) error {
 	}
 	line := func(severity, subjectText, first string, more ...string) {
 		head := fmt.Sprintf("%-*s%-*s  ", left, severity, subject, clean(subjectText))
-		if c := severityColour(daemon.Severity(severity)); c != "" {
+		if c := severityColour(doctor.Severity(severity)); c != "" {
 			head = string(paint(w, c, severity)) + strings.TrimPrefix(head, severity)
 		}
 		if narrow {
@@ -136,11 +136,11 @@ func (d diagnosis) write(w io.Writer, width int) error {
 	return err
 }
 
-func severityColour(s daemon.Severity) colour {
+func severityColour(s doctor.Severity) colour {
 	switch s {
-	case daemon.SeverityError:
+	case doctor.SeverityError:
 		return bad
-	case daemon.SeverityWarning:
+	case doctor.SeverityWarning:
 		return uneasy
 	}
 	return ""

@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"baton/internal/daemon"
+	"baton/internal/doctor"
 	"baton/internal/testsupport"
 )
 
@@ -68,9 +68,9 @@ jobs:
 }
 
 func TestTheDoctorsTableKeepsToTheTerminal(t *testing.T) {
-	d := diagnosis{Errors: 1, Findings: []daemon.Finding{
-		{Severity: daemon.SeverityError, Subject: `database "main"`, What: strings.Repeat("what was found ", 20), Consequence: strings.Repeat("what is lost ", 20), Remedy: strings.Repeat("what to do ", 20)},
-		{Severity: daemon.SeverityOK, Subject: "redis", What: "it answers"},
+	d := diagnosis{Errors: 1, Findings: []doctor.Finding{
+		{Severity: doctor.SeverityError, Subject: `database "main"`, What: strings.Repeat("what was found ", 20), Consequence: strings.Repeat("what is lost ", 20), Remedy: strings.Repeat("what to do ", 20)},
+		{Severity: doctor.SeverityOK, Subject: "redis", What: "it answers"},
 	}}
 	for _, width := range []int{30, 60, 80, 120, 300} {
 		var b strings.Builder

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"baton/internal/daemon"
+	"baton/internal/doctor"
 )
 
 func TestStatusTellsOfTwinsAndWrongClocks(t *testing.T) {
@@ -101,7 +102,7 @@ func TestColoursTellHowGraveItIs(t *testing.T) {
 		print func(s *sheet) error
 	}{
 		{"\x1b[31merror\x1b[0m    redis    it is full\n", func(s *sheet) error {
-			return diagnosis{Findings: []daemon.Finding{{Severity: daemon.SeverityError, Subject: "redis", What: "it is full"}}}.write(s, 100)
+			return diagnosis{Findings: []doctor.Finding{{Severity: doctor.SeverityError, Subject: "redis", What: "it is full"}}}.write(s, 100)
 		}},
 		{"\x1b[31mdb2 does not lead\x1b[0m:\n- \x1b[33mit is \\x1b[2J paused\x1b[0m\n  → baton resume\n", func(s *sheet) error {
 			return printExplanation(s, daemon.Explanation{NodeID: "db2", Reasons: []daemon.Why{{Code: "x", What: "it is \x1b[2J paused", Do: "baton resume"}}})

@@ -7,6 +7,7 @@ import (
 	"go.uber.org/zap"
 
 	"baton/internal/config"
+	"baton/internal/doctor"
 )
 
 // firstLook examines what the jobs stand on when this process leads for the first
@@ -34,7 +35,7 @@ func (f *firstLook) look(ctx context.Context) {
 	if f.over || len(f.config.Jobs) == 0 {
 		return
 	}
-	found := Doctor(ctx, f.config, DoctorOptions{Getenv: os.LookupEnv, Self: true})
+	found := doctor.Examine(ctx, f.config, doctor.Options{Getenv: os.LookupEnv, Self: true})
 	if ctx.Err() != nil {
 		return
 	}
@@ -42,9 +43,9 @@ func (f *firstLook) look(ctx context.Context) {
 	for _, finding := range found {
 		tell := f.log.Warn
 		switch finding.Severity {
-		case SeverityError:
+		case doctor.SeverityError:
 			tell = f.log.Error
-		case SeverityWarning:
+		case doctor.SeverityWarning:
 		default:
 			continue
 		}

@@ -12,6 +12,7 @@ import (
 	recorder "go.uber.org/zap/zaptest/observer"
 
 	"baton/internal/config"
+	"baton/internal/doctor"
 	"baton/internal/flush/source/spec"
 	"baton/internal/testsupport"
 )
@@ -52,10 +53,10 @@ func TestAJobWhoseRunsTakeLongerThanItsScheduleIsTold(t *testing.T) {
 		runs, _ := remote.views()[0].ledger.Runs(t.Context(), "slow", 3)
 		return len(runs) >= 3
 	})
-	all := Doctor(t.Context(), c.WithDefaults(), DoctorOptions{})
+	all := doctor.Examine(t.Context(), c.WithDefaults(), doctor.Options{})
 	told := func(job, what string) bool {
-		return slices.ContainsFunc(all, func(f Finding) bool {
-			return f.Severity == SeverityWarning && f.Subject == fmt.Sprintf("job %q", job) && strings.Contains(f.What, what)
+		return slices.ContainsFunc(all, func(f doctor.Finding) bool {
+			return f.Severity == doctor.SeverityWarning && f.Subject == fmt.Sprintf("job %q", job) && strings.Contains(f.What, what)
 		})
 	}
 	if !told("slow", "half of its last runs took ") || !told("slow", "and it is due again after 1s") || told("rare", "") {

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	recorder "go.uber.org/zap/zaptest/observer"
 
+	"baton/internal/doctor"
 	"baton/internal/redislock"
 	"baton/internal/testsupport"
 )
@@ -56,9 +57,9 @@ func TestASecondProcessOfTheSameIDIsTold(t *testing.T) {
 		p := look()
 		return len(p.Nodes) == 1 && p.Nodes[0].Twin != ""
 	})
-	found := Doctor(t.Context(), c.WithDefaults(), DoctorOptions{})
-	if !slices.ContainsFunc(found, func(f Finding) bool {
-		return f.Severity == SeverityError && f.Subject == `node "db1"` && strings.Contains(f.What, "two processes have this node.id")
+	found := doctor.Examine(t.Context(), c.WithDefaults(), doctor.Options{})
+	if !slices.ContainsFunc(found, func(f doctor.Finding) bool {
+		return f.Severity == doctor.SeverityError && f.Subject == `node "db1"` && strings.Contains(f.What, "two processes have this node.id")
 	}) {
 		t.Errorf("%+v", found)
 	}

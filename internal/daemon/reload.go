@@ -15,6 +15,7 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/daemon/site"
+	"baton/internal/doctor"
 	"baton/internal/flush/sql"
 )
 
@@ -66,7 +67,7 @@ func (n *node) reread() (config.Config, error) {
 		return c, err
 	}
 	// What the daemon may not read is no doubt here, as it is to others who ask: it is the one that reads.
-	wrong, unread := CheckFiles(c, DoctorOptions{Getenv: n.options.Getenv})
+	wrong, unread := doctor.CheckFiles(c, doctor.Options{Getenv: n.options.Getenv})
 	if problems := slices.Concat(wrong, unread); len(problems) > 0 {
 		return c, problems
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"baton/internal/config"
+	"baton/internal/doctor"
 	"baton/internal/flush/source/spec"
 	"baton/internal/redisconn"
 	"baton/internal/redislock"
@@ -174,7 +175,7 @@ func TestAWrongConfigurationLeavesTheOldOneInForce(t *testing.T) {
 	unheard.Notify = []config.Notify{{Name: "ops", Webhook: &config.Webhook{URLFile: filepath.Join(t.TempDir(), "none")}}}
 	unheard = unheard.WithDefaults()
 	r.next.Store(&unheard)
-	wrong, _ := CheckFiles(unheard, DoctorOptions{})
+	wrong, _ := doctor.CheckFiles(unheard, doctor.Options{})
 	if err := reloadOver(t, r.socket); err == nil || len(wrong) != 1 || !strings.Contains(err.Error(), wrong[0].Message) {
 		t.Errorf("what config check refuses, %v, is answered %v", wrong, err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/daemon/site"
+	"baton/internal/doctor"
 	"baton/internal/flush/source/staging"
 	"baton/internal/redislock"
 	"baton/internal/status"
@@ -82,7 +83,7 @@ func (r *reign) tellStages(ctx context.Context, configured map[string]string, to
 		case !told[s.Key]:
 			told[s.Key] = true
 			r.log.Warn("changes are staged that no job flushes", zap.String("key", s.Key), zap.String("job", s.Job),
-				zap.Int64("changes", s.Records), zap.String("batch_id", s.ID), zap.String("remedy", stageRemedy(s.Key)))
+				zap.Int64("changes", s.Records), zap.String("batch_id", s.ID), zap.String("remedy", doctor.StageRemedy(s.Key)))
 		}
 	}
 	_ = r.registry.ForgetStages(ctx, empty) // in the next term, if not now

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"go.uber.org/zap"
+
+	"baton/internal/doctor"
 )
 
 // A job's key changes while something is staged: everybody tells, until a job has that key again.
@@ -39,7 +41,7 @@ func TestWhatAJobLeavesStagedIsNamedAndFlushedOrDropped(t *testing.T) {
 	if page := r.read("/"); !strings.Contains(page, "3 changes of views no job flushes") {
 		t.Error("the page does not tell of it")
 	}
-	found := fmt.Sprint(Doctor(t.Context(), l.config, DoctorOptions{}))
+	found := fmt.Sprint(doctor.Examine(t.Context(), l.config, doctor.Options{}))
 	if !strings.Contains(found, `changes are staged that no job flushes: 3 beside "views", by job "views"`) {
 		t.Errorf("doctor: %s", found)
 	}

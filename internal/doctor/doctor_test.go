@@ -1,4 +1,4 @@
-package daemon
+package doctor
 
 import (
 	"context"
@@ -61,7 +61,7 @@ func TestTheDoctorFindsAHealthyInstallationHealthy(t *testing.T) {
 	db.Exec(t, "CREATE TABLE users (id bigint PRIMARY KEY, name text); CREATE TABLE articles (id bigint PRIMARY KEY, views bigint)")
 	var mu sync.Mutex
 	var seen []string
-	all := Doctor(t.Context(), doctorFor(redis.URL(), dialect(db)), DoctorOptions{Seen: func(subject string, over bool) {
+	all := Examine(t.Context(), doctorFor(redis.URL(), dialect(db)), Options{Seen: func(subject string, over bool) {
 		mu.Lock()
 		defer mu.Unlock()
 		seen = append(seen, fmt.Sprint(subject, " ", over))
@@ -96,7 +96,7 @@ func TestTheDoctorFindsWhatDoesNotFit(t *testing.T) {
 	}
 	db := testsupport.MariaDB(t)
 	db.Exec(t, "CREATE TABLE articles (id bigint, views text, born date NOT NULL)")
-	all := Doctor(t.Context(), doctorFor(redis.URL(), dialect(db)), DoctorOptions{})
+	all := Examine(t.Context(), doctorFor(redis.URL(), dialect(db)), Options{})
 	wantFound(t, all, SeverityError, "redis", "keeps nothing on disk")
 	wantFound(t, all, SeverityError, `job "users"`, `no such table: "users"`)
 	wantFound(t, all, SeverityError, `job "page-views"`, `column "views" is a text (text) and cannot be added to`)
@@ -122,7 +122,7 @@ func TestATableThatTheFirstFlushMakesIsAsItShouldBe(t *testing.T) {
 		if name == "sqlite" {
 			db.Exec(t, "CREATE TABLE other (id integer)") // the file is there
 		}
-		all := Doctor(t.Context(), c, DoctorOptions{})
+		all := Examine(t.Context(), c, Options{})
 		wantFound(t, all, SeverityOK, `job "page-views"`, "is not there yet: the first flush makes it")
 		for _, f := range all {
 			if f.Subject == `job "page-views"` && f.Severity != SeverityOK {
@@ -140,7 +140,7 @@ func TestWhatHangsDoesNotHangTheDoctor(t *testing.T) {
 	dbProxy.Hang()
 	c := doctorFor(redis.URLThrough(redisProxy), config.Database{Driver: db.Driver, DSNInline: db.DSNThrough(dbProxy)})
 	began := testsupport.StartStopwatch(t)
-	all := Doctor(t.Context(), c, DoctorOptions{})
+	all := Examine(t.Context(), c, Options{})
 	if took := began.Took(); took > examineWithin {
 		t.Errorf("it took %v", took)
 	}
@@ -157,7 +157,7 @@ func TestWhatHangsDoesNotHangTheDoctor(t *testing.T) {
 func TestADatabaseWithoutItsDSNIsAFindingAmongOthers(t *testing.T) {
 	c := doctorFor("redis://127.0.0.1:1/0", config.Database{Driver: "sqlite", DSNInline: filepath.Join(t.TempDir(), "none.db")})
 	c.Databases["other"] = config.Database{Driver: "postgres", DSNFile: "/nonexistent/dsn"}
-	all := Doctor(t.Context(), c, DoctorOptions{})
+	all := Examine(t.Context(), c, Options{})
 	wantFound(t, all, SeverityError, `database "other"`, "/nonexistent/dsn")
 	wantFound(t, all, SeverityWarning, `database "main"`, "is not there")
 	wantFound(t, all, SeverityError, "redis", "does not answer")
@@ -169,7 +169,7 @@ func TestEveryMasterOfAQuorumIsExamined(t *testing.T) {
 	for range 3 {
 		c.Redis.Quorum = append(c.Redis.Quorum, testsupport.StartRedis(t).URL())
 	}
-	all := Doctor(t.Context(), c, DoctorOptions{})
+	all := Examine(t.Context(), c, Options{})
 	for i := range 3 {
 		wantFound(t, all, SeverityOK, fmt.Sprintf("redis.quorum[%d]", i), "it answers")
 	}
@@ -197,7 +197,7 @@ func TestTheDoctorFindsCommandsThatCannotStartHere(t *testing.T) {
 		of("switch", func(j *config.Job) { j.DeadMansSwitch = &config.Webhook{URLFile: missing} }),
 	}
 	c.Notify = []config.Notify{{Name: "ops", Command: config.Command{missing}}, {Name: "hook", Webhook: &config.Webhook{URLFile: missing}}}
-	all := Doctor(t.Context(), c.WithDefaults(), DoctorOptions{})
+	all := Examine(t.Context(), c.WithDefaults(), Options{})
 	wantFound(t, all, SeverityOK, `job "good"`, "can be started")
 	wantFound(t, all, SeverityError, `job "program"`, "command not found: "+missing)
 	wantFound(t, all, SeverityError, `job "directory"`, "is gone")

@@ -1,4 +1,4 @@
-package daemon
+package doctor
 
 import (
 	"cmp"
@@ -21,7 +21,7 @@ import (
 // CheckFiles looks at the files that a configuration names, as the user who asks. What the
 // daemon could not use is wrong. Whether it may read what this user may not, only it can
 // tell: that is a doubt, unless this is its user, the one that owns its state directory.
-func CheckFiles(c config.Config, o DoctorOptions) (wrong, doubts config.Problems) {
+func CheckFiles(c config.Config, o Options) (wrong, doubts config.Problems) {
 	self, daemonUser := strconv.Itoa(os.Geteuid()), o.daemonUser()
 	unread := false
 	for _, f := range c.Files() {
@@ -59,7 +59,7 @@ const credentialsEnv = "CREDENTIALS_DIRECTORY"
 
 // notHandedOver reports whether a file is one that systemd hands over, and has not yet:
 // its directory is there as long as the unit runs.
-func notHandedOver(path string, o DoctorOptions) bool {
+func notHandedOver(path string, o Options) bool {
 	dir := o.env(credentialsEnv)
 	if dir == "" || !strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/") {
 		return false
@@ -118,7 +118,7 @@ func closed(path string) string {
 }
 
 // daemonUser is the id of the user that baton runs as on this host; "" if that cannot be told.
-func (o DoctorOptions) daemonUser() string {
+func (o Options) daemonUser() string {
 	dir, _, _ := strings.Cut(o.env("STATE_DIRECTORY"), ":")
 	info, err := os.Stat(cmp.Or(dir, o.usualState()))
 	if err != nil {

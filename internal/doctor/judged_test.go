@@ -1,4 +1,4 @@
-package daemon
+package doctor
 
 import (
 	"fmt"
@@ -130,7 +130,7 @@ func TestRunsThatAreTooLongForTheirScheduleMeanSomethingElseUnderEachOverlap(t *
 	for overlap, want := range map[string]string{config.OverlapForbid: "warning slots are left out", config.OverlapReplace: "error each run is ended by the next one",
 		config.OverlapQueueOne: "warning runs pile up, as overlap is " + config.OverlapQueueOne} {
 		for took, told := range map[time.Duration]bool{10*time.Second - 1: false, 10 * time.Second: true} {
-			r := &examinationReport{subject: "j"}
+			r := &report{subject: "j"}
 			r.tooLong(config.Job{Policy: config.Policy{Overlap: overlap}}, every, took)
 			if len(r.findings) > 0 != told || told && !strings.HasPrefix(string(r.findings[0].Severity)+" "+r.findings[0].Consequence, want) {
 				t.Errorf("%s, after %v: %+v", overlap, took, r.findings)
@@ -138,7 +138,7 @@ func TestRunsThatAreTooLongForTheirScheduleMeanSomethingElseUnderEachOverlap(t *
 		}
 	}
 	for took, told := range map[time.Duration]bool{30*time.Second - 1: false, 30 * time.Second: true} {
-		r := &examinationReport{subject: "j"}
+		r := &report{subject: "j"}
 		r.tooLong(config.Job{Policy: config.Policy{Overlap: config.OverlapAllow, MaxOverlap: 3}}, every, took)
 		if len(r.findings) > 0 != told || told && !strings.Contains(r.findings[0].Consequence, "as 3 runs go on") {
 			t.Errorf("three at a time, after %v: %+v", took, r.findings)
@@ -146,7 +146,7 @@ func TestRunsThatAreTooLongForTheirScheduleMeanSomethingElseUnderEachOverlap(t *
 	}
 	never, err := schedule.Parse("0 0 30 2 *", time.UTC)
 	if err == nil {
-		r := &examinationReport{}
+		r := &report{}
 		if r.tooLong(config.Job{}, never, time.Hour); len(r.findings) != 0 {
 			t.Errorf("a job that is never due: %+v", r.findings)
 		}
@@ -188,12 +188,12 @@ func TestDirectoriesAndProgramsOfBatonAreLookedAt(t *testing.T) {
 	}
 	c := configOf("redis://127.0.0.1:1")
 	c.HTTP.AdminSocket = ""
-	all := examineFiles(c, DoctorOptions{Getenv: env})
+	all := examineFiles(c, Options{Getenv: env})
 	wantFound(t, all, SeverityError, "file "+run, "can write to it")
 	if len(all) != 1 { // in a directory like /tmp nobody removes what is another's
 		t.Errorf("%+v", all)
 	}
-	if o := (DoctorOptions{Unit: "baton@reports.service"}); o.usualState() != "/var/lib/baton-reports" || o.usualRuntime() != "/run/baton-reports" {
+	if o := (Options{Unit: "baton@reports.service"}); o.usualState() != "/var/lib/baton-reports" || o.usualRuntime() != "/run/baton-reports" {
 		t.Errorf("%s, %s", o.usualState(), o.usualRuntime())
 	}
 
@@ -209,13 +209,13 @@ func TestDirectoriesAndProgramsOfBatonAreLookedAt(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = os.Chmod(program, info.Mode()) }()
-	wantFound(t, examineFiles(c, DoctorOptions{}), SeverityError, "file "+program, "can write to it")
+	wantFound(t, examineFiles(c, Options{}), SeverityError, "file "+program, "can write to it")
 }
 
 func TestADirectoryThatCannotBeWrittenIsTold(t *testing.T) {
 	const readOnly = "/proc/self" // of a file system that nobody can write to
-	r := &examinationReport{}
-	r.ownDirectories(DoctorOptions{Getenv: func(name string) (string, bool) { return map[string]string{"STATE_DIRECTORY": readOnly}[name], true }})
+	r := &report{}
+	r.ownDirectories(Options{Getenv: func(name string) (string, bool) { return map[string]string{"STATE_DIRECTORY": readOnly}[name], true }})
 	wantFound(t, r.findings, SeverityError, "file "+readOnly, "this user cannot write there")
 	wantRemedies(t, r.findings)
 }

@@ -1,4 +1,4 @@
-package daemon
+package doctor
 
 import (
 	"golang.org/x/sys/unix"

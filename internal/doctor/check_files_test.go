@@ -1,4 +1,4 @@
-package daemon
+package doctor
 
 import (
 	"fmt"
@@ -42,7 +42,7 @@ func TestFilesThatBatonCouldNotUseAreProblemsOfTheConfiguration(t *testing.T) {
 		Notify:    []config.Notify{{Webhook: hook(good, good)}},
 		Jobs:      []config.Job{{DeadMansSwitch: hook(good, ""), EnvFile: fileOf(t, dir, "env", "A=b\n", 0o600), Secrets: map[string]string{"S": good}}},
 	}
-	if wrong, doubts := CheckFiles(whole, DoctorOptions{}); len(wrong)+len(doubts) != 0 {
+	if wrong, doubts := CheckFiles(whole, Options{}); len(wrong)+len(doubts) != 0 {
 		t.Errorf("all is well: %v %v", wrong, doubts)
 	}
 	broken := whole
@@ -51,7 +51,7 @@ func TestFilesThatBatonCouldNotUseAreProblemsOfTheConfiguration(t *testing.T) {
 	broken.Databases = map[string]config.Database{"main": {DSNFile: gone}}
 	broken.Notify = []config.Notify{{Webhook: hook(gone, gone)}}
 	broken.Jobs = []config.Job{{DeadMansSwitch: hook(gone, ""), EnvFile: lines, Secrets: map[string]string{"S": gone, "T": good}}}
-	wrong, doubts := CheckFiles(broken, DoctorOptions{})
+	wrong, doubts := CheckFiles(broken, Options{})
 	missing := gone + " does not exist; create it, or correct the path"
 	want := []string{
 		"databases.main.dsn_file: " + missing,
@@ -78,12 +78,12 @@ func TestCertificatesThatCannotBeUsedAreProblemsOfTheConfiguration(t *testing.T)
 	dir := t.TempDir()
 	junk := fileOf(t, dir, "junk", "x\n", 0o600)
 	c := config.Config{Redis: config.Redis{URL: "rediss://h", TLS: &config.TLS{CAFile: junk}}, HTTP: config.HTTP{TLS: &config.ServerTLS{CertFile: junk, KeyFile: junk}}}
-	wrong, _ := CheckFiles(c, DoctorOptions{})
+	wrong, _ := CheckFiles(c, Options{})
 	if text := wrong.Error(); len(wrong) != 2 || !strings.HasPrefix(text, "http.tls: cert_file "+junk) || !strings.Contains(text, "\nredis.tls.ca_file: "+junk+" has no certificate") {
 		t.Errorf("%v", wrong)
 	}
 	c.HTTP.TLS.KeyFile = filepath.Join(dir, "gone")
-	if wrong, _ := CheckFiles(c, DoctorOptions{}); len(wrong) != 1 || wrong[0].Path != "http.tls.key_file" {
+	if wrong, _ := CheckFiles(c, Options{}); len(wrong) != 1 || wrong[0].Path != "http.tls.key_file" {
 		t.Errorf("what is missing is told first: %v", wrong)
 	}
 }
@@ -129,7 +129,7 @@ func TestAFileThatOnlyOthersMayReadIsADoubtAndForTheDaemonsUserAProblem(t *testi
 		{dir, 2, "databases.main.dsn_file: the daemon's user, " + userName(fmt.Sprint(os.Geteuid())) + ", may not read " + path + " ("},
 	} {
 		withoutRights(t, func() {
-			wrong, doubts := CheckFiles(c, DoctorOptions{Getenv: environment(map[string]string{"STATE_DIRECTORY": tc.state})})
+			wrong, doubts := CheckFiles(c, Options{Getenv: environment(map[string]string{"STATE_DIRECTORY": tc.state})})
 			told := append(wrong, doubts...).Error()
 			if len(wrong) != tc.wrongs || len(doubts) != 2-tc.wrongs || !strings.Contains(told, tc.want) {
 				t.Errorf("%s: %d are wrong\n%s", tc.state, len(wrong), told)
@@ -144,7 +144,7 @@ func TestAFileThatOnlyOthersMayReadIsADoubtAndForTheDaemonsUserAProblem(t *testi
 func TestCredentialsOfAUnitThatIsDownAreADoubt(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "baton.service")
 	c := config.Config{Redis: config.Redis{PasswordFile: dir + "/redis-password"}}
-	o := DoctorOptions{Getenv: environment(map[string]string{"CREDENTIALS_DIRECTORY": dir})}
+	o := Options{Getenv: environment(map[string]string{"CREDENTIALS_DIRECTORY": dir})}
 	if wrong, doubts := CheckFiles(c, o); len(wrong) != 0 || len(doubts) != 1 || !strings.Contains(doubts[0].Message, "LoadCredential=") {
 		t.Errorf("%v, %v", wrong, doubts)
 	}

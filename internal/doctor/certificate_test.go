@@ -1,4 +1,4 @@
-package daemon
+package doctor
 
 import (
 	"path/filepath"
@@ -20,7 +20,7 @@ func TestTheDoctorFindsACertificateThatHasExpired(t *testing.T) {
 			if want != "" {
 				time.Sleep(3 * time.Hour)
 			}
-			r := &examinationReport{}
+			r := &report{}
 			r.encryption(config.HTTP{Listen: "127.0.0.1:0", TLS: &files})
 			if want == "" && len(r.findings) > 0 || want != "" && (len(r.findings) != 1 || r.findings[0].Severity != SeverityError || !strings.Contains(r.findings[0].What, want)) {
 				t.Errorf("%q: %+v", want, r.findings)

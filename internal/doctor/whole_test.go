@@ -1,4 +1,4 @@
-package daemon
+package doctor
 
 import (
 	"fmt"
@@ -59,7 +59,7 @@ func TestTheDoctorAsksEveryPart(t *testing.T) {
 		t.Fatal(err)
 	}
 	answering(t, "bad")
-	all := Doctor(t.Context(), c.WithDefaults(), DoctorOptions{ConfigFile: file, Unit: "baton.service"})
+	all := Examine(t.Context(), c.WithDefaults(), Options{ConfigFile: file, Unit: "baton.service"})
 	for _, f := range []struct {
 		severity      Severity
 		subject, what string
@@ -94,13 +94,13 @@ func TestEachMasterOfAQuorumIsAskedForItself(t *testing.T) {
 	redis := testsupport.StartRedis(t)
 	c := configOf(redis.URL())
 	c.Redis.Quorum = []string{redis.URL(), "redis://127.0.0.1:1/0", limited(t, redis, "time", "pexpire")}
-	all := Doctor(t.Context(), c, DoctorOptions{})
+	all := Examine(t.Context(), c, Options{})
 	wantFound(t, all, SeverityOK, "redis.quorum[0]", "it answers")
 	wantFound(t, all, SeverityError, "redis.quorum[1]", "does not answer")
 	wantFound(t, all, SeverityError, "redis.quorum[2]", "may not use PEXPIRE")
 	c.Redis.Quorum[1] = "redis://:pw"
 	c.Redis.URL, c.Jobs = "redis://127.0.0.1:1/0", []config.Job{flushOf("list", config.From{Type: spec.List, Key: "queue"}, config.To{Database: "main", Table: "t"})}
-	all = Doctor(t.Context(), c, DoctorOptions{})
+	all = Examine(t.Context(), c, Options{})
 	wantFound(t, all, SeverityError, "redis", "does not answer") // the jobs' data is there
 	wantFound(t, all, SeverityError, "redis.quorum[1]", "want one of")
 }

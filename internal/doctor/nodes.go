@@ -1,4 +1,4 @@
-package daemon
+package doctor
 
 import (
 	"context"
@@ -45,7 +45,7 @@ func examineNodes(ctx context.Context, c config.Config, self bool) []Finding {
 
 // examineStages looks for what no job of the configuration flushes.
 func examineStages(ctx context.Context, c config.Config, store *redisconn.Store, ledger *redisledger.Ledger) []Finding {
-	r := &examinationReport{subject: "redis"}
+	r := &report{subject: "redis"}
 	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
 	left, err := staging.NewStages(store, ledger).Left(ctx, stagedKeys(c, store))
@@ -54,7 +54,7 @@ func examineStages(ctx context.Context, c config.Config, store *redisconn.Store,
 			continue
 		}
 		r.add(SeverityWarning, fmt.Sprintf("changes are staged that no job flushes: %d beside %q, by job %q", s.Records, s.Key, s.Job),
-			"they are in no table, and stay in Redis", stageRemedy(s.Key))
+			"they are in no table, and stay in Redis", StageRemedy(s.Key))
 	}
 	if err != nil && ctx.Err() == nil {
 		r.add(SeverityInfo, "what jobs that are gone have staged could not be looked at: "+err.Error(), "changes may be staged that no job flushes", "grant the user of baton their keys, or ask again")
@@ -86,7 +86,7 @@ func stagedKeys(c config.Config, store *redisconn.Store) map[string]string {
 
 // judgeNodes compares the nodes that are there with each other, and with the configuration.
 func judgeNodes(p redislock.Picture, c config.Config) []Finding {
-	r := &examinationReport{}
+	r := &report{}
 	leads := slices.IndexFunc(p.Nodes, func(n redislock.Node) bool { return n.ID == p.Leader })
 	for _, n := range p.Nodes {
 		if p.Now.Sub(n.Seen()) > redislock.GoneAfter {
@@ -118,8 +118,8 @@ func judgeNodes(p redislock.Picture, c config.Config) []Finding {
 	return r.findings
 }
 
-// stageRemedy says what can be done about a stage that no job flushes.
-func stageRemedy(key string) string {
+// StageRemedy says what can be done about a stage that no job flushes.
+func StageRemedy(key string) string {
 	return fmt.Sprintf("to have them flushed, give a job the key %q again until it has run; to lose them, baton stage drop %s", key, shellWord(key))
 }
 

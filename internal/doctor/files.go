@@ -1,4 +1,4 @@
-package daemon
+package doctor
 
 import (
 	"bytes"
@@ -19,8 +19,8 @@ import (
 
 // examineFiles looks at who can read what is secret, and who can change what is run. Whether
 // a file holds what it has to is told where it is used.
-func examineFiles(c config.Config, o DoctorOptions) []Finding {
-	r := &examinationReport{}
+func examineFiles(c config.Config, o Options) []Finding {
+	r := &report{}
 	if o.ConfigFile != "" {
 		r.configFile(o.ConfigFile, c)
 	}
@@ -37,7 +37,7 @@ func examineFiles(c config.Config, o DoctorOptions) []Finding {
 }
 
 // encryption looks at what secures page and API.
-func (r *examinationReport) encryption(h config.HTTP) {
+func (r *report) encryption(h config.HTTP) {
 	r.subject = subjectConfig
 	var c *certificate.Certificate
 	err := error(nil)
@@ -69,7 +69,7 @@ const (
 	othersWrite fs.FileMode = 0o002
 )
 
-func (r *examinationReport) changeable(path, consequence string) {
+func (r *report) changeable(path, consequence string) {
 	r.subject = "file " + path
 	info, err := os.Stat(path)
 	if err == nil && info.Mode()&othersWrite != 0 && info.Mode()&fs.ModeSticky == 0 {
@@ -77,7 +77,7 @@ func (r *examinationReport) changeable(path, consequence string) {
 	}
 }
 
-func (r *examinationReport) configFile(path string, c config.Config) {
+func (r *report) configFile(path string, c config.Config) {
 	r.changeable(path, "whoever is on this host can have baton run anything, with its passwords")
 	info, err := os.Stat(path)
 	if err != nil || info.Mode()&othersRead == 0 {
@@ -99,7 +99,7 @@ func (r *examinationReport) configFile(path string, c config.Config) {
 	}
 }
 
-func (r *examinationReport) secretFile(path string) {
+func (r *report) secretFile(path string) {
 	r.changeable(path, "whoever is on this host can have baton use another secret, or another server")
 	if info, err := os.Stat(path); err == nil && info.Mode()&othersRead != 0 {
 		r.add(SeverityError, "every user of this host can read it, and it holds a secret", "the secret is known to whoever can log in here", "chmod o-r "+path+", and change the secret; better, hand it over by LoadCredential=")
@@ -107,7 +107,7 @@ func (r *examinationReport) secretFile(path string) {
 }
 
 // ownDirectories looks at where the node keeps what it remembers.
-func (r *examinationReport) ownDirectories(o DoctorOptions) {
+func (r *report) ownDirectories(o Options) {
 	for name, usual := range map[string]string{"STATE_DIRECTORY": o.usualState(), "RUNTIME_DIRECTORY": o.usualRuntime()} {
 		dir, _, _ := strings.Cut(o.env(name), ":")
 		given := dir != ""
@@ -126,7 +126,7 @@ func (r *examinationReport) ownDirectories(o DoctorOptions) {
 }
 
 // adminSocket looks at who may give orders: whoever may write to it.
-func (r *examinationReport) adminSocket(path string, o DoctorOptions) {
+func (r *report) adminSocket(path string, o Options) {
 	switch path {
 	case config.Off:
 		return

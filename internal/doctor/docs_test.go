@@ -1,4 +1,4 @@
-package daemon
+package doctor
 
 import (
 	"go/ast"
@@ -37,7 +37,7 @@ type phrase struct{ at, words string }
 func findingPhrases(t *testing.T) []phrase {
 	t.Helper()
 	var all []phrase
-	for _, pattern := range []string{"redisconn/preflight*.go", "flush/sql/preflight*.go", "flush/sql/*/preflight*.go", "daemon/doctor*.go"} {
+	for _, pattern := range []string{"redisconn/preflight*.go", "flush/sql/preflight*.go", "flush/sql/*/preflight*.go", "doctor/*.go"} {
 		files, err := filepath.Glob(filepath.Join("..", pattern))
 		if err != nil {
 			t.Fatal(err)

@@ -1,4 +1,4 @@
-package daemon
+package doctor
 
 import (
 	"fmt"
@@ -18,8 +18,8 @@ const (
 
 // examineMachine looks at what the node needs of the kernel: a clock that is kept right,
 // files that it may open, and room on the disk.
-func examineMachine(c config.Config, o DoctorOptions) []Finding {
-	r := &examinationReport{subject: subjectHost}
+func examineMachine(c config.Config, o Options) []Finding {
+	r := &report{subject: subjectHost}
 	r.ntp(kernelClock())
 	if limit, ok := openFiles(); ok && limit < fewFiles {
 		r.add(SeverityWarning, fmt.Sprintf("a process may open %d files", limit), "with many jobs, lanes and readers of the page connections are refused, and runs fail", "LimitNOFILE= in the unit, or ulimit -n")
@@ -41,7 +41,7 @@ type clockState struct {
 	why                 error
 }
 
-func (r *examinationReport) ntp(s clockState) {
+func (r *report) ntp(s clockState) {
 	switch {
 	case !s.known:
 		r.add(SeverityInfo, fmt.Sprintf("whether its clock is synchronized could not be checked: %v", s.why), "a clock that runs away has slots start early or late", "ask timedatectl")
@@ -50,7 +50,7 @@ func (r *examinationReport) ntp(s clockState) {
 	}
 }
 
-func (r *examinationReport) space(dir string, free int64) {
+func (r *report) space(dir string, free int64) {
 	const consequence = "the highest epoch is not remembered on this host, and a database there takes no batch: the changes wait in Redis"
 	switch {
 	case free < noSpace:
@@ -61,7 +61,7 @@ func (r *examinationReport) space(dir string, free int64) {
 }
 
 // placesOfState are the directories on this host that are written to.
-func placesOfState(c config.Config, o DoctorOptions) []string {
+func placesOfState(c config.Config, o Options) []string {
 	var dirs []string
 	if dir, _, _ := strings.Cut(o.env("STATE_DIRECTORY"), ":"); dir != "" {
 		dirs = append(dirs, filepath.Clean(dir))
@@ -75,5 +75,5 @@ func placesOfState(c config.Config, o DoctorOptions) []string {
 }
 
 // usualState and usualRuntime are where systemd puts what the unit asks for.
-func (o DoctorOptions) usualState() string   { return filepath.Join("/var/lib", directoryOf(o.Unit)) }
-func (o DoctorOptions) usualRuntime() string { return filepath.Join("/run", directoryOf(o.Unit)) }
+func (o Options) usualState() string   { return filepath.Join("/var/lib", directoryOf(o.Unit)) }
+func (o Options) usualRuntime() string { return filepath.Join("/run", directoryOf(o.Unit)) }

@@ -1,4 +1,4 @@
-package daemon
+package doctor
 
 import (
 	"context"
@@ -20,7 +20,7 @@ const (
 
 // examineConfig looks for what is allowed, and seldom meant.
 func examineConfig(c config.Config) []Finding {
-	r := &examinationReport{subject: subjectConfig}
+	r := &report{subject: subjectConfig}
 	e := c.Election
 	switch {
 	case e.TTL > longTTL:
@@ -37,7 +37,7 @@ func examineConfig(c config.Config) []Finding {
 
 // examineGrace finds commands that may take longer to end than a lost lease leaves them.
 // By default all do: many are told of once.
-func examineGrace(c config.Config, r *examinationReport) {
+func examineGrace(c config.Config, r *report) {
 	const consequence, remedy = "when the lease cannot be renewed the command gets less than that: whatever its grace, it is killed before the lease can end",
 		"raise election.ttl, or have the command end sooner"
 	var long []string
@@ -60,7 +60,7 @@ func examineGrace(c config.Config, r *examinationReport) {
 }
 
 // examineListener says who can read what the node serves.
-func examineListener(h config.HTTP, r *examinationReport) {
+func examineListener(h config.HTTP, r *report) {
 	host, _, err := net.SplitHostPort(h.Listen)
 	if h.Listen == config.Off || err != nil {
 		return
@@ -79,7 +79,7 @@ func examineListener(h config.HTTP, r *examinationReport) {
 
 // examineTargets looks for jobs that write to the same table.
 func examineTargets(c config.Config) []Finding {
-	r := &examinationReport{}
+	r := &report{}
 	writers := map[[2]string][]string{}
 	for _, j := range c.Jobs {
 		if !j.IsCommand() {
@@ -105,7 +105,7 @@ const (
 
 // examineRuns compares schedules with what the history says of runs.
 func examineRuns(ctx context.Context, c config.Config, under func(lockKey string) history) []Finding {
-	r := &examinationReport{}
+	r := &report{}
 	for _, j := range c.Jobs {
 		slots, err := scheduleOf(j)
 		if err != nil || schedule.IsAlways(slots) {
@@ -135,7 +135,7 @@ func scheduleOf(j config.Job) (schedule.Schedule, error) {
 }
 
 // tooLong tells of a job whose runs take longer than it is between them.
-func (r *examinationReport) tooLong(j config.Job, slots schedule.Schedule, takes time.Duration) {
+func (r *report) tooLong(j config.Job, slots schedule.Schedule, takes time.Duration) {
 	from := time.Now()
 	next := slots.Next(from)
 	if next.IsZero() {

@@ -1,4 +1,4 @@
-package daemon
+package doctor
 
 import (
 	"cmp"
@@ -47,7 +47,7 @@ type unit struct {
 
 // examineUnit looks at how systemd runs baton on this host.
 func examineUnit(ctx context.Context, c config.Config, name string) []Finding {
-	r := &examinationReport{subject: unitSubject(name)}
+	r := &report{subject: unitSubject(name)}
 	shown, err := systemctl(ctx, "show", "--property="+unitProperties(), "--", name)
 	if err != nil {
 		r.add(SeverityInfo, fmt.Sprintf("how systemd runs baton could not be looked at: %v", err), "what the unit lacks shows when a daemon crashes", "without systemd, see to it that a daemon that has ended is started again, and that baton release --crashed runs after it")
@@ -112,7 +112,7 @@ func directives(text string) map[string][]string {
 }
 
 // ending looks at how the daemon is ended, and what happens then.
-func (r *examinationReport) ending(u unit, c config.Config) {
+func (r *report) ending(u unit, c config.Config) {
 	remedy := "take it from the unit of the package, and look for drop-ins: systemctl cat " + u.name
 	if mode := u.shown["KillMode"]; mode != "mixed" {
 		r.add(SeverityError, "KillMode is "+mode+", not mixed", map[bool]string{
@@ -142,7 +142,7 @@ func (r *examinationReport) ending(u unit, c config.Config) {
 }
 
 // watched looks at whether systemd and the daemon talk to each other.
-func (r *examinationReport) watched(u unit) {
+func (r *report) watched(u unit) {
 	if kind := u.shown["Type"]; kind != "notify" {
 		r.add(SeverityWarning, "Type is "+kind+", not notify", "a start counts as done before the daemon is ready, and an upgrade goes on to the next host too soon", "Type=notify and NotifyAccess=main")
 	}
@@ -184,7 +184,7 @@ func (u unit) stateDirectory() string {
 }
 
 // rights looks at who the daemon is, what it may use, and what it is handed.
-func (r *examinationReport) rights(u unit, c config.Config) {
+func (r *report) rights(u unit, c config.Config) {
 	const little, few = 64 << 20, fewFiles
 	if user := u.shown["User"]; user == "" || user == "root" {
 		r.add(SeverityWarning, "it runs as root", "whoever gets the better of a job, or of the daemon, has the host", "User=baton, and for root's jobs a daemon of their own")
@@ -212,7 +212,7 @@ func (r *examinationReport) rights(u unit, c config.Config) {
 }
 
 // sandbox looks at whether what the configuration writes to is writable in there.
-func (r *examinationReport) sandbox(u unit, c config.Config) {
+func (r *report) sandbox(u unit, c config.Config) {
 	open := strings.Fields(u.shown["ReadWritePaths"])
 	for i, path := range open {
 		open[i] = strings.TrimLeft(path, "-+")

@@ -1,4 +1,6 @@
-package daemon
+// Package doctor looks for what can lose data, or keeps a job from working: in the
+// configuration, in Redis, in databases, among the nodes, in the unit and on the host.
+package doctor
 
 import (
 	"context"
@@ -25,7 +27,7 @@ import (
 	"baton/internal/redislock"
 )
 
-// Finding is something that Doctor has found.
+// Finding is something that Examine has found.
 type Finding = finding.Finding
 
 // Severity says how much a finding matters.
@@ -47,11 +49,11 @@ const (
 	abandonAfter = 250 * time.Millisecond
 )
 
-// Doctor looks for what can lose data, or keeps a job from working: in the configuration,
+// Examine looks for what can lose data, or keeps a job from working: in the configuration,
 // in Redis, among the nodes, in every database and every job's table, and on this host. It
 // changes nothing. Everything is looked at at the same time, each for a quarter of a minute
 // at most. What it finds is in the order of the configuration.
-func Doctor(ctx context.Context, c config.Config, o DoctorOptions) []Finding {
+func Examine(ctx context.Context, c config.Config, o Options) []Finding {
 	seen := o.Seen
 	if seen == nil {
 		seen = func(string, bool) {}
@@ -105,7 +107,7 @@ func (e examination) within(ctx context.Context, d time.Duration) []Finding {
 }
 
 // examinations are all that the configuration asks for.
-func examinations(c config.Config, o DoctorOptions) []examination {
+func examinations(c config.Config, o Options) []examination {
 	masters := c.Redis.Masters()
 	all := []examination{{subjectConfig, func(context.Context) []Finding { return examineConfig(c) }}}
 	all = append(all, examination{"nodes", func(ctx context.Context) []Finding { return examineNodes(ctx, c, o.Self) }})

@@ -1,4 +1,4 @@
-package daemon
+package doctor
 
 import (
 	"encoding/json"
@@ -111,7 +111,7 @@ func TestFilesThatOthersMayReadOrChangeAreTold(t *testing.T) {
 	c.Redis.PasswordFile = write("password", "x\n", 0o644)
 	c.HTTP.TokenFile = write("token", "0123456789abcdef\n", 0o640)
 	c.HTTP.TLS = &config.ServerTLS{KeyFile: write("key", "x\n", 0o602)}
-	wantFound(t, examineFiles(c, DoctorOptions{}), SeverityError, "configuration", "http.tls: open : no such file")
+	wantFound(t, examineFiles(c, Options{}), SeverityError, "configuration", "http.tls: open : no such file")
 	c.HTTP.Listen = config.Off
 	c.Jobs = []config.Job{{Name: "j", Command: config.Command{"true"}, EnvFile: write("env", "A=b\n", 0o604), Secrets: map[string]string{"S": write("secret", "x\n", 0o600)}}}
 	file := write("baton.yaml", "redis: {url: redis://:planted-password@127.0.0.1:1}\ndatabases: {main: {dsn: postgres://u:planted-dsn@h/d}, env: {dsn: \"${DSN}\"}}\n", 0o644)
@@ -132,7 +132,7 @@ func TestFilesThatOthersMayReadOrChangeAreTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.HTTP.AdminSocket = socket
-	o := DoctorOptions{ConfigFile: file, Getenv: func(name string) (string, bool) {
+	o := Options{ConfigFile: file, Getenv: func(name string) (string, bool) {
 		v, ok := map[string]string{"STATE_DIRECTORY": state}[name]
 		return v, ok
 	}}
@@ -165,7 +165,7 @@ func TestAClockThatNobodyKeepsRightIsTold(t *testing.T) {
 	if s := kernelClock(); !s.known && s.why == nil {
 		t.Errorf("%+v", s)
 	}
-	r := &examinationReport{subject: subjectHost}
+	r := &report{subject: subjectHost}
 	r.ntp(clockStateOf(5, unix.STA_UNSYNC, nil))
 	wantFound(t, r.findings, SeverityWarning, "host", "its clock is not synchronized")
 	r.ntp(clockStateOf(0, 0, unix.EPERM))
@@ -182,7 +182,7 @@ func TestAFullDiskIsTold(t *testing.T) {
 	if !ok || free <= 0 {
 		t.Fatalf("%d, %v", free, ok)
 	}
-	r := &examinationReport{subject: subjectHost}
+	r := &report{subject: subjectHost}
 	r.space("/a", noSpace-1)
 	r.space("/b", littleSpace-1)
 	r.space("/c", littleSpace)
@@ -193,7 +193,7 @@ func TestAFullDiskIsTold(t *testing.T) {
 	}
 	c := configOf("redis://127.0.0.1:1")
 	c.Databases = map[string]config.Database{"main": {Driver: "sqlite", DSNInline: "file:/srv/x/data.db?mode=rw"}}
-	if dirs := placesOfState(c, DoctorOptions{Getenv: func(string) (string, bool) { return "/var/lib/state", true }}); !slices.Equal(dirs, []string{"/var/lib/state", "/srv/x"}) {
+	if dirs := placesOfState(c, Options{Getenv: func(string) (string, bool) { return "/var/lib/state", true }}); !slices.Equal(dirs, []string{"/var/lib/state", "/srv/x"}) {
 		t.Errorf("%q", dirs)
 	}
 }
@@ -209,7 +209,7 @@ func TestTooFewFilesAreTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = unix.Setrlimit(unix.RLIMIT_NOFILE, &before) }()
-	wantFound(t, examineMachine(configOf("redis://127.0.0.1:1"), DoctorOptions{}), SeverityWarning, "host", "a process may open 512 files")
+	wantFound(t, examineMachine(configOf("redis://127.0.0.1:1"), Options{}), SeverityWarning, "host", "a process may open 512 files")
 }
 
 // systemd answers what one has answered: the texts are those of a real one (252) that was

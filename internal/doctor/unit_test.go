@@ -1,4 +1,4 @@
-package daemon
+package doctor
 
 import (
 	"maps"
@@ -26,7 +26,7 @@ func goodUnit(t *testing.T) unit {
 }
 
 func judgeUnit(u unit, c config.Config) []Finding {
-	r := &examinationReport{subject: "unit"}
+	r := &report{subject: "unit"}
 	r.ending(u, c)
 	r.watched(u)
 	r.rights(u, c)

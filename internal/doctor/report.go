@@ -1,4 +1,4 @@
-package daemon
+package doctor
 
 import (
 	"slices"
@@ -7,8 +7,8 @@ import (
 	"baton/internal/config"
 )
 
-// DoctorOptions say what to look at beside the servers.
-type DoctorOptions struct {
+// Options say what to look at beside the servers.
+type Options struct {
 	// ConfigFile is what the configuration was read from; "" is nothing.
 	ConfigFile string
 	// Unit is what systemd runs baton as, here, for a look at it; [UnitOf] tells which the
@@ -23,7 +23,7 @@ type DoctorOptions struct {
 	Seen func(subject string, over bool)
 }
 
-func (o DoctorOptions) env(name string) string {
+func (o Options) env(name string) string {
 	if o.Getenv == nil {
 		return ""
 	}
@@ -31,18 +31,18 @@ func (o DoctorOptions) env(name string) string {
 	return value
 }
 
-// examinationReport collects findings of one subject at a time.
-type examinationReport struct {
+// report collects findings of one subject at a time.
+type report struct {
 	subject  string
 	findings []Finding
 }
 
-func (r *examinationReport) add(severity Severity, what, consequence, remedy string) {
+func (r *report) add(severity Severity, what, consequence, remedy string) {
 	r.findings = append(r.findings, Finding{Severity: severity, Subject: r.subject, What: what, Consequence: consequence, Remedy: remedy})
 }
 
 // grave reports whether there is anything worse than worth knowing.
-func (r *examinationReport) grave() bool {
+func (r *report) grave() bool {
 	return slices.ContainsFunc(r.findings, func(f Finding) bool { return f.Severity.Rank() < SeverityInfo.Rank() })
 }
 
