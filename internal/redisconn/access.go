@@ -2,11 +2,11 @@ package redisconn
 
 import "slices"
 
-// Access is what somebody sends to Redis: a preflight asks whether its user may.
+// Access is what a part of baton sends to Redis: a preflight asks whether its user may.
 type Access struct {
 	Subject string // what findings are about; "": the server
 	Places  []Place
-	// Consequence of a refusal, and when it shows unless it is looked for: "at the first flush".
+	// Consequence of a refusal, and when it shows unless it is checked: "at the first flush".
 	Consequence, Shows string
 }
 
@@ -14,7 +14,7 @@ type Access struct {
 type Place struct {
 	Key string
 	// Commands are those that are sent there, and ByType, if it is set, those that are sent
-	// where the key holds that type, "" if nobody knows.
+	// where the key holds that type, "" if that is not known.
 	// Names says what words in them stand for.
 	Commands []string
 	ByType   func(holds string) []string

@@ -7,8 +7,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// Block runs a blocking command again and again, each time for as long as it is told
-// to at most, until it says that it is done. When ctx ends meanwhile the connection is
+// Block runs a blocking command again and again, each time for at most as long as it is
+// given, until it says that it is done. When ctx ends meanwhile the connection is
 // closed, and that says nothing against the others to the same server.
 func (s *Store) Block(ctx context.Context, key string, command func(c redis.Conn, atMost time.Duration) (done bool, err error)) error {
 	// A pool of its own, since what is blocked is often cut off in the end.

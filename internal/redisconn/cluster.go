@@ -14,7 +14,7 @@ import (
 )
 
 // cluster knows which node of a Redis Cluster is the master of which slot, as far
-// as it was told; a node that it gets wrong answers MOVED, and it learns from that.
+// as it last read; a node that it gets wrong answers MOVED, and it learns from that.
 type cluster struct {
 	store *Store
 	seeds []string // the configured nodes
@@ -83,17 +83,17 @@ func (c *cluster) moved(slot int, address string) {
 // owner is the master of a slot. It asks the nodes first if there is reason to.
 func (c *cluster) owner(ctx context.Context, slot int) (*Server, error) {
 	var problem error
-	if node, stale := c.lookup(slot); stale || node == nil { // somebody may be asking now
+	if node, stale := c.lookup(slot); stale || node == nil { // another goroutine may be asking now
 		problem = c.refresh(ctx)
 	}
 	node, _ := c.lookup(slot)
 	switch {
 	case node != nil:
-		return node, nil // which may be right even if nobody could be asked
+		return node, nil // which may be right even if no node could be asked
 	case problem != nil:
 		return nil, fmt.Errorf("no node of the redis cluster tells who serves what: %w", problem)
 	}
-	c.suspect() // nobody serves the slot: look again next time
+	c.suspect() // no node serves the slot: ask again next time
 	return nil, Explain(redis.Error(fmt.Sprintf("CLUSTERDOWN no node serves slot %d", slot)))
 }
 
@@ -128,14 +128,14 @@ func (c *cluster) refresh(ctx context.Context) error {
 	c.stale = false // what is learnt from now on may be newer than the answer
 	c.mu.Unlock()
 	if !stale {
-		return nil // somebody else has just done it
+		return nil // another goroutine has just done it
 	}
-	told, _, err := firstOf(ctx, candidates, c.store.patience(), c.ask)
+	found, _, err := firstOf(ctx, candidates, c.store.patience(), c.ask)
 	if err != nil {
 		c.suspect()
 		return err
 	}
-	c.learn(told)
+	c.learn(found)
 	return nil
 }
 
@@ -216,7 +216,7 @@ func (l *layout) add(reply any, asked string) error {
 	return nil
 }
 
-// nodeAddress reads an address as a node tells it. One that does not know its own
+// nodeAddress reads an address as a node gives it. One that does not know its own
 // means the host that it was asked at.
 func nodeAddress(host, port, asked string) string {
 	if host == "" || host == "?" {

@@ -186,7 +186,7 @@ func (r *routed) switchTo(ctx context.Context, slot, address string) error {
 }
 
 // Err implements redis.Conn. A connection that was moved does what it was opened
-// for, and is not kept: it leads to a server that nobody has asked who it is.
+// for, and is not kept: it leads to a server whose identity is not known.
 func (r *routed) Err() error {
 	if r.moved {
 		return errUnfit

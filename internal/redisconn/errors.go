@@ -91,7 +91,7 @@ const (
 var unavailable = []string{"NOAUTH", "WRONGPASS", "READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "DENIED", "NOREPLICAS", "MISCONF",
 	"OOM", "BUSY"}
 
-// Unavailable tells by a code why a server, which an error is of, serves nobody; "" if the
+// Unavailable is the code that says why a server, which an error is of, serves no client; "" if the
 // error is of what was asked for, of another server, or of none.
 func Unavailable(err error) string {
 	var reply redis.Error

@@ -18,7 +18,7 @@ type Command struct {
 func Cmd(name string, args ...any) Command { return Command{Name: name, Args: args} }
 
 // String is the command for a message: its name and its key. What else it carries
-// may be long, binary or nobody's business.
+// may be long, binary or confidential.
 func (c Command) String() string {
 	if len(c.Args) == 0 {
 		return c.Name

@@ -24,9 +24,9 @@ type PreflightOptions struct {
 	Accesses       []Access
 }
 
-// Preflight looks for what can lose data or keep a flush from working: on one server,
+// Preflight finds what can lose data or keep a flush from working: on one server,
 // on the master behind Sentinels, or on every master of a Cluster. It changes nothing
-// and ends with ctx. What may not be looked at, as with many a managed Redis, is a
+// and ends with ctx. What may not be read, as with many a managed Redis, is a
 // finding, too. usable is false if no server answered.
 func Preflight(ctx context.Context, s *Store, o PreflightOptions) (findings []finding.Finding, usable bool) {
 	if o.Subject == "" {
@@ -114,7 +114,7 @@ func (x *examination) server(ctx context.Context, node *Server) bool {
 	return true
 }
 
-// facts are what a server tells of itself. A setting that it does not tell is not
+// facts are what a server says of itself. A setting that it does not give is not
 // in config.
 type facts struct{ info, config map[string]string }
 
@@ -129,7 +129,7 @@ func parseInfo(text string) map[string]string {
 	return info
 }
 
-// settingsOf asks for what INFO does not tell. The command is written in small letters
+// settingsOf asks for what INFO does not have. The command is written in small letters
 // because it is no part of what a user of baton must be granted.
 func settingsOf(ctx context.Context, c redis.Conn) map[string]string {
 	settings := map[string]string{}
@@ -141,13 +141,13 @@ func settingsOf(ctx context.Context, c redis.Conn) map[string]string {
 	return settings
 }
 
-// number is a count that INFO tells; 0 for none.
+// number is a count of INFO; 0 for none.
 func (f facts) number(name string) int64 {
 	n, _ := strconv.ParseInt(f.info[name], 10, 64) // missing or no number: 0
 	return n
 }
 
-// clockTolerance is how far clocks may be apart before it is told.
+// clockTolerance is how far clocks may be apart before it is reported.
 const clockTolerance = time.Second
 
 // clock compares Redis' clock with ours.

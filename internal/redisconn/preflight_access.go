@@ -47,7 +47,7 @@ func (l *lacking) ask(ctx context.Context, s *Store, p Place) error {
 		var err error
 		holds, err = redis.String(s.Run(ctx, p.Key, func(c redis.Conn) (any, error) { return redis.DoContext(c, ctx, "TYPE", p.Key) }))
 		if err != nil {
-			holds = "" // the refusal is told with the others
+			holds = "" // the refusal is reported with the others
 		}
 	}
 	c, err := s.Dial(ctx, p.Key)
@@ -103,7 +103,7 @@ func (l *lacking) note(refusal, name string, touched []string) {
 	}
 }
 
-// lacks tells what is not permitted, and how it is granted.
+// lacks says what is not permitted, and how it is granted.
 func (x *examination) lacks(l lacking, consequence string) {
 	if len(l.commands)+len(l.keys) == 0 {
 		return

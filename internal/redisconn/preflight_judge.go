@@ -9,7 +9,7 @@ import (
 	"baton/internal/finding"
 )
 
-// judge looks at what a master tells of itself.
+// judge checks what a master says of itself.
 func (x *examination) judge(f facts) {
 	x.version(f)
 	x.role(f)
@@ -118,9 +118,9 @@ func (x *examination) persistence(f facts) {
 	remedy := "CONFIG SET appendonly yes, and the same in redis.conf (with appendfsync everysec; always loses nothing)"
 	save, known := f.config["save"]
 	interval := longestSave(save)
-	log, told := f.info["aof_enabled"]
+	log, given := f.info["aof_enabled"]
 	switch {
-	case !told && !known:
+	case !given && !known:
 		x.add(finding.SeverityInfo, "its persistence could not be checked: neither INFO nor CONFIG tells",
 			"if it keeps nothing on disk, a restart loses all "+changes, "ask the provider for an append-only file")
 	case log == "1":
@@ -161,7 +161,7 @@ func (x *examination) appendOnly(f facts) {
 }
 
 // keeping is what can be said of how a server keeps its data where nothing was found wrong
-// with it; "" if it does not tell, or keeps snapshots alone.
+// with it; "" if it does not say, or keeps snapshots alone.
 func (f facts) keeping() string {
 	switch {
 	case f.info["aof_enabled"] != "1", f.info["maxmemory_policy"] == "":
@@ -193,7 +193,7 @@ func minutes(d time.Duration) string {
 	return fmt.Sprintf("%.0f minutes", d.Minutes())
 }
 
-// disk tells of writing that has failed.
+// disk reports writes that have failed.
 func (x *examination) disk(f facts) {
 	const consequence = "Redis refuses writes, or keeps them in memory only, and a restart loses them"
 	if status := f.info["rdb_last_bgsave_status"]; status != "" && status != "ok" {
@@ -255,7 +255,7 @@ func (x *examination) replicas(f facts) {
 	}
 }
 
-// replicaLag tells of replicas that are connected, and have confirmed little of late. What
+// replicaLag reports replicas that are connected, and have confirmed little of late. What
 // is less than the backlog is caught up without a copy of everything.
 func (x *examination) replicaLag(f facts, n int) {
 	const backlog = 1 << 20 // Redis' default

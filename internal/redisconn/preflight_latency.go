@@ -14,7 +14,7 @@ import (
 
 const (
 	// trips is how many round trips are measured, a little apart: a median of them is
-	// steady, and the worst of them tells of a server that stalls now and then.
+	// steady, and the worst of them shows a server that stalls now and then.
 	trips      = 40
 	tripsApart = 5 * time.Millisecond
 	// measureWithin bounds the measuring of a server that is very slow.

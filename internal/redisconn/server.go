@@ -19,7 +19,7 @@ type Server struct {
 	dial    func(context.Context) (redis.Conn, error)
 	// outdated grows when no connection that was made before should be used again.
 	outdated atomic.Uint64
-	// suspect is told so, too; nil if nobody wants to know.
+	// suspect is called, too; may be nil.
 	suspect func()
 	turns   chan struct{} // held by those who take a connection, until they have one
 }
@@ -134,7 +134,7 @@ type conn struct {
 }
 
 // CutOff says that a connection is about to be closed under whoever blocks on it, as
-// nobody needs it any more. That says nothing against its siblings: if it did, two that
+// it is needed no more. That says nothing against its siblings: if it did, two that
 // wait would take each other down again and again.
 func CutOff(c redis.Conn) {
 	if own, ok := c.(*conn); ok {

@@ -26,8 +26,8 @@ const (
 // process only one lock may be made for a key. On a Cluster, where locks live on
 // different servers, each lock has a connection of its own all the same.
 //
-// An answer belongs to the request that was sent first and has none yet, also if nobody
-// waits for it any more: a late one costs its own request and no other.
+// An answer belongs to the request that was sent first and has none yet, also if it is not
+// waited for any more: a late one costs its own request and no other.
 type Shared struct {
 	store *Store
 
@@ -36,7 +36,7 @@ type Shared struct {
 	queue   []*request
 	driving bool  // a goroutine is sending the queue
 	line    *line // the connection in use; nil before the next dial
-	dialled int64 // how often: which server it is, as far as we can tell
+	dialled int64 // how often: which server it is, as far as we know
 	trips   atomic.Int64
 }
 
@@ -52,7 +52,7 @@ type request struct {
 
 	on    *line // on which it was sent; nil before
 	heard int64 // how many answers had come on it by then
-	left  bool  // nobody waits for the answer
+	left  bool  // the answer is not waited for
 }
 
 // line is a connection and what is under way on it.
@@ -61,7 +61,7 @@ type line struct {
 	waiting []*request    // for an answer, in the order in which they were sent
 	more    chan struct{} // has room for one: there is another one waiting
 	heard   int64         // answers that have come
-	retired bool          // nothing is sent any more; it is closed when nobody waits
+	retired bool          // nothing is sent any more; it is closed when no answer is waited for
 	closed  error         // why it is; nil: it is not
 }
 
@@ -113,7 +113,7 @@ func (s *Shared) do(ctx context.Context, name string, args []any) (any, error) {
 	}
 }
 
-// leave notes that nobody waits for an answer any more. If nothing at all has come on its
+// leave notes that an answer is not waited for any more. If nothing at all has come on its
 // connection since it was sent, nothing may ever come: the next request takes another one.
 // Those that are under way are waited for all the same, by whoever has sent them.
 func (s *Shared) leave(r *request, late bool) {
@@ -138,7 +138,7 @@ func (s *Shared) retire(l *line) {
 	l.closeIfIdle()
 }
 
-// closeIfIdle closes a retired connection on which nobody waits for anything.
+// closeIfIdle closes a retired connection on which no answer is waited for.
 func (l *line) closeIfIdle() {
 	if !l.retired {
 		return
@@ -151,7 +151,7 @@ func (l *line) closeIfIdle() {
 	l.close(errClosedLine)
 }
 
-// close has the reader of the connection return, too, which tells those who wait.
+// close has the reader of the connection return, too, which ends the waits.
 func (l *line) close(why error) {
 	if l.closed != nil {
 		return
@@ -239,7 +239,7 @@ func (s *Shared) connected(batch []*request) (*line, error) {
 	return l, nil
 }
 
-// send sends those that somebody still waits for, and returns them.
+// send sends those whose answers are still waited for, and returns them.
 func (s *Shared) send(l *line, batch []*request) (sent []*request) {
 	s.mu.Lock()
 	for _, r := range batch {
@@ -297,7 +297,7 @@ func (s *Shared) anybodyWaits(l *line) bool {
 	return l.closed == nil && len(l.waiting) > 0
 }
 
-// over tells all who wait for an answer on a connection that is closed that none will come.
+// over ends the waits for answers on a closed connection: none will come.
 func (s *Shared) over(l *line) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

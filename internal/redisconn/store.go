@@ -22,7 +22,7 @@ type Options struct {
 	URL string
 	// Sentinel finds the master of a replicated Redis.
 	Sentinel *SentinelOptions
-	// Cluster is host:port of some nodes of a Redis Cluster; they tell the others.
+	// Cluster is host:port of some nodes of a Redis Cluster; they know the others.
 	Cluster []string
 
 	Username string

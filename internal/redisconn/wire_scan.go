@@ -13,12 +13,12 @@ import (
 // askTexts.
 const askScan = "baton: scan"
 
-// ScanCount is how much one HSCAN, SSCAN or ZSCAN may look at: other clients
+// ScanCount is how much one HSCAN, SSCAN or ZSCAN may visit: other clients
 // wait that long.
 const ScanCount = 1000
 
 // scanning is HSCAN, SSCAN or ZSCAN, one after the other. The next one is sent as soon as
-// the cursor is known, so that Redis looks for its elements while those of the last reply
+// the cursor is known, so that Redis collects its elements while those of the last reply
 // are read.
 type scanning struct {
 	command, key string
@@ -32,7 +32,7 @@ type scanning struct {
 
 // ScanKey goes on with a pass over a key at cursor, until it is over or there is enough, and returns
 // where it would go on; that is "0" when it is over. What each is given is valid until
-// the last element of the reply has been told of; HSCAN and ZSCAN reply with pairs.
+// the last element of the reply has been handed over; HSCAN and ZSCAN reply with pairs.
 func ScanKey(
 	ctx context.Context, c redis.Conn, command, key, cursor string, enough func() bool, each func(element []byte),
 ) (next string, err error) {

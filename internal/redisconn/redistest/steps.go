@@ -21,7 +21,7 @@ import (
 // file without .lua. Commands that are sent together have the steps of their first one.
 func Before(name string) string { return "before " + name }
 
-// After is the step when the reply has come and nobody has seen it yet.
+// After is the step when the reply has come and has not been seen yet.
 func After(name string) string { return "after " + name }
 
 // Dial makes connections, for redisconn.Options, that call observe at every step, perhaps
@@ -106,7 +106,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	c.asking = true
 	for _, unknown := range c.replies.read(p[:n]) {
 		if len(c.groups) == 0 {
-			continue // nobody has asked: it is for a subscriber
+			continue // to no request: it is for a subscriber
 		}
 		g := &c.groups[0]
 		if g.left--; g.left > 0 {
