@@ -42,6 +42,7 @@ type outage struct {
 	locks  map[string]bool // whose elections are in trouble now
 	spoken map[string]time.Time
 	timer  *time.Timer
+	ended  time.Time // the last outage; zero: there was none
 	closed bool
 }
 
@@ -97,14 +98,15 @@ func (o *outage) explains(err error) bool {
 	return code != "" && (code != redisconn.UnavailableSilent || !o.since.IsZero())
 }
 
-// lasts reports whether there is an outage, of which the log is told or will be.
+// lasts reports whether there is an outage, of which the log is told or will be, or was one until a
+// moment ago: what it held back is reported when Redis takes it.
 func (o *outage) lasts() bool {
 	if o == nil {
 		return false
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return !o.since.IsZero()
+	return !o.since.IsZero() || !o.ended.IsZero() && time.Since(o.ended) < outageAgain
 }
 
 // lost notes that the election of a lock is in trouble. What is not the server's fault is
@@ -243,7 +245,7 @@ func (o *outage) look() {
 func (o *outage) over(text string, at time.Time) (say func()) {
 	told := !o.told.IsZero()
 	fields := []zap.Field{zap.Duration("after", at.Sub(o.since).Round(100*time.Millisecond)), zap.Int("failed_attempts", o.tries), zap.Int("jobs", len(o.jobs))}
-	o.since = time.Time{}
+	o.since, o.ended = time.Time{}, time.Now()
 	return func() {
 		if told {
 			o.log.Info(text, fields...)

@@ -117,6 +117,13 @@ func TestAnOutageCountsTheJobsThatWereHeldBack(t *testing.T) {
 		o.tried("b", fmt.Errorf("claim: %w", job.ErrHeldBack))
 		o.tried("a", nil)
 		time.Sleep(10 * time.Second)
+		if !o.lasts() {
+			t.Error("what the outage held back is reported after it, and each job would log it")
+		}
+		time.Sleep(outageAgain)
+		if o.lasts() {
+			t.Error("an outage lasts that was over a minute ago")
+		}
 		want := []string{"redis unavailable, retrying: OOM, 1 attempts, 1 jobs", "redis available again: <nil>, 1 attempts, 2 jobs"}
 		if got := lines(logs); !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
