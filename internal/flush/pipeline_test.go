@@ -507,7 +507,8 @@ func TestBacklogNeedsNoDatabase(t *testing.T) {
 	if n, err := flush.Backlog(t.Context(), sources); n != 3 || err != nil {
 		t.Errorf("backlog is %d, %v", n, err)
 	}
-	if _, err := flush.Backlog(t.Context(), []flush.Source{hooked(failing("backlog"), flushtest.NewScript("a"))}); !errors.Is(err, errRefused) ||
+	broken := hooked(failing("backlog"), flushtest.NewScript("a"))
+	if _, err := flush.Backlog(t.Context(), []flush.Source{broken}); !errors.Is(err, errRefused) ||
 		!strings.Contains(err.Error(), "backlog of a") {
 		t.Errorf("error is %v", err)
 	}

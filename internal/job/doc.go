@@ -38,7 +38,8 @@
 // the last slot that was dealt with: by the job's CatchUp the latest one is run, or
 // each in turn, or none; the others are missed: no_leader if the lock was free then, which
 // the term knows ([Term].FreeSince), and otherwise unknown: there was a leader, and it has
-// not recorded why they were not run. Slots of the new term wait until that is known, since the first of them would bar all earlier ones. A job of
+// not recorded why they were not run. Slots of the new term wait until that is known, since
+// the first of them would bar all earlier ones. A job of
 // which the ledger knows no slot catches nothing up: it is new, or the ledger has lost
 // its data, and nothing distinguishes the two. That is put on record: unknown, without a slot.
 // What is caught up on and given up after all is missed for what it waited for.

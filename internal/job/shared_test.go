@@ -123,7 +123,8 @@ func TestSlotsThatWaitForTheRecordOfARunAreNotToldOfEachJob(t *testing.T) {
 		ledger := &ledgerWithout{Ledger: jobtest.NewLedger("me")}
 		core, logs := observer.New(zapcore.InfoLevel)
 		var ids atomic.Int64
-		r := job.NewRunner(ledger, func() (string, error) { return fmt.Sprint("run-", ids.Add(1)), nil }, (&storeTrouble{}).config(zap.New(core)))
+		r := job.NewRunner(ledger, func() (string, error) { return fmt.Sprint("run-", ids.Add(1)), nil },
+			(&storeTrouble{}).config(zap.New(core)))
 		var jobs []job.Job
 		for i := range 3 {
 			jobs = append(jobs, every(t, fmt.Sprint("flush", i), "1s", func(context.Context, job.Run) (job.Result, error) {

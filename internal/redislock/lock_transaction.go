@@ -118,7 +118,9 @@ func line(c redisconn.Command) string {
 
 // run gives the script what was read, and keeps what it writes.
 func (t transaction) run(s *sight, keys, args []string) (any, error) {
-	l := lua.NewState(lua.Options{SkipOpenLibs: true, RegistrySize: 512, RegistryMaxSize: 64 << 10, CallStackSize: 64, MinimizeStackMemory: true})
+	l := lua.NewState(lua.Options{
+		SkipOpenLibs: true, RegistrySize: 512, RegistryMaxSize: 64 << 10, CallStackSize: 64, MinimizeStackMemory: true,
+	})
 	defer l.Close()
 	lua.OpenBase(l)
 	lua.OpenString(l)

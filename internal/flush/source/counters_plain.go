@@ -137,7 +137,8 @@ func (s *PlainCounters) begin(ctx context.Context, newID string) (verdict string
 		err = s.wrongPlainType(reply)
 	case "orphan":
 		err = fmt.Errorf("%w: %q has no id in %q, so nobody can tell whether its counts are in the database. "+
-			"If they are, UNLINK it; if not, HSET %s id NEW-UUID has it flushed", staging.ErrBrokenStage, s.StageKey(), s.MetaKey(), s.MetaKey())
+			"If they are, UNLINK it; if not, HSET %s id NEW-UUID has it flushed",
+			staging.ErrBrokenStage, s.StageKey(), s.MetaKey(), s.MetaKey())
 	case "lost":
 		err = fmt.Errorf("%w: %q names a batch, but what was staged in %q is gone, or not all of it is there (evicted or changed by "+
 			"somebody). "+

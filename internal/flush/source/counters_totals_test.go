@@ -110,7 +110,8 @@ func TestTotalsOfAHashWithAStageAreNotBegun(t *testing.T) {
 	st := stageNow(t, before, "a")
 	g.fillCounters("totals", 5)
 	src := totalsOn(t, g.store, TotalsOptions{})
-	if _, _, err := src.Stage(t.Context(), "b", ""); !errors.Is(err, staging.ErrBrokenStage) || !strings.Contains(err.Error(), "`mode: stage`") {
+	if _, _, err := src.Stage(t.Context(), "b", ""); !errors.Is(err, staging.ErrBrokenStage) ||
+		!strings.Contains(err.Error(), "`mode: stage`") {
 		t.Errorf("staged over a stage: %v", err)
 	}
 	if err := before.Discard(t.Context(), st); err != nil {

@@ -19,7 +19,8 @@ func TestListsAndStreamsOfAClusterAreExactWhileTheirSlotMoves(t *testing.T) {
 	g := newClusterRig(t)
 	for _, kind := range []string{"list", "stream"} {
 		t.Run(kind, func(t *testing.T) {
-			q := &queue{kind: kind, g: &rig{Client: testsupport.Client{T: t}, store: g.store}, counts: map[string]int64{}, rows: map[string]string{}}
+			q := &queue{kind: kind, g: &rig{Client: testsupport.Client{T: t}, store: g.store},
+				counts: map[string]int64{}, rows: map[string]string{}}
 			key := map[string]string{"list": "orders", "stream": "events"}[kind]
 			add := func(n int) {
 				t.Helper()

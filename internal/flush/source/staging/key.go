@@ -101,7 +101,8 @@ func (k Key) Stage(ctx context.Context, newID, _ string) (s flush.Stage, ok bool
 		return s, false, k.WrongType(reply)
 	case "orphan":
 		return s, false, fmt.Errorf("%w: %q has no id in %q, so nobody can tell whether its counts are in the database. "+
-			"If they are, UNLINK it; if not, HSET %s id NEW-UUID parts 1 has it flushed", ErrBrokenStage, k.StageKey(), k.MetaKey(), k.MetaKey())
+			"If they are, UNLINK it; if not, HSET %s id NEW-UUID parts 1 has it flushed",
+			ErrBrokenStage, k.StageKey(), k.MetaKey(), k.MetaKey())
 	default: // lost
 		return s, false, fmt.Errorf("%w: %q names a batch, but what was staged in %q is gone (evicted or removed by somebody). "+
 			"Restore it, or give it up with DEL %s", ErrBrokenStage, k.MetaKey(), k.StageKey(), k.MetaKey())
