@@ -141,7 +141,9 @@ func TestSlotsThatWaitForTheRecordOfARunAreNotToldOfEachJob(t *testing.T) {
 		ledger.full.Store(false)
 		after(5 * time.Second)
 		stop(errors.New("stepped down"))
-		<-ended
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
 		for _, l := range logs.FilterLevelExact(zapcore.WarnLevel).All() {
 			t.Errorf("%s %v", l.Message, l.ContextMap())
 		}
