@@ -114,7 +114,7 @@ func (l *logs) more(ctx context.Context) error {
 		}
 		l.shown, l.at = true, o.Next
 		if _, l.broken = l.w.Write(text); l.broken != nil {
-			return nil
+			return nil //nolint:nilerr // l.broken has it
 		}
 	}
 }

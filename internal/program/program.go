@@ -60,6 +60,7 @@ type Program struct {
 	o      Options
 }
 
+// New prepares the command of a job; it starts nothing.
 func New(c config.Job, o Options) *Program {
 	return &Program{config: c, o: o}
 }

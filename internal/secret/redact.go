@@ -18,6 +18,7 @@ type Redactor struct {
 	covered int // so much of what waits is under a *** that was handed on
 }
 
+// NewRedactor takes out these secrets.
 func NewRedactor(secrets []string) *Redactor {
 	r := &Redactor{}
 	for _, s := range secrets {

@@ -22,6 +22,7 @@ type Place struct {
 	data  *redisconn.Store
 }
 
+// OpenPlace prepares to reach the place that the configuration names; it does not connect.
 func OpenPlace(c config.Config) (*Place, error) {
 	data, err := OpenRedis(c)
 	if err != nil {
@@ -35,6 +36,7 @@ func OpenPlace(c config.Config) (*Place, error) {
 	return &Place{*v, data}, nil
 }
 
+// Close drops the connections.
 func (p *Place) Close() error { return errors.Join(p.venue.Close(), p.data.Close()) }
 
 // At is the venue of one lock's election.

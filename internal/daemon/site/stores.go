@@ -82,6 +82,7 @@ func Connections(c config.Config, database string) int {
 	return min(max(lanes, least), most)
 }
 
+// Close drops the connections to all of them.
 func (d Databases) Close() error {
 	var problems []error
 	for _, store := range d {

@@ -50,6 +50,7 @@ func Open(c config.Config, data *redisconn.Store) (*Venue, error) {
 	return v, nil
 }
 
+// Close drops the connections, if they are the venue's own.
 func (v *Venue) Close() error {
 	if !v.Apart {
 		return nil // whoever has opened it closes it
@@ -84,6 +85,7 @@ func (v *Venue) hosts() []string {
 	return names
 }
 
+// Host is the addresses of the servers, for messages.
 func (v *Venue) Host() string { return strings.Join(v.hosts(), ", ") }
 
 // Election is the view of all of it.

@@ -351,7 +351,7 @@ func TestTotalsAreWhatRedisHasAfterAFailoverThatLostSome(t *testing.T) {
 	kept := maps.Clone(all)
 
 	// The replica is cut off; what is acknowledged from now on will be lost.
-	promoted := &rig{Client: testsupport.Client{T: t, Conn: replica.Conn()}, redis: replica, store: openStore(t, replica.URL())}
+	promoted := &rig{Client: testsupport.Client{T: t, Conn: replica.Conn()}, store: openStore(t, replica.URL())}
 	promoted.Do("REPLICAOF", "NO", "ONE")
 	for i := range 100 {
 		field := fmt.Sprintf("article:%d", i*3)

@@ -1,10 +1,11 @@
 package source
 
 import (
-	"baton/internal/flush/source/idlist"
 	"encoding/binary"
 	"slices"
 	"strings"
+
+	"baton/internal/flush/source/idlist"
 )
 
 // pair is one field of a hash.
