@@ -106,9 +106,13 @@ func (a *application) write(ctx context.Context, tx Session) error {
 			if after := g.of(refused.Done+refused.Size, len(g.rows)); len(after.rows) > 0 {
 				todo = append(todo, after)
 			}
-			if n := len(bad.rows); n == 1 {
+			switch n := len(bad.rows); {
+			case n == 1:
 				refusals = append(refusals, refusedRow{group: bad, cause: refused.Cause})
-			} else {
+			case a.store.dialect.UpdatesFirst && !bad.updateFirst && bad.judgedApart():
+				bad.updateFirst = true
+				todo = append(todo, bad)
+			default:
 				todo = append(todo, bad.of(n/2, n), bad.of(0, n/2))
 			}
 		case err != nil:
@@ -142,7 +146,7 @@ type refusedRow struct {
 // referred to another row of the batch that was written after it. What remains
 // are dead letters.
 func (a *application) retry(ctx context.Context, tx Session, refusals []refusedRow) error {
-	for again := a.written > 0 || adds(a.plan); again && len(refusals) > 0; {
+	for again := a.written > 0 || slices.ContainsFunc(refusals, func(l refusedRow) bool { return l.judgedApart() }); again && len(refusals) > 0; {
 		left := refusals[:0]
 		for _, l := range refusals {
 			cause, err := a.one(ctx, tx, l)
@@ -164,14 +168,12 @@ func (a *application) retry(ctx context.Context, tx Session, refusals []refusedR
 	return nil
 }
 
-// one tries one row. What is to be added to a row that is there is tried as a mere
-// update, too: databases check the row that an upsert would insert, and refuse -1
-// for an unsigned column although 10 - 1 fits. A row that cannot be inserted is
-// only updated.
+// one tries one row: where that makes a difference as a mere update, too. A row that
+// cannot be inserted is only updated.
 func (a *application) one(ctx context.Context, tx Session, l refusedRow) (cause, err error) {
 	found := true
 	var tries []Task
-	if (adds(l.plan) || l.needs != nil) && l.updates() && !l.rows[0].Delete {
+	if (l.judgedApart() || l.needs != nil && l.updates()) && !l.rows[0].Delete {
 		update := l.task()
 		update.Update, update.Then = true, func(touched int64) error {
 			found = touched > 0
@@ -202,6 +204,15 @@ func (a *application) one(ctx context.Context, tx Session, l refusedRow) (cause,
 // adds: some column of a row that is there is added to.
 func adds(p *row.Plan) bool {
 	return len(p.Key) > 0 && slices.ContainsFunc(p.Columns, func(c row.PlanColumn) bool { return c.Op == row.OpAdd })
+}
+
+// judgedApart: databases check the row that an upsert would insert, also where one is there,
+// and that one may fit where this does not. They refuse -1 for an unsigned column although
+// 10 - 1 fits, and a row whose columns that the plan leaves out have their defaults, although
+// those of the row that is there are others.
+func (g group) judgedApart() bool {
+	leavesOut := len(g.plan.Columns) < len(g.plan.Table.Columns) && !g.plan.Table.UpsertOnly
+	return g.updates() && (adds(g.plan) || leavesOut)
 }
 
 // updates: a row that is there is changed, rather than left alone or made anew.

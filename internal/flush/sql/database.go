@@ -59,6 +59,9 @@ type Task struct {
 	Update bool
 	// Replace: delete the rows first.
 	Replace bool
+	// UpdateFirst: change the rows that are there, and upsert only the others. It is asked
+	// of dialects that say they can.
+	UpdateFirst bool
 
 	// ignored is told of rows that the database accepted and did not write.
 	ignored func(rows int64)

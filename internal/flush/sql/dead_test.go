@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -232,6 +233,32 @@ func TestSubtractionFromAColumnThatMustNotBeNegative(t *testing.T) {
 			t.Errorf("outcome %+v", out)
 		}
 		db.expect("SELECT id, n FROM stock ORDER BY id", "1|7", "2|11", "3|10")
+	})
+}
+
+// An upsert would insert a row with the default of each column that the job does not write.
+// What that breaks says nothing of the row that is there.
+func TestARowThatIsThereFitsByTheColumnsThatItHas(t *testing.T) {
+	everywhere(t, func(t *testing.T, db *bench) {
+		db.Exec(t, "CREATE TABLE used (id int PRIMARY KEY, n int, quota int NOT NULL DEFAULT 0, CHECK (n <= quota))")
+		for _, rows := range []int{3, 900} { // the larger ones go into PostgreSQL by COPY
+			db.Exec(t, "DELETE FROM used")
+			for i := range rows - 1 {
+				db.Exec(t, fmt.Sprintf("INSERT INTO used VALUES (%d, 1, %d)", i, 100-99*(i%3/2)))
+			}
+			s := db.open()
+			takeOver(t, s, fence(1))
+			all := make([]row.Row, rows)
+			for i := range all {
+				all[i] = rowOf(i, 5)
+			}
+			p := plan(t, s, "used", []string{"id"})
+			p.Columns = slices.DeleteFunc(p.Columns, func(c row.PlanColumn) bool { return c.Name == "quota" })
+			out := apply(t, s, fence(1), p, batch("a", rows, all...))
+			if tooMuch := rows / 3; out.Rows != int64(rows-tooMuch) || len(out.Dead) != tooMuch { // and the one that is new
+				t.Errorf("%d rows written, %d dead", out.Rows, len(out.Dead))
+			}
+		}
 	})
 }
 

@@ -19,9 +19,13 @@ type group struct {
 	// needs, if set, is the column without which the table takes no new row, and of
 	// which these rows have no value.
 	needs *row.Column
+	// updateFirst: rows that are there are updated first, and only the others upserted.
+	updateFirst bool
 }
 
-func (g group) task() Task { return Task{Plan: g.plan, Rows: g.rows, Replace: g.replace} }
+func (g group) task() Task {
+	return Task{Plan: g.plan, Rows: g.rows, Replace: g.replace, UpdateFirst: g.updateFirst}
+}
 
 func (g group) of(from, to int) group {
 	g.rows = g.rows[from:to]

@@ -286,7 +286,7 @@ func (t *session) rows(k sql.Task) ([]statement, error) {
 	switch {
 	case len(rows) == 0:
 		return out, nil
-	case plan.merge != "" && !k.Replace && plan.takeAway(rows):
+	case plan.merge != "" && !k.Replace && (k.UpdateFirst || plan.takeAway(rows)):
 		s, err := t.write(plan.merge, plan, plan.columns, rows)
 		return append(out, s), err
 	case t.staged(k, plan.staging):

@@ -17,7 +17,7 @@ import (
 type compiledPlan struct {
 	upsert, remove, update string
 	unload                 string // upsert from the staging table
-	merge                  string // upsert of rows that take away; "": as the others
+	merge                  string // update of the rows that are there, upsert of the others; "": as upsert
 	adds                   []int  // columns that are added to
 	staging                stagingTable
 	columns, key           []planColumn
@@ -60,7 +60,7 @@ func compile(p *row.Plan) *compiledPlan {
 	update := "UPDATE " + table + " AS t SET " + strings.Join(updates(p, out.columns), ", ") + " FROM "
 	out.remove = "DELETE FROM " + table + " AS t USING " + lookups(out.key) + " AS " + nameList(out.key) + " WHERE " + same
 	out.update = update + lookups(out.columns) + " AS " + nameList(out.columns) + " WHERE " + same
-	if len(out.adds) > 0 && merges(p) {
+	if sql.Changes(p) && merges(p) {
 		numbered := " WITH ORDINALITY AS " + nameList(out.columns, "n")
 		out.merge = "WITH done AS (" + update + lookups(out.columns) + numbered + " WHERE " + same + " RETURNING u.n) " +
 			insert + unnest(out.columns) + numbered + " WHERE u.n NOT IN (SELECT n FROM done)" + conflict(p)
@@ -68,10 +68,10 @@ func compile(p *row.Plan) *compiledPlan {
 	return out
 }
 
-// merges: of rows that take away from a sum those that are there are updated first, and only the
-// others upserted. The database checks the row that an upsert would insert, also where there is one
-// already, and would refuse -1 for a column that must not be negative, although 10 - 1 is not. What
-// comes upon a row that somebody else has inserted meanwhile, or two rows of which the database
+// merges: of rows that take away from a sum, or were refused, those that are there are updated
+// first, and only the others upserted. The database checks the row that an upsert would insert,
+// also where there is one already, and would refuse -1 for a column that must not be negative,
+// although 10 - 1 is not. What comes upon a row that somebody else has inserted meanwhile, or two rows of which the database
 // holds the keys for equal, is the upsert's part.
 //
 // An upsert finds rows by an index. What that compares with may be an operator in a
