@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"baton/internal/elector"
@@ -50,7 +52,7 @@ func (t transaction) DoContext(ctx context.Context, conn redis.Conn, keysAndArgs
 		texts[i] = fmt.Sprint(v)
 	}
 	for range conflicts {
-		s, err := look(ctx, conn, script.KeysOf(texts[0]))
+		s, err := look(ctx, conn, texts[:t.keys])
 		if err != nil {
 			return nil, err
 		}
@@ -78,16 +80,18 @@ type sight struct {
 	writes, attempts []redisconn.Command
 }
 
-// look reads what a script may ask for, and has Redis watch it: but for the control
+// look reads what a script with these keys may ask for, and has Redis watch it: but for the control
 // hash, in which every standby writes all the time. What is decided in ignorance of
 // an order that is just being given, is as if it had been given a moment later.
-func look(ctx context.Context, conn redis.Conn, k script.Keys) (*sight, error) {
+func look(ctx context.Context, conn redis.Conn, keys []string) (*sight, error) {
+	k := script.KeysOf(keys[0])
 	commands := []redisconn.Command{
-		redisconn.Cmd("WATCH", k.Lock(), k.Term(), k.Quarantine()), redisconn.Cmd("TIME"),
+		redisconn.Cmd("WATCH", k.Lock()), redisconn.Cmd("WATCH", k.Term()), redisconn.Cmd("WATCH", k.Quarantine()),
 		redisconn.Cmd("GET", k.Lock()), redisconn.Cmd("PTTL", k.Lock()), redisconn.Cmd("PTTL", k.Quarantine()),
 		redisconn.Cmd("HGETALL", k.Term()), redisconn.Cmd("HGETALL", k.Control()),
-		redisconn.Cmd("INFO", "server"), redisconn.Cmd("INFO", "replication"),
 	}
+	commands = slices.DeleteFunc(commands, func(c redisconn.Command) bool { return !slices.Contains(keys, c.Args[0].(string)) })
+	commands = append(commands, redisconn.Cmd("TIME"), redisconn.Cmd("INFO", "server"), redisconn.Cmd("INFO", "replication"))
 	if err := redisconn.SendAll(conn, commands...); err != nil {
 		return nil, err
 	}
@@ -126,6 +130,7 @@ func (t transaction) run(s *sight, keys, args []string) (any, error) {
 	lua.OpenString(l)
 	lua.OpenMath(l)
 	l.SetTop(0)
+	l.SetGlobal("tonumber", l.NewFunction(toNumber)) // Lua's own here knows no integers beyond 2^63
 	api := l.NewTable()
 	l.SetField(api, "call", l.NewFunction(func(l *lua.LState) int { return s.call(l, false) }))
 	l.SetField(api, "pcall", l.NewFunction(func(l *lua.LState) int { return s.call(l, true) }))
@@ -145,6 +150,24 @@ func (t transaction) run(s *sight, keys, args []string) (any, error) {
 		return nil, refusal
 	}
 	return reply, nil
+}
+
+// toNumber is tonumber as Redis has it: what C reads as a float.
+func toNumber(l *lua.LState) int {
+	text, isText := l.Get(1).(lua.LString)
+	n, err := strconv.ParseFloat(strings.TrimSpace(string(text)), 64)
+	switch {
+	case !isText:
+		l.Push(l.Get(1))
+		if l.Get(1).Type() != lua.LTNumber {
+			l.Push(lua.LNil)
+		}
+	case err != nil && !errors.Is(err, strconv.ErrRange):
+		l.Push(lua.LNil)
+	default:
+		l.Push(lua.LNumber(n))
+	}
+	return 1
 }
 
 func anys(texts []string) []any {

@@ -158,7 +158,11 @@ func (w world) draw(rng *rand.Rand) drawn {
 	for _, other := range []string{"a", "b", "n x:y"} {
 		time("priority:"+other, 4, -1000, -61_000, 59_000, 90_000) // never close to the limit: time passes
 	}
-	maybe(d.control, "priority:c", "6", "six 7", "5 x", "")
+	maybe(d.control, "priority:c", "6", "six 7", "5 x", "", "99999999999999999999 1", "5 99999999999999999999")
+	if rng.IntN(8) == 0 {
+		maybe(d.control, "deferred_until", "1e3", "99999999999999999999", "x", " 7 ")
+		maybe(d.control, "reserved_until", "1e3", "99999999999999999999", "nan", "0x10")
+	}
 	maybe(d.control, "stepdown_owner", "me", "other")
 	maybe(d.control, "stepdown_to", "b")
 	maybe(d.control, "aside:b", "9 tired")
