@@ -29,7 +29,7 @@ const anything = "*"
 // The most specific rule counts. A package without one is an error: decide what
 // it may know before it grows.
 var rules = []rule{
-	{"cmd", []string{"internal/daemon", "internal/config", "internal/demo", "internal/command", "internal/crash", "internal/doctor", "internal/lockcmd", "internal/text", "configs"}, "a command turns arguments into a call of daemon and its result into an exit code; demo is a program of its own that runs daemons as child processes, and the warden of a command is one, too"},
+	{"cmd", []string{"internal/daemon", "internal/config", "internal/demo", "internal/command", "internal/crash", "internal/doctor", "internal/lockcmd", "internal/text", "configs"}, "a command turns arguments into one call, of daemon, or of doctor, lockcmd and crash where no daemon runs, and its result into an exit code; demo is a program of its own that runs daemons as child processes, and the warden of a command is one, too"},
 	{"configs", nil, "the shipped example is data"},
 	{"internal/alert", []string{"internal/config", "internal/elector", "internal/job", "internal/job/schedule", "internal/notify",
 		"internal/redisledger", "internal/redislock", "internal/secret", "internal/text"},

@@ -18,8 +18,8 @@ import (
 
 // command is the work of a command job in the term.
 func (r *reign) command(t task, keep config.History) job.Func {
-	work := program.New(t.config, program.Options{
-		LeaseLost: elector.ErrLeaseLost, Finish: finishTimeout(r.timing.Drain), Keep: redisledger.KeepOutput,
+	work := program.New(t.config, elector.ErrLeaseLost, program.Options{
+		Finish: finishTimeout(r.timing.Drain), Keep: redisledger.KeepOutput,
 		Wardens: r.wardens, LockKey: r.lockKey, Environ: os.Environ(),
 		Known: func() []string {
 			w, _ := r.current()

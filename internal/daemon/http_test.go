@@ -227,6 +227,9 @@ func TestCommandsGetFromANodeWhatTheyGetFromTheServers(t *testing.T) {
 	if _, err := l.client("http://"+l.node.address, writeFile(t, "wrong", strings.Repeat("x", 32))).Snapshot(t.Context()); !errors.Is(err, ErrNotAllowed) {
 		t.Errorf("a wrong token: %v", err)
 	}
+	if _, err := ShowLogs(t.Context(), l.client("unix:///nowhere/admin.sock", ""), JobLogs{Job: "report"}, io.Discard); !errors.Is(err, ErrNoServer) || errors.Is(err, ErrNoOutput) {
+		t.Errorf("logs of a node that is not there: %v", err)
+	}
 	if _, err := l.client("unix:///nowhere/admin.sock", "").Snapshot(t.Context()); !errors.Is(err, ErrNoServer) {
 		t.Errorf("no socket: %v", err)
 	}

@@ -60,7 +60,7 @@ func ShowLogs(ctx context.Context, runs Runs, o JobLogs, w io.Writer) (JobRun, e
 	if err := l.more(ctx); err != nil || l.broken != nil {
 		return run, errors.Join(err, l.broken)
 	}
-	if o.Follow && run.Run.State == string(job.StateRunning) {
+	if o.Follow && (run.Queued || run.Run.State == string(job.StateRunning)) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		run, err = WatchRun(ctx, runs, o.Job, run.Run.ID, func(JobRun) {
@@ -82,7 +82,10 @@ func ShowLogs(ctx context.Context, runs Runs, o JobLogs, w io.Writer) (JobRun, e
 // whichRun finds the run whose output is wanted.
 func whichRun(ctx context.Context, runs Runs, o JobLogs) (JobRun, error) {
 	run, err := runs.Run(ctx, o.Job, o.RunID)
-	if !errors.Is(err, ErrNoJob) && !runs.IsCommand(o.Job) {
+	if errors.Is(err, ErrNoJob) || errors.Is(err, ErrNoServer) || errors.Is(err, ErrNotAllowed) {
+		return run, err // nothing is known of the job
+	}
+	if !runs.IsCommand(o.Job) {
 		return JobRun{}, fmt.Errorf("job %q is a flush: it %w; baton job show %s tells of its runs", o.Job, ErrNoOutput, o.Job)
 	}
 	return run, err
@@ -132,6 +135,8 @@ func (l *logs) silent(run status.Run) error {
 		}
 		_, err := l.w.Write(text)
 		return err
+	case run.State == stateQueued:
+		l.o.Note(fmt.Sprintf("run %s waits for another one to end", run.ID))
 	case run.State == string(job.StateRunning):
 		l.o.Note(fmt.Sprintf("run %s has printed nothing yet, in %v", run.ID, time.Since(run.Started).Round(time.Second)))
 	default:

@@ -48,7 +48,11 @@ func examineStages(ctx context.Context, c config.Config, store *redisconn.Store,
 	r := &report{subject: "redis"}
 	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
-	left, err := staging.NewStages(store, ledger).Left(ctx, stagedKeys(c, store))
+	known, err := stagedKeys(c, store)
+	if err != nil {
+		return nil // the check of the configuration says so: whose the stages of that job are is not known
+	}
+	left, err := staging.NewStages(store, ledger).Left(ctx, known)
 	for _, s := range left {
 		if s.Records == 0 {
 			continue
@@ -63,7 +67,7 @@ func examineStages(ctx context.Context, c config.Config, store *redisconn.Store,
 }
 
 // stagedKeys are the keys beside which the jobs stage, and the job of each.
-func stagedKeys(c config.Config, store *redisconn.Store) map[string]string {
+func stagedKeys(c config.Config, store *redisconn.Store) (map[string]string, error) {
 	jobs := map[string]string{}
 	for _, j := range c.Jobs {
 		if j.IsCommand() {
@@ -71,17 +75,17 @@ func stagedKeys(c config.Config, store *redisconn.Store) map[string]string {
 		}
 		of, err := tasks.Flush(j, store)
 		if err != nil {
-			continue // checked with the configuration
+			return nil, err
 		}
 		sources, err := of.NewSources(nil)
 		if err != nil {
-			continue
+			return nil, err
 		}
 		for _, key := range staging.StagedKeys(sources) {
 			jobs[key] = j.Name
 		}
 	}
-	return jobs
+	return jobs, nil
 }
 
 // judgeNodes compares the nodes that are there with each other, and with the configuration.

@@ -55,7 +55,7 @@ func TestOutputThatWasNotTakenIsSentAgain(t *testing.T) {
 func TestWhatTheDaemonKnowsIsTakenOutOfTheOutput(t *testing.T) {
 	j, o, kept := trial("echo the password is hunter2-hunter2")
 	o.Known = func() []string { return []string{"hunter2-hunter2"} }
-	result, err := New(j, o).Run(t.Context(), oneRun)
+	result, err := New(j, errLeaseLost, o).Run(t.Context(), oneRun)
 	if err != nil {
 		t.Fatal(err)
 	}

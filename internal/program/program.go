@@ -27,8 +27,6 @@ type Options struct {
 	Environ []string
 	// UntilHardStop is how much longer this node leads for certain.
 	UntilHardStop func() time.Duration
-	// LeaseLost is the cause of a context whose lock was lost.
-	LeaseLost error
 	// Drain is the time before the hard stop in which everything ends. Finish of it, at
 	// most half, is the runner's, to tell how the run has ended.
 	Drain, Finish time.Duration
@@ -56,13 +54,15 @@ type Output struct {
 
 // Program is a job that runs a command, in one term.
 type Program struct {
-	config config.Job
-	o      Options
+	config    config.Job
+	leaseLost error
+	o         Options
 }
 
-// New prepares the command of a job; it starts nothing.
-func New(c config.Job, o Options) *Program {
-	return &Program{config: c, o: o}
+// New prepares the command of a job; it starts nothing. leaseLost is the cause of a context
+// whose lock was lost.
+func New(c config.Job, leaseLost error, o Options) *Program {
+	return &Program{config: c, leaseLost: leaseLost, o: o}
 }
 
 // Run runs the command to its end: a job.Func. When ctx ends the command gets SIGTERM,
@@ -107,7 +107,7 @@ func (c *Program) Run(ctx context.Context, r job.Run) (job.Result, error) {
 
 // Startable says why a job's command would not start here.
 func Startable(j config.Job, nodeID string) error {
-	c := New(j, Options{Environ: os.Environ()})
+	c := New(j, nil, Options{Environ: os.Environ()})
 	run := job.Run{Job: j.Name, Term: job.Term{NodeID: nodeID}}
 	env, _, err := c.environment(run)
 	if err != nil {
@@ -137,7 +137,7 @@ func (c *Program) limit(ctx context.Context) func() time.Duration {
 	var ended time.Time
 	return func() time.Duration {
 		left := c.o.UntilHardStop() - c.o.Finish - c.o.Drain/10
-		if ctx.Err() == nil || !errors.Is(context.Cause(ctx), c.o.LeaseLost) {
+		if ctx.Err() == nil || !errors.Is(context.Cause(ctx), c.leaseLost) {
 			return left
 		}
 		if ended.IsZero() {

@@ -75,7 +75,7 @@ func trial(text string) (config.Job, Options, *pieces) {
 			Wardens: command.NewReserve([]string{"/proc/self/exe", "warden"}), LockKey: "baton {x}", MaxAge: time.Hour,
 			// A process under the race detector would live on for a second after its end.
 			Environ:       []string{"PATH=/usr/bin:/bin", "GORACE=atexit_sleep_ms=0"},
-			UntilHardStop: func() time.Duration { return time.Hour }, Drain: 2 * time.Second, Finish: time.Second, LeaseLost: errLeaseLost, Output: kept, Keep: 256 << 10, Log: zap.NewNop(),
+			UntilHardStop: func() time.Duration { return time.Hour }, Drain: 2 * time.Second, Finish: time.Second, Output: kept, Keep: 256 << 10, Log: zap.NewNop(),
 		}, kept
 }
 
@@ -125,7 +125,7 @@ func TestCommandThatFailsSaysHow(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			j, o, _ := trial("")
 			c.change(&j)
-			result, err := New(j, o).Run(t.Context(), oneRun)
+			result, err := New(j, errLeaseLost, o).Run(t.Context(), oneRun)
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want)) {
 				t.Errorf("error %v, want %q", err, c.want)
 			}
@@ -143,7 +143,7 @@ func TestCommandKnowsWhichRunItIs(t *testing.T) {
 	j.EnvFile = file(t, "env", "\n# a comment\n FILE = a file \nQUOTED=\"a 'b' \"\nSET=2\nTOKEN=x\nCRLF=y\r\nEMPTY=\n", 0o600)
 	j.Env = map[string]string{"SET": "3"}
 	j.Secrets = map[string]string{"TOKEN": file(t, "token", "hush\n", 0o600)}
-	result, err := New(j, o).Run(t.Context(), oneRun)
+	result, err := New(j, errLeaseLost, o).Run(t.Context(), oneRun)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func TestCommandKnowsWhichRunItIs(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	env, _, err := New(j, o).environment(oneRun)
+	env, _, err := New(j, errLeaseLost, o).environment(oneRun)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +203,7 @@ func TestCommandIsStoppedAsItsContextEnds(t *testing.T) {
 					}
 				}
 			}()
-			result, err := New(j, o).Run(ctx, oneRun)
+			result, err := New(j, errLeaseLost, o).Run(ctx, oneRun)
 			if err == nil || err.Error() != c.want || result.ExitCode != nil {
 				t.Errorf("%v, exit code %v; want %q", err, result.ExitCode, c.want)
 			}
@@ -224,7 +224,7 @@ func TestCommandIsDeadBeforeTheHardStop(t *testing.T) {
 		hard := time.Now().Add(4 * time.Second)
 		o.UntilHardStop, o.Drain = func() time.Duration { return time.Until(hard) }, 2*time.Second
 		j.Grace = time.Minute
-		_, err := New(j, o).Run(t.Context(), oneRun)
+		_, err := New(j, errLeaseLost, o).Run(t.Context(), oneRun)
 		left := time.Until(hard)
 		if !errors.Is(err, errLeaseRanOut) {
 			t.Error(err)
@@ -247,7 +247,7 @@ func TestLostLockLeavesNoLongGrace(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	time.AfterFunc(300*time.Millisecond, func() { cancel(fmt.Errorf("the term is over: %w", errLeaseLost)) })
 	began := time.Now()
-	_, err := New(j, o).Run(ctx, oneRun)
+	_, err := New(j, errLeaseLost, o).Run(ctx, oneRun)
 	if took := time.Since(began); err == nil || took > j.Grace/2 {
 		t.Errorf("%v after %v", err, took)
 	}
@@ -260,14 +260,14 @@ func TestGraceBeyondTheLeaseEndsNothing(t *testing.T) {
 	lease := testsupport.Paced(1500 * time.Millisecond)
 	o.UntilHardStop, o.Drain = func() time.Duration { return lease }, 400*time.Millisecond
 	j.Grace = time.Minute
-	if result, err := New(j, o).Run(t.Context(), oneRun); err != nil || result.ExitCode == nil {
+	if result, err := New(j, errLeaseLost, o).Run(t.Context(), oneRun); err != nil || result.ExitCode == nil {
 		t.Errorf("%+v, %v", result, err)
 	}
 }
 
 func TestWhatACommandLeavesBehindIsEndedAndCounted(t *testing.T) {
 	j, o, kept := trial(`echo a; (sleep 1000 &); sleep 1000 & echo b >&2; echo c`)
-	result, err := New(j, o).Run(t.Context(), oneRun)
+	result, err := New(j, errLeaseLost, o).Run(t.Context(), oneRun)
 	if want := "a\nb\nc\nbaton: 2 processes that the command had left behind were ended\n"; err != nil || result.Output != want || kept.text(t) != want {
 		t.Errorf("%q, %v; kept %q; want %q", result.Output, err, kept.text(t), want)
 	}
@@ -277,7 +277,7 @@ func TestKilledWardenTakesTheCommandAlong(t *testing.T) {
 	t.Parallel()
 	// The warden tells that the command has begun before anything else.
 	j, o, _ := trial(`sleep 0.3; kill -9 $PPID; while :; do sleep 0.01; done`)
-	_, err := New(j, o).Run(t.Context(), oneRun)
+	_, err := New(j, errLeaseLost, o).Run(t.Context(), oneRun)
 	if err == nil || !strings.Contains(err.Error(), "its warden was killed, and the command with it") {
 		t.Error(err)
 	}
@@ -289,7 +289,7 @@ func TestHangingStoreHoldsNoRunUp(t *testing.T) {
 	j, o, kept := trial(`for i in 1 2 3 4 5 6 7; do echo $i; sleep 0.1; done`)
 	kept.hangs = true
 	began := testsupport.StartStopwatch(t)
-	result, err := New(j, o).Run(t.Context(), oneRun)
+	result, err := New(j, errLeaseLost, o).Run(t.Context(), oneRun)
 	if took := began.Took(); err != nil || result.Output != "1\n2\n3\n4\n5\n6\n7\n" || took >= shipWithin-shipLast {
 		t.Errorf("%+v, %v after %v", result, err, took)
 	}
@@ -301,7 +301,7 @@ func TestFloodOfOutputIsBounded(t *testing.T) {
 	var before, during runtime.MemStats
 	runtime.ReadMemStats(&before)
 	began := time.Now()
-	result, err := New(j, o).Run(t.Context(), oneRun)
+	result, err := New(j, errLeaseLost, o).Run(t.Context(), oneRun)
 	took := time.Since(began)
 	runtime.ReadMemStats(&during)
 	if err != nil || len(result.Output) != keepTail || !strings.HasSuffix(result.Output, "xxx\nend\n") {
@@ -374,7 +374,7 @@ func TestStoppedCommandIsEnded(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	began := testsupport.StartStopwatch(t)
-	if _, err := New(j, o).Run(ctx, oneRun); err == nil || began.Took() > 5*time.Second {
+	if _, err := New(j, errLeaseLost, o).Run(ctx, oneRun); err == nil || began.Took() > 5*time.Second {
 		t.Errorf("%v after %v", err, began.Took())
 	}
 }

@@ -25,7 +25,7 @@ func TestSecretsOfTheEnvironmentAreTakenOutOfTheOutput(t *testing.T) {
 	j.EnvFile = write("env", "TOKEN=file-token\nANY='nobody-sees-this'\nLEVEL=debug\nREPLACED=by-the-configuration\n")
 	j.Env = map[string]string{"API_KEY": "0f-the-configuration", "REPLACED": "by-another", "STAGE": "production-one"}
 	j.Secrets = map[string]string{"ONE": write("one", "from-the-secret-file\n"), "TWO": write("two", "ok\n")}
-	result, err := New(j, o).Run(t.Context(), oneRun)
+	result, err := New(j, errLeaseLost, o).Run(t.Context(), oneRun)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestCountsAndPathsStayReadable(t *testing.T) {
 		c.Jobs = []config.Job{j}
 		return secret.Known(c)
 	}
-	result, err := New(j, o).Run(t.Context(), oneRun)
+	result, err := New(j, errLeaseLost, o).Run(t.Context(), oneRun)
 	if want := "1000 of 1000 in /srv/report/out\n"; err != nil || result.Output != want {
 		t.Errorf("%q, %v; want %q", result.Output, err, want)
 	}
