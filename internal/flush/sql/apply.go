@@ -146,7 +146,8 @@ type refusedRow struct {
 // referred to another row of the batch that was written after it. What remains
 // are dead letters.
 func (a *application) retry(ctx context.Context, tx Session, refusals []refusedRow) error {
-	for again := a.written > 0 || slices.ContainsFunc(refusals, func(l refusedRow) bool { return l.judgedApart() }); again && len(refusals) > 0; {
+	apart := func(l refusedRow) bool { return l.judgedApart() }
+	for again := a.written > 0 || slices.ContainsFunc(refusals, apart); again && len(refusals) > 0; {
 		left := refusals[:0]
 		for _, l := range refusals {
 			cause, err := a.one(ctx, tx, l)
