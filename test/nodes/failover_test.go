@@ -106,8 +106,9 @@ func (f failover) term(old *cluster.Node, after time.Time) (successor *cluster.N
 			if n == old || len(lines) == 0 {
 				continue
 			}
-			if last := lines[len(lines)-1].Time; last.After(after) {
-				successor, began = n, last.Add(time.Millisecond)
+			// In the very millisecond of the order, maybe: a handover may take less.
+			if last := lines[len(lines)-1].Time.Add(time.Millisecond); last.After(after) {
+				successor, began = n, last
 			}
 		}
 		return successor != nil
