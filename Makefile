@@ -115,6 +115,7 @@ cover: test-deps ## test coverage, written to .cache/cover.html
 
 .PHONY: lint
 lint: ## static analysis (builds the linter at first: some minutes)
+	cd bench && go vet ./...
 	$(GOLANGCI_LINT) run
 
 .PHONY: fmt
