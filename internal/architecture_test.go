@@ -29,9 +29,9 @@ const anything = "*"
 // The most specific rule counts. A package without one is an error: decide what
 // it may know before it grows.
 var rules = []rule{
-	{"cmd", []string{"internal/daemon", "internal/config", "internal/demo", "internal/command", "internal/crash", "internal/doctor", "internal/lockcmd", "internal/text", "configs"}, "a command turns arguments into one call, of daemon, or of doctor, lockcmd and crash where no daemon runs, and its result into an exit code; demo is a program of its own that runs daemons as child processes, and the warden of a command is one, too"},
+	{"cmd", []string{"internal/daemon", "internal/config", "internal/demo", "internal/command", "internal/crash", "internal/diagnose", "internal/doctor", "internal/lockcmd", "internal/text", "configs"}, "a command turns arguments into one call, of daemon, or of doctor, lockcmd and crash where no daemon runs, and its result into an exit code; demo is a program of its own that runs daemons as child processes, and the warden of a command is one, too"},
 	{"configs", nil, "the shipped example is data"},
-	{"internal/alert", []string{"internal/config", "internal/elector", "internal/job", "internal/job/schedule", "internal/notify",
+	{"internal/alert", []string{"internal/config", "internal/diagnose", "internal/elector", "internal/job", "internal/job/schedule", "internal/notify",
 		"internal/redisledger", "internal/redislock", "internal/secret", "internal/text"},
 		"what is worth telling is decided from what ends, and from how jobs and elections stand: it reads them, and changes nothing"},
 	{"internal/balance", nil, "which node should lead a lock is decided from values: where they were read is the caller's business"},
@@ -48,6 +48,7 @@ var rules = []rule{
 	{"internal/daemon/tasks", []string{"internal/config", "internal/daemon/site", "internal/flush", "internal/flush/mapping", "internal/flush/source", "internal/redisconn"},
 		"a job of the configuration becomes a flush for whoever runs it or looks at it: no term, no lock"},
 	{"internal/demo", []string{"internal/config", "internal/status", "internal/flush/source/spec"}, "an auditor that shared code with the flush would share its mistakes"},
+	{"internal/diagnose", []string{"internal/elector", "internal/job", "internal/text"}, "a verdict is a function of values: who shows it and where they were read must not matter"},
 	{"internal/doctor", []string{"internal/certificate", "internal/command", "internal/config", "internal/daemon/site", "internal/daemon/tasks", "internal/finding",
 		"internal/flush", "internal/flush/mapping", "internal/flush/row", "internal/flush/source", "internal/flush/source/staging", "internal/flush/sql",
 		"internal/job", "internal/job/schedule", "internal/program", "internal/redisconn", "internal/redisledger", "internal/redislock", "internal/secret", "internal/status"},
@@ -86,7 +87,7 @@ var rules = []rule{
 	{"internal/redislock", []string{"internal/elector", "internal/heartbeat", "internal/redisconn", "internal/redislock/script"}, "the elector's adapter knows the port that it implements, and neither jobs nor flushes"},
 	{"internal/redislock/script", []string{"internal/redisconn"}, "what the lock and the ledger share of keys and Lua knows neither; which keys have one slot is redisconn's to say"},
 	{"internal/secret", []string{"internal/config"}, "what is secret is the same for whatever might tell it"},
-	{"internal/status", []string{"internal/text"}, "a page shows what it is handed: it can be tried without a store or an election"},
+	{"internal/status", []string{"internal/diagnose", "internal/text"}, "a page shows what it is handed: it can be tried without a store or an election"},
 	{"internal/text", nil, "words for people, wherever they are shown"},
 	{"internal/testsupport", nil, "tests of every package start servers with it: importing one back would be a cycle"},
 	{"internal/testsupport/fakelock", []string{"internal/elector", "internal/heartbeat"}, "a fake implements a port of the domain"},
@@ -180,6 +181,8 @@ func TestEveryBreachIsNoticed(t *testing.T) {
 		{"internal/lockcmd/a.go", `import _ "baton/internal/daemon"`, "must not import baton/internal/daemon"},
 		{"internal/crash/a.go", `import _ "baton/internal/daemon"`, "must not import baton/internal/daemon"},
 		{"internal/alert/a.go", `import _ "baton/internal/status"`, "must not import baton/internal/status"},
+		{"internal/diagnose/a.go", `import _ "baton/internal/status"`, "must not import baton/internal/status"},
+		{"internal/diagnose/a.go", `import _ "baton/internal/redislock"`, "must not import baton/internal/redislock"},
 		{"internal/doctor/a.go", `import _ "baton/internal/daemon"`, "must not import baton/internal/daemon"},
 		{"internal/heartbeat/a.go", `import _ "baton/internal/config"`, "must not import baton/internal/config"},
 		{"internal/heartbeat/a.go", `import _ "golang.org/x/sync/errgroup"`, "standard library"},

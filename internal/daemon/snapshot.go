@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"baton/internal/daemon/site"
+	"baton/internal/diagnose"
 	"baton/internal/elector"
 	"baton/internal/flush/source/staging"
 	"baton/internal/job"
@@ -39,7 +40,7 @@ const SeenWithin = status.SeenWithin
 // Aged is a state that was read so long ago and could not be refreshed, as far as it still holds.
 func Aged(s Snapshot, age time.Duration, why error) Snapshot {
 	s.AgeMS, s.Error = age.Milliseconds(), why.Error()
-	return status.Aged(s)
+	return diagnose.Aged(s)
 }
 
 // StateMissing is the state of a node that led, and has not been heard of since.

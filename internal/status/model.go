@@ -2,7 +2,8 @@ package status
 
 import (
 	"context"
-	"time"
+
+	"baton/internal/diagnose"
 )
 
 // Source gathers a Snapshot. It must return soon after ctx ends. Together with an
@@ -10,191 +11,45 @@ import (
 // LockKey, Role, Redis, and Jobs as configured): the rest is shown as last known.
 type Source func(ctx context.Context) (Snapshot, error)
 
-// Snapshot is what one node knows of its election and jobs at one moment. Nothing
-// in it is secret, and every text in it may come from outside: the page escapes all.
-type Snapshot struct {
-	NodeID  string    `json:"node_id"`
-	Version string    `json:"version"`
-	LockKey string    `json:"lock_key"`
-	Role    Role      `json:"role"`
-	Now     time.Time `json:"now,omitzero"`     // when it was gathered, by this node's clock
-	Leader  *Leader   `json:"leader"`           // null: nobody holds the lock, or it is not known who does
-	Vacancy string    `json:"vacancy,omitzero"` // without a leader, why nobody may lead yet: "in quarantine for another 4s"
-	// LastLeader is who led when the state was last read, as it was then, of a state that
-	// could not be refreshed: its lease has ended since, and who leads is not known.
-	LastLeader *Leader `json:"last_leader,omitempty"`
-	Paused     *Pause  `json:"paused,omitempty"` // nobody may lead; a leader that there still is steps down
-	Waiting    string  `json:"waiting,omitzero"` // why this node does not take the lead, where nobody's lead is the reason
-	Redis      Redis   `json:"redis"`
-	Nodes      []Node  `json:"nodes"`
-	Locks      []Lock  `json:"locks,omitempty"` // that some jobs have of their own
-	Jobs       []Job   `json:"jobs"`
-	Events     []Event `json:"events"` // the latest first
-	// LeftStages are changes that no job flushes any more.
-	LeftStages []LeftStage `json:"left_stages,omitempty"`
-
-	// AgeMS and Error are set by the server when it answers with a Snapshot that it
-	// could not refresh: how old that is, and what went wrong.
-	AgeMS int64  `json:"age_ms"`
-	Error string `json:"error,omitzero"`
-}
-
-// Role is what a node does in its election.
-type Role string
-
-// The roles.
-const (
-	RoleLeading    Role = "leading"
-	RoleStandby    Role = "standby"
-	RoleConnecting Role = "connecting" // has not reached Redis yet, or has lost it
+// What pages and API show; see package diagnose.
+type (
+	// Snapshot is what one node knows of its election and jobs at one moment.
+	Snapshot = diagnose.Snapshot
+	// Role is what a node does in its election.
+	Role = diagnose.Role
+	// Leader is who holds the lock.
+	Leader = diagnose.Leader
+	// Lock is an election of its own beside the node's.
+	Lock = diagnose.Lock
+	// Pause is that nobody may lead, or that a job is not run.
+	Pause = diagnose.Pause
+	// LeftStage is what is staged beside a key that no job has any more.
+	LeftStage = diagnose.LeftStage
+	// Retry is another attempt of a slot that is still to come.
+	Retry = diagnose.Retry
+	// Redis is how the election's store answers this node.
+	Redis = diagnose.Redis
+	// Node is one node of the election.
+	Node = diagnose.Node
+	// Job is one configured job and how it stands.
+	Job = diagnose.Job
+	// Run is one execution of a job.
+	Run = diagnose.Run
+	// Event is one transition of the election.
+	Event = diagnose.Event
 )
 
-// Leader is who holds the lock.
-type Leader struct {
-	NodeID      string    `json:"node_id"`
-	Owner       string    `json:"owner"` // the lock's value
-	Epoch       int64     `json:"epoch"`
-	Since       time.Time `json:"since,omitzero"`
-	LeaseLeftMS int64     `json:"lease_left_ms"` // below 0: the lock has no time to live
-	TTLMS       int64     `json:"ttl_ms"`
-	Ending      string    `json:"ending,omitzero"` // it gives the lead up, and waits for this: "the end of report"
-	Foreign     bool      `json:"foreign"`         // held by a client that is not baton: only Owner and the lease are known
-}
+// Roles and states of nodes.
+const (
+	RoleLeading    = diagnose.RoleLeading
+	RoleStandby    = diagnose.RoleStandby
+	RoleConnecting = diagnose.RoleConnecting
+	StateMissing   = diagnose.StateMissing
+	StateSilent    = diagnose.StateSilent
+)
 
-// Lock is an election of its own beside the node's, for some of the jobs.
-type Lock struct {
-	Key     string  `json:"key"`
-	Leader  *Leader `json:"leader"`
-	Vacancy string  `json:"vacancy,omitzero"` // without a leader, why nobody may lead yet
-}
-
-// Pause is that an operator has nobody lead, or that a job is not run.
-type Pause struct {
-	Since  time.Time `json:"since"`
-	Reason string    `json:"reason"` // "by alice: upgrade"
-	// Until is when it ends by itself; absent: it does not. All: all jobs are paused.
-	// Both are of jobs alone.
-	Until time.Time `json:"until,omitzero"`
-	All   bool      `json:"all,omitzero"`
-}
-
-// LeftStage is what a flush has staged beside a key that no job of the configuration has any
-// more: the job is gone, or its key is another one.
-type LeftStage struct {
-	Key     string `json:"key"`
-	Job     string `json:"job"` // that has staged it
-	BatchID string `json:"batch_id"`
-	Records int64  `json:"records"`
-}
-
-// Retry is another attempt of a slot that is still to come.
-type Retry struct {
-	Slot    time.Time `json:"slot"`
-	Attempt int       `json:"attempt"`
-	At      time.Time `json:"at"`
-}
-
-// Redis is how the election's store answers this node.
-type Redis struct {
-	Host  string    `json:"host"` // host and port, never a password
-	OK    bool      `json:"ok"`
-	Error string    `json:"error,omitzero"`
-	Since time.Time `json:"since,omitzero"` // since when it answers, or does not
-}
-
-// StateMissing is the state of a node that led when it last told of itself, and leads no
-// more: it has died, hangs, or is cut off.
-const StateMissing = "missing"
-
-// StateSilent is the state of another node that should have told of itself by now, and has not.
-const StateSilent = "silent"
-
-// Silent reports whether a node should be taken for gone.
-func (n Node) Silent() bool { return n.Stale || n.State == StateMissing || n.State == StateSilent }
-
-// Node is one node of the election.
-type Node struct {
-	ID            string `json:"id"`
-	State         string `json:"state"` // leading, standby, missing or silent
-	Version       string `json:"version"`
-	ConfigHash    string `json:"config_hash"`
-	Drift         bool   `json:"drift"` // its jobs are configured otherwise than the leader's
-	Address       string `json:"address"`
-	Priority      int    `json:"priority"`
-	Observer      bool   `json:"observer"`       // never leads: node.candidate is false
-	Aside         string `json:"aside,omitzero"` // why it leaves the lead to others for a while: "for another 20s: ..."
-	LastSeenMSAgo int64  `json:"last_seen_ms_ago"`
-	Stale         bool   `json:"stale"`             // not seen for so long that it should be taken for gone
-	Instance      string `json:"instance,omitzero"` // of the process that told this
-	Twin          string `json:"twin,omitzero"`     // another process that has the same id: the two cannot be told apart
-	ClockOffsetMS int64  `json:"clock_offset_ms"`   // of its host's clock from Redis', ahead is above 0; told from 100 ms on
-}
-
-// Job is one configured job and how it stands.
-type Job struct {
-	Name                string    `json:"name"`
-	Schedule            string    `json:"schedule"`                // as configured
-	ScheduleWords       string    `json:"schedule_words,omitzero"` // "every 5 seconds"
-	TimeZone            string    `json:"time_zone,omitzero"`
-	Target              string    `json:"target,omitzero"`   // where a flush writes to, or the program that runs
-	Command             bool      `json:"command,omitzero"`  // it runs a program; else it is a flush
-	Lock                string    `json:"lock,omitzero"`     // under which it runs
-	NextRun             time.Time `json:"next_run,omitzero"` // shown in the zone that it carries
-	Overlap             string    `json:"overlap,omitzero"`  // forbid, queue_one, replace or allow
-	Running             *Run      `json:"running"`           // the latest of those that go on
-	Open                []Run     `json:"open,omitempty"`    // all that go on, if several do
-	Retry               *Retry    `json:"retry,omitempty"`   // the attempt that is to come
-	LastRun             *Run      `json:"last_run"`
-	OverdueSince        time.Time `json:"overdue_since,omitzero"` // the slot since which it should have succeeded, if it is late
-	ConsecutiveFailures int       `json:"consecutive_failures"`
-	Paused              *Pause    `json:"paused,omitempty"` // itself, or with all others
-	Backlog             *int64    `json:"backlog"`          // changes that wait in Redis; null: not a flush, or not known
-	LagSeconds          *float64  `json:"lag_seconds"`      // age of the oldest of them
-	// DeadLetters are those that wait in the database, as the leader last counted them, or
-	// baton status now; absent: nobody has.
-	DeadLetters *int64 `json:"dead_letters,omitempty"`
-	// LateAfterSeconds is the lag from which the page calls the job late; 0: 60.
-	LateAfterSeconds float64 `json:"late_after_seconds,omitzero"`
-}
-
-// Unwritten reports whether the job is a flush that fails while changes wait, or may: however
-// little it is behind so far, what waits does not get less.
-func (j Job) Unwritten() bool {
-	return !j.Command && j.ConsecutiveFailures > 0 && (j.Backlog == nil || *j.Backlog > 0)
-}
-
-// Run is one execution of a job; one that still runs has no duration or error yet, and
-// the rows that it had written when it last told.
-type Run struct {
-	ID         string    `json:"run_id,omitzero"`
-	State      string    `json:"state"` // running, succeeded, failed, timed_out, cancelled, lost
-	Trigger    string    `json:"trigger"`
-	Attempt    int       `json:"attempt,omitzero"`
-	By         string    `json:"by,omitzero"`     // who asked for it, and why
-	Forced     bool      `json:"forced,omitzero"` // its job's overlap would have refused it
-	Slot       time.Time `json:"slot,omitzero"`
-	Started    time.Time `json:"started,omitzero"`
-	DurationMS int64     `json:"duration_ms"`
-	Rows       int64     `json:"rows"`
-	Dead       int64     `json:"dead"`
-	Batches    int64     `json:"batches,omitzero"`    // of one that still runs
-	Backlog    *int64    `json:"backlog,omitempty"`   // changes that waited when it began, if that is known
-	ExitCode   *int      `json:"exit_code,omitempty"` // of a command that has ended by itself
-	Output     string    `json:"output,omitzero"`     // the end of what a command printed
-	Error      string    `json:"error,omitzero"`
-	NodeID     string    `json:"node_id"`
-	Epoch      int64     `json:"epoch"`
-	Owner      string    `json:"-"` // of the term; a text for machines
-}
-
-// Event is one transition of the election.
-type Event struct {
-	At     time.Time `json:"at"`
-	Event  string    `json:"event"` // won, lost, expired, stepped_down, released, restored, quarantined, paused, resumed
-	NodeID string    `json:"node_id"`
-	Epoch  int64     `json:"epoch"`
-	Reason string    `json:"reason,omitzero"`
-}
+// SeenWithin is the age up to which what a node has reported of itself is the latest.
+const SeenWithin = diagnose.SeenWithin
 
 // Health is what the daemon knows of itself without asking anybody.
 type Health struct {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"baton/internal/diagnose"
 )
 
 // render returns the page of s.
@@ -29,7 +31,7 @@ func pageAt(t *testing.T, s Snapshot, path string) string {
 // pageOf returns the page of a topic.
 func pageOf(t *testing.T, h *Server, topic topic, s Snapshot, known bool) string {
 	t.Helper()
-	body, err := h.page.render("document", h.compose(t.Context(), topic, Aged(s), known))
+	body, err := h.page.render("document", h.compose(t.Context(), topic, diagnose.Aged(s), known))
 	if err != nil {
 		t.Fatal(err)
 	}

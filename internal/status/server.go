@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"baton/internal/diagnose"
+
 	"go.uber.org/zap"
 )
 
@@ -222,5 +224,5 @@ func (s *Server) snapshot(ctx context.Context) (Snapshot, bool) {
 			snap.Role = RoleLeading
 		}
 	}
-	return Aged(snap), known
+	return diagnose.Aged(snap), known
 }

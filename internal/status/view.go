@@ -197,10 +197,6 @@ func eventTone(event string) tone {
 // clockShown is from when on a clock's offset is more than the way to Redis and back.
 const clockShown = 100 * time.Millisecond
 
-// SeenWithin is the age up to which what a node has told of itself is the latest: it tells
-// every 25 seconds, and when it polls next.
-const SeenWithin = 35 * time.Second
-
 // seen is when a node last told of itself, to the second. Up to SeenWithin it is alive as
 // far as anybody can know, and a number of seconds would look like a fault.
 func seen(n Node, s Snapshot, now time.Time) instant {

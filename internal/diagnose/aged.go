@@ -1,6 +1,9 @@
-package status
+package diagnose
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Aged is a state that could not be refreshed since it was read, as far as it may still hold: s.AgeMS
 // and s.Error tell how old it is, and why. Page, API and commands all show this. Who led
@@ -37,7 +40,7 @@ func Aged(s Snapshot) Snapshot {
 	}
 	s.Jobs = slices.Clone(s.Jobs)
 	for i, j := range s.Jobs {
-		if over[or(j.Lock, s.LockKey)] {
+		if over[cmp.Or(j.Lock, s.LockKey)] {
 			s.Jobs[i].Running, s.Jobs[i].Open = nil, nil
 		}
 	}
@@ -51,7 +54,7 @@ func (l *Leader) lapsed(ageMS int64) bool {
 
 // ledLast says of a leader whose lease has ended what is known.
 func (l *Leader) ledLast() string {
-	who := or(l.NodeID, "an unnamed node")
+	who := cmp.Or(l.NodeID, "an unnamed node")
 	if l.Foreign {
 		who = "another program"
 	}
