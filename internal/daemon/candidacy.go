@@ -14,6 +14,7 @@ import (
 	"baton/internal/command"
 	"baton/internal/config"
 	"baton/internal/daemon/site"
+	"baton/internal/daemon/tasks"
 	"baton/internal/elector"
 	"baton/internal/flush/source/staging"
 	"baton/internal/job"
@@ -254,12 +255,12 @@ func (c *candidacy) holdsBack() bool {
 
 func (c *candidacy) jobNames() []string {
 	w, _ := c.current()
-	return names(w.tasks)
+	return tasks.Names(w.tasks)
 }
 
 func (c *candidacy) view() view {
 	w, _ := c.current()
-	return view{lockKey: c.lockKey, election: c.election, ledger: c.ledger, stages: c.registry, tasks: w.tasks, poll: c.timing.PollInterval}
+	return view{lockKey: c.lockKey, election: c.election, ledger: c.ledger, stages: c.registry, tasks: plain(w.tasks), poll: c.timing.PollInterval}
 }
 
 // under is the part of a configuration that is about some locks. It takes no more memory

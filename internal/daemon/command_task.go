@@ -18,7 +18,7 @@ import (
 
 // command is the work of a command job in the term.
 func (r *reign) command(t task, keep config.History) job.Func {
-	work := program.New(t.config, elector.ErrLeaseLost, program.Options{
+	work := program.New(t.Config, elector.ErrLeaseLost, program.Options{
 		Finish: finishTimeout(r.timing.Drain), Keep: redisledger.KeepOutput,
 		Wardens: r.wardens, LockKey: r.lockKey, Environ: os.Environ(),
 		Known: func() []string {
@@ -27,7 +27,7 @@ func (r *reign) command(t task, keep config.History) job.Func {
 		},
 		UntilHardStop: r.term.UntilHardStop, Drain: r.timing.Drain, Output: outputIn{r.ledger}, MaxAge: keep.MaxAge, Log: r.log.Named("job"),
 	}).Run
-	if !schedule.IsAlways(t.schedule) {
+	if !schedule.IsAlways(t.Schedule) {
 		return work
 	}
 	return steadily(work, func(ctx context.Context, run job.Run) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"baton/internal/config"
+	"baton/internal/daemon/tasks"
 	"baton/internal/job"
 )
 
@@ -16,7 +17,7 @@ func TestOfACommandOnlyTheProgramIsNamed(t *testing.T) {
 		"a shell command": {Shell: true, Command: config.Command{"mysql -phunter2 <report.sql"}},
 		"mysql":           {Command: config.Command{"/usr/bin/mysql", "-phunter2"}},
 	} {
-		if got := (task{config: j}).target(); got != want {
+		if got := (tasks.Task{Config: j}).Target(); got != want {
 			t.Errorf("%q is shown as %q, want %q", j.Command, got, want)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/daemon/site"
+	"baton/internal/daemon/tasks"
 	"baton/internal/flush/source/staging"
 	"baton/internal/redisconn"
 	"baton/internal/redisledger"
@@ -26,32 +27,27 @@ type Remote struct {
 	venue    *site.Venue
 	election site.Election
 	ledger   *redisledger.Ledger
-	tasks    []task
 	own      func(context.Context) (Snapshot, error) // of the node that asks; nil: it is none
 }
 
 // Dial prepares to look at the election that the configuration names. It needs no
-// database, and connects when it is asked something.
+// database, opens no job's source before it must, and connects when it is asked something.
 func Dial(c config.Config) (*Remote, error) {
 	store, err := site.OpenRedis(c)
 	if err != nil {
 		return nil, err
 	}
-	tasks, err := newTasks(c, store, nil, reports{})
-	if err != nil {
-		return nil, errors.Join(err, store.Close())
-	}
 	at, err := site.Open(c, store)
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	return &Remote{config: c, store: store, venue: at, tasks: tasks, election: at.Election(), ledger: at.Ledger(store)}, nil
+	return &Remote{config: c, store: store, venue: at, election: at.Election(), ledger: at.Ledger(store)}, nil
 }
 
 // views are the elections that the configuration's jobs run under, the node's own first.
 func (r *Remote) views() []view {
 	var views []view
-	for _, key := range lockKeys(r.config) {
+	for _, key := range site.LockKeys(r.config) {
 		views = append(views, r.view(key))
 	}
 	return views
@@ -63,7 +59,7 @@ func (r *Remote) view(lockKey string) view {
 	l := at.Ledger(r.store)
 	return view{
 		lockKey: lockKey, election: at.Election(), ledger: l, stages: staging.NewStages(r.store, l),
-		tasks: tasksOf(r.tasks, lockKey), poll: r.config.Election.PollInterval,
+		poll: r.config.Election.PollInterval,
 	}
 }
 
@@ -74,9 +70,17 @@ func (r *Remote) Close() error { return errors.Join(r.venue.Close(), r.store.Clo
 func (r *Remote) Snapshot(ctx context.Context) (Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
+	all, err := tasks.All(r.config, r.store)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	views := r.views()
+	for i := range views {
+		views[i].tasks = tasks.Under(all, views[i].lockKey)
+	}
 	now := time.Now().UTC()
-	s := status.Snapshot{LockKey: r.config.Election.LockKey, Now: now, Redis: status.Redis{Host: r.venue.Host(), OK: true}, Jobs: configuredJobs(r.tasks, now)}
-	s, err := gather(ctx, s, r.views())
+	s := status.Snapshot{LockKey: r.config.Election.LockKey, Now: now, Redis: status.Redis{Host: r.venue.Host(), OK: true}, Jobs: configuredJobs(all, now)}
+	s, err = gather(ctx, s, views)
 	return status.Bounded(s), err
 }
 

@@ -47,7 +47,7 @@ func (d *desk) remote() *Remote {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return &Remote{
-		config: n.inventory.config, store: n.store, venue: n.venue, tasks: n.tasks, own: n.snapshot,
+		config: n.inventory.config, store: n.store, venue: n.venue, own: n.snapshot,
 		election: n.venue.Election(), ledger: n.venue.Ledger(n.store),
 	}
 }
@@ -270,7 +270,7 @@ func (r *Remote) lockOf(lockKey string) (*Remote, error) {
 	if lockKey == "" || lockKey == r.config.Election.LockKey {
 		return r, nil
 	}
-	if !slices.Contains(lockKeys(r.config), lockKey) {
+	if !slices.Contains(site.LockKeys(r.config), lockKey) {
 		return nil, fmt.Errorf("%w: no job of the configuration has the lock %q", status.ErrInvalid, lockKey)
 	}
 	other := *r

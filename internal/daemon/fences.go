@@ -139,7 +139,7 @@ func (d *fenceDesk) close() error { return errors.Join(d.place.Close(), d.dbs.Cl
 
 func (d *fenceDesk) read(ctx context.Context) (Fences, error) {
 	found := Fences{Locks: []EpochState{}, Fences: []FenceState{}}
-	for _, key := range lockKeys(d.config) {
+	for _, key := range site.LockKeys(d.config) {
 		p, err := d.place.Picture(ctx, key)
 		if err != nil {
 			return found, err

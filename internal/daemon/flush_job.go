@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -41,7 +40,7 @@ func (f *flushJob) run(ctx context.Context, r job.Run) (job.Result, error) {
 	stop := f.tell(ctx, r)
 	defer stop()
 	err := f.once(ctx)
-	for err == nil && schedule.IsAlways(f.schedule) {
+	for err == nil && schedule.IsAlways(f.Schedule) {
 		if err = f.pipeline.Wait(ctx); err != nil {
 			break
 		}
@@ -80,7 +79,7 @@ func (f *flushJob) judge(err error) error {
 	case errors.Is(err, elector.ErrEpoch):
 		return err // we lead; it is the fence that nobody can get above
 	case errors.Is(err, flush.ErrFenced):
-		f.metrics.FlushFenced(f.config.Name)
+		f.metrics.FlushFenced(f.Config.Name)
 		return fmt.Errorf("%w: %w", job.ErrNotLeader, err)
 	case errors.Is(err, flush.ErrTooManyDead), errors.Is(err, flush.ErrGap):
 		return &job.PauseError{Err: err}
@@ -92,11 +91,11 @@ func (f *flushJob) judge(err error) error {
 // false if that is not known.
 func (f *flushJob) measure(ctx context.Context) (level redisledger.Level, ok bool) {
 	began := time.Now()
-	backlog, err := f.backlog(ctx)
+	backlog, err := f.Backlog(ctx)
 	if err != nil {
 		return level, false
 	}
-	if backlog == 0 && f.countable() && schedule.IsAlways(f.schedule) {
+	if backlog == 0 && f.Countable() && schedule.IsAlways(f.Schedule) {
 		f.freshen(began) // it rests until there is work: what comes now has not waited since the last work
 	}
 	var fresh time.Time
@@ -104,27 +103,9 @@ func (f *flushJob) measure(ctx context.Context) (level redisledger.Level, ok boo
 		fresh = time.UnixMilli(ms)
 	}
 	lag := f.watch.measured(f.task, backlog, fresh, began)
-	f.metrics.FlushBehind(f.config.Name, backlog, lag)
-	f.notes.Lagged(f.config.Name, lag)
+	f.metrics.FlushBehind(f.Config.Name, backlog, lag)
+	f.notes.Lagged(f.Config.Name, lag)
 	return redisledger.Level{Lag: lag, Backlog: backlog}, true
-}
-
-// lag is the greatest age that one of backlog waiting changes can have, if all changes
-// before fresh have been flushed. Where changes do not wait in a place of their own,
-// nobody can count them: then it is how old the table's content may be.
-func (t task) lag(backlog int64, fresh, now time.Time) time.Duration {
-	if backlog == 0 && t.countable() || fresh.IsZero() {
-		return 0
-	}
-	return max(now.Sub(fresh), 0)
-}
-
-// countable reports whether changes wait in a place of their own.
-func (t task) countable() bool {
-	return slices.ContainsFunc(t.counted, func(s flush.Source) bool {
-		_, counts := s.(flush.Counted)
-		return counts
-	})
 }
 
 // rest waits for d, or until ctx ends.

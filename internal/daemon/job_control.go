@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"baton/internal/config"
 	"baton/internal/daemon/site"
 	"baton/internal/redisledger"
 	"baton/internal/redislock"
@@ -45,11 +46,11 @@ type JobRun = status.JobRun
 // does not have.
 func (r *Remote) under(name string) (view, error) {
 	var have []string
-	for _, t := range r.tasks {
-		if t.config.Name == name {
-			return r.view(t.config.Lock), nil
+	for _, j := range r.config.Jobs {
+		if j.Name == name {
+			return r.view(j.Lock), nil
 		}
-		have = append(have, t.config.Name)
+		have = append(have, j.Name)
 	}
 	return view{}, noJob(name, have)
 }
@@ -124,15 +125,15 @@ func (r *Remote) Vacant(ctx context.Context, name string) (lockKey, why string) 
 
 // IsCommand reports whether a job runs a program.
 func (r *Remote) IsCommand(name string) bool {
-	return slices.ContainsFunc(r.tasks, func(t task) bool { return t.config.Name == name && t.config.IsCommand() })
+	return slices.ContainsFunc(r.config.Jobs, func(j config.Job) bool { return j.Name == name && j.IsCommand() })
 }
 
 // Zone is the time zone that a job is scheduled in, with "" that of jobs without one.
 func (r *Remote) Zone(name string) *time.Location {
 	zone := r.config.Defaults.TimeZone
-	for _, t := range r.tasks {
-		if t.config.Name == name {
-			zone = t.config.TimeZone
+	for _, j := range r.config.Jobs {
+		if j.Name == name {
+			zone = j.TimeZone
 		}
 	}
 	if at, err := time.LoadLocation(zone); err == nil {

@@ -70,10 +70,10 @@ func (w *jobWatch) recall(ctx context.Context, ledger *redisledger.Ledger, jobs 
 func (w *jobWatch) measured(t task, backlog int64, fresh, now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	lag := t.lag(backlog, w.writtenUntil(t, backlog, fresh, now), now)
-	w.behind[t.config.Name] = time.Time{}
+	lag := t.Lag(backlog, w.writtenUntil(t, backlog, fresh, now), now)
+	w.behind[t.Config.Name] = time.Time{}
 	if lag > 0 {
-		w.behind[t.config.Name] = now.Add(-lag)
+		w.behind[t.Config.Name] = now.Add(-lag)
 	}
 	return lag
 }
@@ -82,7 +82,7 @@ func (w *jobWatch) measured(t task, backlog int64, fresh, now time.Time) time.Du
 // when it first ran, or when something was first seen to wait: an underestimated lag still
 // alerts, a missing one never would.
 func (w *jobWatch) writtenUntil(t task, backlog int64, fresh, now time.Time) time.Time {
-	name := t.config.Name
+	name := t.Config.Name
 	st := w.states[name]
 	if st.Fresh.After(fresh) {
 		fresh = st.Fresh
@@ -90,7 +90,7 @@ func (w *jobWatch) writtenUntil(t task, backlog int64, fresh, now time.Time) tim
 	if !fresh.IsZero() {
 		return fresh
 	}
-	if backlog == 0 && t.countable() {
+	if backlog == 0 && t.Countable() {
 		w.waits[name] = waiting{emptied: true}
 		return now
 	}
@@ -109,22 +109,22 @@ func (w *jobWatch) writtenUntil(t task, backlog int64, fresh, now time.Time) tim
 func (w *jobWatch) tell(m *status.Metrics, t task, owner string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	st, known := w.states[t.config.Name]
+	st, known := w.states[t.Config.Name]
 	if !known {
 		return
 	}
-	m.JobSucceeded(t.config.Name, st.LastSuccess)
+	m.JobSucceeded(t.Config.Name, st.LastSuccess)
 	if st.DeadLetters != nil {
-		m.DeadLetters(t.config.Name, *st.DeadLetters)
+		m.DeadLetters(t.Config.Name, *st.DeadLetters)
 	}
 	s := status.Standing{
 		At: w.asked, Failures: st.ConsecutiveFailures, Paused: st.Paused != nil,
-		Due: w.due(t, st), Running: t.config.IsCommand() && runsUnder(st, owner),
+		Due: w.due(t, st), Running: t.Config.IsCommand() && runsUnder(st, owner),
 	}
 	if st.Paused != nil {
 		s.Until = st.Paused.At
 	}
-	m.JobStands(t.config.Name, s)
+	m.JobStands(t.Config.Name, s)
 }
 
 // runsUnder reports whether a run goes on under the leader that there is: one of a leader
@@ -142,10 +142,10 @@ func runsUnder(st redisledger.JobState, owner string) bool {
 // on and on has no slots: it is due since the time it is behind.
 func (w *jobWatch) due(t task, st redisledger.JobState) time.Time {
 	switch {
-	case schedule.IsAlways(t.schedule) && t.config.IsCommand():
+	case schedule.IsAlways(t.Schedule) && t.Config.IsCommand():
 		return time.Time{}
-	case schedule.IsAlways(t.schedule):
-		return w.behind[t.config.Name]
+	case schedule.IsAlways(t.Schedule):
+		return w.behind[t.Config.Name]
 	case st.LastSuccess.IsZero() && !st.Begun.IsZero():
 		return st.Begun
 	}
@@ -153,11 +153,11 @@ func (w *jobWatch) due(t task, st redisledger.JobState) time.Time {
 	if since.IsZero() {
 		since = w.began // nobody knows since when it is configured
 	}
-	due := t.next(since)
-	p := w.pauses[t.config.Name]
+	due := t.Next(since)
+	p := w.pauses[t.Config.Name]
 	// A slot inside a pause was not meant to run; one before it still is owed.
 	if due.After(p.from) && !due.After(p.to) && st.Paused == nil {
-		due = t.next(p.to)
+		due = t.Next(p.to)
 	}
 	return due
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"baton/internal/config"
+	"baton/internal/daemon/tasks"
 	"baton/internal/flush"
 	"baton/internal/flush/source/spec"
 	"baton/internal/job/schedule"
@@ -39,9 +40,9 @@ func TestAJobIsDueAtItsSlotUntilItSucceeds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		one := task{config: config.Job{Name: "users", Schedule: c.schedule, Flush: config.Flush{From: config.From{Type: spec.Counters}}}, schedule: slots}
+		one := task{Task: tasks.Task{Config: config.Job{Name: "users", Schedule: c.schedule, Flush: config.Flush{From: config.From{Type: spec.Counters}}}, Schedule: slots}}
 		if c.command {
-			one.config.Flush, one.config.Command = config.Flush{}, []string{"true"}
+			one.Config.Flush, one.Config.Command = config.Flush{}, []string{"true"}
 		}
 		w := newJobWatch()
 		w.began = c.began
@@ -54,10 +55,10 @@ func TestAJobIsDueAtItsSlotUntilItSucceeds(t *testing.T) {
 
 func TestAFlushThatNeverEndedWellIsBehindSinceItBegan(t *testing.T) {
 	now := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
-	views := task{
-		config:  config.Job{Name: "views", Flush: config.Flush{From: config.From{Type: spec.Counters}}},
-		counted: []flush.Source{struct{ flush.Counted }{}},
-	}
+	views := task{Task: tasks.Task{
+		Config:  config.Job{Name: "views", Flush: config.Flush{From: config.From{Type: spec.Counters}}},
+		Sources: []flush.Source{struct{ flush.Counted }{}},
+	}}
 	w := newJobWatch()
 	lag := func(backlog int64, want time.Duration) {
 		t.Helper()

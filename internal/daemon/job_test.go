@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -263,7 +264,7 @@ func TestManualRunIsWatchedToItsEnd(t *testing.T) {
 	if _, err := l.remote.RunJob(t.Context(), "clicks", "by alice", false); !errors.Is(err, ErrNoJob) || !strings.Contains(err.Error(), "views") {
 		t.Errorf("an unknown job: %v", err)
 	}
-	l.remote.tasks = append(l.remote.tasks, task{config: config.Job{Name: "newer", Lock: "baton"}})
+	l.remote.config.Jobs = append(slices.Clone(l.remote.config.Jobs), config.Job{Name: "newer", Lock: "baton"})
 	if _, err := l.remote.RunJob(t.Context(), "newer", "by alice", false); err == nil || !strings.Contains(err.Error(), `the leader has no job "newer"`) {
 		t.Errorf("a job that the leader does not have: %v", err)
 	}

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"baton/internal/daemon/tasks"
 	"context"
 	"slices"
 	"sync"
@@ -96,7 +97,7 @@ func (r *reign) countLetters(ctx context.Context, w *workload) {
 	for r.notes.Unsettled(r.lockKey) && rest(ctx, soon) == nil {
 		continue // what the last leader counted is still to be learned
 	}
-	jobs := names(slices.DeleteFunc(slices.Clone(w.tasks), func(t task) bool { return t.config.IsCommand() }))
+	jobs := tasks.Names(slices.DeleteFunc(slices.Clone(w.tasks), func(t task) bool { return t.Config.IsCommand() }))
 	failed := false // that has been told
 	for ctx.Err() == nil && len(jobs) > 0 {
 		err := r.countLettersOnce(ctx, jobs)

@@ -101,7 +101,7 @@ func (n *node) open(c config.Config) (err error) {
 	if n.dataOutage = n.outage; n.venue.Apart {
 		n.dataOutage = newOutage(n.log.With(zap.String("redis", n.store.Host())))
 	}
-	if len(lockKeys(c)) > 1 {
+	if len(site.LockKeys(c)) > 1 {
 		n.venue.Share()
 	}
 	if n.sums, err = sourceSums(c); err != nil {
@@ -166,7 +166,7 @@ func (n *node) close() {
 
 // join makes the node's candidacies. They do not campaign yet.
 func (n *node) join(ctx context.Context) (err error) {
-	n.candidacies, err = n.newCandidacies(ctx, lockKeys(n.config), n.inventory)
+	n.candidacies, err = n.newCandidacies(ctx, site.LockKeys(n.config), n.inventory)
 	return err
 }
 
@@ -318,7 +318,7 @@ func (n *node) snapshot(ctx context.Context) (status.Snapshot, error) {
 	}
 	own.Waiting = c.waiting()
 	n.mu.Lock()
-	own.Jobs = configuredJobs(n.tasks, own.Now)
+	own.Jobs = configuredJobs(plain(n.tasks), own.Now)
 	n.mu.Unlock()
 	views := make([]view, len(all))
 	for i, c := range all {

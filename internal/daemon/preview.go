@@ -46,9 +46,9 @@ func PreviewJob(ctx context.Context, c config.Config, name string, n int) (p Pre
 		return p, err
 	}
 	var j config.Job
-	for _, t := range r.tasks {
-		if t.config.Name == name {
-			j = t.config
+	for _, one := range c.Jobs {
+		if one.Name == name {
+			j = one
 		}
 	}
 	if j.IsCommand() {

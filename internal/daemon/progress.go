@@ -51,8 +51,8 @@ func (f *flushJob) tell(ctx context.Context, r job.Run) (stop func()) {
 			return
 		}
 		backlog := int64(-1) // of a run that goes on and on nobody knows how much is to come
-		if !schedule.IsAlways(f.schedule) {
-			if n, err := f.backlog(ctx); err == nil {
+		if !schedule.IsAlways(f.Schedule) {
+			if n, err := f.Backlog(ctx); err == nil {
 				backlog = n
 			}
 		}
@@ -61,7 +61,7 @@ func (f *flushJob) tell(ctx context.Context, r job.Run) (stop func()) {
 		for ctx.Err() == nil {
 			p := redisledger.Progress{Rows: f.done.rows.Load(), Dead: f.done.dead.Load(), Batches: f.done.batches.Load(), Backlog: backlog}
 			done := f.done.flushes.Load() > 0
-			again := schedule.IsAlways(f.schedule) && time.Since(at) >= gaugeEvery
+			again := schedule.IsAlways(f.Schedule) && time.Since(at) >= gaugeEvery
 			if (p != told || done != fresh || again) && f.tellOnce(ctx, r, p, done) {
 				told, fresh, at = p, done, time.Now()
 			}
@@ -79,7 +79,7 @@ func (f *flushJob) tellOnce(ctx context.Context, r job.Run, p redisledger.Progre
 	defer cancel()
 	f.measure(ctx)
 	var fresh time.Time
-	if done && schedule.IsAlways(f.schedule) {
+	if done && schedule.IsAlways(f.Schedule) {
 		fresh = time.UnixMilli(f.fresh.Load())
 	}
 	_, err := f.ledger.Progress(ctx, r, p, fresh)

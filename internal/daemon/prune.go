@@ -31,7 +31,7 @@ type ledger interface {
 func (w *workload) toPrune() site.Databases {
 	ledgers := site.Databases{}
 	for name, db := range w.databases {
-		if w.staged != nil || slices.ContainsFunc(w.tasks, func(t task) bool { return t.config.Flush.To.Database == name }) {
+		if w.staged != nil || slices.ContainsFunc(w.tasks, func(t task) bool { return t.Config.Flush.To.Database == name }) {
 			ledgers[name] = db
 		}
 	}

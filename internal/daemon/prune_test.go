@@ -12,6 +12,7 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/daemon/site"
+	"baton/internal/daemon/tasks"
 
 	"go.uber.org/zap"
 )
@@ -85,7 +86,7 @@ func TestALedgerIsPrunedByTheLeaderOfTheJobsThatWriteIt(t *testing.T) {
 		{Name: "both", Lock: "x", Flush: config.Flush{To: config.To{Database: "b"}}},
 		{Name: "command", Lock: "y", Command: []string{"true"}},
 	} {
-		i.tasks = append(i.tasks, task{config: j})
+		i.tasks = append(i.tasks, task{Task: tasks.Task{Config: j}})
 	}
 	for lock, want := range map[string][]string{"own": {"a", "b", "unused"}, "x": {"a", "b"}, "y": nil} {
 		if got := slices.Sorted(maps.Keys(i.workload(lock).toPrune())); !slices.Equal(got, want) {

@@ -152,11 +152,11 @@ func (r *reign) load(w *workload) job.Workload {
 	bound := map[string]boundTask{}
 	jobs := make([]job.Job, len(w.tasks))
 	for i, t := range w.tasks {
-		b, ok := r.bound[t.config.Name]
+		b, ok := r.bound[t.Config.Name]
 		if !ok || b.task.done != t.done {
 			b = r.bind(t, w.config.History)
 		}
-		bound[t.config.Name], jobs[i] = b, b.job
+		bound[t.Config.Name], jobs[i] = b, b.job
 	}
 	r.bound = bound
 	return job.Workload{Jobs: jobs, MaxConcurrent: w.config.MaxConcurrentJobs}
@@ -164,7 +164,7 @@ func (r *reign) load(w *workload) job.Workload {
 
 func (r *reign) bind(t task, keep config.History) boundTask {
 	b := boundTask{task: t, job: t.policy()}
-	if t.config.IsCommand() {
+	if t.Config.IsCommand() {
 		b.job.Run = r.command(t, keep)
 		return b
 	}

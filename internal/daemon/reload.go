@@ -15,6 +15,7 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/daemon/site"
+	"baton/internal/daemon/tasks"
 	"baton/internal/doctor"
 	"baton/internal/flush/sql"
 )
@@ -125,7 +126,7 @@ func (i *inventory) countUses(before inventory) {
 		}
 	}
 	for at, t := range i.tasks {
-		if uses := i.uses[i.databases[t.config.Flush.To.Database]]; uses != nil {
+		if uses := i.uses[i.databases[t.Config.Flush.To.Database]]; uses != nil {
 			i.tasks[at].busy = uses
 		}
 	}
@@ -134,10 +135,10 @@ func (i *inventory) countUses(before inventory) {
 // workload is what there is to do under a lock.
 func (i *inventory) workload(lockKey string) *workload {
 	w := &workload{
-		config: under(i.config, lockKey), hash: i.hash, tasks: tasksOf(i.tasks, lockKey), databases: i.databases, probes: i.probes,
+		config: under(i.config, lockKey), hash: i.hash, tasks: tasks.Under(i.tasks, lockKey), databases: i.databases, probes: i.probes,
 	}
 	if lockKey == i.config.Election.LockKey {
-		w.staged = stagedBy(i.tasks)
+		w.staged = stagedBy(plain(i.tasks))
 	}
 	return w
 }
@@ -161,7 +162,7 @@ func (n *node) prepare(c config.Config, before inventory) (after inventory, err 
 	}
 	for i, t := range after.tasks {
 		kept := slices.IndexFunc(before.tasks, func(old task) bool {
-			return reflect.DeepEqual(old.config, t.config) && (t.config.IsCommand() || same[t.config.Flush.To.Database])
+			return reflect.DeepEqual(old.Config, t.Config) && (t.Config.IsCommand() || same[t.Config.Flush.To.Database])
 		})
 		if kept >= 0 {
 			after.tasks[i] = before.tasks[kept]
@@ -213,7 +214,7 @@ func reopen(open site.Databases, same map[string]bool, c config.Config, openAll 
 // They do not campaign yet. If one cannot be made, none is.
 func (n *node) joinNew(ctx context.Context, after inventory) (joined []*candidacy, err error) {
 	var missing []string
-	wanted := lockKeys(after.config)
+	wanted := site.LockKeys(after.config)
 	if len(wanted) > 1 && n.venue.Shared == nil {
 		n.venue.Share()
 	}
@@ -236,7 +237,7 @@ func (n *node) joinNew(ctx context.Context, after inventory) (joined []*candidac
 // rearrange has every candidacy go over to the configuration in force, begins those that
 // are new, and leaves those that no job is under any more.
 func (n *node) rearrange(ctx context.Context, joined []*candidacy, cancel context.CancelCauseFunc) {
-	for _, key := range lockKeys(n.config) {
+	for _, key := range site.LockKeys(n.config) {
 		if c := n.want(key); c != nil {
 			c.update(ctx, n.workload(key))
 		}
@@ -252,7 +253,7 @@ func (n *node) rearrange(ctx context.Context, joined []*candidacy, cancel contex
 
 // leaveUnwanted leaves the elections that no job of the configuration in force is under.
 func (n *node) leaveUnwanted(ctx context.Context) {
-	wanted := lockKeys(n.config)
+	wanted := site.LockKeys(n.config)
 	for _, c := range n.all() {
 		if !slices.Contains(wanted, c.lockKey) {
 			n.withdraw(ctx, c)

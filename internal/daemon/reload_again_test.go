@@ -58,7 +58,7 @@ func TestTheEndDoesNotWaitForDatabasesThatAReloadHasReplaced(t *testing.T) {
 func keeping(before inventory, dbs site.Databases, jobs ...string) inventory {
 	i := inventory{databases: dbs, tasks: make([]task, len(jobs))}
 	for at, database := range jobs {
-		i.tasks[at].config.Flush.To.Database = database
+		i.tasks[at].Config.Flush.To.Database = database
 	}
 	i.countUses(before)
 	return i

@@ -25,9 +25,9 @@ func (s seatOf) Idle() bool {
 	w, _ := s.current()
 	always := map[string]bool{}
 	for _, t := range w.tasks {
-		always[t.config.Name] = schedule.IsAlways(t.schedule)
-		next, ok := s.runner.Next(t.config.Name)
-		if ok && !always[t.config.Name] && time.Until(next) < aboutToBegin {
+		always[t.Config.Name] = schedule.IsAlways(t.Schedule)
+		next, ok := s.runner.Next(t.Config.Name)
+		if ok && !always[t.Config.Name] && time.Until(next) < aboutToBegin {
 			return false
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"baton/internal/daemon/site"
+	"baton/internal/daemon/tasks"
 	"baton/internal/diagnose"
 	"baton/internal/elector"
 	"baton/internal/flush/source/staging"
@@ -57,7 +58,7 @@ type view struct {
 	election site.Election
 	ledger   *redisledger.Ledger
 	stages   *staging.Stages
-	tasks    []task
+	tasks    []tasks.Task
 	poll     time.Duration // of the nodes, which are taken to have the same configuration
 }
 
@@ -93,11 +94,11 @@ func gather(ctx context.Context, s status.Snapshot, views []view) (status.Snapsh
 			return s, err
 		}
 	}
-	var tasks []task
+	var all []tasks.Task
 	for _, v := range views {
-		tasks = append(tasks, v.tasks...)
+		all = append(all, v.tasks...)
 	}
-	s.LeftStages, _ = leftStages(ctx, views[0].stages, tasks) // doctor tells what could not be read
+	s.LeftStages, _ = leftStages(ctx, views[0].stages, all) // doctor tells what could not be read
 	return s, nil
 }
 
@@ -116,7 +117,7 @@ func answers(nodes []status.Node, id string) {
 
 // gatherJobs adds to the jobs, by their names, what Redis knows of those of the view.
 func (v view) gatherJobs(ctx context.Context, jobs []status.Job, now time.Time) error {
-	states, err := v.ledger.Jobs(ctx, names(v.tasks))
+	states, err := v.ledger.Jobs(ctx, tasks.Names(v.tasks))
 	if err != nil {
 		return err
 	}
@@ -127,12 +128,12 @@ func (v view) gatherJobs(ctx context.Context, jobs []status.Job, now time.Time) 
 		}
 		fillJob(&jobs[at], st)
 		t := v.tasks[i]
-		jobs[at].OverdueSince = t.overdueSince(st, now)
+		jobs[at].OverdueSince = overdueSince(t, st, now)
 		if p := jobs[at].Paused; p != nil && p.Until.After(jobs[at].NextRun) {
-			jobs[at].NextRun = t.next(p.Until)
+			jobs[at].NextRun = t.Next(p.Until)
 		}
-		if !t.config.IsCommand() {
-			t.gatherBacklog(ctx, &jobs[at], st, now)
+		if !t.Config.IsCommand() {
+			gatherBacklog(ctx, t, &jobs[at], st, now)
 		}
 	}
 	return nil
@@ -141,20 +142,20 @@ func (v view) gatherJobs(ctx context.Context, jobs []status.Job, now time.Time) 
 // overdueSince is the slot since which the job should have succeeded, if that is longer ago
 // than its late_after; zero if it is not late, or never was known to succeed. A command
 // that runs is waited for, as the metric does.
-func (t task) overdueSince(st redisledger.JobState, now time.Time) time.Time {
-	waits := st.Paused != nil || t.config.IsCommand() && len(st.Running) > 0
-	if t.config.LateAfter <= 0 || st.LastSuccess.IsZero() || waits || schedule.IsAlways(t.schedule) {
+func overdueSince(t tasks.Task, st redisledger.JobState, now time.Time) time.Time {
+	waits := st.Paused != nil || t.Config.IsCommand() && len(st.Running) > 0
+	if t.Config.LateAfter <= 0 || st.LastSuccess.IsZero() || waits || schedule.IsAlways(t.Schedule) {
 		return time.Time{}
 	}
-	if due := t.next(st.LastSuccess); !due.IsZero() && now.Sub(due) > t.config.LateAfter {
+	if due := t.Next(st.LastSuccess); !due.IsZero() && now.Sub(due) > t.Config.LateAfter {
 		return due
 	}
 	return time.Time{}
 }
 
 // gatherBacklog tells how far a flush is behind: one that never ended well since its first slot.
-func (t task) gatherBacklog(ctx context.Context, j *status.Job, st redisledger.JobState, now time.Time) {
-	backlog, err := t.backlog(ctx)
+func gatherBacklog(ctx context.Context, t tasks.Task, j *status.Job, st redisledger.JobState, now time.Time) {
+	backlog, err := t.Backlog(ctx)
 	if err != nil {
 		return
 	}
@@ -164,7 +165,7 @@ func (t task) gatherBacklog(ctx context.Context, j *status.Job, st redisledger.J
 		fresh = st.Begun
 	}
 	if !fresh.IsZero() || backlog == 0 {
-		seconds := t.lag(backlog, fresh, now).Seconds()
+		seconds := t.Lag(backlog, fresh, now).Seconds()
 		j.LagSeconds = &seconds
 	}
 }
@@ -262,12 +263,12 @@ func nodeState(n redislock.Node, p redislock.Picture, silent time.Duration) stri
 }
 
 // configuredJobs is what the configuration alone says of the jobs.
-func configuredJobs(tasks []task, now time.Time) []status.Job {
+func configuredJobs(tasks []tasks.Task, now time.Time) []status.Job {
 	jobs := make([]status.Job, len(tasks))
 	for i, t := range tasks {
 		jobs[i] = status.Job{
-			Name: t.config.Name, Schedule: t.config.Schedule, ScheduleWords: t.schedule.Describe(), TimeZone: t.config.TimeZone,
-			Target: t.target(), Command: t.config.IsCommand(), Lock: t.config.Lock, Overlap: t.config.Overlap, NextRun: t.next(now), LateAfterSeconds: t.config.LateAfter.Seconds(),
+			Name: t.Config.Name, Schedule: t.Config.Schedule, ScheduleWords: t.Schedule.Describe(), TimeZone: t.Config.TimeZone,
+			Target: t.Target(), Command: t.Config.IsCommand(), Lock: t.Config.Lock, Overlap: t.Config.Overlap, NextRun: t.Next(now), LateAfterSeconds: t.Config.LateAfter.Seconds(),
 		}
 	}
 	return jobs

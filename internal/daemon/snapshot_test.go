@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"baton/internal/config"
+	"baton/internal/daemon/tasks"
 	"baton/internal/job/schedule"
 	"baton/internal/redisledger"
 	"baton/internal/redislock"
@@ -55,9 +56,9 @@ func TestAJobIsOverdueFromTheSlotThatItShouldHaveSucceededIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Date(2026, 7, 22, 14, 0, 30, 0, time.UTC)
-	one := task{config: config.Job{Name: "report", Command: []string{"true"}, Policy: config.Policy{LateAfter: 2 * time.Minute}}, schedule: slots}
+	one := tasks.Task{Config: config.Job{Name: "report", Command: []string{"true"}, Policy: config.Policy{LateAfter: 2 * time.Minute}}, Schedule: slots}
 	ago := func(d time.Duration) redisledger.JobState { return redisledger.JobState{LastSuccess: now.Add(-d)} }
-	if got, want := one.overdueSince(ago(5*time.Minute), now), time.Date(2026, 7, 22, 13, 56, 0, 0, time.UTC); !got.Equal(want) {
+	if got, want := overdueSince(one, ago(5*time.Minute), now), time.Date(2026, 7, 22, 13, 56, 0, 0, time.UTC); !got.Equal(want) {
 		t.Errorf("since %v, want %v", got, want)
 	}
 	paused := ago(5 * time.Minute)
@@ -65,11 +66,11 @@ func TestAJobIsOverdueFromTheSlotThatItShouldHaveSucceededIn(t *testing.T) {
 	running := ago(5 * time.Minute)
 	running.Running = make([]redisledger.OpenRun, 1)
 	for name, st := range map[string]redisledger.JobState{"in time": ago(time.Minute), "never known to succeed": {}, "paused": paused, "running": running} {
-		if got := one.overdueSince(st, now); !got.IsZero() {
+		if got := overdueSince(one, st, now); !got.IsZero() {
 			t.Errorf("%s: overdue since %v", name, got)
 		}
 	}
-	if one.config.LateAfter = 0; !one.overdueSince(ago(time.Hour), now).IsZero() {
+	if one.Config.LateAfter = 0; !overdueSince(one, ago(time.Hour), now).IsZero() {
 		t.Error("overdue without late_after")
 	}
 }

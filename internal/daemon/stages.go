@@ -9,6 +9,7 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/daemon/site"
+	"baton/internal/daemon/tasks"
 	"baton/internal/doctor"
 	"baton/internal/flush/source/staging"
 	"baton/internal/redislock"
@@ -19,11 +20,11 @@ import (
 type LeftStage = status.LeftStage
 
 // stagedBy are the keys beside which tasks stage, and the job of each.
-func stagedBy(tasks []task) map[string]string {
+func stagedBy(tasks []tasks.Task) map[string]string {
 	jobs := map[string]string{}
 	for _, t := range tasks {
-		for _, key := range staging.StagedKeys(t.counted) {
-			jobs[key] = t.config.Name
+		for _, key := range staging.StagedKeys(t.Sources) {
+			jobs[key] = t.Config.Name
 		}
 	}
 	return jobs
@@ -31,7 +32,7 @@ func stagedBy(tasks []task) map[string]string {
 
 // leftStages are the stages with something in them that none of those tasks flushes, by key, as
 // far as Redis tells.
-func leftStages(ctx context.Context, stages *staging.Stages, tasks []task) ([]LeftStage, error) {
+func leftStages(ctx context.Context, stages *staging.Stages, tasks []tasks.Task) ([]LeftStage, error) {
 	left := []LeftStage{}
 	found, err := stages.Left(ctx, stagedBy(tasks))
 	for _, s := range found {
@@ -49,7 +50,7 @@ func (r *reign) watchStages(ctx context.Context, w *workload) {
 	began, told := time.Now(), map[string]bool{}
 	for noted := false; ctx.Err() == nil; _ = rest(ctx, later) {
 		if !noted {
-			err := r.registry.NoteStages(ctx, stagedBy(w.tasks))
+			err := r.registry.NoteStages(ctx, stagedBy(plain(w.tasks)))
 			if noted = err == nil; !noted {
 				r.log.Debug("it could not be noted where flushes stage", zap.Error(err))
 			}
@@ -95,13 +96,21 @@ func (r *reign) tellStages(ctx context.Context, configured map[string]string, to
 func (r *Remote) LeftStages(ctx context.Context) ([]LeftStage, error) {
 	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
 	defer cancel()
-	return leftStages(ctx, staging.NewStages(r.store, r.ledger), r.tasks)
+	all, err := tasks.All(r.config, r.store)
+	if err != nil {
+		return nil, err
+	}
+	return leftStages(ctx, staging.NewStages(r.store, r.ledger), all)
 }
 
 // DropStage removes a stage for good: never one that a job of this configuration or of a node's
 // that is there may flush, nor another one than was looked at.
 func (r *Remote) DropStage(ctx context.Context, s LeftStage) error {
-	if job, used := stagedBy(r.tasks)[s.Key]; used {
+	all, err := tasks.All(r.config, r.store)
+	if err != nil {
+		return err
+	}
+	if job, used := stagedBy(all)[s.Key]; used {
 		return fmt.Errorf("job %q flushes %q: what is staged there is not dropped", job, s.Key)
 	}
 	p, err := r.picture(ctx)

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"baton/internal/daemon/tasks"
 	"baton/internal/redislock"
 	"baton/internal/status"
 )
@@ -53,13 +54,13 @@ func (c *candidacy) lookAtJobs(ctx context.Context, owner string) bool {
 	ctx, cancel := context.WithTimeout(ctx, lookAtJobsWithin)
 	defer cancel()
 	w, _ := c.current()
-	if c.watch.recall(ctx, c.ledger, names(w.tasks)) != nil {
+	if c.watch.recall(ctx, c.ledger, tasks.Names(w.tasks)) != nil {
 		return false
 	}
 	for _, t := range w.tasks {
-		if !t.config.IsCommand() {
-			if backlog, err := t.backlog(ctx); err == nil {
-				c.metrics.FlushBehind(t.config.Name, backlog, c.watch.measured(t, backlog, time.Time{}, time.Now()))
+		if !t.Config.IsCommand() {
+			if backlog, err := t.Backlog(ctx); err == nil {
+				c.metrics.FlushBehind(t.Config.Name, backlog, c.watch.measured(t, backlog, time.Time{}, time.Now()))
 			}
 		}
 		c.watch.tell(c.metrics, t, owner)

@@ -1,0 +1,145 @@
+package tasks
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"baton/internal/config"
+	"baton/internal/flush"
+	"baton/internal/job"
+	"baton/internal/job/plan"
+	"baton/internal/job/schedule"
+	"baton/internal/redisconn"
+)
+
+// Task is a job of the configuration as far as it is known without a term.
+type Task struct {
+	Config   config.Job
+	Schedule schedule.Schedule
+	Sources  []flush.Source // what a flush reads, for its backlog; nil: a command, or not opened
+}
+
+// Describe is what the configuration alone says of a job.
+func Describe(j config.Job) (Task, error) {
+	zone, err := time.LoadLocation(j.TimeZone)
+	if err != nil {
+		return Task{}, err
+	}
+	slots, err := schedule.Parse(j.Schedule, zone)
+	return Task{Config: j, Schedule: slots}, err
+}
+
+// All opens every job of the configuration, so that it can be looked at. It connects to nothing yet.
+func All(c config.Config, store *redisconn.Store) ([]Task, error) {
+	list := make([]Task, len(c.Jobs))
+	for i, j := range c.Jobs {
+		t, err := Describe(j)
+		if err == nil {
+			_, err = t.Open(store)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("job %q: %w", j.Name, err)
+		}
+		list[i] = t
+	}
+	return list, nil
+}
+
+// Open makes the sources of a flush, and returns it as [Flush] does; of a command there is nothing
+// to open. It connects to nothing yet.
+func (t *Task) Open(store *redisconn.Store) (flush.Config, error) {
+	if t.Config.IsCommand() {
+		return flush.Config{}, nil
+	}
+	c, err := Flush(t.Config, store)
+	if err != nil {
+		return c, err
+	}
+	t.Sources, err = c.NewSources(nil)
+	return c, err
+}
+
+// Backlog counts the changes that wait in Redis.
+func (t Task) Backlog(ctx context.Context) (int64, error) {
+	return flush.Backlog(ctx, t.Sources)
+}
+
+// Countable reports whether changes wait in a place of their own.
+func (t Task) Countable() bool {
+	return slices.ContainsFunc(t.Sources, func(s flush.Source) bool {
+		_, counts := s.(flush.Counted)
+		return counts
+	})
+}
+
+// Lag is the greatest age that one of backlog waiting changes can have, if all changes
+// before fresh have been flushed. Where changes do not wait in a place of their own,
+// nobody can count them: then it is how old the table's content may be.
+func (t Task) Lag(backlog int64, fresh, now time.Time) time.Duration {
+	if backlog == 0 && t.Countable() || fresh.IsZero() {
+		return 0
+	}
+	return max(now.Sub(fresh), 0)
+}
+
+// Target is what the job writes to, or the program that it runs, for people. It leaves out
+// arguments, which may be secrets.
+func (t Task) Target() string {
+	switch j := t.Config; {
+	case j.IsCommand() && j.Shell:
+		return "a shell command"
+	case j.IsCommand():
+		return filepath.Base(j.Command[0])
+	default:
+		return j.Flush.To.Database + "." + j.Flush.To.Table
+	}
+}
+
+// Policy is what the runner is told of a job, but for its work.
+func (t Task) Policy() job.Job {
+	p := t.Config.Policy
+	return job.Job{
+		Name: t.Config.Name, Schedule: t.Schedule, Timeout: p.Timeout,
+		CatchUp: plan.CatchUp(p.CatchUp), StartingDeadline: p.StartingDeadline, Overlap: plan.Overlap(p.Overlap), MaxOverlap: p.MaxOverlap,
+		Retry:     plan.Retry{Limit: p.Retry.Limit, Delay: p.Retry.Delay, MaxDelay: p.Retry.MaxDelay},
+		EndsFirst: t.Config.IsCommand(), Spawns: t.Config.IsCommand(), OnLost: plan.OnLost(p.OnLost), Jitter: p.Jitter,
+	}
+}
+
+// Next is when the job is due after a time: a while after its slots, if it has a jitter.
+func (t Task) Next(after time.Time) time.Time {
+	offset := t.Policy().Offset()
+	slot := t.Schedule.Next(after.Add(-offset))
+	if slot.IsZero() {
+		return slot
+	}
+	return slot.Add(offset)
+}
+
+// Job is the job as it is configured.
+func (t Task) Job() config.Job { return t.Config }
+
+// configured is a [Task], and whatever has one embedded.
+type configured interface{ Job() config.Job }
+
+// Names are the tasks' jobs'.
+func Names[T configured](list []T) []string {
+	names := make([]string, len(list))
+	for i, t := range list {
+		names[i] = t.Job().Name
+	}
+	return names
+}
+
+// Under are the tasks under one lock. They take no more memory than they must.
+func Under[T configured](list []T, lockKey string) (some []T) {
+	for _, t := range list {
+		if t.Job().Lock == lockKey {
+			some = append(some, t)
+		}
+	}
+	return some
+}
