@@ -202,7 +202,7 @@ func letterIDs(e env) completion {
 // fromRemote does a completion's work on an election.
 func fromRemote(ctx context.Context, cmd *cobra.Command, e env, work func(ctx context.Context, r daemon.Asked)) {
 	e.stderr = io.Discard // an error would be written into somebody's command line
-	r, err := asks(cmd, e)
+	r, err := asks(cmd, e, loadConfig)
 	if err != nil {
 		return
 	}

@@ -30,7 +30,7 @@ func newDrillCommand(e env) *cobra.Command {
 			if rounds < 1 || rounds > 1000 {
 				return usageError(errors.New("--rounds: want a number from 1 to 1000"))
 			}
-			return withElection(cmd, e, func(r *daemon.Remote) error {
+			return withRedis(cmd, e, func(r *daemon.Remote) error {
 				why := "drill"
 				if reason != "" {
 					why += ", " + reason
@@ -84,10 +84,10 @@ func printDrill(w io.Writer, done []daemon.Drilled) error {
 	return say(w, "%d handovers: p50 %d ms, max %d ms\n", len(took), took[len(took)/2], took[len(took)-1])
 }
 
-// withElection does a command's work on the election itself: a node cannot measure its own
+// withRedis does a command's work on the election itself: a node cannot measure its own
 // handover for others.
-func withElection(cmd *cobra.Command, e env, work func(r *daemon.Remote) error) error {
-	c, err := loadConfig(cmd, e)
+func withRedis(cmd *cobra.Command, e env, work func(r *daemon.Remote) error) error {
+	c, err := loadElection(cmd, e)
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ func newExplainCommand(e env) *cobra.Command {
 			if len(args) > 0 {
 				node = args[0]
 			}
-			return withRemote(cmd, e, func(r daemon.Asked) error {
+			return withElection(cmd, e, func(r daemon.Asked) error {
 				x := r.Explain(cmd.Context(), node)
 				if err := out.print(e.stdout, x, func(w io.Writer) error { return printExplanation(w, x) }); err != nil {
 					return err

@@ -17,7 +17,7 @@ func newLeaderCommand(e env) *cobra.Command {
 		Example: "  baton leader\n  baton leader -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withRemote(cmd, e, func(r daemon.Asked) error {
+			return withElection(cmd, e, func(r daemon.Asked) error {
 				leader, vacant, err := r.Leader(cmd.Context())
 				if err != nil {
 					return err

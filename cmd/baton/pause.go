@@ -44,7 +44,7 @@ func newPauseCommand(e env) *cobra.Command {
 		Example: "  baton pause --reason 'database upgrade'\n  baton pause --reason 'restore of main' --wait 2m",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withRemote(cmd, e, func(r daemon.Asked) error {
+			return withElection(cmd, e, func(r daemon.Asked) error {
 				p, err := r.Pause(cmd.Context(), by(reason), wait.limit())
 				if err != nil {
 					return err
@@ -86,7 +86,7 @@ func newResumeCommand(e env) *cobra.Command {
 		Example: "  baton resume\n  baton resume --reason 'upgrade done' --no-wait",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withRemote(cmd, e, func(r daemon.Asked) error {
+			return withElection(cmd, e, func(r daemon.Asked) error {
 				d, err := r.Resume(cmd.Context(), by(reason), wait.limit())
 				if errors.Is(err, daemon.ErrNoLeader) {
 					return &exitError{exitNoLeader, err}

@@ -75,13 +75,16 @@ func server(cmd *cobra.Command, e env) (*daemon.Client, error) {
 	return c, nil
 }
 
+// loader reads the configuration, as far as a command needs it: [loadConfig] or [loadElection].
+type loader func(cmd *cobra.Command, e env) (config.Config, error)
+
 // asks is what a command asks about elections and jobs: a node, or Redis itself.
-func asks(cmd *cobra.Command, e env) (daemon.Asked, error) {
+func asks(cmd *cobra.Command, e env, load loader) (daemon.Asked, error) {
 	c, err := server(cmd, e)
 	if err != nil || c != nil {
 		return c, err
 	}
-	return direct(cmd, e, func(c config.Config) (daemon.Asked, error) { return daemon.Dial(c) })
+	return direct(cmd, e, load, func(c config.Config) (daemon.Asked, error) { return daemon.Dial(c) })
 }
 
 // asksLetters is what a command asks about dead letters: a node, or the databases.
@@ -90,13 +93,13 @@ func asksLetters(cmd *cobra.Command, e env) (daemon.Letters, error) {
 	if err != nil || c != nil {
 		return c, err
 	}
-	return direct(cmd, e, func(c config.Config) (daemon.Letters, error) { return daemon.OpenDead(c) })
+	return direct(cmd, e, loadConfig, func(c config.Config) (daemon.Letters, error) { return daemon.OpenDead(c) })
 }
 
 // direct opens what the configuration names. Who may not read it, or a secret that it
 // names, but may use the admin socket of this host's daemon, asks that.
-func direct[T any](cmd *cobra.Command, e env, open func(config.Config) (T, error)) (opened T, err error) {
-	c, err := loadConfig(cmd, e)
+func direct[T any](cmd *cobra.Command, e env, load loader, open func(config.Config) (T, error)) (opened T, err error) {
+	c, err := load(cmd, e)
 	if err == nil {
 		opened, err = open(c)
 	}
@@ -155,7 +158,16 @@ func reason(err error) error {
 
 // withRemote does a command's work on an election.
 func withRemote(cmd *cobra.Command, e env, work func(r daemon.Asked) error) error {
-	r, err := asks(cmd, e)
+	return with(cmd, e, loadConfig, work)
+}
+
+// withElection does a command's work on who leads, which no job's source is needed for.
+func withElection(cmd *cobra.Command, e env, work func(r daemon.Asked) error) error {
+	return with(cmd, e, loadElection, work)
+}
+
+func with(cmd *cobra.Command, e env, load loader, work func(r daemon.Asked) error) error {
+	r, err := asks(cmd, e, load)
 	if err != nil {
 		return err
 	}

@@ -73,14 +73,24 @@ func loadConfig(cmd *cobra.Command, e env) (config.Config, error) {
 	return readConfig(cmd, e, path)
 }
 
+// loadElection is loadConfig for who asks about elections alone: what a job flushes is not checked.
+func loadElection(cmd *cobra.Command, e env) (config.Config, error) {
+	path, err := configPath(cmd, e)
+	if err != nil {
+		return config.Config{}, usageError(err)
+	}
+	checks := daemon.Checks()
+	checks.Flush = nil
+	return readChecked(cmd, e, path, checks)
+}
+
 // readConfig is loadConfig with the file chosen already.
 func readConfig(cmd *cobra.Command, e env, path string) (config.Config, error) {
-	c, err := config.Read(config.Input{
-		Path:   path,
-		Env:    e.getenv,
-		Flags:  givenFlags(cmd),
-		Checks: daemon.Checks(),
-	})
+	return readChecked(cmd, e, path, daemon.Checks())
+}
+
+func readChecked(cmd *cobra.Command, e env, path string, checks config.Checks) (config.Config, error) {
+	c, err := config.Read(config.Input{Path: path, Env: e.getenv, Flags: givenFlags(cmd), Checks: checks})
 	if err != nil {
 		return c, usageError(err)
 	}

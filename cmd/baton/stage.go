@@ -25,7 +25,7 @@ func newStageCommand(e env) *cobra.Command {
 
 // withStages does a command's work on the stages in Redis.
 func withStages(cmd *cobra.Command, e env, work func(r *daemon.Remote) error) error {
-	r, err := direct(cmd, e, daemon.Dial)
+	r, err := direct(cmd, e, loadConfig, daemon.Dial)
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ func newStepDownCommand(e env) *cobra.Command {
 		Example: "  baton stepdown\n  baton stepdown --to db2 --reason 'kernel upgrade'\n  baton stepdown --all-locks",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withRemote(cmd, e, func(r daemon.Asked) error {
+			return withElection(cmd, e, func(r daemon.Asked) error {
 				if all {
 					handed, err := stepDownAll(cmd.Context(), r, to, orderedBy(reason), wait.limit())
 					if handed == nil {
