@@ -2,7 +2,6 @@ package redisconn
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -54,7 +53,7 @@ func (c *cluster) at(address string) *Server {
 func (c *cluster) serverAt(address string) *Server {
 	s := c.servers[address]
 	if s == nil {
-		s = newServer(address, func(ctx context.Context) (redis.Conn, error) {
+		s = newServer(address, func(ctx context.Context) (*wire, error) {
 			return c.store.connect(ctx, place{network: "tcp", address: address})
 		}, ping)
 		s.suspect = c.suspect
@@ -151,7 +150,7 @@ func (c *cluster) learn(l layout) {
 	c.owners, c.nodes = l.owners, l.nodes
 	for address, s := range c.servers {
 		if !slices.Contains(l.nodes, address) {
-			_ = s.close() // it never fails
+			s.close()
 			delete(c.servers, address)
 		}
 	}
@@ -225,14 +224,12 @@ func nodeAddress(host, port, asked string) string {
 	return net.JoinHostPort(host, port)
 }
 
-func (c *cluster) close() error {
+func (c *cluster) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var problems []error
 	for _, s := range c.servers {
-		problems = append(problems, s.close())
+		s.close()
 	}
-	return errors.Join(problems...)
 }
 
 // owning lists the masters that have slots, as they say now. All slots must be served.

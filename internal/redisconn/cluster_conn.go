@@ -16,13 +16,13 @@ import (
 // it belongs; and so are the commands of a pipeline, each by itself and after the
 // others, unless there is a transaction among them.
 type routed struct {
-	redis.Conn // to node; another one after a MOVED
-	cluster    *cluster
-	node       *Server
-	open       func(*Server, context.Context) (redis.Conn, error)
+	Conn    // to node; another one after a MOVED
+	cluster *cluster
+	node    *Server
+	open    func(*Server, context.Context) (Conn, error)
 
-	asked   redis.Conn // where the last command was done, if that was somewhere else
-	askedOf *Server    // whose connection that is
+	asked   Conn    // where the last command was done, if that was somewhere else
+	askedOf *Server // whose connection that is
 	scanned cursorPlace
 	moved   bool
 
@@ -32,7 +32,7 @@ type routed struct {
 }
 
 // route opens a connection to the master of key's slot.
-func (c *cluster) route(ctx context.Context, key string, open func(*Server, context.Context) (redis.Conn, error)) (redis.Conn, error) {
+func (c *cluster) route(ctx context.Context, key string, open func(*Server, context.Context) (Conn, error)) (Conn, error) {
 	slot := Slot(key)
 	node, err := c.owner(ctx, slot)
 	if err != nil {
@@ -90,17 +90,17 @@ func (r *routed) DoContext(ctx context.Context, name string, args ...any) (any, 
 	}
 	if r.asked != nil {
 		if strings.ToUpper(name) == "WAIT" { // for what was written there
-			return redis.DoContext(r.asked, ctx, name, args...)
+			return r.asked.DoContext(ctx, name, args...)
 		}
 		r.leave()
 	}
-	reply, err := redis.DoContext(r.Conn, ctx, name, args...)
+	reply, err := r.Conn.DoContext(ctx, name, args...)
 	replies, pipeline := reply.([]any)
 	switch {
 	case whole:
 		return reply, err
 	case name != "" && len(sent) == 0:
-		return r.follow(ctx, Cmd(name, args...), reply, err)
+		return r.follow(ctx, Cmd(name, args...).on, reply, err)
 	case name != "" || !pipeline || len(replies) != len(sent):
 		return reply, err
 	}
@@ -109,7 +109,7 @@ func (r *routed) DoContext(ctx context.Context, name string, args ...any) (any, 
 		if !ok || !IsElsewhere(refusal) {
 			continue
 		}
-		again, err := r.follow(ctx, sent[i], nil, refusal)
+		again, err := r.follow(ctx, sent[i].on, nil, refusal)
 		if refusal, ok = err.(redis.Error); ok { //nolint:errorlint // a reply is never wrapped
 			again, err = refusal, nil
 		}
@@ -132,10 +132,15 @@ func IsElsewhere(err error) bool {
 	return code == "MOVED" || code == "ASK" || code == "TRYAGAIN"
 }
 
+// on sends a command by itself.
+func (cmd Command) on(ctx context.Context, c Conn) (any, error) {
+	return c.DoContext(ctx, cmd.Name, cmd.Args...)
+}
+
 // follow sends a command again until it is done, a few times. TRYAGAIN is given up
 // soon: it lasts until all keys of the command have been moved, and whoever sent it
 // may have another way.
-func (r *routed) follow(ctx context.Context, cmd Command, reply any, err error) (any, error) {
+func (r *routed) follow(ctx context.Context, send func(context.Context, Conn) (any, error), reply any, err error) (any, error) {
 	pause := 5 * time.Millisecond
 	for range 4 {
 		if !IsElsewhere(err) {
@@ -148,9 +153,12 @@ func (r *routed) follow(ctx context.Context, cmd Command, reply any, err error) 
 			if err := r.switchTo(ctx, slot, address); err != nil {
 				return nil, err
 			}
-			reply, err = redis.DoContext(r.Conn, ctx, cmd.Name, cmd.Args...)
+			reply, err = send(ctx, r.Conn)
 		case "ASK":
-			reply, err = r.askAt(ctx, address, cmd)
+			if err := r.askAt(ctx, address); err != nil {
+				return nil, err
+			}
+			reply, err = send(ctx, r.asked)
 		default: // TRYAGAIN
 			select {
 			case <-ctx.Done():
@@ -158,7 +166,7 @@ func (r *routed) follow(ctx context.Context, cmd Command, reply any, err error) 
 			case <-time.After(pause):
 			}
 			pause *= 2
-			reply, err = redis.DoContext(r.Conn, ctx, cmd.Name, cmd.Args...)
+			reply, err = send(ctx, r.Conn)
 		}
 	}
 	return reply, err
@@ -208,19 +216,18 @@ func (r *routed) leave() {
 	}
 }
 
-// askAt sends one command to the node that a slot is being moved to. The slot's
+// askAt has one command allowed at the node that a slot is being moved to. The slot's
 // other keys may still be at the old one.
-func (r *routed) askAt(ctx context.Context, address string, cmd Command) (any, error) {
-	conn, err := r.cluster.at(r.absolute(address)).Borrow(ctx)
+func (r *routed) askAt(ctx context.Context, address string) error {
+	node := r.cluster.at(r.absolute(address))
+	conn, err := node.Borrow(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	r.leave()
-	r.asked, r.askedOf = conn, r.cluster.at(r.absolute(address))
-	if _, err := redis.DoContext(conn, ctx, "ASKING"); err != nil {
-		return nil, err
-	}
-	return redis.DoContext(conn, ctx, cmd.Name, cmd.Args...)
+	r.asked, r.askedOf = conn, node
+	_, err = conn.DoContext(ctx, "ASKING")
+	return err
 }
 
 // absolute reads the address in a redirection, which may lack the host, and has no
@@ -230,36 +237,39 @@ func (r *routed) absolute(address string) string {
 	return nodeAddress(address[:max(i, 0)], address[i+1:], r.node.address)
 }
 
-// DoWithTimeout implements redis.ConnWithTimeout.
-func (r *routed) DoWithTimeout(timeout time.Duration, name string, args ...any) (any, error) {
-	return redis.DoWithTimeout(r.Conn, timeout, name, args...)
+// Ask implements [Conn]. Whoever asks many keys at once also follows by himself.
+func (r *routed) Ask(ctx context.Context, q *Question) error {
+	r.leave()
+	return r.Conn.Ask(ctx, q)
 }
 
-// ReceiveContext implements redis.ConnWithContext.
-func (r *routed) ReceiveContext(ctx context.Context) (any, error) {
-	return redis.ReceiveContext(r.Conn, ctx)
+// ScanKey implements [Conn]. No more than one command is sent at a time: the next may
+// belong elsewhere, where its cursor means nothing.
+func (r *routed) ScanKey(
+	ctx context.Context, command, key, cursor string, enough func() bool, each func(element []byte),
+) (next string, err error) {
+	for {
+		begins := cursor == "0"
+		one := func(ctx context.Context, c Conn) (any, error) {
+			return c.ScanKey(ctx, command, key, cursor, func() bool { return true }, each)
+		}
+		r.leave()
+		reply, err := one(ctx, r.Conn)
+		if reply, err = r.follow(ctx, one, reply, err); err != nil {
+			return "", err
+		}
+		if cursor = reply.(string); !r.scans(begins) {
+			return "", fmt.Errorf("%q was moved to another node of the Cluster while it was scanned; the next run begins anew", key)
+		}
+		if cursor == "0" || enough() {
+			return cursor, nil
+		}
+	}
 }
-
-// ReceiveWithTimeout implements redis.ConnWithTimeout.
-func (r *routed) ReceiveWithTimeout(timeout time.Duration) (any, error) {
-	return redis.ReceiveWithTimeout(r.Conn, timeout)
-}
-
-// broken is a connection that there is not.
-type broken struct{ err error }
-
-func (b broken) Close() error                                           { return nil }
-func (b broken) Err() error                                             { return b.err }
-func (b broken) Do(string, ...any) (any, error)                         { return nil, b.err }
-func (b broken) DoContext(context.Context, string, ...any) (any, error) { return nil, b.err }
-func (b broken) ReceiveContext(context.Context) (any, error)            { return nil, b.err }
-func (b broken) Send(string, ...any) error                              { return b.err }
-func (b broken) Flush() error                                           { return b.err }
-func (b broken) Receive() (any, error)                                  { return nil, b.err }
 
 // cursorPlace is who has given a cursor of a scan.
 type cursorPlace struct {
-	conn  redis.Conn
+	conn  Conn
 	asked *Server
 }
 
@@ -277,7 +287,7 @@ func (r *routed) scans(begins bool) bool {
 
 // Unrouted is the connection to the server that a connection of a [Store] leads to now:
 // commands on it go there whatever their keys.
-func Unrouted(c redis.Conn) redis.Conn {
+func Unrouted(c Conn) Conn {
 	if r, ok := c.(*routed); ok {
 		return r.Conn
 	}

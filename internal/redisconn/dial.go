@@ -59,7 +59,7 @@ func parseURL(raw string) (place, error) {
 }
 
 // connect opens a connection and logs in. It ends with ctx, or after the timeout.
-func (s *Store) connect(ctx context.Context, p place) (redis.Conn, error) {
+func (s *Store) connect(ctx context.Context, p place) (*wire, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Timeout)
 	defer cancel()
 	username, secret := s.opts.Username, s.opts.Password
@@ -93,7 +93,7 @@ func (s *Store) connect(ctx context.Context, p place) (redis.Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", p, explainDial(err, p, encryption != nil))
 	}
-	return &wire{Conn: c, raw: raw, timeout: s.opts.Timeout}, nil
+	return newWire(c, raw, s.opts.Timeout), nil
 }
 
 func (p place) String() string {

@@ -3,7 +3,6 @@ package redisconn
 import (
 	"context"
 
-	"github.com/gomodule/redigo/redis"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -11,8 +10,8 @@ import (
 // connection to each master that has some of them, else at once on c, or, if that is
 // nil, on one that is borrowed. A key that has just left its master is refused there, see
 // [IsElsewhere]. What do does for different masters must not meet.
-func ByMaster[T any](ctx context.Context, s *Store, c redis.Conn, items []T, key func(T) string,
-	do func(ctx context.Context, c redis.Conn, items []T) error,
+func ByMaster[T any](ctx context.Context, s *Store, c Conn, items []T, key func(T) string,
+	do func(ctx context.Context, c Conn, items []T) error,
 ) error {
 	if s.cluster == nil && c != nil {
 		return do(ctx, c, items)

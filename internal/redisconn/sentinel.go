@@ -48,7 +48,7 @@ func (s *Store) openSentinel(o SentinelOptions) error {
 
 // dial connects to the master. A server that is none, although a Sentinel calls it
 // one, is refused: the Sentinel is behind, or the failover has only begun.
-func (s *sentinels) dial(ctx context.Context) (redis.Conn, error) {
+func (s *sentinels) dial(ctx context.Context) (*wire, error) {
 	address, from, err := s.find(ctx)
 	if err != nil {
 		return nil, err

@@ -14,9 +14,9 @@ import (
 // whichever the Sentinels call the master.
 type Server struct {
 	address string // for messages, and of a Cluster's node
-	pool    *redis.Pool
-	waiting *redis.Pool // of connections to block on
-	dial    func(context.Context) (redis.Conn, error)
+	pool    *pool
+	waiting *pool // of connections to block on
+	dial    func(context.Context) (*wire, error)
 	// outdated grows when no connection that was made before should be used again.
 	outdated atomic.Uint64
 	// suspect is called, too; may be nil.
@@ -28,27 +28,16 @@ type Server struct {
 // most of them shall get one that another has just given back, and not make one.
 const (
 	makeAtOnce = 8
-	keepIdle   = 16
-	waitForOne = 20 * time.Millisecond // where so many are in use
+	waitForOne = 20 * time.Millisecond // where as many are in use as would be kept
 )
 
-func newServer(address string, dial func(context.Context) (redis.Conn, error),
+// newServer makes a server that is dialled so. test says why a connection that has not been
+// used for a while is of no use any more.
+func newServer(address string, dial func(context.Context) (*wire, error),
 	test func(context.Context, redis.Conn, time.Duration) error) *Server {
 	s := &Server{address: address, dial: dial, turns: make(chan struct{}, makeAtOnce)}
-	pool := func(dial func(context.Context) (redis.Conn, error)) *redis.Pool {
-		return &redis.Pool{
-			MaxIdle:     keepIdle,
-			IdleTimeout: time.Minute,
-			DialContext: dial,
-			TestOnBorrowContext: func(ctx context.Context, c redis.Conn, since time.Time) error {
-				if err := c.Err(); err != nil {
-					return err
-				}
-				return test(ctx, c, time.Since(since))
-			},
-		}
-	}
-	s.pool, s.waiting = pool(s.Connect), pool(s.connectToWait)
+	s.pool = &pool{dial: func(ctx context.Context) (*conn, error) { return s.open(ctx, false) }, test: test}
+	s.waiting = &pool{dial: func(ctx context.Context) (*conn, error) { return s.open(ctx, true) }, test: test}
 	return s
 }
 
@@ -56,7 +45,10 @@ func newServer(address string, dial func(context.Context) (redis.Conn, error),
 func (s *Server) Address() string { return s.address }
 
 // close drops the pooled connections.
-func (s *Server) close() error { return errors.Join(s.pool.Close(), s.waiting.Close()) }
+func (s *Server) close() {
+	s.pool.close()
+	s.waiting.close()
+}
 
 // ping tests a connection that has not been used for a while.
 func ping(ctx context.Context, c redis.Conn, idle time.Duration) error {
@@ -68,47 +60,47 @@ func ping(ctx context.Context, c redis.Conn, idle time.Duration) error {
 }
 
 // Connect opens a connection of its own.
-func (s *Server) Connect(ctx context.Context) (redis.Conn, error) { return s.open(ctx, false) }
+func (s *Server) Connect(ctx context.Context) (Conn, error) {
+	c, err := s.open(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
 
-// connectToWait opens one that is often cut off in the end, by whoever has waited long
-// enough. That says nothing against its siblings.
-func (s *Server) connectToWait(ctx context.Context) (redis.Conn, error) { return s.open(ctx, true) }
-
-func (s *Server) open(ctx context.Context, waits bool) (redis.Conn, error) {
+// open opens a connection. One that waits is often cut off in the end, by whoever has waited
+// long enough. That says nothing against its siblings.
+func (s *Server) open(ctx context.Context, waits bool) (*conn, error) {
 	made := s.outdated.Load() // before the dial: what is learnt meanwhile counts
-	c, err := s.dial(ctx)
+	w, err := s.dial(ctx)
 	if err != nil {
 		if s.suspect != nil {
 			s.suspect()
 		}
 		return nil, err
 	}
-	return &conn{Conn: c, server: s, made: made, waits: waits}, nil
+	return &conn{wire: w, server: s, made: made, waits: waits}, nil
 }
 
 // Borrow takes a connection from the pool, or opens one.
-func (s *Server) Borrow(ctx context.Context) (redis.Conn, error) { return s.take(ctx, s.pool) }
+func (s *Server) Borrow(ctx context.Context) (Conn, error) { return s.take(ctx, s.pool) }
 
 // borrowWaiting takes one to block on.
-func (s *Server) borrowWaiting(ctx context.Context) (redis.Conn, error) {
+func (s *Server) borrowWaiting(ctx context.Context) (Conn, error) {
 	return s.take(ctx, s.waiting)
 }
 
-func (s *Server) take(ctx context.Context, from *redis.Pool) (redis.Conn, error) {
+func (s *Server) take(ctx context.Context, from *pool) (Conn, error) {
 	select {
 	case s.turns <- struct{}{}:
 		defer func() { <-s.turns }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	for began := time.Now(); from.IdleCount() == 0 && from.ActiveCount() >= keepIdle && time.Since(began) < waitForOne; {
+	for began := time.Now(); from.exhausted() && time.Since(began) < waitForOne; {
 		time.Sleep(time.Millisecond)
 	}
-	c, err := from.GetContext(ctx)
-	if err != nil {
-		return nil, err // not c, which is an erroneous connection then
-	}
-	return c, nil
+	return from.get(ctx)
 }
 
 // drop makes every connection that was made before now the last of its use.
@@ -125,7 +117,7 @@ func (s *Server) drop() {
 // its siblings: where one was cut or met a replica, the others would fail one by
 // one, and cost a run each. The next dial finds the master anew.
 type conn struct {
-	redis.Conn
+	*wire
 	server *Server
 	made   uint64
 	waits  bool
@@ -133,20 +125,14 @@ type conn struct {
 	cut    atomic.Bool // by us
 }
 
-// CutOff says that a connection is about to be closed under whoever blocks on it, as
-// it is needed no more. That says nothing against its siblings: if it did, two that
-// wait would take each other down again and again.
-func CutOff(c redis.Conn) {
-	if own, ok := c.(*conn); ok {
-		own.cut.Store(true)
-	}
-}
+// CutOff implements [Conn].
+func (c *conn) CutOff() { c.cut.Store(true) }
 
 var errUnfit = errors.New("this connection is not used any more: its server is not the one to write to")
 
 // Err implements redis.Conn.
 func (c *conn) Err() error {
-	if err := c.Conn.Err(); err != nil {
+	if err := c.wire.Err(); err != nil {
 		return err
 	}
 	if c.unfit.Load() || c.made != c.server.outdated.Load() {
@@ -157,32 +143,56 @@ func (c *conn) Err() error {
 
 // Do implements redis.Conn.
 func (c *conn) Do(name string, args ...any) (any, error) {
-	return c.judge(c.Conn.Do(name, args...))
+	return c.judge(c.wire.Do(name, args...))
 }
 
 // DoContext implements redis.ConnWithContext.
 func (c *conn) DoContext(ctx context.Context, name string, args ...any) (any, error) {
-	return c.judge(redis.DoContext(c.Conn, ctx, name, args...))
+	return c.judge(c.wire.DoContext(ctx, name, args...))
 }
 
 // DoWithTimeout implements redis.ConnWithTimeout.
 func (c *conn) DoWithTimeout(timeout time.Duration, name string, args ...any) (any, error) {
-	return c.judge(redis.DoWithTimeout(c.Conn, timeout, name, args...))
+	return c.judge(c.wire.DoWithTimeout(timeout, name, args...))
 }
 
 // Receive implements redis.Conn.
 func (c *conn) Receive() (any, error) {
-	return c.judge(c.Conn.Receive())
+	return c.judge(c.wire.Receive())
 }
 
 // ReceiveContext implements redis.ConnWithContext.
 func (c *conn) ReceiveContext(ctx context.Context) (any, error) {
-	return c.judge(redis.ReceiveContext(c.Conn, ctx))
+	return c.judge(c.wire.ReceiveContext(ctx))
 }
 
 // ReceiveWithTimeout implements redis.ConnWithTimeout.
 func (c *conn) ReceiveWithTimeout(timeout time.Duration) (any, error) {
-	return c.judge(redis.ReceiveWithTimeout(c.Conn, timeout))
+	return c.judge(c.wire.ReceiveWithTimeout(timeout))
+}
+
+// Ask implements [Conn].
+func (c *conn) Ask(ctx context.Context, q *Question) error {
+	heeded := *q
+	heeded.Read = func(a Answers) error {
+		for _, r := range a.Replies {
+			if r.Refusal != "" {
+				c.heed(r.Refusal)
+			}
+		}
+		return q.Read(a)
+	}
+	_, err := c.judge(nil, c.wire.Ask(ctx, &heeded))
+	return err
+}
+
+// ScanKey implements [Conn].
+func (c *conn) ScanKey(
+	ctx context.Context, command, key, cursor string, enough func() bool, each func(element []byte),
+) (next string, err error) {
+	next, err = c.wire.ScanKey(ctx, command, key, cursor, enough, each)
+	_, err = c.judge(nil, err)
+	return next, err
 }
 
 func (c *conn) judge(reply any, err error) (any, error) {
@@ -204,7 +214,7 @@ func (c *conn) heed(err error) {
 	var refusal redis.Error
 	switch {
 	case !errors.As(err, &refusal):
-		if c.Conn.Err() != nil && !c.waits && !c.cut.Load() {
+		if c.wire.Err() != nil && !c.waits && !c.cut.Load() {
 			c.server.drop()
 		}
 	default:

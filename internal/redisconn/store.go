@@ -70,7 +70,7 @@ func Open(o Options) (*Store, error) {
 		return nil, err
 	}
 	s.host = where.address
-	s.single = newServer(where.address, func(ctx context.Context) (redis.Conn, error) { return s.connect(ctx, where) }, ping)
+	s.single = newServer(where.address, func(ctx context.Context) (*wire, error) { return s.connect(ctx, where) }, ping)
 	return s, nil
 }
 
@@ -78,17 +78,17 @@ func Open(o Options) (*Store, error) {
 func (s *Store) Host() string { return s.host }
 
 // Dial opens a connection of its own, outside the pools, to the server that has key.
-func (s *Store) Dial(ctx context.Context, key string) (redis.Conn, error) {
+func (s *Store) Dial(ctx context.Context, key string) (Conn, error) {
 	return s.reach(ctx, key, (*Server).Connect)
 }
 
 // Conn borrows a pooled connection to the server that has key; close it to give it back.
-func (s *Store) Conn(ctx context.Context, key string) (redis.Conn, error) {
+func (s *Store) Conn(ctx context.Context, key string) (Conn, error) {
 	return s.reach(ctx, key, (*Server).Borrow)
 }
 
 // reach has connect make or lend a connection to the server that has key.
-func (s *Store) reach(ctx context.Context, key string, connect func(*Server, context.Context) (redis.Conn, error)) (redis.Conn, error) {
+func (s *Store) reach(ctx context.Context, key string, connect func(*Server, context.Context) (Conn, error)) (Conn, error) {
 	if s.cluster != nil {
 		return s.cluster.route(ctx, key, connect)
 	}
@@ -110,9 +110,11 @@ func (s *Store) Run(ctx context.Context, key string, command func(redis.Conn) (a
 // Close drops the pooled connections.
 func (s *Store) Close() error {
 	if s.cluster != nil {
-		return s.cluster.close()
+		s.cluster.close()
+	} else {
+		s.single.close()
 	}
-	return s.single.close()
+	return nil
 }
 
 // IsCluster reports whether keys are on several servers, by their slots.

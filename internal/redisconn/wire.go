@@ -14,11 +14,31 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// wire is a connection that can, beside all that redigo does, ask many commands at once
-// and read their texts into one buffer. redigo makes several objects of every text; for
-// rows by the hundred thousand that is most of what baton spends.
+// Conn is a connection to Redis. Beside all that redigo does it can ask many commands at
+// once and read their texts into one buffer, see [Question], and scan a key. redigo makes
+// several objects of every text; for rows by the hundred thousand that is most of what
+// baton spends.
+type Conn interface {
+	redis.ConnWithContext
+	redis.ConnWithTimeout
+
+	// Ask asks a question. Nothing else may be under way on the connection. Its error is
+	// also that of what was read.
+	Ask(ctx context.Context, q *Question) error
+	// ScanKey goes on with a pass over a key at cursor, "0" at the beginning, until it is
+	// over or there is enough, and returns where it would go on; that is "0" when it is over.
+	// What each is given is valid until the last element of the reply has been handed over;
+	// HSCAN and ZSCAN reply with pairs.
+	ScanKey(ctx context.Context, command, key, cursor string, enough func() bool, each func(element []byte)) (next string, err error)
+	// CutOff says that the connection is about to be closed under whoever blocks on it, as
+	// it is needed no more. That says nothing against its siblings: if it did, two that
+	// wait would take each other down again and again.
+	CutOff()
+}
+
+// wire is a connection of redigo's, which also reads and writes by itself.
 type wire struct {
-	redis.Conn
+	redigo
 	raw     net.Conn
 	timeout time.Duration
 	broken  atomic.Bool
@@ -28,16 +48,14 @@ type wire struct {
 	answers Answers
 }
 
-// askTexts is what DoContext takes for the name of a command, with a *question: so the
-// question goes through pools and whatever else wraps a connection. Nothing else may be
-// under way on it.
-const askTexts = "baton: ask for texts"
+// redigo is what every connection of that library can.
+type redigo interface {
+	redis.ConnWithContext
+	redis.ConnWithTimeout
+}
 
-// Ask asks a question on a connection of a [Store], on which nothing else is under way.
-// Its error is also that of what was read.
-func Ask(ctx context.Context, c redis.Conn, q *Question) error {
-	_, err := redis.DoContext(c, ctx, askTexts, q)
-	return err
+func newWire(c redis.Conn, raw net.Conn, timeout time.Duration) *wire {
+	return &wire{redigo: c.(redigo), raw: raw, timeout: timeout}
 }
 
 // Question is commands that are answered with arrays of texts, as HMGET is.
@@ -78,58 +96,16 @@ func (w *wire) Err() error {
 	if w.broken.Load() {
 		return errBrokenWire
 	}
-	return w.Conn.Err()
+	return w.redigo.Err()
 }
 
-// Do implements redis.Conn.
-func (w *wire) Do(name string, args ...any) (any, error) {
-	switch name {
-	case askTexts, askScan:
-		return w.DoContext(context.Background(), name, args...)
-	}
-	return w.Conn.Do(name, args...)
-}
-
-// DoContext implements redis.ConnWithContext.
-func (w *wire) DoContext(ctx context.Context, name string, args ...any) (any, error) {
-	switch name {
-	case askTexts:
-		return w.ask(ctx, args[0].(*Question))
-	case askScan:
-		return nil, w.scan(ctx, args[0].(*scanning))
-	}
-	return redis.DoContext(w.Conn, ctx, name, args...)
-}
-
-// DoWithTimeout implements redis.ConnWithTimeout.
-func (w *wire) DoWithTimeout(timeout time.Duration, name string, args ...any) (any, error) {
-	return redis.DoWithTimeout(w.Conn, timeout, name, args...)
-}
-
-// ReceiveContext implements redis.ConnWithContext.
-func (w *wire) ReceiveContext(ctx context.Context) (any, error) {
-	return redis.ReceiveContext(w.Conn, ctx)
-}
-
-// ReceiveWithTimeout implements redis.ConnWithTimeout.
-func (w *wire) ReceiveWithTimeout(timeout time.Duration) (any, error) {
-	return redis.ReceiveWithTimeout(w.Conn, timeout)
-}
-
-// ask returns the refusals, for whoever judges connections by them.
-func (w *wire) ask(ctx context.Context, q *Question) (any, error) {
+// Ask implements [Conn].
+func (w *wire) Ask(ctx context.Context, q *Question) error {
 	if err := w.during(ctx, func() error { return w.exchange(q) }); err != nil {
-		return nil, err
+		return err
 	}
-	var refusals []any
-	for _, r := range w.answers.Replies {
-		if r.Refusal != "" {
-			refusals = append(refusals, r.Refusal)
-		}
-	}
-	err := q.Read(w.answers)
-	w.forget()
-	return refusals, err
+	defer w.forget()
+	return q.Read(w.answers)
 }
 
 // during does what uses the wire by itself. If that fails, or ctx ends, the connection is

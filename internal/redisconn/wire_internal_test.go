@@ -14,8 +14,10 @@ import (
 )
 
 // hmget asks for fields of keys, and writes the replies down: "-" for no text.
-func hmget(ctx context.Context, c redis.Conn, keys []string, fields ...string) (got []string, err error) {
-	err = Ask(ctx, c, &Question{
+func hmget(ctx context.Context, c interface {
+	Ask(ctx context.Context, q *Question) error
+}, keys []string, fields ...string) (got []string, err error) {
+	err = c.Ask(ctx, &Question{
 		Commands: len(keys),
 		Write: func(buf []byte) []byte {
 			for _, key := range keys {
@@ -83,7 +85,7 @@ func served(t *testing.T, reply string, then func(net.Conn)) *wire {
 		_, _ = io.WriteString(there, reply)
 		then(there)
 	}()
-	return &wire{Conn: redis.NewConn(here, time.Second, time.Second), raw: here, timeout: 300 * time.Millisecond}
+	return newWire(redis.NewConn(here, time.Second, time.Second), here, 300*time.Millisecond)
 }
 
 func TestConnectionIsOfNoUseAfterHalfAReply(t *testing.T) {

@@ -9,10 +9,6 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// askScan is what DoContext takes for the name of a command, with a *scanning: see
-// askTexts.
-const askScan = "baton: scan"
-
 // ScanCount is how much one HSCAN, SSCAN or ZSCAN may visit: other clients
 // wait that long.
 const ScanCount = 1000
@@ -25,36 +21,15 @@ type scanning struct {
 	cursor       string // where to go on; "0" at the beginning, and when the pass is over
 	each         func(element []byte)
 	enough       func() bool // asked after every reply
-	// single: no more than one is sent at a call. In a Cluster the next may belong
-	// elsewhere.
-	single bool
 }
 
-// ScanKey goes on with a pass over a key at cursor, until it is over or there is enough, and returns
-// where it would go on; that is "0" when it is over. What each is given is valid until
-// the last element of the reply has been handed over; HSCAN and ZSCAN reply with pairs.
-func ScanKey(
-	ctx context.Context, c redis.Conn, command, key, cursor string, enough func() bool, each func(element []byte),
+// ScanKey implements [Conn].
+func (w *wire) ScanKey(
+	ctx context.Context, command, key, cursor string, enough func() bool, each func(element []byte),
 ) (next string, err error) {
-	r, single := c.(*routed)
-	q := &scanning{command: command, key: key, cursor: cursor, each: each, enough: enough, single: single}
-	for {
-		begins := q.cursor == "0"
-		if _, err := redis.DoContext(c, ctx, askScan, q); err != nil {
-			return "", err
-		}
-		if single && !r.scans(begins) {
-			return "", fmt.Errorf("%q was moved to another node of the Cluster while it was scanned; the next run begins anew", key)
-		}
-		if q.cursor == "0" || enough() {
-			return q.cursor, nil
-		}
-	}
-}
-
-func (w *wire) scan(ctx context.Context, q *scanning) error {
 	defer w.forget()
-	return w.during(ctx, func() error {
+	q := &scanning{command: command, key: key, cursor: cursor, each: each, enough: enough}
+	err = w.during(ctx, func() error {
 		if err := w.sendScan(q); err != nil {
 			return err
 		}
@@ -68,6 +43,10 @@ func (w *wire) scan(ctx context.Context, q *scanning) error {
 			}
 		}
 	})
+	if err != nil {
+		return "", err
+	}
+	return q.cursor, nil
 }
 
 func (w *wire) sendScan(q *scanning) error {
@@ -93,7 +72,7 @@ func (w *wire) readScan(q *scanning) (more bool, err error) {
 		return false, err
 	}
 	q.cursor = string(t.All)
-	if more = q.cursor != "0" && !q.single && !q.enough(); more {
+	if more = q.cursor != "0" && !q.enough(); more {
 		if err := w.sendScan(q); err != nil {
 			return false, err
 		}

@@ -102,12 +102,13 @@ func listen(ctx context.Context, s *redisconn.Store, channels map[string][]chan<
 	if err != nil {
 		return err
 	}
-	psc := redis.PubSubConn{Conn: redisconn.Unrouted(conn)} // every node of a Cluster hears of every message
+	conn = redisconn.Unrouted(conn) // every node of a Cluster hears of every message
+	psc := redis.PubSubConn{Conn: conn}
 	ctx, cancel := context.WithCancel(ctx)
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
-		probe(ctx, cancel, psc)
+		probe(ctx, cancel, psc, conn.CutOff)
 	}()
 	defer func() {
 		cancel()
@@ -138,8 +139,9 @@ func listen(ctx context.Context, s *redisconn.Store, channels map[string][]chan<
 }
 
 // probe asks now and then whether the peer is there, until ctx ends; then it closes
-// the connection, which is what makes a blocked Receive return.
-func probe(ctx context.Context, cancel context.CancelFunc, psc redis.PubSubConn) {
+// the connection, which is what makes a blocked Receive return. cutOff comes before that
+// where the peer was there.
+func probe(ctx context.Context, cancel context.CancelFunc, psc redis.PubSubConn, cutOff func()) {
 	ping := time.NewTicker(pingInterval)
 	defer ping.Stop()
 	look := time.NewTicker(outdatedInterval)
@@ -149,7 +151,7 @@ func probe(ctx context.Context, cancel context.CancelFunc, psc redis.PubSubConn)
 		select {
 		case <-ctx.Done():
 			if !silent {
-				redisconn.CutOff(psc.Conn)
+				cutOff()
 			}
 			_ = psc.Close() // nobody listens any more
 			return

@@ -102,11 +102,11 @@ func (s *Counters) Read(ctx context.Context, st flush.Stage, yield func(flush.Pa
 
 // collect makes one pass over the stage. It fails rather than hand over parts of
 // which something may be missing.
-func (s *Counters) collect(ctx context.Context, c redis.Conn, st flush.Stage, w *window) error {
+func (s *Counters) collect(ctx context.Context, c redisconn.Conn, st flush.Stage, w *window) error {
 	var seen int64
 	var field []byte // waits for its value
 	all := func() bool { return false }
-	_, err := redisconn.ScanKey(ctx, c, "HSCAN", s.StageKey(), "0", all, func(text []byte) {
+	_, err := c.ScanKey(ctx, "HSCAN", s.StageKey(), "0", all, func(text []byte) {
 		if field == nil {
 			field = text
 			return

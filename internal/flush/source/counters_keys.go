@@ -45,7 +45,7 @@ func (s *Totals) readKeysOf(ctx context.Context, node *redisconn.Server, yield f
 }
 
 // scanKeys adds the ids of the keys that one SCAN finds.
-func (s *Totals) scanKeys(ctx context.Context, c redis.Conn, cursor, match string, ids *totalsPage) (next string, err error) {
+func (s *Totals) scanKeys(ctx context.Context, c redisconn.Conn, cursor, match string, ids *totalsPage) (next string, err error) {
 	reply, err := redis.Values(redis.DoContext(c, ctx, "SCAN", cursor, "MATCH", match, "COUNT", redisconn.ScanCount, "TYPE", "string"))
 	if err != nil {
 		return "", err
@@ -65,7 +65,7 @@ func (s *Totals) scanKeys(ctx context.Context, c redis.Conn, cursor, match strin
 
 // readKeys reads the totals of some ids. A key that is gone meanwhile, or on another
 // node, is left out: the next pass will find it, wherever it is.
-func (s *Totals) readKeys(ctx context.Context, c redis.Conn, ids []pair, page *totalsPage) error {
+func (s *Totals) readKeys(ctx context.Context, c redisconn.Conn, ids []pair, page *totalsPage) error {
 	for _, id := range ids {
 		if err := c.Send("GETRANGE", s.row.Key(id.field), 0, longestTotal-1); err != nil {
 			return s.fail("read", err)

@@ -174,7 +174,7 @@ func (s *PlainCounters) gather(ctx context.Context, st flush.Stage) error {
 }
 
 // scanIndex prepares a pass over the staged index; its command is "" if that is empty.
-func (s *PlainCounters) scanIndex(ctx context.Context, c redis.Conn, st flush.Stage) (idScan, error) {
+func (s *PlainCounters) scanIndex(ctx context.Context, c redisconn.Conn, st flush.Stage) (idScan, error) {
 	const doing = "look up the staged index of"
 	kind, err := redis.String(redis.DoContext(c, ctx, "TYPE", s.IndexKey()))
 	if err != nil {
@@ -194,10 +194,10 @@ func (s *PlainCounters) scanIndex(ctx context.Context, c redis.Conn, st flush.St
 }
 
 // some returns what one call of the scan finds; the cursor is "0" after the last.
-func (s *idScan) some(ctx context.Context, c redis.Conn) (ids []string, err error) {
+func (s *idScan) some(ctx context.Context, c redisconn.Conn) (ids []string, err error) {
 	element := 0
 	one := func() bool { return true }
-	s.cursor, err = redisconn.ScanKey(ctx, c, s.command, s.key, s.cursor, one, func(member []byte) {
+	s.cursor, err = c.ScanKey(ctx, s.command, s.key, s.cursor, one, func(member []byte) {
 		if element%s.stride == 0 {
 			ids = append(ids, string(member))
 		}
@@ -207,7 +207,7 @@ func (s *idScan) some(ctx context.Context, c redis.Conn) (ids []string, err erro
 }
 
 // move moves the counts of some ids.
-func (s *PlainCounters) move(ctx context.Context, c redis.Conn, st flush.Stage, ids []string) error {
+func (s *PlainCounters) move(ctx context.Context, c redisconn.Conn, st flush.Stage, ids []string) error {
 	args := make([]any, 0, 2*len(ids)+5)
 	args = append(args, 3+len(ids), s.IndexKey(), s.StageKey(), s.MetaKey())
 	for _, id := range ids {

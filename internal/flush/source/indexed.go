@@ -9,8 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
-
 	"baton/internal/flush"
 	"baton/internal/flush/row"
 	"baton/internal/flush/source/idlist"
@@ -49,7 +47,7 @@ type IndexedOptions struct {
 // rowsReader reads the rows of ids in their order, until the page is full. This is all in
 // which sources with an index differ.
 type rowsReader interface {
-	readRows(ctx context.Context, c redis.Conn, ids []string, p *pace) ([]row.Record, error)
+	readRows(ctx context.Context, c redisconn.Conn, ids []string, p *pace) ([]row.Record, error)
 }
 
 // indexed reads the rows that an index says have changed: a flush.Source, whatever a row is.
@@ -126,7 +124,7 @@ func (s *indexed) Read(ctx context.Context, st flush.Stage, yield func(flush.Pag
 }
 
 // readPiles yields the rows of all ids, until there are no more or one fails.
-func (s *indexed) readPiles(ctx context.Context, c redis.Conn, piles <-chan *idlist.List, yield func(flush.Page) error) error {
+func (s *indexed) readPiles(ctx context.Context, c redisconn.Conn, piles <-chan *idlist.List, yield func(flush.Page) error) error {
 	rows := newPace(s.budget)
 	rows.page /= s.lanes
 	for ids := range piles {
@@ -164,7 +162,7 @@ func (s *indexed) scanAhead(ctx context.Context, scan idScan, piles chan<- *idli
 }
 
 // page yields the rows of ids, as several pages if they are long.
-func (s *indexed) page(ctx context.Context, c redis.Conn, lane int, ids []string, rows *pace, yield func(flush.Page) error) error {
+func (s *indexed) page(ctx context.Context, c redisconn.Conn, lane int, ids []string, rows *pace, yield func(flush.Page) error) error {
 	for len(ids) > 0 {
 		records, err := s.readRows(ctx, c, ids, rows)
 		if err != nil {
@@ -247,11 +245,11 @@ type idScan struct {
 
 // next scans until the budget is used up, there are that many ids, or the pass is over
 // (cursor "0"), and returns what it found, sorted and without duplicates.
-func (s *idScan) next(ctx context.Context, c redis.Conn, budget, most int) (*idlist.List, error) {
+func (s *idScan) next(ctx context.Context, c redisconn.Conn, budget, most int) (*idlist.List, error) {
 	ids := &idlist.List{}
 	element := 0
 	enough := func() bool { return ids.Full(budget) || ids.Len() >= most }
-	next, err := redisconn.ScanKey(ctx, c, s.command, s.key, s.cursor, enough, func(member []byte) {
+	next, err := c.ScanKey(ctx, s.command, s.key, s.cursor, enough, func(member []byte) {
 		if element%s.stride == 0 {
 			ids.Add(member)
 		}

@@ -98,7 +98,7 @@ func (s *Totals) Peek(ctx context.Context, n int) ([]row.Record, error) {
 
 // glimpse reads up to n elements of a hash, a set or a zset, whichever of these it may
 // be: fields and values, members, or members and scores. A key that is missing has none.
-func glimpse(ctx context.Context, c redis.Conn, key string, n int, types ...string) ([]pair, error) {
+func glimpse(ctx context.Context, c redisconn.Conn, key string, n int, types ...string) ([]pair, error) {
 	if n <= 0 {
 		return nil, nil
 	}
@@ -113,7 +113,7 @@ func glimpse(ctx context.Context, c redis.Conn, key string, n int, types ...stri
 	var pairs []pair
 	half := false // a field waits for its value
 	enough := func() bool { return len(pairs) >= n }
-	_, err = redisconn.ScanKey(ctx, c, command, key, "0", enough, func(text []byte) {
+	_, err = c.ScanKey(ctx, command, key, "0", enough, func(text []byte) {
 		switch {
 		case half:
 			pairs[len(pairs)-1].value = string(text)

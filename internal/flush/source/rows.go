@@ -53,7 +53,7 @@ type rowReader struct {
 }
 
 // readRows reads the rows of ids in their order, until the page is full.
-func (s *rowReader) readRows(ctx context.Context, c redis.Conn, ids []string, p *pace) ([]row.Record, error) {
+func (s *rowReader) readRows(ctx context.Context, c redisconn.Conn, ids []string, p *pace) ([]row.Record, error) {
 	n := len(s.inputs)
 	records := make([]row.Record, len(ids))
 	raws := make([]row.Raw, len(ids)*n)
@@ -80,7 +80,7 @@ func (s *rowReader) readRows(ctx context.Context, c redis.Conn, ids []string, p 
 }
 
 // readBatch reads rows, of a Cluster at all nodes that have some of them.
-func (s *rowReader) readBatch(ctx context.Context, c redis.Conn, records []row.Record) error {
+func (s *rowReader) readBatch(ctx context.Context, c redisconn.Conn, records []row.Record) error {
 	rows := make([]*row.Record, len(records))
 	for i := range records {
 		rows[i] = &records[i]
@@ -89,7 +89,7 @@ func (s *rowReader) readBatch(ctx context.Context, c redis.Conn, records []row.R
 }
 
 // readFrom reads rows that are on one server, and those that have just left it.
-func (s *rowReader) readFrom(ctx context.Context, c redis.Conn, records []*row.Record) error {
+func (s *rowReader) readFrom(ctx context.Context, c redisconn.Conn, records []*row.Record) error {
 	blank, gone, err := s.readFields(ctx, c, records)
 	if err != nil {
 		return err
@@ -108,14 +108,14 @@ func (s *rowReader) readFrom(ctx context.Context, c redis.Conn, records []*row.R
 
 // readFields fills the records in and returns those of which no field was read, and
 // those whose rows are on another node of the Cluster.
-func (s *rowReader) readFields(ctx context.Context, c redis.Conn, records []*row.Record) (blank, elsewhere []*row.Record, err error) {
+func (s *rowReader) readFields(ctx context.Context, c redisconn.Conn, records []*row.Record) (blank, elsewhere []*row.Record, err error) {
 	if len(s.fields) == 0 { // only the ids are wanted
 		for _, rec := range records {
 			s.fill(rec, nil)
 		}
 		return records, nil, nil
 	}
-	err = redisconn.Ask(ctx, c, &redisconn.Question{
+	err = c.Ask(ctx, &redisconn.Question{
 		Commands: len(records),
 		Write:    func(buf []byte) []byte { return s.appendQuestion(buf, records) },
 		Read: func(t redisconn.Answers) (err error) {
@@ -189,7 +189,7 @@ func (s *rowReader) fillTexts(rec *row.Record, texts string, sizes []int) (found
 // none of the fields. Both questions are put in one transaction for each row: a
 // row that is created or deleted in between must not look like an empty one. It
 // returns the records whose rows are on another node of the Cluster.
-func (s *rowReader) settle(ctx context.Context, c redis.Conn, blank []*row.Record) (elsewhere []*row.Record, err error) {
+func (s *rowReader) settle(ctx context.Context, c redisconn.Conn, blank []*row.Record) (elsewhere []*row.Record, err error) {
 	if len(blank) == 0 {
 		return nil, nil
 	}

@@ -13,13 +13,13 @@ import (
 // ask runs commands whose first argument is their key where they are, see
 // [redisconn.ByMaster], and returns a reply for each. That a key has another type is a
 // reply, see isWrongType; any other error is everybody's.
-func (s *Scan) ask(ctx context.Context, c redis.Conn, commands []redisconn.Command) ([]any, error) {
+func (s *Scan) ask(ctx context.Context, c redisconn.Conn, commands []redisconn.Command) ([]any, error) {
 	replies, indexes := make([]any, len(commands)), make([]int, len(commands))
 	for i := range indexes {
 		indexes[i] = i
 	}
 	key := func(i int) string { return commands[i].Args[0].(string) }
-	return replies, redisconn.ByMaster(ctx, s.store, c, indexes, key, func(ctx context.Context, c redis.Conn, indexes []int) error {
+	return replies, redisconn.ByMaster(ctx, s.store, c, indexes, key, func(ctx context.Context, c redisconn.Conn, indexes []int) error {
 		some := make([]redisconn.Command, len(indexes))
 		for i, index := range indexes {
 			some[i] = commands[index]
@@ -54,7 +54,7 @@ func (s *Scan) askAfter(ctx context.Context, cmd redisconn.Command) (any, error)
 }
 
 // askAt runs commands at one server.
-func askAt(ctx context.Context, c redis.Conn, commands []redisconn.Command) ([]any, error) {
+func askAt(ctx context.Context, c redisconn.Conn, commands []redisconn.Command) ([]any, error) {
 	if err := redisconn.SendAll(c, commands...); err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ type keyScan struct {
 
 // next scans until the budget is used up or the pass is over (cursor "0"), and
 // returns what it found, sorted and without duplicates.
-func (k *keyScan) next(ctx context.Context, c redis.Conn, budget int) (*idlist.List, error) {
+func (k *keyScan) next(ctx context.Context, c redisconn.Conn, budget int) (*idlist.List, error) {
 	ids := &idlist.List{}
 	for !ids.Full(budget) && (k.calls == nil || *k.calls > 0) {
 		if k.calls != nil {
@@ -54,7 +54,7 @@ func (k *keyScan) next(ctx context.Context, c redis.Conn, budget int) (*idlist.L
 }
 
 // once asks for the next few keys.
-func (k *keyScan) once(ctx context.Context, c redis.Conn) ([]any, error) {
+func (k *keyScan) once(ctx context.Context, c redisconn.Conn) ([]any, error) {
 	args := []any{k.cursor, "MATCH", k.scan.pattern.Glob(), "COUNT", redisconn.ScanCount}
 	if !k.untyped {
 		args = append(args, "TYPE", scanTypes[k.scan.value])

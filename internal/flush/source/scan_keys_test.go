@@ -10,11 +10,12 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"baton/internal/flush"
+	"baton/internal/redisconn"
 )
 
 // oldServer answers SCAN as a Redis before version 6 does, which does not know TYPE.
 type oldServer struct {
-	redis.Conn
+	redisconn.Conn
 	refused int
 }
 
@@ -23,11 +24,7 @@ func (c *oldServer) DoContext(ctx context.Context, name string, args ...any) (an
 		c.refused++
 		return nil, redis.Error("ERR syntax error")
 	}
-	return redis.DoContext(c.Conn, ctx, name, args...)
-}
-
-func (c *oldServer) ReceiveContext(ctx context.Context) (any, error) {
-	return redis.ReceiveContext(c.Conn, ctx)
+	return c.Conn.DoContext(ctx, name, args...)
 }
 
 func TestKeysOfOtherTypesAreLeftOutWhereScanDoesNotTellThem(t *testing.T) {

@@ -65,7 +65,7 @@ func (s *Scan) group() int {
 func (s *Scan) members() bool { return s.whole && (s.value == "set" || s.value == "zset") }
 
 // read reads the keys of ids, which are of one lane.
-func (r *scanRows) read(ctx context.Context, c redis.Conn, lane int, ids []string) error {
+func (r *scanRows) read(ctx context.Context, c redisconn.Conn, lane int, ids []string) error {
 	for len(ids) > 0 {
 		n := min(r.pace.depth, len(ids))
 		keys := make([]scanned, n)
@@ -81,7 +81,7 @@ func (r *scanRows) read(ctx context.Context, c redis.Conn, lane int, ids []strin
 }
 
 // readKeys reads keys and puts what is there into the lane's page.
-func (r *scanRows) readKeys(ctx context.Context, c redis.Conn, lane int, keys []scanned) error {
+func (r *scanRows) readKeys(ctx context.Context, c redisconn.Conn, lane int, keys []scanned) error {
 	if r.Scan.members() {
 		return r.readMembers(ctx, c, lane, keys)
 	}
@@ -101,7 +101,7 @@ func (r *scanRows) readKeys(ctx context.Context, c redis.Conn, lane int, keys []
 }
 
 // readHashes reads fields. A key that is gone, or no hash any more, is left out.
-func (r *scanRows) readHashes(ctx context.Context, c redis.Conn, keys []scanned) ([]scanned, error) {
+func (r *scanRows) readHashes(ctx context.Context, c redisconn.Conn, keys []scanned) ([]scanned, error) {
 	n := len(r.fields)
 	if len(r.raws) < len(keys)*n {
 		r.raws = make([]row.Raw, len(keys)*n)
@@ -126,7 +126,7 @@ func (r *scanRows) readHashes(ctx context.Context, c redis.Conn, keys []scanned)
 
 // readStrings reads strings, and the objects in them. A key that is gone, or no string
 // any more, is left out.
-func (r *scanRows) readStrings(ctx context.Context, c redis.Conn, keys []scanned) ([]scanned, error) {
+func (r *scanRows) readStrings(ctx context.Context, c redisconn.Conn, keys []scanned) ([]scanned, error) {
 	replies, err := r.ask(ctx, c, perKey("GET", keys))
 	if err != nil {
 		return nil, err
@@ -149,7 +149,7 @@ func (r *scanRows) readStrings(ctx context.Context, c redis.Conn, keys []scanned
 }
 
 // readTypes leaves out what is gone or of another type, where no value is wanted.
-func (r *scanRows) readTypes(ctx context.Context, c redis.Conn, keys []scanned) ([]scanned, error) {
+func (r *scanRows) readTypes(ctx context.Context, c redisconn.Conn, keys []scanned) ([]scanned, error) {
 	replies, err := r.ask(ctx, c, perKey("TYPE", keys))
 	if err != nil {
 		return nil, err
@@ -172,7 +172,7 @@ func perKey(name string, keys []scanned) []redisconn.Command {
 }
 
 // readMembers reads sets, a few members of each in turn.
-func (r *scanRows) readMembers(ctx context.Context, c redis.Conn, lane int, keys []scanned) error {
+func (r *scanRows) readMembers(ctx context.Context, c redisconn.Conn, lane int, keys []scanned) error {
 	name, stride := "SSCAN", 1
 	if r.value == "zset" {
 		name, stride = "ZSCAN", 2

@@ -57,7 +57,7 @@ type scores struct {
 }
 
 // readRows reads the scores of members in their order, until the page is full.
-func (s *scores) readRows(ctx context.Context, _ redis.Conn, members []string, p *pace) ([]row.Record, error) {
+func (s *scores) readRows(ctx context.Context, _ redisconn.Conn, members []string, p *pace) ([]row.Record, error) {
 	records := make([]row.Record, 0, len(members))
 	for size := 0; len(records) < len(members) && size < p.page; {
 		some := members[len(records):]

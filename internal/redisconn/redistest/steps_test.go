@@ -41,30 +41,34 @@ func TestEveryRequestAndReplyIsAStep(t *testing.T) {
 	defer s.Close()
 	large := strings.Repeat("x", 100_000) // comes in pieces
 	script := redis.NewScript(1, "return redis.call('GET', KEYS[1])")
-	run := func(do func(ctx context.Context, c redis.Conn) error) error {
-		_, err := s.Run(t.Context(), "k", func(c redis.Conn) (any, error) { return nil, do(t.Context(), c) })
-		return err
+	run := func(do func(ctx context.Context, c redisconn.Conn) error) error {
+		c, err := s.Conn(t.Context(), "k")
+		if err != nil {
+			return err
+		}
+		defer c.Close() // it goes back to the pool
+		return do(t.Context(), c)
 	}
 	for _, c := range []struct {
 		steps string
-		do    func(ctx context.Context, c redis.Conn) error
+		do    func(ctx context.Context, c redisconn.Conn) error
 	}{
-		{"SET", func(ctx context.Context, c redis.Conn) error {
+		{"SET", func(ctx context.Context, c redisconn.Conn) error {
 			_, err := redis.DoContext(c, ctx, "set", "k", large)
 			return err
 		}},
-		{"GET", func(ctx context.Context, c redis.Conn) error {
+		{"GET", func(ctx context.Context, c redisconn.Conn) error {
 			text, err := redis.String(redis.DoContext(c, ctx, "GET", "k"))
 			if text != large {
 				err = errors.Join(err, errors.New("another text"))
 			}
 			return err
 		}},
-		{"EVALSHA", func(ctx context.Context, c redis.Conn) error { // it is not known: one step all the same
+		{"EVALSHA", func(ctx context.Context, c redisconn.Conn) error { // it is not known: one step all the same
 			_, err := script.DoContext(ctx, c, "k")
 			return err
 		}},
-		{"HSET", func(ctx context.Context, c redis.Conn) error { // sent together
+		{"HSET", func(ctx context.Context, c redisconn.Conn) error { // sent together
 			commands := []redisconn.Command{redisconn.Cmd("HSET", "h", "f", large), redisconn.Cmd("HGETALL", "h"),
 				redisconn.Cmd("HGET", "h", "g")}
 			if err := redisconn.SendAll(c, commands...); err != nil {
@@ -73,8 +77,8 @@ func TestEveryRequestAndReplyIsAStep(t *testing.T) {
 			_, err := redisconn.ReceiveAll(ctx, c)
 			return err
 		}},
-		{"HSCAN", func(ctx context.Context, c redis.Conn) error {
-			_, err := redisconn.ScanKey(ctx, c, "HSCAN", "h", "0", func() bool { return false }, func([]byte) {})
+		{"HSCAN", func(ctx context.Context, c redisconn.Conn) error {
+			_, err := c.ScanKey(ctx, "HSCAN", "h", "0", func() bool { return false }, func([]byte) {})
 			return err
 		}},
 	} {
@@ -92,14 +96,14 @@ func TestEveryRequestAndReplyIsAStep(t *testing.T) {
 	}
 	// What an observer says is what the caller hears; the connection is not used again.
 	for _, fail = range []string{"before DEL", "after DEL"} {
-		if err := run(func(ctx context.Context, c redis.Conn) error {
+		if err := run(func(ctx context.Context, c redisconn.Conn) error {
 			_, err := redis.DoContext(c, ctx, "DEL", "k")
 			return err
 		}); !errors.Is(err, errStop) {
 			t.Errorf("%s: %v", fail, err)
 		}
 		there := fail == "before DEL"
-		if err := run(func(ctx context.Context, c redis.Conn) error {
+		if err := run(func(ctx context.Context, c redisconn.Conn) error {
 			found, err := redis.Bool(redis.DoContext(c, ctx, "EXISTS", "k"))
 			if found != there {
 				err = errors.Join(err, fmt.Errorf("the key is there: %v", found))
@@ -111,7 +115,7 @@ func TestEveryRequestAndReplyIsAStep(t *testing.T) {
 	}
 	fail = ""
 	// A step may take longer than a request.
-	slow := func(ctx context.Context, c redis.Conn) error {
+	slow := func(ctx context.Context, c redisconn.Conn) error {
 		_, err := redis.DoContext(c, ctx, "TIME")
 		return err
 	}
