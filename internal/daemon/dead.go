@@ -15,8 +15,8 @@ import (
 	"baton/internal/config"
 	"baton/internal/daemon/site"
 	"baton/internal/flush/sql"
+	"baton/internal/operate"
 	"baton/internal/redisconn"
-	"baton/internal/status"
 )
 
 // Errors of the commands for dead letters, matched by errors.Is.
@@ -39,7 +39,7 @@ type DeadLetter struct {
 }
 
 // DeadKey says which dead letter.
-type DeadKey = status.LetterKey
+type DeadKey = operate.LetterKey
 
 // RecordText is a record as its dead letter keeps it: a JSON object, or the beginning
 // of one.

@@ -10,12 +10,12 @@ import (
 	"unicode"
 
 	"baton/internal/flush/sql"
-	"baton/internal/status"
+	"baton/internal/operate"
 )
 
 // DeadReason counts the dead letters of a job that have the same reason, but for the
 // values in it.
-type DeadReason = status.LetterReason
+type DeadReason = operate.LetterReason
 
 // Reasons counts dead letters by job and reason, the most frequent first. What one
 // database answers is there also if another one fails.

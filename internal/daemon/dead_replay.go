@@ -16,7 +16,7 @@ import (
 	"baton/internal/flush/row"
 	"baton/internal/flush/source/spec"
 	"baton/internal/flush/sql"
-	"baton/internal/status"
+	"baton/internal/operate"
 )
 
 // ReplayOptions say how dead letters are replayed.
@@ -41,7 +41,7 @@ const (
 )
 
 // Replayed is what became of one dead letter.
-type Replayed = status.Replayed
+type Replayed = operate.Replayed
 
 // replayer knows how a job's records are written.
 type replayer struct {

@@ -10,6 +10,7 @@ import (
 	"baton/internal/config"
 	"baton/internal/daemon/site"
 	"baton/internal/job"
+	"baton/internal/operate"
 	"baton/internal/status"
 )
 
@@ -33,8 +34,8 @@ type desk struct {
 }
 
 var (
-	_ status.Desk    = (*desk)(nil)
-	_ status.Inquiry = (*desk)(nil)
+	_ operate.Desk    = (*desk)(nil)
+	_ operate.Inquiry = (*desk)(nil)
 )
 
 func newDesk(n *node) *desk {
@@ -90,17 +91,17 @@ func reading[T any](ctx context.Context, d *desk, do func(*Dead) (T, error)) (an
 }
 
 // History has the entries of a job's history.
-func (d *desk) History(ctx context.Context, name, before string, n int) ([]status.Entry, error) {
-	return asking(ctx, d, func(r *Remote) ([]status.Entry, error) {
+func (d *desk) History(ctx context.Context, name, before string, n int) ([]operate.Entry, error) {
+	return asking(ctx, d, func(r *Remote) ([]operate.Entry, error) {
 		v, err := r.under(name)
 		if err != nil {
 			return nil, err
 		}
 		history, err := v.ledger.HistoryBefore(ctx, name, before, n)
-		entries := make([]status.Entry, len(history))
+		entries := make([]operate.Entry, len(history))
 		for i := range history {
 			e := jobEntryOf(&history[i])
-			entries[i] = status.Entry{ID: history[i].Entry, At: e.At, Run: e.Run, Missed: e.Missed}
+			entries[i] = operate.Entry{ID: history[i].Entry, At: e.At, Run: e.Run, Missed: e.Missed}
 		}
 		return entries, err
 	})
@@ -110,8 +111,8 @@ func (d *desk) History(ctx context.Context, name, before string, n int) ([]statu
 const mostOutput = 2 << 20
 
 // Output has what a run has printed.
-func (d *desk) Output(ctx context.Context, name, runID string) (status.Output, error) {
-	return asking(ctx, d, func(r *Remote) (o status.Output, err error) {
+func (d *desk) Output(ctx context.Context, name, runID string) (operate.Output, error) {
+	return asking(ctx, d, func(r *Remote) (o operate.Output, err error) {
 		v, err := r.under(name)
 		if err != nil {
 			return o, err
@@ -147,12 +148,12 @@ func (d *desk) Output(ctx context.Context, name, runID string) (status.Output, e
 }
 
 // Run tells how a run stands.
-func (d *desk) Run(ctx context.Context, name, runID string) (status.JobRun, error) {
-	return asking(ctx, d, func(r *Remote) (status.JobRun, error) { return r.Run(ctx, name, runID) })
+func (d *desk) Run(ctx context.Context, name, runID string) (operate.JobRun, error) {
+	return asking(ctx, d, func(r *Remote) (operate.JobRun, error) { return r.Run(ctx, name, runID) })
 }
 
 // Samples tells how far the flushes were behind.
-func (d *desk) Samples(ctx context.Context, since time.Time) ([]status.Sample, error) {
+func (d *desk) Samples(ctx context.Context, since time.Time) ([]operate.Sample, error) {
 	free, err := enter(ctx, d.redis)
 	if err != nil {
 		return nil, err
@@ -172,38 +173,38 @@ func (d *desk) Events(ctx context.Context, n int) ([]status.Event, error) {
 }
 
 // Next tells when a job is due.
-func (d *desk) Next(_ context.Context, name string, from time.Time, n int) (status.Coming, error) {
+func (d *desk) Next(_ context.Context, name string, from time.Time, n int) (operate.Coming, error) {
 	coming, err := Next(d.remote().config, name, from, n)
 	return coming, d.coded(err)
 }
 
 // Explain tells why a node leads, or does not.
-func (d *desk) Explain(ctx context.Context, node string) (status.Explanation, error) {
-	return asking(ctx, d, func(r *Remote) (status.Explanation, error) {
+func (d *desk) Explain(ctx context.Context, node string) (operate.Explanation, error) {
+	return asking(ctx, d, func(r *Remote) (operate.Explanation, error) {
 		return r.Explain(ctx, node), nil
 	})
 }
 
-func deadFilter(f status.LetterFilter) DeadFilter {
+func deadFilter(f operate.LetterFilter) DeadFilter {
 	return DeadFilter{Job: f.Job, Database: f.Database, Within: f.Within, Before: f.Before, Text: f.Text}
 }
 
 // Letters are dead letters.
-func (d *desk) Letters(ctx context.Context, f status.LetterFilter, n int) ([]status.Letter, error) {
-	return reading(ctx, d, func(dead *Dead) ([]status.Letter, error) {
+func (d *desk) Letters(ctx context.Context, f operate.LetterFilter, n int) ([]operate.Letter, error) {
+	return reading(ctx, d, func(dead *Dead) ([]operate.Letter, error) {
 		if f.ID != "" {
 			l, err := dead.Find(ctx, f.ID, f.Database)
 			if err != nil {
 				return nil, err
 			}
-			return []status.Letter{statusLetter(l)}, nil
+			return []operate.Letter{statusLetter(l)}, nil
 		}
 		cut := recordShown
 		if f.Whole {
 			cut = 0
 		}
 		found, err := dead.List(ctx, deadFilter(f), n, cut)
-		letters := make([]status.Letter, len(found))
+		letters := make([]operate.Letter, len(found))
 		for i, l := range found {
 			letters[i] = statusLetter(l)
 		}
@@ -211,21 +212,21 @@ func (d *desk) Letters(ctx context.Context, f status.LetterFilter, n int) ([]sta
 	})
 }
 
-func statusLetter(l DeadLetter) status.Letter {
-	return status.Letter{ID: l.ID, Job: l.Job, Database: l.Database, BatchID: l.BatchID, At: l.At, Error: l.Error, Record: string(l.Record)}
+func statusLetter(l DeadLetter) operate.Letter {
+	return operate.Letter{ID: l.ID, Job: l.Job, Database: l.Database, BatchID: l.BatchID, At: l.At, Error: l.Error, Record: string(l.Record)}
 }
 
 // LetterKeys names dead letters.
-func (d *desk) LetterKeys(ctx context.Context, f status.LetterFilter, n int) ([]status.LetterKey, error) {
-	return reading(ctx, d, func(dead *Dead) ([]status.LetterKey, error) {
+func (d *desk) LetterKeys(ctx context.Context, f operate.LetterFilter, n int) ([]operate.LetterKey, error) {
+	return reading(ctx, d, func(dead *Dead) ([]operate.LetterKey, error) {
 		found, err := dead.Keys(ctx, deadFilter(f))
 		return found[:min(n, len(found))], err
 	})
 }
 
 // Reasons counts dead letters by their reason.
-func (d *desk) Reasons(ctx context.Context, f status.LetterFilter) ([]status.LetterReason, error) {
-	return reading(ctx, d, func(dead *Dead) ([]status.LetterReason, error) { return dead.Reasons(ctx, deadFilter(f)) })
+func (d *desk) Reasons(ctx context.Context, f operate.LetterFilter) ([]operate.LetterReason, error) {
+	return reading(ctx, d, func(dead *Dead) ([]operate.LetterReason, error) { return dead.Reasons(ctx, deadFilter(f)) })
 }
 
 // coded gives errors of this package the kinds and words that the API has for them.
@@ -233,12 +234,12 @@ func (d *desk) coded(err error) error {
 	if err == nil {
 		return nil
 	}
-	if _, given := errors.AsType[*status.Coded](err); given {
+	if _, given := errors.AsType[*operate.Coded](err); given {
 		return err
 	}
 	for _, known := range knownErrors() {
 		if errors.Is(err, known.sentinel) {
-			return &status.Coded{Code: known.code, Kind: known.kind, Err: err}
+			return &operate.Coded{Code: known.code, Kind: known.kind, Err: err}
 		}
 	}
 	return err
@@ -254,14 +255,14 @@ type knownError struct {
 // knownErrors are those that keep being themselves over HTTP.
 func knownErrors() []knownError {
 	return []knownError{
-		{ErrNoLeader, "nobody_leads", status.ErrNobodyLeads},
-		{ErrNoJob, "no_job", status.ErrNotFound},
-		{ErrNoRun, "no_run", status.ErrNotFound},
-		{ErrNoLetter, "no_letter", status.ErrNotFound},
-		{errManyLetters, "many_letters", status.ErrRefused},
-		{ErrDeadUsage, "dead_usage", status.ErrInvalid},
-		{ErrNoOutput, "no_output", status.ErrNotFound},
-		{ErrRunLost, "run_lost", status.ErrNotFound},
+		{ErrNoLeader, "nobody_leads", operate.ErrNobodyLeads},
+		{ErrNoJob, "no_job", operate.ErrNotFound},
+		{ErrNoRun, "no_run", operate.ErrNotFound},
+		{ErrNoLetter, "no_letter", operate.ErrNotFound},
+		{errManyLetters, "many_letters", operate.ErrRefused},
+		{ErrDeadUsage, "dead_usage", operate.ErrInvalid},
+		{ErrNoOutput, "no_output", operate.ErrNotFound},
+		{ErrRunLost, "run_lost", operate.ErrNotFound},
 	}
 }
 
@@ -271,7 +272,7 @@ func (r *Remote) lockOf(lockKey string) (*Remote, error) {
 		return r, nil
 	}
 	if !slices.Contains(site.LockKeys(r.config), lockKey) {
-		return nil, fmt.Errorf("%w: no job of the configuration has the lock %q", status.ErrInvalid, lockKey)
+		return nil, fmt.Errorf("%w: no job of the configuration has the lock %q", operate.ErrInvalid, lockKey)
 	}
 	other := *r
 	other.venue = r.venue.At(lockKey)

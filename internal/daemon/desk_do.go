@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"baton/internal/flush"
+	"baton/internal/operate"
 	"baton/internal/status"
 )
 
 // do carries out an order that the page or the API was given.
-func (d *desk) do(ctx context.Context, o status.Order) (status.Outcome, error) {
+func (d *desk) do(ctx context.Context, o operate.Order) (operate.Outcome, error) {
 	out, err := d.carryOut(ctx, o)
 	if out.Text == "" && err == nil {
 		out.Text = "done"
@@ -22,57 +23,57 @@ func (d *desk) do(ctx context.Context, o status.Order) (status.Outcome, error) {
 	return out, refusedUnlessAway(d.coded(err))
 }
 
-func (d *desk) carryOut(ctx context.Context, o status.Order) (status.Outcome, error) {
+func (d *desk) carryOut(ctx context.Context, o operate.Order) (operate.Outcome, error) {
 	wait := o.Wait
 	if wait == 0 {
 		wait = orderWait
 	}
 	wait = max(wait, 0)
-	switch o.Action {
-	case status.ActionReload:
+	switch o.Kind {
+	case operate.KindReload:
 		return d.reload(ctx, o)
-	case status.ActionReplay, status.ActionDrop:
+	case operate.KindReplay, operate.KindDrop:
 		return d.letters(ctx, o)
 	}
 	r, err := d.remote().lockOf(o.Lock)
 	if err != nil {
-		return status.Outcome{}, err
+		return operate.Outcome{}, err
 	}
-	switch o.Action {
-	case status.ActionStepDown:
+	switch o.Kind {
+	case operate.KindStepDown:
 		return stepDown(ctx, r, o, wait)
-	case status.ActionPause:
+	case operate.KindPause:
 		return pause(ctx, r, o, wait)
-	case status.ActionResume:
+	case operate.KindResume:
 		return resume(ctx, r, o, wait)
-	case status.ActionRun:
+	case operate.KindRun:
 		return runJob(ctx, r, o)
-	case status.ActionCancel:
+	case operate.KindCancel:
 		return cancelJob(ctx, r, o)
-	case status.ActionPauseJob:
+	case operate.KindPauseJob:
 		return pauseJob(ctx, r, o)
-	case status.ActionResumeJob:
+	case operate.KindResumeJob:
 		return resumeJob(ctx, r, o)
 	}
-	return status.Outcome{}, fmt.Errorf("%w: there is no action %q", status.ErrInvalid, o.Action)
+	return operate.Outcome{}, fmt.Errorf("%w: there is no action %q", operate.ErrInvalid, o.Kind)
 }
 
 // refusedUnlessAway tells what was decided from servers that do not answer.
 func refusedUnlessAway(err error) error {
-	var coded *status.Coded
+	var coded *operate.Coded
 	var network net.Error
 	switch {
-	case err == nil, errors.As(err, &coded), errors.Is(err, status.ErrInvalid), errors.Is(err, status.ErrRefused):
+	case err == nil, errors.As(err, &coded), errors.Is(err, operate.ErrInvalid), errors.Is(err, operate.ErrRefused):
 		return err
 	case errors.As(err, &network), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.Is(err, io.EOF), errors.Is(err, flush.ErrTransient):
 		return err
 	}
-	return &status.Coded{Code: "refused", Kind: status.ErrRefused, Err: err}
+	return &operate.Coded{Code: "refused", Kind: operate.ErrRefused, Err: err}
 }
 
-func stepDown(ctx context.Context, r *Remote, o status.Order, wait time.Duration) (status.Outcome, error) {
+func stepDown(ctx context.Context, r *Remote, o operate.Order, wait time.Duration) (operate.Outcome, error) {
 	h, err := r.StepDown(ctx, o.To, "asked "+o.By, wait)
-	out := status.Outcome{From: h.From, NodeID: h.To, Epoch: h.Epoch, TookMS: h.TookMS}
+	out := operate.Outcome{From: h.From, NodeID: h.To, Epoch: h.Epoch, TookMS: h.TookMS}
 	switch {
 	case err != nil:
 	case h.To == "":
@@ -83,9 +84,9 @@ func stepDown(ctx context.Context, r *Remote, o status.Order, wait time.Duration
 	return out, err
 }
 
-func pause(ctx context.Context, r *Remote, o status.Order, wait time.Duration) (status.Outcome, error) {
+func pause(ctx context.Context, r *Remote, o operate.Order, wait time.Duration) (operate.Outcome, error) {
 	p, err := r.Pause(ctx, o.By, wait)
-	out := status.Outcome{From: p.Leader, Since: p.Since, TookMS: p.TookMS}
+	out := operate.Outcome{From: p.Leader, Since: p.Since, TookMS: p.TookMS}
 	if p.Already != "" {
 		out.Was = &status.Pause{Since: p.Since, Reason: p.Already}
 	}
@@ -101,9 +102,9 @@ func pause(ctx context.Context, r *Remote, o status.Order, wait time.Duration) (
 	return out, nil
 }
 
-func resume(ctx context.Context, r *Remote, o status.Order, wait time.Duration) (status.Outcome, error) {
+func resume(ctx context.Context, r *Remote, o operate.Order, wait time.Duration) (operate.Outcome, error) {
 	d, err := r.Resume(ctx, o.By, wait)
-	out := status.Outcome{NodeID: d.Leader, Epoch: d.Epoch, TookMS: d.TookMS, Text: "it was not paused"}
+	out := operate.Outcome{NodeID: d.Leader, Epoch: d.Epoch, TookMS: d.TookMS, Text: "it was not paused"}
 	if d.Was != "" {
 		out.Was = &status.Pause{Since: d.Since, Reason: d.Was}
 		out.Text = "resumed"
@@ -114,12 +115,12 @@ func resume(ctx context.Context, r *Remote, o status.Order, wait time.Duration) 
 	return out, err
 }
 
-func runJob(ctx context.Context, r *Remote, o status.Order) (status.Outcome, error) {
+func runJob(ctx context.Context, r *Remote, o operate.Order) (operate.Outcome, error) {
 	run, err := r.RunJob(ctx, o.Job, o.By, o.Force)
 	if err != nil {
-		return status.Outcome{}, err
+		return operate.Outcome{}, err
 	}
-	out := status.Outcome{RunID: run.Run.ID, NodeID: run.Run.NodeID, Epoch: run.Run.Epoch, Queued: run.Queued, Run: &run.Run}
+	out := operate.Outcome{RunID: run.Run.ID, NodeID: run.Run.NodeID, Epoch: run.Run.Epoch, Queued: run.Queued, Run: &run.Run}
 	out.Text = fmt.Sprintf("run %s of job %q has begun on %s", run.Run.ID, run.Job, run.Run.NodeID)
 	if run.Queued {
 		out.Text = fmt.Sprintf("run %s of job %q waits for another one to end", run.Run.ID, run.Job)
@@ -127,12 +128,12 @@ func runJob(ctx context.Context, r *Remote, o status.Order) (status.Outcome, err
 	return out, nil
 }
 
-func cancelJob(ctx context.Context, r *Remote, o status.Order) (status.Outcome, error) {
+func cancelJob(ctx context.Context, r *Remote, o operate.Order) (operate.Outcome, error) {
 	c, err := r.CancelJob(ctx, o.Job, o.RunID, o.By)
 	if err != nil {
-		return status.Outcome{}, err
+		return operate.Outcome{}, err
 	}
-	out := status.Outcome{Runs: c.Runs, Retry: c.Retry}
+	out := operate.Outcome{Runs: c.Runs, Retry: c.Retry}
 	var told []string
 	for _, id := range c.Runs {
 		told = append(told, "run "+id+" was told to end")
@@ -147,12 +148,12 @@ func cancelJob(ctx context.Context, r *Remote, o status.Order) (status.Outcome, 
 	return out, nil
 }
 
-func pauseJob(ctx context.Context, r *Remote, o status.Order) (status.Outcome, error) {
+func pauseJob(ctx context.Context, r *Remote, o operate.Order) (operate.Outcome, error) {
 	p, err := r.PauseJob(ctx, o.Job, o.By, o.Until)
 	if err != nil {
-		return status.Outcome{}, err
+		return operate.Outcome{}, err
 	}
-	out := status.Outcome{Was: p.Was, Text: whichJobs(o.Job) + " paused"}
+	out := operate.Outcome{Was: p.Was, Text: whichJobs(o.Job) + " paused"}
 	if p.Was != nil {
 		out.Text += " already; the reason is a new one"
 	}
@@ -162,12 +163,12 @@ func pauseJob(ctx context.Context, r *Remote, o status.Order) (status.Outcome, e
 	return out, nil
 }
 
-func resumeJob(ctx context.Context, r *Remote, o status.Order) (status.Outcome, error) {
+func resumeJob(ctx context.Context, r *Remote, o operate.Order) (operate.Outcome, error) {
 	p, err := r.ResumeJob(ctx, o.Job, o.By)
 	if err != nil {
-		return status.Outcome{}, err
+		return operate.Outcome{}, err
 	}
-	out := status.Outcome{Was: p.Was, Still: p.Still, Text: whichJobs(o.Job) + " not paused"}
+	out := operate.Outcome{Was: p.Was, Still: p.Still, Text: whichJobs(o.Job) + " not paused"}
 	if p.Was != nil {
 		out.Text = whichJobs(o.Job) + " resumed"
 	}
@@ -185,26 +186,26 @@ func whichJobs(name string) string {
 }
 
 // letters replays dead letters, or drops them.
-func (d *desk) letters(ctx context.Context, o status.Order) (status.Outcome, error) {
-	return reading(ctx, d, func(dead *Dead) (status.Outcome, error) {
+func (d *desk) letters(ctx context.Context, o operate.Order) (operate.Outcome, error) {
+	return reading(ctx, d, func(dead *Dead) (operate.Outcome, error) {
 		keys := o.Letters
 		if o.Letter != "" {
 			l, err := dead.Find(ctx, o.Letter, o.Database)
 			if err != nil {
-				return status.Outcome{}, err
+				return operate.Outcome{}, err
 			}
 			keys = []DeadKey{l.DeadKey}
 		}
 		for _, k := range keys {
 			if dead.dbs[k.Database] == nil {
-				return status.Outcome{}, fmt.Errorf("%w: there is no database %q in the configuration", ErrDeadUsage, k.Database)
+				return operate.Outcome{}, fmt.Errorf("%w: there is no database %q in the configuration", ErrDeadUsage, k.Database)
 			}
 		}
-		if o.Action == status.ActionDrop {
+		if o.Kind == operate.KindDrop {
 			n, err := dead.Drop(ctx, keys, nil)
-			return status.Outcome{Dropped: n, Text: fmt.Sprintf("%d of %d dead letters dropped", n, len(keys))}, err
+			return operate.Outcome{Dropped: n, Text: fmt.Sprintf("%d of %d dead letters dropped", n, len(keys))}, err
 		}
-		out, ok := status.Outcome{}, 0
+		out, ok := operate.Outcome{}, 0
 		err := dead.Replay(ctx, keys, ReplayOptions{Overwrite: o.Overwrite, Set: o.Set}, func(r Replayed) {
 			out.Letters = append(out.Letters, r)
 			if r.OK {
@@ -223,22 +224,22 @@ func (d *desk) letters(ctx context.Context, o status.Order) (status.Outcome, err
 const reloadWithin = 20 * time.Second
 
 // reload has the node read its configuration again.
-func (d *desk) reload(ctx context.Context, o status.Order) (status.Outcome, error) {
+func (d *desk) reload(ctx context.Context, o operate.Order) (operate.Outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, reloadWithin)
 	defer cancel()
 	answer := make(chan error, 1)
 	select {
 	case d.node.reloadRequests <- reloadRequest{by: o.By, answer: answer}:
 	case <-ctx.Done():
-		return status.Outcome{}, errors.New("the daemon does not take it: it is busy or about to end; see its log")
+		return operate.Outcome{}, errors.New("the daemon does not take it: it is busy or about to end; see its log")
 	}
 	select {
 	case err := <-answer:
 		if err != nil {
-			return status.Outcome{}, &status.Coded{Code: "not_reloaded", Kind: status.ErrInvalid, Err: err}
+			return operate.Outcome{}, &operate.Coded{Code: "not_reloaded", Kind: operate.ErrInvalid, Err: err}
 		}
-		return status.Outcome{Text: "the configuration was reloaded", NodeID: d.node.id}, nil
+		return operate.Outcome{Text: "the configuration was reloaded", NodeID: d.node.id}, nil
 	case <-ctx.Done():
-		return status.Outcome{}, errors.New("the daemon is still at it; see its log")
+		return operate.Outcome{}, errors.New("the daemon is still at it; see its log")
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"baton/internal/daemon/site"
+	"baton/internal/operate"
 	"baton/internal/redislock"
 	"baton/internal/status"
 	"baton/internal/text"
@@ -24,9 +25,9 @@ import (
 
 type (
 	// Explanation is why a node leads, or does not.
-	Explanation = status.Explanation
+	Explanation = operate.Explanation
 	// Why is one reason.
-	Why = status.Why
+	Why = operate.Why
 )
 
 // WhyRedis is the code of an election that cannot be read: nothing else is known.

@@ -10,6 +10,7 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/daemon/site"
+	"baton/internal/operate"
 	"baton/internal/redisledger"
 	"baton/internal/redislock"
 	"baton/internal/status"
@@ -40,7 +41,7 @@ const (
 )
 
 // JobRun is a run as those see it who have asked for it, or watch it.
-type JobRun = status.JobRun
+type JobRun = operate.JobRun
 
 // under is the election that a job runs under, and refuses a job that the configuration
 // does not have.
@@ -183,7 +184,7 @@ type JobEntry struct {
 }
 
 // MissedSlots are slots, one after the other, that were not run.
-type MissedSlots = status.Missed
+type MissedSlots = operate.Missed
 
 // JobHistory are the last n entries of a job's history, the newest first.
 func (r *Remote) JobHistory(ctx context.Context, name string, n int) ([]JobEntry, error) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"baton/internal/job"
+	"baton/internal/operate"
 	"baton/internal/redisledger"
 	"baton/internal/status"
 )
@@ -50,7 +51,7 @@ func WatchRun(ctx context.Context, runs Runs, name, id string, show func(JobRun)
 // final reports whether the same question would get the same error again.
 func final(err error) bool {
 	var answer *problem
-	var coded *status.Coded
+	var coded *operate.Coded
 	return errors.As(err, &answer) && !answer.away || errors.As(err, &coded) || errors.Is(err, ErrNoJob)
 }
 
@@ -77,7 +78,7 @@ func (r *Remote) Run(ctx context.Context, name, id string) (JobRun, error) {
 	case err != nil:
 		return JobRun{}, err
 	case refused != "":
-		return JobRun{}, &status.Coded{Code: "run_refused", Kind: status.ErrRefused, Err: errors.New(refused)}
+		return JobRun{}, &operate.Coded{Code: "run_refused", Kind: operate.ErrRefused, Err: errors.New(refused)}
 	case run == nil:
 		return JobRun{}, noRun(name, id)
 	}

@@ -7,14 +7,14 @@ import (
 	"baton/internal/config"
 	"baton/internal/job"
 	"baton/internal/job/schedule"
-	"baton/internal/status"
+	"baton/internal/operate"
 )
 
 type (
 	// Coming is when a job is due, as far as its configuration tells.
-	Coming = status.Coming
+	Coming = operate.Coming
 	// ComingSlot is a slot in the zone of its job, and when the job starts.
-	ComingSlot = status.ComingSlot
+	ComingSlot = operate.ComingSlot
 )
 
 // lookAhead is a year and a week: the Sundays on which clocks are put forward or back are

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"baton/internal/status"
+	"baton/internal/operate"
 )
 
 // Commands ask either the servers themselves ([Remote], [Dead]), which takes the
@@ -90,6 +90,6 @@ func (r *Remote) Next(_ context.Context, name string, from time.Time, n int) (Co
 }
 
 // apiLetter is a dead letter as the API has it.
-func apiLetter(l status.Letter) DeadLetter {
+func apiLetter(l operate.Letter) DeadLetter {
 	return DeadLetter{DeadKey: DeadKey{ID: l.ID, Job: l.Job, Database: l.Database}, BatchID: l.BatchID, At: l.At, Error: l.Error, Record: RecordText(l.Record)}
 }

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"baton/internal/daemon/site"
+	"baton/internal/operate"
 	"baton/internal/status"
 )
 
@@ -130,7 +131,7 @@ func (c *Client) Close() error {
 type problem struct {
 	text    string
 	kinds   []error
-	outcome *status.Outcome
+	outcome *operate.Outcome
 	away    bool // of the node's servers: they will be back
 }
 
@@ -149,7 +150,7 @@ func get[T any](ctx context.Context, c *Client, query url.Values, path ...string
 }
 
 // order gives an order.
-func (c *Client) order(ctx context.Context, body map[string]any, path ...string) (out status.Outcome, err error) {
+func (c *Client) order(ctx context.Context, body map[string]any, path ...string) (out operate.Outcome, err error) {
 	const within = 2*time.Minute + 10*time.Second // which the node ends
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -221,9 +222,9 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 // problem makes the error of an answer what it was at the node.
 func (c *Client) problem(resp *http.Response, text []byte) error {
 	var said struct {
-		Error   string          `json:"error"`
-		Code    string          `json:"code"`
-		Outcome *status.Outcome `json:"outcome"`
+		Error   string           `json:"error"`
+		Code    string           `json:"code"`
+		Outcome *operate.Outcome `json:"outcome"`
 	}
 	if json.Unmarshal(text, &said) != nil || said.Error == "" {
 		return fmt.Errorf("%s answers %s, and not as baton does: is the address right, and baton new enough?", c.server, resp.Status)

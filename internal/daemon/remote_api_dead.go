@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"strconv"
 
-	"baton/internal/status"
+	"baton/internal/operate"
 )
 
 func (f DeadFilter) query() url.Values {
@@ -35,7 +35,7 @@ func (c *Client) List(ctx context.Context, f DeadFilter, n, cut int) ([]DeadLett
 		q.Set("whole", "true")
 	}
 	reply, err := get[struct {
-		Letters []status.Letter
+		Letters []operate.Letter
 		Error   string
 	}](ctx, c, q, "dead-letters")
 	letters := make([]DeadLetter, len(reply.Letters))
@@ -55,7 +55,7 @@ func partly(err error, text string) error {
 
 // Find is the one dead letter whose id is, or begins with, id.
 func (c *Client) Find(ctx context.Context, id, database string) (DeadLetter, error) {
-	l, err := get[status.Letter](ctx, c, DeadFilter{Database: database}.query(), "dead-letters", id)
+	l, err := get[operate.Letter](ctx, c, DeadFilter{Database: database}.query(), "dead-letters", id)
 	return apiLetter(l), err
 }
 

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"baton/internal/status"
+	"baton/internal/operate"
 )
 
 // Job is how one job stands.
@@ -26,7 +26,7 @@ func (c *Client) Job(ctx context.Context, name string) (Job, error) {
 // JobHistory are the last n entries of a job's history, the newest first.
 func (c *Client) JobHistory(ctx context.Context, name string, n int) ([]JobEntry, error) {
 	var all []JobEntry
-	err := c.history(ctx, name, n, func(e status.Entry) bool {
+	err := c.history(ctx, name, n, func(e operate.Entry) bool {
 		all = append(all, JobEntry{At: e.At, Run: e.Run, Missed: e.Missed})
 		return len(all) < n
 	})
@@ -36,7 +36,7 @@ func (c *Client) JobHistory(ctx context.Context, name string, n int) ([]JobEntry
 // JobRuns are the last n finished runs of a job, the newest first.
 func (c *Client) JobRuns(ctx context.Context, name string, n int) ([]Execution, error) {
 	var runs []Execution
-	err := c.history(ctx, name, n, func(e status.Entry) bool {
+	err := c.history(ctx, name, n, func(e operate.Entry) bool {
 		if e.Run != nil && len(runs) < n {
 			runs = append(runs, *e.Run)
 		}
@@ -46,7 +46,7 @@ func (c *Client) JobRuns(ctx context.Context, name string, n int) ([]Execution, 
 }
 
 // history goes back in a job's history until told not to.
-func (c *Client) history(ctx context.Context, name string, n int, next func(status.Entry) bool) error {
+func (c *Client) history(ctx context.Context, name string, n int, next func(operate.Entry) bool) error {
 	const page = 1000
 	for before := ""; ; {
 		query := url.Values{"n": {strconv.Itoa(min(max(n, 1), page))}}
@@ -54,7 +54,7 @@ func (c *Client) history(ctx context.Context, name string, n int, next func(stat
 			query.Set("before", before)
 		}
 		reply, err := get[struct {
-			Entries []status.Entry
+			Entries []operate.Entry
 			Before  string
 		}](ctx, c, query, "jobs", name, "history")
 		if err != nil {

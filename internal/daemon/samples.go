@@ -9,8 +9,8 @@ import (
 
 	"go.uber.org/zap"
 
+	"baton/internal/operate"
 	"baton/internal/redisledger"
-	"baton/internal/status"
 )
 
 const (
@@ -124,8 +124,8 @@ func (b *sampleBook) refresh(ctx context.Context) error {
 
 // samples are how far the flushes under all locks were behind, the oldest first, later
 // than since. What one lock's Redis answers is there also if another one fails.
-func (n *node) samples(ctx context.Context, since time.Time) ([]status.Sample, error) {
-	var merged []status.Sample
+func (n *node) samples(ctx context.Context, since time.Time) ([]operate.Sample, error) {
+	var merged []operate.Sample
 	var problems []error
 	for _, c := range n.all() {
 		found, err := c.book.later(ctx, since)
@@ -133,17 +133,17 @@ func (n *node) samples(ctx context.Context, since time.Time) ([]status.Sample, e
 			problems = append(problems, fmt.Errorf("lock %q: %w", c.lockKey, err))
 		}
 		for _, s := range found {
-			merged = append(merged, status.Sample{At: s.At, Jobs: levelsOf(s)})
+			merged = append(merged, operate.Sample{At: s.At, Jobs: levelsOf(s)})
 		}
 	}
-	slices.SortStableFunc(merged, func(a, b status.Sample) int { return a.At.Compare(b.At) })
+	slices.SortStableFunc(merged, func(a, b operate.Sample) int { return a.At.Compare(b.At) })
 	return merged, errors.Join(problems...)
 }
 
-func levelsOf(s redisledger.Sample) map[string]status.Level {
-	levels := make(map[string]status.Level, len(s.Levels))
+func levelsOf(s redisledger.Sample) map[string]operate.Level {
+	levels := make(map[string]operate.Level, len(s.Levels))
 	for name, v := range s.Levels {
-		levels[name] = status.Level{LagSeconds: v.Lag.Seconds(), Backlog: v.Backlog}
+		levels[name] = operate.Level{LagSeconds: v.Lag.Seconds(), Backlog: v.Backlog}
 	}
 	return levels
 }

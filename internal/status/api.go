@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"baton/internal/operate"
 )
 
 const (
@@ -28,7 +30,7 @@ type apiError struct {
 	// Code is one word for programs.
 	Code string `json:"code"`
 	// Outcome is what was done before it went wrong.
-	Outcome *Outcome `json:"outcome,omitempty"`
+	Outcome *operate.Outcome `json:"outcome,omitempty"`
 }
 
 // codes are the words for errors that have no better one.
@@ -145,28 +147,28 @@ func (s *Server) asked(r *http.Request, e endpoint) (reply any, err error) {
 
 // fail says what went wrong.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, reply any, err error) {
-	var coded *Coded
+	var coded *operate.Coded
 	if never, ok := errors.AsType[*refusal](err); ok {
 		s.refuse(w, r, never)
 		return
 	}
 	status := http.StatusServiceUnavailable
 	switch {
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(err, operate.ErrNotFound):
 		status = http.StatusNotFound
-	case errors.Is(err, ErrInvalid):
+	case errors.Is(err, operate.ErrInvalid):
 		status = http.StatusUnprocessableEntity
-	case errors.Is(err, ErrRefused), errors.Is(err, ErrNobodyLeads):
+	case errors.Is(err, operate.ErrRefused), errors.Is(err, operate.ErrNobodyLeads):
 		status = http.StatusConflict
 	}
 	answer := apiError{Error: err.Error(), Code: codes[status]}
-	if errors.Is(err, ErrNobodyLeads) {
+	if errors.Is(err, operate.ErrNobodyLeads) {
 		answer.Code = "nobody_leads"
 	}
 	if errors.As(err, &coded) && coded.Code != "" {
 		answer.Code = coded.Code
 	}
-	if out, ok := reply.(Outcome); ok && (out.Text != "" || out.From != "" || out.Was != nil || !out.Since.IsZero()) {
+	if out, ok := reply.(operate.Outcome); ok && (out.Text != "" || out.From != "" || out.Was != nil || !out.Since.IsZero()) {
 		answer.Outcome = &out
 	}
 	if status == http.StatusServiceUnavailable && r.Method == http.MethodPost {
@@ -247,11 +249,11 @@ func (s *Server) seen(r *http.Request, snap Snapshot) Snapshot {
 }
 
 // seenEntries are entries of a history likewise.
-func (s *Server) seenEntries(r *http.Request, entries []Entry) []Entry {
+func (s *Server) seenEntries(r *http.Request, entries []operate.Entry) []operate.Entry {
 	if s.auth.maySee(r) {
 		return entries
 	}
-	shown := append([]Entry{}, entries...)
+	shown := append([]operate.Entry{}, entries...)
 	for i, e := range shown {
 		shown[i].Run = publicRun(e.Run)
 		if e.Missed != nil {
@@ -264,12 +266,12 @@ func (s *Server) seenEntries(r *http.Request, entries []Entry) []Entry {
 }
 
 // give carries out an order that may be given.
-func (s *Server) give(r *http.Request, o Order) (Outcome, error) {
+func (s *Server) give(r *http.Request, o operate.Order) (operate.Outcome, error) {
 	if err := s.auth.mayOrder(r); err != nil {
-		return Outcome{}, err
+		return operate.Outcome{}, err
 	}
 	if s.cfg.Do == nil {
-		return Outcome{}, fmt.Errorf("%w: this node takes no orders", ErrRefused)
+		return operate.Outcome{}, fmt.Errorf("%w: this node takes no orders", operate.ErrRefused)
 	}
 	return s.cfg.Do(r.Context(), o)
 }

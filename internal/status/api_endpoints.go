@@ -1,5 +1,9 @@
 package status
 
+import (
+	"baton/internal/operate"
+)
+
 // endpoints are the API's. What stands here is what its description says.
 func endpoints() []endpoint {
 	count := func(summary string) parameter { return parameter{"n", "integer", summary} }
@@ -19,20 +23,20 @@ func endpoints() []endpoint {
 		{"GET", "/jobs/{job}/history", "Its finished runs and missed slots, the newest first.",
 			[]parameter{count("How many entries, up to 1000; 20 if it is left out."), {"before", "string", "Entries older than that one, by its id."}}, nil, historyReply{}, false, askHistory},
 		{"GET", "/jobs/{job}/next", "Its coming slots.",
-			[]parameter{count("How many slots, up to 1000; 10 if it is left out."), {"from", "string", "Slots after this time, RFC 3339; now if it is left out."}}, nil, Coming{}, false, askNext},
-		{"GET", "/jobs/{job}/runs/{run}", "How a run stands.", nil, nil, JobRun{}, false, askRun},
+			[]parameter{count("How many slots, up to 1000; 10 if it is left out."), {"from", "string", "Slots after this time, RFC 3339; now if it is left out."}}, nil, operate.Coming{}, false, askNext},
+		{"GET", "/jobs/{job}/runs/{run}", "How a run stands.", nil, nil, operate.JobRun{}, false, askRun},
 		{"GET", "/jobs/{job}/runs/{run}/output", "What a run of a command has printed, as far as it is kept.",
 			[]parameter{{"from", "integer", "Begin at this byte of all that it has printed."}}, nil, outputReply{}, true, askOutput},
 		{"GET", "/events", "The history of the election, the newest first.", []parameter{count("How many, up to 1000; 50 if it is left out.")}, nil, eventsReply{}, false, askEvents},
 		{"GET", "/samples", "How far the flushes were behind, a sample each 15 seconds, for an hour.",
 			[]parameter{{"since", "string", "Samples later than this time, RFC 3339."}}, nil, samplesReply{}, false, askSamples},
-		{"GET", "/explain/{node}", "Why a node leads, or does not.", nil, nil, Explanation{}, false, askExplain},
+		{"GET", "/explain/{node}", "Why a node leads, or does not.", nil, nil, operate.Explanation{}, false, askExplain},
 		{"GET", "/dead-letters", "Records that did not fit their table, the newest first.",
 			append([]parameter{count("How many, up to 1000; 50 if it is left out."), {"whole", "boolean", "Do not cut long records."}}, letters...), nil, lettersReply{}, true, askLetters},
 		{"GET", "/dead-letters/keys", "Which dead letters there are, at most 5000.", letters, nil, keysReply{}, true, askKeys},
 		{"GET", "/dead-letters/reasons", "How many dead letters there are, by job and reason.", letters, nil, reasonsReply{}, true, askReasons},
 		{"GET", "/dead-letters/{id}", "One dead letter, by its id or the beginning of it; its record is whole.",
-			[]parameter{{"database", "string", "Only in this database, by its name in the configuration."}}, nil, Letter{}, true, askLetter},
+			[]parameter{{"database", "string", "Only in this database, by its name in the configuration."}}, nil, operate.Letter{}, true, askLetter},
 		{"GET", "/openapi.json", "This description.", nil, nil, map[string]any{}, false, askOpenAPI},
 	}, orderEndpoints()...)
 }
@@ -40,7 +44,7 @@ func endpoints() []endpoint {
 // orderEndpoints are those that change something.
 func orderEndpoints() []endpoint {
 	order := func(path, summary string, body any, ask askFunc) endpoint {
-		return endpoint{"POST", path, summary, nil, body, Outcome{}, true, ask}
+		return endpoint{"POST", path, summary, nil, body, operate.Outcome{}, true, ask}
 	}
 	return []endpoint{
 		order("/stepdown", "Have the leader hand over, in order, and wait for the next term.", stepDownBody{}, give(giveStepDown)),

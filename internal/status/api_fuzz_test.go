@@ -14,54 +14,56 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"baton/internal/operate"
 )
 
 // counter is a desk that answers whatever it is asked.
 type counter struct{}
 
-func (counter) History(_ context.Context, job, _ string, n int) ([]Entry, error) {
+func (counter) History(_ context.Context, job, _ string, n int) ([]operate.Entry, error) {
 	if job == "none" {
-		return nil, ErrNotFound
+		return nil, operate.ErrNotFound
 	}
-	return make([]Entry, min(n, 3)), nil
+	return make([]operate.Entry, min(n, 3)), nil
 }
 
-func (counter) Output(_ context.Context, _, run string) (Output, error) {
+func (counter) Output(_ context.Context, _, run string) (operate.Output, error) {
 	if run == "none" {
-		return Output{}, errors.New("redis is away")
+		return operate.Output{}, errors.New("redis is away")
 	}
-	return Output{Text: "tik\xfftok", Dropped: 3, Running: run == "now"}, nil
+	return operate.Output{Text: "tik\xfftok", Dropped: 3, Running: run == "now"}, nil
 }
 
-func (counter) Letters(_ context.Context, f LetterFilter, n int) ([]Letter, error) {
+func (counter) Letters(_ context.Context, f operate.LetterFilter, n int) ([]operate.Letter, error) {
 	if f.Text != "" {
-		return []Letter{{ID: "a"}}, errors.New("one database is away")
+		return []operate.Letter{{ID: "a"}}, errors.New("one database is away")
 	}
-	return make([]Letter, min(n, 3)), nil
+	return make([]operate.Letter, min(n, 3)), nil
 }
-func (counter) Samples(context.Context, time.Time) ([]Sample, error) { return nil, nil }
-func (counter) Events(_ context.Context, n int) ([]Event, error)     { return make([]Event, n), nil }
-func (counter) Next(_ context.Context, job string, from time.Time, n int) (Coming, error) {
-	return Coming{Job: job, Next: []ComingSlot{{Slot: from, Start: from.Add(time.Duration(n))}}}, nil
+func (counter) Samples(context.Context, time.Time) ([]operate.Sample, error) { return nil, nil }
+func (counter) Events(_ context.Context, n int) ([]Event, error)             { return make([]Event, n), nil }
+func (counter) Next(_ context.Context, job string, from time.Time, n int) (operate.Coming, error) {
+	return operate.Coming{Job: job, Next: []operate.ComingSlot{{Slot: from, Start: from.Add(time.Duration(n))}}}, nil
 }
 
-func (counter) Explain(_ context.Context, node string) (Explanation, error) {
+func (counter) Explain(_ context.Context, node string) (operate.Explanation, error) {
 	if node == "panic" {
 		panic("on purpose")
 	}
-	return Explanation{NodeID: node, Reasons: []Why{{Code: "x"}}}, nil
+	return operate.Explanation{NodeID: node, Reasons: []operate.Why{{Code: "x"}}}, nil
 }
 
-func (counter) Run(_ context.Context, job, run string) (JobRun, error) {
-	return JobRun{Job: job, Run: Run{ID: run, Error: "x"}}, nil
+func (counter) Run(_ context.Context, job, run string) (operate.JobRun, error) {
+	return operate.JobRun{Job: job, Run: Run{ID: run, Error: "x"}}, nil
 }
 
-func (counter) LetterKeys(context.Context, LetterFilter, int) ([]LetterKey, error) {
-	return []LetterKey{{ID: "a"}}, nil
+func (counter) LetterKeys(context.Context, operate.LetterFilter, int) ([]operate.LetterKey, error) {
+	return []operate.LetterKey{{ID: "a"}}, nil
 }
 
-func (counter) Reasons(context.Context, LetterFilter) ([]LetterReason, error) {
-	return []LetterReason{{}}, nil
+func (counter) Reasons(context.Context, operate.LetterFilter) ([]operate.LetterReason, error) {
+	return []operate.LetterReason{{}}, nil
 }
 
 // tried is a server that everything is tried on.

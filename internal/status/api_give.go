@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"baton/internal/operate"
 )
 
 // What the API is told of orders. All of it may be left out but what is said.
@@ -65,13 +67,13 @@ type (
 	}
 	replayAllBody struct {
 		signature
-		Letters   []LetterKey        `json:"letters"`
-		Overwrite bool               `json:"overwrite,omitzero"`
-		Set       map[string]*string `json:"set,omitempty"`
+		Letters   []operate.LetterKey `json:"letters"`
+		Overwrite bool                `json:"overwrite,omitzero"`
+		Set       map[string]*string  `json:"set,omitempty"`
 	}
 	dropAllBody struct {
 		signature
-		Letters []LetterKey `json:"letters"`
+		Letters []operate.LetterKey `json:"letters"`
 	}
 	reloadBody struct{ signature }
 )
@@ -148,7 +150,7 @@ func (s signature) sign() signature { return s }
 type signed interface{ sign() signature }
 
 // give makes an endpoint's function of one that makes an order of a body.
-func give[T signed](order func(r *http.Request, body T) (Order, error)) askFunc {
+func give[T signed](order func(r *http.Request, body T) (operate.Order, error)) askFunc {
 	return func(s *Server, r *http.Request) (any, error) {
 		body, err := decode[T](r)
 		if err != nil {
@@ -168,31 +170,31 @@ func give[T signed](order func(r *http.Request, body T) (Order, error)) askFunc 
 	}
 }
 
-func giveStepDown(_ *http.Request, b stepDownBody) (Order, error) {
+func giveStepDown(_ *http.Request, b stepDownBody) (operate.Order, error) {
 	wait, err := waiting(b.Wait)
-	return Order{Action: ActionStepDown, To: b.To, Lock: b.Lock, Wait: wait}, err
+	return operate.Order{Kind: operate.KindStepDown, To: b.To, Lock: b.Lock, Wait: wait}, err
 }
 
-func givePause(_ *http.Request, b waitBody) (Order, error) {
+func givePause(_ *http.Request, b waitBody) (operate.Order, error) {
 	wait, err := waiting(b.Wait)
-	return Order{Action: ActionPause, Wait: wait}, err
+	return operate.Order{Kind: operate.KindPause, Wait: wait}, err
 }
 
-func giveResume(_ *http.Request, b waitBody) (Order, error) {
+func giveResume(_ *http.Request, b waitBody) (operate.Order, error) {
 	wait, err := waiting(b.Wait)
-	return Order{Action: ActionResume, Wait: wait}, err
+	return operate.Order{Kind: operate.KindResume, Wait: wait}, err
 }
 
-func giveRun(r *http.Request, b runBody) (Order, error) {
-	return Order{Action: ActionRun, Job: r.PathValue("job"), Force: b.Force}, nil
+func giveRun(r *http.Request, b runBody) (operate.Order, error) {
+	return operate.Order{Kind: operate.KindRun, Job: r.PathValue("job"), Force: b.Force}, nil
 }
 
-func giveCancel(r *http.Request, b cancelBody) (Order, error) {
-	return Order{Action: ActionCancel, Job: r.PathValue("job"), RunID: b.RunID}, nil
+func giveCancel(r *http.Request, b cancelBody) (operate.Order, error) {
+	return operate.Order{Kind: operate.KindCancel, Job: r.PathValue("job"), RunID: b.RunID}, nil
 }
 
-func givePauseJob(r *http.Request, b pauseJobBody) (Order, error) {
-	o := Order{Action: ActionPauseJob, Job: r.PathValue("job"), Until: b.Until}
+func givePauseJob(r *http.Request, b pauseJobBody) (operate.Order, error) {
+	o := operate.Order{Kind: operate.KindPauseJob, Job: r.PathValue("job"), Until: b.Until}
 	now := time.Now()
 	if b.For != "" {
 		d, err := time.ParseDuration(b.For)
@@ -210,32 +212,34 @@ func givePauseJob(r *http.Request, b pauseJobBody) (Order, error) {
 	return o, nil
 }
 
-func giveResumeJob(r *http.Request, _ reloadBody) (Order, error) {
-	return Order{Action: ActionResumeJob, Job: r.PathValue("job")}, nil
+func giveResumeJob(r *http.Request, _ reloadBody) (operate.Order, error) {
+	return operate.Order{Kind: operate.KindResumeJob, Job: r.PathValue("job")}, nil
 }
 
-func giveReplay(r *http.Request, b replayBody) (Order, error) {
-	return Order{Action: ActionReplay, Letter: r.PathValue("id"), Database: b.Database, Overwrite: b.Overwrite, Set: b.Set}, nil
+func giveReplay(r *http.Request, b replayBody) (operate.Order, error) {
+	return operate.Order{Kind: operate.KindReplay, Letter: r.PathValue("id"), Database: b.Database, Overwrite: b.Overwrite, Set: b.Set}, nil
 }
 
-func giveDrop(r *http.Request, b dropBody) (Order, error) {
-	return Order{Action: ActionDrop, Letter: r.PathValue("id"), Database: b.Database}, nil
+func giveDrop(r *http.Request, b dropBody) (operate.Order, error) {
+	return operate.Order{Kind: operate.KindDrop, Letter: r.PathValue("id"), Database: b.Database}, nil
 }
 
-func giveReplayAll(_ *http.Request, b replayAllBody) (Order, error) {
+func giveReplayAll(_ *http.Request, b replayAllBody) (operate.Order, error) {
 	if len(b.Set) > 0 && len(b.Letters) > 1 {
-		return Order{}, badRequest("set mends one record: name one dead letter")
+		return operate.Order{}, badRequest("set mends one record: name one dead letter")
 	}
-	return Order{Action: ActionReplay, Letters: b.Letters, Overwrite: b.Overwrite, Set: b.Set}, someLetters(b.Letters)
+	return operate.Order{Kind: operate.KindReplay, Letters: b.Letters, Overwrite: b.Overwrite, Set: b.Set}, someLetters(b.Letters)
 }
 
-func giveDropAll(_ *http.Request, b dropAllBody) (Order, error) {
-	return Order{Action: ActionDrop, Letters: b.Letters}, someLetters(b.Letters)
+func giveDropAll(_ *http.Request, b dropAllBody) (operate.Order, error) {
+	return operate.Order{Kind: operate.KindDrop, Letters: b.Letters}, someLetters(b.Letters)
 }
 
-func giveReload(*http.Request, reloadBody) (Order, error) { return Order{Action: ActionReload}, nil }
+func giveReload(*http.Request, reloadBody) (operate.Order, error) {
+	return operate.Order{Kind: operate.KindReload}, nil
+}
 
-func someLetters(keys []LetterKey) error {
+func someLetters(keys []operate.LetterKey) error {
 	if len(keys) == 0 || len(keys) > mostAtOnce {
 		return badRequest("letters: there are %d: want 1 to %d", len(keys), mostAtOnce)
 	}

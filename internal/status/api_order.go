@@ -11,6 +11,8 @@ import (
 	"unicode"
 
 	"go.uber.org/zap"
+
+	"baton/internal/operate"
 )
 
 const (
@@ -26,11 +28,11 @@ var errBusy = &refusal{http.StatusServiceUnavailable, "too many requests at a ti
 // supervised carries out orders of those who may give them, some at a time, and tells the
 // log of every one. Whoever asks must have passed [auth.mayOrder], too: this is the last
 // door, and knows nothing of forged requests.
-func (s *Server) supervised(do Do) Do {
-	return func(ctx context.Context, o Order) (out Outcome, err error) {
+func (s *Server) supervised(do operate.Do) operate.Do {
+	return func(ctx context.Context, o operate.Order) (out operate.Outcome, err error) {
 		who := callerOf(ctx)
 		if who.how == "" {
-			return Outcome{}, errSignIn
+			return operate.Outcome{}, errSignIn
 		}
 		log := s.cfg.Logger.With(tellOrder(o, who)...)
 		select {
@@ -38,7 +40,7 @@ func (s *Server) supervised(do Do) Do {
 			defer func() { <-s.orders }()
 		default:
 			log.Warn("an order was not taken: there are too many at a time")
-			return Outcome{}, errBusy
+			return operate.Outcome{}, errBusy
 		}
 		// One whose giver hangs up is finished: half an order is worse than none.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), orderWithin)
@@ -47,7 +49,7 @@ func (s *Server) supervised(do Do) Do {
 		defer stays()
 		defer func() {
 			if p := recover(); p != nil {
-				err = fmt.Errorf("%s panicked: %v", o.Action, p)
+				err = fmt.Errorf("%s panicked: %v", o.Kind, p)
 				log.Error("an order panicked", zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
 			}
 			tellOutcome(log, out, err)
@@ -59,10 +61,10 @@ func (s *Server) supervised(do Do) Do {
 
 // tellOrder is what the log is told of an order: what it names, and of most orders that is
 // little.
-func tellOrder(o Order, who caller) []zap.Field {
+func tellOrder(o operate.Order, who caller) []zap.Field {
 	var fields []zap.Field
 	for _, f := range []struct{ key, value string }{
-		{"action", string(o.Action)}, {"by", o.By}, {"with", who.how}, {"address", who.address}, {"job", o.Job}, {"run_id", o.RunID}, {"to", o.To}, {"letter", o.Letter},
+		{"action", string(o.Kind)}, {"by", o.By}, {"with", who.how}, {"address", who.address}, {"job", o.Job}, {"run_id", o.RunID}, {"to", o.To}, {"letter", o.Letter},
 	} {
 		if f.value != "" {
 			fields = append(fields, zap.String(f.key, f.value))
@@ -76,14 +78,14 @@ func tellOrder(o Order, who caller) []zap.Field {
 
 // tellOutcome tells the log what an order came to. A refused reload is told by whoever has
 // read the configuration.
-func tellOutcome(log *zap.Logger, out Outcome, err error) {
-	coded, ok := errors.AsType[*Coded](err)
+func tellOutcome(log *zap.Logger, out operate.Outcome, err error) {
+	coded, ok := errors.AsType[*operate.Coded](err)
 	refused, _ := errors.AsType[*refusal](err)
 	switch {
 	case err == nil:
 		log.Info("an order was carried out", zap.String("outcome", out.Text))
 	case ok && coded.Code == "not_reloaded":
-	case refused != nil, errors.Is(err, ErrNotFound), errors.Is(err, ErrInvalid), errors.Is(err, ErrRefused), errors.Is(err, ErrNobodyLeads):
+	case refused != nil, errors.Is(err, operate.ErrNotFound), errors.Is(err, operate.ErrInvalid), errors.Is(err, operate.ErrRefused), errors.Is(err, operate.ErrNobodyLeads):
 		log.Warn("an order was not carried out", zap.Error(err))
 	default: // a server did not answer: it may have done it
 		log.Warn("it is not known whether an order was carried out", zap.Error(err))

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"baton/internal/operate"
 )
 
 // What the API answers beside the types that page and API share.
@@ -39,8 +41,8 @@ type (
 		Error string `json:"error,omitzero"`
 	}
 	historyReply struct {
-		Entries []Entry `json:"entries"` // the newest first
-		Before  string  `json:"before,omitzero"`
+		Entries []operate.Entry `json:"entries"` // the newest first
+		Before  string          `json:"before,omitzero"`
 	}
 	outputReply struct {
 		Text string `json:"text"`
@@ -53,22 +55,22 @@ type (
 		Events []Event `json:"events"` // the newest first
 	}
 	lettersReply struct {
-		Letters []Letter `json:"letters"` // the newest first
+		Letters []operate.Letter `json:"letters"` // the newest first
 		// Error is why not all databases answered.
 		Error string `json:"error,omitzero"`
 	}
 	keysReply struct {
-		Letters []LetterKey `json:"letters"`
+		Letters []operate.LetterKey `json:"letters"`
 		// More: there are more than that.
 		More bool `json:"more"`
 	}
 	reasonsReply struct {
-		Reasons []LetterReason `json:"reasons"` // the most frequent first
-		Error   string         `json:"error,omitzero"`
+		Reasons []operate.LetterReason `json:"reasons"` // the most frequent first
+		Error   string                 `json:"error,omitzero"`
 	}
 	samplesReply struct {
-		Samples []Sample `json:"samples"` // the oldest first
-		Error   string   `json:"error,omitzero"`
+		Samples []operate.Sample `json:"samples"` // the oldest first
+		Error   string           `json:"error,omitzero"`
 	}
 )
 
@@ -122,7 +124,7 @@ func askJob(s *Server, r *http.Request) (any, error) {
 			return j, nil
 		}
 	}
-	return nil, &Coded{"no_job", ErrNotFound, fmt.Errorf("no such job: %q: see /api/v1/jobs", legible(name, 80))}
+	return nil, &operate.Coded{Code: "no_job", Kind: operate.ErrNotFound, Err: fmt.Errorf("no such job: %q: see /api/v1/jobs", legible(name, 80))}
 }
 
 func askHistory(s *Server, r *http.Request) (any, error) {
@@ -141,7 +143,7 @@ func askHistory(s *Server, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	reply := historyReply{Entries: append([]Entry{}, s.seenEntries(r, entries)...)}
+	reply := historyReply{Entries: append([]operate.Entry{}, s.seenEntries(r, entries)...)}
 	if len(entries) == n {
 		reply.Before = entries[n-1].ID
 	}
@@ -246,7 +248,7 @@ func askSamples(s *Server, r *http.Request) (any, error) {
 	if len(samples) == 0 && err != nil {
 		return nil, err
 	}
-	return samplesReply{append([]Sample{}, samples...), errorText(err)}, nil
+	return samplesReply{append([]operate.Sample{}, samples...), errorText(err)}, nil
 }
 
 func askLetters(s *Server, r *http.Request) (any, error) {
@@ -264,19 +266,19 @@ func askLetters(s *Server, r *http.Request) (any, error) {
 	if len(letters) == 0 && err != nil {
 		return nil, err
 	}
-	return lettersReply{append([]Letter{}, letters...), errorText(err)}, nil
+	return lettersReply{append([]operate.Letter{}, letters...), errorText(err)}, nil
 }
 
 func askLetter(s *Server, r *http.Request) (any, error) {
 	if s.cfg.Desk == nil {
 		return nil, errNoDesk
 	}
-	letters, err := s.cfg.Desk.Letters(r.Context(), LetterFilter{ID: r.PathValue("id"), Database: r.URL.Query().Get("database"), Whole: true}, 1)
+	letters, err := s.cfg.Desk.Letters(r.Context(), operate.LetterFilter{ID: r.PathValue("id"), Database: r.URL.Query().Get("database"), Whole: true}, 1)
 	switch {
 	case err != nil:
 		return nil, err
 	case len(letters) == 0:
-		return nil, &Coded{"no_letter", ErrNotFound, fmt.Errorf("no such dead letter: %s", legible(r.PathValue("id"), 40))}
+		return nil, &operate.Coded{Code: "no_letter", Kind: operate.ErrNotFound, Err: fmt.Errorf("no such dead letter: %s", legible(r.PathValue("id"), 40))}
 	}
 	return letters[0], nil
 }
@@ -291,7 +293,7 @@ func askKeys(s *Server, r *http.Request) (any, error) {
 	}
 	keys, err := s.cfg.Inquiry.LetterKeys(r.Context(), f, mostKeys+1)
 	more := len(keys) > mostKeys
-	return keysReply{append([]LetterKey{}, keys[:min(len(keys), mostKeys)]...), more}, err
+	return keysReply{append([]operate.LetterKey{}, keys[:min(len(keys), mostKeys)]...), more}, err
 }
 
 func askReasons(s *Server, r *http.Request) (any, error) {
@@ -306,12 +308,12 @@ func askReasons(s *Server, r *http.Request) (any, error) {
 	if len(reasons) == 0 && err != nil {
 		return nil, err
 	}
-	return reasonsReply{append([]LetterReason{}, reasons...), errorText(err)}, nil
+	return reasonsReply{append([]operate.LetterReason{}, reasons...), errorText(err)}, nil
 }
 
-func letterFilter(r *http.Request) (f LetterFilter, err error) {
+func letterFilter(r *http.Request) (f operate.LetterFilter, err error) {
 	q := r.URL.Query()
-	f = LetterFilter{Job: q.Get("job"), Database: q.Get("database"), Text: q.Get("text"), Whole: q.Get("whole") == "true"}
+	f = operate.LetterFilter{Job: q.Get("job"), Database: q.Get("database"), Text: q.Get("text"), Whole: q.Get("whole") == "true"}
 	for name, d := range map[string]*time.Duration{"within": &f.Within, "older_than": &f.Before} {
 		if text := q.Get(name); text != "" {
 			if *d, err = time.ParseDuration(text); err != nil || *d < time.Second {
@@ -376,4 +378,4 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-var errNoDesk = fmt.Errorf("%w: this node does not tell that", ErrNotFound)
+var errNoDesk = fmt.Errorf("%w: this node does not tell that", operate.ErrNotFound)

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"baton/internal/operate"
 )
 
 // A clerk knows one run, of a command that has printed something.
@@ -16,12 +18,12 @@ type clerk struct {
 	run Run
 }
 
-func (c clerk) Output(context.Context, string, string) (Output, error) {
-	return Output{Text: c.run.Output}, nil
+func (c clerk) Output(context.Context, string, string) (operate.Output, error) {
+	return operate.Output{Text: c.run.Output}, nil
 }
 
-func (c clerk) Run(_ context.Context, job, _ string) (JobRun, error) {
-	return JobRun{Job: job, Run: c.run}, nil
+func (c clerk) Run(_ context.Context, job, _ string) (operate.JobRun, error) {
+	return operate.JobRun{Job: job, Run: c.run}, nil
 }
 
 // secretive is a server whose jobs print a secret.

@@ -16,6 +16,8 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	recorder "go.uber.org/zap/zaptest/observer"
+
+	"baton/internal/operate"
 )
 
 // Whoever guesses from a thousand addresses, or from all of a network, has no more tries
@@ -292,9 +294,9 @@ func TestBoundsHoldForEachKindOfValue(t *testing.T) {
 		}
 	}
 	at := time.Now()
-	d := boundedDesk{&shelf{samples: []Sample{
-		{At: at, Jobs: map[string]Level{strings.Repeat("x", mostName+1): {}}}, {At: at, Jobs: map[string]Level{"a": {LagSeconds: math.Inf(1)}}},
-		{At: at, Jobs: map[string]Level{"a": {LagSeconds: math.NaN()}}}, {Jobs: map[string]Level{"zero": {}}}, {At: at, Jobs: map[string]Level{strings.Repeat("x", mostName): {LagSeconds: 1}}},
+	d := boundedDesk{&shelf{samples: []operate.Sample{
+		{At: at, Jobs: map[string]operate.Level{strings.Repeat("x", mostName+1): {}}}, {At: at, Jobs: map[string]operate.Level{"a": {LagSeconds: math.Inf(1)}}},
+		{At: at, Jobs: map[string]operate.Level{"a": {LagSeconds: math.NaN()}}}, {Jobs: map[string]operate.Level{"zero": {}}}, {At: at, Jobs: map[string]operate.Level{strings.Repeat("x", mostName): {LagSeconds: 1}}},
 	}}}
 	if all, err := d.Samples(t.Context(), time.Time{}); err != nil || len(all) != 1 || len(all[0].Jobs) != 1 {
 		t.Errorf("%d samples, %v", len(all), err)

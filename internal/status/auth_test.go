@@ -19,6 +19,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"baton/internal/operate"
 )
 
 const secretToken = "0123456789abcdef0123456789abcdef"
@@ -26,21 +28,21 @@ const secretToken = "0123456789abcdef0123456789abcdef"
 // given are orders that were carried out.
 type given struct {
 	mu     sync.Mutex
-	orders []Order
+	orders []operate.Order
 }
 
-func (g *given) do(_ context.Context, o Order) (Outcome, error) {
+func (g *given) do(_ context.Context, o operate.Order) (operate.Outcome, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.orders = append(g.orders, o)
-	return Outcome{Text: "done"}, nil
+	return operate.Outcome{Text: "done"}, nil
 }
 
-func (g *given) last() Order {
+func (g *given) last() operate.Order {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.orders) == 0 {
-		return Order{}
+		return operate.Order{}
 	}
 	return g.orders[len(g.orders)-1]
 }
@@ -132,7 +134,7 @@ func TestAnOrderTakesTheTokenWhereNobodyCanReadIt(t *testing.T) {
 			t.Errorf("%s: 401 does not say how", c.name)
 		}
 	}
-	if o := g.last(); o.By != "by alice via the admin socket: late" || o.Job != "report" || o.Action != ActionRun {
+	if o := g.last(); o.By != "by alice via the admin socket: late" || o.Job != "report" || o.Kind != operate.KindRun {
 		t.Errorf("%+v", o)
 	}
 	none := New(Config{Source: fixed(Snapshot{}), Health: standby, Do: g.do})
@@ -569,7 +571,7 @@ func TestASessionIsGoodWhereNobodyCanReadItAlone(t *testing.T) {
 }
 
 func TestWhyASlotWasMissedIsShownToWhoMaySeeIt(t *testing.T) {
-	d := &shelf{entries: []Entry{{ID: "1-0", Missed: &Missed{Reason: "ledger", Error: "ask redis: the secret words"}}}}
+	d := &shelf{entries: []operate.Entry{{ID: "1-0", Missed: &operate.Missed{Reason: "ledger", Error: "ask redis: the secret words"}}}}
 	for file, shown := range map[string]bool{"": true, tokenFile(t, secretToken): false} {
 		h := New(Config{Source: fixed(sample(time.Now())), Health: standby, Desk: d, TokenFile: file})
 		r := from(httptest.NewRequest(http.MethodGet, "http://localhost:9747/api/v1/jobs/users/history", nil), loopbackAddr)

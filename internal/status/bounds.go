@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"baton/internal/operate"
 	"baton/internal/text"
 )
 
@@ -81,16 +82,16 @@ func writable(at time.Time) bool {
 }
 
 // boundedDesk answers as another one does, within bounds.
-type boundedDesk struct{ Desk }
+type boundedDesk struct{ operate.Desk }
 
-func (d boundedDesk) History(ctx context.Context, job, before string, n int) ([]Entry, error) {
+func (d boundedDesk) History(ctx context.Context, job, before string, n int) ([]operate.Entry, error) {
 	entries, err := d.Desk.History(ctx, job, before, n)
 	return bounded(entries), err
 }
 
-func (d boundedDesk) Samples(ctx context.Context, since time.Time) ([]Sample, error) {
+func (d boundedDesk) Samples(ctx context.Context, since time.Time) ([]operate.Sample, error) {
 	samples, err := d.Desk.Samples(ctx, since)
-	return slices.DeleteFunc(samples, func(s Sample) bool {
+	return slices.DeleteFunc(samples, func(s operate.Sample) bool {
 		if !writable(s.At) {
 			return true
 		}
@@ -104,19 +105,19 @@ func (d boundedDesk) Samples(ctx context.Context, since time.Time) ([]Sample, er
 }
 
 // boundedInquiry likewise.
-type boundedInquiry struct{ Inquiry }
+type boundedInquiry struct{ operate.Inquiry }
 
 func (q boundedInquiry) Events(ctx context.Context, n int) ([]Event, error) {
 	events, err := q.Inquiry.Events(ctx, n)
 	return bounded(events), err
 }
 
-func (q boundedInquiry) Run(ctx context.Context, job, runID string) (JobRun, error) {
+func (q boundedInquiry) Run(ctx context.Context, job, runID string) (operate.JobRun, error) {
 	run, err := q.Inquiry.Run(ctx, job, runID)
 	return bounded(run), err
 }
 
-func (q boundedInquiry) Explain(ctx context.Context, node string) (Explanation, error) {
+func (q boundedInquiry) Explain(ctx context.Context, node string) (operate.Explanation, error) {
 	x, err := q.Inquiry.Explain(ctx, node)
 	return bounded(x), err
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"baton/internal/operate"
 )
 
 // absurd is a state as somebody with access to Redis may have made it.
@@ -36,8 +38,8 @@ func TestWhateverStandsInRedisThePageAndTheAPIAnswerAndStaySmall(t *testing.T) {
 	now := time.Now()
 	far := time.UnixMilli(math.MaxInt64)
 	d := &shelf{
-		samples: []Sample{{At: far}, {At: now.Add(-time.Minute), Jobs: map[string]Level{"page-views": {LagSeconds: math.NaN()}}}, {At: now, Jobs: map[string]Level{"page-views": {LagSeconds: 9e18, Backlog: math.MaxInt64}}}},
-		entries: []Entry{{ID: "1-0", At: far, Run: absurd(now).Jobs[0].Running}, {ID: "2-0", At: far, Missed: &Missed{Reason: strings.Repeat("x", 5<<20), Count: math.MinInt64, First: far, Last: far}}},
+		samples: []operate.Sample{{At: far}, {At: now.Add(-time.Minute), Jobs: map[string]operate.Level{"page-views": {LagSeconds: math.NaN()}}}, {At: now, Jobs: map[string]operate.Level{"page-views": {LagSeconds: 9e18, Backlog: math.MaxInt64}}}},
+		entries: []operate.Entry{{ID: "1-0", At: far, Run: absurd(now).Jobs[0].Running}, {ID: "2-0", At: far, Missed: &operate.Missed{Reason: strings.Repeat("x", 5<<20), Count: math.MinInt64, First: far, Last: far}}},
 	}
 	h := New(Config{Source: func(context.Context) (Snapshot, error) { return absurd(now), nil }, Health: standby, Desk: d})
 	for _, path := range []string{

@@ -17,6 +17,8 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	recorder "go.uber.org/zap/zaptest/observer"
+
+	"baton/internal/operate"
 )
 
 // reader is a browser that keeps a page current: it does what the page's script does.
@@ -182,7 +184,7 @@ func TestAnOrderIsTheLastDoors(t *testing.T) {
 		core, logs := recorder.New(zapcore.InfoLevel)
 		release := make(chan struct{})
 		var cut error
-		s := New(Config{Source: fixed(sample(time.Now())), Health: standby, Logger: zap.New(core), Do: func(ctx context.Context, o Order) (Outcome, error) {
+		s := New(Config{Source: fixed(sample(time.Now())), Health: standby, Logger: zap.New(core), Do: func(ctx context.Context, o operate.Order) (operate.Outcome, error) {
 			switch o.Job {
 			case "panics":
 				panic("planted")
@@ -193,13 +195,13 @@ func TestAnOrderIsTheLastDoors(t *testing.T) {
 					cut = context.Cause(ctx)
 				}
 			}
-			return Outcome{Text: "done"}, nil
+			return operate.Outcome{Text: "done"}, nil
 		}})
-		if _, err := s.cfg.Do(t.Context(), Order{Action: ActionRun}); !errors.Is(err, errSignIn) {
+		if _, err := s.cfg.Do(t.Context(), operate.Order{Kind: operate.KindRun}); !errors.Is(err, errSignIn) {
 			t.Errorf("from nobody: %v", err)
 		}
 		for range maxOrders + 1 {
-			if _, err := s.cfg.Do(bySocketOf(t.Context()), Order{Action: ActionRun, Job: "panics"}); err == nil || !strings.Contains(err.Error(), "planted") {
+			if _, err := s.cfg.Do(bySocketOf(t.Context()), operate.Order{Kind: operate.KindRun, Job: "panics"}); err == nil || !strings.Contains(err.Error(), "planted") {
 				t.Fatalf("an order that panics: %v", err)
 			}
 		}
@@ -208,21 +210,21 @@ func TestAnOrderIsTheLastDoors(t *testing.T) {
 		}
 		ctx, hangUp := context.WithCancel(t.Context())
 		for range maxOrders {
-			go func() { _, _ = s.cfg.Do(bySocketOf(ctx), Order{Action: ActionRun, Job: "hangs"}) }()
+			go func() { _, _ = s.cfg.Do(bySocketOf(ctx), operate.Order{Kind: operate.KindRun, Job: "hangs"}) }()
 		}
 		synctest.Wait()
 		hangUp()
 		synctest.Wait()
-		if _, err := s.cfg.Do(bySocketOf(t.Context()), Order{Action: ActionRun}); !errors.Is(err, errBusy) {
+		if _, err := s.cfg.Do(bySocketOf(t.Context()), operate.Order{Kind: operate.KindRun}); !errors.Is(err, errBusy) {
 			t.Errorf("whoever hung up has freed a place, or there are too many: %v", err)
 		}
 		close(release)
 		synctest.Wait()
-		if _, err := s.cfg.Do(bySocketOf(t.Context()), Order{Action: ActionRun}); err != nil || cut != nil {
+		if _, err := s.cfg.Do(bySocketOf(t.Context()), operate.Order{Kind: operate.KindRun}); err != nil || cut != nil {
 			t.Errorf("%v; the order of who hung up was cut short: %v", err, cut)
 		}
 		release = nil
-		go func() { _, _ = s.cfg.Do(bySocketOf(t.Context()), Order{Action: ActionRun, Job: "hangs"}) }()
+		go func() { _, _ = s.cfg.Do(bySocketOf(t.Context()), operate.Order{Kind: operate.KindRun, Job: "hangs"}) }()
 		synctest.Wait()
 		s.watch.end()
 		synctest.Wait()

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"baton/internal/operate"
 	"baton/internal/text"
 )
 
@@ -62,7 +63,9 @@ func newPage() *page {
 }
 
 // orderLink is orderURL for templates.
-func orderLink(action string, pairs ...string) string { return orderURL(Action(action), pairs...) }
+func orderLink(action string, pairs ...string) string {
+	return orderURL(operate.Kind(action), pairs...)
+}
 
 // document is a page and what stands around it.
 type document struct {

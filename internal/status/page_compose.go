@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"baton/internal/operate"
 	"baton/internal/text"
 )
 
@@ -81,7 +82,7 @@ func (s *Server) composeLetters(ctx context.Context, d *document, t topic, snap 
 	v := lettersPage{Job: job, Secret: !t.see}
 	d.Kind, d.Title, d.Refresh = "letters", "Dead letters", 0 // nobody reads while it moves
 	if s.cfg.Desk != nil {
-		letters, err := s.cfg.Desk.Letters(ctx, LetterFilter{Job: job}, lettersShown)
+		letters, err := s.cfg.Desk.Letters(ctx, operate.LetterFilter{Job: job}, lettersShown)
 		v.Letters, v.More = newLetters(letters, clockOf(snap), t.see), len(letters) == lettersShown
 		v.Trouble = troubleOf(v.Trouble, "Not all dead letters could be read", err)
 	}
@@ -91,13 +92,13 @@ func (s *Server) composeLetters(ctx context.Context, d *document, t topic, snap 
 // lettersOfJob is how many dead letters the page of a job shows.
 const lettersOfJob = 10
 
-func (s *Server) composeJob(ctx context.Context, d *document, t topic, snap Snapshot, known bool, name, before string, samples []Sample) *document {
+func (s *Server) composeJob(ctx context.Context, d *document, t topic, snap Snapshot, known bool, name, before string, samples []operate.Sample) *document {
 	j := jobNamed(snap, name)
 	if j == nil {
 		return s.composeMissing(d, known, "There is no job "+name+" in this node’s configuration.")
 	}
-	var entries []Entry
-	var letters []Letter
+	var entries []operate.Entry
+	var letters []operate.Letter
 	var trouble []string
 	if s.cfg.Desk != nil {
 		var err error
@@ -164,10 +165,10 @@ func (s *Server) composeRun(ctx context.Context, d *document, t topic, snap Snap
 		v.NoOutput = "What it prints is shown to who has signed in."
 	case s.cfg.Desk != nil:
 		out, err := s.cfg.Desk.Output(ctx, name, id)
-		if err != nil && !errors.Is(err, ErrNotFound) {
+		if err != nil && !errors.Is(err, operate.ErrNotFound) {
 			v.NoOutput = "What it has printed cannot be read: " + clip(err.Error())
 		} else {
-			if errors.Is(err, ErrNotFound) && run != nil {
+			if errors.Is(err, operate.ErrNotFound) && run != nil {
 				out.Text = run.Output
 			}
 			v.show(out)

@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"baton/internal/operate"
 	"baton/internal/text"
 )
 
@@ -27,7 +28,7 @@ const (
 
 // extras is what the first page shows beyond the Snapshot.
 type extras struct {
-	samples []Sample
+	samples []operate.Sample
 	letters tally
 }
 
@@ -38,8 +39,8 @@ type tally struct {
 }
 
 // tallyOf counts dead letters, as far as the databases answered.
-func tallyOf(letters []Letter, err error) tally {
-	t := tally{unknown: err != nil && !errors.Is(err, ErrInvalid)} // invalid: there is no database
+func tallyOf(letters []operate.Letter, err error) tally {
+	t := tally{unknown: err != nil && !errors.Is(err, operate.ErrInvalid)} // invalid: there is no database
 	switch {
 	case len(letters) == lettersCounted:
 		t.text = text.Number(lettersCounted) + " dead letters or more"
@@ -113,9 +114,9 @@ func (k *kept[T]) ask(w *watch, flight chan struct{}) {
 // isNil: nothing was answered. Of two databases one may have.
 func isNil[T any](v T) bool {
 	switch v := any(v).(type) {
-	case []Sample:
+	case []operate.Sample:
 		return v == nil
-	case []Letter:
+	case []operate.Letter:
 		return v == nil
 	case []Event:
 		return v == nil
@@ -125,16 +126,16 @@ func isNil[T any](v T) bool {
 
 // desk is what the page asks of the servers for everybody who looks.
 type desk struct {
-	ask     Desk
-	samples kept[[]Sample]
+	ask     operate.Desk
+	samples kept[[]operate.Sample]
 	letters kept[tally]
 	events  kept[[]Event]
 
 	mu    sync.Mutex
-	byJob map[string]*kept[[]Letter]
+	byJob map[string]*kept[[]operate.Letter]
 }
 
-func newDesk(d Desk, q Inquiry) *desk {
+func newDesk(d operate.Desk, q operate.Inquiry) *desk {
 	if d == nil {
 		return nil
 	}
@@ -145,11 +146,11 @@ func newDesk(d Desk, q Inquiry) *desk {
 	return &desk{
 		events: kept[[]Event]{lasts: samplesFor, fetch: events},
 		ask:    d,
-		samples: kept[[]Sample]{lasts: samplesFor, fetch: func(ctx context.Context) ([]Sample, error) {
+		samples: kept[[]operate.Sample]{lasts: samplesFor, fetch: func(ctx context.Context) ([]operate.Sample, error) {
 			return d.Samples(ctx, time.Now().Add(-plotSpan))
 		}},
 		letters: kept[tally]{lasts: lettersFor, fetch: func(ctx context.Context) (tally, error) {
-			letters, err := d.Letters(ctx, LetterFilter{}, lettersCounted)
+			letters, err := d.Letters(ctx, operate.LetterFilter{}, lettersCounted)
 			return tallyOf(letters, err), err
 		}},
 	}
@@ -181,15 +182,15 @@ func (d *desk) before(ctx context.Context, w *watch, latest []Event) []Event {
 }
 
 // lettersOf are the latest dead letters of a job that there is.
-func (d *desk) lettersOf(ctx context.Context, w *watch, job string) []Letter {
+func (d *desk) lettersOf(ctx context.Context, w *watch, job string) []operate.Letter {
 	d.mu.Lock()
 	if d.byJob == nil {
-		d.byJob = map[string]*kept[[]Letter]{}
+		d.byJob = map[string]*kept[[]operate.Letter]{}
 	}
 	k := d.byJob[job]
 	if k == nil {
-		k = &kept[[]Letter]{lasts: lettersFor, fetch: func(ctx context.Context) ([]Letter, error) {
-			return d.ask.Letters(ctx, LetterFilter{Job: job}, lettersOfJob)
+		k = &kept[[]operate.Letter]{lasts: lettersFor, fetch: func(ctx context.Context) ([]operate.Letter, error) {
+			return d.ask.Letters(ctx, operate.LetterFilter{Job: job}, lettersOfJob)
 		}}
 		d.byJob[job] = k
 	}

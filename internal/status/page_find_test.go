@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"baton/internal/operate"
 )
 
 func TestARunIsFoundHoweverOldItIs(t *testing.T) {
@@ -37,7 +39,7 @@ func TestARunIsFoundHoweverOldItIs(t *testing.T) {
 
 // annals is an Inquiry that knows the history of the election.
 type annals struct {
-	Inquiry
+	operate.Inquiry
 	events []Event
 }
 

@@ -5,14 +5,16 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"baton/internal/operate"
 )
 
 // shelf is a Desk with what a test has put there.
 type shelf struct {
-	entries []Entry
-	output  Output
-	letters []Letter
-	samples []Sample
+	entries []operate.Entry
+	output  operate.Output
+	letters []operate.Letter
+	samples []operate.Sample
 	asked   func(string)
 
 	lettersErr error
@@ -24,7 +26,7 @@ func (s *shelf) tell(what string) {
 	}
 }
 
-func (s *shelf) History(_ context.Context, _, before string, n int) ([]Entry, error) {
+func (s *shelf) History(_ context.Context, _, before string, n int) ([]operate.Entry, error) {
 	s.tell("history")
 	from := 0
 	for i, e := range s.entries {
@@ -35,17 +37,17 @@ func (s *shelf) History(_ context.Context, _, before string, n int) ([]Entry, er
 	return s.entries[from:min(from+n, len(s.entries))], nil
 }
 
-func (s *shelf) Output(context.Context, string, string) (Output, error) {
+func (s *shelf) Output(context.Context, string, string) (operate.Output, error) {
 	s.tell("output")
 	return s.output, nil
 }
 
-func (s *shelf) Letters(_ context.Context, _ LetterFilter, n int) ([]Letter, error) {
+func (s *shelf) Letters(_ context.Context, _ operate.LetterFilter, n int) ([]operate.Letter, error) {
 	s.tell("letters")
 	return s.letters[:min(n, len(s.letters))], s.lettersErr
 }
 
-func (s *shelf) Samples(context.Context, time.Time) ([]Sample, error) {
+func (s *shelf) Samples(context.Context, time.Time) ([]operate.Sample, error) {
 	s.tell("samples")
 	return s.samples, nil
 }
@@ -72,22 +74,22 @@ func large(now time.Time, jobs, nodes, entries int) (Snapshot, *shelf) {
 	}
 	d := &shelf{}
 	for i := range entries {
-		d.entries = append(d.entries, Entry{
+		d.entries = append(d.entries, operate.Entry{
 			ID: fmt.Sprintf("%d-0", 1753192331043-i), At: now.Add(-time.Duration(i) * 5 * time.Second),
 			Run: &Run{ID: fmt.Sprintf("01890a5d-ac96-774b-bcce-b302099a%04d", i%10000), State: "failed", Trigger: "schedule", Started: now.Add(-time.Duration(i) * 5 * time.Second), DurationMS: 84, Rows: 5210, NodeID: "db1",
 				Error: "write table \"orders\": connection refused: dial tcp 10.0.0.31:5432"},
 		})
 	}
 	for i := range 240 {
-		levels := map[string]Level{}
+		levels := map[string]operate.Level{}
 		for _, j := range s.Jobs {
 			lag := 20 + 180*math.Abs(math.Sin(float64(i)/30)) + float64(i%7)
-			levels[j.Name] = Level{LagSeconds: lag, Backlog: int64(lag * 900)}
+			levels[j.Name] = operate.Level{LagSeconds: lag, Backlog: int64(lag * 900)}
 		}
-		d.samples = append(d.samples, Sample{At: now.Add(-time.Duration(240-i) * 15 * time.Second), Jobs: levels})
+		d.samples = append(d.samples, operate.Sample{At: now.Add(-time.Duration(240-i) * 15 * time.Second), Jobs: levels})
 	}
 	for i := range 150 {
-		d.letters = append(d.letters, Letter{
+		d.letters = append(d.letters, operate.Letter{
 			ID: fmt.Sprintf("01890a5dac96774bbcceb302099a%04d", i), Job: s.Jobs[0].Name, Database: "main", At: now.Add(-time.Hour),
 			Error: "column \"title\" is varchar(80), the value has 211 characters", Record: `{"key":"article:17","title":"a title that is far longer than the column has room for"}`,
 		})

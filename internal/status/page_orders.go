@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"baton/internal/operate"
 	"baton/internal/text"
 )
 
@@ -40,9 +41,9 @@ type signInForm struct {
 }
 
 // orderOf reads an order from the query of a confirmation or its form.
-func orderOf(form url.Values) Order {
-	o := Order{
-		Action: Action(form.Get("action")), Job: form.Get("job"), RunID: form.Get("run"), Letter: form.Get("letter"), To: form.Get("to"), Lock: form.Get("lock"),
+func orderOf(form url.Values) operate.Order {
+	o := operate.Order{
+		Kind: operate.Kind(form.Get("action")), Job: form.Get("job"), RunID: form.Get("run"), Letter: form.Get("letter"), To: form.Get("to"), Lock: form.Get("lock"),
 		Force: form.Get("force") != "",
 	}
 	if d, err := time.ParseDuration(form.Get("for")); err == nil && d > 0 {
@@ -64,8 +65,8 @@ func asked(form url.Values) string {
 }
 
 // newConfirmation says what an order does; false if there is no such order.
-func newConfirmation(o Order, s Snapshot) (confirmation, bool) {
-	c := confirmation{Fields: map[string]string{"action": string(o.Action), "job": o.Job, "run": o.RunID, "letter": o.Letter, "standing": standing(o, s)}, Back: "/", Once: secret()[:24]}
+func newConfirmation(o operate.Order, s Snapshot) (confirmation, bool) {
+	c := confirmation{Fields: map[string]string{"action": string(o.Kind), "job": o.Job, "run": o.RunID, "letter": o.Letter, "standing": standing(o, s)}, Back: "/", Once: secret()[:24]}
 	if o.Job != "" {
 		c.Back = jobURL(o.Job)
 	}
@@ -73,8 +74,8 @@ func newConfirmation(o Order, s Snapshot) (confirmation, bool) {
 	if s.Leader != nil && s.Leader.NodeID != "" {
 		leader = s.Leader.NodeID
 	}
-	switch o.Action {
-	case ActionStepDown:
+	switch o.Kind {
+	case operate.KindStepDown:
 		c.Heading, c.Button, c.Command = "Step down?", "Step down", "baton stepdown"
 		c.What = leader + " ends its jobs in order, and gives the lead to another node, within seconds. No slot is lost."
 		for _, n := range s.Nodes {
@@ -82,27 +83,27 @@ func newConfirmation(o Order, s Snapshot) (confirmation, bool) {
 				c.Nodes = append(c.Nodes, n.ID)
 			}
 		}
-	case ActionPause:
+	case operate.KindPause:
 		c.Heading, c.Button, c.Danger, c.Command = "Pause everything?", "Pause everything", true, "baton pause"
 		c.What = leader + " steps down, and no node leads until somebody resumes. No job runs; changes wait in Redis, and slots pass."
-	case ActionResume:
+	case operate.KindResume:
 		c.Heading, c.Button, c.Command = "Resume?", "Resume", "baton resume"
 		c.What = "Nodes may lead again: one takes the lead within moments, and jobs run as scheduled."
-	case ActionPauseJob, ActionResumeJob:
+	case operate.KindPauseJob, operate.KindResumeJob:
 		confirmPause(&c, o)
-	case ActionRun:
+	case operate.KindRun:
 		c.Heading, c.Button, c.Command, c.Force = "Run "+o.Job+" now?", "Run now", "baton job run "+o.Job, true
 		c.What = leader + " runs " + o.Job + " once, beside its schedule. If a run goes on, this one waits for it, or is refused, as its configuration says."
-	case ActionCancel:
+	case operate.KindCancel:
 		c.Heading, c.Button, c.Danger, c.Command = "Cancel "+o.Job+"?", "Cancel the run", true, "baton job cancel "+o.Job
 		c.What = "What of " + o.Job + " runs is told to end, and killed if it does not. What a flush has not committed stays in Redis. A retry that is to come is taken back."
 		if o.RunID != "" {
 			c.What, c.Back = "The run "+o.RunID+" is told to end, and killed if it does not. What a flush has not committed stays in Redis.", runURL(o.Job, o.RunID)
 		}
-	case ActionReplay:
+	case operate.KindReplay:
 		c.Heading, c.Button, c.Command, c.Back = "Replay the dead letter?", "Replay", "baton dead replay "+o.Letter, "/dead-letters"
 		c.What = "The record " + o.Letter + " goes through its job’s flush again. If it fits now, it is written to its table, and is a dead letter no more."
-	case ActionDrop:
+	case operate.KindDrop:
 		c.Heading, c.Button, c.Danger, c.Command, c.Back = "Drop the dead letter?", "Drop it for good", true, "baton dead drop "+o.Letter, "/dead-letters"
 		c.What = "The record " + o.Letter + " is deleted. It is nowhere else: this cannot be undone."
 	default:
@@ -111,12 +112,12 @@ func newConfirmation(o Order, s Snapshot) (confirmation, bool) {
 	return c, needsOf(o) == ""
 }
 
-func confirmPause(c *confirmation, o Order) {
+func confirmPause(c *confirmation, o operate.Order) {
 	what, after := "job "+o.Job, " "+o.Job
 	if o.Job == "" {
 		what, after = "all jobs", " --all"
 	}
-	if o.Action == ActionResumeJob {
+	if o.Kind == operate.KindResumeJob {
 		c.Heading, c.Button, c.Command = "Resume "+what+"?", "Resume", "baton job resume"+after
 		c.What = "It runs again as scheduled. Of the slots that have passed it catches up what its configuration says."
 		return
@@ -126,13 +127,13 @@ func confirmPause(c *confirmation, o Order) {
 }
 
 // needsOf is what an order lacks; "" if nothing.
-func needsOf(o Order) string {
-	switch o.Action {
-	case ActionRun, ActionCancel:
+func needsOf(o operate.Order) string {
+	switch o.Kind {
+	case operate.KindRun, operate.KindCancel:
 		if o.Job == "" {
 			return "the order names no job"
 		}
-	case ActionReplay, ActionDrop:
+	case operate.KindReplay, operate.KindDrop:
 		if o.Letter == "" {
 			return "the order names no dead letter"
 		}
@@ -204,7 +205,7 @@ func (s *Server) serveDo(w http.ResponseWriter, r *http.Request) {
 
 // carryOut has an order done that is still about what was confirmed, and says what came of
 // it. final: the same form must not have it done again.
-func (s *Server) carryOut(r *http.Request, o Order, c confirmation, snap Snapshot) (m message, out Outcome, final bool) {
+func (s *Server) carryOut(r *http.Request, o operate.Order, c confirmation, snap Snapshot) (m message, out operate.Outcome, final bool) {
 	if confirmed := r.PostForm.Get("standing"); confirmed != "" && confirmed != c.Fields["standing"] {
 		return message{
 			Tone: warn, Heading: "Not done", Text: "Things have changed since you opened the form: " + byNow(o, snap) + ". So nothing was done. See how things stand, and confirm it again.",
@@ -213,18 +214,18 @@ func (s *Server) carryOut(r *http.Request, o Order, c confirmation, snap Snapsho
 	}
 	o.By = asked(r.PostForm)
 	out, err := s.cfg.Do(r.Context(), o)
-	if o.Action == ActionReplay || o.Action == ActionDrop {
+	if o.Kind == operate.KindReplay || o.Kind == operate.KindDrop {
 		s.page.desk.forget()
 	}
 	m = message{Tone: good, Heading: "Done", Text: out.Text, Back: c.Back}
 	var never *refusal
 	switch {
-	case errors.As(err, &never), errors.Is(err, ErrRefused), errors.Is(err, ErrNobodyLeads), errors.Is(err, ErrNotFound), errors.Is(err, ErrInvalid):
+	case errors.As(err, &never), errors.Is(err, operate.ErrRefused), errors.Is(err, operate.ErrNobodyLeads), errors.Is(err, operate.ErrNotFound), errors.Is(err, operate.ErrInvalid):
 		m.Tone, m.Heading, m.Text = warn, "Not done", sentence(err.Error())
 		return m, out, false
 	case err != nil: // a server that does not answer may have done it
 		m.Tone, m.Heading, m.Text = bad, "Not known whether it is done", "See how things stand before you try again. "+sentence(err.Error())
-	case out.RunID != "" && o.Action == ActionRun:
+	case out.RunID != "" && o.Kind == operate.KindRun:
 		m.Run = runURL(o.Job, out.RunID)
 	}
 	return m, out, true

@@ -4,28 +4,30 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"baton/internal/operate"
 )
 
 // standing is what an order is about, as it stands: if that is another one by the time the
 // order is given, it is not what was confirmed. "" if there is nothing that could change.
-func standing(o Order, s Snapshot) string {
+func standing(o operate.Order, s Snapshot) string {
 	var about []string
-	switch o.Action {
-	case ActionStepDown, ActionPause, ActionResume:
+	switch o.Kind {
+	case operate.KindStepDown, operate.KindPause, operate.KindResume:
 		if s.Leader != nil {
 			about = append(about, "led by "+s.Leader.NodeID, s.Leader.Owner)
 		}
 		if s.Paused != nil {
 			about = append(about, "paused "+s.Paused.Since.UTC().String())
 		}
-	case ActionCancel, ActionPauseJob, ActionResumeJob:
+	case operate.KindCancel, operate.KindPauseJob, operate.KindResumeJob:
 		for _, j := range s.Jobs {
-			if o.Action == ActionCancel && j.Name == o.Job && o.RunID == "" {
+			if o.Kind == operate.KindCancel && j.Name == o.Job && o.RunID == "" {
 				for _, r := range runsOf(j) {
 					about = append(about, "run "+r.ID)
 				}
 			}
-			if p := j.Paused; o.Action != ActionCancel && p != nil && (j.Name == o.Job || o.Job == "" && p.All) {
+			if p := j.Paused; o.Kind != operate.KindCancel && p != nil && (j.Name == o.Job || o.Job == "" && p.All) {
 				about = append(about, "paused "+p.Since.UTC().String()+p.Until.UTC().String())
 			}
 		}
@@ -37,11 +39,11 @@ func standing(o Order, s Snapshot) string {
 }
 
 // byNow says what an order would be about by now.
-func byNow(o Order, s Snapshot) string {
+func byNow(o operate.Order, s Snapshot) string {
 	switch {
-	case o.Action == ActionCancel:
+	case o.Kind == operate.KindCancel:
 		return "of " + o.Job + " not the same runs go on"
-	case o.Action == ActionPauseJob || o.Action == ActionResumeJob:
+	case o.Kind == operate.KindPauseJob || o.Kind == operate.KindResumeJob:
 		return "somebody has paused or resumed it"
 	case s.Paused != nil:
 		return "the election is paused " + clip(s.Paused.Reason)
@@ -52,8 +54,8 @@ func byNow(o Order, s Snapshot) string {
 }
 
 // confirmURL is where an order is confirmed.
-func confirmURL(o Order) string {
-	return orderURL(o.Action, "job", o.Job, "run", o.RunID, "letter", o.Letter)
+func confirmURL(o operate.Order) string {
+	return orderURL(o.Kind, "job", o.Job, "run", o.RunID, "letter", o.Letter)
 }
 
 // turns gives each form its turn to be carried out: one, also if a button is pressed twice,

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"baton/internal/operate"
 )
 
 // operator is somebody who has signed in, and what the node that they ask says and does.
@@ -23,14 +25,17 @@ type operator struct {
 	now     Snapshot
 	cookies []*http.Cookie
 	orders  atomic.Int64
-	do      func(Order) (Outcome, error)
+	do      func(operate.Order) (operate.Outcome, error)
 }
 
 func newOperator(t *testing.T) *operator {
-	o := &operator{t: t, now: sample(time.Now()), do: func(Order) (Outcome, error) { return Outcome{Text: "it is done"}, nil }}
+	o := &operator{t: t, now: sample(time.Now()), do: func(operate.Order) (operate.Outcome, error) { return operate.Outcome{Text: "it is done"}, nil }}
 	o.server = New(Config{
 		Health: standby, TokenFile: tokenFile(t, secretToken), Source: func(context.Context) (Snapshot, error) { return o.now, nil },
-		Do: func(_ context.Context, order Order) (Outcome, error) { o.orders.Add(1); return o.do(order) },
+		Do: func(_ context.Context, order operate.Order) (operate.Outcome, error) {
+			o.orders.Add(1)
+			return o.do(order)
+		},
 	})
 	o.signIn()
 	return o
@@ -74,9 +79,9 @@ func TestAFormThatIsSentTwiceOrdersOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOperator(t)
 		defer o.server.watch.end()
-		o.do = func(Order) (Outcome, error) {
+		o.do = func(operate.Order) (operate.Outcome, error) {
 			time.Sleep(20 * time.Second)
-			return Outcome{RunID: "r1", Text: "begun"}, nil
+			return operate.Outcome{RunID: "r1", Text: "begun"}, nil
 		}
 		form := o.confirms("/confirm?action=run&job=report")
 		locations := make(chan string, 3)
@@ -112,11 +117,11 @@ func TestWhatWasNotDoneCanBeSentAgainAndWhatIsNotKnownCannot(t *testing.T) {
 			says  string
 			again int64
 		}{
-			{ErrRefused, "Not done", 2}, {ErrNobodyLeads, "Not done", 2}, {ErrNotFound, "Not done", 2}, {errBusy, "Not done", 2},
+			{operate.ErrRefused, "Not done", 2}, {operate.ErrNobodyLeads, "Not done", 2}, {operate.ErrNotFound, "Not done", 2}, {errBusy, "Not done", 2},
 			{context.DeadlineExceeded, "Not known whether it is done", 1}, {errors.New("dial tcp: connection refused"), "Not known whether it is done", 1},
 		} {
 			o.orders.Store(0)
-			o.do = func(Order) (Outcome, error) { return Outcome{}, fmt.Errorf("ask: %w", c.err) }
+			o.do = func(operate.Order) (operate.Outcome, error) { return operate.Outcome{}, fmt.Errorf("ask: %w", c.err) }
 			form := o.confirms("/confirm?action=run&job=report")
 			_, says := o.sends(form)
 			if _, also := o.sends(form); !strings.Contains(says, c.says) || !strings.Contains(also, c.says) || o.orders.Load() != c.again {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"baton/internal/operate"
 )
 
 func TestOtherPagesEscapeEveryText(t *testing.T) {
@@ -17,9 +19,9 @@ func TestOtherPagesEscapeEveryText(t *testing.T) {
 		s.Events[i].NodeID, s.Events[i].Reason = hostile, hostile
 	}
 	d := &shelf{
-		entries: []Entry{{ID: "1-1", Run: &Run{ID: "r2", State: hostile, Error: hostile, By: hostile, NodeID: hostile}}, {ID: "1-0", Missed: &Missed{Reason: hostile, Count: 2, Error: hostile, NodeID: hostile}}},
-		output:  Output{Text: hostile + "\x1b[31mred\r"}, letters: []Letter{{ID: hostile, Job: hostile, Database: hostile, Error: hostile, Record: hostile}},
-		samples: []Sample{{At: s.Now.Add(-time.Minute), Jobs: map[string]Level{"page-views": {}}}, {At: s.Now, Jobs: map[string]Level{"page-views": {}}}},
+		entries: []operate.Entry{{ID: "1-1", Run: &Run{ID: "r2", State: hostile, Error: hostile, By: hostile, NodeID: hostile}}, {ID: "1-0", Missed: &operate.Missed{Reason: hostile, Count: 2, Error: hostile, NodeID: hostile}}},
+		output:  operate.Output{Text: hostile + "\x1b[31mred\r"}, letters: []operate.Letter{{ID: hostile, Job: hostile, Database: hostile, Error: hostile, Record: hostile}},
+		samples: []operate.Sample{{At: s.Now.Add(-time.Minute), Jobs: map[string]operate.Level{"page-views": {}}}, {At: s.Now, Jobs: map[string]operate.Level{"page-views": {}}}},
 	}
 	h := New(Config{Source: fixed(s), Health: standby, Desk: d})
 	for _, path := range []string{"/", "/timeline", "/dead-letters", "/jobs/page-views", "/jobs/page-views/runs/r1", "/jobs/page-views/runs/r2", "/jobs/%22%3E%3Cscript%3E"} {
@@ -40,8 +42,8 @@ func TestWhoMayNotSeeIsShownNoOutputRecordOrError(t *testing.T) {
 	s.Jobs[2].Command = true
 	s.Jobs[2].LastRun.ID, s.Jobs[2].LastRun.Error, s.Jobs[2].LastRun.Output = "r1", "exit code 1: "+secret, secret
 	d := &shelf{
-		entries: []Entry{{ID: "1-1", Run: &Run{ID: "r2", State: "failed", Error: "exit code 1: " + secret}}, {ID: "1-0", Missed: &Missed{Reason: "ledger", Count: 1, Error: "x: " + secret}}},
-		output:  Output{Text: secret}, letters: []Letter{{ID: "1", Job: "report", Error: "column: " + secret, Record: secret}},
+		entries: []operate.Entry{{ID: "1-1", Run: &Run{ID: "r2", State: "failed", Error: "exit code 1: " + secret}}, {ID: "1-0", Missed: &operate.Missed{Reason: "ledger", Count: 1, Error: "x: " + secret}}},
+		output:  operate.Output{Text: secret}, letters: []operate.Letter{{ID: "1", Job: "report", Error: "column: " + secret, Record: secret}},
 	}
 	h := New(Config{Source: fixed(s), Health: standby, Desk: d})
 	for _, path := range []string{"/", "/timeline", "/dead-letters", "/jobs/report", "/jobs/users", "/jobs/report/runs/r1", "/jobs/report/runs/r2"} {
@@ -79,16 +81,16 @@ func TestWithoutATokenFileThePageSaysHowOrdersAreGiven(t *testing.T) {
 
 func TestEveryActionIsConfirmedWithWhatItDoes(t *testing.T) {
 	s := sample(time.Now())
-	for _, o := range []Order{
-		{Action: ActionStepDown}, {Action: ActionPause}, {Action: ActionResume}, {Action: ActionRun, Job: "users"}, {Action: ActionCancel, Job: "users", RunID: "r"},
-		{Action: ActionPauseJob, Job: "users"}, {Action: ActionPauseJob}, {Action: ActionResumeJob}, {Action: ActionReplay, Letter: "1"}, {Action: ActionDrop, Letter: "1"},
+	for _, o := range []operate.Order{
+		{Kind: operate.KindStepDown}, {Kind: operate.KindPause}, {Kind: operate.KindResume}, {Kind: operate.KindRun, Job: "users"}, {Kind: operate.KindCancel, Job: "users", RunID: "r"},
+		{Kind: operate.KindPauseJob, Job: "users"}, {Kind: operate.KindPauseJob}, {Kind: operate.KindResumeJob}, {Kind: operate.KindReplay, Letter: "1"}, {Kind: operate.KindDrop, Letter: "1"},
 	} {
 		c, ok := newConfirmation(o, s)
 		if !ok || c.Heading == "" || c.What == "" || c.Button == "" || !strings.HasPrefix(c.Command, "baton ") || o.Job != "" && !strings.Contains(c.Heading+c.What, o.Job) {
 			t.Errorf("%+v: %v %+v", o, ok, c)
 		}
 	}
-	for _, o := range []Order{{}, {Action: "nothing"}, {Action: ActionRun}, {Action: ActionDrop}, {Action: ActionReplay}, {Action: ActionCancel}} {
+	for _, o := range []operate.Order{{}, {Kind: "nothing"}, {Kind: operate.KindRun}, {Kind: operate.KindDrop}, {Kind: operate.KindReplay}, {Kind: operate.KindCancel}} {
 		if _, ok := newConfirmation(o, s); ok {
 			t.Errorf("%+v is taken for an order", o)
 		}
@@ -181,14 +183,14 @@ func TestAFailureOfEveryJobKeepsThePageSmall(t *testing.T) {
 
 func TestDeadLettersThatCannotBeCountedAreTold(t *testing.T) {
 	away := errors.New("main: connection refused")
-	some := []Letter{{ID: "1"}, {ID: "2"}}
+	some := []operate.Letter{{ID: "1"}, {ID: "2"}}
 	for _, tc := range []struct {
-		letters      []Letter
+		letters      []operate.Letter
 		err          error
 		tells, lacks string
 	}{
 		{nil, nil, "", "ead letters"},
-		{nil, &Coded{Code: "dead_usage", Kind: ErrInvalid, Err: errors.New("no databases")}, "", "could not be counted"},
+		{nil, &operate.Coded{Code: "dead_usage", Kind: operate.ErrInvalid, Err: errors.New("no databases")}, "", "could not be counted"},
 		{nil, away, "Dead letters could not be counted", "records that did not fit"},
 		{some, away, "There may be more dead letters", "could not be counted"},
 		{some, nil, "<b>2 dead letters</b>", "may be more"},

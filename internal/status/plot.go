@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"baton/internal/operate"
 	"baton/internal/text"
 )
 
@@ -42,7 +43,7 @@ type point struct {
 }
 
 // series are a job's samples of one quantity in the last hour.
-func series(samples []Sample, job string, now time.Time, of func(Level) float64) (points []point) {
+func series(samples []operate.Sample, job string, now time.Time, of func(operate.Level) float64) (points []point) {
 	for _, s := range samples {
 		if level, ok := s.Jobs[job]; ok && now.Sub(s.At) <= plotSpan && !s.At.After(now.Add(time.Minute)) {
 			points = append(points, point{s.At, of(level)})
@@ -51,8 +52,8 @@ func series(samples []Sample, job string, now time.Time, of func(Level) float64)
 	return points
 }
 
-func lagLevel(l Level) float64     { return l.LagSeconds }
-func backlogLevel(l Level) float64 { return float64(l.Backlog) }
+func lagLevel(l operate.Level) float64     { return l.LagSeconds }
+func backlogLevel(l operate.Level) float64 { return float64(l.Backlog) }
 
 func highest(points []point) (top point) {
 	for _, p := range points {
@@ -64,7 +65,7 @@ func highest(points []point) (top point) {
 }
 
 // sparkline is the lag of a job in the last hour; nil if there is nothing to see.
-func sparkline(samples []Sample, job string, now time.Time) *spark {
+func sparkline(samples []operate.Sample, job string, now time.Time) *spark {
 	points := series(samples, job, now, lagLevel)
 	if len(points) < 2 {
 		return nil

@@ -12,19 +12,20 @@ import (
 	"time"
 
 	"baton/internal/diagnose"
+	"baton/internal/operate"
 
 	"go.uber.org/zap"
 )
 
 // Config is what a Server is made of.
 type Config struct {
-	Source  Source        // required
-	Health  func() Health // required; must not block
-	Metrics *Metrics      // nil: no /metrics
-	Logger  *zap.Logger   // nil: silence
-	Desk    Desk          // nil: nothing but the Snapshot is shown
-	Do      Do            // nil: no order is taken
-	Inquiry Inquiry       // nil: programs are answered no more than people
+	Source  Source          // required
+	Health  func() Health   // required; must not block
+	Metrics *Metrics        // nil: no /metrics
+	Logger  *zap.Logger     // nil: silence
+	Desk    operate.Desk    // nil: nothing but the Snapshot is shown
+	Do      operate.Do      // nil: no order is taken
+	Inquiry operate.Inquiry // nil: programs are answered no more than people
 
 	// TokenFile holds the token for orders; "": none is taken over HTTP.
 	TokenFile string

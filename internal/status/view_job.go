@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"time"
 
+	"baton/internal/operate"
 	"baton/internal/text"
 )
 
@@ -77,7 +78,7 @@ func missedWhy(reason string) string {
 	return words(reason)
 }
 
-func newEntries(job string, entries []Entry, now time.Time) (views []entryView) {
+func newEntries(job string, entries []operate.Entry, now time.Time) (views []entryView) {
 	for _, e := range entries {
 		v := entryView{When: at(e.At.UTC(), now)}
 		if m := e.Missed; m != nil {
@@ -119,7 +120,7 @@ func jobNamed(s Snapshot, name string) *Job {
 	return nil
 }
 
-func newJobPage(s Snapshot, j Job, samples []Sample, entries []Entry, before string) jobPage {
+func newJobPage(s Snapshot, j Job, samples []operate.Sample, entries []operate.Entry, before string) jobPage {
 	now := clockOf(s)
 	v := jobPage{
 		Job: newJobView(j, now), Name: j.Name, IsCommand: j.Command, IsPaused: j.Paused != nil, Overlap: overlapWords(j.Overlap),
@@ -186,7 +187,7 @@ func newRunPage(s Snapshot, j Job, r *Run, id string) runPage {
 	v.Facts = append(v.Facts, fact{Name: "Started", When: at(r.Started.UTC(), now)})
 	if v.Live {
 		v.Facts = append(v.Facts, fact{Name: "For", When: elapsed(r.Started, now)})
-		v.Cancel = orderURL(ActionCancel, "job", j.Name, "run", id)
+		v.Cancel = orderURL(operate.KindCancel, "job", j.Name, "run", id)
 	} else {
 		add("Took", text.Span(ms(r.DurationMS)))
 	}
@@ -213,7 +214,7 @@ func newRunPage(s Snapshot, j Job, r *Run, id string) runPage {
 }
 
 // show adds what the run printed.
-func (v *runPage) show(o Output) {
+func (v *runPage) show(o operate.Output) {
 	v.Live = v.Live || o.Running && v.State == "not known"
 	shown, dropped := o.Text, o.Dropped
 	if cut := len(shown) - maxOutput; cut > 0 {

@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"time"
 
+	"baton/internal/operate"
 	"baton/internal/text"
 )
 
@@ -29,11 +30,11 @@ const lettersShown = 100
 // maxRecord keeps a page of many records small.
 const maxRecord = 400
 
-func newLetters(letters []Letter, now time.Time, see bool) (views []letterView) {
+func newLetters(letters []operate.Letter, now time.Time, see bool) (views []letterView) {
 	for _, l := range letters {
 		v := letterView{
 			ID: l.ID, Job: l.Job, JobURL: jobURL(l.Job), Database: l.Database, When: at(l.At.UTC(), now),
-			Why: clip(visible(l.Error)), Replay: orderURL(ActionReplay, "letter", l.ID), Drop: orderURL(ActionDrop, "letter", l.ID),
+			Why: clip(visible(l.Error)), Replay: orderURL(operate.KindReplay, "letter", l.ID), Drop: orderURL(operate.KindDrop, "letter", l.ID),
 		}
 		if see {
 			v.Record = visible(l.Record)
@@ -49,7 +50,7 @@ func newLetters(letters []Letter, now time.Time, see bool) (views []letterView) 
 }
 
 // orderURL is the page that asks whether an order is meant. pairs are names and values.
-func orderURL(a Action, pairs ...string) string {
+func orderURL(a operate.Kind, pairs ...string) string {
 	q := url.Values{"action": {string(a)}}
 	for i := 0; i+1 < len(pairs); i += 2 {
 		if pairs[i+1] != "" {

@@ -1,9 +1,10 @@
-package status
+package operate
 
 import (
 	"context"
-	"errors"
 	"time"
+
+	"baton/internal/diagnose"
 )
 
 // Desk is what a node answers beyond its Snapshot, and asks of its servers only when
@@ -25,7 +26,7 @@ type Desk interface {
 // Inquiry is what programs ask of a node beyond its Desk.
 type Inquiry interface {
 	// Events is the history of the election, the newest first, at most n.
-	Events(ctx context.Context, n int) ([]Event, error)
+	Events(ctx context.Context, n int) ([]diagnose.Event, error)
 	// Next tells when a job is due after a time: its next n slots.
 	Next(ctx context.Context, job string, from time.Time, n int) (Coming, error)
 	// Explain tells why a node leads, or does not; "" is this one.
@@ -40,8 +41,8 @@ type Inquiry interface {
 
 // JobRun is a run as those see it who have asked for it, or watch it.
 type JobRun struct {
-	Job string `json:"job"`
-	Run Run    `json:"run"`
+	Job string       `json:"job"`
+	Run diagnose.Run `json:"run"`
 	// Queued: it waits for another run of the job to end. The leader sees to it.
 	Queued bool `json:"queued,omitzero"`
 	// Leaderless: it was begun by a leader that does not lead any more.
@@ -101,34 +102,12 @@ type Why struct {
 	Do   string `json:"do,omitzero"` // what to do about it; "" where nothing is amiss
 }
 
-// Errors of a Desk and of a Do, matched by errors.Is. Any other is the servers'.
-var (
-	// ErrNotFound: there is no such thing.
-	ErrNotFound = errors.New("not found")
-	// ErrRefused: as things stand it cannot be done; the error says why, and what to do.
-	ErrRefused = errors.New("refused")
-	// ErrInvalid: what was asked for makes no sense; the error says what does.
-	ErrInvalid = errors.New("invalid")
-	// ErrNobodyLeads: it needs a leader.
-	ErrNobodyLeads = errors.New("nobody leads")
-)
-
-// Coded is an error with one word that tells programs which one it is.
-type Coded struct {
-	Code string
-	Kind error // one of the above; nil: the servers'
-	Err  error
-}
-
-func (c *Coded) Error() string   { return c.Err.Error() }
-func (c *Coded) Unwrap() []error { return []error{c.Kind, c.Err} }
-
 // Entry is one of a job's history: a finished run, or slots that were missed.
 type Entry struct {
-	ID     string    `json:"id"` // says where to go on
-	At     time.Time `json:"at"`
-	Run    *Run      `json:"run,omitempty"`
-	Missed *Missed   `json:"missed,omitempty"`
+	ID     string        `json:"id"` // says where to go on
+	At     time.Time     `json:"at"`
+	Run    *diagnose.Run `json:"run,omitempty"`
+	Missed *Missed       `json:"missed,omitempty"`
 }
 
 // Missed are slots, one after the other, that were not run.
@@ -182,90 +161,3 @@ type Level struct {
 	LagSeconds float64 `json:"lag_seconds"`
 	Backlog    int64   `json:"backlog"`
 }
-
-// Action is something that an operator has done.
-type Action string
-
-// The actions. Those on a job need Order.Job, those on dead letters Order.Letter.
-const (
-	ActionStepDown  Action = "stepdown" // To: the successor; Lock: which election
-	ActionPause     Action = "pause"    // nobody leads
-	ActionResume    Action = "resume"
-	ActionRun       Action = "run"        // Force: whatever else of the job runs
-	ActionCancel    Action = "cancel"     // RunID: that run alone
-	ActionPauseJob  Action = "pause_job"  // Until: when it ends by itself; Job "": all jobs
-	ActionResumeJob Action = "resume_job" // Job "": all jobs
-	ActionReplay    Action = "replay"
-	ActionDrop      Action = "drop"
-	ActionReload    Action = "reload" // this node's configuration
-)
-
-// Order is an action and what it needs.
-type Order struct {
-	Action Action
-	By     string // who wants it, and why: for the history
-	Lock   string // "": the node's own
-	To     string
-	Job    string
-	RunID  string
-	Letter string
-	// Database is where the letter is; "": wherever it is found.
-	Database string
-	Force    bool
-	Until    time.Time
-	// Wait is how long to wait for what was ordered to show; 0: what is usual, less: not.
-	Wait time.Duration
-	// Letters are those to replay or to drop, instead of Letter.
-	Letters []LetterKey
-	// Overwrite and Set are of replays: see baton dead replay.
-	Overwrite bool
-	Set       map[string]*string
-}
-
-// LetterKey says which dead letter.
-type LetterKey struct {
-	ID       string `json:"id"`
-	Job      string `json:"job"`
-	Database string `json:"database"`
-}
-
-// Outcome is what an order came to.
-type Outcome struct {
-	// Text says it in a sentence.
-	Text string `json:"text"`
-	// RunID is of the run that was begun.
-	RunID string `json:"run_id,omitzero"`
-	// Queued: that run waits for another one to end.
-	Queued bool `json:"queued,omitzero"`
-	// NodeID is who leads, or did what was asked.
-	NodeID string `json:"node_id,omitzero"`
-	Epoch  int64  `json:"epoch,omitzero"`
-	TookMS int64  `json:"took_ms,omitzero"`
-	// From led before.
-	From string `json:"from,omitzero"`
-	// Was is the pause that there was before, Still the one of all jobs that goes on.
-	Was   *Pause `json:"was,omitempty"`
-	Still *Pause `json:"still,omitempty"`
-	// Since is when the pause began.
-	Since time.Time `json:"since,omitzero"`
-	// Runs were told to end; Retry is the attempt that will not be made.
-	Runs  []string `json:"runs,omitempty"`
-	Retry int      `json:"retry,omitzero"`
-	// Run is the run that was begun, as it stands.
-	Run *Run `json:"run,omitempty"`
-	// Letters is what became of each that was replayed.
-	Letters []Replayed `json:"letters,omitempty"`
-	// Dropped is how many dead letters are gone for good.
-	Dropped int64 `json:"dropped,omitzero"`
-}
-
-// Replayed is what became of one dead letter.
-type Replayed struct {
-	LetterKey
-	Outcome string `json:"outcome"`
-	Text    string `json:"text"`
-	OK      bool   `json:"ok"` // nothing is left to do
-}
-
-// Do carries out an order, and returns when it is done, or when ctx ends.
-type Do func(ctx context.Context, o Order) (Outcome, error)
