@@ -19,7 +19,6 @@ import (
 	"baton/internal/flush"
 	"baton/internal/flush/mapping"
 	"baton/internal/flush/row"
-	"baton/internal/flush/source"
 	"baton/internal/flush/sql"
 	"baton/internal/job/schedule"
 	"baton/internal/redisconn"
@@ -164,7 +163,9 @@ func examineStore(ctx context.Context, c config.Config, o redisconn.PreflightOpt
 	}
 	defer func() { _ = store.Close() }() // nothing was written
 	for _, j := range jobs {
-		o.Accesses = append(o.Accesses, useOf(j).Access(store.IsCluster()))
+		if access, err := accessOf(j, store.IsCluster()); err == nil { // else its keys cannot be examined, which is told
+			o.Accesses = append(o.Accesses, access)
+		}
 	}
 	found, usable := redisconn.Preflight(ctx, store, o)
 	for _, j := range jobs {
@@ -175,14 +176,17 @@ func examineStore(ctx context.Context, c config.Config, o redisconn.PreflightOpt
 	return found
 }
 
-// useOf is what a job does to Redis.
-func useOf(j config.Job) source.Use {
+// accessOf is what a job does to Redis, of a Cluster or of one server.
+func accessOf(j config.Job, cluster bool) (redisconn.Access, error) {
 	wait := false
 	if s, err := schedule.Parse(j.Schedule, time.UTC); err == nil {
 		wait = schedule.IsAlways(s)
 	}
-	source, _ := tasks.Source(j) // checked with the configuration
-	return source.Use(wait)
+	source, err := tasks.Source(j)
+	if err != nil {
+		return redisconn.Access{}, err
+	}
+	return source.Access(wait, cluster), nil
 }
 
 // examineKeys counts what waits, which tells of keys that hold something else.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +12,6 @@ import (
 	"baton/internal/config"
 	"baton/internal/flush/mapping"
 	"baton/internal/flush/row"
-	"baton/internal/flush/source"
 	"baton/internal/flush/source/spec"
 	"baton/internal/flush/sql"
 	"baton/internal/job"
@@ -29,26 +28,45 @@ func TestWhatAJobDoesToRedisIsKnown(t *testing.T) {
 	always.Schedule = "@always"
 	for _, c := range []struct {
 		job  config.Job
-		want source.Use
+		want string // the keys; the key of a row; what is sent, and what is not
 	}{
-		{flushOf("sharded", config.From{Type: spec.Counters, Key: "views:[0-2]"}, config.To{}),
-			source.Use{Job: "sharded", Type: spec.Counters, Live: []string{"views:0", "views:1", "views:2"}}},
+		{flushOf("sharded", config.From{Type: spec.Counters, Key: "views:[0-2]"}, config.To{}), "views:0 views:1 views:2; ; HSCAN S 0, RENAME K S; "},
 		{flushOf("totals", config.From{Type: spec.Counters, Key: "total", Mode: config.ModeWatermark}, config.To{}),
-			source.Use{Job: "totals", Type: spec.Counters, Watermark: true, Live: []string{"total"}}},
+			"total; ; HSCAN K 0; RENAME K S"},
 		{flushOf("keyed", config.From{Type: spec.Counters, Key: "count:<id>", Changed: "changed:count"}, config.To{}),
-			source.Use{Job: "keyed", Type: spec.Counters, Live: []string{"changed:count"}, Key: "count:<id>"}},
+			"changed:count; count:1; MGET R, SSCAN I 0; "},
 		{flushOf("keyed totals", config.From{Type: spec.Counters, Key: "count:<id>", Mode: config.ModeWatermark}, config.To{}),
-			source.Use{Job: "keyed totals", Type: spec.Counters, Watermark: true, Key: "count:<id>"}},
+			"count:1; count:1; SCAN 0, GETRANGE R 0 1; RENAME K S"},
 		{flushOf("rows", config.From{Type: spec.Hashes, Key: "user:<id>", Changed: "changed:user"}, config.To{}),
-			source.Use{Job: "rows", Type: spec.Hashes, Live: []string{"changed:user"}, Key: "user:<id>"}},
-		{flushOf("list", config.From{Type: spec.List, Key: "queue"}, config.To{}),
-			source.Use{Job: "list", Type: spec.List, Live: []string{"queue"}}},
-		{always, source.Use{Job: "stream", Type: spec.Stream, Live: []string{"events"}, Retain: true, Wait: true}},
-		{flushOf("scan", config.From{Type: spec.Scan, Key: "doc:<id>", Value: "json"}, config.To{}),
-			source.Use{Job: "scan", Type: spec.Scan, Key: "doc:<id>", Value: "json"}},
+			"changed:user; user:1; HMGET R f, RENAME K S; XREAD STREAMS K 0"},
+		{flushOf("list", config.From{Type: spec.List, Key: "queue"}, config.To{}), "queue; ; LRANGE S 0 0; XTRIM K MINID 1"},
+		{flushOf("stream", config.From{Type: spec.Stream, Key: "events"}, config.To{}),
+			"events; ; XRANGE K - +; XREAD STREAMS K 0, XTRIM K MINID 1, CLUSTER NODES"},
+		{always, "events; ; XTRIM K MINID 1, XREAD STREAMS K 0; "},
+		{flushOf("scan", config.From{Type: spec.Scan, Key: "doc:<id>", Value: "json"}, config.To{}), "doc:1; doc:1; GET R, CLUSTER NODES; HMGET R f"},
 	} {
-		if got := useOf(c.job); !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s:\n%+v, want\n%+v", c.job.Name, got, c.want)
+		a, err := accessOf(c.job, c.job.Name == "scan")
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts := strings.Split(c.want, "; ")
+		var keys []string
+		for _, p := range a.Places {
+			keys = append(keys, p.Key)
+			if p.Names["R"] != parts[1] {
+				t.Errorf("%s: a row is %q, want %q", c.job.Name, p.Names["R"], parts[1])
+			}
+		}
+		if got := strings.Join(keys, " "); got != parts[0] || a.Subject != fmt.Sprintf("job %q", c.job.Name) {
+			t.Errorf("%s: keys %q, want %q, of %s", c.job.Name, got, parts[0], a.Subject)
+		}
+		sent := a.Places[0].Sent("set")
+		for i, list := range parts[2:] {
+			for _, command := range strings.Split(list, ", ") {
+				if command != "" && slices.Contains(sent, command) != (i == 0) {
+					t.Errorf("%s: sends %q, and %s among them is wrong", c.job.Name, sent, command)
+				}
+			}
 		}
 	}
 }

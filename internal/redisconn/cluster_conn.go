@@ -133,8 +133,8 @@ func IsElsewhere(err error) bool {
 }
 
 // on sends a command by itself.
-func (cmd Command) on(ctx context.Context, c Conn) (any, error) {
-	return c.DoContext(ctx, cmd.Name, cmd.Args...)
+func (c Command) on(ctx context.Context, conn Conn) (any, error) {
+	return conn.DoContext(ctx, c.Name, c.Args...)
 }
 
 // follow sends a command again until it is done, a few times. TRYAGAIN is given up

@@ -149,8 +149,8 @@ type lent struct {
 	pushed bool   // it is sent what was not asked for
 }
 
-// note watches for what would be left behind.
-func (l *lent) note(name string) {
+// doing is the connection that does a command. It watches for what would be left behind.
+func (l *lent) doing(name string) Conn {
 	switch strings.ToUpper(name) {
 	case "WATCH":
 		if l.undo == "" {
@@ -167,30 +167,27 @@ func (l *lent) note(name string) {
 	case "SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "MONITOR":
 		l.pushed = true
 	}
+	return l.Conn
 }
 
 // Send implements redis.Conn.
 func (l *lent) Send(name string, args ...any) error {
-	l.note(name)
-	return l.Conn.Send(name, args...)
+	return l.doing(name).Send(name, args...)
 }
 
 // Do implements redis.Conn.
 func (l *lent) Do(name string, args ...any) (any, error) {
-	l.note(name)
-	return l.Conn.Do(name, args...)
+	return l.doing(name).Do(name, args...)
 }
 
 // DoContext implements redis.ConnWithContext.
 func (l *lent) DoContext(ctx context.Context, name string, args ...any) (any, error) {
-	l.note(name)
-	return l.Conn.DoContext(ctx, name, args...)
+	return l.doing(name).DoContext(ctx, name, args...)
 }
 
 // DoWithTimeout implements redis.ConnWithTimeout.
 func (l *lent) DoWithTimeout(timeout time.Duration, name string, args ...any) (any, error) {
-	l.note(name)
-	return l.Conn.DoWithTimeout(timeout, name, args...)
+	return l.doing(name).DoWithTimeout(timeout, name, args...)
 }
 
 // Close implements redis.Conn.

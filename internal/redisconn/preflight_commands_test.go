@@ -4,10 +4,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gomodule/redigo/redis"
 
 	"baton/internal/flush/source"
+	"baton/internal/flush/source/spec"
 	"baton/internal/redisconn"
 	"baton/internal/redisledger"
 	"baton/internal/redislock"
@@ -29,11 +31,18 @@ func everyCommand() []string {
 	add(redisledger.Access("baton"))
 	for _, s := range source.Sources() {
 		for _, value := range []string{"hash", "string", "json", "set", "zset"} {
-			u := source.Use{Type: s.Type, Watermark: s.Watermark, Value: value, Retain: true, Wait: true, Live: []string{"k"}}
+			o := source.Options{Type: s.Type, Watermark: s.Watermark, Value: value, Retain: new(time.Duration), Key: "k"}
 			if s.Keyed() {
-				u.Key = "k:<id>"
+				o.Key, o.Changed = "k:<id>", "k"
 			}
-			add(u.Access(false).Places...)
+			if s.Key == spec.KeyOfAll {
+				o.Key = "all"
+			}
+			described, err := source.Describe(o)
+			if err != nil {
+				panic(err)
+			}
+			add(described.Access(true, false).Places...)
 		}
 	}
 	slices.Sort(all)

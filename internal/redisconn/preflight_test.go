@@ -20,12 +20,16 @@ import (
 )
 
 // lockAndJobs is that the lock is there, its ledger, and what jobs read: page-views, and these.
-func lockAndJobs(o redisconn.Options, jobs ...source.Use) redisconn.PreflightOptions {
+func lockAndJobs(o redisconn.Options, jobs ...source.Options) redisconn.PreflightOptions {
 	lock := redislock.Access(redislock.LockOptions{Key: "baton"})
 	lock.Places = append(lock.Places, redisledger.Access("baton"))
 	all := redisconn.PreflightOptions{LockKey: "baton", Data: true, Accesses: []redisconn.Access{lock}}
-	for _, u := range append([]source.Use{{Job: "page-views", Type: "counters", Live: []string{"views:1"}}}, jobs...) {
-		all.Accesses = append(all.Accesses, u.Access(len(o.Cluster) > 0))
+	for _, job := range append([]source.Options{{Job: "page-views", Type: "counters", Key: "views:1"}}, jobs...) {
+		s, err := source.Describe(job)
+		if err != nil {
+			panic(err)
+		}
+		all.Accesses = append(all.Accesses, s.Access(false, len(o.Cluster) > 0))
 	}
 	return all
 }
@@ -166,8 +170,8 @@ func TestEveryMasterOfAClusterIsExamined(t *testing.T) {
 	c := testsupport.StartCluster(t)
 	must(t, c.Owner("views:1"), "CONFIG", "SET", "maxmemory-policy", "allkeys-lru", "maxmemory", "100mb")
 	opts := redisconn.Options{Cluster: c.Addresses()}
-	found := examine(t, opts, lockAndJobs(opts, source.Use{Job: "users", Type: "hashes", Live: []string{"changed:user"}, Key: "user:<id>"},
-		source.Use{Job: "all", Type: "scan", Value: "hash", Key: "all:<id>"}))
+	found := examine(t, opts, lockAndJobs(opts, source.Options{Job: "users", Type: "hashes", Changed: "changed:user", Key: "user:<id>"},
+		source.Options{Job: "all", Type: "scan", Value: "hash", Key: "all:<id>"}))
 	owner := wantTold(t, found, finding.SeverityError, "maxmemory-policy is allkeys-lru")
 	if want := "redis " + c.Owner("views:1").Addr(); owner.Subject != want {
 		t.Errorf("it is said of %s, want %s", owner.Subject, want)
@@ -189,7 +193,7 @@ func TestWhatAUserMayNotDoIsNamed(t *testing.T) {
 			nil
 	}}
 	must(t, r, "CONFIG", "SET", "appendonly", "yes")
-	o := lockAndJobs(opts, source.Use{Job: "users", Type: "hashes", Live: []string{"changed:user"}, Key: "user:<id>"})
+	o := lockAndJobs(opts, source.Options{Job: "users", Type: "hashes", Changed: "changed:user", Key: "user:<id>"})
 	found := examine(t, opts, o)
 	wantNothingGrave(t, found) // the documented user
 	wantTold(t, found, finding.SeverityInfo, "appendfsync could not be checked")

@@ -161,7 +161,7 @@ var countersSpec = Spec{
 	inputs: func(Options) (row.Inputs, error) {
 		return row.Inputs{Names: []string{row.InputField, row.InputValue}, Guarantee: row.ByLedger}, nil
 	},
-	commands: func(Use, string) []string {
+	commands: func(Options, string) []string {
 		return append(slices.Clone(stagingCommands), "HLEN K", "HLEN S", "HSCAN S 0")
 	},
 	open: func(s *redisconn.Store, key string, o Options, inputs []string) (flush.Source, error) {

@@ -276,7 +276,7 @@ var plainSpec = Spec{
 	inputs: func(o Options) (row.Inputs, error) {
 		return captured(o, row.Inputs{Names: []string{row.InputValue}, Guarantee: row.ByLedger})
 	},
-	commands: func(_ Use, holds string) []string {
+	commands: func(_ Options, holds string) []string {
 		all := append(slices.Clone(stagingCommands), "RENAME K I", "MGET R", "DEL R", "HLEN S", "HSCAN S 0", "EVAL s 4 I S M R")
 		switch holds {
 		case "zset":

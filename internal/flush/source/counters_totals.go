@@ -200,7 +200,7 @@ var totalsSpec = Spec{
 	inputs: func(Options) (row.Inputs, error) {
 		return row.Inputs{Names: []string{row.InputField, row.InputValue}, Guarantee: row.ByMark}, nil
 	},
-	commands: func(Use, string) []string { return []string{"HLEN K", "HSCAN K 0"} },
+	commands: func(Options, string) []string { return []string{"HLEN K", "HSCAN K 0"} },
 	open:     openTotals, policy: policyOfTotals,
 }
 
@@ -209,7 +209,7 @@ var keyTotalsSpec = Spec{
 	inputs: func(o Options) (row.Inputs, error) {
 		return captured(o, row.Inputs{Names: []string{row.InputValue}, Guarantee: row.ByMark})
 	},
-	commands: func(Use, string) []string { return []string{"SCAN 0", "GETRANGE R 0 1"} },
+	commands: func(Options, string) []string { return []string{"SCAN 0", "GETRANGE R 0 1"} },
 	open:     openTotals, policy: policyOfTotals,
 }
 

@@ -37,7 +37,7 @@ var hashesSpec = Spec{
 		return captured(o, row.Inputs{Fields: true})
 	},
 	policy: onMissing,
-	commands: func(_ Use, holds string) []string {
+	commands: func(_ Options, holds string) []string {
 		return append(indexCommands(holds), hashCommands...)
 	},
 	open: func(s *redisconn.Store, key string, o Options, inputs []string) (flush.Source, error) {

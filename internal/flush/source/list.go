@@ -254,7 +254,7 @@ var listSpec = Spec{
 	inputs: func(Options) (row.Inputs, error) {
 		return row.Inputs{Names: []string{row.InputValue}, Fields: true, Guarantee: row.ByLedger}, nil
 	},
-	commands: func(Use, string) []string {
+	commands: func(Options, string) []string {
 		return append(slices.Clone(stagingCommands), "LLEN K", "LRANGE S 0 0", "LTRIM S 0 0")
 	},
 	open: func(s *redisconn.Store, key string, o Options, inputs []string) (flush.Source, error) {

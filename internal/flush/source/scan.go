@@ -188,12 +188,12 @@ var scanSpec = Spec{
 		}
 		return flush.Policy{}, fmt.Errorf("vanished: %q is unknown: it is ignore or delete", o.Vanished)
 	},
-	commands: func(u Use, _ string) []string {
+	commands: func(o Options, _ string) []string {
 		read := map[string][]string{
 			"hash": hashCommands, "string": {"GET R"}, "json": {"GET R"},
 			"set": {"SSCAN R 0", "SISMEMBER R m"}, "zset": {"ZSCAN R 0", "ZSCORE R m"},
 		}
-		return append([]string{"SCAN 0", "TYPE R", "EXISTS R"}, read[u.Value]...)
+		return append([]string{"SCAN 0", "TYPE R", "EXISTS R"}, read[o.Value]...)
 	},
 	//nolint:dupl // each source has options of its own; these are alike in number only
 	open: func(s *redisconn.Store, key string, o Options, inputs []string) (flush.Source, error) {

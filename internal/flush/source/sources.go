@@ -25,9 +25,10 @@ type Spec struct {
 	// stands there is asked for when a user's permissions are checked, in the order of a
 	// flush, with K for the key, S, M and I for its stage, what is known of that, and its
 	// staged index, P for the positions in a stream, R for a row.
-	commands func(u Use, holds string) []string
-	// clusterCommands come to these in a Redis Cluster.
-	clusterCommands []string
+	commands func(o Options, holds string) []string
+	// clusterCommands come to these in a Redis Cluster, and waitCommands where it is waited
+	// for work.
+	clusterCommands, waitCommands []string
 	// inCluster says why a Redis Cluster cannot hold it; nil: it can.
 	inCluster func(o Options) error
 	open      func(s *redisconn.Store, key string, o Options, inputs []string) (flush.Source, error)
@@ -125,22 +126,6 @@ func (d Source) Open(s *redisconn.Store, inputs []string) ([]flush.Source, error
 		sources = append(sources, source)
 	}
 	return sources, nil
-}
-
-// Use is what the source does to Redis; wait says that it is waited for work.
-func (d Source) Use(wait bool) Use {
-	o := d.options
-	u := Use{Job: o.Job, Type: o.Type, Watermark: o.Watermark, Value: o.Value, Retain: o.Retain != nil, Wait: wait}
-	switch {
-	case !d.Keyed():
-		u.Live = d.keys
-	case o.Changed != "":
-		u.Live = []string{o.Changed}
-	}
-	if d.Keyed() {
-		u.Key = o.Key
-	}
-	return u
 }
 
 // captured are the inputs of a source whose keys capture one name.

@@ -217,16 +217,14 @@ var streamSpec = Spec{
 	inputs: func(Options) (row.Inputs, error) {
 		return row.Inputs{Names: []string{row.InputID}, Fields: true, Guarantee: row.ByPosition}, nil
 	},
-	commands: func(u Use, _ string) []string {
+	commands: func(o Options, _ string) []string {
 		all := []string{"TYPE K", "XINFO STREAM K", "XRANGE K - +", "XREVRANGE K + -", "HGET P f", "EVAL s 2 K P", "EVALSHA s 2 K P"}
-		if u.Retain {
+		if o.Retain != nil {
 			all = append(all, "TIME", "HGETALL P", "HSET P f v", "XTRIM K MINID 1")
-		}
-		if u.Wait {
-			all = append(all, "XREAD STREAMS K 0")
 		}
 		return all
 	},
+	waitCommands: []string{"XREAD STREAMS K 0"},
 	open: func(s *redisconn.Store, key string, o Options, inputs []string) (flush.Source, error) {
 		return NewStream(s, StreamOptions{
 			Job: o.Job, Key: key, Inputs: inputs, PageRows: o.Rows,

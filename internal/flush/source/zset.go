@@ -130,7 +130,7 @@ var zsetSpec = Spec{
 		}}, checkBoard(o.Key, o.Changed)
 	},
 	policy: onMissing,
-	commands: func(_ Use, holds string) []string {
+	commands: func(_ Options, holds string) []string {
 		return append(indexCommands(holds), "ZMSCORE R m")
 	},
 	open: func(s *redisconn.Store, key string, o Options, inputs []string) (flush.Source, error) {

@@ -296,7 +296,7 @@ func TestASortedSetOfWrongOptionsIsRefused(t *testing.T) {
 	if err := spec.Check(d.Inputs, false); err == nil || !strings.Contains(err.Error(), "ORDER BY score DESC") {
 		t.Errorf("a rank: %v", err)
 	}
-	if use := d.Use(false); !slices.Equal(use.Live, []string{"changed:board"}) || use.Key != "board" {
-		t.Errorf("it uses %+v", use)
+	if p := d.Access(false, false).Places; len(p) != 1 || p[0].Key != "changed:board" || p[0].Names["R"] != "board" {
+		t.Errorf("it uses %+v", p)
 	}
 }

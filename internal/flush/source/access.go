@@ -1,0 +1,63 @@
+package source
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+
+	"baton/internal/flush/source/staging"
+	"baton/internal/redisconn"
+)
+
+// stagingCommands are those of every source that stages.
+var stagingCommands = []string{"TYPE K", "EXISTS K", "RENAME K S", "TYPE S", "EXISTS S", "PERSIST S", "UNLINK S",
+	"HGET M id", "HMGET M id", "HSET M id 1", "UNLINK M", "EVAL s 3 K S M", "EVALSHA s 3 K S M"}
+
+// capture is a name in a pattern of keys.
+var capture = regexp.MustCompile(`<[^<>]+>`)
+
+// Access is what the source sends to Redis, of a Cluster or of one server; wait says that
+// it is waited for work.
+func (d Source) Access(wait, cluster bool) redisconn.Access {
+	commands := func(holds string) []string {
+		all := d.commands(d.options, holds)
+		if wait {
+			all = slices.Concat(all, d.waitCommands)
+		}
+		if cluster {
+			all = slices.Concat(all, d.clusterCommands)
+		}
+		return all
+	}
+	a := redisconn.Access{
+		Subject: fmt.Sprintf("job %q", d.options.Job), Shows: "at the first flush",
+		Consequence: "every flush fails; nothing is lost, the changes wait",
+	}
+	live, row := d.live()
+	for _, key := range live {
+		stage := staging.Key{Live: key}
+		a.Places = append(a.Places, redisconn.Place{
+			Key: key,
+			Names: map[string]string{
+				"K": key, "S": stage.StageKey(), "M": stage.MetaKey(), "I": stage.IndexKey(),
+				"P": redisconn.SlotPrefix(key) + ":baton:positions", "R": row,
+			},
+			ByType: commands,
+		})
+	}
+	return a
+}
+
+// live are the keys that are staged, or read as they are: one of each shard; for rows and for
+// counters with a key each, the index of what has changed, or one of these keys. row is such
+// a key; "" if there is none.
+func (d Source) live() (keys []string, row string) {
+	if !d.Keyed() {
+		return d.keys, ""
+	}
+	row = capture.ReplaceAllString(d.options.Key, "1")
+	if d.options.Changed != "" {
+		return []string{d.options.Changed}, row
+	}
+	return []string{row}, row
+}
