@@ -7,8 +7,8 @@ import (
 	"baton/internal/redislock/script"
 )
 
-// lockCommands are those of an election, with L for the lock, W for its channel, and T, Q, N, C
-// and E for its keys.
+// lockCommands are the commands of an election: L is the lock, W its channel; T, Q, N, C and E
+// are its other keys.
 var lockCommands = []string{
 	"GET L", "SET L v PX 1", "DEL L", "PTTL L", "PEXPIRE L 1", "EXISTS L",
 	"HGET T f", "HMGET T f", "HSET T f v", "EXISTS Q", "SET Q v PX 1", "HGETALL N", "HSET N f v", "HDEL N f",
@@ -17,7 +17,7 @@ var lockCommands = []string{
 
 var lockScripted = []string{"EVAL s 2 L T", "EVALSHA s 2 L T"}
 
-// Access is what is sent for a lock.
+// Access lists the commands, keys and channels that a lock needs.
 func Access(o LockOptions) redisconn.Access {
 	commands := slices.Clone(lockCommands)
 	if !o.WithoutScripts {
@@ -34,7 +34,7 @@ func Access(o LockOptions) redisconn.Access {
 				"E": k.Events(), "W": k.Wake()},
 			Commands: commands,
 		}},
-		Consequence: "nobody leads, or leaders cannot do all that is asked of them",
+		Consequence: "nobody leads, or leaders cannot carry out every order",
 		Shows:       "when a node wants to lead",
 	}
 }

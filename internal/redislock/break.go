@@ -9,24 +9,23 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// ErrNotHeld is the answer to breaking a lock that nobody holds.
+// ErrNotHeld: the lock to be broken is free.
 var ErrNotHeld = errors.New("nobody holds it")
 
-// Broken tells whom a lock was taken from.
+// Broken describes the holder from which a lock was taken.
 type Broken struct {
 	Owner  string
 	NodeID string        // "" of a foreign client
 	Epoch  int64         // 0 of a foreign client
-	Left   time.Duration // until somebody else may have the lock: so long its holder may trust it
-	// Forgotten reports that the epoch in Redis could not be counted on from: the next
-	// one goes on from Redis' clock. Owner is "" then if nobody held the lock.
+	Left   time.Duration // until another node may win: the old holder may trust its lease until then
+	// Forgotten: the epoch in Redis was invalid and was dropped; the next epoch follows from
+	// Redis' clock. Owner is "" then if the lock was free.
 	Forgotten bool
 }
 
-// Break takes the lock away from whoever holds it, and tells the holder. Nobody
-// wins before the holder's lease would have ended. The reason is for the event
-// history. An epoch that cannot be counted on from is forgotten. ErrNotHeld if the
-// lock is free, and its epoch a sound one.
+// Break takes the lock away from its holder and wakes that node. No node wins before the
+// holder's lease would have ended. The reason goes into the event history. An invalid epoch
+// is dropped. ErrNotHeld if the lock is free and its epoch valid.
 func (e *Election) Break(ctx context.Context, reason string) (Broken, error) {
 	k := e.keys
 	reply, err := redis.Values(e.store.Run(ctx, k.Lock(), func(conn redis.Conn) (any, error) {

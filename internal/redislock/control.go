@@ -13,30 +13,29 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// Control is what operators and nodes have asked of an election, by Redis' own clock.
+// Control holds the pending orders and restrictions of an election, by Redis' own clock.
 type Control struct {
-	// Paused says that nobody may lead; nil: nothing does.
+	// Paused: no node may lead; nil if not paused.
 	Paused *Pause
-	// Quarantine is how long yet nobody new may win, since Redis has restarted,
-	// failed over or lost its data; 0: it is over, or never began.
+	// Quarantine is the time until a new owner may win, after Redis has restarted, failed
+	// over or lost its data; 0 without a quarantine.
 	Quarantine time.Duration
 	// ReservedFor is the node that the free lock is kept for, "" if for none.
 	ReservedFor  string
 	ReservedLeft time.Duration
-	// StepDown is why the current leader was asked to step down and has not done so
-	// yet; "" if it was not.
+	// StepDown is the reason of a step-down that the current leader has not finished; "" without.
 	StepDown string
-	// Aside are the nodes that leave the lead to others for a while.
+	// Aside are the nodes that do not campaign for a while.
 	Aside map[string]Aside
 }
 
-// Pause is that nobody may lead.
+// Pause: no node may lead.
 type Pause struct {
 	At     time.Time
 	Reason string // "by alice: upgrade"
 }
 
-// Aside is that a node leaves the lead to others, after an abdication.
+// Aside: a node does not campaign for a while, after an abdication.
 type Aside struct {
 	Left   time.Duration
 	Reason string
@@ -70,9 +69,9 @@ func decodeControl(fields map[string]string, quarantine int64, owner string, now
 	return c
 }
 
-// Pause has nobody lead until Resume, whoever restarts meanwhile: the leader is
-// told at once, and steps down. It returns the pause that there was before, nil if
-// there was none; paused again it goes on under the new reason.
+// Pause keeps every node from leading until Resume, across restarts. The leader is woken at
+// once and steps down. It returns the pause that was in force, nil without one; a second pause
+// only replaces the reason.
 func (e *Election) Pause(ctx context.Context, reason string) (before *Pause, err error) {
 	err = e.change(ctx, "pause", func(s seen) ([]redisconn.Command, []redisconn.Command, error) {
 		before = s.Paused
@@ -81,7 +80,7 @@ func (e *Election) Pause(ctx context.Context, reason string) (before *Pause, err
 			at = before.At.UnixMilli()
 		}
 		return []redisconn.Command{redisconn.Cmd("HSET", e.keys.Control(), "paused_at", at, "paused_reason", reason)},
-			append(e.told(eventPaused, s.epoch, reason), e.wakes("control")), nil
+			append(e.eventEntry(eventPaused, s.epoch, reason), e.wakeUp("control")), nil
 	})
 	return before, err
 }
@@ -94,14 +93,14 @@ func (e *Election) Resume(ctx context.Context, reason string) (was *Pause, err e
 			return nil, nil, nil
 		}
 		return []redisconn.Command{redisconn.Cmd("HDEL", e.keys.Control(), "paused_at", "paused_reason")},
-			append(e.told(eventResumed, s.epoch, reason), e.wakes("released")), nil
+			append(e.eventEntry(eventResumed, s.epoch, reason), e.wakeUp("released")), nil
 	})
 	return was, err
 }
 
 // StepDown asks the current leader to step down, in favour of a named node if to
-// is not empty. It returns the term's owner and node; ErrNobodyLeads if there is
-// none. It does not wait for it to happen.
+// is not empty. It returns the term's owner and node, or ErrNobodyLeads. It does not wait
+// for the step-down.
 func (e *Election) StepDown(ctx context.Context, to, reason string) (owner, nodeID string, err error) {
 	err = e.change(ctx, "ask the leader to step down from", func(s seen) ([]redisconn.Command, []redisconn.Command, error) {
 		if owner, nodeID = s.holder, s.node; owner == "" {
@@ -113,7 +112,7 @@ func (e *Election) StepDown(ctx context.Context, to, reason string) (owner, node
 	return owner, nodeID, err
 }
 
-// StepDownOwner is StepDown of one term: ErrNobodyLeads if that does not hold the lock here.
+// StepDownOwner is StepDown of one term: ErrNobodyLeads if its owner does not hold the lock.
 func (e *Election) StepDownOwner(ctx context.Context, owner, to, reason string) error {
 	return e.change(ctx, "ask the leader to step down from", func(s seen) ([]redisconn.Command, []redisconn.Command, error) {
 		if s.holder != owner {
@@ -127,11 +126,11 @@ func (e *Election) StepDownOwner(ctx context.Context, owner, to, reason string) 
 func (e *Election) stepDown(owner, to, reason string) (writes, attempts []redisconn.Command) {
 	return []redisconn.Command{redisconn.Cmd("HSET", e.keys.Control(), "stepdown_owner", owner, "stepdown_to", to, "stepdown_reason",
 			reason)},
-		[]redisconn.Command{e.wakes("control")}
+		[]redisconn.Command{e.wakeUp("control")}
 }
 
-// StandAside notes that a node leaves the lead to others for a while, so that they
-// do not hand it back to it meanwhile. Zero ends that.
+// StandAside records that a node does not campaign for a while, so that the others do not hand
+// it the lock. Zero ends that.
 func (e *Election) StandAside(ctx context.Context, nodeID string, d time.Duration, reason string) error {
 	return e.change(ctx, "stand aside from", func(s seen) ([]redisconn.Command, []redisconn.Command, error) {
 		if d <= 0 {
@@ -142,7 +141,7 @@ func (e *Election) StandAside(ctx context.Context, nodeID string, d time.Duratio
 	})
 }
 
-// seen is what a change of the control hash rests on.
+// seen is the state on which a change of the control hash depends.
 type seen struct {
 	Control
 	now    time.Time
@@ -151,13 +150,13 @@ type seen struct {
 	epoch  int64
 }
 
-// change writes what decide says in one transaction, again if another leads meanwhile.
-// It needs no script, so that it also works where these are
-// forbidden. The attempts, which may be refused, are for those who look on, and for wakers.
+// change makes the writes of decide in one transaction, and starts over if the leader changed
+// meanwhile. It needs no script: a server may forbid them. The attempts (history, wake-ups)
+// may be refused.
 func (e *Election) change(ctx context.Context, doing string, decide func(seen) (writes, attempts []redisconn.Command, err error)) error {
 	_, err := e.store.Run(ctx, e.keys.Lock(), func(conn redis.Conn) (any, error) {
 		for range conflicts {
-			s, err := e.look(ctx, conn)
+			s, err := e.watchLeader(ctx, conn)
 			if err != nil {
 				return nil, err
 			}
@@ -182,9 +181,9 @@ func (e *Election) change(ctx context.Context, doing string, decide func(seen) (
 	return err
 }
 
-// look reads what a change rests on, and has Redis watch who leads. In the control
-// hash every standby writes all the time.
-func (e *Election) look(ctx context.Context, conn redis.Conn) (s seen, err error) {
+// watchLeader reads the state for a change and WATCHes the lock key only: every standby keeps
+// writing to the control hash.
+func (e *Election) watchLeader(ctx context.Context, conn redis.Conn) (s seen, err error) {
 	k := e.keys
 	err = redisconn.SendAll(conn, redisconn.Cmd("WATCH", k.Lock()), redisconn.Cmd("TIME"), e.askHolder(),
 		redisconn.Cmd("HGETALL", k.Term()), redisconn.Cmd("HGETALL", k.Control()))
@@ -215,7 +214,7 @@ func (e *Election) look(ctx context.Context, conn redis.Conn) (s seen, err error
 	return s, errors.Join(termErr, err)
 }
 
-// askHolder asks who holds the lock; ownerOf reads the answer.
+// askHolder is the command that asks for the lock's owner; ownerOf reads the reply.
 func (e *Election) askHolder() redisconn.Command {
 	if e.format == script.Redisson {
 		return redisconn.Cmd("HKEYS", e.keys.Lock())
@@ -223,13 +222,13 @@ func (e *Election) askHolder() redisconn.Command {
 	return redisconn.Cmd("GET", e.keys.Lock())
 }
 
-// told is an entry of the event history that no node has written.
-func (e *Election) told(event string, epoch int64, reason string) []redisconn.Command {
+// eventEntry adds an event without a node to the event history.
+func (e *Election) eventEntry(event string, epoch int64, reason string) []redisconn.Command {
 	return []redisconn.Command{redisconn.Cmd("XADD", e.keys.Events(), "MAXLEN", "~", 1000, "*", "event", event, "node_id", "",
 		"epoch", epoch, "reason", reason)}
 }
 
-// wakes is a hint to everybody who waits.
-func (e *Election) wakes(hint string) redisconn.Command {
+// wakeUp publishes a hint to all nodes of the election.
+func (e *Election) wakeUp(hint string) redisconn.Command {
 	return redisconn.Cmd("PUBLISH", e.keys.Wake(), hint)
 }

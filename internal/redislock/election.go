@@ -16,18 +16,18 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// ErrNobodyLeads is the answer to a step-down that nobody can obey.
+// ErrNobodyLeads: there is no leader that could step down.
 var ErrNobodyLeads = errors.New("nobody leads")
 
-// Election reads an election, and asks things of its leader, from outside: it
-// neither campaigns nor leads. Commands and status pages use it.
+// Election reads an election and sends orders to its leader. It neither campaigns nor leads.
+// Commands and status pages use it.
 type Election struct {
 	store  *redisconn.Store
 	keys   script.Keys
 	format script.Format
 }
 
-// NewElection looks at the election of that lock key, which is written in that format.
+// NewElection gives access to the election of a lock key that has this format.
 func NewElection(store *redisconn.Store, lockKey string, f script.Format) *Election {
 	return &Election{store: store, keys: script.KeysOf(lockKey), format: f}
 }
@@ -39,7 +39,7 @@ type Picture struct {
 	Left   time.Duration // of the lease; negative when the lock has no expiry
 	Leader string        // node; "" when nobody, or a foreign client, holds the lock
 	Epoch  int64         // of the last term, over or not
-	Forged bool          // no epoch can follow from what is stored: see [elector.ErrEpoch]
+	Forged bool          // the stored epoch is invalid: see [elector.ErrEpoch]
 	Since  time.Time     // when that term began
 	TTL    time.Duration
 	Nodes  []Node
@@ -53,7 +53,7 @@ const (
 	ReasonCrashed = "its process ended without releasing" // noted on its host, after it
 )
 
-// Node is one node as it last told of itself.
+// Node is a node's last heartbeat.
 type Node struct {
 	ID string `json:"-"`
 	Presence
@@ -61,7 +61,7 @@ type Node struct {
 	SeenMS int64  `json:"seen_ms"`
 }
 
-// Seen is when the node last told of itself, by Redis' clock.
+// Seen is the time of the node's last heartbeat, by Redis' clock.
 func (n Node) Seen() time.Time { return timeOf(n.SeenMS) }
 
 // Event is one entry of the election's history.
@@ -203,7 +203,7 @@ func number(s string) int64 {
 	return n
 }
 
-// Forget takes nodes off the list that have not told of themselves since before.
+// Forget removes nodes from the list whose last heartbeat is older than before.
 func (e *Election) Forget(ctx context.Context, nodes []Node, before time.Time) error {
 	listed, control := redis.Args{e.keys.Nodes()}, redis.Args{e.keys.Control()}
 	for _, n := range nodes {

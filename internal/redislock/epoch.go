@@ -14,6 +14,6 @@ func epochOf(text string) (int64, bool) {
 // farAhead is 30 days in ms: see lock_lib.lua.
 const farAhead = 30 * 24 * 60 * 60 * 1000
 
-// Plausible reports whether an epoch may follow from what is known and from Redis' clock,
-// in ms. One that is 30 days above both is a forgery or a fault.
+// Plausible reports whether an epoch is at most 30 days (in ms) above the known epoch and
+// Redis' clock. A higher one is a forgery or a fault.
 func Plausible(epoch, known, now int64) bool { return epoch <= max(known, now)+farAhead }

@@ -10,9 +10,9 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// The index of locks: a sorted set of their names, scored by when, in Unix ms, they
-// were last known to be held. It is a courtesy for those who want a list without
-// looking at every key there is. It is kept small, and nothing depends on it.
+// The index of locks is a sorted set of their names, scored by the Unix ms at which each was
+// last seen held. It saves a SCAN of the whole store where locks are listed. It is bounded, and
+// nothing depends on it.
 const (
 	lockIndex     = "baton:locks"
 	indexedFor    = 30 * 24 * time.Hour

@@ -17,7 +17,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// LockOptions are one node's view of one lock.
+// LockOptions configure one node's view of one lock.
 type LockOptions struct {
 	Key      string
 	NodeID   string
@@ -28,7 +28,7 @@ type LockOptions struct {
 	// WithoutScripts takes, renews and releases by SET NX PX and WATCH/MULTI/EXEC,
 	// for servers that forbid scripts.
 	WithoutScripts bool
-	// WaitReplicas is how many replicas must have the lock before it counts as
+	// WaitReplicas is the number of replicas that must have the lock before it counts as
 	// taken or renewed.
 	WaitReplicas int
 	// Shared carries the lock's commands together with those of other locks; nil
@@ -43,21 +43,21 @@ type Lock struct {
 	participant
 	replicas int
 	scripted scripted
-	leave    func() // tells the process that it campaigns for the key no more; may be nil
+	leave    func() // frees the process' claim to the key; may be nil
 
-	// The connection is the lock's own, or that of all locks: a renewal never waits
-	// for a place in a pool that jobs use.
-	shared  *redisconn.Shared // that of all locks; nil for one of its own
+	// The connection is the lock's own or shared by all locks: a renewal never waits for a
+	// connection of the pool that jobs use.
+	shared  *redisconn.Shared // shared by all locks; nil if the lock has its own
 	mu      sync.Mutex
 	conn    redis.Conn // its own
-	renewed redis.Conn // on which a renewal was answered last
+	renewed redis.Conn // the connection of the last successful renewal
 
-	// Of the campaign alone, by a clock that goes on in suspend:
-	held  verdict           // what the lock last answered by more than a look
-	until heartbeat.Instant // when the lease of the last answer has ended: somebody else may hold the lock then
-	seen  memory            // early is what lasts until then
+	// For the campaign only, by a clock that counts suspend:
+	held  verdict           // the last answer of the script, not of pollLease
+	until heartbeat.Instant // end of the last answer's lease: afterwards another node may hold the lock
+	seen  memory            // its early lasts until then
 
-	told atomic.Pointer[toldPresence] // nil: nothing yet
+	written atomic.Pointer[writtenPresence] // nil before the first one
 }
 
 // verdict is the reply to an acquire.
@@ -65,9 +65,9 @@ type verdict struct {
 	word    string // won, held, quarantine or wait
 	detail  string // held: the holder's node; wait: why
 	left    int64  // in ms: of the lease, or of the wait; noExpiry without an end
-	epoch   int64  // the last one that is known; of held 0 for a foreign client's
-	leaseMS int64  // of held: how long a lease the holder asks for, if it is one of ours
-	freeMS  int64  // of won: for how long nobody had held the lock, if that is known
+	epoch   int64  // the last known one; 0 if a foreign client holds the lock
+	leaseMS int64  // held: the holder's ttl, if it is one of ours
+	freeMS  int64  // won: how long the lock had been free, if known
 }
 
 // NewLock makes the node's view of a lock. It does not connect.
@@ -109,9 +109,9 @@ func NewLock(store *redisconn.Store, o LockOptions) (*Lock, error) {
 func (l *Lock) Acquire(ctx context.Context, c elector.Candidate) (elector.Answer, error) {
 	if c.Polling && l.held.word == "held" && heartbeat.Boottime() < l.until {
 		sent := heartbeat.Boottime()
-		left, err := l.look(ctx, c)
+		left, err := l.pollLease(ctx, c)
 		if err != nil {
-			return elector.Answer{}, err // and what was known of the lease is known still
+			return elector.Answer{}, err // the known lease stays known
 		}
 		if left != 0 {
 			return l.stillHeld(sent, left), nil
@@ -120,9 +120,9 @@ func (l *Lock) Acquire(ctx context.Context, c elector.Candidate) (elector.Answer
 	sent, text := heartbeat.Boottime(), l.presence.Load()
 	v, err := l.acquire(ctx, c)
 	if err != nil {
-		return elector.Answer{}, fmt.Errorf("acquire lock %q: %w", l.keys.Lock(), misfit(ctx, l.store, l.keys, err))
+		return elector.Answer{}, fmt.Errorf("acquire lock %q: %w", l.keys.Lock(), explainWrongType(ctx, l.store, l.keys, err))
 	}
-	l.hasTold(text)
+	l.presenceWritten(text)
 	l.held = v
 	left := leaseLeft(v.left)
 	switch v.word {
@@ -131,7 +131,7 @@ func (l *Lock) Acquire(ctx context.Context, c elector.Candidate) (elector.Answer
 		return elector.Answer{Outcome: elector.Won, Epoch: v.epoch, FreeFor: milliseconds(v.freeMS)}, nil
 	case "held":
 		l.seen.early = ""
-		if v.leaseMS > 0 { // what other programs do with their locks is their own affair
+		if v.leaseMS > 0 { // unknown for other programs' locks
 			l.seen.leaseMS, l.seen.early = v.leaseMS, "lease"
 		}
 		return l.stillHeld(sent, left), nil
@@ -153,10 +153,9 @@ func (l *Lock) acquire(ctx context.Context, c elector.Candidate) (v verdict, err
 		}
 		short := l.awaitReplicas(ctx, conn)
 		if short == nil || conn.Err() != nil {
-			return nil, short // cut off: nothing can be given back, and the same owner may ask again
+			return nil, short // cannot release; the same owner may ask again
 		}
-		// Not taken as far as we are concerned. Nobody is told: the others would find
-		// the replicas missing, too.
+		// Withdraw without waking the others: they would find the replicas missing, too.
 		_, err := l.scripted.release(ctx, conn, c.Owner, elector.Handover{Event: string(elector.EventWithdrawn), Reason: short.Error()})
 		if err = explain(err); err != nil && !errors.Is(err, elector.ErrRefused) {
 			return nil, fmt.Errorf("%w (%w: %w)", short, elector.ErrSpent, err)
@@ -171,12 +170,12 @@ func (l *Lock) Renew(ctx context.Context, owner string, epoch int64) (order elec
 	_, err = l.do(ctx, func(conn redis.Conn) (any, error) {
 		fresh := conn != l.renewed
 		text := l.presence.Load()
-		tell := fresh || l.untold() // a server that lost its data has lost this, too
-		if order, err = l.scripted.renew(ctx, conn, owner, epoch, fresh, tell); err != nil {
+		withPresence := fresh || l.presenceDue() // a server that lost its data has lost this, too
+		if order, err = l.scripted.renew(ctx, conn, owner, epoch, fresh, withPresence); err != nil {
 			return nil, err
 		}
-		if l.renewed = conn; tell {
-			l.hasTold(text)
+		if l.renewed = conn; withPresence {
+			l.presenceWritten(text)
 		}
 		return nil, l.awaitReplicas(ctx, conn)
 	})
@@ -192,7 +191,7 @@ func (l *Lock) Release(ctx context.Context, owner string, h elector.Handover) er
 	return err
 }
 
-// GiveUp is Release that also tells whether the owner held the lock.
+// GiveUp is Release that also reports whether the owner held the lock.
 func (l *Lock) GiveUp(ctx context.Context, owner string, h elector.Handover) (was bool, err error) {
 	_, err = l.do(ctx, func(conn redis.Conn) (any, error) {
 		was, err = l.scripted.release(ctx, conn, owner, h)
@@ -204,8 +203,8 @@ func (l *Lock) GiveUp(ctx context.Context, owner string, h elector.Handover) (wa
 	return was, nil
 }
 
-// Raise implements elector.Lock. It is asked by a job, so it uses a pooled
-// connection: a renewal must not wait for it.
+// Raise implements elector.Lock. Jobs call it, so it uses a pooled connection: a renewal must
+// not wait for it.
 func (l *Lock) Raise(ctx context.Context, owner string, floor int64) (epoch int64, err error) {
 	_, err = l.store.Run(ctx, l.keys.Lock(), func(conn redis.Conn) (any, error) {
 		epoch, err = l.scripted.raise(ctx, conn, owner, floor)
@@ -217,9 +216,8 @@ func (l *Lock) Raise(ctx context.Context, owner string, floor int64) (epoch int6
 	return epoch, nil
 }
 
-// awaitReplicas waits until enough replicas have what was written on conn. Its
-// error leaves open what happens to it: an isolated master keeps what nobody else
-// will ever see.
+// awaitReplicas waits until enough replicas have the writes of conn. After an error the writes
+// may stand or be lost: an isolated master keeps them for itself.
 func (l *Lock) awaitReplicas(ctx context.Context, conn redis.Conn) error {
 	if l.replicas == 0 {
 		return nil
@@ -239,8 +237,8 @@ func (l *Lock) awaitReplicas(ctx context.Context, conn redis.Conn) error {
 	return nil
 }
 
-// Leave takes the node off the list of nodes, when it shuts down. What another process of
-// the same id tells of itself stays.
+// Leave removes the node from the list of nodes at shutdown, but keeps the entry of another
+// process with the same id.
 func (l *Lock) Leave(ctx context.Context) error {
 	_, err := l.do(ctx, func(conn redis.Conn) (any, error) {
 		if others, err := l.othersEntry(ctx, conn); err != nil || others {
@@ -266,10 +264,9 @@ func (l *Lock) Close() {
 	}
 }
 
-// do runs one command on the lock's connection, dialling if there is none. A
-// connection on which anything went wrong is not used again: a late reply must
-// not be taken for that of the next command, and a server that refuses may have
-// been replaced by another under the same name.
+// do runs one command on the lock's connection, dialling if there is none. After any error the
+// connection is dropped: a late reply must not be read as that of the next command, and after
+// a refusal another server may have the same name.
 func (l *Lock) do(ctx context.Context, command func(redis.Conn) (any, error)) (any, error) {
 	if l.shared != nil {
 		reply, err := command(l.shared.Conn())

@@ -1,33 +1,35 @@
 -- Takes the lock if it is free and may be taken, and gives its term an epoch above every earlier one.
 -- KEYS: lock, term, nodes, control, events, quarantine
--- ARGV: owner, ttl in ms, node id, presence (a JSON object), epoch floor, priority, "1" for an observer or "2" for a courteous candidate,
---   ms that a lock is reserved for at most, longest lease in ms that the node has seen, and "lease" or "quarantine" if it
---   has seen one that by its own clock cannot be over yet, or ""; Redis' time in ms at which it was asked to prove that, or ""
--- Reply: {"prove", Redis' time in ms, 0, 0, 0}: ask again with this time, {"won", "", 0, epoch, 0, for how many ms nobody has held the lock or 0} (without the
---   last if asked again), {"held", holder's node id or "", ms left or -1, its epoch or 0, its lease in ms or 0},
---   or {"wait" or "quarantine", why, ms left or -1, last epoch or 0, 0}; error EPOCH if the epoch cannot rise
+-- ARGV: owner, ttl in ms, node id, presence (a JSON object), epoch floor, priority, "1" for an observer or "2" for one that defers,
+--   longest reservation in ms, longest lease in ms that the node has seen, "lease" or "quarantine" if it has seen one that
+--   still runs by its own clock, else ""; Redis' time in ms of the last "prove" reply, or ""
+-- Reply: {"prove", Redis' time in ms, 0, 0, 0}: ask again with this time; {"won", "", 0, epoch, 0, ms the lock was free or 0}
+--   (without the last on a repeated request); {"held", holder's node id or "", ms left or -1, its epoch or 0, its lease in ms or 0},
+--   or {"wait" or "quarantine", reason, ms left or -1, last epoch or 0, 0}; error EPOCH if the epoch is invalid
 --
--- Asked again by the owner that holds the lock it renews and answers the same epoch.
--- The lock itself is written last: an error before that has taken nothing.
+-- A repeated request of the owner that holds the lock renews it and returns the same epoch.
+-- The lock itself is written last: after an error it is not taken.
 local owner, ttl, node, floor, priority = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[5]), tonumber(ARGV[6])
 beginWriting(KEYS[2])
 local now = clock()
 local holder = holder()
-local t = redis.call('HMGET', KEYS[2], 'epoch', 'owner', 'node_id', 'ended', 'run_id', 'ttl_ms', 'quarantine_run', 'proof', 'floor', 'replid', 'held_until', 'forgot')
-local term = {epoch = t[1], owner = t[2], node = t[3], ended = t[4], run_id = t[5], ttl = tonumber(t[6]) or 0, quarantine = t[7], proof = t[8], floor = tonumber(t[9]) or 0, replid = t[10], held_until = tonumber(t[11])}
+local t = redis.call('HMGET', KEYS[2], 'epoch', 'owner', 'node_id', 'ended', 'run_id', 'ttl_ms', 'quarantine_run', 'proof',
+  'floor', 'replid', 'held_until', 'forgot')
+local term = {epoch = t[1], owner = t[2], node = t[3], ended = t[4], run_id = t[5], ttl = tonumber(t[6]) or 0, quarantine = t[7],
+  proof = t[8], floor = tonumber(t[9]) or 0, replid = t[10], held_until = tonumber(t[11])}
 local here = incarnation()
 local last = epochOf(term.epoch)
 if t[12] and not plausible(floor, 0, now) then
-  floor = 1 -- there was a term; its epoch was given up by order
+  floor = 1 -- there was a term; an operator dropped its epoch
 end
 local before = last or not term.epoch and 0
 local counts = before and plausible(math.max(before, term.floor), floor, now) and math.max(before, floor, term.floor) + 1 < 2 ^ 53
 local lease = math.max(tonumber(ttl), term.ttl, tonumber(ARGV[9]))
 
--- The lock is gone before its time: evicted, deleted, or Redis' clock has leapt. That is as if Redis had lost its data.
+-- The lock is gone before its lease ended: evicted, deleted, or Redis' clock jumped. It is treated as a loss of data.
 local vanished = ARGV[10] == 'lease' and not holder and term.owner and term.ended ~= '1'
--- But what a node has seen counts only as long as it is that node's word. In a Redis that hung, requests wait for longer
--- than leases last: whoever asks again is still there.
+-- What a node has seen counts only while that node still waits for the reply. In a Redis that hung, requests are older
+-- than a lease: a node that asks again is still there.
 local early = vanished or ARGV[10] == 'quarantine' and redis.call('PTTL', KEYS[6]) <= 0
 if early and not (tonumber(ARGV[11]) and math.abs(now - tonumber(ARGV[11])) < 1000) then
   return {'prove', integer(now), 0, '0', 0}
@@ -36,12 +38,12 @@ if vanished then
   redis.call('HDEL', KEYS[2], 'run_id')
   term.run_id = false
 end
--- Nobody has won or renewed in this incarnation of Redis: it has restarted, failed over or lost its data, and a leader
--- that it does not know may still trust its lease. Where nobody knows of an earlier term there is no such leader.
+-- No owner has won or renewed in this incarnation of Redis: it has restarted, failed over or lost its data, and a leader
+-- that it does not know may still trust its lease. Without any known earlier term there is no such leader.
 local elsewhere = not confirmed(term.run_id, term.replid, here)
 local unconfirmed = elsewhere and (term.epoch or term.quarantine or term.proof or floor > 0)
 
--- What Redis counts down lasts longer where its clock falls back. It is never as long as that. Returns the ms left.
+-- Returns the ms left, at most one lease: a clock of Redis that is set back would lengthen it.
 local function bounded(key)
   local left = redis.call('PTTL', key)
   if left == -1 or left > lease then
@@ -51,8 +53,8 @@ local function bounded(key)
   return left
 end
 
--- Returns how long no new owner may win. It begins once an incarnation, and survives its end in the term. What those who
--- wait know is kept there for the others.
+-- Returns for how many ms no new owner may win. A quarantine begins once per incarnation; the term records it. The floor
+-- that a waiting node knows is stored there for the others.
 local function quarantine()
   if not unconfirmed then
     return 0
@@ -60,18 +62,19 @@ local function quarantine()
   if floor > term.floor and floor + 1 < 2 ^ 53 then
     redis.call('HSET', KEYS[2], 'floor', integer(floor))
   end
-  -- Those who cannot see which incarnation it is take each other's quarantine for theirs.
+  -- Nodes that cannot read the incarnation share one quarantine.
   if term.quarantine and (term.quarantine == here.name or term.quarantine == here.run_id or term.quarantine == '' or here.name == '') then
     local left = bounded(KEYS[6])
     if left > 0 or not vanished and ARGV[10] ~= 'quarantine' then
       return math.max(left, 0)
     end
   end
-  -- Without a run_id the leader notices it, and an incarnation that comes back does not find itself confirmed.
+  -- Without a run_id the leader notices the quarantine, and an incarnation that comes back is not confirmed.
   redis.call('HDEL', KEYS[2], 'run_id')
   redis.call('HSET', KEYS[2], 'quarantine_run', here.name, 'ttl_ms', integer(lease))
   redis.call('SET', KEYS[6], here.name, 'PX', integer(lease))
-  tell(KEYS[5], 'quarantined', node, integer(last or 0), 'redis has restarted, failed over or lost its data; a former leader may trust its lease for ' .. integer(lease) .. ' ms')
+  addEvent(KEYS[5], 'quarantined', node, integer(last or 0),
+    'redis has restarted, failed over or lost its data; a former leader may trust its lease for ' .. integer(lease) .. ' ms')
   return lease
 end
 
@@ -80,7 +83,7 @@ if priority > 0 and ARGV[7] ~= '1' then
 end
 
 if holder and holder ~= owner then
-  quarantine() -- runs beside the lease
+  quarantine() -- runs in parallel with the lease
   present(KEYS[3], node, ARGV[4], 'standby', now)
   if term.owner ~= holder then
     return {'held', '', redis.call('PTTL', KEYS[1]), '0', 0}
@@ -94,7 +97,8 @@ if holder and term.owner == holder and last and counts then
 end
 
 if not counts then
-  return redis.error_reply('EPOCH ' .. string.sub(term.epoch or '', 1, 30) .. ' in ' .. KEYS[2] .. ' (floor ' .. integer(math.max(floor, term.floor)) .. ') cannot be counted on from')
+  return redis.error_reply('EPOCH ' .. string.sub(term.epoch or '', 1, 30) .. ' in ' .. KEYS[2] .. ' is invalid (floor '
+    .. integer(math.max(floor, term.floor)) .. ')')
 end
 
 local function wait(why, ms, word)
@@ -121,8 +125,8 @@ if not holder then
   if kept and control.reserved_for ~= node then
     return wait('reserved for ' .. control.reserved_for, reserved)
   end
-  -- A live node of a higher priority goes first, but is not waited for long: it may be dead. The last leader is: it
-  -- would lead if it could, or has just given the lead up.
+  -- A live node of a higher priority goes first, but only for a moment: it may be dead. The last leader does not: it
+  -- would lead if it could, or has just given up the lock.
   local first, highest = nil, priority
   for name, value in pairs(control) do
     local other = string.match(name, '^priority:(.*)$')
@@ -146,13 +150,13 @@ if not holder then
   end
 end
 
--- An incarnation that has confirmed nothing may have forgotten epochs. It goes on from its clock, which is beyond what
--- can have been counted from an earlier one.
+-- An unconfirmed incarnation may have lost epochs. The next epoch follows from its clock, which is above every epoch
+-- that was counted from an earlier time.
 local epoch = integer(math.max(before, floor, term.floor, elsewhere and now or 0) + 1)
 
 present(KEYS[3], node, ARGV[4], 'leading', now)
 if term.owner and term.ended ~= '1' then
-  tell(KEYS[5], 'expired', term.node, integer(before), 'its lease ran out')
+  addEvent(KEYS[5], 'expired', term.node, integer(before), 'its lease ran out')
 end
 redis.call('HSET', KEYS[2], 'epoch', epoch, 'owner', owner, 'node_id', node, 'since', integer(now),
   'ttl_ms', ttl, 'run_id', here.run_id, 'replid', here.replid, 'ended', '0', 'held_until', integer(now + tonumber(ttl)))
@@ -160,8 +164,8 @@ if term.quarantine or term.proof or t[9] then
   redis.call('HDEL', KEYS[2], 'quarantine_run', 'proof', 'floor')
 end
 redis.call('HDEL', KEYS[4], 'reserved_for', 'reserved_until', 'deferred_until', 'stepdown_owner', 'stepdown_to', 'stepdown_reason')
-tell(KEYS[5], 'won', node, epoch, '')
+addEvent(KEYS[5], 'won', node, epoch, '')
 take(owner, ttl)
--- What an incarnation that has confirmed nothing has of the last term may be old.
+-- In an unconfirmed incarnation the record of the last term may be old.
 local free = not elsewhere and term.held_until and math.max(now - term.held_until, 0) or 0
 return {'won', '', 0, epoch, 0, integer(free)}

@@ -1,10 +1,10 @@
--- Takes the lock away from whoever holds it. A holder may trust it for as long as its lease would have lasted: until then
--- nobody wins. The epoch rises, and the term is of no incarnation any more, so the holder's next renewal finds that it has
--- lost, and the acquiring script a quarantine that has begun.
--- An epoch that cannot be counted on from is forgotten, whether the lock is held or not: the next one goes on from Redis'
+-- Takes the lock away from its holder. The holder may trust it until its lease would have ended: until then
+-- no node wins. The epoch rises, and the term belongs to no incarnation any more, so the holder's next renewal finds that it has
+-- lost, and the acquire script finds a quarantine.
+-- An invalid epoch is dropped, whether the lock is held or not: the next one follows from Redis'
 -- clock.
 -- KEYS: lock, term, events, quarantine
--- ARGV: reason, wake channel, the asker's time in ms: of the two clocks the one that is behind may be the wrong one
+-- ARGV: reason, wake channel, the caller's time in ms: the later of the two clocks counts
 -- Reply: {"free", "", "", "", 0}, or {"broken" or "forgotten", owner or "", its node id or "", its epoch or "", ms until the lock
 --   may be had}
 local owner = holder()
@@ -15,17 +15,17 @@ if not owner and counts then
   return {'free', '', '', '', 0}
 end
 beginWriting(KEYS[2])
--- A lock without an expiry is another program's. How long that one trusts it only the operator knows.
+-- A lock without an expiry is another program's. Only the operator knows how long that program trusts it.
 local left = owner and math.max(redis.call('PTTL', KEYS[1]), 0) or tonumber(term[4]) or 0
 local ours = owner and term[2] == owner
 if not counts then
   redis.call('HDEL', KEYS[2], 'epoch', 'floor')
-  redis.call('HSET', KEYS[2], 'forgot', '1') -- nodes that have led, or heard of it, still know it
+  redis.call('HSET', KEYS[2], 'forgot', '1') -- nodes that led or saw it still know it
 elseif epoch then
   redis.call('HSET', KEYS[2], 'epoch', integer(epoch + 1))
 end
 redis.call('HDEL', KEYS[2], 'run_id')
--- No quarantine lasts longer than the longest lease that is known: another program's counts as one.
+-- No quarantine is longer than the longest known lease; another program's lease counts.
 redis.call('HSET', KEYS[2], 'quarantine_run', incarnation().name, 'ended', '1', 'held_until', integer(clock() + left),
   'ttl_ms', integer(math.max(tonumber(term[4]) or 0, left)))
 if left > 0 then
@@ -36,6 +36,6 @@ end
 if owner then
   drop()
 end
-tell(KEYS[3], 'broken', ours and term[3] or '', ours and integer(epoch or 0) or '', ARGV[1])
+addEvent(KEYS[3], 'broken', ours and term[3] or '', ours and integer(epoch or 0) or '', ARGV[1])
 redis.pcall('PUBLISH', ARGV[2], 'control')
 return {counts and 'broken' or 'forgotten', owner or '', ours and term[3] or '', ours and integer(epoch or 0) or '', left}

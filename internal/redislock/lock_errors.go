@@ -13,13 +13,13 @@ import (
 	"baton/internal/redislock/script"
 )
 
-// epochCode is the scripts' answer where an epoch cannot be counted on from.
+// epochCode is the scripts' error code for an invalid epoch.
 const epochCode = "EPOCH"
 
-const epochRemedy = "an epoch is no number, or more than 30 days ahead of redis' clock and of all that is known: somebody has written " +
-	"it, or a clock is wrong; see baton fence list, and clear it by baton fence reset"
+const epochRemedy = "invalid epoch: not a number, or more than 30 days above redis' clock and every known epoch. It was forged, " +
+	"or a clock is wrong: see baton fence list, clear it with baton fence reset"
 
-// explain is [Explain] for commands of a lock, in errors that the elector knows.
+// explain is [redisconn.Explain] in errors that the elector knows.
 func explain(err error) error {
 	if errors.Is(err, elector.ErrRefused) {
 		return err // explained before
@@ -27,8 +27,8 @@ func explain(err error) error {
 	return forElector(redisconn.Explain(err))
 }
 
-// forElector makes an explained error one that the elector knows: it matches
-// [elector.ErrRefused] if it matches [ErrRefused], and [elector.ErrEpoch] if that is why.
+// forElector translates an explained error: one that matches [redisconn.ErrRefused] also matches
+// [elector.ErrRefused], and one with epochCode matches [elector.ErrEpoch].
 func forElector(err error) error {
 	var reply redis.Error
 	switch {
@@ -47,15 +47,15 @@ type refused struct{ error }
 
 func (r refused) Unwrap() []error { return []error{r.error, elector.ErrRefused} }
 
-// misfit adds to an error which key of the election is of another type than it
-// should be, because Redis' own message does not.
-func misfit(ctx context.Context, s *redisconn.Store, k script.Keys, err error) error {
+// explainWrongType names the key of the election that has the wrong type; Redis' own message
+// does not.
+func explainWrongType(ctx context.Context, s *redisconn.Store, k script.Keys, err error) error {
 	if !strings.Contains(err.Error(), "WRONGTYPE") {
 		return err
 	}
 	conn, dialErr := s.Conn(ctx, k.Lock())
 	if dialErr != nil {
-		return err // the first one matters more
+		return err // the first error matters more
 	}
 	defer conn.Close() // it goes back to the pool
 	for _, key := range []struct{ name, kind string }{

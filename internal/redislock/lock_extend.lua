@@ -1,4 +1,4 @@
--- Extends the lease, and looks at nothing else: while a Cluster moves the election's keys to another node one by one,
+-- Extends the lease and uses the lock key only: while a Cluster moves the election's keys to another node one by one,
 -- a script that names more than one of them is refused.
 -- KEYS: lock
 -- ARGV: owner, ttl in ms

@@ -18,13 +18,11 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// presenceInterval is how often a node that only polls, or only renews, writes that
-// it is alive. With the longest wait between two polls it is less than the time
-// after which others take a node for gone.
+// presenceInterval is the interval of a node's heartbeat in the list of nodes. Together with
+// the longest wait between two polls it is shorter than [GoneAfter].
 const presenceInterval = 25 * time.Second
 
-// Presence is what a node tells the others of itself. State and the time are
-// added when it is written.
+// Presence is a node's entry in the list of nodes. State and time are added when it is written.
 type Presence struct {
 	Version    string `json:"version"`
 	ConfigHash string `json:"config_hash"`
@@ -33,20 +31,20 @@ type Presence struct {
 	Priority int `json:"priority,omitempty"`
 	// Observer: the node never leads.
 	Observer bool `json:"observer,omitempty"`
-	// Reluctant: the node has stepped down by order lately, and shall not be given a lock
-	// only to spread the work.
+	// Reluctant: the node stepped down by order a short time ago, and is not given a lock
+	// for balance alone.
 	Reluctant bool `json:"reluctant,omitempty"`
-	// Instance tells one process from another of the same id. Twin is such another one, as
-	// long as it tells of itself; "" without.
+	// Instance distinguishes processes of the same id. Twin is the instance of another live
+	// process with this node's id; "" without.
 	Instance string `json:"instance,omitempty"`
 	Twin     string `json:"twin,omitempty"`
-	// Ending is what is waited for by a leader that gives the lead up; "" for others.
+	// Ending names the work that a leader waits for before it gives up the lock; "" for others.
 	Ending string `json:"ending,omitempty"`
-	// ClockMS is how far the node's clock is ahead of Redis'.
+	// ClockMS is by how many ms the node's clock is ahead of Redis'.
 	ClockMS int64 `json:"clock_ms,omitempty"`
 }
 
-// participant is what every protocol needs to know of the node and its lock.
+// participant is one node's part in one election.
 type participant struct {
 	keys     script.Keys
 	nodeID   string
@@ -55,8 +53,7 @@ type participant struct {
 	priority int
 }
 
-// Present says what else to tell of the node from the next occasion on, which is soon.
-// The priority stays.
+// Present replaces the presence: the next renewal or poll writes it. The priority stays.
 func (l *Lock) Present(p Presence) {
 	text, err := json.Marshal(p)
 	if err != nil {
@@ -69,7 +66,7 @@ func (l *Lock) Present(p Presence) {
 func (p participant) othersEntry(ctx context.Context, conn redis.Conn) (bool, error) {
 	var own, listed Presence
 	if err := json.Unmarshal([]byte(*p.presence.Load()), &own); err != nil || own.Instance == "" {
-		return false, nil //nolint:nilerr // a lock that tells nothing of its process has no other to mind
+		return false, nil //nolint:nilerr // without an instance there is no twin to protect
 	}
 	text, err := redis.Bytes(redis.DoContext(conn, ctx, "HGET", p.keys.Nodes(), p.nodeID))
 	if err != nil && !errors.Is(err, redis.ErrNil) {
@@ -79,35 +76,37 @@ func (p participant) othersEntry(ctx context.Context, conn redis.Conn) (bool, er
 	return own.Twin != "" || listed.Instance != "" && listed.Instance != own.Instance, nil
 }
 
-// present writes that the node is there, at a time of Redis' clock in ms.
+// present writes the node's presence, at a time of Redis' clock in ms.
 func (p participant) present(state string, now int64) redisconn.Command {
 	text := strings.TrimSuffix(*p.presence.Load(), "}") + `,"state":"` + state + `","seen_ms":` + strconv.FormatInt(now, 10) + "}"
 	return redisconn.Cmd("HSET", p.keys.Nodes(), p.nodeID, text)
 }
 
-// preference writes that the node, if alive, goes before those of a lower priority.
+// preference writes the node's priority.
 func (p participant) preference(now int64) redisconn.Command {
 	return redisconn.Cmd("HSET", p.keys.Control(), p.keys.Priority(p.nodeID), fmt.Sprintf("%d %d", p.priority, now))
 }
 
-// toldPresence is what was last written of the node, and when.
-type toldPresence struct {
-	text *string // as the participant had it: one that has come since differs
+// writtenPresence is the presence that was written last, and when.
+type writtenPresence struct {
+	text *string // the participant's pointer: a newer presence has another one
 	at   heartbeat.Instant
 }
 
-// untold reports whether it is time to tell the others of this node.
-func (l *Lock) untold() bool {
-	t := l.told.Load()
+// presenceDue reports whether it is time for this node's heartbeat.
+func (l *Lock) presenceDue() bool {
+	t := l.written.Load()
 	return t == nil || t.text != l.presence.Load() || heartbeat.Boottime().Sub(t.at) >= presenceInterval
 }
 
-// hasTold notes that a text was written that was the node's presence when the request began.
-func (l *Lock) hasTold(text *string) { l.told.Store(&toldPresence{text, heartbeat.Boottime()}) }
+// presenceWritten records the text that was the node's presence when the request began.
+func (l *Lock) presenceWritten(text *string) {
+	l.written.Store(&writtenPresence{text, heartbeat.Boottime()})
+}
 
-// tell writes the presence of a standby. It reports whether another term has begun
-// without a hint of it.
-func (l *Lock) tell(ctx context.Context, conn redis.Conn, c elector.Candidate) (changed bool, err error) {
+// writePresence writes the presence of a standby. It reports whether another term has begun of
+// which no hint arrived.
+func (l *Lock) writePresence(ctx context.Context, conn redis.Conn, c elector.Candidate) (changed bool, err error) {
 	text := l.presence.Load()
 	clock, err := redis.Int64s(redis.DoContext(conn, ctx, "TIME"))
 	if err != nil || len(clock) != 2 {
@@ -123,7 +122,7 @@ func (l *Lock) tell(ctx context.Context, conn redis.Conn, c elector.Candidate) (
 			return false, err
 		}
 	}
-	l.hasTold(text)
+	l.presenceWritten(text)
 	epoch, err := redis.String(redis.DoContext(conn, ctx, "HGET", l.keys.Term(), "epoch"))
 	if err != nil && !errors.Is(err, redis.ErrNil) {
 		return false, err

@@ -1,4 +1,4 @@
--- Gives the lock up if it is the owner's, and tells the standbys.
+-- Releases the lock if it is the owner's, and wakes the standbys.
 -- KEYS: lock, term, control, events
 -- ARGV: owner, node id, event, reason, successor or "", ms to reserve the lock for it, wake channel
 -- Reply: 1 if the lock was the owner's, 0 if it was not (nothing is changed then)
@@ -12,8 +12,8 @@ if ARGV[5] ~= '' then
 end
 redis.call('HSET', KEYS[2], 'ended', '1', 'held_until', integer(clock()))
 drop()
-tell(KEYS[4], ARGV[3], ARGV[2], epoch, ARGV[4])
-if ARGV[3] ~= 'withdrawn' then -- rivals who wake each other up divide the stores among themselves for ever
+addEvent(KEYS[4], ARGV[3], ARGV[2], epoch, ARGV[4])
+if ARGV[3] ~= 'withdrawn' then -- rivals that wake each other would go on splitting the masters of a quorum among themselves
   redis.pcall('PUBLISH', ARGV[7], 'released')
 end
 return 1

@@ -1,14 +1,14 @@
--- Extends the lease if it is still the owner's, and brings back what operators ask of the leader.
+-- Extends the lease if it is still the owner's, and returns pending orders for the leader.
 -- KEYS: lock, nodes, control, term, events, quarantine
--- ARGV: owner, ttl in ms, node id, presence (a JSON object) or "" to leave what is written, epoch, "1" on a new
+-- ARGV: owner, ttl in ms, node id, presence (a JSON object) or "" to keep the written one, epoch, "1" on a new
 --   connection, proof or ""
 -- Reply: {"renewed", "1" if asked to step down, successor or "", reason or ""}, {"lost", owner found or ""}
 --   or {"prove", proof}: ask again with this proof
 --
--- It is sent inside the owner's trust window only. So in an incarnation of Redis in which nobody has won yet, which the
--- term's run_id and replid tell, the lock is the owner's also where Redis has lost it, and the quarantine has nobody to wait for.
--- But the request may have been under way since long before, while others led. What was sent after Redis had lost its data
--- is proved by a word that did not exist earlier.
+-- It is sent inside the owner's trust window only. So in an incarnation of Redis in which no node has won yet, which the
+-- term's run_id and replid show, the lock is the owner's even if Redis has lost it, and the quarantine is not needed.
+-- But the request may be old, and others may have led since. A word that did not exist earlier proves that it was sent
+-- after Redis had lost its data.
 local owner, ttl, node, epoch = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[5])
 beginWriting(KEYS[4])
 local holder = holder()
@@ -18,7 +18,7 @@ local confirmed = confirmed(term[3], term[5], here)
 if holder ~= owner or ARGV[6] == '1' or term[2] ~= owner or not confirmed then
   local last = epochOf(term[1]) or 0
   if holder ~= owner then
-    -- What else may be there is the lock of an earlier term, from a snapshot or a replica that lagged.
+    -- Any other value is the lock of an earlier term, from a snapshot or a replica that lagged.
     local stale = holder and holder == term[2] and last < epoch
     if confirmed or term[2] and last > epoch or holder and not stale then
       return {'lost', holder or ''}
@@ -35,16 +35,17 @@ if holder ~= owner or ARGV[6] == '1' or term[2] ~= owner or not confirmed then
       return {'prove', proof}
     end
     if holder ~= owner then
-      tell(KEYS[5], 'restored', node, integer(epoch), 'redis had lost the lock; its leader has put it back')
+      addEvent(KEYS[5], 'restored', node, integer(epoch), 'redis had lost the lock; its leader has put it back')
     end
-    take(owner, ttl) -- written anew even if it is there: without scripts it may run out before this is done
-    redis.call('HSET', KEYS[4], 'epoch', integer(math.max(last, epoch)), 'owner', owner, 'node_id', node, 'ttl_ms', ttl, 'run_id', here.run_id, 'ended', '0')
+    take(owner, ttl) -- written again even if present: without scripts it may expire before this is done
+    redis.call('HSET', KEYS[4], 'epoch', integer(math.max(last, epoch)), 'owner', owner, 'node_id', node, 'ttl_ms', ttl,
+      'run_id', here.run_id, 'ended', '0')
     redis.call('HSETNX', KEYS[4], 'since', integer(clock()))
     redis.call('HDEL', KEYS[4], 'quarantine_run', 'proof')
     redis.call('DEL', KEYS[6])
   end
 end
--- The owner knows its epoch. It may have been raised since this was sent, but not that far.
+-- The owner knows its epoch. It may have been raised after this was sent, but only plausibly.
 if term[1] ~= ARGV[5] and not (epochOf(term[1]) and plausible(epochOf(term[1]), epoch, clock())) then
   redis.call('HSET', KEYS[4], 'epoch', ARGV[5])
 end

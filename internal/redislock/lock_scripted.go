@@ -11,15 +11,15 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// scripted asks by Lua scripts. Each method is one attempt on a connection to the server that
-// has the lock key, and one step for Redis.
+// scripted runs the protocol's Lua scripts. Each method is one attempt on a connection to the
+// server that has the lock key, and atomic in Redis.
 type scripted struct {
 	participant
 	scripts *lockScripts
 }
 
-// acquire asks what the candidate has seen anew whenever Redis has answered: an answer
-// that was on its way for long shows an end that was due meanwhile.
+// acquire calls seen again after every reply: a lease may have ended while a slow reply was
+// under way.
 func (p scripted) acquire(ctx context.Context, conn redis.Conn, c elector.Candidate, seen func() memory) (verdict, error) {
 	k, role := p.keys, 0
 	switch {
@@ -48,19 +48,19 @@ func (p scripted) acquire(ctx context.Context, conn redis.Conn, c elector.Candid
 		if v.word != "prove" {
 			return v, nil
 		}
-		asked = v.detail // without end, but for that of ctx: an answer that takes a second proves nothing
+		asked = v.detail // until ctx ends: a reply that takes a second proves nothing
 	}
 }
 
-// renew returns ErrLost, and who holds the lock instead, in its error. fresh says that it is
-// the first renewal on conn: the server behind it may be another, or have restarted. tell says
-// to write the node's presence, too.
-func (p scripted) renew(ctx context.Context, conn redis.Conn, owner string, epoch int64, fresh, tell bool) (elector.Order, error) {
+// renew returns ErrLost with the present holder in its text. fresh: it is the first renewal on
+// conn, so the server may be another one or have restarted. withPresence: also write the node's
+// presence.
+func (p scripted) renew(ctx context.Context, conn redis.Conn, owner string, epoch int64, fresh, withPresence bool) (elector.Order, error) {
 	k, first, presence := p.keys, 0, ""
 	if fresh {
 		first = 1
 	}
-	if tell {
+	if withPresence {
 		presence = *p.presence.Load()
 	}
 	proof := ""
@@ -88,15 +88,15 @@ func (p scripted) renew(ctx context.Context, conn redis.Conn, owner string, epoc
 // errForgets leaves the lease as it was: the next renewal asks for another proof.
 var errForgets = fmt.Errorf("%w: redis has lost its data between two requests", elector.ErrRefused)
 
-// extend renews while a Cluster moves the slot, which is why renew was refused. The
-// lock key alone is always on one node or the other. Orders wait until all keys are.
+// extend renews the lock key alone, after renew was refused because a Cluster moves the slot.
+// That key is always on one node or the other. Orders wait until all keys are.
 func (p scripted) extend(ctx context.Context, conn redis.Conn, owner string, refused error) error {
 	holder, err := redis.String(p.scripts.extend.DoContext(ctx, conn, p.keys.Lock(), owner, p.ttlMS))
 	switch {
 	case err != nil:
 		return err
 	case holder == "":
-		return refused // whether it is lost, and may be put back, takes a look at the other keys
+		return refused // lost or to be restored: only the other keys can say
 	case holder != owner:
 		return lost(holder)
 	}
@@ -121,7 +121,7 @@ func (p scripted) raise(ctx context.Context, conn redis.Conn, owner string, floo
 	return strconv.ParseInt(reply, 10, 64)
 }
 
-// lost says who holds the lock instead.
+// lost is ErrLost with the holder in its text.
 func lost(holder string) error {
 	if holder == "" {
 		return fmt.Errorf("nobody holds it: %w", elector.ErrLost)

@@ -13,7 +13,7 @@ import (
 //go:embed *.lua
 var luaFiles embed.FS
 
-// step is a script that touches the lock key, and how it is run: all of it in one step.
+// step is a script that touches the lock key; DoContext runs it atomically.
 type step interface {
 	DoContext(ctx context.Context, conn redis.Conn, keysAndArgs ...any) (any, error)
 }

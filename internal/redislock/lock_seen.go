@@ -11,19 +11,18 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// memory is what a candidate has seen, and Redis may have lost since.
+// memory is state that a candidate has seen and Redis may have lost since.
 type memory struct {
-	early   string // "lease" or "quarantine": one that cannot be over yet by this node's clock
-	leaseMS int64  // of the last term that is known of
+	early   string // "lease" or "quarantine" if one still runs by this node's clock
+	leaseMS int64  // of the last known term
 }
 
-// look asks by one plain command, instead of a script of many, how much of the
-// lease is left: standbys are many. 0 says that it takes more: the lock is free, or
-// lasts for longer than a lease of ours can.
-func (l *Lock) look(ctx context.Context, c elector.Candidate) (time.Duration, error) {
+// pollLease asks for the rest of the lease by one plain command, because standbys are many.
+// 0 means that the script must be asked: the lock is free, or lasts longer than the known lease.
+func (l *Lock) pollLease(ctx context.Context, c elector.Candidate) (time.Duration, error) {
 	left, err := redis.Int64(l.do(ctx, func(conn redis.Conn) (any, error) {
-		if l.untold() {
-			changed, err := l.tell(ctx, conn, c)
+		if l.presenceDue() {
+			changed, err := l.writePresence(ctx, conn, c)
 			if err != nil || changed {
 				return int64(0), err
 			}
@@ -31,7 +30,7 @@ func (l *Lock) look(ctx context.Context, c elector.Candidate) (time.Duration, er
 		return redis.DoContext(conn, ctx, "PTTL", l.keys.Lock())
 	}))
 	if err != nil {
-		return 0, fmt.Errorf("look at lock %q: %w", l.keys.Lock(), err)
+		return 0, fmt.Errorf("read the lease of lock %q: %w", l.keys.Lock(), err)
 	}
 	if left != noExpiry && left <= 0 || l.held.leaseMS > 0 && (left == noExpiry || left > l.held.leaseMS) {
 		return 0, nil
@@ -39,33 +38,31 @@ func (l *Lock) look(ctx context.Context, c elector.Candidate) (time.Duration, er
 	return leaseLeft(left), nil
 }
 
-// stillHeld is the answer while the lease that was seen last has not ended: the
-// holder is the same. What was left when Redis answered is counted from the sending:
-// a lease that seems to last longer than it does seems to have vanished.
+// stillHeld is the answer while the lease that was seen last has not ended: the holder is the
+// same. The rest of the lease counts from the sending of the request: if it were taken for too
+// long, the lease would seem to vanish early.
 func (l *Lock) stillHeld(sent heartbeat.Instant, left time.Duration) elector.Answer {
 	l.until = sent.Add(left)
 	return elector.Answer{Outcome: elector.Held, Holder: l.held.detail, Epoch: l.held.epoch, Left: left,
 		Lease: milliseconds(l.held.leaseMS)}
 }
 
-// haste is how much earlier than it should a lease may seem to end: clocks run a
-// little differently.
-const haste = 50 * time.Millisecond
+// clockTolerance is by how much a lease may seem to end too early: clocks differ in speed.
+const clockTolerance = 50 * time.Millisecond
 
-// remembered is what the node has seen, as of now.
+// remembered is the node's memory as of now.
 func (l *Lock) remembered() memory {
 	m := l.seen
-	if l.until.Sub(heartbeat.Boottime()) <= haste+milliseconds(m.leaseMS)/100 {
+	if l.until.Sub(heartbeat.Boottime()) <= clockTolerance+milliseconds(m.leaseMS)/100 {
 		m.early = ""
 	}
 	return m
 }
 
-// noExpiry is PTTL's answer for a key without one: another program has taken the
-// lock for ever.
+// noExpiry is PTTL's reply for a key without expiry: another program's lock.
 const noExpiry = -1
 
-// leaseLeft is how long a standby should wait at most, by PTTL's answer.
+// leaseLeft is the longest wait of a standby, from PTTL's reply.
 func leaseLeft(pttl int64) time.Duration {
 	if pttl == noExpiry {
 		return time.Hour

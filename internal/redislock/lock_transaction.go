@@ -17,12 +17,12 @@ import (
 	"github.com/yuin/gopher-lua/parse"
 )
 
-// transaction carries out a script for a server that forbids them: WATCH what it may read,
-// read all of it, run the script here on what was read, and write by MULTI/EXEC, which does
-// nothing if any of it has changed meanwhile. So there is one text of the rules.
+// transaction runs a script in this process, for a server that forbids scripts: it WATCHes and
+// reads the keys of the script, runs it here, and makes its writes by MULTI/EXEC, which does
+// nothing if one of the keys has changed meanwhile. So the rules are written once.
 //
-// A script must not read what it has written, and need no reply to a write. What it sends by
-// redis.pcall it can do without: that is sent after the transaction, which a refusal would undo.
+// A script must not read its own writes, nor use the reply of a write. Commands by redis.pcall
+// are sent after the transaction, because a refusal would undo it.
 type transaction struct {
 	code *lua.FunctionProto
 	keys int
@@ -52,7 +52,7 @@ func (t transaction) DoContext(ctx context.Context, conn redis.Conn, keysAndArgs
 		texts[i] = fmt.Sprint(v)
 	}
 	for range conflicts {
-		s, err := look(ctx, conn, texts[:t.keys])
+		s, err := readAll(ctx, conn, texts[:t.keys])
 		if err != nil {
 			return nil, err
 		}
@@ -74,16 +74,15 @@ func (t transaction) DoContext(ctx context.Context, conn redis.Conn, keysAndArgs
 
 // sight is what the keys of an election held at one moment, and what a script that saw it
 // wants to write.
-type sight struct {
+type state struct {
 	replies          map[string]any               // by the command
 	hashes           map[string]map[string]string // by the key
 	writes, attempts []redisconn.Command
 }
 
-// look reads what a script with these keys may ask for, and has Redis watch it: but for the control
-// hash, in which every standby writes all the time. What is decided in ignorance of
-// an order that is just being given, is as if it had been given a moment later.
-func look(ctx context.Context, conn redis.Conn, keys []string) (*sight, error) {
+// readAll WATCHes and reads the keys of a script. It does not WATCH the control hash, to which
+// every standby keeps writing: an order that arrives meanwhile counts as given a moment later.
+func readAll(ctx context.Context, conn redis.Conn, keys []string) (*state, error) {
 	k := script.KeysOf(keys[0])
 	commands := []redisconn.Command{
 		redisconn.Cmd("WATCH", k.Lock()), redisconn.Cmd("WATCH", k.Term()), redisconn.Cmd("WATCH", k.Quarantine()),
@@ -99,7 +98,7 @@ func look(ctx context.Context, conn redis.Conn, keys []string) (*sight, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &sight{replies: map[string]any{}, hashes: map[string]map[string]string{}}
+	s := &state{replies: map[string]any{}, hashes: map[string]map[string]string{}}
 	for i, c := range commands {
 		refusal, refused := replies[i].(redis.Error)
 		switch {
@@ -120,8 +119,8 @@ func line(c redisconn.Command) string {
 	return strings.TrimSpace(c.Name + " " + fmt.Sprintln(c.Args...))
 }
 
-// run gives the script what was read, and keeps what it writes.
-func (t transaction) run(s *sight, keys, args []string) (any, error) {
+// run runs the script on the state that was read, and collects its writes.
+func (t transaction) run(s *state, keys, args []string) (any, error) {
 	l := lua.NewState(lua.Options{
 		SkipOpenLibs: true, RegistrySize: 512, RegistryMaxSize: 64 << 10, CallStackSize: 64, MinimizeStackMemory: true,
 	})
@@ -179,7 +178,7 @@ func anys(texts []string) []any {
 }
 
 // call is redis.call and, protected, redis.pcall.
-func (s *sight) call(l *lua.LState, protected bool) int {
+func (s *state) call(l *lua.LState, protected bool) int {
 	c := redisconn.Command{Name: l.CheckString(1)}
 	for i := 2; i <= l.GetTop(); i++ {
 		c.Args = append(c.Args, l.CheckString(i))
@@ -264,8 +263,8 @@ func fromLua(value lua.LValue) any {
 	return nil
 }
 
-// exec writes in one transaction, and reports whether it was done: not, if
-// anything that was looked at has changed. Without writes it only stops watching.
+// exec makes the writes in one transaction. It reports false if a WATCHed key has changed.
+// Without writes it only ends the WATCH.
 func exec(ctx context.Context, conn redis.Conn, writes []redisconn.Command) (bool, error) {
 	if len(writes) == 0 {
 		_, err := redis.DoContext(conn, ctx, "UNWATCH")
@@ -292,8 +291,7 @@ func exec(ctx context.Context, conn redis.Conn, writes []redisconn.Command) (boo
 		if refusal, ok := r.(redis.Error); ok {
 			return false, refusal
 		}
-		// A lease that runs out between the look and the transaction is nobody's
-		// change, so that EXEC goes through.
+		// A lease that expires after the WATCH counts as no change, so EXEC succeeds.
 		if extended, ok := r.(int64); ok && extended == 0 && writes[i].Name == "PEXPIRE" {
 			return false, nil
 		}
@@ -301,8 +299,8 @@ func exec(ctx context.Context, conn redis.Conn, writes []redisconn.Command) (boo
 	return true, err
 }
 
-// attempt sends what is for those who look on: a user who may not is served all the
-// same. Its error is that of the connection.
+// attempt sends commands that a user may be forbidden (history, wake-ups): refusals are
+// ignored. Its error is that of the connection.
 func attempt(ctx context.Context, conn redis.Conn, commands []redisconn.Command) error {
 	if len(commands) == 0 {
 		return nil

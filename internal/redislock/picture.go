@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// GoneAfter is when a node that has not told of itself counts as gone: twice
-	// what it takes, and a poll.
+	// GoneAfter is the age of the last heartbeat at which a node counts as gone: two
+	// heartbeat intervals and a poll.
 	GoneAfter = time.Minute
 	// ForgottenAfter is when it is not listed any more.
 	ForgottenAfter = 24 * time.Hour

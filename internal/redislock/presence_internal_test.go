@@ -76,7 +76,7 @@ func TestANodeThatOnlyPollsOrRenewsTellsThatItIsThere(t *testing.T) {
 			if again(); told(id) != before {
 				t.Errorf("%s: %s tells all the time", key, id)
 			}
-			map[string]*Lock{"leader": leader, "standby": standby}[id].told.Store(nil)
+			map[string]*Lock{"leader": leader, "standby": standby}[id].written.Store(nil)
 			if again(); told(id).SeenMS <= before.SeenMS || told(id).State != before.State {
 				t.Errorf("%s: %s told %+v, then %+v", key, id, before, told(id))
 			}
@@ -89,7 +89,7 @@ func TestANodeThatOnlyPollsOrRenewsTellsThatItIsThere(t *testing.T) {
 		if a := ask(standby, "b", true); a.Holder != "leader" {
 			t.Fatalf("%s: a mere look tells of %+v", key, a)
 		}
-		standby.told.Store(nil)
+		standby.written.Store(nil)
 		if a := ask(standby, "b", true); a.Holder != "next" || a.Epoch != next {
 			t.Errorf("%s: told of %+v, want the term %d of next", key, a, next)
 		}
@@ -124,7 +124,7 @@ func TestWhoeverStandsAsideKeepsNobodyWaitingForItsPriority(t *testing.T) {
 	}
 	ask(leader, elector.Candidate{Owner: "a"})
 	for _, polling := range []bool{false, true} {
-		aside.told.Store(nil)
+		aside.written.Store(nil)
 		ask(aside, elector.Candidate{Owner: "b", Observer: true, Polling: polling})
 	}
 	if err := leader.Release(t.Context(), "a", elector.Handover{Event: "released"}); err != nil {
@@ -223,9 +223,9 @@ func TestALeaseThatEndsWhileARequestIsOnItsWayHasNotVanished(t *testing.T) {
 			}
 		}
 		const early = 30 * time.Millisecond
-		time.Sleep(standby.until.Sub(heartbeat.Boottime()) - haste - ttl/100 - early)
+		time.Sleep(standby.until.Sub(heartbeat.Boottime()) - clockTolerance - ttl/100 - early)
 		late := *standby.scripted.scripts
-		late.acquire = &delayed{step: late.acquire, by: 2 * (early + haste + ttl/100)}
+		late.acquire = &delayed{step: late.acquire, by: 2 * (early + clockTolerance + ttl/100)}
 		standby.scripted.scripts = &late
 		if a, err := standby.Acquire(t.Context(), elector.Candidate{Owner: "next"}); err != nil || a.Outcome != elector.Won {
 			t.Errorf("%s: %+v, %v", key, a, err)

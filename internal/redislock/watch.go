@@ -17,29 +17,29 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// A subscription on which nothing comes is probed, so that a peer that vanished
-// without a word is noticed within pingInterval + pingTimeout.
+// An idle subscription is pinged, so that a peer that vanished silently is noticed within
+// pingInterval + pingTimeout.
 const (
 	pingInterval = time.Minute
 	pingTimeout  = 15 * time.Second
-	// outdatedInterval is how often it is looked whether other connections have met
-	// trouble: after a failover the old master, if it hangs, has no hints any more.
+	// outdatedInterval is how often the subscription checks whether other connections have
+	// failed: after a failover, an old master that hangs sends no hints.
 	outdatedInterval = 3 * time.Second
 )
 
-// Watched is an election whose wake-ups are wanted; several may want those of one. A hint
-// for which Hints has no room is dropped: it is only a hint.
+// Watched subscribes Hints to one election; an election may have several. A hint for which
+// Hints has no room is dropped.
 type Watched struct {
 	LockKey string
 	Format  script.Format
 	Hints   chan<- elector.Hint
-	// Listening, if set, is one more while the subscription stands.
+	// Listening, if set, is incremented while the subscription is up.
 	Listening *atomic.Int32
 }
 
-// WatchAll listens on the wake channels of elections, all on one connection, and
-// passes hints on until ctx ends. It subscribes again, for ever, when the connection
-// breaks, and says so by HintInterrupted and HintSubscribed.
+// WatchAll listens on the wake channels of all elections on one connection, and passes hints
+// on until ctx ends. It subscribes again whenever the connection breaks, and sends
+// HintInterrupted and HintSubscribed.
 func WatchAll(ctx context.Context, s *redisconn.Store, elections ...Watched) {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = 100*time.Millisecond, 5*time.Second
@@ -63,8 +63,8 @@ func WatchAll(ctx context.Context, s *redisconn.Store, elections ...Watched) {
 		<-ctx.Done()
 	}
 	for ctx.Err() == nil {
-		// The error is not told: the lock's own attempts meet the same trouble,
-		// and the elector tells that once.
+		// The error is not logged: the lock's own attempts fail in the same way, and the
+		// elector logs that once.
 		subscribed := false
 		_ = listen(ctx, s, channels, func() {
 			subscribed = true
@@ -84,7 +84,7 @@ func WatchAll(ctx context.Context, s *redisconn.Store, elections ...Watched) {
 	}
 }
 
-// redissonChannel is where an RLock's unlock is told.
+// redissonChannel is the channel of an RLock's unlock messages.
 func redissonChannel(lockKey string) string {
 	if strings.Contains(lockKey, "{") {
 		return "redisson_lock__channel:" + lockKey
@@ -92,8 +92,8 @@ func redissonChannel(lockKey string) string {
 	return "redisson_lock__channel:{" + lockKey + "}"
 }
 
-// listen subscribes and passes messages on until the connection breaks or ctx ends.
-// It tells once when it hears all channels.
+// listen subscribes and passes messages on until the connection breaks or ctx ends. It calls
+// subscribed once, when all channels are subscribed.
 func listen(ctx context.Context, s *redisconn.Store, channels map[string][]chan<- elector.Hint, subscribed func()) error {
 	names := slices.Sorted(maps.Keys(channels))
 	dial, cancelDial := context.WithTimeout(ctx, s.Timeout())
@@ -138,14 +138,13 @@ func listen(ctx context.Context, s *redisconn.Store, channels map[string][]chan<
 	}
 }
 
-// probe asks now and then whether the peer is there, until ctx ends; then it closes
-// the connection, which is what makes a blocked Receive return. cutOff comes before that
-// where the peer was there.
+// probe pings the peer until ctx ends; then it closes the connection, so that a blocked
+// Receive returns. Before that it calls cutOff if the peer was alive.
 func probe(ctx context.Context, cancel context.CancelFunc, psc redis.PubSubConn, cutOff func()) {
 	ping := time.NewTicker(pingInterval)
 	defer ping.Stop()
-	look := time.NewTicker(outdatedInterval)
-	defer look.Stop()
+	outdated := time.NewTicker(outdatedInterval)
+	defer outdated.Stop()
 	silent := false
 	for {
 		select {
@@ -155,7 +154,7 @@ func probe(ctx context.Context, cancel context.CancelFunc, psc redis.PubSubConn,
 			}
 			_ = psc.Close() // nobody listens any more
 			return
-		case <-look.C:
+		case <-outdated.C:
 			if psc.Conn.Err() != nil {
 				cancel()
 			}

@@ -23,9 +23,8 @@ var (
 	redissonLua string
 )
 
-// Lua says what the format knows of the lock in KEYS[1]: who holds it, take it, drop it. The
-// scripts that touch the lock key are the same text for every format, put after this one.
-// The zero Format is String.
+// Lua defines holder, take and drop of the lock in KEYS[1], in this format. The scripts are the
+// same for every format and follow this text. The zero Format is String.
 func (f Format) Lua() string {
 	if f == Redisson {
 		return redissonLua

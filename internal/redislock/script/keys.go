@@ -24,10 +24,10 @@ func (k Keys) Lock() string { return k.lockKey }
 // Term is the hash of the last term: its epoch, its owner and their like.
 func (k Keys) Term() string { return k.prefix + ":term" }
 
-// Quarantine lasts as long as nobody may win, since Redis has lost data.
+// Quarantine exists while no new owner may win, after Redis has lost data.
 func (k Keys) Quarantine() string { return k.prefix + ":quarantine" }
 
-// Nodes is the hash of what nodes say of themselves.
+// Nodes is the hash of the nodes' presence.
 func (k Keys) Nodes() string { return k.prefix + ":nodes" }
 
 // Control is the hash of the operators' orders, to nodes and for jobs.
@@ -54,16 +54,16 @@ func (k Keys) Job(name string) string { return k.prefix + ":job:" + name }
 // Runs is the stream of a job's runs.
 func (k Keys) Runs(name string) string { return k.Job(name) + ":runs" }
 
-// Outputs is the sorted set of a job's runs of which there is output.
+// Outputs is the sorted set of a job's runs that have output.
 func (k Keys) Outputs(job string) string { return k.Job(job) + ":output" }
 
 // Output is what a run's command has written.
 func (k Keys) Output(job, run string) string { return k.Outputs(job) + ":" + run }
 
-// Priority is the field of Control in which a node says that it goes first.
+// Priority is the field of Control with a node's priority.
 func (k Keys) Priority(node string) string { return "priority:" + node }
 
-// Aside is the field of Control in which a node says that it stands aside.
+// Aside is the field of Control of a node that does not campaign for a while.
 func (k Keys) Aside(node string) string { return "aside:" + node }
 
 // Request is the field of Control with the order to run a job now.
