@@ -5,15 +5,15 @@ import (
 	"baton/internal/redislock/script"
 )
 
-// ledgerCommands have J for the hash of a job, H for its history, O for the output of a run and U
-// for the list of those.
+// ledgerCommands: J is the hash of a job, H its history, O the output of a run, U the list of
+// outputs.
 var ledgerCommands = []string{
 	"HGET J f", "HMGET J f", "HSET J f v", "HSETNX J f v", "HDEL J f", "HGETALL J", "HINCRBY J f 1", "PERSIST J",
 	"XADD H * f v", "XREVRANGE H + -", "XDEL H 1-1", "XTRIM H MINID 0",
 	"SET O v", "APPEND O v", "STRLEN O", "GETRANGE O 0 1", "PEXPIRE O 1", "UNLINK O", "ZADD U 0 v", "ZRANGE U 0 1", "ZREMRANGEBYRANK U 0 1",
 }
 
-// Access is what is sent for the ledger of a lock.
+// Access lists the commands and keys that the ledger of a lock needs.
 func Access(lockKey string) redisconn.Place {
 	const anyJob = "x"
 	k := script.KeysOf(lockKey)

@@ -1,4 +1,4 @@
--- The lock is in this store: it says who leads. KEYS[1] is the lock.
+-- The lock is in this store; its owner leads. KEYS[1] is the lock.
 local function instead(owner)
   local found = holder()
   if found ~= owner then

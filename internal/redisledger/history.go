@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// maxErrorText bounds what is kept of a run's error, in bytes.
+	// maxErrorText is the kept length of a run's error, in bytes.
 	maxErrorText = 4096
-	// maxOutputTail bounds what a history entry keeps of a command's output, in bytes.
+	// maxOutputTail is the length of a command's output in a history entry, in bytes.
 	maxOutputTail = 4096
 )
 
@@ -30,17 +30,17 @@ const StateMissed job.State = "missed"
 type JobState struct {
 	Job                 string
 	Begun               time.Time    // the first slot that was claimed; zero: none ever was
-	LastSlot            time.Time    // zero: no slot was ever claimed
-	MissedUntil         time.Time    // zero: none is known to be missed
-	Running             []OpenRun    // in the order that they were started in
-	Retry               *job.Retrial // nil: none is to come
+	LastSlot            time.Time    // zero: no slot was claimed yet
+	MissedUntil         time.Time    // zero: no slot is known as missed
+	Running             []OpenRun    // in the order of their starts
+	Retry               *job.Retrial // the pending retrial; nil without one
 	Last                *job.Record  // the last finished run
 	LastSuccess         time.Time    // when a run last succeeded; zero: never
-	Fresh               time.Time    // what was there before has been done with; zero: never
+	Fresh               time.Time    // everything written before this time has been flushed; zero: never
 	ConsecutiveFailures int64        // since LastSuccess
-	DeadLetters         *int64       // that wait in the database, as a leader last counted them; nil: none has
-	Paused              *JobPause    // nil: it is not
-	Refused             Refusal      // of the last manual run that was
+	DeadLetters         *int64       // waiting in the database, as a leader last counted; nil: not counted
+	Paused              *JobPause    // nil if not paused
+	Refused             Refusal      // of the last manual run that was refused
 	Cancelled           Cancelled    // of the last order to cancel runs
 }
 
@@ -62,7 +62,7 @@ func (l *Ledger) Jobs(ctx context.Context, names []string) ([]JobState, error) {
 	defer c.Close()
 	commands := l.askPauses()
 	for _, name := range names {
-		// Everything, whatever a newer version has added: the hash is small and bounded.
+		// All fields, also unknown ones: the hash is small and bounded.
 		commands = append(commands, redisconn.Cmd("HGETALL", l.keys.Job(name)))
 	}
 	if err := redisconn.SendAll(c, commands...); err != nil {
@@ -117,7 +117,7 @@ func openRuns(name string, fields map[string]string) []OpenRun {
 		}
 		var run map[string]string
 		if json.Unmarshal([]byte(value), &run) != nil {
-			run = map[string]string{"id": id, "state": string(job.StateRunning)} // that it is there matters more
+			run = map[string]string{"id": id, "state": string(job.StateRunning)} // unreadable, but it must be listed
 		}
 		if rec := recordOf(name, run, ""); rec != nil {
 			open = append(open, OpenRun{Record: *rec, Progress: progressOf(fields["progress:"+id])})
@@ -143,8 +143,8 @@ func retrialOf(text string) *job.Retrial {
 	return &job.Retrial{Slot: millisField(parts[0]), Attempt: int(intField(parts[1])), At: millisField(parts[2])}
 }
 
-// HistoryEntry is a finished run, or slots that were missed: then State is [StateMissed],
-// and of the Record there is what Missed has, and under which term it was recorded.
+// HistoryEntry is a finished run, or missed slots: then State is [StateMissed], and the Record
+// has only the fields of Missed and the term that recorded it.
 type HistoryEntry struct {
 	job.Record
 	Entry  string    // its id in the history
@@ -166,7 +166,7 @@ func (l *Ledger) HistoryBefore(ctx context.Context, name, id string, n int) ([]H
 		at = "(" + id
 	}
 	var entries []HistoryEntry
-	for at != "" && len(entries) < n { // some may be of no kind that is known
+	for at != "" && len(entries) < n { // unknown kinds of entries are skipped
 		more, next, err := l.historyBefore(ctx, name, at, n-len(entries))
 		if err != nil {
 			return nil, err
@@ -194,7 +194,7 @@ func (l *Ledger) Runs(ctx context.Context, name string, n int) ([]job.Record, er
 	return runs, nil
 }
 
-// findPage is how much of a history is read at a time: other commands go in between.
+// findPage is the number of entries per request: other clients are served in between.
 const findPage = 100
 
 // FindRun finds a finished run by its id among the last most entries of a job's
@@ -215,8 +215,8 @@ func (l *Ledger) FindRun(ctx context.Context, name, id string, most int) (*job.R
 	return nil, nil
 }
 
-// historyBefore returns up to n entries before a place in the history, the newest first,
-// and the place before the last of them, "" if there is nothing.
+// historyBefore returns up to n entries before a place in the history, the newest first, and
+// the place of the next page, "" at the end.
 func (l *Ledger) historyBefore(ctx context.Context, name, before string, n int) (entries []HistoryEntry, next string, err error) {
 	found, err := redis.Values(l.store.Run(ctx, l.keys.Lock(), func(c redis.Conn) (any, error) {
 		return redis.DoContext(c, ctx, "XREVRANGE", l.keys.Runs(name), before, "-", "COUNT", n)
@@ -240,7 +240,7 @@ func (l *Ledger) historyBefore(ctx context.Context, name, before string, n int) 
 	return entries, next, nil
 }
 
-// historyEntry reads an entry of the history; ok is false if it is of no kind that is known.
+// historyEntry decodes an entry of the history; ok is false for an unknown kind.
 func historyEntry(name, id string, fields map[string]string) (e HistoryEntry, ok bool) {
 	ms, _, _ := strings.Cut(id, "-")
 	e.Entry, e.At = id, millisField(ms)
@@ -309,7 +309,7 @@ func clipError(text string) string {
 	return text
 }
 
-// recordOf reads back what startFields and endFields wrote; nil if there is no run.
+// recordOf decodes startFields and endFields; nil without a run.
 func recordOf(name string, fields map[string]string, prefix string) *job.Record {
 	if fields[prefix+"id"] == "" {
 		return nil
@@ -339,11 +339,11 @@ func readRecord(name string, fields map[string]string, prefix string) job.Record
 	return rec
 }
 
-// boolField reads what redigo ("1") or Go ("true") makes of a bool.
+// boolField reads a bool in the form of redigo ("1") or Go ("true").
 func boolField(s string) bool { return s == "1" || s == "true" }
 
-// intField reads a number; one that is missing or unreadable is 0, because a page
-// with a gap serves an operator better than none.
+// intField reads a number. A missing or unreadable one is 0: an operator prefers a page with a
+// gap to no page.
 func intField(s string) int64 {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {

@@ -1,7 +1,7 @@
--- Ends a request to run a job now that nobody has claimed.
+-- Ends an unclaimed request to run a job now.
 -- KEYS: job hash, control
--- ARGV: field of control, run id, why it is refused, or "" if who asked has thought better of it
--- Reply: 1, or 0 when the request is no longer there: it was claimed, refused or withdrawn
+-- ARGV: field of control, run id, the reason of the refusal, or "" to withdraw it
+-- Reply: 1, or 0 if the request is gone: it was claimed, refused or withdrawn
 local id = string.match(redis.call('HGET', KEYS[2], ARGV[1]) or '', '^%S+')
 if id ~= ARGV[2] then
   return 0

@@ -9,28 +9,28 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// allRuns stands for every run of a job.
+// allRuns means every run of a job.
 const allRuns = "*"
 
-// Cancel is that runs of a job shall be cancelled.
+// Cancel is an order to cancel runs of a job.
 type Cancel struct {
 	Job     string
 	ID      string // of the order
-	RunID   string // "": all of the job's, and what waits or is to be tried again
+	RunID   string // "": all runs of the job, also waiting ones and retrials
 	By      string // "by alice: reason"
-	Expired bool   // it is not expected to be carried out any more
+	Expired bool   // too old to be carried out
 }
 
-// Cancelled is what an order to cancel runs came to.
+// Cancelled is the outcome of an order to cancel runs.
 type Cancelled struct {
 	ID    string   `json:"-"`    // of the order
 	Runs  []string `json:"runs"` // that were cancelled
 	Error string   `json:"error,omitempty"`
-	Retry int      `json:"retry,omitempty"` // the attempt that will not be made; 0: none was to come
+	Retry int      `json:"retry,omitempty"` // the attempt of the retrial that was dropped; 0 without one
 }
 
-// OrderCancel asks the leader to cancel runs, which it may do for so long. [ErrAsked] if
-// another order waits. Asked again under the same ID it is one order.
+// OrderCancel asks the leader to cancel runs within a time. [ErrAsked] if another order waits.
+// A repeated call with the same ID is one order.
 func (l *Ledger) OrderCancel(ctx context.Context, c Cancel, goodFor time.Duration) error {
 	run := c.RunID
 	if run == "" {
@@ -40,7 +40,7 @@ func (l *Ledger) OrderCancel(ctx context.Context, c Cancel, goodFor time.Duratio
 		run, c.By}))
 	switch {
 	case err != nil:
-		return fmt.Errorf("ask for runs of job %q to be cancelled: %w", c.Job, err)
+		return fmt.Errorf("request to cancel runs of job %q: %w", c.Job, err)
 	case reply[0] == "asked":
 		return fmt.Errorf("%w, %s", ErrAsked, reply[1])
 	}
@@ -48,7 +48,7 @@ func (l *Ledger) OrderCancel(ctx context.Context, c Cancel, goodFor time.Duratio
 	return nil
 }
 
-// AnswerCancel records the outcome of an order. It reports false if the order is not there any more.
+// AnswerCancel records the outcome of an order. It reports false if the order is gone.
 func (l *Ledger) AnswerCancel(ctx context.Context, c Cancel, answer Cancelled) (bool, error) {
 	text, err := json.Marshal(answer)
 	if err != nil {
@@ -62,7 +62,7 @@ func (l *Ledger) WithdrawCancel(ctx context.Context, c Cancel) (bool, error) {
 	return l.end(ctx, cancels, c.Job, c.ID, "")
 }
 
-// cancelledOf reads back what AnswerCancel wrote.
+// cancelledOf decodes the outcome that AnswerCancel wrote.
 func cancelledOf(fields map[string]string) Cancelled {
 	c := Cancelled{}
 	if err := json.Unmarshal([]byte(fields["cancelled"]), &c); err != nil {

@@ -1,22 +1,23 @@
 -- Claims a run of a job: only for the leader, and unless the job is paused. A first attempt is granted if its slot is
--- later than the last one and than all that were missed, a further one if that very retrial is pending, a manual run if its id was asked for.
+-- later than the last one and than all that were missed, a further one if exactly that retrial is pending, a manual run if
+-- its id was requested.
 -- KEYS: lock, or fence; job hash; control
--- ARGV: owner, slot in ms, run id, epoch, what it needs (slot, retry or request), the attempt, or for a manual run the
---       field of control that it was asked for in (see job_request.lua), the run as it starts
--- Reply: {"ok"}, {"not_leader", who leads instead or ""}, {"taken", last slot in ms, or ""},
---        {"paused", why} or {"future", ms beyond Redis' clock}
+-- ARGV: owner, slot in ms, run id, epoch, what it needs (slot, retry or request), the attempt, or for a manual run its
+--       field of control (see job_request.lua), the run as it starts
+-- Reply: {"ok"}, {"not_leader", the leader or ""}, {"taken", last slot in ms, or ""},
+--        {"paused", reason} or {"future", ms beyond Redis' clock}
 --
--- A slot far in the future is that of a host whose clock is wrong. Once claimed, it
--- would be the last one until the others' clocks get there.
--- A claim asked again by the very run that holds it answers ok: its first reply was lost.
--- A slot that a pause refuses is dealt with when its miss is recorded: else it would be in nobody's hands between.
--- instead(owner, epoch) comes from claim_by_lock.lua or claim_by_epoch.lua: it returns who leads, or nothing.
+-- A slot far in the future comes from a host whose clock is wrong. Once claimed, it
+-- would block all earlier slots.
+-- A repeated claim of the same run answers ok: its first reply was lost.
+-- A slot that a pause refuses is settled when its miss is recorded: until then it stays due.
+-- instead(owner, epoch) comes from claim_by_lock.lua or claim_by_epoch.lua: it returns another leader, or nil.
 local slot, run, needs, which = ARGV[2], ARGV[3], ARGV[5], ARGV[6]
 local leader = instead(ARGV[1], ARGV[4])
 if leader then
   return {'not_leader', leader}
 end
--- PERSIST is the first that writes: then a full memory refuses no later command, and flushes can make room.
+-- PERSIST writes first: then a full memory refuses no later command, and flushes can make room.
 redis.call('PERSIST', KEYS[2])
 if redis.call('HGET', KEYS[2], 'run:' .. run) then
   return {'ok'}

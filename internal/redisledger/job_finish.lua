@@ -1,12 +1,12 @@
--- Records how a run ended: in the history, and as the job's last result.
+-- Records the result of a run: in the history, and as the job's last result.
 -- KEYS: job hash, runs stream
--- ARGV: how many entries to keep, and for how many ms (see remember), run id, state, finished in ms, why the job is
---       paused with it or "", slot in ms, its retrial as "ATTEMPT AT" or "", then field, value... of the run, of which
+-- ARGV: entries to keep, their maximum age in ms (see remember), run id, state, finished in ms, reason to pause the
+--       job or "", slot in ms, its retrial as "ATTEMPT AT" or "", then field, value... of the run, of which
 --       the first two are its id and its state
--- Reply: 1, or 0 when there is nothing to record (the first reply was lost)
+-- Reply: 1, or 0 if it was recorded before (the first reply was lost)
 --
--- A run that is not open was recorded before, or Redis has lost its data. What was recorded as lost is recorded anew
--- when its leader tells of its end after all; its retrial stays, or has been taken.
+-- A run that is not open was recorded before, or Redis has lost its data. A run recorded as lost is recorded again
+-- when its leader reports its end after all; its retrial stays, or has been claimed.
 local id, state, finished, pause, slot = ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 local open, lost = redis.call('HGET', KEYS[1], 'run:' .. id), nil
 if not open then
@@ -23,7 +23,7 @@ if not open then
     end
   end
 end
--- PERSIST is the first that writes: then a full memory refuses no later command, and flushes can make room.
+-- PERSIST writes first: then a full memory refuses no later command, and flushes can make room.
 redis.call('PERSIST', KEYS[1])
 local now = clock()
 if lost then
@@ -39,7 +39,7 @@ if not lost and ARGV[8] ~= '' then
   end
 end
 if pause ~= '' and (redis.call('HGET', KEYS[1], 'latest') or id) == id then
-  -- One that an operator has given an end has none any more: somebody must look at it.
+  -- A pause with an end set by an operator loses its end: an operator must act.
   local paused, ends = pausedBy(KEYS[1], '', now)
   if not paused then
     redis.call('HSET', KEYS[1], 'paused_reason', pause, 'paused_at', finished)
@@ -49,7 +49,7 @@ if pause ~= '' and (redis.call('HGET', KEYS[1], 'latest') or id) == id then
   end
 end
 
--- The last result is that of the run that was open last; of a run recorded anew it was counted before.
+-- The last result is that of the run that was open last. A run that is recorded again was counted before.
 local anew = lost and redis.call('HGET', KEYS[1], 'result_id') == id
 if not open and not anew then
   return 1

@@ -1,4 +1,4 @@
--- What the scripts of a ledger share.
+-- Functions shared by the scripts of a ledger.
 
 -- clock is Redis' clock in ms.
 local function clock()
@@ -6,8 +6,8 @@ local function clock()
   return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 end
 
--- pausedBy returns why a pause in the fields of a hash holds at that time, and until when in ms; nothing if none does.
--- One that has ended is removed.
+-- pausedBy returns reason and end (ms) of the pause in the fields of a hash that is in force at that time; nil without one.
+-- A pause that has ended is removed.
 local function pausedBy(key, prefix, now)
   local reason, at, ends = prefix .. 'paused_reason', prefix .. 'paused_at', prefix .. 'paused_until'
   local found = redis.call('HMGET', key, reason, ends)
@@ -18,7 +18,7 @@ local function pausedBy(key, prefix, now)
   return found[1], found[2]
 end
 
--- remember adds an entry to a history, of which so many are kept and none older than max_age in ms; "0": of any age.
+-- remember adds an entry to a history and trims it to a number of entries and to max_age in ms; "0": unlimited.
 local function remember(stream, keep, max_age, now, ...)
   redis.call('XADD', stream, 'MAXLEN', keep, '*', ...)
   if max_age ~= '0' then

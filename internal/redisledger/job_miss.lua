@@ -1,14 +1,14 @@
 -- Records slots of a job that are not run, for the leader only: no later term catches up on them.
 -- KEYS: lock, or fence; job hash; runs stream
--- ARGV: owner, epoch, how many entries to keep, and for how many ms (see remember), reason, how many slots, the first and
+-- ARGV: owner, epoch, entries to keep, their maximum age in ms (see remember), reason, number of slots, the first and
 --       the last of them in ms, the slot before the first or "", then further field, value... of the entry
--- Reply: {"ok"}, {"not_leader", who leads instead or ""}, {"future", ms beyond Redis' clock} or {"taken"}
+-- Reply: {"ok"}, {"not_leader", the leader or ""}, {"future", ms beyond Redis' clock} or {"taken"}
 --
--- Asked again with the same it finds them in an entry. Slots that follow those of the newest entry, if that has the same
--- reason, are added to it. That nothing is known of the job (unknown, of no slots) is recorded only if that is so. Of no
--- slots nothing else is: up to there the job has none. A slot that could not be claimed is not missed if it was claimed
+-- A repeated call finds the slots in an entry. Slots that follow those of the newest entry, if it has the same
+-- reason, are added to it. The reason unknown, with no slots, is recorded only if the job has no state. Otherwise no
+-- slots means that the job has none up to there. A slot that could not be claimed is not missed if it was claimed
 -- after all: its run is open, or in the history.
--- instead(owner, epoch) comes from claim_by_lock.lua or claim_by_epoch.lua: it returns who leads, or nothing.
+-- instead(owner, epoch) comes from claim_by_lock.lua or claim_by_epoch.lua: it returns another leader, or nil.
 local reason, count, first, slot, after = ARGV[5], tonumber(ARGV[6]), ARGV[7], ARGV[8], ARGV[9]
 local leader = instead(ARGV[1], ARGV[2])
 if leader then
@@ -27,7 +27,7 @@ local unclaimed = reason == 'ledger' and count == 1
 if unclaimed and known[1] == slot then
   return {'taken'}
 end
--- PERSIST is the first that writes: then a full memory refuses no later command, and flushes can make room.
+-- PERSIST writes first: then a full memory refuses no later command, and flushes can make room.
 redis.call('PERSIST', KEYS[2])
 if not known[2] or tonumber(known[2]) < tonumber(slot) then
   redis.call('HSET', KEYS[2], 'missed_until', slot)

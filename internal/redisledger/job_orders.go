@@ -24,28 +24,27 @@ var (
 	progressScript  = ledgerScript(1, "job_progress")
 )
 
-// ErrAsked is the answer to an order where another of its kind waits already.
-var ErrAsked = errors.New("it has been asked for already")
+// ErrAsked: another order of the same kind waits already.
+var ErrAsked = errors.New("already requested")
 
-// Refusal is why a manual run did not come about.
+// Refusal is the reason why a manual run was refused.
 type Refusal struct {
-	ID     string // that it was asked for by
+	ID     string // of the request
 	Reason string
 }
 
-// Request is that a manual run of a job is asked for.
+// Request asks for a manual run of a job.
 type Request struct {
 	Job   string
 	ID    string // the run's
 	By    string // "by alice: reason"
-	Force bool   // run it whatever the job's overlap is
-	// Queued: a leader has it wait for another run to end, and keeps it alive.
+	Force bool   // run it regardless of the job's overlap
+	// Queued: the leader waits for another run to end, and keeps the request alive.
 	Queued bool
 }
 
-// Request asks the leader for a manual run, which it may claim for so long. It is
-// refused with [job.ErrPaused] or [ErrAsked]. Asked again under the same ID it is one
-// request.
+// Request asks the leader for a manual run, to be claimed within a time. Errors:
+// [job.ErrPaused], [ErrAsked]. A repeated call with the same ID is one request.
 func (l *Ledger) Request(ctx context.Context, r Request, goodFor time.Duration) error {
 	force := "-"
 	if r.Force {
@@ -55,7 +54,7 @@ func (l *Ledger) Request(ctx context.Context, r Request, goodFor time.Duration) 
 		[]any{l.keys.Job(r.Job), l.keys.Control(), l.keys.Request(r.Job), r.ID, goodFor.Milliseconds(), force, r.By}))
 	switch {
 	case err != nil:
-		return fmt.Errorf("ask for a run of job %q: %w", r.Job, err)
+		return fmt.Errorf("request a run of job %q: %w", r.Job, err)
 	case reply[0] == "paused":
 		return fmt.Errorf("%w %s", job.ErrPaused, reply[1])
 	case reply[0] == "asked":
@@ -65,31 +64,31 @@ func (l *Ledger) Request(ctx context.Context, r Request, goodFor time.Duration) 
 	return nil
 }
 
-// Queue records that a request waits for another run to end, and is good for so long yet.
-// It reports false if it is not there any more.
+// Queue records that a request waits for another run to end, and extends its validity. It
+// reports false if the request is gone.
 func (l *Ledger) Queue(ctx context.Context, r Request, goodFor time.Duration) (bool, error) {
 	waits, err := redis.Bool(l.script(ctx, queueScript, []any{l.keys.Control(), l.keys.Request(r.Job), r.ID, goodFor.Milliseconds()}))
 	if err != nil {
-		return false, fmt.Errorf("have request %s for a run of job %q wait: %w", r.ID, r.Job, err)
+		return false, fmt.Errorf("queue request %s for a run of job %q: %w", r.ID, r.Job, err)
 	}
 	return waits, nil
 }
 
-// Withdraw takes a request back. It reports false if it is too late: it was answered.
+// Withdraw takes a request back. It reports false if the request was answered already.
 func (l *Ledger) Withdraw(ctx context.Context, r Request) (bool, error) {
 	return l.end(ctx, manualRuns, r.Job, r.ID, "")
 }
 
-// Refuse answers a request that cannot be met. It reports false if it is not there.
+// Refuse answers a request that cannot be met. It reports false if the request is gone.
 func (l *Ledger) Refuse(ctx context.Context, r Request, reason string) (bool, error) {
 	return l.end(ctx, manualRuns, r.Job, r.ID, reason)
 }
 
-// orderKind is a kind of orders to a job: how one is ended.
+// orderKind is a kind of order to a job, and how such an order is ended.
 type orderKind struct {
 	end   *redis.Script
 	field func(k script.Keys, job string) string // of the control hash
-	what  string                                 // names one in errors, by its id and job
+	what  string                                 // its name in errors, with id and job
 }
 
 var (
@@ -97,8 +96,7 @@ var (
 	cancels    = orderKind{cancelledScript, script.Keys.Cancel, "order %s to cancel runs of job %q"}
 )
 
-// end removes an order and records the answer, unless that is "". It reports false if the
-// order is not there.
+// end removes an order and records the answer, if any. It reports false if the order is gone.
 func (l *Ledger) end(ctx context.Context, k orderKind, job, id, answer string) (bool, error) {
 	ended, err := redis.Bool(l.script(ctx, k.end, []any{l.keys.Job(job), l.keys.Control(), k.field(l.keys, job), id, answer}))
 	if err != nil {
@@ -107,12 +105,12 @@ func (l *Ledger) end(ctx context.Context, k orderKind, job, id, answer string) (
 	return ended, nil
 }
 
-// Orders are what operators ask of the leader's jobs.
+// Orders are the pending orders of operators for the leader's jobs.
 type Orders struct {
 	Requests []Request // in no order
 	Cancels  []Cancel
-	// Paused says of each job that was asked about why it is paused, itself or with all
-	// others; "" if it is not.
+	// Paused has, for each job that was asked for, the reason of its pause or of the pause of
+	// all jobs; "" if it is not paused.
 	Paused map[string]string
 }
 
@@ -125,7 +123,7 @@ func (l *Ledger) Now(ctx context.Context) (time.Time, error) {
 	defer c.Close()
 	reply, err := redis.DoContext(c, ctx, "TIME")
 	if err != nil {
-		return time.Time{}, fmt.Errorf("ask for redis' time: %w", redisconn.Explain(err))
+		return time.Time{}, fmt.Errorf("read redis' time: %w", redisconn.Explain(err))
 	}
 	return redisconn.Time(reply)
 }
@@ -142,19 +140,19 @@ func (l *Ledger) Orders(ctx context.Context, jobs []string) (o Orders, err error
 		commands = append(commands, redisconn.Cmd("HMGET", append([]any{l.keys.Job(name)}, pauseFields("")...)...))
 	}
 	if err := redisconn.SendAll(c, commands...); err != nil {
-		return o, fmt.Errorf("read what is asked of the jobs: %w", redisconn.Explain(err))
+		return o, fmt.Errorf("read the orders for jobs: %w", redisconn.Explain(err))
 	}
 	replies, err := redisconn.ReceiveAll(ctx, c)
 	if err != nil {
-		return o, fmt.Errorf("read what is asked of the jobs: %w", redisconn.Explain(err))
+		return o, fmt.Errorf("read the orders for jobs: %w", redisconn.Explain(err))
 	}
 	now, all, err := pauseOfAll(replies)
 	if err != nil {
-		return o, fmt.Errorf("read what is asked of the jobs in %q: %w", l.keys.Control(), redisconn.Explain(err))
+		return o, fmt.Errorf("read the orders for jobs in %q: %w", l.keys.Control(), redisconn.Explain(err))
 	}
 	fields, err := redis.StringMap(replies[2], nil)
 	if err != nil {
-		return o, fmt.Errorf("read what is asked of the jobs in %q: %w", l.keys.Control(), redisconn.Explain(err))
+		return o, fmt.Errorf("read the orders for jobs in %q: %w", l.keys.Control(), redisconn.Explain(err))
 	}
 	o.Requests, o.Cancels = ordersIn(l.keys, fields, now)
 	o.Paused = make(map[string]string, len(jobs))
@@ -194,24 +192,24 @@ func ordersIn(k script.Keys, fields map[string]string, now time.Time) (requests 
 	return requests, cancels
 }
 
-// wake notifies the leader that there is something to read. It is a courtesy: the leader
-// reads it anyway, a little later.
+// wake makes the leader read the orders at once; without it the leader reads them a little
+// later.
 func (l *Ledger) wake(ctx context.Context) {
 	_, _ = l.store.Run(ctx, l.keys.Lock(), func(c redis.Conn) (any, error) {
 		return redis.DoContext(c, ctx, "PUBLISH", l.keys.Wake(), "control")
 	})
 }
 
-// Progress is how far a run is.
+// Progress is the progress of a run.
 type Progress struct {
 	Rows, Dead int64
 	Batches    int64
-	Backlog    int64 // that waited when the run began, and that it has to do; -1: not known
+	Backlog    int64 // records that waited when the run began; -1: not known
 }
 
-// Progress records how far an open run is. fresh, if not zero, says that it has
-// done everything that was to be done before: a run that never ends succeeds that way.
-// It reports false if the run is not open any more.
+// Progress records the progress of an open run. fresh, if not zero: everything written before
+// that time has been flushed, which counts as success of a run that never ends. It reports
+// false if the run is not open any more.
 func (l *Ledger) Progress(ctx context.Context, r job.Run, p Progress, fresh time.Time) (bool, error) {
 	success := any("")
 	if !fresh.IsZero() {
@@ -221,12 +219,12 @@ func (l *Ledger) Progress(ctx context.Context, r job.Run, p Progress, fresh time
 		l.keys.Job(r.Job), r.ID, success, fmt.Sprintf("%d %d %d %d", p.Rows, p.Dead, p.Batches, p.Backlog),
 	}))
 	if err != nil {
-		return false, fmt.Errorf("tell the progress of job %q: %w", r.Job, err)
+		return false, fmt.Errorf("record the progress of job %q: %w", r.Job, err)
 	}
 	return ours, nil
 }
 
-// progressOf reads back what Progress wrote.
+// progressOf decodes the progress that Progress wrote.
 func progressOf(text string) *Progress {
 	parts := strings.Fields(text)
 	if len(parts) != 4 {

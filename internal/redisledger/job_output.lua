@@ -1,11 +1,11 @@
--- Appends to what a run has printed, of which the end is kept.
--- KEYS: the output, the job's runs with an output (score: when it last printed, in ms)
--- ARGV: run id, offset of the text in all that the run has printed, text, bytes to keep, runs to keep,
+-- Appends to the output of a run and keeps its end.
+-- KEYS: the output, the job's runs with an output (score: time of the last output, in ms)
+-- ARGV: run id, offset of the text in the whole output, text, bytes to keep, runs to keep,
 --       life in ms, now in ms
--- Reply: ids of the runs that are too many: their outputs are to be deleted
+-- Reply: ids of runs whose outputs are to be deleted
 --
 -- The output begins with the offset of its first byte, in 16 digits. Bytes that are
--- there already are not appended again; where bytes are missing, all before them goes.
+-- there already are not appended again; after a gap everything before it is dropped.
 local head, at, text, keep = 16, tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
 local first = tonumber(redis.call('GETRANGE', KEYS[1], 0, head - 1))
 local next = first and first + redis.call('STRLEN', KEYS[1]) - head
@@ -15,7 +15,7 @@ elseif next < at + #text then
   redis.call('APPEND', KEYS[1], string.sub(text, next - at + 1))
 end
 local much = redis.call('STRLEN', KEYS[1]) - head
-if much > keep + keep / 4 then -- not every time: it is copied
+if much > keep + keep / 4 then -- not every time: trimming copies the text
   first = tonumber(redis.call('GETRANGE', KEYS[1], 0, head - 1)) + much - keep
   redis.call('SET', KEYS[1], string.format('%016d', first) .. redis.call('GETRANGE', KEYS[1], head + much - keep, -1))
 end

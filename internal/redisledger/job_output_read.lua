@@ -1,7 +1,7 @@
--- Reads what is kept of what a run has printed.
+-- Reads the kept output of a run.
 -- KEYS: the output
 -- ARGV: offset to read from, bytes at most
--- Reply: offset of the text, text; of nothing the offset asked for and ''
+-- Reply: offset of the text, text; the requested offset and '' at the end
 local head, from = 16, tonumber(ARGV[1])
 local first = tonumber(redis.call('GETRANGE', KEYS[1], 0, head - 1))
 if not first then

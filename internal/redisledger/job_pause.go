@@ -11,16 +11,16 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// JobPause is that a job is not run.
+// JobPause is the pause of a job.
 type JobPause struct {
 	At     time.Time
 	Reason string    // "by alice: upgrade"
-	Until  time.Time // when it ends by itself, by Redis' clock; zero: it does not
+	Until  time.Time // its end, by Redis' clock; zero: until Resume
 	All    bool      // all jobs of the election are paused
 }
 
-// allJobs stands before the names of the fields of the pause of all jobs, in {K}:control,
-// where the pause of the election has the names without it.
+// allJobs is the prefix of the fields of the pause of all jobs in {K}:control. The pause of the
+// election has the same fields without the prefix.
 const allJobs = "jobs_"
 
 // pauseFields are the fields of a pause.
@@ -28,10 +28,9 @@ func pauseFields(prefix string) []any {
 	return []any{prefix + "paused_reason", prefix + "paused_at", prefix + "paused_until"}
 }
 
-// Pause pauses a job, or with "" all jobs of the election, whoever leads: no slot is
-// granted any more until Resume, or until a time if it is not zero. It returns the pause
-// that there was before, nil if there was none; paused again it goes on under the new
-// reason, until the new end.
+// Pause pauses a job, or with "" all jobs of the election, across terms: no slot is granted
+// until Resume, or until a time if it is not zero. It returns the pause that was in force, nil
+// without one; a second pause replaces reason and end.
 func (l *Ledger) Pause(ctx context.Context, name, reason string, until time.Time) (before *JobPause, err error) {
 	ends := any("")
 	if !until.IsZero() {
@@ -40,8 +39,8 @@ func (l *Ledger) Pause(ctx context.Context, name, reason string, until time.Time
 	return l.pause(ctx, "pause", name, reason, ends)
 }
 
-// Resume ends the pause of a job, or with "" that of all. It returns the pause, nil if
-// there was none. Neither ends the other.
+// Resume ends the pause of a job, or with "" that of all jobs; neither ends the other. It
+// returns the pause, nil without one.
 func (l *Ledger) Resume(ctx context.Context, name string) (was *JobPause, err error) {
 	return l.pause(ctx, "resume", name, "", "")
 }
@@ -76,7 +75,7 @@ func pauseOfAll(replies []any) (now time.Time, all *JobPause, err error) {
 	return now, all, err
 }
 
-// decodePause reads the values of pauseFields; nil if there is no pause, or no more.
+// decodePause decodes the values of pauseFields; nil without a pause or after its end.
 func decodePause(reply any, prefix string, now time.Time) (*JobPause, error) {
 	values, err := redis.Values(reply, nil)
 	if err != nil {
@@ -94,7 +93,7 @@ func decodePause(reply any, prefix string, now time.Time) (*JobPause, error) {
 	return pauseIn(fields, prefix, now), nil
 }
 
-// pauseIn finds a pause among the fields of a hash; nil if there is none, or no more.
+// pauseIn finds a pause among the fields of a hash; nil without one or after its end.
 func pauseIn(fields map[string]string, prefix string, now time.Time) *JobPause {
 	reason, paused := fields[prefix+"paused_reason"]
 	p := JobPause{At: millisField(fields[prefix+"paused_at"]), Reason: reason, Until: millisField(fields[prefix+"paused_until"]),

@@ -1,11 +1,11 @@
--- Tells how far a run of a job is.
+-- Records the progress of a run.
 -- KEYS: job hash
--- ARGV: run id, up to when in ms everything has been done by it, or "" if that is not so, how far it is
--- Reply: 1, or 0 when the run is not open
+-- ARGV: run id, time in ms before which everything has been flushed, or "", progress
+-- Reply: 1, or 0 if the run is not open
 if not redis.call('HGET', KEYS[1], 'run:' .. ARGV[1]) then
   return 0
 end
--- PERSIST is the first that writes: then a full memory refuses no later command, and flushes can make room.
+-- PERSIST writes first: then a full memory refuses no later command, and flushes can make room.
 redis.call('PERSIST', KEYS[1])
 redis.call('HSET', KEYS[1], 'progress:' .. ARGV[1], ARGV[3])
 if ARGV[2] ~= '' then

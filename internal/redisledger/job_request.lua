@@ -1,10 +1,10 @@
 -- Asks the leader to run a job now.
 -- KEYS: job hash, control
--- ARGV: field of control, run id, for how many ms the request is good, "force" or "-", who asks
--- Reply: {"ok"}, {"paused", why} or {"asked", by whom already}
+-- ARGV: field of control, run id, ms until the request expires, "force" or "-", who requests it
+-- Reply: {"ok"}, {"paused", reason} or {"asked", who requested it before}
 --
--- The field holds "ID ENDS FORCE WHO": job_claim.lua takes it away, and nobody does after ENDS, by Redis' clock in ms.
--- job_queue.lua makes "queued" of FORCE.
+-- The field holds "ID ENDS FORCE WHO": job_claim.lua removes it, but not after ENDS, by Redis' clock in ms.
+-- job_queue.lua sets FORCE to "queued".
 local now = clock()
 local paused = pausedBy(KEYS[1], '', now) or pausedBy(KEYS[2], 'jobs_', now)
 if paused then
@@ -14,7 +14,7 @@ local id, ends, who = string.match(redis.call('HGET', KEYS[2], ARGV[1]) or '', '
 if id and id ~= ARGV[2] and tonumber(ends) >= now then
   return {'asked', who}
 end
--- PERSIST is the first that writes: then a full memory refuses no later command, and flushes can make room.
+-- PERSIST writes first: then a full memory refuses no later command, and flushes can make room.
 redis.call('PERSIST', KEYS[2])
 redis.call('HSET', KEYS[2], ARGV[1], string.format('%s %.0f %s %s', ARGV[2], now + tonumber(ARGV[3]), ARGV[4], ARGV[5]))
 return {'ok'}

@@ -22,7 +22,7 @@ var (
 	finishScript = ledgerScript(2, "job_finish")
 )
 
-// fenced is a script in the words of each way to know who leads.
+// fenced is a script in two forms, one for each way to verify the leader.
 type fenced struct{ byString, byRedisson, byEpoch *redis.Script }
 
 func fencedScripts(name string) fenced {
@@ -43,26 +43,26 @@ func (f fenced) of(o LedgerOptions) *redis.Script {
 	return f.byString
 }
 
-// ledgerScript makes a script of what a ledger's scripts share and of this part.
+// ledgerScript makes a script of the shared Lua and this part.
 func ledgerScript(keys int, part string) *redis.Script {
 	return redis.NewScript(keys, ledgerLua(part))
 }
 
-// ledgerLua is what a ledger's scripts share, and then these parts.
+// ledgerLua is the shared Lua, followed by these parts.
 func ledgerLua(parts ...string) string {
 	return redisconn.Lua(luaFiles, append([]string{"job_lib"}, parts...)...)
 }
 
-// defaultKeep is how many entries of a job its history holds unless configured.
+// defaultKeep is the default number of history entries per job.
 const defaultKeep = 200
 
-// Ledger remembers, beside the lock, which slots were started and how the runs
-// ended: a job.Ledger, and the history for status pages.
+// Ledger records started slots and the results of runs: a job.Ledger, and the history for
+// status pages.
 //
 // The hash {K}:job:NAME has of a job
 //   - begun, the first slot that was ever claimed (ms);
-//   - last_slot, the last one that was claimed, missed_slot, the last one that is recorded
-//     as missed, and missed_until, up to where no slot is to be caught up on (ms);
+//   - last_slot, the last claimed slot, missed_slot, the last one recorded as missed, and
+//     missed_until, up to which no slot is caught up (ms);
 //   - run:ID, each open run as it started, in JSON; progress:ID, how far it is; and
 //     latest, the id of the one that was claimed last;
 //   - retry, the retrial that is to come: "SLOT ATTEMPT AT" (ms);
@@ -82,23 +82,23 @@ type Ledger struct {
 	store   *redisconn.Store
 	keys    script.Keys
 	options LedgerOptions
-	fence   string // what the scripts ask who leads
+	fence   string // the key by which scripts verify the leader
 }
 
 var _ job.Ledger = (*Ledger)(nil)
 
-// LedgerOptions say to which election a ledger belongs, and how much it keeps.
+// LedgerOptions are the election of a ledger and the limits of its history.
 type LedgerOptions struct {
 	LockKey string
 	// Format of the lock; String unless set.
 	Format script.Format
-	// ByEpoch: the lock is not in this store, but on the masters of a quorum. Then no
-	// claim can ask it, and a term is known to be over when a later one has claimed:
-	// the hash {K}:fence has the highest epoch that did.
+	// ByEpoch: the lock is on the masters of a quorum, not in this store, so a claim cannot
+	// read it. A term is known to be over when a later one has claimed: the hash {K}:fence has
+	// the highest epoch that did.
 	ByEpoch bool
-	// Keep is how many entries the history of a job has at most. Default: 200.
+	// Keep is the maximum number of history entries per job. Default: 200.
 	Keep int
-	// MaxAge is how old they get. Default: as old as they may.
+	// MaxAge is their maximum age. Default: unlimited.
 	MaxAge time.Duration
 }
 
@@ -170,15 +170,14 @@ func (l *Ledger) Claim(ctx context.Context, r job.Run) error {
 		return fmt.Errorf("%s: %w: by %s ms of redis' time; is this host's clock right? Check its time synchronisation", what,
 			job.ErrAhead, reply[1])
 	case needs == "request":
-		return fmt.Errorf("%s: %w: it was started before, withdrawn, or asked for too long ago", what, job.ErrSlotTaken)
+		return fmt.Errorf("%s: %w: started before, withdrawn, or too old", what, job.ErrSlotTaken)
 	default: // taken
 		return fmt.Errorf("%s: %w (last slot in ms: %s)", what, job.ErrSlotTaken, reply[1])
 	}
 }
 
-// Finish implements job.Ledger. It may be called again after a lost reply: a run
-// is recorded once. It does not ask for the lock: a leader that was deposed shall
-// still record how its run ended.
+// Finish implements job.Ledger. It may be called again after a lost reply: a run is recorded
+// once. It does not verify the lock: a deposed leader still records the results of its runs.
 func (l *Ledger) Finish(ctx context.Context, rec job.Record) error {
 	pause, retry := "", ""
 	if rec.Pauses {
@@ -220,7 +219,7 @@ func (l *Ledger) Miss(ctx context.Context, t job.Term, m job.Missed) error {
 	case reply[0] == "not_leader":
 		return fmt.Errorf("record missed slots of job %q: %w (%q has owner %q)", m.Job, job.ErrNotLeader, l.fence, reply[1])
 	case reply[0] == "taken":
-		return fmt.Errorf("record missed slots of job %q: %w: it has been claimed after all", m.Job, job.ErrSlotTaken)
+		return fmt.Errorf("record missed slots of job %q: %w: a slot was claimed", m.Job, job.ErrSlotTaken)
 	case reply[0] == "future":
 		return fmt.Errorf("record missed slots of job %q: %w: by %s ms of redis' time; is this host's clock right? Check its time "+
 			"synchronisation", m.Job, job.ErrAhead, reply[1])

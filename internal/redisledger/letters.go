@@ -9,8 +9,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// NoteDeadLetters notes how many dead letters of jobs wait in the database. Who notes it does
-// not prove that it leads: a deposed leader has counted the same letters.
+// NoteDeadLetters records the number of dead letters that wait in the database, by job. It does
+// not verify the leader: a deposed one has counted the same dead letters.
 func (l *Ledger) NoteDeadLetters(ctx context.Context, waiting map[string]int64) error {
 	if len(waiting) == 0 {
 		return nil
@@ -26,7 +26,7 @@ func (l *Ledger) NoteDeadLetters(ctx context.Context, waiting map[string]int64) 
 		return nil, redisconn.AllDone(ctx, c)
 	})
 	if err != nil {
-		return fmt.Errorf("note how many dead letters wait: %w", err)
+		return fmt.Errorf("record the number of dead letters: %w", err)
 	}
 	return nil
 }

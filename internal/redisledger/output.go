@@ -10,13 +10,13 @@ import (
 	"baton/internal/redisconn"
 )
 
-// What is kept of what commands print.
+// Limits of the kept output of commands.
 const (
-	// KeepOutput is how many bytes of a run, its last; a quarter more may be there for a while.
+	// KeepOutput is the number of bytes kept per run, from the end; temporarily a quarter more.
 	KeepOutput = 256 << 10
-	// keepOutputs is of how many runs of a job.
+	// keepOutputs is the number of runs of a job with output.
 	keepOutputs = 20
-	// readOutput bounds one answer.
+	// readOutput is the maximum size of one reply.
 	readOutput = 512 << 10
 )
 
@@ -25,17 +25,17 @@ var (
 	outputReadScript = redis.NewScript(1, redisconn.Lua(luaFiles, "job_output_read"))
 )
 
-// Output is a piece of what a run has printed.
+// Output is a piece of a run's output.
 type Output struct {
 	Job, RunID string
-	Offset     int64 // of its first byte, in all that the run has printed
+	Offset     int64 // of its first byte in the whole output
 	Text       []byte
-	MaxAge     time.Duration // how long it is kept after the last piece
+	MaxAge     time.Duration // kept for this time after the last piece
 }
 
-// AppendOutput keeps a piece of what a run prints. Asked again with bytes that are
-// there already it adds those that are not; where bytes were left out, those before
-// them are dropped. It does not ask who leads: only the run itself writes there.
+// AppendOutput appends a piece of a run's output. Bytes that are stored already are not
+// appended again; after a gap everything before it is dropped. It does not verify the leader:
+// only the run itself writes there.
 func (l *Ledger) AppendOutput(ctx context.Context, o Output) error {
 	args := []any{
 		l.keys.Output(o.Job, o.RunID), l.keys.Outputs(o.Job), o.RunID, o.Offset, o.Text, KeepOutput, keepOutputs,
@@ -50,17 +50,16 @@ func (l *Ledger) AppendOutput(ctx context.Context, o Output) error {
 		for i, id := range old {
 			drop[i] = l.keys.Output(o.Job, id)
 		}
-		return redis.DoContext(c, ctx, "UNLINK", drop...) // if not, they expire
+		return redis.DoContext(c, ctx, "UNLINK", drop...) // if this fails, they expire
 	})
 	if err != nil {
-		return fmt.Errorf("keep the output of run %s of job %q: %w", o.RunID, o.Job, err)
+		return fmt.Errorf("store the output of run %s of job %q: %w", o.RunID, o.Job, err)
 	}
 	return nil
 }
 
-// ReadOutput returns what is kept of a run's output from an offset on: it begins at
-// Offset, which is later if what was asked for is no longer there. Without any Text
-// there is nothing from there on.
+// ReadOutput returns the kept output of a run from an offset on. It begins at Offset, which is
+// later if the requested part is gone. An empty Text means the end.
 func (l *Ledger) ReadOutput(ctx context.Context, job, runID string, from int64) (Output, error) {
 	o := Output{Job: job, RunID: runID, Offset: from}
 	reply, err := redis.Values(l.script(ctx, outputReadScript, []any{l.keys.Output(job, runID), from, readOutput}))

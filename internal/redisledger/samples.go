@@ -14,27 +14,26 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// The stream {K}:samples has for a while how far the flushes under a lock were behind,
-// for whoever draws it. An entry has
+// The stream {K}:samples has the recent lag of the flushes under a lock, for plots. An entry has
 //   - epoch and node, the term that it was measured in;
 //   - levels, a line for each flush: its job, and unless nothing waits the lag in
 //     milliseconds and the backlog: "users 1500 77".
 //
-// Who adds an entry does not prove that it leads. A deposed leader's can do no harm: what
-// it says was counted in Redis, and is as true as its successor's; nothing is decided by
-// it; and a reader leaves out what has a lower epoch than an entry before it.
+// Writing an entry does not verify the leader. An entry of a deposed leader does no harm: its
+// figures were measured in Redis, nothing is decided by them, and readers skip an entry whose
+// epoch is lower than that of an earlier entry.
 const (
-	// SampleEvery is how often a leader adds an entry.
+	// SampleEvery is the interval at which a leader adds an entry.
 	SampleEvery = 15 * time.Second
-	// keepSamples makes about an hour of them.
+	// keepSamples is about an hour of entries.
 	keepSamples = 240
-	// samplesAge is how long they are kept after the last one.
+	// samplesAge is the expiry of the stream after its last entry.
 	samplesAge = 2 * time.Hour
-	// readSamples bounds one answer, if more are there than should be.
+	// readSamples is the maximum size of one reply.
 	readSamples = 2 * keepSamples
 )
 
-// Sample is how far the flushes under a lock were behind.
+// Sample is the lag of the flushes under a lock at one moment.
 type Sample struct {
 	At     time.Time // by Redis' clock
 	ID     string    // its place in the stream
@@ -43,7 +42,7 @@ type Sample struct {
 	Levels map[string]Level // by job
 }
 
-// Level is how far one flush was behind.
+// Level is the lag of one flush.
 type Level struct {
 	Lag     time.Duration
 	Backlog int64
@@ -63,15 +62,15 @@ func (l *Ledger) AddSample(ctx context.Context, s Sample) error {
 		return nil, redisconn.AllDone(ctx, c)
 	})
 	if err != nil {
-		return fmt.Errorf("keep a sample in %q: %w", key, err)
+		return fmt.Errorf("store a sample in %q: %w", key, err)
 	}
 	return nil
 }
 
-// Samples returns the entries after the one with that id, the oldest first; "" is before
-// the first. Entries that cannot be read, of other versions or programs, are left out, and
-// so are those of a term that was over. next is the id of the last entry, readable or not,
-// and epoch the highest so far: to go on from.
+// Samples returns the entries after an id, the oldest first; "" begins with the first. It skips
+// unreadable entries (other versions or programs) and those of a term that was over. next is
+// the id of the last entry, readable or not, and epoch the highest so far: pass both to the
+// next call.
 func (l *Ledger) Samples(ctx context.Context, after string, epoch int64) (samples []Sample, next string, highest int64, err error) {
 	from := "-"
 	if after != "" {
@@ -97,7 +96,7 @@ func (l *Ledger) Samples(ctx context.Context, after string, epoch int64) (sample
 	return samples, next, epoch, nil
 }
 
-// decodeSample reads an entry of the stream; ok is false if it is of no kind that is known.
+// decodeSample decodes an entry of the stream; ok is false for an unknown kind.
 func decodeSample(entry any) (s Sample, ok bool) {
 	var fields map[string]string
 	var err error
@@ -113,7 +112,7 @@ func decodeSample(entry any) (s Sample, ok bool) {
 	return s, ok
 }
 
-// maxEpoch is beyond every epoch: scripts could not count there.
+// maxEpoch is above every epoch: Lua cannot count higher.
 const maxEpoch = 1 << 53
 
 func encodeLevels(levels map[string]Level) string {
