@@ -7,30 +7,30 @@ import (
 	"time"
 )
 
-// The pauses before a job that runs all the time is started again after a failure.
+// The delays before an "@always" job is restarted after a failure.
 const (
 	againMin = time.Second
 	againMax = 30 * time.Second
 )
 
-// always is the machine of a job that runs all the time: it is started when the term begins,
-// and again when its run has ended. It has one run at a time, and no slot to be missed.
+// always is the timing of an "@always" job: it starts when the term begins and restarts when its
+// run has ended. It has one run at a time, and no slot that could be missed.
 type always struct {
-	wait time.Duration // before it is started again
-	anew bool          // it is started at once when its run has ended
+	wait    time.Duration // delay before the next start
+	restart bool          // start at once when the run has ended
 }
 
 func (a *always) from(m *machine, at time.Time) { m.next = at }
 
 func (a *always) due(m *machine) {
-	m.next = time.Time{} // its end has it started again
+	m.next = time.Time{} // its end restarts it
 	if !m.busy() {
 		m.begin(&item{run: Run{Slot: a.slot(m), Trigger: TriggerSchedule, Attempt: 1}})
 	}
 }
 
-// slot is that of a start: now, but after all that were claimed, whatever has become of
-// the clock.
+// slot is the slot of a start: now, but after every claimed slot even if the clock was set
+// back.
 func (a *always) slot(m *machine) time.Time {
 	return latest(m.now, m.claimed.Add(time.Millisecond)).Truncate(time.Millisecond)
 }
@@ -39,13 +39,13 @@ func (a *always) endless() bool { return true }
 
 func (a *always) overlap(*machine, *item) (Reason, verdict) { return ReasonOverlap, refused }
 
-// ended has the job started again, sooner or later by how soon it failed. One that lasted
-// is not held to account for failures long ago.
+// ended schedules the restart: the delay grows with quick failures, and starts over after a
+// long run.
 func (a *always) ended(m *machine, lasted time.Duration) {
 	switch {
 	case m.removed || m.closing || m.busy():
 		return
-	case a.anew:
+	case a.restart:
 		a.atOnce(m)
 		return
 	case lasted > againMax:
@@ -55,8 +55,8 @@ func (a *always) ended(m *machine, lasted time.Duration) {
 	m.next = m.now.Add(a.wait + rand.N(a.wait/5))
 }
 
-// atOnce has the job started now.
-func (a *always) atOnce(m *machine) { a.anew, a.wait, m.next = false, 0, m.now }
+// atOnce starts the job now.
+func (a *always) atOnce(m *machine) { a.restart, a.wait, m.next = false, 0, m.now }
 
 func (a *always) unnamed(m *machine, _ *flight, _ error) { a.ended(m, 0) }
 
@@ -70,7 +70,7 @@ func (a *always) refused(m *machine, f *flight, err error) {
 	}
 }
 
-// learn knows which start was the last, and no slots that passed.
+// learn takes the last start from the standing; there are no missed slots.
 func (a *always) learn(m *machine, st Standing, known, _ bool) {
 	if known {
 		m.claimed = latest(m.claimed, st.Last)
@@ -84,11 +84,11 @@ func (a *always) left(m *machine) { m.cancelAll(errNotAlways) }
 
 func (a *always) entered(m *machine) {
 	if m.busy() {
-		a.anew, m.next = true, time.Time{} // in its turn
+		a.restart, m.next = true, time.Time{} // in its turn
 	}
 }
 
-// changed ends the run, for another one, if the work has changed.
+// changed ends the run and starts another if the work has changed.
 func (a *always) changed(m *machine, old Job) {
 	switch {
 	case m.job.Version == old.Version:
@@ -97,9 +97,9 @@ func (a *always) changed(m *machine, old Job) {
 		a.wait = 0
 		return
 	}
-	a.anew = true
+	a.restart = true
 	for _, f := range m.flights {
-		if f.answered { // another is as new as can be
+		if f.answered { // an unanswered claim starts with the new work anyway
 			m.cancelRun(f, errReloaded)
 		}
 	}

@@ -12,12 +12,12 @@ import (
 const (
 	retryMin = 100 * time.Millisecond
 	retryMax = 2 * time.Second
-	// patience is for how long a slot waits until it is recorded what became of earlier
-	// ones: that they were missed, or that the run of one was lost and is to be run again.
-	// It outlasts outages; what the ledger refuses for good must not stop the job for long.
+	// patience is how long a slot waits until earlier slots are recorded, as missed or as a
+	// lost run that is to be rerun. It outlasts outages, but a permanent refusal of the
+	// ledger must not stop the job for long.
 	patience = 5 * time.Minute
-	// askAtOnce is how many jobs one question is about: of thousands a ledger that is slow
-	// would not answer in time, however often it is asked.
+	// askAtOnce is the number of jobs per request: a slow ledger would never answer a
+	// request for thousands in time.
 	askAtOnce = 250
 )
 
@@ -35,10 +35,10 @@ func (m *machine) missUnknown() {
 	m.miss(Missed{Job: m.job.Name, Reason: ReasonUnknown, First: from, Slot: from})
 }
 
-// resume goes on where the last term has ended: what was lost with it, what passed
-// since, what is to be tried again.
+// resume continues where the last term ended: lost runs, slots that passed since, the
+// pending retrial.
 func (m *machine) resume(st Standing, fresh bool) {
-	if st.Last.IsZero() { // it was run by hand only, say
+	if st.Last.IsZero() { // it was run manually only, for example
 		m.closeOrphans(st.Open, false)
 		m.missUnknown()
 		return
@@ -46,7 +46,7 @@ func (m *machine) resume(st Standing, fresh bool) {
 	m.skip(st.Last)
 	now := m.now
 	if st.Last.Sub(now) > plan.OnTime {
-		m.say(zapcore.WarnLevel, nil, "the last slot of the job lies ahead of this node's clock; the job waits until the clock "+
+		m.say(zapcore.WarnLevel, nil, "the job's last slot is in the future by this node's clock; the job waits until the clock "+
 			"has passed it",
 			zap.String("job", m.job.Name), zap.Time("slot", st.Last))
 	}
@@ -66,8 +66,8 @@ func (m *machine) resume(st Standing, fresh bool) {
 	m.catchUp(p)
 }
 
-// skip leaves out what an earlier term has dealt with already. That slots of this term
-// are among it, is due to a clock that was behind.
+// skip drops slots that an earlier term has settled. Slots of this term can be among them if
+// a clock was behind.
 func (m *machine) skip(last time.Time) {
 	if !m.next.IsZero() && !m.next.After(last) {
 		m.slots.prev, m.next = last, m.job.Schedule.Next(last)
@@ -93,7 +93,7 @@ func (m *machine) skip(last time.Time) {
 	m.slots.begunThisTerm = m.slotWaits() || len(m.held) > 0
 }
 
-// catchUp carries out what is to be done of the slots that passed before this term.
+// catchUp carries out the plan for the slots that passed before this term.
 func (m *machine) catchUp(p plan.Decision) {
 	m.holding++
 	m.miss(m.passed(ReasonNoLeader, p.Missed))
@@ -116,7 +116,7 @@ func (m *machine) catchUp(p plan.Decision) {
 	m.advance()
 }
 
-// resumeRetry goes on with a retrial that an earlier term has left.
+// resumeRetry continues a retrial that an earlier term left pending.
 func (m *machine) resumeRetry(r *Retrial, p plan.Decision) {
 	if r == nil || m.over {
 		return
@@ -133,7 +133,7 @@ func (m *machine) resumeRetry(r *Retrial, p plan.Decision) {
 	m.repeat(again, fate)
 }
 
-// repeat does what a plan says about a slot that is to be run again.
+// repeat carries out a plan's decision about a slot that is to be run again.
 func (m *machine) repeat(r *retrial, fate plan.Fate) {
 	switch fate {
 	case plan.Dropped:

@@ -9,13 +9,13 @@ import (
 	"baton/internal/job/schedule"
 )
 
-// checkClock notes progress, and sets the jobs right when the wall clock has jumped.
+// checkClock notes progress, and adjusts the jobs when the wall clock has jumped.
 func (s *session) checkClock(before instant) instant {
 	now := instant{clock: time.Now(), wall: s.now()}
 	s.noteProgress(now.clock)
 	if by, jumped := clockJump(now.wall.Sub(before.wall), now.clock.Sub(before.clock)); jumped {
 		s.log.Warn("the wall clock has jumped: it was set, or the machine was suspended; "+
-			"slots that were jumped over are late, and after a jump back jobs wait until it has passed what was dealt with",
+			"after a jump forward skipped slots are late, after a jump back jobs wait until the clock has passed their last slots",
 			zap.Duration("by", by))
 		for _, p := range s.jobs {
 			s.hand(p, func(m *machine) { m.clockJumped(by) })
@@ -24,11 +24,11 @@ func (s *session) checkClock(before instant) instant {
 	return now
 }
 
-// instant is a time by both clocks: the one that only goes forward, and the wall's.
+// instant is a time by both clocks, the monotonic one and the wall clock.
 type instant struct{ clock, wall time.Time }
 
-// clockJumped has a job come again to the slots that are ahead once more and that are
-// neither claimed nor reported as missed.
+// clockJumped returns to slots that are in the future again and are neither claimed nor
+// reported as missed.
 func (m *machine) clockJumped(by time.Duration) {
 	m.slots.retryAfter = time.Time{}
 	if by < 0 && !m.removed {
@@ -36,7 +36,7 @@ func (m *machine) clockJumped(by time.Duration) {
 	}
 }
 
-// letGo forgets what waits of the slots after a time.
+// letGo drops waiting slots after a time.
 func (m *machine) letGo(after time.Time) {
 	kept := m.line[:0:0]
 	for _, it := range m.line {
@@ -64,9 +64,8 @@ func (m *machine) letGo(after time.Time) {
 	m.held = held
 }
 
-// goBack has a job come again to a slot that lies ahead of the ledger's clock, or to the
-// first of some: it is still to come, whatever this node's clock says. It is not
-// missed, nor is any after it.
+// goBack returns to a slot that is ahead of the ledger's clock: it is not due yet, even if this
+// node's clock says so. Neither it nor a later one is missed.
 func (m *machine) goBack(to time.Time) {
 	before := to.Add(-time.Nanosecond)
 	m.letGo(before)
@@ -75,12 +74,12 @@ func (m *machine) goBack(to time.Time) {
 	m.comeAgain(m.nominal(now))
 	m.slots.retryAfter = now.Add(maxSleep)
 	m.do(logLine{level: zapcore.WarnLevel, seldom: true,
-		text: "the job's next slot lies ahead of the ledger's clock: this node's clock is wrong, or that of the ledger; " +
+		text: "the job's next slot is in the future by the ledger's clock: this node's clock or the ledger's is wrong; " +
 			"the slot waits until they agree",
 		fields: []zap.Field{zap.String("job", m.job.Name), zap.Time("slot", m.next), zap.Time("clock", now)}})
 }
 
-// comeAgain makes the next slot the first that is neither settled nor under way.
+// comeAgain sets the next slot to the first one that is neither settled nor under way.
 func (m *machine) comeAgain(nominal time.Time) {
 	m.slots.base = earliest(m.slots.base, nominal) // it was read from a clock that was ahead
 	floor := latest(m.slots.settledThrough, m.slots.base)
@@ -103,8 +102,8 @@ func (m *machine) comeAgain(nominal time.Time) {
 	}
 }
 
-// clockJump is by how much the wall clock went otherwise than the time that passed:
-// it was set, or the machine was suspended.
+// clockJump is the difference between the wall clock and the elapsed time: the clock was set, or
+// the machine was suspended.
 func clockJump(wallElapsed, elapsed time.Duration) (by time.Duration, jumped bool) {
 	const slewed = time.Second // a clock that is only slewed stays below this
 	by = wallElapsed - elapsed

@@ -166,7 +166,7 @@ func TestSlotAheadOfTheLedgersClockIsToldOnceAMinute(t *testing.T) {
 		clock.set(2 * time.Hour)
 		after(3 * time.Minute)
 		n.end()
-		warned := n.logs.FilterMessageSnippet("ahead of the ledger's clock").FilterLevelExact(zapcore.WarnLevel).Len()
+		warned := n.logs.FilterMessageSnippet("in the future by the ledger's clock").FilterLevelExact(zapcore.WarnLevel).Len()
 		if warned < 2 || warned > 4 {
 			t.Errorf("%d warnings in three minutes", warned)
 		}

@@ -8,10 +8,9 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// EndFirst ends the runs of the jobs that end first, for a term that is about to end, and
-// returns when they have ended; with them gone the others need not wait for them. The jobs
-// start nothing more, and no order is taken: their slots are the next leader's. It returns
-// earlier if ctx ends, or there is no term.
+// EndFirst ends the runs of all jobs with EndsFirst, before the term ends, and returns when
+// they have ended. The other jobs go on meanwhile. The ended jobs start nothing more and take no
+// orders: their slots are the next leader's. It returns earlier if ctx ends, or without a term.
 func (r *Runner) EndFirst(ctx context.Context, why error) error {
 	return r.order(ctx, func(s *session, reply chan<- error) { s.endFirst(why, reply) })
 }
@@ -33,16 +32,16 @@ func (m *machine) endFirst(why error) {
 	}
 	for _, f := range m.flights {
 		if !f.answered {
-			m.do(withdrawClaim{f}) // not granted it is the next leader's
+			m.do(withdrawClaim{f}) // an ungranted slot is the next leader's
 			continue
 		}
 		m.cancelRun(f, why)
-		m.say(zapcore.InfoLevel, nil, "the lead is given up when this run has ended; flushes go on until then",
+		m.say(zapcore.InfoLevel, nil, "stepping down when this run has ended; flushes continue until then",
 			runFields(f.run, zap.Error(why))...)
 	}
 }
 
-// answerClosing answers whoever waits for the jobs that end first, once none of their runs goes on.
+// answerClosing answers EndFirst once no run of its jobs is left.
 func (s *session) answerClosing() {
 	if s.closing == nil {
 		return

@@ -7,8 +7,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// command is what the machine of a job wants done. The loop does it when the event that
-// it comes of has been dealt with, in the order in which it was given.
+// command is an action that a job's machine requests. The loop carries out the commands of an
+// event in their order, after the event's method has returned.
 type command any
 
 type (
@@ -17,18 +17,18 @@ type (
 		f     *flight
 		cause error
 	}
-	withdrawClaim struct{ f *flight } // ask for its claim no more
+	withdrawClaim struct{ f *flight } // stop asking for its claim
 	forgetRun     struct{ f *flight } // it has ended
 
 	recordMissed struct{ missed Missed }
 	recordEnd    struct{ rec Record }
-	recordLost   struct { // and let the machine know when it is recorded
+	recordLost   struct { // and tell the machine once it is recorded
 		rec   Record
 		rerun bool
 	}
 	reportMissed struct { // log and metrics
 		missed  Missed
-		refused error // what the ledger answered to the slot that they waited for
+		refused error // the ledger's answer to the slot that they waited for
 	}
 	reportLost struct{ rec Record } // a run that never began, though its claim was granted
 
@@ -37,29 +37,29 @@ type (
 		err error
 	}
 	endTerm   struct{ err error }
-	forgetJob struct{} // it is no longer configured, and nothing of it goes on
+	forgetJob struct{} // it is no longer configured, and its last run has ended
 	logLine   struct {
 		level  zapcore.Level
-		err    error // if all jobs share it, the line is for debugging alone
-		seldom bool  // the same line is worth saying once in a while
+		err    error // if all jobs share it, the line is logged at debug level
+		seldom bool  // the same line is logged rarely
 		text   string
 		fields []zap.Field
 	}
 )
 
-// moment is what an event finds beside the job.
+// moment is the context of an event.
 type moment struct {
 	now   time.Time // by the wall clock, which slots follow
-	clock time.Time // by the one that only goes forward, which patience follows
+	clock time.Time // monotonic, for time limits
 	room  int       // how many runs may still begin
-	over  bool      // the term has ended: nothing may
+	over  bool      // the term has ended: nothing may begin
 }
 
-// leadership is what machines know of the term.
+// leadership is the part of the term that machines know.
 type leadership struct {
 	term      Term
-	began     time.Time // slots up to here are for catching up
-	freeSince time.Time // of them, those after this passed without a leader
+	began     time.Time // slots up to here are caught up
+	freeSince time.Time // slots after this and before began passed without a leader
 	newID     func() (string, error)
 }
 
@@ -73,7 +73,7 @@ func (m *machine) start(f *flight) {
 	m.do(startRun{f})
 }
 
-// cancelRun has a run end, for the first cause that is given.
+// cancelRun ends a run; the first cause counts.
 func (m *machine) cancelRun(f *flight, cause error) {
 	if f.cause == nil {
 		f.cause = cause

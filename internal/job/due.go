@@ -6,7 +6,7 @@ import (
 	"baton/internal/job/schedule"
 )
 
-// handleDue does what is due of one job.
+// handleDue handles everything of one job that is due.
 func (m *machine) handleDue() {
 	now := m.now
 	if m.closing {
@@ -22,8 +22,8 @@ func (m *machine) handleDue() {
 	m.advance()
 }
 
-// dropRetry gives up what is to be tried again of an earlier slot, since a later one is
-// due. The ledger does the same when it is claimed.
+// dropRetry gives up the retrial of an earlier slot when a later slot is due. The ledger does
+// the same at the claim.
 func (m *machine) dropRetry() {
 	if m.retry != nil && !m.retry.rerun {
 		m.retry = nil
@@ -38,7 +38,7 @@ func (m *machine) dropRetry() {
 	m.line = kept
 }
 
-// giveUpSlots reports every slot that waits as missed, for what it waited for.
+// giveUpSlots reports every waiting slot as missed, with the reason for which it waited.
 func (m *machine) giveUpSlots() {
 	kept := m.line[:0:0]
 	for _, it := range m.line {
@@ -55,7 +55,7 @@ func (m *machine) giveUpSlots() {
 	}
 }
 
-// expire reports the slots that wait past their deadline as missed.
+// expire reports slots that wait past their deadline as missed.
 func (m *machine) expire() {
 	limit, now := m.job.StartingDeadline, m.now
 	if limit <= 0 {
@@ -87,7 +87,7 @@ func (m *machine) missItem(it *item, why Reason) {
 	m.miss(Missed{Job: m.job.Name, Reason: why, Count: 1, First: it.run.Slot, Slot: it.run.Slot, After: it.after})
 }
 
-// nextWake is when the clock makes something of a job due; zero: never.
+// nextWake is the next time at which a job has something due; zero: never.
 func (m *machine) nextWake() time.Time {
 	if m.closing || m.forgotten {
 		return time.Time{}

@@ -14,22 +14,22 @@ import (
 	"baton/internal/job/schedule"
 )
 
-// execution is a run in a goroutine of its own: it claims, works and records.
+// execution is the goroutine of a run: it claims, works and records.
 type execution struct {
-	s     *session // of which it uses what is safe in any goroutine
+	s     *session // only what is safe in any goroutine
 	f     *flight
 	place *place
 
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
-	asks     context.Context // ends when the claim is not to be asked for any more
+	asks     context.Context // ends when the claim must no longer be asked for
 	withdraw context.CancelFunc
-	queue    Turns       // of the session, where it waits for its turn
-	turn     atomic.Bool // it has one
+	queue    Turns       // the session's; the run waits there for its turn
+	turn     atomic.Bool // the run has a turn
 	acting   bool        // the loop's: the claim is asked for, or the work goes on
 }
 
-// run is the life of the run: claim, work, record.
+// run claims, works and records.
 func (x *execution) run() {
 	s, f := x.s, x.f
 	err := x.claim()
@@ -40,13 +40,13 @@ func (x *execution) run() {
 	began := time.Now()
 	rec := Record{Run: f.run, Started: s.now()}
 	err = x.work(&rec)
-	x.leave() // of a process that could not be started
+	x.leave() // for a process that could not be started
 	rec.Finished = s.now()
 	_, pauses := errors.AsType[*PauseError](err)
 	rec.Pauses = pauses && rec.State == StateFailed
 	rec.RetryAt = retryAt(f.job, rec, err)
 	s.post(func() {
-		s.rest(x) // from here on it only records
+		s.rest(x) // it only records from now on
 		s.hand(x.place, func(*machine) { f.returned, f.again = true, !rec.RetryAt.IsZero() })
 	})
 	s.cfg.OnFinish(rec)
@@ -56,8 +56,8 @@ func (x *execution) run() {
 	s.post(func() { s.hand(x.place, func(m *machine) { m.settle(f, rec, unrecorded, lasted, err) }) })
 }
 
-// mayStart passes the ledger's answer to the loop, and returns when that has taken it:
-// from then on the run counts as begun.
+// mayStart passes the ledger's answer to the loop and returns when the loop has it: from then
+// on the run counts as begun.
 func (x *execution) mayStart(err error) bool {
 	heard := make(chan struct{})
 	x.s.events <- func() {
@@ -71,10 +71,9 @@ func (x *execution) mayStart(err error) bool {
 // claim asks the ledger for the slot until it gets an answer, the next slot is due,
 // the starting deadline has passed, or the term ends.
 //
-// Asking again is safe although the outcome of a failed attempt is unknown: only one
-// attempt for a slot is ever granted, unless it is this very run that asks again. If
-// the failed one was, and the ledger does not know us, the answer is ErrSlotTaken, and
-// the slot is lost rather than run twice.
+// Retrying is safe although the outcome of a failed attempt is unknown: a slot is granted to
+// one run only. If the failed attempt was granted and the ledger has lost the run, the answer
+// is ErrSlotTaken, and the slot is lost rather than run twice.
 func (x *execution) claim() error {
 	s, f := x.s, x.f
 	var unknown error
@@ -135,8 +134,8 @@ func (x *execution) work(rec *Record) error {
 	return err
 }
 
-// recordWithin is how long the recording of an end may take. What is left of the term
-// is short: a run that took its time to end has used up some of it.
+// recordWithin is the time limit for recording a result. After the term's end little time is
+// left, and a run that ended slowly has used some of it.
 func (x *execution) recordWithin() time.Duration {
 	within := x.s.cfg.FinishTimeout
 	if over := x.s.over.Load(); over != nil {
@@ -145,9 +144,8 @@ func (x *execution) recordWithin() time.Duration {
 	return within
 }
 
-// record records how the run ended, also when the term is over: the end of a term is just
-// when an operator will ask what became of its runs. A job does not wait for long; the
-// outbox goes on asking.
+// record records how the run ended, also after the term: operators ask about exactly those
+// runs. A job does not wait for long; the outbox retries.
 func (x *execution) record(rec Record) error {
 	s, f := x.s, x.f
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), x.recordWithin())
@@ -162,17 +160,17 @@ func (x *execution) record(rec Record) error {
 			continue
 		}
 		if s.ctx.Err() == nil {
-			s.log.Debug("cannot record how a run ended; will try again", runFields(rec.Run, zap.Error(err))...)
+			s.log.Debug("cannot record a run's result; retrying", runFields(rec.Run, zap.Error(err))...)
 			s.outbox.record(rec, func(err error) { s.recordedLate(f, rec, err) })
 			return err
 		}
-		s.log.Log(s.reports.loud(zapcore.WarnLevel, err), "cannot record how a run ended; the history will not know",
+		s.log.Log(s.reports.loud(zapcore.WarnLevel, err), "cannot record a run's result; it will be missing in the history",
 			runFields(rec.Run, zap.String("state", string(rec.State)), zap.Error(err))...)
 		return err
 	}
 }
 
-// recordedLate has a run tried again whose end the ledger did not take at once.
+// recordedLate schedules the retrial of a run whose result the ledger did not take at once.
 func (s *session) recordedLate(f *flight, rec Record, err error) {
 	if p := s.jobs[rec.Job]; p != nil && err == nil {
 		s.hand(p, func(m *machine) {
@@ -182,8 +180,8 @@ func (s *session) recordedLate(f *flight, rec Record, err error) {
 	}
 }
 
-// outcome turns the error of a run into its state and the text for the history. What
-// the work says counts only after the question whether it was cancelled.
+// outcome turns the error of a run into its state and the text for the history. A cancellation
+// counts before the error of the work.
 func outcome(ctx context.Context, j Job, err error) (State, string) {
 	cause := context.Cause(ctx)
 	_, panicked := errors.AsType[*panicError](err)
@@ -196,7 +194,7 @@ func outcome(ctx context.Context, j Job, err error) (State, string) {
 	case errors.Is(cause, ErrTimeout):
 		return StateTimedOut, clip(fmt.Sprintf("timed out after %v: %v", j.Timeout, err))
 	case errors.Is(err, context.Canceled):
-		return StateCancelled, clip(cause.Error()) // it stopped as it should; where it was then is no fault
+		return StateCancelled, clip(cause.Error()) // it stopped as ordered; where it stopped is no error
 	default:
 		return StateCancelled, clip(fmt.Sprintf("%v: %v", cause, err))
 	}

@@ -46,7 +46,7 @@ func TestLedgerAheadOfTheClockIsTold(t *testing.T) {
 		ledger.SetLast("flush", time.Now().Add(time.Hour))
 		n := lead(t, ledger, every(t, "flush", "5s", nothing))
 		n.end()
-		want(t, "warnings", n.logs.FilterMessageSnippet("ahead of this node's clock").Len(), 1)
+		want(t, "warnings", n.logs.FilterMessageSnippet("in the future by this node's clock").Len(), 1)
 	})
 }
 
@@ -218,7 +218,7 @@ func TestHangingRecordHoldsUpSteppingDownForItsTimeoutOnly(t *testing.T) {
 		n := lead(t, ledger, every(t, "flush", "5s", takes(time.Minute)))
 		after(6 * time.Second)
 		want(t, "time to step down", n.end(), time.Second)
-		want(t, "told", n.logs.FilterMessageSnippet("cannot record how a run ended").Len(), 1)
+		want(t, "told", n.logs.FilterMessageSnippet("cannot record a run's result").Len(), 1)
 	})
 }
 
@@ -278,7 +278,7 @@ func TestTermCatchesUpWhenTheLedgerComesBack(t *testing.T) {
 		want(t, "starts of the one", n.starts("early"), []float64{15})
 		want(t, "starts of the other", n.starts("late"), []float64{-5})
 		want(t, "missed", n.misses(), map[job.Reason]int{job.ReasonNoLeader: 13, job.ReasonLedger: 1})
-		want(t, "warnings", n.logs.FilterMessageSnippet("cannot read which slots").Len(), 1)
+		want(t, "warnings", n.logs.FilterMessageSnippet("cannot read the last slots").Len(), 1)
 	})
 }
 

@@ -12,7 +12,7 @@ import (
 	"baton/internal/job/plan"
 )
 
-// The causes by which runs end, beside the term's end and an operator's wish.
+// The causes that end runs, apart from the term's end and orders.
 var (
 	errReplaced  = errors.New("replaced by a later run")
 	errOverlap   = errors.New("an earlier run of the job still goes on")
@@ -22,13 +22,13 @@ var (
 	errNoRetry   = errors.New("the job is no longer retried")
 )
 
-// void takes a retrial away from the ledger, so that no term runs it: it is claimed,
-// and recorded as cancelled.
+// void removes a retrial from the ledger, so that no term runs it: it is claimed and recorded
+// as cancelled.
 func (m *machine) void(it *item, why error) {
 	f := m.newFlight(it)
 	var err error
 	if f.run.ID, err = m.newID(); err != nil {
-		return // the next slot takes it away
+		return // the next slot removes it
 	}
 	f.void = true
 	f.giveUp = m.patienceWith(it)
@@ -39,7 +39,7 @@ func (m *machine) void(it *item, why error) {
 func (m *machine) newFlight(it *item) *flight {
 	f := &flight{item: it, run: it.run, job: m.job, of: m, cancels: m.cancels}
 	f.run.Job, f.run.Term = m.job.Name, m.term
-	f.run.Slot = f.run.Slot.Truncate(time.Millisecond) // as the ledger has it
+	f.run.Slot = f.run.Slot.Truncate(time.Millisecond) // the ledger's precision
 	if it.serial {
 		f.run.Trigger = m.late(f.run.Slot)
 	}
@@ -49,7 +49,7 @@ func (m *machine) newFlight(it *item) *flight {
 	return f
 }
 
-// late says whether a slot of a backlog has waited for anything but its turn.
+// late reports whether a slot of a backlog has waited for more than its turn.
 func (m *machine) late(slot time.Time) Trigger {
 	if due := m.due(slot); due.After(m.began) && m.now.Sub(due) <= plan.OnTime {
 		return TriggerSchedule
@@ -57,8 +57,8 @@ func (m *machine) late(slot time.Time) Trigger {
 	return TriggerCatchUp
 }
 
-// patienceWith is until when a claim is asked for: the job's next slot is due, or the
-// starting deadline is over. A job that runs all its slots has patience with each.
+// patienceWith is the time until which a claim is retried: the job's next slot or the starting
+// deadline. A job that runs all its slots retries each longer.
 func (m *machine) patienceWith(it *item) time.Time {
 	if m.timing.endless() {
 		return time.Time{}
@@ -77,8 +77,8 @@ func (m *machine) patienceWith(it *item) time.Time {
 	return until
 }
 
-// answered takes the ledger's answer to a claim. A run whose claim was granted waits
-// for this: what it does from here on is what the job is now.
+// answered takes the ledger's answer to a claim. A granted run waits for this, and runs the job
+// as it is configured now.
 func (m *machine) answered(f *flight, err error) {
 	f.answered, f.job = true, m.job
 	for _, reply := range f.replies {
@@ -92,7 +92,7 @@ func (m *machine) answered(f *flight, err error) {
 	if err == nil {
 		m.refused = nil
 		m.release()
-		m.advance() // others may have waited for the answer
+		m.advance() // others may wait for the answer
 		return
 	}
 	defer m.landed(f, 0)
@@ -101,7 +101,7 @@ func (m *machine) answered(f *flight, err error) {
 		m.fail(fmt.Errorf("claim a slot of job %q: %w", f.run.Job, err))
 		m.held = nil
 	case errors.Is(err, ErrSlotTaken):
-		m.say(zapcore.DebugLevel, nil, "the slot is not ours to run", runFields(f.run, zap.Time("slot", f.run.Slot), zap.Error(err))...)
+		m.say(zapcore.DebugLevel, nil, "the slot is taken", runFields(f.run, zap.Time("slot", f.run.Slot), zap.Error(err))...)
 	case m.over || m.closing:
 		m.held = nil // the slots are the next leader's
 	default:
@@ -110,13 +110,13 @@ func (m *machine) answered(f *flight, err error) {
 	m.release()
 }
 
-// outcomeUnknown reports whether a claim may have been granted for all that its error says.
+// outcomeUnknown reports whether a claim may have been granted despite its error.
 func outcomeUnknown(err error) bool {
 	return !errors.Is(err, ErrPaused) && !errors.Is(err, ErrAhead) && !late(err)
 }
 
-// disown has a run recorded as lost, if its claim was granted and only the answer did not
-// come in time: it never began, and would count as going on until the term ends.
+// disown records a run as lost whose claim may have been granted without a timely answer: it
+// never began, and would count as running until the term ends.
 func (m *machine) disown(f *flight, err error) Record {
 	now := m.now
 	rec := Record{
@@ -141,16 +141,16 @@ func (m *machine) reportUnclaimed(f *flight, err error) {
 		missed.Reason = ReasonLate
 	}
 	switch {
-	case f.item.manual(): // whoever asked for that has the answer
+	case f.item.manual(): // the requester has the answer
 	case f.item.retried():
-		m.say(zapcore.InfoLevel, err, "a run is not tried again", runFields(f.run, zap.Error(err))...)
+		m.say(zapcore.InfoLevel, err, "a run is not retried", runFields(f.run, zap.Error(err))...)
 	default:
 		m.miss(missed)
 	}
 }
 
-// settle takes the end of a run whose claim was granted; unrecorded is why the ledger has not taken
-// its record, which goes on being asked for.
+// settle takes the end of a granted run. unrecorded is why the ledger has not taken its record
+// yet; the outbox retries.
 func (m *machine) settle(f *flight, rec Record, unrecorded error, lasted time.Duration, err error) {
 	if errors.Is(err, ErrNotLeader) {
 		m.fail(fmt.Errorf("job %q: %w", f.run.Job, err))
@@ -158,12 +158,12 @@ func (m *machine) settle(f *flight, rec Record, unrecorded error, lasted time.Du
 	if unrecorded == nil {
 		m.tryAgain(f, rec)
 	} else {
-		m.refused = unrecorded // the next slots wait for that, too
+		m.refused = unrecorded // the next slots wait for the record, too
 	}
 	m.landed(f, lasted)
 }
 
-// landed forgets a run, and goes on with what waited for its end.
+// landed removes a run and continues with what waited for its end.
 func (m *machine) landed(f *flight, lasted time.Duration) {
 	m.flights = slices.DeleteFunc(m.flights, func(other *flight) bool { return other == f })
 	if f.counted {
@@ -181,7 +181,7 @@ func (m *machine) landed(f *flight, lasted time.Duration) {
 	m.advance()
 }
 
-// forget is for a job that is no longer configured, and whose runs have ended.
+// forget drops a job that is no longer configured and has no runs left.
 func (m *machine) forget() {
 	m.forgotten = true
 	m.do(forgetJob{})

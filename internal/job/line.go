@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// verdict is what becomes of the first in a job's line.
+// verdict is the decision about the first item of a job's line.
 type verdict int
 
 const (
@@ -14,7 +14,7 @@ const (
 	refused                // it is not run
 )
 
-// advance begins what can begin of a job, and has the rest wait.
+// advance begins the runs of a job that can begin; the rest waits.
 func (m *machine) advance() {
 	m.roomless = time.Time{}
 	if m.over || m.closing {
@@ -44,7 +44,7 @@ func (m *machine) advance() {
 	}
 }
 
-// head is what is first in line: the backlog comes last. nil: nothing waits.
+// head is the first item in line; the backlog comes last. nil: nothing waits.
 func (m *machine) head() *item {
 	if len(m.line) > 0 {
 		return m.line[0]
@@ -63,7 +63,7 @@ func (m *machine) head() *item {
 	}
 }
 
-// take takes the first off the line.
+// take removes the first item from the line.
 func (m *machine) take(it *item) {
 	if it.serial {
 		m.slots.backlog.After = it.run.Slot
@@ -73,15 +73,15 @@ func (m *machine) take(it *item) {
 	m.line = m.line[1:]
 }
 
-// judge says whether a run may begin now, and if not, what is in its way.
+// judge decides whether a run may begin now, and if not, why.
 func (m *machine) judge(it *item) (Reason, verdict) {
 	if it.manual() && it.ctx.Err() != nil {
-		return "", refused // whoever asked has gone, and will ask again
+		return "", refused // the requester has gone and will ask again
 	}
 	// The ledger takes slots in order only.
 	if f := m.asking(); !it.manual() && f != nil {
 		if !f.asked.Load() {
-			return ReasonLate, waits // until it is asked for, too
+			return ReasonLate, waits // its claim is asked for later
 		}
 		return ReasonLedger, waits
 	}
@@ -99,8 +99,8 @@ func (m *machine) judge(it *item) (Reason, verdict) {
 	return "", starts
 }
 
-// begin hands a run to a goroutine of its own, which claims it before anything else:
-// a ledger that does not answer must not hold the other jobs up.
+// begin starts the run's goroutine, which claims first: a ledger that does not answer must not
+// delay the other jobs.
 func (m *machine) begin(it *item) {
 	f := m.newFlight(it)
 	if !it.manual() {
@@ -118,8 +118,8 @@ func (m *machine) begin(it *item) {
 	m.start(f)
 }
 
-// supersede has earlier ones in line give way to later ones: of slots the latest stays,
-// and of all that wait for a run of the same job as well. It reports whether any did.
+// supersede drops earlier items in favour of later ones: of waiting slots the latest stays, and
+// of items that wait for a run of the same job, too. It reports whether any was dropped.
 func (m *machine) supersede(why Reason) bool {
 	kept := m.line[:0:0]
 	var gone []*item
@@ -141,7 +141,7 @@ func (m *machine) supersede(why Reason) bool {
 	return len(gone) > 0
 }
 
-// outdone reports whether something later in line takes a run's place.
+// outdone reports whether a later item in line replaces a run.
 func outdone(it *item, later []*item, why Reason) bool {
 	for _, l := range later {
 		if why == ReasonOverlap || it.slotted() && l.slotted() {
@@ -151,7 +151,7 @@ func outdone(it *item, later []*item, why Reason) bool {
 	return false
 }
 
-// refuse answers whoever asked for a run that is not to be.
+// refuse answers the requester of a refused run.
 func (m *machine) refuse(it *item, why Reason) {
 	switch {
 	case it.manual():

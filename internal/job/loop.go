@@ -8,10 +8,10 @@ import (
 	"go.uber.org/zap"
 )
 
-// maxRoom is the room where nothing bounds it. Runs that end within one event add to it.
+// maxRoom is the room without a limit. Runs that end within one event add to it.
 const maxRoom = math.MaxInt / 2
 
-// hand gives an event to the machine of a job, and does what comes of it.
+// hand gives an event to a job's machine and carries out its commands.
 func (s *session) hand(p *place, event func(*machine)) {
 	p.moment = s.moment()
 	event(p.machine)
@@ -26,7 +26,7 @@ func (s *session) hand(p *place, event func(*machine)) {
 func (s *session) moment() moment {
 	at := moment{now: s.now(), clock: time.Now(), room: maxRoom, over: s.ctx.Err() != nil}
 	if s.limit > 0 {
-		at.room = s.limit - s.occupied // less than nothing, where an update has lowered the limit
+		at.room = s.limit - s.occupied // negative after an update that lowered the limit
 	}
 	return at
 }
@@ -68,8 +68,7 @@ func (s *session) perform(p *place, c command) {
 	}
 }
 
-// launch gives a run a goroutine of its own, which claims it before anything else: a
-// ledger that does not answer must not hold the other jobs up.
+// launch starts the goroutine of a run.
 func (s *session) launch(p *place, f *flight) {
 	x := &execution{s: s, f: f, place: p, queue: s.turns, acting: true}
 	if f.job.Spawns {
@@ -86,7 +85,7 @@ func (s *session) launch(p *place, f *flight) {
 	go x.run()
 }
 
-// orphanRecorded reports a lost run, and has its machine go on with what waited for that.
+// orphanRecorded reports a lost run and lets its machine continue.
 func (s *session) orphanRecorded(c recordLost, err error) {
 	if s.reports.lost(c.rec, c.rerun, err) {
 		time.AfterFunc(gatherFor, func() { s.post(s.reports.reportLost) })
@@ -96,7 +95,7 @@ func (s *session) orphanRecorded(c recordLost, err error) {
 	}
 }
 
-// rest notes that a run cannot change anything any more.
+// rest notes that a run can no longer change anything.
 func (s *session) rest(x *execution) {
 	if x.acting {
 		x.acting = false
@@ -105,7 +104,7 @@ func (s *session) rest(x *execution) {
 	s.answerClosing()
 }
 
-// forgetRun lets a run go that has ended.
+// forgetRun removes a run that has ended.
 func (s *session) forgetRun(f *flight) {
 	f.execution.cancel(nil)
 	f.execution.withdraw()
@@ -116,7 +115,7 @@ func (s *session) forgetRun(f *flight) {
 	}
 }
 
-// startDue handles every job that the clock has come to.
+// startDue handles every job that is due.
 func (s *session) startDue() {
 	now := s.now()
 	var due []*place
@@ -130,7 +129,7 @@ func (s *session) startDue() {
 	}
 }
 
-// admit lets those begin that wait for room, the one first that was due first.
+// admit begins runs that wait for room, in the order in which they were due.
 func (s *session) admit() {
 	for len(s.crowd) > 0 && s.ctx.Err() == nil && (s.limit == 0 || s.occupied < s.limit) {
 		var first *place
@@ -143,7 +142,7 @@ func (s *session) admit() {
 	}
 }
 
-// setPlace puts a job where it belongs after anything about it has changed.
+// setPlace updates a job's place in the queues after a change.
 func (s *session) setPlace(p *place) {
 	if s.ctx.Err() != nil || p.forgotten {
 		return
@@ -159,7 +158,7 @@ func (s *session) setPlace(p *place) {
 	s.noteNext(p.job.Name, p.due(p.next))
 }
 
-// forgetPlace takes a job off that is no longer configured, and whose runs have ended.
+// forgetPlace removes a job that is no longer configured and has no runs left.
 func (s *session) forgetPlace(p *place) {
 	s.queue.set(p, time.Time{})
 	delete(s.crowd, p)

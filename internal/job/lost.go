@@ -7,12 +7,12 @@ import (
 	"baton/internal/job/plan"
 )
 
-// closeOrphans has the runs recorded as lost that an earlier term has left open. The latest of
-// them is run again if the job wants that, and no later slot is about to be.
+// closeOrphans records the open runs of earlier terms as lost. The latest of them is rerun if
+// the job's OnLost says so and no later slot is about to run.
 func (m *machine) closeOrphans(open []Record, later bool) {
 	for _, rec := range open {
 		if rec.Term.Owner == m.term.Owner || rec.Term.Epoch > m.term.Epoch {
-			continue // of this term; or of a later one, which means that this one is over
+			continue // of this term, or of a later one: then this term is over
 		}
 		rec.State, rec.Finished = StateLost, m.now
 		rec.Error = fmt.Sprintf("node %q, which led in epoch %d, no longer leads; how the run ended is unknown",
@@ -38,12 +38,12 @@ func isLatest(rec Record, open []Record) bool {
 	return true
 }
 
-// orphanClosed goes on when a lost run that is to be run again is on record.
+// orphanClosed continues when a lost run that is to be rerun is recorded.
 func (m *machine) orphanClosed(rec Record, err error) {
 	m.orphans--
 	r := retrial{Retrial: Retrial{Slot: rec.Slot, Attempt: rec.Attempt + 1, At: rec.RetryAt}, rerun: true}
 	if err == nil && !m.over && !m.removed {
-		// The policy that was in force when its loss was sent to the ledger counts.
+		// The policy counts that was in force when the loss was sent to the ledger.
 		rerun := plan.Again{OnLost: plan.OnLostRerun}
 		m.repeat(&r, rerun.Lost(plan.Repeat{Cancelled: m.cancels > 0, Later: m.claimed.After(rec.Slot)}))
 	}

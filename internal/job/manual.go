@@ -31,7 +31,7 @@ func (m *machine) runNow(ctx context.Context, order Manual, reply chan<- error) 
 	switch why, v := m.judge(it); v {
 	case starts:
 		if m.timing.endless() {
-			m.next = time.Time{} // it was to be started again later
+			m.next = time.Time{} // it would have been restarted later
 		}
 		m.begin(it)
 	case waits:
@@ -75,8 +75,8 @@ func (m *machine) cancel(runID string, cause error) Cancelled {
 	return done
 }
 
-// giveUpRetry takes what is to be tried again away, here and from the ledger; but, if
-// those are kept, not what is run again because it was lost.
+// giveUpRetry drops pending retrials, here and in the ledger; reruns of lost runs are dropped
+// only if they are not kept.
 func (m *machine) giveUpRetry(why error, keepReruns bool) {
 	if m.retry != nil && !(keepReruns && m.retry.rerun) {
 		m.line, m.retry = append(m.line, m.retry.item(m)), nil

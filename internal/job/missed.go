@@ -8,9 +8,9 @@ import (
 	"baton/internal/job/schedule"
 )
 
-// miss reports and records slots that are not run. While a claim of the job is not answered
-// they are held back: a slot that is recorded as missed settles all slots before it for every
-// later term, and the slot of that claim may be one of them.
+// miss reports and records slots that are not run. While a claim of the job is unanswered they
+// are held back: a recorded miss settles all earlier slots for every later term, and the claimed
+// slot may be one of them.
 func (m *machine) miss(missed Missed) {
 	if missed.Count > 0 || missed.nothingKnown() || missed.mark() {
 		m.held = append(m.held, m.explained(missed)...)
@@ -18,10 +18,9 @@ func (m *machine) miss(missed Missed) {
 	m.release()
 }
 
-// explained gives the reason for slots of which the ledger has no record. Without a leader are
-// those that passed while the lock was free before this term. An earlier leader may have had
-// slots wait for room, and its reason is lost; in this term they passed before the job was
-// configured.
+// explained gives the reason for slots without a record in the ledger: no_leader if they passed
+// while the lock was free before this term, else unknown. An earlier leader may have had them
+// wait for room, or they passed in this term before the job was configured.
 func (m *machine) explained(missed Missed) []Missed {
 	if missed.Reason != ReasonNoLeader {
 		return []Missed{missed}
@@ -44,8 +43,8 @@ func (m *machine) explained(missed Missed) []Missed {
 	return parts
 }
 
-// release reports and records what was held back, the earliest slots first, once the
-// job's standing is known.
+// release reports and records the held misses, the earliest slots first, once the job's standing
+// is known.
 func (m *machine) release() {
 	if m.holding > 0 || len(m.held) == 0 || !m.known {
 		return
@@ -70,22 +69,22 @@ func (m *machine) release() {
 	}
 }
 
-// unsure reports whether only the ledger can say that the slots were missed: its clock may
-// not have come to them, or the claim that got no answer may have been granted.
+// unsure reports whether only the ledger can tell if the slots were missed: its clock may be
+// behind them, or an unanswered claim may have been granted.
 func (m Missed) unsure() bool {
 	return m.Reason == ReasonLate || m.Reason == ReasonNoLeader || m.Reason == ReasonUnknown || m.Reason == ReasonLedger
 }
 
-// nothingKnown reports whether it says that the ledger knows nothing of the job.
+// nothingKnown reports whether the ledger has no state of the job.
 func (m Missed) nothingKnown() bool { return m.Reason == ReasonUnknown && m.Count == 0 }
 
-// unclaimed reports whether it is of a slot whose claim got no answer.
+// unclaimed reports whether it is a slot whose claim got no answer.
 func (m Missed) unclaimed() bool { return m.Reason == ReasonLedger && m.Err != nil }
 
-// mark reports whether it only says from when on the job has slots: nothing was missed.
+// mark reports whether it only records the start of the job's slots: nothing was missed.
 func (m Missed) mark() bool { return m.Reason == reasonNone }
 
-// joined notes that a miss goes to the ledger with one that was on its way already.
+// joined notes that a miss was merged with one that is on its way to the ledger.
 func (m *machine) joined() { m.sending-- }
 
 // missRecorded takes the ledger's answer.
@@ -97,7 +96,7 @@ func (m *machine) missRecorded(missed Missed, err error) {
 		return
 	}
 	switch {
-	case m.forgotten || missed.mark(): // gone, or nothing of it was missed
+	case m.forgotten || missed.mark(): // the job is gone, or nothing was missed
 	case errors.Is(err, ErrAhead):
 		m.goBack(missed.First)
 	case errors.Is(err, ErrSlotTaken):
@@ -111,20 +110,20 @@ func (m *machine) missRecorded(missed Missed, err error) {
 	}
 }
 
-// claimedAfterAll reports a slot as a lost run, and not as missed as well: its claim was
-// granted, and only the answer came too late.
+// claimedAfterAll reports a slot as a lost run and not as missed: its claim was granted, but the
+// answer came too late.
 func (m *machine) claimedAfterAll(missed Missed) {
 	rec, ok := m.slots.disowned[missed.Slot.UnixMilli()]
 	if !ok {
 		return // by another run
 	}
-	m.do(recordEnd{rec}) // again: the claim may have arrived after that
+	m.do(recordEnd{rec}) // again: the claim may have arrived after the first one
 	m.do(reportLost{rec})
 }
 
-// recording reports whether misses of a job are not on record yet. A slot that is claimed
-// before them would hide them from every later term, if this one ended now. But what the
-// ledger will not have at all must not stop the job.
+// recording reports whether misses of a job are unrecorded. A slot that is claimed before them
+// would hide them from every later term if this one ended now. But a miss that the ledger
+// refuses for good must not stop the job.
 func (m *machine) recording() bool {
 	return len(m.held) > 0 || m.sending > 0 && m.clock.Sub(m.recordingSince) < patience
 }

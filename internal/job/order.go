@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Errors that an order is answered with, matched by errors.Is.
+// The errors of orders, matched by errors.Is.
 var (
 	// ErrUnknown: this node has no such job.
 	ErrUnknown = errors.New("job: unknown")
@@ -14,24 +14,23 @@ var (
 	ErrRunning = errors.New("job: running already")
 )
 
-// Manual is a run that an operator asks for.
+// Manual is a run requested by an operator.
 type Manual struct {
 	Job string
-	ID  string // the run's, under which the ledger has the request
-	By  string // who asks, and why: "by alice: end of month"
-	// Force has it run whatever the job's Overlap is.
+	ID  string // of the run and of its request in the ledger
+	By  string // requester and reason: "by alice: end of month"
+	// Force runs it regardless of the job's Overlap.
 	Force bool
 }
 
-// RunNow starts a run of a job outside its schedule, under an ID that the ledger has
-// recorded beforehand, so that it happens once over all nodes. It returns when the
-// ledger has answered: nil if the run goes on, and else why it does not, such as
-// [ErrUnknown], [ErrRunning], [ErrPaused] or [ErrSlotTaken]. That may take as long as
-// a run that it waits for, by the job's Overlap or for room. If ctx ends first, the
-// run is not begun any more, and may be asked for again by the same ID; unless its
-// claim is on its way, which asking again will show.
+// RunNow starts a run of a job outside its schedule, under the ID of its request in the ledger,
+// so that it happens once across all nodes. It returns when the ledger has answered: nil if the
+// run has begun, else an error such as [ErrUnknown], [ErrRunning], [ErrPaused] or
+// [ErrSlotTaken]. It may wait for other runs, by the job's Overlap or for room. If ctx ends
+// first the run does not begin, unless its claim is under way; calling again with the same ID
+// is safe and shows which.
 //
-// A job that runs all the time has one run only, forced or not.
+// An "@always" job has one run only, forced or not.
 func (r *Runner) RunNow(ctx context.Context, m Manual) error {
 	return r.order(ctx, func(s *session, reply chan<- error) {
 		p, err := s.find(m.Job)
@@ -43,24 +42,24 @@ func (r *Runner) RunNow(ctx context.Context, m Manual) error {
 	})
 }
 
-// Cancelled is what an order to cancel has stopped.
+// Cancelled is the outcome of an order to cancel.
 type Cancelled struct {
-	// Runs are the IDs of the runs that are ended, and of manual ones that waited. Those need
-	// not have ended yet.
+	// Runs are the IDs of the cancelled runs and of dropped manual ones. The runs may not have
+	// ended yet.
 	Runs []string
-	// Retry is the attempt that will not be made of a run whose work had failed, while its end
-	// was on its way to the ledger; 0: none.
+	// Retry is the dropped attempt of a run whose work had failed while its result was on its
+	// way to the ledger; 0: none.
 	Retry int
 }
 
-// Cancel ends a run of a job, and with "" for its ID all of them, and what waits or is
-// to be retried. Why reads on from "cancelled": "by alice: wrong input". A run that is not
-// there, or whose work has returned already, is not among those that it returns.
-// [ErrUnknown] if this node has no such job, and [ErrNotLeader] if there is no term.
+// Cancel ends a run of a job; with "" for its ID, all runs, waiting ones and retrials included.
+// why continues the word "cancelled": "by alice: wrong input". It does not return a run that
+// does not exist or whose work has returned. [ErrUnknown] if this node has no such job,
+// [ErrNotLeader] without a term.
 func (r *Runner) Cancel(ctx context.Context, job, runID, why string) (Cancelled, error) {
 	done := make(chan Cancelled, 1) // read after the order is answered
 	err := r.order(ctx, func(s *session, reply chan<- error) {
-		p := s.jobs[job] // also one that is no longer configured, while a run of it goes on
+		p := s.jobs[job] // also a removed job while a run of it goes on
 		if p == nil {
 			reply <- fmt.Errorf("job %q: %w", job, ErrUnknown)
 			return
@@ -74,13 +73,13 @@ func (r *Runner) Cancel(ctx context.Context, job, runID, why string) (Cancelled,
 	return <-done, nil
 }
 
-// errCancelled is the beginning of the cause by which an operator's wish ends a run.
+// errCancelled begins the cause of a run that an operator has cancelled.
 var errCancelled = errors.New("cancelled")
 
-// Paused takes note that the ledger has a job paused, and why; or with "" that it has not.
-// It may be called again and again. What it concerns is a job that runs all the time:
-// its run is ended by a pause, and started at once after it. For other jobs nothing
-// is to be done here: their runs are allowed to end, and the ledger refuses their slots.
+// Paused reports that the ledger has paused a job, with the reason, or with "" that the job is
+// not paused. It may be called repeatedly. It matters for "@always" jobs: a pause ends their
+// run, and they restart at once after it. Runs of other jobs end by themselves, and the ledger
+// refuses their slots.
 func (r *Runner) Paused(ctx context.Context, job, reason string) error {
 	return r.order(ctx, func(s *session, reply chan<- error) {
 		p, err := s.find(job)
@@ -91,7 +90,7 @@ func (r *Runner) Paused(ctx context.Context, job, reason string) error {
 	})
 }
 
-// find returns a job that is configured.
+// find returns a configured job.
 func (s *session) find(name string) (*place, error) {
 	if p := s.jobs[name]; p != nil && !p.removed {
 		return p, nil
@@ -99,8 +98,8 @@ func (s *session) find(name string) (*place, error) {
 	return nil, fmt.Errorf("job %q: %w", name, ErrUnknown)
 }
 
-// order has the loop of the running term do something, and waits for the reply, of
-// which there is one at most. [ErrNotLeader] if there is no term.
+// order runs a function in the loop of the running term and waits for its reply; there is at
+// most one. [ErrNotLeader] without a term.
 func (r *Runner) order(ctx context.Context, do func(*session, chan<- error)) error {
 	r.mu.Lock()
 	s := r.session

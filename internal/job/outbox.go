@@ -11,13 +11,12 @@ import (
 	"baton/internal/job/plan"
 )
 
-// maxEntries bounds what waits of one job while the ledger is away.
+// maxEntries is the maximum number of waiting entries per job.
 const maxEntries = 1000
 
-// outbox records in the background: slots that are not run, and ends of runs that
-// could not be recorded at once. It asks again until the term ends, in order for each
-// job, and in turn among the jobs, so that what the ledger will not have of one does
-// not hold the others up.
+// outbox records in the background: missed slots, and results that could not be recorded at
+// once. It retries until the term ends, in order within a job and by turns among jobs, so that
+// an entry that the ledger refuses does not block other jobs.
 type outbox struct {
 	courier
 	ctx  context.Context // ends some time after the term
@@ -25,27 +24,27 @@ type outbox struct {
 
 	mu      sync.Mutex
 	entries map[string][]*entry // by job
-	turn    []string            // jobs that have some
+	turn    []string            // jobs with entries
 	closing bool
 	wake    chan struct{}
 }
 
-// entry is something to be recorded: a miss, or the end of a run.
+// entry is a miss or a result to be recorded.
 type entry struct {
 	miss *Missed
 	rec  *Record
-	sent bool        // maybe it is recorded: nothing may be added
+	sent bool        // it may be recorded already: nothing may be added
 	done func(error) // called in the loop
 }
 
-// courier is what the outbox needs to record something.
+// courier is what the outbox needs for recording.
 type courier struct {
 	ledger Ledger
 	term   Term
 	cfg    *Config
-	now    func() time.Time // as slots are kept
+	now    func() time.Time // in the precision of slots
 	log    *zap.Logger
-	post   func(func()) // has the loop call something
+	post   func(func()) // runs a function in the loop
 }
 
 // newOutbox returns the outbox of a term, which ends with ctx.
@@ -65,8 +64,8 @@ func newOutbox(term context.Context, c courier) *outbox {
 	return o
 }
 
-// miss records slots that are not run, and calls done in the loop; unless it has joined
-// them to others that wait, whose done is called for both.
+// miss records missed slots and calls done in the loop. Slots that are joined to a waiting entry
+// share its done.
 func (o *outbox) miss(m Missed, done func(Missed, error)) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -82,7 +81,7 @@ func (o *outbox) miss(m Missed, done func(Missed, error)) bool {
 	return true
 }
 
-// joins reports whether another report begins where this one ends.
+// joins reports whether the other report begins where this one ends.
 func (m *Missed) joins(next Missed) bool {
 	return m.Reason == next.Reason && m.Count > 0 && !next.After.IsZero() && next.After.Equal(m.Slot)
 }
@@ -100,7 +99,7 @@ func (o *outbox) add(job string, e *entry) {
 	}
 	o.entries[job] = append(o.entries[job], e)
 	if n := len(o.entries[job]); n > maxEntries {
-		o.entries[job] = append(o.entries[job][:1], o.entries[job][2:]...) // not the one under way
+		o.entries[job] = append(o.entries[job][:1], o.entries[job][2:]...) // not the entry that is being sent
 	}
 	o.nudge()
 }
@@ -112,7 +111,7 @@ func (o *outbox) nudge() {
 	}
 }
 
-// close has the outbox stop when nothing is left, or its time is over.
+// close stops the outbox when it is empty or its time is over.
 func (o *outbox) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -142,7 +141,7 @@ func (o *outbox) run() {
 			continue
 		}
 		if failed++; failed == 1 {
-			o.log.Debug("cannot record what has become of a job; will try again", zap.String("job", job), zap.Error(err))
+			o.log.Debug("cannot record a job's missed slots or result; retrying", zap.String("job", job), zap.Error(err))
 		}
 		_ = pause(o.ctx, min(retryMin<<min(failed-1, 10), retryMax))
 	}
@@ -153,7 +152,7 @@ func (o *outbox) run() {
 	}
 }
 
-// next is the first entry of the job whose turn it is.
+// next is the first entry of the next job.
 func (o *outbox) next() (string, *entry, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -182,8 +181,7 @@ func (o *outbox) send(e *entry) error {
 	return err
 }
 
-// finished takes an entry off if the ledger has answered, or else has it wait for the
-// job's next turn.
+// finished removes an entry if the ledger has answered; else it waits for the job's next turn.
 func (o *outbox) finished(job string, e *entry, err error) bool {
 	done := err == nil || errors.Is(err, ErrNotLeader) || e.miss != nil &&
 		(errors.Is(err, ErrSlotTaken) || errors.Is(err, ErrAhead) && !e.miss.nothingKnown())

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// maxStack bounds what of a panic's stack is kept, counted from where it happened.
+	// maxStack is the kept length of a panic's stack, from the panic on.
 	maxStack = 4 << 10
-	// maxError bounds the text of a run's error in the history.
+	// maxError is the maximum length of a run's error in the history.
 	maxError = 8 << 10
 )
 
@@ -26,7 +26,7 @@ func (p *panicError) Error() string {
 	return fmt.Sprintf("panic: %v\n%s", p.value, p.stack)
 }
 
-// goneError is the error of work that ends its goroutine instead of returning.
+// goneError is the error of work that called runtime.Goexit.
 type goneError struct{ stack string }
 
 // Error implements error.
@@ -34,8 +34,8 @@ func (g *goneError) Error() string {
 	return "the work has ended its goroutine (runtime.Goexit)\n" + g.stack
 }
 
-// call does the work and turns its panic into an error. It has a goroutine of its own,
-// because work that ends its goroutine must not end the run's.
+// call does the work and turns a panic into an error. The work has its own goroutine, because
+// runtime.Goexit must not end the run's.
 func call(ctx context.Context, work Func, run Run) (Result, error) {
 	var (
 		res Result
@@ -60,7 +60,7 @@ func call(ctx context.Context, work Func, run Run) (Result, error) {
 	return res, err
 }
 
-// panicStack cuts the frames of the recovery off, and what is too long.
+// panicStack removes the frames of the recovery and shortens the stack.
 func panicStack(stack []byte) string {
 	if _, below, found := bytes.Cut(stack, []byte("\npanic(")); found {
 		if _, frames, ok := bytes.Cut(below, []byte("\n\t")); ok {

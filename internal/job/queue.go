@@ -8,13 +8,13 @@ import (
 // place is a job in the loop.
 type place struct {
 	*machine
-	index   int       // in the queue; -1: not there
-	at      time.Time // when the loop handles it next
-	misses  quiet     // of misses, to the log
+	index   int       // in the queue; -1: not in the queue
+	at      time.Time // time of its next handling
+	misses  quiet     // limits log lines about misses
 	trouble trouble   // has a lock of its own
 }
 
-// queue is a heap of jobs, the one that the loop handles first on top.
+// queue is a heap of jobs by the time of their next handling.
 type queue []*place
 
 func (q queue) Len() int           { return len(q) }
@@ -43,7 +43,7 @@ func (q *queue) Pop() any {
 	return p
 }
 
-// set gives a job its place by when the loop handles it; never if that is zero.
+// set places a job by its next handling; zero removes it.
 func (q *queue) set(p *place, at time.Time) {
 	p.at = at
 	switch {

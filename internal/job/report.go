@@ -9,17 +9,16 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// again is after how long a text that keeps coming is worth saying again.
+// again is the interval at which a repeated text is logged again.
 const again = time.Minute
 
-// quiet keeps a job that is due every few seconds from filling the log with one and
-// the same line.
+// quiet suppresses repetitions of one log line.
 type quiet struct {
 	text string
 	at   time.Time // when it was logged
 }
 
-// level is the level for a text: loud if it is news, Debug if it is not.
+// level is the log level for a text: loud if it is new, else Debug.
 func (q *quiet) level(text string, loud zapcore.Level, now time.Time) zapcore.Level {
 	if text == q.text && now.Sub(q.at) < again {
 		return zapcore.DebugLevel
@@ -28,7 +27,7 @@ func (q *quiet) level(text string, loud zapcore.Level, now time.Time) zapcore.Le
 	return loud
 }
 
-// trouble is a job's runs that failed in a row. Several may end at a time.
+// trouble counts a job's consecutive failures. Several runs may end at a time.
 type trouble struct {
 	mu sync.Mutex
 	quiet
@@ -36,8 +35,8 @@ type trouble struct {
 	logged   bool // one of them
 }
 
-// reporter logs and counts what has become of runs and slots. It may be used by several goroutines,
-// but for what a place has.
+// reporter logs and counts results of runs and missed slots. It is safe for several goroutines,
+// except for the fields of a place.
 type reporter struct {
 	ctx     context.Context // of the term
 	log     *zap.Logger
@@ -46,8 +45,8 @@ type reporter struct {
 	cut     tally // runs that the end of the term has ended
 }
 
-// loud is the level for a line on what an error has done to a job: Debug if the same error
-// does it to all of them, which is logged once.
+// loud is the log level for an error of one job: Debug if the error concerns all jobs, which is
+// logged once.
 func (r *reporter) loud(level zapcore.Level, err error) zapcore.Level {
 	if err != nil && r.cfg.Shared(err) {
 		return zapcore.DebugLevel
@@ -55,7 +54,7 @@ func (r *reporter) loud(level zapcore.Level, err error) zapcore.Level {
 	return level
 }
 
-// run logs how a run ended, and with what error its work.
+// run logs the result of a run.
 func (r *reporter) run(t *trouble, rec Record, err error) {
 	fields := runFields(rec.Run,
 		zap.String("trigger", string(rec.Trigger)),
@@ -100,7 +99,7 @@ func (r *reporter) reportMissed(p *place, m Missed, refused error) {
 	loud, text := zapcore.WarnLevel, "slots were not run"
 	switch {
 	case m.nothingKnown():
-		loud, text = zapcore.DebugLevel, "nothing is known of the job from before; it is new, or the ledger has lost its data"
+		loud, text = zapcore.DebugLevel, "the ledger has no state of the job: the job is new, or the ledger has lost its data"
 	case m.Reason != ReasonLate && m.Reason != ReasonLedger:
 		loud = zapcore.InfoLevel // expected of a long run, of every failover, logged already, or wanted
 	}
@@ -121,8 +120,8 @@ func (r *reporter) reportMissed(p *place, m Missed, refused error) {
 	r.log.Log(loud, text, fields...)
 }
 
-// lost logs a lost run that is on record, or cannot be. It reports whether it is the first of some that reportLost
-// logs together.
+// lost logs a lost run, or that it cannot be recorded. It reports whether it is the first of several that reportLost
+// logs in one line.
 func (r *reporter) lost(rec Record, rerun bool, err error) bool {
 	if err != nil {
 		r.log.Log(r.loud(zapcore.WarnLevel, err), "cannot record that a run was lost with its leader",

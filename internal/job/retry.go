@@ -13,8 +13,8 @@ import (
 	"baton/internal/job/schedule"
 )
 
-// retryAt is when the slot of a run that went wrong is to be tried again; zero: it is
-// not, or not before the job's next slot is due anyway.
+// retryAt is the time of the next attempt after a failed run; zero: none, also if the job's next
+// slot is due before.
 func retryAt(j Job, rec Record, err error) time.Time {
 	wrong := rec.State == StateFailed || rec.State == StateTimedOut
 	_, pauses := errors.AsType[*PauseError](err)
@@ -28,8 +28,8 @@ func retryAt(j Job, rec Record, err error) time.Time {
 	return j.Retry.At(rec.Finished, rec.Attempt, next, rand.Float64())
 }
 
-// tryAgain notes the retrial of a run that has ended, unless a later slot is on its way, or an
-// operator has cancelled it after it had gone wrong and before that was recorded.
+// tryAgain schedules the retrial of a run that has ended, unless a later slot is under way or an
+// operator has cancelled it between its failure and the record of it.
 func (m *machine) tryAgain(f *flight, rec Record) {
 	if rec.RetryAt.IsZero() || m.over {
 		return
@@ -48,14 +48,13 @@ func (m *machine) tryAgain(f *flight, rec Record) {
 		m.void(r.item(m), cmp.Or(cancelled, why))
 	case plan.Pending:
 		m.retry = r
-		m.say(zapcore.DebugLevel, nil, "the run is tried again", runFields(rec.Run, zap.Time("at", rec.RetryAt))...)
+		m.say(zapcore.DebugLevel, nil, "the run is retried", runFields(rec.Run, zap.Time("at", rec.RetryAt))...)
 	case plan.Dropped, plan.First:
 	}
 }
 
-// cancelledBy is the cause if an operator has cancelled the run, or all that there was of its
-// job when the run no longer counted as going on. The job may have been configured anew since:
-// m is its machine now.
+// cancelledBy is the cause if an operator has cancelled the run, or all runs of its job after
+// the work had returned. An update may have replaced the machine: m is the present one.
 func (f *flight) cancelledBy(m *machine) error {
 	switch {
 	case errors.Is(f.cause, errCancelled):
@@ -68,7 +67,7 @@ func (f *flight) cancelledBy(m *machine) error {
 	return nil
 }
 
-// item is the run of a retrial.
+// item is the waiting run of a retrial.
 func (r *retrial) item(m *machine) *item {
 	return &item{
 		run: Run{Slot: r.Slot, Trigger: TriggerRetry, Attempt: r.Attempt},

@@ -14,32 +14,31 @@ import (
 // Config configures a [Runner]. Every field is optional. The hooks are called from several goroutines and must return at once.
 type Config struct {
 	Logger *zap.Logger
-	// ClaimTimeout bounds one question to the ledger. Default: 1s.
+	// ClaimTimeout is the time limit of one request to the ledger. Default: 1s.
 	ClaimTimeout time.Duration
-	// FinishTimeout bounds the recording of how a run ended, tries included. It can
-	// go on for so long after the term's end, and so must be shorter than the drain.
-	// Default: 1s.
+	// FinishTimeout is the time limit for recording a result, retries included. Recording can
+	// go on for so long after the term's end, so it must be shorter than the drain. Default: 1s.
 	FinishTimeout time.Duration
 	// Clock reads the wall clock. Default: the system's. Its monotonic reading is ignored.
 	Clock func() time.Time
 
-	// Hold reports whether to begin nothing for now: the renewal of the lease goes first.
-	// What waits longer than it may is missed as ReasonLate.
+	// Hold reports whether no run may begin for now, because the renewal of the lease is
+	// overdue. Slots that wait too long are missed as ReasonLate.
 	Hold func() bool
 
 	OnStart  func(Run)    // a slot is claimed and its run begins
 	OnFinish func(Record) // a run has ended; it may not be recorded yet
 	OnMissed func(Missed) // slots were not run
 
-	// OnAttempt is called after every request to the ledger on behalf of a job; err is nil if
-	// it succeeded, and ErrHeldBack if Hold let none begin. Shared reports whether an error belongs to the ledger's store and not to
-	// the job: OnAttempt logs it once for all jobs, and no job logs it again.
+	// OnAttempt is called after every request to the ledger on behalf of a job; err is nil
+	// after success, and ErrHeldBack if Hold let none begin. Shared reports whether an error
+	// concerns the ledger's store and not the job: OnAttempt logs it once for all jobs, and no
+	// job logs it again.
 	OnAttempt func(job string, err error)
 	Shared    func(err error) bool
 
-	// OnIdle is called when the term has ended and nothing that it has started can change
-	// anything any more: what became of its runs is still being recorded. It returns for
-	// how long that may go on.
+	// OnIdle is called when the term has ended and no run can change anything any more; only
+	// results are still being recorded. It returns the time limit for that.
 	OnIdle func() time.Duration
 }
 
@@ -79,8 +78,8 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// Runner starts jobs at their slots while this node leads. It serves one term after the
-// other, and keeps nothing of a term that has ended.
+// Runner starts jobs at their slots while this node leads. It serves one term after another and
+// keeps nothing of an ended term.
 type Runner struct {
 	ledger Ledger
 	newID  func() (string, error)
@@ -89,7 +88,7 @@ type Runner struct {
 	mu       sync.Mutex
 	running  map[string]Active // by run ID
 	next     map[string]time.Time
-	progress time.Time // when the loop last went round; zero between terms
+	progress time.Time // of the loop's last round; zero between terms
 	session  *session  // nil between terms
 }
 
@@ -111,10 +110,10 @@ func NewRunner(ledger Ledger, newID func() (string, error), cfg Config) *Runner 
 	}
 }
 
-// Run runs the jobs of one term. It starts nothing once ctx has ended, and returns
-// when the work of every run has returned, however long that takes, and how they ended is
-// recorded, if the ledger answers in time. The error is nil if it was
-// ctx that ended the term, and otherwise says why the term must end: [ErrNotLeader].
+// Run runs the jobs of one term. It starts nothing after ctx has ended. It returns when the work
+// of every run has returned, however long that takes, and the results are recorded, if the
+// ledger answers in time. The error is nil if ctx ended the term, else it is why the term must
+// end: [ErrNotLeader].
 func (r *Runner) Run(ctx context.Context, term Term, w Workload) error {
 	if err := validate(w.Jobs); err != nil {
 		return err
@@ -137,8 +136,8 @@ func (r *Runner) Running() []Active {
 	return list
 }
 
-// Next returns when the next slot of a job is due, if this node leads. A job that runs
-// all the time has one only while it waits to be started again.
+// Next returns the time of a job's next slot, if this node leads. An "@always" job has one only
+// while it waits for its restart.
 func (r *Runner) Next(job string) (time.Time, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -146,8 +145,8 @@ func (r *Runner) Next(job string) (time.Time, bool) {
 	return at, ok
 }
 
-// SinceProgress is how long ago the loop last went round; zero between terms. It is
-// above maxSleep only if the loop is stuck, whatever the jobs and the ledger do.
+// SinceProgress is the time since the loop's last round; zero between terms. It exceeds maxSleep
+// only if the loop is stuck, regardless of jobs and ledger.
 func (r *Runner) SinceProgress() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -163,7 +162,7 @@ func (r *Runner) noteProgress(now time.Time) {
 	r.progress = now
 }
 
-// noteNext notes when a job is due next; zero: never.
+// noteNext records the time of a job's next slot; zero: none.
 func (r *Runner) noteNext(job string, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -200,11 +199,10 @@ func (r *Runner) forget() {
 	r.progress = time.Time{}
 }
 
-// now is the wall clock alone: slots are wall clock times, and the monotonic reading
-// that times carry would hide that the clock was set.
+// now is the wall clock without the monotonic reading, which would hide that the clock was set.
 func (r *Runner) now() time.Time { return r.cfg.Clock().Round(0) }
 
-// nowMillis is the time as slots are kept.
+// nowMillis is the time in the precision of slots.
 func (r *Runner) nowMillis() time.Time { return r.now().Truncate(time.Millisecond) }
 
 // pause waits for d, or until ctx ends.

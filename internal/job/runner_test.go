@@ -294,7 +294,7 @@ func TestEndOfTermCancelsRunsAndWaitsForThem(t *testing.T) {
 		last := records[len(records)-1]
 		want(t, "state", last.State, job.StateCancelled)
 		want(t, "error", last.Error, "stepped down: rolled back")
-		want(t, "told who is waited for", n.logs.FilterMessageSnippet("waits for these runs").Len(), 1)
+		want(t, "warnings", n.logs.FilterMessageSnippet("waiting for these runs").Len(), 1)
 	})
 }
 
@@ -345,7 +345,7 @@ func TestJobsThatCannotBeToldApartAreRefused(t *testing.T) {
 		jobs []job.Job
 		want string
 	}{
-		{[]job.Job{twice, twice}, `job "flush" is there twice`},
+		{[]job.Job{twice, twice}, `duplicate job "flush"`},
 		{[]job.Job{{Name: "flush"}}, "are required"},
 	} {
 		err := r.Run(t.Context(), job.Term{}, job.Workload{Jobs: c.jobs})

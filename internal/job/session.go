@@ -10,16 +10,15 @@ import (
 )
 
 const (
-	// maxSleep is how soon the loop reads the wall clock again: a clock that was
-	// set, or a machine that woke up, is noticed within it.
+	// maxSleep is the longest sleep of the loop: within it the loop notices a clock that was
+	// set, or a suspend.
 	maxSleep = 10 * time.Second
-	// lingering is how long a drain may take before the log says who holds it up.
+	// lingering is how long a drain may take before the log names the runs that delay it.
 	lingering = time.Second
 )
 
-// session is one term of a Runner. One goroutine, the loop, owns all of it. Runs have
-// a goroutine each, and so have the questions to the ledger; what they have to say is
-// a function that the loop calls.
+// session is one term of a Runner. One goroutine, the loop, owns it. Runs and requests to the
+// ledger have goroutines of their own, which pass their results to the loop as functions.
 type session struct {
 	*Runner
 	log *zap.Logger
@@ -27,24 +26,24 @@ type session struct {
 	ctx    context.Context // ends with the term; its cause is that of the runs' contexts
 	stop   context.CancelCauseFunc
 	events chan func()               // called by the loop
-	gone   chan struct{}             // closed: there is no loop any more
-	fatal  error                     // why the term must end; nil while it need not
+	gone   chan struct{}             // closed when the loop has ended
+	fatal  error                     // why the term must end; nil: it need not
 	over   atomic.Pointer[time.Time] // when the term ended; nil before
 
 	leadership
 	jobs     map[string]*place
 	queue    queue
-	flying   int                 // runs that have a goroutine
-	acting   int                 // of them, whose claim or work goes on: the others only record how they ended
-	limit    int                 // how many may go on at a time; 0: any number
-	occupied int                 // of them
+	flying   int                 // runs with a goroutine
+	acting   int                 // runs that count for the limit, runs that claim or work; the others only record
+	limit    int                 // maximum of simultaneous runs; 0: unlimited
+	occupied int                 // runs that count for the limit
 	crowd    map[*place]struct{} // jobs that wait for room
 
-	turns   Turns // of runs that ask for their claim
-	starts  Turns // of runs that start a process, until that has begun
+	turns   Turns // of runs that claim
+	starts  Turns // of runs that start a process
 	outbox  *outbox
 	reports *reporter
-	closing chan<- error // answered when the jobs that end first have ended; nil: that was not asked for
+	closing chan<- error // the caller of EndFirst; nil: none
 }
 
 func (r *Runner) newSession(ctx context.Context, term Term, w Workload) *session {
@@ -73,7 +72,7 @@ func (r *Runner) newSession(ctx context.Context, term Term, w Workload) *session
 	return s
 }
 
-// add takes a job up, from a time on.
+// add adds a job, from a time on.
 func (s *session) add(j Job, from time.Time) {
 	p := &place{machine: &machine{job: j, leadership: &s.leadership}, index: -1}
 	s.jobs[j.Name] = p
@@ -117,7 +116,7 @@ func (s *session) untilNext() time.Duration {
 	return min(max(0, s.queue[0].at.Sub(s.now())), maxSleep)
 }
 
-// inTerm has the loop call something, unless the term ends.
+// inTerm runs a function in the loop, unless the term ends.
 func (s *session) inTerm(do func()) {
 	select {
 	case s.events <- do:
@@ -125,7 +124,7 @@ func (s *session) inTerm(do func()) {
 	}
 }
 
-// post has the loop call something for as long as there is a loop.
+// post runs a function in the loop as long as the loop exists.
 func (s *session) post(do func()) {
 	select {
 	case s.events <- do:
@@ -133,9 +132,8 @@ func (s *session) post(do func()) {
 	}
 }
 
-// drain waits for every run: their contexts have ended, and nothing here makes it shorter. What
-// became of them is recorded while this node leads, and no longer: a ledger that does not
-// answer must not be taken for work that does not end.
+// drain waits for every run; their contexts have ended. Results are recorded only while this
+// node leads: a ledger that does not answer must not look like work that does not end.
 func (s *session) drain() {
 	s.stop(nil)
 	for _, p := range s.jobs {
@@ -149,7 +147,7 @@ func (s *session) drain() {
 	var enough <-chan time.Time
 	for outbox := s.outbox.gone; s.flying > 0 || outbox != nil; {
 		if s.acting == 0 && enough == nil {
-			enough = time.After(min(s.cfg.OnIdle(), 2*s.cfg.FinishTimeout)) // a ledger that keeps to its time answers before
+			enough = time.After(min(s.cfg.OnIdle(), 2*s.cfg.FinishTimeout)) // a healthy ledger answers before
 		}
 		if s.flying == 0 {
 			s.outbox.close()
@@ -161,8 +159,8 @@ func (s *session) drain() {
 		case <-outbox:
 			outbox = nil // its time is over, or it has recorded all
 		case <-enough:
-			s.log.Warn("the term has ended before the ends of all runs were recorded; the next leader counts what the ledger does not "+
-				"have as lost",
+			s.log.Warn("term ended before all run results were recorded; the next leader counts unrecorded runs "+
+				"as lost",
 				zap.Int("runs", s.flying))
 			return
 		case <-ticker.C:
@@ -182,7 +180,7 @@ func (s *session) logLingering() {
 	if len(runs) > 0 {
 		fields := append(jobFields(slices.Compact(slices.Sorted(slices.Values(jobs)))),
 			zap.Strings("run_ids", runs[:min(len(runs), namedAtMost)]), zap.Error(context.Cause(s.ctx)))
-		s.log.Warn("the term has ended and waits for these runs to return", fields...)
+		s.log.Warn("term ended; waiting for these runs to return", fields...)
 	}
 }
 
@@ -194,7 +192,7 @@ func (s *session) fail(err error) {
 	}
 }
 
-// answer sends the answer to a question; the channel has room for one.
+// answer sends an answer; the channel has room for one.
 func answer(to chan<- error, err error) {
 	if to == nil {
 		return

@@ -176,7 +176,7 @@ func TestTheEndOfATermIsALineForAllItsRuns(t *testing.T) {
 			}
 		}
 		if len(told) != 2 || told["the end of the term cancelled runs"] != 1 ||
-			told["the term has ended and waits for these runs to return"] != 1 {
+			told["term ended; waiting for these runs to return"] != 1 {
 			t.Errorf("lines: %v", told)
 		}
 	})

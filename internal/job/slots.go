@@ -11,24 +11,24 @@ import (
 	"baton/internal/job/schedule"
 )
 
-// timing is what the machine of a job does not know of itself: when the job is started, and
-// what becomes of a start that cannot be. A job has [slots], or it runs [always].
+// timing is the schedule-dependent part of a job's machine: when the job starts, and what happens
+// to a start that is not possible. It is [slots] or [always].
 type timing interface {
-	from(m *machine, at time.Time) // the job is started from a time on
-	due(m *machine)                // the clock has come to the next start
-	// endless says that runs end when they are cancelled, and not before: they take up no
-	// room, overlap with nothing, and end with the job.
+	from(m *machine, at time.Time) // the job starts from a time on
+	due(m *machine)                // the next start is due
+	// endless: runs end only when they are cancelled. They take no room, never overlap, and end
+	// with the job.
 	endless() bool
 	overlap(m *machine, it *item) (Reason, verdict)   // a run is due while another goes on
-	unnamed(m *machine, f *flight, err error)         // a start could not even be named
-	refused(m *machine, f *flight, err error)         // the ledger has not granted a start
+	unnamed(m *machine, f *flight, err error)         // a run got no ID
+	refused(m *machine, f *flight, err error)         // the ledger has refused a start
 	ended(m *machine, lasted time.Duration)           // a run has ended
-	learn(m *machine, st Standing, known, fresh bool) // it is known how the job stood when the term began
+	learn(m *machine, st Standing, known, fresh bool) // the job's standing has arrived
 	clockBack(m *machine)                             // the wall clock was put back
-	left(m *machine)                                  // an update gives the job another schedule; so far it had this one
-	entered(m *machine)                               // and from now on this one
-	changed(m *machine, old Job)                      // an update changes the job, and not its schedule
-	pauseChanged(m *machine, reason string)           // the ledger has the job paused, or with "" it has not
+	left(m *machine)                                  // an update replaces this timing by the other
+	entered(m *machine)                               // an update replaces the other timing by this one
+	changed(m *machine, old Job)                      // an update changes the job but not its schedule
+	pauseChanged(m *machine, reason string)           // the job is paused, or with "" it is not
 }
 
 func (m *machine) timingOf() timing {
@@ -38,15 +38,15 @@ func (m *machine) timingOf() timing {
 	return &m.slots
 }
 
-// slots is the timing of a job that has some: which are settled, and which are still to come.
+// slots is the timing of a job with slots: which are settled, and which are pending.
 type slots struct {
-	prev           time.Time // the slot that came due last; zero: not known
-	base           time.Time // slots up to here are none of this term's schedule
+	prev           time.Time // the slot that came due last; zero: unknown
+	base           time.Time // slots up to here are not in this term's schedule
 	settledThrough time.Time // slots up to here are claimed, or counted as missed
 	begunThisTerm  bool      // a slot of this term was begun, or waits: earlier ones can no longer be claimed
-	retryAfter     time.Time // until then the next slot, which the ledger's clock has not come to, is not asked for again
+	retryAfter     time.Time // the next slot is ahead of the ledger's clock and not tried before this
 	backlog        backlog   // slots that are run one after the other, behind the line
-	// disowned are runs whose claim got no answer, by slot in ms, until the ledger has said
+	// disowned are runs whose claim got no answer, by slot in ms, until the ledger has answered
 	// whether it was granted.
 	disowned map[int64]Record
 }
@@ -69,8 +69,8 @@ func (s *slots) due(m *machine) {
 	m.carryOut(p, after)
 }
 
-// carryOut does what a plan says. What waited of earlier slots gives way to what came
-// due after them, so that no slot is reported as missed while an earlier one may yet run.
+// carryOut carries out a plan. Waiting earlier slots are dropped for later ones, so that no slot
+// is reported as missed while an earlier one may still run.
 func (m *machine) carryOut(p plan.Decision, after time.Time) {
 	m.holding++
 	m.expire()
@@ -93,7 +93,7 @@ func (m *machine) carryOut(p plan.Decision, after time.Time) {
 	m.advance()
 }
 
-// putInLine adds a slot that is to be run; all up to after are settled by then.
+// putInLine adds a slot to the line; by its turn all slots up to after are settled.
 func (m *machine) putInLine(p plan.Decision, after time.Time) {
 	m.slots.begunThisTerm = true
 	m.line = append(m.line, &item{
@@ -108,7 +108,7 @@ func triggerOf(p plan.Decision) Trigger {
 	return TriggerSchedule
 }
 
-// queueUp puts slots behind those that are run one after the other.
+// queueUp adds slots to the backlog.
 func (m *machine) queueUp(b backlog) {
 	if !m.slots.backlog.Empty() {
 		b.After, b.reason = m.slots.backlog.After, m.slots.backlog.reason
@@ -176,8 +176,8 @@ func (s *slots) clockBack(m *machine) {
 
 func (s *slots) left(*machine) {}
 
-// entered puts on record from when on the schedule counts: else a later term would search for
-// its slots in the time of the other.
+// entered records the start of the new schedule: else a later term would look for its slots in
+// the time of the old one.
 func (s *slots) entered(m *machine) {
 	if m.known {
 		m.miss(Missed{Job: m.job.Name, Reason: reasonNone, First: s.base, Slot: s.base})
@@ -190,5 +190,5 @@ func (s *slots) changed(m *machine, _ Job) {
 	}
 }
 
-// pauseChanged does nothing: runs are allowed to end, and the ledger refuses the slots.
+// pauseChanged does nothing: runs may end, and the ledger refuses the slots.
 func (s *slots) pauseChanged(*machine, string) {}

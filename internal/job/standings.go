@@ -9,9 +9,9 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// askStandings asks the ledger until it answers or the term ends. Slots of the term wait
-// for it: the first of them would settle all earlier ones, and what was missed would stay
-// unknown. Fresh jobs came with an update.
+// askStandings asks the ledger until it answers or the term ends. Slots of the term wait for it:
+// the first of them would settle all earlier ones and hide missed slots. fresh jobs came with an
+// update.
 func (s *session) askStandings(names []string, fresh bool) {
 	if len(names) == 0 {
 		return
@@ -22,7 +22,7 @@ func (s *session) askStandings(names []string, fresh bool) {
 			return
 		}
 		if delay == retryMin && s.ctx.Err() == nil {
-			s.log.Log(s.reports.loud(zapcore.WarnLevel, err), "cannot read which slots were run last; will try again, the jobs wait for it",
+			s.log.Log(s.reports.loud(zapcore.WarnLevel, err), "cannot read the last slots of jobs; retrying, the jobs wait",
 				zap.Error(err))
 		}
 		if pause(s.ctx, delay) != nil {
@@ -31,8 +31,8 @@ func (s *session) askStandings(names []string, fresh bool) {
 	}
 }
 
-// askInParts asks about all jobs, some at a time, until the ledger does not answer. It
-// returns the jobs of which it did not.
+// askInParts asks about all jobs, some at a time, until the ledger does not answer. It returns
+// the jobs without an answer.
 func (s *session) askInParts(names []string, fresh, some bool) (left []string, first error) {
 	for part := range slices.Chunk(names, askAtOnce) {
 		if errors.Is(first, context.DeadlineExceeded) || s.ctx.Err() != nil {
@@ -48,14 +48,14 @@ func (s *session) askInParts(names []string, fresh, some bool) (left []string, f
 	return left, first
 }
 
-// readStandings asks once, and returns the jobs whose standing is still unknown. If the
-// ledger answers with an error, some of them are asked about by halves: what is wrong with
-// one job's data must not hold the others up. Not if it does not answer at all.
+// readStandings asks once and returns the jobs whose standing is still unknown. If the ledger
+// answers with an error, it asks again by halves: bad data of one job must not delay the others.
+// It does not if the ledger does not answer at all.
 func (s *session) readStandings(names []string, fresh, some bool) ([]string, error) {
 	ctx, cancel := context.WithTimeout(s.ctx, s.cfg.ClaimTimeout)
 	defer cancel()
 	standings, err := s.ledger.Standings(ctx, names)
-	if err != nil { // to read it may be possible where nothing can be recorded
+	if err != nil { // reading may work where recording does not
 		s.cfg.OnAttempt(names[0], err)
 	}
 	switch {
@@ -71,9 +71,8 @@ func (s *session) readStandings(names []string, fresh, some bool) ([]string, err
 	return slices.Concat(left, more), err
 }
 
-// learn takes the ledger's word of how jobs stood when the term began. A job that it
-// does not know is new, or the ledger has lost its data: which slots were run is not
-// known, and running one twice is worse than not at all. That is put on record.
+// learn takes the ledger's standings. A job without one is new, or the ledger has lost its data:
+// nothing is caught up, because running a slot twice is worse than missing it. That is recorded.
 func (s *session) learn(names []string, standings map[string]Standing, fresh bool) {
 	for _, name := range names {
 		if p := s.jobs[name]; p != nil && !p.known && !p.removed {

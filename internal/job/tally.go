@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// namedAtMost are the jobs that a line names which is about many.
+	// namedAtMost is the maximum number of jobs named in a log line.
 	namedAtMost = 10
-	// gatherFor is how long lost runs are gathered for one line: a leader that has gone
-	// leaves one for each job that ran.
+	// gatherFor is how long lost runs are gathered for one line: a dead leader leaves one for
+	// each job that ran.
 	gatherFor = time.Second
 )
 
-// tally gathers runs that share a fate, for one line of the log.
+// tally gathers runs with the same result for one log line.
 type tally struct {
 	mu   sync.Mutex
 	runs int
@@ -36,7 +36,7 @@ func (t *tally) add(job, why string) bool {
 	return t.runs == 1
 }
 
-// take returns what a line says of the runs, and forgets them; nil if there are none.
+// take returns the fields of the line and clears the tally; nil if it is empty.
 func (t *tally) take() []zap.Field {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -7,19 +7,18 @@ import (
 	"time"
 )
 
-// Turns let few of many things begin at a time that are due at the same moment. On a host that
-// has little time for a thousand of them the others, and with them the renewal of the lease,
-// would wait for the last.
+// Turns limit how many starts that are due at the same moment begin at a time. A thousand at once
+// would starve the renewal of the lease on a busy host.
 type Turns chan struct{}
 
-// NewTurns returns as many as a host of this size can begin at a time.
+// NewTurns returns as many turns as fit the host's number of processors.
 func NewTurns() Turns { return make(Turns, max(4, 2*runtime.GOMAXPROCS(0))) }
 
-// Take waits for a turn, and then for as long as hold says to begin nothing. It fails, and there
-// is no turn to leave, if ctx ends first, or tooLate fires, which may be nil.
+// Take waits for a turn, and then while hold reports true. It fails without a turn if ctx ends
+// first, or tooLate (may be nil) fires.
 func (t Turns) Take(ctx context.Context, tooLate <-chan time.Time, hold func() bool) error {
 	select {
-	case t <- struct{}{}: // even if its time is over just now
+	case t <- struct{}{}: // even if tooLate fires just now
 	default:
 		select {
 		case t <- struct{}{}:
@@ -50,27 +49,27 @@ func (t Turns) Take(ctx context.Context, tooLate <-chan time.Time, hold func() b
 	return nil
 }
 
-// Leave gives a turn to the next one.
+// Leave frees a turn.
 func (t Turns) Leave() { <-t }
 
-// longestTurn is how long a process may take to begin before others do all the same: its
-// file may be on a disk that hangs.
+// longestTurn is the time after which a slow start no longer delays the others: its file may be
+// on a disk that hangs.
 const longestTurn = 5 * time.Second
 
-// holdPoll is how often it is checked whether starts are still to be held back.
+// holdPoll is the interval at which hold is checked.
 const holdPoll = 10 * time.Millisecond
 
-// Why a slot gave way to the next one before it could be claimed.
+// Why a slot was dropped for the next one before it could be claimed.
 var (
 	errBehind = errors.New("too many runs were beginning")
-	// ErrHeldBack: Config.Hold said for all that time to begin nothing.
+	// ErrHeldBack: Config.Hold let no run begin for all that time.
 	ErrHeldBack = errors.New("the renewal of the lease was overdue and went first")
 )
 
 func late(err error) bool { return errors.Is(err, errBehind) || errors.Is(err, ErrHeldBack) }
 
-// awaitTurn waits until the run may begin with its claim. Runs that wait are unclaimed: if the
-// lead is lost they are the next leader's.
+// awaitTurn waits until the run may claim. Waiting runs are unclaimed: after a loss of the lock
+// they are the next leader's.
 func (x *execution) awaitTurn() error {
 	f, s := x.f, x.s
 	var tooLate <-chan time.Time
@@ -87,7 +86,7 @@ func (x *execution) awaitTurn() error {
 	return nil
 }
 
-// leave gives the run's turn to the next one, if it has not already.
+// leave frees the run's turn once.
 func (x *execution) leave() {
 	if x.turn.Swap(false) {
 		x.queue.Leave()
@@ -100,8 +99,8 @@ func withBegun(ctx context.Context, begun func()) context.Context {
 	return context.WithValue(ctx, begunKey{}, begun)
 }
 
-// Begun notes that the process of a run has begun: another may. It is for the
-// work of jobs that spawn, with the context that the work was given.
+// Begun reports that the process of a run has started, so that another may. The work of jobs
+// with Spawns calls it with the context of its run.
 func Begun(ctx context.Context) {
 	if begun, ok := ctx.Value(begunKey{}).(func()); ok {
 		begun()

@@ -9,10 +9,10 @@ import (
 	"baton/internal/job/schedule"
 )
 
-// Update replaces what the running term has to do, all at once. When it returns nothing
-// of what was replaced starts any more, and nothing that was not replaced has noticed:
+// Update replaces the workload of the running term atomically. When it returns, replaced jobs
+// start nothing more, and unchanged jobs are not affected:
 //
-//   - Runs go on as they were begun, and end as they would have. Only those of
+//   - Runs continue as they were started. Only those of
 //     "@always" are ended, if their work has changed, or their schedule, or the job is gone.
 //   - A job whose schedule, zone or jitter has changed has its slots from now on. Slots
 //     of the old one that wait are missed.
@@ -37,7 +37,7 @@ func (s *session) update(w Workload) {
 	for _, j := range w.Jobs {
 		wanted[j.Name] = true
 		if p := s.jobs[j.Name]; p != nil {
-			if p.removed && !p.known { // what the ledger answered meanwhile was dropped
+			if p.removed && !p.known { // the ledger's answer meanwhile was dropped
 				fresh = append(fresh, j.Name)
 			}
 			s.hand(p, func(m *machine) { m.change(j) })
@@ -55,7 +55,7 @@ func (s *session) update(w Workload) {
 	s.admit()
 }
 
-// change has a job be another one of the same name.
+// change replaces a job by another one of the same name.
 func (m *machine) change(j Job) {
 	old, back := m.job, m.removed
 	m.job, m.removed = j, false
@@ -71,10 +71,10 @@ func (m *machine) change(j Job) {
 	m.advance()
 }
 
-// reschedule has the slots of a job come by another schedule.
+// reschedule gives a job another schedule.
 func (m *machine) reschedule(old Job) {
 	changed := m.job
-	m.job = old // for the slots that are given up
+	m.job = old // for the slots that are dropped
 	m.giveUpSlots()
 	m.job = changed
 	m.timing.left(m)
@@ -82,10 +82,10 @@ func (m *machine) reschedule(old Job) {
 	m.timing.entered(m)
 }
 
-// remove has a job start nothing more.
+// remove lets a job start nothing more.
 func (m *machine) remove() {
 	m.giveUpSlots()
-	m.removed, m.always.anew = true, false
+	m.removed, m.always.restart = true, false
 	m.giveUpRetry(errRemoved, false)
 	for _, it := range m.line {
 		m.answer(it.reply, ErrUnknown)
@@ -108,6 +108,6 @@ func (m *machine) cancelAll(cause error) {
 	}
 }
 
-// sameSchedule reports whether two schedules are the same as far as can be seen. If
-// they only differ in form, the job's next slot is found again, and is the same.
+// sameSchedule compares how two schedules are written. Schedules that are equal but written
+// differently do no harm: the job's next slot is computed again and is the same.
 func sameSchedule(a, b schedule.Schedule) bool { return reflect.DeepEqual(a, b) }

@@ -2,25 +2,25 @@ package plan
 
 import "time"
 
-// OnLost says what becomes of a run that was lost with its leader.
+// OnLost is the policy for a run that was lost with its leader.
 type OnLost string
 
-// What becomes of lost runs.
+// The policies for lost runs.
 const (
 	OnLostSkip  OnLost = "skip"  // it stays lost
 	OnLostRerun OnLost = "rerun" // the next leader runs its slot again
 )
 
-// Retry says how often a slot is tried again whose run has failed or timed out, and when.
+// Retry is the policy for slots whose run has failed or timed out.
 type Retry struct {
-	Limit    int           // how often; 0: never
+	Limit    int           // number of retrials; 0: none
 	Delay    time.Duration // before the first retrial; it doubles with each
-	MaxDelay time.Duration // bounds it; 0: nothing does
+	MaxDelay time.Duration // upper bound of the delay; 0: none
 }
 
-// At is when a slot is tried again whose attempt, counted from 1, has failed; zero: never, since it was the last
-// one, or the job's next slot is due before. Chance, 0 or more and below 1, makes the delay a fifth shorter or
-// longer. Next is when the next slot is due; zero: the job has none.
+// At is the time of the retrial after a failed attempt, counted from 1; zero: none, because it was the last attempt
+// or the job's next slot is due before. chance, in [0, 1), varies the delay by up to a fifth. next is the time of the
+// next slot; zero: none.
 func (r Retry) At(failed time.Time, attempt int, next time.Time, chance float64) time.Time {
 	if attempt > r.Limit {
 		return time.Time{}
@@ -33,7 +33,7 @@ func (r Retry) At(failed time.Time, attempt int, next time.Time, chance float64)
 	return at
 }
 
-// delay is how long to wait after an attempt, before chance makes it shorter or longer.
+// delay is the delay after an attempt, before chance.
 func (r Retry) delay(attempt int) time.Duration {
 	const longest = 366 * 24 * time.Hour // no schedule's next slot is later, but for a few that are never retried
 	most := longest
@@ -47,29 +47,29 @@ func (r Retry) delay(attempt int) time.Duration {
 	return min(delay, most)
 }
 
-// Fate is what becomes of a slot that is to be run again.
+// Fate is the decision about a slot that is to be run again.
 type Fate string
 
 // The fates.
 const (
-	Dropped   Fate = "dropped"   // it is not run again: a later slot takes its place, or the job does not want it
-	Withdrawn Fate = "withdrawn" // the ledger still has it: it is claimed and recorded as cancelled, so that no term runs it
-	Pending   Fate = "pending"   // it is run when it is due
-	First     Fate = "first"     // it is run before the slots that wait
+	Dropped   Fate = "dropped"   // not run again: a later slot replaces it, or the policy says so
+	Withdrawn Fate = "withdrawn" // claimed and recorded as cancelled, so that no term runs it
+	Pending   Fate = "pending"   // run when it is due
+	First     Fate = "first"     // run before all waiting slots
 )
 
-// Again is what of a job decides which of its slots are run again.
+// Again is a job's policy for running slots again.
 type Again struct {
 	Retry  Retry
 	OnLost OnLost
 }
 
-// Repeat is a slot that is to be run again, as far as it matters whether that happens.
+// Repeat is the situation of a slot that is to be run again.
 type Repeat struct {
-	Cancelled bool // an operator does not want it, or the job is gone
+	Cancelled bool // cancelled by an operator, or the job is gone
 	Later     bool // a later slot of this term was begun, or waits
 	Passed    bool // slots have passed since
-	Backlog   bool // slots are run one after the other, by CatchUpAll
+	Backlog   bool // slots are being run one after the other, by CatchUpAll
 }
 
 // Failed decides about a slot whose run has failed in this term.
@@ -83,8 +83,8 @@ func (a Again) Failed(r Repeat) Fate {
 	return Pending
 }
 
-// Inherited decides about a retrial that an earlier term has left. A job whose lost runs are run again is owed it:
-// slots that passed meanwhile do not take its place.
+// Inherited decides about a retrial that an earlier term left pending. With OnLostRerun the retrial is kept: slots that
+// passed meanwhile do not replace it.
 func (a Again) Inherited(r Repeat) Fate {
 	owed := a.OnLost == OnLostRerun
 	switch {

@@ -1,9 +1,9 @@
 package plan
 
-// Overlap says what becomes of a run that is due while an earlier one goes on.
+// Overlap is the policy for a run that is due while an earlier one goes on.
 type Overlap string
 
-// The ways to overlap.
+// The overlap policies.
 const (
 	OverlapForbid   Overlap = "forbid"    // it is missed, or refused if it is a manual run
 	OverlapQueueOne Overlap = "queue_one" // it waits; of several that wait the latest stays
@@ -11,7 +11,7 @@ const (
 	OverlapAllow    Overlap = "allow"     // both run
 )
 
-// Clash is what is done about a run that is due while another of its job goes on.
+// Clash is the decision about a run that is due while another of its job goes on.
 type Clash struct {
 	Begin  bool // it begins beside the other
 	Wait   bool // it begins when the other has ended; with neither it does not begin
@@ -26,19 +26,19 @@ var clashes = map[Overlap]Clash{
 	OverlapAllow:    {Begin: true},
 }
 
-// Due is a run that is due, as far as it matters to others of its job.
+// Due is the situation of a run that is due.
 type Due struct {
-	Forced bool // an operator wants it whatever goes on
-	// InTurn: it belongs to slots that are run one after the other, by catch_up: all.
+	Forced bool // an operator has forced it
+	// InTurn: it is one of the slots that are run one after the other, by catch_up: all.
 	InTurn bool
-	// Rerun: it repeats a run that was lost with its leader, or it waits for one that does.
+	// Rerun: it repeats a lost run, or waits for one that does.
 	Rerun bool
-	// GoingOn is how many others go on, and Most how many may at a time with OverlapAllow; 0: any number.
+	// GoingOn is the number of other runs, Most the maximum with OverlapAllow; 0: unlimited.
 	GoingOn, Most int
 }
 
-// Clash decides about a run that is due while another of its job goes on. What is run in turn, or again, waits
-// whatever the policy is: it has come late already, and nothing is to be left out of it.
+// Clash decides about a run that is due while another of its job goes on. A run in turn or a rerun waits under every
+// policy: it is late already, and must not be skipped.
 func (o Overlap) Clash(d Due) Clash {
 	switch {
 	case d.Forced:

@@ -18,17 +18,17 @@ const (
 	MaxCounted = 10_000
 )
 
-// CatchUp says what becomes of slots that passed while no node could start them.
+// CatchUp is the policy for slots that passed while no node could start them.
 type CatchUp string
 
-// The ways to catch up.
+// The catch-up policies.
 const (
 	CatchUpNone   CatchUp = "none"   // they are counted as missed
 	CatchUpLatest CatchUp = "latest" // the latest one is run, the others are counted as missed
 	CatchUpAll    CatchUp = "all"    // each is run, one after the other
 )
 
-// Policy is what of a job decides which of its slots are run.
+// Policy is a job's policy for its slots.
 type Policy struct {
 	Schedule schedule.Schedule
 	CatchUp  CatchUp
@@ -36,17 +36,17 @@ type Policy struct {
 	StartingDeadline time.Duration
 }
 
-// Decision is what to do about the slots of one job that have come due.
+// Decision is the plan for the slots of one job that have come due.
 type Decision struct {
 	Slot     time.Time // the one to start; zero: none
-	CaughtUp bool      // it comes too late to count as run on schedule
+	CaughtUp bool      // too late to count as run on schedule
 	Missed   Gap       // Count 0: none
 	Backlog  Stretch   // slots to run one after the other
-	Last     time.Time // the last of them all; zero: none has come due
+	Last     time.Time // the last slot that has come due; zero: none
 	Next     time.Time // the job's next slot; zero: it has none
 }
 
-// Gap are slots, one after the other, that are not run.
+// Gap are consecutive slots that are not run.
 type Gap struct {
 	Count int       // at most MaxCounted
 	First time.Time // the earliest of them
@@ -60,12 +60,10 @@ type Stretch struct{ After, Until time.Time }
 // Empty reports whether no time is left between the two.
 func (s Stretch) Empty() bool { return !s.After.Before(s.Until) }
 
-// Now decides at the time now, for a job whose next slot is, or was, next. A job
-// that starts a while after its slots is that long behind: now is, too.
-// It depends on nothing else, so a clock may jump either way between two calls:
-// forward, and the latest slot stands for all that were jumped over, unless all are
-// run; back, and nothing is due until the clock is again where it was, because every
-// earlier slot has been dealt with.
+// Now decides at the time now, for a job whose next slot is next. For a job that starts some
+// time after its slots, pass now minus that time. The clock may jump between two calls: after
+// a jump forward the latest slot replaces the skipped ones, unless all are run; after a jump
+// back nothing is due until the clock has caught up, because every earlier slot is settled.
 func Now(p Policy, next, now time.Time) Decision {
 	if now.Before(next) {
 		return Decision{Next: next}
@@ -92,8 +90,7 @@ func Now(p Policy, next, now time.Time) Decision {
 	return todo
 }
 
-// AtStart decides what a term does about the slots after the last one that was
-// dealt with and up to its start.
+// AtStart decides about the slots after the last settled one and up to the term's start.
 func AtStart(p Policy, last, start, now time.Time) Decision {
 	slot, ok := schedule.Latest(p.Schedule, last, start)
 	if !ok {
@@ -111,8 +108,8 @@ func AtStart(p Policy, last, start, now time.Time) Decision {
 	return todo
 }
 
-// planAll has the slots after from and up to the latest one run, but for those past
-// their deadline, and the earliest of more than MaxCounted.
+// planAll runs the slots after from and up to the latest one, except those past their deadline
+// and, if there are more than MaxCounted, the earliest.
 func planAll(p Policy, from, latest, now time.Time) (Stretch, Gap) {
 	after := from
 	if p.StartingDeadline > 0 {
@@ -138,8 +135,7 @@ func planAll(p Policy, from, latest, now time.Time) (Stretch, Gap) {
 	return Stretch{After: after, Until: latest}, missed
 }
 
-// PassedOver are the slots after from and up to the latest one, except the one
-// that is run, if any.
+// PassedOver are the slots after from and up to the latest one, except the one that is run.
 func PassedOver(s schedule.Schedule, from, latest, run time.Time) Gap {
 	if !run.IsZero() {
 		latest, _ = schedule.Latest(s, from, run.Add(-time.Nanosecond))

@@ -2,9 +2,9 @@ package schedule
 
 import "time"
 
-// alwaysSchedule is "@always": the job is started when a term begins, and again
-// whenever its run has ended, until the term does. Every start is a slot of its own,
-// but none is known beforehand, and none can be missed.
+// alwaysSchedule is "@always": the job starts when a term begins, and restarts whenever its run
+// has ended, until the term ends. Every start is a slot, but none is known in advance and none
+// can be missed.
 type alwaysSchedule struct{}
 
 // Next implements [Schedule]: there is no next slot.

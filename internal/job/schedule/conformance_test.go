@@ -102,7 +102,7 @@ func refusals() []conformance {
 		{"", "@minutely", "UTC", "", "!no such descriptor"},
 		{"", "@reboot", "UTC", "", "!no such descriptor"},
 		{"", "@daily 5", "UTC", "", "!no such descriptor"},
-		{"", "@always 5s", "UTC", "", "!stands alone"},
+		{"", "@always 5s", "UTC", "", "!takes no argument"},
 
 		{"", "0 0 30 2 *", "UTC", "", never},
 		{"openchoreo/openchoreo#2954", "0 0 31 2 *", "UTC", "", never},
@@ -152,7 +152,7 @@ func refusals() []conformance {
 		{"", "0 8 15W * *", "UTC", "", "!let the command look at the date"},
 		{"", "0 8 LW * *", "UTC", "", "!let the command look at the date"},
 		{"", "0 8 L-3 * *", "UTC", "", `!not "L"`},
-		{"", "0 8 *,L * *", "UTC", "", "!leave one of them out"},
+		{"", "0 8 *,L * *", "UTC", "", "!remove one of them"},
 		{"grumBit/aws_cron_expression_validator#12", "0 2 ? * 5L", "UTC", "", "!in different ways"},
 		{"", "0 8 * * L", "UTC", "", `!day of week "L"`},
 		{"", "0 8 * * 5#2", "UTC", "", "!let the command look at the date"},

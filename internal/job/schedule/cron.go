@@ -18,19 +18,19 @@ type cronSchedule struct {
 	loc  *time.Location
 }
 
-// aLeapYear is where the search for a schedule's first slot starts: whatever fires at
-// all fires within the library's five years from here, 29 February included.
+// aLeapYear is the start of the search for a schedule's first slot: every schedule that fires at
+// all does so within the library's five years from here, 29 February included.
 const aLeapYear = 2024
 
 func newCronSchedule(spec string, parsed cron.Schedule, ends *monthEnds, loc *time.Location) (Schedule, error) {
 	bits, ok := parsed.(*cron.SpecSchedule)
 	if !ok {
-		return nil, errors.New("it is no calendar expression")
+		return nil, errors.New("not a calendar expression")
 	}
 	bits.Location = time.UTC
 	s := &cronSchedule{spec: spec, bits: bits, ends: ends, loc: loc}
 	if s.nextWall(time.Date(aLeapYear, time.January, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
-		return nil, errors.New("it never fires: no month that it names has that day")
+		return nil, errors.New("it never fires: none of its months has that day")
 	}
 	return s, nil
 }
@@ -49,14 +49,14 @@ func (c *cronSchedule) Next(after time.Time) time.Time {
 	return time.Time{}
 }
 
-// everyHour reports whether the hour field excludes nothing.
+// everyHour reports whether the hour field allows every hour.
 func (c *cronSchedule) everyHour() bool {
 	const allHours = 1<<24 - 1
 	return c.bits.Hour&allHours == allHours
 }
 
-// nextElapsed finds the next instant at which the clock shows a matching time,
-// whatever it has shown before: it goes through the periods of unchanged offset.
+// nextElapsed finds the next instant at which the clock shows a matching time, also for the
+// second time: it goes through the periods of unchanged offset.
 func (c *cronSchedule) nextElapsed(after time.Time) time.Time {
 	t := after.In(c.loc)
 	wall := wallClock(t, c.loc)
@@ -106,7 +106,7 @@ func (m *monthEnds) widen(numbers string) (string, error) {
 		return canBeLast, nil
 	}
 	if strings.ContainsAny(numbers, "*?") {
-		return "", errors.New("beside a star L says nothing: leave one of them out")
+		return "", errors.New("L has no effect beside *: remove one of them")
 	}
 	parsed, err := cron.NewParser(cron.Dom).Parse(numbers)
 	if err != nil {

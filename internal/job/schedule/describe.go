@@ -25,8 +25,8 @@ func (e everySchedule) Describe() string {
 	return "every " + strings.Join(parts, " ")
 }
 
-// Describe implements [Schedule]. It has words for the common shapes; for the others
-// the expression itself is clearer than any sentence.
+// Describe implements [Schedule]. It has words for common expressions; the others it returns as
+// they are.
 func (c *cronSchedule) Describe() string {
 	words := c.hourly()
 	if words == "" {

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// The bounds of "@every": faster than a ledger can follow makes no sense, and
-// what is rarer than a year is a date, not an interval.
+// The bounds of "@every": a ledger cannot follow a shorter interval, and a longer one is a date.
 const (
 	minEvery = 100 * time.Millisecond
 	maxEvery = 366 * 24 * time.Hour

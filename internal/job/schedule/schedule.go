@@ -1,5 +1,5 @@
-// Package schedule says when jobs are due: it reads cron expressions, @every and @always, and gives their
-// slots, in the time of a zone, its clock changes included. It knows no clock of its own.
+// Package schedule parses cron expressions, @every and @always, and computes their slots in a time zone, clock changes
+// included. It reads no clock.
 package schedule
 
 import (
@@ -20,11 +20,11 @@ type Schedule interface {
 	// Next returns the first slot after the given time, in the schedule's zone, or
 	// the zero time if there is none.
 	Next(after time.Time) time.Time
-	// Describe says in words when the slots are: "at 02:30 every day".
+	// Describe describes the slots in words: "at 02:30 every day".
 	Describe() string
 }
 
-// descriptors are the names that stand for a cron expression.
+// descriptors are the names of cron expressions.
 const descriptors = "@yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly, @always and @every DURATION"
 
 // Parse reads five-field cron, a descriptor such as @hourly, "@every 5s", or
@@ -59,7 +59,7 @@ func parse(spec string, loc *time.Location) (Schedule, error) {
 		return parseEvery(fields[1:], loc)
 	case fields[0] == "@always":
 		if len(fields) > 1 {
-			return nil, errors.New("@always stands alone: the job runs for as long as its node leads")
+			return nil, errors.New("@always takes no argument: the job runs as long as its node leads")
 		}
 		return alwaysSchedule{}, nil
 	case strings.HasPrefix(spec, "@"):
@@ -111,8 +111,7 @@ func parseFields(spec string, fields []string, loc *time.Location) (Schedule, er
 	return newCronSchedule(spec, bits, ends, loc)
 }
 
-// checkElements refuses what the library would accept and read as something else,
-// or panic about.
+// checkElements refuses text that the library would misread, or on which it would panic.
 func checkElements(field string, size int) error {
 	if strings.Contains(field, "=") {
 		return errors.New("the time zone does not belong here; use the job's time_zone setting")

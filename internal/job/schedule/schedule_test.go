@@ -269,7 +269,7 @@ func TestAlwaysIsAScheduleWithoutSlots(t *testing.T) {
 	if !schedule.IsAlways(s) || schedule.IsAlways(parse(t, "@every 1s", nil)) {
 		t.Error("it is not told from others")
 	}
-	if _, err := schedule.Parse("@always 5s", nil); err == nil || !strings.Contains(err.Error(), "stands alone") {
+	if _, err := schedule.Parse("@always 5s", nil); err == nil || !strings.Contains(err.Error(), "takes no argument") {
 		t.Errorf("with something behind it: %v", err)
 	}
 }

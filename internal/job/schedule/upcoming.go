@@ -8,8 +8,8 @@ import (
 // Slot is a slot of a schedule, for people.
 type Slot struct {
 	At time.Time
-	// Note says what the clock of the zone does to the slot: "02:30 comes twice, runs
-	// the first time". Empty: nothing.
+	// Note is the effect of a clock change on the slot: "02:30 comes twice, runs the first
+	// time". Empty: none.
 	Note string
 }
 
@@ -22,9 +22,8 @@ func Upcoming(s Schedule, after time.Time, n int) []Slot {
 	return slots
 }
 
-// Shifts lists the slots after one time and up to another that the clock of the zone
-// moves or would repeat. A schedule for every hour has none: it follows the time that
-// passes.
+// Shifts lists the slots after one time and up to another that a clock change moves or would
+// repeat. A schedule for every hour has none: it follows elapsed time.
 func Shifts(s Schedule, after, until time.Time) []Slot {
 	c, ok := s.(*cronSchedule)
 	if !ok || c.everyHour() {
@@ -43,7 +42,7 @@ func Shifts(s Schedule, after, until time.Time) []Slot {
 	return slots
 }
 
-// Interval is the shortest time between two slots; 0: there are none to speak of.
+// Interval is the shortest time between two slots; 0 for "@always".
 func Interval(s Schedule) time.Duration {
 	switch s := s.(type) {
 	case everySchedule:
@@ -75,8 +74,8 @@ func note(s Schedule, at time.Time) string {
 // span is a part of the wall clock, without its end.
 type span struct{ from, to time.Time }
 
-// jump is what the clock does at a transition of its zone: the times that it leaves
-// out, or those that it shows again.
+// jump is the effect of a transition of the zone on the clock: the times that it skips, or those
+// that it shows again.
 func jump(transition time.Time) (skipped, again span) {
 	before, after := offset(transition.Add(-time.Nanosecond)), offset(transition)
 	old, now := transition.UTC().Add(before), transition.UTC().Add(after)
@@ -95,7 +94,7 @@ func (c *cronSchedule) walls(s span) []time.Time {
 	return list
 }
 
-// note says what becomes of a slot where the clock jumps before or after it.
+// note is the note of a slot beside a clock change.
 func (c *cronSchedule) note(at time.Time) string {
 	at = at.In(c.loc)
 	start, end := at.ZoneBounds()
@@ -120,12 +119,11 @@ func (c *cronSchedule) note(at time.Time) string {
 	return ""
 }
 
-// minutes is how notes write a time of the clock.
+// minutes is the format of times in notes.
 const minutes = "15:04"
 
-// gone says that the clock leaves these times out, and what comes for them: a slot that
-// is due right after, when the clock shows wall. A schedule for every hour may have one
-// there anyhow, but none that stands for others.
+// gone is the note on times that the clock skips, and on the slot that replaces them, right
+// after, when the clock shows wall. For a schedule for every hour no slot replaces others.
 func (c *cronSchedule) gone(list []time.Time, wall time.Time, rightAfter bool) string {
 	if len(list) == 0 || !rightAfter && !c.everyHour() {
 		return ""
