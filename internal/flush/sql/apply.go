@@ -69,59 +69,25 @@ func (a *application) run(ctx context.Context, tx Session) error {
 	return tx.Commit(ctx)
 }
 
-// write begins, asks the ledger and writes the rows, all in one go where the
-// database can. Rows that are refused are cut in halves until they stand alone.
+// write begins, asks the ledger and writes the rows, all in one go where the database can.
 func (a *application) write(ctx context.Context, tx Session) error {
-	todo := a.groups()
-	slices.Reverse(todo) // a stack from here on
-	var refusals []refusedRow
-	tasks := a.opening()
-	for first := true; first || len(todo) > 0; first = false {
-		var g group
-		if len(todo) > 0 {
-			g, todo = todo[len(todo)-1], todo[:len(todo)-1]
-		}
+	var aside []refusedRow
+	before := a.opening()
+	for _, g := range a.groups() {
+		write := a.writeGroup
 		if g.needs != nil {
-			if err := tx.Run(ctx, tasks...); err != nil {
-				return err
-			}
-			tasks = nil
-			left, err := a.patch(ctx, tx, g)
-			if err != nil {
-				return err
-			}
-			refusals = append(refusals, left...)
-			continue
+			write = a.patch
 		}
-		if len(g.rows) > 0 {
-			tasks = append(tasks, a.task(g))
-		}
-		err := tx.Run(ctx, tasks...)
-		tasks = nil
-		var refused *Refusal
-		switch {
-		case errors.As(err, &refused):
-			bad := g.of(refused.Done, refused.Done+refused.Size)
-			a.written += int64(refused.Done)
-			if after := g.of(refused.Done+refused.Size, len(g.rows)); len(after.rows) > 0 {
-				todo = append(todo, after)
-			}
-			switch n := len(bad.rows); {
-			case n == 1:
-				refusals = append(refusals, refusedRow{group: bad, cause: refused.Cause})
-			case a.store.dialect.UpdatesFirst && !bad.updateFirst && bad.judgedApart():
-				bad.updateFirst = true
-				todo = append(todo, bad)
-			default:
-				todo = append(todo, bad.of(n/2, n), bad.of(0, n/2))
-			}
-		case err != nil:
+		refused, err := write(ctx, tx, before, g)
+		if err != nil {
 			return err
-		default:
-			a.written += int64(len(g.rows))
 		}
+		before, aside = nil, append(aside, refused...)
 	}
-	return a.retry(ctx, tx, refusals)
+	if err := tx.Run(ctx, before...); err != nil {
+		return err
+	}
+	return a.retry(ctx, tx, aside)
 }
 
 // task writes the rows of a group, and counts those that a trigger leaves out.
@@ -135,72 +101,6 @@ func (a *application) task(g group) Task {
 
 // Changes reports whether an upsert with the plan changes the row that is there.
 func Changes(p *row.Plan) bool { return len(p.Columns) > len(p.Key) }
-
-// refusedRow is a single row that was refused.
-type refusedRow struct {
-	group
-	cause error
-}
-
-// retry tries rows that were refused again, for as long as it helps: one may have
-// referred to another row of the batch that was written after it. What remains
-// are dead letters.
-func (a *application) retry(ctx context.Context, tx Session, refusals []refusedRow) error {
-	apart := func(l refusedRow) bool { return l.judgedApart() }
-	for again := a.written > 0 || slices.ContainsFunc(refusals, apart); again && len(refusals) > 0; {
-		left := refusals[:0]
-		for _, l := range refusals {
-			cause, err := a.one(ctx, tx, l)
-			switch {
-			case err != nil:
-				return err
-			case cause == nil:
-				a.written++
-			default:
-				left = append(left, refusedRow{group: l.group, cause: cause})
-			}
-		}
-		again = len(left) < len(refusals)
-		refusals = left
-	}
-	for _, l := range refusals {
-		a.dead = append(a.dead, a.letter(l.plan, l.rows[0], l.cause))
-	}
-	return nil
-}
-
-// one tries one row: where that makes a difference as a mere update, too. A row that
-// cannot be inserted is only updated.
-func (a *application) one(ctx context.Context, tx Session, l refusedRow) (cause, err error) {
-	found := true
-	var tries []Task
-	if (l.judgedApart() || l.needs != nil && l.updates()) && !l.rows[0].Delete {
-		update := l.task()
-		update.Update, update.Then = true, func(touched int64) error {
-			found = touched > 0
-			return nil
-		}
-		tries = append(tries, update)
-	}
-	if l.needs == nil {
-		tries = append(tries, a.task(l.group))
-	}
-	cause = l.cause
-	for _, try := range tries {
-		found = true
-		err := tx.Run(ctx, try)
-		var refused *Refusal
-		switch {
-		case errors.As(err, &refused):
-			cause = refused.Cause
-		case err != nil:
-			return nil, err
-		case found:
-			return nil, nil
-		}
-	}
-	return cause, nil
-}
 
 // adds: some column of a row that is there is added to.
 func adds(p *row.Plan) bool {

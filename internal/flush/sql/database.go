@@ -32,7 +32,8 @@ type Database interface {
 // Session is one connection, and the transaction on it.
 type Session interface {
 	// Run does the tasks in order, in as few round trips as the database allows.
-	// Rows that the database refused are a *Refusal; the transaction stays usable.
+	// Rows that the database refused are told to the task, or are a *Refusal; the transaction
+	// stays usable.
 	Run(ctx context.Context, tasks ...Task) error
 	// Read runs a statement that answers rows, and calls each for every one until it
 	// fails. The text has a ? for each argument; these are as Argument makes them. A
@@ -63,6 +64,11 @@ type Task struct {
 	// of dialects that say they can.
 	UpdateFirst bool
 
+	// Refused, if set, is told of rows that the database refused; the task goes on with those
+	// after them. Piece is how many it writes at once where some are expected to be, 0: all.
+	Refused func(Refusal)
+	Piece   int
+
 	// ignored is told of rows that the database accepted and did not write.
 	ignored func(rows int64)
 	// Then is told how many rows the statement touched. Its error ends the run.
@@ -77,6 +83,9 @@ func (t Task) Done(touched int64) error {
 	return t.Then(touched)
 }
 
+// Guarded reports whether rows are expected to be refused.
+func (t Task) Guarded() bool { return t.Refused != nil && t.Piece > 0 }
+
 // Left tells that the database has accepted so many rows and not written them.
 func (t Task) Left(ignored int64) {
 	if t.ignored != nil && ignored > 0 {
@@ -84,11 +93,12 @@ func (t Task) Left(ignored int64) {
 	}
 }
 
-// Refusal says that of a task's rows the first Done ones are written. The next Size ones
-// are not, because the database refused at least one of them.
+// Refusal says that of a task's rows Size ones from From on are not written, because the database
+// refused at least one of them: that at At, counted from From, if it is not negative. Those before
+// them are written.
 type Refusal struct {
-	Done, Size int
-	Cause      error
+	From, Size, At int
+	Cause          error
 }
 
 func (r *Refusal) Error() string { return fmt.Sprintf("%d rows refused: %v", r.Size, r.Cause) }

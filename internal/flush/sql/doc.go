@@ -5,7 +5,7 @@
 //
 //	BEGIN
 //	  INSERT ledger (job, batch, part)      conflict: applied before, roll back
-//	  DELETE, INSERT … ON CONFLICT UPDATE   refused rows are found by bisection
+//	  DELETE, INSERT … ON CONFLICT UPDATE   refused rows are set aside
 //	  INSERT dead letters                   what did not fit, in the same transaction
 //	  SELECT epoch, owner FROM fence FOR SHARE
 //	COMMIT                                  sent only when the answer was: ours
@@ -32,6 +32,17 @@
 // a temporary table of the session, from where the rows that are there are updated and
 // the others upserted; MySQL prepared statements of many rows; SQLite a prepared
 // statement of one row, many times.
+//
+// # Rows that are refused
+//
+// A batch is tried at once. If it is refused, or rows of its plan were of late, it goes in pieces,
+// of which the database takes all rows or none. PostgreSQL gets all pieces in one message each
+// round, with a savepoint behind each; the others a statement a piece. The row that an error is
+// about is told by its message or by how many rows the server had begun (a temporary sequence of
+// PostgreSQL and a variable of MariaDB count them, which outlive what is undone). That is a hint:
+// the row is set aside, and in the end tried by itself. What is refused then is a dead letter,
+// with that error. Where there is no hint the piece is halved. How large pieces are follows from
+// the share of rows that is refused.
 //
 // # When an answer is lost
 //

@@ -21,6 +21,8 @@ type group struct {
 	needs *row.Column
 	// updateFirst: rows that are there are updated first, and only the others upserted.
 	updateFirst bool
+	// most, if set, bounds the pieces in which the rows are written.
+	most int
 }
 
 func (g group) task() Task {
@@ -202,40 +204,17 @@ func needs(g group) error {
 	return &WrongValue{*g.needs, "a new row needs it, and the record has no value for it"}
 }
 
-// patchChunk is how many rows are updated in one go.
-const patchChunk = 250
-
-// patch updates rows that the table would not take as new ones, and returns those
-// that are not there or are refused. An upsert would not do: databases check the row
+// patch does what comes before, and updates rows that the table would not take as new ones. It
+// returns those that are not there or are refused. An upsert would not do: databases check the row
 // that it would insert, also where there is one already.
-func (a *application) patch(ctx context.Context, tx Session, g group) (left []refusedRow, err error) {
-	for from := 0; from < len(g.rows); {
-		var tasks []Task
-		next := from
-		for i := from; i < min(from+patchChunk, len(g.rows)); i++ {
-			one := g.of(i, i+1)
-			update := one.task()
-			update.Update, update.Then = true, func(touched int64) error {
-				next++
-				if touched == 0 {
-					left = append(left, refusedRow{group: one, cause: needs(g)})
-				} else {
-					a.written++
-				}
-				return nil
-			}
-			tasks = append(tasks, update)
-		}
-		err := tx.Run(ctx, tasks...)
-		if refused, ok := errors.AsType[*Refusal](err); ok {
-			left = append(left, refusedRow{group: g.of(next, next+1), cause: refused.Cause})
-			next++
-		} else if err != nil {
-			return nil, err
-		}
-		from = next
+func (a *application) patch(ctx context.Context, tx Session, before []Task, g group) (aside []refusedRow, err error) {
+	if err := tx.Run(ctx, before...); err != nil {
+		return nil, err
 	}
-	return left, nil
+	for i := range g.rows {
+		aside = append(aside, refusedRow{group: g.of(i, i+1), cause: needs(g), since: never})
+	}
+	return aside, nil
 }
 
 // deletesFirst lets a row take over a unique value that a deleted one had. Both

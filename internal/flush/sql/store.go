@@ -36,6 +36,7 @@ type Store struct {
 
 	marks    *row.Plan // of the table of marks
 	variants cache[variantKey, *row.Plan]
+	habits   cache[*row.Plan, *habit]
 
 	migrating sync.Mutex
 	migrated  bool

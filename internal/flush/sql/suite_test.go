@@ -112,7 +112,7 @@ func prepared(t *testing.T, make func(testing.TB) *testsupport.Database) *bench 
 // bench is a database under test.
 type bench struct {
 	*testsupport.Database
-	t       *testing.T
+	t       testing.TB
 	observe func(sqltest.Step) error
 }
 
@@ -204,7 +204,7 @@ func (b *bench) expect(query string, want ...string) {
 }
 
 // plan compiles the write of all columns, by the key. Columns named in add are added to.
-func plan(t *testing.T, s *sql.Store, table string, key []string, add ...string) *row.Plan {
+func plan(t testing.TB, s *sql.Store, table string, key []string, add ...string) *row.Plan {
 	t.Helper()
 	found, err := s.Table(t.Context(), table)
 	if err != nil {
@@ -272,7 +272,7 @@ func fence(epoch int64) flush.Fence {
 	return flush.Fence{Job: "j", Epoch: epoch, Owner: fmt.Sprintf("owner-%d", epoch), NodeID: "n"}
 }
 
-func takeOver(t *testing.T, s *sql.Store, f flush.Fence) {
+func takeOver(t testing.TB, s *sql.Store, f flush.Fence) {
 	t.Helper()
 	if err := s.TakeOver(t.Context(), f); err != nil {
 		t.Fatalf("take over with epoch %d: %v", f.Epoch, err)
@@ -281,7 +281,7 @@ func takeOver(t *testing.T, s *sql.Store, f flush.Fence) {
 
 // persistTakeOver tries again while the answer is that this is safe, as a flush does: those who
 // come at the same time may deadlock.
-func persistTakeOver(t *testing.T, s *sql.Store, f flush.Fence) error {
+func persistTakeOver(t testing.TB, s *sql.Store, f flush.Fence) error {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for {
@@ -292,7 +292,7 @@ func persistTakeOver(t *testing.T, s *sql.Store, f flush.Fence) error {
 	}
 }
 
-func apply(t *testing.T, s *sql.Store, f flush.Fence, p *row.Plan, b flush.Batch) flush.Outcome {
+func apply(t testing.TB, s *sql.Store, f flush.Fence, p *row.Plan, b flush.Batch) flush.Outcome {
 	t.Helper()
 	out, err := s.Apply(t.Context(), f, p, b)
 	if err != nil {
@@ -302,7 +302,7 @@ func apply(t *testing.T, s *sql.Store, f flush.Fence, p *row.Plan, b flush.Batch
 }
 
 // persist applies again while the answer is that this is safe, as a flush does.
-func persist(t *testing.T, s *sql.Store, f flush.Fence, p *row.Plan, b flush.Batch) flush.Outcome {
+func persist(t testing.TB, s *sql.Store, f flush.Fence, p *row.Plan, b flush.Batch) flush.Outcome {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -317,14 +317,14 @@ func persist(t *testing.T, s *sql.Store, f flush.Fence, p *row.Plan, b flush.Bat
 	}
 }
 
-func wantTransient(t *testing.T, err error) {
+func wantTransient(t testing.TB, err error) {
 	t.Helper()
 	if !errors.Is(err, flush.ErrTransient) {
 		t.Fatalf("got error %v, want one that says the batch may be applied again", err)
 	}
 }
 
-func wantFenced(t *testing.T, err error, epoch int64) {
+func wantFenced(t testing.TB, err error, epoch int64) {
 	t.Helper()
 	var fenced *flush.FencedError
 	if !errors.As(err, &fenced) || fenced.Epoch != epoch {

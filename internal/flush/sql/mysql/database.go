@@ -71,6 +71,7 @@ func open(s sql.Setup) (sql.Database, error) {
 	db.Writer = &writer{}
 	db.Duplicate = func(err error) bool { return errorNumber(err) == 1062 }
 	db.Refused = func(err error) bool { return judge(err) == sql.Refused }
+	db.Culprit = culprit
 	// MariaDB repeats this error for whatever the statement is given next.
 	db.Spoilt = func(err error) bool { return errorNumber(err) == 1105 }
 	return db, nil

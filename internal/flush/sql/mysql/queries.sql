@@ -107,3 +107,7 @@ ORDER BY index_name <> 'PRIMARY', index_name, seq_in_index
 -- name: table_names
 SELECT table_name FROM information_schema.tables
 WHERE table_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND table_type = 'BASE TABLE' LIMIT 1000
+
+-- name: begun_row
+-- Which row a statement had come to that counts them.
+SELECT COALESCE(@baton_row, 0)

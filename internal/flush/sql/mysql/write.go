@@ -17,6 +17,8 @@ const (
 	chunkRows = 1000
 	// deletes is lower: from 1000 values on, MariaDB makes a subquery of IN.
 	deletes = 500
+	// few rows of a piece are written by one statement, however many they are.
+	few = 32
 	// params is the protocol's limit of parameters in a prepared statement.
 	params = 65535
 )
@@ -30,15 +32,18 @@ type writer struct {
 type compiledPlan struct {
 	every []int // all columns
 
-	mu              sync.Mutex // guards what follows
-	upserts, remove map[int]string
+	mu                       sync.Mutex // guards what follows
+	upserts, counted, remove map[int]string
 }
 
 func (w *writer) Write(ctx context.Context, s *stdsql.Session, p *row.Plan, rows []row.Row, remove bool) (int, int, error) {
 	done := 0
 	for done < len(rows) {
 		n := chunk(len(rows)-done, len(p.Columns), remove)
-		text, columns := w.statement(p, n, remove)
+		if left := len(rows) - done; s.Counting && left <= few {
+			n = left
+		}
+		text, columns := w.statement(s, p, n, remove)
 		err := args(s, p, rows[done:done+n], columns)
 		if err == nil {
 			_, err = s.Exec(ctx, text, s.Args)
@@ -70,13 +75,16 @@ func chunk(rows, columns int, remove bool) int {
 }
 
 // statement is the text for n rows, and the columns that its parameters come from.
-func (w *writer) statement(p *row.Plan, n int, remove bool) (string, []int) {
+func (w *writer) statement(s *stdsql.Session, p *row.Plan, n int, remove bool) (string, []int) {
 	plan := w.plans.Get(p, newPlan)
 	plan.mu.Lock()
 	defer plan.mu.Unlock()
 	texts, compile, columns := plan.upserts, upsert, plan.every
-	if remove {
+	switch {
+	case remove:
 		texts, compile, columns = plan.remove, deleteText, p.Key
+	case s.Counting:
+		texts, compile = plan.counted, countedUpsert
 	}
 	text, ok := texts[n]
 	if !ok {
@@ -87,16 +95,30 @@ func (w *writer) statement(p *row.Plan, n int, remove bool) (string, []int) {
 }
 
 func newPlan(p *row.Plan) *compiledPlan {
-	out := &compiledPlan{upserts: map[int]string{}, remove: map[int]string{}}
+	out := &compiledPlan{upserts: map[int]string{}, counted: map[int]string{}, remove: map[int]string{}}
 	for i := range p.Columns {
 		out.every = append(out.every, i)
 	}
 	return out
 }
 
-// upsert uses VALUES(), which MySQL calls deprecated and MariaDB has no
-// other word for.
+// upsert writes n rows.
 func upsert(p *row.Plan, n int) string {
+	return upsertOf(p, sql.Repeat("("+sql.Repeat("?", len(p.Columns))+")", n))
+}
+
+// countedUpsert is upsert with rows that are counted.
+func countedUpsert(p *row.Plan, n int) string {
+	rows := make([]string, n)
+	for i := range rows {
+		rows[i] = "(" + counted(i+1) + strings.Repeat(", ?", len(p.Columns)-1) + ")"
+	}
+	return upsertOf(p, strings.Join(rows, ", "))
+}
+
+// upsertOf uses VALUES(), which MySQL calls deprecated and MariaDB has no
+// other word for.
+func upsertOf(p *row.Plan, rows string) string {
 	names := make([]string, len(p.Columns))
 	var changed, value []string
 	for i, c := range p.Columns {
@@ -112,8 +134,7 @@ func upsert(p *row.Plan, n int) string {
 		}
 		changed = append(changed, name)
 	}
-	row := "(" + sql.Repeat("?", len(names)) + ")"
-	text := "INSERT INTO " + quote.Table(p.Table.Name) + " (" + strings.Join(names, ", ") + ") VALUES " + sql.Repeat(row, n)
+	text := "INSERT INTO " + quote.Table(p.Table.Name) + " (" + strings.Join(names, ", ") + ") VALUES " + rows
 	if len(p.Key) == 0 {
 		return text
 	}

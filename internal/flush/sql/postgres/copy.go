@@ -68,7 +68,7 @@ func (t *session) createStaging(ctx context.Context, tasks []sql.Task) error {
 
 // copies says whether rows of the task are worth a COPY.
 func copies(t sql.Task) bool {
-	return t.Plan != nil && !t.Update && len(t.Rows)-sql.CountDeletes(t.Rows) >= copyFrom
+	return t.Plan != nil && !t.Update && !inPieces([]sql.Task{t}) && len(t.Rows)-sql.CountDeletes(t.Rows) >= copyFrom
 }
 
 // staged says whether they go through one: the transaction is about to begin (see loadFirst),

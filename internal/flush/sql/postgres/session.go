@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -38,39 +36,45 @@ type session struct {
 	used bool // the transaction has put rows into a staging table
 	// begins: the run that is under way begins the transaction.
 	begins bool
-	buf    *[]byte
-}
-
-// statement is one statement of a run. Without a name it is sent as text.
-type statement struct {
-	text    string
-	name    string
-	params  [][]byte
-	formats []int16
-	task    int // index of its task
-	last    bool
-	// writes is how many rows it is to write, where it says how many it has written.
-	writes int
-	// load, if set, is done instead, on its own.
-	load func(ctx context.Context) error
+	// counting: the run that is under way has the server count the rows that it begins.
+	counting bool
+	buf      *[]byte
 }
 
 func (t *session) Run(ctx context.Context, tasks ...sql.Task) error {
 	ctx, cancel := context.WithTimeout(ctx, t.db.limits.Trip)
 	defer cancel()
+	if len(tasks) == 0 {
+		return nil
+	}
 	if err := t.createStaging(ctx, tasks); err != nil {
 		return err
 	}
-	t.begins = len(tasks) > 0 && tasks[0].Query == "begin"
-	statements, err := t.statements(tasks)
-	if err != nil {
-		return err
-	}
+	t.begins = tasks[0].Query == "begin"
 	if t.undo { // first of all: in an aborted transaction nothing can be prepared
 		if _, err := t.pg.Exec(ctx, undoRows).ReadAll(); err != nil {
 			return err
 		}
 		t.undo = false
+	}
+	if inPieces(tasks) {
+		return t.runPieces(ctx, tasks)
+	}
+	err := t.whole(ctx, tasks)
+	if refused, ok := errors.AsType[*sql.Refusal](err); ok {
+		if last := tasks[len(tasks)-1]; last.Refused != nil {
+			last.Refused(*refused)
+			return nil
+		}
+	}
+	return err
+}
+
+// whole does tasks of which one at most has rows. Refused ones are a *sql.Refusal.
+func (t *session) whole(ctx context.Context, tasks []sql.Task) error {
+	statements, err := t.statements(tasks)
+	if err != nil {
+		return err
 	}
 	if err := t.prepare(ctx, statements); err != nil {
 		return err
@@ -118,13 +122,7 @@ func (t *session) loadFirst(ctx context.Context, tasks []sql.Task, statements []
 // pipe sends statements together and reads their answers.
 func (t *session) pipe(ctx context.Context, statements []statement, tasks []sql.Task) error {
 	pipe := t.pg.StartPipeline(ctx)
-	for i := range statements {
-		if s := &statements[i]; s.name != "" {
-			pipe.SendQueryPrepared(s.name, s.params, s.formats, nil)
-		} else {
-			pipe.SendQueryParams(s.text, nil, nil, nil, nil)
-		}
-	}
+	send(pipe, statements...)
 	err := pipe.Sync()
 	if err == nil {
 		err = t.answers(pipe, statements, tasks)
@@ -164,7 +162,7 @@ func (t *session) failed(err error, k sql.Task) error {
 		return err
 	}
 	t.undo = true
-	return &sql.Refusal{Size: len(k.Rows), Cause: err}
+	return &sql.Refusal{Size: len(k.Rows), At: -1, Cause: err}
 }
 
 // unplanned: a column that we do not write must not be NULL. It was added to the
@@ -212,56 +210,6 @@ func (t *session) statements(tasks []sql.Task) ([]statement, error) {
 	return out, nil
 }
 
-// fixed spells out one of our own queries.
-func (t *session) fixed(query string, args []any) statement {
-	text := t.db.queries[query]
-	if len(args) == 0 {
-		return statement{text: text}
-	}
-	return newStatement(text, args)
-}
-
-// newStatement is a prepared statement. Its parameters are sent as text, so that the
-// server reads them as their columns' types.
-func newStatement(text string, args []any) statement {
-	text = numbered(text)
-	s := statement{text: text, name: nameOf(text)}
-	for _, arg := range args {
-		switch arg := arg.(type) {
-		case nil:
-			s.params = append(s.params, nil)
-		case []byte:
-			s.params = append(s.params, fmt.Appendf(nil, `\x%x`, arg))
-		default:
-			s.params = append(s.params, fmt.Append([]byte{}, arg)) // an empty text is no NULL
-		}
-	}
-	return s
-}
-
-// numbered replaces each ? outside of quotes by $1, $2 ...
-func numbered(text string) string {
-	var b strings.Builder
-	quoted, n := byte(0), 0
-	for i := range len(text) {
-		c := text[i]
-		switch {
-		case quoted != 0:
-			if c == quoted {
-				quoted = 0
-			}
-		case c == '"' || c == '\'':
-			quoted = c
-		case c == '?':
-			n++
-			b.WriteString("$" + strconv.Itoa(n))
-			continue
-		}
-		b.WriteByte(c)
-	}
-	return b.String()
-}
-
 // rows spells out the writing of rows, deletes first.
 func (t *session) rows(k sql.Task) ([]statement, error) {
 	plan := t.db.plans.Get(k.Plan, compile)
@@ -293,7 +241,11 @@ func (t *session) rows(k sql.Task) ([]statement, error) {
 		load := func(ctx context.Context) error { return t.copy(ctx, plan.staging, plan.columns, rows) }
 		return append(out, statement{load: load}, statement{text: plan.unload, name: nameOf(plan.unload), writes: len(rows)}), nil
 	}
-	s, err := t.write(plan.upsert, plan, plan.columns, rows)
+	text := plan.upsert
+	if t.counting {
+		text = plan.counted
+	}
+	s, err := t.write(text, plan, plan.columns, rows)
 	s.writes = len(rows)
 	return append(out, s), err
 }
@@ -311,42 +263,6 @@ func (t *session) write(text string, plan *compiledPlan, columns []planColumn, r
 		s.params = append(s.params, buf[start:len(buf):len(buf)])
 	}
 	return s, nil
-}
-
-// prepare makes sure that this connection knows the statements. It costs a round
-// trip only the first time.
-func (t *session) prepare(ctx context.Context, statements []statement) error {
-	known := t.pg.CustomData()
-	if len(known) > sql.MaxStatements {
-		if err := t.forget(ctx, known); err != nil {
-			return err
-		}
-	}
-	for i := range statements {
-		name := statements[i].name
-		if name == "" || known[name] != nil {
-			continue
-		}
-		if _, err := t.pg.Prepare(ctx, name, statements[i].text, nil); err != nil {
-			return err
-		}
-		known[name] = true
-	}
-	return nil
-}
-
-// forget deallocates our prepared statements: rows may leave out other columns each
-// time, and each time it is another statement.
-func (t *session) forget(ctx context.Context, known map[string]any) error {
-	var all strings.Builder
-	for name := range known {
-		if strings.HasPrefix(name, prepared) {
-			all.WriteString("DEALLOCATE " + name + ";")
-			delete(known, name)
-		}
-	}
-	_, err := t.pg.Exec(ctx, all.String()).ReadAll()
-	return err
 }
 
 // Narrow: the database cannot hold every character.

@@ -16,6 +16,7 @@ import (
 // a batch of any size is one statement with as many parameters as columns.
 type compiledPlan struct {
 	upsert, remove, update string
+	counted                string // upsert whose rows the server counts as it begins them
 	unload                 string // upsert from the staging table
 	merge                  string // update of the rows that are there, upsert of the others; "": as upsert
 	adds                   []int  // columns that are added to
@@ -47,7 +48,8 @@ func compile(p *row.Plan) *compiledPlan {
 	table := quote.Table(p.Table.Name)
 	insert := "INSERT INTO " + table + " AS t (" + list(out.columns, quotedName) + ") SELECT " + list(out.columns, cast) + " FROM "
 	out.staging = newStagingTable(out.columns)
-	out.upsert = insert + unnest(out.columns) + " AS " + nameList(out.columns) + conflict(p)
+	arrays := insert + unnest(out.columns) + " AS " + nameList(out.columns)
+	out.upsert, out.counted = arrays+conflict(p), arrays+countRow+conflict(p)
 	out.unload = insert + "pg_temp." + out.staging.name + " AS u" + conflict(p)
 	if len(out.key) == 0 {
 		return out

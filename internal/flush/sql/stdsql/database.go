@@ -25,6 +25,9 @@ type DB struct {
 	// Duplicate: the error says that a unique key is taken already.
 	Duplicate func(error) bool
 	Refused   func(error) bool
+	// Culprit, if set, is the place of the row for which a statement of that many was refused;
+	// negative if the database does not say.
+	Culprit func(ctx context.Context, s *Session, cause error, rows int) (int, error)
 	// Spoilt, if set, says that a prepared statement is of no use after this error.
 	Spoilt func(error) bool
 	// Intact, if set, fails when the database has ended the transaction because of
@@ -130,6 +133,7 @@ type Session struct {
 	statements map[string]*dbsql.Stmt
 	Args       []any // reused for every statement
 	open       bool  // a transaction is
+	Counting   bool  // the statement is to say of which row an error is
 	Replacing  bool  // rows that are deleted come back
 	Ignored    int64 // rows of the task that were accepted and not written
 	used       time.Time
@@ -166,11 +170,36 @@ func (s *Session) one(ctx context.Context, t sql.Task) error {
 	return t.Done(touched)
 }
 
-// rows relies on each statement being all or nothing in these databases, so
-// that a refused one leaves the transaction as it was: no savepoints are needed.
+// rows writes the rows of a task, in its pieces where it is to be told of refused ones.
 func (s *Session) rows(ctx context.Context, t sql.Task) (touched int64, err error) {
-	done, doubt := 0, len(t.Rows)
 	s.Ignored = 0
+	s.Counting = t.Guarded()
+	for from := 0; from < len(t.Rows); {
+		piece := t
+		if t.Guarded() {
+			piece.Rows = t.Rows[from:min(from+t.Piece, len(t.Rows))]
+		} else {
+			piece.Rows = t.Rows[from:]
+		}
+		n, err := s.piece(ctx, piece)
+		touched += n
+		from += len(piece.Rows)
+		if refused := (*sql.Refusal)(nil); errors.As(err, &refused) && t.Refused != nil {
+			refused.From += from - len(piece.Rows)
+			from = refused.From + refused.Size
+			t.Refused(*refused)
+		} else if err != nil {
+			return touched, err
+		}
+	}
+	t.Left(s.Ignored)
+	return touched, nil
+}
+
+// piece relies on each statement being all or nothing in these databases, so
+// that a refused one leaves the transaction as it was: no savepoints are needed.
+func (s *Session) piece(ctx context.Context, t sql.Task) (touched int64, err error) {
+	done, doubt := 0, len(t.Rows)
 	switch {
 	case t.Update:
 		touched, err = s.Parent.Writer.Update(ctx, s, t.Plan, &t.Rows[0])
@@ -186,18 +215,25 @@ func (s *Session) rows(ctx context.Context, t sql.Task) (touched int64, err erro
 		}
 		touched = int64(done)
 	}
-	if err != nil && s.Parent.Refused(err) {
-		if s.Parent.Intact != nil {
-			if gone := s.Parent.Intact(ctx, s, err); gone != nil {
-				return 0, gone
-			}
-		}
-		err = &sql.Refusal{Done: done, Size: doubt, Cause: err}
-		touched = 0
+	if err == nil || !s.Parent.Refused(err) {
+		return touched, err
 	}
-	t.Left(s.Ignored) // of those that are done
-	return touched, err
+	if s.Parent.Intact != nil {
+		if gone := s.Parent.Intact(ctx, s, err); gone != nil {
+			return 0, gone
+		}
+	}
+	refused := &sql.Refusal{From: done, Size: doubt, At: unknown, Cause: err}
+	if s.Parent.Culprit != nil && doubt > 1 && !t.Replace {
+		if refused.At, err = s.Parent.Culprit(ctx, s, err, doubt); err != nil {
+			return touched, err
+		}
+	}
+	return touched, refused
 }
+
+// unknown: the database does not say which row is at fault.
+const unknown = -1
 
 // What surrounds rows that are replaced.
 const (
@@ -212,6 +248,7 @@ func (s *Session) replace(ctx context.Context, t sql.Task) (done, doubt int, err
 	if _, err := s.Exec(ctx, sqlSavepoint, nil); err != nil {
 		return 0, 0, err
 	}
+	ignored := s.Ignored
 	s.Replacing = true
 	_, _, err = s.Parent.Writer.Write(ctx, s, t.Plan, t.Rows, true)
 	s.Replacing = false
@@ -222,7 +259,7 @@ func (s *Session) replace(ctx context.Context, t sql.Task) (done, doubt int, err
 		_, err = s.Exec(ctx, sqlRelease, nil)
 		return len(t.Rows), 0, err
 	}
-	s.Ignored = 0 // what was accepted before is undone, too
+	s.Ignored = ignored // what was accepted since is undone, too
 	if s.Parent.Refused(err) {
 		for _, text := range []string{sqlUndo, sqlRelease} {
 			if _, failed := s.Exec(ctx, text, nil); failed != nil {

@@ -1,0 +1,308 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"baton/internal/flush"
+	"baton/internal/flush/row"
+	"baton/internal/flush/sql"
+)
+
+// Tasks that are to be told of refused rows are sent in pieces, all of them together. Behind each
+// piece the savepoint is set anew, and then gone back to. A piece that is refused makes the server
+// skip the former: going back undoes it, and nothing otherwise.
+//
+// An error does not say which row it is about. So the server counts the rows that it begins, by a
+// temporary sequence, which no going back undoes.
+
+// position is the temporary sequence; counting marks in what is kept beside a connection that it is there.
+const (
+	counting       = "rows are counted"
+	position       = "baton_row"
+	createPosition = "CREATE TEMPORARY SEQUENCE IF NOT EXISTS " + position + "; SELECT nextval('pg_temp." + position + "')"
+	readPosition   = "SELECT last_value FROM pg_temp." + position
+	countRow       = " WHERE nextval('pg_temp." + position + "') > 0"
+	backTo         = "ROLLBACK TO SAVEPOINT baton_rows"
+)
+
+// inPieces says whether tasks are sent in pieces.
+func inPieces(tasks []sql.Task) bool {
+	rows := 0
+	for _, k := range tasks {
+		if k.Plan != nil {
+			rows++
+		}
+	}
+	return slices.ContainsFunc(tasks, func(k sql.Task) bool {
+		return k.Guarded() || k.Refused != nil && rows > 1
+	})
+}
+
+// piece is some rows of a task, or a task without rows.
+type piece struct {
+	sql.Task
+	task, from int
+	statements []statement
+}
+
+// counts says whether this connection counts the rows that it begins.
+func (t *session) counts() bool { return t.pg.CustomData()[counting] != nil && !t.db.noStaging.Load() }
+
+// createCounter creates the sequence, before the transaction: it would take it along when it is
+// rolled back.
+func (t *session) createCounter(ctx context.Context) error {
+	if t.pg.TxStatus() != 'I' || t.db.noStaging.Load() || t.pg.CustomData()[counting] != nil {
+		return nil
+	}
+	_, err := t.pg.Exec(ctx, createPosition).ReadAll()
+	if sqlState(err) == "42501" { // no right to
+		t.db.noStaging.Store(true)
+		return nil
+	}
+	if err == nil {
+		t.pg.CustomData()[counting] = true
+	}
+	return err
+}
+
+// named is a statement that is prepared once.
+func named(text string) statement { return statement{text: text, name: nameOf(text)} }
+
+// pieces spells the tasks out.
+func (t *session) pieces(tasks []sql.Task) ([]piece, error) {
+	var out []piece
+	*t.buf = (*t.buf)[:0]
+	guarded := false
+	for i, k := range tasks {
+		if k.Plan == nil {
+			out = append(out, piece{Task: k, task: i, statements: []statement{t.fixed(k.Query, k.Args)}})
+			continue
+		}
+		size := len(k.Rows)
+		if k.Guarded() {
+			size = k.Piece
+		}
+		for from := 0; from < len(k.Rows); from += size {
+			p := piece{Task: k, task: i, from: from}
+			p.Rows = k.Rows[from:min(from+size, len(k.Rows))]
+			rows, err := t.rows(p.Task)
+			if err != nil {
+				return nil, err
+			}
+			if !guarded {
+				guarded = true
+				p.statements = append(p.statements, named(savepoint))
+				if t.counts() {
+					p.statements = append(p.statements, named(readPosition))
+				}
+			}
+			p.statements = append(append(p.statements, rows...), named(checkConstraints), named(release), named(savepoint))
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
+// runPieces does tasks in pieces, and goes on after those that are refused.
+func (t *session) runPieces(ctx context.Context, tasks []sql.Task) error {
+	if err := t.createCounter(ctx); err != nil {
+		return err
+	}
+	t.counting = t.counts()
+	defer func() { t.counting = false }()
+	pieces, err := t.pieces(tasks)
+	if err != nil {
+		return err
+	}
+	all := []statement{named(savepoint), named(backTo), named(release), named(readPosition)}
+	if !t.counting {
+		all = all[:3]
+	}
+	for _, p := range pieces {
+		all = append(all, p.statements...)
+	}
+	if err := t.prepare(ctx, all); err != nil {
+		return t.lost(err)
+	}
+	pipe := t.pg.StartPipeline(ctx)
+	for _, p := range pieces {
+		send(pipe, p.statements...)
+		pipe.SendPipelineSync()
+		if p.Plan != nil {
+			send(pipe, named(backTo))
+			if t.counting {
+				send(pipe, named(readPosition))
+			}
+		}
+	}
+	send(pipe, named(release))
+	err = pipe.Sync()
+	if err == nil {
+		err = (&listener{session: t, pipe: pipe}).hear(pieces)
+	}
+	// Reads what is left, so that the connection can be used again.
+	if closing := pipe.Close(); err == nil {
+		err = closing
+	}
+	return t.lost(err)
+}
+
+// lost: a pooler gave us another server session, without what we have created.
+func (t *session) lost(err error) error {
+	if sqlState(err) == "42P01" && strings.Contains(err.Error(), position) {
+		t.db.noStaging.Store(true)
+		return fmt.Errorf("%w: %w", flush.ErrTransient, err)
+	}
+	return err
+}
+
+// listener reads the answers to pieces.
+type listener struct {
+	*session
+	pipe  *pgconn.Pipeline
+	begun int // rows, by the sequence
+}
+
+// hear reads the answers to all pieces, and tells their tasks.
+func (l *listener) hear(pieces []piece) error {
+	var touched int64
+	for i := range pieces {
+		p := &pieces[i]
+		n, ignored, refused := l.result(p)
+		if refused != nil && (p.Plan == nil || p.Refused == nil || judge(refused) != sql.Refused || unplanned(refused, p.Plan)) {
+			return refused
+		}
+		begun, err := l.back(p)
+		if err != nil {
+			return err
+		}
+		if refused != nil {
+			p.Refused(sql.Refusal{From: p.from, Size: len(p.Rows), At: p.culprit(refused, begun), Cause: refused})
+		} else {
+			touched += n
+			p.Left(ignored)
+		}
+		if i+1 == len(pieces) || pieces[i+1].task != p.task {
+			if err := p.Done(touched); err != nil {
+				return err
+			}
+			touched = 0
+		}
+	}
+	_, err := answer(l.pipe)
+	return err
+}
+
+// result is what came of a piece.
+func (l *listener) result(p *piece) (touched, ignored int64, err error) {
+	for i := range p.statements {
+		s := &p.statements[i]
+		if s.text == readPosition {
+			if l.begun, err = number(l.pipe); err != nil {
+				return 0, 0, err
+			}
+			continue
+		}
+		n, err := answer(l.pipe)
+		if err != nil {
+			return 0, 0, err
+		}
+		touched += n
+		ignored += max(0, int64(s.writes)-n)
+	}
+	return touched, ignored, nil
+}
+
+// back reads the answers to what follows a piece, and returns how many of its rows were begun.
+func (l *listener) back(p *piece) (begun int, err error) {
+	if _, err := l.pipe.GetResults(); err != nil { // the server is with us again
+		return 0, err
+	}
+	if p.Plan == nil {
+		return 0, nil
+	}
+	if _, err := answer(l.pipe); err != nil {
+		return 0, err
+	}
+	if !l.counting {
+		return 0, nil
+	}
+	before := l.begun
+	l.begun, err = number(l.pipe)
+	return l.begun - before, err
+}
+
+// number is an answer of one number.
+func number(pipe *pgconn.Pipeline) (n int, err error) {
+	result, err := pipe.GetResults()
+	if err != nil {
+		return 0, err
+	}
+	reader, ok := result.(*pgconn.ResultReader)
+	if !ok {
+		return 0, fmt.Errorf("PostgreSQL answered with %T where a number was due", result)
+	}
+	for reader.NextRow() {
+		n, err = strconv.Atoi(string(reader.Values()[0]))
+	}
+	_, closing := reader.Close()
+	return n, errors.Join(err, closing)
+}
+
+// culprit is the place of the row that an error is about, as far as can be told after so many of
+// them were begun; -1 if it cannot. Foreign keys, and some triggers, are looked at after all rows.
+func (p *piece) culprit(err error, begun int) int {
+	deletes := 0
+	if !p.Replace {
+		deletes = sql.CountDeletes(p.Rows)
+	}
+	if all := len(p.Rows) - deletes; begun > 0 && (begun < all || begun == all && ofOneRow(sqlState(err))) {
+		return deletes + begun - 1
+	}
+	return p.named(err)
+}
+
+// ofOneRow: the server checks that with each row.
+func ofOneRow(state string) bool {
+	return strings.HasPrefix(state, "22") || slices.Contains([]string{"23502", "23505", "23514"}, state)
+}
+
+// named is the first row that has the key which the error's detail names, as in
+// `Key (author)=(7) is not present in table "authors".`; -1 if there is none.
+func (p *piece) named(err error) int {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
+		return -1
+	}
+	_, after, _ := strings.Cut(pg.Detail, "(")
+	names, after, _ := strings.Cut(after, ")=(")
+	var columns []int
+	for name := range strings.SplitSeq(names, ", ") {
+		c := slices.IndexFunc(p.Task.Plan.Columns, func(c row.PlanColumn) bool { return c.Name == name })
+		if c < 0 {
+			return -1
+		}
+		columns = append(columns, c)
+	}
+	var key []byte
+	return slices.IndexFunc(p.Rows, func(r row.Row) bool {
+		key = key[:0]
+		for i, c := range columns {
+			if i > 0 {
+				key = append(key, ", "...)
+			}
+			if r.Values[c].IsNull() {
+				return false
+			}
+			key = sql.AppendText(key, &r.Values[c])
+		}
+		return strings.HasPrefix(after, string(append(key, ')')))
+	})
+}

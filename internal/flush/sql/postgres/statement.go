@@ -1,0 +1,123 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"baton/internal/flush/sql"
+)
+
+// statement is one statement of a run. Without a name it is sent as text.
+type statement struct {
+	text    string
+	name    string
+	params  [][]byte
+	formats []int16
+	task    int // index of its task
+	last    bool
+	// writes is how many rows it is to write, where it says how many it has written.
+	writes int
+	// load, if set, is done instead, on its own.
+	load func(ctx context.Context) error
+}
+
+// send sends statements, without waiting for an answer.
+func send(pipe *pgconn.Pipeline, statements ...statement) {
+	for i := range statements {
+		if s := &statements[i]; s.name != "" {
+			pipe.SendQueryPrepared(s.name, s.params, s.formats, nil)
+		} else {
+			pipe.SendQueryParams(s.text, nil, nil, nil, nil)
+		}
+	}
+}
+
+// fixed spells out one of our own queries.
+func (t *session) fixed(query string, args []any) statement {
+	text := t.db.queries[query]
+	if len(args) == 0 {
+		return statement{text: text}
+	}
+	return newStatement(text, args)
+}
+
+// newStatement is a prepared statement. Its parameters are sent as text, so that the
+// server reads them as their columns' types.
+func newStatement(text string, args []any) statement {
+	text = numbered(text)
+	s := statement{text: text, name: nameOf(text)}
+	for _, arg := range args {
+		switch arg := arg.(type) {
+		case nil:
+			s.params = append(s.params, nil)
+		case []byte:
+			s.params = append(s.params, fmt.Appendf(nil, `\x%x`, arg))
+		default:
+			s.params = append(s.params, fmt.Append([]byte{}, arg)) // an empty text is no NULL
+		}
+	}
+	return s
+}
+
+// numbered replaces each ? outside of quotes by $1, $2 ...
+func numbered(text string) string {
+	var b strings.Builder
+	quoted, n := byte(0), 0
+	for i := range len(text) {
+		c := text[i]
+		switch {
+		case quoted != 0:
+			if c == quoted {
+				quoted = 0
+			}
+		case c == '"' || c == '\'':
+			quoted = c
+		case c == '?':
+			n++
+			b.WriteString("$" + strconv.Itoa(n))
+			continue
+		}
+		b.WriteByte(c)
+	}
+	return b.String()
+}
+
+// prepare makes sure that this connection knows the statements. It costs a round
+// trip only the first time.
+func (t *session) prepare(ctx context.Context, statements []statement) error {
+	known := t.pg.CustomData()
+	if len(known) > sql.MaxStatements {
+		if err := t.forget(ctx, known); err != nil {
+			return err
+		}
+	}
+	for i := range statements {
+		name := statements[i].name
+		if name == "" || known[name] != nil {
+			continue
+		}
+		if _, err := t.pg.Prepare(ctx, name, statements[i].text, nil); err != nil {
+			return err
+		}
+		known[name] = true
+	}
+	return nil
+}
+
+// forget deallocates our prepared statements: rows may leave out other columns each
+// time, and each time it is another statement.
+func (t *session) forget(ctx context.Context, known map[string]any) error {
+	var all strings.Builder
+	for name := range known {
+		if strings.HasPrefix(name, prepared) {
+			all.WriteString("DEALLOCATE " + name + ";")
+			delete(known, name)
+		}
+	}
+	_, err := t.pg.Exec(ctx, all.String()).ReadAll()
+	return err
+}
