@@ -55,25 +55,26 @@ var rules = []rule{
 		"internal/job", "internal/job/schedule", "internal/program", "internal/redisconn", "internal/redisledger", "internal/redislock", "internal/secret", "internal/status"},
 		"it asks whatever a job will ask, with the same code, and changes nothing; no term and no daemon is needed"},
 	{"internal/elector", []string{"internal/heartbeat"}, "the election is decided without knowing any store: adapters point inward"},
-	{"internal/finding", nil, "what doctor tells is the same of every server, and of no use to a flush"},
+	{"internal/finding", nil, "findings have one form for every server, and a flush needs none"},
 	{"internal/flush", []string{"internal/flush/mapping", "internal/flush/row"}, "leadership reaches a flush as a context and an epoch, a store through its ports"},
 	{"internal/flush/flushtest", []string{"internal/flush", "internal/flush/row"}, "a conformance suite exercises the ports of the domain"},
 	{"internal/flush/mapping", []string{"internal/flush/row"}, "what a record becomes depends on the record and the table alone"},
 	{"internal/flush/row", nil, "values, records and plans are what sources, flushes and databases have in common"},
-	{"internal/flush/sql", []string{"internal/finding", "internal/flush", "internal/flush/row"}, "one transaction is written once: what databases differ in is in a Dialect, and whose they are it need not know"},
+	{"internal/flush/sql", []string{"internal/finding", "internal/flush", "internal/flush/row"}, "a transaction is written once; the differences of databases are in a Dialect, whose driver it does not know"},
 	{"internal/flush/sql/mysql", []string{"internal/finding", "internal/flush", "internal/flush/row", "internal/flush/sql", "internal/flush/sql/stdsql"}, "a dialect knows no other one"},
 	{"internal/flush/sql/open", []string{"internal/flush/sql", "internal/flush/sql/mysql", "internal/flush/sql/postgres", "internal/flush/sql/sqlite"}, "it knows every dialect by its name, and nothing else"},
-	{"internal/flush/sql/postgres", []string{"internal/finding", "internal/flush", "internal/flush/row", "internal/flush/sql"}, "a dialect knows no other one, and this one not database/sql's way"},
+	{"internal/flush/sql/postgres", []string{"internal/finding", "internal/flush", "internal/flush/row", "internal/flush/sql"}, "a dialect knows no other one, and this one does not use database/sql"},
 	{"internal/flush/sql/sqlite", []string{"internal/finding", "internal/flush", "internal/flush/row", "internal/flush/sql", "internal/flush/sql/stdsql"}, "a dialect knows no other one"},
 	{"internal/flush/sql/sqltest", []string{"internal/flush", "internal/flush/sql"}, "it decorates any dialect for tests"},
-	{"internal/flush/sql/stdsql", []string{"internal/flush/row", "internal/flush/sql"}, "what databases behind database/sql share knows none of them"},
+	{"internal/flush/sql/stdsql", []string{"internal/flush/row", "internal/flush/sql"}, "it is shared by the dialects that use database/sql, and knows none of them"},
 	{"internal/flush/source", []string{"internal/flush", "internal/flush/row", "internal/flush/source/idlist", "internal/flush/source/spec", "internal/flush/source/staging", "internal/redisconn"}, "it implements a port of flush, which never sees it, and knows neither lock nor ledger"},
-	{"internal/flush/source/idlist", nil, "in which order, lane and part an id is must be the same at every reading, whatever server it came from"},
-	{"internal/flush/source/staging", []string{"internal/flush", "internal/redisconn"}, "what was frozen is found by its key alone, whatever source it is of, or whether there is any"},
-	{"internal/flush/source/spec", nil, "what a configuration may say of a source is known without the source"},
+	{"internal/flush/source/idlist", nil, "order, lane and part of an id are the same at every read and on every server"},
+	{"internal/flush/source/staging", []string{"internal/flush", "internal/redisconn"}, "a stage is found by its key alone, also when its source is gone"},
+	{"internal/flush/source/spec", nil, "the settings of a source are known without the source"},
 	{"internal/heartbeat", nil, "the trust window is the root of all promises: it depends on nothing but the clock"},
 	{"internal/job", []string{"internal/job/plan", "internal/job/schedule"}, "leadership reaches jobs as a context and an epoch, a store through their ports"},
-	{"internal/job/plan", []string{"internal/job/schedule"}, "which slots are run is decided from a schedule and a time, whatever a run is and whoever records it"},
+	{"internal/job/jobtest", []string{"internal/job"}, "a conformance suite exercises a port of the domain"},
+	{"internal/job/plan", []string{"internal/job/schedule"}, "a plan depends on policy, schedule and time, not on what a run does or where it is recorded"},
 	{"internal/job/schedule", nil, "the slots of a schedule are a function of the time alone: every node must compute the same"},
 	{"internal/lockcmd", []string{"internal/command", "internal/command/held", "internal/config", "internal/daemon/site", "internal/elector", "internal/heartbeat",
 		"internal/redisconn", "internal/redislock"},
@@ -84,10 +85,10 @@ var rules = []rule{
 		"the command of a job is run under a term, of which it knows how long it lasts: neither its lock nor where its output is kept"},
 	{"internal/quorum", []string{"internal/elector"}, "a Lock made of Locks; which store they are in is not its business"},
 	{"internal/redisconn/redistest", []string{"internal/redisconn", "internal/testsupport"}, "it decorates the connections of anything for tests, and connects to a Redis of a test as a user may"},
-	{"internal/redisconn", []string{"internal/finding"}, "connections are the same for whatever is kept in Redis, and so is what is wrong with a server: its errors are translated by who knows the port that they leave by"},
+	{"internal/redisconn", []string{"internal/finding"}, "connections, and the checks of a server, do not depend on the data; each adapter translates errors for its own port"},
 	{"internal/redisledger", []string{"internal/job", "internal/redisconn", "internal/redislock/script"}, "the job's adapter knows the port that it implements; of the lock it asks only who holds it"},
 	{"internal/redislock", []string{"internal/elector", "internal/heartbeat", "internal/redisconn", "internal/redislock/script"}, "the elector's adapter knows the port that it implements, and neither jobs nor flushes"},
-	{"internal/redislock/script", []string{"internal/redisconn"}, "what the lock and the ledger share of keys and Lua knows neither; which keys have one slot is redisconn's to say"},
+	{"internal/redislock/script", []string{"internal/redisconn"}, "it has the keys and Lua that lock and ledger share; redisconn decides which keys share a slot"},
 	{"internal/secret", []string{"internal/config"}, "what is secret is the same for whatever might tell it"},
 	{"internal/status", []string{"internal/diagnose", "internal/operate", "internal/text"}, "a page shows what it is handed: it can be tried without a store or an election"},
 	{"internal/text", nil, "words for people, wherever they are shown"},
@@ -142,6 +143,7 @@ const uuidLibrary = "github.com/satori/go.uuid"
 type source struct {
 	name string // relative to the module
 	file *ast.File
+	set  *token.FileSet // has the positions of file
 }
 
 func (s source) pkg() string { return path.Dir(s.name) }
@@ -418,9 +420,10 @@ func parseSource(t *testing.T, name, code string) source {
 
 func parse(t *testing.T, name, code string) source {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), name, code, parser.ParseComments)
+	set := token.NewFileSet()
+	file, err := parser.ParseFile(set, name, code, parser.ParseComments)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return source{name, file}
+	return source{name, file, set}
 }

@@ -24,7 +24,7 @@ var (
 	progressScript  = ledgerScript(1, "job_progress")
 )
 
-// ErrAsked: another order of the same kind waits already.
+// ErrAsked means that another order of the same kind waits already.
 var ErrAsked = errors.New("already requested")
 
 // Refusal is the reason why a manual run was refused.

@@ -9,7 +9,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// ErrNotHeld: the lock to be broken is free.
+// ErrNotHeld means that the lock to be broken is free.
 var ErrNotHeld = errors.New("nobody holds it")
 
 // Broken describes the holder from which a lock was taken.

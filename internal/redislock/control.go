@@ -29,13 +29,13 @@ type Control struct {
 	Aside map[string]Aside
 }
 
-// Pause: no node may lead.
+// Pause keeps every node from leading.
 type Pause struct {
 	At     time.Time
 	Reason string // "by alice: upgrade"
 }
 
-// Aside: a node does not campaign for a while, after an abdication.
+// Aside keeps a node from campaigning for a while, after an abdication.
 type Aside struct {
 	Left   time.Duration
 	Reason string

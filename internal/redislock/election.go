@@ -16,7 +16,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// ErrNobodyLeads: there is no leader that could step down.
+// ErrNobodyLeads means that there is no leader to step down.
 var ErrNobodyLeads = errors.New("nobody leads")
 
 // Election reads an election and sends orders to its leader. It neither campaigns nor leads.

@@ -106,7 +106,7 @@ func (m *monthEnds) widen(numbers string) (string, error) {
 		return canBeLast, nil
 	}
 	if strings.ContainsAny(numbers, "*?") {
-		return "", errors.New("L has no effect beside *: remove one of them")
+		return "", errors.New("beside * an L has no effect: remove one of them")
 	}
 	parsed, err := cron.NewParser(cron.Dom).Parse(numbers)
 	if err != nil {
