@@ -5,12 +5,10 @@ import (
 	"context"
 	dbsql "database/sql"
 	"database/sql/driver"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"baton/internal/flush/row"
 	"baton/internal/flush/sql"
 )
 
@@ -39,15 +37,6 @@ type DB struct {
 	slots chan struct{} // one per session in use
 	mu    sync.Mutex
 	idle  []*Session
-}
-
-// rowWriter writes rows of one operation, in an order that it is given.
-type rowWriter interface {
-	// Write answers how many rows are written. Where the database refused some,
-	// it also says how many of the next ones are in doubt.
-	Write(ctx context.Context, s *Session, p *row.Plan, rows []row.Row, remove bool) (done, doubt int, err error)
-	// Update changes a row that is there, and answers 0 if none is.
-	Update(ctx context.Context, s *Session, p *row.Plan, row *row.Row) (touched int64, err error)
 }
 
 // New opens a database by its connector, with so many sessions at most. It does not connect.
@@ -168,106 +157,6 @@ func (s *Session) one(ctx context.Context, t sql.Task) error {
 		return err
 	}
 	return t.Done(touched)
-}
-
-// rows writes the rows of a task, in its pieces where it is to be told of refused ones.
-func (s *Session) rows(ctx context.Context, t sql.Task) (touched int64, err error) {
-	s.Ignored = 0
-	s.Counting = t.Guarded()
-	for from := 0; from < len(t.Rows); {
-		piece := t
-		if t.Guarded() {
-			piece.Rows = t.Rows[from:min(from+t.Piece, len(t.Rows))]
-		} else {
-			piece.Rows = t.Rows[from:]
-		}
-		n, err := s.piece(ctx, piece)
-		touched += n
-		from += len(piece.Rows)
-		if refused := (*sql.Refusal)(nil); errors.As(err, &refused) && t.Refused != nil {
-			refused.From += from - len(piece.Rows)
-			from = refused.From + refused.Size
-			t.Refused(*refused)
-		} else if err != nil {
-			return touched, err
-		}
-	}
-	t.Left(s.Ignored)
-	return touched, nil
-}
-
-// piece relies on each statement being all or nothing in these databases, so
-// that a refused one leaves the transaction as it was: no savepoints are needed.
-func (s *Session) piece(ctx context.Context, t sql.Task) (touched int64, err error) {
-	done, doubt := 0, len(t.Rows)
-	switch {
-	case t.Update:
-		touched, err = s.Parent.Writer.Update(ctx, s, t.Plan, &t.Rows[0])
-	case t.Replace:
-		done, doubt, err = s.replace(ctx, t)
-		touched = int64(done)
-	default:
-		deletes := sql.CountDeletes(t.Rows)
-		done, doubt, err = s.Parent.Writer.Write(ctx, s, t.Plan, t.Rows[:deletes], true)
-		if err == nil {
-			done, doubt, err = s.Parent.Writer.Write(ctx, s, t.Plan, t.Rows[deletes:], false)
-			done += deletes
-		}
-		touched = int64(done)
-	}
-	if err == nil || !s.Parent.Refused(err) {
-		return touched, err
-	}
-	if s.Parent.Intact != nil {
-		if gone := s.Parent.Intact(ctx, s, err); gone != nil {
-			return 0, gone
-		}
-	}
-	refused := &sql.Refusal{From: done, Size: doubt, At: unknown, Cause: err}
-	if s.Parent.Culprit != nil && doubt > 1 && !t.Replace {
-		if refused.At, err = s.Parent.Culprit(ctx, s, err, doubt); err != nil {
-			return touched, err
-		}
-	}
-	return touched, refused
-}
-
-// unknown: the database does not say which row is at fault.
-const unknown = -1
-
-// What surrounds rows that are replaced.
-const (
-	sqlSavepoint = "SAVEPOINT baton_rows"
-	sqlUndo      = "ROLLBACK TO SAVEPOINT baton_rows"
-	sqlRelease   = "RELEASE SAVEPOINT baton_rows"
-)
-
-// replace deletes rows and inserts them anew. Where one is refused, what was there
-// stays: the deletions are undone with all the rest.
-func (s *Session) replace(ctx context.Context, t sql.Task) (done, doubt int, err error) {
-	if _, err := s.Exec(ctx, sqlSavepoint, nil); err != nil {
-		return 0, 0, err
-	}
-	ignored := s.Ignored
-	s.Replacing = true
-	_, _, err = s.Parent.Writer.Write(ctx, s, t.Plan, t.Rows, true)
-	s.Replacing = false
-	if err == nil {
-		_, _, err = s.Parent.Writer.Write(ctx, s, t.Plan, t.Rows, false)
-	}
-	if err == nil {
-		_, err = s.Exec(ctx, sqlRelease, nil)
-		return len(t.Rows), 0, err
-	}
-	s.Ignored = ignored // what was accepted since is undone, too
-	if s.Parent.Refused(err) {
-		for _, text := range []string{sqlUndo, sqlRelease} {
-			if _, failed := s.Exec(ctx, text, nil); failed != nil {
-				return 0, len(t.Rows), errors.Join(err, failed)
-			}
-		}
-	}
-	return 0, len(t.Rows), err
 }
 
 // Exec runs a statement, prepared if it has arguments, and returns how many rows it touched.
@@ -401,15 +290,4 @@ func (s *Session) drop() {
 	}
 	_ = s.Conn.Raw(func(any) error { return driver.ErrBadConn })
 	_ = s.Conn.Close()
-}
-
-// UpdateOrder is the order of an UPDATE's parameters: what is set, then the key.
-func UpdateOrder(p *row.Plan) []int {
-	out := make([]int, 0, len(p.Columns))
-	for i := range p.Columns {
-		if !sql.IsKey(p, i) {
-			out = append(out, i)
-		}
-	}
-	return append(out, p.Key...)
 }
