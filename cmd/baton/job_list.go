@@ -42,7 +42,7 @@ func printJobs(out io.Writer, s daemon.Snapshot) error {
 	_ = say(w, "JOB\tSCHEDULE\tSTATE\tLAST\tNEXT\tWAITING\tBEHIND\n") // Flush tells a write error
 	for _, j := range s.Jobs {
 		_ = say(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", j.Name, j.Schedule,
-			painted(w, jobState(j, s.Now)), painted(w, lastRun(j, s.Now)), nextRun(j, s), waitingChanges(j), paintLate(w, j))
+			painted(w, jobState(j, s.Now)), painted(w, lastRun(j, s.Now)), nextRun(j, s), waitingChanges(j), paintLate(w, j, s.Clock()))
 	}
 	return w.Flush()
 }
@@ -51,8 +51,8 @@ func printJobs(out io.Writer, s daemon.Snapshot) error {
 func painted(w io.Writer, state string) shown { return paint(w, stateColour(state), state) }
 
 // paintLate is how far a job is behind.
-func paintLate(w io.Writer, j daemon.Job) shown {
-	if isLate(j) {
+func paintLate(w io.Writer, j daemon.Job, now time.Time) shown {
+	if j.IsDataLate(now) {
 		return paint(w, bad, behind(j))
 	}
 	return shown(behind(j))
@@ -78,8 +78,10 @@ func jobState(j daemon.Job, now time.Time) string {
 		return "running for " + text.Duration(now.Sub(j.Running.Started))
 	case j.Retry != nil:
 		return "failing, tries again " + soon(j.Retry.At, now)
-	case j.ConsecutiveFailures > 0:
+	case j.IsFailing():
 		return "failing"
+	case j.IsLate(now) != "":
+		return "late"
 	}
 	return "ready"
 }
@@ -105,12 +107,7 @@ func lastRun(j daemon.Job, now time.Time) string {
 
 // nextRun is when a job is due: while nobody leads under its lock no time is promised.
 func nextRun(j daemon.Job, s daemon.Snapshot) string {
-	leader := s.Leader
-	for _, l := range s.Locks {
-		if l.Key == j.Lock {
-			leader = l.Leader
-		}
-	}
+	leader := s.LeaderOf(j)
 	switch {
 	case j.Paused != nil && j.Paused.Until.IsZero(), leader == nil && s.Paused != nil:
 		return "paused"
@@ -213,7 +210,7 @@ func printJob(out io.Writer, j daemon.Job, runs []daemon.Execution, now time.Tim
 		did = "EXIT"
 	} else {
 		p("waiting\t%s changes\n", waitingChanges(j))
-		p("behind\t%s\n", paintLate(w, j))
+		p("behind\t%s\n", paintLate(w, j, now))
 	}
 	if len(runs) > 0 {
 		p("\nSTARTED\tRESULT\tTRIGGER\tATTEMPT\t%s\tTOOK\tNODE\tRUN\tERROR\n", did)

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"baton/internal/daemon"
+	"baton/internal/diagnose"
 	"baton/internal/text"
 )
 
@@ -30,148 +32,129 @@ func (t statusTables) dataLine() {
 
 // dataState is how far the flushes are behind. "" if there are none.
 func dataState(s daemon.Snapshot) (state string, c colour) {
-	var late, unwritten []string
-	flushes, known := 0, 0
-	var worst time.Duration
-	for _, j := range s.Jobs {
-		if j.Command {
-			continue
+	d := diagnose.DataOf(s)
+	about := func(jobs []daemon.Job, say func(daemon.Job) string) string {
+		lines := make([]string, len(jobs))
+		for i, j := range jobs {
+			lines[i] = fmt.Sprintf("%s %s (%s changes wait)", j.Name, say(j), waitingChanges(j))
 		}
-		flushes++
-		if j.Unwritten() {
-			unwritten = append(unwritten, fmt.Sprintf("%s fails (%s changes wait)", j.Name, waitingChanges(j)))
-		}
-		if j.LagSeconds == nil {
-			continue
-		}
-		known++
-		lag := lagOf(j)
-		worst = max(worst, lag)
-		if isLate(j) {
-			late = append(late, fmt.Sprintf("%s is %s behind (%s changes wait)", j.Name, text.Duration(lag.Round(time.Second)), waitingChanges(j)))
-		}
+		return text.Names(lines, 3)
 	}
-	switch {
-	case flushes == 0:
+	switch d.State {
+	case diagnose.DataNoneHere:
 		return "", ""
-	case len(late) > 0:
-		return "LATE: " + text.Names(late, 3), bad
-	case len(unwritten) > 0:
-		return "NOT WRITTEN: " + text.Names(unwritten, 3), bad
-	case known < flushes:
-		return fmt.Sprintf("not known of %s", text.Count(flushes-known, "job")), uneasy
-	case worst < time.Second:
+	case diagnose.DataLate:
+		return "LATE: " + about(d.Late, func(j daemon.Job) string {
+			lag, _ := j.Lag()
+			return "is " + text.Duration(lag.Round(time.Second)) + " behind"
+		}), bad
+	case diagnose.DataStuck:
+		return "NOT WRITTEN: " + about(d.Unwritten, func(daemon.Job) string { return "fails" }), bad
+	case diagnose.DataUnknown:
+		return "not known of " + text.Count(len(d.Unmeasured), "job"), uneasy
+	}
+	if d.Lag < time.Second {
 		return "up to date", good
 	}
-	return fmt.Sprintf("up to date, at most %s behind", text.Duration(worst.Round(time.Second))), good
-}
-
-func lagOf(j daemon.Job) time.Duration {
-	if j.LagSeconds == nil {
-		return 0
-	}
-	return time.Duration(*j.LagSeconds * float64(time.Second))
-}
-
-// isLate: the flush is further behind than it may be.
-func isLate(j daemon.Job) bool {
-	return j.LagSeconds != nil && *j.LagSeconds >= cmp.Or(j.LateAfterSeconds, 60)
+	return "up to date, at most " + text.Duration(d.Lag.Round(time.Second)) + " behind", good
 }
 
 // hints are what is wrong, the worst first.
 func hints(s daemon.Snapshot) []hint {
-	var all []hint
-	add := func(c colour, command, format string, args ...any) {
-		all = append(all, hint{c, fmt.Sprintf(format, args...), command})
-	}
-	switch {
-	case s.LastLeader != nil: // the first line tells what is known
-	case s.Leader == nil && s.Paused != nil:
-		add(uneasy, "baton resume", "no job runs while nobody leads")
-	case s.Leader == nil:
-		add(bad, "baton explain", "no job runs while nobody leads")
-	case s.Leader.Foreign:
-		add(bad, "baton status --events", "a client that is not baton holds the lock: no job runs")
-	}
-	if s.Leader != nil && s.Leader.Ending != "" {
-		add(uneasy, "baton job list", "%s gives the lead up, and waits for %s", s.Leader.NodeID, s.Leader.Ending)
-	}
-	for _, l := range s.Locks {
-		if l.Leader != nil && l.Leader.Ending != "" {
-			add(uneasy, "baton job list", "%s gives the lead for lock %q up, and waits for %s", l.Leader.NodeID, l.Key, l.Leader.Ending)
-		}
-		if l.Leader == nil && s.Paused == nil { // a pause is for all locks
-			add(bad, "baton explain --lock-key "+l.Key, "nobody leads for lock %q: its jobs do not run", l.Key)
+	problems := diagnose.Problems(s)
+	all := make([]hint, len(problems))
+	for i, p := range problems {
+		all[i] = hint{uneasy, problemWords(p, s), p.Command}
+		if p.Grave {
+			all[i].colour = bad
 		}
 	}
-	for _, j := range s.Jobs {
-		jobHints(j, s, add)
-	}
-	for _, l := range s.LeftStages {
-		add(uneasy, "baton stage list", "%s of %s, staged by job %s, are flushed by no job", text.Count(int(l.Records), "change"), l.Key, l.Job)
-	}
-	for _, n := range s.Nodes {
-		nodeHints(n, add)
-	}
-	if s.Leader != nil && !s.Leader.Foreign && len(s.Nodes) > 0 && !slices.ContainsFunc(s.Nodes, func(n daemon.Node) bool {
-		return n.ID != s.Leader.NodeID && !n.Silent() && !n.Observer && n.Aside == ""
-	}) {
-		add(uneasy, "systemctl status baton", "no other node could take over; on the others:")
-	}
-	slices.SortStableFunc(all, func(a, b hint) int { return cmp.Compare(weight(a), weight(b)) })
 	return all
 }
 
-// clockOff is from when on a clock is called wrong: slots go by the leader's.
-const clockOff = time.Second
-
-func nodeHints(n daemon.Node, add func(c colour, command, format string, args ...any)) {
-	offset, how := time.Duration(n.ClockOffsetMS)*time.Millisecond, "ahead of"
-	if offset < 0 {
-		how = "behind"
+// problemWords says what is wrong.
+func problemWords(p diagnose.Problem, s daemon.Snapshot) string {
+	under := ""
+	if p.Lock != "" {
+		under = fmt.Sprintf(" for lock %q", p.Lock)
 	}
-	switch {
-	case n.Stale || n.State == daemon.StateSilent:
-		add(uneasy, "systemctl status baton", "%s was not seen for %s; on that host:", n.ID, text.Duration(time.Duration(n.LastSeenMSAgo)*time.Millisecond))
-	case n.State == daemon.StateMissing:
-		add(uneasy, "systemctl status baton", "%s led, and has not been heard of since; on that host:", n.ID)
-	case n.Twin != "":
-		add(bad, "baton doctor", "two processes have the node.id %s: stop one of them", n.ID)
-	case offset.Abs() >= clockOff:
-		add(uneasy, "baton doctor", "the clock of %s is %s %s that of Redis", n.ID, text.Duration(offset.Abs()), how)
+	switch p.Code {
+	case diagnose.CodeRedis:
+		return "redis unavailable: " + s.Redis.Error
+	case diagnose.CodePaused:
+		return "no job runs while the election is paused"
+	case diagnose.CodeNoLeader:
+		return "no node leads" + under + ": its jobs do not run"
+	case diagnose.CodeForeign:
+		return cmp.Or(strings.TrimPrefix(under, " for "), "the lock") + " is held by a client that is not baton: its jobs do not run"
+	case diagnose.CodeEnding:
+		return fmt.Sprintf("%s hands over the lead%s, and waits for %s", p.Node, under, endingOf(p, s))
+	case diagnose.CodeNoStandby:
+		return "no other node could take over; on the others:"
+	case diagnose.CodeLeftStage:
+		return fmt.Sprintf("%s of %s, staged by job %s, are flushed by no job", text.Count(p.Count, "change"), p.Key, p.Job)
+	case diagnose.CodeFailing, diagnose.CodeLate, diagnose.CodeDeadLetters:
+		return jobWords(p)
 	}
+	return nodeWords(p, s)
 }
 
-func weight(h hint) int {
-	if h.colour == bad {
-		return 0
+// endingOf is what a leader that hands over waits for.
+func endingOf(p diagnose.Problem, s daemon.Snapshot) string {
+	for _, l := range s.Locks {
+		if l.Key == p.Lock && l.Leader != nil {
+			return l.Leader.Ending
+		}
 	}
-	return 1
+	return s.Leader.Ending
 }
 
-func jobHints(j daemon.Job, s daemon.Snapshot, add func(c colour, command, format string, args ...any)) {
+func jobWords(p diagnose.Problem) string {
+	late := map[diagnose.Late]string{
+		diagnose.LateNoSuccess: "is late: due at " + slotTime(p.Since) + ", and no success since",
+		diagnose.LateLag:       "is late: behind since " + slotTime(p.Since),
+	}[p.Late]
 	switch {
-	case j.Paused != nil: // is told below, with what ends it
-	case j.ConsecutiveFailures > 0 && j.Command && j.LastRun != nil && j.LastRun.Error == "":
-		add(bad, "baton job logs "+j.Name, "%s has failed %s", j.Name, times(j.ConsecutiveFailures))
-	case j.ConsecutiveFailures > 0:
-		add(bad, "baton job history "+j.Name, "%s has failed %s", j.Name, times(j.ConsecutiveFailures))
-	case !j.OverdueSince.IsZero() && s.Leader != nil:
-		add(bad, "baton job history "+j.Name, "%s is late: due at %s, and no success since", j.Name, slotTime(j.OverdueSince))
-	case isLate(j) && s.Leader != nil:
-		add(bad, "baton job show "+j.Name, "%s is late", j.Name)
+	case p.Code == diagnose.CodeDeadLetters && p.Count == 0:
+		return p.Job + " put records aside as dead letters in its last run"
+	case p.Code == diagnose.CodeDeadLetters:
+		return fmt.Sprintf("%s has %s waiting", p.Job, text.Count(p.Count, "dead letter"))
+	case p.Code == diagnose.CodeLate:
+		return p.Job + " " + late
+	case late != "":
+		return fmt.Sprintf("%s has failed %s, and %s", p.Job, times(int(p.Count)), late)
 	}
-	switch {
-	case j.DeadLetters != nil && *j.DeadLetters > 0:
-		add(uneasy, "baton dead list --count --job "+j.Name, "%s has %s waiting", j.Name, text.Count(int(*j.DeadLetters), "dead letter"))
-	case j.DeadLetters == nil && j.LastRun != nil && j.LastRun.Dead > 0:
-		add(uneasy, "baton dead list --job "+j.Name, "%s put %s aside in its last run", j.Name, text.Count(int(j.LastRun.Dead), "record"))
+	return fmt.Sprintf("%s has failed %s", p.Job, times(int(p.Count)))
+}
+
+func nodeWords(p diagnose.Problem, s daemon.Snapshot) string {
+	at := slices.IndexFunc(s.Nodes, func(n daemon.Node) bool { return n.ID == p.Node })
+	if at < 0 {
+		return string(p.Code)
 	}
+	n := s.Nodes[at]
+	switch p.Code {
+	case diagnose.CodeSilent:
+		return fmt.Sprintf("%s was not seen for %s; on that host:", n.ID, text.Duration(time.Duration(n.LastSeenMSAgo)*time.Millisecond))
+	case diagnose.CodeMissing:
+		return n.ID + " led, and has not been seen since; on that host:"
+	case diagnose.CodeTwin:
+		return "two processes have the node.id " + n.ID + ": stop one of them"
+	case diagnose.CodeDrift:
+		return n.ID + " has another configuration than the leader; once its file is the same, on that host:"
+	case diagnose.CodeClock:
+		how := "ahead of"
+		if n.ClockOffset() < 0 {
+			how = "behind"
+		}
+		return fmt.Sprintf("the clock of %s is %s %s that of Redis", n.ID, text.Duration(n.ClockOffset().Abs()), how)
+	}
+	return string(p.Code)
 }
 
 func times(n int) string {
 	switch n {
-	case 1:
+	case 0, 1:
 		return "once"
 	case 2:
 		return "twice"

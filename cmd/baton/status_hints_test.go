@@ -42,7 +42,7 @@ func TestStatusTellsWhatAHandoverWaitsFor(t *testing.T) {
 	for _, h := range hints(s) {
 		told = append(told, h.what)
 	}
-	want := []string{"db1 gives the lead up, and waits for the end of report", `db2 gives the lead for lock "other" up, and waits for the end of export`}
+	want := []string{"db1 hands over the lead, and waits for the end of report", `db2 hands over the lead for lock "other", and waits for the end of export`}
 	if !slices.Equal(told, want) {
 		t.Errorf("%q, want %q", told, want)
 	}
@@ -71,11 +71,11 @@ func TestStatusTellsOfWhoIsMissingAndWhatIsLate(t *testing.T) {
 	s := daemon.Snapshot{
 		LockKey: "baton", Leader: &daemon.Leader{NodeID: "db1"},
 		Nodes: []daemon.Node{{ID: "db1", State: "leading"}, {ID: "db2", State: daemon.StateMissing}, {ID: "db3", State: "standby"}},
-		Jobs:  []daemon.Job{{Name: "export", Command: true, OverdueSince: due}},
+		Jobs:  []daemon.Job{{Name: "export", Command: true, DueAt: due, LateAfterSeconds: 60}},
 	}
 	want := []hint{
 		{bad, "export is late: due at Sun 2026-03-01 02:30 +00:00, and no success since", "baton job history export"},
-		{uneasy, "db2 led, and has not been heard of since; on that host:", "systemctl status baton"},
+		{uneasy, "db2 led, and has not been seen since; on that host:", "systemctl status baton"},
 	}
 	if got := hints(s); !slices.Equal(got, want) {
 		t.Errorf("it tells %+v, want %+v", got, want)

@@ -87,7 +87,7 @@ func (t statusTables) nodes() {
 		case n.Aside != "":
 			state = "stands aside"
 		}
-		if n.Drift {
+		if t.s.Drifted(n) {
 			hash, drift = hash+" (drift)", true
 		}
 		t.print("%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.ID, paint(t, stateColour(state), state), priority, seen(n, t.s.NodeID), n.Version, hash, n.Address)
@@ -136,7 +136,7 @@ func (t statusTables) jobs() {
 		if j.ConsecutiveFailures > 0 {
 			failures = paint(t, bad, string(failures))
 		}
-		if isLate(j) {
+		if j.IsDataLate(t.s.Clock()) {
 			waiting = paint(t, bad, string(waiting))
 		}
 		t.print("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s%s\n", j.Name, j.Schedule, paint(t, stateColour(next), next), paint(t, stateColour(last), last), rows, dead, took, waiting, failures, t.lockColumn(j.Lock))
@@ -161,7 +161,7 @@ func stateColour(state string) colour {
 	switch word {
 	case "leading", "succeeded":
 		return good
-	case "failed", "failing", "timed_out", "lost", "gone", daemon.StateMissing, daemon.StateSilent:
+	case "failed", "failing", "late", "timed_out", "lost", "gone", daemon.StateMissing, daemon.StateSilent:
 		return bad
 	case "paused", "stands", "cancelled", "missed":
 		return uneasy

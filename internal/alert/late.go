@@ -2,9 +2,10 @@ package alert
 
 import (
 	"context"
+	"slices"
 	"time"
 
-	"baton/internal/job/schedule"
+	"baton/internal/diagnose"
 	"baton/internal/notify"
 	"baton/internal/redisledger"
 )
@@ -12,67 +13,94 @@ import (
 // lateEvery is how often the leader looks for jobs that are late.
 const lateEvery = 5 * time.Second
 
-// Why a job is late.
-const (
-	lateNoSuccess = "no_success" // a slot passed, and no run has succeeded since
-	lateLag       = "lag"        // a flush is behind
-)
-
 // lateness is how late a job is.
 type lateness struct {
-	since time.Time     // slots up to then do not count: it succeeded, was paused, or was first seen
-	due   time.Time     // the first slot after since, reckoned once; zero: there is none
-	lag   time.Duration // of a flush, as last measured
-	late  bool          // that has been told
+	past diagnose.Past
+	late bool // that has been sent
 }
 
-// moved reckons the slot by which the job must succeed.
-func (j *toldJob) moved() {
-	j.due = time.Time{}
-	if j.schedule != nil && j.lateAfter > 0 && !j.since.IsZero() {
-		j.due = j.schedule.Next(j.since)
+// moved reckons anew when the job is, or was, due.
+func (j *toldJob) moved() { j.job.DueAt = j.job.Due(j.past, j.next) }
+
+// next is when the job starts after a time; the zero time if its schedule has no more slots.
+func (j *toldJob) next(after time.Time) time.Time {
+	if j.schedule == nil {
+		return time.Time{}
 	}
+	slot := j.schedule.Next(after.Add(-j.offset))
+	if slot.IsZero() {
+		return slot
+	}
+	return slot.Add(j.offset)
+}
+
+// dueSlot is the slot by which the job is due.
+func (j *toldJob) dueSlot() time.Time {
+	if j.job.DueAt.Equal(j.past.Begun) {
+		return j.job.DueAt
+	}
+	return j.job.DueAt.Add(-j.offset)
+}
+
+// stands takes over how the job stands by the ledger.
+func (j *toldJob) stands(st redisledger.JobState, epoch int64) {
+	if st.LastSuccess.After(j.past.LastSuccess) {
+		j.past.LastSuccess = st.LastSuccess
+	}
+	j.past.Begun = st.Begun
+	if !st.Known.IsZero() {
+		j.past.Known = st.Known
+	}
+	j.past.Paused = nil
+	for _, p := range st.Pauses {
+		j.past.Paused = append(j.past.Paused, diagnose.Span(p))
+	}
+	j.job.Paused = nil
+	if st.Paused != nil {
+		j.job.Paused = &diagnose.Pause{Since: st.Paused.At}
+	}
+	j.job.Awaited = j.job.Command && slices.ContainsFunc(st.Running, func(r redisledger.OpenRun) bool { return r.Term.Epoch == epoch })
+	j.moved()
 }
 
 // beginLate takes over how late the job was when the term began.
-func (j *toldJob) beginLate(st redisledger.JobState, began time.Time, prev previousTerm) {
-	j.since = began // whoever has never succeeded is given the time anew
-	if !st.LastSuccess.IsZero() {
-		j.since = st.LastSuccess
-	}
-	if st.Paused != nil {
-		j.since = began
-	}
-	j.moved()
-	// The leader before has told what it had the time to notice. It is told again rather
-	// than never: one that has gone without a word counts for nothing.
-	j.late = !j.due.IsZero() && j.due.Add(j.lateAfter+2*lateEvery).Before(prev.ended)
+func (j *toldJob) beginLate(st redisledger.JobState, epoch int64, began time.Time, prev previousTerm) {
+	j.past.Known = began // of a job that the ledger does not know
+	j.stands(st, epoch)
+	// The leader before has sent what it had the time to notice. It is sent again rather
+	// than never: one that crashed counts for nothing.
+	j.late = !j.job.DueAt.IsZero() && j.job.DueAt.Add(j.job.LateAfter()+2*lateEvery).Before(prev.ended)
 }
 
 // succeeded notes that the job has done its work.
 func (j *toldJob) succeeded(at time.Time) {
-	j.late, j.lag = false, 0
-	if at.After(j.since) {
-		j.since = at
+	j.late, j.past.Behind = false, time.Time{}
+	if at.After(j.past.LastSuccess) {
+		j.past.LastSuccess = at
 	}
 	j.moved()
 }
 
-// overdue is why the job is late; "" if it is not.
-func (j *toldJob) overdue(now time.Time) string {
-	switch {
-	case j.lateAfter <= 0:
+// isLate is why the job is late; "" if it is not, or has no late_after: then nobody wants to know.
+func (j *toldJob) isLate(now time.Time) diagnose.Late {
+	if j.job.LateAfterSeconds <= 0 {
 		return ""
-	case !j.due.IsZero() && now.Sub(j.due) > j.lateAfter:
-		return lateNoSuccess
-	case j.lag > j.lateAfter:
-		return lateLag
 	}
-	return ""
+	return j.job.IsLate(now)
+}
+
+// mayBeLate reports whether the job is late if it is neither paused nor waited for any more.
+func (j *toldJob) mayBeLate(now time.Time) bool {
+	if j.late || j.job.LateAfterSeconds <= 0 {
+		return false
+	}
+	free := j.job
+	free.Paused, free.Awaited = nil, false
+	return free.IsLate(now) != ""
 }
 
 // Lagged notes how far the table of a flush is behind. One that flushes all the time
-// ends no run: that its lag is well below what is late is all that shows it is well.
+// ends no run: a lag far below what is late is its only sign of recovery.
 func (n *Notifications) Lagged(name string, lag time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -80,9 +108,14 @@ func (n *Notifications) Lagged(name string, lag time.Duration) {
 	if j == nil {
 		return
 	}
-	j.lag = lag
-	if j.late && !j.failing && lag < j.lateAfter/2 && schedule.IsAlways(j.schedule) {
-		n.well(j, notify.Event{Kind: notify.Recovered, LockKey: j.lock, Job: name}, time.Now())
+	now := time.Now()
+	j.past.Behind = time.Time{}
+	if lag > 0 {
+		j.past.Behind = now.Add(-lag)
+	}
+	j.moved()
+	if j.late && !j.failing && lag < j.job.LateAfter()/2 && j.job.Always {
+		n.recovered(j, notify.Event{Kind: notify.Recovered, LockKey: j.lock, Job: name}, now)
 	}
 }
 
@@ -114,7 +147,7 @@ func (n *Notifications) suspects(lockKey string, now time.Time) []string {
 	defer n.mu.Unlock()
 	var names []string
 	for name, j := range n.jobs {
-		if j.lock == lockKey && j.known && (!j.late && j.overdue(now) != "" || j.steady(now)) {
+		if j.lock == lockKey && j.known && (j.mayBeLate(now) || j.steady(now)) {
 			names = append(names, name)
 		}
 	}
@@ -123,33 +156,26 @@ func (n *Notifications) suspects(lockKey string, now time.Time) []string {
 
 // steady reports whether a job that runs all the time has not failed for a while.
 func (j *toldJob) steady(now time.Time) bool {
-	return j.failing && j.schedule != nil && schedule.IsAlways(j.schedule) && now.Sub(j.failedAt) > SteadyAfter
+	return j.failing && j.job.Always && now.Sub(j.failedAt) > SteadyAfter
 }
 
 func (n *Notifications) judgeLate(j *toldJob, st redisledger.JobState, now time.Time) {
-	if st.Paused != nil {
-		j.since, j.lag = now, 0
-		j.moved()
-		return
+	j.stands(st, n.epochs[j.lock])
+	if st.Paused == nil && j.steady(now) && len(st.Running) > 0 && now.Sub(st.Running[0].Started) > SteadyAfter {
+		n.recovered(j, notify.Event{Kind: notify.Recovered, LockKey: j.lock, Job: st.Job}, now)
 	}
-	if st.LastSuccess.After(j.since) {
-		j.since = st.LastSuccess
-		j.moved()
-	}
-	if j.steady(now) && len(st.Running) > 0 && now.Sub(st.Running[0].Started) > SteadyAfter {
-		n.well(j, notify.Event{Kind: notify.Recovered, LockKey: j.lock, Job: st.Job}, now)
-	}
-	why := j.overdue(now)
+	why := j.isLate(now)
 	if why == "" || j.late {
 		return
 	}
 	j.late = true
-	slot := j.due
-	if why == lateLag {
-		slot = time.Time{}
+	e := notify.Event{
+		Kind: notify.Late, LockKey: j.lock, Job: st.Job, Reason: string(why), ConsecutiveFailures: j.failures,
+		Text: lagText(st.Job, now.Sub(j.job.DueAt), j.job.LateAfter()),
 	}
-	n.tell(notify.Event{
-		Kind: notify.Late, LockKey: j.lock, Job: st.Job, Slot: slot, Reason: why, ConsecutiveFailures: j.failures,
-		Text: lateText(st.Job, slot, j.lag, j.lateAfter),
-	})
+	if why == diagnose.LateNoSuccess {
+		e.Slot = j.dueSlot()
+		e.Text = overdueText(st.Job, e.Slot, j.job.LateAfter())
+	}
+	n.tell(e)
 }

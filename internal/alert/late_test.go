@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"baton/internal/config"
+	"baton/internal/diagnose"
 	"baton/internal/job"
 	"baton/internal/redisledger"
 	"baton/internal/redislock"
@@ -24,7 +25,7 @@ func TestALateJobIsToldOnceUntilItSucceeds(t *testing.T) {
 		r.want("four minutes after the slot", "")
 		time.Sleep(time.Minute + 2*lateEvery)
 		e := r.take()
-		if len(e) != 1 || e[0].Kind != "late" || e[0].Reason != lateNoSuccess || e[0].Slot.Minute() != 10 || e[0].Epoch != 7 {
+		if len(e) != 1 || e[0].Kind != "late" || e[0].Reason != string(diagnose.LateNoSuccess) || e[0].Slot.Minute() != 10 || e[0].Epoch != 7 {
 			t.Errorf("five minutes after it: %+v", e)
 		}
 		time.Sleep(5 * time.Hour)
@@ -56,7 +57,8 @@ func TestTheLedgerIsAskedBeforeAJobIsCalledLate(t *testing.T) {
 		time.Sleep(5*time.Hour + time.Minute)
 		r.Missed(job.Missed{Job: "users", Reason: job.ReasonPaused, Count: 1, Slot: time.Now().Add(-time.Minute)})
 		r.want("a pause", "")
-		r.past.set(redisledger.JobState{}, nil)
+		began := time.Now().Add(-5*time.Hour - time.Minute)
+		r.past.set(redisledger.JobState{Pauses: []redisledger.Stretch{{From: began, To: time.Now()}}}, nil)
 		time.Sleep(6 * time.Minute)
 		r.want("just after the pause", "")
 		time.Sleep(9 * time.Minute)
@@ -118,7 +120,7 @@ func TestTheNextLeaderDoesNotRepeatThatAJobIsLate(t *testing.T) {
 
 func TestAFlushThatIsBehindIsLate(t *testing.T) {
 	always := punctual()
-	always.Schedule = "@always"
+	always.Schedule, always.Command = "@always", nil
 	during(t, noteConfig(always), func(r *notesRig) {
 		r.Lagged("users", 4*time.Minute)
 		time.Sleep(2 * lateEvery)
@@ -126,7 +128,7 @@ func TestAFlushThatIsBehindIsLate(t *testing.T) {
 		r.Lagged("users", 6*time.Minute)
 		time.Sleep(2 * lateEvery)
 		e := r.take()
-		if len(e) != 1 || e[0].Kind != "late" || e[0].Reason != lateLag || !e[0].Slot.IsZero() {
+		if len(e) != 1 || e[0].Kind != "late" || e[0].Reason != string(diagnose.LateLag) || !e[0].Slot.IsZero() {
 			t.Errorf("six minutes behind: %+v", e)
 		}
 		for range 10 { // around the limit it is neither well nor late again

@@ -31,10 +31,6 @@ type missWindow struct {
 func (n *Notifications) Missed(m job.Missed) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if j := n.jobs[m.Job]; j != nil && m.Reason == job.ReasonPaused && m.Slot.After(j.since) {
-		j.since = m.Slot // nobody is late whom an operator told to wait
-		j.moved()
-	}
 	if len(n.targets) == 0 || m.Count <= 0 || m.Reason == job.ReasonPaused {
 		return
 	}

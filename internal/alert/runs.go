@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"baton/internal/config"
+	"baton/internal/diagnose"
 	"baton/internal/job"
 	"baton/internal/job/schedule"
 	"baton/internal/notify"
@@ -24,10 +25,11 @@ const (
 // toldJob is what has been told of a job, and what decides what is told next. Whoever
 // led before has told of what the ledger has; the rest is noted here as it happens.
 type toldJob struct {
-	lock      string
-	schedule  schedule.Schedule
-	lateAfter time.Duration
-	ping      bool // it has a dead man's switch
+	lock     string
+	schedule schedule.Schedule
+	offset   time.Duration // by its jitter
+	ping     bool          // it has a dead man's switch
+	job      diagnose.Job  // as configured, and as it stands, as far as it decides what is late
 
 	known bool         // what the ledger has is known
 	held  []job.Record // ended before that
@@ -43,9 +45,20 @@ type toldJob struct {
 }
 
 func newToldJob(j config.Job) *toldJob {
+	slots := scheduleOf(j)
 	return &toldJob{
-		lock: j.Lock, schedule: scheduleOf(j), lateAfter: j.LateAfter, ping: j.DeadMansSwitch != nil,
+		lock: j.Lock, schedule: slots, offset: job.Job{Name: j.Name, Jitter: j.Jitter}.Offset(), ping: j.DeadMansSwitch != nil,
+		job: diagnose.Job{
+			Name: j.Name, Command: j.IsCommand(), Always: slots != nil && schedule.IsAlways(slots), LateAfterSeconds: j.LateAfter.Seconds(),
+		},
 	}
+}
+
+// anew is the job as configured, of which nothing is known.
+func (j *toldJob) anew() *toldJob {
+	fresh := &toldJob{lock: j.lock, schedule: j.schedule, offset: j.offset, ping: j.ping, job: j.job}
+	fresh.job.DueAt, fresh.job.Paused, fresh.job.Awaited = time.Time{}, nil, false
+	return fresh
 }
 
 // succeed takes over what is known of the job as it was configured before. With nobody
@@ -56,6 +69,7 @@ func (j *toldJob) succeed(before *toldJob, noted bool) *toldJob {
 	}
 	j.known, j.held, j.failures, j.failing = before.known, before.held, before.failures, before.failing
 	j.toldAt, j.failedAt, j.pending, j.lateness, j.letters = before.toldAt, before.failedAt, before.pending, before.lateness, before.letters
+	j.job.Paused, j.job.Awaited = before.job.Paused, before.job.Awaited
 	j.moved()
 	return j
 }
@@ -104,7 +118,7 @@ func (n *Notifications) learn(j *toldJob, st redisledger.JobState, began time.Ti
 		j.pending = st.Retry.Slot
 	}
 	j.failing = before > 0
-	if j.schedule != nil && schedule.IsAlways(j.schedule) {
+	if j.job.Always {
 		// It never succeeds: it runs, until a term ends.
 		j.failing = j.failing && st.Last != nil && isFailure(st.Last.State)
 	}
@@ -114,7 +128,7 @@ func (n *Notifications) learn(j *toldJob, st redisledger.JobState, began time.Ti
 			j.toldAt = began
 		}
 	}
-	j.beginLate(st, began, prev)
+	j.beginLate(st, n.epochs[j.lock], began, prev)
 	if st.DeadLetters != nil && *st.DeadLetters > 0 && prev.why != whyCrashed {
 		j.letters.toldAt = began
 	}
@@ -133,7 +147,7 @@ func isFailure(s job.State) bool {
 func (n *Notifications) ended(j *toldJob, rec job.Record) {
 	switch {
 	case rec.State == job.StateSucceeded:
-		n.well(j, runEvent(notify.Recovered, j, rec), rec.Finished)
+		n.recovered(j, runEvent(notify.Recovered, j, rec), rec.Finished)
 	case rec.State == job.StateCancelled && rec.Slot.Equal(j.pending):
 		j.pending = time.Time{}
 	case isFailure(rec.State):
@@ -156,8 +170,8 @@ func (n *Notifications) ended(j *toldJob, rec job.Record) {
 	}
 }
 
-// well notes that a job is as it should be since a time, and tells so if something else was told.
-func (n *Notifications) well(j *toldJob, e notify.Event, since time.Time) {
+// recovered notes that a job succeeds again since a time, and sends that if a failure was sent.
+func (n *Notifications) recovered(j *toldJob, e notify.Event, since time.Time) {
 	told, late, failures := j.failing || j.late, j.late, j.failures
 	j.failures, j.failing, j.toldAt, j.pending = 0, false, time.Time{}, time.Time{}
 	j.succeeded(since)

@@ -85,7 +85,7 @@ func (n *Notifications) Begin(lockKey string, epoch int64, ledger States, electi
 	n.epochs[lockKey] = epoch
 	for name, j := range n.jobs {
 		if j.lock == lockKey { // whatever this node knew is a term old
-			n.jobs[name] = &toldJob{lock: j.lock, schedule: j.schedule, lateAfter: j.lateAfter, ping: j.ping}
+			n.jobs[name] = j.anew()
 		}
 	}
 	return t.follow

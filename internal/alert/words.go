@@ -87,10 +87,11 @@ func lettersText(name string, count int64) string {
 	return fmt.Sprintf("Job %s put %s aside as dead letters: baton dead list --count --job %s tells why", name, records, name)
 }
 
-func lateText(name string, slot time.Time, lag, lateAfter time.Duration) string {
-	if slot.IsZero() {
-		return fmt.Sprintf("Job %s is late: its table is %v behind redis, more than %v", name, text.Duration(lag), lateAfter)
-	}
+func lagText(name string, lag, lateAfter time.Duration) string {
+	return fmt.Sprintf("Job %s is late: its table is %v behind redis, more than %v", name, text.Duration(lag), lateAfter)
+}
+
+func overdueText(name string, slot time.Time, lateAfter time.Duration) string {
 	return fmt.Sprintf("Job %s is late: no run has succeeded since its slot at %s, more than %v ago", name, text.Stamp(slot), lateAfter)
 }
 

@@ -1,11 +1,13 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
 
 	"baton/internal/config"
+	"baton/internal/diagnose"
 	"baton/internal/job/schedule"
 	"baton/internal/redisledger"
 	"baton/internal/status"
@@ -17,18 +19,12 @@ const standEvery = 15 * time.Second
 // jobWatch is what a node keeps in mind of the jobs under a lock, whoever leads: a new
 // leader goes on from what the standby knew.
 type jobWatch struct {
-	began time.Time
-
 	mu     sync.Mutex
 	asked  time.Time
 	states map[string]redisledger.JobState
-	pauses map[string]pauseSeen
 	waits  map[string]waiting
 	behind map[string]time.Time // since when changes wait for a flush, as last measured; zero: none do
 }
-
-// pauseSeen is the last pause of a job that was seen.
-type pauseSeen struct{ from, to time.Time }
 
 // waiting is what was seen of the changes for a flush that never ended well.
 type waiting struct {
@@ -37,7 +33,7 @@ type waiting struct {
 }
 
 func newJobWatch() *jobWatch {
-	return &jobWatch{began: time.Now(), states: map[string]redisledger.JobState{}, pauses: map[string]pauseSeen{}, waits: map[string]waiting{}, behind: map[string]time.Time{}}
+	return &jobWatch{states: map[string]redisledger.JobState{}, waits: map[string]waiting{}, behind: map[string]time.Time{}}
 }
 
 // tellLateAfter tells from when on each job is late.
@@ -57,9 +53,6 @@ func (w *jobWatch) recall(ctx context.Context, ledger *redisledger.Ledger, jobs 
 	defer w.mu.Unlock()
 	w.asked = time.Now()
 	for _, st := range states {
-		if p := st.Paused; p != nil {
-			w.pauses[st.Job] = pauseSeen{from: p.At, to: w.asked}
-		}
 		w.states[st.Job] = st
 	}
 	return nil
@@ -99,8 +92,8 @@ func (w *jobWatch) writtenUntil(t task, backlog int64, fresh, now time.Time) tim
 		seen.since = now
 		w.waits[name] = seen
 	}
-	if !seen.emptied && !st.Begun.IsZero() && st.Begun.Before(seen.since) {
-		return st.Begun
+	if first := cmp.Or(st.Begun, st.Known); !seen.emptied && !first.IsZero() && first.Before(seen.since) {
+		return first
 	}
 	return seen.since
 }
@@ -117,14 +110,7 @@ func (w *jobWatch) tell(m *status.Metrics, t task, owner string) {
 	if st.DeadLetters != nil {
 		m.DeadLetters(t.Config.Name, *st.DeadLetters)
 	}
-	s := status.Standing{
-		At: w.asked, Failures: st.ConsecutiveFailures, Paused: st.Paused != nil,
-		Due: w.due(t, st), Running: t.Config.IsCommand() && runsUnder(st, owner),
-	}
-	if st.Paused != nil {
-		s.Until = st.Paused.At
-	}
-	m.JobStands(t.Config.Name, s)
+	m.JobStands(w.stands(t, st, owner), w.asked)
 }
 
 // runsUnder reports whether a run goes on under the leader that there is: one of a leader
@@ -138,26 +124,13 @@ func runsUnder(st redisledger.JobState, owner string) bool {
 	return false
 }
 
-// due is when a run was, or is, due that has to succeed; zero if none has. A flush that goes
-// on and on has no slots: it is due since the time it is behind.
-func (w *jobWatch) due(t task, st redisledger.JobState) time.Time {
-	switch {
-	case schedule.IsAlways(t.Schedule) && t.Config.IsCommand():
-		return time.Time{}
-	case schedule.IsAlways(t.Schedule):
-		return w.behind[t.Config.Name]
-	case st.LastSuccess.IsZero() && !st.Begun.IsZero():
-		return st.Begun
+// stands is how a job stands, as far as metrics show it.
+func (w *jobWatch) stands(t task, st redisledger.JobState, owner string) diagnose.Job {
+	j := diagnose.Job{
+		Name: t.Config.Name, Command: t.Config.IsCommand(), Always: schedule.IsAlways(t.Schedule), LateAfterSeconds: t.Config.LateAfter.Seconds(),
 	}
-	since := st.LastSuccess
-	if since.IsZero() {
-		since = w.began // nobody knows since when it is configured
-	}
-	due := t.Next(since)
-	p := w.pauses[t.Config.Name]
-	// A slot inside a pause was not meant to run; one before it still is owed.
-	if due.After(p.from) && !due.After(p.to) && st.Paused == nil {
-		due = t.Next(p.to)
-	}
-	return due
+	j.ConsecutiveFailures, j.Paused = int(st.ConsecutiveFailures), jobPauseOf(st.Paused)
+	j.Awaited = j.Command && runsUnder(st, owner)
+	j.DueAt = j.Due(pastOf(st, w.behind[j.Name]), t.Next)
+	return j
 }

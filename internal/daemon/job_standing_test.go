@@ -22,17 +22,15 @@ func TestAJobIsDueAtItsSlotUntilItSucceeds(t *testing.T) {
 		schedule string
 		command  bool
 		st       redisledger.JobState
-		began    time.Time
-		pause    pauseSeen
 		behind   time.Time
 		want     time.Time
 	}{
 		"after its last success":                         {schedule: "0 2 * * *", st: redisledger.JobState{LastSuccess: at(-22*hour + time.Minute)}, want: at(2 * hour)},
-		"never succeeded, since a term long ago":         {schedule: "0 2 * * *", st: redisledger.JobState{Begun: at(-70 * hour)}, began: at(0), want: at(-70 * hour)},
-		"never ran":                                      {schedule: "0 2 * * *", began: at(0), want: at(2 * hour)},
-		"paused after its slot":                          {schedule: "0 2 * * *", st: redisledger.JobState{LastSuccess: at(-22 * hour), Paused: &redisledger.JobPause{At: at(3 * hour)}}, pause: pauseSeen{at(3 * hour), at(4 * hour)}, want: at(2 * hour)},
-		"the pause has ended since the slot":             {schedule: "0 2 * * *", st: redisledger.JobState{LastSuccess: at(-21 * hour)}, pause: pauseSeen{at(hour), at(3 * hour)}, want: at(26 * hour)},
-		"its slot was before the pause that ended":       {schedule: "0 2 * * *", st: redisledger.JobState{LastSuccess: at(-21 * hour)}, pause: pauseSeen{at(3 * hour), at(4 * hour)}, want: at(2 * hour)},
+		"never succeeded, since a term long ago":         {schedule: "0 2 * * *", st: redisledger.JobState{Begun: at(-70 * hour)}, want: at(-70 * hour)},
+		"never ran":                                      {schedule: "0 2 * * *", st: redisledger.JobState{Known: at(0)}, want: at(2 * hour)},
+		"paused after its slot":                          {schedule: "0 2 * * *", st: redisledger.JobState{LastSuccess: at(-22 * hour), Paused: &redisledger.JobPause{At: at(3 * hour)}}, want: at(2 * hour)},
+		"the pause has ended since the slot":             {schedule: "0 2 * * *", st: redisledger.JobState{LastSuccess: at(-21 * hour), Pauses: []redisledger.Stretch{{From: at(hour), To: at(3 * hour)}}}, want: at(26 * hour)},
+		"its slot was before the pause that ended":       {schedule: "0 2 * * *", st: redisledger.JobState{LastSuccess: at(-21 * hour), Pauses: []redisledger.Stretch{{From: at(3 * hour), To: at(4 * hour)}}}, want: at(2 * hour)},
 		"a flush that goes on is due since it is behind": {schedule: "@always", behind: at(hour), want: at(hour)},
 		"a command that is kept running":                 {schedule: "@always", command: true},
 	} {
@@ -45,9 +43,8 @@ func TestAJobIsDueAtItsSlotUntilItSucceeds(t *testing.T) {
 			one.Config.Flush, one.Config.Command = config.Flush{}, []string{"true"}
 		}
 		w := newJobWatch()
-		w.began = c.began
-		w.pauses["users"], w.behind["users"] = c.pause, c.behind
-		if got := w.due(one, c.st); !got.Equal(c.want) {
+		w.behind["users"] = c.behind
+		if got := w.stands(one, c.st, "").DueAt; !got.Equal(c.want) {
 			t.Errorf("%s: due at %v, want %v", name, got, c.want)
 		}
 	}
@@ -90,7 +87,7 @@ func TestWhatIsAroundANodeIsCounted(t *testing.T) {
 		node("a", "1", 0), node("b", "1", 30*time.Second), node("c", "2", time.Second), node("d", "2", 2*time.Minute), node("e", "1", 25*time.Hour),
 	}}
 	p.Paused = &redislock.Pause{}
-	s := surroundings(p, asked, asked.Add(time.Second))
+	s := surroundings(p, 2*time.Second, asked, asked.Add(time.Second))
 	if s.Live != 3 || s.Gone != 1 || s.Drifted != 1 || !s.Paused || s.Offset != 1500*time.Millisecond {
 		t.Errorf("%+v", s)
 	}

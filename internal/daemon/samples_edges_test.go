@@ -73,23 +73,24 @@ func TestSamplesAreOfTheLastHourAndInOrder(t *testing.T) {
 func TestWhatANodeSeesAroundIt(t *testing.T) {
 	asked := time.UnixMilli(1_700_000_000_000)
 	came := asked.Add(2 * time.Second)
+	const poll = 2 * time.Second
 	p := redislock.Picture{Now: asked.Add(4 * time.Second), Owner: "o", Leader: "lead"}
 	for id, n := range map[string]struct {
 		ago  time.Duration
 		hash string
 	}{
-		"lead": {0, "x"}, "like": {redislock.GoneAfter, "x"}, "other": {time.Second, "y"}, "gone": {redislock.GoneAfter + time.Millisecond, "y"}, "long gone": {redislock.ForgottenAfter, "y"}, "forgotten": {redislock.ForgottenAfter + time.Millisecond, "y"},
+		"lead": {0, "x"}, "like": {silentAfter(poll), "x"}, "other": {time.Second, "y"}, "gone": {silentAfter(poll) + time.Millisecond, "y"}, "long gone": {redislock.ForgottenAfter, "y"}, "forgotten": {redislock.ForgottenAfter + time.Millisecond, "y"},
 	} {
 		node := redislock.Node{ID: id, SeenMS: p.Now.Add(-n.ago).UnixMilli()}
 		node.ConfigHash = n.hash
 		p.Nodes = append(p.Nodes, node)
 	}
-	s := surroundings(p, asked, came)
+	s := surroundings(p, poll, asked, came)
 	if s.Live != 3 || s.Gone != 2 || s.Drifted != 1 || s.Paused || s.Offset != 3*time.Second {
 		t.Errorf("%+v", s)
 	}
 	p.Paused = &redislock.Pause{}
-	if !surroundings(p, asked, came).Paused {
+	if !surroundings(p, poll, asked, came).Paused {
 		t.Error("it is paused")
 	}
 }

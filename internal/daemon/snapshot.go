@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -70,27 +71,18 @@ func gather(ctx context.Context, s status.Snapshot, views []view) (status.Snapsh
 		return s, err
 	}
 	s.Leader, s.Vacancy, s.Paused = leaderOf(p), vacancy(p), pauseOf(p)
-	for _, n := range p.Nodes {
-		ago := p.Now.Sub(n.Seen())
-		if ago > redislock.ForgottenAfter {
-			continue
-		}
-		s.Nodes = append(s.Nodes, status.Node{
-			ID: n.ID, State: nodeState(n, p, silentAfter(views[0].poll)), Version: n.Version, ConfigHash: n.ConfigHash, Drift: p.Drifts(n), Address: n.Address,
-			Priority: n.Priority, Observer: n.Observer, Aside: asideOf(p, n.ID),
-			LastSeenMSAgo: max(ago.Milliseconds(), 0), Stale: ago > redislock.GoneAfter, Instance: n.Instance, Twin: n.Twin, ClockOffsetMS: n.ClockMS,
-		})
-	}
-	s.Events = eventsOf(p)
+	s.Nodes, s.Events = nodesOf(p, views[0].poll), eventsOf(p)
 	for i, v := range views {
+		owner := p.Owner
 		if i > 0 {
 			other, err := v.election.Picture(ctx, 0)
 			if err != nil {
 				return s, err
 			}
 			s.Locks = append(s.Locks, status.Lock{Key: v.lockKey, Leader: leaderOf(other), Vacancy: vacancy(other)})
+			owner = other.Owner
 		}
-		if err := v.gatherJobs(ctx, s.Jobs, p.Now); err != nil {
+		if err := v.gatherJobs(ctx, s.Jobs, owner, p.Now); err != nil {
 			return s, err
 		}
 	}
@@ -100,6 +92,22 @@ func gather(ctx context.Context, s status.Snapshot, views []view) (status.Snapsh
 	}
 	s.LeftStages, _ = leftStages(ctx, views[0].stages, all) // doctor tells what could not be read
 	return s, nil
+}
+
+// nodesOf are the nodes of an election that are not forgotten yet.
+func nodesOf(p redislock.Picture, poll time.Duration) (nodes []status.Node) {
+	for _, n := range p.Nodes {
+		ago := p.Now.Sub(n.Seen())
+		if ago > redislock.ForgottenAfter {
+			continue
+		}
+		nodes = append(nodes, status.Node{
+			ID: n.ID, State: nodeState(n, p, silentAfter(poll)), Version: n.Version, ConfigHash: n.ConfigHash, Address: n.Address,
+			Priority: n.Priority, Observer: n.Observer, Aside: asideOf(p, n.ID),
+			LastSeenMSAgo: max(ago.Milliseconds(), 0), Stale: ago > redislock.GoneAfter, Instance: n.Instance, Twin: n.Twin, ClockOffsetMS: n.ClockMS,
+		})
+	}
+	return nodes
 }
 
 // answers says of the node that is asked that it was seen now: what it last wrote of
@@ -116,7 +124,7 @@ func answers(nodes []status.Node, id string) {
 }
 
 // gatherJobs adds to the jobs, by their names, what Redis knows of those of the view.
-func (v view) gatherJobs(ctx context.Context, jobs []status.Job, now time.Time) error {
+func (v view) gatherJobs(ctx context.Context, jobs []status.Job, owner string, now time.Time) error {
 	states, err := v.ledger.Jobs(ctx, tasks.Names(v.tasks))
 	if err != nil {
 		return err
@@ -128,27 +136,32 @@ func (v view) gatherJobs(ctx context.Context, jobs []status.Job, now time.Time) 
 		}
 		fillJob(&jobs[at], st)
 		t := v.tasks[i]
-		jobs[at].OverdueSince = overdueSince(t, st, now)
+		jobs[at].Awaited = t.Config.IsCommand() && runsUnder(st, owner)
 		if p := jobs[at].Paused; p != nil && p.Until.After(jobs[at].NextRun) {
 			jobs[at].NextRun = t.Next(p.Until)
 		}
 		if !t.Config.IsCommand() {
 			gatherBacklog(ctx, t, &jobs[at], st, now)
 		}
+		jobs[at].DueAt = jobs[at].Due(pastOf(st, behindSince(jobs[at], now)), t.Next)
 	}
 	return nil
 }
 
-// overdueSince is the slot since which the job should have succeeded, if that is longer ago
-// than its late_after; zero if it is not late, or never was known to succeed. A command
-// that runs is waited for, as the metric does.
-func overdueSince(t tasks.Task, st redisledger.JobState, now time.Time) time.Time {
-	waits := st.Paused != nil || t.Config.IsCommand() && len(st.Running) > 0
-	if t.Config.LateAfter <= 0 || st.LastSuccess.IsZero() || waits || schedule.IsAlways(t.Schedule) {
-		return time.Time{}
+// pastOf is what the ledger has of a job, as far as it decides when the job is due. behind is since
+// when changes wait for a flush, or zero.
+func pastOf(st redisledger.JobState, behind time.Time) diagnose.Past {
+	p := diagnose.Past{LastSuccess: st.LastSuccess, Begun: st.Begun, Known: st.Known, Behind: behind}
+	for _, pause := range st.Pauses {
+		p.Paused = append(p.Paused, diagnose.Span(pause))
 	}
-	if due := t.Next(st.LastSuccess); !due.IsZero() && now.Sub(due) > t.Config.LateAfter {
-		return due
+	return p
+}
+
+// behindSince is since when changes wait for a flush; zero if none do, or it is not known.
+func behindSince(j status.Job, now time.Time) time.Time {
+	if lag, known := j.Lag(); known && lag > 0 {
+		return now.Add(-lag)
 	}
 	return time.Time{}
 }
@@ -160,10 +173,7 @@ func gatherBacklog(ctx context.Context, t tasks.Task, j *status.Job, st redisled
 		return
 	}
 	j.Backlog = &backlog
-	fresh := st.Fresh
-	if fresh.IsZero() {
-		fresh = st.Begun
-	}
+	fresh := cmp.Or(st.Fresh, st.Begun, st.Known)
 	if !fresh.IsZero() || backlog == 0 {
 		seconds := t.Lag(backlog, fresh, now).Seconds()
 		j.LagSeconds = &seconds
@@ -268,7 +278,8 @@ func configuredJobs(tasks []tasks.Task, now time.Time) []status.Job {
 	for i, t := range tasks {
 		jobs[i] = status.Job{
 			Name: t.Config.Name, Schedule: t.Config.Schedule, ScheduleWords: t.Schedule.Describe(), TimeZone: t.Config.TimeZone,
-			Target: t.Target(), Command: t.Config.IsCommand(), Lock: t.Config.Lock, Overlap: t.Config.Overlap, NextRun: t.Next(now), LateAfterSeconds: t.Config.LateAfter.Seconds(),
+			Target: t.Target(), Command: t.Config.IsCommand(), Always: schedule.IsAlways(t.Schedule), Lock: t.Config.Lock,
+			Overlap: t.Config.Overlap, NextRun: t.Next(now), LateAfterSeconds: t.Config.LateAfter.Seconds(),
 		}
 	}
 	return jobs

@@ -4,10 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"baton/internal/config"
-	"baton/internal/daemon/tasks"
-	"baton/internal/job/schedule"
-	"baton/internal/redisledger"
 	"baton/internal/redislock"
 	"baton/internal/status"
 )
@@ -47,31 +43,6 @@ func TestALeaderThatWentWithoutAWordIsMissing(t *testing.T) {
 		if got := nodeState(n, redislock.Picture{Now: now, Leader: c.leader, Nodes: []redislock.Node{n}}, silentAfter(2*time.Second)); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
-	}
-}
-
-func TestAJobIsOverdueFromTheSlotThatItShouldHaveSucceededIn(t *testing.T) {
-	slots, err := schedule.Parse("@every 1m", time.UTC)
-	if err != nil {
-		t.Fatal(err)
-	}
-	now := time.Date(2026, 7, 22, 14, 0, 30, 0, time.UTC)
-	one := tasks.Task{Config: config.Job{Name: "report", Command: []string{"true"}, Policy: config.Policy{LateAfter: 2 * time.Minute}}, Schedule: slots}
-	ago := func(d time.Duration) redisledger.JobState { return redisledger.JobState{LastSuccess: now.Add(-d)} }
-	if got, want := overdueSince(one, ago(5*time.Minute), now), time.Date(2026, 7, 22, 13, 56, 0, 0, time.UTC); !got.Equal(want) {
-		t.Errorf("since %v, want %v", got, want)
-	}
-	paused := ago(5 * time.Minute)
-	paused.Paused = &redisledger.JobPause{}
-	running := ago(5 * time.Minute)
-	running.Running = make([]redisledger.OpenRun, 1)
-	for name, st := range map[string]redisledger.JobState{"in time": ago(time.Minute), "never known to succeed": {}, "paused": paused, "running": running} {
-		if got := overdueSince(one, st, now); !got.IsZero() {
-			t.Errorf("%s: overdue since %v", name, got)
-		}
-	}
-	if one.Config.LateAfter = 0; !overdueSince(one, ago(time.Hour), now).IsZero() {
-		t.Error("overdue without late_after")
 	}
 }
 

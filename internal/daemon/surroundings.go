@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"baton/internal/daemon/tasks"
+	"baton/internal/diagnose"
 	"baton/internal/redislock"
 	"baton/internal/status"
 )
@@ -44,7 +45,7 @@ func (c *candidacy) lookOnce(ctx context.Context) bool {
 	if err != nil {
 		return false
 	}
-	c.told.Sees(surroundings(p, asked, time.Now()))
+	c.told.Sees(surroundings(p, c.timing.PollInterval, asked, time.Now()))
 	return c.elector.Leading() != nil || c.lookAtJobs(ctx, p.Owner)
 }
 
@@ -70,19 +71,10 @@ func (c *candidacy) lookAtJobs(ctx context.Context, owner string) bool {
 
 // surroundings are what a picture shows that was asked for and came at those times: it is
 // dated in between.
-func surroundings(p redislock.Picture, asked, came time.Time) status.Surroundings {
-	s := status.Surroundings{Paused: p.Paused != nil, Offset: p.Now.Sub(asked.Add(came.Sub(asked) / 2))}
-	for _, n := range p.Nodes {
-		switch ago := p.Now.Sub(n.Seen()); {
-		case ago > redislock.ForgottenAfter:
-		case ago > redislock.GoneAfter:
-			s.Gone++
-		default:
-			s.Live++
-			if p.Drifts(n) {
-				s.Drifted++
-			}
-		}
+func surroundings(p redislock.Picture, poll time.Duration, asked, came time.Time) status.Surroundings {
+	seen := diagnose.Snapshot{Leader: leaderOf(p), Nodes: nodesOf(p, poll)}.Count()
+	return status.Surroundings{
+		Live: seen.Live, Gone: seen.Silent, Drifted: seen.Drifted,
+		Paused: p.Paused != nil, Offset: p.Now.Sub(asked.Add(came.Sub(asked) / 2)),
 	}
-	return s
 }

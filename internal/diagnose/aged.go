@@ -41,7 +41,7 @@ func Aged(s Snapshot) Snapshot {
 	s.Jobs = slices.Clone(s.Jobs)
 	for i, j := range s.Jobs {
 		if over[cmp.Or(j.Lock, s.LockKey)] {
-			s.Jobs[i].Running, s.Jobs[i].Open = nil, nil
+			s.Jobs[i].Running, s.Jobs[i].Open, s.Jobs[i].Awaited = nil, nil, false
 		}
 	}
 	return s

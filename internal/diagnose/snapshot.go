@@ -29,6 +29,8 @@ type Snapshot struct {
 	Events     []Event `json:"events"` // the latest first
 	// LeftStages are changes that no job flushes any more.
 	LeftStages []LeftStage `json:"left_stages,omitempty"`
+	// Problems are the verdicts of [Problems]; set where a Snapshot is written as JSON.
+	Problems []Problem `json:"problems"`
 
 	// AgeMS and Error are set by the server when it answers with a Snapshot that it
 	// could not refresh: how old that is, and what went wrong.
@@ -115,11 +117,12 @@ func (n Node) Silent() bool { return n.Stale || n.State == StateMissing || n.Sta
 
 // Node is one node of the election.
 type Node struct {
-	ID            string `json:"id"`
-	State         string `json:"state"` // leading, standby, missing or silent
-	Version       string `json:"version"`
-	ConfigHash    string `json:"config_hash"`
-	Drift         bool   `json:"drift"` // its jobs are configured otherwise than the leader's
+	ID         string `json:"id"`
+	State      string `json:"state"` // leading, standby, missing or silent
+	Version    string `json:"version"`
+	ConfigHash string `json:"config_hash"`
+	// Drift is the verdict [Snapshot.Drifted]; set where a Snapshot is written as JSON.
+	Drift         bool   `json:"drift"`
 	Address       string `json:"address"`
 	Priority      int    `json:"priority"`
 	Observer      bool   `json:"observer"`       // never leads: node.candidate is false
@@ -133,35 +136,35 @@ type Node struct {
 
 // Job is one configured job and how it stands.
 type Job struct {
-	Name                string    `json:"name"`
-	Schedule            string    `json:"schedule"`                // as configured
-	ScheduleWords       string    `json:"schedule_words,omitzero"` // "every 5 seconds"
-	TimeZone            string    `json:"time_zone,omitzero"`
-	Target              string    `json:"target,omitzero"`   // where a flush writes to, or the program that runs
-	Command             bool      `json:"command,omitzero"`  // it runs a program; else it is a flush
-	Lock                string    `json:"lock,omitzero"`     // under which it runs
-	NextRun             time.Time `json:"next_run,omitzero"` // shown in the zone that it carries
-	Overlap             string    `json:"overlap,omitzero"`  // forbid, queue_one, replace or allow
-	Running             *Run      `json:"running"`           // the latest of those that go on
-	Open                []Run     `json:"open,omitempty"`    // all that go on, if several do
-	Retry               *Retry    `json:"retry,omitempty"`   // the attempt that is to come
-	LastRun             *Run      `json:"last_run"`
-	OverdueSince        time.Time `json:"overdue_since,omitzero"` // the slot since which it should have succeeded, if it is late
-	ConsecutiveFailures int       `json:"consecutive_failures"`
-	Paused              *Pause    `json:"paused,omitempty"` // itself, or with all others
-	Backlog             *int64    `json:"backlog"`          // changes that wait in Redis; null: not a flush, or not known
-	LagSeconds          *float64  `json:"lag_seconds"`      // age of the oldest of them
+	Name          string    `json:"name"`
+	Schedule      string    `json:"schedule"`                // as configured
+	ScheduleWords string    `json:"schedule_words,omitzero"` // "every 5 seconds"
+	TimeZone      string    `json:"time_zone,omitzero"`
+	Target        string    `json:"target,omitzero"`   // where a flush writes to, or the program that runs
+	Command       bool      `json:"command,omitzero"`  // it runs a program; else it is a flush
+	Always        bool      `json:"always,omitzero"`   // it has no slots, and runs for as long as its node leads
+	Lock          string    `json:"lock,omitzero"`     // under which it runs
+	NextRun       time.Time `json:"next_run,omitzero"` // shown in the zone that it carries
+	Overlap       string    `json:"overlap,omitzero"`  // forbid, queue_one, replace or allow
+	Running       *Run      `json:"running"`           // the latest of those that go on
+	Open          []Run     `json:"open,omitempty"`    // all that go on, if several do
+	Retry         *Retry    `json:"retry,omitempty"`   // the attempt that is to come
+	LastRun       *Run      `json:"last_run"`
+	// DueAt is when a run was, or is, due with no success since: see [Job.Due].
+	DueAt time.Time `json:"due,omitzero"`
+	// Awaited: a run of the command goes on under the leader that there is.
+	Awaited bool `json:"awaited,omitzero"`
+	// Late is the verdict [Job.IsLate]; set where a Snapshot is written as JSON.
+	Late                Late     `json:"late,omitzero"`
+	ConsecutiveFailures int      `json:"consecutive_failures"`
+	Paused              *Pause   `json:"paused,omitempty"` // itself, or with all others
+	Backlog             *int64   `json:"backlog"`          // changes that wait in Redis; null: not a flush, or not known
+	LagSeconds          *float64 `json:"lag_seconds"`      // age of the oldest of them
 	// DeadLetters are those that wait in the database, as the leader last counted them, or
 	// baton status now; absent: nobody has.
 	DeadLetters *int64 `json:"dead_letters,omitempty"`
-	// LateAfterSeconds is the lag from which the page calls the job late; 0: 60.
+	// LateAfterSeconds is how overdue the job is late, as configured; 0: see [Job.LateAfter].
 	LateAfterSeconds float64 `json:"late_after_seconds,omitzero"`
-}
-
-// Unwritten reports whether the job is a flush that fails while changes wait, or may: however
-// little it is behind so far, what waits does not get less.
-func (j Job) Unwritten() bool {
-	return !j.Command && j.ConsecutiveFailures > 0 && (j.Backlog == nil || *j.Backlog > 0)
 }
 
 // Run is one execution of a job; one that still runs has no duration or error yet, and

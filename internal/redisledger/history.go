@@ -30,6 +30,7 @@ const StateMissed job.State = "missed"
 type JobState struct {
 	Job                 string
 	Begun               time.Time    // the first slot that was claimed; zero: none ever was
+	Known               time.Time    // since when a leader has known the job, if it had never run by then; zero: not known
 	LastSlot            time.Time    // zero: no slot was claimed yet
 	MissedUntil         time.Time    // zero: no slot is known as missed
 	Running             []OpenRun    // in the order of their starts
@@ -40,9 +41,13 @@ type JobState struct {
 	ConsecutiveFailures int64        // since LastSuccess
 	DeadLetters         *int64       // waiting in the database, as a leader last counted; nil: not counted
 	Paused              *JobPause    // nil if not paused
+	Pauses              []Stretch    // the last pauses that have ended, of the job and of all
 	Refused             Refusal      // of the last manual run that was refused
 	Cancelled           Cancelled    // of the last order to cancel runs
 }
+
+// Stretch is a time from its first moment to its last.
+type Stretch struct{ From, To time.Time }
 
 // OpenRun is a run that was claimed and not yet reported as finished; its leader may be dead.
 type OpenRun struct {
@@ -83,7 +88,8 @@ func (l *Ledger) Jobs(ctx context.Context, names []string) ([]JobState, error) {
 			return nil, fmt.Errorf("read the state of job %q in %q: %w", name, l.keys.Job(name), redisconn.Explain(err))
 		}
 		states[i] = stateOfJob(name, fields)
-		states[i].Paused = longer(pauseIn(fields, "", now), all)
+		own := pauseIn(fields, "", now)
+		states[i].Paused, states[i].Pauses = longer(own.now, all.now), slices.Concat(own.ended, all.ended)
 	}
 	return states, nil
 }
@@ -93,6 +99,7 @@ func stateOfJob(name string, fields map[string]string) JobState {
 	return JobState{
 		Job:                 name,
 		Begun:               millisField(fields["begun"]),
+		Known:               millisField(fields["known"]),
 		LastSlot:            millisField(fields["last_slot"]),
 		MissedUntil:         millisField(fields["missed_until"]),
 		Running:             openRuns(name, fields),

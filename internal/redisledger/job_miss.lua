@@ -32,6 +32,9 @@ redis.call('PERSIST', KEYS[2])
 if not known[2] or tonumber(known[2]) < tonumber(slot) then
   redis.call('HSET', KEYS[2], 'missed_until', slot)
 end
+if not known[1] and not known[2] then -- of a job that has never run this is all that says since when it is due
+  redis.call('HSETNX', KEYS[2], 'known', count == 0 and slot or string.format('%.0f', tonumber(first) - 1))
+end
 if count > 0 then
   local missed = redis.call('HGET', KEYS[2], 'missed_slot')
   if not missed or tonumber(missed) < tonumber(slot) then

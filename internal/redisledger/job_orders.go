@@ -161,7 +161,7 @@ func (l *Ledger) Orders(ctx context.Context, jobs []string) (o Orders, err error
 		if err != nil {
 			return o, fmt.Errorf("read whether job %q is paused: %w", name, redisconn.Explain(err))
 		}
-		if p = longer(p, all); p != nil {
+		if p := longer(p.now, all.now); p != nil {
 			o.Paused[name] = p.Reason
 		} else {
 			o.Paused[name] = ""

@@ -23,9 +23,15 @@ type JobPause struct {
 // election has the same fields without the prefix.
 const allJobs = "jobs_"
 
-// pauseFields are the fields of a pause.
+// pauseFields are the fields of a pause, and of the last one that has ended.
 func pauseFields(prefix string) []any {
-	return []any{prefix + "paused_reason", prefix + "paused_at", prefix + "paused_until"}
+	return []any{prefix + "paused_reason", prefix + "paused_at", prefix + "paused_until", prefix + "pause_began", prefix + "pause_ended"}
+}
+
+// pauses are the pause that holds, nil if none does, and the last that have ended.
+type pauses struct {
+	now   *JobPause
+	ended []Stretch
 }
 
 // Pause pauses a job, or with "" all jobs of the election, across terms: no slot is granted
@@ -66,20 +72,20 @@ func (l *Ledger) askPauses() []redisconn.Command {
 	return []redisconn.Command{redisconn.Cmd("TIME"), redisconn.Cmd("HMGET", append([]any{l.keys.Control()}, pauseFields(allJobs)...)...)}
 }
 
-func pauseOfAll(replies []any) (now time.Time, all *JobPause, err error) {
+func pauseOfAll(replies []any) (now time.Time, all pauses, err error) {
 	now, err = redisconn.Time(replies[0])
 	if err != nil {
-		return now, nil, err
+		return now, all, err
 	}
 	all, err = decodePause(replies[1], allJobs, now)
 	return now, all, err
 }
 
-// decodePause decodes the values of pauseFields; nil without a pause or after its end.
-func decodePause(reply any, prefix string, now time.Time) (*JobPause, error) {
+// decodePause decodes the values of pauseFields.
+func decodePause(reply any, prefix string, now time.Time) (pauses, error) {
 	values, err := redis.Values(reply, nil)
 	if err != nil {
-		return nil, err
+		return pauses{}, err
 	}
 	fields := map[string]string{}
 	for i, name := range pauseFields(prefix) {
@@ -87,21 +93,29 @@ func decodePause(reply any, prefix string, now time.Time) (*JobPause, error) {
 		if err == nil {
 			fields[name.(string)] = value
 		} else if !errors.Is(err, redis.ErrNil) {
-			return nil, err
+			return pauses{}, err
 		}
 	}
 	return pauseIn(fields, prefix, now), nil
 }
 
-// pauseIn finds a pause among the fields of a hash; nil without one or after its end.
-func pauseIn(fields map[string]string, prefix string, now time.Time) *JobPause {
+// pauseIn finds the pauses among the fields of a hash.
+func pauseIn(fields map[string]string, prefix string, now time.Time) (found pauses) {
+	last := Stretch{millisField(fields[prefix+"pause_began"]), millisField(fields[prefix+"pause_ended"])}
+	if !last.To.IsZero() {
+		found.ended = append(found.ended, last)
+	}
 	reason, paused := fields[prefix+"paused_reason"]
 	p := JobPause{At: millisField(fields[prefix+"paused_at"]), Reason: reason, Until: millisField(fields[prefix+"paused_until"]),
 		All: prefix == allJobs}
-	if !paused || !p.Until.IsZero() && !p.Until.After(now) {
-		return nil
+	switch {
+	case !paused:
+	case !p.Until.IsZero() && !p.Until.After(now): // nobody has removed it yet
+		found.ended = append(found.ended, Stretch{p.At, p.Until})
+	default:
+		found.now = &p
 	}
-	return &p
+	return found
 }
 
 // longer is the pause that ends later; own if they end together.

@@ -9,7 +9,9 @@ local now = clock()
 local reason, ends = pausedBy(KEYS[1], prefix, now)
 local before = reason and {redis.call('HGET', KEYS[1], prefix .. 'paused_at') or '0', reason, ends or ''} or {}
 if ARGV[2] == '' then
-  redis.call('HDEL', KEYS[1], prefix .. 'paused_at', prefix .. 'paused_reason', prefix .. 'paused_until')
+  if reason then
+    endPause(KEYS[1], prefix, before[1], string.format('%.0f', now))
+  end
   return before
 end
 -- PERSIST writes first: then a full memory refuses no later command, and flushes can make room.

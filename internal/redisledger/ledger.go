@@ -69,7 +69,9 @@ const defaultKeep = 200
 //   - result_FIELD, the last finished run, last_success and fresh (ms), and
 //     consecutive_failures;
 //   - dead_letters, how many wait in the database;
+//   - known, since when a leader has had the job, if it had never run then (ms);
 //   - paused_reason, paused_at and paused_until (ms), the last if the pause has an end;
+//     pause_began and pause_ended (ms), of the last pause that has ended;
 //   - refused_id and refused_reason, of the last manual run that was refused, and
 //     cancelled_id and cancelled, of the last order to cancel runs.
 //

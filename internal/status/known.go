@@ -3,6 +3,8 @@ package status
 import (
 	"math"
 	"time"
+
+	"baton/internal/diagnose"
 )
 
 // newsFor is how long what a node has learned of a job is told as it was: it is learned anew
@@ -12,7 +14,8 @@ const newsFor = time.Minute
 // knownJob is what a node knows of a job, whoever leads: it outlives the term in which it
 // was learned, since nobody else may be there to tell of it.
 type knownJob struct {
-	standing Standing
+	job      diagnose.Job
+	at       time.Time // when this node learned it
 	measured time.Time // of a flush
 	lag      time.Duration
 }
@@ -36,7 +39,7 @@ func (m *Metrics) tellKnown(now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for job, k := range m.known {
-		m.jobOverdue.WithLabelValues(job).Set(k.standing.overdue(now).Seconds())
+		m.jobOverdue.WithLabelValues(job).Set(k.overdue(now).Seconds())
 		m.jobAge.WithLabelValues(job).Set(k.age(now, m.flushes[job]))
 		if m.flushes[job] {
 			m.flushLag.WithLabelValues(job).Set(k.lagAt(now).Seconds())
@@ -44,21 +47,14 @@ func (m *Metrics) tellKnown(now time.Time) {
 	}
 }
 
-// overdue is how long ago a run was due with no success since.
-func (s Standing) overdue(now time.Time) time.Duration {
-	asOf := s.At
-	if now.Sub(s.At) > newsFor {
-		asOf = now
-	} else if s.Running {
-		return 0
+// overdue is how long ago a run was due with no success since. What is old is judged as of now,
+// and a run that went on then is not waited for any more.
+func (k *knownJob) overdue(now time.Time) time.Duration {
+	j, asOf := k.job, k.at
+	if now.Sub(k.at) > newsFor {
+		j.Awaited, asOf = false, now
 	}
-	if !s.Until.IsZero() && s.Until.Before(asOf) {
-		asOf = s.Until
-	}
-	if s.Due.IsZero() {
-		return 0
-	}
-	return max(asOf.Sub(s.Due), 0)
+	return j.Overdue(asOf)
 }
 
 func (k *knownJob) lagAt(now time.Time) time.Duration {
@@ -70,7 +66,7 @@ func (k *knownJob) lagAt(now time.Time) time.Duration {
 
 // age is how old the oldest of it is, in seconds.
 func (k *knownJob) age(now time.Time, flush bool) float64 {
-	at := k.standing.At
+	at := k.at
 	if flush && k.measured.Before(at) {
 		at = k.measured
 	}

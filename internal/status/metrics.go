@@ -135,7 +135,7 @@ func (m *Metrics) registerElection(version string) {
 // registerSurroundings registers what every node sees around it, whoever leads.
 func (m *Metrics) registerSurroundings() {
 	m.redisUp = m.gauges("redis_up", "1 while Redis serves the election of the lock, else 0.", "lock")
-	m.nodes = m.gauges("nodes", "Nodes of the election: live, or gone without a farewell for a minute to a day.", "lock", "state")
+	m.nodes = m.gauges("nodes", "Nodes of the election: live, or gone without having shut down.", "lock", "state")
 	m.drifted = m.gauges("nodes_drifted", "Live nodes whose configuration is not the leader's.", "lock")
 	m.paused = m.gauges("election_paused", "1 while an operator has nobody lead, else 0.", "lock")
 	m.clockOffset = m.gauges("clock_offset_seconds", "How far the clock of Redis is ahead of this node's; half a round trip is uncertain.", "lock")

@@ -111,7 +111,7 @@ func TestMetricsSayWhatHappened(t *testing.T) {
 	m.FlushFenced("a")
 	m.Notified("ops", "dropped", 3)
 	now := time.Now()
-	m.JobStands("a", Standing{At: now, Failures: 3, Paused: true, Due: now.Add(-time.Hour), Until: now.Add(-59 * time.Minute)})
+	m.JobStands(Job{Name: "a", ConsecutiveFailures: 3, Paused: &Pause{Since: now.Add(-59 * time.Minute)}, DueAt: now.Add(-time.Hour)}, now)
 	m.JobLateAfter("a", time.Hour)
 	m.JobLateAfter("gone", time.Hour)
 	e.Sees(Surroundings{Live: 3, Gone: 1, Drifted: 2, Paused: true, Offset: -1500 * time.Millisecond})
@@ -149,12 +149,12 @@ func TestWhatIsKnownOfAJobAgesWhileNobodyCanBeAsked(t *testing.T) {
 		m := NewMetrics("v", []string{"late", "soon", "runs", "paused", "new"})
 		m.AddFlushes("late", "soon")
 		now := time.Now()
-		m.JobStands("late", Standing{At: now, Failures: 4, Due: now.Add(-time.Minute)})
+		m.JobStands(Job{Name: "late", ConsecutiveFailures: 4, DueAt: now.Add(-time.Minute)}, now)
 		m.FlushBehind("late", 77, 2*time.Minute)
-		m.JobStands("soon", Standing{At: now, Due: now.Add(30 * time.Second)})
+		m.JobStands(Job{Name: "soon", DueAt: now.Add(30 * time.Second)}, now)
 		m.FlushBehind("soon", 0, 0)
-		m.JobStands("runs", Standing{At: now, Due: now.Add(-time.Minute), Running: true})
-		m.JobStands("paused", Standing{At: now, Paused: true, Due: now.Add(-time.Minute), Until: now})
+		m.JobStands(Job{Name: "runs", DueAt: now.Add(-time.Minute), Awaited: true}, now)
+		m.JobStands(Job{Name: "paused", Paused: &Pause{Since: now}, DueAt: now.Add(-time.Minute)}, now)
 		wantSeries(t, scrape(t, m), map[string]string{
 			`baton_job_overdue_seconds{job="late"}`: "60", `baton_flush_lag_seconds{job="late"}`: "120", `baton_job_overdue_seconds{job="soon"}`: "0",
 			`baton_job_overdue_seconds{job="runs"}`: "0", `baton_job_overdue_seconds{job="paused"}`: "60",

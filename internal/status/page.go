@@ -101,7 +101,7 @@ type topic struct {
 
 // newDocument is a page's frame.
 func (s *Server) newDocument(t topic, snap Snapshot, known bool) *document {
-	now := clockOf(snap)
+	now := snap.Clock()
 	d := &document{
 		Code: http.StatusOK, Build: s.page.build, NodeID: or(snap.NodeID, "unnamed node"), Version: snap.Version, LockKey: snap.LockKey, Role: string(snap.Role),
 		Now: at(now.UTC(), now), URL: t.path, Refresh: 5, CanOrder: t.order, See: t.see, HowTo: !t.order,

@@ -37,7 +37,7 @@ func (s *Server) compose(ctx context.Context, t topic, snap Snapshot, known bool
 	case t.path == "/":
 		s.composeOverview(d, snap, known, query.Get("jobs") == "all", extra)
 	case t.path == "/timeline":
-		now := clockOf(snap)
+		now := snap.Clock()
 		snap.Events = s.page.desk.before(ctx, s.watch, snap.Events)
 		v := newTimeline(snap, now)
 		v.Events, v.Cut = newEvents(snap.Events, now), len(snap.Events) == eventsOnTimeline
@@ -83,7 +83,7 @@ func (s *Server) composeLetters(ctx context.Context, d *document, t topic, snap 
 	d.Kind, d.Title, d.Refresh = "letters", "Dead letters", 0 // nobody reads while it moves
 	if s.cfg.Desk != nil {
 		letters, err := s.cfg.Desk.Letters(ctx, operate.LetterFilter{Job: job}, lettersShown)
-		v.Letters, v.More = newLetters(letters, clockOf(snap), t.see), len(letters) == lettersShown
+		v.Letters, v.More = newLetters(letters, snap.Clock(), t.see), len(letters) == lettersShown
 		v.Trouble = troubleOf(v.Trouble, "Not all dead letters could be read", err)
 	}
 	d.View = v
@@ -120,7 +120,7 @@ func (s *Server) composeJob(ctx context.Context, d *document, t topic, snap Snap
 		}
 	}
 	v := newJobPage(snap, *j, samples, entries, before)
-	v.Letters, v.Trouble = newLetters(letters, clockOf(snap), t.see), trouble
+	v.Letters, v.Trouble = newLetters(letters, snap.Clock(), t.see), trouble
 	if j.Lock == snap.LockKey {
 		v.Job.Lock = ""
 	}

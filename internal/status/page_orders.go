@@ -79,7 +79,7 @@ func newConfirmation(o operate.Order, s Snapshot) (confirmation, bool) {
 		c.Heading, c.Button, c.Command = "Step down?", "Step down", "baton stepdown"
 		c.What = leader + " ends its jobs in order, and gives the lead to another node, within seconds. No slot is lost."
 		for _, n := range s.Nodes {
-			if !n.Stale && !n.Observer && (s.Leader == nil || n.ID != s.Leader.NodeID) {
+			if s.CouldLead(n) {
 				c.Nodes = append(c.Nodes, n.ID)
 			}
 		}

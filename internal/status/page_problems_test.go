@@ -39,13 +39,13 @@ func TestWhereAllIsWellThereIsNothingToDo(t *testing.T) {
 
 func TestEveryProblemIsNamedWithWhatToDoTheWorstFirst(t *testing.T) {
 	s := calm(time.Now())
-	s.Nodes[1].Drift, s.Nodes[1].ClockOffsetMS = true, 4000
+	s.Nodes[1].ConfigHash, s.Nodes[1].ClockOffsetMS = "other", 4000
 	s.Jobs[0].ConsecutiveFailures = 2
 	s.Locks = []Lock{{Key: "billing", Leader: &Leader{Foreign: true, Owner: "java:1"}}, {Key: "mail", Vacancy: "no node is there that may lead"}, {Key: "well", Leader: &Leader{NodeID: "db1"}}}
 	got := todo(s, tally{text: "2 dead letters"})
 	want := []string{
-		"bad Another program holds the lock billing", "bad Nobody leads under the lock mail: No node is there that may lead.", "bad Data: Not written: page-views failing; 1,240 changes waiting: It fails", "bad Jobs: 1 of 1 failing: page-views: Read the last error of page-views",
-		"warn Nodes: other configuration on db2", "warn Nodes: the clock is off on db2", "warn 2 dead letters",
+		"bad Another program holds the lock billing", "bad Nobody leads under the lock mail: No node is there that may lead.", "bad Data: Not written: page-views failing; 1,240 changes waiting: Read the last error of page-views", "bad Jobs: 1 of 1 failing: page-views: Read the last error of page-views",
+		"warn Nodes: other configuration on db2", "warn Nodes: the clock is wrong on db2", "warn 2 dead letters",
 	}
 	if !slices.EqualFunc(got, want, strings.HasPrefix) {
 		t.Errorf("to do:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -68,7 +68,7 @@ func TestTheWorstStandsOnTop(t *testing.T) {
 	if page := render(t, s); !order(page) || !strings.Contains(page, "<title>Data is not written · db1 leads · baton</title>") || !strings.Contains(page, `<a href="/jobs/page-views">Open page-views</a>`) {
 		t.Error("what is wrong does not stand above the leader, or in the title")
 	}
-	s.Nodes[1].Drift = true
+	s.Nodes[1].ConfigHash = "other"
 	if _, after, _ := strings.Cut(render(t, s), `class="leader `); !strings.Contains(after, "Nodes: other configuration on db2</b>") {
 		t.Error("what can wait does not stand below the leader")
 	}
@@ -154,7 +154,7 @@ func TestNobodyIsAskedToStepDownWhereNobodyLeads(t *testing.T) {
 
 func TestAnOverdueJobIsCalledLate(t *testing.T) {
 	s := calm(time.Now())
-	s.Jobs[0].OverdueSince = s.Now.Add(-time.Hour)
+	s.Jobs[0].DueAt = s.Now.Add(-time.Hour)
 	for _, path := range []string{"/", "/jobs/page-views"} {
 		if page := pageAt(t, s, path); !strings.Contains(strings.ToLower(page), "late: due at ") {
 			t.Errorf("%s does not say since when the job is late", path)

@@ -133,7 +133,7 @@ func TestPageAnswersWhoLeadsAndWhatIsWrong(t *testing.T) {
 	page := render(t, sample(time.Now()))
 	for _, want := range []string{
 		"<title>Data is late · db1 leads · baton</title>", "1753192331043", "2 h 3 min", "8.1 s", "of 10 s left", // the leader
-		"3 min 20 s late", "users; 185,440 changes waiting", "1 of 4 failing", "2 live, 1 silent", "db3 not heard of", // the verdicts
+		"3 min 20 s late", "users; 185,440 changes waiting", "1 of 4 failing", "2 live, 1 silent", "db3 not seen lately", // the verdicts
 		"every day at 02:30", "30 2 * * *", "Asia/Shanghai", "3 failures in a row", "3 dead letters", "varchar(80)", ">12 s</time> on db1", // the jobs
 		"1,200 rows of 185,400 changes", "by alice: ", ">20 min</time>",
 		"not the leader’s", "asked by alice: upgrade", "stepped down", "no renewal was answered in time", // nodes, events
@@ -145,8 +145,9 @@ func TestPageAnswersWhoLeadsAndWhatIsWrong(t *testing.T) {
 }
 
 func TestVerdicts(t *testing.T) {
+	now := time.Now()
 	job := func(name string, lag float64, change func(*Job)) Job {
-		j := Job{Name: name, LagSeconds: new(lag), Backlog: new(int64(10)), LastRun: &Run{State: "succeeded"}}
+		j := Job{Name: name, DueAt: now.Add(-time.Duration(lag) * time.Second), LagSeconds: new(lag), Backlog: new(int64(10)), LastRun: &Run{State: "succeeded"}}
 		if change != nil {
 			change(&j)
 		}
@@ -155,29 +156,28 @@ func TestVerdicts(t *testing.T) {
 	failed := func(j *Job) { j.LastRun.State = "timed_out" }
 	failing16 := func(j *Job) { j.ConsecutiveFailures = 16 }
 	patient := func(j *Job) { j.LateAfterSeconds = 3600 }
-	now := time.Now()
 	for name, c := range map[string]struct {
 		got  verdict
 		want verdict
 	}{
-		"data current":   {dataVerdict(Snapshot{Jobs: []Job{job("a", 1, nil), job("b", 59, nil)}}), verdict{Tone: good, Question: "Data", Answer: "Up to date", Note: "at most 59 s behind; 20 changes waiting"}},
-		"data late":      {dataVerdict(Snapshot{Jobs: []Job{job("a", 1, nil), job("b", 60, nil)}}), verdict{Tone: bad, Question: "Data", Answer: "1 min late", Note: "b; 20 changes waiting"}},
-		"data later":     {dataVerdict(Snapshot{Jobs: []Job{job("a", 90, nil), job("b", 60, nil)}}), verdict{Tone: bad, Question: "Data", Answer: "1 min 30 s late", Note: "a and 1 more; 20 changes waiting"}},
+		"data current":   {dataVerdict(Snapshot{Jobs: []Job{job("a", 1, nil), job("b", 50, nil)}}), verdict{Tone: good, Question: "Data", Answer: "Up to date", Note: "at most 50 s behind; 20 changes waiting"}},
+		"data late":      {dataVerdict(Snapshot{Jobs: []Job{job("a", 1, nil), job("b", 61, nil)}}), verdict{Tone: bad, Question: "Data", Answer: "1 min 1 s late", Note: "b; 20 changes waiting"}},
+		"data later":     {dataVerdict(Snapshot{Jobs: []Job{job("a", 90, nil), job("b", 70, nil)}}), verdict{Tone: bad, Question: "Data", Answer: "1 min 30 s late", Note: "a and 1 more; 20 changes waiting"}},
 		"data at rest":   {dataVerdict(Snapshot{Jobs: []Job{{Name: "a", LagSeconds: new(0.0), Backlog: new(int64(0))}}}), verdict{Tone: good, Question: "Data", Answer: "Up to date", Note: "nothing waits to be written"}},
 		"data patient":   {dataVerdict(Snapshot{Jobs: []Job{job("a", 90, patient)}}), verdict{Tone: good, Question: "Data", Answer: "Up to date", Note: "at most 1 min 30 s behind; 10 changes waiting"}},
 		"data unknown":   {dataVerdict(Snapshot{Error: "x", Jobs: []Job{job("a", 1, nil)}}), verdict{Tone: warn, Question: "Data", Answer: "Not known", Note: "the state could not be read"}},
 		"data none":      {dataVerdict(Snapshot{Jobs: []Job{{Name: "a"}}}), verdict{Tone: idle, Question: "Data", Answer: "Not measured", Note: "no flush has reported its lag"}},
 		"data unwritten": {dataVerdict(Snapshot{Jobs: []Job{job("a", 1, nil), job("b", 8, failing16)}}), verdict{Tone: bad, Question: "Data", Answer: "Not written", Note: "b failing; 20 changes waiting"}},
-		"data begins":    {dataVerdict(Snapshot{Jobs: []Job{job("a", 1, nil), {Name: "b", Backlog: new(int64(5))}}}), verdict{Tone: idle, Question: "Data", Answer: "Not known of all", Note: "b never ended well; 15 changes waiting"}},
+		"data begins":    {dataVerdict(Snapshot{Jobs: []Job{job("a", 1, nil), {Name: "b", Backlog: new(int64(5))}}}), verdict{Tone: idle, Question: "Data", Answer: "Partly unknown", Note: "b never succeeded; 15 changes waiting"}},
 		"data commands":  {dataVerdict(Snapshot{Jobs: []Job{{Name: "a", Command: true}}}), verdict{Tone: idle, Question: "Data", Answer: "No flush", Note: "all jobs run commands"}},
-		"jobs well":      {jobsVerdict(Snapshot{Jobs: []Job{job("a", 1, nil), job("b", 1, nil)}}, true), verdict{Tone: good, Question: "Jobs", Answer: "All 2 well", Note: "0 running now"}},
+		"jobs well":      {jobsVerdict(Snapshot{Jobs: []Job{job("a", 1, nil), job("b", 1, nil)}}, true), verdict{Tone: good, Question: "Jobs", Answer: "All 2 healthy", Note: "0 running now"}},
 		"jobs failing":   {jobsVerdict(Snapshot{Jobs: []Job{job("a", 1, failed), job("b", 1, nil)}}, true), verdict{Tone: bad, Question: "Jobs", Answer: "1 of 2 failing", Note: "a"}},
-		"jobs overdue":   {jobsVerdict(Snapshot{Jobs: []Job{job("a", 1, nil), job("b", 1, func(j *Job) { j.OverdueSince = now })}}, true), verdict{Tone: bad, Question: "Jobs", Answer: "1 of 2 late", Note: "b"}},
+		"jobs overdue":   {jobsVerdict(Snapshot{Jobs: []Job{job("a", 1, nil), job("b", 1, func(j *Job) { j.DueAt = now.Add(-2 * time.Minute) })}}, true), verdict{Tone: bad, Question: "Jobs", Answer: "1 of 2 late", Note: "b"}},
 		"jobs paused":    {jobsVerdict(Snapshot{Jobs: []Job{{Name: "a", Paused: &Pause{}}, job("b", 1, nil)}}, true), verdict{Tone: warn, Question: "Jobs", Answer: "1 of 2 paused", Note: "a"}},
 		"jobs fresh":     {jobsVerdict(Snapshot{Jobs: []Job{{Name: "a"}}}, true), verdict{Tone: idle, Question: "Jobs", Answer: "None has run yet", Note: "0 running now"}},
 		"jobs none":      {jobsVerdict(Snapshot{}, true), verdict{Tone: idle, Question: "Jobs", Answer: "None", Note: "no job is configured on this node"}},
 		"jobs unknown":   {jobsVerdict(Snapshot{Error: "x"}, false), verdict{Tone: warn, Question: "Jobs", Answer: "Not known", Note: "the state could not be read"}},
-		"jobs stale":     {jobsVerdict(Snapshot{Error: "x", Jobs: []Job{job("a", 1, nil)}}, true), verdict{Tone: warn, Question: "Jobs", Answer: "Well", Note: "when last seen"}},
+		"jobs stale":     {jobsVerdict(Snapshot{Error: "x", Jobs: []Job{job("a", 1, nil)}}, true), verdict{Tone: warn, Question: "Jobs", Answer: "Healthy", Note: "when last seen"}},
 		"redis":          {redisVerdict(Snapshot{Redis: Redis{Host: "r:1", OK: true, Since: now.Add(-time.Hour)}}, now), verdict{Tone: good, Question: "Redis", Answer: "Answers", Note: "r:1, for 1 h"}},
 		"redis down":     {redisVerdict(Snapshot{Redis: Redis{Host: "r:1", Error: "refused"}}, now), verdict{Tone: bad, Question: "Redis", Answer: "Does not answer", Note: "r:1", Detail: "refused"}},
 		"nodes":          {nodesVerdict(Snapshot{Leader: &Leader{NodeID: "a"}, Nodes: []Node{{ID: "a"}, {ID: "b"}}}, true), verdict{Tone: good, Question: "Nodes", Answer: "2 live", Note: "1 could take over"}},
@@ -185,9 +185,9 @@ func TestVerdicts(t *testing.T) {
 		"no candidate":   {nodesVerdict(Snapshot{Leader: &Leader{NodeID: "a"}, Nodes: []Node{{ID: "a"}, {ID: "b", Observer: true}, {ID: "c", Aside: "for 20s: x"}}}, true), verdict{Tone: warn, Question: "Nodes", Answer: "3 live", Note: "no standby could take over"}},
 		"nodes vacant":   {nodesVerdict(Snapshot{Nodes: []Node{{ID: "a"}, {ID: "b"}}}, true), verdict{Tone: good, Question: "Nodes", Answer: "2 live", Note: "2 could lead"}},
 		"none can":       {nodesVerdict(Snapshot{Nodes: []Node{{ID: "a", Observer: true}}}, true), verdict{Tone: warn, Question: "Nodes", Answer: "1 live", Note: "none could lead"}},
-		"node missing":   {nodesVerdict(Snapshot{Leader: &Leader{NodeID: "a"}, Nodes: []Node{{ID: "a"}, {ID: "b", State: StateMissing}, {ID: "c", Drift: true}}}, true), verdict{Tone: warn, Question: "Nodes", Answer: "2 live, 1 silent", Note: "b not heard of"}},
-		"nodes differ":   {nodesVerdict(Snapshot{Leader: &Leader{NodeID: "a"}, Nodes: []Node{{ID: "a"}, {ID: "b", Drift: true, ClockOffsetMS: -4000}}}, true), verdict{Tone: warn, Question: "Nodes", Answer: "2 live", Note: "other configuration on b"}},
-		"nodes silent":   {nodesVerdict(Snapshot{Nodes: []Node{{ID: "a"}, {ID: "b", Stale: true}}}, true), verdict{Tone: warn, Question: "Nodes", Answer: "1 live, 1 silent", Note: "b not heard of"}},
+		"node missing":   {nodesVerdict(Snapshot{Leader: &Leader{NodeID: "a"}, Nodes: []Node{{ID: "a"}, {ID: "b", State: StateMissing}, {ID: "c", ConfigHash: "x"}}}, true), verdict{Tone: warn, Question: "Nodes", Answer: "2 live, 1 silent", Note: "b not seen lately"}},
+		"nodes differ":   {nodesVerdict(Snapshot{Leader: &Leader{NodeID: "a"}, Nodes: []Node{{ID: "a"}, {ID: "b", ConfigHash: "x", ClockOffsetMS: -4000}}}, true), verdict{Tone: warn, Question: "Nodes", Answer: "2 live", Note: "other configuration on b"}},
+		"nodes silent":   {nodesVerdict(Snapshot{Nodes: []Node{{ID: "a"}, {ID: "b", Stale: true}}}, true), verdict{Tone: warn, Question: "Nodes", Answer: "1 live, 1 silent", Note: "b not seen lately"}},
 	} {
 		if (c.got.Next == "") != (c.got.Tone == good || c.got.Tone == idle) && c.got.Answer != "Not known" && name != "jobs stale" {
 			t.Errorf("%s: what is wrong has nothing to do about it, or the other way round: %+v", name, c.got)
@@ -247,7 +247,7 @@ func TestPageOfManyJobsShowsTheWorstFirst(t *testing.T) {
 	s.Jobs[1998].ConsecutiveFailures = 1
 	s.Jobs[1500].Paused = &Pause{Reason: "by alice"}
 	s.Jobs[1700].Running = &Run{NodeID: "db1"}
-	s.Jobs[1999].LagSeconds = new(1e6)
+	s.Jobs[1999].LagSeconds, s.Jobs[1999].DueAt = new(1e6), s.Now.Add(-time.Hour)
 	page := render(t, s)
 	names := regexp.MustCompile(`job-\d{4}</bdi></a></th`).FindAllString(page, -1)
 	if len(names) != manyJobs || len(page) > 200_000 {

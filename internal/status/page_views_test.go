@@ -168,7 +168,7 @@ func TestAFailureOfEveryJobKeepsThePageSmall(t *testing.T) {
 	s, d := large(justAfterMidnight, 200, 50, 10)
 	for i := range s.Jobs {
 		s.Jobs[i].ConsecutiveFailures = 12
-		s.Jobs[i].LagSeconds = new(4000.0)
+		s.Jobs[i].LagSeconds, s.Jobs[i].DueAt = new(4000.0), s.Now.Add(-time.Hour)
 		s.Jobs[i].LastRun.State, s.Jobs[i].LastRun.Error = "failed", strings.Repeat("connection refused ", 100)
 	}
 	h := New(Config{Source: fixed(s), Health: standby, Desk: d})

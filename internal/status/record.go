@@ -1,6 +1,10 @@
 package status
 
-import "time"
+import (
+	"time"
+
+	"baton/internal/diagnose"
+)
 
 // JobNext tells when a job runs next; the zero time: not on this node.
 func (m *Metrics) JobNext(job string, at time.Time) {
@@ -26,21 +30,11 @@ func (m *Metrics) JobSucceeded(job string, at time.Time) {
 	m.setOf(m.jobs, job, m.jobLastSuccess, unix(at))
 }
 
-// Standing is how a job stood at a time.
-type Standing struct {
-	At       time.Time // when this node learned it
-	Failures int64     // since the last success
-	Paused   bool      // itself, or with all others
-	Due      time.Time // when a run was, or is, due with no success since; zero: never
-	Until    time.Time // while it is paused nothing falls due after that; zero: it is not
-	Running  bool      // a run goes on that is waited for
-}
-
-// JobStands tells how a job stands.
-func (m *Metrics) JobStands(job string, s Standing) {
-	m.setOf(m.jobs, job, m.jobFailures, float64(s.Failures))
-	m.setOf(m.jobs, job, m.jobPaused, truth(s.Paused))
-	m.learn(job, func(k *knownJob) { k.standing = s })
+// JobStands reports how a job stands, as this node learned at a time.
+func (m *Metrics) JobStands(j diagnose.Job, at time.Time) {
+	m.setOf(m.jobs, j.Name, m.jobFailures, float64(j.ConsecutiveFailures))
+	m.setOf(m.jobs, j.Name, m.jobPaused, truth(j.Paused != nil))
+	m.learn(j.Name, func(k *knownJob) { k.job, k.at = j, at })
 }
 
 // JobLateAfter tells from when on a job is late, as it is configured; 0: it is not.

@@ -27,7 +27,7 @@ func sample(now time.Time) Snapshot {
 				NextRun: now.Add(3200 * time.Millisecond).UTC(), Backlog: new(int64(1240)), LagSeconds: new(1.4),
 				LastRun: &Run{State: "succeeded", Trigger: "schedule", Slot: ago(1800 * time.Millisecond), Started: ago(1800 * time.Millisecond), DurationMS: 84, Rows: 5210, NodeID: "db1", Epoch: 1753192331043}},
 			{Name: "users", Schedule: "@every 5s", ScheduleWords: "every 5 seconds", TimeZone: "UTC", Target: "users in main",
-				Backlog: new(int64(184200)), LagSeconds: new(200.0),
+				Backlog: new(int64(184200)), LagSeconds: new(200.0), DueAt: now.Add(-195 * time.Second),
 				Running: &Run{State: "running", Trigger: "schedule", Started: ago(12 * time.Second), NodeID: "db1", Rows: 1200, Batches: 3, Backlog: new(int64(185400))},
 				LastRun: &Run{State: "succeeded", Trigger: "catch_up", Started: ago(4 * time.Minute), DurationMS: 41200, Rows: 61000, Dead: 3, NodeID: "db1", Epoch: 1753192331043}},
 			{Name: "report", Schedule: "30 2 * * *", ScheduleWords: "every day at 02:30", TimeZone: "Asia/Shanghai", Target: "/usr/bin/report --yesterday",

@@ -74,7 +74,7 @@ const errorsOnFront, errorOnFront = 25, 200
 
 // newOverview is the first page of s; all says to show every job, however many.
 func newOverview(s Snapshot, known, all bool, extra extras) overview {
-	now := clockOf(s)
+	now := s.Clock()
 	v := overview{
 		Known: known, Leader: newLeaderView(s, known, now), Terms: newTimeline(s, now),
 		Verdicts: []verdict{dataVerdict(s), jobsVerdict(s, known), redisVerdict(s, now), nodesVerdict(s, known)},
@@ -96,7 +96,7 @@ func newOverview(s Snapshot, known, all bool, extra extras) overview {
 	}
 	shown := s.Jobs
 	if !all && len(shown) > manyJobs {
-		shown = worstFirst(shown)[:manyJobs]
+		shown = worstFirst(shown, now)[:manyJobs]
 		v.MoreJobs = fmt.Sprintf("%d of %s jobs: what fails or is late, is paused or runs comes first.", manyJobs, text.Number(len(s.Jobs)))
 	}
 	for _, j := range s.Jobs {
@@ -128,12 +128,7 @@ func newOverview(s Snapshot, known, all bool, extra extras) overview {
 
 // nextRun is when a job is due: while nobody leads under its lock no time is promised.
 func nextRun(s Snapshot, j Job, known bool, due instant) instant {
-	leader := s.Leader
-	for _, l := range s.Locks {
-		if l.Key == j.Lock {
-			leader = l.Leader
-		}
-	}
+	leader := s.LeaderOf(j)
 	switch {
 	case leader != nil && !leader.Foreign:
 		return due
@@ -143,14 +138,6 @@ func nextRun(s Snapshot, j Job, known bool, due instant) instant {
 		return instant{Near: "once a node leads"}
 	}
 	return due
-}
-
-// clockOf is now, by the clock of the node that gathered s.
-func clockOf(s Snapshot) time.Time {
-	if s.Now.IsZero() {
-		return time.Now()
-	}
-	return s.Now.Add(ms(s.AgeMS))
 }
 
 func newEvents(events []Event, now time.Time) (views []eventView) {

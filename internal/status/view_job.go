@@ -1,7 +1,6 @@
 package status
 
 import (
-	"cmp"
 	"net/url"
 	"time"
 
@@ -121,7 +120,7 @@ func jobNamed(s Snapshot, name string) *Job {
 }
 
 func newJobPage(s Snapshot, j Job, samples []operate.Sample, entries []operate.Entry, before string) jobPage {
-	now := clockOf(s)
+	now := s.Clock()
 	v := jobPage{
 		Job: newJobView(j, now), Name: j.Name, IsCommand: j.Command, IsPaused: j.Paused != nil, Overlap: overlapWords(j.Overlap),
 		Entries: newEntries(j.Name, entries, now),
@@ -138,7 +137,7 @@ func newJobPage(s Snapshot, j Job, samples []operate.Sample, entries []operate.E
 	}
 	v.MayCancel = len(v.Running) > 0 || j.Retry != nil
 	if !j.Command {
-		v.Lag = newPlot(lagTitle, series(samples, j.Name, now, lagLevel), now, cmp.Or(j.LateAfterSeconds, defaultLateAfter.Seconds()), seconds)
+		v.Lag = newPlot(lagTitle, series(samples, j.Name, now, lagLevel), now, j.LateAfter().Seconds(), seconds)
 		v.Backlog = newPlot(backlogTitle, series(samples, j.Name, now, backlogLevel), now, 0, func(n float64) string { return text.Number(int64(n)) })
 	}
 	if len(entries) == entriesShown {
@@ -173,7 +172,7 @@ type fact struct {
 const maxOutput = 96 << 10
 
 func newRunPage(s Snapshot, j Job, r *Run, id string) runPage {
-	now := clockOf(s)
+	now := s.Clock()
 	v := runPage{Job: j.Name, JobURL: jobURL(j.Name), ID: id, State: "not known", Tone: idle}
 	if r == nil {
 		return v

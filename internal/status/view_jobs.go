@@ -8,11 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"baton/internal/diagnose"
 	"baton/internal/text"
 )
-
-// defaultLateAfter is the lag from which a job is late unless it says otherwise.
-const defaultLateAfter = 60 * time.Second
 
 // manyJobs is how many the page shows unasked. It is fetched and compared every second:
 // a few thousand rows would keep a browser busy with nothing else, and nobody reads them.
@@ -30,7 +28,7 @@ type jobView struct {
 	SoFar                 string  // "1,200 rows of 5,000 changes"
 	Last                  *runView
 	Failures              string // "3 failures in a row"
-	Overdue               string // "late: due at 02:30:00 CST, and no success since"
+	Overdue               string // "late: due at 02:30:00 CST"
 	Backlog, Lag          string
 	LagTone               tone
 	Spark                 *spark
@@ -93,11 +91,14 @@ func newJobView(j Job, now time.Time) jobView {
 	switch {
 	case j.ConsecutiveFailures > 1:
 		v.Failures = fmt.Sprintf("%s failures in a row", text.Number(j.ConsecutiveFailures))
-	case failing(j) && runTone(j.LastRun.State) != bad:
+	case j.IsFailing() && (j.LastRun == nil || runTone(j.LastRun.State) != bad):
 		v.Failures = "no success since a failure" // its last run does not show it
 	}
-	if !j.OverdueSince.IsZero() {
-		v.Overdue = "late: due at " + at(j.OverdueSince.In(j.NextRun.Location()), now).Clock + ", and no success since"
+	switch j.IsLate(now) {
+	case diagnose.LateNoSuccess:
+		v.Overdue = "late: due at " + at(j.DueAt.In(j.NextRun.Location()), now).Clock
+	case diagnose.LateLag:
+		v.Overdue = "late: behind since " + at(j.DueAt.In(j.NextRun.Location()), now).Clock
 	}
 	if r := j.Running; r != nil {
 		v.Running, v.On = elapsed(r.Started, now), or(r.NodeID, "?")
@@ -109,9 +110,9 @@ func newJobView(j Job, now time.Time) jobView {
 	if j.Backlog != nil {
 		v.Backlog = text.Number(*j.Backlog)
 	}
-	if lag, ok := lagOf(j); ok {
+	if lag, ok := j.Lag(); ok {
 		v.Lag, v.LagTone = text.Span(lag), idle
-		if lag >= lateAfter(j) {
+		if j.IsDataLate(now) {
 			v.LagTone = bad
 		}
 	}
@@ -171,11 +172,10 @@ func runTone(state string) tone {
 
 // worstFirst orders jobs by how much they concern an operator, and those of a kind as
 // the configuration has them, so that rows keep their places.
-func worstFirst(jobs []Job) []Job {
+func worstFirst(jobs []Job, now time.Time) []Job {
 	rank := func(j Job) int {
-		lag, measured := lagOf(j)
 		switch {
-		case failing(j), !j.OverdueSince.IsZero(), measured && lag >= lateAfter(j):
+		case j.IsFailing(), j.IsLate(now) != "":
 			return 0
 		case j.Paused != nil:
 			return 1
@@ -187,24 +187,4 @@ func worstFirst(jobs []Job) []Job {
 	jobs = slices.Clone(jobs)
 	slices.SortStableFunc(jobs, func(a, b Job) int { return cmp.Compare(rank(a), rank(b)) })
 	return jobs
-}
-
-// failing: the last run that counts was not well. One that is kept running succeeds without
-// an end, so that the last one that ended says nothing while another goes on.
-func failing(j Job) bool {
-	return j.LastRun != nil && (j.ConsecutiveFailures > 0 || j.Running == nil && runTone(j.LastRun.State) == bad)
-}
-
-func lagOf(j Job) (time.Duration, bool) {
-	if j.LagSeconds == nil {
-		return 0, false
-	}
-	return time.Duration(*j.LagSeconds * float64(time.Second)), true
-}
-
-func lateAfter(j Job) time.Duration {
-	if j.LateAfterSeconds > 0 {
-		return time.Duration(j.LateAfterSeconds * float64(time.Second))
-	}
-	return defaultLateAfter
 }

@@ -25,8 +25,8 @@ func newNodeView(n Node, s Snapshot, now time.Time) nodeView {
 	if n.Priority != 0 {
 		v.Priority = fmt.Sprintf("priority %d", n.Priority)
 	}
-	if offset := ms(n.ClockOffsetMS); offset.Abs() >= clockShown {
-		v.Clock, v.ClockOff = text.Span(offset.Abs())+" "+map[bool]string{true: "ahead", false: "behind"}[offset > 0], offset.Abs() >= clockOff
+	if offset := n.ClockOffset(); offset.Abs() >= clockShown {
+		v.Clock, v.ClockOff = text.Span(offset.Abs())+" "+map[bool]string{true: "ahead", false: "behind"}[offset > 0], n.IsClockOff()
 	}
 	if n.Twin != "" {
 		v.Tone, v.Aside = bad, "Another process has the same node.id: the two cannot be told apart. Stop one of them."
@@ -53,10 +53,10 @@ func newNodeView(n Node, s Snapshot, now time.Time) nodeView {
 	case n.State == string(RoleStandby):
 		v.Tone = busy
 	}
+	v.OtherConfig = s.Drifted(n)
 	for _, other := range s.Nodes {
 		if s.Leader != nil && other.ID == s.Leader.NodeID {
 			v.OtherVersion = n.Version != other.Version
-			v.OtherConfig = n.ConfigHash != other.ConfigHash
 		}
 	}
 	return v

@@ -2,8 +2,11 @@ package status
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 
+	"baton/internal/diagnose"
 	"baton/internal/text"
 )
 
@@ -54,7 +57,7 @@ func (v overview) problems(s Snapshot, letters tally) (all []problem) {
 			Next: "Give a job this key again until it has run, or drop them: baton stage list."})
 	}
 	if letters.text != "" {
-		all = append(all, problem{Tone: warn, What: letters.text, Note: "records that did not fit their table; nothing is lost", Next: "Mend the table or the job, then replay them.", Link: "/dead-letters", See: "See why"})
+		all = append(all, problem{Tone: warn, What: letters.text, Note: "records that did not fit their table; nothing is lost", Next: "Fix the table or the job, then replay them.", Link: "/dead-letters", See: "See why"})
 	}
 	if letters.unknown {
 		p := problem{Tone: warn, What: "Dead letters could not be counted", Note: "a database does not answer", Link: "/dead-letters", See: "See which"}
@@ -88,32 +91,21 @@ type trouble struct{ note, next string }
 
 // nodeTroubles are what is amiss with nodes that lead or could, the worst first.
 func nodeTroubles(s Snapshot) (all []trouble) {
-	var silent, twins, drift, clocks []string
-	for _, n := range s.Nodes {
-		switch {
-		case n.Silent():
-			silent = append(silent, n.ID)
-			continue
-		case n.Twin != "":
-			twins = append(twins, n.ID)
-		}
-		if n.Drift {
-			drift = append(drift, n.ID)
-		}
-		if ms(n.ClockOffsetMS).Abs() >= clockOff {
-			clocks = append(clocks, n.ID)
+	nodes := map[diagnose.Code][]string{}
+	for _, p := range diagnose.Problems(s) {
+		if p.Node != "" {
+			nodes[p.Code] = append(nodes[p.Code], p.Node)
 		}
 	}
 	add := func(names []string, note, next string) {
 		if len(names) > 0 {
-			all = append(all, trouble{note, next})
+			all = append(all, trouble{fmt.Sprintf(note, text.Names(names, namesShown)), strings.ReplaceAll(next, "NODE", names[0])})
 		}
 	}
-	if len(silent) > 0 {
-		add(silent, text.Names(silent, namesShown)+" not heard of", "On "+silent[0]+": systemctl status baton. If it is gone for good, it leaves this list within a day.")
-	}
-	add(twins, "two processes are "+text.Names(twins, namesShown), "They have the same node.id, and cannot be told apart: stop one of them.")
-	add(drift, "other configuration on "+text.Names(drift, namesShown), "Give it the leader’s configuration, then there: baton reload.")
-	add(clocks, "the clock is off on "+text.Names(clocks, namesShown), "Slots start by the leader’s clock: see to its time service, for example by chronyc tracking.")
+	silent := append(nodes[diagnose.CodeMissing], nodes[diagnose.CodeSilent]...)
+	add(silent, "%s not seen lately", "On NODE: systemctl status baton. A node that is gone for good leaves this list within a day.")
+	add(nodes[diagnose.CodeTwin], "two processes use the id %s", "They have the same node.id, and cannot be told apart: stop one of them.")
+	add(nodes[diagnose.CodeDrift], "other configuration on %s", "Give it the leader’s configuration, then run there: baton reload.")
+	add(nodes[diagnose.CodeClock], "the clock is wrong on %s", "Slots start by the leader’s clock: check its time service, for example with chronyc tracking.")
 	return all
 }

@@ -2,9 +2,9 @@ package status
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
+	"baton/internal/diagnose"
 	"baton/internal/text"
 )
 
@@ -23,91 +23,76 @@ type verdict struct {
 // dataVerdict answers whether the database is behind Redis.
 func dataVerdict(s Snapshot) verdict {
 	v := verdict{Question: "Data", Tone: good, Answer: "Up to date"}
-	var worst Job
-	var lag time.Duration
-	var waiting int64
-	measured, late := false, 0
-	var unwritten, unknown []string
-	for _, j := range s.Jobs {
-		if j.Backlog != nil {
-			waiting += *j.Backlog
-		}
-		if j.Unwritten() {
-			unwritten = append(unwritten, j.Name)
-		}
-		d, ok := lagOf(j)
-		if !ok {
-			if !j.Command {
-				unknown = append(unknown, j.Name)
-			}
-			continue
-		}
-		if d >= lateAfter(j) {
-			late++
-		}
-		if !measured || d > lag {
-			worst, lag = j, d
-		}
-		measured = true
-	}
+	d := diagnose.DataOf(s)
+	waiting := text.Count(d.Waiting, "change") + " waiting"
 	switch {
 	case s.Error != "":
 		v.Tone, v.Answer, v.Note = warn, "Not known", "the state could not be read"
-		v.Next = "Changes wait in Redis until it can be read: look at Redis first."
-	case len(s.Jobs) > 0 && !slices.ContainsFunc(s.Jobs, func(j Job) bool { return !j.Command }):
+		v.Next = "Changes wait in Redis until it can be read: check Redis first."
+	case len(s.Jobs) > 0 && d.State == diagnose.DataNoneHere:
 		v.Tone, v.Answer, v.Note = idle, "No flush", "all jobs run commands"
-	case late == 0 && len(unwritten) > 0:
-		v.Tone, v.Answer, v.Note, v.Say = bad, "Not written", text.Names(unwritten, namesShown)+" failing; "+text.Count(waiting, "change")+" waiting", "Data is not written"
-		v.Next, v.Link, v.Of = "It fails: read its last error, and mend that.", jobURL(unwritten[0]), unwritten[0]
-	case !measured:
-		v.Tone, v.Answer, v.Note = idle, "Not measured", "no flush has reported its lag"
-	case late > 0:
-		v.Tone, v.Answer, v.Say = bad, text.Span(lag)+" late", "Data is late"
-		v.Next, v.Link, v.Of = lateNext(s, worst), jobURL(worst.Name), worst.Name
-		v.Note = worst.Name
-		if late > 1 {
-			v.Note += fmt.Sprintf(" and %d more", late-1)
+	case d.State == diagnose.DataLate:
+		v.Tone, v.Answer, v.Say = bad, text.Span(d.Lag)+" late", "Data is late"
+		v.Next, v.Link, v.Of = jobNext(s, *d.Worst), jobURL(d.Worst.Name), d.Worst.Name
+		v.Note = d.Worst.Name
+		if more := len(d.Late) - 1; more > 0 {
+			v.Note += fmt.Sprintf(" and %d more", more)
 		}
-		v.Note += "; " + text.Count(waiting, "change") + " waiting"
-	case len(unknown) > 0:
-		v.Tone, v.Answer, v.Note = idle, "Not known of all", text.Names(unknown, namesShown)+" never ended well; "+text.Count(waiting, "change")+" waiting"
-	case lag == 0 && waiting == 0:
+		v.Note += "; " + waiting
+	case d.State == diagnose.DataStuck:
+		v.Tone, v.Answer, v.Note, v.Say = bad, "Not written", namesOf(d.Unwritten)+" failing; "+waiting, "Data is not written"
+		v.Next, v.Link, v.Of = jobNext(s, d.Unwritten[0]), jobURL(d.Unwritten[0].Name), d.Unwritten[0].Name
+	case d.Worst == nil:
+		v.Tone, v.Answer, v.Note = idle, "Not measured", "no flush has reported its lag"
+	case d.State == diagnose.DataUnknown:
+		v.Tone, v.Answer, v.Note = idle, "Partly unknown", namesOf(d.Unmeasured)+" never succeeded; "+waiting
+	case d.Lag == 0 && d.Waiting == 0:
 		v.Note = "nothing waits to be written"
 	default:
-		v.Note = "at most " + text.Span(lag) + " behind; " + text.Count(waiting, "change") + " waiting"
+		v.Note = "at most " + text.Span(d.Lag) + " behind; " + waiting
 	}
 	return v
 }
 
-// lateNext is what to do about a job that is late.
-func lateNext(s Snapshot, j Job) string {
-	switch {
-	case s.Leader == nil || s.Leader.Foreign:
-		return "Nobody writes while no node leads: see above. Nothing is lost, it waits in Redis."
-	case j.Paused != nil:
-		return "It is paused: resume " + j.Name + "."
-	case failing(j):
-		return "It fails: read its last error, and mend that."
-	case j.Running != nil:
-		return "It is at work: watch whether the backlog falls."
+func namesOf(jobs []Job) string {
+	names := make([]string, len(jobs))
+	for i, j := range jobs {
+		names[i] = j.Name
 	}
-	return "It should run: open it, and run it now."
+	return text.Names(names, namesShown)
+}
+
+// jobNext is what to do about a job that fails or is late.
+func jobNext(s Snapshot, j Job) string {
+	switch s.WhatNow(j) {
+	case diagnose.NextRead:
+		return "Read the last error of " + j.Name + ", fix the cause, and run the job."
+	case diagnose.NextOutput:
+		return "Read what " + j.Name + " printed, fix the cause, and run the job."
+	case diagnose.NextLead:
+		return "No job runs until a node leads. Nothing is lost: changes wait in Redis."
+	case diagnose.NextResume:
+		return "The job is paused: resume " + j.Name + "."
+	case diagnose.NextWait:
+		return "The job is running: check whether its backlog shrinks."
+	}
+	return "No run has succeeded since it was due: see its history, and run it."
 }
 
 // whyShown is how much of an error stands at the top of the page.
 const whyShown = 160
 
-// jobsVerdict answers whether the last runs were well.
+// jobsVerdict answers whether the last runs succeeded.
 func jobsVerdict(s Snapshot, known bool) verdict {
-	var bads, overdue, paused []string
-	var why string
+	var failing, late, paused []Job
 	running, ran := 0, 0
+	now := s.Clock()
 	for _, j := range s.Jobs {
-		if !j.OverdueSince.IsZero() {
-			overdue = append(overdue, j.Name)
+		if j.IsLate(now) != "" {
+			late = append(late, j)
 		}
 		if j.Paused != nil {
-			paused = append(paused, j.Name)
+			paused = append(paused, j)
 		}
 		if j.Running != nil {
 			running++
@@ -115,35 +100,36 @@ func jobsVerdict(s Snapshot, known bool) verdict {
 		if j.LastRun != nil {
 			ran++
 		}
-		if failing(j) {
-			if len(bads) == 0 {
-				why = text.Clip(visible(j.LastRun.Error), whyShown)
-			}
-			bads = append(bads, j.Name)
+		if j.IsFailing() {
+			failing = append(failing, j)
 		}
 	}
-	v := verdict{Question: "Jobs", Tone: good, Answer: fmt.Sprintf("All %d well", len(s.Jobs)), Note: fmt.Sprintf("%d running now", running)}
+	v := verdict{Question: "Jobs", Tone: good, Answer: fmt.Sprintf("All %d healthy", len(s.Jobs)), Note: fmt.Sprintf("%d running now", running)}
+	about := func(t tone, what string, jobs []Job) {
+		v.Tone, v.Answer, v.Note = t, fmt.Sprintf("%d of %d %s", len(jobs), len(s.Jobs), what), namesOf(jobs)
+		v.Next, v.Link, v.Of = jobNext(s, jobs[0]), jobURL(jobs[0].Name), jobs[0].Name
+	}
 	switch {
 	case !known:
 		v.Tone, v.Answer, v.Note = warn, "Not known", "the state could not be read"
 	case len(s.Jobs) == 0:
 		v.Tone, v.Answer, v.Note = idle, "None", "no job is configured on this node"
-	case len(bads) > 0:
-		v.Tone, v.Answer, v.Note = bad, fmt.Sprintf("%d of %d failing", len(bads), len(s.Jobs)), text.Names(bads, namesShown)
-		if why != "" {
-			v.Detail = text.Names(bads, namesShown) + ". The last error of " + bads[0] + ": " + why
+	case len(failing) > 0:
+		about(bad, "failing", failing)
+		v.Say = "Jobs are failing"
+		if last := failing[0].LastRun; last != nil && last.Error != "" {
+			v.Detail = v.Note + ". The last error of " + v.Of + ": " + text.Clip(visible(last.Error), whyShown)
 		}
-		v.Next, v.Link, v.Of, v.Say = "Read the last error of "+bads[0]+", mend that, and run it.", jobURL(bads[0]), bads[0], "Jobs are failing"
-	case len(overdue) > 0:
-		v.Tone, v.Answer, v.Note = bad, fmt.Sprintf("%d of %d late", len(overdue), len(s.Jobs)), text.Names(overdue, namesShown)
-		v.Next, v.Link, v.Of, v.Say = "Its time has passed without a success: see why in its history, and run it.", jobURL(overdue[0]), overdue[0], "Jobs are late"
+	case len(late) > 0:
+		about(bad, "late", late)
+		v.Say = "Jobs are late"
 	case len(paused) > 0:
-		v.Tone, v.Answer, v.Note = warn, fmt.Sprintf("%d of %d paused", len(paused), len(s.Jobs)), text.Names(paused, namesShown)
-		v.Next, v.Link, v.Of = "Resume when the work that it was for is done.", jobURL(paused[0]), paused[0]
+		about(warn, "paused", paused)
+		v.Next = "Resume when the work that it was for is done."
 	case ran == 0 && running == 0:
 		v.Tone, v.Answer = idle, "None has run yet"
 	case len(s.Jobs) == 1:
-		v.Answer = "Well"
+		v.Answer = "Healthy"
 	}
 	if s.Error != "" && known && len(s.Jobs) > 0 {
 		v.Tone, v.Note = worseOf(v.Tone, warn), "when last seen"
@@ -167,40 +153,26 @@ func redisVerdict(s Snapshot, now time.Time) verdict {
 	return v
 }
 
-// clockOff is from when on a clock is called wrong: schedules follow the leader's.
-const clockOff = time.Second
-
 // nodesVerdict answers who would take over.
 func nodesVerdict(s Snapshot, known bool) verdict {
-	live, ready := 0, 0
-	silent := 0
-	for _, n := range s.Nodes {
-		if n.Silent() {
-			silent++
-			continue
-		}
-		live++
-		if !n.Observer && n.Aside == "" && (s.Leader == nil || s.Leader.NodeID != n.ID) {
-			ready++
-		}
-	}
-	v := verdict{Question: nodesQuestion, Tone: good, Answer: fmt.Sprintf("%d live", live), Note: fmt.Sprintf("%d could take over", ready)}
+	count := s.Count()
+	v := verdict{Question: nodesQuestion, Tone: good, Answer: fmt.Sprintf("%d live", count.Live), Note: fmt.Sprintf("%d could take over", count.Ready)}
 	troubles := nodeTroubles(s)
-	if silent > 0 {
-		v.Answer += fmt.Sprintf(", %d silent", silent)
+	if count.Silent > 0 {
+		v.Answer += fmt.Sprintf(", %d silent", count.Silent)
 	}
 	switch {
 	case !known:
 		v.Tone, v.Answer, v.Note = warn, "Not known", "the state could not be read"
 	case s.Error != "":
-		v.Tone, v.Answer, v.Note = warn, "Not known", fmt.Sprintf("%d live when last seen", live)
-	case silent > 0:
+		v.Tone, v.Answer, v.Note = warn, "Not known", fmt.Sprintf("%d live when last seen", count.Live)
+	case count.Silent > 0:
 		v.Tone, v.Note, v.Next, v.Say = warn, troubles[0].note, troubles[0].next, "A node is silent"
-	case s.Leader == nil && ready == 0:
+	case s.Leader == nil && count.Ready == 0:
 		v.Tone, v.Note, v.Next = warn, "none could lead", "Start a node that may lead."
 	case s.Leader == nil:
-		v.Note = fmt.Sprintf("%d could lead", ready)
-	case ready == 0:
+		v.Note = fmt.Sprintf("%d could lead", count.Ready)
+	case count.Ready == 0:
 		v.Tone, v.Note, v.Next = warn, "no standby could take over", "Start another node: if the leader fails, nobody goes on."
 	case len(troubles) > 0:
 		v.Tone, v.Note, v.Next = warn, troubles[0].note, troubles[0].next

@@ -1,0 +1,230 @@
+package diagnose
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"time"
+)
+
+// Code says what is wrong.
+type Code string
+
+// What can be wrong.
+const (
+	CodeNoLeader    Code = "no_leader"      // the lock is free
+	CodePaused      Code = "paused"         // nobody leads since an operator wants it so
+	CodeForeign     Code = "foreign_holder" // a client that is not baton holds the lock
+	CodeEnding      Code = "handing_over"   // the leader gives the lead up, and waits for runs
+	CodeNoStandby   Code = "no_standby"     // no other node could take over
+	CodeSilent      Code = "node_silent"    // a node has not reported for long
+	CodeMissing     Code = "node_missing"   // a node led, and has not reported since
+	CodeTwin        Code = "node_twin"      // two processes have one node.id
+	CodeClock       Code = "node_clock"     // the clock of a host is wrong
+	CodeDrift       Code = "node_drift"     // a node is configured otherwise than the leader
+	CodeFailing     Code = "job_failing"    // the last run that counts failed
+	CodeLate        Code = "job_late"       // see [Job.IsLate]
+	CodeDeadLetters Code = "dead_letters"   // records wait that did not fit their table
+	CodeLeftStage   Code = "stage_left"     // no job flushes what is staged
+	CodeRedis       Code = "redis_unavailable"
+)
+
+// Problem is one thing that is wrong, and the command to go on with. Whoever shows it makes the
+// words.
+type Problem struct {
+	Code  Code   `json:"code"`
+	Grave bool   `json:"grave,omitzero"` // jobs do not run, or data does not get where it should
+	Lock  string `json:"lock,omitzero"`  // "": that of the Snapshot
+	Node  string `json:"node,omitzero"`
+	Job   string `json:"job,omitzero"`
+	Key   string `json:"key,omitzero"` // of a stage
+	// Since is when a late job was due, or zero.
+	Since time.Time `json:"since,omitzero"`
+	// Count is of failures, dead letters or records; 0: not counted.
+	Count   int64  `json:"count,omitzero"`
+	Late    Late   `json:"late,omitzero"` // of a job, also of one that fails
+	Command string `json:"command"`
+}
+
+// Problems are what is wrong, the worst first: none where all is well.
+func Problems(s Snapshot) []Problem {
+	all := slices.Concat(s.electionProblems(), s.jobProblems(), s.stageProblems(), s.nodeProblems())
+	slices.SortStableFunc(all, func(a, b Problem) int { return cmp.Compare(rank(a), rank(b)) })
+	return all
+}
+
+func rank(p Problem) int {
+	if p.Grave {
+		return 0
+	}
+	return 1
+}
+
+func (s Snapshot) electionProblems() (all []Problem) {
+	if !s.Redis.OK && s.Redis.Error != "" {
+		all = append(all, Problem{Code: CodeRedis, Grave: true, Command: "baton doctor"})
+	}
+	switch {
+	case s.LastLeader != nil: // who leads is not known
+	case s.Leader == nil && s.Paused != nil:
+		all = append(all, Problem{Code: CodePaused, Command: "baton resume"})
+	case s.Leader == nil:
+		all = append(all, Problem{Code: CodeNoLeader, Grave: true, Command: "baton explain"})
+	case s.Leader.Foreign:
+		all = append(all, Problem{Code: CodeForeign, Grave: true, Command: "baton status --events"})
+	case s.Leader.Ending != "":
+		all = append(all, Problem{Code: CodeEnding, Node: s.Leader.NodeID, Command: "baton job list"})
+	}
+	for _, l := range s.Locks {
+		switch {
+		case l.Leader == nil && s.Paused == nil: // a pause is for all locks
+			all = append(all, Problem{Code: CodeNoLeader, Grave: true, Lock: l.Key, Command: "baton explain --lock-key " + l.Key})
+		case l.Leader == nil:
+		case l.Leader.Foreign:
+			all = append(all, Problem{Code: CodeForeign, Grave: true, Lock: l.Key, Command: "baton status --events --lock-key " + l.Key})
+		case l.Leader.Ending != "":
+			all = append(all, Problem{Code: CodeEnding, Lock: l.Key, Node: l.Leader.NodeID, Command: "baton job list"})
+		}
+	}
+	return all
+}
+
+func (s Snapshot) jobProblems() (all []Problem) {
+	now := s.Clock()
+	for _, j := range s.Jobs {
+		late := j.IsLate(now)
+		p := Problem{Job: j.Name, Grave: true, Late: late, Command: s.WhatNow(j).Command(j.Name)}
+		if late != "" {
+			p.Since = j.DueAt
+		}
+		switch {
+		case j.IsFailing():
+			p.Code, p.Count = CodeFailing, int64(j.ConsecutiveFailures)
+			all = append(all, p)
+		case late != "":
+			p.Code = CodeLate
+			all = append(all, p)
+		}
+		switch {
+		case j.DeadLetters != nil && *j.DeadLetters > 0:
+			all = append(all, Problem{Code: CodeDeadLetters, Job: j.Name, Count: *j.DeadLetters, Command: "baton dead list --count --job " + j.Name})
+		case j.DeadLetters == nil && j.LastRun != nil && j.LastRun.Dead > 0:
+			all = append(all, Problem{Code: CodeDeadLetters, Job: j.Name, Command: "baton dead list --job " + j.Name})
+		}
+	}
+	return all
+}
+
+func (s Snapshot) stageProblems() (all []Problem) {
+	for _, l := range s.LeftStages {
+		all = append(all, Problem{Code: CodeLeftStage, Job: l.Job, Key: l.Key, Count: l.Records, Command: "baton stage list"})
+	}
+	return all
+}
+
+func (s Snapshot) nodeProblems() (all []Problem) {
+	add := func(code Code, n Node, command string) {
+		all = append(all, Problem{Code: code, Grave: code == CodeTwin, Node: n.ID, Command: command})
+	}
+	for _, n := range s.Nodes {
+		switch {
+		case n.State == StateMissing && !n.Stale:
+			add(CodeMissing, n, "systemctl status baton")
+			continue
+		case n.Silent():
+			add(CodeSilent, n, "systemctl status baton")
+			continue
+		case n.Twin != "":
+			add(CodeTwin, n, "baton doctor")
+		}
+		if s.Drifted(n) {
+			add(CodeDrift, n, "baton reload")
+		}
+		if n.IsClockOff() {
+			add(CodeClock, n, "baton doctor")
+		}
+	}
+	if s.Leader != nil && !s.Leader.Foreign && len(s.Nodes) > 0 && s.Count().Ready == 0 {
+		all = append(all, Problem{Code: CodeNoStandby, Command: "systemctl status baton"})
+	}
+	return all
+}
+
+// Next is what to do about a job that fails or is late.
+type Next string
+
+// What to do about a job.
+const (
+	NextLead   Next = "lead"   // it cannot run until a node leads
+	NextRead   Next = "read"   // read why its last run failed
+	NextOutput Next = "output" // the same: only what it printed says why
+	NextResume Next = "resume" // it is paused
+	NextWait   Next = "wait"   // it is at work: watch whether what waits gets less
+	NextLook   Next = "look"   // nothing shows why: its history may
+)
+
+// WhatNow is what to do about a job that fails or is late.
+func (s Snapshot) WhatNow(j Job) Next {
+	leader := s.LeaderOf(j)
+	switch {
+	case j.IsFailing() && j.Command && j.LastRun != nil && j.LastRun.Error == "":
+		return NextOutput
+	case j.IsFailing():
+		return NextRead
+	case leader == nil || leader.Foreign:
+		return NextLead
+	case j.Paused != nil:
+		return NextResume
+	case j.Running != nil:
+		return NextWait
+	}
+	return NextLook
+}
+
+// Command is what to enter for it.
+func (n Next) Command(job string) string {
+	switch n {
+	case NextLead:
+		return "baton explain"
+	case NextOutput:
+		return "baton job logs " + job
+	case NextResume:
+		return "baton job resume " + job
+	case NextWait:
+		return "baton job show " + job
+	}
+	return "baton job history " + job
+}
+
+// LeaderOf is who leads under the lock of a job; nil if nobody does.
+func (s Snapshot) LeaderOf(j Job) *Leader {
+	for _, l := range s.Locks {
+		if l.Key == j.Lock {
+			return l.Leader
+		}
+	}
+	return s.Leader
+}
+
+// Clock is now, by the clock of the node that gathered s.
+func (s Snapshot) Clock() time.Time {
+	if s.Now.IsZero() {
+		return time.Now()
+	}
+	return s.Now.Add(time.Duration(s.AgeMS) * time.Millisecond)
+}
+
+// MarshalJSON adds the verdicts: programs read them from the answer.
+func (s Snapshot) MarshalJSON() ([]byte, error) {
+	s.Problems = append([]Problem{}, Problems(s)...)
+	now := s.Clock()
+	s.Jobs, s.Nodes = slices.Clone(s.Jobs), slices.Clone(s.Nodes)
+	for i := range s.Jobs {
+		s.Jobs[i].Late = s.Jobs[i].IsLate(now)
+	}
+	for i := range s.Nodes {
+		s.Nodes[i].Drift = s.Drifted(s.Nodes[i])
+	}
+	type plain Snapshot
+	return json.Marshal(plain(s))
+}
