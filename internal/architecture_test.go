@@ -29,7 +29,7 @@ const anything = "*"
 // The most specific rule counts. A package without one is an error: decide what
 // it may know before it grows.
 var rules = []rule{
-	{"cmd", []string{"internal/daemon", "internal/config", "internal/demo", "internal/command", "internal/crash", "internal/diagnose", "internal/doctor", "internal/lockcmd", "internal/text", "configs"}, "a command turns arguments into one call, of daemon, or of doctor, lockcmd and crash where no daemon runs, and its result into an exit code; demo is a program of its own that runs daemons as child processes, and the warden of a command is one, too"},
+	{"cmd", []string{"internal/daemon", "internal/config", "internal/demo", "internal/command", "internal/crash", "internal/diagnose", "internal/doctor", "internal/lockcmd", "internal/profiling", "internal/text", "configs"}, "a command turns arguments into one call, of daemon, or of doctor, lockcmd and crash where no daemon runs, and its result into an exit code; demo is a program of its own that runs daemons as child processes, and the warden of a command is one, too"},
 	{"configs", nil, "the shipped example is data"},
 	{"internal/alert", []string{"internal/config", "internal/diagnose", "internal/elector", "internal/job", "internal/job/schedule", "internal/notify",
 		"internal/redisledger", "internal/redislock", "internal/secret", "internal/text"},
@@ -81,6 +81,7 @@ var rules = []rule{
 		"a command under a lock is an election of one term: it needs neither jobs nor a daemon"},
 	{"internal/notify", nil, "it delivers what it is handed: what is worth telling, and of whom, is alert's to know"},
 	{"internal/operate", []string{"internal/diagnose"}, "an order, what it came to and what is asked are the same for commands, API and page"},
+	{"internal/profiling", nil, "the profiles of a process are Go's: nothing of ours is in them"},
 	{"internal/program", []string{"internal/command", "internal/command/held", "internal/config", "internal/job", "internal/secret"},
 		"the command of a job is run under a term, of which it knows how long it lasts: neither its lock nor where its output is kept"},
 	{"internal/quorum", []string{"internal/elector"}, "a Lock made of Locks; which store they are in is not its business"},

@@ -13,9 +13,11 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/daemon"
+	"baton/internal/profiling"
 )
 
 func newRunCommand(e env) *cobra.Command {
+	var profiles string
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run the daemon: campaign, and run the jobs while leading",
@@ -34,6 +36,15 @@ func newRunCommand(e env) *cobra.Command {
 			}
 			level := zap.NewAtomicLevel()
 			level.SetLevel(levelOf(c.Log))
+			log := newLogger(e, c.Log, level)
+			if profiles != "" {
+				s, err := profiling.Listen(profiles)
+				if err != nil {
+					return usageError(fmt.Errorf("--pprof: %w", err))
+				}
+				defer s.Close()
+				log.Info("profiles are served", zap.String("address", s.Address()))
+			}
 			hangups := make(chan os.Signal, 1)
 			signal.Notify(hangups, syscall.SIGHUP)
 			defer signal.Stop(hangups)
@@ -45,7 +56,7 @@ func newRunCommand(e env) *cobra.Command {
 			defer signal.Stop(broken)
 			return daemon.Run(cmd.Context(), c, daemon.Options{
 				Version:  thisBuild().Version,
-				Logger:   newLogger(e, c.Log, level),
+				Logger:   log,
 				Getenv:   e.getenv,
 				Exit:     e.exit,
 				Load:     func() (config.Config, error) { return loadConfig(cmd, e) },
@@ -55,6 +66,7 @@ func newRunCommand(e env) *cobra.Command {
 		},
 	}
 	addRunFlags(cmd, e)
+	cmd.Flags().StringVar(&profiles, "pprof", "", "serve Go's profiles on this `address` on loopback, such as 127.0.0.1:6060")
 	return cmd
 }
 
