@@ -62,7 +62,7 @@ func TestWhatAJobDoesToRedisIsKnown(t *testing.T) {
 		}
 		sent := a.Places[0].Sent("set")
 		for i, list := range parts[2:] {
-			for _, command := range strings.Split(list, ", ") {
+			for command := range strings.SplitSeq(list, ", ") {
 				if command != "" && slices.Contains(sent, command) != (i == 0) {
 					t.Errorf("%s: sends %q, and %s among them is wrong", c.job.Name, sent, command)
 				}

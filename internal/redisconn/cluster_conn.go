@@ -237,12 +237,6 @@ func (r *routed) absolute(address string) string {
 	return nodeAddress(address[:max(i, 0)], address[i+1:], r.node.address)
 }
 
-// Ask implements [Conn]. Whoever asks many keys at once also follows by himself.
-func (r *routed) Ask(ctx context.Context, q *Question) error {
-	r.leave()
-	return r.Conn.Ask(ctx, q)
-}
-
 // ScanKey implements [Conn]. No more than one command is sent at a time: the next may
 // belong elsewhere, where its cursor means nothing.
 func (r *routed) ScanKey(

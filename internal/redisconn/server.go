@@ -174,7 +174,7 @@ func (c *conn) ReceiveWithTimeout(timeout time.Duration) (any, error) {
 // Ask implements [Conn].
 func (c *conn) Ask(ctx context.Context, q *Question) error {
 	heeded := *q
-	heeded.Read = func(a Answers) error {
+	heeded.Read = func(a *Answers) error {
 		for _, r := range a.Replies {
 			if r.Refusal != "" {
 				c.heed(r.Refusal)

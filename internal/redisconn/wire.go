@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -58,27 +56,6 @@ func newWire(c redis.Conn, raw net.Conn, timeout time.Duration) *wire {
 	return &wire{redigo: c.(redigo), raw: raw, timeout: timeout}
 }
 
-// Question is commands that are answered with arrays of texts, as HMGET is.
-type Question struct {
-	Commands int
-	Write    func(buf []byte) []byte // appends them, see [AppendCommand]
-	// Read is given the replies. They are valid until it returns.
-	Read func(Answers) error
-}
-
-// Answers are the replies to a [Question].
-type Answers struct {
-	All     []byte  // one after the other
-	Sizes   []int   // of each text; -1: there is none
-	Replies []Reply // one a command
-}
-
-// Reply is the reply to one command: so many texts, or a refusal.
-type Reply struct {
-	Texts   int
-	Refusal redis.Error
-}
-
 // The sizes of a wire's buffers: of the one it reads through, and of those that it keeps
 // for the next question.
 const (
@@ -105,7 +82,7 @@ func (w *wire) Ask(ctx context.Context, q *Question) error {
 		return err
 	}
 	defer w.forget()
-	return q.Read(w.answers)
+	return q.Read(&w.answers)
 }
 
 // during does what uses the wire by itself. If that fails, or ctx ends, the connection is
@@ -135,14 +112,17 @@ func (w *wire) forget() {
 }
 
 func (w *wire) exchange(q *Question) error {
-	w.request = q.Write(w.request[:0])
+	w.request = w.request[:0]
+	for i := range q.Commands {
+		w.request = q.Write(w.request, i)
+	}
 	if err := w.send(); err != nil {
 		return err
 	}
 	t := &w.answers
 	t.All, t.Sizes, t.Replies = t.All[:0], t.Sizes[:0], t.Replies[:0]
 	for range q.Commands {
-		if err := t.readReply(w.reader); err != nil {
+		if err := t.readReply(w.reader, q.Nested); err != nil {
 			return err
 		}
 	}
@@ -176,106 +156,4 @@ func (r inTime) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	return r.raw.Read(p)
-}
-
-func (t *Answers) readReply(r *bufio.Reader) error {
-	n, err := readArray(r)
-	refusal, refused := err.(redis.Error) //nolint:errorlint // it is never wrapped
-	if err != nil && !refused {
-		return err
-	}
-	t.Replies = append(t.Replies, Reply{Texts: n, Refusal: refusal})
-	return t.readTexts(r, n)
-}
-
-// readArray reads the beginning of an array: of how many elements it is. The error may
-// be a redis.Error, which is a whole reply.
-func readArray(r *bufio.Reader) (n int, err error) {
-	kind, rest, err := readLine(r)
-	if err != nil {
-		return 0, err
-	}
-	if kind == '-' {
-		return 0, redis.Error(rest)
-	}
-	n, err = strconv.Atoi(string(rest))
-	if kind != '*' || err != nil || n < 0 {
-		return 0, fmt.Errorf("%w: %q", errNotTexts, string(kind)+string(rest))
-	}
-	return n, nil
-}
-
-func (t *Answers) readTexts(r *bufio.Reader, n int) error {
-	for range n {
-		if err := t.readText(r); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (t *Answers) readText(r *bufio.Reader) error {
-	kind, rest, err := readLine(r)
-	if err != nil {
-		return err
-	}
-	n, err := strconv.Atoi(string(rest))
-	if kind != '$' || err != nil || n < -1 {
-		return fmt.Errorf("%w: %q", errNotTexts, string(kind)+string(rest))
-	}
-	t.Sizes = append(t.Sizes, n)
-	for left := n; left > 0; {
-		piece, err := r.Peek(min(left, wireReads))
-		t.All = append(t.All, piece...)
-		if err != nil {
-			return noEOF(err)
-		}
-		left -= len(piece)
-		_, _ = r.Discard(len(piece)) // it has been peeked at
-	}
-	if n < 0 {
-		return nil
-	}
-	if _, err := r.Discard(2); err != nil { // the end of the line
-		return noEOF(err)
-	}
-	return nil
-}
-
-// readLine reads a line's first byte and the rest of it, which is valid until the next
-// reading.
-func readLine(r *bufio.Reader) (kind byte, rest []byte, err error) {
-	line, err := r.ReadSlice('\n')
-	if err != nil {
-		return 0, nil, noEOF(err)
-	}
-	if len(line) < 3 || line[len(line)-2] != '\r' {
-		return 0, nil, fmt.Errorf("%w: %q", errNotTexts, line)
-	}
-	return line[0], line[1 : len(line)-2], nil
-}
-
-// noEOF: a reply is due, so the end is not one of anything.
-func noEOF(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
-}
-
-// AppendCommand appends the beginning of a command of so many words, name among them.
-func AppendCommand(buf []byte, words int, name string) []byte {
-	buf = append(buf, '*')
-	buf = strconv.AppendInt(buf, int64(words), 10)
-	buf = append(buf, '\r', '\n')
-	return AppendWord(buf, name)
-}
-
-// AppendWord appends the next word of a command.
-func AppendWord(buf []byte, word string) []byte {
-	buf = append(buf, '$')
-	buf = strconv.AppendInt(buf, int64(len(word)), 10)
-	buf = append(buf, '\r', '\n')
-	buf = append(buf, word...)
-	return append(buf, '\r', '\n')
 }

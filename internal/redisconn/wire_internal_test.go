@@ -3,9 +3,11 @@ package redisconn
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,29 +21,27 @@ func hmget(ctx context.Context, c interface {
 }, keys []string, fields ...string) (got []string, err error) {
 	err = c.Ask(ctx, &Question{
 		Commands: len(keys),
-		Write: func(buf []byte) []byte {
-			for _, key := range keys {
-				buf = AppendWord(AppendCommand(buf, 2+len(fields), "HMGET"), key)
-				for _, f := range fields {
-					buf = AppendWord(buf, f)
-				}
+		Write: func(buf []byte, i int) []byte {
+			buf = AppendWord(AppendCommand(buf, 2+len(fields), "HMGET"), keys[i])
+			for _, f := range fields {
+				buf = AppendWord(buf, f)
 			}
 			return buf
 		},
-		Read: func(a Answers) error {
+		Read: func(a *Answers) error {
 			all, sizes := string(a.All), a.Sizes
 			for _, r := range a.Replies {
 				if r.Refusal != "" {
 					got = append(got, Code(r.Refusal))
 				}
-				for _, n := range sizes[:r.Texts] {
+				for _, n := range sizes[:r.Sizes] {
 					if n < 0 {
 						got = append(got, "-")
 						continue
 					}
 					got, all = append(got, all[:n]), all[n:]
 				}
-				sizes = sizes[r.Texts:]
+				sizes = sizes[r.Sizes:]
 			}
 			return nil
 		},
@@ -105,6 +105,9 @@ func TestConnectionIsOfNoUseAfterHalfAReply(t *testing.T) {
 		{"*1\r\n$-2\r\n", hangUp, errNotTexts},
 		{"\r\n", hangUp, errNotTexts},
 		{"*1\r\n$1\r\na\r\n+more\r\n", hangUp, errNotTexts},
+		{"*1\r\n*1\r\n$1\r\na\r\n", hangUp, errNotTexts}, // nested, which was not asked for
+		{"*1\r\n$0123456789\r\n", hangUp, io.ErrUnexpectedEOF},
+		{"*1\r\n$1\rxa\r\n", hangUp, errNotTexts},
 		{"*1\r\n$9\r\na", func(net.Conn) {}, context.DeadlineExceeded}, // by the connection's own timeout
 	} {
 		w := served(t, c.reply, c.then)
@@ -129,5 +132,87 @@ func TestAskingEndsWithItsContext(t *testing.T) {
 	w.timeout = time.Minute
 	if _, err := hmget(ctx, w, []string{"k"}, "f"); !errors.Is(err, context.Canceled) || w.Err() == nil {
 		t.Errorf("%v, connection %v", err, w.Err())
+	}
+}
+
+// entriesOf asks for the entries of a stream, and writes the reply down as it is nested.
+func entriesOf(ctx context.Context, c interface {
+	Ask(ctx context.Context, q *Question) error
+}, key string) (text, taken string, err error) {
+	err = c.Ask(ctx, &Question{
+		Commands: 1, Nested: true,
+		Write: func(buf []byte, _ int) []byte {
+			buf = AppendWord(AppendCommand(buf, 4, "XRANGE"), key)
+			return AppendWord(AppendWord(buf, "-"), "+")
+		},
+		Read: func(a *Answers) error {
+			r := a.Replies[0]
+			text = fmt.Sprintf("%s%d of %d:", r.Refusal, r.Elements, r.Sizes)
+			taken = a.Take()
+			all := taken
+			for _, size := range a.Sizes {
+				if n := Nested(size); n >= 0 {
+					text += fmt.Sprintf("[%d]", n)
+					continue
+				}
+				text, all = text+all[:size]+";", all[size:]
+			}
+			return nil
+		},
+	})
+	return text, taken, err
+}
+
+// Whatever is asked for next, a text that was taken stays what it was.
+func TestNestedRepliesAreReadAsTheyAre(t *testing.T) {
+	g := newRig(t)
+	c, err := g.store.Conn(t.Context(), "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for _, long := range []string{"", "\r\n$1\r\n", strings.Repeat("0123456789", wireReads/10), strings.Repeat("0123456789", wireKeeps/10+1)} {
+		g.Do("DEL", "k")
+		want := "300 of 2100:"
+		for i := range 300 {
+			value := strconv.Itoa(i)
+			if i == 200 {
+				value = long
+			}
+			id, _ := g.Do("XADD", "k", fmt.Sprintf("%d-1", i+1), "n", i, "", value).([]byte)
+			want += fmt.Sprintf("[2]%s;[4]n;%d;;%s;", id, i, value)
+		}
+		got, taken, err := entriesOf(t.Context(), c, "k")
+		before := strings.Clone(taken)
+		if others, _, err := entriesOf(t.Context(), c, "none"); others != "0 of 0:" || err != nil {
+			t.Errorf("of nothing: %q, %v", others, err)
+		}
+		g.Do("HSET", "hash", "f", strings.Repeat("x", wireKeeps+wireKeeps/4))
+		if _, err := hmget(t.Context(), c, []string{"hash"}, "f"); err != nil {
+			t.Error(err)
+		}
+		if err != nil || got != want || taken != before {
+			t.Errorf("%d bytes, want %d; %v", len(got), len(want), err)
+		}
+	}
+	g.Do("SET", "text", "x")
+	if got, _, err := entriesOf(t.Context(), c, "text"); !strings.HasPrefix(got, "WRONGTYPE") || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	for reply, want := range map[string]error{
+		"*1\r\n*2\r\n$3\r\n1-1\r\n":      io.ErrUnexpectedEOF,
+		"*1\r\n*-1\r\n":                  errNotTexts,
+		"*1\r\n*1\r\n:1\r\n":             errNotTexts,
+		"*1\r\n*0\r\n$1\r\na\r\n":        errNotTexts, // more than there were
+		"*1\r\n*2\r\n$1\r\na\r\n$1\r\nb": io.ErrUnexpectedEOF,
+	} {
+		w := served(t, reply, func(c net.Conn) { _ = c.Close() })
+		_, _, err := entriesOf(t.Context(), w, "k")
+		if errors.Is(err, io.ErrClosedPipe) {
+			err = io.ErrUnexpectedEOF // a pipe says so of its other end
+		}
+		if !errors.Is(err, want) || w.Err() == nil {
+			t.Errorf("%q: %v, want %v; connection %v", reply, err, want, w.Err())
+		}
 	}
 }

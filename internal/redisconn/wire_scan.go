@@ -68,7 +68,7 @@ func (w *wire) readScan(q *scanning) (more bool, err error) {
 	}
 	t := &w.answers
 	t.All, t.Sizes = t.All[:0], t.Sizes[:0]
-	if err := t.readText(w.reader); err != nil {
+	if err := t.readElements(w.reader, 1, false); err != nil {
 		return false, err
 	}
 	q.cursor = string(t.All)
@@ -84,7 +84,7 @@ func (w *wire) readScan(q *scanning) (more bool, err error) {
 		return false, err
 	}
 	t.All, t.Sizes = t.All[:0], t.Sizes[:0]
-	if err := t.readTexts(w.reader, n); err != nil {
+	if err := t.readElements(w.reader, n, false); err != nil {
 		return false, err
 	}
 	at := 0

@@ -117,8 +117,8 @@ func (s *rowReader) readFields(ctx context.Context, c redisconn.Conn, records []
 	}
 	err = c.Ask(ctx, &redisconn.Question{
 		Commands: len(records),
-		Write:    func(buf []byte) []byte { return s.appendQuestion(buf, records) },
-		Read: func(t redisconn.Answers) (err error) {
+		Write:    s.writer(records),
+		Read: func(t *redisconn.Answers) (err error) {
 			blank, elsewhere, err = s.takeTexts(t, records)
 			return err
 		},
@@ -126,23 +126,23 @@ func (s *rowReader) readFields(ctx context.Context, c redisconn.Conn, records []
 	return blank, elsewhere, err
 }
 
-func (s *rowReader) appendQuestion(buf []byte, records []*row.Record) []byte {
+// writer writes the commands that ask for the fields of records.
+func (s *rowReader) writer(records []*row.Record) func(buf []byte, i int) []byte {
 	var fields []byte
 	for _, f := range s.fields {
 		fields = redisconn.AppendWord(fields, f)
 	}
-	for _, rec := range records {
+	return func(buf []byte, i int) []byte {
 		buf = redisconn.AppendCommand(buf, 2+len(s.fields), "HMGET")
-		buf = redisconn.AppendWord(buf, s.row.Key(rec.Key))
-		buf = append(buf, fields...)
+		buf = redisconn.AppendWord(buf, s.row.Key(records[i].Key))
+		return append(buf, fields...)
 	}
-	return buf
 }
 
 // takeTexts fills the records in from the replies to their question. The texts of all
 // share one allocation.
-func (s *rowReader) takeTexts(t redisconn.Answers, records []*row.Record) (blank, elsewhere []*row.Record, err error) {
-	all, sizes := string(t.All), t.Sizes
+func (s *rowReader) takeTexts(t *redisconn.Answers, records []*row.Record) (blank, elsewhere []*row.Record, err error) {
+	all, sizes := t.Take(), t.Sizes
 	for i, rec := range records {
 		r := t.Replies[i]
 		found := false
@@ -155,8 +155,8 @@ func (s *rowReader) takeTexts(t redisconn.Answers, records []*row.Record) (blank
 				return nil, nil, err
 			}
 		default:
-			found, all = s.fillTexts(rec, all, sizes[:r.Texts])
-			sizes = sizes[r.Texts:]
+			found, all = s.fillTexts(rec, all, sizes[:r.Sizes])
+			sizes = sizes[r.Sizes:]
 		}
 		if !found {
 			blank = append(blank, rec)

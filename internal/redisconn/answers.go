@@ -1,0 +1,214 @@
+package redisconn
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"unsafe"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// Question is commands that are answered with arrays of texts, as HMGET is. They change
+// nothing, so that they may be asked again.
+type Question struct {
+	Commands int
+	// Write appends a command, see [AppendCommand].
+	Write func(buf []byte, command int) []byte
+	// Nested: the elements of an array may be arrays themselves, as in the reply of XRANGE.
+	Nested bool
+	// Read is given the replies. They are valid until it returns.
+	Read func(*Answers) error
+}
+
+// Answers are the replies to a [Question].
+type Answers struct {
+	All     []byte  // the texts, one after the other
+	Sizes   []int   // of each text; -1: there is none. Of a nested array see [Nested]
+	Replies []Reply // one a command
+}
+
+// Reply is the reply to one command: so many elements of an array, or a refusal.
+type Reply struct {
+	Elements int
+	Sizes    int // of these elements, and of theirs
+	Refusal  redis.Error
+}
+
+// Nested is how many elements a nested array has whose beginning is among the sizes; less
+// than nothing: it is the size of a text. Its elements follow.
+func Nested(size int) int { return -2 - size }
+
+// Take is All as a text that stays valid. What is large is not copied: its memory is used for no
+// other question (see forget).
+func (t *Answers) Take() string {
+	if cap(t.All) <= wireKeeps {
+		return string(t.All)
+	}
+	return unsafe.String(&t.All[0], len(t.All))
+}
+
+func (t *Answers) readReply(r *bufio.Reader, nested bool) error {
+	n, err := readArray(r)
+	refusal, refused := err.(redis.Error) //nolint:errorlint // it is never wrapped
+	if err != nil && !refused {
+		return err
+	}
+	before := len(t.Sizes)
+	err = t.readElements(r, n, nested)
+	t.Replies = append(t.Replies, Reply{Elements: n, Sizes: len(t.Sizes) - before, Refusal: refusal})
+	return err
+}
+
+// readArray reads the beginning of an array: of how many elements it is. The error may
+// be a redis.Error, which is a whole reply.
+func readArray(r *bufio.Reader) (n int, err error) {
+	kind, rest, err := readLine(r)
+	if err != nil {
+		return 0, err
+	}
+	if kind == '-' {
+		return 0, redis.Error(rest)
+	}
+	n, err = strconv.Atoi(string(rest))
+	if kind != '*' || err != nil || n < 0 {
+		return 0, fmt.Errorf("%w: %q", errNotTexts, string(kind)+string(rest))
+	}
+	return n, nil
+}
+
+// readElements reads n elements, and theirs where they are nested.
+func (t *Answers) readElements(r *bufio.Reader, n int, nested bool) (err error) {
+	for n > 0 {
+		buffered, _ := r.Peek(r.Buffered()) // it is there
+		used, more := t.readBuffered(buffered, n, nested)
+		_, _ = r.Discard(used) // it has been peeked at
+		if n = more; n == 0 {
+			break
+		}
+		if more, err = t.readElement(r, nested); err != nil {
+			return err
+		}
+		n += more - 1
+	}
+	return nil
+}
+
+// readBuffered reads those of n elements that are whole in what is buffered, and as they
+// mostly are. It returns how long they were, and how many are still to come.
+func (t *Answers) readBuffered(buf []byte, n int, nested bool) (used, left int) {
+	for ; n > 0; n-- {
+		kind, size, begin := header(buf[used:])
+		end := used + begin + size + 2
+		switch {
+		case kind == '*' && nested:
+			t.Sizes = append(t.Sizes, Nested(size))
+			n += size
+			used += begin
+			continue
+		case kind != '$' || end > len(buf):
+			return used, n
+		}
+		t.All = append(t.All, buf[used+begin:end-2]...)
+		t.Sizes = append(t.Sizes, size)
+		used = end
+	}
+	return used, 0
+}
+
+// header reads the line that begins an element; kind is 0 where it is not whole, or one that
+// is rare.
+func header(buf []byte) (kind byte, size, length int) {
+	const longest = 9 // more digits are rare
+	for i := 1; i < min(len(buf)-1, longest); i++ {
+		switch digit := buf[i] - '0'; {
+		case digit <= 9:
+			size = 10*size + int(digit)
+		case i > 1 && buf[i] == '\r' && buf[i+1] == '\n':
+			return buf[0], size, i + 2
+		default:
+			return 0, 0, 0
+		}
+	}
+	return 0, 0, 0
+}
+
+// readElement reads an element as it comes. Those of an array follow it.
+func (t *Answers) readElement(r *bufio.Reader, nested bool) (follow int, err error) {
+	kind, rest, err := readLine(r)
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.Atoi(string(rest))
+	switch {
+	case err == nil && kind == '*' && nested && n >= 0:
+		t.Sizes = append(t.Sizes, Nested(n))
+		return n, nil
+	case err != nil || kind != '$' || n < -1:
+		return 0, fmt.Errorf("%w: %q", errNotTexts, string(kind)+string(rest))
+	}
+	t.Sizes = append(t.Sizes, n)
+	if n < 0 {
+		return 0, nil
+	}
+	return 0, t.readText(r, n)
+}
+
+// readText reads a text of so many bytes.
+func (t *Answers) readText(r *bufio.Reader, n int) error {
+	for left := n; left > 0; {
+		piece, err := r.Peek(min(left, wireReads))
+		if n > wireReads {
+			t.All = slices.Grow(t.All, left) // only now: whoever promises a text also sends it
+		}
+		t.All = append(t.All, piece...)
+		if err != nil {
+			return noEOF(err)
+		}
+		left -= len(piece)
+		_, _ = r.Discard(len(piece)) // it has been peeked at
+	}
+	_, err := r.Discard(2) // the end of the line
+	return noEOF(err)
+}
+
+// readLine reads a line's first byte and the rest of it, which is valid until the next
+// reading.
+func readLine(r *bufio.Reader) (kind byte, rest []byte, err error) {
+	line, err := r.ReadSlice('\n')
+	if err != nil {
+		return 0, nil, noEOF(err)
+	}
+	if len(line) < 3 || line[len(line)-2] != '\r' {
+		return 0, nil, fmt.Errorf("%w: %q", errNotTexts, line)
+	}
+	return line[0], line[1 : len(line)-2], nil
+}
+
+// noEOF: a reply is due, so the end is not one of anything.
+func noEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// AppendCommand appends the beginning of a command of so many words, name among them.
+func AppendCommand(buf []byte, words int, name string) []byte {
+	buf = append(buf, '*')
+	buf = strconv.AppendInt(buf, int64(words), 10)
+	buf = append(buf, '\r', '\n')
+	return AppendWord(buf, name)
+}
+
+// AppendWord appends the next word of a command.
+func AppendWord(buf []byte, word string) []byte {
+	buf = append(buf, '$')
+	buf = strconv.AppendInt(buf, int64(len(word)), 10)
+	buf = append(buf, '\r', '\n')
+	buf = append(buf, word...)
+	return append(buf, '\r', '\n')
+}
