@@ -2,6 +2,7 @@ package source
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"baton/internal/flush/row"
+	"baton/internal/redisconn"
 )
 
 // Why a text is no row.
@@ -125,7 +127,7 @@ func (d *objectDecoder) find(name []byte, from int) (at int, found bool, err err
 
 // indexOf looks a name up, beginning at from. Where it is not found, at is the place
 // before from: the search for the next name begins at from again.
-func indexOf(names []string, name []byte, from int) (at int, found bool) {
+func indexOf[T string | []byte](names []string, name T, from int) (at int, found bool) {
 	n := len(names)
 	for i := range n {
 		at := from + i
@@ -153,4 +155,59 @@ func (d *objectDecoder) raw(text string, value jsontext.Value) (row.Raw, error) 
 		return row.Raw{Text: string(plain), OK: true}, err
 	}
 	return row.Raw{Text: text[end-len(value) : end], OK: true}, nil
+}
+
+// items reads what lists hold, a question at a time.
+type items struct {
+	inputs []string
+	object objectDecoder
+	pace   pace
+	found  int // how many the last question has found
+}
+
+func newItems(inputs []string, budget int) *items {
+	return &items{inputs: inputs, object: newObjectDecoder(inputs), pace: newPace(budget)}
+}
+
+// read adds a record for each text of the ranges. look, if it is not nil, is asked after them; looked is
+// its reply.
+func (d *items) read(
+	ctx context.Context, c redisconn.Conn, records []row.Record, look *redisconn.Command, ranges ...redisconn.Command,
+) (_ []row.Record, looked []any, err error) {
+	if look != nil {
+		ranges = append(ranges, *look)
+	}
+	err = askTexts(ctx, c, false, func(a *redisconn.Answers) error {
+		n := len(a.Sizes)
+		if look != nil {
+			looked, n = lastReply(a)
+		}
+		records = d.decode(records, a, n)
+		return nil
+	}, ranges...)
+	return records, looked, err
+}
+
+// decode adds a record for each of the first n texts. All of them share one allocation. The key of
+// a record is its whole text: a dead letter then has what no column is made of, too.
+func (d *items) decode(records []row.Record, a *redisconn.Answers, n int) []row.Record {
+	d.found = n
+	raw, all := a.All, a.Take()
+	width, at := len(d.inputs), 0
+	raws := make([]row.Raw, n*width)
+	for i, size := range a.Sizes[:n] {
+		size = max(0, size) // of no text
+		text := all[at : at+size]
+		r := row.Record{Key: text, Inputs: raws[i*width : (i+1)*width : (i+1)*width]}
+		r.Err = d.object.decode(text, raw[at:at+size], r.Inputs)
+		for j, input := range d.inputs {
+			if input == inputValue {
+				r.Inputs[j] = row.Raw{Text: text, OK: true}
+			}
+		}
+		records = append(records, r)
+		at += size
+	}
+	d.pace.learn(n, at)
+	return records
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"baton/internal/flush/row"
+	"baton/internal/redisconn"
 )
 
 func TestObjectsAreReadAsWrittenOrNotAtAll(t *testing.T) {
@@ -137,16 +138,19 @@ func rawOf(t *testing.T, value json.RawMessage) row.Raw {
 }
 
 func BenchmarkDecodeItems(b *testing.B) {
-	texts := make([][]byte, 1000)
-	for i := range texts {
-		texts[i] = fmt.Appendf(nil, `{"id":%d,"name":"Somebody With A Name","email":"somebody@example.org","city":"Shenzhen",`+
+	const n = 1000
+	var a redisconn.Answers
+	for i := range n {
+		before := len(a.All)
+		a.All = fmt.Appendf(a.All, `{"id":%d,"name":"Somebody With A Name","email":"somebody@example.org","city":"Shenzhen",`+
 			`"score":%d,"updated_at":"2026-01-01T12:34:56Z"}`, 100_000+i, i*7)
+		a.Sizes = append(a.Sizes, len(a.All)-before)
 	}
 	items := newItems([]string{"id", "name", "email", "city", "score", "updated_at"}, defaultMemoryBudget)
-	records := make([]row.Record, 0, len(texts))
+	records := make([]row.Record, 0, n)
 	b.ReportAllocs()
 	for b.Loop() {
-		records = items.decode(records[:0], texts)
+		records = items.decode(records[:0], &a, n)
 	}
-	b.ReportMetric(float64(b.N)*float64(len(texts))/b.Elapsed().Seconds(), "rows/s")
+	b.ReportMetric(float64(b.N)*n/b.Elapsed().Seconds(), "rows/s")
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -153,36 +152,29 @@ func (s *List) cutOf(reply any, st flush.Stage) (found cut, err error) {
 // look at the id: as an id goes with its stage and is never used again, and parts are
 // taken off in order, what was read before a look that finds the id, and the part not
 // taken off, was read from the intact part.
-func (s *List) part(ctx context.Context, c redis.Conn, st flush.Stage, at cut, part int64, items *items) ([]row.Record, error) {
+func (s *List) part(ctx context.Context, c redisconn.Conn, st flush.Stage, at cut, part int64, items *items) ([]row.Record, error) {
 	first, end := part*at.rows, min((part+1)*at.rows, at.size)
 	records := make([]row.Record, 0, end-first)
 	for first < end {
 		next := min(first+int64(items.pace.depth), end)
+		look := redisconn.Cmd("HMGET", s.MetaKey(), "id", "size", "rows", "done")
 		// Indexes from the tail: -1 is the last item of the stage.
-		if err := redisconn.SendAll(c,
-			redisconn.Cmd("LRANGE", s.StageKey(), first-at.size, next-1-at.size),
-			redisconn.Cmd("HMGET", s.MetaKey(), "id", "size", "rows", "done")); err != nil {
-			return nil, s.Fail("read the stage of", err)
-		}
-		replies, err := redisconn.ReceiveAll(ctx, c)
+		var looked []any
+		var err error
+		records, looked, err = items.read(ctx, c, records, &look, redisconn.Cmd("LRANGE", s.StageKey(), first-at.size, next-1-at.size))
 		if err != nil {
 			return nil, s.Fail("read the stage of", err)
 		}
-		now, err := s.cutOf(replies[1], st)
+		now, err := s.cutOf(looked, st)
 		if err != nil {
 			return nil, err
 		}
 		if now.done > part { // committed by somebody else: only a newer leader can be
 			return nil, s.Stale(st)
 		}
-		texts, err := redis.ByteSlices(replies[0], nil)
-		if err != nil {
-			return nil, s.Fail("read the stage of", err)
+		if int64(items.found) != next-first {
+			return nil, s.changed(st.ID, next-first, int64(items.found))
 		}
-		if int64(len(texts)) != next-first {
-			return nil, s.changed(st.ID, next-first, int64(len(texts)))
-		}
-		records = items.decode(records, texts)
 		first = next
 	}
 	return records, nil
@@ -207,46 +199,6 @@ func (s *List) Done(ctx context.Context, st flush.Stage, p flush.Page) error {
 // Discard removes what is left of an empty stage: its id.
 func (s *List) Discard(ctx context.Context, st flush.Stage) error {
 	return s.DiscardWith(ctx, st, 0)
-}
-
-// items decodes what lists hold, a reply at a time.
-type items struct {
-	inputs []string
-	object objectDecoder
-	pace   pace
-}
-
-func newItems(inputs []string, budget int) *items {
-	return &items{inputs: inputs, object: newObjectDecoder(inputs), pace: newPace(budget)}
-}
-
-// decode adds a record for each text. All of them share one allocation. The key of a
-// record is its whole text: a dead letter then has what no column is made of, too.
-func (d *items) decode(records []row.Record, texts [][]byte) []row.Record {
-	size := 0
-	for _, text := range texts {
-		size += len(text)
-	}
-	d.pace.learn(len(texts), size)
-	var all strings.Builder
-	all.Grow(size)
-	for _, text := range texts {
-		all.Write(text)
-	}
-	rest, n := all.String(), len(d.inputs)
-	raws := make([]row.Raw, len(texts)*n)
-	for i, text := range texts {
-		r := row.Record{Key: rest[:len(text)], Inputs: raws[i*n : (i+1)*n : (i+1)*n]}
-		rest = rest[len(text):]
-		r.Err = d.object.decode(r.Key, text, r.Inputs)
-		for j, input := range d.inputs {
-			if input == inputValue {
-				r.Inputs[j] = row.Raw{Text: r.Key, OK: true}
-			}
-		}
-		records = append(records, r)
-	}
-	return records
 }
 
 var listSpec = Spec{

@@ -30,12 +30,11 @@ func (s *List) Peek(ctx context.Context, n int) ([]row.Record, error) {
 	for _, key := range []string{s.StageKey(), s.Live} {
 		for at := 0; len(records) < n; {
 			want := min(items.pace.depth, n-len(records))
-			texts, err := redis.ByteSlices(redis.DoContext(c, ctx, "LRANGE", key, at, at+want-1))
+			records, _, err = items.read(ctx, c, records, nil, redisconn.Cmd("LRANGE", key, at, at+want-1))
 			if err != nil {
 				return nil, s.Fail("look into", err)
 			}
-			records = items.decode(records, texts)
-			if at += len(texts); len(texts) < want {
+			if at += items.found; items.found < want {
 				break
 			}
 		}

@@ -2,6 +2,7 @@ package source
 
 import (
 	"fmt"
+	"syscall"
 	"testing"
 	"time"
 
@@ -41,6 +42,7 @@ func benchRead(b *testing.B, g *rig, src flush.Source) {
 	g.Do("SLOWLOG", "RESET")
 	b.ReportAllocs()
 	rows, start := 0, time.Now()
+	before := cpuTime(b)
 	for b.Loop() {
 		err := src.Read(b.Context(), st, func(p flush.Page) error {
 			rows += len(p.Records)
@@ -51,5 +53,17 @@ func benchRead(b *testing.B, g *rig, src flush.Source) {
 		}
 	}
 	b.ReportMetric(float64(rows)/time.Since(start).Seconds(), "rows/s")
+	b.ReportMetric(float64(cpuTime(b)-before)/float64(rows), "cpu-ns/row")
 	b.ReportMetric(float64(g.Num("SLOWLOG", "LEN")), "commands>10ms")
+}
+
+// cpuTime is what this process has used, with its garbage collector and system calls: on a busy
+// machine the time that passes says little.
+func cpuTime(b *testing.B) time.Duration {
+	b.Helper()
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }

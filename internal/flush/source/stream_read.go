@@ -5,10 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/gomodule/redigo/redis"
-
 	"baton/internal/flush"
 	"baton/internal/flush/row"
+	"baton/internal/redisconn"
 )
 
 // Read yields the entries up to the last one that Stage has seen, page by page. Each
@@ -47,18 +46,14 @@ func (s *Stream) Read(ctx context.Context, st flush.Stage, yield func(flush.Page
 }
 
 // page reads until the page is full, and moves r's place to its end.
-func (s *Stream) page(ctx context.Context, c redis.Conn, r *streamStage, entries *entries) (records []row.Record, more bool, err error) {
+func (s *Stream) page(ctx context.Context, c redisconn.Conn, r *streamStage, entries *entries) (records []row.Record, more bool, err error) {
 	for size := 0; len(records) == 0 || len(records) < s.pageRows && size < entries.pace.page; {
 		want := min(entries.pace.depth, s.pageRows-len(records))
 		if r.anchor {
 			want++
 		}
-		reply, err := redis.Values(redis.DoContext(c, ctx, "XRANGE", s.Live, r.from.id.String(), r.until.id.String(), "COUNT", want))
-		if err != nil {
-			return nil, false, s.Fail("read", err)
-		}
 		read := len(records)
-		if records, err = entries.decode(records, reply, r.from.id); err != nil {
+		if records, err = entries.read(ctx, c, records, s.Live, r.from.id, r.until.id.String(), want); err != nil {
 			return nil, false, s.Fail("read", err)
 		}
 		if whole, err := s.joins(ctx, r, entries.first); err != nil || !whole {
@@ -66,7 +61,7 @@ func (s *Stream) page(ctx context.Context, c redis.Conn, r *streamStage, entries
 		}
 		size += entries.size
 		r.advance(entries.last, len(records)-read)
-		if len(reply) < want || entries.last == r.until.id {
+		if entries.found < want || entries.last == r.until.id {
 			r.end()
 			return records, false, nil
 		}
@@ -110,117 +105,128 @@ func (s *Stream) joins(ctx context.Context, r *streamStage, first entryID) (bool
 	return false, nil
 }
 
-// entries decodes what XRANGE replies.
+// entries reads what XRANGE replies.
 type entries struct {
 	inputs      []string
 	pace        pace
-	first, last entryID // of the reply that was decoded last; zero if it had none
+	first, last entryID // of the reply that was read last; zero if it had none
+	found       int     // how many entries it had
 	size        int     // its bytes
-
-	text  []byte // of all that is wanted of a reply
-	spans []span
 }
-
-// span is where a raw text is.
-type span struct{ raw, from, to int }
 
 func newEntries(inputs []string, budget int) *entries {
 	return &entries{inputs: inputs, pace: newPace(budget)}
+}
+
+// read adds a record for each of so many entries from one on, but for that one itself.
+func (d *entries) read(
+	ctx context.Context, c redisconn.Conn, records []row.Record, key string, from entryID, until string, count int,
+) ([]row.Record, error) {
+	err := askTexts(ctx, c, true, func(a *redisconn.Answers) (err error) {
+		records, err = d.decode(records, a, from)
+		return err
+	}, redisconn.Cmd("XRANGE", key, from.String(), until, "COUNT", count))
+	return records, err
 }
 
 var errNoEntry = errors.New("the server's answer is not a list of entries")
 
 // decode adds a record for each entry but that with the id skip, which may be the
 // first. The texts of a reply share one allocation.
-func (d *entries) decode(records []row.Record, reply []any, skip entryID) ([]row.Record, error) {
-	d.first, d.last, d.size = entryID{}, entryID{}, 0
-	d.text, d.spans = d.text[:0], d.spans[:0]
-	n, begin := len(d.inputs), len(records)
-	raws := make([]row.Raw, len(reply)*n)
-	keys := make([]span, 0, len(reply))
-	for i, e := range reply {
-		id, fields, err := entryOf(e)
-		if err != nil {
-			return records, err
+func (d *entries) decode(records []row.Record, a *redisconn.Answers, skip entryID) ([]row.Record, error) {
+	d.first, d.last, d.found, d.size = entryID{}, entryID{}, a.Replies[0].Elements, len(a.All)
+	texts := textReader{texts: a.Take(), sizes: a.Sizes}
+	n := len(d.inputs)
+	raws := make([]row.Raw, d.found*n)
+	var last string
+	for i := range d.found {
+		if fields, ok := texts.array(); !ok || fields != 2 {
+			return records, errNoEntry
 		}
-		if d.last, err = parseEntryID(string(id)); err != nil {
-			return records, err
+		id, ok := texts.next()
+		fields, ok2 := texts.array()
+		if !ok || !ok2 || fields%2 != 0 {
+			return records, errNoEntry
 		}
-		if i == 0 {
-			d.first = d.last
+		if last = id; i == 0 {
+			var err error
+			if d.first, err = parseEntryID(id); err != nil {
+				return records, err
+			}
 			if d.first == skip {
+				texts.skip(fields)
 				continue
 			}
 		}
-		k := len(keys)
-		keys = append(keys, d.keep(0, id))
-		record := row.Record{Inputs: raws[k*n : (k+1)*n : (k+1)*n]}
-		if record.Err, err = d.fields(record.Inputs, k*n, id, fields); err != nil {
+		record := row.Record{Key: id, Inputs: raws[:n:n]}
+		raws = raws[n:]
+		var err error
+		if record.Err, err = d.fields(&record, &texts, fields/2); err != nil {
 			return records, err
 		}
 		records = append(records, record)
 	}
-	all := string(d.text)
-	for _, s := range d.spans {
-		raws[s.raw].Text = all[s.from:s.to]
-	}
-	for i, s := range keys {
-		records[begin+i].Key = all[s.from:s.to]
-	}
-	d.pace.learn(max(1, len(reply)), d.size)
-	return records, nil
+	d.pace.learn(max(1, d.found), d.size)
+	var err error
+	d.last, err = parseEntryID(last)
+	return records, err
 }
 
-// keep copies a text to where those of the reply are.
-func (d *entries) keep(raw int, text []byte) span {
-	from := len(d.text)
-	d.text = append(d.text, text...)
-	return span{raw, from, len(d.text)}
-}
-
-// fields reads the wanted fields of an entry. A stream may have a field twice; which
-// of them would count nobody can say: that is the entry's own misfortune.
-func (d *entries) fields(into []row.Raw, base int, id []byte, fields []any) (misfortune, err error) {
+// fields reads the wanted ones of so many fields of an entry. A stream may have a field twice;
+// which of them would count nobody can say: that is the entry's own misfortune.
+func (d *entries) fields(record *row.Record, texts *textReader, fields int) (misfortune, err error) {
 	for i, input := range d.inputs {
 		if input == row.InputID {
-			into[i].OK = true
-			d.spans = append(d.spans, d.keep(base+i, id))
+			record.Inputs[i] = row.Raw{Text: record.Key, OK: true}
 		}
 	}
-	d.size += len(id)
-	for i, next := 0, 0; i+1 < len(fields); i, next = i+2, next+1 {
-		name, named := fields[i].([]byte)
-		value, valued := fields[i+1].([]byte)
+	for next := 0; fields > 0; fields, next = fields-1, next+1 {
+		name, named := texts.next()
+		value, valued := texts.next()
 		if !named || !valued {
 			return nil, errNoEntry
 		}
-		d.size += len(name) + len(value)
 		var found bool
 		if next, found = indexOf(d.inputs, name, next); !found || d.inputs[next] == row.InputID {
 			continue
 		}
-		if into[next].OK {
+		if record.Inputs[next].OK {
 			misfortune = errors.Join(misfortune, fmt.Errorf("field %q is there more than once, also with %q", name, value))
 			continue
 		}
-		into[next].OK = true
-		d.spans = append(d.spans, d.keep(base+next, value))
+		record.Inputs[next] = row.Raw{Text: value, OK: true}
 	}
 	return misfortune, nil
 }
 
-// entryOf takes one entry of a reply apart.
-func entryOf(e any) (id []byte, fields []any, err error) {
-	parts, ok := e.([]any)
-	if !ok || len(parts) != 2 {
-		return nil, nil, errNoEntry
+// textReader takes texts one by one.
+type textReader struct {
+	texts string
+	sizes []int
+}
+
+// next is the next text; ok is false if there is none there.
+func (t *textReader) next() (text string, ok bool) {
+	if len(t.sizes) == 0 || t.sizes[0] < 0 {
+		return "", false
 	}
-	id, ok = parts[0].([]byte)
-	if !ok {
-		return nil, nil, errNoEntry
+	n := t.sizes[0]
+	text, t.texts, t.sizes = t.texts[:n], t.texts[n:], t.sizes[1:]
+	return text, true
+}
+
+// array is how many elements the array has that begins there.
+func (t *textReader) array() (elements int, ok bool) {
+	if len(t.sizes) == 0 || redisconn.Nested(t.sizes[0]) < 0 {
+		return 0, false
 	}
-	if fields, ok = parts[1].([]any); !ok {
-		return nil, nil, errNoEntry
+	elements, t.sizes = redisconn.Nested(t.sizes[0]), t.sizes[1:]
+	return elements, true
+}
+
+// skip leaves out texts.
+func (t *textReader) skip(n int) {
+	for range n {
+		_, _ = t.next()
 	}
-	return id, fields, nil
 }

@@ -66,11 +66,11 @@ func (g *rig) ids() string {
 	}
 	var ids []string
 	for _, e := range entries {
-		id, _, err := entryOf(e)
+		id, err := redis.String(e.([]any)[0], nil)
 		if err != nil {
 			g.T.Fatal(err)
 		}
-		ids = append(ids, strings.TrimSuffix(string(id), "-0"))
+		ids = append(ids, strings.TrimSuffix(id, "-0"))
 	}
 	return strings.Join(ids, " ")
 }

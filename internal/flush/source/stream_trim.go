@@ -103,14 +103,10 @@ func (s *Stream) Peek(ctx context.Context, n int) ([]row.Record, error) {
 	var records []row.Record
 	for from := at.id; len(records) < n; from = entries.last {
 		want := 1 + min(entries.pace.depth, n-len(records))
-		reply, err := redis.Values(redis.DoContext(c, ctx, "XRANGE", s.Live, from.String(), "+", "COUNT", want))
-		if err != nil {
+		if records, err = entries.read(ctx, c, records, s.Live, from, "+", want); err != nil {
 			return nil, s.Fail("look into", err)
 		}
-		if records, err = entries.decode(records, reply, from); err != nil {
-			return nil, s.Fail("look into", err)
-		}
-		if len(reply) < want {
+		if entries.found < want {
 			break
 		}
 	}

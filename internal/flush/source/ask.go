@@ -1,0 +1,67 @@
+package source
+
+import (
+	"context"
+	"embed"
+	"fmt"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/redisconn"
+)
+
+//go:embed *.lua
+var luaFiles embed.FS
+
+// loadScript makes the embedded script name.lua, which takes that many keys.
+func loadScript(name string, keys int) *redis.Script {
+	return redis.NewScript(keys, redisconn.Lua(luaFiles, name))
+}
+
+// askTexts asks commands that are answered with texts, all of them, or its error is the first
+// refusal.
+func askTexts(
+	ctx context.Context, c redisconn.Conn, nested bool, read func(*redisconn.Answers) error, commands ...redisconn.Command,
+) error {
+	return c.Ask(ctx, &redisconn.Question{
+		Commands: len(commands), Nested: nested,
+		Write: func(buf []byte, i int) []byte {
+			cmd := commands[i]
+			buf = redisconn.AppendCommand(buf, 1+len(cmd.Args), cmd.Name)
+			for _, arg := range cmd.Args {
+				text, ok := arg.(string)
+				if !ok {
+					text = fmt.Sprint(arg)
+				}
+				buf = redisconn.AppendWord(buf, text)
+			}
+			return buf
+		},
+		Read: func(a *redisconn.Answers) error {
+			for _, r := range a.Replies {
+				if r.Refusal != "" {
+					return r.Refusal
+				}
+			}
+			return read(a)
+		},
+	})
+}
+
+// lastReply is the last of the replies as redigo has it, and where its texts begin among the sizes.
+func lastReply(a *redisconn.Answers) (values []any, begin int) {
+	begin = len(a.Sizes) - a.Replies[len(a.Replies)-1].Sizes
+	at := 0
+	for _, size := range a.Sizes[:begin] {
+		at += max(0, size)
+	}
+	for _, size := range a.Sizes[begin:] {
+		if size < 0 {
+			values = append(values, nil)
+			continue
+		}
+		values = append(values, append([]byte{}, a.All[at:at+size]...))
+		at += size
+	}
+	return values, begin
+}
