@@ -1,15 +1,15 @@
-// Package finding is what doctor tells of the ground that flushes stand on.
+// Package finding is the form of doctor's results.
 package finding
 
-// Severity says how much a finding matters.
+// Severity is the importance of a finding.
 type Severity string
 
 // The severities, the gravest first.
 const (
-	SeverityError   Severity = "error"   // data can be lost without a trace, or nothing can be flushed
-	SeverityWarning Severity = "warning" // some fault, or some records, would cost data
+	SeverityError   Severity = "error"   // data can be lost silently, or nothing can be flushed
+	SeverityWarning Severity = "warning" // certain faults, or certain records, would cost data
 	SeverityInfo    Severity = "info"    // worth knowing
-	SeverityOK      Severity = "ok"      // what was looked at, and is as it should be
+	SeverityOK      Severity = "ok"      // checked, and as it should be
 )
 
 // Rank orders severities: 0 is the gravest.
@@ -25,8 +25,8 @@ func (s Severity) Rank() int {
 	return 3
 }
 
-// Finding is something about the ground that a flush stands on: a server's settings,
-// a table, a permission. What a flush promises holds as far as it holds.
+// Finding is the result of a check of what flushes rely on: a server's settings, a table, a
+// permission.
 type Finding struct {
 	Severity    Severity `json:"severity"`
 	Subject     string   `json:"subject"`              // redis, database "main", job "users"

@@ -7,18 +7,17 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// Block runs a blocking command again and again, each time for at most as long as it is
-// given, until it says that it is done. When ctx ends meanwhile the connection is
-// closed, and that says nothing against the others to the same server.
+// Block repeats a blocking command, each time with a time limit, until it reports that it is
+// done. When ctx ends the connection is closed; other connections to the server are not suspected.
 func (s *Store) Block(ctx context.Context, key string, command func(c redis.Conn, atMost time.Duration) (done bool, err error)) error {
-	// A pool of its own, since what is blocked is often cut off in the end.
+	// A separate pool: blocked connections are often closed by us.
 	c, err := s.reach(ctx, key, (*Server).borrowWaiting)
 	if err != nil {
 		return err
 	}
 	defer c.Close() // it goes back to its pool, unless it is broken
 	for {
-		// A reply that is late is taken for a connection that is broken.
+		// After a late reply the connection counts as broken.
 		done, err := command(c, s.opts.Timeout/2)
 		switch {
 		case ctx.Err() != nil:

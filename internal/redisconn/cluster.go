@@ -12,20 +12,20 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// cluster knows which node of a Redis Cluster is the master of which slot, as far
-// as it last read; a node that it gets wrong answers MOVED, and it learns from that.
+// cluster maps the slots of a Redis Cluster to their masters, as of the last read. A wrong node
+// answers MOVED, which corrects the map.
 type cluster struct {
 	store *Store
 	seeds []string // the configured nodes
-	// refreshing has room for whoever asks the nodes.
+	// refreshing is held by the goroutine that asks the nodes.
 	refreshing chan struct{}
 
 	mu      sync.Mutex
 	owners  []string           // master of each slot, "" for none; nil before the first answer
-	nodes   []string           // all that are known, replicas too
+	nodes   []string           // all known nodes, replicas too
 	servers map[string]*Server // by address
 	stale   bool               // ask before the next use
-	turn    int                // which node to ask first: one that is cut off may believe anything
+	turn    int                // the node to ask first: one that is cut off may have an old map
 }
 
 func (s *Store) openCluster(addresses []string) error {
@@ -62,14 +62,14 @@ func (c *cluster) serverAt(address string) *Server {
 	return s
 }
 
-// suspect has the nodes asked before the next use: something is not as it was.
+// suspect makes the next use ask the nodes again.
 func (c *cluster) suspect() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stale = true
 }
 
-// moved notes what a node says of a slot. The other slots are doubtful, too.
+// moved notes a node's MOVED for a slot. The other slots are doubtful, too.
 func (c *cluster) moved(slot int, address string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,7 +79,7 @@ func (c *cluster) moved(slot int, address string) {
 	c.stale = true
 }
 
-// owner is the master of a slot. It asks the nodes first if there is reason to.
+// owner is the master of a slot. It asks the nodes first if the map is stale.
 func (c *cluster) owner(ctx context.Context, slot int) (*Server, error) {
 	var problem error
 	if node, stale := c.lookup(slot); stale || node == nil { // another goroutine may be asking now
@@ -90,7 +90,7 @@ func (c *cluster) owner(ctx context.Context, slot int) (*Server, error) {
 	case node != nil:
 		return node, nil // which may be right even if no node could be asked
 	case problem != nil:
-		return nil, fmt.Errorf("no node of the redis cluster tells who serves what: %w", problem)
+		return nil, fmt.Errorf("no node of the redis cluster answers with its slots: %w", problem)
 	}
 	c.suspect() // no node serves the slot: ask again next time
 	return nil, Explain(redis.Error(fmt.Sprintf("CLUSTERDOWN no node serves slot %d", slot)))
@@ -105,7 +105,7 @@ func (c *cluster) lookup(slot int) (node *Server, stale bool) {
 	return node, c.stale
 }
 
-// refresh asks the nodes in turn who serves what.
+// refresh asks the nodes in turn for the slots and their masters.
 func (c *cluster) refresh(ctx context.Context) error {
 	select {
 	case c.refreshing <- struct{}{}:
@@ -124,7 +124,7 @@ func (c *cluster) refresh(ctx context.Context) error {
 			candidates = append(candidates, seed)
 		}
 	}
-	c.stale = false // what is learnt from now on may be newer than the answer
+	c.stale = false // a MOVED from now on may be newer than the answer
 	c.mu.Unlock()
 	if !stale {
 		return nil // another goroutine has just done it
@@ -138,7 +138,7 @@ func (c *cluster) refresh(ctx context.Context) error {
 	return nil
 }
 
-// layout is what one node says of the whole Cluster.
+// layout is the Cluster as one node knows it.
 type layout struct {
 	owners []string
 	nodes  []string
@@ -156,7 +156,7 @@ func (c *cluster) learn(l layout) {
 	}
 }
 
-// ask asks one node, on a fresh connection, which costs little as it is rare.
+// ask asks one node, on a fresh connection, since this is rare.
 func (c *cluster) ask(ctx context.Context, address string) (layout, error) {
 	conn, err := c.store.connect(ctx, place{network: "tcp", address: address})
 	if err != nil {
@@ -170,11 +170,11 @@ func (c *cluster) ask(ctx context.Context, address string) (layout, error) {
 	l := layout{owners: make([]string, slotCount)}
 	for _, r := range ranges {
 		if err := l.add(r, address); err != nil {
-			return layout{}, fmt.Errorf("redis %s tells the slots of its cluster in a way that baton does not understand: %w", address, err)
+			return layout{}, fmt.Errorf("redis %s: unexpected reply to CLUSTER SLOTS: %w", address, err)
 		}
 	}
 	if len(l.nodes) == 0 {
-		return layout{}, fmt.Errorf("redis %s is in cluster mode, and knows of no node that serves a slot", address)
+		return layout{}, fmt.Errorf("redis %s is in cluster mode, but no node serves a slot", address)
 	}
 	return l, nil
 }
@@ -215,8 +215,8 @@ func (l *layout) add(reply any, asked string) error {
 	return nil
 }
 
-// nodeAddress reads an address as a node gives it. One that does not know its own
-// means the host that it was asked at.
+// nodeAddress reads an address from a node's reply. An empty host means the host that was
+// asked.
 func nodeAddress(host, port, asked string) string {
 	if host == "" || host == "?" {
 		host, _, _ = net.SplitHostPort(asked)
@@ -232,11 +232,11 @@ func (c *cluster) close() {
 	}
 }
 
-// owning lists the masters that have slots, as they say now. All slots must be served.
+// owning asks for the masters that have slots. All slots must be served.
 func (c *cluster) owning(ctx context.Context) ([]*Server, error) {
 	c.suspect()
 	if err := c.refresh(ctx); err != nil {
-		return nil, fmt.Errorf("no node of the redis cluster tells who serves what: %w", err)
+		return nil, fmt.Errorf("no node of the redis cluster answers with its slots: %w", err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,18 +11,17 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// routed is a connection to the node of a Cluster that has one key. A command that
-// is answered MOVED, ASK or TRYAGAIN was not executed, so it is sent again to where
-// it belongs; and so are the commands of a pipeline, each by itself and after the
-// others, unless there is a transaction among them.
+// routed is a connection to the node of a Cluster that has one key. A command that is answered
+// MOVED, ASK or TRYAGAIN was not executed, so it is sent again to the right node. So are the
+// commands of a pipeline, one after the other, unless they contain a transaction.
 type routed struct {
 	Conn    // to node; another one after a MOVED
 	cluster *cluster
 	node    *Server
 	open    func(*Server, context.Context) (Conn, error)
 
-	asked   Conn    // where the last command was done, if that was somewhere else
-	askedOf *Server // whose connection that is
+	asked   Conn    // where the last command was done, if not on Conn
+	askedOf *Server // the server of asked
 	scanned cursorPlace
 	moved   bool
 
@@ -40,7 +39,7 @@ func (c *cluster) route(ctx context.Context, key string, open func(*Server, cont
 	}
 	conn, err := open(node, ctx)
 	if err != nil {
-		// It may have a successor already, and nothing has been sent.
+		// Nothing has been sent, and a failover may have happened.
 		if other, lookupErr := c.owner(ctx, slot); lookupErr == nil && other != node {
 			node = other
 			conn, err = open(node, ctx)
@@ -69,7 +68,7 @@ func (r *routed) note(name string) {
 	}
 }
 
-// Flush implements redis.Conn. Whoever receives by himself also follows by himself.
+// Flush implements redis.Conn. Callers of Receive must follow redirections themselves.
 func (r *routed) Flush() error {
 	r.sent = nil
 	return r.Conn.Flush()
@@ -121,8 +120,8 @@ func (r *routed) DoContext(ctx context.Context, name string, args ...any) (any, 
 	return replies, nil
 }
 
-// IsElsewhere reports whether a reply says that another node of the Cluster has the key,
-// or will have it soon. The command was not done.
+// IsElsewhere reports whether a reply is a redirection to another node of the Cluster. The
+// command was not done.
 func IsElsewhere(err error) bool {
 	refusal, ok := err.(redis.Error) //nolint:errorlint // a reply is never wrapped
 	if !ok {
@@ -137,9 +136,8 @@ func (c Command) on(ctx context.Context, conn Conn) (any, error) {
 	return conn.DoContext(ctx, c.Name, c.Args...)
 }
 
-// follow sends a command again until it is done, a few times. TRYAGAIN is given up
-// soon: it lasts until all keys of the command have been moved, and whoever sent it
-// may have another way.
+// follow sends a redirected command again, a few times. It gives up soon after TRYAGAIN, which
+// lasts until all keys of the command have been moved: the caller may have another way.
 func (r *routed) follow(ctx context.Context, send func(context.Context, Conn) (any, error), reply any, err error) (any, error) {
 	pause := 5 * time.Millisecond
 	for range 4 {
@@ -162,7 +160,7 @@ func (r *routed) follow(ctx context.Context, send func(context.Context, Conn) (a
 		default: // TRYAGAIN
 			select {
 			case <-ctx.Done():
-				return nil, err // what is known: it was not done
+				return nil, err // known: it was not done
 			case <-time.After(pause):
 			}
 			pause *= 2
@@ -172,7 +170,7 @@ func (r *routed) follow(ctx context.Context, send func(context.Context, Conn) (a
 	return reply, err
 }
 
-// switchTo goes on with the node that a slot was moved to.
+// switchTo continues on the node to which a slot was moved.
 func (r *routed) switchTo(ctx context.Context, slot, address string) error {
 	n, err := strconv.Atoi(slot)
 	if err != nil || n < 0 || n >= slotCount {
@@ -180,7 +178,7 @@ func (r *routed) switchTo(ctx context.Context, slot, address string) error {
 	}
 	node := r.cluster.at(r.absolute(address))
 	if node == r.node {
-		node.drop() // the address leads to another server than when we connected
+		node.drop() // the address belongs to another server now
 	}
 	r.cluster.moved(n, node.address)
 	_ = r.Conn.Close() // it goes back to its pool, which closes it
@@ -193,8 +191,8 @@ func (r *routed) switchTo(ctx context.Context, slot, address string) error {
 	return nil
 }
 
-// Err implements redis.Conn. A connection that was moved does what it was opened
-// for, and is not kept: it leads to a server whose identity is not known.
+// Err implements redis.Conn. A connection that was moved is used to the end but not kept: the
+// identity of its server was not checked.
 func (r *routed) Err() error {
 	if r.moved {
 		return errUnfit
@@ -230,8 +228,8 @@ func (r *routed) askAt(ctx context.Context, address string) error {
 	return err
 }
 
-// absolute reads the address in a redirection, which may lack the host, and has no
-// brackets around one of IPv6.
+// absolute completes the address of a redirection, which may lack the host, and the brackets of
+// IPv6.
 func (r *routed) absolute(address string) string {
 	i := strings.LastIndexByte(address, ':')
 	return nodeAddress(address[:max(i, 0)], address[i+1:], r.node.address)

@@ -13,7 +13,7 @@ func Slot(key string) int {
 	if tag, ok := HashTag(key); ok {
 		key = tag
 	}
-	// Half bytes of the polynomial 0x1021: every row's key comes by here.
+	// Half bytes of the polynomial 0x1021: this runs for every row's key.
 	table := [16]uint16{
 		0x0000, 0x1021, 0x2042, 0x3063, 0x4084, 0x50a5, 0x60c6, 0x70e7,
 		0x8108, 0x9129, 0xa14a, 0xb16b, 0xc18c, 0xd1ad, 0xe1ce, 0xf1ef,
@@ -26,8 +26,8 @@ func Slot(key string) int {
 	return int(crc % slotCount)
 }
 
-// CheckKey refuses a key beside which baton could not place keys of its own in
-// the same slot: an empty one, and one with a '}' that closes no hash tag.
+// CheckKey refuses a key for which no other key could share the slot: an empty one, and one with
+// a '}' that closes no hash tag.
 func CheckKey(key string) error {
 	if key == "" {
 		return fmt.Errorf("redis key is empty: give it a name")
@@ -47,8 +47,8 @@ func SlotPrefix(key string) string {
 	return "{" + key + "}"
 }
 
-// HashTag returns the part of key that Redis Cluster hashes, if key names one:
-// what stands between the first '{' and the next '}', unless that is nothing.
+// HashTag returns the hash tag of key, if it has one: the text between the first '{' and the
+// next '}', unless it is empty.
 func HashTag(key string) (string, bool) {
 	_, rest, ok := strings.Cut(key, "{")
 	if !ok {

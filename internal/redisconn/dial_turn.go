@@ -7,14 +7,12 @@ import (
 	"time"
 )
 
-// patience is how long one of several servers that know the same is waited for
-// before the next one is asked, too.
+// patience is how long firstOf waits for one server before it asks the next one, too.
 func (s *Store) patience() time.Duration { return min(200*time.Millisecond, s.opts.Timeout/5) }
 
-// firstOf asks servers in turn until one answers, and returns which. A server that
-// fails is followed by the next at once, and one that says nothing after a while:
-// it may hang, with its port open, and must not use up the time of the others. Its
-// answer still counts if it comes first.
+// firstOf asks servers in turn until one answers, and returns its number. After a failure it asks
+// the next one at once, and after patience if the server is silent: one that hangs must not use
+// up the time of the others. A late answer still counts if it comes first.
 func firstOf[T any](ctx context.Context, addresses []string, patience time.Duration,
 	ask func(context.Context, string) (T, error)) (answer T, at int, err error) {
 	type result struct {
@@ -25,7 +23,7 @@ func firstOf[T any](ctx context.Context, addresses []string, patience time.Durat
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // what is left of the others ends with it
+	defer cancel() // ends the other attempts
 
 	results := make(chan result, len(addresses))
 	next, waiting := 0, 0

@@ -15,13 +15,13 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// remedies say for the replies that an operator can do something about what that
-// is. Redis' own text follows them.
+// remedies are what an operator can do about an error reply, by its code. Redis' own text
+// follows.
 var remedies = map[string]string{
-	"WRONGTYPE": "a key of the election has another type than it should: is it used by another program? Choose another " +
-		"election.lock_key, or delete the key if nobody needs it. A hash may be a lock in the format of Redisson: if others hold it, " +
-		"election.lock_format has to be theirs",
-	"NOAUTH":      "redis wants a password: set redis.password_file",
+	"WRONGTYPE": "a key of the election has the wrong type: is it used by another program? Choose another " +
+		"election.lock_key, or delete the key if it is not needed. A hash may be a lock in the format of Redisson: if others hold it, " +
+		"set election.lock_format to theirs",
+	"NOAUTH":      "redis requires a password: set redis.password_file",
 	"WRONGPASS":   "redis refuses the user or password: check redis.username and redis.password_file",
 	"NOPERM":      "the redis user lacks a permission: grant it by ACL SETUSER",
 	"READONLY":    "this redis is a replica: is redis.url the master's? If it has just failed over, wait",
@@ -36,16 +36,15 @@ var remedies = map[string]string{
 	"NOREPLICAS": "redis refuses writes for want of replicas (min-replicas-to-write)",
 	"MISCONF":    "redis refuses writes because it cannot save to disk: is the disk full?",
 	"OOM":        "redis refuses writes because its memory is full (maxmemory)",
-	"BUSY":       "redis is busy with somebody's script",
+	"BUSY":       "redis is busy with another client's script",
 	"ERR":        "redis refuses the command",
 }
 
-// ErrRefused means that a command, or all that was asked for, was not done.
+// ErrRefused means that no requested command was done.
 var ErrRefused = errors.New("not done")
 
-// Explain adds to an error of Redis what to do about it. A reply that is an error
-// means that the command was not done: such an error matches ErrRefused.
-// Every other error leaves open whether it was.
+// Explain adds the remedy to an error of Redis. After an error reply the command was not done:
+// such an error matches ErrRefused. After any other error the outcome is unknown.
 func Explain(err error) error {
 	var reply redis.Error
 	var network *net.OpError
@@ -80,19 +79,19 @@ type unanswered struct{ error }
 
 func (u unanswered) Unwrap() error { return u.error }
 
-// What [Unavailable] says of a server that does not answer.
+// The answers of [Unavailable] for a server that does not reply.
 const (
 	UnavailableUnreached = "unreached" // there is no connection
 	UnavailableSilent    = "silent"    // there was one
 )
 
-// unavailable are the codes of replies by which a server refuses nearly everything, whoever
-// asks for whatever.
+// unavailable are the codes of replies by which a server refuses nearly every command of every
+// client.
 var unavailable = []string{"NOAUTH", "WRONGPASS", "READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "DENIED", "NOREPLICAS", "MISCONF",
 	"OOM", "BUSY"}
 
-// Unavailable is the code that says why a server, which an error is of, serves no client; "" if the
-// error is of what was asked for, of another server, or of none.
+// Unavailable is the code for why the server behind an error serves no client; "" if the error
+// concerns one command or no server.
 func Unavailable(err error) string {
 	var reply redis.Error
 	switch {
@@ -109,7 +108,7 @@ func Unavailable(err error) string {
 	return ""
 }
 
-// explainDial is [Explain] for what goes wrong before a connection is there.
+// explainDial is [Explain] for errors of connecting.
 func explainDial(err error, p place, encrypted bool) error {
 	var handshake *handshakeError
 	var alert *net.OpError
@@ -128,7 +127,7 @@ func explainDial(err error, p place, encrypted bool) error {
 			"tls-port (%w)", err)
 	case errors.As(err, &alert) && alert.Op == "remote error", encrypted && handshake == nil && hungUp(err):
 		// An alert, as the library calls it; or it hung up before the alert was read.
-		return fmt.Errorf("the server refuses the TLS connection: does it want a certificate of ours (redis.tls.cert_file and "+
+		return fmt.Errorf("the server refuses the TLS connection: does it require a client certificate (redis.tls.cert_file and "+
 			"key_file) by an authority that it trusts? (%w)", err)
 	case handshake != nil && (hungUp(err) || errors.Is(err, context.DeadlineExceeded)):
 		return fmt.Errorf("no TLS handshake: does that port speak TLS? (%w)", err)
@@ -136,7 +135,7 @@ func explainDial(err error, p place, encrypted bool) error {
 		return fmt.Errorf("the sentinel refuses the user or password: check redis.sentinel.username and password_file (%w: %w)",
 			ErrRefused, err)
 	case hungUp(err) && !encrypted:
-		return fmt.Errorf("the server closed the connection before it answered: does that port want TLS, rediss:// or redis.tls? (%w)", err)
+		return fmt.Errorf("the server closed the connection before it answered: does that port require TLS, rediss:// or redis.tls? (%w)", err)
 	}
 	return Explain(err)
 }

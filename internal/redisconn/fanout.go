@@ -6,10 +6,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// ByMaster has do ask for items where their keys are: of a Cluster at the same time on a
-// connection to each master that has some of them, else at once on c, or, if that is
-// nil, on one that is borrowed. A key that has just left its master is refused there, see
-// [IsElsewhere]. What do does for different masters must not meet.
+// ByMaster calls do with items at the master of their keys: on a Cluster concurrently for each
+// master, else once on c, or on a borrowed connection if c is nil. A key that has just left its
+// master is refused there, see [IsElsewhere]. Concurrent calls of do must not share data.
 func ByMaster[T any](ctx context.Context, s *Store, c Conn, items []T, key func(T) string,
 	do func(ctx context.Context, c Conn, items []T) error,
 ) error {

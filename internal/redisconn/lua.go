@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Lua joins the texts of scripts, each in a file of its own: "lock_lib" is lock_lib.lua.
-// It runs at start-up only, where a name without a file is a programming error.
+// Lua joins the texts of script files: "lock_lib" is lock_lib.lua. It runs at start-up only and
+// panics if a file is missing.
 func Lua(files fs.FS, names ...string) string {
 	var text strings.Builder
 	for _, name := range names {

@@ -17,8 +17,8 @@ type Command struct {
 // Cmd makes a Command.
 func Cmd(name string, args ...any) Command { return Command{Name: name, Args: args} }
 
-// String is the command for a message: its name and its key. What else it carries
-// may be long, binary or confidential.
+// String is the command for a message: its name and its key. Other arguments may be long, binary
+// or confidential.
 func (c Command) String() string {
 	if len(c.Args) == 0 {
 		return c.Name
@@ -26,7 +26,7 @@ func (c Command) String() string {
 	return fmt.Sprintf("%s %v", c.Name, c.Args[0])
 }
 
-// SendAll queues commands; [ReceiveAll] sends what is queued.
+// SendAll queues commands; [ReceiveAll] sends them.
 func SendAll(c redis.Conn, commands ...Command) error {
 	for _, cmd := range commands {
 		if err := c.Send(cmd.Name, cmd.Args...); err != nil {
@@ -36,13 +36,13 @@ func SendAll(c redis.Conn, commands ...Command) error {
 	return nil
 }
 
-// ReceiveAll flushes what was sent and returns one reply for each command. A
-// command's own error stands in its place, as a redis.Error.
+// ReceiveAll sends the queued commands and returns one reply for each; an error reply is a
+// redis.Error.
 func ReceiveAll(ctx context.Context, c redis.Conn) ([]any, error) {
 	return redis.Values(redis.DoContext(c, ctx, ""))
 }
 
-// AllDone sends what is queued, and returns the refusals.
+// AllDone sends the queued commands and returns the error replies.
 func AllDone(ctx context.Context, c redis.Conn) error {
 	replies, err := ReceiveAll(ctx, c)
 	for _, r := range replies {

@@ -12,22 +12,22 @@ import (
 	"baton/internal/finding"
 )
 
-// PreflightOptions say what a Redis is used for.
+// PreflightOptions are the uses of a Redis.
 type PreflightOptions struct {
-	Subject string // what findings are about; "redis" if empty
-	// LockKey is the election's lock, "" if that is elsewhere.
+	Subject string // the subject of findings; "redis" if empty
+	// LockKey is the election's lock, "" if it is in another store.
 	LockKey        string
-	WithoutScripts bool // the lock does without
+	WithoutScripts bool // the lock is taken without scripts
 	WaitReplicas   int
-	AttemptTimeout time.Duration // what a renewal may take; 0: nothing is said of it
-	Data           bool          // jobs read it: else there is only a lock to lose
+	AttemptTimeout time.Duration // the time limit of a renewal; 0: not checked
+	Data           bool          // jobs read from it; else it has only a lock
 	Accesses       []Access
 }
 
-// Preflight finds what can lose data or keep a flush from working: on one server,
-// on the master behind Sentinels, or on every master of a Cluster. It changes nothing
-// and ends with ctx. What may not be read, as with many a managed Redis, is a
-// finding, too. usable is false if no server answered.
+// Preflight finds settings and states that can lose data or stop flushes: on one server, on the
+// master behind Sentinels, or on every master of a Cluster. It changes nothing and ends with
+// ctx. A setting that it may not read, as in many a managed Redis, is a finding, too. usable is
+// false if no server answered.
 func Preflight(ctx context.Context, s *Store, o PreflightOptions) (findings []finding.Finding, usable bool) {
 	if o.Subject == "" {
 		o.Subject = "redis"
@@ -51,11 +51,11 @@ func Preflight(ctx context.Context, s *Store, o PreflightOptions) (findings []fi
 	return r.findings, usable
 }
 
-// examination collects what is found.
+// examination collects findings.
 type examination struct {
 	options  PreflightOptions
 	subject  string
-	failover bool // another server takes over by itself
+	failover bool // a replica takes over without an operator
 	cluster  bool
 	findings []finding.Finding
 }
@@ -71,8 +71,7 @@ func (x *examination) away(err error) {
 		"start it, or correct the section redis of the configuration")
 }
 
-// forData is the severity of what can lose data; where there is none, it is worth
-// knowing only.
+// forData is the severity of a risk to data: info if the server has none.
 func (x *examination) forData(severity finding.Severity) finding.Severity {
 	if x.options.Data {
 		return severity
@@ -97,7 +96,7 @@ func (x *examination) server(ctx context.Context, node *Server) bool {
 	before := len(x.findings)
 	if err != nil {
 		x.add(finding.SeverityWarning, fmt.Sprintf("INFO is refused, so neither eviction nor persistence could be checked: %v", err),
-			"what is wrong there shows when data is lost; and a Redis that restarts without its data is not noticed",
+			"a bad setting shows only when data is lost, and a restart of Redis without its data is not noticed",
 			"grant it: ACL SETUSER … +info")
 	} else {
 		x.judge(f)
@@ -114,8 +113,7 @@ func (x *examination) server(ctx context.Context, node *Server) bool {
 	return true
 }
 
-// facts are what a server says of itself. A setting that it does not give is not
-// in config.
+// facts are a server's INFO and settings. config lacks settings that it does not disclose.
 type facts struct{ info, config map[string]string }
 
 // parseInfo reads the reply of INFO.
@@ -129,8 +127,8 @@ func parseInfo(text string) map[string]string {
 	return info
 }
 
-// settingsOf asks for what INFO does not have. The command is written in small letters
-// because it is no part of what a user of baton must be granted.
+// settingsOf reads settings that INFO does not have. The command is in lower case because baton's
+// user need not be granted it.
 func settingsOf(ctx context.Context, c redis.Conn) map[string]string {
 	settings := map[string]string{}
 	for _, name := range []string{"save", "appendfsync", "min-replicas-to-write"} {
@@ -141,13 +139,13 @@ func settingsOf(ctx context.Context, c redis.Conn) map[string]string {
 	return settings
 }
 
-// number is a count of INFO; 0 for none.
+// number is a number of INFO; 0 if missing.
 func (f facts) number(name string) int64 {
 	n, _ := strconv.ParseInt(f.info[name], 10, 64) // missing or no number: 0
 	return n
 }
 
-// clockTolerance is how far clocks may be apart before it is reported.
+// clockTolerance is the reported difference of clocks.
 const clockTolerance = time.Second
 
 // clock compares Redis' clock with ours.
@@ -155,7 +153,7 @@ func (x *examination) clock(ctx context.Context, c redis.Conn) {
 	sent := time.Now()
 	reply, err := redis.Int64s(redis.DoContext(c, ctx, "TIME"))
 	if err != nil || len(reply) != 2 {
-		x.add(finding.SeverityInfo, fmt.Sprintf("its clock could not be checked: %v", err), "what clocks that differ do is not foreseen",
+		x.add(finding.SeverityInfo, fmt.Sprintf("its clock could not be checked: %v", err), "a difference of clocks would go unnoticed",
 			"grant it: ACL SETUSER … +time")
 		return
 	}
@@ -175,7 +173,7 @@ func (x *examination) clock(ctx context.Context, c redis.Conn) {
 		"run chrony or another NTP client on both hosts")
 }
 
-// scripts runs one that does nothing.
+// scripts runs a script that does nothing.
 func (x *examination) scripts(ctx context.Context, c redis.Conn) {
 	_, err := redis.DoContext(c, ctx, "EVAL", "return 1", 0)
 	if err == nil {
@@ -187,7 +185,7 @@ func (x *examination) scripts(ctx context.Context, c redis.Conn) {
 			"no job can run: data is staged and removed by scripts, and claimed by one node through one. Nothing is lost, the changes wait",
 			"allow EVAL and EVALSHA: ACL SETUSER … +eval +evalsha; where a provider forbids scripts, another Redis is needed")
 	case needed:
-		x.add(finding.SeverityError, fmt.Sprintf("scripts are refused: %v", err), "nobody leads",
+		x.add(finding.SeverityError, fmt.Sprintf("scripts are refused: %v", err), "no node can lead",
 			"allow EVAL and EVALSHA, or set election.acquire: setnx")
 	}
 }

@@ -12,10 +12,10 @@ import (
 	"baton/internal/finding"
 )
 
-// access asks for every command that will be sent whether this user may. Redis checks
-// that before it queues a command of a transaction, and the transaction is discarded:
-// nothing is executed. That takes no permission but those of a flush, and works in
-// every version, where ACL DRYRUN takes a right that a user like ours has not got.
+// access checks the permission of every command that will be sent. Redis checks permissions
+// before it queues a command of a transaction, and the transaction is discarded: nothing is
+// executed. This needs no further permission and works in every version; ACL DRYRUN would need
+// one that baton's user does not have.
 func (x *examination) access(ctx context.Context, s *Store) {
 	subject := x.subject
 	defer func() { x.subject = subject }()
@@ -28,7 +28,7 @@ func (x *examination) access(ctx context.Context, s *Store) {
 		for _, p := range a.Places {
 			if err = lacks.ask(ctx, s, p); err != nil {
 				x.add(finding.SeverityInfo, fmt.Sprintf("the permissions of its user could not be checked: %v", err),
-					"what is refused shows "+a.Shows, "ask again")
+					"a missing permission shows "+a.Shows, "run doctor again")
 				break
 			}
 		}
@@ -36,11 +36,11 @@ func (x *examination) access(ctx context.Context, s *Store) {
 	}
 }
 
-// lacking is what a user may not do: the commands, and the keys and channels, by what
-// was tried there.
+// lacking lists a user's missing permissions: commands, and keys and channels with the command
+// that was tried there.
 type lacking struct{ commands, keys map[string]string }
 
-// ask tries the commands of a place. Only what says that a permission lacks counts.
+// ask tries the commands of a place. Only errors about permissions count.
 func (l *lacking) ask(ctx context.Context, s *Store, p Place) error {
 	holds := ""
 	if p.ByType != nil {
@@ -54,8 +54,8 @@ func (l *lacking) ask(ctx context.Context, s *Store, p Place) error {
 	if err != nil {
 		return err
 	}
-	defer c.Close() // and whatever may still be queued is gone
-	c = Unrouted(c) // a row may be on another node: what is asked is only whether we may
+	defer c.Close() // drops a queued transaction
+	c = Unrouted(c) // a row may be on another node, but only permissions matter
 	if _, err := redis.DoContext(c, ctx, "MULTI"); err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (l *lacking) ask(ctx context.Context, s *Store, p Place) error {
 			}
 		}
 		if words[0] == "MULTI" || words[0] == "EXEC" {
-			continue // it has just been done, or would be
+			continue // done just now, or ends the transaction
 		}
 		_, err := redis.DoContext(c, ctx, words[0], args...)
 		var refusal redis.Error
@@ -88,8 +88,8 @@ func (l *lacking) ask(ctx context.Context, s *Store, p Place) error {
 	return err
 }
 
-// note sorts a refusal by whether the command lacks, or what it was to touch. Of
-// several keys those are blamed of which none is known to lack.
+// note sorts a refusal: the command is not permitted, or its keys. Of several keys those are
+// blamed that are not known to be permitted.
 func (l *lacking) note(refusal, name string, touched []string) {
 	if strings.Contains(refusal, "run the") { // it names the command
 		l.commands[strings.ToLower(name)] = ""
@@ -103,7 +103,7 @@ func (l *lacking) note(refusal, name string, touched []string) {
 	}
 }
 
-// lacks says what is not permitted, and how it is granted.
+// lacks is the finding of missing permissions, with the ACL rules that grant them.
 func (x *examination) lacks(l lacking, consequence string) {
 	if len(l.commands)+len(l.keys) == 0 {
 		return
@@ -125,7 +125,7 @@ func (x *examination) lacks(l lacking, consequence string) {
 		"ACL SETUSER … "+strings.Join(short(grants), " ")+" (docs/redis.md has the whole line)")
 }
 
-// short keeps a list readable.
+// short shortens a list.
 func short(names []string) []string {
 	const most = 12
 	if len(names) > most {

@@ -11,8 +11,8 @@ import (
 // What could not be looked at is not called good.
 func TestAServerKeepsWhatIsKnownThatItKeeps(t *testing.T) {
 	for _, c := range []struct{ info, fsync, want string }{
-		{"aof_enabled:1 maxmemory_policy:noeviction", "always", ", and keeps what it has"},
-		{"aof_enabled:1 maxmemory_policy:noeviction", "everysec", ", and has its disk keep what it has, each second"},
+		{"aof_enabled:1 maxmemory_policy:noeviction", "always", ", and persists its data"},
+		{"aof_enabled:1 maxmemory_policy:noeviction", "everysec", ", and persists its data every second"},
 		{"aof_enabled:1 maxmemory_policy:noeviction", "", ""},
 		{"aof_enabled:1", "always", ""},
 		{"aof_enabled:0 maxmemory_policy:noeviction", "always", ""},

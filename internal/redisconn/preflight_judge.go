@@ -9,7 +9,7 @@ import (
 	"baton/internal/finding"
 )
 
-// judge checks what a master says of itself.
+// judge checks the facts of a master.
 func (x *examination) judge(f facts) {
 	x.version(f)
 	x.role(f)
@@ -20,7 +20,7 @@ func (x *examination) judge(f facts) {
 	x.replicas(f)
 }
 
-// oldest is the oldest version that will do.
+// oldest is the oldest supported version.
 const oldestMajor, oldestMinor = 6, 2
 
 func (x *examination) version(f facts) {
@@ -35,13 +35,13 @@ func (x *examination) version(f facts) {
 		return
 	}
 	x.add(finding.SeverityWarning, fmt.Sprintf("its version is %s; baton is made for %d.%d or newer", version, oldestMajor, oldestMinor),
-		"commands may be refused, and nobody has tested what happens then", "upgrade it")
+		"commands may be refused; this version is not tested", "upgrade it")
 }
 
 func (x *examination) role(f facts) {
 	if f.info["role"] == "slave" {
 		x.add(finding.SeverityError, "it is a replica of "+f.info["master_host"]+":"+f.info["master_port"],
-			"it takes no writes: nobody leads, and nothing is flushed",
+			"it accepts no writes: nobody leads, and nothing is flushed",
 			"put the master into redis.url; or name the Sentinels in redis.sentinel, so that a failover is followed")
 	}
 	if f.info["redis_mode"] == "cluster" && !x.cluster {
@@ -53,7 +53,7 @@ func (x *examination) role(f facts) {
 	}
 }
 
-// evicts says what a policy may remove.
+// evicts judges maxmemory-policy.
 func (x *examination) eviction(f facts) {
 	policy := f.info["maxmemory_policy"]
 	remedy := "CONFIG SET maxmemory-policy noeviction, and the same in redis.conf; keep what may be evicted in another Redis"
@@ -65,10 +65,10 @@ func (x *examination) eviction(f facts) {
 			"ask the provider for noeviction")
 	case limit == 0:
 		x.add(finding.SeverityInfo, fmt.Sprintf("maxmemory-policy is %s, without effect as maxmemory is 0", policy),
-			"once somebody sets maxmemory, keys are evicted that have not been flushed", remedy)
+			"once maxmemory is set, keys are evicted that have not been flushed", remedy)
 	case strings.HasPrefix(policy, "allkeys"):
 		x.add(x.forLock(finding.SeverityError), fmt.Sprintf("maxmemory-policy is %s, at %s", policy, size(limit)),
-			"when its memory is full Redis removes any key without a word: changes that have not been flushed, whole staged batches, "+
+			"when its memory is full Redis silently removes any key: changes that have not been flushed, whole staged batches, "+
 				"and the lock, so that two nodes lead until the first one notices (the fence still keeps the database right)", remedy)
 	default:
 		x.add(finding.SeverityWarning, fmt.Sprintf("maxmemory-policy is %s, at %s", policy, size(limit)),
@@ -77,7 +77,7 @@ func (x *examination) eviction(f facts) {
 	}
 }
 
-// forLock is the severity of what can lose data, or the lock.
+// forLock is the severity of a risk to data or the lock.
 func (x *examination) forLock(severity finding.Severity) finding.Severity {
 	if x.options.Data || x.options.LockKey == "" {
 		return severity
@@ -112,7 +112,7 @@ func size(bytes int64) string {
 	return fmt.Sprintf("%d MiB", bytes/mi)
 }
 
-// persistence says what a crash of the server or its host loses.
+// persistence judges what a crash of the server or its host loses.
 func (x *examination) persistence(f facts) {
 	const changes = "changes that producers have made and that have not been flushed"
 	remedy := "CONFIG SET appendonly yes, and the same in redis.conf (with appendfsync everysec; always loses nothing)"
@@ -139,9 +139,9 @@ func (x *examination) persistence(f facts) {
 	}
 }
 
-// everysec is what a crash of the host loses with appendfsync everysec: Redis syncs once a
-// second, and while a sync takes longer it puts off writing for up to two seconds before it
-// waits for the disk (redis.io, "Redis persistence" and "Diagnosing latency issues").
+// everysec is the loss in a crash of the host with appendfsync everysec: Redis syncs once a
+// second, and delays writes for up to two seconds while a sync takes longer (redis.io, "Redis
+// persistence" and "Diagnosing latency issues").
 const everysec = "about the last second of changes, and more while its disk is slow"
 
 func (x *examination) appendOnly(f facts) {
@@ -160,16 +160,16 @@ func (x *examination) appendOnly(f facts) {
 	}
 }
 
-// keeping is what can be said of how a server keeps its data where nothing was found wrong
-// with it; "" if it does not say, or keeps snapshots alone.
+// keeping describes the persistence of a server without findings; "" if unknown, or snapshots
+// only.
 func (f facts) keeping() string {
 	switch {
 	case f.info["aof_enabled"] != "1", f.info["maxmemory_policy"] == "":
 		return ""
 	case f.config["appendfsync"] == "always":
-		return ", and keeps what it has"
+		return ", and persists its data"
 	case f.config["appendfsync"] == "everysec":
-		return ", and has its disk keep what it has, each second"
+		return ", and persists its data every second"
 	}
 	return ""
 }
@@ -193,7 +193,7 @@ func minutes(d time.Duration) string {
 	return fmt.Sprintf("%.0f minutes", d.Minutes())
 }
 
-// disk reports writes that have failed.
+// disk reports failed writes to disk.
 func (x *examination) disk(f facts) {
 	const consequence = "Redis refuses writes, or keeps them in memory only, and a restart loses them"
 	if status := f.info["rdb_last_bgsave_status"]; status != "" && status != "ok" {
@@ -209,7 +209,7 @@ func (x *examination) disk(f facts) {
 	}
 }
 
-// lagging is how far a replica may be behind, in seconds.
+// lagging is the reported lag of a replica, in seconds.
 const lagging = 10
 
 func (x *examination) replicas(f facts) {
@@ -255,8 +255,8 @@ func (x *examination) replicas(f facts) {
 	}
 }
 
-// replicaLag reports replicas that are connected, and have confirmed little of late. What
-// is less than the backlog is caught up without a copy of everything.
+// replicaLag reports connected replicas whose lag exceeds the backlog: below that a replica
+// catches up without a full copy.
 func (x *examination) replicaLag(f facts, n int) {
 	const backlog = 1 << 20 // Redis' default
 	at, most := f.number("master_repl_offset"), max(f.number("repl_backlog_size"), backlog)

@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// trips is how many round trips are measured, a little apart: a median of them is
-	// steady, and the worst of them shows a server that stalls now and then.
+	// trips is the number of measured round trips: the median is steady, and the worst shows a
+	// server that stalls at times.
 	trips      = 40
 	tripsApart = 5 * time.Millisecond
-	// measureWithin bounds the measuring of a server that is very slow.
+	// measureWithin is the time limit of the measurement.
 	measureWithin = 4 * time.Second
 )
 
-// latency is how long round trips took, the shortest first.
+// latency is the durations of round trips, the shortest first.
 type latency []time.Duration
 
 func (l latency) median() time.Duration { return l[len(l)/2] }
@@ -42,7 +42,7 @@ func brief(d time.Duration) time.Duration {
 	return d.Round(10 * time.Microsecond)
 }
 
-// measure asks what a standby asks, again and again. An answer that refuses is one, too.
+// measure sends a standby's request repeatedly. An error reply counts as an answer.
 func (x *examination) measure(ctx context.Context, c redis.Conn) (latency, error) {
 	var all latency
 	key := x.options.LockKey
@@ -66,7 +66,7 @@ func (x *examination) measure(ctx context.Context, c redis.Conn) (latency, error
 	return all, nil
 }
 
-// speed holds what a round trip takes against what a renewal may take.
+// speed judges the round trips by the time limit of a renewal.
 func (x *examination) speed(ctx context.Context, c redis.Conn) string {
 	l, err := x.measure(ctx, c)
 	if err != nil {
@@ -80,11 +80,11 @@ func (x *examination) speed(ctx context.Context, c redis.Conn) string {
 	case x.options.LockKey == "" || limit == 0:
 	case l.median() >= limit:
 		x.add(finding.SeverityError, fmt.Sprintf("it is too slow for election.attempt_timeout, %v: %v", limit, l),
-			"most renewals count as lost, and whoever leads loses the lead again and again", raise)
+			"most renewals count as lost, and leaders keep losing the lock", raise)
 	case l.worst() >= limit/2:
 		x.add(finding.SeverityWarning, fmt.Sprintf("its answers take up to more than half of election.attempt_timeout, %v: %v", limit, l),
 			"a renewal that takes longer than that counts as lost and is tried again; with several in a row the leader ends its jobs, "+
-				"and its lease runs out", "look for what stalls it (SLOWLOG GET, LATENCY DOCTOR, forks for snapshots, swapping); or "+raise)
+				"and its lease expires", "find out what stalls it (SLOWLOG GET, LATENCY DOCTOR, forks for snapshots, swapping); or "+raise)
 	}
 	return l.String()
 }

@@ -13,17 +13,16 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// SentinelOptions say which master, and who knows where it is.
+// SentinelOptions are the name of the master and the Sentinels that watch it.
 type SentinelOptions struct {
-	Master    string   // the name that the Sentinels watch it by
+	Master    string   // its name in the Sentinels
 	Addresses []string // host:port of each Sentinel
 	// The Sentinels' own user and password: those of Redis are not sent to them.
 	Username string
 	Password func() (string, error)
 }
 
-// sentinels know which server is the master. They are asked at every dial: nothing
-// that they said before counts.
+// sentinels find the master. They are asked at every dial; earlier answers do not count.
 type sentinels struct {
 	store     *Store
 	master    string
@@ -46,8 +45,8 @@ func (s *Store) openSentinel(o SentinelOptions) error {
 	return nil
 }
 
-// dial connects to the master. A server that is none, although a Sentinel calls it
-// one, is refused: the Sentinel is behind, or the failover has only begun.
+// dial connects to the master. It refuses a server that is no master although a Sentinel says
+// so: the Sentinel is behind, or a failover has only begun.
 func (s *sentinels) dial(ctx context.Context) (*wire, error) {
 	address, from, err := s.find(ctx)
 	if err != nil {
@@ -55,7 +54,7 @@ func (s *sentinels) dial(ctx context.Context) (*wire, error) {
 	}
 	c, err := s.store.connect(ctx, place{network: "tcp", address: address, database: s.store.opts.Database})
 	if err != nil {
-		s.preferred.Store(int64(from + 1)) // another one may know better
+		s.preferred.Store(int64(from + 1)) // another one may be up to date
 		return nil, fmt.Errorf("%w (master %q as sentinel %s knows it)", err, s.master, s.addresses[from])
 	}
 	role, err := roleOf(ctx, c)
@@ -90,7 +89,7 @@ func (s *sentinels) find(ctx context.Context) (address string, from int, err err
 	if unknown := strings.Count(err.Error(), errNoSuchMaster.Error()); unknown == len(s.addresses) {
 		return "", 0, fmt.Errorf("sentinels at %s know no master called %q: check redis.sentinel.master", everybody, s.master)
 	}
-	return "", 0, fmt.Errorf("no sentinel tells where master %q is: %w", s.master, err)
+	return "", 0, fmt.Errorf("no sentinel answers with the address of master %q: %w", s.master, err)
 }
 
 func (s *sentinels) ask(ctx context.Context, sentinel string) (string, error) {
@@ -122,8 +121,8 @@ func roleOf(ctx context.Context, c redis.Conn) (string, error) {
 	return role, err
 }
 
-// testRole tests an idle connection: what was the master may have been demoted by
-// hand, and would let us read old data.
+// testRole tests an idle connection: the master may have been demoted by hand, and would serve
+// old data.
 func testRole(ctx context.Context, c redis.Conn, idle time.Duration) error {
 	if idle < time.Second {
 		return nil

@@ -13,35 +13,34 @@ import (
 )
 
 const (
-	// gatherFor is how long a round trip waits for commands of others to go with it.
-	// It counts against their leases, since trust begins when a request was made.
+	// gatherFor is how long a round trip waits for further commands. It counts against their
+	// leases, since trust begins when the request was made.
 	gatherFor = time.Millisecond
-	// gatherLongest is how long commands wait for the answers to those before them, so as
-	// to go together. A longer delay is a server that is slow, which is no reason to wait.
+	// gatherLongest is how long queued commands wait for earlier replies, to be sent together.
+	// They do not wait longer for a slow server.
 	gatherLongest = 20 * time.Millisecond
 )
 
-// Shared is one connection for the locks of a process: commands that are asked for
-// at the same time, or while others are under way, share a round trip. In one
-// process only one lock may be made for a key. On a Cluster, where locks live on
-// different servers, each lock has a connection of its own all the same.
+// Shared is one connection for all locks of a process: simultaneous commands share a round trip.
+// In one process a key can have one lock only. On a Cluster, where locks are on different
+// servers, each lock has a connection of its own.
 //
-// An answer belongs to the request that was sent first and has none yet, also if it is not
-// waited for any more: a late one costs its own request and no other.
+// A reply belongs to the oldest request without one, even if its caller no longer waits: a late
+// reply fails its own request and no other.
 type Shared struct {
 	store *Store
 
 	mu      sync.Mutex
-	held    map[string]bool // keys for which there is a lock
+	held    map[string]bool // keys that have a lock
 	queue   []*request
 	driving bool  // a goroutine is sending the queue
 	line    *line // the connection in use; nil before the next dial
-	dialled int64 // how often: which server it is, as far as we know
+	dialled int64 // number of dials: each may lead to another server
 	trips   atomic.Int64
 }
 
-// request is one command on its way. What is not set before it is queued is guarded by
-// Shared.mu, but for reply and err, which whoever waits for done reads after that.
+// request is one command. Shared.mu guards the fields that change after it is queued, except
+// reply and err, which may be read after done.
 type request struct {
 	ctx   context.Context
 	name  string
@@ -51,27 +50,27 @@ type request struct {
 	done  chan struct{}
 
 	on    *line // on which it was sent; nil before
-	heard int64 // how many answers had come on it by then
-	left  bool  // the answer is not waited for
+	heard int64 // number of replies on that line by then
+	left  bool  // the caller no longer waits
 }
 
-// line is a connection and what is under way on it.
+// line is a connection with its pending requests.
 type line struct {
 	conn    redis.Conn
-	waiting []*request    // for an answer, in the order in which they were sent
-	more    chan struct{} // has room for one: there is another one waiting
-	heard   int64         // answers that have come
-	retired bool          // nothing is sent any more; it is closed when no answer is waited for
-	closed  error         // why it is; nil: it is not
+	waiting []*request    // for a reply, in the order of sending
+	more    chan struct{} // has room for one: a request was added
+	heard   int64         // number of replies
+	retired bool          // no longer used; closed when no caller waits
+	closed  error         // the reason; nil: open
 }
 
-// NewShared makes a connection to share. It does not connect.
+// NewShared makes a Shared. It does not connect.
 func NewShared(store *Store) *Shared { return &Shared{store: store, held: map[string]bool{}} }
 
-// RoundTrips is how often commands were sent together.
+// RoundTrips is the number of round trips so far.
 func (s *Shared) RoundTrips() int64 { return s.trips.Load() }
 
-// Claim makes sure that this process campaigns for a key once.
+// Claim reserves a key for one lock of this process.
 func (s *Shared) Claim(key string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +81,7 @@ func (s *Shared) Claim(key string) error {
 	return nil
 }
 
-// Free ends what [Shared.Claim] began.
+// Free undoes [Shared.Claim].
 func (s *Shared) Free(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,9 +112,8 @@ func (s *Shared) do(ctx context.Context, name string, args []any) (any, error) {
 	}
 }
 
-// leave notes that an answer is not waited for any more. If nothing at all has come on its
-// connection since it was sent, nothing may ever come: the next request takes another one.
-// Those that are under way are waited for all the same, by whoever has sent them.
+// leave notes that a caller no longer waits. If no reply at all has come on the connection since
+// its request was sent, the connection is retired; other pending requests still wait on it.
 func (s *Shared) leave(r *request, late bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +127,7 @@ func (s *Shared) leave(r *request, late bool) {
 	r.on.closeIfIdle()
 }
 
-// retire has nothing more sent on a connection. The caller holds mu.
+// retire stops sending on a connection. The caller holds mu.
 func (s *Shared) retire(l *line) {
 	if s.line == l {
 		s.line = nil
@@ -138,7 +136,7 @@ func (s *Shared) retire(l *line) {
 	l.closeIfIdle()
 }
 
-// closeIfIdle closes a retired connection on which no answer is waited for.
+// closeIfIdle closes a retired connection on which no caller waits.
 func (l *line) closeIfIdle() {
 	if !l.retired {
 		return
@@ -151,7 +149,7 @@ func (l *line) closeIfIdle() {
 	l.close(errClosedLine)
 }
 
-// close has the reader of the connection return, too, which ends the waits.
+// close also makes the connection's reader return, which ends the waits.
 func (l *line) close(why error) {
 	if l.closed != nil {
 		return
@@ -168,7 +166,7 @@ func (l *line) wake() {
 	}
 }
 
-// drive sends what is queued, trip after trip, until nothing is.
+// drive sends round trips until the queue is empty.
 func (s *Shared) drive() {
 	time.Sleep(gatherFor)
 	for {
@@ -184,7 +182,7 @@ func (s *Shared) drive() {
 	}
 }
 
-// trip sends a batch, and waits for the answers, but not for long.
+// trip sends a batch and waits a moment for the replies.
 func (s *Shared) trip(batch []*request) {
 	s.trips.Add(1)
 	l, err := s.connected(batch)
@@ -206,12 +204,12 @@ func (s *Shared) trip(batch []*request) {
 	}
 }
 
-// connected is the connection to send on. The most patient of the batch says how long it
-// may take to make one; those who are less so leave before.
+// connected is the connection to send on. The latest deadline of the batch limits the dial;
+// callers with earlier deadlines leave before.
 func (s *Shared) connected(batch []*request) (*line, error) {
 	s.mu.Lock()
 	if l := s.line; l != nil && l.conn.Err() != nil {
-		s.retire(l) // one of its siblings has met a server that is not the master any more
+		s.retire(l) // another connection has found that its server is no longer the master
 	}
 	l := s.line
 	s.mu.Unlock()
@@ -239,7 +237,7 @@ func (s *Shared) connected(batch []*request) (*line, error) {
 	return l, nil
 }
 
-// send sends those whose answers are still waited for, and returns them.
+// send sends the requests whose callers still wait, and returns them.
 func (s *Shared) send(l *line, batch []*request) (sent []*request) {
 	s.mu.Lock()
 	for _, r := range batch {
@@ -271,9 +269,9 @@ func (s *Shared) send(l *line, batch []*request) (sent []*request) {
 	return sent
 }
 
-// read hands out the answers that come on a connection until it is closed or breaks.
+// read hands out replies until the connection is closed or breaks.
 func (s *Shared) read(l *line) {
-	const forEver = 0 // whoever waits knows for how long
+	const forEver = 0 // callers have their own deadlines
 	for range l.more {
 		for s.anybodyWaits(l) {
 			reply, err := redis.ReceiveWithTimeout(l.conn, forEver)
@@ -297,7 +295,7 @@ func (s *Shared) anybodyWaits(l *line) bool {
 	return l.closed == nil && len(l.waiting) > 0
 }
 
-// over ends the waits for answers on a closed connection: none will come.
+// over ends the waits on a closed connection.
 func (s *Shared) over(l *line) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -315,9 +313,8 @@ func (s *Shared) over(l *line) bool {
 
 var errClosedLine = errors.New("the connection was closed")
 
-// answered hands the answer to whoever was first to ask. A request whose reply is an
-// error has its error, which says nothing of the others; but a server that refuses may not
-// be the one to ask any more, so that its connection is not used again.
+// answered gives the reply to the oldest request. An error reply fails its own request only; but
+// a server that refuses may no longer be the master, so its connection is retired.
 func (s *Shared) answered(l *line, reply any, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -333,8 +330,7 @@ func (s *Shared) answered(l *line, reply any, err error) {
 	l.closeIfIdle()
 }
 
-// ofOneKey reports whether a refusal is about the key that was asked for, or the script
-// that asks, and not about the server.
+// ofOneKey reports whether a refusal concerns the key or the script, not the server.
 func ofOneKey(refusal redis.Error) bool {
 	switch Code(refusal) {
 	case "NOSCRIPT", "WRONGTYPE", "EPOCH":
@@ -353,8 +349,8 @@ func (s *Shared) Close() {
 	}
 }
 
-// Conn is what a protocol sees of the connection. Two are equal if the connection
-// was not dialled again in between.
+// Conn is the connection as a protocol uses it. Two are equal if the connection was not dialled
+// again in between.
 func (s *Shared) Conn() redis.Conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()

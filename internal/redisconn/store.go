@@ -1,6 +1,5 @@
-// Package redisconn connects to Redis: to one server, to the master that Sentinels know,
-// or to every master of a Cluster. It explains errors to an operator, and knows nothing
-// of what is kept there.
+// Package redisconn connects to Redis: to one server, to the master behind Sentinels, or to every
+// master of a Cluster. It explains errors to operators and knows nothing of the stored data.
 package redisconn
 
 import (
@@ -13,25 +12,24 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// Options say which Redis, and as whom. One of URL, Sentinel and Cluster says where
-// the servers are. Passwords and certificates come from functions: no URL with a
-// secret in it is ever printed, and a rotated secret needs no restart.
+// Options are the address of a Redis (one of URL, Sentinel and Cluster) and the credentials.
+// Passwords and certificates come from functions: no URL contains a secret, and a rotated secret
+// needs no restart.
 type Options struct {
 	// URL is redis://host:port/db, rediss:// with TLS, or unix:///path?db=N;
 	// valkey:// and valkeys:// mean the same as redis:// and rediss://.
 	URL string
 	// Sentinel finds the master of a replicated Redis.
 	Sentinel *SentinelOptions
-	// Cluster is host:port of some nodes of a Redis Cluster; they know the others.
+	// Cluster is host:port of some nodes of a Redis Cluster; the others are discovered.
 	Cluster []string
 
 	Username string
-	// Password is asked for at every dial. nil: none.
+	// Password is called at every dial. nil: none.
 	Password func() (string, error)
 	// Database is the number of the database behind Sentinels. A URL has its own, a Cluster only 0.
 	Database int
-	// TLS is asked for at every dial. nil, or an answer of nil, leaves the URL to say
-	// whether there is any.
+	// TLS is called at every dial. Without it, or if it returns nil, the URL decides about TLS.
 	TLS        func() (*tls.Config, error)
 	ClientName string
 	// Timeout bounds a dial, and every command that has no deadline of its own. Default 5 s.
@@ -40,15 +38,15 @@ type Options struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Store is one Redis deployment. Its methods may be called by many goroutines.
+// Store is one Redis deployment. It is safe for concurrent use.
 type Store struct {
 	opts    Options
 	host    string   // for messages: never a credential
-	single  *Server  // one server, or whichever is the master now; nil for a Cluster
+	single  *Server  // one server, or the current master behind Sentinels; nil for a Cluster
 	cluster *cluster // nil for anything else
 }
 
-// Open checks the options. It does not connect: Redis may come later.
+// Open checks the options. It does not connect: Redis may be unavailable.
 func Open(o Options) (*Store, error) {
 	if o.Timeout == 0 {
 		o.Timeout = 5 * time.Second
@@ -74,7 +72,7 @@ func Open(o Options) (*Store, error) {
 	return s, nil
 }
 
-// Host is where the server is, or who knows it, for messages.
+// Host is the address of the server, or of Sentinels or nodes, for messages.
 func (s *Store) Host() string { return s.host }
 
 // Dial opens a connection of its own, outside the pools, to the server that has key.
@@ -87,7 +85,7 @@ func (s *Store) Conn(ctx context.Context, key string) (Conn, error) {
 	return s.reach(ctx, key, (*Server).Borrow)
 }
 
-// reach has connect make or lend a connection to the server that has key.
+// reach calls connect, which makes or lends a connection to the server that has key.
 func (s *Store) reach(ctx context.Context, key string, connect func(*Server, context.Context) (Conn, error)) (Conn, error) {
 	if s.cluster != nil {
 		return s.cluster.route(ctx, key, connect)
@@ -120,13 +118,13 @@ func (s *Store) Close() error {
 // IsCluster reports whether keys are on several servers, by their slots.
 func (s *Store) IsCluster() bool { return s.cluster != nil }
 
-// FailsOver reports whether another server takes over by itself when one is down.
+// FailsOver reports whether a replica takes over without an operator.
 func (s *Store) FailsOver() bool { return s.cluster != nil || s.opts.Sentinel != nil }
 
 // Timeout bounds a dial, and every command that has no deadline of its own.
 func (s *Store) Timeout() time.Duration { return s.opts.Timeout }
 
-// Master is the server that has key, as far as is known. A Cluster may have moved the key.
+// Master is the last known server of key. A Cluster may have moved the key.
 func (s *Store) Master(ctx context.Context, key string) (*Server, error) {
 	if s.cluster != nil {
 		return s.cluster.owner(ctx, Slot(key))
@@ -134,8 +132,8 @@ func (s *Store) Master(ctx context.Context, key string) (*Server, error) {
 	return s.single, nil
 }
 
-// Masters are the servers that have keys, of a Cluster as its nodes say now: an error if
-// a slot is served by none.
+// Masters are the servers that have keys; of a Cluster it asks the nodes. It is an error if a
+// slot is not served.
 func (s *Store) Masters(ctx context.Context) ([]*Server, error) {
 	if s.cluster != nil {
 		return s.cluster.owning(ctx)

@@ -221,7 +221,7 @@ func TestARefusalSaysWhatToDo(t *testing.T) {
 			}
 			return redisconn.Options{URL: r.URL()}
 		}, `key "baton" is a set and should be a string: ` +
-			`a key of the election has another type than it should: is it used by another program? Choose another election.lock_key`},
+			`a key of the election has the wrong type: is it used by another program? Choose another election.lock_key`},
 		{"no password", func(t *testing.T) redisconn.Options {
 			return redisconn.Options{URL: address(testsupport.StartRedis(t, testsupport.RedisPassword("planted-secret")))}
 		}, "set redis.password_file"},

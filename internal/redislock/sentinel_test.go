@@ -128,7 +128,7 @@ func TestASentinelThatCannotHelpIsExplained(t *testing.T) {
 		"unknown master": {func(o *redisconn.Options) { o.Sentinel.Master = "nobody" }, false,
 			[]string{"know no master called \"nobody\"", "redis.sentinel.master", sentinel.Addresses()[2]}},
 		"no sentinel there": {func(o *redisconn.Options) { o.Sentinel.Addresses = []string{"127.0.0.1:1", "127.0.0.1:2"} }, false,
-			[]string{"no sentinel tells", "127.0.0.1:1", "127.0.0.1:2", "connection refused"}},
+			[]string{"no sentinel answers", "127.0.0.1:1", "127.0.0.1:2", "connection refused"}},
 		"the wrong password": {func(o *redisconn.Options) { o.Sentinel.Password = secret("wrong") }, false,
 			[]string{"redis.sentinel.username", "WRONGPASS"}},
 		"no password": {func(o *redisconn.Options) { o.Sentinel.Password = nil }, false,

@@ -66,7 +66,7 @@ func Span(d time.Duration) string {
 	}
 }
 
-// two writes d in two units, without the smaller one where it is zero.
+// two writes d in two units, the smaller one only if it is not zero.
 func two(d, big time.Duration, bigName string, small time.Duration, smallName string) string {
 	s := fmt.Sprintf("%d %s", d/big, bigName)
 	if rest := d % big / small; rest > 0 {
@@ -75,7 +75,7 @@ func two(d, big time.Duration, bigName string, small time.Duration, smallName st
 	return s
 }
 
-// Number is n with its thousands apart: "12,400".
+// Number is n with a comma between thousands: "12,400".
 func Number[N int | int64](n N) string {
 	s, sign := strconv.FormatInt(int64(n), 10), ""
 	if n < 0 {
@@ -87,7 +87,7 @@ func Number[N int | int64](n N) string {
 	return sign + s
 }
 
-// Count is so many of something whose plural ends in s: "1 job", "12,400 jobs".
+// Count is a number and a noun whose plural ends in s: "1 job", "12,400 jobs".
 func Count[N int | int64](n N, one string) string {
 	if n == 1 {
 		return "1 " + one
@@ -95,8 +95,7 @@ func Count[N int | int64](n N, one string) string {
 	return Number(n) + " " + one + "s"
 }
 
-// Clip is s without what is beyond so many bytes, in whole characters. A mark follows
-// where something was cut.
+// Clip shortens s to at most so many bytes of whole characters, and marks the cut.
 func Clip(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -107,7 +106,7 @@ func Clip(s string, most int) string {
 	return s[:most] + "…"
 }
 
-// Names lists names, and counts those beyond so many: "a, b and 3 more".
+// Names lists at most so many names and counts the rest: "a, b and 3 more".
 func Names(all []string, most int) string {
 	if len(all) <= most {
 		return strings.Join(all, ", ")
@@ -115,7 +114,7 @@ func Names(all []string, most int) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(all[:most-1], ", "), len(all)-most+1)
 }
 
-// OneLine keeps a text that others have written from being several assignments.
+// OneLine replaces control characters, so that a foreign text cannot add lines.
 func OneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' {
@@ -125,5 +124,5 @@ func OneLine(text string) string {
 	}, text)
 }
 
-// Stamp is a moment, the same wherever it is read.
+// Stamp is a time in UTC, to the second.
 func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") + " UTC" }

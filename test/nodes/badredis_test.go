@@ -38,7 +38,7 @@ func TestBadRedisIsToldWithItsRemedyAndWaitedFor(t *testing.T) {
 		{"unreachable", unreachable, []string{"connect to redis 127.0.0.1:", "connection refused", "is redis running there, and is redis.url right?"}},
 		{"speaks HTTP", speaksHTTP, []string{"connect to redis 127.0.0.1:", "not Redis' protocol", "is redis.url right?"}},
 		{"a replica", replica, []string{`lock "baton"`, "this redis is a replica: is redis.url the master's?"}},
-		{"no password", noPassword, []string{"connect to redis 127.0.0.1:", "redis wants a password: set redis.password_file"}},
+		{"no password", noPassword, []string{"connect to redis 127.0.0.1:", "redis requires a password: set redis.password_file"}},
 		{"wrong password", wrongPassword, []string{"connect to redis 127.0.0.1:", "refuses the user or password: check redis.username and redis.password_file"}},
 		{"password file missing", passwordFileMissing, []string{"redis.password_file: open ", "no such file", "create it or correct the path"}},
 		{"lock key of another type", wrongType, []string{`lock "baton"`, `key "baton" is a set and should be a string`, "Choose another election.lock_key, or delete the key"}},

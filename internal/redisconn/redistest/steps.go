@@ -1,5 +1,5 @@
-// Package redistest lets a test stop whatever uses Redis before any request and after any
-// reply. Connections are decorated; who uses them knows nothing of it.
+// Package redistest lets a test stop a user of Redis before any request and after any reply. It
+// decorates connections; the user does not notice.
 package redistest
 
 import (
@@ -17,16 +17,16 @@ import (
 	"time"
 )
 
-// Before and After are the steps of a command, by its name, or of a script, by that of its
-// file without .lua. Commands that are sent together have the steps of their first one.
+// Before and After name the steps of a command, or of a script by its file name without .lua.
+// Commands that are sent together have the steps of the first one.
 func Before(name string) string { return "before " + name }
 
 // After is the step when the reply has come and has not been seen yet.
 func After(name string) string { return "after " + name }
 
-// Dial makes connections, for redisconn.Options, that call observe at every step, perhaps
-// several at a time. Its error breaks the connection there: whoever uses that is answered
-// with it. Logging in has no steps.
+// Dial makes connections, for redisconn.Options, that call observe at every step, also
+// concurrently. An error of observe breaks the connection and is returned to its user.
+// Authentication has no steps.
 func Dial(observe func(step string) error) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := (&net.Dialer{}).DialContext(ctx, network, address)

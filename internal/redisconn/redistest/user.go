@@ -7,8 +7,8 @@ import (
 	"baton/internal/testsupport"
 )
 
-// StartWithUser starts a Redis whose only user with any rights, but for the test's, is the
-// documented one, and tells how that connects.
+// StartWithUser starts a Redis that has, beside the test's user, the documented one only, and
+// returns the options to connect as that.
 func StartWithUser(t testing.TB) (*testsupport.Redis, redisconn.Options) {
 	t.Helper()
 	r, url := testsupport.StartRedisWithUser(t)
