@@ -164,7 +164,7 @@ func (l *lent) doing(name string) Conn {
 		l.undo = "DISCARD"
 	case "EXEC", "DISCARD":
 		l.undo = ""
-	case "SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "MONITOR":
+	case "SUBSCRIBE":
 		l.pushed = true
 	}
 	return l.Conn
@@ -209,7 +209,7 @@ func (l *lent) Close() error {
 	return err
 }
 
-// broken is a connection that there is not.
+// broken is a connection that could not be made.
 type broken struct{ err error }
 
 func (b broken) Close() error                                             { return nil }
