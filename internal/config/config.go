@@ -144,8 +144,8 @@ type Flush struct {
 	// Columns says what each column is made of. Required for counters. For
 	// hashes it may be left out: fields and columns then match by name.
 	Columns map[string]Column `yaml:"columns,omitempty"`
-	// Lanes is how many connections write at the same time, each its own rows, 1 to 16;
-	// counters, hashes, zset and scan only. SQLite has one. Default: 1.
+	// Lanes is how many connections write at the same time, 1 to 16. SQLite has
+	// one. Default: 1.
 	Lanes int `yaml:"lanes,omitempty" config:"positive"`
 	// BatchRows is the aim for the rows of one transaction, 1 to 100000. Default: 5000.
 	BatchRows int `yaml:"batch_rows,omitempty" config:"positive"`

@@ -64,7 +64,6 @@ func TestSchemaRefusesWhatIsWronglyMade(t *testing.T) {
 		swapped("command: [/bin/true]", "command: [/bin/true]\n    working_dir: srv"), swapped("command: [/bin/true]", "command: [/bin/true]\n    env_file: report.env"),
 		swapped("command: [/bin/true]", "command: [/bin/true]\n    env: {BATON_JOB: a}"), swapped("command: [/bin/true]", "command: [/bin/true]\n    env: {a-b: c}"),
 		swapped("command: [/bin/true]", "command: [/bin/true]\n    secrets: {PASSWORD: password}"),
-		strings.Replace(swapped("{type: counters, key: views}", "{type: list, key: views}"), "      columns: {id: $field, views: $value}\n", "      lanes: 2\n", 1),
 		strings.Replace(swapped("{type: counters, key: views}", "{type: scan, key: \"view:<id>\", vanished: delete}"), "      columns: {id: $field, views: $value}\n", "", 1),
 		strings.Replace(swapped("{type: counters, key: views}", "{type: stream, key: views, start: yesterday}"), "      columns: {id: $field, views: $value}\n", "", 1),
 	}

@@ -112,8 +112,6 @@ func flushOfEachType() []any {
 				from[path[2]] = false
 			case "to":
 				to[path[2]] = false
-			case "lanes":
-				flush["lanes"] = keywords{"maximum": 1}
 			}
 		}
 		ofFrom, ofTo := keywords{"properties": from}, keywords{"properties": to}

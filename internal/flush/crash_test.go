@@ -41,14 +41,20 @@ func newWorld(kind string) *world {
 	)}
 }
 
-// kinds are the sources of a world: increments, totals that stay, and states.
-func kinds() []string { return []string{"counters", "totals", "hashes"} }
+// kinds are the sources of a world: increments, totals that stay, states, and two of events
+// in an order, by several lanes.
+func kinds() []string { return []string{"counters", "totals", "hashes", "list", "stream"} }
+
+func inOrder(kind string) bool { return kind == "list" || kind == "stream" }
 
 // config is that of a fresh process of the job.
 func (w *world) config(f *faults) flush.Config {
 	cfg := flush.Config{
 		Job: "job", NodeID: "node", Sink: &fakeSink{base: w.db, faults: f},
 		NewID: func() (string, error) { w.ids++; return "id" + strconv.Itoa(w.ids), nil },
+	}
+	if inOrder(w.kind) {
+		return w.queue(cfg, f)
 	}
 	if w.kind != "hashes" {
 		cfg.Inputs = row.Inputs{Names: []string{row.InputField, row.InputValue}, Guarantee: row.ByLedger}
@@ -91,6 +97,7 @@ func mustNew(t rapid.TB, cfg flush.Config) *flush.Pipeline {
 // produce changes something, the same for the same n.
 func (w *world) produce(n int) {
 	w.mem.count("c"+strconv.Itoa(n%8), int64(n%5+1))
+	w.mem.push(strconv.Itoa(n*7%11), "v"+strconv.Itoa(n))
 	if id := strconv.Itoa(n * 7 % 11); n%6 == 5 {
 		w.mem.remove(id)
 	} else {
@@ -120,11 +127,14 @@ func (w *world) audit() error {
 		return fmt.Errorf("backlog is %d after the last run: %w", n, err)
 	}
 	want := map[string]string{}
-	if w.kind != "hashes" {
+	switch {
+	case inOrder(w.kind):
+		want = w.mem.latest()
+	case w.kind != "hashes":
 		for field, n := range w.mem.total {
 			want[field] = strconv.FormatInt(n, 10)
 		}
-	} else {
+	default:
 		maps.Copy(want, w.mem.hashes)
 	}
 	got := w.db.Rows("users", "name")
@@ -139,8 +149,12 @@ func (w *world) audit() error {
 // place, and totals have nothing to remove.
 func comesBy(kind, step string) bool {
 	switch step {
-	case "before-sweep", "counted", "stale-counted", "stale-read", "rechecked", "swept", "position-read":
+	case "before-sweep", "counted", "stale-counted", "stale-read", "rechecked", "swept":
 		return false
+	case "position-read":
+		return kind == "stream"
+	case "before-turn", "in-turn":
+		return inOrder(kind)
 	case "before-done", "done", "before-discard", "discarded":
 		return kind != "totals"
 	case "before-marks", "marks-read":
@@ -256,7 +270,7 @@ func TestADeposedLeaderThatWakesUpWritesNothing(t *testing.T) {
 					t.Errorf("run ended with %v", err)
 				}
 				want := flush.ErrFenced
-				if kind == "counters" { // the ledger has the batch, and is asked before the fence
+				if kind == "counters" || kind == "list" { // the ledger has the batch, and is asked before the fence
 					want = flush.ErrStaleStage
 				}
 				if step == "before-apply" && !errors.Is(err, want) {

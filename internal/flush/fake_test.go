@@ -57,6 +57,8 @@ type memory struct {
 	changed  map[string]bool
 	marked   map[string]bool // the staged index
 	markedID string
+
+	queue queue
 }
 
 func newMemory() *memory {

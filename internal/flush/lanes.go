@@ -2,6 +2,7 @@ package flush
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 )
@@ -51,18 +52,29 @@ func (r *run) lane(
 	released <- nil
 	for w := range works {
 		if failed != nil || going.Err() != nil && ctx.Err() == nil {
-			continue // the reader was faster than its cancellation
+			w.turn.end(context.Cause(going)) // the reader was faster than its cancellation
+			w.turn.left(nil)
+			continue
 		}
 		failed = r.writeSafely(ctx, source, w, began)
+		if failed != nil {
+			stop(failed) // before those that wait for this page's turn hear of it
+		}
+		w.turn.end(failed)
 		if err := <-released; failed == nil {
 			failed = err
 		}
 		if failed != nil {
 			stop(failed)
+			w.turn.left(failed)
 			released <- nil
 			continue
 		}
-		go func() { released <- r.release(ctx, source, stage, w.page) }()
+		go func() {
+			err := r.release(ctx, source, stage, w)
+			w.turn.left(err)
+			released <- err
+		}()
 	}
 	if err := <-released; failed == nil && err != nil {
 		failed = err
@@ -76,3 +88,64 @@ func (r *run) writeSafely(ctx context.Context, source Source, w work, began time
 	defer panicked(&err, "writing what was read from", source)
 	return r.write(ctx, source, w, began)
 }
+
+// write commits one batch.
+func (r *run) write(ctx context.Context, source Source, w work, began time.Time) error {
+	b := &w.batch
+	if len(b.Rows)+len(b.Dead)+len(b.Marks) == 0 && b.Move == nil {
+		return w.turn.wait(ctx)
+	}
+	if err := w.turn.begin(ctx); err != nil {
+		return err
+	}
+	if err := r.connect(ctx); err != nil {
+		return err
+	}
+	defer r.disconnect()
+	w.turn.hasBegun()
+	if w.turn == nil || w.turn.before == nil {
+		return r.apply(ctx, source, w.batch, began)
+	}
+	return r.applyInTurn(ctx, source, w, began)
+}
+
+// applyInTurn commits a batch behind those before it, and writes ahead of its turn what none
+// of them writes.
+func (r *run) applyInTurn(ctx context.Context, source Source, w work, began time.Time) error {
+	if !r.ahead.try() {
+		if err := w.turn.wait(ctx); err != nil {
+			return err
+		}
+		return r.apply(ctx, source, w.batch, began)
+	}
+	early := w.batch
+	early.Rows, early.Late = w.turn.split()
+	start := time.Now()
+	early.Turn = func(ctx context.Context) error { return w.turn.waitAhead(ctx, time.Since(start)) }
+	out, err := r.cfg.Sink.Apply(ctx, r.fence, r.m.Plan(), early)
+	if errors.Is(err, ErrGaveWay) || errors.Is(err, ErrTransient) { // again, with nothing ahead
+		if err := w.turn.wait(ctx); err != nil {
+			return err
+		}
+		return r.apply(ctx, source, w.batch, began)
+	}
+	if err == nil {
+		r.ahead.went()
+	}
+	return r.applied(source, out, err, start, began)
+}
+
+// connect waits for one of the connections that all shards of the job share.
+func (r *run) connect(ctx context.Context) error {
+	if err := ended(ctx); err != nil {
+		return err
+	}
+	select {
+	case r.connections <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (r *run) disconnect() { <-r.connections }

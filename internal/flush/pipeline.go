@@ -75,6 +75,7 @@ type Pipeline struct {
 	running  sync.Mutex // one run at a time
 	taken    Fence      // the fence this pipeline took last; guarded by running
 	compiled atomic.Pointer[compiled]
+	ahead    ahead
 	verified time.Time // when the catalogue was read last; guarded by running
 	// ignored are rows that the database left out and that were not reported since
 	// toldIgnored; guarded by running.
@@ -132,7 +133,7 @@ func (p *Pipeline) Run(ctx context.Context, lead Leadership) (Result, error) {
 		return Result{}, fmt.Errorf("flush: job %q is being run already", p.cfg.Job)
 	}
 	defer p.running.Unlock()
-	r := &run{Pipeline: p, lead: lead}
+	r := &run{Pipeline: p, lead: lead, connections: make(chan struct{}, max(1, p.cfg.Lanes))}
 	err := r.all(ctx)
 	if errors.Is(err, errTableChanged) || errors.Is(err, ErrMoved) {
 		p.forget()

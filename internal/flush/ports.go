@@ -155,7 +155,7 @@ type Page struct {
 	Records []row.Record
 	// Lane says which of the job's lanes writes the page, from 0. Pages of one lane are
 	// written in their order, those of different lanes at the same time: records of
-	// one row must all have the same lane.
+	// one row must all have the same lane. Or it is InOrder, for all pages of a stage.
 	Lane int
 	// Move, of a source that keeps its place in the database, is the step from the
 	// page before to this one.
@@ -193,7 +193,7 @@ type Sink interface {
 	Marks(ctx context.Context, f Fence, names []string) ([]string, error)
 	// Apply writes one batch in one transaction: ledger or position, rows, dead
 	// letters and, last, the check of the fence. *FencedError, *TooManyDeadError,
-	// ErrMoved or ErrTransient as documented there.
+	// ErrMoved, ErrGaveWay or ErrTransient as documented there.
 	Apply(ctx context.Context, f Fence, p *row.Plan, b Batch) (Outcome, error)
 }
 
@@ -212,6 +212,13 @@ type Batch struct {
 	Move *Move
 	// Marks are set whatever they were before; see row.ByMark.
 	Marks []Mark
+	// Turn, if set, returns once all batches before this one are committed. Apply calls it
+	// once. Until then it may write Rows, and nothing else; a row that is refused is tried
+	// again behind it. Apply answers its error, and has then written nothing.
+	Turn func(ctx context.Context) error
+	// Late are further rows, sorted like Rows, and of other keys. They must not be written
+	// before Turn has returned: a batch before this one may write the same.
+	Late []row.Row
 }
 
 // Outcome is what a batch did.

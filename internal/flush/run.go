@@ -28,8 +28,10 @@ type run struct {
 	result   Result
 	fresh    bool // the table's catalogue was read just now
 
-	releasing sync.Mutex // a source's Done is called once at a time
-	counting  sync.Mutex // guards result and taken while lanes write
+	// connections has room for as many as the job may have: see Config.Lanes.
+	connections chan struct{}
+	releasing   sync.Mutex // a source's Done is called once at a time
+	counting    sync.Mutex // guards result and taken while lanes write
 }
 
 // errTableChanged: the table is no longer what the mapping was compiled for.
@@ -225,23 +227,26 @@ func (r *run) finish(ctx context.Context, source Source, stage Stage, began time
 type work struct {
 	page  Page
 	batch Batch
+	turn  *turn // nil: it has none to wait for
 }
 
 // read is the reading goroutine. It hands each page to its lane.
 func (r *run) read(ctx context.Context, source Source, stage Stage, lanes []chan work) (err error) {
 	defer panicked(&err, "reading", source)
 	var ours error // not the source's fault
+	next := r.dealer(lanes)
 	err = source.Read(ctx, stage, func(page Page) error {
 		var w work
 		if w, ours = r.convert(source, stage, page); ours != nil {
 			return ours
 		}
-		if page.Lane < 0 || page.Lane >= len(lanes) {
-			ours = fmt.Errorf("%s gave a page for lane %d of %d", source.Name(), page.Lane, len(lanes))
+		lane := next(&w)
+		if lane < 0 || lane >= len(lanes) {
+			ours = fmt.Errorf("%s gave a page for lane %d of %d", source.Name(), lane, len(lanes))
 			return ours
 		}
 		select {
-		case lanes[page.Lane] <- w:
+		case lanes[lane] <- w:
 			return nil
 		case <-ctx.Done():
 			ours = context.Cause(ctx)
@@ -252,6 +257,23 @@ func (r *run) read(ctx context.Context, source Source, stage Stage, lanes []chan
 		return ours
 	}
 	return failedSource(ctx, "read", source, err)
+}
+
+// dealer says which lane writes what was read. Pages in order go to one lane after the other,
+// and each has its turn.
+func (r *run) dealer(lanes []chan work) func(w *work) int {
+	turns, pages := newTurns(r.m.Plan(), &r.ahead), 0
+	return func(w *work) int {
+		switch {
+		case w.page.Lane != InOrder:
+			return w.page.Lane
+		case len(lanes) == 1:
+			return 0
+		}
+		w.turn = turns.next(w.batch.Rows)
+		pages++
+		return (pages - 1) % len(lanes)
+	}
 }
 
 func (r *run) convert(source Source, stage Stage, page Page) (work, error) {
@@ -269,21 +291,16 @@ func (r *run) convert(source Source, stage Stage, page Page) (work, error) {
 	return work{page: page, batch: b}, nil
 }
 
-// write commits one batch.
-func (r *run) write(ctx context.Context, source Source, w work, began time.Time) error {
-	if len(w.batch.Rows)+len(w.batch.Dead)+len(w.batch.Marks) == 0 && w.batch.Move == nil {
-		return nil
-	}
-	return r.apply(ctx, source, w.batch, began)
-}
-
-// release takes a page that is committed out of its stage.
-func (r *run) release(ctx context.Context, source Source, stage Stage, page Page) (err error) {
+// release takes a page that is committed out of its stage, behind the page before.
+func (r *run) release(ctx context.Context, source Source, stage Stage, w work) (err error) {
 	defer panicked(&err, "removing from", source)
+	if err := w.turn.leave(); err != nil {
+		return err
+	}
 	r.releasing.Lock()
 	defer r.releasing.Unlock()
 	if s, ok := source.(Releaser); ok {
-		if err := s.Done(ctx, stage, page); err != nil {
+		if err := s.Done(ctx, stage, w.page); err != nil {
 			return failedSource(ctx, "remove what was flushed from", source, err)
 		}
 	}
@@ -302,6 +319,11 @@ func (r *run) applyPlan(ctx context.Context, source Source, plan *row.Plan, b Ba
 	out, err := retry(ctx, r.cfg.Retry, func() (Outcome, error) {
 		return r.cfg.Sink.Apply(ctx, r.fence, plan, b)
 	})
+	return r.applied(source, out, err, start, began)
+}
+
+// applied accounts for what the database has answered to a batch.
+func (r *run) applied(source Source, out Outcome, err error, start, began time.Time) error {
 	r.counting.Lock()
 	defer r.counting.Unlock()
 	if err != nil && !errors.Is(err, ErrTransient) {

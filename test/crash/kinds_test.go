@@ -51,7 +51,7 @@ func fixtures() map[kind]fixture {
 	}
 	retain := retention
 	return map[kind]fixture{
-		counters: {fillCounters, moreCounters, "counts", sums(row.InputField), 0, func(s spec) source.Options {
+		counters: {fillCounters, moreCounters, "counts", sums(row.InputField), 2, func(s spec) source.Options {
 			return source.Options{Key: s.Live, Rows: partRows}
 		}, []string{"stage", "HSCAN", "HGET", "HLEN", "stage_discard"}},
 		plain: {fillCounters, moreCounters, "counts", sums("id"), 2, func(s spec) source.Options {
@@ -71,10 +71,10 @@ func fixtures() map[kind]fixture {
 		}}, 2, func(s spec) source.Options {
 			return source.Options{Key: s.Kept, Changed: s.Live, Rows: pageRows, RemoveEvery: s.RemoveEvery}
 		}, []string{"stage", "HGET", indexScan, "ZMSCORE", "stage_remove", "stage_discard"}},
-		list: {fillEvents, moreEvents, "events", mapping.Spec{}, 0, func(s spec) source.Options {
+		list: {fillEvents, moreEvents, "events", mapping.Spec{}, 2, func(s spec) source.Options {
 			return source.Options{Key: s.Live, Rows: partRows}
 		}, []string{"list_stage", "HMGET", "LRANGE", "list_trim", "stage_discard"}},
-		stream: {fillEvents, moreEvents, "events", mapping.Spec{}, 0, func(s spec) source.Options {
+		stream: {fillEvents, moreEvents, "events", mapping.Spec{}, 2, func(s spec) source.Options {
 			return source.Options{Key: s.Kept, Rows: partRows, Retain: &retain}
 		}, []string{"stream_look", "XRANGE", "stream_trim"}},
 		// With rows that vanish.

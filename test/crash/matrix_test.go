@@ -57,6 +57,8 @@ func never(k kind, b boundary) string {
 
 func neverInFlush(k kind, s flushtest.Step) string {
 	switch s {
+	case flushtest.StepBeforeTurn, flushtest.StepInTurn:
+		return unless(k == list || k == stream, "its pages have no order")
 	case flushtest.StepPositionRead:
 		return unless(k == stream, "its place is not in the database")
 	case flushtest.StepBeforeMarks, flushtest.StepMarksRead:

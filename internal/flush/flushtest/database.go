@@ -138,7 +138,12 @@ func (d *Database) recorded(f flush.Fence, from map[string]string, names []strin
 func joined(texts ...string) string { return fmt.Sprintf("%q", texts) }
 
 // Apply writes one batch: see flush.Sink.
-func (d *Database) Apply(_ context.Context, f flush.Fence, p *row.Plan, b flush.Batch) (flush.Outcome, error) {
+func (d *Database) Apply(ctx context.Context, f flush.Fence, p *row.Plan, b flush.Batch) (flush.Outcome, error) {
+	if b.Turn != nil { // it writes nothing ahead
+		if err := b.Turn(ctx); err != nil {
+			return flush.Outcome{}, err
+		}
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if b.Shard == "" {
@@ -186,8 +191,8 @@ func (d *Database) sort(p *row.Plan, b flush.Batch) (fit []row.Row, dead []row.D
 		return nil, nil, fmt.Errorf("%q: %w", p.Table.Name, flush.ErrNoTable)
 	}
 	dead = slices.Clone(b.Dead)
-	for i, r := range b.Rows {
-		if i > 0 && len(p.Key) > 0 && compare(p, b.Rows[i-1], r) >= 0 {
+	for i, r := range slices.Concat(b.Rows, b.Late) {
+		if i > 0 && i < len(b.Rows) && len(p.Key) > 0 && p.CompareKeys(&b.Rows[i-1], &r) >= 0 {
 			return nil, nil, fmt.Errorf("row %d of batch %s is out of order or twice there", i, b.ID)
 		}
 		if cause := d.refuses(p, r); cause != "" {
@@ -204,15 +209,6 @@ func (d *Database) sort(p *row.Plan, b flush.Batch) (fit []row.Row, dead []row.D
 		seen[m.Name] = true
 	}
 	return fit, dead, nil
-}
-
-func compare(p *row.Plan, a, b row.Row) int {
-	for _, k := range p.Key {
-		if c := row.Compare(a.Values[k], b.Values[k]); c != 0 {
-			return c
-		}
-	}
-	return 0
 }
 
 // refuses says what a column does not take; "" if all take what they are given.

@@ -29,6 +29,8 @@ const (
 	StepConverted      Step = "converted"        // the page is a batch, and its lane has it
 	StepAllRead        Step = "all-read"         // the reader is through with the stage
 	StepBeforeApply    Step = "before-apply"     // about to write the batch
+	StepBeforeTurn     Step = "before-turn"      // what may be is written; batches before this one are not known to be committed
+	StepInTurn         Step = "in-turn"          // they are
 	StepApplied        Step = "applied"          // the batch is committed
 	StepBeforeDone     Step = "before-done"      // about to remove the page from the stage
 	StepDone           Step = "done"             // the page is removed from the stage
@@ -46,7 +48,8 @@ const (
 func Steps() []Step {
 	return []Step{
 		StepCompiled, StepBeforeTakeOver, StepTakenOver, StepBeforeStage, StepPositionRead, StepStaged,
-		StepPageRead, StepBeforeMarks, StepMarksRead, StepConverted, StepAllRead, StepBeforeApply, StepApplied, StepBeforeDone, StepDone,
+		StepPageRead, StepBeforeMarks, StepMarksRead, StepConverted, StepAllRead, StepBeforeApply, StepBeforeTurn, StepInTurn,
+		StepApplied, StepBeforeDone, StepDone,
 		StepBeforeSweep, StepCounted, StepStaleCounted, StepStaleRead, StepRechecked, StepSwept, StepBeforeDiscard, StepDiscarded,
 	}
 }
@@ -225,11 +228,24 @@ func (s *sink) Apply(ctx context.Context, f flush.Fence, p *row.Plan, b flush.Ba
 	if err := s.before(ctx, StepBeforeApply); err != nil {
 		return flush.Outcome{}, err
 	}
+	if turn := b.Turn; turn != nil {
+		b.Turn = func(ctx context.Context) error { return s.turn(ctx, turn) }
+	}
 	out, err := s.Sink.Apply(ctx, f, p, b)
 	if err == nil {
 		err = s.at(StepApplied)
 	}
 	return out, err
+}
+
+func (s *sink) turn(ctx context.Context, turn func(context.Context) error) error {
+	if err := s.before(ctx, StepBeforeTurn); err != nil {
+		return err
+	}
+	if err := turn(ctx); err != nil {
+		return err
+	}
+	return s.at(StepInTurn)
 }
 
 var errNoFinder = errors.New("this database finds no rows by their generation")

@@ -54,7 +54,7 @@ func (m *Mapping) coalesce(rows []row.Row) ([]row.Row, []row.DeadLetter) {
 		if a.prefix != b.prefix {
 			return cmp.Compare(a.prefix, b.prefix)
 		}
-		return m.compareKeys(&rows[a.index], &rows[b.index])
+		return m.plan.CompareKeys(&rows[a.index], &rows[b.index])
 	}
 	if strictlySorted(places, order) {
 		return rows, nil
@@ -126,13 +126,4 @@ func (m *Mapping) merge(earlier, later row.Row) (row.Row, error) {
 		}
 	}
 	return out, nil
-}
-
-func (m *Mapping) compareKeys(a, b *row.Row) int {
-	for _, i := range m.plan.Key {
-		if c := row.Compare(a.Values[i], b.Values[i]); c != 0 {
-			return c
-		}
-	}
-	return 0
 }

@@ -233,7 +233,7 @@ func TestCoalescingEqualsWritingOneByOne(t *testing.T) {
 			t.Fatalf("%d rows for %d keys", len(b.Rows), len(touched))
 		}
 		for i, got := range b.Rows {
-			if i > 0 && m.compareKeys(&b.Rows[i-1], &b.Rows[i]) >= 0 {
+			if i > 0 && m.Plan().CompareKeys(&b.Rows[i-1], &b.Rows[i]) >= 0 {
 				t.Fatalf("row %d is out of order", i)
 			}
 			name := got.Values[0].NumberText()

@@ -104,3 +104,13 @@ func (v Value) NumberText() string {
 		return v.str
 	}
 }
+
+// CompareKeys orders two rows of the plan by their keys.
+func (p *Plan) CompareKeys(a, b *Row) int {
+	for _, i := range p.Key {
+		if c := Compare(a.Values[i], b.Values[i]); c != 0 {
+			return c
+		}
+	}
+	return 0
+}

@@ -111,7 +111,7 @@ func (s *List) Read(ctx context.Context, st flush.Stage, yield func(flush.Page) 
 		if err != nil {
 			return err
 		}
-		if err := yield(flush.Page{Part: int(part), Records: records}); err != nil {
+		if err := yield(flush.Page{Part: int(part), Lane: flush.InOrder, Records: records}); err != nil {
 			return err
 		}
 	}

@@ -20,7 +20,7 @@ func (s *Stream) Read(ctx context.Context, st flush.Stage, yield func(flush.Page
 		return fmt.Errorf("read stream %q: batch %s is not the one that was staged last", s.Live, st.ID)
 	}
 	if r.behind == (entryID{}) {
-		return yield(flush.Page{Part: -1, Move: &flush.Move{From: r.position, To: r.from.String()}})
+		return yield(flush.Page{Part: -1, Lane: flush.InOrder, Move: &flush.Move{From: r.position, To: r.from.String()}})
 	}
 	c, err := s.Store.Conn(ctx, s.Live)
 	if err != nil {
@@ -37,7 +37,7 @@ func (s *Stream) Read(ctx context.Context, st flush.Stage, yield func(flush.Page
 			return nil
 		}
 		move := flush.Move{From: position, To: r.from.String()}
-		if err := yield(flush.Page{Part: -1, Records: records, Move: &move}); err != nil {
+		if err := yield(flush.Page{Part: -1, Lane: flush.InOrder, Records: records, Move: &move}); err != nil {
 			return err
 		}
 		position = move.To

@@ -17,6 +17,12 @@ var errApplied = errors.New("the ledger has this batch already")
 // Apply writes one batch in one transaction: see flush.Sink, and the package's
 // documentation for why applying it again after any error is safe.
 func (s *Store) Apply(ctx context.Context, f flush.Fence, p *row.Plan, b flush.Batch) (flush.Outcome, error) {
+	if b.Turn != nil && s.dialect.OneWriter { // those before could not write any more
+		if err := b.Turn(ctx); err != nil {
+			return flush.Outcome{}, s.failed(ctx, "wait for the batches before", err)
+		}
+		b.Turn = func(context.Context) error { return nil }
+	}
 	a := application{store: s, fence: f, plan: p, batch: b, dead: slices.Clip(b.Dead)}
 	err := s.transact(ctx, fmt.Sprintf("apply batch %s of job %q", b.ID, f.Job), func(tx Session) error {
 		return a.run(ctx, tx)
@@ -69,25 +75,46 @@ func (a *application) run(ctx context.Context, tx Session) error {
 	return tx.Commit(ctx)
 }
 
-// write begins, asks the ledger and writes the rows, all in one go where the database can.
+// write begins, asks the ledger and writes the rows, all in one go where the database can. A
+// batch that is begun ahead of its turn writes first what it may, and asks the ledger when its
+// turn has come.
 func (a *application) write(ctx context.Context, tx Session) error {
-	var aside []refusedRow
-	before := a.opening()
-	for _, g := range a.groups() {
+	begin := []Task{{Query: "begin"}}
+	if a.batch.Turn == nil {
+		aside, err := a.put(ctx, tx, append(begin, a.opening()...), a.batch.Rows)
+		if err != nil {
+			return err
+		}
+		return a.retry(ctx, tx, aside)
+	}
+	aside, err := a.put(ctx, tx, begin, a.batch.Rows)
+	if err != nil {
+		return err
+	}
+	if err := a.batch.Turn(ctx); err != nil {
+		return err
+	}
+	late, err := a.put(ctx, tx, a.opening(), a.batch.Late)
+	if err != nil {
+		return err
+	}
+	return a.retry(ctx, tx, append(aside, late...))
+}
+
+// put does what comes before, and writes rows. It returns those that are refused.
+func (a *application) put(ctx context.Context, tx Session, before []Task, rows []row.Row) (aside []refusedRow, err error) {
+	for _, g := range a.groups(rows) {
 		write := a.writeGroup
 		if g.needs != nil {
 			write = a.patch
 		}
 		refused, err := write(ctx, tx, before, g)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		before, aside = nil, append(aside, refused...)
 	}
-	if err := tx.Run(ctx, before...); err != nil {
-		return err
-	}
-	return a.retry(ctx, tx, aside)
+	return aside, tx.Run(ctx, before...)
 }
 
 // task writes the rows of a group, and counts those that a trigger leaves out.
@@ -122,20 +149,19 @@ func (g group) updates() bool { return len(g.plan.Key) > 0 && !g.plan.Keep && !g
 // ledgerJob is the name under which the ledger knows the batch.
 func (a *application) ledgerJob() string { return cmp.Or(a.batch.Job, a.fence.Job) }
 
-// opening begins the transaction and enters the batch into the ledger. The insert
+// opening enters the batch into the ledger, or moves the position. The insert
 // waits while an older transaction with the same entry is in flight, even one whose
 // COMMIT is under way and whose client is gone. That makes its answer conclusive.
 func (a *application) opening() []Task {
-	begin := Task{Query: "begin"}
 	switch {
 	case a.batch.Move != nil:
-		return []Task{begin, a.move()}
+		return []Task{a.move()}
 	case a.batch.Part < 0:
-		return []Task{begin}
+		return nil
 	}
 	job := a.ledgerJob()
-	args := []any{job, a.batch.ID, a.batch.Part, len(a.batch.Rows)}
-	tasks := []Task{begin, {Query: "ledger_insert", Args: args, Once: true, Then: func(touched int64) error {
+	args := []any{job, a.batch.ID, a.batch.Part, len(a.batch.Rows) + len(a.batch.Late)}
+	tasks := []Task{{Query: "ledger_insert", Args: args, Once: true, Then: func(touched int64) error {
 		if touched == 0 {
 			return errApplied
 		}

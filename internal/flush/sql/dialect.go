@@ -31,6 +31,8 @@ type Dialect struct {
 	MaxList int
 	// ComparesRows: a comparison of rows, (a, b) > (1, 2), uses an index.
 	ComparesRows bool
+	// OneWriter: a transaction that has written keeps all others from writing.
+	OneWriter bool
 	// UpdatesFirst: a Task's UpdateFirst is done, for many rows by one statement.
 	UpdatesFirst bool
 

@@ -10,6 +10,9 @@
 //	  SELECT epoch, owner FROM fence FOR SHARE
 //	COMMIT                                  sent only when the answer was: ours
 //
+// A batch that is begun ahead of its turn (flush.Batch.Turn) writes its rows first, and asks
+// the ledger when its turn has come.
+//
 // Taking over is UPDATE fence SET epoch WHERE epoch < ours, committed. A batch
 // that has read its fence holds the row shared until its COMMIT is done, so the
 // taker waits for it. A batch that has not read it yet finds the new epoch and

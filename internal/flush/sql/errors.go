@@ -35,7 +35,8 @@ func (s *Store) failed(ctx context.Context, doing string, err error) error {
 		return fmt.Errorf("database %q: %w", s.name, err) // it names the table
 	}
 	wrapped := fmt.Errorf("database %q: %s: %w", s.name, doing, err)
-	if errors.Is(err, flush.ErrFenced) || errors.Is(err, flush.ErrMoved) || errors.Is(err, flush.ErrTooManyDead) {
+	if errors.Is(err, flush.ErrFenced) || errors.Is(err, flush.ErrMoved) || errors.Is(err, flush.ErrTooManyDead) ||
+		errors.Is(err, flush.ErrGaveWay) {
 		return wrapped
 	}
 	if op := new(net.OpError); errors.As(err, &op) && op.Op == "dial" {

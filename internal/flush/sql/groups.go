@@ -58,9 +58,9 @@ func (m manner) compare(other manner) int {
 // rows, with the deletions, come first, the others in an order that is the same for
 // every batch; within each the rows stay in the order of their keys. Rows that cannot
 // be written at all are dead.
-func (a *application) groups() []group {
+func (a *application) groups(rows []row.Row) []group {
 	var out []group
-	plain, parts := a.part()
+	plain, parts := part(rows)
 	if len(plain) > 0 {
 		out = append(out, group{plan: a.plan, rows: deletesFirst(plain)})
 	}
@@ -85,9 +85,9 @@ func (a *application) groups() []group {
 }
 
 // part returns the rows that are written as a whole, or deleted, and the others.
-func (a *application) part() (plain []row.Row, parts map[manner][]row.Row) {
-	for i := range a.batch.Rows {
-		r := &a.batch.Rows[i]
+func part(rows []row.Row) (plain []row.Row, parts map[manner][]row.Row) {
+	for i := range rows {
+		r := &rows[i]
 		m := mannerOf(r)
 		if m == (manner{}) {
 			if parts != nil {
@@ -97,12 +97,12 @@ func (a *application) part() (plain []row.Row, parts map[manner][]row.Row) {
 		}
 		if parts == nil {
 			parts = map[manner][]row.Row{}
-			plain = append(plain, a.batch.Rows[:i]...)
+			plain = append(plain, rows[:i]...)
 		}
 		parts[m] = append(parts[m], *r)
 	}
 	if parts == nil {
-		plain = a.batch.Rows
+		plain = rows
 	}
 	return plain, parts
 }

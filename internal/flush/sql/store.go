@@ -127,7 +127,7 @@ func (s *Store) transact(ctx context.Context, doing string, work func(Session) e
 	err = work(tx)
 	ended = true
 	known := errors.Is(err, flush.ErrFenced) || errors.Is(err, errApplied) || errors.Is(err, flush.ErrMoved) ||
-		errors.Is(err, flush.ErrTooManyDead)
+		errors.Is(err, flush.ErrTooManyDead) || errors.Is(err, flush.ErrGaveWay)
 	tx.Close(err == nil || known)
 	err = s.failed(ctx, doing, err)
 	if err != nil && !known && !errors.Is(err, flush.ErrTransient) {

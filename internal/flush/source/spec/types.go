@@ -19,7 +19,6 @@ func Kinds() []Kind { return slices.Clone(kinds) }
 const (
 	watermarkOnly = "only with mode: watermark; remove it"
 	hashHasFields = "only for counters with a key each, such as hits:<id>; the fields of a hash need no index: remove it"
-	oneLane       = "mode watermark has one lane; remove it"
 )
 
 // Examples of columns.
@@ -32,35 +31,35 @@ var kinds = []Kind{
 	{
 		Name: "counters", Type: Counters, Key: KeyShards, Delivers: Increments,
 		Columns: countersColumns,
-		Options: map[string]string{".from.mode": "stage", ".lanes": ""},
+		Options: map[string]string{".from.mode": "stage"},
 		Lacks:   map[string]string{".from.changed": hashHasFields, ".from.on_decrease": watermarkOnly},
 	},
 	{
 		Name: "plain", Type: Counters, Key: KeyOfRow, Indexed: true, Delivers: Increments,
 		Columns: keyedColumns,
-		Options: map[string]string{".from.changed": "", ".from.mode": "stage", ".lanes": ""},
+		Options: map[string]string{".from.changed": "", ".from.mode": "stage"},
 		Lacks:   map[string]string{".from.on_decrease": watermarkOnly},
 	},
 	{
 		Name: "watermark", Type: Counters, Watermark: true, Key: KeyShards, Delivers: Increments, Keeps: true, Looks: true,
 		Columns: countersColumns,
 		Options: map[string]string{".from.mode": "", ".from.on_decrease": "stop"},
-		Lacks:   map[string]string{".from.changed": hashHasFields, ".lanes": oneLane},
+		Lacks:   map[string]string{".from.changed": hashHasFields},
 	},
 	{
 		Name: "watermark keys", Type: Counters, Watermark: true, Key: KeyOfRow, Delivers: Increments, Keeps: true, Looks: true,
 		Columns: keyedColumns,
 		Options: map[string]string{".from.mode": "", ".from.on_decrease": "stop"},
-		Lacks:   map[string]string{".from.changed": "with mode watermark every key is looked at; remove it", ".lanes": oneLane},
+		Lacks:   map[string]string{".from.changed": "with mode watermark every key is looked at; remove it"},
 	},
 	{
 		Name: "hashes", Type: Hashes, Key: KeyOfRow, Indexed: true, Delivers: States,
-		Options: map[string]string{".from.changed": "", ".from.on_missing": "delete", ".lanes": ""},
+		Options: map[string]string{".from.changed": "", ".from.on_missing": "delete"},
 	},
 	{
 		Name: "zset", Type: Zset, Key: KeyOfAll, Indexed: true, Delivers: States,
 		Columns: "{member: $member, score: $score}",
-		Options: map[string]string{".from.changed": "", ".from.on_missing": "delete", ".lanes": ""},
+		Options: map[string]string{".from.changed": "", ".from.on_missing": "delete"},
 	},
 	{
 		Name: "list", Type: List, Key: KeyShards, Delivers: Events,
@@ -73,7 +72,7 @@ var kinds = []Kind{
 	{
 		Name: "scan", Type: Scan, Key: KeyMatched, Delivers: States, Keeps: true, Looks: true,
 		Options: map[string]string{
-			".from.value": "hash", ".from.vanished": "ignore", ".from.max_pct": "", ".to.generation": "", ".lanes": "",
+			".from.value": "hash", ".from.vanished": "ignore", ".from.max_pct": "", ".to.generation": "",
 		},
 	},
 }

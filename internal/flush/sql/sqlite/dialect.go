@@ -34,6 +34,7 @@ func Dialect() *sql.Dialect {
 		List:         stdsql.ListOfValues,
 		MaxList:      stdsql.ListChunk,
 		ComparesRows: true,
+		OneWriter:    true,
 		Judge:        judge,
 		Explain:      error.Error,
 		LacksTable:   func(err error) bool { return strings.Contains(err.Error(), "no such table") },

@@ -89,7 +89,8 @@ type session struct {
 	sql.Session
 	db      *database
 	is      purpose
-	written bool // all rows
+	entered bool // in the ledger, or the position is moved
+	written bool // all rows, or those that a batch writes ahead of its turn
 	buried  bool // all dead letters
 	checked bool // the fence
 }
@@ -110,6 +111,12 @@ func (s *session) Run(ctx context.Context, tasks ...sql.Task) error {
 	}
 	if err := s.reveal(purposeOf(tasks[0])); err != nil {
 		return err
+	}
+	if enters(tasks[0]) { // behind what was written ahead
+		if err := s.before(tasks[0].Query); err != nil {
+			return err
+		}
+		return s.Session.Run(ctx, append([]sql.Task{s.entering(tasks[0])}, tasks[1:]...)...)
 	}
 	marks := isMarks(tasks[0])
 	if s.is == writing && (tasks[0].Plan == nil || marks) {
@@ -172,14 +179,18 @@ func (s *session) reveal(p purpose) error {
 	if s.is = p; p != writing {
 		return nil
 	}
-	return s.db.at(StepAfterBegin, StepAfterLedger)
+	return s.db.at(StepAfterBegin)
 }
 
 // before comes by the steps that are behind a transaction when it goes on with a query.
 func (s *session) before(query string) error {
 	if !s.written {
 		s.written = true
-		if err := s.db.at(StepAfterRows); err != nil {
+		steps := []Step{StepAfterLedger, StepAfterRows}
+		if s.entered || enters(sql.Task{Query: query}) {
+			steps = steps[1:]
+		} // otherwise there is none to wait for
+		if err := s.db.at(steps...); err != nil {
 			return err
 		}
 	}
@@ -192,18 +203,25 @@ func (s *session) before(query string) error {
 
 // opening has the first statements of a transaction tell when they are done.
 func opening(s *session, tasks []sql.Task) []sql.Task {
-	begin := []Step{StepAfterBegin}
-	if tasks[1].Query == "" {
-		begin = append(begin, StepAfterLedger) // there is none to wait for
-	}
-	out := append([]sql.Task{then(s, tasks[0], begin...)}, tasks[1:]...)
-	switch tasks[1].Query {
-	case "ledger_insert":
-		out[1] = then(s, tasks[1], StepAfterLedger)
-	case "position_insert", "position_move":
-		out[1] = then(s, tasks[1], StepAfterMove)
+	out := append([]sql.Task{then(s, tasks[0], StepAfterBegin)}, tasks[1:]...)
+	if enters(tasks[1]) {
+		out[1] = s.entering(tasks[1])
 	}
 	return out
+}
+
+// enters: by the task the database remembers the batch.
+func enters(t sql.Task) bool {
+	return t.Query == "ledger_insert" || t.Query == "position_insert" || t.Query == "position_move"
+}
+
+// entering has such a task tell when it is done.
+func (s *session) entering(t sql.Task) sql.Task {
+	s.entered = true
+	if t.Query == "ledger_insert" {
+		return then(s, t, StepAfterLedger)
+	}
+	return then(s, t, StepAfterMove)
 }
 
 // then comes by steps once the task is done.

@@ -1,0 +1,206 @@
+package flush_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"baton/internal/flush"
+	"baton/internal/flush/flushtest"
+	"baton/internal/flush/row"
+)
+
+// ordered are pages of one user each that are to be committed in their order.
+func ordered(pages int) []flush.Page {
+	var out []flush.Page
+	for i := range pages {
+		p := user(fmt.Sprint(i), "Ann")
+		p.Lane = flush.InOrder
+		out = append(out, p)
+	}
+	return out
+}
+
+// slowly is a database that takes a time to write a batch, before its turn.
+type slowly struct {
+	*fakeSink
+	takes func(id int64, ahead bool) time.Duration
+	fails func(id int64) error
+
+	mu      sync.Mutex
+	applied []string
+}
+
+func (s *slowly) Apply(ctx context.Context, f flush.Fence, p *row.Plan, b flush.Batch) (flush.Outcome, error) {
+	rows := b.Rows
+	if len(rows) == 0 {
+		rows = b.Late
+	}
+	id := rows[0].Values[0].Int()
+	time.Sleep(s.takes(id, b.Turn != nil))
+	if err := s.fails(id); err != nil {
+		return flush.Outcome{}, err
+	}
+	out, err := s.fakeSink.Apply(ctx, f, p, b)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		s.applied = append(s.applied, fmt.Sprint(id))
+	} else {
+		s.applied = append(s.applied, fmt.Sprint(id, "!"))
+	}
+	return out, err
+}
+
+// inTurns runs a job over these pages, which the database writes slowly.
+func inTurns(t *testing.T, lanes int, pages []flush.Page, change func(*slowly)) (applied string, calls []string, err error) {
+	t.Helper()
+	s := flushtest.NewScript("s", pages...)
+	cfg, _ := users(s)
+	db := &slowly{
+		fakeSink: cfg.Sink.(*fakeSink), fails: func(int64) error { return nil },
+		takes: func(int64, bool) time.Duration { return time.Second },
+	}
+	if change != nil {
+		change(db)
+	}
+	cfg.Sink, cfg.Lanes = db, lanes
+	_, err = mustNew(t, cfg).Run(t.Context(), leader(1))
+	return strings.Join(db.applied, " "), s.Calls(), err
+}
+
+func TestPagesInOrderAreWrittenTogetherAndCommittedInOrder(t *testing.T) {
+	for lanes, want := range map[int]time.Duration{1: 9 * time.Second, 2: 5 * time.Second, 3: 3 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			applied, _, err := inTurns(t, lanes, ordered(9), nil)
+			if err != nil || applied != "0 1 2 3 4 5 6 7 8" {
+				t.Errorf("%d lanes: applied %s, %v", lanes, applied, err)
+			}
+			if took := time.Since(began); took != want {
+				t.Errorf("%d lanes took %v, want %v", lanes, took, want)
+			}
+		})
+	}
+}
+
+// The second page is written in no time; it is committed behind the first one all the same.
+func TestAFastPageWaitsForTheOneBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		applied, _, err := inTurns(t, 2, ordered(2), func(s *slowly) {
+			s.takes = func(id int64, _ bool) time.Duration { return time.Duration(1-id) * 50 * time.Millisecond }
+		})
+		if err != nil || applied != "0 1" {
+			t.Errorf("applied %s, %v", applied, err)
+		}
+	})
+}
+
+// What a page has locked may be what the one before waits for. It gives way, is written again
+// behind that one, and for a while nothing is begun ahead.
+func TestAPageThatHoldsUpTheOneBeforeGivesWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		applied, _, err := inTurns(t, 2, ordered(4), func(s *slowly) {
+			free := make(chan struct{})
+			s.takes = func(id int64, ahead bool) time.Duration {
+				switch {
+				case id == 0:
+					<-free // held by the page behind it
+				case id == 1 && ahead:
+					time.AfterFunc(150*time.Millisecond, func() { close(free) })
+				}
+				return 0
+			}
+		})
+		if err != nil || applied != "1! 0 1 2 3" {
+			t.Errorf("applied %s, %v", applied, err)
+		}
+		if took := time.Since(began); took < 100*time.Millisecond || took > time.Second {
+			t.Errorf("took %v", took)
+		}
+	})
+}
+
+func TestNothingBehindAPageThatFailsIsCommitted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := errors.New("disk full")
+		applied, calls, err := inTurns(t, 3, ordered(9), func(s *slowly) {
+			s.fails = func(id int64) error { return map[int64]error{4: broken}[id] }
+			s.takes = func(id int64, _ bool) time.Duration { return time.Duration(20-id) * time.Millisecond }
+		})
+		if !errors.Is(err, broken) || strings.Count(err.Error(), broken.Error()) != 1 {
+			t.Errorf("run ended with %v", err)
+		}
+		for _, id := range []string{"4", "5", "6", "7", "8"} {
+			if strings.Contains(applied+" ", id+" ") {
+				t.Errorf("applied %s", applied)
+			}
+		}
+		if got := strings.Join(calls, " "); got != "stage done done done done" {
+			t.Errorf("source was asked %s", got)
+		}
+	})
+}
+
+// A page of which nothing is left to write has its turn, too: what is behind it must not
+// overtake what is before it.
+func TestAnEmptyPageKeepsTheOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pages := ordered(5)
+		pages[1].Records, pages[3].Records = nil, nil
+		applied, calls, err := inTurns(t, 2, pages, func(s *slowly) {
+			s.takes = func(id int64, _ bool) time.Duration { return time.Duration(9-id) * 10 * time.Millisecond }
+		})
+		if err != nil || applied != "0 2 4" || len(calls) != 7 {
+			t.Errorf("applied %s, %v after %q", applied, err, calls)
+		}
+	})
+}
+
+// Rows that a page shares with those before it are late; all others are not.
+func TestRowsThatPagesShareAreWrittenInTheirTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pages := ordered(3)
+		for i, ids := range []string{"1 2 3", "3 4", "1 4 5"} {
+			pages[i].Records = nil
+			for id := range strings.FieldsSeq(ids) {
+				pages[i].Records = append(pages[i].Records, user(id, fmt.Sprint("page ", i)).Records...)
+			}
+		}
+		cfg, db := users(flushtest.NewScript("s", pages...))
+		sink := cfg.Sink.(*fakeSink)
+		var mu sync.Mutex
+		late := map[int64]string{}
+		cfg.Sink = &sinkFunc{fakeSink: sink, apply: func(
+			ctx context.Context, f flush.Fence, p *row.Plan, b flush.Batch,
+		) (flush.Outcome, error) {
+			var ids []string
+			for _, r := range b.Late {
+				ids = append(ids, fmt.Sprint(r.Values[0].Int()))
+			}
+			if b.Turn != nil {
+				mu.Lock()
+				late[b.Rows[len(b.Rows)-1].Values[0].Int()] = strings.Join(ids, " ")
+				mu.Unlock()
+			}
+			time.Sleep(time.Second)
+			return sink.Apply(ctx, f, p, b)
+		}}
+		cfg.Lanes = 3
+		if _, err := mustNew(t, cfg).Run(t.Context(), leader(1)); err != nil {
+			t.Error(err)
+		}
+		if fmt.Sprint(late) != "map[4:3 5:1 4]" {
+			t.Errorf("late, by the last row that is not: %v", late)
+		}
+		if got := fmt.Sprint(db.Rows("users", "name")); got != "map[1:page 2 2:page 0 3:page 1 4:page 2 5:page 2]" {
+			t.Errorf("table is %s", got)
+		}
+	})
+}
