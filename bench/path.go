@@ -50,6 +50,7 @@ const (
 	batonUnsorted  = "baton, in random order"
 	batonTwoSorted = "baton, in key order, 2 lanes"
 	batonTwo       = "baton, in random order, 2 lanes"
+	batonPlainTwo  = "baton, 2 lanes"
 )
 
 // want is a ratio of rows a second that is printed, and what is required of it.
@@ -116,6 +117,8 @@ func paths() []path {
 		hashes("hashes-mariadb", maria(), 2, mariaPrograms, slices.Concat(inOrder(0.85, 8, 0), lanes(1.3))),
 		simple("counters-mariadb", "counters → MariaDB", maria(), articles(), mariaPrograms, usual(batonPlain, 0.85, 12)),
 		hashes("hashes-sqlite", sqlite(), 1, sqlitePrograms, inOrder(0.85, 8, 3)),
+		twoLanes("counters", postgres(), articles()), twoLanes("list", postgres(), listed()), twoLanes("stream", postgres(), streamed()),
+		twoLanes("counters", maria(), articles()), twoLanes("list", maria(), listed()), twoLanes("stream", maria(), streamed()),
 		optional(simple("counters-sqlite", "counters → SQLite", sqlite(), articles(), sqlitePrograms, usual(batonPlain, 0, 0))),
 	}
 }
@@ -124,6 +127,15 @@ func paths() []path {
 func simple(name, title string, e engine, data dataset, direct func(dataset) []program, wants []want) path {
 	programs := append([]program{batonProgram(e, batonPlain, data, 1)}, direct(data)...)
 	return path{name: name, title: title, engine: e, wants: wants, programs: append(programs, naiveProgram(e, data))}
+}
+
+// twoLanes is a path on which two lanes are held against one.
+func twoLanes(source string, e engine, data dataset) path {
+	return path{
+		name: "lanes-" + source + "-" + strings.ToLower(e.title), title: source + " → " + e.title + ", one lane and two", engine: e,
+		programs: []program{batonProgram(e, batonPlain, data, 1), batonProgram(e, batonPlainTwo, data, 2)},
+		wants:    []want{{called(batonPlainTwo), called(batonPlain), 1.3, "2 lanes: %.2f × one"}},
+	}
 }
 
 // hashes is a path of rows that baton sorts where their key tells the table's, and not
