@@ -195,7 +195,7 @@ func (r *replayer) row(l sql.Letter, set map[string]*string) (row.Row, error) {
 			mend[name] = row.Raw{}
 		}
 	}
-	record, err := row.MendRecordJSON(inputs, l.Record, mend)
+	record, err := row.RepairRecordJSON(inputs, l.Record, mend)
 	if _, was := row.ParseRecordJSON(inputs, l.Record); errors.Is(was, row.ErrUnreadRecord) && r.job.Flush.From.Kind().Watermark {
 		return row.Row{}, misfit{errors.New("its total was no number, so nothing of it was left out: put it right in Redis, where the next flush reads it, and drop the letter")}
 	}
@@ -243,7 +243,7 @@ func (r *replayer) open(ctx context.Context, d *Dead) error {
 	}
 	table, err := r.sink.Table(ctx, c.Mapping.Table)
 	if err != nil {
-		return fmt.Errorf("look at table %q: %w", c.Mapping.Table, err)
+		return fmt.Errorf("read the catalogue of table %q: %w", c.Mapping.Table, err)
 	}
 	r.mapping, err = mapping.Compile(c.Mapping, table, c.Inputs)
 	return err

@@ -6,9 +6,9 @@ import (
 	"baton/internal/flush/row"
 )
 
-// Plan is what the pipeline will write, once the catalogue has been read: all that is
-// wrong with the table, or with the job's mapping to it, is its error. It writes
-// nothing: of a table that the first run would make it knows what it would be like.
+// Plan reads the catalogue and returns the plan of the pipeline's writes. Its error lists all
+// problems of the table and of the job's mapping. It writes nothing, and computes the plan also
+// for a table that the first run would create.
 func (p *Pipeline) Plan(ctx context.Context) (*row.Plan, error) {
 	c, _, err := p.foresee(ctx)
 	if err != nil {

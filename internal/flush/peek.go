@@ -11,24 +11,23 @@ import (
 	"baton/internal/flush/row"
 )
 
-// Peeker is a Source that can show what is pending without touching it.
+// Peeker is a Source that can show pending records without changing them.
 type Peeker interface {
 	Source
-	// Peek reads up to n records that are pending, those first that would be flushed
-	// first where there is an order. It writes nothing to Redis, and neither stages
-	// anything nor finishes what is staged.
+	// Peek reads up to n pending records, in the order of the flush if there is one. It writes
+	// nothing to Redis, and neither stages nor finishes a stage.
 	Peek(ctx context.Context, n int) ([]row.Record, error)
 }
 
-// Preview is what a run would do, and what is wrong.
+// Preview is the expected result of a run, with its problems.
 type Preview struct {
 	Shards  []PreviewShard       `json:"shards"`
 	Table   string               `json:"table"`
-	DDL     string               `json:"ddl,omitzero"` // of the table that the first run would make
+	DDL     string               `json:"ddl,omitzero"` // of the table that the first run would create
 	Mode    mapping.Mode         `json:"mode,omitzero"`
 	Columns []mapping.ColumnView `json:"columns"`
 	Rows    []PreviewRow         `json:"rows"`
-	// Problems keep the job from running, or are of the records that were read.
+	// Problems stop the job, or concern records that were read.
 	Problems []string `json:"problems"`
 }
 
@@ -42,23 +41,23 @@ type PreviewShard struct {
 // PreviewRow is one row as it would be written, or the record that would not be.
 type PreviewRow struct {
 	Source string `json:"source"`
-	Record string `json:"record"` // as a dead letter would have it
-	// Values are as they would be written, one for each of Columns; null is NULL. Of a
-	// row that is to be deleted there is the key alone.
+	Record string `json:"record"` // in the form of a dead letter
+	// Values are the values to write, one for each of Columns; null is NULL. A row to be
+	// deleted has its key only.
 	Values []*string `json:"values,omitempty"`
 	Delete bool      `json:"delete,omitzero"`
 	Error  string    `json:"error,omitzero"` // why it would become a dead letter
 }
 
-// Preview shows what a run would do now, with up to n records as examples. It writes
-// nothing, neither to Redis nor to the database.
+// Preview shows the expected result of a run with up to n records as examples. It writes
+// nothing.
 func (p *Pipeline) Preview(ctx context.Context, n int) Preview {
 	v := Preview{Table: p.cfg.Mapping.Table, Columns: []mapping.ColumnView{}, Rows: []PreviewRow{}, Problems: []string{}}
 	c, ddl, err := p.foresee(ctx)
 	v.DDL = ddl
 	if err != nil {
 		v.problem(err)
-		// What waits can be counted all the same.
+		// The backlog can still be counted.
 		sources, err := p.cfg.NewSources(nil)
 		if err != nil {
 			v.problem(err)
@@ -81,8 +80,8 @@ func (p *Pipeline) Preview(ctx context.Context, n int) Preview {
 	return v
 }
 
-// foresee compiles the job as its next run would, and makes no table: of one that the
-// run would make it knows what the catalogue would say.
+// foresee compiles the job as its next run would, but creates no table: it computes the
+// catalogue of a table that the run would create.
 func (p *Pipeline) foresee(ctx context.Context) (c *compiled, ddl string, err error) {
 	table, err := p.cfg.Sink.Table(ctx, p.cfg.Mapping.Table)
 	switch {
@@ -95,13 +94,13 @@ func (p *Pipeline) foresee(ctx context.Context) (c *compiled, ddl string, err er
 			return nil, "", err
 		}
 	case err != nil:
-		return nil, "", fmt.Errorf("look at table %q: %w", p.cfg.Mapping.Table, err)
+		return nil, "", fmt.Errorf("read the catalogue of table %q: %w", p.cfg.Mapping.Table, err)
 	}
 	c, err = p.compileFor(table)
 	return c, ddl, err
 }
 
-// problem notes an error, each of several for itself.
+// problem notes an error; joined errors become several problems.
 func (v *Preview) problem(err error) {
 	for text := range strings.SplitSeq(err.Error(), "\n") { // as errors.Join has them
 		if text != "" && !slices.Contains(v.Problems, text) {

@@ -12,32 +12,32 @@ import (
 	"baton/internal/flush/row"
 )
 
-// Config is what a pipeline is made of.
+// Config configures a pipeline.
 type Config struct {
 	Job    string // fence, ledger and dead letters are kept under this name
 	NodeID string
 	Lease  time.Duration // of this node's terms, as the fences of the job record it
 	Sink   Sink
-	// NewSources makes the source of every shard, delivering these inputs in
-	// this order. It is called whenever the mapping has been compiled.
+	// NewSources makes the sources of all shards, which deliver these inputs in this
+	// order. It is called whenever the mapping has been compiled.
 	NewSources func(inputs []string) ([]Source, error)
 	Mapping    mapping.Spec
 	Inputs     row.Inputs // what the sources can deliver
-	Policy                // what the sources leave open
-	// Create: the table is made if it is missing, from the types of the mapping's columns.
-	// The Sink has to be a TableCreator.
+	Policy                // the settings that sources leave to the job
+	// Create: a missing table is created, from the types of the mapping's columns. The Sink
+	// has to be a TableCreator.
 	Create bool
-	// DeadLimit is the most dead letters that one batch may come to. 0: no limit.
+	// DeadLimit is the maximum number of dead letters of one batch. 0: no limit.
 	DeadLimit int
-	// Lanes is how many connections write at the same time. Default: 1.
+	// Lanes is the number of connections that write concurrently. Default: 1.
 	Lanes int
-	// OnNote, if set, is given what an operator must know of a run that goes on.
+	// OnNote, if set, receives messages for the operator during a run.
 	OnNote func(text string)
-	// NewID makes an id that is unique for ever, such as a UUID.
+	// NewID makes a globally unique id, such as a UUID.
 	NewID func() (string, error)
-	// Retry bounds the repetition of what the database left unanswered.
+	// Retry limits the repetition of transactions whose outcome is unknown.
 	Retry Retry
-	// OnBatch, if set, is given every batch that the database has answered.
+	// OnBatch, if set, receives the statistics of every answered batch.
 	OnBatch func(BatchStats)
 }
 
@@ -48,22 +48,22 @@ type Retry struct {
 	MaxWait  time.Duration // default: 1 s
 }
 
-// BatchStats is what one batch did, for metrics.
+// BatchStats are the statistics of one batch, for metrics.
 type BatchStats struct {
 	Source  string
 	Applied bool          // false: the ledger had it already
 	Rows    int64         // rows written
-	Dead    int64         // records put aside as dead letters
+	Dead    int64         // dead letters
 	Took    time.Duration // of the transaction, repetitions included
 	// Lag is the time from freezing the stage in Redis to the commit; for a stage
 	// that an earlier run left, from finding it.
 	Lag time.Duration
 }
 
-// Result is what one run did.
+// Result is the result of one run.
 type Result struct {
 	Rows    int64 // rows written
-	Dead    int64 // records put aside as dead letters
+	Dead    int64 // dead letters
 	Batches int64 // transactions that wrote something
 	Skipped int64 // batches that the ledger had already
 }
@@ -78,16 +78,16 @@ type Pipeline struct {
 	ahead    ahead
 	verified time.Time // when the catalogue was read last; guarded by running
 	// ignored are rows that the database left out and that were not reported since
-	// toldIgnored; guarded by running.
-	ignored     int64
-	toldIgnored time.Time
+	// ignoredReportedAt; guarded by running.
+	ignored           int64
+	ignoredReportedAt time.Time
 }
 
-// compiled is what the pipeline knows once it has seen the table.
+// compiled is the pipeline's state that depends on the table.
 type compiled struct {
 	mapping  *mapping.Mapping
 	sources  []Source
-	vanished *vanished // nil: rows that vanish are left
+	vanished *vanished // nil: vanished rows are kept
 }
 
 // New checks a configuration and makes its pipeline. It connects to nothing yet.
@@ -122,15 +122,15 @@ func New(cfg Config) (*Pipeline, error) {
 	return &Pipeline{cfg: cfg}, nil
 }
 
-// Run flushes what is pending, under the leadership that ctx ends with. A run
-// that fails anywhere, or whose process dies, is finished by the next run, here
-// or on another node. An error that matches ErrFenced means: step down.
+// Run flushes everything pending; ctx ends with the leadership. If a run fails or its process
+// dies, the next run, on any node, finishes its work. An error that matches ErrFenced means:
+// step down.
 //
 // Only one run of a job may be under way at a time and term; a second call on
 // the same pipeline is refused.
 func (p *Pipeline) Run(ctx context.Context, lead Leadership) (Result, error) {
 	if !p.running.TryLock() {
-		return Result{}, fmt.Errorf("flush: job %q is being run already", p.cfg.Job)
+		return Result{}, fmt.Errorf("flush: job %q is already running", p.cfg.Job)
 	}
 	defer p.running.Unlock()
 	r := &run{Pipeline: p, lead: lead, connections: make(chan struct{}, max(1, p.cfg.Lanes))}
@@ -145,8 +145,8 @@ func (p *Pipeline) Run(ctx context.Context, lead Leadership) (Result, error) {
 	return r.result, err
 }
 
-// Backlog counts the changes that wait in Redis, over all shards that are Counted. It needs no
-// pipeline and no database, so that it can be watched while that is away.
+// Backlog counts the pending changes in Redis over all shards that are Counted. It needs no
+// pipeline and no database, so it works while the database is unavailable.
 func Backlog(ctx context.Context, sources []Source) (int64, error) {
 	var total int64
 	for _, s := range sources {
@@ -163,8 +163,7 @@ func Backlog(ctx context.Context, sources []Source) (int64, error) {
 	return total, nil
 }
 
-// forget makes the next run read the catalogue anew: a table that was altered
-// needs no restart.
+// forget makes the next run read the catalogue again, so that an altered table needs no restart.
 func (p *Pipeline) forget() {
 	p.compiled.Store(nil)
 	p.verified = time.Time{}
@@ -187,7 +186,7 @@ func (p *Pipeline) compile(ctx context.Context) (*compiled, error) {
 	return c, nil
 }
 
-// table reads the catalogue. A table that is missing is made, if the job may.
+// table reads the catalogue. It creates a missing table if the job may.
 func (p *Pipeline) table(ctx context.Context) (row.Table, error) {
 	name := p.cfg.Mapping.Table
 	table, err := p.cfg.Sink.Table(ctx, name)
@@ -202,12 +201,12 @@ func (p *Pipeline) table(ctx context.Context) (row.Table, error) {
 		table, err = p.cfg.Sink.Table(ctx, name)
 	}
 	if err != nil {
-		return row.Table{}, fmt.Errorf("look at table %q: %w", name, err)
+		return row.Table{}, fmt.Errorf("read the catalogue of table %q: %w", name, err)
 	}
 	return table, nil
 }
 
-// newTable is the table that the job may make.
+// newTable is the table that the job may create.
 func (p *Pipeline) newTable() (row.TableSpec, TableCreator, error) {
 	creator, ok := p.cfg.Sink.(TableCreator)
 	if !ok {
@@ -217,7 +216,7 @@ func (p *Pipeline) newTable() (row.TableSpec, TableCreator, error) {
 	return spec, creator, err
 }
 
-// compileFor matches the job with what the catalogue says of its table.
+// compileFor matches the job with the catalogue of its table.
 func (p *Pipeline) compileFor(table row.Table) (*compiled, error) {
 	mapping, err := mapping.Compile(p.cfg.Mapping, table, p.cfg.Inputs)
 	if err != nil {

@@ -525,7 +525,7 @@ func TestASecondRunAtTheSameTimeIsRefused(t *testing.T) {
 		return nil
 	})
 	p = mustNew(t, cfg)
-	if _, err := p.Run(t.Context(), leader(1)); err != nil || second == nil || !strings.Contains(second.Error(), "being run already") {
+	if _, err := p.Run(t.Context(), leader(1)); err != nil || second == nil || !strings.Contains(second.Error(), "already running") {
 		t.Errorf("first %v, second %v", err, second)
 	}
 }

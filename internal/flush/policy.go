@@ -8,19 +8,19 @@ import (
 	"baton/internal/flush/mapping"
 )
 
-// Policy is what a source leaves to its job to decide. Its description makes it of what
-// the job says; the zero value suits a source that leaves nothing open.
+// Policy has the settings that a source leaves to its job. The source's description makes it
+// from the job's configuration; the zero value is for a source without such settings.
 type Policy struct {
-	// OnMissing is what becomes of a row whose record is gone. Default: ignore, since
-	// most sources have no record that is gone.
+	// OnMissing applies to a row whose record is gone. Default: ignore, since in most sources
+	// no record goes away.
 	OnMissing OnMissing
-	// OnDecrease is what a total means that is lower than what the database has of it
-	// (row.ByMark). Default: stop.
+	// OnDecrease applies to a total below its mark in the database (row.ByMark). Default:
+	// stop.
 	OnDecrease OnDecrease
-	// BatchRows is how many totals a batch has at most (row.ByMark); other sources cut
+	// BatchRows is the maximum number of totals in a batch (row.ByMark); other sources size
 	// their pages themselves. Default: 5000.
 	BatchRows int
-	// VanishedPct is the share of the rows, in percent, that a complete pass may delete
+	// VanishedPct is the maximum share of rows, in percent, that a complete pass deletes
 	// because it did not find them; the source has to be a Sweeper. 0: none are deleted.
 	VanishedPct int
 }

@@ -9,7 +9,7 @@ import (
 	"baton/internal/flush/row"
 )
 
-// Errors that a port's implementation answers with, matched by errors.Is.
+// The errors of the ports, matched by errors.Is.
 var (
 	// ErrFenced: a newer leader has taken this job's fence. Nothing was written; step down.
 	ErrFenced = errors.New("flush: fenced off by a newer leader")
@@ -21,18 +21,18 @@ var (
 	ErrNoTable = errors.New("flush: no such table")
 	// ErrStaleStage: the stage of that id is no longer there; another process discarded it.
 	ErrStaleStage = errors.New("flush: stage is gone")
-	// ErrMoved: a shard's position in the database is not the one that a batch starts
-	// from. Nothing was written; the next run reads the position anew.
+	// ErrMoved: a shard's position in the database is not the one from which a batch starts.
+	// Nothing was written; the next run reads the position again.
 	ErrMoved = errors.New("flush: position was moved meanwhile")
-	// ErrGap: what a position stands for is no longer in the source, so records may
-	// have gone past unread. Nothing was written; an operator has to decide.
+	// ErrGap: the entry of a position is no longer in the source, so unread records may be
+	// gone. Nothing was written; an operator has to decide.
 	ErrGap = errors.New("flush: gap in the source")
 	// ErrTooManyDead: more records of one batch do not fit than the job allows.
 	// Nothing was written; the mapping, the table or the producer is wrong.
 	ErrTooManyDead = errors.New("flush: too many dead letters")
 )
 
-// FencedError says who holds the fence. It matches ErrFenced.
+// FencedError names the holder of the fence. It matches ErrFenced.
 type FencedError struct {
 	Job   string
 	Epoch int64 // the epoch found in the fence
@@ -46,14 +46,14 @@ func (e *FencedError) Error() string {
 // Is makes errors.Is(err, ErrFenced) true.
 func (e *FencedError) Is(target error) bool { return target == ErrFenced }
 
-// TooManyDeadError says what was wrong with a batch. It matches ErrTooManyDead.
+// TooManyDeadError describes a batch over its limit. It matches ErrTooManyDead.
 type TooManyDeadError struct {
 	Dead, Limit int
 	First       row.DeadLetter // one of them, as an example
 }
 
 func (e *TooManyDeadError) Error() string {
-	return fmt.Sprintf("%d records of one batch do not fit and the limit is %d, so nothing of it was written: mend the table, the job or "+
+	return fmt.Sprintf("%d records of one batch do not fit and the limit is %d, so nothing of it was written: correct the table, the job or "+
 		"the records, or raise `dead_letters.per_batch`; the first: %s (record %s)",
 		e.Dead, e.Limit, e.First.Error, row.Quote(e.First.Record))
 }
@@ -83,17 +83,16 @@ type Fence struct {
 	Lease time.Duration
 }
 
-// Source is one shard of what a job reads: one live key in Redis and its stage.
-// All methods may be called again after any failure; that is the whole point.
+// Source is one shard of a job's data: one live key in Redis and its stage. Every method can be
+// repeated after any failure.
 type Source interface {
 	// Name identifies the shard in logs and errors, for example "views:3".
 	Name() string
 	// Stage freezes what is pending under newID, or finds the stage that an
 	// earlier run left (Stage.Resumed). ok is false when nothing is pending.
 	//
-	// A source that keeps its place in the database (row.ByPosition) freezes
-	// nothing. It is given the position that the database has recorded, "" for none,
-	// and checks that it can go on from there: ErrGap if not.
+	// A source whose position is in the database (row.ByPosition) freezes nothing. It gets
+	// the recorded position, "" for none, and checks that it can continue there: else ErrGap.
 	Stage(ctx context.Context, newID, position string) (s Stage, ok bool, err error)
 	// Read hands over the stage's records page by page until yield fails or the
 	// stage is read. It keeps at most one page ahead of yield for each lane.
@@ -141,8 +140,8 @@ type Stage struct {
 	Resumed bool  // an earlier run made it
 	// Note is what the operator must know: that a gap was passed, for example.
 	Note string
-	// Job is the name of the job that staged it, under which the ledger knows its
-	// parts. Empty: that of the job that asks.
+	// Job is the name of the job that staged it; the ledger has its parts under that name.
+	// Empty: the calling job.
 	Job string
 }
 
@@ -153,9 +152,9 @@ type Page struct {
 	// has a Move, which is as good.
 	Part    int
 	Records []row.Record
-	// Lane says which of the job's lanes writes the page, from 0. Pages of one lane are
-	// written in their order, those of different lanes at the same time: records of
-	// one row must all have the same lane. Or it is InOrder, for all pages of a stage.
+	// Lane is the number of the lane that writes the page, from 0. Pages of one lane are
+	// written in order, those of different lanes concurrently: all records of one row must have
+	// the same lane. Or it is InOrder, for all pages of a stage.
 	Lane int
 	// Move, of a source that keeps its place in the database, is the step from the
 	// page before to this one.
@@ -185,9 +184,9 @@ type Sink interface {
 	// higher epoch, or the same epoch and another owner. Calling it again with
 	// the same fence succeeds.
 	TakeOver(ctx context.Context, f Fence) error
-	// Positions reads what is recorded for shards of f's job, "" where nothing is. It
-	// waits for the job's transaction in flight, whoever sent it: what it answers
-	// changes by later batches only. *FencedError if the fence is not f.
+	// Positions reads the recorded positions of shards of f's job, "" for none. It waits for
+	// the job's transaction in flight, also another node's: only later batches change its
+	// result. *FencedError if the fence is not f.
 	Positions(ctx context.Context, f Fence, shards []string) ([]string, error)
 	// Marks reads the totals of counters in the same way, by their names.
 	Marks(ctx context.Context, f Fence, names []string) ([]string, error)
@@ -205,12 +204,12 @@ type Batch struct {
 	Part  int    // see Page.Part
 	Rows  []row.Row
 	Dead  []row.DeadLetter
-	// DeadLimit is the most dead letters that the batch may come to. 0: no limit.
+	// DeadLimit is the maximum number of the batch's dead letters. 0: no limit.
 	DeadLimit int
 	// Move, if set, is made instead of a ledger entry. Where the position is at its
 	// To already, the batch was applied before.
 	Move *Move
-	// Marks are set whatever they were before; see row.ByMark.
+	// Marks replace the marks in the database; see row.ByMark.
 	Marks []Mark
 	// Turn, if set, returns once all batches before this one are committed. Apply calls it
 	// once. Until then it may write Rows, and nothing else; a row that is refused is tried
@@ -233,10 +232,10 @@ type Outcome struct {
 
 // TableCreator is a Sink that can make tables.
 type TableCreator interface {
-	// DescribeTable returns the statement by which CreateTable would make a table, and
-	// what the catalogue would say of it then. It does not ask the server.
+	// DescribeTable returns the statement by which CreateTable would create a table, and the
+	// resulting catalogue. It does not ask the server.
 	DescribeTable(t row.TableSpec) (ddl string, table row.Table, err error)
-	// CreateTable makes the table, committed when it returns. It does nothing if there is
-	// one of that name.
+	// CreateTable creates the table, committed when it returns. It does nothing if the name
+	// exists.
 	CreateTable(ctx context.Context, t row.TableSpec) error
 }

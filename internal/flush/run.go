@@ -12,10 +12,10 @@ import (
 	"baton/internal/flush/row"
 )
 
-// takeOverTries bounds how often a run raises its epoch to get the fence.
+// takeOverTries limits how often a run raises its epoch to take the fence.
 const takeOverTries = 3
 
-// verifyEvery is how long what the catalogue says is taken to be still so.
+// verifyEvery is the age at which the catalogue is read again.
 const verifyEvery = time.Second
 
 // run is one execution of a pipeline.
@@ -34,12 +34,12 @@ type run struct {
 	counting    sync.Mutex // guards result and taken while lanes write
 }
 
-// errTableChanged: the table is no longer what the mapping was compiled for.
+// errTableChanged: the table differs from the one for which the mapping was compiled.
 var errTableChanged = errors.New("the table was changed")
 
 func (r *run) all(ctx context.Context) error {
 	if r.taken.Owner != r.lead.Owner() {
-		r.forget() // a new term reads the table anew
+		r.forget() // a new term reads the catalogue again
 	}
 	r.fresh = r.compiled.Load() == nil || time.Since(r.verified) < verifyEvery
 	c, err := r.compile(ctx)
@@ -69,9 +69,9 @@ func (r *run) all(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// takeOver claims the job's fence, once a term. A fence with a higher epoch is
-// either a newer leader's, and then the lock is no longer ours to raise; or
-// Redis has forgotten epochs that the database has seen, and then ours is raised.
+// takeOver takes the job's fence, once a term. A higher epoch in the fence is either a newer
+// leader's, and then the lock is no longer ours and cannot be raised; or Redis has lost epochs
+// that the database has seen, and then ours is raised.
 func (r *run) takeOver(ctx context.Context) error {
 	r.fence = Fence{Job: r.cfg.Job, Epoch: r.lead.Epoch(), Owner: r.lead.Owner(), NodeID: r.cfg.NodeID, Lease: r.cfg.Lease}
 	if r.taken.Owner == r.fence.Owner && r.taken.Epoch >= r.fence.Epoch {
@@ -100,8 +100,8 @@ func (r *run) takeOver(ctx context.Context) error {
 	return fmt.Errorf("the fence of job %q was taken %d times before us: %w", r.cfg.Job, takeOverTries, err)
 }
 
-// flush empties one source. A stage that an earlier run left is finished first;
-// then what has come in since is staged and flushed in the same run.
+// flush empties one source: first the stage of an earlier run, then everything that came in
+// since.
 func (r *run) flush(ctx context.Context, source Source) error {
 	if r.cfg.Inputs.Guarantee == row.ByMark {
 		source = r.totals(source)
@@ -145,7 +145,7 @@ func (r *run) flush(ctx context.Context, source Source) error {
 	return nil
 }
 
-// position is where a source that keeps its place in the database goes on.
+// position is the recorded position of a source, if its guarantee needs one.
 func (r *run) position(ctx context.Context, source Source) (string, error) {
 	if r.cfg.Inputs.Guarantee != row.ByPosition {
 		return "", nil
@@ -159,10 +159,9 @@ func (r *run) position(ctx context.Context, source Source) (string, error) {
 	return found[0], nil
 }
 
-// verify checks whether the table is still what the mapping was compiled for: a
-// database rounds without a word to a scale that was reduced meanwhile. Once a run,
-// and only when there is something to write; less often where runs follow each other
-// as fast as records trickle in.
+// verify checks that the table is still the one for which the mapping was compiled: a database
+// silently rounds to a scale that was reduced meanwhile. It runs once a run, only if there is
+// something to write, and less often if runs follow each other quickly.
 func (r *run) verify(ctx context.Context) error {
 	if r.fresh {
 		return nil
@@ -179,10 +178,9 @@ func (r *run) verify(ctx context.Context) error {
 	return nil
 }
 
-// adopt prepares for a stage that the job left under another name. What may still
-// go on under that name, on a node that has not got the new configuration yet, is
-// fenced off like a deposed leader. A fence that is ahead of ours belongs to another
-// election: then two jobs flush the same key.
+// adopt takes over a stage that the job left under another name. A run under that name, on a
+// node without the new configuration, is fenced off like a deposed leader. A fence that is ahead
+// of ours belongs to another election: then two jobs flush the same key.
 func (r *run) adopt(ctx context.Context, source Source, stage Stage) error {
 	if stage.Job == "" || stage.Job == r.cfg.Job {
 		return nil
@@ -194,7 +192,7 @@ func (r *run) adopt(ctx context.Context, source Source, stage Stage) error {
 	})
 	if fenced, ok := errors.AsType[*FencedError](err); ok {
 		// Not ErrFenced: our own leadership is sound.
-		return fmt.Errorf("%s has a stage of job %q, which somebody else runs (epoch %d, owner %s): one key must be flushed by "+
+		return fmt.Errorf("%s has a stage of job %q, which another node runs (epoch %d, owner %s): one key must be flushed by "+
 			"one job only",
 			source.Name(), stage.Job, fenced.Epoch, fenced.Owner)
 	}
@@ -204,7 +202,7 @@ func (r *run) adopt(ctx context.Context, source Source, stage Stage) error {
 	return nil
 }
 
-// finish writes every page of a stage and then removes the stage.
+// finish writes all pages of a stage and then removes the stage.
 func (r *run) finish(ctx context.Context, source Source, stage Stage, began time.Time) error {
 	if err := r.pages(ctx, source, stage, began); err != nil {
 		return err
@@ -327,7 +325,7 @@ func (r *run) applied(source Source, out Outcome, err error, start, began time.T
 	r.counting.Lock()
 	defer r.counting.Unlock()
 	if err != nil && !errors.Is(err, ErrTransient) {
-		r.taken = Fence{} // lost to another, or gone with the database that it was in
+		r.taken = Fence{} // taken by another node, or lost with the database
 	}
 	if err != nil {
 		return fmt.Errorf("write a batch of %s to table %q: %w", source.Name(), r.cfg.Mapping.Table, err)
@@ -348,5 +346,5 @@ func (r *run) applied(source Source, out Outcome, err error, start, began time.T
 	return nil
 }
 
-// ended is why a run must begin nothing more; nil while its leadership goes on.
+// ended is why a run must begin nothing more; nil while this node leads.
 func ended(ctx context.Context) error { return context.Cause(ctx) }

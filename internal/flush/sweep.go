@@ -11,13 +11,13 @@ import (
 	"baton/internal/flush/row"
 )
 
-// sweepRows is how many rows one transaction of a sweep deletes at most.
+// sweepRows is the maximum number of rows that one transaction of a sweep deletes.
 const sweepRows = 1000
 
-// ErrTooManyVanished says that more rows have vanished than one sweep may delete, so none was.
+// ErrTooManyVanished means that more rows have vanished than one sweep may delete; none was.
 var ErrTooManyVanished = errors.New("flush: too many rows have vanished")
 
-// TooManyVanishedError says how many. It matches ErrTooManyVanished.
+// TooManyVanishedError has the numbers. It matches ErrTooManyVanished.
 type TooManyVanishedError struct {
 	Source, Table string
 	Stale, All    int64 // rows that the pass did not find, of those that a pass has written
@@ -35,18 +35,17 @@ func (e *TooManyVanishedError) Error() string {
 // Is makes errors.Is(err, ErrTooManyVanished) true.
 func (e *TooManyVanishedError) Is(target error) bool { return target == ErrTooManyVanished }
 
-// Sweeper is a Source that reads, pass by pass, everything there is. What a pass did
-// not find has vanished, or came too late for it.
+// Sweeper is a Source that reads all of its data in each pass. A record that a pass did not find
+// has vanished, or came too late for it.
 type Sweeper interface {
 	Source
-	// Finds fails unless StillMissing can search for records of which it knows just
-	// these inputs.
+	// Finds fails unless StillMissing can search for records by these inputs alone.
 	Finds(inputs []string) error
-	// Pass returns the number that the records of a pass have as InputGeneration, once
-	// Read has returned without an error; and why the pass may have missed something
-	// that was there all the time, if it may.
+	// Pass returns the InputGeneration of the last pass, once Read has returned without an
+	// error; and the reason why the pass may have missed records that existed all the time,
+	// if there is one.
 	Pass(s Stage) (generation int64, missed error)
-	// StillMissing asks which of the records are not there now.
+	// StillMissing returns which of the records do not exist now.
 	StillMissing(ctx context.Context, records []row.Record) ([]row.Record, error)
 }
 
@@ -65,14 +64,14 @@ type StaleFinder interface {
 	StaleRows(ctx context.Context, p *row.Plan, current int64, behind []row.Value, limit int) ([][]string, error)
 }
 
-// vanished is how a job finds and deletes the rows that have vanished.
+// vanished finds and deletes the vanished rows of a job.
 type vanished struct {
 	*mapping.Vanished
 	finder StaleFinder
 }
 
-// compileSweep prepares for rows that vanish, and refuses a job whose stale rows
-// could not be searched for again. It returns nil for a job that leaves them.
+// compileSweep prepares the sweep. It refuses a job whose stale rows could not be searched for
+// again. It returns nil for a job that keeps vanished rows.
 func (p *Pipeline) compileSweep(m *mapping.Mapping, sources []Source) (*vanished, error) {
 	if p.cfg.VanishedPct == 0 {
 		return nil, nil
@@ -98,19 +97,19 @@ func (p *Pipeline) compileSweep(m *mapping.Mapping, sources []Source) (*vanished
 	return &vanished{Vanished: v, finder: finder}, nil
 }
 
-// sweep deletes the rows that a complete pass over the source did not find, if the
-// job says so. It begins when every page of the pass is committed.
+// sweep deletes the rows that a complete pass over the source did not find, if the job wants
+// that. It begins when every page of the pass is committed.
 //
 // A row is deleted only if its record is missing when it is searched for again, right
 // before; if it still has the generation that it was found with; and if the fence is
 // still ours. A row that comes back after the search is written by the next pass: the
-// record was not there for a moment, and so is the row for the time of a pass.
+// record was missing for a moment, and the row is missing for one pass.
 func (r *run) sweep(ctx context.Context, source Source, stage Stage) error {
 	v := r.vanished
 	if v == nil {
 		return nil
 	}
-	sweeper := source.(Sweeper) // compileSweep has seen to it
+	sweeper := source.(Sweeper) // checked by compileSweep
 	if err := ended(ctx); err != nil {
 		return err
 	}
@@ -182,7 +181,7 @@ func (r *run) sweepPage(ctx context.Context, source Sweeper, texts [][]string, b
 	if len(missing) == 0 {
 		return nil
 	}
-	// A row that the database does not let go is put aside once, not with each pass.
+	// A row that the database refuses to delete becomes a dead letter once, not in each pass.
 	b := Batch{ID: source.Name(), Shard: source.Name(), Part: -1, DeadLimit: r.cfg.DeadLimit}
 	for _, record := range missing {
 		row, err := v.Row(record)

@@ -11,8 +11,8 @@ import (
 	"baton/internal/flush/row"
 )
 
-// A mark is the total that the database has of a counter, as plain decimal digits,
-// and, if the source holds something else now, what of it was refused:
+// A mark is the flushed total of a counter, as plain decimal digits, and a hash of the source's
+// value if that was refused:
 //
 //	17
 //	17 refused 9f86d081884c7d65
@@ -22,21 +22,21 @@ const refusedMark = " refused "
 // maxTotal is how many characters a total may have: every database keeps as many.
 const maxTotal = 200
 
-// parseMark reads a mark; known is "" for a counter that the database has nothing of.
+// parseMark parses a mark; known is "" for a counter without one.
 func parseMark(mark string) (known, refused string, err error) {
 	known, refused, _ = strings.Cut(mark, refusedMark)
 	if known == "" {
 		return "", refused, nil
 	}
 	if known, err = readTotal(known); err != nil {
-		return "", "", fmt.Errorf("%w: has somebody else written it? Put it right in the table of positions, or delete its row "+
+		return "", "", fmt.Errorf("%w: was it changed by hand? Correct it in the table of positions, or delete its row "+
 			"to have the "+
 			"counter added from zero", err)
 	}
 	return known, refused, nil
 }
 
-// readTotal reads a decimal number into the one form in which equal ones are equal.
+// readTotal parses a decimal number into its canonical form.
 func readTotal(s string) (string, error) {
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
 		return strconv.FormatInt(n, 10), nil
@@ -51,7 +51,7 @@ func readTotal(s string) (string, error) {
 	return plain, nil
 }
 
-// subtract is total − known, exactly, and its sign. Both are as readTotal answers.
+// subtract is total − known, exactly, and its sign. Both are in canonical form.
 func subtract(total, known string) (difference string, sign int) {
 	if total == known {
 		return "0", 0

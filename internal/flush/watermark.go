@@ -14,18 +14,18 @@ import (
 	"baton/internal/flush/row"
 )
 
-// ErrDecreased says that a total is lower than what the database has of it, and nobody has
-// said what that means. The counter was left alone; an operator has to decide.
+// ErrDecreased means that a total is below its mark and on_decrease is stop. The counter was not
+// flushed; an operator has to decide.
 var ErrDecreased = errors.New("flush: a total has decreased")
 
-// OnDecrease says what it means that a total is lower than what the database has of it.
+// OnDecrease is the meaning of a total below its mark.
 type OnDecrease string
 
 // The choices of on_decrease. The zero value means DecreaseStop.
 const (
-	DecreaseStop     OnDecrease = "stop"     // leave the counter alone and fail the run
-	DecreaseSubtract OnDecrease = "subtract" // it was taken back: subtract the difference
-	DecreaseRestart  OnDecrease = "restart"  // it began again at zero: add all of it
+	DecreaseStop     OnDecrease = "stop"     // skip the counter and fail the run
+	DecreaseSubtract OnDecrease = "subtract" // changes were undone: subtract the difference
+	DecreaseRestart  OnDecrease = "restart"  // the counter restarted at zero: add all of it
 )
 
 func (o OnDecrease) check() error {
@@ -49,15 +49,12 @@ const (
 	totalsBytes = 8 << 20
 )
 
-// totals is a source of totals as a run reads it (row.ByMark): it delivers how
-// much every counter has grown since the mark that the database has of it, and the
-// new mark. Both are written in one transaction, which is why nothing is added twice
-// or left out whatever ends in between: the next pass starts from the mark that was
-// committed. Counters that have not changed are left out.
+// totals wraps a source of totals (row.ByMark): it delivers the growth of every counter since its
+// mark in the database, and the new mark. Both are written in one transaction, so nothing is added
+// twice or lost: the next pass starts from the committed mark. Unchanged counters are skipped.
 //
-// The reader is ahead of the writer, and a scan may return a counter again: of a mark
-// that is under way the database knows nothing yet. So those are kept here until
-// their page is done.
+// The reader is ahead of the writer, and a scan may return a counter again before its mark is in
+// the database. So marks under way are kept here until their page is done.
 type totals struct {
 	Source
 	run   *run
@@ -71,7 +68,7 @@ type totals struct {
 	underway map[string]underway // by the mark's name
 }
 
-// underway is a mark that is not in the database yet, as far as we know.
+// underway is a mark that may not be in the database yet.
 type underway struct {
 	value string
 	part  int // of the last page that sets it
@@ -84,7 +81,7 @@ type totalsPage struct {
 	bytes int
 }
 
-// totals makes of a source of totals one of differences.
+// totals wraps a source of totals.
 func (r *run) totals(source Source) Releaser {
 	return &totals{
 		Source: source, run: r, value: slices.Index(r.m.Inputs(), row.InputValue),
@@ -93,8 +90,7 @@ func (r *run) totals(source Source) Releaser {
 	}
 }
 
-// Read yields pages of what has changed, numbered, so that the ledger knows a page
-// that is written again.
+// Read yields numbered pages of changed counters, so that the ledger recognises a repeated page.
 func (t *totals) Read(ctx context.Context, st Stage, yield func(Page) error) error {
 	err := t.Source.Read(ctx, st, func(p Page) error { return t.page(ctx, p, yield) })
 	if err != nil {
@@ -108,8 +104,7 @@ func (t *totals) Read(ctx context.Context, st Stage, yield func(Page) error) err
 	return t.decreases.err(t.Name())
 }
 
-// Done forgets the marks of a page: the database has them. The source itself has
-// delivered no such page.
+// Done forgets the marks of a page: the database has them. The wrapped source knows no such page.
 func (t *totals) Done(_ context.Context, _ Stage, p Page) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -121,7 +116,7 @@ func (t *totals) Done(_ context.Context, _ Stage, p Page) error {
 	return nil
 }
 
-// page takes in a page of totals.
+// page adds a page of totals.
 func (t *totals) page(ctx context.Context, p Page, yield func(Page) error) error {
 	names, seen, err := t.seen(ctx, p.Records)
 	if err != nil {
@@ -143,8 +138,8 @@ func (t *totals) page(ctx context.Context, p Page, yield func(Page) error) error
 	return nil
 }
 
-// seen finds the marks of records. What is under way must be looked up before the
-// database is asked: afterwards it may be in neither, if it was committed meanwhile.
+// seen finds the marks of records. It must check the marks under way before it asks the database:
+// in the other order a mark that is committed meanwhile would be in neither.
 func (t *totals) seen(ctx context.Context, records []row.Record) (names []string, seen map[string]string, err error) {
 	names, seen = make([]string, len(records)), make(map[string]string, len(records))
 	ask := make([]string, 0, len(records))
@@ -208,7 +203,7 @@ func (t *totals) add(r row.Record, m Mark, yield func(Page) error) error {
 	return t.deliver(lane, yield)
 }
 
-// own copies a record: it would keep all of the page that it came with.
+// own copies a record, so that it does not keep the whole page in memory.
 func (b *totalsPage) own(r row.Record) row.Record {
 	r.Key = strings.Clone(r.Key)
 	r.Inputs = slices.Clone(r.Inputs)
@@ -229,12 +224,12 @@ func (t *totals) deliver(lane int, yield func(Page) error) error {
 	return yield(b.page)
 }
 
-// settle makes of a record's total the difference to its mark; changed is false when
-// there is none. The record may turn into a dead letter later on, and its mark moves
-// all the same: the letter has the difference then, and its replay adds it, once.
+// settle replaces a record's total by the difference to its mark; changed is false without one.
+// If the record becomes a dead letter later, its mark still moves: the dead letter has the
+// difference, and its replay adds it once.
 //
-// What is no number has no difference. It becomes a dead letter without any, once:
-// the mark stays where it is and notes what was refused.
+// A value that is no number has no difference. It becomes a dead letter once: the mark stays and
+// records the refused value.
 func (t *totals) settle(r *row.Record, seen string) (next string, changed bool, err error) {
 	known, refused, err := parseMark(seen)
 	if err != nil {
@@ -279,7 +274,7 @@ func (t *totals) grown(r *row.Record, known, total string) (next string, changed
 	return total, true, nil
 }
 
-// decreases are the counters that a pass has left alone.
+// decreases are the counters that a pass has skipped.
 type decreases struct {
 	count             int
 	key, total, known string // of the first

@@ -8,9 +8,8 @@ import (
 	"baton/internal/flush/row"
 )
 
-// Check says what is wrong with a mapping whatever its table is; create says that the
-// table is made from it if it is missing. It reports every problem at once. What depends
-// on the table Compile says.
+// Check lists all problems of a mapping that do not depend on its table; Compile finds the
+// others. create: a missing table is created from the mapping.
 func (s Spec) Check(available row.Inputs, create bool) error {
 	if create {
 		if _, err := NewTableSpec(s, available); err != nil {
@@ -32,7 +31,7 @@ func (s Spec) Check(available row.Inputs, create bool) error {
 	return errors.Join(c.problems...)
 }
 
-// checkColumn compiles a column as if the table's were of its type and took everything.
+// checkColumn compiles a column for a table column of its type without limits.
 func (c *compiler) checkColumn(name string, spec ColumnSpec) {
 	if spec.From == "" {
 		spec.From = name
@@ -71,7 +70,7 @@ func (c *compiler) checkGeneration() {
 	}
 	i := slices.IndexFunc(c.table.Columns, func(column row.Column) bool { return column.Name == name })
 	if i < 0 {
-		return // which was said already
+		return // reported already
 	}
 	if column := c.table.Columns[i]; column.Kind != row.KindInteger || column.Bits != 64 {
 		c.problem(name, "is the `generation`, which is a time in microseconds, and is a %s (%s): make it an integer of 64 bits, "+

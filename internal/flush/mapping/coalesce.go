@@ -8,8 +8,8 @@ import (
 )
 
 // Rows converts records, makes the rows unique by key and sorts them by key. Unique,
-// because one statement must not touch a row twice; sorted, because key order is what
-// indexes like best and what keeps transactions from deadlock.
+// because one statement must not touch a row twice; sorted, because key order suits
+// indexes and prevents deadlocks.
 func (m *Mapping) Rows(records []row.Record, gone OnMissing) (rows []row.Row, dead []row.DeadLetter) {
 	width := len(m.columns)
 	values := make([]row.Value, len(records)*width) // one allocation a page
@@ -101,14 +101,14 @@ func (m *Mapping) merge(earlier, later row.Row) (row.Row, error) {
 		return earlier, nil
 	case later.Delete || later.Replace:
 		return later, nil
-	case earlier.Delete: // the row begins anew
+	case earlier.Delete: // the row starts empty
 		later.Replace = true
 		return later, nil
 	}
 	out := later
 	out.Replace = earlier.Replace
 	out.Values = slices.Clone(later.Values)
-	// Its dead letter, if the database refuses the row, must have all that went into it.
+	// If the database refuses the row, its dead letter must have all merged records.
 	out.Record.Inputs = slices.Clone(later.Record.Inputs)
 	for i := range m.columns {
 		c := &m.columns[i]

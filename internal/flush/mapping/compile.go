@@ -10,9 +10,8 @@ import (
 	"baton/internal/flush/row"
 )
 
-// Compile matches a mapping's specification with what the catalogue says of its
-// table. It reports every problem at once, each with the table, the column and
-// the remedy.
+// Compile matches a mapping's specification with the catalogue of its table. It reports all
+// problems at once, each with table, column and remedy.
 func Compile(spec Spec, table row.Table, available row.Inputs) (*Mapping, error) {
 	c := &compiler{spec: spec, table: table, available: available, inputs: map[string]int{}}
 	c.setMode()
@@ -37,7 +36,7 @@ func Compile(spec Spec, table row.Table, available row.Inputs) (*Mapping, error)
 	return &c.m, nil
 }
 
-// compiler collects the mapping and what is wrong with it.
+// compiler collects the mapping and its problems.
 type compiler struct {
 	spec      Spec
 	table     row.Table
@@ -52,7 +51,7 @@ func (c *compiler) problem(column, format string, args ...any) {
 	c.problems = append(c.problems, fmt.Errorf("table %q: column %q "+format, append([]any{c.spec.Table, column}, args...)...))
 }
 
-// columns are what the specification says, or what the names say.
+// columns are those of the specification, else those matched by name.
 func (c *compiler) columns() map[string]ColumnSpec {
 	specs := maps.Clone(c.spec.Columns)
 	if specs == nil {
@@ -67,7 +66,7 @@ func (c *compiler) columns() map[string]ColumnSpec {
 	return specs
 }
 
-// byName maps every column that can be written to the input of its name.
+// byName maps every writable column to the input of its name.
 func (c *compiler) byName() map[string]ColumnSpec {
 	specs := map[string]ColumnSpec{}
 	for _, column := range c.table.Columns {
@@ -120,7 +119,7 @@ func (c *compiler) add(target row.Column, spec ColumnSpec) {
 	c.m.plan.Columns = append(c.m.plan.Columns, row.PlanColumn{Column: target, Op: out.op})
 }
 
-// checkInput refuses what the source cannot deliver.
+// checkInput refuses an input that the source cannot deliver.
 func (c *compiler) checkInput(target row.Column, spec ColumnSpec) {
 	if slices.Contains(c.available.Names, spec.From) {
 		return
@@ -142,7 +141,7 @@ func (c *compiler) orFields() string {
 	return ""
 }
 
-// input returns the index of an input by name, counting it in when it is new.
+// input returns the index of an input by name; a new one is added.
 func (c *compiler) input(name string) int {
 	i, ok := c.inputs[name]
 	if !ok {
@@ -153,8 +152,8 @@ func (c *compiler) input(name string) int {
 	return i
 }
 
-// setType chooses the operation and the reader of a column. A column of a type
-// that only the database knows takes on the type that the texts are read as.
+// setType chooses the operation and the reader of a column. A column of a type that only the
+// database knows gets the type by which the texts are read.
 func (c *compiler) setType(out *column, target *row.Column, spec ColumnSpec) {
 	as := target.Kind
 	if spec.Type != "" {
@@ -207,7 +206,7 @@ func (c *compiler) setOp(out *column, target row.Column, spec ColumnSpec) {
 	}
 }
 
-// setNull decides what a missing and an empty text become.
+// setNull decides about missing and empty texts.
 func (c *compiler) setNull(out *column, target row.Column, spec ColumnSpec) {
 	switch spec.Missing {
 	case "":
@@ -238,7 +237,7 @@ func (c *compiler) setNull(out *column, target row.Column, spec ColumnSpec) {
 	}
 }
 
-// checkKey refuses a key that rows cannot be told apart by, or found by.
+// checkKey refuses a key that does not identify rows, or has no index.
 func (c *compiler) checkKey(specs map[string]ColumnSpec) {
 	names := columnNames(c.table.Columns)
 	if len(c.key) == 0 && c.m.mode == ModeInsert {
@@ -255,7 +254,7 @@ func (c *compiler) checkKey(specs map[string]ColumnSpec) {
 		case slices.Contains(c.key[:i], name):
 			c.problem(name, "is named twice in `key`")
 		case !slices.Contains(names, name):
-			if !mapped { // else it was said already
+			if !mapped { // else reported already
 				c.problem(name, "of `key` does not exist: correct `key` (the table has %s)", list(names))
 			}
 		case !mapped:
@@ -287,7 +286,7 @@ func (c *compiler) keyName() string {
 	return "key"
 }
 
-// checkValue refuses a mapping that would throw the counts away.
+// checkValue refuses a mapping that would lose the counts.
 func (c *compiler) checkValue() {
 	_, used := c.inputs[row.InputValue]
 	if !used && c.sums() && len(c.problems) == 0 && slices.Contains(c.available.Names, row.InputValue) {
@@ -321,7 +320,7 @@ func sameNames(a, b []string) bool {
 // sums: the source delivers increments.
 func (c *compiler) sums() bool { return c.available.Guarantee.Once() && !c.available.Fields }
 
-// setMode decides how rows meet those that are there, and what they are told apart by.
+// setMode sets the mode and the key of the plan.
 func (c *compiler) setMode() {
 	c.m.mode, c.key = c.spec.Mode, c.spec.Key
 	if c.m.mode == "" {
@@ -349,12 +348,12 @@ func (c *compiler) setMode() {
 	}
 }
 
-// say notes a problem of the table as a whole.
+// say adds a problem of the table as a whole.
 func (c *compiler) say(format string, args ...any) {
 	c.problems = append(c.problems, fmt.Errorf("table %q: "+format, append([]any{c.spec.Table}, args...)...))
 }
 
-// setDeletes finds the inputs that tell a deletion.
+// setDeletes finds the inputs that mark a deletion.
 func (c *compiler) setDeletes() {
 	for _, name := range slices.Sorted(maps.Keys(c.spec.DeleteWhen)) {
 		if !c.available.Fields && !slices.Contains(c.available.Names, name) {

@@ -7,7 +7,7 @@ import (
 	"baton/internal/flush/row"
 )
 
-// OnMissing says what becomes of a row whose record is gone from the source.
+// OnMissing is the policy for a row whose record is gone from the source.
 type OnMissing string
 
 // The choices of on_missing. The zero value means MissingDelete.
@@ -48,14 +48,14 @@ func (o OnMissing) Check(m *Mapping) error {
 	return errors.Join(problems...)
 }
 
-// Row converts a record under this choice; ok is false when nothing is to be written.
+// Row converts a record under this policy; ok is false if nothing is to be written.
 func (o OnMissing) Row(m *Mapping, r row.Record) (out row.Row, ok bool, err error) {
 	out.Values = make([]row.Value, len(m.columns))
 	ok, err = o.fill(m, &out, r)
 	return out, ok, err
 }
 
-// fill is Row into a row whose Values have their length already.
+// fill is Row into a row with allocated Values.
 func (o OnMissing) fill(m *Mapping, row *row.Row, r row.Record) (ok bool, err error) {
 	if r.Gone && r.Err == nil && o == MissingIgnore {
 		return false, nil

@@ -9,39 +9,38 @@ import (
 	"baton/internal/flush/row"
 )
 
-// Mode says how rows meet those that are there already.
+// Mode is how a row is written beside existing ones.
 type Mode string
 
 // The modes. The zero value means ModeUpsert where there is a key, else ModeInsert.
 const (
 	ModeUpsert  Mode = "upsert"  // insert the row, or change its columns
-	ModeInsert  Mode = "insert"  // insert it; with a dedupe key, unless it is there already
-	ModeReplace Mode = "replace" // delete the row and insert it anew
+	ModeInsert  Mode = "insert"  // insert it; with a dedupe key, unless it exists
+	ModeReplace Mode = "replace" // delete the row and insert it again
 	ModeDelete  Mode = "delete"  // delete the row
 )
 
-// Spec is the part of a job's configuration that says what goes where.
+// Spec is the mapping part of a job's configuration.
 type Spec struct {
 	Table string
 	Key   []string // columns that identify a row
 	Mode  Mode
-	// DedupeKey, for ModeInsert: the columns of a unique index by which a record that
-	// was delivered twice is told.
+	// DedupeKey, for ModeInsert: the columns of a unique index that identifies records which
+	// were delivered twice.
 	DedupeKey []string
 	// DeleteWhen: a record with all of these inputs deletes its row.
 	DeleteWhen map[string]string
 	// Generation is the column that a scan's passes are counted in; "" for none.
 	Generation string
-	// Columns says what each written column is made of. nil: columns match
-	// inputs by name.
+	// Columns are the written columns. nil: columns match inputs by name.
 	Columns map[string]ColumnSpec
 }
 
-// ColumnSpec says what one column is made of. Every empty field has a default.
+// ColumnSpec configures one column. Every empty field has a default.
 type ColumnSpec struct {
 	From    string // input; default: the column's own name
 	Op      string // set or add; default: add for $value, else set
-	Type    string // how the text is read: integer, float, ... Default: as the catalogue says
+	Type    string // how the text is read: integer, float, ... Default: the catalogue's type
 	Format  string // of a timestamp or date: unix, unix_ms, rfc3339 (default) or a layout of Go's time package
 	Missing string // error, null or keep; default: keep for a column with a default, null for a nullable one, else error
 	Empty   string // "null": an empty text is NULL
@@ -54,10 +53,10 @@ type Mapping struct {
 	columns []column
 	adds    bool // some column has OpAdd
 	mode    Mode
-	deletes []condition // what makes a record delete its row; none: nothing does
+	deletes []condition // the conditions of a deletion; none: no record deletes
 }
 
-// condition is what an input must be.
+// condition is a required value of an input.
 type condition struct {
 	input int
 	text  string
@@ -83,23 +82,22 @@ func (m *Mapping) Inputs() []string { return m.plan.Inputs }
 // Plan is the write side of the mapping; always the same pointer.
 func (m *Mapping) Plan() *row.Plan { return &m.plan }
 
-// Mode says how rows meet those that are there already.
+// Mode is how rows are written beside existing ones.
 func (m *Mapping) Mode() Mode { return m.mode }
 
-// Adds reports whether some column is added to, so that a record counts each time that it
-// is written.
+// Adds reports whether a column has OpAdd, so that writing a record twice counts twice.
 func (m *Mapping) Adds() bool { return m.adds }
 
-// Row converts a record. An error means that the record does not fit and is a
-// dead letter; it names the column, and nothing has been changed to make it fit.
-// Of a record that is gone only the key columns are converted.
+// Row converts a record. An error means that the record does not fit and is a dead letter; it
+// names the column. No value is changed to fit. For a record that is gone only the key columns
+// are converted.
 func (m *Mapping) Row(r row.Record) (row.Row, error) {
 	row := row.Row{Values: make([]row.Value, len(m.columns))}
 	err := m.fill(&row, r)
 	return row, err
 }
 
-// fill converts r into row, whose Values have their length already.
+// fill converts r into row, whose Values are allocated.
 func (m *Mapping) fill(row *row.Row, r row.Record) error {
 	row.Record = r
 	if r.Err != nil {
@@ -127,12 +125,12 @@ func (m *Mapping) fill(row *row.Row, r row.Record) error {
 	return nil
 }
 
-// saysNothing reports whether the record has a value for no column: a row of it were NULLs.
+// saysNothing reports whether the record has no value for any column.
 func (m *Mapping) saysNothing(r row.Record) bool {
 	return !slices.ContainsFunc(m.columns, func(c column) bool { return r.Inputs[c.input].OK })
 }
 
-// isDelete reports whether the record has all that makes it a deletion.
+// isDelete reports whether the record fulfils all conditions of a deletion.
 func (m *Mapping) isDelete(r row.Record) bool {
 	for _, c := range m.deletes {
 		if raw := r.Inputs[c.input]; !raw.OK || raw.Text != c.text {
@@ -142,7 +140,7 @@ func (m *Mapping) isDelete(r row.Record) bool {
 	return true
 }
 
-// misfit says which column a record does not fit.
+// misfit adds the column to the error of a record that does not fit.
 func (m *Mapping) misfit(c *column, err error) error {
 	input := m.plan.Inputs[c.input]
 	if input == c.name {
@@ -168,7 +166,7 @@ func (c *column) value(raw row.Raw) (row.Value, error) {
 		return row.Value{}, errMissing
 	}
 	if c.op == row.OpAdd {
-		return c.read("0") // adding nothing must not make the sum NULL
+		return c.read("0") // a missing increment must not make the sum NULL
 	}
 	return row.Value{}, nil
 }

@@ -9,8 +9,8 @@ import (
 	"baton/internal/flush/row"
 )
 
-// NewTableSpec says which table a mapping wants. Every column needs a type, unless the
-// source says which it is. It reports every problem at once.
+// NewTableSpec is the table for a mapping. Every column needs a type, unless the source defines
+// it. It reports all problems at once.
 func NewTableSpec(spec Spec, available row.Inputs) (row.TableSpec, error) {
 	t := row.TableSpec{Name: spec.Table, Key: spec.Key, Unique: spec.DedupeKey}
 	if len(spec.Columns) == 0 {
@@ -43,7 +43,7 @@ func NewTableSpec(spec Spec, available row.Inputs) (row.TableSpec, error) {
 	return t, errors.Join(problems...)
 }
 
-// newColumn is the column that takes what a specification says.
+// newColumn is the table column for a specification.
 func newColumn(name string, s ColumnSpec, key bool, available row.Inputs) (row.Column, error) {
 	c := row.Column{Name: name, Nullable: !key && s.Missing != "error" || s.Empty == "null"}
 	adds := s.Op == "add" || s.Op == "" && s.From == row.InputValue && available.Guarantee.Once() && !available.Fields

@@ -9,7 +9,7 @@ import (
 	"baton/internal/flush/row"
 )
 
-// Vanished is how stale rows are found, told apart and deleted.
+// Vanished finds, identifies and deletes stale rows.
 type Vanished struct {
 	// plan has the key's columns, in the order of their index, and the generation. All
 	// of them are its key: a row that was written again meanwhile is another one.
@@ -19,8 +19,8 @@ type Vanished struct {
 	width  int          // of Record.Inputs
 }
 
-// Vanished also returns the inputs that the key is made from. It refuses a key by which
-// the record of a row could not be looked for again.
+// Vanished also returns the inputs of the key. It refuses a key by which the record of a row
+// could not be searched for again.
 func (m *Mapping) Vanished(generation string) (v *Vanished, inputs []string, err error) {
 	if generation == "" {
 		return nil, nil, fmt.Errorf("table %q: `vanished: delete` needs `generation`, a column that tells which rows the last "+
@@ -46,7 +46,7 @@ func (m *Mapping) Vanished(generation string) (v *Vanished, inputs []string, err
 	return v, inputs, errors.Join(problems...)
 }
 
-// sweepable refuses a column from which the text in Redis cannot be had back.
+// sweepable refuses a column whose value does not determine the text in Redis.
 func (c *column) sweepable(target row.Column, input string) error {
 	if !c.named || input == row.InputValue {
 		return fmt.Errorf("is made from %s, by which no record can be looked for: with `vanished: delete` make it from what the key's "+
@@ -76,8 +76,8 @@ func (m *Mapping) indexOrder() []string {
 	return key
 }
 
-// Plan deletes what has vanished: its columns are the key's, in the order of their index,
-// and the generation.
+// Plan is the plan of the deletion: its columns are the key's, in the order of their index, and
+// the generation.
 func (v *Vanished) Plan() *row.Plan { return &v.plan }
 
 // KeyText names the key's columns in a message.
@@ -89,7 +89,7 @@ func (v *Vanished) KeyText() string {
 	return list(names)
 }
 
-// Key reads the key out of the texts of a row.
+// Key is the key in the texts of a row.
 func (v *Vanished) Key(texts []string) ([]row.Value, error) {
 	values, err := v.values(texts)
 	if err != nil {
@@ -118,7 +118,7 @@ func (v *Vanished) text(column int, text string) string {
 	return text
 }
 
-// Record is as much of its record as the texts of a row tell.
+// Record is the part of the record that the texts of a row determine.
 func (v *Vanished) Record(texts []string) row.Record {
 	r := row.Record{Inputs: make([]row.Raw, v.width), Gone: true}
 	for i, text := range texts {
@@ -127,7 +127,7 @@ func (v *Vanished) Record(texts []string) row.Record {
 	return r
 }
 
-// Row deletes the row that tells the record.
+// Row is the deletion of the row of a record.
 func (v *Vanished) Row(r row.Record) (row.Row, error) {
 	texts := make([]string, len(v.inputs))
 	for i, input := range v.inputs {

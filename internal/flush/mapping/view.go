@@ -16,7 +16,7 @@ type ColumnView struct {
 	Key     bool   `json:"key"`
 }
 
-// Views tells how each column is written, in the order of the plan.
+// Views describes the written columns, in the order of the plan.
 func (m *Mapping) Views() []ColumnView {
 	views := make([]ColumnView, len(m.columns))
 	for i, c := range m.columns {
@@ -44,8 +44,8 @@ func (c *column) view(plan row.PlanColumn, inputs []string) ColumnView {
 	return shown
 }
 
-// Show writes the values of a row for people: one for each column, nil for NULL. Of a row
-// that is to be deleted there is the key alone.
+// Show formats the values of a row, one for each column, nil for NULL. A row to be deleted has
+// its key only.
 func (m *Mapping) Show(row row.Row) []*string {
 	values := make([]*string, len(row.Values))
 	for i, value := range row.Values {

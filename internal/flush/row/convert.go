@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// Reader turns a raw text into the value that a column holds, or refuses it. It
-// never changes what the text says: no rounding, cutting or guessing.
+// Reader converts a raw text into the value of a column, or refuses it. It never changes the
+// value: no rounding, cutting or guessing.
 type Reader func(text string) (Value, error)
 
 // NewReader returns the reader of texts of kind as for column c, or false if a
@@ -74,9 +74,8 @@ func nativeReader(k Kind, c Column, op Op, format string) Reader {
 	}
 }
 
-// integerReader reads whole numbers written in decimal digits. What is added
-// may be anything that fits 64 bits: only the sum must fit the column, and the
-// database sees to that.
+// integerReader reads whole numbers in decimal digits. An increment may be any 64-bit number: only
+// the sum must fit the column, and the database checks that.
 func integerReader(c Column, op Op) Reader {
 	bits := c.Bits
 	if bits == 0 || op == OpAdd {
@@ -126,9 +125,9 @@ func notInteger(s string, err error, least int64, most uint64) error {
 	return fmt.Errorf("%s is not a whole number in decimal digits", Quote(s))
 }
 
-// floatReader accepts that a float column holds the nearest float of a
-// fraction; that is what it is for. It refuses what would be a different number:
-// infinity, zero for a tiny one, and whole numbers that a float cannot hold.
+// floatReader accepts that a float column holds the nearest float of a fraction. It refuses
+// numbers that would become others: infinity, zero for a tiny one, and whole numbers that a float
+// cannot hold.
 func floatReader(c Column) Reader {
 	bits := c.Bits
 	if bits != 32 {
@@ -334,7 +333,7 @@ func readUUID(s string) (Value, error) {
 
 func notUUID(s string) error { return fmt.Errorf("%s is not a UUID", Quote(s)) }
 
-// Quote makes a value fit for a message, whatever bytes it has.
+// Quote makes a value of any bytes fit for a message.
 func Quote(s string) string {
 	const most = 64
 	if len(s) <= most {

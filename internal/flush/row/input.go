@@ -1,6 +1,6 @@
 package row
 
-// Names of the inputs that sources deliver beside fields and captures.
+// The names of inputs other than fields and captures.
 const (
 	InputField      = "$field"      // counters: the hash field that was counted
 	InputValue      = "$value"      // counters: what was added since the last flush; list and scan: the whole value
@@ -11,26 +11,26 @@ const (
 	InputGeneration = "$generation" // scan: the number of the pass
 )
 
-// Inputs says what a source can deliver to a mapping.
+// Inputs are the inputs that a source can deliver.
 type Inputs struct {
 	// Names are the inputs that the source itself knows: $field and $value of
 	// counters, and captures such as id of "user:<id>".
 	Names []string
 	// Fields: every other name is a field of the row's hash.
 	Fields bool
-	// Lacks says why it does not deliver an input that one may look for, and what to do.
+	// Lacks explains, with the remedy, why the source does not deliver an expected input.
 	Lacks map[string]string
 	// Guarantee is what makes the write of a record exactly once.
 	Guarantee Guarantee
 }
 
-// Guarantee says what makes the write of a record exactly once, though a page may be
-// read and written again after any failure. A source has one.
+// Guarantee is how a source's records are written exactly once, though a page may be read and
+// written again after any failure.
 type Guarantee int
 
 const (
-	// ByState is that a record says what its row is now, and to write it again changes
-	// nothing. Nothing may be added, nor inserted without a key.
+	// ByState: a record has the present state of its row, and writing it again changes
+	// nothing. Columns must not be added to, nor rows inserted without a key.
 	ByState Guarantee = iota
 	// ByPass is ByState, and every pass delivers every record again. One that does not
 	// fit is put aside once, not with each pass.
@@ -40,8 +40,8 @@ const (
 	ByLedger
 	// ByPosition is that every page moves the source's place, which is kept in the database.
 	ByPosition
-	// ByMark is that $value is a total that only the producers write. What is written is
-	// the difference to the total that the database has a mark of.
+	// ByMark: $value is a total that only the producers write. The difference to its mark in
+	// the database is written.
 	ByMark
 )
 

@@ -87,8 +87,8 @@ func parseLayout(layout, what, s string) (time.Time, error) {
 	return t, nil
 }
 
-// tooFine looks for what package time drops without a word: digits of a
-// fraction of a second beyond the ninth.
+// tooFine finds what package time drops silently: digits of a fraction of a second beyond the
+// ninth.
 func tooFine(s string) bool {
 	for i := 0; i+9 < len(s); i++ {
 		if s[i] != '.' && s[i] != ',' {

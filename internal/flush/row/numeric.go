@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// maxShift bounds what an exponent may add to a number's digits: "1e1000000000"
-// is eleven bytes, and must not become a gigabyte.
+// maxShift is the maximum exponent: "1e1000000000" is twelve bytes, and must not become a
+// gigabyte.
 const maxShift = 1000
 
 // decimalText is a decimal number, taken apart but not yet calculated with.
@@ -21,8 +21,8 @@ type decimalText struct {
 	exponent int64
 }
 
-// scanDecimal takes "-12.50e3" apart. It knows no infinity, NaN, hexadecimal or
-// digit separators: databases differ on them.
+// scanDecimal parses "-12.50e3". It refuses infinity, NaN, hexadecimal and digit separators:
+// databases differ on them.
 func scanDecimal(s string) (decimalText, bool) {
 	d := decimalText{source: s}
 	rest := s
@@ -69,7 +69,7 @@ func countDigits(s string) int {
 	return len(s)
 }
 
-// whole reports whether the text is digits alone, so that whoever wrote it meant a whole number.
+// whole reports whether the text has digits only, so that a whole number was meant.
 func (d decimalText) whole() bool { return !d.dot && !d.shifted }
 
 func (d decimalText) zero() bool { return d.digits == "" && strings.Trim(d.fraction, "0") == "" }
@@ -98,8 +98,8 @@ func (d decimalText) unshifted() (decimalText, bool) {
 	return out, true
 }
 
-// plain writes an unshifted number in the one form that sums, comparisons and
-// databases agree on: no plus, no leading zeros, a digit before the point.
+// plain writes an unshifted number in canonical form: no plus, no leading zeros, a digit before
+// the point.
 func (d decimalText) plain() string {
 	digits := d.digits
 	if digits == "" {
@@ -135,8 +135,8 @@ func parseDecimal(s string) (decimalText, error) {
 	return d, nil
 }
 
-// PlainDecimal reads a decimal number into the one form in which equal ones are equal:
-// digits without an exponent, and without zeros at either end that say nothing.
+// PlainDecimal parses a decimal number into its canonical form: digits without an exponent and
+// without needless zeros at either end.
 func PlainDecimal(s string) (string, error) {
 	d, err := parseDecimal(s)
 	if err != nil {
@@ -184,7 +184,7 @@ func fitsShifted(d decimalText, c Column) bool {
 	return ok && plain.fits(c.Precision, c.Scale)
 }
 
-// compareDecimal orders two plain numbers by what they are worth.
+// compareDecimal compares two plain numbers.
 func compareDecimal(a, b string) int {
 	negativeA, negativeB := strings.HasPrefix(a, "-"), strings.HasPrefix(b, "-")
 	switch {

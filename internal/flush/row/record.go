@@ -9,12 +9,12 @@ import (
 	"unicode/utf8"
 )
 
-// Record is one thing read from a source, before the mapping: raw texts in the
-// order of the inputs that the source was built with.
+// Record is one record of a source before the mapping: raw texts in the order of the source's
+// inputs.
 type Record struct {
-	Key    string // what names it in the source: the hash field, the row's id
+	Key    string // its name in the source: the hash field, the row's id
 	Inputs []Raw
-	Gone   bool  // the source says that this row no longer exists
+	Gone   bool  // this row no longer exists
 	Err    error // why the source could not read it; goes to the dead letters
 }
 
@@ -24,7 +24,7 @@ type Raw struct {
 	OK   bool
 }
 
-// What marks members of a dead letter, beside the inputs' names.
+// Names and suffixes of members of a dead letter.
 const (
 	base64Suffix = "_base64" // at a name: a text that JSON could not carry
 	memberGone   = "$gone"
@@ -52,7 +52,7 @@ func RecordJSON(inputs []string, r Record) string {
 			break
 		}
 		if inputs[i] == InputGeneration {
-			continue // it is the pass', not the record's
+			continue // it belongs to the pass, not to the record
 		}
 		b.WriteByte(',')
 		writeMember(&b, inputs[i], raw)
@@ -67,7 +67,7 @@ func RecordJSON(inputs []string, r Record) string {
 	return b.String()
 }
 
-// keyMember is what the record's key is called beside these inputs.
+// keyMember is the member name of the record's key, given these inputs.
 func keyMember(inputs []string) string {
 	if slices.Contains(inputs, "key") {
 		return "$key"

@@ -5,10 +5,9 @@ import (
 	"strings"
 )
 
-// CutRecordJSON shortens the texts of a record that are longer than limit bytes, for
-// a database that cannot hold it. Their names end in "_cut" then, and "$cut" lists
-// what they were called: ParseRecordJSON answers ErrCutRecord for each. A record
-// without such texts stays as it is.
+// CutRecordJSON shortens the texts of a record that are longer than limit bytes, for a database
+// that cannot hold them. It appends "_cut" to their names and lists the names in "$cut":
+// ParseRecordJSON returns ErrCutRecord for each. A record without such texts is unchanged.
 func CutRecordJSON(record string, limit int) string {
 	if len(record) <= limit {
 		return record

@@ -10,29 +10,26 @@ import (
 	"strings"
 )
 
-// Errors of a dead letter's record that cannot be written again, matched by errors.Is.
+// The errors of a dead letter that cannot be replayed, matched by errors.Is.
 var (
-	// ErrCutRecord: the database could not hold the whole record, so that what was
-	// kept of it is not what the source had.
-	ErrCutRecord = errors.New("flush: the record was cut when it was put aside")
+	// ErrCutRecord: the database could not hold the whole record.
+	ErrCutRecord = errors.New("flush: the record was shortened in the dead letter")
 	// ErrUnreadRecord: the source itself could not read the record.
 	ErrUnreadRecord = errors.New("flush: the source could not read the record")
-	// ErrNoInput: the record has nothing of an input that the mapping needs by now.
-	ErrNoInput = errors.New("flush: the record does not have it")
+	// ErrNoInput: the record lacks an input that the mapping needs now.
+	ErrNoInput = errors.New("flush: the record lacks this input")
 )
 
-// ParseRecordJSON reads a record back that RecordJSON wrote: every byte of its key
-// and of these inputs, in their order. The inputs may be others than it was written
-// with, because a job's mapping may have changed; one that the record has nothing of
-// is ErrNoInput, for nobody knows what the source had there. A record that was
-// shortened is ErrCutRecord, one that the source could not read ErrUnreadRecord.
+// ParseRecordJSON parses a record of RecordJSON: every byte of its key and of these inputs, in
+// their order. The inputs may differ from those at the time of writing, because a job's mapping
+// may have changed: ErrNoInput for one that the record lacks. ErrCutRecord for a shortened
+// record, ErrUnreadRecord for one that the source could not read.
 func ParseRecordJSON(inputs []string, text string) (Record, error) {
-	return MendRecordJSON(inputs, text, nil)
+	return RepairRecordJSON(inputs, text, nil)
 }
 
-// MendRecordJSON is ParseRecordJSON with some inputs given anew, which may be those
-// that the record lacks.
-func MendRecordJSON(inputs []string, text string, mend map[string]Raw) (Record, error) {
+// RepairRecordJSON is ParseRecordJSON with replacements for some inputs, also missing ones.
+func RepairRecordJSON(inputs []string, text string, mend map[string]Raw) (Record, error) {
 	p, err := parseMembers(text)
 	if err != nil {
 		return Record{}, fmt.Errorf("the record is not one that baton wrote: %w", err)
@@ -68,7 +65,7 @@ func MendRecordJSON(inputs []string, text string, mend map[string]Raw) (Record, 
 	return r, errors.Join(problems...)
 }
 
-// members is a record's JSON object, taken apart.
+// members is a record's parsed JSON object.
 type members struct {
 	first        member // the key
 	inputs       []member
@@ -76,7 +73,7 @@ type members struct {
 	cut          []string
 }
 
-// member is one text of a record, nil for null, under the name that it has in JSON.
+// member is one text of a record, nil for null, with its name in JSON.
 type member struct {
 	name string
 	text *string
@@ -178,7 +175,7 @@ func (p *members) writtenWith(inputs []string) bool {
 	return true
 }
 
-// find looks an input up by its name.
+// find finds an input by its name.
 func (p *members) find(name string) (Raw, error) {
 	for _, m := range p.inputs {
 		if raw, err := m.raw(name); err == nil {
@@ -200,8 +197,8 @@ func (p *members) isCut(name string) bool {
 
 var errOther = errors.New("this is another input")
 
-// raw is the member as the input of that name, if it is that one. A text whose name
-// ends in base64Suffix is always encoded, so its bare name stands for null only.
+// raw is the member as the input of that name; errOther if it is another one. A text whose name
+// ends in base64Suffix is always encoded, so the bare name means null only.
 func (m member) raw(name string) (Raw, error) {
 	switch {
 	case m.name == name && m.text == nil:

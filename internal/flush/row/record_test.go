@@ -103,7 +103,7 @@ func TestMendedInputsStandForThoseOfTheRecord(t *testing.T) {
 	for _, text := range []string{
 		`{"key":"7","a":"1","b":"2"}`, `{"key":"7","a":"1"}`, `{"key":"7","a":"1","b_cut":"2","$cut":["b"]}`,
 	} {
-		got, err := MendRecordJSON([]string{"a", "b"}, text, map[string]Raw{"b": {"\x00new", true}})
+		got, err := RepairRecordJSON([]string{"a", "b"}, text, map[string]Raw{"b": {"\x00new", true}})
 		if err != nil || !slices.Equal(got.Inputs, []Raw{{"1", true}, {"\x00new", true}}) || got.Key != "7" {
 			t.Errorf("%s: %+v, %v", text, got, err)
 		}
@@ -111,11 +111,11 @@ func TestMendedInputsStandForThoseOfTheRecord(t *testing.T) {
 	// What the source could not read has to be given whole.
 	mend := map[string]Raw{"a": {"1", true}}
 	const unread = `{"key":"7","a":null,"b":null,"$unread":true}`
-	if _, err := MendRecordJSON([]string{"a", "b"}, unread, mend); !errors.Is(err, ErrUnreadRecord) {
+	if _, err := RepairRecordJSON([]string{"a", "b"}, unread, mend); !errors.Is(err, ErrUnreadRecord) {
 		t.Errorf("half of it: %v", err)
 	}
 	mend["b"] = Raw{}
-	if got, err := MendRecordJSON([]string{"a", "b"}, unread, mend); err != nil || !slices.Equal(got.Inputs, []Raw{{"1", true}, {}}) {
+	if got, err := RepairRecordJSON([]string{"a", "b"}, unread, mend); err != nil || !slices.Equal(got.Inputs, []Raw{{"1", true}, {}}) {
 		t.Errorf("all of it: %+v, %v", got, err)
 	}
 }

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Table is what the catalogue says of a table.
+// Table is the catalogue of a table.
 type Table struct {
 	Name    string
 	Columns []Column
 	// Unique lists the columns of every unique index, the primary key first.
 	Unique [][]string
-	// UpsertOnly: rows that are there have to be met by upserts. Triggers would see a
-	// difference, or comparing keys finds other rows than the unique index does.
+	// UpsertOnly: existing rows must be changed by upserts only, because triggers would see a
+	// difference, or because a comparison of keys finds other rows than the unique index.
 	UpsertOnly bool
 }
 
@@ -30,34 +30,34 @@ type Column struct {
 	Unsigned  bool
 	MaxChars  int // KindText: characters
 	MaxBytes  int // KindText, KindBytes, KindOther: bytes
-	// Padded: the length is fixed. A KindText column does not keep blanks at the
-	// end, a KindBytes column fills up what is shorter than MaxBytes.
+	// Padded: the length is fixed. A KindText column drops blanks at the end, a KindBytes
+	// column pads values shorter than MaxBytes.
 	Padded    bool
 	Precision int // KindNumeric, and a KindFloat that rounds to Scale
 	Scale     int
 	// LastMember: of several members of one name in a JSON object the column keeps the last.
 	LastMember bool
-	// Form, if set, is a regular expression for the texts that a KindOther column
-	// keeps as they are; others the database might change without a word.
+	// Form, if set, is a regular expression for the texts that a KindOther column keeps
+	// unchanged; the database might silently change others.
 	Form string
-	// Values are all that a column of an enumerated type takes; Several: any number of
-	// them, with commas between (MariaDB's SET).
+	// Values are the allowed values of an enumerated column; Several: any number of them,
+	// separated by commas (MariaDB's SET).
 	Values  []string
 	Several bool
 	// Checks are the definitions of the constraints of the column's domain, by their names.
 	Checks map[string]string
-	// Folds says by what the database equates texts of this column that differ in their
-	// bytes: a collation or a type. "": by nothing, equal texts are the same bytes.
+	// Folds names the collation or type by which the database equates texts of this column
+	// that differ in their bytes. "": equal texts have equal bytes.
 	Folds string
-	// Exact is what to do for such a column so that only the same bytes are equal.
+	// Exact is the remedy for a column with Folds.
 	Exact string
 	// TimeUnit is the finest step that a KindTimestamp column keeps, such as a
 	// second for MySQL's plain DATETIME. Zero: a microsecond.
 	TimeUnit time.Duration
 }
 
-// Takes says which values an enumerated column takes, such as `one of "new", "paid"`: for
-// the reason of a dead letter.
+// Takes describes the values of an enumerated column, such as `one of "new", "paid"`, for the
+// reason of a dead letter.
 func (c Column) Takes() string {
 	const most = 30
 	shown := make([]string, min(len(c.Values), most))
@@ -91,20 +91,20 @@ type Plan struct {
 	// Key are the indexes into Columns of the columns that identify a row. None: every
 	// row is a new one.
 	Key []int
-	// Keep: a row that is there already stays as it is. Key is the dedupe key then.
+	// Keep: an existing row stays unchanged. Key is the dedupe key then.
 	Keep bool
 	// Inputs names the inputs of every Record, in order. A sink that turns a row
 	// into a dead letter writes RecordJSON(p.Inputs, row.Record).
 	Inputs []string
 }
 
-// PlanColumn is one written column and what a conflict does to it.
+// PlanColumn is one written column with its operation.
 type PlanColumn struct {
 	Column
 	Op Op
 }
 
-// Op tells how a value meets the row that is already there.
+// Op is the effect of a value on an existing row.
 type Op uint8
 
 // The operations of a column.
@@ -113,30 +113,29 @@ const (
 	OpAdd           // the new value is added to the old one; NULL counts as 0
 )
 
-// Row is one row to write. Values has one entry for every Plan.Columns; a
-// deleted row has only its key columns set. A value that is absent (Value.IsAbsent)
-// leaves the column alone in a row that is there, and to its default in a new one.
+// Row is one row to write. Values has one entry for every Plan.Columns; a deleted row has only its
+// key columns set. An absent value (Value.IsAbsent) leaves the column of an existing row unchanged
+// and gives that of a new row its default.
 type Row struct {
 	Values []Value
 	Delete bool
-	// Replace: the row that is there, if any, is deleted first, so that columns that
-	// are not written, or absent, get their defaults.
+	// Replace: an existing row is deleted first, so that unwritten and absent columns get
+	// their defaults.
 	Replace bool
-	Record  Record // what it was made of, for a dead letter
+	Record  Record // the source's record, for a dead letter
 }
 
-// DeadLetter is a record that does not fit, and why.
+// DeadLetter is a record that does not fit, with the reason.
 type DeadLetter struct {
 	Record string // JSON object
 	Error  string
 }
 
-// TableSpec is a table that is to be made for a job (`schema: create`): what its
-// mapping says, and nothing else.
+// TableSpec is a table to be created for a job (`schema: create`), from its mapping alone.
 type TableSpec struct {
 	Name string
-	// Columns are those of the key first, then the others by name. They have a name and
-	// a kind, and whether they may be NULL. One that has a default is a number, and 0.
+	// Columns are the key's first, then the others by name. They have name, kind and
+	// nullability. A default is the number 0.
 	Columns []Column
 	Key     []string // the primary key; none: there is none
 	Unique  []string // another unique index, for the dedupe key; none: there is none

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Kind is the type of a value or of a column, as far as a flush tells types apart.
+// Kind is the type of a value or of a column, as far as a flush distinguishes types.
 type Kind uint8
 
 // The kinds. A column whose database type is none of these is KindOther: it is
@@ -77,25 +77,24 @@ func KindNames() []string {
 	return names
 }
 
-// Value is one column of one row, already converted to what its column holds.
-// It is a small struct, not an interface, so that a page of rows is a handful
-// of allocations. The zero Value is SQL NULL.
+// Value is one column of one row, converted to the column's kind. It is a small struct and not an
+// interface, so that a page of rows needs few allocations. The zero Value is SQL NULL.
 type Value struct {
 	kind Kind
 	num  uint64 // integer, float bits, boolean, microseconds or days since 1970
 	str  string // text, bytes, numeric digits, JSON, UUID
 }
 
-// Kind tells what the value holds; KindNull for SQL NULL.
+// Kind is the kind of the value; KindNull for SQL NULL.
 func (v Value) Kind() Kind { return v.kind }
 
 // IsNull reports whether the value is SQL NULL.
 func (v Value) IsNull() bool { return v.kind == KindNull }
 
-// Absent makes the value of a column that is to be left as it is.
+// Absent makes the value of a column that is not written.
 func Absent() Value { return Value{kind: kindAbsent} }
 
-// IsAbsent reports whether the column is to be left as it is.
+// IsAbsent reports whether the column is not written.
 func (v Value) IsAbsent() bool { return v.kind == kindAbsent }
 
 // Integer makes a KindInteger value.
@@ -149,7 +148,7 @@ func (v Value) Time() time.Time {
 // Text returns the text of a value made by String.
 func (v Value) Text() string { return v.str }
 
-// Show is the value as text for people; false for NULL.
+// Show is the value as text; false for NULL.
 func (v Value) Show() (string, bool) {
 	switch v.kind {
 	case KindNull:
