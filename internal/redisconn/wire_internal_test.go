@@ -171,7 +171,7 @@ func TestNestedRepliesAreReadAsTheyAre(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	for _, long := range []string{"", "\r\n$1\r\n", strings.Repeat("0123456789", wireReads/10), strings.Repeat("0123456789", wireKeeps/10+1)} {
+	for _, long := range []string{"", "\r\n$1\r\n", strings.Repeat("0123456789", wireReads/10), strings.Repeat("x", wireKeeps+1)} {
 		g.Do("DEL", "k")
 		want := "300 of 2100:"
 		for i := range 300 {

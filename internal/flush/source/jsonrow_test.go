@@ -1,10 +1,14 @@
 package source
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -137,6 +141,64 @@ func rawOf(t *testing.T, value json.RawMessage) row.Raw {
 	return row.Raw{Text: text, OK: true}
 }
 
+// What is taken for a plain object is what the decoder reads, too. Texts are made of pieces that
+// are easily taken for something else, and then broken.
+func TestAPlainObjectIsWhatTheDecoderReads(t *testing.T) {
+	pieces := []string{"{", "}", "{", "}", ",", ",", ":", ":", `"a"`, `"b"`, `"a":1`, `"b":"x",`, `"c":null`, `"é"`, `"\u0061"`, "\"\xff\"", "\"\xc3\"",
+		"\"\x00\"", "\"\x7f\"", "[", "]", "1", "-", "0", "12", ".5", "e", "E+2", "true", "false", "null", "nul", " ", "\t", "\r\n", "\v", "\u2028", "\""}
+	seed := time.Now().UnixNano()
+	r := rand.New(rand.NewPCG(uint64(seed), 0))
+	plain, bad := 0, 0
+	for range 200_000 {
+		text := "{"
+		for range 1 + r.IntN(4) {
+			text += pieces[8+r.IntN(2)] + ":" + pieces[10+r.IntN(len(pieces)-10)] + pieces[r.IntN(8)]
+		}
+		if r.IntN(4) > 0 {
+			text = strings.TrimRight(text, ",:{}") + "}"
+		}
+		if r.IntN(4) == 0 {
+			at := r.IntN(len(text))
+			text = text[:at] + pieces[r.IntN(len(pieces))] + text[at+r.IntN(2):]
+		}
+		wanted := []string{"a", "b", "é"}
+		got, want := make([]row.Raw, 3), make([]row.Raw, 3)
+		d := newObjectDecoder(wanted)
+		ok := d.plain(text, got)
+		*d.text = *bytes.NewBuffer([]byte(text))
+		d.json.Reset(d.text)
+		err := d.members(text, want)
+		if ok && (err != nil || !slices.Equal(got, want)) {
+			t.Fatalf("seed %d: %q: plain reads %v, the decoder %v, %v", seed, text, got, want, err)
+		}
+		if ok {
+			plain++
+		} else if err != nil {
+			bad++
+		}
+	}
+	if plain < 1000 || bad < 1000 {
+		t.Errorf("seed %d: %d are plain, %d are bad: what was tested?", seed, plain, bad)
+	}
+	for text, want := range map[string]bool{
+		`{}`: true, ` { "a" : -0.5e+10 , "b":" é" , "c" : null, "d" :true} `: true, `{"a":"\n"}`: false, `{"a":[]}`: false,
+		"{" + manyMembers(plainNames) + "}": true, "{" + manyMembers(plainNames+1) + "}": false,
+	} {
+		d := newObjectDecoder(nil)
+		if got := d.plain(text, nil); got != want {
+			t.Errorf("%q: plain: %v", text, got)
+		}
+	}
+}
+
+func manyMembers(n int) string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf(`"%d":0`, i))
+	}
+	return strings.Join(all, ",")
+}
+
 func BenchmarkDecodeItems(b *testing.B) {
 	const n = 1000
 	var a redisconn.Answers
@@ -149,8 +211,9 @@ func BenchmarkDecodeItems(b *testing.B) {
 	items := newItems([]string{"id", "name", "email", "city", "score", "updated_at"}, defaultMemoryBudget)
 	records := make([]row.Record, 0, n)
 	b.ReportAllocs()
+	before := cpuTime(b)
 	for b.Loop() {
 		records = items.decode(records[:0], &a, n)
 	}
-	b.ReportMetric(float64(b.N)*n/b.Elapsed().Seconds(), "rows/s")
+	b.ReportMetric(float64(cpuTime(b)-before)/float64(b.N)/n, "cpu-ns/row")
 }

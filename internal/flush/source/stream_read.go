@@ -46,7 +46,9 @@ func (s *Stream) Read(ctx context.Context, st flush.Stage, yield func(flush.Page
 }
 
 // page reads until the page is full, and moves r's place to its end.
-func (s *Stream) page(ctx context.Context, c redisconn.Conn, r *streamStage, entries *entries) (records []row.Record, more bool, err error) {
+func (s *Stream) page(
+	ctx context.Context, c redisconn.Conn, r *streamStage, entries *entries,
+) (records []row.Record, more bool, err error) {
 	for size := 0; len(records) == 0 || len(records) < s.pageRows && size < entries.pace.page; {
 		want := min(entries.pace.depth, s.pageRows-len(records))
 		if r.anchor {
