@@ -10,6 +10,7 @@ import (
 
 	"baton/internal/flush"
 	"baton/internal/flush/row"
+	"baton/internal/flush/source/object"
 	"baton/internal/flush/source/staging"
 	"baton/internal/redisconn"
 )
@@ -26,7 +27,7 @@ type scanRows struct {
 	pace       pace
 	lanes      []laneRows
 	raws       []row.Raw // reused: the fields of a group of hashes
-	object     objectDecoder
+	object     object.Decoder
 }
 
 // laneRows are the rows of a lane that wait for their page to be full.
@@ -47,7 +48,7 @@ type scanned struct {
 func newScanRows(s *Scan, generation int64, yield func(flush.Page) error) *scanRows {
 	r := &scanRows{
 		Scan: s, generation: row.Raw{Text: strconv.FormatInt(generation, 10), OK: true}, yield: yield,
-		pace: newPace(s.budget), lanes: make([]laneRows, s.lanes), object: newObjectDecoder(s.fields),
+		pace: newPace(s.budget), lanes: make([]laneRows, s.lanes), object: object.New(s.fields),
 	}
 	r.pace.page /= s.lanes
 	return r
@@ -141,7 +142,7 @@ func (r *scanRows) readStrings(ctx context.Context, c redisconn.Conn, keys []sca
 		k.value = row.Raw{Text: string(text), OK: true}
 		if len(r.fields) > 0 {
 			k.fields = make([]row.Raw, len(r.fields))
-			k.err = r.object.decode(k.value.Text, text, k.fields)
+			k.err = r.object.Decode(k.value.Text, text, k.fields)
 		}
 		there = append(there, k)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"baton/internal/flush"
 	"baton/internal/flush/row"
+	"baton/internal/flush/source/object"
 	"baton/internal/redisconn"
 )
 
@@ -189,7 +190,7 @@ func (d *entries) fields(record *row.Record, texts *textReader, fields int) (mis
 			return nil, errNoEntry
 		}
 		var found bool
-		if next, found = indexOf(d.inputs, name, next); !found || d.inputs[next] == row.InputID {
+		if next, found = object.Find(d.inputs, name, next); !found || d.inputs[next] == row.InputID {
 			continue
 		}
 		if record.Inputs[next].OK {
