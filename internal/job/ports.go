@@ -16,6 +16,8 @@ var (
 	// ErrAhead: the slot is too far ahead of the ledger's clock, so the host's clock or the
 	// ledger's is wrong. Nothing was claimed.
 	ErrAhead = errors.New("job: the slot lies ahead of the ledger's clock")
+	// ErrDone: ClaimIdle granted this run before, so it has ended; the reply was lost.
+	ErrDone = errors.New("job: the run has ended already")
 	// ErrNotLeader: the caller is not the lock's owner. Start nothing more.
 	ErrNotLeader = errors.New("job: this node no longer leads")
 )
@@ -99,6 +101,15 @@ type Record struct {
 	Pauses   bool // recording it pauses the job, for this Error
 	// RetryAt is the time of the slot's next attempt; zero: none.
 	RetryAt time.Time
+	// Idle: the record is that of several runs that found nothing to do: the last of them, with the
+	// ID of the first. Only the history has such records. nil: one run.
+	Idle *Idle
+}
+
+// Idle are runs, one after the other, that found nothing to do.
+type Idle struct {
+	Runs  int
+	First time.Time // the slot of the first
 }
 
 // Retrial is a pending further attempt of a slot.
@@ -130,8 +141,12 @@ type Ledger interface {
 	// has no slot: it is granted once if its ID was requested. Errors: ErrSlotTaken,
 	// ErrNotLeader, ErrPaused, ErrAhead, or one that leaves the outcome unknown. Then call
 	// again with the same Run: the run that holds the slot is granted it again, and two runs
-	// never have one slot.
+	// never have one slot. ErrDone: ClaimIdle has granted it.
 	Claim(ctx context.Context, r Run) error
+	// ClaimIdle claims first attempts of slots, each of another job, for runs that have nothing to
+	// do, and records in the same step that they succeeded. It returns the error of each claim, as
+	// Claim does, in their order. Where the outcome is unknown call Claim.
+	ClaimIdle(ctx context.Context, recs []Record) []error
 	// Finish records how a claimed run ended. It pauses the job if Pauses is set and the run is
 	// the job's latest, and stores its retrial if RetryAt is set and no later slot was claimed.
 	// It may be called again. StateLost is recorded only for an open run; a later result of a

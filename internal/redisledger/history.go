@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -14,13 +14,6 @@ import (
 
 	"baton/internal/job"
 	"baton/internal/redisconn"
-)
-
-const (
-	// maxErrorText is the kept length of a run's error, in bytes.
-	maxErrorText = 4096
-	// maxOutputTail is the length of a command's output in a history entry, in bytes.
-	maxOutputTail = 4096
 )
 
 // StateMissed is the State of a history entry for slots that were not run.
@@ -222,22 +215,22 @@ func (l *Ledger) FindRun(ctx context.Context, name, id string, most int) (*job.R
 	return nil, nil
 }
 
+// stored is an undecoded entry of the history.
+type stored struct {
+	id     string
+	fields map[string]string
+}
+
 // historyBefore returns up to n entries before a place in the history, the newest first, and
 // the place of the next page, "" at the end.
 func (l *Ledger) historyBefore(ctx context.Context, name, before string, n int) (entries []HistoryEntry, next string, err error) {
-	found, err := redis.Values(l.store.Run(ctx, l.keys.Lock(), func(c redis.Conn) (any, error) {
-		return redis.DoContext(c, ctx, "XREVRANGE", l.keys.Runs(name), before, "-", "COUNT", n)
-	}))
+	found, err := l.storedBefore(ctx, name, before, n)
 	if err != nil {
 		return nil, "", fmt.Errorf("read the runs of job %q: %w", name, err)
 	}
 	for _, entry := range found {
-		id, fields, err := redisconn.StreamEntry(entry)
-		if err != nil {
-			return nil, "", fmt.Errorf("read the runs of job %q: entry %q: %w", name, id, err)
-		}
-		next = "(" + id
-		if e, ok := historyEntry(name, id, fields); ok {
+		next = "(" + entry.id
+		if e, ok := historyEntry(name, entry.id, entry.fields); ok {
 			entries = append(entries, e)
 		}
 	}
@@ -245,6 +238,43 @@ func (l *Ledger) historyBefore(ctx context.Context, name, before string, n int) 
 		next = ""
 	}
 	return entries, next, nil
+}
+
+// storedBefore reads those entries. The entry that idle runs may still join is not in the stream
+// yet. It is read first: if it moves to the stream meanwhile, it is found there.
+func (l *Ledger) storedBefore(ctx context.Context, name, before string, n int) ([]stored, error) {
+	c, err := l.store.Conn(ctx, l.keys.Lock())
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close() // it goes back to the pool
+	err = redisconn.SendAll(c, redisconn.Cmd("HGET", l.keys.Job(name), "idle"),
+		redisconn.Cmd("XREVRANGE", l.keys.Runs(name), before, "-", "COUNT", n))
+	if err != nil {
+		return nil, redisconn.Explain(err)
+	}
+	replies, err := redisconn.ReceiveAll(ctx, c)
+	if err != nil {
+		return nil, redisconn.Explain(err)
+	}
+	entries, err := redis.Values(replies[1], nil)
+	if err != nil {
+		return nil, redisconn.Explain(err)
+	}
+	all := make([]stored, len(entries))
+	for i, entry := range entries {
+		if all[i].id, all[i].fields, err = redisconn.StreamEntry(entry); err != nil {
+			return nil, fmt.Errorf("entry %q: %w", all[i].id, err)
+		}
+	}
+	text, err := redis.String(replies[0], nil)
+	if err != nil && !errors.Is(err, redis.ErrNil) {
+		return nil, redisconn.Explain(err)
+	}
+	if idle, ok := idleEntry(text); ok && (before == "+" || older(idle.id, before[1:])) {
+		all = withIdle(all, idle)
+	}
+	return all[:min(n, len(all))], nil
 }
 
 // historyEntry decodes an entry of the history; ok is false for an unknown kind.
@@ -257,6 +287,9 @@ func historyEntry(name, id string, fields map[string]string) (e HistoryEntry, ok
 			return e, false
 		}
 		e.Record = *rec
+		if n := int(intField(fields["count"])); n > 0 {
+			e.Idle = &job.Idle{Runs: n, First: millisField(fields["first"])}
+		}
 		return e, true
 	}
 	e.Record = readRecord(name, fields, "")
@@ -265,112 +298,4 @@ func historyEntry(name, id string, fields map[string]string) (e HistoryEntry, ok
 		First: millisField(fields["first"]), Slot: e.Slot,
 	}
 	return e, true
-}
-
-// startFields are the stored fields of a run that are known when it starts. The id
-// is the first, then the state: job_finish.lua searches for them there.
-func startFields(rec job.Record) []any {
-	return []any{
-		"id", rec.ID, "state", string(rec.State), "slot", rec.Slot.UnixMilli(),
-		"trigger", string(rec.Trigger), "attempt", rec.Attempt, "by", rec.By, "forced", rec.Forced,
-		"node", rec.Term.NodeID, "owner", rec.Term.Owner, "epoch", rec.Term.Epoch,
-		"started", rec.Started.UnixMilli(),
-	}
-}
-
-// encodeOpen is a run as it starts, as one text.
-func encodeOpen(rec job.Record) (string, error) {
-	pairs := startFields(rec)
-	fields := make(map[string]string, len(pairs)/2)
-	for i := 0; i < len(pairs); i += 2 {
-		fields[pairs[i].(string)] = fmt.Sprint(pairs[i+1])
-	}
-	text, err := json.Marshal(fields)
-	return string(text), err
-}
-
-// endFields are those that are known when it has ended.
-func endFields(rec job.Record) []any {
-	code := any("")
-	if rec.Result.ExitCode != nil {
-		code = *rec.Result.ExitCode
-	}
-	return []any{
-		"finished", rec.Finished.UnixMilli(), "rows", rec.Result.Rows, "dead", rec.Result.Dead, "exit_code", code,
-		"error", clipError(rec.Error), "output", tailOf(rec.Result.Output),
-	}
-}
-
-// tailOf is the end of a command's output.
-func tailOf(output string) string {
-	if len(output) > maxOutputTail {
-		output = "…" + output[len(output)-maxOutputTail:]
-	}
-	return strings.ToValidUTF8(output, "\uFFFD")
-}
-
-func clipError(text string) string {
-	if len(text) > maxErrorText {
-		text = strings.ToValidUTF8(text[:maxErrorText], "") + "…"
-	}
-	return text
-}
-
-// recordOf decodes startFields and endFields; nil without a run.
-func recordOf(name string, fields map[string]string, prefix string) *job.Record {
-	if fields[prefix+"id"] == "" {
-		return nil
-	}
-	rec := readRecord(name, fields, prefix)
-	return &rec
-}
-
-func readRecord(name string, fields map[string]string, prefix string) job.Record {
-	field := func(f string) string { return fields[prefix+f] }
-	rec := job.Record{
-		Run: job.Run{
-			ID: field("id"), Job: name, Slot: millisField(field("slot")),
-			Trigger: job.Trigger(field("trigger")), Attempt: int(intField(field("attempt"))),
-			Term: job.Term{NodeID: field("node"), Owner: field("owner"), Epoch: intField(field("epoch"))},
-			By:   field("by"), Forced: boolField(field("forced")),
-		},
-		State:    job.State(field("state")),
-		Started:  millisField(field("started")),
-		Finished: millisField(field("finished")),
-		Result:   job.Result{Rows: intField(field("rows")), Dead: intField(field("dead")), Output: field("output")},
-		Error:    field("error"),
-	}
-	if code, err := strconv.Atoi(field("exit_code")); err == nil {
-		rec.Result.ExitCode = &code
-	}
-	return rec
-}
-
-// boolField reads a bool in the form of redigo ("1") or Go ("true").
-func boolField(s string) bool { return s == "1" || s == "true" }
-
-// intField reads a number. A missing or unreadable one is 0: an operator prefers a page with a
-// gap to no page.
-func intField(s string) int64 {
-	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
-}
-
-// countField is a number that may be missing.
-func countField(fields map[string]string, name string) *int64 {
-	n, err := strconv.ParseInt(fields[name], 10, 64)
-	if err != nil {
-		return nil
-	}
-	return &n
-}
-
-func millisField(s string) time.Time {
-	if s == "" {
-		return time.Time{}
-	}
-	return time.UnixMilli(intField(s)).UTC()
 }

@@ -8,7 +8,8 @@
 -- A run that is not open was recorded before, or Redis has lost its data. A run recorded as lost is recorded again
 -- when its leader reports its end after all; its retrial stays, or has been claimed.
 local id, state, finished, pause, slot = ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
-local open, lost = redis.call('HGET', KEYS[1], 'run:' .. id), nil
+local open, last, latest, was, idle = unpack(redis.call('HMGET', KEYS[1], 'run:' .. id, 'last_slot', 'latest', 'result_id', 'idle'), 1, 5)
+local lost
 if not open then
   if state == 'lost' then
     return 0
@@ -29,16 +30,16 @@ local now = clock()
 if lost then
   redis.call('XDEL', KEYS[2], lost)
 end
+unfold(KEYS[1], KEYS[2], ARGV[1], ARGV[2], now, idle)
 remember(KEYS[2], ARGV[1], ARGV[2], now, unpack(ARGV, 9))
 redis.call('HDEL', KEYS[1], 'run:' .. id, 'progress:' .. id)
 
 if not lost and ARGV[8] ~= '' then
-  local last = redis.call('HGET', KEYS[1], 'last_slot')
   if not last or tonumber(last) <= tonumber(slot) then
     redis.call('HSET', KEYS[1], 'retry', slot .. ' ' .. ARGV[8])
   end
 end
-if pause ~= '' and (redis.call('HGET', KEYS[1], 'latest') or id) == id then
+if pause ~= '' and (latest or id) == id then
   -- A pause with an end set by an operator loses its end: an operator must act.
   local paused, ends = pausedBy(KEYS[1], '', now)
   if not paused then
@@ -50,24 +51,16 @@ if pause ~= '' and (redis.call('HGET', KEYS[1], 'latest') or id) == id then
 end
 
 -- The last result is that of the run that was open last. A run that is recorded again was counted before.
-local anew = lost and redis.call('HGET', KEYS[1], 'result_id') == id
+local anew = lost and was == id
 if not open and not anew then
   return 1
 end
-local started
-for i = 9, #ARGV, 2 do
-  if ARGV[i] == 'started' then
-    started = ARGV[i + 1]
-  end
-  if ARGV[i] ~= 'output' then
-    redis.call('HSET', KEYS[1], 'result_' .. ARGV[i], ARGV[i + 1])
-  end
-end
-if state == 'succeeded' then
-  redis.call('HSET', KEYS[1], 'last_success', finished, 'fresh', started, 'consecutive_failures', 0)
-elseif state == 'cancelled' and anew then
+local set = {}
+result(set, {unpack(ARGV, 9)})
+redis.call('HSET', KEYS[1], unpack(set))
+if state == 'cancelled' and anew then
   redis.call('HINCRBY', KEYS[1], 'consecutive_failures', -1)
-elseif state ~= 'cancelled' and not anew then
+elseif state ~= 'succeeded' and state ~= 'cancelled' and not anew then
   redis.call('HINCRBY', KEYS[1], 'consecutive_failures', 1)
 end
 return 1

@@ -19,7 +19,7 @@ local ahead = tonumber(slot) - now
 if ahead > 60000 then -- the host's clock is wrong (see job_claim.lua): they are still to come
   return {'future', string.format('%.0f', ahead)}
 end
-local known = redis.call('HMGET', KEYS[2], 'last_slot', 'missed_until')
+local known = redis.call('HMGET', KEYS[2], 'last_slot', 'missed_until', 'missed_slot', 'idle')
 if reason == 'unknown' and count == 0 and (known[1] or known[2]) then
   return {'ok'}
 end
@@ -36,7 +36,7 @@ if not known[1] and not known[2] then -- of a job that has never run this is all
   redis.call('HSETNX', KEYS[2], 'known', count == 0 and slot or string.format('%.0f', tonumber(first) - 1))
 end
 if count > 0 then
-  local missed = redis.call('HGET', KEYS[2], 'missed_slot')
+  local missed = known[3]
   if not missed or tonumber(missed) < tonumber(slot) then
     redis.call('HSET', KEYS[2], 'missed_slot', slot)
   end
@@ -44,6 +44,7 @@ end
 if count == 0 and reason ~= 'unknown' then
   return {'ok'}
 end
+unfold(KEYS[2], KEYS[3], ARGV[3], ARGV[4], now, known[4])
 for i, entry in ipairs(redis.call('XREVRANGE', KEYS[3], '+', '-', 'COUNT', 20)) do
   local have = {}
   for f = 1, #entry[2], 2 do

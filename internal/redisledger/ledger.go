@@ -17,19 +17,19 @@ import (
 var luaFiles embed.FS
 
 var (
-	claimScripts = fencedScripts("job_claim")
-	missScripts  = fencedScripts("job_miss")
+	claimScripts = fencedScripts(4, "job_claim")
+	missScripts  = fencedScripts(3, "job_miss")
 	finishScript = ledgerScript(2, "job_finish")
 )
 
 // fenced is a script in two forms, one for each way to verify the leader.
 type fenced struct{ byString, byRedisson, byEpoch *redis.Script }
 
-func fencedScripts(name string) fenced {
+func fencedScripts(keys int, name string) fenced {
 	return fenced{
-		byString:   redis.NewScript(3, script.String.Lua()+ledgerLua("claim_by_lock", name)),
-		byRedisson: redis.NewScript(3, script.Redisson.Lua()+ledgerLua("claim_by_lock", name)),
-		byEpoch:    redis.NewScript(3, ledgerLua("claim_by_epoch", name)),
+		byString:   redis.NewScript(keys, script.String.Lua()+ledgerLua("claim_by_lock", name)),
+		byRedisson: redis.NewScript(keys, script.Redisson.Lua()+ledgerLua("claim_by_lock", name)),
+		byEpoch:    redis.NewScript(keys, ledgerLua("claim_by_epoch", name)),
 	}
 }
 
@@ -66,6 +66,7 @@ const defaultKeep = 200
 //   - run:ID, each open run as it started, in JSON; progress:ID, how far it is; and
 //     latest, the id of the one that was claimed last;
 //   - retry, the retrial that is to come: "SLOT ATTEMPT AT" (ms);
+//   - idle, the newest entry of the history while more runs may join it: see [Ledger.ClaimIdle];
 //   - result_FIELD, the last finished run, last_success and fresh (ms), and
 //     consecutive_failures;
 //   - dead_letters, how many wait in the database;
@@ -137,45 +138,6 @@ func (l *Ledger) Standings(ctx context.Context, jobs []string) (map[string]job.S
 		}
 	}
 	return standings, nil
-}
-
-// Claim implements job.Ledger.
-func (l *Ledger) Claim(ctx context.Context, r job.Run) error {
-	what := fmt.Sprintf("claim slot %s of job %q", r.Slot.Format(time.RFC3339), r.Job)
-	needs, which := "slot", any(r.Attempt)
-	switch r.Trigger {
-	case job.TriggerManual:
-		needs, which = "request", l.keys.Request(r.Job)
-		what = fmt.Sprintf("claim manual run %s of job %q", r.ID, r.Job)
-	case job.TriggerRetry:
-		needs = "retry"
-		what = fmt.Sprintf("claim attempt %d of slot %s of job %q", r.Attempt, r.Slot.Format(time.RFC3339), r.Job)
-	}
-	started, err := encodeOpen(job.Record{Run: r, State: job.StateRunning, Started: time.Now()})
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	reply, err := redis.Strings(l.script(ctx, claimScripts.of(l.options), []any{
-		l.fence, l.keys.Job(r.Job), l.keys.Control(), r.Term.Owner, r.Slot.UnixMilli(), r.ID, r.Term.Epoch, needs, which, started,
-	}))
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	switch verdict := reply[0]; {
-	case verdict == "ok":
-		return nil
-	case verdict == "paused":
-		return fmt.Errorf("%s: %w %s", what, job.ErrPaused, reply[1])
-	case verdict == "not_leader":
-		return fmt.Errorf("%s: %w (%q has owner %q)", what, job.ErrNotLeader, l.fence, reply[1])
-	case verdict == "future":
-		return fmt.Errorf("%s: %w: by %s ms of redis' time; is this host's clock right? Check its time synchronisation", what,
-			job.ErrAhead, reply[1])
-	case needs == "request":
-		return fmt.Errorf("%s: %w: started before, withdrawn, or too old", what, job.ErrSlotTaken)
-	default: // taken
-		return fmt.Errorf("%s: %w (last slot in ms: %s)", what, job.ErrSlotTaken, reply[1])
-	}
 }
 
 // Finish implements job.Ledger. It may be called again after a lost reply: a run is recorded

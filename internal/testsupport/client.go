@@ -2,6 +2,8 @@ package testsupport
 
 import (
 	"os"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/gomodule/redigo/redis"
@@ -65,4 +67,38 @@ func Often(n int) int {
 		return n
 	}
 	return max(1, n/4)
+}
+
+// Calls is how often each command was carried out so far, those of scripts included, but for
+// INFO. The server's statistics are as they were.
+func (c Client) Calls() map[string]int64 {
+	c.T.Helper()
+	calls := map[string]int64{}
+	for line := range strings.Lines(c.Str("INFO", "commandstats")) {
+		name, rest, ok := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls=")
+		if !ok || name == "info" {
+			continue
+		}
+		text, _, _ := strings.Cut(rest, ",")
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			c.T.Fatalf("INFO commandstats: %q: %v", line, err)
+		}
+		calls[name] = n
+	}
+	return calls
+}
+
+// CallsOf is how often each command was carried out while do ran.
+func (c Client) CallsOf(do func()) map[string]int64 {
+	c.T.Helper()
+	before := c.Calls()
+	do()
+	after := c.Calls()
+	for name, n := range before {
+		if after[name] -= n; after[name] == 0 {
+			delete(after, name)
+		}
+	}
+	return after
 }

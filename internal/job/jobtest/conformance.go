@@ -104,6 +104,7 @@ func Conformance(t *testing.T, open func(t *testing.T) (ledger job.Ledger, lead 
 		}
 	})
 
+	t.Run("Idle", func(t *testing.T) { conformIdle(t, open, run, slot) })
 	t.Run("Open", func(t *testing.T) { conformOpen(t, open, run, slot) })
 	t.Run("Retrials", func(t *testing.T) { conformRetrials(t, open, run, slot) })
 	t.Run("Lost", func(t *testing.T) { conformLost(t, open, run, slot) })

@@ -14,6 +14,7 @@ type Op string
 const (
 	OpStandings Op = "standings"
 	OpClaim     Op = "claim"
+	OpClaimIdle Op = "claim idle"
 	OpFinish    Op = "finish"
 	OpMiss      Op = "miss"
 )

@@ -36,6 +36,7 @@ type Ledger struct {
 	granted []job.Run
 	records []job.Record
 	missed  []job.Missed
+	idle    []job.Record // of runs that found nothing to do
 }
 
 var _ job.Ledger = (*Ledger)(nil)
@@ -108,6 +109,13 @@ func (l *Ledger) Records() []job.Record {
 	return slices.Clone(l.records)
 }
 
+// Idle returns the runs that found nothing to do, in order: they are among the others, too.
+func (l *Ledger) Idle() []job.Record {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.idle)
+}
+
 // Missed returns the slots that were recorded as missed, in order.
 func (l *Ledger) Missed() []job.Missed {
 	l.mu.Lock()
@@ -152,6 +160,9 @@ func (l *Ledger) Claim(ctx context.Context, r job.Run) error {
 			return fmt.Errorf("claim: %w", job.ErrNotLeader)
 		}
 		s := l.at(r.Job)
+		if l.wasIdle(r.ID) {
+			return fmt.Errorf("claim: %w", job.ErrDone)
+		}
 		if !l.Forgetful && slices.ContainsFunc(s.open, func(o job.Record) bool { return o.ID == r.ID }) {
 			return nil
 		}
@@ -163,6 +174,33 @@ func (l *Ledger) Claim(ctx context.Context, r job.Run) error {
 		l.granted = append(l.granted, r)
 		return nil
 	})
+}
+
+// ClaimIdle implements job.Ledger.
+func (l *Ledger) ClaimIdle(ctx context.Context, recs []job.Record) []error {
+	answers := make([]error, len(recs))
+	for i, rec := range recs {
+		answers[i] = l.carry(ctx, OpClaimIdle, rec.Run, func() error {
+			if l.owner == "" || l.owner != rec.Term.Owner {
+				return fmt.Errorf("claim: %w", job.ErrNotLeader)
+			}
+			s := l.at(rec.Job)
+			if l.wasIdle(rec.ID) {
+				return job.ErrDone
+			}
+			if err := l.take(s, rec.Run); err != nil {
+				return fmt.Errorf("claim: %w", err)
+			}
+			s.latest = rec.ID
+			l.granted, l.records, l.idle = append(l.granted, rec.Run), append(l.records, rec), append(l.idle, rec)
+			return nil
+		})
+	}
+	return answers
+}
+
+func (l *Ledger) wasIdle(id string) bool {
+	return slices.ContainsFunc(l.idle, func(rec job.Record) bool { return rec.ID == id })
 }
 
 // take takes what a run needs: a slot, its retrial, or that it was asked for.
