@@ -72,7 +72,7 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 		for _, up := range []plan.CatchUp{plan.CatchUpNone, plan.CatchUpLatest, plan.CatchUpAll} {
 			for k, interval := range []string{"7s", "1m"} {
 				j := every(t, fmt.Sprint(how, "-", up, "-", interval), interval, c.work)
-				j.Overlap, j.CatchUp = how, up
+				j.Overlap, j.CatchUp, j.MayIdle = how, up, k == 0
 				if k == 0 && how != plan.OverlapAllow {
 					j.OnLost = plan.OnLostRerun
 				}
@@ -117,11 +117,29 @@ func (c *chaos) disturb(jobtest.Op, job.Run) jobtest.Fault {
 	}
 }
 
+// idle has some jobs have nothing to do, and takes its time to say so.
+func (c *chaos) idle(ctx context.Context, jobs []string) []bool {
+	select {
+	case <-time.After(time.Duration(c.roll(400)) * time.Millisecond):
+	case <-ctx.Done():
+	}
+	idle := make([]bool, len(jobs))
+	for i := range idle {
+		idle[i] = ctx.Err() == nil && c.roll(3) > 0
+	}
+	return idle
+}
+
+// startKey is one attempt that is to start once at most.
+func (c *chaos) startKey(r job.Run) string {
+	return fmt.Sprint(r.Job, " ", r.Slot.Sub(c.begin), " attempt ", r.Attempt, " ", r.Trigger == job.TriggerManual, r.ID[:1] == "m")
+}
+
 // work writes down that it starts, and does what chance has it do.
 func (c *chaos) work(ctx context.Context, r job.Run) (job.Result, error) {
 	here := r.Job + " in " + r.Term.Owner
 	c.mu.Lock()
-	c.starts[fmt.Sprint(r.Job, " ", r.Slot.Sub(c.begin), " attempt ", r.Attempt, " ", r.Trigger == job.TriggerManual, r.ID[:1] == "m")]++
+	c.starts[c.startKey(r)]++
 	if r.Attempt == 1 { // what is tried again was lost, and may be told as missed: it was not known
 		c.slots[slotKey(r.Job, r.Slot, c.begin)] = true
 	}
@@ -171,7 +189,7 @@ func (c *chaos) term(all *sync.WaitGroup) {
 	ctx, stop := context.WithCancelCause(context.Background())
 	c.ledger.SetOwner(owner)
 	ended := make(chan struct{})
-	w := job.Workload{Jobs: c.jobs, MaxConcurrent: c.roll(2) * 15}
+	w := job.Workload{Jobs: c.jobs, MaxConcurrent: c.roll(2) * 15, Idle: c.idle}
 	all.Go(func() {
 		defer close(ended)
 		_ = c.nodes[i].Run(ctx, job.Term{NodeID: fmt.Sprint("node-", i), Owner: owner, Epoch: int64(c.terms)}, w)
@@ -234,6 +252,11 @@ func (c *chaos) settleDown() {
 }
 
 func (c *chaos) judge() {
+	idle := c.ledger.Idle()
+	for _, rec := range idle {
+		c.starts[c.startKey(rec.Run)]++
+		c.slots[slotKey(rec.Job, rec.Slot, c.begin)] = true
+	}
 	for what, n := range c.starts {
 		if n > 1 {
 			c.t.Errorf("%s was started %d times", what, n)
@@ -283,10 +306,13 @@ func (c *chaos) judge() {
 			c.t.Errorf("%s is the latest, and was not run", key)
 		}
 	}
+	if len(idle) < 20 {
+		c.t.Errorf("only %d runs had nothing to do", len(idle))
+	}
 	if started < 100 {
 		c.t.Errorf("only %d slots were started", started)
 	}
-	c.t.Logf("%d slots started in %v", started, time.Since(c.begin))
+	c.t.Logf("%d slots started in %v, of which %d had nothing to do", started, time.Since(c.begin), len(idle))
 }
 
 func (c *chaos) slotsOf(m job.Missed, each func(key string)) {

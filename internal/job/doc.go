@@ -53,6 +53,27 @@
 // again whenever its run has ended, 1 s later at first and 30 s at most if it keeps
 // failing. Every start is claimed like a slot.
 //
+// # The short way
+//
+// Most runs of a job that is due every second have nothing to do ([Job].MayIdle). [Workload].Idle
+// names those among the runs of one round of the loop, and [Ledger].ClaimIdle claims and records
+// them together, each in one step: it is refused like any claim, is in the history, and was never
+// open. Only first attempts of slots take this way; retrials and manual runs always begin.
+//
+//	due, and may have nothing to do
+//	   │
+//	   ├──── it has, or that is unknown ─► the claim, as above
+//	   ▼
+//	 claim and record in one step
+//	   │
+//	   ├──── granted ────────────────────► succeeded
+//	   ├──── taken, paused, ahead, not the leader: as above
+//	   └──── no answer ──────────────────► the claim, as above; ErrDone: it was granted, succeeded
+//
+// The look precedes the claim, because a flush may read another store than the ledger's, and in a
+// Redis Cluster another slot. The run counts as started when the look began. Changes after that
+// belong to the next slot, as they do when a run has read its input.
+//
 // # How it is built
 //
 // One loop (session.go, loop.go) owns the clock, the heap of jobs and everything that acts. Each
@@ -60,7 +81,8 @@
 // gives commands (command.go), which the loop carries out when the method has returned. What
 // differs between a job with slots (slots.go) and "@always" (always.go) is an interface (timing),
 // and each keeps its own state. A run has a goroutine and a type of its own (execute.go): it
-// claims, works and records, and hands the result to the loop as events. What could not be
+// claims, works and records, and hands the result to the loop as events; runs that may have
+// nothing to do begin together (idle.go). What could not be
 // recorded at once, and every miss, is in the outbox (outbox.go). The reporter (report.go,
 // tally.go) writes the log and calls the hooks.
 //
@@ -94,6 +116,8 @@
 //
 //   - Before the claim has reached the ledger: an unclaimed slot. The next leader
 //     catches up on it, or counts it as missed.
+//   - After a look that found nothing to do, before the claim: the same. After that claim: a run
+//     that succeeded; such a run is never open.
 //   - After the claim, until the end is recorded: a run that is open, whether the work
 //     has begun, is half done, or was done. The next leader records it as lost. That is
 //     the price of at most once; a job with Rerun runs it again, so at least once.

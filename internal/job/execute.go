@@ -27,12 +27,18 @@ type execution struct {
 	queue    Turns       // the session's; the run waits there for its turn
 	turn     atomic.Bool // the run has a turn
 	acting   bool        // the loop's: the claim is asked for, or the work goes on
+	idle     *Record     // the result, if it had nothing to do
+	said     error       // the error of ClaimIdle; nil: granted, or not called
 }
 
 // run claims, works and records.
 func (x *execution) run() {
 	s, f := x.s, x.f
 	err := x.claim()
+	if errors.Is(err, ErrDone) && x.idle != nil {
+		early{x}.end(s)
+		return
+	}
 	if !x.mayStart(err) {
 		return
 	}
@@ -75,8 +81,10 @@ func (x *execution) mayStart(err error) bool {
 // one run only. If the failed attempt was granted and the ledger has lost the run, the answer
 // is ErrSlotTaken, and the slot is lost rather than run twice.
 func (x *execution) claim() error {
-	s, f := x.s, x.f
-	var unknown error
+	s, f, unknown := x.s, x.f, x.said
+	if unknown != nil && conclusive(unknown) {
+		return unknown
+	}
 	for delay := retryMin; ; delay = min(2*delay, retryMax) {
 		if err := x.awaitTurn(); err != nil {
 			if errors.Is(err, ErrHeldBack) {
@@ -94,13 +102,11 @@ func (x *execution) claim() error {
 		}
 		x.leave()
 		switch {
-		case err == nil || errors.Is(err, ErrNotLeader) || errors.Is(err, ErrPaused) || errors.Is(err, ErrAhead):
-			return err
-		case errors.Is(err, ErrSlotTaken) && unknown == nil:
-			return err
-		case errors.Is(err, ErrSlotTaken):
+		case errors.Is(err, ErrSlotTaken) && unknown != nil:
 			// Not wrapped: the slot counts as missed, since it may be our own claim.
 			return fmt.Errorf("%v, maybe by an attempt of this run that got no answer: %w", err, unknown) //nolint:errorlint // see above
+		case conclusive(err):
+			return err
 		}
 		unknown = err
 		if stopped := pause(x.asks, delay); stopped != nil {

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -42,6 +43,8 @@ type Job struct {
 	// Spawns: its runs start processes, and report when those have begun ([Begun]). Few begin
 	// at a time.
 	Spawns bool
+	// MayIdle: a run often finds nothing to do, and [Workload.Idle] can tell beforehand.
+	MayIdle bool
 	// Jitter is the upper bound of the job's fixed delay after its slots; 0: none.
 	Jitter time.Duration
 }
@@ -52,6 +55,10 @@ type Workload struct {
 	// MaxConcurrent is the maximum number of simultaneous runs, without those of "@always";
 	// 0: unlimited.
 	MaxConcurrent int
+	// Idle reports of each job, in their order, whether a run that began now would find nothing to
+	// do and succeed. Such a run is recorded and not begun. false: it would, or that is unknown. It
+	// may be called by several goroutines. nil: unknown for all.
+	Idle func(ctx context.Context, jobs []string) []bool
 }
 
 // Reason is why a slot was not run.

@@ -82,6 +82,10 @@ func (s *session) launch(p *place, f *flight) {
 	if f.counted {
 		s.occupied++
 	}
+	if s.idle != nil && f.job.MayIdle && f.item.slotted() {
+		s.early = append(s.early, x)
+		return
+	}
 	go x.run()
 }
 

@@ -39,6 +39,9 @@ type session struct {
 	occupied int                 // runs that count for the limit
 	crowd    map[*place]struct{} // jobs that wait for room
 
+	idle  func(ctx context.Context, jobs []string) []bool // Workload.Idle
+	early early                                           // runs of this round of the loop that may have nothing to do
+
 	turns   Turns // of runs that claim
 	starts  Turns // of runs that start a process
 	outbox  *outbox
@@ -57,6 +60,7 @@ func (r *Runner) newSession(ctx context.Context, term Term, w Workload) *session
 		jobs:       make(map[string]*place, len(w.Jobs)),
 		leadership: leadership{term: term, began: r.nowMillis(), freeSince: term.FreeSince, newID: r.newID},
 		limit:      w.MaxConcurrent,
+		idle:       w.Idle,
 		crowd:      make(map[*place]struct{}),
 	}
 	if s.term.FreeSince = (time.Time{}); s.freeSince.IsZero() {
@@ -94,6 +98,7 @@ func (s *session) run() error {
 	for s.ctx.Err() == nil {
 		seen = s.checkClock(seen)
 		s.startDue()
+		s.sendEarly()
 		timer.Reset(s.untilNext())
 		select {
 		case <-s.ctx.Done():
@@ -103,6 +108,7 @@ func (s *session) run() error {
 			s.admit()
 		}
 	}
+	s.sendEarly()
 	s.drain()
 	s.reports.reportLost()
 	s.reports.reportCut()

@@ -31,7 +31,7 @@ func (r *Runner) Update(ctx context.Context, w Workload) error {
 }
 
 func (s *session) update(w Workload) {
-	s.limit = w.MaxConcurrent
+	s.limit, s.idle = w.MaxConcurrent, w.Idle
 	var fresh []string
 	wanted := make(map[string]bool, len(w.Jobs))
 	for _, j := range w.Jobs {

@@ -1,0 +1,126 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// lookTimeout bounds [Workload].Idle: other runs of the round wait for the answer.
+const lookTimeout = 250 * time.Millisecond
+
+// early are the runs that came due in one round of the loop and may have nothing to do. Those
+// that have nothing are claimed and recorded together, without a goroutine each.
+//
+// The look precedes the claim, and the run counts as started when the look began. Later changes
+// belong to the next slot, as they do when a run has read its input. If the term ends between
+// look and claim, the slot is unclaimed and the next leader catches up on it.
+type early []*execution
+
+// sendEarly tries the runs of this round.
+func (s *session) sendEarly() {
+	if len(s.early) > 0 {
+		go s.early.try(s, s.idle)
+		s.early = nil
+	}
+}
+
+// try claims and records the runs that have nothing to do, and starts all others in the usual
+// way. The whole round takes one turn.
+func (all early) try(s *session, idle func(context.Context, []string) []bool) {
+	tooLate, stop := all.patience(s)
+	defer stop()
+	if s.turns.Take(s.ctx, tooLate, s.cfg.Hold) == nil {
+		all.look(s, idle).claim(s)
+		s.turns.Leave()
+	}
+	var done early
+	for _, x := range all {
+		if x.idle != nil && x.said == nil {
+			done = append(done, x)
+		} else {
+			go x.run()
+		}
+	}
+	done.end(s)
+}
+
+// patience returns a channel that fires when the first of the claims is to be given up; nil:
+// never.
+func (all early) patience(s *session) (tooLate <-chan time.Time, stop func()) {
+	var first time.Time
+	for _, x := range all {
+		if at := x.f.giveUp; !at.IsZero() && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	if first.IsZero() {
+		return nil, func() {}
+	}
+	timer := time.NewTimer(first.Sub(s.now()))
+	return timer.C, func() { timer.Stop() }
+}
+
+// look returns the runs that have nothing to do.
+func (all early) look(s *session, idle func(context.Context, []string) []bool) (nothing early) {
+	began := s.now()
+	names := make([]string, len(all))
+	for i, x := range all {
+		names[i] = x.f.run.Job
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, lookTimeout)
+	defer cancel()
+	for i, is := range idle(ctx, names) {
+		if x := all[i]; is && x.ctx.Err() == nil && x.asks.Err() == nil {
+			x.idle = &Record{Run: x.f.run, State: StateSucceeded, Started: began, Finished: s.now()}
+			nothing = append(nothing, x)
+		}
+	}
+	return nothing
+}
+
+// claim sets the ledger's answer of each run.
+func (all early) claim(s *session) {
+	if len(all) == 0 {
+		return
+	}
+	recs := make([]Record, len(all))
+	for i, x := range all {
+		x.f.asked.Store(true)
+		recs[i] = *x.idle
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, s.cfg.ClaimTimeout)
+	defer cancel()
+	for i, err := range s.ledger.ClaimIdle(ctx, recs) {
+		s.cfg.OnAttempt(recs[i].Job, err)
+		all[i].said = err
+	}
+}
+
+// end forgets and reports runs that are claimed and recorded.
+func (all early) end(s *session) {
+	if len(all) == 0 {
+		return
+	}
+	s.post(func() {
+		for _, x := range all {
+			s.hand(x.place, func(m *machine) { m.answered(x.f, nil) })
+			s.hand(x.place, func(m *machine) { m.settle(x.f, *x.idle, nil, 0, nil) })
+		}
+	})
+	for _, x := range all {
+		s.cfg.OnStart(x.f.run)
+		s.cfg.OnFinish(*x.idle)
+		s.reports.run(&x.place.trouble, *x.idle, nil)
+	}
+}
+
+// conclusive reports whether the outcome of a claim is known.
+func conclusive(err error) bool {
+	for _, answer := range []error{ErrNotLeader, ErrPaused, ErrAhead, ErrSlotTaken, ErrDone} {
+		if errors.Is(err, answer) {
+			return true
+		}
+	}
+	return err == nil
+}
