@@ -51,3 +51,6 @@ func (p *Pipeline) Taken() Fence { return p.taken }
 
 // OfASource tells the failure of one shard.
 func OfASource(err error) bool { return errors.As(err, new(sourceError)) }
+
+// Unverify has the next run read the catalogue, however short ago it was read.
+func (p *Pipeline) Unverify() { p.verified = p.verified.Add(-VerifyEvery) }

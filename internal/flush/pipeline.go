@@ -24,6 +24,9 @@ type Config struct {
 	Mapping    mapping.Spec
 	Inputs     row.Inputs // what the sources can deliver
 	Policy                // the settings that sources leave to the job
+	// Pending reports cheaply whether a run would find anything to do. nil: the sources'
+	// backlogs are counted.
+	Pending func(ctx context.Context) (bool, error)
 	// Create: a missing table is created, from the types of the mapping's columns. The Sink
 	// has to be a TableCreator.
 	Create bool
@@ -161,6 +164,22 @@ func Backlog(ctx context.Context, sources []Source) (int64, error) {
 		total += n
 	}
 	return total, nil
+}
+
+// Settled reports whether a run under lead would only read what is pending: the table is known,
+// the last run succeeded, and the fence is this term's. Without pending changes such a run has no
+// other effect and asks no database.
+func (p *Pipeline) Settled(lead Leadership) bool {
+	if !p.running.TryLock() {
+		return false
+	}
+	defer p.running.Unlock()
+	return p.compiled.Load() != nil && p.holds(lead)
+}
+
+// holds reports whether the fence that was taken last is this term's.
+func (p *Pipeline) holds(lead Leadership) bool {
+	return p.taken.Owner == lead.Owner() && p.taken.Epoch >= lead.Epoch()
 }
 
 // forget makes the next run read the catalogue again, so that an altered table needs no restart.

@@ -74,7 +74,7 @@ func (r *run) all(ctx context.Context) error {
 // that the database has seen, and then ours is raised.
 func (r *run) takeOver(ctx context.Context) error {
 	r.fence = Fence{Job: r.cfg.Job, Epoch: r.lead.Epoch(), Owner: r.lead.Owner(), NodeID: r.cfg.NodeID, Lease: r.cfg.Lease}
-	if r.taken.Owner == r.fence.Owner && r.taken.Epoch >= r.fence.Epoch {
+	if r.holds(r.lead) {
 		r.fence = r.taken
 		return nil
 	}

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// How often sources are asked that cannot wait by themselves: at first, and when
-// nothing has come for long. In between it is a hundredth of the time that nothing has.
+// How often sources are asked that cannot wait by themselves: while there is work, and when
+// nothing has come for two seconds. In between it is a twentieth of the time that nothing has.
 const (
-	askEvery     = 100 * time.Millisecond
-	askEveryIdle = time.Second
+	askEvery     = 10 * time.Millisecond
+	askEveryIdle = 100 * time.Millisecond
 )
 
 // Wait returns when a source may have work, or with an error: that of ctx when it has
 // ended, or of a source that cannot be asked. Sources that can wait do, all at the same
-// time; the others are asked for their backlog again and again. It leaves nothing
+// time; the others are asked again and again whether anything is pending. It leaves nothing
 // behind: every wait has ended when it returns.
 //
 // Before the first run of a pipeline, and after one that failed, it returns at once:
@@ -26,7 +26,7 @@ func (p *Pipeline) Wait(ctx context.Context) error {
 	if c == nil {
 		return ctx.Err()
 	}
-	waits := waitsFor(c.sources)
+	waits := p.waitsFor(c.sources)
 	waiting, cancel := context.WithCancel(ctx)
 	first := make(chan error, len(waits))
 	var all sync.WaitGroup
@@ -43,7 +43,7 @@ func (p *Pipeline) Wait(ctx context.Context) error {
 }
 
 // waitsFor is one wait for each source that can, and one for all of the others.
-func waitsFor(sources []Source) []func(context.Context) error {
+func (p *Pipeline) waitsFor(sources []Source) []func(context.Context) error {
 	var waits []func(context.Context) error
 	var others []Source
 	for _, source := range sources {
@@ -63,21 +63,32 @@ func waitsFor(sources []Source) []func(context.Context) error {
 	if len(others) > 0 {
 		waits = append(waits, func(ctx context.Context) (err error) {
 			defer panicked(&err, "asking", others[0])
-			return ask(ctx, others)
+			return ask(ctx, func(ctx context.Context) (bool, error) { return p.pending(ctx, others) })
 		})
 	}
 	return waits
 }
 
-// ask asks sources for their backlog until one has any.
-func ask(ctx context.Context, sources []Source) error {
+func (p *Pipeline) pending(ctx context.Context, sources []Source) (bool, error) {
+	if p.cfg.Pending == nil {
+		backlog, err := Backlog(ctx, sources)
+		return backlog > 0, err
+	}
+	some, err := p.cfg.Pending(ctx)
+	if err != nil {
+		return false, fmt.Errorf("look for work in %s: %w", sources[0].Name(), err)
+	}
+	return some, nil
+}
+
+// ask asks until something is pending.
+func ask(ctx context.Context, pending func(context.Context) (bool, error)) error {
 	began := time.Now()
 	for {
-		backlog, err := Backlog(ctx, sources)
-		if err != nil || backlog > 0 {
+		if some, err := pending(ctx); err != nil || some {
 			return err
 		}
-		timer := time.NewTimer(min(max(time.Since(began)/100, askEvery), askEveryIdle))
+		timer := time.NewTimer(min(max(time.Since(began)/20, askEvery), askEveryIdle))
 		select {
 		case <-ctx.Done():
 			timer.Stop()

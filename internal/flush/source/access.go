@@ -11,7 +11,7 @@ import (
 
 // stagingCommands are those of every source that stages.
 var stagingCommands = []string{"TYPE K", "EXISTS K", "RENAME K S", "TYPE S", "EXISTS S", "PERSIST S", "UNLINK S",
-	"HGET M id", "HMGET M id", "HSET M id 1", "UNLINK M", "EVAL s 3 K S M", "EVALSHA s 3 K S M"}
+	"EXISTS M", "HGET M id", "HMGET M id", "HSET M id 1", "UNLINK M", "EVAL s 3 K S M", "EVALSHA s 3 K S M"}
 
 // capture is a name in a pattern of keys.
 var capture = regexp.MustCompile(`<[^<>]+>`)

@@ -158,6 +158,7 @@ func recordsOf(pairs []pair, inputs []string, name string) []row.Record {
 
 var countersSpec = Spec{
 	Kind: spec.Named("counters"),
+	idle: staging.Beside,
 	inputs: func(Options) (row.Inputs, error) {
 		return row.Inputs{Names: []string{row.InputField, row.InputValue}, Guarantee: row.ByLedger}, nil
 	},

@@ -273,11 +273,12 @@ func (s *PlainCounters) wrongPlainType(reply []any) error {
 
 var plainSpec = Spec{
 	Kind: spec.Named("plain"),
+	idle: staging.BesideIndex,
 	inputs: func(o Options) (row.Inputs, error) {
 		return captured(o, row.Inputs{Names: []string{row.InputValue}, Guarantee: row.ByLedger})
 	},
 	commands: func(_ Options, holds string) []string {
-		all := append(slices.Clone(stagingCommands), "RENAME K I", "MGET R", "DEL R", "HLEN S", "HSCAN S 0", "EVAL s 4 I S M R")
+		all := append(slices.Clone(stagingCommands), "EXISTS I", "RENAME K I", "MGET R", "DEL R", "HLEN S", "HSCAN S 0", "EVAL s 4 I S M R")
 		switch holds {
 		case "zset":
 			return append(all, "ZCARD K", "ZSCAN I 0", "ZSCORE I m", "ZREM I m")

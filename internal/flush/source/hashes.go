@@ -4,6 +4,7 @@ import (
 	"baton/internal/flush"
 	"baton/internal/flush/row"
 	"baton/internal/flush/source/spec"
+	"baton/internal/flush/source/staging"
 	"baton/internal/redisconn"
 )
 
@@ -33,6 +34,7 @@ func NewHashes(store *redisconn.Store, o IndexedOptions) (*Hashes, error) {
 
 var hashesSpec = Spec{
 	Kind: spec.Named("hashes"),
+	idle: staging.Beside,
 	inputs: func(o Options) (row.Inputs, error) {
 		return captured(o, row.Inputs{Fields: true})
 	},

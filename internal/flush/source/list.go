@@ -203,6 +203,7 @@ func (s *List) Discard(ctx context.Context, st flush.Stage) error {
 
 var listSpec = Spec{
 	Kind: spec.Named("list"),
+	idle: staging.Beside,
 	inputs: func(Options) (row.Inputs, error) {
 		return row.Inputs{Names: []string{row.InputValue}, Fields: true, Guarantee: row.ByLedger}, nil
 	},

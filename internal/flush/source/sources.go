@@ -1,6 +1,7 @@
 package source
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"baton/internal/flush"
 	"baton/internal/flush/row"
 	"baton/internal/flush/source/spec"
+	"baton/internal/flush/source/staging"
 	"baton/internal/redisconn"
 )
 
@@ -26,6 +28,9 @@ type Spec struct {
 	// flush, with K for the key, S, M and I for its stage, what is known of that, and its
 	// staged index, P for the positions in a stream, R for a row.
 	commands func(o Options, holds string) []string
+	// idle returns the keys beside a live key of which none exists exactly while a run has
+	// nothing to do there; nil: keys cannot tell.
+	idle func(live string) []string
 	// clusterCommands come to these in a Redis Cluster, and waitCommands where it is waited
 	// for work.
 	clusterCommands, waitCommands []string
@@ -103,7 +108,23 @@ func Describe(o Options) (Source, error) {
 // Configure makes the source that of a pipeline, which opens it in s.
 func (d Source) Configure(c *flush.Config, s *redisconn.Store) {
 	c.Inputs, c.Policy = d.Inputs, d.Policy
+	if keys := d.IdleKeys(); len(keys) > 0 {
+		c.Pending = func(ctx context.Context) (bool, error) { return staging.AnyExists(ctx, s, keys) }
+	}
 	c.NewSources = func(inputs []string) ([]flush.Source, error) { return d.Open(s, inputs) }
+}
+
+// IdleKeys returns keys of which none exists exactly while a run of the source has nothing to do;
+// nil: keys cannot tell.
+func (d Source) IdleKeys() (keys []string) {
+	if d.idle == nil {
+		return nil
+	}
+	lives, _ := d.live()
+	for _, live := range lives {
+		keys = append(keys, d.idle(live)...)
+	}
+	return keys
 }
 
 // CheckCluster says why a Redis Cluster cannot hold what the source reads, if it cannot.

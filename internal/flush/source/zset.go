@@ -123,6 +123,7 @@ func scoreText(text string) string {
 
 var zsetSpec = Spec{
 	Kind: spec.Named("zset"),
+	idle: staging.Beside,
 	inputs: func(o Options) (row.Inputs, error) {
 		return row.Inputs{Names: []string{row.InputMember, row.InputScore}, Lacks: map[string]string{
 			"$rank": "one ZADD changes the ranks of other members, which nobody marks. Make a view of the table, with " +

@@ -1,0 +1,147 @@
+package source
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"baton/internal/flush"
+	"baton/internal/flush/source/staging"
+)
+
+// A source whose keys say that there is nothing to do would stage nothing, and clear nothing away.
+func TestKeysTellWhetherThereIsAnythingToDo(t *testing.T) {
+	told := 0
+	for _, kind := range Sources() {
+		c := conformances[kind.Name]
+		c.options.Job = "idle"
+		d, err := Describe(c.options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(d.IdleKeys()) == 0 {
+			continue
+		}
+		told++
+		t.Run(kind.Name, func(t *testing.T) {
+			g := newRig(t)
+			var config flush.Config
+			d.Configure(&config, g.store)
+			sources, err := config.NewSources(c.inputs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			src := sources[0]
+			is := func(when string, want bool) {
+				t.Helper()
+				if got := staging.Idle(t.Context(), g.store, [][]string{d.IdleKeys()}); len(got) != 1 || got[0] != want {
+					t.Errorf("%s: idle: %v, want %v", when, got, want)
+				}
+				if pending, err := config.Pending(t.Context()); err != nil || pending == want {
+					t.Errorf("%s: pending: %v, %v", when, pending, err)
+				}
+				if !want {
+					return
+				}
+				before := g.Num("DBSIZE")
+				if _, ok, err := src.Stage(t.Context(), "never", ""); ok || err != nil || g.Num("DBSIZE") != before {
+					t.Errorf("%s: a stage was made, or something was cleared away: %v, %v", when, ok, err)
+				}
+			}
+			is("at first", true)
+			c.add(g, 0)
+			is("with a change", false)
+			st := stageNow(t, src, "one")
+			is("staged", false)
+			c.add(g, 1)
+			is("staged, and with a change", false)
+			finish := func(discard bool) {
+				t.Helper()
+				err := src.Read(t.Context(), st, func(p flush.Page) error {
+					if r, ok := src.(flush.Releaser); ok {
+						return r.Done(t.Context(), st, p)
+					}
+					return nil
+				})
+				if d, ok := src.(flush.Discarder); ok && discard && err == nil {
+					err = d.Discard(t.Context(), st)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			finish(true)
+			is("flushed, and with a change", false)
+			st = stageNow(t, src, "two")
+			finish(false)
+			is("flushed, and not cleared away", false)
+			if again, ok, err := src.Stage(t.Context(), "three", ""); err != nil {
+				t.Fatal(err)
+			} else if ok {
+				st = again
+				finish(true)
+			}
+			is("flushed and cleared away", true)
+		})
+	}
+	if told != 5 {
+		t.Errorf("of %d kinds keys tell whether there is anything to do, want 5", told)
+	}
+}
+
+// What keeps a run from succeeding is nothing that it could go without.
+func TestWhatARunWouldFailOverIsNotIdle(t *testing.T) {
+	g := newRig(t)
+	d, err := Describe(Options{Type: "counters", Key: "views:[0-15]"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	idle := func() bool { return staging.Idle(t.Context(), g.store, [][]string{d.IdleKeys()})[0] }
+	for what, do := range map[string][]any{
+		"a key of another type":   {"RPUSH", "views:7", "x"},
+		"a stage without its id":  {"HSET", "{views:15}:baton:stage", "f", 1},
+		"an id without its stage": {"HSET", "{views:0}:baton:meta", "id", "x"},
+	} {
+		if !idle() {
+			t.Fatal("not idle to begin with")
+		}
+		g.Do(do[0].(string), do[1:]...)
+		if idle() {
+			t.Error(what, "counts as nothing to do")
+		}
+		g.Do("FLUSHALL")
+	}
+}
+
+func TestManyJobsAreLookedAtByOneCommandEach(t *testing.T) {
+	g := newRig(t)
+	const jobs = 50
+	keys := make([][]string, jobs)
+	for i := range keys {
+		d, err := Describe(Options{Type: "counters", Key: fmt.Sprintf("views%d:[0-15]", i)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i != 7 { // of one it cannot be told
+			keys[i] = d.IdleKeys()
+		}
+	}
+	g.Do("HINCRBY", "views3:5", "f", 1)
+	var idle []bool
+	calls := g.CallsOf(func() { idle = staging.Idle(t.Context(), g.store, keys) })
+	if calls["exists"] != jobs-1 {
+		t.Errorf("%v", calls)
+	}
+	for i, is := range idle {
+		if is != (i != 3 && i != 7) {
+			t.Errorf("job %d: idle: %v", i, is)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for i, is := range staging.Idle(ctx, g.store, keys) {
+		if is {
+			t.Errorf("job %d is idle, though nobody was asked", i)
+		}
+	}
+}
