@@ -22,7 +22,8 @@ func newJobHistoryCommand(e env) *cobra.Command {
 		Short: "Show how the runs of a job ended, and the slots that were not run",
 		Long: "Show the last runs of a job that have ended, on whatever node, and the slots that were not\n" +
 			"run, with the reason; the newest first. Slots that were missed one after the other for the\n" +
-			"same reason are one line. How much is kept is said by history in the configuration. With\n" +
+			"same reason are one line, and so are the runs of a flush that found nothing to do, for up to\n" +
+			"an hour. How much is kept is said by history in the configuration. With\n" +
 			"-o json there is also the end of what a command printed; baton job logs has more of it.\n" +
 			"JOB may be left out where there is just one.",
 		Example: "  baton job history report\n  baton job history report -n 100 -o json",
@@ -129,6 +130,9 @@ func exit(r daemon.Execution) string {
 // [errorOrReason].
 func remark(r daemon.Execution, zone *time.Location) string {
 	why := errorOrReason(r)
+	if r.Idle != nil {
+		return fmt.Sprintf("%s, from the slot of %s on", why, r.Idle.First.In(zone).Format(time.DateTime))
+	}
 	if r.Slot.IsZero() || r.Started.Sub(r.Slot) < time.Second {
 		return cmp.Or(why, "-")
 	}
@@ -142,6 +146,9 @@ func remark(r daemon.Execution, zone *time.Location) string {
 // errorOrReason is what went wrong, and who asked for the run.
 func errorOrReason(r daemon.Execution) string {
 	var parts []string
+	if r.Idle != nil {
+		parts = append(parts, fmt.Sprintf("the last of %d runs that found nothing to do", r.Idle.Runs))
+	}
 	if r.Forced {
 		parts = append(parts, "forced")
 	}

@@ -98,14 +98,19 @@ func (f *flushJob) measure(ctx context.Context) (level redisledger.Level, ok boo
 	if backlog == 0 && f.Countable() && schedule.IsAlways(f.Schedule) {
 		f.freshen(began) // it rests until there is work: what comes now has not waited since the last work
 	}
+	return f.behind(backlog, began), true
+}
+
+// behind sets the gauges of the job to a backlog that was counted at a time.
+func (f *flushJob) behind(backlog int64, at time.Time) redisledger.Level {
 	var fresh time.Time
 	if ms := f.fresh.Load(); ms > 0 {
 		fresh = time.UnixMilli(ms)
 	}
-	lag := f.watch.measured(f.task, backlog, fresh, began)
+	lag := f.watch.measured(f.task, backlog, fresh, at)
 	f.metrics.FlushBehind(f.Config.Name, backlog, lag)
 	f.notes.Lagged(f.Config.Name, lag)
-	return redisledger.Level{Lag: lag, Backlog: backlog}, true
+	return redisledger.Level{Lag: lag, Backlog: backlog}
 }
 
 // rest waits for d, or until ctx ends.

@@ -159,7 +159,7 @@ func (r *reign) load(w *workload) job.Workload {
 		bound[t.Config.Name], jobs[i] = b, b.job
 	}
 	r.bound = bound
-	return job.Workload{Jobs: jobs, MaxConcurrent: w.config.MaxConcurrentJobs}
+	return job.Workload{Jobs: jobs, MaxConcurrent: w.config.MaxConcurrentJobs, Idle: r.idle}
 }
 
 func (r *reign) bind(t task, keep config.History) boundTask {

@@ -323,6 +323,9 @@ func runOf(r *job.Record) *status.Run {
 		Slot: r.Slot, Started: r.Started, Rows: r.Result.Rows, Dead: r.Result.Dead, ExitCode: r.Result.ExitCode, Output: r.Result.Output,
 		Error: r.Error, NodeID: r.Term.NodeID, Epoch: r.Term.Epoch, Owner: r.Term.Owner,
 	}
+	if r.Idle != nil && r.Idle.Runs > 1 {
+		run.Idle = &diagnose.Idle{Runs: r.Idle.Runs, First: r.Idle.First}
+	}
 	if !r.Finished.IsZero() {
 		run.DurationMS = r.Finished.Sub(r.Started).Milliseconds()
 	}

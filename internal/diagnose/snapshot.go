@@ -189,6 +189,14 @@ type Run struct {
 	NodeID     string    `json:"node_id"`
 	Epoch      int64     `json:"epoch"`
 	Owner      string    `json:"-"` // of the term; a text for machines
+	// Idle: several runs that found nothing to do, of which this is the last.
+	Idle *Idle `json:"idle,omitempty"`
+}
+
+// Idle are runs, one after the other, that found nothing to do.
+type Idle struct {
+	Runs  int       `json:"runs"`
+	First time.Time `json:"first"` // the slot of the first
 }
 
 // Event is one transition of the election.

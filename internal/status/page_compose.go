@@ -202,11 +202,16 @@ func (s *Server) findRun(ctx context.Context, j Job, id, entry string) (*Run, er
 	if s.cfg.Desk == nil {
 		return nil, nil
 	}
-	before, n := "", searched
 	if after := nextEntry(entry); after != "" {
-		before, n = after, 1
+		if run, err := s.findIn(ctx, j.Name, after, 1, id); run != nil || err != nil {
+			return run, err
+		} // of runs with nothing to do the entry may have moved on
 	}
-	entries, err := s.cfg.Desk.History(ctx, j.Name, before, n)
+	return s.findIn(ctx, j.Name, "", searched, id)
+}
+
+func (s *Server) findIn(ctx context.Context, job, before string, n int, id string) (*Run, error) {
+	entries, err := s.cfg.Desk.History(ctx, job, before, n)
 	for _, e := range entries {
 		if e.Run != nil && e.Run.ID == id {
 			return e.Run, nil

@@ -31,6 +31,7 @@ type jobPage struct {
 // entryView is one line of a job's history: a run, or slots that were missed.
 type entryView struct {
 	Run    *runView
+	Since  instant // the first slot of several
 	Slot   instant
 	By     string
 	Number string // of the attempt; "" for the first
@@ -82,9 +83,9 @@ func newEntries(job string, entries []operate.Entry, now time.Time) (views []ent
 		v := entryView{When: at(e.At.UTC(), now)}
 		if m := e.Missed; m != nil {
 			v.Missed, v.Why, v.Error, v.NodeID = text.Count(int64(m.Count), "slot")+" missed", missedWhy(m.Reason), clip(visible(m.Error)), m.NodeID
-			v.Slot, v.When = at(m.First.UTC(), now), at(m.Last.UTC(), now)
-			if m.Count <= 1 {
-				v.Slot = instant{}
+			v.When = at(m.Last.UTC(), now)
+			if m.Count > 1 {
+				v.Since = at(m.First.UTC(), now)
 			}
 			if m.Count == 0 {
 				v.Missed, v.Why = "nothing is caught up from before", "nothing was known of earlier runs: the job is new, or Redis has lost its data"
@@ -94,6 +95,9 @@ func newEntries(job string, entries []operate.Entry, now time.Time) (views []ent
 			run := *r
 			run.NodeID = "" // it has a column of its own
 			v.Run, v.By, v.Slot, v.NodeID = newRunView(job, &run, now), clip(r.By), at(r.Slot.UTC(), now), r.NodeID
+			if r.Idle != nil {
+				v.Since = at(r.Idle.First.UTC(), now)
+			}
 			if r.ID != "" && e.ID != "" {
 				v.Run.URL += "?entry=" + url.QueryEscape(e.ID)
 			}

@@ -140,6 +140,9 @@ func newRunView(job string, r *Run, now time.Time) *runView {
 	if r.Rows > 0 {
 		v.Summary = text.Count(r.Rows, "row") + " in " + text.Span(ms(r.DurationMS))
 	}
+	if r.Idle != nil {
+		v.Summary = text.Count(int64(r.Idle.Runs), "run") + " with nothing to do"
+	}
 	if r.NodeID != "" {
 		v.Summary += ", on " + r.NodeID
 	}

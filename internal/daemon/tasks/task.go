@@ -20,6 +20,9 @@ type Task struct {
 	Config   config.Job
 	Schedule schedule.Schedule
 	Sources  []flush.Source // what a flush reads, for its backlog; nil: a command, or not opened
+	IdleKeys []string       // while none of them exists a flush has nothing to do; nil: that cannot be told by keys
+
+	pending func(ctx context.Context) (bool, error) // see flush.Config; nil: that cannot be told
 }
 
 // Describe is what the configuration alone says of a job.
@@ -58,12 +61,23 @@ func (t *Task) Open(store *redisconn.Store) (flush.Config, error) {
 	if err != nil {
 		return c, err
 	}
-	t.Sources, err = c.NewSources(nil)
+	t.pending = c.Pending
+	if t.Sources, err = c.NewSources(nil); err != nil {
+		return c, err
+	}
+	from, err := Source(t.Config)
+	t.IdleKeys = from.IdleKeys()
 	return c, err
 }
 
-// Backlog counts the changes that wait in Redis.
+// Backlog counts the changes that wait in Redis. Most of the time there are none, which one
+// question tells of all shards.
 func (t Task) Backlog(ctx context.Context) (int64, error) {
+	if t.pending != nil {
+		if some, err := t.pending(ctx); err == nil && !some {
+			return 0, nil
+		}
+	}
 	return flush.Backlog(ctx, t.Sources)
 }
 
@@ -106,6 +120,7 @@ func (t Task) Policy() job.Job {
 		CatchUp: plan.CatchUp(p.CatchUp), StartingDeadline: p.StartingDeadline, Overlap: plan.Overlap(p.Overlap), MaxOverlap: p.MaxOverlap,
 		Retry:     plan.Retry{Limit: p.Retry.Limit, Delay: p.Retry.Delay, MaxDelay: p.Retry.MaxDelay},
 		EndsFirst: t.Config.IsCommand(), Spawns: t.Config.IsCommand(), OnLost: plan.OnLost(p.OnLost), Jitter: p.Jitter,
+		MayIdle: len(t.IdleKeys) > 0 && !schedule.IsAlways(t.Schedule),
 	}
 }
 

@@ -1,0 +1,163 @@
+package daemon
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"baton/internal/config"
+	"baton/internal/testsupport"
+)
+
+// idleLab is a node with many flushes that have nothing to do.
+func idleLab(t *testing.T, jobs int, key string) *jobLab {
+	t.Helper()
+	l := newJobLab(t)
+	for i := range jobs {
+		l.config.Jobs = append(l.config.Jobs, config.Job{
+			Name: fmt.Sprint("job", i), Schedule: "@every 1s", Flush: config.Flush{
+				From:    config.From{Type: "counters", Key: fmt.Sprintf(key, i)},
+				To:      config.To{Database: "main", Table: "articles", Key: []string{"id"}},
+				Columns: map[string]config.Column{"id": {From: "$field"}, "views": {From: "$value", Op: "add"}},
+			},
+		})
+	}
+	return l
+}
+
+// idled reports whether the newest entry of a job's history is of at least so many runs with nothing to do.
+func (l *jobLab) idled(name string, runs int) bool {
+	l.t.Helper()
+	h, err := l.remote.JobHistory(l.t.Context(), name, 1)
+	return err == nil && len(h) == 1 && h[0].Run != nil && h[0].Run.Idle != nil && h[0].Run.Idle.Runs >= runs
+}
+
+// A run with nothing to do is one look and one claim. Sixteen shards are looked at by one command.
+func TestFlushesWithNothingToDoCostRedisLittle(t *testing.T) {
+	t.Parallel()
+	const jobs = 20
+	l := idleLab(t, jobs, "views%d:[0-15]")
+	r := l.start()
+	for i := range jobs {
+		await(t, "idle runs", func() bool { return l.idled(fmt.Sprint("job", i), 2) })
+	}
+	c := testsupport.Client{T: t, Conn: l.conn}
+	before, began := c.Calls(), time.Now()
+	time.Sleep(4 * time.Second)
+	after, took := c.Calls(), time.Since(began)
+	var runs, all int64
+	for name, n := range after {
+		all += n - before[name]
+	}
+	runs = after["evalsha"] - before["evalsha"]
+	slots := int64(took.Seconds() * jobs)
+	t.Logf("%d commands in %v, of which %d run scripts; %d slots", all, took, runs, slots)
+	// One look and one claim each; the rest is the lock's, and the gauges' every five seconds.
+	if runs > slots+slots/2+20 || all > 11*slots {
+		t.Errorf("%d slots of idle jobs took %d scripts and %d commands in all", slots, runs, all)
+	}
+	if err := r.end(); err != nil {
+		t.Error(err)
+	}
+}
+
+// No slot is lost from sight because its run had nothing to do.
+func TestEverySlotOfAnIdleFlushIsAccountedFor(t *testing.T) {
+	t.Parallel()
+	l := idleLab(t, 1, "views%d")
+	r := l.start()
+	await(t, "idle runs", func() bool { return l.idled("job0", 2) })
+	l.do("HINCRBY", "views0", "7", 10)
+	l.awaitRows("[[7 10]]")
+	await(t, "idle runs after one with work", func() bool { return l.idled("job0", 2) })
+
+	// A table that is wrong is noticed as soon as there is something to write, and the job is no longer idle.
+	l.db.Exec(t, "ALTER TABLE articles RENAME TO moved")
+	l.do("HINCRBY", "views0", "7", 1)
+	await(t, "a failure", func() bool { return l.state("job0").ConsecutiveFailures > 1 })
+	l.db.Exec(t, "ALTER TABLE moved RENAME TO articles")
+	l.awaitRows("[[7 11]]")
+	await(t, "idle runs after failures", func() bool { return l.idled("job0", 3) })
+
+	await(t, "a lag of nothing", func() bool { return r.metric(`baton_flush_lag_seconds{job="job0"}`) == "0" })
+	j := l.state("job0")
+	if j.ConsecutiveFailures != 0 || len(j.Open) > 0 || j.LastRun == nil || j.LastRun.State != "succeeded" {
+		t.Errorf("state: %+v, last run %+v", j, j.LastRun)
+	}
+	if err := r.end(); err != nil {
+		t.Error(err)
+	}
+	h, err := l.remote.JobHistory(t.Context(), "job0", 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen, succeeded := map[int64]bool{}, 0
+	var first, last int64
+	for _, e := range h { // the newest first
+		var from, to int64
+		var n int
+		switch {
+		case e.Missed != nil && e.Missed.Count > 0:
+			from, to, n = e.Missed.First.Unix(), e.Missed.Last.Unix(), e.Missed.Count
+		case e.Run != nil && e.Run.Idle != nil:
+			from, to, n = e.Run.Idle.First.Unix(), e.Run.Slot.Unix(), e.Run.Idle.Runs
+		case e.Run != nil:
+			from, to, n = e.Run.Slot.Unix(), e.Run.Slot.Unix(), 1
+		default:
+			continue
+		}
+		if int64(n) != to-from+1 {
+			t.Errorf("%d slots from %d to %d: %+v", n, from, to, e)
+		}
+		if e.Run != nil && e.Run.State == "succeeded" {
+			succeeded += n
+		}
+		for slot := from; slot <= to; slot++ {
+			if seen[slot] {
+				t.Errorf("slot %d is there twice", slot)
+			}
+			seen[slot] = true
+		}
+		if last == 0 {
+			last = to
+		}
+		first = from
+	}
+	for slot := first; slot <= last; slot++ {
+		if !seen[slot] {
+			t.Errorf("slot %d is not accounted for", slot)
+		}
+	}
+	if succeeded < 8 {
+		t.Errorf("only %d runs succeeded", succeeded)
+	}
+	if n := strconv.Itoa(len(h)); len(h) > 12 {
+		t.Errorf("the history has %s entries", n)
+	}
+}
+
+// What is told of runs counts those with nothing to do.
+func TestMetricsCountRunsWithNothingToDo(t *testing.T) {
+	t.Parallel()
+	l := idleLab(t, 1, "views%d")
+	r := l.start()
+	await(t, "idle runs", func() bool { return l.idled("job0", 3) })
+	counted := func() int {
+		n, _ := strconv.Atoi(r.metric(`baton_job_runs_total{job="job0",result="succeeded",trigger="schedule"}`))
+		return n
+	}
+	before, began := counted(), time.Now()
+	await(t, "three more", func() bool { return counted() >= before+3 })
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("three runs are counted in %v", took)
+	}
+	if at := r.metric(`baton_job_last_success_timestamp_seconds{job="job0"}`); at == "" {
+		t.Error("no last success")
+	} else if s, err := strconv.ParseFloat(at, 64); err != nil || time.Since(time.Unix(int64(s), 0)) > 30*time.Second {
+		t.Errorf("the last success was at %s, %v", at, err)
+	}
+	if err := r.end(); err != nil {
+		t.Error(err)
+	}
+}
