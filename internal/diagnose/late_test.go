@@ -36,7 +36,7 @@ func TestWhenAJobIsDueAndHowLateItIs(t *testing.T) {
 		"it has succeeded since":         {job: Job{Command: true}, past: Past{LastSuccess: at(2.1)}, due: at(26)},
 		"no success since its slot":      {job: Job{Command: true}, past: Past{LastSuccess: at(-20)}, due: at(2), overdue: 3 * hour, late: LateNoSuccess},
 		"a flush, no success":            {past: Past{LastSuccess: at(-20)}, due: at(2), overdue: 3 * hour, late: LateNoSuccess, unset: LateNoSuccess},
-		"it never succeeded":             {job: Job{Command: true}, past: Past{Begun: at(-70), Known: at(-90)}, due: at(-70), overdue: 75 * hour, late: LateNoSuccess},
+		"it never succeeded":             {job: Job{Command: true}, past: Past{Begun: at(-70), Known: at(-130)}, due: at(-70), overdue: 75 * hour, late: LateNoSuccess},
 		"it never ran":                   {job: Job{Command: true}, past: Past{Known: at(1)}, due: at(2), overdue: 3 * hour, late: LateNoSuccess},
 		"it is new":                      {job: Job{Command: true}, past: Past{Known: at(4)}, due: at(26)},
 		"it runs, and is waited for":     {job: Job{Command: true, Awaited: true}, past: Past{LastSuccess: at(-20)}, due: at(2)},
