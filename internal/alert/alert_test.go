@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"baton/internal/config"
+	"baton/internal/elector"
 	"baton/internal/job"
 	"baton/internal/notify"
 	"baton/internal/redisledger"
@@ -286,8 +287,8 @@ func TestALeaderThatChangedIsToldByTheNewOne(t *testing.T) {
 		{"a step-down", []redislock.Event{won, event("stepped_down", "n2"), event("won", "n2")}, "n2", "stepped_down"},
 		{"a shutdown, a pause", []redislock.Event{won, event("resumed", ""), event("released", "n3"), event("won", "n3"), event("lost", "n2")}, "n3", "released"},
 		{"a crash", []redislock.Event{won, event("won", "n2"), event("released", "n3")}, "n2", "crashed"},
-		{"a crash, noted by its successor", []redislock.Event{won, {Event: "expired", NodeID: "n2", Reason: redislock.ReasonRanOut}, event("won", "n2")}, "n2", "crashed"},
-		{"a crash, noted by systemd", []redislock.Event{won, {Event: "released", NodeID: "n2", Reason: redislock.ReasonCrashed}, event("won", "n2")}, "n2", "crashed"},
+		{"a crash, noted by its successor", []redislock.Event{won, {Event: "expired", NodeID: "n2", Code: elector.CodeLeaseEnded}, event("won", "n2")}, "n2", "crashed"},
+		{"a crash, noted by systemd", []redislock.Event{won, {Event: "released", NodeID: "n2", Code: elector.CodeCrashed}, event("won", "n2")}, "n2", "crashed"},
 		{"a crash and a quarantine", []redislock.Event{won, event("quarantined", "n1"), event("won", "n2")}, "n2", "crashed"},
 		{"one that told late", []redislock.Event{event("expired", "n2"), won, event("won", "n2")}, "n2", "expired"},
 		{"the same node again", []redislock.Event{won, event("expired", "n1")}, "n1", "expired"},

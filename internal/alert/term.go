@@ -26,7 +26,7 @@ const whyCrashed = "crashed"
 
 // ending is how a term ended by that event.
 func ending(e redislock.Event) previousTerm {
-	if e.Reason == redislock.ReasonRanOut || e.Reason == redislock.ReasonCrashed {
+	if e.Code == elector.CodeLeaseEnded || e.Code == elector.CodeCrashed {
 		return previousTerm{node: e.NodeID, why: whyCrashed}
 	}
 	return previousTerm{node: e.NodeID, why: e.Event, ended: e.At}

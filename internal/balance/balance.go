@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -78,12 +77,6 @@ type Balancer struct {
 
 // slowestLook bounds the time between two looks: one that joins is not to wait long.
 const slowestLook = 2 * time.Second
-
-// words begin the reason of a step-down that spreads the work.
-const words = "balance: "
-
-// IsHandover reports whether a step-down for that reason is one that spreads the work.
-func IsHandover(reason string) bool { return strings.HasPrefix(reason, words) }
 
 // New makes the balancer of a node, which looks at the elections about so often,
 // but no more rarely than every slowestLook.

@@ -125,7 +125,7 @@ func (w *watch) decide(now time.Time, s *scene) (moves []*move) {
 		after.peers[s.self]--
 	}
 	for _, m := range moves {
-		m.reason = fmt.Sprintf(words+"%s leads %d of %d locks, %s %d", m.to, s.peers[m.to], len(s.contests), s.self, ours)
+		m.reason = fmt.Sprintf("%s leads %d of %d locks, %s %d", m.to, s.peers[m.to], len(s.contests), s.self, ours)
 	}
 	return moves
 }

@@ -88,7 +88,7 @@ func TestALockIsHandedOverAndItsEndAwaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		busy, first, second, third := &chair{busy: true}, &chair{}, &chair{}, &chair{}
 		b := balancing(t, 8*time.Second, busy, first, second, third)
-		if len(first.orders) != 1 || first.orders[0] != "balance: b leads 0 of 4 locks, a 4" || len(second.orders) > 0 {
+		if len(first.orders) != 1 || first.orders[0] != "b leads 0 of 4 locks, a 4" || len(second.orders) > 0 {
 			t.Errorf("orders %v, and meanwhile %v", first.orders, second.orders)
 		}
 		if d := b.Courtesy("l"); d < leastCourtesy {

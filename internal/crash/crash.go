@@ -17,7 +17,7 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/daemon/site"
-	"baton/internal/redislock"
+	"baton/internal/elector"
 )
 
 // killWithin bounds the wait for killed processes to be gone.
@@ -73,7 +73,7 @@ func releaseFile(ctx context.Context, c config.Config, path string) (*Released, 
 	c.Election.LockKey = l.LockKey
 	var r Released
 	if err := site.WithLock(ctx, c, func(ctx context.Context, e site.Election, lock site.NodeLock) (err error) {
-		r, err = giveUp(ctx, e, lock, l.Owner, redislock.ReasonCrashed)
+		r, err = giveUp(ctx, e, lock, l.Owner, "", elector.CodeCrashed)
 		return errors.Join(err, lock.Leave(ctx)) // unlike by hand: it is this node that is gone
 	}); err != nil {
 		return nil, err

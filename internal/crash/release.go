@@ -24,19 +24,19 @@ type Released struct {
 // changes nothing if another owner holds the lock.
 func Release(ctx context.Context, c config.Config, owner, reason string) (r Released, err error) {
 	err = site.WithLock(ctx, c, func(ctx context.Context, e site.Election, lock site.NodeLock) error {
-		r, err = giveUp(ctx, e, lock, owner, reason)
+		r, err = giveUp(ctx, e, lock, owner, reason, "")
 		return err
 	})
 	return r, err
 }
 
 // giveUp looks who holds the lock and releases it for its owner.
-func giveUp(ctx context.Context, e site.Election, lock site.NodeLock, owner, reason string) (Released, error) {
+func giveUp(ctx context.Context, e site.Election, lock site.NodeLock, owner, reason string, code elector.Code) (Released, error) {
 	p, unseen := e.Picture(ctx, 0)
 	r := Released{Was: p.Owner == owner}
 	if !r.Was {
 		r.Holder = cmp.Or(p.Leader, p.Owner)
 	}
 	// The release matters more than what can be told of it.
-	return r, errors.Join(lock.Release(ctx, owner, elector.Handover{Event: string(elector.EventReleased), Reason: reason}), unseen)
+	return r, errors.Join(lock.Release(ctx, owner, elector.Handover{Event: string(elector.EventReleased), Reason: reason, Code: code}), unseen)
 }

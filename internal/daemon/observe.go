@@ -25,7 +25,7 @@ type observer struct {
 	notify  func(state string)
 	jobs    func() []string // under the lock; nil: none
 	// steppedDown is told why a term has ended by order; nil: nobody is.
-	steppedDown func(reason string)
+	steppedDown func(why elector.Code)
 	lockKey     string
 	leaseFile   string        // "" without a runtime directory
 	aside       time.Duration // how long others go first after a step-down
@@ -175,7 +175,7 @@ func (o *observer) ended(log *zap.Logger, ev elector.Event) {
 	}
 	if ev.Kind == elector.EventSteppedDown {
 		if o.steppedDown != nil {
-			o.steppedDown(ev.Reason)
+			o.steppedDown(ev.Code)
 		}
 		o.standAside(o.aside, ev.Reason)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"baton/internal/balance"
+	"baton/internal/elector"
 	"baton/internal/job/schedule"
 	"baton/internal/redislock"
 )
@@ -72,7 +73,7 @@ func (s seatOf) HandOver(ctx context.Context, to, reason string) error {
 	if term == nil {
 		return errors.New("the term has ended meanwhile")
 	}
-	return s.election.StepDownOwner(ctx, term.Owner(), to, reason)
+	return s.election.StepDownOwner(ctx, term.Owner(), elector.Order{To: to, Reason: reason, Code: elector.CodeBalance})
 }
 
 // seats are the node's places in the elections that it contends in.
@@ -93,8 +94,8 @@ func (n *node) seats() []balance.Seat {
 const reluctance = 10 * time.Minute
 
 // steppedDown notes that a term has ended by order.
-func (n *node) steppedDown(reason string) {
-	if balance.IsHandover(reason) {
+func (n *node) steppedDown(why elector.Code) {
+	if why == elector.CodeBalance {
 		return
 	}
 	n.mu.Lock()

@@ -184,7 +184,7 @@ func gatherBacklog(ctx context.Context, t tasks.Task, j *status.Job, st redisled
 func eventsOf(p redislock.Picture) []Event {
 	events := make([]Event, len(p.Events))
 	for i, e := range p.Events {
-		events[i] = Event{At: e.At, Event: e.Event, NodeID: e.NodeID, Epoch: e.Epoch, Reason: e.Reason}
+		events[i] = Event{At: e.At, Event: e.Event, NodeID: e.NodeID, Epoch: e.Epoch, Code: string(e.Code), Reason: e.Reason}
 	}
 	return events
 }

@@ -205,5 +205,25 @@ type Event struct {
 	Event  string    `json:"event"` // won, lost, expired, stepped_down, released, restored, quarantined, paused, resumed
 	NodeID string    `json:"node_id"`
 	Epoch  int64     `json:"epoch"`
+	Code   string    `json:"code,omitzero"` // why, where Event does not say it all: lease_ended, crashed, balance, abdicated, paused
 	Reason string    `json:"reason,omitzero"`
+}
+
+// Why is why it happened; "" where Event says it all, or nothing is known.
+func (e Event) Why() string {
+	words := map[string]string{
+		"lease_ended": "its lease ran out", "crashed": "its process ended without releasing the lock",
+		"balance": "to spread the locks", "abdicated": "abdicated",
+	}[e.Code]
+	switch {
+	case e.Event == "quarantined" && e.Reason == "":
+		return "redis restarted, failed over or lost its data, and a former leader may still trust its lease"
+	case e.Event == "restored" && e.Reason == "":
+		return "redis had lost the lock, and its leader restored it"
+	case words == "":
+		return e.Reason
+	case e.Reason == "":
+		return words
+	}
+	return words + ": " + e.Reason
 }

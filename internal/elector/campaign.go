@@ -92,7 +92,7 @@ func (e *Elector) campaign(ctx context.Context) (*Term, error) {
 			polling = false
 			continue // others have had their turn already: now as a candidate
 		}
-		if !e.cfg.Observer && answer.Reason == LeftToOthers {
+		if !e.cfg.Observer && answer.Code == CodeLeft {
 			answer.Reason = "" // it is none, and the end of its term has told why it stands aside
 		}
 		e.known(answer)

@@ -24,7 +24,7 @@ type vacancy struct {
 // learn takes note of an answer other than Won.
 func (v *vacancy) learn(a Answer, now heartbeat.Instant) {
 	switch {
-	case a.Outcome != Wait || a.Reason != LeftToOthers:
+	case a.Outcome != Wait || a.Code != CodeLeft:
 		*v = vacancy{} // held; or nobody may have it yet, for a reason that lies elsewhere
 	case !v.lasts(now):
 		*v = vacancy{free: true, at: now}

@@ -40,6 +40,7 @@ type Event struct {
 	Holder string
 	Lease  time.Duration // of the term; 0 while unknown
 	Reason string
+	Code   Code // of the end of a term, where Kind does not say it all
 	Took   time.Duration
 	Err    error
 	// Released: the store has confirmed that this owner no longer holds the lock.

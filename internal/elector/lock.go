@@ -58,7 +58,7 @@ type Candidate struct {
 	// Observer: this node never leads. It asks to be told who does.
 	Observer bool
 	// Courteous: the node takes the lock if it is reserved for it; one that is merely
-	// free it leaves to others for now. It is answered Wait then, [LeftToOthers].
+	// free it leaves to others for now. It is answered Wait then, [CodeLeft].
 	Courteous bool
 	// Polling: nothing suggests that anything has changed since the last answer,
 	// Held. A lock may then answer Held by a cheaper look, with an older Holder.
@@ -72,12 +72,29 @@ type Outcome int
 const (
 	Held Outcome = iota // somebody else holds the lock
 	Won                 // it is ours, under Epoch
-	Wait                // nobody holds it, and we may not have it yet: Reason
+	Wait                // nobody holds it, and we may not have it yet: Code and Reason
 )
 
-// LeftToOthers is the Reason of a Wait where nothing but being an observer, or
-// courteous, keeps the node from winning.
-const LeftToOthers = "left to others: this node does not campaign"
+// Code says to programs why a free lock is not granted, or why a term has ended. Its words, and
+// what more there is to say, are in a Reason.
+type Code string
+
+// Why a free lock is not granted: codes of a Wait.
+const (
+	CodePaused     Code = "paused"     // an operator has paused the election
+	CodeQuarantine Code = "quarantine" // the store may have forgotten a leader
+	CodeReserved   Code = "reserved"   // for a named successor
+	CodePriority   Code = "priority"   // a node of a higher priority goes first
+	CodeLeft       Code = "left"       // nothing but being an observer, or courteous, keeps the node from winning
+)
+
+// Why a term has ended: codes of events.
+const (
+	CodeBalance    Code = "balance"     // stepped down to spread the locks over the nodes
+	CodeAbdicated  Code = "abdicated"   // stepped down, since it cannot reach what its jobs need
+	CodeLeaseEnded Code = "lease_ended" // recorded by the next leader
+	CodeCrashed    Code = "crashed"     // recorded on its host, after its process has ended
+)
 
 // Answer is what an acquire brought.
 type Answer struct {
@@ -86,6 +103,7 @@ type Answer struct {
 	Holder  string        // node that holds the lock; "" when a foreign client does
 	Left    time.Duration // until the lease ends (Held) or the wait is over (Wait)
 	Lease   time.Duration // of Held: what the holder asks for; 0 while unknown
+	Code    Code          // of Wait
 	Reason  string        // of Wait: "reserved for db2", "paused by alice: upgrade"
 	FreeFor time.Duration // of Won: for how long nobody had held the lock; 0 while unknown
 	// Owner is the owner of the term that was won, where the lock could not use the
@@ -98,12 +116,14 @@ type Order struct {
 	StepDown bool   // by an order of its own, or because the election is paused
 	To       string // the named successor, if any
 	Reason   string // for the event history: "asked by alice: upgrade"
+	Code     Code   // the same for programs; "" for an operator's order
 }
 
 // Handover says how a term ended and to whom the lock should go.
 type Handover struct {
 	Event  string // stepped_down, released, expired …: the event history's word
 	Reason string
+	Code   Code   // "" where Event says it all
 	To     string // reserve the lock for this node for ReserveFor
 }
 

@@ -15,6 +15,7 @@ type ending struct {
 	cause  error // of the work's context
 	event  EventKind
 	reason string
+	code   Code
 	to     string
 	aside  time.Duration // how long this node then lets others go first
 	firm   bool          // whatever they do
@@ -112,7 +113,7 @@ func (e *Elector) attend(ctx context.Context, term *Term, ends <-chan ending, wo
 			e.cfg.Observe(Event{Kind: EventStopping, Owner: term.owner, Epoch: term.Epoch(), Reason: next.reason})
 		case next.event != end.event && (next.event == EventLost || next.event == EventExpired):
 			// A drain that outlives the lease ends as what it has become.
-			end.event, end.reason = next.event, next.reason+" while "+end.reason
+			end.event, end.reason, end.code = next.event, next.reason+" while "+end.reason, next.code
 		}
 	}
 }
@@ -124,7 +125,7 @@ func (e *Elector) keep(ctx context.Context, term *Term, ends chan<- ending) {
 		order, err := e.lock.Renew(ctx, term.owner, term.Epoch())
 		if err == nil && order.StepDown && !ordered {
 			ordered = true
-			ends <- ending{cause: ErrSteppedDown, event: EventSteppedDown, reason: order.Reason, to: order.To, aside: e.asideTime()}
+			ends <- ending{cause: ErrSteppedDown, event: EventSteppedDown, reason: order.Reason, code: order.Code, to: order.To, aside: e.asideTime()}
 		}
 		return err
 	}
@@ -149,10 +150,10 @@ func leaseEnded(lost bool) ending {
 func (e *Elector) conclude(ctx context.Context, term *Term, end ending, workErr error) aside {
 	var err error
 	if end.event != EventLost {
-		err = e.release(ctx, term.owner, Handover{Event: string(end.event), Reason: end.reason, To: end.to})
+		err = e.release(ctx, term.owner, Handover{Event: string(end.event), Reason: end.reason, Code: end.code, To: end.to})
 	}
 	e.setRole(nil, "")
-	e.cfg.Observe(Event{Kind: end.event, Owner: term.owner, Epoch: term.Epoch(), Reason: end.reason, Err: errors.Join(workErr, err), Released: err == nil})
+	e.cfg.Observe(Event{Kind: end.event, Owner: term.owner, Epoch: term.Epoch(), Reason: end.reason, Code: end.code, Err: errors.Join(workErr, err), Released: err == nil})
 	if end.aside == 0 {
 		return aside{}
 	}
@@ -189,7 +190,7 @@ func workEnded(err error, aside time.Duration) ending {
 	var abdication *Abdication
 	switch {
 	case errors.As(err, &abdication):
-		end.reason, end.aside = abdication.Error(), max(aside, abdication.CoolDown)
+		end.reason, end.code, end.aside = abdication.Reason, CodeAbdicated, max(aside, abdication.CoolDown)
 		end.over, end.firm = abdication.Over, true
 	case err != nil:
 		end.reason = "the leader's work failed: " + err.Error()

@@ -23,7 +23,8 @@ func (l *Lock) defeat(b *ballot, took time.Duration) (elector.Answer, error) {
 	}
 	// It tells no epoch: the highest may be of a term that one master has granted and no
 	// majority did. Whoever stands aside would take that for others having led.
-	answer := elector.Answer{Outcome: elector.Wait, Left: left, Reason: reason(b.wait)}
+	answer := elector.Answer{Outcome: elector.Wait, Left: left}
+	answer.Code, answer.Reason = reason(b.wait)
 	if len(b.held) > 0 {
 		// Rivals have divided the masters among themselves, and all of them give back
 		// what they have. Who comes back first, alone, wins.
@@ -74,18 +75,22 @@ func (l *Lock) left(b *ballot) time.Duration {
 }
 
 // reason is what most of those say that make everybody wait.
-func reason(wait []reply[elector.Answer]) string {
-	count := map[string]int{}
-	for _, r := range wait {
-		count[r.value.Reason]++
+func reason(wait []reply[elector.Answer]) (code elector.Code, words string) {
+	type why struct {
+		code  elector.Code
+		words string
 	}
-	most := ""
-	for text, n := range count {
-		if c := cmp.Compare(n, count[most]); most == "" || c > 0 || c == 0 && text < most {
-			most = text
+	count := map[why]int{}
+	for _, r := range wait {
+		count[why{r.value.Code, r.value.Reason}]++
+	}
+	var most why
+	for w, n := range count {
+		if c := cmp.Compare(n, count[most]); most.words == "" || c > 0 || c == 0 && w.words < most.words {
+			most = w
 		}
 	}
-	return most
+	return most.code, most.words
 }
 
 // longestDoubling keeps the pause of rivals that do not find an end in bounds.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"baton/internal/elector"
 	"baton/internal/redisconn"
 	"baton/internal/redislock/script"
 
@@ -106,26 +107,26 @@ func (e *Election) StepDown(ctx context.Context, to, reason string) (owner, node
 		if owner, nodeID = s.holder, s.node; owner == "" {
 			return nil, nil, ErrNobodyLeads
 		}
-		writes, attempts := e.stepDown(owner, to, reason)
+		writes, attempts := e.stepDown(owner, elector.Order{To: to, Reason: reason})
 		return writes, attempts, nil
 	})
 	return owner, nodeID, err
 }
 
 // StepDownOwner is StepDown of one term: ErrNobodyLeads if its owner does not hold the lock.
-func (e *Election) StepDownOwner(ctx context.Context, owner, to, reason string) error {
+func (e *Election) StepDownOwner(ctx context.Context, owner string, o elector.Order) error {
 	return e.change(ctx, "ask the leader to step down from", func(s seen) ([]redisconn.Command, []redisconn.Command, error) {
 		if s.holder != owner {
 			return nil, nil, ErrNobodyLeads
 		}
-		writes, attempts := e.stepDown(owner, to, reason)
+		writes, attempts := e.stepDown(owner, o)
 		return writes, attempts, nil
 	})
 }
 
-func (e *Election) stepDown(owner, to, reason string) (writes, attempts []redisconn.Command) {
-	return []redisconn.Command{redisconn.Cmd("HSET", e.keys.Control(), "stepdown_owner", owner, "stepdown_to", to, "stepdown_reason",
-			reason)},
+func (e *Election) stepDown(owner string, o elector.Order) (writes, attempts []redisconn.Command) {
+	return []redisconn.Command{redisconn.Cmd("HSET", e.keys.Control(), "stepdown_owner", owner, "stepdown_to", o.To, "stepdown_reason",
+			o.Reason, "stepdown_code", string(o.Code))},
 		[]redisconn.Command{e.wakeUp("control")}
 }
 

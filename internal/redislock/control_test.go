@@ -74,14 +74,14 @@ func TestAPauseEndsTheTermAndKeepsEverybodyOut(t *testing.T) {
 			t.Fatalf("pause: %+v, %v", before, err)
 		}
 		order, err := c.a.Renew(ctx, "o1", won.Epoch)
-		if err != nil || !order.StepDown || order.Reason != "paused by alice: upgrade" {
+		if err != nil || !order.StepDown || order.Code != elector.CodePaused || order.Reason != "paused by alice: upgrade" {
 			t.Errorf("the leader is ordered %+v, %v", order, err)
 		}
 		if err := c.a.Release(ctx, "o1", elector.Handover{Event: "stepped_down", Reason: order.Reason}); err != nil {
 			t.Fatal(err)
 		}
 		for _, lock := range []*redislock.Lock{c.a, c.b} {
-			if a := c.acquire(lock, "o2", elector.Wait); a.Reason != "paused by alice: upgrade" {
+			if a := c.acquire(lock, "o2", elector.Wait); a.Code != elector.CodePaused || a.Reason != "paused by alice: upgrade" {
 				t.Errorf("waits for %q", a.Reason)
 			}
 		}
@@ -175,17 +175,28 @@ func TestAStepDownIsAskedOfTheTermThatLeads(t *testing.T) {
 			t.Errorf("after the takeover: %+v", p.Control)
 		}
 		// An order to the term before is late.
-		if err := c.StepDownOwner(ctx, "o1", "", "by alice"); !errors.Is(err, redislock.ErrNobodyLeads) {
+		if err := c.StepDownOwner(ctx, "o1", elector.Order{Reason: "by alice"}); !errors.Is(err, redislock.ErrNobodyLeads) {
 			t.Errorf("a late order: %v", err)
 		}
 		if order, err := c.b.Renew(ctx, "o2", won.Epoch); err != nil || order.StepDown {
 			t.Errorf("a late order is obeyed: %+v, %v", order, err)
 		}
-		if err := c.StepDownOwner(ctx, "o2", "a", "by alice"); err != nil {
+		if err := c.StepDownOwner(ctx, "o2", elector.Order{To: "a", Reason: "b leads 2 of 2 locks", Code: elector.CodeBalance}); err != nil {
 			t.Error(err)
 		}
-		if order, err := c.b.Renew(ctx, "o2", won.Epoch); err != nil || !order.StepDown || order.To != "a" {
+		order, err := c.b.Renew(ctx, "o2", won.Epoch)
+		if want := (elector.Order{StepDown: true, To: "a", Reason: "b leads 2 of 2 locks", Code: elector.CodeBalance}); err != nil || order != want {
 			t.Errorf("order %+v, %v", order, err)
+		}
+		if err := c.b.Release(ctx, "o2", elector.Handover{Event: "stepped_down", Reason: order.Reason, Code: order.Code, To: order.To}); err != nil {
+			t.Fatal(err)
+		}
+		p, err := c.Picture(ctx, 1)
+		if err != nil || len(p.Events) != 1 || p.Events[0].Code != elector.CodeBalance || p.Events[0].Reason != "b leads 2 of 2 locks" {
+			t.Errorf("events %+v, %v", p.Events, err)
+		}
+		if a := c.acquire(c.b, "o3", elector.Wait); a.Code != elector.CodeReserved || a.Reason != "reserved for a" {
+			t.Errorf("waits for %q: %q", a.Code, a.Reason)
 		}
 	})
 }

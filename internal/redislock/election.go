@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"baton/internal/elector"
 	"baton/internal/redisconn"
 	"baton/internal/redislock/script"
 
@@ -47,12 +48,6 @@ type Picture struct {
 	Control
 }
 
-// Reasons of events whose term its own node did not end.
-const (
-	ReasonRanOut  = "its lease ran out"                   // noted by the next leader's node
-	ReasonCrashed = "its process ended without releasing" // noted on its host, after it
-)
-
 // Node is a node's last heartbeat.
 type Node struct {
 	ID string `json:"-"`
@@ -70,6 +65,7 @@ type Event struct {
 	Event  string
 	NodeID string
 	Epoch  int64
+	Code   elector.Code // why, where Event does not say it all
 	Reason string
 }
 
@@ -192,7 +188,7 @@ func decodeEvents(reply any) ([]Event, error) {
 		}
 		ms, _, _ := strings.Cut(id, "-")
 		events = append(events, Event{At: timeOf(number(ms)), Event: m["event"], NodeID: m["node_id"], Epoch: number(m["epoch"]),
-			Reason: m["reason"]})
+			Code: elector.Code(m["code"]), Reason: m["reason"]})
 	}
 	return events, nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -62,8 +63,9 @@ type Lock struct {
 
 // verdict is the reply to an acquire.
 type verdict struct {
-	word    string // won, held, quarantine or wait
-	detail  string // held: the holder's node; wait: why
+	word    string // won, held or wait
+	detail  string // held: the holder's node; wait: the code of why
+	about   string // wait: what the code is about
 	left    int64  // in ms: of the lease, or of the wait; noExpiry without an end
 	epoch   int64  // the last known one; 0 if a foreign client holds the lock
 	leaseMS int64  // held: the holder's ttl, if it is one of ours
@@ -135,10 +137,29 @@ func (l *Lock) Acquire(ctx context.Context, c elector.Candidate) (elector.Answer
 			l.seen.leaseMS, l.seen.early = v.leaseMS, "lease"
 		}
 		return l.stillHeld(sent, left), nil
-	case "quarantine":
-		l.until, l.seen.early = sent.Add(left), v.word
 	}
-	return elector.Answer{Outcome: elector.Wait, Reason: v.detail, Left: left, Epoch: v.epoch}, nil
+	code := elector.Code(v.detail)
+	if code == elector.CodeQuarantine {
+		l.until, l.seen.early = sent.Add(left), v.detail
+	}
+	return elector.Answer{Outcome: elector.Wait, Code: code, Reason: waitWords(code, v.about), Left: left, Epoch: v.epoch}, nil
+}
+
+// waitWords says why a free lock is not granted.
+func waitWords(code elector.Code, about string) string {
+	switch code {
+	case elector.CodePaused:
+		return strings.TrimSpace("paused " + about)
+	case elector.CodeQuarantine:
+		return "in quarantine, since redis has restarted, failed over or lost its data"
+	case elector.CodeReserved:
+		return "reserved for " + about
+	case elector.CodePriority:
+		return "left to " + about
+	case elector.CodeLeft:
+		return "left to others: this node does not campaign"
+	}
+	return string(code)
 }
 
 func (l *Lock) acquire(ctx context.Context, c elector.Candidate) (v verdict, err error) {

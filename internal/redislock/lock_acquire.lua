@@ -5,7 +5,7 @@
 --   still runs by its own clock, else ""; Redis' time in ms of the last "prove" reply, or ""
 -- Reply: {"prove", Redis' time in ms, 0, 0, 0}: ask again with this time; {"won", "", 0, epoch, 0, ms the lock was free or 0}
 --   (without the last on a repeated request); {"held", holder's node id or "", ms left or -1, its epoch or 0, its lease in ms or 0},
---   or {"wait" or "quarantine", reason, ms left or -1, last epoch or 0, 0}; error EPOCH if the epoch is invalid
+--   or {"wait", code, ms left or -1, last epoch or 0, 0, what the code is about or ""}; error EPOCH if the epoch is invalid
 --
 -- A repeated request of the owner that holds the lock renews it and returns the same epoch.
 -- The lock itself is written last: after an error it is not taken.
@@ -73,8 +73,7 @@ local function quarantine()
   redis.call('HDEL', KEYS[2], 'run_id')
   redis.call('HSET', KEYS[2], 'quarantine_run', here.name, 'ttl_ms', integer(lease))
   redis.call('SET', KEYS[6], here.name, 'PX', integer(lease))
-  addEvent(KEYS[5], 'quarantined', node, integer(last or 0),
-    'redis has restarted, failed over or lost its data; a former leader may trust its lease for ' .. integer(lease) .. ' ms')
+  addEvent(KEYS[5], 'quarantined', node, integer(last or 0), '')
   return lease
 end
 
@@ -101,9 +100,9 @@ if not counts then
     .. integer(math.max(floor, term.floor)) .. ')')
 end
 
-local function wait(why, ms, word)
+local function wait(code, ms, about)
   present(KEYS[3], node, ARGV[4], 'standby', now)
-  return {word or 'wait', why, ms, integer(before), 0}
+  return {'wait', code, ms, integer(before), 0, about or ''}
 end
 if not holder then
   local left = quarantine()
@@ -112,18 +111,18 @@ if not holder then
     control[others[i]] = others[i + 1]
   end
   if control.paused_at then
-    return wait('paused ' .. (control.paused_reason or ''), -1)
+    return wait('paused', -1, control.paused_reason)
   end
   if left > 0 then
-    return wait('in quarantine, since redis has restarted, failed over or lost its data', left, 'quarantine')
+    return wait('quarantine', left)
   end
   if ARGV[7] == '1' then
-    return wait('left to others: this node does not campaign', -1)
+    return wait('left', -1)
   end
   local reserved = (tonumber(control.reserved_until) or 0) - now
   local kept = control.reserved_for and reserved > 0 and reserved <= tonumber(ARGV[8])
   if kept and control.reserved_for ~= node then
-    return wait('reserved for ' .. control.reserved_for, reserved)
+    return wait('reserved', reserved, control.reserved_for)
   end
   -- A live node of a higher priority goes first, but only for a moment: it may be dead. The last leader does not: it
   -- would lead if it could, or has just given up the lock.
@@ -142,11 +141,11 @@ if not holder then
       redis.call('HSET', KEYS[4], 'deferred_until', integer(deferred))
     end
     if deferred > now then
-      return wait('left to ' .. first .. ', which has priority ' .. integer(highest), deferred - now)
+      return wait('priority', deferred - now, first .. ', which has priority ' .. integer(highest))
     end
   end
   if ARGV[7] == '2' and not kept then
-    return wait('left to others: this node does not campaign', -1)
+    return wait('left', -1)
   end
 end
 
@@ -156,14 +155,14 @@ local epoch = integer(math.max(before, floor, term.floor, elsewhere and now or 0
 
 present(KEYS[3], node, ARGV[4], 'leading', now)
 if term.owner and term.ended ~= '1' then
-  addEvent(KEYS[5], 'expired', term.node, integer(before), 'its lease ran out')
+  addEvent(KEYS[5], 'expired', term.node, integer(before), '', 'lease_ended')
 end
 redis.call('HSET', KEYS[2], 'epoch', epoch, 'owner', owner, 'node_id', node, 'since', integer(now),
   'ttl_ms', ttl, 'run_id', here.run_id, 'replid', here.replid, 'ended', '0', 'held_until', integer(now + tonumber(ttl)))
 if term.quarantine or term.proof or t[9] then
   redis.call('HDEL', KEYS[2], 'quarantine_run', 'proof', 'floor')
 end
-redis.call('HDEL', KEYS[4], 'reserved_for', 'reserved_until', 'deferred_until', 'stepdown_owner', 'stepdown_to', 'stepdown_reason')
+redis.call('HDEL', KEYS[4], 'reserved_for', 'reserved_until', 'deferred_until', 'stepdown_owner', 'stepdown_to', 'stepdown_reason', 'stepdown_code')
 addEvent(KEYS[5], 'won', node, epoch, '')
 take(owner, ttl)
 -- In an unconfirmed incarnation the record of the last term may be old.

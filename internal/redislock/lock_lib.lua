@@ -32,6 +32,7 @@ end
 -- key without an expiry, is that write. Else no node could lead where only the leader's flushes free memory.
 local function beginWriting(key) redis.pcall('PERSIST', key) end
 -- The history is optional: a Redis user that may not write it can still lead.
-local function addEvent(events, event, node, epoch, reason)
-  redis.pcall('XADD', events, 'MAXLEN', '~', 1000, '*', 'event', event, 'node_id', node or '', 'epoch', epoch or '', 'reason', reason)
+local function addEvent(events, event, node, epoch, reason, code)
+  redis.pcall('XADD', events, 'MAXLEN', '~', 1000, '*', 'event', event, 'node_id', node or '', 'epoch', epoch or '', 'reason', reason,
+    'code', code or '')
 end

@@ -2,7 +2,7 @@
 -- KEYS: lock, nodes, control, term, events, quarantine
 -- ARGV: owner, ttl in ms, node id, presence (a JSON object) or "" to keep the written one, epoch, "1" on a new
 --   connection, proof or ""
--- Reply: {"renewed", "1" if asked to step down, successor or "", reason or ""}, {"lost", owner found or ""}
+-- Reply: {"renewed", "1" if asked to step down, successor or "", reason or "", its code or ""}, {"lost", owner found or ""}
 --   or {"prove", proof}: ask again with this proof
 --
 -- It is sent inside the owner's trust window only. So in an incarnation of Redis in which no node has won yet, which the
@@ -35,7 +35,7 @@ if holder ~= owner or ARGV[6] == '1' or term[2] ~= owner or not confirmed then
       return {'prove', proof}
     end
     if holder ~= owner then
-      addEvent(KEYS[5], 'restored', node, integer(epoch), 'redis had lost the lock; its leader has put it back')
+      addEvent(KEYS[5], 'restored', node, integer(epoch), '')
     end
     take(owner, ttl) -- written again even if present: without scripts it may expire before this is done
     redis.call('HSET', KEYS[4], 'epoch', integer(math.max(last, epoch)), 'owner', owner, 'node_id', node, 'ttl_ms', ttl,
@@ -57,11 +57,11 @@ redis.call('HSET', KEYS[4], 'held_until', integer(clock() + tonumber(ttl)))
 if ARGV[4] ~= '' then
   present(KEYS[2], node, ARGV[4], 'leading', clock())
 end
-local order = redis.call('HMGET', KEYS[3], 'stepdown_owner', 'stepdown_to', 'stepdown_reason', 'paused_at', 'paused_reason')
+local order = redis.call('HMGET', KEYS[3], 'stepdown_owner', 'stepdown_to', 'stepdown_reason', 'paused_at', 'paused_reason', 'stepdown_code')
 if order[4] then
-  return {'renewed', '1', '', 'paused ' .. (order[5] or '')}
+  return {'renewed', '1', '', order[5] or '', 'paused'}
 end
 if order[1] ~= owner then
-  return {'renewed', '0', '', ''}
+  return {'renewed', '0', '', '', ''}
 end
-return {'renewed', '1', order[2] or '', order[3] or ''}
+return {'renewed', '1', order[2] or '', order[3] or '', order[6] or ''}

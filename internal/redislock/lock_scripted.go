@@ -39,7 +39,11 @@ func (p scripted) acquire(ctx context.Context, conn redis.Conn, c elector.Candid
 		}
 		var v verdict
 		rest, err := redis.Scan(reply, &v.word, &v.detail, &v.left, &v.epoch, &v.leaseMS)
-		if err == nil && len(rest) > 0 {
+		switch {
+		case err != nil || len(rest) == 0:
+		case v.word == "wait":
+			_, err = redis.Scan(rest, &v.about)
+		default:
 			_, err = redis.Scan(rest, &v.freeMS)
 		}
 		if err != nil {
@@ -80,7 +84,11 @@ func (p scripted) renew(ctx context.Context, conn redis.Conn, owner string, epoc
 		case reply[0] == "lost":
 			return elector.Order{}, lost(reply[1])
 		default:
-			return elector.Order{StepDown: reply[1] == "1", To: reply[2], Reason: reply[3]}, nil
+			o := elector.Order{StepDown: reply[1] == "1", To: reply[2], Reason: reply[3], Code: elector.Code(reply[4])}
+			if o.Code == elector.CodePaused {
+				o.Reason = waitWords(o.Code, o.Reason)
+			}
+			return o, nil
 		}
 	}
 }
@@ -107,7 +115,7 @@ func (p scripted) extend(ctx context.Context, conn redis.Conn, owner string, ref
 func (p scripted) release(ctx context.Context, conn redis.Conn, owner string, h elector.Handover) (bool, error) {
 	k := p.keys
 	return redis.Bool(p.scripts.release.DoContext(ctx, conn, k.Lock(), k.Term(), k.Control(), k.Events(),
-		owner, p.nodeID, h.Event, h.Reason, h.To, elector.ReserveFor.Milliseconds(), k.Wake()))
+		owner, p.nodeID, h.Event, h.Reason, string(h.Code), h.To, elector.ReserveFor.Milliseconds(), k.Wake()))
 }
 
 func (p scripted) raise(ctx context.Context, conn redis.Conn, owner string, floor int64) (int64, error) {

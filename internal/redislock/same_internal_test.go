@@ -50,7 +50,7 @@ func TestBothProtocolsDoTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := world{t: t, conn: conn, run: infoLine(server, "run_id"), replID: infoLine(replication, "master_replid")}
-	answers := []string{"won", "held", "wait", "quarantine", "renewed", "lost", "released true", "released false", "raised", "refused"}
+	answers := []string{"won", "held", "wait paused", "wait quarantine", "wait reserved", "wait priority", "wait left", "renewed", "lost", "released true", "released false", "raised", "refused"}
 	outcomes := map[string]int{}
 	for i := 0; i < testsupport.Often(2000) || len(outcomes) < len(answers) && i < 10_000; i++ {
 		c := w.draw(rng)
@@ -280,6 +280,9 @@ func (w world) send(d drawn, name string, k script.Keys) string {
 			return refused(err)
 		}
 		w.noted(k, v)
+		if v.word == "wait" {
+			return v.word + " " + v.detail
+		}
 		return v.word
 	case "renew":
 		order, err := p.renew(ctx, w.conn, "me", d.epoch, true, true)

@@ -142,12 +142,9 @@ func nextRun(s Snapshot, j Job, known bool, due instant) instant {
 
 func newEvents(events []Event, now time.Time) (views []eventView) {
 	for _, e := range events {
-		if e.Event == "expired" {
-			e.Reason = or(e.Reason, "its lease ran out")
-		}
 		views = append(views, eventView{
 			At: at(e.At.UTC(), now), Tone: eventTone(e.Event), Event: eventWords(e.Event),
-			NodeID: e.NodeID, Epoch: epoch(e.Epoch), Reason: clip(e.Reason),
+			NodeID: e.NodeID, Epoch: epoch(e.Epoch), Reason: clip(e.Why()),
 		})
 	}
 	return views

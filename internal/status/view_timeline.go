@@ -111,8 +111,8 @@ func ledUntil(s Snapshot, t term, by, now time.Time) time.Time {
 // ended is why a term ended.
 func ended(e Event) string {
 	why := words(e.Event)
-	if e.Reason != "" {
-		why += ": " + clip(e.Reason)
+	if reason := e.Why(); reason != "" {
+		why += ": " + clip(reason)
 	}
 	return why
 }

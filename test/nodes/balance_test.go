@@ -173,7 +173,7 @@ func (s spread) checkHistory(lock, victim string) {
 			}
 			leader = ""
 		case "stepped_down":
-			if !strings.HasPrefix(e["reason"], "balance: ") {
+			if e["code"] != "balance" {
 				s.t.Errorf("%s: %s stepped down: %s", lock, e["node_id"], e["reason"])
 			}
 			leader = ""

@@ -96,7 +96,7 @@ func (f *field) transitions() (kinds map[string]int, balanced int) {
 				f.t.Fatal(err)
 			}
 			kinds[fields["event"]]++
-			if strings.HasPrefix(fields["reason"], "balance: ") {
+			if fields["code"] == "balance" {
 				balanced++
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"baton/internal/elector"
 	"baton/internal/redislock"
 )
 
@@ -18,7 +19,7 @@ import (
 type Election interface {
 	Picture(ctx context.Context, events int) (redislock.Picture, error)
 	StepDown(ctx context.Context, to, reason string) (owner, nodeID string, err error)
-	StepDownOwner(ctx context.Context, owner, to, reason string) error
+	StepDownOwner(ctx context.Context, owner string, o elector.Order) error
 	Pause(ctx context.Context, reason string) (before *redislock.Pause, err error)
 	Resume(ctx context.Context, reason string) (was *redislock.Pause, err error)
 	StandAside(ctx context.Context, nodeID string, d time.Duration, reason string) error
@@ -218,13 +219,13 @@ func (e elections) StepDown(ctx context.Context, to, reason string) (owner, node
 	if p.Owner == "" {
 		return "", "", redislock.ErrNobodyLeads
 	}
-	return p.Owner, p.Leader, e.StepDownOwner(ctx, p.Owner, to, reason)
+	return p.Owner, p.Leader, e.StepDownOwner(ctx, p.Owner, elector.Order{To: to, Reason: reason})
 }
 
 // StepDownOwner asks the leader of one term by way of every master.
-func (e elections) StepDownOwner(ctx context.Context, owner, to, reason string) error {
+func (e elections) StepDownOwner(ctx context.Context, owner string, o elector.Order) error {
 	return e.all(func(one Election) error {
-		err := one.StepDownOwner(ctx, owner, to, reason)
+		err := one.StepDownOwner(ctx, owner, o)
 		if errors.Is(err, redislock.ErrNobodyLeads) {
 			return nil // this master has not granted the term, or has granted the next one
 		}

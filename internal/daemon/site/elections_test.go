@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"baton/internal/elector"
 	"baton/internal/redislock"
 )
 
@@ -22,7 +23,7 @@ type stub struct {
 
 func (s stub) Picture(context.Context, int) (redislock.Picture, error) { return s.picture, s.err }
 
-func (s stub) StepDownOwner(_ context.Context, owner, _, _ string) error {
+func (s stub) StepDownOwner(_ context.Context, owner string, _ elector.Order) error {
 	if s.asked != nil {
 		s.asked(owner)
 	}

@@ -382,7 +382,7 @@ func earlierPutsNothingBack(t T, ctx context.Context, b Bench) {
 }
 
 func observerNeverWins(t T, ctx context.Context, b Bench) {
-	if a := ask(t, ctx, b.A, elector.Candidate{Owner: "o1", Observer: true}); a.Outcome != elector.Wait || a.Reason != elector.LeftToOthers || a.Left <= 0 {
+	if a := ask(t, ctx, b.A, elector.Candidate{Owner: "o1", Observer: true}); a.Outcome != elector.Wait || a.Code != elector.CodeLeft || a.Left <= 0 {
 		t.Fatalf("an observer of a free lock: %+v; want it to wait", a)
 	}
 	win(t, ctx, b.B, "o2")
@@ -391,7 +391,7 @@ func observerNeverWins(t T, ctx context.Context, b Bench) {
 
 func courteousTakesReserved(t T, ctx context.Context, b Bench) {
 	polite := elector.Candidate{Owner: "o1", Courteous: true}
-	if a := ask(t, ctx, b.A, polite); a.Outcome != elector.Wait || a.Reason != elector.LeftToOthers || a.Left <= 0 {
+	if a := ask(t, ctx, b.A, polite); a.Outcome != elector.Wait || a.Code != elector.CodeLeft || a.Left <= 0 {
 		t.Fatalf("a courteous candidate for a free lock: %+v; want it to wait", a)
 	}
 	win(t, ctx, b.B, "o2")
