@@ -54,8 +54,8 @@ func TestExampleShowsTheDefaults(t *testing.T) {
 
 // So do those of a flush, and the jobs that are commented out are valid.
 func TestExampleShowsEverySource(t *testing.T) {
-	sizes := regexp.MustCompile(`(?m)^      # (lanes|batch_rows|dead_letters):`)
-	if n := len(sizes.FindAll(configs.Example, -1)); n != 3 {
+	sizes := regexp.MustCompile(`(?m)^      # (lanes|batch_rows|batch_bytes|dead_letters):`)
+	if n := len(sizes.FindAll(configs.Example, -1)); n != 4 {
 		t.Fatalf("%d sizes are commented out", n)
 	}
 	shown := config.Show(load(t, configs.Example))

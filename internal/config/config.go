@@ -149,6 +149,9 @@ type Flush struct {
 	Lanes int `yaml:"lanes,omitempty" config:"positive"`
 	// BatchRows is the aim for the rows of one transaction, 1 to 100000. Default: 5000.
 	BatchRows int `yaml:"batch_rows,omitempty" config:"positive"`
+	// BatchBytes is the aim for the bytes of one transaction, in bytes, 65536 to 1073741824; of
+	// one of every lane together. A longer record goes alone. Default: 8388608, which is 8 MiB.
+	BatchBytes int `yaml:"batch_bytes,omitempty" config:"positive"`
 	// DeadLetters says how much may go wrong.
 	DeadLetters DeadLetters `yaml:"dead_letters,omitempty"`
 }

@@ -91,6 +91,7 @@ func (f *Flush) withDefaults() {
 		fill(&f.To.Schema, "verify")
 		fill(&f.Lanes, 1)
 		fill(&f.BatchRows, 5000)
+		fill(&f.BatchBytes, 8<<20)
 		fill(&f.DeadLetters.PerBatch, max(1, f.BatchRows/10))
 	}
 }

@@ -182,8 +182,8 @@ func (w wanted) bounds(positive bool) keywords {
 	if n, err := strconv.Atoi(w.top); err == nil {
 		s["maximum"] = n
 	}
-	if positive {
-		s["minimum"] = 1
+	if least, _ := s["minimum"].(int); positive {
+		s["minimum"] = max(1, least)
 	}
 	return s
 }

@@ -105,6 +105,9 @@ func (v *validator) sizes(path string, f Flush) {
 	if f.BatchRows < 0 || f.BatchRows > 100_000 {
 		v.fail(path+".batch_rows", "%d: want 1 to 100000 rows", f.BatchRows)
 	}
+	if f.BatchBytes != 0 && (f.BatchBytes < 64<<10 || f.BatchBytes > 1<<30) {
+		v.fail(path+".batch_bytes", "%d: want 65536 to 1073741824 bytes", f.BatchBytes)
+	}
 	if f.DeadLetters.PerBatch < 0 {
 		v.fail(path+".dead_letters.per_batch", "%d: want 1 or more", f.DeadLetters.PerBatch)
 	}

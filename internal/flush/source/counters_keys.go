@@ -9,6 +9,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"baton/internal/flush"
+	"baton/internal/flush/source/paging"
 	"baton/internal/redisconn"
 )
 
@@ -32,7 +33,7 @@ func (s *Totals) readKeysOf(ctx context.Context, node *redisconn.Server, yield f
 			}
 		}
 		page := newTotalsPage()
-		for some := range slices.Chunk(ids.pairs, pipelineDepth) {
+		for some := range slices.Chunk(ids.pairs, paging.Depth) {
 			if err := s.readKeys(ctx, c, some, page); err != nil {
 				return err
 			}

@@ -180,7 +180,7 @@ func TestMoreIDsThanMemoryAreReadInRounds(t *testing.T) {
 func TestLongRowsMakeShortPages(t *testing.T) {
 	t.Parallel()
 	g := newRig(t)
-	const budget = 1 << 20
+	const most = 256 << 10
 	want := map[string]string{}
 	for i := range 600 {
 		id, name := fmt.Sprint(i), "x"
@@ -191,7 +191,7 @@ func TestLongRowsMakeShortPages(t *testing.T) {
 		g.index(false, id)
 		want[id] = id + "|" + name + "|" + id
 	}
-	src := g.hashes(IndexedOptions{MemoryBudget: budget})
+	src := g.hashes(IndexedOptions{BatchBytes: most})
 	longest := 0
 	db := newDatabase()
 	if err := src.Read(t.Context(), stageNow(t, src, "a"), func(p flush.Page) error {
@@ -206,8 +206,8 @@ func TestLongRowsMakeShortPages(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if longest > budget/2 {
-		t.Errorf("a page of %d bytes within a budget of %d", longest, budget)
+	if longest > most {
+		t.Errorf("a page of %d bytes where %d are the aim", longest, most)
 	}
 	db.drain(t, src)
 	same(t, "rows", want, db.rows())
@@ -220,10 +220,10 @@ func TestPagesOfLongRowsAreSmallerTheMoreLanesThereAre(t *testing.T) {
 	for i := range 400 {
 		g.change(false, fmt.Sprint(i), strings.Repeat("x", 1000), i)
 	}
-	const budget, lanes = 256 << 10, 8
-	src := g.hashes(IndexedOptions{MemoryBudget: budget, Lanes: lanes})
+	const most, lanes = 64 << 10, 8
+	src := g.hashes(IndexedOptions{BatchBytes: most, Lanes: lanes})
 	for _, p := range readAll(t, src, stageNow(t, src, "a")) {
-		if size := 1000 * len(p.Records); size > budget/4/lanes+budget/16 {
+		if size := 1000 * len(p.Records); size > most/lanes {
 			t.Errorf("a page of %d bytes, and %d at the same time", size, 2*lanes)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"baton/internal/flush"
 	"baton/internal/flush/row"
 	"baton/internal/flush/source/idlist"
+	"baton/internal/flush/source/paging"
 	"baton/internal/flush/source/staging"
 	"baton/internal/redisconn"
 )
@@ -31,13 +32,13 @@ type IndexedOptions struct {
 	Key     string // of the rows: see NewHashes
 	Changed string // the index's live key: a SET, or a ZSET scored by anything
 	Inputs  []string
-	// PageRows is the number of rows of a page, that is of a transaction. Default 5000.
-	PageRows int
+	// PageRows and BatchBytes are the aim for the rows of a page, that is of a transaction,
+	// and for their bytes. Default 5000, and 8 MiB.
+	PageRows, BatchBytes int
 	// Lanes is how many lanes the rows are dealt out to, by their ids. Default 1.
 	Lanes int
 	// MemoryBudget bounds the ids held while reading, in bytes, and by a quarter of it
-	// each page, which is longer by a few rows at most, and those that RemoveEvery lets
-	// wait. Default 32 MiB.
+	// those that RemoveEvery lets wait. Default 32 MiB.
 	MemoryBudget int
 	// RemoveEvery is how long ids that were flushed may stay in a stage of less than
 	// 262,144 ids: so much is written again after a crash. Default 5 s.
@@ -47,7 +48,7 @@ type IndexedOptions struct {
 // rowsReader reads the rows of ids in their order, until the page is full. This is all in
 // which sources with an index differ.
 type rowsReader interface {
-	readRows(ctx context.Context, c redisconn.Conn, ids []string, p *pace) ([]row.Record, error)
+	readRows(ctx context.Context, c redisconn.Conn, ids []string, p *paging.Filler) ([]row.Record, error)
 }
 
 // indexed reads the rows that an index says have changed: a flush.Source, whatever a row is.
@@ -60,6 +61,7 @@ type indexed struct {
 	rowsReader
 	of       string // the key of the rows, as the configuration has it
 	pageRows int
+	bytes    int // of a page
 	lanes    int
 	budget   int
 
@@ -74,6 +76,7 @@ func newIndexed(store *redisconn.Store, o IndexedOptions, rows rowsReader) (inde
 	return indexed{
 		Key: key, rowsReader: rows, of: o.Key,
 		pageRows: positive(o.PageRows, defaultPageRows),
+		bytes:    paging.Bytes(o.BatchBytes, o.Lanes),
 		lanes:    positive(o.Lanes, 1),
 		budget:   positive(o.MemoryBudget, defaultMemoryBudget),
 		every:    cmp.Or(o.RemoveEvery, removeEvery),
@@ -125,8 +128,7 @@ func (s *indexed) Read(ctx context.Context, st flush.Stage, yield func(flush.Pag
 
 // readPiles yields the rows of all ids, until there are no more or one fails.
 func (s *indexed) readPiles(ctx context.Context, c redisconn.Conn, piles <-chan *idlist.List, yield func(flush.Page) error) error {
-	rows := newPace(s.budget)
-	rows.page /= s.lanes
+	rows := paging.NewFiller(s.bytes)
 	for ids := range piles {
 		for lane, page := range ids.Pages(s.pageRows, s.lanes) {
 			if err := s.page(ctx, c, lane, page, &rows, yield); err != nil {
@@ -162,7 +164,7 @@ func (s *indexed) scanAhead(ctx context.Context, scan idScan, piles chan<- *idli
 }
 
 // page yields the rows of ids, as several pages if they are long.
-func (s *indexed) page(ctx context.Context, c redisconn.Conn, lane int, ids []string, rows *pace, yield func(flush.Page) error) error {
+func (s *indexed) page(ctx context.Context, c redisconn.Conn, lane int, ids []string, rows *paging.Filler, yield func(flush.Page) error) error {
 	for len(ids) > 0 {
 		records, err := s.readRows(ctx, c, ids, rows)
 		if err != nil {
@@ -224,7 +226,7 @@ func (s *indexed) Peek(ctx context.Context, n int) ([]row.Record, error) {
 			}
 		}
 	}
-	rows := newPace(s.budget)
+	rows := paging.NewFiller(s.bytes)
 	records, err := s.readRows(ctx, c, ids, &rows)
 	return records, s.Fail("look at the rows of", err)
 }
@@ -266,7 +268,7 @@ func (s *idScan) next(ctx context.Context, c redisconn.Conn, budget, most int) (
 // indexed are the options of a source with an index.
 func (o Options) indexed(key string, inputs []string) IndexedOptions {
 	return IndexedOptions{
-		Job: o.Job, Key: key, Changed: o.Changed, Inputs: inputs, PageRows: o.Rows, Lanes: o.Lanes, RemoveEvery: o.RemoveEvery,
+		Job: o.Job, Key: key, Changed: o.Changed, Inputs: inputs, PageRows: o.Rows, BatchBytes: o.Bytes, Lanes: o.Lanes, RemoveEvery: o.RemoveEvery,
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"baton/internal/flush/row"
 	"baton/internal/flush/source/object"
+	"baton/internal/flush/source/paging"
 	"baton/internal/redisconn"
 )
 
@@ -12,12 +13,12 @@ import (
 type items struct {
 	inputs []string
 	object object.Decoder
-	pace   pace
+	pace   redisconn.Pace
 	found  int // how many the last question has found
 }
 
-func newItems(inputs []string, budget int) *items {
-	return &items{inputs: inputs, object: object.New(inputs), pace: newPace(budget)}
+func newItems(inputs []string, page int) *items {
+	return &items{inputs: inputs, object: object.New(inputs), pace: redisconn.NewPace(paging.Depth, paging.Reply(page))}
 }
 
 // read adds a record for each text of the ranges. look, if it is not nil, is asked after them; looked is
@@ -44,10 +45,11 @@ func (d *items) read(
 func (d *items) decode(records []row.Record, a *redisconn.Answers, n int) []row.Record {
 	d.found = n
 	raw, all := a.All, a.Take()
-	width, at := len(d.inputs), 0
+	width, at, largest := len(d.inputs), 0, 0
 	raws := make([]row.Raw, n*width)
 	for i, size := range a.Sizes[:n] {
 		size = max(0, size) // of no text
+		largest = max(largest, size)
 		text := all[at : at+size]
 		r := row.Record{Key: text, Inputs: raws[i*width : (i+1)*width : (i+1)*width]}
 		r.Err = d.object.Decode(text, raw[at:at+size], r.Inputs)
@@ -59,6 +61,6 @@ func (d *items) decode(records []row.Record, a *redisconn.Answers, n int) []row.
 		records = append(records, r)
 		at += size
 	}
-	d.pace.learn(n, at)
+	d.pace.Learn(redisconn.Paced{Records: n, Bytes: at, Largest: largest})
 	return records
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"baton/internal/flush/row"
+	"baton/internal/flush/source/paging"
 	"baton/internal/redisconn"
 )
 
@@ -17,7 +18,7 @@ func BenchmarkDecodeItems(b *testing.B) {
 			`"score":%d,"updated_at":"2026-01-01T12:34:56Z"}`, 100_000+i, i*7)
 		a.Sizes = append(a.Sizes, len(a.All)-before)
 	}
-	items := newItems([]string{"id", "name", "email", "city", "score", "updated_at"}, defaultMemoryBudget)
+	items := newItems([]string{"id", "name", "email", "city", "score", "updated_at"}, paging.Bytes(0, 1))
 	records := make([]row.Record, 0, n)
 	b.ReportAllocs()
 	before := cpuTime(b)

@@ -10,6 +10,7 @@ import (
 
 	"baton/internal/flush"
 	"baton/internal/flush/row"
+	"baton/internal/flush/source/paging"
 	"baton/internal/flush/source/spec"
 	"baton/internal/flush/source/staging"
 	"baton/internal/redisconn"
@@ -22,24 +23,25 @@ type ListOptions struct {
 	// Inputs are what a record consists of: names of the objects' members, and
 	// "$value", the whole text. "$value" wins over a member of that name.
 	Inputs []string
-	// PartRows is the number of items of a part, that is of a transaction. Default 5000.
-	PartRows int
-	// MemoryBudget bounds the replies that are under way, in bytes, by a sixteenth of it.
-	// A part is held whole, whatever its size: for long items choose fewer rows. Default
-	// 32 MiB.
-	MemoryBudget int
+	// PartRows and BatchBytes are how many items, and how many bytes of them, a part has at
+	// most, that is a transaction. An item that is longer is a part of its own. Default 5000,
+	// and 8 MiB.
+	PartRows, BatchBytes int
 }
 
 // List reads one list of JSON objects, the oldest first: a flush.Source.
 //
-// Inserting is not idempotent, so a stage is cut into parts by position, and the
-// database's ledger remembers each part. A part that is committed is trimmed off the
-// stage's head. Parts are found by their distance from the tail, where nobody adds
-// anything any more, so it does not matter how much of the head is still there.
+// Inserting is not idempotent, so a stage is cut into parts, and the database's ledger
+// remembers each part. A part is as many items from where the last one ends as PartRows
+// and BatchBytes allow, both as they were when the stage was made: what a part is follows
+// from the items alone, whoever reads them and how often. Parts that are committed are
+// trimmed off the stage's head, whole and in order, so the head is always where one begins.
+// Items are found by their distance from the tail, where nobody adds anything any more, so
+// it does not matter how much of the head is still there.
 type List struct {
 	staging.Key
 	inputs []string
-	budget int
+	bytes  int // of a part
 }
 
 // NewList checks the options; it does not connect.
@@ -49,7 +51,7 @@ func NewList(store *redisconn.Store, o ListOptions) (*List, error) {
 		return nil, err
 	}
 	key.Parts = positive(o.PartRows, defaultPageRows)
-	return &List{Key: key, inputs: o.Inputs, budget: positive(o.MemoryBudget, defaultMemoryBudget)}, nil
+	return &List{Key: key, inputs: o.Inputs, bytes: paging.Bytes(o.BatchBytes, 1)}, nil
 }
 
 var (
@@ -59,7 +61,7 @@ var (
 
 // Stage freezes what is pending under newID, or finds what an earlier run froze.
 func (s *List) Stage(ctx context.Context, newID, _ string) (st flush.Stage, ok bool, err error) {
-	verdict, reply, err := s.Freeze(ctx, listStageScript, s.Live, s.StageKey(), s.MetaKey(), newID, s.Parts, s.Job)
+	verdict, reply, err := s.Freeze(ctx, listStageScript, s.Live, s.StageKey(), s.MetaKey(), newID, s.Parts, s.Job, s.bytes)
 	if err != nil {
 		return st, false, err
 	}
@@ -105,25 +107,43 @@ func (s *List) Read(ctx context.Context, st flush.Stage, yield func(flush.Page) 
 	if err != nil {
 		return err
 	}
-	items := newItems(s.inputs, s.budget)
-	for part := cut.done; part < int64(st.Parts); part++ {
-		records, err := s.part(ctx, c, st, cut, part, items)
-		if err != nil {
+	items := newItems(s.inputs, s.bytes)
+	var read []row.Record // behind the parts that were yielded
+	for at, part := cut.taken, cut.done; at < cut.size; part++ {
+		n, whole := paging.Part(read, cut.rows, cut.bytes, cut.size-at)
+		for !whole {
+			if read, err = s.more(ctx, c, st, cut, part, at+int64(len(read)), items, read); err != nil {
+				return err
+			}
+			n, whole = paging.Part(read, cut.rows, cut.bytes, cut.size-at)
+		}
+		if err := yield(flush.Page{Part: int(part), Lane: flush.InOrder, Records: read[:n:n]}); err != nil {
 			return err
 		}
-		if err := yield(flush.Page{Part: int(part), Lane: flush.InOrder, Records: records}); err != nil {
-			return err
-		}
+		at += int64(n)
+		read = append(make([]row.Record, 0, len(read)), read[n:]...) // so that what was yielded can go
 	}
 	return nil
 }
 
-// cut is how a stage was cut into parts, and how many of them have been taken off.
-type cut struct{ size, rows, done int64 }
+// cut is how a stage is cut into parts, and how much has been taken off.
+type cut struct {
+	size        int64 // items that it had
+	rows, bytes int64 // of a part, at most; an older version of baton knew no limit of bytes, which is 0 then
+	done, taken int64 // parts and items that are off
+}
+
+// metaOfCut are the fields of a stage's meta that say it.
+var metaOfCut = []any{"id", "size", "done", "rows", "part_rows", "part_bytes", "taken"}
+
+func (s *List) askCut() redisconn.Command {
+	return redisconn.Cmd("HMGET", append([]any{s.MetaKey()}, metaOfCut...)...)
+}
 
 // cut reads that, and fails with flush.ErrStaleStage unless the stage still has its id.
-func (s *List) cut(ctx context.Context, c redis.Conn, st flush.Stage) (cut, error) {
-	reply, err := redis.Values(redis.DoContext(c, ctx, "HMGET", s.MetaKey(), "id", "size", "rows", "done"))
+func (s *List) cut(ctx context.Context, c redisconn.Conn, st flush.Stage) (cut, error) {
+	ask := s.askCut()
+	reply, err := redis.Values(redis.DoContext(c, ctx, ask.Name, ask.Args...))
 	if err != nil {
 		return cut{}, s.Fail("look up the stage of", err)
 	}
@@ -139,8 +159,12 @@ func (s *List) cutOf(reply any, st flush.Stage) (found cut, err error) {
 	if values, err = redis.Scan(values, &id); err == nil && id != st.ID {
 		return found, s.Stale(st)
 	}
+	var rows int64
 	if err == nil {
-		_, err = redis.Scan(values, &found.size, &found.rows, &found.done)
+		_, err = redis.Scan(values, &found.size, &found.done, &rows, &found.rows, &found.bytes, &found.taken)
+	}
+	if rows > 0 { // parts of an older version, which are all of one length
+		found.rows, found.bytes, found.taken = rows, 0, rows*found.done
 	}
 	if err == nil && found.rows < 1 {
 		err = errors.New("it does not say how many rows a part has")
@@ -148,34 +172,36 @@ func (s *List) cutOf(reply any, st flush.Stage) (found cut, err error) {
 	return found, s.Fail("look up the stage of", err)
 }
 
-// part reads one part, in several commands if need be. A command is followed by a
-// look at the id: as an id goes with its stage and is never used again, and parts are
-// taken off in order, what was read before a look that finds the id, and the part not
-// taken off, was read from the intact part.
-func (s *List) part(ctx context.Context, c redisconn.Conn, st flush.Stage, at cut, part int64, items *items) ([]row.Record, error) {
-	first, end := part*at.rows, min((part+1)*at.rows, at.size)
-	records := make([]row.Record, 0, end-first)
-	for first < end {
-		next := min(first+int64(items.pace.depth), end)
-		look := redisconn.Cmd("HMGET", s.MetaKey(), "id", "size", "rows", "done")
+// more reads some more items, from one on, for a part. It is followed by a look at the id:
+// as an id goes with its stage and is never used again, and parts are taken off in order,
+// what was read before a look that finds the id, and the part not taken off, was read from
+// the intact part.
+//
+// Of what has not been read nobody knows how long it is, so one command asks for a few items
+// only; where they have been short, many commands go together.
+func (s *List) more(
+	ctx context.Context, c redisconn.Conn, st flush.Stage, at cut, part, first int64, items *items, records []row.Record,
+) ([]row.Record, error) {
+	end := min(first+int64(items.pace.Depth()), at.size)
+	var ranges []redisconn.Command
+	for from := first; from < end; from += fewItems {
 		// Indexes from the tail: -1 is the last item of the stage.
-		var looked []any
-		var err error
-		records, looked, err = items.read(ctx, c, records, &look, redisconn.Cmd("LRANGE", s.StageKey(), first-at.size, next-1-at.size))
-		if err != nil {
-			return nil, s.Fail("read the stage of", err)
-		}
-		now, err := s.cutOf(looked, st)
-		if err != nil {
-			return nil, err
-		}
-		if now.done > part { // committed by somebody else: only a newer leader can be
-			return nil, s.Stale(st)
-		}
-		if int64(items.found) != next-first {
-			return nil, s.changed(st.ID, next-first, int64(items.found))
-		}
-		first = next
+		ranges = append(ranges, redisconn.Cmd("LRANGE", s.StageKey(), from-at.size, min(from+fewItems, end)-1-at.size))
+	}
+	look := s.askCut()
+	records, looked, err := items.read(ctx, c, records, &look, ranges...)
+	if err != nil {
+		return nil, s.Fail("read the stage of", err)
+	}
+	now, err := s.cutOf(looked, st)
+	if err != nil {
+		return nil, err
+	}
+	if now.done > part { // committed by somebody else: only a newer leader can be
+		return nil, s.Stale(st)
+	}
+	if int64(items.found) != end-first {
+		return nil, s.changed(st.ID, end-first, int64(items.found))
 	}
 	return records, nil
 }
@@ -183,7 +209,7 @@ func (s *List) part(ctx context.Context, c redisconn.Conn, st flush.Stage, at cu
 // Done takes the page's part off the head of the stage, once.
 func (s *List) Done(ctx context.Context, st flush.Stage, p flush.Page) error {
 	verdict, err := redis.String(s.Script(ctx, "remove a flushed part from the stage of", listTrimScript, s.StageKey(), s.MetaKey(), st.ID,
-		p.Part))
+		p.Part, len(p.Records)))
 	if err != nil {
 		return err
 	}
@@ -201,6 +227,10 @@ func (s *List) Discard(ctx context.Context, st flush.Stage) error {
 	return s.DiscardWith(ctx, st, 0)
 }
 
+// fewItems are few enough for one command, however long they are: eight of a megabyte take
+// Redis some 7 ms.
+const fewItems = 8
+
 var listSpec = Spec{
 	Kind: spec.Named("list"),
 	idle: staging.Beside,
@@ -211,6 +241,6 @@ var listSpec = Spec{
 		return append(slices.Clone(stagingCommands), "LLEN K", "LRANGE S 0 0", "LTRIM S 0 0")
 	},
 	open: func(s *redisconn.Store, key string, o Options, inputs []string) (flush.Source, error) {
-		return NewList(s, ListOptions{Job: o.Job, Key: key, Inputs: inputs, PartRows: o.Rows})
+		return NewList(s, ListOptions{Job: o.Job, Key: key, Inputs: inputs, PartRows: o.Rows, BatchBytes: paging.Bytes(o.Bytes, o.Lanes)})
 	},
 }

@@ -64,7 +64,7 @@ func TestListIsFlushedOnceAndLeavesNothingBehind(t *testing.T) {
 	g := newRig(t)
 	db, want := newDatabase(), map[string]int64{}
 	g.fillList("orders", 1234, want)
-	src := g.list(ListOptions{PartRows: 100, MemoryBudget: 64 << 10})
+	src := g.list(ListOptions{PartRows: 100})
 	db.drain(t, src)
 	same(t, "sums", want, db.counts())
 	g.fillList("orders", 3, want)
@@ -91,7 +91,7 @@ func TestPartsOfAListComeInOrderAndAreTheSameAtEveryReading(t *testing.T) {
 	g.redis.Restart()
 	store := openStore(t, g.redis.URL())
 	// Another process, with another size of parts and other memory: the stage stays as it was cut.
-	again := listOn(t, store, ListOptions{Job: "renamed", PartRows: 7, MemoryBudget: 1})
+	again := listOn(t, store, ListOptions{Job: "renamed", PartRows: 7, BatchBytes: 1})
 	found := stageNow(t, again, "b")
 	if want := (flush.Stage{ID: "a", Parts: 10, Size: 950, Resumed: true, Job: "orders"}); found != want {
 		t.Fatalf("found %+v, want %+v", found, want)
@@ -107,6 +107,118 @@ func TestPartsOfAListComeInOrderAndAreTheSameAtEveryReading(t *testing.T) {
 	}
 	if found := stageNow(t, again, "c"); found.Size != 850 || found.Parts != 10 {
 		t.Errorf("when one part is off, found %+v", found)
+	}
+}
+
+// itemsOf are the items of each part, by their number.
+func itemsOf(pages []flush.Page) map[int][]string {
+	parts := map[int][]string{}
+	for _, p := range pages {
+		for _, r := range p.Records {
+			parts[p.Part] = append(parts[p.Part], r.Key)
+		}
+	}
+	return parts
+}
+
+// A part ends where it is full by rows or by bytes, whichever comes first, and an item that is longer
+// is a part of its own. Whoever reads it again, wherever the head is by then, finds the same.
+func TestPartsOfAListAreCutByBytes(t *testing.T) {
+	g := newRig(t)
+	item := func(i, size int) string { return fmt.Sprintf("%04d%s", i, strings.Repeat("x", size-4)) }
+	var all []string
+	for i := range 1000 {
+		size := 10
+		switch {
+		case i%100 == 50:
+			size = 5000 // longer than a part
+		case i >= 500:
+			size = 100
+		}
+		all = append(all, item(i, size))
+	}
+	for _, text := range all {
+		g.Send("RPUSH", "orders", text)
+	}
+	g.Do("")
+	src := g.list(ListOptions{PartRows: 30, BatchBytes: 2000})
+	st := stageNow(t, src, "a")
+	whole := readAll(t, src, st)
+	var got []string
+	for i, p := range whole {
+		bytes := 0
+		for _, r := range p.Records {
+			bytes += len(r.Key)
+			got = append(got, r.Key)
+		}
+		if p.Part != i || len(p.Records) > 30 || bytes > 2000 && len(p.Records) > 1 {
+			t.Errorf("page %d is part %d of %d items and %d bytes", i, p.Part, len(p.Records), bytes)
+		}
+		if next := i + 1; next < len(whole) && len(p.Records) < 30 && bytes+len(whole[next].Records[0].Key) <= 2000 {
+			t.Errorf("part %d of %d items and %d bytes has room for the next item", i, len(p.Records), bytes)
+		}
+	}
+	if diff := difference(all, got); diff != "" {
+		t.Fatalf("other items: %.1000s", diff)
+	}
+	want := itemsOf(whole)
+	for i, p := range whole {
+		// Another process, with other sizes.
+		again := g.list(ListOptions{PartRows: 1 + i*7%50, BatchBytes: 1 + i*997%5000})
+		if diff := difference(want, itemsOf(readAll(t, again, stageNow(t, again, "b")))); diff != "" {
+			t.Fatalf("with %d parts off there are others: %.1000s", i, diff)
+		}
+		if err := again.Done(t.Context(), st, p); err != nil {
+			t.Fatal(err)
+		}
+		delete(want, p.Part)
+	}
+	if err := src.Discard(t.Context(), st); err != nil {
+		t.Fatal(err)
+	}
+	g.nothingLeft()
+}
+
+// A stage of a version whose parts are all of one length is finished as it was begun: some of them
+// may be in the ledger.
+func TestListThatAnOlderVersionHasStagedIsFinished(t *testing.T) {
+	g := newRig(t)
+	for i := range 250 {
+		g.Send("RPUSH", ordersStage, item(fmt.Sprint(i%7), i))
+	}
+	g.Do("HSET", ordersMeta, "id", "old", "parts", 3, "job", "orders", "size", 250, "rows", 100, "done", 0,
+		"taken", 77, "part_rows", 3, "part_bytes", 5) // and what a stage before it has left
+	src := g.list(ListOptions{PartRows: 7, BatchBytes: 100})
+	st := stageNow(t, src, "b")
+	pages := readAll(t, src, st)
+	if st.ID != "old" || !st.Resumed || len(pages) != 3 || len(pages[0].Records) != 100 || len(pages[2].Records) != 50 {
+		t.Fatalf("found %+v, and read %d parts", st, len(pages))
+	}
+	if err := src.Done(t.Context(), st, pages[0]); err != nil {
+		t.Fatal(err)
+	}
+	st = stageNow(t, src, "c")
+	if pages = readAll(t, src, st); st.Size != 150 || len(pages) != 2 || pages[0].Part != 1 || pages[0].Records[0].Key != item("2", 100) {
+		t.Fatalf("then found %+v, and read %d parts", st, len(pages))
+	}
+	for _, p := range pages {
+		if err := src.Done(t.Context(), st, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := src.Discard(t.Context(), st); err != nil {
+		t.Fatal(err)
+	}
+	g.nothingLeft()
+}
+
+// A version that knows no limit of bytes would cut other parts: it must refuse such a stage.
+func TestListIsNotReadByAVersionThatWouldCutOtherParts(t *testing.T) {
+	g := newRig(t)
+	g.fillList("orders", 10, map[string]int64{})
+	stageNow(t, g.list(ListOptions{BatchBytes: 100}), "a")
+	if rows := g.Str("HGET", ordersMeta, "rows"); rows != "0" { // "it does not say how many rows a part has"
+		t.Errorf("it finds parts of %s items", rows)
 	}
 }
 
@@ -304,7 +416,7 @@ func TestItemsOfAListAreReadAsTheyAre(t *testing.T) {
 	for _, text := range texts {
 		g.Do("RPUSH", "orders", text)
 	}
-	src := g.list(ListOptions{Inputs: []string{"id", "n", "$value", "more", "gone", "ok", "nowhere"}, MemoryBudget: 1})
+	src := g.list(ListOptions{Inputs: []string{"id", "n", "$value", "more", "gone", "ok", "nowhere"}})
 	records := readAll(t, src, stageNow(t, src, "a"))[0].Records
 	if len(records) != len(texts) {
 		t.Fatalf("%d records", len(records))
@@ -343,7 +455,7 @@ func TestBacklogOfAListCountsWhatIsStagedToo(t *testing.T) {
 
 func TestPeekShowsTheOldestItemsAndChangesNothing(t *testing.T) {
 	g := newRig(t)
-	src := g.list(ListOptions{MemoryBudget: 1})
+	src := g.list(ListOptions{})
 	if records, err := src.Peek(t.Context(), 5); len(records) != 0 || err != nil {
 		t.Errorf("of nothing: %d records, %v", len(records), err)
 	}
@@ -406,7 +518,7 @@ func TestWaitForAListEndsWithWorkAndChangesNothing(t *testing.T) {
 				if err := within(t, waits(t.Context(), src)); err != nil {
 					t.Fatalf("with a stage: %v", err)
 				}
-				if err := src.Done(t.Context(), st, flush.Page{Part: 0}); err != nil {
+				if err := src.Done(t.Context(), st, flush.Page{Part: 0, Records: records}); err != nil {
 					t.Fatal(err)
 				}
 			}

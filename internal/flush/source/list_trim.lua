@@ -1,18 +1,21 @@
 -- Takes a part that is committed off the head of a staged list, if the stage still has that id, and only once.
 -- KEYS: stage, meta
--- ARGV: id, part
+-- ARGV: id, part, its items
 -- Reply: "done", "stale" (the id is another one, or gone) or "early" (an earlier part is still there)
-local meta = redis.call('HMGET', KEYS[2], 'id', 'rows', 'done')
+local meta = redis.call('HMGET', KEYS[2], 'id', 'done', 'rows')
 if meta[1] ~= ARGV[1] then
   return 'stale'
 end
-local part, done = tonumber(ARGV[2]), tonumber(meta[3])
+local part, done = tonumber(ARGV[2]), tonumber(meta[2])
 if part > done then
   return 'early'
 end
 if part == done then
   -- LTRIM comes first: it needs no memory, and after it a full memory refuses no other command of this script.
-  redis.call('LTRIM', KEYS[1], meta[2], -1)
+  redis.call('LTRIM', KEYS[1], ARGV[3], -1)
   redis.call('HSET', KEYS[2], 'done', done + 1)
+  if meta[3] == '0' then -- else it is a stage of a version that does not count them
+    redis.call('HINCRBY', KEYS[2], 'taken', ARGV[3])
+  end
 end
 return 'done'

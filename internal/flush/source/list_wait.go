@@ -25,11 +25,11 @@ func (s *List) Peek(ctx context.Context, n int) ([]row.Record, error) {
 		return nil, err
 	}
 	defer c.Close() // it goes back to the pool
-	items := newItems(s.inputs, s.budget)
+	items := newItems(s.inputs, s.bytes)
 	var records []row.Record
 	for _, key := range []string{s.StageKey(), s.Live} {
 		for at := 0; len(records) < n; {
-			want := min(items.pace.depth, n-len(records))
+			want := min(fewItems, items.pace.Depth(), n-len(records))
 			records, _, err = items.read(ctx, c, records, nil, redisconn.Cmd("LRANGE", key, at, at+want-1))
 			if err != nil {
 				return nil, s.Fail("look into", err)

@@ -68,10 +68,10 @@ func (q *queue) add(c redis.Conn, n int) error {
 func (q *queue) source(store *redisconn.Store, rows int, observe func(string) error) flush.Source {
 	store = watched(store, observe)
 	if q.kind == "list" {
-		return listOn(q.g.T, store, ListOptions{PartRows: rows, MemoryBudget: 20 << 10})
+		return listOn(q.g.T, store, ListOptions{PartRows: rows, BatchBytes: 1 << 10})
 	}
 	zero := time.Duration(0)
-	return streamOn(q.g.T, store, StreamOptions{PageRows: rows, MemoryBudget: 20 << 10, Retain: &zero})
+	return streamOn(q.g.T, store, StreamOptions{PageRows: rows, BatchBytes: 1 << 10, Retain: &zero})
 }
 
 // check compares the table, and what is left in Redis.

@@ -9,6 +9,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"baton/internal/flush/row"
+	"baton/internal/flush/source/paging"
 	"baton/internal/flush/source/spec"
 	"baton/internal/flush/source/staging"
 	"baton/internal/redisconn"
@@ -19,31 +20,6 @@ const (
 	defaultMemoryBudget = 32 << 20
 )
 
-// pipelineDepth is how many rows at most are asked for before the replies are read. Twice
-// as many gains next to nothing, and costs memory in Redis and here.
-const pipelineDepth = 1000
-
-// unknownRow is what a row is taken for, in bytes, before one has been seen.
-const unknownRow = 32 << 10
-
-// pace bounds the bytes of a page and of the replies that are under way: rows may be
-// of any size.
-type pace struct {
-	page, replies int // bytes
-	depth         int // rows to ask for at once
-}
-
-func newPace(budget int) pace {
-	p := pace{page: budget / 4, replies: budget / 16}
-	p.learn(1, unknownRow)
-	return p
-}
-
-// learn adapts the depth to rows that were read.
-func (p *pace) learn(rows, bytes int) {
-	p.depth = min(max(1, p.replies*rows/max(1, bytes)), pipelineDepth)
-}
-
 // rowReader reads hashes, each of which is a row.
 type rowReader struct {
 	redis  *redisconn.Store
@@ -53,30 +29,16 @@ type rowReader struct {
 }
 
 // readRows reads the rows of ids in their order, until the page is full.
-func (s *rowReader) readRows(ctx context.Context, c redisconn.Conn, ids []string, p *pace) ([]row.Record, error) {
-	n := len(s.inputs)
-	records := make([]row.Record, len(ids))
-	raws := make([]row.Raw, len(ids)*n)
-	for i, id := range ids {
-		records[i] = row.Record{Key: id, Inputs: raws[i*n : (i+1)*n : (i+1)*n]}
-	}
-	done := 0
-	for size := 0; done < len(records) && size < p.page; {
-		next := records[done:min(done+p.depth, len(records))]
-		if err := s.readBatch(ctx, c, next); err != nil {
-			return nil, err
+func (s *rowReader) readRows(ctx context.Context, c redisconn.Conn, ids []string, p *paging.Filler) ([]row.Record, error) {
+	return p.Fill(ids, func(ids []string) ([]row.Record, error) {
+		n := len(s.inputs)
+		records := make([]row.Record, len(ids))
+		raws := make([]row.Raw, len(ids)*n)
+		for i, id := range ids {
+			records[i] = row.Record{Key: id, Inputs: raws[i*n : (i+1)*n : (i+1)*n]}
 		}
-		bytes := 0
-		for i := range next {
-			for _, raw := range next[i].Inputs {
-				bytes += len(raw.Text)
-			}
-		}
-		p.learn(len(next), bytes)
-		size += bytes
-		done += len(next)
-	}
-	return records[:done], nil
+		return records, s.readBatch(ctx, c, records)
+	})
 }
 
 // readBatch reads rows, of a Cluster at all nodes that have some of them.

@@ -10,6 +10,7 @@ import (
 
 	"baton/internal/flush"
 	"baton/internal/flush/row"
+	"baton/internal/flush/source/paging"
 	"baton/internal/flush/source/spec"
 	"baton/internal/redisconn"
 )
@@ -24,10 +25,10 @@ type ScanOptions struct {
 	Value string
 	// Inputs are what a record consists of; ScanInputs says what there is.
 	Inputs []string
-	// PageRows is the number of rows of a page, that is of a transaction. Default 5000.
-	PageRows int
-	// MemoryBudget bounds the keys held while reading, in bytes, and by a quarter of it
-	// the pages of all lanes together. Default 32 MiB.
+	// PageRows and BatchBytes are the aim for the rows of a page, that is of a transaction,
+	// and for their bytes. Default 5000, and 8 MiB.
+	PageRows, BatchBytes int
+	// MemoryBudget bounds the keys held while reading, in bytes. Default 32 MiB.
 	MemoryBudget int
 	// Lanes is how many lanes the rows are dealt out to, by their keys. Default 1.
 	Lanes int
@@ -55,6 +56,7 @@ type Scan struct {
 	fields   []string // of a hash or an object
 	whole    bool     // the value itself is wanted, or a member or score
 	pageRows int
+	bytes    int // of a page
 	budget   int
 	lanes    int
 
@@ -82,6 +84,7 @@ func NewScan(store *redisconn.Store, o ScanOptions) (*Scan, error) {
 	s := &Scan{
 		store: store, job: o.Job, pattern: pattern, value: cmp.Or(o.Value, "hash"),
 		pageRows: positive(o.PageRows, defaultPageRows),
+		bytes:    paging.Bytes(o.BatchBytes, o.Lanes),
 		budget:   positive(o.MemoryBudget, defaultMemoryBudget),
 		lanes:    positive(o.Lanes, 1),
 	}
@@ -198,7 +201,7 @@ var scanSpec = Spec{
 	//nolint:dupl // each source has options of its own; these are alike in number only
 	open: func(s *redisconn.Store, key string, o Options, inputs []string) (flush.Source, error) {
 		return NewScan(s, ScanOptions{
-			Job: o.Job, Key: key, Value: o.Value, Inputs: inputs, PageRows: o.Rows, Lanes: o.Lanes,
+			Job: o.Job, Key: key, Value: o.Value, Inputs: inputs, PageRows: o.Rows, BatchBytes: o.Bytes, Lanes: o.Lanes,
 		})
 	},
 }

@@ -11,6 +11,7 @@ import (
 	"baton/internal/flush"
 	"baton/internal/flush/row"
 	"baton/internal/flush/source/object"
+	"baton/internal/flush/source/paging"
 	"baton/internal/flush/source/staging"
 	"baton/internal/redisconn"
 )
@@ -24,7 +25,7 @@ type scanRows struct {
 	*Scan
 	generation row.Raw
 	yield      func(flush.Page) error
-	pace       pace
+	pace       redisconn.Pace
 	lanes      []laneRows
 	raws       []row.Raw // reused: the fields of a group of hashes
 	object     object.Decoder
@@ -48,9 +49,8 @@ type scanned struct {
 func newScanRows(s *Scan, generation int64, yield func(flush.Page) error) *scanRows {
 	r := &scanRows{
 		Scan: s, generation: row.Raw{Text: strconv.FormatInt(generation, 10), OK: true}, yield: yield,
-		pace: newPace(s.budget), lanes: make([]laneRows, s.lanes), object: object.New(s.fields),
+		pace: redisconn.NewPace(paging.Depth, paging.Reply(s.bytes)), lanes: make([]laneRows, s.lanes), object: object.New(s.fields),
 	}
-	r.pace.page /= s.lanes
 	return r
 }
 
@@ -59,7 +59,7 @@ func (s *Scan) group() int {
 	if s.members() {
 		return setGroup
 	}
-	return min(s.pageRows, pipelineDepth)
+	return min(s.pageRows, paging.Depth)
 }
 
 // members: each key is as many rows as it has members.
@@ -68,7 +68,7 @@ func (s *Scan) members() bool { return s.whole && (s.value == "set" || s.value =
 // read reads the keys of ids, which are of one lane.
 func (r *scanRows) read(ctx context.Context, c redisconn.Conn, lane int, ids []string) error {
 	for len(ids) > 0 {
-		n := min(r.pace.depth, len(ids))
+		n := min(r.pace.Depth(), len(ids))
 		keys := make([]scanned, n)
 		for i := range keys {
 			keys[i].key, keys[i].captures = r.keyOf(ids[i : i+1 : i+1])
@@ -240,28 +240,30 @@ func (r *scanRows) add(lane int, rows []scanned) error {
 	l := &r.lanes[lane]
 	n := len(r.slots)
 	raws := make([]row.Raw, len(rows)*n)
-	total := 0
+	reply := redisconn.Paced{Records: len(rows)}
 	for i := range rows {
 		record := r.record(&rows[i], r.generation, raws[i*n:(i+1)*n:(i+1)*n])
 		record.Err = rows[i].err
+		size := paging.Size(&record)
+		if len(l.records) > 0 && l.bytes+size > r.bytes { // it is too long for this page
+			if err := r.turn(lane); err != nil {
+				return err
+			}
+		}
+		l.bytes += size
+		reply.Bytes, reply.Largest = reply.Bytes+size, max(reply.Largest, size)
 		if l.records == nil {
 			l.records = make([]row.Record, 0, r.pageRows)
 		}
 		l.records = append(l.records, record)
-		size := len(record.Key)
-		for _, raw := range record.Inputs {
-			size += len(raw.Text)
-		}
-		l.bytes += size
-		total += size
-		if len(l.records) >= r.pageRows || l.bytes >= r.pace.page {
+		if len(l.records) >= r.pageRows {
 			if err := r.turn(lane); err != nil {
 				return err
 			}
 		}
 	}
 	if len(rows) > 0 && !r.Scan.members() {
-		r.pace.learn(len(rows), total)
+		r.pace.Learn(reply)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"baton/internal/flush"
 	"baton/internal/flush/row"
+	"baton/internal/flush/source/paging"
 	"baton/internal/redisconn"
 )
 
@@ -48,7 +49,7 @@ func (s *Scan) Pass(st flush.Stage) (generation int64, missed error) {
 // back in the last moment is not found, and its row is deleted until the next pass.
 func (s *Scan) StillMissing(ctx context.Context, records []row.Record) ([]row.Record, error) {
 	var missing []row.Record
-	for some := range slices.Chunk(records, pipelineDepth) {
+	for some := range slices.Chunk(records, paging.Depth) {
 		commands := make([]redisconn.Command, len(some))
 		for i := range some {
 			commands[i] = s.recheck(&some[i])

@@ -61,6 +61,7 @@ type Options struct {
 	Start      string         // see StreamOptions
 	Retain     *time.Duration // see StreamOptions
 	Rows       int            // the aim for the rows of a page or part. Default 5000.
+	Bytes      int            // the aim for their bytes. Default 8 MiB.
 	Lanes      int            // Default 1.
 	// RemoveEvery is as in IndexedOptions.
 	RemoveEvery time.Duration

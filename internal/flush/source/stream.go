@@ -9,6 +9,7 @@ import (
 
 	"baton/internal/flush"
 	"baton/internal/flush/row"
+	"baton/internal/flush/source/paging"
 	"baton/internal/flush/source/spec"
 	"baton/internal/flush/source/staging"
 	"baton/internal/redisconn"
@@ -21,11 +22,9 @@ type StreamOptions struct {
 	// Inputs are what a record consists of: fields of the entries, and "$id". "$id" wins
 	// over a field of that name.
 	Inputs []string
-	// PageRows is the number of entries of a page, that is of a transaction. Default 5000.
-	PageRows int
-	// MemoryBudget bounds a page by a quarter of it, in bytes, and the replies that are
-	// under way by a sixteenth, both by one entry more at most. Default 32 MiB.
-	MemoryBudget int
+	// PageRows and BatchBytes are the aim for the entries of a page, that is of a transaction,
+	// and for their bytes. Default 5000, and 8 MiB.
+	PageRows, BatchBytes int
 	// OnGap is what happens when entries have gone unread: "stop" with flush.ErrGap, or
 	// "continue" behind the gap. Default stop.
 	OnGap string
@@ -51,7 +50,7 @@ type Stream struct {
 	staging.Key
 	inputs   []string
 	pageRows int
-	budget   int
+	bytes    int  // of a page
 	carryOn  bool // behind a gap
 	start    string
 	startID  entryID // where start is an id
@@ -87,7 +86,7 @@ func NewStream(store *redisconn.Store, o StreamOptions) (*Stream, error) {
 	s := &Stream{
 		Key: key, inputs: o.Inputs, start: cmp.Or(o.Start, startBeginning), retain: o.Retain,
 		pageRows: positive(o.PageRows, defaultPageRows),
-		budget:   positive(o.MemoryBudget, defaultMemoryBudget),
+		bytes:    paging.Bytes(o.BatchBytes, 1),
 	}
 	switch o.OnGap {
 	case "", gapStop:
@@ -227,7 +226,7 @@ var streamSpec = Spec{
 	waitCommands: []string{"XREAD STREAMS K 0"},
 	open: func(s *redisconn.Store, key string, o Options, inputs []string) (flush.Source, error) {
 		return NewStream(s, StreamOptions{
-			Job: o.Job, Key: key, Inputs: inputs, PageRows: o.Rows,
+			Job: o.Job, Key: key, Inputs: inputs, PageRows: o.Rows, BatchBytes: paging.Bytes(o.Bytes, o.Lanes),
 			OnGap: o.OnGap, Start: o.Start, Retain: o.Retain,
 		})
 	},

@@ -11,7 +11,7 @@ func TestBacklogOfAStreamIsKnownWithoutReadingIt(t *testing.T) {
 	g := newRig(t)
 	backlog := func(want int64) {
 		t.Helper()
-		for _, src := range []*Stream{g.stream(StreamOptions{}), g.stream(StreamOptions{MemoryBudget: 1})} {
+		for _, src := range []*Stream{g.stream(StreamOptions{}), g.stream(StreamOptions{BatchBytes: 1})} {
 			if n, err := src.Backlog(t.Context()); n != want || err != nil {
 				t.Errorf("backlog %d, %v; want %d", n, err, want)
 			}

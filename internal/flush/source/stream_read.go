@@ -8,6 +8,7 @@ import (
 	"baton/internal/flush"
 	"baton/internal/flush/row"
 	"baton/internal/flush/source/object"
+	"baton/internal/flush/source/paging"
 	"baton/internal/redisconn"
 )
 
@@ -28,7 +29,7 @@ func (s *Stream) Read(ctx context.Context, st flush.Stage, yield func(flush.Page
 		return err
 	}
 	defer c.Close() // it goes back to the pool
-	entries := newEntries(s.inputs, s.budget)
+	entries := newEntries(s.inputs, s.bytes)
 	for position, more := r.position, true; more; {
 		var records []row.Record
 		if records, more, err = s.page(ctx, c, &r, entries); err != nil {
@@ -46,30 +47,49 @@ func (s *Stream) Read(ctx context.Context, st flush.Stage, yield func(flush.Page
 	return nil
 }
 
-// page reads until the page is full, and moves r's place to its end.
-func (s *Stream) page(
-	ctx context.Context, c redisconn.Conn, r *streamStage, entries *entries,
-) (records []row.Record, more bool, err error) {
-	for size := 0; len(records) == 0 || len(records) < s.pageRows && size < entries.pace.page; {
-		want := min(entries.pace.depth, s.pageRows-len(records))
-		if r.anchor {
-			want++
+// page reads until the page is full, and moves r's place to its end. What is too long for
+// this page waits for the next one.
+func (s *Stream) page(ctx context.Context, c redisconn.Conn, r *streamStage, entries *entries) (page []row.Record, more bool, err error) {
+	for left := s.bytes; len(page) < s.pageRows && left > 0; {
+		if len(entries.waits) == 0 {
+			if whole, err := s.ask(ctx, c, r, entries, s.pageRows-len(page)); err != nil || !whole {
+				return page, false, err
+			}
 		}
-		read := len(records)
-		if records, err = entries.read(ctx, c, records, s.Live, r.from.id, r.until.id.String(), want); err != nil {
-			return nil, false, s.Fail("read", err)
+		n, bytes := paging.Fitting(entries.waits, left, len(page) == 0)
+		last := entries.last
+		if left -= bytes; n < len(entries.waits) {
+			left = 0
+			if n == 0 {
+				break
+			}
+			if last, err = parseEntryID(entries.waits[n-1].Key); err != nil {
+				return nil, false, err
+			}
 		}
-		if whole, err := s.joins(ctx, r, entries.first); err != nil || !whole {
-			return records[:read], false, err
-		}
-		size += entries.size
-		r.advance(entries.last, len(records)-read)
-		if entries.found < want || entries.last == r.until.id {
+		page = append(page, entries.waits[:n]...)
+		entries.waits = entries.waits[n:]
+		r.advance(last, n)
+		if len(entries.waits) == 0 && entries.ended {
 			r.end()
-			return records, false, nil
+			return page, false, nil
 		}
 	}
-	return records, true, nil
+	return page, true, nil
+}
+
+// ask reads some entries behind r's place, as many as that at most. whole is false where they
+// do not join what was read before.
+func (s *Stream) ask(ctx context.Context, c redisconn.Conn, r *streamStage, entries *entries, most int) (whole bool, err error) {
+	want := min(entries.pace.Depth(), most)
+	if r.anchor {
+		want++
+	}
+	if entries.waits, err = entries.read(ctx, c, nil, s.Live, r.from.id, r.until.id.String(), want); err != nil {
+		return false, s.Fail("read", err)
+	}
+	entries.ended = entries.found < want || entries.last == r.until.id
+	return s.joins(ctx, r, entries.first)
 }
 
 // advance moves the place to an entry that was read, which is the anchor of what is
@@ -111,14 +131,19 @@ func (s *Stream) joins(ctx context.Context, r *streamStage, first entryID) (bool
 // entries reads what XRANGE replies.
 type entries struct {
 	inputs      []string
-	pace        pace
-	first, last entryID // of the reply that was read last; zero if it had none
-	found       int     // how many entries it had
-	size        int     // its bytes
+	pace        redisconn.Pace
+	first, last entryID      // of the reply that was read last; zero if it had none
+	found       int          // how many entries it had
+	waits       []row.Record // what it had, until it is in a page
+	ended       bool         // there is nothing behind it
 }
 
-func newEntries(inputs []string, budget int) *entries {
-	return &entries{inputs: inputs, pace: newPace(budget)}
+// mostEntries is as many as one command asks for: of those that come next nobody knows how
+// long they are.
+const mostEntries = 128
+
+func newEntries(inputs []string, page int) *entries {
+	return &entries{inputs: inputs, pace: redisconn.NewPace(mostEntries, paging.Reply(page))}
 }
 
 // read adds a record for each of so many entries from one on, but for that one itself.
@@ -137,11 +162,12 @@ var errNoEntry = errors.New("the server's answer is not a list of entries")
 // decode adds a record for each entry but that with the id skip, which may be the
 // first. The texts of a reply share one allocation.
 func (d *entries) decode(records []row.Record, a *redisconn.Answers, skip entryID) ([]row.Record, error) {
-	d.first, d.last, d.found, d.size = entryID{}, entryID{}, a.Replies[0].Elements, len(a.All)
+	d.first, d.last, d.found = entryID{}, entryID{}, a.Replies[0].Elements
 	texts := textReader{texts: a.Take(), sizes: a.Sizes}
 	n := len(d.inputs)
 	raws := make([]row.Raw, d.found*n)
 	var last string
+	reply := redisconn.Paced{Records: d.found, Bytes: len(a.All)}
 	for i := range d.found {
 		if fields, ok := texts.array(); !ok || fields != 2 {
 			return records, errNoEntry
@@ -163,13 +189,15 @@ func (d *entries) decode(records []row.Record, a *redisconn.Answers, skip entryI
 		}
 		record := row.Record{Key: id, Inputs: raws[:n:n]}
 		raws = raws[n:]
+		before := len(texts.texts)
 		var err error
 		if record.Err, err = d.fields(&record, &texts, fields/2); err != nil {
 			return records, err
 		}
+		reply.Largest = max(reply.Largest, before-len(texts.texts))
 		records = append(records, record)
 	}
-	d.pace.learn(max(1, d.found), d.size)
+	d.pace.Learn(reply)
 	var err error
 	d.last, err = parseEntryID(last)
 	return records, err

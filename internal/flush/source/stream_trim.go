@@ -99,10 +99,10 @@ func (s *Stream) Peek(ctx context.Context, n int) ([]row.Record, error) {
 		return nil, err
 	}
 	defer c.Close() // it goes back to the pool
-	entries := newEntries(s.inputs, s.budget)
+	entries := newEntries(s.inputs, s.bytes)
 	var records []row.Record
 	for from := at.id; len(records) < n; from = entries.last {
-		want := 1 + min(entries.pace.depth, n-len(records))
+		want := 1 + min(entries.pace.Depth(), n-len(records))
 		if records, err = entries.read(ctx, c, records, s.Live, from, "+", want); err != nil {
 			return nil, s.Fail("look into", err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"baton/internal/flush"
 	"baton/internal/flush/row"
+	"baton/internal/flush/source/paging"
 	"baton/internal/flush/source/spec"
 	"baton/internal/flush/source/staging"
 	"baton/internal/redisconn"
@@ -57,21 +58,33 @@ type scores struct {
 }
 
 // readRows reads the scores of members in their order, until the page is full.
-func (s *scores) readRows(ctx context.Context, _ redisconn.Conn, members []string, p *pace) ([]row.Record, error) {
-	records := make([]row.Record, 0, len(members))
-	for size := 0; len(records) < len(members) && size < p.page; {
-		some := members[len(records):]
-		some = some[:min(len(some), pipelineDepth)]
-		texts, err := s.ask(ctx, some)
+func (s *scores) readRows(ctx context.Context, _ redisconn.Conn, members []string, p *paging.Filler) ([]row.Record, error) {
+	return p.Fill(members, func(members []string) ([]row.Record, error) {
+		members = members[:cutTo(members, mostAsked)]
+		texts, err := s.ask(ctx, members)
 		if err != nil {
 			return nil, err
 		}
-		for i, member := range some {
-			records = append(records, s.record(member, texts[i]))
-			size += len(member)
+		records := make([]row.Record, len(members))
+		for i, member := range members {
+			records[i] = s.record(member, texts[i])
+		}
+		return records, nil
+	})
+}
+
+// mostAsked is how many bytes of members one command has at most.
+const mostAsked = 1 << 20
+
+// cutTo is how many of the texts have so many bytes together, at least one.
+func cutTo(texts []string, bytes int) int {
+	n := 0
+	for ; n < len(texts); n++ {
+		if bytes -= len(texts[n]); bytes < 0 && n > 0 {
+			break
 		}
 	}
-	return records, nil
+	return n
 }
 
 // ask asks for scores; of a member that is gone there is nil.

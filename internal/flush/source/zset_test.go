@@ -15,6 +15,7 @@ import (
 	"baton/internal/flush"
 	"baton/internal/flush/mapping"
 	"baton/internal/flush/row"
+	"baton/internal/flush/source/paging"
 	"baton/internal/flush/source/staging"
 	"baton/internal/redisconn"
 	"baton/internal/redisconn/redistest"
@@ -191,7 +192,7 @@ func TestAnIndexOfManyMembersIsReadInPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, "rows", want, db.rows())
-	if asked < members/pipelineDepth || asked > members/200 {
+	if asked < members/paging.Depth || asked > members/200 {
 		t.Errorf("%d commands for %d members", asked, members)
 	}
 	g.nothingLeft()

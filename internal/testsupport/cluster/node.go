@@ -199,15 +199,20 @@ func (n *Node) get(path string) (*http.Response, error) {
 	return n.c.client.Do(req)
 }
 
-// Resident is the memory that the process has in RAM, in bytes (VmRSS).
-func (n *Node) Resident() int64 {
+// Resident is the memory that the process has in RAM, in bytes.
+func (n *Node) Resident() int64 { n.t.Helper(); return n.memory("VmRSS:") }
+
+// Peak is the most memory that the process has had in RAM, in bytes.
+func (n *Node) Peak() int64 { n.t.Helper(); return n.memory("VmHWM:") }
+
+func (n *Node) memory(of string) int64 {
 	n.t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.proc.Pid()))
 	if err != nil {
 		n.t.Fatal(err)
 	}
 	for line := range strings.Lines(string(text)) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+		if rest, ok := strings.CutPrefix(line, of); ok {
 			kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
 			if err != nil {
 				n.t.Fatal(err)

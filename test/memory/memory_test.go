@@ -1,0 +1,219 @@
+// Package memory measures what large values cost: the memory of a real `baton run`, and the
+// time for which Redis serves nobody else.
+package memory
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"baton/internal/testsupport"
+	"baton/internal/testsupport/cluster"
+)
+
+func TestMain(m *testing.M) { testsupport.Main(m) }
+
+// mib is what a value has, if nothing else is said.
+const mib = 1 << 20
+
+// number is a number of the environment, for measurements by hand.
+func number(t testing.TB, name string, usual int) int {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return usual
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return n
+}
+
+// kind is a source, with values that are large.
+type kind struct {
+	name string
+	from string
+	to   string // beside database and table
+	// put adds the value of an id.
+	put func(c redis.Conn, id int, value []byte) error
+	// only is the driver of the one database that can hold it; "": any can.
+	only string
+}
+
+func send(c redis.Conn, commands ...[]any) error {
+	for _, cmd := range commands {
+		if err := c.Send(cmd[0].(string), cmd[1:]...); err != nil {
+			return err
+		}
+	}
+	_, err := c.Do("")
+	return err
+}
+
+// object is the value in a JSON object with its id.
+func object(id int, value []byte) []byte { return fmt.Appendf(nil, `{"id":%d,"v":"%s"}`, id, value) }
+
+// kinds are all sources that may have large values. Members are the key of their row, which only
+// SQLite takes in any length.
+var kinds = []kind{
+	{name: "list", from: `{type: list, key: q}`, to: "mode: upsert, key: [id]", put: func(c redis.Conn, id int, v []byte) error {
+		return send(c, []any{"RPUSH", "q", object(id, v)})
+	}},
+	{name: "stream", from: `{type: stream, key: q, retain: 1ms}`, to: "key: [id]", put: func(c redis.Conn, id int, v []byte) error {
+		return send(c, []any{"XADD", "q", "*", "id", id, "v", v})
+	}},
+	{name: "hashes", from: `{type: hashes, key: "q:<id>", changed: q}`, to: "key: [id]", put: func(c redis.Conn, id int, v []byte) error {
+		return send(c, []any{"HSET", fmt.Sprint("q:", id), "v", v}, []any{"SADD", "q", id})
+	}},
+	{name: "scan of strings", from: `{type: scan, key: "q:<id>", value: string}`, to: "key: [id]", put: func(c redis.Conn, id int, v []byte) error {
+		return send(c, []any{"SET", fmt.Sprint("q:", id), v})
+	}},
+	{name: "scan of JSON", from: `{type: scan, key: "q:<id>", value: json}`, to: "key: [id]", put: func(c redis.Conn, id int, v []byte) error {
+		return send(c, []any{"SET", fmt.Sprint("q:", id), object(id, v)})
+	}},
+	{name: "scan of hashes", from: `{type: scan, key: "q:<id>"}`, to: "key: [id]", put: func(c redis.Conn, id int, v []byte) error {
+		return send(c, []any{"HSET", fmt.Sprint("q:", id), "v", v})
+	}},
+	{name: "zset", from: `{type: zset, key: q, changed: changed}`, to: "key: [v]", only: "sqlite", put: func(c redis.Conn, id int, v []byte) error {
+		return send(c, []any{"ZADD", "q", id, v}, []any{"SADD", "changed", v})
+	}},
+	{name: "scan of sets", from: `{type: scan, key: "q:<id>", value: set}`, to: "key: [id, v]", only: "sqlite", put: func(c redis.Conn, id int, v []byte) error {
+		return send(c, []any{"SADD", "q:1", v})
+	}},
+	{name: "scan of sorted sets", from: `{type: scan, key: "q:<id>", value: zset}`, to: "key: [id, v]", only: "sqlite",
+		put: func(c redis.Conn, id int, v []byte) error { return send(c, []any{"ZADD", "q:1", id, v}) }},
+}
+
+// columns are what the columns of a row are made of.
+func (k kind) columns() string {
+	switch k.name {
+	case "zset":
+		return "{id: $score, v: $member}"
+	case "scan of sets", "scan of sorted sets":
+		return "{id: id, v: $member}"
+	case "scan of strings":
+		return "{id: id, v: $value}"
+	}
+	return "{id: id, v: v}"
+}
+
+// textOf makes values: no two are alike, and no database makes one shorter.
+func textOf(size int) func(id int) []byte {
+	raw := make([]byte, size)
+	src := rand.New(rand.NewPCG(1, 2))
+	for i := range raw {
+		raw[i] = byte(src.Uint32())
+	}
+	text := []byte(base64.StdEncoding.EncodeToString(raw))[:size]
+	return func(id int) []byte {
+		return append(fmt.Appendf(nil, "%08d", id), text[8:]...)
+	}
+}
+
+// measured is what one flush cost.
+type measured struct {
+	peak    int64
+	longest time.Duration // of a command
+	command string
+}
+
+// measure has a real node flush values.
+func measure(t *testing.T, k kind, db *testsupport.Database, values, size int, flush string) (got measured) {
+	t.Helper()
+	server := testsupport.StartRedis(t)
+	c := server.Client(t)
+	c.Do("CONFIG", "SET", "slowlog-log-slower-than", "1000", "slowlog-max-len", "100000")
+	text := textOf(size)
+	for id := range values {
+		if err := k.put(c.Conn, id, text(id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kindOf := map[string]string{"postgres": "TEXT", "mysql": "LONGTEXT", "sqlite": "TEXT"}[db.Driver]
+	key := map[bool]string{true: "VARCHAR(40) PRIMARY KEY", false: "BIGINT"}[strings.Contains(k.to, "[id]")]
+	more := map[string]string{"key: [v]": ", PRIMARY KEY (v)", "key: [id, v]": ", PRIMARY KEY (id, v)"}[k.to]
+	db.Exec(t, fmt.Sprintf("CREATE TABLE q (id %s, v %s%s)", key, kindOf, more))
+	c.Do("SLOWLOG", "RESET")
+	n := cluster.Start(t, cluster.Options{
+		Nodes: 1, RedisURL: server.URL(), TTL: 10 * time.Second, DatabasesYAML: cluster.DatabaseYAML("main", db),
+		JobsYAML: fmt.Sprintf(`- name: large
+  schedule: "@every 1s"
+  timeout: 10m
+  flush:
+    from: %s
+    to: {database: main, table: q, %s}
+    columns: %s
+%s`, k.from, k.to, k.columns(), flush),
+	})
+	began := time.Now()
+	n.Await(testsupport.Paced(5*time.Minute), "all rows", func() bool {
+		time.Sleep(100 * time.Millisecond)
+		return db.Rows(t, "SELECT COUNT(*) FROM q")[0][0] == strconv.Itoa(values)
+	})
+	took := time.Since(began)
+	time.Sleep(500 * time.Millisecond) // what is cleared away afterwards counts
+	got.peak = n.Nodes[0].Peak()
+	got.command, got.longest = longest(t, c, "baton")
+	t.Logf("%s, %s: %d values of %d KiB: %d MB resident, longest command %s %s, %.1f s", k.name, db.Driver, values, size>>10, got.peak/1e6,
+		got.longest, got.command, took.Seconds())
+	sum := "SELECT SUM(LENGTH(v)) FROM q"
+	if all := db.Rows(t, sum)[0][0]; !strings.HasPrefix(all, strconv.Itoa(values*size)) {
+		t.Errorf("%s characters, want %d", all, values*size)
+	}
+	for _, id := range []int{0, values / 2, values - 1} {
+		rows := db.Rows(t, fmt.Sprintf("SELECT v FROM q WHERE v LIKE '%08d%%'", id))
+		if len(rows) != 1 || !bytes.Equal([]byte(rows[0][0]), text(id)) {
+			t.Errorf("value %d is not what it was, or there are %d", id, len(rows))
+		}
+	}
+	return got
+}
+
+// longest is the longest command of clients with that name.
+func longest(t *testing.T, c testsupport.Client, client string) (name string, took time.Duration) {
+	t.Helper()
+	logs, err := redis.SlowLogs(c.Do("SLOWLOG", "GET", 100_000), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range logs {
+		if strings.HasPrefix(l.ClientName, client) && l.ExecutionTime > took {
+			took, name = l.ExecutionTime, strings.Join(l.Args[:min(7, len(l.Args))], " ")
+		}
+	}
+	return name[:min(len(name), 200)], took
+}
+
+// databases are where values go.
+func databases(t *testing.T, k kind) []*testsupport.Database {
+	var all []*testsupport.Database
+	for driver, open := range map[string]func(testing.TB) *testsupport.Database{
+		"postgres": testsupport.Postgres, "mysql": testsupport.MariaDB, "sqlite": testsupport.SQLite,
+	} {
+		if only := os.Getenv("MEMORY_DATABASE"); (k.only == "" || k.only == driver) && (only == "" || only == driver) {
+			all = append(all, open(t))
+		}
+	}
+	return all
+}
+
+// Values of a megabyte each take no more memory than small ones.
+func TestLargeValuesTakeNoMoreMemoryThanABudget(t *testing.T) {
+	values := number(t, "MEMORY_VALUES", 60)
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			for _, db := range databases(t, k) {
+				measure(t, k, db, values, number(t, "MEMORY_SIZE", mib), os.Getenv("MEMORY_FLUSH"))
+			}
+		})
+	}
+}
