@@ -11,7 +11,7 @@ import (
 	"baton/internal/flush/row"
 )
 
-// errApplied ends a transaction whose batch the ledger knows already.
+// errApplied ends a transaction whose batch is in the ledger already.
 var errApplied = errors.New("the ledger has this batch already")
 
 // Apply writes one batch in one transaction: see flush.Sink, and the package's
@@ -70,8 +70,8 @@ func (a *application) run(ctx context.Context, tx Session) error {
 	if err := a.store.checkFence(ctx, tx, a.fence, "fence_check"); err != nil {
 		return err
 	}
-	// A round trip of its own: sent together with the check, it would commit
-	// whatever the check says.
+	// In a round trip of its own: sent together with the check, it would commit whatever the
+	// check returns.
 	return tx.Commit(ctx)
 }
 
@@ -126,10 +126,10 @@ func (a *application) task(g group) Task {
 	return t
 }
 
-// Changes reports whether an upsert with the plan changes the row that is there.
+// Changes reports whether an upsert with the plan changes an existing row.
 func Changes(p *row.Plan) bool { return len(p.Columns) > len(p.Key) }
 
-// adds: some column of a row that is there is added to.
+// adds: the plan adds to a column of an existing row.
 func adds(p *row.Plan) bool {
 	return len(p.Key) > 0 && slices.ContainsFunc(p.Columns, func(c row.PlanColumn) bool { return c.Op == row.OpAdd })
 }
@@ -143,10 +143,10 @@ func (g group) judgedApart() bool {
 	return g.updates() && (adds(g.plan) || leavesOut)
 }
 
-// updates: a row that is there is changed, rather than left alone or made anew.
+// updates: an existing row is changed, not kept and not replaced.
 func (g group) updates() bool { return len(g.plan.Key) > 0 && !g.plan.Keep && !g.replace }
 
-// ledgerJob is the name under which the ledger knows the batch.
+// ledgerJob is the job's name in the batch's ledger entries.
 func (a *application) ledgerJob() string { return cmp.Or(a.batch.Job, a.fence.Job) }
 
 // opening enters the batch into the ledger, or moves the position. The insert

@@ -15,25 +15,23 @@ type Database interface {
 	// Session is a connection of one's own; nothing is begun yet.
 	Session(ctx context.Context) (Session, error)
 	Table(ctx context.Context, name string) (row.Table, error)
-	// Absent tells r why there is nothing to connect to yet, where connecting would make
-	// it. A server never is.
+	// Absent adds a finding if the database does not exist and connecting would create it. A
+	// server is never absent.
 	Absent(r *Report) bool
 	inspector
-	// Plain is the same database for what is no batch. release gives back what was
-	// opened for it.
+	// Plain is the same database for statements outside of batches. release frees its resources.
 	Plain() (db *sql.DB, release func() error)
 	Ping(ctx context.Context) error
-	// Certified: the server is one of several that take writes, and learns only at COMMIT
-	// what is written through the others. It is known once there was a connection.
+	// Certified: several servers accept writes, and each learns of the others' writes only at
+	// COMMIT. It is known after the first connection.
 	Certified() bool
 	Close() error
 }
 
 // Session is one connection, and the transaction on it.
 type Session interface {
-	// Run does the tasks in order, in as few round trips as the database allows.
-	// Rows that the database refused are told to the task, or are a *Refusal; the transaction
-	// stays usable.
+	// Run does the tasks in order, in as few round trips as the database allows. Refused rows are
+	// passed to the task's Refused, or are a *Refusal; the transaction stays usable.
 	Run(ctx context.Context, tasks ...Task) error
 	// Read runs a statement that answers rows, and calls each for every one until it
 	// fails. The text has a ? for each argument; these are as Argument makes them. A
@@ -42,8 +40,8 @@ type Session interface {
 	// Narrow: the database cannot hold every character.
 	Narrow() bool
 	Commit(ctx context.Context) error
-	// Close rolls back what is not committed and gives the connection back;
-	// for good if it is not sound.
+	// Close rolls back uncommitted work and returns the connection to the pool, or closes it if
+	// it is not sound.
 	Close(sound bool)
 }
 
@@ -56,26 +54,26 @@ type Task struct {
 
 	Plan *row.Plan // instead of query
 	Rows []row.Row
-	// Update: change the one row if it is there, and do not insert it.
+	// Update: change the one row if it exists, and do not insert it.
 	Update bool
 	// Replace: delete the rows first.
 	Replace bool
-	// UpdateFirst: change the rows that are there, and upsert only the others. It is asked
-	// of dialects that say they can.
+	// UpdateFirst: change the existing rows, and upsert only the others. It is set for dialects
+	// with that capability only.
 	UpdateFirst bool
 
-	// Refused, if set, is told of rows that the database refused; the task goes on with those
-	// after them. Piece is how many it writes at once where some are expected to be, 0: all.
+	// Refused, if set, is called for rows that the database refused; the task continues after
+	// them. Piece is the number of rows per statement if some may be refused; 0: all.
 	Refused func(Refusal)
 	Piece   int
 
-	// ignored is told of rows that the database accepted and did not write.
+	// ignored is called with the number of rows that the database accepted and did not write.
 	ignored func(rows int64)
-	// Then is told how many rows the statement touched. Its error ends the run.
+	// Then is called with the number of rows that the statement touched. Its error ends the run.
 	Then func(touched int64) error
 }
 
-// Done tells that the task has touched so many rows.
+// Done reports the number of rows that the task has touched.
 func (t Task) Done(touched int64) error {
 	if t.Then == nil {
 		return nil
@@ -86,16 +84,16 @@ func (t Task) Done(touched int64) error {
 // Guarded reports whether rows are expected to be refused.
 func (t Task) Guarded() bool { return t.Refused != nil && t.Piece > 0 }
 
-// Left tells that the database has accepted so many rows and not written them.
+// Left reports the number of rows that the database accepted and did not write.
 func (t Task) Left(ignored int64) {
 	if t.ignored != nil && ignored > 0 {
 		t.ignored(ignored)
 	}
 }
 
-// Refusal says that of a task's rows Size ones from From on are not written, because the database
-// refused at least one of them: that at At, counted from From, if it is not negative. Those before
-// them are written.
+// Refusal: Size rows of a task, from From on, are not written because the database refused at
+// least one of them: the one at At, counted from From, if it is not negative. Earlier rows are
+// written.
 type Refusal struct {
 	From, Size, At int
 	Cause          error

@@ -62,7 +62,7 @@ func (s *Store) CreateTable(ctx context.Context, t row.TableSpec) error {
 	defer cancel()
 	err = s.exec(ctx, ddl)
 	if err != nil {
-		// PostgreSQL's IF NOT EXISTS fails where somebody else makes it just now.
+		// PostgreSQL's IF NOT EXISTS fails if another session creates the table at the same time.
 		if _, missing := s.Table(ctx, t.Name); missing == nil {
 			return nil
 		}
@@ -70,7 +70,7 @@ func (s *Store) CreateTable(ctx context.Context, t row.TableSpec) error {
 	return s.failed(ctx, fmt.Sprintf("create table %q", t.Name), err)
 }
 
-// exec runs one statement of our own outside the protocol.
+// exec runs one statement outside the protocol.
 func (s *Store) exec(ctx context.Context, statement string) error {
 	db, release := s.database.Plain()
 	_, err := db.ExecContext(ctx, statement)

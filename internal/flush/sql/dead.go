@@ -17,7 +17,7 @@ import (
 // maxError bounds the error text of a dead letter, in bytes.
 const maxError = 4000
 
-// letter makes a dead letter of a row that the database refused; p writes its values.
+// letter is the dead letter of a row that the database refused; p writes its values.
 func (a *application) letter(p *row.Plan, refused row.Row, cause error) row.DeadLetter {
 	why := "the database refused the row: " + a.store.dialect.Explain(cause)
 	for i, c := range p.Columns {
@@ -50,9 +50,9 @@ func (a *application) buryAll(ctx context.Context, tx Session) error {
 	return err
 }
 
-// bury makes the tasks that insert the dead letters. Their ids are made from what
-// they are and where they stand, so that a batch without a ledger entry, applied
-// again, meets its own dead letters and does not add to them.
+// bury makes the tasks that insert the dead letters. Their ids are hashes of content and position,
+// so that a batch without a ledger entry that is applied again finds its dead letters and does not
+// add others.
 func (a *application) bury(form func(text string) string, inParts bool) []Task {
 	tasks := make([]Task, 0, len(a.dead))
 	seen := make(map[string]int, len(a.dead))
@@ -93,8 +93,7 @@ func parts(record string) []string {
 // maxPart is the length of a part of a record, in bytes.
 const maxPart = 16 << 10
 
-// escaped writes as JSON does what a database cannot hold that has an encoding of
-// few characters.
+// escaped writes characters in JSON's notation that the database's encoding lacks.
 func escaped(text string) string {
 	var b strings.Builder
 	for _, r := range text {

@@ -21,7 +21,7 @@ var (
 // Letter is one dead letter as the database has it.
 type Letter struct {
 	ID, Job, BatchID string
-	At               time.Time // when it was put aside, by the database's clock
+	At               time.Time // when it was written, by the database's clock
 	Record           string    // see flush.RecordJSON
 	Error            string    // why
 }
@@ -29,8 +29,8 @@ type Letter struct {
 // LetterFilter picks dead letters: those of which everything that is set here is true.
 type LetterFilter struct {
 	Job    string
-	Within time.Duration // put aside at most so long ago; whole seconds
-	Before time.Duration // put aside longer ago than that; whole seconds
+	Within time.Duration // not older than this; whole seconds
+	Before time.Duration // older than this; whole seconds
 	Text   string        // stands in the record or in the error, letter by letter
 }
 
@@ -40,7 +40,7 @@ func (s *Store) Letters(ctx context.Context, f LetterFilter, limit, record int) 
 	return s.letters(ctx, "list the dead letters", s.condition(f), limit, record)
 }
 
-// letters reads the letters that meet a condition, the newest first. what names the step in errors.
+// letters reads the dead letters that meet a condition, the newest first. what names the step in errors.
 func (s *Store) letters(ctx context.Context, what string, c *where, limit, record int) ([]Letter, error) {
 	if record <= 0 {
 		record = 1 << 30
@@ -127,7 +127,7 @@ func (s *Store) LettersWaiting(ctx context.Context) (map[string]int64, error) {
 	return found, err
 }
 
-// LetterKey is what a dead letter is found by.
+// LetterKey identifies a dead letter.
 type LetterKey struct{ ID, Job string }
 
 // lettersPage is how many ids are read, or letters dropped, at a time.
@@ -155,7 +155,7 @@ func (s *Store) LetterKeys(ctx context.Context, f LetterFilter) ([]LetterKey, er
 	}
 }
 
-// DropLetters removes dead letters for good, and says how many were there.
+// DropLetters deletes dead letters and returns their number.
 func (s *Store) DropLetters(ctx context.Context, ids []string) (dropped int64, err error) {
 	if err := s.Migrate(ctx); err != nil { // to a table that older versions do not have
 		return 0, err
@@ -178,8 +178,7 @@ func (s *Store) DropLetters(ctx context.Context, ids []string) (dropped int64, e
 	return dropped, err
 }
 
-// look runs a query that only reads. A database that baton has not made its tables
-// in has no dead letters.
+// look runs a query that only reads. A database without baton's tables has no dead letters.
 func (s *Store) look(ctx context.Context, doing, query string, args []any, each func(row []string) error) error {
 	if s.database.Absent(&Report{}) {
 		return nil
@@ -231,7 +230,7 @@ func letterOf(row []string) (l Letter, err error) {
 	return l, err
 }
 
-// letterTime reads what the queries write of a time: UTC, with up to six decimals.
+// letterTime parses a time of the queries: UTC, with up to six decimals.
 func letterTime(text string) (time.Time, error) {
 	return time.Parse("2006-01-02 15:04:05.999999", strings.TrimSpace(text))
 }

@@ -25,15 +25,15 @@ var (
 type Replay struct {
 	ID, Job string
 	Plan    *row.Plan // of the job as it is now
-	Row     row.Row   // what the plan's mapping makes of the record
-	// Overwrite: the record is written whatever the table has. Without it only what
-	// does not touch a row that is there is: insertions, and sums if Sum is set.
+	Row     row.Row   // the record, converted by the plan's mapping
+	// Overwrite: the record may change an existing row. Without it only insertions are made,
+	// and additions if Sum is set.
 	Overwrite bool
-	// Sum: the row is added to what is there, which is right in any order.
+	// Sum: the row is added to an existing one, which is right in any order.
 	Sum bool
 }
 
-// The repetition of a replay that the database left unanswered.
+// The repetition of a replay whose outcome is unknown.
 const (
 	replayTries = 5
 	replayWait  = 100 * time.Millisecond
@@ -63,7 +63,7 @@ func (s *Store) replay(ctx context.Context, r Replay) error {
 	if err := s.Migrate(ctx); err != nil { // to a table that older versions do not have
 		return err
 	}
-	var verdict error // of ours: nothing is wrong with the connection
+	var verdict error // our own: the connection is sound
 	err := s.transact(ctx, fmt.Sprintf("replay dead letter %s of job %q", r.ID, r.Job), func(tx Session) error {
 		plan, replayed, done, err := s.harmless(ctx, tx, r)
 		if errors.Is(err, ErrRowThere) {
@@ -119,8 +119,8 @@ func (a *application) replay(ctx context.Context, tx Session, r Replay) (verdict
 	return nil, tx.Commit(ctx)
 }
 
-// harmless is what is written so that no row that is there is touched, unless that was
-// asked for; done if that is nothing at all.
+// harmless is the part that changes no existing row, unless that was requested; done if it is
+// empty.
 func (s *Store) harmless(ctx context.Context, tx Session, r Replay) (plan *row.Plan, row row.Row, done bool, err error) {
 	if r.Overwrite || r.Sum && !r.Row.Delete && !r.Row.Replace || len(r.Plan.Key) == 0 || r.Plan.Keep {
 		return r.Plan, r.Row, false, nil
@@ -141,7 +141,7 @@ func (s *Store) harmless(ctx context.Context, tx Session, r Replay) (plan *row.P
 	return &fresh, row, false, nil
 }
 
-// whyRefused tells a row that is there already from one that does not fit.
+// whyRefused distinguishes an existing row from one that does not fit.
 func (s *Store) whyRefused(ctx context.Context, tx Session, r Replay, verdict error) (error, error) {
 	if err := tx.Run(ctx, Task{Query: "rollback"}); err != nil {
 		return nil, err
@@ -153,7 +153,7 @@ func (s *Store) whyRefused(ctx context.Context, tx Session, r Replay, verdict er
 	return verdict, err
 }
 
-// isThere looks for the row.
+// isThere reports whether the row exists.
 func (s *Store) isThere(ctx context.Context, tx Session, r Replay) (there bool, err error) {
 	q := s.dialect.Quote
 	var same []string

@@ -1,5 +1,5 @@
 // Package sql writes batches into databases, each batch in one transaction. It is the
-// Sink of package flush. What databases differ in is a Dialect, in a package of its own.
+// Sink of package flush. The differences of databases are a Dialect, in a package of its own.
 //
 // # One batch, one transaction
 //
@@ -8,7 +8,7 @@
 //	  DELETE, INSERT … ON CONFLICT UPDATE   refused rows are set aside
 //	  INSERT dead letters                   what did not fit, in the same transaction
 //	  SELECT epoch, owner FROM fence FOR SHARE
-//	COMMIT                                  sent only when the answer was: ours
+//	COMMIT                                  sent only if the fence is ours
 //
 // A batch that is begun ahead of its turn (flush.Batch.Turn) writes its rows first, and asks
 // the ledger when its turn has come.
@@ -24,15 +24,15 @@
 //
 // # How rows are written
 //
-// A row may leave columns alone (row.Absent). The rows of a batch that leave the same
-// ones alone are one group, which a variant of the plan without those columns writes.
-// Whole rows and deletions come first. A row that lacks a column without which the table
-// takes no new row is written by an update, and refused if there is none to update: an
+// A row may have absent columns (row.Absent). The rows of a batch that lack the same
+// ones are one group, written by a variant of the plan without those columns.
+// Complete rows and deletions come first. A row that lacks a column without which the table
+// accepts no new row is written by an update, and refused if there is none to update: an
 // upsert would be refused in either case. Rows that replace are deleted and inserted
-// within a savepoint, so that one which is refused keeps what was there.
+// within a savepoint, so that a refused one keeps the old row.
 //
 // PostgreSQL gets a batch as one array a column or, from a thousand rows on, by COPY to
-// a temporary table of the session, from where the rows that are there are updated and
+// a temporary table of the session, from which existing rows are updated and
 // the others upserted; MySQL prepared statements of many rows; SQLite a prepared
 // statement of one row, many times.
 //
@@ -51,7 +51,7 @@
 //
 //	lost at               the database                apply the same batch again
 //	before COMMIT sent    rolls back                  applies it
-//	COMMIT sent           committed, or rolls back    the ledger tells
+//	COMMIT sent           committed, or rolls back    the ledger decides
 //
 // The second case is conclusive because the ledger has a unique key: the insert
 // of the new transaction waits until the old one, wherever its COMMIT is, has
@@ -59,22 +59,22 @@
 // (Part -1) is idempotent by nature; its dead letters have an id made from their
 // content.
 //
-// A COPY comes first of all in its transaction, before anything is locked that others
-// wait for: the server does not call a client idle that owes it the rest of a COPY.
+// A COPY is first in its transaction, before it locks anything for which others
+// wait: in the server's view a client in the middle of a COPY is not idle.
 //
-// A leader that froze inside a transaction is thrown off by the server: the
+// The server disconnects a leader that froze inside a transaction: the
 // limits of waiting for a lock and of one statement are half of the lease, that
 // of idling in a transaction a quarter. SQLite has no server to do so. There
-// others find the database busy until the frozen process goes on or dies; as
-// nobody could take the fence meanwhile, what it then commits is right.
+// others find the database busy until the frozen process continues or dies. Since
+// no node could take the fence meanwhile, its commit is right.
 //
 // # What a table must be
 //
 // MySQL and MariaDB: a transactional engine. INSERT … ON DUPLICATE KEY UPDATE
-// reacts to every unique index, not only to the job's key, and would change the row
-// that it comes upon, whichever that is. The statement looks at that row's key and
+// reacts to every unique index, not only to the job's key, and would change
+// whichever row conflicts. The statement compares that row's key and
 // refuses a row that collides with another one in a second unique index.
 // SQLite: a foreign key that is DEFERRED is checked by COMMIT only, which cannot
-// say whose fault it was. So each row is checked as it is written; a key of columns
+// name the row at fault. So each row is checked as it is written; a key of columns
 // that the job does not write fails its batch as a whole.
 package sql

@@ -8,8 +8,8 @@ import (
 	"baton/internal/flush"
 )
 
-// HighestFence is the fence with the highest epoch of these jobs; the zero one if there is
-// none. It makes no tables: without baton's own it fails.
+// HighestFence is the fence with the highest epoch of these jobs; zero without one. It creates no
+// tables: without baton's own tables it fails.
 func (s *Store) HighestFence(ctx context.Context, jobs []string) (highest flush.Fence, err error) {
 	fences, err := s.Fences(ctx, jobs)
 	if err != nil || len(fences) == 0 {

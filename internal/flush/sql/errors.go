@@ -17,16 +17,16 @@ import (
 type Verdict uint8
 
 const (
-	// Lasting is a mistake that the same batch would meet again, such as a column
-	// that is gone or a permission that is missing.
+	// Lasting is an error that would repeat for the same batch, such as a dropped column or a
+	// missing permission.
 	Lasting Verdict = iota
-	// Passing is not applied, or nobody knows. The same batch may be applied again.
+	// Passing: the batch was not applied, or its outcome is unknown. It may be applied again.
 	Passing
 	// Refused means that the database does not take the value of some row.
 	Refused
 )
 
-// failed wraps what a method answers with. doing says what was attempted.
+// failed wraps the error of a method. doing names the attempt.
 func (s *Store) failed(ctx context.Context, doing string, err error) error {
 	if err == nil || errors.Is(err, errApplied) {
 		return err
@@ -63,8 +63,8 @@ func Disconnected(err error) bool {
 		errors.As(err, &network)
 }
 
-// WrongValue is a row that the sink itself refuses, because the database would
-// change the value without a word.
+// WrongValue is a row that the sink itself refuses, because the database would silently change
+// the value.
 type WrongValue struct {
 	Column row.Column
 	Why    string
@@ -74,7 +74,7 @@ func (e *WrongValue) Error() string {
 	return fmt.Sprintf("column %q (%s): %s", e.Column.Name, e.Column.DBType, e.Why)
 }
 
-// WrongKind says that the plan and a row do not belong together: a mistake of the program.
+// WrongKind: the plan and a row do not belong together, which is a bug.
 type WrongKind struct {
 	Column row.Column
 	Kind   row.Kind

@@ -26,11 +26,11 @@ func (s *Store) TakeOver(ctx context.Context, f flush.Fence) error {
 	})
 }
 
-// takeFence waits for whoever holds the fence's row: an older leader that has
-// passed its check, or another taker.
+// takeFence waits for the holder of the fence's row: an older leader that has passed its check, or
+// another taker.
 func (s *Store) takeFence(ctx context.Context, tx Session, f flush.Fence) error {
-	// A row that another taker inserts or raises between two of our statements
-	// sends us round again. It has a higher epoch each time, so this ends.
+	// If another taker inserts or raises the row between two of our statements, we try again. Its
+	// epoch is higher each time, so this ends.
 	for {
 		taken := false
 		note := func(touched int64) error { taken = touched > 0; return nil }
@@ -60,12 +60,12 @@ func (s *Store) takeFence(ctx context.Context, tx Session, f flush.Fence) error 
 
 // ErrFenceMoved is the answer where the fence is not the one any more that was to be
 // replaced.
-var ErrFenceMoved = errors.New("somebody else has taken the fence meanwhile")
+var ErrFenceMoved = errors.New("another node has taken the fence meanwhile")
 
-// ResetFence replaces a fence whose epoch cannot be counted on from, whatever the epoch
-// of the new one. Every batch checks owner and epoch, so nobody who holds the old one
-// writes with it again. It is for the holder of the job's lock only, when no earlier leader
-// trusts its lease any more. ErrFenceMoved if the fence is another than old.
+// ResetFence replaces a fence with an invalid epoch, also by a lower one. Every batch checks owner
+// and epoch, so a holder of the old fence can no longer write. Only the holder of the job's lock
+// may call it, when no earlier leader trusts its lease any more. ErrFenceMoved if the fence is not
+// old.
 func (s *Store) ResetFence(ctx context.Context, old, f flush.Fence) error {
 	return s.transact(ctx, fmt.Sprintf("reset the fence of job %q", f.Job), func(tx Session) error {
 		if err := tx.Run(ctx, Task{Query: "begin"}); err != nil {
@@ -86,11 +86,11 @@ func (s *Store) ResetFence(ctx context.Context, old, f flush.Fence) error {
 	})
 }
 
-// checkFence locks the fence's row, as the query says, and wants it to be exactly f's. From
-// its answer to the end of the transaction nobody can take over.
+// checkFence locks the fence's row and requires it to be exactly f's. From its answer to the end of
+// the transaction no other node can take over.
 //
-// A cluster that certifies transactions has no locks from one server to the other: there the
-// check is a write, and of it and a take-over on another server the later one cannot commit.
+// A cluster that certifies transactions has no locks between servers: there the check is a write,
+// and of the check and a take-over on another server the later one cannot commit.
 func (s *Store) checkFence(ctx context.Context, tx Session, f flush.Fence, query string) error {
 	certified, written := s.database.Certified(), false
 	if certified {

@@ -14,12 +14,12 @@ import (
 type group struct {
 	plan *row.Plan // the batch's, or a variant of it without some columns
 	rows []row.Row // with the values of plan's columns
-	// replace: the rows that are there are deleted first.
+	// replace: existing rows are deleted first.
 	replace bool
 	// needs, if set, is the column without which the table takes no new row, and of
 	// which these rows have no value.
 	needs *row.Column
-	// updateFirst: rows that are there are updated first, and only the others upserted.
+	// updateFirst: existing rows are updated first, and only the others upserted.
 	updateFirst bool
 	// most, if set, bounds the pieces in which the rows are written.
 	most int
@@ -34,8 +34,8 @@ func (g group) of(from, to int) group {
 	return g
 }
 
-// manner is how a row is written: which of its values are absent, as a sign for each
-// ("" if none is), and whether the row that is there is deleted first.
+// manner is how a row is written: a mark for each value that is absent ("" if none), and
+// whether an existing row is deleted first.
 type manner struct {
 	mask    string
 	replace bool
@@ -180,8 +180,8 @@ func needed(p *row.Plan) *row.Column {
 
 var errNoValues = errors.New("the record has no value for any column")
 
-// unwritable says why no row of the group can be written, whatever is in the table. p is
-// the plan of which g's is a variant.
+// unwritable is the reason why no row of the group can be written, regardless of the table's
+// rows. p is the plan of which g's is a variant.
 func (g group) unwritable(p *row.Plan, mask string) error {
 	if mask == "" {
 		return nil

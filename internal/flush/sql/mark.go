@@ -9,10 +9,10 @@ import (
 	"baton/internal/flush/row"
 )
 
-// Marks reads the totals that counters have been flushed up to: see flush.Sink.
+// Marks reads the flushed totals of counters: see flush.Sink.
 //
-// They have a table of their own. There may be millions of them, and what looks at
-// the few positions must not wade through those.
+// They have a table of their own: there may be millions of them, and queries for the few positions
+// must not read them.
 func (s *Store) Marks(ctx context.Context, f flush.Fence, names []string) ([]string, error) {
 	return s.recorded(ctx, f, "marks", markName, names)
 }

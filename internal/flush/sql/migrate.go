@@ -17,7 +17,7 @@ import (
 	"baton/internal/flush"
 )
 
-// fill replaces what stands in braces in our SQL files.
+// fill replaces the names in braces in our SQL files.
 func (s *Store) fill() *strings.Replacer {
 	w := s.dialect.Words
 	return strings.NewReplacer(
@@ -39,9 +39,8 @@ func wholeSeconds(d time.Duration) string {
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
 }
 
-// Migrate creates baton's own tables or brings them up to date. TakeOver calls
-// it, so nobody has to. It does its work once per process, and several processes
-// may do it at once.
+// Migrate creates baton's own tables or updates them. TakeOver calls it. It works once per process,
+// and several processes may run it concurrently.
 func (s *Store) Migrate(ctx context.Context) error {
 	s.migrating.Lock()
 	defer s.migrating.Unlock()
@@ -79,8 +78,8 @@ func (s *Store) migrate(ctx context.Context) (err error) {
 		}
 		defer s.unlockMigrations(conn)
 	}
-	// goose makes this table too, but in two steps and before it takes any lock:
-	// a node that looks between the steps, or dies there, leaves all of them stuck.
+	// goose creates this table too, but in two steps and before it takes a lock: a node that reads
+	// between the steps, or dies there, blocks all nodes.
 	for _, name := range []string{"version_table", "version_zero"} {
 		if _, err := conn.ExecContext(ctx, s.queries[name]); err != nil {
 			return fmt.Errorf("create the table of versions: %w", err)

@@ -56,8 +56,7 @@ func (q Quote) Join(parts ...string) string {
 	return strings.Join(out, ".")
 }
 
-// Ident quotes one identifier. Every identifier that is not our own goes
-// through here or through table.
+// Ident quotes one identifier. Every identifier of users passes Ident or table.
 func (q Quote) Ident(name string) string {
 	return string(q) + strings.ReplaceAll(name, string(q), string(q+q)) + string(q)
 }
@@ -104,7 +103,7 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// NoTable says what was not found, and what may have been meant.
+// NoTable is the error of a missing table, with similar names.
 func NoTable(name string, names []string) error {
 	hint := "create it, or correct the job's `table`"
 	if near := similar(name, names); len(near) > 0 {

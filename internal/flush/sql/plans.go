@@ -12,10 +12,10 @@ import (
 // changes, and the old one is never seen again.
 const maxPlans = 64
 
-// PlanCache keeps what a kind of database has compiled of a plan.
+// PlanCache keeps a dialect's compiled statements by plan.
 type PlanCache[T any] struct{ cache[*row.Plan, T] }
 
-// cache keeps what was made of a key, the last maxPlans or so.
+// cache keeps values by key, about the last maxPlans.
 type cache[K comparable, T any] struct {
 	mu    sync.Mutex
 	plans map[K]T

@@ -10,14 +10,14 @@ import (
 	"baton/internal/flush"
 )
 
-// Positions reads what is recorded for shards: see flush.Sink. It locks the fence's
-// row, which a transaction holds from its check to the end of its COMMIT: one whose
-// answer was lost has ended when this reads.
+// Positions reads the recorded positions of shards: see flush.Sink. It locks the fence's row, which
+// a transaction holds from its check to the end of its COMMIT: a transaction whose reply was lost
+// has ended when this reads.
 func (s *Store) Positions(ctx context.Context, f flush.Fence, shards []string) ([]string, error) {
 	return s.recorded(ctx, f, "positions", positionName, shards)
 }
 
-// recorded reads what a query finds for names, which the table has as stored says.
+// recorded reads the values of names; stored maps a name to that in the table.
 func (s *Store) recorded(
 	ctx context.Context, f flush.Fence, query string, stored func(string) string, names []string,
 ) ([]string, error) {
@@ -42,7 +42,7 @@ func (s *Store) recorded(
 	return found, err
 }
 
-// lookUp reads what a query finds, in the order of names; "" where it finds nothing.
+// lookUp reads the values of a query, in the order of names; "" for missing ones.
 func (s *Store) lookUp(ctx context.Context, tx Session, job, query string, names []string) ([]string, error) {
 	known := make(map[string]string, len(names))
 	for some := range slices.Chunk(names, cmp.Or(s.dialect.MaxList, max(1, len(names)))) {
@@ -83,8 +83,8 @@ func (a *application) move() Task {
 	return Task{Query: "position_move", Args: []any{m.To, a.fence.Job, shard, m.From}, Then: then}
 }
 
-// elsewhere says what it means that a move did not find its start: that it was made
-// before, by an attempt at this very batch, or that something else has moved.
+// elsewhere judges a move whose start was not found: an earlier attempt at this batch has made it,
+// or another batch has moved the position.
 func (a *application) elsewhere(ctx context.Context, tx Session) error {
 	found, err := a.store.lookUp(ctx, tx, a.fence.Job, "positions", []string{positionName(a.batch.Shard)})
 	switch {

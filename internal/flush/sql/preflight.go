@@ -10,17 +10,16 @@ import (
 	"baton/internal/flush/row"
 )
 
-// PreflightTable is a table that a job writes to, and what it does there.
+// PreflightTable is a table of a job, with the operations of the job.
 type PreflightTable struct {
 	Job                    string
 	Plan                   *row.Plan
 	Insert, Update, Delete bool
 }
 
-// Preflight looks for what can lose data, or keep every flush from working: the
-// server's durability, and the rights to baton's own tables. It writes nothing and
-// ends with ctx; what it could not look at is a finding, too. usable is false if there
-// is no point in asking for tables.
+// Preflight checks what can lose data or stop every flush: the server's durability, and the rights
+// to baton's own tables. It writes nothing and ends with ctx. A failed check is a finding, too.
+// usable is false if checks of tables would fail as well.
 func (s *Store) Preflight(ctx context.Context) (findings []finding.Finding, usable bool) {
 	r := &Report{subject: fmt.Sprintf("database %q", s.name)}
 	if s.database.Absent(r) {
@@ -39,8 +38,8 @@ func (s *Store) Preflight(ctx context.Context) (findings []finding.Finding, usab
 	return r.findings, true
 }
 
-// PreflightTable looks at the table of a job: rights, what else happens to its rows,
-// and by what they can collide.
+// PreflightTable checks the table of a job: rights, triggers, and unique indexes by which rows can
+// collide.
 func (s *Store) PreflightTable(ctx context.Context, t PreflightTable) []finding.Finding {
 	r := &Report{subject: fmt.Sprintf("job %q", t.Job)}
 	s.inspection(r, func(i inspector, q Queries) { i.InspectTable(ctx, q, t, r) })
@@ -56,7 +55,7 @@ func (s *Store) inspection(r *Report, look func(inspector, Queries)) {
 	look(s.database, q)
 }
 
-// inspector is what a kind of database can tell of its ground.
+// inspector has the checks of one dialect.
 type inspector interface {
 	Inspect(ctx context.Context, q Queries, r *Report)
 	InspectTable(ctx context.Context, q Queries, t PreflightTable, r *Report)
@@ -69,25 +68,25 @@ type Report struct {
 	findings []finding.Finding
 }
 
-// Add notes one finding about what is examined.
+// Add adds a finding about the checked subject.
 func (r *Report) Add(severity finding.Severity, what, consequence, remedy string) {
 	r.findings = append(r.findings, finding.Finding{Severity: severity, Subject: r.subject, What: what, Consequence: consequence,
 		Remedy: remedy})
 }
 
-// Unchecked says what could not be looked at.
+// Unchecked adds the finding of a failed check.
 func (r *Report) Unchecked(what string, err error) {
-	r.Add(finding.SeverityInfo, fmt.Sprintf("%s could not be checked: %v", what, err), "what is wrong there shows at the first flush",
+	r.Add(finding.SeverityInfo, fmt.Sprintf("%s could not be checked: %v", what, err), "a fault there shows only at the first flush",
 		"let this user read it, or ask as one who may")
 }
 
-// TooOld complains of a server that is older than what is supported.
+// TooOld adds the finding of an unsupported version.
 func (r *Report) TooOld(found, want string) {
 	r.Add(finding.SeverityWarning, fmt.Sprintf("its version is %s; baton is made for %s or newer", found, want),
-		"statements may be refused, and nobody has tested what happens then", "upgrade the server")
+		"statements may be refused; this version is not tested", "upgrade the server")
 }
 
-// UniqueIndex is a unique index as the catalogue tells it.
+// UniqueIndex is a unique index in the catalogue.
 type UniqueIndex struct {
 	Name    string
 	Columns []string // as they are shown
@@ -109,7 +108,7 @@ func sameSet(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-// OtherUnique tells of indexes by which a row can collide with another than its own.
+// OtherUnique adds findings of unique indexes other than the job's key.
 func (r *Report) OtherUnique(p *row.Plan, all []UniqueIndex, severity finding.Severity, how string) {
 	var names, columns []string
 	for _, u := range foreign(p, all) {
@@ -121,8 +120,8 @@ func (r *Report) OtherUnique(p *row.Plan, all []UniqueIndex, severity finding.Se
 	case len(p.Key) == 0:
 		r.Add(finding.SeverityInfo, fmt.Sprintf("table %s has unique indexes, and the job inserts without a dedupe_key: %s", p.Table.Name,
 			strings.Join(names, ", ")),
-			"a record whose value is there already is refused and becomes a dead letter",
-			"set to.dedupe_key to the index that tells a record that came twice")
+			"a record whose value exists already is refused and becomes a dead letter",
+			"set to.dedupe_key to the index that identifies a repeated record")
 	default:
 		slices.Sort(columns)
 		r.Add(severity, fmt.Sprintf("table %s has another unique index than the job's key: %s", p.Table.Name, strings.Join(names, ", ")),
@@ -131,7 +130,7 @@ func (r *Report) OtherUnique(p *row.Plan, all []UniqueIndex, severity finding.Se
 	}
 }
 
-// Triggers tells of triggers: they see what baton writes, as often as it does.
+// Triggers adds findings of triggers: they run for every write, repetitions included.
 func (r *Report) Triggers(table string, names []string) {
 	if len(names) == 0 {
 		return
@@ -142,7 +141,7 @@ func (r *Report) Triggers(table string, names []string) {
 		"check that they bear a second write of the same row")
 }
 
-// Denied tells of rights that lack.
+// Denied adds findings of missing rights.
 func (r *Report) Denied(table string, lacking []string, grant string) {
 	if len(lacking) == 0 {
 		return

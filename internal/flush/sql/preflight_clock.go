@@ -8,7 +8,7 @@ import (
 	"baton/internal/finding"
 )
 
-// clockTolerance is how far clocks may be apart before it is told.
+// clockTolerance is the reported difference of clocks.
 const clockTolerance = time.Second
 
 // Clock compares the server's clock, in microseconds of the epoch of time, with ours.

@@ -11,8 +11,8 @@ import (
 // pruneChunk is how many rows the query "prune" deletes at most.
 const pruneChunk = 1000
 
-// Prune deletes ledger entries that nobody can ask for any more, and answers how
-// many: those older than olderThan, except for each shard's newest batch.
+// Prune deletes ledger entries that are no longer needed and returns their number: those older than
+// olderThan, except for each shard's newest batch.
 //
 // The entries of a stage must outlive the stage, or what is in the table already
 // would be added again, and a stage may lie in Redis for any time: while nodes are
@@ -52,14 +52,14 @@ func (s *Store) Prune(ctx context.Context, olderThan time.Duration) (deleted int
 // newestKey names a shard of a job.
 type newestKey struct{ job, shard string }
 
-// shardName is what the table of positions calls a shard of sums: not longer than
-// its column, and different for different shards in whatever collation.
+// shardName is the name of a shard of sums in the table of positions: it fits the column, and
+// differs for different shards in every collation.
 func shardName(shard string) string { return inTable("stage of ", shard) }
 
-// positionName is what it calls a shard that keeps its place there.
+// positionName is the name of a shard that has its position there.
 func positionName(shard string) string { return inTable("place in ", shard) }
 
-// markName is what the table of marks calls a counter.
+// markName is the name of a counter in the table of marks.
 func markName(name string) string { return inTable("", name) }
 
 func inTable(kind, shard string) string {

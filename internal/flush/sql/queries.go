@@ -43,8 +43,8 @@ func loadQueries(fill *strings.Replacer, file string, dirs ...fs.FS) (Queries, e
 	return q, nil
 }
 
-// prefixForm keeps prefixes to what needs no quotes anywhere, in whatever case
-// rules a server has, and leaves room for the longest name within 63 bytes.
+// prefixForm allows prefixes that need no quotes under any server's case rules and leave room for
+// the longest name within 63 bytes.
 var prefixForm = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,30}$`)
 
 // filledFS is a tree of SQL files with the braces filled in.

@@ -8,7 +8,7 @@ import (
 	"baton/internal/flush/row"
 )
 
-// Text is what was read as a text; a NULL is an empty one.
+// Text is a read value as a text; NULL is an empty one.
 func Text(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -30,7 +30,7 @@ func texts(row []any) []string {
 	return out
 }
 
-// integer is what was read as a whole number.
+// integer is a read value as a whole number.
 func integer(v any) (int64, error) {
 	if n, ok := v.(int64); ok {
 		return n, nil

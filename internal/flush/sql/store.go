@@ -11,9 +11,9 @@ import (
 	"baton/internal/flush/row"
 )
 
-// Options say which database to open and how.
+// Options configure a Store.
 type Options struct {
-	Name string // what the configuration calls the database; every error names it
+	Name string // the database's name in the configuration; every error has it
 	// DSN is a URL or keyword string for PostgreSQL, user:password@tcp(host:port)/database
 	// for MySQL, a file's path for SQLite. It never appears in an error.
 	DSN    string
@@ -111,8 +111,7 @@ func (s *Store) Table(ctx context.Context, name string) (row.Table, error) {
 	return t, s.failed(ctx, fmt.Sprintf("read the columns of table %q", name), err)
 }
 
-// transact runs work in a session of its own. Whatever work has not committed
-// is rolled back.
+// transact runs work in a session of its own and rolls back what work has not committed.
 func (s *Store) transact(ctx context.Context, doing string, work func(Session) error) error {
 	tx, err := s.database.Session(ctx)
 	if err != nil {
@@ -131,7 +130,7 @@ func (s *Store) transact(ctx context.Context, doing string, work func(Session) e
 	tx.Close(err == nil || known)
 	err = s.failed(ctx, doing, err)
 	if err != nil && !known && !errors.Is(err, flush.ErrTransient) {
-		s.forgetMigration() // our own tables may be gone, with a database that was made anew
+		s.forgetMigration() // our own tables may be gone, with a database that was created again
 	}
 	return err
 }

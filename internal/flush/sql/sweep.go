@@ -10,8 +10,8 @@ import (
 	"baton/internal/flush/row"
 )
 
-// sweepStretch is how many rows of the table one statement looks at, so that it ends
-// within the limit of its time however big the table is.
+// sweepStretch is the number of rows that one statement reads, so that it ends within its time
+// limit for a table of any size.
 const sweepStretch = 20_000
 
 var _ flush.StaleFinder = (*Store)(nil)
@@ -99,8 +99,8 @@ func (w *walk) edge(ctx context.Context, behind []any) (edge []any, err error) {
 
 func (w *walk) list() string { return strings.Join(w.key, ", ") }
 
-// between is true of keys behind one bound and not behind the other one. A key with a
-// NULL is nobody's.
+// between is true for keys after one bound and up to the other. It is never true for a key with
+// NULL.
 func (w *walk) between(behind, edge []any) (where string, args []any) {
 	var all []string
 	for i := range w.key {

@@ -18,8 +18,8 @@ import (
 // more, it is a mere parameter.
 func counted(row int) string { return fmt.Sprintf("/*M! IF(@baton_row := %d, */?/*M! , NULL) */", row) }
 
-// culprit is the place of the row for which a statement of so many rows was refused; negative
-// where the server does not say.
+// culprit is the position of the row for which a statement of so many rows was refused; negative
+// if unknown.
 func culprit(ctx context.Context, s *stdsql.Session, cause error, rows int) (int, error) {
 	n := 0
 	server, _ := errors.AsType[*mysql.MySQLError](cause)

@@ -38,11 +38,11 @@ func open(s sql.Setup) (sql.Database, error) {
 	if err := config.Apply(mysql.Charset("utf8mb4", "")); err != nil {
 		return nil, errDSN
 	}
-	config.ClientFoundRows = true // an UPDATE tells the rows it found, as elsewhere
+	config.ClientFoundRows = true // an UPDATE counts the rows it found, as in the other databases
 	config.InterpolateParams = false
 	config.MultiStatements = false
 	config.AllowAllFiles = false
-	config.MaxAllowedPacket = 0 // ask the server: it hangs up on whoever sends more
+	config.MaxAllowedPacket = 0 // ask the server: it closes the connection if a packet is larger
 	config.ParseTime = false
 	config.Loc = time.UTC
 	config.Logger = &mysql.NopLogger{} // every error is returned, too
@@ -72,7 +72,7 @@ func open(s sql.Setup) (sql.Database, error) {
 	db.Duplicate = func(err error) bool { return errorNumber(err) == 1062 }
 	db.Refused = func(err error) bool { return judge(err) == sql.Refused }
 	db.Culprit = culprit
-	// MariaDB repeats this error for whatever the statement is given next.
+	// MariaDB repeats this error for the next parameters of the statement.
 	db.Spoilt = func(err error) bool { return errorNumber(err) == 1105 }
 	return db, nil
 }
@@ -154,7 +154,7 @@ func judge(err error) sql.Verdict {
 			return sql.Refused
 		}
 	case 1048, // NULL in a NOT NULL column
-		1062,       // another unique index, or none of ours
+		1062,       // another unique index
 		1264, 1690, // out of range, also of a sum
 		1265, 1292, 1366, 1367, 1411, 1525, // wrong value
 		1406,       // too long
@@ -163,7 +163,7 @@ func judge(err error) sql.Verdict {
 		1118,       // too much for the log
 		1416,       // geometry
 		1761, 1762, // foreign key, by way of a duplicate
-		1172, 1242, 1339, // what a trigger or a generated column cannot do with it
+		1172, 1242, 1339, // errors of triggers and generated columns
 		1526, 1591, 1748, 1863, // no partition for it
 		3140, 3141, 3156, 3157, 3158, // JSON
 		3819, 4025, // CHECK, of MySQL and of MariaDB
@@ -183,7 +183,7 @@ func judge(err error) sql.Verdict {
 		4031, 2006, 2013: // idle for too long; gone
 		return sql.Passing
 	}
-	// The standard's classes: wrong data, a broken constraint, what a trigger says.
+	// The standard's classes: wrong data, a broken constraint, a trigger's error.
 	switch class(err) {
 	case "22", "23", "45":
 		return sql.Refused
@@ -199,7 +199,7 @@ func class(err error) string {
 	return ""
 }
 
-// judgeDriver judges what the server did not say.
+// judgeDriver judges errors that are not the server's.
 func judgeDriver(err error) sql.Verdict {
 	var wrong *sql.WrongValue
 	var network *net.OpError

@@ -23,7 +23,7 @@ func Dialect() *sql.Dialect {
 			Now: "UTC_TIMESTAMP(6)",
 			Ago: "UTC_TIMESTAMP(6) - INTERVAL ? SECOND",
 			At:  "at",
-			// Not FOR SHARE: MariaDB does not know it, and MySQL knows both.
+			// Not FOR SHARE: MariaDB lacks it, and MySQL has both.
 			Share:    " LOCK IN SHARE MODE",
 			Update:   " FOR UPDATE",
 			Contains: "INSTR(%s, ?) > 0",
@@ -69,7 +69,7 @@ func style(c row.Column, key bool) (row.Column, bool) {
 	case key && c.Kind == row.KindJSON:
 		return column, false
 	case c.Kind == row.KindUUID:
-		column.Kind = row.KindText // as the catalogue tells it
+		column.Kind = row.KindText // its kind in the catalogue
 	}
 	return column, ok
 }

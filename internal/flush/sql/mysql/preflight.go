@@ -61,7 +61,7 @@ func checkVersion(version string, r *sql.Report) {
 	}
 }
 
-// durability judges what a crash of the server or its host leaves.
+// durability judges the loss in a crash of the server or its host.
 func durability(s map[string]string, r *sql.Report) {
 	switch f := s["innodb_flush_log_at_trx_commit"]; f {
 	case "", "1", "3": // MariaDB's 3 syncs twice
@@ -104,12 +104,12 @@ func durability(s map[string]string, r *sql.Report) {
 	}
 }
 
-// writable looks whether the server takes writes, and the session what we ask for.
+// writable checks that the server accepts writes, and the session our settings.
 func writable(s map[string]string, r *sql.Report) {
 	for _, name := range []string{"super_read_only", "read_only", "innodb_read_only", "transaction_read_only", "tx_read_only"} {
 		if on(s[name]) {
-			r.Add(finding.SeverityError, name+" is on: the server is a replica, or being looked after",
-				sql.FailsForNow+". A user who may write all the same would write to a replica that knows nothing of its source",
+			r.Add(finding.SeverityError, name+" is on: the server is a replica, or in maintenance",
+				sql.FailsForNow+". A user with more rights would write to a replica only, and its source would not get the rows",
 				"put the primary into the dsn")
 			return
 		}
@@ -154,8 +154,7 @@ func (d database) ownTables(ctx context.Context, q sql.Queries, r *sql.Report) {
 	}
 }
 
-// prepares has the server look at a statement, which checks the rights that it
-// takes. It is not executed.
+// prepares makes the server prepare a statement, which checks its rights, and does not execute it.
 func (d database) prepares(ctx context.Context, text string) error {
 	statement, err := d.Pool.PrepareContext(ctx, text)
 	if err != nil {
@@ -164,7 +163,7 @@ func (d database) prepares(ctx context.Context, text string) error {
 	return statement.Close()
 }
 
-// denied tells of rights that lack. The server names them.
+// denied adds findings of missing rights. The server names them.
 func denied(r *sql.Report, what string, err error, remedy string) {
 	var texts []string
 	for _, one := range unjoin(err) {
@@ -178,7 +177,7 @@ func denied(r *sql.Report, what string, err error, remedy string) {
 	r.Add(finding.SeverityError, "this user "+what+": "+strings.Join(texts, "; "), sql.FailsForNow, remedy)
 }
 
-// deniedNumber knows "access denied" of a database, a table, a column and a statement.
+// deniedNumber recognises "access denied" to a database, a table, a column and a statement.
 func deniedNumber(n uint16) bool {
 	return n == 1044 || n == 1142 || n == 1143 || n == 1227 || n == 1370
 }

@@ -31,7 +31,7 @@ func (d database) Table(ctx context.Context, name string) (row.Table, error) {
 	case kind != "BASE TABLE":
 		return row.Table{}, fmt.Errorf("%w: %s is a %s and cannot be flushed into", flush.ErrNoTable, name, strings.ToLower(kind))
 	case transactional != "YES":
-		return row.Table{}, fmt.Errorf("table %s has engine %s, which knows no transactions: nothing could be rolled back. ALTER TABLE "+
+		return row.Table{}, fmt.Errorf("table %s has engine %s, which has no transactions: nothing could be rolled back. ALTER TABLE "+
 			"%s ENGINE=InnoDB", name, engine, quote.Table(name))
 	}
 	t := row.Table{Name: quote.Join(asked, table)}
@@ -122,8 +122,8 @@ func exactDefinition(c row.Column, charset string, mariadb bool) string {
 	return definition
 }
 
-// listed is what the type of an ENUM or SET lists, and the form of the texts that it
-// keeps as they are: to an ENUM "1" is its first value.
+// listed are the values of an ENUM or SET, and the form of the texts that it keeps unchanged: for an
+// ENUM "1" means its first value.
 func listed(full string, several bool) (values []string, form string) {
 	_, list, _ := strings.Cut(full, "(")
 	var quoted []string

@@ -116,8 +116,7 @@ func countedUpsert(p *row.Plan, n int) string {
 	return upsertOf(p, strings.Join(rows, ", "))
 }
 
-// upsertOf uses VALUES(), which MySQL calls deprecated and MariaDB has no
-// other word for.
+// upsertOf uses VALUES(), which MySQL calls deprecated, but MariaDB has nothing else.
 func upsertOf(p *row.Plan, rows string) string {
 	names := make([]string, len(p.Columns))
 	var changed, value []string

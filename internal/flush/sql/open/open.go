@@ -10,12 +10,12 @@ import (
 	"baton/internal/flush/sql/sqlite"
 )
 
-// dialects are all that there are, by what the configuration calls them.
+// dialects are all dialects by their names in the configuration.
 var dialects = map[string]func() *sql.Dialect{
 	"postgres": postgres.Dialect, "mysql": mysql.Dialect, "mariadb": mysql.Dialect, "sqlite": sqlite.Dialect,
 }
 
-// Dialect finds a dialect by what the configuration calls it.
+// Dialect finds a dialect by its name in the configuration.
 func Dialect(driver string) (*sql.Dialect, error) {
 	d := dialects[driver]
 	if d == nil {

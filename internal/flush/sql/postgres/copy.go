@@ -66,7 +66,7 @@ func (t *session) createStaging(ctx context.Context, tasks []sql.Task) error {
 	return nil
 }
 
-// copies says whether rows of the task are worth a COPY.
+// copies reports whether the task has enough rows for a COPY.
 func copies(t sql.Task) bool {
 	return t.Plan != nil && !t.Update && !inPieces([]sql.Task{t}) && len(t.Rows)-sql.CountDeletes(t.Rows) >= copyFrom
 }
@@ -91,7 +91,7 @@ func (t *session) copy(ctx context.Context, p stagingTable, columns []planColumn
 	*buf = r.whole
 	t.db.buffers.Put(buf)
 	if r.err != nil {
-		return r.err // the server's error says no more than that we gave up
+		return r.err // the server's error is only that we gave up
 	}
 	return err
 }

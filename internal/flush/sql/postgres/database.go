@@ -64,7 +64,7 @@ func open(s sql.Setup) (sql.Database, error) {
 	params["default_transaction_read_only"] = "off"
 	params["TimeZone"] = "UTC"
 	params["bytea_output"] = "hex"     // as read.go takes it
-	params["client_encoding"] = "UTF8" // without it the server takes our texts for its own encoding
+	params["client_encoding"] = "UTF8" // without it the server expects its own encoding
 	if params["application_name"] == "" {
 		params["application_name"] = "baton"
 	}
@@ -91,8 +91,8 @@ func (p *postgres) Certified() bool { return false }
 
 func (p *postgres) Ping(ctx context.Context) error { return p.pool.Ping(ctx) }
 
-// closeWithin bounds the wait for connections to say goodbye to a server that may
-// hang: pgx would wait for a quarter of a minute.
+// closeWithin is the time limit for closing connections to a server that may hang: pgx would wait
+// 15 seconds.
 const closeWithin = time.Second
 
 func (p *postgres) Close() error {
@@ -122,10 +122,10 @@ func judge(err error) sql.Verdict {
 		if _, ok := errors.AsType[*sql.WrongKind](err); ok {
 			return sql.Lasting
 		}
-		return sql.Passing // whatever the server did not say comes from the connection
+		return sql.Passing // not the server's error, so the connection's
 	}
 	switch pg.Code {
-	case "42601", // our statement is prepared, so this is of a value: a tsquery, a jsonpath
+	case "42601", // the statement is prepared, so a value is at fault: a tsquery, a jsonpath
 		"21000", // the same key twice in one statement, in the database's eyes: halves part them
 		"44000", // WITH CHECK OPTION
 		"54000", // too long for an index
@@ -146,7 +146,7 @@ func judge(err error) sql.Verdict {
 		return sql.Passing
 	}
 	switch pg.Code[:2] {
-	case "22", "23", "09", "27", "2F", "38", "39", "45", "P0": // data, constraints, what triggers do and say
+	case "22", "23", "09", "27", "2F", "38", "39", "45", "P0": // data, constraints, triggers
 		return sql.Refused
 	case "72", "XX":
 		return sql.Lasting
@@ -159,7 +159,7 @@ func judge(err error) sql.Verdict {
 	return sql.Lasting
 }
 
-// explainPostgres adds what PostgreSQL says beside its message.
+// explainPostgres adds the detail and hint of PostgreSQL's error.
 func explainPostgres(err error) string {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
@@ -183,5 +183,5 @@ func nameOf(text string) string {
 	return prepared + hex.EncodeToString(sum[:12])
 }
 
-// prepared begins the names of our prepared statements.
+// prepared is the prefix of our prepared statements.
 const prepared = "baton_"

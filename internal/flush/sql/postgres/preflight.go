@@ -50,7 +50,7 @@ func (p *postgres) Inspect(ctx context.Context, q sql.Queries, r *sql.Report) {
 	p.ownTables(ctx, conn.Conn(), q, settings, r)
 }
 
-// durability judges what a crash of the server's host leaves.
+// durability judges the loss in a crash of the server's host.
 func durability(s map[string]string, r *sql.Report) {
 	if n, err := strconv.Atoi(s["server_version_num"]); err == nil && n < minPostgresN {
 		r.TooOld(s["server_version"], "PostgreSQL "+strconv.Itoa(minPostgres))
@@ -90,8 +90,7 @@ func durability(s map[string]string, r *sql.Report) {
 	}
 }
 
-// checkSession looks whether what we ask for at the start of a session has come
-// through.
+// checkSession checks that the settings of our sessions are in force.
 func (p *postgres) checkSession(s map[string]string, r *sql.Report) {
 	wanted := map[string]string{
 		"lock_timeout": sql.Millis(p.limits.Lock), "statement_timeout": sql.Millis(p.limits.Statement),
@@ -139,7 +138,7 @@ func (p *postgres) ownTables(ctx context.Context, conn *pgx.Conn, q sql.Queries,
 	if missing > 0 && s["may_create"] != "true" {
 		where := fmt.Sprintf("schema %q", s["schema"])
 		if s["schema"] == "" {
-			where = "no schema of the search_path: none is there"
+			where = "no schema of the search_path exists"
 		}
 		r.Add(finding.SeverityError, "this user may not create baton's tables in "+where, sql.FailsForNow,
 			"CREATE SCHEMA baton AUTHORIZATION this user, and ALTER ROLE … SET search_path = baton, public; or GRANT CREATE, USAGE ON "+
@@ -147,7 +146,7 @@ func (p *postgres) ownTables(ctx context.Context, conn *pgx.Conn, q sql.Queries,
 	}
 }
 
-// checkKind tells of tables that forget, and of those that hide rows.
+// checkKind adds findings of unlogged tables and of row security.
 func checkKind(r *sql.Report, table, persistence string, policies bool) {
 	if persistence == "u" {
 		r.Add(finding.SeverityError, "table "+table+" is UNLOGGED", "a crash of the server empties it: "+sql.GoneForGood,

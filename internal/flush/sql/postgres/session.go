@@ -95,8 +95,8 @@ func (t *session) whole(ctx context.Context, tasks []sql.Task) error {
 
 // loadFirst begins the transaction and fills the staging table before anything else: a process
 // that freezes within a COPY is not idle, so that the server waits for it for ever.
-// Nobody else may wait for what it has locked until then, and that is nothing. It
-// returns what is left to do; rows that a COPY refuses go by arrays.
+// Until then it has locked nothing for which others wait. It returns the remaining tasks;
+// rows that a COPY refuses go by arrays.
 func (t *session) loadFirst(ctx context.Context, tasks []sql.Task, statements []statement, at int) ([]statement, error) {
 	begin := statement{text: statements[0].text, task: 0, last: true}
 	if err := t.pipe(ctx, []statement{begin, {text: savepoint}}, tasks); err != nil {
@@ -134,7 +134,7 @@ func (t *session) pipe(ctx context.Context, statements []statement, tasks []sql.
 	return err
 }
 
-// answers reads the results in order and tells the tasks.
+// answers reads the results in order and passes them to the tasks.
 func (t *session) answers(pipe *pgconn.Pipeline, statements []statement, tasks []sql.Task) error {
 	var touched, ignored int64
 	for i := range statements {
@@ -156,7 +156,7 @@ func (t *session) answers(pipe *pgconn.Pipeline, statements []statement, tasks [
 	return nil
 }
 
-// failed says what an error means for a task: of its rows, that they are refused.
+// failed judges an error of a task: an error of its rows is a refusal.
 func (t *session) failed(err error, k sql.Task) error {
 	if k.Plan == nil || judge(err) != sql.Refused || unplanned(err, k.Plan) {
 		return err

@@ -19,7 +19,7 @@ type statement struct {
 	formats []int16
 	task    int // index of its task
 	last    bool
-	// writes is how many rows it is to write, where it says how many it has written.
+	// writes is the number of rows to write, if the statement returns the number written.
 	writes int
 	// load, if set, is done instead, on its own.
 	load func(ctx context.Context) error
@@ -36,7 +36,7 @@ func send(pipe *pgconn.Pipeline, statements ...statement) {
 	}
 }
 
-// fixed spells out one of our own queries.
+// fixed is one of our own queries.
 func (t *session) fixed(query string, args []any) statement {
 	text := t.db.queries[query]
 	if len(args) == 0 {
@@ -86,8 +86,7 @@ func numbered(text string) string {
 	return b.String()
 }
 
-// prepare makes sure that this connection knows the statements. It costs a round
-// trip only the first time.
+// prepare prepares the statements on this connection. It costs a round trip only the first time.
 func (t *session) prepare(ctx context.Context, statements []statement) error {
 	known := t.pg.CustomData()
 	if len(known) > sql.MaxStatements {

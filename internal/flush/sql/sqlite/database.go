@@ -84,7 +84,7 @@ func file(dsn string) (path string, query url.Values, err error) {
 			return "", nil, errors.New("the file: URI cannot be read: give the file's path instead")
 		}
 	}
-	// One that was meant for another driver has a password in it, and paths are told.
+	// A dsn for another driver may contain a password, and paths are shown.
 	if strings.Contains(path, "://") || strings.Contains(path, "@tcp(") || strings.Contains(path, "@unix(") {
 		return "", nil, errors.New("that is the DSN of a server: give the path of a file, or correct the driver")
 	}
@@ -121,16 +121,15 @@ func judge(err error) sql.Verdict {
 	return sql.Lasting
 }
 
-// ofAValue recognises what functions in generated columns, constraints and triggers say of a
-// value: SQLite has no code for it. See sumOf for the overflow.
+// ofAValue recognises errors of functions in generated columns, constraints and triggers about a
+// value: SQLite has no code for them. See sumOf for the overflow.
 func ofAValue(text string) bool {
 	return slices.ContainsFunc([]string{"integer overflow", "malformed JSON", "JSON cannot hold BLOB values", "ESCAPE expression must be",
 		"LIKE or GLOB pattern too complex"},
 		func(part string) bool { return strings.Contains(text, part) })
 }
 
-// namingConnector names the file where SQLite says no more than that it cannot
-// open it.
+// namingConnector adds the file's name to SQLite's error that it cannot open it.
 type namingConnector struct {
 	driver.Connector
 	path string

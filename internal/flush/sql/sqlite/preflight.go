@@ -18,7 +18,7 @@ import (
 	"baton/internal/flush/sql/stdsql"
 )
 
-// Absent tells of a file that is not there. It must not be opened: that makes it.
+// Absent adds the finding of a missing file. It must not be opened: that would create it.
 func (d database) Absent(r *sql.Report) bool {
 	_, err := os.Stat(d.path)
 	dir := filepath.Dir(d.path)
@@ -26,7 +26,7 @@ func (d database) Absent(r *sql.Report) bool {
 	case err == nil:
 		return false
 	case !errors.Is(err, fs.ErrNotExist):
-		r.Add(finding.SeverityError, fmt.Sprintf("file %s cannot be looked at: %v", d.path, err), sql.FailsForNow,
+		r.Add(finding.SeverityError, fmt.Sprintf("file %s cannot be read: %v", d.path, err), sql.FailsForNow,
 			"give baton's user the right to enter and write "+dir)
 	default:
 		if _, err := os.Stat(dir); err != nil {
@@ -81,7 +81,7 @@ func (d database) Inspect(ctx context.Context, q sql.Queries, r *sql.Report) {
 	}
 }
 
-// durability judges what the power leaves when it fails.
+// durability judges the loss in a power failure.
 func durability(journal string, synchronous int, r *sql.Report) {
 	const full = 2
 	if synchronous < full {
@@ -101,7 +101,7 @@ func durability(journal string, synchronous int, r *sql.Report) {
 	}
 }
 
-// cannotWrite tells why a transaction that writes could not begin.
+// cannotWrite explains why a write transaction could not begin.
 func cannotWrite(r *sql.Report, path string, err error) {
 	busy := errors.Is(err, context.DeadlineExceeded)
 	if e, ok := errors.AsType[*sqlite.Error](err); ok {
@@ -110,7 +110,7 @@ func cannotWrite(r *sql.Report, path string, err error) {
 	if busy {
 		r.Add(finding.SeverityWarning, fmt.Sprintf("another program holds the write lock of file %s", path),
 			"a flush waits for it, and fails if it waits too long",
-			"end transactions there soon; `fuser` on the file tells which program it is")
+			"end transactions there soon; `fuser` on the file names the program")
 		return
 	}
 	r.Add(finding.SeverityError, fmt.Sprintf("file %s cannot be written: %v", path, err), sql.FailsForNow,
@@ -137,7 +137,7 @@ func judgeFileSystem(r *sql.Report, path string, magic int64) {
 	}
 }
 
-// files says what a kind of file system means for a database's file.
+// files judges the file system of the database's file.
 type files uint8
 
 const (
@@ -148,7 +148,7 @@ const (
 	unknownFiles
 )
 
-// kindOfFileSystem knows the magic numbers of statfs(2).
+// kindOfFileSystem names a file system by its magic number of statfs(2).
 func kindOfFileSystem(magic int64) (name string, kind files) {
 	switch uint32(magic) {
 	case 0x6969:

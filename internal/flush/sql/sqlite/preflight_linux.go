@@ -9,5 +9,5 @@ func fileSystem(dir string) (magic int64, ok bool) {
 	return int64(s.Type), err == nil //nolint:unconvert // other architectures have other types
 }
 
-// writable asks the kernel, which knows of users, read-only mounts and sandboxes.
+// writable asks the kernel, which considers users, read-only mounts and sandboxes.
 func writable(dir string) error { return unix.Access(dir, unix.W_OK|unix.X_OK) }

@@ -23,7 +23,7 @@ func (d database) Table(ctx context.Context, name string) (row.Table, error) {
 	if schema == "" {
 		schema = "main"
 	}
-	if _, err := os.Stat(d.path); errors.Is(err, fs.ErrNotExist) { // to open it were to make it, which is not for those who only look
+	if _, err := os.Stat(d.path); errors.Is(err, fs.ErrNotExist) { // opening would create it, which a read must not
 		return row.Table{}, fmt.Errorf("%w: there is no file %s: correct the dsn, or create it with the table %s", flush.ErrNoTable,
 			d.path, name)
 	}
@@ -73,8 +73,8 @@ func (d database) Table(ctx context.Context, name string) (row.Table, error) {
 	return t, d.findFolds(ctx, &t, table, schema)
 }
 
-// findFolds asks how the columns of unique indexes compare texts. The catalogue tells
-// the collations of indexes only, and rows are also looked for by the column's own.
+// findFolds finds how the columns of unique indexes compare texts. The catalogue has the collations
+// of indexes only, but rows are also searched by the column's own.
 func (d database) findFolds(ctx context.Context, t *row.Table, table, schema string) error {
 	for i := range t.Columns {
 		c := &t.Columns[i]
@@ -89,7 +89,7 @@ func (d database) findFolds(ctx context.Context, t *row.Table, table, schema str
 		}
 		if collation != "" {
 			c.Folds = "the collation " + collation
-			c.Exact = "make the table anew without COLLATE " + collation + ", since SQLite changes no column, and copy its rows"
+			c.Exact = "create the table again without COLLATE " + collation + ", since SQLite changes no column, and copy its rows"
 		}
 	}
 	return nil

@@ -13,8 +13,7 @@ import (
 	"baton/internal/flush/sql/stdsql"
 )
 
-// writer writes row by row: within one transaction there is no round trip
-// to save.
+// writer writes row by row: SQLite has no round trips to save.
 type writer struct {
 	plans sql.PlanCache[*compiledPlan]
 }
@@ -35,7 +34,7 @@ type planColumn struct {
 	numeric, add bool
 }
 
-// checkEvery is the number of rows after which to look whether we may go on.
+// checkEvery is the number of rows between checks of ctx.
 const checkEvery = 256
 
 func (w *writer) Write(ctx context.Context, s *stdsql.Session, p *row.Plan, rows []row.Row, remove bool) (int, int, error) {
@@ -143,7 +142,7 @@ func compile(p *row.Plan) *compiledPlan {
 	}
 	table := quote.Table(p.Table.Name)
 	out.upsert = "INSERT INTO " + table + " AS t (" + strings.Join(names, ", ") + ") VALUES (" + sql.Repeat("?", len(names)) + ")"
-	if len(update) == 0 && len(key) > 0 { // it is only asked whether the row is there
+	if len(update) == 0 && len(key) > 0 { // only checks that the row exists
 		update = append(update, key[0]+" = "+key[0])
 	}
 	if len(key) > 0 {
@@ -154,7 +153,7 @@ func compile(p *row.Plan) *compiledPlan {
 	return out
 }
 
-// conflict says what happens to a row that is there.
+// conflict is the clause for existing rows.
 func conflict(p *row.Plan, key, set []string) string {
 	target := " ON CONFLICT (" + strings.Join(key, ", ") + ") DO "
 	if p.Keep || len(set) == 0 {
@@ -163,9 +162,8 @@ func conflict(p *row.Plan, key, set []string) string {
 	return target + "UPDATE SET " + strings.Join(set, ", ")
 }
 
-// sumOf adds two numbers. Where integers overflow SQLite goes on with a
-// float, which has lost the last digits; abs of the smallest integer is its way
-// to raise an error in an expression.
+// sumOf adds two numbers. On integer overflow SQLite continues with a float, which loses the last
+// digits; abs of the smallest integer raises an error instead.
 func sumOf(a, b string) string {
 	a, b = "COALESCE("+a+", 0)", "COALESCE("+b+", 0)"
 	sum := a + " + " + b

@@ -1,5 +1,5 @@
-// Package sqltest lets a test stop the transactions of a Store at every step. The
-// database is decorated; the Store knows nothing of it.
+// Package sqltest lets a test stop the transactions of a Store at every step, by a decorated
+// database.
 package sqltest
 
 import (
@@ -15,7 +15,7 @@ type Step string
 
 // The steps of Apply and TakeOver, in their order.
 const (
-	StepBeforeBegin Step = "before begin" // there is a connection, and no transaction
+	StepBeforeBegin Step = "before begin" // with a connection, without a transaction
 	StepAfterBegin  Step = "after begin"
 	StepAfterLedger Step = "after ledger"
 	StepAfterMove   Step = "after move" // instead of the ledger, where the position is in the database
@@ -74,7 +74,7 @@ func (d *database) at(steps ...Step) error {
 	return nil
 }
 
-// purpose is what a transaction is for. Its second statement tells.
+// purpose is the purpose of a transaction, known from its second statement.
 type purpose int
 
 const (
@@ -84,7 +84,7 @@ const (
 	other
 )
 
-// session tells the steps of one transaction from its statements.
+// session derives the steps of one transaction from its statements.
 type session struct {
 	sql.Session
 	db      *database
@@ -160,7 +160,7 @@ func (s *session) Commit(ctx context.Context) error {
 	return s.db.at(after...)
 }
 
-// purposeOf says what a transaction is for whose first statement after BEGIN is t.
+// purposeOf is the purpose of a transaction whose first statement after BEGIN is t.
 func purposeOf(t sql.Task) purpose {
 	switch t.Query {
 	case "", "ledger_insert", "position_insert", "position_move", "dead_insert", "dead_part_insert":

@@ -20,13 +20,13 @@ type DB struct {
 	Queries sql.Queries
 	Pool    *dbsql.DB
 	Writer  rowWriter
-	// Duplicate: the error says that a unique key is taken already.
+	// Duplicate: the error is that of a unique key that exists already.
 	Duplicate func(error) bool
 	Refused   func(error) bool
-	// Culprit, if set, is the place of the row for which a statement of that many was refused;
-	// negative if the database does not say.
+	// Culprit, if set, is the position of the row for which a statement of that many was refused;
+	// negative if unknown.
 	Culprit func(ctx context.Context, s *Session, cause error, rows int) (int, error)
-	// Spoilt, if set, says that a prepared statement is of no use after this error.
+	// Spoilt, if set, reports that a prepared statement is unusable after this error.
 	Spoilt func(error) bool
 	// Intact, if set, fails when the database has ended the transaction because of
 	// the refusal.
@@ -122,7 +122,7 @@ type Session struct {
 	statements map[string]*dbsql.Stmt
 	Args       []any // reused for every statement
 	open       bool  // a transaction is
-	Counting   bool  // the statement is to say of which row an error is
+	Counting   bool  // the statement counts rows, to find the one of an error
 	Replacing  bool  // rows that are deleted come back
 	Ignored    int64 // rows of the task that were accepted and not written
 	used       time.Time

@@ -10,14 +10,14 @@ import (
 
 // rowWriter writes rows of one operation, in an order that it is given.
 type rowWriter interface {
-	// Write answers how many rows are written. Where the database refused some,
-	// it also says how many of the next ones are in doubt.
+	// Write returns how many rows are written and, if the database refused some, how many of
+	// the next ones are in doubt.
 	Write(ctx context.Context, s *Session, p *row.Plan, rows []row.Row, remove bool) (done, doubt int, err error)
-	// Update changes a row that is there, and answers 0 if none is.
+	// Update changes an existing row; touched is 0 if there is none.
 	Update(ctx context.Context, s *Session, p *row.Plan, row *row.Row) (touched int64, err error)
 }
 
-// rows writes the rows of a task, in its pieces where it is to be told of refused ones.
+// rows writes the rows of a task, in pieces if the task has Refused.
 func (s *Session) rows(ctx context.Context, t sql.Task) (touched int64, err error) {
 	s.Ignored = 0
 	s.Counting = t.Guarded()
@@ -79,7 +79,7 @@ func (s *Session) piece(ctx context.Context, t sql.Task) (touched int64, err err
 	return touched, refused
 }
 
-// unknown: the database does not say which row is at fault.
+// unknown: the database does not report which row is at fault.
 const unknown = -1
 
 // What surrounds rows that are replaced.
@@ -89,8 +89,8 @@ const (
 	sqlRelease   = "RELEASE SAVEPOINT baton_rows"
 )
 
-// replace deletes rows and inserts them anew. Where one is refused, what was there
-// stays: the deletions are undone with all the rest.
+// replace deletes rows and inserts them again. If one is refused, the old rows stay: the deletions
+// are undone, too.
 func (s *Session) replace(ctx context.Context, t sql.Task) (done, doubt int, err error) {
 	if _, err := s.Exec(ctx, sqlSavepoint, nil); err != nil {
 		return 0, 0, err
@@ -106,7 +106,7 @@ func (s *Session) replace(ctx context.Context, t sql.Task) (done, doubt int, err
 		_, err = s.Exec(ctx, sqlRelease, nil)
 		return len(t.Rows), 0, err
 	}
-	s.Ignored = ignored // what was accepted since is undone, too
+	s.Ignored = ignored // undone, too
 	if s.Parent.Refused(err) {
 		for _, text := range []string{sqlUndo, sqlRelease} {
 			if _, failed := s.Exec(ctx, text, nil); failed != nil {
