@@ -48,9 +48,9 @@ func (d Source) Access(wait, cluster bool) redisconn.Access {
 	return a
 }
 
-// live are the keys that are staged, or read as they are: one of each shard; for rows and for
-// counters with a key each, the index of what has changed, or one of these keys. row is such
-// a key; "" if there is none.
+// live are the keys that are staged or read directly, one for each shard: for rows and for
+// counters with a key each, the index of changes or one of these keys. row is the key of a row;
+// "" without one.
 func (d Source) live() (keys []string, row string) {
 	if !d.Keyed() {
 		return d.keys, ""

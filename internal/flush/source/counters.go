@@ -29,7 +29,7 @@ type CountersOptions struct {
 	Inputs []string
 	// PartRows is the aim for the fields of a part, that is of a transaction. Default 5000.
 	PartRows int
-	// MemoryBudget bounds what is held while reading, in bytes. Default 32 MiB.
+	// MemoryBudget limits the memory for reading, in bytes. Default 32 MiB.
 	MemoryBudget int
 	// Lanes is how many lanes the parts are dealt out to. Default 1.
 	Lanes int

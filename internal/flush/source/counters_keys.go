@@ -13,8 +13,8 @@ import (
 	"baton/internal/redisconn"
 )
 
-// longestTotal is how much is read of a key, in bytes. What is longer is no number, and
-// may be of any size.
+// longestTotal is the number of bytes read of a key. A longer value is no number, and may be of
+// any size.
 const longestTotal = 300
 
 // readKeysOf reads the totals that have a key each on one server.

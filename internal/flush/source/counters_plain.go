@@ -47,7 +47,7 @@ type PlainCounters struct {
 	partRows int
 }
 
-// gatherChunk is how many counters one script moves: Redis serves nobody else meanwhile.
+// gatherChunk is the number of counters that one script moves: Redis serves no other client meanwhile.
 const gatherChunk = 250
 
 var (
@@ -147,8 +147,8 @@ func (s *PlainCounters) begin(ctx context.Context, newID string) (verdict string
 	return verdict, st, err
 }
 
-// gather moves the counts of all staged ids to the stage. Every script that has run is
-// done for good, so whoever resumes it goes on where it ended.
+// gather moves the counts of all staged ids to the stage. Finished scripts need not be repeated,
+// so a later run continues where it ended.
 func (s *PlainCounters) gather(ctx context.Context, st flush.Stage) error {
 	c, err := s.Store.Conn(ctx, s.Live)
 	if err != nil {

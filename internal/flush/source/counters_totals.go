@@ -16,7 +16,7 @@ import (
 )
 
 // TotalsOptions describe one source of a counters job with mode watermark: totals that
-// producers add to with HINCRBY, INCRBY or INCRBYFLOAT and that nobody resets.
+// producers add to with HINCRBY, INCRBY or INCRBYFLOAT and that are never reset.
 type TotalsOptions struct {
 	Job string
 	// Key is a hash of field → total, or, with an <id> in it ("hits:<page>"), the pattern
@@ -159,7 +159,7 @@ func (p *totalsPage) set(name, total string) {
 	p.bytes += len(name) + len(total)
 }
 
-// page makes records of what was collected.
+// page makes records of the collected totals.
 func (s *Totals) page(p *totalsPage) flush.Page {
 	return flush.Page{Part: -1, Records: recordsOf(p.pairs, s.inputs, s.name)}
 }

@@ -164,7 +164,9 @@ func (s *indexed) scanAhead(ctx context.Context, scan idScan, piles chan<- *idli
 }
 
 // page yields the rows of ids, as several pages if they are long.
-func (s *indexed) page(ctx context.Context, c redisconn.Conn, lane int, ids []string, rows *paging.Filler, yield func(flush.Page) error) error {
+func (s *indexed) page(ctx context.Context, c redisconn.Conn, lane int, ids []string, rows *paging.Filler,
+	yield func(flush.Page) error,
+) error {
 	for len(ids) > 0 {
 		records, err := s.readRows(ctx, c, ids, rows)
 		if err != nil {
@@ -231,8 +233,8 @@ func (s *indexed) Peek(ctx context.Context, n int) ([]row.Record, error) {
 	return records, s.Fail("look at the rows of", err)
 }
 
-// Mark has rows flushed again, as if they had just been changed. Doing so twice is
-// harmless. newID is unique for ever, such as a UUID.
+// Mark marks rows as changed, so that they are flushed again. It may be repeated. newID is
+// globally unique, such as a UUID.
 func (s *indexed) Mark(ctx context.Context, newID string, ids []string) error {
 	return s.MarkChanged(ctx, newID, ids)
 }
@@ -268,7 +270,8 @@ func (s *idScan) next(ctx context.Context, c redisconn.Conn, budget, most int) (
 // indexed are the options of a source with an index.
 func (o Options) indexed(key string, inputs []string) IndexedOptions {
 	return IndexedOptions{
-		Job: o.Job, Key: key, Changed: o.Changed, Inputs: inputs, PageRows: o.Rows, BatchBytes: o.Bytes, Lanes: o.Lanes, RemoveEvery: o.RemoveEvery,
+		Job: o.Job, Key: key, Changed: o.Changed, Inputs: inputs, PageRows: o.Rows, BatchBytes: o.Bytes, Lanes: o.Lanes,
+		RemoveEvery: o.RemoveEvery,
 	}
 }
 

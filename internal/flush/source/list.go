@@ -59,7 +59,7 @@ var (
 	listTrimScript  = loadScript("list_trim", 2)
 )
 
-// Stage freezes what is pending under newID, or finds what an earlier run froze.
+// Stage freezes pending items under newID, or finds the stage of an earlier run.
 func (s *List) Stage(ctx context.Context, newID, _ string) (st flush.Stage, ok bool, err error) {
 	verdict, reply, err := s.Freeze(ctx, listStageScript, s.Live, s.StageKey(), s.MetaKey(), newID, s.Parts, s.Job, s.bytes)
 	if err != nil {
@@ -222,7 +222,7 @@ func (s *List) Done(ctx context.Context, st flush.Stage, p flush.Page) error {
 	return nil
 }
 
-// Discard removes what is left of an empty stage: its id.
+// Discard removes the id of an empty stage.
 func (s *List) Discard(ctx context.Context, st flush.Stage) error {
 	return s.DiscardWith(ctx, st, 0)
 }

@@ -12,7 +12,7 @@ import (
 	"baton/internal/redisconn"
 )
 
-// pollInterval is how often it is looked for work where Redis cannot say when there is some.
+// pollInterval is the interval of checks for work where Redis cannot notify.
 const pollInterval = 50 * time.Millisecond
 
 // Peek reads the first n records that are pending, the staged ones first. It changes nothing.

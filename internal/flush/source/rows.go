@@ -127,7 +127,7 @@ func (s *rowReader) takeTexts(t *redisconn.Answers, records []*row.Record) (blan
 	return blank, elsewhere, nil
 }
 
-// fillTexts sets the inputs of rec from texts, and returns what is left of them.
+// fillTexts sets the inputs of rec from texts, and returns the remaining texts.
 func (s *rowReader) fillTexts(rec *row.Record, texts string, sizes []int) (found bool, left string) {
 	next := 0
 	for i, input := range s.inputs {

@@ -15,8 +15,8 @@ import (
 	"baton/internal/redisconn"
 )
 
-// ScanOptions describe a scan job: its rows are the keys of a pattern, read pass by
-// pass without anybody telling what has changed.
+// ScanOptions describe a scan job: its rows are the keys of a pattern, read in passes without an
+// index of changes.
 type ScanOptions struct {
 	Job string
 	Key string // pattern of the keys: "session:<id>", "stock:<shop>:<item>"
@@ -170,7 +170,7 @@ func (s *Scan) current(st flush.Stage) (pass, error) {
 	return s.pass, nil
 }
 
-// fail says of an error what was done to what, and what to do about it.
+// fail adds the action, the key and the remedy to an error.
 func (s *Scan) fail(doing string, err error) error {
 	if err == nil {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"baton/internal/flush/source/spec"
 )
 
-// scanTypes are Redis' names of what the values of a scan are kept in.
+// scanTypes are Redis' types of a scan's keys.
 var scanTypes = map[string]string{"hash": "hash", "string": "string", "json": "string", "set": "set", "zset": "zset"}
 
 // ScanInputs says what a scan of such keys can deliver: the captures of the pattern,

@@ -13,7 +13,7 @@ import (
 // nothing does not walk through a whole big database.
 const peekCalls = 1000
 
-// Peek reads up to n records, and changes nothing. It looks at a million keys at most.
+// Peek reads up to n records and changes nothing. It visits at most a million keys.
 func (s *Scan) Peek(ctx context.Context, n int) ([]row.Record, error) {
 	look, err := s.witness(ctx)
 	if err != nil {

@@ -81,7 +81,7 @@ func (r *scanRows) read(ctx context.Context, c redisconn.Conn, lane int, ids []s
 	return nil
 }
 
-// readKeys reads keys and puts what is there into the lane's page.
+// readKeys reads keys and adds their records to the lane's page.
 func (r *scanRows) readKeys(ctx context.Context, c redisconn.Conn, lane int, keys []scanned) error {
 	if r.Scan.members() {
 		return r.readMembers(ctx, c, lane, keys)
@@ -149,7 +149,7 @@ func (r *scanRows) readStrings(ctx context.Context, c redisconn.Conn, keys []sca
 	return there, nil
 }
 
-// readTypes leaves out what is gone or of another type, where no value is wanted.
+// readTypes skips keys that are gone or of another type, if no value is wanted.
 func (r *scanRows) readTypes(ctx context.Context, c redisconn.Conn, keys []scanned) ([]scanned, error) {
 	replies, err := r.ask(ctx, c, perKey("TYPE", keys))
 	if err != nil {
@@ -235,7 +235,7 @@ func membersOf(key scanned, reply any, stride int) (rows []scanned, next string,
 	return rows, next, nil
 }
 
-// add makes records of what was read and yields the lane's page whenever it is full.
+// add makes records of the read values and yields the lane's page whenever it is full.
 func (r *scanRows) add(lane int, rows []scanned) error {
 	l := &r.lanes[lane]
 	n := len(r.slots)
@@ -278,7 +278,7 @@ func (r *scanRows) turn(lane int) error {
 	return r.yield(flush.Page{Part: -1, Lane: lane, Records: records})
 }
 
-// flush yields what is left in the pages.
+// flush yields the unfinished pages.
 func (r *scanRows) flush() error {
 	for lane := range r.lanes {
 		if err := r.turn(lane); err != nil {

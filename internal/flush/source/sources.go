@@ -16,7 +16,7 @@ import (
 
 // Spec says of one kind of source all that others have to know of it.
 type Spec struct {
-	// Kind is what is known of it without Redis.
+	// Kind is the part of it that needs no Redis.
 	spec.Kind
 
 	// inputs is what it delivers, and by what that is written exactly once.
@@ -39,7 +39,7 @@ type Spec struct {
 	open      func(s *redisconn.Store, key string, o Options, inputs []string) (flush.Source, error)
 }
 
-// Sources are all kinds of sources: whoever needs a list of them has it from here.
+// Sources are all kinds of sources: the one list of them.
 func Sources() []Spec {
 	return []Spec{countersSpec, plainSpec, totalsSpec, keyTotalsSpec, hashesSpec, zsetSpec, listSpec, streamSpec, scanSpec}
 }

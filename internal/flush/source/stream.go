@@ -108,8 +108,8 @@ func NewStream(store *redisconn.Store, o StreamOptions) (*Stream, error) {
 
 func (s *Stream) positions() string { return redisconn.SlotPrefix(s.Live) + ":baton:positions" }
 
-// Stage looks whether it can go on from the position, and whether there is anything to
-// read. flush.ErrGap if entries have gone unread, and may not be passed.
+// Stage checks whether it can continue from the position, and whether there is anything to read.
+// flush.ErrGap if unread entries are gone and on_gap is stop.
 func (s *Stream) Stage(ctx context.Context, newID, position string) (st flush.Stage, ok bool, err error) {
 	s.remember(streamStage{}, nil)
 	r, l, note, err := s.find(ctx, position)
@@ -166,7 +166,7 @@ func (s *Stream) begin(ctx context.Context) (at streamPlace, l look, err error) 
 	return l.number(streamPlace{id: s.startID}), l, nil
 }
 
-// resume is where to go on.
+// resume is the place to continue.
 func (s *Stream) resume(ctx context.Context, position string) (at streamPlace, l look, note string, err error) {
 	if at, err = parsePlace(position); err != nil {
 		return at, l, "", fmt.Errorf("job %q, stream %q: %w, so somebody has written it by hand: delete the row from baton_position to "+

@@ -9,7 +9,7 @@ import (
 	"baton/internal/flush"
 )
 
-// look is what a stream says of itself, seen from a place. All of it was true at one moment.
+// look is the state of a stream relative to a place, at one moment.
 type look struct {
 	exists     bool
 	length     int64

@@ -110,9 +110,9 @@ func (r *streamStage) advance(last entryID, by int) {
 // those before it were deleted.
 func (r *streamStage) end() { r.from.ordinal = r.until.ordinal }
 
-// joins says whether what was read, beginning with first, joins what was read before.
-// If not, the stream was trimmed meanwhile, or entries were deleted. Unless that is a
-// gap to stop at, the stage ends here: the next one looks anew, and tells of a gap.
+// joins reports whether the entries from first on follow the last read ones. If not, the stream was
+// trimmed meanwhile, or entries were deleted. Unless on_gap is stop, the stage ends here, and the
+// next one reports the gap.
 func (s *Stream) joins(ctx context.Context, r *streamStage, first entryID) (bool, error) {
 	if r.anchor && first == r.from.id || !r.anchor && first == r.behind {
 		return true, nil
@@ -138,8 +138,7 @@ type entries struct {
 	ended       bool         // there is nothing behind it
 }
 
-// mostEntries is as many as one command asks for: of those that come next nobody knows how
-// long they are.
+// mostEntries is the maximum number of entries per command: their lengths are unknown beforehand.
 const mostEntries = 128
 
 func newEntries(inputs []string, page int) *entries {
@@ -203,8 +202,8 @@ func (d *entries) decode(records []row.Record, a *redisconn.Answers, skip entryI
 	return records, err
 }
 
-// fields reads the wanted ones of so many fields of an entry. A stream may have a field twice;
-// which of them would count nobody can say: that is the entry's own misfortune.
+// fields reads the wanted ones of so many fields of an entry. An entry with a field twice is
+// ambiguous and becomes a dead letter.
 func (d *entries) fields(record *row.Record, texts *textReader, fields int) (misfortune, err error) {
 	for i, input := range d.inputs {
 		if input == row.InputID {

@@ -12,14 +12,14 @@ import (
 	"baton/internal/flush/row"
 )
 
-// trimStep is how many entries one command trims: Redis serves nobody else meanwhile.
+// trimStep is the number of entries that one command trims: Redis serves no other client meanwhile.
 const trimStep = 10_000
 
 var trimScript = loadScript("stream_trim", 2)
 
-// Discard notes where the job is, and trims what is in the database, if that is wanted:
-// no entry that another job has not read, none younger than Retain, and not the one at
-// the position, by which the next run knows that none was trimmed too early.
+// Discard records the job's place and, if configured, trims flushed entries: none that another job
+// has not read, none younger than Retain, and not the one at the position, which proves to the next
+// run that nothing was trimmed too early.
 func (s *Stream) Discard(ctx context.Context, _ flush.Stage) error {
 	s.mu.Lock()
 	at := s.committed

@@ -17,8 +17,8 @@ import (
 	"baton/internal/redisconn"
 )
 
-// Zset reads the members of one sorted set, and an index of those that have changed: a
-// flush.Source. A member is a row, and its score is what is read of it.
+// Zset reads the changed members of one sorted set by an index: a flush.Source. A member with its
+// score is a row.
 type Zset struct{ indexed }
 
 // NewZset checks the options; it does not connect. Key is the sorted set's, Inputs are

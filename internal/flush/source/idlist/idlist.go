@@ -102,8 +102,8 @@ func (p *List) split(lanes int) [][]idPlace {
 	return out
 }
 
-// laneOf is the lane that writes the row of an id. The lowest bits of Part's hash
-// tell similar ids apart badly, so it goes by the higher ones.
+// laneOf is the lane that writes the row of an id. The lowest bits of Part's hash differ little
+// between similar ids, so it uses the higher ones.
 func laneOf(id []byte, lanes int) int {
 	const range20 = 1 << 20
 	return Part(id, range20) * lanes / range20

@@ -124,8 +124,8 @@ func (d *Decoder) find(name []byte, from int) (at int, found bool, err error) {
 	return at, found, nil
 }
 
-// Find looks a name up, beginning at from. Where it is not found, at is the place
-// before from: the search for the next name begins at from again.
+// Find searches for a name, beginning at from. If it is not found, at is the place before from:
+// the search for the next name begins at from again.
 func Find[T string | []byte](names []string, name T, from int) (at int, found bool) {
 	n := len(names)
 	for i := range n {

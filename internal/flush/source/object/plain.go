@@ -12,8 +12,8 @@ import (
 const plainNames = 32
 
 // plain reads an object as producers mostly write them: its members are numbers, words, and
-// strings without escapes. It says false of any other, and of all that is doubtful: the
-// decoder, which takes four times as long, reads that, and knows what is wrong with it.
+// strings without escapes. It returns false for any other object and in doubt: the decoder, which
+// takes four times as long, reads those and reports errors.
 func (d *Decoder) plain(text string, into []row.Raw) bool {
 	p := plainText{text: text}
 	if d.names = d.names[:0]; !p.take('{') {

@@ -1,3 +1,3 @@
-// Package spec has what is known of a source without it: which kinds there are, which
-// settings each has, and how the keys that it reads are written in a configuration.
+// Package spec describes sources for the configuration: their kinds, the settings of each, and
+// the patterns of their keys.
 package spec

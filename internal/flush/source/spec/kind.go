@@ -16,13 +16,13 @@ type Kind struct {
 	Watermark bool
 	// Key is what the key in the configuration stands for.
 	Key KeyForm
-	// Indexed: an index tells which keys have changed.
+	// Indexed: an index has the changed keys.
 	Indexed bool
 	// Delivers is what a record says.
 	Delivers Delivers
 	// Keeps: it takes nothing out of Redis, so that several jobs may read the same key.
 	Keeps bool
-	// Looks: nothing tells whether there is work, but to look at everything.
+	// Looks: work is found only by reading everything.
 	Looks bool
 	// Columns is an example of a mapping, where columns cannot be found by their names.
 	Columns string
@@ -44,10 +44,10 @@ const (
 	KeyOfAll                  // one key that has all rows
 )
 
-// Delivers is what the records of a source say.
+// Delivers is the meaning of a source's records.
 type Delivers int
 
-// What records say.
+// The meanings of records.
 const (
 	States     Delivers = iota + 1 // what a row is now
 	Increments                     // how much is added to a row, as $value
@@ -60,7 +60,7 @@ func (k Kind) Takes(setting string) bool {
 	return ok
 }
 
-// Keyed reports whether the key is where rows are, or counters, and not what is pending.
+// Keyed reports whether the key is that of rows or counters, and not of pending changes.
 func (k Kind) Keyed() bool { return k.Key != KeyShards }
 
 // Keys are those that a key of the configuration stands for, or why it stands for none. A

@@ -9,9 +9,8 @@ import (
 	"baton/internal/redisconn"
 )
 
-// Beside returns the keys of a stage beside a live key, and that key. While none exists nothing
-// is pending, nothing is staged and there is nothing to clear away: Stage would say so and write
-// nothing.
+// Beside returns the live key and the keys of its stage. While none of them exists, nothing is
+// pending or staged and there is nothing to clean up: Stage would find nothing and write nothing.
 func Beside(live string) []string {
 	k := Key{Live: live}
 	return []string{live, k.StageKey(), k.MetaKey()}

@@ -1,5 +1,5 @@
-// Package staging freezes what is pending beside a key in Redis, under an id, until it is in
-// the database. What is pending, and how it is read, its sources know.
+// Package staging freezes pending changes in Redis, beside their key and under an id, until they
+// are in the database. The sources define the changes and read them.
 package staging
 
 import (
@@ -15,12 +15,12 @@ import (
 	"baton/internal/redisconn"
 )
 
-// Errors of a source that an operator has to mend, matched by errors.Is.
+// Errors of a source that need an operator, matched by errors.Is.
 var (
 	// ErrWrongType: a key holds another type than its use needs.
 	ErrWrongType = errors.New("flush: key has the wrong type")
-	// ErrBrokenStage: a stage and its id do not belong together any more, so
-	// somebody else wrote to them.
+	// ErrBrokenStage: a stage and its id do not belong together any more, so another program
+	// wrote to them.
 	ErrBrokenStage = errors.New("flush: stage is broken")
 )
 
@@ -42,7 +42,7 @@ type Key struct {
 // must find what it left.
 func (k Key) StageKey() string { return redisconn.SlotPrefix(k.Live) + ":baton:stage" }
 
-// MetaKey has the id of what is staged.
+// MetaKey has the id of the stage.
 func (k Key) MetaKey() string { return redisconn.SlotPrefix(k.Live) + ":baton:meta" }
 
 // IndexKey is where ids of plain counters wait for their counts to be moved to the stage.
@@ -67,7 +67,7 @@ func (k Key) Script(ctx context.Context, doing string, s *redis.Script, args ...
 	return reply, k.Fail(doing, err)
 }
 
-// Fail says of an error what was done to what, and what to do about it.
+// Fail adds the action, the key and the remedy to an error.
 func (k Key) Fail(doing string, err error) error {
 	var reply redis.Error
 	switch {
@@ -84,7 +84,7 @@ func (k Key) Fail(doing string, err error) error {
 // Name is the live key.
 func (k Key) Name() string { return k.Live }
 
-// Stage freezes what is pending under newID, or finds what an earlier run froze.
+// Stage freezes pending changes under newID, or finds the stage of an earlier run.
 func (k Key) Stage(ctx context.Context, newID, _ string) (s flush.Stage, ok bool, err error) {
 	verdict, reply, err := k.Freeze(ctx, stageScript,
 		k.Live, k.StageKey(), k.MetaKey(), newID, k.Parts, k.Types[0], k.Types[1], k.Job, k.Large)
@@ -133,7 +133,7 @@ func (k Key) Backlog(ctx context.Context) (int64, error) {
 	return k.Count(ctx, k.WrongType, backlogScript, k.Live, k.StageKey(), k.Types[0], k.Types[1])
 }
 
-// Count runs a script that counts what is pending.
+// Count runs a script that counts pending changes.
 func (k Key) Count(ctx context.Context, wrongType func(reply []any) error, s *redis.Script, args ...any) (int64, error) {
 	reply, err := redis.Values(k.Script(ctx, "count what is pending in", s, args...))
 	if err != nil {
@@ -173,11 +173,11 @@ func (k Key) DiscardWith(ctx context.Context, s flush.Stage, left int) error {
 	return nil
 }
 
-// chunk is how many ids one script takes: Redis serves nobody else meanwhile. ZADD has two
+// chunk is the number of ids per script: Redis serves no other client meanwhile. ZADD has two
 // arguments for each.
 const chunk = 1000
 
-// Remove takes ids out of what is staged as st.
+// Remove removes ids from the stage st.
 func (k Key) Remove(ctx context.Context, st flush.Stage, ids []string) error {
 	for some := range slices.Chunk(ids, chunk) {
 		args := redis.Args{k.StageKey(), k.MetaKey(), st.ID}.AddFlat(some)
@@ -192,8 +192,8 @@ func (k Key) Remove(ctx context.Context, st flush.Stage, ids []string) error {
 	return nil
 }
 
-// MarkChanged enters ids into the live index, or where nothing tells of which type that is,
-// stages them, under newID.
+// MarkChanged adds ids to the live index, or if the type of that is unknown, stages them under
+// newID.
 func (k Key) MarkChanged(ctx context.Context, newID string, ids []string) error {
 	for some := range slices.Chunk(ids, chunk) {
 		args := redis.Args{k.Live, k.StageKey(), k.MetaKey(), newID, k.Job}.AddFlat(some)
@@ -235,7 +235,7 @@ func (k Key) Check(ctx context.Context, c redis.Conn, s flush.Stage) (kind strin
 	return redis.String(replies[1], nil)
 }
 
-// Stale is the error where what is staged is not s any more.
+// Stale is the error if the stage is no longer s.
 func (k Key) Stale(s flush.Stage) error {
 	return fmt.Errorf("batch %s of %q: %w", s.ID, k.Live, flush.ErrStaleStage)
 }

@@ -13,10 +13,10 @@ import (
 	"baton/internal/redisconn"
 )
 
-// ErrStageChanged is the answer where what is staged is not what was looked at before.
+// ErrStageChanged means that the stage is not the one that was read before.
 var ErrStageChanged = errors.New("flush: the stage has changed")
 
-// LeftStage is what is staged beside a key that no job flushes any more.
+// LeftStage is the stage of a key that no job flushes any more.
 type LeftStage struct {
 	Key     string // beside which it is: the key, or the index, of a job
 	Job     string // who has staged it
@@ -49,17 +49,17 @@ func leftKeys(live string) []any {
 type StageList interface {
 	NoteStages(ctx context.Context, jobs map[string]string) error
 	NotedStages(ctx context.Context) (jobs map[string]string, err error)
-	// ForgetStages takes keys off the list beside which nothing is staged, and nobody will.
+	// ForgetStages removes keys from the list that have no stage and no job.
 	ForgetStages(ctx context.Context, keys []string) error
 }
 
-// Stages finds what is staged beside the keys of a list.
+// Stages finds the stages of the keys in a list.
 type Stages struct {
 	StageList
 	store *redisconn.Store
 }
 
-// NewStages looks for stages in that Redis. It does not connect.
+// NewStages finds stages in a Redis. It does not connect.
 func NewStages(store *redisconn.Store, list StageList) *Stages { return &Stages{list, store} }
 
 var (
@@ -67,9 +67,8 @@ var (
 	dropScript = load("stage_drop", 3)
 )
 
-// Left looks beside the keys that are noted and not among the configured ones, and
-// answers by key what is staged there. What one server answers is there also if another
-// one fails.
+// Left returns the stages, by key, of recorded keys that are not configured. If a server fails,
+// it still returns those of the others.
 func (s *Stages) Left(ctx context.Context, configured map[string]string) ([]LeftStage, error) {
 	noted, err := s.NotedStages(ctx)
 	if err != nil {
