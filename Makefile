@@ -103,7 +103,7 @@ bench-election: test-deps ## compare the election with what else is used, in one
 	cd bench && go run ./election $(BENCH_FLAGS)
 
 .PHONY: bench-jobs
-bench-jobs: test-deps ## how late commands start when 200 of 2,000 jobs are due at once, and what idle jobs cost
+bench-jobs: test-deps ## how late commands start when 200 of 2,000 jobs are due at once, and what idle jobs and idle flushes cost
 	cd bench && go run ./jobs $(BENCH_FLAGS)
 
 .PHONY: cover

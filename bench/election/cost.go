@@ -49,17 +49,17 @@ func idle(ctx context.Context, l *lab, _ int, o *outcome) (err error) {
 		return err
 	}
 	pause(ctx, settle)
-	m, err := startMonitor(l)
+	m, err := rig.StartMonitor(l.redis.Dial)
 	if err != nil {
 		return err
 	}
 	before, err := l.usage(conn)
 	if err != nil {
-		return errors.Join(err, m.stop())
+		return errors.Join(err, m.Stop())
 	}
 	pause(ctx, watching)
 	after, err := l.usage(conn)
-	if err := errors.Join(err, m.stop()); err != nil {
+	if err := errors.Join(err, m.Stop()); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
@@ -67,7 +67,7 @@ func idle(ctx context.Context, l *lab, _ int, o *outcome) (err error) {
 	}
 	seconds := watching.Seconds()
 	o.cost = cost{
-		servedBy: map[string]float64{}, sentBy: m.perSecond(seconds),
+		servedBy: map[string]float64{}, sentBy: perSecond(m.Sent, seconds),
 		cpu: (after.cpu - before.cpu) / time.Duration(seconds), redisCPU: (after.redisCPU - before.redisCPU) / time.Duration(seconds),
 		memoryMB: after.memoryMB,
 	}
@@ -141,67 +141,9 @@ func commandStats(info string) (map[string]int64, error) {
 	return stats, nil
 }
 
-// monitor counts the commands that clients send, as Redis' MONITOR shows them,
-// between two INFO commands of our own.
-type monitor struct {
-	conn   redis.Conn
-	counts map[string]int
-	done   chan error
-}
-
-func startMonitor(l *lab) (*monitor, error) {
-	conn, err := l.redis.Dial()
-	if err != nil {
-		return nil, err
-	}
-	if _, err := conn.Do("MONITOR"); err != nil {
-		return nil, errors.Join(err, conn.Close())
-	}
-	m := &monitor{conn: conn, counts: map[string]int{}, done: make(chan error, 1)}
-	go func() { m.done <- m.follow() }()
-	return m, nil
-}
-
-func (m *monitor) follow() error {
-	for infos := 0; infos < 2; {
-		line, err := redis.String(redis.ReceiveWithTimeout(m.conn, watching+time.Minute))
-		if err != nil {
-			return fmt.Errorf("follow MONITOR: %w", err)
-		}
-		name, script := monitored(line)
-		switch {
-		case name == "info" && !script:
-			infos++
-		case infos == 1 && !script:
-			m.counts[name]++
-		}
-	}
-	return nil
-}
-
-// monitored takes the command out of a line like
-// 1339518083.107412 [0 127.0.0.1:60866] "get" "key", and whether a script called it.
-func monitored(line string) (name string, script bool) {
-	_, rest, _ := strings.Cut(line, "[")
-	client, rest, _ := strings.Cut(rest, "]")
-	name, _, _ = strings.Cut(strings.TrimPrefix(rest, ` "`), `"`)
-	return strings.ToLower(name), strings.HasSuffix(client, " lua")
-}
-
-// stop waits until the second INFO was seen.
-func (m *monitor) stop() error {
-	var err error
-	select {
-	case err = <-m.done:
-	case <-time.After(5 * time.Second):
-		err = errors.New("MONITOR does not show our own INFO")
-	}
-	return errors.Join(err, m.conn.Close())
-}
-
-func (m *monitor) perSecond(seconds float64) map[string]float64 {
+func perSecond(counts map[string]int, seconds float64) map[string]float64 {
 	each := map[string]float64{}
-	for name, n := range m.counts {
+	for name, n := range counts {
 		each[name] = float64(n) / seconds
 	}
 	return each

@@ -6,6 +6,8 @@
 //
 //   - idle: resident memory and goroutines of a leader with no job, and with all of
 //     them, none due
+//   - idle flushes: a hundred counters jobs with nothing to do, "@every 1s" and "@always": the
+//     commands that clients send to Redis and that scripts call, by MONITOR, and the processor time
 //   - burst: of all jobs some are due at the same slot, round by round. From the
 //     history of each run, to the millisecond: from the slot to the start of the run,
 //     when its claim is granted and the command is about to be started, and from the

@@ -18,6 +18,7 @@ type options struct {
 	jobs, burst, rounds int
 	every               time.Duration
 	dir, program, write string
+	only                string
 }
 
 func parse(args []string) (options, error) {
@@ -29,6 +30,7 @@ func parse(args []string) (options, error) {
 	flags.DurationVar(&o.every, "every", 5*time.Second, "from slot to slot")
 	flags.StringVar(&o.dir, "dir", "", "where Redis keeps its files (default: the system's temporary directory)")
 	flags.StringVar(&o.program, "program", "", "measure this baton instead of building one")
+	flags.StringVar(&o.only, "only", "", "idle: measure flushes with nothing to do, and nothing else")
 	flags.StringVar(&o.write, "write", "", "put the tables into this Markdown `file`, between its markers")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -60,6 +62,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	idle.burst, idle.rounds = 0, 0
 	none := idle
 	none.jobs = 0
+	if o.only == "idle" {
+		if err := idles(ctx, o, report, dir); err != nil {
+			return err
+		}
+		return report.Verdict()
+	}
 	var got []*trial
 	for _, o := range []options{none, idle, o} {
 		report.Progress("%d jobs, %d due at once, %d times", o.jobs, o.burst, o.rounds)
@@ -70,12 +78,30 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		got = append(got, t)
 	}
 	tables(report, o, got[0], got[1], got[2])
+	if err := idles(ctx, o, report, dir); err != nil {
+		return err
+	}
 	if o.write != "" {
 		if err := report.WriteInto(o.write, "make bench-jobs"); err != nil {
 			return err
 		}
 	}
 	return report.Verdict()
+}
+
+// idles measures what flushes cost that have nothing to do.
+func idles(ctx context.Context, o options, report *rig.Report, dir string) error {
+	var got []idleFlush
+	for _, schedule := range []string{"@every 1s", "@always"} {
+		report.Progress("%d flushes %s with nothing to do; the machine's load is %.1f", idleFlushes, schedule, rig.Load())
+		g, err := measureIdle(ctx, o, schedule, dir)
+		if err != nil {
+			return err
+		}
+		got = append(got, g)
+	}
+	idleTable(report, got[0], got[1])
+	return nil
 }
 
 // tables prints what was measured, and what is required.

@@ -145,10 +145,12 @@ type node struct {
 	url string
 }
 
+// httpPort is where the node that is measured listens.
+const httpPort = 20747
+
 func start(_ context.Context, o options, dir, redisURL string) (*node, error) {
-	const port = 20747
 	var b strings.Builder
-	fmt.Fprintf(&b, "node: {id: n1}\nredis: {url: %q}\nhttp: {listen: \"127.0.0.1:%d\"}\n", redisURL, port)
+	fmt.Fprintf(&b, "node: {id: n1}\nredis: {url: %q}\nhttp: {listen: \"127.0.0.1:%d\"}\n", redisURL, httpPort)
 	if o.jobs > 0 {
 		b.WriteString("jobs:\n")
 	}
@@ -159,15 +161,20 @@ func start(_ context.Context, o options, dir, redisURL string) (*node, error) {
 		}
 		fmt.Fprintf(&b, "- {name: %s, schedule: %q, command: [\"true\"]}\n", name(i), schedule)
 	}
+	return startWith(o.program, dir, b.String())
+}
+
+// startWith runs baton with that configuration.
+func startWith(program, dir, configuration string) (*node, error) {
 	file := filepath.Join(dir, "baton.yaml")
-	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(configuration), 0o600); err != nil {
 		return nil, err
 	}
-	p, err := rig.Launch([]string{o.program, "run", "--config", file})
+	p, err := rig.Launch([]string{program, "run", "--config", file})
 	if err != nil {
 		return nil, err
 	}
-	return &node{p, fmt.Sprintf("http://127.0.0.1:%d", port)}, nil
+	return &node{p, fmt.Sprintf("http://127.0.0.1:%d", httpPort)}, nil
 }
 
 func (n *node) awaitLeading(ctx context.Context) error {
