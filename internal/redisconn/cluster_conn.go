@@ -238,12 +238,12 @@ func (r *routed) absolute(address string) string {
 // ScanKey implements [Conn]. No more than one command is sent at a time: the next may
 // belong elsewhere, where its cursor means nothing.
 func (r *routed) ScanKey(
-	ctx context.Context, command, key, cursor string, enough func() bool, each func(element []byte),
+	ctx context.Context, command, key, cursor string, pace *Pace, enough func() bool, each func(element []byte),
 ) (next string, err error) {
 	for {
 		begins := cursor == "0"
 		one := func(ctx context.Context, c Conn) (any, error) {
-			return c.ScanKey(ctx, command, key, cursor, func() bool { return true }, each)
+			return c.ScanKey(ctx, command, key, cursor, pace, func() bool { return true }, each)
 		}
 		r.leave()
 		reply, err := one(ctx, r.Conn)

@@ -224,6 +224,6 @@ func (b broken) Flush() error                                             { retu
 func (b broken) Receive() (any, error)                                    { return nil, b.err }
 func (b broken) Ask(context.Context, *Question) error                     { return b.err }
 func (b broken) CutOff()                                                  {}
-func (b broken) ScanKey(context.Context, string, string, string, func() bool, func([]byte)) (string, error) {
+func (b broken) ScanKey(context.Context, string, string, string, *Pace, func() bool, func([]byte)) (string, error) {
 	return "", b.err
 }

@@ -188,9 +188,9 @@ func (c *conn) Ask(ctx context.Context, q *Question) error {
 
 // ScanKey implements [Conn].
 func (c *conn) ScanKey(
-	ctx context.Context, command, key, cursor string, enough func() bool, each func(element []byte),
+	ctx context.Context, command, key, cursor string, pace *Pace, enough func() bool, each func(element []byte),
 ) (next string, err error) {
-	next, err = c.wire.ScanKey(ctx, command, key, cursor, enough, each)
+	next, err = c.wire.ScanKey(ctx, command, key, cursor, pace, enough, each)
 	_, err = c.judge(nil, err)
 	return next, err
 }

@@ -27,7 +27,8 @@ type Conn interface {
 	// over or there is enough, and returns where it would go on; that is "0" when it is over.
 	// What each is given is valid until the last element of the reply has been handed over;
 	// HSCAN and ZSCAN reply with pairs.
-	ScanKey(ctx context.Context, command, key, cursor string, enough func() bool, each func(element []byte)) (next string, err error)
+	// pace says how much of the key a command may visit, and learns from the replies.
+	ScanKey(ctx context.Context, command, key, cursor string, pace *Pace, enough func() bool, each func(element []byte)) (next string, err error)
 	// CutOff says that the connection is about to be closed under whoever blocks on it, as
 	// it is needed no more. That says nothing against its siblings: if it did, two that
 	// wait would take each other down again and again.

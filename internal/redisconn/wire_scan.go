@@ -5,13 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/gomodule/redigo/redis"
 )
 
-// ScanCount is how much one HSCAN, SSCAN or ZSCAN may visit: other clients
-// wait that long.
-const ScanCount = 1000
+// scanCount and scanBytes are how much one command of a scan visits at most, and the aim for the
+// bytes of its reply.
+const (
+	scanCount = 1000
+	scanBytes = 1 << 20
+)
+
+// NewScanPace is the pace of a pass by SCAN, HSCAN, SSCAN or ZSCAN.
+func NewScanPace() *Pace {
+	p := NewPace(scanCount, scanBytes)
+	return &p
+}
 
 // scanning is HSCAN, SSCAN or ZSCAN, one after the other. The next one is sent as soon as
 // the cursor is known, so that Redis collects its elements while those of the last reply
@@ -19,16 +29,18 @@ const ScanCount = 1000
 type scanning struct {
 	command, key string
 	cursor       string // where to go on; "0" at the beginning, and when the pass is over
+	pace         *Pace
+	sent         time.Time // the last command
 	each         func(element []byte)
 	enough       func() bool // asked after every reply
 }
 
 // ScanKey implements [Conn].
 func (w *wire) ScanKey(
-	ctx context.Context, command, key, cursor string, enough func() bool, each func(element []byte),
+	ctx context.Context, command, key, cursor string, pace *Pace, enough func() bool, each func(element []byte),
 ) (next string, err error) {
 	defer w.forget()
-	q := &scanning{command: command, key: key, cursor: cursor, each: each, enough: enough}
+	q := &scanning{command: command, key: key, cursor: cursor, pace: pace, each: each, enough: enough}
 	err = w.during(ctx, func() error {
 		if err := w.sendScan(q); err != nil {
 			return err
@@ -51,15 +63,17 @@ func (w *wire) ScanKey(
 
 func (w *wire) sendScan(q *scanning) error {
 	w.request = AppendCommand(w.request[:0], 5, q.command)
-	for _, word := range []string{q.key, q.cursor, "COUNT", strconv.Itoa(ScanCount)} {
+	for _, word := range []string{q.key, q.cursor, "COUNT", strconv.Itoa(q.pace.Depth())} {
 		w.request = AppendWord(w.request, word)
 	}
+	q.sent = time.Now()
 	return w.send()
 }
 
 // readScan reads one reply, and sends the next command meanwhile if there is more to do.
 func (w *wire) readScan(q *scanning) (more bool, err error) {
 	n, err := readArray(w.reader)
+	took := time.Since(q.sent)
 	if err == nil && n != 2 {
 		err = fmt.Errorf("%w: %s replied with %d elements", errNotTexts, q.command, n)
 	}
@@ -87,13 +101,15 @@ func (w *wire) readScan(q *scanning) (more bool, err error) {
 	if err := t.readElements(w.reader, n, false); err != nil {
 		return false, err
 	}
-	at := 0
+	at, paced := 0, Paced{Records: n, Bytes: len(t.All), Took: took}
 	for _, size := range t.Sizes {
 		if size < 0 {
 			return false, fmt.Errorf("%w: an element of %s is missing", errNotTexts, q.command)
 		}
+		paced.Largest = max(paced.Largest, size)
 		q.each(t.All[at : at+size : at+size])
 		at += size
 	}
+	q.pace.Learn(paced)
 	return more, nil
 }

@@ -41,7 +41,7 @@ func TestScanFindsEveryElementOfAnyKind(t *testing.T) {
 			for first := true; first || cursor != "0"; first = false {
 				replies = 0
 				enough := func() bool { replies++; return replies >= steps }
-				cursor, err = c.ScanKey(t.Context(), map[string]string{"set": "SSCAN", "hash": "HSCAN"}[key], key, cursor, enough,
+				cursor, err = c.ScanKey(t.Context(), map[string]string{"set": "SSCAN", "hash": "HSCAN"}[key], key, cursor, NewScanPace(), enough,
 					func(e []byte) { found = append(found, string(e)) })
 				if err != nil {
 					t.Fatal(err)
@@ -61,10 +61,10 @@ func TestScanFindsEveryElementOfAnyKind(t *testing.T) {
 		}
 	}
 	g.Do("SET", "text", "x")
-	if _, err := c.ScanKey(t.Context(), "SSCAN", "text", "0", never, nil); Code(asRefusal(err)) != "WRONGTYPE" {
+	if _, err := c.ScanKey(t.Context(), "SSCAN", "text", "0", NewScanPace(), never, nil); Code(asRefusal(err)) != "WRONGTYPE" {
 		t.Error(err)
 	}
-	if cursor, err := c.ScanKey(t.Context(), "SSCAN", "none", "0", never, nil); cursor != "0" || err != nil {
+	if cursor, err := c.ScanKey(t.Context(), "SSCAN", "none", "0", NewScanPace(), never, nil); cursor != "0" || err != nil {
 		t.Errorf("of nothing: %q, %v", cursor, err)
 	}
 	if pong, err := redis.String(c.Do("PING")); pong != "PONG" || err != nil {
@@ -92,7 +92,7 @@ func TestConnectionIsOfNoUseAfterHalfAScan(t *testing.T) {
 		{"*2\r\n$1\r\n0\r\n-ERR x\r\n", errNotTexts}, // half a reply is no refusal
 	} {
 		w := served(t, c.reply, hangUp)
-		_, err := w.ScanKey(t.Context(), "SSCAN", "k", "0", never, func([]byte) {})
+		_, err := w.ScanKey(t.Context(), "SSCAN", "k", "0", NewScanPace(), never, func([]byte) {})
 		if errors.Is(err, io.ErrClosedPipe) {
 			err = io.ErrUnexpectedEOF // a pipe says so of its other end
 		}
@@ -102,7 +102,7 @@ func TestConnectionIsOfNoUseAfterHalfAScan(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	w := served(t, "*2\r\n$1\r\n7\r\n", func(net.Conn) { cancel() })
-	if _, err := w.ScanKey(ctx, "SSCAN", "k", "0", never, nil); !errors.Is(err, context.Canceled) || w.Err() == nil {
+	if _, err := w.ScanKey(ctx, "SSCAN", "k", "0", NewScanPace(), never, nil); !errors.Is(err, context.Canceled) || w.Err() == nil {
 		t.Errorf("%v, connection %v", err, w.Err())
 	}
 }

@@ -211,7 +211,7 @@ func TestAScanOfAKeyThatMovesFails(t *testing.T) {
 	}
 	defer c.Close()
 	replies := 0
-	_, err = c.ScanKey(t.Context(), "HSCAN", "views", "0", func() bool {
+	_, err = c.ScanKey(t.Context(), "HSCAN", "views", "0", redisconn.NewScanPace(), func() bool {
 		if replies++; replies == 2 {
 			if err := g.moveAway("views"); err != nil {
 				t.Error(err)

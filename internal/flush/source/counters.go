@@ -106,7 +106,7 @@ func (s *Counters) collect(ctx context.Context, c redisconn.Conn, st flush.Stage
 	var seen int64
 	var field []byte // waits for its value
 	all := func() bool { return false }
-	_, err := c.ScanKey(ctx, "HSCAN", s.StageKey(), "0", all, func(text []byte) {
+	_, err := c.ScanKey(ctx, "HSCAN", s.StageKey(), "0", redisconn.NewScanPace(), all, func(text []byte) {
 		if field == nil {
 			field = text
 			return

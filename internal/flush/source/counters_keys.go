@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -25,10 +26,11 @@ func (s *Totals) readKeysOf(ctx context.Context, node *redisconn.Server, yield f
 	}
 	defer c.Close() // it goes back to the pool
 	match := globEscape(s.row.Prefix) + "*" + globEscape(s.row.Suffix)
+	pace := redisconn.NewScanPace()
 	for cursor, first := "0", true; first || cursor != "0"; first = false {
 		ids := newTotalsPage()
 		for again := true; again; again = cursor != "0" && !ids.full(s.pageRows) {
-			if cursor, err = s.scanKeys(ctx, c, cursor, match, ids); err != nil {
+			if cursor, err = s.scanKeys(ctx, c, cursor, match, pace, ids); err != nil {
 				return s.fail("look for", err)
 			}
 		}
@@ -46,8 +48,10 @@ func (s *Totals) readKeysOf(ctx context.Context, node *redisconn.Server, yield f
 }
 
 // scanKeys adds the ids of the keys that one SCAN finds.
-func (s *Totals) scanKeys(ctx context.Context, c redisconn.Conn, cursor, match string, ids *totalsPage) (next string, err error) {
-	reply, err := redis.Values(redis.DoContext(c, ctx, "SCAN", cursor, "MATCH", match, "COUNT", redisconn.ScanCount, "TYPE", "string"))
+func (s *Totals) scanKeys(ctx context.Context, c redisconn.Conn, cursor, match string, pace *redisconn.Pace, ids *totalsPage) (next string, err error) {
+	began := time.Now()
+	reply, err := redis.Values(redis.DoContext(c, ctx, "SCAN", cursor, "MATCH", match, "COUNT", pace.Depth(), "TYPE", "string"))
+	pace.Learn(redisconn.Paced{Took: time.Since(began)})
 	if err != nil {
 		return "", err
 	}

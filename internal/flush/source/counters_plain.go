@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -47,7 +48,7 @@ type PlainCounters struct {
 	partRows int
 }
 
-// gatherChunk is the number of counters that one script moves: Redis serves no other client meanwhile.
+// gatherChunk is the most counters that one script moves: Redis serves no other client meanwhile.
 const gatherChunk = 250
 
 var (
@@ -159,15 +160,20 @@ func (s *PlainCounters) gather(ctx context.Context, st flush.Stage) error {
 	if err != nil || scan.command == "" {
 		return err
 	}
+	pace := redisconn.NewPace(gatherChunk, 1<<20)
 	for first := true; first || scan.cursor != "0"; first = false {
 		ids, err := scan.some(ctx, c)
 		if err != nil {
 			return s.Fail("read the staged index of", err)
 		}
-		for some := range slices.Chunk(ids, gatherChunk) {
+		for len(ids) > 0 {
+			some := ids[:min(len(ids), pace.Depth())]
+			ids = ids[len(some):]
+			began := time.Now()
 			if err := s.move(ctx, c, st, some); err != nil {
 				return err
 			}
+			pace.Learn(redisconn.Paced{Took: time.Since(began)})
 		}
 	}
 	return nil
@@ -180,7 +186,7 @@ func (s *PlainCounters) scanIndex(ctx context.Context, c redisconn.Conn, st flus
 	if err != nil {
 		return idScan{}, s.Fail(doing, err)
 	}
-	scan := idScan{key: s.IndexKey(), stride: 1, cursor: "0"}
+	scan := idScan{key: s.IndexKey(), stride: 1, cursor: "0", pace: redisconn.NewScanPace()}
 	switch kind {
 	case "none":
 	case "set":
@@ -197,7 +203,7 @@ func (s *PlainCounters) scanIndex(ctx context.Context, c redisconn.Conn, st flus
 func (s *idScan) some(ctx context.Context, c redisconn.Conn) (ids []string, err error) {
 	element := 0
 	one := func() bool { return true }
-	s.cursor, err = c.ScanKey(ctx, s.command, s.key, s.cursor, one, func(member []byte) {
+	s.cursor, err = c.ScanKey(ctx, s.command, s.key, s.cursor, s.pace, one, func(member []byte) {
 		if element%s.stride == 0 {
 			ids = append(ids, string(member))
 		}

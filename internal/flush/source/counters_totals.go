@@ -165,12 +165,13 @@ func (s *Totals) page(p *totalsPage) flush.Page {
 }
 
 func (s *Totals) readHash(ctx context.Context, c redisconn.Conn, yield func(flush.Page) error) error {
+	pace := redisconn.NewScanPace()
 	for cursor, first := "0", true; first || cursor != "0"; first = false {
 		p := newTotalsPage()
 		var field string
 		element := 0
 		full := func() bool { return p.full(s.pageRows) }
-		next, err := c.ScanKey(ctx, "HSCAN", s.key, cursor, full, func(text []byte) {
+		next, err := c.ScanKey(ctx, "HSCAN", s.key, cursor, pace, full, func(text []byte) {
 			if element++; element%2 == 1 {
 				field = string(text)
 			} else {

@@ -102,7 +102,7 @@ func (s *indexed) Read(ctx context.Context, st flush.Stage, yield func(flush.Pag
 	if kind == "none" {
 		return nil
 	}
-	scan := idScan{key: s.StageKey(), command: "SSCAN", stride: 1, cursor: "0"}
+	scan := idScan{key: s.StageKey(), command: "SSCAN", stride: 1, cursor: "0", pace: redisconn.NewScanPace()}
 	if kind == "zset" {
 		scan.command, scan.stride = "ZSCAN", 2
 	}
@@ -245,6 +245,7 @@ type idScan struct {
 	command string
 	stride  int // a ZSCAN returns a score after each member
 	cursor  string
+	pace    *redisconn.Pace
 }
 
 // next scans until the budget is used up, there are that many ids, or the pass is over
@@ -253,7 +254,7 @@ func (s *idScan) next(ctx context.Context, c redisconn.Conn, budget, most int) (
 	ids := &idlist.List{}
 	element := 0
 	enough := func() bool { return ids.Full(budget) || ids.Len() >= most }
-	next, err := c.ScanKey(ctx, s.command, s.key, s.cursor, enough, func(member []byte) {
+	next, err := c.ScanKey(ctx, s.command, s.key, s.cursor, s.pace, enough, func(member []byte) {
 		if element%s.stride == 0 {
 			ids.Add(member)
 		}

@@ -113,7 +113,7 @@ func glimpse(ctx context.Context, c redisconn.Conn, key string, n int, types ...
 	var pairs []pair
 	half := false // a field waits for its value
 	enough := func() bool { return len(pairs) >= n }
-	_, err = c.ScanKey(ctx, command, key, "0", enough, func(text []byte) {
+	_, err = c.ScanKey(ctx, command, key, "0", redisconn.NewScanPace(), enough, func(text []byte) {
 		switch {
 		case half:
 			pairs[len(pairs)-1].value = string(text)

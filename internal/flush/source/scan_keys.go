@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"baton/internal/flush/source/idlist"
 	"baton/internal/redisconn"
@@ -15,6 +16,7 @@ import (
 type keyScan struct {
 	scan    *Scan
 	cursor  string
+	pace    *redisconn.Pace
 	untyped bool // the server does not know TYPE: it is older than Redis 6
 	calls   *int // how many more there may be; nil: as many as it takes
 	split   []string
@@ -55,11 +57,13 @@ func (k *keyScan) next(ctx context.Context, c redisconn.Conn, budget int) (*idli
 
 // once asks for the next few keys.
 func (k *keyScan) once(ctx context.Context, c redisconn.Conn) ([]any, error) {
-	args := []any{k.cursor, "MATCH", k.scan.pattern.Glob(), "COUNT", redisconn.ScanCount}
+	args := []any{k.cursor, "MATCH", k.scan.pattern.Glob(), "COUNT", k.pace.Depth()}
 	if !k.untyped {
 		args = append(args, "TYPE", scanTypes[k.scan.value])
 	}
+	began := time.Now()
 	reply, err := redis.Values(redis.DoContext(c, ctx, "SCAN", args...))
+	k.pace.Learn(redisconn.Paced{Took: time.Since(began)})
 	var refusal redis.Error
 	if errors.As(err, &refusal) && refusal == "ERR syntax error" && !k.untyped {
 		k.untyped = true // keys of other types are told when they are read

@@ -17,7 +17,7 @@ import (
 )
 
 // setGroup is how many sets are read at the same time: each reply may have as many
-// members as ScanCount, or what Redis keeps in one piece.
+// members as the pace allows, or what Redis keeps in one piece.
 const setGroup = 64
 
 // scanRows collects the rows of a pass into pages, one of each lane at a time.
@@ -98,7 +98,11 @@ func (r *scanRows) readKeys(ctx context.Context, c redisconn.Conn, lane int, key
 	if err != nil {
 		return r.fail("read keys of", err)
 	}
-	return r.add(lane, keys)
+	size, err := r.add(lane, keys)
+	if len(keys) > 0 {
+		r.pace.Learn(size)
+	}
+	return err
 }
 
 // readHashes reads fields. A key that is gone, or no hash any more, is left out.
@@ -172,7 +176,8 @@ func perKey(name string, keys []scanned) []redisconn.Command {
 	return commands
 }
 
-// readMembers reads sets, a few members of each in turn.
+// readMembers reads sets, a few members of each in turn, and all together as many as the pace
+// allows.
 func (r *scanRows) readMembers(ctx context.Context, c redisconn.Conn, lane int, keys []scanned) error {
 	name, stride := "SSCAN", 1
 	if r.value == "zset" {
@@ -183,16 +188,23 @@ func (r *scanRows) readMembers(ctx context.Context, c redisconn.Conn, lane int, 
 		cursors[i] = "0"
 	}
 	for len(keys) > 0 {
-		commands := make([]redisconn.Command, len(keys))
-		for i := range keys {
-			commands[i] = redisconn.Cmd(name, keys[i].key, cursors[i], "COUNT", redisconn.ScanCount)
+		turn := min(r.pace.Depth(), len(keys))
+		commands := make([]redisconn.Command, turn)
+		for i := range commands {
+			commands[i] = redisconn.Cmd(name, keys[i].key, cursors[i], "COUNT", r.pace.Depth()/turn)
 		}
 		replies, err := r.ask(ctx, c, commands)
 		if err != nil {
 			return r.fail("read keys of", err)
 		}
 		left := 0
+		var reply redisconn.Paced
 		for i := range keys {
+			if i >= turn { // it waits for the next one
+				keys[left], cursors[left] = keys[i], cursors[i]
+				left++
+				continue
+			}
 			if isWrongType(replies[i]) {
 				continue
 			}
@@ -200,14 +212,17 @@ func (r *scanRows) readMembers(ctx context.Context, c redisconn.Conn, lane int, 
 			if err != nil {
 				return r.fail(fmt.Sprintf("%s %q of", name, keys[i].key), err)
 			}
-			if err := r.add(lane, rows); err != nil {
+			size, err := r.add(lane, rows)
+			if err != nil {
 				return err
 			}
+			reply.Records, reply.Bytes, reply.Largest = reply.Records+size.Records, reply.Bytes+size.Bytes, max(reply.Largest, size.Largest)
 			if next != "0" {
 				keys[left], cursors[left] = keys[i], next
 				left++
 			}
 		}
+		r.pace.Learn(reply)
 		keys, cursors = keys[:left], cursors[:left]
 	}
 	return nil
@@ -236,36 +251,33 @@ func membersOf(key scanned, reply any, stride int) (rows []scanned, next string,
 }
 
 // add makes records of the read values and yields the lane's page whenever it is full.
-func (r *scanRows) add(lane int, rows []scanned) error {
+func (r *scanRows) add(lane int, rows []scanned) (size redisconn.Paced, err error) {
 	l := &r.lanes[lane]
 	n := len(r.slots)
 	raws := make([]row.Raw, len(rows)*n)
-	reply := redisconn.Paced{Records: len(rows)}
+	size.Records = len(rows)
 	for i := range rows {
 		record := r.record(&rows[i], r.generation, raws[i*n:(i+1)*n:(i+1)*n])
 		record.Err = rows[i].err
-		size := paging.Size(&record)
-		if len(l.records) > 0 && l.bytes+size > r.bytes { // it is too long for this page
+		bytes := paging.Size(&record)
+		if len(l.records) > 0 && l.bytes+bytes > r.bytes { // it is too long for this page
 			if err := r.turn(lane); err != nil {
-				return err
+				return size, err
 			}
 		}
-		l.bytes += size
-		reply.Bytes, reply.Largest = reply.Bytes+size, max(reply.Largest, size)
+		l.bytes += bytes
+		size.Bytes, size.Largest = size.Bytes+bytes, max(size.Largest, bytes)
 		if l.records == nil {
 			l.records = make([]row.Record, 0, r.pageRows)
 		}
 		l.records = append(l.records, record)
 		if len(l.records) >= r.pageRows {
 			if err := r.turn(lane); err != nil {
-				return err
+				return size, err
 			}
 		}
 	}
-	if len(rows) > 0 && !r.Scan.members() {
-		r.pace.Learn(reply)
-	}
-	return nil
+	return size, nil
 }
 
 // turn yields the page of a lane.

@@ -78,7 +78,7 @@ func TestEveryRequestAndReplyIsAStep(t *testing.T) {
 			return err
 		}},
 		{"HSCAN", func(ctx context.Context, c redisconn.Conn) error {
-			_, err := c.ScanKey(ctx, "HSCAN", "h", "0", func() bool { return false }, func([]byte) {})
+			_, err := c.ScanKey(ctx, "HSCAN", "h", "0", redisconn.NewScanPace(), func() bool { return false }, func([]byte) {})
 			return err
 		}},
 	} {

@@ -6,8 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
+	"time"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -173,18 +173,23 @@ func (k Key) DiscardWith(ctx context.Context, s flush.Stage, left int) error {
 	return nil
 }
 
-// chunk is the number of ids per script: Redis serves no other client meanwhile. ZADD has two
-// arguments for each.
-const chunk = 1000
+// chunk and chunkBytes are the most ids and bytes per script: Redis serves no other client
+// meanwhile. ZADD has two arguments for each.
+const chunk, chunkBytes = 1000, 1 << 20
 
 // Remove removes ids from the stage st.
 func (k Key) Remove(ctx context.Context, st flush.Stage, ids []string) error {
-	for some := range slices.Chunk(ids, chunk) {
+	pace := redisconn.NewPace(chunk, chunkBytes)
+	for len(ids) > 0 {
+		some := ids[:fitting(ids, pace.Depth())]
+		ids = ids[len(some):]
 		args := redis.Args{k.StageKey(), k.MetaKey(), st.ID}.AddFlat(some)
+		began := time.Now()
 		ours, err := redis.Bool(k.Script(ctx, "remove flushed ids from the stage of", removeScript, args...))
 		if err != nil {
 			return err
 		}
+		pace.Learn(redisconn.Paced{Took: time.Since(began)})
 		if !ours {
 			return k.Stale(st)
 		}
@@ -192,10 +197,23 @@ func (k Key) Remove(ctx context.Context, st flush.Stage, ids []string) error {
 	return nil
 }
 
+// fitting is the number of ids for one script, at most most of them.
+func fitting(ids []string, most int) int {
+	bytes := 0
+	for i, id := range ids[:min(most, len(ids))] {
+		if bytes += len(id); bytes > chunkBytes && i > 0 {
+			return i
+		}
+	}
+	return min(most, len(ids))
+}
+
 // MarkChanged adds ids to the live index, or if the type of that is unknown, stages them under
 // newID.
 func (k Key) MarkChanged(ctx context.Context, newID string, ids []string) error {
-	for some := range slices.Chunk(ids, chunk) {
+	for len(ids) > 0 {
+		some := ids[:fitting(ids, chunk)]
+		ids = ids[len(some):]
 		args := redis.Args{k.Live, k.StageKey(), k.MetaKey(), newID, k.Job}.AddFlat(some)
 		reply, err := redis.Values(k.Script(ctx, "mark rows as changed in", markScript, args...))
 		if err != nil {
