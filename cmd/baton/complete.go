@@ -10,8 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"baton/internal/daemon"
+	"baton/internal/diagnose"
 	"baton/internal/lockcmd"
+	"baton/internal/operate"
 )
 
 const (
@@ -70,7 +71,7 @@ func jobNames(e env) completion {
 	return func(ctx context.Context, cmd *cobra.Command, _ []string) []string {
 		var names []string
 		if c, err := server(cmd, e); c != nil || err != nil {
-			fromRemote(ctx, cmd, e, func(ctx context.Context, r daemon.Asked) {
+			fromRemote(ctx, cmd, e, func(ctx context.Context, r operate.Operator) {
 				s, _ := r.Snapshot(ctx)
 				for _, j := range s.Jobs {
 					names = append(names, explained(j.Name, j.Schedule))
@@ -109,7 +110,7 @@ func databaseNames(e env) completion {
 func nodeNames(e env) completion {
 	return func(ctx context.Context, cmd *cobra.Command, _ []string) []string {
 		var names []string
-		fromRemote(ctx, cmd, e, func(ctx context.Context, r daemon.Asked) {
+		fromRemote(ctx, cmd, e, func(ctx context.Context, r operate.Operator) {
 			s, err := r.Snapshot(ctx)
 			if err != nil {
 				return
@@ -148,7 +149,7 @@ func lockKeys(e env) completion {
 		if err != nil {
 			return nil
 		}
-		return locksOf(c)
+		return c.LockKeys()
 	}
 }
 
@@ -160,17 +161,17 @@ func runIDs(e env, running bool) completion {
 		if len(args) == 0 {
 			return nil
 		}
-		fromRemote(ctx, cmd, e, func(ctx context.Context, r daemon.Asked) {
-			if j, err := r.Job(ctx, args[0]); err == nil {
+		fromRemote(ctx, cmd, e, func(ctx context.Context, r operate.Operator) {
+			if j, err := jobOf(ctx, r, args[0]); err == nil {
 				open := j.Open
 				if len(open) == 0 && j.Running != nil {
-					open = []daemon.Execution{*j.Running}
+					open = []diagnose.Run{*j.Running}
 				}
 				for _, run := range open {
 					ids = append(ids, explained(run.ID, "running on "+run.NodeID))
 				}
 			}
-			if past, err := r.JobRuns(ctx, args[0], completedRuns); err == nil && !running {
+			if past, err := operate.Runs(ctx, r, args[0], completedRuns); err == nil && !running {
 				for _, run := range past {
 					ids = append(ids, explained(run.ID, run.State+" "+here(run.Started)))
 				}
@@ -190,7 +191,7 @@ func letterIDs(e env) completion {
 			return nil
 		}
 		database, _ := cmd.Flags().GetString("database")
-		letters, _ := d.List(ctx, daemon.DeadFilter{Database: database}, completedLetters, 1)
+		letters, _ := d.Letters(ctx, operate.LetterFilter{Database: database}, completedLetters)
 		for _, l := range letters {
 			ids = append(ids, explained(shortID(l.ID), l.Job+": "+l.Error))
 		}
@@ -200,7 +201,7 @@ func letterIDs(e env) completion {
 }
 
 // fromRemote does a completion's work on an election.
-func fromRemote(ctx context.Context, cmd *cobra.Command, e env, work func(ctx context.Context, r daemon.Asked)) {
+func fromRemote(ctx context.Context, cmd *cobra.Command, e env, work func(ctx context.Context, r operate.Operator)) {
 	e.stderr = io.Discard // an error would be written into somebody's command line
 	r, err := asks(cmd, e, loadConfig)
 	if err != nil {

@@ -18,8 +18,9 @@ import (
 
 	"baton/configs"
 	"baton/internal/config"
-	"baton/internal/daemon"
 	"baton/internal/doctor"
+	"baton/internal/operate"
+	"baton/internal/operate/direct"
 	"baton/internal/text"
 )
 
@@ -41,7 +42,7 @@ type checked struct {
 	// Warnings are what could not be looked at by whoever asks.
 	Warnings []config.Problem `json:"warnings"`
 	// Schedules is when each job is due. With problems it is empty.
-	Schedules []daemon.Coming `json:"schedules"`
+	Schedules []operate.Coming `json:"schedules"`
 }
 
 // shownSlots is how many slots of each job config check shows.
@@ -90,7 +91,7 @@ func newConfigCheckCommand(e env) *cobra.Command {
 
 // check looks at a configuration, and then at the files that it names.
 func check(cmd *cobra.Command, e env, path string, files bool) (checked, error) {
-	report := checked{File: path, Problems: []config.Problem{}, Warnings: []config.Problem{}, Schedules: []daemon.Coming{}}
+	report := checked{File: path, Problems: []config.Problem{}, Warnings: []config.Problem{}, Schedules: []operate.Coming{}}
 	c, err := readConfig(cmd, e, path)
 	if report.Jobs, report.Databases = len(c.Jobs), len(c.Databases); err != nil {
 		return report, err
@@ -102,7 +103,7 @@ func check(cmd *cobra.Command, e env, path string, files bool) (checked, error) 
 		}
 	}
 	report.OK = true
-	report.Schedules, err = daemon.NextOfAll(c, time.Now(), shownSlots)
+	report.Schedules, err = direct.NextOfAll(c, time.Now(), shownSlots)
 	return report, err
 }
 
@@ -138,7 +139,7 @@ func printChecked(out io.Writer, r checked) error {
 
 // printShifts tells what the clocks do to jobs. Those to which they do the same share a
 // line: of many jobs a good part is due at the same hour of the night.
-func printShifts(out io.Writer, schedules []daemon.Coming) error {
+func printShifts(out io.Writer, schedules []operate.Coming) error {
 	type shift struct {
 		at         int64 // for the order
 		slot, note string

@@ -1,15 +1,17 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"baton/internal/daemon"
+	"baton/internal/operate"
 )
 
 func newDeadCommand(e env) *cobra.Command {
@@ -25,7 +27,7 @@ func newDeadCommand(e env) *cobra.Command {
 
 // deadFlags pick dead letters.
 type deadFlags struct {
-	daemon.DeadFilter
+	operate.LetterFilter
 	all bool
 }
 
@@ -55,7 +57,7 @@ func (f *deadFlags) check() error {
 
 // which are the letters that ids name, or else all that the flags pick. To mean all of a
 // job it must be said.
-func (f *deadFlags) which(cmd *cobra.Command, d daemon.Letters, ids []string) ([]daemon.DeadKey, error) {
+func (f *deadFlags) which(cmd *cobra.Command, d operate.Operator, ids []string) ([]operate.LetterKey, error) {
 	picks := f.Job != "" || f.Within > 0 || f.Before > 0 || f.Text != ""
 	switch {
 	case len(ids) > 0 && (picks || f.all):
@@ -65,27 +67,36 @@ func (f *deadFlags) which(cmd *cobra.Command, d daemon.Letters, ids []string) ([
 	case len(ids) == 0 && !f.all && f.Within == 0 && f.Before == 0 && f.Text == "":
 		return nil, usageError(fmt.Errorf("add --all to mean all dead letters of job %q, or --since, --older-than or --text", f.Job))
 	case len(ids) == 0:
-		return d.Keys(cmd.Context(), f.DeadFilter)
+		return d.LetterKeys(cmd.Context(), f.LetterFilter, math.MaxInt)
 	}
-	var keys []daemon.DeadKey
+	var keys []operate.LetterKey
 	for _, id := range ids {
-		l, err := d.Find(cmd.Context(), id, f.Database)
+		l, err := letterOf(cmd.Context(), d, id, f.Database)
 		if err != nil {
 			return nil, err
 		}
-		keys = append(keys, l.DeadKey)
+		keys = append(keys, l.Key())
 	}
 	return keys, nil
 }
 
+// letterOf is the one dead letter whose id is, or begins with, id.
+func letterOf(ctx context.Context, d operate.Operator, id, database string) (operate.Letter, error) {
+	letters, err := d.Letters(ctx, operate.LetterFilter{ID: id, Database: database, Whole: true}, 1)
+	if err != nil {
+		return operate.Letter{}, err
+	}
+	return letters[0], nil
+}
+
 // withDead does one command's work on the dead letters.
-func withDead(cmd *cobra.Command, e env, work func(d daemon.Letters) error) error {
+func withDead(cmd *cobra.Command, e env, work func(d operate.Operator) error) error {
 	d, err := asksLetters(cmd, e)
 	if err != nil {
 		return err
 	}
 	err = work(d)
-	if errors.Is(err, daemon.ErrDeadUsage) {
+	if errors.Is(err, operate.ErrDeadUsage) {
 		err = usageError(err)
 	}
 	if closing := d.Close(); closing != nil && err == nil {

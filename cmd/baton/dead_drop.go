@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"baton/internal/daemon"
+	"baton/internal/operate"
 	"baton/internal/text"
 )
 
@@ -34,7 +34,7 @@ func newDeadDropCommand(e env) *cobra.Command {
 			if err := f.check(); err != nil {
 				return err
 			}
-			return withDead(cmd, e, func(d daemon.Letters) error {
+			return withDead(cmd, e, func(d operate.Operator) error {
 				keys, err := f.which(cmd, d, args)
 				if err != nil {
 					return err
@@ -45,10 +45,17 @@ func newDeadDropCommand(e env) *cobra.Command {
 					}
 				}
 				line := newHowFar(e.stderr)
-				n, err := d.Drop(cmd.Context(), keys, func(done int) { line.tell(done, len(keys), "dropped") })
+				gone := 0
+				dropped, err := d.Do(cmd.Context(), operate.Order{
+					Kind: operate.KindDrop, By: userName(), Letters: keys,
+					Progress: func(some operate.Outcome) {
+						gone += int(some.Dropped)
+						line.tell(gone, len(keys), "dropped")
+					},
+				})
 				line.clear()
-				printed := out.print(e.stdout, map[string]int64{"dropped": n}, func(w io.Writer) error {
-					return say(w, "%s dropped\n", text.Count(int(n), "dead letter"))
+				printed := out.print(e.stdout, map[string]int64{"dropped": dropped.Dropped}, func(w io.Writer) error {
+					return say(w, "%s dropped\n", text.Count(int(dropped.Dropped), "dead letter"))
 				})
 				return errors.Join(err, printed)
 			})

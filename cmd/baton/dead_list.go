@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"baton/internal/daemon"
+	"baton/internal/operate"
 )
 
 // How much of a long text a list shows, in characters.
@@ -36,23 +36,20 @@ func newDeadListCommand(e env) *cobra.Command {
 			if n < 1 {
 				return usageError(fmt.Errorf("-n %d: want 1 at least", n))
 			}
-			return withDead(cmd, e, func(d daemon.Letters) error {
+			return withDead(cmd, e, func(d operate.Operator) error {
 				if counted {
-					reasons, err := d.Reasons(cmd.Context(), f.DeadFilter)
-					if errors.Is(err, daemon.ErrDeadUsage) {
+					reasons, err := d.Reasons(cmd.Context(), f.LetterFilter)
+					if errors.Is(err, operate.ErrDeadUsage) {
 						return err
 					}
 					return errors.Join(out.print(e.stdout, reasons, func(w io.Writer) error { return printReasons(w, reasons) }), err)
 				}
-				cut := 4 * recordShown // enough to cut it here
-				if out.data() {
-					cut = 0
-				}
-				letters, err := d.List(cmd.Context(), f.DeadFilter, n, cut)
-				if errors.Is(err, daemon.ErrDeadUsage) {
+				f.Whole = out.data()
+				letters, err := d.Letters(cmd.Context(), f.LetterFilter, n)
+				if errors.Is(err, operate.ErrDeadUsage) {
 					return err
 				}
-				return errors.Join(out.print(e.stdout, letters, func(w io.Writer) error {
+				return errors.Join(out.print(e.stdout, readable(letters), func(w io.Writer) error {
 					return printLetters(w, letters, n, err == nil)
 				}), err)
 			})
@@ -66,7 +63,7 @@ func newDeadListCommand(e env) *cobra.Command {
 	return cmd
 }
 
-func printLetters(out io.Writer, letters []daemon.DeadLetter, most int, whole bool) error {
+func printLetters(out io.Writer, letters []operate.Letter, most int, whole bool) error {
 	if len(letters) == 0 {
 		if !whole {
 			return nil // the error says what is missing
@@ -95,7 +92,7 @@ func printLetters(out io.Writer, letters []daemon.DeadLetter, most int, whole bo
 	return say(out, "These are the newest %d, there may be more: -n lists more, --count counts them.\n", most)
 }
 
-func printReasons(out io.Writer, reasons []daemon.DeadReason) error {
+func printReasons(out io.Writer, reasons []operate.LetterReason) error {
 	if len(reasons) == 0 {
 		return say(out, "no dead letters\n")
 	}

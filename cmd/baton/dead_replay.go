@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"baton/internal/daemon"
+	"baton/internal/operate"
 	"baton/internal/text"
 )
 
@@ -16,7 +16,7 @@ func newDeadReplayCommand(e env) *cobra.Command {
 	var out output
 	var f deadFlags
 	var sets, nulls []string
-	var o daemon.ReplayOptions
+	o := operate.Order{Kind: operate.KindReplay, By: userName()}
 	cmd := &cobra.Command{
 		Args:  cobra.ArbitraryArgs,
 		Use:   "replay ID... | --job JOB --all",
@@ -50,12 +50,13 @@ Exit code 1 if something was not written.`,
 			if len(o.Set) > 0 && len(args) != 1 {
 				return usageError(errors.New("--set and --set-null mend one record: give the id of one dead letter"))
 			}
-			return withDead(cmd, e, func(d daemon.Letters) error {
+			return withDead(cmd, e, func(d operate.Operator) error {
 				keys, err := f.which(cmd, d, args)
 				if err != nil {
 					return err
 				}
-				return replayLetters(cmd, e, d, keys, o, out)
+				o.Letters = keys
+				return replayLetters(cmd, e, d, o, out)
 			})
 		},
 	}
@@ -92,34 +93,34 @@ func mends(sets, nulls []string) (map[string]*string, error) {
 const toldOneByOne = 20
 
 // replayLetters tells of every letter, if they are few, and else of those that stay.
-func replayLetters(cmd *cobra.Command, e env, d daemon.Letters, keys []daemon.DeadKey, o daemon.ReplayOptions, out output) error {
-	results := []daemon.Replayed{}
-	ok, done := 0, 0
+func replayLetters(cmd *cobra.Command, e env, d operate.Operator, o operate.Order, out output) error {
+	results := []operate.Replayed{}
+	ok, all := 0, len(o.Letters)
 	line := newHowFar(e.stderr)
-	err := d.Replay(cmd.Context(), keys, o, func(r daemon.Replayed) {
-		done++
-		if r.OK {
-			ok++
+	o.Progress = func(some operate.Outcome) {
+		for _, r := range some.Letters {
+			if r.OK {
+				ok++
+			}
+			if results = append(results, r); !out.data() && (!r.OK || all <= toldOneByOne) {
+				line.clear()
+				_ = say(e.stdout, "%s  %s  %s: %s\n", shortID(r.ID), r.Job, r.Outcome, r.Text)
+			}
 		}
-		if out.data() {
-			results = append(results, r)
-		} else if !r.OK || len(keys) <= toldOneByOne {
-			line.clear()
-			_ = say(e.stdout, "%s  %s  %s: %s\n", shortID(r.ID), r.Job, r.Outcome, r.Text)
-		}
-		line.tell(done, len(keys), "replayed")
-	})
+		line.tell(len(results), all, "replayed")
+	}
+	_, err := d.Do(cmd.Context(), o)
 	line.clear()
-	if err != nil && done == 0 {
+	if err != nil && len(results) == 0 {
 		return err
 	}
 	printed := out.print(e.stdout, results, func(w io.Writer) error {
-		if len(keys) == 0 {
+		if all == 0 {
 			return say(w, "no dead letters\n")
 		}
-		return say(w, "%s replayed, %d not\n", text.Count(ok, "dead letter"), len(keys)-ok)
+		return say(w, "%s replayed, %d not\n", text.Count(ok, "dead letter"), all-ok)
 	})
-	if err == nil && ok < len(keys) {
+	if err == nil && ok < all {
 		err = &exitError{exitFailure, nil}
 	}
 	return errors.Join(err, printed)

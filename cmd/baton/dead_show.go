@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
-	"baton/internal/daemon"
+	"baton/internal/diagnose"
+	"baton/internal/operate"
 )
 
 func newDeadShowCommand(e env) *cobra.Command {
@@ -22,12 +25,13 @@ func newDeadShowCommand(e env) *cobra.Command {
 		Example: "  baton dead show 3f2a9c41d07b\n  baton dead show 3f2a9c41d07b -o json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withDead(cmd, e, func(d daemon.Letters) error {
-				l, err := d.Find(cmd.Context(), args[0], f.Database)
+			return withDead(cmd, e, func(d operate.Operator) error {
+				l, err := letterOf(cmd.Context(), d, args[0], f.Database)
 				if err != nil {
 					return err
 				}
-				return out.print(e.stdout, l, func(w io.Writer) error { return printLetter(w, l, d.Configured(l.Job)) })
+				configured := slices.ContainsFunc(d.Configured(cmd.Context()), func(j diagnose.Job) bool { return j.Name == l.Job })
+				return out.print(e.stdout, readable([]operate.Letter{l})[0], func(w io.Writer) error { return printLetter(w, l, configured) })
 			})
 		},
 	}
@@ -38,7 +42,28 @@ func newDeadShowCommand(e env) *cobra.Command {
 	return cmd
 }
 
-func printLetter(w io.Writer, l daemon.DeadLetter, configured bool) error {
+// readableLetter is a dead letter whose record is JSON in JSON, and not a text.
+type readableLetter struct {
+	operate.LetterKey
+	BatchID string          `json:"batch_id"`
+	At      time.Time       `json:"at"` // by the database's clock
+	Error   string          `json:"error"`
+	Record  json.RawMessage `json:"record"`
+}
+
+func readable(letters []operate.Letter) []readableLetter {
+	all := make([]readableLetter, len(letters))
+	for i, l := range letters {
+		record := json.RawMessage(l.Record)
+		if !json.Valid(record) { // the beginning of one
+			record, _ = json.Marshal(l.Record) // a text can be written down
+		}
+		all[i] = readableLetter{l.Key(), l.BatchID, l.At, l.Error, record}
+	}
+	return all
+}
+
+func printLetter(w io.Writer, l operate.Letter, configured bool) error {
 	job := l.Job
 	if !configured {
 		job += " (not in the configuration any more)"

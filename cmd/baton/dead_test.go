@@ -12,7 +12,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"baton/internal/daemon"
+	"baton/internal/diagnose"
 	"baton/internal/testsupport"
 )
 
@@ -77,9 +77,9 @@ func (l *deadLab) send(command string, args ...any) {
 }
 
 // letters waits until a job has so many dead letters, the newest first.
-func (l *deadLab) letters(job string, want int) []daemon.DeadLetter {
+func (l *deadLab) letters(job string, want int) []readableLetter {
 	l.t.Helper()
-	var got []daemon.DeadLetter
+	var got []readableLetter
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		r := l.run("dead", "list", "--job", job, "-o", "json")
 		if r.code != exitOK {
@@ -174,7 +174,7 @@ func TestDeadLettersAreListedShownReplayedAndDropped(t *testing.T) {
 				t.Errorf("show lacks %q:\n%s", want, got)
 			}
 		}
-		var one daemon.DeadLetter
+		var one readableLetter
 		if err := json.Unmarshal([]byte(l.does("dead", "show", users[0].ID, "-o", "json")), &one); err == nil && one.ID != users[0].ID {
 			t.Errorf("show -o json: %+v", one)
 		}
@@ -320,7 +320,7 @@ func TestStatusTellsOfDeadLettersUntilTheyAreSeenTo(t *testing.T) {
 	l.daemon()
 	id := l.letters("views", 1)[0].ID
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) { // a later run knows nothing of it
-		var s daemon.Snapshot
+		var s diagnose.Snapshot
 		if err := json.Unmarshal([]byte(l.does("status", "-o", "json")), &s); err != nil {
 			t.Fatal(err)
 		}

@@ -9,7 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"baton/internal/daemon"
+	"baton/internal/operate"
+	"baton/internal/operate/direct"
 )
 
 func newDrillCommand(e env) *cobra.Command {
@@ -30,16 +31,16 @@ func newDrillCommand(e env) *cobra.Command {
 			if rounds < 1 || rounds > 1000 {
 				return usageError(errors.New("--rounds: want a number from 1 to 1000"))
 			}
-			return withRedis(cmd, e, func(r *daemon.Remote) error {
+			return withRedis(cmd, e, func(r *direct.Site) error {
 				why := "drill"
 				if reason != "" {
 					why += ", " + reason
 				}
-				done, err := r.Drill(cmd.Context(), to, by(why), rounds, back, wait)
+				done, err := r.Drill(cmd.Context(), operate.Order{By: userName(), Reason: why, To: to, Wait: wait}, rounds, back)
 				if len(done) > 0 {
 					err = errors.Join(err, out.print(e.stdout, done, func(w io.Writer) error { return printDrill(w, done) }))
 				}
-				if errors.Is(err, daemon.ErrNoLeader) {
+				if errors.Is(err, operate.ErrNobodyLeads) {
 					return noneToStepDown(cmd.Context(), r)
 				}
 				for _, d := range done {
@@ -62,7 +63,7 @@ func newDrillCommand(e env) *cobra.Command {
 	return cmd
 }
 
-func printDrill(w io.Writer, done []daemon.Drilled) error {
+func printDrill(w io.Writer, done []direct.Drilled) error {
 	for _, d := range done {
 		took := paint(w, good, fmt.Sprintf("%d ms after the order", d.TookMS))
 		if !d.InTime() {
@@ -86,12 +87,12 @@ func printDrill(w io.Writer, done []daemon.Drilled) error {
 
 // withRedis does a command's work on the election itself: a node cannot measure its own
 // handover for others.
-func withRedis(cmd *cobra.Command, e env, work func(r *daemon.Remote) error) error {
+func withRedis(cmd *cobra.Command, e env, work func(r *direct.Site) error) error {
 	c, err := loadElection(cmd, e)
 	if err != nil {
 		return err
 	}
-	r, err := daemon.Dial(c)
+	r, err := direct.Open(c)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"baton/internal/daemon"
+	"baton/internal/operate"
 )
 
 func newExplainCommand(e env) *cobra.Command {
@@ -26,13 +26,16 @@ func newExplainCommand(e env) *cobra.Command {
 			if len(args) > 0 {
 				node = args[0]
 			}
-			return withElection(cmd, e, func(r daemon.Asked) error {
-				x := r.Explain(cmd.Context(), node)
+			return withElection(cmd, e, func(r operate.Operator) error {
+				x, err := r.Explain(cmd.Context(), node)
+				if err != nil {
+					return err
+				}
 				if err := out.print(e.stdout, x, func(w io.Writer) error { return printExplanation(w, x) }); err != nil {
 					return err
 				}
-				unknown := node != "" && slices.ContainsFunc(x.Reasons, func(why daemon.Why) bool { return why.Code == daemon.WhyNeverSeen })
-				if unknown || x.Reasons[0].Code == daemon.WhyRedis {
+				unknown := node != "" && slices.ContainsFunc(x.Reasons, func(why operate.Why) bool { return why.Code == operate.WhyNeverSeen })
+				if unknown || x.Reasons[0].Code == operate.WhyRedis {
 					return &exitError{exitFailure, nil}
 				}
 				return nil
@@ -45,7 +48,7 @@ func newExplainCommand(e env) *cobra.Command {
 	return cmd
 }
 
-func printExplanation(w io.Writer, x daemon.Explanation) error {
+func printExplanation(w io.Writer, x operate.Explanation) error {
 	does := paint(w, bad, x.NodeID+" does not lead")
 	if x.Leads {
 		does = paint(w, good, x.NodeID+" leads")

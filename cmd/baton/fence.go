@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"baton/internal/daemon"
+	"baton/internal/operate/direct"
 	"baton/internal/text"
 )
 
@@ -38,7 +38,7 @@ func newFenceListCommand(e env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			f, err := daemon.ListFences(cmd.Context(), c)
+			f, err := direct.ListFences(cmd.Context(), c)
 			if len(f.Locks) == 0 {
 				return err
 			}
@@ -69,19 +69,19 @@ func newFenceResetCommand(e env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			f, err := daemon.ListFences(cmd.Context(), c)
+			f, err := direct.ListFences(cmd.Context(), c)
 			if err != nil {
 				return err
 			}
-			reset := []daemon.FenceState{}
+			reset := []direct.FenceState{}
 			if f.Refused() {
 				if !yes {
 					if err := errors.Join(printFences(e.stderr, f), confirm(cmd.Context(), e, "Reset what is refused? No job of its lock runs for about one lease.")); err != nil {
 						return err
 					}
 				}
-				var done []daemon.FenceState
-				done, err = daemon.ResetFences(cmd.Context(), c, daemon.FencesOptions{
+				var done []direct.FenceState
+				done, err = direct.ResetFences(cmd.Context(), c, direct.FencesOptions{
 					Reason: breaker(reason), Version: version, Exit: e.exit,
 					Note: func(text string) { _ = say(e.stderr, "%s\n", text) },
 				})
@@ -108,7 +108,7 @@ func newFenceResetCommand(e env) *cobra.Command {
 	return cmd
 }
 
-func printFences(out io.Writer, f daemon.Fences) error {
+func printFences(out io.Writer, f direct.Fences) error {
 	w := newTable(out)
 	p := func(format string, args ...any) { _ = say(w, format, args...) } // Flush tells a write error
 	verdict := func(refused bool) string {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"baton/internal/daemon"
+	"baton/internal/operate/direct"
 	"baton/internal/testsupport"
 )
 
@@ -37,7 +37,7 @@ jobs:
 		t.Helper()
 		l.rows(l.main, "SELECT id, views FROM articles", want)
 	}
-	state := func() (f daemon.Fences) {
+	state := func() (f direct.Fences) {
 		t.Helper()
 		if err := json.Unmarshal([]byte(l.does("fence", "list", "-o", "json")), &f); err != nil {
 			t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"baton/internal/daemon"
+	"baton/internal/operate"
 )
 
 func newJobCancelCommand(e env) *cobra.Command {
@@ -24,19 +24,20 @@ func newJobCancelCommand(e env) *cobra.Command {
 		Example: "  baton job cancel report\n  baton job cancel report --run 0d6c… --reason 'wrong parameters'",
 		Args:    oneJob(e),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withRemote(cmd, e, func(r daemon.Asked) error {
-				c, err := r.CancelJob(cmd.Context(), args[0], run, by(reason))
+			return withRemote(cmd, e, func(r operate.Operator) error {
+				job := args[0]
+				done, err := r.Do(cmd.Context(), operate.Order{Kind: operate.KindCancel, By: userName(), Reason: reason, Job: job, RunID: run})
 				switch {
-				case errors.Is(err, daemon.ErrNoLeader):
-					return nobodyRuns(cmd.Context(), r, args[0])
+				case errors.Is(err, operate.ErrNobodyLeads):
+					return nobodyRuns(cmd.Context(), r, job)
 				case err != nil:
 					return jobError(err)
-				case c.Nothing() && run != "":
-					return fmt.Errorf("run %s of job %q does not go on: nothing was cancelled; baton job show %s tells what runs", run, c.Job, c.Job)
-				case c.Nothing():
-					return fmt.Errorf("nothing of job %q runs or is to be tried again: nothing was cancelled", c.Job)
+				case done.Code == operate.CodeNothing && run != "":
+					return fmt.Errorf("run %s of job %q does not go on: nothing was cancelled; baton job show %s tells what runs", run, job, job)
+				case done.Code == operate.CodeNothing:
+					return fmt.Errorf("nothing of job %q runs or is to be tried again: nothing was cancelled", job)
 				}
-				return out.print(e.stdout, c, func(w io.Writer) error { return printCancelled(w, c) })
+				return out.print(e.stdout, done, func(w io.Writer) error { return printCancelled(w, job, done) })
 			})
 		},
 	}
@@ -49,14 +50,14 @@ func newJobCancelCommand(e env) *cobra.Command {
 	return cmd
 }
 
-func printCancelled(w io.Writer, c daemon.JobCancelled) error {
-	for _, id := range c.Runs {
-		if err := say(w, "run %s of job %q was told to end; baton job history %s tells how it did\n", id, c.Job, c.Job); err != nil {
+func printCancelled(w io.Writer, job string, done operate.Outcome) error {
+	for _, id := range done.Runs {
+		if err := say(w, "run %s of job %q was told to end; baton job history %s tells how it did\n", id, job, job); err != nil {
 			return err
 		}
 	}
-	if c.Retry == 0 {
+	if done.Retry == 0 {
 		return nil
 	}
-	return say(w, "attempt %d of job %q, which was to come, is dropped\n", c.Retry, c.Job)
+	return say(w, "attempt %d of job %q, which was to come, is dropped\n", done.Retry, job)
 }

@@ -9,7 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"baton/internal/daemon"
+	"baton/internal/diagnose"
+	"baton/internal/operate"
 	"baton/internal/text"
 )
 
@@ -32,13 +33,13 @@ func newJobHistoryCommand(e env) *cobra.Command {
 			if n < 1 {
 				return usageError(fmt.Errorf("-n %d: want a number above 0", n))
 			}
-			return withRemote(cmd, e, func(r daemon.Asked) error {
-				entries, err := r.JobHistory(cmd.Context(), name, n)
+			return withRemote(cmd, e, func(r operate.Operator) error {
+				entries, err := r.History(cmd.Context(), name, "", n)
 				if err != nil {
 					return jobError(err)
 				}
 				return out.print(e.stdout, entries, func(w io.Writer) error {
-					return printHistory(w, name, entries, r.Zone(name), r.IsCommand(name))
+					return printHistory(w, name, entries, r.Zone(cmd.Context(), name), operate.IsCommand(r.Configured(cmd.Context()), name))
 				})
 			})
 		},
@@ -50,7 +51,7 @@ func newJobHistoryCommand(e env) *cobra.Command {
 	return cmd
 }
 
-func printHistory(out io.Writer, name string, entries []daemon.JobEntry, zone *time.Location, command bool) error {
+func printHistory(out io.Writer, name string, entries []operate.Entry, zone *time.Location, command bool) error {
 	if len(entries) == 0 {
 		return say(out, "nothing is known of job %q: no run has ended yet, or redis has lost its data\n", name)
 	}
@@ -79,7 +80,7 @@ func printHistory(out io.Writer, name string, entries []daemon.JobEntry, zone *t
 }
 
 // missedSlots is "12 slots: overlap, 02:00 … 02:11".
-func missedSlots(m daemon.MissedSlots, zone *time.Location) string {
+func missedSlots(m operate.Missed, zone *time.Location) string {
 	first, last := m.First.In(zone), m.Last.In(zone)
 	clock := "15:04"
 	if first.Second() != 0 || last.Second() != 0 {
@@ -103,7 +104,7 @@ func missedSlots(m daemon.MissedSlots, zone *time.Location) string {
 }
 
 // rows is what a flush has written, and put aside.
-func rows(r daemon.Execution) string {
+func rows(r diagnose.Run) string {
 	if r.Dead > 0 {
 		return fmt.Sprintf("%d, %d dead", r.Rows, r.Dead)
 	}
@@ -111,7 +112,7 @@ func rows(r daemon.Execution) string {
 }
 
 // exitCode is a command's; "-" if it did not end by itself.
-func exitCode(r daemon.Execution) string {
+func exitCode(r diagnose.Run) string {
 	if r.ExitCode == nil {
 		return "-"
 	}
@@ -119,7 +120,7 @@ func exitCode(r daemon.Execution) string {
 }
 
 // exit is what a command came to, in words.
-func exit(r daemon.Execution) string {
+func exit(r diagnose.Run) string {
 	if r.ExitCode == nil {
 		return "no exit code"
 	}
@@ -128,7 +129,7 @@ func exit(r daemon.Execution) string {
 
 // remark is what is to be told of a run: for which slot it was, if it began later, and
 // [errorOrReason].
-func remark(r daemon.Execution, zone *time.Location) string {
+func remark(r diagnose.Run, zone *time.Location) string {
 	why := errorOrReason(r)
 	if r.Idle != nil {
 		return fmt.Sprintf("%s, from the slot of %s on", why, r.Idle.First.In(zone).Format(time.DateTime))
@@ -144,7 +145,7 @@ func remark(r daemon.Execution, zone *time.Location) string {
 }
 
 // errorOrReason is what went wrong, and who asked for the run.
-func errorOrReason(r daemon.Execution) string {
+func errorOrReason(r diagnose.Run) string {
 	var parts []string
 	if r.Idle != nil {
 		parts = append(parts, fmt.Sprintf("the last of %d runs that found nothing to do", r.Idle.Runs))

@@ -5,17 +5,18 @@ import (
 	"testing"
 	"time"
 
-	"baton/internal/daemon"
+	"baton/internal/diagnose"
+	"baton/internal/operate"
 )
 
 func TestHistoryTellsTheSlotOfARunThatBeganLater(t *testing.T) {
 	slot := time.Date(2026, 11, 22, 1, 34, 50, 0, time.UTC)
-	run := func(late time.Duration, trigger, why string) daemon.JobEntry {
-		r := daemon.Execution{Trigger: trigger, State: "succeeded", Slot: slot, Started: slot.Add(late), Error: why}
-		return daemon.JobEntry{Run: &r}
+	run := func(late time.Duration, trigger, why string) operate.Entry {
+		r := diagnose.Run{Trigger: trigger, State: "succeeded", Slot: slot, Started: slot.Add(late), Error: why}
+		return operate.Entry{Run: &r}
 	}
 	var out strings.Builder
-	entries := []daemon.JobEntry{run(23*time.Second, "catch_up", ""), run(9*time.Second, "retry", "exit code 3"), run(20*time.Millisecond, "schedule", "")}
+	entries := []operate.Entry{run(23*time.Second, "catch_up", ""), run(9*time.Second, "retry", "exit code 3"), run(20*time.Millisecond, "schedule", "")}
 	if err := printHistory(&out, "report", entries, time.FixedZone("IST", 19800), true); err != nil {
 		t.Fatal(err)
 	}

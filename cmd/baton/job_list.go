@@ -8,7 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"baton/internal/daemon"
+	"baton/internal/diagnose"
+	"baton/internal/operate"
 	"baton/internal/text"
 )
 
@@ -20,7 +21,7 @@ func newJobListCommand(e env) *cobra.Command {
 		Example: "  baton job list\n  baton job list -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withRemote(cmd, e, func(r daemon.Asked) error {
+			return withRemote(cmd, e, func(r operate.Operator) error {
 				s, err := r.Snapshot(cmd.Context())
 				if err != nil {
 					return err
@@ -34,7 +35,7 @@ func newJobListCommand(e env) *cobra.Command {
 	return cmd
 }
 
-func printJobs(out io.Writer, s daemon.Snapshot) error {
+func printJobs(out io.Writer, s diagnose.Snapshot) error {
 	if len(s.Jobs) == 0 {
 		return say(out, "the configuration has no jobs\n")
 	}
@@ -51,7 +52,7 @@ func printJobs(out io.Writer, s daemon.Snapshot) error {
 func painted(w io.Writer, state string) shown { return paint(w, stateColour(state), state) }
 
 // paintLate is how far a job is behind.
-func paintLate(w io.Writer, j daemon.Job, now time.Time) shown {
+func paintLate(w io.Writer, j diagnose.Job, now time.Time) shown {
 	if j.IsDataLate(now) {
 		return paint(w, bad, behind(j))
 	}
@@ -59,7 +60,7 @@ func paintLate(w io.Writer, j daemon.Job, now time.Time) shown {
 }
 
 // jobState is what a job does now, in a word or two.
-func jobState(j daemon.Job, now time.Time) string {
+func jobState(j diagnose.Job, now time.Time) string {
 	paused := "paused"
 	if j.Paused != nil && j.Paused.All {
 		paused = "paused with all"
@@ -94,7 +95,7 @@ func soon(at, now time.Time) string {
 	return "in " + text.Duration(at.Sub(now))
 }
 
-func lastRun(j daemon.Job, now time.Time) string {
+func lastRun(j diagnose.Job, now time.Time) string {
 	if j.LastRun == nil {
 		return "never"
 	}
@@ -106,7 +107,7 @@ func lastRun(j daemon.Job, now time.Time) string {
 }
 
 // nextRun is when a job is due: while nobody leads under its lock no time is promised.
-func nextRun(j daemon.Job, s daemon.Snapshot) string {
+func nextRun(j diagnose.Job, s diagnose.Snapshot) string {
 	leader := s.LeaderOf(j)
 	switch {
 	case j.Paused != nil && j.Paused.Until.IsZero(), leader == nil && s.Paused != nil:
@@ -119,7 +120,7 @@ func nextRun(j daemon.Job, s daemon.Snapshot) string {
 	return "in " + text.Duration(j.NextRun.Sub(s.Now))
 }
 
-func waitingChanges(j daemon.Job) string {
+func waitingChanges(j diagnose.Job) string {
 	switch {
 	case j.Command:
 		return "-"
@@ -129,7 +130,7 @@ func waitingChanges(j daemon.Job) string {
 	return fmt.Sprint(*j.Backlog)
 }
 
-func behind(j daemon.Job) string {
+func behind(j diagnose.Job) string {
 	switch {
 	case j.Command:
 		return "-"
@@ -150,18 +151,18 @@ func newJobShowCommand(e env) *cobra.Command {
 		Example: "  baton job show users\n  baton job show users -n 50",
 		Args:    oneOrTheJob(e, &name),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withRemote(cmd, e, func(r daemon.Asked) error {
-				j, err := r.Job(cmd.Context(), name)
+			return withRemote(cmd, e, func(r operate.Operator) error {
+				j, err := jobOf(cmd.Context(), r, name)
 				if err != nil {
 					return jobError(err)
 				}
-				past, err := r.JobRuns(cmd.Context(), name, runs)
+				past, err := operate.Runs(cmd.Context(), r, name, runs)
 				if err != nil {
 					return err
 				}
 				shown := struct {
-					daemon.Job
-					Runs []daemon.Execution `json:"runs"`
+					diagnose.Job
+					Runs []diagnose.Run `json:"runs"`
 				}{j, past}
 				return out.print(e.stdout, shown, func(w io.Writer) error { return printJob(w, j, past, time.Now()) })
 			})
@@ -174,7 +175,7 @@ func newJobShowCommand(e env) *cobra.Command {
 	return cmd
 }
 
-func printJob(out io.Writer, j daemon.Job, runs []daemon.Execution, now time.Time) error {
+func printJob(out io.Writer, j diagnose.Job, runs []diagnose.Run, now time.Time) error {
 	w := newTable(out)
 	p := func(format string, args ...any) { _ = say(w, format, args...) } // Flush tells a write error
 	target := "writes to"
@@ -192,7 +193,7 @@ func printJob(out io.Writer, j daemon.Job, runs []daemon.Execution, now time.Tim
 	}
 	open := j.Open
 	if len(open) == 0 && j.Running != nil {
-		open = []daemon.Execution{*j.Running}
+		open = []diagnose.Run{*j.Running}
 	}
 	for _, r := range open {
 		p("run\t%s on %s: %s\n", r.ID, r.NodeID, nowRunning(j, r, now))
@@ -227,7 +228,7 @@ func printJob(out io.Writer, j daemon.Job, runs []daemon.Execution, now time.Tim
 }
 
 // pausedSince is why a job is paused, for how long, and what ends that.
-func pausedSince(j daemon.Job) string {
+func pausedSince(j diagnose.Job) string {
 	text := j.Paused.Reason + ", since " + here(j.Paused.Since)
 	if !j.Paused.Until.IsZero() {
 		text += ", until " + here(j.Paused.Until)
@@ -236,7 +237,7 @@ func pausedSince(j daemon.Job) string {
 }
 
 // endsPause is the command that ends a job's pause.
-func endsPause(j daemon.Job) string {
+func endsPause(j diagnose.Job) string {
 	if j.Paused.All {
 		return "baton job resume --all"
 	}
@@ -244,7 +245,7 @@ func endsPause(j daemon.Job) string {
 }
 
 // nowRunning is how far a run is that goes on.
-func nowRunning(j daemon.Job, r daemon.Execution, now time.Time) string {
+func nowRunning(j diagnose.Job, r diagnose.Run, now time.Time) string {
 	text := "for " + text.Duration(now.Sub(r.Started))
 	if !j.Command {
 		text = soFar(r)
@@ -256,7 +257,7 @@ func nowRunning(j daemon.Job, r daemon.Execution, now time.Time) string {
 }
 
 // soFar is how far a run is.
-func soFar(r daemon.Execution) string {
+func soFar(r diagnose.Run) string {
 	text := fmt.Sprintf("%d rows", r.Rows)
 	if r.Backlog != nil {
 		text += fmt.Sprintf(" of %d changes", *r.Backlog)

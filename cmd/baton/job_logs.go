@@ -9,12 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"baton/internal/daemon"
+	"baton/internal/operate"
 	"baton/internal/text"
 )
 
 func newJobLogsCommand(e env) *cobra.Command {
-	o := daemon.JobLogs{}
+	o := operate.JobLogs{}
 	cmd := &cobra.Command{
 		Use:   "logs [JOB]",
 		Short: "Show what a job's command prints",
@@ -28,13 +28,13 @@ func newJobLogsCommand(e env) *cobra.Command {
 		Example: "  baton job logs report\n  baton job logs report -f\n  baton job logs report --tail 20 --run 3f0c…",
 		Args:    oneOrTheJob(e, &o.Job),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withRemote(cmd, e, func(r daemon.Asked) error {
+			return withRemote(cmd, e, func(r operate.Operator) error {
 				o.Note = func(text string) { _ = say(e.stderr, "baton: %s\n", text) }
 				run, err := showLogs(cmd.Context(), r, o, e.stdout)
 				switch {
-				case o.Follow && daemon.Ended(err):
+				case o.Follow && operate.Ended(err):
 					return nil
-				case errors.Is(err, daemon.ErrNoOutput):
+				case errors.Is(err, operate.ErrNoOutput):
 					return usageError(err)
 				case err != nil || !o.Follow:
 					return jobError(err)
@@ -54,17 +54,17 @@ func newJobLogsCommand(e env) *cobra.Command {
 
 // showLogs writes what a program has printed as it is, for other programs; on a terminal
 // nothing in it has an effect but lines, tabs and colours.
-func showLogs(ctx context.Context, r daemon.Asked, o daemon.JobLogs, w io.Writer) (daemon.JobRun, error) {
+func showLogs(ctx context.Context, r operate.Operator, o operate.JobLogs, w io.Writer) (operate.JobRun, error) {
 	if !isTerminal(w) {
-		return daemon.ShowLogs(ctx, r, o, w)
+		return operate.ShowLogs(ctx, r, o, w)
 	}
 	screen := &raw{w: w}
-	run, err := daemon.ShowLogs(ctx, r, o, screen)
+	run, err := operate.ShowLogs(ctx, r, o, screen)
 	return run, errors.Join(err, screen.end())
 }
 
 // ended says how a run has ended, and answers with its result.
-func ended(run daemon.JobRun, note func(string)) error {
+func ended(run operate.JobRun, note func(string)) error {
 	text := fmt.Sprintf("run %s of job %q: %s in %s", run.Run.ID, run.Job, run.Run.State, text.Duration(time.Duration(run.Run.DurationMS)*time.Millisecond))
 	if run.Succeeded() {
 		note(text)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"baton/internal/daemon"
+	"baton/internal/operate"
 	"baton/internal/text"
 )
 
@@ -32,11 +32,11 @@ func newJobNextCommand(e env) *cobra.Command {
 			if n < 1 || n > mostSlots {
 				return usageError(fmt.Errorf("-n %d: want 1 to %d", n, mostSlots))
 			}
-			return withRemote(cmd, e, func(r daemon.Asked) error {
+			return withRemote(cmd, e, func(r operate.Operator) error {
 				now := time.Now()
 				if from != "" {
 					var err error
-					if now, err = parseFrom(from, r.Zone(name)); err != nil {
+					if now, err = parseFrom(from, r.Zone(cmd.Context(), name)); err != nil {
 						return usageError(err)
 					}
 				}
@@ -67,7 +67,7 @@ func parseFrom(text string, zone *time.Location) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("--from %q is no time: write 2027-03-28, \"2027-03-28 02:30\" or 2027-03-28T02:30:00+01:00", text)
 }
 
-func printNext(out io.Writer, c daemon.Coming, now time.Time) error {
+func printNext(out io.Writer, c operate.Coming, now time.Time) error {
 	if c.Always {
 		return say(out, "%s: %s: it has no slots, and is started again whenever it ends\n", c.Job, c.Words)
 	}
@@ -84,7 +84,7 @@ func printNext(out io.Writer, c daemon.Coming, now time.Time) error {
 	if p("SLOT\tIN\t"); starts {
 		p("STARTS\t")
 	}
-	if slices.ContainsFunc(c.Next, func(s daemon.ComingSlot) bool { return s.Note != "" }) {
+	if slices.ContainsFunc(c.Next, func(s operate.ComingSlot) bool { return s.Note != "" }) {
 		p("NOTE")
 	}
 	for _, s := range c.Next {

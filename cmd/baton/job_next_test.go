@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"baton/internal/daemon"
+	"baton/internal/operate"
 )
 
 const nightly = `node: {id: n1}
@@ -36,7 +36,7 @@ func TestNextShowsWhenAJobWithJitterStarts(t *testing.T) {
 	c := newCLI(t)
 	c.file("a.yaml", nightly)
 	got := c.run("job", "next", "spread", "--config", "a.yaml", "-n", "3", "--from", "2026-12-01", "-o", "json")
-	var coming daemon.Coming
+	var coming operate.Coming
 	if err := json.Unmarshal([]byte(got.stdout), &coming); err != nil || got.code != exitOK {
 		t.Fatalf("%v: %+v", err, got)
 	}

@@ -8,7 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"baton/internal/daemon"
+	"baton/internal/diagnose"
+	"baton/internal/operate"
 )
 
 // commandCLI has a node that leads, a job that sleeps, one that fails, and one under a
@@ -59,7 +60,7 @@ func TestRunsAreForcedAndCancelledFromTheCommandLine(t *testing.T) {
 	c.matches(c.run("job", "cancel", "report", "--run", "x"), exitFailure, `^$`, `run x of job "report" does not go on: nothing was cancelled`)
 	c.matches(c.run("job", "cancel", "report", "--run", one, "--reason", "too slow"), exitOK,
 		`^run `+one+` of job "report" was told to end; baton job history report tells how it did\n$`, `^$`)
-	var cancelled daemon.JobCancelled
+	var cancelled operate.Outcome
 	if err := json.Unmarshal([]byte(c.run("job", "cancel", "report", "-o", "json").stdout), &cancelled); err != nil || !strings.Contains(strings.Join(cancelled.Runs, " "), two) {
 		t.Errorf("cancelled: %+v, %v", cancelled, err)
 	}
@@ -73,7 +74,7 @@ func TestRunsAreForcedAndCancelledFromTheCommandLine(t *testing.T) {
 
 	c.matches(c.run("job", "run", "fails", "--watch"), exitFailure, `failed: exit code 3 in \S+\n$`, `run \S+ of job "fails": failed: .*exit code 3`)
 	c.matches(c.run("job", "list"), exitOK, `(?m)^fails +@yearly +failing +failed \(exit code 3\) \S+ ago `, `^$`)
-	var entries []daemon.JobEntry
+	var entries []operate.Entry
 	if err := json.Unmarshal([]byte(c.run("job", "history", "fails", "-n", "1", "-o", "json").stdout), &entries); err != nil || len(entries) != 1 ||
 		*entries[0].Run.ExitCode != 3 || entries[0].Run.Output != "hush-hush\n" {
 		t.Errorf("history: %+v, %v", entries, err)
@@ -158,11 +159,11 @@ func TestHistoryPutsMissedSlotsOnOneLine(t *testing.T) {
 		return got
 	}
 	code := 4
-	entries := []daemon.JobEntry{
-		{Missed: &daemon.MissedSlots{Reason: "overlap", Count: 12, First: at("2026-11-22 02:00:00"), Last: at("2026-11-22 02:11:00"), NodeID: "db1", Epoch: 7}},
-		{Run: &daemon.Execution{Started: at("2026-11-22 01:59:30"), Trigger: "retry", Attempt: 2, State: "failed", DurationMS: 1500, ExitCode: &code, Error: "exit code 4\nand more", NodeID: "db1", Epoch: 7}},
-		{Missed: &daemon.MissedSlots{Reason: "no_leader", Count: 2, First: at("2026-11-20 23:59:00"), Last: at("2026-11-21 00:00:30"), NodeID: "db1", Epoch: 7}},
-		{Missed: &daemon.MissedSlots{Reason: "ledger", Count: 1, First: at("2026-11-20 12:00:00"), Last: at("2026-11-20 12:00:00"), NodeID: "db1", Epoch: 7, Error: "redis is away"}},
+	entries := []operate.Entry{
+		{Missed: &operate.Missed{Reason: "overlap", Count: 12, First: at("2026-11-22 02:00:00"), Last: at("2026-11-22 02:11:00"), NodeID: "db1", Epoch: 7}},
+		{Run: &diagnose.Run{Started: at("2026-11-22 01:59:30"), Trigger: "retry", Attempt: 2, State: "failed", DurationMS: 1500, ExitCode: &code, Error: "exit code 4\nand more", NodeID: "db1", Epoch: 7}},
+		{Missed: &operate.Missed{Reason: "no_leader", Count: 2, First: at("2026-11-20 23:59:00"), Last: at("2026-11-21 00:00:30"), NodeID: "db1", Epoch: 7}},
+		{Missed: &operate.Missed{Reason: "ledger", Count: 1, First: at("2026-11-20 12:00:00"), Last: at("2026-11-20 12:00:00"), NodeID: "db1", Epoch: 7, Error: "redis is away"}},
 	}
 	var out strings.Builder
 	if err := printHistory(&out, "report", entries, time.UTC, true); err != nil {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"baton/internal/daemon"
+	"baton/internal/operate"
 	"baton/internal/text"
 )
 
@@ -59,16 +59,17 @@ func newJobPauseCommand(e env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return withRemote(cmd, e, func(r daemon.Asked) error {
-				until, err := ends.at(r.Zone(name), time.Now())
+			return withRemote(cmd, e, func(r operate.Operator) error {
+				until, err := ends.at(r.Zone(cmd.Context(), name), time.Now())
 				if err != nil {
 					return usageError(err)
 				}
-				p, err := r.PauseJob(cmd.Context(), name, by(reason), until)
+				o := operate.Order{Kind: operate.KindPauseJob, By: userName(), Reason: reason, Job: name, Until: until}
+				done, err := r.Do(cmd.Context(), o)
 				if err != nil {
 					return jobError(err)
 				}
-				return out.print(e.stdout, p, func(w io.Writer) error { return printJobPause(w, p) })
+				return out.print(e.stdout, done, func(w io.Writer) error { return printJobPause(w, o, done) })
 			})
 		},
 	}
@@ -81,19 +82,19 @@ func newJobPauseCommand(e env) *cobra.Command {
 	return cmd
 }
 
-func printJobPause(w io.Writer, p daemon.JobPause) error {
+func printJobPause(w io.Writer, o operate.Order, done operate.Outcome) error {
 	end := ""
-	if !p.Until.IsZero() {
-		end = ", until " + moment(p.Until)
+	if !o.Until.IsZero() {
+		end = ", until " + moment(o.Until)
 	}
-	who, is, was := fmt.Sprintf("job %q", p.Job), "is", "was"
-	if p.Job == "" {
+	who, is, was := fmt.Sprintf("job %q", o.Job), "is", "was"
+	if o.Job == "" {
 		who, is, was = "all jobs", "are", "were"
 	}
-	if p.Was != nil {
-		return say(w, "%s %s paused already, %s; the reason is now: %s%s\n", who, was, p.Was.Reason, p.Reason, end)
+	if done.Was != nil {
+		return say(w, "%s %s paused already, %s; the reason is now: %s%s\n", who, was, done.Was.Reason, o.Signature(), end)
 	}
-	return say(w, "%s %s paused %s%s\n", who, is, p.Reason, end)
+	return say(w, "%s %s paused %s%s\n", who, is, o.Signature(), end)
 }
 
 func newJobResumeCommand(e env) *cobra.Command {
@@ -112,12 +113,12 @@ func newJobResumeCommand(e env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return withRemote(cmd, e, func(r daemon.Asked) error {
-				p, err := r.ResumeJob(cmd.Context(), name, by(""))
+			return withRemote(cmd, e, func(r operate.Operator) error {
+				done, err := r.Do(cmd.Context(), operate.Order{Kind: operate.KindResumeJob, By: userName(), Job: name})
 				if err != nil {
 					return jobError(err)
 				}
-				return out.print(e.stdout, p, func(w io.Writer) error { return printJobResume(w, p) })
+				return out.print(e.stdout, done, func(w io.Writer) error { return printJobResume(w, name, done) })
 			})
 		},
 	}
@@ -128,9 +129,9 @@ func newJobResumeCommand(e env) *cobra.Command {
 	return cmd
 }
 
-func printJobResume(w io.Writer, p daemon.JobPause) error {
-	who, is, was, it := fmt.Sprintf("job %q", p.Job), "is", "was", "it was"
-	if p.Job == "" {
+func printJobResume(w io.Writer, job string, p operate.Outcome) error {
+	who, is, was, it := fmt.Sprintf("job %q", job), "is", "was", "it was"
+	if job == "" {
 		who, is, was, it = "all jobs", "are", "were", "they were"
 	}
 	what := fmt.Sprintf("%s %s not paused", who, was)

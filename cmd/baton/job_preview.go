@@ -1,14 +1,13 @@
 package main
 
 import (
+	"baton/internal/operate/direct"
 	"cmp"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
-
-	"baton/internal/daemon"
 )
 
 // examples is how many records a preview shows.
@@ -31,7 +30,7 @@ func newJobPreviewCommand(e env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			p, err := daemon.PreviewJob(cmd.Context(), c, args[0], rows)
+			p, err := direct.PreviewJob(cmd.Context(), c, args[0], rows)
 			if err != nil {
 				return jobError(err)
 			}
@@ -51,7 +50,7 @@ func newJobPreviewCommand(e env) *cobra.Command {
 	return cmd
 }
 
-func printPreview(out io.Writer, p daemon.Preview) error {
+func printPreview(out io.Writer, p direct.Preview) error {
 	w := newTable(out)
 	f := func(format string, args ...any) { _ = say(w, format, args...) } // Flush tells a write error
 	f("SOURCE\tWAITING\n")
@@ -90,7 +89,7 @@ func printPreview(out io.Writer, p daemon.Preview) error {
 	return w.Flush()
 }
 
-func previewRows(f func(string, ...any), p daemon.Preview) {
+func previewRows(f func(string, ...any), p direct.Preview) {
 	if len(p.Columns) == 0 {
 		return
 	}
@@ -111,7 +110,7 @@ func previewRows(f func(string, ...any), p daemon.Preview) {
 // widest bounds what is shown of one value.
 const widest = 40
 
-func previewRow(columns []daemon.PreviewColumn, r daemon.PreviewRow) shown {
+func previewRow(columns []direct.PreviewColumn, r direct.PreviewRow) shown {
 	if r.Error != "" {
 		return shown("dead letter: " + clean(r.Record))
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"baton/internal/daemon"
+	"baton/internal/diagnose"
 	"baton/internal/text"
 )
 
@@ -31,7 +31,7 @@ type sample struct {
 }
 
 // show shows a run as it stands now.
-func (p *progress) show(r daemon.Execution, now time.Time) {
+func (p *progress) show(r diagnose.Run, now time.Time) {
 	p.samples = append(p.samples, sample{now, r.Rows + r.Dead})
 	for len(p.samples) > 2 && now.Sub(p.samples[0].at) > rateOver {
 		p.samples = p.samples[1:]
@@ -62,7 +62,7 @@ func (p *progress) end() {
 }
 
 // line is "[#####.....]  50 %  1000 rows of 2000 changes, 500 rows/s, 2s left".
-func (p *progress) line(r daemon.Execution) string {
+func (p *progress) line(r diagnose.Run) string {
 	first, last := p.samples[0], p.samples[len(p.samples)-1]
 	took := last.at.Sub(first.at)
 	line := soFar(r) + perSecond(last.rows-first.rows, took)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"baton/internal/daemon"
+	"baton/internal/operate"
 	"baton/internal/text"
 )
 
@@ -28,21 +28,22 @@ func newJobRunCommand(e env) *cobra.Command {
 		Example: "  baton job run users\n  baton job run users --watch\n  baton job run report --force --reason 'the last one hangs'",
 		Args:    oneJob(e),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withRemote(cmd, e, func(r daemon.Asked) error {
-				run, err := r.RunJob(cmd.Context(), args[0], by(reason), force)
+			return withRemote(cmd, e, func(r operate.Operator) error {
+				job := args[0]
+				done, err := r.Do(cmd.Context(), operate.Order{Kind: operate.KindRun, By: userName(), Reason: reason, Job: job, Force: force})
 				switch {
-				case errors.Is(err, daemon.ErrNoLeader):
-					return nobodyRuns(cmd.Context(), r, args[0])
+				case errors.Is(err, operate.ErrNobodyLeads):
+					return nobodyRuns(cmd.Context(), r, job)
 				case err != nil:
 					return jobError(err)
 				case watch:
-					return watchRun(cmd.Context(), e.stdout, r, run, out)
+					return watchRun(cmd.Context(), e.stdout, r, job, done.RunID, out)
 				}
-				return out.print(e.stdout, run, func(w io.Writer) error {
-					if run.Queued {
-						return say(w, "run %s of job %q waits for another one to end; baton job show %s tells how that goes\n", run.Run.ID, run.Job, run.Job)
+				return out.print(e.stdout, done, func(w io.Writer) error {
+					if done.Queued {
+						return say(w, "%s; baton job show %s tells how that goes\n", done.Text, job)
 					}
-					return say(w, "run %s of job %q has begun on %s; baton job show %s tells how it ends\n", run.Run.ID, run.Job, run.Run.NodeID, run.Job)
+					return say(w, "%s; baton job show %s tells how it ends\n", done.Text, job)
 				})
 			})
 		},
@@ -57,29 +58,30 @@ func newJobRunCommand(e env) *cobra.Command {
 }
 
 // nobodyRuns says that nobody leads who could do something about a job.
-func nobodyRuns(ctx context.Context, r daemon.Asked, name string) error {
-	return noLeader(r.Vacant(ctx, name))
+func nobodyRuns(ctx context.Context, r operate.Operator, name string) error {
+	return noLeader(operate.Vacant(ctx, r, name))
 }
 
 // watchRun shows a run until it has ended, and answers with its result.
-func watchRun(ctx context.Context, w io.Writer, r daemon.Asked, run daemon.JobRun, out output) error {
-	bar := progress{w: w, inPlace: isTerminal(w), command: r.IsCommand(run.Job)}
-	ended, err := daemon.WatchRun(ctx, r, run.Job, run.Run.ID, func(now daemon.JobRun) {
+func watchRun(ctx context.Context, w io.Writer, r operate.Operator, job, id string, out output) error {
+	command := operate.IsCommand(r.Configured(ctx), job)
+	bar := progress{w: w, inPlace: isTerminal(w), command: command}
+	ended, err := operate.WatchRun(ctx, r, job, id, func(now operate.JobRun) {
 		if !out.data() {
 			bar.show(now.Run, time.Now())
 		}
 	})
 	bar.end()
 	switch {
-	case daemon.Ended(err):
-		return say(w, "no longer watching; run %s goes on, baton job show %s tells how it ends\n", run.Run.ID, run.Job)
+	case operate.Ended(err):
+		return say(w, "no longer watching; run %s goes on, baton job show %s tells how it ends\n", id, job)
 	case err != nil:
 		return err
 	}
 	err = out.print(w, ended, func(w io.Writer) error {
 		took := time.Duration(ended.Run.DurationMS) * time.Millisecond
 		did := soFar(ended.Run)
-		if ended.Run.ExitCode != nil || r.IsCommand(ended.Job) {
+		if ended.Run.ExitCode != nil || command {
 			did = exit(ended.Run)
 		}
 		return say(w, "%s: %s in %s%s\n", ended.Run.State, did, text.Duration(took), perSecond(ended.Run.Rows, took))

@@ -10,7 +10,8 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"baton/internal/daemon"
+	"baton/internal/diagnose"
+	"baton/internal/operate/direct"
 	"baton/internal/testsupport"
 )
 
@@ -84,7 +85,7 @@ func TestJobIsDrivenFromTheCommandLine(t *testing.T) {
 	}
 	c.matches(c.run("job", "run", "views", "-w"), exitFailure, `failed: 0 rows`, `run \S+ of job "views": failed: .*no such table`)
 	var shown struct {
-		Runs []daemon.Execution `json:"runs"`
+		Runs []diagnose.Run `json:"runs"`
 	}
 	if err := json.Unmarshal([]byte(c.run("job", "show", "views", "-o", "json").stdout), &shown); err != nil || len(shown.Runs) != 3 || shown.Runs[0].State != "failed" {
 		t.Errorf("show: %+v, %v", shown, err)
@@ -115,7 +116,7 @@ func TestPreviewOfAJobSaysWhatIsWrong(t *testing.T) {
 	}
 	c.matches(c.run("job", "preview", "views"), exitFailure, `(?s)dead letter: \{"key":"front page".*\nWrong:\n- views would become a dead letter.*is not a whole number`, `^$`)
 	db.Exec(t, "ALTER TABLE articles RENAME COLUMN views TO hits")
-	var p daemon.Preview
+	var p direct.Preview
 	got := c.run("job", "preview", "views", "-o", "json")
 	if err := json.Unmarshal([]byte(got.stdout), &p); err != nil || got.code != exitFailure || len(p.Problems) != 2 {
 		t.Errorf("two problems: %+v, %v", got, err)
@@ -127,7 +128,7 @@ func TestProgressOfARun(t *testing.T) {
 	var out strings.Builder
 	bar := progress{w: &out}
 	for i, rows := range []int64{0, 100, 200, 300} {
-		bar.show(daemon.Execution{Rows: rows, Backlog: new(int64(1000))}, began.Add(time.Duration(i)*time.Second/2))
+		bar.show(diagnose.Run{Rows: rows, Backlog: new(int64(1000))}, began.Add(time.Duration(i)*time.Second/2))
 	}
 	bar.end()
 	want := "[..............................]   0 %  0 rows of 1000 changes\n" +
@@ -137,8 +138,8 @@ func TestProgressOfARun(t *testing.T) {
 	}
 	out.Reset()
 	bar = progress{w: &out, inPlace: true}
-	bar.show(daemon.Execution{Rows: 5000, Dead: 3, Backlog: new(int64(1000))}, began)
-	bar.show(daemon.Execution{Rows: 6000}, began.Add(time.Second))
+	bar.show(diagnose.Run{Rows: 5000, Dead: 3, Backlog: new(int64(1000))}, began)
+	bar.show(diagnose.Run{Rows: 6000}, began.Add(time.Second))
 	bar.end()
 	if want := "\r\x1b[K[##############################] 100 %  5000 rows of 1000 changes, 3 dead letters\r\x1b[K6000 rows, 997 rows/s\r\x1b[K"; out.String() != want {
 		t.Errorf("in place:\n%q\nwant\n%q", out.String(), want)

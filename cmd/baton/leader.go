@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"baton/internal/daemon"
+	"baton/internal/operate"
 )
 
 func newLeaderCommand(e env) *cobra.Command {
@@ -17,13 +17,14 @@ func newLeaderCommand(e env) *cobra.Command {
 		Example: "  baton leader\n  baton leader -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withElection(cmd, e, func(r daemon.Asked) error {
-				leader, vacant, err := r.Leader(cmd.Context())
+			return withElection(cmd, e, func(r operate.Operator) error {
+				s, err := r.Election(cmd.Context())
 				if err != nil {
 					return err
 				}
+				leader := s.Leader
 				if leader == nil {
-					return noLeader(r.LockKey(), vacant)
+					return noLeader(s.LockKey, s.Vacancy)
 				}
 				return out.print(e.stdout, leader, func(w io.Writer) error {
 					name := leader.NodeID

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"baton/internal/daemon"
+	"baton/internal/operate"
 )
 
 // waiting are the flags of a command that waits for what it has asked.
@@ -22,9 +22,10 @@ func (w *waiting) addFlags(cmd *cobra.Command, forWhat string) {
 	cmd.Flags().BoolVar(&w.not, "no-wait", false, "ask, and do not wait")
 }
 
+// limit is how long to wait, as an order has it: below zero, not at all.
 func (w *waiting) limit() time.Duration {
-	if w.not {
-		return 0
+	if w.not || w.wait <= 0 {
+		return -1
 	}
 	return w.wait
 }
@@ -44,12 +45,13 @@ func newPauseCommand(e env) *cobra.Command {
 		Example: "  baton pause --reason 'database upgrade'\n  baton pause --reason 'restore of main' --wait 2m",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withElection(cmd, e, func(r daemon.Asked) error {
-				p, err := r.Pause(cmd.Context(), by(reason), wait.limit())
+			return withElection(cmd, e, func(r operate.Operator) error {
+				o := operate.Order{Kind: operate.KindPause, By: userName(), Reason: reason, Wait: wait.limit()}
+				done, err := r.Do(cmd.Context(), o)
 				if err != nil {
 					return err
 				}
-				return out.print(e.stdout, p, func(w io.Writer) error { return printPause(w, p, wait.limit() > 0) })
+				return out.print(e.stdout, done, func(w io.Writer) error { return printPause(w, o, done) })
 			})
 		},
 	}
@@ -60,18 +62,18 @@ func newPauseCommand(e env) *cobra.Command {
 	return cmd
 }
 
-func printPause(out io.Writer, p daemon.Paused, waited bool) error {
+func printPause(out io.Writer, o operate.Order, done operate.Outcome) error {
 	now := "nobody led"
 	switch {
-	case p.Leader != "" && waited:
-		now = fmt.Sprintf("nobody leads, %d ms after the order; %s did", p.TookMS, p.Leader)
-	case p.Leader != "":
-		now = p.Leader + " was told to stop"
+	case done.From != "" && done.Code == operate.CodeDone:
+		now = fmt.Sprintf("nobody leads, %d ms after the order; %s did", done.TookMS, done.From)
+	case done.From != "":
+		now = done.From + " was told to stop"
 	}
-	if p.Already != "" {
-		return say(out, "was paused already, %s; the reason is now: %s; %s\n", p.Already, p.Reason, now)
+	if done.Was != nil {
+		return say(out, "was paused already, %s; the reason is now: %s; %s\n", done.Was.Reason, o.Signature(), now)
 	}
-	return say(out, "paused %s: %s\n", p.Reason, now)
+	return say(out, "paused %s: %s\n", o.Signature(), now)
 }
 
 func newResumeCommand(e env) *cobra.Command {
@@ -86,9 +88,9 @@ func newResumeCommand(e env) *cobra.Command {
 		Example: "  baton resume\n  baton resume --reason 'upgrade done' --no-wait",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withElection(cmd, e, func(r daemon.Asked) error {
-				d, err := r.Resume(cmd.Context(), by(reason), wait.limit())
-				if errors.Is(err, daemon.ErrNoLeader) {
+			return withElection(cmd, e, func(r operate.Operator) error {
+				d, err := r.Do(cmd.Context(), operate.Order{Kind: operate.KindResume, By: userName(), Reason: reason, Wait: wait.limit()})
+				if errors.Is(err, operate.ErrNobodyLeads) {
 					return &exitError{exitNoLeader, err}
 				}
 				if err != nil {
@@ -105,13 +107,12 @@ func newResumeCommand(e env) *cobra.Command {
 	return cmd
 }
 
-func printResume(out io.Writer, d daemon.Resumed) error {
-	text := "resumed; it was paused " + d.Was
+func printResume(out io.Writer, d operate.Outcome) error {
 	switch {
-	case d.Was == "":
-		text = "was not paused"
-	case d.Leader != "":
-		text = fmt.Sprintf("resumed; it was paused %s; %s leads: epoch %d, %d ms after the order", d.Was, d.Leader, d.Epoch, d.TookMS)
+	case d.Was == nil:
+		return say(out, "was not paused\n")
+	case d.NodeID == "":
+		return say(out, "resumed; it was paused %s\n", d.Was.Reason)
 	}
-	return say(out, "%s\n", text)
+	return say(out, "resumed; it was paused %s; %s leads: epoch %d, %d ms after the order\n", d.Was.Reason, d.NodeID, d.Epoch, d.TookMS)
 }

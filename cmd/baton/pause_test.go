@@ -1,17 +1,16 @@
 package main
 
 import (
+	"baton/internal/diagnose"
 	"encoding/json"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
-
-	"baton/internal/daemon"
 )
 
 func TestStatusOfAPausedElectionPromisesNoNextRun(t *testing.T) {
-	var s daemon.Snapshot
+	var s diagnose.Snapshot
 	if err := json.Unmarshal([]byte(`{"paused": {"reason": "by alice"}, "jobs": [{"name": "a", "schedule": "@hourly", "next_run": "2026-11-21T17:00:00Z"}]}`), &s); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"baton/internal/daemon"
+	"baton/internal/operate"
 )
 
 func newReloadCommand(e env) *cobra.Command {
@@ -37,17 +38,18 @@ func newReloadCommand(e env) *cobra.Command {
 
 // reload asks the daemon of this host, or the node that --server names.
 func reload(cmd *cobra.Command, e env, socket string) error {
-	var node *daemon.Client
+	var node *operate.Client
 	var err error
 	if socket == "" {
 		node, err = server(cmd, e)
 		socket = daemon.AdminSocket(e.getenv)
 	}
 	if err == nil && node == nil {
-		node, err = daemon.DialSocket(socket)
+		node, err = operate.DialSocket(socket)
 	}
 	if err != nil {
 		return err
 	}
-	return errors.Join(node.Reload(cmd.Context(), by("")), node.Close())
+	_, err = node.Do(cmd.Context(), operate.Order{Kind: operate.KindReload, By: userName()})
+	return errors.Join(err, node.Close())
 }

@@ -12,6 +12,8 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/daemon"
+	"baton/internal/operate"
+	"baton/internal/operate/direct"
 )
 
 // The variables that stand for the flags of a server.
@@ -50,7 +52,7 @@ func flagOr(cmd *cobra.Command, e env, flag, variable string) string {
 
 // server is the node that a command is to ask by its API; nil: none. Flags that name
 // Redis go over the variable that names a server.
-func server(cmd *cobra.Command, e env) (*daemon.Client, error) {
+func server(cmd *cobra.Command, e env) (*operate.Client, error) {
 	given := givenFlags(cmd)
 	address, ok := given("server")
 	switch {
@@ -68,7 +70,7 @@ func server(cmd *cobra.Command, e env) (*daemon.Client, error) {
 			return nil, nil
 		}
 	}
-	c, err := daemon.DialServer(address, flagOr(cmd, e, "token-file", tokenFileEnv), flagOr(cmd, e, "ca-file", caFileEnv))
+	c, err := operate.DialServer(address, flagOr(cmd, e, "token-file", tokenFileEnv), flagOr(cmd, e, "ca-file", caFileEnv))
 	if err != nil {
 		return nil, usageError(err)
 	}
@@ -79,26 +81,26 @@ func server(cmd *cobra.Command, e env) (*daemon.Client, error) {
 type loader func(cmd *cobra.Command, e env) (config.Config, error)
 
 // asks is what a command asks about elections and jobs: a node, or Redis itself.
-func asks(cmd *cobra.Command, e env, load loader) (daemon.Asked, error) {
+func asks(cmd *cobra.Command, e env, load loader) (operate.Operator, error) {
+	return asksBy(cmd, e, load, direct.Open)
+}
+
+func asksBy(cmd *cobra.Command, e env, load loader, open func(config.Config) (*direct.Site, error)) (operate.Operator, error) {
 	c, err := server(cmd, e)
 	if err != nil || c != nil {
 		return c, err
 	}
-	return direct(cmd, e, load, func(c config.Config) (daemon.Asked, error) { return daemon.Dial(c) })
+	return openOrAsk(cmd, e, load, func(c config.Config) (operate.Operator, error) { return open(c) })
 }
 
 // asksLetters is what a command asks about dead letters: a node, or the databases.
-func asksLetters(cmd *cobra.Command, e env) (daemon.Letters, error) {
-	c, err := server(cmd, e)
-	if err != nil || c != nil {
-		return c, err
-	}
-	return direct(cmd, e, loadConfig, func(c config.Config) (daemon.Letters, error) { return daemon.OpenDead(c) })
+func asksLetters(cmd *cobra.Command, e env) (operate.Operator, error) {
+	return asksBy(cmd, e, loadConfig, direct.OpenLetters)
 }
 
-// direct opens what the configuration names. Who may not read it, or a secret that it
+// openOrAsk opens what the configuration names. Who may not read it, or a secret that it
 // names, but may use the admin socket of this host's daemon, asks that.
-func direct[T any](cmd *cobra.Command, e env, load loader, open func(config.Config) (T, error)) (opened T, err error) {
+func openOrAsk[T any](cmd *cobra.Command, e env, load loader, open func(config.Config) (T, error)) (opened T, err error) {
 	c, err := load(cmd, e)
 	if err == nil {
 		opened, err = open(c)
@@ -132,7 +134,7 @@ func cause(err error) error {
 
 // local is the daemon of this host, if it takes orders of this user. Flags that name
 // another installation than the daemon's own speak against it.
-func local(cmd *cobra.Command, socket string) (*daemon.Client, error) {
+func local(cmd *cobra.Command, socket string) (*operate.Client, error) {
 	for _, direct := range []string{"config", "redis", "lock-key"} {
 		if _, ok := givenFlags(cmd)(direct); ok {
 			return nil, fmt.Errorf("not asked by itself, because of --%s", direct)
@@ -143,7 +145,7 @@ func local(cmd *cobra.Command, socket string) (*daemon.Client, error) {
 		return nil, reason(err)
 	}
 	_ = conn.Close() // it was asked whether it answers, and nothing else
-	return daemon.DialSocket(socket)
+	return operate.DialSocket(socket)
 }
 
 // reason is an error of the system without what it was about.
@@ -157,16 +159,16 @@ func reason(err error) error {
 }
 
 // withRemote does a command's work on an election.
-func withRemote(cmd *cobra.Command, e env, work func(r daemon.Asked) error) error {
+func withRemote(cmd *cobra.Command, e env, work func(r operate.Operator) error) error {
 	return with(cmd, e, loadConfig, work)
 }
 
 // withElection does a command's work on who leads, which no job's source is needed for.
-func withElection(cmd *cobra.Command, e env, work func(r daemon.Asked) error) error {
+func withElection(cmd *cobra.Command, e env, work func(r operate.Operator) error) error {
 	return with(cmd, e, loadElection, work)
 }
 
-func with(cmd *cobra.Command, e env, load loader, work func(r daemon.Asked) error) error {
+func with(cmd *cobra.Command, e env, load loader, work func(r operate.Operator) error) error {
 	r, err := asks(cmd, e, load)
 	if err != nil {
 		return err

@@ -8,7 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"baton/internal/daemon"
+	"baton/internal/diagnose"
+	"baton/internal/operate/direct"
 	"baton/internal/text"
 )
 
@@ -24,8 +25,8 @@ func newStageCommand(e env) *cobra.Command {
 }
 
 // withStages does a command's work on the stages in Redis.
-func withStages(cmd *cobra.Command, e env, work func(r *daemon.Remote) error) error {
-	r, err := direct(cmd, e, loadConfig, daemon.Dial)
+func withStages(cmd *cobra.Command, e env, work func(r *direct.Site) error) error {
+	r, err := openOrAsk(cmd, e, loadConfig, direct.Open)
 	if err != nil {
 		return err
 	}
@@ -40,7 +41,7 @@ func newStageListCommand(e env) *cobra.Command {
 		Example: "  baton stage list\n  baton stage list -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withStages(cmd, e, func(r *daemon.Remote) error {
+			return withStages(cmd, e, func(r *direct.Site) error {
 				left, unknown := r.LeftStages(cmd.Context())
 				return errors.Join(out.print(e.stdout, left, func(w io.Writer) error {
 					// "None" is not known while something could not be read.
@@ -54,7 +55,7 @@ func newStageListCommand(e env) *cobra.Command {
 	return cmd
 }
 
-func printStages(out io.Writer, left []daemon.LeftStage, all bool) error {
+func printStages(out io.Writer, left []diagnose.LeftStage, all bool) error {
 	switch {
 	case len(left) == 0 && all:
 		return say(out, "nothing is left\n")
@@ -81,9 +82,9 @@ func newStageDropCommand(e env) *cobra.Command {
 		Example: "  baton stage drop changed:user\n  baton stage drop changed:user --yes",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withStages(cmd, e, func(r *daemon.Remote) error {
+			return withStages(cmd, e, func(r *direct.Site) error {
 				left, err := r.LeftStages(cmd.Context())
-				at := slices.IndexFunc(left, func(s daemon.LeftStage) bool { return s.Key == args[0] })
+				at := slices.IndexFunc(left, func(s diagnose.LeftStage) bool { return s.Key == args[0] })
 				if at < 0 {
 					return errors.Join(fmt.Errorf("no stage is left at %q: baton stage list shows those that are", args[0]), err)
 				}

@@ -1,10 +1,9 @@
 package main
 
 import (
+	"baton/internal/diagnose"
 	"encoding/json"
 	"testing"
-
-	"baton/internal/daemon"
 )
 
 func TestStagesThatNoJobFlushesAreListedAndDropped(t *testing.T) {
@@ -18,8 +17,8 @@ func TestStagesThatNoJobFlushesAreListedAndDropped(t *testing.T) {
 	} {
 		l.send(c[0].(string), c[1:]...)
 	}
-	var left []daemon.LeftStage
-	if err := json.Unmarshal([]byte(l.does("stage", "list", "-o", "json")), &left); err != nil || len(left) != 1 || left[0] != (daemon.LeftStage{Key: "changed:old", Job: "older", BatchID: "b1", Records: 2}) {
+	var left []diagnose.LeftStage
+	if err := json.Unmarshal([]byte(l.does("stage", "list", "-o", "json")), &left); err != nil || len(left) != 1 || left[0] != (diagnose.LeftStage{Key: "changed:old", Job: "older", BatchID: "b1", Records: 2}) {
 		t.Errorf("%+v, %v", left, err)
 	}
 	l.fails(exitOK, "changed:old  2        older          b1", "stage", "list")

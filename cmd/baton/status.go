@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"baton/internal/daemon"
+	"baton/internal/diagnose"
+	"baton/internal/operate"
 )
 
 func newStatusCommand(e env) *cobra.Command {
@@ -34,13 +36,13 @@ func newStatusCommand(e env) *cobra.Command {
 			if err := countOfEvents(cmd, args, &events); err != nil {
 				return usageError(err)
 			}
-			return withRemote(cmd, e, func(r daemon.Asked) error {
+			return withRemote(cmd, e, func(r operate.Operator) error {
 				if events > 0 {
 					return showEvents(cmd.Context(), e.stdout, r, out, events)
 				}
 				letters := newLetterCount(cmd, e)
 				defer letters.close()
-				look := func(ctx context.Context) (daemon.Snapshot, error) {
+				look := func(ctx context.Context) (diagnose.Snapshot, error) {
 					s, err := r.Snapshot(ctx)
 					letters.add(ctx, &s)
 					return s, err
@@ -86,15 +88,16 @@ func countOfEvents(cmd *cobra.Command, args []string, events *int) error {
 }
 
 // showEvents prints the history as a log: the newest last.
-func showEvents(ctx context.Context, out io.Writer, r daemon.Asked, o output, n int) error {
+func showEvents(ctx context.Context, out io.Writer, r operate.Operator, o output, n int) error {
 	events, err := r.Events(ctx, n)
+	slices.Reverse(events) // the oldest first
 	if err != nil {
 		return err
 	}
 	return o.print(out, events, func(out io.Writer) error { return printEvents(out, events) })
 }
 
-func printEvents(out io.Writer, events []daemon.Event) error {
+func printEvents(out io.Writer, events []diagnose.Event) error {
 	if len(events) == 0 {
 		return say(out, "nothing has happened yet\n")
 	}

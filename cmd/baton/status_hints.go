@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"baton/internal/daemon"
 	"baton/internal/diagnose"
 	"baton/internal/text"
 )
@@ -31,9 +30,9 @@ func (t statusTables) dataLine() {
 }
 
 // dataState is how far the flushes are behind. "" if there are none.
-func dataState(s daemon.Snapshot) (state string, c colour) {
+func dataState(s diagnose.Snapshot) (state string, c colour) {
 	d := diagnose.DataOf(s)
-	about := func(jobs []daemon.Job, say func(daemon.Job) string) string {
+	about := func(jobs []diagnose.Job, say func(diagnose.Job) string) string {
 		lines := make([]string, len(jobs))
 		for i, j := range jobs {
 			lines[i] = fmt.Sprintf("%s %s (%s changes wait)", j.Name, say(j), waitingChanges(j))
@@ -44,12 +43,12 @@ func dataState(s daemon.Snapshot) (state string, c colour) {
 	case diagnose.DataNoneHere:
 		return "", ""
 	case diagnose.DataLate:
-		return "LATE: " + about(d.Late, func(j daemon.Job) string {
+		return "LATE: " + about(d.Late, func(j diagnose.Job) string {
 			lag, _ := j.Lag()
 			return "is " + text.Duration(lag.Round(time.Second)) + " behind"
 		}), bad
 	case diagnose.DataStuck:
-		return "NOT WRITTEN: " + about(d.Unwritten, func(daemon.Job) string { return "fails" }), bad
+		return "NOT WRITTEN: " + about(d.Unwritten, func(diagnose.Job) string { return "fails" }), bad
 	case diagnose.DataUnknown:
 		return "not known of " + text.Count(len(d.Unmeasured), "job"), uneasy
 	}
@@ -60,7 +59,7 @@ func dataState(s daemon.Snapshot) (state string, c colour) {
 }
 
 // hints are what is wrong, the worst first.
-func hints(s daemon.Snapshot) []hint {
+func hints(s diagnose.Snapshot) []hint {
 	problems := diagnose.Problems(s)
 	all := make([]hint, len(problems))
 	for i, p := range problems {
@@ -73,7 +72,7 @@ func hints(s daemon.Snapshot) []hint {
 }
 
 // problemWords says what is wrong.
-func problemWords(p diagnose.Problem, s daemon.Snapshot) string {
+func problemWords(p diagnose.Problem, s diagnose.Snapshot) string {
 	under := ""
 	if p.Lock != "" {
 		under = fmt.Sprintf(" for lock %q", p.Lock)
@@ -100,7 +99,7 @@ func problemWords(p diagnose.Problem, s daemon.Snapshot) string {
 }
 
 // endingOf is what a leader that hands over waits for.
-func endingOf(p diagnose.Problem, s daemon.Snapshot) string {
+func endingOf(p diagnose.Problem, s diagnose.Snapshot) string {
 	for _, l := range s.Locks {
 		if l.Key == p.Lock && l.Leader != nil {
 			return l.Leader.Ending
@@ -127,8 +126,8 @@ func jobWords(p diagnose.Problem) string {
 	return fmt.Sprintf("%s has failed %s", p.Job, times(int(p.Count)))
 }
 
-func nodeWords(p diagnose.Problem, s daemon.Snapshot) string {
-	at := slices.IndexFunc(s.Nodes, func(n daemon.Node) bool { return n.ID == p.Node })
+func nodeWords(p diagnose.Problem, s diagnose.Snapshot) string {
+	at := slices.IndexFunc(s.Nodes, func(n diagnose.Node) bool { return n.ID == p.Node })
 	if at < 0 {
 		return string(p.Code)
 	}

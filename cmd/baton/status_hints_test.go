@@ -8,13 +8,15 @@ import (
 	"testing"
 	"time"
 
-	"baton/internal/daemon"
+	"baton/internal/diagnose"
 	"baton/internal/doctor"
+	"baton/internal/operate"
+	"baton/internal/operate/direct"
 )
 
 func TestStatusTellsOfTwinsAndWrongClocks(t *testing.T) {
 	var b strings.Builder
-	s := daemon.Snapshot{LockKey: "baton", Leader: &daemon.Leader{NodeID: "db1"}, Nodes: []daemon.Node{
+	s := diagnose.Snapshot{LockKey: "baton", Leader: &diagnose.Leader{NodeID: "db1"}, Nodes: []diagnose.Node{
 		{ID: "db1", State: "leading", ClockOffsetMS: 900}, {ID: "db2", State: "standby", Twin: "other"}, {ID: "db3", State: "standby", ClockOffsetMS: -2500}, {ID: "db4", State: "standby", ClockOffsetMS: 9000, Stale: true, LastSeenMSAgo: 70000},
 	}}
 	if err := printStatus(&sheet{&b, true, 0}, s); err != nil {
@@ -35,9 +37,9 @@ func TestStatusTellsOfTwinsAndWrongClocks(t *testing.T) {
 }
 
 func TestStatusTellsWhatAHandoverWaitsFor(t *testing.T) {
-	s := daemon.Snapshot{LockKey: "baton", Leader: &daemon.Leader{NodeID: "db1", Ending: "the end of report"}}
+	s := diagnose.Snapshot{LockKey: "baton", Leader: &diagnose.Leader{NodeID: "db1", Ending: "the end of report"}}
 	s.Locks = slices.Grow(s.Locks, 1)[:1]
-	s.Locks[0].Key, s.Locks[0].Leader = "other", &daemon.Leader{NodeID: "db2", Ending: "the end of export"}
+	s.Locks[0].Key, s.Locks[0].Leader = "other", &diagnose.Leader{NodeID: "db2", Ending: "the end of export"}
 	var told []string
 	for _, h := range hints(s) {
 		told = append(told, h.what)
@@ -50,9 +52,9 @@ func TestStatusTellsWhatAHandoverWaitsFor(t *testing.T) {
 
 func TestStatusTellsThatNobodyCouldTakeOver(t *testing.T) {
 	const want = "no other node could take over"
-	s := daemon.Snapshot{LockKey: "baton", Leader: &daemon.Leader{NodeID: "db1"}, Nodes: []daemon.Node{
+	s := diagnose.Snapshot{LockKey: "baton", Leader: &diagnose.Leader{NodeID: "db1"}, Nodes: []diagnose.Node{
 		{ID: "db1", State: "leading"}, {ID: "db2", Observer: true}, {ID: "db3", Aside: "for 20s: its database is away"}, {ID: "db4", Stale: true},
-		{ID: "db6", State: daemon.StateMissing},
+		{ID: "db6", State: diagnose.StateMissing},
 	}}
 	tells := func() bool {
 		return slices.ContainsFunc(hints(s), func(h hint) bool { return strings.HasPrefix(h.what, want) })
@@ -60,7 +62,7 @@ func TestStatusTellsThatNobodyCouldTakeOver(t *testing.T) {
 	if !tells() {
 		t.Errorf("nobody can, and it is not told: %+v", hints(s))
 	}
-	s.Nodes = append(s.Nodes, daemon.Node{ID: "db5", State: "standby"})
+	s.Nodes = append(s.Nodes, diagnose.Node{ID: "db5", State: "standby"})
 	if tells() {
 		t.Error("db5 can take over")
 	}
@@ -68,10 +70,10 @@ func TestStatusTellsThatNobodyCouldTakeOver(t *testing.T) {
 
 func TestStatusTellsOfWhoIsMissingAndWhatIsLate(t *testing.T) {
 	due := time.Date(2026, 3, 1, 2, 30, 0, 0, time.UTC)
-	s := daemon.Snapshot{
-		LockKey: "baton", Leader: &daemon.Leader{NodeID: "db1"},
-		Nodes: []daemon.Node{{ID: "db1", State: "leading"}, {ID: "db2", State: daemon.StateMissing}, {ID: "db3", State: "standby"}},
-		Jobs:  []daemon.Job{{Name: "export", Command: true, DueAt: due, LateAfterSeconds: 60}},
+	s := diagnose.Snapshot{
+		LockKey: "baton", Leader: &diagnose.Leader{NodeID: "db1"},
+		Nodes: []diagnose.Node{{ID: "db1", State: "leading"}, {ID: "db2", State: diagnose.StateMissing}, {ID: "db3", State: "standby"}},
+		Jobs:  []diagnose.Job{{Name: "export", Command: true, DueAt: due, LateAfterSeconds: 60}},
 	}
 	want := []hint{
 		{bad, "export is late: due at Sun 2026-03-01 02:30 +00:00, and no success since", "baton job history export"},
@@ -83,7 +85,7 @@ func TestStatusTellsOfWhoIsMissingAndWhatIsLate(t *testing.T) {
 }
 
 func TestInAPauseTheWayToEndItIsToldFirst(t *testing.T) {
-	var s daemon.Snapshot
+	var s diagnose.Snapshot
 	if err := json.Unmarshal([]byte(`{"lock_key": "baton", "paused": {"reason": "by alice"}, "locks": [{"key": "nightly"}]}`), &s); err != nil {
 		t.Fatal(err)
 	}
@@ -105,10 +107,10 @@ func TestColoursTellHowGraveItIs(t *testing.T) {
 			return diagnosis{Findings: []doctor.Finding{{Severity: doctor.SeverityError, Subject: "redis", What: "it is full"}}}.write(s, 100)
 		}},
 		{"\x1b[31mdb2 does not lead\x1b[0m:\n- \x1b[33mit is \\x1b[2J paused\x1b[0m\n  → baton resume\n", func(s *sheet) error {
-			return printExplanation(s, daemon.Explanation{NodeID: "db2", Reasons: []daemon.Why{{Code: "x", What: "it is \x1b[2J paused", Do: "baton resume"}}})
+			return printExplanation(s, operate.Explanation{NodeID: "db2", Reasons: []operate.Why{{Code: "x", What: "it is \x1b[2J paused", Do: "baton resume"}}})
 		}},
-		{"\x1b[32m5 ms after the order\x1b[0m;", func(s *sheet) error { return printDrill(s, []daemon.Drilled{{TookMS: 5, LeaseMS: 10}}) }},
-		{"\x1b[31m15 ms after the order\x1b[0m;", func(s *sheet) error { return printDrill(s, []daemon.Drilled{{TookMS: 15, LeaseMS: 10}}) }},
+		{"\x1b[32m5 ms after the order\x1b[0m;", func(s *sheet) error { return printDrill(s, []direct.Drilled{{TookMS: 5, LeaseMS: 10}}) }},
+		{"\x1b[31m15 ms after the order\x1b[0m;", func(s *sheet) error { return printDrill(s, []direct.Drilled{{TookMS: 15, LeaseMS: 10}}) }},
 	} {
 		var b strings.Builder
 		if err := tc.print(&sheet{&b, true, 0}); err != nil || !strings.Contains(b.String(), tc.want) {
@@ -119,14 +121,14 @@ func TestColoursTellHowGraveItIs(t *testing.T) {
 
 func TestANodeThatTellsAsOftenAsItShouldLooksAlive(t *testing.T) {
 	for _, tc := range []struct {
-		node  daemon.Node
+		node  diagnose.Node
 		asked string
 		want  string
 	}{
-		{daemon.Node{ID: "db1", LastSeenMSAgo: 29_000}, "", "within 35s"},
-		{daemon.Node{ID: "db1", LastSeenMSAgo: 29_000}, "db1", "now"},
-		{daemon.Node{ID: "db1", LastSeenMSAgo: 29_000, Twin: "other"}, "db1", "within 35s"},
-		{daemon.Node{ID: "db1", LastSeenMSAgo: 41_000}, "db2", "41s ago"},
+		{diagnose.Node{ID: "db1", LastSeenMSAgo: 29_000}, "", "within 35s"},
+		{diagnose.Node{ID: "db1", LastSeenMSAgo: 29_000}, "db1", "now"},
+		{diagnose.Node{ID: "db1", LastSeenMSAgo: 29_000, Twin: "other"}, "db1", "within 35s"},
+		{diagnose.Node{ID: "db1", LastSeenMSAgo: 41_000}, "db2", "41s ago"},
 	} {
 		if got := seen(tc.node, tc.asked); got != tc.want {
 			t.Errorf("%+v asked of %q: %q, want %q", tc.node, tc.asked, got, tc.want)
@@ -136,10 +138,10 @@ func TestANodeThatTellsAsOftenAsItShouldLooksAlive(t *testing.T) {
 
 func TestNoNextRunIsPromisedWhileNobodyLeadsUnderTheLock(t *testing.T) {
 	now := time.Now()
-	j := daemon.Job{Name: "a", Lock: "own", NextRun: now.Add(time.Hour)}
-	us, them := &daemon.Leader{NodeID: "db1"}, &daemon.Leader{Owner: "x", Foreign: true}
+	j := diagnose.Job{Name: "a", Lock: "own", NextRun: now.Add(time.Hour)}
+	us, them := &diagnose.Leader{NodeID: "db1"}, &diagnose.Leader{Owner: "x", Foreign: true}
 	for _, tc := range []struct {
-		leader *daemon.Leader
+		leader *diagnose.Leader
 		locks  string
 		want   string
 	}{
@@ -147,7 +149,7 @@ func TestNoNextRunIsPromisedWhileNobodyLeadsUnderTheLock(t *testing.T) {
 		{them, `[{"key": "own", "leader": {"node_id": "db1"}}]`, "in 1h"},
 		{us, `[{"key": "own"}]`, "once a node leads"}, {nil, `[{"key": "other", "leader": {"node_id": "db1"}}]`, "once a node leads"},
 	} {
-		s := daemon.Snapshot{Now: now, Leader: tc.leader}
+		s := diagnose.Snapshot{Now: now, Leader: tc.leader}
 		if err := json.Unmarshal([]byte(cmp.Or(tc.locks, "[]")), &s.Locks); err != nil {
 			t.Fatal(err)
 		}
@@ -158,13 +160,13 @@ func TestNoNextRunIsPromisedWhileNobodyLeadsUnderTheLock(t *testing.T) {
 }
 
 func TestDataThatIsNotWrittenIsNotCalledUpToDate(t *testing.T) {
-	well := daemon.Job{Name: "views", LagSeconds: new(8.0), Backlog: new(int64(3))}
-	stuck := daemon.Job{Name: "users", LagSeconds: new(8.0), Backlog: new(int64(45000)), ConsecutiveFailures: 16}
-	if text, c := dataState(daemon.Snapshot{Jobs: []daemon.Job{well, stuck}}); c != bad || text != "NOT WRITTEN: users fails (45000 changes wait)" {
+	well := diagnose.Job{Name: "views", LagSeconds: new(8.0), Backlog: new(int64(3))}
+	stuck := diagnose.Job{Name: "users", LagSeconds: new(8.0), Backlog: new(int64(45000)), ConsecutiveFailures: 16}
+	if text, c := dataState(diagnose.Snapshot{Jobs: []diagnose.Job{well, stuck}}); c != bad || text != "NOT WRITTEN: users fails (45000 changes wait)" {
 		t.Errorf("%s (%q)", text, c)
 	}
 	stuck.Backlog = new(int64(0)) // it has written what there was
-	if text, c := dataState(daemon.Snapshot{Jobs: []daemon.Job{well, stuck}}); c != good || text != "up to date, at most 8s behind" {
+	if text, c := dataState(diagnose.Snapshot{Jobs: []diagnose.Job{well, stuck}}); c != good || text != "up to date, at most 8s behind" {
 		t.Errorf("%s (%q)", text, c)
 	}
 }

@@ -7,7 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"baton/internal/daemon"
+	"baton/internal/diagnose"
+	"baton/internal/operate"
 )
 
 const (
@@ -20,7 +21,7 @@ const (
 // letterCount counts the dead letters that wait now, for who asks how the jobs stand: the
 // leader's count is up to half a minute old, and older if nobody leads.
 type letterCount struct {
-	letters daemon.Letters // nil: who asks may not read the databases
+	letters operate.Operator // nil: who asks may not read the databases
 	asked   time.Time
 	jobs    map[string]int64
 	all     bool // all databases answered
@@ -36,7 +37,7 @@ func newLetterCount(cmd *cobra.Command, e env) *letterCount {
 }
 
 // add puts them into s, as far as they are known.
-func (l *letterCount) add(ctx context.Context, s *daemon.Snapshot) {
+func (l *letterCount) add(ctx context.Context, s *diagnose.Snapshot) {
 	if l.letters == nil {
 		return
 	}

@@ -8,17 +8,17 @@ import (
 	"strings"
 	"time"
 
-	"baton/internal/daemon"
+	"baton/internal/diagnose"
 	"baton/internal/text"
 )
 
 // statusTables writes the state for people.
 type statusTables struct {
 	*table
-	s daemon.Snapshot
+	s diagnose.Snapshot
 }
 
-func printStatus(out io.Writer, s daemon.Snapshot) error {
+func printStatus(out io.Writer, s diagnose.Snapshot) error {
 	t := statusTables{newTable(out), s}
 	t.leader()
 	t.dataLine()
@@ -104,12 +104,12 @@ func (t statusTables) nodes() {
 
 // seen is when a node last told of itself; asked is the node that has said so, "" if that
 // was Redis.
-func seen(n daemon.Node, asked string) string {
+func seen(n diagnose.Node, asked string) string {
 	switch ago := time.Duration(n.LastSeenMSAgo) * time.Millisecond; {
 	case n.ID == asked && !n.Stale && n.Twin == "":
 		return "now"
-	case ago <= daemon.SeenWithin:
-		return "within " + text.Duration(daemon.SeenWithin)
+	case ago <= diagnose.SeenWithin:
+		return "within " + text.Duration(diagnose.SeenWithin)
 	default:
 		return text.Duration(ago) + " ago"
 	}
@@ -141,7 +141,7 @@ func (t statusTables) jobs() {
 		}
 		t.print("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s%s\n", j.Name, j.Schedule, paint(t, stateColour(next), next), paint(t, stateColour(last), last), rows, dead, took, waiting, failures, t.lockColumn(j.Lock))
 	}
-	all := slices.IndexFunc(t.s.Jobs, func(j daemon.Job) bool { return j.Paused != nil && j.Paused.All })
+	all := slices.IndexFunc(t.s.Jobs, func(j diagnose.Job) bool { return j.Paused != nil && j.Paused.All })
 	if all >= 0 {
 		t.print("\nAll jobs are paused %s; %s ends that\n", pausedFor(t.s.Jobs[all]), endsPause(t.s.Jobs[all]))
 	}
@@ -161,7 +161,7 @@ func stateColour(state string) colour {
 	switch word {
 	case "leading", "succeeded":
 		return good
-	case "failed", "failing", "late", "timed_out", "lost", "gone", daemon.StateMissing, daemon.StateSilent:
+	case "failed", "failing", "late", "timed_out", "lost", "gone", diagnose.StateMissing, diagnose.StateSilent:
 		return bad
 	case "paused", "stands", "cancelled", "missed":
 		return uneasy
@@ -172,7 +172,7 @@ func stateColour(state string) colour {
 }
 
 // pausedFor is why a job is paused, and until when if that is known.
-func pausedFor(j daemon.Job) string {
+func pausedFor(j diagnose.Job) string {
 	p := j.Paused
 	if p.Until.IsZero() {
 		return p.Reason

@@ -3,13 +3,12 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os/user"
 
 	"github.com/spf13/cobra"
 
-	"baton/internal/daemon"
+	"baton/internal/operate"
 )
 
 func newStepDownCommand(e env) *cobra.Command {
@@ -26,22 +25,23 @@ func newStepDownCommand(e env) *cobra.Command {
 		Example: "  baton stepdown\n  baton stepdown --to db2 --reason 'kernel upgrade'\n  baton stepdown --all-locks",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withElection(cmd, e, func(r daemon.Asked) error {
+			return withElection(cmd, e, func(r operate.Operator) error {
+				o := operate.Order{Kind: operate.KindStepDown, By: userName(), Reason: reason, To: to, Wait: wait.limit()}
 				if all {
-					handed, err := stepDownAll(cmd.Context(), r, to, orderedBy(reason), wait.limit())
+					handed, err := stepDownAll(cmd.Context(), r, o)
 					if handed == nil {
 						return err
 					}
 					return errors.Join(err, out.print(e.stdout, handed, func(w io.Writer) error { return printHandovers(w, handed) }))
 				}
-				h, err := r.StepDown(cmd.Context(), to, orderedBy(reason), wait.limit())
-				if errors.Is(err, daemon.ErrNoLeader) {
+				done, err := r.Do(cmd.Context(), o)
+				if errors.Is(err, operate.ErrNobodyLeads) {
 					return noneToStepDown(cmd.Context(), r)
 				}
-				if err != nil && (h.To == "" || !out.data()) {
+				if err != nil && (done.NodeID == "" || !out.data()) {
 					return err
 				}
-				return errors.Join(err, out.print(e.stdout, h, func(w io.Writer) error { return printHandover(w, h) }))
+				return errors.Join(err, out.print(e.stdout, done, sentence(done)))
 			})
 		},
 	}
@@ -55,33 +55,29 @@ func newStepDownCommand(e env) *cobra.Command {
 	return cmd
 }
 
-func printHandover(w io.Writer, h daemon.Handover) error {
-	if h.To == "" {
-		return say(w, "%s was asked to step down\n", h.From)
+// noneToStepDown says that nobody leads, and why, as far as that is known.
+func noneToStepDown(ctx context.Context, r operate.Operator) error {
+	s, err := r.Election(ctx)
+	if err != nil || s.Leader != nil { // somebody does by now
+		s.Vacancy = ""
 	}
-	return say(w, "%s leads after %s: epoch %d, %d ms after the order\n", h.To, h.From, h.Epoch, h.TookMS)
+	return noLeader(s.LockKey, s.Vacancy)
 }
 
-// noneToStepDown says that nobody leads, and why, as far as that is known.
-func noneToStepDown(ctx context.Context, r daemon.Asked) error {
-	leader, vacant, err := r.Leader(ctx)
-	if err != nil || leader != nil { // somebody does by now
-		vacant = ""
-	}
-	return noLeader(r.LockKey(), vacant)
+// sentence prints what an order came to.
+func sentence(done operate.Outcome) func(io.Writer) error {
+	return func(w io.Writer) error { return say(w, "%s\n", done.Text) }
 }
 
 // orderedBy says who asks, for those who read the event history later.
-func orderedBy(reason string) string { return "asked " + by(reason) }
+func orderedBy(reason string) string {
+	return "asked " + operate.Order{By: userName(), Reason: reason}.Signature()
+}
 
-// by is "by alice: reason".
-func by(reason string) string {
-	who := "somebody"
+// userName is who gives an order.
+func userName() string {
 	if u, err := user.Current(); err == nil {
-		who = u.Username
+		return u.Username
 	}
-	if reason == "" {
-		return "by " + who
-	}
-	return fmt.Sprintf("by %s: %s", who, reason)
+	return "somebody"
 }

@@ -5,35 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"time"
 
-	"baton/internal/config"
-	"baton/internal/daemon"
+	"baton/internal/operate"
 )
 
 // lockHandover is what the step-down from one of several locks came to.
 type lockHandover struct {
 	Lock string `json:"lock"`
-	daemon.Handover
+	operate.Outcome
 	Error string `json:"error,omitzero"`
-}
-
-// locksOf are the elections of a configuration, the node's own first.
-func locksOf(c config.Config) []string {
-	keys := []string{c.Election.LockKey}
-	for _, j := range c.Jobs {
-		if j.Lock != "" && !slices.Contains(keys, j.Lock) {
-			keys = append(keys, j.Lock)
-		}
-	}
-	return keys
 }
 
 // stepDownAll has whoever leads hand over, of every lock of the configuration: one
 // after the other, so that the successors of one are known before the next.
-func stepDownAll(ctx context.Context, r daemon.Asked, to, reason string, wait time.Duration) ([]lockHandover, error) {
-	s, err := r.Snapshot(ctx)
+func stepDownAll(ctx context.Context, r operate.Operator, o operate.Order) ([]lockHandover, error) {
+	s, err := r.Election(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -45,9 +31,10 @@ func stepDownAll(ctx context.Context, r daemon.Asked, to, reason string, wait ti
 	var errs []error
 	vacant := 0
 	for i, key := range keys {
-		h, err := r.StepDownFrom(ctx, key, to, reason, wait)
-		all[i] = lockHandover{Lock: key, Handover: h}
-		if errors.Is(err, daemon.ErrNoLeader) {
+		o.Lock = key
+		done, err := r.Do(ctx, o)
+		all[i] = lockHandover{Lock: key, Outcome: done}
+		if errors.Is(err, operate.ErrNobodyLeads) {
 			vacant++
 		}
 		if err != nil {
@@ -67,10 +54,7 @@ func printHandovers(w io.Writer, all []lockHandover) error {
 		if h.From == "" {
 			continue // the error says why
 		}
-		if err := say(w, "%s: ", h.Lock); err != nil {
-			return err
-		}
-		if err := printHandover(w, h.Handover); err != nil {
+		if err := say(w, "%s: %s\n", h.Lock, h.Text); err != nil {
 			return err
 		}
 	}

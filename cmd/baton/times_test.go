@@ -10,24 +10,25 @@ import (
 	"go.uber.org/zap"
 
 	"baton/internal/config"
-	"baton/internal/daemon"
+	"baton/internal/diagnose"
+	"baton/internal/operate"
 	"baton/internal/status"
 )
 
 // Whoever reads a time knows which zone it is in.
 func TestEveryTimeSaysItsZone(t *testing.T) {
 	at := time.Date(2027, 3, 28, 1, 2, 3, 0, time.UTC)
-	run := daemon.Execution{ID: "r", State: "failed", Error: "x", Started: at, Slot: at}
-	j := daemon.Job{Name: "users", LastRun: &run, NextRun: at.In(time.FixedZone("CST", -6*3600)), Retry: &status.Retry{Slot: at, At: at},
+	run := diagnose.Run{ID: "r", State: "failed", Error: "x", Started: at, Slot: at}
+	j := diagnose.Job{Name: "users", LastRun: &run, NextRun: at.In(time.FixedZone("CST", -6*3600)), Retry: &status.Retry{Slot: at, At: at},
 		Paused: &status.Pause{Since: at, Until: at.Add(time.Hour), Reason: "by ada"}}
-	letter := daemon.DeadLetter{DeadKey: daemon.DeadKey{ID: "3f2a9c41d07b", Job: "users"}, At: at}
+	letter := operate.Letter{ID: "3f2a9c41d07b", Job: "users", At: at}
 	for name, print := range map[string]func(io.Writer) error{
-		"events":       func(w io.Writer) error { return printEvents(w, []daemon.Event{{At: at, Event: "won"}}) },
-		"dead list":    func(w io.Writer) error { return printLetters(w, []daemon.DeadLetter{letter}, 10, true) },
-		"dead reasons": func(w io.Writer) error { return printReasons(w, []daemon.DeadReason{{Oldest: at, Newest: at}}) },
+		"events":       func(w io.Writer) error { return printEvents(w, []diagnose.Event{{At: at, Event: "won"}}) },
+		"dead list":    func(w io.Writer) error { return printLetters(w, []operate.Letter{letter}, 10, true) },
+		"dead reasons": func(w io.Writer) error { return printReasons(w, []operate.LetterReason{{Oldest: at, Newest: at}}) },
 		"dead show":    func(w io.Writer) error { return printLetter(w, letter, true) },
-		"job show":     func(w io.Writer) error { return printJob(w, j, []daemon.Execution{run}, at) },
-		"status":       func(w io.Writer) error { return printStatus(w, daemon.Snapshot{Now: at, Jobs: []daemon.Job{j}}) },
+		"job show":     func(w io.Writer) error { return printJob(w, j, []diagnose.Run{run}, at) },
+		"status":       func(w io.Writer) error { return printStatus(w, diagnose.Snapshot{Now: at, Jobs: []diagnose.Job{j}}) },
 	} {
 		var text strings.Builder
 		if err := print(&text); err != nil {

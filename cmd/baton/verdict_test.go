@@ -1,6 +1,7 @@
 package main
 
 import (
+	"baton/internal/diagnose"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -14,8 +15,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"baton/internal/daemon"
 )
 
 // verdictCase is a job as Redis has it, and what everything that is shown must say of it.
@@ -102,7 +101,7 @@ func TestEverythingCallsTheSameJobsLate(t *testing.T) {
 	c.env["BATON_CONFIG"] = "baton.yaml"
 	c.daemon("--node-id", "db1")
 	c.until("db1\n", "leader")
-	var s daemon.Snapshot
+	var s diagnose.Snapshot
 	if err := json.Unmarshal([]byte(c.run("status", "-o", "json").stdout), &s); err != nil || len(s.Nodes) != 1 {
 		t.Fatalf("%v: %+v", err, s)
 	}
@@ -186,7 +185,7 @@ func (v *verdicts) api() map[string]string {
 
 func (v *verdicts) status(flags ...string) map[string]string {
 	got := v.cli.run(append([]string{"status", "-o", "json"}, flags...)...)
-	var s daemon.Snapshot
+	var s diagnose.Snapshot
 	if err := json.Unmarshal([]byte(got.stdout), &s); err != nil {
 		v.t.Fatalf("%v: %+v", err, got)
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"baton/internal/daemon"
+	"baton/internal/diagnose"
 	"baton/internal/text"
 )
 
@@ -22,9 +22,9 @@ type watch struct {
 	size  func() (width, height int) // nil: no terminal
 	out   output
 	every time.Duration
-	look  func(context.Context) (daemon.Snapshot, error)
+	look  func(context.Context) (diagnose.Snapshot, error)
 
-	shown  daemon.Snapshot // the last that was seen
+	shown  diagnose.Snapshot // the last that was seen
 	seen   bool
 	seenAt time.Time
 	err    error     // why nothing newer was seen
@@ -32,7 +32,7 @@ type watch struct {
 	asking time.Time // when the look began that goes on
 }
 
-func newWatch(cmd *cobra.Command, e env, out output, every time.Duration, look func(context.Context) (daemon.Snapshot, error)) *watch {
+func newWatch(cmd *cobra.Command, e env, out output, every time.Duration, look func(context.Context) (diagnose.Snapshot, error)) *watch {
 	w := &watch{sheet: newSheet(cmd, e, e.stdout), out: out, every: max(every, 100*time.Millisecond), look: look}
 	if term, _ := e.getenv("TERM"); !out.data() && term != "dumb" {
 		w.size, _ = terminalSize(e.stdout)
@@ -42,7 +42,7 @@ func newWatch(cmd *cobra.Command, e env, out output, every time.Duration, look f
 
 // looked is what a look came to.
 type looked struct {
-	s   daemon.Snapshot
+	s   diagnose.Snapshot
 	err error
 }
 
@@ -118,11 +118,13 @@ func (w *watch) note(a looked) {
 }
 
 // state is what was seen last, as far as it still holds.
-func (w *watch) state(now time.Time) daemon.Snapshot {
+func (w *watch) state(now time.Time) diagnose.Snapshot {
 	if w.err == nil {
 		return w.shown
 	}
-	return daemon.Aged(w.shown, now.Sub(w.seenAt), w.err)
+	s := w.shown
+	s.AgeMS, s.Error = now.Sub(w.seenAt).Milliseconds(), w.err.Error()
+	return diagnose.Aged(s)
 }
 
 // frame draws over what is there, line by line, so that nothing flickers.

@@ -18,6 +18,7 @@ import (
 	"baton/internal/elector"
 	"baton/internal/flush/source/staging"
 	"baton/internal/job"
+	"baton/internal/operate/direct"
 	"baton/internal/redisconn"
 	"baton/internal/redisledger"
 	"baton/internal/redislock"
@@ -258,9 +259,9 @@ func (c *candidacy) jobNames() []string {
 	return tasks.Names(w.tasks)
 }
 
-func (c *candidacy) view() view {
+func (c *candidacy) view() direct.View {
 	w, _ := c.current()
-	return view{lockKey: c.lockKey, election: c.election, ledger: c.ledger, stages: c.registry, tasks: plain(w.tasks), poll: c.timing.PollInterval}
+	return direct.View{LockKey: c.lockKey, Election: c.election, Ledger: c.ledger, Stages: c.registry, Tasks: plain(w.tasks), Poll: c.timing.PollInterval}
 }
 
 // under is the part of a configuration that is about some locks. It takes no more memory

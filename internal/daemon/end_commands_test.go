@@ -26,7 +26,7 @@ func TestFlushesGoOnWhileACommandHasItsGrace(t *testing.T) {
 	r.stop()
 	stopped := time.Now()
 	await(t, "the status to tell what is waited for", func() bool {
-		s, err := l.remote.Snapshot(t.Context())
+		s, err := l.remote.to.Snapshot(t.Context())
 		return err == nil && s.Leader != nil && s.Leader.Ending == "the end of report"
 	})
 	time.Sleep(grace / 4)

@@ -44,13 +44,9 @@ func TestAJobWhoseRunsTakeLongerThanItsScheduleIsTold(t *testing.T) {
 	rare.Name, rare.Schedule = "rare", "@hourly"
 	c.Jobs = []config.Job{slow, rare}
 	r := start(t, c.WithDefaults(), nil)
-	remote, err := Dial(c.WithDefaults())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = remote.Close() }()
+	remote := overServers(t, c.WithDefaults())
 	await(t, "some runs", func() bool {
-		runs, _ := remote.views()[0].ledger.Runs(t.Context(), "slow", 3)
+		runs, _ := remote.runs(t.Context(), "slow", 3)
 		return len(runs) >= 3
 	})
 	all := doctor.Examine(t.Context(), c.WithDefaults(), doctor.Options{})

@@ -1,24 +1,59 @@
 package daemon
 
 import (
+	"context"
+	"errors"
 	"net"
 
 	"baton/internal/certificate"
 	"baton/internal/config"
+	"baton/internal/operate"
+	"baton/internal/operate/direct"
 	"baton/internal/status"
 )
 
 // serving is how page and API are served.
 func (n *node) serving(h config.HTTP, encryption *certificate.Certificate) status.Config {
-	d := newDesk(n)
 	c := status.Config{
 		Source: n.snapshot, Health: n.health, Metrics: n.metrics, Logger: n.log.Named("http"), NodeID: n.id, Version: n.options.Version,
-		Desk: d, Inquiry: d, Do: d.do, TokenFile: h.TokenFile, Hosts: h.Hosts,
+		Node: n.answers, Do: n.answers.Do, TokenFile: h.TokenFile, Hosts: h.Hosts,
 	}
 	if encryption != nil {
 		c.TLS = encryption.Serve(c.Logger)
 	}
 	return c
+}
+
+// newAnswers is what answers page and API, over the node's connections to Redis and some of its own
+// to databases.
+func (n *node) newAnswers() *direct.Site {
+	return direct.Of(direct.Node{Log: n.log, Access: n.access, Own: n.snapshot, Samples: n.samples, Reload: n.orderReload})
+}
+
+// access is what there is to look at, by the configuration that is in force.
+func (n *node) access() direct.Access {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return direct.Access{Config: n.inventory.config, Edition: n.edition, Store: n.store, Venue: n.venue}
+}
+
+// orderReload has the node read its configuration again, and returns when it is in force.
+func (n *node) orderReload(ctx context.Context, by string) error {
+	answer := make(chan error, 1)
+	select {
+	case n.reloadRequests <- reloadRequest{by: by, answer: answer}:
+	case <-ctx.Done():
+		return errors.New("the daemon does not take it: it is busy or about to end; see its log")
+	}
+	select {
+	case err := <-answer:
+		if err != nil {
+			return &operate.Coded{Code: "not_reloaded", Kind: operate.ErrInvalid, Err: err}
+		}
+		return nil
+	case <-ctx.Done():
+		return errors.New("the daemon is still at it; see its log")
+	}
 }
 
 // existing are the listeners that there are.

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"baton/internal/config"
+	"baton/internal/operate"
 	"baton/internal/testsupport"
 )
 
@@ -25,12 +26,12 @@ func TestOverTLSTheCertificateIsReadAnewAndNothingElseIsSpoken(t *testing.T) {
 	testsupport.Certify(t, c.HTTP.TLS.CertFile, c.HTTP.TLS.KeyFile, 1)
 	r := start(t, c, nil)
 	serial := func() (int64, error) {
-		client, err := DialServer("https://"+r.address, c.HTTP.TokenFile, c.HTTP.TLS.CertFile)
+		client, err := operate.DialServer("https://"+r.address, c.HTTP.TokenFile, c.HTTP.TLS.CertFile)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _ = client.Close() }()
-		resp, err := client.http.Get("https://" + r.address + "/-/healthy")
+		resp, err := client.Http.Get("https://" + r.address + "/-/healthy")
 		if err != nil {
 			return 0, err
 		}

@@ -15,6 +15,8 @@ import (
 
 	"go.uber.org/zap"
 
+	"baton/internal/operate"
+	"baton/internal/operate/direct"
 	"baton/internal/testsupport"
 )
 
@@ -90,14 +92,14 @@ func (l *apiLab) described(method, route, path string, want int, body string) []
 	return text
 }
 
-func (l *apiLab) client(server, tokenFile string) *Client {
+func (l *apiLab) client(server, tokenFile string) operator[*operate.Client] {
 	l.t.Helper()
-	c, err := DialServer(server, tokenFile, "")
+	c, err := operate.DialServer(server, tokenFile, "")
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	l.t.Cleanup(func() { _ = c.Close() })
-	return c
+	return operator[*operate.Client]{c}
 }
 
 func TestEveryRouteOfARunningNodeAnswersAsItIsDescribed(t *testing.T) {
@@ -114,7 +116,7 @@ func TestEveryRouteOfARunningNodeAnswersAsItIsDescribed(t *testing.T) {
 			t.Errorf("%+v", run)
 		}
 	}
-	var letters struct{ Letters []DeadKey }
+	var letters struct{ Letters []operate.LetterKey }
 	if err := json.Unmarshal(l.described("GET", "/dead-letters", "/dead-letters?job=views", 200, ""), &letters); err != nil || len(letters.Letters) != 1 {
 		t.Fatalf("%v %+v", err, letters)
 	}
@@ -174,71 +176,76 @@ func TestEveryRouteOfARunningNodeAnswersAsItIsDescribed(t *testing.T) {
 func TestCommandsGetFromANodeWhatTheyGetFromTheServers(t *testing.T) {
 	t.Parallel()
 	l := newAPILab(t)
-	for _, c := range []*Client{l.client("http://"+l.node.address, l.config.HTTP.TokenFile), l.client("unix://"+l.socket, "")} {
+	for _, c := range []operator[*operate.Client]{l.client("http://"+l.node.address, l.config.HTTP.TokenFile), l.client("unix://"+l.socket, "")} {
 		ctx := t.Context()
-		run, err := c.RunJob(ctx, "report", "by alice: try", false)
+		run, err := c.run(ctx, "report", "by alice: try", false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		ended, err := WatchRun(ctx, c, "report", run.Run.ID, func(JobRun) {})
+		ended, err := operate.WatchRun(ctx, c.to, "report", run.Run.ID, func(operate.JobRun) {})
 		if err != nil || !ended.Succeeded() || !strings.HasPrefix(ended.Run.By, "by alice via the ") {
 			t.Errorf("%v %+v", err, ended)
 		}
 		var out bytes.Buffer
-		if _, err := ShowLogs(ctx, c, JobLogs{Job: "report", Tail: -1, Note: func(string) {}}, &out); err != nil || out.String() != "one\nzwei ü\n" {
+		if _, err := operate.ShowLogs(ctx, c.to, operate.JobLogs{Job: "report", Tail: -1, Note: func(string) {}}, &out); err != nil || out.String() != "one\nzwei ü\n" {
 			t.Errorf("%v %q", err, out.String())
 		}
-		history, err := c.JobHistory(ctx, "report", 10)
-		want, wrong := l.remote.JobHistory(ctx, "report", 10)
+		history, err := c.to.History(ctx, "report", "", 10)
+		want, wrong := l.remote.to.History(ctx, "report", "", 10)
 		if text, wanted := asJSON(t, history), asJSON(t, want); err != nil || wrong != nil || text != wanted {
 			t.Errorf("%v %v\n%s\n%s", err, wrong, text, wanted)
 		}
-		runs, err := c.JobRuns(ctx, "report", 1)
-		wantRuns, wrong := l.remote.JobRuns(ctx, "report", 1)
+		runs, err := c.runs(ctx, "report", 1)
+		wantRuns, wrong := l.remote.runs(ctx, "report", 1)
 		if text, wanted := asJSON(t, runs), asJSON(t, wantRuns); err != nil || wrong != nil || text != wanted {
 			t.Errorf("%v %v\n%s\n%s", err, wrong, text, wanted)
 		}
 		now := time.Now()
-		next, err := c.Next(ctx, "report", now, 3)
-		wantNext, wrong := l.remote.Next(ctx, "report", now, 3)
+		next, err := c.to.Next(ctx, "report", now, 3)
+		wantNext, wrong := l.remote.to.Next(ctx, "report", now, 3)
 		if text, wanted := asJSON(t, next), asJSON(t, wantNext); err != nil || wrong != nil || text != wanted {
 			t.Errorf("%v %v\n%s\n%s", err, wrong, text, wanted)
 		}
-		if leader, _, err := c.Leader(ctx); err != nil || leader == nil || leader.NodeID != "a" {
-			t.Errorf("%v %+v", err, leader)
+		seen, err := c.to.Election(ctx)
+		straight, wrong := l.remote.to.Election(ctx)
+		if err != nil || wrong != nil || seen.Leader == nil || seen.Leader.NodeID != "a" || seen.LockKey != straight.LockKey || straight.Leader == nil || straight.Leader.NodeID != "a" {
+			t.Errorf("%v %v %+v %+v", err, wrong, seen.Leader, straight.Leader)
 		}
-		if x := c.Explain(ctx, ""); !x.Leads || x.NodeID != "a" {
-			t.Errorf("%+v", x)
+		if x, err := c.to.Explain(ctx, ""); err != nil || !x.Leads || x.NodeID != "a" {
+			t.Errorf("%v %+v", err, x)
 		}
-		if events, err := c.Events(ctx, 5); err != nil || len(events) == 0 {
+		if events, err := c.to.Events(ctx, 5); err != nil || len(events) == 0 {
 			t.Errorf("%v %v", err, events)
 		}
-		if c.LockKey() != l.remote.LockKey() || !c.IsCommand("report") || c.IsCommand("views") || c.Zone("report").String() != "UTC" || !c.Configured("views") {
-			t.Error("what the configuration says is not told")
+		for _, o := range []operate.Operator{c.to, l.remote.to} {
+			jobs := o.Configured(ctx)
+			if !operate.IsCommand(jobs, "report") || operate.IsCommand(jobs, "views") || o.Zone(ctx, "report").String() != "UTC" || len(jobs) != len(l.config.Jobs) {
+				t.Errorf("what the configuration says is not told: %+v", jobs)
+			}
 		}
 		l.ordersByClient(ctx, c)
 		l.lettersByClient(ctx, c)
 		l.errorsOfClient(ctx, c)
 	}
 	// Without the token, and where nobody is.
-	if _, err := l.client("http://"+l.node.address, "").RunJob(t.Context(), "report", "by x", false); !errors.Is(err, ErrNotAllowed) || !strings.Contains(err.Error(), "--token-file") {
+	if _, err := l.client("http://"+l.node.address, "").run(t.Context(), "report", "by x", false); !errors.Is(err, operate.ErrNotAllowed) || !strings.Contains(err.Error(), "--token-file") {
 		t.Errorf("no token: %v", err)
 	}
-	if _, err := l.client("http://"+l.node.address, writeFile(t, "wrong", strings.Repeat("x", 32))).Snapshot(t.Context()); !errors.Is(err, ErrNotAllowed) {
+	if _, err := l.client("http://"+l.node.address, writeFile(t, "wrong", strings.Repeat("x", 32))).to.Snapshot(t.Context()); !errors.Is(err, operate.ErrNotAllowed) {
 		t.Errorf("a wrong token: %v", err)
 	}
-	if _, err := ShowLogs(t.Context(), l.client("unix:///nowhere/admin.sock", ""), JobLogs{Job: "report"}, io.Discard); !errors.Is(err, ErrNoServer) || errors.Is(err, ErrNoOutput) {
+	if _, err := operate.ShowLogs(t.Context(), l.client("unix:///nowhere/admin.sock", "").to, operate.JobLogs{Job: "report"}, io.Discard); !errors.Is(err, operate.ErrNoServer) || errors.Is(err, operate.ErrNoOutput) {
 		t.Errorf("logs of a node that is not there: %v", err)
 	}
-	if _, err := l.client("unix:///nowhere/admin.sock", "").Snapshot(t.Context()); !errors.Is(err, ErrNoServer) {
+	if _, err := l.client("unix:///nowhere/admin.sock", "").to.Snapshot(t.Context()); !errors.Is(err, operate.ErrNoServer) {
 		t.Errorf("no socket: %v", err)
 	}
 	for _, server := range []string{"", "db1:9747", "ftp://db1", "http://u:p@db1", "https://db1/x", "unix://x"} {
-		if _, err := DialServer(server, "", ""); err == nil || strings.Contains(err.Error(), ":p@") {
+		if _, err := operate.DialServer(server, "", ""); err == nil || strings.Contains(err.Error(), ":p@") {
 			t.Errorf("server %q: %v", server, err)
 		}
 	}
-	if _, err := DialServer("http://10.0.0.7:9747", l.config.HTTP.TokenFile, ""); !errors.Is(err, ErrNotAllowed) {
+	if _, err := operate.DialServer("http://10.0.0.7:9747", l.config.HTTP.TokenFile, ""); !errors.Is(err, operate.ErrNotAllowed) {
 		t.Errorf("the token would be sent over http: %v", err)
 	}
 }
@@ -252,29 +259,29 @@ func asJSON(t *testing.T, v any) string {
 	return strings.ReplaceAll(string(text), "+00:00", "Z")
 }
 
-func (l *apiLab) ordersByClient(ctx context.Context, c *Client) {
+func (l *apiLab) ordersByClient(ctx context.Context, c operator[*operate.Client]) {
 	t := l.t
-	run, err := c.RunJob(ctx, "hang", "by bob", false)
+	run, err := c.run(ctx, "hang", "by bob", false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.RunJob(ctx, "hang", "by alice", false); err == nil || !strings.Contains(err.Error(), "running already: run "+run.Run.ID) {
+	if _, err := c.run(ctx, "hang", "by alice", false); err == nil || !strings.Contains(err.Error(), "running already: run "+run.Run.ID) {
 		t.Errorf("a second one: %v", err)
 	}
-	if done, err := c.CancelJob(ctx, "hang", run.Run.ID, "by alice: enough"); err != nil || len(done.Runs) != 1 {
+	if done, err := c.cancel(ctx, "hang", run.Run.ID, "by alice: enough"); err != nil || len(done.Runs) != 1 {
 		t.Errorf("%v %+v", err, done)
 	}
-	if ended, err := WatchRun(ctx, c, "hang", run.Run.ID, func(JobRun) {}); err != nil || ended.Run.State != "cancelled" {
+	if ended, err := operate.WatchRun(ctx, c.to, "hang", run.Run.ID, func(operate.JobRun) {}); err != nil || ended.Run.State != "cancelled" {
 		t.Errorf("%v %+v", err, ended)
 	}
 	until := time.Now().Add(time.Hour).Truncate(time.Second).UTC()
-	if p, err := c.PauseJob(ctx, "report", "by alice: x", until); err != nil || p.Was != nil || !p.Until.Equal(until) {
+	if p, err := c.pauseJob(ctx, "report", "by alice: x", until); err != nil || p.Was != nil || p.Code != operate.CodeDone {
 		t.Errorf("%v %+v", err, p)
 	}
-	if _, err := c.RunJob(ctx, "report", "by alice", false); err == nil || !strings.Contains(err.Error(), "baton job resume report ends that") {
+	if _, err := c.run(ctx, "report", "by alice", false); err == nil || !strings.Contains(err.Error(), "baton job resume report ends that") {
 		t.Errorf("paused: %v", err)
 	}
-	if p, err := c.ResumeJob(ctx, "report", "by alice"); err != nil || p.Was == nil || !strings.Contains(p.Was.Reason, "alice") {
+	if p, err := c.resumeJob(ctx, "report", "by alice"); err != nil || p.Was == nil || !strings.Contains(p.Was.Reason, "alice") {
 		t.Errorf("%v %+v", err, p)
 	}
 	for _, told := range l.node.logs.FilterField(zap.String("action", "resume_job")).All() {
@@ -282,89 +289,83 @@ func (l *apiLab) ordersByClient(ctx context.Context, c *Client) {
 			t.Errorf("the log tells that the job was resumed %q", by)
 		}
 	}
-	paused, err := c.Pause(ctx, "by alice: upgrade", 20*time.Second)
-	if err != nil || paused.Leader != "a" {
+	paused, err := c.pause(ctx, "by alice: upgrade", 20*time.Second)
+	if err != nil || paused.From != "a" {
 		t.Errorf("%v %+v", err, paused)
 	}
-	if _, err := c.StepDown(ctx, "", "asked by alice", time.Second); !errors.Is(err, ErrNoLeader) {
+	if _, err := c.stepDown(ctx, "", "asked by alice", time.Second); !errors.Is(err, operate.ErrNobodyLeads) {
 		t.Errorf("stepdown of nobody: %v", err)
 	}
-	if _, err := c.RunJob(ctx, "report", "by alice", false); !errors.Is(err, ErrNoLeader) {
+	if _, err := c.run(ctx, "report", "by alice", false); !errors.Is(err, operate.ErrNobodyLeads) {
 		t.Errorf("nobody leads: %v", err)
 	}
-	if resumed, err := c.Resume(ctx, "by alice", 20*time.Second); err != nil || resumed.Leader != "a" || !strings.Contains(resumed.Was, "upgrade") {
+	if resumed, err := c.resume(ctx, "by alice", 20*time.Second); err != nil || resumed.NodeID != "a" || !strings.Contains(resumed.Was.Reason, "upgrade") {
 		t.Errorf("%v %+v", err, resumed)
 	}
 }
 
-func (l *apiLab) lettersByClient(ctx context.Context, c *Client) {
+func (l *apiLab) lettersByClient(ctx context.Context, c operator[*operate.Client]) {
 	t := l.t
 	l.do("HSET", "views", "1", "5", "no-number", "7")
-	run, err := c.RunJob(ctx, "views", "by alice", false)
+	run, err := c.run(ctx, "views", "by alice", false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := WatchRun(ctx, c, "views", run.Run.ID, func(JobRun) {}); err != nil {
+	if _, err := operate.WatchRun(ctx, c.to, "views", run.Run.ID, func(operate.JobRun) {}); err != nil {
 		t.Fatal(err)
 	}
-	dead, err := OpenDead(l.config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = dead.Close() }()
-	list, err := c.List(ctx, DeadFilter{Job: "views"}, 10, 0)
-	want, wrong := dead.List(ctx, DeadFilter{Job: "views"}, 10, 0)
+	list, err := c.to.Letters(ctx, operate.LetterFilter{Job: "views", Whole: true}, 10)
+	want, wrong := l.remote.to.Letters(ctx, operate.LetterFilter{Job: "views", Whole: true}, 10)
 	if text, wanted := asJSON(t, list), asJSON(t, want); err != nil || wrong != nil || text != wanted || len(list) != 1 {
 		t.Fatalf("%v %v\n%s\n%s", err, wrong, text, wanted)
 	}
-	found, err := c.Find(ctx, list[0].ID[:12], "")
-	if err != nil || found.DeadKey != list[0].DeadKey {
+	found, err := c.to.Letters(ctx, operate.LetterFilter{ID: list[0].ID[:12]}, 1)
+	if err != nil || found[0].Key() != list[0].Key() {
 		t.Errorf("%v %+v", err, found)
 	}
-	reasons, err := c.Reasons(ctx, DeadFilter{})
+	reasons, err := c.to.Reasons(ctx, operate.LetterFilter{})
 	if err != nil || len(reasons) != 1 || reasons[0].Letters != 1 {
 		t.Errorf("%v %+v", err, reasons)
 	}
-	keys, err := c.Keys(ctx, DeadFilter{Job: "views", Text: "no-number"})
+	keys, err := c.to.LetterKeys(ctx, operate.LetterFilter{Job: "views", Text: "no-number"}, 10)
 	if err != nil || len(keys) != 1 {
 		t.Fatalf("%v %+v", err, keys)
 	}
-	var told []Replayed
-	if err := c.Replay(ctx, keys, ReplayOptions{}, func(r Replayed) { told = append(told, r) }); err != nil || len(told) != 1 || told[0].Outcome != ReplayRefused {
-		t.Errorf("%v %+v", err, told)
+	replay := operate.Order{Kind: operate.KindReplay, Letters: keys}
+	if out, err := c.to.Do(ctx, replay); err != nil || len(out.Letters) != 1 || out.Letters[0].Outcome != direct.ReplayRefused {
+		t.Errorf("%v %+v", err, out)
 	}
-	if n, err := c.Drop(ctx, keys, nil); err != nil || n != 1 {
-		t.Errorf("%v %d", err, n)
+	if out, err := c.to.Do(ctx, operate.Order{Kind: operate.KindDrop, Letters: keys}); err != nil || out.Dropped != 1 {
+		t.Errorf("%v %+v", err, out)
 	}
-	if _, err := c.Find(ctx, list[0].ID, ""); !errors.Is(err, ErrNoLetter) {
+	if _, err := c.to.Letters(ctx, operate.LetterFilter{ID: list[0].ID}, 1); !errors.Is(err, operate.ErrNoLetter) {
 		t.Errorf("a letter that is gone: %v", err)
 	}
 }
 
-func (l *apiLab) errorsOfClient(ctx context.Context, c *Client) {
+func (l *apiLab) errorsOfClient(ctx context.Context, c operator[*operate.Client]) {
 	t := l.t
 	for what, err := range map[string]error{
-		"job":     second(c.Job(ctx, "none")),
-		"history": second(c.JobHistory(ctx, "none", 1)),
-		"run":     second(c.RunJob(ctx, "none", "by x", false)),
-		"cancel":  second(c.CancelJob(ctx, "none", "", "by x")),
-		"pause":   second(c.PauseJob(ctx, "none", "by x", time.Time{})),
-		"next":    second(c.Next(ctx, "none", time.Now(), 1)),
+		"history": second(c.to.History(ctx, "none", "", 1)),
+		"run":     second(c.run(ctx, "none", "by x", false)),
+		"cancel":  second(c.cancel(ctx, "none", "", "by x")),
+		"pause":   second(c.pauseJob(ctx, "none", "by x", time.Time{})),
+		"next":    second(c.to.Next(ctx, "none", time.Now(), 1)),
 	} {
-		if !errors.Is(err, ErrNoJob) {
+		if !errors.Is(err, operate.ErrNoJob) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, err := ShowLogs(ctx, c, JobLogs{Job: "views"}, io.Discard); !errors.Is(err, ErrNoOutput) {
+	if _, err := operate.ShowLogs(ctx, c.to, operate.JobLogs{Job: "views"}, io.Discard); !errors.Is(err, operate.ErrNoOutput) {
 		t.Error(err)
 	}
-	if _, err := c.List(ctx, DeadFilter{Database: "none"}, 1, 0); !errors.Is(err, ErrDeadUsage) {
+	if _, err := c.to.Letters(ctx, operate.LetterFilter{Database: "none"}, 1); !errors.Is(err, operate.ErrDeadUsage) {
 		t.Error(err)
 	}
-	if err := c.Reload(ctx, "by x"); err == nil || !strings.Contains(err.Error(), "the old configuration stays in force:\nthis node has no configuration file") {
+	if _, err := c.to.Do(ctx, operate.Order{Kind: operate.KindReload, By: "x"}); err == nil || !strings.Contains(err.Error(), "the old configuration stays in force:\nthis node has no configuration file") {
 		t.Error(err)
 	}
-	if _, err := c.StepDown(ctx, "none", "asked by x", time.Second); err == nil || !strings.Contains(err.Error(), `"none" is not among the live nodes`) {
+	if _, err := c.stepDown(ctx, "none", "asked by x", time.Second); err == nil || !strings.Contains(err.Error(), `"none" is not among the live nodes`) {
 		t.Error(err)
 	}
 }

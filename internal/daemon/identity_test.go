@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	recorder "go.uber.org/zap/zaptest/observer"
 
+	"baton/internal/daemon/site"
 	"baton/internal/doctor"
 	"baton/internal/redislock"
 	"baton/internal/testsupport"
@@ -42,12 +43,12 @@ func TestASecondProcessOfTheSameIDIsTold(t *testing.T) {
 		t.Errorf("%+v", told)
 	}
 	look := func() redislock.Picture {
-		remote, err := Dial(c.WithDefaults())
+		place, err := site.OpenPlace(c.WithDefaults())
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = remote.Close() }()
-		p, err := remote.election.Picture(t.Context(), 0)
+		defer func() { _ = place.Close() }()
+		p, err := place.Picture(t.Context(), c.WithDefaults().Election.LockKey)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -29,7 +29,7 @@ func idleLab(t *testing.T, jobs int, key string) *jobLab {
 // idled reports whether the newest entry of a job's history is of at least so many runs with nothing to do.
 func (l *jobLab) idled(name string, runs int) bool {
 	l.t.Helper()
-	h, err := l.remote.JobHistory(l.t.Context(), name, 1)
+	h, err := l.remote.to.History(l.t.Context(), name, "", 1)
 	return err == nil && len(h) == 1 && h[0].Run != nil && h[0].Run.Idle != nil && h[0].Run.Idle.Runs >= runs
 }
 
@@ -88,7 +88,7 @@ func TestEverySlotOfAnIdleFlushIsAccountedFor(t *testing.T) {
 	if err := r.end(); err != nil {
 		t.Error(err)
 	}
-	h, err := l.remote.JobHistory(t.Context(), "job0", 1000)
+	h, err := l.remote.to.History(t.Context(), "job0", "", 1000)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"baton/internal/config"
 	"baton/internal/daemon/site"
 	"baton/internal/job"
+	"baton/internal/operate"
 	"baton/internal/redisledger"
 	"baton/internal/status"
 )
@@ -22,27 +23,27 @@ func (l *jobLab) command(name, schedule, text string) *config.Job {
 	return &l.config.Jobs[len(l.config.Jobs)-1]
 }
 
-func (l *jobLab) run(name, by string, force bool) JobRun {
+func (l *jobLab) run(name, by string, force bool) operate.JobRun {
 	l.t.Helper()
-	run, err := l.remote.RunJob(l.t.Context(), name, by, force)
+	run, err := l.remote.run(l.t.Context(), name, by, force)
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	return run
 }
 
-func (l *jobLab) cancel(name, runID string) JobCancelled {
+func (l *jobLab) cancel(name, runID string) operate.Outcome {
 	l.t.Helper()
-	c, err := l.remote.CancelJob(l.t.Context(), name, runID, "by alice: enough")
+	c, err := l.remote.cancel(l.t.Context(), name, runID, "by alice: enough")
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	return c
 }
 
-func (l *jobLab) history(name string) []JobEntry {
+func (l *jobLab) history(name string) []operate.Entry {
 	l.t.Helper()
-	entries, err := l.remote.JobHistory(l.t.Context(), name, 100)
+	entries, err := l.remote.to.History(l.t.Context(), name, "", 100)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -52,7 +53,7 @@ func (l *jobLab) history(name string) []JobEntry {
 // ended waits for the end of a run.
 func (l *jobLab) ended(name, id string) status.Run {
 	l.t.Helper()
-	run, err := WatchRun(l.t.Context(), l.remote, name, id, func(JobRun) {})
+	run, err := operate.WatchRun(l.t.Context(), l.remote.to, name, id, func(operate.JobRun) {})
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -64,18 +65,18 @@ func TestManualRunIsForcedPastAnotherAndBothAreCancelled(t *testing.T) {
 	l := newJobLab(t)
 	l.command("report", "@yearly", "exec sleep 60")
 	r := l.start()
-	if c := l.cancel("report", ""); !c.Nothing() {
+	if c := l.cancel("report", ""); c.Code != operate.CodeNothing {
 		t.Errorf("nothing ran: %+v", c)
 	}
 	first := l.run("report", "by bob", false)
-	if _, err := l.remote.RunJob(t.Context(), "report", "by alice", false); err == nil || !strings.Contains(err.Error(), "running already: run "+first.Run.ID) {
+	if _, err := l.remote.run(t.Context(), "report", "by alice", false); err == nil || !strings.Contains(err.Error(), "running already: run "+first.Run.ID) {
 		t.Errorf("a second one: %v", err)
 	}
 	second := l.run("report", "by alice: the first hangs", true)
 	if j := l.state("report"); len(j.Open) != 2 || j.Running.ID != second.Run.ID || !j.Open[1].Forced || j.Open[1].By != "by alice: the first hangs" {
 		t.Errorf("state: %+v", j)
 	}
-	if c := l.cancel("report", "of another"); !c.Nothing() {
+	if c := l.cancel("report", "of another"); c.Code != operate.CodeNothing {
 		t.Errorf("a run that is not there: %+v", c)
 	}
 	if c := l.cancel("report", first.Run.ID); !slices.Equal(c.Runs, []string{first.Run.ID}) {
@@ -93,13 +94,13 @@ func TestManualRunIsForcedPastAnotherAndBothAreCancelled(t *testing.T) {
 	if run := l.ended("report", second.Run.ID); run.State != "cancelled" || !run.Forced || run.By != "by alice: the first hangs" || run.Trigger != "manual" {
 		t.Errorf("the second: %+v", run)
 	}
-	if _, err := l.remote.CancelJob(t.Context(), "clicks", "", "by alice"); !errors.Is(err, ErrNoJob) {
+	if _, err := l.remote.cancel(t.Context(), "clicks", "", "by alice"); !errors.Is(err, operate.ErrNoJob) {
 		t.Errorf("an unknown job: %v", err)
 	}
 	if err := r.end(); err != nil {
 		t.Error(err)
 	}
-	if _, err := l.remote.CancelJob(t.Context(), "report", "", "by alice"); !errors.Is(err, ErrNoLeader) {
+	if _, err := l.remote.cancel(t.Context(), "report", "", "by alice"); !errors.Is(err, operate.ErrNobodyLeads) {
 		t.Errorf("without a leader: %v", err)
 	}
 }
@@ -135,7 +136,7 @@ func TestManualRunThatWaitsIsCancelled(t *testing.T) {
 	if c := l.cancel("report", ""); len(c.Runs) != 2 || !slices.Contains(c.Runs, second.Run.ID) {
 		t.Errorf("cancelled: %+v", c)
 	}
-	if _, err := WatchRun(t.Context(), l.remote, "report", second.Run.ID, func(JobRun) {}); err == nil || !strings.Contains(err.Error(), "cancelled by alice: enough") {
+	if _, err := operate.WatchRun(t.Context(), l.remote.to, "report", second.Run.ID, func(operate.JobRun) {}); err == nil || !strings.Contains(err.Error(), "cancelled by alice: enough") {
 		t.Errorf("the one that waited: %v", err)
 	}
 	l.ended("report", first.Run.ID)
@@ -159,7 +160,7 @@ func TestCancelTakesTheRetrialAway(t *testing.T) {
 		t.Errorf("cancelled: %+v", c)
 	}
 	await(t, "its record", func() bool {
-		return slices.ContainsFunc(l.history("report"), func(e JobEntry) bool {
+		return slices.ContainsFunc(l.history("report"), func(e operate.Entry) bool {
 			return e.Run != nil && e.Run.State == "cancelled" && e.Run.Attempt == 2 && strings.Contains(e.Run.Error, "by alice: enough")
 		})
 	})
@@ -171,10 +172,10 @@ func TestMissedSlotsAndExitCodesAreInTheHistory(t *testing.T) {
 	l := newJobLab(t)
 	l.command("report", "@every 1s", "echo so far so good; sleep 3.5; exit 4")
 	r := l.start()
-	var missed *MissedSlots
+	var missed *operate.Missed
 	await(t, "missed slots, and a run", func() bool {
 		entries := l.history("report")
-		run := slices.IndexFunc(entries, func(e JobEntry) bool { return e.Run != nil })
+		run := slices.IndexFunc(entries, func(e operate.Entry) bool { return e.Run != nil })
 		for _, e := range entries {
 			// A machine that stands still passes slots of a run, and the next one shows them.
 			if e.Missed != nil && e.Missed.Reason == string(job.ReasonOverlap) && e.Missed.Count >= 3 {
@@ -204,7 +205,7 @@ func TestSlotsThatPassedWhileNoNodeRanAreToldSo(t *testing.T) {
 	time.Sleep(3500 * time.Millisecond)
 	next := start(t, l.config, nil)
 	next.leads()
-	var missed *MissedSlots
+	var missed *operate.Missed
 	await(t, "the slots that passed", func() bool {
 		for _, e := range l.history("report") {
 			if e.Missed != nil && e.Missed.Reason == string(job.ReasonNoLeader) {
@@ -228,8 +229,8 @@ func TestPauseOfAllEndsByItselfAndAJobOfAlwaysGoesOn(t *testing.T) {
 	r := l.start()
 	await(t, "the run", func() bool { return l.state("views").Running != nil })
 	until := time.Now().Add(time.Hour).Truncate(time.Millisecond)
-	p, err := l.remote.PauseJob(t.Context(), "", "by alice: restore", until)
-	if err != nil || p.Was != nil || !p.Until.Equal(until) {
+	p, err := l.remote.pauseJob(t.Context(), "", "by alice: restore", until)
+	if err != nil || p.Was != nil || p.Code != operate.CodeDone {
 		t.Errorf("pause: %+v, %v", p, err)
 	}
 	await(t, "the run to end", func() bool { return l.state("views").Running == nil })
@@ -240,14 +241,14 @@ func TestPauseOfAllEndsByItselfAndAJobOfAlwaysGoesOn(t *testing.T) {
 	if next := l.state("report").NextRun; next.Before(until) {
 		t.Errorf("the next run is promised for %v", next)
 	}
-	if _, err := l.remote.RunJob(t.Context(), "report", "by bob", false); err == nil || !strings.Contains(err.Error(), "paused by alice: restore; baton job resume --all ends that") {
+	if _, err := l.remote.run(t.Context(), "report", "by bob", false); err == nil || !strings.Contains(err.Error(), "paused by alice: restore; baton job resume --all ends that") {
 		t.Errorf("a job under another lock: %v", err)
 	}
-	if p, err := l.remote.ResumeJob(t.Context(), "views", "by alice"); err != nil || p.Was != nil || p.Still == nil || !p.Still.All {
+	if p, err := l.remote.resumeJob(t.Context(), "views", "by alice"); err != nil || p.Was != nil || p.Still == nil || !p.Still.All {
 		t.Errorf("resumed alone: %+v, %v", p, err)
 	}
 	until = time.Now().Add(500 * time.Millisecond).Truncate(time.Millisecond)
-	if p, err := l.remote.PauseJob(t.Context(), "", "by alice: restore", until); err != nil || p.Was == nil {
+	if p, err := l.remote.pauseJob(t.Context(), "", "by alice: restore", until); err != nil || p.Was == nil {
 		t.Errorf("a shorter pause: %+v, %v", p, err)
 	}
 	await(t, "the run to go on", func() bool { return l.state("views").Running != nil })
@@ -266,24 +267,24 @@ func TestAPauseHasNobodyLeadUnderAnyLock(t *testing.T) {
 	other.Lock = "other"
 	r := l.start()
 	vacant := func() bool {
-		s, err := l.remote.Snapshot(t.Context())
+		s, err := l.remote.to.Snapshot(t.Context())
 		return err == nil && s.Leader == nil && len(s.Locks) == 1 && s.Locks[0].Leader == nil
 	}
 	led := func() bool {
-		s, err := l.remote.Snapshot(t.Context())
+		s, err := l.remote.to.Snapshot(t.Context())
 		return err == nil && s.Leader != nil && len(s.Locks) == 1 && s.Locks[0].Leader != nil
 	}
 	await(t, "both locks to be led", led)
-	if _, err := l.remote.Pause(t.Context(), "by alice: restore", 10*time.Second); err != nil {
+	if _, err := l.remote.pause(t.Context(), "by alice: restore", 10*time.Second); err != nil {
 		t.Fatal(err)
 	}
 	if !vacant() {
 		t.Error("somebody leads after the pause was reported")
 	}
-	if _, err := l.remote.RunJob(t.Context(), "report", "by bob", false); !errors.Is(err, ErrNoLeader) {
+	if _, err := l.remote.run(t.Context(), "report", "by bob", false); !errors.Is(err, operate.ErrNobodyLeads) {
 		t.Errorf("a job under its own lock runs in a pause: %v", err)
 	}
-	if done, err := l.remote.Resume(t.Context(), "by alice", 10*time.Second); err != nil || done.Was != "by alice: restore" {
+	if done, err := l.remote.resume(t.Context(), "by alice", 10*time.Second); err != nil || done.Was == nil || done.Was.Reason != "by alice: restore" {
 		t.Errorf("resume: %+v, %v", done, err)
 	}
 	await(t, "both locks to be led again", led)
@@ -293,7 +294,7 @@ func TestAPauseHasNobodyLeadUnderAnyLock(t *testing.T) {
 // pauseAndResumeAll ends a pause of all jobs before its time.
 func (l *jobLab) pauseAndResumeAll() {
 	l.t.Helper()
-	if _, err := l.remote.PauseJob(l.t.Context(), "", "by alice", time.Time{}); err != nil {
+	if _, err := l.remote.pauseJob(l.t.Context(), "", "by alice", time.Time{}); err != nil {
 		l.t.Fatal(err)
 	}
 	for _, name := range []string{"views", "report"} {
@@ -301,7 +302,7 @@ func (l *jobLab) pauseAndResumeAll() {
 			l.t.Errorf("job %s is not paused", name)
 		}
 	}
-	if p, err := l.remote.ResumeJob(l.t.Context(), "", "by alice"); err != nil || p.Was == nil || p.Was.Reason != "by alice" {
+	if p, err := l.remote.resumeJob(l.t.Context(), "", "by alice"); err != nil || p.Was == nil || p.Was.Reason != "by alice" {
 		l.t.Errorf("resumed: %+v, %v", p, err)
 	}
 	for _, name := range []string{"views", "report"} {
@@ -321,17 +322,17 @@ func TestJobUnderALockOfItsOwnIsDrivenThere(t *testing.T) {
 	if ended := l.ended("report", run.Run.ID); ended.State != "succeeded" {
 		t.Errorf("ended: %+v", ended)
 	}
-	if p, err := l.remote.PauseJob(t.Context(), "report", "by alice", time.Time{}); err != nil || p.Was != nil {
+	if p, err := l.remote.pauseJob(t.Context(), "report", "by alice", time.Time{}); err != nil || p.Was != nil {
 		t.Errorf("pause: %+v, %v", p, err)
 	}
 	if n, err := l.conn.Do("HEXISTS", "{other}:job:report", "paused_reason"); err != nil || n != int64(1) {
 		t.Errorf("the pause is not in its ledger: %v, %v", n, err)
 	}
-	if key, why := l.remote.Vacant(t.Context(), "report"); key != "other" || why != "" {
+	if key, why := operate.Vacant(t.Context(), l.remote.to, "report"); key != "other" || why != "" {
 		t.Errorf("lock %q: %q", key, why)
 	}
 	_ = r.end()
-	if key, why := l.remote.Vacant(t.Context(), "report"); key != "other" || why == "" {
+	if key, why := operate.Vacant(t.Context(), l.remote.to, "report"); key != "other" || why == "" {
 		t.Errorf("lock %q: %q", key, why)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"baton/internal/config"
 	"baton/internal/diagnose"
 	"baton/internal/job/schedule"
+	"baton/internal/operate/direct"
 	"baton/internal/redisledger"
 	"baton/internal/status"
 )
@@ -113,24 +114,13 @@ func (w *jobWatch) tell(m *status.Metrics, t task, owner string) {
 	m.JobStands(w.stands(t, st, owner), w.asked)
 }
 
-// runsUnder reports whether a run goes on under the leader that there is: one of a leader
-// that has died stays open until the next one closes it.
-func runsUnder(st redisledger.JobState, owner string) bool {
-	for _, r := range st.Running {
-		if r.Term.Owner == owner {
-			return true
-		}
-	}
-	return false
-}
-
 // stands is how a job stands, as far as metrics show it.
 func (w *jobWatch) stands(t task, st redisledger.JobState, owner string) diagnose.Job {
 	j := diagnose.Job{
 		Name: t.Config.Name, Command: t.Config.IsCommand(), Always: schedule.IsAlways(t.Schedule), LateAfterSeconds: t.Config.LateAfter.Seconds(),
 	}
-	j.ConsecutiveFailures, j.Paused = int(st.ConsecutiveFailures), jobPauseOf(st.Paused)
-	j.Awaited = j.Command && runsUnder(st, owner)
-	j.DueAt = j.Due(pastOf(st, w.behind[j.Name]), t.Next)
+	j.ConsecutiveFailures, j.Paused = int(st.ConsecutiveFailures), direct.PauseOf(st.Paused)
+	j.Awaited = j.Command && st.RunsUnder(owner)
+	j.DueAt = j.Due(direct.PastOf(st, w.behind[j.Name]), t.Next)
 	return j
 }

@@ -16,6 +16,8 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/flush/source/spec"
+	"baton/internal/operate"
+	"baton/internal/operate/direct"
 	"baton/internal/status"
 	"baton/internal/testsupport"
 )
@@ -27,7 +29,7 @@ type jobLab struct {
 	server *testsupport.Redis
 	conn   redis.Conn
 	db     *testsupport.Database
-	remote *Remote
+	remote operator[*direct.Site]
 }
 
 // newJobLab has no jobs yet.
@@ -53,12 +55,7 @@ func (l *jobLab) job(name, schedule string) {
 func (l *jobLab) start() *running {
 	l.t.Helper()
 	l.config = l.config.WithDefaults()
-	remote, err := Dial(l.config)
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	l.t.Cleanup(func() { _ = remote.Close() })
-	l.remote = remote
+	l.remote = overServers(l.t, l.config)
 	r := start(l.t, l.config, nil)
 	r.leads()
 	return r
@@ -78,7 +75,7 @@ func (l *jobLab) awaitRows(want string) {
 
 func (l *jobLab) state(name string) status.Job {
 	l.t.Helper()
-	j, err := l.remote.Job(l.t.Context(), name)
+	j, err := l.remote.job(l.t.Context(), name)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -128,7 +125,7 @@ func TestFlushThatGoesOnAllTheTimeIsOneRunThatTellsHowFarItIs(t *testing.T) {
 	if err := r.end(); err != nil {
 		t.Error(err)
 	}
-	runs, err := l.remote.JobRuns(t.Context(), "views", 10)
+	runs, err := l.remote.runs(t.Context(), "views", 10)
 	if err != nil || len(runs) != 1 || runs[0].Rows != 3 || runs[0].State != "cancelled" {
 		t.Errorf("history: %+v, %v", runs, err)
 	}
@@ -148,7 +145,7 @@ func TestFlushThatGoesOnAllTheTimeFollowsTheDatabaseAndItsPause(t *testing.T) {
 	l.awaitRows("[[7 20]]")
 	await(t, "the failures to be forgotten", func() bool { return l.state("views").ConsecutiveFailures == 0 })
 
-	if _, err := l.remote.PauseJob(t.Context(), "views", "by alice: upgrade", time.Time{}); err != nil {
+	if _, err := l.remote.pauseJob(t.Context(), "views", "by alice: upgrade", time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	await(t, "the run to end", func() bool { return l.state("views").Running == nil })
@@ -161,7 +158,7 @@ func TestFlushThatGoesOnAllTheTimeFollowsTheDatabaseAndItsPause(t *testing.T) {
 	})
 	l.do("HINCRBY", "views", "8", 1)
 	resumed := testsupport.StartStopwatch(t)
-	p, err := l.remote.ResumeJob(t.Context(), "views", "by alice")
+	p, err := l.remote.resumeJob(t.Context(), "views", "by alice")
 	if err != nil || p.Was == nil {
 		t.Errorf("resumed: %+v, %v", p, err)
 	}
@@ -209,7 +206,7 @@ func TestJobIsPausedWhenTooManyRecordsDoNotFit(t *testing.T) {
 		t.Errorf("reason: %q", why)
 	}
 	await(t, "missed slots", func() bool { return r.pausedSlots() > 3 })
-	runs, err := l.remote.JobRuns(t.Context(), "views", 100)
+	runs, err := l.remote.runs(t.Context(), "views", 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,12 +225,12 @@ func TestJobIsPausedWhenTooManyRecordsDoNotFit(t *testing.T) {
 	next := start(t, l.config, nil)
 	next.leads()
 	await(t, "missed slots", func() bool { return next.pausedSlots() > 1 })
-	if _, err := l.remote.RunJob(t.Context(), "views", "by alice", false); err == nil || !strings.Contains(err.Error(), "baton job resume views") {
+	if _, err := l.remote.run(t.Context(), "views", "by alice", false); err == nil || !strings.Contains(err.Error(), "baton job resume views") {
 		t.Errorf("run of a paused job: %v", err)
 	}
 	l.do("DEL", "{views}:baton:stage", "{views}:baton:meta")
 	l.do("HINCRBY", "views", "7", 3)
-	if _, err := l.remote.ResumeJob(t.Context(), "views", "by alice"); err != nil {
+	if _, err := l.remote.resumeJob(t.Context(), "views", "by alice"); err != nil {
 		t.Fatal(err)
 	}
 	l.awaitRows("[[7 3]]")
@@ -252,26 +249,28 @@ func TestManualRunIsWatchedToItsEnd(t *testing.T) {
 	l.job("views", "@yearly")
 	l.do("HINCRBY", "views", "7", 10)
 	r := l.start()
-	run, err := l.remote.RunJob(t.Context(), "views", "by alice: a test", false)
+	run, err := l.remote.run(t.Context(), "views", "by alice: a test", false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ended, err := WatchRun(t.Context(), l.remote, "views", run.Run.ID, func(JobRun) {})
+	ended, err := operate.WatchRun(t.Context(), l.remote.to, "views", run.Run.ID, func(operate.JobRun) {})
 	if err != nil || ended.Run.State != "succeeded" || ended.Run.Rows != 1 || ended.Run.Trigger != "manual" || ended.Run.ID != run.Run.ID {
 		t.Errorf("ended: %+v, %v", ended, err)
 	}
 	l.awaitRows("[[7 10]]")
-	if _, err := l.remote.RunJob(t.Context(), "clicks", "by alice", false); !errors.Is(err, ErrNoJob) || !strings.Contains(err.Error(), "views") {
+	if _, err := l.remote.run(t.Context(), "clicks", "by alice", false); !errors.Is(err, operate.ErrNoJob) || !strings.Contains(err.Error(), "views") {
 		t.Errorf("an unknown job: %v", err)
 	}
-	l.remote.config.Jobs = append(slices.Clone(l.remote.config.Jobs), config.Job{Name: "newer", Lock: "baton"})
-	if _, err := l.remote.RunJob(t.Context(), "newer", "by alice", false); err == nil || !strings.Contains(err.Error(), `the leader has no job "newer"`) {
+	newer := l.config
+	newer.Jobs = append(slices.Clone(newer.Jobs), newer.Jobs[0])
+	newer.Jobs[len(newer.Jobs)-1].Name = "newer"
+	if _, err := overServers(t, newer).run(t.Context(), "newer", "by alice", false); err == nil || !strings.Contains(err.Error(), `the leader has no job "newer"`) {
 		t.Errorf("a job that the leader does not have: %v", err)
 	}
 	if err := r.end(); err != nil {
 		t.Error(err)
 	}
-	if _, err := l.remote.RunJob(t.Context(), "views", "by alice", false); !errors.Is(err, ErrNoLeader) {
+	if _, err := l.remote.run(t.Context(), "views", "by alice", false); !errors.Is(err, operate.ErrNobodyLeads) {
 		t.Errorf("without a leader: %v", err)
 	}
 }
@@ -282,18 +281,18 @@ func TestManualRunIsRefusedWhileTheJobRunsAndWatchingOneDoesNotEndIt(t *testing.
 	l.job("views", "@always")
 	r := l.start()
 	await(t, "the run", func() bool { return l.state("views").Running != nil })
-	if _, err := l.remote.RunJob(t.Context(), "views", "by alice", false); err == nil || !strings.Contains(err.Error(), "running already: run ") {
+	if _, err := l.remote.run(t.Context(), "views", "by alice", false); err == nil || !strings.Contains(err.Error(), "running already: run ") {
 		t.Errorf("a running job: %v", err)
 	}
 	id := l.state("views").Running.ID
 	ctx, cancel := context.WithCancel(t.Context())
 	shown := 0
-	_, err := WatchRun(ctx, l.remote, "views", id, func(JobRun) {
+	_, err := operate.WatchRun(ctx, l.remote.to, "views", id, func(operate.JobRun) {
 		if shown++; shown == 3 {
 			cancel()
 		}
 	})
-	if !Ended(err) {
+	if !operate.Ended(err) {
 		t.Errorf("watching: %v", err)
 	}
 	if now := l.state("views").Running; now == nil || now.ID != id {
@@ -325,7 +324,7 @@ func TestPreviewShowsWhatARunWouldDoAndDoesNothing(t *testing.T) {
 	l.do("HSET", "views", "7", 10, "no number", 1)
 	l.do("HSET", "clicks", "front page", 3)
 
-	p, err := PreviewJob(t.Context(), l.config, "views", 10)
+	p, err := direct.PreviewJob(t.Context(), l.config, "views", 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -335,7 +334,7 @@ func TestPreviewShowsWhatARunWouldDoAndDoesNothing(t *testing.T) {
 	if len(p.Problems) != 1 || !strings.Contains(p.Problems[0], "no number") {
 		t.Errorf("problems: %q", p.Problems)
 	}
-	p, err = PreviewJob(t.Context(), l.config, "clicks", 10)
+	p, err = direct.PreviewJob(t.Context(), l.config, "clicks", 10)
 	if err != nil || len(p.Problems) != 0 || !strings.HasPrefix(p.DDL, "CREATE TABLE IF NOT EXISTS \"made\"") || len(p.Rows) != 1 || *p.Rows[0].Values[1] != "3" {
 		t.Errorf("of a table that is missing: %+v, %v", p, err)
 	}
@@ -345,11 +344,11 @@ func TestPreviewShowsWhatARunWouldDoAndDoesNothing(t *testing.T) {
 		t.Errorf("something was touched: tables %v, keys %v, %v", tables, keys, err)
 	}
 	l.config.Jobs[1].Flush.To.Schema = "verify"
-	p, err = PreviewJob(t.Context(), l.config, "clicks", 10)
+	p, err = direct.PreviewJob(t.Context(), l.config, "clicks", 10)
 	if err != nil || len(p.Problems) != 1 || !strings.Contains(p.Problems[0], "no such table") || p.Shards[0].Backlog != 1 {
 		t.Errorf("without a table: %+v, %v", p, err)
 	}
-	if _, err := PreviewJob(t.Context(), l.config, "cliks", 10); !errors.Is(err, ErrNoJob) {
+	if _, err := direct.PreviewJob(t.Context(), l.config, "cliks", 10); !errors.Is(err, operate.ErrNoJob) {
 		t.Errorf("an unknown job: %v", err)
 	}
 }

@@ -56,7 +56,7 @@ func (l *lettersLog) tell() {
 // lettersBook is how many dead letters of a node's jobs wait, for the terms of all its locks. It
 // asks databases over connections that no flush uses.
 type lettersBook struct {
-	open func() (d *Dead, leave func(), err error)
+	ask  func(context.Context) (map[string]int64, error)
 	turn chan struct{} // held by whoever reads or writes what follows
 
 	asked   time.Time
@@ -64,8 +64,8 @@ type lettersBook struct {
 	err     error
 }
 
-func newLettersBook(open func() (*Dead, func(), error)) *lettersBook {
-	return &lettersBook{open: open, turn: make(chan struct{}, 1)}
+func newLettersBook(ask func(context.Context) (map[string]int64, error)) *lettersBook {
+	return &lettersBook{ask: ask, turn: make(chan struct{}, 1)}
 }
 
 // count tells how many waited at a time that is not long ago, by job. A job whose database did not
@@ -80,13 +80,8 @@ func (b *lettersBook) count(ctx context.Context) (waiting map[string]int64, aske
 	if time.Since(b.asked) < lettersEvery/2 {
 		return b.waiting, b.asked, b.err
 	}
-	dead, leave, err := b.open()
-	if err != nil {
-		return nil, asked, err
-	}
-	defer leave()
 	b.asked = time.Now()
-	b.waiting, b.err = dead.Waiting(ctx)
+	b.waiting, b.err = b.ask(ctx)
 	return b.waiting, b.asked, b.err
 }
 

@@ -17,6 +17,7 @@ import (
 	"baton/internal/daemon/site"
 	"baton/internal/heartbeat"
 	"baton/internal/job"
+	"baton/internal/operate/direct"
 	"baton/internal/redisconn"
 	"baton/internal/redislock"
 	"baton/internal/status"
@@ -49,7 +50,7 @@ type node struct {
 	wardens       *command.Reserve
 	turns         job.Turns // of terms that begin: each costs far more than its renewals, and hundreds may be won at once
 
-	letters *deadPool
+	answers *direct.Site // to page and API
 	counted *lettersBook
 
 	epochFile epochFile
@@ -75,8 +76,8 @@ func newNode(c config.Config, o Options) *node {
 		reloadRequests: make(chan reloadRequest),
 		metrics:        status.NewMetrics(o.Version, jobNames(c)),
 	}
-	n.letters = &deadPool{log: log}
-	n.counted = newLettersBook(n.takeLetters)
+	n.answers = n.newAnswers()
+	n.counted = newLettersBook(n.answers.Waiting)
 	n.metrics.AddFlushes(flushNames(c)...)
 	tellLateAfter(n.metrics, c)
 	n.subscriber = newSubscriber()
@@ -101,7 +102,7 @@ func (n *node) open(c config.Config) (err error) {
 	if n.dataOutage = n.outage; n.venue.Apart {
 		n.dataOutage = newOutage(n.log.With(zap.String("redis", n.store.Host())))
 	}
-	if len(site.LockKeys(c)) > 1 {
+	if len(c.LockKeys()) > 1 {
 		n.venue.Share()
 	}
 	if n.sums, err = sourceSums(c); err != nil {
@@ -137,15 +138,6 @@ func (n *node) reports() reports {
 	return reports{metrics: n.metrics, notes: n.notifications, log: n.log}
 }
 
-// takeLetters opens the connections for dead letters, or has them from before. Whoever takes
-// them calls leave in the end.
-func (n *node) takeLetters() (d *Dead, leave func(), err error) {
-	n.mu.Lock()
-	c, edition := n.config, n.edition
-	n.mu.Unlock()
-	return n.letters.take(c, edition)
-}
-
 // close gives back what open has taken, as far as it came.
 func (n *node) close() {
 	for _, c := range n.candidacies {
@@ -153,7 +145,7 @@ func (n *node) close() {
 	}
 	n.outage.close()
 	n.dataOutage.close()
-	n.letters.close()
+	_ = n.answers.Close() // its log has what goes wrong
 	closing(n.log, "databases' probes", n.probes.Close)
 	closing(n.log, "databases", n.databases.Close)
 	if n.venue != nil {
@@ -166,7 +158,7 @@ func (n *node) close() {
 
 // join makes the node's candidacies. They do not campaign yet.
 func (n *node) join(ctx context.Context) (err error) {
-	n.candidacies, err = n.newCandidacies(ctx, site.LockKeys(n.config), n.inventory)
+	n.candidacies, err = n.newCandidacies(ctx, n.config.LockKeys(), n.inventory)
 	return err
 }
 
@@ -318,13 +310,13 @@ func (n *node) snapshot(ctx context.Context) (status.Snapshot, error) {
 	}
 	own.Waiting = c.waiting()
 	n.mu.Lock()
-	own.Jobs = configuredJobs(plain(n.tasks), own.Now)
+	own.Jobs = direct.ConfiguredJobs(plain(n.tasks), own.Now)
 	n.mu.Unlock()
-	views := make([]view, len(all))
+	views := make([]direct.View, len(all))
 	for i, c := range all {
 		views[i] = c.view()
 	}
-	s, err := gather(ctx, own, views)
-	answers(s.Nodes, n.id)
+	s, err := direct.Gather(ctx, own, views)
+	direct.SeenNow(s.Nodes, n.id)
 	return s, err
 }

@@ -11,6 +11,7 @@ import (
 	"baton/internal/crash"
 	"baton/internal/elector"
 	"baton/internal/heartbeat"
+	"baton/internal/operate/direct"
 	"baton/internal/status"
 	"baton/internal/text"
 
@@ -216,9 +217,6 @@ func (o *observer) comesBack() {
 	o.asideUntil = time.Time{}
 }
 
-// asideWords begin what a node says that leaves the lead to others.
-const asideWords = "stands aside"
-
 // standsAside is why this node leaves the lead to others for now; "" if it does not.
 func (o *observer) standsAside() string {
 	o.mu.Lock()
@@ -227,7 +225,7 @@ func (o *observer) standsAside() string {
 	if left <= 0 {
 		return ""
 	}
-	return fmt.Sprintf(asideWords+" for another %v, so that others go first: %s", text.Duration(left), o.asideWhy)
+	return fmt.Sprintf(direct.AsideWords+" for another %v, so that others go first: %s", text.Duration(left), o.asideWhy)
 }
 
 // does tells systemd what this node does now.

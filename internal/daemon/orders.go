@@ -12,6 +12,7 @@ import (
 	"baton/internal/elector"
 	"baton/internal/job"
 	"baton/internal/job/schedule"
+	"baton/internal/operate/direct"
 	"baton/internal/redisledger"
 	"baton/internal/text"
 
@@ -105,7 +106,7 @@ const (
 	manualGrace = time.Second
 	// queuedFor is for how long a request that waits in the runner is good yet. It is told
 	// again in a third of it.
-	queuedFor = askFor
+	queuedFor = direct.AskFor
 )
 
 // start starts a manual run, or says why not.

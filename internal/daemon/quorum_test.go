@@ -46,20 +46,6 @@ func mastersHeld(t *testing.T, masters []*testsupport.Redis) int {
 	return n
 }
 
-func remote(t *testing.T, c config.Config) *Remote {
-	t.Helper()
-	r, err := Dial(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return r
-}
-
 func TestAnElectionOnAQuorumLeavesTheDataAlone(t *testing.T) {
 	t.Parallel()
 	c, data, masters := quorumOf(t)
@@ -69,7 +55,7 @@ func TestAnElectionOnAQuorumLeavesTheDataAlone(t *testing.T) {
 	if exists(t, data, "baton") || exists(t, data, "{baton}:term") || exists(t, data, "{baton}:nodes") {
 		t.Error("the election has left something where the data is")
 	}
-	s, err := remote(t, c).Snapshot(t.Context())
+	s, err := overServers(t, c).to.Snapshot(t.Context())
 	if err != nil || s.Leader == nil || s.Leader.NodeID != "a" || s.Leader.Epoch == 0 || s.Leader.LeaseLeftMS <= 0 || len(s.Nodes) != 1 {
 		t.Errorf("%+v, leader %+v, %v", s, s.Leader, err)
 	}
@@ -100,10 +86,10 @@ func TestCommandsNeedAMajorityOfTheMastersOnly(t *testing.T) {
 	b := c
 	b.Node.ID = "b"
 	start(t, b, nil)
-	r := remote(t, c)
+	r := overServers(t, c)
 	leader := func() string {
 		began := testsupport.StartStopwatch(t)
-		s, err := r.Snapshot(t.Context())
+		s, err := r.to.Snapshot(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,14 +101,14 @@ func TestCommandsNeedAMajorityOfTheMastersOnly(t *testing.T) {
 		}
 		return s.Leader.NodeID
 	}
-	await(t, "both nodes to be listed", func() bool { s, err := r.Snapshot(t.Context()); return err == nil && len(s.Nodes) == 2 })
+	await(t, "both nodes to be listed", func() bool { s, err := r.to.Snapshot(t.Context()); return err == nil && len(s.Nodes) == 2 })
 
 	masters[1].Freeze()
 	if id := leader(); id != "a" {
 		t.Errorf("with a master hung %q leads", id)
 	}
-	h, err := r.StepDown(t.Context(), "", "test", 10*time.Second)
-	if err != nil || h.From != "a" || h.To != "b" {
+	h, err := r.stepDown(t.Context(), "", "test", 10*time.Second)
+	if err != nil || h.From != "a" || h.NodeID != "b" {
 		t.Errorf("step down with a master hung: %+v, %v", h, err)
 	}
 	masters[1].Thaw()
@@ -132,8 +118,8 @@ func TestCommandsNeedAMajorityOfTheMastersOnly(t *testing.T) {
 		return err == nil && owner == other
 	})
 	masters[2].Kill()
-	p, err := r.Pause(t.Context(), "by the test", 10*time.Second)
-	if err != nil || p.Leader != "b" {
+	p, err := r.pause(t.Context(), "by the test", 10*time.Second)
+	if err != nil || p.From != "b" {
 		t.Errorf("pause with a master dead: %+v, %v", p, err)
 	}
 	time.Sleep(c.Election.TTL)
@@ -141,12 +127,12 @@ func TestCommandsNeedAMajorityOfTheMastersOnly(t *testing.T) {
 		t.Errorf("%s leads in a pause", id)
 	}
 	masters[2].Restart()
-	if done, err := r.Resume(t.Context(), "by the test", 10*time.Second); err != nil || done.Was != "by the test" || done.Leader == "" {
+	if done, err := r.resume(t.Context(), "by the test", 10*time.Second); err != nil || done.Was == nil || done.Was.Reason != "by the test" || done.NodeID == "" {
 		t.Errorf("resume: %+v, %v", done, err)
 	}
 	masters[0].Kill()
 	masters[1].Kill()
-	if _, err := r.Snapshot(t.Context()); err == nil {
+	if _, err := r.to.Snapshot(t.Context()); err == nil {
 		t.Error("one of three masters is taken for the election")
 	}
 }

@@ -138,7 +138,7 @@ func (i *inventory) workload(lockKey string) *workload {
 		config: under(i.config, lockKey), hash: i.hash, tasks: tasks.Under(i.tasks, lockKey), databases: i.databases, probes: i.probes,
 	}
 	if lockKey == i.config.Election.LockKey {
-		w.staged = stagedBy(plain(i.tasks))
+		w.staged = tasks.StagedBy(plain(i.tasks))
 	}
 	return w
 }
@@ -214,7 +214,7 @@ func reopen(open site.Databases, same map[string]bool, c config.Config, openAll 
 // They do not campaign yet. If one cannot be made, none is.
 func (n *node) joinNew(ctx context.Context, after inventory) (joined []*candidacy, err error) {
 	var missing []string
-	wanted := site.LockKeys(after.config)
+	wanted := after.config.LockKeys()
 	if len(wanted) > 1 && n.venue.Shared == nil {
 		n.venue.Share()
 	}
@@ -237,7 +237,7 @@ func (n *node) joinNew(ctx context.Context, after inventory) (joined []*candidac
 // rearrange has every candidacy go over to the configuration in force, begins those that
 // are new, and leaves those that no job is under any more.
 func (n *node) rearrange(ctx context.Context, joined []*candidacy, cancel context.CancelCauseFunc) {
-	for _, key := range site.LockKeys(n.config) {
+	for _, key := range n.config.LockKeys() {
 		if c := n.want(key); c != nil {
 			c.update(ctx, n.workload(key))
 		}
@@ -253,7 +253,7 @@ func (n *node) rearrange(ctx context.Context, joined []*candidacy, cancel contex
 
 // leaveUnwanted leaves the elections that no job of the configuration in force is under.
 func (n *node) leaveUnwanted(ctx context.Context) {
-	wanted := site.LockKeys(n.config)
+	wanted := n.config.LockKeys()
 	for _, c := range n.all() {
 		if !slices.Contains(wanted, c.lockKey) {
 			n.withdraw(ctx, c)

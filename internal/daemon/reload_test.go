@@ -15,8 +15,10 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"baton/internal/config"
+	"baton/internal/diagnose"
 	"baton/internal/doctor"
 	"baton/internal/flush/source/spec"
+	"baton/internal/operate"
 	"baton/internal/redisconn"
 	"baton/internal/redislock"
 	"baton/internal/redislock/script"
@@ -65,11 +67,12 @@ func (r *reloading) reload(jobs ...config.Job) {
 
 // reloadOver asks for a reload as baton reload does.
 func reloadOver(t *testing.T, socket string) error {
-	c, err := DialSocket(socket)
+	c, err := operate.DialSocket(socket)
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.Reload(t.Context(), "by x"), c.Close())
+	_, err = c.Do(t.Context(), operate.Order{Kind: operate.KindReload, By: "x"})
+	return errors.Join(err, c.Close())
 }
 
 // marking is a job that marks when it begins, and after a while when it ends.
@@ -78,7 +81,7 @@ func (r *reloading) marking(name, schedule, takes string) config.Job {
 		fmt.Sprintf("echo %[1]s begins >> %[2]s; sleep %[3]s; echo %[1]s ends >> %[2]s", name, r.marks, takes)}}
 }
 
-func (r *reloading) snapshot() (s Snapshot) {
+func (r *reloading) snapshot() (s diagnose.Snapshot) {
 	r.t.Helper()
 	if err := json.Unmarshal([]byte(r.read("/api/v1/status")), &s); err != nil {
 		r.t.Fatal(err)
@@ -128,18 +131,14 @@ func TestARunOfAJobThatWasRemovedCanBeCancelled(t *testing.T) {
 	r.reload(r.marking("runaway", "@every 1s", "60"))
 	r.awaitMark("runaway begins", 1)
 	r.reload()
-	remote, err := Dial(r.config.WithDefaults())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer remote.Close()
-	done, err := remote.CancelJob(t.Context(), "runaway", "", "by alice")
+	remote := overServers(t, r.config.WithDefaults())
+	done, err := remote.cancel(t.Context(), "runaway", "", "by alice")
 	if err != nil || len(done.Runs) != 1 {
 		t.Errorf("cancelled: %+v, %v", done, err)
 	}
 	await(t, "its end", func() bool {
-		_, err := remote.CancelJob(t.Context(), "runaway", "", "by alice")
-		return errors.Is(err, ErrNoJob)
+		_, err := remote.cancel(t.Context(), "runaway", "", "by alice")
+		return errors.Is(err, operate.ErrNoJob)
 	})
 }
 

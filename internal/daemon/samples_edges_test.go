@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"baton/internal/operate/direct"
 	"baton/internal/redisledger"
 	"baton/internal/redislock"
 	"baton/internal/testsupport"
@@ -79,7 +80,7 @@ func TestWhatANodeSeesAroundIt(t *testing.T) {
 		ago  time.Duration
 		hash string
 	}{
-		"lead": {0, "x"}, "like": {silentAfter(poll), "x"}, "other": {time.Second, "y"}, "gone": {silentAfter(poll) + time.Millisecond, "y"}, "long gone": {redislock.ForgottenAfter, "y"}, "forgotten": {redislock.ForgottenAfter + time.Millisecond, "y"},
+		"lead": {0, "x"}, "like": {direct.SilentAfter(poll), "x"}, "other": {time.Second, "y"}, "gone": {direct.SilentAfter(poll) + time.Millisecond, "y"}, "long gone": {redislock.ForgottenAfter, "y"}, "forgotten": {redislock.ForgottenAfter + time.Millisecond, "y"},
 	} {
 		node := redislock.Node{ID: id, SeenMS: p.Now.Add(-n.ago).UnixMilli()}
 		node.ConfigHash = n.hash

@@ -8,6 +8,7 @@ import (
 	"baton/internal/balance"
 	"baton/internal/elector"
 	"baton/internal/job/schedule"
+	"baton/internal/operate/direct"
 	"baton/internal/redislock"
 )
 
@@ -59,7 +60,7 @@ func electionIn(p redislock.Picture) balance.Election {
 	}
 	for _, n := range p.Candidates() {
 		e.Nodes = append(e.Nodes, balance.Node{
-			ID: n.ID, Priority: n.Priority, Config: n.ConfigHash, Seen: n.Seen(), Aside: asideOf(p, n.ID) != "", Reluctant: n.Reluctant,
+			ID: n.ID, Priority: n.Priority, Config: n.ConfigHash, Seen: n.Seen(), Aside: direct.AsideOf(p, n.ID) != "", Reluctant: n.Reluctant,
 		})
 	}
 	return e

@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"baton/internal/diagnose"
 	"baton/internal/doctor"
 )
 
@@ -19,10 +20,10 @@ func TestWhatAJobLeavesStagedIsNamedAndFlushedOrDropped(t *testing.T) {
 	r := l.start()
 	l.do("HSET", "views", "1", 10, "no number", 20, "none", 30) // too many that do not fit: they stay staged
 	await(t, "the pause", func() bool { return l.state("views").Paused != nil })
-	if left, err := l.remote.LeftStages(t.Context()); err != nil || len(left) != 0 {
+	if left, err := l.remote.to.LeftStages(t.Context()); err != nil || len(left) != 0 {
 		t.Errorf("a stage that is flushed is called left: %+v, %v", left, err)
 	}
-	if err := l.remote.DropStage(t.Context(), LeftStage{Key: "views"}); err == nil || !strings.Contains(err.Error(), `job "views" flushes "views"`) {
+	if err := l.remote.to.DropStage(t.Context(), diagnose.LeftStage{Key: "views"}); err == nil || !strings.Contains(err.Error(), `job "views" flushes "views"`) {
 		t.Errorf("dropping what a job flushes: %v", err)
 	}
 	if err := r.end(); err != nil {
@@ -34,7 +35,7 @@ func TestWhatAJobLeavesStagedIsNamedAndFlushedOrDropped(t *testing.T) {
 	await(t, "a line of the log", func() bool {
 		return r.logs.FilterMessageSnippet("changes are staged that no job flushes").FilterField(zap.String("key", "views")).FilterField(zap.Int64("changes", 3)).Len() == 1
 	})
-	s, err := l.remote.Snapshot(t.Context())
+	s, err := l.remote.to.Snapshot(t.Context())
 	if err != nil || len(s.LeftStages) != 1 || s.LeftStages[0].Key != "views" || s.LeftStages[0].Job != "views" || s.LeftStages[0].Records != 3 || s.LeftStages[0].BatchID == "" {
 		t.Fatalf("the state: %+v, %v", s.LeftStages, err)
 	}
@@ -48,17 +49,12 @@ func TestWhatAJobLeavesStagedIsNamedAndFlushedOrDropped(t *testing.T) {
 	// Whoever has another configuration than the nodes is not to be believed.
 	without := l.config
 	without.Jobs = nil
-	stranger, err := Dial(without)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stranger.Close()
-	if err := stranger.DropStage(t.Context(), s.LeftStages[0]); err == nil || !strings.Contains(err.Error(), "runs with other jobs") {
+	if err := overServers(t, without).to.DropStage(t.Context(), s.LeftStages[0]); err == nil || !strings.Contains(err.Error(), "runs with other jobs") {
 		t.Errorf("dropping by another configuration: %v", err)
 	}
 	changed := s.LeftStages[0]
 	changed.BatchID = "another"
-	if err := l.remote.DropStage(t.Context(), changed); err == nil || !strings.Contains(err.Error(), "is not there any more") {
+	if err := l.remote.to.DropStage(t.Context(), changed); err == nil || !strings.Contains(err.Error(), "is not there any more") {
 		t.Errorf("dropping another batch: %v", err)
 	}
 	if n, _ := l.conn.Do("HLEN", "{views}:baton:stage"); n != int64(3) {
@@ -71,7 +67,7 @@ func TestWhatAJobLeavesStagedIsNamedAndFlushedOrDropped(t *testing.T) {
 	l.config.Jobs[0].Flush.DeadLetters.PerBatch = 5
 	r = l.start()
 	l.awaitRows("[[1 10]]")
-	if s, err := l.remote.Snapshot(t.Context()); err != nil || len(s.LeftStages) != 0 {
+	if s, err := l.remote.to.Snapshot(t.Context()); err != nil || len(s.LeftStages) != 0 {
 		t.Errorf("after the flush: %+v, %v", s.LeftStages, err)
 	}
 	_ = r.end()
@@ -87,12 +83,12 @@ func TestADroppedStageIsGoneAndForgotten(t *testing.T) {
 	l.do("SADD", "{hits}:baton:index", "2")
 	l.job("views", "@hourly")
 	r := l.start()
-	left, err := l.remote.LeftStages(t.Context())
+	left, err := l.remote.to.LeftStages(t.Context())
 	if err != nil || fmt.Sprint(left) != "[{hits hits  2} {old users batch 3}]" {
 		t.Fatalf("left: %v, %v", left, err)
 	}
 	for _, s := range left {
-		if err := l.remote.DropStage(t.Context(), s); err != nil {
+		if err := l.remote.to.DropStage(t.Context(), s); err != nil {
 			t.Error(err)
 		}
 	}

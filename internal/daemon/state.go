@@ -16,7 +16,6 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/daemon/site"
-	"baton/internal/flush"
 	"baton/internal/redislock"
 
 	"github.com/google/renameio/v2"
@@ -223,7 +222,9 @@ func (e *epochs) last(ctx context.Context, c config.Config, dbs site.Databases) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
-	found := fences(ctx, e.log, dbs, jobsByDatabase(c))
+	found := site.HighestFences(ctx, dbs, site.JobsByDatabase(c), func(database string, err error) {
+		e.log.Debug("a database does not tell of epochs", zap.String("database", database), zap.Error(err))
+	})
 	own := e.known().Epoch
 	for name, fence := range found {
 		vouched := own
@@ -242,49 +243,4 @@ func (e *epochs) last(ctx context.Context, c config.Config, dbs site.Databases) 
 		e.note(fence.Epoch, fence.Lease)
 	}
 	return e.known()
-}
-
-// jobsByDatabase are the names of the jobs that write to each database.
-func jobsByDatabase(c config.Config) map[string][]string {
-	jobs := map[string][]string{}
-	for _, j := range c.Jobs {
-		jobs[j.Flush.To.Database] = append(jobs[j.Flush.To.Database], j.Name)
-	}
-	return jobs
-}
-
-// fences asks databases for the fence with the highest epoch of some jobs.
-// One that does not answer before ctx ends, or has no fences yet, is left out.
-func fences(ctx context.Context, log *zap.Logger, dbs site.Databases, jobs map[string][]string) map[string]flush.Fence {
-	type answer struct {
-		name  string
-		fence flush.Fence
-		err   error
-	}
-	answers := make(chan answer, len(dbs)) // room for all: nobody may listen any more
-	asked := 0
-	for name, db := range dbs {
-		if len(jobs[name]) == 0 {
-			continue
-		}
-		asked++
-		go func() {
-			fence, err := db.HighestFence(ctx, jobs[name])
-			answers <- answer{name, fence, err}
-		}()
-	}
-	found := map[string]flush.Fence{}
-	for range asked {
-		select {
-		case <-ctx.Done():
-			return found
-		case a := <-answers:
-			if a.err != nil {
-				log.Debug("a database does not tell of epochs", zap.String("database", a.name), zap.Error(a.err))
-			} else if a.fence.Epoch > 0 {
-				found[a.name] = a.fence
-			}
-		}
-	}
-	return found
 }

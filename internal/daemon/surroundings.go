@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"baton/internal/daemon/tasks"
-	"baton/internal/diagnose"
+	"baton/internal/operate/direct"
 	"baton/internal/redislock"
 	"baton/internal/status"
 )
@@ -72,7 +72,7 @@ func (c *candidacy) lookAtJobs(ctx context.Context, owner string) bool {
 // surroundings are what a picture shows that was asked for and came at those times: it is
 // dated in between.
 func surroundings(p redislock.Picture, poll time.Duration, asked, came time.Time) status.Surroundings {
-	seen := diagnose.Snapshot{Leader: leaderOf(p), Nodes: nodesOf(p, poll)}.Count()
+	seen := direct.ElectionOf(p, poll).Count()
 	return status.Surroundings{
 		Live: seen.Live, Gone: seen.Silent, Drifted: seen.Drifted,
 		Paused: p.Paused != nil, Offset: p.Now.Sub(asked.Add(came.Sub(asked) / 2)),

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"baton/internal/operate"
 )
 
 // Over plain http the token goes nowhere but to this host, whatever the other is called.
@@ -17,8 +19,8 @@ func TestTheTokenIsSentWhereNobodyElseCanReadIt(t *testing.T) {
 		"http://localhost:9747": true, "http://127.0.0.1:9747": true, "http://127.0.1.1:9747": true, "http://[::1]:9747": true,
 		"https://db1:9747": true, "unix:///run/baton/admin.sock": true,
 	} {
-		_, err := DialServer(server, token, "")
-		if sent && err != nil || !sent && !errors.Is(err, ErrNotAllowed) {
+		_, err := operate.DialServer(server, token, "")
+		if sent && err != nil || !sent && !errors.Is(err, operate.ErrNotAllowed) {
 			t.Errorf("%s: %v; want the token sent: %t", server, err, sent)
 		}
 	}

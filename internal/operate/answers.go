@@ -7,36 +7,61 @@ import (
 	"baton/internal/diagnose"
 )
 
-// Desk is what a node answers beyond its Snapshot, and asks of its servers only when
-// somebody wants to see it. Every method returns soon after ctx ends. [ErrNotFound]: there
-// is no such job, run or letter.
-type Desk interface {
+// Answers is what may be asked of a node beyond its Snapshot. Every method returns soon after
+// ctx ends. [ErrNotFound]: there is no such job, run or letter.
+type Answers interface {
+	// Events is the history of the election, the newest first, at most n.
+	Events(ctx context.Context, n int) ([]diagnose.Event, error)
+	// Explain tells why a node leads, or does not; "" is the node that is asked.
+	Explain(ctx context.Context, node string) (Explanation, error)
+	// Next tells when a job is due after a time: its next n slots.
+	Next(ctx context.Context, job string, from time.Time, n int) (Coming, error)
 	// History is a job's finished runs and missed slots, the newest first, at most n,
 	// older than the entry with the id before; "" begins with the newest.
 	History(ctx context.Context, job, before string, n int) ([]Entry, error)
-	// Output is what a run has printed, as far as it is kept.
-	Output(ctx context.Context, job, runID string) (Output, error)
+	// Run is how a run stands, also one that waits for another; "" is the one that goes on, or else
+	// the last one.
+	Run(ctx context.Context, job, runID string) (JobRun, error)
 	// Letters are dead letters, the newest first, at most n. What one database answers is
 	// there also if another one fails.
 	Letters(ctx context.Context, f LetterFilter, n int) ([]Letter, error)
-	// Samples are how far the flushes were behind, the oldest first, later than since.
-	Samples(ctx context.Context, since time.Time) ([]Sample, error)
-}
-
-// Inquiry is what programs ask of a node beyond its Desk.
-type Inquiry interface {
-	// Events is the history of the election, the newest first, at most n.
-	Events(ctx context.Context, n int) ([]diagnose.Event, error)
-	// Next tells when a job is due after a time: its next n slots.
-	Next(ctx context.Context, job string, from time.Time, n int) (Coming, error)
-	// Explain tells why a node leads, or does not; "" is this one.
-	Explain(ctx context.Context, node string) (Explanation, error)
-	// Run is how a run stands, also one that waits for another.
-	Run(ctx context.Context, job, runID string) (JobRun, error)
 	// LetterKeys names dead letters, the oldest of each database first, at most n.
 	LetterKeys(ctx context.Context, f LetterFilter, n int) ([]LetterKey, error)
 	// Reasons counts dead letters by job and reason, the most frequent first.
 	Reasons(ctx context.Context, f LetterFilter) ([]LetterReason, error)
+}
+
+// Node is what page and API ask of the node that serves them.
+type Node interface {
+	Answers
+	// Printed is what a run has printed, as far as it is kept.
+	Printed(ctx context.Context, job, runID string) (Printed, error)
+	// Samples are how far the flushes were behind, the oldest first, later than since.
+	Samples(ctx context.Context, since time.Time) ([]Sample, error)
+}
+
+// Operator is what commands ask, and what they give orders to: the servers themselves, which takes
+// the configuration, or a node by its API, which takes its address. Both answer alike, with the
+// same errors.
+type Operator interface {
+	Answers
+	// Do carries out an order: see [Do].
+	Do(ctx context.Context, o Order) (Outcome, error)
+	// Snapshot is the state of the election and its jobs.
+	Snapshot(ctx context.Context) (diagnose.Snapshot, error)
+	// Election is a Snapshot without the jobs.
+	Election(ctx context.Context) (diagnose.Snapshot, error)
+	// Configured are the jobs as they are configured, and not how they stand.
+	Configured(ctx context.Context) []diagnose.Job
+	// Zone is the time zone that a job is scheduled in, with "" that of jobs without one; UTC if that
+	// is not known.
+	Zone(ctx context.Context, job string) *time.Location
+	// Output is a piece of what a run has printed, from an offset on, or from where it is still
+	// kept. There is nothing more if the piece is empty.
+	Output(ctx context.Context, job, runID string, from int64) (Output, error)
+	// Waiting counts the dead letters of each job that has some.
+	Waiting(ctx context.Context) (map[string]int64, error)
+	Close() error
 }
 
 // JobRun is a run as those see it who have asked for it, or watch it.
@@ -95,6 +120,13 @@ type Explanation struct {
 	Reasons []Why  `json:"reasons"` // what weighs most first
 }
 
+// WhyRedis is the code of an election that cannot be read: nothing else is known.
+const WhyRedis = "redis_unreachable"
+
+// WhyNeverSeen is the code of a node that has never told of itself: most likely a name
+// that was mistyped.
+const WhyNeverSeen = "never_seen"
+
 // Why is one reason.
 type Why struct {
 	Code string `json:"code"` // one word for programs
@@ -121,8 +153,14 @@ type Missed struct {
 	Error  string    `json:"error,omitzero"`
 }
 
-// Output is what a run has printed.
+// Output is a piece of what a run has printed.
 type Output struct {
+	Text         string
+	Offset, Next int64 // in bytes of all that it has printed
+}
+
+// Printed is what a run has printed.
+type Printed struct {
 	Text    string `json:"text"`
 	Dropped int64  `json:"dropped,omitzero"` // bytes before Text that are not kept
 	Running bool   `json:"running,omitzero"` // more may come
@@ -149,6 +187,9 @@ type Letter struct {
 	Error    string    `json:"error"`
 	Record   string    `json:"record"` // a JSON object, or its beginning
 }
+
+// Key says which letter it is.
+func (l Letter) Key() LetterKey { return LetterKey{ID: l.ID, Job: l.Job, Database: l.Database} }
 
 // Sample is how far the flushes of one lock's leader were behind at one moment.
 type Sample struct {

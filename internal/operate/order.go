@@ -7,10 +7,10 @@ import (
 	"baton/internal/diagnose"
 )
 
-// Kind is something that an operator has done.
+// Kind is what an order wants to be done.
 type Kind string
 
-// The actions. Those on a job need Order.Job, those on dead letters Order.Letter.
+// The kinds. Those of a job need Order.Job, those of dead letters Order.Letters or Order.Letter.
 const (
 	KindStepDown  Kind = "stepdown" // To: the successor; Lock: which election
 	KindPause     Kind = "pause"    // nobody leads
@@ -21,29 +21,43 @@ const (
 	KindResumeJob Kind = "resume_job" // Job "": all jobs
 	KindReplay    Kind = "replay"
 	KindDrop      Kind = "drop"
-	KindReload    Kind = "reload" // this node's configuration
+	KindReload    Kind = "reload" // of the configuration of the node that is asked
 )
 
-// Order is an action and what it needs.
+// Order is what is to be done, as data.
 type Order struct {
-	Kind   Kind
-	By     string // who wants it, and why: for the history
-	Lock   string // "": the node's own
-	To     string
-	Job    string
-	RunID  string
-	Letter string
-	// Database is where the letter is; "": wherever it is found.
-	Database string
-	Force    bool
-	Until    time.Time
-	// Wait is how long to wait for what was ordered to show; 0: what is usual, less: not.
+	Kind Kind
+	// By is who gives the order, and Reason why, for the history. Neither proves anything.
+	By, Reason string
+	Lock       string // the election's key; "": the node's own
+	To         string
+	Job        string
+	RunID      string
+	Letter     string // the id of a dead letter, or the beginning of one
+	Database   string // where the letter is; "": wherever it is found
+	Letters    []LetterKey
+	Force      bool
+	Until      time.Time
+	// Wait is how long to wait for what was ordered to show; 0: as long as is usual, less: not.
 	Wait time.Duration
-	// Letters are those to replay or to drop, instead of Letter.
-	Letters []LetterKey
-	// Overwrite and Set are of replays: see baton dead replay.
+	// Overwrite and Set are of replays: a row of the same key is written over although it may be
+	// newer; inputs of the record are given anew, where nil stands for NULL.
 	Overwrite bool
 	Set       map[string]*string
+	// Progress, if set, is called with a part of the outcome while an order takes long.
+	Progress func(Outcome)
+}
+
+// Signature says who gives the order, and why: "by alice: upgrade".
+func (o Order) Signature() string {
+	text := "by " + o.By
+	if o.By == "" {
+		text = "by somebody"
+	}
+	if o.Reason != "" {
+		text += ": " + o.Reason
+	}
+	return text
 }
 
 // LetterKey says which dead letter.
@@ -53,8 +67,20 @@ type LetterKey struct {
 	Database string `json:"database"`
 }
 
+// Code says what an order came to.
+type Code string
+
+// The codes.
+const (
+	CodeDone    Code = "done"    // it has been carried out, and what it brings about has shown
+	CodeAsked   Code = "asked"   // it is ordered, and was not waited for, or waits its turn
+	CodeNothing Code = "nothing" // there was nothing to do
+)
+
 // Outcome is what an order came to.
 type Outcome struct {
+	// Code says it to programs: done, asked or nothing.
+	Code Code `json:"code"`
 	// Text says it in a sentence.
 	Text string `json:"text"`
 	// RunID is of the run that was begun.
@@ -64,7 +90,8 @@ type Outcome struct {
 	// NodeID is who leads, or did what was asked.
 	NodeID string `json:"node_id,omitzero"`
 	Epoch  int64  `json:"epoch,omitzero"`
-	TookMS int64  `json:"took_ms,omitzero"`
+	// TookMS is the time from the order to what it brought about, in milliseconds.
+	TookMS int64 `json:"took_ms,omitzero"`
 	// From led before.
 	From string `json:"from,omitzero"`
 	// Was is the pause that there was before, Still the one of all jobs that goes on.
@@ -91,5 +118,6 @@ type Replayed struct {
 	OK      bool   `json:"ok"` // nothing is left to do
 }
 
-// Do carries out an order, and returns when it is done, or when ctx ends.
+// Do carries out an order, and returns when it is done, or when ctx ends. Beside an error the
+// outcome tells what was done before it.
 type Do func(ctx context.Context, o Order) (Outcome, error)

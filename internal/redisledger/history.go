@@ -39,6 +39,12 @@ type JobState struct {
 	Cancelled           Cancelled    // of the last order to cancel runs
 }
 
+// RunsUnder reports whether a run goes on under the leader that there is: one of a leader
+// that has died stays open until the next one closes it.
+func (s JobState) RunsUnder(owner string) bool {
+	return slices.ContainsFunc(s.Running, func(r OpenRun) bool { return r.Term.Owner == owner })
+}
+
 // Stretch is a time from its first moment to its last.
 type Stretch struct{ From, To time.Time }
 

@@ -28,11 +28,11 @@ func (counter) History(_ context.Context, job, _ string, n int) ([]operate.Entry
 	return make([]operate.Entry, min(n, 3)), nil
 }
 
-func (counter) Output(_ context.Context, _, run string) (operate.Output, error) {
+func (counter) Printed(_ context.Context, _, run string) (operate.Printed, error) {
 	if run == "none" {
-		return operate.Output{}, errors.New("redis is away")
+		return operate.Printed{}, errors.New("redis is away")
 	}
-	return operate.Output{Text: "tik\xfftok", Dropped: 3, Running: run == "now"}, nil
+	return operate.Printed{Text: "tik\xfftok", Dropped: 3, Running: run == "now"}, nil
 }
 
 func (counter) Letters(_ context.Context, f operate.LetterFilter, n int) ([]operate.Letter, error) {
@@ -74,7 +74,7 @@ func tried(t testing.TB) (*Server, *given) {
 		t.Fatal(err)
 	}
 	return New(Config{
-		Source: fixed(sample(time.Now())), Health: standby, Desk: counter{}, Inquiry: counter{}, TokenFile: file, Metrics: NewMetrics("v", nil),
+		Source: fixed(sample(time.Now())), Health: standby, Node: counter{}, TokenFile: file, Metrics: NewMetrics("v", nil),
 		Do: g.do,
 	}), g
 }

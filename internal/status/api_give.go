@@ -165,7 +165,7 @@ func give[T signed](order func(r *http.Request, body T) (operate.Order, error)) 
 			via = "the admin socket"
 		}
 		by := body.sign()
-		o.By = ordered(by.By, by.Reason, via)
+		o.By, o.Reason = signedBy(by.By, by.Reason, via)
 		return s.give(r, o)
 	}
 }

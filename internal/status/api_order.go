@@ -63,8 +63,12 @@ func (s *Server) supervised(do operate.Do) operate.Do {
 // little.
 func tellOrder(o operate.Order, who caller) []zap.Field {
 	var fields []zap.Field
+	by := ""
+	if o.By != "" {
+		by = o.Signature()
+	}
 	for _, f := range []struct{ key, value string }{
-		{"action", string(o.Kind)}, {"by", o.By}, {"with", who.how}, {"address", who.address}, {"job", o.Job}, {"run_id", o.RunID}, {"to", o.To}, {"letter", o.Letter},
+		{"action", string(o.Kind)}, {"by", by}, {"with", who.how}, {"address", who.address}, {"job", o.Job}, {"run_id", o.RunID}, {"to", o.To}, {"letter", o.Letter},
 	} {
 		if f.value != "" {
 			fields = append(fields, zap.String(f.key, f.value))
@@ -92,14 +96,10 @@ func tellOutcome(log *zap.Logger, out operate.Outcome, err error) {
 	}
 }
 
-// ordered says who wants something, and why, for the history: what they call themselves
-// is told, and proves nothing. via is "the page" or "the API".
-func ordered(name, reason, via string) string {
-	text := "by " + or(legible(name, 64), "somebody") + " via " + via
-	if reason = legible(reason, 500); reason != "" {
-		text += ": " + reason
-	}
-	return text
+// signedBy is who gives an order and why, for the history: what they call themselves
+// is told, and proves nothing. via is "the API" or "the admin socket".
+func signedBy(name, reason, via string) (by, why string) {
+	return or(legible(name, 64), "somebody") + " via " + via, legible(reason, 500)
 }
 
 // legible is one line of what somebody wrote.

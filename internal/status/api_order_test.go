@@ -37,7 +37,7 @@ func TestTheLogSaysOfAnOrderWhatIsKnownAndOnce(t *testing.T) {
 func TestTheLogNamesOfAnOrderOnlyWhatItHas(t *testing.T) {
 	core, told := observer.New(zap.InfoLevel)
 	log := zap.New(core)
-	log.Info("", tellOrder(operate.Order{Kind: "pause", By: "by ann", Job: "views"}, caller{how: "token", address: "127.0.0.1:1"})...)
+	log.Info("", tellOrder(operate.Order{Kind: "pause", By: "ann", Job: "views"}, caller{how: "token", address: "127.0.0.1:1"})...)
 	log.Info("", tellOrder(operate.Order{Kind: "drop", Letters: make([]operate.LetterKey, 3)}, caller{how: "socket"})...)
 	for i, want := range []map[string]any{
 		{"action": "pause", "by": "by ann", "job": "views", "with": "token", "address": "127.0.0.1:1"},

@@ -136,10 +136,10 @@ func askHistory(s *Server, r *http.Request) (any, error) {
 	if !entryID(before) {
 		return nil, badRequest("before: %q is no id of an entry: want the one in \"before\" of an earlier answer", before)
 	}
-	if s.cfg.Desk == nil {
-		return nil, errNoDesk
+	if s.cfg.Node == nil {
+		return nil, errNoNode
 	}
-	entries, err := s.cfg.Desk.History(r.Context(), r.PathValue("job"), before, n)
+	entries, err := s.cfg.Node.History(r.Context(), r.PathValue("job"), before, n)
 	if err != nil {
 		return nil, err
 	}
@@ -161,10 +161,10 @@ func entryID(id string) bool {
 }
 
 func askRun(s *Server, r *http.Request) (any, error) {
-	if s.cfg.Inquiry == nil {
-		return nil, errNoDesk
+	if s.cfg.Node == nil {
+		return nil, errNoNode
 	}
-	run, err := s.cfg.Inquiry.Run(r.Context(), r.PathValue("job"), r.PathValue("run"))
+	run, err := s.cfg.Node.Run(r.Context(), r.PathValue("job"), r.PathValue("run"))
 	if err == nil && !s.auth.maySee(r) {
 		run.Run = *publicRun(&run.Run)
 	}
@@ -176,10 +176,10 @@ func askOutput(s *Server, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.cfg.Desk == nil {
-		return nil, errNoDesk
+	if s.cfg.Node == nil {
+		return nil, errNoNode
 	}
-	o, err := s.cfg.Desk.Output(r.Context(), r.PathValue("job"), r.PathValue("run"))
+	o, err := s.cfg.Node.Printed(r.Context(), r.PathValue("job"), r.PathValue("run"))
 	if err != nil {
 		return nil, err
 	}
@@ -211,10 +211,10 @@ func askNext(s *Server, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.cfg.Inquiry == nil {
-		return nil, errNoDesk
+	if s.cfg.Node == nil {
+		return nil, errNoNode
 	}
-	return s.cfg.Inquiry.Next(r.Context(), r.PathValue("job"), from, n)
+	return s.cfg.Node.Next(r.Context(), r.PathValue("job"), from, n)
 }
 
 func askEvents(s *Server, r *http.Request) (any, error) {
@@ -222,18 +222,18 @@ func askEvents(s *Server, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.cfg.Inquiry == nil {
-		return nil, errNoDesk
+	if s.cfg.Node == nil {
+		return nil, errNoNode
 	}
-	events, err := s.cfg.Inquiry.Events(r.Context(), n)
+	events, err := s.cfg.Node.Events(r.Context(), n)
 	return eventsReply{append([]Event{}, events...)}, err
 }
 
 func askExplain(s *Server, r *http.Request) (any, error) {
-	if s.cfg.Inquiry == nil {
-		return nil, errNoDesk
+	if s.cfg.Node == nil {
+		return nil, errNoNode
 	}
-	return s.cfg.Inquiry.Explain(r.Context(), r.PathValue("node"))
+	return s.cfg.Node.Explain(r.Context(), r.PathValue("node"))
 }
 
 func askSamples(s *Server, r *http.Request) (any, error) {
@@ -241,10 +241,10 @@ func askSamples(s *Server, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.cfg.Desk == nil {
-		return nil, errNoDesk
+	if s.cfg.Node == nil {
+		return nil, errNoNode
 	}
-	samples, err := s.cfg.Desk.Samples(r.Context(), since)
+	samples, err := s.cfg.Node.Samples(r.Context(), since)
 	if len(samples) == 0 && err != nil {
 		return nil, err
 	}
@@ -259,10 +259,10 @@ func askLetters(s *Server, r *http.Request) (any, error) {
 		return nil, err
 	case wrong != nil:
 		return nil, wrong
-	case s.cfg.Desk == nil:
-		return nil, errNoDesk
+	case s.cfg.Node == nil:
+		return nil, errNoNode
 	}
-	letters, err := s.cfg.Desk.Letters(r.Context(), f, n)
+	letters, err := s.cfg.Node.Letters(r.Context(), f, n)
 	if len(letters) == 0 && err != nil {
 		return nil, err
 	}
@@ -270,10 +270,10 @@ func askLetters(s *Server, r *http.Request) (any, error) {
 }
 
 func askLetter(s *Server, r *http.Request) (any, error) {
-	if s.cfg.Desk == nil {
-		return nil, errNoDesk
+	if s.cfg.Node == nil {
+		return nil, errNoNode
 	}
-	letters, err := s.cfg.Desk.Letters(r.Context(), operate.LetterFilter{ID: r.PathValue("id"), Database: r.URL.Query().Get("database"), Whole: true}, 1)
+	letters, err := s.cfg.Node.Letters(r.Context(), operate.LetterFilter{ID: r.PathValue("id"), Database: r.URL.Query().Get("database"), Whole: true}, 1)
 	switch {
 	case err != nil:
 		return nil, err
@@ -288,10 +288,10 @@ func askKeys(s *Server, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.cfg.Inquiry == nil {
-		return nil, errNoDesk
+	if s.cfg.Node == nil {
+		return nil, errNoNode
 	}
-	keys, err := s.cfg.Inquiry.LetterKeys(r.Context(), f, mostKeys+1)
+	keys, err := s.cfg.Node.LetterKeys(r.Context(), f, mostKeys+1)
 	more := len(keys) > mostKeys
 	return keysReply{append([]operate.LetterKey{}, keys[:min(len(keys), mostKeys)]...), more}, err
 }
@@ -301,10 +301,10 @@ func askReasons(s *Server, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.cfg.Inquiry == nil {
-		return nil, errNoDesk
+	if s.cfg.Node == nil {
+		return nil, errNoNode
 	}
-	reasons, err := s.cfg.Inquiry.Reasons(r.Context(), f)
+	reasons, err := s.cfg.Node.Reasons(r.Context(), f)
 	if len(reasons) == 0 && err != nil {
 		return nil, err
 	}
@@ -378,4 +378,4 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-var errNoDesk = fmt.Errorf("%w: this node does not tell that", operate.ErrNotFound)
+var errNoNode = fmt.Errorf("%w: this node does not tell that", operate.ErrNotFound)

@@ -18,8 +18,8 @@ type clerk struct {
 	run Run
 }
 
-func (c clerk) Output(context.Context, string, string) (operate.Output, error) {
-	return operate.Output{Text: c.run.Output}, nil
+func (c clerk) Printed(context.Context, string, string) (operate.Printed, error) {
+	return operate.Printed{Text: c.run.Output}, nil
 }
 
 func (c clerk) Run(_ context.Context, job, _ string) (operate.JobRun, error) {
@@ -32,7 +32,7 @@ func secretive(t *testing.T, secret string) *Server {
 	snap := sample(time.Now())
 	snap.Jobs[2].LastRun.Output, snap.Jobs[2].LastRun.Error = secret, "exit code 3: "+secret
 	c := clerk{run: *snap.Jobs[2].LastRun}
-	return New(Config{Source: fixed(snap), Health: standby, Desk: c, Inquiry: c, TokenFile: tokenFile(t, secretToken)})
+	return New(Config{Source: fixed(snap), Health: standby, Node: c, TokenFile: tokenFile(t, secretToken)})
 }
 
 func TestOneRunIsToldInFullToWhoMaySeeIt(t *testing.T) {

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"baton/internal/operate"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -19,10 +20,6 @@ import (
 )
 
 const (
-	// leastToken is how short a token may be: one that is random cannot be guessed then.
-	leastToken = 16
-	mostToken  = 1024
-
 	// freeFailures are the wrong tokens that are answered at once; one a second is forgotten.
 	freeFailures = 20
 	// turnEvery is how often a token is looked at when there were more. Whoever has the
@@ -129,34 +126,11 @@ func CheckToken(file string) error {
 }
 
 func readToken(file string) (sum [sha256.Size]byte, err error) {
-	const lineEnd = 2
-	info, err := os.Stat(file)
-	switch {
-	case err != nil:
-		return sum, fmt.Errorf("http.token_file: %w", err)
-	case !info.Mode().IsRegular(): // to open a pipe would wait for whoever writes to it
-		return sum, fmt.Errorf("http.token_file: %s is no regular file", file)
-	case info.Size() > mostToken+lineEnd:
-		return sum, errLongToken(file)
-	}
-	text, err := os.ReadFile(file)
+	token, err := operate.ReadToken(file)
 	if err != nil {
 		return sum, fmt.Errorf("http.token_file: %w", err)
 	}
-	token := strings.TrimRight(string(text), "\r\n")
-	switch {
-	case strings.ContainsAny(token, "\r\n"), strings.TrimSpace(token) != token, strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return sum, fmt.Errorf("http.token_file: %s: want one line of printable ASCII without blanks, for example of: openssl rand -hex 32", file)
-	case len(token) < leastToken:
-		return sum, fmt.Errorf("http.token_file: %s: the token has %d characters, and it takes %d at least; make one with: openssl rand -hex 32", file, len(token), leastToken)
-	case len(token) > mostToken:
-		return sum, errLongToken(file)
-	}
 	return sha256.Sum256([]byte(token)), nil
-}
-
-func errLongToken(file string) error {
-	return fmt.Errorf("http.token_file: %s: the token has more than %d characters", file, mostToken)
 }
 
 // refresh reads the token again if its file has changed. Sessions of another token end.

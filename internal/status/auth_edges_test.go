@@ -280,23 +280,23 @@ func TestAnOriginWithoutAHostIsAnother(t *testing.T) {
 
 // All that is told is bounded: names shorter than texts, lists, numbers that are none.
 func TestBoundsHoldForEachKindOfValue(t *testing.T) {
-	long := strings.Repeat("ü", mostProse)
-	s := Snapshot{Events: make([]Event, mostListed+5), Jobs: make([]Job, mostListed+5), NodeID: long}
+	long := strings.Repeat("ü", operate.MostProse)
+	s := Snapshot{Events: make([]Event, operate.MostListed+5), Jobs: make([]Job, operate.MostListed+5), NodeID: long}
 	s.Events[0] = Event{NodeID: long, Reason: long}
 	for _, lag := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 		s.Jobs[0].LagSeconds = &lag
-		got := bounded(s)
-		if len(got.Events) != mostListed || len(got.Jobs) != mostListed+5 || *got.Jobs[0].LagSeconds != 0 {
+		got := operate.Bounded(s)
+		if len(got.Events) != operate.MostListed || len(got.Jobs) != operate.MostListed+5 || *got.Jobs[0].LagSeconds != 0 {
 			t.Errorf("%d events, %d jobs, a lag of %v", len(got.Events), len(got.Jobs), *got.Jobs[0].LagSeconds)
 		}
-		if e := got.Events[0]; len(e.NodeID) > mostName+8 || len(e.Reason) > mostProse+8 || len(e.Reason) < mostProse-8 || len(got.NodeID) > mostName+8 {
+		if e := got.Events[0]; len(e.NodeID) > operate.MostName+8 || len(e.Reason) > operate.MostProse+8 || len(e.Reason) < operate.MostProse-8 || len(got.NodeID) > operate.MostName+8 {
 			t.Errorf("a name of %d bytes, a text of %d", len(e.NodeID), len(e.Reason))
 		}
 	}
 	at := time.Now()
-	d := boundedDesk{&shelf{samples: []operate.Sample{
-		{At: at, Jobs: map[string]operate.Level{strings.Repeat("x", mostName+1): {}}}, {At: at, Jobs: map[string]operate.Level{"a": {LagSeconds: math.Inf(1)}}},
-		{At: at, Jobs: map[string]operate.Level{"a": {LagSeconds: math.NaN()}}}, {Jobs: map[string]operate.Level{"zero": {}}}, {At: at, Jobs: map[string]operate.Level{strings.Repeat("x", mostName): {LagSeconds: 1}}},
+	d := boundedNode{&shelf{samples: []operate.Sample{
+		{At: at, Jobs: map[string]operate.Level{strings.Repeat("x", operate.MostName+1): {}}}, {At: at, Jobs: map[string]operate.Level{"a": {LagSeconds: math.Inf(1)}}},
+		{At: at, Jobs: map[string]operate.Level{"a": {LagSeconds: math.NaN()}}}, {Jobs: map[string]operate.Level{"zero": {}}}, {At: at, Jobs: map[string]operate.Level{strings.Repeat("x", operate.MostName): {LagSeconds: 1}}},
 	}}}
 	if all, err := d.Samples(t.Context(), time.Time{}); err != nil || len(all) != 1 || len(all[0].Jobs) != 1 {
 		t.Errorf("%d samples, %v", len(all), err)
@@ -383,7 +383,7 @@ func TestTheLimitsAreThoseThatAreDocumented(t *testing.T) {
 			fmt.Sprintf("After %d wrong tokens", freeFailures), fmt.Sprintf("%d a second", time.Second/turnEvery), fmt.Sprintf("JSON of at most %d KiB", maxBody>>10),
 			fmt.Sprintf("stays so for %.0f hours at most", sessionFor.Hours()), "and for one hour after",
 		},
-		"reference/configuration.md": {fmt.Sprintf("at least %d characters", leastToken)},
+		"reference/configuration.md": {fmt.Sprintf("at least %d characters", operate.LeastToken)},
 		"security.md": {
 			fmt.Sprintf("%d connections at a time", maxConnections), fmt.Sprintf("%d of them may wait for their clients", maxIdle), fmt.Sprintf("%d of one address", maxIdleOfOne),
 			fmt.Sprintf("waited for %d ms", defaultLimits().connections.grace.Milliseconds()),

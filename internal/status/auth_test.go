@@ -134,7 +134,7 @@ func TestAnOrderTakesTheTokenWhereNobodyCanReadIt(t *testing.T) {
 			t.Errorf("%s: 401 does not say how", c.name)
 		}
 	}
-	if o := g.last(); o.By != "by alice via the admin socket: late" || o.Job != "report" || o.Kind != operate.KindRun {
+	if o := g.last(); o.Signature() != "by alice via the admin socket: late" || o.Job != "report" || o.Kind != operate.KindRun {
 		t.Errorf("%+v", o)
 	}
 	none := New(Config{Source: fixed(Snapshot{}), Health: standby, Do: g.do})
@@ -496,8 +496,8 @@ func TestABodyThatIsNotAsWantedIsRefusedWithTheReason(t *testing.T) {
 	}
 	// A name is told legibly, whatever is in it.
 	send(s, "/api/v1/pause", `{"by": "a\u0000\nlice\u202e", "reason": " x\ty\u001b[2J "}`, bearer(secretToken)...)
-	if o := g.last(); o.By != "by a lice via the API: x y[2J" {
-		t.Errorf("%q", o.By)
+	if o := g.last(); o.Signature() != "by a lice via the API: x y[2J" {
+		t.Errorf("%q", o.Signature())
 	}
 }
 
@@ -573,7 +573,7 @@ func TestASessionIsGoodWhereNobodyCanReadItAlone(t *testing.T) {
 func TestWhyASlotWasMissedIsShownToWhoMaySeeIt(t *testing.T) {
 	d := &shelf{entries: []operate.Entry{{ID: "1-0", Missed: &operate.Missed{Reason: "ledger", Error: "ask redis: the secret words"}}}}
 	for file, shown := range map[string]bool{"": true, tokenFile(t, secretToken): false} {
-		h := New(Config{Source: fixed(sample(time.Now())), Health: standby, Desk: d, TokenFile: file})
+		h := New(Config{Source: fixed(sample(time.Now())), Health: standby, Node: d, TokenFile: file})
 		r := from(httptest.NewRequest(http.MethodGet, "http://localhost:9747/api/v1/jobs/users/history", nil), loopbackAddr)
 		rec := httptest.NewRecorder()
 		h.ServeHTTP(rec, r)

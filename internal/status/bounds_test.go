@@ -41,7 +41,7 @@ func TestWhateverStandsInRedisThePageAndTheAPIAnswerAndStaySmall(t *testing.T) {
 		samples: []operate.Sample{{At: far}, {At: now.Add(-time.Minute), Jobs: map[string]operate.Level{"page-views": {LagSeconds: math.NaN()}}}, {At: now, Jobs: map[string]operate.Level{"page-views": {LagSeconds: 9e18, Backlog: math.MaxInt64}}}},
 		entries: []operate.Entry{{ID: "1-0", At: far, Run: absurd(now).Jobs[0].Running}, {ID: "2-0", At: far, Missed: &operate.Missed{Reason: strings.Repeat("x", 5<<20), Count: math.MinInt64, First: far, Last: far}}},
 	}
-	h := New(Config{Source: func(context.Context) (Snapshot, error) { return absurd(now), nil }, Health: standby, Desk: d})
+	h := New(Config{Source: func(context.Context) (Snapshot, error) { return absurd(now), nil }, Health: standby, Node: d})
 	for _, path := range []string{
 		"/", "/jobs/page-views", "/timeline", "/jobs/page-views/runs/x", "/api/v1/status", "/api/v1/jobs", "/api/v1/leader", "/api/v1/nodes",
 		"/api/v1/jobs/page-views/history", "/api/v1/samples", "/metrics",
@@ -61,11 +61,11 @@ func TestWhateverStandsInRedisThePageAndTheAPIAnswerAndStaySmall(t *testing.T) {
 func TestWhatIsRightIsNotTouchedByTheBounds(t *testing.T) {
 	s, _ := large(time.Now(), 2000, 50, 0)
 	before, _ := json.Marshal(s)
-	after, _ := json.Marshal(bounded(s))
-	if string(before) != string(after) || len(bounded(s).Jobs) != 2000 {
+	after, _ := json.Marshal(operate.Bounded(s))
+	if string(before) != string(after) || len(operate.Bounded(s).Jobs) != 2000 {
 		t.Error("a state that is right has changed")
 	}
-	if n := testing.AllocsPerRun(10, func() { bounded(s) }); n > 100 {
+	if n := testing.AllocsPerRun(10, func() { operate.Bounded(s) }); n > 100 {
 		t.Errorf("it takes %v allocations", n)
 	}
 }
@@ -73,7 +73,7 @@ func TestWhatIsRightIsNotTouchedByTheBounds(t *testing.T) {
 func BenchmarkBounds(b *testing.B) {
 	s, _ := large(time.Now(), 200, 50, 0)
 	for b.Loop() {
-		bounded(s)
+		operate.Bounded(s)
 	}
 }
 

@@ -2,7 +2,7 @@
 // orders: pages, the same as an API, health endpoints and metrics.
 //
 // The package knows no other: it declares its own view of the world ([Snapshot], and
-// beyond it what a [Desk] tells), and the daemon fills it through a [Source]. It carries
+// beyond it what a [operate.Node] tells), and the daemon fills it through a [Source]. It carries
 // out nothing itself: an [Order] is data, handed to a [Do] once it is known who may give
 // it (auth.go). Two rules follow from the fact that it is looked at most when something
 // is broken:

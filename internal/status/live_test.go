@@ -89,7 +89,7 @@ func TestManyReadersOfAPageCostOneRenderingAndASlowOneHoldsNobodyUp(t *testing.T
 			}
 		}}
 		start := time.Now()
-		h := New(Config{Health: standby, Desk: d, Source: func(context.Context) (Snapshot, error) {
+		h := New(Config{Health: standby, Node: d, Source: func(context.Context) (Snapshot, error) {
 			s := sample(time.Now())
 			s.Jobs[0].Backlog = new(time.Since(start).Milliseconds())
 			return s, nil

@@ -81,8 +81,8 @@ func (s *Server) composeOverview(d *document, snap Snapshot, known, all bool, ex
 func (s *Server) composeLetters(ctx context.Context, d *document, t topic, snap Snapshot, job string) {
 	v := lettersPage{Job: job, Secret: !t.see}
 	d.Kind, d.Title, d.Refresh = "letters", "Dead letters", 0 // nobody reads while it moves
-	if s.cfg.Desk != nil {
-		letters, err := s.cfg.Desk.Letters(ctx, operate.LetterFilter{Job: job}, lettersShown)
+	if s.cfg.Node != nil {
+		letters, err := s.cfg.Node.Letters(ctx, operate.LetterFilter{Job: job}, lettersShown)
 		v.Letters, v.More = newLetters(letters, snap.Clock(), t.see), len(letters) == lettersShown
 		v.Trouble = troubleOf(v.Trouble, "Not all dead letters could be read", err)
 	}
@@ -100,9 +100,9 @@ func (s *Server) composeJob(ctx context.Context, d *document, t topic, snap Snap
 	var entries []operate.Entry
 	var letters []operate.Letter
 	var trouble []string
-	if s.cfg.Desk != nil {
+	if s.cfg.Node != nil {
 		var err error
-		entries, err = s.cfg.Desk.History(ctx, name, before, entriesShown)
+		entries, err = s.cfg.Node.History(ctx, name, before, entriesShown)
 		trouble = troubleOf(trouble, "The history could not be read", err)
 		if !t.see {
 			entries = slices.Clone(entries)
@@ -163,8 +163,8 @@ func (s *Server) composeRun(ctx context.Context, d *document, t topic, snap Snap
 		v.NoOutput = "A flush prints nothing."
 	case !t.see:
 		v.NoOutput = "What it prints is shown to who has signed in."
-	case s.cfg.Desk != nil:
-		out, err := s.cfg.Desk.Output(ctx, name, id)
+	case s.cfg.Node != nil:
+		out, err := s.cfg.Node.Printed(ctx, name, id)
 		if err != nil && !errors.Is(err, operate.ErrNotFound) {
 			v.NoOutput = "What it has printed cannot be read: " + clip(err.Error())
 		} else {
@@ -199,7 +199,7 @@ func (s *Server) findRun(ctx context.Context, j Job, id, entry string) (*Run, er
 	if j.LastRun != nil && j.LastRun.ID == id {
 		return j.LastRun, nil
 	}
-	if s.cfg.Desk == nil {
+	if s.cfg.Node == nil {
 		return nil, nil
 	}
 	if after := nextEntry(entry); after != "" {
@@ -211,7 +211,7 @@ func (s *Server) findRun(ctx context.Context, j Job, id, entry string) (*Run, er
 }
 
 func (s *Server) findIn(ctx context.Context, job, before string, n int, id string) (*Run, error) {
-	entries, err := s.cfg.Desk.History(ctx, job, before, n)
+	entries, err := s.cfg.Node.History(ctx, job, before, n)
 	for _, e := range entries {
 		if e.Run != nil && e.Run.ID == id {
 			return e.Run, nil

@@ -126,7 +126,7 @@ func isNil[T any](v T) bool {
 
 // desk is what the page asks of the servers for everybody who looks.
 type desk struct {
-	ask     operate.Desk
+	ask     operate.Node
 	samples kept[[]operate.Sample]
 	letters kept[tally]
 	events  kept[[]Event]
@@ -135,14 +135,11 @@ type desk struct {
 	byJob map[string]*kept[[]operate.Letter]
 }
 
-func newDesk(d operate.Desk, q operate.Inquiry) *desk {
+func newDesk(d operate.Node) *desk {
 	if d == nil {
 		return nil
 	}
-	events := func(context.Context) ([]Event, error) { return nil, nil }
-	if q != nil {
-		events = func(ctx context.Context) ([]Event, error) { return q.Events(ctx, eventsOnTimeline) }
-	}
+	events := func(ctx context.Context) ([]Event, error) { return d.Events(ctx, eventsOnTimeline) }
 	return &desk{
 		events: kept[[]Event]{lasts: samplesFor, fetch: events},
 		ask:    d,

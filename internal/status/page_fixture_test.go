@@ -9,13 +9,15 @@ import (
 	"baton/internal/operate"
 )
 
-// shelf is a Desk with what a test has put there.
+// shelf is a node that answers what a test has put there.
 type shelf struct {
-	entries []operate.Entry
-	output  operate.Output
-	letters []operate.Letter
-	samples []operate.Sample
-	asked   func(string)
+	operate.Node // answers nothing else
+	events       []Event
+	entries      []operate.Entry
+	output       operate.Printed
+	letters      []operate.Letter
+	samples      []operate.Sample
+	asked        func(string)
 
 	lettersErr error
 }
@@ -37,7 +39,11 @@ func (s *shelf) History(_ context.Context, _, before string, n int) ([]operate.E
 	return s.entries[from:min(from+n, len(s.entries))], nil
 }
 
-func (s *shelf) Output(context.Context, string, string) (operate.Output, error) {
+func (s *shelf) Events(_ context.Context, n int) ([]Event, error) {
+	return s.events[:min(n, len(s.events))], nil
+}
+
+func (s *shelf) Printed(context.Context, string, string) (operate.Printed, error) {
 	s.tell("output")
 	return s.output, nil
 }

@@ -13,7 +13,7 @@ const atMost = 300_000
 func largePages(tb testing.TB) (*Server, []string) {
 	tb.Helper()
 	s, d := large(time.Now(), 200, 50, 10_000)
-	h := New(Config{Source: fixed(s), Health: standby, Desk: d})
+	h := New(Config{Source: fixed(s), Health: standby, Node: d})
 	return h, []string{"/", "/timeline", "/jobs/" + s.Jobs[0].Name, "/dead-letters"}
 }
 

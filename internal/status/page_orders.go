@@ -52,16 +52,10 @@ func orderOf(form url.Values) operate.Order {
 	return o
 }
 
-// asked is who gives an order on the page, and why, as the history has it.
-func asked(form url.Values) string {
-	name, why := strings.TrimSpace(text.Clip(visible(form.Get("name")), 60)), strings.TrimSpace(text.Clip(visible(form.Get("why")), 200))
-	if name == "" {
-		name = "somebody on the page"
-	}
-	if why != "" {
-		return "by " + name + ": " + why
-	}
-	return "by " + name
+// signedOnPage is who gives an order on the page, and why, as the history has it.
+func signedOnPage(form url.Values) (by, why string) {
+	by, why = strings.TrimSpace(text.Clip(visible(form.Get("name")), 60)), strings.TrimSpace(text.Clip(visible(form.Get("why")), 200))
+	return or(by, "somebody on the page"), why
 }
 
 // newConfirmation says what an order does; false if there is no such order.
@@ -212,7 +206,7 @@ func (s *Server) carryOut(r *http.Request, o operate.Order, c confirmation, snap
 			Again: confirmURL(o), Back: c.Back,
 		}, out, false
 	}
-	o.By = asked(r.PostForm)
+	o.By, o.Reason = signedOnPage(r.PostForm)
 	out, err := s.cfg.Do(r.Context(), o)
 	if o.Kind == operate.KindReplay || o.Kind == operate.KindDrop {
 		s.page.desk.forget()

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"baton/internal/operate"
 	"net/http"
 	"net/url"
 	"strings"
@@ -10,7 +11,7 @@ import (
 
 // pageRoutes are those of people.
 func (s *Server) pageRoutes(mux *http.ServeMux, slots chan struct{}) {
-	s.page.desk = newDesk(s.cfg.Desk, s.cfg.Inquiry)
+	s.page.desk = newDesk(s.cfg.Node)
 	s.page.hub = newHub(s)
 	for _, path := range []string{"/{$}", "/jobs/{job}", "/jobs/{job}/runs/{run}", "/timeline", "/dead-letters"} {
 		mux.Handle(path, s.limit(slots, http.HandlerFunc(s.servePage)))
@@ -47,7 +48,7 @@ func meant(path, query string) string {
 	case path == "/":
 		keep("jobs", func(v string) bool { return v == "all" })
 	case path == "/dead-letters":
-		keep("job", func(v string) bool { return len(v) <= mostName })
+		keep("job", func(v string) bool { return len(v) <= operate.MostName })
 	case strings.HasPrefix(path, "/jobs/"):
 		keep("before", entryID)
 		keep("entry", entryID)

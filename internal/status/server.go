@@ -19,13 +19,12 @@ import (
 
 // Config is what a Server is made of.
 type Config struct {
-	Source  Source          // required
-	Health  func() Health   // required; must not block
-	Metrics *Metrics        // nil: no /metrics
-	Logger  *zap.Logger     // nil: silence
-	Desk    operate.Desk    // nil: nothing but the Snapshot is shown
-	Do      operate.Do      // nil: no order is taken
-	Inquiry operate.Inquiry // nil: programs are answered no more than people
+	Source  Source        // required
+	Health  func() Health // required; must not block
+	Metrics *Metrics      // nil: no /metrics
+	Logger  *zap.Logger   // nil: silence
+	Node    operate.Node  // nil: nothing but the Snapshot is shown
+	Do      operate.Do    // nil: no order is taken
 
 	// TokenFile holds the token for orders; "": none is taken over HTTP.
 	TokenFile string
@@ -69,11 +68,8 @@ func New(cfg Config) *Server {
 	if cfg.Logger == nil {
 		cfg.Logger = zap.NewNop()
 	}
-	if cfg.Desk != nil {
-		cfg.Desk = boundedDesk{cfg.Desk}
-	}
-	if cfg.Inquiry != nil {
-		cfg.Inquiry = boundedInquiry{cfg.Inquiry}
+	if cfg.Node != nil {
+		cfg.Node = boundedNode{cfg.Node}
 	}
 	if cfg.Patience <= 0 {
 		cfg.Patience = defaultPatience

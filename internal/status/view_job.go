@@ -217,7 +217,7 @@ func newRunPage(s Snapshot, j Job, r *Run, id string) runPage {
 }
 
 // show adds what the run printed.
-func (v *runPage) show(o operate.Output) {
+func (v *runPage) show(o operate.Printed) {
 	v.Live = v.Live || o.Running && v.State == "not known"
 	shown, dropped := o.Text, o.Dropped
 	if cut := len(shown) - maxOutput; cut > 0 {

@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"baton/internal/operate"
 	"baton/internal/text"
 )
 
@@ -123,7 +124,7 @@ func (w *watch) ask() (s Snapshot, err error) {
 // take stores an answer. The caller holds w.mu.
 func (w *watch) take(s Snapshot, err error) {
 	w.asked = time.Now()
-	s = bounded(s)
+	s = operate.Bounded(s)
 	if err == nil {
 		s.AgeMS, s.Error = 0, ""
 		w.last, w.current, w.known, w.at = s, s, true, w.asked

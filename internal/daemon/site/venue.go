@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -19,18 +18,6 @@ import (
 	"baton/internal/redislock"
 	"baton/internal/redislock/script"
 )
-
-// LockKeys are the locks that a node contends for: its own, and those of jobs that
-// have another one, as the configuration has them.
-func LockKeys(c config.Config) []string {
-	keys := []string{c.Election.LockKey}
-	for _, j := range c.Jobs {
-		if j.Lock != "" && !slices.Contains(keys, j.Lock) {
-			keys = append(keys, j.Lock)
-		}
-	}
-	return keys
-}
 
 // Venue is where an election takes place: beside the data, or on the masters of a
 // quorum, each of which holds an election of its own that the others know nothing of.

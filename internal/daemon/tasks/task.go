@@ -9,6 +9,7 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/flush"
+	"baton/internal/flush/source/staging"
 	"baton/internal/job"
 	"baton/internal/job/plan"
 	"baton/internal/job/schedule"
@@ -157,4 +158,15 @@ func Under[T configured](list []T, lockKey string) (some []T) {
 		}
 	}
 	return some
+}
+
+// StagedBy are the keys beside which tasks stage, and the job of each.
+func StagedBy(list []Task) map[string]string {
+	jobs := map[string]string{}
+	for _, t := range list {
+		for _, key := range staging.StagedKeys(t.Sources) {
+			jobs[key] = t.Config.Name
+		}
+	}
+	return jobs
 }

@@ -1,0 +1,59 @@
+package daemon
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+
+	"baton/internal/daemon/tasks"
+	"baton/internal/doctor"
+)
+
+// watchStages notes beside which keys the jobs stage, which may go one day and leave a stage there.
+// The leader of the node's own lock then tells of those that are left.
+func (r *reign) watchStages(ctx context.Context, w *workload) {
+	const later = 5 * time.Second
+	began, told := time.Now(), map[string]bool{}
+	for noted := false; ctx.Err() == nil; _ = rest(ctx, later) {
+		if !noted {
+			err := r.registry.NoteStages(ctx, tasks.StagedBy(plain(w.tasks)))
+			if noted = err == nil; !noted {
+				r.log.Debug("it could not be noted where flushes stage", zap.Error(err))
+			}
+		}
+		if noted && (w.staged == nil || r.tellStages(ctx, w.staged, told, time.Since(began))) {
+			return
+		}
+	}
+}
+
+// lastRun is how long a run that was replaced may take to flush what it has staged, before the
+// log tells that no job does.
+const lastRun = time.Minute
+
+// tellStages tells the log of stages that no job flushes; false: there may be more of them.
+func (r *reign) tellStages(ctx context.Context, configured map[string]string, told map[string]bool, waited time.Duration) bool {
+	left, err := r.registry.Left(ctx, configured)
+	running := map[string]bool{}
+	for _, a := range r.runner.Running() {
+		running[a.Job] = true
+	}
+	over := err == nil
+	var empty []string
+	for _, s := range left {
+		switch {
+		case s.Records == 0 && running[s.Job]: // it may stage once more
+		case s.Records == 0:
+			empty = append(empty, s.Key)
+		case running[s.Job] && waited < lastRun:
+			over = false
+		case !told[s.Key]:
+			told[s.Key] = true
+			r.log.Warn("changes are staged that no job flushes", zap.String("key", s.Key), zap.String("job", s.Job),
+				zap.Int64("changes", s.Records), zap.String("batch_id", s.ID), zap.String("remedy", doctor.StageRemedy(s.Key)))
+		}
+	}
+	_ = r.registry.ForgetStages(ctx, empty) // in the next term, if not now
+	return over
+}

@@ -1,0 +1,205 @@
+package direct
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"baton/internal/config"
+	"baton/internal/daemon/site"
+	"baton/internal/flush/sql"
+	"baton/internal/operate"
+	"baton/internal/redisconn"
+)
+
+func filterOf(f operate.LetterFilter) sql.LetterFilter {
+	return sql.LetterFilter{Job: f.Job, Within: f.Within, Before: f.Before, Text: f.Text}
+}
+
+// dead is all dead letters of a configuration's databases, for one command. It needs
+// neither a leader nor, but to replay, Redis.
+type dead struct {
+	config config.Config
+	dbs    site.Databases
+	redis  *redisconn.Store
+	jobs   map[string]*replayer // those that something was replayed of
+}
+
+// openDead prepares to look at dead letters; it connects when it is asked something.
+func openDead(c config.Config) (*dead, error) {
+	redis, err := site.OpenRedis(c)
+	if err != nil {
+		return nil, err
+	}
+	dbs, err := site.OpenDatabases(c)
+	if err != nil {
+		return nil, errors.Join(err, redis.Close())
+	}
+	return &dead{config: c, dbs: dbs, redis: redis, jobs: map[string]*replayer{}}, nil
+}
+
+// close drops the connections.
+func (d *dead) close() error { return errors.Join(d.dbs.Close(), d.redis.Close()) }
+
+func (d *dead) job(name string) (config.Job, bool) {
+	for _, j := range d.config.Jobs {
+		if j.Name == name {
+			return j, true
+		}
+	}
+	return config.Job{}, false
+}
+
+// where names the databases that a filter may find something in.
+func (d *dead) where(f operate.LetterFilter) ([]string, error) {
+	all := slices.Sorted(maps.Keys(d.dbs))
+	j, configured := d.job(f.Job)
+	switch {
+	case len(all) == 0:
+		return nil, fmt.Errorf("%w: the configuration has no databases, and dead letters are in databases", operate.ErrDeadUsage)
+	case f.Database != "" && d.dbs[f.Database] == nil:
+		return nil, fmt.Errorf("%w: there is no database %q in the configuration: it has %v", operate.ErrDeadUsage, f.Database, all)
+	case f.Database != "":
+		return []string{f.Database}, nil
+	case f.Job == "" || len(all) == 1:
+		return all, nil
+	case configured && !j.IsCommand():
+		return []string{j.Flush.To.Database}, nil
+	}
+	return nil, fmt.Errorf("%w: job %q is not in the configuration: say with --database where its dead letters are, one of %v", operate.ErrDeadUsage, f.Job, all)
+}
+
+// list finds dead letters, the newest first, at most n. Their records are cut to so
+// many characters; 0: they are whole. What one database answers is there also if
+// another one fails.
+func (d *dead) list(ctx context.Context, f operate.LetterFilter, n, cut int) ([]operate.Letter, error) {
+	names, err := d.where(f)
+	if err != nil {
+		return nil, err
+	}
+	letters := []operate.Letter{}
+	var failed []error
+	for _, name := range names {
+		found, err := d.dbs[name].Letters(ctx, filterOf(f), n, cut)
+		failed = append(failed, err)
+		for _, l := range found {
+			letters = append(letters, letterIn(name, l))
+		}
+	}
+	slices.SortStableFunc(letters, func(a, b operate.Letter) int { return b.At.Compare(a.At) })
+	return letters[:min(n, len(letters))], errors.Join(failed...)
+}
+
+func letterIn(database string, l sql.Letter) operate.Letter {
+	return operate.Letter{ID: l.ID, Job: l.Job, Database: database, BatchID: l.BatchID, At: l.At, Error: l.Error, Record: l.Record}
+}
+
+// find is the one dead letter whose id is, or begins with, id.
+func (d *dead) find(ctx context.Context, id, database string) (operate.Letter, error) {
+	names, err := d.where(operate.LetterFilter{Database: database})
+	if err != nil {
+		return operate.Letter{}, err
+	}
+	var found []operate.Letter
+	var failed []error
+	for _, name := range names {
+		l, err := d.dbs[name].Letter(ctx, id)
+		switch {
+		case err == nil:
+			found = append(found, letterIn(name, l))
+		case !errors.Is(err, sql.ErrNoLetter):
+			failed = append(failed, err)
+		}
+	}
+	switch {
+	case len(failed) > 0: // it may be there
+		return operate.Letter{}, errors.Join(failed...)
+	case len(found) == 0:
+		return operate.Letter{}, fmt.Errorf("%w: %s: it was replayed or dropped, or is in none of %v", sql.ErrNoLetter, id, names)
+	case len(found) > 1:
+		return operate.Letter{}, fmt.Errorf("%w: %s is in %s and in %s: give more of it, or --database", sql.ErrManyLetters, id, found[0].Database, found[1].Database)
+	}
+	return found[0], nil
+}
+
+// waiting counts the dead letters of each flush job in the database that it writes to. A job
+// whose database did not answer is not in it. All are asked at once: one that hangs keeps
+// nobody from knowing of the others.
+func (d *dead) waiting(ctx context.Context) (map[string]int64, error) {
+	jobs := map[string][]string{} // by database
+	for _, j := range d.config.Jobs {
+		if !j.IsCommand() {
+			jobs[j.Flush.To.Database] = append(jobs[j.Flush.To.Database], j.Name)
+		}
+	}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	var failed []error
+	waiting := map[string]int64{}
+	for name, of := range jobs {
+		wg.Go(func() {
+			found, err := d.dbs[name].LettersWaiting(ctx)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				failed = append(failed, err)
+				return
+			}
+			for _, job := range of {
+				waiting[job] = found[job]
+			}
+		})
+	}
+	wg.Wait()
+	return waiting, errors.Join(failed...)
+}
+
+// keys names the dead letters that there are now, the oldest of each database first.
+func (d *dead) keys(ctx context.Context, f operate.LetterFilter) ([]operate.LetterKey, error) {
+	names, err := d.where(f)
+	if err != nil {
+		return nil, err
+	}
+	var keys []operate.LetterKey
+	for _, name := range names {
+		found, err := d.dbs[name].LetterKeys(ctx, filterOf(f))
+		if err != nil {
+			return nil, err
+		}
+		for _, k := range found {
+			keys = append(keys, operate.LetterKey{ID: k.ID, Job: k.Job, Database: name})
+		}
+	}
+	return keys, nil
+}
+
+// dropChunk is how many dead letters one transaction drops.
+const dropChunk = 500
+
+// drop removes dead letters for good and says how many were still there. It tells
+// of each part.
+func (d *dead) drop(ctx context.Context, keys []operate.LetterKey, progress func(operate.Outcome)) (dropped int64, err error) {
+	keys = slices.Clone(keys)
+	slices.SortStableFunc(keys, func(a, b operate.LetterKey) int { return cmp.Compare(a.Database, b.Database) })
+	for done := 0; done < len(keys); {
+		var ids []string
+		name := keys[done].Database
+		for _, k := range keys[done:min(done+dropChunk, len(keys))] {
+			if k.Database == name {
+				ids = append(ids, k.ID)
+			}
+		}
+		n, err := d.dbs[name].DropLetters(ctx, ids)
+		dropped += n
+		if err != nil {
+			return dropped, err
+		}
+		done += len(ids)
+		progress(operate.Outcome{Dropped: n})
+	}
+	return dropped, nil
+}

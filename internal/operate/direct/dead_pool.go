@@ -1,0 +1,111 @@
+package direct
+
+import (
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"baton/internal/config"
+)
+
+// lettersIdle is how long the connections for dead letters stay open when nobody asks.
+// Pages ask every now and then: each time anew would cost databases a sign-in each time.
+const lettersIdle = 45 * time.Second
+
+// deadPool keeps the connections for dead letters open while somebody asks, and closes
+// them some time after. They are others than those of jobs: nobody who looks at a page can
+// have a flush wait.
+type letterPool struct {
+	log *zap.Logger
+
+	mu     sync.Mutex
+	open   *pooledDead // nil: there are none
+	closed bool
+}
+
+// pooledDead are connections, and who uses them.
+type pooledDead struct {
+	dead    *dead
+	edition int // of the configuration that they are for
+	users   int
+	last    bool // nobody else gets them
+	idle    *time.Timer
+}
+
+// take opens what a configuration needs, or has it from before. Of every edition there
+// is one configuration. Whoever takes it calls leave in the end.
+func (p *letterPool) take(c config.Config, edition int) (d *dead, leave func(), err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.open != nil && p.open.edition < edition {
+		p.retire()
+	}
+	entry := p.open
+	if entry == nil || entry.edition != edition {
+		dead, err := openDead(c)
+		if err != nil {
+			return nil, nil, err
+		}
+		entry = &pooledDead{dead: dead, edition: edition, last: p.closed || p.open != nil}
+		if !entry.last {
+			p.open = entry
+		}
+	}
+	entry.users++
+	if entry.idle != nil {
+		entry.idle.Stop()
+	}
+	// What it knows of jobs' tables is this one's own: somebody may be mending them.
+	own := *entry.dead
+	own.jobs = map[string]*replayer{}
+	return &own, sync.OnceFunc(func() { p.leave(entry) }), nil
+}
+
+func (p *letterPool) leave(entry *pooledDead) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	entry.users--
+	switch {
+	case entry.users > 0:
+	case entry.last:
+		p.shut(entry)
+	default:
+		entry.idle = time.AfterFunc(lettersIdle, func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if p.open == entry && entry.users == 0 {
+				p.retire()
+			}
+		})
+	}
+}
+
+// retire closes what is open as soon as nobody uses it. The caller holds p.mu.
+func (p *letterPool) retire() {
+	entry := p.open
+	if entry == nil {
+		return
+	}
+	p.open, entry.last = nil, true
+	if entry.idle != nil {
+		entry.idle.Stop()
+	}
+	if entry.users == 0 {
+		p.shut(entry)
+	}
+}
+
+func (p *letterPool) shut(entry *pooledDead) {
+	if err := entry.dead.close(); err != nil {
+		p.log.Warn("closing databases of dead letters", zap.Error(err))
+	}
+}
+
+// close ends it. What is in use is closed when that ends.
+func (p *letterPool) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	p.retire()
+}

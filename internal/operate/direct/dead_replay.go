@@ -1,0 +1,276 @@
+package direct
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"baton/internal/config"
+	"baton/internal/daemon/site"
+	"baton/internal/daemon/tasks"
+	"baton/internal/flush"
+	"baton/internal/flush/mapping"
+	"baton/internal/flush/row"
+	"baton/internal/flush/source/spec"
+	"baton/internal/flush/sql"
+	"baton/internal/operate"
+)
+
+// The outcomes of a replay.
+const (
+	ReplayWritten  = "written"    // the row is in the table, the letter gone
+	ReplayMarked   = "marked"     // the next flush reads the row's hash, the letter is gone
+	ReplayDropped  = "dropped"    // the next pass of the scan writes the row, the letter is gone
+	ReplayAlready  = "already"    // somebody has replayed it before
+	ReplayGone     = "gone"       // somebody has dropped it
+	ReplayRefused  = "refused"    // it still does not fit; the letter stays
+	ReplayRowThere = "row_exists" // see operate.Order.Overwrite; the letter stays
+	ReplayFailed   = "failed"     // nobody knows whether it fits; the letter stays, or it was written
+)
+
+// replayer knows how a job's records are written.
+type replayer struct {
+	job     config.Job
+	sink    *sql.Store
+	mapping *mapping.Mapping // of a source that is not read again
+	marker  marker           // of one that is; nil: each of its passes reads everything
+	failed  error
+}
+
+// marker is a source that can be told to read a row again.
+type marker interface {
+	Mark(ctx context.Context, newID string, ids []string) error
+}
+
+// deal replays dead letters, or drops them.
+func (d *dead) deal(ctx context.Context, o operate.Order) (out operate.Outcome, err error) {
+	keys := o.Letters
+	if o.Letter != "" {
+		l, err := d.find(ctx, o.Letter, o.Database)
+		if err != nil {
+			return out, err
+		}
+		keys = []operate.LetterKey{l.Key()}
+	}
+	for _, k := range keys {
+		if d.dbs[k.Database] == nil {
+			return out, fmt.Errorf("%w: there is no database %q in the configuration", operate.ErrDeadUsage, k.Database)
+		}
+	}
+	if o.Progress == nil {
+		o.Progress = func(operate.Outcome) {}
+	}
+	if o.Kind == operate.KindDrop {
+		out.Dropped, err = d.drop(ctx, keys, o.Progress)
+		out.Text = fmt.Sprintf("%d of %d dead letters dropped", out.Dropped, len(keys))
+	} else {
+		out, err = d.replayAll(ctx, keys, o)
+	}
+	out.Code = operate.CodeDone
+	if len(keys) == 0 {
+		out.Code = operate.CodeNothing
+	}
+	return out, err
+}
+
+// replayAll writes dead letters by the mapping that their job has now, and tells what
+// became of each. It goes on after one that fails, and ends with ctx. ErrDeadUsage if
+// the options do not go with the letters; then nothing was done.
+func (d *dead) replayAll(ctx context.Context, keys []operate.LetterKey, o operate.Order) (out operate.Outcome, err error) {
+	for _, k := range keys {
+		if err := d.allows(k, o); err != nil {
+			return out, err
+		}
+	}
+	ok := 0
+	for _, k := range keys {
+		if ctx.Err() != nil {
+			return out, context.Cause(ctx)
+		}
+		r := operate.Replayed{LetterKey: k}
+		r.Outcome, r.Text, err = d.replay(ctx, k, o)
+		if err != nil {
+			r.Outcome, r.Text = outcomeOf(err)
+		}
+		if r.OK = slices.Contains([]string{ReplayWritten, ReplayMarked, ReplayDropped, ReplayAlready}, r.Outcome); r.OK {
+			ok++
+		}
+		out.Letters = append(out.Letters, r)
+		o.Progress(operate.Outcome{Letters: []operate.Replayed{r}})
+	}
+	out.Text = fmt.Sprintf("%d of %d dead letters replayed", ok, len(keys))
+	if len(out.Letters) == 1 {
+		out.Text = out.Letters[0].Outcome + ": " + out.Letters[0].Text
+	}
+	return out, nil
+}
+
+func (d *dead) allows(k operate.LetterKey, o operate.Order) error {
+	j, ok := d.job(k.Job)
+	switch {
+	case !ok:
+		return fmt.Errorf("%w: job %q of dead letter %.12s is not in the configuration, so nobody knows what goes into which column: add it, or drop the letter", operate.ErrDeadUsage, k.Job, k.ID)
+	case j.Flush.To.Database != k.Database:
+		return fmt.Errorf("%w: dead letter %.12s of job %q is in database %q, and the job writes to %q now: only there could it be written and taken away in one transaction", operate.ErrDeadUsage, k.ID, k.Job, k.Database, j.Flush.To.Database)
+	case len(o.Set) > 0 && rereads(j):
+		return fmt.Errorf("%w: job %q is of type %s: its rows are what Redis has. Mend them there, and replay the letter without setting anything", operate.ErrDeadUsage, k.Job, j.Flush.From.Type)
+	}
+	return nil
+}
+
+// rereads: the source has the record still, as it is now.
+func rereads(j config.Job) bool {
+	return j.Flush.From.Kind().Delivers == spec.States
+}
+
+func outcomeOf(err error) (outcome, text string) {
+	switch {
+	case errors.Is(err, sql.ErrReplayed):
+		return ReplayAlready, "it was replayed already"
+	case errors.Is(err, sql.ErrNoLetter):
+		return ReplayGone, "it is not there any more: it was replayed or dropped meanwhile"
+	case errors.Is(err, sql.ErrRowThere):
+		return ReplayRowThere, err.Error() + ": --overwrite puts the record over it"
+	case errors.Is(err, sql.ErrStillRefused), errors.As(err, new(misfit)):
+		return ReplayRefused, err.Error()
+	case errors.Is(err, flush.ErrTransient):
+		return ReplayFailed, err.Error() + "; replay it again: it is written once, however often that is done"
+	}
+	return ReplayFailed, err.Error()
+}
+
+// misfit is a record that no row can be made of.
+type misfit struct{ error }
+
+func (e misfit) Unwrap() error { return e.error }
+
+func (d *dead) replay(ctx context.Context, k operate.LetterKey, o operate.Order) (outcome, text string, err error) {
+	l, err := d.dbs[k.Database].Letter(ctx, k.ID)
+	if err != nil {
+		return "", "", err
+	}
+	r := d.replayer(ctx, k.Job)
+	if r.failed != nil {
+		return "", "", r.failed
+	}
+	switch {
+	case r.marker != nil:
+		return d.mark(ctx, r, l)
+	case rereads(r.job): // open has seen to it that the source looks at everything again
+		_, err := r.sink.DropLetters(ctx, []string{l.ID})
+		return ReplayDropped, "the next pass of the scan writes what the key holds then", err
+	}
+	row, err := r.row(l, o.Set)
+	if err != nil {
+		return "", "", err
+	}
+	err = r.sink.Replay(ctx, sql.Replay{
+		ID: l.ID, Job: l.Job, Plan: r.mapping.Plan(), Row: row,
+		Overwrite: o.Overwrite, Sum: r.sums(),
+	})
+	return ReplayWritten, "written to table " + r.job.Flush.To.Table, err
+}
+
+// mark has the row read and flushed again, and only then drops the letter: if anything
+// goes wrong in between, the row is flushed twice, which changes nothing.
+func (d *dead) mark(ctx context.Context, r *replayer, l sql.Letter) (outcome, text string, err error) {
+	record, err := row.ParseRecordJSON(nil, l.Record)
+	if err != nil && record.Key == "" {
+		return "", "", misfit{err}
+	}
+	id, err := site.NewID()
+	if err != nil {
+		return "", "", err
+	}
+	if err := r.marker.Mark(ctx, id, []string{record.Key}); err != nil {
+		return "", "", err
+	}
+	_, err = r.sink.DropLetters(ctx, []string{l.ID})
+	return ReplayMarked, fmt.Sprintf("the next flush writes row %q as it is in Redis then", record.Key), err
+}
+
+// sums: what is written is the same in any order. What a column of counters is set to
+// comes from their key, and is always the same.
+func (r *replayer) sums() bool {
+	if r.job.Flush.From.Kind().Delivers == spec.Increments {
+		return true
+	}
+	p := r.mapping.Plan()
+	for i, c := range p.Columns {
+		if c.Op != row.OpAdd && !slices.Contains(p.Key, i) {
+			return false
+		}
+	}
+	return true
+}
+
+// row makes the row of a letter by the job's mapping.
+func (r *replayer) row(l sql.Letter, set map[string]*string) (row.Row, error) {
+	inputs := r.mapping.Inputs()
+	mend := map[string]row.Raw{}
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		if !slices.Contains(inputs, name) {
+			return row.Row{}, misfit{fmt.Errorf("job %q makes nothing of %q: it uses %s", r.job.Name, name, strings.Join(inputs, ", "))}
+		}
+		if v := set[name]; v != nil {
+			mend[name] = row.Raw{Text: *v, OK: true}
+		} else {
+			mend[name] = row.Raw{}
+		}
+	}
+	record, err := row.RepairRecordJSON(inputs, l.Record, mend)
+	if _, was := row.ParseRecordJSON(inputs, l.Record); errors.Is(was, row.ErrUnreadRecord) && r.job.Flush.From.Kind().Watermark {
+		return row.Row{}, misfit{errors.New("its total was no number, so nothing of it was left out: put it right in Redis, where the next flush reads it, and drop the letter")}
+	}
+	switch {
+	case errors.Is(err, row.ErrNoInput), errors.Is(err, row.ErrCutRecord), errors.Is(err, row.ErrUnreadRecord):
+		return row.Row{}, misfit{fmt.Errorf("%w: give it with --set NAME=VALUE, or --set-null NAME", err)}
+	case err != nil:
+		return row.Row{}, misfit{err}
+	}
+	row, err := r.mapping.Row(record)
+	if err != nil {
+		return row, misfit{fmt.Errorf("%w: %w", sql.ErrStillRefused, err)}
+	}
+	return row, nil
+}
+
+// replayer looks at the job and its table, once.
+func (d *dead) replayer(ctx context.Context, name string) *replayer {
+	if r, ok := d.jobs[name]; ok {
+		return r
+	}
+	r := &replayer{}
+	d.jobs[name] = r
+	r.job, _ = d.job(name)
+	r.sink = d.dbs[r.job.Flush.To.Database]
+	r.failed = r.open(ctx, d)
+	return r
+}
+
+func (r *replayer) open(ctx context.Context, d *dead) error {
+	c, err := tasks.Flush(r.job, d.redis)
+	if err != nil {
+		return err
+	}
+	if rereads(r.job) {
+		sources, err := c.NewSources(nil)
+		if err != nil {
+			return err
+		}
+		var marks bool
+		if r.marker, marks = sources[0].(marker); !marks && !r.job.Flush.From.Kind().Looks {
+			return fmt.Errorf("job %q: its source cannot be told to read a record again: this is a mistake in baton, please report it", r.job.Name)
+		}
+		return nil
+	}
+	table, err := r.sink.Table(ctx, c.Mapping.Table)
+	if err != nil {
+		return fmt.Errorf("read the catalogue of table %q: %w", c.Mapping.Table, err)
+	}
+	r.mapping, err = mapping.Compile(c.Mapping, table, c.Inputs)
+	return err
+}

@@ -1,0 +1,100 @@
+package direct
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"baton/internal/operate"
+	"baton/internal/redislock"
+)
+
+// Drilled is one measured handover. Times are by Redis' clock where both ends are
+// events of the history, in milliseconds.
+type Drilled struct {
+	From  string `json:"from"`
+	To    string `json:"to"`
+	Epoch int64  `json:"epoch"` // of the new term
+	// DrainMS is from the order to the release: the leader was told, and its work ended.
+	DrainMS int64 `json:"drain_ms"`
+	// GapMS is from the release to the next term: nobody led.
+	GapMS int64 `json:"gap_ms"`
+	// TookMS is from the order until the new term was seen.
+	TookMS  int64 `json:"took_ms"`
+	LeaseMS int64 `json:"lease_ms"`
+}
+
+// InTime says whether the handover took less than a lease, which is what a crash
+// may cost.
+func (d Drilled) InTime() bool { return d.TookMS <= d.LeaseMS }
+
+// ErrNobodyElse is the answer where nobody could take over.
+var ErrNobodyElse = errors.New("no other live node may lead: a drill would leave the jobs without a leader")
+
+// Drill is a real handover, measured: rounds of them, by orders like o. With back the lead is given
+// back at the end, which is a handover, too.
+func (s *Site) Drill(ctx context.Context, o operate.Order, rounds int, back bool) ([]Drilled, error) {
+	done, err := s.look().drills(ctx, o, rounds, back)
+	return done, coded(err)
+}
+
+func (l look) drills(ctx context.Context, o operate.Order, rounds int, back bool) ([]Drilled, error) {
+	var done []Drilled
+	first := ""
+	for range rounds {
+		d, err := l.drill(ctx, o)
+		if err != nil {
+			return done, err
+		}
+		if first == "" {
+			first = d.From
+		}
+		done = append(done, d)
+		o.To = "" // the next goes to whoever is ready
+	}
+	if back && done[len(done)-1].To != first {
+		o.To, o.Reason = first, strings.TrimPrefix(o.Reason+", and back", ", ")
+		d, err := l.drill(ctx, o)
+		if err != nil {
+			return done, fmt.Errorf("give the lead back to %s: %w", first, err)
+		}
+		done = append(done, d)
+	}
+	return done, nil
+}
+
+func (l look) drill(ctx context.Context, o operate.Order) (Drilled, error) {
+	before, err := l.picture(ctx)
+	if err != nil {
+		return Drilled{}, err
+	}
+	if before.Leader != "" && !slices.ContainsFunc(before.Candidates(), func(n redislock.Node) bool { return n.ID != before.Leader && AsideOf(before, n.ID) == "" }) {
+		return Drilled{}, ErrNobodyElse
+	}
+	h, err := stepDown(ctx, l, o, o.Wait)
+	if err != nil {
+		return Drilled{}, err
+	}
+	d := Drilled{From: h.From, To: h.NodeID, Epoch: h.Epoch, TookMS: h.TookMS, LeaseMS: before.TTL.Milliseconds()}
+	after, err := l.election.Picture(ctx, eventsShown)
+	if err != nil {
+		return d, err
+	}
+	var released, won time.Time
+	for _, e := range eventsOf(after) {
+		switch {
+		case e.Epoch == before.Epoch && e.NodeID == h.From && (e.Event == "stepped_down" || e.Event == "released"):
+			released = e.At
+		case e.Epoch == h.Epoch && e.Event == "won":
+			won = e.At
+		}
+	}
+	if !released.IsZero() && !won.IsZero() { // the history is a courtesy
+		d.DrainMS = max(released.Sub(before.Now).Milliseconds(), 0)
+		d.GapMS = won.Sub(released).Milliseconds()
+	}
+	return d, nil
+}

@@ -1,0 +1,119 @@
+package direct
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"baton/internal/daemon/site"
+	"baton/internal/daemon/tasks"
+	"baton/internal/diagnose"
+	"baton/internal/operate"
+	"baton/internal/redislock"
+)
+
+// Snapshot is the state of the election and its jobs now.
+func (s *Site) Snapshot(ctx context.Context) (diagnose.Snapshot, error) {
+	return asking(ctx, s, func(l look) (diagnose.Snapshot, error) {
+		all, err := tasks.All(l.Config, l.Store)
+		if err != nil {
+			return diagnose.Snapshot{}, err
+		}
+		views := l.views()
+		for i := range views {
+			views[i].Tasks = tasks.Under(all, views[i].LockKey)
+		}
+		return l.snapshot(ctx, ConfiguredJobs(all, time.Now().UTC()), views)
+	})
+}
+
+// Election is a Snapshot without the jobs, whose sources it does not open.
+func (s *Site) Election(ctx context.Context) (diagnose.Snapshot, error) {
+	return asking(ctx, s, func(l look) (diagnose.Snapshot, error) { return l.snapshot(ctx, nil, l.views()) })
+}
+
+func (l look) snapshot(ctx context.Context, jobs []diagnose.Job, views []View) (diagnose.Snapshot, error) {
+	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
+	defer cancel()
+	now := time.Now().UTC()
+	s, err := Gather(ctx, diagnose.Snapshot{
+		LockKey: l.Config.Election.LockKey, Now: now, Redis: diagnose.Redis{Host: l.Venue.Host(), OK: true}, Jobs: jobs,
+	}, views)
+	return operate.Bounded(s), err
+}
+
+// Events has the history of the election, the newest first.
+func (s *Site) Events(ctx context.Context, n int) ([]diagnose.Event, error) {
+	return asking(ctx, s, func(l look) ([]diagnose.Event, error) {
+		ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
+		defer cancel()
+		p, err := l.election.Picture(ctx, n)
+		return eventsOf(p), err
+	})
+}
+
+// stepDown asks the leader to step down and waits, at most wait, until another
+// term begins. If another node than the one that was asked for leads in the end, it
+// answers both that and an error.
+func stepDown(ctx context.Context, l look, o operate.Order, wait time.Duration) (operate.Outcome, error) {
+	before, err := l.picture(ctx)
+	if err != nil {
+		return operate.Outcome{}, err
+	}
+	if err := successor(before, o.To, SilentAfter(l.Config.Election.PollInterval)); err != nil {
+		return operate.Outcome{}, err
+	}
+	asked := time.Now()
+	ask, cancel := context.WithTimeout(ctx, site.CommandTimeout)
+	defer cancel()
+	owner, from, err := l.election.StepDown(ask, o.To, "asked "+o.Signature())
+	if err != nil {
+		return operate.Outcome{}, err
+	}
+	if from == "" {
+		return operate.Outcome{}, fmt.Errorf("lock %q is held by a client that is not baton (owner %s): it does not take orders", l.Config.Election.LockKey, owner)
+	}
+	out := operate.Outcome{Code: operate.CodeAsked, From: from, Text: from + " was asked to step down"}
+	if wait <= 0 {
+		return out, nil
+	}
+	p, over, err := until(ctx, l.election, asked.Add(wait), func(p redislock.Picture) bool { return p.Owner != "" && p.Owner != owner })
+	if err != nil {
+		return out, err
+	}
+	switch {
+	case !over && p.Owner == "":
+		return out, fmt.Errorf("%s has stepped down, and after %v nobody has taken over: is another node there that may lead? If not, %s leads again soon; see baton status", from, wait, from)
+	case !over:
+		return out, fmt.Errorf("%s was asked to step down, and after %v no other term has begun: it may be finishing its jobs; see baton status", from, wait)
+	}
+	out.Code, out.NodeID, out.Epoch, out.TookMS = operate.CodeDone, p.Leader, p.Epoch, time.Since(asked).Milliseconds()
+	out.Text = fmt.Sprintf("%s leads after %s: epoch %d, %d ms after the order", out.NodeID, out.From, out.Epoch, out.TookMS)
+	if o.To != "" && out.NodeID != o.To {
+		return out, fmt.Errorf("%s leads after %s, and not %s: that one did not take the lock while it was kept for it; see baton explain %s", out.NodeID, out.From, o.To, o.To)
+	}
+	return out, nil
+}
+
+// successor refuses a successor that cannot take over.
+func successor(p redislock.Picture, to string, silent time.Duration) error {
+	if to == "" {
+		return nil
+	}
+	if to == p.Leader {
+		return fmt.Errorf("node %q leads already", to)
+	}
+	for _, n := range p.Nodes {
+		if n.ID != to || p.Now.Sub(n.Seen()) > silent {
+			continue
+		}
+		if n.Observer {
+			return fmt.Errorf("node %q never leads: node.candidate is false in its configuration", to)
+		}
+		if aside := AsideOf(p, to); aside != "" {
+			return fmt.Errorf("node %q would not take the lock: it stands aside %s", to, aside)
+		}
+		return nil
+	}
+	return fmt.Errorf("node %q is not among the live nodes: see baton status", to)
+}

@@ -1,0 +1,266 @@
+package direct
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"baton/internal/config"
+	"baton/internal/daemon/site"
+	"baton/internal/elector"
+	"baton/internal/flush"
+	"baton/internal/flush/sql"
+	"baton/internal/redislock"
+)
+
+// FenceState is the fence of a job in its database.
+type FenceState struct {
+	Job      string `json:"job"`
+	Database string `json:"database"`
+	LockKey  string `json:"lock_key"`
+	Epoch    int64  `json:"epoch"`
+	Owner    string `json:"owner"`
+	// Refused reports an epoch that is more than 30 days ahead of Redis' clock: nobody can
+	// get above it.
+	Refused bool `json:"refused"`
+}
+
+// EpochState is the epoch of a lock in Redis.
+type EpochState struct {
+	LockKey string `json:"lock_key"`
+	Epoch   int64  `json:"epoch"` // 0 where it is no number
+	Refused bool   `json:"refused"`
+}
+
+// Fences are the epochs of the configuration's locks and the fences of its jobs.
+type Fences struct {
+	Locks  []EpochState `json:"locks"`
+	Fences []FenceState `json:"fences"`
+	// Now is Redis' time, by which they are judged.
+	Now time.Time `json:"now"`
+}
+
+// Refused reports whether any of them keeps somebody from leading or writing.
+func (f Fences) Refused() bool {
+	return slices.ContainsFunc(f.Locks, func(l EpochState) bool { return l.Refused }) ||
+		slices.ContainsFunc(f.Fences, func(s FenceState) bool { return s.Refused })
+}
+
+// FencesOptions are how to reset fences.
+type FencesOptions struct {
+	Reason  string // for the event history
+	Version string
+	// Note is told what happens.
+	Note func(text string)
+	// Exit ends the process at once, if a database still works when the lock may be
+	// somebody else's.
+	Exit func(code int)
+}
+
+// ListFences reads the epochs and the fences. A database that does not answer is an
+// error; what the others tell is answered all the same.
+func ListFences(ctx context.Context, c config.Config) (_ Fences, err error) {
+	r, err := openFences(c)
+	if err != nil {
+		return Fences{}, err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	return r.read(ctx)
+}
+
+// ResetFences replaces the fences whose epochs nobody can get above, and has Redis forget
+// such an epoch of a lock. It takes the locks of these jobs as a node does, one after the
+// other, and waits one lease, so that no earlier leader trusts its own any more. It
+// returns the fences that were replaced. Jobs of these locks do not run meanwhile.
+func ResetFences(ctx context.Context, c config.Config, o FencesOptions) (reset []FenceState, err error) {
+	c.Node.ID += "-fence-reset" // whoever holds the lock is listed under it
+	c.Node.Priority = config.MaxPriority
+	r, err := openFences(c)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	found, err := r.read(ctx)
+	if err == nil {
+		err = clocksAgree(found.Now, time.Now())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("nothing was changed: %w", err)
+	}
+	for _, lock := range found.Locks {
+		under := slices.DeleteFunc(slices.Clone(found.Fences), func(f FenceState) bool { return !f.Refused || f.LockKey != lock.LockKey })
+		if !lock.Refused && len(under) == 0 {
+			continue
+		}
+		done, err := r.reset(ctx, lock, under, o)
+		reset = append(reset, done...)
+		if err != nil {
+			return reset, fmt.Errorf("lock %q: %w", lock.LockKey, err)
+		}
+	}
+	return reset, nil
+}
+
+// clocksAgree is an error if nobody can tell whether an epoch is ahead of the right clock: by
+// a clock that is behind, sound fences would be lowered.
+func clocksAgree(redis, host time.Time) error {
+	const most = 24 * time.Hour
+	if apart := redis.Sub(host).Abs(); apart > most {
+		return fmt.Errorf("the clocks of redis (%s) and of this host (%s) are %v apart: set the wrong one right first",
+			redis.UTC().Format(time.RFC3339), host.UTC().Format(time.RFC3339), apart.Round(time.Hour))
+	}
+	return nil
+}
+
+// fenceBook is what fences are read and replaced by.
+type fenceBook struct {
+	config config.Config
+	place  *site.Place
+	dbs    site.Databases
+}
+
+func openFences(c config.Config) (*fenceBook, error) {
+	dbs, err := site.OpenDatabases(c)
+	if err != nil {
+		return nil, err
+	}
+	place, err := site.OpenPlace(c)
+	if err != nil {
+		return nil, errors.Join(err, dbs.Close())
+	}
+	return &fenceBook{c, place, dbs}, nil
+}
+
+func (d *fenceBook) close() error { return errors.Join(d.place.Close(), d.dbs.Close()) }
+
+func (d *fenceBook) read(ctx context.Context) (Fences, error) {
+	found := Fences{Locks: []EpochState{}, Fences: []FenceState{}}
+	for _, key := range d.config.LockKeys() {
+		p, err := d.place.Picture(ctx, key)
+		if err != nil {
+			return found, err
+		}
+		found.Now = p.Now
+		found.Locks = append(found.Locks, EpochState{key, p.Epoch, p.Forged})
+	}
+	locks := map[string]string{}
+	for _, j := range d.config.Jobs {
+		locks[j.Name] = cmp.Or(j.Lock, d.config.Election.LockKey)
+	}
+	var problems []error
+	for name, jobs := range site.JobsByDatabase(d.config) {
+		db := d.dbs[name]
+		if db == nil {
+			continue // of jobs that run commands
+		}
+		fences, err := d.ask(ctx, db, jobs)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("database %q: %w", name, err))
+		}
+		for _, f := range fences {
+			found.Fences = append(found.Fences, FenceState{f.Job, name, locks[f.Job], f.Epoch, f.Owner, !redislock.Plausible(f.Epoch, 0, found.Now.UnixMilli())})
+		}
+	}
+	slices.SortFunc(found.Fences, func(a, b FenceState) int { return cmp.Compare(a.Job, b.Job) })
+	return found, errors.Join(problems...)
+}
+
+func (d *fenceBook) ask(ctx context.Context, db *sql.Store, jobs []string) ([]flush.Fence, error) {
+	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
+	defer cancel()
+	return db.Fences(ctx, jobs)
+}
+
+// reset replaces the fences of the jobs under one lock.
+func (d *fenceBook) reset(ctx context.Context, lock EpochState, refused []FenceState, o FencesOptions) ([]FenceState, error) {
+	before, err := d.place.Picture(ctx, lock.LockKey)
+	if err != nil {
+		return nil, err
+	}
+	if lock.Refused {
+		broken, err := d.place.BreakUp(ctx, lock.LockKey, o.Reason)
+		if err != nil && !errors.Is(err, redislock.ErrNotHeld) { // mended meanwhile
+			return nil, err
+		}
+		o.Note(fmt.Sprintf("lock %q: redis forgets epoch %d; nobody leads for %v", lock.LockKey, lock.Epoch, broken.Left.Round(time.Millisecond)))
+	}
+	if len(refused) == 0 {
+		return nil, nil
+	}
+	own, err := d.place.Lock(lock.LockKey, o.Version)
+	if err != nil {
+		return nil, err
+	}
+	defer own.Close()
+	defer own.LeaveIfAsked(context.WithoutCancel(ctx))
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	ctx, enough := context.WithCancelCause(ctx)
+	defer enough(nil)
+	beside.Go(func() { d.makeRoom(ctx, lock.LockKey, o) })
+	var done []FenceState
+	var failed error
+	el, err := elector.New(own, func(ctx context.Context, term *elector.Term) error {
+		defer enough(elector.ErrDone)
+		done, failed = d.replace(ctx, term, max(before.TTL, d.config.Election.TTL), refused, o)
+		return nil
+	}, elector.Config{
+		NodeID: d.config.Node.ID, Timing: site.Timing(d.config.Election), PollInterval: d.config.Election.PollInterval, NewOwner: site.NewID,
+		Observe: func(ev elector.Event) {
+			switch ev.Kind {
+			case elector.EventStandby:
+				o.Note(fmt.Sprintf("lock %q: waiting, %s", lock.LockKey, site.HeldBy(ev)))
+			case elector.EventWaiting, elector.EventStopping:
+				o.Note(fmt.Sprintf("lock %q: %s", lock.LockKey, ev.Reason))
+			case elector.EventStoreLost:
+				o.Note(fmt.Sprintf("lock %q: %v; trying again", lock.LockKey, ev.Err))
+			}
+		},
+		Die: func(reason string) {
+			o.Note("ending: " + reason)
+			o.Exit(site.ExitLockLost)
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return done, errors.Join(el.Run(ctx), failed)
+}
+
+// makeRoom asks whoever leads to hand the lock to this process, until it has it.
+func (d *fenceBook) makeRoom(ctx context.Context, lockKey string, o FencesOptions) {
+	for every := d.config.Election.PollInterval; ; {
+		p, err := d.place.Picture(ctx, lockKey)
+		if err == nil && p.Leader == d.config.Node.ID {
+			return
+		}
+		if err == nil && p.Owner != "" && p.StepDown == "" {
+			_, _, _ = d.place.At(lockKey).Election().StepDown(ctx, d.config.Node.ID, o.Reason) // it is tried again
+		}
+		if rest(ctx, every) != nil {
+			return
+		}
+	}
+}
+
+// replace is the work of the term.
+func (d *fenceBook) replace(ctx context.Context, term *elector.Term, lease time.Duration, refused []FenceState, o FencesOptions) (done []FenceState, err error) {
+	o.Note(fmt.Sprintf("taken, epoch %d; waiting %v, until no earlier leader trusts its lease", term.Epoch(), lease))
+	if err := rest(ctx, lease); err != nil {
+		return nil, fmt.Errorf("nothing was changed: the lock was not kept: %w", context.Cause(ctx))
+	}
+	for _, f := range refused {
+		old := flush.Fence{Job: f.Job, Epoch: f.Epoch, Owner: f.Owner}
+		to := flush.Fence{Job: f.Job, Epoch: term.Epoch(), Owner: term.Owner(), NodeID: d.config.Node.ID, Lease: d.config.Election.TTL}
+		if err := d.dbs[f.Database].ResetFence(ctx, old, to); err != nil {
+			return done, fmt.Errorf("database %q: %w", f.Database, err)
+		}
+		f.Epoch, f.Owner, f.Refused = to.Epoch, to.Owner, false
+		done = append(done, f)
+	}
+	return done, nil
+}

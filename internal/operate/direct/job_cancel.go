@@ -1,0 +1,100 @@
+package direct
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"baton/internal/daemon/site"
+	"baton/internal/operate"
+	"baton/internal/redisledger"
+)
+
+// cancelJob has the leader end a run of a job, and without a run's ID all of them and
+// what waits or is to be tried again. It returns when they have been told; they have not
+// ended yet. It is refused if nobody leads, or if the job is unknown:
+// not configured, and without a run that goes on.
+func cancelJob(ctx context.Context, l look, o operate.Order) (operate.Outcome, error) {
+	v, err := l.under(o.Job)
+	if errors.Is(err, operate.ErrNoJob) {
+		v, err = l.underWhichRuns(ctx, o.Job, err)
+	}
+	if err != nil {
+		return operate.Outcome{}, err
+	}
+	leader, err := v.leads(ctx)
+	if err != nil {
+		return operate.Outcome{}, err
+	}
+	id, err := site.NewID()
+	if err != nil {
+		return operate.Outcome{}, err
+	}
+	order := redisledger.Cancel{Job: o.Job, ID: id, RunID: o.RunID, By: o.Signature()}
+	ask, cancel := context.WithTimeout(ctx, site.CommandTimeout)
+	defer cancel()
+	if err := v.Ledger.OrderCancel(ask, order, AskFor); err != nil {
+		return operate.Outcome{}, err
+	}
+	answer, err := v.awaitCancelled(ctx, order, leader)
+	if err != nil {
+		return operate.Outcome{}, err
+	}
+	return cancelled(o.Job, answer), nil
+}
+
+// cancelled is what a cancellation came to.
+func cancelled(name string, answer redisledger.Cancelled) operate.Outcome {
+	out := operate.Outcome{Code: operate.CodeDone, Runs: answer.Runs, Retry: answer.Retry}
+	var texts []string
+	for _, id := range out.Runs {
+		texts = append(texts, "run "+id+" was told to end")
+	}
+	if out.Retry > 0 {
+		texts = append(texts, fmt.Sprintf("attempt %d, which was to come, is dropped", out.Retry))
+	}
+	if out.Text = strings.Join(texts, "; "); out.Text == "" {
+		out.Code, out.Text = operate.CodeNothing, "nothing of job "+name+" runs or is to be tried again: nothing was cancelled"
+	}
+	return out
+}
+
+// underWhichRuns finds a run of a job that the configuration no longer has.
+func (l look) underWhichRuns(ctx context.Context, name string, unknown error) (View, error) {
+	for _, v := range l.views() {
+		if s, err := v.state(ctx, name); err == nil && len(s.Running) > 0 {
+			return v, nil
+		}
+	}
+	return View{}, unknown
+}
+
+// awaitCancelled waits until an order is answered, or takes it back.
+func (v View) awaitCancelled(ctx context.Context, order redisledger.Cancel, leader string) (redisledger.Cancelled, error) {
+	deadline := time.Now().Add(AskFor)
+	for wait := glance; ; wait = min(2*wait, slowest) {
+		s, err := v.state(ctx, order.Job)
+		if answer := s.Cancelled; err == nil && answer.ID == order.ID {
+			if answer.Error != "" {
+				return answer, errors.New(answer.Error)
+			}
+			return answer, nil
+		}
+		if ctx.Err() == nil && time.Now().Before(deadline) {
+			_ = rest(ctx, wait)
+			continue
+		}
+		back, cancel := context.WithTimeout(context.WithoutCancel(ctx), site.CommandTimeout)
+		withdrawn, failed := v.Ledger.WithdrawCancel(back, order)
+		cancel()
+		switch {
+		case failed != nil || !withdrawn:
+			return redisledger.Cancelled{}, fmt.Errorf("it is not known what of job %q was cancelled; baton job show %s tells what runs: %w", order.Job, order.Job, errors.Join(err, failed, ctx.Err()))
+		case ctx.Err() != nil:
+			return redisledger.Cancelled{}, fmt.Errorf("taken back before anything was cancelled: %w", ctx.Err())
+		}
+		return redisledger.Cancelled{}, fmt.Errorf("%s has not taken the order within %v, so it was taken back: it may be on its way out, or cut off from redis; see baton status", leader, AskFor)
+	}
+}

@@ -1,0 +1,140 @@
+package direct
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"baton/internal/daemon/site"
+	"baton/internal/diagnose"
+	"baton/internal/job"
+	"baton/internal/operate"
+	"baton/internal/redisledger"
+)
+
+// runJob has the leader run a job now, and returns when it has begun, or waits for
+// another run as the job's overlap has it. It is refused if nobody leads,
+// or if the job is unknown, paused, or running where its overlap forbids
+// that and force is not set. Whatever happens to leaders meanwhile, the job is run once,
+// or not at all.
+func runJob(ctx context.Context, l look, o operate.Order) (operate.Outcome, error) {
+	v, err := l.under(o.Job)
+	if err != nil {
+		return operate.Outcome{}, err
+	}
+	leader, err := v.leads(ctx)
+	if err != nil {
+		return operate.Outcome{}, err
+	}
+	id, err := site.NewID()
+	if err != nil {
+		return operate.Outcome{}, err
+	}
+	request := redisledger.Request{Job: o.Job, ID: id, By: o.Signature(), Force: o.Force}
+	ask, cancel := context.WithTimeout(ctx, site.CommandTimeout)
+	defer cancel()
+	switch err := v.Ledger.Request(ask, request, AskFor); {
+	case errors.Is(err, job.ErrPaused):
+		return operate.Outcome{}, v.paused(ctx, o.Job, err)
+	case err != nil:
+		return operate.Outcome{}, err
+	}
+	run, err := v.awaitStart(ctx, request, leader)
+	if err != nil {
+		return operate.Outcome{}, err
+	}
+	out := operate.Outcome{
+		Code: operate.CodeDone, RunID: run.Run.ID, NodeID: run.Run.NodeID, Epoch: run.Run.Epoch, Queued: run.Queued, Run: &run.Run,
+		Text: fmt.Sprintf("run %s of job %q has begun on %s", run.Run.ID, o.Job, run.Run.NodeID),
+	}
+	if run.Queued {
+		out.Code, out.Text = operate.CodeAsked, fmt.Sprintf("run %s of job %q waits for another one to end", run.Run.ID, o.Job)
+	}
+	return out, nil
+}
+
+// paused says how the pause that refuses a run is ended.
+func (v View) paused(ctx context.Context, name string, refusal error) error {
+	which := name
+	if s, err := v.state(ctx, name); err == nil && s.Paused != nil && s.Paused.All {
+		which = "--all"
+	}
+	return fmt.Errorf("job %q is paused%s; baton job resume %s ends that", name, strings.TrimPrefix(refusal.Error(), job.ErrPaused.Error()), which)
+}
+
+// awaitStart waits until a request is answered, or takes it back.
+func (v View) awaitStart(ctx context.Context, request redisledger.Request, leader string) (operate.JobRun, error) {
+	deadline := time.Now().Add(AskFor)
+	for wait := glance; ; wait = min(2*wait, slowest) {
+		rec, refused, err := v.findRun(ctx, request.Job, request.ID, latest)
+		switch {
+		case err == nil && refused != "":
+			return operate.JobRun{}, errors.New(refused)
+		case err == nil && rec != nil:
+			return operate.JobRun{Job: request.Job, Run: *rec}, nil
+		case err == nil && v.queued(ctx, request):
+			return operate.JobRun{Job: request.Job, Run: diagnose.Run{ID: request.ID, State: operate.StateQueued, By: request.By, NodeID: leader}, Queued: true}, nil
+		}
+		if ctx.Err() == nil && time.Now().Before(deadline) {
+			_ = rest(ctx, wait)
+			continue
+		}
+		back, cancel := context.WithTimeout(context.WithoutCancel(ctx), site.CommandTimeout)
+		withdrawn, failed := v.Ledger.Withdraw(back, request)
+		cancel()
+		switch {
+		case failed != nil:
+			return operate.JobRun{}, fmt.Errorf("run %s was asked for, and it is not known whether it began: %w", request.ID, errors.Join(err, failed))
+		case !withdrawn:
+			return operate.JobRun{Job: request.Job, Run: diagnose.Run{ID: request.ID, State: string(job.StateRunning)}}, ctx.Err()
+		case ctx.Err() != nil:
+			return operate.JobRun{}, fmt.Errorf("taken back before it began: %w", ctx.Err())
+		}
+		return operate.JobRun{}, fmt.Errorf("%s has not taken the request within %v, so it was taken back: it may be on its way out, or cut off from redis; see baton status", leader, AskFor)
+	}
+}
+
+// queued reports whether a request waits at the leader.
+func (v View) queued(ctx context.Context, request redisledger.Request) bool {
+	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
+	defer cancel()
+	o, err := v.Ledger.Orders(ctx, nil)
+	return err == nil && slices.ContainsFunc(o.Requests, func(r redisledger.Request) bool { return r.ID == request.ID && r.Queued })
+}
+
+// findRun looks for a run by its ID: among those that go on, and the last entries of the
+// history. It is nil if there is none; then, maybe, the reason why it was refused.
+func (v View) findRun(ctx context.Context, name, id string, among int) (run *diagnose.Run, refused string, err error) {
+	s, err := v.state(ctx, name)
+	if err != nil {
+		return nil, "", err
+	}
+	j := diagnose.Job{}
+	fillJob(&j, s)
+	for i := range j.Open {
+		if j.Open[i].ID == id {
+			return &j.Open[i], "", nil
+		}
+	}
+	switch {
+	case j.Running != nil && j.Running.ID == id:
+		return j.Running, "", nil
+	case s.Refused.ID == id:
+		return nil, s.Refused.Reason, nil
+	case j.LastRun == nil:
+		return nil, "", nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
+	defer cancel()
+	rec, err := v.Ledger.FindRun(ctx, name, id, among)
+	switch {
+	case rec != nil:
+		return runOf(rec), "", nil // with its output, which the last result has not
+	case j.LastRun.ID == id:
+		return j.LastRun, "", err
+	}
+	return nil, "", err
+}

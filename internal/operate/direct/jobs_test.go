@@ -1,0 +1,31 @@
+package direct
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"baton/internal/config"
+	"baton/internal/operate"
+	"baton/internal/redisledger"
+)
+
+func TestOneOfVeryManyJobsThatIsNotThereIsRefusedInALine(t *testing.T) {
+	var c config.Config
+	for i := range 2000 {
+		c.Jobs = append(c.Jobs, config.Job{Name: fmt.Sprintf("job-%04d", i)})
+	}
+	_, err := Next(c, "report", time.Now(), 1)
+	if !errors.Is(err, operate.ErrNoJob) || !strings.HasSuffix(err.Error(), "job-0028, job-0029 and 1970 more: baton job list") {
+		t.Errorf("%v", err)
+	}
+}
+
+// What commands tell of the output that is kept is what the ledger keeps.
+func TestAsMuchOutputIsKeptAsCommandsTell(t *testing.T) {
+	if operate.KeptOutput != redisledger.KeepOutput {
+		t.Errorf("commands tell of %d bytes, and the ledger keeps %d", operate.KeptOutput, redisledger.KeepOutput)
+	}
+}

@@ -1,0 +1,79 @@
+package direct
+
+import (
+	"fmt"
+	"time"
+
+	"baton/internal/config"
+	"baton/internal/job"
+	"baton/internal/job/schedule"
+	"baton/internal/operate"
+)
+
+// lookAhead is a year and a week: the Sundays on which clocks are put forward or back are
+// not always at the same date.
+const lookAhead = (365 + 7) * 24 * time.Hour
+
+// Next tells when a job is due after a time: its next n slots. It asks nobody, and
+// knows of no pause.
+func Next(c config.Config, name string, from time.Time, n int) (operate.Coming, error) {
+	var have []string
+	for _, j := range c.Jobs {
+		if j.Name == name {
+			return coming(j, from, n)
+		}
+		have = append(have, j.Name)
+	}
+	return operate.Coming{}, operate.NoJob(name, have)
+}
+
+// NextOfAll tells it of every job, with what the clocks do to it within a year.
+func NextOfAll(c config.Config, from time.Time, n int) ([]operate.Coming, error) {
+	list := make([]operate.Coming, 0, len(c.Jobs))
+	for _, j := range c.Jobs {
+		one, err := coming(j, from, n)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, one)
+	}
+	return list, nil
+}
+
+// Zone is the time zone of a job, for times that somebody writes without one; UTC
+// where there is no such job.
+func Zone(c config.Config, name string) *time.Location {
+	for _, j := range c.Jobs {
+		if zone, err := time.LoadLocation(j.TimeZone); err == nil && j.Name == name {
+			return zone
+		}
+	}
+	return time.UTC
+}
+
+func coming(j config.Job, from time.Time, n int) (operate.Coming, error) {
+	zone, err := time.LoadLocation(j.TimeZone)
+	if err != nil {
+		return operate.Coming{}, fmt.Errorf("job %q: %w", j.Name, err)
+	}
+	s, err := schedule.Parse(j.Schedule, zone)
+	if err != nil {
+		return operate.Coming{}, fmt.Errorf("job %q: %w", j.Name, err)
+	}
+	offset := job.Job{Name: j.Name, Jitter: j.Jitter}.Offset()
+	c := operate.Coming{
+		Job: j.Name, Schedule: j.Schedule, Words: s.Describe(), TimeZone: j.TimeZone,
+		Always: schedule.IsAlways(s), OffsetMS: offset.Milliseconds(),
+		Next: comingSlots(schedule.Upcoming(s, from, n), offset),
+	}
+	c.Shifts = comingSlots(schedule.Shifts(s, from, from.Add(lookAhead)), offset)
+	return c, nil
+}
+
+func comingSlots(slots []schedule.Slot, offset time.Duration) []operate.ComingSlot {
+	list := make([]operate.ComingSlot, 0, len(slots))
+	for _, s := range slots {
+		list = append(list, operate.ComingSlot{Slot: s.At, Start: s.At.Add(offset), Note: s.Note})
+	}
+	return list
+}

@@ -1,0 +1,149 @@
+package direct
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"baton/internal/daemon/site"
+	"baton/internal/diagnose"
+	"baton/internal/operate"
+	"baton/internal/redislock"
+)
+
+// pause has nobody lead until resume, neither under the lock of the nodes nor under those
+// that jobs have of their own, and waits, at most wait, until nobody does.
+func pause(ctx context.Context, l look, o operate.Order, wait time.Duration) (operate.Outcome, error) {
+	leader, err := l.picture(ctx)
+	if err != nil {
+		return operate.Outcome{}, err
+	}
+	asked := time.Now()
+	views := l.views()
+	befores, err := tellAll(ctx, views, func(ctx context.Context, e site.Election) (*redislock.Pause, error) {
+		return e.Pause(ctx, o.Signature())
+	})
+	if err != nil {
+		return operate.Outcome{}, err
+	}
+	out := operate.Outcome{Code: operate.CodeDone, Since: leader.Now, From: leader.Leader}
+	if before := befores[0]; before != nil {
+		out.Since, out.Was = before.At, &diagnose.Pause{Since: before.At, Reason: before.Reason}
+	}
+	for _, v := range views {
+		err = l.emptied(ctx, v, asked.Add(wait), wait)
+		if err != nil {
+			break
+		}
+	}
+	out.TookMS = time.Since(asked).Milliseconds()
+	if err != nil {
+		return out, err
+	}
+	out.Text = "paused: nobody leads"
+	if out.From != "" && wait <= 0 {
+		out.Code, out.Text = operate.CodeAsked, "paused: "+out.From+" was told to stop"
+	} else if out.From != "" {
+		out.Text = fmt.Sprintf("paused: nobody leads, %d ms after the order; %s did", out.TookMS, out.From)
+	}
+	return out, nil
+}
+
+// tellAll orders the same of every election, and says what each answered. What follows
+// one that does not answer has not been told: the order can be given again.
+func tellAll[T any](ctx context.Context, views []View, order func(context.Context, site.Election) (T, error)) ([]T, error) {
+	answers := make([]T, 0, len(views))
+	for _, v := range views {
+		ask, cancel := context.WithTimeout(ctx, site.CommandTimeout)
+		answer, err := order(ask, v.Election)
+		cancel()
+		switch {
+		case err != nil && len(answers) == 0:
+			return nil, err
+		case err != nil:
+			return nil, fmt.Errorf("lock %q and those after it were not told; give the order again: %w", v.LockKey, err)
+		}
+		answers = append(answers, answer)
+	}
+	return answers, nil
+}
+
+// emptied waits until nobody leads under a lock that is paused.
+func (l look) emptied(ctx context.Context, v View, end time.Time, wait time.Duration) error {
+	p, ended, err := until(ctx, v.Election, end, func(p redislock.Picture) bool { return p.Owner == "" })
+	switch {
+	case err != nil || ended || wait <= 0:
+		return err
+	case p.Leader == "":
+		return fmt.Errorf("paused, but lock %q is held by a client that is not baton (owner %s): it does not take orders", v.LockKey, p.Owner)
+	case v.LockKey != l.Config.Election.LockKey:
+		return fmt.Errorf("paused, but %s still leads lock %q after %v: it may be finishing its jobs, or is cut off and stops before its lease ends; see baton status", p.Leader, v.LockKey, wait)
+	}
+	return fmt.Errorf("paused, but %s still leads after %v: it may be finishing its jobs, or is cut off and stops before its lease ends; see baton status", p.Leader, wait)
+}
+
+// resume ends a pause, also that of the locks that jobs have of their own, and waits, at
+// most wait, until somebody leads again. ErrNobodyLeads if nobody does by then.
+func resume(ctx context.Context, l look, o operate.Order, wait time.Duration) (operate.Outcome, error) {
+	asked := time.Now()
+	pauses, err := tellAll(ctx, l.views(), func(ctx context.Context, e site.Election) (*redislock.Pause, error) {
+		return e.Resume(ctx, o.Signature())
+	})
+	if err != nil {
+		return operate.Outcome{}, err
+	}
+	was := cmp.Or(pauses...) // that of the nodes' lock, or else of another
+	if was == nil {
+		return operate.Outcome{Code: operate.CodeNothing, Text: "it was not paused"}, nil
+	}
+	out := operate.Outcome{Code: operate.CodeAsked, Was: &diagnose.Pause{Since: was.At, Reason: was.Reason}, Text: "resumed"}
+	p, led, err := until(ctx, l.election, asked.Add(wait), func(p redislock.Picture) bool { return p.Leader != "" })
+	if err != nil || wait <= 0 {
+		return out, err
+	}
+	if !led && p.Owner != "" {
+		return out, fmt.Errorf("resumed, but lock %q is held by a client that is not baton (owner %s): after %v %w: see baton explain", l.Config.Election.LockKey, p.Owner, wait, operate.ErrNobodyLeads)
+	}
+	if !led {
+		return out, fmt.Errorf("resumed, but after %v %w: see baton status", wait, operate.ErrNobodyLeads)
+	}
+	out.Code, out.NodeID, out.Epoch, out.TookMS = operate.CodeDone, p.Leader, p.Epoch, time.Since(asked).Milliseconds()
+	out.Text = fmt.Sprintf("resumed: %s leads, epoch %d, %d ms after the order", out.NodeID, out.Epoch, out.TookMS)
+	return out, nil
+}
+
+// glance is how often a command that waits looks.
+const glance = 5 * time.Millisecond
+
+// until looks at an election until it is as wanted, or the time is over: then it
+// returns false and the last look. It looks once at least.
+func until(ctx context.Context, e site.Election, end time.Time, wanted func(redislock.Picture) bool) (redislock.Picture, bool, error) {
+	for {
+		p, err := picture(ctx, e)
+		if err != nil {
+			return p, false, err
+		}
+		if wanted(p) {
+			return p, true, nil
+		}
+		if !time.Now().Before(end) {
+			return p, false, nil
+		}
+		select {
+		case <-ctx.Done():
+			return p, false, ctx.Err()
+		case <-time.After(glance):
+		}
+	}
+}
+
+// rest waits for d, or until ctx ends.
+func rest(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}

@@ -1,0 +1,220 @@
+// Package direct answers and carries out orders over the servers themselves: Redis, where the elections
+// and the ledger of the jobs are, and the databases, where dead letters and fences are.
+package direct
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"baton/internal/config"
+	"baton/internal/daemon/site"
+	"baton/internal/diagnose"
+	"baton/internal/flush/source/staging"
+	"baton/internal/flush/sql"
+	"baton/internal/operate"
+	"baton/internal/redisconn"
+	"baton/internal/redisledger"
+	"baton/internal/redislock"
+)
+
+const (
+	// redisPlaces bound what is asked of Redis at a time, databasePlaces what is asked of
+	// databases: the leader's work goes first.
+	redisPlaces    = 8
+	databasePlaces = 2
+	// recordShown is how much of a long record a list has, in characters.
+	recordShown = 500
+)
+
+// Site answers and carries out orders over connections of its own, or over those of a node.
+type Site struct {
+	node      Node
+	letters   letterPool
+	closing   func() error
+	redis     chan struct{}
+	databases chan struct{}
+}
+
+var (
+	_ operate.Operator = (*Site)(nil)
+	_ operate.Node     = (*Site)(nil)
+)
+
+// Node is what a Site has of the daemon that it is a part of.
+type Node struct {
+	Log *zap.Logger
+	// Access is what there is to look at, by the configuration that is in force.
+	Access func() Access
+	// Own is the Snapshot of a node that tells what it knows by itself also without Redis; nil: there
+	// is no node.
+	Own func(ctx context.Context) (diagnose.Snapshot, error)
+	// Samples are how far the flushes were behind.
+	Samples func(ctx context.Context, since time.Time) ([]operate.Sample, error)
+	// Reload has the node read its configuration again.
+	Reload func(ctx context.Context, by string) error
+}
+
+// Access is a configuration, and connections to the Redis that it names.
+type Access struct {
+	Config  config.Config
+	Edition int // counts the configurations
+	Store   *redisconn.Store
+	Venue   *site.Venue
+}
+
+// Of answers over a node's connections. Close drops none of them.
+func Of(n Node) *Site {
+	return &Site{
+		node: n, letters: letterPool{log: n.Log}, closing: func() error { return nil },
+		redis: make(chan struct{}, redisPlaces), databases: make(chan struct{}, databasePlaces),
+	}
+}
+
+// Open prepares to look at the election that the configuration names. It opens no job's source and
+// no database before it must, and connects when it is asked something.
+func Open(c config.Config) (*Site, error) {
+	store, err := site.OpenRedis(c)
+	if err != nil {
+		return nil, err
+	}
+	at, err := site.Open(c, store)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	a := Access{Config: c, Store: store, Venue: at}
+	s := Of(Node{Log: zap.NewNop(), Access: func() Access { return a }})
+	s.closing = func() error { return errors.Join(at.Close(), store.Close()) }
+	return s, nil
+}
+
+// OpenLetters is Open for who deals with dead letters: it opens the databases at once, so that one
+// whose data source name cannot be read is an error here.
+func OpenLetters(c config.Config) (*Site, error) {
+	s, err := Open(c)
+	if err != nil {
+		return nil, err
+	}
+	_, leave, err := s.letters.take(c, 0)
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	leave()
+	return s, nil
+}
+
+// Close drops the connections that are the site's own.
+func (s *Site) Close() error {
+	s.letters.close()
+	return s.closing()
+}
+
+// enter waits for a place; the caller must free it.
+func enter(ctx context.Context, places chan struct{}) (free func(), err error) {
+	select {
+	case places <- struct{}{}:
+		return func() { <-places }, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("too much is asked of this node at a time: %w", context.Cause(ctx))
+	}
+}
+
+// asking does something with the election.
+func asking[T any](ctx context.Context, s *Site, do func(look) (T, error)) (answer T, err error) {
+	free, err := enter(ctx, s.redis)
+	if err != nil {
+		return answer, err
+	}
+	defer free()
+	answer, err = do(s.look())
+	return answer, coded(err)
+}
+
+// reading does something with the dead letters.
+func reading[T any](ctx context.Context, s *Site, do func(*dead) (T, error)) (answer T, err error) {
+	free, err := enter(ctx, s.databases)
+	if err != nil {
+		return answer, err
+	}
+	defer free()
+	d, leave, err := s.takeLetters()
+	if err != nil {
+		return answer, err
+	}
+	defer leave()
+	answer, err = do(d)
+	return answer, coded(err)
+}
+
+func (s *Site) takeLetters() (d *dead, leave func(), err error) {
+	a := s.node.Access()
+	return s.letters.take(a.Config, a.Edition)
+}
+
+// coded gives errors of the adapters the identity, the kind and the word that commands and API have for them.
+func coded(err error) error {
+	for _, same := range []struct{ of, is error }{
+		{redislock.ErrNobodyLeads, operate.ErrNobodyLeads}, {sql.ErrNoLetter, operate.ErrNoLetter}, {sql.ErrManyLetters, operate.ErrManyLetters},
+	} {
+		if errors.Is(err, same.of) {
+			err = operate.As(err, same.is)
+		}
+	}
+	return operate.WithCode(err)
+}
+
+// look is one look at the elections of a configuration.
+type look struct {
+	Access
+	election site.Election
+	ledger   *redisledger.Ledger
+}
+
+func (s *Site) look() look {
+	a := s.node.Access()
+	return look{a, a.Venue.Election(), a.Venue.Ledger(a.Store)}
+}
+
+// of is a look at another election of the same configuration; "" is the node's own.
+func (l look) of(lockKey string) (look, error) {
+	if lockKey == "" || lockKey == l.Config.Election.LockKey {
+		return l, nil
+	}
+	if !slices.Contains(l.Config.LockKeys(), lockKey) {
+		return l, fmt.Errorf("%w: no job of the configuration has the lock %q", operate.ErrInvalid, lockKey)
+	}
+	l.Venue = l.Venue.At(lockKey)
+	l.Config.Election.LockKey = lockKey
+	l.election, l.ledger = l.Venue.Election(), l.Venue.Ledger(l.Store)
+	return l, nil
+}
+
+// views are the elections that the configuration's jobs run under, the node's own first.
+func (l look) views() []View {
+	var views []View
+	for _, key := range l.Config.LockKeys() {
+		views = append(views, l.view(key))
+	}
+	return views
+}
+
+// view is the election of a lock.
+func (l look) view(lockKey string) View {
+	at := l.Venue.At(lockKey)
+	ledger := at.Ledger(l.Store)
+	return View{LockKey: lockKey, Election: at.Election(), Ledger: ledger, Stages: staging.NewStages(l.Store, ledger), Poll: l.Config.Election.PollInterval}
+}
+
+func (l look) picture(ctx context.Context) (redislock.Picture, error) {
+	return picture(ctx, l.election)
+}
+
+func picture(ctx context.Context, e site.Election) (redislock.Picture, error) {
+	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
+	defer cancel()
+	return e.Picture(ctx, 1)
+}

@@ -1,0 +1,310 @@
+package direct
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"baton/internal/daemon/site"
+	"baton/internal/daemon/tasks"
+	"baton/internal/diagnose"
+	"baton/internal/elector"
+	"baton/internal/flush/source/staging"
+	"baton/internal/job"
+	"baton/internal/job/schedule"
+	"baton/internal/redisledger"
+	"baton/internal/redislock"
+	"baton/internal/text"
+)
+
+const eventsShown = 50
+
+// View is one election, and the jobs that run under its lock.
+type View struct {
+	LockKey  string
+	Election site.Election
+	Ledger   *redisledger.Ledger
+	Stages   *staging.Stages
+	Tasks    []tasks.Task
+	Poll     time.Duration // of the nodes, which are taken to have the same configuration
+}
+
+// Gather adds to s what Redis knows: of the first view's election everything, of the
+// others who leads, and of those of their jobs that are in s.Jobs.
+func Gather(ctx context.Context, s diagnose.Snapshot, views []View) (diagnose.Snapshot, error) {
+	p, err := views[0].Election.Picture(ctx, eventsShown)
+	if err != nil {
+		return s, err
+	}
+	s.Leader, s.Vacancy, s.Paused = leaderOf(p), vacancy(p), pauseOf(p)
+	s.Nodes, s.Events = nodesOf(p, views[0].Poll), eventsOf(p)
+	for i, v := range views {
+		owner := p.Owner
+		if i > 0 {
+			other, err := v.Election.Picture(ctx, 0)
+			if err != nil {
+				return s, err
+			}
+			s.Locks = append(s.Locks, diagnose.Lock{Key: v.LockKey, Leader: leaderOf(other), Vacancy: vacancy(other)})
+			owner = other.Owner
+		}
+		if err := v.gatherJobs(ctx, s.Jobs, owner, p.Now); err != nil {
+			return s, err
+		}
+	}
+	if s.Jobs == nil { // nobody asks for them
+		return s, nil
+	}
+	var all []tasks.Task
+	for _, v := range views {
+		all = append(all, v.Tasks...)
+	}
+	s.LeftStages, _ = leftStages(ctx, views[0].Stages, all) // doctor tells what could not be read
+	return s, nil
+}
+
+// ElectionOf is what a picture alone shows: who leads, and the nodes.
+func ElectionOf(p redislock.Picture, poll time.Duration) diagnose.Snapshot {
+	return diagnose.Snapshot{Leader: leaderOf(p), Nodes: nodesOf(p, poll)}
+}
+
+// nodesOf are the nodes of an election that are not forgotten yet.
+func nodesOf(p redislock.Picture, poll time.Duration) (nodes []diagnose.Node) {
+	for _, n := range p.Nodes {
+		ago := p.Now.Sub(n.Seen())
+		if ago > redislock.ForgottenAfter {
+			continue
+		}
+		nodes = append(nodes, diagnose.Node{
+			ID: n.ID, State: nodeState(n, p, SilentAfter(poll)), Version: n.Version, ConfigHash: n.ConfigHash, Address: n.Address,
+			Priority: n.Priority, Observer: n.Observer, Aside: AsideOf(p, n.ID),
+			LastSeenMSAgo: max(ago.Milliseconds(), 0), Stale: ago > redislock.GoneAfter, Instance: n.Instance, Twin: n.Twin, ClockOffsetMS: n.ClockMS,
+		})
+	}
+	return nodes
+}
+
+// SeenNow says of the node that is asked that it was seen now: what it last wrote of
+// itself is older. One that has not written for long, or has a twin, is shown as it is.
+func SeenNow(nodes []diagnose.Node, id string) {
+	for i, n := range nodes {
+		if n.ID == id && !n.Stale && n.Twin == "" {
+			nodes[i].LastSeenMSAgo = 0
+			if n.State == diagnose.StateSilent {
+				nodes[i].State = string(diagnose.RoleStandby)
+			}
+		}
+	}
+}
+
+// gatherJobs adds to the jobs, by their names, what Redis knows of those of the view.
+func (v View) gatherJobs(ctx context.Context, jobs []diagnose.Job, owner string, now time.Time) error {
+	states, err := v.Ledger.Jobs(ctx, tasks.Names(v.Tasks))
+	if err != nil {
+		return err
+	}
+	for i, st := range states {
+		at := slices.IndexFunc(jobs, func(j diagnose.Job) bool { return j.Name == st.Job })
+		if at < 0 {
+			continue
+		}
+		fillJob(&jobs[at], st)
+		t := v.Tasks[i]
+		jobs[at].Awaited = t.Config.IsCommand() && st.RunsUnder(owner)
+		if p := jobs[at].Paused; p != nil && p.Until.After(jobs[at].NextRun) {
+			jobs[at].NextRun = t.Next(p.Until)
+		}
+		if !t.Config.IsCommand() {
+			gatherBacklog(ctx, t, &jobs[at], st, now)
+		}
+		jobs[at].DueAt = jobs[at].Due(PastOf(st, behindSince(jobs[at], now)), t.Next)
+	}
+	return nil
+}
+
+// PastOf is what the ledger has of a job, as far as it decides when the job is due. behind is since
+// when changes wait for a flush, or zero.
+func PastOf(st redisledger.JobState, behind time.Time) diagnose.Past {
+	p := diagnose.Past{LastSuccess: st.LastSuccess, Begun: st.Begun, Known: st.Known, Behind: behind}
+	for _, pause := range st.Pauses {
+		p.Paused = append(p.Paused, diagnose.Span(pause))
+	}
+	return p
+}
+
+// behindSince is since when changes wait for a flush; zero if none do, or it is not known.
+func behindSince(j diagnose.Job, now time.Time) time.Time {
+	if lag, known := j.Lag(); known && lag > 0 {
+		return now.Add(-lag)
+	}
+	return time.Time{}
+}
+
+// gatherBacklog tells how far a flush is behind: one that never ended well since its first slot.
+func gatherBacklog(ctx context.Context, t tasks.Task, j *diagnose.Job, st redisledger.JobState, now time.Time) {
+	backlog, err := t.Backlog(ctx)
+	if err != nil {
+		return
+	}
+	j.Backlog = &backlog
+	fresh := cmp.Or(st.Fresh, st.Begun, st.Known)
+	if !fresh.IsZero() || backlog == 0 {
+		seconds := t.Lag(backlog, fresh, now).Seconds()
+		j.LagSeconds = &seconds
+	}
+}
+
+// eventsOf is the history, newest first.
+func eventsOf(p redislock.Picture) []diagnose.Event {
+	events := make([]diagnose.Event, len(p.Events))
+	for i, e := range p.Events {
+		events[i] = diagnose.Event{At: e.At, Event: e.Event, NodeID: e.NodeID, Epoch: e.Epoch, Code: string(e.Code), Reason: e.Reason}
+	}
+	return events
+}
+
+// vacancy is why nobody takes the free lock yet; "" if a node may, or one leads.
+func vacancy(p redislock.Picture) string {
+	switch {
+	case p.Owner != "":
+		return ""
+	case p.Paused != nil:
+		return "paused " + p.Paused.Reason
+	case p.Quarantine > 0:
+		return fmt.Sprintf("in quarantine for another %v, since redis has restarted, failed over or lost its data", text.Duration(p.Quarantine))
+	case p.ReservedFor != "":
+		return fmt.Sprintf("reserved for %s for another %v", p.ReservedFor, text.Duration(p.ReservedLeft))
+	case len(p.Candidates()) == 0:
+		return "no node is there that may lead"
+	}
+	return withdrawn(p)
+}
+
+// withdrawn tells of a lock that was just had and given back, since it did not count:
+// of replicas too few have it. "" if the last that happened is something else.
+func withdrawn(p redislock.Picture) string {
+	if p.Owner != "" || len(p.Events) == 0 {
+		return ""
+	}
+	ev := p.Events[0]
+	if ev.Event != string(elector.EventWithdrawn) || p.Now.Sub(ev.At) > redislock.GoneAfter {
+		return ""
+	}
+	return fmt.Sprintf("%s took the lock and gave it back, %v ago: %s", ev.NodeID, text.Duration(p.Now.Sub(ev.At)), ev.Reason)
+}
+
+func pauseOf(p redislock.Picture) *diagnose.Pause {
+	if p.Paused == nil {
+		return nil
+	}
+	return &diagnose.Pause{Since: p.Paused.At, Reason: p.Paused.Reason}
+}
+
+// AsideOf is why a node leaves the lead to others; "" if it does not.
+func AsideOf(p redislock.Picture, node string) string {
+	a, ok := p.Aside[node]
+	if !ok || node == p.Leader {
+		return ""
+	}
+	return fmt.Sprintf("for another %v: %s", text.Duration(a.Left), a.Reason)
+}
+
+func leaderOf(p redislock.Picture) *diagnose.Leader {
+	if p.Owner == "" {
+		return nil
+	}
+	l := &diagnose.Leader{NodeID: p.Leader, Owner: p.Owner, LeaseLeftMS: p.Left.Milliseconds(), Foreign: p.Leader == ""}
+	if !l.Foreign {
+		l.Epoch, l.Since, l.TTLMS = p.Epoch, p.Since, p.TTL.Milliseconds()
+		for _, n := range p.Nodes {
+			if n.ID == p.Leader {
+				l.Ending = n.Ending
+			}
+		}
+	}
+	return l
+}
+
+// missingAfter is when a node counts as missing that leads no more and has not said so. A
+// leader tells of itself at least this often, and whoever steps down says so at once.
+const missingAfter = 3 * time.Second
+
+// SilentAfter is when a node should have told of itself.
+func SilentAfter(poll time.Duration) time.Duration { return diagnose.SeenWithin + poll }
+
+// nodeState corrects what a node last told: it may have died since.
+func nodeState(n redislock.Node, p redislock.Picture, silent time.Duration) string {
+	ago := p.Now.Sub(n.Seen())
+	switch {
+	case n.ID == p.Leader:
+		return n.State
+	case n.State == "leading" && ago > missingAfter:
+		return diagnose.StateMissing
+	case ago > silent:
+		return diagnose.StateSilent
+	}
+	return string(diagnose.RoleStandby)
+}
+
+// ConfiguredJobs is what the configuration alone says of the jobs.
+func ConfiguredJobs(tasks []tasks.Task, now time.Time) []diagnose.Job {
+	jobs := make([]diagnose.Job, len(tasks))
+	for i, t := range tasks {
+		jobs[i] = diagnose.Job{
+			Name: t.Config.Name, Schedule: t.Config.Schedule, ScheduleWords: t.Schedule.Describe(), TimeZone: t.Config.TimeZone,
+			Target: t.Target(), Command: t.Config.IsCommand(), Always: schedule.IsAlways(t.Schedule), Lock: t.Config.Lock,
+			Overlap: t.Config.Overlap, NextRun: t.Next(now), LateAfterSeconds: t.Config.LateAfter.Seconds(),
+		}
+	}
+	return jobs
+}
+
+func fillJob(j *diagnose.Job, st redisledger.JobState) {
+	j.ConsecutiveFailures = int(st.ConsecutiveFailures)
+	j.DeadLetters = st.DeadLetters
+	j.LastRun, j.Paused = runOf(st.Last), PauseOf(st.Paused)
+	if r := st.Retry; r != nil {
+		j.Retry = &diagnose.Retry{Slot: r.Slot, Attempt: r.Attempt, At: r.At}
+	}
+	for _, open := range st.Running {
+		run := runOf(&open.Record)
+		if p := open.Progress; p != nil {
+			run.Batches = p.Batches
+			if p.Backlog >= 0 {
+				run.Backlog = &p.Backlog
+			}
+		}
+		j.Running = run // the latest
+		if len(st.Running) > 1 {
+			j.Open = append(j.Open, *run)
+		}
+	}
+}
+
+// PauseOf is the pause of a job; nil if there is none.
+func PauseOf(p *redisledger.JobPause) *diagnose.Pause {
+	if p == nil {
+		return nil
+	}
+	return &diagnose.Pause{Since: p.At, Reason: p.Reason, Until: p.Until, All: p.All}
+}
+
+func runOf(r *job.Record) *diagnose.Run {
+	if r == nil {
+		return nil
+	}
+	run := &diagnose.Run{
+		ID: r.ID, State: string(r.State), Trigger: string(r.Trigger), Attempt: r.Attempt, By: r.By, Forced: r.Forced,
+		Slot: r.Slot, Started: r.Started, Rows: r.Result.Rows, Dead: r.Result.Dead, ExitCode: r.Result.ExitCode, Output: r.Result.Output,
+		Error: r.Error, NodeID: r.Term.NodeID, Epoch: r.Term.Epoch, Owner: r.Term.Owner,
+	}
+	if r.Idle != nil && r.Idle.Runs > 1 {
+		run.Idle = &diagnose.Idle{Runs: r.Idle.Runs, First: r.Idle.First}
+	}
+	if !r.Finished.IsZero() {
+		run.DurationMS = r.Finished.Sub(r.Started).Milliseconds()
+	}
+	return run
+}

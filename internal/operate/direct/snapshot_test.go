@@ -1,0 +1,47 @@
+package direct
+
+import (
+	"testing"
+	"time"
+
+	"baton/internal/diagnose"
+	"baton/internal/redislock"
+)
+
+func TestTheNodeThatAnswersIsSeenNow(t *testing.T) {
+	nodes := []diagnose.Node{{ID: "a", LastSeenMSAgo: 29_000}, {ID: "b", LastSeenMSAgo: 28_000}}
+	SeenNow(nodes, "b")
+	if nodes[0].LastSeenMSAgo != 29_000 || nodes[1].LastSeenMSAgo != 0 {
+		t.Errorf("%+v", nodes)
+	}
+	for _, n := range []diagnose.Node{{ID: "a", LastSeenMSAgo: 70_000, Stale: true}, {ID: "a", LastSeenMSAgo: 9_000, Twin: "other"}} {
+		nodes := []diagnose.Node{n}
+		if SeenNow(nodes, "a"); nodes[0] != n {
+			t.Errorf("it hides that something is wrong: %+v", nodes)
+		}
+	}
+}
+
+func TestALeaderThatWentWithoutAWordIsMissing(t *testing.T) {
+	now := time.Now()
+	for name, c := range map[string]struct {
+		state, leader string
+		ago           time.Duration
+		want          string
+	}{
+		"it leads":                  {"leading", "a", 10 * time.Second, "leading"},
+		"another one leads":         {"leading", "b", 10 * time.Second, "missing"},
+		"nobody leads":              {"leading", "", 10 * time.Second, "missing"},
+		"it is about to say so":     {"leading", "b", time.Second, "standby"},
+		"it stands by":              {"standby", "b", 10 * time.Second, "standby"},
+		"it stands by, nobody does": {"standby", "", 36 * time.Second, "standby"},
+		"it stood by":               {"standby", "b", 38 * time.Second, "silent"},
+		"it stood by, long ago":     {"standby", "b", time.Hour, "silent"},
+	} {
+		n := redislock.Node{ID: "a"}
+		n.State, n.SeenMS = c.state, now.Add(-c.ago).UnixMilli()
+		if got := nodeState(n, redislock.Picture{Now: now, Leader: c.leader, Nodes: []redislock.Node{n}}, SilentAfter(2*time.Second)); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package direct
+
+import (
+	"context"
+	"fmt"
+
+	"baton/internal/config"
+	"baton/internal/daemon/site"
+	"baton/internal/daemon/tasks"
+	"baton/internal/diagnose"
+	"baton/internal/flush/source/staging"
+	"baton/internal/redislock"
+)
+
+// leftStages are the stages with something in them that none of those tasks flushes, by key, as
+// far as Redis tells.
+func leftStages(ctx context.Context, stages *staging.Stages, all []tasks.Task) ([]diagnose.LeftStage, error) {
+	left := []diagnose.LeftStage{}
+	found, err := stages.Left(ctx, tasks.StagedBy(all))
+	for _, s := range found {
+		if s.Records > 0 {
+			left = append(left, diagnose.LeftStage{Key: s.Key, Job: s.Job, BatchID: s.ID, Records: s.Records})
+		}
+	}
+	return left, err
+}
+
+// LeftStages are the stages that no job of the configuration flushes, by key. What one server of
+// a Cluster answers is there also if another one fails.
+func (s *Site) LeftStages(ctx context.Context) ([]diagnose.LeftStage, error) {
+	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
+	defer cancel()
+	l := s.look()
+	all, err := tasks.All(l.Config, l.Store)
+	if err != nil {
+		return nil, err
+	}
+	return leftStages(ctx, staging.NewStages(l.Store, l.ledger), all)
+}
+
+// DropStage removes a stage for good: never one that a job of this configuration or of a node's
+// that is there may flush, nor another one than was looked at.
+func (s *Site) DropStage(ctx context.Context, left diagnose.LeftStage) error {
+	l := s.look()
+	all, err := tasks.All(l.Config, l.Store)
+	if err != nil {
+		return err
+	}
+	if job, used := tasks.StagedBy(all)[left.Key]; used {
+		return fmt.Errorf("job %q flushes %q: what is staged there is not dropped", job, left.Key)
+	}
+	p, err := l.picture(ctx)
+	if err != nil {
+		return err
+	}
+	own := config.Hash(l.Config)
+	for _, n := range p.Nodes {
+		if p.Now.Sub(n.Seen()) <= redislock.GoneAfter && n.ConfigHash != own {
+			return fmt.Errorf("node %q runs with other jobs than this configuration has, and one of them may flush %q: give all nodes the same configuration, baton reload there, and drop it then", n.ID, left.Key)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, site.CommandTimeout)
+	defer cancel()
+	return staging.NewStages(l.Store, l.ledger).Drop(ctx, staging.LeftStage{Key: left.Key, Job: left.Job, ID: left.BatchID, Records: left.Records})
+}

@@ -1,0 +1,132 @@
+package operate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"baton/internal/diagnose"
+)
+
+const (
+	stateRunning = "running"
+	// StateQueued is the state of a run that waits for another one to end.
+	StateQueued = "queued"
+	// watchEvery is how often a watched run is looked at.
+	watchEvery = 200 * time.Millisecond
+	// lostAfter is how long a run may have no leader before it is given up for lost: the
+	// leader of a term that has ended tells how its runs ended, if it can.
+	lostAfter = 5 * time.Second
+)
+
+// WatchRun calls show with a run as it stands, again and again until it has ended, and
+// returns it as it ended. While what it asks is away it goes on trying. [ErrRunLost] if the
+// run will not end any more, since its leader has gone without telling of it.
+func WatchRun(ctx context.Context, runs Operator, name, id string, show func(JobRun)) (JobRun, error) {
+	var lost time.Time // since when the run has no leader
+	const often = 3    // a run that was queued may begin between two looks
+	for unknown := 0; ; {
+		run, err := runs.Run(ctx, name, id)
+		switch {
+		case ctx.Err() != nil:
+			return JobRun{}, ctx.Err()
+		case errors.Is(err, ErrNoRun) && unknown < often:
+			unknown++
+		case errors.Is(err, ErrNoRun):
+			return JobRun{}, fmt.Errorf("run %s of job %q: %w: the history does not know it; redis may have lost its data", id, name, ErrRunLost)
+		case final(err):
+			return JobRun{}, err
+		case err != nil: // it will be back
+		case !run.Queued && run.Run.State != stateRunning:
+			return run, nil
+		default:
+			unknown = 0
+			show(run)
+			switch {
+			case !run.Leaderless:
+				lost = time.Time{}
+			case lost.IsZero():
+				lost = time.Now()
+			case time.Since(lost) > lostAfter:
+				return JobRun{}, fmt.Errorf("run %s of job %q: %w: %s ran it and no longer leads; what it had committed is in the database, and the next run does the rest", id, name, ErrRunLost, run.Run.NodeID)
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(watchEvery):
+		}
+	}
+}
+
+// final reports whether the same question would get the same error again.
+func final(err error) bool {
+	var answer *problem
+	var coded *Coded
+	return errors.As(err, &answer) && !answer.away || errors.As(err, &coded) || errors.Is(err, ErrNoJob)
+}
+
+// Ended reports whether an error of WatchRun means that only the watching has ended.
+func Ended(err error) bool { return errors.Is(err, context.Canceled) }
+
+// NoJob says which jobs there are instead. It is an [ErrNoJob].
+func NoJob(name string, have []string) error {
+	if len(have) == 0 {
+		return fmt.Errorf("%w: %q: the configuration has no jobs; is --config right?", ErrNoJob, name)
+	}
+	return fmt.Errorf("%w: %q: the configuration has %s", ErrNoJob, name, someOf(have))
+}
+
+// someOf names as many as one likes to read.
+func someOf(names []string) string {
+	const most = 30
+	if more := len(names) - most; more > 0 {
+		return fmt.Sprintf("%s and %d more: baton job list", strings.Join(names[:most], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
+
+// LastRun is the id of the run of a job that goes on, or else of the last one.
+func LastRun(j diagnose.Job) (id string, err error) {
+	switch {
+	case j.Running != nil:
+		return j.Running.ID, nil
+	case j.LastRun != nil:
+		return j.LastRun.ID, nil
+	}
+	return "", fmt.Errorf("job %q has not run yet", j.Name)
+}
+
+// Runs are the last n finished runs of a job, the newest first.
+func Runs(ctx context.Context, a Answers, job string, n int) (runs []diagnose.Run, err error) {
+	for before := ""; ; {
+		entries, err := a.History(ctx, job, before, n)
+		for _, e := range entries {
+			if e.Run != nil && len(runs) < n {
+				runs = append(runs, *e.Run)
+			}
+		}
+		if err != nil || len(runs) == n || len(entries) < n {
+			return runs, err
+		}
+		before = entries[n-1].ID
+	}
+}
+
+// Vacant is why nobody leads the election that a job runs under, as far as there is a
+// reason, and the key of its lock.
+func Vacant(ctx context.Context, o Operator, job string) (lockKey, why string) {
+	s, err := o.Election(ctx)
+	if err != nil {
+		return s.LockKey, ""
+	}
+	for _, j := range o.Configured(ctx) {
+		for _, l := range s.Locks {
+			if j.Name == job && j.Lock == l.Key {
+				return l.Key, l.Vacancy
+			}
+		}
+	}
+	return s.LockKey, s.Vacancy
+}
