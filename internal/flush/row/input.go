@@ -29,7 +29,7 @@ type Inputs struct {
 type Guarantee int
 
 const (
-	// ByState: a record has the present state of its row, and writing it again changes
+	// ByState means that a record has the present state of its row, and writing it again changes
 	// nothing. Columns must not be added to, nor rows inserted without a key.
 	ByState Guarantee = iota
 	// ByPass is ByState, and every pass delivers every record again. One that does not
@@ -40,7 +40,7 @@ const (
 	ByLedger
 	// ByPosition is that every page moves the source's place, which is kept in the database.
 	ByPosition
-	// ByMark: $value is a total that only the producers write. The difference to its mark in
+	// ByMark means that $value is a total that only the producers write. The difference to its mark in
 	// the database is written.
 	ByMark
 )

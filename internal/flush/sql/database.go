@@ -91,7 +91,7 @@ func (t Task) Left(ignored int64) {
 	}
 }
 
-// Refusal: Size rows of a task, from From on, are not written because the database refused at
+// Refusal reports that Size rows of a task, from From on, are not written because the database refused at
 // least one of them: the one at At, counted from From, if it is not negative. Earlier rows are
 // written.
 type Refusal struct {

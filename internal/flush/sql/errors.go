@@ -20,7 +20,7 @@ const (
 	// Lasting is an error that would repeat for the same batch, such as a dropped column or a
 	// missing permission.
 	Lasting Verdict = iota
-	// Passing: the batch was not applied, or its outcome is unknown. It may be applied again.
+	// Passing means that the batch was not applied, or its outcome is unknown. It may be applied again.
 	Passing
 	// Refused means that the database does not take the value of some row.
 	Refused
@@ -74,7 +74,7 @@ func (e *WrongValue) Error() string {
 	return fmt.Sprintf("column %q (%s): %s", e.Column.Name, e.Column.DBType, e.Why)
 }
 
-// WrongKind: the plan and a row do not belong together, which is a bug.
+// WrongKind means that the plan and a row do not belong together, which is a bug.
 type WrongKind struct {
 	Column row.Column
 	Kind   row.Kind
