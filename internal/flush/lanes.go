@@ -7,6 +7,23 @@ import (
 	"time"
 )
 
+// pagesOf is how many pages of all shards may be with so many lanes: each lane has one that it
+// writes, and where there are several, one that waits. A reader has one more in its hand.
+func pagesOf(lanes int) int { return lanes + lanes*waitingOf(lanes) }
+
+// waitingOf is how many pages wait for a lane: one that waits for its page must not hold up the
+// others.
+func waitingOf(lanes int) int { return min(1, lanes-1) }
+
+// writing is what the lanes of one stage have in common.
+type writing struct {
+	*run
+	source    Source
+	stage     Stage
+	began     time.Time
+	releasing sync.Mutex // a source's Done is called once at a time
+}
+
 // pages reads, converts, writes and lets go. One goroutine reads and converts; each
 // lane has one that writes, and one that takes the page that was written last out of
 // the stage meanwhile. A lane has at most one page waiting, and the reader one more.
@@ -16,7 +33,7 @@ func (r *run) pages(ctx context.Context, source Source, stage Stage, began time.
 	defer stop(nil)
 	lanes := make([]chan work, max(1, r.cfg.Lanes))
 	for i := range lanes {
-		lanes[i] = make(chan work, min(1, len(lanes)-1)) // a lane that waits for its page must not hold up the others
+		lanes[i] = make(chan work, waitingOf(len(lanes)))
 	}
 	read := make(chan error, 1)
 	go func() {
@@ -26,14 +43,13 @@ func (r *run) pages(ctx context.Context, source Source, stage Stage, began time.
 		}
 		read <- err
 	}()
-	var writing sync.WaitGroup
+	var running sync.WaitGroup
 	failures := make([]error, len(lanes))
+	all := &writing{run: r, source: source, stage: stage, began: began}
 	for i, works := range lanes {
-		writing.Go(func() {
-			failures[i] = r.lane(ctx, going, stop, source, stage, works, began)
-		})
+		running.Go(func() { failures[i] = all.lane(ctx, going, stop, works) })
 	}
-	writing.Wait()
+	running.Wait()
 	reading := <-read
 	for _, failed := range failures {
 		if failed != nil {
@@ -45,18 +61,18 @@ func (r *run) pages(ctx context.Context, source Source, stage Stage, began time.
 
 // lane writes the pages of one lane in their order. Once another lane has failed it
 // begins no further one. It returns when works is closed.
-func (r *run) lane(
-	ctx, going context.Context, stop context.CancelCauseFunc, source Source, stage Stage, works <-chan work, began time.Time,
-) (failed error) {
+func (r *writing) lane(ctx, going context.Context, stop context.CancelCauseFunc, works <-chan work) (failed error) {
 	released := make(chan error, 1) // what came of the page before
 	released <- nil
 	for w := range works {
 		if failed != nil || going.Err() != nil && ctx.Err() == nil {
 			w.turn.end(context.Cause(going)) // the reader was faster than its cancellation
 			w.turn.left(nil)
+			<-r.underway
 			continue
 		}
-		failed = r.writeSafely(ctx, source, w, began)
+		failed = r.writeSafely(ctx, w)
+		<-r.underway
 		if failed != nil {
 			stop(failed) // before those that wait for this page's turn hear of it
 		}
@@ -71,7 +87,7 @@ func (r *run) lane(
 			continue
 		}
 		go func() {
-			err := r.release(ctx, source, stage, w)
+			err := r.release(ctx, w)
 			w.turn.left(err)
 			released <- err
 		}()
@@ -83,14 +99,30 @@ func (r *run) lane(
 	return failed
 }
 
+// release takes a page that is committed out of its stage, behind the page before.
+func (r *writing) release(ctx context.Context, w work) (err error) {
+	defer panicked(&err, "removing from", r.source)
+	if err := w.turn.leave(); err != nil {
+		return err
+	}
+	r.releasing.Lock()
+	defer r.releasing.Unlock()
+	if s, ok := r.source.(Releaser); ok {
+		if err := s.Done(ctx, r.stage, w.page); err != nil {
+			return failedSource(ctx, "remove what was flushed from", r.source, err)
+		}
+	}
+	return nil
+}
+
 // writeSafely is write in a goroutine of its own: a panic there would end the process.
-func (r *run) writeSafely(ctx context.Context, source Source, w work, began time.Time) (err error) {
-	defer panicked(&err, "writing what was read from", source)
-	return r.write(ctx, source, w, began)
+func (r *writing) writeSafely(ctx context.Context, w work) (err error) {
+	defer panicked(&err, "writing what was read from", r.source)
+	return r.write(ctx, w)
 }
 
 // write commits one batch.
-func (r *run) write(ctx context.Context, source Source, w work, began time.Time) error {
+func (r *writing) write(ctx context.Context, w work) error {
 	b := &w.batch
 	if len(b.Rows)+len(b.Dead)+len(b.Marks) == 0 && b.Move == nil {
 		return w.turn.wait(ctx)
@@ -103,20 +135,24 @@ func (r *run) write(ctx context.Context, source Source, w work, began time.Time)
 	}
 	defer r.disconnect()
 	w.turn.hasBegun()
-	if w.turn == nil || w.turn.before == nil {
-		return r.apply(ctx, source, w.batch, began)
+	err := r.applyInTurn(ctx, w)
+	if err != nil && r.stop != nil {
+		r.stop(err) // before another shard has the connection
 	}
-	return r.applyInTurn(ctx, source, w, began)
+	return err
 }
 
-// applyInTurn commits a batch behind those before it, and writes ahead of its turn what none
-// of them writes.
-func (r *run) applyInTurn(ctx context.Context, source Source, w work, began time.Time) error {
+// applyInTurn commits a batch behind those before it, if it has any, and writes ahead of its
+// turn what none of them writes.
+func (r *writing) applyInTurn(ctx context.Context, w work) error {
+	if w.turn == nil || w.turn.before == nil {
+		return r.apply(ctx, r.source, w.batch, r.began)
+	}
 	if !r.ahead.try() {
 		if err := w.turn.wait(ctx); err != nil {
 			return err
 		}
-		return r.apply(ctx, source, w.batch, began)
+		return r.apply(ctx, r.source, w.batch, r.began)
 	}
 	early := w.batch
 	early.Rows, early.Late = w.turn.split()
@@ -127,12 +163,12 @@ func (r *run) applyInTurn(ctx context.Context, source Source, w work, began time
 		if err := w.turn.wait(ctx); err != nil {
 			return err
 		}
-		return r.apply(ctx, source, w.batch, began)
+		return r.apply(ctx, r.source, w.batch, r.began)
 	}
 	if err == nil {
 		r.ahead.went()
 	}
-	return r.applied(source, out, err, start, began)
+	return r.applied(r.source, out, err, start, r.began)
 }
 
 // connect waits for one of the connections that all shards of the job share.

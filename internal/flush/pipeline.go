@@ -136,7 +136,8 @@ func (p *Pipeline) Run(ctx context.Context, lead Leadership) (Result, error) {
 		return Result{}, fmt.Errorf("flush: job %q is already running", p.cfg.Job)
 	}
 	defer p.running.Unlock()
-	r := &run{Pipeline: p, lead: lead, connections: make(chan struct{}, max(1, p.cfg.Lanes))}
+	lanes := max(1, p.cfg.Lanes)
+	r := &run{Pipeline: p, lead: lead, connections: make(chan struct{}, lanes), underway: make(chan struct{}, pagesOf(lanes))}
 	err := r.all(ctx)
 	if errors.Is(err, errTableChanged) || errors.Is(err, ErrMoved) {
 		p.forget()

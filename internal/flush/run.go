@@ -28,10 +28,14 @@ type run struct {
 	result   Result
 	fresh    bool // the table's catalogue was read just now
 
+	// stop ends what is done for all shards, if there are several.
+	stop context.CancelCauseFunc
 	// connections has room for as many as the job may have: see Config.Lanes.
 	connections chan struct{}
-	releasing   sync.Mutex // a source's Done is called once at a time
-	counting    sync.Mutex // guards result and taken while lanes write
+	// underway has room for the pages that may wait to be written, or are.
+	underway chan struct{}
+	looking  sync.Mutex // guards fresh and verified while shards are flushed
+	counting sync.Mutex // guards result and taken, and what is called of the configuration
 }
 
 // errTableChanged: the table differs from the one for which the mapping was compiled.
@@ -52,21 +56,11 @@ func (r *run) all(ctx context.Context) error {
 	if err := r.takeOver(ctx); err != nil {
 		return err
 	}
-	var failed []error
-	for _, source := range c.sources {
-		err := r.flush(ctx, source)
-		if err == nil {
-			continue
-		}
-		failed = append(failed, err)
-		if errors.Is(err, ErrFenced) {
-			r.taken = Fence{} // whichever call has found out
-		}
-		if !errors.As(err, new(sourceError)) || ctx.Err() != nil {
-			break
-		}
+	err = r.shards(ctx, c.sources)
+	if errors.Is(err, ErrFenced) {
+		r.taken = Fence{} // whichever call has found out
 	}
-	return errors.Join(failed...)
+	return err
 }
 
 // takeOver takes the job's fence, once a term. A higher epoch in the fence is either a newer
@@ -110,7 +104,7 @@ func (r *run) flush(ctx context.Context, source Source) error {
 		if err := ended(ctx); err != nil {
 			return err
 		}
-		id, err := r.cfg.NewID()
+		id, err := r.newID()
 		if err != nil {
 			return fmt.Errorf("make an id for a stage: %w", err)
 		}
@@ -126,8 +120,8 @@ func (r *run) flush(ctx context.Context, source Source) error {
 		if !ok {
 			return nil
 		}
-		if stage.Note != "" && r.cfg.OnNote != nil {
-			r.cfg.OnNote(source.Name() + ": " + stage.Note)
+		if stage.Note != "" {
+			r.note(source.Name() + ": " + stage.Note)
 		}
 		if err := r.verify(ctx); err != nil {
 			return err
@@ -145,11 +139,21 @@ func (r *run) flush(ctx context.Context, source Source) error {
 	return nil
 }
 
+func (r *run) newID() (string, error) {
+	r.counting.Lock()
+	defer r.counting.Unlock()
+	return r.cfg.NewID()
+}
+
 // position is the recorded position of a source, if its guarantee needs one.
 func (r *run) position(ctx context.Context, source Source) (string, error) {
 	if r.cfg.Inputs.Guarantee != row.ByPosition {
 		return "", nil
 	}
+	if err := r.connect(ctx); err != nil {
+		return "", err
+	}
+	defer r.disconnect()
 	found, err := retry(ctx, r.cfg.Retry, func() ([]string, error) {
 		return r.cfg.Sink.Positions(ctx, r.fence, []string{source.Name()})
 	})
@@ -163,9 +167,15 @@ func (r *run) position(ctx context.Context, source Source) (string, error) {
 // silently rounds to a scale that was reduced meanwhile. It runs once a run, only if there is
 // something to write, and less often if runs follow each other quickly.
 func (r *run) verify(ctx context.Context) error {
+	r.looking.Lock()
+	defer r.looking.Unlock()
 	if r.fresh {
 		return nil
 	}
+	if err := r.connect(ctx); err != nil {
+		return err
+	}
+	defer r.disconnect()
 	name := r.cfg.Mapping.Table
 	table, err := retry(ctx, r.cfg.Retry, func() (row.Table, error) { return r.cfg.Sink.Table(ctx, name) })
 	switch {
@@ -185,6 +195,10 @@ func (r *run) adopt(ctx context.Context, source Source, stage Stage) error {
 	if stage.Job == "" || stage.Job == r.cfg.Job {
 		return nil
 	}
+	if err := r.connect(ctx); err != nil {
+		return err
+	}
+	defer r.disconnect()
 	fence := r.fence
 	fence.Job = stage.Job
 	_, err := retry(ctx, r.cfg.Retry, func() (struct{}, error) {
@@ -243,18 +257,29 @@ func (r *run) read(ctx context.Context, source Source, stage Stage, lanes []chan
 			ours = fmt.Errorf("%s gave a page for lane %d of %d", source.Name(), lane, len(lanes))
 			return ours
 		}
-		select {
-		case lanes[lane] <- w:
-			return nil
-		case <-ctx.Done():
-			ours = context.Cause(ctx)
-			return ours
-		}
+		ours = r.hand(ctx, w, lanes[lane])
+		return ours
 	})
 	if err == nil || ours != nil {
 		return ours
 	}
 	return failedSource(ctx, "read", source, err)
+}
+
+// hand gives a page to its lane, once few enough are under way.
+func (r *run) hand(ctx context.Context, w work, lane chan<- work) error {
+	select {
+	case r.underway <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	select {
+	case lane <- w:
+		return nil
+	case <-ctx.Done():
+		<-r.underway
+		return context.Cause(ctx)
+	}
 }
 
 // dealer says which lane writes what was read. Pages in order go to one lane after the other,
@@ -287,22 +312,6 @@ func (r *run) convert(source Source, stage Stage, page Page) (work, error) {
 	}
 	b.Rows, b.Dead = r.m.Rows(page.Records, r.cfg.OnMissing)
 	return work{page: page, batch: b}, nil
-}
-
-// release takes a page that is committed out of its stage, behind the page before.
-func (r *run) release(ctx context.Context, source Source, stage Stage, w work) (err error) {
-	defer panicked(&err, "removing from", source)
-	if err := w.turn.leave(); err != nil {
-		return err
-	}
-	r.releasing.Lock()
-	defer r.releasing.Unlock()
-	if s, ok := source.(Releaser); ok {
-		if err := s.Done(ctx, stage, w.page); err != nil {
-			return failedSource(ctx, "remove what was flushed from", source, err)
-		}
-	}
-	return nil
 }
 
 func (r *run) apply(ctx context.Context, source Source, b Batch, began time.Time) error {

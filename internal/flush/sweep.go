@@ -196,6 +196,8 @@ func (r *run) sweepPage(ctx context.Context, source Sweeper, texts [][]string, b
 
 // note reports something to the operator about a run that goes on.
 func (r *run) note(text string) {
+	r.counting.Lock()
+	defer r.counting.Unlock()
 	if r.cfg.OnNote != nil {
 		r.cfg.OnNote(text)
 	}

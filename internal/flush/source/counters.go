@@ -166,6 +166,8 @@ var countersSpec = Spec{
 		return append(slices.Clone(stagingCommands), "HLEN K", "HLEN S", "HSCAN S 0")
 	},
 	open: func(s *redisconn.Store, key string, o Options, inputs []string) (flush.Source, error) {
-		return NewCounters(s, CountersOptions{Job: o.Job, Key: key, Inputs: inputs, PartRows: o.Rows, Lanes: o.Lanes})
+		return NewCounters(s, CountersOptions{
+			Job: o.Job, Key: key, Inputs: inputs, PartRows: o.Rows, Lanes: o.Lanes, MemoryBudget: defaultMemoryBudget / max(1, o.atOnce),
+		})
 	},
 }

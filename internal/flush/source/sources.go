@@ -65,6 +65,9 @@ type Options struct {
 	Lanes      int            // Default 1.
 	// RemoveEvery is as in IndexedOptions.
 	RemoveEvery time.Duration
+
+	// atOnce is how many shards are read at a time. They share what one may hold.
+	atOnce int
 }
 
 // kind finds the kind of source that does what a job says.
@@ -140,8 +143,10 @@ func (d Source) CheckCluster() error {
 // not connect.
 func (d Source) Open(s *redisconn.Store, inputs []string) ([]flush.Source, error) {
 	var sources []flush.Source
+	o := d.options
+	o.atOnce = flush.ShardsAtOnce(len(d.keys), o.Lanes)
 	for _, key := range d.keys {
-		source, err := d.open(s, key, d.options, inputs)
+		source, err := d.open(s, key, o, inputs)
 		if err != nil {
 			return nil, err
 		}

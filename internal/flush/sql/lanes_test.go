@@ -147,3 +147,46 @@ func TestLanesInOrderHandAUniqueValueOn(t *testing.T) {
 		db.expect("SELECT count(*) FROM baton_dead_letter", "0")
 	})
 }
+
+// Counters of several shards add up in the same rows, whichever shards are written at the same time.
+func TestShardsThatShareRowsAddUp(t *testing.T) {
+	everywhere(t, func(t *testing.T, db *bench) {
+		db.articles()
+		s := db.open(func(o *sql.Options) { o.MaxConns = 5 })
+		const shards, parts, fields = 6, 4, 60
+		var ids atomic.Int64
+		cfg := flush.Config{
+			Job: "sums", NodeID: "n", Sink: s, Lanes: 3,
+			Inputs: row.Inputs{Names: []string{row.InputField, row.InputValue}, Guarantee: row.ByLedger},
+			NewID:  func() (string, error) { return fmt.Sprint(ids.Add(1)), nil },
+			Mapping: mapping.Spec{Table: "articles", Key: []string{"id"}, Columns: map[string]mapping.ColumnSpec{
+				"id": {From: row.InputField}, "views": {From: row.InputValue},
+			}},
+			Retry: flush.Retry{Attempts: 20, Wait: time.Millisecond},
+		}
+		cfg.NewSources = func([]string) (all []flush.Source, err error) {
+			for shard := range shards {
+				var pages []flush.Page
+				for part := range parts {
+					p := flush.Page{Part: part, Lane: part % cfg.Lanes}
+					for i := range fields {
+						id := strconv.Itoa((i*7 + shard) % fields) // in another order in each
+						sign := map[bool]string{true: "-1", false: "3"}[part == 1]
+						p.Records = append(p.Records, row.Record{Key: id, Inputs: []row.Raw{{Text: id, OK: true}, {Text: sign, OK: true}}})
+					}
+					pages = append(pages, p)
+				}
+				all = append(all, flushtest.NewScript(fmt.Sprint("views:", shard), pages...))
+			}
+			return all, nil
+		}
+		p, err := flush.New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Run(t.Context(), term{}); err != nil {
+			t.Fatal(err)
+		}
+		db.expect("SELECT count(*), min(views), max(views) FROM articles", textOf(fields, shards*(3*(parts-1)-1), shards*(3*(parts-1)-1)))
+	})
+}
