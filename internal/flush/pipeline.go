@@ -49,6 +49,9 @@ type Retry struct {
 	Attempts int           // default: 5
 	Wait     time.Duration // after the first attempt; doubles. Default: 50 ms
 	MaxWait  time.Duration // default: 1 s
+	// GiveWay is how long a batch that was begun ahead of its turn waits at least while nothing
+	// is committed, before it gives way. Default: 300 ms
+	GiveWay time.Duration
 }
 
 // BatchStats are the statistics of one batch, for metrics.
@@ -118,6 +121,9 @@ func New(cfg Config) (*Pipeline, error) {
 	}
 	if cfg.Retry.MaxWait <= 0 {
 		cfg.Retry.MaxWait = time.Second
+	}
+	if cfg.Retry.GiveWay <= 0 {
+		cfg.Retry.GiveWay = 300 * time.Millisecond
 	}
 	if len(problems) > 0 {
 		return nil, errors.Join(problems...)

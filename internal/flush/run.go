@@ -285,7 +285,7 @@ func (r *run) hand(ctx context.Context, w work, lane chan<- work) error {
 // dealer says which lane writes what was read. Pages in order go to one lane after the other,
 // and each has its turn.
 func (r *run) dealer(lanes []chan work) func(w *work) int {
-	turns, pages := newTurns(r.m.Plan(), &r.ahead), 0
+	turns, pages := r.newTurns(), 0
 	return func(w *work) int {
 		switch {
 		case w.page.Lane != InOrder:

@@ -19,13 +19,10 @@ const InOrder = -1
 // them has failed. Nothing was written.
 var ErrGaveWay = errors.New("flush: batch gave way to the ones before it")
 
-// How long a batch that was begun ahead of its turn waits while nothing is committed: so
-// much, and twice the time that it took itself, but no longer than the last. What it has
-// locked may be what those before it wait for, and no database sees that.
-const (
-	leastPatience = 100 * time.Millisecond
-	mostPatience  = 500 * time.Millisecond
-)
+// mostPatience bounds how long a batch that was begun ahead of its turn waits while nothing is
+// committed, unless the job says more: Retry.GiveWay, and twice the time that it took itself. What
+// it has locked may be what those before it wait for, and no database sees that.
+const mostPatience = time.Second
 
 // mostApart bounds for how many batches nothing is begun ahead of its turn, after one has
 // given way. It doubles from one to the next.
@@ -34,8 +31,9 @@ const mostApart = 256
 // turns are the batches of a stage that are committed one after the other, although several
 // lanes write them. See "Lanes" in DESIGN.md.
 type turns struct {
-	plan  *row.Plan
-	ahead *ahead
+	plan    *row.Plan
+	ahead   *ahead
+	giveWay time.Duration
 
 	mu       sync.Mutex
 	last     *turn   // the one that was read last
@@ -56,8 +54,8 @@ type turn struct {
 	ends     [3]sync.Once
 }
 
-func newTurns(plan *row.Plan, a *ahead) *turns {
-	return &turns{plan: plan, ahead: a, progress: make(chan struct{})}
+func (r *run) newTurns() *turns {
+	return &turns{plan: r.m.Plan(), ahead: &r.ahead, giveWay: r.cfg.Retry.GiveWay, progress: make(chan struct{})}
 }
 
 // next is the turn of the batch that was read last.
@@ -148,7 +146,7 @@ func (t *turn) wait(ctx context.Context) error {
 // waitAhead is wait of a batch whose rows are written; it took so long. It gives way if
 // nothing is committed for too long.
 func (t *turn) waitAhead(ctx context.Context, took time.Duration) error {
-	patience := min(leastPatience+2*took, mostPatience)
+	patience := max(t.of.giveWay, min(t.of.giveWay+2*took, mostPatience))
 	for {
 		t.of.mu.Lock()
 		progress := t.of.progress

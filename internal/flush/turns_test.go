@@ -113,7 +113,7 @@ func TestAPageThatHoldsUpTheOneBeforeGivesWay(t *testing.T) {
 				case id == 0:
 					<-free // held by the page behind it
 				case id == 1 && ahead:
-					time.AfterFunc(150*time.Millisecond, func() { close(free) })
+					time.AfterFunc(350*time.Millisecond, func() { close(free) })
 				}
 				return 0
 			}
@@ -121,7 +121,7 @@ func TestAPageThatHoldsUpTheOneBeforeGivesWay(t *testing.T) {
 		if err != nil || applied != "1! 0 1 2 3" {
 			t.Errorf("applied %s, %v", applied, err)
 		}
-		if took := time.Since(began); took < 100*time.Millisecond || took > time.Second {
+		if took := time.Since(began); took < 300*time.Millisecond || took > time.Second {
 			t.Errorf("took %v", took)
 		}
 	})
