@@ -2,8 +2,6 @@ package source
 
 import (
 	"encoding/binary"
-	"slices"
-	"strings"
 
 	"baton/internal/flush/source/idlist"
 )
@@ -17,8 +15,8 @@ const partCost = 24
 // window collects the parts lo ≤ part < hi. It gives up parts at its upper end
 // when they outgrow the budget, down to a single part, which is always kept.
 //
-// The pairs of a part lie one behind the other in one slice, each as its two lengths
-// and its two texts: as strings they would take three times as much, so that a big
+// The pairs of a part lie one behind the other in one slice, each text after its length:
+// as strings they would take three times as much, so that a big
 // stage would have to be scanned three times as often.
 type window struct {
 	lo, hi, of    int
@@ -38,9 +36,8 @@ func (w *window) add(field, value []byte) {
 	}
 	text := w.parts[part-w.lo]
 	w.bytes -= cap(text)
-	text = binary.AppendUvarint(text, uint64(len(field)))
-	text = binary.AppendUvarint(text, uint64(len(value)))
-	text = append(append(text, field...), value...)
+	text = append(binary.AppendUvarint(text, uint64(len(field))), field...)
+	text = append(binary.AppendUvarint(text, uint64(len(value))), value...)
 	w.bytes += cap(text)
 	w.parts[part-w.lo] = text
 	for w.bytes > w.budget && w.hi-w.lo > 1 {
@@ -50,21 +47,27 @@ func (w *window) add(field, value []byte) {
 	}
 }
 
-// take hands a part over and forgets it. HSCAN may return a field more than once.
+// take hands a part over and forgets it, in the order of a database's key. HSCAN may return a
+// field more than once.
 func (w *window) take(part int) []pair {
 	packed := w.parts[part-w.lo]
 	w.parts[part-w.lo] = nil
 	text := string(packed) // one allocation for all
-	var pairs []pair
-	for at := 0; at < len(text); {
-		field, n := binary.Uvarint(packed[at:])
-		value, m := binary.Uvarint(packed[at+n:])
-		at += n + m
-		middle := at + int(field)
-		end := middle + int(value)
-		pairs = append(pairs, pair{field: text[at:middle], value: text[middle:end]})
-		at = end
+	fields, n := idlist.Over(packed), 0
+	end := func(at int) (from, to int) { // of the text whose length is at
+		size, long := binary.Uvarint(packed[at:])
+		return at + long, at + long + int(size)
 	}
-	slices.SortFunc(pairs, func(a, b pair) int { return strings.Compare(a.field, b.field) })
-	return slices.CompactFunc(pairs, func(a, b pair) bool { return a.field == b.field })
+	for at := 0; at < len(packed); n++ {
+		from, to := end(at)
+		fields.AddAt(from, to-from)
+		_, at = end(to)
+	}
+	fields.Sort()
+	pairs := make([]pair, 0, n)
+	for at, size := range fields.Each() {
+		from, to := end(at + size)
+		pairs = append(pairs, pair{field: text[at : at+size], value: text[from:to]})
+	}
+	return pairs
 }

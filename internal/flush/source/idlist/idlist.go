@@ -12,6 +12,9 @@ import (
 	"strings"
 )
 
+// Over makes a list over a text that others have collected, see [List.AddAt].
+func Over(text []byte) *List { return &List{text: text} }
+
 // List collects ids and sorts them. It has no pointer for each id: the garbage
 // collector would follow a million of them again and again while pages are written.
 type List struct {
@@ -25,11 +28,11 @@ type idPlace struct {
 	at, size uint32
 }
 
-// Cost is what an id takes beside its text: a place, and the spare capacity of
-// the slices.
-const Cost = 24
+// Cost is what an id takes beside its text: a place, another one while they are sorted, and the
+// spare capacity of the slices.
+const Cost = 40
 
-// bytes is what the pile takes.
+// bytes is what the list takes.
 func (p *List) bytes() int { return len(p.text) + Cost*len(p.places) }
 
 // Full says whether another id would be too much. Places reach 4 GiB of text; Redis
@@ -47,24 +50,87 @@ func (p *List) Add(id []byte) {
 
 func (p *List) id(at idPlace) []byte { return p.text[at.at : at.at+at.size] }
 
+// AddAt takes in an id that is a part of the text which the list was made over.
+func (p *List) AddAt(at, size int) {
+	p.places = append(p.places, idPlace{at: uint32(at), size: uint32(size)})
+}
+
+// Each yields where the ids are in the text.
+func (p *List) Each() iter.Seq2[int, int] {
+	return func(yield func(at, size int) bool) {
+		for _, at := range p.places {
+			if !yield(int(at.at), int(at.size)) {
+				return
+			}
+		}
+	}
+}
+
 // Sort sorts the ids as a database's key would: by number if all of them are
 // integers (of any size), else by bytes. Only speed depends on it. It also drops
-// duplicates: a scan may return an id more than once.
+// duplicates, but for one: a scan may return an id more than once.
 func (p *List) Sort() {
-	rank, order := rankOfInteger, func(a, b []byte) int { return compareIntegers(string(a), string(b)) }
-	if slices.ContainsFunc(p.places, func(at idPlace) bool { return !isInteger(p.id(at)) }) {
-		rank, order = rankOfBytes, bytes.Compare
+	order := func(a, b []byte) int { return compareIntegers(string(a), string(b)) }
+	integers := true
+	for i := 0; i < len(p.places) && integers; i++ {
+		p.places[i].rank, integers = rankOfInteger(p.id(p.places[i]))
 	}
-	for i := range p.places {
-		p.places[i].rank = rank(p.id(p.places[i]))
-	}
-	slices.SortFunc(p.places, func(a, b idPlace) int {
-		if a.rank != b.rank {
-			return cmp.Compare(a.rank, b.rank)
+	if !integers {
+		order = bytes.Compare
+		for i := range p.places {
+			p.places[i].rank = rankOfBytes(p.id(p.places[i]))
 		}
-		return order(p.id(a), p.id(b))
+	}
+	p.places = sortByRank(p.places)
+	for rest := p.places; len(rest) > 0; { // those of one rank
+		n := 1
+		for n < len(rest) && rest[n].rank == rest[0].rank {
+			n++
+		}
+		if n > 1 {
+			slices.SortFunc(rest[:n], func(a, b idPlace) int { return order(p.id(a), p.id(b)) })
+		}
+		rest = rest[n:]
+	}
+	p.places = slices.CompactFunc(p.places, func(a, b idPlace) bool {
+		return a.rank == b.rank && bytes.Equal(p.id(a), p.id(b))
 	})
-	p.places = slices.CompactFunc(p.places, func(a, b idPlace) bool { return bytes.Equal(p.id(a), p.id(b)) })
+}
+
+// worthCounting is how many places there must be for a sort that counts bytes.
+const worthCounting = 256
+
+// sortByRank sorts by the bytes of the ranks, the lowest first. Those that all ranks have in
+// common are left out: most ids are numbers of one size, and three bytes tell them apart.
+func sortByRank(places []idPlace) []idPlace {
+	if len(places) < worthCounting {
+		slices.SortFunc(places, func(a, b idPlace) int { return cmp.Compare(a.rank, b.rank) })
+		return places
+	}
+	var differ uint64
+	for i := range places {
+		differ |= places[i].rank ^ places[0].rank
+	}
+	other := make([]idPlace, len(places))
+	for shift := 0; shift < 64; shift += 8 {
+		if byte(differ>>shift) == 0 {
+			continue
+		}
+		var begin [257]int // of each byte's places
+		for i := range places {
+			begin[int(byte(places[i].rank>>shift))+1]++
+		}
+		for b := range 256 {
+			begin[b+1] += begin[b]
+		}
+		for i := range places {
+			b := byte(places[i].rank >> shift)
+			other[begin[b]] = places[i]
+			begin[b]++
+		}
+		places, other = other, places
+	}
+	return places
 }
 
 // Pages cuts the ids into pages of n, each of one lane; the lanes take turns. An id
@@ -136,19 +202,21 @@ func rankOfBytes(id []byte) uint64 {
 	return binary.BigEndian.Uint64(first[:])
 }
 
-func rankOfInteger(id []byte) uint64 {
-	n, _ := strconv.ParseInt(string(id), 10, 64) // out of range: the nearest, which is as good
-	return uint64(n) ^ 1<<63
-}
-
-func isInteger(id []byte) bool {
-	digits := bytes.TrimPrefix(id, []byte("-"))
+// rankOfInteger says false of an id that is none.
+func rankOfInteger(id []byte) (rank uint64, ok bool) {
+	digits, n := bytes.TrimPrefix(id, []byte("-")), int64(0)
 	for i := range digits {
 		if digits[i] < '0' || digits[i] > '9' {
-			return false
+			return 0, false
 		}
+		n = 10*n + int64(digits[i]-'0') // of too many digits, see below
 	}
-	return len(digits) > 0
+	if len(digits) > 18 {
+		n, _ = strconv.ParseInt(string(id), 10, 64) // out of range: the nearest, which is as good
+	} else if len(digits) < len(id) {
+		n = -n
+	}
+	return uint64(n) ^ 1<<63, len(digits) > 0
 }
 
 // compareIntegers orders "-7" < "7" < "07" < "10"; equal numbers by their text,

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -73,5 +75,66 @@ func TestIDsSortLikeADatabaseKey(t *testing.T) {
 				t.Fatal(diff)
 			}
 		}
+	}
+}
+
+// Many ids are sorted in another way than few.
+func TestManyIDsSortAsFewDo(t *testing.T) {
+	for name, id := range map[string]func(i int) string{
+		"integers":       strconv.Itoa,
+		"signed":         func(i int) string { return strconv.Itoa((i - 5000) * 7_654_321_987) },
+		"large":          func(i int) string { return fmt.Sprintf("12345678901234567890%d", i) }, // all of one rank
+		"texts":          func(i int) string { return fmt.Sprintf("u%d", i) },
+		"texts, one end": func(i int) string { return fmt.Sprintf("customer-%d", i) },
+		"with zeros":     func(i int) string { return fmt.Sprintf("%0*d", 1+i%7, i) },
+	} {
+		var want []string
+		for i := range 10_000 {
+			want = append(want, id(i))
+		}
+		_, integers := rankOfInteger([]byte(want[0]))
+		slices.SortFunc(want, func(a, b string) int {
+			if integers {
+				return compareIntegers(a, b)
+			}
+			return strings.Compare(a, b)
+		})
+		shuffled := slices.Concat(want, want[:3000])
+		rand.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+		var text []byte
+		var places [][2]int
+		for _, s := range shuffled {
+			text = append(text, '|')
+			places = append(places, [2]int{len(text), len(s)})
+			text = append(text, s...)
+		}
+		ids := Over(text)
+		for _, p := range places {
+			ids.AddAt(p[0], p[1])
+		}
+		ids.Sort()
+		var got []string
+		for at, size := range ids.Each() {
+			got = append(got, string(text[at:at+size]))
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+func BenchmarkSort(b *testing.B) {
+	for _, n := range []int{5000, 100_000} {
+		var full List
+		for _, i := range rand.Perm(n) {
+			full.Add(strconv.AppendInt(nil, int64(1_000_000+i), 10))
+		}
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			for b.Loop() {
+				l := List{text: full.text, places: slices.Clone(full.places)}
+				l.Sort()
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/id")
+		})
 	}
 }
