@@ -13,7 +13,7 @@ func TestEveryCommandPrintsTheSameInJSONAndInYAML(t *testing.T) {
 	c, _, _ := nodeCLI(t)
 	id := first(t, `(?m)^([0-9a-f]{12})  `, c.run("dead", "list").stdout)
 	examples := map[string]string{
-		"status": "status", "leader": "leader", "explain": "explain db1", "doctor": "doctor", "version": "version", "lock": "lock --list", "stepdown": "stepdown --no-wait",
+		"status": "status", "leader": "leader", "who": "who", "explain": "explain db1", "doctor": "doctor", "version": "version", "lock": "lock --list", "stepdown": "stepdown --no-wait",
 		"pause": "pause", "resume": "resume", "drill": "", "demo": "", "reload": "reload", "release": "", "config check": "config check", "config show": "config show",
 		"job list": "job list", "job show": "job show views", "job next": "job next views", "job history": "job history report", "job run": "job run report", "job cancel": "", "job pause": "job pause views",
 		"job resume": "job resume views", "job preview": "job preview views",

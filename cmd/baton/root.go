@@ -25,7 +25,7 @@ type env struct {
 // commands lists every command of baton, in groups as the help text has them.
 func commands(e env) []*cobra.Command {
 	return slices.Concat(
-		grouped(groupDaily, newStatusCommand(e), newLeaderCommand(e), newStepDownCommand(e), newPauseCommand(e), newResumeCommand(e), newReloadCommand(e)),
+		grouped(groupDaily, newStatusCommand(e), newLeaderCommand(e), newWhoCommand(e), newStepDownCommand(e), newPauseCommand(e), newResumeCommand(e), newReloadCommand(e)),
 		grouped(groupJobs, newJobCommand(e), newDeadCommand(e), newStageCommand(e), newLockCommand(e)),
 		grouped(groupWrong, newExplainCommand(e), newDoctorCommand(e), newFenceCommand(e), newReleaseCommand(e)),
 		grouped(groupSetup, newDemoCommand(e), newConfigCommand(e), newRunCommand(e), newDrillCommand(e), newCompletionCommand(e), newVersionCommand(e)),

@@ -51,6 +51,9 @@ type Operator interface {
 	Snapshot(ctx context.Context) (diagnose.Snapshot, error)
 	// Election is a Snapshot without the jobs.
 	Election(ctx context.Context) (diagnose.Snapshot, error)
+	// Held are the locks that somebody holds, by their keys: those of the configuration, and those of
+	// baton lock, of which a node tells nothing.
+	Held(ctx context.Context) ([]diagnose.Lock, error)
 	// Configured are the jobs as they are configured, and not how they stand.
 	Configured(ctx context.Context) []diagnose.Job
 	// Zone is the time zone that a job is scheduled in, with "" that of jobs without one; UTC if that

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"baton/internal/diagnose"
@@ -32,6 +33,20 @@ func (c *Client) Election(ctx context.Context) (diagnose.Snapshot, error) {
 	s, err := c.Snapshot(ctx)
 	s.Jobs = nil
 	return s, err
+}
+
+// Held are the locks of the node's configuration that somebody holds.
+func (c *Client) Held(ctx context.Context) ([]diagnose.Lock, error) {
+	s, err := c.Snapshot(ctx)
+	return HeldIn(s), err
+}
+
+// HeldIn are the locks of a Snapshot that somebody holds, by their keys.
+func HeldIn(s diagnose.Snapshot) []diagnose.Lock {
+	all := append([]diagnose.Lock{{Key: s.LockKey, Leader: s.Leader}}, s.Locks...)
+	all = slices.DeleteFunc(all, func(l diagnose.Lock) bool { return l.Leader == nil })
+	slices.SortFunc(all, func(a, b diagnose.Lock) int { return strings.Compare(a.Key, b.Key) })
+	return all
 }
 
 // lastSeen is a Snapshot for what nearly never changes.

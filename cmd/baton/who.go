@@ -1,0 +1,57 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"baton/internal/diagnose"
+	"baton/internal/operate"
+	"baton/internal/text"
+)
+
+func newWhoCommand(e env) *cobra.Command {
+	var out output
+	cmd := &cobra.Command{
+		Use:   "who",
+		Short: "List who holds which lock of this Redis",
+		Long: "List who holds which lock of this Redis, a line each: the locks of the configuration, and\n" +
+			"those of baton lock. With --server those of the node's configuration alone. A lock that\n" +
+			"nobody holds is not listed: baton status tells why.",
+		Example: "  baton who\n  baton who -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return withElection(cmd, e, func(r operate.Operator) error {
+				held, err := r.Held(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return out.print(e.stdout, held, func(w io.Writer) error { return printHeld(w, held, time.Now()) })
+			})
+		},
+	}
+	addRemoteFlags(cmd, e)
+	out.addFlag(cmd, e)
+	return cmd
+}
+
+func printHeld(out io.Writer, held []diagnose.Lock, now time.Time) error {
+	if len(held) == 0 {
+		return say(out, "no locks are held\n")
+	}
+	w := newTable(out)
+	_ = say(w, "LOCK\tNODE\tEPOCH\tSINCE\tLEASE LEFT\n") // Flush tells a write error
+	for _, l := range held {
+		node, epoch, since, left := l.Leader.NodeID, fmt.Sprint(l.Leader.Epoch), text.Duration(now.Sub(l.Leader.Since)), "no expiry"
+		if l.Leader.Foreign {
+			node, epoch, since = "(not baton)", "-", "-"
+		}
+		if l.Leader.LeaseLeftMS >= 0 {
+			left = text.Duration(time.Duration(l.Leader.LeaseLeftMS) * time.Millisecond)
+		}
+		_ = say(w, "%s\t%s\t%s\t%s\t%s\n", l.Key, node, epoch, since, left)
+	}
+	return w.Flush()
+}

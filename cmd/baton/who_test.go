@@ -1,0 +1,34 @@
+package main
+
+import (
+	"encoding/json"
+	"testing"
+
+	"baton/internal/diagnose"
+)
+
+func TestWhoHoldsWhichLockIsListed(t *testing.T) {
+	c := newCLI(t)
+	server := useRedis(t)
+	c.env["BATON_REDIS"] = server.URL()
+	c.env["BATON_TTL"] = lease()
+	c.want(exitOK, "no locks are held\n", "", "who")
+	c.file("two.yaml", "jobs:\n  - {name: report, schedule: \"@yearly\", lock: reports, command: [\"true\"]}\n")
+	c.daemon("--node-id", "db1", "--http", "127.0.0.1:0", "--config", "two.yaml")
+	for _, key := range []string{"foreign"} { // as baton lock notes it
+		if _, err := server.Conn().Do("SET", key, "somebody", "PX", 60000); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := server.Conn().Do("ZADD", "baton:locks", 1, key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.until("reports", "who", "--config", "two.yaml")
+	c.until("baton  ", "who", "--config", "two.yaml")
+	c.matches(c.run("who", "--config", "two.yaml"), exitOK,
+		`(?s)^LOCK +NODE +EPOCH +SINCE +LEASE LEFT\nbaton +db1 +\d+ +\S+ +\S+\nforeign +\(not baton\) +- +- +\S+\nreports +db1 +\d+ +\S+ +\S+\n$`, `^$`)
+	var held []diagnose.Lock
+	if err := json.Unmarshal([]byte(c.run("who", "--config", "two.yaml", "-o", "json").stdout), &held); err != nil || len(held) != 3 || held[0].Leader.NodeID != "db1" || held[0].Leader.Epoch == 0 || !held[1].Leader.Foreign {
+		t.Errorf("-o json: %+v, %v", held, err)
+	}
+}
