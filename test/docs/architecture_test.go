@@ -11,14 +11,14 @@ import (
 	"testing"
 )
 
-// The ways of a row and of a slot stay as short as they are drawn, and every name in them
+// The ways of a row, a slot and an order stay as short as they are drawn, and every name in them
 // is declared in the file beside it: someone who does not know the code follows them.
 func TestTheWaysThroughTheCodeAreThoseThatAreDrawn(t *testing.T) {
 	page, err := os.ReadFile("../../docs/architecture.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for title, most := range map[string]int{"## A row's way\n": 12, "## A slot's way\n": 6} {
+	for title, most := range map[string]int{"## A row's way\n": 12, "## A slot's way\n": 6, "## An order's way\n": 8} {
 		_, way, ok := strings.Cut(string(page), title)
 		if !ok {
 			t.Fatalf("no section %q", title)
