@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	"baton/internal/flush"
@@ -144,4 +145,45 @@ func TestManyJobsAreLookedAtByOneCommandEach(t *testing.T) {
 			t.Errorf("job %d is idle, though nobody was asked", i)
 		}
 	}
+}
+
+// The shards of a job are in many slots, and on all masters.
+func TestJobsOfAClusterAreLookedAtOnEveryMaster(t *testing.T) {
+	t.Parallel()
+	g := newClusterRig(t)
+	d, err := Describe(Options{Type: "counters", Key: "views:[0-15]"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := Describe(Options{Type: "counters", Key: "hits:[0-3]"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config flush.Config
+	d.Configure(&config, g.store)
+	is := func(when string, want ...bool) {
+		t.Helper()
+		got := staging.Idle(t.Context(), g.store, [][]string{d.IdleKeys(), other.IdleKeys()})
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: idle: %v, want %v", when, got, want)
+		}
+		if pending, err := config.Pending(t.Context()); err != nil || pending == want[0] {
+			t.Errorf("%s: pending: %v, %v", when, pending, err)
+		}
+	}
+	is("at first", true, true)
+	for i := range 16 {
+		key := fmt.Sprint("views:", i)
+		g.do("HINCRBY", key, "f", 1)
+		is("with a change in "+key, false, true)
+		g.do("UNLINK", key)
+	}
+	is("without them", true, true)
+	g.do("HINCRBY", "views:3", "f", 1)
+	if err := g.moveAway("views:3"); err != nil {
+		t.Fatal(err)
+	}
+	is("of a slot that has moved, unknown to us", false, true)
+	g.do("UNLINK", "views:3") // is led to where the slot is
+	is("without it", true, true)
 }
