@@ -7,9 +7,8 @@ import (
 	"baton/internal/flush/source/staging"
 )
 
-// idle says which flushes would find nothing to do if they began now: a job.Workload's Idle. Only
-// one that has flushed under this term is looked at: before that, and after it has failed, a run
-// learns of the table, the fence and the database what no look at Redis tells.
+// idle implements job.Workload's Idle for flushes. It looks only at those whose last run was of
+// this term and succeeded: any other run checks the table, the fence and the database.
 func (r *reign) idle(ctx context.Context, jobs []string) []bool {
 	began := time.Now()
 	flushes := r.settled(jobs)
@@ -28,7 +27,7 @@ func (r *reign) idle(ctx context.Context, jobs []string) []bool {
 	return idle
 }
 
-// settled are the flushes of jobs of which a run would do nothing but read what is pending; nil for others.
+// settled returns the flushes of jobs whose runs would only read what is pending; nil for others.
 func (r *reign) settled(jobs []string) []*flushJob {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -41,7 +40,7 @@ func (r *reign) settled(jobs []string) []*flushJob {
 	return flushes
 }
 
-// idled notes that nothing was pending at a time.
+// idled records that nothing was pending at that time.
 func (f *flushJob) idled(at time.Time) {
 	f.freshen(at)
 	f.behind(0, at)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// How often sources are asked that cannot wait by themselves: while there is work, and when
-// nothing has come for two seconds. In between it is a twentieth of the time that nothing has.
+// The poll interval of sources that cannot wait by themselves: while there is work, and after two
+// seconds without. In between it is a twentieth of the time without work.
 const (
 	askEvery     = 10 * time.Millisecond
 	askEveryIdle = 100 * time.Millisecond
