@@ -59,7 +59,7 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.dir, "dir", "", "where the servers keep their files (default: the system's temporary directory)")
 	flags.StringVar(&o.profile, "profile", "", "write baton's CPU profiles into this `directory`")
 	flags.StringVar(&o.program, "program", "", "run only the programs whose names contain this `word`; no ratios then")
-	flags.StringVar(&o.cells, "cells", "", "of the grid, run the cells whose names contain this `text`, such as hashes/postgres/500000")
+	flags.StringVar(&o.cells, "cells", "", "of the grid and of refused rows, run the cells whose names contain this `text`, such as hashes/postgres/500000 or mysql/counters/CHECK")
 	flags.StringVar(&o.baton, "baton", "", "of the grid, measure this `program`, not one built from here")
 	flags.BoolVar(&o.full, "full", false, "run the whole grid, not a pairwise selection of it")
 	flags.StringVar(&o.write, "write", "", "put the tables into this Markdown `file`, between its markers")
@@ -77,7 +77,7 @@ func partNames() []string {
 	for _, p := range paths() {
 		names = append(names, p.name)
 	}
-	return append(names, gridPart, latencyPart, memoryPart, standbyPart)
+	return append(names, gridPart, refusedPart, latencyPart, memoryPart, standbyPart)
 }
 
 // run does what the command line asks for and reports what was missed as an error.
@@ -87,7 +87,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	r := newReport(out, o)
-	err = errors.Join(measureGrid(ctx, o, r), measureSpeed(ctx, o, r), measureLatency(ctx, o, r), measureDaemon(ctx, o, r))
+	err = errors.Join(measureGrid(ctx, o, r), measureRefused(ctx, o, r), measureSpeed(ctx, o, r), measureLatency(ctx, o, r), measureDaemon(ctx, o, r))
 	if err != nil {
 		return err
 	}

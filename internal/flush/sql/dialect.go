@@ -33,8 +33,9 @@ type Dialect struct {
 	ComparesRows bool
 	// OneWriter: a transaction that has written keeps all others from writing.
 	OneWriter bool
-	// UpdatesFirst: a Task's UpdateFirst is done, for many rows by one statement.
-	UpdatesFirst bool
+	// UpdatesFirst, if set, says whether a Task's UpdateFirst is done for rows of a plan, for
+	// many of them by one statement.
+	UpdatesFirst func(*row.Plan) bool
 
 	// Judge says what an error means for a batch.
 	Judge func(error) Verdict

@@ -91,16 +91,22 @@ type refusedPiece struct {
 func (a *application) writeGroup(ctx context.Context, tx Session, before []Task, g group) (aside []refusedRow, err error) {
 	h := a.store.habit(g.plan)
 	seen, size, updateFirst := h.expect(len(g.rows))
-	g.updateFirst = updateFirst && a.store.dialect.UpdatesFirst
-	for parts, first := []group{g}, true; len(parts) > 0; first = false {
+	g.updateFirst = updateFirst
+	whole := size == 0
+	for parts := []group{g}; len(parts) > 0; {
 		refused, err := a.writeParts(ctx, tx, before, parts, size)
 		if err != nil {
 			return nil, err
 		}
-		size = seen.count(parts, refused, first).piece(len(g.rows))
-		before, parts = nil, nil
+		size = seen.count(parts, refused).piece(len(g.rows))
+		if before = nil; whole && len(refused) > 0 {
+			if refused, err = a.rescue(ctx, tx, refused, &seen); err != nil {
+				return nil, err
+			}
+		}
+		whole, parts = false, nil
 		for _, r := range refused {
-			left, one := r.split(a.store.dialect.UpdatesFirst)
+			left, one := r.split()
 			parts = append(parts, left...)
 			if len(one.rows) > 0 {
 				aside = append(aside, refusedRow{group: one, cause: r.Cause, since: never})
@@ -109,6 +115,30 @@ func (a *application) writeGroup(ctx context.Context, tx Session, before []Task,
 	}
 	h.remember(seen)
 	return aside, nil
+}
+
+// rescue tries rows that were refused at once again, with updates first, where that may make a
+// difference to many of them. It returns those that are still refused.
+func (a *application) rescue(ctx context.Context, tx Session, refused []refusedPiece, seen *tally) ([]refusedPiece, error) {
+	if !a.updatesFirst(refused[0].plan) || !refused[0].judgedApart() {
+		return refused, nil
+	}
+	var left []refusedPiece
+	for _, r := range refused {
+		again := r.group
+		again.updateFirst = true
+		still, err := a.writeParts(ctx, tx, nil, []group{again}, 0)
+		if err != nil {
+			return nil, err
+		}
+		if len(still) > 0 {
+			left = append(left, r)
+			continue
+		}
+		seen.refused++
+		seen.rescued++
+	}
+	return left, nil
 }
 
 // writeParts writes some rows in pieces of a size, and returns the pieces that are refused.
@@ -143,13 +173,10 @@ func (a *application) writeParts(
 // count counts what came of parts, of which some pieces were refused, and returns what is to be
 // expected of those that are to be tried again. The rows of a piece are counted up to that which
 // is at fault; where that is not known, once it is.
-func (t *tally) count(parts []group, refused []refusedPiece, first bool) (expected tally) {
+func (t *tally) count(parts []group, refused []refusedPiece) (expected tally) {
 	var open tally
 	for _, part := range parts {
 		t.rows += float64(len(part.rows))
-		if part.updateFirst && !first {
-			t.rescued++
-		}
 	}
 	for _, r := range refused {
 		t.rows -= float64(r.Size)
@@ -161,16 +188,13 @@ func (t *tally) count(parts []group, refused []refusedPiece, first bool) (expect
 			open.rows += float64(r.Size)
 			open.refused++
 		}
-		if r.updateFirst && !first && t.rescued > 0 {
-			t.rescued--
-		}
 	}
 	return tally{rows: t.rows + open.rows, refused: t.refused + open.refused}
 }
 
 // split parts a piece into the row that is at fault, if that is known, and what is to be tried
 // again.
-func (r refusedPiece) split(updatesFirst bool) (left []group, one group) {
+func (r refusedPiece) split() (left []group, one group) {
 	n := len(r.rows)
 	switch {
 	case n == 1:
@@ -182,11 +206,8 @@ func (r refusedPiece) split(updatesFirst bool) (left []group, one group) {
 			}
 		}
 		return left, r.of(r.At, r.At+1)
-	case updatesFirst && !r.updateFirst && r.judgedApart():
-		r.updateFirst = true
-	default:
-		r.most = (n + 1) / 2
 	}
+	r.most = (n + 1) / 2
 	return []group{r.group}, one
 }
 
@@ -244,7 +265,9 @@ func (a *application) alone(ctx context.Context, tx Session, some []refusedRow) 
 			continue
 		}
 		l.since, tried = before, append(tried, l)
-		if !l.rows[0].Delete && (l.judgedApart() || l.needs != nil && l.updates()) {
+		switch {
+		case l.rows[0].Delete:
+		case l.needs != nil && l.updates(), l.judgedApart() && !a.updatesFirst(l.plan):
 			tasks = append(tasks, a.single(l, true))
 		}
 	}
@@ -260,9 +283,15 @@ func (a *application) alone(ctx context.Context, tx Session, some []refusedRow) 
 	return tx.Run(ctx, tasks...)
 }
 
+// updatesFirst reports whether one statement updates rows of the plan, and inserts the others.
+func (a *application) updatesFirst(p *row.Plan) bool {
+	return a.store.dialect.UpdatesFirst != nil && a.store.dialect.UpdatesFirst(p)
+}
+
 // single is the task that tries a row by itself.
 func (a *application) single(l *refusedRow, update bool) Task {
 	t := a.task(l.group)
+	t.UpdateFirst = l.judgedApart() && a.updatesFirst(l.plan)
 	if update {
 		t = l.task()
 		t.Update = true

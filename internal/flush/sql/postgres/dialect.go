@@ -30,7 +30,7 @@ func Dialect() *sql.Dialect {
 		OwnText:      "text",
 		List:         func(values []string) (string, []any) { return "= ANY (?)", []any{textArray(values)} },
 		ComparesRows: true,
-		UpdatesFirst: true,
+		UpdatesFirst: merges,
 		Judge:        judge,
 		Explain:      explainPostgres,
 		LacksTable:   func(err error) bool { return sqlState(err) == "42P01" },

@@ -62,7 +62,7 @@ func compile(p *row.Plan) *compiledPlan {
 	update := "UPDATE " + table + " AS t SET " + strings.Join(updates(p, out.columns), ", ") + " FROM "
 	out.remove = "DELETE FROM " + table + " AS t USING " + lookups(out.key) + " AS " + nameList(out.key) + " WHERE " + same
 	out.update = update + lookups(out.columns) + " AS " + nameList(out.columns) + " WHERE " + same
-	if sql.Changes(p) && merges(p) {
+	if merges(p) {
 		numbered := " WITH ORDINALITY AS " + nameList(out.columns, "n")
 		out.merge = "WITH done AS (" + update + lookups(out.columns) + numbered + " WHERE " + same + " RETURNING u.n) " +
 			insert + unnest(out.columns) + numbered + " WHERE u.n NOT IN (SELECT n FROM done)" + conflict(p)
@@ -85,7 +85,7 @@ func merges(p *row.Plan) bool {
 			return false
 		}
 	}
-	return !p.Keep && !p.Table.UpsertOnly
+	return len(p.Key) > 0 && sql.Changes(p) && !p.Keep && !p.Table.UpsertOnly
 }
 
 // takeAway reports whether one of the rows is to make a sum less.
