@@ -56,6 +56,8 @@ func (o *toucher) everyWay(t *testing.T, size int, statements string) {
 	}{
 		{"COPY", 1500, o.write},
 		{"arrays", 500, o.write},
+		{"pieces", 1500, o.inPieces},
+		{"pieces, some taking away", 1500, func(id int, there bool) sql.Task { return pieces(o.takeAway(id, there)) }},
 		{"COPY, some taking away", 1500, o.takeAway},
 		{"arrays, some taking away", 500, o.takeAway},
 		{"deletes", 1500, o.remove},
@@ -70,7 +72,7 @@ func (o *toucher) everyWay(t *testing.T, size int, statements string) {
 				id += size + way.rows
 			}
 			one := way.task(id, id <= size)
-			task.Update, task.Replace = one.Update, one.Replace
+			task.Update, task.Replace, task.Piece, task.Refused = one.Update, one.Replace, one.Piece, one.Refused
 			task.Rows = append(task.Rows, one.Rows...)
 		}
 		most := 3*way.rows + 1000 // found, and locked; a table of a few pages may be read whole
@@ -119,6 +121,14 @@ func (o *toucher) takeAway(id int, there bool) sql.Task {
 		return sql.Task{Rows: []row.Row{rowOf(id, -1)}}
 	}
 	return o.write(id, there)
+}
+
+// inPieces is as rows are written of which some are expected to be refused.
+func (o *toucher) inPieces(id int, there bool) sql.Task { return pieces(o.write(id, there)) }
+
+func pieces(task sql.Task) sql.Task {
+	task.Piece, task.Refused = 28, func(r sql.Refusal) { panic(r.Error()) }
+	return task
 }
 
 func (*toucher) remove(id int, _ bool) sql.Task { return sql.Task{Rows: []row.Row{gone(2, id)}} }
