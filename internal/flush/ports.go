@@ -53,8 +53,8 @@ type TooManyDeadError struct {
 }
 
 func (e *TooManyDeadError) Error() string {
-	return fmt.Sprintf("%d records of one batch do not fit and the limit is %d, so nothing of it was written: correct the table, the job or "+
-		"the records, or raise `dead_letters.per_batch`; the first: %s (record %s)",
+	return fmt.Sprintf("%d records of one batch do not fit and the limit is %d, so nothing of it was written: correct the table, "+
+		"the job or the records, or raise `dead_letters.per_batch`; the first: %s (record %s)",
 		e.Dead, e.Limit, e.First.Error, row.Quote(e.First.Record))
 }
 

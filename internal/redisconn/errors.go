@@ -135,7 +135,8 @@ func explainDial(err error, p place, encrypted bool) error {
 		return fmt.Errorf("the sentinel refuses the user or password: check redis.sentinel.username and password_file (%w: %w)",
 			ErrRefused, err)
 	case hungUp(err) && !encrypted:
-		return fmt.Errorf("the server closed the connection before it answered: does that port require TLS, rediss:// or redis.tls? (%w)", err)
+		return fmt.Errorf("the server closed the connection before it answered: does that port require TLS, rediss:// or redis.tls? "+
+			"(%w)", err)
 	}
 	return Explain(err)
 }

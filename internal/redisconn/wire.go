@@ -28,7 +28,8 @@ type Conn interface {
 	// What each is given is valid until the last element of the reply has been handed over;
 	// HSCAN and ZSCAN reply with pairs.
 	// pace says how much of the key a command may visit, and learns from the replies.
-	ScanKey(ctx context.Context, command, key, cursor string, pace *Pace, enough func() bool, each func(element []byte)) (next string, err error)
+	ScanKey(ctx context.Context, command, key, cursor string, pace *Pace, enough func() bool,
+		each func(element []byte)) (next string, err error)
 	// CutOff says that the connection is about to be closed under whoever blocks on it, as
 	// it is needed no more. That says nothing against its siblings: if it did, two that
 	// wait would take each other down again and again.

@@ -41,7 +41,8 @@ func TestScanFindsEveryElementOfAnyKind(t *testing.T) {
 			for first := true; first || cursor != "0"; first = false {
 				replies = 0
 				enough := func() bool { replies++; return replies >= steps }
-				cursor, err = c.ScanKey(t.Context(), map[string]string{"set": "SSCAN", "hash": "HSCAN"}[key], key, cursor, NewScanPace(), enough,
+				cursor, err = c.ScanKey(t.Context(), map[string]string{"set": "SSCAN", "hash": "HSCAN"}[key], key, cursor, NewScanPace(),
+					enough,
 					func(e []byte) { found = append(found, string(e)) })
 				if err != nil {
 					t.Fatal(err)

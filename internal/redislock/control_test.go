@@ -181,14 +181,17 @@ func TestAStepDownIsAskedOfTheTermThatLeads(t *testing.T) {
 		if order, err := c.b.Renew(ctx, "o2", won.Epoch); err != nil || order.StepDown {
 			t.Errorf("a late order is obeyed: %+v, %v", order, err)
 		}
-		if err := c.StepDownOwner(ctx, "o2", elector.Order{To: "a", Reason: "b leads 2 of 2 locks", Code: elector.CodeBalance}); err != nil {
+		sent := elector.Order{To: "a", Reason: "b leads 2 of 2 locks", Code: elector.CodeBalance}
+		if err := c.StepDownOwner(ctx, "o2", sent); err != nil {
 			t.Error(err)
 		}
 		order, err := c.b.Renew(ctx, "o2", won.Epoch)
-		if want := (elector.Order{StepDown: true, To: "a", Reason: "b leads 2 of 2 locks", Code: elector.CodeBalance}); err != nil || order != want {
+		want := elector.Order{StepDown: true, To: "a", Reason: "b leads 2 of 2 locks", Code: elector.CodeBalance}
+		if err != nil || order != want {
 			t.Errorf("order %+v, %v", order, err)
 		}
-		if err := c.b.Release(ctx, "o2", elector.Handover{Event: "stepped_down", Reason: order.Reason, Code: order.Code, To: order.To}); err != nil {
+		handover := elector.Handover{Event: "stepped_down", Reason: order.Reason, Code: order.Code, To: order.To}
+		if err := c.b.Release(ctx, "o2", handover); err != nil {
 			t.Fatal(err)
 		}
 		p, err := c.Picture(ctx, 1)

@@ -50,7 +50,8 @@ func TestBothProtocolsDoTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := world{t: t, conn: conn, run: infoLine(server, "run_id"), replID: infoLine(replication, "master_replid")}
-	answers := []string{"won", "held", "wait paused", "wait quarantine", "wait reserved", "wait priority", "wait left", "renewed", "lost", "released true", "released false", "raised", "refused"}
+	answers := []string{"won", "held", "wait paused", "wait quarantine", "wait reserved", "wait priority", "wait left",
+		"renewed", "lost", "released true", "released false", "raised", "refused"}
 	outcomes := map[string]int{}
 	for i := 0; i < testsupport.Often(2000) || len(outcomes) < len(answers) && i < 10_000; i++ {
 		c := w.draw(rng)

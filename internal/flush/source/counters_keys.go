@@ -48,7 +48,8 @@ func (s *Totals) readKeysOf(ctx context.Context, node *redisconn.Server, yield f
 }
 
 // scanKeys adds the ids of the keys that one SCAN finds.
-func (s *Totals) scanKeys(ctx context.Context, c redisconn.Conn, cursor, match string, pace *redisconn.Pace, ids *totalsPage) (next string, err error) {
+func (s *Totals) scanKeys(ctx context.Context, c redisconn.Conn, cursor, match string, pace *redisconn.Pace, ids *totalsPage,
+) (next string, err error) {
 	began := time.Now()
 	reply, err := redis.Values(redis.DoContext(c, ctx, "SCAN", cursor, "MATCH", match, "COUNT", pace.Depth(), "TYPE", "string"))
 	pace.Learn(redisconn.Paced{Took: time.Since(began)})

@@ -300,7 +300,6 @@ var plainSpec = Spec{
 		}
 		return checkOneSlot(row, o.Changed)
 	},
-	//nolint:dupl // each source has options of its own; these are alike in number only
 	open: func(s *redisconn.Store, key string, o Options, inputs []string) (flush.Source, error) {
 		return NewPlainCounters(s, PlainCountersOptions{
 			Job: o.Job, Key: key, Changed: o.Changed, Inputs: inputs, PartRows: o.Rows, Lanes: o.Lanes,

@@ -198,7 +198,6 @@ var scanSpec = Spec{
 		}
 		return append([]string{"SCAN 0", "TYPE R", "EXISTS R"}, read[o.Value]...)
 	},
-	//nolint:dupl // each source has options of its own; these are alike in number only
 	open: func(s *redisconn.Store, key string, o Options, inputs []string) (flush.Source, error) {
 		return NewScan(s, ScanOptions{
 			Job: o.Job, Key: key, Value: o.Value, Inputs: inputs, PageRows: o.Rows, BatchBytes: o.Bytes, Lanes: o.Lanes,

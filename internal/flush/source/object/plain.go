@@ -99,7 +99,8 @@ func (p *plainText) quoted() (text string, ok bool) {
 }
 
 func (p *plainText) value() (raw row.Raw, ok bool) {
-	rest, length := "", 0
+	var rest string
+	length := 0
 	switch c := p.next(); c {
 	case '"':
 		raw.Text, raw.OK = p.quoted()
