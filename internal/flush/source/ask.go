@@ -4,6 +4,7 @@ import (
 	"context"
 	"embed"
 	"fmt"
+	"strconv"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -29,11 +30,14 @@ func askTexts(
 			cmd := commands[i]
 			buf = redisconn.AppendCommand(buf, 1+len(cmd.Args), cmd.Name)
 			for _, arg := range cmd.Args {
-				text, ok := arg.(string)
-				if !ok {
-					text = fmt.Sprint(arg)
+				switch arg := arg.(type) {
+				case string:
+					buf = redisconn.AppendWord(buf, arg)
+				case int64: // lists are asked for a few items at a time
+					buf = redisconn.AppendWord(buf, strconv.FormatInt(arg, 10))
+				default:
+					buf = redisconn.AppendWord(buf, fmt.Sprint(arg))
 				}
-				buf = redisconn.AppendWord(buf, text)
 			}
 			return buf
 		},
