@@ -20,11 +20,25 @@ local last = info['last-generated-id']
 if not last then -- an imitation of Redis
   last = id(redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1), 1)
 end
+-- Entries may be large, and Lua copies each a few times: no more of them are read than must be.
+local first, newest = info['first-entry'], info['last-entry']
+if newest == nil then -- an imitation of Redis
+  first = redis.call('XRANGE', KEYS[1], '-', '+', 'COUNT', 1)[1]
+end
 local position = ARGV[2] ~= '' and ARGV[2] or string.match(noted, '^%d+%-%d+') or '0-0'
-local at = redis.call('XRANGE', KEYS[1], position, '+', 'COUNT', 2)
-local anchor, behind = '', id(at, 1)
-if behind == position then
-  anchor, behind = position, id(at, 2)
+local anchor, behind = '', ''
+if newest and newest[1] == position then
+  anchor = position
+elseif position == '0-0' then
+  behind = first and first[1] or ''
+elseif first and first[1] == position and info['entries-added'] then -- that Redis knows exclusive ranges
+  anchor, behind = position, id(redis.call('XRANGE', KEYS[1], '(' .. position, '+', 'COUNT', 1), 1)
+else
+  local at = redis.call('XRANGE', KEYS[1], position, '+', 'COUNT', 2)
+  behind = id(at, 1)
+  if behind == position then
+    anchor, behind = position, id(at, 2)
+  end
 end
 return {found, info.length, last ~= '' and last or '0-0', info['entries-added'] or -1, info['max-deleted-entry-id'] or '',
-  id(redis.call('XRANGE', KEYS[1], '-', '+', 'COUNT', 1), 1), anchor, behind, noted}
+  first and first[1] or '', anchor, behind, noted}
