@@ -6,21 +6,20 @@ import "time"
 // at a command, and a reply lies whole in its memory and in ours: so it goes by the bytes and
 // the time of the replies before, never by a number alone.
 //
-// It begins with few records, for nobody knows yet how large they are, or how far away Redis
-// is. A reply that was too large, or took too long, makes the next one half as long, or shorter;
-// any other lets it grow by a half. A large record is rarely the only one: it is remembered for
-// a while.
+// It begins with one record, for nobody knows yet how large they are, or how far away Redis
+// is, and asks for four times as many until a reply was too large, or took too long. That makes
+// the next one half as long, or shorter; from then on it grows by a half. A large record is rarely
+// the only one: it is remembered for a while.
 type Pace struct {
 	most    int // records, never more
 	bytes   int // the aim for what is asked for at once
 	depth   int
+	limited bool          // it has met a limit
 	largest int           // bytes of a record, of late
 	trip    time.Duration // the shortest time of a reply: that of the way, if not less
 }
 
 const (
-	// firstDepth is asked for before a record has been seen.
-	firstDepth = 16
 	// leastTimed is as many as are asked for however long that takes: with so few it is the
 	// way that takes long, or another program has the processor.
 	leastTimed = 16
@@ -35,7 +34,13 @@ const (
 
 // NewPace asks for so many records at most, and aims at so many bytes.
 func NewPace(most, bytes int) Pace {
-	return Pace{most: most, bytes: bytes, depth: min(firstDepth, most)}
+	return Pace{most: most, bytes: bytes, depth: 1}
+}
+
+// From begins with so many records, for who knows how large they are.
+func (p Pace) From(depth int) Pace {
+	p.depth = min(depth, p.most)
+	return p
 }
 
 // Depth is how many records to ask for.
@@ -52,7 +57,11 @@ type Paced struct {
 
 // Learn adapts the depth to a reply.
 func (p *Pace) Learn(r Paced) {
-	next := p.depth + p.depth/2 + 1
+	grown := 4 * p.depth
+	if p.limited {
+		grown = p.depth + p.depth/2 + 1
+	}
+	next := grown
 	if r.Took > 0 {
 		if p.trip == 0 || r.Took < p.trip {
 			p.trip = r.Took
@@ -68,5 +77,6 @@ func (p *Pace) Learn(r Paced) {
 	if p.largest > 0 {
 		next = min(next, manyLarge*p.bytes/p.largest)
 	}
+	p.limited = p.limited || next < grown
 	p.depth = max(1, min(next, p.most))
 }

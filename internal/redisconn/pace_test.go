@@ -19,8 +19,8 @@ func (p *Pace) after(replies, size int, took time.Duration) int {
 func TestPaceFollowsTheBytesOfReplies(t *testing.T) {
 	p := NewPace(1000, 1<<20)
 	for _, c := range []struct{ replies, size, low, high int }{
-		{0, 0, 16, 16},        // nobody knows how large the first ones are
-		{1, 100, 25, 25},      // it grows by a half
+		{0, 0, 1, 1},          // nobody knows how large the first ones are
+		{1, 100, 4, 4},        // it grows fast at first
 		{20, 100, 1000, 1000}, // and no further than it may
 		{1, 10_000, 104, 104}, // what was too large is cut at once
 		{1, 1 << 20, 1, 1},    // a reply has one record where that is large enough

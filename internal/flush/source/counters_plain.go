@@ -160,7 +160,7 @@ func (s *PlainCounters) gather(ctx context.Context, st flush.Stage) error {
 	if err != nil || scan.command == "" {
 		return err
 	}
-	pace := redisconn.NewPace(gatherChunk, 1<<20)
+	pace := redisconn.NewPace(gatherChunk, 1<<20).From(gatherChunk / 4)
 	for first := true; first || scan.cursor != "0"; first = false {
 		ids, err := scan.some(ctx, c)
 		if err != nil {

@@ -182,7 +182,7 @@ func (s *List) cutOf(reply any, st flush.Stage) (found cut, err error) {
 func (s *List) more(
 	ctx context.Context, c redisconn.Conn, st flush.Stage, at cut, part, first int64, items *items, records []row.Record,
 ) ([]row.Record, error) {
-	end := min(first+int64(items.pace.Depth()), at.size)
+	end := min(first+min(int64(items.pace.Depth()), at.rows-int64(len(records))), at.size)
 	var ranges []redisconn.Command
 	for from := first; from < end; from += fewItems {
 		// Indexes from the tail: -1 is the last item of the stage.

@@ -37,7 +37,12 @@ func (p *List) bytes() int { return len(p.text) + Cost*len(p.places) }
 
 // Full says whether another id would be too much. Places reach 4 GiB of text; Redis
 // itself has no id longer than 512 MiB.
-func (p *List) Full(budget int) bool { return p.bytes() >= min(budget, 1<<30) }
+func (p *List) Full(budget int) bool {
+	return p.bytes() >= min(budget, 1<<30) || len(p.text) >= longText
+}
+
+// longText is full, too: long ids are held a few times on their way, and their order saves less.
+const longText = 8 << 20
 
 // Len is how many ids there are.
 func (p *List) Len() int { return len(p.places) }

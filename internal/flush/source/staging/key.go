@@ -179,7 +179,7 @@ const chunk, chunkBytes = 1000, 1 << 20
 
 // Remove removes ids from the stage st.
 func (k Key) Remove(ctx context.Context, st flush.Stage, ids []string) error {
-	pace := redisconn.NewPace(chunk, chunkBytes)
+	pace := redisconn.NewPace(chunk, chunkBytes).From(chunk / 4)
 	for len(ids) > 0 {
 		some := ids[:fitting(ids, pace.Depth())]
 		ids = ids[len(some):]
