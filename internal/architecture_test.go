@@ -60,7 +60,7 @@ var rules = []rule{
 	{"internal/flush/flushtest", []string{"internal/flush", "internal/flush/row"}, "a conformance suite exercises the ports of the domain"},
 	{"internal/flush/mapping", []string{"internal/flush/row"}, "what a record becomes depends on the record and the table alone"},
 	{"internal/flush/row", nil, "values, records and plans are what sources, flushes and databases have in common"},
-	{"internal/flush/sql", []string{"internal/finding", "internal/flush", "internal/flush/row"}, "a transaction is written once; the differences of databases are in a Dialect, whose driver it does not know"},
+	{"internal/flush/sql", []string{"internal/finding", "internal/flush", "internal/flush/row", "internal/text"}, "a transaction is written once; the differences of databases are in a Dialect, whose driver it does not know"},
 	{"internal/flush/sql/mysql", []string{"internal/finding", "internal/flush", "internal/flush/row", "internal/flush/sql", "internal/flush/sql/stdsql"}, "a dialect knows no other one"},
 	{"internal/flush/sql/open", []string{"internal/flush/sql", "internal/flush/sql/mysql", "internal/flush/sql/postgres", "internal/flush/sql/sqlite"}, "it knows every dialect by its name, and nothing else"},
 	{"internal/flush/sql/postgres", []string{"internal/finding", "internal/flush", "internal/flush/row", "internal/flush/sql"}, "a dialect knows no other one, and this one does not use database/sql"},

@@ -1,14 +1,13 @@
 package main
 
 import (
+	"baton/internal/text"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"baton/internal/config"
 )
 
 // parent is a command that does nothing but by those below it.
@@ -52,7 +51,7 @@ func likeFlag(cmd *cobra.Command, err error) error {
 	name := unknown.GetSpecifiedName()
 	var like []string
 	look := func(f *pflag.Flag) {
-		if !f.Hidden && (strings.HasPrefix(f.Name, name) || config.Edits(f.Name, name) <= closest) {
+		if !f.Hidden && (strings.HasPrefix(f.Name, name) || text.Edits(f.Name, name) <= closest) {
 			like = append(like, "--"+f.Name)
 		}
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"baton/internal/text"
 	"fmt"
 	"reflect"
 	"strings"
@@ -23,7 +24,7 @@ func (d *decoder) unknown(key ast.Node, v reflect.Value, name, at string) {
 func suggest(word string, known []string) string {
 	best, least := "", 3
 	for _, k := range known {
-		if n := Edits(word, k); n < least && n <= (len(k)+1)/3 {
+		if n := text.Edits(word, k); n < least && n <= (len(k)+1)/3 {
 			best, least = k, n
 		}
 	}
@@ -31,26 +32,4 @@ func suggest(word string, known []string) string {
 		return fmt.Sprintf("did you mean %s?", best)
 	}
 	return "there are " + strings.Join(known, ", ")
-}
-
-// Edits is the Levenshtein distance: how many letters to change, add or drop to make one
-// word of the other.
-func Edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"baton/internal/flush"
+	"baton/internal/text"
 )
 
 // Quote is how a kind of database quotes an identifier: " or `.
@@ -75,32 +76,12 @@ func (q Quote) Table(name string) string {
 func similar(want string, names []string) []string {
 	var near []string
 	for _, name := range names {
-		if strings.EqualFold(name, want) || len(want) > 3 && distance(strings.ToLower(name), strings.ToLower(want)) <= 2 {
+		if strings.EqualFold(name, want) || len(want) > 3 && text.Edits(strings.ToLower(name), strings.ToLower(want)) <= 2 {
 			near = append(near, name)
 		}
 	}
 	slices.Sort(near)
 	return near[:min(len(near), 5)]
-}
-
-// distance is Levenshtein's, in bytes.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost = 1 + min(diagonal, row[j], row[j+1])
-			}
-			diagonal, row[j+1] = row[j+1], cost
-		}
-	}
-	return row[len(b)]
 }
 
 // NoTable is the error of a missing table, with similar names.
