@@ -1,13 +1,14 @@
 package main
 
 import (
-	"baton/internal/operate/direct"
 	"cmp"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"baton/internal/operate/direct"
 )
 
 // examples is how many records a preview shows.

@@ -1,12 +1,13 @@
 package main
 
 import (
-	"baton/internal/diagnose"
 	"encoding/json"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"baton/internal/diagnose"
 )
 
 func TestStatusOfAPausedElectionPromisesNoNextRun(t *testing.T) {

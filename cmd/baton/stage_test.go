@@ -1,9 +1,10 @@
 package main
 
 import (
-	"baton/internal/diagnose"
 	"encoding/json"
 	"testing"
+
+	"baton/internal/diagnose"
 )
 
 func TestStagesThatNoJobFlushesAreListedAndDropped(t *testing.T) {

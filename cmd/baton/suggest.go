@@ -1,13 +1,14 @@
 package main
 
 import (
-	"baton/internal/text"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"baton/internal/text"
 )
 
 // parent is a command that does nothing but by those below it.

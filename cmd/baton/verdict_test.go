@@ -1,7 +1,6 @@
 package main
 
 import (
-	"baton/internal/diagnose"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -15,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"baton/internal/diagnose"
 )
 
 // verdictCase is a job as Redis has it, and what everything that is shown must say of it.

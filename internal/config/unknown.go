@@ -1,12 +1,13 @@
 package config
 
 import (
-	"baton/internal/text"
 	"fmt"
 	"reflect"
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
+
+	"baton/internal/text"
 )
 
 // unknown reports a key that the struct v does not have.

@@ -1,13 +1,14 @@
 package daemon
 
 import (
-	"baton/internal/daemon/tasks"
 	"context"
 	"slices"
 	"sync"
 	"time"
 
 	"go.uber.org/zap"
+
+	"baton/internal/daemon/tasks"
 )
 
 const (

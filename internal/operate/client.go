@@ -1,7 +1,6 @@
 package operate
 
 import (
-	"baton/internal/diagnose"
 	"bytes"
 	"context"
 	"crypto/tls"
@@ -20,6 +19,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"baton/internal/diagnose"
 )
 
 // commandTimeout bounds what a command waits for a connection; twice that, for an answer.
@@ -30,7 +31,7 @@ type Client struct {
 	server string // as it was given
 	base   string
 	token  string
-	Http   *http.Client
+	http   *http.Client
 
 	mu   sync.Mutex
 	last *diagnose.Snapshot // the one before, for what nearly never changes
@@ -68,7 +69,7 @@ func DialServer(server, tokenFile, caFile string) (*Client, error) {
 			return nil, err
 		}
 	}
-	c.Http = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	c.http = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return c, nil
 }
 
@@ -112,7 +113,7 @@ func clientToken(u *url.URL, file string) (string, error) {
 
 // Close drops the connections.
 func (c *Client) Close() error {
-	c.Http.CloseIdleConnections()
+	c.http.CloseIdleConnections()
 	return nil
 }
 
@@ -174,7 +175,7 @@ func (c *Client) do(ctx context.Context, method string, query url.Values, body [
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
-	resp, err := c.Http.Do(req)
+	resp, err := c.http.Do(req)
 	if err != nil {
 		return c.unreachable(ctx, err)
 	}

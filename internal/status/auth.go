@@ -1,7 +1,6 @@
 package status
 
 import (
-	"baton/internal/operate"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -17,6 +16,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"baton/internal/operate"
 )
 
 const (

@@ -1,12 +1,13 @@
 package status
 
 import (
-	"baton/internal/operate"
 	"net/http"
 	"net/url"
 	"strings"
 
 	"go.uber.org/zap"
+
+	"baton/internal/operate"
 )
 
 // pageRoutes are those of people.

@@ -1,15 +1,16 @@
 package direct
 
 import (
-	"baton/internal/config"
-	"baton/internal/operate"
-	"baton/internal/testsupport"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"go.uber.org/zap"
+
+	"baton/internal/config"
+	"baton/internal/operate"
+	"baton/internal/testsupport"
 )
 
 func TestConnectionsForDeadLettersAreSharedAndClosedWhenNobodyAsks(t *testing.T) {

@@ -113,7 +113,7 @@ func askPage(ctx context.Context, page url.URL) *diagnose.Snapshot {
 	return &s
 }
 
-// asideWords begin what a node says that leaves the lead to others.
+// AsideWords begin what a node says that leaves the lead to others.
 const AsideWords = "stands aside"
 
 // facts are what an explanation rests on.

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// askFor is how long an order is good: a leader that comes later shall not do what
+	// AskFor is how long an order is good: a leader that comes later shall not do what
 	// nobody expects any more.
 	AskFor = 15 * time.Second
 	// slowest is how often what was ordered is looked for at last; at first it is [glance].
