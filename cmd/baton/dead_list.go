@@ -84,7 +84,7 @@ func printLetters(out io.Writer, letters []operate.Letter, most int, whole bool)
 	}
 	p("ID\tAT\t%sJOB\tREASON\tRECORD\n", in("DATABASE"))
 	for _, l := range letters {
-		p("%s\t%s\t%s%s\t%s\t%s\n", shortID(l.ID), here(l.At), in(l.Database), l.Job, plain(l.Error, reasonShown), plain(string(l.Record), recordShown))
+		p("%s\t%s\t%s%s\t%s\t%s\n", shortID(l.ID), here(l.At), in(l.Database), l.Job, plain(l.Error, reasonShown), plain(l.Record, recordShown))
 	}
 	if err := w.Flush(); err != nil || len(letters) < most {
 		return err

@@ -69,7 +69,7 @@ func printLetter(w io.Writer, l operate.Letter, configured bool) error {
 		job += " (not in the configuration any more)"
 	}
 	err := say(w, "id        %s\njob       %s\ndatabase  %s\nbatch     %s\nat        %s\nreason    %s\nrecord    %s\n",
-		l.ID, job, l.Database, l.BatchID, here(l.At), indented(l.Error), indented(spread(string(l.Record))))
+		l.ID, job, l.Database, l.BatchID, here(l.At), indented(l.Error), indented(spread(l.Record)))
 	if err != nil {
 		return err
 	}

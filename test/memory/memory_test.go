@@ -90,7 +90,7 @@ var kinds = []kind{
 		put: func(c redis.Conn, id int, v []byte) error {
 			return send(c, []any{"ZADD", "q", id, v}, []any{"SADD", "changed", v})
 		}},
-	{name: "scan of sets", from: `{type: scan, key: "q:<id>", value: set}`, to: "key: [id, v]", only: "sqlite", put: func(c redis.Conn, id int, v []byte) error {
+	{name: "scan of sets", from: `{type: scan, key: "q:<id>", value: set}`, to: "key: [id, v]", only: "sqlite", put: func(c redis.Conn, _ int, v []byte) error {
 		return send(c, []any{"SADD", "q:1", v})
 	}},
 	{name: "scan of sorted sets", from: `{type: scan, key: "q:<id>", value: zset}`, to: "key: [id, v]", only: "sqlite",
