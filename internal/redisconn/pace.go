@@ -21,8 +21,9 @@ type Pace struct {
 
 const (
 	// leastTimed is as many as are asked for however long that takes: with so few it is the
-	// way that takes long, or another program has the processor.
-	leastTimed = 16
+	// way that takes long, or another program has the processor. Up to there the steps of a
+	// small flush do not depend on time.
+	leastTimed = 64
 	// aimTime is what a command of ours may take of Redis' time.
 	aimTime = 2 * time.Millisecond
 	// manyLarge is how many times the aim a reply may have if all its records are as large as
@@ -66,8 +67,8 @@ func (p *Pace) Learn(r Paced) {
 		if p.trip == 0 || r.Took < p.trip {
 			p.trip = r.Took
 		}
-		if r.Took-p.trip > aimTime {
-			next = max(p.depth/2, min(leastTimed, p.depth))
+		if r.Took-p.trip > aimTime && p.depth >= leastTimed {
+			next = max(p.depth/2, leastTimed)
 		}
 	}
 	if r.Bytes > 0 {

@@ -33,7 +33,7 @@ var plans = map[string]plan{
 // tests' own tools.
 func long(pkg string) bool {
 	return in(pkg, "test/chaos", "test/linear", "test/scale", "test/slots", "test/nodes",
-		"test/browser", "test/monitoring", "internal/testsupport")
+		"test/browser", "test/monitoring", "test/memory", "internal/testsupport")
 }
 
 // matrix is the package whose tests take a sample unless CRASH=all.

@@ -186,7 +186,8 @@ func (s *PlainCounters) scanIndex(ctx context.Context, c redisconn.Conn, st flus
 	if err != nil {
 		return idScan{}, s.Fail(doing, err)
 	}
-	scan := idScan{key: s.IndexKey(), stride: 1, cursor: "0", pace: redisconn.NewScanPace()}
+	pace := redisconn.NewScanPace().From(gatherChunk) // the names of counters are short
+	scan := idScan{key: s.IndexKey(), stride: 1, cursor: "0", pace: &pace}
 	switch kind {
 	case "none":
 	case "set":

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"baton/internal/flush"
 	"baton/internal/flush/row"
@@ -183,6 +184,9 @@ func (d *entries) decode(records []row.Record, a *redisconn.Answers, skip entryI
 			}
 			if d.first == skip {
 				texts.skip(fields)
+				if 2*len(texts.texts) < len(a.All) { // the others would keep a large anchor in memory
+					texts.texts = strings.Clone(texts.texts)
+				}
 				continue
 			}
 		}

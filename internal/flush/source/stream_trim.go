@@ -12,8 +12,9 @@ import (
 	"baton/internal/flush/row"
 )
 
-// trimStep is the number of entries that one command trims: Redis serves no other client meanwhile.
-const trimStep = 10_000
+// trimStep and trimBytes are the entries that one command trims, and about how long they are
+// together: Redis serves no other client meanwhile.
+const trimStep, trimBytes = 10_000, 4 << 20
 
 var trimScript = loadScript("stream_trim", 2)
 
@@ -37,7 +38,7 @@ func (s *Stream) trim(ctx context.Context, at streamPlace) error {
 		retain = strconv.FormatInt(s.retain.Milliseconds(), 10)
 	}
 	for {
-		trimmed, err := redis.Int(s.Script(ctx, "trim", trimScript, s.Live, s.positions(), s.Job, at.String(), retain, trimStep))
+		trimmed, err := redis.Int(s.Script(ctx, "trim", trimScript, s.Live, s.positions(), s.Job, at.String(), retain, trimStep, trimBytes))
 		if err != nil {
 			return err
 		}

@@ -1,7 +1,7 @@
 -- Notes up to where a job has read a stream, and trims what all jobs have read and is old enough. An entry that a job is
 -- at stays: by it the job will know that nothing was trimmed too early.
 -- KEYS: stream, positions
--- ARGV: job, its position, ms that entries are to stay or "" to trim nothing, entries at most
+-- ARGV: job, its position, ms that entries are to stay or "" to trim nothing, entries and bytes at most
 -- Reply: how many were trimmed
 --
 -- Ids have 64 bits twice, more than Lua's numbers: they are compared as texts.
@@ -15,6 +15,17 @@ local function before(a, b)
     return less(aseq, bseq)
   end
   return less(ams, bms)
+end
+
+-- To free a large entry takes long. How many fit into so many bytes the first one tells: a large entry has a node of its
+-- own, of small ones the limit must be no fewer than a node has.
+local function at_most(entries, bytes)
+  local first = redis.call('XRANGE', KEYS[1], '-', '+', 'COUNT', 1)[1]
+  local size = 1
+  for _, text in ipairs(first and first[2] or {}) do
+    size = size + #text
+  end
+  return math.max(size > 4096 and 1 or 100, math.min(entries, math.floor(bytes / size)))
 end
 
 local trimmed = 0
@@ -35,7 +46,8 @@ if ARGV[3] ~= '' then
       upto = old
     end
   end
-  trimmed = redis.call('XTRIM', KEYS[1], 'MINID', '~', upto, 'LIMIT', ARGV[4])
+  trimmed = redis.call('XTRIM', KEYS[1], 'MINID', '~', upto, 'LIMIT',
+    at_most(tonumber(ARGV[4]), tonumber(ARGV[5])))
   if trimmed == 0 then -- whole nodes of the stream are off; what is left is part of one
     redis.call('XTRIM', KEYS[1], 'MINID', '=', upto)
   end
