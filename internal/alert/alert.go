@@ -100,7 +100,7 @@ func (n *Notifications) Reload(c config.Config) {
 // returns.
 func targetOf(t config.Notify, known func() []string) notify.Target {
 	if w := t.Webhook; w != nil {
-		return notify.NewWebhook(w.Address, w.Token)
+		return notify.NewWebhook(t.Format, w.Address, w.Token)
 	}
 	env := commandEnv(os.Environ())
 	return notify.NewCommand(t.Command, env).Filter(func() notify.Filter {

@@ -112,6 +112,8 @@ type Notify struct {
 	Jobs []string `yaml:"jobs,omitempty"`
 	// Webhook is posted JSON to. This or command is required.
 	Webhook *Webhook `yaml:"webhook,omitempty"`
+	// Format is what the webhook is posted: json, which is the event. Default: json.
+	Format string `yaml:"format,omitempty"`
 	// Command is run with the JSON on its standard input. This or webhook is required.
 	Command Command `yaml:"command,omitempty"`
 	// Timeout bounds one attempt. Default: 10s.
@@ -130,6 +132,9 @@ type Webhook struct {
 	// TokenFile holds what is sent as Authorization: Bearer. Default: none.
 	TokenFile string `yaml:"token_file,omitempty" config:"expand"`
 }
+
+// WebhookFormats are the values of format of a webhook.
+func WebhookFormats() []string { return []string{"json"} }
 
 // fromText is the short form.
 func (w *Webhook) fromText(s string) { w.URL = s }

@@ -24,6 +24,13 @@ func (v *validator) notify() {
 			v.program(at+".command", n.Command, false)
 		}
 		v.webhook(at+".webhook", n.Webhook)
+		switch {
+		case n.Format == "":
+		case n.Webhook == nil:
+			v.fail(at+".format", "only for webhook: a command gets the event as JSON")
+		default:
+			v.choice(at+".format", n.Format, WebhookFormats()...)
+		}
 	}
 }
 

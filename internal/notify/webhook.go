@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"strings"
 	"time"
 )
 
@@ -26,24 +24,29 @@ const (
 // Webhook sends HTTP requests to one address.
 type Webhook struct {
 	method  string
+	format  Format
 	address func() (string, error)
 	token   func() (string, error)
 	client  *http.Client
 }
 
-// NewWebhook posts events as JSON. address and token are asked for every attempt; their
-// errors must not tell a secret. A token of "" is not sent.
-func NewWebhook(address, token func() (string, error)) *Webhook {
-	return newWebhook(http.MethodPost, address, token)
+// NewWebhook posts events in a format, one of [Formats]; another name is "json". address and token
+// are asked for every attempt; their errors must not contain a secret. A token of "" is not sent.
+func NewWebhook(format string, address, token func() (string, error)) *Webhook {
+	f, known := formats[format]
+	if !known {
+		f = formats["json"]
+	}
+	return newWebhook(http.MethodPost, f, address, token)
 }
 
 // NewPing asks for an address with GET, whatever the event is.
 func NewPing(address, token func() (string, error)) *Webhook {
-	return newWebhook(http.MethodGet, address, token)
+	return newWebhook(http.MethodGet, formats["json"], address, token)
 }
 
-func newWebhook(method string, address, token func() (string, error)) *Webhook {
-	return &Webhook{method: method, address: address, token: token, client: &http.Client{
+func newWebhook(method string, format Format, address, token func() (string, error)) *Webhook {
+	return &Webhook{method: method, format: format, address: address, token: token, client: &http.Client{
 		CheckRedirect: follow,
 		Transport: &http.Transport{
 			Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 1, IdleConnTimeout: idleFor,
@@ -52,9 +55,8 @@ func newWebhook(method string, address, token func() (string, error)) *Webhook {
 	}}
 }
 
-// follow goes on where the same host wants the same request. Elsewhere the token and
-// the event are none of anybody's business, and a POST that became a GET would have
-// told nothing and looked as if it had.
+// follow follows a redirect to the same host with the same method. Never send token or event to
+// another host; a POST that became a GET would deliver nothing and look as if it had.
 func follow(next *http.Request, via []*http.Request) error {
 	first := via[0]
 	if len(via) > maxRedirects || next.URL.Host != first.URL.Host || next.URL.Scheme != first.URL.Scheme || next.Method != first.Method {
@@ -73,11 +75,11 @@ func (w *Webhook) Send(ctx context.Context, e Event) error {
 	if err != nil {
 		return err
 	}
-	req, err := w.request(ctx, address, e)
+	req, err := w.request(ctx, address, token, e)
 	if err != nil {
 		return err
 	}
-	if token != "" {
+	if token != "" && w.format.Bearer {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	resp, err := w.client.Do(req)
@@ -85,15 +87,15 @@ func (w *Webhook) Send(ctx context.Context, e Event) error {
 		return unreachable(ctx, err)
 	}
 	defer resp.Body.Close()
-	// An answer that is cut short has said what counts.
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, drainMost))
-	return judge(resp.StatusCode)
+	// An answer that is cut short has said what counts, or Judge finds it incomplete.
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, drainMost))
+	return w.format.Judge(resp.StatusCode, body)
 }
 
-func (w *Webhook) request(ctx context.Context, address string, e Event) (*http.Request, error) {
+func (w *Webhook) request(ctx context.Context, address, token string, e Event) (*http.Request, error) {
 	var body io.Reader // a nil interface for GET: no body at all
 	if w.method == http.MethodPost {
-		text, err := json.Marshal(e)
+		text, err := w.format.Encode(e, token)
 		if err != nil {
 			return nil, Refused("encode the event: %v", err)
 		}
@@ -108,20 +110,6 @@ func (w *Webhook) request(ctx context.Context, address string, e Event) (*http.R
 		req.Header.Set("Content-Type", "application/json")
 	}
 	return req, nil
-}
-
-// judge says what a status means to the delivery.
-func judge(status int) error {
-	text := strings.TrimSpace(fmt.Sprintf("the answer is %d %s", status, http.StatusText(status)))
-	switch {
-	case status >= 200 && status < 300:
-		return nil
-	case status >= 300 && status < 400:
-		return Refused("%s: it wants the request sent elsewhere; correct the address", text)
-	case status == http.StatusRequestTimeout || status == http.StatusTooManyRequests, status >= 500:
-		return errors.New(text)
-	}
-	return Refused("%s", text)
 }
 
 // unreachable says why there was no answer. The errors of net/http quote the address,
