@@ -112,7 +112,8 @@ type Notify struct {
 	Jobs []string `yaml:"jobs,omitempty"`
 	// Webhook is posted JSON to. This or command is required.
 	Webhook *Webhook `yaml:"webhook,omitempty"`
-	// Format is what the webhook is posted: json, which is the event. Default: json.
+	// Format is what the webhook is posted: json, which is the event, or feishu, a text for a custom bot of
+	// Feishu or Lark. Default: json.
 	Format string `yaml:"format,omitempty"`
 	// Command is run with the JSON on its standard input. This or webhook is required.
 	Command Command `yaml:"command,omitempty"`
@@ -134,7 +135,7 @@ type Webhook struct {
 }
 
 // WebhookFormats are the values of format of a webhook.
-func WebhookFormats() []string { return []string{"json"} }
+func WebhookFormats() []string { return []string{"json", "feishu"} }
 
 // fromText is the short form.
 func (w *Webhook) fromText(s string) { w.URL = s }

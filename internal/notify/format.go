@@ -26,6 +26,7 @@ var formats = map[string]Format{
 		Encode: func(e Event, _ string) ([]byte, error) { return json.Marshal(e) },
 		Judge:  func(status int, _ []byte) error { return judge(status) },
 	},
+	"feishu": feishu,
 }
 
 // Formats are the names of the formats.
