@@ -206,8 +206,11 @@ func (v *verdicts) metrics() map[string]string {
 		}
 	}
 	return v.those(func(name string) bool {
-		limit := value[fmt.Sprintf("baton_job_late_after_seconds{job=%q}", name)]
-		return limit > 0 && value[fmt.Sprintf("baton_job_overdue_seconds{job=%q}", name)] > limit
+		limit, late := value[fmt.Sprintf("baton_job_late_after_seconds{job=%q}", name)], value[fmt.Sprintf("baton_job_late{job=%q}", name)] == 1
+		if overdue := value[fmt.Sprintf("baton_job_overdue_seconds{job=%q}", name)]; late != (limit > 0 && overdue > limit) {
+			v.t.Errorf("%s: overdue for %v s, and late: %v", name, overdue, late)
+		}
+		return late
 	})
 }
 

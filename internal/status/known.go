@@ -39,7 +39,9 @@ func (m *Metrics) tellKnown(now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for job, k := range m.known {
-		m.jobOverdue.WithLabelValues(job).Set(k.overdue(now).Seconds())
+		j, asOf := k.judged(now)
+		m.jobOverdue.WithLabelValues(job).Set(j.Overdue(asOf).Seconds())
+		m.jobLate.WithLabelValues(job).Set(truth(j.IsLate(asOf) != ""))
 		m.jobAge.WithLabelValues(job).Set(k.age(now, m.flushes[job]))
 		if m.flushes[job] {
 			m.flushLag.WithLabelValues(job).Set(k.lagAt(now).Seconds())
@@ -47,14 +49,14 @@ func (m *Metrics) tellKnown(now time.Time) {
 	}
 }
 
-// overdue is how long ago a run was due with no success since. What is old is judged as of now,
-// and a run that went on then is not waited for any more.
-func (k *knownJob) overdue(now time.Time) time.Duration {
+// judged is the job as it is to be judged, and as of when. What is old is judged as of now, and a
+// run that went on then is not waited for any more.
+func (k *knownJob) judged(now time.Time) (diagnose.Job, time.Time) {
 	j, asOf := k.job, k.at
 	if now.Sub(k.at) > newsFor {
 		j.Awaited, asOf = false, now
 	}
-	return j.Overdue(asOf)
+	return j, asOf
 }
 
 func (k *knownJob) lagAt(now time.Time) time.Duration {

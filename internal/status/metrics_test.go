@@ -149,7 +149,7 @@ func TestWhatIsKnownOfAJobAgesWhileNobodyCanBeAsked(t *testing.T) {
 		m := NewMetrics("v", []string{"late", "soon", "runs", "paused", "new"})
 		m.AddFlushes("late", "soon")
 		now := time.Now()
-		m.JobStands(Job{Name: "late", ConsecutiveFailures: 4, DueAt: now.Add(-time.Minute)}, now)
+		m.JobStands(Job{Name: "late", LateAfterSeconds: 90, ConsecutiveFailures: 4, DueAt: now.Add(-time.Minute)}, now)
 		m.FlushBehind("late", 77, 2*time.Minute)
 		m.JobStands(Job{Name: "soon", DueAt: now.Add(30 * time.Second)}, now)
 		m.FlushBehind("soon", 0, 0)
@@ -158,12 +158,14 @@ func TestWhatIsKnownOfAJobAgesWhileNobodyCanBeAsked(t *testing.T) {
 		wantSeries(t, scrape(t, m), map[string]string{
 			`baton_job_overdue_seconds{job="late"}`: "60", `baton_flush_lag_seconds{job="late"}`: "120", `baton_job_overdue_seconds{job="soon"}`: "0",
 			`baton_job_overdue_seconds{job="runs"}`: "0", `baton_job_overdue_seconds{job="paused"}`: "60",
+			`baton_job_late{job="late"}`: "0", `baton_job_late{job="new"}`: "0",
 			`baton_job_known_age_seconds{job="late"}`: "0", `baton_job_known_age_seconds{job="new"}`: "+Inf",
 		})
 		time.Sleep(5 * time.Minute)
 		wantSeries(t, scrape(t, m), map[string]string{
 			`baton_job_overdue_seconds{job="late"}`: "360", `baton_flush_lag_seconds{job="late"}`: "420", `baton_flush_backlog{job="late"}`: "77",
 			`baton_job_consecutive_failures{job="late"}`: "4", `baton_job_overdue_seconds{job="soon"}`: "270", `baton_flush_lag_seconds{job="soon"}`: "0",
+			`baton_job_late{job="late"}`: "1", `baton_job_late{job="soon"}`: "1", `baton_job_late{job="paused"}`: "0", `baton_job_late{job="new"}`: "0",
 			// Who ran it has not said so for minutes.
 			`baton_job_overdue_seconds{job="runs"}`: "360", `baton_job_overdue_seconds{job="paused"}`: "60",
 			`baton_job_known_age_seconds{job="late"}`: "300", `baton_job_known_age_seconds{job="new"}`: "+Inf",
