@@ -102,7 +102,7 @@ func nodeTroubles(s Snapshot) (all []trouble) {
 			all = append(all, trouble{fmt.Sprintf(note, text.Names(names, namesShown)), strings.ReplaceAll(next, "NODE", names[0])})
 		}
 	}
-	silent := append(nodes[diagnose.CodeMissing], nodes[diagnose.CodeSilent]...)
+	silent := slices.Concat(nodes[diagnose.CodeMissing], nodes[diagnose.CodeSilent])
 	add(silent, "%s not seen lately", "On NODE: systemctl status baton. A node that is gone for good leaves this list within a day.")
 	add(nodes[diagnose.CodeTwin], "two processes use the id %s", "They have the same node.id, and cannot be told apart: stop one of them.")
 	add(nodes[diagnose.CodeDrift], "other configuration on %s", "Give it the leader’s configuration, then run there: baton reload.")
