@@ -134,12 +134,13 @@ func (t *session) runPieces(ctx context.Context, tasks []sql.Task) error {
 	pipe := t.pg.StartPipeline(ctx)
 	for _, p := range pieces {
 		send(pipe, p.statements...)
+		if p.Plan == nil { // no Sync behind it: if BEGIN fails, what follows must not be committed by itself
+			continue
+		}
 		pipe.SendPipelineSync()
-		if p.Plan != nil {
-			send(pipe, named(backTo))
-			if t.counting {
-				send(pipe, named(readPosition))
-			}
+		send(pipe, named(backTo))
+		if t.counting {
+			send(pipe, named(readPosition))
 		}
 	}
 	send(pipe, named(release))
@@ -222,11 +223,11 @@ func (l *listener) result(p *piece) (touched, ignored int64, err error) {
 
 // back reads the answers to what follows a piece, and returns how many of its rows were begun.
 func (l *listener) back(p *piece) (begun int, err error) {
-	if _, err := l.pipe.GetResults(); err != nil { // the server is with us again
-		return 0, err
-	}
 	if p.Plan == nil {
 		return 0, nil
+	}
+	if _, err := l.pipe.GetResults(); err != nil { // the server is with us again
+		return 0, err
 	}
 	if _, err := answer(l.pipe); err != nil {
 		return 0, err
