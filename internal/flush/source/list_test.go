@@ -401,6 +401,27 @@ func TestListIsNotHalfStaged(t *testing.T) {
 	}
 }
 
+// A part is taken off by the commands that the preflight asks for: one that is refused in the middle would leave a stage that
+// looks broken, although all of it is in the database.
+func TestPartOfAListIsTakenOffWithWhatThePreflightAsksFor(t *testing.T) {
+	g := newRig(t)
+	want := map[string]int64{}
+	g.fillList("orders", 25, want)
+	g.Do("ACL", "SETUSER", "flusher", "reset", "on", "nopass", "~*", "+@all", "-hincrby")
+	store, err := redisconn.Open(redisconn.Options{URL: g.redis.URL(), Username: "flusher",
+		Password: func() (string, error) { return "x", nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = store.Close() }()
+	db := newDatabase()
+	if _, err := db.flush(t.Context(), listOn(t, store, ListOptions{PartRows: 10}), nil); err != nil {
+		t.Errorf("without hincrby, which is not asked for: %v", err)
+	}
+	same(t, "sums", want, db.counts())
+	g.nothingLeft()
+}
+
 func TestItemsOfAListAreReadAsTheyAre(t *testing.T) {
 	g := newRig(t)
 	texts := []string{
