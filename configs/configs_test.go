@@ -90,7 +90,7 @@ func TestExampleShowsEveryPolicy(t *testing.T) {
 	before = append([]byte("# max_concurrent_jobs:"), before...)
 	for _, r := range []struct{ comment, setting string }{
 		{`(?m)^# (max_concurrent_jobs:|notify:|  )`, "$1"}, // of the whole file
-		{`(?m)^(    |      )# (jobs|token_file|timeout|give_up_after):`, "$1$2:"},
+		{`(?m)^(    |      )# (jobs|token_file|format|timeout|give_up_after):`, "$1$2:"},
 		{`(?m)^  # (max_overlap|starting_deadline|jitter|late_after|retry|  limit|  delay|  max_delay):`, "  $1:"},
 	} {
 		comment := regexp.MustCompile(r.comment)
