@@ -146,13 +146,13 @@ func (r *writing) write(ctx context.Context, w work) error {
 // turn what none of them writes.
 func (r *writing) applyInTurn(ctx context.Context, w work) error {
 	if w.turn == nil || w.turn.before == nil {
-		return r.apply(ctx, r.source, w.batch, r.began)
+		return r.commit(ctx, w)
 	}
 	if !r.ahead.try() {
 		if err := w.turn.wait(ctx); err != nil {
 			return err
 		}
-		return r.apply(ctx, r.source, w.batch, r.began)
+		return r.commit(ctx, w)
 	}
 	early := w.batch
 	early.Rows, early.Late = w.turn.split()
@@ -163,12 +163,22 @@ func (r *writing) applyInTurn(ctx context.Context, w work) error {
 		if err := w.turn.wait(ctx); err != nil {
 			return err
 		}
-		return r.apply(ctx, r.source, w.batch, r.began)
+		return r.commit(ctx, w)
 	}
 	if err == nil {
 		r.ahead.went()
 	}
 	return r.applied(r.source, out, err, start, r.began)
+}
+
+// commit writes a batch whose turn has come. If the database rolls it back again and again, it may be
+// because of those that were begun ahead: the next run begins none for a while.
+func (r *writing) commit(ctx context.Context, w work) error {
+	err := r.apply(ctx, r.source, w.batch, r.began)
+	if w.turn != nil && errors.Is(err, ErrTransient) {
+		r.ahead.gaveWay()
+	}
+	return err
 }
 
 // connect waits for one of the connections that all shards of the job share.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -123,6 +124,40 @@ func TestAPageThatHoldsUpTheOneBeforeGivesWay(t *testing.T) {
 		}
 		if took := time.Since(began); took < 300*time.Millisecond || took > time.Second {
 			t.Errorf("took %v", took)
+		}
+	})
+}
+
+// The database sees that two pages hold each other up, and rolls the first one back at every attempt, for it has done less. That
+// run fails; the next one must not begin the other page ahead again.
+func TestAPageThatIsRolledBackForOneAheadIsWrittenByTheNextRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg, _ := users(flushtest.NewScript("s", ordered(3)...))
+		var writing atomic.Bool
+		deadlock := fmt.Errorf("%w: deadlock", flush.ErrTransient)
+		cfg.Sink, cfg.Lanes = &slowly{
+			fakeSink: cfg.Sink.(*fakeSink),
+			takes: func(id int64, ahead bool) time.Duration {
+				if id != 1 || !ahead {
+					return 10 * time.Millisecond
+				}
+				writing.Store(true)
+				time.AfterFunc(time.Minute, func() { writing.Store(false) })
+				return time.Minute
+			},
+			fails: func(id int64) error {
+				if id == 0 && writing.Load() {
+					return deadlock
+				}
+				return nil
+			},
+		}, 2
+		p := mustNew(t, cfg)
+		if _, err := p.Run(t.Context(), leader(1)); !errors.Is(err, flush.ErrTransient) {
+			t.Errorf("the first run ended with %v: what was tested?", err)
+		}
+		if got, err := p.Run(t.Context(), leader(1)); err != nil || got.Rows != 3 {
+			t.Errorf("the second run: %+v, %v", got, err)
 		}
 	})
 }
