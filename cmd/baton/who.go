@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -25,10 +26,11 @@ func newWhoCommand(e env) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withElection(cmd, e, func(r operate.Operator) error {
 				held, err := r.Held(cmd.Context())
-				if err != nil {
+				if err != nil && len(held) == 0 {
 					return err
 				}
-				return out.print(e.stdout, held, func(w io.Writer) error { return printHeld(w, held, time.Now()) })
+				printed := out.print(e.stdout, held, func(w io.Writer) error { return printHeld(w, held, time.Now()) })
+				return errors.Join(printed, err)
 			})
 		},
 	}

@@ -31,4 +31,12 @@ func TestWhoHoldsWhichLockIsListed(t *testing.T) {
 	if err := json.Unmarshal([]byte(c.run("who", "--config", "two.yaml", "-o", "json").stdout), &held); err != nil || len(held) != 3 || held[0].Leader.NodeID != "db1" || held[0].Leader.Epoch == 0 || !held[1].Leader.Foreign {
 		t.Errorf("-o json: %+v, %v", held, err)
 	}
+	// A key of another type is told of, and hides no other lock.
+	for _, command := range [][]any{{"RPUSH", "queue", "x"}, {"ZADD", "baton:locks", 2, "queue"}} {
+		if _, err := server.Conn().Do(command[0].(string), command[1:]...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.matches(c.run("who", "--config", "two.yaml"), exitFailure,
+		`(?s)^LOCK .*\nbaton +db1 .*\nforeign .*\nreports +db1 [^\n]*\n$`, `^baton: read the election of "queue": .*WRONGTYPE`)
 }

@@ -8,6 +8,7 @@ import (
 
 	"baton/internal/diagnose"
 	"baton/internal/operate"
+	"baton/internal/redisconn"
 	"baton/internal/redislock"
 )
 
@@ -21,7 +22,7 @@ func (s *Site) Held(ctx context.Context) ([]diagnose.Lock, error) {
 		}
 		held := operate.HeldIn(snapshot)
 		known := l.Config.LockKeys()
-		var failed []error
+		var failed, unread []error
 		for _, store := range l.Venue.Stores { // of several each knows enough
 			noted, err := redislock.NotedLocks(ctx, store)
 			if err != nil {
@@ -34,8 +35,12 @@ func (s *Site) Held(ctx context.Context) ([]diagnose.Lock, error) {
 				}
 				known = append(known, key)
 				p, err := picture(ctx, l.Venue.At(key).Election())
-				if err != nil {
+				switch {
+				case err != nil && (ctx.Err() != nil || redisconn.Unavailable(err) != ""):
 					return held, err
+				case err != nil: // of one lock, such as a key of another type: the others are told all the same
+					unread = append(unread, err)
+					continue
 				}
 				if leader := leaderOf(p); leader != nil {
 					held = append(held, diagnose.Lock{Key: key, Leader: leader})
@@ -46,6 +51,6 @@ func (s *Site) Held(ctx context.Context) ([]diagnose.Lock, error) {
 		if len(failed) < len(l.Venue.Stores) {
 			failed = nil
 		}
-		return held, errors.Join(failed...)
+		return held, errors.Join(append(failed, unread...)...)
 	})
 }
