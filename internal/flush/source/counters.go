@@ -163,7 +163,7 @@ var countersSpec = Spec{
 		return row.Inputs{Names: []string{row.InputField, row.InputValue}, Guarantee: row.ByLedger}, nil
 	},
 	commands: func(Options, string) []string {
-		return append(slices.Clone(stagingCommands), "HLEN K", "HLEN S", "HSCAN S 0")
+		return append(slices.Clone(stagingCommands), "HLEN K", "HLEN S", "HSCAN S 0", "HDEL M passed")
 	},
 	open: func(s *redisconn.Store, key string, o Options, inputs []string) (flush.Source, error) {
 		return NewCounters(s, CountersOptions{

@@ -284,8 +284,8 @@ func onMissing(o Options) (flush.Policy, error) {
 // indexCommands stage and read an index of that type.
 func indexCommands(holds string) []string {
 	index := map[string][]string{
-		"set":  {"SCARD K", "SSCAN S 0", "SREM S m"},
-		"zset": {"ZCARD K", "ZSCAN S 0", "ZREM S m"},
+		"set":  {"SCARD K", "SSCAN S 0", "SREM S m", "HDEL M passed", "HINCRBY M passed 1"},
+		"zset": {"ZCARD K", "ZSCAN S 0", "ZREM S m", "HDEL M passed", "HINCRBY M passed 1"},
 	}
 	return slices.Concat(stagingCommands, index[holds])
 }

@@ -1,0 +1,40 @@
+package source
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Whoever may do what the preflight asks for may run the scripts of a stage to their ends: a script
+// that is refused in the middle has done half of what it should.
+func TestPreflightAsksForWhatScriptsOfAStageCall(t *testing.T) {
+	asked := map[string]bool{}
+	for _, command := range slices.Concat(indexCommands("set"), indexCommands("zset")) {
+		asked[strings.Fields(command)[0]] = true
+	}
+	scripts, err := filepath.Glob("staging/stage*.lua")
+	if err != nil || len(scripts) < 4 {
+		t.Fatalf("scripts %q, %v", scripts, err)
+	}
+	call := regexp.MustCompile(`redis\.p?call\((?:\w+ and )?'([A-Z]+)'(?: or '([A-Z]+)')?`)
+	for _, script := range scripts {
+		if filepath.Base(script) == "stage_mark.lua" {
+			continue // an operator's order to replay runs it, no flush does
+		}
+		text, err := os.ReadFile(script)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range call.FindAllStringSubmatch(string(text), -1) {
+			for _, name := range found[1:] {
+				if name != "" && !asked[name] {
+					t.Errorf("%s calls %s, which the preflight does not ask for", script, name)
+				}
+			}
+		}
+	}
+}
