@@ -40,11 +40,11 @@ func TestAbdicationWhereADatabaseIsAwayFromOneNode(t *testing.T) {
 		t.Errorf("the table has %v", got)
 	}
 	ended := first.Lines("no longer leading")
-	if len(ended) != 1 || !strings.HasPrefix(ended[0].Text("reason"), `abdicated: database "main" has not answered here for `) {
+	if len(ended) != 1 || !strings.HasPrefix(ended[0].Text("error"), `abdicated: database "main" has not answered here for `) {
 		t.Errorf("%s ended its term with %v", first.ID, ended)
 	}
 	s, ok := second.Status()
-	if !ok || len(s.Events) < 2 || s.Events[1].Event != "stepped_down" || !strings.HasPrefix(s.Events[1].Reason, `abdicated: database "main"`) {
+	if !ok || len(s.Events) < 2 || s.Events[1].Event != "stepped_down" || s.Events[1].Code != "abdicated" || !strings.HasPrefix(s.Events[1].Reason, `database "main"`) {
 		t.Errorf("the history: %+v", s.Events)
 	}
 	for _, secret := range []string{"password", "127.0.0.1", "sslmode"} {

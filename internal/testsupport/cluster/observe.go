@@ -104,6 +104,7 @@ type Status struct {
 	Events []struct {
 		At     time.Time `json:"at"`
 		Event  string    `json:"event"`
+		Code   string    `json:"code"`
 		NodeID string    `json:"node_id"`
 		Epoch  int64     `json:"epoch"`
 		Reason string    `json:"reason"`
