@@ -23,6 +23,13 @@ func NewScanPace() *Pace {
 	return &p
 }
 
+// NewNamePace is the pace of a pass over names, of keys or of rows, which are short: it begins
+// with many, and a pass over few takes one command.
+func NewNamePace() *Pace {
+	p := NewScanPace().From(scanCount / 4)
+	return &p
+}
+
 // scanning is HSCAN, SSCAN or ZSCAN, one after the other. The next one is sent as soon as
 // the cursor is known, so that Redis collects its elements while those of the last reply
 // are read.

@@ -26,7 +26,7 @@ func (s *Totals) readKeysOf(ctx context.Context, node *redisconn.Server, yield f
 	}
 	defer c.Close() // it goes back to the pool
 	match := globEscape(s.row.Prefix) + "*" + globEscape(s.row.Suffix)
-	pace := redisconn.NewScanPace()
+	pace := redisconn.NewNamePace()
 	for cursor, first := "0", true; first || cursor != "0"; first = false {
 		ids := newTotalsPage()
 		for again := true; again; again = cursor != "0" && !ids.full(s.pageRows) {

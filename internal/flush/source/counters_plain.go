@@ -186,8 +186,7 @@ func (s *PlainCounters) scanIndex(ctx context.Context, c redisconn.Conn, st flus
 	if err != nil {
 		return idScan{}, s.Fail(doing, err)
 	}
-	pace := redisconn.NewScanPace().From(gatherChunk) // the names of counters are short
-	scan := idScan{key: s.IndexKey(), stride: 1, cursor: "0", pace: &pace}
+	scan := idScan{key: s.IndexKey(), stride: 1, cursor: "0", pace: redisconn.NewNamePace()}
 	switch kind {
 	case "none":
 	case "set":

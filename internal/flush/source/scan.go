@@ -142,7 +142,7 @@ func (s *Scan) readNode(ctx context.Context, node *redisconn.Server, rows *scanR
 		return err
 	}
 	defer c.Close()
-	keys := keyScan{scan: s, cursor: "0", pace: redisconn.NewScanPace()}
+	keys := keyScan{scan: s, cursor: "0", pace: redisconn.NewNamePace()}
 	for first := true; first || keys.cursor != "0"; first = false {
 		pile, err := keys.next(ctx, c, s.budget)
 		if err != nil {

@@ -55,7 +55,7 @@ func (s *Scan) peekNode(ctx context.Context, node *redisconn.Server, rows *scanR
 		return err
 	}
 	defer c.Close() // it goes back to the pool
-	keys := keyScan{scan: s, cursor: "0", pace: redisconn.NewScanPace(), calls: &p.calls}
+	keys := keyScan{scan: s, cursor: "0", pace: redisconn.NewNamePace(), calls: &p.calls}
 	for first := true; first || keys.cursor != "0"; first = false {
 		if p.calls == 0 {
 			return errEnough
