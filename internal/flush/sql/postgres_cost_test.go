@@ -14,12 +14,9 @@ import (
 	"baton/internal/testsupport"
 )
 
-// Ledger, fence and all else that a batch has beside its rows cost the server next to nothing: by
+// BenchmarkABatchAndOneByHand: ledger, fence and all else that a batch has beside its rows cost the server next to nothing: by
 // the processor time of its process, a batch is as cheap as one that is copied and upserted by hand.
-func TestABatchCostsTheServerAsMuchAsOneByHand(t *testing.T) {
-	if os.Getenv("BATON_TEST_LONG") == "" {
-		t.Skip("it takes a while: set BATON_TEST_LONG=1, as make test-long does")
-	}
+func BenchmarkABatchAndOneByHand(t *testing.B) {
 	const size, there, rounds = 5000, 100_000, 30
 	db := testsupport.Postgres(t)
 	db.Exec(t, "CREATE TABLE hits (id bigint PRIMARY KEY, views bigint, note varchar(200)) WITH (autovacuum_enabled = off)")
@@ -86,7 +83,7 @@ func TestABatchCostsTheServerAsMuchAsOneByHand(t *testing.T) {
 }
 
 // cpuOf is the processor time of a process of one thread.
-func cpuOf(t *testing.T, pid int) time.Duration {
+func cpuOf(t testing.TB, pid int) time.Duration {
 	t.Helper()
 	if pid == 0 {
 		return 0

@@ -94,7 +94,7 @@ func emptyServers(t *testing.T, test func(t *testing.T, db *bench)) {
 func onPostgres(t *testing.T) *bench { t.Helper(); return prepared(t, testsupport.Postgres) }
 
 // prepared is a database with baton's own tables.
-func prepared(t *testing.T, make func(testing.TB) *testsupport.Database) *bench {
+func prepared(t testing.TB, make func(testing.TB) *testsupport.Database) *bench {
 	t.Helper()
 	b := &bench{Database: make(t), t: t}
 	d, err := open.Dialect(b.Driver)
