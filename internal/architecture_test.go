@@ -29,7 +29,7 @@ const anything = "*"
 // The most specific rule counts. A package without one is an error: decide what
 // it may know before it grows.
 var rules = []rule{
-	{"cmd", []string{"internal/daemon", "internal/config", "internal/demo", "internal/command", "internal/crash", "internal/diagnose", "internal/doctor", "internal/lockcmd", "internal/operate", "internal/operate/direct", "internal/profiling", "internal/text", "configs"}, "a command turns arguments into one call, of daemon, or of doctor, lockcmd and crash where no daemon runs, and its result into an exit code; demo is a program of its own that runs daemons as child processes, and the warden of a command is one, too"},
+	{"cmd", []string{"internal/daemon", "internal/daemon/adminsocket", "internal/daemon/tasks", "internal/config", "internal/demo", "internal/command", "internal/crash", "internal/diagnose", "internal/doctor", "internal/lockcmd", "internal/operate", "internal/operate/direct", "internal/profiling", "internal/text", "configs"}, "a command turns arguments into one call, of daemon, or of doctor, lockcmd and crash where no daemon runs, and its result into an exit code; demo is a program of its own that runs daemons as child processes, and the warden of a command is one, too"},
 	{"configs", nil, "the shipped example is data"},
 	{"internal/alert", []string{"internal/config", "internal/diagnose", "internal/elector", "internal/job", "internal/job/schedule", "internal/notify",
 		"internal/redisledger", "internal/redislock", "internal/secret", "internal/text"},
@@ -42,6 +42,12 @@ var rules = []rule{
 	{"internal/config", []string{"internal/flush/source/spec", "internal/text"}, "a configuration is checked without any server or package that it configures"},
 	{"internal/crash", []string{"internal/config", "internal/daemon/site", "internal/elector", "internal/redislock"}, "what runs after a daemon needs its lease file and its lock, and nothing that it ran"},
 	{"internal/daemon", []string{anything}, "the one place that knows every package"},
+	{"internal/daemon/abdication", []string{"internal/config", "internal/daemon/site", "internal/elector", "internal/operate/direct", "internal/text"},
+		"whether a leader lets others try depends on its databases and the election: the jobs are not its business"},
+	{"internal/daemon/adminsocket", []string{"internal/config"}, "who may connect is decided by its file alone: what is asked there is not its business"},
+	{"internal/daemon/epochs", []string{"internal/config", "internal/daemon/site", "internal/redislock"}, "what a host remembers of terms outlives the process: it is read before there is an election"},
+	{"internal/daemon/identity", []string{"internal/daemon/site", "internal/redislock"}, "who a process is it learns from the list of nodes alone"},
+	{"internal/daemon/outage", []string{"internal/job", "internal/redisconn"}, "it reports for elections and jobs alike, and changes nothing"},
 	{"internal/daemon/site", []string{"internal/config", "internal/elector", "internal/flush", "internal/flush/sql", "internal/flush/sql/open", "internal/heartbeat",
 		"internal/quorum", "internal/redisconn", "internal/redisledger", "internal/redislock", "internal/redislock/script"},
 		"it opens what the configuration names, for the daemon and for commands alike: what is done there is not its business"},

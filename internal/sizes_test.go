@@ -21,7 +21,6 @@ const (
 // that is within its limits again is an error, too.
 var oversized = map[string]string{
 	"cmd/baton":       "a command is a file; what some of them decide moves to operate and diagnose",
-	"internal/daemon": "operate, diagnose and tasks are being taken out of it",
 	"internal/status": "page, API and metrics become packages of their own",
 }
 

@@ -5,15 +5,15 @@ import (
 	"io"
 	"os"
 
+	"baton/internal/demo"
+
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
-
-	"baton/internal/daemon"
 )
 
 func newDemoCommand(e env) *cobra.Command {
 	var out output
-	var o daemon.DemoOptions
+	var o demo.Options
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Show it all at work on this machine: three nodes, traffic, and an audit",
@@ -37,7 +37,7 @@ func newDemoCommand(e env) *cobra.Command {
 			}
 			o.Program, o.Environ, o.TempDir = program, os.Environ(), os.TempDir()
 			o.Log, o.Screen = e.stderr, screen(e)
-			report, err := daemon.Demo(cmd.Context(), o)
+			report, err := demo.Run(cmd.Context(), o)
 			if err != nil {
 				return err
 			}
@@ -57,7 +57,7 @@ func newDemoCommand(e env) *cobra.Command {
 	flags.StringVar(&o.Redis, "redis", "", "a real Redis, redis://host:port/db, instead of the embedded one")
 	flags.StringVar(&o.Database, "database", "", "a real PostgreSQL (postgres://…) or MariaDB (mysql://… or user:password@tcp(host:port)/db) instead of SQLite")
 	flags.Uint64Var(&o.Seed, "seed", 0, "of what is random in traffic and chaos (default: any)")
-	flags.IntVar(&o.Rate, "rate", daemon.DemoRate, "changes a second")
+	flags.IntVar(&o.Rate, "rate", demo.DefaultRate, "changes a second")
 	flags.BoolVar(&o.Keep, "keep", false, "keep the directory with logs, configuration and the SQLite file")
 	out.addFlag(cmd, e)
 	return cmd
@@ -65,13 +65,13 @@ func newDemoCommand(e env) *cobra.Command {
 
 // screen is the terminal at standard error, if there is one: standard output is
 // for the report.
-func screen(e env) *daemon.DemoScreen {
+func screen(e env) *demo.Screen {
 	size, ok := terminalSize(e.stderr)
 	if !ok {
 		return nil
 	}
 	noColor, _ := e.getenv("NO_COLOR")
-	return &daemon.DemoScreen{Writer: e.stderr, Size: size, Color: noColor == ""}
+	return &demo.Screen{Writer: e.stderr, Size: size, Color: noColor == ""}
 }
 
 // terminalSize tells how a terminal's size is found; false if w is none.

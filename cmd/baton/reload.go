@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"baton/internal/daemon"
+	"baton/internal/daemon/adminsocket"
 	"baton/internal/operate"
 )
 
@@ -42,7 +42,7 @@ func reload(cmd *cobra.Command, e env, socket string) error {
 	var err error
 	if socket == "" {
 		node, err = server(cmd, e)
-		socket = daemon.AdminSocket(e.getenv)
+		socket = adminsocket.Path(e.getenv)
 	}
 	if err == nil && node == nil {
 		node, err = operate.DialSocket(socket)

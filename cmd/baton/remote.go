@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"baton/internal/config"
-	"baton/internal/daemon"
+	"baton/internal/daemon/adminsocket"
 	"baton/internal/operate"
 	"baton/internal/operate/direct"
 )
@@ -108,7 +108,7 @@ func openOrAsk[T any](cmd *cobra.Command, e env, load loader, open func(config.C
 	if err == nil || cmd.Flag("server") == nil {
 		return opened, err
 	}
-	socket := daemon.AdminSocket(e.getenv)
+	socket := adminsocket.Path(e.getenv)
 	client, unusable := local(cmd, socket)
 	if !errors.Is(err, fs.ErrPermission) {
 		if unusable == nil {

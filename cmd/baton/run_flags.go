@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"baton/internal/config"
-	"baton/internal/daemon"
+	"baton/internal/daemon/tasks"
 )
 
 const (
@@ -79,14 +79,14 @@ func loadElection(cmd *cobra.Command, e env) (config.Config, error) {
 	if err != nil {
 		return config.Config{}, usageError(err)
 	}
-	checks := daemon.Checks()
+	checks := tasks.Checks()
 	checks.Flush = nil
 	return readChecked(cmd, e, path, checks)
 }
 
 // readConfig is loadConfig with the file chosen already.
 func readConfig(cmd *cobra.Command, e env, path string) (config.Config, error) {
-	return readChecked(cmd, e, path, daemon.Checks())
+	return readChecked(cmd, e, path, tasks.Checks())
 }
 
 func readChecked(cmd *cobra.Command, e env, path string, checks config.Checks) (config.Config, error) {

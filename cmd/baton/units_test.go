@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"baton/internal/config"
-	"baton/internal/daemon"
+	"baton/internal/daemon/adminsocket"
 )
 
 const (
@@ -93,7 +93,7 @@ func TestTheUnitsGiveTheDirectoriesThatTheDaemonLooksIn(t *testing.T) {
 		}
 	}
 	none := func(string) (string, bool) { return "", false }
-	if got := daemon.AdminSocket(none); got != "/run/baton/admin.sock" {
+	if got := adminsocket.Path(none); got != "/run/baton/admin.sock" {
 		t.Errorf("without $RUNTIME_DIRECTORY baton reload asks on %s, which is not that of baton.service", got)
 	}
 }

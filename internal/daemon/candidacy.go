@@ -13,6 +13,8 @@ import (
 	"baton/internal/alert"
 	"baton/internal/command"
 	"baton/internal/config"
+	"baton/internal/daemon/abdication"
+	"baton/internal/daemon/epochs"
 	"baton/internal/daemon/site"
 	"baton/internal/daemon/tasks"
 	"baton/internal/elector"
@@ -42,7 +44,7 @@ type candidacy struct {
 	notes      *alert.Notifications
 	runner     *job.Runner
 	clock      *slotClock
-	resign     *abdicator
+	resign     *abdication.Abdicator
 	first      *firstLook
 	observer   *observer
 	subscriber *subscriber
@@ -92,9 +94,10 @@ func (n *node) newCandidacy(ctx context.Context, lockKey string, w *workload, fi
 	c.book, c.watch = newSampleBook(c.ledger), newJobWatch()
 	c.runner = newRunner(w.config, c.ledger, n.options.Logger, n.metrics, n.notifications, n.clock, n.dataOutage, c.holdsBack, c.settle)
 	if lockKey == n.config.Election.LockKey {
-		c.election = attentive{c.election, n.identity}
+		c.election = n.identity.Watch(c.election)
 	}
-	c.resign = newAbdicator(w.config, w.probes, c.election, c.log)
+	aside := &abdication.Aside{}
+	c.resign = abdication.New(w.config, w.probes, c.election, aside, c.log)
 	var err error
 	if c.lock, err = at.Lock(n.presence(w)); err != nil {
 		c.told.Forget()
@@ -102,16 +105,15 @@ func (n *node) newCandidacy(ctx context.Context, lockKey string, w *workload, fi
 	}
 	o := &observer{
 		log: c.log, metrics: c.told, notify: func(state string) { n.announce(lockKey, state) }, lockKey: lockKey,
-		storeSince: time.Now(), aside: c.timing.PollInterval, jobs: c.jobNames, steppedDown: n.steppedDown,
-		leaseFile: n.leaseFile(lockKey), epochs: openEpochs(statePath(n.options.Getenv), lockKey, c.log),
+		storeSince: time.Now(), poll: c.timing.PollInterval, aside: aside, jobs: c.jobNames, steppedDown: n.steppedDown,
+		leaseFile: n.leaseFile(lockKey), epochs: epochs.Open(epochs.Path(n.options.Getenv), lockKey, &n.epochFile, c.log),
 		outage: n.outage,
 	}
-	o.epochs.file = &n.epochFile
-	c.observer, c.resign.observer = o, o
-	last := o.epochs.last(ctx, w.config, w.databases)
+	c.observer = o
+	last := o.epochs.Last(ctx, w.config, w.databases)
 	c.elector, err = elector.New(c.lock, c.lead, elector.Config{
 		NodeID: n.id, Timing: site.Timing(c.timing), PollInterval: c.timing.PollInterval,
-		NewOwner: site.NewID, Floor: last.Epoch, Lease: last.lease(), Observer: !w.config.Node.IsCandidate(), Hints: c.hints, Observe: o.observe,
+		NewOwner: site.NewID, Floor: last.Epoch, Lease: last.Lease(), Observer: !w.config.Node.IsCandidate(), Hints: c.hints, Observe: o.observe,
 		Courtesy: func() time.Duration { return n.balancer.Courtesy(lockKey) }, Beat: &n.beat,
 		Hinted: func() bool { return int(c.listening.Load()) == len(at.Stores) }, HintSpread: at.Spread(),
 		Die: func(reason string) { die(n.log, reason, n.options.Exit) },
@@ -156,7 +158,7 @@ func (c *candidacy) run(ctx context.Context) error {
 	defer stop()
 	var wg sync.WaitGroup
 	wg.Go(func() { c.observer.keepFiles(background) })
-	wg.Go(func() { c.resign.comeBack(background) })
+	wg.Go(func() { c.resign.ComeBack(background) })
 	wg.Go(func() { c.lookAround(background) })
 	for _, s := range c.venue.Stores {
 		c.subscriber.add(s, redislock.Watched{LockKey: c.lockKey, Format: script.Format(c.timing.LockFormat), Hints: c.hints, Listening: &c.listening})
@@ -181,7 +183,7 @@ func (c *candidacy) part() {
 func (c *candidacy) dismiss() {
 	c.lock.Close()
 	c.told.Forget()
-	c.observer.outage.forget(c.lockKey)
+	c.observer.outage.Forget(c.lockKey)
 }
 
 // update puts another workload into force. When it returns nothing of the old one
@@ -191,7 +193,7 @@ func (c *candidacy) update(ctx context.Context, w *workload) {
 	c.work = w
 	r := c.reign
 	c.mu.Unlock()
-	c.resign.use(w.probes, w.config)
+	c.resign.Use(w.probes, w.config)
 	c.present()
 	if r != nil {
 		r.update(ctx, w)

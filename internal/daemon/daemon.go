@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"baton/internal/config"
+	"baton/internal/daemon/adminsocket"
 	"baton/internal/daemon/site"
 	"baton/internal/status"
 
@@ -55,7 +56,7 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 		return err
 	}
 	n.address = address
-	admin, err := listenAdmin(n.adminSocket())
+	admin, err := adminsocket.Listen(adminsocket.Of(c.HTTP, o.Getenv))
 	if err != nil {
 		return errors.Join(err, closeListener(listener))
 	}
@@ -90,7 +91,7 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 	// When the shutdown begins, not when it is over: jobs may take a while to end.
 	context.AfterFunc(electing, func() { n.notifier.send("STOPPING=1") })
 	wg.Go(func() { n.balancer.Run(electing) })
-	wg.Go(func() { n.knowItself(electing) })
+	wg.Go(func() { n.keepIdentity(electing) })
 	ledger := n.candidacies[0].ledger // read here: a reload changes the list
 	wg.Go(func() { n.clock.follow(electing, ledger, c.Election.AttemptTimeout) })
 	err = n.campaign(electing)

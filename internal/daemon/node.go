@@ -14,6 +14,10 @@ import (
 	"baton/internal/command"
 	"baton/internal/config"
 	"baton/internal/crash"
+	"baton/internal/daemon/abdication"
+	"baton/internal/daemon/epochs"
+	"baton/internal/daemon/identity"
+	"baton/internal/daemon/outage"
 	"baton/internal/daemon/site"
 	"baton/internal/heartbeat"
 	"baton/internal/job"
@@ -37,10 +41,10 @@ type node struct {
 	metrics  *status.Metrics
 	notifier notifier
 
-	identity      *identity
+	identity      *identity.Identity
 	clock         *slotClock
-	outage        *outage // of where the elections take place
-	dataOutage    *outage // of where the data is: the same, unless there is a quorum
+	outage        *outage.Outage // of where the elections take place
+	dataOutage    *outage.Outage // of where the data is: the same, unless there is a quorum
 	notifications *alert.Notifications
 	balancer      *balance.Balancer
 	beat          heartbeat.Beat // the locks are renewed together
@@ -53,7 +57,7 @@ type node struct {
 	answers *direct.Site // to page and API
 	counted *lettersBook
 
-	epochFile epochFile
+	epochFile epochs.File
 	telling   sync.Mutex // held while systemd is told
 
 	reloadRequests chan reloadRequest
@@ -81,7 +85,7 @@ func newNode(c config.Config, o Options) *node {
 	n.metrics.AddFlushes(flushNames(c)...)
 	tellLateAfter(n.metrics, c)
 	n.subscriber = newSubscriber()
-	n.identity = newIdentity(n.id, log)
+	n.identity = identity.New(n.id, log)
 	n.clock = newSlotClock(log.Named("clock"))
 	n.notifications = alert.New(c, site.NewID, log.Named("notify"), n.metrics)
 	n.wardens = newWardens(c)
@@ -98,9 +102,9 @@ func (n *node) open(c config.Config) (err error) {
 	if n.venue, err = site.Open(c, n.store); err != nil {
 		return err
 	}
-	n.outage = newOutage(n.log.With(zap.String("redis", n.venue.Host())))
+	n.outage = outage.New(n.log.With(zap.String("redis", n.venue.Host())))
 	if n.dataOutage = n.outage; n.venue.Apart {
-		n.dataOutage = newOutage(n.log.With(zap.String("redis", n.store.Host())))
+		n.dataOutage = outage.New(n.log.With(zap.String("redis", n.store.Host())))
 	}
 	if len(c.LockKeys()) > 1 {
 		n.venue.Share()
@@ -111,7 +115,7 @@ func (n *node) open(c config.Config) (err error) {
 	if n.databases, err = site.OpenDatabases(c); err != nil {
 		return err
 	}
-	if n.probes, err = openProbes(c); err != nil {
+	if n.probes, err = abdication.OpenProbes(c); err != nil {
 		return err
 	}
 	n.tasks, err = newTasks(c, n.store, n.databases, n.reports())
@@ -143,8 +147,8 @@ func (n *node) close() {
 	for _, c := range n.candidacies {
 		c.lock.Close()
 	}
-	n.outage.close()
-	n.dataOutage.close()
+	n.outage.Close()
+	n.dataOutage.Close()
 	_ = n.answers.Close() // its log has what goes wrong
 	closing(n.log, "databases' probes", n.probes.Close)
 	closing(n.log, "databases", n.databases.Close)
@@ -169,7 +173,7 @@ func (n *node) presence(w *workload) redislock.Presence {
 		Reluctant: n.reluctant.Load(),
 		Version:   n.options.Version, ConfigHash: w.hash, Address: n.address, Priority: own.Priority, Observer: !own.IsCandidate(),
 	}
-	n.identity.describe(&p)
+	n.identity.Describe(&p)
 	return p
 }
 
@@ -226,18 +230,6 @@ func (n *node) leaseFile(lockKey string) string {
 	return path
 }
 
-// adminSocket is where orders are taken; "" is nowhere.
-func (n *node) adminSocket() string {
-	switch path := n.config.HTTP.AdminSocket; path {
-	case "":
-		return ownAdminSocket(n.options.Getenv)
-	case config.Off:
-		return ""
-	default:
-		return path
-	}
-}
-
 // announce tells systemd what the node does in the election of a lock. One after the
 // other: the last that is told is what is shown.
 func (n *node) announce(lockKey, role string) {
@@ -254,6 +246,17 @@ func (n *node) announce(lockKey, role string) {
 	}
 	n.mu.Unlock()
 	n.notifier.send("STATUS=" + strings.Join(texts, "; "))
+}
+
+// keepIdentity keeps the list of nodes read, and tells the others what is new of this one, until ctx ends.
+func (n *node) keepIdentity(ctx context.Context) {
+	n.identity.Keep(ctx, func(ctx context.Context) {
+		_, _ = n.all()[0].election.Picture(ctx, 0) // the identity sees it, or there will be another
+	}, func() {
+		for _, c := range n.all() {
+			c.present()
+		}
+	})
 }
 
 // stuckAfter is far beyond the longest pause of the job loop.
@@ -291,7 +294,7 @@ func (c *candidacy) waiting() string {
 	if why := c.elector.Waiting(); why != "" {
 		return why
 	}
-	return c.observer.standsAside()
+	return c.observer.aside.Reason()
 }
 
 // snapshot gathers the page's content. With an error it still tells what the node

@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"baton/internal/crash"
+	"baton/internal/daemon/abdication"
+	"baton/internal/daemon/epochs"
+	"baton/internal/daemon/outage"
 	"baton/internal/elector"
 	"baton/internal/heartbeat"
-	"baton/internal/operate/direct"
 	"baton/internal/status"
 	"baton/internal/text"
 
@@ -29,10 +31,11 @@ type observer struct {
 	steppedDown func(why elector.Code)
 	lockKey     string
 	leaseFile   string        // "" without a runtime directory
-	aside       time.Duration // how long others go first after a step-down
+	poll        time.Duration // how long others go first after a step-down
+	aside       *abdication.Aside
 	elector     *elector.Elector
-	epochs      *epochs
-	outage      *outage // of where the election takes place
+	epochs      *epochs.Memory
+	outage      *outage.Outage // of where the election takes place
 
 	files sync.Mutex  // the lease file's
 	lease crash.Lease // of the running term
@@ -42,8 +45,6 @@ type observer struct {
 	role       string    // what systemd is told that this node does
 	storeAway  bool      // Redis does not answer
 	storeSince time.Time // since when it does, or does not
-	asideUntil time.Time // when this node stops leaving the lead to others
-	asideWhy   string
 }
 
 // leadingRole begins what systemd is told while this node leads.
@@ -51,7 +52,7 @@ const leadingRole = "leading epoch "
 
 func (o *observer) observe(ev elector.Event) {
 	log := o.log
-	defer o.epochs.heard(ev.Epoch, ev.Lease) // which has the files written, once all of this is noted
+	defer o.epochs.Heard(ev.Epoch, ev.Lease) // which has the files written, once all of this is noted
 	switch ev.Kind {
 	case elector.EventWon:
 		o.won(log, ev)
@@ -64,15 +65,15 @@ func (o *observer) observe(ev elector.Event) {
 		log.Info("stopping to lead: jobs are told to end", zap.Int64("epoch", ev.Epoch), zap.String("reason", ev.Reason))
 		o.does("stopping: " + ev.Reason)
 	case elector.EventStoreLost:
-		o.outage.lost(o.lockKey, ev.Err)
+		o.outage.Lost(o.lockKey, ev.Err)
 		o.storeChanged(true)
 	case elector.EventStoreBack:
-		o.outage.back(o.lockKey)
+		o.outage.Back(o.lockKey)
 		o.storeChanged(false)
 	case elector.EventRenewal:
 		outcome := renewalOutcome(ev.Err)
 		if outcome == "refused" || outcome == "unknown" {
-			o.outage.notRenewed()
+			o.outage.NotRenewed()
 		}
 		o.metrics.Renewal(outcome, ev.Took)
 		o.raised(ev.Epoch)
@@ -142,10 +143,10 @@ func (o *observer) keepFiles(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			o.epochs.write()
+			o.epochs.Write()
 			return
-		case <-o.epochs.changed:
-			o.epochs.write()
+		case <-o.epochs.Changed():
+			o.epochs.Write()
 			o.updateLease()
 		}
 	}
@@ -178,7 +179,7 @@ func (o *observer) ended(log *zap.Logger, ev elector.Event) {
 		if o.steppedDown != nil {
 			o.steppedDown(ev.Code)
 		}
-		o.standAside(o.aside, ev.Reason)
+		o.aside.Stand(o.poll, ev.Reason)
 	}
 	o.does("standby")
 	var jobs []string
@@ -198,34 +199,6 @@ func (o *observer) ended(log *zap.Logger, ev elector.Event) {
 			log.Warn("the lease file stays", zap.Error(err))
 		}
 	}
-}
-
-// standAside notes that this node leaves the lead to others, as the elector makes
-// it. A longer time that was noted before stays.
-func (o *observer) standAside(d time.Duration, why string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if until := time.Now().Add(d); until.After(o.asideUntil) {
-		o.asideUntil, o.asideWhy = until, why
-	}
-}
-
-// comesBack notes that this node leaves the lead to others no longer.
-func (o *observer) comesBack() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.asideUntil = time.Time{}
-}
-
-// standsAside is why this node leaves the lead to others for now; "" if it does not.
-func (o *observer) standsAside() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	left := time.Until(o.asideUntil)
-	if left <= 0 {
-		return ""
-	}
-	return fmt.Sprintf(direct.AsideWords+" for another %v, so that others go first: %s", text.Duration(left), o.asideWhy)
 }
 
 // does tells systemd what this node does now.

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"baton/internal/config"
+	"baton/internal/daemon/abdication"
+	"baton/internal/daemon/epochs"
 	"baton/internal/daemon/site"
 	"baton/internal/elector"
 	"baton/internal/redisconn"
@@ -62,7 +64,7 @@ func newObserver(t *testing.T) (o *observer, told *[]string) {
 	}
 	told = new([]string)
 	return &observer{
-		log: zap.NewNop(), metrics: status.NewMetrics("test", nil).Election("baton"), elector: el, lockKey: "baton", epochs: openEpochs("", "baton", zap.NewNop()),
+		log: zap.NewNop(), metrics: status.NewMetrics("test", nil).Election("baton"), elector: el, lockKey: "baton", aside: &abdication.Aside{}, epochs: epochs.Open("", "baton", &epochs.File{}, zap.NewNop()),
 		notify: func(state string) { *told = append(*told, state) },
 	}, told
 }

@@ -11,6 +11,7 @@ import (
 
 	"baton/internal/alert"
 	"baton/internal/config"
+	"baton/internal/daemon/outage"
 	"baton/internal/daemon/site"
 	"baton/internal/elector"
 	"baton/internal/job"
@@ -214,7 +215,7 @@ func (r *reign) accompany(ctx context.Context, abdicate func(*elector.Abdication
 			wg.Go(after(during, first, func() { pruneLedgers(during, r.log.Named("ledger"), ledgers) }))
 		}
 		wg.Go(func() {
-			if abdication := r.resign.watch(during); abdication != nil {
+			if abdication := r.resign.Watch(during); abdication != nil {
 				abdicate(abdication)
 			}
 		})
@@ -242,7 +243,7 @@ func jobsOf(tasks []boundTask) []job.Job {
 }
 
 // newRunner makes what starts the jobs. Its logger names the node itself.
-func newRunner(c config.Config, ledger job.Ledger, logger *zap.Logger, metrics *status.Metrics, notes *alert.Notifications, clock *slotClock, store *outage, hold func() bool, idle func() time.Duration) *job.Runner {
+func newRunner(c config.Config, ledger job.Ledger, logger *zap.Logger, metrics *status.Metrics, notes *alert.Notifications, clock *slotClock, store *outage.Outage, hold func() bool, idle func() time.Duration) *job.Runner {
 	return job.NewRunner(ledger, site.NewID, job.Config{
 		Logger:        logger.Named("job"),
 		Clock:         clock.now,
@@ -254,9 +255,9 @@ func newRunner(c config.Config, ledger job.Ledger, logger *zap.Logger, metrics *
 		},
 		Hold:      hold,
 		OnIdle:    idle,
-		OnAttempt: store.tried,
+		OnAttempt: store.Tried,
 		Shared: func(err error) bool {
-			return store.explains(err) || errors.Is(err, job.ErrHeldBack) && store.lasts()
+			return store.Explains(err) || errors.Is(err, job.ErrHeldBack) && store.Lasts()
 		},
 		OnMissed: func(m job.Missed) {
 			metrics.JobMissed(m.Job, string(m.Reason), m.Count)

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"baton/internal/config"
+	"baton/internal/daemon/abdication"
 	"baton/internal/daemon/site"
 	"baton/internal/daemon/tasks"
 	"baton/internal/doctor"
@@ -154,7 +155,7 @@ func (n *node) prepare(c config.Config, before inventory) (after inventory, err 
 	if after.databases, err = reopen(before.databases, same, c, site.OpenDatabases); err != nil {
 		return after, err
 	}
-	if after.probes, err = reopen(before.probes, same, c, openProbes); err != nil {
+	if after.probes, err = reopen(before.probes, same, c, abdication.OpenProbes); err != nil {
 		return after, errors.Join(err, after.databases.Without(before.databases).Close())
 	}
 	if after.tasks, err = newTasks(c, n.store, after.databases, n.reports()); err != nil {

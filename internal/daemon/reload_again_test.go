@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"baton/internal/config"
+	"baton/internal/daemon/epochs"
 	"baton/internal/daemon/site"
 	"baton/internal/flush/source/spec"
 	"baton/internal/flush/sql"
@@ -119,7 +120,7 @@ func TestTheStartWaitsForASilentDatabaseOnceForAllLocks(t *testing.T) {
 	}
 	began := testsupport.StartStopwatch(t)
 	r := start(t, c.WithDefaults(), nil)
-	if took := began.Took(); took >= 6*askWithin {
+	if took := began.Took(); took >= 6*epochs.AskWithin {
 		t.Errorf("it took %v", took)
 	}
 	if err := r.end(); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"baton/internal/config"
+	"baton/internal/daemon/adminsocket"
 	"baton/internal/diagnose"
 	"baton/internal/doctor"
 	"baton/internal/flush/source/spec"
@@ -39,7 +40,7 @@ type reloading struct {
 func startReloading(t *testing.T, c config.Config) *reloading {
 	t.Helper()
 	dir := t.TempDir()
-	r := &reloading{t: t, socket: filepath.Join(dir, adminSocketName), marks: filepath.Join(dir, "marks")}
+	r := &reloading{t: t, socket: filepath.Join(dir, adminsocket.Name), marks: filepath.Join(dir, "marks")}
 	c = c.WithDefaults()
 	r.config = c
 	r.next.Store(&c)

@@ -19,6 +19,7 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/crash"
+	"baton/internal/daemon/adminsocket"
 	"baton/internal/testsupport"
 )
 
@@ -278,7 +279,7 @@ func TestTheLeaseFileIsThereWhileTheLockIs(t *testing.T) {
 	}
 	left, err := os.ReadDir(dir)
 	// The lock beside the admin socket stays: who removed it could take it from a newcomer.
-	left = slices.DeleteFunc(left, func(f os.DirEntry) bool { return f.Name() == adminSocketName+".lock" })
+	left = slices.DeleteFunc(left, func(f os.DirEntry) bool { return f.Name() == adminsocket.Name+".lock" })
 	if err != nil || len(left) != 0 {
 		t.Errorf("left in the runtime directory: %v, %v", left, err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"baton/internal/daemon/epochs"
 	"baton/internal/elector"
 )
 
@@ -14,14 +15,14 @@ import (
 func TestAnEpochIsWrittenAsSoonAsItIsHeardOf(t *testing.T) {
 	o, _ := newObserver(t)
 	path := filepath.Join(t.TempDir(), "epoch.json")
-	o.epochs = openEpochs(path, "baton", zap.NewNop())
+	o.epochs = epochs.Open(path, "baton", &epochs.File{}, zap.NewNop())
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); o.keepFiles(ctx) }()
 	defer func() { cancel(); <-done }()
 	for _, ev := range []elector.Event{{Kind: elector.EventStandby, Holder: "b", Epoch: 15}, {Kind: elector.EventWon, Owner: "o", Epoch: 16}} {
 		o.observe(ev)
-		await(t, "the epoch to be in the file", func() bool { return openEpochs(path, "baton", zap.NewNop()).known().Epoch == ev.Epoch })
+		await(t, "the epoch to be in the file", func() bool { return epochs.Open(path, "baton", &epochs.File{}, zap.NewNop()).Known().Epoch == ev.Epoch })
 	}
 }
 

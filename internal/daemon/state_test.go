@@ -2,11 +2,8 @@ package daemon
 
 import (
 	"context"
-	"fmt"
 	"net"
-	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -17,7 +14,7 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/crash"
-	"baton/internal/daemon/site"
+	"baton/internal/daemon/epochs"
 	"baton/internal/elector"
 	"baton/internal/flush"
 	"baton/internal/flush/source/spec"
@@ -25,88 +22,6 @@ import (
 	"baton/internal/flush/sql/open"
 	"baton/internal/testsupport"
 )
-
-func TestTheEpochFileKeepsTheHighestOfEveryElection(t *testing.T) {
-	path := statePath(lookup(map[string]string{"STATE_DIRECTORY": t.TempDir() + ":/elsewhere"}))
-	log := zap.NewNop()
-	a, b := openEpochs(path, "a", log), openEpochs(path, "b", log)
-	a.heard(7, time.Second)
-	a.heard(5, time.Hour)
-	a.write()
-	b.heard(9, 0)
-	b.heard(absurd, 0) // written into Redis by hand
-	b.write()
-	a.heard(8, 0) // whose lease nobody has told
-	a.write()
-	if again := openEpochs(path, "a", log).known(); again != (lastTerm{8, 1000}) {
-		t.Errorf("a is read as %+v, want epoch 8 and the last lease that was told", again)
-	}
-	if again := openEpochs(path, "b", log).known(); again != (lastTerm{9, 0}) {
-		t.Errorf("b is read as %+v, want 9", again)
-	}
-	if again := openEpochs(path, "c", log).known(); again != (lastTerm{}) {
-		t.Errorf("an election that never was is read as %+v", again)
-	}
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("%v, %v; want a file for its owner alone", info, err)
-	}
-	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 1 {
-		t.Errorf("left beside the file: %v, %v", left, err)
-	}
-}
-
-func TestABadEpochFileIsToldAndReplaced(t *testing.T) {
-	for _, text := range []string{`{"a": `, "", "null", "[]", `{"a": 1.5}`, `{"a": 99999999999999999999}`} {
-		core, logs := recorder.New(zapcore.WarnLevel)
-		path := filepath.Join(t.TempDir(), "epoch.json")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		e := openEpochs(path, "a", zap.New(core))
-		if e.known() != (lastTerm{}) || logs.Len() != 1 || !strings.Contains(logs.All()[0].ContextMap()["error"].(string), path) {
-			t.Errorf("%q: known %+v, told %v", text, e.known(), logs.All())
-		}
-		e.heard(3, 0)
-		e.write()
-		if again := openEpochs(path, "a", zap.NewNop()).known(); again.Epoch != 3 {
-			t.Errorf("%q: read as %+v, want 3", text, again)
-		}
-	}
-}
-
-// Whoever repairs an epoch that was written by hand must not find it again.
-func TestAnEpochInTheFileThatCannotBeIsNone(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "epoch.json")
-	if err := os.WriteFile(path, fmt.Appendf(nil, `{"a": %d, "b": -4, "c": 5}`, int64(absurd)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for key, want := range map[string]int64{"a": 0, "b": 0, "c": 5} {
-		if got := openEpochs(path, key, zap.NewNop()).known().Epoch; got != want {
-			t.Errorf("%s is read as %d, want %d", key, got, want)
-		}
-	}
-}
-
-func TestAnEpochFileThatCannotBeWrittenIsToldOnce(t *testing.T) {
-	core, logs := recorder.New(zapcore.WarnLevel)
-	e := openEpochs(filepath.Join(t.TempDir(), "gone", "epoch.json"), "a", zap.New(core))
-	for epoch := range int64(5) {
-		e.heard(epoch, 0)
-		e.write()
-	}
-	if logs.Len() != 1 {
-		t.Errorf("told %d times: %v", logs.Len(), logs.All())
-	}
-	if e.known().Epoch != 4 {
-		t.Errorf("known %+v, want 4", e.known())
-	}
-	without := openEpochs("", "a", zap.New(core))
-	without.heard(1, 0)
-	without.write()
-	if logs.Len() != 1 {
-		t.Errorf("without a state directory: %v", logs.All())
-	}
-}
 
 // wins starts a daemon and returns how long it took to lead, and under which epoch.
 func wins(t *testing.T, server *testsupport.Redis, c config.Config, env map[string]string) (time.Duration, int64) {
@@ -144,18 +59,18 @@ func TestANodeRemembersThatThereWasATerm(t *testing.T) {
 	if took, _ := wins(t, server, c, env); took >= c.Election.TTL {
 		t.Errorf("a new node led a new redis after %v", took)
 	}
-	known := openEpochs(statePath(lookup(env)), "baton", zap.NewNop())
+	known := epochs.Open(epochs.Path(lookup(env)), "baton", &epochs.File{}, zap.NewNop())
 	// As a database may do, so that it is beyond Redis' clock.
-	known.heard(known.known().Epoch+10_000_000, 0)
-	known.write()
+	known.Heard(known.Known().Epoch+10_000_000, 0)
+	known.Write()
 
 	forgetAll(t, server)
 	lease := c.Election.TTL // of the term that Redis has forgotten: its leader goes by that one
 	c.Election = config.Election{TTL: 1500 * time.Millisecond}
 	c = c.WithDefaults()
 	took, epoch := wins(t, server, c, env)
-	if took < lease || epoch <= known.known().Epoch {
-		t.Errorf("after redis lost everything a node led after %v under epoch %d; want a lease of %v to pass, and more than %d", took, epoch, lease, known.known().Epoch)
+	if took < lease || epoch <= known.Known().Epoch {
+		t.Errorf("after redis lost everything a node led after %v under epoch %d; want a lease of %v to pass, and more than %d", took, epoch, lease, known.Known().Epoch)
 	}
 	forgetAll(t, server)
 	if took, _ := wins(t, server, c, nil); took >= c.Election.TTL {
@@ -196,55 +111,6 @@ func TestADatabaseRemembersForANodeThatCannot(t *testing.T) {
 	}
 }
 
-// A fence that was written by hand does not raise the epochs of all, but tells that
-// there was a term. Where another database or this host knows of such epochs, a clock was
-// wrong.
-func TestAForgedFenceIsNotCountedOnFrom(t *testing.T) {
-	far := time.Now().Add(31 * 24 * time.Hour).UnixMilli()
-	for name, c := range map[string]struct {
-		own         int64
-		main, other int64
-		want        int64
-	}{
-		"forged":              {0, far, 0, 1},
-		"forged beside a":     {0, far, 8, 8},
-		"vouched for":         {0, far, far - 5, far},
-		"this host knows it":  {far - 5, far, 0, far},
-		"heard of and forged": {5, far, 0, 5},
-		"within reason":       {0, far - 3*24*time.Hour.Milliseconds(), 0, far - 3*24*time.Hour.Milliseconds()},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dbs := site.Databases{}
-			conf := config.Config{}
-			for _, d := range []struct {
-				name  string
-				epoch int64
-			}{{"main", c.main}, {"other", c.other}} {
-				if d.epoch == 0 {
-					continue
-				}
-				db := testsupport.SQLite(t)
-				store, err := open.Database(db.Driver, sql.Options{Name: d.name, DSN: db.DSN})
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer store.Close()
-				if err := store.TakeOver(t.Context(), flush.Fence{Job: d.name, Epoch: d.epoch, Owner: "o", NodeID: "b", Lease: time.Second}); err != nil {
-					t.Fatal(err)
-				}
-				dbs[d.name] = store
-				conf.Jobs = append(conf.Jobs, config.Job{Name: d.name, Flush: config.Flush{To: config.To{Database: d.name}}})
-			}
-			e := openEpochs("", "baton", zap.NewNop())
-			e.note(c.own, 0)
-			if got := e.last(t.Context(), conf, dbs); got != (lastTerm{c.want, 1000}) {
-				t.Errorf("%+v, want epoch %d and a lease of 1000 ms", got, c.want)
-			}
-		})
-	}
-}
-
 // Whatever a database does, a node starts.
 func TestADatabaseThatIsAwayDoesNotHoldUpAStart(t *testing.T) {
 	t.Parallel()
@@ -258,7 +124,7 @@ func TestADatabaseThatIsAwayDoesNotHoldUpAStart(t *testing.T) {
 		c := flushing(configFor(server.URL()), "postgres", "postgres://u:p@"+address+"/d?sslmode=disable")
 		began := testsupport.StartStopwatch(t)
 		r := start(t, c, nil)
-		if took := began.Took(); took > 10*askWithin {
+		if took := began.Took(); took > 10*epochs.AskWithin {
 			t.Errorf("%s: ready after %v", name, took)
 		}
 		r.leads()
@@ -287,7 +153,7 @@ func TestARaisedEpochReachesTheLeaseFile(t *testing.T) {
 	}
 	o.observe(elector.Event{Kind: elector.EventReleased, Owner: "o", Epoch: 12, Released: true})
 	o.observe(elector.Event{Kind: elector.EventStandby, Holder: "b", Epoch: 15})
-	await(t, "the epoch to be remembered", func() bool { return o.epochs.known().Epoch == 15 })
+	await(t, "the epoch to be remembered", func() bool { return o.epochs.Known().Epoch == 15 })
 	if _, found, err := crash.ReadLease(o.leaseFile); found || err != nil {
 		t.Errorf("the lease file of a term that is over is back: %v, %v", found, err)
 	}

@@ -2,8 +2,6 @@ package daemon
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -23,18 +21,5 @@ func TestTheTokenIsSentWhereNobodyElseCanReadIt(t *testing.T) {
 		if sent && err != nil || !sent && !errors.Is(err, operate.ErrNotAllowed) {
 			t.Errorf("%s: %v; want the token sent: %t", server, err, sent)
 		}
-	}
-}
-
-// Whoever can connect gives orders without a token.
-func TestTheAdminSocketIsForItsUserAndGroupAlone(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "admin.sock")
-	l, err := listenAdmin(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o660 {
-		t.Errorf("%v, %v; want rw-rw----", info.Mode(), err)
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"baton/internal/config"
 	"baton/internal/daemon"
+	"baton/internal/daemon/tasks"
 	"baton/internal/testsupport"
 	"baton/internal/testsupport/child"
 )
@@ -27,7 +28,7 @@ const daemonEnv = "BATON_TEST_DAEMON"
 
 // runDaemon is the program of a whole node: `baton run`, without its command line.
 func runDaemon(path string) (code int) {
-	c, err := config.Read(config.Input{Path: path, Env: os.LookupEnv, Flags: none, Checks: daemon.Checks()})
+	c, err := config.Read(config.Input{Path: path, Env: os.LookupEnv, Flags: none, Checks: tasks.Checks()})
 	if err == nil {
 		var log *zap.Logger
 		if log, err = zap.NewProduction(); err == nil {

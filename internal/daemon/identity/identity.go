@@ -1,4 +1,5 @@
-package daemon
+// Package identity is who a process is among the nodes of an election.
+package identity
 
 import (
 	"context"
@@ -25,10 +26,10 @@ const (
 	offsetStep = 100 * time.Millisecond
 )
 
-// identity is who this process is, beside its configured id, and what it finds out about
+// Identity is who this process is, beside its configured id, and what it finds out about
 // itself whenever the list of nodes is read, for whatever reason: whether another process
 // has the same id, and how far its clock is from Redis'. All of it is told to the others.
-type identity struct {
+type Identity struct {
 	node, instance string
 	log            *zap.Logger
 	changed        chan struct{} // there is something to tell
@@ -41,16 +42,17 @@ type identity struct {
 	told   bool          // the twin was told to the log
 }
 
-func newIdentity(node string, log *zap.Logger) *identity {
+// New makes the identity of this process.
+func New(node string, log *zap.Logger) *Identity {
 	instance, err := site.NewID()
 	if err != nil {
 		log.Warn("this process has no identity of its own: another one with the same node.id would go unnoticed", zap.Error(err))
 	}
-	return &identity{node: node, instance: instance, log: log, changed: make(chan struct{}, 1)}
+	return &Identity{node: node, instance: instance, log: log, changed: make(chan struct{}, 1)}
 }
 
-// describe adds it to what the node tells the others.
-func (i *identity) describe(p *redislock.Presence) {
+// Describe adds it to what the node tells the others.
+func (i *Identity) Describe(p *redislock.Presence) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	p.Instance, p.Twin, p.ClockMS = i.instance, i.twin, i.offset.Milliseconds()
@@ -59,7 +61,7 @@ func (i *identity) describe(p *redislock.Presence) {
 // look compares what stands in the list with what this process is. An entry under its id
 // that somebody else has written since the last look is a twin's: one that is older may be
 // left from an earlier process. changed says that the others should be told.
-func (i *identity) look(p redislock.Picture, now time.Time) (changed bool) {
+func (i *Identity) look(p redislock.Picture, now time.Time) (changed bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if offset := now.Sub(p.Now).Round(10 * time.Millisecond); (offset - i.offset).Abs() >= offsetStep {
@@ -88,23 +90,26 @@ func (i *identity) look(p redislock.Picture, now time.Time) (changed bool) {
 	return changed
 }
 
-// attentive is an election whose pictures the identity sees, too.
-type attentive struct {
+// Watch is an election whose pictures the identity sees, too.
+func (i *Identity) Watch(e site.Election) site.Election { return election{e, i} }
+
+// election is one whose pictures the identity sees, too.
+type election struct {
 	site.Election
-	identity *identity
+	identity *Identity
 }
 
 // Picture is the election's.
-func (a attentive) Picture(ctx context.Context, events int) (redislock.Picture, error) {
+func (e election) Picture(ctx context.Context, events int) (redislock.Picture, error) {
 	sent := time.Now()
-	p, err := a.Election.Picture(ctx, events)
+	p, err := e.Election.Picture(ctx, events)
 	took := time.Since(sent)
 	if err != nil || took > offsetStep { // a slow answer says little about clocks
 		return p, err
 	}
-	if a.identity.look(p, sent.Add(took/2)) {
+	if e.identity.look(p, sent.Add(took/2)) {
 		select {
-		case a.identity.changed <- struct{}{}:
+		case e.identity.changed <- struct{}{}:
 		default: // it is to be told already
 		}
 	}
@@ -112,19 +117,18 @@ func (a attentive) Picture(ctx context.Context, events int) (redislock.Picture, 
 }
 
 // hasTwin reports whether another process has the same id.
-func (i *identity) hasTwin() bool {
+func (i *Identity) hasTwin() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.twin != ""
 }
 
-// knowItself looks once in a while, if nobody else does, and tells the others what has
-// changed, until ctx ends.
-func (n *node) knowItself(ctx context.Context) {
+// Keep reads the list once in a while, if nothing else does, and informs the others of what has changed, until ctx ends.
+func (i *Identity) Keep(ctx context.Context, read func(context.Context), inform func()) {
 	wait := firstLookAtSelf
 	for {
 		pause := wait
-		if n.identity.hasTwin() {
+		if i.hasTwin() {
 			pause = twinLookEvery
 		}
 		timer := time.NewTimer(pause)
@@ -132,15 +136,13 @@ func (n *node) knowItself(ctx context.Context) {
 		case <-ctx.Done():
 			timer.Stop()
 			return
-		case <-n.identity.changed:
+		case <-i.changed:
 			timer.Stop()
-			for _, c := range n.all() {
-				c.present()
-			}
+			inform()
 		case <-timer.C:
 			wait = min(2*wait, lastLookAtSelf)
 			attempt, cancel := context.WithTimeout(ctx, site.CommandTimeout)
-			_, _ = n.all()[0].election.Picture(attempt, 0) // the identity sees it, or there will be another
+			read(attempt) // the identity sees it, or there will be another
 			cancel()
 		}
 	}

@@ -1,4 +1,4 @@
-package daemon
+package abdication
 
 import (
 	"context"
@@ -88,23 +88,23 @@ func (d *drawn) draw(change func(*redislock.Picture)) {
 
 // resigner is the abdicator of node a, which has a live companion b, and its
 // database main.
-func resigner(t *testing.T) (*abdicator, *drawn, *distant) {
+func resigner(t *testing.T) (*Abdicator, *drawn, *distant) {
 	t.Helper()
 	e := &drawn{picture: redislock.Picture{Nodes: []redislock.Node{{ID: "a"}, {ID: "b"}}}}
 	db := &distant{}
-	return &abdicator{
+	return &Abdicator{
 		nodeID: "a", after: 30 * time.Second, poll: 2 * time.Second, databases: map[string]pinger{"main": db, "other": &distant{}},
-		election: e, observer: &observer{}, log: zap.NewNop(), cooling: make(chan coolDown, 1),
+		election: e, aside: &Aside{}, log: zap.NewNop(), cooling: make(chan coolDown, 1),
 	}, e, db
 }
 
 // abdicates runs one term for at most d of bubble time.
-func abdicates(t *testing.T, a *abdicator, d time.Duration) (*elector.Abdication, time.Duration) {
+func abdicates(t *testing.T, a *Abdicator, d time.Duration) (*elector.Abdication, time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	defer cancel()
 	began := time.Now()
-	return a.watch(ctx), time.Since(began)
+	return a.Watch(ctx), time.Since(began)
 }
 
 func TestALeaderWithoutItsDatabaseLetsAnotherTry(t *testing.T) {
@@ -123,8 +123,8 @@ func TestALeaderWithoutItsDatabaseLetsAnotherTry(t *testing.T) {
 				if got.CoolDown != untilCalled || !strings.HasPrefix(got.Reason, `database "main" has not answered here for 3`) {
 					t.Errorf("%+v", got)
 				}
-				if !slices.Equal(e.aside, []time.Duration{a.after}) || !strings.Contains(a.observer.standsAside(), got.Reason) {
-					t.Errorf("noted %v, tells %q", e.aside, a.observer.standsAside())
+				if !slices.Equal(e.aside, []time.Duration{a.after}) || !strings.Contains(a.aside.Reason(), got.Reason) {
+					t.Errorf("noted %v, tells %q", e.aside, a.aside.Reason())
 				}
 			})
 		})
@@ -211,7 +211,7 @@ func TestWhoAbdicatedComesBackIfNobodyElseLeads(t *testing.T) {
 		db.set(true, false)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		go func() { defer close(done); a.comeBack(ctx) }()
+		go func() { defer close(done); a.ComeBack(ctx) }()
 		var over chan struct{}
 		comesBack := func(within time.Duration) bool {
 			t.Helper()
@@ -224,7 +224,7 @@ func TestWhoAbdicatedComesBackIfNobodyElseLeads(t *testing.T) {
 		}
 		cools := func(p func(*redislock.Picture)) {
 			e.draw(func(old *redislock.Picture) { *old = redislock.Picture{}; p(old) })
-			a.observer.standAside(time.Minute, "x")
+			a.aside.Stand(time.Minute, "x")
 			over = make(chan struct{})
 			a.cooling <- coolDown{time.Minute, "x", over}
 		}
@@ -240,7 +240,7 @@ func TestWhoAbdicatedComesBackIfNobodyElseLeads(t *testing.T) {
 		if began := time.Now(); !comesBack(time.Minute) || time.Since(began) != 2*a.poll {
 			t.Errorf("came back after %v, want two looks", time.Since(began))
 		}
-		if why := a.observer.standsAside(); why != "" {
+		if why := a.aside.Reason(); why != "" {
 			t.Errorf("still %q", why)
 		}
 		for name, p := range map[string]redislock.Picture{
@@ -252,7 +252,7 @@ func TestWhoAbdicatedComesBackIfNobodyElseLeads(t *testing.T) {
 			if comesBack(2 * time.Hour) {
 				t.Errorf("%s: came back", name)
 			}
-			if why := a.observer.standsAside(); !strings.Contains(why, "x") || e.noted() != time.Minute {
+			if why := a.aside.Reason(); !strings.Contains(why, "x") || e.noted() != time.Minute {
 				t.Errorf("%s: tells %q and has noted %v after two hours", name, why, e.noted())
 			}
 			home()

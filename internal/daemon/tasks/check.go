@@ -1,4 +1,4 @@
-package daemon
+package tasks
 
 import (
 	"errors"
@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"baton/internal/config"
-	"baton/internal/daemon/tasks"
 	"baton/internal/job/schedule"
 	"baton/internal/redisconn"
 )
@@ -42,12 +41,12 @@ func checkFlush(r config.Redis, f config.Flush) error {
 			return fmt.Errorf("from.changed: %q looks like several sets, but is taken to the letter: name one set, in a job for each", f.From.Changed)
 		}
 	}
-	c, err := tasks.Flush(config.Job{Flush: f}, nil) // no source is made of it
+	c, err := Flush(config.Job{Flush: f}, nil) // no source is made of it
 	if err != nil {
 		return err
 	}
 	if len(r.Cluster) > 0 {
-		source, err := tasks.Source(config.Job{Flush: f})
+		source, err := Source(config.Job{Flush: f})
 		if err := errors.Join(err, source.CheckCluster()); err != nil {
 			return err
 		}

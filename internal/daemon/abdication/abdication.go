@@ -1,4 +1,5 @@
-package daemon
+// Package abdication ends the terms of a leader that does not reach its databases.
+package abdication
 
 import (
 	"context"
@@ -32,17 +33,17 @@ type pinger interface {
 	Ping(ctx context.Context) error
 }
 
-// abdicator ends the term of a leader that reaches Redis but not a database that its
+// Abdicator ends the term of a leader that reaches Redis but not a database that its
 // jobs write to, if another node may try. It leaves the lead to others for a cool-down, and
 // then until it reaches its databases again: that one may not reach them either, and is
 // then the last to try, instead of the lead going round and ending every run with each move.
 // A database that comes and goes makes the cool-downs grow.
-type abdicator struct {
+type Abdicator struct {
 	nodeID   string
 	after    time.Duration // election.abdicate_after
 	poll     time.Duration
 	election site.Election
-	observer *observer
+	aside    *Aside
 	log      *zap.Logger
 	cooling  chan coolDown // one has begun
 
@@ -62,19 +63,19 @@ type coolDown struct {
 	over   chan struct{}
 }
 
-// newAbdicator makes the abdicator of a node; it lacks the observer.
-func newAbdicator(c config.Config, probes site.Databases, e site.Election, log *zap.Logger) *abdicator {
-	a := &abdicator{
+// New makes the abdicator of a node, which notes in aside what it does.
+func New(c config.Config, probes site.Databases, e site.Election, aside *Aside, log *zap.Logger) *Abdicator {
+	a := &Abdicator{
 		nodeID: c.Node.ID, after: c.Election.AbdicateAfter, poll: c.Election.PollInterval,
-		election: e, log: log, cooling: make(chan coolDown, 1),
+		election: e, aside: aside, log: log, cooling: make(chan coolDown, 1),
 	}
-	a.use(probes, c)
+	a.Use(probes, c)
 	return a
 }
 
-// use says which databases matter: those that the configuration's jobs write to. A watch
+// Use says which databases matter: those that the configuration's jobs write to. A watch
 // that goes on does not mind.
-func (a *abdicator) use(probes site.Databases, c config.Config) {
+func (a *Abdicator) Use(probes site.Databases, c config.Config) {
 	used := map[string]pinger{}
 	for _, j := range c.Jobs {
 		if db, ok := probes[j.Flush.To.Database]; ok {
@@ -86,16 +87,16 @@ func (a *abdicator) use(probes site.Databases, c config.Config) {
 	a.databases = used
 }
 
-func (a *abdicator) used() map[string]pinger {
+func (a *Abdicator) used() map[string]pinger {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.databases
 }
 
-// openProbes opens the databases that jobs write to a second time, so that jobs
+// OpenProbes opens the databases that jobs write to a second time, so that jobs
 // which use all connections do not look like a database that is away. A file has no
 // connection to lose. It connects to nothing yet.
-func openProbes(c config.Config) (site.Databases, error) {
+func OpenProbes(c config.Config) (site.Databases, error) {
 	used := map[string]config.Database{}
 	for _, j := range c.Jobs {
 		if d, ok := c.Databases[j.Flush.To.Database]; ok && d.Driver != "sqlite" {
@@ -107,12 +108,12 @@ func openProbes(c config.Config) (site.Databases, error) {
 }
 
 // pace is how often the databases are asked.
-func (a *abdicator) pace() time.Duration {
+func (a *Abdicator) pace() time.Duration {
 	return min(max(a.after/6, 200*time.Millisecond), 5*time.Second)
 }
 
-// watch returns when ctx ends, with nil, or when this node must let others lead.
-func (a *abdicator) watch(ctx context.Context) *elector.Abdication {
+// Watch returns when ctx ends, with nil, or when this node must let others lead.
+func (a *Abdicator) Watch(ctx context.Context) *elector.Abdication {
 	if a.cool > 0 {
 		a.note(ctx, 0, "") // it leads again
 	}
@@ -152,7 +153,7 @@ func (a *abdicator) watch(ctx context.Context) *elector.Abdication {
 }
 
 // ask asks every database whether it is there, and notes when it last was.
-func (a *abdicator) ask(ctx context.Context, databases map[string]pinger, reached map[string]time.Time) {
+func (a *Abdicator) ask(ctx context.Context, databases map[string]pinger, reached map[string]time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, a.pace())
 	defer cancel()
 	var mu sync.Mutex
@@ -172,7 +173,7 @@ func (a *abdicator) ask(ctx context.Context, databases map[string]pinger, reache
 }
 
 // silent is the first database that has been away for too long, and how long.
-func (a *abdicator) silent(reached map[string]time.Time) (string, time.Duration) {
+func (a *Abdicator) silent(reached map[string]time.Time) (string, time.Duration) {
 	for _, name := range slices.Sorted(maps.Keys(reached)) {
 		if away := time.Since(reached[name]); away >= a.after {
 			return name, away
@@ -183,7 +184,7 @@ func (a *abdicator) silent(reached map[string]time.Time) (string, time.Duration)
 
 // alone reports whether no other node could lead now: one that stands aside has
 // tried already.
-func (a *abdicator) alone(ctx context.Context) bool {
+func (a *Abdicator) alone(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	p, err := a.election.Picture(ctx, 0)
@@ -198,7 +199,7 @@ func (a *abdicator) alone(ctx context.Context) bool {
 	return true
 }
 
-func (a *abdicator) abdicate(ctx context.Context, reason string) *elector.Abdication {
+func (a *Abdicator) abdicate(ctx context.Context, reason string) *elector.Abdication {
 	if again := a.cool > 0 && time.Since(a.last) < a.cool+soonAgain; again {
 		a.cool = min(2*a.cool, max(longestCoolDown, a.after))
 	} else {
@@ -207,7 +208,7 @@ func (a *abdicator) abdicate(ctx context.Context, reason string) *elector.Abdica
 	a.last = time.Now()
 	a.log.Warn("abdicating: another node may try", zap.String("reason", reason), zap.Duration("cool_down", a.cool))
 	a.note(ctx, a.cool, reason)
-	a.observer.standAside(a.cool, reason)
+	a.aside.Stand(a.cool, reason)
 	c := coolDown{lasts: a.cool, reason: reason, over: make(chan struct{})}
 	select {
 	case <-a.cooling: // nobody looks after the one before, whose term is over
@@ -218,7 +219,7 @@ func (a *abdicator) abdicate(ctx context.Context, reason string) *elector.Abdica
 }
 
 // note tells the others how long this node stands aside.
-func (a *abdicator) note(ctx context.Context, d time.Duration, reason string) {
+func (a *Abdicator) note(ctx context.Context, d time.Duration, reason string) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	if err := a.election.StandAside(ctx, a.nodeID, d, reason); err != nil {
@@ -226,8 +227,8 @@ func (a *abdicator) note(ctx context.Context, d time.Duration, reason string) {
 	}
 }
 
-// comeBack looks after cool-downs until ctx ends.
-func (a *abdicator) comeBack(ctx context.Context) {
+// ComeBack looks after cool-downs until ctx ends.
+func (a *Abdicator) ComeBack(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -235,7 +236,7 @@ func (a *abdicator) comeBack(ctx context.Context) {
 		case c := <-a.cooling:
 			if why := a.sitOut(ctx, c); why != "" {
 				a.log.Info("campaigning again after an abdication", zap.String("reason", why))
-				a.observer.comesBack()
+				a.aside.End()
 				a.note(ctx, 0, "")
 				close(c.over)
 			}
@@ -247,7 +248,7 @@ func (a *abdicator) comeBack(ctx context.Context) {
 // when the cool-down is over and the databases answer here; or at once if nobody else
 // leads: the other nodes may have died meanwhile, and a leader without its database is
 // better than none.
-func (a *abdicator) sitOut(ctx context.Context, c coolDown) string {
+func (a *Abdicator) sitOut(ctx context.Context, c coolDown) string {
 	sitting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	vacant := make(chan struct{})
@@ -276,13 +277,13 @@ func (a *abdicator) sitOut(ctx context.Context, c coolDown) string {
 		if time.Since(noted) >= c.lasts/2 {
 			noted = time.Now()
 			a.note(ctx, c.lasts, c.reason)
-			a.observer.standAside(c.lasts, c.reason)
+			a.aside.Stand(c.lasts, c.reason)
 		}
 	}
 }
 
 // reachesAll reports whether every database answers.
-func (a *abdicator) reachesAll(ctx context.Context) bool {
+func (a *Abdicator) reachesAll(ctx context.Context) bool {
 	databases := a.used()
 	reached := map[string]time.Time{}
 	a.ask(ctx, databases, reached)
@@ -291,7 +292,7 @@ func (a *abdicator) reachesAll(ctx context.Context) bool {
 
 // vacant waits until nobody leads at two looks in a row, although somebody may: at one
 // alone the lock may be on its way from one to the other. False if ctx ends first.
-func (a *abdicator) vacant(ctx context.Context) bool {
+func (a *Abdicator) vacant(ctx context.Context) bool {
 	ticker := time.NewTicker(a.poll)
 	defer ticker.Stop()
 	for looks := 0; looks < 2; {

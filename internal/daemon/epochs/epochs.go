@@ -1,4 +1,5 @@
-package daemon
+// Package epochs remembers on this host the highest epochs of locks.
+package epochs
 
 import (
 	"cmp"
@@ -22,37 +23,37 @@ import (
 	"go.uber.org/zap"
 )
 
-// lastTerm is what is remembered of an election.
-type lastTerm struct {
+// Term is what is remembered of an election.
+type Term struct {
 	Epoch   int64 `json:"epoch"`
 	LeaseMS int64 `json:"lease_ms,omitempty"` // 0: unknown
 }
 
 // UnmarshalJSON also reads the bare epoch that earlier versions wrote.
-func (l *lastTerm) UnmarshalJSON(text []byte) error {
+func (l *Term) UnmarshalJSON(text []byte) error {
 	if json.Unmarshal(text, &l.Epoch) == nil {
 		return nil
 	}
-	type plain lastTerm
+	type plain Term
 	return json.Unmarshal(text, (*plain)(l))
 }
 
-func (l lastTerm) lease() time.Duration { return time.Duration(l.LeaseMS) * time.Millisecond }
+func (l Term) Lease() time.Duration { return time.Duration(l.LeaseMS) * time.Millisecond }
 
-// epochs remembers, in a file of this host, the highest epoch of the lock that this
+// Memory remembers, in a file of this host, the highest epoch of the lock that this
 // node has heard of, and the lease of its term. A Redis that has lost everything is told
 // from a new one by it: then nobody leads before the lease of a forgotten leader must
 // have ended.
-type epochs struct {
+type Memory struct {
 	path    string // "" without a state directory: then it only counts
 	lockKey string
 	log     *zap.Logger
 	changed chan struct{} // there is something to write
-	file    *epochFile
+	file    *File
 
 	mu      sync.Mutex
-	highest lastTerm
-	written lastTerm
+	highest Term
+	written Term
 	warned  bool
 }
 
@@ -61,8 +62,8 @@ const absurd = 1 << 52
 
 var errNoEpochs = errors.New("there are no epochs in it")
 
-// statePath is epoch.json in the first of systemd's state directories; "" without one.
-func statePath(getenv func(string) (string, bool)) string {
+// Path is epoch.json in the first of systemd's state directories; "" without one.
+func Path(getenv func(string) (string, bool)) string {
 	dirs, _ := getenv("STATE_DIRECTORY")
 	dir, _, _ := strings.Cut(dirs, ":") // a unit may have several
 	if dir == "" {
@@ -71,10 +72,10 @@ func statePath(getenv func(string) (string, bool)) string {
 	return filepath.Join(dir, "epoch.json")
 }
 
-// openEpochs reads what an earlier process has written. A file that cannot be read
+// Open reads what an earlier process has written. A file that cannot be read
 // is as good as none, and is told.
-func openEpochs(path, lockKey string, log *zap.Logger) *epochs {
-	e := &epochs{path: path, lockKey: lockKey, log: log, changed: make(chan struct{}, 1), file: &epochFile{}}
+func Open(path, lockKey string, file *File, log *zap.Logger) *Memory {
+	e := &Memory{path: path, lockKey: lockKey, log: log, changed: make(chan struct{}, 1), file: file}
 	if path == "" {
 		return e
 	}
@@ -88,8 +89,8 @@ func openEpochs(path, lockKey string, log *zap.Logger) *epochs {
 }
 
 // readEpochs reads what is known of every lock key; no file is nothing.
-func readEpochs(path string) (map[string]lastTerm, error) {
-	known := map[string]lastTerm{}
+func readEpochs(path string) (map[string]Term, error) {
+	known := map[string]Term{}
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return known, nil
@@ -98,28 +99,31 @@ func readEpochs(path string) (map[string]lastTerm, error) {
 		err = json.Unmarshal(text, &known)
 	}
 	if err != nil || known == nil { // nil is JSON's null
-		return map[string]lastTerm{}, fmt.Errorf("read %s: %w", path, cmp.Or(err, errNoEpochs))
+		return map[string]Term{}, fmt.Errorf("read %s: %w", path, cmp.Or(err, errNoEpochs))
 	}
-	maps.DeleteFunc(known, func(_ string, l lastTerm) bool { return l.Epoch < 1 || l.Epoch >= absurd || l.LeaseMS < 0 })
+	maps.DeleteFunc(known, func(_ string, l Term) bool { return l.Epoch < 1 || l.Epoch >= absurd || l.LeaseMS < 0 })
 	return known, nil
 }
 
-// heard takes note of an epoch, and of the lease of its term; 0: that is unknown, and may
+// Changed has a value when there is something to write.
+func (e *Memory) Changed() <-chan struct{} { return e.changed }
+
+// Heard takes note of an epoch, and of the lease of its term; 0: that is unknown, and may
 // be the one before. It never waits for the disk. Of an epoch that cannot have followed from
 // the one before it remembers only that there was a term: it must not outlive its repair.
-func (e *epochs) heard(epoch int64, lease time.Duration) {
-	if before := e.known().Epoch; !redislock.Plausible(epoch, before, time.Now().UnixMilli()) {
+func (e *Memory) Heard(epoch int64, lease time.Duration) {
+	if before := e.Known().Epoch; !redislock.Plausible(epoch, before, time.Now().UnixMilli()) {
 		epoch = max(before, 1)
 	}
 	e.note(epoch, lease)
 }
 
-func (e *epochs) note(epoch int64, lease time.Duration) {
+func (e *Memory) note(epoch int64, lease time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	before := e.highest
 	if epoch >= before.Epoch {
-		e.highest = lastTerm{epoch, cmp.Or(lease.Milliseconds(), before.LeaseMS)}
+		e.highest = Term{epoch, cmp.Or(lease.Milliseconds(), before.LeaseMS)}
 	}
 	if e.highest == before {
 		return
@@ -130,14 +134,14 @@ func (e *epochs) note(epoch int64, lease time.Duration) {
 	}
 }
 
-func (e *epochs) known() lastTerm {
+func (e *Memory) Known() Term {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.highest
 }
 
-// write brings the file up to date. A failure is told once: the node goes on.
-func (e *epochs) write() {
+// Write brings the file up to date. A failure is told once: the node goes on.
+func (e *Memory) Write() {
 	e.mu.Lock()
 	highest, due := e.highest, e.path != "" && e.highest != e.written
 	e.mu.Unlock()
@@ -158,20 +162,20 @@ func (e *epochs) write() {
 	}
 }
 
-// epochFile is the file that all elections of a process write. What several have to write at
+// File is the file that all elections of a process write. What several have to write at
 // the same time is written once.
-type epochFile struct {
+type File struct {
 	turn sync.Mutex // held while it is written
 	err  error      // of the last writing
 
 	mu  sync.Mutex
-	due map[string]lastTerm
+	due map[string]Term
 }
 
-func (f *epochFile) write(path, lockKey string, last lastTerm) error {
+func (f *File) write(path, lockKey string, last Term) error {
 	f.mu.Lock()
 	if f.due == nil {
-		f.due = map[string]lastTerm{}
+		f.due = map[string]Term{}
 	}
 	f.due[lockKey] = last
 	f.mu.Unlock()
@@ -194,10 +198,10 @@ func (f *epochFile) write(path, lockKey string, last lastTerm) error {
 }
 
 // merge writes terms into the file, beside those of other elections and other processes.
-func merge(path string, due map[string]lastTerm) error {
+func merge(path string, due map[string]Term) error {
 	known, err := readEpochs(path)
 	if err != nil {
-		known = map[string]lastTerm{} // it is replaced
+		known = map[string]Term{} // it is replaced
 	}
 	for lockKey, last := range due {
 		if known[lockKey].Epoch <= last.Epoch {
@@ -211,21 +215,21 @@ func merge(path string, due map[string]lastTerm) error {
 	return renameio.WriteFile(path, append(text, '\n'), 0o600)
 }
 
-// askWithin bounds the time that a start may spend on asking databases.
-const askWithin = time.Second
+// AskWithin bounds the time that a start may spend on asking databases.
+const AskWithin = time.Second
 
-// last is the last term of the lock that this host knows: by its own file, else by the
+// Last is the last term of the lock that this host knows: by its own file, else by the
 // fences in the databases that answer at once. The zero one: of none.
-func (e *epochs) last(ctx context.Context, c config.Config, dbs site.Databases) lastTerm {
-	if known := e.known(); known.Epoch > 0 && known.LeaseMS > 0 {
+func (e *Memory) Last(ctx context.Context, c config.Config, dbs site.Databases) Term {
+	if known := e.Known(); known.Epoch > 0 && known.LeaseMS > 0 {
 		return known
 	}
-	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	ctx, cancel := context.WithTimeout(ctx, AskWithin)
 	defer cancel()
 	found := site.HighestFences(ctx, dbs, site.JobsByDatabase(c), func(database string, err error) {
 		e.log.Debug("a database does not tell of epochs", zap.String("database", database), zap.Error(err))
 	})
-	own := e.known().Epoch
+	own := e.Known().Epoch
 	for name, fence := range found {
 		vouched := own
 		for other, f := range found {
@@ -242,5 +246,5 @@ func (e *epochs) last(ctx context.Context, c config.Config, dbs site.Databases) 
 		e.log.Debug("a database knows an epoch", zap.String("database", name), zap.Int64("epoch", fence.Epoch))
 		e.note(fence.Epoch, fence.Lease)
 	}
-	return e.known()
+	return e.Known()
 }

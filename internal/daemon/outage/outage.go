@@ -1,4 +1,6 @@
-package daemon
+// Package outage reports in the log that a Redis is unavailable: once for all elections and jobs
+// of a node.
+package outage
 
 import (
 	"errors"
@@ -12,22 +14,22 @@ import (
 )
 
 const (
-	// outageAgain is how often the log is told of an outage that lasts.
-	outageAgain = time.Minute
-	// outageLasts is how long another cause must last before it is told, too: a server that
+	// repeatAfter is how often the log is told of an outage that lasts.
+	repeatAfter = time.Minute
+	// newCauseAfter is how long another cause must last before it is told, too: a server that
 	// starts up refuses for a moment.
-	outageLasts = 5 * time.Second
-	// outageSettles is for how long nothing may fail before an outage is called over: of a
+	newCauseAfter = 5 * time.Second
+	// quietFor is for how long nothing may fail before an outage is called over: of a
 	// server that is full some commands fail, and others do not.
-	outageSettles = 2 * time.Second
-	// outageLook is how often an outage is looked at.
-	outageLook = time.Second
+	quietFor = 2 * time.Second
+	// checkEvery is how often an outage is looked at.
+	checkEvery = time.Second
 )
 
-// outage is the one place that tells the log when a Redis serves nobody: once for all
+// Outage is the one place that tells the log when a Redis serves nobody: once for all
 // elections and jobs of the node that meet it, once a minute while it lasts, and when it is
 // over. What is a job's own failure is told of that job, elsewhere. A nil one tells nothing.
-type outage struct {
+type Outage struct {
 	log *zap.Logger
 
 	mu     sync.Mutex
@@ -54,14 +56,15 @@ type cause struct {
 	told        bool
 }
 
-func newOutage(log *zap.Logger) *outage {
-	return &outage{log: log, spoken: map[string]time.Time{}}
+// New makes an outage that has not begun.
+func New(log *zap.Logger) *Outage {
+	return &Outage{log: log, spoken: map[string]time.Time{}}
 }
 
-// tried notes an attempt of a job to record something in Redis. An error that says nothing
+// Tried notes an attempt of a job to record something in Redis. An error that says nothing
 // of the server is no news. A start that was held back made no attempt; if an outage lasts,
 // that is why.
-func (o *outage) tried(name string, err error) {
+func (o *Outage) Tried(name string, err error) {
 	if o == nil {
 		return
 	}
@@ -77,7 +80,7 @@ func (o *outage) tried(name string, err error) {
 }
 
 // met counts a job among those that the outage stops, if there is one.
-func (o *outage) met(name string) {
+func (o *Outage) met(name string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.since.IsZero() {
@@ -85,10 +88,10 @@ func (o *outage) met(name string) {
 	}
 }
 
-// explains reports whether an error is the server's fault and none of the job's that has met
+// Explains reports whether an error is the server's fault and none of the job's that has met
 // it. An answer that has not come may be due to what that job asked for: it is the server's
 // fault if others get none, either.
-func (o *outage) explains(err error) bool {
+func (o *Outage) Explains(err error) bool {
 	if o == nil {
 		return false
 	}
@@ -98,20 +101,20 @@ func (o *outage) explains(err error) bool {
 	return code != "" && (code != redisconn.UnavailableSilent || !o.since.IsZero())
 }
 
-// lasts reports whether there is an outage, of which the log is told or will be, or was one until a
+// Lasts reports whether there is an outage, of which the log is told or will be, or was one until a
 // moment ago: what it held back is reported when Redis takes it.
-func (o *outage) lasts() bool {
+func (o *Outage) Lasts() bool {
 	if o == nil {
 		return false
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return !o.since.IsZero() || !o.ended.IsZero() && time.Since(o.ended) < outageAgain
+	return !o.since.IsZero() || !o.ended.IsZero() && time.Since(o.ended) < repeatAfter
 }
 
-// lost notes that the election of a lock is in trouble. What is not the server's fault is
+// Lost notes that the election of a lock is in trouble. What is not the server's fault is
 // that lock's own.
-func (o *outage) lost(lock string, err error) {
+func (o *Outage) Lost(lock string, err error) {
 	if o == nil {
 		return
 	}
@@ -122,9 +125,9 @@ func (o *outage) lost(lock string, err error) {
 	o.fails(code, err, func() { o.locks[lock] = true })
 }
 
-// notRenewed counts a renewal that has failed. It begins no outage: that is the election's to
+// NotRenewed counts a renewal that has failed. It begins no outage: that is the election's to
 // say.
-func (o *outage) notRenewed() {
+func (o *Outage) NotRenewed() {
 	if o == nil {
 		return
 	}
@@ -135,8 +138,8 @@ func (o *outage) notRenewed() {
 	}
 }
 
-// back notes that the election of a lock is in trouble no more.
-func (o *outage) back(lock string) {
+// Back notes that the election of a lock is in trouble no more.
+func (o *Outage) Back(lock string) {
 	if o == nil {
 		return
 	}
@@ -146,8 +149,8 @@ func (o *outage) back(lock string) {
 	o.worksAgain()
 }
 
-// forget leaves out a lock that this node contends for no more.
-func (o *outage) forget(lock string) {
+// Forget leaves out a lock that this node contends for no more.
+func (o *Outage) Forget(lock string) {
 	if o == nil {
 		return
 	}
@@ -156,7 +159,7 @@ func (o *outage) forget(lock string) {
 	delete(o.locks, lock)
 }
 
-func (o *outage) worksAgain() {
+func (o *Outage) worksAgain() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.since.IsZero() && o.worked.IsZero() {
@@ -166,7 +169,7 @@ func (o *outage) worksAgain() {
 
 // fails notes a failure; who notes whose it is. Whether a server is not reached or does not
 // answer may change from one attempt to the next: that is one cause.
-func (o *outage) fails(code string, err error, who func()) {
+func (o *Outage) fails(code string, err error, who func()) {
 	if code == redisconn.UnavailableUnreached || code == redisconn.UnavailableSilent {
 		code = "no answer"
 	}
@@ -176,7 +179,7 @@ func (o *outage) fails(code string, err error, who func()) {
 		o.since, o.told, o.tries = now, time.Time{}, 0
 		o.causes, o.jobs, o.locks = map[string]*cause{}, map[string]bool{}, map[string]bool{}
 		if !o.closed {
-			o.timer = time.AfterFunc(outageLook, o.look)
+			o.timer = time.AfterFunc(checkEvery, o.look)
 		}
 	}
 	who()
@@ -198,8 +201,8 @@ func (o *outage) fails(code string, err error, who func()) {
 
 // tell notes that a cause is told, and returns what tells it: nothing if it was a moment
 // ago, of an outage before. The caller holds o.mu.
-func (o *outage) tell(c *cause, now time.Time) (say func()) {
-	if before, ok := o.spoken[c.code]; ok && now.Sub(before) < outageAgain {
+func (o *Outage) tell(c *cause, now time.Time) (say func()) {
+	if before, ok := o.spoken[c.code]; ok && now.Sub(before) < repeatAfter {
 		return func() {}
 	}
 	c.told, o.told, o.spoken[c.code] = true, now, now
@@ -208,14 +211,14 @@ func (o *outage) tell(c *cause, now time.Time) (say func()) {
 }
 
 // fields are what a line says of the outage and a cause of it. The caller holds o.mu.
-func (o *outage) fields(c *cause) []zap.Field {
+func (o *Outage) fields(c *cause) []zap.Field {
 	return []zap.Field{
 		zap.String("cause", c.code), zap.Int("failed_attempts", o.tries), zap.Int("jobs", len(o.jobs)), zap.Int("locks", len(o.locks)), zap.Error(c.err),
 	}
 }
 
 // look tells what has come of an outage, until it is over.
-func (o *outage) look() {
+func (o *Outage) look() {
 	o.mu.Lock()
 	now, say := time.Now(), func() {}
 	quiet := now.Sub(o.failed)
@@ -223,26 +226,26 @@ func (o *outage) look() {
 	case o.closed:
 		o.mu.Unlock()
 		return
-	case len(o.locks) == 0 && !o.worked.IsZero() && quiet >= outageSettles:
+	case len(o.locks) == 0 && !o.worked.IsZero() && quiet >= quietFor:
 		say = o.over("redis available again", o.worked)
-	case len(o.locks) == 0 && quiet >= outageAgain: // nobody tries any more: another node leads, say
+	case len(o.locks) == 0 && quiet >= repeatAfter: // nobody tries any more: another node leads, say
 		say = o.over("redis no longer tried: this node has nothing to ask of it", o.failed)
-	case !o.told.IsZero() && now.Sub(o.told) >= outageAgain:
+	case !o.told.IsZero() && now.Sub(o.told) >= repeatAfter:
 		o.told, o.spoken[o.last.code] = now, now
 		fields := append(o.fields(o.last), zap.Duration("after", now.Sub(o.since).Round(100*time.Millisecond)))
 		say = func() { o.log.Warn("redis still unavailable, retrying", fields...) }
-	case !o.last.told && (o.told.IsZero() || now.Sub(o.last.first) >= outageLasts && now.Sub(o.last.seen) < outageLasts):
+	case !o.last.told && (o.told.IsZero() || now.Sub(o.last.first) >= newCauseAfter && now.Sub(o.last.seen) < newCauseAfter):
 		say = o.tell(o.last, now)
 	}
 	if !o.since.IsZero() {
-		o.timer = time.AfterFunc(outageLook, o.look)
+		o.timer = time.AfterFunc(checkEvery, o.look)
 	}
 	o.mu.Unlock()
 	say()
 }
 
 // over ends the outage. One that was not told of ends in silence. The caller holds o.mu.
-func (o *outage) over(text string, at time.Time) (say func()) {
+func (o *Outage) over(text string, at time.Time) (say func()) {
 	told := !o.told.IsZero()
 	fields := []zap.Field{zap.Duration("after", at.Sub(o.since).Round(100*time.Millisecond)), zap.Int("failed_attempts", o.tries), zap.Int("jobs", len(o.jobs))}
 	o.since, o.ended = time.Time{}, time.Now()
@@ -253,8 +256,8 @@ func (o *outage) over(text string, at time.Time) (say func()) {
 	}
 }
 
-// close ends the telling.
-func (o *outage) close() {
+// Close ends the telling.
+func (o *Outage) Close() {
 	if o == nil {
 		return
 	}

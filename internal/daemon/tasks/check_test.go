@@ -1,11 +1,10 @@
-package daemon
+package tasks
 
 import (
 	"strings"
 	"testing"
 
 	"baton/internal/config"
-	"baton/internal/daemon/site"
 	"baton/internal/flush/source/spec"
 )
 
@@ -70,18 +69,5 @@ func TestKeysThatTwoJobsShareAreNamed(t *testing.T) {
 	err := c.WithDefaults().Validate(Checks())
 	if err == nil || !strings.Contains(err.Error(), `jobs[1].flush.from.key: "views:12" is flushed by jobs[0] already`) || strings.Contains(err.Error(), "jobs[2]") {
 		t.Errorf("validate: %v", err)
-	}
-}
-
-func TestADatabaseHasAConnectionForEveryLane(t *testing.T) {
-	c := config.Config{Jobs: []config.Job{
-		{Flush: config.Flush{To: config.To{Database: "main"}, Lanes: 8}},
-		{Flush: config.Flush{To: config.To{Database: "main"}}},
-		{Flush: config.Flush{To: config.To{Database: "other"}, Lanes: 16}},
-	}}
-	for name, want := range map[string]int{"main": 9, "other": 16, "idle": 4} {
-		if got := site.Connections(c, name); got != want {
-			t.Errorf("%s has %d connections, want %d", name, got, want)
-		}
 	}
 }

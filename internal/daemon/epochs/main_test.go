@@ -1,0 +1,9 @@
+package epochs
+
+import (
+	"testing"
+
+	"baton/internal/testsupport"
+)
+
+func TestMain(m *testing.M) { testsupport.Main(m) }
