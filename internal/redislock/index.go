@@ -46,14 +46,3 @@ func NotedLocks(ctx context.Context, s *redisconn.Store) ([]string, error) {
 	}
 	return names, nil
 }
-
-// ForgetLocks takes names off the list that were last noted before a time.
-func ForgetLocks(ctx context.Context, s *redisconn.Store, names []string) error {
-	if len(names) == 0 {
-		return nil
-	}
-	_, err := s.Run(ctx, lockIndex, func(conn redis.Conn) (any, error) {
-		return redis.DoContext(conn, ctx, "ZREM", redis.Args{lockIndex}.AddFlat(names)...)
-	})
-	return err
-}

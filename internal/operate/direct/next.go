@@ -40,17 +40,6 @@ func NextOfAll(c config.Config, from time.Time, n int) ([]operate.Coming, error)
 	return list, nil
 }
 
-// Zone is the time zone of a job, for times that somebody writes without one; UTC
-// where there is no such job.
-func Zone(c config.Config, name string) *time.Location {
-	for _, j := range c.Jobs {
-		if zone, err := time.LoadLocation(j.TimeZone); err == nil && j.Name == name {
-			return zone
-		}
-	}
-	return time.UTC
-}
-
 func coming(j config.Job, from time.Time, n int) (operate.Coming, error) {
 	zone, err := time.LoadLocation(j.TimeZone)
 	if err != nil {
