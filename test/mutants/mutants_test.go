@@ -2,6 +2,8 @@ package main
 
 import (
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -25,6 +27,12 @@ func TestEveryMutantFitsTheCode(t *testing.T) {
 		if (m.killed == "") == (m.survives == "") {
 			t.Errorf("mutant %s needs killed: ./package TestName, or survives: why no test can go red", m.name)
 		}
+		pkg, tests, _ := strings.Cut(m.killed, " ")
+		for _, test := range strings.FieldsFunc(tests, func(r rune) bool { return r == '|' }) {
+			if !hasTest(t, "../../"+pkg, test) {
+				t.Errorf("mutant %s: %s has no %s: name the test that kills it today", m.name, pkg, test)
+			}
+		}
 	}
 	for topic, n := range topics {
 		if n < 5 {
@@ -34,4 +42,24 @@ func TestEveryMutantFitsTheCode(t *testing.T) {
 	if len(topics) < 19 {
 		t.Errorf("there are %d topics, want one for each mechanism behind a promise", len(topics))
 	}
+}
+
+// hasTest reports whether a package has a test; of a subtest it looks for the test around it.
+func hasTest(t *testing.T, dir, test string) bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	test, _, _ = strings.Cut(test, "/")
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "\nfunc "+test+"(t *testing.T)") {
+			return true
+		}
+	}
+	return false
 }
