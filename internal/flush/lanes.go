@@ -24,9 +24,9 @@ type writing struct {
 	releasing sync.Mutex // a source's Done is called once at a time
 }
 
-// pages reads, converts, writes and lets go. One goroutine reads and converts; each
+// pages reads, converts, writes and lets go. One goroutine reads and another one converts; each
 // lane has one that writes, and one that takes the page that was written last out of
-// the stage meanwhile. A lane has at most one page waiting, and the reader one more.
+// the stage meanwhile. A lane has at most one page waiting; for the others see converting.take.
 // All of them have ended when pages returns.
 func (r *run) pages(ctx context.Context, source Source, stage Stage, began time.Time) error {
 	going, stop := context.WithCancelCause(ctx) // ends with the first page that is not written

@@ -143,7 +143,10 @@ func (p *Pipeline) Run(ctx context.Context, lead Leadership) (Result, error) {
 	}
 	defer p.running.Unlock()
 	lanes := max(1, p.cfg.Lanes)
-	r := &run{Pipeline: p, lead: lead, connections: make(chan struct{}, lanes), underway: make(chan struct{}, pagesOf(lanes))}
+	r := &run{
+		Pipeline: p, lead: lead,
+		connections: make(chan struct{}, lanes), underway: make(chan struct{}, pagesOf(lanes)), waiting: make(chan struct{}, mostAhead),
+	}
 	err := r.all(ctx)
 	if errors.Is(err, errTableChanged) || errors.Is(err, ErrMoved) {
 		p.forget()

@@ -95,7 +95,8 @@ type Source interface {
 	// the recorded position, "" for none, and checks that it can continue there: else ErrGap.
 	Stage(ctx context.Context, newID, position string) (s Stage, ok bool, err error)
 	// Read hands over the stage's records page by page until yield fails or the
-	// stage is read. It keeps at most one page ahead of yield for each lane.
+	// stage is read. It keeps at most one page ahead of yield for each lane, and does not touch
+	// a page any more that it has handed over.
 	Read(ctx context.Context, s Stage, yield func(Page) error) error
 }
 

@@ -34,6 +34,8 @@ type run struct {
 	connections chan struct{}
 	// underway has room for the pages that may wait to be written, or are.
 	underway chan struct{}
+	// waiting has room for the small pages of all shards that may wait to be converted.
+	waiting  chan struct{}
 	looking  sync.Mutex // guards fresh and verified while shards are flushed
 	counting sync.Mutex // guards result and taken, and what is called of the configuration
 }
@@ -233,85 +235,6 @@ func (r *run) finish(ctx context.Context, source Source, stage Stage, began time
 		}
 	}
 	return nil
-}
-
-// work is a page on its way from the reader to the writer.
-type work struct {
-	page  Page
-	batch Batch
-	turn  *turn // nil: it has none to wait for
-}
-
-// read is the reading goroutine. It hands each page to its lane.
-func (r *run) read(ctx context.Context, source Source, stage Stage, lanes []chan work) (err error) {
-	defer panicked(&err, "reading", source)
-	var ours error // not the source's fault
-	next := r.dealer(lanes)
-	err = source.Read(ctx, stage, func(page Page) error {
-		var w work
-		if w, ours = r.convert(source, stage, page); ours != nil {
-			return ours
-		}
-		lane := next(&w)
-		if lane < 0 || lane >= len(lanes) {
-			ours = fmt.Errorf("%s gave a page for lane %d of %d", source.Name(), lane, len(lanes))
-			return ours
-		}
-		ours = r.hand(ctx, w, lanes[lane])
-		return ours
-	})
-	if err == nil || ours != nil {
-		return ours
-	}
-	return failedSource(ctx, "read", source, err)
-}
-
-// hand gives a page to its lane, once few enough are under way.
-func (r *run) hand(ctx context.Context, w work, lane chan<- work) error {
-	select {
-	case r.underway <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	select {
-	case lane <- w:
-		return nil
-	case <-ctx.Done():
-		<-r.underway
-		return context.Cause(ctx)
-	}
-}
-
-// dealer says which lane writes what was read. Pages in order go to one lane after the other,
-// and each has its turn.
-func (r *run) dealer(lanes []chan work) func(w *work) int {
-	turns, pages := r.newTurns(), 0
-	return func(w *work) int {
-		switch {
-		case w.page.Lane != InOrder:
-			return w.page.Lane
-		case len(lanes) == 1:
-			return 0
-		}
-		w.turn = turns.next(w.batch.Rows)
-		pages++
-		return (pages - 1) % len(lanes)
-	}
-}
-
-func (r *run) convert(source Source, stage Stage, page Page) (work, error) {
-	if page.Part < 0 && page.Move == nil && r.m.Adds() {
-		return work{}, errors.New("the source gave a page without a part number; what is added from it could be added twice")
-	}
-	b := Batch{
-		ID: stage.ID, Job: stage.Job, Shard: source.Name(), Part: page.Part,
-		Move: page.Move, Marks: page.Marks, DeadLimit: r.cfg.DeadLimit,
-	}
-	if r.cfg.Inputs.Guarantee == row.ByPass {
-		b.ID = source.Name() // it distinguishes dead letters
-	}
-	b.Rows, b.Dead = r.m.Rows(page.Records, r.cfg.OnMissing)
-	return work{page: page, batch: b}, nil
 }
 
 func (r *run) apply(ctx context.Context, source Source, b Batch, began time.Time) error {

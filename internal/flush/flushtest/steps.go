@@ -14,7 +14,7 @@ import (
 type Step string
 
 // The boundaries, in the order in which a run comes by. From StepPageRead to StepDone
-// they repeat for every page; the reader may be one page ahead of the writer, and
+// they repeat for every page; the reader may be some pages ahead of the writer, and
 // StepDone one page behind. A transaction that is tried again comes by again.
 const (
 	StepCompiled       Step = "compiled"         // catalogue read, mapping compiled
@@ -26,7 +26,7 @@ const (
 	StepPageRead       Step = "page-read"        // a page has been read
 	StepBeforeMarks    Step = "before-marks"     // about to read what the database has of its counters
 	StepMarksRead      Step = "marks-read"       // it is read
-	StepConverted      Step = "converted"        // the page is a batch, and its lane has it
+	StepConverted      Step = "converted"        // the page is a batch, and its lane has it; a small one is about to be
 	StepAllRead        Step = "all-read"         // the reader is through with the stage
 	StepBeforeApply    Step = "before-apply"     // about to write the batch
 	StepBeforeTurn     Step = "before-turn"      // what may be is written; batches before this one are not known to be committed

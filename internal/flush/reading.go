@@ -1,0 +1,206 @@
+package flush
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"baton/internal/flush/row"
+)
+
+const (
+	// mostAhead is how many small pages of all shards may wait to be converted: how long Redis and
+	// the database take for a page varies, and neither should wait for the other. For a larger
+	// page its reader waits.
+	mostAhead = 2
+	// smallPage is how much memory a small page takes at most, in bytes.
+	smallPage = 3 << 20
+)
+
+// work is a page on its way from the reader to the writer.
+type work struct {
+	page  Page
+	batch Batch
+	turn  *turn // nil: it has none to wait for
+}
+
+// read is the reading goroutine. It gives each page to the one that converts it.
+func (r *run) read(ctx context.Context, source Source, stage Stage, lanes []chan work) (err error) {
+	defer panicked(&err, "reading", source)
+	c := &converting{run: r, pages: make(chan taken, mostAhead), failed: make(chan struct{})}
+	var running sync.WaitGroup
+	running.Go(func() {
+		if c.err = c.each(ctx, source, stage, lanes); c.err != nil {
+			close(c.failed)
+		}
+		for p := range c.pages {
+			c.left(p)
+		}
+	})
+	end := sync.OnceFunc(func() {
+		close(c.pages)
+		running.Wait()
+	})
+	defer end()
+	err = source.Read(ctx, stage, c.take)
+	end()
+	if err == nil || c.err != nil {
+		return c.err
+	}
+	return failedSource(ctx, "read", source, err)
+}
+
+// converting is what a reader and the goroutine that converts its pages have in common.
+type converting struct {
+	*run
+	pages  chan taken
+	failed chan struct{} // closed with the first page that is not handed to its lane
+	err    error         // why it is not
+}
+
+// taken is a page that was read.
+type taken struct {
+	page Page
+	// handed, if the reader waits for that, is closed once the page's lane has it.
+	handed chan struct{}
+}
+
+var errNotHanded = errors.New("flush: a page has not reached its lane")
+
+// take gives a page to the goroutine that converts it. It waits until the page's lane has it, unless the
+// page is small.
+func (c *converting) take(page Page) error {
+	p := taken{page: page}
+	if !page.small() {
+		p.handed = make(chan struct{})
+	} else if !c.mayWait() {
+		return errNotHanded
+	}
+	select {
+	case c.pages <- p:
+	case <-c.failed:
+		c.left(p)
+		return errNotHanded
+	}
+	if p.handed == nil {
+		return nil
+	}
+	select {
+	case <-p.handed:
+		return nil
+	case <-c.failed:
+		return errNotHanded
+	}
+}
+
+// left counts a page no more among those that wait.
+func (r *run) left(p taken) {
+	if p.handed == nil {
+		<-r.waiting
+	}
+}
+
+// mayWait counts a page among those that wait, once there are few enough; not if one has failed.
+func (c *converting) mayWait() bool {
+	select {
+	case c.waiting <- struct{}{}:
+		return true
+	case <-c.failed:
+		return false
+	}
+}
+
+// small reports whether the page, with what it is converted to, takes little memory.
+func (p *Page) small() bool {
+	const record, input = 160, 56 // of an input its text and its value
+	size := 0
+	for i := range p.Records {
+		rec := &p.Records[i]
+		size += record + len(rec.Key) + input*len(rec.Inputs)
+		for j := range rec.Inputs {
+			size += len(rec.Inputs[j].Text)
+		}
+	}
+	return size <= smallPage
+}
+
+// each converts the pages in their order, and hands each to its lane.
+func (c *converting) each(ctx context.Context, source Source, stage Stage, lanes []chan work) (err error) {
+	defer panicked(&err, "converting what was read from", source)
+	next := c.dealer(lanes)
+	for p := range c.pages {
+		err := c.one(ctx, source, stage, p.page, lanes, next)
+		c.left(p)
+		if err != nil {
+			return err
+		}
+		if p.handed != nil {
+			close(p.handed)
+		}
+	}
+	return nil
+}
+
+// one converts a page and hands it over.
+func (c *converting) one(
+	ctx context.Context, source Source, stage Stage, page Page, lanes []chan work, next func(*work) int,
+) error {
+	w, err := c.convert(source, stage, page)
+	if err != nil {
+		return err
+	}
+	lane := next(&w)
+	if lane < 0 || lane >= len(lanes) {
+		return fmt.Errorf("%s gave a page for lane %d of %d", source.Name(), lane, len(lanes))
+	}
+	return c.hand(ctx, w, lanes[lane])
+}
+
+// hand gives a page to its lane, once few enough are under way.
+func (r *run) hand(ctx context.Context, w work, lane chan<- work) error {
+	select {
+	case r.underway <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	select {
+	case lane <- w:
+		return nil
+	case <-ctx.Done():
+		<-r.underway
+		return context.Cause(ctx)
+	}
+}
+
+// dealer says which lane writes what was read. Pages in order go to one lane after the other,
+// and each has its turn.
+func (r *run) dealer(lanes []chan work) func(w *work) int {
+	turns, pages := r.newTurns(), 0
+	return func(w *work) int {
+		switch {
+		case w.page.Lane != InOrder:
+			return w.page.Lane
+		case len(lanes) == 1:
+			return 0
+		}
+		w.turn = turns.next(w.batch.Rows)
+		pages++
+		return (pages - 1) % len(lanes)
+	}
+}
+
+func (r *run) convert(source Source, stage Stage, page Page) (work, error) {
+	if page.Part < 0 && page.Move == nil && r.m.Adds() {
+		return work{}, errors.New("the source gave a page without a part number; what is added from it could be added twice")
+	}
+	b := Batch{
+		ID: stage.ID, Job: stage.Job, Shard: source.Name(), Part: page.Part,
+		Move: page.Move, Marks: page.Marks, DeadLimit: r.cfg.DeadLimit,
+	}
+	if r.cfg.Inputs.Guarantee == row.ByPass {
+		b.ID = source.Name() // it distinguishes dead letters
+	}
+	b.Rows, b.Dead = r.m.Rows(page.Records, r.cfg.OnMissing)
+	return work{page: page, batch: b}, nil
+}
