@@ -105,8 +105,8 @@ func TestIDsOfEveryKindAreFlushed(t *testing.T) {
 	})
 }
 
-// The first pages are written while the other ids are collected: they are in order among
-// themselves, and so are all that follow.
+// Ids are collected while the rows of those before are written, each time four times as many: 200,
+// 800, 3200 and the rest. Each time they are in order.
 func TestPagesComeInKeyOrder(t *testing.T) {
 	bothIndexes(t, func(t *testing.T, g *rig, zset bool) {
 		const n = 5000
@@ -116,23 +116,20 @@ func TestPagesComeInKeyOrder(t *testing.T) {
 		g.Do("")
 		src := g.hashes(IndexedOptions{PageRows: 100})
 		var got []string
-		begins := 0 // of a run in order
+		breaks := 0 // of the order
 		for _, p := range readAll(t, src, stageNow(t, src, "a")) {
 			if p.Part != -1 || len(p.Records) > 100 {
 				t.Errorf("page of part %d with %d records", p.Part, len(p.Records))
 			}
 			for _, r := range p.Records {
 				if len(got) > 0 && byNumber(got[len(got)-1], r.Key) > 0 {
-					begins = len(got)
+					breaks++
 				}
 				got = append(got, r.Key)
 			}
 		}
-		first, rest := got[:begins], got[begins:]
-		if begins > 3*1000 || !slices.IsSortedFunc(first, byNumber) || !slices.IsSortedFunc(rest, byNumber) {
-			t.Errorf("%d ids come first, in numeric order: %v, and %d after them: %v", len(first),
-				slices.IsSortedFunc(first, byNumber),
-				len(rest), slices.IsSortedFunc(rest, byNumber))
+		if breaks > 3 {
+			t.Errorf("the order begins anew %d times", breaks)
 		}
 		slices.SortFunc(got, byNumber)
 		if len(slices.Compact(got)) != n {

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -21,9 +19,8 @@ const (
 	// removeEvery is how long ids that were flushed may stay in their stage. Most stages
 	// are done by then and go as a whole, which costs Redis next to nothing.
 	removeEvery = 5 * time.Second
-	// firstPages of each lane are written while the ids of the others are collected and
-	// sorted.
-	firstPages = 2
+	// passedCost is what an id that was flushed takes beside its text, in bytes.
+	passedCost = 24
 )
 
 // IndexedOptions describe a job whose rows an index says have changed.
@@ -106,61 +103,26 @@ func (s *indexed) Read(ctx context.Context, st flush.Stage, yield func(flush.Pag
 	if kind == "zset" {
 		scan.command, scan.stride = "ZSCAN", 2
 	}
-	ctx, stop := context.WithCancelCause(ctx)
-	piles := make(chan *idlist.List)
-	scanning := make(chan error, 1)
-	go func() {
-		defer close(piles)
-		defer func() {
-			if p := recover(); p != nil { // a failed run, as in any other part of a job
-				scanning <- fmt.Errorf("collecting the ids of %q panicked: %v\n%s", s.Live, p, debug.Stack())
-			}
-		}()
-		scanning <- s.scanAhead(ctx, scan, piles)
-	}()
-	err = s.readPiles(ctx, c, piles, yield)
-	stop(err)
-	if scanned := <-scanning; err == nil {
-		err = scanned
+	collecting, err := s.Store.Conn(ctx, s.Live)
+	if err != nil {
+		return err
 	}
-	return err
-}
-
-// readPiles yields the rows of all ids, until there are no more or one fails.
-func (s *indexed) readPiles(ctx context.Context, c redisconn.Conn, piles <-chan *idlist.List, yield func(flush.Page) error) error {
+	defer collecting.Close()
+	collect := func(ctx context.Context, most int) (ids *idlist.List, more bool, err error) {
+		if ids, err = scan.next(ctx, collecting, s.budget/2, most); err != nil {
+			return nil, false, s.Fail("read the stage of", err)
+		}
+		return ids, scan.cursor != "0", nil
+	}
 	rows := paging.NewFiller(s.bytes)
-	for ids := range piles {
+	return idlist.Ahead(ctx, s.pageRows*s.lanes, collect, func(ids *idlist.List) error {
 		for lane, page := range ids.Pages(s.pageRows, s.lanes) {
 			if err := s.page(ctx, c, lane, page, &rows, yield); err != nil {
 				return err
 			}
 		}
-	}
-	return nil
-}
-
-// scanAhead collects ids while those that were collected before are written. The first
-// pages are not waited for until everything is sorted.
-func (s *indexed) scanAhead(ctx context.Context, scan idScan, piles chan<- *idlist.List) error {
-	c, err := s.Store.Conn(ctx, s.Live)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	most := firstPages * s.pageRows * s.lanes
-	for first := true; first || scan.cursor != "0"; first = false {
-		ids, err := scan.next(ctx, c, s.budget/2, most)
-		if err != nil {
-			return s.Fail("read the stage of", err)
-		}
-		select {
-		case piles <- ids:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		most = math.MaxInt
-	}
-	return nil
+		return nil
+	})
 }
 
 // page yields the rows of ids, as several pages if they are long.
@@ -188,7 +150,7 @@ func (s *indexed) page(ctx context.Context, c redisconn.Conn, lane int, ids []st
 func (s *indexed) Done(ctx context.Context, st flush.Stage, p flush.Page) error {
 	for _, r := range p.Records {
 		s.passed = append(s.passed, r.Key)
-		s.held += idlist.Cost + len(r.Key)
+		s.held += passedCost + len(r.Key)
 	}
 	if !st.Resumed && st.Size < int64(s.Large) && s.held < s.budget/4 && time.Since(s.removed) < s.every {
 		return nil

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"baton/internal/flush"
-	"baton/internal/flush/source/idlist"
 )
 
 // The last quarter of a large stage is not taken out of it, for Redis would hold
@@ -107,7 +106,7 @@ func TestIdsOfAStageThatIsSoonDoneGoWithIt(t *testing.T) {
 		for i := range 100 {
 			g.index(zset, fmt.Sprint(i))
 		}
-		src.budget = 4 * 25 * (idlist.Cost + 2) // ids that wait may take a quarter of it
+		src.budget = 4 * 25 * (passedCost + 2) // ids that wait may take a quarter of it
 		st = stageNow(t, src, "d")
 		for _, p := range readAll(t, src, st)[:5] {
 			if err := src.Done(t.Context(), st, p); err != nil {

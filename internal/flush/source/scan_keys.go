@@ -22,11 +22,11 @@ type keyScan struct {
 	split   []string
 }
 
-// next scans until the budget is used up or the pass is over (cursor "0"), and
-// returns what it found, sorted and without duplicates.
-func (k *keyScan) next(ctx context.Context, c redisconn.Conn, budget int) (*idlist.List, error) {
+// next scans until the budget is used up, there are that many keys, or the pass is over
+// (cursor "0"), and returns what it found, sorted and without duplicates.
+func (k *keyScan) next(ctx context.Context, c redisconn.Conn, budget, most int) (*idlist.List, error) {
 	ids := &idlist.List{}
-	for !ids.Full(budget) && (k.calls == nil || *k.calls > 0) {
+	for !ids.Full(budget) && ids.Len() < most && (k.calls == nil || *k.calls > 0) {
 		if k.calls != nil {
 			*k.calls--
 		}

@@ -53,7 +53,7 @@ func TestKeysOfOtherTypesAreLeftOutWhereScanDoesNotTellThem(t *testing.T) {
 			return nil
 		})
 		keys := keyScan{scan: src, pace: redisconn.NewScanPace(), cursor: "0"}
-		pile, err := keys.next(t.Context(), old, 1<<20)
+		pile, err := keys.next(t.Context(), old, 1<<20, 1<<20)
 		if err != nil {
 			t.Fatal(err)
 		}

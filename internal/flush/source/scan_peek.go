@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 	"errors"
+	"math"
 
 	"baton/internal/flush"
 	"baton/internal/flush/row"
@@ -60,7 +61,7 @@ func (s *Scan) peekNode(ctx context.Context, node *redisconn.Server, rows *scanR
 		if p.calls == 0 {
 			return errEnough
 		}
-		pile, err := keys.next(ctx, c, 1)
+		pile, err := keys.next(ctx, c, 1, math.MaxInt)
 		if err != nil {
 			return s.fail("scan", err)
 		}
