@@ -89,6 +89,7 @@ func (r *writing) lane(ctx, going context.Context, stop context.CancelCauseFunc,
 		go func() {
 			err := r.release(ctx, w)
 			w.turn.left(err)
+			w.settle()
 			released <- err
 		}()
 	}

@@ -96,7 +96,7 @@ type Source interface {
 	Stage(ctx context.Context, newID, position string) (s Stage, ok bool, err error)
 	// Read hands over the stage's records page by page until yield fails or the
 	// stage is read. It keeps at most one page ahead of yield for each lane, and does not touch
-	// a page any more that it has handed over.
+	// a page any more that it has handed over: a huge record is cleared by then.
 	Read(ctx context.Context, s Stage, yield func(Page) error) error
 }
 

@@ -23,6 +23,8 @@ type work struct {
 	page  Page
 	batch Batch
 	turn  *turn // nil: it has none to wait for
+	// settled, of a huge page, is closed once it has left its stage; else nil.
+	settled chan struct{}
 }
 
 // read is the reading goroutine. It gives each page to the one that converts it.
@@ -116,11 +118,7 @@ func (p *Page) small() bool {
 	const record, input = 160, 56 // of an input its text and its value
 	size := 0
 	for i := range p.Records {
-		rec := &p.Records[i]
-		size += record + len(rec.Key) + input*len(rec.Inputs)
-		for j := range rec.Inputs {
-			size += len(rec.Inputs[j].Text)
-		}
+		size += record + input*len(p.Records[i].Inputs) + p.Records[i].Size()
 	}
 	return size <= smallPage
 }
@@ -157,7 +155,8 @@ func (c *converting) one(
 	return c.hand(ctx, w, lanes[lane])
 }
 
-// hand gives a page to its lane, once few enough are under way.
+// hand gives a page to its lane, once few enough are under way. Behind a huge one nothing is read
+// before it has left its stage.
 func (r *run) hand(ctx context.Context, w work, lane chan<- work) error {
 	select {
 	case r.underway <- struct{}{}:
@@ -166,9 +165,17 @@ func (r *run) hand(ctx context.Context, w work, lane chan<- work) error {
 	}
 	select {
 	case lane <- w:
-		return nil
 	case <-ctx.Done():
 		<-r.underway
+		return context.Cause(ctx)
+	}
+	if w.settled == nil {
+		return nil
+	}
+	select {
+	case <-w.settled:
+		return nil
+	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
@@ -202,5 +209,9 @@ func (r *run) convert(source Source, stage Stage, page Page) (work, error) {
 		b.ID = source.Name() // it distinguishes dead letters
 	}
 	b.Rows, b.Dead = r.m.Rows(page.Records, r.cfg.OnMissing)
-	return work{page: page, batch: b}, nil
+	w := work{page: page, batch: b}
+	if page.huge() {
+		w.settled = make(chan struct{})
+	}
+	return w, nil
 }

@@ -3,6 +3,7 @@ package redisconn
 import (
 	"fmt"
 	"time"
+	"unsafe"
 
 	"github.com/gomodule/redigo/redis"
 )
@@ -14,6 +15,11 @@ func Time(reply any) (time.Time, error) {
 		return time.Time{}, fmt.Errorf("redis TIME: unexpected reply %v: %w", reply, err)
 	}
 	return time.Unix(clock[0], clock[1]*1000).UTC(), nil
+}
+
+// Text is a text of a reply, which nothing writes to afterwards, without a copy of it.
+func Text(reply []byte) string {
+	return unsafe.String(unsafe.SliceData(reply), len(reply)) //nolint:gosec // see above
 }
 
 // StreamEntry reads an entry of a stream, of texts.

@@ -18,6 +18,15 @@ type Record struct {
 	Err    error // why the source could not read it; goes to the dead letters
 }
 
+// Size is the text that the record holds, in bytes.
+func (r *Record) Size() int {
+	size := len(r.Key)
+	for i := range r.Inputs {
+		size += len(r.Inputs[i].Text)
+	}
+	return size
+}
+
 // Raw is one raw text; OK is false where the source has no such field.
 type Raw struct {
 	Text string

@@ -143,7 +143,7 @@ func (r *scanRows) readStrings(ctx context.Context, c redisconn.Conn, keys []sca
 			continue
 		}
 		k := keys[i]
-		k.value = row.Raw{Text: string(text), OK: true}
+		k.value = row.Raw{Text: redisconn.Text(text), OK: true}
 		if len(r.fields) > 0 {
 			k.fields = make([]row.Raw, len(r.fields))
 			k.err = r.object.Decode(k.value.Text, text, k.fields)
@@ -241,9 +241,9 @@ func membersOf(key scanned, reply any, stride int) (rows []scanned, next string,
 	rows = make([]scanned, 0, len(elements)/stride)
 	for i := 0; i+stride <= len(elements); i += stride {
 		element := key
-		element.value = row.Raw{Text: string(elements[i]), OK: true}
+		element.value = row.Raw{Text: redisconn.Text(elements[i]), OK: true}
 		if stride == 2 {
-			element.score = row.Raw{Text: string(elements[i+1]), OK: true}
+			element.score = row.Raw{Text: redisconn.Text(elements[i+1]), OK: true}
 		}
 		rows = append(rows, element)
 	}
@@ -259,7 +259,7 @@ func (r *scanRows) add(lane int, rows []scanned) (size redisconn.Paced, err erro
 	for i := range rows {
 		record := r.record(&rows[i], r.generation, raws[i*n:(i+1)*n:(i+1)*n])
 		record.Err = rows[i].err
-		bytes := paging.Size(&record)
+		bytes := record.Size()
 		if len(l.records) > 0 && l.bytes+bytes > r.bytes { // it is too long for this page
 			if err := r.turn(lane); err != nil {
 				return size, err

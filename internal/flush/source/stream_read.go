@@ -69,7 +69,9 @@ func (s *Stream) page(ctx context.Context, c redisconn.Conn, r *streamStage, ent
 			}
 		}
 		page = append(page, entries.waits[:n]...)
-		entries.waits = entries.waits[n:]
+		if entries.waits = entries.waits[n:]; len(entries.waits) == 0 {
+			entries.waits = nil // or a record would be kept in memory behind the page
+		}
 		r.advance(last, n)
 		if len(entries.waits) == 0 && entries.ended {
 			r.end()

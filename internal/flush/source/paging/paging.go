@@ -55,6 +55,7 @@ func (f *Filler) Fill(ids []string, read func(ids []string) ([]row.Record, error
 		if f.waits = f.waits[fit:]; len(f.waits) > 0 {
 			break
 		}
+		f.waits = nil // or a record would be kept in memory behind the page
 	}
 	return page, nil
 }
@@ -63,7 +64,7 @@ func (f *Filler) Fill(ids []string, read func(ids []string) ([]row.Record, error
 // nothing else is in a page the first one does always.
 func Fitting(records []row.Record, into int, alone bool) (n, bytes int) {
 	for ; n < len(records); n++ {
-		next := Size(&records[n])
+		next := records[n].Size()
 		if bytes+next > into && (n > 0 || !alone) {
 			break
 		}
@@ -74,7 +75,7 @@ func Fitting(records []row.Record, into int, alone bool) (n, bytes int) {
 
 // Part is how many of the records are the part that begins with the first of them: so many by
 // rows, and by the bytes of their keys, of 0 which is no limit. left is how many there are in all.
-// whole is false where those that were read do not tell yet.
+// whole is false where those that were read do not tell yet; one that is too long by itself does.
 //
 // A list's parts are in the ledger by their number: this is a format, and outlives an upgrade.
 func Part(read []row.Record, rows, bytes, left int64) (n int, whole bool) {
@@ -85,23 +86,14 @@ func Part(read []row.Record, rows, bytes, left int64) (n int, whole bool) {
 		}
 	}
 	n = len(read)
-	return n, int64(n) == min(rows, left)
-}
-
-// Size is the text that a record holds, in bytes.
-func Size(r *row.Record) int {
-	size := len(r.Key)
-	for i := range r.Inputs {
-		size += len(r.Inputs[i].Text)
-	}
-	return size
+	return n, int64(n) == min(rows, left) || n == 1 && bytes > 0 && has > bytes
 }
 
 // Paced says of records that came together how large they are.
 func Paced(records []row.Record) redisconn.Paced {
 	p := redisconn.Paced{Records: len(records)}
 	for i := range records {
-		size := Size(&records[i])
+		size := records[i].Size()
 		p.Bytes, p.Largest = p.Bytes+size, max(p.Largest, size)
 	}
 	return p

@@ -46,7 +46,7 @@ func TestPagesAreFilledByBytes(t *testing.T) {
 				if got[i].Key != left[i] {
 					t.Fatalf("record %q, want %q", got[i].Key, left[i])
 				}
-				bytes += Size(&got[i])
+				bytes += got[i].Size()
 			}
 			if bytes > most && len(got) > 1 {
 				t.Fatalf("a page of %d records has %d bytes, the aim is %d", len(got), bytes, most)
@@ -62,6 +62,26 @@ func TestAnErrorOfTheReadingIsThatOfThePage(t *testing.T) {
 	f, broken := NewFiller(10), errors.New("broken")
 	if _, err := f.Fill([]string{"1"}, func([]string) ([]row.Record, error) { return nil, broken }); !errors.Is(err, broken) {
 		t.Error(err)
+	}
+}
+
+// What the next item is does not matter behind one that is too long for any part: it need not be read.
+func TestAnItemThatIsTooLongIsAPartAtOnce(t *testing.T) {
+	for _, c := range []struct {
+		has   string
+		n     int
+		whole bool
+	}{{"12345678901", 1, true}, {"1234567890", 1, false}, {"1234567890|", 2, false}, {"12345678|901", 1, true}} {
+		var read []row.Record
+		for item := range strings.SplitSeq(c.has, "|") {
+			read = append(read, row.Record{Key: item})
+		}
+		if n, whole := Part(read, 100, 10, 100); n != c.n || whole != c.whole {
+			t.Errorf("of %q %d items are a part, whole: %v", c.has, n, whole)
+		}
+	}
+	if n, whole := Part([]row.Record{{Key: "12345678901"}}, 100, 0, 100); n != 1 || whole {
+		t.Errorf("without a limit of bytes %d items are a part, whole: %v", n, whole)
 	}
 }
 
