@@ -19,11 +19,12 @@ const (
 // last of them.
 type collector = func(ctx context.Context, most int) (ids *List, more bool, err error)
 
-// Ahead collects the ids of a pass in several lists, and the next one while the one before is used.
+// Ahead collects the ids of a pass in several lists, and the next one while the one before is used, unless the ids
+// of that are long.
 // page is how many ids a page of each lane has together. All that was begun has ended when Ahead returns.
 func Ahead(ctx context.Context, page int, collect collector, use func(*List) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
-	lists, collected := make(chan *List), make(chan error, 1)
+	lists, used, collected := make(chan *List), make(chan struct{}, 1), make(chan error, 1)
 	go func() {
 		defer close(lists)
 		defer func() {
@@ -31,12 +32,15 @@ func Ahead(ctx context.Context, page int, collect collector, use func(*List) err
 				collected <- fmt.Errorf("collecting ids panicked: %v\n%s", p, debug.Stack())
 			}
 		}()
-		collected <- collectAll(ctx, firstPages*page, collect, lists)
+		collected <- collectAll(ctx, firstPages*page, collect, lists, used)
 	}()
 	var err error
 	for ids := range lists {
 		if err = use(ids); err != nil {
 			break
+		}
+		if ids.Long() {
+			used <- struct{}{}
 		}
 	}
 	stop(err)
@@ -46,7 +50,7 @@ func Ahead(ctx context.Context, page int, collect collector, use func(*List) err
 	return err
 }
 
-func collectAll(ctx context.Context, most int, collect collector, lists chan<- *List) error {
+func collectAll(ctx context.Context, most int, collect collector, lists chan<- *List, used <-chan struct{}) error {
 	for more := true; more; most = min(most, math.MaxInt/growth) * growth {
 		ids, goesOn, err := collect(ctx, most)
 		if err != nil {
@@ -56,6 +60,13 @@ func collectAll(ctx context.Context, most int, collect collector, lists chan<- *
 		case lists <- ids:
 		case <-ctx.Done():
 			return context.Cause(ctx)
+		}
+		if ids.Long() {
+			select {
+			case <-used:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
 		}
 		more = goesOn
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unsafe"
 )
 
 // Over makes a list over a text that others have collected, see [List.AddAt].
@@ -42,7 +43,15 @@ func (p *List) Full(budget int) bool {
 }
 
 // longText is full, too: long ids are held a few times on their way, and their order saves less.
-const longText = 8 << 20
+// Ids of longID bytes on average are long: their list gets room for all that it may have at once,
+// and they are read where they are.
+const longText, longID = 8 << 20, 1 << 10
+
+// Long reports whether the ids are held once only, where the list has them, and are so long that
+// others should not be collected meanwhile.
+func (p *List) Long() bool { return p.long() && len(p.text) >= longText/2 }
+
+func (p *List) long() bool { return len(p.text) >= longID*len(p.places) }
 
 // Len is how many ids there are.
 func (p *List) Len() int { return len(p.places) }
@@ -50,6 +59,9 @@ func (p *List) Len() int { return len(p.places) }
 // Add takes in an id.
 func (p *List) Add(id []byte) {
 	p.places = append(p.places, idPlace{at: uint32(len(p.text)), size: uint32(len(id))})
+	if len(id) >= 64*longID && cap(p.text)-len(p.text) < len(id) {
+		p.text = slices.Grow(p.text, max(len(id), longText)) // not by doubling: each step would leave one behind
+	}
 	p.text = append(p.text, id...)
 }
 
@@ -180,8 +192,11 @@ func laneOf(id []byte, lanes int) int {
 	return Part(id, range20) * lanes / range20
 }
 
-// texts are ids in one allocation.
+// texts are ids in one allocation: that of the list where they are long, else one of their own.
 func (p *List) texts(places []idPlace) []string {
+	if p.long() {
+		return p.inPlace(places)
+	}
 	size := 0
 	for _, at := range places {
 		size += int(at.size)
@@ -195,6 +210,16 @@ func (p *List) texts(places []idPlace) []string {
 	ids := make([]string, len(places))
 	for i, at := range places {
 		ids[i], texts = texts[:at.size], texts[at.size:]
+	}
+	return ids
+}
+
+// inPlace are ids as they are in the text, to which nothing is added any more.
+func (p *List) inPlace(places []idPlace) []string {
+	text := unsafe.String(unsafe.SliceData(p.text), len(p.text)) //nolint:gosec // nothing writes there any more
+	ids := make([]string, len(places))
+	for i, at := range places {
+		ids[i] = text[at.at : at.at+at.size]
 	}
 	return ids
 }

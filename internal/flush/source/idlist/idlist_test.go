@@ -1,6 +1,7 @@
 package idlist
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -120,6 +121,42 @@ func TestManyIDsSortAsFewDo(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
+	}
+}
+
+// Long ids are copied into the list and nowhere else, in memory that is taken once.
+func TestLongIDsAreInMemoryOnce(t *testing.T) {
+	id := bytes.Repeat([]byte("x"), 1<<20)
+	allocated := testing.Benchmark(func(b *testing.B) {
+		for b.Loop() {
+			pile, n := &List{}, 0
+			for i := 0; !pile.Full(1 << 30); i++ {
+				id[0] = byte('a' + i)
+				pile.Add(id)
+			}
+			pile.Sort()
+			for _, ids := range pile.Pages(3, 2) {
+				for _, got := range ids {
+					if len(got) != 1<<20 || strings.Contains(got[1:], "a") {
+						b.Errorf("id of %d bytes", len(got))
+					}
+					n++
+				}
+			}
+			if n != 8 || !pile.Long() {
+				b.Errorf("%d ids, long: %v", n, pile.Long())
+			}
+		}
+	}).AllocedBytesPerOp()
+	if allocated > 17<<20 { // the race detector takes twice the memory
+		t.Errorf("%d bytes for 8 MiB of ids", allocated)
+	}
+	short := &List{}
+	for i := range 1000 {
+		short.Add(strconv.AppendInt(nil, int64(i), 10))
+	}
+	if short.Long() {
+		t.Error("ids of three bytes are long")
 	}
 }
 
