@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,8 +14,10 @@ import (
 	"baton/internal/config"
 	"baton/internal/daemon/abdication"
 	"baton/internal/daemon/epochs"
+	"baton/internal/daemon/inventory"
 	"baton/internal/daemon/site"
 	"baton/internal/daemon/tasks"
+	"baton/internal/daemon/work"
 	"baton/internal/elector"
 	"baton/internal/flush/source/staging"
 	"baton/internal/job"
@@ -43,16 +44,16 @@ type candidacy struct {
 	told       *status.Election
 	notes      *alert.Notifications
 	runner     *job.Runner
-	clock      *slotClock
+	clock      *work.Clock
 	resign     *abdication.Abdicator
-	first      *firstLook
+	first      *work.FirstLook
 	observer   *observer
 	subscriber *subscriber
 	lock       site.NodeLock
-	presence   func(*workload) redislock.Presence // what the node tells of itself
-	book       *sampleBook
-	letters    *lettersBook
-	watch      *jobWatch
+	presence   func(*inventory.Workload) redislock.Presence // what the node tells of itself
+	book       *work.Samples
+	letters    *work.LettersBook
+	watch      *work.Watch
 	wardens    *command.Reserve
 	turns      job.Turns
 	elector    *elector.Elector
@@ -67,37 +68,30 @@ type candidacy struct {
 	withdrawn bool          // the node's to know: no job is under the lock any more
 
 	mu     sync.Mutex
-	work   *workload // in force
-	reign  *reign    // the term that goes on; nil between terms
-	ending string    // what is waited for before the lead is given up: "the end of report"; "" most of the time
-}
-
-// workload is the jobs under one lock as one configuration has them.
-type workload struct {
-	config    config.Config // its jobs are those of the tasks
-	hash      string        // of the whole configuration
-	tasks     []task
-	staged    map[string]string // beside which keys any job of the node stages; nil: the lock is not the node's own
-	databases site.Databases    // all of the node's
-	probes    site.Databases
+	work   *inventory.Workload // in force
+	reign  *reign              // the term that goes on; nil between terms
+	ending string              // what is waited for before the lead is given up: "the end of report"; "" most of the time
 }
 
 // newCandidacy makes the node's part in the election of a lock. It does not connect.
-func (n *node) newCandidacy(ctx context.Context, lockKey string, w *workload, first *firstLook) (*candidacy, error) {
+func (n *node) newCandidacy(ctx context.Context, lockKey string, w *inventory.Workload, first *work.FirstLook) (*candidacy, error) {
 	at := n.venue.At(lockKey)
 	c := &candidacy{
-		log: n.log.Named("election").With(zap.String("lock_key", lockKey)), lockKey: lockKey, timing: w.config.Election, venue: at,
+		log: n.log.Named("election").With(zap.String("lock_key", lockKey)), lockKey: lockKey, timing: w.Config.Election, venue: at,
 		election: at.Election(), ledger: at.Ledger(n.store), metrics: n.metrics, told: n.metrics.Election(lockKey), notes: n.notifications,
 		hints: make(chan elector.Hint, 16), data: n.store, ordered: make(chan elector.Hint, 1), presence: n.presence, left: make(chan struct{}), parted: make(chan struct{}), work: w, clock: n.clock, first: first, subscriber: n.subscriber, letters: n.counted, wardens: n.wardens, turns: n.turns,
 	}
-	c.registry = staging.NewStages(n.store, n.venue.At(n.config.Election.LockKey).Ledger(n.store))
-	c.book, c.watch = newSampleBook(c.ledger), newJobWatch()
-	c.runner = newRunner(w.config, c.ledger, n.options.Logger, n.metrics, n.notifications, n.clock, n.dataOutage, c.holdsBack, c.settle)
-	if lockKey == n.config.Election.LockKey {
+	c.registry = staging.NewStages(n.store, n.venue.At(n.inventory.Config.Election.LockKey).Ledger(n.store))
+	c.book, c.watch = work.NewSamples(lockKey, c.ledger), work.NewWatch()
+	c.runner = work.NewRunner(c.ledger, work.RunnerOptions{
+		Drain: c.timing.Drain, Logger: n.options.Logger, Metrics: n.metrics, Notes: n.notifications, Clock: n.clock,
+		Outage: n.dataOutage, Hold: c.holdsBack, Idle: c.settle,
+	})
+	if lockKey == n.inventory.Config.Election.LockKey {
 		c.election = n.identity.Watch(c.election)
 	}
 	aside := &abdication.Aside{}
-	c.resign = abdication.New(w.config, w.probes, c.election, aside, c.log)
+	c.resign = abdication.New(w.Config, w.Probes, c.election, aside, c.log)
 	var err error
 	if c.lock, err = at.Lock(n.presence(w)); err != nil {
 		c.told.Forget()
@@ -110,10 +104,10 @@ func (n *node) newCandidacy(ctx context.Context, lockKey string, w *workload, fi
 		outage: n.outage,
 	}
 	c.observer = o
-	last := o.epochs.Last(ctx, w.config, w.databases)
+	last := o.epochs.Last(ctx, w.Config, w.Databases)
 	c.elector, err = elector.New(c.lock, c.lead, elector.Config{
 		NodeID: n.id, Timing: site.Timing(c.timing), PollInterval: c.timing.PollInterval,
-		NewOwner: site.NewID, Floor: last.Epoch, Lease: last.Lease(), Observer: !w.config.Node.IsCandidate(), Hints: c.hints, Observe: o.observe,
+		NewOwner: site.NewID, Floor: last.Epoch, Lease: last.Lease(), Observer: !w.Config.Node.IsCandidate(), Hints: c.hints, Observe: o.observe,
 		Courtesy: func() time.Duration { return n.balancer.Courtesy(lockKey) }, Beat: &n.beat,
 		Hinted: func() bool { return int(c.listening.Load()) == len(at.Stores) }, HintSpread: at.Spread(),
 		Die: func(reason string) { die(n.log, reason, n.options.Exit) },
@@ -126,17 +120,29 @@ func (n *node) newCandidacy(ctx context.Context, lockKey string, w *workload, fi
 	return c, nil
 }
 
+// workLock is what the work of the candidacy's terms has in common.
+func (c *candidacy) workLock() work.Lock {
+	return work.Lock{
+		Key: c.lockKey, Timing: c.timing, Log: c.log, Ledger: c.ledger, Stages: c.registry, Data: c.data, Metrics: c.metrics, Told: c.told,
+		Notes: c.notes, Letters: c.letters, Watch: c.watch, Wardens: c.wardens, Runner: c.runner, Ordered: c.ordered,
+		Config: func() config.Config {
+			w, _ := c.current()
+			return w.Config
+		},
+	}
+}
+
 // newCandidacies makes several, or none: all at once, since each may ask databases that
 // do not answer.
-func (n *node) newCandidacies(ctx context.Context, lockKeys []string, i inventory) ([]*candidacy, error) {
+func (n *node) newCandidacies(ctx context.Context, lockKeys []string, i inventory.Inventory) ([]*candidacy, error) {
 	if len(lockKeys) == 0 {
 		return nil, nil
 	}
 	made, problems := make([]*candidacy, len(lockKeys)), make([]error, len(lockKeys))
-	first := newFirstLook(under(i.config, lockKeys...), n.log.Named("doctor"))
+	first := work.NewFirstLook(inventory.Under(i.Config, lockKeys...), n.log.Named("doctor"))
 	var wg sync.WaitGroup
 	for at, key := range lockKeys {
-		wg.Go(func() { made[at], problems[at] = n.newCandidacy(ctx, key, i.workload(key), first) })
+		wg.Go(func() { made[at], problems[at] = n.newCandidacy(ctx, key, i.Workload(key), first) })
 	}
 	wg.Wait()
 	err := errors.Join(problems...)
@@ -188,12 +194,12 @@ func (c *candidacy) dismiss() {
 
 // update puts another workload into force. When it returns nothing of the old one
 // begins any more; runs that go on end as they were.
-func (c *candidacy) update(ctx context.Context, w *workload) {
+func (c *candidacy) update(ctx context.Context, w *inventory.Workload) {
 	c.mu.Lock()
 	c.work = w
 	r := c.reign
 	c.mu.Unlock()
-	c.resign.Use(w.probes, w.config)
+	c.resign.Use(w.Probes, w.Config)
 	c.present()
 	if r != nil {
 		r.update(ctx, w)
@@ -223,7 +229,7 @@ func (c *candidacy) begin(r *reign) job.Workload {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.reign = r
-	return r.load(c.work)
+	return r.work.Load(c.work.Load)
 }
 
 func (c *candidacy) ended() {
@@ -232,7 +238,7 @@ func (c *candidacy) ended() {
 	c.reign = nil
 }
 
-func (c *candidacy) current() (*workload, *reign) {
+func (c *candidacy) current() (*inventory.Workload, *reign) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.work, c.reign
@@ -258,24 +264,10 @@ func (c *candidacy) holdsBack() bool {
 
 func (c *candidacy) jobNames() []string {
 	w, _ := c.current()
-	return tasks.Names(w.tasks)
+	return tasks.Names(w.Tasks)
 }
 
 func (c *candidacy) view() direct.View {
 	w, _ := c.current()
-	return direct.View{LockKey: c.lockKey, Election: c.election, Ledger: c.ledger, Stages: c.registry, Tasks: plain(w.tasks), Poll: c.timing.PollInterval}
-}
-
-// under is the part of a configuration that is about some locks. It takes no more memory
-// than it must: there may be hundreds of them.
-func under(c config.Config, lockKeys ...string) config.Config {
-	c.Election.LockKey = lockKeys[0]
-	var jobs []config.Job
-	for _, j := range c.Jobs {
-		if slices.Contains(lockKeys, j.Lock) {
-			jobs = append(jobs, j)
-		}
-	}
-	c.Jobs = jobs
-	return c
+	return direct.View{LockKey: c.lockKey, Election: c.election, Ledger: c.ledger, Stages: c.registry, Tasks: work.Plain(w.Tasks), Poll: c.timing.PollInterval}
 }

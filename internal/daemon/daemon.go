@@ -93,7 +93,7 @@ func Run(ctx context.Context, c config.Config, o Options) error {
 	wg.Go(func() { n.balancer.Run(electing) })
 	wg.Go(func() { n.keepIdentity(electing) })
 	ledger := n.candidacies[0].ledger // read here: a reload changes the list
-	wg.Go(func() { n.clock.follow(electing, ledger, c.Election.AttemptTimeout) })
+	wg.Go(func() { n.clock.Follow(electing, ledger, c.Election.AttemptTimeout) })
 	err = n.campaign(electing)
 	n.notifications.Close(background)
 	stopBackground()

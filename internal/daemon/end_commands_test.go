@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"baton/internal/daemon/inventory"
 	"baton/internal/daemon/site"
 	"baton/internal/redislock"
 	"baton/internal/testsupport"
@@ -50,7 +51,7 @@ func TestWhatIsWaitedForStaysTold(t *testing.T) {
 	t.Parallel()
 	var lock toldLock
 	clock := int64(0)
-	c := &candidacy{lock: &lock, work: &workload{}, presence: func(*workload) redislock.Presence {
+	c := &candidacy{lock: &lock, work: &inventory.Workload{}, presence: func(*inventory.Workload) redislock.Presence {
 		return redislock.Presence{ClockMS: clock}
 	}}
 	for _, want := range []redislock.Presence{{Ending: "the end of report"}, {Ending: "the end of report", ClockMS: 500}, {ClockMS: 500}} {

@@ -1,15 +1,12 @@
 package daemon
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
-	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
-	recorder "go.uber.org/zap/zaptest/observer"
 
 	"baton/internal/config"
 	"baton/internal/doctor"
@@ -98,25 +95,5 @@ func TestTheFirstLookUnderSeveralLocksDoesNotMissTheJobsOfTheOthers(t *testing.T
 	}
 	if err := r.end(); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestTheFirstLookIsTakenOnce(t *testing.T) {
-	t.Parallel()
-	redis, db := testsupport.StartRedis(t), testsupport.SQLite(t)
-	c := twoFlushes(redis.URL(), config.Database{Driver: db.Driver, DSNInline: db.DSN})
-	core, logs := recorder.New(zapcore.WarnLevel)
-	f := newFirstLook(c, zap.New(core))
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
-	f.look(gone)
-	if logs.Len() != 0 || f.over {
-		t.Errorf("a term that ended at once has told %d findings", logs.Len())
-	}
-	f.look(t.Context())
-	told := logs.Len()
-	f.look(t.Context())
-	if told == 0 || logs.Len() != told {
-		t.Errorf("told %d findings, then %d", told, logs.Len())
 	}
 }

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"net"
+	"time"
 
 	"baton/internal/certificate"
 	"baton/internal/config"
+	"baton/internal/daemon/work"
 	"baton/internal/operate"
 	"baton/internal/operate/direct"
 	"baton/internal/status"
@@ -34,7 +36,7 @@ func (n *node) newAnswers() *direct.Site {
 func (n *node) access() direct.Access {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return direct.Access{Config: n.inventory.config, Edition: n.edition, Store: n.store, Venue: n.venue}
+	return direct.Access{Config: n.inventory.Config, Edition: n.edition, Store: n.store, Venue: n.venue}
 }
 
 // orderReload has the node read its configuration again, and returns when it is in force.
@@ -75,4 +77,13 @@ func secured(h config.HTTP) (*certificate.Certificate, error) {
 		}
 	}
 	return certificate.Open(h)
+}
+
+// samples are how far the flushes under all locks were behind, later than since.
+func (n *node) samples(ctx context.Context, since time.Time) ([]operate.Sample, error) {
+	var of []*work.Samples
+	for _, c := range n.all() {
+		of = append(of, c.book)
+	}
+	return work.Merged(ctx, since, of)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"baton/internal/config"
+	"baton/internal/daemon/work"
 	"baton/internal/flush/source/spec"
 	"baton/internal/operate"
 	"baton/internal/operate/direct"
@@ -177,7 +178,7 @@ func TestWhatWaitsForARunThatRestedIsNotCalledOlderThanItsRest(t *testing.T) {
 	l.do("HINCRBY", "views", "7", 10)
 	l.awaitRows("[[7 10]]")
 	l.db.Exec(t, "ALTER TABLE articles RENAME TO elsewhere")
-	sampled := testsupport.Paced(gaugeEvery) // a busy machine looks less often
+	sampled := testsupport.Paced(work.GaugeEvery) // a busy machine looks less often
 	time.Sleep(2 * sampled)
 	written := time.Now()
 	oldest := func() float64 { return (time.Since(written) + sampled + time.Second).Seconds() }

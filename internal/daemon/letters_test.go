@@ -5,49 +5,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
-	recorder "go.uber.org/zap/zaptest/observer"
 
 	"baton/internal/config"
+	"baton/internal/daemon/work"
 )
-
-func TestTheLogTellsOfDeadLettersOnceAMinute(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		core, logs := recorder.New(zapcore.InfoLevel)
-		l := &lettersLog{log: zap.New(core), job: "views"}
-		counts := func() (all []any) {
-			synctest.Wait()
-			for _, e := range logs.TakeAll() {
-				all = append(all, e.ContextMap()["dead"])
-			}
-			return all
-		}
-		want := func(when string, want ...any) {
-			t.Helper()
-			if got := counts(); len(got) != len(want) || len(want) > 0 && got[0] != want[0] {
-				t.Errorf("%s: lines with the counts %v, want %v", when, got, want)
-			}
-		}
-		l.add(3)
-		want("the first", int64(3))
-		for range 10 {
-			l.add(2)
-		}
-		time.Sleep(lettersLogged - time.Second)
-		want("within the minute")
-		time.Sleep(2 * time.Second)
-		want("what came since", int64(20))
-		time.Sleep(time.Hour)
-		want("nothing more")
-		l.add(1)
-		want("another one", int64(1))
-		time.Sleep(2 * lettersLogged)
-	})
-}
 
 // A run that never ends tells of what it puts aside, and all nodes how much waits.
 func TestDeadLettersOfARunThatGoesOnAreTold(t *testing.T) {
@@ -72,7 +36,7 @@ func TestDeadLettersOfARunThatGoesOnAreTold(t *testing.T) {
 	// The next count is half a minute later at most, and a standby looks every half minute.
 	within := func(what string, reached func() bool) {
 		t.Helper()
-		for deadline := time.Now().Add(4 * lettersEvery); !reached(); time.Sleep(50 * time.Millisecond) {
+		for deadline := time.Now().Add(4 * work.LettersEvery); !reached(); time.Sleep(50 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatalf("waited in vain for %s", what)
 			}

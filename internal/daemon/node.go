@@ -14,11 +14,12 @@ import (
 	"baton/internal/command"
 	"baton/internal/config"
 	"baton/internal/crash"
-	"baton/internal/daemon/abdication"
 	"baton/internal/daemon/epochs"
 	"baton/internal/daemon/identity"
+	"baton/internal/daemon/inventory"
 	"baton/internal/daemon/outage"
 	"baton/internal/daemon/site"
+	"baton/internal/daemon/work"
 	"baton/internal/heartbeat"
 	"baton/internal/job"
 	"baton/internal/operate/direct"
@@ -42,7 +43,7 @@ type node struct {
 	notifier notifier
 
 	identity      *identity.Identity
-	clock         *slotClock
+	clock         *work.Clock
 	outage        *outage.Outage // of where the elections take place
 	dataOutage    *outage.Outage // of where the data is: the same, unless there is a quorum
 	notifications *alert.Notifications
@@ -55,7 +56,7 @@ type node struct {
 	turns         job.Turns // of terms that begin: each costs far more than its renewals, and hundreds may be won at once
 
 	answers *direct.Site // to page and API
-	counted *lettersBook
+	counted *work.LettersBook
 
 	epochFile epochs.File
 	telling   sync.Mutex // held while systemd is told
@@ -63,7 +64,7 @@ type node struct {
 	reloadRequests chan reloadRequest
 
 	mu          sync.Mutex
-	inventory                              // in force
+	inventory   inventory.Inventory        // in force
 	edition     int                        // counts the inventories
 	candidacies []*candidacy               // the node's own first
 	roles       map[string]string          // what systemd is told, by lock key
@@ -76,17 +77,17 @@ type node struct {
 func newNode(c config.Config, o Options) *node {
 	log := o.Logger.With(zap.String("node_id", c.Node.ID))
 	n := &node{
-		options: o, log: log, id: c.Node.ID, inventory: inventory{config: c, hash: config.Hash(c)}, notifier: newNotifier(log), roles: map[string]string{}, parting: map[string]<-chan struct{}{},
+		options: o, log: log, id: c.Node.ID, inventory: inventory.Inventory{Config: c, Hash: config.Hash(c)}, notifier: newNotifier(log), roles: map[string]string{}, parting: map[string]<-chan struct{}{},
 		reloadRequests: make(chan reloadRequest),
 		metrics:        status.NewMetrics(o.Version, jobNames(c)),
 	}
 	n.answers = n.newAnswers()
-	n.counted = newLettersBook(n.answers.Waiting)
+	n.counted = work.NewLettersBook(n.answers.Waiting)
 	n.metrics.AddFlushes(flushNames(c)...)
-	tellLateAfter(n.metrics, c)
+	work.TellLateAfter(n.metrics, c)
 	n.subscriber = newSubscriber()
 	n.identity = identity.New(n.id, log)
-	n.clock = newSlotClock(log.Named("clock"))
+	n.clock = work.NewClock(log.Named("clock"))
 	n.notifications = alert.New(c, site.NewID, log.Named("notify"), n.metrics)
 	n.wardens = newWardens(c)
 	n.turns = job.NewTurns()
@@ -109,17 +110,10 @@ func (n *node) open(c config.Config) (err error) {
 	if len(c.LockKeys()) > 1 {
 		n.venue.Share()
 	}
-	if n.sums, err = sourceSums(c); err != nil {
-		return err
+	all, err := inventory.Inventory{}.Next(c, n.store, n.reports())
+	if err == nil {
+		n.inventory = all
 	}
-	if n.databases, err = site.OpenDatabases(c); err != nil {
-		return err
-	}
-	if n.probes, err = abdication.OpenProbes(c); err != nil {
-		return err
-	}
-	n.tasks, err = newTasks(c, n.store, n.databases, n.reports())
-	n.countUses(inventory{})
 	return err
 }
 
@@ -138,8 +132,8 @@ func commandsToCome(c config.Config) int {
 	return len(c.Jobs) - len(flushNames(c))
 }
 
-func (n *node) reports() reports {
-	return reports{metrics: n.metrics, notes: n.notifications, log: n.log}
+func (n *node) reports() work.Reports {
+	return work.Reports{Metrics: n.metrics, Notes: n.notifications, Log: n.log}
 }
 
 // close gives back what open has taken, as far as it came.
@@ -150,8 +144,7 @@ func (n *node) close() {
 	n.outage.Close()
 	n.dataOutage.Close()
 	_ = n.answers.Close() // its log has what goes wrong
-	closing(n.log, "databases' probes", n.probes.Close)
-	closing(n.log, "databases", n.databases.Close)
+	closing(n.log, "databases", func() error { return n.inventory.CloseBut(inventory.Inventory{}) })
 	if n.venue != nil {
 		closing(n.log, "quorum", n.venue.Close)
 	}
@@ -162,16 +155,16 @@ func (n *node) close() {
 
 // join makes the node's candidacies. They do not campaign yet.
 func (n *node) join(ctx context.Context) (err error) {
-	n.candidacies, err = n.newCandidacies(ctx, n.config.LockKeys(), n.inventory)
+	n.candidacies, err = n.newCandidacies(ctx, n.inventory.Config.LockKeys(), n.inventory)
 	return err
 }
 
 // presence is what the node tells the others of itself while it does that.
-func (n *node) presence(w *workload) redislock.Presence {
-	own := w.config.Node
+func (n *node) presence(w *inventory.Workload) redislock.Presence {
+	own := w.Config.Node
 	p := redislock.Presence{
 		Reluctant: n.reluctant.Load(),
-		Version:   n.options.Version, ConfigHash: w.hash, Address: n.address, Priority: own.Priority, Observer: !own.IsCandidate(),
+		Version:   n.options.Version, ConfigHash: w.Hash, Address: n.address, Priority: own.Priority, Observer: !own.IsCandidate(),
 	}
 	n.identity.Describe(&p)
 	return p
@@ -224,7 +217,7 @@ func (n *node) all() []*candidacy {
 // leaseFile is where a lock's lease is noted; "" without a runtime directory.
 func (n *node) leaseFile(lockKey string) string {
 	path, ok := crash.LeasePath(n.options.Getenv)
-	if ok && lockKey != n.config.Election.LockKey {
+	if ok && lockKey != n.inventory.Config.Election.LockKey {
 		path = crash.LeasePathOf(path, lockKey)
 	}
 	return path
@@ -237,7 +230,7 @@ func (n *node) announce(lockKey, role string) {
 	defer n.telling.Unlock()
 	n.mu.Lock()
 	n.roles[lockKey] = role
-	own := n.config.Election.LockKey
+	own := n.inventory.Config.Election.LockKey
 	texts := []string{n.roles[own]}
 	for _, c := range n.candidacies {
 		if other := n.roles[c.lockKey]; c.lockKey != own && other != "" {
@@ -313,7 +306,7 @@ func (n *node) snapshot(ctx context.Context) (status.Snapshot, error) {
 	}
 	own.Waiting = c.waiting()
 	n.mu.Lock()
-	own.Jobs = direct.ConfiguredJobs(plain(n.tasks), own.Now)
+	own.Jobs = direct.ConfiguredJobs(work.Plain(n.inventory.Tasks), own.Now)
 	n.mu.Unlock()
 	views := make([]direct.View, len(all))
 	for i, c := range all {

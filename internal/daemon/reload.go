@@ -2,23 +2,16 @@ package daemon
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
-	"fmt"
-	"maps"
-	"reflect"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
 
 	"baton/internal/config"
-	"baton/internal/daemon/abdication"
-	"baton/internal/daemon/site"
-	"baton/internal/daemon/tasks"
+	"baton/internal/daemon/inventory"
+	"baton/internal/daemon/work"
 	"baton/internal/doctor"
-	"baton/internal/flush/sql"
 )
 
 // reloadRequest is that somebody wants the configuration read again.
@@ -73,23 +66,23 @@ func (n *node) reread() (config.Config, error) {
 	if problems := slices.Concat(wrong, unread); len(problems) > 0 {
 		return c, problems
 	}
-	return c, c.Reloadable(n.config)
+	return c, c.Reloadable(n.inventory.Config)
 }
 
 // adopt goes over to a configuration. Everything that can fail is done first.
 func (n *node) adopt(ctx context.Context, c config.Config, cancel context.CancelCauseFunc, over <-chan struct{}) error {
 	before := n.inventory
-	after, err := n.prepare(c, before)
+	after, err := before.Next(c, n.store, n.reports())
 	if err != nil {
 		return err
 	}
 	joined, err := n.joinNew(ctx, after)
 	if err != nil {
-		return errors.Join(err, after.databases.Without(before.databases).Close(), after.probes.Without(before.probes).Close())
+		return errors.Join(err, after.CloseBut(before))
 	}
 	n.metrics.AddJobs(jobNames(c)...)
 	n.metrics.AddFlushes(flushNames(c)...)
-	tellLateAfter(n.metrics, c)
+	work.TellLateAfter(n.metrics, c)
 	n.wardens.Keep(commandsToCome(c))
 	n.mu.Lock()
 	n.inventory = after
@@ -97,125 +90,21 @@ func (n *node) adopt(ctx context.Context, c config.Config, cancel context.Cancel
 	n.mu.Unlock()
 	n.notifications.Reload(c)
 	n.rearrange(ctx, joined, cancel)
-	n.metrics.ForgetJobs(slices.DeleteFunc(jobNames(before.config), func(name string) bool { return slices.Contains(jobNames(c), name) })...)
+	n.metrics.ForgetJobs(slices.DeleteFunc(jobNames(before.Config), func(name string) bool { return slices.Contains(jobNames(c), name) })...)
 	if n.options.Reloaded != nil {
 		n.options.Reloaded(c)
 	}
-	if len(before.databases.Without(after.databases))+len(before.probes.Without(after.probes)) > 0 {
-		n.retiring.Go(func() { before.retire(after, over, n.log) })
+	if before.IsReplacedBy(after) {
+		n.retiring.Go(func() { before.Retire(after, over, n.log) })
 	}
 	return nil
 }
 
-// inventory is what a configuration needs.
-type inventory struct {
-	config            config.Config
-	hash              string // of config
-	databases, probes site.Databases
-	tasks             []task
-	sums              map[string]string // of the databases' data source names
-	uses              map[*sql.Store]*atomic.Int64
-}
-
-// countUses has runs counted by the database that they use, of whichever configuration
-// they are: one may outlive several.
-func (i *inventory) countUses(before inventory) {
-	i.uses = map[*sql.Store]*atomic.Int64{}
-	for _, db := range i.databases {
-		if i.uses[db] = before.uses[db]; i.uses[db] == nil {
-			i.uses[db] = new(atomic.Int64)
-		}
-	}
-	for at, t := range i.tasks {
-		if uses := i.uses[i.databases[t.Config.Flush.To.Database]]; uses != nil {
-			i.tasks[at].busy = uses
-		}
-	}
-}
-
-// workload is what there is to do under a lock.
-func (i *inventory) workload(lockKey string) *workload {
-	w := &workload{
-		config: under(i.config, lockKey), hash: i.hash, tasks: tasks.Under(i.tasks, lockKey), databases: i.databases, probes: i.probes,
-	}
-	if lockKey == i.config.Election.LockKey {
-		w.staged = tasks.StagedBy(plain(i.tasks))
-	}
-	return w
-}
-
-// prepare makes what a configuration needs, and takes over from the one before what has
-// not changed.
-func (n *node) prepare(c config.Config, before inventory) (after inventory, err error) {
-	after.config, after.hash = c, config.Hash(c)
-	if after.sums, err = sourceSums(c); err != nil {
-		return after, err
-	}
-	same := sameDatabases(before, after)
-	if after.databases, err = reopen(before.databases, same, c, site.OpenDatabases); err != nil {
-		return after, err
-	}
-	if after.probes, err = reopen(before.probes, same, c, abdication.OpenProbes); err != nil {
-		return after, errors.Join(err, after.databases.Without(before.databases).Close())
-	}
-	if after.tasks, err = newTasks(c, n.store, after.databases, n.reports()); err != nil {
-		return after, errors.Join(err, after.databases.Without(before.databases).Close(), after.probes.Without(before.probes).Close())
-	}
-	for i, t := range after.tasks {
-		kept := slices.IndexFunc(before.tasks, func(old task) bool {
-			return reflect.DeepEqual(old.Config, t.Config) && (t.Config.IsCommand() || same[t.Config.Flush.To.Database])
-		})
-		if kept >= 0 {
-			after.tasks[i] = before.tasks[kept]
-		}
-	}
-	after.countUses(before)
-	return after, nil
-}
-
-// sourceSums tells data source names apart, which may stand in files and change there.
-func sourceSums(c config.Config) (map[string]string, error) {
-	sums := map[string]string{}
-	for name, d := range c.Databases {
-		dsn, err := d.DSN()
-		if err != nil {
-			return nil, fmt.Errorf("databases.%s: %w", name, err)
-		}
-		sum := sha256.Sum256([]byte(d.Driver + " " + dsn))
-		sums[name] = string(sum[:])
-	}
-	return sums, nil
-}
-
-// sameDatabases are those that are the same in both, and used over as many connections.
-func sameDatabases(before, after inventory) map[string]bool {
-	same := map[string]bool{}
-	for name, sum := range after.sums {
-		same[name] = before.sums[name] == sum && site.Connections(before.config, name) == site.Connections(after.config, name)
-	}
-	return same
-}
-
-// reopen opens the databases of c, but takes over the open ones that are the same.
-func reopen(open site.Databases, same map[string]bool, c config.Config, openAll func(config.Config) (site.Databases, error)) (site.Databases, error) {
-	c.Databases = maps.Clone(c.Databases)
-	kept := site.Databases{}
-	for name, db := range open {
-		if same[name] {
-			kept[name] = db
-			delete(c.Databases, name)
-		}
-	}
-	opened, err := openAll(c)
-	maps.Copy(kept, opened)
-	return kept, err
-}
-
 // joinNew makes the candidacies that a configuration needs and the node does not have.
 // They do not campaign yet. If one cannot be made, none is.
-func (n *node) joinNew(ctx context.Context, after inventory) (joined []*candidacy, err error) {
+func (n *node) joinNew(ctx context.Context, after inventory.Inventory) (joined []*candidacy, err error) {
 	var missing []string
-	wanted := after.config.LockKeys()
+	wanted := after.Config.LockKeys()
 	if len(wanted) > 1 && n.venue.Shared == nil {
 		n.venue.Share()
 	}
@@ -238,9 +127,9 @@ func (n *node) joinNew(ctx context.Context, after inventory) (joined []*candidac
 // rearrange has every candidacy go over to the configuration in force, begins those that
 // are new, and leaves those that no job is under any more.
 func (n *node) rearrange(ctx context.Context, joined []*candidacy, cancel context.CancelCauseFunc) {
-	for _, key := range n.config.LockKeys() {
+	for _, key := range n.inventory.Config.LockKeys() {
 		if c := n.want(key); c != nil {
-			c.update(ctx, n.workload(key))
+			c.update(ctx, n.inventory.Workload(key))
 		}
 	}
 	n.mu.Lock()
@@ -254,7 +143,7 @@ func (n *node) rearrange(ctx context.Context, joined []*candidacy, cancel contex
 
 // leaveUnwanted leaves the elections that no job of the configuration in force is under.
 func (n *node) leaveUnwanted(ctx context.Context) {
-	wanted := n.config.LockKeys()
+	wanted := n.inventory.Config.LockKeys()
 	for _, c := range n.all() {
 		if !slices.Contains(wanted, c.lockKey) {
 			n.withdraw(ctx, c)
@@ -302,9 +191,9 @@ func (n *node) withdraw(ctx context.Context, c *candidacy) {
 	if already {
 		return
 	}
-	c.update(ctx, n.workload(c.lockKey))
+	c.update(ctx, n.inventory.Workload(c.lockKey))
 	n.running.Go(func() {
-		for rest(ctx, idleLook) == nil {
+		for work.Rest(ctx, idleLook) == nil {
 			switch gone, wanted := n.parts(c); {
 			case gone:
 				c.part()
@@ -335,25 +224,4 @@ func (n *node) parts(c *candidacy) (gone, wanted bool) {
 	n.parting[c.lockKey] = c.parted
 	delete(n.roles, c.lockKey)
 	return true, false
-}
-
-// retire closes what is not used any more, once the last run that uses it has ended.
-func (i inventory) retire(after inventory, over <-chan struct{}, log *zap.Logger) {
-	const first = 5 * time.Second // a run may have its slot and not have begun
-	old := i.databases.Without(after.databases)
-	pause := first
-	for busy := true; busy; pause = idleLook {
-		select {
-		case <-over:
-			busy = false
-			continue
-		case <-time.After(pause):
-		}
-		busy = false
-		for _, db := range old {
-			busy = busy || i.uses[db].Load() > 0
-		}
-	}
-	closing(log, "databases", old.Close)
-	closing(log, "databases' probes", i.probes.Without(after.probes).Close)
 }

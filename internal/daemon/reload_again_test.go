@@ -1,21 +1,14 @@
 package daemon
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"testing"
-	"testing/synctest"
 	"time"
-
-	"go.uber.org/zap"
 
 	"baton/internal/config"
 	"baton/internal/daemon/epochs"
-	"baton/internal/daemon/site"
 	"baton/internal/flush/source/spec"
-	"baton/internal/flush/sql"
-	"baton/internal/flush/sql/open"
 	"baton/internal/testsupport"
 )
 
@@ -53,54 +46,6 @@ func TestTheEndDoesNotWaitForDatabasesThatAReloadHasReplaced(t *testing.T) {
 	if took := began.Took(); took > testsupport.Paced(2*time.Second) {
 		t.Errorf("the end took %v", took)
 	}
-}
-
-// keeping is a configuration of jobs into databases, as a reload leaves it.
-func keeping(before inventory, dbs site.Databases, jobs ...string) inventory {
-	i := inventory{databases: dbs, tasks: make([]task, len(jobs))}
-	for at, database := range jobs {
-		i.tasks[at].Config.Flush.To.Database = database
-	}
-	i.countUses(before)
-	return i
-}
-
-func TestADatabaseIsClosedWhenTheLastRunThatUsesItHasEnded(t *testing.T) {
-	dsn := testsupport.SQLite(t).DSN
-	synctest.Test(t, func(t *testing.T) {
-		open := func() *sql.Store {
-			db, err := open.Database("sqlite", sql.Options{Name: "main", DSN: dsn, TTL: time.Second})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return db
-		}
-		old, other, latest := open(), open(), open()
-		first := keeping(inventory{}, site.Databases{"main": old, "other": other}, "main", "other")
-		second := keeping(first, first.databases, "main", "other") // one of its jobs is another one
-		third := keeping(second, site.Databases{"main": latest, "other": other}, "main", "other")
-		first.tasks[0].busy.Add(1)  // a run that outlives two configurations
-		second.tasks[1].busy.Add(1) // one that does not end, into a database that stays
-		over := make(chan struct{})
-		go second.retire(third, over, zap.NewNop())
-
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if err := old.Ping(t.Context()); err != nil {
-			t.Errorf("it was closed under a run: %v", err)
-		}
-		first.tasks[0].busy.Add(-1)
-		time.Sleep(idleLook)
-		synctest.Wait()
-		if old.Ping(t.Context()) == nil {
-			t.Error("it stays open, because a run into another one goes on")
-		}
-		for _, db := range []*sql.Store{other, latest} {
-			if err := errors.Join(db.Ping(t.Context()), db.Close()); err != nil {
-				t.Errorf("one in use: %v", err)
-			}
-		}
-	})
 }
 
 func TestTheStartWaitsForASilentDatabaseOnceForAllLocks(t *testing.T) {

@@ -26,7 +26,7 @@ func (s seatOf) Leads() bool { return s.elector.Leading() != nil }
 func (s seatOf) Idle() bool {
 	w, _ := s.current()
 	always := map[string]bool{}
-	for _, t := range w.tasks {
+	for _, t := range w.Tasks {
 		always[t.Config.Name] = schedule.IsAlways(t.Schedule)
 		next, ok := s.runner.Next(t.Config.Name)
 		if ok && !always[t.Config.Name] && time.Until(next) < aboutToBegin {

@@ -9,6 +9,7 @@ import (
 
 	"baton/internal/alert"
 	"baton/internal/config"
+	"baton/internal/daemon/work"
 	"baton/internal/elector"
 	"baton/internal/heartbeat"
 	"baton/internal/job"
@@ -46,7 +47,7 @@ func TestOnlyWorkThatCanChangeSomethingEndsTheProcess(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				work := job.Workload{Jobs: []job.Job{{Name: "report", Schedule: slots, Run: func(ctx context.Context, _ job.Run) (job.Result, error) {
+				jobs := job.Workload{Jobs: []job.Job{{Name: "report", Schedule: slots, Run: func(ctx context.Context, _ job.Run) (job.Result, error) {
 					if stubborn {
 						<-release
 					}
@@ -57,7 +58,10 @@ func TestOnlyWorkThatCanChangeSomethingEndsTheProcess(t *testing.T) {
 				c := &candidacy{}
 				ledger := deafLedger{jobtest.NewLedger("a-1"), release}
 				cfg := config.Default()
-				runner := newRunner(cfg, ledger, zap.NewNop(), status.NewMetrics("test", nil), &alert.Notifications{}, newSlotClock(zap.NewNop()), nil, nil, c.settle)
+				runner := work.NewRunner(ledger, work.RunnerOptions{
+					Drain: cfg.Election.Drain, Logger: zap.NewNop(), Metrics: status.NewMetrics("test", nil), Notes: &alert.Notifications{},
+					Clock: work.NewClock(zap.NewNop()), Idle: c.settle,
+				})
 				var late time.Duration // by which the term returned after its hard stop
 				var died atomic.Int32
 				began, ended := time.Now(), make(chan struct{})
@@ -68,7 +72,7 @@ func TestOnlyWorkThatCanChangeSomethingEndsTheProcess(t *testing.T) {
 						close(ended)
 						<-release // there is no other term
 					}()
-					return runner.Run(ctx, job.Term{NodeID: "a", Owner: term.Owner(), Epoch: term.Epoch()}, work)
+					return runner.Run(ctx, job.Term{NodeID: "a", Owner: term.Owner(), Epoch: term.Epoch()}, jobs)
 				}, elector.Config{
 					NodeID: "a", Timing: timing, PollInterval: time.Second, NewOwner: func() (string, error) { return "a-1", nil },
 					Clock: func() heartbeat.Instant { return heartbeat.Instant(time.Since(began)) }, Die: func(string) { died.Add(1) },

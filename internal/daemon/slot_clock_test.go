@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
-	"go.uber.org/zap"
 
 	"baton/internal/testsupport"
 )
@@ -47,24 +46,5 @@ func TestAHostWhoseClockIsWrongGoesByThatOfRedis(t *testing.T) {
 				t.Error(err)
 			}
 		})
-	}
-}
-
-// Jumps of the clock that slots come by are told, and cost: it stays what it is while the
-// other one drifts, or is dated a little wrong.
-func TestTheClockOfSlotsIsChangedWhereItMust(t *testing.T) {
-	c := newSlotClock(zap.NewNop())
-	for _, step := range []struct{ behind, want time.Duration }{
-		{4 * time.Second, 0}, {-4 * time.Second, 0},
-		{-time.Hour, -time.Hour}, {-time.Hour - 900*time.Millisecond, -time.Hour}, {-time.Hour - 2*time.Second, -time.Hour - 2*time.Second},
-		{3 * time.Second, 0}, {time.Minute, time.Minute}, {5 * time.Second, 0},
-	} {
-		c.heard(step.behind)
-		if got := time.Duration(c.behind.Load()); got != step.want {
-			t.Errorf("%v behind: the clock is put forward by %v, want %v", step.behind, got, step.want)
-		}
-		if off := time.Until(c.now()) - step.want; off.Abs() > time.Second {
-			t.Errorf("%v behind: it is off by %v", step.behind, off)
-		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"baton/internal/daemon/work"
 	"baton/internal/redisconn"
 	"baton/internal/redislock"
 )
@@ -48,7 +49,7 @@ func (l *subscriber) remove(lockKey string) {
 // run listens until ctx ends, anew whenever there are other elections.
 func (l *subscriber) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		_ = rest(ctx, joinTogether)
+		_ = work.Rest(ctx, joinTogether)
 		select {
 		case <-l.changed: // they are among those below
 		default:

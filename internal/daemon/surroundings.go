@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"baton/internal/daemon/tasks"
+	"baton/internal/daemon/work"
 	"baton/internal/operate/direct"
 	"baton/internal/redislock"
 	"baton/internal/status"
@@ -18,8 +18,6 @@ const (
 	// scrapedWithin is since when somebody must have asked for them: a standby whose
 	// metrics nobody reads does not look.
 	scrapedWithin = 3 * time.Minute
-	// lookAtJobsWithin bounds a look at the jobs, of which there may be hundreds.
-	lookAtJobsWithin = 10 * time.Second
 )
 
 // lookAround keeps the metrics of what is around the node until ctx ends, and of the jobs
@@ -28,7 +26,7 @@ func (c *candidacy) lookAround(ctx context.Context) {
 	known := c.lookOnce(ctx) // whoever asks first gets no zeros
 	last := time.Now()
 	// Not all nodes, and not all locks of one, at the same moment.
-	for rest(ctx, c.timing.HeartbeatInterval/2+rand.N(c.timing.HeartbeatInterval)) == nil {
+	for work.Rest(ctx, c.timing.HeartbeatInterval/2+rand.N(c.timing.HeartbeatInterval)) == nil {
 		if known && (time.Since(last) < lookEvery || time.Since(c.metrics.Scraped()) > scrapedWithin) {
 			continue
 		}
@@ -46,27 +44,11 @@ func (c *candidacy) lookOnce(ctx context.Context) bool {
 		return false
 	}
 	c.told.Sees(surroundings(p, c.timing.PollInterval, asked, time.Now()))
-	return c.elector.Leading() != nil || c.lookAtJobs(ctx, p.Owner)
-}
-
-// lookAtJobs tells how the jobs stand that this node does not run: who runs them may die
-// with what it knows.
-func (c *candidacy) lookAtJobs(ctx context.Context, owner string) bool {
-	ctx, cancel := context.WithTimeout(ctx, lookAtJobsWithin)
-	defer cancel()
+	if c.elector.Leading() != nil {
+		return true
+	}
 	w, _ := c.current()
-	if c.watch.recall(ctx, c.ledger, tasks.Names(w.tasks)) != nil {
-		return false
-	}
-	for _, t := range w.tasks {
-		if !t.Config.IsCommand() {
-			if backlog, err := t.Backlog(ctx); err == nil {
-				c.metrics.FlushBehind(t.Config.Name, backlog, c.watch.measured(t, backlog, time.Time{}, time.Now()))
-			}
-		}
-		c.watch.tell(c.metrics, t, owner)
-	}
-	return true
+	return c.watch.LookAt(ctx, c.ledger, w.Tasks, c.metrics, p.Owner)
 }
 
 // surroundings are what a picture shows that was asked for and came at those times: it is

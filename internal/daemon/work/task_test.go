@@ -1,4 +1,4 @@
-package daemon
+package work
 
 import (
 	"testing"
@@ -15,11 +15,11 @@ func TestRunnerIsToldTheWholePolicy(t *testing.T) {
 		Overlap: config.OverlapAllow, MaxOverlap: 3, OnLost: config.OnLostRerun, Jitter: time.Second, Timeout: time.Hour,
 		Retry: config.Retry{Limit: 2, Delay: 3 * time.Second, MaxDelay: 4 * time.Second},
 	}}
-	tasks, err := newTasks(config.Config{Jobs: []config.Job{j}}, nil, nil, reports{})
+	tasks, err := New(config.Config{Jobs: []config.Job{j}}, nil, nil, Reports{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := tasks[0].policy()
+	got := tasks[0].Policy()
 	retry := plan.Retry{Limit: 2, Delay: 3 * time.Second, MaxDelay: 4 * time.Second}
 	if got.Schedule == nil || got.CatchUp != plan.CatchUpAll || got.StartingDeadline != time.Minute ||
 		got.Overlap != plan.OverlapAllow || got.MaxOverlap != 3 ||

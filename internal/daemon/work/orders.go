@@ -1,4 +1,4 @@
-package daemon
+package work
 
 import (
 	"context"
@@ -137,7 +137,7 @@ func (o orders) runNow(ctx context.Context, r redisledger.Request) error {
 		manual := job.Manual{Job: r.Job, ID: r.ID, By: r.By, Force: r.Force}
 		err := o.runner.RunNow(ctx, manual)
 		for until := time.Now().Add(manualGrace); errors.Is(err, job.ErrRunning) && !slices.Contains(o.always, r.Job) && time.Now().Before(until); {
-			_ = rest(ctx, manualGrace/20)
+			_ = Rest(ctx, manualGrace/20)
 			err = o.runner.RunNow(ctx, manual)
 		}
 		result <- err

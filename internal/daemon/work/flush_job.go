@@ -1,4 +1,4 @@
-package daemon
+package work
 
 import (
 	"context"
@@ -22,20 +22,19 @@ const nothingCame = 100 * time.Millisecond
 
 // flushJob is a task in one term: it flushes under the term's fencing token.
 type flushJob struct {
-	task
+	Task
 	term    *elector.Term
 	metrics *status.Metrics
 	told    *status.Election
 	notes   *alert.Notifications
 	ledger  *redisledger.Ledger
-	watch   *jobWatch
+	watch   *Watch
 	fresh   atomic.Int64 // what was there before, in ms, has been flushed; 0: nobody knows
 }
 
 // run flushes once; or until the term ends, if that is the job's schedule.
 func (f *flushJob) run(ctx context.Context, r job.Run) (job.Result, error) {
-	f.busy.Add(1)
-	defer f.busy.Add(-1)
+	defer f.Begin()()
 	f.done.reset()
 	stop := f.tell(ctx, r)
 	defer stop()
@@ -46,7 +45,7 @@ func (f *flushJob) run(ctx context.Context, r job.Run) (job.Result, error) {
 		}
 		before := f.done.batches.Load()
 		if err = f.once(ctx); err == nil && f.done.batches.Load() == before {
-			err = rest(ctx, nothingCame)
+			err = Rest(ctx, nothingCame)
 		}
 	}
 	f.measure(ctx)
@@ -107,18 +106,8 @@ func (f *flushJob) behind(backlog int64, at time.Time) redisledger.Level {
 	if ms := f.fresh.Load(); ms > 0 {
 		fresh = time.UnixMilli(ms)
 	}
-	lag := f.watch.measured(f.task, backlog, fresh, at)
+	lag := f.watch.measured(f.Task, backlog, fresh, at)
 	f.metrics.FlushBehind(f.Config.Name, backlog, lag)
 	f.notes.Lagged(f.Config.Name, lag)
 	return redisledger.Level{Lag: lag, Backlog: backlog}
-}
-
-// rest waits for d, or until ctx ends.
-func rest(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(d):
-		return nil
-	}
 }

@@ -1,4 +1,4 @@
-package daemon
+package work
 
 import (
 	"context"
@@ -9,16 +9,16 @@ import (
 
 // idle implements job.Workload's Idle for flushes. It looks only at those whose last run was of
 // this term and succeeded: any other run checks the table, the fence and the database.
-func (r *reign) idle(ctx context.Context, jobs []string) []bool {
+func (t *Term) idle(ctx context.Context, jobs []string) []bool {
 	began := time.Now()
-	flushes := r.settled(jobs)
+	flushes := t.settled(jobs)
 	keys := make([][]string, len(jobs))
 	for i, f := range flushes {
 		if f != nil {
 			keys[i] = f.IdleKeys
 		}
 	}
-	idle := staging.Idle(ctx, r.data, keys)
+	idle := staging.Idle(ctx, t.Data, keys)
 	for i, is := range idle {
 		if is {
 			flushes[i].idled(began)
@@ -28,12 +28,12 @@ func (r *reign) idle(ctx context.Context, jobs []string) []bool {
 }
 
 // settled returns the flushes of jobs whose runs would only read what is pending; nil for others.
-func (r *reign) settled(jobs []string) []*flushJob {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (t *Term) settled(jobs []string) []*flushJob {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	flushes := make([]*flushJob, len(jobs))
 	for i, name := range jobs {
-		if f := r.bound[name].flush; f != nil && f.pipeline.Settled(f.term) {
+		if f := t.bound[name].flush; f != nil && f.pipeline.Settled(f.term) {
 			flushes[i] = f
 		}
 	}

@@ -1,4 +1,4 @@
-package daemon
+package work
 
 import (
 	"context"
@@ -47,7 +47,7 @@ func (f *flushJob) tell(ctx context.Context, r job.Run) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if rest(ctx, tellAfter) != nil {
+		if Rest(ctx, tellAfter) != nil {
 			return
 		}
 		backlog := int64(-1) // of a run that goes on and on nobody knows how much is to come
@@ -61,11 +61,11 @@ func (f *flushJob) tell(ctx context.Context, r job.Run) (stop func()) {
 		for ctx.Err() == nil {
 			p := redisledger.Progress{Rows: f.done.rows.Load(), Dead: f.done.dead.Load(), Batches: f.done.batches.Load(), Backlog: backlog}
 			done := f.done.flushes.Load() > 0
-			again := schedule.IsAlways(f.Schedule) && time.Since(at) >= gaugeEvery
+			again := schedule.IsAlways(f.Schedule) && time.Since(at) >= GaugeEvery
 			if (p != told || done != fresh || again) && f.tellOnce(ctx, r, p, done) {
 				told, fresh, at = p, done, time.Now()
 			}
-			_ = rest(ctx, tellEvery)
+			_ = Rest(ctx, tellEvery)
 		}
 	})
 	return func() {

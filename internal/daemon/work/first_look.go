@@ -1,4 +1,4 @@
-package daemon
+package work
 
 import (
 	"context"
@@ -10,22 +10,23 @@ import (
 	"baton/internal/doctor"
 )
 
-// firstLook examines what the jobs stand on when this process leads for the first
+// FirstLook examines what the jobs stand on when this process leads for the first
 // time, beside the jobs and over connections of its own, so that they never wait for
 // it. What is grave is told in the log, once, however many locks it comes to lead.
-type firstLook struct {
+type FirstLook struct {
 	config config.Config
 	log    *zap.Logger
 	turn   chan struct{} // has room for whoever looks
 	over   bool          // of whoever has the turn
 }
 
-func newFirstLook(c config.Config, log *zap.Logger) *firstLook {
-	return &firstLook{config: c, log: log, turn: make(chan struct{}, 1)}
+// NewFirstLook has examined nothing.
+func NewFirstLook(c config.Config, log *zap.Logger) *FirstLook {
+	return &FirstLook{config: c, log: log, turn: make(chan struct{}, 1)}
 }
 
-// look looks, unless that has been done. A term that ends too early leaves it to another.
-func (f *firstLook) look(ctx context.Context) {
+// Take looks, unless that has been done. A term that ends too early leaves it to another.
+func (f *FirstLook) Take(ctx context.Context) {
 	select {
 	case f.turn <- struct{}{}:
 		defer func() { <-f.turn }()

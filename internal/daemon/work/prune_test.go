@@ -1,18 +1,13 @@
-package daemon
+package work
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"baton/internal/config"
-	"baton/internal/daemon/site"
-	"baton/internal/daemon/tasks"
 
 	"go.uber.org/zap"
 )
@@ -23,6 +18,14 @@ type fakeLedger struct {
 	fails int
 	calls *[]string
 	began time.Time
+}
+
+// hangingLedger is busy until it is told to stop.
+type hangingLedger struct{}
+
+func (*hangingLedger) Prune(ctx context.Context, _ time.Duration) (int64, error) {
+	<-ctx.Done()
+	return 0, ctx.Err()
 }
 
 func (f *fakeLedger) Prune(_ context.Context, olderThan time.Duration) (int64, error) {
@@ -68,29 +71,4 @@ func TestPruningEndsWithTheTerm(t *testing.T) {
 		cancel()
 		<-ended
 	})
-}
-
-// hangingLedger is busy until it is told to stop.
-type hangingLedger struct{}
-
-func (*hangingLedger) Prune(ctx context.Context, _ time.Duration) (int64, error) {
-	<-ctx.Done()
-	return 0, ctx.Err()
-}
-
-// Of hundreds of locks each would prune every database; none may be left out.
-func TestALedgerIsPrunedByTheLeaderOfTheJobsThatWriteIt(t *testing.T) {
-	i := inventory{config: config.Config{Election: config.Election{LockKey: "own"}}, databases: site.Databases{"a": nil, "b": nil, "unused": nil}}
-	for _, j := range []config.Job{
-		{Name: "flushes", Lock: "x", Flush: config.Flush{To: config.To{Database: "a"}}},
-		{Name: "both", Lock: "x", Flush: config.Flush{To: config.To{Database: "b"}}},
-		{Name: "command", Lock: "y", Command: []string{"true"}},
-	} {
-		i.tasks = append(i.tasks, task{Task: tasks.Task{Config: j}})
-	}
-	for lock, want := range map[string][]string{"own": {"a", "b", "unused"}, "x": {"a", "b"}, "y": nil} {
-		if got := slices.Sorted(maps.Keys(i.workload(lock).toPrune())); !slices.Equal(got, want) {
-			t.Errorf("lock %q: %q, want %q", lock, got, want)
-		}
-	}
 }

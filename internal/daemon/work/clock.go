@@ -1,4 +1,4 @@
-package daemon
+package work
 
 import (
 	"context"
@@ -20,24 +20,26 @@ const (
 	clockEvery = 30 * time.Second
 )
 
-// slotClock is the clock by which slots come: this host's. Where that is wrong, which is
+// Clock is the clock by which slots come: this host's. Where that is wrong, which is
 // to say far from the ledger's, it is the ledger's: by that one slots are claimed, and
 // a host whose clock is off by an hour would claim none, or those of an hour ago.
-type slotClock struct {
+type Clock struct {
 	log    *zap.Logger
 	behind atomic.Int64  // what is added to the host's clock
 	asked  chan struct{} // closed once the ledger was asked
 }
 
-func newSlotClock(log *zap.Logger) *slotClock {
-	return &slotClock{log: log, asked: make(chan struct{})}
+// NewClock goes by the host's clock until it has been compared.
+func NewClock(log *zap.Logger) *Clock {
+	return &Clock{log: log, asked: make(chan struct{})}
 }
 
-func (c *slotClock) now() time.Time { return time.Now().Round(0).Add(time.Duration(c.behind.Load())) }
+// Now is the time by which slots come.
+func (c *Clock) Now() time.Time { return time.Now().Round(0).Add(time.Duration(c.behind.Load())) }
 
-// follow compares the clocks until ctx ends.
-func (c *slotClock) follow(ctx context.Context, ledger *redisledger.Ledger, within time.Duration) {
-	for first := true; first || rest(ctx, clockEvery) == nil; {
+// Follow compares the clocks until ctx ends.
+func (c *Clock) Follow(ctx context.Context, ledger *redisledger.Ledger, within time.Duration) {
+	for first := true; first || Rest(ctx, clockEvery) == nil; {
 		c.compare(ctx, ledger, within)
 		if first {
 			first = false
@@ -47,7 +49,7 @@ func (c *slotClock) follow(ctx context.Context, ledger *redisledger.Ledger, with
 }
 
 // compare leaves the clock as it is if Redis does not answer soon.
-func (c *slotClock) compare(ctx context.Context, ledger *redisledger.Ledger, within time.Duration) {
+func (c *Clock) compare(ctx context.Context, ledger *redisledger.Ledger, within time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	sent := time.Now()
@@ -60,7 +62,7 @@ func (c *slotClock) compare(ctx context.Context, ledger *redisledger.Ledger, wit
 }
 
 // heard takes note of how far this host's clock is behind the ledger's.
-func (c *slotClock) heard(behind time.Duration) {
+func (c *Clock) heard(behind time.Duration) {
 	before := time.Duration(c.behind.Load())
 	if behind.Abs() <= wrongClock {
 		behind = 0
@@ -81,8 +83,8 @@ func (c *slotClock) heard(behind time.Duration) {
 		zap.Duration("by", behind.Abs()))
 }
 
-// settled waits until the clocks were compared for the first time.
-func (c *slotClock) settled(ctx context.Context) {
+// Settled waits until the clocks were compared for the first time.
+func (c *Clock) Settled(ctx context.Context) {
 	select {
 	case <-c.asked:
 	case <-ctx.Done():

@@ -1,4 +1,4 @@
-package daemon
+package work
 
 import (
 	"context"
@@ -26,12 +26,12 @@ type ledger interface {
 	Prune(ctx context.Context, olderThan time.Duration) (int64, error)
 }
 
-// toPrune are the databases that jobs under the lock write; under the node's own lock all of
+// ToPrune are the databases that jobs under the lock write; under the node's own lock all of
 // them, so that none is left out.
-func (w *workload) toPrune() site.Databases {
+func (w Load) ToPrune() site.Databases {
 	ledgers := site.Databases{}
-	for name, db := range w.databases {
-		if w.staged != nil || slices.ContainsFunc(w.tasks, func(t task) bool { return t.Config.Flush.To.Database == name }) {
+	for name, db := range w.Databases {
+		if w.Staged != nil || slices.ContainsFunc(w.Tasks, func(t Task) bool { return t.Config.Flush.To.Database == name }) {
 			ledgers[name] = db
 		}
 	}

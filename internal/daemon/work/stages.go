@@ -1,4 +1,4 @@
-package daemon
+package work
 
 import (
 	"context"
@@ -12,17 +12,17 @@ import (
 
 // watchStages notes beside which keys the jobs stage, which may go one day and leave a stage there.
 // The leader of the node's own lock then tells of those that are left.
-func (r *reign) watchStages(ctx context.Context, w *workload) {
+func (t *Term) watchStages(ctx context.Context, w Load) {
 	const later = 5 * time.Second
 	began, told := time.Now(), map[string]bool{}
-	for noted := false; ctx.Err() == nil; _ = rest(ctx, later) {
+	for noted := false; ctx.Err() == nil; _ = Rest(ctx, later) {
 		if !noted {
-			err := r.registry.NoteStages(ctx, tasks.StagedBy(plain(w.tasks)))
+			err := t.Stages.NoteStages(ctx, tasks.StagedBy(Plain(w.Tasks)))
 			if noted = err == nil; !noted {
-				r.log.Debug("it could not be noted where flushes stage", zap.Error(err))
+				t.Log.Debug("it could not be noted where flushes stage", zap.Error(err))
 			}
 		}
-		if noted && (w.staged == nil || r.tellStages(ctx, w.staged, told, time.Since(began))) {
+		if noted && (w.Staged == nil || t.tellStages(ctx, w.Staged, told, time.Since(began))) {
 			return
 		}
 	}
@@ -33,10 +33,10 @@ func (r *reign) watchStages(ctx context.Context, w *workload) {
 const lastRun = time.Minute
 
 // tellStages tells the log of stages that no job flushes; false: there may be more of them.
-func (r *reign) tellStages(ctx context.Context, configured map[string]string, told map[string]bool, waited time.Duration) bool {
-	left, err := r.registry.Left(ctx, configured)
+func (t *Term) tellStages(ctx context.Context, configured map[string]string, told map[string]bool, waited time.Duration) bool {
+	left, err := t.Stages.Left(ctx, configured)
 	running := map[string]bool{}
-	for _, a := range r.runner.Running() {
+	for _, a := range t.Runner.Running() {
 		running[a.Job] = true
 	}
 	over := err == nil
@@ -50,10 +50,10 @@ func (r *reign) tellStages(ctx context.Context, configured map[string]string, to
 			over = false
 		case !told[s.Key]:
 			told[s.Key] = true
-			r.log.Warn("changes are staged that no job flushes", zap.String("key", s.Key), zap.String("job", s.Job),
+			t.Log.Warn("changes are staged that no job flushes", zap.String("key", s.Key), zap.String("job", s.Job),
 				zap.Int64("changes", s.Records), zap.String("batch_id", s.ID), zap.String("remedy", doctor.StageRemedy(s.Key)))
 		}
 	}
-	_ = r.registry.ForgetStages(ctx, empty) // in the next term, if not now
+	_ = t.Stages.ForgetStages(ctx, empty) // in the next term, if not now
 	return over
 }

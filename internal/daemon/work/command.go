@@ -1,4 +1,4 @@
-package daemon
+package work
 
 import (
 	"context"
@@ -17,23 +17,20 @@ import (
 )
 
 // command is the work of a command job in the term.
-func (r *reign) command(t task, keep config.History) job.Func {
-	work := program.New(t.Config, elector.ErrLeaseLost, program.Options{
-		Finish: finishTimeout(r.timing.Drain), Keep: redisledger.KeepOutput,
-		Wardens: r.wardens, LockKey: r.lockKey, Environ: os.Environ(),
-		Known: func() []string {
-			w, _ := r.current()
-			return secret.Known(w.config)
-		},
-		UntilHardStop: r.term.UntilHardStop, Drain: r.timing.Drain, Output: outputIn{r.ledger}, MaxAge: keep.MaxAge, Log: r.log.Named("job"),
+func (t *Term) command(of Task, keep config.History) job.Func {
+	work := program.New(of.Config, elector.ErrLeaseLost, program.Options{
+		Finish: finishTimeout(t.Timing.Drain), Keep: redisledger.KeepOutput,
+		Wardens: t.Wardens, LockKey: t.Key, Environ: os.Environ(),
+		Known:         func() []string { return secret.Known(t.Config()) },
+		UntilHardStop: t.term.UntilHardStop, Drain: t.Timing.Drain, Output: outputIn{t.Ledger}, MaxAge: keep.MaxAge, Log: t.Log.Named("job"),
 	}).Run
-	if !schedule.IsAlways(t.Schedule) {
+	if !schedule.IsAlways(of.Schedule) {
 		return work
 	}
 	return steadily(work, func(ctx context.Context, run job.Run) {
 		ctx, cancel := context.WithTimeout(ctx, tellTimeout)
 		defer cancel()
-		_, _ = r.ledger.Progress(ctx, run, redisledger.Progress{Backlog: -1}, time.Now()) // else it is told the next time
+		_, _ = t.Ledger.Progress(ctx, run, redisledger.Progress{Backlog: -1}, time.Now()) // else it is told the next time
 	})
 }
 
@@ -44,7 +41,7 @@ func steadily(work job.Func, well func(context.Context, job.Run)) job.Func {
 		telling, stop := context.WithCancel(ctx)
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			for rest(telling, alert.SteadyAfter) == nil {
+			for Rest(telling, alert.SteadyAfter) == nil {
 				well(telling, r)
 			}
 		})

@@ -1,4 +1,4 @@
-package daemon
+package work
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 const (
 	// lettersLogged is how often the log tells of a job's dead letters, while more come.
 	lettersLogged = time.Minute
-	// lettersEvery is how often the leader counts the dead letters that wait.
-	lettersEvery = 30 * time.Second
+	// LettersEvery is how often the leader counts the dead letters that wait.
+	LettersEvery = 30 * time.Second
 	// lettersWithin bounds what the databases may take over it: it is done again soon.
 	lettersWithin = 10 * time.Second
 )
@@ -54,9 +54,9 @@ func (l *lettersLog) tell() {
 	})
 }
 
-// lettersBook is how many dead letters of a node's jobs wait, for the terms of all its locks. It
+// LettersBook is how many dead letters of a node's jobs wait, for the terms of all its locks. It
 // asks databases over connections that no flush uses.
-type lettersBook struct {
+type LettersBook struct {
 	ask  func(context.Context) (map[string]int64, error)
 	turn chan struct{} // held by whoever reads or writes what follows
 
@@ -65,20 +65,21 @@ type lettersBook struct {
 	err     error
 }
 
-func newLettersBook(ask func(context.Context) (map[string]int64, error)) *lettersBook {
-	return &lettersBook{ask: ask, turn: make(chan struct{}, 1)}
+// NewLettersBook asks when it is asked.
+func NewLettersBook(ask func(context.Context) (map[string]int64, error)) *LettersBook {
+	return &LettersBook{ask: ask, turn: make(chan struct{}, 1)}
 }
 
 // count tells how many waited at a time that is not long ago, by job. A job whose database did not
 // answer is not among them.
-func (b *lettersBook) count(ctx context.Context) (waiting map[string]int64, asked time.Time, err error) {
+func (b *LettersBook) count(ctx context.Context) (waiting map[string]int64, asked time.Time, err error) {
 	select {
 	case b.turn <- struct{}{}:
 	case <-ctx.Done():
 		return nil, asked, context.Cause(ctx)
 	}
 	defer func() { <-b.turn }()
-	if time.Since(b.asked) < lettersEvery/2 {
+	if time.Since(b.asked) < LettersEvery/2 {
 		return b.waiting, b.asked, b.err
 	}
 	b.asked = time.Now()
@@ -88,47 +89,47 @@ func (b *lettersBook) count(ctx context.Context) (waiting map[string]int64, aske
 
 // countLetters keeps the count of the dead letters that wait up to date until ctx ends, in the
 // ledger, where all nodes have it from.
-func (r *reign) countLetters(ctx context.Context, w *workload) {
+func (t *Term) countLetters(ctx context.Context, w Load) {
 	const soon = time.Second
-	for r.notes.Unsettled(r.lockKey) && rest(ctx, soon) == nil {
+	for t.Notes.Unsettled(t.Key) && Rest(ctx, soon) == nil {
 		continue // what the last leader counted is still to be learned
 	}
-	jobs := tasks.Names(slices.DeleteFunc(slices.Clone(w.tasks), func(t task) bool { return t.Config.IsCommand() }))
+	jobs := tasks.Names(slices.DeleteFunc(slices.Clone(w.Tasks), func(t Task) bool { return t.Config.IsCommand() }))
 	failed := false // that has been told
 	for ctx.Err() == nil && len(jobs) > 0 {
-		err := r.countLettersOnce(ctx, jobs)
+		err := t.countLettersOnce(ctx, jobs)
 		if err != nil && ctx.Err() == nil && !failed {
-			r.log.Debug("dead letters could not be counted: their gauge stays what it was", zap.Error(err))
+			t.Log.Debug("dead letters could not be counted: their gauge stays what it was", zap.Error(err))
 		}
 		failed = err != nil
-		_ = rest(ctx, lettersEvery)
+		_ = Rest(ctx, LettersEvery)
 	}
 }
 
-func (r *reign) countLettersOnce(ctx context.Context, jobs []string) error {
+func (t *Term) countLettersOnce(ctx context.Context, jobs []string) error {
 	ctx, cancel := context.WithTimeout(ctx, lettersWithin)
 	defer cancel()
-	waiting, asked, problem := r.letters.count(ctx)
+	waiting, asked, problem := t.Letters.count(ctx)
 	changed := map[string]int64{}
 	for _, job := range jobs {
 		n, counted := waiting[job]
 		if !counted {
 			continue
 		}
-		r.notes.LettersWait(job, n, asked)
-		if r.watch.letters(job) != n {
+		t.Notes.LettersWait(job, n, asked)
+		if t.Watch.letters(job) != n {
 			changed[job] = n
 		}
 	}
-	if err := r.ledger.NoteDeadLetters(ctx, changed); err != nil {
+	if err := t.Ledger.NoteDeadLetters(ctx, changed); err != nil {
 		return err
 	}
-	r.watch.counted(changed)
+	t.Watch.counted(changed)
 	return problem
 }
 
 // letters is how many dead letters of a job wait, as the ledger has it; below 0: it has none.
-func (w *jobWatch) letters(job string) int64 {
+func (w *Watch) letters(job string) int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if n := w.states[job].DeadLetters; n != nil {
@@ -138,7 +139,7 @@ func (w *jobWatch) letters(job string) int64 {
 }
 
 // counted takes over what is in the ledger now.
-func (w *jobWatch) counted(waiting map[string]int64) {
+func (w *Watch) counted(waiting map[string]int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for job, n := range waiting {

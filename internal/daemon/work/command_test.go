@@ -1,4 +1,4 @@
-package daemon
+package work
 
 import (
 	"context"
@@ -6,22 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"baton/internal/config"
-	"baton/internal/daemon/tasks"
 	"baton/internal/job"
 )
-
-// Who writes a command line may write a password into it.
-func TestOfACommandOnlyTheProgramIsNamed(t *testing.T) {
-	for want, j := range map[string]config.Job{
-		"a shell command": {Shell: true, Command: config.Command{"mysql -phunter2 <report.sql"}},
-		"mysql":           {Command: config.Command{"/usr/bin/mysql", "-phunter2"}},
-	} {
-		if got := (tasks.Task{Config: j}).Target(); got != want {
-			t.Errorf("%q is shown as %q, want %q", j.Command, got, want)
-		}
-	}
-}
 
 func TestACommandThatIsKeptRunningIsWellAgainAfterAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

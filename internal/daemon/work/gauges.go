@@ -1,4 +1,4 @@
-package daemon
+package work
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 	"baton/internal/status"
 )
 
-// gaugeEvery is how often the leader counts what waits for jobs that do not run.
-const gaugeEvery = 5 * time.Second
+// GaugeEvery is how often the leader counts what waits for jobs that do not run.
+const GaugeEvery = 5 * time.Second
 
 // gauges are the metrics of a term's jobs that somebody has to keep up to date.
 type gauges struct {
@@ -20,14 +20,14 @@ type gauges struct {
 	owner   string // of the term
 	jobs    []boundTask
 	sampler *sampler
-	watch   *jobWatch
+	watch   *Watch
 }
 
 // keep keeps them while the term goes on, also those of jobs that run once a night.
 func (g gauges) keep(ctx context.Context) {
 	var asked time.Time // the jobs may be others than before
 	for ctx.Err() == nil {
-		if len(g.jobs) > 0 && time.Since(asked) > standEvery-gaugeEvery/2 {
+		if len(g.jobs) > 0 && time.Since(asked) > standEvery-GaugeEvery/2 {
 			if g.watch.recall(ctx, g.ledger, g.names()) == nil {
 				asked = time.Now()
 			}
@@ -45,7 +45,7 @@ func (g gauges) keep(ctx context.Context) {
 			g.watch.tell(g.metrics, b.task, g.owner)
 		}
 		g.sampler.take(ctx, levels)
-		_ = rest(ctx, gaugeEvery)
+		_ = Rest(ctx, GaugeEvery)
 	}
 }
 

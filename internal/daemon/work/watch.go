@@ -1,4 +1,4 @@
-package daemon
+package work
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"baton/internal/config"
+	"baton/internal/daemon/tasks"
 	"baton/internal/diagnose"
 	"baton/internal/job/schedule"
 	"baton/internal/operate/direct"
@@ -14,12 +15,16 @@ import (
 	"baton/internal/status"
 )
 
-// standEvery is how often the leader asks the ledger how its jobs stand.
-const standEvery = 15 * time.Second
+const (
+	// standEvery is how often the leader asks the ledger how its jobs stand.
+	standEvery = 15 * time.Second
+	// lookAtJobsWithin bounds a look at the jobs, of which there may be hundreds.
+	lookAtJobsWithin = 10 * time.Second
+)
 
-// jobWatch is what a node keeps in mind of the jobs under a lock, whoever leads: a new
+// Watch is what a node keeps in mind of the jobs under a lock, whoever leads: a new
 // leader goes on from what the standby knew.
-type jobWatch struct {
+type Watch struct {
 	mu     sync.Mutex
 	asked  time.Time
 	states map[string]redisledger.JobState
@@ -33,19 +38,20 @@ type waiting struct {
 	emptied bool      // there was a time when none did
 }
 
-func newJobWatch() *jobWatch {
-	return &jobWatch{states: map[string]redisledger.JobState{}, waits: map[string]waiting{}, behind: map[string]time.Time{}}
+// NewWatch remembers nothing yet.
+func NewWatch() *Watch {
+	return &Watch{states: map[string]redisledger.JobState{}, waits: map[string]waiting{}, behind: map[string]time.Time{}}
 }
 
-// tellLateAfter tells from when on each job is late.
-func tellLateAfter(m *status.Metrics, c config.Config) {
+// TellLateAfter tells from when on each job is late.
+func TellLateAfter(m *status.Metrics, c config.Config) {
 	for _, j := range c.Jobs {
 		m.JobLateAfter(j.Name, j.LateAfter)
 	}
 }
 
 // recall learns from the ledger how jobs stand, whoever ran them.
-func (w *jobWatch) recall(ctx context.Context, ledger *redisledger.Ledger, jobs []string) error {
+func (w *Watch) recall(ctx context.Context, ledger *redisledger.Ledger, jobs []string) error {
 	states, err := ledger.Jobs(ctx, jobs)
 	if err != nil {
 		return err
@@ -61,7 +67,7 @@ func (w *jobWatch) recall(ctx context.Context, ledger *redisledger.Ledger, jobs 
 
 // measured notes how many changes wait for a flush, and returns how far it is behind. fresh is
 // before which time its leader knows everything to be written, else zero.
-func (w *jobWatch) measured(t task, backlog int64, fresh, now time.Time) time.Duration {
+func (w *Watch) measured(t Task, backlog int64, fresh, now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	lag := t.Lag(backlog, w.writtenUntil(t, backlog, fresh, now), now)
@@ -75,7 +81,7 @@ func (w *jobWatch) measured(t task, backlog int64, fresh, now time.Time) time.Du
 // writtenUntil is before which time everything is written. Of a flush that never ended well it is
 // when it first ran, or when something was first seen to wait: an underestimated lag still
 // alerts, a missing one never would.
-func (w *jobWatch) writtenUntil(t task, backlog int64, fresh, now time.Time) time.Time {
+func (w *Watch) writtenUntil(t Task, backlog int64, fresh, now time.Time) time.Time {
 	name := t.Config.Name
 	st := w.states[name]
 	if st.Fresh.After(fresh) {
@@ -100,7 +106,7 @@ func (w *jobWatch) writtenUntil(t task, backlog int64, fresh, now time.Time) tim
 }
 
 // tell tells how a job stands while owner leads.
-func (w *jobWatch) tell(m *status.Metrics, t task, owner string) {
+func (w *Watch) tell(m *status.Metrics, t Task, owner string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	st, known := w.states[t.Config.Name]
@@ -115,7 +121,7 @@ func (w *jobWatch) tell(m *status.Metrics, t task, owner string) {
 }
 
 // stands is how a job stands, as far as metrics show it.
-func (w *jobWatch) stands(t task, st redisledger.JobState, owner string) diagnose.Job {
+func (w *Watch) stands(t Task, st redisledger.JobState, owner string) diagnose.Job {
 	j := diagnose.Job{
 		Name: t.Config.Name, Command: t.Config.IsCommand(), Always: schedule.IsAlways(t.Schedule), LateAfterSeconds: t.Config.LateAfter.Seconds(),
 	}
@@ -123,4 +129,23 @@ func (w *jobWatch) stands(t task, st redisledger.JobState, owner string) diagnos
 	j.Awaited = j.Command && st.RunsUnder(owner)
 	j.DueAt = j.Due(direct.PastOf(st, w.behind[j.Name]), t.Next)
 	return j
+}
+
+// LookAt tells how jobs stand that this node does not run while owner leads: who runs them may die with
+// what it knows. It reports whether it has seen them.
+func (w *Watch) LookAt(ctx context.Context, ledger *redisledger.Ledger, jobs []Task, m *status.Metrics, owner string) bool {
+	ctx, cancel := context.WithTimeout(ctx, lookAtJobsWithin)
+	defer cancel()
+	if w.recall(ctx, ledger, tasks.Names(jobs)) != nil {
+		return false
+	}
+	for _, t := range jobs {
+		if !t.Config.IsCommand() {
+			if backlog, err := t.Backlog(ctx); err == nil {
+				m.FlushBehind(t.Config.Name, backlog, w.measured(t, backlog, time.Time{}, time.Now()))
+			}
+		}
+		w.tell(m, t, owner)
+	}
+	return true
 }

@@ -1,4 +1,4 @@
-package daemon
+package work
 
 import (
 	"context"
@@ -51,16 +51,17 @@ func (s *sampler) take(ctx context.Context, levels map[string]redisledger.Level)
 	s.failed = err != nil
 }
 
-// due reports whether it is time, for who asks every gaugeEvery.
+// due reports whether it is time, for who asks every GaugeEvery.
 func (s *sampler) due(now time.Time) bool {
-	return now.Sub(s.last) > redisledger.SampleEvery-gaugeEvery/2
+	return now.Sub(s.last) > redisledger.SampleEvery-GaugeEvery/2
 }
 
-// sampleBook is what a node remembers of the samples under one lock. It is filled when
+// Samples is what a node remembers of the samples under one lock. It is filled when
 // somebody asks, and shared by all who ask.
-type sampleBook struct {
-	ledger *redisledger.Ledger
-	turn   chan struct{} // held by whoever reads or writes what follows
+type Samples struct {
+	lockKey string
+	ledger  *redisledger.Ledger
+	turn    chan struct{} // held by whoever reads or writes what follows
 
 	samples []redisledger.Sample // the oldest first
 	next    string
@@ -69,12 +70,13 @@ type sampleBook struct {
 	renewed time.Time // when it was last read from the beginning, or brought news
 }
 
-func newSampleBook(ledger *redisledger.Ledger) *sampleBook {
-	return &sampleBook{ledger: ledger, turn: make(chan struct{}, 1)}
+// NewSamples knows none of the lock's samples.
+func NewSamples(lockKey string, ledger *redisledger.Ledger) *Samples {
+	return &Samples{lockKey: lockKey, ledger: ledger, turn: make(chan struct{}, 1)}
 }
 
 // later returns the samples after a time. With an error it returns those that it knew.
-func (b *sampleBook) later(ctx context.Context, since time.Time) ([]redisledger.Sample, error) {
+func (b *Samples) later(ctx context.Context, since time.Time) ([]redisledger.Sample, error) {
 	select {
 	case b.turn <- struct{}{}: // also for who has no time left: what is known takes none
 	default:
@@ -98,7 +100,7 @@ func (b *sampleBook) later(ctx context.Context, since time.Time) ([]redisledger.
 	return slices.Clone(b.samples[from:]), err
 }
 
-func (b *sampleBook) refresh(ctx context.Context) error {
+func (b *Samples) refresh(ctx context.Context) error {
 	samples, next, epoch, err := b.ledger.Samples(ctx, b.next, b.epoch)
 	if err != nil {
 		return err
@@ -122,15 +124,15 @@ func (b *sampleBook) refresh(ctx context.Context) error {
 	return nil
 }
 
-// samples are how far the flushes under all locks were behind, the oldest first, later
+// Merged are how far the flushes under several locks were behind, the oldest first, later
 // than since. What one lock's Redis answers is there also if another one fails.
-func (n *node) samples(ctx context.Context, since time.Time) ([]operate.Sample, error) {
+func Merged(ctx context.Context, since time.Time, of []*Samples) ([]operate.Sample, error) {
 	var merged []operate.Sample
 	var problems []error
-	for _, c := range n.all() {
-		found, err := c.book.later(ctx, since)
+	for _, b := range of {
+		found, err := b.later(ctx, since)
 		if err != nil {
-			problems = append(problems, fmt.Errorf("lock %q: %w", c.lockKey, err))
+			problems = append(problems, fmt.Errorf("lock %q: %w", b.lockKey, err))
 		}
 		for _, s := range found {
 			merged = append(merged, operate.Sample{At: s.At, Jobs: levelsOf(s)})

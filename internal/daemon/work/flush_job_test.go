@@ -1,4 +1,4 @@
-package daemon
+package work
 
 import (
 	"errors"
@@ -15,7 +15,7 @@ import (
 
 // Whoever meets a newer leader's fence leads no more, whatever its Redis says.
 func TestAFlushThatIsFencedOffEndsTheTerm(t *testing.T) {
-	f := &flushJob{task: task{Task: tasks.Task{Config: config.Job{Name: "views"}}}, metrics: status.NewMetrics("", []string{"views"})}
+	f := &flushJob{Task: Task{Task: tasks.Task{Config: config.Job{Name: "views"}}}, metrics: status.NewMetrics("", []string{"views"})}
 	fenced := &flush.FencedError{Job: "views", Epoch: 8, Owner: "another"}
 	if err := f.judge(fenced); !errors.Is(err, job.ErrNotLeader) || !errors.Is(err, flush.ErrFenced) {
 		t.Errorf("fenced off: %v; want job.ErrNotLeader, which ends the term", err)

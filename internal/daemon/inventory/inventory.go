@@ -1,0 +1,184 @@
+// Package inventory is what a configuration needs: its databases and tasks, and what a reload leaves of them.
+package inventory
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"baton/internal/config"
+	"baton/internal/daemon/abdication"
+	"baton/internal/daemon/site"
+	"baton/internal/daemon/tasks"
+	"baton/internal/daemon/work"
+	"baton/internal/flush/sql"
+	"baton/internal/redisconn"
+)
+
+// Workload is what is under one lock as one configuration has it.
+type Workload struct {
+	work.Load
+	Hash   string // of the whole configuration
+	Probes site.Databases
+}
+
+// Inventory is what a configuration needs.
+type Inventory struct {
+	Config            config.Config
+	Hash              string // of Config
+	Databases, Probes site.Databases
+	Tasks             []work.Task
+	sums              map[string]string // of the databases' data source names
+	uses              map[*sql.Store]*atomic.Int64
+}
+
+// countUses has runs counted by the database that they use, of whichever configuration
+// they are: one may outlive several.
+func (i *Inventory) countUses(before Inventory) {
+	i.uses = map[*sql.Store]*atomic.Int64{}
+	for _, db := range i.Databases {
+		if i.uses[db] = before.uses[db]; i.uses[db] == nil {
+			i.uses[db] = new(atomic.Int64)
+		}
+	}
+	for at, t := range i.Tasks {
+		if uses := i.uses[i.Databases[t.Config.Flush.To.Database]]; uses != nil {
+			i.Tasks[at].CountIn(uses)
+		}
+	}
+}
+
+// Workload is what there is to do under a lock.
+func (i Inventory) Workload(lockKey string) *Workload {
+	w := &Workload{
+		Load: work.Load{Config: Under(i.Config, lockKey), Tasks: tasks.Under(i.Tasks, lockKey), Databases: i.Databases},
+		Hash: i.Hash, Probes: i.Probes,
+	}
+	if lockKey == i.Config.Election.LockKey {
+		w.Staged = tasks.StagedBy(work.Plain(i.Tasks))
+	}
+	return w
+}
+
+// Next makes what a configuration needs, and takes over what has not changed.
+func (i Inventory) Next(c config.Config, store *redisconn.Store, to work.Reports) (Inventory, error) {
+	after := Inventory{Config: c, Hash: config.Hash(c)}
+	var err error
+	if after.sums, err = sourceSums(c); err != nil {
+		return Inventory{}, err
+	}
+	same := sameDatabases(i, after)
+	if after.Databases, err = reopen(i.Databases, same, c, site.OpenDatabases); err != nil {
+		return Inventory{}, err
+	}
+	if after.Probes, err = reopen(i.Probes, same, c, abdication.OpenProbes); err != nil {
+		return Inventory{}, errors.Join(err, after.CloseBut(i))
+	}
+	if after.Tasks, err = work.New(c, store, after.Databases, to); err != nil {
+		return Inventory{}, errors.Join(err, after.CloseBut(i))
+	}
+	for at, t := range after.Tasks {
+		kept := slices.IndexFunc(i.Tasks, func(old work.Task) bool {
+			return reflect.DeepEqual(old.Config, t.Config) && (t.Config.IsCommand() || same[t.Config.Flush.To.Database])
+		})
+		if kept >= 0 {
+			after.Tasks[at] = i.Tasks[kept]
+		}
+	}
+	after.countUses(i)
+	return after, nil
+}
+
+// CloseBut closes the databases that the other inventory does not have.
+func (i Inventory) CloseBut(kept Inventory) error {
+	return errors.Join(i.Databases.Without(kept.Databases).Close(), i.Probes.Without(kept.Probes).Close())
+}
+
+// IsReplacedBy reports whether the other inventory lacks a database of this one.
+func (i Inventory) IsReplacedBy(after Inventory) bool {
+	return len(i.Databases.Without(after.Databases))+len(i.Probes.Without(after.Probes)) > 0
+}
+
+// sourceSums tells data source names apart, which may stand in files and change there.
+func sourceSums(c config.Config) (map[string]string, error) {
+	sums := map[string]string{}
+	for name, d := range c.Databases {
+		dsn, err := d.DSN()
+		if err != nil {
+			return nil, fmt.Errorf("databases.%s: %w", name, err)
+		}
+		sum := sha256.Sum256([]byte(d.Driver + " " + dsn))
+		sums[name] = string(sum[:])
+	}
+	return sums, nil
+}
+
+// sameDatabases are those that are the same in both, and used over as many connections.
+func sameDatabases(before, after Inventory) map[string]bool {
+	same := map[string]bool{}
+	for name, sum := range after.sums {
+		same[name] = before.sums[name] == sum && site.Connections(before.Config, name) == site.Connections(after.Config, name)
+	}
+	return same
+}
+
+// reopen opens the databases of c, but takes over the open ones that are the same.
+func reopen(open site.Databases, same map[string]bool, c config.Config, openAll func(config.Config) (site.Databases, error)) (site.Databases, error) {
+	c.Databases = maps.Clone(c.Databases)
+	kept := site.Databases{}
+	for name, db := range open {
+		if same[name] {
+			kept[name] = db
+			delete(c.Databases, name)
+		}
+	}
+	opened, err := openAll(c)
+	maps.Copy(kept, opened)
+	return kept, err
+}
+
+// checkEvery is how often runs are looked at that databases wait for.
+const checkEvery = 100 * time.Millisecond
+
+// Retire closes what is not used any more, once the last run that uses it has ended.
+func (i Inventory) Retire(after Inventory, over <-chan struct{}, log *zap.Logger) {
+	const first = 5 * time.Second // a run may have its slot and not have begun
+	old := i.Databases.Without(after.Databases)
+	pause := first
+	for busy := true; busy; pause = checkEvery {
+		select {
+		case <-over:
+			busy = false
+			continue
+		case <-time.After(pause):
+		}
+		busy = false
+		for _, db := range old {
+			busy = busy || i.uses[db].Load() > 0
+		}
+	}
+	if err := i.CloseBut(after); err != nil {
+		log.Warn("closing databases", zap.Error(err))
+	}
+}
+
+// Under is the part of a configuration that is about some locks. It takes no more memory
+// than it must: there may be hundreds of them.
+func Under(c config.Config, lockKeys ...string) config.Config {
+	c.Election.LockKey = lockKeys[0]
+	var jobs []config.Job
+	for _, j := range c.Jobs {
+		if slices.Contains(lockKeys, j.Lock) {
+			jobs = append(jobs, j)
+		}
+	}
+	c.Jobs = jobs
+	return c
+}

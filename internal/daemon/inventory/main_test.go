@@ -1,0 +1,9 @@
+package inventory
+
+import (
+	"testing"
+
+	"baton/internal/testsupport"
+)
+
+func TestMain(m *testing.M) { testsupport.Main(m) }

@@ -1,0 +1,9 @@
+package work
+
+import (
+	"testing"
+
+	"baton/internal/testsupport"
+)
+
+func TestMain(m *testing.M) { testsupport.Main(m) }

@@ -1,0 +1,34 @@
+package work
+
+import (
+	"go.uber.org/zap"
+
+	"baton/internal/alert"
+	"baton/internal/flush"
+	"baton/internal/status"
+)
+
+// Reports are where flushes report what they do.
+type Reports struct {
+	Metrics *status.Metrics
+	Notes   *alert.Notifications // nil: nobody is notified
+	Log     *zap.Logger
+}
+
+// newPipeline makes the pipeline of a flush job. It connects to nothing yet.
+func newPipeline(c flush.Config, nodeID string, sink flush.Sink, done *tally, to Reports) (*flush.Pipeline, error) {
+	c.NodeID, c.Sink = nodeID, sink
+	letters := &lettersLog{log: to.Log, job: c.Job}
+	c.OnBatch = func(b flush.BatchStats) {
+		done.add(b)
+		to.Metrics.FlushRows(c.Job, "written", b.Rows)
+		to.Metrics.FlushRows(c.Job, "dead", b.Dead)
+		to.Metrics.FlushBatch(c.Job, b.Took)
+		if b.Dead > 0 {
+			letters.add(b.Dead)
+			to.Notes.LettersPut(c.Job, b.Dead)
+		}
+	}
+	c.OnNote = func(text string) { to.Log.Warn(text, zap.String("job", c.Job)) }
+	return flush.New(c)
+}

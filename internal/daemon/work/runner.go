@@ -1,0 +1,70 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+
+	"baton/internal/alert"
+	"baton/internal/daemon/outage"
+	"baton/internal/daemon/site"
+	"baton/internal/job"
+	"baton/internal/status"
+)
+
+// RunnerOptions are what the runner of a lock's jobs works with.
+type RunnerOptions struct {
+	Drain   time.Duration
+	Logger  *zap.Logger // names the node itself
+	Metrics *status.Metrics
+	Notes   *alert.Notifications
+	Clock   *Clock
+	Outage  *outage.Outage       // of the Redis that has the ledger; nil: there is none
+	Hold    func() bool          // reports whether nothing is to begin for now; nil: never
+	Idle    func() time.Duration // see job.Config
+}
+
+// NewRunner makes what starts the jobs.
+func NewRunner(ledger job.Ledger, o RunnerOptions) *job.Runner {
+	return job.NewRunner(ledger, site.NewID, job.Config{
+		Logger:        o.Logger.Named("job"),
+		Clock:         o.Clock.Now,
+		FinishTimeout: finishTimeout(o.Drain),
+		OnStart:       func(r job.Run) { o.Metrics.JobStarted(r.Job, o.Clock.Now().Sub(r.Slot)) },
+		OnFinish: func(r job.Record) {
+			o.Metrics.JobFinished(r.Job, string(r.Trigger), string(r.State), r.Finished, r.Finished.Sub(r.Started))
+			o.Notes.Finished(r)
+		},
+		Hold:      o.Hold,
+		OnIdle:    o.Idle,
+		OnAttempt: o.Outage.Tried,
+		Shared: func(err error) bool {
+			return o.Outage.Explains(err) || errors.Is(err, job.ErrHeldBack) && o.Outage.Lasts()
+		},
+		OnMissed: func(m job.Missed) {
+			o.Metrics.JobMissed(m.Job, string(m.Reason), m.Count)
+			o.Notes.Missed(m)
+		},
+	})
+}
+
+// Rest waits for d, or until ctx ends.
+func Rest(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// After does something after a while, unless ctx ends before.
+func After(ctx context.Context, d time.Duration, do func()) func() {
+	return func() {
+		if Rest(ctx, d) == nil {
+			do()
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package work
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"baton/internal/config"
+	"baton/internal/daemon/site"
+	"baton/internal/daemon/tasks"
+	"baton/internal/flush"
+	"baton/internal/job"
+	"baton/internal/redisconn"
+)
+
+// Task is one configured job with the machinery behind it. It lives for as long as the
+// configuration has the job like that; what a term needs is bound to it by [Term.Load].
+type Task struct {
+	tasks.Task
+	pipeline *flush.Pipeline // nil for a command
+	done     *tally          // by the run that goes on
+	busy     *atomic.Int64   // runs that use it
+}
+
+// New builds the jobs of the configuration. They connect to nothing yet.
+func New(c config.Config, store *redisconn.Store, dbs site.Databases, to Reports) ([]Task, error) {
+	var made []Task
+	var problems []error
+	for _, j := range c.Jobs {
+		t, err := newTask(c, j, store, dbs, to)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("job %q: %w", j.Name, err))
+			continue
+		}
+		made = append(made, t)
+	}
+	return made, errors.Join(problems...)
+}
+
+func newTask(c config.Config, j config.Job, store *redisconn.Store, dbs site.Databases, to Reports) (t Task, err error) {
+	t = Task{done: &tally{}, busy: new(atomic.Int64)}
+	if t.Task, err = tasks.Describe(j); err != nil {
+		return t, err
+	}
+	pipeline, err := t.Open(store)
+	if err != nil || j.IsCommand() {
+		return t, err
+	}
+	pipeline.Lease = c.Election.TTL
+	t.pipeline, err = newPipeline(pipeline, c.Node.ID, dbs[j.Flush.To.Database], t.done, to)
+	return t, err
+}
+
+// Policy is what the runner is told of a job, but for its work: a task that has changed is another one.
+func (t Task) Policy() job.Job {
+	p := t.Task.Policy()
+	p.Version = fmt.Sprintf("%p", t.done)
+	return p
+}
+
+// CountIn has the runs of the task counted there from now on.
+func (t *Task) CountIn(runs *atomic.Int64) { t.busy = runs }
+
+// Begin counts a run of the task until it ends.
+func (t Task) Begin() (end func()) {
+	t.busy.Add(1)
+	return func() { t.busy.Add(-1) }
+}
+
+// Is reports whether a task is this one, and not one that has replaced it.
+func (t Task) Is(other Task) bool { return t.done == other.done }
+
+// Plain are the jobs as they are looked at.
+func Plain(list []Task) []tasks.Task {
+	all := make([]tasks.Task, len(list))
+	for i, t := range list {
+		all[i] = t.Task
+	}
+	return all
+}
