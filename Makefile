@@ -127,9 +127,14 @@ vuln: ## look up known vulnerabilities (needs vuln.go.dev)
 	$(GOVULNCHECK) ./...
 
 .PHONY: docs
-docs: build ## write the pages of docs/reference that are made from the code
+docs: ## write the pages of docs/reference that are made from the code
 	go test -count=1 ./internal/config -run Reference -update
-	bin/baton docs markdown docs/reference
+	go test -count=1 ./cmd/baton -run Reference -update
+
+.PHONY: man
+man: ## write the manual pages into bin/man
+	@mkdir -p bin/man
+	CGO_ENABLED=0 go test -count=1 -ldflags '-X baton/cmd/baton.version=$(VERSION)' ./cmd/baton -run '^TestManualPages$$' -man $(CURDIR)/bin/man
 
 .PHONY: clean
 clean: ## remove what was built

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -52,14 +51,6 @@ func exitCodes() []exitMeaning {
 		{code: command.CodeNoExec, means: "the command cannot be run", of: lock, lock: true},
 		{code: command.CodeNotFound, means: "the command was not found", of: lock, lock: true},
 	}
-}
-
-// exitCodesOf are those that a command can end with.
-func exitCodesOf(cmd *cobra.Command) []exitMeaning {
-	name := strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
-	return slices.DeleteFunc(exitCodes(), func(c exitMeaning) bool {
-		return len(c.of) > 0 && !slices.Contains(c.of, name)
-	})
 }
 
 // lockCodes is the last part of the help of lock.

@@ -11,7 +11,7 @@ func TestEveryExitCodeIsExplainedWhereverItIsLookedFor(t *testing.T) {
 	topic, lock, page := newExitCodesTopic().Long, newLockCommand(env{}).Long, exitCodesPage()
 	for _, code := range exitCodes() {
 		line := fmt.Sprintf("  %3d  %s", code.code, code.means)
-		if !strings.Contains(topic, line) || !strings.Contains(page, fmt.Sprintf("| %d | %s |", code.code, cell(code.means))) {
+		if !strings.Contains(topic, line) || !strings.Contains(page, fmt.Sprintf("| %d | %s |", code.code, unmarked(code.means))) {
 			t.Errorf("%d is not explained:\n%s\n%s", code.code, topic, page)
 		}
 		if code.lock && !strings.Contains(lock, line) {

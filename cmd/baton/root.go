@@ -29,7 +29,7 @@ func commands(e env) []*cobra.Command {
 		grouped(groupJobs, newJobCommand(e), newDeadCommand(e), newStageCommand(e), newLockCommand(e)),
 		grouped(groupWrong, newExplainCommand(e), newDoctorCommand(e), newFenceCommand(e), newReleaseCommand(e)),
 		grouped(groupSetup, newDemoCommand(e), newConfigCommand(e), newRunCommand(e), newDrillCommand(e), newCompletionCommand(e), newVersionCommand(e)),
-		[]*cobra.Command{newWardenCommand(), newDocsCommand(e), newExitCodesTopic(), newEnvironmentTopic()},
+		[]*cobra.Command{newWardenCommand(), newExitCodesTopic(), newEnvironmentTopic()},
 	)
 }
 

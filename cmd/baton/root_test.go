@@ -85,7 +85,7 @@ func TestErrorsHaveTheirExitCodeAndAreSaidOnce(t *testing.T) {
 			Use: "baton", SilenceErrors: true, SilenceUsage: true,
 			RunE: func(*cobra.Command, []string) error { return tc.err },
 		}
-		root.SetArgs(nil)
+		root.SetArgs([]string{})
 		if code := execute(t.Context(), root, &stderr); code != tc.code || stderr.String() != tc.stderr {
 			t.Errorf("%v: %d %q, want %d %q", tc.err, code, stderr.String(), tc.code, tc.stderr)
 		}

@@ -47,7 +47,6 @@ func parsedOnly() map[string]string {
 		`--server|BATON_SERVER|https:`: "asks a host that is an example; the tests of the API do it",
 		`--force|<\(|> `:               "writes to a place of the shell's or the user's",
 		`reports\.yaml`:                "names the configuration of an instance that is not here",
-		`baton docs\b`:                 "writes the pages themselves",
 		`-w?e? *…|ID\b|NAME\b|JOB\b`:   "has a placeholder",
 	}
 }
