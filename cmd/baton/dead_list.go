@@ -57,7 +57,7 @@ func newDeadListCommand(e env) *cobra.Command {
 	}
 	addRemoteFlags(cmd, e)
 	f.add(cmd, e)
-	addNumberFlag(cmd, &n, 50, "list at most so many", "")
+	addNumberFlag(cmd, &n, 50, "list at most so many")
 	cmd.Flags().BoolVar(&counted, "count", false, "count them by job and reason instead")
 	out.addFlag(cmd, e)
 	return cmd

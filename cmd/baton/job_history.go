@@ -46,7 +46,7 @@ func newJobHistoryCommand(e env) *cobra.Command {
 	}
 	addRemoteFlags(cmd, e)
 	jobNames(e).asArguments(cmd, 1)
-	addNumberFlag(cmd, &n, 20, "how many entries to show", "count")
+	addNumberFlag(cmd, &n, 20, "how many entries to show")
 	out.addFlag(cmd, e)
 	return cmd
 }

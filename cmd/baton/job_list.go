@@ -170,7 +170,7 @@ func newJobShowCommand(e env) *cobra.Command {
 	}
 	addRemoteFlags(cmd, e)
 	jobNames(e).asArguments(cmd, 1)
-	addNumberFlag(cmd, &runs, 5, "how many of its last runs to show", "runs")
+	addNumberFlag(cmd, &runs, 5, "how many of its last runs to show")
 	out.addFlag(cmd, e)
 	return cmd
 }

@@ -51,7 +51,7 @@ func newJobNextCommand(e env) *cobra.Command {
 	}
 	addRemoteFlags(cmd, e)
 	jobNames(e).asArguments(cmd, 1)
-	addNumberFlag(cmd, &n, 10, "how many slots", "slots")
+	addNumberFlag(cmd, &n, 10, "how many slots")
 	cmd.Flags().StringVar(&from, "from", "", "those after this `time`, in the job's zone: 2027-03-28, \"2027-03-28 02:30\", or RFC 3339 (default now)")
 	out.addFlag(cmd, e)
 	return cmd

@@ -46,7 +46,7 @@ func newJobPreviewCommand(e env) *cobra.Command {
 	}
 	addTargetFlags(cmd, e)
 	jobNames(e).asArguments(cmd, 1)
-	addNumberFlag(cmd, &rows, examples, "how many records to show", "rows")
+	addNumberFlag(cmd, &rows, examples, "how many records to show")
 	out.addFlag(cmd, e)
 	return cmd
 }

@@ -53,14 +53,9 @@ func addConfigFlags(cmd *cobra.Command, e env, names ...string) {
 	cmd.Flags().SortFlags = false
 }
 
-// addNumberFlag is -n wherever a command shows so many of something. It may have had
-// another name once.
-func addNumberFlag(cmd *cobra.Command, n *int, usual int, usage, old string) {
+// addNumberFlag is -n wherever a command shows so many of something.
+func addNumberFlag(cmd *cobra.Command, n *int, usual int, usage string) {
 	cmd.Flags().IntVarP(n, "number", "n", usual, usage)
-	if old != "" {
-		cmd.Flags().IntVar(n, old, usual, usage)
-		_ = cmd.Flags().MarkHidden(old)
-	}
 }
 
 // loadConfig is the configuration in effect for cmd: its flags over the
