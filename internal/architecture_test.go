@@ -27,7 +27,18 @@ type rule struct {
 // The most specific rule counts. A package without one is an error: decide what
 // it may know before it grows.
 var rules = []rule{
-	{"cmd", []string{"internal/daemon", "internal/daemon/adminsocket", "internal/daemon/tasks", "internal/config", "internal/demo", "internal/command", "internal/crash", "internal/diagnose", "internal/doctor", "internal/lockcmd", "internal/operate", "internal/operate/direct", "internal/profiling", "internal/text", "configs"}, "a command turns arguments into one call, of daemon, or of doctor, lockcmd and crash where no daemon runs, and its result into an exit code; demo is a program of its own that runs daemons as child processes, and the warden of a command is one, too"},
+	{"cmd", []string{"cmd/baton/internal/cmdline", "cmd/baton/internal/deadcmd", "cmd/baton/internal/jobcmd", "cmd/baton/internal/show",
+		"internal/daemon", "internal/daemon/adminsocket", "internal/config", "internal/demo", "internal/command", "internal/crash", "internal/diagnose", "internal/doctor",
+		"internal/lockcmd", "internal/operate", "internal/operate/direct", "internal/profiling", "internal/text", "configs"},
+		"a command turns arguments into one call, of daemon, or of doctor, lockcmd and crash where no daemon runs, and its result into an exit code; demo is a program of its own that runs daemons as child processes, and the warden of a command is one, too"},
+	{"cmd/baton/internal/cmdline", []string{"cmd/baton/internal/show", "internal/config", "internal/daemon/adminsocket", "internal/daemon/tasks", "internal/diagnose", "internal/lockcmd",
+		"internal/operate", "internal/operate/direct", "internal/text"},
+		"it reads the configuration that flags name, and says whom to ask: what is asked is each command's own; it completes names of what there is"},
+	{"cmd/baton/internal/deadcmd", []string{"cmd/baton/internal/cmdline", "cmd/baton/internal/show", "internal/diagnose", "internal/operate", "internal/text"},
+		"dead letters are asked for by operate alone, at a node or in the databases"},
+	{"cmd/baton/internal/jobcmd", []string{"cmd/baton/internal/cmdline", "cmd/baton/internal/show", "internal/diagnose", "internal/operate", "internal/operate/direct", "internal/text"},
+		"orders for jobs are operate's; a preview and the next slots are direct's, as they need no node"},
+	{"cmd/baton/internal/show", []string{"internal/text"}, "how something is printed does not depend on what it is"},
 	{"configs", nil, "the shipped example is data"},
 	{"internal/alert", []string{"internal/config", "internal/diagnose", "internal/elector", "internal/job", "internal/job/schedule", "internal/notify",
 		"internal/redisledger", "internal/redislock", "internal/secret", "internal/text"},
@@ -146,6 +157,7 @@ type limit struct {
 var limits = []limit{
 	{"baton/internal/testsupport", []string{"internal/testsupport", "internal/redisconn/redistest", "test/suite"}, "it is for tests"},
 	{"baton/internal/flush/flushtest", []string{"internal/flush/flushtest"}, "it is for tests"},
+	{"baton/cmd/baton/internal/show/showtest", []string{"cmd/baton/internal/show/showtest"}, "it is for tests"},
 	{"baton/internal/flush/sql/sqltest", []string{"internal/flush/sql/sqltest"}, "it is for tests"},
 	{"baton/internal/redisconn/redistest", []string{"internal/redisconn/redistest"}, "it is for tests"},
 	{"os/signal", []string{"cmd", "internal/command/warden", "internal/testsupport", "test/slots/work", "test/suite", "test/mutants"}, "signals become a context in cmd; nothing below knows signals, but for the warden, which is a process of its own, and for tests, which clean up when they are interrupted"},
@@ -254,6 +266,8 @@ func TestEveryBreachIsNoticed(t *testing.T) {
 		{"internal/daemon/a.go", `import sys "os"; func f() { sys.Exit(1) }`, "os.Exit"},
 		{"internal/daemon/a.go", `import "log"; func f() { log.Fatalf("x") }`, "log.Fatalf"},
 		{"internal/daemon/a.go", `func init() {}`, "init()"},
+		{"cmd/baton/internal/show/a.go", `import _ "baton/internal/operate"`, "must not import baton/internal/operate"},
+		{"cmd/baton/internal/deadcmd/a.go", `import _ "baton/internal/operate/direct"`, "must not import baton/internal/operate/direct"},
 		{"cmd/baton/a.go", `func init() {}`, "init()"},
 		{"cmd/baton/a.go", `import _ "github.com/spf13/cobra/doc"`, "no writer"},
 		{"internal/command/a.go", `func init() {}`, "init()"},

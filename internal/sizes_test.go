@@ -20,7 +20,6 @@ const (
 // oversized lists packages, files and FILE:FUNCTION that are over a limit, with the reason. One
 // that is within its limits again is an error, too.
 var oversized = map[string]string{
-	"cmd/baton":       "a command is a file; what some of them decide moves to operate and diagnose",
 	"internal/status": "page, API and metrics become packages of their own",
 }
 

@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"baton/cmd/baton/internal/cmdline"
 )
 
 // cli is a shell in a fresh directory with its own environment.
@@ -37,12 +39,12 @@ type result struct {
 func (c *cli) run(args ...string) result {
 	c.t.Helper()
 	var stdout, stderr bytes.Buffer
-	code := run(c.t.Context(), env{
-		args:   args,
-		stdin:  strings.NewReader(""),
-		stdout: &stdout,
-		stderr: &stderr,
-		getenv: func(name string) (string, bool) { v, ok := c.env[name]; return v, ok },
+	code := run(c.t.Context(), cmdline.Env{
+		Args:   args,
+		Stdin:  strings.NewReader(""),
+		Stdout: &stdout,
+		Stderr: &stderr,
+		Getenv: func(name string) (string, bool) { v, ok := c.env[name]; return v, ok },
 	})
 	return result{code, stdout.String(), stderr.String()}
 }

@@ -2,9 +2,11 @@ package main
 
 import (
 	"github.com/spf13/cobra"
+
+	"baton/cmd/baton/internal/cmdline"
 )
 
-func newCompletionCommand(e env) *cobra.Command {
+func newCompletionCommand(e cmdline.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish",
 		Short: "Print a script that completes baton's commands in a shell",
@@ -22,11 +24,11 @@ bash needs its package bash-completion. The packages of baton bring all three al
 			root := cmd.Root()
 			switch args[0] {
 			case "bash":
-				return root.GenBashCompletionV2(e.stdout, true)
+				return root.GenBashCompletionV2(e.Stdout, true)
 			case "zsh":
-				return root.GenZshCompletion(e.stdout)
+				return root.GenZshCompletion(e.Stdout)
 			default:
-				return root.GenFishCompletion(e.stdout, true)
+				return root.GenFishCompletion(e.Stdout, true)
 			}
 		},
 	}

@@ -16,6 +16,8 @@ import (
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
+	"baton/cmd/baton/internal/cmdline"
+	"baton/cmd/baton/internal/show"
 	"baton/configs"
 	"baton/internal/config"
 	"baton/internal/doctor"
@@ -24,8 +26,8 @@ import (
 	"baton/internal/text"
 )
 
-func newConfigCommand(e env) *cobra.Command {
-	return parent(&cobra.Command{
+func newConfigCommand(e cmdline.Env) *cobra.Command {
+	return cmdline.Parent(&cobra.Command{
 		Use:     "config",
 		Short:   "Check, show or write the configuration",
 		Example: "  baton config init baton.yaml\n  baton config check baton.yaml\n  baton config show\n  baton config schema",
@@ -48,8 +50,8 @@ type checked struct {
 // shownSlots is how many slots of each job config check shows.
 const shownSlots = 3
 
-func newConfigCheckCommand(e env) *cobra.Command {
-	var out output
+func newConfigCheckCommand(e cmdline.Env) *cobra.Command {
+	var out show.Output
 	var textAlone bool
 	cmd := &cobra.Command{
 		Use:   "check [FILE]",
@@ -66,40 +68,40 @@ func newConfigCheckCommand(e env) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, err := existingConfig(cmd, e, args)
 			if err != nil {
-				return usageError(err)
+				return cmdline.UsageError(err)
 			}
 			report, err := check(cmd, e, path, !textAlone)
 			problems, ok := errors.AsType[config.Problems](err)
 			if report.Problems = append(report.Problems, problems...); err != nil && !ok {
 				return err
 			}
-			if !out.data() {
-				warn(e.stderr, report.Warnings)
+			if !out.Data() {
+				warn(e.Stderr, report.Warnings)
 				if err != nil {
 					return err
 				}
 			}
-			printed := out.print(e.stdout, report, func(w io.Writer) error { return printChecked(w, report) })
+			printed := out.Print(e.Stdout, report, func(w io.Writer) error { return printChecked(w, report) })
 			return errors.Join(err, printed)
 		},
 	}
-	addRunFlags(cmd, e)
+	cmdline.AddRunFlags(cmd, e)
 	cmd.Flags().BoolVar(&textAlone, "no-files", false, "do not look at the files that the configuration names")
-	out.addFlag(cmd, e)
+	out.AddFlag(cmd, e.Getenv)
 	return cmd
 }
 
 // check looks at a configuration, and then at the files that it names.
-func check(cmd *cobra.Command, e env, path string, files bool) (checked, error) {
+func check(cmd *cobra.Command, e cmdline.Env, path string, files bool) (checked, error) {
 	report := checked{File: path, Problems: []config.Problem{}, Warnings: []config.Problem{}, Schedules: []operate.Coming{}}
-	c, err := readConfig(cmd, e, path)
+	c, err := cmdline.ReadConfig(cmd, e, path)
 	if report.Jobs, report.Databases = len(c.Jobs), len(c.Databases); err != nil {
 		return report, err
 	}
 	if files {
-		wrong, doubts := doctor.CheckFiles(c, doctor.Options{ConfigFile: path, Unit: doctor.UnitOf(path), Getenv: e.getenv})
+		wrong, doubts := doctor.CheckFiles(c, doctor.Options{ConfigFile: path, Unit: doctor.UnitOf(path), Getenv: e.Getenv})
 		if report.Warnings = append(report.Warnings, doubts...); len(wrong) > 0 {
-			return report, usageError(wrong)
+			return report, cmdline.UsageError(wrong)
 		}
 	}
 	report.OK = true
@@ -110,26 +112,26 @@ func check(cmd *cobra.Command, e env, path string, files bool) (checked, error) 
 // warn writes warnings as errors are written, each with its place first.
 func warn(w io.Writer, warnings []config.Problem) {
 	for _, p := range warnings {
-		_ = say(w, "baton: warning: %s\n", p.String()) // stderr is the last that there is
+		_ = show.Say(w, "baton: warning: %s\n", p.String()) // stderr is the last that there is
 	}
 }
 
 func printChecked(out io.Writer, r checked) error {
-	if err := say(out, "%s: ok, %s, %s\n", r.File, text.Count(r.Jobs, "job"), text.Count(r.Databases, "database")); err != nil || r.Jobs == 0 {
+	if err := show.Say(out, "%s: ok, %s, %s\n", r.File, text.Count(r.Jobs, "job"), text.Count(r.Databases, "database")); err != nil || r.Jobs == 0 {
 		return err
 	}
-	w := newTable(out)
-	_ = say(w, "\nJOB\tDUE\tNEXT\tTHEN\tTHEN\n") // Flush tells a write error
+	w := show.NewTable(out)
+	_ = show.Say(w, "\nJOB\tDUE\tNEXT\tTHEN\tTHEN\n") // Flush tells a write error
 	for _, c := range r.Schedules {
-		_ = say(w, "%s\t%s", c.Job, c.Words)
+		_ = show.Say(w, "%s\t%s", c.Job, c.Words)
 		for i := range shownSlots {
 			slot := "-" // a line of fewer columns would tear the table apart
 			if i < len(c.Next) {
-				slot = slotTime(c.Next[i].Slot)
+				slot = show.SlotTime(c.Next[i].Slot)
 			}
-			_ = say(w, "\t%s", slot)
+			_ = show.Say(w, "\t%s", slot)
 		}
-		_ = say(w, "\n")
+		_ = show.Say(w, "\n")
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -148,7 +150,7 @@ func printShifts(out io.Writer, schedules []operate.Coming) error {
 	jobs := map[shift][]string{}
 	for _, c := range schedules {
 		for _, s := range c.Shifts {
-			k := shift{s.Slot.Unix(), slotTime(s.Slot) + " " + c.TimeZone, s.Note}
+			k := shift{s.Slot.Unix(), show.SlotTime(s.Slot) + " " + c.TimeZone, s.Note}
 			if jobs[k] == nil {
 				order = append(order, k)
 			}
@@ -158,7 +160,7 @@ func printShifts(out io.Writer, schedules []operate.Coming) error {
 	slices.SortStableFunc(order, func(a, b shift) int { return cmp.Compare(a.at, b.at) })
 	for i, k := range order {
 		if i == 0 {
-			if err := say(out, "\nWithin a year:\n"); err != nil {
+			if err := show.Say(out, "\nWithin a year:\n"); err != nil {
 				return err
 			}
 		}
@@ -166,29 +168,29 @@ func printShifts(out io.Writer, schedules []operate.Coming) error {
 		if more := len(jobs[k]) - shownSlots; more > 0 {
 			names += fmt.Sprintf(" and %d more", more)
 		}
-		if err := say(out, "  %s: %s: %s\n", k.slot, k.note, names); err != nil {
+		if err := show.Say(out, "  %s: %s: %s\n", k.slot, k.note, names); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func newConfigShowCommand(e env) *cobra.Command {
-	var out output
+func newConfigShowCommand(e cmdline.Env) *cobra.Command {
+	var out show.Output
 	cmd := &cobra.Command{
 		Use:     "show [FILE]",
 		Short:   "Print the configuration in effect, with every default and without secrets",
 		Example: "  baton config show\n  baton config show ./baton.yaml -o json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			path, err := configPath(cmd, e)
+			path, err := cmdline.ConfigPath(cmd, e)
 			if err != nil {
-				return usageError(err)
+				return cmdline.UsageError(err)
 			}
 			if len(args) == 1 {
 				path = args[0]
 			}
-			c, err := readConfig(cmd, e, path)
+			c, err := cmdline.ReadConfig(cmd, e, path)
 			if err != nil {
 				return err
 			}
@@ -197,30 +199,30 @@ func newConfigShowCommand(e env) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("print the configuration as JSON: %w", err)
 			}
-			return out.print(e.stdout, json.RawMessage(asJSON), func(w io.Writer) error {
+			return out.Print(e.Stdout, json.RawMessage(asJSON), func(w io.Writer) error {
 				_, err := w.Write(shown)
 				return err
 			})
 		},
 	}
-	addRunFlags(cmd, e)
-	out.addFlag(cmd, e)
+	cmdline.AddRunFlags(cmd, e)
+	out.AddFlag(cmd, e.Getenv)
 	return cmd
 }
 
 // existingConfig is the file to check. Without one there is nothing to check.
-func existingConfig(cmd *cobra.Command, e env, args []string) (string, error) {
+func existingConfig(cmd *cobra.Command, e cmdline.Env, args []string) (string, error) {
 	if len(args) == 1 {
 		return args[0], nil
 	}
-	path, err := configPath(cmd, e)
+	path, err := cmdline.ConfigPath(cmd, e)
 	if err == nil && path == "" {
-		err = fmt.Errorf("no configuration file: name one, set $%s, or write %s", configEnv, defaultConfig)
+		err = fmt.Errorf("no configuration file: name one, set $%s, or write %s", cmdline.ConfigEnv, cmdline.DefaultConfig)
 	}
 	return path, err
 }
 
-func newConfigInitCommand(e env) *cobra.Command {
+func newConfigInitCommand(e cmdline.Env) *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "init [FILE]",
@@ -235,20 +237,20 @@ func newConfigInitCommand(e env) *cobra.Command {
 				path = args[0]
 			}
 			if path == "-" {
-				_, err := e.stdout.Write(configs.Example)
+				_, err := e.Stdout.Write(configs.Example)
 				return err
 			}
 			if err := writeExample(path, force); err != nil {
 				return err
 			}
-			return say(e.stdout, "wrote %s; edit it, then: baton config check %[1]s\n", path)
+			return show.Say(e.Stdout, "wrote %s; edit it, then: baton config check %[1]s\n", path)
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "overwrite FILE")
 	return cmd
 }
 
-func newConfigSchemaCommand(e env) *cobra.Command {
+func newConfigSchemaCommand(e cmdline.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema",
 		Short: "Print the configuration's JSON Schema, for editors",
@@ -259,7 +261,7 @@ func newConfigSchemaCommand(e env) *cobra.Command {
 		Example: "  baton config schema > baton.schema.json",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := e.stdout.Write(config.Schema)
+			_, err := e.Stdout.Write(config.Schema)
 			return err
 		},
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"baton/cmd/baton/internal/cmdline"
 	"baton/configs"
 	"baton/internal/config"
 	"baton/internal/testsupport/cluster"
@@ -33,22 +34,22 @@ func TestCheckSaysThatAConfigurationIsGood(t *testing.T) {
 	c.env["BATON_CONFIG"] = "a.yaml"
 	for _, args := range [][]string{{"a.yaml"}, {"--config", "a.yaml"}, {}} {
 		got := c.run(append([]string{"config", "check"}, args...)...)
-		if got.code != exitOK || got.stderr != "" || !strings.HasPrefix(got.stdout, ok) || !strings.Contains(got.stdout, "\nviews  every 5 s  ") {
+		if got.code != cmdline.ExitOK || got.stderr != "" || !strings.HasPrefix(got.stdout, ok) || !strings.Contains(got.stdout, "\nviews  every 5 s  ") {
 			t.Errorf("%v: %+v", args, got)
 		}
 	}
 	c.file("none.yaml", "node: {id: n}\n")
-	c.want(exitOK, "none.yaml: ok, 0 jobs, 0 databases\n", "", "config", "check", "none.yaml")
-	c.want(exitUsage, "", "baton: read the configuration: open b.yaml: no such file or directory; to write one: baton config init b.yaml\n",
+	c.want(cmdline.ExitOK, "none.yaml: ok, 0 jobs, 0 databases\n", "", "config", "check", "none.yaml")
+	c.want(cmdline.ExitUsage, "", "baton: read the configuration: open b.yaml: no such file or directory; to write one: baton config init b.yaml\n",
 		"config", "check", "--config", "b.yaml")
-	c.want(exitUsage, "", "baton: --config is empty; name a file\n", "config", "check", "--config", "")
+	c.want(cmdline.ExitUsage, "", "baton: --config is empty; name a file\n", "config", "check", "--config", "")
 }
 
 func TestCheckWithoutAFileHasNothingToCheck(t *testing.T) {
-	if _, err := os.Stat(defaultConfig); err == nil {
-		t.Fatalf("%s is in the way of this test", defaultConfig)
+	if _, err := os.Stat(cmdline.DefaultConfig); err == nil {
+		t.Fatalf("%s is in the way of this test", cmdline.DefaultConfig)
 	}
-	newCLI(t).want(exitUsage, "", "baton: no configuration file: name one, set $BATON_CONFIG, or write /etc/baton/baton.yaml\n", "config", "check")
+	newCLI(t).want(cmdline.ExitUsage, "", "baton: no configuration file: name one, set $BATON_CONFIG, or write /etc/baton/baton.yaml\n", "config", "check")
 }
 
 func TestCheckListsEveryProblemWithItsPlace(t *testing.T) {
@@ -60,11 +61,11 @@ a.yaml:1:12: election.tll: unknown key; did you mean ttl?
 a.yaml:2:7: log.level: "loud" is not known here; want debug, info, warn or error
 BATON_TTL: election.ttl: bad duration "10": write a number and a unit, for example 500ms, 10s or 1m30s
 `
-	c.want(exitUsage, "", problems, "config", "check", "a.yaml")
+	c.want(cmdline.ExitUsage, "", problems, "config", "check", "a.yaml")
 
 	got := c.run("config", "check", "-o", "json", "a.yaml")
 	var report checked
-	if err := json.Unmarshal([]byte(got.stdout), &report); err != nil || got.code != exitUsage || got.stderr != problems {
+	if err := json.Unmarshal([]byte(got.stdout), &report); err != nil || got.code != cmdline.ExitUsage || got.stderr != problems {
 		t.Fatalf("%v: %+v", err, got)
 	}
 	if report.OK || report.File != "a.yaml" || len(report.Problems) != 3 || report.Problems[1].Line != 2 || report.Problems[1].Path != "log.level" {
@@ -77,7 +78,7 @@ func TestCheckAsJSONOfAGoodFile(t *testing.T) {
 	c.file("a.yaml", small)
 	got := c.run("config", "check", "-o", "json", "a.yaml")
 	var report checked
-	if err := json.Unmarshal([]byte(got.stdout), &report); err != nil || got.code != exitOK || got.stderr != "" {
+	if err := json.Unmarshal([]byte(got.stdout), &report); err != nil || got.code != cmdline.ExitOK || got.stderr != "" {
 		t.Fatalf("%v: %+v", err, got)
 	}
 	if !report.OK || report.File != "a.yaml" || report.Jobs != 1 || report.Databases != 1 || !strings.Contains(got.stdout, `"problems": []`) {
@@ -108,7 +109,7 @@ func TestCheckShowsTheSchedulesOfManyJobs(t *testing.T) {
 			t.Errorf("no %q", want)
 		}
 	}
-	if lines := strings.Count(got.stdout, "\n"); got.code != exitOK || lines > 210 {
+	if lines := strings.Count(got.stdout, "\n"); got.code != cmdline.ExitOK || lines > 210 {
 		t.Errorf("%d lines: %+v", lines, got)
 	}
 }
@@ -117,7 +118,7 @@ func TestShowIsTheConfigurationInEffect(t *testing.T) {
 	c := newCLI(t)
 	c.file("a.yaml", "node: {id: n1}\nelection: {lock_key: file, ttl: 3s}\n")
 	c.env["BATON_LOCK_KEY"], c.env["BATON_TTL"] = "env", "4s"
-	c.want(exitOK, `node:
+	c.want(cmdline.ExitOK, `node:
   id: n1
   candidate: true
 redis:
@@ -173,12 +174,12 @@ redis:
   tls: {}
 election:
 `
-	if got.code != exitOK || !strings.Contains(got.stdout, want) || strings.Contains(got.stdout, "pl4nted") {
+	if got.code != cmdline.ExitOK || !strings.Contains(got.stdout, want) || strings.Contains(got.stdout, "pl4nted") {
 		t.Errorf("%+v\nwant %s", got, want)
 	}
 	// A URL on the command line names another server, whatever the file has.
 	got = c.run("config", "show", "--redis", "rediss://other:6380/1", "a.yaml")
-	if got.code != exitOK || !strings.Contains(got.stdout, "url: rediss://other:6380/1\n") || strings.Contains(got.stdout, "sentinel") {
+	if got.code != cmdline.ExitOK || !strings.Contains(got.stdout, "url: rediss://other:6380/1\n") || strings.Contains(got.stdout, "sentinel") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -190,7 +191,7 @@ func TestShowNeedsNoFile(t *testing.T) {
 		Node     struct{ ID string }
 		Election struct{ TTL string }
 	}
-	if err := json.Unmarshal([]byte(got.stdout), &shown); err != nil || got.code != exitOK {
+	if err := json.Unmarshal([]byte(got.stdout), &shown); err != nil || got.code != cmdline.ExitOK {
 		t.Fatalf("%v: %+v", err, got)
 	}
 	if shown.Node.ID != "n7" || shown.Election.TTL != "10s" {
@@ -223,7 +224,7 @@ func TestNoCommandPrintsASecret(t *testing.T) {
 
 func TestInitWritesTheExampleAndKeepsWhatIsThere(t *testing.T) {
 	c := newCLI(t)
-	c.want(exitOK, "wrote baton.yaml; edit it, then: baton config check baton.yaml\n", "", "config", "init")
+	c.want(cmdline.ExitOK, "wrote baton.yaml; edit it, then: baton config check baton.yaml\n", "", "config", "init")
 	got := c.run("config", "check", "baton.yaml")
 	if _, err := os.Stat("/etc/baton/main.dsn"); err != nil && !strings.HasSuffix(got.stderr, "databases.main.dsn_file: /etc/baton/main.dsn does not exist; create it, or correct the path\n") {
 		t.Errorf("it tells what is left to do: %+v", got)
@@ -231,7 +232,7 @@ func TestInitWritesTheExampleAndKeepsWhatIsThere(t *testing.T) {
 	c.file("mine.dsn", "postgres://u@h/d\n")
 	here, _ := filepath.Abs("mine.dsn")
 	c.file("edited.yaml", strings.Replace(string(configs.Example), "/etc/baton/main.dsn", here, 1))
-	if got := c.run("config", "check", "edited.yaml"); got.code != exitOK || !strings.HasPrefix(got.stdout, "edited.yaml: ok, 2 jobs, 1 database\n") {
+	if got := c.run("config", "check", "edited.yaml"); got.code != cmdline.ExitOK || !strings.HasPrefix(got.stdout, "edited.yaml: ok, 2 jobs, 1 database\n") {
 		t.Errorf("%+v", got)
 	}
 	if info, err := os.Stat("baton.yaml"); err != nil || info.Mode().Perm()&0o007 != 0 {
@@ -239,21 +240,21 @@ func TestInitWritesTheExampleAndKeepsWhatIsThere(t *testing.T) {
 	}
 
 	c.file("mine.yaml", "mine")
-	c.want(exitFailure, "", "baton: mine.yaml exists already; use --force to overwrite it\n", "config", "init", "mine.yaml")
+	c.want(cmdline.ExitFailure, "", "baton: mine.yaml exists already; use --force to overwrite it\n", "config", "init", "mine.yaml")
 	if b, _ := os.ReadFile("mine.yaml"); string(b) != "mine" {
 		t.Errorf("overwritten by %q", b)
 	}
-	c.want(exitOK, "wrote mine.yaml; edit it, then: baton config check mine.yaml\n", "", "config", "init", "--force", "mine.yaml")
+	c.want(cmdline.ExitOK, "wrote mine.yaml; edit it, then: baton config check mine.yaml\n", "", "config", "init", "--force", "mine.yaml")
 	if b, _ := os.ReadFile("mine.yaml"); string(b) != string(configs.Example) {
 		t.Errorf("got %q", b)
 	}
 	if info, _ := os.Stat("mine.yaml"); info.Mode().Perm() != 0o600 {
 		t.Errorf("the file's own mode became %v", info.Mode())
 	}
-	c.want(exitOK, string(configs.Example), "", "config", "init", "-")
+	c.want(cmdline.ExitOK, string(configs.Example), "", "config", "init", "-")
 
 	got = c.run("config", "init", "none/baton.yaml")
-	if got.code != exitFailure || !strings.HasPrefix(got.stderr, "baton: write the example: ") {
+	if got.code != cmdline.ExitFailure || !strings.HasPrefix(got.stderr, "baton: write the example: ") {
 		t.Errorf("%+v", got)
 	}
 	if left, _ := filepath.Glob(".*"); len(left) > 0 {
@@ -264,7 +265,7 @@ func TestInitWritesTheExampleAndKeepsWhatIsThere(t *testing.T) {
 // The files that people begin with name the schema where the packages put it.
 func TestConfigurationsToBeginWithNameTheSchemaForEditors(t *testing.T) {
 	c := newCLI(t)
-	c.want(exitOK, string(config.Schema), "", "config", "schema")
+	c.want(cmdline.ExitOK, string(config.Schema), "", "config", "schema")
 	const first = "# yaml-language-server: $schema=/usr/share/baton/baton.schema.json\n"
 	if got := c.run("config", "init", "-"); !strings.HasPrefix(got.stdout, first) {
 		t.Errorf("%.200s", got.stdout)
@@ -279,7 +280,7 @@ func TestBinaryPassesOnItsExitCode(t *testing.T) {
 		t.Errorf("%v: %s", err, out)
 	}
 	cmd = exec.CommandContext(t.Context(), binary, "nonsense")
-	if out, _ := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != exitUsage {
+	if out, _ := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != cmdline.ExitUsage {
 		t.Errorf("exit code %d: %s", cmd.ProcessState.ExitCode(), out)
 	}
 }
@@ -290,21 +291,21 @@ func TestCheckReadsTheFilesThatTheConfigurationNames(t *testing.T) {
 	c.file("a.yaml", "http: {token_file: "+dir+"/token}\nredis: {password_file: "+dir+"/pw}\n")
 	c.env["STATE_DIRECTORY"] = "/nowhere"
 	missing := "2:9: redis.password_file: " + dir + "/pw does not exist; create it, or correct the path\n"
-	c.want(exitUsage, "", "baton: 2 problems in the configuration:\na.yaml:1:8: http.token_file: "+dir+"/token does not exist; create it, or correct the path\na.yaml:"+missing, "config", "check", "a.yaml")
+	c.want(cmdline.ExitUsage, "", "baton: 2 problems in the configuration:\na.yaml:1:8: http.token_file: "+dir+"/token does not exist; create it, or correct the path\na.yaml:"+missing, "config", "check", "a.yaml")
 	c.file(filepath.Join(dir, "token"), "0123456789abcdef\n")
-	c.want(exitUsage, "", "baton: a.yaml:"+missing, "config", "check", "a.yaml")
-	c.want(exitOK, "a.yaml: ok, 0 jobs, 0 databases\n", "", "config", "check", "--no-files", "a.yaml")
+	c.want(cmdline.ExitUsage, "", "baton: a.yaml:"+missing, "config", "check", "a.yaml")
+	c.want(cmdline.ExitOK, "a.yaml: ok, 0 jobs, 0 databases\n", "", "config", "check", "--no-files", "a.yaml")
 	var report checked
 	got := c.run("config", "check", "a.yaml", "-o", "json")
-	if err := json.Unmarshal([]byte(got.stdout), &report); err != nil || got.code != exitUsage || report.OK || len(report.Problems) != 1 || report.Problems[0].Line != 2 || len(report.Warnings) != 0 {
+	if err := json.Unmarshal([]byte(got.stdout), &report); err != nil || got.code != cmdline.ExitUsage || report.OK || len(report.Problems) != 1 || report.Problems[0].Line != 2 || len(report.Warnings) != 0 {
 		t.Errorf("%+v: %v", got, err)
 	}
 	// Of a unit that is down the credentials are not there, and that is nobody's mistake.
 	c.env["CREDENTIALS_DIRECTORY"] = filepath.Join(dir, "baton.service")
 	c.file("b.yaml", "redis: {password_file: \"${CREDENTIALS_DIRECTORY}/pw\"}\n")
-	c.matches(c.run("config", "check", "b.yaml"), exitOK, `^b.yaml: ok, 0 jobs, 0 databases\n$`, `^baton: warning: b\.yaml:1:9: redis\.password_file: \S+/pw is not there yet`)
+	c.matches(c.run("config", "check", "b.yaml"), cmdline.ExitOK, `^b.yaml: ok, 0 jobs, 0 databases\n$`, `^baton: warning: b\.yaml:1:9: redis\.password_file: \S+/pw is not there yet`)
 	got = c.run("config", "check", "b.yaml", "-o", "json")
-	if err := json.Unmarshal([]byte(got.stdout), &report); err != nil || got.code != exitOK || got.stderr != "" || !report.OK || len(report.Warnings) != 1 {
+	if err := json.Unmarshal([]byte(got.stdout), &report); err != nil || got.code != cmdline.ExitOK || got.stderr != "" || !report.OK || len(report.Warnings) != 1 {
 		t.Errorf("%+v: %v", got, err)
 	}
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"testing"
+
+	"baton/cmd/baton/internal/cmdline"
 )
 
 func TestTheQuestionBeforeADropIsAnsweredByYesNoOrCtrlC(t *testing.T) {
@@ -18,7 +20,7 @@ func TestTheQuestionBeforeADropIsAnsweredByYesNoOrCtrlC(t *testing.T) {
 		} else if _, err := seen.master.WriteString(answer); err != nil {
 			t.Fatal(err)
 		}
-		err := confirm(ctx, env{stdin: screen, stderr: told}, "Drop 1 dead letter for good?")
+		err := cmdline.Confirm(ctx, cmdline.Env{Stdin: screen, Stderr: told}, "Drop 1 dead letter for good?")
 		if (err == nil) != dropped {
 			t.Errorf("%q: %v, told %q", answer, err, told)
 		}

@@ -12,7 +12,9 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"baton/cmd/baton/internal/cmdline"
 	"baton/internal/diagnose"
+	"baton/internal/operate"
 	"baton/internal/testsupport"
 )
 
@@ -69,6 +71,15 @@ func newDeadLab(t *testing.T) *deadLab {
 	return l
 }
 
+// letter is what dead list -o json has of each.
+type letter struct {
+	operate.LetterKey
+	BatchID string          `json:"batch_id"`
+	At      time.Time       `json:"at"`
+	Error   string          `json:"error"`
+	Record  json.RawMessage `json:"record"`
+}
+
 func (l *deadLab) send(command string, args ...any) {
 	l.t.Helper()
 	if _, err := l.redis.Do(command, args...); err != nil {
@@ -77,12 +88,12 @@ func (l *deadLab) send(command string, args ...any) {
 }
 
 // letters waits until a job has so many dead letters, the newest first.
-func (l *deadLab) letters(job string, want int) []readableLetter {
+func (l *deadLab) letters(job string, want int) []letter {
 	l.t.Helper()
-	var got []readableLetter
+	var got []letter
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		r := l.run("dead", "list", "--job", job, "-o", "json")
-		if r.code != exitOK {
+		if r.code != cmdline.ExitOK {
 			l.t.Fatalf("%+v", r)
 		}
 		if err := json.Unmarshal([]byte(r.stdout), &got); err == nil && len(got) == want {
@@ -113,7 +124,7 @@ func (l *deadLab) rows(db *testsupport.Database, query string, want ...string) {
 func (l *deadLab) does(args ...string) string {
 	l.t.Helper()
 	r := l.run(args...)
-	if r.code != exitOK || r.stderr != "" {
+	if r.code != cmdline.ExitOK || r.stderr != "" {
 		l.t.Errorf("baton %s: %+v", strings.Join(args, " "), r)
 	}
 	return r.stdout
@@ -174,30 +185,30 @@ func TestDeadLettersAreListedShownReplayedAndDropped(t *testing.T) {
 				t.Errorf("show lacks %q:\n%s", want, got)
 			}
 		}
-		var one readableLetter
+		var one letter
 		if err := json.Unmarshal([]byte(l.does("dead", "show", users[0].ID, "-o", "json")), &one); err == nil && one.ID != users[0].ID {
 			t.Errorf("show -o json: %+v", one)
 		}
-		l.fails(exitFailure, "no such dead letter", "dead", "show", "0123456789ab")
+		l.fails(cmdline.ExitFailure, "no such dead letter", "dead", "show", "0123456789ab")
 	})
 	t.Run("replay counters", func(t *testing.T) {
 		for _, v := range views {
 			if strings.Contains(string(v.Record), "5000") {
-				l.fails(exitFailure, "CHECK constraint", "dead", "replay", v.ID) // it is still so
-				l.main.Exec(t, "INSERT INTO articles VALUES (2, -4500)")         // where it fits
+				l.fails(cmdline.ExitFailure, "CHECK constraint", "dead", "replay", v.ID) // it is still so
+				l.main.Exec(t, "INSERT INTO articles VALUES (2, -4500)")                 // where it fits
 				if got := l.does("dead", "replay", v.ID); !strings.Contains(got, "1 dead letter replayed, 0 not") {
 					t.Errorf("replay: %s", got)
 				}
-				l.fails(exitFailure, "no such dead letter", "dead", "replay", v.ID)
+				l.fails(cmdline.ExitFailure, "no such dead letter", "dead", "replay", v.ID)
 				continue
 			}
-			l.fails(exitFailure, "it uses $field, $value", "dead", "replay", v.ID, "--set", "nonsense=1")
+			l.fails(cmdline.ExitFailure, "it uses $field, $value", "dead", "replay", v.ID, "--set", "nonsense=1")
 			l.does("dead", "replay", v.ID, "--set", "$field=3")
 		}
 		l.rows(l.main, "SELECT id, views FROM articles ORDER BY id", "1|5", "2|500", "3|7")
 	})
 	t.Run("replay hashes", func(t *testing.T) {
-		l.fails(exitUsage, "Mend them there", "dead", "replay", users[0].ID, "--set", "age=30")
+		l.fails(cmdline.ExitUsage, "Mend them there", "dead", "replay", users[0].ID, "--set", "age=30")
 		l.send("HSET", "user:1", "age", "31")
 		if got := l.does("dead", "replay", "--job", "users", "--all"); !strings.Contains(got, "marked: the next flush writes row \"1\"") {
 			t.Errorf("replay: %s", got)
@@ -208,13 +219,13 @@ func TestDeadLettersAreListedShownReplayedAndDropped(t *testing.T) {
 	t.Run("replay list", func(*testing.T) {
 		for _, o := range orders {
 			if strings.Contains(string(o.Record), "$unread") {
-				l.fails(exitFailure, "could not read", "dead", "replay", o.ID)
+				l.fails(cmdline.ExitFailure, "could not read", "dead", "replay", o.ID)
 				l.does("dead", "replay", o.ID, "--set", "id=3", "--set-null", "city", "--set", "pieces=3")
 				continue
 			}
 			l.send("RPUSH", "orders", `{"id":1,"city":"Cologne","pieces":9}`)
 			l.rows(l.other, "SELECT id, city FROM orders WHERE id = 1", "1|Cologne")
-			l.fails(exitFailure, "may be newer", "dead", "replay", o.ID, "--set", "pieces=4")
+			l.fails(cmdline.ExitFailure, "may be newer", "dead", "replay", o.ID, "--set", "pieces=4")
 			l.rows(l.other, "SELECT id, city FROM orders WHERE id = 1", "1|Cologne")
 			l.does("dead", "replay", o.ID, "--set", "pieces=4", "--overwrite")
 		}
@@ -225,11 +236,11 @@ func TestDeadLettersAreListedShownReplayedAndDropped(t *testing.T) {
 		l.send("HSET", "views", "a", "1", "b", "2", "c", "3")
 		views := l.letters("views", 3)
 		stop()
-		l.fails(exitUsage, "add --yes", "dead", "drop", views[0].ID)
-		l.fails(exitUsage, "add --all", "dead", "drop", "--job", "views", "--yes")
-		l.fails(exitUsage, "which dead letters", "dead", "drop", "--yes")
-		l.fails(exitUsage, "not both", "dead", "drop", views[0].ID, "--job", "views", "--yes")
-		l.fails(exitFailure, "no such dead letter", "dead", "drop", views[0].ID, "0123456789ab", "--yes")
+		l.fails(cmdline.ExitUsage, "add --yes", "dead", "drop", views[0].ID)
+		l.fails(cmdline.ExitUsage, "add --all", "dead", "drop", "--job", "views", "--yes")
+		l.fails(cmdline.ExitUsage, "which dead letters", "dead", "drop", "--yes")
+		l.fails(cmdline.ExitUsage, "not both", "dead", "drop", views[0].ID, "--job", "views", "--yes")
+		l.fails(cmdline.ExitFailure, "no such dead letter", "dead", "drop", views[0].ID, "0123456789ab", "--yes")
 		l.letters("views", 3)
 		if got := l.does("dead", "drop", views[0].ID, "--yes"); got != "1 dead letter dropped\n" {
 			t.Errorf("drop: %q", got)
@@ -240,12 +251,12 @@ func TestDeadLettersAreListedShownReplayedAndDropped(t *testing.T) {
 		text := fmt.Sprintf(deadConfig, "redis://127.0.0.1:1", l.main.DSN, l.other.DSN)
 		at, end := strings.Index(text, "  - name: views"), strings.Index(text, "  - name: users")
 		l.file("baton.yaml", text[:at]+text[end:])
-		l.fails(exitUsage, "--database", "dead", "list", "--job", "views")
+		l.fails(cmdline.ExitUsage, "--database", "dead", "list", "--job", "views")
 		if got := l.does("dead", "show", views[1].ID); !strings.Contains(got, "not in the configuration any more") || strings.Contains(got, "baton dead replay") {
 			t.Errorf("show: %s", got)
 		}
-		l.fails(exitUsage, "is not in the configuration", "dead", "replay", views[1].ID)
-		l.fails(exitUsage, "no database", "dead", "list", "--database", "none")
+		l.fails(cmdline.ExitUsage, "is not in the configuration", "dead", "replay", views[1].ID)
+		l.fails(cmdline.ExitUsage, "no database", "dead", "list", "--database", "none")
 		if got := l.does("dead", "drop", "--job", "views", "--database", "main", "--all", "--yes"); got != "2 dead letters dropped\n" {
 			t.Errorf("drop: %q", got)
 		}
@@ -260,7 +271,7 @@ func TestDeadLettersOfTotalsAreNeverCountedTwice(t *testing.T) {
 	l.daemon()
 	for _, letter := range l.letters("totals", 2) {
 		if strings.Contains(string(letter.Record), "abc") {
-			l.fails(exitFailure, "drop the letter", "dead", "replay", letter.ID, "--set", "$field=2", "--set", "$value=7")
+			l.fails(cmdline.ExitFailure, "drop the letter", "dead", "replay", letter.ID, "--set", "$field=2", "--set", "$value=7")
 			continue
 		}
 		l.send("HSET", "totals", "no number", "7", "2", "40") // it goes on
@@ -279,7 +290,7 @@ func TestADatabaseThatIsAwayDoesNotHideTheLettersOfAnother(t *testing.T) {
 	l.file("baton.yaml", strings.Replace(fmt.Sprintf(deadConfig, "redis://127.0.0.1:1", l.main.DSN, "X"), `{driver: sqlite, dsn: "X"}`,
 		`{driver: postgres, dsn: "postgres://app:s3cret@127.0.0.1:1/app"}`, 1))
 	got := l.run("dead", "list")
-	if got.code != exitFailure || !strings.Contains(got.stdout, "views") || !strings.Contains(got.stderr, `"other"`) || strings.Contains(got.stderr, "s3cret") {
+	if got.code != cmdline.ExitFailure || !strings.Contains(got.stdout, "views") || !strings.Contains(got.stderr, `"other"`) || strings.Contains(got.stderr, "s3cret") {
 		t.Errorf("list: %+v", got)
 	}
 }
@@ -306,7 +317,7 @@ func TestTheDocumentedCommandsForDeadLettersWork(t *testing.T) {
 		for _, arg := range regexp.MustCompile(`'[^']*'|\S+`).FindAllString(c[1], -1) {
 			args = append(args, strings.ReplaceAll(strings.Trim(arg, "'"), "3f2a9c41d07b", id))
 		}
-		if got := l.run(args...); got.code == exitUsage {
+		if got := l.run(args...); got.code == cmdline.ExitUsage {
 			t.Errorf("%s: %+v", c[0], got)
 		}
 	}

@@ -2,17 +2,17 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"os"
 
-	"baton/internal/demo"
-
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
+
+	"baton/cmd/baton/internal/cmdline"
+	"baton/cmd/baton/internal/show"
+	"baton/internal/demo"
 )
 
-func newDemoCommand(e env) *cobra.Command {
-	var out output
+func newDemoCommand(e cmdline.Env) *cobra.Command {
+	var out show.Output
 	var o demo.Options
 	cmd := &cobra.Command{
 		Use:   "demo",
@@ -33,19 +33,19 @@ func newDemoCommand(e env) *cobra.Command {
 				return fmt.Errorf("find this program, to run three of it: %w", err)
 			}
 			if err := o.Check(); err != nil {
-				return usageError(err)
+				return cmdline.UsageError(err)
 			}
 			o.Program, o.Environ, o.TempDir = program, os.Environ(), os.TempDir()
-			o.Log, o.Screen = e.stderr, screen(e)
+			o.Log, o.Screen = e.Stderr, screen(e)
 			report, err := demo.Run(cmd.Context(), o)
 			if err != nil {
 				return err
 			}
-			if err := out.print(e.stdout, report, report.Print); err != nil {
+			if err := out.Print(e.Stdout, report, report.Print); err != nil {
 				return err
 			}
 			if !report.Clean() {
-				return &exitError{exitFailure, fmt.Errorf("%d lost, %d duplicated; see %s", report.Lost, report.Duplicated, report.Kept)}
+				return cmdline.WithCode(cmdline.ExitFailure, fmt.Errorf("%d lost, %d duplicated; see %s", report.Lost, report.Duplicated, report.Kept))
 			}
 			return nil
 		},
@@ -59,35 +59,17 @@ func newDemoCommand(e env) *cobra.Command {
 	flags.Uint64Var(&o.Seed, "seed", 0, "of what is random in traffic and chaos (default: any)")
 	flags.IntVar(&o.Rate, "rate", demo.DefaultRate, "changes a second")
 	flags.BoolVar(&o.Keep, "keep", false, "keep the directory with logs, configuration and the SQLite file")
-	out.addFlag(cmd, e)
+	out.AddFlag(cmd, e.Getenv)
 	return cmd
 }
 
 // screen is the terminal at standard error, if there is one: standard output is
 // for the report.
-func screen(e env) *demo.Screen {
-	size, ok := terminalSize(e.stderr)
+func screen(e cmdline.Env) *demo.Screen {
+	size, ok := show.TerminalSize(e.Stderr)
 	if !ok {
 		return nil
 	}
-	noColor, _ := e.getenv("NO_COLOR")
-	return &demo.Screen{Writer: e.stderr, Size: size, Color: noColor == ""}
-}
-
-// terminalSize tells how a terminal's size is found; false if w is none.
-func terminalSize(w io.Writer) (size func() (width, height int), ok bool) {
-	f, ok := w.(*os.File)
-	if !ok {
-		return nil, false
-	}
-	if _, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ); err != nil {
-		return nil, false
-	}
-	return func() (int, int) {
-		s, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
-		if err != nil || s.Col == 0 || s.Row == 0 {
-			return 80, 24
-		}
-		return int(s.Col), int(s.Row)
-	}, true
+	noColor, _ := e.Getenv("NO_COLOR")
+	return &demo.Screen{Writer: e.Stderr, Size: size, Color: noColor == ""}
 }

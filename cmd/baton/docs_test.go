@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra/doc"
 	"github.com/spf13/pflag"
 
+	"baton/cmd/baton/internal/cmdline"
 	"baton/configs"
 	"baton/internal/config"
 )
@@ -43,7 +44,7 @@ func pageName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.Command
 
 // forPages are all commands with help texts in Markdown, as cobra's writers of pages take them.
 func forPages() *cobra.Command {
-	root := newRootCommand(env{})
+	root := newRootCommand(cmdline.Env{})
 	root.InitDefaultHelpCmd()
 	every(root, func(cmd *cobra.Command) {
 		cmd.DisableAutoGenTag = true
@@ -117,7 +118,7 @@ func manPages(t *testing.T, dir string) {
 func configPage() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%% \"BATON.YAML\" \"5\" \"\" \"baton %s\" \"baton manual\"\n# NAME\nbaton.yaml - configuration of baton\n\n", thisBuild().Version)
-	b.WriteString("# SYNOPSIS\n**" + defaultConfig + "**\n\n# DESCRIPTION\n" +
+	b.WriteString("# SYNOPSIS\n**" + cmdline.DefaultConfig + "**\n\n# DESCRIPTION\n" +
 		"The configuration of **baton run** and of the commands that read it, in YAML. An unknown key is an error, " +
 		"as is a value that does not fit: **baton config check** names each with its line.\n\n" +
 		"Keep passwords, tokens and data source names out of the file: each has a key that names a file " +
@@ -161,7 +162,7 @@ func TestManualPages(t *testing.T) {
 			}
 		}
 	}
-	for _, cmd := range documented(newRootCommand(env{})) {
+	for _, cmd := range documented(newRootCommand(cmdline.Env{})) {
 		parts := []string{".SH NAME\n" + pageName(cmd) + " - ", ".SH SYNOPSIS\n", ".SH DESCRIPTION\n" + strings.Fields(cmp.Or(cmd.Long, cmd.Short))[0], ".SH EXAMPLE\n", "baton " + thisBuild().Version}
 		if !cmd.HasParent() || !cmd.HasAvailableSubCommands() {
 			parts = append(parts, ".SH EXIT STATUS\n", ".SH SEE ALSO\n")

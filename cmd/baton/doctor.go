@@ -4,18 +4,18 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
-	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
+	"baton/cmd/baton/internal/cmdline"
+	"baton/cmd/baton/internal/show"
 	"baton/internal/doctor"
 	"baton/internal/text"
 )
 
-func newDoctorCommand(e env) *cobra.Command {
-	var out output
+func newDoctorCommand(e cmdline.Env) *cobra.Command {
+	var out show.Output
 	var unit string
 	cmd := &cobra.Command{
 		Use:   "doctor",
@@ -31,20 +31,20 @@ func newDoctorCommand(e env) *cobra.Command {
 		Example: "  baton doctor\n  baton doctor --config /etc/baton/reports.yaml    # and baton@reports.service\n  baton doctor -o json | jq '.findings[] | select(.severity == \"error\")'",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			path, err := configPath(cmd, e)
+			path, err := cmdline.ConfigPath(cmd, e)
 			if err != nil {
-				return usageError(err)
+				return cmdline.UsageError(err)
 			}
-			c, err := readConfig(cmd, e, path)
+			c, err := cmdline.ReadConfig(cmd, e, path)
 			if err != nil {
 				return err
 			}
 			if unit == "" {
 				unit = doctor.UnitOf(path)
 			}
-			waits := newPatience(e.stderr)
-			d := diagnosis{Findings: doctor.Examine(cmd.Context(), c, doctor.Options{ConfigFile: path, Unit: unitName(unit), Getenv: e.getenv, Seen: waits.note})}
-			waits.end()
+			waits := show.NewWaits(e.Stderr)
+			d := diagnosis{Findings: doctor.Examine(cmd.Context(), c, doctor.Options{ConfigFile: path, Unit: unitName(unit), Getenv: e.Getenv, Seen: waits.Note})}
+			waits.End()
 			if err := cmd.Context().Err(); err != nil {
 				return fmt.Errorf("stopped before all was looked at: %w", err)
 			}
@@ -57,21 +57,21 @@ func newDoctorCommand(e env) *cobra.Command {
 				}
 			}
 			width := widestText
-			if size, ok := terminalSize(e.stdout); ok {
+			if size, ok := show.TerminalSize(e.Stdout); ok {
 				width, _ = size()
 			}
-			if err := out.print(e.stdout, d, func(w io.Writer) error { return d.write(w, width) }); err != nil {
+			if err := out.Print(e.Stdout, d, func(w io.Writer) error { return d.write(w, width) }); err != nil {
 				return err
 			}
 			if d.Errors > 0 {
-				return &exitError{exitFailure, nil}
+				return cmdline.WithCode(cmdline.ExitFailure, nil)
 			}
 			return nil
 		},
 	}
-	addTargetFlags(cmd, e)
+	cmdline.AddTargetFlags(cmd, e)
 	cmd.Flags().StringVar(&unit, "unit", "", "systemd's `unit` that runs baton here (default baton@NAME for /etc/baton/NAME.yaml, else baton)")
-	out.addFlag(cmd, e)
+	out.AddFlag(cmd, e.Getenv)
 	return cmd
 }
 
@@ -106,16 +106,16 @@ func (d diagnosis) write(w io.Writer, width int) error {
 		margin, columns = "    ", max(width-4, 20)
 	}
 	line := func(severity, subjectText, first string, more ...string) {
-		head := fmt.Sprintf("%-*s%-*s  ", left, severity, subject, clean(subjectText))
+		head := fmt.Sprintf("%-*s%-*s  ", left, severity, subject, show.Clean(subjectText))
 		if c := severityColour(doctor.Severity(severity)); c != "" {
-			head = string(paint(w, c, severity)) + strings.TrimPrefix(head, severity)
+			head = string(show.Paint(w, c, severity)) + strings.TrimPrefix(head, severity)
 		}
 		if narrow {
 			head = strings.TrimRight(head, " ") + "\n" + margin
 		}
-		b.WriteString(head + strings.Join(wrap(first, columns), "\n"+margin) + "\n")
+		b.WriteString(head + strings.Join(show.Wrap(first, columns), "\n"+margin) + "\n")
 		for _, m := range more {
-			b.WriteString(margin + strings.Join(wrap(m, columns), "\n"+margin) + "\n")
+			b.WriteString(margin + strings.Join(show.Wrap(m, columns), "\n"+margin) + "\n")
 		}
 	}
 	if !narrow {
@@ -136,71 +136,12 @@ func (d diagnosis) write(w io.Writer, width int) error {
 	return err
 }
 
-func severityColour(s doctor.Severity) colour {
+func severityColour(s doctor.Severity) show.Colour {
 	switch s {
 	case doctor.SeverityError:
-		return bad
+		return show.Bad
 	case doctor.SeverityWarning:
-		return uneasy
+		return show.Uneasy
 	}
 	return ""
-}
-
-// wrap breaks a text at blanks. A word that is longer than a line keeps one for itself.
-func wrap(text string, width int) []string {
-	var lines []string
-	line := ""
-	for word := range strings.FieldsSeq(clean(text)) {
-		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
-			lines = append(lines, line)
-			line = ""
-		}
-		if line != "" {
-			line += " "
-		}
-		line += word
-	}
-	return append(lines, line)
-}
-
-// tellAfter is how long something is waited for without a word.
-const tellAfter = time.Second
-
-// patience tells what is being waited for, a line for each, so that nobody wonders.
-type patience struct {
-	w    io.Writer
-	mu   sync.Mutex
-	slow map[string]*time.Timer
-}
-
-func newPatience(w io.Writer) *patience { return &patience{w: w, slow: map[string]*time.Timer{}} }
-
-func (s *patience) note(subject string, over bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if over {
-		if t := s.slow[subject]; t != nil {
-			t.Stop()
-			delete(s.slow, subject)
-		}
-		return
-	}
-	s.slow[subject] = time.AfterFunc(tellAfter, func() { s.tell(subject) })
-}
-
-func (s *patience) tell(subject string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.slow[subject] != nil { // it may be over by now
-		_ = say(s.w, "looking at %s ...\n", subject) // nobody to tell
-	}
-}
-
-func (s *patience) end() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, t := range s.slow {
-		t.Stop()
-	}
-	clear(s.slow)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"baton/cmd/baton/internal/cmdline"
 	"baton/internal/doctor"
 	"baton/internal/testsupport"
 )
@@ -35,13 +36,13 @@ jobs:
 	configure(sound.URL(), "users")
 	got := c.run("doctor")
 	// Where a test's directory lies may be a finding by itself.
-	if !strings.Contains(got.stdout, " lies ") && got.code != exitOK || got.stderr != "" || !strings.Contains(got.stdout, `job "users"`) {
+	if !strings.Contains(got.stdout, " lies ") && got.code != cmdline.ExitOK || got.stderr != "" || !strings.Contains(got.stdout, `job "users"`) {
 		t.Errorf("all is well: %+v", got)
 	}
 
 	configure(testsupport.StartRedis(t).URL(), "userz")
 	got = c.run("doctor")
-	if got.code != exitFailure || got.stderr != "" || !strings.Contains(got.stdout, "it keeps nothing on disk") || !strings.Contains(got.stdout, "\n") {
+	if got.code != cmdline.ExitFailure || got.stderr != "" || !strings.Contains(got.stdout, "it keeps nothing on disk") || !strings.Contains(got.stdout, "\n") {
 		t.Errorf("a Redis that forgets: %+v", got)
 	}
 	// A terminal's width may break the sentence anywhere.
@@ -53,7 +54,7 @@ jobs:
 		Findings         []struct{ Severity, Subject, What, Consequence, Remedy string }
 	}
 	got = c.run("doctor", "-o", "json")
-	if err := json.Unmarshal([]byte(got.stdout), &d); err != nil || got.code != exitFailure || d.Errors < 2 || len(d.Findings) < d.Errors+d.Warnings {
+	if err := json.Unmarshal([]byte(got.stdout), &d); err != nil || got.code != cmdline.ExitFailure || d.Errors < 2 || len(d.Findings) < d.Errors+d.Warnings {
 		t.Errorf("as JSON: %v, %+v", err, got)
 	}
 	if i := slices.IndexFunc(d.Findings, func(f struct{ Severity, Subject, What, Consequence, Remedy string }) bool {
@@ -63,7 +64,7 @@ jobs:
 	}
 
 	c.file("baton.yaml", "redis: {url: x}\n")
-	if got := c.run("doctor"); got.code != exitUsage || got.stdout != "" {
+	if got := c.run("doctor"); got.code != cmdline.ExitUsage || got.stdout != "" {
 		t.Errorf("a configuration that cannot be used: %+v", got)
 	}
 }
@@ -98,7 +99,7 @@ func TestTheDoctorTellsWhatItWaitsFor(t *testing.T) {
 	c.env["BATON_TTL"] = "4s"
 	began := testsupport.StartStopwatch(t)
 	got := c.run("doctor")
-	if got.code != exitFailure || !strings.Contains(got.stderr, "looking at redis ...\n") || strings.Contains(got.stderr, "host") || !strings.Contains(got.stdout, "it does not answer") {
+	if got.code != cmdline.ExitFailure || !strings.Contains(got.stderr, "looking at redis ...\n") || strings.Contains(got.stderr, "host") || !strings.Contains(got.stdout, "it does not answer") {
 		t.Errorf("%+v", got)
 	}
 	if took := began.Took(); took > 10*time.Second {

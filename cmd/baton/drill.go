@@ -9,12 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"baton/cmd/baton/internal/cmdline"
+	"baton/cmd/baton/internal/show"
 	"baton/internal/operate"
 	"baton/internal/operate/direct"
 )
 
-func newDrillCommand(e env) *cobra.Command {
-	var out output
+func newDrillCommand(e cmdline.Env) *cobra.Command {
+	var out show.Output
 	var to, reason string
 	var rounds int
 	var back bool
@@ -29,16 +31,16 @@ func newDrillCommand(e env) *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if rounds < 1 || rounds > 1000 {
-				return usageError(errors.New("--rounds: want a number from 1 to 1000"))
+				return cmdline.UsageError(errors.New("--rounds: want a number from 1 to 1000"))
 			}
 			return withRedis(cmd, e, func(r *direct.Site) error {
 				why := "drill"
 				if reason != "" {
 					why += ", " + reason
 				}
-				done, err := r.Drill(cmd.Context(), operate.Order{By: userName(), Reason: why, To: to, Wait: wait}, rounds, back)
+				done, err := r.Drill(cmd.Context(), operate.Order{By: cmdline.UserName(), Reason: why, To: to, Wait: wait}, rounds, back)
 				if len(done) > 0 {
-					err = errors.Join(err, out.print(e.stdout, done, func(w io.Writer) error { return printDrill(w, done) }))
+					err = errors.Join(err, out.Print(e.Stdout, done, func(w io.Writer) error { return printDrill(w, done) }))
 				}
 				if errors.Is(err, operate.ErrNobodyLeads) {
 					return noneToStepDown(cmd.Context(), r)
@@ -52,24 +54,24 @@ func newDrillCommand(e env) *cobra.Command {
 			})
 		},
 	}
-	addTargetFlags(cmd, e)
+	cmdline.AddTargetFlags(cmd, e)
 	cmd.Flags().StringVar(&to, "to", "", "the `node` to hand over to at first (default: whichever is ready first)")
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the event history")
 	cmd.Flags().IntVar(&rounds, "rounds", 1, "how many handovers")
 	cmd.Flags().BoolVar(&back, "back", false, "give the lead back to the first leader at the end")
 	cmd.Flags().DurationVar(&wait, "wait", 30*time.Second, "how long to wait for each next term")
-	nodeNames(e).asFlag(cmd, "to")
-	out.addFlag(cmd, e)
+	cmdline.NodeNames(e).AsFlag(cmd, "to")
+	out.AddFlag(cmd, e.Getenv)
 	return cmd
 }
 
 func printDrill(w io.Writer, done []direct.Drilled) error {
 	for _, d := range done {
-		took := paint(w, good, fmt.Sprintf("%d ms after the order", d.TookMS))
+		took := show.Paint(w, show.Good, fmt.Sprintf("%d ms after the order", d.TookMS))
 		if !d.InTime() {
-			took = paint(w, bad, fmt.Sprintf("%d ms after the order", d.TookMS))
+			took = show.Paint(w, show.Bad, fmt.Sprintf("%d ms after the order", d.TookMS))
 		}
-		if err := say(w, "%s → %s: epoch %d, %s; its work ended after %d ms, nobody led for %d ms (lease %d ms)\n",
+		if err := show.Say(w, "%s → %s: epoch %d, %s; its work ended after %d ms, nobody led for %d ms (lease %d ms)\n",
 			d.From, d.To, d.Epoch, took, d.DrainMS, d.GapMS, d.LeaseMS); err != nil {
 			return err
 		}
@@ -82,13 +84,13 @@ func printDrill(w io.Writer, done []direct.Drilled) error {
 		took[i] = d.TookMS
 	}
 	slices.Sort(took)
-	return say(w, "%d handovers: p50 %d ms, max %d ms\n", len(took), took[len(took)/2], took[len(took)-1])
+	return show.Say(w, "%d handovers: p50 %d ms, max %d ms\n", len(took), took[len(took)/2], took[len(took)-1])
 }
 
 // withRedis does a command's work on the election itself: a node cannot measure its own
 // handover for others.
-func withRedis(cmd *cobra.Command, e env, work func(r *direct.Site) error) error {
-	c, err := loadElection(cmd, e)
+func withRedis(cmd *cobra.Command, e cmdline.Env, work func(r *direct.Site) error) error {
+	c, err := cmdline.LoadElection(cmd, e)
 	if err != nil {
 		return err
 	}

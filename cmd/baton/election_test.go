@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"baton/cmd/baton/internal/cmdline"
 	"baton/internal/testsupport"
 )
 
@@ -44,10 +45,10 @@ func (c *cli) daemon(args ...string) (log *buffer, stop func() int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	code := make(chan int, 1)
 	go func() {
-		code <- run(ctx, env{
-			args: append([]string{"run"}, args...), stdin: strings.NewReader(""), stdout: log, stderr: log,
-			getenv: func(name string) (string, bool) { v, ok := c.env[name]; return v, ok },
-			exit:   func(code int) { c.t.Errorf("the daemon ended the process with %d", code) },
+		code <- run(ctx, cmdline.Env{
+			Args: append([]string{"run"}, args...), Stdin: strings.NewReader(""), Stdout: log, Stderr: log,
+			Getenv: func(name string) (string, bool) { v, ok := c.env[name]; return v, ok },
+			Exit:   func(code int) { c.t.Errorf("the daemon ended the process with %d", code) },
 		})
 	}()
 	stop = sync.OnceValue(func() int { cancel(); return <-code })
@@ -74,11 +75,11 @@ func TestTheElectionIsSeenAndHandedOverFromOutside(t *testing.T) {
 	c.env["BATON_TTL"] = lease()
 
 	for _, command := range []string{"leader", "stepdown"} {
-		if got := c.run(command); got.code != exitNoLeader || !strings.Contains(got.stderr, `nobody holds lock "baton"`) {
+		if got := c.run(command); got.code != cmdline.ExitNoLeader || !strings.Contains(got.stderr, `nobody holds lock "baton"`) {
 			t.Errorf("%s without a leader: %+v", command, got)
 		}
 	}
-	if got := c.run("status"); got.code != exitOK || !strings.Contains(got.stdout, `Lock "baton": nobody leads`) {
+	if got := c.run("status"); got.code != cmdline.ExitOK || !strings.Contains(got.stdout, `Lock "baton": nobody leads`) {
 		t.Errorf("status without a leader: %+v", got)
 	}
 
@@ -103,13 +104,13 @@ func TestTheElectionIsSeenAndHandedOverFromOutside(t *testing.T) {
 		t.Errorf("status -o json: %+v, %v", snapshot, err)
 	}
 
-	if got := c.run("stepdown", "--to", "db9"); got.code != exitFailure || !strings.Contains(got.stderr, `node "db9" is not among the live nodes`) {
+	if got := c.run("stepdown", "--to", "db9"); got.code != cmdline.ExitFailure || !strings.Contains(got.stderr, `node "db9" is not among the live nodes`) {
 		t.Errorf("stepdown to nobody: %+v", got)
 	}
-	if got := c.run("stepdown", "--to", "db1"); got.code != exitFailure || !strings.Contains(got.stderr, "leads already") {
+	if got := c.run("stepdown", "--to", "db1"); got.code != cmdline.ExitFailure || !strings.Contains(got.stderr, "leads already") {
 		t.Errorf("stepdown to the leader: %+v", got)
 	}
-	if got := c.run("stepdown", "--to", "db2", "--reason", "kernel upgrade"); got.code != exitOK || !strings.HasPrefix(got.stdout, "db2 leads after db1: epoch ") {
+	if got := c.run("stepdown", "--to", "db2", "--reason", "kernel upgrade"); got.code != cmdline.ExitOK || !strings.HasPrefix(got.stdout, "db2 leads after db1: epoch ") {
 		t.Fatalf("stepdown: %+v", got)
 	}
 	if !strings.Contains(log.String(), "kernel upgrade") {
@@ -118,7 +119,7 @@ func TestTheElectionIsSeenAndHandedOverFromOutside(t *testing.T) {
 	if got := c.run("leader").stdout; got != "db2\n" {
 		t.Errorf("leader after the step-down: %q", got)
 	}
-	if code := stop(); code != exitOK {
+	if code := stop(); code != cmdline.ExitOK {
 		t.Errorf("the daemon ended with %d:\n%s", code, log)
 	}
 	if got := c.run("status").stdout; strings.Contains(got, "db1") {
@@ -133,20 +134,20 @@ func TestReleaseIsForWhoeverCannotAnyMore(t *testing.T) {
 	if _, err := r.Conn().Do("SET", "baton", "0b9b3f6e-6f0a-4c43-8d5e-3c1f6b1d8a52"); err != nil {
 		t.Fatal(err)
 	}
-	c.want(exitUsage, "", "baton: say either --crashed or --owner; see baton release --help\n", "release")
-	c.want(exitFailure, "", "baton: nothing was released: lock \"baton\" is not held by owner somebody-else; 0b9b3f6e-6f0a-4c43-8d5e-3c1f6b1d8a52 holds it\n",
+	c.want(cmdline.ExitUsage, "", "baton: say either --crashed or --owner; see baton release --help\n", "release")
+	c.want(cmdline.ExitFailure, "", "baton: nothing was released: lock \"baton\" is not held by owner somebody-else; 0b9b3f6e-6f0a-4c43-8d5e-3c1f6b1d8a52 holds it\n",
 		"release", "--owner", "somebody-else")
 	if got := c.run("leader").stdout; !strings.Contains(got, "not baton") {
 		t.Errorf("the lock of another owner is gone: %q", got)
 	}
-	if got := c.run("release", "--crashed"); got.code != exitFailure || !strings.Contains(got.stderr, "ExecStopPost=") {
+	if got := c.run("release", "--crashed"); got.code != cmdline.ExitFailure || !strings.Contains(got.stderr, "ExecStopPost=") {
 		t.Errorf("release --crashed outside a service: %+v", got)
 	}
-	c.want(exitOK, "released lock \"baton\"\n", "", "release", "--owner", "0b9b3f6e-6f0a-4c43-8d5e-3c1f6b1d8a52")
-	if got := c.run("leader"); got.code != exitNoLeader {
+	c.want(cmdline.ExitOK, "released lock \"baton\"\n", "", "release", "--owner", "0b9b3f6e-6f0a-4c43-8d5e-3c1f6b1d8a52")
+	if got := c.run("leader"); got.code != cmdline.ExitNoLeader {
 		t.Errorf("the lock is still held: %+v", got)
 	}
-	if got := c.run("release", "--owner", "0b9b3f6e-6f0a-4c43-8d5e-3c1f6b1d8a52"); got.code != exitFailure || !strings.HasSuffix(got.stderr, "; nobody holds it\n") {
+	if got := c.run("release", "--owner", "0b9b3f6e-6f0a-4c43-8d5e-3c1f6b1d8a52"); got.code != cmdline.ExitFailure || !strings.HasSuffix(got.stderr, "; nobody holds it\n") {
 		t.Errorf("released twice: %+v", got)
 	}
 }
@@ -158,8 +159,8 @@ func TestAWatchShowsThatRedisIsAwayAndWaits(t *testing.T) {
 	out := &buffer{}
 	code := make(chan int, 1)
 	go func() {
-		code <- run(ctx, env{args: []string{"status", "--watch", "--interval", "100ms", "--redis", r.URL()}, stdout: out, stderr: out,
-			getenv: func(string) (string, bool) { return "", false }})
+		code <- run(ctx, cmdline.Env{Args: []string{"status", "--watch", "--interval", "100ms", "--redis", r.URL()}, Stdout: out, Stderr: out,
+			Getenv: func(string) (string, bool) { return "", false }})
 	}()
 	await := func(text string) {
 		t.Helper()
@@ -173,7 +174,7 @@ func TestAWatchShowsThatRedisIsAwayAndWaits(t *testing.T) {
 	r.Restart()
 	await("nobody leads")
 	cancel()
-	if got := <-code; got != exitOK {
+	if got := <-code; got != cmdline.ExitOK {
 		t.Errorf("exit code %d", got)
 	}
 }
@@ -196,7 +197,7 @@ func TestEveryConfigurationInTheDocumentsIsValid(t *testing.T) {
 		}
 		for _, b := range blocks {
 			c.file("shown.yaml", string(b[1]))
-			if got := c.run("config", "show", "shown.yaml"); got.code != exitOK {
+			if got := c.run("config", "show", "shown.yaml"); got.code != cmdline.ExitOK {
 				t.Errorf("the configuration in %s: %+v\n%s", name, got, b[1])
 			}
 		}

@@ -6,21 +6,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"baton/cmd/baton/internal/cmdline"
 	"baton/internal/command"
 	"baton/internal/daemon"
 	"baton/internal/lockcmd"
 )
 
-// The exit codes. [exitCodes] says what they mean.
+// The exit codes of run and lock alone. [exitCodes] says what all of them mean.
 const (
-	exitOK       = 0
-	exitFailure  = 1
-	exitUsage    = 2
-	exitNoLeader = 3
-	exitOverrun  = daemon.ExitCannotStop
-	exitNoRedis  = 69 // EX_UNAVAILABLE
-	exitNotHad   = 75 // EX_TEMPFAIL: try again later
-	exitLost     = lockcmd.ExitLockLost
+	exitOverrun = daemon.ExitCannotStop
+	exitNoRedis = 69 // EX_UNAVAILABLE
+	exitNotHad  = 75 // EX_TEMPFAIL: try again later
+	exitLost    = lockcmd.ExitLockLost
 )
 
 // exitMeaning is what a code means, and of which commands. Those of lock may be its
@@ -40,10 +37,10 @@ func exitCodes() []exitMeaning {
 	leads := []string{"leader", "stepdown", "drill", "resume", "job run", "job cancel"}
 	lock := []string{"lock"}
 	return []exitMeaning{
-		{code: exitOK, means: "done"},
-		{code: exitFailure, means: "it failed; standard error says what, and what to do (doctor and job preview: the table does)"},
-		{code: exitUsage, means: "wrong arguments, or a configuration that cannot be used"},
-		{code: exitNoLeader, means: "nobody leads, or holds the lock (lock --break)", of: append(leads, "lock")},
+		{code: cmdline.ExitOK, means: "done"},
+		{code: cmdline.ExitFailure, means: "it failed; standard error says what, and what to do (doctor and job preview: the table does)"},
+		{code: cmdline.ExitUsage, means: "wrong arguments, or a configuration that cannot be used"},
+		{code: cmdline.ExitNoLeader, means: "nobody leads, or holds the lock (lock --break)", of: append(leads, "lock")},
 		{code: exitOverrun, means: "the leader's work did not end before its lease could, so the process did", of: []string{"run"}},
 		{code: exitNoRedis, means: "redis does not serve us: nobody knows who has a lock, or it would not be safe", of: lock, lock: true},
 		{code: exitNotHad, means: "somebody else has a lock (-E chooses another code)", of: lock, lock: true},
@@ -61,7 +58,7 @@ func lockCodes() string {
 			fmt.Fprintf(&b, "  %3d  %s\n", c.code, c.means)
 		}
 	}
-	fmt.Fprintf(&b, "  %3d  wrong arguments", exitUsage)
+	fmt.Fprintf(&b, "  %3d  wrong arguments", cmdline.ExitUsage)
 	return b.String()
 }
 

@@ -5,10 +5,12 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"baton/cmd/baton/internal/cmdline"
 )
 
 func TestEveryExitCodeIsExplainedWhereverItIsLookedFor(t *testing.T) {
-	topic, lock, page := newExitCodesTopic().Long, newLockCommand(env{}).Long, exitCodesPage()
+	topic, lock, page := newExitCodesTopic().Long, newLockCommand(cmdline.Env{}).Long, exitCodesPage()
 	for _, code := range exitCodes() {
 		line := fmt.Sprintf("  %3d  %s", code.code, code.means)
 		if !strings.Contains(topic, line) || !strings.Contains(page, fmt.Sprintf("| %d | %s |", code.code, unmarked(code.means))) {
@@ -18,7 +20,7 @@ func TestEveryExitCodeIsExplainedWhereverItIsLookedFor(t *testing.T) {
 			t.Errorf("%d is not explained in the help of lock", code.code)
 		}
 		for _, name := range code.of {
-			if cmd, rest, err := newRootCommand(env{}).Find(strings.Fields(name)); err != nil || len(rest) > 0 || !cmd.Runnable() {
+			if cmd, rest, err := newRootCommand(cmdline.Env{}).Find(strings.Fields(name)); err != nil || len(rest) > 0 || !cmd.Runnable() {
 				t.Errorf("%d is of %q, which is no command", code.code, name)
 			}
 		}
@@ -37,15 +39,15 @@ func TestExitCodesComeAbout(t *testing.T) {
 		code int
 		args string
 	}{
-		{exitOK, "status"},
-		{exitFailure, "release --owner 0b9b3f6e-6f0a-4c43-8d5e-3c1f6b1d8a52"},
-		{exitUsage, "status --interval"},
-		{exitUsage, "config check nowhere.yaml"},
-		{exitNoLeader, "leader"},
-		{exitNoLeader, "stepdown"},
-		{exitNoLeader, "stepdown --all-locks"},
-		{exitNoLeader, "drill"},
-		{exitNoLeader, "lock --break nobody"},
+		{cmdline.ExitOK, "status"},
+		{cmdline.ExitFailure, "release --owner 0b9b3f6e-6f0a-4c43-8d5e-3c1f6b1d8a52"},
+		{cmdline.ExitUsage, "status --interval"},
+		{cmdline.ExitUsage, "config check nowhere.yaml"},
+		{cmdline.ExitNoLeader, "leader"},
+		{cmdline.ExitNoLeader, "stepdown"},
+		{cmdline.ExitNoLeader, "stepdown --all-locks"},
+		{cmdline.ExitNoLeader, "drill"},
+		{cmdline.ExitNoLeader, "lock --break nobody"},
 	} {
 		if got := c.run(strings.Fields(tc.args)...); got.code != tc.code {
 			t.Errorf("baton %s: %d, want %d: %+v", tc.args, got.code, tc.code, got)

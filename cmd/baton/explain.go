@@ -6,11 +6,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"baton/cmd/baton/internal/cmdline"
+	"baton/cmd/baton/internal/show"
 	"baton/internal/operate"
 )
 
-func newExplainCommand(e env) *cobra.Command {
-	var out output
+func newExplainCommand(e cmdline.Env) *cobra.Command {
+	var out show.Output
 	cmd := &cobra.Command{
 		Use:   "explain [NODE]",
 		Short: "Tell why a node does not lead, with every reason",
@@ -26,48 +28,48 @@ func newExplainCommand(e env) *cobra.Command {
 			if len(args) > 0 {
 				node = args[0]
 			}
-			return withElection(cmd, e, func(r operate.Operator) error {
+			return cmdline.WithElection(cmd, e, func(r operate.Operator) error {
 				x, err := r.Explain(cmd.Context(), node)
 				if err != nil {
 					return err
 				}
-				if err := out.print(e.stdout, x, func(w io.Writer) error { return printExplanation(w, x) }); err != nil {
+				if err := out.Print(e.Stdout, x, func(w io.Writer) error { return printExplanation(w, x) }); err != nil {
 					return err
 				}
 				unknown := node != "" && slices.ContainsFunc(x.Reasons, func(why operate.Why) bool { return why.Code == operate.WhyNeverSeen })
 				if unknown || x.Reasons[0].Code == operate.WhyRedis {
-					return &exitError{exitFailure, nil}
+					return cmdline.WithCode(cmdline.ExitFailure, nil)
 				}
 				return nil
 			})
 		},
 	}
-	addRemoteFlags(cmd, e)
-	nodeNames(e).asArguments(cmd, 1)
-	out.addFlag(cmd, e)
+	cmdline.AddRemoteFlags(cmd, e)
+	cmdline.NodeNames(e).AsArguments(cmd, 1)
+	out.AddFlag(cmd, e.Getenv)
 	return cmd
 }
 
 func printExplanation(w io.Writer, x operate.Explanation) error {
-	does := paint(w, bad, x.NodeID+" does not lead")
+	does := show.Paint(w, show.Bad, x.NodeID+" does not lead")
 	if x.Leads {
-		does = paint(w, good, x.NodeID+" leads")
+		does = show.Paint(w, show.Good, x.NodeID+" leads")
 	}
-	if err := say(w, "%s:\n", does); err != nil {
+	if err := show.Say(w, "%s:\n", does); err != nil {
 		return err
 	}
 	for _, why := range x.Reasons {
-		c := uneasy
+		c := show.Uneasy
 		if x.Leads {
 			c = ""
 		}
-		if err := say(w, "- %s\n", paint(w, c, why.What)); err != nil {
+		if err := show.Say(w, "- %s\n", show.Paint(w, c, why.What)); err != nil {
 			return err
 		}
 		if why.Do == "" {
 			continue
 		}
-		if err := say(w, "  → %s\n", why.Do); err != nil {
+		if err := show.Say(w, "  → %s\n", why.Do); err != nil {
 			return err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"baton/cmd/baton/internal/cmdline"
 	"baton/internal/testsupport"
 )
 
@@ -20,9 +21,9 @@ func TestANodeIsExplained(t *testing.T) {
 	c.until("db2", "status")
 	codes := func(node string) string {
 		t.Helper()
-		want := exitOK
+		want := cmdline.ExitOK
 		if node == "db9" {
-			want = exitFailure // whoever has mistyped a name is told
+			want = cmdline.ExitFailure // whoever has mistyped a name is told
 		}
 		got := c.run("explain", node, "-o", "json")
 		var x struct {
@@ -39,7 +40,7 @@ func TestANodeIsExplained(t *testing.T) {
 		return strings.Join(list, " ")
 	}
 
-	if got := c.run("explain", "db2"); !regexp.MustCompile(`^db2 does not lead:\n- db1 leads: epoch \d+, for \S+, lease \S+ left\n  → to have it lead: baton stepdown --to db2\n$`).MatchString(got.stdout) || got.code != exitOK {
+	if got := c.run("explain", "db2"); !regexp.MustCompile(`^db2 does not lead:\n- db1 leads: epoch \d+, for \S+, lease \S+ left\n  → to have it lead: baton stepdown --to db2\n$`).MatchString(got.stdout) || got.code != cmdline.ExitOK {
 		t.Errorf("a standby: %+v", got)
 	}
 	if got := c.run("explain", "db1"); !strings.HasPrefix(got.stdout, "db1 leads:\n- db1 leads: epoch ") {
@@ -65,7 +66,7 @@ func TestANodeIsExplained(t *testing.T) {
 
 func TestBreakingALockWithoutRedisSpeaksOfNoQuorum(t *testing.T) {
 	got := newCLI(t).run("lock", "--break", "a", "--redis", "redis://127.0.0.1:1/0")
-	if got.code != exitFailure || !strings.HasPrefix(got.stderr, `baton: lock "a": break lock "a": connect to redis 127.0.0.1:1: `) {
+	if got.code != cmdline.ExitFailure || !strings.HasPrefix(got.stderr, `baton: lock "a": break lock "a": connect to redis 127.0.0.1:1: `) {
 		t.Errorf("%+v", got)
 	}
 }
@@ -74,7 +75,7 @@ func TestExplainWithoutRedisSaysSo(t *testing.T) {
 	c := newCLI(t)
 	began := testsupport.StartStopwatch(t)
 	got := c.run("explain", "db1", "--redis", "redis://127.0.0.1:1/0")
-	if got.code != exitFailure || got.stderr != "" || !strings.Contains(got.stdout, "the election cannot be read from here: ") {
+	if got.code != cmdline.ExitFailure || got.stderr != "" || !strings.Contains(got.stdout, "the election cannot be read from here: ") {
 		t.Errorf("%+v", got)
 	}
 	if took := began.Took(); took > 5*time.Second {

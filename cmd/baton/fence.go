@@ -7,12 +7,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"baton/cmd/baton/internal/cmdline"
+	"baton/cmd/baton/internal/show"
 	"baton/internal/operate/direct"
 	"baton/internal/text"
 )
 
-func newFenceCommand(e env) *cobra.Command {
-	return parent(&cobra.Command{
+func newFenceCommand(e cmdline.Env) *cobra.Command {
+	return cmdline.Parent(&cobra.Command{
 		Use:   "fence",
 		Short: "List the fences of the jobs, or reset those that nobody can get above",
 		Long: "A fence is the highest epoch that has written for a job, in the job's database: older leaders\n" +
@@ -23,8 +25,8 @@ func newFenceCommand(e env) *cobra.Command {
 	}, newFenceListCommand(e), newFenceResetCommand(e))
 }
 
-func newFenceListCommand(e env) *cobra.Command {
-	var out output
+func newFenceListCommand(e cmdline.Env) *cobra.Command {
+	var out show.Output
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the epochs of the locks and the fences of the jobs",
@@ -34,7 +36,7 @@ func newFenceListCommand(e env) *cobra.Command {
 		Example: "  baton fence list\n  baton fence list -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := loadConfig(cmd, e)
+			c, err := cmdline.LoadConfig(cmd, e)
 			if err != nil {
 				return err
 			}
@@ -42,16 +44,16 @@ func newFenceListCommand(e env) *cobra.Command {
 			if len(f.Locks) == 0 {
 				return err
 			}
-			return errors.Join(out.print(e.stdout, f, func(w io.Writer) error { return printFences(w, f) }), err)
+			return errors.Join(out.Print(e.Stdout, f, func(w io.Writer) error { return printFences(w, f) }), err)
 		},
 	}
-	addTargetFlags(cmd, e)
-	out.addFlag(cmd, e)
+	cmdline.AddTargetFlags(cmd, e)
+	out.AddFlag(cmd, e.Getenv)
 	return cmd
 }
 
-func newFenceResetCommand(e env) *cobra.Command {
-	var out output
+func newFenceResetCommand(e cmdline.Env) *cobra.Command {
+	var out show.Output
 	var yes bool
 	var reason string
 	cmd := &cobra.Command{
@@ -65,7 +67,7 @@ func newFenceResetCommand(e env) *cobra.Command {
 		Example: "  baton fence reset\n  baton fence reset --yes --reason 'redis was restored from the wrong dump'",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := loadConfig(cmd, e)
+			c, err := cmdline.LoadConfig(cmd, e)
 			if err != nil {
 				return err
 			}
@@ -76,41 +78,41 @@ func newFenceResetCommand(e env) *cobra.Command {
 			reset := []direct.FenceState{}
 			if f.Refused() {
 				if !yes {
-					if err := errors.Join(printFences(e.stderr, f), confirm(cmd.Context(), e, "Reset what is refused? No job of its lock runs for about one lease.")); err != nil {
+					if err := errors.Join(printFences(e.Stderr, f), cmdline.Confirm(cmd.Context(), e, "Reset what is refused? No job of its lock runs for about one lease.")); err != nil {
 						return err
 					}
 				}
 				var done []direct.FenceState
 				done, err = direct.ResetFences(cmd.Context(), c, direct.FencesOptions{
-					Reason: breaker(reason), Version: version, Exit: e.exit,
-					Note: func(text string) { _ = say(e.stderr, "%s\n", text) },
+					Reason: breaker(reason), Version: version, Exit: e.Exit,
+					Note: func(text string) { _ = show.Say(e.Stderr, "%s\n", text) },
 				})
 				reset = append(reset, done...)
 			}
-			return errors.Join(err, out.print(e.stdout, reset, func(w io.Writer) error {
+			return errors.Join(err, out.Print(e.Stdout, reset, func(w io.Writer) error {
 				switch {
 				case err != nil && len(reset) == 0:
 					return nil
 				case !f.Refused():
-					return say(w, "nothing to reset\n")
+					return show.Say(w, "nothing to reset\n")
 				}
 				for _, r := range reset {
-					_ = say(w, "job %s in database %s: the fence has epoch %d now\n", r.Job, r.Database, r.Epoch) // the last write tells
+					_ = show.Say(w, "job %s in database %s: the fence has epoch %d now\n", r.Job, r.Database, r.Epoch) // the last write tells
 				}
-				return say(w, "%s reset\n", text.Count(len(reset), "fence"))
+				return show.Say(w, "%s reset\n", text.Count(len(reset), "fence"))
 			}))
 		},
 	}
-	addTargetFlags(cmd, e)
+	cmdline.AddTargetFlags(cmd, e)
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the event `history`")
-	out.addFlag(cmd, e)
+	out.AddFlag(cmd, e.Getenv)
 	return cmd
 }
 
 func printFences(out io.Writer, f direct.Fences) error {
-	w := newTable(out)
-	p := func(format string, args ...any) { _ = say(w, format, args...) } // Flush tells a write error
+	w := show.NewTable(out)
+	p := func(format string, args ...any) { _ = show.Say(w, format, args...) } // Flush tells a write error
 	verdict := func(refused bool) string {
 		if refused {
 			return "REFUSED"

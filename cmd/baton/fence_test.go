@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"baton/cmd/baton/internal/cmdline"
 	"baton/internal/operate/direct"
 	"baton/internal/testsupport"
 )
@@ -72,14 +73,14 @@ jobs:
 	if got := l.does("fence", "list"); !strings.Contains(got, "REFUSED") {
 		t.Errorf("fence list:\n%s", got)
 	}
-	l.fails(exitUsage, "add --yes", "fence", "reset")
-	if got := l.run("fence", "reset", "--yes"); got.code != exitOK || !strings.Contains(got.stdout, "1 fence reset") {
+	l.fails(cmdline.ExitUsage, "add --yes", "fence", "reset")
+	if got := l.run("fence", "reset", "--yes"); got.code != cmdline.ExitOK || !strings.Contains(got.stdout, "1 fence reset") {
 		t.Fatalf("reset: %+v\n%s", got, log)
 	}
 	written("1|7")
 
 	// In Redis, while nobody leads.
-	if code := stop(); code != exitOK {
+	if code := stop(); code != cmdline.ExitOK {
 		t.Errorf("the daemon ended with %d", code)
 	}
 	l.send("HSET", "{baton}:term", "epoch", forgedEpoch)
@@ -93,7 +94,7 @@ jobs:
 	if got := l.run("explain"); !strings.Contains(got.stdout, "baton fence reset") {
 		t.Errorf("explain: %+v", got)
 	}
-	if got := l.run("fence", "reset", "--yes"); got.code != exitOK {
+	if got := l.run("fence", "reset", "--yes"); got.code != cmdline.ExitOK {
 		t.Fatalf("reset: %+v\n%s", got, log)
 	}
 	written("1|10")

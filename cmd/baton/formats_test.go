@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"baton/cmd/baton/internal/cmdline"
+	"baton/cmd/baton/internal/show/showtest"
 )
 
 // What JSON says YAML says, of every command that prints data.
@@ -21,7 +24,7 @@ func TestEveryCommandPrintsTheSameInJSONAndInYAML(t *testing.T) {
 	}
 	// These change what they tell of: their document is to be YAML, and that is all.
 	orders := []string{"job run", "job pause", "job resume", "dead replay", "dead drop", "pause", "resume", "stepdown"}
-	every(newRootCommand(env{}), func(cmd *cobra.Command) {
+	every(newRootCommand(cmdline.Env{}), func(cmd *cobra.Command) {
 		name := strings.TrimPrefix(cmd.CommandPath(), "baton ")
 		if f := cmd.Flags().Lookup("output"); f == nil {
 			return
@@ -30,7 +33,7 @@ func TestEveryCommandPrintsTheSameInJSONAndInYAML(t *testing.T) {
 		}
 		if example := examples[name]; example != "" && !slices.Contains(orders, name) {
 			asJSON, asYAML := c.run(append(strings.Fields(example), "-o", "json")...), c.run(append(strings.Fields(example), "-o", "yaml")...)
-			sameInYAML(t, name, unmoving(asJSON.stdout), unmoving(asYAML.stdout))
+			showtest.SameInYAML(t, name, unmoving(asJSON.stdout), unmoving(asYAML.stdout))
 		}
 	})
 	for _, name := range orders {

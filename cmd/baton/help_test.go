@@ -8,6 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"baton/cmd/baton/internal/cmdline"
+	"baton/cmd/baton/internal/show"
 )
 
 // every calls f with all commands, also with those that are hidden.
@@ -25,7 +28,7 @@ func TestEveryCommandHasExamplesThatAreUnderstood(t *testing.T) {
 	}
 	var script strings.Builder // words as a shell parts them: a line for each, and one for each end
 	script.WriteString("baton() { printf '%s\\n' \"$@\"; echo ---; }\nsystemctl() { :; }\njq() { cat; }\n")
-	for _, cmd := range documented(newRootCommand(env{})) {
+	for _, cmd := range documented(newRootCommand(cmdline.Env{})) {
 		if cmd.Runnable() && cmd.Example == "" {
 			t.Errorf("%s: no example", cmd.CommandPath())
 		}
@@ -44,7 +47,7 @@ func TestEveryCommandHasExamplesThatAreUnderstood(t *testing.T) {
 	for example := range strings.SplitSeq(strings.TrimSuffix(string(words), "---\n"), "---\n") {
 		args := strings.Split(strings.TrimSuffix(example, "\n"), "\n")
 		seen++
-		root := newRootCommand(env{})
+		root := newRootCommand(cmdline.Env{})
 		root.InitDefaultHelpCmd()
 		cmd, rest, err := root.Find(args)
 		if cmd != nil && cmd.Name() == "help" {
@@ -72,7 +75,7 @@ func TestEveryCommandHasExamplesThatAreUnderstood(t *testing.T) {
 func TestFlagsMeanTheSameEverywhere(t *testing.T) {
 	type meaning struct{ letter, kind, of string }
 	long, short := map[string]meaning{}, map[string]string{}
-	every(newRootCommand(env{}), func(cmd *cobra.Command) {
+	every(newRootCommand(cmdline.Env{}), func(cmd *cobra.Command) {
 		cmd.InitDefaultHelpFlag()
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 			is := meaning{f.Shorthand, f.Value.Type(), cmd.CommandPath()}
@@ -96,14 +99,14 @@ func TestFlagsMeanTheSameEverywhere(t *testing.T) {
 
 func TestHelpIsThereForEveryCommandAndFits(t *testing.T) {
 	c := newCLI(t)
-	for _, cmd := range documented(newRootCommand(env{})) {
+	for _, cmd := range documented(newRootCommand(cmdline.Env{})) {
 		args := append(strings.Fields(cmd.CommandPath()), "-h")[1:]
 		got := c.run(args...)
-		if got.code != exitOK || got.stderr != "" || !strings.Contains(got.stdout, "Usage:\n  "+cmd.CommandPath()) || !strings.Contains(got.stdout, "Examples:\n") {
+		if got.code != cmdline.ExitOK || got.stderr != "" || !strings.Contains(got.stdout, "Usage:\n  "+cmd.CommandPath()) || !strings.Contains(got.stdout, "Examples:\n") {
 			t.Errorf("%s -h: %+v", cmd.CommandPath(), got)
 		}
 		for line := range strings.Lines(cmd.Long) {
-			if n := textWidth(strings.TrimSuffix(line, "\n")); n > 105 {
+			if n := show.TextWidth(strings.TrimSuffix(line, "\n")); n > 105 {
 				t.Errorf("%s: a line of %d columns: %s", cmd.CommandPath(), n, line)
 			}
 		}
@@ -111,7 +114,7 @@ func TestHelpIsThereForEveryCommandAndFits(t *testing.T) {
 }
 
 func TestHelpOfTheRootIsInGroups(t *testing.T) {
-	root := newRootCommand(env{})
+	root := newRootCommand(cmdline.Env{})
 	for _, cmd := range root.Commands() {
 		if cmd.IsAvailableCommand() && cmd.GroupID == "" && cmd.Name() != "help" {
 			t.Errorf("%s is in no group", cmd.Name())

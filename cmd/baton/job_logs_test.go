@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"baton/cmd/baton/internal/cmdline"
 )
 
 func TestLogsOfAJobCanBeReadAndFollowed(t *testing.T) {
@@ -33,34 +35,34 @@ jobs:
   - {name: flood, schedule: "@yearly", shell: true, command: 'head -c 1000000 /dev/zero | tr "\0" x; echo end'}
 `, server.URL(), filepath.Join(dir, "token")))
 	c.env["BATON_CONFIG"] = "baton.yaml"
-	c.matches(c.run("job", "logs", "report"), exitFailure, `^$`, `job "report" has not run yet`)
-	c.matches(c.run("job", "logs", "clicks"), exitUsage, `^$`, `no such job: "clicks"`)
+	c.matches(c.run("job", "logs", "report"), cmdline.ExitFailure, `^$`, `job "report" has not run yet`)
+	c.matches(c.run("job", "logs", "clicks"), cmdline.ExitUsage, `^$`, `no such job: "clicks"`)
 	c.daemon("--node-id", "db1")
 	c.until("db1\n", "leader")
-	c.matches(c.run("job", "run", "report"), exitOK, `has begun on db1`, `^$`)
+	c.matches(c.run("job", "run", "report"), cmdline.ExitOK, `has begun on db1`, `^$`)
 
 	began := time.Now()
 	followed := c.run("job", "logs", "report", "-f")
-	c.matches(followed, exitFailure, `^line 1\nline 2\nline 3\nline 4\nline 5\n\*\*\*\n$`, `^baton: run \S+ of job "report": failed in \d+(\.\d)?s: exit code 3\n$`)
+	c.matches(followed, cmdline.ExitFailure, `^line 1\nline 2\nline 3\nline 4\nline 5\n\*\*\*\n$`, `^baton: run \S+ of job "report": failed in \d+(\.\d)?s: exit code 3\n$`)
 	if took := time.Since(began); took < 500*time.Millisecond || took > time.Minute {
 		t.Errorf("it was followed for %v", took)
 	}
 	id := regexp.MustCompile(`run (\S+) of`).FindStringSubmatch(followed.stderr)[1]
-	c.want(exitOK, "line 1\nline 2\nline 3\nline 4\nline 5\n***\n", "", "job", "logs", "report")
-	c.want(exitOK, "line 5\n***\n", "", "job", "logs", "report", "--tail", "2", "--run", id)
-	c.want(exitOK, "", "", "job", "logs", "report", "--tail", "0")
-	c.matches(c.run("job", "logs", "report", "--run", "nosuch"), exitFailure, `^$`, `knows no run nosuch`)
+	c.want(cmdline.ExitOK, "line 1\nline 2\nline 3\nline 4\nline 5\n***\n", "", "job", "logs", "report")
+	c.want(cmdline.ExitOK, "line 5\n***\n", "", "job", "logs", "report", "--tail", "2", "--run", id)
+	c.want(cmdline.ExitOK, "", "", "job", "logs", "report", "--tail", "0")
+	c.matches(c.run("job", "logs", "report", "--run", "nosuch"), cmdline.ExitFailure, `^$`, `knows no run nosuch`)
 	if _, err := server.Conn().Do("DEL", "{baton}:job:report:output:"+id); err != nil {
 		t.Fatal(err)
 	}
-	c.matches(c.run("job", "logs", "report"), exitOK, `^line 1\n(.*\n)*\*\*\*\n$`, `only the end is left of what run \S+ printed`)
+	c.matches(c.run("job", "logs", "report"), cmdline.ExitOK, `^line 1\n(.*\n)*\*\*\*\n$`, `only the end is left of what run \S+ printed`)
 
-	c.matches(c.run("job", "run", "quiet", "-w"), exitOK, `succeeded`, `^$`)
-	c.matches(c.run("job", "logs", "quiet"), exitOK, `^$`, `^baton: run \S+ has printed nothing\n$`)
-	c.matches(c.run("job", "logs", "quiet", "-f"), exitOK, `^$`, `has printed nothing\nbaton: run \S+ of job "quiet": succeeded in`)
-	c.matches(c.run("job", "run", "flood", "-w"), exitOK, `succeeded`, `^$`)
+	c.matches(c.run("job", "run", "quiet", "-w"), cmdline.ExitOK, `succeeded`, `^$`)
+	c.matches(c.run("job", "logs", "quiet"), cmdline.ExitOK, `^$`, `^baton: run \S+ has printed nothing\n$`)
+	c.matches(c.run("job", "logs", "quiet", "-f"), cmdline.ExitOK, `^$`, `has printed nothing\nbaton: run \S+ of job "quiet": succeeded in`)
+	c.matches(c.run("job", "run", "flood", "-w"), cmdline.ExitOK, `succeeded`, `^$`)
 	flood := c.run("job", "logs", "flood")
-	c.matches(flood, exitOK, `xend\n$`, `^baton: \d+ bytes are left out: of each run the last 256 KiB are kept\n$`)
+	c.matches(flood, cmdline.ExitOK, `xend\n$`, `^baton: \d+ bytes are left out: of each run the last 256 KiB are kept\n$`)
 	if n := len(flood.stdout); n < 256<<10 || n > 320<<10 || strings.Trim(flood.stdout, "x") != "end\n" {
 		t.Errorf("%d bytes of the flood", n)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"baton/cmd/baton/internal/cmdline"
 	"baton/internal/operate"
 )
 
@@ -20,16 +21,16 @@ func TestNextShowsTheSlotsInTheZoneOfTheJob(t *testing.T) {
 	c := newCLI(t)
 	c.file("a.yaml", nightly)
 	c.env["BATON_CONFIG"] = "a.yaml"
-	c.want(exitOK, `report: at 02:30 every day (Europe/Berlin)
+	c.want(cmdline.ExitOK, `report: at 02:30 every day (Europe/Berlin)
 SLOT                         IN      NOTE
 Sun 2027-03-28 03:00 +02:00  23h     the clock is put forward: 02:30 does not exist, runs at 03:00
 Mon 2027-03-29 02:30 +02:00  46h30m
 `, "", "job", "next", "report", "-n", "2", "--from", "2027-03-27 03:00")
-	c.want(exitOK, `report: at 02:30 every day (Europe/Berlin)
+	c.want(cmdline.ExitOK, `report: at 02:30 every day (Europe/Berlin)
 SLOT                         IN
 Mon 2027-03-29 02:30 +02:00  30m
 `, "", "job", "next", "report", "-n", "1", "--from", "2027-03-29T00:00:00Z")
-	c.want(exitOK, "watch: all the time while leading: it has no slots, and is started again whenever it ends\n", "", "job", "next", "watch")
+	c.want(cmdline.ExitOK, "watch: all the time while leading: it has no slots, and is started again whenever it ends\n", "", "job", "next", "watch")
 }
 
 func TestNextShowsWhenAJobWithJitterStarts(t *testing.T) {
@@ -37,7 +38,7 @@ func TestNextShowsWhenAJobWithJitterStarts(t *testing.T) {
 	c.file("a.yaml", nightly)
 	got := c.run("job", "next", "spread", "--config", "a.yaml", "-n", "3", "--from", "2026-12-01", "-o", "json")
 	var coming operate.Coming
-	if err := json.Unmarshal([]byte(got.stdout), &coming); err != nil || got.code != exitOK {
+	if err := json.Unmarshal([]byte(got.stdout), &coming); err != nil || got.code != cmdline.ExitOK {
 		t.Fatalf("%v: %+v", err, got)
 	}
 	offset := time.Duration(coming.OffsetMS) * time.Millisecond
@@ -60,7 +61,7 @@ func TestNextRefusesWhatItCannotShow(t *testing.T) {
 	c := newCLI(t)
 	c.file("a.yaml", nightly)
 	c.env["BATON_CONFIG"] = "a.yaml"
-	c.want(exitUsage, "", "baton: no such job: \"reprot\": the configuration has report, spread, watch\n", "job", "next", "reprot")
-	c.want(exitUsage, "", "baton: -n 0: want 1 to 1000\n", "job", "next", "report", "-n", "0")
-	c.want(exitUsage, "", "baton: --from \"soon\" is no time: write 2027-03-28, \"2027-03-28 02:30\" or 2027-03-28T02:30:00+01:00\n", "job", "next", "report", "--from", "soon")
+	c.want(cmdline.ExitUsage, "", "baton: no such job: \"reprot\": the configuration has report, spread, watch\n", "job", "next", "reprot")
+	c.want(cmdline.ExitUsage, "", "baton: -n 0: want 1 to 1000\n", "job", "next", "report", "-n", "0")
+	c.want(cmdline.ExitUsage, "", "baton: --from \"soon\" is no time: write 2027-03-28, \"2027-03-28 02:30\" or 2027-03-28T02:30:00+01:00\n", "job", "next", "report", "--from", "soon")
 }

@@ -6,9 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
-	"baton/internal/diagnose"
+	"baton/cmd/baton/internal/cmdline"
 	"baton/internal/operate"
 )
 
@@ -44,21 +43,21 @@ func first(t *testing.T, pattern, text string) string {
 
 func TestRunsAreForcedAndCancelledFromTheCommandLine(t *testing.T) {
 	c := commandCLI(t)
-	c.matches(c.run("job", "cancel", "report"), exitNoLeader, `^$`, `nobody holds lock "baton"`)
-	c.matches(c.run("job", "run", "apart"), exitNoLeader, `^$`, `nobody holds lock "other"`)
-	c.matches(c.run("job", "history", "report"), exitOK, `^nothing is known of job "report": `, `^$`)
+	c.matches(c.run("job", "cancel", "report"), cmdline.ExitNoLeader, `^$`, `nobody holds lock "baton"`)
+	c.matches(c.run("job", "run", "apart"), cmdline.ExitNoLeader, `^$`, `nobody holds lock "other"`)
+	c.matches(c.run("job", "history", "report"), cmdline.ExitOK, `^nothing is known of job "report": `, `^$`)
 	c.daemon("--node-id", "db1")
 	c.until("db1\n", "leader")
-	c.matches(c.run("job", "cancel", "report"), exitFailure, `^$`, `nothing of job "report" runs or is to be tried again: nothing was cancelled`)
-	c.matches(c.run("job", "cancel", "clicks"), exitUsage, `^$`, `no such job: "clicks"`)
+	c.matches(c.run("job", "cancel", "report"), cmdline.ExitFailure, `^$`, `nothing of job "report" runs or is to be tried again: nothing was cancelled`)
+	c.matches(c.run("job", "cancel", "clicks"), cmdline.ExitUsage, `^$`, `no such job: "clicks"`)
 	one := first(t, `^run (\S+) `, c.run("job", "run", "report", "--reason", "month's end").stdout)
-	c.matches(c.run("job", "run", "report"), exitFailure, `^$`, `job "report" is running already: run \S+, for \S+ now`)
+	c.matches(c.run("job", "run", "report"), cmdline.ExitFailure, `^$`, `job "report" is running already: run \S+, for \S+ now`)
 	two := first(t, `^run (\S+) `, c.run("job", "run", "report", "--force").stdout)
-	c.matches(c.run("job", "list"), exitOK, `(?m)^report +@yearly +2 runs, the latest for \S+ +never +in \d+d +- +-$`, `^$`)
-	c.matches(c.run("job", "show", "report"), exitOK,
+	c.matches(c.run("job", "list"), cmdline.ExitOK, `(?m)^report +@yearly +2 runs, the latest for \S+ +never +in \d+d +- +-$`, `^$`)
+	c.matches(c.run("job", "show", "report"), cmdline.ExitOK,
 		`(?ms)^runs +sleep$.*^overlap +forbid$.*^run +`+one+` on db1: for \S+, by \S+: month's end$.^run +`+two+` on db1: for \S+, forced by \S+$`, `^$`)
-	c.matches(c.run("job", "cancel", "report", "--run", "x"), exitFailure, `^$`, `run x of job "report" does not go on: nothing was cancelled`)
-	c.matches(c.run("job", "cancel", "report", "--run", one, "--reason", "too slow"), exitOK,
+	c.matches(c.run("job", "cancel", "report", "--run", "x"), cmdline.ExitFailure, `^$`, `run x of job "report" does not go on: nothing was cancelled`)
+	c.matches(c.run("job", "cancel", "report", "--run", one, "--reason", "too slow"), cmdline.ExitOK,
 		`^run `+one+` of job "report" was told to end; baton job history report tells how it did\n$`, `^$`)
 	var cancelled operate.Outcome
 	if err := json.Unmarshal([]byte(c.run("job", "cancel", "report", "-o", "json").stdout), &cancelled); err != nil || !strings.Contains(strings.Join(cancelled.Runs, " "), two) {
@@ -66,14 +65,14 @@ func TestRunsAreForcedAndCancelledFromTheCommandLine(t *testing.T) {
 	}
 	c.until("too slow", "job", "history", "report") // the first run has ended
 	c.until("forced by", "job", "history", "report")
-	c.matches(c.run("job", "history", "report"), exitOK,
+	c.matches(c.run("job", "history", "report"), cmdline.ExitOK,
 		`(?ms)^WHEN \(Europe/Berlin\) +TRIGGER +ATTEMPT +STATE +TOOK +EXIT +NODE +EPOCH +ERROR OR REASON$.*`+
 			`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +manual +1 +cancelled +\S+ +- +db1 +\d+ +cancelled by \S+: too slow.* \(by \S+: month's end\)$.*`+
 			`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +- +- +missed +- +- +db1 +\d+ +nothing was known of the job: .* slots count from \d\d:\d\d`, `^$`)
-	c.matches(c.run("job", "history", "report", "-n", "0"), exitUsage, `^$`, `-n 0: want a number above 0`)
+	c.matches(c.run("job", "history", "report", "-n", "0"), cmdline.ExitUsage, `^$`, `-n 0: want a number above 0`)
 
-	c.matches(c.run("job", "run", "fails", "--watch"), exitFailure, `failed: exit code 3 in \S+\n$`, `run \S+ of job "fails": failed: .*exit code 3`)
-	c.matches(c.run("job", "list"), exitOK, `(?m)^fails +@yearly +failing +failed \(exit code 3\) \S+ ago `, `^$`)
+	c.matches(c.run("job", "run", "fails", "--watch"), cmdline.ExitFailure, `failed: exit code 3 in \S+\n$`, `run \S+ of job "fails": failed: .*exit code 3`)
+	c.matches(c.run("job", "list"), cmdline.ExitOK, `(?m)^fails +@yearly +failing +failed \(exit code 3\) \S+ ago `, `^$`)
 	var entries []operate.Entry
 	if err := json.Unmarshal([]byte(c.run("job", "history", "fails", "-n", "1", "-o", "json").stdout), &entries); err != nil || len(entries) != 1 ||
 		*entries[0].Run.ExitCode != 3 || entries[0].Run.Output != "hush-hush\n" {
@@ -82,7 +81,7 @@ func TestRunsAreForcedAndCancelledFromTheCommandLine(t *testing.T) {
 	if shown := c.run("job", "show", "fails").stdout; strings.Contains(shown, "hush") || !strings.Contains(shown, "runs      sh\n") {
 		t.Errorf("of a command the program's name is shown, and nothing else:\n%s", shown)
 	}
-	c.matches(c.run("job", "run", "apart", "--watch"), exitOK, `^(running.*\n)*succeeded: exit code 0 in \S+\n$`, `^$`)
+	c.matches(c.run("job", "run", "apart", "--watch"), cmdline.ExitOK, `^(running.*\n)*succeeded: exit code 0 in \S+\n$`, `^$`)
 }
 
 func TestJobsArePausedForAWhileAndAllTogether(t *testing.T) {
@@ -101,81 +100,26 @@ func TestJobsArePausedForAWhileAndAllTogether(t *testing.T) {
 		{`no such job: "clicks"`, []string{"clicks"}},
 		{`the job's name is empty`, []string{""}},
 	} {
-		c.matches(c.run(append([]string{"job", "pause"}, bad.args...)...), exitUsage, `^$`, regexp.QuoteMeta(bad.why))
+		c.matches(c.run(append([]string{"job", "pause"}, bad.args...)...), cmdline.ExitUsage, `^$`, regexp.QuoteMeta(bad.why))
 	}
 	for _, command := range []string{"run", "cancel", "preview", "show", "next", "history", "logs"} {
-		c.matches(c.run("job", command), exitUsage, `^$`, `say which job: report, fails, apart\n`)
+		c.matches(c.run("job", command), cmdline.ExitUsage, `^$`, `say which job: report, fails, apart\n`)
 	}
-	c.matches(c.run("job", "resume"), exitUsage, `^$`, `say which job, or --all: report, fails, apart\n`)
+	c.matches(c.run("job", "resume"), cmdline.ExitUsage, `^$`, `say which job, or --all: report, fails, apart\n`)
 
-	c.matches(c.run("job", "pause", "report", "--for", "2h", "--reason", "upgrade"), exitOK,
+	c.matches(c.run("job", "pause", "report", "--for", "2h", "--reason", "upgrade"), cmdline.ExitOK,
 		`^job "report" is paused by \S+: upgrade, until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \+0[12]:00\n$`, `^$`)
-	c.matches(c.run("job", "list"), exitOK, `(?m)^report +@yearly +paused for another (2h|1h59m)\S* +never +once a node leads +- +-$`, `^$`)
-	c.matches(c.run("job", "pause", "apart", "--until", "2100-01-01T10:00:00+02:00"), exitOK, `^job "apart" is paused by \S+, until 2100-01-01 08:00:00 \+00:00\n$`, `^$`)
-	c.matches(c.run("job", "show", "apart"), exitOK, `(?m)^paused +by \S+, since \S+ \S+ [+-]\d\d:\d\d, until \S+ \S+ [+-]\d\d:\d\d; baton job resume apart ends that$`, `^$`)
-	c.matches(c.run("job", "pause", "--all", "--reason", "restore"), exitOK, `^all jobs are paused by \S+: restore\n$`, `^$`)
-	c.matches(c.run("job", "pause", "--all", "--until", "23:59"), exitOK, `^all jobs were paused already, by \S+: restore; the reason is now: by \S+, until \d{4}-\d\d-\d\d 23:59:00 \+0[12]:00\n$`, `^$`)
-	c.matches(c.run("job", "pause", "--all"), exitOK, `^all jobs were paused already, by \S+; the reason is now: by \S+\n$`, `^$`)
-	c.matches(c.run("job", "list"), exitOK, `(?m)^fails +@yearly +paused with all +never +paused +- +-$`, `^$`)
-	c.matches(c.run("status"), exitOK, `(?m)^All jobs are paused by \S+; baton job resume --all ends that$`, `^$`)
-	c.matches(c.run("job", "resume", "fails"), exitOK, `^job "fails" was not paused; but all jobs are paused by \S+; baton job resume --all ends that\n$`, `^$`)
-	c.matches(c.run("job", "resume", "--all"), exitOK, `^all jobs are resumed; they were paused by \S+, for \S+\n$`, `^$`)
-	c.matches(c.run("job", "resume", "--all"), exitOK, `^all jobs were not paused\n$`, `^$`)
-	c.matches(c.run("job", "list"), exitOK, `(?ms)^report .* paused for another .*^fails +@yearly +ready `, `^$`)
-	c.matches(c.run("job", "resume", "report"), exitOK, `^job "report" is resumed; it was paused by \S+: upgrade, for \S+\n$`, `^$`)
-}
-
-func TestUntilIsATimeToCome(t *testing.T) {
-	berlin, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
-	now := time.Date(2026, 3, 28, 12, 30, 0, 0, berlin) // the night after has 23 hours
-	for _, c := range []struct{ text, want string }{
-		{"2026-03-28T12:00:00Z", "2026-03-28T13:00:00+01:00"},
-		{"2026-03-29 12:00", "2026-03-29T12:00:00+02:00"},
-		{"12:31", "2026-03-28T12:31:00+01:00"},
-		{"12:30", "2026-03-29T12:30:00+02:00"},
-		{"02:30", "2026-03-29T03:30:00+02:00"}, // there is no such time that night
-		{"00:00", "2026-03-29T00:00:00+01:00"},
-		{"2026-03-28 12:30", "has passed: it is 2026-03-28 12:30:00 +01:00"},
-		{"2026-03-28T11:29:59Z", "has passed"},
-		{"25:00", "want a time such as"},
-		{"in 2h", "want a time such as"},
-	} {
-		got, err := parseUntil(c.text, berlin, now)
-		if err == nil && got.Format(time.RFC3339) != c.want || err != nil && !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %s, %v, want %s", c.text, got.Format(time.RFC3339), err, c.want)
-		}
-	}
-}
-
-func TestHistoryPutsMissedSlotsOnOneLine(t *testing.T) {
-	at := func(text string) time.Time {
-		got, err := time.Parse(time.DateTime, text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return got
-	}
-	code := 4
-	entries := []operate.Entry{
-		{Missed: &operate.Missed{Reason: "overlap", Count: 12, First: at("2026-11-22 02:00:00"), Last: at("2026-11-22 02:11:00"), NodeID: "db1", Epoch: 7}},
-		{Run: &diagnose.Run{Started: at("2026-11-22 01:59:30"), Trigger: "retry", Attempt: 2, State: "failed", DurationMS: 1500, ExitCode: &code, Error: "exit code 4\nand more", NodeID: "db1", Epoch: 7}},
-		{Missed: &operate.Missed{Reason: "no_leader", Count: 2, First: at("2026-11-20 23:59:00"), Last: at("2026-11-21 00:00:30"), NodeID: "db1", Epoch: 7}},
-		{Missed: &operate.Missed{Reason: "ledger", Count: 1, First: at("2026-11-20 12:00:00"), Last: at("2026-11-20 12:00:00"), NodeID: "db1", Epoch: 7, Error: "redis is away"}},
-	}
-	var out strings.Builder
-	if err := printHistory(&out, "report", entries, time.UTC, true); err != nil {
-		t.Fatal(err)
-	}
-	want := `WHEN (UTC)           TRIGGER  ATTEMPT  STATE   TOOK  EXIT  NODE  EPOCH  ERROR OR REASON
-2026-11-22 02:00:00  -        -        missed  -     -     db1   7      12 slots: overlap, 02:00 … 02:11
-2026-11-22 01:59:30  retry    2        failed  1.5s  4     db1   7      exit code 4
-2026-11-20 23:59:00  -        -        missed  -     -     db1   7      2 slots: no_leader, 23:59:00 … 2026-11-21 00:00:30
-2026-11-20 12:00:00  -        -        missed  -     -     db1   7      1 slot: ledger, 12:00: redis is away
-`
-	if out.String() != want {
-		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
-	}
+	c.matches(c.run("job", "list"), cmdline.ExitOK, `(?m)^report +@yearly +paused for another (2h|1h59m)\S* +never +once a node leads +- +-$`, `^$`)
+	c.matches(c.run("job", "pause", "apart", "--until", "2100-01-01T10:00:00+02:00"), cmdline.ExitOK, `^job "apart" is paused by \S+, until 2100-01-01 08:00:00 \+00:00\n$`, `^$`)
+	c.matches(c.run("job", "show", "apart"), cmdline.ExitOK, `(?m)^paused +by \S+, since \S+ \S+ [+-]\d\d:\d\d, until \S+ \S+ [+-]\d\d:\d\d; baton job resume apart ends that$`, `^$`)
+	c.matches(c.run("job", "pause", "--all", "--reason", "restore"), cmdline.ExitOK, `^all jobs are paused by \S+: restore\n$`, `^$`)
+	c.matches(c.run("job", "pause", "--all", "--until", "23:59"), cmdline.ExitOK, `^all jobs were paused already, by \S+: restore; the reason is now: by \S+, until \d{4}-\d\d-\d\d 23:59:00 \+0[12]:00\n$`, `^$`)
+	c.matches(c.run("job", "pause", "--all"), cmdline.ExitOK, `^all jobs were paused already, by \S+; the reason is now: by \S+\n$`, `^$`)
+	c.matches(c.run("job", "list"), cmdline.ExitOK, `(?m)^fails +@yearly +paused with all +never +paused +- +-$`, `^$`)
+	c.matches(c.run("status"), cmdline.ExitOK, `(?m)^All jobs are paused by \S+; baton job resume --all ends that$`, `^$`)
+	c.matches(c.run("job", "resume", "fails"), cmdline.ExitOK, `^job "fails" was not paused; but all jobs are paused by \S+; baton job resume --all ends that\n$`, `^$`)
+	c.matches(c.run("job", "resume", "--all"), cmdline.ExitOK, `^all jobs are resumed; they were paused by \S+, for \S+\n$`, `^$`)
+	c.matches(c.run("job", "resume", "--all"), cmdline.ExitOK, `^all jobs were not paused\n$`, `^$`)
+	c.matches(c.run("job", "list"), cmdline.ExitOK, `(?ms)^report .* paused for another .*^fails +@yearly +ready `, `^$`)
+	c.matches(c.run("job", "resume", "report"), cmdline.ExitOK, `^job "report" is resumed; it was paused by \S+: upgrade, for \S+\n$`, `^$`)
 }

@@ -6,37 +6,39 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"baton/cmd/baton/internal/cmdline"
+	"baton/cmd/baton/internal/show"
 	"baton/internal/operate"
 )
 
-func newLeaderCommand(e env) *cobra.Command {
-	var out output
+func newLeaderCommand(e cmdline.Env) *cobra.Command {
+	var out show.Output
 	cmd := &cobra.Command{
 		Use:     "leader",
 		Short:   "Print the node that leads; exit code 3 if nobody does",
 		Example: "  baton leader\n  baton leader -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withElection(cmd, e, func(r operate.Operator) error {
+			return cmdline.WithElection(cmd, e, func(r operate.Operator) error {
 				s, err := r.Election(cmd.Context())
 				if err != nil {
 					return err
 				}
 				leader := s.Leader
 				if leader == nil {
-					return noLeader(s.LockKey, s.Vacancy)
+					return cmdline.NoLeader(s.LockKey, s.Vacancy)
 				}
-				return out.print(e.stdout, leader, func(w io.Writer) error {
+				return out.Print(e.Stdout, leader, func(w io.Writer) error {
 					name := leader.NodeID
 					if leader.Foreign {
 						name = fmt.Sprintf("(not baton: owner %s)", leader.Owner)
 					}
-					return say(w, "%s\n", name)
+					return show.Say(w, "%s\n", name)
 				})
 			})
 		},
 	}
-	addRemoteFlags(cmd, e)
-	out.addFlag(cmd, e)
+	cmdline.AddRemoteFlags(cmd, e)
+	out.AddFlag(cmd, e.Getenv)
 	return cmd
 }

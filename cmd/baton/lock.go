@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"baton/cmd/baton/internal/cmdline"
+	"baton/cmd/baton/internal/show"
 	"baton/internal/command"
 	"baton/internal/lockcmd"
 )
@@ -29,10 +31,10 @@ type lockFlags struct {
 	list                 bool
 	breakUp              string
 	reason               string
-	out                  output
+	out                  show.Output
 }
 
-func newLockCommand(e env) *cobra.Command {
+func newLockCommand(e cmdline.Env) *cobra.Command {
 	var f lockFlags
 	cmd := &cobra.Command{
 		Use:   "lock [flags] NAME… -- COMMAND [ARGUMENT…]",
@@ -87,7 +89,7 @@ ended it; else
 	return cmd
 }
 
-func (f *lockFlags) add(cmd *cobra.Command, e env) {
+func (f *lockFlags) add(cmd *cobra.Command, e cmdline.Env) {
 	flags := cmd.Flags()
 	flags.DurationVar(&f.wait, "wait", 0, "give up after this `duration` (default: wait for ever)")
 	flags.BoolVar(&f.noWait, "no-wait", false, "give up at once")
@@ -101,26 +103,26 @@ func (f *lockFlags) add(cmd *cobra.Command, e env) {
 	flags.BoolVar(&f.list, "list", false, "list the locks that baton lock has taken and somebody holds")
 	flags.StringVar(&f.breakUp, "break", "", "take the lock `NAME` away from whoever holds it; nobody has it before its lease would have ended")
 	flags.StringVar(&f.reason, "reason", "", "why, for the event history (with --break)")
-	f.out.addFlag(cmd, e)
-	addConfigFlags(cmd, e, "redis", "ttl", "heartbeat-interval", "node-id")
-	lockNames(e).asFlag(cmd, "break")
-	lockNames(e).asArguments(cmd, -1)
+	f.out.AddFlag(cmd, e.Getenv)
+	cmdline.AddConfigFlags(cmd, e, "redis", "ttl", "heartbeat-interval", "node-id")
+	cmdline.LockNames(e).AsFlag(cmd, "break")
+	cmdline.LockNames(e).AsArguments(cmd, -1)
 	cmd.MarkFlagsMutuallyExclusive("wait", "no-wait")
 	cmd.MarkFlagsMutuallyExclusive("list", "break", "command")
 }
 
-func (f *lockFlags) run(cmd *cobra.Command, e env, args []string) error {
+func (f *lockFlags) run(cmd *cobra.Command, e cmdline.Env, args []string) error {
 	if f.list || cmd.Flags().Changed("break") {
 		if len(args) > 0 {
-			return usageError(errors.New("--list and --break take no other NAME and no command"))
+			return cmdline.UsageError(errors.New("--list and --break take no other NAME and no command"))
 		}
 		return f.inspect(cmd, e)
 	}
 	names, argv, err := f.split(cmd, args)
 	if err != nil {
-		return usageError(fmt.Errorf("%w\nsee %s --help", err, cmd.CommandPath()))
+		return cmdline.UsageError(fmt.Errorf("%w\nsee %s --help", err, cmd.CommandPath()))
 	}
-	c, err := loadConfig(cmd, e)
+	c, err := cmdline.LoadConfig(cmd, e)
 	if err != nil {
 		return err
 	}
@@ -135,12 +137,12 @@ func (f *lockFlags) run(cmd *cobra.Command, e env, args []string) error {
 	ctx := context.WithoutCancel(cmd.Context())
 	result, err := lockcmd.Run(ctx, c, lockcmd.Options{
 		Names: names, Slots: f.slots, Wait: f.patience(cmd), AtLeast: f.atLeast, Command: argv, Env: os.Environ(),
-		Stdin: e.stdin, Stdout: e.stdout, Stderr: e.stderr, Leave: f.leave,
+		Stdin: e.Stdin, Stdout: e.Stdout, Stderr: e.Stderr, Leave: f.leave,
 		Warden: []string{"/proc/self/exe", wardenCommand}, Signals: signals, Version: thisBuild().Version,
-		Warn: func(text string) { _ = say(e.stderr, "baton: %s\n", text) },
-		Note: f.note(e.stderr), Exit: e.exit,
+		Warn: func(text string) { _ = show.Say(e.Stderr, "baton: %s\n", text) },
+		Note: f.note(e.Stderr), Exit: e.Exit,
 	})
-	return f.coded(result, err, e.stderr)
+	return f.coded(result, err, e.Stderr)
 }
 
 // split parts the names from the command.
@@ -183,35 +185,35 @@ func (f *lockFlags) note(w io.Writer) func(string) {
 	if !f.verbose {
 		return func(string) {}
 	}
-	return func(text string) { _ = say(w, "baton: %s\n", text) }
+	return func(text string) { _ = show.Say(w, "baton: %s\n", text) }
 }
 
 // coded turns how it ended into an exit code, and says what is wrong.
 func (f *lockFlags) coded(result command.Result, err error, stderr io.Writer) error {
 	if interrupted, ok := errors.AsType[*lockcmd.Interrupted](err); ok {
-		return &exitError{128 + int(interrupted.Signal), nil}
+		return cmdline.WithCode(128+int(interrupted.Signal), nil)
 	}
 	switch {
-	case err == nil && result.ExitCode() == exitOK:
+	case err == nil && result.ExitCode() == cmdline.ExitOK:
 		return nil
 	case err == nil:
-		return &exitError{result.ExitCode(), nil}
+		return cmdline.WithCode(result.ExitCode(), nil)
 	case errors.Is(err, lockcmd.ErrRedisAway):
-		return &exitError{exitNoRedis, err} // whatever -E says: a crontab with -E 0 would be silent for ever
+		return cmdline.WithCode(exitNoRedis, err) // whatever -E says: a crontab with -E 0 would be silent for ever
 	case errors.Is(err, lockcmd.ErrNotHad):
 		// In a crontab of many hosts this is what happens on all but one, every time.
-		if f.noWait && !f.verbose && !isTerminal(stderr) {
+		if f.noWait && !f.verbose && !show.IsTerminal(stderr) {
 			err = nil
 		}
-		return &exitError{f.conflict, err}
+		return cmdline.WithCode(f.conflict, err)
 	case errors.Is(err, lockcmd.ErrLockLost):
-		return &exitError{exitLost, err}
+		return cmdline.WithCode(exitLost, err)
 	case errors.Is(err, lockcmd.ErrUsage):
-		return usageError(err)
+		return cmdline.UsageError(err)
 	case errors.Is(err, command.ErrNotFound):
-		return &exitError{command.CodeNotFound, err}
+		return cmdline.WithCode(command.CodeNotFound, err)
 	case errors.Is(err, command.ErrNoExec):
-		return &exitError{command.CodeNoExec, err}
+		return cmdline.WithCode(command.CodeNoExec, err)
 	}
 	return err
 }

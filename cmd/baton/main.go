@@ -9,8 +9,12 @@ import (
 	"syscall"
 	"time"
 
-	_ "time/tzdata" // a job's time zone must not depend on what the host has installed
+	"baton/cmd/baton/internal/cmdline"
+
+	_ "time/tzdata"
 )
+
+// a job's time zone must not depend on what the host has installed
 
 // oneOrder is how long signals count as one: whoever signals a process and its group, as
 // timeout does, sends two at a time, and the lock would be left behind.
@@ -21,12 +25,12 @@ func main() {
 	// The first signal asks; after a moment signals have their own effect again, so that a
 	// second one kills.
 	context.AfterFunc(ctx, func() { time.AfterFunc(oneOrder, stop) })
-	os.Exit(run(ctx, env{
-		args:   os.Args[1:],
-		stdin:  os.Stdin,
-		stdout: os.Stdout,
-		stderr: os.Stderr,
-		getenv: os.LookupEnv,
-		exit:   os.Exit,
+	os.Exit(run(ctx, cmdline.Env{
+		Args:   os.Args[1:],
+		Stdin:  os.Stdin,
+		Stdout: os.Stdout,
+		Stderr: os.Stderr,
+		Getenv: os.LookupEnv,
+		Exit:   os.Exit,
 	}))
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"baton/cmd/baton/internal/cmdline"
+	"baton/cmd/baton/internal/show"
 	"baton/internal/operate"
 )
 
@@ -30,8 +32,8 @@ func (w *waiting) limit() time.Duration {
 	return w.wait
 }
 
-func newPauseCommand(e env) *cobra.Command {
-	var out output
+func newPauseCommand(e cmdline.Env) *cobra.Command {
+	var out show.Output
 	var reason string
 	var wait waiting
 	cmd := &cobra.Command{
@@ -45,20 +47,20 @@ func newPauseCommand(e env) *cobra.Command {
 		Example: "  baton pause --reason 'database upgrade'\n  baton pause --reason 'restore of main' --wait 2m",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withElection(cmd, e, func(r operate.Operator) error {
-				o := operate.Order{Kind: operate.KindPause, By: userName(), Reason: reason, Wait: wait.limit()}
+			return cmdline.WithElection(cmd, e, func(r operate.Operator) error {
+				o := operate.Order{Kind: operate.KindPause, By: cmdline.UserName(), Reason: reason, Wait: wait.limit()}
 				done, err := r.Do(cmd.Context(), o)
 				if err != nil {
 					return err
 				}
-				return out.print(e.stdout, done, func(w io.Writer) error { return printPause(w, o, done) })
+				return out.Print(e.Stdout, done, func(w io.Writer) error { return printPause(w, o, done) })
 			})
 		},
 	}
-	addRemoteFlags(cmd, e)
+	cmdline.AddRemoteFlags(cmd, e)
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for all who will wonder")
 	wait.addFlags(cmd, "the leader to stop")
-	out.addFlag(cmd, e)
+	out.AddFlag(cmd, e.Getenv)
 	return cmd
 }
 
@@ -71,13 +73,13 @@ func printPause(out io.Writer, o operate.Order, done operate.Outcome) error {
 		now = done.From + " was told to stop"
 	}
 	if done.Was != nil {
-		return say(out, "was paused already, %s; the reason is now: %s; %s\n", done.Was.Reason, o.Signature(), now)
+		return show.Say(out, "was paused already, %s; the reason is now: %s; %s\n", done.Was.Reason, o.Signature(), now)
 	}
-	return say(out, "paused %s: %s\n", o.Signature(), now)
+	return show.Say(out, "paused %s: %s\n", o.Signature(), now)
 }
 
-func newResumeCommand(e env) *cobra.Command {
-	var out output
+func newResumeCommand(e cmdline.Env) *cobra.Command {
+	var out show.Output
 	var reason string
 	var wait waiting
 	cmd := &cobra.Command{
@@ -88,31 +90,31 @@ func newResumeCommand(e env) *cobra.Command {
 		Example: "  baton resume\n  baton resume --reason 'upgrade done' --no-wait",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withElection(cmd, e, func(r operate.Operator) error {
-				d, err := r.Do(cmd.Context(), operate.Order{Kind: operate.KindResume, By: userName(), Reason: reason, Wait: wait.limit()})
+			return cmdline.WithElection(cmd, e, func(r operate.Operator) error {
+				d, err := r.Do(cmd.Context(), operate.Order{Kind: operate.KindResume, By: cmdline.UserName(), Reason: reason, Wait: wait.limit()})
 				if errors.Is(err, operate.ErrNobodyLeads) {
-					return &exitError{exitNoLeader, err}
+					return cmdline.WithCode(cmdline.ExitNoLeader, err)
 				}
 				if err != nil {
 					return err
 				}
-				return out.print(e.stdout, d, func(w io.Writer) error { return printResume(w, d) })
+				return out.Print(e.Stdout, d, func(w io.Writer) error { return printResume(w, d) })
 			})
 		},
 	}
-	addRemoteFlags(cmd, e)
+	cmdline.AddRemoteFlags(cmd, e)
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the event history")
 	wait.addFlags(cmd, "a node to lead")
-	out.addFlag(cmd, e)
+	out.AddFlag(cmd, e.Getenv)
 	return cmd
 }
 
 func printResume(out io.Writer, d operate.Outcome) error {
 	switch {
 	case d.Was == nil:
-		return say(out, "was not paused\n")
+		return show.Say(out, "was not paused\n")
 	case d.NodeID == "":
-		return say(out, "resumed; it was paused %s\n", d.Was.Reason)
+		return show.Say(out, "resumed; it was paused %s\n", d.Was.Reason)
 	}
-	return say(out, "resumed; it was paused %s; %s leads: epoch %d, %d ms after the order\n", d.Was.Reason, d.NodeID, d.Epoch, d.TookMS)
+	return show.Say(out, "resumed; it was paused %s; %s leads: epoch %d, %d ms after the order\n", d.Was.Reason, d.NodeID, d.Epoch, d.TookMS)
 }

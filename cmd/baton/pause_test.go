@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"baton/cmd/baton/internal/cmdline"
 	"baton/internal/diagnose"
 )
 
@@ -31,21 +32,21 @@ func TestAPauseIsOrderedShownAndEnded(t *testing.T) {
 	c.until("db2", "status")
 
 	got := c.run("pause", "--reason", "upgrade of <main>")
-	if !regexp.MustCompile(`^paused by \S+: upgrade of <main>: nobody leads, \d+ ms after the order; db1 did\n$`).MatchString(got.stdout) || got.code != exitOK {
+	if !regexp.MustCompile(`^paused by \S+: upgrade of <main>: nobody leads, \d+ ms after the order; db1 did\n$`).MatchString(got.stdout) || got.code != cmdline.ExitOK {
 		t.Fatalf("pause: %+v", got)
 	}
 	if got := c.run("status").stdout; !regexp.MustCompile(`^Lock "baton": nobody leads: paused by \S+: upgrade of <main>, for \S+\n`).MatchString(got) {
 		t.Errorf("status: %s", got)
 	}
-	if got := c.run("leader"); got.code != exitNoLeader || !strings.Contains(got.stderr, `nobody holds lock "baton": paused by `) {
+	if got := c.run("leader"); got.code != cmdline.ExitNoLeader || !strings.Contains(got.stderr, `nobody holds lock "baton": paused by `) {
 		t.Errorf("leader: %+v", got)
 	}
 	for _, command := range []string{"stepdown", "drill"} {
-		if got := c.run(command); got.code != exitNoLeader || !strings.Contains(got.stderr, `nobody holds lock "baton": paused by `) {
+		if got := c.run(command); got.code != cmdline.ExitNoLeader || !strings.Contains(got.stderr, `nobody holds lock "baton": paused by `) {
 			t.Errorf("%s: %+v", command, got)
 		}
 	}
-	if got := c.run("pause", "--reason", "still at it"); got.code != exitOK || !strings.HasPrefix(got.stdout, "was paused already, by ") || !strings.Contains(got.stdout, ": still at it; nobody led\n") {
+	if got := c.run("pause", "--reason", "still at it"); got.code != cmdline.ExitOK || !strings.HasPrefix(got.stdout, "was paused already, by ") || !strings.Contains(got.stdout, ": still at it; nobody led\n") {
 		t.Errorf("paused again: %+v", got)
 	}
 	for node, log := range map[string]*buffer{"db1": log1, "db2": log2} {
@@ -59,7 +60,7 @@ func TestAPauseIsOrderedShownAndEnded(t *testing.T) {
 	if !regexp.MustCompile(`^resumed; it was paused by \S+: still at it; db\d leads: epoch \d+, \d+ ms after the order\n$`).MatchString(resumed.stdout) {
 		t.Errorf("resume: %+v", resumed)
 	}
-	c.want(exitOK, "was not paused\n", "", "resume")
+	c.want(cmdline.ExitOK, "was not paused\n", "", "resume")
 
 	var events []struct{ Event, Reason string }
 	if err := json.Unmarshal([]byte(c.run("status", "--events", "6", "-o", "json").stdout), &events); err != nil {
@@ -93,15 +94,15 @@ func (c *cli) untilLog(log *buffer, text string, times int) {
 func TestAPauseWithoutALeaderHoldsForTheNodesToCome(t *testing.T) {
 	c := newCLI(t)
 	c.env["BATON_REDIS"] = useRedis(t).URL()
-	if got := c.run("status", "--events"); got.code != exitOK || got.stdout != "nothing has happened yet\n" {
+	if got := c.run("status", "--events"); got.code != cmdline.ExitOK || got.stdout != "nothing has happened yet\n" {
 		t.Errorf("the history of an election that never was: %+v", got)
 	}
-	if got := c.run("pause"); got.code != exitOK || !regexp.MustCompile(`^paused by \S+: nobody led\n$`).MatchString(got.stdout) {
+	if got := c.run("pause"); got.code != cmdline.ExitOK || !regexp.MustCompile(`^paused by \S+: nobody led\n$`).MatchString(got.stdout) {
 		t.Errorf("pause: %+v", got)
 	}
 	log, _ := c.daemon("--node-id", "db1", "--http", "off")
 	c.untilLog(log, "standing by: nobody leads", 1)
-	if got := c.run("resume", "--no-wait"); got.code != exitOK || !strings.HasPrefix(got.stdout, "resumed; it was paused by ") {
+	if got := c.run("resume", "--no-wait"); got.code != cmdline.ExitOK || !strings.HasPrefix(got.stdout, "resumed; it was paused by ") {
 		t.Errorf("resume: %+v", got)
 	}
 	c.until("db1\n", "leader")
@@ -110,10 +111,10 @@ func TestAPauseWithoutALeaderHoldsForTheNodesToCome(t *testing.T) {
 func TestResumeTellsThatNobodyIsThereToLead(t *testing.T) {
 	c := newCLI(t)
 	c.env["BATON_REDIS"] = useRedis(t).URL()
-	if got := c.run("pause"); got.code != exitOK {
+	if got := c.run("pause"); got.code != cmdline.ExitOK {
 		t.Fatalf("pause: %+v", got)
 	}
-	if got := c.run("resume", "--wait", "50ms"); got.code != exitNoLeader || !strings.HasPrefix(got.stderr, "baton: resumed, but after 50ms nobody leads") {
+	if got := c.run("resume", "--wait", "50ms"); got.code != cmdline.ExitNoLeader || !strings.HasPrefix(got.stderr, "baton: resumed, but after 50ms nobody leads") {
 		t.Errorf("resume: %+v", got)
 	}
 }
@@ -125,7 +126,7 @@ func TestAPauseTellsThatAForeignClientGoesOn(t *testing.T) {
 	if _, err := r.Conn().Do("SET", "baton", "java"); err != nil {
 		t.Fatal(err)
 	}
-	if got := c.run("pause", "--wait", "50ms"); got.code != exitFailure || !strings.Contains(got.stderr, "held by a client that is not baton (owner java)") {
+	if got := c.run("pause", "--wait", "50ms"); got.code != cmdline.ExitFailure || !strings.Contains(got.stderr, "held by a client that is not baton (owner java)") {
 		t.Errorf("pause: %+v", got)
 	}
 }
@@ -143,7 +144,7 @@ func TestEventsTakeANumberAndNothingElse(t *testing.T) {
 		"pause now":              `unknown command "now"`,
 		"resume --wait tomorrow": "invalid argument",
 	} {
-		if got := c.run(strings.Fields(args)...); got.code != exitUsage || !strings.Contains(got.stderr, want) {
+		if got := c.run(strings.Fields(args)...); got.code != cmdline.ExitUsage || !strings.Contains(got.stderr, want) {
 			t.Errorf("baton %s: %+v", args, got)
 		}
 	}
@@ -152,13 +153,13 @@ func TestEventsTakeANumberAndNothingElse(t *testing.T) {
 func TestNobodyLeadsAfterAResumeIfAForeignClientHasTheLock(t *testing.T) {
 	c, r := newCLI(t), useRedis(t)
 	c.env["BATON_REDIS"], c.env["BATON_TTL"] = r.URL(), lease()
-	if got := c.run("pause", "--no-wait"); got.code != exitOK {
+	if got := c.run("pause", "--no-wait"); got.code != cmdline.ExitOK {
 		t.Fatalf("%+v", got)
 	}
 	if _, err := r.Conn().Do("SET", "baton", "a-script"); err != nil {
 		t.Fatal(err)
 	}
-	if got := c.run("resume", "--wait", "100ms"); got.code != exitNoLeader || got.stdout != "" || !strings.Contains(got.stderr, `resumed, but lock "baton" is held by a client that is not baton (owner a-script)`) {
+	if got := c.run("resume", "--wait", "100ms"); got.code != cmdline.ExitNoLeader || got.stdout != "" || !strings.Contains(got.stderr, `resumed, but lock "baton" is held by a client that is not baton (owner a-script)`) {
 		t.Errorf("%+v", got)
 	}
 }

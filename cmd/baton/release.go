@@ -8,22 +8,24 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"baton/cmd/baton/internal/cmdline"
+	"baton/cmd/baton/internal/show"
 	"baton/internal/config"
 	"baton/internal/crash"
 )
 
 // releaseByHand fails where there was nothing to release: whoever does this by hand
 // has looked at another term than the one that holds the lock.
-func releaseByHand(ctx context.Context, e env, c config.Config, owner string, out output) error {
-	released, err := crash.Release(ctx, c, owner, orderedBy("released by hand"))
+func releaseByHand(ctx context.Context, e cmdline.Env, c config.Config, owner string, out show.Output) error {
+	released, err := crash.Release(ctx, c, owner, cmdline.OrderedBy("released by hand"))
 	if err != nil {
 		return err
 	}
 	if !released.Was {
 		return fmt.Errorf("nothing was released: lock %q is not held by owner %s; %s", c.Election.LockKey, owner, heldBy(released.Holder))
 	}
-	return out.print(e.stdout, []crash.Released{released}, func(w io.Writer) error {
-		return say(w, "released lock %q\n", c.Election.LockKey)
+	return out.Print(e.Stdout, []crash.Released{released}, func(w io.Writer) error {
+		return show.Say(w, "released lock %q\n", c.Election.LockKey)
 	})
 }
 
@@ -36,20 +38,20 @@ func heldBy(holder string) string {
 
 // loadLock is loadConfig for who needs the lock alone. The daemon may have run with an
 // older file than the one that is there now.
-func loadLock(cmd *cobra.Command, e env) (config.Config, error) {
-	path, err := configPath(cmd, e)
+func loadLock(cmd *cobra.Command, e cmdline.Env) (config.Config, error) {
+	path, err := cmdline.ConfigPath(cmd, e)
 	if err != nil {
-		return config.Config{}, usageError(err)
+		return config.Config{}, cmdline.UsageError(err)
 	}
-	c, err := config.ReadLock(config.Input{Path: path, Env: e.getenv, Flags: givenFlags(cmd)})
+	c, err := config.ReadLock(config.Input{Path: path, Env: e.Getenv, Flags: cmdline.GivenFlags(cmd)})
 	if err != nil {
-		return c, usageError(err)
+		return c, cmdline.UsageError(err)
 	}
 	return c, nil
 }
 
-func newReleaseCommand(e env) *cobra.Command {
-	var out output
+func newReleaseCommand(e cmdline.Env) *cobra.Command {
+	var out show.Output
 	var crashed bool
 	var owner string
 	cmd := &cobra.Command{
@@ -66,28 +68,28 @@ func newReleaseCommand(e env) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if crashed == (owner != "") {
-				return usageError(errors.New("say either --crashed or --owner; see baton release --help"))
+				return cmdline.UsageError(errors.New("say either --crashed or --owner; see baton release --help"))
 			}
 			if owner != "" {
-				c, err := loadConfig(cmd, e)
+				c, err := cmdline.LoadConfig(cmd, e)
 				if err != nil {
 					return err
 				}
 				return releaseByHand(cmd.Context(), e, c, owner, out)
 			}
 			e := e
-			e.getenv = crash.Env(e.getenv)
-			released, err := crash.ReleaseLeft(cmd.Context(), func() (config.Config, error) { return loadLock(cmd, e) }, e.getenv)
+			e.Getenv = crash.Env(e.Getenv)
+			released, err := crash.ReleaseLeft(cmd.Context(), func() (config.Config, error) { return loadLock(cmd, e) }, e.Getenv)
 			if released == nil {
 				released = []crash.Released{} // JSON has no null for a list
 			}
-			return errors.Join(err, out.print(e.stdout, released, func(w io.Writer) error { return printReleased(w, released) }))
+			return errors.Join(err, out.Print(e.Stdout, released, func(w io.Writer) error { return printReleased(w, released) }))
 		},
 	}
-	addTargetFlags(cmd, e)
+	cmdline.AddTargetFlags(cmd, e)
 	cmd.Flags().BoolVar(&crashed, "crashed", false, "release what lease*.json in $RUNTIME_DIRECTORY name; for ExecStopPost= only")
 	cmd.Flags().StringVar(&owner, "owner", "", "release the lock if this `UUID` holds it")
-	out.addFlag(cmd, e)
+	out.AddFlag(cmd, e.Getenv)
 	return cmd
 }
 
@@ -95,10 +97,10 @@ func printReleased(w io.Writer, released []crash.Released) error {
 	var errs []error
 	for _, r := range released {
 		if r.Was {
-			errs = append(errs, say(w, "released lock %q, which the daemon left behind\n", r.LockKey))
+			errs = append(errs, show.Say(w, "released lock %q, which the daemon left behind\n", r.LockKey))
 			continue
 		}
-		errs = append(errs, say(w, "nothing to release: the lease of lock %q that the daemon left behind had ended, and %s\n", r.LockKey, heldBy(r.Holder)))
+		errs = append(errs, show.Say(w, "nothing to release: the lease of lock %q that the daemon left behind had ended, and %s\n", r.LockKey, heldBy(r.Holder)))
 	}
 	return errors.Join(errs...)
 }

@@ -6,12 +6,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"baton/cmd/baton/internal/cmdline"
+	"baton/cmd/baton/internal/show"
 	"baton/internal/daemon/adminsocket"
 	"baton/internal/operate"
 )
 
-func newReloadCommand(e env) *cobra.Command {
-	var out output
+func newReloadCommand(e cmdline.Env) *cobra.Command {
+	var out show.Output
 	var socket string
 	cmd := &cobra.Command{
 		Use:   "reload",
@@ -26,23 +28,23 @@ func newReloadCommand(e env) *cobra.Command {
 			if err := reload(cmd, e, socket); err != nil {
 				return err
 			}
-			return out.print(e.stdout, map[string]bool{"reloaded": true}, func(w io.Writer) error { return say(w, "reloaded\n") })
+			return out.Print(e.Stdout, map[string]bool{"reloaded": true}, func(w io.Writer) error { return show.Say(w, "reloaded\n") })
 		},
 	}
 	cmd.Flags().StringVar(&socket, "socket", "", "the daemon's admin `socket` (default admin.sock in $RUNTIME_DIRECTORY, else /run/baton)")
-	addServerFlags(cmd)
+	cmdline.AddServerFlags(cmd)
 	cmd.MarkFlagsMutuallyExclusive("server", "socket")
-	out.addFlag(cmd, e)
+	out.AddFlag(cmd, e.Getenv)
 	return cmd
 }
 
 // reload asks the daemon of this host, or the node that --server names.
-func reload(cmd *cobra.Command, e env, socket string) error {
+func reload(cmd *cobra.Command, e cmdline.Env, socket string) error {
 	var node *operate.Client
 	var err error
 	if socket == "" {
-		node, err = server(cmd, e)
-		socket = adminsocket.Path(e.getenv)
+		node, err = cmdline.Server(cmd, e)
+		socket = adminsocket.Path(e.Getenv)
 	}
 	if err == nil && node == nil {
 		node, err = operate.DialSocket(socket)
@@ -50,6 +52,6 @@ func reload(cmd *cobra.Command, e env, socket string) error {
 	if err != nil {
 		return err
 	}
-	_, err = node.Do(cmd.Context(), operate.Order{Kind: operate.KindReload, By: userName()})
+	_, err = node.Do(cmd.Context(), operate.Order{Kind: operate.KindReload, By: cmdline.UserName()})
 	return errors.Join(err, node.Close())
 }

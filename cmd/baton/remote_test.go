@@ -14,6 +14,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 	"golang.org/x/sys/unix"
 
+	"baton/cmd/baton/internal/cmdline"
 	"baton/internal/testsupport"
 )
 
@@ -74,7 +75,7 @@ func TestCommandsSayTheSameThroughANode(t *testing.T) {
 	through := &cli{t, bare}
 	c.run("job", "run", "report", "--watch") // another one is the last
 	bury(t, c, "report")
-	c.want(exitOK, "hello\n", "", "job", "logs", "report", "--run", run) // the others say the same
+	c.want(cmdline.ExitOK, "hello\n", "", "job", "logs", "report", "--run", run) // the others say the same
 	for _, args := range [][]string{
 		{"leader"}, {"leader", "-o", "json"}, {"status"}, {"status", "--events"}, {"explain", "db1"}, {"explain", "db9"},
 		{"job", "list"}, {"job", "list", "-o", "json"}, {"job", "show", "views"}, {"job", "show", "nope"}, {"job", "next", "views"}, {"job", "next", "nope"}, {"job", "history", "nope"}, {"job", "logs", "nope"}, {"job", "logs", "views"}, {"job", "pause", "nope"}, {"job", "cancel", "report", "--run", "x"},
@@ -135,16 +136,16 @@ func even(text string) string {
 func TestOrdersAreGivenThroughANode(t *testing.T) {
 	c, bare, socket := nodeCLI(t)
 	through := &cli{t, bare}
-	c.matches(through.run("job", "run", "report", "--watch"), exitOK, `(?s)succeeded: exit code 0 in \S+\n$`, `^$`)
-	c.matches(through.run("job", "run", "report", "-o", "yaml"), exitOK, `(?m)^  run_id: \S+$`, `^$`)
-	c.matches(through.run("pause", "--reason", "upgrade"), exitOK, `paused by \S+: upgrade`, `^$`)
-	c.matches(through.run("leader"), exitNoLeader, `^$`, `paused by`) // at once
-	c.matches(through.run("resume"), exitOK, `db1 leads`, `^$`)
-	c.matches(through.run("dead", "drop", "--job", "views", "--all", "--yes"), exitOK, `1 dead letter dropped`, `^$`)
-	c.matches(through.run("reload"), exitOK, `^reloaded\n$`, `^$`)
-	c.matches(through.run("stepdown", "--all-locks", "--wait", "20s"), exitOK, `^baton: db1 leads after db1: epoch \d+, .*\nother: db1 leads after db1: epoch \d+, `, `^$`)
-	c.matches(c.run("status", "--events", "--lock-key", "other"), exitOK, `stepped_down`, `^$`)
-	c.matches(through.run("stepdown", "--all-locks", "--no-wait", "-o", "json"), exitOK, `(?s)"lock": "baton",.*"lock": "other",.*"from": "db1"`, `^$`)
+	c.matches(through.run("job", "run", "report", "--watch"), cmdline.ExitOK, `(?s)succeeded: exit code 0 in \S+\n$`, `^$`)
+	c.matches(through.run("job", "run", "report", "-o", "yaml"), cmdline.ExitOK, `(?m)^  run_id: \S+$`, `^$`)
+	c.matches(through.run("pause", "--reason", "upgrade"), cmdline.ExitOK, `paused by \S+: upgrade`, `^$`)
+	c.matches(through.run("leader"), cmdline.ExitNoLeader, `^$`, `paused by`) // at once
+	c.matches(through.run("resume"), cmdline.ExitOK, `db1 leads`, `^$`)
+	c.matches(through.run("dead", "drop", "--job", "views", "--all", "--yes"), cmdline.ExitOK, `1 dead letter dropped`, `^$`)
+	c.matches(through.run("reload"), cmdline.ExitOK, `^reloaded\n$`, `^$`)
+	c.matches(through.run("stepdown", "--all-locks", "--wait", "20s"), cmdline.ExitOK, `^baton: db1 leads after db1: epoch \d+, .*\nother: db1 leads after db1: epoch \d+, `, `^$`)
+	c.matches(c.run("status", "--events", "--lock-key", "other"), cmdline.ExitOK, `stepped_down`, `^$`)
+	c.matches(through.run("stepdown", "--all-locks", "--no-wait", "-o", "json"), cmdline.ExitOK, `(?s)"lock": "baton",.*"lock": "other",.*"from": "db1"`, `^$`)
 	through.until("db1\n", "leader")
 
 	var s struct{ Nodes []struct{ Address string } }
@@ -153,13 +154,13 @@ func TestOrdersAreGivenThroughANode(t *testing.T) {
 	}
 	page := []string{"--server", "http://" + s.Nodes[0].Address}
 	stranger := &cli{t, map[string]string{}}
-	c.matches(stranger.run(append([]string{"leader"}, page...)...), exitOK, `^db1\n$`, `^$`)
-	c.matches(stranger.run(append([]string{"job", "pause", "views"}, page...)...), exitFailure, `^$`, `wants its token: --token-file`)
+	c.matches(stranger.run(append([]string{"leader"}, page...)...), cmdline.ExitOK, `^db1\n$`, `^$`)
+	c.matches(stranger.run(append([]string{"job", "pause", "views"}, page...)...), cmdline.ExitFailure, `^$`, `wants its token: --token-file`)
 	page = append(page, "--token-file", "token")
-	c.matches(stranger.run(append([]string{"job", "pause", "views"}, page...)...), exitOK, `is paused by`, `^$`)
-	c.matches(stranger.run("leader", "--server", "db1:9747"), exitUsage, `^$`, `server "db1:9747": want`)
-	c.matches(stranger.run("leader", "--server", "unix:///nowhere/admin.sock"), exitFailure, `^$`, `nobody listens on unix:///nowhere/admin.sock`)
-	c.matches(stranger.run("leader", "--server", "unix://"+socket, "--lock-key", "x"), exitUsage, `^$`, `none of the others can be`)
+	c.matches(stranger.run(append([]string{"job", "pause", "views"}, page...)...), cmdline.ExitOK, `is paused by`, `^$`)
+	c.matches(stranger.run("leader", "--server", "db1:9747"), cmdline.ExitUsage, `^$`, `server "db1:9747": want`)
+	c.matches(stranger.run("leader", "--server", "unix:///nowhere/admin.sock"), cmdline.ExitFailure, `^$`, `nobody listens on unix:///nowhere/admin.sock`)
+	c.matches(stranger.run("leader", "--server", "unix://"+socket, "--lock-key", "x"), cmdline.ExitUsage, `^$`, `none of the others can be`)
 }
 
 func TestWhoMayNotReadTheConfigurationAsksTheDaemonOfTheHost(t *testing.T) {
@@ -170,10 +171,10 @@ func TestWhoMayNotReadTheConfigurationAsksTheDaemonOfTheHost(t *testing.T) {
 		}
 	}
 	asNobody(t)
-	c.matches(c.run("leader"), exitOK, `^db1\n$`, `^baton: asking the daemon of this host at `+regexp.QuoteMeta(socket)+`, since open baton.yaml: permission denied\n$`)
+	c.matches(c.run("leader"), cmdline.ExitOK, `^db1\n$`, `^baton: asking the daemon of this host at `+regexp.QuoteMeta(socket)+`, since open baton.yaml: permission denied\n$`)
 	c.env["RUNTIME_DIRECTORY"] = "/nowhere"
-	c.matches(c.run("leader"), exitUsage, `^$`, `permission denied.*\nor ask a node: --server https://host:port, or as a member of its group --server unix:///nowhere/admin.sock \(file does not exist\)`)
-	c.matches(c.run("leader", "--config", "baton.yaml"), exitUsage, `^$`, `not asked by itself, because of --config`)
+	c.matches(c.run("leader"), cmdline.ExitUsage, `^$`, `permission denied.*\nor ask a node: --server https://host:port, or as a member of its group --server unix:///nowhere/admin.sock \(file does not exist\)`)
+	c.matches(c.run("leader", "--config", "baton.yaml"), cmdline.ExitUsage, `^$`, `not asked by itself, because of --config`)
 }
 
 func TestWithAConfigurationThatIsWrongTheDaemonOfTheHostIsNamed(t *testing.T) {
@@ -181,10 +182,10 @@ func TestWithAConfigurationThatIsWrongTheDaemonOfTheHostIsNamed(t *testing.T) {
 	if err := os.WriteFile("baton.yaml", []byte("elektion: {}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c.matches(c.run("leader"), exitUsage, `^$`, `baton.yaml:1:1: elektion: unknown key.*\nthe daemon of this host runs all the same; ask it: --server unix://`+regexp.QuoteMeta(socket)+`\n$`)
-	c.matches(c.run("leader", "--server", "unix://"+socket), exitOK, `^db1\n$`, `^$`)
+	c.matches(c.run("leader"), cmdline.ExitUsage, `^$`, `baton.yaml:1:1: elektion: unknown key.*\nthe daemon of this host runs all the same; ask it: --server unix://`+regexp.QuoteMeta(socket)+`\n$`)
+	c.matches(c.run("leader", "--server", "unix://"+socket), cmdline.ExitOK, `^db1\n$`, `^$`)
 	c.env["RUNTIME_DIRECTORY"] = "/nowhere"
-	c.matches(c.run("leader"), exitUsage, `^$`, `unknown key[^\n]*\n$`)
+	c.matches(c.run("leader"), cmdline.ExitUsage, `^$`, `unknown key[^\n]*\n$`)
 }
 
 // asNobody has the test reach files as a user who is nobody, for root reads them all. It

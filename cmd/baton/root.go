@@ -10,23 +10,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"baton/cmd/baton/internal/cmdline"
+	"baton/cmd/baton/internal/deadcmd"
+	"baton/cmd/baton/internal/jobcmd"
+	"baton/cmd/baton/internal/show"
 	"baton/internal/config"
 )
 
-// env is the world outside, so that a test can bring its own.
-type env struct {
-	args           []string // without the program's name
-	stdin          io.Reader
-	stdout, stderr io.Writer
-	getenv         config.Lookup
-	exit           func(code int) // ends the process at once
-}
-
 // commands lists every command of baton, in groups as the help text has them.
-func commands(e env) []*cobra.Command {
+func commands(e cmdline.Env) []*cobra.Command {
 	return slices.Concat(
 		grouped(groupDaily, newStatusCommand(e), newLeaderCommand(e), newWhoCommand(e), newStepDownCommand(e), newPauseCommand(e), newResumeCommand(e), newReloadCommand(e)),
-		grouped(groupJobs, newJobCommand(e), newDeadCommand(e), newStageCommand(e), newLockCommand(e)),
+		grouped(groupJobs, jobcmd.New(e), deadcmd.New(e), newStageCommand(e), newLockCommand(e)),
 		grouped(groupWrong, newExplainCommand(e), newDoctorCommand(e), newFenceCommand(e), newReleaseCommand(e)),
 		grouped(groupSetup, newDemoCommand(e), newConfigCommand(e), newRunCommand(e), newDrillCommand(e), newCompletionCommand(e), newVersionCommand(e)),
 		[]*cobra.Command{newWardenCommand(), newExitCodesTopic(), newEnvironmentTopic()},
@@ -57,29 +52,9 @@ func grouped(group string, all ...*cobra.Command) []*cobra.Command {
 	return all
 }
 
-// exitError gives an error the exit code that a script can tell it by. With a
-// nil err the command has said everything itself.
-type exitError struct {
-	code int
-	err  error
-}
-
-func (e *exitError) Error() string {
-	if e.err == nil {
-		return fmt.Sprintf("exit code %d", e.code)
-	}
-	return e.err.Error()
-}
-
-func (e *exitError) Unwrap() error { return e.err }
-
-// usageError marks an error as the caller's: wrong arguments, or a
-// configuration that cannot be used.
-func usageError(err error) error { return &exitError{exitUsage, err} }
-
 // run is the whole program, apart from what only main can have.
-func run(ctx context.Context, e env) int {
-	return execute(ctx, newRootCommand(e), e.stderr)
+func run(ctx context.Context, e cmdline.Env) int {
+	return execute(ctx, newRootCommand(e), e.Stderr)
 }
 
 // execute runs the command that root finds in its arguments, prints an error
@@ -93,23 +68,23 @@ func execute(ctx context.Context, root *cobra.Command, stderr io.Writer) int {
 	}
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
-		return exitOK
+		return cmdline.ExitOK
 	}
-	code := exitFailure
-	coded, ok := errors.AsType[*exitError](err)
+	code := cmdline.ExitFailure
+	coded, ok := errors.AsType[*cmdline.ExitError](err)
 	if ok {
-		code = coded.code
+		code = coded.Code
 	} else if !started { // the arguments were not understood
-		code = exitUsage
+		code = cmdline.ExitUsage
 		err = fmt.Errorf("%w\nsee %s --help", err, cmd.CommandPath())
 	}
-	if !ok || coded.err != nil {
-		printError(stderr, err, code == exitUsage)
+	if !ok || coded.Err != nil {
+		printError(stderr, err, code == cmdline.ExitUsage)
 	}
 	return code
 }
 
-func newRootCommand(e env) *cobra.Command {
+func newRootCommand(e cmdline.Env) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "baton",
 		Short: "Run scheduled jobs on one of many hosts",
@@ -125,14 +100,14 @@ func newRootCommand(e env) *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.SetArgs(e.args)
-	root.SetIn(e.stdin)
-	root.SetOut(e.stdout)
-	root.SetErr(e.stderr)
-	root.SetFlagErrorFunc(likeFlag)
+	root.SetArgs(e.Args)
+	root.SetIn(e.Stdin)
+	root.SetOut(e.Stdout)
+	root.SetErr(e.Stderr)
+	root.SetFlagErrorFunc(cmdline.LikeFlag)
 	root.AddGroup(groups()...)
 	root.SetHelpCommandGroupID(groupSetup)
-	addColourFlag(root)
+	show.AddColourFlag(root)
 	addVersionFlag(root)
 	root.AddCommand(commands(e)...)
 	return root
@@ -143,14 +118,14 @@ func newRootCommand(e env) *cobra.Command {
 // than of usage may hold texts from outside: no line of theirs looks like another message.
 func printError(w io.Writer, err error, usage bool) {
 	if problems, ok := errors.AsType[config.Problems](err); ok && len(problems) > 1 {
-		_ = say(w, "baton: %d problems in the configuration:\n%s\n", len(problems), linesOf(err.Error()))
+		_ = show.Say(w, "baton: %d problems in the configuration:\n%s\n", len(problems), show.LinesOf(err.Error()))
 		return
 	}
-	text := string(linesOf(err.Error()))
+	text := string(show.LinesOf(err.Error()))
 	if !usage {
 		text = strings.ReplaceAll(strings.ReplaceAll(text, "\t", " "), "\n", "\n  ")
 	}
-	_ = say(w, "baton: %s\n", shown(text))
+	_ = show.Say(w, "baton: %s\n", show.Shown(text))
 }
 
 func newEnvironmentTopic() *cobra.Command {
@@ -158,8 +133,8 @@ func newEnvironmentTopic() *cobra.Command {
 	b.WriteString("Flags go over environment variables, these go over the configuration file.\n" +
 		"An empty variable counts as not set.\n\n")
 	fmt.Fprintf(&b, "  %-26s %-22s %s\n", "VARIABLE", "FLAG", "IN THE FILE")
-	fmt.Fprintf(&b, "  %-26s %-22s\n", configEnv, "--config")
-	fmt.Fprintf(&b, "  %-26s %-22s\n  %-26s %-22s\n  %-26s %-22s\n", serverEnv, "--server", tokenFileEnv, "--token-file", caFileEnv, "--ca-file")
+	fmt.Fprintf(&b, "  %-26s %-22s\n", cmdline.ConfigEnv, "--config")
+	fmt.Fprintf(&b, "  %-26s %-22s\n  %-26s %-22s\n  %-26s %-22s\n", cmdline.ServerEnv, "--server", cmdline.TokenFileEnv, "--token-file", cmdline.CaFileEnv, "--ca-file")
 	fmt.Fprintf(&b, "  %-26s %-22s\n", "NO_COLOR", "--color never")
 	for _, s := range config.Settings() {
 		fmt.Fprintf(&b, "  %-26s %-22s %s\n", s.Env, "--"+s.Flag, s.Path)

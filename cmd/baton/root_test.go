@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"baton/cmd/baton/internal/cmdline"
 	"baton/internal/config"
 )
 
@@ -36,14 +37,14 @@ func TestCommandLineThatIsNotUnderstoodIsUsage(t *testing.T) {
 		"config show --ttl":                  "baton: flag needs an argument: --ttl\nsee baton config show --help\n",
 		"config show --ttl=x":                "baton: --ttl: election.ttl: bad duration \"x\": write a number and a unit, for example 500ms, 10s or 1m30s\n",
 	} {
-		c.want(exitUsage, "", want, strings.Fields(args)...)
+		c.want(cmdline.ExitUsage, "", want, strings.Fields(args)...)
 	}
 }
 
 func TestTheVersionIsToldByCommandAndFlag(t *testing.T) {
 	c := newCLI(t)
-	c.want(exitOK, thisBuild().String()+"\n", "", "version")
-	c.want(exitOK, thisBuild().String()+"\n", "", "--version")
+	c.want(cmdline.ExitOK, thisBuild().String()+"\n", "", "version")
+	c.want(cmdline.ExitOK, thisBuild().String()+"\n", "", "--version")
 }
 
 func TestHelpIsOnStandardOutput(t *testing.T) {
@@ -59,7 +60,7 @@ func TestHelpIsOnStandardOutput(t *testing.T) {
 		"__complete completio": "completion\t",
 	} {
 		got := c.run(strings.Fields(args)...)
-		if got.code != exitOK || !strings.Contains(got.stdout, want) {
+		if got.code != cmdline.ExitOK || !strings.Contains(got.stdout, want) {
 			t.Errorf("baton %s: %+v", args, got)
 		}
 	}
@@ -72,13 +73,13 @@ func TestErrorsHaveTheirExitCodeAndAreSaidOnce(t *testing.T) {
 		code   int
 		stderr string
 	}{
-		{nil, exitOK, ""},
-		{errors.New("no route"), exitFailure, "baton: no route\n"},
-		{usageError(errors.New("which?")), exitUsage, "baton: which?\n"},
-		{fmt.Errorf("leader: %w", &exitError{exitNoLeader, errors.New("nobody leads")}), exitNoLeader, "baton: leader: nobody leads\n"},
-		{&exitError{exitNoLeader, nil}, exitNoLeader, ""},
-		{usageError(problems), exitUsage, "baton: 2 problems in the configuration:\na:1:2: x\ny\n"},
-		{usageError(problems[:1]), exitUsage, "baton: a:1:2: x\n"},
+		{nil, cmdline.ExitOK, ""},
+		{errors.New("no route"), cmdline.ExitFailure, "baton: no route\n"},
+		{cmdline.UsageError(errors.New("which?")), cmdline.ExitUsage, "baton: which?\n"},
+		{fmt.Errorf("leader: %w", cmdline.WithCode(cmdline.ExitNoLeader, errors.New("nobody leads"))), cmdline.ExitNoLeader, "baton: leader: nobody leads\n"},
+		{cmdline.WithCode(cmdline.ExitNoLeader, nil), cmdline.ExitNoLeader, ""},
+		{cmdline.UsageError(problems), cmdline.ExitUsage, "baton: 2 problems in the configuration:\na:1:2: x\ny\n"},
+		{cmdline.UsageError(problems[:1]), cmdline.ExitUsage, "baton: a:1:2: x\n"},
 	} {
 		var stderr bytes.Buffer
 		root := &cobra.Command{
@@ -95,7 +96,7 @@ func TestErrorsHaveTheirExitCodeAndAreSaidOnce(t *testing.T) {
 func TestVersionSaysWhatTheBinaryIs(t *testing.T) {
 	c := newCLI(t)
 	got := c.run("version")
-	if got.code != exitOK || !strings.HasPrefix(got.stdout, "baton dev (commit ") || strings.Count(got.stdout, "\n") != 1 {
+	if got.code != cmdline.ExitOK || !strings.HasPrefix(got.stdout, "baton dev (commit ") || strings.Count(got.stdout, "\n") != 1 {
 		t.Errorf("%+v", got)
 	}
 	var v map[string]string
@@ -110,7 +111,7 @@ func TestVersionSaysWhatTheBinaryIs(t *testing.T) {
 func TestCompletionScriptsAreOfTheirShell(t *testing.T) {
 	c := newCLI(t)
 	for shell, want := range map[string]string{"bash": "__start_baton", "zsh": "#compdef baton", "fish": "complete -c baton"} {
-		if got := c.run("completion", shell); got.code != exitOK || !strings.Contains(got.stdout, want) {
+		if got := c.run("completion", shell); got.code != cmdline.ExitOK || !strings.Contains(got.stdout, want) {
 			t.Errorf("%s: %d\n%.200s", shell, got.code, got.stdout)
 		}
 	}
@@ -132,5 +133,5 @@ func TestEveryCommandHasAShortHelpAndNoSurprise(t *testing.T) {
 			walk(sub)
 		}
 	}
-	walk(newRootCommand(env{}))
+	walk(newRootCommand(cmdline.Env{}))
 }

@@ -11,12 +11,13 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"baton/cmd/baton/internal/cmdline"
 	"baton/internal/config"
 	"baton/internal/daemon"
 	"baton/internal/profiling"
 )
 
-func newRunCommand(e env) *cobra.Command {
+func newRunCommand(e cmdline.Env) *cobra.Command {
 	var profiles string
 	cmd := &cobra.Command{
 		Use:   "run",
@@ -30,7 +31,7 @@ func newRunCommand(e env) *cobra.Command {
 			"  baton run --redis redis://127.0.0.1:6379/0 --lock-key reports --http off",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := loadConfig(cmd, e)
+			c, err := cmdline.LoadConfig(cmd, e)
 			if err != nil {
 				return err
 			}
@@ -40,7 +41,7 @@ func newRunCommand(e env) *cobra.Command {
 			if profiles != "" {
 				s, err := profiling.Listen(profiles)
 				if err != nil {
-					return usageError(fmt.Errorf("--pprof: %w", err))
+					return cmdline.UsageError(fmt.Errorf("--pprof: %w", err))
 				}
 				defer s.Close()
 				log.Info("profiles are served", zap.String("address", s.Address()))
@@ -57,15 +58,15 @@ func newRunCommand(e env) *cobra.Command {
 			return daemon.Run(cmd.Context(), c, daemon.Options{
 				Version:  thisBuild().Version,
 				Logger:   log,
-				Getenv:   e.getenv,
-				Exit:     e.exit,
-				Load:     func() (config.Config, error) { return loadConfig(cmd, e) },
+				Getenv:   e.Getenv,
+				Exit:     e.Exit,
+				Load:     func() (config.Config, error) { return cmdline.LoadConfig(cmd, e) },
 				Reload:   hangups,
 				Reloaded: func(c config.Config) { level.SetLevel(levelOf(c.Log)) },
 			})
 		},
 	}
-	addRunFlags(cmd, e)
+	cmdline.AddRunFlags(cmd, e)
 	cmd.Flags().StringVar(&profiles, "pprof", "", "serve Go's profiles on this `address` on loopback, such as 127.0.0.1:6060")
 	return cmd
 }
@@ -79,7 +80,7 @@ func levelOf(log config.Log) zapcore.Level {
 	return level
 }
 
-func newLogger(e env, log config.Log, level zapcore.LevelEnabler) *zap.Logger {
+func newLogger(e cmdline.Env, log config.Log, level zapcore.LevelEnabler) *zap.Logger {
 	enc := zap.NewProductionEncoderConfig()
 	enc.TimeKey, enc.MessageKey = "time", "message"
 	enc.EncodeTime = func(t time.Time, to zapcore.PrimitiveArrayEncoder) { zapcore.ISO8601TimeEncoder(t.UTC(), to) }
@@ -88,18 +89,9 @@ func newLogger(e env, log config.Log, level zapcore.LevelEnabler) *zap.Logger {
 		enc.EncodeLevel = zapcore.CapitalLevelEncoder
 		encoder = zapcore.NewConsoleEncoder(enc)
 	}
-	w := zapcore.Lock(zapcore.AddSync(e.stderr))
-	if toJournal(e.stderr, e.getenv) {
+	w := zapcore.Lock(zapcore.AddSync(e.Stderr))
+	if toJournal(e.Stderr, e.Getenv) {
 		return zap.New(prioritized(encoder, w, level))
 	}
 	return zap.New(zapcore.NewCore(encoder, w, level))
-}
-
-// noLeader gives an error the exit code for "nobody leads"; why says why nobody
-// may, as far as that is so.
-func noLeader(lockKey, why string) error {
-	if why == "" {
-		why = "is a node running? See baton status"
-	}
-	return &exitError{exitNoLeader, fmt.Errorf("nobody holds lock %q: %s", lockKey, why)}
 }

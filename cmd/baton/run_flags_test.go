@@ -8,18 +8,19 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"baton/cmd/baton/internal/cmdline"
 	"baton/internal/config"
 )
 
 // load runs a command that only loads its configuration.
-func (c *cli) load(flags func(*cobra.Command, env), args ...string) (config.Config, error) {
+func (c *cli) load(flags func(*cobra.Command, cmdline.Env), args ...string) (config.Config, error) {
 	c.t.Helper()
 	var got config.Config
-	e := env{getenv: func(name string) (string, bool) { v, ok := c.env[name]; return v, ok }}
+	e := cmdline.Env{Getenv: func(name string) (string, bool) { v, ok := c.env[name]; return v, ok }}
 	cmd := &cobra.Command{
 		Use: "x", SilenceErrors: true, SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			got, err = loadConfig(cmd, e)
+			got, err = cmdline.LoadConfig(cmd, e)
 			return err
 		},
 	}
@@ -32,14 +33,14 @@ func (c *cli) load(flags func(*cobra.Command, env), args ...string) (config.Conf
 
 func TestRunHasTheFlagsThatItPromises(t *testing.T) {
 	for _, tc := range []struct {
-		add  func(*cobra.Command, env)
+		add  func(*cobra.Command, cmdline.Env)
 		want []string
 	}{
-		{addRunFlags, []string{"config", "redis", "lock-key", "ttl", "heartbeat-interval", "poll-interval", "node-id", "http", "log-level", "log-format"}},
-		{addTargetFlags, []string{"config", "redis", "lock-key"}},
+		{cmdline.AddRunFlags, []string{"config", "redis", "lock-key", "ttl", "heartbeat-interval", "poll-interval", "node-id", "http", "log-level", "log-format"}},
+		{cmdline.AddTargetFlags, []string{"config", "redis", "lock-key"}},
 	} {
 		cmd := &cobra.Command{}
-		tc.add(cmd, env{})
+		tc.add(cmd, cmdline.Env{})
 		n := strings.Count(cmd.PersistentFlags().FlagUsages(), "--")
 		for _, name := range tc.want {
 			if cmd.PersistentFlags().Lookup(name) == nil {
@@ -58,7 +59,7 @@ func TestConfigurationIsLoadedFromTheNearestPlace(t *testing.T) {
 	c.file("env.yaml", "election: {lock_key: env}")
 	want := func(key string, args ...string) {
 		t.Helper()
-		if got, err := c.load(addTargetFlags, args...); err != nil || got.Election.LockKey != key {
+		if got, err := c.load(cmdline.AddTargetFlags, args...); err != nil || got.Election.LockKey != key {
 			t.Errorf("%v: got %q, %v, want %q", args, got.Election.LockKey, err, key)
 		}
 	}

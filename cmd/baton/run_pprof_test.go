@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"baton/cmd/baton/internal/cmdline"
 )
 
 // A running daemon serves its profiles on loopback when it is asked to, to whoever is on this host
@@ -82,7 +84,7 @@ func TestADaemonServesItsProfiles(t *testing.T) {
 func TestProfilesAreForLoopbackAlone(t *testing.T) {
 	for _, address := range []string{"0.0.0.0:6060", ":6060", "[::]:6060", "192.0.2.1:6060", "example.org:6060", "6060", "127.0.0.1"} {
 		got := newCLI(t).run("run", "--redis", "redis://127.0.0.1:1/0", "--http", "off", "--pprof", address)
-		if got.code != exitUsage || !strings.HasPrefix(got.stderr, `baton: --pprof: "`+address+`": name a port on loopback, such as`) {
+		if got.code != cmdline.ExitUsage || !strings.HasPrefix(got.stderr, `baton: --pprof: "`+address+`": name a port on loopback, such as`) {
 			t.Errorf("%s: exit code %d, %s", address, got.code, got.stderr)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"baton/cmd/baton/internal/cmdline"
 	"baton/internal/config"
 )
 
@@ -68,7 +69,7 @@ func TestLinesForTheJournalBeginWithTheirPriority(t *testing.T) {
 	}
 	stat := info.Sys().(*syscall.Stat_t)
 	log := func(stream string) {
-		l := newLogger(env{stderr: f, getenv: func(string) (string, bool) { return stream, true }}, config.Log{Format: "json"}, zapcore.InfoLevel).With(zap.String("node_id", "a"))
+		l := newLogger(cmdline.Env{Stderr: f, Getenv: func(string) (string, bool) { return stream, true }}, config.Log{Format: "json"}, zapcore.InfoLevel).With(zap.String("node_id", "a"))
 		l.Debug("no")
 		l.Info("one")
 		l.Warn("two")

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"baton/cmd/baton/internal/cmdline"
 )
 
 // planted stands where a secret is in the configurations below. test/secrets plants them in
@@ -25,11 +27,11 @@ func (c *cli) says(args ...string) (string, bool) {
 	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
 	defer cancel()
 	var said bytes.Buffer
-	code := run(ctx, env{
-		args: args, stdin: strings.NewReader(""), stdout: &said, stderr: &said,
-		getenv: func(name string) (string, bool) { v, ok := c.env[name]; return v, ok },
+	code := run(ctx, cmdline.Env{
+		Args: args, Stdin: strings.NewReader(""), Stdout: &said, Stderr: &said,
+		Getenv: func(name string) (string, bool) { v, ok := c.env[name]; return v, ok },
 	})
-	return said.String(), code == exitOK
+	return said.String(), code == cmdline.ExitOK
 }
 
 // listenToStandardError has what libraries write to standard error by themselves kept until

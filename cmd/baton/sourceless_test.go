@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"baton/cmd/baton/internal/cmdline"
 	"baton/internal/testsupport"
 )
 
@@ -23,14 +24,14 @@ jobs:
       to: {database: main, table: views, key: [id]}
       columns: {id: {from: $id}, n: {from: $value, op: add}}
 `)
-	if got := c.run("job", "list", "--config", "jobs.yaml"); got.code != exitUsage || !strings.Contains(got.stderr, "in one slot with their index") {
+	if got := c.run("job", "list", "--config", "jobs.yaml"); got.code != cmdline.ExitUsage || !strings.Contains(got.stderr, "in one slot with their index") {
 		t.Fatalf("the source can be opened, so this test shows nothing: %+v", got)
 	}
 	c.daemon("--config", "node.yaml", "--node-id", "db1", "--http", "off")
 	c.until("db1\n", "leader", "--config", "node.yaml")
-	c.want(exitOK, "db1\n", "", "leader", "--config", "jobs.yaml")
+	c.want(cmdline.ExitOK, "db1\n", "", "leader", "--config", "jobs.yaml")
 	for _, order := range [][]string{{"stepdown", "--no-wait"}, {"pause", "--wait", "1m"}, {"resume", "--wait", "1m"}} {
-		if got := c.run(append(order, "--config", "jobs.yaml")...); got.code != exitOK {
+		if got := c.run(append(order, "--config", "jobs.yaml")...); got.code != cmdline.ExitOK {
 			t.Errorf("baton %s: %+v", strings.Join(order, " "), got)
 		}
 	}

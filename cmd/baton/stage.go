@@ -8,13 +8,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"baton/cmd/baton/internal/cmdline"
+	"baton/cmd/baton/internal/show"
 	"baton/internal/diagnose"
 	"baton/internal/operate/direct"
 	"baton/internal/text"
 )
 
-func newStageCommand(e env) *cobra.Command {
-	return parent(&cobra.Command{
+func newStageCommand(e cmdline.Env) *cobra.Command {
+	return cmdline.Parent(&cobra.Command{
 		Use:   "stage",
 		Short: "List or drop what was staged by jobs that are gone",
 		Long: "A flush stages changes in Redis before it writes them. If its job, or the job's key, is\n" +
@@ -25,16 +27,16 @@ func newStageCommand(e env) *cobra.Command {
 }
 
 // withStages does a command's work on the stages in Redis.
-func withStages(cmd *cobra.Command, e env, work func(r *direct.Site) error) error {
-	r, err := openOrAsk(cmd, e, loadConfig, direct.Open)
+func withStages(cmd *cobra.Command, e cmdline.Env, work func(r *direct.Site) error) error {
+	r, err := cmdline.OpenOrAsk(cmd, e, cmdline.LoadConfig, direct.Open)
 	if err != nil {
 		return err
 	}
 	return errors.Join(work(r), r.Close())
 }
 
-func newStageListCommand(e env) *cobra.Command {
-	var out output
+func newStageListCommand(e cmdline.Env) *cobra.Command {
+	var out show.Output
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List the stages that no job flushes",
@@ -43,35 +45,35 @@ func newStageListCommand(e env) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withStages(cmd, e, func(r *direct.Site) error {
 				left, unknown := r.LeftStages(cmd.Context())
-				return errors.Join(out.print(e.stdout, left, func(w io.Writer) error {
+				return errors.Join(out.Print(e.Stdout, left, func(w io.Writer) error {
 					// "None" is not known while something could not be read.
 					return printStages(w, left, unknown == nil)
 				}), unknown)
 			})
 		},
 	}
-	addTargetFlags(cmd, e)
-	out.addFlag(cmd, e)
+	cmdline.AddTargetFlags(cmd, e)
+	out.AddFlag(cmd, e.Getenv)
 	return cmd
 }
 
 func printStages(out io.Writer, left []diagnose.LeftStage, all bool) error {
 	switch {
 	case len(left) == 0 && all:
-		return say(out, "nothing is left\n")
+		return show.Say(out, "nothing is left\n")
 	case len(left) == 0:
 		return nil
 	}
-	w := newTable(out)
-	_ = say(w, "KEY\tCHANGES\tSTAGED BY JOB\tBATCH\n") // Flush tells a write error
+	w := show.NewTable(out)
+	_ = show.Say(w, "KEY\tCHANGES\tSTAGED BY JOB\tBATCH\n") // Flush tells a write error
 	for _, s := range left {
-		_ = say(w, "%s\t%d\t%s\t%s\n", s.Key, s.Records, s.Job, s.BatchID)
+		_ = show.Say(w, "%s\t%d\t%s\t%s\n", s.Key, s.Records, s.Job, s.BatchID)
 	}
 	return w.Flush()
 }
 
-func newStageDropCommand(e env) *cobra.Command {
-	var out output
+func newStageDropCommand(e cmdline.Env) *cobra.Command {
+	var out show.Output
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "drop KEY",
@@ -90,21 +92,21 @@ func newStageDropCommand(e env) *cobra.Command {
 				}
 				s := left[at]
 				if !yes {
-					if err := confirm(cmd.Context(), e, fmt.Sprintf("Drop %s of job %s for good? No table has them.", text.Count(int(s.Records), "change"), s.Job)); err != nil {
+					if err := cmdline.Confirm(cmd.Context(), e, fmt.Sprintf("Drop %s of job %s for good? No table has them.", text.Count(int(s.Records), "change"), s.Job)); err != nil {
 						return err
 					}
 				}
 				if err := r.DropStage(cmd.Context(), s); err != nil {
 					return err
 				}
-				return out.print(e.stdout, s, func(w io.Writer) error {
-					return say(w, "%s of job %s dropped\n", text.Count(int(s.Records), "change"), s.Job)
+				return out.Print(e.Stdout, s, func(w io.Writer) error {
+					return show.Say(w, "%s of job %s dropped\n", text.Count(int(s.Records), "change"), s.Job)
 				})
 			})
 		},
 	}
-	addTargetFlags(cmd, e)
+	cmdline.AddTargetFlags(cmd, e)
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
-	out.addFlag(cmd, e)
+	out.AddFlag(cmd, e.Getenv)
 	return cmd
 }

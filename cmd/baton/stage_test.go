@@ -4,12 +4,13 @@ import (
 	"encoding/json"
 	"testing"
 
+	"baton/cmd/baton/internal/cmdline"
 	"baton/internal/diagnose"
 )
 
 func TestStagesThatNoJobFlushesAreListedAndDropped(t *testing.T) {
 	l := newDeadLab(t)
-	l.want(exitOK, "nothing is left\n", "", "stage", "list")
+	l.want(cmdline.ExitOK, "nothing is left\n", "", "stage", "list")
 	for _, c := range [][]any{
 		{"HSET", "{baton}:stages", "views", "views", "changed:old", "old"},
 		{"HSET", "{views}:baton:stage", "1", "5"},
@@ -22,12 +23,12 @@ func TestStagesThatNoJobFlushesAreListedAndDropped(t *testing.T) {
 	if err := json.Unmarshal([]byte(l.does("stage", "list", "-o", "json")), &left); err != nil || len(left) != 1 || left[0] != (diagnose.LeftStage{Key: "changed:old", Job: "older", BatchID: "b1", Records: 2}) {
 		t.Errorf("%+v, %v", left, err)
 	}
-	l.fails(exitOK, "changed:old  2        older          b1", "stage", "list")
-	l.fails(exitOK, "2 changes of changed:old, staged by job older, are flushed by no job  → baton stage list", "status")
-	l.fails(exitUsage, "add --yes", "stage", "drop", "changed:old")
-	l.fails(exitFailure, `no stage is left at "views"`, "stage", "drop", "views", "--yes")
-	l.fails(exitOK, "2 changes of job older dropped", "stage", "drop", "changed:old", "--yes")
-	l.want(exitOK, "nothing is left\n", "", "stage", "list")
+	l.fails(cmdline.ExitOK, "changed:old  2        older          b1", "stage", "list")
+	l.fails(cmdline.ExitOK, "2 changes of changed:old, staged by job older, are flushed by no job  → baton stage list", "status")
+	l.fails(cmdline.ExitUsage, "add --yes", "stage", "drop", "changed:old")
+	l.fails(cmdline.ExitFailure, `no stage is left at "views"`, "stage", "drop", "views", "--yes")
+	l.fails(cmdline.ExitOK, "2 changes of job older dropped", "stage", "drop", "changed:old", "--yes")
+	l.want(cmdline.ExitOK, "nothing is left\n", "", "stage", "list")
 	if n, err := l.redis.Do("EXISTS", "{changed:old}:baton:stage", "{changed:old}:baton:meta", "{views}:baton:stage"); n != int64(1) {
 		t.Errorf("%v keys are left, %v; want the one of a job", n, err)
 	}

@@ -12,12 +12,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"baton/cmd/baton/internal/cmdline"
+	"baton/cmd/baton/internal/show"
 	"baton/internal/diagnose"
 	"baton/internal/operate"
 )
 
-func newStatusCommand(e env) *cobra.Command {
-	var out output
+func newStatusCommand(e cmdline.Env) *cobra.Command {
+	var out show.Output
 	var watch bool
 	var every time.Duration
 	var events int
@@ -34,11 +36,11 @@ func newStatusCommand(e env) *cobra.Command {
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := countOfEvents(cmd, args, &events); err != nil {
-				return usageError(err)
+				return cmdline.UsageError(err)
 			}
-			return withRemote(cmd, e, func(r operate.Operator) error {
+			return cmdline.WithRemote(cmd, e, func(r operate.Operator) error {
 				if events > 0 {
-					return showEvents(cmd.Context(), e.stdout, r, out, events)
+					return showEvents(cmd.Context(), e.Stdout, r, out, events)
 				}
 				letters := newLetterCount(cmd, e)
 				defer letters.close()
@@ -54,16 +56,16 @@ func newStatusCommand(e env) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return out.print(e.stdout, s, func(w io.Writer) error { return printStatus(w, s) })
+				return out.Print(e.Stdout, s, func(w io.Writer) error { return printStatus(w, s) })
 			})
 		},
 	}
-	addRemoteFlags(cmd, e)
+	cmdline.AddRemoteFlags(cmd, e)
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show it again and again, in place on a terminal")
 	cmd.Flags().DurationVar(&every, "interval", time.Second, "how often, with --watch")
 	cmd.Flags().IntVar(&events, "events", 0, "show the last `N` events of the election instead (20 if N is left out)")
 	cmd.Flags().Lookup("events").NoOptDefVal = "20"
-	out.addFlag(cmd, e)
+	out.AddFlag(cmd, e.Getenv)
 	return cmd
 }
 
@@ -88,27 +90,27 @@ func countOfEvents(cmd *cobra.Command, args []string, events *int) error {
 }
 
 // showEvents prints the history as a log: the newest last.
-func showEvents(ctx context.Context, out io.Writer, r operate.Operator, o output, n int) error {
+func showEvents(ctx context.Context, out io.Writer, r operate.Operator, o show.Output, n int) error {
 	events, err := r.Events(ctx, n)
 	slices.Reverse(events) // the oldest first
 	if err != nil {
 		return err
 	}
-	return o.print(out, events, func(out io.Writer) error { return printEvents(out, events) })
+	return o.Print(out, events, func(out io.Writer) error { return printEvents(out, events) })
 }
 
 func printEvents(out io.Writer, events []diagnose.Event) error {
 	if len(events) == 0 {
-		return say(out, "nothing has happened yet\n")
+		return show.Say(out, "nothing has happened yet\n")
 	}
-	w := newTable(out)
-	_ = say(w, "TIME\tEVENT\tNODE\tEPOCH\tREASON\n") // Flush tells a write error
+	w := show.NewTable(out)
+	_ = show.Say(w, "TIME\tEVENT\tNODE\tEPOCH\tREASON\n") // Flush tells a write error
 	for _, e := range events {
 		epoch := "-"
 		if e.Epoch != 0 {
 			epoch = fmt.Sprint(e.Epoch)
 		}
-		_ = say(w, "%s\t%s\t%s\t%s\t%s\n", e.At.Local().Format("2006-01-02 15:04:05.000 -07:00"), e.Event, cmp.Or(e.NodeID, "-"), epoch, e.Why())
+		_ = show.Say(w, "%s\t%s\t%s\t%s\t%s\n", e.At.Local().Format("2006-01-02 15:04:05.000 -07:00"), e.Event, cmp.Or(e.NodeID, "-"), epoch, e.Why())
 	}
 	return w.Flush()
 }

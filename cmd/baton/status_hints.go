@@ -7,13 +7,15 @@ import (
 	"strings"
 	"time"
 
+	"baton/cmd/baton/internal/jobcmd"
+	"baton/cmd/baton/internal/show"
 	"baton/internal/diagnose"
 	"baton/internal/text"
 )
 
 // hint is something that is not as it should be, and the command to go on with.
 type hint struct {
-	colour  colour
+	colour  show.Colour
 	what    string
 	command string
 }
@@ -25,17 +27,17 @@ const hintsShown = 4
 func (t statusTables) dataLine() {
 	state, c := dataState(t.s)
 	if state != "" {
-		t.print("%s\n", paint(t, c, "Data: "+state))
+		t.print("%s\n", show.Paint(t, c, "Data: "+state))
 	}
 }
 
 // dataState is how far the flushes are behind. "" if there are none.
-func dataState(s diagnose.Snapshot) (state string, c colour) {
+func dataState(s diagnose.Snapshot) (state string, c show.Colour) {
 	d := diagnose.DataOf(s)
 	about := func(jobs []diagnose.Job, say func(diagnose.Job) string) string {
 		lines := make([]string, len(jobs))
 		for i, j := range jobs {
-			lines[i] = fmt.Sprintf("%s %s (%s changes wait)", j.Name, say(j), waitingChanges(j))
+			lines[i] = fmt.Sprintf("%s %s (%s changes wait)", j.Name, say(j), jobcmd.WaitingChanges(j))
 		}
 		return text.Names(lines, 3)
 	}
@@ -46,16 +48,16 @@ func dataState(s diagnose.Snapshot) (state string, c colour) {
 		return "LATE: " + about(d.Late, func(j diagnose.Job) string {
 			lag, _ := j.Lag()
 			return "is " + text.Duration(lag.Round(time.Second)) + " behind"
-		}), bad
+		}), show.Bad
 	case diagnose.DataStuck:
-		return "NOT WRITTEN: " + about(d.Unwritten, func(diagnose.Job) string { return "fails" }), bad
+		return "NOT WRITTEN: " + about(d.Unwritten, func(diagnose.Job) string { return "fails" }), show.Bad
 	case diagnose.DataUnknown:
-		return "not known of " + text.Count(len(d.Unmeasured), "job"), uneasy
+		return "not known of " + text.Count(len(d.Unmeasured), "job"), show.Uneasy
 	}
 	if d.Lag < time.Second {
-		return "up to date", good
+		return "up to date", show.Good
 	}
-	return "up to date, at most " + text.Duration(d.Lag.Round(time.Second)) + " behind", good
+	return "up to date, at most " + text.Duration(d.Lag.Round(time.Second)) + " behind", show.Good
 }
 
 // hints are what is wrong, the worst first.
@@ -63,9 +65,9 @@ func hints(s diagnose.Snapshot) []hint {
 	problems := diagnose.Problems(s)
 	all := make([]hint, len(problems))
 	for i, p := range problems {
-		all[i] = hint{uneasy, problemWords(p, s), p.Command}
+		all[i] = hint{show.Uneasy, problemWords(p, s), p.Command}
 		if p.Grave {
-			all[i].colour = bad
+			all[i].colour = show.Bad
 		}
 	}
 	return all
@@ -110,8 +112,8 @@ func endingOf(p diagnose.Problem, s diagnose.Snapshot) string {
 
 func jobWords(p diagnose.Problem) string {
 	late := map[diagnose.Late]string{
-		diagnose.LateNoSuccess: "is late: due at " + slotTime(p.Since) + ", and no success since",
-		diagnose.LateLag:       "is late: behind since " + slotTime(p.Since),
+		diagnose.LateNoSuccess: "is late: due at " + show.SlotTime(p.Since) + ", and no success since",
+		diagnose.LateLag:       "is late: behind since " + show.SlotTime(p.Since),
 	}[p.Late]
 	switch {
 	case p.Code == diagnose.CodeDeadLetters && p.Count == 0:
@@ -166,9 +168,9 @@ func (t statusTables) hints() {
 	all := hints(t.s)
 	for i, h := range all {
 		if i == hintsShown {
-			t.print("%s\n", paint(t, dim, fmt.Sprintf("  and %d more", len(all)-i)))
+			t.print("%s\n", show.Paint(t, show.Dim, fmt.Sprintf("  and %d more", len(all)-i)))
 			break
 		}
-		t.print("%s %s  → %s\n", paint(t, h.colour, "!"), paint(t, h.colour, h.what), paint(t, strong, h.command))
+		t.print("%s %s  → %s\n", show.Paint(t, h.colour, "!"), show.Paint(t, h.colour, h.what), show.Paint(t, show.Strong, h.command))
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"baton/cmd/baton/internal/jobcmd"
+	"baton/cmd/baton/internal/show"
 	"baton/internal/diagnose"
 	"baton/internal/doctor"
 	"baton/internal/operate"
@@ -19,7 +21,7 @@ func TestStatusTellsOfTwinsAndWrongClocks(t *testing.T) {
 	s := diagnose.Snapshot{LockKey: "baton", Leader: &diagnose.Leader{NodeID: "db1"}, Nodes: []diagnose.Node{
 		{ID: "db1", State: "leading", ClockOffsetMS: 900}, {ID: "db2", State: "standby", Twin: "other"}, {ID: "db3", State: "standby", ClockOffsetMS: -2500}, {ID: "db4", State: "standby", ClockOffsetMS: 9000, Stale: true, LastSeenMSAgo: 70000},
 	}}
-	if err := printStatus(&sheet{&b, true, 0}, s); err != nil {
+	if err := printStatus(show.SheetOf(&b, true, 0), s); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
@@ -76,8 +78,8 @@ func TestStatusTellsOfWhoIsMissingAndWhatIsLate(t *testing.T) {
 		Jobs:  []diagnose.Job{{Name: "export", Command: true, DueAt: due, LateAfterSeconds: 60}},
 	}
 	want := []hint{
-		{bad, "export is late: due at Sun 2026-03-01 02:30 +00:00, and no success since", "baton job history export"},
-		{uneasy, "db2 led, and has not been seen since; on that host:", "systemctl status baton"},
+		{show.Bad, "export is late: due at Sun 2026-03-01 02:30 +00:00, and no success since", "baton job history export"},
+		{show.Uneasy, "db2 led, and has not been seen since; on that host:", "systemctl status baton"},
 	}
 	if got := hints(s); !slices.Equal(got, want) {
 		t.Errorf("it tells %+v, want %+v", got, want)
@@ -101,19 +103,19 @@ func TestInAPauseTheWayToEndItIsToldFirst(t *testing.T) {
 func TestColoursTellHowGraveItIs(t *testing.T) {
 	for _, tc := range []struct {
 		want  string
-		print func(s *sheet) error
+		print func(s *show.Sheet) error
 	}{
-		{"\x1b[31merror\x1b[0m    redis    it is full\n", func(s *sheet) error {
+		{"\x1b[31merror\x1b[0m    redis    it is full\n", func(s *show.Sheet) error {
 			return diagnosis{Findings: []doctor.Finding{{Severity: doctor.SeverityError, Subject: "redis", What: "it is full"}}}.write(s, 100)
 		}},
-		{"\x1b[31mdb2 does not lead\x1b[0m:\n- \x1b[33mit is \\x1b[2J paused\x1b[0m\n  → baton resume\n", func(s *sheet) error {
+		{"\x1b[31mdb2 does not lead\x1b[0m:\n- \x1b[33mit is \\x1b[2J paused\x1b[0m\n  → baton resume\n", func(s *show.Sheet) error {
 			return printExplanation(s, operate.Explanation{NodeID: "db2", Reasons: []operate.Why{{Code: "x", What: "it is \x1b[2J paused", Do: "baton resume"}}})
 		}},
-		{"\x1b[32m5 ms after the order\x1b[0m;", func(s *sheet) error { return printDrill(s, []direct.Drilled{{TookMS: 5, LeaseMS: 10}}) }},
-		{"\x1b[31m15 ms after the order\x1b[0m;", func(s *sheet) error { return printDrill(s, []direct.Drilled{{TookMS: 15, LeaseMS: 10}}) }},
+		{"\x1b[32m5 ms after the order\x1b[0m;", func(s *show.Sheet) error { return printDrill(s, []direct.Drilled{{TookMS: 5, LeaseMS: 10}}) }},
+		{"\x1b[31m15 ms after the order\x1b[0m;", func(s *show.Sheet) error { return printDrill(s, []direct.Drilled{{TookMS: 15, LeaseMS: 10}}) }},
 	} {
 		var b strings.Builder
-		if err := tc.print(&sheet{&b, true, 0}); err != nil || !strings.Contains(b.String(), tc.want) {
+		if err := tc.print(show.SheetOf(&b, true, 0)); err != nil || !strings.Contains(b.String(), tc.want) {
 			t.Errorf("want %q in %q, %v", tc.want, b.String(), err)
 		}
 	}
@@ -153,7 +155,7 @@ func TestNoNextRunIsPromisedWhileNobodyLeadsUnderTheLock(t *testing.T) {
 		if err := json.Unmarshal([]byte(cmp.Or(tc.locks, "[]")), &s.Locks); err != nil {
 			t.Fatal(err)
 		}
-		if got := nextRun(j, s); got != tc.want {
+		if got := jobcmd.NextRun(j, s); got != tc.want {
 			t.Errorf("leader %+v, locks %s: %q, want %q", tc.leader, tc.locks, got, tc.want)
 		}
 	}
@@ -162,11 +164,11 @@ func TestNoNextRunIsPromisedWhileNobodyLeadsUnderTheLock(t *testing.T) {
 func TestDataThatIsNotWrittenIsNotCalledUpToDate(t *testing.T) {
 	well := diagnose.Job{Name: "views", LagSeconds: new(8.0), Backlog: new(int64(3))}
 	stuck := diagnose.Job{Name: "users", LagSeconds: new(8.0), Backlog: new(int64(45000)), ConsecutiveFailures: 16}
-	if text, c := dataState(diagnose.Snapshot{Jobs: []diagnose.Job{well, stuck}}); c != bad || text != "NOT WRITTEN: users fails (45000 changes wait)" {
+	if text, c := dataState(diagnose.Snapshot{Jobs: []diagnose.Job{well, stuck}}); c != show.Bad || text != "NOT WRITTEN: users fails (45000 changes wait)" {
 		t.Errorf("%s (%q)", text, c)
 	}
 	stuck.Backlog = new(int64(0)) // it has written what there was
-	if text, c := dataState(diagnose.Snapshot{Jobs: []diagnose.Job{well, stuck}}); c != good || text != "up to date, at most 8s behind" {
+	if text, c := dataState(diagnose.Snapshot{Jobs: []diagnose.Job{well, stuck}}); c != show.Good || text != "up to date, at most 8s behind" {
 		t.Errorf("%s (%q)", text, c)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"baton/cmd/baton/internal/cmdline"
 	"baton/internal/diagnose"
 	"baton/internal/operate"
 )
@@ -27,9 +28,9 @@ type letterCount struct {
 	all     bool // all databases answered
 }
 
-func newLetterCount(cmd *cobra.Command, e env) *letterCount {
-	e.stderr = io.Discard // the state itself says whom it was asked of
-	letters, err := asksLetters(cmd, e)
+func newLetterCount(cmd *cobra.Command, e cmdline.Env) *letterCount {
+	e.Stderr = io.Discard // the state itself says whom it was asked of
+	letters, err := cmdline.AsksLetters(cmd, e)
 	if err != nil {
 		return &letterCount{}
 	}

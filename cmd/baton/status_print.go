@@ -5,21 +5,22 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
+	"baton/cmd/baton/internal/jobcmd"
+	"baton/cmd/baton/internal/show"
 	"baton/internal/diagnose"
 	"baton/internal/text"
 )
 
 // statusTables writes the state for people.
 type statusTables struct {
-	*table
+	*show.Table
 	s diagnose.Snapshot
 }
 
 func printStatus(out io.Writer, s diagnose.Snapshot) error {
-	t := statusTables{newTable(out), s}
+	t := statusTables{show.NewTable(out), s}
 	t.leader()
 	t.dataLine()
 	t.hints()
@@ -30,24 +31,24 @@ func printStatus(out io.Writer, s diagnose.Snapshot) error {
 }
 
 func (t statusTables) print(format string, args ...any) {
-	_ = say(t, format, args...) // Flush tells a write error
+	_ = show.Say(t, format, args...) // Flush tells a write error
 }
 
 func (t statusTables) leader() {
 	s := t.s
 	switch l := s.Leader; {
 	case s.LastLeader != nil:
-		t.print("Lock %q: %s\n", s.LockKey, paint(t, uneasy, s.Vacancy))
+		t.print("Lock %q: %s\n", s.LockKey, show.Paint(t, show.Uneasy, s.Vacancy))
 	case l == nil && s.Paused != nil:
-		t.print("Lock %q: %s: paused %s, for %s\n", s.LockKey, paint(t, uneasy, "nobody leads"), s.Paused.Reason, text.Duration(s.Now.Sub(s.Paused.Since)))
+		t.print("Lock %q: %s: paused %s, for %s\n", s.LockKey, show.Paint(t, show.Uneasy, "nobody leads"), s.Paused.Reason, text.Duration(s.Now.Sub(s.Paused.Since)))
 	case l == nil && s.Vacancy != "":
-		t.print("Lock %q: %s: %s\n", s.LockKey, paint(t, bad, "nobody leads"), s.Vacancy)
+		t.print("Lock %q: %s: %s\n", s.LockKey, show.Paint(t, show.Bad, "nobody leads"), s.Vacancy)
 	case l == nil:
-		t.print("Lock %q: %s\n", s.LockKey, paint(t, bad, "nobody leads"))
+		t.print("Lock %q: %s\n", s.LockKey, show.Paint(t, show.Bad, "nobody leads"))
 	case l.Foreign:
-		t.print("Lock %q: %s (owner %s), %s\n", s.LockKey, paint(t, bad, "held by a client that is not baton"), l.Owner, leaseLeft(l.LeaseLeftMS))
+		t.print("Lock %q: %s (owner %s), %s\n", s.LockKey, show.Paint(t, show.Bad, "held by a client that is not baton"), l.Owner, leaseLeft(l.LeaseLeftMS))
 	default:
-		t.print("Lock %q: %s, epoch %d, for %s, %s\n", s.LockKey, paint(t, good, l.NodeID+" leads"), l.Epoch, text.Duration(s.Now.Sub(l.Since)), leaseLeft(l.LeaseLeftMS))
+		t.print("Lock %q: %s, epoch %d, for %s, %s\n", s.LockKey, show.Paint(t, show.Good, l.NodeID+" leads"), l.Epoch, text.Duration(s.Now.Sub(l.Since)), leaseLeft(l.LeaseLeftMS))
 	}
 	if s.Leader != nil && s.Paused != nil {
 		t.print("Paused %s: %s is to stop\n", s.Paused.Reason, cmp.Or(s.Leader.NodeID, s.Leader.Owner))
@@ -62,7 +63,7 @@ func (t statusTables) locks() {
 	for _, lock := range t.s.Locks {
 		switch l := lock.Leader; {
 		case l == nil:
-			t.print("%s\t%s: %s\t-\t-\t-\n", lock.Key, paint(t, bad, "nobody"), cmp.Or(lock.Vacancy, "it is free"))
+			t.print("%s\t%s: %s\t-\t-\t-\n", lock.Key, show.Paint(t, show.Bad, "nobody"), cmp.Or(lock.Vacancy, "it is free"))
 		case l.Foreign:
 			t.print("%s\ta client that is not baton\t-\t-\t%s\n", lock.Key, leaseLeft(l.LeaseLeftMS))
 		default:
@@ -90,7 +91,7 @@ func (t statusTables) nodes() {
 		if t.s.Drifted(n) {
 			hash, drift = hash+" (drift)", true
 		}
-		t.print("%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.ID, paint(t, stateColour(state), state), priority, seen(n, t.s.NodeID), n.Version, hash, n.Address)
+		t.print("%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.ID, show.Paint(t, jobcmd.StateColour(state), state), priority, seen(n, t.s.NodeID), n.Version, hash, n.Address)
 	}
 	if drift {
 		t.print("\nDrift: those nodes have other jobs in their configuration than the leader; baton reload after the file is the same everywhere\n")
@@ -120,7 +121,7 @@ func (t statusTables) jobs() {
 		t.print("\nJOB\tSCHEDULE\tNEXT\tLAST\tROWS\tDEAD\tTOOK\tWAITING\tFAILURES%s\n", t.lockColumn("LOCK"))
 	}
 	for _, j := range t.s.Jobs {
-		next, last, rows, dead, took, waiting := nextRun(j, t.s), "never", "-", "-", "-", shown(waitingChanges(j))
+		next, last, rows, dead, took, waiting := jobcmd.NextRun(j, t.s), "never", "-", "-", "-", show.Shown(jobcmd.WaitingChanges(j))
 		if r := j.LastRun; r != nil {
 			last = fmt.Sprintf("%s %s ago", r.State, text.Duration(t.s.Now.Sub(r.Started)))
 			rows, dead = fmt.Sprint(r.Rows), fmt.Sprint(r.Dead)
@@ -132,43 +133,27 @@ func (t statusTables) jobs() {
 		if r := j.Running; r != nil {
 			next = "running for " + text.Duration(t.s.Now.Sub(r.Started))
 		}
-		failures := shown(fmt.Sprint(j.ConsecutiveFailures))
+		failures := show.Shown(fmt.Sprint(j.ConsecutiveFailures))
 		if j.ConsecutiveFailures > 0 {
-			failures = paint(t, bad, string(failures))
+			failures = show.Paint(t, show.Bad, string(failures))
 		}
 		if j.IsDataLate(t.s.Clock()) {
-			waiting = paint(t, bad, string(waiting))
+			waiting = show.Paint(t, show.Bad, string(waiting))
 		}
-		t.print("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s%s\n", j.Name, j.Schedule, paint(t, stateColour(next), next), paint(t, stateColour(last), last), rows, dead, took, waiting, failures, t.lockColumn(j.Lock))
+		t.print("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s%s\n", j.Name, j.Schedule, show.Paint(t, jobcmd.StateColour(next), next), show.Paint(t, jobcmd.StateColour(last), last), rows, dead, took, waiting, failures, t.lockColumn(j.Lock))
 	}
 	all := slices.IndexFunc(t.s.Jobs, func(j diagnose.Job) bool { return j.Paused != nil && j.Paused.All })
 	if all >= 0 {
-		t.print("\nAll jobs are paused %s; %s ends that\n", pausedFor(t.s.Jobs[all]), endsPause(t.s.Jobs[all]))
+		t.print("\nAll jobs are paused %s; %s ends that\n", pausedFor(t.s.Jobs[all]), jobcmd.EndsPause(t.s.Jobs[all]))
 	}
 	for _, j := range t.s.Jobs {
 		if j.Paused != nil && !j.Paused.All {
-			t.print("\n%s is paused %s; %s ends that\n", j.Name, pausedFor(j), endsPause(j))
+			t.print("\n%s is paused %s; %s ends that\n", j.Name, pausedFor(j), jobcmd.EndsPause(j))
 		}
 		if r := j.LastRun; r != nil && r.Error != "" {
-			t.print("\n%s, at %s on %s: %s\n", j.Name, here(r.Started), r.NodeID, r.Error)
+			t.print("\n%s, at %s on %s: %s\n", j.Name, show.Here(r.Started), r.NodeID, r.Error)
 		}
 	}
-}
-
-// stateColour is that of a state in words, by its first.
-func stateColour(state string) colour {
-	word, _, _ := strings.Cut(strings.TrimSuffix(state, ","), " ")
-	switch word {
-	case "leading", "succeeded":
-		return good
-	case "failed", "failing", "late", "timed_out", "lost", "gone", diagnose.StateMissing, diagnose.StateSilent:
-		return bad
-	case "paused", "stands", "cancelled", "missed":
-		return uneasy
-	case "observer", "never":
-		return dim
-	}
-	return ""
 }
 
 // pausedFor is why a job is paused, and until when if that is known.
@@ -177,15 +162,15 @@ func pausedFor(j diagnose.Job) string {
 	if p.Until.IsZero() {
 		return p.Reason
 	}
-	return fmt.Sprintf("%s, until %s", p.Reason, here(p.Until))
+	return fmt.Sprintf("%s, until %s", p.Reason, show.Here(p.Until))
 }
 
 // lockColumn is there if jobs run under several locks.
-func (t statusTables) lockColumn(text string) shown {
+func (t statusTables) lockColumn(text string) show.Shown {
 	if len(t.s.Locks) == 0 {
 		return ""
 	}
-	return shown("\t" + clean(text))
+	return show.Shown("\t" + show.Clean(text))
 }
 
 func leaseLeft(ms int64) string {

@@ -4,15 +4,16 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os/user"
 
 	"github.com/spf13/cobra"
 
+	"baton/cmd/baton/internal/cmdline"
+	"baton/cmd/baton/internal/show"
 	"baton/internal/operate"
 )
 
-func newStepDownCommand(e env) *cobra.Command {
-	var out output
+func newStepDownCommand(e cmdline.Env) *cobra.Command {
+	var out show.Output
 	var to, reason string
 	var wait waiting
 	var all bool
@@ -25,33 +26,33 @@ func newStepDownCommand(e env) *cobra.Command {
 		Example: "  baton stepdown\n  baton stepdown --to db2 --reason 'kernel upgrade'\n  baton stepdown --all-locks",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withElection(cmd, e, func(r operate.Operator) error {
-				o := operate.Order{Kind: operate.KindStepDown, By: userName(), Reason: reason, To: to, Wait: wait.limit()}
+			return cmdline.WithElection(cmd, e, func(r operate.Operator) error {
+				o := operate.Order{Kind: operate.KindStepDown, By: cmdline.UserName(), Reason: reason, To: to, Wait: wait.limit()}
 				if all {
 					handed, err := stepDownAll(cmd.Context(), r, o)
 					if handed == nil {
 						return err
 					}
-					return errors.Join(err, out.print(e.stdout, handed, func(w io.Writer) error { return printHandovers(w, handed) }))
+					return errors.Join(err, out.Print(e.Stdout, handed, func(w io.Writer) error { return printHandovers(w, handed) }))
 				}
 				done, err := r.Do(cmd.Context(), o)
 				if errors.Is(err, operate.ErrNobodyLeads) {
 					return noneToStepDown(cmd.Context(), r)
 				}
-				if err != nil && (done.NodeID == "" || !out.data()) {
+				if err != nil && (done.NodeID == "" || !out.Data()) {
 					return err
 				}
-				return errors.Join(err, out.print(e.stdout, done, sentence(done)))
+				return errors.Join(err, out.Print(e.Stdout, done, sentence(done)))
 			})
 		},
 	}
-	addRemoteFlags(cmd, e)
+	cmdline.AddRemoteFlags(cmd, e)
 	cmd.Flags().StringVar(&to, "to", "", "the `node` to hand over to (default: whichever is ready first)")
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the event history")
 	cmd.Flags().BoolVar(&all, "all-locks", false, "of the locks that jobs have of their own, too")
 	wait.addFlags(cmd, "the next term")
-	nodeNames(e).asFlag(cmd, "to")
-	out.addFlag(cmd, e)
+	cmdline.NodeNames(e).AsFlag(cmd, "to")
+	out.AddFlag(cmd, e.Getenv)
 	return cmd
 }
 
@@ -61,23 +62,10 @@ func noneToStepDown(ctx context.Context, r operate.Operator) error {
 	if err != nil || s.Leader != nil { // somebody does by now
 		s.Vacancy = ""
 	}
-	return noLeader(s.LockKey, s.Vacancy)
+	return cmdline.NoLeader(s.LockKey, s.Vacancy)
 }
 
 // sentence prints what an order came to.
 func sentence(done operate.Outcome) func(io.Writer) error {
-	return func(w io.Writer) error { return say(w, "%s\n", done.Text) }
-}
-
-// orderedBy says who asks, for those who read the event history later.
-func orderedBy(reason string) string {
-	return "asked " + operate.Order{By: userName(), Reason: reason}.Signature()
-}
-
-// userName is who gives an order.
-func userName() string {
-	if u, err := user.Current(); err == nil {
-		return u.Username
-	}
-	return "somebody"
+	return func(w io.Writer) error { return show.Say(w, "%s\n", done.Text) }
 }

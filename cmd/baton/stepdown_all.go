@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 
+	"baton/cmd/baton/internal/cmdline"
+	"baton/cmd/baton/internal/show"
 	"baton/internal/operate"
 )
 
@@ -44,7 +46,7 @@ func stepDownAll(ctx context.Context, r operate.Operator, o operate.Order) ([]lo
 	}
 	err = errors.Join(errs...)
 	if vacant == len(all) {
-		err = &exitError{exitNoLeader, err}
+		err = cmdline.WithCode(cmdline.ExitNoLeader, err)
 	}
 	return all, err
 }
@@ -54,7 +56,7 @@ func printHandovers(w io.Writer, all []lockHandover) error {
 		if h.From == "" {
 			continue // the error says why
 		}
-		if err := say(w, "%s: %s\n", h.Lock, h.Text); err != nil {
+		if err := show.Say(w, "%s: %s\n", h.Lock, h.Text); err != nil {
 			return err
 		}
 	}

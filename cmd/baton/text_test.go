@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"time"
 	"unicode"
 
+	"baton/cmd/baton/internal/cmdline"
 	"baton/internal/testsupport"
 )
 
@@ -93,7 +93,7 @@ jobs:
 	if got := c.run("status"); !strings.Contains(got.stdout, `ev\x1b[2J`) || !strings.Contains(got.stdout, "FORGED x") {
 		t.Errorf("nothing of it is shown:\n%s", got.stdout)
 	}
-	c.matches(c.run("status", "-o", "json"), exitOK, `ev\\u001b\[2J`, `^$`) // programs get it as it is
+	c.matches(c.run("status", "-o", "json"), cmdline.ExitOK, `ev\\u001b\[2J`, `^$`) // programs get it as it is
 	do("DEL", "{baton}:control")
 	for key, value := range map[string]string{"baton": evil, "nightly": evil} {
 		do("SET", key, value, "PX", 60000)
@@ -105,63 +105,18 @@ jobs:
 	}
 }
 
-func TestAProgramsOutputIsRawOverAPipeAndHarmlessOnATerminal(t *testing.T) {
-	for _, tc := range []struct{ printed, want string }{
-		{"plain\ttext\n\x1b[1;31mred\x1b[0m\r\nnext", "plain\ttext\n\x1b[1;31mred\x1b[0m\nnext"},
-		{"\x1b[2Jwiped\x1b]0;title\a", `\x1b[2Jwiped\x1b]0;title\a`},
-		{"50 %\r99 %\n", "50 % 99 %\n"},
-		{"日本\u009b\xff", `日本\u009b\xff`},
-		{"ends in \x1b[3", `ends in \x1b[3`},
-	} {
-		for _, size := range []int{1, 2, 3, len(tc.printed)} {
-			var b strings.Builder
-			r := raw{w: &b}
-			for rest := tc.printed; rest != ""; rest = rest[min(size, len(rest)):] {
-				if _, err := r.Write([]byte(rest[:min(size, len(rest))])); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := r.end(); err != nil || b.String() != tc.want+"\x1b[0m" {
-				t.Errorf("%q in parts of %d: %q, want %q, %v", tc.printed, size, b.String(), tc.want, err)
-			}
-		}
-	}
-}
-
-func TestTextsAreWrittenAsOneHarmlessLine(t *testing.T) {
-	type named string
-	for _, tc := range []struct {
-		format string
-		arg    any
-		want   string
-	}{
-		{"%s", "Jörg 日本 🎉", "Jörg 日本 🎉"},
-		{"%s", "a\nb\tc\x1b[2J\a\u0085", `a b c\x1b[2J\a\u0085`},
-		{"%-6s|", named("a\n"), "a     |"},
-		{"%q", "a\n\x1b", `"a\n\x1b"`},
-		{"%v", errors.New("a\x1bb"), `a\x1bb`},
-		{"%v", []string{"a\x1bb"}, `[a\x1bb]`},
-		{"%s", shown("\x1b[31ma\x1b[0m"), "\x1b[31ma\x1b[0m"},
-		{"%s", linesOf("a\n\tb\x1b"), "a\n\tb\\x1b"},
-		{"%5.1f", 1.25, "  1.2"},
-		{"%s", 1500 * time.Millisecond, "1.5s"},
-		{"%d", 7, "7"},
-	} {
-		var b strings.Builder
-		if err := say(&b, tc.format, tc.arg); err != nil || b.String() != tc.want {
-			t.Errorf("%s of %q: %q, want %q, %v", tc.format, tc.arg, b.String(), tc.want, err)
-		}
-	}
-}
-
 // Nothing is written for people but by say: else the next one who adds a line forgets.
 func TestPeopleAreToldBySayAlone(t *testing.T) {
-	files, err := filepath.Glob("*.go")
-	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
+	var files []string
+	for _, rooms := range []string{"*.go", "internal/*/*.go"} {
+		some, err := filepath.Glob(rooms)
+		if err != nil || len(some) == 0 {
+			t.Fatal(rooms, some, err)
+		}
+		files = append(files, some...)
 	}
 	for _, name := range files {
-		if strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "docs_") || name == "text.go" {
+		if strings.HasSuffix(name, "_test.go") || name == "internal/show/text.go" {
 			continue
 		}
 		text, err := os.ReadFile(name)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"baton/cmd/baton/internal/cmdline"
 	"baton/internal/config"
 	"baton/internal/daemon/adminsocket"
 )
@@ -48,7 +49,7 @@ func TestTheUnitsCallCommandsThatThereAre(t *testing.T) {
 			if !slices.Equal(unit[directive], []string{want}) {
 				t.Errorf("%s: %s=%q, want %q", name, directive, unit[directive], want)
 			}
-			cmd, rest, err := newRootCommand(env{}).Find(strings.Fields(want)[1:])
+			cmd, rest, err := newRootCommand(cmdline.Env{}).Find(strings.Fields(want)[1:])
 			if err != nil {
 				t.Fatalf("%s: %s: %v", name, directive, err)
 			}

@@ -7,6 +7,9 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"baton/cmd/baton/internal/cmdline"
+	"baton/cmd/baton/internal/show"
 )
 
 // These are set by the linker: -ldflags "-X main.version=1.2.3 -X main.commit=0123abcd".
@@ -59,8 +62,8 @@ func thisBuild() build {
 	return b
 }
 
-func newVersionCommand(e env) *cobra.Command {
-	var out output
+func newVersionCommand(e cmdline.Env) *cobra.Command {
+	var out show.Output
 	cmd := &cobra.Command{
 		Use:     "version",
 		Short:   "Print what this binary is",
@@ -68,9 +71,9 @@ func newVersionCommand(e env) *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			b := thisBuild()
-			return out.print(e.stdout, b, func(w io.Writer) error { return say(w, "%s\n", b) })
+			return out.Print(e.Stdout, b, func(w io.Writer) error { return show.Say(w, "%s\n", b) })
 		},
 	}
-	out.addFlag(cmd, e)
+	out.AddFlag(cmd, e.Getenv)
 	return cmd
 }

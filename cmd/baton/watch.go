@@ -12,15 +12,17 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"baton/cmd/baton/internal/cmdline"
+	"baton/cmd/baton/internal/show"
 	"baton/internal/diagnose"
 	"baton/internal/text"
 )
 
 // watch shows the state again and again.
 type watch struct {
-	sheet *sheet
+	sheet *show.Sheet
 	size  func() (width, height int) // nil: no terminal
-	out   output
+	out   show.Output
 	every time.Duration
 	look  func(context.Context) (diagnose.Snapshot, error)
 
@@ -32,10 +34,10 @@ type watch struct {
 	asking time.Time // when the look began that goes on
 }
 
-func newWatch(cmd *cobra.Command, e env, out output, every time.Duration, look func(context.Context) (diagnose.Snapshot, error)) *watch {
-	w := &watch{sheet: newSheet(cmd, e, e.stdout), out: out, every: max(every, 100*time.Millisecond), look: look}
-	if term, _ := e.getenv("TERM"); !out.data() && term != "dumb" {
-		w.size, _ = terminalSize(e.stdout)
+func newWatch(cmd *cobra.Command, e cmdline.Env, out show.Output, every time.Duration, look func(context.Context) (diagnose.Snapshot, error)) *watch {
+	w := &watch{sheet: show.NewSheet(cmd, e.Getenv, e.Stdout), out: out, every: max(every, 100*time.Millisecond), look: look}
+	if term, _ := e.Getenv("TERM"); !out.Data() && term != "dumb" {
+		w.size, _ = show.TerminalSize(e.Stdout)
 	}
 	return w
 }
@@ -61,7 +63,7 @@ func (w *watch) run(ctx context.Context) error {
 	err := w.redraw(ctx, resized)
 	_, back := io.WriteString(w.sheet, "\x1b[?25h\x1b[?1049l")
 	if err == nil && back == nil && w.seen { // and below it what was seen last
-		w.sheet.width, _ = w.size()
+		w.sheet.Width, _ = w.size()
 		err = printStatus(w.sheet, w.state(time.Now()))
 	}
 	if err == nil {
@@ -130,21 +132,21 @@ func (w *watch) state(now time.Time) diagnose.Snapshot {
 // frame draws over what is there, line by line, so that nothing flickers.
 func (w *watch) frame(now time.Time) error {
 	width, height := w.size()
-	w.sheet.width = width
+	w.sheet.Width = width
 	var text strings.Builder
 	text.WriteString(string(w.headline(now)) + "\n\n")
 	if w.seen {
 		// What is not known any more has no colours: nothing old shall look well.
-		if err := printStatus(&sheet{&text, w.sheet.colour && w.err == nil && !w.slow(now), width}, w.state(now)); err != nil {
+		if err := printStatus(show.SheetOf(&text, w.sheet.Colour && w.err == nil && !w.slow(now), width), w.state(now)); err != nil {
 			return err
 		}
 	}
 	lines := strings.Split(strings.TrimRight(text.String(), "\n"), "\n")
 	if more := len(lines) - height; more > 0 && height > 1 {
-		lines = append(lines[:height-1], string(paint(w.sheet, dim, fmt.Sprintf("… %d more lines", more+1))))
+		lines = append(lines[:height-1], string(show.Paint(w.sheet, show.Dim, fmt.Sprintf("… %d more lines", more+1))))
 	}
 	for i, line := range lines {
-		lines[i] = cutWidth(line, width) + "\x1b[K"
+		lines[i] = show.CutWidth(line, width) + "\x1b[K"
 	}
 	// A terminal that knows of it shows all of this at once.
 	_, err := io.WriteString(w.sheet, "\x1b[?2026h\x1b[H"+strings.Join(lines, "\r\n")+"\x1b[J\x1b[?2026l")
@@ -161,19 +163,19 @@ const clockShown = "15:04:05 -07:00"
 
 // headline is the time, and what keeps the state from being shown as it is now. That what
 // is below is old comes before the error, which a terminal cuts off.
-func (w *watch) headline(now time.Time) shown {
+func (w *watch) headline(now time.Time) show.Shown {
 	clock := now.Local().Format(clockShown)
-	was := shown("")
+	was := show.Shown("")
 	if w.seen {
-		was = shown("; below is how it was at " + w.shown.Now.Local().Format(clockShown))
+		was = show.Shown("; below is how it was at " + w.shown.Now.Local().Format(clockShown))
 	}
 	switch {
 	case w.err != nil:
-		return paint(w.sheet, bad, fmt.Sprintf("%s  not known for %s%s: %s", clock, text.Duration(now.Sub(w.errAt).Truncate(time.Second)), was, firstLine(w.err.Error())))
+		return show.Paint(w.sheet, show.Bad, fmt.Sprintf("%s  not known for %s%s: %s", clock, text.Duration(now.Sub(w.errAt).Truncate(time.Second)), was, show.FirstLine(w.err.Error())))
 	case w.slow(now):
-		return paint(w.sheet, uneasy, fmt.Sprintf("%s  no answer for %s", clock, text.Duration(now.Sub(w.asking).Truncate(time.Second)))) + was
+		return show.Paint(w.sheet, show.Uneasy, fmt.Sprintf("%s  no answer for %s", clock, text.Duration(now.Sub(w.asking).Truncate(time.Second)))) + was
 	}
-	return paint(w.sheet, dim, fmt.Sprintf("%s  every %s; Ctrl-C ends", clock, text.Duration(w.every)))
+	return show.Paint(w.sheet, show.Dim, fmt.Sprintf("%s  every %s; Ctrl-C ends", clock, text.Duration(w.every)))
 }
 
 // log shows the state where it cannot be redrawn: one below the other.
@@ -187,14 +189,14 @@ func (w *watch) log(ctx context.Context) error {
 		}
 		var frame strings.Builder
 		now := time.Now().Format(clockShown)
-		if err != nil && w.out.data() {
-			err = w.out.print(&frame, map[string]string{"error": err.Error()}, nil)
+		if err != nil && w.out.Data() {
+			err = w.out.Print(&frame, map[string]string{"error": err.Error()}, nil)
 		} else if err != nil {
-			err = say(&frame, "%s  %v\n", now, err)
+			err = show.Say(&frame, "%s  %v\n", now, err)
 		} else {
-			err = w.out.print(&frame, s, func(io.Writer) error {
-				_ = say(&frame, "%s\n", now) // a Builder takes everything
-				err := printStatus(&sheet{&frame, w.sheet.colour, 0}, s)
+			err = w.out.Print(&frame, s, func(io.Writer) error {
+				_ = show.Say(&frame, "%s\n", now) // a Builder takes everything
+				err := printStatus(show.SheetOf(&frame, w.sheet.Colour, 0), s)
 				frame.WriteString("\n")
 				return err
 			})

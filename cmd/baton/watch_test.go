@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"baton/cmd/baton/internal/cmdline"
+	"baton/cmd/baton/internal/show"
 	"baton/internal/testsupport"
 )
 
@@ -35,8 +37,8 @@ func TestWatchRedrawsInPlaceAndLeavesTheTerminalAsItWas(t *testing.T) {
 	code := make(chan int, 1)
 	stderr := &buffer{}
 	go func() {
-		code <- run(ctx, env{args: []string{"status", "--watch", "--interval", "100ms"}, stdin: strings.NewReader(""), stdout: screen, stderr: stderr,
-			getenv: func(name string) (string, bool) { v, ok := c.env[name]; return v, ok }})
+		code <- run(ctx, cmdline.Env{Args: []string{"status", "--watch", "--interval", "100ms"}, Stdin: strings.NewReader(""), Stdout: screen, Stderr: stderr,
+			Getenv: func(name string) (string, bool) { v, ok := c.env[name]; return v, ok }})
 	}()
 	at := seen.await(0, `^\x1b\[\?1049h\x1b\[\?25l`)
 	first := seen.await(at, `\x1b\[\?2026h\x1b\[H[^\n]*Ctrl-C ends[^\n]*\x1b\[K\r+\n\x1b\[K\r+\nLock "baton": \x1b\[31mnobody leads\x1b\[0m[^\n]*\x1b\[K\r+\n`)
@@ -55,7 +57,7 @@ func TestWatchRedrawsInPlaceAndLeavesTheTerminalAsItWas(t *testing.T) {
 		t.Errorf("%d lines on 5: %q", len(last), last)
 	}
 	for _, line := range last {
-		if n := textWidth(strings.TrimSuffix(line, "\x1b[K")); n > 30 {
+		if n := show.TextWidth(strings.TrimSuffix(line, "\x1b[K")); n > 30 {
 			t.Errorf("%d columns on 30: %q", n, line)
 		}
 	}
@@ -66,7 +68,7 @@ func TestWatchRedrawsInPlaceAndLeavesTheTerminalAsItWas(t *testing.T) {
 	redis.Restart()
 	at = seen.await(at, `Ctrl-C ends`)
 	interrupt()
-	if got := <-code; got != exitOK || stderr.String() != "" {
+	if got := <-code; got != cmdline.ExitOK || stderr.String() != "" {
 		t.Errorf("Ctrl-C: %d, %s", got, stderr)
 	}
 	seen.await(at, `(?s)\x1b\[\?25h\x1b\[\?1049lLock "baton": .*`)
@@ -79,13 +81,13 @@ func TestWatchOverAPipeIsALog(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	code := make(chan int, 1)
 	go func() {
-		code <- run(ctx, env{args: []string{"status", "-w", "--interval", "100ms"}, stdin: strings.NewReader(""), stdout: out, stderr: out,
-			getenv: func(name string) (string, bool) { v, ok := c.env[name]; return v, ok }})
+		code <- run(ctx, cmdline.Env{Args: []string{"status", "-w", "--interval", "100ms"}, Stdin: strings.NewReader(""), Stdout: out, Stderr: out,
+			Getenv: func(name string) (string, bool) { v, ok := c.env[name]; return v, ok }})
 	}()
 	for deadline := time.Now().Add(time.Minute); strings.Count(out.String(), "nobody leads: ") < 4 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 	}
 	cancel()
-	if got := <-code; got != exitOK {
+	if got := <-code; got != cmdline.ExitOK {
 		t.Errorf("exit code %d", got)
 	}
 	if text := out.String(); !regexp.MustCompile(`^(\d\d:\d\d:\d\d [+-]\d\d:\d\d\nLock "baton": nobody leads: [^\n]*\n![^\n]*\n\n){3}`).MatchString(text) || bytes.ContainsRune([]byte(text), '\x1b') {

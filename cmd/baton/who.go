@@ -8,13 +8,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"baton/cmd/baton/internal/cmdline"
+	"baton/cmd/baton/internal/show"
 	"baton/internal/diagnose"
 	"baton/internal/operate"
 	"baton/internal/text"
 )
 
-func newWhoCommand(e env) *cobra.Command {
-	var out output
+func newWhoCommand(e cmdline.Env) *cobra.Command {
+	var out show.Output
 	cmd := &cobra.Command{
 		Use:   "who",
 		Short: "List who holds which lock of this Redis",
@@ -24,27 +26,27 @@ func newWhoCommand(e env) *cobra.Command {
 		Example: "  baton who\n  baton who -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withElection(cmd, e, func(r operate.Operator) error {
+			return cmdline.WithElection(cmd, e, func(r operate.Operator) error {
 				held, err := r.Held(cmd.Context())
 				if err != nil && len(held) == 0 {
 					return err
 				}
-				printed := out.print(e.stdout, held, func(w io.Writer) error { return printHeld(w, held, time.Now()) })
+				printed := out.Print(e.Stdout, held, func(w io.Writer) error { return printHeld(w, held, time.Now()) })
 				return errors.Join(printed, err)
 			})
 		},
 	}
-	addRemoteFlags(cmd, e)
-	out.addFlag(cmd, e)
+	cmdline.AddRemoteFlags(cmd, e)
+	out.AddFlag(cmd, e.Getenv)
 	return cmd
 }
 
 func printHeld(out io.Writer, held []diagnose.Lock, now time.Time) error {
 	if len(held) == 0 {
-		return say(out, "no locks are held\n")
+		return show.Say(out, "no locks are held\n")
 	}
-	w := newTable(out)
-	_ = say(w, "LOCK\tNODE\tEPOCH\tSINCE\tLEASE LEFT\n") // Flush tells a write error
+	w := show.NewTable(out)
+	_ = show.Say(w, "LOCK\tNODE\tEPOCH\tSINCE\tLEASE LEFT\n") // Flush tells a write error
 	for _, l := range held {
 		node, epoch, since, left := l.Leader.NodeID, fmt.Sprint(l.Leader.Epoch), text.Duration(now.Sub(l.Leader.Since)), "no expiry"
 		if l.Leader.Foreign {
@@ -53,7 +55,7 @@ func printHeld(out io.Writer, held []diagnose.Lock, now time.Time) error {
 		if l.Leader.LeaseLeftMS >= 0 {
 			left = text.Duration(time.Duration(l.Leader.LeaseLeftMS) * time.Millisecond)
 		}
-		_ = say(w, "%s\t%s\t%s\t%s\t%s\n", l.Key, node, epoch, since, left)
+		_ = show.Say(w, "%s\t%s\t%s\t%s\t%s\n", l.Key, node, epoch, since, left)
 	}
 	return w.Flush()
 }

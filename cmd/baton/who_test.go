@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"baton/cmd/baton/internal/cmdline"
 	"baton/internal/diagnose"
 )
 
@@ -12,7 +13,7 @@ func TestWhoHoldsWhichLockIsListed(t *testing.T) {
 	server := useRedis(t)
 	c.env["BATON_REDIS"] = server.URL()
 	c.env["BATON_TTL"] = lease()
-	c.want(exitOK, "no locks are held\n", "", "who")
+	c.want(cmdline.ExitOK, "no locks are held\n", "", "who")
 	c.file("two.yaml", "jobs:\n  - {name: report, schedule: \"@yearly\", lock: reports, command: [\"true\"]}\n")
 	c.daemon("--node-id", "db1", "--http", "127.0.0.1:0", "--config", "two.yaml")
 	for _, key := range []string{"foreign"} { // as baton lock notes it
@@ -25,7 +26,7 @@ func TestWhoHoldsWhichLockIsListed(t *testing.T) {
 	}
 	c.until("reports", "who", "--config", "two.yaml")
 	c.until("baton  ", "who", "--config", "two.yaml")
-	c.matches(c.run("who", "--config", "two.yaml"), exitOK,
+	c.matches(c.run("who", "--config", "two.yaml"), cmdline.ExitOK,
 		`(?s)^LOCK +NODE +EPOCH +SINCE +LEASE LEFT\nbaton +db1 +\d+ +\S+ +\S+\nforeign +\(not baton\) +- +- +\S+\nreports +db1 +\d+ +\S+ +\S+\n$`, `^$`)
 	var held []diagnose.Lock
 	if err := json.Unmarshal([]byte(c.run("who", "--config", "two.yaml", "-o", "json").stdout), &held); err != nil || len(held) != 3 || held[0].Leader.NodeID != "db1" || held[0].Leader.Epoch == 0 || !held[1].Leader.Foreign {
@@ -37,6 +38,6 @@ func TestWhoHoldsWhichLockIsListed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c.matches(c.run("who", "--config", "two.yaml"), exitFailure,
+	c.matches(c.run("who", "--config", "two.yaml"), cmdline.ExitFailure,
 		`(?s)^LOCK .*\nbaton +db1 .*\nforeign .*\nreports +db1 [^\n]*\n$`, `^baton: read the election of "queue": .*WRONGTYPE`)
 }

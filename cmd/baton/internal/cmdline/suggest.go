@@ -1,0 +1,62 @@
+package cmdline
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"baton/internal/text"
+)
+
+// Parent is a command that does nothing but by those below it.
+func Parent(cmd *cobra.Command, subs ...*cobra.Command) *cobra.Command {
+	cmd.SuggestionsMinimumDistance = closest
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		return fmt.Errorf("unknown command %q for %q%s", args[0], cmd.CommandPath(), didYouMean(cmd.SuggestionsFor(args[0])))
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		var names []string
+		for _, sub := range subs {
+			names = append(names, sub.Name())
+		}
+		last := len(names) - 1
+		return UsageError(fmt.Errorf("%s needs %s or %s\nsee %[1]s --help", cmd.CommandPath(), strings.Join(names[:last], ", "), names[last]))
+	}
+	cmd.AddCommand(subs...)
+	return cmd
+}
+
+// didYouMean is the end of an error about a word that nobody knows.
+func didYouMean(words []string) string {
+	if len(words) == 0 {
+		return ""
+	}
+	return "\n\nDid you mean this?\n\t" + strings.Join(words, "\n\t") + "\n"
+}
+
+// closest is how many letters a word may be away from one that is known.
+const closest = 2
+
+// LikeFlag adds to an error about a flag those that it may have been meant for.
+func LikeFlag(cmd *cobra.Command, err error) error {
+	unknown, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok || len(unknown.GetSpecifiedName()) < closest {
+		return err
+	}
+	name := unknown.GetSpecifiedName()
+	var like []string
+	look := func(f *pflag.Flag) {
+		if !f.Hidden && (strings.HasPrefix(f.Name, name) || text.Edits(f.Name, name) <= closest) {
+			like = append(like, "--"+f.Name)
+		}
+	}
+	cmd.LocalFlags().VisitAll(look)
+	cmd.InheritedFlags().VisitAll(look)
+	return fmt.Errorf("%w%s", err, didYouMean(like))
+}

@@ -1,0 +1,129 @@
+package deadcmd
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"baton/cmd/baton/internal/cmdline"
+	"baton/cmd/baton/internal/show"
+	"baton/internal/operate"
+	"baton/internal/text"
+)
+
+func newDeadReplayCommand(e cmdline.Env) *cobra.Command {
+	var out show.Output
+	var f deadFlags
+	var sets, nulls []string
+	o := operate.Order{Kind: operate.KindReplay, By: cmdline.UserName()}
+	cmd := &cobra.Command{
+		Args:  cobra.ArbitraryArgs,
+		Use:   "replay ID... | --job JOB --all",
+		Short: "Write dead letters after all, each once",
+		Long: `Write dead letters after all, by what their job's configuration says now. What becomes of
+one depends on its source:
+
+  counters       its amount is added, in the transaction that removes the letter
+  list, stream   it is inserted, likewise. Where the table has a row of its key already,
+                 that may be newer: then only with --overwrite
+  hashes, zset   the row is marked as changed: the next flush reads it as it is by then
+  scan           the letter is dropped: the next pass reads the key as it is by then
+
+Each is written once, however often this is asked for, by however many, and wherever it is
+interrupted. A record that still does not fit stays a dead letter. --set mends a part of
+the record, and --set-null takes one out; both are for one letter.
+
+Exit code 1 if something was not written.`,
+		Example: "  baton dead replay 3f2a9c41d07b\n" +
+			"  baton dead replay 3f2a9c41d07b --set age=41 --set-null nick\n" +
+			"  baton dead replay --job page-views --all\n" +
+			"  baton dead replay --job orders --text 'constraint \"orders_city_fkey\"'",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.check(); err != nil {
+				return err
+			}
+			var err error
+			if o.Set, err = mends(sets, nulls); err != nil {
+				return cmdline.UsageError(err)
+			}
+			if len(o.Set) > 0 && len(args) != 1 {
+				return cmdline.UsageError(errors.New("--set and --set-null mend one record: give the id of one dead letter"))
+			}
+			return withDead(cmd, e, func(d operate.Operator) error {
+				keys, err := f.which(cmd, d, args)
+				if err != nil {
+					return err
+				}
+				o.Letters = keys
+				return replayLetters(cmd, e, d, o, out)
+			})
+		},
+	}
+	cmdline.AddRemoteFlags(cmd, e)
+	f.add(cmd, e)
+	cmd.Flags().BoolVar(&f.all, "all", false, "all dead letters of the job")
+	cmd.Flags().StringArrayVar(&sets, "set", nil, "mend the record: `NAME=VALUE`, a name as in baton dead show; may be repeated")
+	cmd.Flags().StringArrayVar(&nulls, "set-null", nil, "mend the record: it has no `NAME`; may be repeated")
+	cmd.Flags().BoolVar(&o.Overwrite, "overwrite", false, "write over a row of the same key that may be newer, or delete it")
+	cmdline.LetterIDs(e).AsArguments(cmd, -1)
+	out.AddFlag(cmd, e.Getenv)
+	return cmd
+}
+
+func mends(sets, nulls []string) (map[string]*string, error) {
+	all := map[string]*string{}
+	for _, set := range sets {
+		name, value, ok := strings.Cut(set, "=")
+		if !ok {
+			return nil, fmt.Errorf("--set %q: want NAME=VALUE", set)
+		}
+		all[name] = &value
+	}
+	for _, name := range nulls {
+		if _, twice := all[name]; twice {
+			return nil, fmt.Errorf("--set-null %s: it is set already", name)
+		}
+		all[name] = nil
+	}
+	return all, nil
+}
+
+// toldOneByOne is up to how many letters each is told of.
+const toldOneByOne = 20
+
+// replayLetters tells of every letter, if they are few, and else of those that stay.
+func replayLetters(cmd *cobra.Command, e cmdline.Env, d operate.Operator, o operate.Order, out show.Output) error {
+	results := []operate.Replayed{}
+	ok, all := 0, len(o.Letters)
+	line := show.NewCounter(e.Stderr)
+	o.Progress = func(some operate.Outcome) {
+		for _, r := range some.Letters {
+			if r.OK {
+				ok++
+			}
+			if results = append(results, r); !out.Data() && (!r.OK || all <= toldOneByOne) {
+				line.Clear()
+				_ = show.Say(e.Stdout, "%s  %s  %s: %s\n", cmdline.ShortID(r.ID), r.Job, r.Outcome, r.Text)
+			}
+		}
+		line.Tell(len(results), all, "replayed")
+	}
+	_, err := d.Do(cmd.Context(), o)
+	line.Clear()
+	if err != nil && len(results) == 0 {
+		return err
+	}
+	printed := out.Print(e.Stdout, results, func(w io.Writer) error {
+		if all == 0 {
+			return show.Say(w, "no dead letters\n")
+		}
+		return show.Say(w, "%s replayed, %d not\n", text.Count(ok, "dead letter"), all-ok)
+	})
+	if err == nil && ok < all {
+		err = cmdline.WithCode(cmdline.ExitFailure, nil)
+	}
+	return errors.Join(err, printed)
+}

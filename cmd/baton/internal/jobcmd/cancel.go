@@ -1,0 +1,65 @@
+package jobcmd
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"baton/cmd/baton/internal/cmdline"
+	"baton/cmd/baton/internal/show"
+	"baton/internal/operate"
+)
+
+func newJobCancelCommand(e cmdline.Env) *cobra.Command {
+	var out show.Output
+	var reason, run string
+	cmd := &cobra.Command{
+		Use:   "cancel JOB",
+		Short: "Have the leader end what runs of a job",
+		Long: "Have the leader end the runs of a job: a command gets SIGTERM, and SIGKILL after its grace;\n" +
+			"a flush stops after the batch that it is at. What waits to run, and the retrial of a run\n" +
+			"that failed, are dropped too; with --run only that run ends. The schedule goes on: baton\n" +
+			"job pause stops that. It returns when the runs have been told. Exit code 1 if there was\n" +
+			"nothing to cancel, 3 if nobody leads.",
+		Example: "  baton job cancel report\n  baton job cancel report --run 0d6c… --reason 'wrong parameters'",
+		Args:    cmdline.OneJob(e),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return cmdline.WithRemote(cmd, e, func(r operate.Operator) error {
+				job := args[0]
+				done, err := r.Do(cmd.Context(), operate.Order{Kind: operate.KindCancel, By: cmdline.UserName(), Reason: reason, Job: job, RunID: run})
+				switch {
+				case errors.Is(err, operate.ErrNobodyLeads):
+					return nobodyRuns(cmd.Context(), r, job)
+				case err != nil:
+					return cmdline.JobError(err)
+				case done.Code == operate.CodeNothing && run != "":
+					return fmt.Errorf("run %s of job %q does not go on: nothing was cancelled; baton job show %s tells what runs", run, job, job)
+				case done.Code == operate.CodeNothing:
+					return fmt.Errorf("nothing of job %q runs or is to be tried again: nothing was cancelled", job)
+				}
+				return out.Print(e.Stdout, done, func(w io.Writer) error { return printCancelled(w, job, done) })
+			})
+		},
+	}
+	cmdline.AddRemoteFlags(cmd, e)
+	cmd.Flags().StringVar(&run, "run", "", "the ID of the one run to end")
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the history")
+	cmdline.JobNames(e).AsArguments(cmd, 1)
+	cmdline.RunIDs(e, true).AsFlag(cmd, "run")
+	out.AddFlag(cmd, e.Getenv)
+	return cmd
+}
+
+func printCancelled(w io.Writer, job string, done operate.Outcome) error {
+	for _, id := range done.Runs {
+		if err := show.Say(w, "run %s of job %q was told to end; baton job history %s tells how it did\n", id, job, job); err != nil {
+			return err
+		}
+	}
+	if done.Retry == 0 {
+		return nil
+	}
+	return show.Say(w, "attempt %d of job %q, which was to come, is dropped\n", done.Retry, job)
+}

@@ -1,0 +1,18 @@
+// Package jobcmd is baton job: how jobs stand, and orders for them.
+package jobcmd
+
+import (
+	"github.com/spf13/cobra"
+
+	"baton/cmd/baton/internal/cmdline"
+)
+
+// New is baton job.
+func New(e cmdline.Env) *cobra.Command {
+	return cmdline.Parent(&cobra.Command{
+		Use:     "job",
+		Short:   "Look at jobs, and drive them",
+		Example: "  baton job list\n  baton job show users\n  baton job run users --watch",
+	}, newJobListCommand(e), newJobShowCommand(e), newJobNextCommand(e), newJobRunCommand(e), newJobLogsCommand(e), newJobHistoryCommand(e),
+		newJobCancelCommand(e), newJobPauseCommand(e), newJobResumeCommand(e), newJobPreviewCommand(e))
+}

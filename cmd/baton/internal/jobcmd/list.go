@@ -1,0 +1,179 @@
+package jobcmd
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"baton/cmd/baton/internal/cmdline"
+	"baton/cmd/baton/internal/show"
+	"baton/internal/diagnose"
+	"baton/internal/operate"
+	"baton/internal/text"
+)
+
+func newJobListCommand(e cmdline.Env) *cobra.Command {
+	var out show.Output
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List the jobs and how they stand",
+		Example: "  baton job list\n  baton job list -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cmdline.WithRemote(cmd, e, func(r operate.Operator) error {
+				s, err := r.Snapshot(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return out.Print(e.Stdout, s.Jobs, func(w io.Writer) error { return printJobs(w, s) })
+			})
+		},
+	}
+	cmdline.AddRemoteFlags(cmd, e)
+	out.AddFlag(cmd, e.Getenv)
+	return cmd
+}
+
+func printJobs(out io.Writer, s diagnose.Snapshot) error {
+	if len(s.Jobs) == 0 {
+		return show.Say(out, "the configuration has no jobs\n")
+	}
+	w := show.NewTable(out)
+	_ = show.Say(w, "JOB\tSCHEDULE\tSTATE\tLAST\tNEXT\tWAITING\tBEHIND\n") // Flush tells a write error
+	for _, j := range s.Jobs {
+		_ = show.Say(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", j.Name, j.Schedule,
+			painted(w, jobState(j, s.Now)), painted(w, lastRun(j, s.Now)), NextRun(j, s), WaitingChanges(j), paintLate(w, j, s.Clock()))
+	}
+	return w.Flush()
+}
+
+func newJobShowCommand(e cmdline.Env) *cobra.Command {
+	var out show.Output
+	var name string
+	var runs int
+	cmd := &cobra.Command{
+		Use:     "show [JOB]",
+		Short:   "Show one job and its last runs",
+		Long:    "Show one job, how it stands, and its last runs. JOB may be left out where there is just one.",
+		Example: "  baton job show users\n  baton job show users -n 50",
+		Args:    cmdline.OneOrTheJob(e, &name),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cmdline.WithRemote(cmd, e, func(r operate.Operator) error {
+				j, err := cmdline.JobOf(cmd.Context(), r, name)
+				if err != nil {
+					return cmdline.JobError(err)
+				}
+				past, err := operate.Runs(cmd.Context(), r, name, runs)
+				if err != nil {
+					return err
+				}
+				shown := struct {
+					diagnose.Job
+					Runs []diagnose.Run `json:"runs"`
+				}{j, past}
+				return out.Print(e.Stdout, shown, func(w io.Writer) error { return printJob(w, j, past, time.Now()) })
+			})
+		},
+	}
+	cmdline.AddRemoteFlags(cmd, e)
+	cmdline.JobNames(e).AsArguments(cmd, 1)
+	cmdline.AddNumberFlag(cmd, &runs, 5, "how many of its last runs to show")
+	out.AddFlag(cmd, e.Getenv)
+	return cmd
+}
+
+func printJob(out io.Writer, j diagnose.Job, runs []diagnose.Run, now time.Time) error {
+	w := show.NewTable(out)
+	p := func(format string, args ...any) { _ = show.Say(w, format, args...) } // Flush tells a write error
+	target := "writes to"
+	if j.Command {
+		target = "runs"
+	}
+	p("job\t%s\n", j.Name)
+	p("%s\t%s\n", target, j.Target)
+	p("schedule\t%s: %s\n", j.Schedule, j.ScheduleWords)
+	p("lock\t%s\n", j.Lock)
+	p("overlap\t%s\n", j.Overlap)
+	p("state\t%s\n", painted(w, jobState(j, now)))
+	if j.Paused != nil {
+		p("paused\t%s\n", pausedSince(j))
+	}
+	open := j.Open
+	if len(open) == 0 && j.Running != nil {
+		open = []diagnose.Run{*j.Running}
+	}
+	for _, r := range open {
+		p("run\t%s on %s: %s\n", r.ID, r.NodeID, nowRunning(j, r, now))
+	}
+	if r := j.Retry; r != nil {
+		p("retry\tattempt %d of slot %s, %s\n", r.Attempt, show.Moment(r.Slot.In(j.NextRun.Location())), show.Soon(r.At, now))
+	}
+	next := "-"
+	if !j.NextRun.IsZero() && (j.Paused == nil || !j.Paused.Until.IsZero()) {
+		next = show.Moment(j.NextRun)
+	}
+	p("next\t%s\n", next)
+	did := "ROWS\tDEAD"
+	if j.Command {
+		did = "EXIT"
+	} else {
+		p("waiting\t%s changes\n", WaitingChanges(j))
+		p("behind\t%s\n", paintLate(w, j, now))
+	}
+	if len(runs) > 0 {
+		p("\nSTARTED\tRESULT\tTRIGGER\tATTEMPT\t%s\tTOOK\tNODE\tRUN\tERROR\n", did)
+	}
+	for _, r := range runs {
+		did := fmt.Sprintf("%d\t%d", r.Rows, r.Dead)
+		if j.Command {
+			did = exitCode(r)
+		}
+		p("%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", show.Here(r.Started), painted(w, r.State), r.Trigger, r.Attempt, did,
+			text.Duration(time.Duration(r.DurationMS)*time.Millisecond), r.NodeID, r.ID, cmp.Or(errorOrReason(r), "-"))
+	}
+	return w.Flush()
+}
+
+// pausedSince is why a job is paused, for how long, and what ends that.
+func pausedSince(j diagnose.Job) string {
+	text := j.Paused.Reason + ", since " + show.Here(j.Paused.Since)
+	if !j.Paused.Until.IsZero() {
+		text += ", until " + show.Here(j.Paused.Until)
+	}
+	return text + "; " + EndsPause(j) + " ends that"
+}
+
+// EndsPause is the command that ends a job's pause.
+func EndsPause(j diagnose.Job) string {
+	if j.Paused.All {
+		return "baton job resume --all"
+	}
+	return "baton job resume " + j.Name
+}
+
+// nowRunning is how far a run is that goes on.
+func nowRunning(j diagnose.Job, r diagnose.Run, now time.Time) string {
+	text := "for " + text.Duration(now.Sub(r.Started))
+	if !j.Command {
+		text = soFar(r)
+	}
+	if why := errorOrReason(r); why != "" {
+		text += ", " + why
+	}
+	return text
+}
+
+// soFar is how far a run is.
+func soFar(r diagnose.Run) string {
+	text := fmt.Sprintf("%d rows", r.Rows)
+	if r.Backlog != nil {
+		text += fmt.Sprintf(" of %d changes", *r.Backlog)
+	}
+	if r.Dead > 0 {
+		text += fmt.Sprintf(", %d dead letters", r.Dead)
+	}
+	return text
+}

@@ -1,0 +1,135 @@
+package jobcmd
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"baton/cmd/baton/internal/cmdline"
+	"baton/cmd/baton/internal/show"
+	"baton/internal/operate/direct"
+)
+
+// examples is how many records a preview shows.
+const examples = 10
+
+func newJobPreviewCommand(e cmdline.Env) *cobra.Command {
+	var out show.Output
+	var rows int
+	cmd := &cobra.Command{
+		Use:   "preview JOB",
+		Short: "Show what a job would do, without touching anything",
+		Long: "Show what a run of the job would do now: the keys that it reads and what waits there, the\n" +
+			"table that it would make, how each column is written, ten rows as they would be written,\n" +
+			"and what is wrong. It needs no leader, and changes nothing in Redis or the database. Exit\n" +
+			"code 1 if something is wrong.",
+		Example: "  baton job preview users\n  baton job preview users -n 100 -o json",
+		Args:    cmdline.OneJob(e),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := cmdline.LoadConfig(cmd, e)
+			if err != nil {
+				return err
+			}
+			p, err := direct.PreviewJob(cmd.Context(), c, args[0], rows)
+			if err != nil {
+				return cmdline.JobError(err)
+			}
+			if err := out.Print(e.Stdout, p, func(w io.Writer) error { return printPreview(w, p) }); err != nil {
+				return err
+			}
+			if len(p.Problems) > 0 {
+				return cmdline.WithCode(cmdline.ExitFailure, nil)
+			}
+			return nil
+		},
+	}
+	cmdline.AddTargetFlags(cmd, e)
+	cmdline.JobNames(e).AsArguments(cmd, 1)
+	cmdline.AddNumberFlag(cmd, &rows, examples, "how many records to show")
+	out.AddFlag(cmd, e.Getenv)
+	return cmd
+}
+
+func printPreview(out io.Writer, p direct.Preview) error {
+	w := show.NewTable(out)
+	f := func(format string, args ...any) { _ = show.Say(w, format, args...) } // Flush tells a write error
+	f("SOURCE\tWAITING\n")
+	for _, s := range p.Shards {
+		waiting := fmt.Sprint(s.Backlog)
+		if s.Error != "" {
+			waiting = "?"
+		}
+		f("%s\t%s\n", s.Name, waiting)
+	}
+	f("\nTable %s of database %s", p.Table, p.Database)
+	if p.Mode != "" {
+		f(", %s", p.Mode)
+	}
+	f("\n")
+	if p.DDL != "" {
+		f("\nThe table is missing. The first run would make it:\n\n%s;\n", show.LinesOf(p.DDL))
+	}
+	if len(p.Columns) > 0 {
+		f("\nCOLUMN\tTYPE\tFROM\tREAD AS\tOP\tMISSING\tEMPTY\n")
+	}
+	for _, c := range p.Columns {
+		name := c.Name
+		if c.Key {
+			name += " (key)"
+		}
+		f("%s\t%s\t%s\t%s\t%s\t%s\t%s\n", name, c.DBType, c.From, c.Read, c.Op, c.Missing, c.Empty)
+	}
+	previewRows(f, p)
+	if len(p.Problems) > 0 {
+		f("\nWrong:\n")
+	}
+	for _, problem := range p.Problems {
+		f("- %s\n", problem)
+	}
+	return w.Flush()
+}
+
+func previewRows(f func(string, ...any), p direct.Preview) {
+	if len(p.Columns) == 0 {
+		return
+	}
+	if len(p.Rows) == 0 {
+		f("\nNothing waits.\n")
+		return
+	}
+	f("\n")
+	for _, c := range p.Columns {
+		f("%s\t", strings.ToUpper(c.Name))
+	}
+	f("\n")
+	for _, r := range p.Rows {
+		f("%s\n", previewRow(p.Columns, r))
+	}
+}
+
+// widest bounds what is shown of one value.
+const widest = 40
+
+func previewRow(columns []direct.PreviewColumn, r direct.PreviewRow) show.Shown {
+	if r.Error != "" {
+		return show.Shown("dead letter: " + show.Clean(r.Record))
+	}
+	var b strings.Builder
+	for i := range columns {
+		text := "NULL"
+		switch v := r.Values[i]; {
+		case v != nil:
+			text = cmp.Or(show.Plain(*v, widest), "''")
+		case r.Delete:
+			text = ""
+		}
+		b.WriteString(text + "\t")
+	}
+	if r.Delete {
+		b.WriteString("(the row is deleted)")
+	}
+	return show.Shown(b.String())
+}

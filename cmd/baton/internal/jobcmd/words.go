@@ -1,0 +1,112 @@
+package jobcmd
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"baton/cmd/baton/internal/show"
+	"baton/internal/diagnose"
+	"baton/internal/text"
+)
+
+// StateColour is that of a state in words, by its first.
+func StateColour(state string) show.Colour {
+	word, _, _ := strings.Cut(strings.TrimSuffix(state, ","), " ")
+	switch word {
+	case "leading", "succeeded":
+		return show.Good
+	case "failed", "failing", "late", "timed_out", "lost", "gone", diagnose.StateMissing, diagnose.StateSilent:
+		return show.Bad
+	case "paused", "stands", "cancelled", "missed":
+		return show.Uneasy
+	case "observer", "never":
+		return show.Dim
+	}
+	return ""
+}
+
+// painted is a state in its colour.
+func painted(w io.Writer, state string) show.Shown { return show.Paint(w, StateColour(state), state) }
+
+// paintLate is how far a job is behind.
+func paintLate(w io.Writer, j diagnose.Job, now time.Time) show.Shown {
+	if j.IsDataLate(now) {
+		return show.Paint(w, show.Bad, behind(j))
+	}
+	return show.Shown(behind(j))
+}
+
+// jobState is what a job does now, in a word or two.
+func jobState(j diagnose.Job, now time.Time) string {
+	paused := "paused"
+	if j.Paused != nil && j.Paused.All {
+		paused = "paused with all"
+	}
+	if j.Paused != nil && !j.Paused.Until.IsZero() {
+		paused += " for another " + text.Duration(j.Paused.Until.Sub(now))
+	}
+	switch {
+	case j.Paused != nil && j.Running != nil:
+		return paused + ", still running"
+	case j.Paused != nil:
+		return paused
+	case len(j.Open) > 1:
+		return fmt.Sprintf("%d runs, the latest for %s", len(j.Open), text.Duration(now.Sub(j.Running.Started)))
+	case j.Running != nil:
+		return "running for " + text.Duration(now.Sub(j.Running.Started))
+	case j.Retry != nil:
+		return "failing, tries again " + show.Soon(j.Retry.At, now)
+	case j.IsFailing():
+		return "failing"
+	case j.IsLate(now) != "":
+		return "late"
+	}
+	return "ready"
+}
+
+func lastRun(j diagnose.Job, now time.Time) string {
+	if j.LastRun == nil {
+		return "never"
+	}
+	state := j.LastRun.State
+	if code := j.LastRun.ExitCode; code != nil && *code != 0 {
+		state += fmt.Sprintf(" (exit code %d)", *code)
+	}
+	return fmt.Sprintf("%s %s ago", state, text.Duration(now.Sub(j.LastRun.Started)))
+}
+
+// NextRun is when a job is due: while nobody leads under its lock no time is promised.
+func NextRun(j diagnose.Job, s diagnose.Snapshot) string {
+	leader := s.LeaderOf(j)
+	switch {
+	case j.Paused != nil && j.Paused.Until.IsZero(), leader == nil && s.Paused != nil:
+		return "paused"
+	case leader == nil || leader.Foreign:
+		return "once a node leads"
+	case j.NextRun.IsZero():
+		return "-"
+	}
+	return "in " + text.Duration(j.NextRun.Sub(s.Now))
+}
+
+func WaitingChanges(j diagnose.Job) string {
+	switch {
+	case j.Command:
+		return "-"
+	case j.Backlog == nil:
+		return "?"
+	}
+	return fmt.Sprint(*j.Backlog)
+}
+
+func behind(j diagnose.Job) string {
+	switch {
+	case j.Command:
+		return "-"
+	case j.LagSeconds == nil:
+		return "?"
+	}
+	return text.Duration(time.Duration(*j.LagSeconds * float64(time.Second)))
+}

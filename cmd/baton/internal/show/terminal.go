@@ -1,0 +1,36 @@
+package show
+
+import (
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// TerminalSize tells how a terminal's size is found; false if w is none.
+func TerminalSize(w io.Writer) (size func() (width, height int), ok bool) {
+	f, ok := w.(*os.File)
+	if !ok {
+		return nil, false
+	}
+	if _, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ); err != nil {
+		return nil, false
+	}
+	return func() (int, int) {
+		s, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+		if err != nil || s.Col == 0 || s.Row == 0 {
+			return 80, 24
+		}
+		return int(s.Col), int(s.Row)
+	}, true
+}
+
+// IsTerminal is whether somebody sits there: nobody does at /dev/null.
+func IsTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	_, ok = TerminalSize(f)
+	return ok
+}
